@@ -1,0 +1,23 @@
+/* The one place that asks libc for memory. Running out ends the process with one clear line and
+ * exit code 16 (docs/decisions/0002): every size that an outsider can choose is bounded at the edge,
+ * and every program's durable state survives a kill. Tests make the N-th allocation fail. */
+#ifndef KILN_BASE_ALLOC_H
+#define KILN_BASE_ALLOC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Never NULL; zeroed. `size_bytes` may be 0. */
+void *kiln_alloc(size_t size_bytes);
+/* Never NULL; new bytes are not zeroed. */
+void *kiln_realloc(void *memory, size_t size_bytes);
+void kiln_free(void *memory);
+/* Zeroed, aligned to a power of two; release with kiln_free. */
+void *kiln_alloc_aligned(size_t alignment, size_t size_bytes);
+
+/* Number of allocations so far in this process (all threads); tests compare two readings. */
+uint64_t kiln_alloc_count(void);
+/* The `nth` allocation from now (1 = the next) fails; 0 turns it off. For tests. */
+void kiln_alloc_fail_nth(uint64_t nth);
+
+#endif

@@ -1,0 +1,37 @@
+/* Files: whole reads, atomic replacement, temporary folders, mapping. Every error names the path. */
+#ifndef KILN_BASE_FILE_H
+#define KILN_BASE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "base/str.h"
+
+/* Reads a whole file of at most `max_bytes` into `arena` (a NUL follows the last byte).
+ * NOT_FOUND, PERMISSION_DENIED, OUT_OF_RANGE (larger than max_bytes), DATA_LOSS (read error). */
+KILN_MUST_USE kiln_status kiln_file_read(const char *path, size_t max_bytes, kiln_arena *arena, kiln_str *out_content);
+/* Writes beside `path`, syncs and renames: readers see the old or the new content, never a part.
+ * RESOURCE_EXHAUSTED when the disk is full; nothing is left behind then. `mode` as in chmod. */
+KILN_MUST_USE kiln_status kiln_file_write(const char *path, kiln_str content, unsigned mode);
+bool kiln_file_exists(const char *path);
+bool kiln_file_is_folder(const char *path);
+/* Creates missing parents; existing folders are fine. */
+KILN_MUST_USE kiln_status kiln_folder_create(const char *path, unsigned mode);
+/* A new private (0700) folder under $TMPDIR or /tmp; path in `arena`. */
+KILN_MUST_USE kiln_status kiln_folder_create_temp(const char *prefix, kiln_arena *arena, char **out_path);
+/* Removes a folder and everything in it; does not follow links. */
+KILN_MUST_USE kiln_status kiln_folder_remove(const char *path);
+/* Names (not paths) in a folder, sorted, without "." and "..". */
+KILN_MUST_USE kiln_status kiln_folder_list(const char *path, kiln_arena *arena, char ***out_names, size_t *out_count);
+
+/* A read-only mapping of a whole file. */
+typedef struct kiln_mapping {
+    const void *data;
+    size_t size;
+} kiln_mapping;
+KILN_MUST_USE kiln_status kiln_file_map(const char *path, kiln_mapping *out_mapping);
+void kiln_file_unmap(kiln_mapping *mapping); /* accepts a zeroed one */
+
+#endif

@@ -1,0 +1,32 @@
+/* Stable hashes of keys that reach disk or the wire (XXH3), and content names (SHA-256, libmd). */
+#ifndef KILN_BASE_HASH_H
+#define KILN_BASE_HASH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/str.h"
+
+typedef struct kiln_hash128 {
+    uint64_t high, low;
+} kiln_hash128;
+
+typedef struct kiln_digest {
+    uint8_t byte[32]; /* SHA-256 */
+} kiln_digest;
+
+#define KILN_HASH128_TEXT 33 /* 32 hex digits and NUL */
+#define KILN_DIGEST_TEXT 65
+
+uint64_t kiln_hash64(const void *data, size_t size, uint64_t seed);
+kiln_hash128 kiln_hash128_of(const void *data, size_t size);
+void kiln_hash128_print(kiln_hash128 hash, char out_text[KILN_HASH128_TEXT]);
+bool kiln_hash128_parse(kiln_str text, kiln_hash128 *out_hash);
+
+void kiln_digest_of(const void *data, size_t size, kiln_digest *out_digest);
+void kiln_digest_print(const kiln_digest *digest, char out_text[KILN_DIGEST_TEXT]);
+bool kiln_digest_parse(kiln_str text, kiln_digest *out_digest);
+bool kiln_digest_equal(const kiln_digest *a, const kiln_digest *b);
+
+#endif

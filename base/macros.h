@@ -1,0 +1,14 @@
+/* Compiler extensions, each behind one name. Nothing else in the tree spells an attribute. */
+#ifndef KILN_BASE_MACROS_H
+#define KILN_BASE_MACROS_H
+
+#define KILN_MUST_USE __attribute__((warn_unused_result))
+#define KILN_PRINTF(format_at, first_at) __attribute__((format(printf, format_at, first_at)))
+#define KILN_NORETURN __attribute__((noreturn))
+#define KILN_UNUSED __attribute__((unused))
+
+#define KILN_ARRAY_COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define KILN_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define KILN_MAX(a, b) ((a) > (b) ? (a) : (b))
+
+#endif

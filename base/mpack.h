@@ -1,0 +1,60 @@
+/* Bounded msgpack (docs/decisions/0003): writing through msgpack-c's packer, reading through a cursor
+ * that checks every count and length against the bytes that are left before anything is allocated.
+ * Traces, manifests and messages are maps with small-integer keys in this form. */
+#ifndef KILN_BASE_MPACK_H
+#define KILN_BASE_MPACK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "base/str.h"
+
+#define KILN_MPACK_DEPTH_MAX 16
+
+/* Writers append to `out`. Array and map headers are followed by exactly that many items / key+value pairs. */
+void kiln_mpack_write_nil(kiln_strbuf *out);
+void kiln_mpack_write_bool(kiln_strbuf *out, bool value);
+void kiln_mpack_write_u64(kiln_strbuf *out, uint64_t value);
+void kiln_mpack_write_i64(kiln_strbuf *out, int64_t value);
+void kiln_mpack_write_f64(kiln_strbuf *out, double value);
+void kiln_mpack_write_str(kiln_strbuf *out, kiln_str value);
+void kiln_mpack_write_bin(kiln_strbuf *out, const void *data, size_t size);
+void kiln_mpack_write_array(kiln_strbuf *out, uint32_t count);
+void kiln_mpack_write_map(kiln_strbuf *out, uint32_t count);
+
+typedef struct kiln_mpack_reader {
+    const uint8_t *data;
+    size_t size, offset;
+} kiln_mpack_reader;
+
+typedef enum kiln_mpack_kind {
+    KILN_MPACK_END, /* no byte left */
+    KILN_MPACK_NIL,
+    KILN_MPACK_BOOL,
+    KILN_MPACK_INT, /* any integer */
+    KILN_MPACK_FLOAT,
+    KILN_MPACK_STR,
+    KILN_MPACK_BIN,
+    KILN_MPACK_ARRAY,
+    KILN_MPACK_MAP,
+    KILN_MPACK_BAD, /* extension types and the reserved byte */
+} kiln_mpack_kind;
+
+void kiln_mpack_reader_init(kiln_mpack_reader *r, const void *data, size_t size);
+kiln_mpack_kind kiln_mpack_peek(const kiln_mpack_reader *r);
+/* Each read wants that kind and fits the type, else DATA_LOSS with the offset, and the reader stays.
+ * str and bin point into the reader's bytes. Array and map counts never exceed the bytes left. */
+KILN_MUST_USE kiln_status kiln_mpack_read_bool(kiln_mpack_reader *r, bool *out);
+KILN_MUST_USE kiln_status kiln_mpack_read_u64(kiln_mpack_reader *r, uint64_t *out);
+KILN_MUST_USE kiln_status kiln_mpack_read_i64(kiln_mpack_reader *r, int64_t *out);
+KILN_MUST_USE kiln_status kiln_mpack_read_f64(kiln_mpack_reader *r, double *out); /* integers convert */
+KILN_MUST_USE kiln_status kiln_mpack_read_str(kiln_mpack_reader *r, kiln_str *out);
+KILN_MUST_USE kiln_status kiln_mpack_read_bin(kiln_mpack_reader *r, kiln_str *out);
+KILN_MUST_USE kiln_status kiln_mpack_read_array(kiln_mpack_reader *r, uint32_t *out_count);
+KILN_MUST_USE kiln_status kiln_mpack_read_map(kiln_mpack_reader *r, uint32_t *out_count);
+/* Skips one whole value, of any depth up to KILN_MPACK_DEPTH_MAX. */
+KILN_MUST_USE kiln_status kiln_mpack_skip(kiln_mpack_reader *r);
+
+#endif

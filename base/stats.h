@@ -1,0 +1,23 @@
+/* Statistics of timings: medians with order-statistic intervals (Hoefler and Belli, SC'15). */
+#ifndef KILN_BASE_STATS_H
+#define KILN_BASE_STATS_H
+
+#include <stddef.h>
+
+typedef struct kiln_stats {
+    double median, minimum, maximum, mean;
+    double mad;              /* median absolute deviation */
+    double low, high;        /* 95 % confidence interval of the median */
+    double p95;
+    size_t count;
+} kiln_stats;
+
+/* `sample`: [count], any order, not changed; count >= 1. */
+kiln_stats kiln_stats_of(const double *sample, size_t count);
+double kiln_stats_median(const double *sample, size_t count);
+double kiln_stats_geomean(const double *value, size_t count); /* values > 0 */
+/* 95 % interval of median(a)/median(b) from paired, interleaved samples: [count] each (bootstrap with a
+ * fixed seed). */
+void kiln_stats_ratio(const double *a, const double *b, size_t count, double *out_ratio, double *out_low, double *out_high);
+
+#endif

@@ -1,0 +1,27 @@
+/* Text of programs: printer and parser, for people, golden tests, hashes and fuzzers.
+ * Grammar: docs/reference/loop-text.md. parse(print(p)) prints the same text. */
+#ifndef KILN_COMPILER_CORE_IR_IR_TEXT_H
+#define KILN_COMPILER_CORE_IR_IR_TEXT_H
+
+#include "base/hash.h"
+#include "base/status.h"
+#include "compiler-core/ir/ir.h"
+
+void kiln_program_print(const kiln_program *p, kiln_strbuf *out);
+void kiln_expr_print(const kiln_program *p, kiln_expr e, kiln_strbuf *out);
+/* INVALID_ARGUMENT with line:column. Input is hostile: sizes, ids, depth and ranks are bounded. The result
+ * has passed kiln_program_verify. */
+KILN_MUST_USE kiln_status kiln_program_parse(kiln_str text, kiln_arena *arena, kiln_program **out_program);
+
+/* Canonical text of a tensor expression: buffers and iterators renamed in order of appearance (b0, i0), so
+ * that equal computations have equal text whatever the model called them. The task key hashes this. */
+void kiln_te_canonical_print(const kiln_program *te, kiln_strbuf *out);
+/* Structural hash of a program's own text. */
+kiln_hash128 kiln_program_hash(const kiln_program *p);
+
+/* Every rule of ir.h: ids, dtypes, ranks, ranges of variables, index bounds of every access (proved by
+ * interval analysis where possible), one parent per statement, producers before consumers, each block
+ * placed once. INTERNAL naming the rule and the place. Run after every primitive and pass in debug builds. */
+KILN_MUST_USE kiln_status kiln_program_verify(const kiln_program *p);
+
+#endif

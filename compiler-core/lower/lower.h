@@ -1,0 +1,40 @@
+/* From a scheduled loop program to what code generators take: two programs without blocks. Passes are in
+ * lower.def, in order; `kiln explain --stage loops` can stop after any of them.
+ *
+ *  split_prepare  root-level blocks that depend on constants only go to the prepare program; their buffers
+ *                 become PACKED arguments
+ *  place          each temp is allocated around all its accesses and compacted to the region that one
+ *                 execution of that scope touches
+ *  blocks         blocks become stores, inits and ifs over loop variables
+ *  simplify       indices, conditions, loops of extent 1
+ *  partition      loops split where a predicate changes, so that full tiles carry no predicate
+ *  unroll         nothing is copied here: UNROLL loops stay for the emitter; those above a size limit become serial
+ *  registers      every REGISTER buffer is indexed by constants once unrolled and vectors fill whole lanes;
+ *                 counts vector registers per innermost region against the target */
+#ifndef KILN_COMPILER_CORE_LOWER_LOWER_H
+#define KILN_COMPILER_CORE_LOWER_LOWER_H
+
+#include "base/status.h"
+#include "base/target.h"
+#include "compiler-core/ir/ir.h"
+
+typedef struct kiln_lowered {
+    kiln_program *prepare; /* NULL when there is nothing to pack */
+    kiln_program *run;
+    /* Arguments of both, in kernel_abi.h's order (inputs, constants, outputs, packed); the same names in both. */
+    uint32_t arg_count;
+    struct {
+        kiln_str name;
+        kiln_buffer in_prepare, in_run; /* 0: that program does not touch it */
+    } arg[KILN_MANIFEST_ARGS_MAX];
+    uint32_t registers; /* vector registers of the widest region */
+} kiln_lowered;
+
+/* ILLEGAL_SCHEDULE: a register buffer that cannot be promoted, or more registers than the target has (the
+ * note says how many). RESOURCE_EXHAUSTED: code or scratch beyond its limit. */
+KILN_MUST_USE kiln_status kiln_lower(const kiln_program *scheduled, const kiln_target *target, kiln_arena *arena, kiln_lowered *out_lowered);
+/* The same, stopping after the named pass of lower.def, for explain and golden tests: text of both programs. */
+KILN_MUST_USE kiln_status kiln_lower_explain(const kiln_program *scheduled, const kiln_target *target, kiln_str after,
+                                             kiln_arena *arena, kiln_strbuf *out);
+
+#endif

@@ -1,0 +1,29 @@
+/* Schedule primitives: local rewrites of a loop program. Each checks legality (dependences, coverage,
+ * races) and either applies or leaves the program unchanged and returns ILLEGAL_SCHEDULE with the reason.
+ * The table prims.def drives names, traces, fuzzers and documents; kiln_prim_apply is the one dispatcher. */
+#ifndef KILN_COMPILER_CORE_SCHED_PRIM_H
+#define KILN_COMPILER_CORE_SCHED_PRIM_H
+
+#include "base/status.h"
+#include "compiler-core/ir/ir.h"
+#include "compiler-core/sched/trace.h"
+
+/* Resolved operands, in prims.def order. */
+typedef struct kiln_prim_args {
+    kiln_block block;
+    kiln_buffer buffer;
+    kiln_stmt loop[KILN_BLOCK_ITERS_MAX * 2];
+    uint32_t loop_count;
+    int64_t integer[KILN_BLOCK_ITERS_MAX];
+    uint32_t integer_count;
+    kiln_str text;
+} kiln_prim_args;
+
+KILN_MUST_USE kiln_status kiln_prim_apply(kiln_program *p, kiln_prim prim, const kiln_prim_args *args);
+
+/* Loops around the block from outermost to innermost; out: [KILN_BLOCK_ITERS_MAX * 4]; returns the count. */
+uint32_t kiln_block_loops(const kiln_program *p, kiln_block block, kiln_stmt *out);
+/* Candidate loops of LOCATION for `block`, outermost first (those where compute_at is legal). */
+uint32_t kiln_block_locations(const kiln_program *p, kiln_block block, kiln_stmt *out);
+
+#endif

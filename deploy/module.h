@@ -1,0 +1,97 @@
+/* INSTALLED. Opens, inspects and runs a compiled model. C99, stable, needs nothing but libc and threads.
+ *
+ * Functions that can fail return 0 or the number of an error in base/status.def (14 = the file is
+ * damaged) and leave one line of text in `error` when it is not NULL. A module is native code: checks
+ * find damage, they do not make a stranger's module safe to run.
+ *
+ * A handle is used by one thread at a time; several handles on one file share its weights. The file is
+ * mapped: replace it by rename, never write into it, while it is open. */
+#ifndef KILN_MODULE_H
+#define KILN_MODULE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KILN_MODULE_ERROR_BYTES 1024 /* enough for any error text */
+
+typedef struct kiln_module kiln_module;
+
+typedef struct kiln_module_options {
+    uint32_t threads;     /* 0: as many as the module was compiled for */
+    const uint32_t *core; /* [threads] cores of the threads, the first entry unused; NULL: anywhere */
+} kiln_module_options;
+
+/* Element types, as numbered in base/dtype.def. */
+enum {
+    KILN_MODULE_F32 = 1, KILN_MODULE_F64 = 2, KILN_MODULE_F16 = 3, KILN_MODULE_BF16 = 4,
+    KILN_MODULE_I8 = 5, KILN_MODULE_I16 = 6, KILN_MODULE_I32 = 7, KILN_MODULE_I64 = 8,
+    KILN_MODULE_U8 = 9, KILN_MODULE_U16 = 10, KILN_MODULE_U32 = 11, KILN_MODULE_U64 = 12,
+    KILN_MODULE_BOOL = 13
+};
+
+/* An input or output: dense, row-major. */
+typedef struct kiln_module_port {
+    const char *name;
+    uint32_t dtype;
+    uint32_t rank;
+    const int64_t *shape; /* [rank] */
+    size_t size_bytes;
+} kiln_module_port;
+
+/* One step of a run, in order. */
+typedef struct kiln_module_step {
+    const char *name;      /* of the graph's node or group of nodes */
+    const char *op;        /* "kernel:conv2d+relu", "alias", "copy" */
+    const char *task;      /* task key; "" when it is no kernel */
+    const char *algorithm; /* of the kernel; "" when it is no kernel */
+    double flops;          /* of one run */
+} kiln_module_step;
+
+/* `options` may be NULL. Loads and links every kernel and packs the weights: all that is slow happens
+ * here. */
+int kiln_module_open(const char *path, const kiln_module_options *options, kiln_module **out_module,
+                     char *error, size_t error_bytes);
+/* The same on bytes in memory, aligned to 64, which stay the caller's and must outlive the module. */
+int kiln_module_open_memory(const void *data, size_t size_bytes, const kiln_module_options *options,
+                            kiln_module **out_module, char *error, size_t error_bytes);
+/* Checks every byte of a module for any machine, without loading code. */
+int kiln_module_verify(const char *path, char *error, size_t error_bytes);
+
+/* Pointers live as long as the module. Indices must be below the counts. */
+uint32_t kiln_module_input_count(const kiln_module *module);
+uint32_t kiln_module_output_count(const kiln_module *module);
+uint32_t kiln_module_step_count(const kiln_module *module);
+uint32_t kiln_module_kernel_count(const kiln_module *module);
+const kiln_module_port *kiln_module_input(const kiln_module *module, uint32_t index);
+const kiln_module_port *kiln_module_output(const kiln_module *module, uint32_t index);
+const kiln_module_step *kiln_module_step_at(const kiln_module *module, uint32_t index);
+uint32_t kiln_module_threads(const kiln_module *module);
+/* "model", "target", "codegen", ...; NULL when the module does not say. */
+const char *kiln_module_metadata(const kiln_module *module, const char *key);
+/* Bytes held: activations and scratch; packed weights; constants in the file. */
+size_t kiln_module_arena_bytes(const kiln_module *module);
+size_t kiln_module_packed_bytes(const kiln_module *module);
+size_t kiln_module_constant_bytes(const kiln_module *module);
+
+/* Called before (`done` 0) and after (`done` 1) each step, on the thread that runs; NULL turns it off. */
+typedef void (*kiln_module_hook)(void *context, uint32_t step, int done);
+void kiln_module_set_hook(kiln_module *module, kiln_module_hook hook, void *context);
+
+/* Runs once. `inputs` and `outputs` are arrays of pointers in the order of the ports, each to size_bytes
+ * bytes, which may not overlap; pointers aligned to 64 bytes save a copy. Allocates nothing. Fails only
+ * when a kernel does; the text is then in kiln_module_error. */
+int kiln_module_run(kiln_module *module, const void *const *inputs, void *const *outputs);
+const char *kiln_module_error(const kiln_module *module);
+
+/* Accepts NULL. */
+void kiln_module_close(kiln_module *module);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,18 @@
+/* Writes a module file from a plan (deploy/format.h). Used by pack, which makes the plan from a graph and
+ * the best kernels, and by tests. */
+#ifndef KILN_DEPLOY_MODULE_WRITE_H
+#define KILN_DEPLOY_MODULE_WRITE_H
+
+#include "base/status.h"
+#include "base/str.h"
+#include "deploy/format.h"
+
+/* Appends the file to `out`; same plan, same bytes. Constants with equal bytes are stored once; their
+ * `offset` members are not looked at. INVALID_ARGUMENT: kiln_module_plan_check refuses the plan;
+ * otherwise nothing can fail. */
+KILN_MUST_USE kiln_status kiln_module_encode(const kiln_module_plan *plan, kiln_strbuf *out);
+
+/* Encodes and puts the file in place at once (kiln_file_write's errors). */
+KILN_MUST_USE kiln_status kiln_module_write(const kiln_module_plan *plan, const char *path);
+
+#endif

@@ -1,0 +1,276 @@
+/* Front header of proto/wire: what Kiln's programs say to each other, as structs and as bytes. Used by
+ * tracker, tuner, rpc-server and cli; it does no I/O. The messages are the rows of messages.def;
+ * docs/reference/messages.md is generated from them.
+ *
+ * A frame is a 16-byte little-endian header and a body:
+ *     u32 magic "KLN1" | u8 type | u8 flags | u16 zero | u32 stream | u32 body bytes
+ * The body is a msgpack map with small-integer keys, or raw bytes when the type is DATA. The header is
+ * checked before anything is allocated for the body. Streams name requests: the answer carries the
+ * stream of the question. Odd streams are opened by the side that dialled, even ones by the tracker;
+ * stream 0 is for what nobody asked for. */
+#ifndef KILN_PROTO_PROTO_H
+#define KILN_PROTO_PROTO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/hash.h"
+#include "base/macros.h"
+#include "base/outcome.h"
+#include "base/status.h"
+#include "base/str.h"
+
+#define KILN_PROTO_VERSION_MIN 1u
+#define KILN_PROTO_VERSION_MAX 1u
+
+#define KILN_FRAME_MAGIC UINT32_C(0x314e4c4b) /* "KLN1" */
+#define KILN_FRAME_HEADER_BYTES 16u
+#define KILN_FRAME_CONTROL_MAX ((size_t)256 << 10) /* body of a message */
+#define KILN_FRAME_DATA_MAX ((size_t)64 << 10)     /* body of a DATA frame */
+#define KILN_BLOB_BYTES_MAX ((uint64_t)1 << 30)
+
+/* ---- Words used in fields. Numbers are on the wire and are never reused. ---- */
+
+typedef enum kiln_peer_role { /* who a peer is */
+    KILN_PEER_TRACKER = 0,
+    KILN_PEER_BOARD = 1,
+    KILN_PEER_TUNER = 2,
+    KILN_PEER_CLIENT = 3,
+    KILN_PEER_COUNT
+} kiln_peer_role;
+
+/* Phases of a trial on a board, in order. */
+#define KILN_PHASES(X) \
+    X(NONE, 0, "none") X(FETCH, 1, "fetch") X(LOAD, 2, "load") X(WARM, 3, "warm") X(RUN, 4, "run") X(CHECK, 5, "check")
+typedef enum kiln_phase {
+#define X(name, number, text) KILN_PHASE_##name = number,
+    KILN_PHASES(X)
+#undef X
+    KILN_PHASE_COUNT
+} kiln_phase;
+
+#define KILN_JOB_STATES(X) \
+    X(WAITING, 0, "waiting") X(RUNNING, 1, "running") X(DONE, 2, "done") \
+    X(FAILED, 3, "failed") X(CANCELLED, 4, "cancelled")
+typedef enum kiln_job_state {
+#define X(name, number, text) KILN_JOB_##name = number,
+    KILN_JOB_STATES(X)
+#undef X
+    KILN_JOB_STATE_COUNT
+} kiln_job_state;
+
+#define KILN_STOPS(X) \
+    X(NONE, 0, "none") X(CONVERGED, 1, "converged") X(COUNT_CAP, 2, "capped by count") X(TIME_CAP, 3, "capped by time")
+typedef enum kiln_stop {
+#define X(name, number, text) KILN_STOP_##name = number,
+    KILN_STOPS(X)
+#undef X
+    KILN_STOP_COUNT
+} kiln_stop;
+
+typedef enum kiln_cancel_scope { KILN_CANCEL_JOB = 0, KILN_CANCEL_TRIAL = 1, KILN_CANCEL_COUNT } kiln_cancel_scope;
+
+typedef enum kiln_topic {
+    KILN_TOPIC_FLEET = 0, /* all boards */
+    KILN_TOPIC_BOARD = 1, /* one board by node or key */
+    KILN_TOPIC_JOBS = 2,  /* all jobs */
+    KILN_TOPIC_JOB = 3,   /* one job, with its tasks */
+    KILN_TOPIC_COUNT
+} kiln_topic;
+
+const char *kiln_peer_role_name(kiln_peer_role role); /* "board" */
+const char *kiln_phase_name(kiln_phase phase);
+const char *kiln_job_state_name(kiln_job_state state);
+const char *kiln_stop_name(kiln_stop stop);
+
+/* ---- Messages ---- */
+
+typedef struct kiln_u64s {
+    uint64_t *item;
+    uint32_t count;
+} kiln_u64s;
+
+/* C types of the field kinds of messages.def. */
+typedef bool kiln_field_flag;
+typedef uint32_t kiln_field_u32;
+typedef uint64_t kiln_field_u64;
+typedef double kiln_field_f64;
+typedef kiln_str kiln_field_text;
+typedef kiln_str kiln_field_bytes;
+typedef kiln_digest kiln_field_digest;
+typedef kiln_u64s kiln_field_u64s;
+
+/* One struct per record and message: kiln_msg_trial {.trial, .attempt, ...}; a list of records is
+ * {item, count}. */
+#define RECORD(name, doc) typedef struct kiln_msg_##name {
+#define MESSAGE(id, number, name, from, to, since, doc) typedef struct kiln_msg_##name {
+#define FIELD(owner, key, kind, name, need, limit, doc) kiln_field_##kind name;
+#define NEST(owner, key, record, name, need, doc) kiln_msg_##record name;
+#define LIST(owner, key, record, name, need, limit, doc) \
+    struct {                                             \
+        kiln_msg_##record *item;                         \
+        uint32_t count;                                  \
+    } name;
+#define END(name) } kiln_msg_##name;
+#include "proto/messages.def"
+#undef RECORD
+#undef MESSAGE
+#undef FIELD
+#undef NEST
+#undef LIST
+#undef END
+
+typedef enum kiln_message_type {
+#define RECORD(name, doc)
+#define MESSAGE(id, number, name, from, to, since, doc) KILN_MSG_##id = number,
+#define FIELD(owner, key, kind, name, need, limit, doc)
+#define NEST(owner, key, record, name, need, doc)
+#define LIST(owner, key, record, name, need, limit, doc)
+#define END(name)
+#include "proto/messages.def"
+#undef RECORD
+#undef MESSAGE
+#undef END
+    KILN_MSG_DATA = 127, /* a frame type, never a kiln_message: raw bytes of a blob */
+} kiln_message_type;
+
+/* Any message: `type` says which member holds. Views point to wherever the maker put them: the
+ * decoder's body and arena, or the arena of a step's actions. */
+typedef struct kiln_message {
+    kiln_message_type type;
+    uint32_t stream;
+    union {
+#define RECORD(name, doc)
+#define MESSAGE(id, number, name, from, to, since, doc) kiln_msg_##name name;
+#define END(name)
+#include "proto/messages.def"
+#undef RECORD
+#undef MESSAGE
+#undef FIELD
+#undef NEST
+#undef LIST
+#undef END
+    };
+} kiln_message;
+
+/* "TRIAL_RESULT"; NULL for an unknown type. */
+const char *kiln_message_name(kiln_message_type type);
+/* Whether a peer of this role may send the type (messages.def, `from`). */
+bool kiln_message_may_send(kiln_message_type type, kiln_peer_role role);
+/* Walks the types in the order of messages.def: start with 0; 0 after the last. */
+kiln_message_type kiln_message_next(kiln_message_type type);
+
+/* Appends the body. OUT_OF_RANGE when a field is larger than its limit; the note names it, and nothing was
+ * appended then. Optional fields that are zero or empty are left out. Same message, same bytes. */
+KILN_MUST_USE kiln_status kiln_message_encode(const kiln_message *message, kiln_strbuf *out_body);
+/* Reads a body. Texts and bytes point into `body`, lists go to `arena`; both must outlive the message.
+ * DATA_LOSS: not a map of that message (the note names the field), or bytes left over.
+ * UNIMPLEMENTED: unknown type. */
+KILN_MUST_USE kiln_status kiln_message_decode(kiln_message_type type, uint32_t stream, kiln_str body, kiln_arena *arena,
+                                              kiln_message *out_message);
+/* Deep copy: nothing in the result points outside `arena`. */
+kiln_message kiln_message_copy(const kiln_message *message, kiln_arena *arena);
+/* One line: `TRIAL_ACK #3 {"trial":"...","attempt":1,"lease":7}`; the braces are JSON with the names of
+ * messages.def, so `--json` output is made from it too. Optional fields that are zero are left out. */
+void kiln_message_print(const kiln_message *message, kiln_strbuf *out);
+void kiln_message_print_json(const kiln_message *message, kiln_strbuf *out);
+/* The same for one record: KILN_RECORD_PRINT_JSON(board_row, &row, out). */
+typedef enum kiln_record_type {
+#define RECORD(name, doc) KILN_RECORD_##name,
+#define MESSAGE(id, number, name, from, to, since, doc)
+#define FIELD(owner, key, kind, name, need, limit, doc)
+#define NEST(owner, key, record, name, need, doc)
+#define LIST(owner, key, record, name, need, limit, doc)
+#define END(name)
+#include "proto/messages.def"
+#undef RECORD
+#undef MESSAGE
+#undef FIELD
+#undef NEST
+#undef LIST
+#undef END
+    KILN_RECORD_COUNT
+} kiln_record_type;
+void kiln_record_print_json(kiln_record_type type, const void *record, kiln_strbuf *out);
+/* Body form of one record, for what is kept on disk (the tracker keeps job specs so). Errors as for messages. */
+KILN_MUST_USE kiln_status kiln_record_encode(kiln_record_type type, const void *record, kiln_strbuf *out_body);
+KILN_MUST_USE kiln_status kiln_record_decode(kiln_record_type type, kiln_str body, kiln_arena *arena, void *out_record);
+/* docs/reference/messages.md, whole. */
+void kiln_messages_print_docs(kiln_strbuf *out);
+
+/* An ERROR message that carries `status` (NULL is a bug) to the peer, and back. The text lives in `arena`. */
+kiln_message kiln_message_from_status(kiln_status status, uint32_t stream, kiln_arena *arena);
+KILN_MUST_USE kiln_status kiln_status_from_error(const kiln_msg_error *error);
+
+/* ---- Frames ---- */
+
+typedef enum kiln_frame_flag {
+    KILN_FRAME_END = 1, /* last DATA frame of a blob */
+} kiln_frame_flag;
+
+typedef struct kiln_frame {
+    kiln_message_type type;
+    uint8_t flags;
+    uint32_t stream;
+    kiln_str body;
+} kiln_frame;
+
+/* Appends header and body. `body` is within the limit of its type (checked). */
+void kiln_frame_write(kiln_strbuf *out, kiln_message_type type, uint8_t flags, uint32_t stream, kiln_str body);
+/* Appends a whole frame of `message`; errors of kiln_message_encode. */
+KILN_MUST_USE kiln_status kiln_frame_write_message(kiln_strbuf *out, const kiln_message *message);
+
+/* Cuts a byte stream into frames, whatever the pieces; zero-initialise. Holds at most one partial frame. */
+typedef struct kiln_frame_reader {
+    kiln_strbuf partial; /* header and body so far */
+    size_t need;         /* bytes of the whole frame, once the header is checked; 0 before */
+    bool broken;         /* an error was reported: the stream cannot be read any further */
+} kiln_frame_reader;
+
+/* Takes bytes from `*input` (which advances) until one frame is whole: then *out_ready is true and
+ * `*out_frame` is valid until the next call. When it is false the input is used up.
+ * DATA_LOSS: bad magic, unknown type or flag, length over the limit. No allocation happens for a body before
+ * its header passed. After an error the reader stays broken. */
+KILN_MUST_USE kiln_status kiln_frame_read(kiln_frame_reader *reader, kiln_str *input, kiln_frame *out_frame, bool *out_ready);
+void kiln_frame_reader_deinit(kiln_frame_reader *reader);
+
+/* Versions: what two ranges share, newest first. FAILED_PRECONDITION names both ranges and which side to upgrade. */
+KILN_MUST_USE kiln_status kiln_version_agree(uint32_t peer_min, uint32_t peer_max, uint32_t *out_version);
+
+/* ---- Link: keeping one connection to the tracker, as a pure decision ----
+ *
+ * Used inside the steps of tuner and rpc-server and by clients: dials, waits longer after each failure
+ * (100 ms doubling to 5 s, a quarter of it random), pings, and gives up a tracker that is silent. */
+typedef enum kiln_link_state { KILN_LINK_DOWN, KILN_LINK_DIALLING, KILN_LINK_UP } kiln_link_state;
+
+#define KILN_LINK_HEARTBEAT_NS (UINT64_C(2000000000))
+#define KILN_LINK_SILENCE_NS (UINT64_C(6000000000)) /* dead after this: with one tick, under 7 s */
+#define KILN_LINK_BACKOFF_MIN_NS (UINT64_C(100000000))
+#define KILN_LINK_BACKOFF_MAX_NS (UINT64_C(5000000000))
+
+typedef struct kiln_link {
+    kiln_link_state state;
+    uint64_t dial_at_ns;     /* when down */
+    uint64_t backoff_ns;     /* next wait */
+    uint64_t heard_ns;       /* last frame from the tracker */
+    uint64_t ping_at_ns;     /* when up */
+    uint64_t down_since_ns;  /* since when there is no connection; 0 when up */
+    uint64_t rand_state;     /* for the jitter; seeded by init */
+} kiln_link;
+
+typedef enum kiln_link_want { KILN_LINK_NOTHING, KILN_LINK_DIAL, KILN_LINK_PING, KILN_LINK_HANG_UP } kiln_link_want;
+
+void kiln_link_init(kiln_link *link, uint64_t now_ns, uint64_t seed);
+void kiln_link_opened(kiln_link *link, uint64_t now_ns);
+/* The connection closed or could not be made. */
+void kiln_link_closed(kiln_link *link, uint64_t now_ns);
+/* Any frame came in. */
+void kiln_link_heard(kiln_link *link, uint64_t now_ns);
+/* What to do now. DIAL moves to DIALLING, HANG_UP to DOWN (the shell closes and need not report it). */
+kiln_link_want kiln_link_tick(kiln_link *link, uint64_t now_ns);
+/* When tick wants to be asked next. */
+uint64_t kiln_link_next_ns(const kiln_link *link);
+
+#endif

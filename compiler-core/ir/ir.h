@@ -169,6 +169,17 @@ typedef struct kiln_stmt_info {
     KILN_VEC(kiln_str) annotation; /* "key=value", FOR and BLOCK; unknown ones are ignored */
 } kiln_stmt_info;
 
+/* Results by expression id of one walk over expressions (memo.h). An entry counts while its epoch is the
+ * table's, so that forgetting everything costs nothing. */
+typedef struct kiln_expr_memo {
+    uint32_t epoch;
+    KILN_VEC(struct {
+        uint32_t epoch;
+        kiln_expr value;
+    }) entry;
+} kiln_expr_memo;
+#define KILN_MEMO_DEPTH_MAX 6 /* walks that start walks: inlining inside a rewrite */
+
 typedef struct kiln_program {
     kiln_arena *arena; /* owns everything below; not owned by the program */
     kiln_str name;     /* "conv2d_add_relu": operators in order; not part of the task key */
@@ -180,6 +191,8 @@ typedef struct kiln_program {
     KILN_VEC(kiln_block_info) block; /* tensor expressions: in execution order */
     KILN_VEC(kiln_stmt_info) stmt;
     kiln_stmt root; /* loop programs; 0 for tensor expressions */
+    kiln_expr_memo memo[KILN_MEMO_DEPTH_MAX]; /* scratch */
+    uint32_t memo_depth;
 } kiln_program;
 
 /* An empty program whose memory is `arena`. */
@@ -201,6 +214,8 @@ kiln_expr kiln_expr_unary(kiln_program *p, kiln_expr_op op, kiln_expr a);
 kiln_expr kiln_expr_binary(kiln_program *p, kiln_expr_op op, kiln_expr a, kiln_expr b);
 kiln_expr kiln_expr_select(kiln_program *p, kiln_expr condition, kiln_expr a, kiln_expr b);
 kiln_expr kiln_expr_cast(kiln_program *p, kiln_dtype dtype, kiln_expr a); /* a itself when equal */
+/* Why `op` cannot take these operands (number, dtypes); NULL when it can. Makers check this. */
+const char *kiln_expr_type_error(const kiln_program *p, kiln_expr_op op, const kiln_expr *operand, uint32_t operand_count);
 /* Any operator, operands as given, with folding: for generic rewriting. `like` gives op, dtype, payload. */
 kiln_expr kiln_expr_rebuild(kiln_program *p, kiln_expr like, const kiln_expr *operand, uint32_t operand_count);
 static inline const kiln_expr_node *kiln_expr_get(const kiln_program *p, kiln_expr e) { return &p->expr.data[e]; }
@@ -216,6 +231,10 @@ kiln_expr kiln_expr_combine(kiln_program *p, kiln_combiner combiner, kiln_expr a
 
 /* Replaces variables: `replacement` is [var count], indexed by kiln_var; 0 keeps the variable. */
 kiln_expr kiln_expr_substitute(kiln_program *p, kiln_expr e, const kiln_expr *replacement);
+/* Replaces by callback, bottom up: `rewrite` gets each distinct node `e` below and including the root, and
+ * `rebuilt`, the same node with its operands already rewritten; it returns `rebuilt` or what stands for it. */
+typedef kiln_expr (*kiln_expr_rewriter)(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context);
+kiln_expr kiln_expr_rewrite(kiln_program *p, kiln_expr e, kiln_expr_rewriter rewrite, void *context);
 /* Calls `visit` once per distinct LOAD below e (operands before users). */
 typedef void (*kiln_load_visitor)(kiln_program *p, kiln_expr load, void *context);
 void kiln_expr_visit_loads(kiln_program *p, kiln_expr e, kiln_load_visitor visit, void *context);
@@ -226,8 +245,10 @@ kiln_var kiln_var_create(kiln_program *p, kiln_str name, int64_t low, int64_t hi
 kiln_buffer kiln_buffer_create(kiln_program *p, kiln_str name, kiln_dtype dtype, kiln_role role, const kiln_shape *shape);
 /* A new block with no iterators yet, appended in execution order. The name is made unique. */
 kiln_block kiln_block_create(kiln_program *p, kiln_str name);
-/* Adds an iterator named "block.name" of [0, extent) and returns its variable as an expression. */
+/* Adds an iterator of [0, extent) and returns its variable as an expression. The variable is named
+ * "block:name" (loops have "block.name"); text shows the part after the colon. */
 kiln_expr kiln_block_add_iter(kiln_program *p, kiln_block block, const char *name, int64_t extent, bool reduce);
+kiln_str kiln_iter_name(const kiln_program *p, const kiln_iter *iter); /* without "block:" */
 /* Sets what the block computes. For reductions `init` 0 takes the combiner's identity. */
 void kiln_block_set(kiln_program *p, kiln_block block, kiln_buffer buffer, const kiln_expr *index, uint32_t index_count,
                     kiln_combiner combiner, kiln_expr value, kiln_expr init);
@@ -242,9 +263,15 @@ double kiln_program_flops(const kiln_program *p);
 
 /* ---- statements --------------------------------------------------------------------------------------- */
 kiln_stmt kiln_stmt_create(kiln_program *p, kiln_stmt_kind kind);
+/* Also sets the variable's range. A body that stands in the tree is wrapped: the loop takes its place.
+ * `body` may be 0 for now. */
 kiln_stmt kiln_stmt_for(kiln_program *p, kiln_var var, int64_t first, int64_t extent, kiln_loop_kind kind, kiln_stmt body);
+/* `child` stands nowhere yet. A second child of FOR, IF or ALLOC makes their body a sequence. */
 void kiln_stmt_append(kiln_program *p, kiln_stmt parent, kiln_stmt child);
-/* Puts `replacement` where `old` is in its parent (or at the root). */
+/* Puts childless `outer` (FOR, IF, ALLOC, SEQ) where `inner` is, and `inner` into it. */
+void kiln_stmt_wrap(kiln_program *p, kiln_stmt inner, kiln_stmt outer);
+/* Puts `replacement` where `old` is in its parent (or at the root); `old` then stands nowhere. The
+ * replacement may come from inside `old` or from elsewhere, but may not contain it. */
 void kiln_stmt_replace(kiln_program *p, kiln_stmt old, kiln_stmt replacement);
 /* Takes `stmt` out of its parent; loops and sequences left empty go too. */
 void kiln_stmt_remove(kiln_program *p, kiln_stmt stmt);

@@ -1,0 +1,206 @@
+/* The program's tables: creation, copying, variables, buffers, blocks. Statements are in stmt.c. */
+#include "compiler-core/ir/ir.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+
+kiln_program *kiln_program_create(kiln_arena *arena, kiln_str name) {
+    kiln_program *p = KILN_ARENA_NEW(arena, kiln_program);
+    p->arena = arena;
+    p->name = (kiln_str){kiln_str_dup(arena, name), name.size};
+    kiln_vec_push_in(arena, &p->expr, (kiln_expr_node){0});
+    kiln_vec_push_in(arena, &p->var, (kiln_var_info){0});
+    kiln_vec_push_in(arena, &p->buffer, (kiln_buffer_info){0});
+    kiln_vec_push_in(arena, &p->block, (kiln_block_info){0});
+    kiln_vec_push_in(arena, &p->stmt, (kiln_stmt_info){0});
+    return p;
+}
+
+/* ---- copying ---------------------------------------------------------------------------------------- */
+
+#define COPY_VEC(arena, v)                                                                       \
+    do {                                                                                         \
+        (v)->data = (v)->count ? kiln_arena_copy((arena), (v)->data, (v)->count * sizeof *(v)->data) : NULL; \
+        (v)->capacity = (v)->count;                                                              \
+    } while (0)
+
+static kiln_str copy_str(kiln_arena *arena, kiln_str s) {
+    return s.size ? (kiln_str){kiln_arena_copy(arena, s.data, s.size), s.size} : (kiln_str){0};
+}
+
+kiln_program *kiln_program_copy(const kiln_program *program, kiln_arena *arena) {
+    kiln_program *p = kiln_arena_copy(arena, program, sizeof *program);
+    p->arena = arena;
+    p->name = copy_str(arena, program->name);
+    COPY_VEC(arena, &p->expr);
+    COPY_VEC(arena, &p->operand);
+    COPY_VEC(arena, &p->expr_slot);
+    COPY_VEC(arena, &p->var);
+    COPY_VEC(arena, &p->buffer);
+    COPY_VEC(arena, &p->block);
+    COPY_VEC(arena, &p->stmt);
+    for (uint32_t i = 1; i < p->var.count; i++) p->var.data[i].name = copy_str(arena, p->var.data[i].name);
+    for (uint32_t i = 1; i < p->buffer.count; i++) p->buffer.data[i].name = copy_str(arena, p->buffer.data[i].name);
+    for (uint32_t i = 1; i < p->block.count; i++) p->block.data[i].name = copy_str(arena, p->block.data[i].name);
+    for (uint32_t i = 1; i < p->stmt.count; i++) {
+        kiln_stmt_info *s = &p->stmt.data[i];
+        COPY_VEC(arena, &s->child);
+        COPY_VEC(arena, &s->annotation);
+        for (uint32_t k = 0; k < s->annotation.count; k++)
+            s->annotation.data[k] = copy_str(arena, s->annotation.data[k]);
+    }
+    memset(p->memo, 0, sizeof p->memo);
+    p->memo_depth = 0;
+    return p;
+}
+
+/* ---- names ------------------------------------------------------------------------------------------ */
+
+typedef bool (*name_taken)(const kiln_program *p, kiln_str name);
+
+static bool var_taken(const kiln_program *p, kiln_str name) {
+    for (uint32_t i = 1; i < p->var.count; i++)
+        if (kiln_str_equal(p->var.data[i].name, name)) return true;
+    return false;
+}
+
+static bool buffer_taken(const kiln_program *p, kiln_str name) { return kiln_program_find_buffer(p, name) != 0; }
+static bool block_taken(const kiln_program *p, kiln_str name) { return kiln_program_find_block(p, name) != 0; }
+
+/* A copy of `name`, with the suffix '2, '3, ... that makes it new. */
+static kiln_str unique_name(kiln_program *p, kiln_str name, name_taken taken) {
+    if (!taken(p, name)) return (kiln_str){kiln_str_dup(p->arena, name), name.size};
+    for (uint32_t suffix = 2;; suffix++) {
+        kiln_str tried = kiln_str_from(kiln_arena_printf(p->arena, "%.*s'%u", KILN_STR_ARG(name), suffix));
+        if (!taken(p, tried)) return tried;
+    }
+}
+
+kiln_buffer kiln_program_find_buffer(const kiln_program *p, kiln_str name) {
+    for (uint32_t i = 1; i < p->buffer.count; i++)
+        if (kiln_str_equal(p->buffer.data[i].name, name)) return i;
+    return 0;
+}
+
+kiln_block kiln_program_find_block(const kiln_program *p, kiln_str name) {
+    for (uint32_t i = 1; i < p->block.count; i++)
+        if (!p->block.data[i].removed && kiln_str_equal(p->block.data[i].name, name)) return i;
+    return 0;
+}
+
+/* ---- variables, buffers, blocks ----------------------------------------------------------------------- */
+
+kiln_var kiln_var_create(kiln_program *p, kiln_str name, int64_t low, int64_t high) {
+    kiln_var_info info = {.name = unique_name(p, name, var_taken), .low = low, .high = high};
+    kiln_vec_push_in(p->arena, &p->var, info);
+    return p->var.count - 1;
+}
+
+kiln_buffer kiln_buffer_create(kiln_program *p, kiln_str name, kiln_dtype dtype, kiln_role role, const kiln_shape *shape) {
+    KILN_CHECK(p->buffer.count < KILN_PROGRAM_BUFFERS_MAX);
+    kiln_buffer_info info = {
+        .name = unique_name(p, name, buffer_taken),
+        .dtype = dtype,
+        .role = role,
+        .scope = KILN_SCOPE_GLOBAL,
+        .shape = *shape,
+        .fill = KILN_FILL_UNIFORM,
+    };
+    kiln_vec_push_in(p->arena, &p->buffer, info);
+    return p->buffer.count - 1;
+}
+
+kiln_block kiln_block_create(kiln_program *p, kiln_str name) {
+    kiln_block_info info = {.name = unique_name(p, name, block_taken)};
+    kiln_vec_push_in(p->arena, &p->block, info);
+    return p->block.count - 1;
+}
+
+kiln_expr kiln_block_add_iter(kiln_program *p, kiln_block block, const char *name, int64_t extent, bool reduce) {
+    kiln_block_info *b = &p->block.data[block];
+    KILN_CHECK(b->iter_count < KILN_BLOCK_ITERS_MAX);
+    char *full = kiln_arena_printf(p->arena, "%.*s:%s", KILN_STR_ARG(b->name), name);
+    kiln_var var = kiln_var_create(p, kiln_str_from(full), 0, extent > 0 ? extent - 1 : 0);
+    b->iter[b->iter_count++] = (kiln_iter){.var = var, .extent = extent, .reduce = reduce};
+    return kiln_expr_var(p, var);
+}
+
+kiln_str kiln_iter_name(const kiln_program *p, const kiln_iter *iter) {
+    kiln_str name = p->var.data[iter->var].name;
+    size_t colon = name.size;
+    for (size_t i = 0; i < name.size; i++)
+        if (name.data[i] == ':') colon = i;
+    return colon == name.size ? name : kiln_str_slice(name, colon + 1, name.size);
+}
+
+void kiln_block_set(kiln_program *p, kiln_block block, kiln_buffer buffer, const kiln_expr *index, uint32_t index_count,
+                    kiln_combiner combiner, kiln_expr value, kiln_expr init) {
+    KILN_CHECK(index_count == p->buffer.data[buffer].shape.rank);
+    kiln_dtype dtype = p->buffer.data[buffer].dtype;
+    KILN_CHECK(kiln_expr_get(p, value)->dtype == dtype);
+    if (combiner != KILN_COMBINE_NONE && !init) init = kiln_expr_identity(p, combiner, dtype);
+    KILN_CHECK(!init || kiln_expr_get(p, init)->dtype == dtype);
+
+    kiln_block_info *b = &p->block.data[block];
+    b->combiner = combiner;
+    b->buffer = buffer;
+    b->index_count = index_count;
+    for (uint32_t i = 0; i < index_count; i++) b->index[i] = index[i];
+    b->value = value;
+    b->init = init;
+}
+
+kiln_block kiln_program_producer(const kiln_program *p, kiln_buffer buffer) {
+    for (uint32_t i = 1; i < p->block.count; i++) {
+        const kiln_block_info *b = &p->block.data[i];
+        if (!b->removed && !b->init_of && b->buffer == buffer) return i;
+    }
+    return 0;
+}
+
+bool kiln_block_is_reduction(const kiln_program *p, kiln_block block) {
+    return p->block.data[block].combiner != KILN_COMBINE_NONE;
+}
+
+/* ---- work -------------------------------------------------------------------------------------------- */
+
+static bool counts_as_work(const kiln_expr_node *node) {
+    switch ((kiln_expr_op)node->op) {
+    case KILN_EXPR_INT:
+    case KILN_EXPR_FLOAT:
+    case KILN_EXPR_VAR:
+    case KILN_EXPR_LOAD:
+    case KILN_EXPR_SELECT:
+    case KILN_EXPR_CAST: return false;
+    default: return true;
+    }
+}
+
+/* Arithmetic of the value itself: indices and conditions are bookkeeping. */
+static void count_work(const kiln_program *p, kiln_expr e, uint8_t *seen, uint32_t *count) {
+    const kiln_expr_node *node = kiln_expr_get(p, e);
+    if (seen[e]) return;
+    seen[e] = 1;
+    *count += counts_as_work(node);
+    if (node->op == KILN_EXPR_LOAD) return;
+    for (uint32_t i = node->op == KILN_EXPR_SELECT; i < node->operand_count; i++)
+        count_work(p, kiln_expr_operand(p, e, i), seen, count);
+}
+
+double kiln_program_flops(const kiln_program *p) {
+    double total = 0;
+    for (uint32_t i = 1; i < p->block.count; i++) {
+        const kiln_block_info *b = &p->block.data[i];
+        if (b->removed || b->init_of) continue;
+        uint8_t *seen = kiln_alloc(p->expr.count);
+        uint32_t per_point = b->combiner != KILN_COMBINE_NONE;
+        count_work(p, b->value, seen, &per_point);
+        kiln_free(seen);
+        double points = per_point;
+        for (uint32_t k = 0; k < b->iter_count; k++) points *= (double)b->iter[k].extent;
+        total += points;
+    }
+    return total;
+}

@@ -1,0 +1,27 @@
+/* One operator on one element: the arithmetic that constant folding and both interpreters share, so that
+ * they cannot disagree. Floats are held in double and are not rounded by an operator (only by CAST and at
+ * stores); integers are wrapped to their dtype after each operator. */
+#ifndef KILN_COMPILER_CORE_IR_SCALAR_H
+#define KILN_COMPILER_CORE_IR_SCALAR_H
+
+#include "compiler-core/ir/ir.h"
+
+/* `f` for float dtypes, `i` for integers and bool (u64: its bits). */
+typedef union kiln_scalar {
+    double f;
+    int64_t i;
+} kiln_scalar;
+
+/* Any operator but leaves, LOAD and SELECT (which is lazy). `from` is the operands' dtype, `to` the
+ * result's; `operand` is [operand count of op]. */
+kiln_scalar kiln_scalar_apply(kiln_expr_op op, kiln_dtype from, kiln_dtype to, const kiln_scalar *operand);
+/* The value after a store to `dtype` and a load back: floats rounded, integers wrapped. */
+kiln_scalar kiln_scalar_round(kiln_dtype dtype, kiln_scalar value);
+kiln_scalar kiln_scalar_load(kiln_dtype dtype, const void *data, size_t index);
+void kiln_scalar_store(kiln_dtype dtype, void *data, size_t index, kiln_scalar value);
+
+/* Division that rounds towards minus infinity; x / 0 = 0 and x mod 0 = 0. INT64_MIN / -1 wraps. */
+int64_t kiln_floordiv(int64_t a, int64_t b);
+int64_t kiln_floormod(int64_t a, int64_t b);
+
+#endif

@@ -1,0 +1,144 @@
+/* The statement tree of loop programs. Statements taken out stay in the table, without a parent. */
+#include "base/check.h"
+#include "compiler-core/ir/ir.h"
+
+static kiln_stmt_info *get(const kiln_program *p, kiln_stmt s) {
+    KILN_CHECK(s > 0);
+    KILN_CHECK(s < p->stmt.count);
+    return &p->stmt.data[s];
+}
+
+kiln_stmt kiln_stmt_create(kiln_program *p, kiln_stmt_kind kind) {
+    kiln_stmt_info info = {.kind = (uint8_t)kind};
+    kiln_vec_push_in(p->arena, &p->stmt, info);
+    return p->stmt.count - 1;
+}
+
+static uint32_t place_in(const kiln_stmt_info *parent, kiln_stmt child) {
+    uint32_t at = 0;
+    while (at < parent->child.count && parent->child.data[at] != child) at++;
+    KILN_CHECK(at < parent->child.count);
+    return at;
+}
+
+static void detach(kiln_program *p, kiln_stmt stmt) {
+    kiln_stmt parent = get(p, stmt)->parent;
+    if (p->root == stmt) p->root = 0;
+    if (!parent) return;
+    kiln_stmt_info *info = get(p, parent);
+    for (uint32_t at = place_in(info, stmt) + 1; at < info->child.count; at++)
+        info->child.data[at - 1] = info->child.data[at];
+    info->child.count--;
+    get(p, stmt)->parent = 0;
+}
+
+/* Puts detached `replacement` exactly where `old` is; `old` becomes detached. */
+static void swap_in(kiln_program *p, kiln_stmt old, kiln_stmt replacement) {
+    kiln_stmt parent = get(p, old)->parent;
+    if (p->root == old) p->root = replacement;
+    if (parent) {
+        kiln_stmt_info *info = get(p, parent);
+        info->child.data[place_in(info, old)] = replacement;
+    }
+    get(p, replacement)->parent = parent;
+    get(p, old)->parent = 0;
+}
+
+void kiln_stmt_append(kiln_program *p, kiln_stmt parent, kiln_stmt child) {
+    kiln_stmt_info *info = get(p, parent);
+    KILN_CHECK(get(p, child)->parent == 0);
+    KILN_CHECK(p->root != child);
+    KILN_CHECK(info->kind == KILN_STMT_SEQ || info->kind == KILN_STMT_FOR || info->kind == KILN_STMT_IF ||
+               info->kind == KILN_STMT_ALLOC);
+    if (info->kind != KILN_STMT_SEQ && info->child.count == 1) {
+        kiln_stmt first = info->child.data[0];
+        if (get(p, first)->kind != KILN_STMT_SEQ) kiln_stmt_wrap(p, first, kiln_stmt_create(p, KILN_STMT_SEQ));
+        kiln_stmt_append(p, get(p, parent)->child.data[0], child);
+        return;
+    }
+    kiln_vec_push_in(p->arena, &info->child, child);
+    get(p, child)->parent = parent;
+}
+
+void kiln_stmt_wrap(kiln_program *p, kiln_stmt inner, kiln_stmt outer) {
+    KILN_CHECK(get(p, outer)->child.count == 0);
+    KILN_CHECK(get(p, outer)->parent == 0);
+    swap_in(p, inner, outer);
+    kiln_stmt_append(p, outer, inner);
+}
+
+kiln_stmt kiln_stmt_for(kiln_program *p, kiln_var var, int64_t first, int64_t extent, kiln_loop_kind kind, kiln_stmt body) {
+    KILN_CHECK(extent >= 0);
+    kiln_stmt loop = kiln_stmt_create(p, KILN_STMT_FOR);
+    kiln_stmt_info *info = get(p, loop);
+    info->loop_kind = (uint8_t)kind;
+    info->var = var;
+    info->first = first;
+    info->extent = extent;
+    p->var.data[var].low = first;
+    p->var.data[var].high = first + (extent > 0 ? extent - 1 : 0);
+    if (body) kiln_stmt_wrap(p, body, loop);
+    return loop;
+}
+
+void kiln_stmt_replace(kiln_program *p, kiln_stmt old, kiln_stmt replacement) {
+    if (old == replacement) return;
+    KILN_CHECK(!kiln_stmt_is_inside(p, old, replacement));
+    detach(p, replacement);
+    swap_in(p, old, replacement);
+}
+
+void kiln_stmt_remove(kiln_program *p, kiln_stmt stmt) {
+    kiln_stmt parent = get(p, stmt)->parent;
+    detach(p, stmt);
+    if (parent && get(p, parent)->child.count == 0) kiln_stmt_remove(p, parent);
+}
+
+bool kiln_stmt_is_inside(const kiln_program *p, kiln_stmt inner, kiln_stmt outer) {
+    while (inner && inner != outer) inner = p->stmt.data[inner].parent;
+    return inner == outer;
+}
+
+kiln_stmt kiln_program_find_loop(const kiln_program *p, kiln_str var_name) {
+    for (uint32_t i = 1; i < p->stmt.count; i++) {
+        const kiln_stmt_info *s = &p->stmt.data[i];
+        if (s->kind == KILN_STMT_FOR && kiln_str_equal(p->var.data[s->var].name, var_name) &&
+            kiln_stmt_is_inside(p, i, p->root))
+            return i;
+    }
+    return 0;
+}
+
+kiln_stmt kiln_program_block_stmt(const kiln_program *p, kiln_block block) {
+    for (uint32_t i = 1; i < p->stmt.count; i++) {
+        const kiln_stmt_info *s = &p->stmt.data[i];
+        if (s->kind == KILN_STMT_BLOCK && s->block == block && kiln_stmt_is_inside(p, i, p->root)) return i;
+    }
+    return 0;
+}
+
+static kiln_stmt block_nest(kiln_program *p, kiln_block block) {
+    kiln_stmt nest = kiln_stmt_create(p, KILN_STMT_BLOCK);
+    get(p, nest)->block = block;
+    /* From the innermost loop outwards; variables are made in order first, so that text reads naturally. */
+    kiln_var loop_var[KILN_BLOCK_ITERS_MAX];
+    uint32_t count = p->block.data[block].iter_count;
+    for (uint32_t i = 0; i < count; i++) {
+        kiln_iter *iter = &p->block.data[block].iter[i];
+        kiln_str short_name = kiln_iter_name(p, iter);
+        char *name = kiln_arena_printf(p->arena, "%.*s.%.*s", KILN_STR_ARG(p->block.data[block].name),
+                                       KILN_STR_ARG(short_name));
+        loop_var[i] = kiln_var_create(p, kiln_str_from(name), 0, 0);
+        iter->binding = kiln_expr_var(p, loop_var[i]);
+    }
+    for (uint32_t i = count; i-- > 0;)
+        nest = kiln_stmt_for(p, loop_var[i], 0, p->block.data[block].iter[i].extent, KILN_LOOP_SERIAL, nest);
+    return nest;
+}
+
+void kiln_program_make_loops(kiln_program *p) {
+    KILN_CHECK(p->root == 0);
+    p->root = kiln_stmt_create(p, KILN_STMT_SEQ);
+    for (kiln_block b = 1; b < p->block.count; b++)
+        if (!p->block.data[b].removed) kiln_stmt_append(p, p->root, block_nest(p, b));
+}

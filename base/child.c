@@ -1,0 +1,131 @@
+#include "base/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+
+extern char **environ;
+
+static void close_fd(int *fd) {
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+}
+
+/* The new variables first: getenv finds the first of two equal names. */
+static char **merge_environment(const char *const *extra) {
+    size_t ours = 0, more = 0;
+    while (environ[ours]) ours++;
+    while (extra && extra[more]) more++;
+    char **merged = kiln_alloc((ours + more + 1) * sizeof *merged);
+    for (size_t i = 0; i < more; i++) merged[i] = (char *)(uintptr_t)extra[i];
+    memcpy(merged + more, environ, ours * sizeof *merged);
+    return merged;
+}
+
+static kiln_status errno_status(int error, const char *program) {
+    if (error == ENOENT) return KILN_ERROR(NOT_FOUND, "there is no program %s", program);
+    if (error == EACCES) return KILN_ERROR(PERMISSION_DENIED, "%s may not be run", program);
+    return KILN_ERROR(RESOURCE_EXHAUSTED, "starting %s: %s", program, strerror(error));
+}
+
+/* Pipe `ends[0]` -> `ends[1]`; our end is non-blocking, both are close-on-exec. */
+static int open_pipe(int ends[2], int our_end) {
+    if (pipe2(ends, O_CLOEXEC) != 0) return errno;
+    fcntl(ends[our_end], F_SETFL, O_NONBLOCK);
+    return 0;
+}
+
+static int spawn(const kiln_child_options *options, int child_in, int child_out, pid_t *out_pid) {
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    posix_spawn_file_actions_init(&files);
+    posix_spawnattr_init(&attributes);
+    if (child_in >= 0) {
+        posix_spawn_file_actions_adddup2(&files, child_in, STDIN_FILENO);
+    } else {
+        posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    }
+    if (child_out >= 0) posix_spawn_file_actions_adddup2(&files, child_out, STDOUT_FILENO);
+    if (options->error_path)
+        posix_spawn_file_actions_addopen(&files, STDERR_FILENO, options->error_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+
+    char **environment = merge_environment(options->env_extra);
+    int error = posix_spawn(out_pid, options->argv[0], &files, &attributes, (char *const *)(uintptr_t)options->argv, environment);
+    kiln_free(environment);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&files);
+    return error;
+}
+
+kiln_status kiln_child_start(const kiln_child_options *options, kiln_child *out_child) {
+    int in[2] = {-1, -1}, out[2] = {-1, -1};
+    pid_t pid = 0;
+    int error = 0;
+    if (options->pipe_in) error = open_pipe(in, 1);
+    if (!error && options->pipe_out) error = open_pipe(out, 0);
+    if (!error) error = spawn(options, in[0], out[1], &pid);
+    close_fd(&in[0]);
+    close_fd(&out[1]);
+    if (error) {
+        close_fd(&in[1]);
+        close_fd(&out[0]);
+        return errno_status(error, options->argv[0]);
+    }
+    *out_child = (kiln_child){.pid = pid, .in_fd = in[1], .out_fd = out[0]};
+    return KILN_OK;
+}
+
+static kiln_child_exit exit_of(int wait_status) {
+    if (WIFSIGNALED(wait_status)) return (kiln_child_exit){-1, WTERMSIG(wait_status)};
+    return (kiln_child_exit){WEXITSTATUS(wait_status), 0};
+}
+
+bool kiln_child_ended(kiln_child *child, kiln_child_exit *out_exit) {
+    int status = 0;
+    if (child->pid == 0 || waitpid(child->pid, &status, WNOHANG) != child->pid) return false;
+    child->pid = 0;
+    *out_exit = exit_of(status);
+    return true;
+}
+
+void kiln_child_stop(const kiln_child *child) {
+    if (child->pid) kill(child->pid, SIGTERM);
+}
+
+kiln_child_exit kiln_child_wait(kiln_child *child) {
+    int status = 0;
+    pid_t got;
+    do got = waitpid(child->pid, &status, 0);
+    while (got < 0 && errno == EINTR);
+    child->pid = 0;
+    return exit_of(status);
+}
+
+void kiln_child_destroy(kiln_child *child) {
+    if (child->pid) {
+        kill(-child->pid, SIGKILL);
+        kill(child->pid, SIGKILL); /* it may have left its group */
+        kiln_child_wait(child);
+    }
+    if (child->in_fd > 0) close_fd(&child->in_fd);
+    if (child->out_fd > 0) close_fd(&child->out_fd);
+}
+
+void kiln_child_die_with_parent(void) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() == 1) _exit(1); /* it was gone before the call */
+}

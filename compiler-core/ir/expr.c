@@ -6,16 +6,12 @@
 #include "compiler-core/ir/ir.h"
 #include "compiler-core/ir/memo.h"
 #include "compiler-core/ir/scalar.h"
+#include "compiler-core/ir/text.h"
 
 #define OPERANDS_FOLD_MAX 2
 
-enum { CLASS_LEAF, CLASS_LOAD, CLASS_BINARY, CLASS_COMPARE, CLASS_CALLED, CLASS_CAST };
-
-static const struct {
-    int8_t operand_count;
-    uint8_t class;
-} op_table[] = {
-#define X(name, text, operands, cls) [KILN_EXPR_##name] = {operands, CLASS_##cls},
+const kiln_expr_op_info kiln_expr_op_table[KILN_EXPR_OP_COUNT] = {
+#define X(name, text, operands, class) [KILN_EXPR_##name] = {text, operands, KILN_CLASS_##class},
 #include "compiler-core/ir/exprs.def"
 #undef X
 };
@@ -132,7 +128,7 @@ static kiln_scalar const_value(const kiln_program *p, kiln_expr e) {
 static bool takes_floats_only(kiln_expr_op op) { return op >= KILN_EXPR_SQRT && op <= KILN_EXPR_ATANH; }
 static bool takes_bits_only(kiln_expr_op op) { return op >= KILN_EXPR_AND && op <= KILN_EXPR_NOT; }
 static bool gives_bool(kiln_expr_op op) {
-    return op_table[op].class == CLASS_COMPARE || op == KILN_EXPR_ISNAN || op == KILN_EXPR_ISINF;
+    return kiln_expr_op_table[op].class == KILN_CLASS_COMPARE || op == KILN_EXPR_ISNAN || op == KILN_EXPR_ISINF;
 }
 
 /* Operators that bool may enter besides the bitwise ones. */
@@ -141,8 +137,8 @@ static bool takes_bool(kiln_expr_op op) {
 }
 
 const char *kiln_expr_type_error(const kiln_program *p, kiln_expr_op op, const kiln_expr *operand, uint32_t operand_count) {
-    if (op_table[op].class == CLASS_LEAF || op_table[op].class == CLASS_LOAD) return NULL;
-    if (operand_count != (uint32_t)op_table[op].operand_count) return "wrong number of operands";
+    if (kiln_expr_op_table[op].class == KILN_CLASS_LEAF || kiln_expr_op_table[op].class == KILN_CLASS_LOAD) return NULL;
+    if (operand_count != (uint32_t)kiln_expr_op_table[op].operand_count) return "wrong number of operands";
     if (op == KILN_EXPR_SELECT) {
         if (dtype_of(p, operand[0]) != KILN_BOOL) return "the condition of select is not bool";
         operand++;
@@ -286,10 +282,10 @@ kiln_expr kiln_expr_cast(kiln_program *p, kiln_dtype dtype, kiln_expr a) {
 kiln_expr kiln_expr_rebuild(kiln_program *p, kiln_expr like, const kiln_expr *operand, uint32_t operand_count) {
     kiln_expr_node node = p->expr.data[like];
     KILN_CHECK(operand_count == node.operand_count);
-    switch (op_table[node.op].class) {
-    case CLASS_LEAF: return like;
-    case CLASS_LOAD: return kiln_expr_load(p, node.payload.id, operand, operand_count);
-    case CLASS_CAST: return kiln_expr_cast(p, (kiln_dtype)node.dtype, operand[0]);
+    switch (kiln_expr_op_table[node.op].class) {
+    case KILN_CLASS_LEAF: return like;
+    case KILN_CLASS_LOAD: return kiln_expr_load(p, node.payload.id, operand, operand_count);
+    case KILN_CLASS_CAST: return kiln_expr_cast(p, (kiln_dtype)node.dtype, operand[0]);
     default: break;
     }
     if (operand_count == 1) return kiln_expr_unary(p, (kiln_expr_op)node.op, operand[0]);

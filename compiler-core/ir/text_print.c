@@ -1,0 +1,398 @@
+/* Programs as text: docs/reference/loop-text.md. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "compiler-core/ir/ir_text.h"
+#include "compiler-core/ir/scalar.h"
+#include "compiler-core/ir/text.h"
+
+const char *const kiln_role_word[] = {
+    [KILN_ROLE_INPUT] = "input",   [KILN_ROLE_CONSTANT] = "constant", [KILN_ROLE_OUTPUT] = "output",
+    [KILN_ROLE_PACKED] = "packed", [KILN_ROLE_TEMP] = "temp",
+};
+const char *const kiln_scope_word[] = {
+    [KILN_SCOPE_GLOBAL] = "global", [KILN_SCOPE_REGISTER] = "register", [KILN_SCOPE_SHARED] = "shared",
+    [KILN_SCOPE_LOCAL] = "local",   [KILN_SCOPE_ACC] = "acc",           [KILN_SCOPE_INP] = "inp",
+    [KILN_SCOPE_WGT] = "wgt",
+};
+const char *const kiln_loop_word[] = {
+    [KILN_LOOP_SERIAL] = "for",    [KILN_LOOP_PARALLEL] = "parallel", [KILN_LOOP_VECTORIZE] = "vectorize",
+    [KILN_LOOP_UNROLL] = "unroll", [KILN_LOOP_BIND] = "bind",         [KILN_LOOP_VTHREAD] = "vthread",
+};
+const char *const kiln_combiner_word[] = {
+    [KILN_COMBINE_NONE] = "",   [KILN_COMBINE_SUM] = "sum", [KILN_COMBINE_PROD] = "prod",
+    [KILN_COMBINE_MAX] = "max", [KILN_COMBINE_MIN] = "min",
+};
+const char *const kiln_fill_word[] = {
+    [KILN_FILL_UNIFORM] = "uniform", [KILN_FILL_POSITIVE] = "positive", [KILN_FILL_ZERO] = "zero",
+};
+_Static_assert(KILN_ARRAY_COUNT(kiln_scope_word) == KILN_SCOPE_COUNT, "one word per scope");
+_Static_assert(KILN_ARRAY_COUNT(kiln_loop_word) == KILN_LOOP_KIND_COUNT, "one word per loop kind");
+_Static_assert(KILN_ARRAY_COUNT(kiln_combiner_word) == KILN_COMBINE_COUNT, "one word per combiner");
+
+/* ---- names -------------------------------------------------------------------------------------------- */
+
+static bool starts_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+static bool continues_name(char c) { return starts_name(c) || (c >= '0' && c <= '9') || c == '.' || c == '\''; }
+
+bool kiln_name_is_plain(kiln_str name) {
+    static const char *const literal[] = {"true", "false", "inf", "nan"};
+    if (name.size == 0 || !starts_name(name.data[0])) return false;
+    for (size_t i = 1; i < name.size; i++)
+        if (!continues_name(name.data[i])) return false;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(literal); i++)
+        if (kiln_str_is(name, literal[i])) return false;
+    return true;
+}
+
+static void print_quoted(kiln_strbuf *out, kiln_str text) {
+    kiln_strbuf_char(out, '"');
+    for (size_t i = 0; i < text.size; i++) {
+        unsigned char c = (unsigned char)text.data[i];
+        if (c == '"' || c == '\\') {
+            kiln_strbuf_printf(out, "\\%c", c);
+        } else if (c < 0x20 || c == 0x7f) {
+            kiln_strbuf_printf(out, "\\x%02x", c);
+        } else {
+            kiln_strbuf_char(out, (char)c);
+        }
+    }
+    kiln_strbuf_char(out, '"');
+}
+
+static void print_name(kiln_strbuf *out, kiln_str name) {
+    if (kiln_name_is_plain(name)) {
+        kiln_strbuf_str(out, name);
+    } else {
+        print_quoted(out, name);
+    }
+}
+
+/* ---- expressions ---------------------------------------------------------------------------------------- */
+
+/* How names are written: plainly, or canonically as b0, i0 for the task key. */
+typedef struct printer {
+    const kiln_program *p;
+    kiln_strbuf *out;
+    const kiln_block_info *block; /* whose iterators go by their short names; NULL outside blocks */
+    const uint32_t *buffer_number; /* canonical: [buffer count]; NULL: plain */
+} printer;
+
+enum { PRECEDENCE_COMPARE = 1, PRECEDENCE_SUM, PRECEDENCE_PRODUCT, PRECEDENCE_PRIMARY };
+
+static void print_expr(const printer *pr, kiln_expr e, int precedence);
+
+static void print_buffer_name(const printer *pr, kiln_buffer buffer) {
+    if (pr->buffer_number) {
+        kiln_strbuf_printf(pr->out, "b%u", pr->buffer_number[buffer]);
+    } else {
+        print_name(pr->out, pr->p->buffer.data[buffer].name);
+    }
+}
+
+static void print_var(const printer *pr, kiln_var var) {
+    for (uint32_t i = 0; pr->block && i < pr->block->iter_count; i++) {
+        if (pr->block->iter[i].var != var) continue;
+        if (pr->buffer_number) {
+            kiln_strbuf_printf(pr->out, "i%u", i);
+        } else {
+            print_name(pr->out, kiln_iter_name(pr->p, &pr->block->iter[i]));
+        }
+        return;
+    }
+    print_name(pr->out, pr->p->var.data[var].name);
+}
+
+static void print_list(const printer *pr, const kiln_expr *item, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (i) kiln_strbuf_text(pr->out, ", ");
+        print_expr(pr, item[i], 0);
+    }
+}
+
+static void print_access(const printer *pr, kiln_buffer buffer, const kiln_expr *index, uint32_t index_count) {
+    print_buffer_name(pr, buffer);
+    kiln_strbuf_char(pr->out, '[');
+    print_list(pr, index, index_count);
+    kiln_strbuf_char(pr->out, ']');
+}
+
+static void print_int(kiln_strbuf *out, kiln_dtype dtype, int64_t value) {
+    if (dtype == KILN_BOOL) {
+        kiln_strbuf_text(out, value ? "true" : "false");
+    } else if (dtype == KILN_U64) {
+        kiln_strbuf_printf(out, "%lluu64", (unsigned long long)value);
+    } else {
+        kiln_strbuf_printf(out, "%lld%s", (long long)value, dtype == KILN_INDEX_DTYPE ? "" : kiln_dtype_name(dtype));
+    }
+}
+
+/* Shortest form that a reader cannot take for an integer; f32 is the dtype of a bare float literal. */
+static void print_float(kiln_strbuf *out, kiln_dtype dtype, double value) {
+    if (!isfinite(value)) {
+        const char *word = isnan(value) ? "nan" : value < 0 ? "-inf" : "inf";
+        kiln_strbuf_printf(out, dtype == KILN_F32 ? "%s" : "%s(%s)", dtype == KILN_F32 ? word : kiln_dtype_name(dtype), word);
+        return;
+    }
+    char text[40];
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        double back = 0;
+        if (!kiln_str_to_f64(kiln_str_from(text), &back)) continue;
+        if (kiln_scalar_round(dtype, (kiln_scalar){.f = back}).f == value) break;
+    }
+    kiln_strbuf_printf(out, "%s%s%s", text, strpbrk(text, ".e") ? "" : ".0", dtype == KILN_F32 ? "" : kiln_dtype_name(dtype));
+}
+
+static void print_infix(const printer *pr, kiln_expr e, int outer) {
+    const kiln_expr_node *node = kiln_expr_get(pr->p, e);
+    bool compare = kiln_expr_op_table[node->op].class == KILN_CLASS_COMPARE;
+    bool product = node->op == KILN_EXPR_MUL || node->op == KILN_EXPR_DIV;
+    int own = compare ? PRECEDENCE_COMPARE : product ? PRECEDENCE_PRODUCT : PRECEDENCE_SUM;
+    kiln_expr right = kiln_expr_operand(pr->p, e, 1);
+    const char *text = kiln_expr_op_table[node->op].text;
+
+    if (own <= outer) kiln_strbuf_char(pr->out, '(');
+    print_expr(pr, kiln_expr_operand(pr->p, e, 0), compare ? own : own - 1);
+    int64_t constant = 0;
+    bool minus = node->op == KILN_EXPR_ADD && kiln_expr_as_int(pr->p, right, &constant) && constant < 0 &&
+                 constant != INT64_MIN;
+    if (product) {
+        kiln_strbuf_text(pr->out, text);
+    } else {
+        kiln_strbuf_printf(pr->out, " %s ", minus ? "-" : text);
+    }
+    if (minus) {
+        print_int(pr->out, (kiln_dtype)node->dtype, -constant);
+    } else {
+        print_expr(pr, right, own);
+    }
+    if (own <= outer) kiln_strbuf_char(pr->out, ')');
+}
+
+/* Writes e, in parentheses if it binds no tighter than `outer`. */
+static void print_expr(const printer *pr, kiln_expr e, int outer) {
+    const kiln_expr_node *node = kiln_expr_get(pr->p, e);
+    const kiln_expr_op_info *info = &kiln_expr_op_table[node->op];
+    const kiln_expr *operand = pr->p->operand.data + node->first_operand;
+    switch (info->class) {
+    case KILN_CLASS_LEAF:
+        if (node->op == KILN_EXPR_VAR) {
+            print_var(pr, node->payload.id);
+        } else if (node->op == KILN_EXPR_INT) {
+            print_int(pr->out, (kiln_dtype)node->dtype, node->payload.i);
+        } else {
+            print_float(pr->out, (kiln_dtype)node->dtype, node->payload.f);
+        }
+        return;
+    case KILN_CLASS_LOAD: print_access(pr, node->payload.id, operand, node->operand_count); return;
+    case KILN_CLASS_BINARY:
+    case KILN_CLASS_COMPARE: print_infix(pr, e, outer); return;
+    case KILN_CLASS_CALLED:
+    case KILN_CLASS_CAST:
+        kiln_strbuf_printf(pr->out, "%s(", info->class == KILN_CLASS_CAST ? kiln_dtype_name((kiln_dtype)node->dtype) : info->text);
+        print_list(pr, operand, node->operand_count);
+        kiln_strbuf_char(pr->out, ')');
+        return;
+    }
+}
+
+void kiln_expr_print(const kiln_program *p, kiln_expr e, kiln_strbuf *out) {
+    printer pr = {.p = p, .out = out};
+    if (e) print_expr(&pr, e, 0);
+}
+
+/* ---- buffers and blocks ---------------------------------------------------------------------------------- */
+
+static void print_buffer(const printer *pr, kiln_buffer buffer) {
+    const kiln_buffer_info *b = &pr->p->buffer.data[buffer];
+    kiln_strbuf_printf(pr->out, "%s ", kiln_role_word[b->role]);
+    print_buffer_name(pr, buffer);
+    kiln_strbuf_printf(pr->out, ": %s", kiln_dtype_name(b->dtype));
+    kiln_shape_print(&b->shape, pr->out);
+    if (!pr->buffer_number && !kiln_layout_is_identity(&b->layout)) {
+        kiln_strbuf_text(pr->out, " layout(");
+        kiln_layout_print(&b->layout, pr->out);
+        kiln_strbuf_char(pr->out, ')');
+    }
+    if (!pr->buffer_number && b->scope != KILN_SCOPE_GLOBAL)
+        kiln_strbuf_printf(pr->out, " scope(%s)", kiln_scope_word[b->scope]);
+    if (b->fill != KILN_FILL_UNIFORM) kiln_strbuf_printf(pr->out, " fill(%s)", kiln_fill_word[b->fill]);
+    if (b->scale != 0) kiln_strbuf_printf(pr->out, " scale(%.17g, %d)", b->scale, b->zero_point);
+    kiln_strbuf_char(pr->out, '\n');
+}
+
+static void print_iters(const printer *pr, const kiln_block_info *b, bool reduce) {
+    bool first = true;
+    for (uint32_t i = 0; i < b->iter_count; i++) {
+        if (b->iter[i].reduce != reduce) continue;
+        kiln_strbuf_text(pr->out, first ? (reduce ? " | " : "") : ", ");
+        print_var(pr, b->iter[i].var);
+        kiln_strbuf_printf(pr->out, ":%lld", (long long)b->iter[i].extent);
+        first = false;
+    }
+}
+
+static void print_init(const printer *pr, const kiln_block_info *b) {
+    if (b->combiner == KILN_COMBINE_NONE) return;
+    if (!b->init) {
+        kiln_strbuf_text(pr->out, " without init");
+        return;
+    }
+    kiln_strbuf_text(pr->out, " init ");
+    print_expr(pr, b->init, 0);
+}
+
+static void print_block(printer *pr, kiln_block block) {
+    const kiln_block_info *b = &pr->p->block.data[block];
+    kiln_strbuf_text(pr->out, "block ");
+    if (!pr->buffer_number) print_name(pr->out, b->name);
+    pr->block = b;
+    kiln_strbuf_char(pr->out, '(');
+    print_iters(pr, b, false);
+    print_iters(pr, b, true);
+    kiln_strbuf_char(pr->out, ')');
+    if (b->init_of) {
+        kiln_strbuf_text(pr->out, " of ");
+        print_name(pr->out, pr->p->block.data[b->init_of].name);
+    }
+    kiln_strbuf_text(pr->out, ": ");
+    print_access(pr, b->buffer, b->index, b->index_count);
+    kiln_strbuf_printf(pr->out, " %s= ", kiln_combiner_word[b->combiner]);
+    print_expr(pr, b->value, 0);
+    print_init(pr, b);
+    kiln_strbuf_char(pr->out, '\n');
+    pr->block = NULL;
+}
+
+/* ---- statements ------------------------------------------------------------------------------------------- */
+
+static void print_stmt(const printer *pr, kiln_stmt stmt, uint32_t depth);
+
+static void print_for(const printer *pr, const kiln_stmt_info *s) {
+    kiln_strbuf_printf(pr->out, "%s ", kiln_loop_word[s->loop_kind]);
+    print_var(pr, s->var);
+    kiln_strbuf_text(pr->out, " in ");
+    if (s->first) kiln_strbuf_printf(pr->out, "%lld..", (long long)s->first);
+    kiln_strbuf_printf(pr->out, "%lld", (long long)(s->first + s->extent));
+}
+
+static void print_block_stmt(const printer *pr, const kiln_stmt_info *s) {
+    const kiln_block_info *b = &pr->p->block.data[s->block];
+    kiln_strbuf_text(pr->out, "block ");
+    print_name(pr->out, b->name);
+    kiln_strbuf_char(pr->out, '(');
+    for (uint32_t i = 0; i < b->iter_count; i++) {
+        if (i) kiln_strbuf_text(pr->out, ", ");
+        print_name(pr->out, kiln_iter_name(pr->p, &b->iter[i]));
+        kiln_strbuf_char(pr->out, '=');
+        if (b->iter[i].binding) print_expr(pr, b->iter[i].binding, 0);
+    }
+    kiln_strbuf_char(pr->out, ')');
+    if (b->predicate) {
+        kiln_strbuf_text(pr->out, " if ");
+        print_expr(pr, b->predicate, 0);
+    }
+}
+
+/* The statement's own line, without its end. */
+static void print_head(const printer *pr, const kiln_stmt_info *s) {
+    switch ((kiln_stmt_kind)s->kind) {
+    case KILN_STMT_FOR: print_for(pr, s); break;
+    case KILN_STMT_BLOCK: print_block_stmt(pr, s); break;
+    case KILN_STMT_IF:
+        kiln_strbuf_text(pr->out, "if ");
+        print_expr(pr, s->condition, 0);
+        break;
+    case KILN_STMT_ALLOC:
+        kiln_strbuf_text(pr->out, "alloc ");
+        print_buffer_name(pr, s->buffer);
+        break;
+    case KILN_STMT_STORE:
+        print_access(pr, s->buffer, s->index, s->index_count);
+        kiln_strbuf_text(pr->out, " = ");
+        print_expr(pr, s->value, 0);
+        break;
+    case KILN_STMT_BARRIER: kiln_strbuf_text(pr->out, "barrier"); break;
+    case KILN_STMT_TOKEN_PUSH:
+    case KILN_STMT_TOKEN_POP:
+        kiln_strbuf_printf(pr->out, "token %s %lld %lld", s->kind == KILN_STMT_TOKEN_PUSH ? "push" : "pop",
+                           (long long)s->first, (long long)s->extent);
+        break;
+    case KILN_STMT_SEQ:
+    case KILN_STMT_KIND_COUNT: break;
+    }
+}
+
+static void print_children(const printer *pr, const kiln_stmt_info *s, uint32_t depth) {
+    for (uint32_t i = 0; i < s->child.count; i++) print_stmt(pr, s->child.data[i], depth);
+}
+
+static void print_stmt(const printer *pr, kiln_stmt stmt, uint32_t depth) {
+    const kiln_stmt_info *s = &pr->p->stmt.data[stmt];
+    if (s->kind == KILN_STMT_SEQ) {
+        print_children(pr, s, depth);
+        return;
+    }
+    kiln_strbuf_printf(pr->out, "%*s", (int)(2 * depth), "");
+    print_head(pr, s);
+    for (uint32_t i = 0; i < s->annotation.count; i++) {
+        kiln_strbuf_text(pr->out, " @");
+        print_quoted(pr->out, s->annotation.data[i]);
+    }
+    bool has_body = s->kind == KILN_STMT_FOR || s->kind == KILN_STMT_IF || s->kind == KILN_STMT_ALLOC;
+    kiln_strbuf_text(pr->out, has_body ? ":\n" : "\n");
+    print_children(pr, s, depth + 1);
+}
+
+/* ---- programs --------------------------------------------------------------------------------------------- */
+
+/* Temps that nothing uses any more (an inlined block's buffer) are not part of the text. */
+static void find_used_buffers(const kiln_program *p, bool *used) {
+    for (kiln_buffer b = 1; b < p->buffer.count; b++) used[b] = p->buffer.data[b].role != KILN_ROLE_TEMP;
+    for (kiln_block b = 1; b < p->block.count; b++)
+        if (!p->block.data[b].removed) used[p->block.data[b].buffer] = true;
+    for (kiln_stmt s = 1; s < p->stmt.count; s++)
+        if (p->stmt.data[s].buffer && kiln_stmt_is_inside(p, s, p->root)) used[p->stmt.data[s].buffer] = true;
+}
+
+void kiln_program_print(const kiln_program *p, kiln_strbuf *out) {
+    printer pr = {.p = p, .out = out};
+    bool used[KILN_PROGRAM_BUFFERS_MAX] = {false};
+    find_used_buffers(p, used);
+    kiln_strbuf_text(out, "program ");
+    print_name(out, p->name);
+    kiln_strbuf_char(out, '\n');
+    for (kiln_buffer b = 1; b < p->buffer.count; b++)
+        if (used[b]) print_buffer(&pr, b);
+    for (kiln_block b = 1; b < p->block.count; b++)
+        if (!p->block.data[b].removed) print_block(&pr, b);
+    if (!p->root) return;
+    kiln_strbuf_text(out, "loops:\n");
+    print_stmt(&pr, p->root, 1);
+}
+
+void kiln_te_canonical_print(const kiln_program *te, kiln_strbuf *out) {
+    uint32_t number[KILN_PROGRAM_BUFFERS_MAX] = {0};
+    bool used[KILN_PROGRAM_BUFFERS_MAX] = {false};
+    uint32_t next = 0;
+    find_used_buffers(te, used);
+    for (kiln_buffer b = 1; b < te->buffer.count; b++)
+        if (used[b]) number[b] = next++;
+
+    printer pr = {.p = te, .out = out, .buffer_number = number};
+    kiln_strbuf_text(out, "te 1\n"); /* version of this form: part of every task key */
+    for (kiln_buffer b = 1; b < te->buffer.count; b++)
+        if (used[b]) print_buffer(&pr, b);
+    for (kiln_block b = 1; b < te->block.count; b++)
+        if (!te->block.data[b].removed) print_block(&pr, b);
+}
+
+kiln_hash128 kiln_program_hash(const kiln_program *p) {
+    kiln_strbuf text = {0};
+    kiln_program_print(p, &text);
+    kiln_hash128 hash = kiln_hash128_of(text.data, text.size);
+    kiln_strbuf_deinit(&text);
+    return hash;
+}

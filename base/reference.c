@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/check.h"
 
 #define REFERENCE_ALIGNMENT 64
@@ -182,3 +183,5 @@ kiln_reference_check kiln_reference_compare(const kiln_reference_output *expecte
     else compare_exactly(expected, actual, count, &check);
     return check;
 }
+
+uint64_t kiln_input_seed(uint64_t seed, uint32_t index) { return kiln_hash64(&index, sizeof index, seed); }

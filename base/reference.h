@@ -51,4 +51,9 @@ typedef struct kiln_reference_check {
  * `actual`: [count(shape)] row-major, of dtype. */
 kiln_reference_check kiln_reference_compare(const kiln_reference_output *expected, const void *actual);
 
+/* Seed of argument `index` (its place in the manifest) when a trial's seed is `seed`: the reference maker and
+ * the boards fill inputs and constants with kiln_fill_data(.., kiln_input_seed(seed, index), arg->fill), in
+ * logical row-major order. */
+uint64_t kiln_input_seed(uint64_t seed, uint32_t index);
+
 #endif

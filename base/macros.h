@@ -7,6 +7,9 @@
 #define KILN_NORETURN __attribute__((noreturn))
 #define KILN_UNUSED __attribute__((unused))
 
+/* After writing instructions into [begin, end): makes processors with separate caches see them. */
+#define KILN_CODE_CHANGED(begin, end) __builtin___clear_cache((char *)(begin), (char *)(end))
+
 #define KILN_ARRAY_COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define KILN_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define KILN_MAX(a, b) ((a) > (b) ? (a) : (b))

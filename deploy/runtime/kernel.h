@@ -32,13 +32,13 @@ typedef struct kiln_call kiln_call;
 
 /* All that loading checks, without mapping and for any machine: the manifest decodes, its target is
  * known, the payload links and has the entries that the manifest promises. Builders call this on what
- * they made. Errors: those of kiln_artefact_decode and kiln_object_check; DATA_LOSS for a missing entry. */
+ * they made. Errors: those of kiln_artefact_decode, kiln_target_parse and kiln_object_check; UNIMPLEMENTED
+ * when the payload is not CPU code or the ABI version is not ours. */
 KILN_MUST_USE kiln_status kiln_kernel_check(kiln_str artefact_bytes);
 
 /* Loads an artefact for calling in this process; `artefact_bytes` is not needed afterwards. `device` is
  * what this machine is, or NULL to find out. Errors as above, and
- * FAILED_PRECONDITION  the code is for another machine; the note names the missing feature
- * UNIMPLEMENTED        the payload is not CPU code, or the ABI version is not ours */
+ * FAILED_PRECONDITION  the code is for another machine; the message names the missing feature */
 KILN_MUST_USE kiln_status kiln_kernel_load(kiln_str artefact_bytes, const kiln_target *device,
                                            kiln_kernel **out_kernel);
 /* Accepts NULL. All its calls must be gone. */
@@ -63,7 +63,7 @@ KILN_MUST_USE kiln_status kiln_call_bind(kiln_call *call, uint32_t arg, void *da
 void kiln_call_rebind(kiln_call *call, uint32_t arg, void *data);
 
 /* Fills the packed buffers from the constants; does nothing for a kernel that has none to fill.
- * FAILED_PRECONDITION: an argument is not bound. INTERNAL: the kernel says that it failed. */
+ * FAILED_PRECONDITION: a constant is not bound. INTERNAL: the kernel says that it failed. */
 KILN_MUST_USE kiln_status kiln_call_prepare(kiln_call *call, const kiln_services *services);
 /* Runs once: KILN_KERNEL_OK or the kernel's own status. Everything must be bound and prepared, and
  * `services` must allow at most the manifest's threads_max. No allocation, no system call of its own. */

@@ -22,14 +22,15 @@
 
 typedef struct kiln_object kiln_object;
 
-/* Does everything that loading does except mapping, for code of `arch` (not only this machine's).
- * Errors:
+/* Does everything that loading does except mapping, for code of `arch` (not only this machine's), and
+ * looks for global functions named in `entries` (NULL-terminated; may be NULL). Errors:
  * DATA_LOSS      not an ELF file, cut short, or an offset, index or size in it points outside
  * UNIMPLEMENTED  well-formed but outside the contract (machine, section, symbol or relocation kind);
  *                the message names it
- * NOT_FOUND      an undefined symbol that is not in kernel_services.def
+ * NOT_FOUND      an undefined symbol that is not in kernel_services.def, or an entry that is missing
  * OUT_OF_RANGE   one of the limits above */
-KILN_MUST_USE kiln_status kiln_object_check(kiln_str bytes, kiln_arch arch);
+KILN_MUST_USE kiln_status kiln_object_check(kiln_str bytes, kiln_arch arch,
+                                            const char *const *entries);
 
 /* Maps code for this machine into memory that is never writable and executable at once; `bytes` is
  * not needed afterwards. Errors as above, and RESOURCE_EXHAUSTED when the system refuses the mapping. */

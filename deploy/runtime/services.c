@@ -1,0 +1,102 @@
+#include "deploy/runtime/services.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/dtype.h"
+#include "base/macros.h"
+
+/* A bf16 result travels in the low 16 bits of the first vector register, as a float's bits do. */
+static float in_low_half(uint32_t bits) {
+    float carrier;
+    memcpy(&carrier, &bits, sizeof carrier);
+    return carrier;
+}
+
+static float truncate_f32_to_bf16(float value) { return in_low_half(kiln_f32_to_bf16(value)); }
+
+/* Rounds to float towards odd first: then rounding again to bf16 gives what one rounding would. */
+static float truncate_f64_to_bf16(double value) {
+    float near = (float)value;
+    if (isfinite(value) && (double)near != value) {
+        uint32_t bits;
+        memcpy(&bits, &near, sizeof bits);
+        if (fabs((double)near) > fabs(value)) bits--; /* towards zero; `near` is not zero here */
+        bits |= 1;
+        memcpy(&near, &bits, sizeof near);
+    }
+    return truncate_f32_to_bf16(near);
+}
+
+typedef void (*any_function)(void);
+
+/* The compiler's own conversions: their types do not exist in C11, and only their addresses matter. */
+#define X(symbol)
+#define HELPER(symbol) extern void symbol(void);
+#define OWN(symbol, function)
+#include "deploy/runtime/kernel_services.def"
+#undef X
+#undef HELPER
+#undef OWN
+
+static const struct {
+    const char *symbol;
+    any_function function;
+} service_table[] = {
+#define X(symbol) {#symbol, (any_function)symbol},
+#define HELPER(symbol) {#symbol, symbol},
+#define OWN(symbol, function) {#symbol, (any_function)function},
+#include "deploy/runtime/kernel_services.def"
+#undef X
+#undef HELPER
+#undef OWN
+};
+
+uint32_t kiln_service_count(void) { return (uint32_t)KILN_ARRAY_COUNT(service_table); }
+
+uint32_t kiln_service_find(kiln_str symbol) {
+    for (uint32_t i = 0; i < kiln_service_count(); i++)
+        if (kiln_str_is(symbol, service_table[i].symbol)) return i;
+    return KILN_SERVICE_NONE;
+}
+
+const char *kiln_service_name(uint32_t service) {
+    KILN_CHECK(service < kiln_service_count());
+    return service_table[service].symbol;
+}
+
+uintptr_t kiln_service_address(uint32_t service) {
+    KILN_CHECK(service < kiln_service_count());
+    return (uintptr_t)service_table[service].function;
+}
+
+static size_t round_up(uint64_t bytes) {
+    return (size_t)((bytes + KILN_KERNEL_ALIGNMENT - 1) & ~(uint64_t)(KILN_KERNEL_ALIGNMENT - 1));
+}
+
+size_t kiln_services_scratch_bytes(const kiln_manifest *manifest, uint32_t worker_count) {
+    return round_up(manifest->scratch_bytes) + worker_count * round_up(manifest->scratch_worker_bytes);
+}
+
+/* parallel_for of the ABI; `host` is the kiln_services. */
+static int32_t run_parallel(void *host, int64_t count, kiln_kernel_body body, void *context) {
+    kiln_services *services = host;
+    if (services->pool)
+        return kiln_pool_run(services->pool, services->table.worker_count, count, body, context);
+    return count > 0 ? body(context, 0, count, 0) : KILN_KERNEL_OK;
+}
+
+void kiln_services_init(kiln_services *services, kiln_pool *pool, uint32_t worker_count, void *scratch) {
+    KILN_CHECK(worker_count >= 1);
+    KILN_CHECK(worker_count <= (pool ? kiln_pool_worker_count(pool) : 1));
+    KILN_CHECK((uintptr_t)scratch % KILN_KERNEL_ALIGNMENT == 0);
+    services->pool = pool;
+    services->table = (kiln_kernel_services){
+        .version = KILN_KERNEL_ABI_VERSION,
+        .worker_count = worker_count,
+        .host = services,
+        .parallel_for = run_parallel,
+        .scratch = scratch,
+    };
+}

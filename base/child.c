@@ -6,6 +6,7 @@
 #include <spawn.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,6 +40,13 @@ static kiln_status errno_status(int error, const char *program) {
 static int open_pipe(int ends[2], int our_end) {
     if (pipe2(ends, O_CLOEXEC) != 0) return errno;
     fcntl(ends[our_end], F_SETFL, O_NONBLOCK);
+    return 0;
+}
+
+/* `ends[1]` is ours, as with a pipe to the child's standard input. */
+static int open_socket(int ends[2]) {
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return errno;
+    fcntl(ends[1], F_SETFL, O_NONBLOCK);
     return 0;
 }
 
@@ -76,6 +84,7 @@ kiln_status kiln_child_start(const kiln_child_options *options, kiln_child *out_
     pid_t pid = 0;
     int error = 0;
     if (options->pipe_in) error = open_pipe(in, 1);
+    if (options->socket_in) error = open_socket(in);
     if (!error && options->pipe_out) error = open_pipe(out, 0);
     if (!error) error = spawn(options, in[0], out[1], &pid);
     close_fd(&in[0]);

@@ -13,6 +13,8 @@ typedef struct kiln_child_options {
     const char *const *argv;      /* NULL-terminated; argv[0] is a path */
     const char *const *env_extra; /* NULL-terminated "NAME=value", put before ours; may be NULL */
     bool pipe_in, pipe_out;       /* join standard input, output by pipes; else /dev/null and ours */
+    bool socket_in;               /* standard input is a SOCK_SEQPACKET socket: bounded messages, both ways, and
+                                     descriptors can be passed; in_fd is our end */
     const char *error_path;       /* standard error is appended to this file; NULL: ours */
 } kiln_child_options;
 

@@ -6,6 +6,7 @@
 #define KILN_PRINTF(format_at, first_at) __attribute__((format(printf, format_at, first_at)))
 #define KILN_NORETURN __attribute__((noreturn))
 #define KILN_UNUSED __attribute__((unused))
+#define KILN_TARGET(features) __attribute__((target(features))) /* one function for a newer instruction set */
 
 /* After writing instructions into [begin, end): makes processors with separate caches see them. */
 #define KILN_CODE_CHANGED(begin, end) __builtin___clear_cache((char *)(begin), (char *)(end))

@@ -1,6 +1,6 @@
 /* What was learned, on disk: the front header of db/. Two kinds of database go through the same code: the
  * records database of the tuner and the command line (tasks, targets, devices, jobs, measurement records)
- * and the tracker's own (jobs, leases, epochs, blobs). Both are SQLite files in WAL mode with STRICT tables;
+ * and the tracker's own (jobs, leases, the epoch). Both are SQLite files in WAL mode with STRICT tables;
  * nobody opens another program's file for writing.
  *
  * Writes collect in one transaction that the first of them opens; kiln_db_commit makes the group durable
@@ -42,17 +42,16 @@ typedef enum kiln_db_type { KILN_DB_TEXT, KILN_DB_BLOB, KILN_DB_INT, KILN_DB_REA
 
 /* Row structs kiln_db_task, kiln_db_target, kiln_db_device, kiln_db_fingerprint, kiln_db_job,
  * kiln_db_record, and the tracker's kiln_db_tracker_*: one member per column of rows.def. */
-#define COLUMN(type, name, meaning) KILN_DB_CTYPE_##type name;
-#define TABLE(NAME, name, kind, conflict, columns) \
-    typedef struct kiln_db_##name {                \
-        columns(COLUMN)                            \
+#define KILN_DB_MEMBER(R, type, name, meaning) KILN_DB_CTYPE_##type name;
+#define TABLE(NAME, name, kind, conflict, identity, columns) \
+    typedef struct kiln_db_##name {                          \
+        columns(KILN_DB_MEMBER, )                            \
     } kiln_db_##name;
 #include "db/rows.def"
 #undef TABLE
-#undef COLUMN
 
 typedef enum kiln_db_table {
-#define TABLE(NAME, name, kind, conflict, columns) KILN_DB_TABLE_##NAME,
+#define TABLE(NAME, name, kind, conflict, identity, columns) KILN_DB_TABLE_##NAME,
 #include "db/rows.def"
 #undef TABLE
     KILN_DB_TABLE_COUNT
@@ -64,11 +63,14 @@ typedef struct kiln_db_column {
     size_t offset; /* of the member in the row struct */
 } kiln_db_column;
 
+/* What putting a row does when its identity is stored already. */
+typedef enum kiln_db_conflict { KILN_DB_KEEP, KILN_DB_REPLACE } kiln_db_conflict;
 typedef struct kiln_db_table_info {
     const char *name;
     kiln_db_kind kind;
-    const kiln_db_column *column;
-    uint32_t column_count;
+    kiln_db_conflict conflict;
+    const kiln_db_column *column; /* the first identity_count of them identify a row */
+    uint32_t column_count, identity_count;
     size_t row_size;
 } kiln_db_table_info;
 
@@ -93,9 +95,10 @@ bool kiln_db_pending(const kiln_db *db);
  * column `conflict`: KEEP leaves the stored row as it is (append-only tables: the same record offered twice
  * is stored once), REPLACE overwrites it. Views are copied. In a record, `median_ns` and `min_ns` are derived
  * from the samples here; 'ok' needs at least one sample.
- * INVALID_ARGUMENT     a column breaks a rule of the schema (unknown outcome, missing parent row, ...)
+ * INVALID_ARGUMENT     a column breaks a rule of the schema (unknown outcome, missing parent row, ...); this
+ *                      row is refused and the group goes on
  * RESOURCE_EXHAUSTED   the disk is full; the group is undone */
-#define TABLE(NAME, name, kind, conflict, columns) \
+#define TABLE(NAME, name, kind, conflict, identity, columns) \
     KILN_MUST_USE kiln_status kiln_db_put_##name(kiln_db *db, const kiln_db_##name *row);
 #include "db/rows.def"
 #undef TABLE
@@ -139,10 +142,10 @@ KILN_MUST_USE kiln_status kiln_db_find_job(kiln_db *db, kiln_str id, kiln_arena 
 /* Counts per (task, target), in order of the task's first record. */
 typedef struct kiln_db_stat {
     kiln_str task_key, op, target;
-    int64_t record_count, ok_count;
-    int64_t outcome_count[KILN_OUTCOME_COUNT]; /* by outcome number */
-    double best_ns;   /* 0 when nothing is ok */
-    double sampled_ns; /* sum of all samples */
+    int64_t record_count;
+    int64_t outcome_count[KILN_OUTCOME_COUNT];
+    double best_ns;    /* median of the fastest; 0 when nothing may be best */
+    double sampled_ns; /* median times number of samples, summed */
     int64_t first_wall_ns, last_wall_ns;
 } kiln_db_stat;
 KILN_MUST_USE kiln_status kiln_db_stats(kiln_db *db, kiln_arena *arena, kiln_db_stat **out_stats, uint32_t *out_count);

@@ -1,0 +1,173 @@
+/* Questions about records. "Best" is a query, never a stored fact, and only a record whose whole output was
+ * compared with the reference can be the answer. */
+#include <string.h>
+
+#include "base/check.h"
+#include "base/vec.h"
+#include "db/internal.h"
+
+typedef KILN_VEC(kiln_db_record) record_list;
+
+/* Texts of the filter that were set, in the order of their placeholders. */
+typedef struct condition_list {
+    kiln_str value[8];
+    int count;
+} condition_list;
+
+static void add_condition(kiln_strbuf *sql, condition_list *conditions, const char *column, kiln_str value) {
+    kiln_strbuf_printf(sql, " AND \"%s\" IS ?", column); /* IS, because empty text is stored as NULL */
+    conditions->value[conditions->count++] = value;
+}
+
+static void append_where(const kiln_db_filter *filter, bool may_be_best, kiln_strbuf *sql, condition_list *conditions) {
+    kiln_strbuf_text(sql, may_be_best ? " WHERE outcome = 'ok' AND checked = 1" : " WHERE 1");
+    const struct {
+        const char *column;
+        kiln_str value;
+        bool wanted;
+    } text[] = {
+        {"task_key", filter->task_key, filter->task_key.size > 0},
+        {"target", filter->target, filter->target.size > 0},
+        {"job_id", filter->job_id, filter->job_id.size > 0},
+        {"codegen_version", filter->codegen_version, filter->codegen_version.size > 0},
+        {"trace_hash", filter->trace_hash, filter->trace_hash.size > 0},
+        {"layout_in", filter->layout_in, filter->by_layout},
+        {"layout_out", filter->layout_out, filter->by_layout},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(text); i++)
+        if (text[i].wanted) add_condition(sql, conditions, text[i].column, text[i].value);
+}
+
+/* Runs `sql`, whose columns are the record's, and collects the rows in `arena`. */
+static kiln_status collect(kiln_db *db, const char *sql, const condition_list *conditions, kiln_arena *arena,
+                           kiln_db_record **out_records, uint32_t *out_count) {
+    KILN_CHECK(db->kind == KILN_DB_RECORDS);
+    sqlite3_stmt *statement = NULL;
+    kiln_status st = kiln_db_prepare(db, sql, &statement);
+    if (st) return st;
+    for (int i = 0; i < conditions->count; i++) kiln_db_bind_text(statement, i + 1, conditions->value[i]);
+
+    record_list found = {0};
+    int rc;
+    while ((rc = sqlite3_step(statement)) == SQLITE_ROW) {
+        kiln_db_record record;
+        kiln_db_row_read(statement, kiln_db_table_info_of(KILN_DB_TABLE_RECORD), arena, &record);
+        kiln_vec_push_in(arena, &found, record);
+    }
+    if (rc != SQLITE_DONE) st = kiln_db_error(db->handle, db->path, rc, "reading records");
+    sqlite3_finalize(statement);
+    if (st) return st;
+    *out_records = found.data;
+    *out_count = found.count;
+    return NULL;
+}
+
+kiln_status kiln_db_records(kiln_db *db, const kiln_db_filter *filter, kiln_arena *arena,
+                            kiln_db_record **out_records, uint32_t *out_count) {
+    static const char *const order_by[] = {
+        [KILN_DB_OLDEST] = " ORDER BY rowid",
+        [KILN_DB_NEWEST] = " ORDER BY rowid DESC",
+        [KILN_DB_FASTEST] = " ORDER BY median_ns, rowid",
+    };
+    kiln_strbuf sql = {0};
+    condition_list conditions = {0};
+    kiln_strbuf_text(&sql, "SELECT ");
+    kiln_db_column_list(kiln_db_table_info_of(KILN_DB_TABLE_RECORD), "", &sql);
+    kiln_strbuf_text(&sql, " FROM record");
+    append_where(filter, filter->order == KILN_DB_FASTEST, &sql, &conditions);
+    kiln_strbuf_text(&sql, order_by[filter->order]);
+    if (filter->limit) kiln_strbuf_printf(&sql, " LIMIT %u", filter->limit);
+    kiln_status st = collect(db, sql.data, &conditions, arena, out_records, out_count);
+    kiln_strbuf_deinit(&sql);
+    return st;
+}
+
+kiln_status kiln_db_best(kiln_db *db, const kiln_db_filter *filter, kiln_arena *arena, kiln_db_record **out_records,
+                         uint32_t *out_count) {
+    kiln_strbuf sql = {0};
+    condition_list conditions = {0};
+    kiln_strbuf_text(&sql, "SELECT ");
+    kiln_db_column_list(kiln_db_table_info_of(KILN_DB_TABLE_RECORD), "", &sql);
+    /* The first stored wins a tie, so the answer does not depend on the order in which SQLite looks. */
+    kiln_strbuf_text(&sql, " FROM (SELECT *, row_number() OVER (PARTITION BY task_key, target"
+                           " ORDER BY median_ns, rowid) AS place FROM record");
+    append_where(filter, true, &sql, &conditions);
+    kiln_strbuf_text(&sql, ") WHERE place = 1 ORDER BY task_key, target");
+    kiln_status st = collect(db, sql.data, &conditions, arena, out_records, out_count);
+    kiln_strbuf_deinit(&sql);
+    return st;
+}
+
+static kiln_status find_row(kiln_db *db, kiln_db_table table, kiln_str identity, kiln_arena *arena, void *out_row,
+                            bool *out_found) {
+    const kiln_db_table_info *info = kiln_db_table_info_of(table);
+    KILN_CHECK(db->kind == info->kind);
+    kiln_strbuf sql = {0};
+    kiln_strbuf_text(&sql, "SELECT ");
+    kiln_db_column_list(info, "", &sql);
+    kiln_strbuf_printf(&sql, " FROM \"%s\" WHERE \"%s\" = ?", info->name, info->column[0].name);
+    sqlite3_stmt *statement = NULL;
+    kiln_status st = kiln_db_prepare(db, sql.data, &statement);
+    kiln_strbuf_deinit(&sql);
+    if (st) return st;
+    kiln_db_bind_text(statement, 1, identity);
+    int rc = sqlite3_step(statement);
+    if (rc == SQLITE_ROW) kiln_db_row_read(statement, info, arena, out_row);
+    else if (rc != SQLITE_DONE) st = kiln_db_error(db->handle, db->path, rc, info->name);
+    sqlite3_finalize(statement);
+    if (!st) *out_found = rc == SQLITE_ROW;
+    return st;
+}
+
+kiln_status kiln_db_find_task(kiln_db *db, kiln_str key, kiln_arena *arena, kiln_db_task *out_task, bool *out_found) {
+    return find_row(db, KILN_DB_TABLE_TASK, key, arena, out_task, out_found);
+}
+
+kiln_status kiln_db_find_job(kiln_db *db, kiln_str id, kiln_arena *arena, kiln_db_job *out_job, bool *out_found) {
+    return find_row(db, KILN_DB_TABLE_JOB, id, arena, out_job, out_found);
+}
+
+static kiln_str dup_column(sqlite3_stmt *statement, int index, kiln_arena *arena) {
+    kiln_str bytes = kiln_db_column_bytes(statement, index);
+    return (kiln_str){kiln_str_dup(arena, bytes), bytes.size};
+}
+
+kiln_status kiln_db_stats(kiln_db *db, kiln_arena *arena, kiln_db_stat **out_stats, uint32_t *out_count) {
+    KILN_CHECK(db->kind == KILN_DB_RECORDS);
+    kiln_strbuf sql = {0};
+    kiln_strbuf_text(&sql, "SELECT record.task_key, task.op, record.target, count(*),"
+                           " min(median_ns) FILTER (WHERE outcome = 'ok' AND checked = 1),"
+                           " sum(median_ns * length(samples_ns) / 8), min(stored_wall_ns), max(stored_wall_ns)");
+    for (int i = 0; i < KILN_OUTCOME_COUNT; i++)
+        kiln_strbuf_printf(&sql, ", count(*) FILTER (WHERE outcome = '%s')", kiln_outcome_name((kiln_outcome)i));
+    kiln_strbuf_text(&sql, " FROM record JOIN task ON task.key = record.task_key"
+                           " GROUP BY record.task_key, record.target ORDER BY min(record.rowid)");
+    sqlite3_stmt *statement = NULL;
+    kiln_status st = kiln_db_prepare(db, sql.data, &statement);
+    kiln_strbuf_deinit(&sql);
+    if (st) return st;
+
+    KILN_VEC(kiln_db_stat) found = {0};
+    int rc;
+    while ((rc = sqlite3_step(statement)) == SQLITE_ROW) {
+        kiln_db_stat stat = {
+            .task_key = dup_column(statement, 0, arena),
+            .op = dup_column(statement, 1, arena),
+            .target = dup_column(statement, 2, arena),
+            .record_count = sqlite3_column_int64(statement, 3),
+            .best_ns = sqlite3_column_double(statement, 4),
+            .sampled_ns = sqlite3_column_double(statement, 5),
+            .first_wall_ns = sqlite3_column_int64(statement, 6),
+            .last_wall_ns = sqlite3_column_int64(statement, 7),
+        };
+        for (int i = 0; i < KILN_OUTCOME_COUNT; i++)
+            stat.outcome_count[i] = sqlite3_column_int64(statement, 8 + i);
+        kiln_vec_push_in(arena, &found, stat);
+    }
+    if (rc != SQLITE_DONE) st = kiln_db_error(db->handle, db->path, rc, "counting records");
+    sqlite3_finalize(statement);
+    if (st) return st;
+    *out_stats = found.data;
+    *out_count = found.count;
+    return NULL;
+}

@@ -1,0 +1,127 @@
+#include "tests/unit/db/support.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+
+typedef struct folder {
+    kiln_arena arena;
+    char *path;
+} folder;
+
+void must(kiln_status status) {
+    if (status) fail_msg("%s", kiln_status_text(status));
+}
+
+void must_fail(kiln_status status, kiln_code code, const char *part) {
+    if (!status) fail_msg("%s expected, but it succeeded", kiln_code_name(code));
+    if (kiln_status_code(status) != code || !strstr(kiln_status_text(status), part))
+        fail_msg("%s with \"%s\" expected, not %s: %s", kiln_code_name(code), part,
+                 kiln_code_name(kiln_status_code(status)), kiln_status_text(status));
+    kiln_status_free(status);
+}
+
+int folder_create(void **state) {
+    folder *f = kiln_alloc(sizeof *f);
+    kiln_arena_init(&f->arena, 0);
+    must(kiln_folder_create_temp("kiln-db-test", &f->arena, &f->path));
+    *state = f;
+    return 0;
+}
+
+int folder_remove(void **state) {
+    folder *f = *state;
+    must(kiln_folder_remove(f->path));
+    kiln_arena_deinit(&f->arena);
+    kiln_free(f);
+    return 0;
+}
+
+const char *path_in(void **state, const char *name) {
+    folder *f = *state;
+    return kiln_arena_printf(&f->arena, "%s/%s", f->path, name);
+}
+
+kiln_db *open_records(const char *path) {
+    kiln_db *db = NULL;
+    must(kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_WRITE, &db));
+    return db;
+}
+
+#define TEXT(literal) KILN_STR(literal)
+
+void put_parents(kiln_db *db) {
+    must(kiln_db_put_task(db, &(kiln_db_task){.key = TEXT("t1"), .op = TEXT("conv2d"), .flops = 2e8}));
+    must(kiln_db_put_target(db, &(kiln_db_target){.target = TEXT("cpu:x,mcpu=y")}));
+    must(kiln_db_put_device(db, &(kiln_db_device){.id = TEXT("d1"), .name = TEXT("bench")}));
+    must(kiln_db_put_fingerprint(
+        db, &(kiln_db_fingerprint){.id = TEXT("f1"), .device_id = TEXT("d1"), .content = TEXT("cpu=some\n")}));
+    must(kiln_db_put_job(db, &(kiln_db_job){.id = TEXT("j1"),
+                                            .target = TEXT("cpu:x,mcpu=y"),
+                                            .searcher = TEXT("random"),
+                                            .trials_max = 32,
+                                            .state = TEXT("open"),
+                                            .opened_wall_ns = 1}));
+    must(kiln_db_commit(db));
+}
+
+kiln_db_record record_of(unsigned number, double sample_ns) {
+    /* The row borrows its texts; keep as many as one test may hold at once. */
+    static char names[64][16];
+    static double samples[64][5];
+    char *name = names[number % 64];
+    double *sample = samples[number % 64];
+    snprintf(name, sizeof names[0], "r%u", number);
+    for (size_t i = 0; i < 5; i++) sample[i] = sample_ns;
+    return (kiln_db_record){
+        .trial_id = kiln_str_from(name),
+        .attempt = 1,
+        .job_id = TEXT("j1"),
+        .task_key = TEXT("t1"),
+        .target = TEXT("cpu:x,mcpu=y"),
+        .device_id = TEXT("d1"),
+        .fingerprint_id = TEXT("f1"),
+        .trial_index = number,
+        .trace = TEXT("\x81\x01\x00z"),
+        .trace_hash = kiln_str_from(name),
+        .codegen_version = TEXT("1"),
+        .artefact_kind = TEXT("elf"),
+        .threads = 1,
+        .outcome = TEXT("ok"),
+        .blame = TEXT("none"),
+        .checked = 1,
+        .error = 0.25,
+        .samples_ns = {sample, 5},
+        .runs_per_sample = 3,
+        .cache_state = TEXT("warm"),
+        .flops = 2e8,
+        .stored_wall_ns = 1000 + number,
+    };
+}
+
+void put_record(kiln_db *db, unsigned number, double sample_ns) {
+    kiln_db_record record = record_of(number, sample_ns);
+    must(kiln_db_put_record(db, &record));
+}
+
+static kiln_status count_row(void *context, kiln_db_table table, const void *row) {
+    (void)table, (void)row;
+    ++*(uint32_t *)context;
+    return NULL;
+}
+
+uint32_t count_records(const char *path) {
+    kiln_db *db = NULL;
+    uint32_t count = 0;
+    must(kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_READ, &db));
+    must(kiln_db_each(db, KILN_DB_TABLE_RECORD, count_row, &count));
+    kiln_db_close(db);
+    return count;
+}

@@ -1,0 +1,29 @@
+/* What the tests of db/ share: a folder for files, and rows to fill a database with. */
+#ifndef KILN_TESTS_UNIT_DB_SUPPORT_H
+#define KILN_TESTS_UNIT_DB_SUPPORT_H
+
+#include "db/db.h"
+
+/* Fails the test with the status' text. */
+void must(kiln_status status);
+/* Fails the test unless it is an error with this code whose text holds `part`. */
+void must_fail(kiln_status status, kiln_code code, const char *part);
+
+/* cmocka set-up and tear-down: *state becomes the path of a new, empty folder. */
+int folder_create(void **state);
+int folder_remove(void **state);
+/* "<folder>/<name>", valid until folder_remove. */
+const char *path_in(void **state, const char *name);
+
+kiln_db *open_records(const char *path);
+
+/* One task, one target, one device and one job, committed. */
+void put_parents(kiln_db *db);
+/* A checked record of that task: trial "r<number>", all samples `sample_ns`. Change fields, then put it. */
+kiln_db_record record_of(unsigned number, double sample_ns);
+/* Puts record_of(number, sample_ns) without a commit. */
+void put_record(kiln_db *db, unsigned number, double sample_ns);
+/* How many records a new reader sees. */
+uint32_t count_records(const char *path);
+
+#endif

@@ -1,0 +1,162 @@
+/* Schema versions, and that the schema holds what rows.def says. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "db/internal.h"
+#include "db/migrate.h"
+#include "tests/unit/db/support.h"
+
+static sqlite3 *open_raw(const char *path) {
+    sqlite3 *handle = NULL;
+    assert_int_equal(sqlite3_open(path, &handle), SQLITE_OK);
+    return handle;
+}
+
+static void run_raw(const char *path, const char *sql) {
+    sqlite3 *handle = open_raw(path);
+    assert_int_equal(sqlite3_exec(handle, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(handle);
+}
+
+static int64_t number_of(sqlite3 *handle, const char *sql) {
+    sqlite3_stmt *statement = NULL;
+    assert_int_equal(sqlite3_prepare_v2(handle, sql, -1, &statement, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    int64_t number = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return number;
+}
+
+static void a_newer_schema_is_refused_and_left_alone(void **state) {
+    const char *path = path_in(state, "a.db");
+    kiln_db_close(open_records(path));
+    run_raw(path, "PRAGMA user_version = 999");
+    kiln_db *db = NULL;
+    must_fail(kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_WRITE, &db), KILN_FAILED_PRECONDITION, "newer Kiln");
+    must_fail(kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_READ, &db), KILN_FAILED_PRECONDITION, "newer Kiln");
+    sqlite3 *handle = open_raw(path);
+    assert_int_equal(number_of(handle, "PRAGMA user_version"), 999);
+    sqlite3_close(handle);
+}
+
+static void the_other_kind_of_database_is_refused(void **state) {
+    const char *path = path_in(state, "a.db");
+    kiln_db_close(open_records(path));
+    kiln_db *db = NULL;
+    must_fail(kiln_db_open(path, KILN_DB_TRACKER, KILN_DB_WRITE, &db), KILN_FAILED_PRECONDITION, "a records database");
+    const char *foreign = path_in(state, "foreign.db");
+    run_raw(foreign, "CREATE TABLE of_somebody_else (x)");
+    must_fail(kiln_db_open(foreign, KILN_DB_RECORDS, KILN_DB_WRITE, &db), KILN_FAILED_PRECONDITION, "another program");
+    sqlite3 *handle = open_raw(foreign);
+    assert_int_equal(number_of(handle, "SELECT count(*) FROM sqlite_schema"), 1);
+    sqlite3_close(handle);
+}
+
+static const char *const three_scripts[] = {
+    "CREATE TABLE a (x INTEGER) STRICT; INSERT INTO a VALUES (1);",
+    "ALTER TABLE a ADD COLUMN y INTEGER; UPDATE a SET y = x + 1;",
+    "CREATE TABLE b (z INTEGER) STRICT; INSERT INTO b SELECT y FROM a;",
+};
+
+static void every_earlier_version_arrives_at_the_newest(void **state) {
+    for (uint32_t from = 0; from <= 3; from++) {
+        const char *path = path_in(state, (const char *[]){"0.db", "1.db", "2.db", "3.db"}[from]);
+        sqlite3 *handle = open_raw(path);
+        must(kiln_db_migrate(handle, path, KILN_DB_RECORDS, KILN_DB_WRITE,
+                             &(kiln_db_migrations){three_scripts, from}));
+        assert_int_equal(number_of(handle, "PRAGMA user_version"), from);
+        must(kiln_db_migrate(handle, path, KILN_DB_RECORDS, KILN_DB_WRITE, &(kiln_db_migrations){three_scripts, 3}));
+        assert_int_equal(number_of(handle, "PRAGMA user_version"), 3);
+        assert_int_equal(number_of(handle, "SELECT z FROM b"), 2);
+        sqlite3_close(handle);
+    }
+}
+
+static void a_failing_script_leaves_the_version_before_it(void **state) {
+    const char *path = path_in(state, "a.db");
+    const char *const scripts[] = {three_scripts[0], "CREATE TABLE c (x INTEGER) STRICT; INSERT INTO nowhere VALUES (1);"};
+    sqlite3 *handle = open_raw(path);
+    must_fail(kiln_db_migrate(handle, path, KILN_DB_RECORDS, KILN_DB_WRITE, &(kiln_db_migrations){scripts, 2}),
+              KILN_INTERNAL, "nowhere");
+    assert_int_equal(number_of(handle, "PRAGMA user_version"), 1);
+    assert_int_equal(number_of(handle, "SELECT count(*) FROM sqlite_schema WHERE name = 'c'"), 0);
+    sqlite3_close(handle);
+}
+
+static void reading_an_older_schema_asks_for_one_opening_for_writing(void **state) {
+    const char *path = path_in(state, "a.db");
+    sqlite3 *handle = open_raw(path);
+    must(kiln_db_migrate(handle, path, KILN_DB_RECORDS, KILN_DB_WRITE, &(kiln_db_migrations){three_scripts, 1}));
+    must_fail(kiln_db_migrate(handle, path, KILN_DB_RECORDS, KILN_DB_READ, &(kiln_db_migrations){three_scripts, 2}),
+              KILN_FAILED_PRECONDITION, "open it once for writing");
+    sqlite3_close(handle);
+}
+
+/* The table's columns as SQLite has them: "name TYPE,..." */
+static void schema_columns(sqlite3 *handle, const char *table, kiln_strbuf *out) {
+    sqlite3_stmt *statement = NULL;
+    kiln_strbuf sql = {0};
+    kiln_strbuf_printf(&sql, "SELECT name, type FROM pragma_table_info('%s') ORDER BY cid", table);
+    assert_int_equal(sqlite3_prepare_v2(handle, sql.data, -1, &statement, NULL), SQLITE_OK);
+    while (sqlite3_step(statement) == SQLITE_ROW)
+        kiln_strbuf_printf(out, "%s %s,", sqlite3_column_text(statement, 0), sqlite3_column_text(statement, 1));
+    sqlite3_finalize(statement);
+    kiln_strbuf_deinit(&sql);
+}
+
+static void rows_def_and_the_schema_list_the_same_columns(void **state) {
+    static const char *const type_name[] = {
+        [KILN_DB_TEXT] = "TEXT",       [KILN_DB_BLOB] = "BLOB",    [KILN_DB_INT] = "INTEGER",
+        [KILN_DB_REAL] = "REAL",       [KILN_DB_SAMPLES] = "BLOB",
+    };
+    kiln_db *db[2] = {0};
+    must(kiln_db_open(path_in(state, "r.db"), KILN_DB_RECORDS, KILN_DB_WRITE, &db[KILN_DB_RECORDS]));
+    must(kiln_db_open(path_in(state, "t.db"), KILN_DB_TRACKER, KILN_DB_WRITE, &db[KILN_DB_TRACKER]));
+    for (unsigned table = 0; table < KILN_DB_TABLE_COUNT; table++) {
+        const kiln_db_table_info *info = kiln_db_table_info_of((kiln_db_table)table);
+        kiln_strbuf wanted = {0}, found = {0};
+        for (uint32_t i = 0; i < info->column_count; i++)
+            kiln_strbuf_printf(&wanted, "%s %s,", info->column[i].name, type_name[info->column[i].type]);
+        schema_columns(db[info->kind]->handle, info->name, &found);
+        assert_string_equal(found.data ? found.data : "(no such table)", wanted.data);
+        kiln_strbuf_deinit(&wanted);
+        kiln_strbuf_deinit(&found);
+    }
+    for (int kind = 0; kind < 2; kind++) {
+        int64_t tables = number_of(db[kind]->handle, "SELECT count(*) FROM sqlite_schema WHERE type = 'table'");
+        for (unsigned table = 0; table < KILN_DB_TABLE_COUNT; table++)
+            tables -= (int)kiln_db_table_info_of((kiln_db_table)table)->kind == kind;
+        assert_int_equal(tables, 0);
+        kiln_db_close(db[kind]);
+    }
+}
+
+static void a_database_is_durable_and_checks_its_references(void **state) {
+    kiln_db *db = open_records(path_in(state, "a.db"));
+    assert_int_equal(number_of(db->handle, "PRAGMA foreign_keys"), 1);
+    assert_int_equal(number_of(db->handle, "PRAGMA synchronous"), 2); /* FULL */
+    assert_int_equal(number_of(db->handle, "SELECT journal_mode = 'wal' FROM pragma_journal_mode"), 1);
+    assert_int_equal(number_of(db->handle, "SELECT count(*) FROM pragma_table_list WHERE schema = 'main'"
+                                           " AND name NOT LIKE 'sqlite_%' AND NOT strict"),
+                     0);
+    kiln_db_close(db);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, folder_create, folder_remove)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_newer_schema_is_refused_and_left_alone),
+        TEST(the_other_kind_of_database_is_refused),
+        TEST(every_earlier_version_arrives_at_the_newest),
+        TEST(a_failing_script_leaves_the_version_before_it),
+        TEST(reading_an_older_schema_asks_for_one_opening_for_writing),
+        TEST(rows_def_and_the_schema_list_the_same_columns),
+        TEST(a_database_is_durable_and_checks_its_references),
+    };
+    return cmocka_run_group_tests_name("db/migrate", tests, NULL, NULL);
+}

@@ -1,0 +1,266 @@
+/* Rows in and out, and the questions about them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/db/support.h"
+
+typedef struct fixture {
+    kiln_db *db;
+    kiln_arena arena;
+} fixture;
+
+static fixture the_fixture;
+
+static int set_up(void **state) {
+    the_fixture.db = open_records(":memory:");
+    kiln_arena_init(&the_fixture.arena, 0);
+    put_parents(the_fixture.db);
+    *state = &the_fixture;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    fixture *f = *state;
+    kiln_db_close(f->db);
+    kiln_arena_deinit(&f->arena);
+    return 0;
+}
+
+/* The trial ids that a filter finds: "r1 r2 ". */
+static const char *found_by(fixture *f, const kiln_db_filter *filter) {
+    kiln_db_record *record = NULL;
+    uint32_t count = 0;
+    must(kiln_db_records(f->db, filter, &f->arena, &record, &count));
+    char *text = kiln_arena_printf(&f->arena, "%s", "");
+    for (uint32_t i = 0; i < count; i++)
+        text = kiln_arena_printf(&f->arena, "%s%.*s ", text, KILN_STR_ARG(record[i].trial_id));
+    return text;
+}
+
+static const char *best_of(fixture *f, const kiln_db_filter *filter) {
+    kiln_db_record *record = NULL;
+    uint32_t count = 0;
+    must(kiln_db_best(f->db, filter, &f->arena, &record, &count));
+    char *text = kiln_arena_printf(&f->arena, "%s", "");
+    for (uint32_t i = 0; i < count; i++)
+        text = kiln_arena_printf(&f->arena, "%s%.*s=%g ", text, KILN_STR_ARG(record[i].trial_id), record[i].median_ns);
+    return text;
+}
+
+static void a_record_comes_back_as_it_was_put(void **state) {
+    fixture *f = *state;
+    kiln_db_record put = record_of(7, 500);
+    const double sample[] = {5, 3, 4, 9, 1};
+    put.samples_ns = (kiln_db_samples){sample, 5};
+    put.median_ns = 123; /* derived, so this is ignored */
+    put.detail = (kiln_str){NULL, 0};
+    must(kiln_db_put_record(f->db, &put));
+    kiln_db_record *got = NULL;
+    uint32_t count = 0;
+    must(kiln_db_records(f->db, &(kiln_db_filter){0}, &f->arena, &got, &count));
+    assert_int_equal(count, 1);
+    assert_true(kiln_str_equal(got->trial_id, put.trial_id));
+    assert_true(kiln_str_equal(got->trace, put.trace)); /* holds a zero byte */
+    assert_int_equal(got->detail.size, 0);
+    assert_int_equal(got->runs_per_sample, 3);
+    assert_int_equal(got->samples_ns.count, 5);
+    assert_memory_equal(got->samples_ns.data, sample, sizeof sample);
+    assert_true(got->median_ns == 4 && got->min_ns == 1 && got->error == 0.25);
+}
+
+static void the_same_trial_and_attempt_is_stored_once(void **state) {
+    fixture *f = *state;
+    put_record(f->db, 1, 500);
+    put_record(f->db, 1, 100); /* a late duplicate */
+    assert_string_equal(best_of(f, &(kiln_db_filter){0}), "r1=500 ");
+    kiln_db_record again = record_of(1, 400);
+    again.attempt = 2;
+    must(kiln_db_put_record(f->db, &again));
+    assert_string_equal(best_of(f, &(kiln_db_filter){0}), "r1=400 ");
+}
+
+static void only_checked_right_results_can_be_best(void **state) {
+    fixture *f = *state;
+    put_record(f->db, 1, 500);
+    kiln_db_record unchecked = record_of(2, 10);
+    unchecked.checked = 0;
+    must(kiln_db_put_record(f->db, &unchecked));
+    kiln_db_record wrong = record_of(3, 10);
+    wrong.outcome = KILN_STR("wrong_result");
+    wrong.blame = KILN_STR("candidate");
+    must(kiln_db_put_record(f->db, &wrong));
+    assert_string_equal(best_of(f, &(kiln_db_filter){0}), "r1=500 ");
+    assert_string_equal(found_by(f, &(kiln_db_filter){.order = KILN_DB_FASTEST}), "r1 ");
+}
+
+static void best_is_per_task_and_target_and_layouts(void **state) {
+    fixture *f = *state;
+    must(kiln_db_put_task(f->db, &(kiln_db_task){.key = KILN_STR("t2"), .op = KILN_STR("dense")}));
+    must(kiln_db_put_target(f->db, &(kiln_db_target){.target = KILN_STR("cpu:z")}));
+    put_record(f->db, 1, 500);
+    put_record(f->db, 2, 300);
+    put_record(f->db, 3, 300); /* a tie: the first stored wins */
+    kiln_db_record other = record_of(4, 900);
+    other.task_key = KILN_STR("t2");
+    must(kiln_db_put_record(f->db, &other));
+    other = record_of(5, 50);
+    other.target = KILN_STR("cpu:z");
+    must(kiln_db_put_record(f->db, &other));
+    other = record_of(6, 200);
+    other.layout_in = KILN_STR("d0,d1/16,d2,d3,d1%16;row");
+    must(kiln_db_put_record(f->db, &other));
+
+    assert_string_equal(best_of(f, &(kiln_db_filter){0}), "r6=200 r5=50 r4=900 ");
+    assert_string_equal(best_of(f, &(kiln_db_filter){.task_key = KILN_STR("t1"), .target = KILN_STR("cpu:x,mcpu=y")}),
+                        "r6=200 ");
+    assert_string_equal(best_of(f, &(kiln_db_filter){.target = KILN_STR("cpu:x,mcpu=y"), .by_layout = true}),
+                        "r2=300 r4=900 ");
+    assert_string_equal(best_of(f, &(kiln_db_filter){.by_layout = true, .layout_in = other.layout_in}), "r6=200 ");
+}
+
+static void records_come_in_the_order_that_was_asked(void **state) {
+    fixture *f = *state;
+    put_record(f->db, 1, 500);
+    put_record(f->db, 2, 300);
+    put_record(f->db, 3, 400);
+    assert_string_equal(found_by(f, &(kiln_db_filter){.order = KILN_DB_OLDEST}), "r1 r2 r3 ");
+    assert_string_equal(found_by(f, &(kiln_db_filter){.order = KILN_DB_NEWEST, .limit = 2}), "r3 r2 ");
+    assert_string_equal(found_by(f, &(kiln_db_filter){.order = KILN_DB_FASTEST, .limit = 2}), "r2 r3 ");
+    assert_string_equal(found_by(f, &(kiln_db_filter){.trace_hash = KILN_STR("r2"), .codegen_version = KILN_STR("1")}),
+                        "r2 ");
+    assert_string_equal(found_by(f, &(kiln_db_filter){.trace_hash = KILN_STR("r2"), .codegen_version = KILN_STR("2")}),
+                        "");
+    assert_string_equal(found_by(f, &(kiln_db_filter){.job_id = KILN_STR("j2")}), "");
+}
+
+static void broken_records_are_refused(void **state) {
+    fixture *f = *state;
+    kiln_db_record bad = record_of(1, 500);
+    bad.outcome = KILN_STR("great");
+    must_fail(kiln_db_put_record(f->db, &bad), KILN_INVALID_ARGUMENT, "outcome");
+    bad = record_of(1, 500);
+    bad.samples_ns.count = 0; /* ok without a sample */
+    must_fail(kiln_db_put_record(f->db, &bad), KILN_INVALID_ARGUMENT, "CHECK");
+    bad = record_of(1, 500);
+    bad.trial_id = KILN_STR("");
+    must_fail(kiln_db_put_record(f->db, &bad), KILN_INVALID_ARGUMENT, "trial_id");
+    bad = record_of(1, 500);
+    bad.detail.size = KILN_DB_TEXT_MAX + 1;
+    must_fail(kiln_db_put_record(f->db, &bad), KILN_INVALID_ARGUMENT, "detail");
+    assert_string_equal(found_by(f, &(kiln_db_filter){0}), "");
+}
+
+static kiln_status discard(void *context, uint32_t count, const char *const *names, const char *const *cells) {
+    (void)names, (void)cells;
+    *(uint32_t *)context += count;
+    return NULL;
+}
+
+static void jobs_change_and_records_do_not(void **state) {
+    fixture *f = *state;
+    put_record(f->db, 1, 500);
+    kiln_db_job job = {.id = KILN_STR("j1"), .target = KILN_STR("cpu:x,mcpu=y"), .state = KILN_STR("done"), .seed = 9};
+    must(kiln_db_put_job(f->db, &job));
+    bool found = false;
+    kiln_db_job got;
+    must(kiln_db_find_job(f->db, KILN_STR("j1"), &f->arena, &got, &found));
+    assert_true(found && kiln_str_is(got.state, "done") && got.seed == 9);
+    must(kiln_db_find_job(f->db, KILN_STR("j2"), &f->arena, &got, &found));
+    assert_false(found);
+    assert_string_equal(found_by(f, &(kiln_db_filter){.job_id = KILN_STR("j1")}), "r1 ");
+}
+
+static void stats_count_outcomes_per_task_and_target(void **state) {
+    fixture *f = *state;
+    put_record(f->db, 1, 500);
+    put_record(f->db, 2, 300);
+    kiln_db_record crash = record_of(3, 1);
+    crash.samples_ns.count = 0;
+    crash.outcome = KILN_STR("crash");
+    crash.blame = KILN_STR("candidate");
+    must(kiln_db_put_record(f->db, &crash));
+    kiln_db_stat *stat = NULL;
+    uint32_t count = 0;
+    must(kiln_db_stats(f->db, &f->arena, &stat, &count));
+    assert_int_equal(count, 1);
+    assert_true(kiln_str_is(stat->op, "conv2d"));
+    assert_int_equal(stat->record_count, 3);
+    assert_int_equal(stat->outcome_count[KILN_OUTCOME_OK], 2);
+    assert_int_equal(stat->outcome_count[KILN_OUTCOME_CRASH], 1);
+    assert_true(stat->best_ns == 300 && stat->sampled_ns == 5 * 800);
+    assert_int_equal(stat->first_wall_ns, 1001);
+    assert_int_equal(stat->last_wall_ns, 1003);
+}
+
+static kiln_status put_into(void *context, kiln_db_table table, const void *row) {
+    return kiln_db_put(context, table, row);
+}
+
+static void rows_of_one_database_can_be_put_into_another(void **state) {
+    fixture *f = *state;
+    put_record(f->db, 1, 500);
+    put_record(f->db, 2, 300);
+    kiln_db *copy = open_records(":memory:");
+    for (int round = 0; round < 2; round++) /* a second import changes nothing */
+        for (unsigned table = 0; table < KILN_DB_TABLE_COUNT; table++)
+            if (kiln_db_table_info_of((kiln_db_table)table)->kind == KILN_DB_RECORDS)
+                must(kiln_db_each(f->db, (kiln_db_table)table, put_into, copy));
+    must(kiln_db_commit(copy));
+    fixture other = {.db = copy, .arena = f->arena};
+    assert_string_equal(found_by(&other, &(kiln_db_filter){.order = KILN_DB_FASTEST}), "r2 r1 ");
+    f->arena = other.arena;
+    kiln_db_close(copy);
+}
+
+static kiln_status keep_text(void *context, uint32_t count, const char *const *names, const char *const *cells) {
+    for (uint32_t i = 0; i < count; i++)
+        kiln_strbuf_printf(context, "%s=%s;", names[i], cells[i] ? cells[i] : "NULL");
+    return NULL;
+}
+
+static void sql_reads_and_prints_every_type(void **state) {
+    fixture *f = *state;
+    put_record(f->db, 1, 500);
+    kiln_strbuf text = {0};
+    must(kiln_db_sql(f->db, KILN_STR("SELECT trial_id, attempt, median_ns, trace, detail FROM record;"), keep_text, &text));
+    assert_string_equal(text.data, "trial_id=r1;attempt=1;median_ns=500.0;trace=8101007a;detail=NULL;");
+    kiln_strbuf_deinit(&text);
+}
+
+static void sql_changes_nothing(void **state) {
+    fixture *f = *state;
+    put_record(f->db, 1, 500);
+    const char *const refused[] = {
+        "DELETE FROM job", "UPDATE task SET op = 'x'", "DROP TABLE record", "ATTACH '/tmp/x.db' AS x",
+        "PRAGMA journal_mode = DELETE", "CREATE TABLE x (y)", "SELECT 1; DELETE FROM job", "SELEC 1", "", "COMMIT",
+    };
+    uint32_t cells = 0;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(refused); i++)
+        must_fail(kiln_db_sql(f->db, kiln_str_from(refused[i]), discard, &cells), KILN_INVALID_ARGUMENT, "");
+    assert_int_equal(cells, 0);
+    assert_true(kiln_db_pending(f->db));
+    assert_string_equal(found_by(f, &(kiln_db_filter){0}), "r1 ");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_record_comes_back_as_it_was_put),
+        TEST(the_same_trial_and_attempt_is_stored_once),
+        TEST(only_checked_right_results_can_be_best),
+        TEST(best_is_per_task_and_target_and_layouts),
+        TEST(records_come_in_the_order_that_was_asked),
+        TEST(broken_records_are_refused),
+        TEST(jobs_change_and_records_do_not),
+        TEST(stats_count_outcomes_per_task_and_target),
+        TEST(rows_of_one_database_can_be_put_into_another),
+        TEST(sql_reads_and_prints_every_type),
+        TEST(sql_changes_nothing),
+    };
+    return cmocka_run_group_tests_name("db/query", tests, NULL, NULL);
+}

@@ -5,6 +5,7 @@
 #define KILN_BASE_STATUS_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 
 #include "base/macros.h"
 
@@ -30,6 +31,8 @@ KILN_MUST_USE kiln_status kiln_status_note(kiln_status status, const char *forma
 kiln_code kiln_status_code(kiln_status status);
 /* One line: "outermost note: ...: message". Owned by the status. "ok" for NULL. */
 const char *kiln_status_text(kiln_status status);
+/* Source file and line that made it, for debug output; "" and 0 for NULL. */
+const char *kiln_status_origin(kiln_status status, int *out_line);
 /* Frees; accepts NULL. */
 void kiln_status_free(kiln_status status);
 
@@ -37,7 +40,7 @@ void kiln_status_free(kiln_status status);
 const char *kiln_code_name(kiln_code code);
 const char *kiln_code_meaning(kiln_code code);
 int kiln_code_exit(kiln_code code);
-_Bool kiln_code_find(const char *name, kiln_code *out_code);
-_Bool kiln_code_from_wire(unsigned number, kiln_code *out_code);
+bool kiln_code_find(const char *name, kiln_code *out_code);
+bool kiln_code_from_wire(unsigned number, kiln_code *out_code);
 
 #endif

@@ -1,0 +1,84 @@
+#include "base/hash.h"
+
+#include <sha256.h>
+#include <string.h>
+#include <xxhash.h>
+
+
+_Static_assert(sizeof(((kiln_digest *)0)->byte) == SHA256_DIGEST_LENGTH, "a digest is a SHA-256");
+
+uint64_t kiln_hash64(const void *data, size_t size, uint64_t seed) { return XXH3_64bits_withSeed(data, size, seed); }
+
+kiln_hash128 kiln_hash128_of(const void *data, size_t size) {
+    XXH128_hash_t hash = XXH3_128bits(data, size);
+    return (kiln_hash128){hash.high64, hash.low64};
+}
+
+static void print_hex(const uint8_t *byte, size_t count, char *out_text) {
+    static const char digit[] = "0123456789abcdef";
+    for (size_t i = 0; i < count; i++) {
+        out_text[2 * i] = digit[byte[i] >> 4];
+        out_text[2 * i + 1] = digit[byte[i] & 15];
+    }
+    out_text[2 * count] = '\0';
+}
+
+/* Lower-case only: a name has one spelling. */
+static int hex_value(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    return -1;
+}
+
+static bool parse_hex(kiln_str text, uint8_t *out_byte, size_t count) {
+    if (text.size != 2 * count) return false;
+    for (size_t i = 0; i < count; i++) {
+        int high = hex_value(text.data[2 * i]), low = hex_value(text.data[2 * i + 1]);
+        if (high < 0 || low < 0) return false;
+        out_byte[i] = (uint8_t)(high << 4 | low);
+    }
+    return true;
+}
+
+void kiln_hash128_print(kiln_hash128 hash, char out_text[KILN_HASH128_TEXT]) {
+    uint8_t byte[16];
+    for (size_t i = 0; i < 8; i++) {
+        byte[i] = (uint8_t)(hash.high >> (56 - 8 * i));
+        byte[8 + i] = (uint8_t)(hash.low >> (56 - 8 * i));
+    }
+    print_hex(byte, sizeof byte, out_text);
+}
+
+bool kiln_hash128_parse(kiln_str text, kiln_hash128 *out_hash) {
+    uint8_t byte[16];
+    if (!parse_hex(text, byte, sizeof byte)) return false;
+    kiln_hash128 hash = {0};
+    for (size_t i = 0; i < 8; i++) {
+        hash.high = hash.high << 8 | byte[i];
+        hash.low = hash.low << 8 | byte[8 + i];
+    }
+    *out_hash = hash;
+    return true;
+}
+
+void kiln_digest_of(const void *data, size_t size, kiln_digest *out_digest) {
+    SHA2_CTX context;
+    SHA256Init(&context);
+    if (size) SHA256Update(&context, data, size);
+    SHA256Final(out_digest->byte, &context);
+}
+
+void kiln_digest_print(const kiln_digest *digest, char out_text[KILN_DIGEST_TEXT]) {
+    print_hex(digest->byte, sizeof digest->byte, out_text);
+}
+
+bool kiln_digest_parse(kiln_str text, kiln_digest *out_digest) {
+    kiln_digest digest;
+    if (!parse_hex(text, digest.byte, sizeof digest.byte)) return false;
+    *out_digest = digest;
+    return true;
+}
+
+bool kiln_digest_equal(const kiln_digest *a, const kiln_digest *b) {
+    return memcmp(a->byte, b->byte, sizeof a->byte) == 0;
+}

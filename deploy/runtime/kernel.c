@@ -18,7 +18,7 @@ struct kiln_kernel {
 typedef struct call_arg {
     kiln_kernel_tensor tensor;
     int64_t shape[KILN_RANK_MAX];
-    kiln_buffer packed; /* of packed arguments */
+    kiln_region packed; /* of packed arguments */
 } call_arg;
 
 struct kiln_call {
@@ -161,7 +161,7 @@ kiln_status kiln_call_create(const kiln_kernel *kernel, kiln_guard guard, kiln_c
         describe(&kernel->manifest.arg[i], arg);
         call->args[i] = &arg->tensor;
         if (kernel->manifest.arg[i].role != KILN_ROLE_PACKED) continue;
-        st = kiln_buffer_create(kernel->arg_bytes[i], guard, &arg->packed);
+        st = kiln_region_create(kernel->arg_bytes[i], guard, &arg->packed);
         if (!st) arg->tensor.data = arg->packed.data;
     }
     if (st) {
@@ -174,7 +174,7 @@ kiln_status kiln_call_create(const kiln_kernel *kernel, kiln_guard guard, kiln_c
 
 void kiln_call_destroy(kiln_call *call) {
     if (!call) return;
-    for (uint32_t i = 0; i < call->kernel->manifest.arg_count; i++) kiln_buffer_destroy(&call->arg[i].packed);
+    for (uint32_t i = 0; i < call->kernel->manifest.arg_count; i++) kiln_region_destroy(&call->arg[i].packed);
     kiln_free(call->args);
     kiln_free(call->arg);
     kiln_free(call);
@@ -216,7 +216,7 @@ int32_t kiln_call_run(const kiln_call *call, const kiln_services *services) {
     return call->kernel->run(call->args, &services->table);
 }
 
-const kiln_buffer *kiln_call_packed(const kiln_call *call, uint32_t arg) {
+const kiln_region *kiln_call_packed(const kiln_call *call, uint32_t arg) {
     bool packed = arg < call->kernel->manifest.arg_count && call->kernel->manifest.arg[arg].role == KILN_ROLE_PACKED;
     return packed ? &call->arg[arg].packed : NULL;
 }

@@ -19,7 +19,7 @@
 #include "base/status.h"
 #include "base/str.h"
 #include "base/target.h"
-#include "deploy/runtime/buffer.h"
+#include "deploy/runtime/region.h"
 #include "deploy/runtime/load.h"
 #include "deploy/runtime/services.h"
 
@@ -70,6 +70,6 @@ KILN_MUST_USE kiln_status kiln_call_prepare(kiln_call *call, const kiln_services
 int32_t kiln_call_run(const kiln_call *call, const kiln_services *services);
 
 /* Packed buffer of an argument with that role (tests and boards look for stray writes); else NULL. */
-const kiln_buffer *kiln_call_packed(const kiln_call *call, uint32_t arg);
+const kiln_region *kiln_call_packed(const kiln_call *call, uint32_t arg);
 
 #endif

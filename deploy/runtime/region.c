@@ -1,4 +1,4 @@
-#include "deploy/runtime/buffer.h"
+#include "deploy/runtime/region.h"
 
 #include <errno.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 static size_t round_up(size_t value, size_t alignment) { return (value + alignment - 1) & ~(alignment - 1); }
 
-kiln_status kiln_buffer_create(size_t size_bytes, kiln_guard guard, kiln_buffer *out_buffer) {
+kiln_status kiln_region_create(size_t size_bytes, kiln_guard guard, kiln_region *out_buffer) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t guard_bytes = guard == KILN_GUARD_NONE ? 0 : page;
     if (size_bytes > SIZE_MAX / 2) return KILN_ERROR(RESOURCE_EXHAUSTED, "a buffer of %zu bytes", size_bytes);
@@ -22,12 +22,12 @@ kiln_status kiln_buffer_create(size_t size_bytes, kiln_guard guard, kiln_buffer 
         return KILN_ERROR(RESOURCE_EXHAUSTED, "a buffer of %zu bytes: %s", size_bytes, strerror(errno));
     uint8_t *data = mapping + guard_bytes;
     if (guard == KILN_GUARD_AFTER) data += inner - round_up(size_bytes, KILN_KERNEL_ALIGNMENT);
-    kiln_buffer buffer = {data, size_bytes, mapping, total, guard_bytes};
+    kiln_region buffer = {data, size_bytes, mapping, total, guard_bytes};
     if (guard != KILN_GUARD_NONE) {
         if (mprotect(mapping, guard_bytes, PROT_NONE) != 0 ||
             mprotect(mapping + guard_bytes + inner, guard_bytes, PROT_NONE) != 0) {
             kiln_status st = KILN_ERROR(RESOURCE_EXHAUSTED, "guard pages: %s", strerror(errno));
-            kiln_buffer_destroy(&buffer);
+            kiln_region_destroy(&buffer);
             return st;
         }
         uint8_t *begin = mapping + guard_bytes, *end = begin + inner;
@@ -38,12 +38,12 @@ kiln_status kiln_buffer_create(size_t size_bytes, kiln_guard guard, kiln_buffer 
     return KILN_OK;
 }
 
-void kiln_buffer_destroy(kiln_buffer *buffer) {
+void kiln_region_destroy(kiln_region *buffer) {
     if (buffer->mapping) munmap(buffer->mapping, buffer->mapping_bytes);
-    *buffer = (kiln_buffer){0};
+    *buffer = (kiln_region){0};
 }
 
-void kiln_buffer_poison(kiln_buffer *buffer, uint16_t pattern) {
+void kiln_region_poison(kiln_region *buffer, uint16_t pattern) {
     uint8_t *data = buffer->data;
     size_t even = buffer->size_bytes & ~(size_t)1;
     for (size_t i = 0; i < even; i += 2) memcpy(data + i, &pattern, 2);
@@ -56,7 +56,7 @@ static bool filled(const uint8_t *begin, const uint8_t *end) {
     return true;
 }
 
-bool kiln_buffer_intact(const kiln_buffer *buffer) {
+bool kiln_region_intact(const kiln_region *buffer) {
     if (buffer->guard_bytes == 0) return true;
     const uint8_t *begin = (const uint8_t *)buffer->mapping + buffer->guard_bytes;
     const uint8_t *end = (const uint8_t *)buffer->mapping + buffer->mapping_bytes - buffer->guard_bytes;

@@ -1,8 +1,8 @@
 /* Page-backed memory for kernel arguments and scratch. With a guard, an inaccessible page lies directly
  * before or after the data, so that a kernel that strays faults at once; what alignment leaves between
  * data and guard is filled and can be checked. Poison makes results that were never written visible. */
-#ifndef KILN_DEPLOY_BUFFER_H
-#define KILN_DEPLOY_BUFFER_H
+#ifndef KILN_DEPLOY_REGION_H
+#define KILN_DEPLOY_REGION_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,25 +18,25 @@ typedef enum kiln_guard {
 } kiln_guard;
 
 /* Zeroed is empty. */
-typedef struct kiln_buffer {
+typedef struct kiln_region {
     void *data; /* aligned to KILN_KERNEL_ALIGNMENT; not NULL even when size_bytes is 0 */
     size_t size_bytes;
     void *mapping;
     size_t mapping_bytes, guard_bytes;
-} kiln_buffer;
+} kiln_region;
 
 /* Zeroed memory; pages are taken from the system when first touched. RESOURCE_EXHAUSTED: the system
  * refuses. */
-KILN_MUST_USE kiln_status kiln_buffer_create(size_t size_bytes, kiln_guard guard, kiln_buffer *out_buffer);
-void kiln_buffer_destroy(kiln_buffer *buffer); /* accepts an empty one */
+KILN_MUST_USE kiln_status kiln_region_create(size_t size_bytes, kiln_guard guard, kiln_region *out_buffer);
+void kiln_region_destroy(kiln_region *buffer); /* accepts an empty one */
 
 /* Repeating 16-bit patterns that are NaN in f16, bf16, f32 and f64, and differ in every byte, so that a
  * stale or unwritten element cannot pass as a result twice. */
 #define KILN_POISON_FIRST UINT16_C(0x7fc1)
 #define KILN_POISON_LAST UINT16_C(0xffd6)
-void kiln_buffer_poison(kiln_buffer *buffer, uint16_t pattern);
+void kiln_region_poison(kiln_region *buffer, uint16_t pattern);
 
 /* False when a byte between the data and its guard pages was written (always true without guard). */
-bool kiln_buffer_intact(const kiln_buffer *buffer);
+bool kiln_region_intact(const kiln_region *buffer);
 
 #endif

@@ -64,28 +64,43 @@ static kiln_status write_if_wanted(void *context, kiln_db_table table, const voi
     return KILN_OK;
 }
 
-kiln_status kiln_bundle_export(kiln_db *db, const kiln_db_filter *filter, kiln_strbuf *out) {
-    /* Parents in the order in which import must see them. */
+static kiln_status write_parents(kiln_db *db, export_state *state) {
+    /* In the order in which import must see them. */
     static const kiln_db_table parents[] = {KILN_DB_TABLE_TASK, KILN_DB_TABLE_TARGET, KILN_DB_TABLE_DEVICE,
                                             KILN_DB_TABLE_FINGERPRINT, KILN_DB_TABLE_JOB};
+    kiln_status st = KILN_OK;
+    for (size_t i = 0; !st && i < KILN_ARRAY_COUNT(parents); i++) st = kiln_db_each(db, parents[i], write_if_wanted, state);
+    return st;
+}
+
+kiln_status kiln_bundle_export(kiln_db *db, const kiln_db_filter *filter, uint32_t filter_count, kiln_strbuf *out) {
+    typedef struct found {
+        kiln_db_record *record;
+        uint32_t count;
+    } found;
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
     export_state state = {0};
     kiln_map_init(&state.wanted);
-    kiln_db_record *record = NULL;
-    uint32_t count = 0;
-    kiln_status st = kiln_db_records(db, filter, &scratch, &record, &count);
-    if (!st && count > KILN_BUNDLE_ROWS_MAX / 2)
-        st = KILN_ERROR(RESOURCE_EXHAUSTED, "%u records do not fit in one bundle (at most %u)", count, KILN_BUNDLE_ROWS_MAX / 2);
-    for (uint32_t i = 0; !st && i < count; i++) {
-        want(&state, KILN_DB_TABLE_TASK, record[i].task_key);
-        want(&state, KILN_DB_TABLE_TARGET, record[i].target);
-        want(&state, KILN_DB_TABLE_DEVICE, record[i].device_id);
-        want(&state, KILN_DB_TABLE_FINGERPRINT, record[i].fingerprint_id);
-        want(&state, KILN_DB_TABLE_JOB, record[i].job_id);
+    found *match = KILN_ARENA_ARRAY(&scratch, found, filter_count);
+    uint32_t total = 0;
+    kiln_status st = KILN_OK;
+    for (uint32_t f = 0; !st && f < filter_count; f++) {
+        st = kiln_db_records(db, &filter[f], &scratch, &match[f].record, &match[f].count);
+        for (uint32_t i = 0; !st && i < match[f].count; i++) {
+            want(&state, KILN_DB_TABLE_TASK, match[f].record[i].task_key);
+            want(&state, KILN_DB_TABLE_TARGET, match[f].record[i].target);
+            want(&state, KILN_DB_TABLE_DEVICE, match[f].record[i].device_id);
+            want(&state, KILN_DB_TABLE_FINGERPRINT, match[f].record[i].fingerprint_id);
+            want(&state, KILN_DB_TABLE_JOB, match[f].record[i].job_id);
+        }
+        total += st ? 0 : match[f].count;
     }
-    for (size_t i = 0; !st && i < KILN_ARRAY_COUNT(parents); i++) st = kiln_db_each(db, parents[i], write_if_wanted, &state);
-    for (uint32_t i = 0; !st && i < count; i++) write_row(&state, KILN_DB_TABLE_RECORD, &record[i]);
+    if (!st && total > KILN_BUNDLE_ROWS_MAX / 2)
+        st = KILN_ERROR(RESOURCE_EXHAUSTED, "%u records do not fit in one bundle (at most %u)", total, KILN_BUNDLE_ROWS_MAX / 2);
+    if (!st) st = write_parents(db, &state);
+    for (uint32_t f = 0; !st && f < filter_count; f++)
+        for (uint32_t i = 0; i < match[f].count; i++) write_row(&state, KILN_DB_TABLE_RECORD, &match[f].record[i]);
     if (!st) {
         kiln_mpack_write_array(out, state.row_count);
         kiln_strbuf_append(out, state.rows.data, state.rows.size);

@@ -10,8 +10,9 @@
 
 #define KILN_BUNDLE_ROWS_MAX 1000000u
 
-/* Appends the records that match and every row they refer to. Deterministic. */
-KILN_MUST_USE kiln_status kiln_bundle_export(kiln_db *db, const kiln_db_filter *filter, kiln_strbuf *out);
+/* Appends the records that match any of the filters (which should not overlap) and every row they refer to.
+ * Deterministic. */
+KILN_MUST_USE kiln_status kiln_bundle_export(kiln_db *db, const kiln_db_filter *filter, uint32_t filter_count, kiln_strbuf *out);
 /* Puts every row (rows that are there already stay) and commits. Adds to `*out_records` the records read.
  * DATA_LOSS: damaged bytes, an unknown table; nothing of the bundle is stored then. */
 KILN_MUST_USE kiln_status kiln_bundle_import(kiln_db *db, kiln_str bytes, uint32_t *out_records);

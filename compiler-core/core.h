@@ -1,0 +1,19 @@
+/* Front header of compiler-core: model bytes to object bytes. The only header that other folders include
+ * (tests may include any). No socket, no database.
+ *
+ *     model ─ kiln_model_load ─> graph ─ kiln_tasks_extract ─> tasks ─ kiln_space_create ─> space ─>
+ *     trace ─ kiln_build ─> artefact */
+#ifndef KILN_COMPILER_CORE_CORE_H
+#define KILN_COMPILER_CORE_CORE_H
+
+#include "compiler-core/build.h"
+#include "compiler-core/codegen/codegen.h"
+#include "compiler-core/ir/eval.h"
+#include "compiler-core/ir/ir.h"
+#include "compiler-core/ir/ir_text.h"
+#include "compiler-core/ir/reference.h"
+#include "compiler-core/lower/lower.h"
+#include "compiler-core/sched/space.h"
+#include "compiler-core/sched/trace.h"
+
+#endif

@@ -1,0 +1,217 @@
+#include "tuner/measure/builder.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/child.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/vec.h"
+
+#define READ_BYTES ((size_t)256 << 10)
+
+typedef struct pending {
+    kiln_strbuf frame;
+    uint64_t deadline_ns; /* duration */
+    kiln_builders_done done;
+    void *context;
+} pending;
+
+typedef struct worker {
+    struct kiln_builders *pool;
+    kiln_child child;
+    bool running; /* the process */
+    bool busy;    /* holds `job` */
+    pending job;
+    size_t written; /* of job.frame */
+    kiln_strbuf answer;
+    kiln_watch *in, *out;
+    kiln_timer *deadline;
+} worker;
+
+struct kiln_builders {
+    kiln_loop *loop;
+    char *program, *cores;
+    KILN_VEC(pending) queue; /* from `head` on */
+    uint32_t head;
+    kiln_timer *start; /* hands out work from the loop, not from inside submit */
+    worker *worker;
+    uint32_t worker_count;
+};
+
+/* ---- one worker --------------------------------------------------------------------------------------- */
+
+static void worker_stop(worker *w) {
+    kiln_watch_destroy(w->in);
+    kiln_watch_destroy(w->out);
+    w->in = w->out = NULL;
+    if (w->running) kiln_child_destroy(&w->child);
+    w->running = false;
+    kiln_strbuf_reset(&w->answer);
+}
+
+/* Takes the job from the worker and reports it. The callback may submit more. */
+static void worker_finish(worker *w, const kiln_work_reply *reply, kiln_outcome outcome, const char *text) {
+    pending job = w->job;
+    w->job = (pending){0};
+    w->busy = false;
+    kiln_timer_stop(w->deadline);
+    job.done(job.context, reply, outcome, text);
+    kiln_strbuf_deinit(&job.frame);
+    kiln_timer_start(w->pool->start, 0);
+}
+
+static void worker_lost(worker *w, kiln_outcome outcome, const char *text) {
+    worker_stop(w);
+    if (w->busy) worker_finish(w, NULL, outcome, text);
+}
+
+static void on_deadline(void *context) { worker_lost(context, KILN_OUTCOME_TIMEOUT, "the worker passed its deadline"); }
+
+static void on_writable(void *context, unsigned ready_for) {
+    (void)ready_for;
+    worker *w = context;
+    while (w->written < w->job.frame.size) {
+        ssize_t n = write(w->child.in_fd, w->job.frame.data + w->written, w->job.frame.size - w->written);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && errno == EAGAIN) return;
+        if (n < 0) {
+            worker_lost(w, KILN_OUTCOME_CRASH, "the worker closed its input");
+            return;
+        }
+        w->written += (size_t)n;
+    }
+    kiln_watch_set(w->in, 0);
+}
+
+/* Handles a whole answer, if there is one. */
+static void take_answer(worker *w) {
+    size_t size = 0;
+    kiln_status st = kiln_work_frame_size(kiln_strbuf_view(&w->answer), &size);
+    if (!st && size == 0) return;
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    kiln_work_reply reply = {0};
+    if (!st) st = kiln_work_reply_read(kiln_str_slice(kiln_strbuf_view(&w->answer), 0, size), &scratch, &reply);
+    if (st || !w->busy) {
+        worker_lost(w, KILN_OUTCOME_CRASH, st ? kiln_status_text(st) : "a worker spoke unasked");
+        kiln_status_free(st);
+    } else {
+        kiln_strbuf answer = w->answer; /* the reply points into it while the callback runs */
+        w->answer = (kiln_strbuf){0};
+        worker_finish(w, &reply, KILN_OUTCOME_OK, "");
+        kiln_strbuf_deinit(&answer);
+    }
+    kiln_arena_deinit(&scratch);
+}
+
+static void on_readable(void *context, unsigned ready_for) {
+    (void)ready_for;
+    worker *w = context;
+    char bytes[16384];
+    for (size_t total = 0; total < READ_BYTES;) {
+        ssize_t n = read(w->child.out_fd, bytes, sizeof bytes);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && errno == EAGAIN) break;
+        if (n <= 0) {
+            worker_lost(w, KILN_OUTCOME_CRASH, "the worker died");
+            return;
+        }
+        kiln_strbuf_append(&w->answer, bytes, (size_t)n);
+        total += (size_t)n;
+    }
+    take_answer(w);
+}
+
+static kiln_status worker_start(worker *w) {
+    const char *argv[] = {w->pool->program, "--worker", NULL, NULL, NULL};
+    if (w->pool->cores) argv[2] = "--cores", argv[3] = w->pool->cores;
+    kiln_child_options options = {.argv = argv, .pipe_in = true, .pipe_out = true};
+    kiln_status st = kiln_child_start(&options, &w->child);
+    if (st) return st;
+    w->running = true;
+    w->in = kiln_watch_create(w->pool->loop, w->child.in_fd, 0, on_writable, w);
+    w->out = kiln_watch_create(w->pool->loop, w->child.out_fd, KILN_WATCH_READ, on_readable, w);
+    return KILN_OK;
+}
+
+/* ---- the pool ------------------------------------------------------------------------------------------ */
+
+static void worker_give(worker *w, pending job) {
+    w->job = job;
+    w->busy = true;
+    w->written = 0;
+    kiln_status st = w->running ? KILN_OK : worker_start(w);
+    if (st) {
+        worker_finish(w, NULL, KILN_OUTCOME_INFRA, kiln_status_text(st));
+        kiln_status_free(st);
+        return;
+    }
+    kiln_timer_start(w->deadline, job.deadline_ns);
+    kiln_watch_set(w->in, KILN_WATCH_WRITE);
+}
+
+static void hand_out(void *context) {
+    kiln_builders *pool = context;
+    for (uint32_t i = 0; i < pool->worker_count && pool->head < pool->queue.count; i++)
+        if (!pool->worker[i].busy) worker_give(&pool->worker[i], pool->queue.data[pool->head++]);
+    if (pool->head == pool->queue.count) pool->head = pool->queue.count = 0;
+}
+
+static char *copy_text(const char *text) {
+    if (!text) return NULL;
+    kiln_str s = kiln_str_from(text);
+    char *copy = kiln_alloc(s.size + 1);
+    for (size_t i = 0; i < s.size; i++) copy[i] = s.data[i];
+    return copy;
+}
+
+kiln_builders *kiln_builders_create(kiln_loop *loop, const kiln_builders_options *options) {
+    KILN_CHECK(options->worker_count >= 1);
+    kiln_builders *pool = kiln_alloc(sizeof *pool);
+    pool->loop = loop;
+    pool->program = copy_text(options->program);
+    pool->cores = copy_text(options->cores);
+    pool->start = kiln_timer_create(loop, hand_out, pool);
+    pool->worker_count = options->worker_count;
+    pool->worker = kiln_alloc(options->worker_count * sizeof *pool->worker);
+    for (uint32_t i = 0; i < pool->worker_count; i++) {
+        worker *w = &pool->worker[i];
+        w->pool = pool;
+        w->deadline = kiln_timer_create(loop, on_deadline, w);
+    }
+    return pool;
+}
+
+void kiln_builders_destroy(kiln_builders *pool) {
+    if (!pool) return;
+    for (uint32_t i = 0; i < pool->worker_count; i++) {
+        worker *w = &pool->worker[i];
+        worker_stop(w);
+        kiln_timer_destroy(w->deadline);
+        kiln_strbuf_deinit(&w->answer);
+        kiln_strbuf_deinit(&w->job.frame);
+    }
+    for (uint32_t i = pool->head; i < pool->queue.count; i++) kiln_strbuf_deinit(&pool->queue.data[i].frame);
+    kiln_vec_deinit(&pool->queue);
+    kiln_timer_destroy(pool->start);
+    kiln_free(pool->worker);
+    kiln_free(pool->program);
+    kiln_free(pool->cores);
+    kiln_free(pool);
+}
+
+void kiln_builders_submit(kiln_builders *pool, const kiln_work_request *request, bool urgent, uint64_t deadline_ns,
+                          kiln_builders_done done, void *context) {
+    pending job = {.deadline_ns = deadline_ns, .done = done, .context = context};
+    kiln_work_request_write(request, &job.frame);
+    kiln_vec_push(&pool->queue, job);
+    if (urgent) {
+        uint32_t at = pool->queue.count - 1;
+        for (; at > pool->head; at--) pool->queue.data[at] = pool->queue.data[at - 1];
+        pool->queue.data[pool->head] = job;
+    }
+    kiln_timer_start(pool->start, 0);
+}

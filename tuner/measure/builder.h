@@ -1,0 +1,34 @@
+/* A pool of worker processes (measure/worker.h) on the tuner's loop. A request goes to a free worker, or
+ * waits; a worker that dies or passes its deadline loses its request and is replaced. */
+#ifndef KILN_TUNER_MEASURE_BUILDER_H
+#define KILN_TUNER_MEASURE_BUILDER_H
+
+#include <stdint.h>
+
+#include "base/outcome.h"
+#include "base/status.h"
+#include "proto/loop.h"
+#include "tuner/measure/worker.h"
+
+typedef struct kiln_builders kiln_builders;
+
+/* How a request ended. `reply` lasts until the callback returns; NULL when the worker was lost, and then
+ * `outcome` is CRASH or TIMEOUT and `text` says how. */
+typedef void (*kiln_builders_done)(void *context, const kiln_work_reply *reply, kiln_outcome outcome, const char *text);
+
+typedef struct kiln_builders_options {
+    const char *program;     /* path of kiln-tuner */
+    uint32_t worker_count;   /* >= 1 */
+    const char *cores;       /* --cores list for the workers ("1-3"), so that measurements keep theirs; NULL: any */
+} kiln_builders_options;
+
+/* Workers start on first use. */
+kiln_builders *kiln_builders_create(kiln_loop *loop, const kiln_builders_options *options);
+/* Kills the workers; pending callbacks are not called. NULL is fine. */
+void kiln_builders_destroy(kiln_builders *builders);
+/* Requests are served in order, `urgent` ones first. `deadline_ns` is a duration counted from when a worker
+ * takes it. `done` is called later, never from inside. */
+void kiln_builders_submit(kiln_builders *builders, const kiln_work_request *request, bool urgent, uint64_t deadline_ns,
+                          kiln_builders_done done, void *context);
+
+#endif

@@ -1,0 +1,237 @@
+/* A worker process: one request at a time, nothing kept between them but the compiler's context. */
+#include "tuner/measure/worker.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/child.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/reference.h"
+#include "compiler-core/core.h"
+#include "deploy/runtime/kernel.h"
+
+static void fail(kiln_work_reply *reply, kiln_status st, kiln_arena *arena) {
+    reply->code = (uint32_t)kiln_status_code(st);
+    reply->text = kiln_str_from(kiln_str_dup(arena, kiln_str_from(kiln_status_text(st))));
+    kiln_status_free(st);
+}
+
+/* ---- TASKS -------------------------------------------------------------------------------------------- */
+
+static kiln_status find_tasks(const kiln_work_request *request, kiln_arena *arena, kiln_work_reply *reply) {
+    kiln_graph *graph = NULL;
+    kiln_tasks tasks;
+    kiln_status st = kiln_model_load(kiln_str_dup(arena, request->model_path), arena, &graph);
+    if (!st) st = kiln_tasks_extract(graph, arena, &tasks);
+    if (!st && tasks.count > KILN_WORK_TASKS_MAX)
+        st = KILN_ERROR(RESOURCE_EXHAUSTED, "the model has %u tasks, at most %u are tuned", tasks.count, KILN_WORK_TASKS_MAX);
+    if (st) return st;
+    reply->task_count = tasks.count;
+    reply->task = KILN_ARENA_ARRAY(arena, kiln_work_task, tasks.count);
+    for (uint32_t i = 0; i < tasks.count; i++) {
+        const kiln_task *task = &tasks.task[i];
+        kiln_strbuf text = {0};
+        kiln_program_print(task->te, &text);
+        kiln_str te = {kiln_arena_copy(arena, text.data, text.size), text.size};
+        kiln_strbuf_deinit(&text);
+        reply->task[i] = (kiln_work_task){kiln_str_from(kiln_str_dup(arena, task->key)), task->op, te, task->flops, task->weight};
+    }
+    return KILN_OK;
+}
+
+/* ---- BUILD -------------------------------------------------------------------------------------------- */
+
+/* Layouts of all arguments of one role, joined by ';'. */
+static kiln_str layouts_of(const kiln_manifest *manifest, kiln_role role, kiln_arena *arena) {
+    kiln_strbuf text = {0};
+    for (uint32_t i = 0; i < manifest->arg_count; i++) {
+        if (manifest->arg[i].role != role) continue;
+        if (text.size) kiln_strbuf_char(&text, ';');
+        kiln_layout_print(&manifest->arg[i].layout, &text);
+    }
+    kiln_str view = {kiln_arena_copy(arena, text.data ? text.data : "", text.size), text.size};
+    kiln_strbuf_deinit(&text);
+    return view;
+}
+
+static kiln_status build(const kiln_work_request *request, kiln_arena *arena, kiln_strbuf *bytes, kiln_work_reply *reply) {
+    kiln_program *te = NULL;
+    kiln_trace trace;
+    kiln_target target;
+    kiln_artefact artefact;
+    kiln_status st = kiln_program_parse(request->te, arena, &te);
+    if (!st) st = kiln_trace_decode(request->trace, arena, &trace);
+    if (!st) st = kiln_target_parse(request->target, arena, &target);
+    if (!st) st = kiln_build(te, request->task_key, &trace, &target, arena, &artefact);
+    if (st) return st;
+    kiln_artefact_encode(&artefact, bytes);
+    reply->bytes = kiln_strbuf_view(bytes);
+    reply->algorithm = artefact.manifest.algorithm;
+    reply->codegen_version = artefact.manifest.codegen_version;
+    reply->layout_in = layouts_of(&artefact.manifest, KILN_ROLE_INPUT, arena);
+    reply->layout_out = layouts_of(&artefact.manifest, KILN_ROLE_OUTPUT, arena);
+    st = kiln_kernel_check(reply->bytes);
+    reply->link_error = st != KILN_OK;
+    return st;
+}
+
+/* ---- REFERENCE ---------------------------------------------------------------------------------------- */
+
+/* Buffers of every argument, inputs and constants filled as boards fill them. */
+static kiln_status bind_args(const kiln_kernel *kernel, kiln_call *call, uint64_t seed, kiln_arena *arena, void **data) {
+    const kiln_manifest *manifest = kiln_kernel_manifest(kernel);
+    kiln_status st = KILN_OK;
+    for (uint32_t i = 0; !st && i < manifest->arg_count; i++) {
+        const kiln_manifest_arg *arg = &manifest->arg[i];
+        size_t size = kiln_kernel_arg_bytes(kernel, i);
+        data[i] = kiln_arena_alloc_aligned(arena, KILN_KERNEL_ALIGNMENT, size);
+        if (arg->role == KILN_ROLE_INPUT || arg->role == KILN_ROLE_CONSTANT)
+            kiln_fill_data(data[i], arg->dtype, (size_t)kiln_shape_count(&arg->shape), kiln_input_seed(seed, i), arg->fill);
+        st = kiln_call_bind(call, i, data[i], size);
+    }
+    return st;
+}
+
+/* Outputs come in the order of kiln_te_reference: each float output is followed by its bound. */
+static kiln_status collect_outputs(const kiln_manifest *manifest, void **data, kiln_reference *out_reference) {
+    *out_reference = (kiln_reference){0};
+    for (uint32_t i = 0; i < manifest->arg_count; i++) {
+        const kiln_manifest_arg *arg = &manifest->arg[i];
+        if (arg->role != KILN_ROLE_OUTPUT) continue;
+        if (out_reference->output_count == KILN_REFERENCE_OUTPUTS_MAX)
+            return KILN_ERROR(RESOURCE_EXHAUSTED, "a task with more than %u outputs", KILN_REFERENCE_OUTPUTS_MAX);
+        kiln_reference_output *output = &out_reference->output[out_reference->output_count++];
+        *output = (kiln_reference_output){.dtype = arg->dtype, .shape = arg->shape, .value = data[i]};
+        if (kiln_dtype_is_float(arg->dtype)) output->bound = data[++i];
+    }
+    return KILN_OK;
+}
+
+static kiln_status run_reference(const kiln_kernel *kernel, uint64_t seed, kiln_arena *arena, kiln_strbuf *bytes) {
+    kiln_call *call = NULL;
+    kiln_reference reference;
+    void *data[KILN_MANIFEST_ARGS_MAX];
+    size_t scratch_bytes = kiln_services_scratch_bytes(kiln_kernel_manifest(kernel), 1);
+    kiln_services services;
+    kiln_services_init(&services, NULL, 1, kiln_arena_alloc_aligned(arena, KILN_KERNEL_ALIGNMENT, scratch_bytes));
+    kiln_status st = kiln_call_create(kernel, KILN_GUARD_NONE, &call);
+    if (!st) st = bind_args(kernel, call, seed, arena, data);
+    if (!st) st = kiln_call_prepare(call, &services);
+    if (!st && kiln_call_run(call, &services) != KILN_KERNEL_OK) st = KILN_ERROR(INTERNAL, "the reference kernel failed");
+    if (!st) st = collect_outputs(kiln_kernel_manifest(kernel), data, &reference);
+    if (!st) kiln_reference_encode(&reference, bytes);
+    kiln_call_destroy(call);
+    return st;
+}
+
+static kiln_status make_reference(const kiln_work_request *request, kiln_arena *arena, kiln_strbuf *bytes,
+                                  kiln_work_reply *reply) {
+    kiln_program *te = NULL;
+    kiln_target native;
+    kiln_artefact artefact;
+    kiln_kernel *kernel = NULL;
+    kiln_strbuf encoded = {0};
+    kiln_status st = kiln_program_parse(request->te, arena, &te);
+    if (!st) st = kiln_target_native(arena, &native);
+    if (!st) st = kiln_build_reference(te, request->task_key, &native, arena, &artefact);
+    if (!st) {
+        kiln_artefact_encode(&artefact, &encoded);
+        st = kiln_kernel_load(kiln_strbuf_view(&encoded), &native, &kernel);
+    }
+    if (!st) st = run_reference(kernel, request->seed, arena, bytes);
+    if (!st) reply->bytes = kiln_strbuf_view(bytes);
+    kiln_kernel_unload(kernel);
+    kiln_strbuf_deinit(&encoded);
+    return st;
+}
+
+/* ---- the loop ----------------------------------------------------------------------------------------- */
+
+static void serve(const kiln_work_request *request, kiln_arena *arena, kiln_strbuf *out_frame) {
+    uint64_t start_ns = kiln_clock_ns();
+    kiln_work_reply reply = {.id = request->id};
+    kiln_strbuf bytes = {0};
+    kiln_status st = KILN_OK;
+    switch (request->work) {
+    case KILN_WORK_TASKS: st = find_tasks(request, arena, &reply); break;
+    case KILN_WORK_BUILD: st = build(request, arena, &bytes, &reply); break;
+    case KILN_WORK_REFERENCE: st = make_reference(request, arena, &bytes, &reply); break;
+    }
+    if (st) fail(&reply, st, arena);
+    reply.elapsed_ns = kiln_clock_ns() - start_ns;
+    kiln_work_reply_write(&reply, out_frame);
+    kiln_strbuf_deinit(&bytes);
+}
+
+/* Reads until a whole frame is there; false at the end of input. */
+static bool read_frame(kiln_strbuf *input, size_t *out_size) {
+    for (;;) {
+        kiln_status st = kiln_work_frame_size(kiln_strbuf_view(input), out_size);
+        if (st) {
+            kiln_status_free(st); /* the parent is mad; ending is the answer */
+            return false;
+        }
+        if (*out_size) return true;
+        char bytes[65536];
+        ssize_t n = read(STDIN_FILENO, bytes, sizeof bytes);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return false;
+        kiln_strbuf_append(input, bytes, (size_t)n);
+    }
+}
+
+static bool write_all(const kiln_strbuf *frame) {
+    for (size_t done = 0; done < frame->size;) {
+        ssize_t n = write(STDOUT_FILENO, frame->data + done, frame->size - done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return false;
+        done += (size_t)n;
+    }
+    return true;
+}
+
+/* Stays off the cores that measurements own. A list that does not parse or fit is ignored: it is advice. */
+static void stay_on(const char *cores) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    kiln_str rest = kiln_str_from(cores);
+    while (rest.size) {
+        kiln_str word = kiln_str_cut(&rest, ',');
+        kiln_str first = kiln_str_cut(&word, '-');
+        uint64_t low = 0, high = 0;
+        if (!kiln_str_to_u64(first, &low)) return;
+        high = low;
+        if (word.size && !kiln_str_to_u64(word, &high)) return;
+        for (uint64_t core = low; core <= high && core < CPU_SETSIZE; core++) CPU_SET(core, &set);
+    }
+    if (CPU_COUNT(&set)) sched_setaffinity(0, sizeof set, &set);
+}
+
+int kiln_worker_main(const char *cores) {
+    kiln_child_die_with_parent();
+    stay_on(cores);
+    kiln_arena arena;
+    kiln_arena_init(&arena, (size_t)1 << 20);
+    kiln_strbuf input = {0}, frame = {0};
+    size_t size = 0;
+    bool ok = true;
+    while (ok && read_frame(&input, &size)) {
+        kiln_work_request request;
+        kiln_status st = kiln_work_request_read(kiln_str_slice(kiln_strbuf_view(&input), 0, size), &arena, &request);
+        ok = st == KILN_OK;
+        if (ok) serve(&request, &arena, &frame);
+        kiln_status_free(st);
+        ok = ok && write_all(&frame);
+        kiln_strbuf_reset(&frame);
+        kiln_strbuf_reset(&input); /* one request is outstanding at a time */
+        kiln_arena_reset(&arena);
+    }
+    kiln_strbuf_deinit(&input);
+    kiln_strbuf_deinit(&frame);
+    kiln_arena_deinit(&arena);
+    return ok ? 0 : 1;
+}

@@ -1,0 +1,228 @@
+#include "tuner/shell.h"
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/rand.h"
+
+#define BLOB_BYTES_MAX ((uint64_t)8 << 30) /* of the tuner's store: models, references, artefacts */
+#define SOFTWARE "kiln-tuner 0.1.0"
+
+/* ---- events in, actions out ------------------------------------------------------------------------- */
+
+static const char *keep_text(kiln_shell *shell, const char *text) {
+    return text ? kiln_str_dup(&shell->event_arena, kiln_str_from(text)) : NULL;
+}
+
+void kiln_shell_post(kiln_shell *shell, const kiln_tuner_event *event) {
+    kiln_tuner_event copy = *event;
+    copy.text = keep_text(shell, event->text);
+    copy.failure = keep_text(shell, event->failure);
+    if (event->message) {
+        kiln_message message = kiln_message_copy(event->message, &shell->event_arena);
+        copy.message = kiln_arena_copy(&shell->event_arena, &message, sizeof message);
+    }
+    kiln_vec_push(&shell->events, copy);
+    kiln_timer_start(shell->soon, 0);
+}
+
+static void carry_out(kiln_shell *shell, const kiln_tuner_action *action);
+
+static void decide(kiln_shell *shell, const kiln_tuner_event *event) {
+    kiln_tuner_actions_reset(&shell->actions);
+    kiln_tuner_step(shell->tuner, kiln_loop_now_ns(shell->loop), event, &shell->actions);
+    for (uint32_t i = 0; i < shell->actions.list.count; i++) carry_out(shell, &shell->actions.list.data[i]);
+}
+
+/* Decides everything that was posted, also what the actions post meanwhile. */
+static void pump(void *context) {
+    kiln_shell *shell = context;
+    KILN_CHECK(!shell->pumping);
+    shell->pumping = true;
+    for (uint32_t i = 0; i < shell->events.count; i++) {
+        kiln_tuner_event event = shell->events.data[i]; /* the vector may move */
+        decide(shell, &event);
+    }
+    shell->events.count = 0;
+    kiln_arena_reset(&shell->event_arena);
+    shell->pumping = false;
+    uint64_t now_ns = kiln_loop_now_ns(shell->loop), next_ns = kiln_tuner_next_ns(shell->tuner);
+    if (next_ns != UINT64_MAX) kiln_timer_start(shell->tick, next_ns > now_ns ? next_ns - now_ns : 0);
+}
+
+static void on_tick(void *context) {
+    kiln_shell *shell = context;
+    kiln_shell_post(shell, &(kiln_tuner_event){.kind = KILN_TUNER_TICK});
+}
+
+/* ---- the connection ------------------------------------------------------------------------------------ */
+
+static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello, const kiln_msg_welcome *welcome) {
+    (void)hello;
+    (void)welcome;
+    kiln_shell *shell = context;
+    if (conn != shell->conn) return;
+    shell->open = true;
+    shell->blobs = kiln_blobs_attach(conn, shell->store);
+    kiln_log(KILN_LOG_INFO, "connected to the tracker");
+    kiln_shell_post(shell, &(kiln_tuner_event){.kind = KILN_TUNER_OPENED});
+}
+
+static void on_message(void *context, kiln_conn *conn, const kiln_message *message) {
+    kiln_shell *shell = context;
+    if (conn == shell->conn) kiln_shell_post(shell, &(kiln_tuner_event){.kind = KILN_TUNER_MESSAGE, .message = message});
+}
+
+static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
+    kiln_shell *shell = context;
+    if (conn != shell->conn) return;
+    if (shell->open) kiln_log(KILN_LOG_WARN, "the tracker is gone: %s", kiln_status_text(why));
+    shell->conn = NULL;
+    shell->blobs = NULL;
+    shell->open = false;
+    kiln_shell_post(shell, &(kiln_tuner_event){.kind = KILN_TUNER_CLOSED});
+}
+
+static const kiln_conn_handler conn_handler = {on_opened, on_message, on_closed};
+
+static void dial(kiln_shell *shell) {
+    if (shell->conn) return;
+    kiln_dial_options options = {
+        .address = shell->options.tracker, .role = KILN_PEER_TUNER, .node = shell->node, .boot = shell->boot,
+        .name = "tuner", .software = SOFTWARE, .token = shell->options.token, .insecure = shell->options.insecure,
+        .handler = &conn_handler, .context = shell};
+    shell->conn = kiln_net_dial(shell->loop, &options);
+}
+
+static void hang_up(kiln_shell *shell) {
+    kiln_conn *conn = shell->conn;
+    shell->conn = NULL;
+    shell->blobs = NULL;
+    shell->open = false;
+    if (conn) kiln_conn_close(conn, KILN_OK);
+}
+
+static void send_message(kiln_shell *shell, const kiln_message *message) {
+    if (!shell->open) return;
+    kiln_status st = kiln_conn_send(shell->conn, message);
+    if (st) kiln_log(KILN_LOG_ERROR, "sending %s: %s", kiln_message_name(message->type), kiln_status_text(st));
+    kiln_status_free(st);
+}
+
+static void on_uploaded(void *context, const kiln_digest *digest, kiln_status status) {
+    kiln_tuner_event event = {.kind = KILN_TUNER_UPLOADED, .digest = *digest, .code = kiln_status_code(status)};
+    if (status) event.failure = kiln_status_text(status);
+    kiln_shell_post(context, &event);
+    kiln_status_free(status);
+}
+
+static void upload(kiln_shell *shell, const kiln_digest *digest) {
+    if (shell->blobs) {
+        kiln_blobs_upload(shell->blobs, digest, on_uploaded, shell);
+        return;
+    }
+    kiln_shell_post(shell, &(kiln_tuner_event){.kind = KILN_TUNER_UPLOADED, .digest = *digest, .code = KILN_UNAVAILABLE,
+                                               .failure = "there is no connection to the tracker"});
+}
+
+static void carry_out(kiln_shell *shell, const kiln_tuner_action *action) {
+    switch (action->kind) {
+    case KILN_TUNER_DIAL: dial(shell); break;
+    case KILN_TUNER_HANG_UP: hang_up(shell); break;
+    case KILN_TUNER_SEND: send_message(shell, &action->message); break;
+    case KILN_TUNER_UPLOAD: upload(shell, &action->digest); break;
+    case KILN_TUNER_PREPARE: kiln_shell_prepare(shell, action); break;
+    case KILN_TUNER_PROPOSE: kiln_shell_propose(shell, action); break;
+    case KILN_TUNER_BUILD: kiln_shell_build(shell, action); break;
+    case KILN_TUNER_RECORD: kiln_shell_record(shell, action); break;
+    case KILN_TUNER_OBSERVE: kiln_shell_observe(shell, action); break;
+    case KILN_TUNER_EXPORT: kiln_shell_export(shell, action); break;
+    case KILN_TUNER_FORGET: kiln_shell_forget(shell, action); break;
+    }
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------ */
+
+/* The node's identity survives restarts: a file beside the blobs. */
+static kiln_status load_node(kiln_shell *shell) {
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    char *path = kiln_arena_printf(&scratch, "%s/node", shell->options.state_folder);
+    kiln_str text = {0};
+    kiln_hash128 identity;
+    kiln_status st = kiln_rand_system(&identity, sizeof identity);
+    if (!st) kiln_hash128_print(identity, shell->boot);
+    if (!st) st = kiln_rand_system(&identity, sizeof identity);
+    if (!st && kiln_file_exists(path)) {
+        st = kiln_file_read(path, 256, &scratch, &text);
+        if (!st && !kiln_hash128_parse(kiln_str_trim(text), &identity))
+            st = KILN_ERROR(DATA_LOSS, "%s does not hold an identity; remove it", path);
+    } else if (!st) {
+        char line[KILN_HASH128_TEXT];
+        kiln_hash128_print(identity, line);
+        st = kiln_file_write(path, kiln_str_from(line), 0600);
+    }
+    if (!st) kiln_hash128_print(identity, shell->node);
+    kiln_arena_deinit(&scratch);
+    return st;
+}
+
+static kiln_status open_stores(kiln_shell *shell) {
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    kiln_blob_store_options blobs = {.folder = kiln_arena_printf(&scratch, "%s/blobs", shell->options.state_folder),
+                                     .bytes_max = BLOB_BYTES_MAX};
+    kiln_status st = kiln_folder_create(shell->options.state_folder, 0700);
+    if (!st) st = load_node(shell);
+    if (!st) st = kiln_blob_store_open(&blobs, &shell->store);
+    if (!st) st = kiln_db_open(shell->options.db_path, KILN_DB_RECORDS, KILN_DB_WRITE, &shell->db);
+    kiln_arena_deinit(&scratch);
+    return st;
+}
+
+kiln_status kiln_shell_create(kiln_loop *loop, const kiln_shell_options *options, kiln_shell **out_shell) {
+    kiln_shell *shell = kiln_alloc(sizeof *shell);
+    shell->loop = loop;
+    shell->options = *options;
+    kiln_arena_init(&shell->event_arena, 0);
+    kiln_status st = open_stores(shell);
+    if (st) {
+        kiln_shell_destroy(shell);
+        return st;
+    }
+    shell->tick = kiln_timer_create(loop, on_tick, shell);
+    shell->soon = kiln_timer_create(loop, pump, shell);
+    shell->commit = kiln_timer_create(loop, kiln_shell_commit, shell);
+    shell->builders = kiln_builders_create(loop, &(kiln_builders_options){options->program, options->builder_count,
+                                                                          options->builder_cores});
+    shell->tuner = kiln_tuner_create(&(kiln_tuner_options){.builders = options->builder_count, .seed = options->seed},
+                                     kiln_loop_now_ns(loop));
+    on_tick(shell);
+    *out_shell = shell;
+    return KILN_OK;
+}
+
+void kiln_shell_destroy(kiln_shell *shell) {
+    if (!shell) return;
+    if (shell->db) kiln_status_free(kiln_db_commit(shell->db)); /* what fails here is measured again */
+    hang_up(shell);
+    kiln_builders_destroy(shell->builders);
+    while (shell->jobs) {
+        kiln_shell_job *job = shell->jobs;
+        shell->jobs = job->next;
+        kiln_shell_job_destroy(job);
+    }
+    if (shell->tuner) kiln_tuner_destroy(shell->tuner);
+    kiln_tuner_actions_deinit(&shell->actions);
+    kiln_timer_destroy(shell->tick);
+    kiln_timer_destroy(shell->soon);
+    kiln_timer_destroy(shell->commit);
+    kiln_blob_store_close(shell->store);
+    kiln_db_close(shell->db);
+    kiln_vec_deinit(&shell->events);
+    kiln_vec_deinit(&shell->recorded);
+    kiln_arena_deinit(&shell->event_arena);
+    kiln_free(shell);
+}

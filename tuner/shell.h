@@ -1,0 +1,119 @@
+/* The tuner's shell: carries out what kiln_tuner_step (tuner/job.h) decides. One loop thread; LLVM and kernels
+ * run in workers (measure/builder.h).
+ *
+ * shell.c    the machine, the connection, blobs, time
+ * jobs.c     a job from its model to its searchers: PREPARE, PROPOSE, BUILD, OBSERVE, EXPORT, FORGET
+ * records.c  results to rows, committed in groups */
+#ifndef KILN_TUNER_SHELL_H
+#define KILN_TUNER_SHELL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/hash.h"
+#include "base/target.h"
+#include "base/vec.h"
+#include "db/db.h"
+#include "proto/loop.h"
+#include "proto/net.h"
+#include "tuner/job.h"
+#include "tuner/measure/builder.h"
+#include "tuner/search/searcher.h"
+
+typedef struct kiln_shell kiln_shell;
+typedef struct kiln_shell_job kiln_shell_job;
+
+typedef struct kiln_shell_options {
+    kiln_address tracker;
+    const uint8_t *token; /* NULL: none */
+    bool insecure;
+    const char *db_path, *state_folder, *program; /* program: path of kiln-tuner, for workers */
+    const char *builder_cores; /* may be NULL */
+    uint32_t builder_count;
+    uint64_t seed; /* of dialling jitter */
+} kiln_shell_options;
+
+/* Opens the database and the blob store and dials. Errors are those of kiln_db_open and kiln_blob_store_open. */
+KILN_MUST_USE kiln_status kiln_shell_create(kiln_loop *loop, const kiln_shell_options *options, kiln_shell **out_shell);
+/* Commits what is pending and closes everything. NULL is fine. */
+void kiln_shell_destroy(kiln_shell *shell);
+
+/* ---- inside ------------------------------------------------------------------------------------------- */
+
+/* A proposal between PROPOSE and OBSERVE. */
+typedef struct kiln_candidate {
+    uint32_t task, index;
+    kiln_arena arena;     /* owns the rest */
+    kiln_str trace;       /* binary form */
+    char hash[KILN_HASH128_TEXT];
+    kiln_digest artefact; /* after BUILD */
+    kiln_str algorithm, layout_in, layout_out;
+    uint64_t build_ns;
+} kiln_candidate;
+
+typedef struct kiln_shell_task {
+    kiln_str key, op, text; /* program text */
+    kiln_program *te;
+    double flops;
+    uint32_t weight, stored_count;
+    double best_ns, default_ns;
+    kiln_searcher *searcher; /* NULL: its share is stored, nothing is proposed */
+    kiln_msg_blob_ref reference;
+} kiln_shell_task;
+
+struct kiln_shell_job {
+    kiln_shell *shell;
+    kiln_shell_job *next;
+    uint64_t handle;
+    kiln_arena arena;
+    const char *identity;
+    kiln_msg_job_spec spec; /* deep copy */
+    kiln_target target;
+    uint64_t opened_wall_ns;
+    kiln_shell_task *task;
+    uint32_t task_count;
+    uint32_t waiting; /* blobs and references that PREPARE still waits for */
+    kiln_status failure;
+    KILN_VEC(kiln_candidate *) candidate;
+};
+
+struct kiln_shell {
+    kiln_loop *loop;
+    kiln_tuner *tuner;
+    kiln_tuner_actions actions;
+    KILN_VEC(kiln_tuner_event) events; /* posted, not yet decided; views live in event_arena */
+    kiln_arena event_arena;
+    bool pumping;
+    kiln_timer *tick, *soon, *commit;
+    kiln_shell_options options;
+    char node[KILN_HASH128_TEXT], boot[KILN_HASH128_TEXT];
+    kiln_conn *conn;
+    bool open;
+    kiln_blobs *blobs; /* of conn; NULL while it is not open */
+    kiln_blob_store *store;
+    kiln_db *db;
+    kiln_builders *builders;
+    kiln_shell_job *jobs;
+    KILN_VEC(kiln_tuner_event) recorded; /* RECORDED events that wait for the commit */
+};
+
+/* Queues an event: its texts are copied. Decided soon, never from inside. */
+void kiln_shell_post(kiln_shell *shell, const kiln_tuner_event *event);
+kiln_shell_job *kiln_shell_find_job(kiln_shell *shell, uint64_t handle);
+
+/* Actions by name (tuner/job.h). */
+void kiln_shell_prepare(kiln_shell *shell, const kiln_tuner_action *action);
+void kiln_shell_propose(kiln_shell *shell, const kiln_tuner_action *action);
+void kiln_shell_build(kiln_shell *shell, const kiln_tuner_action *action);
+void kiln_shell_observe(kiln_shell *shell, const kiln_tuner_action *action);
+void kiln_shell_export(kiln_shell *shell, const kiln_tuner_action *action);
+void kiln_shell_forget(kiln_shell *shell, const kiln_tuner_action *action);
+void kiln_shell_record(kiln_shell *shell, const kiln_tuner_action *action);
+/* Makes pending records durable and posts their RECORDED events. */
+void kiln_shell_commit(void *shell);
+
+kiln_candidate *kiln_shell_find_candidate(kiln_shell_job *job, uint32_t task, uint32_t index);
+void kiln_shell_job_destroy(kiln_shell_job *job);
+
+#endif

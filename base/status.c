@@ -1,5 +1,6 @@
 #include "base/status.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -110,4 +111,25 @@ bool kiln_code_from_wire(unsigned number, kiln_code *out_code) {
     if (!info_of((kiln_code)number)) return false;
     *out_code = (kiln_code)number;
     return true;
+}
+
+kiln_code kiln_code_from_errno(int number) {
+    static const struct {
+        int number;
+        kiln_code code;
+    } row[] = {
+        {ENOENT, KILN_NOT_FOUND},           {ENOTDIR, KILN_NOT_FOUND},
+        {EACCES, KILN_PERMISSION_DENIED},   {EPERM, KILN_PERMISSION_DENIED},
+        {EROFS, KILN_PERMISSION_DENIED},    {EEXIST, KILN_ALREADY_EXISTS},
+        {ENOTEMPTY, KILN_ALREADY_EXISTS},   {EADDRINUSE, KILN_ALREADY_EXISTS},
+        {ENOSPC, KILN_RESOURCE_EXHAUSTED},  {EDQUOT, KILN_RESOURCE_EXHAUSTED},
+        {EMFILE, KILN_RESOURCE_EXHAUSTED},  {ENFILE, KILN_RESOURCE_EXHAUSTED},
+        {ENOMEM, KILN_RESOURCE_EXHAUSTED},  {EFBIG, KILN_RESOURCE_EXHAUSTED},
+        {EISDIR, KILN_INVALID_ARGUMENT},    {EINVAL, KILN_INVALID_ARGUMENT},
+        {ENAMETOOLONG, KILN_INVALID_ARGUMENT}, {ELOOP, KILN_INVALID_ARGUMENT},
+        {EIO, KILN_DATA_LOSS},              {ETIMEDOUT, KILN_DEADLINE_EXCEEDED},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++)
+        if (row[i].number == number) return row[i].code;
+    return KILN_UNAVAILABLE;
 }

@@ -42,5 +42,7 @@ const char *kiln_code_meaning(kiln_code code);
 int kiln_code_exit(kiln_code code);
 bool kiln_code_find(const char *name, kiln_code *out_code);
 bool kiln_code_from_wire(unsigned number, kiln_code *out_code);
+/* The code that fits an errno of a file, process or socket call best. */
+kiln_code kiln_code_from_errno(int number);
 
 #endif

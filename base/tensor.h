@@ -40,7 +40,7 @@ size_t kiln_tensor_bytes(const kiln_tensor *t);
 typedef enum kiln_fill {
     KILN_FILL_UNIFORM = 1, /* floats uniform in [-1, 1) without denormals; integers over the dtype's range
                               clamped to [-128, 127]; bool 0 or 1 */
-    KILN_FILL_POSITIVE = 2, /* floats uniform in [0.5, 1.5); integers in [0, 15] (divisors, variances) */
+    KILN_FILL_POSITIVE = 2, /* floats uniform in [0.5, 1.5); integers in [1, 15] (divisors, variances) */
     KILN_FILL_ZERO = 3,
 } kiln_fill;
 /* Same (seed, dtype, count, fill), same bytes on every machine; element i depends on (seed, i) only.
@@ -50,7 +50,7 @@ void kiln_fill_data(void *data, kiln_dtype dtype, size_t count, uint64_t seed, k
 typedef struct kiln_compare {
     double max_abs;      /* max |a - r| */
     double max_ref;      /* max |r| */
-    double cosine;       /* 1 when both are constant or empty */
+    double cosine;       /* 1 when both are zero or empty */
     size_t mismatches;   /* elements beyond atol + rtol*|r| (or not equally NaN / infinite) */
     size_t first_index;  /* of the worst mismatch; valid when mismatches > 0 */
 } kiln_compare;

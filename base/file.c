@@ -1,0 +1,196 @@
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/opt.h"
+#include "base/vec.h"
+
+#define OPEN_FOLDERS_MAX 16 /* descriptors that removing a tree may hold at once */
+
+#define ERRNO_ERROR(doing, path) \
+    kiln_status_make(kiln_code_from_errno(errno), __FILE__, __LINE__, "%s %s: %s", doing, path, strerror(errno))
+
+/* Opens a regular file for reading and finds its size. */
+static kiln_status open_regular(const char *path, int *out_fd, size_t *out_size) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a named pipe must not hang us */
+    if (fd < 0) return ERRNO_ERROR("opening", path);
+    struct stat info;
+    kiln_status st = KILN_OK;
+    if (fstat(fd, &info) != 0) st = ERRNO_ERROR("looking at", path);
+    else if (!S_ISREG(info.st_mode)) st = KILN_ERROR(INVALID_ARGUMENT, "%s is not a regular file", path);
+    if (st) {
+        close(fd);
+        return st;
+    }
+    *out_fd = fd;
+    *out_size = (size_t)info.st_size;
+    return KILN_OK;
+}
+
+/* Bytes read; fewer than `size` at the end of the file or after an error (errno set, else 0). */
+static size_t read_fully(int fd, char *data, size_t size) {
+    size_t done = 0;
+    errno = 0;
+    while (done < size) {
+        ssize_t got = read(fd, data + done, size - done);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) break;
+        done += (size_t)got;
+    }
+    return done;
+}
+
+kiln_status kiln_file_read(const char *path, size_t max_bytes, kiln_arena *arena, kiln_str *out_content) {
+    int fd = -1;
+    size_t size = 0;
+    kiln_status st = open_regular(path, &fd, &size);
+    if (st) return st;
+    if (size > max_bytes) {
+        st = KILN_ERROR(OUT_OF_RANGE, "%s has %zu bytes; at most %zu are read", path, size, max_bytes);
+    } else {
+        char *data = kiln_arena_alloc(arena, size + 1);
+        size_t got = read_fully(fd, data, size);
+        if (got == size) *out_content = (kiln_str){data, size};
+        else st = KILN_ERROR(DATA_LOSS, "reading %s stopped after %zu of %zu bytes", path, got, size);
+    }
+    close(fd);
+    return st;
+}
+
+static bool write_fully(int fd, kiln_str content) {
+    for (size_t done = 0; done < content.size;) {
+        ssize_t put = write(fd, content.data + done, content.size - done);
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0) return false;
+        done += (size_t)put;
+    }
+    return true;
+}
+
+/* Makes a rename durable; file systems that cannot sync a folder do not need it. */
+static void sync_folder_of(const char *path) {
+    kiln_arena scratch = {0};
+    char *folder = kiln_str_dup(&scratch, kiln_str_from(path));
+    char *slash = strrchr(folder, '/');
+    if (slash) slash[slash == folder] = '\0';
+    int fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        fsync(fd);
+        close(fd);
+    }
+    kiln_arena_deinit(&scratch);
+}
+
+kiln_status kiln_file_write(const char *path, kiln_str content, unsigned mode) {
+    kiln_arena scratch = {0};
+    char *beside = kiln_arena_printf(&scratch, "%s.XXXXXX", path);
+    kiln_status st = KILN_OK;
+    int fd = mkostemp(beside, O_CLOEXEC);
+    if (fd < 0) {
+        st = ERRNO_ERROR("creating a file beside", path);
+    } else {
+        bool whole = write_fully(fd, content) && fchmod(fd, (mode_t)mode) == 0 && fsync(fd) == 0;
+        if (!whole) st = ERRNO_ERROR("writing", path);
+        if (close(fd) != 0 && !st) st = ERRNO_ERROR("closing", path);
+        if (!st && rename(beside, path) != 0) st = ERRNO_ERROR("replacing", path);
+        if (st) unlink(beside);
+        else sync_folder_of(path);
+    }
+    kiln_arena_deinit(&scratch);
+    return st;
+}
+
+bool kiln_file_exists(const char *path) { return access(path, F_OK) == 0; }
+
+bool kiln_file_is_folder(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static kiln_status create_one(const char *path, mode_t mode) {
+    if (mkdir(path, mode) == 0 || kiln_file_is_folder(path)) return KILN_OK;
+    return ERRNO_ERROR("creating folder", path);
+}
+
+kiln_status kiln_folder_create(const char *path, unsigned mode) {
+    kiln_arena scratch = {0};
+    char *part = kiln_str_dup(&scratch, kiln_str_from(path));
+    kiln_status st = KILN_OK;
+    for (char *slash = strchr(part + (part[0] == '/'), '/'); slash && !st; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (part[0]) st = create_one(part, (mode_t)mode);
+        *slash = '/';
+    }
+    if (!st) st = create_one(path, (mode_t)mode);
+    kiln_arena_deinit(&scratch);
+    return st;
+}
+
+kiln_status kiln_folder_create_temp(const char *prefix, kiln_arena *arena, char **out_path) {
+    const char *parent = kiln_env("TMPDIR");
+    char *path = kiln_arena_printf(arena, "%s/%s-XXXXXX", parent ? parent : "/tmp", prefix);
+    if (!mkdtemp(path)) return ERRNO_ERROR("creating temporary folder", path);
+    *out_path = path;
+    return KILN_OK;
+}
+
+static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *at) {
+    (void)info, (void)type, (void)at;
+    return remove(path);
+}
+
+kiln_status kiln_folder_remove(const char *path) {
+    if (nftw(path, remove_entry, OPEN_FOLDERS_MAX, FTW_DEPTH | FTW_PHYS) != 0) return ERRNO_ERROR("removing", path);
+    return KILN_OK;
+}
+
+static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+kiln_status kiln_folder_list(const char *path, kiln_arena *arena, char ***out_names, size_t *out_count) {
+    DIR *folder = opendir(path);
+    if (!folder) return ERRNO_ERROR("listing", path);
+    KILN_VEC(char *) names = {0};
+    kiln_status st = KILN_OK;
+    for (;;) {
+        errno = 0;
+        struct dirent *entry = readdir(folder);
+        if (!entry) {
+            if (errno) st = ERRNO_ERROR("listing", path);
+            break;
+        }
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+        kiln_vec_push_in(arena, &names, kiln_str_dup(arena, kiln_str_from(entry->d_name)));
+    }
+    closedir(folder);
+    if (st) return st;
+    if (names.count) qsort(names.data, names.count, sizeof *names.data, by_name);
+    *out_names = names.data;
+    *out_count = names.count;
+    return KILN_OK;
+}
+
+kiln_status kiln_file_map(const char *path, kiln_mapping *out_mapping) {
+    int fd = -1;
+    size_t size = 0;
+    kiln_status st = open_regular(path, &fd, &size);
+    if (st) return st;
+    void *data = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL; /* empty maps are refused */
+    if (data == MAP_FAILED) st = ERRNO_ERROR("mapping", path);
+    else *out_mapping = (kiln_mapping){data, size};
+    close(fd);
+    return st;
+}
+
+void kiln_file_unmap(kiln_mapping *mapping) {
+    if (mapping->size) munmap((void *)(uintptr_t)mapping->data, mapping->size);
+    *mapping = (kiln_mapping){0};
+}

@@ -64,18 +64,18 @@ enum {
 /* Where a buffer's bytes are. Numbers are on disk. */
 typedef enum kiln_module_storage {
     KILN_STORAGE_ARENA = 1,    /* `offset` in the activation arena */
-    KILN_STORAGE_CONSTANT = 2, /* `offset` in the constants section */
+    KILN_STORAGE_CONSTANT = 2, /* `data`, in the constants section of a file */
     KILN_STORAGE_INPUT = 3,    /* the caller's memory for input `source` */
     KILN_STORAGE_OUTPUT = 4,   /* the caller's memory for output `source` */
-    KILN_STORAGE_ALIAS = 5,    /* the same bytes as buffer `source`, which comes earlier */
+    KILN_STORAGE_ALIAS = 5,    /* the same bytes as buffer `source`, which is no alias */
 } kiln_module_storage;
 
 typedef struct kiln_plan_buffer {
     kiln_module_storage storage;
     uint64_t size_bytes; /* physical, padding elements included */
-    uint64_t offset;     /* multiple of 64; the writer fills it in for constants */
+    uint64_t offset;     /* in the arena: a multiple of 64; for constants the file decides */
     uint32_t source;
-    const void *data;    /* constants: the bytes; NULL otherwise */
+    const void *data; /* constants: the bytes; NULL otherwise */
 } kiln_plan_buffer;
 
 /* What a step does. Numbers are on disk. */
@@ -92,7 +92,8 @@ typedef struct kiln_plan_step {
     kiln_str task; /* task key; empty when it is no kernel */
     uint32_t kernel;
     uint32_t arg_count;
-    const uint32_t *arg; /* [arg_count] buffers */
+    uint32_t output_count; /* the last output_count arguments are written, the others read */
+    const uint32_t *arg;   /* [arg_count] buffers */
 } kiln_plan_step;
 
 typedef struct kiln_plan_port {
@@ -118,12 +119,16 @@ typedef struct kiln_module_plan {
     uint32_t threads; /* that the kernels were compiled for, >= 1 */
 } kiln_module_plan;
 
-/* Checks a plan on its own, by the rules that writer and reader share: indices and counts are in range,
- * sizes agree (ports, aliases, copies), arena buffers lie inside the arena, nothing is read before it is
- * written, steps write only to the arena and to outputs, every output is written, and no two arena
- * buffers share bytes while both are alive. That the arguments fit the kernels is checked when those are
- * at hand, by the reader. INVALID_ARGUMENT names the step or buffer. Cost: quadratic in the number of
- * arena buffers. */
+/* The buffer whose bytes `buffer` names: itself, or what it is an alias of. */
+uint32_t kiln_plan_root(const kiln_module_plan *plan, uint32_t buffer);
+
+/* Checks a plan by the rules that writer and reader share. Indices and counts are in range; sizes agree
+ * (ports, aliases, copies); arena buffers lie inside the arena; each buffer is written once, before it is
+ * read, never by a step that also reads it, and is in the arena or an output; every output is written; no
+ * two arena buffers share bytes while both are alive. Arguments fit the kernels in number, role, size and
+ * (ports) row-major layout: for this the manifests are decoded from the artefacts.
+ * INVALID_ARGUMENT names the step or buffer; errors of kiln_artefact_decode. Cost: steps times the
+ * buffers that are alive at once. */
 KILN_MUST_USE kiln_status kiln_module_plan_check(const kiln_module_plan *plan);
 
 #endif

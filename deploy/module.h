@@ -42,12 +42,15 @@ typedef struct kiln_module_port {
     size_t size_bytes;
 } kiln_module_port;
 
+enum { KILN_MODULE_STEP_KERNEL = 1, KILN_MODULE_STEP_ALIAS = 2, KILN_MODULE_STEP_COPY = 3 };
+
 /* One step of a run, in order. */
 typedef struct kiln_module_step {
     const char *name;      /* of the graph's node or group of nodes */
-    const char *op;        /* "kernel:conv2d+relu", "alias", "copy" */
+    const char *op;        /* "conv2d+relu", "reshape" */
     const char *task;      /* task key; "" when it is no kernel */
     const char *algorithm; /* of the kernel; "" when it is no kernel */
+    uint32_t action;       /* calls a kernel, renames bytes (takes no time), or copies them */
     double flops;          /* of one run */
 } kiln_module_step;
 

@@ -7,9 +7,8 @@
 #include "base/str.h"
 #include "deploy/format.h"
 
-/* Appends the file to `out`; same plan, same bytes. Constants with equal bytes are stored once; their
- * `offset` members are not looked at. INVALID_ARGUMENT: kiln_module_plan_check refuses the plan;
- * otherwise nothing can fail. */
+/* Appends the file to `out`; same plan, same bytes. Constants with equal bytes are stored once.
+ * Errors are those of kiln_module_plan_check. */
 KILN_MUST_USE kiln_status kiln_module_encode(const kiln_module_plan *plan, kiln_strbuf *out);
 
 /* Encodes and puts the file in place at once (kiln_file_write's errors). */

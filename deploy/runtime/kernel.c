@@ -30,19 +30,28 @@ struct kiln_call {
 static const uint8_t type_code_of_kind[] = {
     [KILN_KIND_FLOAT] = 2, [KILN_KIND_INT] = 0, [KILN_KIND_UINT] = 1, [KILN_KIND_BOOL] = 6};
 
-/* What holds for any machine: format versions and the sizes of arguments. */
+kiln_status kiln_manifest_arg_bytes(const kiln_manifest_arg *arg, size_t *out_bytes) {
+    kiln_shape physical = kiln_layout_physical(&arg->layout, &arg->shape);
+    kiln_status st = kiln_shape_bytes(&physical, arg->dtype, out_bytes);
+    return kiln_status_note(st, "argument %.*s", KILN_STR_ARG(arg->name));
+}
+
+/* What holds for any machine: format versions and sizes. */
 static kiln_status check_manifest(const kiln_manifest *manifest, kiln_arena *arena, size_t **out_arg_bytes) {
     if (manifest->payload_kind != KILN_PAYLOAD_ELF)
         return KILN_ERROR(UNIMPLEMENTED, "payload kind %d is not CPU code", (int)manifest->payload_kind);
     if (manifest->abi_version != KILN_KERNEL_ABI_VERSION)
         return KILN_ERROR(UNIMPLEMENTED, "kernel ABI %u, this program has %u", manifest->abi_version,
                           KILN_KERNEL_ABI_VERSION);
+    if (manifest->scratch_bytes > KILN_SCRATCH_BYTES_MAX || manifest->scratch_worker_bytes > KILN_SCRATCH_BYTES_MAX ||
+        manifest->threads_max < 1 || manifest->threads_max > KILN_POOL_WORKERS_MAX)
+        return KILN_ERROR(OUT_OF_RANGE, "scratch of %llu and %llu bytes with %u threads",
+                          (unsigned long long)manifest->scratch_bytes,
+                          (unsigned long long)manifest->scratch_worker_bytes, manifest->threads_max);
     size_t *bytes = KILN_ARENA_ARRAY(arena, size_t, manifest->arg_count);
     for (uint32_t i = 0; i < manifest->arg_count; i++) {
-        const kiln_manifest_arg *arg = &manifest->arg[i];
-        kiln_shape physical = kiln_layout_physical(&arg->layout, &arg->shape);
-        kiln_status st = kiln_shape_bytes(&physical, arg->dtype, &bytes[i]);
-        if (st) return kiln_status_note(st, "argument %.*s", KILN_STR_ARG(arg->name));
+        kiln_status st = kiln_manifest_arg_bytes(&manifest->arg[i], &bytes[i]);
+        if (st) return st;
     }
     *out_arg_bytes = bytes;
     return KILN_OK;

@@ -27,6 +27,8 @@
 #define KILN_ENTRY_RUN "kiln_run"
 #define KILN_ENTRY_PREPARE "kiln_prepare"
 
+#define KILN_SCRATCH_BYTES_MAX ((uint64_t)1 << 32) /* shared, and per worker */
+
 typedef struct kiln_kernel kiln_kernel;
 typedef struct kiln_call kiln_call;
 
@@ -44,10 +46,12 @@ KILN_MUST_USE kiln_status kiln_kernel_load(kiln_str artefact_bytes, const kiln_t
 /* Accepts NULL. All its calls must be gone. */
 void kiln_kernel_unload(kiln_kernel *kernel);
 
+/* Bytes of an argument in memory, in its physical layout, padding included; OUT_OF_RANGE when too large. */
+KILN_MUST_USE kiln_status kiln_manifest_arg_bytes(const kiln_manifest_arg *arg, size_t *out_bytes);
+
 /* Valid until unload. */
 const kiln_manifest *kiln_kernel_manifest(const kiln_kernel *kernel);
 const kiln_object *kiln_kernel_object(const kiln_kernel *kernel);
-/* Bytes of an argument in memory, in its physical layout, padding included. */
 size_t kiln_kernel_arg_bytes(const kiln_kernel *kernel, uint32_t arg);
 
 /* A call owns its packed buffers, laid out with `guard`; every other argument is the caller's memory. */

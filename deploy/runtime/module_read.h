@@ -1,0 +1,19 @@
+/* Module bytes to plan. Private to the runtime; the public reader is deploy/module.h. */
+#ifndef KILN_DEPLOY_MODULE_READ_H
+#define KILN_DEPLOY_MODULE_READ_H
+
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "base/str.h"
+#include "deploy/format.h"
+
+/* Checks every byte and decodes. Arrays go to `arena`; names, artefacts and constants point into `bytes`,
+ * which are aligned to KILN_MODULE_SECTION_ALIGNMENT. `*out_constant_bytes` is the section's size.
+ * DATA_LOSS      damaged, cut short, or a plan that kiln_module_plan_check refuses
+ * UNIMPLEMENTED  intact, but of another version */
+KILN_MUST_USE kiln_status kiln_module_decode(kiln_str bytes, kiln_arena *arena, kiln_module_plan *out_plan,
+                                             size_t *out_constant_bytes);
+
+#endif

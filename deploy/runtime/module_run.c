@@ -1,0 +1,359 @@
+#include "deploy/module.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/check.h"
+#include "base/file.h"
+#include "deploy/format.h"
+#include "deploy/runtime/kernel.h"
+#include "deploy/runtime/module_read.h"
+
+/* A kernel argument that is the caller's memory, so it changes at each run. */
+typedef struct patch {
+    uint32_t step, arg, buffer;
+} patch;
+
+struct kiln_module {
+    kiln_arena arena; /* lives as long as the module */
+    kiln_mapping mapping;
+    kiln_module_plan plan;
+    size_t constant_bytes, packed_bytes;
+    uint32_t thread_count;
+    kiln_pool *pool;         /* NULL with one thread */
+    kiln_services *services; /* [thread_count]; n-1 for kernels that may use n threads */
+    kiln_kernel **kernel;    /* [kernel_count] */
+    kiln_call **call;        /* [step_count]; NULL for steps that call no kernel */
+    uint32_t *call_threads;  /* [step_count] */
+    kiln_region activations, scratch, staging;
+    void **address;       /* [buffer_count] by root; ports' are set at each run */
+    uint8_t **input_stage, **output_stage; /* aligned copies for callers' memory that is not */
+    patch *patch;
+    uint32_t patch_count;
+    kiln_module_port *input, *output;
+    kiln_module_step *step;
+    char **metadata_key, **metadata_value;
+    kiln_module_hook hook;
+    void *hook_context;
+    char error[KILN_MODULE_ERROR_BYTES];
+};
+
+/* Turns a status into what the public functions return. */
+static int report(kiln_status st, char *error, size_t error_bytes) {
+    int number = (int)kiln_status_code(st);
+    if (st && error && error_bytes > 0) (void)snprintf(error, error_bytes, "%s", kiln_status_text(st));
+    kiln_status_free(st);
+    return number;
+}
+
+static size_t align_up(size_t value) {
+    return (value + KILN_KERNEL_ALIGNMENT - 1) & ~(size_t)(KILN_KERNEL_ALIGNMENT - 1);
+}
+
+/* ---- opening ---------------------------------------------------------------------------------- */
+
+static kiln_status start_threads(kiln_module *m, const kiln_module_options *options) {
+    m->thread_count = options && options->threads ? options->threads : m->plan.threads;
+    if (m->thread_count == 1) return KILN_OK;
+    kiln_pool_options pool = {.worker_count = m->thread_count, .core = options ? options->core : NULL};
+    return kiln_pool_create(&pool, &m->pool);
+}
+
+static kiln_status load_kernels(kiln_module *m) {
+    kiln_target device;
+    kiln_status st = kiln_target_native(&m->arena, &device);
+    m->kernel = KILN_ARENA_ARRAY(&m->arena, kiln_kernel *, m->plan.kernel_count);
+    for (uint32_t i = 0; !st && i < m->plan.kernel_count; i++)
+        st = kiln_status_note(kiln_kernel_load(m->plan.kernel[i], &device, &m->kernel[i]), "kernel %u", i);
+    return st;
+}
+
+static uint32_t threads_of(const kiln_module *m, const kiln_kernel *kernel) {
+    return KILN_MIN(m->thread_count, kiln_kernel_manifest(kernel)->threads_max);
+}
+
+/* Scratch for the hungriest kernel, and a services table for each number of threads. */
+static kiln_status create_services(kiln_module *m) {
+    size_t scratch_bytes = 0;
+    for (uint32_t i = 0; i < m->plan.kernel_count; i++) {
+        const kiln_manifest *manifest = kiln_kernel_manifest(m->kernel[i]);
+        size_t wanted = kiln_services_scratch_bytes(manifest, threads_of(m, m->kernel[i]));
+        scratch_bytes = KILN_MAX(scratch_bytes, wanted);
+    }
+    kiln_status st = kiln_region_create(scratch_bytes, KILN_GUARD_NONE, &m->scratch);
+    if (st) return kiln_status_note(st, "scratch");
+    m->services = KILN_ARENA_ARRAY(&m->arena, kiln_services, m->thread_count);
+    for (uint32_t i = 0; i < m->thread_count; i++)
+        kiln_services_init(&m->services[i], m->pool, i + 1, m->scratch.data);
+    return KILN_OK;
+}
+
+/* Gives each port an aligned place in the staging buffer; untouched pages of it cost nothing. */
+static uint8_t **lay_out_stage(kiln_module *m, const kiln_plan_port *port, uint32_t count, size_t *size) {
+    uint8_t **place = KILN_ARENA_ARRAY(&m->arena, uint8_t *, count);
+    for (uint32_t i = 0; i < count; i++) {
+        place[i] = (uint8_t *)m->staging.data + *size;
+        *size += align_up((size_t)m->plan.buffer[port[i].buffer].size_bytes);
+    }
+    return place;
+}
+
+static kiln_status create_memory(kiln_module *m) {
+    const kiln_module_plan *plan = &m->plan;
+    size_t staging_bytes = 0;
+    for (uint32_t i = 0; i < plan->input_count; i++)
+        staging_bytes += align_up((size_t)plan->buffer[plan->input[i].buffer].size_bytes);
+    for (uint32_t i = 0; i < plan->output_count; i++)
+        staging_bytes += align_up((size_t)plan->buffer[plan->output[i].buffer].size_bytes);
+    kiln_status st = kiln_region_create((size_t)plan->arena_bytes, KILN_GUARD_NONE, &m->activations);
+    if (!st) st = kiln_region_create(staging_bytes, KILN_GUARD_NONE, &m->staging);
+    if (st) return kiln_status_note(st, "activations");
+    size_t staged = 0;
+    m->input_stage = lay_out_stage(m, plan->input, plan->input_count, &staged);
+    m->output_stage = lay_out_stage(m, plan->output, plan->output_count, &staged);
+
+    m->address = KILN_ARENA_ARRAY(&m->arena, void *, plan->buffer_count);
+    for (uint32_t i = 0; i < plan->buffer_count; i++) {
+        const kiln_plan_buffer *b = &plan->buffer[i];
+        if (b->storage == KILN_STORAGE_ARENA) m->address[i] = (uint8_t *)m->activations.data + b->offset;
+        /* The ABI has one pointer type for all roles; the plan's check lets no step write a constant. */
+        if (b->storage == KILN_STORAGE_CONSTANT) m->address[i] = (void *)(uintptr_t)b->data;
+    }
+    /* Until a run says otherwise, ports are their stages: binding wants an address. */
+    for (uint32_t i = 0; i < plan->input_count; i++) m->address[plan->input[i].buffer] = m->input_stage[i];
+    for (uint32_t i = 0; i < plan->output_count; i++) m->address[plan->output[i].buffer] = m->output_stage[i];
+    return KILN_OK;
+}
+
+static bool is_port(const kiln_module_plan *plan, uint32_t root) {
+    kiln_module_storage storage = plan->buffer[root].storage;
+    return storage == KILN_STORAGE_INPUT || storage == KILN_STORAGE_OUTPUT;
+}
+
+static kiln_status create_call(kiln_module *m, uint32_t index) {
+    const kiln_plan_step *step = &m->plan.step[index];
+    const kiln_kernel *kernel = m->kernel[step->kernel];
+    m->call_threads[index] = threads_of(m, kernel);
+    kiln_status st = kiln_call_create(kernel, KILN_GUARD_NONE, &m->call[index]);
+    for (uint32_t i = 0; !st && i < step->arg_count; i++) {
+        uint32_t root = kiln_plan_root(&m->plan, step->arg[i]);
+        st = kiln_call_bind(m->call[index], i, m->address[root], kiln_kernel_arg_bytes(kernel, i));
+        if (is_port(&m->plan, root)) m->patch[m->patch_count++] = (patch){index, i, root};
+    }
+    for (uint32_t i = step->arg_count; i < kiln_kernel_manifest(kernel)->arg_count; i++)
+        m->packed_bytes += kiln_kernel_arg_bytes(kernel, i);
+    if (!st) st = kiln_call_prepare(m->call[index], &m->services[m->call_threads[index] - 1]);
+    return kiln_status_note(st, "step %u", index);
+}
+
+static kiln_status create_calls(kiln_module *m) {
+    const kiln_module_plan *plan = &m->plan;
+    size_t arg_count = 0;
+    for (uint32_t i = 0; i < plan->step_count; i++) arg_count += plan->step[i].arg_count;
+    m->call = KILN_ARENA_ARRAY(&m->arena, kiln_call *, plan->step_count);
+    m->call_threads = KILN_ARENA_ARRAY(&m->arena, uint32_t, plan->step_count);
+    m->patch = KILN_ARENA_ARRAY(&m->arena, patch, arg_count);
+    kiln_status st = KILN_OK;
+    for (uint32_t i = 0; !st && i < plan->step_count; i++)
+        if (plan->step[i].action == KILN_ACTION_KERNEL) st = create_call(m, i);
+    return st;
+}
+
+static kiln_module_port *describe_ports(kiln_module *m, const kiln_plan_port *port, uint32_t count) {
+    kiln_module_port *described = KILN_ARENA_ARRAY(&m->arena, kiln_module_port, count);
+    for (uint32_t i = 0; i < count; i++)
+        described[i] = (kiln_module_port){
+            .name = kiln_str_dup(&m->arena, port[i].name),
+            .dtype = (uint32_t)port[i].dtype,
+            .rank = port[i].shape.rank,
+            .shape = port[i].shape.dim,
+            .size_bytes = (size_t)m->plan.buffer[port[i].buffer].size_bytes,
+        };
+    return described;
+}
+
+static void describe(kiln_module *m) {
+    const kiln_module_plan *plan = &m->plan;
+    m->input = describe_ports(m, plan->input, plan->input_count);
+    m->output = describe_ports(m, plan->output, plan->output_count);
+    m->step = KILN_ARENA_ARRAY(&m->arena, kiln_module_step, plan->step_count);
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        const kiln_plan_step *step = &plan->step[i];
+        bool calls = step->action == KILN_ACTION_KERNEL;
+        const kiln_manifest *manifest = calls ? kiln_kernel_manifest(m->kernel[step->kernel]) : NULL;
+        m->step[i] = (kiln_module_step){
+            .name = kiln_str_dup(&m->arena, step->name),
+            .op = kiln_str_dup(&m->arena, step->op),
+            .task = kiln_str_dup(&m->arena, step->task),
+            .algorithm = calls ? kiln_str_dup(&m->arena, manifest->algorithm) : "",
+            .action = step->action,
+            .flops = calls ? manifest->flops : 0,
+        };
+    }
+    m->metadata_key = KILN_ARENA_ARRAY(&m->arena, char *, plan->metadata_count);
+    m->metadata_value = KILN_ARENA_ARRAY(&m->arena, char *, plan->metadata_count);
+    for (uint32_t i = 0; i < plan->metadata_count; i++) {
+        m->metadata_key[i] = kiln_str_dup(&m->arena, plan->metadata[i].key);
+        m->metadata_value[i] = kiln_str_dup(&m->arena, plan->metadata[i].value);
+    }
+}
+
+static kiln_status set_up(kiln_module *m, kiln_str bytes, const kiln_module_options *options) {
+    kiln_status st = kiln_module_decode(bytes, &m->arena, &m->plan, &m->constant_bytes);
+    if (!st) st = start_threads(m, options);
+    if (!st) st = load_kernels(m);
+    if (!st) st = create_services(m);
+    if (!st) st = create_memory(m);
+    if (!st) st = create_calls(m);
+    if (!st) describe(m);
+    return st;
+}
+
+static kiln_module *create(void) {
+    kiln_module *m = kiln_alloc(sizeof *m);
+    kiln_arena_init(&m->arena, 0);
+    return m;
+}
+
+int kiln_module_open_memory(const void *data, size_t size_bytes, const kiln_module_options *options,
+                            kiln_module **out_module, char *error, size_t error_bytes) {
+    kiln_module *m = create();
+    kiln_status st = (uintptr_t)data % KILN_MODULE_SECTION_ALIGNMENT == 0
+                         ? set_up(m, (kiln_str){data, size_bytes}, options)
+                         : KILN_ERROR(INVALID_ARGUMENT, "module in memory is not aligned to %u",
+                                      KILN_MODULE_SECTION_ALIGNMENT);
+    if (!st) *out_module = m;
+    else kiln_module_close(m);
+    return report(st, error, error_bytes);
+}
+
+int kiln_module_open(const char *path, const kiln_module_options *options, kiln_module **out_module,
+                     char *error, size_t error_bytes) {
+    kiln_module *m = create();
+    kiln_status st = kiln_file_map(path, &m->mapping);
+    if (!st) st = set_up(m, (kiln_str){m->mapping.data, m->mapping.size}, options);
+    if (!st) *out_module = m;
+    else kiln_module_close(m);
+    return report(kiln_status_note(st, "module %s", path), error, error_bytes);
+}
+
+int kiln_module_verify(const char *path, char *error, size_t error_bytes) {
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+    kiln_mapping mapping = {0};
+    kiln_module_plan plan = {0};
+    size_t constant_bytes;
+    kiln_status st = kiln_file_map(path, &mapping);
+    if (!st) st = kiln_module_decode((kiln_str){mapping.data, mapping.size}, &arena, &plan, &constant_bytes);
+    for (uint32_t i = 0; !st && i < plan.kernel_count; i++)
+        st = kiln_status_note(kiln_kernel_check(plan.kernel[i]), "kernel %u", i);
+    kiln_file_unmap(&mapping);
+    kiln_arena_deinit(&arena);
+    return report(kiln_status_note(st, "module %s", path), error, error_bytes);
+}
+
+void kiln_module_close(kiln_module *m) {
+    if (!m) return;
+    for (uint32_t i = 0; m->call && i < m->plan.step_count; i++) kiln_call_destroy(m->call[i]);
+    for (uint32_t i = 0; m->kernel && i < m->plan.kernel_count; i++) kiln_kernel_unload(m->kernel[i]);
+    kiln_pool_destroy(m->pool);
+    kiln_region_destroy(&m->activations);
+    kiln_region_destroy(&m->scratch);
+    kiln_region_destroy(&m->staging);
+    kiln_file_unmap(&m->mapping);
+    kiln_arena_deinit(&m->arena);
+    kiln_free(m);
+}
+
+/* ---- inspecting ------------------------------------------------------------------------------- */
+
+uint32_t kiln_module_input_count(const kiln_module *m) { return m->plan.input_count; }
+uint32_t kiln_module_output_count(const kiln_module *m) { return m->plan.output_count; }
+uint32_t kiln_module_step_count(const kiln_module *m) { return m->plan.step_count; }
+uint32_t kiln_module_kernel_count(const kiln_module *m) { return m->plan.kernel_count; }
+uint32_t kiln_module_threads(const kiln_module *m) { return m->thread_count; }
+size_t kiln_module_arena_bytes(const kiln_module *m) {
+    return (size_t)m->plan.arena_bytes + m->scratch.size_bytes;
+}
+size_t kiln_module_packed_bytes(const kiln_module *m) { return m->packed_bytes; }
+size_t kiln_module_constant_bytes(const kiln_module *m) { return m->constant_bytes; }
+const char *kiln_module_error(const kiln_module *m) { return m->error; }
+
+const kiln_module_port *kiln_module_input(const kiln_module *m, uint32_t index) {
+    KILN_CHECK(index < m->plan.input_count);
+    return &m->input[index];
+}
+
+const kiln_module_port *kiln_module_output(const kiln_module *m, uint32_t index) {
+    KILN_CHECK(index < m->plan.output_count);
+    return &m->output[index];
+}
+
+const kiln_module_step *kiln_module_step_at(const kiln_module *m, uint32_t index) {
+    KILN_CHECK(index < m->plan.step_count);
+    return &m->step[index];
+}
+
+const char *kiln_module_metadata(const kiln_module *m, const char *key) {
+    for (uint32_t i = 0; i < m->plan.metadata_count; i++)
+        if (strcmp(m->metadata_key[i], key) == 0) return m->metadata_value[i];
+    return NULL;
+}
+
+/* ---- running: nothing below allocates ---------------------------------------------------------- */
+
+void kiln_module_set_hook(kiln_module *m, kiln_module_hook hook, void *context) {
+    m->hook = hook;
+    m->hook_context = context;
+}
+
+static bool aligned(const void *memory) { return (uintptr_t)memory % KILN_KERNEL_ALIGNMENT == 0; }
+
+static void bind_ports(kiln_module *m, const void *const *inputs, void *const *outputs) {
+    const kiln_module_plan *plan = &m->plan;
+    for (uint32_t i = 0; i < plan->input_count; i++) {
+        bool direct = aligned(inputs[i]);
+        if (!direct) memcpy(m->input_stage[i], inputs[i], m->input[i].size_bytes);
+        m->address[plan->input[i].buffer] = direct ? (void *)(uintptr_t)inputs[i] : m->input_stage[i];
+    }
+    for (uint32_t i = 0; i < plan->output_count; i++)
+        m->address[plan->output[i].buffer] = aligned(outputs[i]) ? outputs[i] : m->output_stage[i];
+    for (uint32_t i = 0; i < m->patch_count; i++)
+        kiln_call_rebind(m->call[m->patch[i].step], m->patch[i].arg, m->address[m->patch[i].buffer]);
+}
+
+static int32_t run_step(kiln_module *m, uint32_t index) {
+    const kiln_plan_step *step = &m->plan.step[index];
+    switch (step->action) {
+    case KILN_ACTION_KERNEL: return kiln_call_run(m->call[index], &m->services[m->call_threads[index] - 1]);
+    case KILN_ACTION_ALIAS: return KILN_KERNEL_OK;
+    case KILN_ACTION_COPY:
+        memcpy(m->address[kiln_plan_root(&m->plan, step->arg[1])],
+               m->address[kiln_plan_root(&m->plan, step->arg[0])], (size_t)m->plan.buffer[step->arg[0]].size_bytes);
+        return KILN_KERNEL_OK;
+    }
+    return KILN_KERNEL_FAILED;
+}
+
+static int refuse(kiln_module *m, kiln_code code, const char *what, uint32_t index) {
+    (void)snprintf(m->error, sizeof m->error, "%s %u", what, index);
+    return (int)code;
+}
+
+int kiln_module_run(kiln_module *m, const void *const *inputs, void *const *outputs) {
+    for (uint32_t i = 0; i < m->plan.input_count; i++)
+        if (!inputs[i]) return refuse(m, KILN_INVALID_ARGUMENT, "there is no memory for input", i);
+    for (uint32_t i = 0; i < m->plan.output_count; i++)
+        if (!outputs[i]) return refuse(m, KILN_INVALID_ARGUMENT, "there is no memory for output", i);
+    bind_ports(m, inputs, outputs);
+    for (uint32_t i = 0; i < m->plan.step_count; i++) {
+        if (m->hook) m->hook(m->hook_context, i, 0);
+        if (run_step(m, i) != KILN_KERNEL_OK) return refuse(m, KILN_INTERNAL, "a kernel failed in step", i);
+        if (m->hook) m->hook(m->hook_context, i, 1);
+    }
+    for (uint32_t i = 0; i < m->plan.output_count; i++)
+        if (!aligned(outputs[i])) memcpy(outputs[i], m->output_stage[i], m->output[i].size_bytes);
+    return KILN_OK;
+}

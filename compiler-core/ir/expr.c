@@ -279,18 +279,23 @@ kiln_expr kiln_expr_cast(kiln_program *p, kiln_dtype dtype, kiln_expr a) {
     return intern(p, KILN_EXPR_CAST, dtype, 0, &a, 1);
 }
 
-kiln_expr kiln_expr_rebuild(kiln_program *p, kiln_expr like, const kiln_expr *operand, uint32_t operand_count) {
-    kiln_expr_node node = p->expr.data[like];
-    KILN_CHECK(operand_count == node.operand_count);
-    switch (kiln_expr_op_table[node.op].class) {
-    case KILN_CLASS_LEAF: return like;
-    case KILN_CLASS_LOAD: return kiln_expr_load(p, node.payload.id, operand, operand_count);
-    case KILN_CLASS_CAST: return kiln_expr_cast(p, (kiln_dtype)node.dtype, operand[0]);
+kiln_expr kiln_expr_make(kiln_program *p, const kiln_expr_node *like, const kiln_expr *operand, uint32_t operand_count) {
+    kiln_expr_op op = (kiln_expr_op)like->op;
+    switch (kiln_expr_op_table[op].class) {
+    case KILN_CLASS_LEAF: return intern(p, op, (kiln_dtype)like->dtype, like->payload.i, NULL, 0);
+    case KILN_CLASS_LOAD: return kiln_expr_load(p, like->payload.id, operand, operand_count);
+    case KILN_CLASS_CAST: return kiln_expr_cast(p, (kiln_dtype)like->dtype, operand[0]);
     default: break;
     }
-    if (operand_count == 1) return kiln_expr_unary(p, (kiln_expr_op)node.op, operand[0]);
-    if (operand_count == 2) return kiln_expr_binary(p, (kiln_expr_op)node.op, operand[0], operand[1]);
+    KILN_CHECK(operand_count == (uint32_t)kiln_expr_op_table[op].operand_count);
+    if (operand_count == 1) return kiln_expr_unary(p, op, operand[0]);
+    if (operand_count == 2) return kiln_expr_binary(p, op, operand[0], operand[1]);
     return kiln_expr_select(p, operand[0], operand[1], operand[2]);
+}
+
+kiln_expr kiln_expr_rebuild(kiln_program *p, kiln_expr like, const kiln_expr *operand, uint32_t operand_count) {
+    kiln_expr_node node = p->expr.data[like]; /* a copy: making expressions moves the table */
+    return kiln_expr_make(p, &node, operand, operand_count);
 }
 
 kiln_expr kiln_expr_identity(kiln_program *p, kiln_combiner combiner, kiln_dtype dtype) {

@@ -216,7 +216,9 @@ kiln_expr kiln_expr_select(kiln_program *p, kiln_expr condition, kiln_expr a, ki
 kiln_expr kiln_expr_cast(kiln_program *p, kiln_dtype dtype, kiln_expr a); /* a itself when equal */
 /* Why `op` cannot take these operands (number, dtypes); NULL when it can. Makers check this. */
 const char *kiln_expr_type_error(const kiln_program *p, kiln_expr_op op, const kiln_expr *operand, uint32_t operand_count);
-/* Any operator, operands as given, with folding: for generic rewriting. `like` gives op, dtype, payload. */
+/* Any operator, operands as given, with folding: for generic rewriting. `like` gives op, dtype, payload; for
+ * make it may come from another program, with its payload translated. */
+kiln_expr kiln_expr_make(kiln_program *p, const kiln_expr_node *like, const kiln_expr *operand, uint32_t operand_count);
 kiln_expr kiln_expr_rebuild(kiln_program *p, kiln_expr like, const kiln_expr *operand, uint32_t operand_count);
 static inline const kiln_expr_node *kiln_expr_get(const kiln_program *p, kiln_expr e) { return &p->expr.data[e]; }
 static inline kiln_expr kiln_expr_operand(const kiln_program *p, kiln_expr e, uint32_t i) {

@@ -1,0 +1,55 @@
+/* ONNX models in and out. The wire format is protobuf, read by protobuf-c from the distribution's
+ * onnx.proto; no other folder sees a generated type.
+ *
+ * Models are hostile input: every size, count and depth is checked before it is used. Everything that is
+ * not supported is reported at once, one line per finding (node, operator, opset, attribute, reason). */
+#ifndef KILN_COMPILER_CORE_ONNX_ONNX_H
+#define KILN_COMPILER_CORE_ONNX_ONNX_H
+
+#include "base/status.h"
+#include "base/tensor.h"
+#include "compiler-core/graph/graph.h"
+
+#define KILN_ONNX_FILE_BYTES_MAX ((size_t)2 << 30) /* protobuf's own limit */
+#define KILN_ONNX_OPSET_MIN 1
+#define KILN_ONNX_OPSET_MAX 21
+
+typedef struct kiln_named_tensor {
+    kiln_str name;
+    kiln_tensor tensor;
+} kiln_named_tensor;
+
+typedef struct kiln_onnx_options {
+    /* Values of graph inputs by name. An input that some operator needs as a value (shape, axes, pads, ...)
+     * is taken from here and becomes a constant; the others stay inputs. */
+    uint32_t known_count;
+    const kiln_named_tensor *known;
+    /* Values of dimensions by name ("batch"): [dim_count]; an unnamed or unlisted one is an error. */
+    uint32_t dim_count;
+    const kiln_str *dim_name;
+    const int64_t *dim_value;
+    /* Set to the number of inputs that became constants; may be NULL. */
+    uint32_t *out_bound_count;
+} kiln_onnx_options;
+
+/* Imports a file. External tensor data is read from the file's own folder only (no absolute path, no "..",
+ * no symbolic link that leaves it). `options` may be NULL. Tensor data is copied into `arena`.
+ * INVALID_ARGUMENT: not a model, or one that contradicts itself. UNIMPLEMENTED: the list of what is not
+ * supported. NOT_FOUND, PERMISSION_DENIED, OUT_OF_RANGE: the file or its external data. */
+KILN_MUST_USE kiln_status kiln_onnx_load(const char *path, const kiln_onnx_options *options, kiln_arena *arena,
+                                         kiln_graph **out_graph);
+/* The same from memory; `folder` is where external data may be (NULL: nowhere). */
+KILN_MUST_USE kiln_status kiln_onnx_import(kiln_str bytes, const char *folder, const kiln_onnx_options *options,
+                                           kiln_arena *arena, kiln_graph **out_graph);
+/* One TensorProto (the .pb files of test data sets); its name may be empty. */
+KILN_MUST_USE kiln_status kiln_onnx_tensor_load(const char *path, kiln_arena *arena, kiln_named_tensor *out_tensor);
+KILN_MUST_USE kiln_status kiln_onnx_tensor_decode(kiln_str bytes, kiln_arena *arena, kiln_named_tensor *out_tensor);
+
+/* Names of the model's outputs and non-initialised inputs, without importing it. */
+typedef struct kiln_onnx_ports {
+    uint32_t input_count, output_count;
+    kiln_str *input, *output;
+} kiln_onnx_ports;
+KILN_MUST_USE kiln_status kiln_onnx_ports_read(const char *path, kiln_arena *arena, kiln_onnx_ports *out_ports);
+
+#endif

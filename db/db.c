@@ -1,8 +1,6 @@
 #include "db/db.h"
 
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
@@ -45,16 +43,25 @@ kiln_status kiln_db_error(sqlite3 *handle, const char *path, int rc, const char 
                             handle ? sqlite3_errmsg(handle) : sqlite3_errstr(rc), advice);
 }
 
-/* Opening fails for reasons that SQLite folds into one code; say which it is. */
+static bool parent_is_folder(const char *path) {
+    const char *slash = strrchr(path, '/');
+    if (!slash || slash == path) return true;
+    kiln_strbuf parent = {0};
+    kiln_strbuf_append(&parent, path, (size_t)(slash - path));
+    bool is_folder = kiln_file_is_folder(parent.data);
+    kiln_strbuf_deinit(&parent);
+    return is_folder;
+}
+
+/* SQLite folds many reasons into one code, and its errno is that of its last attempt; say which it is. */
 static kiln_status open_error(sqlite3 *handle, const char *path, kiln_db_mode mode, int rc) {
-    int cause = handle ? sqlite3_system_errno(handle) : 0;
     if (mode == KILN_DB_READ && !kiln_file_exists(path))
         return KILN_ERROR(NOT_FOUND, "%s: there is no such database", path);
     if (kiln_file_is_folder(path))
         return KILN_ERROR(PERMISSION_DENIED, "%s is a folder; name a file in it", path);
-    if ((rc & 0xff) == SQLITE_CANTOPEN && cause != 0)
-        return kiln_status_make(cause == ENOENT || cause == ENOTDIR ? KILN_NOT_FOUND : KILN_PERMISSION_DENIED, __FILE__,
-                                __LINE__, "%s: cannot open the database: %s", path, strerror(cause));
+    if (!parent_is_folder(path)) return KILN_ERROR(NOT_FOUND, "%s: its folder does not exist", path);
+    if ((rc & 0xff) == SQLITE_CANTOPEN)
+        return KILN_ERROR(PERMISSION_DENIED, "%s: the file, or one beside it, cannot be opened or made", path);
     return kiln_db_error(handle, path, rc, "opening the database");
 }
 

@@ -146,6 +146,33 @@ static void a_database_is_durable_and_checks_its_references(void **state) {
     kiln_db_close(db);
 }
 
+static void not_even_another_program_changes_a_record(void **state) {
+    const char *path = path_in(state, "a.db");
+    kiln_db *db = open_records(path);
+    put_parents(db);
+    put_record(db, 1, 500);
+    must(kiln_db_commit(db));
+    kiln_db_close(db);
+    sqlite3 *handle = open_raw(path);
+    assert_int_equal(sqlite3_exec(handle, "UPDATE record SET median_ns = 1", NULL, NULL, NULL), SQLITE_CONSTRAINT);
+    assert_int_equal(sqlite3_exec(handle, "DELETE FROM record", NULL, NULL, NULL), SQLITE_CONSTRAINT);
+    sqlite3_close(handle);
+    assert_int_equal(count_records(path), 1);
+}
+
+static void the_fence_of_a_tracker_never_goes_back(void **state) {
+    kiln_db *db = NULL;
+    must(kiln_db_open(path_in(state, "t.db"), KILN_DB_TRACKER, KILN_DB_WRITE, &db));
+    kiln_db_tracker_epoch row = {.id = KILN_STR("epoch"), .epoch = 7};
+    must(kiln_db_put_tracker_epoch(db, &row));
+    row.epoch = 6;
+    must_fail(kiln_db_put_tracker_epoch(db, &row), KILN_INVALID_ARGUMENT, "only grows");
+    row.epoch = 8;
+    must(kiln_db_put_tracker_epoch(db, &row));
+    must(kiln_db_commit(db));
+    kiln_db_close(db);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, folder_create, folder_remove)
 
 int main(void) {
@@ -156,6 +183,8 @@ int main(void) {
         TEST(a_failing_script_leaves_the_version_before_it),
         TEST(reading_an_older_schema_asks_for_one_opening_for_writing),
         TEST(rows_def_and_the_schema_list_the_same_columns),
+        TEST(not_even_another_program_changes_a_record),
+        TEST(the_fence_of_a_tracker_never_goes_back),
         TEST(a_database_is_durable_and_checks_its_references),
     };
     return cmocka_run_group_tests_name("db/migrate", tests, NULL, NULL);

@@ -160,7 +160,7 @@ static kiln_status discard(void *context, uint32_t count, const char *const *nam
     return NULL;
 }
 
-static void jobs_change_and_records_do_not(void **state) {
+static void a_job_is_replaced_and_keeps_its_records(void **state) {
     fixture *f = *state;
     put_record(f->db, 1, 500);
     kiln_db_job job = {.id = KILN_STR("j1"), .target = KILN_STR("cpu:x,mcpu=y"), .state = KILN_STR("done"), .seed = 9};
@@ -256,7 +256,7 @@ int main(void) {
         TEST(best_is_per_task_and_target_and_layouts),
         TEST(records_come_in_the_order_that_was_asked),
         TEST(broken_records_are_refused),
-        TEST(jobs_change_and_records_do_not),
+        TEST(a_job_is_replaced_and_keeps_its_records),
         TEST(stats_count_outcomes_per_task_and_target),
         TEST(rows_of_one_database_can_be_put_into_another),
         TEST(sql_reads_and_prints_every_type),

@@ -8,12 +8,18 @@
 
 #include "compiler-core/build.h"
 #include "compiler-core/codegen/codegen.h"
+#include "compiler-core/graph/graph.h"
+#include "compiler-core/graph/graph_text.h"
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/ir/reference.h"
 #include "compiler-core/lower/lower.h"
+#include "compiler-core/onnx/onnx.h"
+#include "compiler-core/onnx/zoo.h"
+#include "compiler-core/passes/pass.h"
 #include "compiler-core/sched/space.h"
 #include "compiler-core/sched/trace.h"
+#include "compiler-core/task/task.h"
 
 #endif

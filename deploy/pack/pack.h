@@ -1,0 +1,43 @@
+/* Graph + best records -> module. Each task's kernel is built from the best stored trace (or the default
+ * schedule), kernels run on the layouts that their traces chose, and where a producer's and a consumer's
+ * layouts differ a conversion kernel stands between them. Graph inputs and outputs are row-major. */
+#ifndef KILN_DEPLOY_PACK_H
+#define KILN_DEPLOY_PACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "base/str.h"
+#include "base/target.h"
+#include "compiler-core/core.h"
+#include "db/db.h"
+
+typedef struct kiln_pack_options {
+    const kiln_target *target;
+    kiln_db *db;           /* NULL: default schedules only */
+    kiln_str model_name;
+} kiln_pack_options;
+
+/* What went in, for people. */
+typedef struct kiln_pack_task {
+    kiln_str key, op;
+    double median_ns;      /* of the record; 0: default schedule, not measured */
+    bool is_default;       /* the trace is the default schedule's */
+} kiln_pack_task;
+
+typedef struct kiln_pack_report {
+    uint32_t task_count;
+    kiln_pack_task *task;  /* in the order of the graph's tasks */
+    uint32_t conversion_count;
+    uint64_t arena_bytes;  /* planned activation memory */
+    uint64_t value_bytes;  /* what it would be without reuse */
+} kiln_pack_report;
+
+/* Appends the module's bytes to `out`. `out_report` lives in `arena`; NULL: not wanted.
+ * Errors of kiln_plan_create, kiln_build and kiln_module_encode, noted with the task. */
+KILN_MUST_USE kiln_status kiln_pack(const kiln_graph *graph, const kiln_pack_options *options, kiln_arena *arena,
+                                    kiln_strbuf *out, kiln_pack_report *out_report);
+
+#endif

@@ -1,0 +1,414 @@
+#include "base/target.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "base/macros.h"
+#include "base/vec.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
+#define CORES_MAX 4096
+#define FEATURES_MAX 64
+#define TEXT_MAX 512
+#define SIBLINGS_BYTES_MAX 4096
+
+typedef struct feature_info {
+    kiln_arch arch;
+    const char *name;
+    unsigned level, leaf, subleaf, reg, bit, xcr0;
+} feature_info;
+
+static const feature_info feature_table[] = {
+#define X(arch, name, level, leaf, subleaf, reg, bit, xcr0) {KILN_ARCH_##arch, name, level, leaf, subleaf, reg, bit, xcr0},
+#include "base/cpu_features.def"
+#undef X
+};
+
+typedef struct cpu_info {
+    kiln_arch arch;
+    const char *name;
+    unsigned level;
+    const char *features; /* blank-separated */
+    uint32_t l1_kib, l2_kib, l3_kib, line_bytes;
+} cpu_info;
+
+static const cpu_info cpu_table[] = {
+#define X(arch, name, level, features, l1, l2, l3, line) {KILN_ARCH_##arch, name, level, features, l1, l2, l3, line},
+#include "base/cpus.def"
+#undef X
+};
+
+static const struct {
+    const char *name, *expansion;
+} alias_table[] = {
+#define X(name, expansion) {name, expansion},
+#include "base/targets.def"
+#undef X
+};
+
+static const struct {
+    const char *prefix; /* of the triple */
+    kiln_arch arch;
+} arch_table[] = {
+    {"x86_64-", KILN_ARCH_X86_64}, {"aarch64-", KILN_ARCH_AARCH64}, {"arm64-", KILN_ARCH_AARCH64}, {"armv7", KILN_ARCH_ARM},
+    {"arm-", KILN_ARCH_ARM},       {"riscv64-", KILN_ARCH_RISCV64}, {"wasm32-", KILN_ARCH_WASM32},
+};
+
+static const char *const kind_table[] = {"cpu", "cuda", "opencl", "vta"};
+
+/* The row of a processor; with an empty name the architecture's default. */
+static const cpu_info *find_cpu(kiln_arch arch, kiln_str name) {
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(cpu_table); i++)
+        if (cpu_table[i].arch == arch && (name.size == 0 || kiln_str_is(name, cpu_table[i].name))) return &cpu_table[i];
+    return NULL;
+}
+
+static const feature_info *find_feature(kiln_arch arch, kiln_str name) {
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(feature_table); i++)
+        if (feature_table[i].arch == arch && kiln_str_is(name, feature_table[i].name)) return &feature_table[i];
+    return NULL;
+}
+
+static bool cpu_has(const cpu_info *cpu, const feature_info *feature) {
+    if (feature->level && feature->level <= cpu->level) return true;
+    kiln_str rest = kiln_str_from(cpu->features);
+    while (rest.size)
+        if (kiln_str_is(kiln_str_cut(&rest, ' '), feature->name)) return true;
+    return false;
+}
+
+/* "+name" or "-name" in a canonical list: +1, -1; 0 when it is not mentioned. */
+static int mention_of(kiln_str features, const char *name) {
+    while (features.size) {
+        kiln_str item = kiln_str_cut(&features, ',');
+        if (item.size && kiln_str_is(kiln_str_slice(item, 1, item.size), name)) return item.data[0] == '+' ? 1 : -1;
+    }
+    return 0;
+}
+
+static bool target_has(const kiln_target *target, const feature_info *feature) {
+    const cpu_info *cpu = find_cpu(target->arch, target->mcpu);
+    int mention = mention_of(target->features, feature->name);
+    return mention ? mention > 0 : cpu && cpu_has(cpu, feature);
+}
+
+static bool has_named(const kiln_target *target, const char *name) {
+    const feature_info *feature = find_feature(target->arch, kiln_str_from(name));
+    return feature && target_has(target, feature);
+}
+
+/* Fills the fields that are not part of the text. */
+static void derive(kiln_target *target) {
+    const cpu_info *cpu = find_cpu(target->arch, target->mcpu);
+    if (!cpu) return;
+    bool is_arm = target->arch == KILN_ARCH_ARM, is_avx512 = has_named(target, "avx512f");
+    target->vector_bytes = is_avx512 ? 64 : has_named(target, "avx") ? 32 : 16;
+    target->vector_registers = is_avx512 || target->arch == KILN_ARCH_AARCH64 || target->arch == KILN_ARCH_RISCV64 ? 32 : 16;
+    target->has_fma = target->arch == KILN_ARCH_X86_64 ? has_named(target, "fma") : is_arm ? has_named(target, "vfp4")
+                                                                                           : target->arch != KILN_ARCH_WASM32;
+    target->l1_bytes = cpu->l1_kib << 10;
+    target->l2_bytes = cpu->l2_kib << 10;
+    target->l3_bytes = cpu->l3_kib << 10;
+    target->line_bytes = cpu->line_bytes;
+}
+
+static void list_names(kiln_strbuf *out) {
+    kiln_strbuf_text(out, "native");
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(alias_table); i++) kiln_strbuf_printf(out, " %s", alias_table[i].name);
+}
+
+static kiln_status unknown_name(kiln_str name) {
+    kiln_strbuf names = {0};
+    list_names(&names);
+    kiln_status st = KILN_ERROR(INVALID_ARGUMENT, "unknown target '%.*s'; known names: %s; or write KIND:..., such as cpu:<triple>",
+                                KILN_STR_ARG(name), names.data);
+    kiln_strbuf_deinit(&names);
+    return st;
+}
+
+static kiln_status unknown_cpu(kiln_arch arch, kiln_str name) {
+    kiln_strbuf names = {0};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(cpu_table); i++)
+        if (cpu_table[i].arch == arch) kiln_strbuf_printf(&names, " %s", cpu_table[i].name);
+    kiln_status st = KILN_ERROR(INVALID_ARGUMENT, "unknown mcpu '%.*s'; known here:%s", KILN_STR_ARG(name), names.data);
+    kiln_strbuf_deinit(&names);
+    return st;
+}
+
+static kiln_status unknown_feature(kiln_arch arch, kiln_str name) {
+    kiln_strbuf names = {0};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(feature_table); i++)
+        if (feature_table[i].arch == arch) kiln_strbuf_printf(&names, " %s", feature_table[i].name);
+    kiln_status st = KILN_ERROR(INVALID_ARGUMENT, "unknown feature '%.*s'; known here:%s", KILN_STR_ARG(name), names.data);
+    kiln_strbuf_deinit(&names);
+    return st;
+}
+
+/* Length of the feature name that starts `text`: up to the next sign, unless the sign is a hyphen inside a
+ * known name ("amx-tile"). */
+static size_t feature_length(kiln_arch arch, kiln_str text) {
+    size_t known = 0, first_sign = text.size;
+    for (size_t end = 1; end <= text.size; end++) {
+        if (end < text.size && text.data[end] != '+' && text.data[end] != '-') continue;
+        first_sign = KILN_MIN(first_sign, end);
+        if (find_feature(arch, kiln_str_slice(text, 0, end))) known = end;
+    }
+    return known ? known : first_sign;
+}
+
+/* Merges "+a-b" into the target's list, later mentions replacing earlier ones, and keeps it sorted by name. */
+static kiln_status merge_features(kiln_target *target, kiln_str text, kiln_arena *arena) {
+    kiln_str item[FEATURES_MAX];
+    size_t count = 0;
+    kiln_str rest = target->features;
+    while (rest.size) item[count++] = kiln_str_cut(&rest, ',');
+    while (text.size) {
+        kiln_str name = kiln_str_slice(text, 1, text.size);
+        name = kiln_str_slice(name, 0, feature_length(target->arch, name));
+        if ((text.data[0] != '+' && text.data[0] != '-') || !find_feature(target->arch, name))
+            return unknown_feature(target->arch, name.size ? name : text);
+        kiln_str signed_name = kiln_str_slice(text, 0, name.size + 1);
+        text = kiln_str_slice(text, name.size + 1, text.size);
+        size_t at = 0; /* where it belongs; names are unique and all known ones fit */
+        while (at < count && kiln_str_compare(kiln_str_slice(item[at], 1, item[at].size), name) < 0) at++;
+        if (at == count || !kiln_str_equal(kiln_str_slice(item[at], 1, item[at].size), name)) {
+            KILN_CHECK(count < FEATURES_MAX);
+            memmove(&item[at + 1], &item[at], (count - at) * sizeof *item);
+            count++;
+        }
+        item[at] = signed_name;
+    }
+    kiln_strbuf list = {0};
+    for (size_t i = 0; i < count; i++) kiln_strbuf_printf(&list, "%s%.*s", i ? "," : "", KILN_STR_ARG(item[i]));
+    target->features = (kiln_str){kiln_str_dup(arena, kiln_strbuf_view(&list)), list.size};
+    kiln_strbuf_deinit(&list);
+    return KILN_OK;
+}
+
+static bool is_word(kiln_str text) {
+    for (size_t i = 0; i < text.size; i++) {
+        char c = text.data[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (!letter && !(c >= '0' && c <= '9') && !strchr("_.-", c)) return false;
+    }
+    return true;
+}
+
+static kiln_status parse_count(kiln_str key, kiln_str value, uint32_t *out_count) {
+    uint64_t count = 0;
+    if (!kiln_str_to_u64(value, &count) || count < 1 || count > CORES_MAX)
+        return KILN_ERROR(INVALID_ARGUMENT, "%.*s=%.*s is not a number from 1 to %d", KILN_STR_ARG(key), KILN_STR_ARG(value), CORES_MAX);
+    *out_count = (uint32_t)count;
+    return KILN_OK;
+}
+
+static kiln_status parse_suffix(kiln_str suffix, kiln_arena *arena, kiln_target *target) {
+    kiln_str value = suffix;
+    kiln_str key = kiln_str_cut(&value, '=');
+    if (kiln_str_is(key, "mcpu")) {
+        const cpu_info *cpu = value.size ? find_cpu(target->arch, value) : NULL;
+        if (!cpu) return unknown_cpu(target->arch, value);
+        target->mcpu = kiln_str_from(cpu->name);
+        return KILN_OK;
+    }
+    if (kiln_str_is(key, "features")) return merge_features(target, value, arena);
+    if (kiln_str_is(key, "cores")) return parse_count(key, value, &target->cores);
+    if (kiln_str_is(key, "threads")) return parse_count(key, value, &target->threads);
+    return KILN_ERROR(INVALID_ARGUMENT, "unknown part '%.*s'; known: mcpu= features= cores= threads=", KILN_STR_ARG(suffix));
+}
+
+static kiln_status parse_suffixes(kiln_str rest, kiln_arena *arena, kiln_target *target) {
+    kiln_str seen[4];
+    size_t seen_count = 0;
+    while (rest.size) {
+        kiln_str suffix = kiln_str_cut(&rest, ',');
+        kiln_str key = kiln_str_slice(suffix, 0, kiln_str_find_char(suffix, '='));
+        if (!kiln_str_is(target->kind, "cpu"))
+            return KILN_ERROR(INVALID_ARGUMENT, "'%.*s': only cpu targets have further parts", KILN_STR_ARG(suffix));
+        for (size_t i = 0; i < seen_count; i++)
+            if (kiln_str_equal(seen[i], key)) return KILN_ERROR(INVALID_ARGUMENT, "%.*s is given twice", KILN_STR_ARG(key));
+        kiln_status st = parse_suffix(suffix, arena, target);
+        if (st) return st;
+        seen[seen_count++] = key; /* at most the four known keys come this far */
+    }
+    return KILN_OK;
+}
+
+/* "cpu:<triple>" and the like, without suffixes. */
+static kiln_status parse_head(kiln_str head, kiln_arena *arena, kiln_target *out_target) {
+    kiln_str rest = head;
+    kiln_str kind = kiln_str_cut(&rest, ':');
+    kiln_target target = {.arch = KILN_ARCH_OTHER, .cores = 1, .threads = 1};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(kind_table); i++)
+        if (kiln_str_is(kind, kind_table[i])) target.kind = kiln_str_from(kind_table[i]);
+    if (target.kind.size == 0) return unknown_name(head);
+    if (!is_word(rest)) return KILN_ERROR(INVALID_ARGUMENT, "'%.*s' has a character that no target has", KILN_STR_ARG(rest));
+    target.triple = (kiln_str){kiln_str_dup(arena, rest), rest.size};
+    if (kiln_str_is(kind, "cpu")) {
+        for (size_t i = 0; i < KILN_ARRAY_COUNT(arch_table); i++)
+            if (kiln_str_starts(rest, arch_table[i].prefix)) target.arch = arch_table[i].arch;
+        if (target.arch == KILN_ARCH_OTHER)
+            return KILN_ERROR(INVALID_ARGUMENT, "unknown processor in triple '%.*s'; known: x86_64 aarch64 arm riscv64 wasm32",
+                              KILN_STR_ARG(rest));
+        target.mcpu = kiln_str_from(find_cpu(target.arch, (kiln_str){0})->name);
+    } else if (kiln_str_is(kind, "cuda") && !kiln_str_starts(rest, "sm_")) {
+        return KILN_ERROR(INVALID_ARGUMENT, "'%.*s' is not a CUDA architecture such as sm_90", KILN_STR_ARG(rest));
+    } else if (kiln_str_is(kind, "vta") && rest.size == 0) {
+        return KILN_ERROR(INVALID_ARGUMENT, "vta wants a configuration, such as vta:pynq");
+    }
+    *out_target = target;
+    return KILN_OK;
+}
+
+/* What stands before the first comma: a name or KIND:... */
+static kiln_status parse_name(kiln_str name, kiln_arena *arena, kiln_target *out_target) {
+    if (kiln_str_is(name, "native")) return kiln_target_native(arena, out_target);
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(alias_table); i++) {
+        if (!kiln_str_is(name, alias_table[i].name)) continue;
+        kiln_str rest = kiln_str_from(alias_table[i].expansion);
+        kiln_status st = parse_head(kiln_str_cut(&rest, ','), arena, out_target);
+        return st ? st : parse_suffixes(rest, arena, out_target);
+    }
+    return parse_head(name, arena, out_target);
+}
+
+kiln_status kiln_target_parse(kiln_str text, kiln_arena *arena, kiln_target *out_target) {
+    if (text.size > TEXT_MAX) return KILN_ERROR(INVALID_ARGUMENT, "a target of %zu characters; at most %d", text.size, TEXT_MAX);
+    kiln_target target = {0};
+    kiln_str rest = text;
+    kiln_status st = parse_name(kiln_str_cut(&rest, ','), arena, &target);
+    if (!st) st = parse_suffixes(rest, arena, &target);
+    if (st) return kiln_status_note(st, "target '%.*s'", KILN_STR_ARG(text));
+    derive(&target);
+    *out_target = target;
+    return KILN_OK;
+}
+
+void kiln_target_print(const kiln_target *target, kiln_strbuf *out) {
+    kiln_strbuf_str(out, target->kind);
+    if (target->triple.size) kiln_strbuf_printf(out, ":%.*s", KILN_STR_ARG(target->triple));
+    const cpu_info *standard = find_cpu(target->arch, (kiln_str){0});
+    if (standard && !kiln_str_is(target->mcpu, standard->name)) kiln_strbuf_printf(out, ",mcpu=%.*s", KILN_STR_ARG(target->mcpu));
+    kiln_str features = target->features;
+    if (features.size) kiln_strbuf_text(out, ",features=");
+    while (features.size) kiln_strbuf_str(out, kiln_str_cut(&features, ','));
+    if (target->cores != 1) kiln_strbuf_printf(out, ",cores=%u", target->cores);
+    if (target->threads != 1) kiln_strbuf_printf(out, ",threads=%u", target->threads);
+}
+
+kiln_target kiln_target_copy(const kiln_target *target, kiln_arena *arena) {
+    kiln_target copy = *target;
+    kiln_str *text[] = {&copy.kind, &copy.triple, &copy.mcpu, &copy.features};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(text); i++) text[i]->data = kiln_str_dup(arena, *text[i]);
+    return copy;
+}
+
+bool kiln_target_runs_on(const kiln_target *wanted, const kiln_target *device, kiln_strbuf *out_reason) {
+    if (!kiln_str_equal(wanted->kind, device->kind)) {
+        kiln_strbuf_printf(out_reason, "the device is a %.*s, not a %.*s", KILN_STR_ARG(device->kind), KILN_STR_ARG(wanted->kind));
+        return false;
+    }
+    bool same_machine = wanted->arch == KILN_ARCH_OTHER ? kiln_str_equal(wanted->triple, device->triple) : wanted->arch == device->arch;
+    if (!same_machine) {
+        kiln_strbuf_printf(out_reason, "the device is a %.*s, not a %.*s", KILN_STR_ARG(device->triple), KILN_STR_ARG(wanted->triple));
+        return false;
+    }
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(feature_table); i++) {
+        const feature_info *feature = &feature_table[i];
+        if (feature->arch != wanted->arch || !target_has(wanted, feature) || target_has(device, feature)) continue;
+        kiln_strbuf_printf(out_reason, "the device lacks %s", feature->name);
+        return false;
+    }
+    return true;
+}
+
+#if defined(__linux__)
+/* Physical cores: processors that are the first of their hardware threads; all that are online when the
+ * kernel does not tell. */
+static uint32_t count_cores(kiln_arena *scratch) {
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    uint32_t cores = 0;
+    for (long cpu = 0; cpu < sysconf(_SC_NPROCESSORS_CONF); cpu++) {
+        char *path = kiln_arena_printf(scratch, "/sys/devices/system/cpu/cpu%ld/topology/thread_siblings_list", cpu);
+        kiln_str siblings;
+        kiln_status st = kiln_file_read(path, SIBLINGS_BYTES_MAX, scratch, &siblings);
+        if (st) {
+            kiln_status_free(st); /* offline, or no topology here */
+            continue;
+        }
+        uint64_t first = 0;
+        size_t digits = strspn(siblings.data, "0123456789");
+        if (kiln_str_to_u64(kiln_str_slice(siblings, 0, digits), &first) && first == (uint64_t)cpu) cores++;
+    }
+    return cores ? cores : online > 0 ? (uint32_t)online : 1;
+}
+#endif
+
+#if defined(__x86_64__)
+static uint64_t enabled_state(void) {
+    unsigned eax, ebx, ecx, edx, high;
+    if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || !(ecx & (1u << 27))) return 0; /* OSXSAVE */
+    __asm__("xgetbv" : "=a"(eax), "=d"(high) : "c"(0));
+    return (uint64_t)high << 32 | eax;
+}
+
+static bool machine_has(const feature_info *feature, uint64_t state) {
+    unsigned reg[4] = {0};
+    if (feature->arch != KILN_ARCH_X86_64 || (feature->xcr0 & ~state)) return false;
+    if (!__get_cpuid_count(feature->leaf, feature->subleaf, &reg[0], &reg[1], &reg[2], &reg[3])) return false;
+    return reg[feature->reg] >> feature->bit & 1;
+}
+
+static const char *find_machine(kiln_strbuf *out_features) {
+    uint64_t state = enabled_state();
+    unsigned level = 4;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(feature_table); i++)
+        if (feature_table[i].level && feature_table[i].level <= level && !machine_has(&feature_table[i], state))
+            level = feature_table[i].level - 1;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(feature_table); i++)
+        if ((feature_table[i].level == 0 || feature_table[i].level > level) && machine_has(&feature_table[i], state))
+            kiln_strbuf_printf(out_features, "+%s", feature_table[i].name);
+    static const char *const level_name[] = {"x86-64", "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
+    return level_name[level];
+}
+#define NATIVE_TRIPLE "x86_64-unknown-linux-gnu"
+#elif defined(__aarch64__)
+static const char *find_machine(kiln_strbuf *out_features) {
+    static const struct {
+        int type;
+        unsigned bit; /* arch/arm64/include/uapi/asm/hwcap.h */
+        const char *name;
+    } row[] = {{AT_HWCAP, 7, "crc"},   {AT_HWCAP, 8, "lse"},    {AT_HWCAP, 10, "fullfp16"}, {AT_HWCAP, 20, "dotprod"},
+               {AT_HWCAP, 22, "sve"},  {AT_HWCAP2, 1, "sve2"},  {AT_HWCAP2, 13, "i8mm"},    {AT_HWCAP2, 14, "bf16"}};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++)
+        if (getauxval((unsigned long)row[i].type) >> row[i].bit & 1) kiln_strbuf_printf(out_features, "+%s", row[i].name);
+    return "generic";
+}
+#define NATIVE_TRIPLE "aarch64-unknown-linux-gnu"
+#endif
+
+kiln_status kiln_target_native(kiln_arena *arena, kiln_target *out_target) {
+#ifdef NATIVE_TRIPLE
+    kiln_strbuf features = {0};
+    kiln_target target = {0};
+    const char *mcpu = find_machine(&features);
+    kiln_status st = parse_head(KILN_STR("cpu:" NATIVE_TRIPLE), arena, &target);
+    target.mcpu = kiln_str_from(mcpu);
+    if (!st) st = merge_features(&target, kiln_strbuf_view(&features), arena);
+    target.cores = count_cores(arena);
+    derive(&target);
+    kiln_strbuf_deinit(&features);
+    if (!st) *out_target = target;
+    return st;
+#else
+    (void)arena, (void)out_target;
+    return KILN_ERROR(UNIMPLEMENTED, "this machine's processor is not recognised; name a target");
+#endif
+}

@@ -19,11 +19,19 @@ typedef struct kiln_prim_args {
     kiln_str text;
 } kiln_prim_args;
 
+/* Applies one APPLY primitive. On error the program is as before. */
 KILN_MUST_USE kiln_status kiln_prim_apply(kiln_program *p, kiln_prim prim, const kiln_prim_args *args);
+const char *kiln_prim_name(kiln_prim prim);
+/* Operand letters of prims.def. */
+const char *kiln_prim_operands(kiln_prim prim);
+uint32_t kiln_prim_number(kiln_prim prim);
+bool kiln_prim_is_sampler(kiln_prim prim);
+bool kiln_prim_find(kiln_str name, kiln_prim *out_prim);
+bool kiln_prim_from_number(uint64_t number, kiln_prim *out_prim);
 
 /* Loops around the block from outermost to innermost; out: [KILN_BLOCK_ITERS_MAX * 4]; returns the count. */
 uint32_t kiln_block_loops(const kiln_program *p, kiln_block block, kiln_stmt *out);
 /* Candidate loops of LOCATION for `block`, outermost first (those where compute_at is legal). */
-uint32_t kiln_block_locations(const kiln_program *p, kiln_block block, kiln_stmt *out);
+uint32_t kiln_block_locations(kiln_program *p, kiln_block block, kiln_stmt *out);
 
 #endif

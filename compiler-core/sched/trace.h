@@ -8,10 +8,11 @@
  *     split(conv.oc, t0[0], t0[1], t0[2], t0[3])
  *     c1 = categorical(1, 2, 4) = ?
  *     transform_layout(x, "d0,d1/{0},d2,d3,d1%{0}", t0[2]*t0[3])
- *     p2 = location(pad) = 3
+ *     p2 = location(pad, 4) = 3
  *     compute_at(pad, p2)
- * Loops and blocks are named as in the program at that point; split(l) makes l.0, l.1, ...; fuse(a, b) keeps
- * names deterministic (see prim.h). Binary form: msgpack, versioned, a few hundred bytes. */
+ * Loops and blocks are named as in the program at that point; split(l) makes l.0, l.1, ...; fuse(a, b) makes
+ * a.f. A sampler is named by its kind's first letter and its number among the samplers. Binary form: msgpack,
+ * versioned, a few hundred bytes. */
 #ifndef KILN_COMPILER_CORE_SCHED_TRACE_H
 #define KILN_COMPILER_CORE_SCHED_TRACE_H
 
@@ -26,7 +27,7 @@
 #define KILN_DECISIONS_MAX 8
 
 typedef enum kiln_prim {
-#define X(name, text, operands, kind) KILN_PRIM_##name,
+#define X(name, text, number, operands, kind) KILN_PRIM_##name,
 #include "compiler-core/sched/prims.def"
 #undef X
     KILN_PRIM_COUNT
@@ -50,7 +51,7 @@ typedef struct kiln_instruction {
     kiln_operand *operand;
     bool decided;            /* samplers: whether decision[] is set */
     uint32_t decision_count;
-    int64_t decision[KILN_DECISIONS_MAX]; /* tile factors; index of the category; index of the location + 1, 0 root */
+    int64_t decision[KILN_DECISIONS_MAX]; /* tile factors; index of the category or row; index of the location + 1, 0 root */
 } kiln_instruction;
 
 typedef struct kiln_trace {

@@ -1,0 +1,119 @@
+/* The dispatcher of primitives, and what it takes to leave a program unchanged on error. */
+#include "compiler-core/sched/prim.h"
+
+#include "base/check.h"
+#include "compiler-core/sched/prim_all.h"
+
+enum { KIND_APPLY, KIND_SAMPLE };
+
+static const struct {
+    const char *name, *operands;
+    uint32_t number;
+    uint8_t kind;
+} prim_table[] = {
+#define X(name, text, number, operands, kind) [KILN_PRIM_##name] = {text, operands, number, KIND_##kind},
+#include "compiler-core/sched/prims.def"
+#undef X
+};
+
+/* Samplers have no function: trace.c closes them. */
+static const kiln_prim_function function_table[KILN_PRIM_COUNT] = {
+    [KILN_PRIM_SPLIT] = kiln_prim_split,
+    [KILN_PRIM_FUSE] = kiln_prim_fuse,
+    [KILN_PRIM_REORDER] = kiln_prim_reorder,
+    [KILN_PRIM_COMPUTE_AT] = kiln_prim_compute_at,
+    [KILN_PRIM_REVERSE_COMPUTE_AT] = kiln_prim_reverse_compute_at,
+    [KILN_PRIM_INLINE] = kiln_prim_inline,
+    [KILN_PRIM_CACHE_READ] = kiln_prim_cache_read,
+    [KILN_PRIM_CACHE_WRITE] = kiln_prim_cache_write,
+    [KILN_PRIM_SET_SCOPE] = kiln_prim_set_scope,
+    [KILN_PRIM_DECOMPOSE_REDUCTION] = kiln_prim_decompose_reduction,
+    [KILN_PRIM_VECTORIZE] = kiln_prim_vectorize,
+    [KILN_PRIM_UNROLL] = kiln_prim_unroll,
+    [KILN_PRIM_PARALLEL] = kiln_prim_parallel,
+    [KILN_PRIM_TRANSFORM_LAYOUT] = kiln_prim_transform_layout,
+    [KILN_PRIM_PAD] = kiln_prim_pad,
+    [KILN_PRIM_ANNOTATE] = kiln_prim_annotate,
+};
+
+const char *kiln_prim_name(kiln_prim prim) { return prim_table[prim].name; }
+const char *kiln_prim_operands(kiln_prim prim) { return prim_table[prim].operands; }
+uint32_t kiln_prim_number(kiln_prim prim) { return prim_table[prim].number; }
+bool kiln_prim_is_sampler(kiln_prim prim) { return prim_table[prim].kind == KIND_SAMPLE; }
+
+bool kiln_prim_find(kiln_str name, kiln_prim *out_prim) {
+    for (uint32_t i = 0; i < KILN_PRIM_COUNT; i++)
+        if (kiln_str_is(name, prim_table[i].name)) {
+            *out_prim = (kiln_prim)i;
+            return true;
+        }
+    return false;
+}
+
+bool kiln_prim_from_number(uint64_t number, kiln_prim *out_prim) {
+    for (uint32_t i = 0; i < KILN_PRIM_COUNT; i++)
+        if (prim_table[i].number == number) {
+            *out_prim = (kiln_prim)i;
+            return true;
+        }
+    return false;
+}
+
+/* ---- undo ---------------------------------------------------------------------------------------------- */
+
+/* What primitives change in place. Expressions are immutable and stay; variables made since are retired. */
+typedef struct snapshot {
+    kiln_stmt root;
+    uint32_t var_count, buffer_count, block_count, stmt_count;
+    kiln_var_info *var;
+    kiln_buffer_info *buffer;
+    kiln_block_info *block;
+    kiln_stmt_info *stmt;
+    kiln_stmt **child; /* [stmt_count] copies of the children's ids */
+} snapshot;
+
+#define COPY(arena, v) ((v).count ? kiln_arena_copy((arena), (v).data, (v).count * sizeof *(v).data) : NULL)
+
+static snapshot snapshot_take(const kiln_program *p) {
+    snapshot s = {p->root, p->var.count, p->buffer.count, p->block.count, p->stmt.count, NULL, NULL, NULL, NULL, NULL};
+    s.var = COPY(p->arena, p->var);
+    s.buffer = COPY(p->arena, p->buffer);
+    s.block = COPY(p->arena, p->block);
+    s.stmt = COPY(p->arena, p->stmt);
+    s.child = KILN_ARENA_ARRAY(p->arena, kiln_stmt *, s.stmt_count);
+    for (uint32_t i = 1; i < s.stmt_count; i++) s.child[i] = COPY(p->arena, s.stmt[i].child);
+    return s;
+}
+
+#define RESTORE(v, saved, saved_count)                                                        \
+    do {                                                                                      \
+        for (uint32_t i = 0; i < (saved_count); i++) (v).data[i] = (saved)[i];                \
+        (v).count = (saved_count);                                                            \
+    } while (0)
+
+static void snapshot_restore(kiln_program *p, const snapshot *s) {
+    uint32_t made = p->var.count;
+    RESTORE(p->var, s->var, s->var_count);
+    for (kiln_var var = s->var_count; var < made; var++) kiln_var_retire(p, var);
+    p->var.count = made;
+    RESTORE(p->buffer, s->buffer, s->buffer_count);
+    RESTORE(p->block, s->block, s->block_count);
+    RESTORE(p->stmt, s->stmt, s->stmt_count);
+    for (uint32_t i = 1; i < s->stmt_count; i++)
+        for (uint32_t k = 0; k < p->stmt.data[i].child.count; k++) p->stmt.data[i].child.data[k] = s->child[i][k];
+    p->root = s->root;
+}
+
+kiln_status kiln_prim_apply(kiln_program *p, kiln_prim prim, const kiln_prim_args *args) {
+    KILN_CHECK(prim < KILN_PRIM_COUNT);
+    KILN_CHECK(function_table[prim] != NULL);
+    KILN_CHECK(p->root != 0);
+    snapshot before = snapshot_take(p);
+    kiln_status st = function_table[prim](p, args);
+    if (st) snapshot_restore(p, &before);
+    return st;
+}
+
+uint32_t kiln_block_loops(const kiln_program *p, kiln_block block, kiln_stmt *out) {
+    return kiln_nest_loops(p, kiln_program_block_stmt(p, block), out);
+}

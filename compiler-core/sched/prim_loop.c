@@ -1,0 +1,281 @@
+/* Primitives on loops: split, fuse, reorder, and what a loop is run as. */
+#include "base/check.h"
+#include "compiler-core/ir/affine.h"
+#include "compiler-core/sched/prim_all.h"
+#include "compiler-core/sched/region.h"
+
+#define VECTORIZE_EXTENT_MAX 64
+#define UNROLL_EXTENT_MAX 256
+#define SPLIT_EXTENT_MAX (INT64_C(1) << 40)
+
+static kiln_status need_serial(const kiln_program *p, kiln_stmt loop) {
+    static const char *const kind_name[KILN_LOOP_KIND_COUNT] = {"serial", "parallel", "vectorized", "unrolled",
+                                                               "bound to an axis", "a virtual thread"};
+    uint8_t kind = p->stmt.data[loop].loop_kind;
+    return kind == KILN_LOOP_SERIAL ? NULL : ILLEGAL("loop %.*s is already %s", LOOP_NAME(p, loop), kind_name[kind]);
+}
+
+/* ---- split ------------------------------------------------------------------------------------------------- */
+
+/* Fills in the factor given as -1 and returns the product in *out_product. */
+static kiln_status resolve_factors(const kiln_program *p, kiln_stmt loop, const kiln_prim_args *args,
+                                   int64_t *factor, int64_t *out_product) {
+    int64_t extent = p->stmt.data[loop].extent;
+    int64_t product = 1;
+    int open = -1;
+    for (uint32_t i = 0; i < args->integer_count; i++) {
+        factor[i] = args->integer[i];
+        if (factor[i] == -1 && open < 0) {
+            open = (int)i;
+        } else if (factor[i] < 1 || factor[i] > SPLIT_EXTENT_MAX / product) {
+            return ILLEGAL("factor %lld of %.*s is not a positive extent", (long long)factor[i], LOOP_NAME(p, loop));
+        } else {
+            product *= factor[i];
+        }
+    }
+    if (open >= 0) {
+        factor[open] = (extent + product - 1) / product;
+        product *= factor[open];
+    }
+    if (product < extent)
+        return ILLEGAL("the factors of %.*s make %lld iterations of its %lld", LOOP_NAME(p, loop), (long long)product,
+                       (long long)extent);
+    *out_product = product;
+    return NULL;
+}
+
+static void require_below(kiln_program *p, kiln_block block, void *context) {
+    kiln_block_require(p, block, *(kiln_expr *)context);
+}
+
+kiln_status kiln_prim_split(kiln_program *p, const kiln_prim_args *args) {
+    kiln_stmt loop = args->loop[0];
+    int64_t factor[KILN_BLOCK_ITERS_MAX];
+    int64_t product = 1;
+    if (args->integer_count < 2) return ILLEGAL("split of %.*s needs two or more factors", LOOP_NAME(p, loop));
+    kiln_status st = need_serial(p, loop);
+    if (!st) st = resolve_factors(p, loop, args, factor, &product);
+    if (st) return st;
+
+    /* New loops inside out, then old variable = sum of the new ones at their strides. */
+    kiln_var old = p->stmt.data[loop].var;
+    kiln_str name = p->var.data[old].name;
+    int64_t extent = p->stmt.data[loop].extent;
+    kiln_expr sum = kiln_expr_index(p, 0);
+    int64_t stride = product;
+    kiln_var var[KILN_BLOCK_ITERS_MAX];
+    for (uint32_t i = 0; i < args->integer_count; i++) {
+        stride /= factor[i];
+        char *part = kiln_arena_printf(p->arena, "%.*s.%u", KILN_STR_ARG(name), i);
+        var[i] = kiln_var_create(p, kiln_str_from(part), 0, factor[i] - 1);
+        if (factor[i] == 1) continue; /* always 0 */
+        kiln_expr term = kiln_expr_binary(p, KILN_EXPR_MUL, kiln_expr_var(p, var[i]), kiln_expr_index(p, stride));
+        sum = kiln_expr_binary(p, KILN_EXPR_ADD, sum, term);
+    }
+    kiln_expr *replacement = kiln_nest_replacements(p);
+    replacement[old] = sum;
+    kiln_nest_substitute(p, loop, replacement);
+    if (product > extent) {
+        kiln_expr inside = kiln_expr_binary(p, KILN_EXPR_LT, sum, kiln_expr_index(p, extent));
+        inside = kiln_expr_simplify(p, inside, NULL);
+        kiln_nest_visit_blocks(p, loop, require_below, &inside);
+    }
+    kiln_stmt body = p->stmt.data[loop].child.data[0];
+    kiln_stmt_replace(p, loop, body);
+    for (uint32_t i = args->integer_count; i-- > 0;)
+        body = kiln_stmt_for(p, var[i], 0, factor[i], KILN_LOOP_SERIAL, body);
+    kiln_var_retire(p, old);
+    return NULL;
+}
+
+/* ---- fuse -------------------------------------------------------------------------------------------------- */
+
+kiln_status kiln_prim_fuse(kiln_program *p, const kiln_prim_args *args) {
+    int64_t extent = 1;
+    if (args->loop_count < 2) return ILLEGAL("fuse needs two or more loops");
+    for (uint32_t i = 0; i < args->loop_count; i++) {
+        kiln_stmt loop = args->loop[i];
+        kiln_status st = need_serial(p, loop);
+        if (st) return st;
+        if (i > 0 && kiln_nest_only_child(p, args->loop[i - 1]) != loop)
+            return ILLEGAL("%.*s is not the only thing directly inside %.*s", LOOP_NAME(p, loop),
+                           LOOP_NAME(p, args->loop[i - 1]));
+        if (p->stmt.data[loop].extent > SPLIT_EXTENT_MAX / extent) return ILLEGAL("the fused loop is too long");
+        extent *= p->stmt.data[loop].extent;
+    }
+
+    kiln_stmt outermost = args->loop[0];
+    kiln_str name = p->var.data[p->stmt.data[outermost].var].name;
+    char *fused_name = kiln_arena_printf(p->arena, "%.*s.f", KILN_STR_ARG(name));
+    kiln_var fused = kiln_var_create(p, kiln_str_from(fused_name), 0, extent - 1);
+    kiln_expr *replacement = kiln_nest_replacements(p);
+    kiln_expr rest = kiln_expr_var(p, fused);
+    for (uint32_t i = args->loop_count; i-- > 0;) {
+        const kiln_stmt_info *info = &p->stmt.data[args->loop[i]];
+        kiln_expr size = kiln_expr_index(p, info->extent);
+        replacement[info->var] = i == 0 ? rest : kiln_expr_binary(p, KILN_EXPR_FLOORMOD, rest, size);
+        rest = kiln_expr_binary(p, KILN_EXPR_FLOORDIV, rest, size);
+    }
+    kiln_nest_substitute(p, outermost, replacement);
+    kiln_stmt body = p->stmt.data[args->loop[args->loop_count - 1]].child.data[0];
+    for (uint32_t i = 0; i < args->loop_count; i++) kiln_var_retire(p, p->stmt.data[args->loop[i]].var);
+    kiln_stmt_replace(p, outermost, body);
+    kiln_stmt_for(p, fused, 0, extent, KILN_LOOP_SERIAL, body);
+    return NULL;
+}
+
+/* ---- reorder ------------------------------------------------------------------------------------------------ */
+
+typedef struct reorder_check {
+    const kiln_stmt *nest; /* in the new order */
+    uint32_t count;
+    kiln_status status;
+} reorder_check;
+
+static bool reaches_reduce(const kiln_program *p, kiln_block block, kiln_var var) {
+    const kiln_block_info *b = &p->block.data[block];
+    for (uint32_t i = 0; i < b->iter_count; i++)
+        if (b->iter[i].reduce && kiln_expr_uses_var(p, b->iter[i].binding, var)) return true;
+    return false;
+}
+
+/* A loop inside a reduce loop must not visit an element twice: the sum would take everything twice. */
+static void check_sums_once(kiln_program *p, kiln_block block, void *context) {
+    reorder_check *check = context;
+    if (check->status || !kiln_block_is_reduction(p, block)) return;
+    bool inside_reduce = false;
+    for (uint32_t i = 0; i < check->count && !check->status; i++) {
+        bool reduces = reaches_reduce(p, block, p->stmt.data[check->nest[i]].var);
+        if (!reduces && inside_reduce && !kiln_element_determines(p, block, check->nest[i]))
+            check->status = ILLEGAL("iterations of %.*s inside a reduce loop of %.*s may add to the same element",
+                                    LOOP_NAME(p, check->nest[i]), BLOCK_NAME(p, block));
+        inside_reduce |= reduces;
+    }
+}
+
+static int find_loop_in(const kiln_prim_args *args, kiln_stmt loop) {
+    for (uint32_t i = 0; i < args->loop_count; i++)
+        if (args->loop[i] == loop) return (int)i;
+    return -1;
+}
+
+/* The perfect nest from the outermost named loop to the innermost: all of its loops, outermost first. */
+static kiln_status find_nest(const kiln_program *p, const kiln_prim_args *args, kiln_stmt *nest, uint32_t *out_count) {
+    kiln_stmt outermost = args->loop[0];
+    for (uint32_t i = 1; i < args->loop_count; i++) {
+        for (uint32_t k = 0; k < i; k++)
+            if (args->loop[i] == args->loop[k]) return ILLEGAL("loop %.*s is named twice", LOOP_NAME(p, args->loop[i]));
+        if (kiln_stmt_is_inside(p, outermost, args->loop[i])) outermost = args->loop[i];
+    }
+    uint32_t count = 0;
+    uint32_t named = 0;
+    for (kiln_stmt loop = outermost; named < args->loop_count; loop = kiln_nest_only_child(p, loop)) {
+        if (!loop || p->stmt.data[loop].kind != KILN_STMT_FOR || count == KILN_LOOPS_MAX)
+            return ILLEGAL("the loops to reorder do not form one perfect nest (below %.*s)",
+                           LOOP_NAME(p, count ? nest[count - 1] : outermost));
+        nest[count++] = loop;
+        named += find_loop_in(args, loop) >= 0;
+    }
+    *out_count = count;
+    return NULL;
+}
+
+kiln_status kiln_prim_reorder(kiln_program *p, const kiln_prim_args *args) {
+    kiln_stmt nest[KILN_LOOPS_MAX];
+    uint32_t count = 0;
+    if (args->loop_count < 1) return ILLEGAL("reorder needs loops");
+    kiln_status st = find_nest(p, args, nest, &count);
+    if (st) return st;
+
+    /* Statements keep their places in the tree; what they loop over moves. */
+    kiln_stmt_info moved[KILN_LOOPS_MAX];
+    kiln_stmt order[KILN_LOOPS_MAX];
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < count; i++) order[i] = find_loop_in(args, nest[i]) < 0 ? nest[i] : args->loop[next++];
+    for (uint32_t i = 0; i < count; i++) moved[i] = p->stmt.data[order[i]];
+    for (uint32_t i = 0; i < count; i++) {
+        kiln_stmt_info *info = &p->stmt.data[nest[i]];
+        info->var = moved[i].var;
+        info->first = moved[i].first;
+        info->extent = moved[i].extent;
+        info->loop_kind = moved[i].loop_kind;
+        info->annotation.data = moved[i].annotation.data;
+        info->annotation.count = moved[i].annotation.count;
+        info->annotation.capacity = moved[i].annotation.capacity;
+    }
+    for (uint32_t i = 0; i + 1 < count; i++)
+        if (p->stmt.data[nest[i]].loop_kind == KILN_LOOP_VECTORIZE)
+            return ILLEGAL("vectorized loop %.*s would not be innermost", LOOP_NAME(p, nest[i]));
+    reorder_check check = {nest, count, NULL};
+    kiln_nest_visit_blocks(p, nest[0], check_sums_once, &check);
+    return check.status;
+}
+
+/* ---- kinds ------------------------------------------------------------------------------------------------- */
+
+static bool has_loop_below(const kiln_program *p, kiln_stmt stmt) {
+    for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++) {
+        kiln_stmt child = p->stmt.data[stmt].child.data[i];
+        if (p->stmt.data[child].kind == KILN_STMT_FOR || has_loop_below(p, child)) return true;
+    }
+    return false;
+}
+
+kiln_status kiln_prim_vectorize(kiln_program *p, const kiln_prim_args *args) {
+    kiln_stmt loop = args->loop[0];
+    kiln_status st = need_serial(p, loop);
+    if (st) return st;
+    if (has_loop_below(p, loop)) return ILLEGAL("%.*s is not innermost", LOOP_NAME(p, loop));
+    if (p->stmt.data[loop].extent > VECTORIZE_EXTENT_MAX)
+        return ILLEGAL("%.*s has %lld iterations; a vector has at most %d lanes", LOOP_NAME(p, loop),
+                       (long long)p->stmt.data[loop].extent, VECTORIZE_EXTENT_MAX);
+    st = kiln_iterations_check(p, loop);
+    if (!st) p->stmt.data[loop].loop_kind = KILN_LOOP_VECTORIZE;
+    return st;
+}
+
+kiln_status kiln_prim_unroll(kiln_program *p, const kiln_prim_args *args) {
+    kiln_stmt loop = args->loop[0];
+    kiln_status st = need_serial(p, loop);
+    if (!st && p->stmt.data[loop].extent > UNROLL_EXTENT_MAX)
+        st = ILLEGAL("%.*s has %lld iterations; at most %d are unrolled", LOOP_NAME(p, loop),
+                     (long long)p->stmt.data[loop].extent, UNROLL_EXTENT_MAX);
+    if (!st) p->stmt.data[loop].loop_kind = KILN_LOOP_UNROLL;
+    return st;
+}
+
+static kiln_stmt parallel_below(const kiln_program *p, kiln_stmt stmt) {
+    for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++) {
+        kiln_stmt child = p->stmt.data[stmt].child.data[i];
+        if (p->stmt.data[child].kind == KILN_STMT_FOR && p->stmt.data[child].loop_kind == KILN_LOOP_PARALLEL) return child;
+        kiln_stmt below = parallel_below(p, child);
+        if (below) return below;
+    }
+    return 0;
+}
+
+kiln_status kiln_prim_parallel(kiln_program *p, const kiln_prim_args *args) {
+    kiln_stmt loop = args->loop[0];
+    kiln_stmt around[KILN_LOOPS_MAX];
+    kiln_status st = need_serial(p, loop);
+    if (st) return st;
+    uint32_t count = kiln_nest_loops(p, loop, around);
+    for (uint32_t i = 0; i < count; i++)
+        if (p->stmt.data[around[i]].loop_kind == KILN_LOOP_PARALLEL)
+            return ILLEGAL("%.*s lies inside parallel loop %.*s", LOOP_NAME(p, loop), LOOP_NAME(p, around[i]));
+    kiln_stmt below = parallel_below(p, loop);
+    if (below) return ILLEGAL("parallel loop %.*s lies inside %.*s", LOOP_NAME(p, below), LOOP_NAME(p, loop));
+    st = kiln_iterations_check(p, loop);
+    if (!st) p->stmt.data[loop].loop_kind = KILN_LOOP_PARALLEL;
+    return st;
+}
+
+kiln_status kiln_prim_annotate(kiln_program *p, const kiln_prim_args *args) {
+    kiln_stmt loop = args->loop[0];
+    size_t equals = kiln_str_find_char(args->text, '=');
+    if (equals == 0 || equals == args->text.size)
+        return ILLEGAL("annotation \"%.*s\" of %.*s is not key=value", KILN_STR_ARG(args->text), LOOP_NAME(p, loop));
+    kiln_str copy = {kiln_str_dup(p->arena, args->text), args->text.size};
+    kiln_vec_push_in(p->arena, &p->stmt.data[loop].annotation, copy);
+    return NULL;
+}

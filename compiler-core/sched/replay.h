@@ -1,0 +1,21 @@
+/* Replay with a say in how open decisions are closed: randomly, by enumeration, or by a rule's preference.
+ * Private to sched/. */
+#ifndef KILN_COMPILER_CORE_SCHED_REPLAY_H
+#define KILN_COMPILER_CORE_SCHED_REPLAY_H
+
+#include "compiler-core/sched/trace.h"
+
+/* Called at each open decision with the number of ways to close it; returns one, in [0, ways). */
+typedef uint64_t (*kiln_choose)(void *context, uint64_t ways);
+
+/* As kiln_trace_replay. `choose` NULL: an open decision is FAILED_PRECONDITION. `out_program` may be NULL. */
+KILN_MUST_USE kiln_status kiln_trace_replay_choosing(const kiln_trace *trace, const kiln_program *te, kiln_choose choose,
+                                                     void *context, kiln_arena *arena, kiln_program **out_program,
+                                                     kiln_trace *out_closed);
+
+/* Ordered factorisations of `extent` into `parts` factors with the last at most `last_max`: how many, and the
+ * index-th of them. */
+uint64_t kiln_tilings_count(int64_t extent, uint32_t parts, int64_t last_max);
+void kiln_tilings_at(int64_t extent, uint32_t parts, int64_t last_max, uint64_t index, int64_t *out_factor);
+
+#endif

@@ -1,0 +1,247 @@
+/* Replay: names are resolved, samplers closed, primitives applied. */
+#include "base/check.h"
+#include "base/macros.h"
+#include "compiler-core/sched/nest.h"
+#include "compiler-core/sched/prim.h"
+#include "compiler-core/sched/replay.h"
+
+/* ---- tilings ------------------------------------------------------------------------------------------------ */
+
+uint64_t kiln_tilings_count(int64_t extent, uint32_t parts, int64_t last_max) {
+    if (extent < 1 || parts == 0) return 0;
+    if (parts == 1) return extent <= last_max;
+    uint64_t count = 0;
+    for (int64_t first = 1; first * first <= extent; first++) {
+        if (extent % first != 0) continue;
+        count += kiln_tilings_count(extent / first, parts - 1, last_max);
+        if (first * first != extent) count += kiln_tilings_count(first, parts - 1, last_max);
+    }
+    return count;
+}
+
+void kiln_tilings_at(int64_t extent, uint32_t parts, int64_t last_max, uint64_t index, int64_t *out_factor) {
+    for (int64_t first = 1; parts > 1 && first <= extent; first++) {
+        if (extent % first != 0) continue;
+        uint64_t count = kiln_tilings_count(extent / first, parts - 1, last_max);
+        if (index >= count) {
+            index -= count;
+            continue;
+        }
+        *out_factor++ = first;
+        extent /= first;
+        parts--;
+        first = 0;
+    }
+    *out_factor = extent;
+}
+
+/* ---- resolving operands --------------------------------------------------------------------------------------- */
+
+/* What a closed sampler yields. */
+typedef struct result {
+    uint32_t count;
+    int64_t value[KILN_DECISIONS_MAX];
+    kiln_str place; /* LOCATION: name of the loop; empty for the root */
+} result;
+
+typedef struct replay {
+    kiln_program *p;
+    kiln_trace closed; /* decisions are filled in here */
+    kiln_choose choose;
+    void *context;
+    result *result; /* [count] */
+} replay;
+
+static kiln_status resolve_int(const replay *r, const kiln_operand *operand, int64_t *out) {
+    int64_t product = 1;
+    if (operand->factor_count == 0) return KILN_ERROR(INVALID_ARGUMENT, "\"%.*s\" is no integer", KILN_STR_ARG(operand->text));
+    for (uint32_t i = 0; i < operand->factor_count; i++) {
+        int64_t factor = operand->factor[i].value;
+        uint32_t sampler = operand->factor[i].sampler;
+        if (sampler > 0) {
+            const result *from = sampler <= r->closed.count ? &r->result[sampler - 1] : NULL;
+            if (!from || factor < 0 || (uint64_t)factor >= from->count)
+                return KILN_ERROR(INVALID_ARGUMENT, "an operand refers to a value that no sampler before it gives");
+            factor = from->value[factor];
+        }
+        if (__builtin_mul_overflow(product, factor, &product))
+            return KILN_ERROR(INVALID_ARGUMENT, "a product of operands overflows");
+    }
+    *out = product;
+    return NULL;
+}
+
+static kiln_status resolve_loop(const replay *r, const kiln_operand *operand, kiln_stmt *out) {
+    kiln_str name = operand->text;
+    if (name.size == 0 && operand->factor_count == 1 && operand->factor[0].sampler - 1 < r->closed.count)
+        name = r->result[operand->factor[0].sampler - 1].place;
+    *out = kiln_program_find_loop(r->p, name);
+    return *out ? NULL : ILLEGAL("there is no loop %.*s", KILN_STR_ARG(name));
+}
+
+static kiln_status resolve(const replay *r, const kiln_instruction *in, kiln_prim_args *out) {
+    const char *letter = kiln_prim_operands(in->prim);
+    kiln_status st = NULL;
+    for (uint32_t i = 0; i < in->operand_count && !st; i++) {
+        const kiln_operand *operand = &in->operand[i];
+        if (*letter == '\0') return KILN_ERROR(INVALID_ARGUMENT, "too many operands");
+        switch (*letter) {
+        case 'b':
+            out->block = kiln_program_find_block(r->p, operand->text);
+            if (!out->block) st = ILLEGAL("there is no block %.*s", KILN_STR_ARG(operand->text));
+            break;
+        case 'u':
+            out->buffer = kiln_program_find_buffer(r->p, operand->text);
+            if (!out->buffer) st = ILLEGAL("there is no buffer %.*s", KILN_STR_ARG(operand->text));
+            break;
+        case 't': out->text = operand->text; break;
+        case 'l':
+        case 'L':
+            if (out->loop_count == KILN_ARRAY_COUNT(out->loop)) return KILN_ERROR(INVALID_ARGUMENT, "too many loops");
+            st = resolve_loop(r, operand, &out->loop[out->loop_count++]);
+            break;
+        default:
+            if (out->integer_count == KILN_ARRAY_COUNT(out->integer)) return KILN_ERROR(INVALID_ARGUMENT, "too many integers");
+            st = resolve_int(r, operand, &out->integer[out->integer_count++]);
+            break;
+        }
+        if (*letter != 'I' && *letter != 'L') letter++;
+    }
+    if (!st && *letter != '\0' && *letter != 'I' && *letter != 'L') st = KILN_ERROR(INVALID_ARGUMENT, "too few operands");
+    return st;
+}
+
+/* ---- samplers -------------------------------------------------------------------------------------------------- */
+
+static kiln_status choose(replay *r, uint64_t ways, uint64_t *out) {
+    if (ways == 0) return ILLEGAL("there is nothing to choose from");
+    if (!r->choose) return KILN_ERROR(FAILED_PRECONDITION, "the decision is open");
+    *out = r->choose(r->context, ways);
+    KILN_CHECK(*out < ways);
+    return NULL;
+}
+
+static kiln_status close_tile(replay *r, kiln_instruction *in, const kiln_prim_args *args, result *out) {
+    int64_t extent = r->p->stmt.data[args->loop[0]].extent;
+    int64_t parts = args->integer[0], last_max = args->integer[1];
+    if (parts < 1 || parts > KILN_DECISIONS_MAX) return KILN_ERROR(INVALID_ARGUMENT, "a tile has 1 to %d parts", KILN_DECISIONS_MAX);
+    if (!in->decided) {
+        uint64_t index;
+        kiln_status st = choose(r, kiln_tilings_count(extent, (uint32_t)parts, last_max), &index);
+        if (st) return st;
+        kiln_tilings_at(extent, (uint32_t)parts, last_max, index, in->decision);
+        in->decision_count = (uint32_t)parts;
+    }
+    int64_t product = 1;
+    bool fits = in->decision_count == (uint32_t)parts;
+    for (uint32_t i = 0; i < in->decision_count && fits; i++) {
+        fits = in->decision[i] >= 1 && !__builtin_mul_overflow(product, in->decision[i], &product);
+        out->value[out->count++] = in->decision[i];
+    }
+    if (!fits || product != extent)
+        return KILN_ERROR(INVALID_ARGUMENT, "the tile does not multiply to the %lld iterations of %.*s", (long long)extent,
+                          LOOP_NAME(r->p, args->loop[0]));
+    return NULL;
+}
+
+static kiln_status close_index(replay *r, kiln_instruction *in, uint64_t ways, uint64_t *out) {
+    if (!in->decided) {
+        kiln_status st = choose(r, ways, out);
+        if (st) return st;
+        in->decision_count = 1;
+        in->decision[0] = (int64_t)*out;
+    }
+    if (in->decision_count != 1 || in->decision[0] < 0 || (uint64_t)in->decision[0] >= ways)
+        return KILN_ERROR(INVALID_ARGUMENT, "the decision is not one of %llu", (unsigned long long)ways);
+    *out = (uint64_t)in->decision[0];
+    return NULL;
+}
+
+/* Rows of `width` integers follow the first `skip` operands. */
+static kiln_status close_row(replay *r, kiln_instruction *in, uint32_t skip, int64_t width, result *out) {
+    uint32_t values = in->operand_count - skip;
+    if (width < 1 || width > KILN_DECISIONS_MAX || values == 0 || values % (uint32_t)width != 0)
+        return KILN_ERROR(INVALID_ARGUMENT, "%u integers make no rows of %lld", values, (long long)width);
+    uint64_t row;
+    kiln_status st = close_index(r, in, values / (uint32_t)width, &row);
+    for (uint32_t i = 0; i < (uint32_t)width && !st; i++)
+        st = resolve_int(r, &in->operand[skip + (uint32_t)row * (uint32_t)width + i], &out->value[out->count++]);
+    return st;
+}
+
+static kiln_status close_location(replay *r, kiln_instruction *in, const kiln_prim_args *args, result *out) {
+    kiln_stmt location[KILN_LOOPS_MAX];
+    uint32_t count = kiln_block_locations(r->p, args->block, location);
+    if (args->integer[0] < 0) return KILN_ERROR(INVALID_ARGUMENT, "a negative number of locations");
+    if (count > args->integer[0]) count = (uint32_t)args->integer[0];
+    uint64_t which;
+    kiln_status st = close_index(r, in, (uint64_t)count + 1, &which);
+    if (st) return st;
+    out->value[out->count++] = (int64_t)which;
+    if (which > 0) out->place = r->p->var.data[r->p->stmt.data[location[which - 1]].var].name;
+    return NULL;
+}
+
+static kiln_status close_sampler(replay *r, uint32_t at) {
+    kiln_instruction *in = &r->closed.instruction[at];
+    kiln_prim_args args = {0};
+    kiln_instruction head = *in; /* tables of categories can be longer than kiln_prim_args */
+    if (in->prim == KILN_PRIM_CATEGORICAL || in->prim == KILN_PRIM_CHOICE) head.operand_count = KILN_MIN(in->operand_count, 2);
+    kiln_status st = resolve(r, &head, &args);
+    result *out = &r->result[at];
+    if (st) return st;
+    switch (in->prim) {
+    case KILN_PRIM_PERFECT_TILE: st = close_tile(r, in, &args, out); break;
+    case KILN_PRIM_CATEGORICAL: st = close_row(r, in, 0, 1, out); break;
+    case KILN_PRIM_CHOICE: st = close_row(r, in, 1, args.integer[0], out); break;
+    case KILN_PRIM_LOCATION: st = close_location(r, in, &args, out); break;
+    default: return KILN_ERROR(INTERNAL, "%s has no way to be closed", kiln_prim_name(in->prim));
+    }
+    if (!st) in->decided = true;
+    return st;
+}
+
+/* ---- the whole trace ---------------------------------------------------------------------------------------------- */
+
+static bool is_at_root(const replay *r, const kiln_instruction *in) {
+    for (uint32_t i = 0; i < in->operand_count; i++) {
+        const kiln_operand *operand = &in->operand[i];
+        uint32_t sampler = operand->text.size == 0 && operand->factor_count == 1 ? operand->factor[0].sampler : 0;
+        if (sampler == 0 || sampler > r->closed.count) continue;
+        if (r->closed.instruction[sampler - 1].prim == KILN_PRIM_LOCATION && r->result[sampler - 1].place.size == 0) return true;
+    }
+    return false;
+}
+
+static kiln_status apply_one(replay *r, uint32_t at) {
+    const kiln_instruction *in = &r->closed.instruction[at];
+    if (kiln_prim_is_sampler(in->prim)) return close_sampler(r, at);
+    if (is_at_root(r, in)) return NULL; /* a location that means: stay where it is */
+    kiln_prim_args args = {0};
+    kiln_status st = resolve(r, in, &args);
+    return st ? st : kiln_prim_apply(r->p, in->prim, &args);
+}
+
+kiln_status kiln_trace_replay_choosing(const kiln_trace *trace, const kiln_program *te, kiln_choose choose_one, void *context,
+                                       kiln_arena *arena, kiln_program **out_program, kiln_trace *out_closed) {
+    replay r = {.p = kiln_program_copy(te, arena), .choose = choose_one, .context = context};
+    r.closed = (kiln_trace){trace->count, trace->count, NULL};
+    if (trace->count) /* operands are shared with `trace` until the end */
+        r.closed.instruction = kiln_arena_copy(arena, trace->instruction, trace->count * sizeof *trace->instruction);
+    r.result = KILN_ARENA_ARRAY(arena, result, trace->count);
+    kiln_program_make_loops(r.p);
+    for (uint32_t i = 0; i < trace->count; i++) {
+        kiln_status st = apply_one(&r, i);
+        if (st) return kiln_status_note(st, "instruction %u (%s)", i + 1, kiln_prim_name(trace->instruction[i].prim));
+    }
+    if (out_closed) *out_closed = kiln_trace_copy(&r.closed, arena);
+    if (out_program) *out_program = r.p;
+    return NULL;
+}
+
+static uint64_t choose_randomly(void *context, uint64_t ways) { return kiln_rand_below(context, ways); }
+
+kiln_status kiln_trace_replay(const kiln_trace *trace, const kiln_program *te, kiln_rand *rand, kiln_arena *arena,
+                              kiln_program **out_program, kiln_trace *out_closed) {
+    return kiln_trace_replay_choosing(trace, te, rand ? choose_randomly : NULL, rand, arena, out_program, out_closed);
+}

@@ -32,8 +32,8 @@ void kiln_region_destroy(kiln_region *buffer); /* accepts an empty one */
 
 /* Repeating 16-bit patterns that are NaN in f16, bf16, f32 and f64, and differ in every byte, so that a
  * stale or unwritten element cannot pass as a result twice. */
-#define KILN_POISON_FIRST UINT16_C(0x7fc1)
-#define KILN_POISON_LAST UINT16_C(0xffd6)
+#define KILN_POISON_FIRST UINT16_C(0x7ff1)
+#define KILN_POISON_LAST UINT16_C(0xfffe)
 void kiln_region_poison(kiln_region *buffer, uint16_t pattern);
 
 /* False when a byte between the data and its guard pages was written (always true without guard). */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -154,6 +155,20 @@ kiln_status kiln_folder_remove(const char *path) {
 }
 
 static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+kiln_status kiln_folder_lock(const char *path, int *out_fd) {
+    kiln_strbuf name = {0};
+    kiln_strbuf_printf(&name, "%s/lock", path);
+    int fd = open(name.data, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    kiln_status st = NULL;
+    if (fd < 0) st = ERRNO_ERROR("opening", name.data);
+    else if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+        st = KILN_ERROR(FAILED_PRECONDITION, "%s is in use by another process; stop it, or name another folder", path);
+    if (st && fd >= 0) close(fd);
+    if (!st) *out_fd = fd;
+    kiln_strbuf_deinit(&name);
+    return st;
+}
 
 kiln_status kiln_folder_list(const char *path, kiln_arena *arena, char ***out_names, size_t *out_count) {
     DIR *folder = opendir(path);

@@ -1,0 +1,32 @@
+/* What a board reads about itself, from /proc and /sys; what cannot be read is left out. */
+#ifndef KILN_RPC_SERVER_BOARD_H
+#define KILN_RPC_SERVER_BOARD_H
+
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "proto/proto.h"
+#include "rpc-server/executor.h"
+
+typedef struct kiln_board_options {
+    const char *key;               /* NULL: the host's name */
+    const char *labels;            /* "k=v,..."; NULL: none */
+    const kiln_executor *executor; /* NULL: all that an artefact can ask for */
+    double peak_flops;             /* of one core; goes into the labels */
+} kiln_board_options;
+
+/* BOARD_UP without `running`. Labels that are added to the given ones: `peak_gflops`, and `lacks` when this
+ * platform has no seccomp or the server is not root. INVALID_ARGUMENT: a label is not k=v. */
+KILN_MUST_USE kiln_status kiln_board_describe(const kiln_board_options *options, kiln_arena *arena,
+                                              kiln_msg_board_up *out_board);
+
+/* Clock of `core`, the hottest thermal zone, load, throttling (thermal_throttle counters of x86, get_throttled
+ * bits of a Raspberry Pi where the firmware shows them). Costs some file reads. */
+kiln_msg_env kiln_board_read_env(uint32_t core, kiln_arena *arena);
+
+/* Cores that trials may use, the measuring one first: the process' own, highest first, because systems put their
+ * interrupts on the low ones and builders stay there. At least 1, at most `limit`. */
+uint32_t kiln_board_cores(uint32_t *out_core, uint32_t limit);
+
+#endif

@@ -1,0 +1,473 @@
+#include "rpc-server/cage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/child.h"
+#include "base/file.h"
+#include "base/manifest.h"
+#include "base/reference.h"
+#include "rpc-server/board.h"
+#include "rpc-server/inmate.h"
+#include "rpc-server/sandbox.h"
+#include "rpc-server/verdict.h"
+
+/* Between two looks at a group that does not want to go. */
+#define GROUP_RETRY_NS UINT64_C(10000000)
+
+typedef struct cage {
+    struct cage *next;
+    kiln_cages *owner; /* NULL: nobody waits for the end any more */
+    uint32_t slot;
+    uint64_t run;
+    kiln_arena arena;
+
+    /* What was asked. */
+    kiln_msg_policy policy;
+    kiln_mapping artefact_file;
+    kiln_artefact artefact;
+    const kiln_executor *executor;
+    uint32_t worker_count;
+    char *artefact_path, *reference_path;
+
+    /* The child and what it may touch. */
+    kiln_child child;
+    pid_t group; /* outlives child.pid, which is 0 once reaped */
+    int pidfd, outputs_fd, folder_fd;
+    char *folder;
+    uint64_t output_bytes;
+    kiln_watch *exit_watch, *note_watch;
+    kiln_timer *retry;
+
+    /* What was seen. */
+    uint64_t started_ns, entered_ns;
+    kiln_phase phase;
+    bool has_last_note, broke_rules;
+    kiln_inmate_note note; /* the last one */
+    double peak_flops;     /* of one core, said before candidate code ran */
+    double roofline_flops; /* best of this machine, all cores of the kernel */
+    bool judging;          /* on the pool: hands off */
+    kiln_child_exit exit;
+    const char *death;     /* NULL: there is a result */
+    bool decided;          /* the result is known without comparing */
+    kiln_msg_trial_result result;
+} cage;
+
+struct kiln_cages {
+    kiln_cage_options options;
+    double peak_flops; /* best that was seen on this machine */
+    kiln_child spare;
+    cage *first;
+};
+
+/* ---- Children ---- */
+
+static kiln_status start_child(kiln_cages *cages, kiln_child *out_child) {
+    const char *const argv[] = {cages->options.program, "--child", NULL};
+    return kiln_child_start(&(kiln_child_options){.argv = argv, .socket_in = true}, out_child);
+}
+
+/* The waiting spare, or a new child; and the next spare. */
+static kiln_status take_child(kiln_cages *cages, kiln_child *out_child) {
+    kiln_child_exit ignored;
+    kiln_status st = NULL;
+    if (cages->spare.pid && kiln_child_ended(&cages->spare, &ignored)) kiln_child_destroy(&cages->spare);
+    if (cages->spare.pid) *out_child = cages->spare;
+    else st = start_child(cages, out_child);
+    cages->spare = (kiln_child){.in_fd = -1, .out_fd = -1};
+    if (st) return st;
+    kiln_status_free(start_child(cages, &cages->spare)); /* then the next trial starts its own, or says why not */
+    return NULL;
+}
+
+static bool group_is_gone(const cage *c) {
+    return kill(-c->group, 0) != 0 && errno == ESRCH;
+}
+
+static void close_fd(int *fd) {
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+}
+
+/* Everything that the child had goes; what it left in memory stays for the verdict. */
+static void clear_child(cage *c) {
+    kiln_watch_destroy(c->note_watch);
+    kiln_watch_destroy(c->exit_watch);
+    kiln_timer_destroy(c->retry);
+    c->note_watch = c->exit_watch = NULL;
+    c->retry = NULL;
+    kiln_child_destroy(&c->child);
+    close_fd(&c->pidfd);
+    close_fd(&c->folder_fd);
+    if (c->folder) kiln_status_free(kiln_folder_remove(c->folder)); /* the next start of the server tries again */
+    c->folder = NULL;
+}
+
+static void free_cage(cage *c) {
+    clear_child(c);
+    close_fd(&c->outputs_fd);
+    kiln_file_unmap(&c->artefact_file);
+    kiln_arena_deinit(&c->arena);
+    kiln_free(c);
+}
+
+/* ---- The end of a run ---- */
+
+static void decide(cage *c, kiln_outcome outcome, kiln_blame blame, const char *text) {
+    c->decided = true;
+    c->result.outcome = outcome;
+    c->result.blame = blame;
+    c->result.text = kiln_str_from(text);
+}
+
+static void decide_status(cage *c, kiln_outcome outcome, kiln_blame blame, kiln_status status) {
+    decide(c, outcome, blame, kiln_arena_printf(&c->arena, "%s", kiln_status_text(status)));
+    kiln_status_free(status);
+}
+
+/* Compares what is in the outputs with the reference. */
+static kiln_status judge_outputs(cage *c, const kiln_reference *reference) {
+    size_t size = (size_t)c->output_bytes * 2;
+    char *outputs = mmap(NULL, KILN_MAX(size, 1), PROT_READ, MAP_SHARED, c->outputs_fd, 0);
+    if (outputs == MAP_FAILED) return KILN_ERROR(RESOURCE_EXHAUSTED, "mapping the outputs: %s", strerror(errno));
+    kiln_evidence evidence = {
+        .manifest = &c->artefact.manifest,
+        .policy = &c->policy,
+        .reference = reference,
+        .first = outputs,
+        .last = outputs + c->output_bytes,
+        .timing = &c->note.timing,
+        .elapsed_ns = c->entered_ns - c->started_ns,
+        .peak_flops = c->roofline_flops,
+    };
+    kiln_verdict_of(&evidence, &c->arena, &c->result);
+    munmap(outputs, KILN_MAX(size, 1));
+    return NULL;
+}
+
+/* On a thread of the pool: nobody else touches this cage meanwhile. */
+static void judge(void *context) {
+    cage *c = context;
+    if (c->death || c->decided) return;
+    kiln_mapping file = {0};
+    kiln_reference reference;
+    kiln_status st = NULL;
+    if (c->executor->checked) {
+        st = kiln_file_map(c->reference_path, &file);
+        if (!st) st = kiln_reference_decode((kiln_str){file.data, file.size}, &reference);
+    }
+    if (!st) st = judge_outputs(c, c->executor->checked ? &reference : NULL);
+    if (st) decide_status(c, KILN_OUTCOME_INFRA, KILN_BLAME_INFRA, kiln_status_note(st, "judging the outputs"));
+    kiln_file_unmap(&file);
+}
+
+static void deliver(void *context) {
+    cage *c = context;
+    if (c->owner) {
+        cage **at = &c->owner->first;
+        while (*at != c) at = &(*at)->next;
+        *at = c->next;
+        const kiln_cage_options *options = &c->owner->options;
+        if (c->death) options->handler->died(options->context, c->slot, c->run, c->death);
+        else options->handler->finished(options->context, c->slot, c->run, &c->result);
+    }
+    free_cage(c);
+}
+
+static void end_run(cage *c) {
+    clear_child(c);
+    c->result.phase = c->phase;
+    c->result.peak_flops = c->peak_flops * c->worker_count;
+    c->result.after = kiln_board_read_env(c->owner->options.core[0], &c->arena);
+    c->roofline_flops = c->owner->peak_flops * c->worker_count;
+    c->judging = true;
+    kiln_loop_work(c->owner->options.loop, judge, deliver, c);
+}
+
+static const char *describe_death(cage *c) {
+    const char *phase = kiln_phase_name(c->phase);
+    if (c->broke_rules) return kiln_arena_printf(&c->arena, "the child broke its protocol in phase %s", phase);
+    if (c->exit.signal == SIGSYS)
+        return kiln_arena_printf(&c->arena, "signal %d (%s) in phase %s: a system call that kernels may not make",
+                                 c->exit.signal, strsignal(c->exit.signal), phase);
+    if (c->exit.signal)
+        return kiln_arena_printf(&c->arena, "signal %d (%s) in phase %s", c->exit.signal, strsignal(c->exit.signal), phase);
+    return kiln_arena_printf(&c->arena, "exit code %d in phase %s", c->exit.code, phase);
+}
+
+/* What the child's last words mean. */
+static void read_last_note(cage *c) {
+    switch ((kiln_inmate_said)c->note.said) {
+    case KILN_INMATE_REFUSED:
+        if (c->note.code == KILN_FAILED_PRECONDITION || c->note.code == KILN_RESOURCE_EXHAUSTED)
+            decide(c, KILN_OUTCOME_INFRA, KILN_BLAME_BOARD, c->note.text);
+        else decide(c, KILN_OUTCOME_LINK_ERROR, KILN_BLAME_CANDIDATE, c->note.text);
+        break;
+    case KILN_INMATE_FAILED: decide(c, KILN_OUTCOME_CRASH, KILN_BLAME_CANDIDATE, c->note.text); break;
+    case KILN_INMATE_MEASURED:
+    case KILN_INMATE_PHASE: break;
+    }
+}
+
+/* The process has ended; the run has when its whole group has. */
+static void verify_gone(void *context) {
+    cage *c = context;
+    if (!group_is_gone(c)) {
+        kill(-c->group, SIGKILL);
+        kiln_timer_start(c->retry, GROUP_RETRY_NS);
+        return;
+    }
+    if (c->has_last_note && !c->broke_rules && c->exit.signal == 0 && c->exit.code == 0) read_last_note(c);
+    else c->death = describe_death(c);
+    end_run(c);
+}
+
+/* ---- Notes ---- */
+
+static uint64_t *phase_time(kiln_msg_phases *times, kiln_phase phase) {
+    switch (phase) {
+    case KILN_PHASE_FETCH: return &times->fetch;
+    case KILN_PHASE_LOAD: return &times->load;
+    case KILN_PHASE_WARM: return &times->warm;
+    case KILN_PHASE_RUN: return &times->run;
+    case KILN_PHASE_CHECK: return &times->check;
+    case KILN_PHASE_NONE:
+    case KILN_PHASE_COUNT: break;
+    }
+    return NULL;
+}
+
+static void leave_phase(cage *c) {
+    uint64_t now = kiln_loop_now_ns(c->owner->options.loop);
+    uint64_t *time = phase_time(&c->result.times_ns, c->phase);
+    if (time) *time = now - c->entered_ns;
+    c->entered_ns = now;
+}
+
+/* Whether a child that keeps to the protocol can say this now. */
+static bool note_is_due(const cage *c, const kiln_inmate_note *note) {
+    if (note->magic != KILN_INMATE_MAGIC || c->has_last_note || !memchr(note->text, 0, sizeof note->text)) return false;
+    switch ((kiln_inmate_said)note->said) {
+    case KILN_INMATE_PHASE:
+        /* One after the other, from LOAD on. */
+        return note->phase <= KILN_PHASE_CHECK &&
+               note->phase == (c->phase == KILN_PHASE_NONE ? KILN_PHASE_LOAD : c->phase + 1U);
+    case KILN_INMATE_REFUSED: return c->phase == KILN_PHASE_LOAD;
+    case KILN_INMATE_FAILED: return c->phase > KILN_PHASE_LOAD;
+    case KILN_INMATE_MEASURED: return c->phase == KILN_PHASE_CHECK;
+    }
+    return false;
+}
+
+static void take_note(cage *c, const kiln_inmate_note *note) {
+    c->note = *note;
+    if (note->said != KILN_INMATE_PHASE) {
+        leave_phase(c);
+        c->has_last_note = true;
+        return;
+    }
+    leave_phase(c);
+    c->phase = (kiln_phase)note->phase;
+    if (c->phase == KILN_PHASE_WARM) {
+        c->owner->peak_flops = KILN_MAX(c->owner->peak_flops, note->peak_flops);
+        c->peak_flops = note->peak_flops;
+    }
+    c->owner->options.handler->phase(c->owner->options.context, c->slot, c->run, c->phase);
+}
+
+/* Reads what there is. False when no more can come. */
+static bool read_notes(cage *c) {
+    static const size_t size = sizeof(kiln_inmate_note);
+    kiln_inmate_note note;
+    while (!c->broke_rules) {
+        ssize_t got = recv(c->child.in_fd, &note, size, MSG_DONTWAIT | MSG_TRUNC);
+        if (got < 0) return errno == EAGAIN || errno == EINTR;
+        if (got == 0) return false;
+        c->broke_rules = (size_t)got != size || !note_is_due(c, &note);
+        if (!c->broke_rules) take_note(c, &note);
+    }
+    kill(-c->group, SIGKILL);
+    return false;
+}
+
+static void on_note(void *context, unsigned ready_for) {
+    (void)ready_for;
+    cage *c = context;
+    /* The end of a socket is readable for ever; the exit watch takes over. */
+    if (!read_notes(c)) kiln_watch_set(c->note_watch, 0);
+}
+
+static void on_exit(void *context, unsigned ready_for) {
+    (void)ready_for;
+    cage *c = context;
+    if (!kiln_child_ended(&c->child, &c->exit)) return;
+    kiln_watch_set(c->exit_watch, 0);
+    kiln_watch_set(c->note_watch, 0);
+    read_notes(c);
+    verify_gone(c);
+}
+
+/* ---- The beginning of a run ---- */
+
+/* Memory for the outputs that the child can fill but not resize under us. */
+static kiln_status create_outputs(cage *c) {
+    c->output_bytes = kiln_executor_output_bytes(&c->artefact.manifest);
+    c->outputs_fd = memfd_create("kiln-outputs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (c->outputs_fd < 0 || ftruncate(c->outputs_fd, (off_t)(2 * c->output_bytes)) != 0 ||
+        fcntl(c->outputs_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "memory for the outputs: %s", strerror(errno));
+    return NULL;
+}
+
+static kiln_status create_folder(cage *c) {
+    c->folder = kiln_arena_printf(&c->arena, "%s/run-%llu", c->owner->options.folder, (unsigned long long)c->run);
+    kiln_status st = kiln_folder_create(c->folder, 0700);
+    if (st) return st;
+    c->folder_fd = open(c->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (c->folder_fd < 0) return KILN_ERROR(RESOURCE_EXHAUSTED, "%s: %s", c->folder, strerror(errno));
+    /* Only root can and needs to give it to the child's user. */
+    if (geteuid() == 0 && fchown(c->folder_fd, KILN_SANDBOX_USER, KILN_SANDBOX_USER) != 0)
+        return KILN_ERROR(PERMISSION_DENIED, "%s: %s", c->folder, strerror(errno));
+    return NULL;
+}
+
+/* Decodes the artefact and finds who runs it; a bad one is the candidate's fault. */
+static bool read_artefact(cage *c, const char *path) {
+    kiln_status st = kiln_file_map(path, &c->artefact_file);
+    if (st) {
+        decide_status(c, KILN_OUTCOME_INFRA, KILN_BLAME_INFRA, st);
+        return false;
+    }
+    st = kiln_artefact_decode((kiln_str){c->artefact_file.data, c->artefact_file.size}, &c->arena, &c->artefact);
+    for (uint32_t i = 0; !st && i < c->artefact.manifest.arg_count; i++) {
+        const kiln_manifest_arg *arg = &c->artefact.manifest.arg[i];
+        kiln_shape physical = kiln_layout_physical(&arg->layout, &arg->shape);
+        size_t bytes = 0;
+        st = kiln_shape_bytes(&physical, arg->dtype, &bytes);
+    }
+    const kiln_executor *only = c->owner->options.executor;
+    c->executor = only ? only : st ? NULL : kiln_executor_for(c->artefact.manifest.payload_kind);
+    if (!st && !c->executor)
+        st = KILN_ERROR(UNIMPLEMENTED, "this board has no executor for payloads of kind %d",
+                        (int)c->artefact.manifest.payload_kind);
+    if (st) decide_status(c, KILN_OUTCOME_LINK_ERROR, KILN_BLAME_CANDIDATE, st);
+    return !st;
+}
+
+static kiln_status send_order(cage *c, const kiln_msg_trial *trial) {
+    const kiln_cage_options *options = &c->owner->options;
+    const kiln_msg_phases *deadline = &trial->deadlines_ms;
+    kiln_inmate_order order = {
+        .magic = KILN_INMATE_MAGIC,
+        .core_count = KILN_MIN(options->core_count, KILN_EXECUTOR_CORES_MAX),
+        .artefact_bytes = c->artefact_file.size,
+        .output_bytes = c->output_bytes,
+        .seed = trial->seed,
+        /* A second fence behind the deadlines, for a parent that is stopped or dead. */
+        .cpu_seconds = (KILN_CAGE_CPU_S + (deadline->warm + deadline->run + deadline->check) / 1000) * c->worker_count,
+        .policy = trial->policy,
+    };
+    while (kiln_executor_at(order.executor) != c->executor) order.executor++;
+    memcpy(order.core, options->core, order.core_count * sizeof order.core[0]);
+    int artefact_fd = open(c->artefact_path, O_RDONLY | O_CLOEXEC);
+    if (artefact_fd < 0) return KILN_ERROR(NOT_FOUND, "%s: %s", c->artefact_path, strerror(errno));
+
+    int fd[KILN_INMATE_FD_COUNT] = {
+        [KILN_INMATE_ARTEFACT] = artefact_fd, [KILN_INMATE_OUTPUTS] = c->outputs_fd, [KILN_INMATE_FOLDER] = c->folder_fd};
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof fd)];
+    } control = {0};
+    struct iovec part = {&order, sizeof order};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    control.header = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+    memcpy(CMSG_DATA(&control.header), fd, sizeof fd);
+    ssize_t sent = sendmsg(c->child.in_fd, &message, MSG_NOSIGNAL);
+    int error = errno;
+    close(artefact_fd);
+    return sent == sizeof order ? NULL : KILN_ERROR(UNAVAILABLE, "the contained child does not listen: %s", strerror(error));
+}
+
+static kiln_status launch(cage *c, const kiln_msg_trial *trial) {
+    kiln_loop *loop = c->owner->options.loop;
+    kiln_status st = create_outputs(c);
+    if (!st) st = create_folder(c);
+    if (!st) st = take_child(c->owner, &c->child);
+    if (st) return st;
+    c->group = c->child.pid;
+    c->pidfd = pidfd_open(c->child.pid, 0);
+    if (c->pidfd < 0) return KILN_ERROR(RESOURCE_EXHAUSTED, "watching the child: %s", strerror(errno));
+    c->started_ns = c->entered_ns = kiln_loop_now_ns(loop);
+    st = send_order(c, trial);
+    if (st) return st;
+    c->retry = kiln_timer_create(loop, verify_gone, c);
+    c->note_watch = kiln_watch_create(loop, c->child.in_fd, KILN_WATCH_READ, on_note, c);
+    c->exit_watch = kiln_watch_create(loop, c->pidfd, KILN_WATCH_READ, on_exit, c);
+    return NULL;
+}
+
+void kiln_cages_start(kiln_cages *cages, uint32_t slot, uint64_t run, const kiln_msg_trial *trial,
+                      const char *artefact_path, const char *reference_path) {
+    cage *c = kiln_alloc(sizeof *c);
+    *c = (cage){.next = cages->first, .owner = cages, .slot = slot, .run = run, .policy = trial->policy,
+                .pidfd = -1, .outputs_fd = -1, .folder_fd = -1};
+    cages->first = c;
+    kiln_arena_init(&c->arena, 0);
+    c->artefact_path = kiln_arena_printf(&c->arena, "%s", artefact_path);
+    c->reference_path = kiln_arena_printf(&c->arena, "%s", reference_path);
+    c->result.before = kiln_board_read_env(cages->options.core[0], &c->arena);
+
+    if (read_artefact(c, artefact_path)) {
+        c->worker_count = KILN_MAX(KILN_MIN(c->artefact.manifest.threads_max, cages->options.core_count), 1);
+        kiln_status st = launch(c, trial);
+        if (!st) return;
+        decide_status(c, KILN_OUTCOME_INFRA, KILN_BLAME_BOARD, kiln_status_note(st, "starting a measurement"));
+    }
+    end_run(c);
+}
+
+void kiln_cages_kill(kiln_cages *cages, uint32_t slot, uint64_t run) {
+    for (cage *c = cages->first; c; c = c->next)
+        if (c->slot == slot && c->run == run && !c->judging) kill(-c->group, SIGKILL);
+}
+
+/* ---- All of them ---- */
+
+kiln_status kiln_cages_create(const kiln_cage_options *options, kiln_cages **out_cages) {
+    KILN_CHECK(options->core_count >= 1);
+    /* Folders of children of a server that was killed. */
+    kiln_status st = kiln_file_is_folder(options->folder) ? kiln_folder_remove(options->folder) : NULL;
+    if (!st) st = kiln_folder_create(options->folder, 0700);
+    if (st) return kiln_status_note(st, "folder for measurements");
+    kiln_cages *cages = kiln_alloc(sizeof *cages);
+    *cages = (kiln_cages){.options = *options, .peak_flops = options->peak_flops};
+    st = start_child(cages, &cages->spare);
+    if (st) {
+        kiln_cages_destroy(cages);
+        return kiln_status_note(st, "starting the first contained child");
+    }
+    *out_cages = cages;
+    return NULL;
+}
+
+void kiln_cages_destroy(kiln_cages *cages) {
+    if (!cages) return;
+    for (cage *c = cages->first, *next; c; c = next) {
+        next = c->next;
+        c->owner = NULL;
+        if (!c->judging) free_cage(c); /* else the pool's completion does */
+    }
+    kiln_child_destroy(&cages->spare);
+    kiln_status_free(kiln_folder_remove(cages->options.folder)); /* the next start tries again */
+    kiln_free(cages);
+}

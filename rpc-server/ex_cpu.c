@@ -1,0 +1,164 @@
+/* The executor of this machine's own processor: objects loaded and called by deploy/runtime. */
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/reference.h"
+#include "deploy/runtime/region.h"
+#include "deploy/runtime/kernel.h"
+#include "deploy/runtime/pool.h"
+#include "deploy/runtime/services.h"
+#include "rpc-server/executor.h"
+
+typedef struct cpu_program {
+    kiln_kernel *kernel;
+    kiln_call *call;
+    kiln_pool *pool; /* NULL with one thread */
+    kiln_services services;
+    kiln_region scratch;
+    kiln_region arg[KILN_MANIFEST_ARGS_MAX]; /* packed arguments belong to the call: empty here */
+} cpu_program;
+
+static kiln_status cpu_open(const kiln_executor_setup *setup, void **out_device) {
+    kiln_executor_setup *device = kiln_alloc(sizeof *device);
+    *device = *setup;
+    *out_device = device;
+    return NULL;
+}
+
+static void cpu_close(void *device) {
+    kiln_free(device);
+}
+
+static void cpu_unload(void *context) {
+    cpu_program *program = context;
+    if (!program) return;
+    kiln_call_destroy(program->call);
+    kiln_kernel_unload(program->kernel);
+    kiln_pool_destroy(program->pool);
+    for (uint32_t i = 0; i < KILN_MANIFEST_ARGS_MAX; i++) kiln_region_destroy(&program->arg[i]);
+    kiln_region_destroy(&program->scratch);
+    kiln_free(program);
+}
+
+/* Memory between guard pages for every argument that is ours, and for scratch. */
+static kiln_status create_buffers(cpu_program *program, uint32_t worker_count) {
+    const kiln_manifest *manifest = kiln_kernel_manifest(program->kernel);
+    kiln_status st = kiln_call_create(program->kernel, KILN_GUARD_AFTER, &program->call);
+    for (uint32_t i = 0; !st && i < manifest->arg_count; i++) {
+        if (manifest->arg[i].role == KILN_ROLE_PACKED) continue;
+        size_t bytes = kiln_kernel_arg_bytes(program->kernel, i);
+        st = kiln_region_create(bytes, KILN_GUARD_AFTER, &program->arg[i]);
+        if (!st) st = kiln_call_bind(program->call, i, program->arg[i].data, bytes);
+    }
+    size_t scratch_bytes = kiln_services_scratch_bytes(manifest, worker_count);
+    return st ? st : kiln_region_create(scratch_bytes, KILN_GUARD_AFTER, &program->scratch);
+}
+
+static kiln_status cpu_load(void *context, kiln_str artefact, const kiln_manifest *manifest, void **out_program) {
+    const kiln_executor_setup *device = context;
+    uint32_t worker_count = KILN_MAX(KILN_MIN(manifest->threads_max, device->core_count), 1);
+    cpu_program *program = kiln_alloc(sizeof *program);
+    kiln_status st = kiln_kernel_load(artefact, NULL, &program->kernel);
+    if (!st) st = create_buffers(program, worker_count);
+    if (!st && worker_count > 1)
+        st = kiln_pool_create(&(kiln_pool_options){.worker_count = worker_count, .core = device->core}, &program->pool);
+    if (st) {
+        cpu_unload(program);
+        return st;
+    }
+    kiln_services_init(&program->services, program->pool, worker_count, program->scratch.data);
+    *out_program = program;
+    return NULL;
+}
+
+static void make_read_only(const kiln_region *buffer) {
+    char *begin = (char *)buffer->mapping + buffer->guard_bytes;
+    int rc = mprotect(begin, buffer->mapping_bytes - 2 * buffer->guard_bytes, PROT_READ);
+    KILN_CHECK(rc == 0);
+}
+
+static void fill_argument(const kiln_manifest_arg *arg, uint64_t seed, kiln_region *buffer) {
+    size_t count = (size_t)kiln_shape_count(&arg->shape);
+    if (kiln_layout_is_identity(&arg->layout)) {
+        kiln_fill_data(buffer->data, arg->dtype, count, seed, arg->fill);
+        return;
+    }
+    void *logical = kiln_alloc(count * kiln_dtype_size(arg->dtype));
+    kiln_fill_data(logical, arg->dtype, count, seed, arg->fill);
+    /* What a layout pads with is unspecified: a kernel that counts on zeros there must not pass. */
+    kiln_region_poison(buffer, KILN_POISON_FIRST);
+    kiln_layout_pack(&arg->layout, &arg->shape, arg->dtype, logical, buffer->data);
+    kiln_free(logical);
+}
+
+static void cpu_fill(void *context, uint64_t seed) {
+    cpu_program *program = context;
+    const kiln_manifest *manifest = kiln_kernel_manifest(program->kernel);
+    for (uint32_t i = 0; i < manifest->arg_count; i++) {
+        kiln_role role = manifest->arg[i].role;
+        if (role != KILN_ROLE_INPUT && role != KILN_ROLE_CONSTANT) continue;
+        fill_argument(&manifest->arg[i], kiln_input_seed(seed, i), &program->arg[i]);
+        make_read_only(&program->arg[i]);
+    }
+}
+
+static bool cpu_prepare(void *context) {
+    cpu_program *program = context;
+    const kiln_manifest *manifest = kiln_kernel_manifest(program->kernel);
+    kiln_status st = kiln_call_prepare(program->call, &program->services);
+    if (st) return false; /* the process ends: freeing would need the system */
+    for (uint32_t i = 0; i < manifest->arg_count; i++)
+        if (manifest->arg[i].role == KILN_ROLE_PACKED) make_read_only(kiln_call_packed(program->call, i));
+    return true;
+}
+
+static bool cpu_run(void *context, uint32_t runs, uint64_t *out_ns) {
+    cpu_program *program = context;
+    int32_t status = 0;
+    uint64_t begin = kiln_clock_precise_ns();
+    for (uint32_t i = 0; i < runs; i++) status |= kiln_call_run(program->call, &program->services);
+    *out_ns = kiln_clock_precise_ns() - begin;
+    return status == KILN_KERNEL_OK;
+}
+
+static bool is_intact(const cpu_program *program) {
+    const kiln_manifest *manifest = kiln_kernel_manifest(program->kernel);
+    bool intact = kiln_region_intact(&program->scratch);
+    for (uint32_t i = 0; intact && i < manifest->arg_count; i++) {
+        const kiln_region *packed = kiln_call_packed(program->call, i);
+        intact = kiln_region_intact(packed ? packed : &program->arg[i]);
+    }
+    return intact;
+}
+
+static bool cpu_check(void *context, uint16_t poison, void *out_outputs, uint64_t *out_ns, bool *out_stray) {
+    cpu_program *program = context;
+    const kiln_manifest *manifest = kiln_kernel_manifest(program->kernel);
+    for (uint32_t i = 0; i < manifest->arg_count; i++)
+        if (manifest->arg[i].role == KILN_ROLE_OUTPUT) kiln_region_poison(&program->arg[i], poison);
+    kiln_region_poison(&program->scratch, poison);
+    if (!cpu_run(program, 1, out_ns)) return false;
+    *out_stray = !is_intact(program);
+
+    char *to = out_outputs;
+    for (uint32_t i = 0; i < manifest->arg_count; i++) {
+        if (manifest->arg[i].role != KILN_ROLE_OUTPUT) continue;
+        memcpy(to, program->arg[i].data, program->arg[i].size_bytes);
+        to += (program->arg[i].size_bytes + KILN_KERNEL_ALIGNMENT - 1) / KILN_KERNEL_ALIGNMENT * KILN_KERNEL_ALIGNMENT;
+    }
+    return true;
+}
+
+const kiln_executor_vtable kiln_executor_cpu = {
+    .open = cpu_open,
+    .load = cpu_load,
+    .fill = cpu_fill,
+    .prepare = cpu_prepare,
+    .run = cpu_run,
+    .check = cpu_check,
+    .unload = cpu_unload,
+    .close = cpu_close,
+};

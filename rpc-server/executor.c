@@ -1,0 +1,52 @@
+#include "rpc-server/executor.h"
+
+#include "base/check.h"
+#include "base/kernel_abi.h"
+#include "base/layout.h"
+
+#define X(name, payload, lifetime, sandbox, checked, doc) extern const kiln_executor_vtable kiln_executor_##name;
+#include "rpc-server/executors.def"
+#undef X
+
+static const kiln_executor executor_table[] = {
+#define X(name, payload, lifetime, sandbox, checked, doc) \
+    {#name, doc, payload, KILN_LIFETIME_##lifetime, KILN_SANDBOX_##sandbox, checked, &kiln_executor_##name},
+#include "rpc-server/executors.def"
+#undef X
+};
+
+uint32_t kiln_executor_count(void) {
+    return KILN_ARRAY_COUNT(executor_table);
+}
+
+const kiln_executor *kiln_executor_at(uint32_t index) {
+    KILN_CHECK(index < kiln_executor_count());
+    return &executor_table[index];
+}
+
+const kiln_executor *kiln_executor_find(kiln_str name) {
+    for (uint32_t i = 0; i < kiln_executor_count(); i++)
+        if (kiln_str_is(name, executor_table[i].name)) return &executor_table[i];
+    return NULL;
+}
+
+const kiln_executor *kiln_executor_for(kiln_payload_kind payload) {
+    for (uint32_t i = 0; i < kiln_executor_count(); i++)
+        if (executor_table[i].payload == (int)payload) return &executor_table[i];
+    return NULL;
+}
+
+uint64_t kiln_executor_arg_bytes(const kiln_manifest_arg *arg) {
+    kiln_shape physical = kiln_layout_physical(&arg->layout, &arg->shape);
+    return (uint64_t)kiln_shape_count(&physical) * kiln_dtype_size(arg->dtype);
+}
+
+uint64_t kiln_executor_output_bytes(const kiln_manifest *manifest) {
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < manifest->arg_count; i++) {
+        if (manifest->arg[i].role != KILN_ROLE_OUTPUT) continue;
+        uint64_t bytes = kiln_executor_arg_bytes(&manifest->arg[i]);
+        total += (bytes + KILN_KERNEL_ALIGNMENT - 1) / KILN_KERNEL_ALIGNMENT * KILN_KERNEL_ALIGNMENT;
+    }
+    return total;
+}

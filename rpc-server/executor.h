@@ -1,0 +1,67 @@
+/* What runs artefacts of one kind: a row of executors.def and a vtable in ex_<name>.c (copy ex_null.c to start
+ * a new one). Executors run inside the contained child, in one thread: open, load, fill; then the sandbox shuts;
+ * prepare, check and run in any number; unload, close. From `prepare` on nothing may be allocated, opened or
+ * mapped, and nothing that the candidate can reach may be trusted. */
+#ifndef KILN_RPC_SERVER_EXECUTOR_H
+#define KILN_RPC_SERVER_EXECUTOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/manifest.h"
+#include "base/status.h"
+#include "base/str.h"
+
+#define KILN_PAYLOAD_NONE 0
+#define KILN_EXECUTOR_CORES_MAX 64u
+
+typedef enum kiln_lifetime { KILN_LIFETIME_TRIAL, KILN_LIFETIME_FAULT } kiln_lifetime;
+typedef enum kiln_sandbox_profile { KILN_SANDBOX_FULL, KILN_SANDBOX_OPEN } kiln_sandbox_profile;
+
+typedef struct kiln_executor_setup {
+    uint32_t core_count;   /* cores that belong to the trial; the caller runs on core[0] */
+    const uint32_t *core;
+} kiln_executor_setup;
+
+/* All required. `device` and `program` are the executor's own. */
+typedef struct kiln_executor_vtable {
+    /* Brings the device up. UNAVAILABLE: it is not there. */
+    kiln_status (*open)(const kiln_executor_setup *setup, void **out_device);
+    /* Links the artefact (`manifest` is its decoded head) and allocates every buffer, guard pages around each.
+     * FAILED_PRECONDITION: code for another machine; RESOURCE_EXHAUSTED: no memory; else the artefact's fault. */
+    kiln_status (*load)(void *device, kiln_str artefact, const kiln_manifest *manifest, void **out_program);
+    /* Makes inputs and constants from `seed` (kiln_input_seed per argument) and makes them read-only. */
+    void (*fill)(void *program, uint64_t seed);
+    /* Packs constants: the first candidate code that runs. False: the kernel said that it failed. */
+    bool (*prepare)(void *program);
+    /* Runs `runs` times back to back; *out_ns by the device's own clock. False: the kernel failed. */
+    bool (*run)(void *program, uint32_t runs, uint64_t *out_ns);
+    /* Fills outputs and scratch with `poison`, runs once (*out_ns: time of it), and copies every output in its
+     * physical layout to `out_outputs`, each at the next multiple of KILN_KERNEL_ALIGNMENT. False: the kernel
+     * failed; *out_stray is set when it wrote beside an argument. */
+    bool (*check)(void *program, uint16_t poison, void *out_outputs, uint64_t *out_ns, bool *out_stray);
+    void (*unload)(void *program); /* accepts NULL */
+    void (*close)(void *device);   /* accepts NULL */
+} kiln_executor_vtable;
+
+typedef struct kiln_executor {
+    const char *name, *doc;
+    int payload; /* kiln_payload_kind or KILN_PAYLOAD_NONE */
+    kiln_lifetime lifetime;
+    kiln_sandbox_profile sandbox;
+    bool checked;
+    const kiln_executor_vtable *vtable;
+} kiln_executor;
+
+uint32_t kiln_executor_count(void);
+const kiln_executor *kiln_executor_at(uint32_t index);
+/* NULL when there is none. */
+const kiln_executor *kiln_executor_find(kiln_str name);
+const kiln_executor *kiln_executor_for(kiln_payload_kind payload);
+
+/* Bytes that `check` writes for this manifest: outputs in physical layout, each aligned. */
+uint64_t kiln_executor_output_bytes(const kiln_manifest *manifest);
+/* Bytes of one argument in physical layout. The shape must have been checked. */
+uint64_t kiln_executor_arg_bytes(const kiln_manifest_arg *arg);
+
+#endif

@@ -1,0 +1,155 @@
+#include "rpc-server/inmate.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/manifest.h"
+#include "deploy/runtime/region.h"
+#include "rpc-server/peak.h"
+#include "rpc-server/sandbox.h"
+
+typedef struct inmate {
+    kiln_inmate_order order;
+    int fd[KILN_INMATE_FD_COUNT];
+    const kiln_executor *executor;
+    void *device, *program;
+    char *outputs; /* [2 * order.output_bytes] */
+    kiln_inmate_note note; /* reused: nothing may be allocated once the sandbox is shut */
+} inmate;
+
+static void say(inmate *self, kiln_inmate_said said) {
+    self->note.magic = KILN_INMATE_MAGIC;
+    self->note.said = said;
+    /* Without its parent the child has nothing to live for. */
+    if (send(KILN_SANDBOX_SOCKET, &self->note, sizeof self->note, MSG_NOSIGNAL) < 0) _exit(KILN_UNAVAILABLE);
+}
+
+static void enter(inmate *self, kiln_phase phase) {
+    self->note.phase = phase;
+    say(self, KILN_INMATE_PHASE);
+}
+
+KILN_NORETURN static void end_refused(inmate *self, kiln_status status) {
+    self->note.code = kiln_status_code(status);
+    snprintf(self->note.text, sizeof self->note.text, "%s", kiln_status_text(status));
+    say(self, KILN_INMATE_REFUSED);
+    _exit(0);
+}
+
+KILN_NORETURN static void end_failed(inmate *self, const char *text) {
+    strncpy(self->note.text, text, sizeof self->note.text - 1);
+    say(self, KILN_INMATE_FAILED);
+    _exit(0);
+}
+
+/* Waits for the order. The parent closing its end means that no order will come: a spare that is not needed. */
+static void receive_order(inmate *self) {
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int) * KILN_INMATE_FD_COUNT)];
+    } control;
+    struct iovec part = {&self->order, sizeof self->order};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    ssize_t size = recvmsg(KILN_SANDBOX_SOCKET, &message, MSG_CMSG_CLOEXEC);
+    if (size == 0) _exit(0);
+    const struct cmsghdr *passed = CMSG_FIRSTHDR(&message);
+    if (size != sizeof self->order || self->order.magic != KILN_INMATE_MAGIC || !passed ||
+        passed->cmsg_len != CMSG_LEN(sizeof self->fd))
+        _exit(KILN_INTERNAL);
+    memcpy(self->fd, CMSG_DATA(passed), sizeof self->fd);
+}
+
+static kiln_status pin_to(uint32_t core) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(core, &set);
+    if (sched_setaffinity(0, sizeof set, &set) != 0)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "core %u is not to be had for measuring", core);
+    return NULL;
+}
+
+static kiln_status map(int fd, uint64_t size, int protection, void **out_data) {
+    if (size == 0) return NULL;
+    void *data = mmap(NULL, (size_t)size, protection, MAP_SHARED | MAP_POPULATE, fd, 0);
+    if (data == MAP_FAILED) return KILN_ERROR(RESOURCE_EXHAUSTED, "cannot map %llu bytes", (unsigned long long)size);
+    *out_data = data;
+    return NULL;
+}
+
+/* Links and fills. Nothing of the candidate runs before the sandbox is shut. */
+static kiln_status load(inmate *self, kiln_arena *arena) {
+    const kiln_inmate_order *order = &self->order;
+    void *bytes = NULL, *outputs = NULL;
+    kiln_artefact artefact;
+    kiln_status st = pin_to(order->core[0]);
+    if (!st) st = map(self->fd[KILN_INMATE_ARTEFACT], order->artefact_bytes, PROT_READ, &bytes);
+    if (!st) st = map(self->fd[KILN_INMATE_OUTPUTS], 2 * order->output_bytes, PROT_READ | PROT_WRITE, &outputs);
+    kiln_str artefact_bytes = {bytes, (size_t)order->artefact_bytes};
+    if (!st) st = kiln_artefact_decode(artefact_bytes, arena, &artefact);
+    if (st) return st;
+
+    self->outputs = outputs;
+    self->executor = kiln_executor_at(order->executor);
+    kiln_executor_setup setup = {order->core_count, order->core};
+    st = self->executor->vtable->open(&setup, &self->device);
+    if (!st) st = self->executor->vtable->load(self->device, artefact_bytes, &artefact.manifest, &self->program);
+    if (!st) self->executor->vtable->fill(self->program, order->seed);
+    return st;
+}
+
+static bool run_timed(void *context, uint32_t runs, uint64_t *out_ns) {
+    const inmate *self = context;
+    return self->executor->vtable->run(self->program, runs, out_ns);
+}
+
+/* One call on poisoned memory, whose outputs the parent will compare. */
+static uint64_t checked_call(inmate *self, uint16_t poison, char *to) {
+    uint64_t elapsed = 0;
+    bool stray = false;
+    if (!self->executor->vtable->check(self->program, poison, to, &elapsed, &stray))
+        end_failed(self, "the kernel returned an error");
+    if (stray) end_failed(self, "the kernel wrote outside of its arguments");
+    return elapsed;
+}
+
+KILN_NORETURN static void measure(inmate *self) {
+    const kiln_inmate_order *order = &self->order;
+    kiln_timing_source source = {run_timed, self, kiln_timing_overhead_ns()};
+    if (!self->executor->vtable->prepare(self->program)) end_failed(self, "the kernel's prepare returned an error");
+
+    uint32_t runs = 0;
+    uint64_t first_ns = checked_call(self, KILN_POISON_FIRST, self->outputs);
+    if (!kiln_timing_warm_up(&source, &order->policy, first_ns, &runs))
+        end_failed(self, "the kernel returned an error");
+
+    enter(self, KILN_PHASE_RUN);
+    if (!kiln_timing_sample(&source, &order->policy, runs, &self->note.timing))
+        end_failed(self, "the kernel returned an error");
+
+    enter(self, KILN_PHASE_CHECK);
+    checked_call(self, KILN_POISON_LAST, self->outputs + order->output_bytes);
+    say(self, KILN_INMATE_MEASURED);
+    _exit(0);
+}
+
+void kiln_inmate_main(void) {
+    static inmate self; /* large, and used to the end of the process */
+    kiln_sandbox_confine();
+    receive_order(&self);
+    if (fchdir(self.fd[KILN_INMATE_FOLDER]) != 0) _exit(KILN_INTERNAL);
+
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+    enter(&self, KILN_PHASE_LOAD);
+    kiln_status st = load(&self, &arena);
+    if (st) end_refused(&self, st);
+    self.note.peak_flops = kiln_peak_flops();
+    kiln_sandbox_shut(self.executor->sandbox, self.order.cpu_seconds);
+    enter(&self, KILN_PHASE_WARM);
+    measure(&self);
+}

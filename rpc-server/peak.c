@@ -1,0 +1,66 @@
+#include "rpc-server/peak.h"
+
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/macros.h"
+
+/* Two FMA units with a latency of four or five cycles want ten sums at once; twelve leave room in the sixteen
+ * registers of AVX2 for the two factors. */
+#define PEAK_SUMS 12
+#define PEAK_ROUNDS 24
+#define PEAK_ROUND_NS 40000
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+/* `count` rounds of PEAK_SUMS independent multiply-adds; returns something that depends on all of them. The
+ * factors keep the sums near 1, so that no denormal or infinity slows anything down. */
+#define PEAK_KERNEL(name, features, vector, set, multiply_add, add, lowest)              \
+    KILN_TARGET(features) static float name(uint32_t count) {                            \
+        vector sum[PEAK_SUMS];                                                           \
+        const vector factor = set(0.999F), step = set(0.001F);                           \
+        for (int i = 0; i < PEAK_SUMS; i++) sum[i] = set((float)i / PEAK_SUMS);          \
+        for (uint32_t round = 0; round < count; round++)                                 \
+            for (int i = 0; i < PEAK_SUMS; i++) sum[i] = multiply_add(sum[i], factor, step); \
+        for (int i = 1; i < PEAK_SUMS; i++) sum[0] = add(sum[0], sum[i]);                \
+        return lowest(sum[0]);                                                           \
+    }
+
+#define SSE_MULTIPLY_ADD(a, b, c) _mm_add_ps(_mm_mul_ps(a, b), c)
+PEAK_KERNEL(peak_avx512, "avx512f", __m512, _mm512_set1_ps, _mm512_fmadd_ps, _mm512_add_ps, _mm512_cvtss_f32)
+PEAK_KERNEL(peak_avx2, "avx2,fma", __m256, _mm256_set1_ps, _mm256_fmadd_ps, _mm256_add_ps, _mm256_cvtss_f32)
+PEAK_KERNEL(peak_sse2, "sse2", __m128, _mm_set1_ps, SSE_MULTIPLY_ADD, _mm_add_ps, _mm_cvtss_f32)
+
+typedef struct peak_kernel {
+    float (*run)(uint32_t count);
+    uint32_t lanes;
+} peak_kernel;
+
+static peak_kernel pick_kernel(void) {
+    if (__builtin_cpu_supports("avx512f")) return (peak_kernel){peak_avx512, 16};
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return (peak_kernel){peak_avx2, 8};
+    return (peak_kernel){peak_sse2, 4};
+}
+
+double kiln_peak_flops(void) {
+    const peak_kernel kernel = pick_kernel();
+    const double flops_per_count = 2.0 * PEAK_SUMS * kernel.lanes;
+    volatile float sink = 0; /* without it the work has no effect and goes away */
+    uint32_t count = 1000;
+    double best = 0;
+    for (int round = 0; round < PEAK_ROUNDS; round++) {
+        uint64_t begin = kiln_clock_precise_ns();
+        sink += kernel.run(count);
+        uint64_t elapsed = KILN_MAX(kiln_clock_precise_ns() - begin, 1);
+        best = KILN_MAX(best, flops_per_count * count / (double)elapsed * 1e9);
+        /* The first rounds find the count, and let the clock rise. */
+        if (elapsed < PEAK_ROUND_NS / 2) count *= 2;
+    }
+    return best;
+}
+#else
+double kiln_peak_flops(void) {
+    return 0;
+}
+#endif

@@ -1,0 +1,118 @@
+#include "rpc-server/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/seccomp.h>
+#include <seccomp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/child.h"
+#include "base/macros.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SANDBOX_FREEZES_MEMORY 0 /* the sanitizer reserves terabytes of address space, and maps more as it goes */
+#elif defined(__has_feature)
+#define SANDBOX_FREEZES_MEMORY !__has_feature(address_sanitizer)
+#else
+#define SANDBOX_FREEZES_MEMORY 1
+#endif
+
+static bool have_seccomp(void) {
+    uint32_t action = SECCOMP_RET_KILL_PROCESS;
+    return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
+}
+
+void kiln_sandbox_missing(kiln_strbuf *out) {
+    if (!have_seccomp()) kiln_strbuf_text(out, "seccomp");
+    if (geteuid() != 0) kiln_strbuf_text(out, out->size ? ",uid" : "uid");
+}
+
+/* Ends the process: a half-built sandbox must not be used. */
+static void must(int result, const char *doing) {
+    if (result == 0) return;
+    dprintf(STDERR_FILENO, "kiln-rpc-server --child: %s: %s\n", doing, strerror(errno));
+    _exit(KILN_INTERNAL);
+}
+
+static void limit(int resource, uint64_t value, const char *doing) {
+    struct rlimit now;
+    must(getrlimit(resource, &now), doing);
+    rlim_t wanted = KILN_MIN((rlim_t)value, now.rlim_max);
+    must(setrlimit(resource, &(struct rlimit){wanted, wanted}), doing);
+}
+
+void kiln_sandbox_confine(void) {
+    if (geteuid() == 0) {
+        must(setgroups(0, NULL), "leaving root's groups");
+        must(setresgid(KILN_SANDBOX_USER, KILN_SANDBOX_USER, KILN_SANDBOX_USER), "leaving root's group");
+        must(setresuid(KILN_SANDBOX_USER, KILN_SANDBOX_USER, KILN_SANDBOX_USER), "leaving root");
+    }
+    /* After the change of user, which clears it. */
+    kiln_child_die_with_parent();
+    must(prctl(PR_SET_DUMPABLE, 0), "forbidding core dumps");
+    must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "forbidding new privileges");
+    limit(RLIMIT_CORE, 0, "limiting core dumps");
+    limit(RLIMIT_FSIZE, 0, "limiting files");
+}
+
+/* Address space in use now, in bytes. */
+static uint64_t address_space(void) {
+    char line[128];
+    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    ssize_t size = fd >= 0 ? read(fd, line, sizeof line) : -1;
+    must(size > 0 ? 0 : -1, "reading the size of the process");
+    close(fd);
+    uint64_t pages = 0;
+    kiln_str text = {line, (size_t)size};
+    must(kiln_str_to_u64(kiln_str_cut(&text, ' '), &pages) ? 0 : -1, "reading the size of the process");
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static int allow(scmp_filter_ctx filter, int call) {
+    return seccomp_rule_add(filter, SCMP_ACT_ALLOW, call, 0);
+}
+
+/* The system calls of a process that computes. */
+static int add_rules(scmp_filter_ctx filter) {
+    static const int calls[] = {
+        SCMP_SYS(exit),          SCMP_SYS(exit_group),   SCMP_SYS(futex),           SCMP_SYS(sched_yield),
+        SCMP_SYS(clock_gettime), SCMP_SYS(rt_sigreturn), SCMP_SYS(restart_syscall),
+    };
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < KILN_ARRAY_COUNT(calls); i++) rc = allow(filter, calls[i]);
+    /* To its parent, and nowhere else: no address, no other descriptor. */
+    if (rc == 0)
+        rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(sendto), 2,
+                              SCMP_A0(SCMP_CMP_EQ, KILN_SANDBOX_SOCKET, 0), SCMP_A4(SCMP_CMP_EQ, 0, 0));
+    /* Packed constants become read-only; nothing becomes writable or executable. */
+    if (rc == 0)
+        rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1, SCMP_A2(SCMP_CMP_EQ, PROT_READ, 0));
+    return rc;
+}
+
+static void install_filter(void) {
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
+    must(filter ? 0 : -1, "making the system call filter");
+    int rc = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1); /* the pool's threads as well */
+    if (rc == 0) rc = add_rules(filter);
+    if (rc == 0) rc = seccomp_load(filter);
+    errno = -rc;
+    must(rc, "installing the system call filter");
+    seccomp_release(filter);
+}
+
+void kiln_sandbox_shut(kiln_sandbox_profile profile, uint64_t cpu_seconds) {
+    limit(RLIMIT_CPU, cpu_seconds, "limiting processor time");
+    if (SANDBOX_FREEZES_MEMORY) limit(RLIMIT_AS, address_space() + KILN_SANDBOX_GROWTH_BYTES, "limiting memory");
+    limit(RLIMIT_NPROC, 0, "limiting processes");
+    must(close_range(KILN_SANDBOX_SOCKET + 1, ~0U, 0), "closing descriptors");
+    limit(RLIMIT_NOFILE, KILN_SANDBOX_SOCKET + 1, "limiting descriptors");
+    if (profile == KILN_SANDBOX_FULL && have_seccomp()) install_filter();
+}

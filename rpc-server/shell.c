@@ -1,0 +1,315 @@
+#include "rpc-server/shell.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/file.h"
+#include "base/identity.h"
+#include "base/log.h"
+#include "base/rand.h"
+#include "base/vec.h"
+#include "rpc-server/cage.h"
+#include "rpc-server/peak.h"
+#include "rpc-server/server.h"
+
+#define SOFTWARE "kiln-rpc-server 0.1.0"
+
+struct kiln_server_shell {
+    kiln_loop *loop;
+    kiln_server_shell_options options;
+    kiln_arena arena; /* of the whole run */
+    char node[KILN_HASH128_TEXT], boot[KILN_HASH128_TEXT];
+    int lock_fd;
+    uint32_t core[KILN_EXECUTOR_CORES_MAX];
+    kiln_msg_board_up board;
+
+    kiln_server *server;
+    kiln_server_actions actions;
+    KILN_VEC(kiln_server_event) events; /* posted, not yet decided; what they point to is in event_arena */
+    kiln_arena event_arena;
+    kiln_timer *soon, *tick, *reading;
+
+    uint8_t token[KILN_TOKEN_BYTES];
+    kiln_conn *conn;
+    bool open;
+    kiln_blobs *blobs; /* of conn; NULL while it is not open */
+    kiln_blob_store *store;
+    kiln_cages *cages;
+};
+
+/* ---- Events in, actions out ---- */
+
+static const char *keep_text(kiln_server_shell *shell, const char *text) {
+    return text ? kiln_str_dup(&shell->event_arena, kiln_str_from(text)) : NULL;
+}
+
+static const kiln_message *keep_message(kiln_server_shell *shell, const kiln_message *message) {
+    kiln_message copy = kiln_message_copy(message, &shell->event_arena);
+    return kiln_arena_copy(&shell->event_arena, &copy, sizeof copy);
+}
+
+/* Queues an event; what it points to is copied. Decided soon, never from inside. */
+static void post(kiln_server_shell *shell, const kiln_server_event *event) {
+    if (!shell->soon) return; /* the loop closes what was open, and nobody decides any more */
+    kiln_server_event copy = *event;
+    copy.failure = keep_text(shell, event->failure);
+    copy.text = keep_text(shell, event->text);
+    if (event->message) copy.message = keep_message(shell, event->message);
+    if (event->result)
+        copy.result = &keep_message(shell, &(kiln_message){.type = KILN_MSG_TRIAL_RESULT, .trial_result = *event->result})->trial_result;
+    if (event->env)
+        copy.env = &keep_message(shell, &(kiln_message){.type = KILN_MSG_BOARD_STATE, .board_state.env = *event->env})->board_state.env;
+    kiln_vec_push(&shell->events, copy);
+    kiln_timer_start(shell->soon, 0);
+}
+
+static void carry_out(kiln_server_shell *shell, const kiln_server_action *action);
+
+static void decide(kiln_server_shell *shell, const kiln_server_event *event) {
+    kiln_server_actions_reset(&shell->actions);
+    kiln_server_step(shell->server, kiln_loop_now_ns(shell->loop), event, &shell->actions);
+    for (uint32_t i = 0; i < shell->actions.list.count; i++) carry_out(shell, &shell->actions.list.data[i]);
+}
+
+/* Decides everything that was posted, also what the actions post meanwhile. */
+static void pump(void *context) {
+    kiln_server_shell *shell = context;
+    for (uint32_t i = 0; i < shell->events.count; i++) {
+        kiln_server_event event = shell->events.data[i]; /* the vector may move */
+        decide(shell, &event);
+    }
+    shell->events.count = 0;
+    kiln_arena_reset(&shell->event_arena);
+    uint64_t now_ns = kiln_loop_now_ns(shell->loop), next_ns = kiln_server_next_ns(shell->server);
+    if (next_ns != UINT64_MAX) kiln_timer_start(shell->tick, next_ns > now_ns ? next_ns - now_ns : 0);
+}
+
+static void on_tick(void *context) {
+    post(context, &(kiln_server_event){.kind = KILN_SERVER_TICK});
+}
+
+static void on_reading(void *context) {
+    kiln_server_shell *shell = context;
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 4096);
+    kiln_msg_env env = kiln_board_read_env(shell->core[0], &scratch);
+    post(shell, &(kiln_server_event){.kind = KILN_SERVER_READING, .env = &env});
+    kiln_arena_deinit(&scratch);
+    kiln_timer_start(shell->reading, KILN_SERVER_READING_NS);
+}
+
+/* ---- The connection ---- */
+
+static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello, const kiln_msg_welcome *welcome) {
+    (void)hello, (void)welcome;
+    kiln_server_shell *shell = context;
+    if (conn != shell->conn) return;
+    shell->open = true;
+    shell->blobs = kiln_blobs_attach(conn, shell->store);
+    kiln_log(KILN_LOG_INFO, "connected to the tracker as %.*s", KILN_STR_ARG(shell->board.key));
+    post(shell, &(kiln_server_event){.kind = KILN_SERVER_OPENED});
+}
+
+static void on_message(void *context, kiln_conn *conn, const kiln_message *message) {
+    kiln_server_shell *shell = context;
+    if (conn == shell->conn) post(shell, &(kiln_server_event){.kind = KILN_SERVER_MESSAGE, .message = message});
+}
+
+static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
+    kiln_server_shell *shell = context;
+    if (conn != shell->conn) return;
+    kiln_log(shell->open ? KILN_LOG_WARN : KILN_LOG_DEBUG, "no tracker: %s", kiln_status_text(why));
+    shell->conn = NULL;
+    shell->blobs = NULL;
+    shell->open = false;
+    post(shell, &(kiln_server_event){.kind = KILN_SERVER_CLOSED});
+}
+
+static const kiln_conn_handler conn_handler = {on_opened, on_message, on_closed};
+
+/* The loopback token; read at each dial, because the first tracker of a user makes it. */
+static const uint8_t *read_token(kiln_server_shell *shell) {
+    if (shell->options.tracker.is_unix || shell->options.insecure) return NULL;
+    kiln_status st = kiln_token_read(shell->options.home, false, shell->token);
+    if (!st) return shell->token;
+    kiln_log(KILN_LOG_DEBUG, "no token: %s", kiln_status_text(st));
+    kiln_status_free(st); /* the tracker refuses, and says so */
+    return NULL;
+}
+
+static void dial(kiln_server_shell *shell) {
+    if (shell->conn) return;
+    kiln_dial_options options = {
+        .address = shell->options.tracker,
+        .role = KILN_PEER_BOARD,
+        .node = shell->node,
+        .boot = shell->boot,
+        .name = kiln_str_dup(&shell->event_arena, shell->board.key),
+        .software = SOFTWARE,
+        .token = read_token(shell),
+        .insecure = shell->options.insecure,
+        .handler = &conn_handler,
+        .context = shell,
+    };
+    shell->conn = kiln_net_dial(shell->loop, &options);
+}
+
+static void hang_up(kiln_server_shell *shell) {
+    kiln_conn *conn = shell->conn;
+    shell->conn = NULL;
+    shell->blobs = NULL;
+    shell->open = false;
+    if (conn) kiln_conn_close(conn, NULL);
+}
+
+static void send_message(kiln_server_shell *shell, const kiln_message *message) {
+    if (!shell->open) return;
+    kiln_status st = kiln_conn_send(shell->conn, message);
+    if (st) kiln_log(KILN_LOG_ERROR, "sending %s: %s", kiln_message_name(message->type), kiln_status_text(st));
+    kiln_status_free(st);
+}
+
+static void on_fetched(void *context, const kiln_digest *digest, kiln_status status) {
+    post(context, &(kiln_server_event){.kind = KILN_SERVER_FETCHED, .digest = *digest,
+                                       .failure = status ? kiln_status_text(status) : NULL});
+    kiln_status_free(status);
+}
+
+static void fetch(kiln_server_shell *shell, const kiln_digest *digest) {
+    if (shell->blobs) kiln_blobs_fetch(shell->blobs, digest, on_fetched, shell);
+    else on_fetched(shell, digest, KILN_ERROR(UNAVAILABLE, "there is no connection to the tracker"));
+}
+
+/* ---- Measurements ---- */
+
+static void on_phase(void *context, uint32_t slot, uint64_t run, kiln_phase phase) {
+    post(context, &(kiln_server_event){.kind = KILN_SERVER_PHASE, .slot = slot, .run = run, .phase = phase});
+}
+
+static void on_finished(void *context, uint32_t slot, uint64_t run, const kiln_msg_trial_result *result) {
+    post(context, &(kiln_server_event){.kind = KILN_SERVER_FINISHED, .slot = slot, .run = run, .result = result});
+}
+
+static void on_died(void *context, uint32_t slot, uint64_t run, const char *text) {
+    post(context, &(kiln_server_event){.kind = KILN_SERVER_DIED, .slot = slot, .run = run, .text = text});
+}
+
+static const kiln_cage_handler cage_handler = {on_phase, on_finished, on_died};
+
+static void start(kiln_server_shell *shell, const kiln_server_action *action) {
+    const kiln_msg_trial *trial = action->trial;
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    char *artefact = NULL, *reference = NULL;
+    kiln_status st = kiln_blob_store_path(shell->store, &trial->artefact.digest, &scratch, &artefact);
+    if (!st) st = kiln_blob_store_path(shell->store, &trial->reference.digest, &scratch, &reference);
+    if (!st) {
+        kiln_cages_start(shell->cages, action->slot, action->run, trial, artefact, reference);
+    } else { /* it was evicted between FETCHED and now */
+        kiln_msg_trial_result result = {.outcome = KILN_OUTCOME_INFRA, .blame = KILN_BLAME_INFRA,
+                                        .text = kiln_str_from(kiln_status_text(st))};
+        on_finished(shell, action->slot, action->run, &result);
+        kiln_status_free(st);
+    }
+    kiln_arena_deinit(&scratch);
+}
+
+static void carry_out(kiln_server_shell *shell, const kiln_server_action *action) {
+    switch (action->kind) {
+    case KILN_SERVER_DIAL: dial(shell); break;
+    case KILN_SERVER_HANG_UP: hang_up(shell); break;
+    case KILN_SERVER_SEND: send_message(shell, &action->message); break;
+    case KILN_SERVER_FETCH: fetch(shell, &action->digest); break;
+    case KILN_SERVER_START: start(shell, action); break;
+    case KILN_SERVER_KILL: kiln_cages_kill(shell->cages, action->slot, action->run); break;
+    }
+}
+
+/* ---- Life ---- */
+
+/* Trials get the highest core; this process and its threads stay off it where there is another. */
+static uint32_t share_cores(kiln_server_shell *shell) {
+    uint32_t count = kiln_board_cores(shell->core, KILN_EXECUTOR_CORES_MAX);
+    cpu_set_t set;
+    if (count < 2 || sched_getaffinity(0, sizeof set, &set) != 0) return count;
+    CPU_CLR(shell->core[0], &set);
+    if (sched_setaffinity(0, sizeof set, &set) != 0) kiln_log(KILN_LOG_DEBUG, "cannot leave the measuring core");
+    return count;
+}
+
+static kiln_status open_parts(kiln_server_shell *shell) {
+    const char *state = shell->options.state_folder;
+    kiln_blob_store_options blobs = {.folder = kiln_arena_printf(&shell->arena, "%s/blobs", state),
+                                     .bytes_max = KILN_SERVER_BLOB_BYTES_MAX};
+    kiln_cage_options cages = {.loop = shell->loop, .program = shell->options.program, .core = shell->core,
+                               .folder = kiln_arena_printf(&shell->arena, "%s/run", state),
+                               .executor = shell->options.board.executor,
+                               .handler = &cage_handler, .context = shell};
+    kiln_status st = kiln_folder_create(state, 0700);
+    if (!st) st = kiln_folder_lock(state, &shell->lock_fd);
+    if (!st) st = kiln_identity_load(kiln_arena_printf(&shell->arena, "%s/node", state), shell->node);
+    if (!st) st = kiln_identity_create(shell->boot);
+    if (!st) st = kiln_blob_store_open(&blobs, &shell->store);
+    cages.peak_flops = shell->options.board.peak_flops = kiln_peak_flops();
+    if (!st) st = kiln_board_describe(&shell->options.board, &shell->arena, &shell->board);
+    cages.core_count = share_cores(shell);
+    return st ? st : kiln_cages_create(&cages, &shell->cages);
+}
+
+kiln_status kiln_server_shell_create(const kiln_server_shell_options *options, kiln_server_shell **out_shell) {
+    kiln_server_shell *shell = kiln_alloc(sizeof *shell);
+    shell->options = *options;
+    shell->lock_fd = -1;
+    kiln_arena_init(&shell->arena, 0);
+    kiln_arena_init(&shell->event_arena, 0);
+    uint64_t seed = 0;
+    kiln_status st = kiln_rand_system(&seed, sizeof seed);
+    if (!st) st = kiln_loop_create(&shell->loop);
+    if (!st) st = open_parts(shell);
+    if (st) {
+        kiln_server_shell_destroy(shell);
+        return st;
+    }
+    shell->soon = kiln_timer_create(shell->loop, pump, shell);
+    shell->tick = kiln_timer_create(shell->loop, on_tick, shell);
+    shell->reading = kiln_timer_create(shell->loop, on_reading, shell);
+    shell->server = kiln_server_create(&(kiln_server_options){.board = &shell->board, .seed = seed},
+                                       kiln_loop_now_ns(shell->loop));
+    on_tick(shell);
+    kiln_timer_start(shell->reading, KILN_SERVER_READING_NS);
+    *out_shell = shell;
+    return NULL;
+}
+
+static void on_signal(void *context, int signal) {
+    kiln_log(KILN_LOG_INFO, "stopping on signal %d", signal);
+    kiln_loop_stop(context);
+}
+
+void kiln_server_shell_run(kiln_server_shell *shell) {
+    kiln_loop_on_signal(shell->loop, SIGINT, on_signal, shell->loop);
+    kiln_loop_on_signal(shell->loop, SIGTERM, on_signal, shell->loop);
+    kiln_loop_run(shell->loop);
+}
+
+void kiln_server_shell_destroy(kiln_server_shell *shell) {
+    if (!shell) return;
+    hang_up(shell);
+    kiln_cages_destroy(shell->cages);
+    kiln_timer_destroy(shell->soon);
+    kiln_timer_destroy(shell->tick);
+    kiln_timer_destroy(shell->reading);
+    shell->soon = NULL;
+    kiln_loop_destroy(shell->loop);
+    if (shell->server) kiln_server_destroy(shell->server);
+    kiln_server_actions_deinit(&shell->actions);
+    kiln_blob_store_close(shell->store);
+    if (shell->lock_fd >= 0) close(shell->lock_fd);
+    kiln_vec_deinit(&shell->events);
+    kiln_arena_deinit(&shell->event_arena);
+    kiln_arena_deinit(&shell->arena);
+    kiln_free(shell);
+}

@@ -1,0 +1,347 @@
+#include "tracker/shell.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/file.h"
+#include "base/identity.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "db/db.h"
+#include "tracker/tracker.h"
+
+#define SOFTWARE "kiln-tracker 0.1.0"
+#define GOAWAY_MS 0u
+
+struct kiln_tracker_shell {
+    kiln_loop *loop;
+    kiln_tracker_shell_options options;
+    kiln_arena arena; /* of the whole run */
+    char boot[KILN_HASH128_TEXT];
+    uint8_t token[KILN_TOKEN_BYTES];
+    int lock_fd;
+    kiln_db *db;
+    kiln_blob_store *store;
+    kiln_listener *listener[KILN_TRACKER_ADDRESSES_MAX];
+
+    kiln_tracker *tracker;
+    kiln_tracker_actions actions;
+    KILN_VEC(kiln_tracker_event) events; /* posted, not yet decided; what they point to is in event_arena */
+    kiln_arena event_arena;
+    KILN_VEC(uint64_t) waiting; /* numbers of PERSIST actions that wait for the commit */
+    kiln_map conns;             /* kiln_conn_id to kiln_conn */
+    kiln_timer *soon, *tick;
+};
+
+/* ---- What survives the tracker ---- */
+
+static kiln_status put_row(kiln_db *db, const kiln_tracker_row *row) {
+    static const kiln_db_table table[] = {
+        [KILN_TRACKER_ROW_JOB] = KILN_DB_TABLE_TRACKER_JOB,
+        [KILN_TRACKER_ROW_LEASE] = KILN_DB_TABLE_TRACKER_LEASE,
+        [KILN_TRACKER_ROW_EPOCH] = KILN_DB_TABLE_TRACKER_EPOCH,
+    };
+    if (row->removed) return kiln_db_remove(db, table[row->kind], row->id);
+    switch (row->kind) {
+    case KILN_TRACKER_ROW_JOB:
+        return kiln_db_put_tracker_job(db, &(kiln_db_tracker_job){row->id, row->state, row->body});
+    case KILN_TRACKER_ROW_LEASE:
+        return kiln_db_put_tracker_lease(
+            db, &(kiln_db_tracker_lease){row->id, row->board, row->tuner, row->job, (int64_t)row->epoch,
+                                         row->slot, row->trials, row->ttl_ms});
+    case KILN_TRACKER_ROW_EPOCH:
+        return kiln_db_put_tracker_epoch(db, &(kiln_db_tracker_epoch){row->id, (int64_t)row->epoch});
+    }
+    return KILN_ERROR(INTERNAL, "a row of unknown kind %d", (int)row->kind);
+}
+
+typedef struct row_reader {
+    kiln_arena arena;
+    KILN_VEC(kiln_tracker_row) rows;
+} row_reader;
+
+static kiln_str keep(row_reader *reader, kiln_str text) {
+    return (kiln_str){kiln_str_dup(&reader->arena, text), text.size};
+}
+
+static kiln_status read_row(void *context, kiln_db_table table, const void *data) {
+    row_reader *reader = context;
+    kiln_tracker_row row = {0};
+    if (table == KILN_DB_TABLE_TRACKER_JOB) {
+        const kiln_db_tracker_job *job = data;
+        row = (kiln_tracker_row){.kind = KILN_TRACKER_ROW_JOB, .id = keep(reader, job->id),
+                                 .state = keep(reader, job->state), .body = keep(reader, job->body)};
+    } else if (table == KILN_DB_TABLE_TRACKER_LEASE) {
+        const kiln_db_tracker_lease *lease = data;
+        row = (kiln_tracker_row){.kind = KILN_TRACKER_ROW_LEASE, .id = keep(reader, lease->id),
+                                 .board = keep(reader, lease->board), .tuner = keep(reader, lease->tuner),
+                                 .job = keep(reader, lease->job), .epoch = (uint64_t)lease->epoch,
+                                 .slot = (uint32_t)lease->slot, .trials = (uint32_t)lease->trials,
+                                 .ttl_ms = (uint32_t)lease->ttl_ms};
+    } else {
+        const kiln_db_tracker_epoch *epoch = data;
+        row = (kiln_tracker_row){.kind = KILN_TRACKER_ROW_EPOCH, .id = keep(reader, epoch->id),
+                                 .epoch = (uint64_t)epoch->epoch};
+    }
+    kiln_vec_push(&reader->rows, row);
+    return NULL;
+}
+
+/* A machine that goes on where the last one stopped. */
+static kiln_status create_tracker(kiln_tracker_shell *shell) {
+    row_reader reader = {0};
+    kiln_arena_init(&reader.arena, 0);
+    kiln_status st = kiln_db_each(shell->db, KILN_DB_TABLE_TRACKER_JOB, read_row, &reader);
+    if (!st) st = kiln_db_each(shell->db, KILN_DB_TABLE_TRACKER_LEASE, read_row, &reader);
+    if (!st) st = kiln_db_each(shell->db, KILN_DB_TABLE_TRACKER_EPOCH, read_row, &reader);
+    if (!st)
+        st = kiln_tracker_create(reader.rows.data, reader.rows.count, kiln_loop_now_ns(shell->loop), &shell->tracker);
+    if (!st && reader.rows.count > 0) kiln_log(KILN_LOG_INFO, "goes on with %u rows of the last run", reader.rows.count);
+    kiln_vec_deinit(&reader.rows);
+    kiln_arena_deinit(&reader.arena);
+    return st;
+}
+
+/* ---- Events in, actions out ---- */
+
+static void post(kiln_tracker_shell *shell, const kiln_tracker_event *event) {
+    if (!shell->soon) return; /* the loop closes what was open, and nobody decides any more */
+    kiln_tracker_event copy = *event;
+    if (event->failure) copy.failure = kiln_str_dup(&shell->event_arena, kiln_str_from(event->failure));
+    kiln_message kept;
+    if (event->message) {
+        kept = kiln_message_copy(event->message, &shell->event_arena);
+        copy.message = kiln_arena_copy(&shell->event_arena, &kept, sizeof kept);
+    }
+    if (event->hello) {
+        kept = kiln_message_copy(&(kiln_message){.type = KILN_MSG_HELLO, .hello = *event->hello}, &shell->event_arena);
+        copy.hello = kiln_arena_copy(&shell->event_arena, &kept.hello, sizeof kept.hello);
+    }
+    kiln_vec_push(&shell->events, copy);
+    kiln_timer_start(shell->soon, 0);
+}
+
+static kiln_str key_of(const uint64_t *peer) {
+    return (kiln_str){(const char *)peer, sizeof *peer};
+}
+
+static kiln_conn *find_conn(kiln_tracker_shell *shell, uint64_t peer) {
+    uint64_t conn = 0;
+    return kiln_map_find(&shell->conns, key_of(&peer), &conn) ? (kiln_conn *)(uintptr_t)conn : NULL;
+}
+
+static void send_message(kiln_tracker_shell *shell, uint64_t peer, const kiln_message *message) {
+    kiln_conn *conn = find_conn(shell, peer);
+    kiln_status st = conn ? kiln_conn_send(conn, message) : NULL;
+    if (st) kiln_log(KILN_LOG_ERROR, "sending %s: %s", kiln_message_name(message->type), kiln_status_text(st));
+    kiln_status_free(st);
+}
+
+static void close_peer(kiln_tracker_shell *shell, const kiln_tracker_action *action) {
+    kiln_conn *conn = find_conn(shell, action->peer);
+    if (conn) kiln_conn_close(conn, kiln_status_make(action->code, __FILE__, __LINE__, "%s", action->text));
+}
+
+/* Says of every waiting PERSIST how it went: all or none of a group is durable. */
+static void report(kiln_tracker_shell *shell, kiln_status failure) {
+    if (failure) kiln_log(KILN_LOG_ERROR, "cannot keep the state: %s", kiln_status_text(failure));
+    for (uint32_t i = 0; i < shell->waiting.count; i++)
+        post(shell, &(kiln_tracker_event){.kind = KILN_TRACKER_PERSISTED, .persist = shell->waiting.data[i],
+                                          .failure = failure ? kiln_status_text(failure) : NULL});
+    shell->waiting.count = 0;
+    kiln_status_free(failure);
+}
+
+static void persist(kiln_tracker_shell *shell, const kiln_tracker_action *action) {
+    kiln_vec_push(&shell->waiting, action->persist);
+    kiln_status st = NULL;
+    for (uint32_t i = 0; !st && i < action->row_count; i++) st = put_row(shell->db, &action->row[i]);
+    if (!st) return;
+    kiln_db_rollback(shell->db);
+    report(shell, st);
+}
+
+static void carry_out(kiln_tracker_shell *shell, const kiln_tracker_action *action) {
+    switch (action->kind) {
+    case KILN_TRACKER_SEND: send_message(shell, action->peer, &action->message); break;
+    case KILN_TRACKER_CLOSE: close_peer(shell, action); break;
+    case KILN_TRACKER_PERSIST: persist(shell, action); break;
+    }
+}
+
+static void decide(kiln_tracker_shell *shell, const kiln_tracker_event *event) {
+    kiln_tracker_actions_reset(&shell->actions);
+    kiln_tracker_step(shell->tracker, kiln_loop_now_ns(shell->loop), event, &shell->actions);
+    for (uint32_t i = 0; i < shell->actions.list.count; i++) carry_out(shell, &shell->actions.list.data[i]);
+}
+
+/* Decides everything that was posted, makes the rows of it durable in one commit, and decides what that lets go. */
+static void pump(void *context) {
+    kiln_tracker_shell *shell = context;
+    for (uint32_t i = 0; i < shell->events.count; i++) {
+        kiln_tracker_event event = shell->events.data[i]; /* the vector may move */
+        decide(shell, &event);
+        if (i + 1 == shell->events.count && shell->waiting.count > 0) report(shell, kiln_db_commit(shell->db));
+    }
+    shell->events.count = 0;
+    kiln_arena_reset(&shell->event_arena);
+    uint64_t now_ns = kiln_loop_now_ns(shell->loop), next_ns = kiln_tracker_next_ns(shell->tracker);
+    if (next_ns != UINT64_MAX) kiln_timer_start(shell->tick, next_ns > now_ns ? next_ns - now_ns : 0);
+}
+
+static void on_tick(void *context) {
+    post(context, &(kiln_tracker_event){.kind = KILN_TRACKER_TICK});
+}
+
+/* ---- Connections ---- */
+
+static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello, const kiln_msg_welcome *welcome) {
+    (void)welcome;
+    kiln_tracker_shell *shell = context;
+    uint64_t peer = kiln_conn_id(conn);
+    kiln_map_put(&shell->conns, key_of(&peer), (uint64_t)(uintptr_t)conn);
+    kiln_blobs_attach(conn, shell->store);
+    kiln_log(KILN_LOG_INFO, "%s %.*s connected", kiln_peer_role_name((kiln_peer_role)hello->role),
+             KILN_STR_ARG(hello->name.size > 0 ? hello->name : hello->node));
+    post(shell, &(kiln_tracker_event){.kind = KILN_TRACKER_CONNECTED, .peer = peer, .hello = hello});
+}
+
+static void on_message(void *context, kiln_conn *conn, const kiln_message *message) {
+    post(context, &(kiln_tracker_event){.kind = KILN_TRACKER_MESSAGE, .peer = kiln_conn_id(conn), .message = message});
+}
+
+static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
+    kiln_tracker_shell *shell = context;
+    uint64_t peer = kiln_conn_id(conn);
+    kiln_log(KILN_LOG_DEBUG, "peer %llu is gone: %s", (unsigned long long)peer, kiln_status_text(why));
+    if (kiln_map_remove(&shell->conns, key_of(&peer)))
+        post(shell, &(kiln_tracker_event){.kind = KILN_TRACKER_CLOSED, .peer = peer});
+}
+
+static const kiln_conn_handler conn_handler = {on_opened, on_message, on_closed};
+
+/* ---- Life ---- */
+
+static kiln_status listen_on(kiln_tracker_shell *shell, uint32_t index) {
+    const kiln_tracker_shell_options *options = &shell->options;
+    kiln_listen_options listen = {
+        .address = options->address[index],
+        .boot = shell->boot,
+        .software = SOFTWARE,
+        .insecure = options->insecure,
+        .handler = &conn_handler,
+        .context = shell,
+    };
+    if (!listen.address.is_unix && !options->insecure) {
+        kiln_status st = kiln_token_read(options->home, true, shell->token);
+        if (st) return st;
+        listen.token = shell->token;
+    }
+    kiln_status st = kiln_net_listen(shell->loop, &listen, &shell->listener[index]);
+    if (st) return st;
+    kiln_strbuf text = {0};
+    kiln_address_print(kiln_listener_address(shell->listener[index]), &text);
+    kiln_log(KILN_LOG_INFO, "listening on %s", text.data);
+    kiln_strbuf_deinit(&text);
+    return NULL;
+}
+
+/* The port of the first TCP address: a starting script waits for this file. */
+static kiln_status write_port_file(kiln_tracker_shell *shell) {
+    if (!shell->options.port_file) return NULL;
+    unsigned port = 0;
+    for (uint32_t i = 0; port == 0 && i < shell->options.address_count; i++) {
+        const kiln_address *address = kiln_listener_address(shell->listener[i]);
+        if (!address->is_unix) port = address->port;
+    }
+    char *line = kiln_arena_printf(&shell->arena, "%u\n", port);
+    return kiln_file_write(shell->options.port_file, kiln_str_from(line), 0644);
+}
+
+static kiln_status open_parts(kiln_tracker_shell *shell) {
+    const char *state = shell->options.state_folder;
+    kiln_blob_store_options blobs = {.folder = kiln_arena_printf(&shell->arena, "%s/blobs", state),
+                                     .bytes_max = KILN_TRACKER_BLOB_BYTES_MAX, .durable = true};
+    kiln_status st = kiln_folder_create(state, 0700);
+    if (!st) st = kiln_folder_lock(state, &shell->lock_fd);
+    if (!st) st = kiln_identity_create(shell->boot);
+    if (!st) st = kiln_blob_store_open(&blobs, &shell->store);
+    if (!st)
+        st = kiln_db_open(kiln_arena_printf(&shell->arena, "%s/tracker.db", state), KILN_DB_TRACKER, KILN_DB_WRITE, &shell->db);
+    if (!st) st = create_tracker(shell);
+    for (uint32_t i = 0; !st && i < shell->options.address_count; i++) st = listen_on(shell, i);
+    return st ? st : write_port_file(shell);
+}
+
+kiln_status kiln_tracker_shell_create(const kiln_tracker_shell_options *options, kiln_tracker_shell **out_shell) {
+    KILN_CHECK(options->address_count >= 1 && options->address_count <= KILN_TRACKER_ADDRESSES_MAX);
+    kiln_tracker_shell *shell = kiln_alloc(sizeof *shell);
+    shell->options = *options;
+    shell->lock_fd = -1;
+    kiln_arena_init(&shell->arena, 0);
+    kiln_arena_init(&shell->event_arena, 0);
+    kiln_map_init(&shell->conns);
+    kiln_status st = kiln_loop_create(&shell->loop);
+    if (!st) st = open_parts(shell);
+    if (st) {
+        kiln_tracker_shell_destroy(shell);
+        return st;
+    }
+    shell->soon = kiln_timer_create(shell->loop, pump, shell);
+    shell->tick = kiln_timer_create(shell->loop, on_tick, shell);
+    on_tick(shell);
+    *out_shell = shell;
+    return NULL;
+}
+
+static void on_signal(void *context, int signal) {
+    kiln_log(KILN_LOG_INFO, "stopping on signal %d", signal);
+    kiln_loop_stop(context);
+}
+
+void kiln_tracker_shell_run(kiln_tracker_shell *shell) {
+    kiln_loop_on_signal(shell->loop, SIGINT, on_signal, shell->loop);
+    kiln_loop_on_signal(shell->loop, SIGTERM, on_signal, shell->loop);
+    kiln_loop_run(shell->loop);
+}
+
+static void close_connections(kiln_tracker_shell *shell) {
+    kiln_message goaway = {.type = KILN_MSG_GOAWAY,
+                           .goaway = {.reason = KILN_STR("the tracker stops"), .drain_ms = GOAWAY_MS}};
+    for (uint64_t i = 0; i < KILN_TRACKER_ADDRESSES_MAX; i++) kiln_listener_close(shell->listener[i]);
+    uint32_t cursor = 0;
+    kiln_str key;
+    uint64_t conn = 0;
+    while (kiln_map_next(&shell->conns, &cursor, &key, &conn)) {
+        kiln_status_free(kiln_conn_send((kiln_conn *)(uintptr_t)conn, &goaway)); /* it may be gone already */
+        kiln_conn_close((kiln_conn *)(uintptr_t)conn, NULL);
+    }
+}
+
+void kiln_tracker_shell_destroy(kiln_tracker_shell *shell) {
+    if (!shell) return;
+    close_connections(shell);
+    if (shell->db) {
+        kiln_status st = kiln_db_commit(shell->db);
+        if (st) kiln_log(KILN_LOG_ERROR, "cannot keep the state: %s", kiln_status_text(st));
+        kiln_status_free(st); /* nobody was told of it: it never happened */
+    }
+    kiln_db_close(shell->db);
+    kiln_timer_destroy(shell->soon);
+    kiln_timer_destroy(shell->tick);
+    shell->soon = NULL;
+    kiln_loop_destroy(shell->loop);
+    if (shell->tracker) kiln_tracker_destroy(shell->tracker);
+    kiln_tracker_actions_deinit(&shell->actions);
+    kiln_blob_store_close(shell->store);
+    if (shell->lock_fd >= 0) close(shell->lock_fd);
+    kiln_map_deinit(&shell->conns);
+    kiln_vec_deinit(&shell->waiting);
+    kiln_vec_deinit(&shell->events);
+    kiln_arena_deinit(&shell->event_arena);
+    kiln_arena_deinit(&shell->arena);
+    kiln_free(shell);
+}

@@ -19,6 +19,7 @@
 #include "base/hash.h"
 #include "base/macros.h"
 #include "base/outcome.h"
+#include "base/rand.h"
 #include "base/status.h"
 #include "base/str.h"
 
@@ -200,6 +201,11 @@ KILN_MUST_USE kiln_status kiln_record_decode(kiln_record_type type, kiln_str bod
 /* docs/reference/messages.md, whole. */
 void kiln_messages_print_docs(kiln_strbuf *out);
 
+/* Makes a shallow copy of a record deep: afterwards nothing in it points outside `arena`. */
+void kiln_record_copy(kiln_record_type type, void *record, kiln_arena *arena);
+
+/* An ERROR message; `text` (cut at its limit) must outlive it. */
+kiln_message kiln_message_error(kiln_code code, uint32_t stream, const char *text);
 /* An ERROR message that carries `status` (NULL is a bug) to the peer, and back. The text lives in `arena`. */
 kiln_message kiln_message_from_status(kiln_status status, uint32_t stream, kiln_arena *arena);
 KILN_MUST_USE kiln_status kiln_status_from_error(const kiln_msg_error *error);
@@ -231,8 +237,8 @@ typedef struct kiln_frame_reader {
 
 /* Takes bytes from `*input` (which advances) until one frame is whole: then *out_ready is true and
  * `*out_frame` is valid until the next call. When it is false the input is used up.
- * DATA_LOSS: bad magic, unknown type or flag, length over the limit. No allocation happens for a body before
- * its header passed. After an error the reader stays broken. */
+ * DATA_LOSS: bad magic, type 0 or above DATA, bad flag, length over the limit. No allocation happens for a body
+ * before its header passed, and none by its declared length. After an error the reader stays broken. */
 KILN_MUST_USE kiln_status kiln_frame_read(kiln_frame_reader *reader, kiln_str *input, kiln_frame *out_frame, bool *out_ready);
 void kiln_frame_reader_deinit(kiln_frame_reader *reader);
 
@@ -257,7 +263,8 @@ typedef struct kiln_link {
     uint64_t heard_ns;       /* last frame from the tracker */
     uint64_t ping_at_ns;     /* when up */
     uint64_t down_since_ns;  /* since when there is no connection; 0 when up */
-    uint64_t rand_state;     /* for the jitter; seeded by init */
+    uint64_t up_since_ns;
+    kiln_rand rand;          /* jitter; seeded by init */
 } kiln_link;
 
 typedef enum kiln_link_want { KILN_LINK_NOTHING, KILN_LINK_DIAL, KILN_LINK_PING, KILN_LINK_HANG_UP } kiln_link_want;

@@ -1,0 +1,141 @@
+#include "proto/wire/schema.h"
+
+#include <stddef.h>
+
+#include "base/check.h"
+#include "base/macros.h"
+
+/* Words of messages.def. */
+enum { OPTIONAL = false, REQUIRED = true };
+enum {
+    TRACKER = 1u << KILN_PEER_TRACKER,
+    BOARD = 1u << KILN_PEER_BOARD,
+    TUNER = 1u << KILN_PEER_TUNER,
+    CLIENT = 1u << KILN_PEER_CLIENT,
+};
+
+/* clang-format off */
+#define RECORD(name, doc) static const kiln_field_info fields_of_##name[] = {
+#define MESSAGE(id, number, name, from, to, since, doc) static const kiln_field_info fields_of_##name[] = {
+#define FIELD(owner, key, kind, name, need, limit, doc) \
+    {#name, doc, key, KILN_FIELD_##kind, need, limit, offsetof(kiln_msg_##owner, name), KILN_RECORD_COUNT},
+#define NEST(owner, key, record, name, need, doc) \
+    {#name, doc, key, KILN_FIELD_nest, need, 0, offsetof(kiln_msg_##owner, name), KILN_RECORD_##record},
+#define LIST(owner, key, record, name, need, limit, doc) \
+    {#name, doc, key, KILN_FIELD_list, need, limit, offsetof(kiln_msg_##owner, name), KILN_RECORD_##record},
+#define END(name) };
+#include "proto/messages.def"
+#undef RECORD
+#undef MESSAGE
+#undef FIELD
+#undef NEST
+#undef LIST
+#undef END
+
+#define FIELD(owner, key, kind, name, need, limit, doc)
+#define NEST(owner, key, record, name, need, doc)
+#define LIST(owner, key, record, name, need, limit, doc)
+#define END(name)
+
+static const kiln_schema record_table[] = {
+#define RECORD(name, doc) \
+    {#name, #name, doc, sizeof(kiln_msg_##name), fields_of_##name, KILN_ARRAY_COUNT(fields_of_##name), 0, 0, 0, 1},
+#define MESSAGE(id, number, name, from, to, since, doc)
+#include "proto/messages.def"
+#undef RECORD
+#undef MESSAGE
+};
+
+static const kiln_schema message_table[] = {
+#define RECORD(name, doc)
+#define MESSAGE(id, number, name, from, to, since, doc)                                                  \
+    {#id, #name, doc, sizeof(kiln_msg_##name), fields_of_##name, KILN_ARRAY_COUNT(fields_of_##name),     \
+     KILN_MSG_##id, from, to, since},
+#include "proto/messages.def"
+#undef RECORD
+#undef MESSAGE
+};
+/* clang-format on */
+#undef FIELD
+#undef NEST
+#undef LIST
+#undef END
+
+_Static_assert(KILN_ARRAY_COUNT(record_table) == KILN_RECORD_COUNT, "one row per record");
+
+const kiln_schema *kiln_schema_of_message(kiln_message_type type) {
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(message_table); i++)
+        if (message_table[i].type == type) return &message_table[i];
+    return NULL;
+}
+
+const kiln_schema *kiln_schema_of_record(kiln_record_type type) {
+    KILN_CHECK((unsigned)type < KILN_RECORD_COUNT);
+    return &record_table[type];
+}
+
+const char *kiln_message_name(kiln_message_type type) {
+    const kiln_schema *schema = kiln_schema_of_message(type);
+    return schema ? schema->id : NULL;
+}
+
+bool kiln_message_may_send(kiln_message_type type, kiln_peer_role role) {
+    const kiln_schema *schema = kiln_schema_of_message(type);
+    return schema && (schema->from >> role & 1u);
+}
+
+kiln_message_type kiln_message_next(kiln_message_type type) {
+    if (type == 0) return message_table[0].type;
+    const kiln_schema *schema = kiln_schema_of_message(type);
+    KILN_CHECK(schema != NULL);
+    size_t next = (size_t)(schema - message_table) + 1;
+    return next < KILN_ARRAY_COUNT(message_table) ? message_table[next].type : (kiln_message_type)0;
+}
+
+void *kiln_message_struct(kiln_message *message) {
+    return &message->hello;
+}
+
+static bool is_empty(const kiln_schema *schema, const void *owner) {
+    for (uint32_t i = 0; i < schema->field_count; i++)
+        if (!kiln_field_is_empty(&schema->field[i], owner)) return false;
+    return true;
+}
+
+bool kiln_field_is_empty(const kiln_field_info *field, const void *owner) {
+    static const kiln_digest none;
+    const void *at = (const char *)owner + field->offset;
+    switch (field->kind) {
+    case KILN_FIELD_flag: return !*(const bool *)at;
+    case KILN_FIELD_u32: return *(const uint32_t *)at == 0;
+    case KILN_FIELD_u64: return *(const uint64_t *)at == 0;
+    case KILN_FIELD_f64: return *(const double *)at == 0;
+    case KILN_FIELD_text:
+    case KILN_FIELD_bytes: return ((const kiln_str *)at)->size == 0;
+    case KILN_FIELD_digest: return kiln_digest_equal(at, &none);
+    case KILN_FIELD_u64s: return ((const kiln_u64s *)at)->count == 0;
+    case KILN_FIELD_nest: return is_empty(kiln_schema_of_record(field->record), at);
+    case KILN_FIELD_list: return ((const kiln_any_list *)at)->count == 0;
+    case KILN_FIELD_KIND_COUNT: break;
+    }
+    KILN_CHECK(field->kind != KILN_FIELD_KIND_COUNT);
+    return true;
+}
+
+/* Names of the closed sets. */
+const char *kiln_peer_role_name(kiln_peer_role role) {
+    static const char *const name[] = {"tracker", "board", "tuner", "client"};
+    KILN_CHECK((unsigned)role < KILN_ARRAY_COUNT(name));
+    return name[role];
+}
+
+#define NAMES(function, type, set)                            \
+    const char *function(type value) {                        \
+        static const char *const name[] = {set(NAME_ROW)};    \
+        KILN_CHECK((unsigned)value < KILN_ARRAY_COUNT(name)); \
+        return name[value];                                   \
+    }
+#define NAME_ROW(name, number, text) [number] = text,
+NAMES(kiln_phase_name, kiln_phase, KILN_PHASES)
+NAMES(kiln_job_state_name, kiln_job_state, KILN_JOB_STATES)
+NAMES(kiln_stop_name, kiln_stop, KILN_STOPS)

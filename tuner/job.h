@@ -26,7 +26,7 @@
 #include "proto/proto.h"
 
 #define KILN_TUNER_JOBS_MAX 64u
-#define KILN_TUNER_TASKS_MAX 1024u /* of one job */
+#define KILN_TUNER_TASKS_MAX KILN_MESSAGES_TASKS /* of one job */
 #define KILN_TUNER_TRIALS_DEFAULT 32u /* per task, when the job names no budget */
 #define KILN_TUNER_LAG 16u            /* trials of one task between proposal and result */
 #define KILN_TUNER_WINDOW 24u         /* trials of one job between proposal and result, over all tasks */

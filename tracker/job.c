@@ -1,0 +1,472 @@
+/* Jobs: opened by clients, handed to the least loaded tuner, watched until they end. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "tracker/state.h"
+
+kiln_tracker_job *kiln_tracker_job_find(kiln_tracker *t, kiln_str id) {
+    uint64_t value = 0;
+    return kiln_map_find(&t->job_of_id, id, &value) ? (kiln_tracker_job *)(uintptr_t)value : NULL;
+}
+
+bool kiln_tracker_job_is_open(const kiln_tracker_job *job) {
+    return job->state == KILN_JOB_WAITING || job->state == KILN_JOB_RUNNING;
+}
+
+static void free_job(kiln_tracker_job *job) {
+    kiln_arena_deinit(&job->arena);
+    kiln_free(job);
+}
+
+void kiln_tracker_jobs_free(kiln_tracker *t) {
+    for (uint32_t i = 0; i < t->job.count; i++) free_job(t->job.data[i]);
+    kiln_vec_deinit(&t->job);
+    kiln_map_deinit(&t->job_of_id);
+}
+
+static void remove_job(kiln_tracker *t, uint32_t index) {
+    kiln_tracker_job *job = t->job.data[index];
+    kiln_map_remove(&t->job_of_id, kiln_str_from(job->id));
+    memmove(&t->job.data[index], &t->job.data[index + 1], (--t->job.count - index) * sizeof job);
+    free_job(job);
+}
+
+static kiln_str copy_text(kiln_tracker_job *job, kiln_str text) {
+    return (kiln_str){kiln_arena_copy(&job->arena, text.data, text.size), text.size};
+}
+
+/* ---- On disk ---- */
+
+static uint64_t persist_job(kiln_tracker *t, const kiln_tracker_job *job) {
+    kiln_msg_kept_job kept = {
+        .spec = job->spec,
+        .tuner = kiln_str_from(job->tuner),
+        .code = job->done.code,
+        .text = job->done.text,
+        .records = job->done.records,
+        .trials = job->done.trials,
+        .wall_ms = job->done.wall_ms,
+    };
+    if (!kiln_tracker_job_is_open(job)) {
+        kept.tasks.item = job->done.tasks.item;
+        kept.tasks.count = job->done.tasks.count;
+    }
+    kiln_strbuf body = {0};
+    kiln_status st = kiln_record_encode(KILN_RECORD_kept_job, &kept, &body);
+    KILN_CHECK(st == NULL); /* every part came through the decoder or is shorter */
+    kiln_tracker_row row = {
+        .kind = KILN_TRACKER_ROW_JOB,
+        .id = kiln_str_from(job->id),
+        .state = kiln_str_from(kiln_job_state_name(job->state)),
+        .body = kiln_strbuf_view(&body),
+    };
+    uint64_t persist = kiln_tracker_persist(t, &row, 1);
+    kiln_strbuf_deinit(&body);
+    return persist;
+}
+
+/* Keeps the newest KILN_TRACKER_JOBS_KEPT of those that ended. */
+static void forget_old_jobs(kiln_tracker *t) {
+    uint32_t ended = 0;
+    for (uint32_t i = t->job.count; i-- > 0;) {
+        const kiln_tracker_job *job = t->job.data[i];
+        if (kiln_tracker_job_is_open(job) || job->persist) continue;
+        if (++ended <= KILN_TRACKER_JOBS_KEPT || job->client) continue;
+        kiln_tracker_row row = {.kind = KILN_TRACKER_ROW_JOB, .removed = true, .id = kiln_str_from(job->id)};
+        kiln_tracker_persist(t, &row, 1);
+        remove_job(t, i);
+    }
+}
+
+static kiln_tracker_job *add_job(kiln_tracker *t, kiln_str id) {
+    kiln_tracker_job *job = kiln_alloc(sizeof *job);
+    kiln_arena_init(&job->arena, KILN_TRACKER_ARENA_BYTES);
+    kiln_tracker_set_text(job->id, id);
+    job->opened_ns = t->now_ns;
+    kiln_vec_push(&t->job, job);
+    kiln_map_put(&t->job_of_id, id, (uintptr_t)job);
+    return job;
+}
+
+static bool parse_state(kiln_str text, kiln_job_state *out) {
+    for (unsigned i = 0; i < KILN_JOB_STATE_COUNT; i++) {
+        if (!kiln_str_is(text, kiln_job_state_name((kiln_job_state)i))) continue;
+        *out = (kiln_job_state)i;
+        return true;
+    }
+    return false;
+}
+
+kiln_status kiln_tracker_job_restore(kiln_tracker *t, const kiln_tracker_row *row) {
+    if (kiln_tracker_job_find(t, row->id) || row->id.size > KILN_MESSAGES_TEXT)
+        return KILN_ERROR(DATA_LOSS, "stored job %.*s is there twice", KILN_STR_ARG(row->id));
+    kiln_tracker_job *job = add_job(t, row->id);
+    kiln_msg_kept_job kept = {0};
+    kiln_status st = KILN_OK;
+    if (!parse_state(row->state, &job->state)) st = KILN_ERROR(DATA_LOSS, "unknown state '%.*s'", KILN_STR_ARG(row->state));
+    if (!st) st = kiln_record_decode(KILN_RECORD_kept_job, row->body, &job->arena, &kept);
+    if (!st) {
+        kiln_record_copy(KILN_RECORD_kept_job, &kept, &job->arena); /* row->body is the caller's */
+        st = kiln_target_parse(kept.spec.target, &job->arena, &job->target);
+    }
+    if (st) return kiln_status_note(st, "stored job %.*s", KILN_STR_ARG(row->id));
+    job->spec = kept.spec;
+    kiln_tracker_set_text(job->tuner, kept.tuner);
+    job->done = (kiln_msg_job_done){
+        .job = kiln_str_from(job->id),
+        .code = kept.code,
+        .text = kept.text,
+        .records = kept.records,
+        .trials = kept.trials,
+        .wall_ms = kept.wall_ms,
+    };
+    job->done.tasks.item = kept.tasks.item;
+    job->done.tasks.count = kept.tasks.count;
+    /* Nobody is connected yet: tuner and client have their usual time to come back. */
+    job->assigned_ns = job->tuner_lost_ns = job->client_lost_ns = t->now_ns;
+    if (job->spec.detach) job->client_lost_ns = 0;
+    t->fleet_changed = true;
+    return KILN_OK;
+}
+
+/* ---- What the client hears ---- */
+
+static void tell_state(kiln_tracker *t, kiln_tracker_job *job, const kiln_tracker_peer *client, uint32_t stream, const char *text) {
+    kiln_message message = {
+        .type = KILN_MSG_JOB_STATE,
+        .stream = stream,
+        .job_state = {.job = kiln_str_from(job->id), .state = job->state, .text = kiln_str_from(text)},
+    };
+    kiln_tracker_send(t, client, &message);
+}
+
+static void tell_end(kiln_tracker *t, kiln_tracker_job *job) {
+    kiln_message message = {.type = KILN_MSG_JOB_DONE, .job_done = job->done};
+    kiln_tracker_send(t, job->client, &message);
+}
+
+/* ---- The end of a job ---- */
+
+/* The end is written first; JOB_CLOSE to the tuner and JOB_DONE to the client follow when it is. */
+static void end_job(kiln_tracker *t, kiln_tracker_job *job, const kiln_msg_job_done *done) {
+    KILN_CHECK(kiln_tracker_job_is_open(job));
+    kiln_message message = {.type = KILN_MSG_JOB_DONE, .job_done = *done};
+    job->done = kiln_message_copy(&message, &job->arena).job_done;
+    job->done.job = kiln_str_from(job->id);
+    job->state = done->code == KILN_OK ? KILN_JOB_DONE : done->code == KILN_CANCELLED ? KILN_JOB_CANCELLED : KILN_JOB_FAILED;
+    job->persist = persist_job(t, job);
+    kiln_tracker_leases_end_of_job(t, job->id);
+    t->fleet_changed = true;
+}
+
+static void end_without_tuner(kiln_tracker *t, kiln_tracker_job *job, kiln_code code, const char *text) {
+    kiln_msg_job_done done = {
+        .job = kiln_str_from(job->id),
+        .code = (uint32_t)code,
+        .text = kiln_str_from(text),
+        .wall_ms = (t->now_ns - job->opened_ns) / UINT64_C(1000000),
+    };
+    done.tasks.item = job->done.tasks.item;
+    done.tasks.count = job->done.tasks.count;
+    for (uint32_t i = 0; i < done.tasks.count; i++) done.trials += done.tasks.item[i].done;
+    end_job(t, job, &done);
+}
+
+static void close_at_tuner(kiln_tracker *t, const kiln_tracker_peer *tuner, kiln_str id) {
+    kiln_message message = {.type = KILN_MSG_JOB_CLOSE, .job_close = {.job = id}};
+    kiln_tracker_send(t, tuner, &message);
+}
+
+/* Stops a job: its tuner hands in what it has, or, when there is none, it ends here and now. */
+static void stop_job(kiln_tracker *t, kiln_tracker_job *job, kiln_code code, const char *text) {
+    if (!kiln_tracker_job_is_open(job) || job->ending_ns) return;
+    const kiln_tracker_peer *tuner = job->state == KILN_JOB_RUNNING ? kiln_tracker_tuner_by_node(t, job->tuner) : NULL;
+    if (!tuner) {
+        end_without_tuner(t, job, code, text);
+        return;
+    }
+    job->ending_ns = t->now_ns;
+    job->ending_code = code;
+    job->ending_text = kiln_str_dup(&job->arena, kiln_str_from(text));
+    kiln_message message = {
+        .type = KILN_MSG_CANCEL,
+        .cancel = {.scope = KILN_CANCEL_JOB, .id = kiln_str_from(job->id), .code = (uint32_t)code, .reason = kiln_str_from(text)},
+    };
+    kiln_tracker_send(t, tuner, &message);
+}
+
+void kiln_tracker_job_persisted(kiln_tracker *t, uint64_t persist, const char *failure) {
+    uint32_t index = 0;
+    while (index < t->job.count && t->job.data[index]->persist != persist) index++;
+    if (index == t->job.count) return;
+    kiln_tracker_job *job = t->job.data[index];
+    job->persist = 0;
+    if (kiln_tracker_job_is_open(job)) {
+        if (failure) { /* it was never accepted */
+            kiln_tracker_send_error(t, job->client, job->client_stream, KILN_RESOURCE_EXHAUSTED, kiln_str_from(job->id), 0,
+                                    "the tracker cannot keep the job: %s", failure);
+            remove_job(t, index);
+            return;
+        }
+        tell_state(t, job, job->client, job->client_stream, "opened");
+        t->fleet_changed = true;
+        return;
+    }
+    /* An end that could not be written is known until the next restart, and then found again: its tuner, which is
+     * not told, repeats it. */
+    if (!failure) close_at_tuner(t, kiln_tracker_tuner_by_node(t, job->tuner), kiln_str_from(job->id));
+    tell_end(t, job);
+    forget_old_jobs(t);
+}
+
+/* ---- What clients say ---- */
+
+static bool same_spec(const kiln_msg_job_spec *a, const kiln_msg_job_spec *b) {
+    kiln_strbuf left = {0}, right = {0};
+    kiln_status st = kiln_record_encode(KILN_RECORD_job_spec, a, &left);
+    if (!st) st = kiln_record_encode(KILN_RECORD_job_spec, b, &right);
+    bool same = !st && kiln_str_equal(kiln_strbuf_view(&left), kiln_strbuf_view(&right));
+    kiln_status_free(st); /* a spec that cannot be encoded is not one that came in */
+    kiln_strbuf_deinit(&left);
+    kiln_strbuf_deinit(&right);
+    return same;
+}
+
+static void attach(kiln_tracker *t, kiln_tracker_job *job, kiln_tracker_peer *client, const kiln_message *message) {
+    if (!same_spec(&job->spec, &message->job_open.spec)) {
+        kiln_tracker_send_error(t, client, message->stream, KILN_ALREADY_EXISTS, kiln_str_from(job->id), 0,
+                                "job %s exists and asks for something else", job->id);
+        return;
+    }
+    job->client = client;
+    job->client_stream = message->stream;
+    job->client_lost_ns = 0;
+    if (job->persist) return; /* its answer is on the way */
+    tell_state(t, job, client, message->stream, "attached");
+    if (!kiln_tracker_job_is_open(job)) tell_end(t, job);
+}
+
+static uint32_t open_count(const kiln_tracker *t) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < t->job.count; i++) count += kiln_tracker_job_is_open(t->job.data[i]);
+    return count;
+}
+
+void kiln_tracker_job_open(kiln_tracker *t, kiln_tracker_peer *client, const kiln_message *message) {
+    kiln_str id = message->job_open.job;
+    kiln_tracker_job *job = kiln_tracker_job_find(t, id);
+    if (job) {
+        attach(t, job, client, message);
+        return;
+    }
+    if (id.size == 0) {
+        kiln_tracker_send_error(t, client, message->stream, KILN_INVALID_ARGUMENT, id, 0, "a job needs an identity");
+        return;
+    }
+    if (open_count(t) >= KILN_TRACKER_JOBS_MAX) {
+        kiln_tracker_send_error(t, client, message->stream, KILN_RESOURCE_EXHAUSTED, id, 0, "%u jobs are open already", open_count(t));
+        return;
+    }
+    job = add_job(t, id);
+    job->spec = kiln_message_copy(message, &job->arena).job_open.spec;
+    kiln_status st = kiln_target_parse(job->spec.target, &job->arena, &job->target);
+    if (st) {
+        kiln_tracker_send_error(t, client, message->stream, kiln_status_code(st), id, 0, "%s", kiln_status_text(st));
+        kiln_status_free(st);
+        remove_job(t, t->job.count - 1);
+        return;
+    }
+    job->client = client;
+    job->client_stream = message->stream;
+    job->persist = persist_job(t, job);
+}
+
+void kiln_tracker_job_close(kiln_tracker *t, kiln_tracker_peer *client, const kiln_message *message) {
+    kiln_tracker_job *job = kiln_tracker_job_find(t, message->job_close.job);
+    if (!job || job->client != client || kiln_tracker_job_is_open(job)) return;
+    job->client = NULL;
+}
+
+void kiln_tracker_job_cancel(kiln_tracker *t, kiln_tracker_peer *client, const kiln_message *message) {
+    kiln_tracker_job *job = kiln_tracker_job_find(t, message->cancel.id);
+    if (!job) {
+        kiln_tracker_send_error(t, client, message->stream, KILN_NOT_FOUND, message->cancel.id, 0, "there is no job %.*s",
+                                KILN_STR_ARG(message->cancel.id));
+        return;
+    }
+    tell_state(t, job, client, message->stream, kiln_tracker_job_is_open(job) ? "stopping" : "it had ended already");
+    stop_job(t, job, KILN_CANCELLED, "cancelled on request");
+}
+
+/* ---- What tuners say ---- */
+
+/* The open job that this tuner may speak for; a tuner that has an ended or foreign one is told to forget it. */
+static kiln_tracker_job *own_job(kiln_tracker *t, kiln_tracker_peer *tuner, kiln_str id) {
+    kiln_tracker_job *job = kiln_tracker_job_find(t, id);
+    bool own = job && strcmp(job->tuner, tuner->node) == 0;
+    if (own && job->state == KILN_JOB_RUNNING) return job;
+    if (!own || !job->persist) close_at_tuner(t, tuner, id);
+    return NULL;
+}
+
+/* Newer states replace older ones of the same task. Texts are copied once per task. */
+static void merge_tasks(kiln_tracker_job *job, const kiln_msg_job_event *event) {
+    for (uint32_t i = 0; i < event->tasks.count; i++) {
+        const kiln_msg_task_state *news = &event->tasks.item[i];
+        uint32_t at = 0;
+        while (at < job->done.tasks.count && !kiln_str_equal(job->done.tasks.item[at].key, news->key)) at++;
+        if (at == KILN_MESSAGES_TASKS) continue;
+        if (at == job->done.tasks.count) {
+            kiln_msg_task_state *grown = KILN_ARENA_ARRAY(&job->arena, kiln_msg_task_state, at + 1);
+            if (at) memcpy(grown, job->done.tasks.item, at * sizeof *grown);
+            job->done.tasks.item = grown;
+            job->done.tasks.count++;
+            grown[at] = (kiln_msg_task_state){.key = copy_text(job, news->key), .op = copy_text(job, news->op)};
+        }
+        kiln_str key = job->done.tasks.item[at].key, op = job->done.tasks.item[at].op;
+        job->done.tasks.item[at] = *news;
+        job->done.tasks.item[at].key = key;
+        job->done.tasks.item[at].op = op;
+    }
+}
+
+void kiln_tracker_job_event(kiln_tracker *t, kiln_tracker_peer *tuner, const kiln_message *message) {
+    kiln_tracker_job *job = own_job(t, tuner, message->job_event.job);
+    if (!job) return;
+    merge_tasks(job, &message->job_event);
+    kiln_message copy = *message;
+    copy.stream = 0;
+    kiln_tracker_send(t, job->client, &copy);
+}
+
+void kiln_tracker_job_done(kiln_tracker *t, kiln_tracker_peer *tuner, const kiln_message *message) {
+    kiln_tracker_job *job = own_job(t, tuner, message->job_done.job);
+    if (job) end_job(t, job, &message->job_done);
+}
+
+static void send_assign(kiln_tracker *t, const kiln_tracker_job *job, const kiln_tracker_peer *tuner) {
+    kiln_message message = {.type = KILN_MSG_JOB_ASSIGN, .job_assign = {.job = kiln_str_from(job->id), .spec = job->spec}};
+    kiln_tracker_send(t, tuner, &message);
+    if (!job->ending_ns) return;
+    kiln_message cancel = {
+        .type = KILN_MSG_CANCEL,
+        .cancel = {.scope = KILN_CANCEL_JOB,
+                   .id = kiln_str_from(job->id),
+                   .code = (uint32_t)job->ending_code,
+                   .reason = kiln_str_from(job->ending_text)},
+    };
+    kiln_tracker_send(t, tuner, &cancel);
+}
+
+void kiln_tracker_jobs_tuner_up(kiln_tracker *t, kiln_tracker_peer *tuner) {
+    for (uint32_t i = 0; i < t->job.count; i++) {
+        kiln_tracker_job *job = t->job.data[i];
+        if (job->state != KILN_JOB_RUNNING || strcmp(job->tuner, tuner->node) != 0) continue;
+        job->tuner_lost_ns = 0;
+        send_assign(t, job, tuner);
+    }
+}
+
+void kiln_tracker_jobs_peer_gone(kiln_tracker *t, kiln_tracker_peer *peer) {
+    for (uint32_t i = 0; i < t->job.count; i++) {
+        kiln_tracker_job *job = t->job.data[i];
+        if (job->client == peer) {
+            job->client = NULL;
+            if (!job->spec.detach) job->client_lost_ns = t->now_ns;
+        }
+        if (peer->role == KILN_PEER_TUNER && job->state == KILN_JOB_RUNNING && !job->tuner_lost_ns &&
+            !kiln_tracker_tuner_by_node(t, job->tuner))
+            job->tuner_lost_ns = t->now_ns;
+    }
+}
+
+/* ---- Time ---- */
+
+static bool has_board(const kiln_tracker *t, const kiln_tracker_job *job) {
+    for (uint32_t i = 0; i < t->board.count; i++)
+        if (kiln_tracker_board_fits(t->board.data[i], &job->target, NULL)) return true;
+    return false;
+}
+
+static uint32_t jobs_of(const kiln_tracker *t, const kiln_tracker_peer *tuner) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < t->job.count; i++)
+        count += t->job.data[i]->state == KILN_JOB_RUNNING && strcmp(t->job.data[i]->tuner, tuner->node) == 0;
+    return count;
+}
+
+static kiln_tracker_peer *least_loaded_tuner(const kiln_tracker *t) {
+    kiln_tracker_peer *best = NULL;
+    uint32_t best_load = 0;
+    for (uint32_t i = 0; i < t->peer.count; i++) {
+        kiln_tracker_peer *peer = t->peer.data[i];
+        if (peer->role != KILN_PEER_TUNER || peer->closing) continue;
+        uint32_t load = jobs_of(t, peer);
+        if (best && load >= best_load) continue;
+        best = peer;
+        best_load = load;
+    }
+    return best;
+}
+
+static void assign(kiln_tracker *t, kiln_tracker_job *job, const kiln_tracker_peer *tuner) {
+    job->state = KILN_JOB_RUNNING;
+    job->assigned_ns = t->now_ns;
+    job->tuner_lost_ns = 0;
+    kiln_tracker_set_text(job->tuner, kiln_str_from(tuner->node));
+    persist_job(t, job); /* should it fail, the next tracker assigns it again */
+    send_assign(t, job, tuner);
+    tell_state(t, job, job->client, 0, "assigned");
+}
+
+/* A tuner that is away keeps its jobs for a while; then they wait for another. */
+static void take_from_lost_tuner(kiln_tracker *t, kiln_tracker_job *job) {
+    if (!job->tuner_lost_ns || t->now_ns - job->tuner_lost_ns < KILN_TRACKER_TUNER_GRACE_NS) return;
+    job->state = KILN_JOB_WAITING;
+    job->tuner[0] = 0;
+    kiln_tracker_leases_end_of_job(t, job->id);
+    tell_state(t, job, job->client, 0, "its tuner went away");
+}
+
+static void fail_unserved(kiln_tracker *t, kiln_tracker_job *job, bool tuner, bool board) {
+    char text[KILN_MESSAGES_TARGET + 128];
+    kiln_strbuf line = {0};
+    if (!tuner) kiln_strbuf_text(&line, "no kiln-tuner is connected to the tracker");
+    if (!tuner && !board) kiln_strbuf_text(&line, ", and ");
+    if (!board) kiln_strbuf_printf(&line, "no board that runs %.*s is connected", KILN_STR_ARG(job->spec.target));
+    size_t size = KILN_MIN(line.size, sizeof text - 1);
+    memcpy(text, line.data, size);
+    text[size] = 0;
+    kiln_strbuf_deinit(&line);
+    stop_job(t, job, KILN_UNAVAILABLE, text);
+}
+
+static void look_after(kiln_tracker *t, kiln_tracker_job *job) {
+    if (job->state == KILN_JOB_RUNNING) take_from_lost_tuner(t, job);
+    if (job->ending_ns) {
+        bool late = t->now_ns - job->ending_ns >= KILN_TRACKER_WAIT_NS;
+        if (late || job->state == KILN_JOB_WAITING) end_without_tuner(t, job, job->ending_code, job->ending_text);
+        return;
+    }
+    if (job->client_lost_ns && t->now_ns - job->client_lost_ns >= KILN_TRACKER_WAIT_NS) {
+        stop_job(t, job, KILN_CANCELLED, "its client went away");
+        return;
+    }
+    kiln_tracker_peer *tuner = job->state == KILN_JOB_RUNNING ? kiln_tracker_tuner_by_node(t, job->tuner) : least_loaded_tuner(t);
+    bool board = has_board(t, job);
+    if (tuner && board) {
+        job->unserved_ns = 0;
+        if (job->state == KILN_JOB_WAITING) assign(t, job, tuner);
+        return;
+    }
+    if (!job->unserved_ns) job->unserved_ns = t->now_ns;
+    if (!job->spec.detach && t->now_ns - job->unserved_ns >= KILN_TRACKER_WAIT_NS) fail_unserved(t, job, tuner != NULL, board);
+}
+
+void kiln_tracker_jobs_tick(kiln_tracker *t) {
+    for (uint32_t i = 0; i < t->job.count; i++) {
+        kiln_tracker_job *job = t->job.data[i];
+        if (kiln_tracker_job_is_open(job) && !job->persist) look_after(t, job);
+    }
+}

@@ -1,0 +1,113 @@
+/* Answers for `kiln fleet` and `kiln jobs`, a page at a time. */
+#include <string.h>
+
+#include "base/check.h"
+#include "tracker/state.h"
+
+static uint64_t ms_since(const kiln_tracker *t, uint64_t then_ns) {
+    return (t->now_ns - then_ns) / UINT64_C(1000000);
+}
+
+static const char *state_of(const kiln_tracker_board *board, uint32_t busy) {
+    if (!board->peer) return "lost";
+    if (board->sick) return "sick";
+    if (board->leaving) return "leaving";
+    return busy ? "leased" : "free";
+}
+
+static kiln_msg_board_row board_row(kiln_tracker *t, const kiln_tracker_board *board) {
+    kiln_msg_board_row row = {
+        .node = kiln_str_from(board->node),
+        .key = board->up.key,
+        .target = board->up.target,
+        .device = board->up.device,
+        .slots = board->up.slots,
+        .trials = board->results,
+        .memory_bytes = board->up.memory_bytes,
+        .env = board->env,
+        .silent_ms = ms_since(t, board->peer ? board->peer->heard_ns : board->lost_ns),
+    };
+    row.labels.item = board->up.labels.item;
+    row.labels.count = board->up.labels.count;
+    for (uint32_t i = 0; i < KILN_TRACKER_SLOTS_MAX; i++) {
+        const kiln_tracker_lease *lease = board->slot[i] ? kiln_tracker_lease_find(t, board->slot[i]) : NULL;
+        if (!lease) continue;
+        row.busy++;
+        row.job = kiln_str_from(lease->job);
+    }
+    row.state = kiln_str_from(state_of(board, row.busy));
+    return row;
+}
+
+static kiln_msg_job_row job_row(const kiln_tracker *t, const kiln_tracker_job *job, bool with_tasks) {
+    kiln_msg_job_row row = {
+        .job = kiln_str_from(job->id),
+        .state = kiln_str_from(kiln_job_state_name(job->state)),
+        .model_name = job->spec.model_name,
+        .target = job->spec.target,
+        .searcher = job->spec.searcher,
+        .trials = job->spec.trials,
+        .tuner = kiln_str_from(job->tuner),
+        .user = job->spec.user,
+        .text = job->done.text,
+        .age_ms = ms_since(t, job->opened_ns),
+        .detach = job->spec.detach,
+    };
+    for (uint32_t i = 0; i < job->done.tasks.count; i++) row.done += job->done.tasks.item[i].done;
+    if (with_tasks) {
+        row.tasks.item = job->done.tasks.item;
+        row.tasks.count = job->done.tasks.count;
+    }
+    return row;
+}
+
+/* One board by node or key, or one job by identity. */
+static bool is_asked(kiln_str wanted, kiln_str identity, kiln_str name) {
+    return kiln_str_equal(wanted, identity) || (name.size && kiln_str_equal(wanted, name));
+}
+
+static void answer_boards(kiln_tracker *t, const kiln_msg_query *query, kiln_msg_answer *answer, kiln_msg_board_row *page) {
+    for (uint32_t i = 0; i < t->board.count; i++) {
+        const kiln_tracker_board *board = t->board.data[i];
+        if (!board->known) continue;
+        bool one = query->topic == KILN_TOPIC_BOARD;
+        if (one && !is_asked(query->id, kiln_str_from(board->node), board->up.key)) continue;
+        uint32_t index = answer->total++;
+        if (index < query->offset || index - query->offset >= KILN_MESSAGES_PAGE) continue;
+        page[answer->boards.count++] = board_row(t, board);
+    }
+    answer->boards.item = page;
+}
+
+static void answer_jobs(kiln_tracker *t, const kiln_msg_query *query, kiln_msg_answer *answer, kiln_msg_job_row *page) {
+    for (uint32_t i = 0; i < t->job.count; i++) {
+        const kiln_tracker_job *job = t->job.data[i];
+        bool one = query->topic == KILN_TOPIC_JOB;
+        if (one && !is_asked(query->id, kiln_str_from(job->id), (kiln_str){0})) continue;
+        uint32_t index = answer->total++;
+        if (index < query->offset || index - query->offset >= KILN_MESSAGES_PAGE) continue;
+        page[answer->jobs.count++] = job_row(t, job, one);
+    }
+    answer->jobs.item = page;
+}
+
+void kiln_tracker_query(kiln_tracker *t, kiln_tracker_peer *client, const kiln_message *message) {
+    const kiln_msg_query *query = &message->query;
+    kiln_message reply = {.type = KILN_MSG_ANSWER, .stream = message->stream, .answer = {.topic = query->topic}};
+    kiln_msg_board_row boards[KILN_MESSAGES_PAGE];
+    kiln_msg_job_row jobs[KILN_MESSAGES_PAGE];
+    reply.answer.tuners = kiln_tracker_counts_of(t).tuners;
+    switch ((kiln_topic)query->topic) {
+    case KILN_TOPIC_FLEET:
+    case KILN_TOPIC_BOARD: answer_boards(t, query, &reply.answer, boards); break;
+    case KILN_TOPIC_JOBS:
+    case KILN_TOPIC_JOB: answer_jobs(t, query, &reply.answer, jobs); break;
+    case KILN_TOPIC_COUNT: break;
+    }
+    bool one = query->topic == KILN_TOPIC_BOARD || query->topic == KILN_TOPIC_JOB;
+    if (one && reply.answer.total == 0)
+        kiln_tracker_send_error(t, client, message->stream, KILN_NOT_FOUND, (kiln_str){0}, 0, "there is no %s %.*s",
+                                query->topic == KILN_TOPIC_BOARD ? "board" : "job", KILN_STR_ARG(query->id));
+    else
+        kiln_tracker_send(t, client, &reply);
+}

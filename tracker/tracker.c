@@ -1,0 +1,344 @@
+#include "tracker/tracker.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "tracker/state.h"
+
+/* ---- Actions ---- */
+
+static kiln_tracker_action *add_action(kiln_tracker *t, kiln_tracker_action_kind kind) {
+    kiln_tracker_action action = {.kind = kind};
+    kiln_vec_push(&t->actions->list, action);
+    return &kiln_vec_last(&t->actions->list);
+}
+
+void kiln_tracker_send(kiln_tracker *t, const kiln_tracker_peer *peer, const kiln_message *message) {
+    if (!peer || peer->closing) return;
+    kiln_tracker_action *action = add_action(t, KILN_TRACKER_SEND);
+    action->peer = peer->id;
+    action->message = kiln_message_copy(message, &t->actions->arena);
+}
+
+void kiln_tracker_send_error(kiln_tracker *t, const kiln_tracker_peer *peer, uint32_t stream, kiln_code code, kiln_str about,
+                             uint64_t lease, const char *format, ...) {
+    kiln_strbuf text = {0};
+    va_list args;
+    va_start(args, format);
+    kiln_strbuf_vprintf(&text, format, args);
+    va_end(args);
+    kiln_message message = kiln_message_error(code, stream, text.data);
+    message.error.about = about;
+    message.error.lease = lease;
+    kiln_tracker_send(t, peer, &message);
+    kiln_strbuf_deinit(&text);
+}
+
+void kiln_tracker_drop(kiln_tracker *t, kiln_tracker_peer *peer, kiln_code code, const char *text) {
+    if (peer->closing) return;
+    peer->closing = true;
+    kiln_tracker_action *action = add_action(t, KILN_TRACKER_CLOSE);
+    action->peer = peer->id;
+    action->code = code;
+    action->text = kiln_str_dup(&t->actions->arena, kiln_str_from(text));
+}
+
+static kiln_str copy_view(kiln_arena *arena, kiln_str view) {
+    return (kiln_str){kiln_arena_copy(arena, view.data, view.size), view.size};
+}
+
+uint64_t kiln_tracker_persist(kiln_tracker *t, const kiln_tracker_row *row, uint32_t count) {
+    kiln_arena *arena = &t->actions->arena;
+    kiln_tracker_row *copy = kiln_arena_copy(arena, row, count * sizeof *row);
+    for (uint32_t i = 0; i < count; i++) {
+        kiln_str *view[] = {&copy[i].id, &copy[i].state, &copy[i].body, &copy[i].board, &copy[i].tuner, &copy[i].job};
+        for (size_t v = 0; v < KILN_ARRAY_COUNT(view); v++) *view[v] = copy_view(arena, *view[v]);
+    }
+    kiln_tracker_action *action = add_action(t, KILN_TRACKER_PERSIST);
+    action->row = copy;
+    action->row_count = count;
+    action->persist = ++t->persist;
+    return action->persist;
+}
+
+void kiln_tracker_actions_reset(kiln_tracker_actions *actions) {
+    kiln_arena_reset(&actions->arena);
+    actions->list.count = 0;
+}
+
+void kiln_tracker_actions_deinit(kiln_tracker_actions *actions) {
+    kiln_arena_deinit(&actions->arena);
+    kiln_vec_deinit(&actions->list);
+}
+
+/* ---- Peers ---- */
+
+static kiln_str id_key(const uint64_t *id) {
+    return (kiln_str){(const char *)id, sizeof *id};
+}
+
+static kiln_tracker_peer *find_peer(kiln_tracker *t, uint64_t id) {
+    uint64_t value = 0;
+    return kiln_map_find(&t->peer_of_id, id_key(&id), &value) ? (kiln_tracker_peer *)(uintptr_t)value : NULL;
+}
+
+void kiln_tracker_set_text(kiln_tracker_text out, kiln_str text) {
+    size_t size = KILN_MIN(text.size, (size_t)KILN_MESSAGES_TEXT);
+    if (size) memcpy(out, text.data, size);
+    out[size] = 0;
+}
+
+static kiln_tracker_peer *find_tuner(kiln_tracker *t, const char *boot, const char *node) {
+    for (uint32_t i = 0; i < t->peer.count; i++) {
+        kiln_tracker_peer *peer = t->peer.data[i];
+        if (peer->role != KILN_PEER_TUNER || peer->closing) continue;
+        if (boot ? strcmp(peer->boot, boot) == 0 : strcmp(peer->node, node) == 0) return peer;
+    }
+    return NULL;
+}
+
+kiln_tracker_peer *kiln_tracker_tuner_by_boot(kiln_tracker *t, const char *boot) {
+    return find_tuner(t, boot, NULL);
+}
+
+kiln_tracker_peer *kiln_tracker_tuner_by_node(kiln_tracker *t, const char *node) {
+    return find_tuner(t, NULL, node);
+}
+
+/* Forgets what stood and fell with the connection. The entry itself goes when CLOSED comes. */
+static void let_go(kiln_tracker *t, kiln_tracker_peer *peer, const char *why) {
+    if (peer->board) kiln_tracker_board_lost(t, peer->board, why);
+    kiln_tracker_jobs_peer_gone(t, peer);
+    t->fleet_changed = true;
+}
+
+/* The same program connected again: its older connection is dead, whatever the network says. A tuner that was
+ * started anew does not know the leases of its former run. */
+static void replace_older(kiln_tracker *t, const kiln_tracker_peer *newer) {
+    for (uint32_t i = 0; i < t->peer.count; i++) {
+        kiln_tracker_peer *peer = t->peer.data[i];
+        if (peer == newer || peer->closing || peer->role != newer->role || strcmp(peer->node, newer->node) != 0) continue;
+        if (peer->role == KILN_PEER_CLIENT) continue; /* one person may well run two commands */
+        kiln_tracker_drop(t, peer, KILN_ABORTED, "a newer connection of the same node replaces this one");
+        let_go(t, peer, "it connected again");
+    }
+}
+
+static void on_connected(kiln_tracker *t, uint64_t id, const kiln_msg_hello *hello) {
+    KILN_CHECK(find_peer(t, id) == NULL);
+    kiln_tracker_peer *peer = kiln_alloc(sizeof *peer);
+    peer->id = id;
+    peer->role = (kiln_peer_role)hello->role;
+    peer->heard_ns = t->now_ns;
+    kiln_tracker_set_text(peer->node, hello->node);
+    kiln_tracker_set_text(peer->boot, hello->boot);
+    kiln_vec_push(&t->peer, peer);
+    kiln_map_put(&t->peer_of_id, id_key(&id), (uintptr_t)peer);
+    if (peer->role == KILN_PEER_TRACKER || peer->role >= KILN_PEER_COUNT || !peer->node[0] || !peer->boot[0]) {
+        kiln_tracker_drop(t, peer, KILN_INVALID_ARGUMENT, "HELLO must say a role, a node and a boot");
+        return;
+    }
+    replace_older(t, peer);
+    if (peer->role == KILN_PEER_TUNER) {
+        kiln_tracker_leases_tuner_up(t, peer);
+        kiln_tracker_jobs_tuner_up(t, peer);
+    }
+    t->fleet_changed = true;
+}
+
+static void on_closed(kiln_tracker *t, uint64_t id) {
+    kiln_tracker_peer *peer = find_peer(t, id);
+    if (!peer) return;
+    let_go(t, peer, "its connection closed");
+    kiln_map_remove(&t->peer_of_id, id_key(&id));
+    for (uint32_t i = 0; i < t->peer.count; i++)
+        if (t->peer.data[i] == peer) t->peer.data[i] = kiln_vec_last(&t->peer);
+    t->peer.count--;
+    kiln_free(peer);
+}
+
+static void drop_silent_peers(kiln_tracker *t) {
+    for (uint32_t i = 0; i < t->peer.count; i++) {
+        kiln_tracker_peer *peer = t->peer.data[i];
+        if (peer->closing || t->now_ns - peer->heard_ns < KILN_LINK_SILENCE_NS) continue;
+        kiln_tracker_drop(t, peer, KILN_DEADLINE_EXCEEDED, "no sign of life for 6 s");
+        let_go(t, peer, "it gave no sign of life for 6 s");
+    }
+}
+
+/* ---- Messages ---- */
+
+typedef void (*message_rule)(kiln_tracker *, kiln_tracker_peer *, const kiln_message *);
+
+static void on_ping(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message) {
+    kiln_message pong = {.type = KILN_MSG_PONG, .stream = message->stream, .pong = {.t_ns = message->ping.t_ns}};
+    kiln_tracker_send(t, peer, &pong);
+}
+
+static void on_nothing(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message) {
+    (void)t, (void)peer, (void)message; /* that it came is all there is to know */
+}
+
+static void on_goaway(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message) {
+    (void)message;
+    if (peer->board) peer->board->leaving = true;
+    t->fleet_changed = true;
+}
+
+static void on_cancel(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message) {
+    if (message->cancel.scope == KILN_CANCEL_JOB && peer->role == KILN_PEER_CLIENT)
+        kiln_tracker_job_cancel(t, peer, message);
+    else if (message->cancel.scope == KILN_CANCEL_TRIAL && peer->role == KILN_PEER_TUNER)
+        kiln_tracker_trial_down(t, peer, message);
+    else
+        kiln_tracker_send_error(t, peer, message->stream, KILN_PERMISSION_DENIED, message->cancel.id, 0,
+                                "a %s cannot cancel that", kiln_peer_role_name(peer->role));
+}
+
+typedef struct message_row {
+    kiln_message_type type;
+    message_rule rule;
+} message_row;
+
+/* What the tracker does with each message; those that only it sends, and blobs, which the shell moves, have
+ * no row. */
+static const message_row rule_table[] = {
+    {KILN_MSG_PING, on_ping},
+    {KILN_MSG_PONG, on_nothing},
+    {KILN_MSG_ERROR, on_nothing},
+    {KILN_MSG_GOAWAY, on_goaway},
+    {KILN_MSG_BOARD_UP, kiln_tracker_board_up},
+    {KILN_MSG_BOARD_STATE, kiln_tracker_board_state},
+    {KILN_MSG_JOB_OPEN, kiln_tracker_job_open},
+    {KILN_MSG_JOB_EVENT, kiln_tracker_job_event},
+    {KILN_MSG_JOB_DONE, kiln_tracker_job_done},
+    {KILN_MSG_JOB_CLOSE, kiln_tracker_job_close},
+    {KILN_MSG_LEASE_REQ, kiln_tracker_lease_req},
+    {KILN_MSG_LEASE_RENEW, kiln_tracker_lease_renew},
+    {KILN_MSG_LEASE_RELEASE, kiln_tracker_lease_release},
+    {KILN_MSG_TRIAL, kiln_tracker_trial_down},
+    {KILN_MSG_TRIAL_ACK, kiln_tracker_trial_down},
+    {KILN_MSG_TRIAL_EVENT, kiln_tracker_trial_up},
+    {KILN_MSG_TRIAL_RESULT, kiln_tracker_trial_up},
+    {KILN_MSG_CANCEL, on_cancel},
+    {KILN_MSG_QUERY, kiln_tracker_query},
+};
+
+static message_rule find_rule(kiln_message_type type) {
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(rule_table); i++)
+        if (rule_table[i].type == type) return rule_table[i].rule;
+    return NULL;
+}
+
+static void on_message(kiln_tracker *t, uint64_t id, const kiln_message *message) {
+    kiln_tracker_peer *peer = find_peer(t, id);
+    if (!peer || peer->closing) return;
+    peer->heard_ns = t->now_ns;
+    message_rule rule = find_rule(message->type);
+    bool is_board = peer->role == KILN_PEER_BOARD;
+    if (!rule || !kiln_message_may_send(message->type, peer->role))
+        kiln_tracker_send_error(t, peer, message->stream, KILN_PERMISSION_DENIED, (kiln_str){0}, 0, "a %s may not send %s",
+                                kiln_peer_role_name(peer->role), kiln_message_name(message->type));
+    else if (is_board && !peer->board && (message->type == KILN_MSG_BOARD_STATE || rule == kiln_tracker_trial_up))
+        kiln_tracker_send_error(t, peer, message->stream, KILN_FAILED_PRECONDITION, (kiln_str){0}, 0,
+                                "a board sends BOARD_UP before %s", kiln_message_name(message->type));
+    else
+        rule(t, peer, message);
+}
+
+/* ---- The step ---- */
+
+static void on_tick(kiln_tracker *t) {
+    if (t->now_ns < t->next_tick_ns) return;
+    t->next_tick_ns = t->now_ns + KILN_TRACKER_TICK_NS;
+    drop_silent_peers(t);
+    kiln_tracker_leases_tick(t);
+    kiln_tracker_jobs_tick(t);
+}
+
+void kiln_tracker_step(kiln_tracker *t, uint64_t now_ns, const kiln_tracker_event *event, kiln_tracker_actions *actions) {
+    KILN_CHECK(now_ns >= t->now_ns);
+    t->now_ns = now_ns;
+    t->actions = actions;
+    switch (event->kind) {
+    case KILN_TRACKER_CONNECTED: on_connected(t, event->peer, event->hello); break;
+    case KILN_TRACKER_CLOSED: on_closed(t, event->peer); break;
+    case KILN_TRACKER_MESSAGE: on_message(t, event->peer, event->message); break;
+    case KILN_TRACKER_PERSISTED:
+        kiln_tracker_lease_persisted(t, event->persist, event->failure);
+        kiln_tracker_job_persisted(t, event->persist, event->failure);
+        break;
+    case KILN_TRACKER_TICK: on_tick(t); break;
+    }
+    if (t->fleet_changed) {
+        t->fleet_changed = false;
+        kiln_tracker_jobs_tick(t);
+        kiln_tracker_grant(t);
+    }
+    t->actions = NULL;
+}
+
+uint64_t kiln_tracker_next_ns(const kiln_tracker *t) {
+    return t->next_tick_ns;
+}
+
+/* ---- Life ---- */
+
+static kiln_status restore(kiln_tracker *t, const kiln_tracker_row *row) {
+    switch (row->kind) {
+    case KILN_TRACKER_ROW_JOB: return kiln_tracker_job_restore(t, row);
+    case KILN_TRACKER_ROW_LEASE: return kiln_tracker_lease_restore(t, row);
+    case KILN_TRACKER_ROW_EPOCH: t->epoch = KILN_MAX(t->epoch, row->epoch); return KILN_OK;
+    }
+    return KILN_ERROR(DATA_LOSS, "a stored row of kind %d", (int)row->kind);
+}
+
+kiln_status kiln_tracker_create(const kiln_tracker_row *row, uint32_t row_count, uint64_t now_ns, kiln_tracker **out_tracker) {
+    kiln_tracker *t = kiln_alloc(sizeof *t);
+    t->now_ns = t->next_tick_ns = now_ns;
+    kiln_map_init(&t->peer_of_id);
+    kiln_map_init(&t->board_of_node);
+    kiln_map_init(&t->lease_of_number);
+    kiln_map_init(&t->job_of_id);
+    kiln_status st = KILN_OK;
+    for (uint32_t i = 0; !st && i < row_count; i++) st = restore(t, &row[i]);
+    if (st) {
+        kiln_tracker_destroy(t);
+        return st;
+    }
+    *out_tracker = t;
+    return KILN_OK;
+}
+
+void kiln_tracker_destroy(kiln_tracker *t) {
+    if (!t) return;
+    for (uint32_t i = 0; i < t->peer.count; i++) kiln_free(t->peer.data[i]);
+    for (uint32_t i = 0; i < t->board.count; i++) kiln_tracker_board_free(t->board.data[i]);
+    kiln_tracker_leases_free(t);
+    kiln_tracker_jobs_free(t);
+    kiln_vec_deinit(&t->peer);
+    kiln_vec_deinit(&t->board);
+    kiln_map_deinit(&t->peer_of_id);
+    kiln_map_deinit(&t->board_of_node);
+    kiln_free(t);
+}
+
+kiln_tracker_counts kiln_tracker_counts_of(const kiln_tracker *t) {
+    kiln_tracker_counts counts = {
+        .boards = t->board.count,
+        .leases = t->lease.count,
+        .requests = t->request.count,
+        .grants = t->grants,
+        .results = t->results,
+        .stale_refused = t->stale_refused,
+    };
+    for (uint32_t i = 0; i < t->board.count; i++) counts.boards_connected += t->board.data[i]->peer != NULL;
+    for (uint32_t i = 0; i < t->job.count; i++) counts.jobs_open += kiln_tracker_job_is_open(t->job.data[i]);
+    for (uint32_t i = 0; i < t->peer.count; i++) {
+        counts.tuners += t->peer.data[i]->role == KILN_PEER_TUNER;
+        counts.clients += t->peer.data[i]->role == KILN_PEER_CLIENT;
+    }
+    return counts;
+}

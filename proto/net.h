@@ -144,11 +144,12 @@ KILN_MUST_USE kiln_status kiln_blob_store_path(kiln_blob_store *store, const kil
 
 /* Moves blobs over one connection, both ways, and answers the peer's BLOB_* messages from `store`. Attach it in
  * `opened`; it goes with the connection. Transfers under way when the connection closes end with
- * UNAVAILABLE (before `closed` is called). What a store has is never sent again. */
+ * UNAVAILABLE (just before `closed` is called; by then no new ones may start). What a store has is never sent again. */
 typedef struct kiln_blobs kiln_blobs;
 kiln_blobs *kiln_blobs_attach(kiln_conn *conn, kiln_blob_store *store);
 /* Makes sure that the peer has the blob, which is in the store: asks, sends when missing. `done` gets an owned
- * status: NULL when the peer has it; NOT_FOUND when our store has not. */
+ * status: NULL when the peer has it; NOT_FOUND when our store has not. It is called once, from the loop,
+ * never from inside these calls. */
 typedef void (*kiln_blobs_done)(void *context, const kiln_digest *digest, kiln_status status);
 void kiln_blobs_upload(kiln_blobs *blobs, const kiln_digest *digest, kiln_blobs_done done, void *context);
 /* Makes sure that our store has the blob. NOT_FOUND: the peer has it not. Two fetches of one blob share the

@@ -1,0 +1,121 @@
+/* Addresses and the loopback token. */
+#include <arpa/inet.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "base/rand.h"
+#include "proto/net/internal.h"
+
+#define UNIX_PATH_MAX (sizeof((struct sockaddr_un *)0)->sun_path - 1)
+
+static kiln_status bad_address(kiln_str text, const char *why) {
+    return KILN_ERROR(INVALID_ARGUMENT, "address '%.*s': %s; write HOST:PORT or unix:PATH", KILN_STR_ARG(text), why);
+}
+
+static kiln_status set_host(kiln_str text, kiln_str host, kiln_address *address) {
+    if (host.size == 0) return bad_address(text, "the host is missing");
+    if (host.size >= sizeof address->host) return bad_address(text, "the host is too long");
+    memcpy(address->host, host.data, host.size);
+    address->host[host.size] = 0;
+    return KILN_OK;
+}
+
+static bool is_loopback(const char *host) {
+    struct in_addr v4;
+    struct in6_addr v6;
+    if (strcmp(host, "localhost") == 0) return true;
+    if (inet_pton(AF_INET, host, &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;
+    return inet_pton(AF_INET6, host, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
+kiln_status kiln_address_parse(kiln_str text, kiln_address *out_address) {
+    kiln_address address = {0};
+    if (kiln_str_starts(text, "unix:")) {
+        kiln_str path = kiln_str_slice(text, 5, text.size);
+        if (path.size == 0) return bad_address(text, "the path is missing");
+        if (path.size > UNIX_PATH_MAX) return bad_address(text, "the path is longer than a Unix socket's may be (107)");
+        memcpy(address.host, path.data, path.size);
+        address.is_unix = address.is_loopback = true;
+        *out_address = address;
+        return KILN_OK;
+    }
+    size_t colon = text.size;
+    while (colon > 0 && text.data[colon - 1] != ':') colon--;
+    if (colon == 0) return bad_address(text, "the port is missing");
+    kiln_str host = kiln_str_slice(text, 0, colon - 1);
+    if (host.size >= 2 && host.data[0] == '[' && host.data[host.size - 1] == ']')
+        host = kiln_str_slice(host, 1, host.size - 1);
+    else if (kiln_str_find_char(host, ':') < host.size)
+        return bad_address(text, "an IPv6 host stands in brackets");
+    uint64_t port = 0;
+    if (!kiln_str_to_u64(kiln_str_slice(text, colon, text.size), &port) || port > UINT16_MAX)
+        return bad_address(text, "the port is not a number from 0 to 65535");
+    kiln_status st = set_host(text, host, &address);
+    if (st) return st;
+    address.port = (uint16_t)port;
+    address.is_loopback = is_loopback(address.host);
+    *out_address = address;
+    return KILN_OK;
+}
+
+void kiln_address_print(const kiln_address *address, kiln_strbuf *out) {
+    bool brackets = !address->is_unix && strchr(address->host, ':') != NULL;
+    if (address->is_unix) kiln_strbuf_printf(out, "unix:%s", address->host);
+    else kiln_strbuf_printf(out, brackets ? "[%s]:%u" : "%s:%u", address->host, address->port);
+}
+
+/* ---- The token ---- */
+
+static int hex_digit(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool parse_token(kiln_str text, uint8_t out_token[KILN_TOKEN_BYTES]) {
+    text = kiln_str_trim(text);
+    if (text.size != 2 * KILN_TOKEN_BYTES) return false;
+    for (size_t i = 0; i < KILN_TOKEN_BYTES; i++) {
+        int high = hex_digit(text.data[2 * i]), low = hex_digit(text.data[2 * i + 1]);
+        if (high < 0 || low < 0) return false;
+        out_token[i] = (uint8_t)(high << 4 | low);
+    }
+    return true;
+}
+
+static kiln_status make_token(const char *path) {
+    uint8_t token[KILN_TOKEN_BYTES];
+    kiln_status st = kiln_rand_system(token, sizeof token);
+    if (st) return st;
+    kiln_strbuf text = {0};
+    for (size_t i = 0; i < sizeof token; i++) kiln_strbuf_printf(&text, "%02x", token[i]);
+    kiln_strbuf_char(&text, '\n');
+    st = kiln_file_write(path, kiln_strbuf_view(&text), 0600);
+    kiln_strbuf_deinit(&text);
+    return st;
+}
+
+static kiln_status read_token(const char *path, kiln_arena *arena, uint8_t out_token[KILN_TOKEN_BYTES]) {
+    struct stat info;
+    if (stat(path, &info) == 0 && (info.st_mode & 077))
+        return KILN_ERROR(PERMISSION_DENIED, "%s can be read by others; remove it and restart the tracker", path);
+    kiln_str text = {0};
+    kiln_status st = kiln_file_read(path, 4096, arena, &text);
+    if (st) return st;
+    if (!parse_token(text, out_token)) return KILN_ERROR(DATA_LOSS, "%s is not a token; remove it and restart the tracker", path);
+    return KILN_OK;
+}
+
+kiln_status kiln_token_read(const char *home, bool create, uint8_t out_token[KILN_TOKEN_BYTES]) {
+    kiln_arena arena;
+    kiln_arena_init(&arena, 1024);
+    const char *path = kiln_arena_printf(&arena, "%s/token", home);
+    kiln_status st = KILN_OK;
+    if (create && !kiln_file_exists(path)) st = make_token(path);
+    if (!st) st = read_token(path, &arena, out_token);
+    if (kiln_status_code(st) == KILN_NOT_FOUND) st = kiln_status_note(st, "no tracker of this user has run here");
+    kiln_arena_deinit(&arena);
+    return st;
+}

@@ -1,0 +1,254 @@
+/* Blobs as files: FOLDER/<SHA-256>. They come under another name and are renamed when they are whole and
+ * right, so that a file with a digest for a name never lies. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/file.h"
+#include "base/vec.h"
+#include "proto/net/internal.h"
+
+#define PART_PREFIX "part-" /* part-PID-N */
+
+struct kiln_blob_store {
+    char *folder;
+    kiln_arena arena;
+    uint64_t bytes_max, bytes; /* `bytes` counts what this process knows of */
+    bool durable;
+    uint64_t part_count;
+};
+
+struct kiln_blob_writer {
+    kiln_blob_store *store;
+    char *path;
+    int fd;
+    uint64_t size, written;
+};
+
+static kiln_status system_error(int number, const char *what, const char *path) {
+    kiln_code code = KILN_DATA_LOSS;
+    if (number == ENOSPC || number == EDQUOT || number == EMFILE || number == ENFILE) code = KILN_RESOURCE_EXHAUSTED;
+    if (number == EACCES || number == EPERM || number == EROFS) code = KILN_PERMISSION_DENIED;
+    if (number == ENOENT) code = KILN_NOT_FOUND;
+    return kiln_status_make(code, __FILE__, __LINE__, "%s %s: %s", what, path, strerror(number));
+}
+
+/* ---- The folder ---- */
+
+typedef struct stored_file {
+    char *path;
+    uint64_t size;
+    struct timespec used;
+} stored_file;
+
+/* A part belongs to a process: "part-PID-N". */
+static bool is_dead_part(const char *name) {
+    if (!kiln_str_starts(kiln_str_from(name), PART_PREFIX)) return false;
+    long pid = strtol(name + strlen(PART_PREFIX), NULL, 10);
+    return pid <= 0 || (kill((pid_t)pid, 0) != 0 && errno == ESRCH);
+}
+
+/* Lists whole blobs into `arena`, removes parts of dead processes. */
+static kiln_status scan(kiln_blob_store *store, kiln_arena *arena, stored_file **out_files, size_t *out_count) {
+    char **names = NULL;
+    size_t count = 0, kept = 0;
+    kiln_status st = kiln_folder_list(store->folder, arena, &names, &count);
+    if (st) return st;
+    stored_file *files = KILN_ARENA_ARRAY(arena, stored_file, count);
+    for (size_t i = 0; i < count; i++) {
+        char *path = kiln_arena_printf(arena, "%s/%s", store->folder, names[i]);
+        kiln_digest digest;
+        struct stat info;
+        if (is_dead_part(names[i])) unlink(path);
+        if (!kiln_digest_parse(kiln_str_from(names[i]), &digest) || stat(path, &info)) continue;
+        files[kept++] = (stored_file){.path = path, .size = (uint64_t)info.st_size, .used = info.st_mtim};
+    }
+    *out_files = files;
+    *out_count = kept;
+    return KILN_OK;
+}
+
+static int by_use(const void *a, const void *b) {
+    const struct timespec *left = &((const stored_file *)a)->used, *right = &((const stored_file *)b)->used;
+    if (left->tv_sec != right->tv_sec) return left->tv_sec < right->tv_sec ? -1 : 1;
+    return left->tv_nsec < right->tv_nsec ? -1 : left->tv_nsec > right->tv_nsec;
+}
+
+/* Counts what is there; above the limit the blobs that were not used for longest go, down to 7/8 of it. */
+static kiln_status fit(kiln_blob_store *store) {
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+    stored_file *files = NULL;
+    size_t count = 0;
+    kiln_status st = scan(store, &arena, &files, &count);
+    uint64_t bytes = 0;
+    for (size_t i = 0; !st && i < count; i++) bytes += files[i].size;
+    if (!st && store->bytes_max && bytes > store->bytes_max) {
+        qsort(files, count, sizeof *files, by_use);
+        for (size_t i = 0; i < count && bytes > store->bytes_max / 8 * 7; i++)
+            if (unlink(files[i].path) == 0) bytes -= files[i].size;
+    }
+    if (!st) store->bytes = bytes;
+    kiln_arena_deinit(&arena);
+    return st;
+}
+
+kiln_status kiln_blob_store_open(const kiln_blob_store_options *options, kiln_blob_store **out_store) {
+    kiln_status st = kiln_folder_create(options->folder, 0700);
+    if (st) return st;
+    kiln_blob_store *store = kiln_alloc(sizeof *store);
+    kiln_arena_init(&store->arena, 512);
+    store->folder = kiln_str_dup(&store->arena, kiln_str_from(options->folder));
+    store->bytes_max = options->bytes_max;
+    store->durable = options->durable;
+    st = fit(store);
+    if (st) {
+        kiln_blob_store_close(store);
+        return kiln_status_note(st, "opening the blob store %s", options->folder);
+    }
+    *out_store = store;
+    return KILN_OK;
+}
+
+void kiln_blob_store_close(kiln_blob_store *store) {
+    if (!store) return;
+    kiln_arena_deinit(&store->arena);
+    kiln_free(store);
+}
+
+static char *path_of(const kiln_blob_store *store, const kiln_digest *digest, kiln_arena *arena) {
+    char name[KILN_DIGEST_TEXT];
+    kiln_digest_print(digest, name);
+    return kiln_arena_printf(arena, "%s/%s", store->folder, name);
+}
+
+bool kiln_blob_store_has(kiln_blob_store *store, const kiln_digest *digest) {
+    kiln_arena arena;
+    kiln_arena_init(&arena, 512);
+    bool has = access(path_of(store, digest, &arena), R_OK) == 0;
+    kiln_arena_deinit(&arena);
+    return has;
+}
+
+kiln_status kiln_blob_store_path(kiln_blob_store *store, const kiln_digest *digest, kiln_arena *arena, char **out_path) {
+    char *path = path_of(store, digest, arena);
+    /* Marks the use, for eviction; that the file is there shows by the way. */
+    if (utimensat(AT_FDCWD, path, NULL, 0) != 0) return system_error(errno, "blob", path);
+    *out_path = path;
+    return KILN_OK;
+}
+
+kiln_status kiln_blob_store_get(kiln_blob_store *store, const kiln_digest *digest, kiln_arena *arena, kiln_str *out_content) {
+    char *path = NULL;
+    kiln_str content = {0};
+    kiln_status st = kiln_blob_store_path(store, digest, arena, &path);
+    if (!st) st = kiln_file_read(path, KILN_BLOB_BYTES_MAX, arena, &content);
+    if (st) return st;
+    kiln_digest real;
+    kiln_digest_of(content.data, content.size, &real);
+    if (!kiln_digest_equal(&real, digest)) {
+        unlink(path); /* it can be brought again */
+        return KILN_ERROR(DATA_LOSS, "blob %s was damaged on disk; it is removed", path);
+    }
+    *out_content = content;
+    return KILN_OK;
+}
+
+kiln_status kiln_blob_store_put(kiln_blob_store *store, kiln_str content, kiln_digest *out_digest) {
+    kiln_digest digest;
+    kiln_digest_of(content.data, content.size, &digest);
+    kiln_status st = KILN_OK;
+    if (!kiln_blob_store_has(store, &digest)) {
+        kiln_blob_writer *writer = NULL;
+        st = kiln_blob_writer_open(store, content.size, &writer);
+        if (!st) st = kiln_blob_writer_add(writer, content);
+        if (st) kiln_blob_writer_abandon(writer);
+        else st = kiln_blob_writer_finish(writer, &digest);
+    }
+    if (!st) *out_digest = digest;
+    return st;
+}
+
+/* ---- Writing ---- */
+
+kiln_status kiln_blob_writer_open(kiln_blob_store *store, uint64_t size, kiln_blob_writer **out_writer) {
+    if (size > KILN_BLOB_BYTES_MAX || (store->bytes_max && size > store->bytes_max))
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "a blob of %llu bytes is larger than the store may be", (unsigned long long)size);
+    kiln_strbuf path = {0};
+    kiln_strbuf_printf(&path, "%s/" PART_PREFIX "%ld-%llu", store->folder, (long)getpid(), (unsigned long long)++store->part_count);
+    int fd = open(path.data, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        kiln_status st = system_error(errno, "creating", path.data);
+        kiln_strbuf_deinit(&path);
+        return st;
+    }
+    kiln_blob_writer *writer = kiln_alloc(sizeof *writer);
+    *writer = (kiln_blob_writer){.store = store, .path = path.data, .fd = fd, .size = size};
+    *out_writer = writer;
+    return KILN_OK;
+}
+
+kiln_status kiln_blob_writer_add(kiln_blob_writer *writer, kiln_str bytes) {
+    if (bytes.size > writer->size - writer->written)
+        return KILN_ERROR(DATA_LOSS, "more than the announced %llu bytes of a blob", (unsigned long long)writer->size);
+    writer->written += bytes.size;
+    while (bytes.size) {
+        ssize_t size = write(writer->fd, bytes.data, bytes.size);
+        if (size < 0 && errno == EINTR) continue;
+        if (size < 0) return system_error(errno, "writing", writer->path);
+        bytes = kiln_str_slice(bytes, (size_t)size, bytes.size);
+    }
+    return KILN_OK;
+}
+
+static kiln_status check_content(const kiln_blob_writer *writer, const kiln_digest *digest) {
+    if (writer->written != writer->size)
+        return KILN_ERROR(DATA_LOSS, "a blob ended after %llu of %llu bytes", (unsigned long long)writer->written,
+                          (unsigned long long)writer->size);
+    kiln_mapping mapping = {0};
+    kiln_status st = writer->size ? kiln_file_map(writer->path, &mapping) : KILN_OK;
+    if (st) return st;
+    kiln_digest real;
+    kiln_digest_of(mapping.data, mapping.size, &real);
+    kiln_file_unmap(&mapping);
+    if (kiln_digest_equal(&real, digest)) return KILN_OK;
+    char wanted[KILN_DIGEST_TEXT], got[KILN_DIGEST_TEXT];
+    kiln_digest_print(digest, wanted);
+    kiln_digest_print(&real, got);
+    return KILN_ERROR(DATA_LOSS, "the content of blob %s has digest %s", wanted, got);
+}
+
+kiln_status kiln_blob_writer_finish(kiln_blob_writer *writer, const kiln_digest *digest) {
+    kiln_blob_store *store = writer->store;
+    kiln_arena arena;
+    kiln_arena_init(&arena, 512);
+    char *path = path_of(store, digest, &arena);
+    kiln_status st = check_content(writer, digest);
+    if (!st && store->durable && fsync(writer->fd) != 0) st = system_error(errno, "syncing", writer->path);
+    if (!st && rename(writer->path, path) != 0) st = system_error(errno, "renaming", writer->path);
+    if (!st) store->bytes += writer->size;
+    kiln_arena_deinit(&arena);
+    if (st) {
+        kiln_blob_writer_abandon(writer);
+        return st;
+    }
+    close(writer->fd);
+    kiln_free(writer->path);
+    kiln_free(writer);
+    return store->bytes_max && store->bytes > store->bytes_max ? fit(store) : KILN_OK;
+}
+
+void kiln_blob_writer_abandon(kiln_blob_writer *writer) {
+    if (!writer) return;
+    close(writer->fd);
+    unlink(writer->path);
+    kiln_free(writer->path);
+    kiln_free(writer);
+}

@@ -1,0 +1,366 @@
+/* Blobs over a connection. Each transfer has a stream of its own:
+ *
+ *     upload:  BLOB_HAVE -> BLOB_MISSING; when missing: BLOB_PUT, DATA..., END -> BLOB_OK
+ *     fetch:   BLOB_GET -> BLOB_PUT, DATA..., END
+ *
+ * At most KILN_NET_BLOB_WINDOW bytes of blobs are queued at a time, in turns between the transfers, so that
+ * a message never waits behind more than that. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/file.h"
+#include "base/vec.h"
+#include "proto/net/internal.h"
+
+#define TRANSFERS_MAX 64u /* that a peer may have open towards us */
+
+typedef struct waiter {
+    kiln_blobs_done done;
+    void *context;
+} waiter;
+
+/* An answer on its way to a waiter: delivered from the loop, never from inside a call. */
+typedef struct answer {
+    waiter waiter;
+    kiln_digest digest;
+    kiln_status status;
+} answer;
+
+typedef struct outgoing {
+    uint32_t stream;
+    kiln_digest digest;
+    kiln_mapping mapping;
+    uint64_t offset;
+    bool sending;  /* between BLOB_PUT and END */
+    bool is_reply; /* to BLOB_GET: over with END, nobody waits */
+    waiter waiter;
+} outgoing;
+
+typedef struct incoming {
+    uint32_t stream;
+    kiln_digest digest;
+    uint64_t size;
+    kiln_blob_writer *writer; /* NULL before BLOB_PUT, and when the rest is only skipped */
+    bool is_fetch;            /* we asked; else the peer put */
+    bool skipping;            /* it failed and was refused; DATA still under way is thrown away */
+    KILN_VEC(waiter) waiter;
+} incoming;
+
+struct kiln_blobs {
+    kiln_conn *conn;
+    kiln_blob_store *store;
+    KILN_VEC(outgoing *) out;
+    KILN_VEC(incoming *) in;
+    uint32_t turn; /* whose chunk is next */
+    KILN_VEC(answer) ready;
+    kiln_timer *timer; /* delivers `ready` */
+};
+
+static void deliver_ready(void *context) {
+    kiln_blobs *blobs = context;
+    for (uint32_t i = 0; i < blobs->ready.count; i++) { /* more may be added meanwhile */
+        answer ready = blobs->ready.data[i];
+        ready.waiter.done(ready.waiter.context, &ready.digest, ready.status);
+    }
+    blobs->ready.count = 0;
+}
+
+/* `status` is owned. */
+static void deliver(kiln_blobs *blobs, waiter waiter, const kiln_digest *digest, kiln_status status) {
+    answer ready = {.waiter = waiter, .digest = *digest, .status = status};
+    kiln_vec_push(&blobs->ready, ready);
+    kiln_timer_start(blobs->timer, 0);
+}
+
+/* ---- Sending ---- */
+
+static void say(kiln_blobs *blobs, const kiln_message *message) {
+    kiln_status st = kiln_conn_send(blobs->conn, message);
+    KILN_CHECK(st == NULL); /* blob messages have fixed sizes */
+}
+
+static void send_error(kiln_blobs *blobs, uint32_t stream, kiln_status status) {
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 1024);
+    kiln_message message = kiln_message_from_status(status, stream, &scratch);
+    say(blobs, &message);
+    kiln_arena_deinit(&scratch);
+}
+
+static void send_ref(kiln_blobs *blobs, kiln_message_type type, uint32_t stream, const kiln_digest *digest, uint64_t size) {
+    kiln_msg_blob_ref ref = {.digest = *digest, .size = size};
+    kiln_message message = {.type = type, .stream = stream};
+    if (type == KILN_MSG_BLOB_PUT) message.blob_put.blob = ref;
+    if (type == KILN_MSG_BLOB_OK) message.blob_ok.blob = ref;
+    if (type == KILN_MSG_BLOB_GET) message.blob_get.digest = *digest;
+    if (type == KILN_MSG_BLOB_HAVE) {
+        message.blob_have.blobs.item = &ref;
+        message.blob_have.blobs.count = 1;
+    }
+    say(blobs, &message);
+}
+
+static void end_outgoing(kiln_blobs *blobs, outgoing *transfer, kiln_status status) {
+    for (uint32_t i = 0; i < blobs->out.count; i++)
+        if (blobs->out.data[i] == transfer) {
+            memmove(&blobs->out.data[i], &blobs->out.data[i + 1], (--blobs->out.count - i) * sizeof transfer);
+            break;
+        }
+    if (transfer->waiter.done) deliver(blobs, transfer->waiter, &transfer->digest, status);
+    else kiln_status_free(status); /* a reply that the peer no longer wants */
+    kiln_file_unmap(&transfer->mapping);
+    kiln_free(transfer);
+}
+
+static void send_chunk(kiln_blobs *blobs, outgoing *transfer) {
+    uint64_t left = transfer->mapping.size - transfer->offset;
+    size_t size = (size_t)KILN_MIN(left, (uint64_t)KILN_FRAME_DATA_MAX);
+    const char *data = transfer->mapping.data;
+    bool end = size == left;
+    kiln_conn_send_data(blobs->conn, transfer->stream, (kiln_str){size ? data + transfer->offset : "", size}, end);
+    transfer->offset += size;
+    transfer->sending = !end;
+    if (end && transfer->is_reply) end_outgoing(blobs, transfer, KILN_OK);
+}
+
+void kiln_blobs_drained(kiln_blobs *blobs) {
+    uint32_t idle = 0; /* transfers in a row that had nothing to send */
+    while (blobs->out.count && idle < blobs->out.count && kiln_conn_queued_bytes(blobs->conn) < KILN_NET_BLOB_WINDOW) {
+        blobs->turn = (blobs->turn + 1) % blobs->out.count;
+        outgoing *transfer = blobs->out.data[blobs->turn];
+        idle = transfer->sending ? 0 : idle + 1;
+        if (transfer->sending) send_chunk(blobs, transfer);
+    }
+}
+
+static kiln_status map_blob(kiln_blobs *blobs, outgoing *transfer) {
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 512);
+    char *path = NULL;
+    kiln_status st = kiln_blob_store_path(blobs->store, &transfer->digest, &scratch, &path);
+    if (!st) st = kiln_file_map(path, &transfer->mapping);
+    kiln_arena_deinit(&scratch);
+    return st;
+}
+
+static outgoing *add_outgoing(kiln_blobs *blobs, uint32_t stream, const kiln_digest *digest) {
+    outgoing *transfer = kiln_alloc(sizeof *transfer);
+    transfer->stream = stream;
+    transfer->digest = *digest;
+    kiln_vec_push(&blobs->out, transfer);
+    return transfer;
+}
+
+static void begin_sending(kiln_blobs *blobs, outgoing *transfer) {
+    transfer->sending = true;
+    send_ref(blobs, KILN_MSG_BLOB_PUT, transfer->stream, &transfer->digest, transfer->mapping.size);
+    kiln_blobs_drained(blobs);
+}
+
+void kiln_blobs_upload(kiln_blobs *blobs, const kiln_digest *digest, kiln_blobs_done done, void *context) {
+    outgoing *transfer = add_outgoing(blobs, kiln_conn_stream(blobs->conn), digest);
+    transfer->waiter = (waiter){done, context};
+    kiln_status st = map_blob(blobs, transfer);
+    if (st) end_outgoing(blobs, transfer, st);
+    else send_ref(blobs, KILN_MSG_BLOB_HAVE, transfer->stream, digest, transfer->mapping.size);
+}
+
+/* ---- Receiving ---- */
+
+static incoming *add_incoming(kiln_blobs *blobs, uint32_t stream, const kiln_digest *digest, bool is_fetch) {
+    incoming *transfer = kiln_alloc(sizeof *transfer);
+    transfer->stream = stream;
+    transfer->digest = *digest;
+    transfer->is_fetch = is_fetch;
+    kiln_vec_push(&blobs->in, transfer);
+    return transfer;
+}
+
+/* Tells everybody who waits; `status` is owned. */
+static void tell_waiters(kiln_blobs *blobs, incoming *transfer, kiln_status status) {
+    for (uint32_t i = 0; i < transfer->waiter.count; i++) {
+        kiln_status copy = KILN_OK;
+        if (status) copy = kiln_status_make(kiln_status_code(status), __FILE__, __LINE__, "%s", kiln_status_text(status));
+        deliver(blobs, transfer->waiter.data[i], &transfer->digest, copy);
+    }
+    transfer->waiter.count = 0;
+    kiln_status_free(status);
+}
+
+static void end_incoming(kiln_blobs *blobs, incoming *transfer, kiln_status status) {
+    for (uint32_t i = 0; i < blobs->in.count; i++)
+        if (blobs->in.data[i] == transfer) {
+            memmove(&blobs->in.data[i], &blobs->in.data[i + 1], (--blobs->in.count - i) * sizeof transfer);
+            break;
+        }
+    tell_waiters(blobs, transfer, status);
+    kiln_blob_writer_abandon(transfer->writer);
+    kiln_vec_deinit(&transfer->waiter);
+    kiln_free(transfer);
+}
+
+static incoming *find_incoming(kiln_blobs *blobs, uint32_t stream) {
+    for (uint32_t i = 0; i < blobs->in.count; i++)
+        if (blobs->in.data[i]->stream == stream) return blobs->in.data[i];
+    return NULL;
+}
+
+static outgoing *find_outgoing(kiln_blobs *blobs, uint32_t stream) {
+    for (uint32_t i = 0; i < blobs->out.count; i++)
+        if (blobs->out.data[i]->stream == stream) return blobs->out.data[i];
+    return NULL;
+}
+
+void kiln_blobs_fetch(kiln_blobs *blobs, const kiln_digest *digest, kiln_blobs_done done, void *context) {
+    waiter waiting = {done, context};
+    if (kiln_blob_store_has(blobs->store, digest)) {
+        deliver(blobs, waiting, digest, KILN_OK);
+        return;
+    }
+    incoming *transfer = NULL;
+    for (uint32_t i = 0; i < blobs->in.count && !transfer; i++) {
+        incoming *other = blobs->in.data[i];
+        if (other->is_fetch && kiln_digest_equal(&other->digest, digest)) transfer = other;
+    }
+    bool asked = transfer != NULL;
+    if (!asked) transfer = add_incoming(blobs, kiln_conn_stream(blobs->conn), digest, true);
+    kiln_vec_push(&transfer->waiter, waiting);
+    if (!asked) send_ref(blobs, KILN_MSG_BLOB_GET, transfer->stream, digest, 0);
+}
+
+/* The transfer failed on our side. A peer that is still sending is told, and what it sent meanwhile is skipped. */
+static void fail_incoming(kiln_blobs *blobs, incoming *transfer, kiln_status why) {
+    if (!transfer->is_fetch) send_error(blobs, transfer->stream, why);
+    tell_waiters(blobs, transfer, why);
+    kiln_blob_writer_abandon(transfer->writer);
+    transfer->writer = NULL;
+    transfer->skipping = true;
+}
+
+static void finish_incoming(kiln_blobs *blobs, incoming *transfer) {
+    kiln_status st = KILN_OK;
+    if (!transfer->skipping) {
+        st = kiln_blob_writer_finish(transfer->writer, &transfer->digest);
+        transfer->writer = NULL;
+        if (!transfer->is_fetch && st) send_error(blobs, transfer->stream, st);
+        if (!transfer->is_fetch && !st) send_ref(blobs, KILN_MSG_BLOB_OK, transfer->stream, &transfer->digest, transfer->size);
+    }
+    end_incoming(blobs, transfer, st);
+}
+
+kiln_status kiln_blobs_data(kiln_blobs *blobs, uint32_t stream, kiln_str bytes, bool end) {
+    incoming *transfer = find_incoming(blobs, stream);
+    if (!transfer || (!transfer->writer && !transfer->skipping))
+        return KILN_ERROR(DATA_LOSS, "DATA on stream %u, where no blob was announced", stream);
+    if (!transfer->skipping) {
+        kiln_status st = kiln_blob_writer_add(transfer->writer, bytes);
+        if (st) fail_incoming(blobs, transfer, st);
+    }
+    if (end) finish_incoming(blobs, transfer);
+    return KILN_OK;
+}
+
+/* ---- What the peer says ---- */
+
+static void on_have(kiln_blobs *blobs, const kiln_message *message) {
+    kiln_message reply = {.type = KILN_MSG_BLOB_MISSING, .stream = message->stream};
+    kiln_msg_blob_ref *missing = kiln_alloc(sizeof *missing * message->blob_have.blobs.count);
+    reply.blob_missing.blobs.item = missing;
+    for (uint32_t i = 0; i < message->blob_have.blobs.count; i++) {
+        const kiln_msg_blob_ref *ref = &message->blob_have.blobs.item[i];
+        if (!kiln_blob_store_has(blobs->store, &ref->digest)) missing[reply.blob_missing.blobs.count++] = *ref;
+    }
+    say(blobs, &reply);
+    kiln_free(missing);
+}
+
+static void on_missing(kiln_blobs *blobs, const kiln_message *message) {
+    outgoing *transfer = find_outgoing(blobs, message->stream);
+    if (!transfer || transfer->sending) return;
+    if (message->blob_missing.blobs.count == 0) end_outgoing(blobs, transfer, KILN_OK);
+    else begin_sending(blobs, transfer);
+}
+
+static void on_put(kiln_blobs *blobs, const kiln_message *message) {
+    const kiln_msg_blob_put *put = &message->blob_put;
+    incoming *transfer = find_incoming(blobs, message->stream);
+    if (!transfer) {
+        transfer = add_incoming(blobs, message->stream, &put->blob.digest, false);
+    } else if (!transfer->is_fetch || transfer->writer || !kiln_digest_equal(&transfer->digest, &put->blob.digest)) {
+        kiln_conn_close(blobs->conn, KILN_ERROR(DATA_LOSS, "BLOB_PUT on stream %u, which is in use", message->stream));
+        return;
+    }
+    kiln_status st = KILN_OK;
+    transfer->size = put->blob.size;
+    if (put->offset) st = KILN_ERROR(UNIMPLEMENTED, "blobs are sent from their start");
+    if (!st && blobs->in.count > TRANSFERS_MAX && !transfer->is_fetch)
+        st = KILN_ERROR(RESOURCE_EXHAUSTED, "more than %u blobs at a time", TRANSFERS_MAX);
+    if (!st) st = kiln_blob_writer_open(blobs->store, put->blob.size, &transfer->writer);
+    if (st) fail_incoming(blobs, transfer, st);
+}
+
+static void on_get(kiln_blobs *blobs, const kiln_message *message) {
+    kiln_status st = KILN_OK;
+    if (message->blob_get.offset) st = KILN_ERROR(UNIMPLEMENTED, "blobs are sent from their start");
+    if (!st && blobs->out.count >= TRANSFERS_MAX)
+        st = KILN_ERROR(RESOURCE_EXHAUSTED, "more than %u blobs at a time", TRANSFERS_MAX);
+    outgoing *transfer = st ? NULL : add_outgoing(blobs, message->stream, &message->blob_get.digest);
+    if (!st) st = map_blob(blobs, transfer);
+    if (st) {
+        send_error(blobs, message->stream, st);
+        kiln_status_free(st);
+        if (transfer) end_outgoing(blobs, transfer, KILN_OK);
+        return;
+    }
+    transfer->is_reply = true;
+    begin_sending(blobs, transfer);
+}
+
+static void on_ok(kiln_blobs *blobs, const kiln_message *message) {
+    outgoing *transfer = find_outgoing(blobs, message->stream);
+    if (transfer && !transfer->is_reply) end_outgoing(blobs, transfer, KILN_OK);
+}
+
+/* An ERROR on a stream of ours ends the transfer; any other is somebody else's. */
+static bool on_error(kiln_blobs *blobs, const kiln_message *message) {
+    outgoing *sending = message->stream ? find_outgoing(blobs, message->stream) : NULL;
+    incoming *receiving = message->stream ? find_incoming(blobs, message->stream) : NULL;
+    if (sending) end_outgoing(blobs, sending, kiln_status_from_error(&message->error));
+    else if (receiving) end_incoming(blobs, receiving, kiln_status_from_error(&message->error));
+    return sending || receiving;
+}
+
+bool kiln_blobs_message(kiln_blobs *blobs, const kiln_message *message) {
+    switch ((int)message->type) {
+    case KILN_MSG_BLOB_HAVE: on_have(blobs, message); return true;
+    case KILN_MSG_BLOB_MISSING: on_missing(blobs, message); return true;
+    case KILN_MSG_BLOB_PUT: on_put(blobs, message); return true;
+    case KILN_MSG_BLOB_OK: on_ok(blobs, message); return true;
+    case KILN_MSG_BLOB_GET: on_get(blobs, message); return true;
+    case KILN_MSG_ERROR: return on_error(blobs, message);
+    default: return false;
+    }
+}
+
+/* ---- Life ---- */
+
+kiln_blobs *kiln_blobs_attach(kiln_conn *conn, kiln_blob_store *store) {
+    kiln_blobs *blobs = kiln_alloc(sizeof *blobs);
+    blobs->conn = conn;
+    blobs->store = store;
+    blobs->timer = kiln_timer_create(kiln_conn_loop(conn), deliver_ready, blobs);
+    kiln_conn_set_blobs(conn, blobs);
+    return blobs;
+}
+
+void kiln_blobs_destroy(kiln_blobs *blobs) {
+    while (blobs->out.count) end_outgoing(blobs, blobs->out.data[0], KILN_ERROR(UNAVAILABLE, "the connection closed"));
+    while (blobs->in.count) end_incoming(blobs, blobs->in.data[0], KILN_ERROR(UNAVAILABLE, "the connection closed"));
+    deliver_ready(blobs);
+    kiln_timer_destroy(blobs->timer);
+    kiln_vec_deinit(&blobs->ready);
+    kiln_vec_deinit(&blobs->out);
+    kiln_vec_deinit(&blobs->in);
+    kiln_free(blobs);
+}

@@ -1,0 +1,54 @@
+/* Shared by the files of proto/net and nobody else: here libuv shows. */
+#ifndef KILN_PROTO_NET_INTERNAL_H
+#define KILN_PROTO_NET_INTERNAL_H
+
+#include <uv.h>
+
+#include "proto/net.h"
+
+#define KILN_NET_READ_BYTES ((size_t)64 << 10)
+
+typedef struct kiln_loop_signal kiln_loop_signal;
+
+struct kiln_loop {
+    uv_loop_t uv;
+    uv_async_t wake;
+    void (*on_wake)(void *context);
+    void *wake_context;
+    kiln_loop_signal *signals;
+    kiln_arena message; /* of the message being handled; handlers do not nest */
+    uint64_t last_conn_id;
+    char read_buffer[KILN_NET_READ_BYTES]; /* of the read being handled */
+};
+
+/* UNAVAILABLE, PERMISSION_DENIED, ... for a libuv error number, with "WHAT: reason". */
+KILN_MUST_USE kiln_status kiln_net_error(int uv_code, const char *format, ...) KILN_PRINTF(2, 3);
+
+/* conn.c: takes over a stream handle that the listener accepted. */
+typedef union kiln_socket {
+    uv_handle_t handle;
+    uv_stream_t stream;
+    uv_tcp_t tcp;
+    uv_pipe_t pipe;
+} kiln_socket;
+void kiln_conn_accept(kiln_loop *loop, const kiln_listen_options *options, kiln_socket *socket);
+void kiln_conn_send_data(kiln_conn *conn, uint32_t stream, kiln_str bytes, bool end);
+kiln_loop *kiln_conn_loop(kiln_conn *conn);
+void kiln_conn_set_blobs(kiln_conn *conn, kiln_blobs *blobs);
+
+/* blobs.c: called by the connection. */
+bool kiln_blobs_message(kiln_blobs *blobs, const kiln_message *message); /* true: it was one of ours */
+/* DATA_LOSS: no transfer on that stream, or more bytes than announced. */
+KILN_MUST_USE kiln_status kiln_blobs_data(kiln_blobs *blobs, uint32_t stream, kiln_str bytes, bool end);
+void kiln_blobs_drained(kiln_blobs *blobs); /* there is room in the output queue */
+void kiln_blobs_destroy(kiln_blobs *blobs); /* ends every transfer with UNAVAILABLE */
+
+/* blob_store.c: a blob that comes in pieces. */
+typedef struct kiln_blob_writer kiln_blob_writer;
+KILN_MUST_USE kiln_status kiln_blob_writer_open(kiln_blob_store *store, uint64_t size, kiln_blob_writer **out_writer);
+KILN_MUST_USE kiln_status kiln_blob_writer_add(kiln_blob_writer *writer, kiln_str bytes);
+/* Checks the digest and makes the blob visible; DATA_LOSS when it is another content. Frees the writer either way. */
+KILN_MUST_USE kiln_status kiln_blob_writer_finish(kiln_blob_writer *writer, const kiln_digest *digest);
+void kiln_blob_writer_abandon(kiln_blob_writer *writer); /* NULL is fine */
+
+#endif

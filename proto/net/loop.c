@@ -1,0 +1,217 @@
+#include "proto/loop.h"
+
+#include <stdarg.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "proto/net/internal.h"
+
+struct kiln_loop_signal {
+    uv_signal_t uv;
+    void (*raised)(void *context, int signal);
+    void *context;
+    kiln_loop_signal *next;
+};
+
+struct kiln_timer {
+    uv_timer_t uv;
+    void (*fire)(void *context);
+    void *context;
+};
+
+struct kiln_watch {
+    uv_poll_t uv;
+    void (*ready)(void *context, unsigned ready_for);
+    void *context;
+};
+
+typedef struct work_item {
+    uv_work_t uv;
+    void (*run)(void *context);
+    void (*done)(void *context);
+    void *context;
+} work_item;
+
+kiln_status kiln_net_error(int uv_code, const char *format, ...) {
+    kiln_strbuf text = {0};
+    va_list args;
+    va_start(args, format);
+    kiln_strbuf_vprintf(&text, format, args);
+    va_end(args);
+    kiln_code code = KILN_UNAVAILABLE;
+    if (uv_code == UV_EACCES || uv_code == UV_EPERM) code = KILN_PERMISSION_DENIED;
+    if (uv_code == UV_EADDRINUSE) code = KILN_ALREADY_EXISTS;
+    if (uv_code == UV_EMFILE || uv_code == UV_ENFILE || uv_code == UV_ENOSPC) code = KILN_RESOURCE_EXHAUSTED;
+    kiln_status st = kiln_status_make(code, __FILE__, __LINE__, "%s: %s", text.data, uv_strerror(uv_code));
+    kiln_strbuf_deinit(&text);
+    return st;
+}
+
+static void free_handle(uv_handle_t *handle) {
+    kiln_free(handle->data);
+}
+
+static void on_async(uv_async_t *async) {
+    kiln_loop *loop = async->data;
+    if (loop->on_wake) loop->on_wake(loop->wake_context);
+}
+
+kiln_status kiln_loop_create(kiln_loop **out_loop) {
+    kiln_loop *loop = kiln_alloc(sizeof *loop);
+    int code = uv_loop_init(&loop->uv);
+    if (code == 0) code = uv_async_init(&loop->uv, &loop->wake, on_async);
+    if (code) {
+        kiln_free(loop);
+        return kiln_net_error(code, "starting the event loop");
+    }
+    loop->wake.data = loop;
+    uv_unref((uv_handle_t *)&loop->wake);
+    kiln_arena_init(&loop->message, 0);
+    *out_loop = loop;
+    return KILN_OK;
+}
+
+void kiln_loop_destroy(kiln_loop *loop) {
+    if (!loop) return;
+    uv_close((uv_handle_t *)&loop->wake, NULL);
+    while (loop->signals) {
+        kiln_loop_signal *next = loop->signals->next;
+        uv_close((uv_handle_t *)&loop->signals->uv, free_handle);
+        loop->signals = next;
+    }
+    uv_run(&loop->uv, UV_RUN_DEFAULT); /* close callbacks */
+    KILN_CHECK(uv_loop_close(&loop->uv) == 0);
+    kiln_arena_deinit(&loop->message);
+    kiln_free(loop);
+}
+
+void kiln_loop_run(kiln_loop *loop) {
+    uv_run(&loop->uv, UV_RUN_DEFAULT);
+}
+
+bool kiln_loop_run_once(kiln_loop *loop) {
+    return uv_run(&loop->uv, UV_RUN_ONCE) != 0;
+}
+
+void kiln_loop_stop(kiln_loop *loop) {
+    uv_stop(&loop->uv);
+}
+
+uint64_t kiln_loop_now_ns(const kiln_loop *loop) {
+    (void)loop;
+    return kiln_clock_ns();
+}
+
+/* ---- Timers ---- */
+
+static void on_timer(uv_timer_t *uv) {
+    kiln_timer *timer = uv->data;
+    timer->fire(timer->context);
+}
+
+kiln_timer *kiln_timer_create(kiln_loop *loop, void (*fire)(void *context), void *context) {
+    kiln_timer *timer = kiln_alloc(sizeof *timer);
+    KILN_CHECK(uv_timer_init(&loop->uv, &timer->uv) == 0);
+    timer->uv.data = timer;
+    timer->fire = fire;
+    timer->context = context;
+    return timer;
+}
+
+void kiln_timer_start(kiln_timer *timer, uint64_t delay_ns) {
+    /* libuv counts whole milliseconds from when the loop last looked at the clock. Rounding up keeps a timer from
+     * firing before its time, which would make its owner spin. */
+    uint64_t delay_ms = delay_ns / KILN_NS_PER_MS + (delay_ns % KILN_NS_PER_MS != 0);
+    uv_update_time(timer->uv.loop);
+    uv_timer_start(&timer->uv, on_timer, delay_ms, 0);
+}
+
+void kiln_timer_stop(kiln_timer *timer) {
+    uv_timer_stop(&timer->uv);
+}
+
+void kiln_timer_destroy(kiln_timer *timer) {
+    if (timer) uv_close((uv_handle_t *)&timer->uv, free_handle);
+}
+
+/* ---- File descriptors ---- */
+
+static void on_poll(uv_poll_t *uv, int status, int events) {
+    kiln_watch *watch = uv->data;
+    unsigned ready = 0;
+    /* An error shows as readable and writable: the caller's read or write will name it. */
+    if (status < 0 || events & (UV_READABLE | UV_DISCONNECT)) ready |= KILN_WATCH_READ;
+    if (status < 0 || events & UV_WRITABLE) ready |= KILN_WATCH_WRITE;
+    watch->ready(watch->context, ready);
+}
+
+kiln_watch *kiln_watch_create(kiln_loop *loop, int fd, unsigned watch_for, void (*ready)(void *context, unsigned ready_for),
+                              void *context) {
+    kiln_watch *watch = kiln_alloc(sizeof *watch);
+    KILN_CHECK(uv_poll_init(&loop->uv, &watch->uv, fd) == 0);
+    watch->uv.data = watch;
+    watch->ready = ready;
+    watch->context = context;
+    kiln_watch_set(watch, watch_for);
+    return watch;
+}
+
+void kiln_watch_set(kiln_watch *watch, unsigned watch_for) {
+    int events = (watch_for & KILN_WATCH_READ ? UV_READABLE : 0) | (watch_for & KILN_WATCH_WRITE ? UV_WRITABLE : 0);
+    if (events) uv_poll_start(&watch->uv, events, on_poll);
+    else uv_poll_stop(&watch->uv);
+}
+
+void kiln_watch_destroy(kiln_watch *watch) {
+    if (!watch) return;
+    uv_poll_stop(&watch->uv); /* now: the caller closes the descriptor next */
+    uv_close((uv_handle_t *)&watch->uv, free_handle);
+}
+
+/* ---- Signals, threads ---- */
+
+static void on_signal(uv_signal_t *uv, int number) {
+    kiln_loop_signal *signal = uv->data;
+    signal->raised(signal->context, number);
+}
+
+void kiln_loop_on_signal(kiln_loop *loop, int number, void (*raised)(void *context, int signal), void *context) {
+    kiln_loop_signal *signal = kiln_alloc(sizeof *signal);
+    KILN_CHECK(uv_signal_init(&loop->uv, &signal->uv) == 0);
+    signal->uv.data = signal;
+    signal->raised = raised;
+    signal->context = context;
+    signal->next = loop->signals;
+    loop->signals = signal;
+    KILN_CHECK(uv_signal_start(&signal->uv, on_signal, number) == 0);
+    uv_unref((uv_handle_t *)&signal->uv);
+}
+
+static void run_work(uv_work_t *uv) {
+    work_item *item = uv->data;
+    item->run(item->context);
+}
+
+static void finish_work(uv_work_t *uv, int status) {
+    (void)status; /* nothing cancels work */
+    work_item item = *(work_item *)uv->data;
+    kiln_free(uv->data);
+    item.done(item.context);
+}
+
+void kiln_loop_work(kiln_loop *loop, void (*run)(void *context), void (*done)(void *context), void *context) {
+    work_item *item = kiln_alloc(sizeof *item);
+    *item = (work_item){.run = run, .done = done, .context = context};
+    item->uv.data = item;
+    KILN_CHECK(uv_queue_work(&loop->uv, &item->uv, run_work, finish_work) == 0);
+}
+
+void kiln_loop_on_wake(kiln_loop *loop, void (*wake)(void *context), void *context) {
+    loop->on_wake = wake;
+    loop->wake_context = context;
+}
+
+void kiln_loop_wake(kiln_loop *loop) {
+    uv_async_send(&loop->wake);
+}

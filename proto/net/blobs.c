@@ -67,8 +67,8 @@ static void deliver_ready(void *context) {
 }
 
 /* `status` is owned. */
-static void deliver(kiln_blobs *blobs, waiter waiter, const kiln_digest *digest, kiln_status status) {
-    answer ready = {.waiter = waiter, .digest = *digest, .status = status};
+static void deliver(kiln_blobs *blobs, waiter who, const kiln_digest *digest, kiln_status status) {
+    answer ready = {.waiter = who, .digest = *digest, .status = status};
     kiln_vec_push(&blobs->ready, ready);
     kiln_timer_start(blobs->timer, 0);
 }

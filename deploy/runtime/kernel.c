@@ -44,7 +44,7 @@ static kiln_status check_manifest(const kiln_manifest *manifest, kiln_arena *are
         return KILN_ERROR(UNIMPLEMENTED, "kernel ABI %u, this program has %u", manifest->abi_version,
                           KILN_KERNEL_ABI_VERSION);
     if (manifest->scratch_bytes > KILN_SCRATCH_BYTES_MAX || manifest->scratch_worker_bytes > KILN_SCRATCH_BYTES_MAX ||
-        manifest->threads_max < 1 || manifest->threads_max > KILN_POOL_WORKERS_MAX)
+        manifest->threads_max < 1)
         return KILN_ERROR(OUT_OF_RANGE, "scratch of %llu and %llu bytes with %u threads",
                           (unsigned long long)manifest->scratch_bytes,
                           (unsigned long long)manifest->scratch_worker_bytes, manifest->threads_max);

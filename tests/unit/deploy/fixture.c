@@ -1,0 +1,139 @@
+#include "tests/unit/deploy/fixture.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "base/kernel_abi.h"
+#include "base/target.h"
+#include "deploy/runtime/load.h"
+
+static const char *object_folder = "."; /* set once in main */
+
+void fixture_init(int argc, char **argv) {
+    if (argc > 1) object_folder = argv[1];
+}
+
+kiln_str fixture_object(kiln_arena *arena, const char *name) {
+    kiln_str bytes;
+    kiln_status st = kiln_file_read(kiln_arena_printf(arena, "%s/%s", object_folder, name), KILN_OBJECT_BYTES_MAX,
+                                    arena, &bytes);
+    KILN_CHECK(st == NULL);
+    return bytes;
+}
+
+static kiln_str native_target(kiln_arena *arena) {
+    kiln_target target;
+    kiln_status st = kiln_target_native(arena, &target);
+    KILN_CHECK(st == NULL);
+    kiln_strbuf text = {0};
+    kiln_target_print(&target, &text);
+    kiln_str copy = {kiln_arena_copy(arena, text.data, text.size), text.size};
+    kiln_strbuf_deinit(&text);
+    return copy;
+}
+
+kiln_manifest fixture_manifest(kiln_arena *arena) {
+    static const struct {
+        const char *name;
+        kiln_role role;
+    } row[] = {{"x", KILN_ROLE_INPUT}, {"w", KILN_ROLE_CONSTANT}, {"y", KILN_ROLE_OUTPUT}, {"p", KILN_ROLE_PACKED}};
+    kiln_manifest_arg *arg = KILN_ARENA_ARRAY(arena, kiln_manifest_arg, KILN_ARRAY_COUNT(row));
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++)
+        arg[i] = (kiln_manifest_arg){
+            .name = kiln_str_from(row[i].name), .dtype = KILN_F32, .role = row[i].role,
+            .shape = {.rank = 1, .dim = {FIXTURE_COUNT}}, .fill = KILN_FILL_UNIFORM,
+            .read_by_run = row[i].role != KILN_ROLE_CONSTANT,
+        };
+    return (kiln_manifest){
+        .abi_version = KILN_KERNEL_ABI_VERSION, .payload_kind = KILN_PAYLOAD_ELF, .target = native_target(arena),
+        .codegen_version = KILN_STR("1"), .task_key = KILN_STR("k"), .algorithm = KILN_STR("direct"),
+        .has_prepare = true, .threads_max = FIXTURE_THREADS, .scratch_worker_bytes = 64, .flops = 2.0 * FIXTURE_COUNT,
+        .arg_count = KILN_ARRAY_COUNT(row), .arg = arg,
+    };
+}
+
+kiln_str fixture_artefact(kiln_arena *arena, const kiln_manifest *manifest, const char *object) {
+    kiln_artefact artefact = {*manifest, fixture_object(arena, object)};
+    kiln_strbuf bytes = {0};
+    kiln_artefact_encode(&artefact, &bytes);
+    kiln_str copy = {kiln_arena_copy(arena, bytes.data, bytes.size), bytes.size};
+    kiln_strbuf_deinit(&bytes);
+    return copy;
+}
+
+static void make_weights(float *w0, float *w1) {
+    for (int i = 0; i < FIXTURE_COUNT; i++) {
+        w0[i] = -0.5f - 0.001f * (float)(i % 17);
+        w1[i] = -1.0f - 0.002f * (float)(i % 13);
+    }
+}
+
+static uint32_t *numbers(kiln_arena *arena, uint32_t count, const uint32_t *from) {
+    return kiln_arena_copy(arena, from, count * sizeof *from);
+}
+
+kiln_module_plan fixture_plan(kiln_arena *arena, const char *object) {
+    float *w0 = kiln_arena_alloc(arena, FIXTURE_BYTES), *w1 = kiln_arena_alloc(arena, FIXTURE_BYTES);
+    make_weights(w0, w1);
+    const uint64_t slot = 4032; /* FIXTURE_BYTES rounded up to 64 */
+    const kiln_plan_buffer buffer[FIXTURE_BUFFER_COUNT] = {
+        [FIXTURE_X] = {.storage = KILN_STORAGE_INPUT, .size_bytes = FIXTURE_BYTES},
+        [FIXTURE_W0] = {.storage = KILN_STORAGE_CONSTANT, .size_bytes = FIXTURE_BYTES, .data = w0},
+        [FIXTURE_W1] = {.storage = KILN_STORAGE_CONSTANT, .size_bytes = FIXTURE_BYTES, .data = w1},
+        [FIXTURE_A0] = {.storage = KILN_STORAGE_ARENA, .size_bytes = FIXTURE_BYTES, .offset = 0},
+        [FIXTURE_A1] = {.storage = KILN_STORAGE_ARENA, .size_bytes = FIXTURE_BYTES, .offset = slot},
+        [FIXTURE_A1_ALIAS] = {.storage = KILN_STORAGE_ALIAS, .size_bytes = FIXTURE_BYTES, .source = FIXTURE_A1},
+        [FIXTURE_OUT0] = {.storage = KILN_STORAGE_OUTPUT, .size_bytes = FIXTURE_BYTES, .source = 0},
+        [FIXTURE_OUT1] = {.storage = KILN_STORAGE_OUTPUT, .size_bytes = FIXTURE_BYTES, .source = 1},
+        [FIXTURE_W0_AGAIN] = {.storage = KILN_STORAGE_CONSTANT, .size_bytes = FIXTURE_BYTES, .data = w0},
+    };
+    const kiln_plan_step step[FIXTURE_STEP_COUNT] = {
+        {.action = KILN_ACTION_KERNEL, .name = KILN_STR("first"), .op = KILN_STR("exp+add"), .task = KILN_STR("k"),
+         .arg_count = 3, .output_count = 1, .arg = numbers(arena, 3, (uint32_t[]){FIXTURE_X, FIXTURE_W0, FIXTURE_A0})},
+        {.action = KILN_ACTION_KERNEL, .name = KILN_STR("second"), .op = KILN_STR("exp+add"), .task = KILN_STR("k"),
+         .arg_count = 3, .output_count = 1, .arg = numbers(arena, 3, (uint32_t[]){FIXTURE_A0, FIXTURE_W1, FIXTURE_A1})},
+        {.action = KILN_ACTION_ALIAS, .name = KILN_STR("flat"), .op = KILN_STR("reshape"), .arg_count = 2,
+         .arg = numbers(arena, 2, (uint32_t[]){FIXTURE_A1, FIXTURE_A1_ALIAS})},
+        {.action = KILN_ACTION_KERNEL, .name = KILN_STR("third"), .op = KILN_STR("exp+add"), .task = KILN_STR("k"),
+         .arg_count = 3, .output_count = 1,
+         .arg = numbers(arena, 3, (uint32_t[]){FIXTURE_A1_ALIAS, FIXTURE_W0_AGAIN, FIXTURE_OUT0})},
+        {.action = KILN_ACTION_COPY, .name = KILN_STR("same"), .op = KILN_STR("identity"), .arg_count = 2,
+         .output_count = 1, .arg = numbers(arena, 2, (uint32_t[]){FIXTURE_A1_ALIAS, FIXTURE_OUT1})},
+    };
+    const kiln_plan_port port[3] = {
+        {.name = KILN_STR("x"), .dtype = KILN_F32, .shape = {.rank = 2, .dim = {10, 100}}, .buffer = FIXTURE_X},
+        {.name = KILN_STR("y"), .dtype = KILN_F32, .shape = {.rank = 1, .dim = {1000}}, .buffer = FIXTURE_OUT0},
+        {.name = KILN_STR("z"), .dtype = KILN_F32, .shape = {.rank = 1, .dim = {1000}}, .buffer = FIXTURE_OUT1},
+    };
+    const kiln_plan_pair metadata[] = {{KILN_STR("model"), KILN_STR("fixture")}, {KILN_STR("note"), KILN_STR("")}};
+    kiln_manifest manifest = fixture_manifest(arena);
+    kiln_str artefact = fixture_artefact(arena, &manifest, object);
+    kiln_plan_port *ports = kiln_arena_copy(arena, port, sizeof port);
+    return (kiln_module_plan){
+        .metadata_count = 2, .input_count = 1, .output_count = 2, .kernel_count = 1,
+        .buffer_count = FIXTURE_BUFFER_COUNT, .step_count = FIXTURE_STEP_COUNT,
+        .metadata = kiln_arena_copy(arena, metadata, sizeof metadata), .input = ports, .output = ports + 1,
+        .kernel = kiln_arena_copy(arena, &artefact, sizeof artefact),
+        .buffer = kiln_arena_copy(arena, buffer, sizeof buffer), .step = kiln_arena_copy(arena, step, sizeof step),
+        .arena_bytes = 2 * slot, .threads = 1,
+    };
+}
+
+/* The same operations in the same order as objects/kernel.c, so results are equal to the last bit. */
+static void kernel(const float *x, const float *w, float *y) {
+    static const float table[4] = {1.0f, 2.0f, 3.0f, 4.0f};
+    for (int i = 0; i < FIXTURE_COUNT; i++) {
+        volatile float scaled = expf(x[i]) * table[i % 4]; /* volatile: never fused with the addition */
+        y[i] = scaled + 2.0f * w[i];
+    }
+}
+
+void fixture_expected(const float *x, float *out0, float *out1) {
+    float w0[FIXTURE_COUNT], w1[FIXTURE_COUNT], a0[FIXTURE_COUNT];
+    make_weights(w0, w1);
+    kernel(x, w0, a0);
+    kernel(a0, w1, out1);
+    kernel(out1, w0, out0);
+}

@@ -1,0 +1,245 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "deploy/runtime/kernel.h"
+#include "tests/unit/deploy/fixture.h"
+
+typedef struct world {
+    kiln_arena arena;
+    kiln_manifest manifest;
+} world;
+
+static int set_up(void **state) {
+    world *w = kiln_alloc(sizeof *w);
+    w->manifest = fixture_manifest(&w->arena);
+    *state = w;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    world *w = *state;
+    kiln_arena_deinit(&w->arena);
+    kiln_free(w);
+    return 0;
+}
+
+/* The manifest of a kernel that has nothing to prepare. */
+static void without_packing(world *w) {
+    w->manifest.has_prepare = false;
+    w->manifest.arg_count = 3;
+    w->manifest.arg[1].read_by_run = true;
+}
+
+static kiln_kernel *load(world *w) {
+    kiln_kernel *kernel = NULL;
+    kiln_status st = kiln_kernel_load(fixture_artefact(&w->arena, &w->manifest, "kernel_static.o"), NULL, &kernel);
+    if (st) fail_msg("%s", kiln_status_text(st));
+    return kernel;
+}
+
+static void refused(world *w, const char *object, kiln_code code, const char *text) {
+    kiln_kernel *kernel = NULL;
+    kiln_status st = kiln_kernel_load(fixture_artefact(&w->arena, &w->manifest, object), NULL, &kernel);
+    assert_int_equal(kiln_status_code(st), code);
+    if (!strstr(kiln_status_text(st), text)) fail_msg("'%s' does not say '%s'", kiln_status_text(st), text);
+    kiln_status_free(st);
+    assert_null(kernel);
+}
+
+/* One call in guarded memory: every argument, packed buffer and scratch. */
+static void run_guarded(world *w, kiln_guard guard) {
+    kiln_kernel *kernel = load(w);
+    kiln_call *call = NULL;
+    assert_null(kiln_call_create(kernel, guard, &call));
+    kiln_region region[3], scratch;
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(kiln_kernel_arg_bytes(kernel, i), FIXTURE_BYTES);
+        assert_null(kiln_region_create(FIXTURE_BYTES, guard, &region[i]));
+        assert_null(kiln_call_bind(call, i, region[i].data, FIXTURE_BYTES));
+    }
+    assert_null(kiln_region_create(kiln_services_scratch_bytes(&w->manifest, 1), guard, &scratch));
+    kiln_services services;
+    kiln_services_init(&services, NULL, 1, scratch.data);
+    float *x = region[0].data, *weight = region[1].data, *y = region[2].data;
+    for (int i = 0; i < FIXTURE_COUNT; i++) {
+        x[i] = 0.0f;
+        weight[i] = (float)i;
+    }
+    assert_null(kiln_call_prepare(call, &services));
+    for (int i = 0; i < FIXTURE_COUNT; i++) weight[i] = NAN; /* run does not read what was packed */
+    kiln_region_poison(&region[2], KILN_POISON_FIRST);
+    assert_int_equal(kiln_call_run(call, &services), KILN_KERNEL_OK);
+    for (int i = 0; i < FIXTURE_COUNT; i++) assert_true(y[i] == (float)(i % 4 + 1) + 2.0f * (float)i);
+    for (uint32_t i = 0; i < 3; i++) assert_true(kiln_region_intact(&region[i]));
+    assert_true(kiln_region_intact(kiln_call_packed(call, 3)));
+    assert_true(kiln_region_intact(&scratch));
+    kiln_call_destroy(call);
+    kiln_kernel_unload(kernel);
+    for (uint32_t i = 0; i < 3; i++) kiln_region_destroy(&region[i]);
+    kiln_region_destroy(&scratch);
+}
+
+static void kernel_runs_between_guard_pages(void **state) {
+    run_guarded(*state, KILN_GUARD_AFTER);
+    run_guarded(*state, KILN_GUARD_BEFORE);
+    run_guarded(*state, KILN_GUARD_NONE);
+}
+
+static void rebinding_changes_where_results_go(void **state) {
+    world *w = *state;
+    kiln_kernel *kernel = load(w);
+    kiln_call *call = NULL;
+    assert_null(kiln_call_create(kernel, KILN_GUARD_NONE, &call));
+    kiln_region memory;
+    assert_null(kiln_region_create(5 * 4096, KILN_GUARD_NONE, &memory));
+    uint8_t *at = memory.data;
+    for (uint32_t i = 0; i < 3; i++) assert_null(kiln_call_bind(call, i, at + i * 4096, FIXTURE_BYTES));
+    kiln_services services;
+    kiln_services_init(&services, NULL, 1, at + 4 * 4096);
+    assert_null(kiln_call_prepare(call, &services));
+    kiln_call_rebind(call, 2, at + 3 * 4096);
+    uint64_t before = kiln_alloc_count();
+    assert_int_equal(kiln_call_run(call, &services), KILN_KERNEL_OK);
+    assert_int_equal(kiln_alloc_count(), before);
+    assert_true(((float *)(void *)(at + 3 * 4096))[1] == 2.0f);
+    assert_true(((float *)(void *)(at + 2 * 4096))[1] == 0.0f);
+    kiln_call_destroy(call);
+    kiln_kernel_unload(kernel);
+    kiln_region_destroy(&memory);
+}
+
+static void wrong_argument_is_refused(void **state) {
+    kiln_kernel *kernel = load(*state);
+    kiln_call *call = NULL;
+    assert_null(kiln_call_create(kernel, KILN_GUARD_NONE, &call));
+    kiln_region memory;
+    assert_null(kiln_region_create(FIXTURE_BYTES + 64, KILN_GUARD_NONE, &memory));
+    const struct {
+        uint32_t arg;
+        void *data;
+        size_t size;
+        const char *text;
+    } wrong[] = {
+        {0, (uint8_t *)memory.data + 32, FIXTURE_BYTES, "x is not aligned"},
+        {0, NULL, FIXTURE_BYTES, "aligned"},
+        {2, memory.data, FIXTURE_BYTES - 4, "y has 4000 bytes, not 3996"},
+        {1, memory.data, FIXTURE_BYTES + 64, "w has"},
+        {3, memory.data, FIXTURE_BYTES, "p is packed"},
+        {4, memory.data, FIXTURE_BYTES, "argument 4 of 4"},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(wrong); i++) {
+        kiln_status st = kiln_call_bind(call, wrong[i].arg, wrong[i].data, wrong[i].size);
+        assert_int_equal(kiln_status_code(st), KILN_INVALID_ARGUMENT);
+        assert_non_null(strstr(kiln_status_text(st), wrong[i].text));
+        kiln_status_free(st);
+    }
+    kiln_services services;
+    kiln_services_init(&services, NULL, 1, NULL);
+    kiln_status st = kiln_call_prepare(call, &services);
+    assert_int_equal(kiln_status_code(st), KILN_FAILED_PRECONDITION);
+    assert_non_null(strstr(kiln_status_text(st), "w is not bound"));
+    kiln_status_free(st);
+    assert_null(kiln_call_packed(call, 0));
+    assert_null(kiln_call_packed(call, 9));
+    kiln_call_destroy(call);
+    kiln_kernel_unload(kernel);
+    kiln_region_destroy(&memory);
+}
+
+static void descriptors_show_physical_extents(void **state) {
+    world *w = *state;
+    /* 1000 elements in blocks of 16: 63 blocks, 8 elements of padding. */
+    assert_null(kiln_layout_parse(KILN_STR("d0/16,d0%16"), 1, &w->manifest.arg[0].layout));
+    size_t bytes = 0;
+    assert_null(kiln_manifest_arg_bytes(&w->manifest.arg[0], &bytes));
+    assert_int_equal(bytes, 63 * 16 * sizeof(float));
+    kiln_kernel *kernel = load(w);
+    assert_int_equal(kiln_kernel_arg_bytes(kernel, 0), bytes);
+    assert_int_equal(kiln_kernel_manifest(kernel)->arg_count, 4);
+    assert_true(kiln_object_code_bytes(kiln_kernel_object(kernel)) > 0);
+    kiln_kernel_unload(kernel);
+}
+
+static void code_of_another_machine_is_refused(void **state) {
+    world *w = *state;
+    w->manifest.target = KILN_STR("cpu:aarch64-unknown-linux-gnu");
+    refused(w, "kernel_static.o", KILN_FAILED_PRECONDITION, "does not run on this machine");
+}
+
+static void missing_entry_is_refused(void **state) {
+    world *w = *state; /* the manifest promises kiln_prepare */
+    refused(w, "failing.o", KILN_NOT_FOUND, KILN_ENTRY_PREPARE);
+    kiln_status st = kiln_kernel_check(fixture_artefact(&w->arena, &w->manifest, "failing.o"));
+    assert_int_equal(kiln_status_code(st), KILN_NOT_FOUND);
+    kiln_status_free(st);
+    without_packing(w);
+    assert_null(kiln_kernel_check(fixture_artefact(&w->arena, &w->manifest, "failing.o")));
+}
+
+static void link_error_is_found_without_loading(void **state) {
+    world *w = *state;
+    kiln_status st = kiln_kernel_check(fixture_artefact(&w->arena, &w->manifest, "elsewhere.o"));
+    assert_int_equal(kiln_status_code(st), KILN_NOT_FOUND);
+    kiln_status_free(st);
+    assert_null(kiln_kernel_check(fixture_artefact(&w->arena, &w->manifest, "kernel_pie.o")));
+}
+
+static void foreign_payload_or_greed_is_refused(void **state) {
+    world *w = *state;
+    kiln_manifest good = w->manifest;
+    w->manifest.payload_kind = KILN_PAYLOAD_PTX;
+    refused(w, "kernel_static.o", KILN_UNIMPLEMENTED, "not CPU code");
+    w->manifest = good;
+    w->manifest.scratch_worker_bytes = KILN_SCRATCH_BYTES_MAX + 1;
+    refused(w, "kernel_static.o", KILN_OUT_OF_RANGE, "scratch");
+}
+
+static void damaged_artefact_is_refused(void **state) {
+    world *w = *state;
+    kiln_str bytes = fixture_artefact(&w->arena, &w->manifest, "kernel_static.o");
+    for (size_t size = 0; size < bytes.size; size += 7) {
+        kiln_status st = kiln_kernel_check((kiln_str){bytes.data, size});
+        assert_int_equal(kiln_status_code(st), KILN_DATA_LOSS);
+        kiln_status_free(st);
+    }
+    kiln_kernel_unload(NULL);
+    kiln_call_destroy(NULL);
+}
+
+static void status_of_the_kernel_is_returned(void **state) {
+    world *w = *state;
+    without_packing(w);
+    kiln_kernel *kernel = NULL;
+    kiln_call *call = NULL;
+    assert_null(kiln_kernel_load(fixture_artefact(&w->arena, &w->manifest, "failing.o"), NULL, &kernel));
+    assert_null(kiln_call_create(kernel, KILN_GUARD_NONE, &call));
+    kiln_services services;
+    kiln_services_init(&services, NULL, 1, NULL);
+    assert_int_equal(kiln_call_run(call, &services), 7);
+    kiln_call_destroy(call);
+    kiln_kernel_unload(kernel);
+}
+
+int main(int argc, char **argv) {
+    fixture_init(argc, argv);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(kernel_runs_between_guard_pages, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(rebinding_changes_where_results_go, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(wrong_argument_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(descriptors_show_physical_extents, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(code_of_another_machine_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(missing_entry_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(link_error_is_found_without_loading, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(foreign_payload_or_greed_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(damaged_artefact_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(status_of_the_kernel_is_returned, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

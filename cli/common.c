@@ -1,0 +1,53 @@
+#include <stdio.h>
+
+#include "base/file.h"
+#include "cli/cli.h"
+
+kiln_status kiln_args_parse(const kiln_opt_table *table, int argc, char **argv, kiln_arena *process, kiln_args *out) {
+    *out = (kiln_args){0};
+    kiln_status st = kiln_opt_parse(table, argc, argv, process, &out->positional, &out->count, &out->help);
+    if (st || !out->help) return st;
+    kiln_strbuf text = {0};
+    kiln_opt_print_help(table, &text);
+    fputs(text.data, stdout);
+    kiln_strbuf_deinit(&text);
+    return KILN_OK;
+}
+
+void kiln_json_line(json_t *object) {
+    json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    fputc('\n', stdout);
+    fflush(stdout);
+    json_decref(object);
+}
+
+json_t *kiln_json_str(kiln_str text) {
+    json_t *value = json_stringn(text.data ? text.data : "", text.size);
+    return value ? value : json_string("(not UTF-8)");
+}
+
+kiln_status kiln_db_path(const char *option, kiln_arena *process, const char **out_path) {
+    char *home = NULL;
+    if (option) {
+        *out_path = option;
+        return KILN_OK;
+    }
+    kiln_status st = kiln_home(process, &home);
+    if (!st) *out_path = kiln_arena_printf(process, "%s/kiln.db", home);
+    return st;
+}
+
+kiln_status kiln_target_option(const char *option, kiln_arena *process, kiln_target *out_target) {
+    return kiln_target_parse(kiln_str_from(option ? option : "native"), process, out_target);
+}
+
+kiln_status kiln_db_open_if_there(const char *path, kiln_db **out_db) {
+    *out_db = NULL;
+    return kiln_file_exists(path) ? kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_READ, out_db) : KILN_OK;
+}
+
+void kiln_print_time(double ns, kiln_strbuf *out) {
+    if (ns >= 1e9) kiln_strbuf_printf(out, "%.3g s", ns / 1e9);
+    else if (ns >= 1e6) kiln_strbuf_printf(out, "%.3g ms", ns / 1e6);
+    else kiln_strbuf_printf(out, "%.3g us", ns / 1e3);
+}

@@ -38,7 +38,7 @@ static kiln_status find_tasks(const kiln_work_request *request, kiln_arena *aren
         kiln_program_print(task->te, &text);
         kiln_str te = {kiln_arena_copy(arena, text.data, text.size), text.size};
         kiln_strbuf_deinit(&text);
-        reply->task[i] = (kiln_work_task){kiln_str_from(kiln_str_dup(arena, task->key)), task->op, te, task->flops, task->weight};
+        reply->task[i] = (kiln_work_task){kiln_str_from(kiln_str_dup(arena, task->key)), task->op, te, task->flops, (uint32_t)task->weight};
     }
     return KILN_OK;
 }

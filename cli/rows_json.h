@@ -1,0 +1,14 @@
+/* Rows of the records database as JSON lines, for people and other programs: `kiln db export` and `import`. */
+#ifndef KILN_CLI_ROWS_JSON_H
+#define KILN_CLI_ROWS_JSON_H
+
+#include <jansson.h>
+
+#include "db/db.h"
+
+/* {"table": "record", "trial_id": ..., ...}; blobs are hexadecimal, samples an array. */
+json_t *kiln_row_to_json(kiln_db_table table, const void *row);
+/* Reads one line and puts the row. INVALID_ARGUMENT naming the column: not such an object. */
+KILN_MUST_USE kiln_status kiln_row_import(kiln_db *db, kiln_str line, kiln_arena *scratch);
+
+#endif

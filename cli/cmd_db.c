@@ -84,7 +84,7 @@ static kiln_status db_stats(const db_call *c) {
         if (c->json) {
             kiln_json_line(json_pack("{s:s, s:o, s:o, s:o, s:I, s:I, s:f, s:o}", "event", "stats", "task",
                                      kiln_json_str(s->task_key), "op", kiln_json_str(s->op), "target", kiln_json_str(s->target),
-                                     "records", (json_int_t)s->record_count, "ok", (json_int_t)s->ok_count, "best_ms",
+                                     "records", (json_int_t)s->record_count, "ok", (json_int_t)s->outcome_count[KILN_OUTCOME_OK], "best_ms",
                                      s->best_ns / 1e6, "outcomes", outcome_counts(s)));
             continue;
         }
@@ -92,7 +92,7 @@ static kiln_status db_stats(const db_call *c) {
         if (s->best_ns > 0) kiln_print_time(s->best_ns, &time);
         else kiln_strbuf_char(&time, '-');
         printf("%-35.*s %-26.*s %6lld records, %6lld ok, best %s\n", KILN_STR_ARG(s->task_key), KILN_STR_ARG(s->op),
-               (long long)s->record_count, (long long)s->ok_count, time.data);
+               (long long)s->record_count, (long long)s->outcome_count[KILN_OUTCOME_OK], time.data);
         kiln_strbuf_deinit(&time);
     }
     return st;

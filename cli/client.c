@@ -1,0 +1,235 @@
+#include "cli/client.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/opt.h"
+#include "base/rand.h"
+#include "cli/cli.h"
+
+#define RETRY_NS (UINT64_C(50) * KILN_NS_PER_MS)
+
+struct kiln_client {
+    kiln_client_options options;
+    kiln_arena *process;
+    kiln_loop *loop;
+    kiln_address address;
+    uint8_t token[KILN_TOKEN_BYTES];
+    bool has_token;
+    char node[KILN_HASH128_TEXT];
+    kiln_conn *conn;
+    bool open, was_open, woken;
+    uint64_t lost_since_ns; /* 0: connected */
+    kiln_status why;        /* of the last failed connection */
+    kiln_timer *redial, *alarm;
+    char *folder;           /* of the blob store */
+    kiln_blob_store *store;
+    kiln_blobs *blobs;
+    uint32_t asked_stream;  /* 0: no question is open */
+    kiln_arena *answer_arena;
+    kiln_message *answer;
+    bool answered, transferred;
+    kiln_status transfer;
+};
+
+/* ---- the connection ------------------------------------------------------------------------------------ */
+
+void kiln_client_wake(kiln_client *client) {
+    client->woken = true;
+    kiln_loop_stop(client->loop);
+}
+
+static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello, const kiln_msg_welcome *welcome) {
+    (void)hello;
+    (void)welcome;
+    kiln_client *c = context;
+    bool again = c->was_open;
+    c->open = c->was_open = true;
+    c->lost_since_ns = 0;
+    c->blobs = kiln_blobs_attach(conn, c->store);
+    if (again && c->options.message) c->options.message(c->options.context, NULL);
+    kiln_client_wake(c);
+}
+
+static void on_message(void *context, kiln_conn *conn, const kiln_message *message) {
+    kiln_client *c = context;
+    if (message->type == KILN_MSG_PING) {
+        kiln_message pong = {.type = KILN_MSG_PONG, .stream = message->stream, .pong = {message->ping.t_ns}};
+        kiln_status_free(kiln_conn_send(conn, &pong)); /* a connection that closes says so itself */
+        return;
+    }
+    if (c->asked_stream && message->stream == c->asked_stream) {
+        *c->answer = kiln_message_copy(message, c->answer_arena);
+        c->asked_stream = 0;
+        c->answered = true;
+        kiln_client_wake(c);
+    } else if (c->options.message) {
+        c->options.message(c->options.context, message);
+    }
+}
+
+static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
+    kiln_client *c = context;
+    if (conn != c->conn) return;
+    c->conn = NULL;
+    c->blobs = NULL;
+    c->open = false;
+    if (c->lost_since_ns == 0) c->lost_since_ns = kiln_clock_ns();
+    kiln_status_free(c->why);
+    c->why = kiln_status_make(kiln_status_code(why), __FILE__, __LINE__, "%s", kiln_status_text(why));
+    kiln_timer_start(c->redial, RETRY_NS);
+    kiln_client_wake(c);
+}
+
+static const kiln_conn_handler handler = {on_opened, on_message, on_closed};
+
+static void dial(void *context) {
+    kiln_client *c = context;
+    if (c->conn) return;
+    kiln_dial_options options = {.address = c->address, .role = KILN_PEER_CLIENT, .node = c->node, .boot = c->node,
+                                 .name = "kiln", .software = "kiln " KILN_VERSION, .token = c->has_token ? c->token : NULL,
+                                 .insecure = c->options.insecure, .handler = &handler, .context = c};
+    c->conn = kiln_net_dial(c->loop, &options);
+}
+
+static void on_alarm(void *context) { kiln_loop_stop(((kiln_client *)context)->loop); }
+
+/* Runs the loop until something happened or the time is over. */
+static void run_for(kiln_client *c, uint64_t wait_ns) {
+    c->woken = false;
+    kiln_timer_start(c->alarm, wait_ns);
+    kiln_loop_run(c->loop);
+    kiln_timer_stop(c->alarm);
+}
+
+/* Whether trying again makes no sense, or has been done for long enough. */
+static kiln_status check_lost(kiln_client *c) {
+    if (c->lost_since_ns == 0) return KILN_OK;
+    kiln_code code = kiln_status_code(c->why);
+    bool hopeless = code == KILN_UNAUTHENTICATED || code == KILN_FAILED_PRECONDITION || code == KILN_PERMISSION_DENIED;
+    if (!hopeless && kiln_clock_ns() - c->lost_since_ns < KILN_CLIENT_PATIENCE_NS) return KILN_OK;
+    return kiln_status_make(hopeless ? code : KILN_UNAVAILABLE, __FILE__, __LINE__, "the tracker at %s: %s", c->options.tracker,
+                            kiln_status_text(c->why));
+}
+
+kiln_status kiln_client_wait(kiln_client *client, uint64_t wait_ns) {
+    run_for(client, client->open ? wait_ns : KILN_MIN(wait_ns, RETRY_NS));
+    return check_lost(client);
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------- */
+
+static kiln_status prepare(kiln_client *c) {
+    char *home = NULL;
+    kiln_hash128 identity;
+    kiln_status st = kiln_address_parse(kiln_str_from(c->options.tracker), &c->address);
+    if (!st) st = kiln_home(c->process, &home);
+    if (!st && !c->address.is_unix && !c->options.insecure) {
+        st = kiln_token_read(home, false, c->token);
+        c->has_token = !st;
+    }
+    if (!st) st = kiln_rand_system(&identity, sizeof identity);
+    if (!st) kiln_hash128_print(identity, c->node);
+    if (!st) st = kiln_folder_create_temp("kiln-client", c->process, &c->folder);
+    if (!st) st = kiln_blob_store_open(&(kiln_blob_store_options){.folder = c->folder}, &c->store);
+    if (!st) st = kiln_loop_create(&c->loop);
+    return st;
+}
+
+kiln_status kiln_client_open(const kiln_client_options *options, kiln_arena *process, kiln_client **out_client) {
+    if (!options->tracker) return KILN_ERROR(INVALID_ARGUMENT, "--tracker HOST:PORT or --tracker unix:PATH is missing");
+    kiln_client *c = kiln_alloc(sizeof *c);
+    c->options = *options;
+    c->process = process;
+    kiln_status st = prepare(c);
+    if (!st) {
+        c->redial = kiln_timer_create(c->loop, dial, c);
+        c->alarm = kiln_timer_create(c->loop, on_alarm, c);
+        c->lost_since_ns = kiln_clock_ns();
+        dial(c);
+    }
+    while (!st && !c->open) st = kiln_client_wait(c, KILN_CLIENT_PATIENCE_NS);
+    if (st) {
+        kiln_client_close(c);
+        return st;
+    }
+    *out_client = c;
+    return KILN_OK;
+}
+
+void kiln_client_close(kiln_client *c) {
+    if (!c) return;
+    kiln_conn *conn = c->conn;
+    c->conn = NULL;
+    if (conn) kiln_conn_close(conn, KILN_OK);
+    kiln_timer_destroy(c->redial);
+    kiln_timer_destroy(c->alarm);
+    kiln_loop_destroy(c->loop);
+    kiln_blob_store_close(c->store);
+    if (c->folder) kiln_status_free(kiln_folder_remove(c->folder)); /* a temporary folder that stays harms nobody */
+    kiln_status_free(c->why);
+    kiln_free(c);
+}
+
+kiln_loop *kiln_client_loop(kiln_client *client) { return client->loop; }
+
+/* ---- questions and blobs --------------------------------------------------------------------------------- */
+
+void kiln_client_send(kiln_client *client, const kiln_message *message) {
+    if (client->open) kiln_status_free(kiln_conn_send(client->conn, message)); /* a closing connection says so itself */
+}
+
+kiln_status kiln_client_ask(kiln_client *client, const kiln_message *question, kiln_arena *arena, kiln_message *out_answer) {
+    kiln_status st = KILN_OK;
+    while (!st && !client->open) st = kiln_client_wait(client, RETRY_NS);
+    if (st) return st;
+    kiln_message message = *question;
+    message.stream = kiln_conn_stream(client->conn);
+    client->asked_stream = message.stream;
+    client->answer = out_answer;
+    client->answer_arena = arena;
+    client->answered = false;
+    st = kiln_conn_send(client->conn, &message);
+    while (!st && !client->answered) {
+        st = kiln_client_wait(client, KILN_CLIENT_PATIENCE_NS);
+        if (!st && !client->open) st = KILN_ERROR(UNAVAILABLE, "the tracker went away before it answered");
+    }
+    client->asked_stream = 0;
+    if (!st && out_answer->type == KILN_MSG_ERROR) st = kiln_status_from_error(&out_answer->error);
+    return st;
+}
+
+static void on_transferred(void *context, const kiln_digest *digest, kiln_status status) {
+    (void)digest;
+    kiln_client *c = context;
+    c->transferred = true;
+    c->transfer = status;
+    kiln_client_wake(c);
+}
+
+/* Repeats a transfer that a lost connection interrupted. */
+static kiln_status transfer(kiln_client *c, const kiln_digest *digest,
+                            void (*start)(kiln_blobs *, const kiln_digest *, kiln_blobs_done, void *)) {
+    for (;;) {
+        kiln_status st = KILN_OK;
+        while (!st && !c->open) st = kiln_client_wait(c, RETRY_NS);
+        c->transferred = false;
+        if (!st) start(c->blobs, digest, on_transferred, c);
+        while (!st && !c->transferred) st = kiln_client_wait(c, KILN_CLIENT_PATIENCE_NS);
+        if (st) return st;
+        if (!c->transfer || kiln_status_code(c->transfer) != KILN_UNAVAILABLE || c->open) return c->transfer;
+        kiln_status_free(c->transfer);
+    }
+}
+
+kiln_status kiln_client_put(kiln_client *client, kiln_str content, kiln_digest *out_digest) {
+    kiln_status st = kiln_blob_store_put(client->store, content, out_digest);
+    return st ? st : kiln_status_note(transfer(client, out_digest, kiln_blobs_upload), "sending a blob");
+}
+
+kiln_status kiln_client_get(kiln_client *client, const kiln_digest *digest, kiln_arena *arena, kiln_str *out_content) {
+    kiln_status st = kiln_status_note(transfer(client, digest, kiln_blobs_fetch), "fetching a blob");
+    return st ? st : kiln_blob_store_get(client->store, digest, arena, out_content);
+}

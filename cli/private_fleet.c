@@ -1,0 +1,107 @@
+#include "cli/private_fleet.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/child.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/proc.h"
+#include "base/str.h"
+
+#define STOP_NS (UINT64_C(5) * KILN_NS_PER_S) /* before a program that does not stop is killed */
+#define LOG_BYTES_MAX ((size_t)1 << 20)
+
+typedef enum member { RPC_SERVER, TUNER, TRACKER, MEMBER_COUNT } member; /* in the order of stopping */
+
+static const char *const member_name[] = {"kiln-rpc-server", "kiln-tuner", "kiln-tracker"};
+
+struct kiln_private_fleet {
+    kiln_arena *process;
+    char *folder, *address;
+    kiln_child child[MEMBER_COUNT];
+};
+
+static char *log_path(const kiln_private_fleet *f, member m) {
+    return kiln_arena_printf(f->process, "%s/%s.log", f->folder, member_name[m]);
+}
+
+static kiln_status start(kiln_private_fleet *f, member m, const char *const *options) {
+    const char *argv[16];
+    size_t count = 0;
+    char *program = NULL;
+    kiln_status st = kiln_proc_sibling(member_name[m], f->process, &program);
+    if (st) return st;
+    argv[count++] = program;
+    argv[count++] = "--with-parent";
+    while (*options) argv[count++] = *options++;
+    argv[count] = NULL;
+    kiln_child_options child = {.argv = argv, .error_path = log_path(f, m)};
+    return kiln_child_start(&child, &f->child[m]);
+}
+
+/* The cores that builders may use: all but the one that the rpc-server measures on, which is the last. */
+static const char *builder_cores(kiln_arena *process) {
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return cores > 1 ? kiln_arena_printf(process, "0-%ld", cores - 2) : "0";
+}
+
+kiln_status kiln_private_fleet_start(const char *db_path, kiln_arena *process, kiln_private_fleet **out_fleet) {
+    kiln_private_fleet *f = KILN_ARENA_NEW(process, kiln_private_fleet);
+    f->process = process;
+    kiln_status st = kiln_folder_create_temp("kiln-fleet", process, &f->folder);
+    if (st) return st;
+    f->address = kiln_arena_printf(process, "unix:%s/tracker.sock", f->folder);
+    const char *tracker[] = {"--listen", f->address, "--state", kiln_arena_printf(process, "%s/tracker", f->folder), NULL};
+    const char *tuner[] = {"--tracker", f->address, "--db", db_path, "--state", kiln_arena_printf(process, "%s/tuner", f->folder),
+                           "--cores", builder_cores(process), NULL};
+    const char *server[] = {"--tracker", f->address, "--key", "this-machine", "--state",
+                            kiln_arena_printf(process, "%s/rpc-server", f->folder), NULL};
+    st = start(f, TRACKER, tracker);
+    if (!st) st = start(f, TUNER, tuner);
+    if (!st) st = start(f, RPC_SERVER, server);
+    if (st) {
+        kiln_private_fleet_stop(f);
+        return kiln_status_note(st, "starting the private fleet");
+    }
+    *out_fleet = f;
+    return KILN_OK;
+}
+
+const char *kiln_private_fleet_address(const kiln_private_fleet *fleet) { return fleet->address; }
+
+/* The last non-empty line that a program logged. */
+static kiln_str last_words(kiln_private_fleet *f, member m) {
+    kiln_str content = {0}, last = KILN_STR("it left no message");
+    kiln_status st = kiln_file_read(log_path(f, m), LOG_BYTES_MAX, f->process, &content);
+    kiln_status_free(st); /* then there are no words */
+    while (content.size) {
+        kiln_str line = kiln_str_trim(kiln_str_cut(&content, '\n'));
+        if (line.size) last = line;
+    }
+    return last;
+}
+
+kiln_status kiln_private_fleet_check(kiln_private_fleet *fleet) {
+    for (member m = 0; m < MEMBER_COUNT; m++) {
+        kiln_child_exit how;
+        if (!kiln_child_ended(&fleet->child[m], &how)) continue;
+        return KILN_ERROR(UNAVAILABLE, "%s of the private fleet ended (%s %d): %.*s", member_name[m],
+                          how.signal ? "signal" : "exit code", how.signal ? how.signal : how.code,
+                          KILN_STR_ARG(last_words(fleet, m)));
+    }
+    return KILN_OK;
+}
+
+void kiln_private_fleet_stop(kiln_private_fleet *f) {
+    if (!f) return;
+    for (member m = 0; m < MEMBER_COUNT; m++) {
+        kiln_child_exit how;
+        uint64_t end_ns = kiln_clock_ns() + STOP_NS;
+        kiln_child_stop(&f->child[m]);
+        while (f->child[m].pid && !kiln_child_ended(&f->child[m], &how) && kiln_clock_ns() < end_ns)
+            kiln_clock_wait_until(kiln_clock_ns() + KILN_NS_PER_MS);
+        kiln_child_destroy(&f->child[m]);
+    }
+    kiln_status_free(kiln_folder_remove(f->folder)); /* a temporary folder that stays harms nobody */
+}

@@ -9,7 +9,7 @@
 
 #include "base/manifest.h"
 #include "deploy/runtime/region.h"
-#include "rpc-server/peak.h"
+#include "deploy/runtime/peak.h"
 #include "rpc-server/sandbox.h"
 
 typedef struct inmate {

@@ -12,7 +12,7 @@
 #include "base/rand.h"
 #include "base/vec.h"
 #include "rpc-server/cage.h"
-#include "rpc-server/peak.h"
+#include "deploy/runtime/peak.h"
 #include "rpc-server/server.h"
 
 #define SOFTWARE "kiln-rpc-server 0.1.0"

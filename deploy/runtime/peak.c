@@ -1,4 +1,4 @@
-#include "rpc-server/peak.h"
+#include "deploy/runtime/peak.h"
 
 #include <stdint.h>
 

@@ -283,11 +283,16 @@ static void print_block_stmt(const printer *pr, const kiln_stmt_info *s) {
     kiln_strbuf_text(pr->out, "block ");
     print_name(pr->out, b->name);
     kiln_strbuf_char(pr->out, '(');
-    for (uint32_t i = 0; i < b->iter_count; i++) {
-        if (i) kiln_strbuf_text(pr->out, ", ");
-        print_name(pr->out, kiln_iter_name(pr->p, &b->iter[i]));
-        kiln_strbuf_char(pr->out, '=');
-        if (b->iter[i].binding) print_expr(pr, b->iter[i].binding, 0);
+    const char *separator = "";
+    for (int reduce = 0; reduce < 2; reduce++) {
+        for (uint32_t i = 0; i < b->iter_count; i++) {
+            if (b->iter[i].reduce != reduce) continue;
+            kiln_strbuf_text(pr->out, separator);
+            print_name(pr->out, kiln_iter_name(pr->p, &b->iter[i]));
+            kiln_strbuf_char(pr->out, '=');
+            if (b->iter[i].binding) print_expr(pr, b->iter[i].binding, 0);
+            separator = ", ";
+        }
     }
     kiln_strbuf_char(pr->out, ')');
     if (b->predicate) {

@@ -232,9 +232,9 @@ static kiln_status decode_sections(const kiln_str *section, kiln_arena *arena, k
     return st;
 }
 
-/* What the plan's rules call a wrong argument is, in a file, damage. */
-static kiln_status as_damage(kiln_status st) {
-    if (!st || kiln_status_code(st) == KILN_DATA_LOSS) return st;
+kiln_status kiln_module_damage(kiln_status st) {
+    kiln_code code = kiln_status_code(st);
+    if (code != KILN_INVALID_ARGUMENT && code != KILN_NOT_FOUND && code != KILN_OUT_OF_RANGE) return st;
     kiln_status damage = KILN_ERROR(DATA_LOSS, "%s", kiln_status_text(st));
     kiln_status_free(st);
     return damage;
@@ -252,7 +252,7 @@ kiln_status kiln_module_decode(kiln_str bytes, kiln_arena *arena, kiln_module_pl
     st = decode_sections(section, arena, &plan);
     if (!st) st = place_constants(&plan, section[KILN_MODULE_INDEX_CONSTANTS]);
     if (!st) st = kiln_module_plan_check(&plan);
-    if (st) return as_damage(st);
+    if (st) return kiln_module_damage(st);
     *out_plan = plan;
     *out_constant_bytes = section[KILN_MODULE_INDEX_CONSTANTS].size;
     return KILN_OK;

@@ -16,4 +16,8 @@
 KILN_MUST_USE kiln_status kiln_module_decode(kiln_str bytes, kiln_arena *arena, kiln_module_plan *out_plan,
                                              size_t *out_constant_bytes);
 
+/* What its makers call a wrong argument, a missing symbol or a number out of range is, in a file that was
+ * checked when it was written, damage: such a status becomes DATA_LOSS. */
+KILN_MUST_USE kiln_status kiln_module_damage(kiln_status st);
+
 #endif

@@ -67,7 +67,7 @@ static kiln_status load_kernels(kiln_module *m) {
     m->kernel = KILN_ARENA_ARRAY(&m->arena, kiln_kernel *, m->plan.kernel_count);
     for (uint32_t i = 0; !st && i < m->plan.kernel_count; i++)
         st = kiln_status_note(kiln_kernel_load(m->plan.kernel[i], &device, &m->kernel[i]), "kernel %u", i);
-    return st;
+    return kiln_module_damage(st);
 }
 
 static uint32_t threads_of(const kiln_module *m, const kiln_kernel *kernel) {
@@ -248,7 +248,7 @@ int kiln_module_verify(const char *path, char *error, size_t error_bytes) {
     kiln_status st = kiln_file_map(path, &mapping);
     if (!st) st = kiln_module_decode((kiln_str){mapping.data, mapping.size}, &arena, &plan, &constant_bytes);
     for (uint32_t i = 0; !st && i < plan.kernel_count; i++)
-        st = kiln_status_note(kiln_kernel_check(plan.kernel[i]), "kernel %u", i);
+        st = kiln_module_damage(kiln_status_note(kiln_kernel_check(plan.kernel[i]), "kernel %u", i));
     kiln_file_unmap(&mapping);
     kiln_arena_deinit(&arena);
     return report(kiln_status_note(st, "module %s", path), error, error_bytes);

@@ -19,6 +19,7 @@
 
 #define FLEET_CHECK_NS (UINT64_C(200) * KILN_NS_PER_MS)
 #define SAMPLES_VERIFIED_MIN 5u
+#define MODULE_ALIGNMENT 4096u
 
 typedef struct tune_options {
     const char *model, *target_text, *tasks, *tracker, *db, *search, *out;
@@ -42,7 +43,7 @@ typedef struct tune {
     kiln_message open; /* JOB_OPEN, repeated after a reconnect */
     bool done, cancelled;
     kiln_msg_job_done end; /* views in process */
-    uint64_t start_ns;
+    uint64_t start_ns, end_ns; /* of the job */
 } tune;
 
 /* ---- before ------------------------------------------------------------------------------------------------ */
@@ -258,7 +259,7 @@ static void add_task(tune *t, const kiln_task *task, const kiln_db_record *recor
 static kiln_status summarise(tune *t) {
     kiln_db *db = NULL;
     summary s = {.tasks = json_array()};
-    double wall_s = (double)(kiln_clock_ns() - t->start_ns) / 1e9;
+    double wall_s = (double)(t->end_ns - t->start_ns) / 1e9;
     kiln_status st = kiln_db_open(t->db_path, KILN_DB_RECORDS, KILN_DB_READ, &db);
     for (uint32_t i = 0; !st && i < t->tasks.count; i++) {
         kiln_db_filter filter = {.task_key = t->tasks.task[i].key, .target = kiln_str_from(t->target_text)};
@@ -279,15 +280,62 @@ static kiln_status summarise(tune *t) {
     return st;
 }
 
+static kiln_status pack_bytes(tune *t, kiln_db *db, kiln_strbuf *out) {
+    kiln_pack_options options = {.target = &t->target, .db = db, .model_name = kiln_str_from(file_name(t->options->model))};
+    return kiln_pack(t->graph, &options, t->process, out, NULL);
+}
+
+static kiln_status open_bytes(tune *t, const kiln_strbuf *bytes, kiln_module **out_module) {
+    char error[KILN_MODULE_ERROR_BYTES] = "";
+    void *aligned = kiln_arena_alloc_aligned(t->process, MODULE_ALIGNMENT, bytes->size);
+    memcpy(aligned, bytes->data, bytes->size);
+    int code = kiln_module_open_memory(aligned, bytes->size, NULL, out_module, error, sizeof error);
+    return code ? KILN_ERROR(INTERNAL, "%s", error) : KILN_OK;
+}
+
+/* Runs both modules here, alternately. */
+static kiln_status compare(tune *t, const kiln_strbuf *base, const kiln_strbuf *tuned, kiln_bench_pair *out) {
+    kiln_module *a = NULL, *b = NULL;
+    kiln_status st = open_bytes(t, base, &a);
+    if (!st) st = open_bytes(t, tuned, &b);
+    if (!st) st = kiln_bench_compare(a, b, t->process, out);
+    kiln_module_close(a);
+    kiln_module_close(b);
+    return st;
+}
+
+static void report_module(tune *t, const kiln_bench_pair *pair, bool tuned) {
+    if (t->options->json) {
+        kiln_json_line(json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:b}", "event", "module", "file", t->options->out,
+                                 "default_ms", pair->a.median / 1e6, "tuned_ms", pair->b.median / 1e6, "ratio", pair->ratio,
+                                 "low", pair->low, "high", pair->high, "tuned", tuned));
+        return;
+    }
+    bool equal = pair->low <= 1 && pair->high >= 1;
+    printf("whole model, interleaved: default %.4f ms, tuned %.4f ms: %s (%.2fx, 95 %% interval %.2f to %.2f)\n",
+           pair->a.median / 1e6, pair->b.median / 1e6, equal ? "equal" : pair->ratio > 1 ? "faster" : "slower", pair->ratio,
+           pair->low, pair->high);
+    printf("module in %s%s\n", t->options->out, tuned ? "" : ", with the default schedules, which are faster here");
+}
+
+/* Ships the tuned schedules, unless the whole model is slower with them; known only for this machine's target. */
 static kiln_status pack_module(tune *t) {
     kiln_db *db = NULL;
-    kiln_strbuf bytes = {0};
+    kiln_target native;
+    kiln_strbuf base = {0}, tuned = {0}, reason = {0};
+    kiln_bench_pair pair = {.ratio = 1, .low = 1, .high = 1};
     kiln_status st = kiln_db_open(t->db_path, KILN_DB_RECORDS, KILN_DB_READ, &db);
-    kiln_pack_options options = {.target = &t->target, .db = db, .model_name = kiln_str_from(file_name(t->options->model))};
-    if (!st) st = kiln_pack(t->graph, &options, t->process, &bytes, NULL);
-    if (!st) st = kiln_file_write(t->options->out, kiln_strbuf_view(&bytes), 0666);
-    if (!st && !t->options->json) printf("module in %s\n", t->options->out);
-    kiln_strbuf_deinit(&bytes);
+    if (!st) st = kiln_target_native(t->process, &native);
+    if (!st) st = pack_bytes(t, db, &tuned);
+    bool runs_here = !st && kiln_target_runs_on(&t->target, &native, &reason);
+    if (!st && runs_here) st = pack_bytes(t, NULL, &base);
+    if (!st && runs_here) st = compare(t, &base, &tuned, &pair);
+    bool ship_tuned = pair.high >= 1;
+    if (!st) st = kiln_file_write(t->options->out, kiln_strbuf_view(ship_tuned ? &tuned : &base), 0666);
+    if (!st) report_module(t, &pair, ship_tuned);
+    kiln_strbuf_deinit(&base);
+    kiln_strbuf_deinit(&tuned);
+    kiln_strbuf_deinit(&reason);
     kiln_db_close(db);
     return st;
 }
@@ -321,10 +369,11 @@ kiln_status kiln_cmd_tune(kiln_arena *process, int argc, char **argv) {
     if (st) return st;
     kiln_display_init(&t.display, o.json, process);
     st = run_job(&t);
+    t.end_ns = kiln_clock_ns();
+    if (!st && o.out) st = pack_module(&t);
     kiln_status summary_status = t.done ? summarise(&t) : KILN_OK;
     if (!st) st = summary_status;
     else kiln_status_free(summary_status);
-    if (!st && o.out) st = pack_module(&t);
     if (kiln_status_code(st) == KILN_CANCELLED)
         st = kiln_status_note(st, "stopped; the same command goes on where it was");
     return st;

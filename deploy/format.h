@@ -120,7 +120,7 @@ typedef struct kiln_module_plan {
 } kiln_module_plan;
 
 /* The buffer whose bytes `buffer` names: itself, or what it is an alias of. */
-uint32_t kiln_plan_root(const kiln_module_plan *plan, uint32_t buffer);
+uint32_t kiln_module_plan_root(const kiln_module_plan *plan, uint32_t buffer);
 
 /* Checks a plan by the rules that writer and reader share. Indices and counts are in range; sizes agree
  * (ports, aliases, copies); arena buffers lie inside the arena; each buffer is written once, before it is

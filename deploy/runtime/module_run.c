@@ -138,7 +138,7 @@ static kiln_status create_call(kiln_module *m, uint32_t index) {
     m->call_threads[index] = threads_of(m, kernel);
     kiln_status st = kiln_call_create(kernel, KILN_GUARD_NONE, &m->call[index]);
     for (uint32_t i = 0; !st && i < step->arg_count; i++) {
-        uint32_t root = kiln_plan_root(&m->plan, step->arg[i]);
+        uint32_t root = kiln_module_plan_root(&m->plan, step->arg[i]);
         st = kiln_call_bind(m->call[index], i, m->address[root], kiln_kernel_arg_bytes(kernel, i));
         if (is_port(&m->plan, root)) m->patch[m->patch_count++] = (patch){index, i, root};
     }
@@ -330,8 +330,8 @@ static int32_t run_step(kiln_module *m, uint32_t index) {
     case KILN_ACTION_KERNEL: return kiln_call_run(m->call[index], &m->services[m->call_threads[index] - 1]);
     case KILN_ACTION_ALIAS: return KILN_KERNEL_OK;
     case KILN_ACTION_COPY:
-        memcpy(m->address[kiln_plan_root(&m->plan, step->arg[1])],
-               m->address[kiln_plan_root(&m->plan, step->arg[0])], (size_t)m->plan.buffer[step->arg[0]].size_bytes);
+        memcpy(m->address[kiln_module_plan_root(&m->plan, step->arg[1])],
+               m->address[kiln_module_plan_root(&m->plan, step->arg[0])], (size_t)m->plan.buffer[step->arg[0]].size_bytes);
         return KILN_KERNEL_OK;
     }
     return KILN_KERNEL_FAILED;

@@ -7,7 +7,7 @@
 
 #define NEVER UINT32_MAX
 
-uint32_t kiln_plan_root(const kiln_module_plan *plan, uint32_t buffer) {
+uint32_t kiln_module_plan_root(const kiln_module_plan *plan, uint32_t buffer) {
     const kiln_plan_buffer *b = &plan->buffer[buffer];
     return b->storage == KILN_STORAGE_ALIAS ? b->source : buffer;
 }
@@ -108,7 +108,7 @@ static kiln_status check_call(const walk *w, const kiln_plan_step *step) {
         if (bound++ != i || i >= step->arg_count)
             return KILN_ERROR(INVALID_ARGUMENT, "kernel %u has more arguments", step->kernel);
         const kiln_plan_buffer *buffer = &w->plan->buffer[step->arg[i]];
-        kiln_module_storage storage = w->plan->buffer[kiln_plan_root(w->plan, step->arg[i])].storage;
+        kiln_module_storage storage = w->plan->buffer[kiln_module_plan_root(w->plan, step->arg[i])].storage;
         size_t bytes = 0;
         kiln_status st = kiln_manifest_arg_bytes(arg, &bytes);
         if (st) return st;
@@ -143,7 +143,7 @@ static kiln_status check_step(const walk *w, const kiln_plan_step *step) {
     bool alias = step->action == KILN_ACTION_ALIAS;
     if ((!alias && step->action != KILN_ACTION_COPY) || step->arg_count != 2 || step->output_count != !alias)
         return KILN_ERROR(INVALID_ARGUMENT, "action %d with %u arguments", (int)step->action, step->arg_count);
-    bool same = kiln_plan_root(plan, step->arg[0]) == kiln_plan_root(plan, step->arg[1]);
+    bool same = kiln_module_plan_root(plan, step->arg[0]) == kiln_module_plan_root(plan, step->arg[1]);
     bool sized = plan->buffer[step->arg[0]].size_bytes == plan->buffer[step->arg[1]].size_bytes;
     if (same != alias || !sized)
         return KILN_ERROR(INVALID_ARGUMENT, "buffers %u and %u cannot be %s", step->arg[0], step->arg[1],
@@ -156,7 +156,7 @@ static kiln_status follow_data(walk *w, uint32_t index) {
     const kiln_plan_step *step = &w->plan->step[index];
     uint32_t read_count = step->arg_count - step->output_count;
     for (uint32_t i = 0; i < step->arg_count; i++) {
-        uint32_t root = kiln_plan_root(w->plan, step->arg[i]);
+        uint32_t root = kiln_module_plan_root(w->plan, step->arg[i]);
         kiln_module_storage storage = w->plan->buffer[root].storage;
         bool given = storage == KILN_STORAGE_INPUT || storage == KILN_STORAGE_CONSTANT;
         if (i < read_count && !given && w->first_write[root] == NEVER)
@@ -182,7 +182,7 @@ static kiln_status follow_memory(walk *w, uint32_t index) {
         if (w->last_use[w->live[i]] >= index) w->live[kept++] = w->live[i];
     w->live_count = kept;
     for (uint32_t i = step->arg_count - step->output_count; i < step->arg_count; i++) {
-        uint32_t root = kiln_plan_root(w->plan, step->arg[i]);
+        uint32_t root = kiln_module_plan_root(w->plan, step->arg[i]);
         const kiln_plan_buffer *buffer = &w->plan->buffer[root];
         if (buffer->storage != KILN_STORAGE_ARENA) continue;
         for (uint32_t j = 0; j < w->live_count; j++)

@@ -134,8 +134,8 @@ static void blocked_layout_is_refused_at_the_edge(void **state) {
 static void root_of_an_alias_is_its_source(void **state) {
     (void)state;
     kiln_module_plan plan = fixture_plan(&arena, "kernel_static.o");
-    assert_int_equal(kiln_plan_root(&plan, FIXTURE_A1_ALIAS), FIXTURE_A1);
-    assert_int_equal(kiln_plan_root(&plan, FIXTURE_X), FIXTURE_X);
+    assert_int_equal(kiln_module_plan_root(&plan, FIXTURE_A1_ALIAS), FIXTURE_A1);
+    assert_int_equal(kiln_module_plan_root(&plan, FIXTURE_X), FIXTURE_X);
 }
 
 int main(int argc, char **argv) {

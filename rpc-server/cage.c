@@ -206,13 +206,23 @@ static const char *describe_death(cage *c) {
 
 /* What the child's last words mean. */
 static void read_last_note(cage *c) {
+    static const struct {
+        kiln_outcome outcome;
+        const char *text;
+    } failure[] = {
+        [KILN_RAN_ERROR] = {KILN_OUTCOME_CRASH, "the kernel returned an error"},
+        [KILN_RAN_STRAY] = {KILN_OUTCOME_CRASH, "the kernel wrote outside of its arguments"},
+        [KILN_RAN_STALE] = {KILN_OUTCOME_WRONG_RESULT, "a timed call left an element of an output as it was before"},
+    };
     switch ((kiln_inmate_said)c->note.said) {
     case KILN_INMATE_REFUSED:
         if (c->note.code == KILN_FAILED_PRECONDITION || c->note.code == KILN_RESOURCE_EXHAUSTED)
             decide(c, KILN_OUTCOME_INFRA, KILN_BLAME_BOARD, c->note.text);
         else decide(c, KILN_OUTCOME_LINK_ERROR, KILN_BLAME_CANDIDATE, c->note.text);
         break;
-    case KILN_INMATE_FAILED: decide(c, KILN_OUTCOME_CRASH, KILN_BLAME_CANDIDATE, c->note.text); break;
+    case KILN_INMATE_FAILED:
+        decide(c, failure[c->note.code].outcome, KILN_BLAME_CANDIDATE, failure[c->note.code].text);
+        break;
     case KILN_INMATE_MEASURED:
     case KILN_INMATE_PHASE: break;
     }
@@ -262,7 +272,7 @@ static bool note_is_due(const cage *c, const kiln_inmate_note *note) {
         return note->phase <= KILN_PHASE_CHECK &&
                note->phase == (c->phase == KILN_PHASE_NONE ? KILN_PHASE_LOAD : c->phase + 1U);
     case KILN_INMATE_REFUSED: return c->phase == KILN_PHASE_LOAD;
-    case KILN_INMATE_FAILED: return c->phase > KILN_PHASE_LOAD;
+    case KILN_INMATE_FAILED: return c->phase > KILN_PHASE_LOAD && note->code >= KILN_RAN_ERROR && note->code <= KILN_RAN_STALE;
     case KILN_INMATE_MEASURED: return c->phase == KILN_PHASE_CHECK;
     }
     return false;

@@ -5,6 +5,8 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/layout.h"
+#include "base/rand.h"
 #include "base/reference.h"
 #include "deploy/runtime/region.h"
 #include "deploy/runtime/kernel.h"
@@ -19,7 +21,12 @@ typedef struct cpu_program {
     kiln_services services;
     kiln_region scratch;
     kiln_region arg[KILN_MANIFEST_ARGS_MAX]; /* packed arguments belong to the call: empty here */
+    char *spoiled[KILN_MANIFEST_ARGS_MAX];   /* the element of each output that the next run must write */
+    kiln_rand rand;
 } cpu_program;
+
+/* A NaN in every float type, and no likely integer. */
+static const uint16_t spoilt_element[4] = {KILN_POISON_LAST, KILN_POISON_LAST, KILN_POISON_LAST, KILN_POISON_LAST};
 
 static kiln_status cpu_open(const kiln_executor_setup *setup, void **out_device) {
     kiln_executor_setup *device = kiln_alloc(sizeof *device);
@@ -69,6 +76,7 @@ static kiln_status cpu_load(void *context, kiln_str artefact, const kiln_manifes
         cpu_unload(program);
         return st;
     }
+    kiln_rand_init(&program->rand, kiln_clock_precise_ns());
     kiln_services_init(&program->services, program->pool, worker_count, program->scratch.data);
     *out_program = program;
     return NULL;
@@ -105,23 +113,62 @@ static void cpu_fill(void *context, uint64_t seed) {
     }
 }
 
-static bool cpu_prepare(void *context) {
+static kiln_ran cpu_prepare(void *context) {
     cpu_program *program = context;
     const kiln_manifest *manifest = kiln_kernel_manifest(program->kernel);
     kiln_status st = kiln_call_prepare(program->call, &program->services);
-    if (st) return false; /* the process ends: freeing would need the system */
+    if (st) return KILN_RAN_ERROR; /* the process ends: nothing is freed */
     for (uint32_t i = 0; i < manifest->arg_count; i++)
         if (manifest->arg[i].role == KILN_ROLE_PACKED) make_read_only(kiln_call_packed(program->call, i));
-    return true;
+    return KILN_RAN_OK;
 }
 
-static bool cpu_run(void *context, uint32_t runs, uint64_t *out_ns) {
-    cpu_program *program = context;
+/* Address of a random logical element of an output: padding need not be written. */
+static char *random_element(cpu_program *program, uint32_t arg) {
+    const kiln_manifest_arg *output = &kiln_kernel_manifest(program->kernel)->arg[arg];
+    int64_t index[KILN_RANK_MAX];
+    for (uint32_t d = 0; d < output->shape.rank; d++)
+        index[d] = (int64_t)kiln_rand_below(&program->rand, (uint64_t)output->shape.dim[d]);
+    int64_t offset = kiln_layout_offset(&output->layout, &output->shape, index);
+    return (char *)program->arg[arg].data + (size_t)offset * kiln_dtype_size(output->dtype);
+}
+
+/* Spoils one element of each output. A kernel that looks whether its work is done already, and skips it, leaves
+ * them so. */
+static void spoil(cpu_program *program) {
+    const kiln_manifest *manifest = kiln_kernel_manifest(program->kernel);
+    for (uint32_t i = 0; i < manifest->arg_count; i++) {
+        program->spoiled[i] = NULL;
+        if (manifest->arg[i].role != KILN_ROLE_OUTPUT || kiln_shape_count(&manifest->arg[i].shape) == 0) continue;
+        char *element = random_element(program, i);
+        size_t size = kiln_dtype_size(manifest->arg[i].dtype);
+        if (memcmp(element, spoilt_element, size) == 0) continue; /* its right value: nothing to see */
+        memcpy(element, spoilt_element, size);
+        program->spoiled[i] = element;
+    }
+}
+
+static bool is_spoilt(const cpu_program *program) {
+    const kiln_manifest *manifest = kiln_kernel_manifest(program->kernel);
+    for (uint32_t i = 0; i < manifest->arg_count; i++)
+        if (program->spoiled[i] && memcmp(program->spoiled[i], spoilt_element, kiln_dtype_size(manifest->arg[i].dtype)) == 0)
+            return true;
+    return false;
+}
+
+static kiln_ran run_kernel(cpu_program *program, uint32_t runs, uint64_t *out_ns) {
     int32_t status = 0;
     uint64_t begin = kiln_clock_precise_ns();
     for (uint32_t i = 0; i < runs; i++) status |= kiln_call_run(program->call, &program->services);
     *out_ns = kiln_clock_precise_ns() - begin;
-    return status == KILN_KERNEL_OK;
+    return status == KILN_KERNEL_OK ? KILN_RAN_OK : KILN_RAN_ERROR;
+}
+
+static kiln_ran cpu_run(void *context, uint32_t runs, uint64_t *out_ns) {
+    cpu_program *program = context;
+    spoil(program);
+    kiln_ran ran = run_kernel(program, runs, out_ns);
+    return ran == KILN_RAN_OK && is_spoilt(program) ? KILN_RAN_STALE : ran;
 }
 
 static bool is_intact(const cpu_program *program) {
@@ -134,22 +181,23 @@ static bool is_intact(const cpu_program *program) {
     return intact;
 }
 
-static bool cpu_check(void *context, uint16_t poison, void *out_outputs, uint64_t *out_ns, bool *out_stray) {
+static kiln_ran cpu_check(void *context, uint16_t poison, void *out_outputs, uint64_t *out_ns) {
     cpu_program *program = context;
     const kiln_manifest *manifest = kiln_kernel_manifest(program->kernel);
     for (uint32_t i = 0; i < manifest->arg_count; i++)
         if (manifest->arg[i].role == KILN_ROLE_OUTPUT) kiln_region_poison(&program->arg[i], poison);
     kiln_region_poison(&program->scratch, poison);
-    if (!cpu_run(program, 1, out_ns)) return false;
-    *out_stray = !is_intact(program);
+    kiln_ran ran = run_kernel(program, 1, out_ns);
+    if (ran == KILN_RAN_OK && !is_intact(program)) ran = KILN_RAN_STRAY;
 
     char *to = out_outputs;
-    for (uint32_t i = 0; i < manifest->arg_count; i++) {
+    for (uint32_t i = 0; ran == KILN_RAN_OK && i < manifest->arg_count; i++) {
         if (manifest->arg[i].role != KILN_ROLE_OUTPUT) continue;
-        memcpy(to, program->arg[i].data, program->arg[i].size_bytes);
-        to += (program->arg[i].size_bytes + KILN_KERNEL_ALIGNMENT - 1) / KILN_KERNEL_ALIGNMENT * KILN_KERNEL_ALIGNMENT;
+        size_t size = program->arg[i].size_bytes;
+        memcpy(to, program->arg[i].data, size);
+        to += (size + KILN_KERNEL_ALIGNMENT - 1) / KILN_KERNEL_ALIGNMENT * KILN_KERNEL_ALIGNMENT;
     }
-    return true;
+    return ran;
 }
 
 const kiln_executor_vtable kiln_executor_cpu = {

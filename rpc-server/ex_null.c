@@ -32,23 +32,22 @@ static void null_fill(void *program, uint64_t seed) {
     (void)program, (void)seed;
 }
 
-static bool null_prepare(void *program) {
+static kiln_ran null_prepare(void *program) {
     (void)program;
-    return true;
+    return KILN_RAN_OK;
 }
 
-static bool null_run(void *context, uint32_t runs, uint64_t *out_ns) {
+static kiln_ran null_run(void *context, uint32_t runs, uint64_t *out_ns) {
     null_program *program = context;
     double wobble = 1 + 0.001 * (program->calls++ % 4); /* well inside any interval that a policy asks for */
     *out_ns = (uint64_t)(program->run_ns * runs * wobble);
-    return true;
+    return KILN_RAN_OK;
 }
 
-static bool null_check(void *context, uint16_t poison, void *out_outputs, uint64_t *out_ns, bool *out_stray) {
+static kiln_ran null_check(void *context, uint16_t poison, void *out_outputs, uint64_t *out_ns) {
     (void)poison;
     null_program *program = context;
     memset(out_outputs, 0, program->output_bytes);
-    *out_stray = false;
     return null_run(program, 1, out_ns);
 }
 

@@ -23,6 +23,14 @@ typedef struct kiln_executor_setup {
     const uint32_t *core;
 } kiln_executor_setup;
 
+/* How a call of the candidate went. */
+typedef enum kiln_ran {
+    KILN_RAN_OK,
+    KILN_RAN_ERROR, /* it says that it failed */
+    KILN_RAN_STRAY, /* it wrote beside an argument */
+    KILN_RAN_STALE, /* it did not write an output that it has to write */
+} kiln_ran;
+
 /* All required. `device` and `program` are the executor's own. */
 typedef struct kiln_executor_vtable {
     /* Brings the device up. UNAVAILABLE: it is not there. */
@@ -32,14 +40,14 @@ typedef struct kiln_executor_vtable {
     kiln_status (*load)(void *device, kiln_str artefact, const kiln_manifest *manifest, void **out_program);
     /* Makes inputs and constants from `seed` (kiln_input_seed per argument) and makes them read-only. */
     void (*fill)(void *program, uint64_t seed);
-    /* Packs constants: the first candidate code that runs. False: the kernel said that it failed. */
-    bool (*prepare)(void *program);
-    /* Runs `runs` times back to back; *out_ns by the device's own clock. False: the kernel failed. */
-    bool (*run)(void *program, uint32_t runs, uint64_t *out_ns);
+    /* Packs constants: the first candidate code that runs. */
+    kiln_ran (*prepare)(void *program);
+    /* Runs `runs` times back to back; *out_ns by the device's own clock. Where it costs nothing, spoils an
+     * element of each output before, at random, and looks whether it was written again. */
+    kiln_ran (*run)(void *program, uint32_t runs, uint64_t *out_ns);
     /* Fills outputs and scratch with `poison`, runs once (*out_ns: time of it), and copies every output in its
-     * physical layout to `out_outputs`, each at the next multiple of KILN_KERNEL_ALIGNMENT. False: the kernel
-     * failed; *out_stray is set when it wrote beside an argument. */
-    bool (*check)(void *program, uint16_t poison, void *out_outputs, uint64_t *out_ns, bool *out_stray);
+     * physical layout to `out_outputs`, each at the next multiple of KILN_KERNEL_ALIGNMENT. */
+    kiln_ran (*check)(void *program, uint16_t poison, void *out_outputs, uint64_t *out_ns);
     void (*unload)(void *program); /* accepts NULL */
     void (*close)(void *device);   /* accepts NULL */
 } kiln_executor_vtable;

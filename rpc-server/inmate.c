@@ -40,10 +40,15 @@ KILN_NORETURN static void end_refused(inmate *self, kiln_status status) {
     _exit(0);
 }
 
-KILN_NORETURN static void end_failed(inmate *self, const char *text) {
-    strncpy(self->note.text, text, sizeof self->note.text - 1);
+KILN_NORETURN static void end_failed(inmate *self, kiln_ran ran) {
+    self->note.code = ran;
     say(self, KILN_INMATE_FAILED);
     _exit(0);
+}
+
+/* Goes on only when the candidate did. */
+static void expect_ok(inmate *self, kiln_ran ran) {
+    if (ran != KILN_RAN_OK) end_failed(self, ran);
 }
 
 /* Waits for the order. The parent closing its end means that no order will come: a spare that is not needed. */
@@ -102,37 +107,27 @@ static kiln_status load(inmate *self, kiln_arena *arena) {
     return st;
 }
 
-static bool run_timed(void *context, uint32_t runs, uint64_t *out_ns) {
-    const inmate *self = context;
-    return self->executor->vtable->run(self->program, runs, out_ns);
-}
-
-/* One call on poisoned memory, whose outputs the parent will compare. */
-static uint64_t checked_call(inmate *self, uint16_t poison, char *to) {
-    uint64_t elapsed = 0;
-    bool stray = false;
-    if (!self->executor->vtable->check(self->program, poison, to, &elapsed, &stray))
-        end_failed(self, "the kernel returned an error");
-    if (stray) end_failed(self, "the kernel wrote outside of its arguments");
-    return elapsed;
+/* Source of times for timing.h. What went wrong ends the process here, so it never fails. */
+static void run_timed(void *context, uint32_t runs, uint64_t *out_ns) {
+    inmate *self = context;
+    expect_ok(self, self->executor->vtable->run(self->program, runs, out_ns));
 }
 
 KILN_NORETURN static void measure(inmate *self) {
+    const kiln_executor_vtable *vtable = self->executor->vtable;
     const kiln_inmate_order *order = &self->order;
-    kiln_timing_source source = {run_timed, self, kiln_timing_overhead_ns()};
-    if (!self->executor->vtable->prepare(self->program)) end_failed(self, "the kernel's prepare returned an error");
-
-    uint32_t runs = 0;
-    uint64_t first_ns = checked_call(self, KILN_POISON_FIRST, self->outputs);
-    if (!kiln_timing_warm_up(&source, &order->policy, first_ns, &runs))
-        end_failed(self, "the kernel returned an error");
+    const kiln_timing_source source = {run_timed, self, kiln_timing_overhead_ns()};
+    uint64_t call_ns = 0;
+    expect_ok(self, vtable->prepare(self->program));
+    expect_ok(self, vtable->check(self->program, KILN_POISON_FIRST, self->outputs, &call_ns));
+    uint32_t runs = kiln_timing_warm_up(&source, &order->policy, call_ns);
 
     enter(self, KILN_PHASE_RUN);
-    if (!kiln_timing_sample(&source, &order->policy, runs, &self->note.timing))
-        end_failed(self, "the kernel returned an error");
+    kiln_timing_sample(&source, &order->policy, runs, &self->note.timing);
 
     enter(self, KILN_PHASE_CHECK);
-    checked_call(self, KILN_POISON_LAST, self->outputs + order->output_bytes);
+    char *last = self->outputs + order->output_bytes;
+    expect_ok(self, vtable->check(self->program, KILN_POISON_LAST, last, &call_ns));
     say(self, KILN_INMATE_MEASURED);
     _exit(0);
 }

@@ -36,14 +36,15 @@ typedef struct kiln_inmate_order {
 typedef enum kiln_inmate_said {
     KILN_INMATE_PHASE = 1, /* entered `phase` */
     KILN_INMATE_REFUSED,   /* the artefact cannot be run: code, text; last note */
-    KILN_INMATE_FAILED,    /* the candidate says that it failed, or strayed: text; last note */
+    KILN_INMATE_FAILED,    /* a call of the candidate went wrong: code (kiln_ran); last note */
     KILN_INMATE_MEASURED,  /* timing; last note */
 } kiln_inmate_said;
 
 typedef struct kiln_inmate_note {
-    uint32_t magic, said, phase, code;
+    uint32_t magic, said, phase;
+    uint32_t code;       /* REFUSED: kiln_code; FAILED: kiln_ran */
     double peak_flops;   /* PHASE WARM and later: of one core, measured before the candidate ran */
-    char text[512];      /* NUL-terminated */
+    char text[512];      /* REFUSED; NUL-terminated */
     kiln_timing timing;
 } kiln_inmate_note;
 

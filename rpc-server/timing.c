@@ -22,15 +22,14 @@ static uint32_t runs_for(const kiln_timing_source *source, const kiln_msg_policy
     return runs <= 1 ? 1 : runs >= (double)UINT32_MAX ? UINT32_MAX : (uint32_t)runs + 1;
 }
 
-bool kiln_timing_warm_up(const kiln_timing_source *source, const kiln_msg_policy *policy, uint64_t first_ns,
-                         uint32_t *out_runs) {
+uint32_t kiln_timing_warm_up(const kiln_timing_source *source, const kiln_msg_policy *policy, uint64_t first_ns) {
     /* The first run was cold: aim at a quarter of a sample, and trust no time that is mostly the timer. */
     double before = (double)first_ns;
     uint32_t runs = KILN_MAX(runs_for(source, policy, before) / 4, 1);
     uint64_t spent = first_ns;
     while (spent < KILN_TIMING_WARM_NS) {
         uint64_t elapsed = 0;
-        if (!source->run(source->context, runs, &elapsed)) return false;
+        source->run(source->context, runs, &elapsed);
         spent += KILN_MAX(elapsed, 1);
         double now = (double)elapsed / runs;
         bool steady = now > 0 && before < now * 1.05 && before > now * 0.95;
@@ -38,8 +37,7 @@ bool kiln_timing_warm_up(const kiln_timing_source *source, const kiln_msg_policy
         if (steady) break;
         runs = KILN_MAX(runs_for(source, policy, now) / 4, 1);
     }
-    *out_runs = runs_for(source, policy, before);
-    return true;
+    return runs_for(source, policy, before);
 }
 
 double kiln_timing_interval(const uint64_t *sample_ns, uint32_t count) {
@@ -59,7 +57,7 @@ static kiln_stop stop_reason(const kiln_msg_policy *policy, const kiln_timing *t
     return spent_ns >= policy->total_ns ? KILN_STOP_TIME_CAP : KILN_STOP_NONE;
 }
 
-bool kiln_timing_sample(const kiln_timing_source *source, const kiln_msg_policy *policy, uint32_t runs,
+void kiln_timing_sample(const kiln_timing_source *source, const kiln_msg_policy *policy, uint32_t runs,
                         kiln_timing *out_timing) {
     out_timing->stop = KILN_STOP_NONE;
     out_timing->runs = runs;
@@ -67,11 +65,10 @@ bool kiln_timing_sample(const kiln_timing_source *source, const kiln_msg_policy 
     uint64_t spent_ns = 0;
     while (out_timing->stop == KILN_STOP_NONE) {
         uint64_t elapsed = 0;
-        if (!source->run(source->context, runs, &elapsed)) return false;
+        source->run(source->context, runs, &elapsed);
         spent_ns += elapsed;
         elapsed -= KILN_MIN(elapsed, source->overhead_ns);
         out_timing->sample_ns[out_timing->sample_count++] = KILN_MAX(elapsed, 1);
         out_timing->stop = stop_reason(policy, out_timing, spent_ns);
     }
-    return true;
 }

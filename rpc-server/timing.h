@@ -4,7 +4,6 @@
 #ifndef KILN_RPC_SERVER_TIMING_H
 #define KILN_RPC_SERVER_TIMING_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "proto/proto.h"
@@ -15,8 +14,8 @@
 /* Warm-up ends here even when the times still drift. */
 #define KILN_TIMING_WARM_NS UINT64_C(20000000)
 
-/* Runs the kernel `runs` times back to back; *out_ns is what that took. False: the kernel failed. */
-typedef bool (*kiln_timing_run)(void *context, uint32_t runs, uint64_t *out_ns);
+/* Runs the kernel `runs` times back to back; *out_ns is what that took. */
+typedef void (*kiln_timing_run)(void *context, uint32_t runs, uint64_t *out_ns);
 
 typedef struct kiln_timing_source {
     kiln_timing_run run;
@@ -34,12 +33,11 @@ typedef struct kiln_timing {
 /* The smallest time that two readings of the measuring clock in a row show, at least 1. */
 uint64_t kiln_timing_overhead_ns(void);
 
-/* Runs until two times in a row differ by less than 5 %, or KILN_TIMING_WARM_NS are spent; the last one decides
- * `*out_runs`, how many runs a sample needs. `first_ns`: time of one run that was made already. */
-bool kiln_timing_warm_up(const kiln_timing_source *source, const kiln_msg_policy *policy, uint64_t first_ns,
-                         uint32_t *out_runs);
+/* Runs until two times in a row differ by less than 5 %, or KILN_TIMING_WARM_NS are spent. Returns how many runs a
+ * sample needs, by the last time. `first_ns`: time of one run that was made already. */
+uint32_t kiln_timing_warm_up(const kiln_timing_source *source, const kiln_msg_policy *policy, uint64_t first_ns);
 /* Takes samples of `runs` runs as `policy` says. */
-bool kiln_timing_sample(const kiln_timing_source *source, const kiln_msg_policy *policy, uint32_t runs,
+void kiln_timing_sample(const kiln_timing_source *source, const kiln_msg_policy *policy, uint32_t runs,
                         kiln_timing *out_timing);
 
 /* Half the width of the median's 95 % interval over the median. `sample_ns`: [count], count >= 1. */

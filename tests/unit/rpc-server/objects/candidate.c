@@ -1,0 +1,198 @@
+/* Candidates: input x, constant w, output y, packed p, all f32 [count]. prepare: p = 2 w. run: y = x * p,
+ * a few times over so that a run takes a measurable time. FAULT picks what one of them does besides. */
+#include "base/kernel_abi.h"
+#include "deploy/runtime/region.h"
+
+#define ROUNDS 8
+
+typedef struct job {
+    const float *x;
+    float *p, *y;
+    int64_t count;
+} job;
+
+int32_t kiln_prepare(kiln_kernel_tensor *const *args, const kiln_kernel_services *services);
+int32_t kiln_run(kiln_kernel_tensor *const *args, const kiln_kernel_services *services);
+
+/* System calls without a C library, as a hostile object would make them. */
+static inline long call_system(long number, long a, long b, long c, long d, long e, long f) {
+    long result;
+    register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    register long r9 __asm__("r9") = f;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+static inline void work(const job *j, int64_t count) {
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int64_t i = 0; i < count; i++) j->y[i] = j->x[i] * j->p[i];
+        __asm__ volatile("" ::: "memory"); /* else one round would do */
+    }
+}
+
+static inline int32_t honest(const job *j) {
+    work(j, j->count);
+    return 0;
+}
+
+static inline int32_t loops_for_ever(const job *j) {
+    (void)j;
+    for (volatile int forever = 1; forever;) {}
+    return 0;
+}
+
+static inline int32_t reads_nothing(const job *j) {
+    return (int32_t) * (volatile float *)(j->count - j->count);
+}
+
+static inline int32_t illegal_instruction(const job *j) {
+    (void)j;
+    __asm__ volatile("ud2");
+    return 0;
+}
+
+static inline int32_t starts_a_process(const job *j) {
+    for (int i = 0; i < 1000; i++) call_system(57, 0, 0, 0, 0, 0, 0); /* fork */
+    return honest(j);
+}
+
+static inline int32_t fills_memory(const job *j) {
+    for (;;) { /* mmap, anonymous and populated */
+        long at = call_system(9, 0, 64 << 20, 3, 0x8022, -1, 0);
+        if (at < 0 && at > -4096) break;
+    }
+    return honest(j);
+}
+
+static inline float deeper(volatile float *from, int64_t depth) {
+    volatile float here[4096];
+    here[depth % 4096] = *from;
+    return depth == 0 ? here[0] : deeper(here, depth - 1) + here[1];
+}
+
+static inline int32_t fills_the_stack(const job *j) {
+    volatile float seed = j->x[0];
+    j->y[0] = deeper(&seed, 1 << 20);
+    return honest(j);
+}
+
+static inline int32_t opens_a_file(const job *j) {
+    const char path[] = {'/', 't', 'm', 'p', '/', 'k', 'i', 'l', 'n', 0};
+    call_system(2, (long)path, 0102, 0666, 0, 0, 0); /* open, O_CREAT | O_RDWR */
+    return honest(j);
+}
+
+static inline int32_t opens_a_socket(const job *j) {
+    call_system(41, 2, 1, 0, 0, 0, 0);
+    return honest(j);
+}
+
+static inline int32_t executes_a_program(const job *j) {
+    const char path[] = {'/', 'b', 'i', 'n', '/', 's', 'h', 0};
+    call_system(59, (long)path, 0, 0, 0, 0, 0);
+    return honest(j);
+}
+
+static inline int32_t kills_its_parent(const job *j) {
+    call_system(62, call_system(110, 0, 0, 0, 0, 0, 0), 9, 0, 0, 0, 0); /* kill(getppid(), SIGKILL) */
+    return honest(j);
+}
+
+static inline int32_t ends_early(const job *j) {
+    (void)j;
+    call_system(231, 0, 0, 0, 0, 0, 0); /* exit_group(0): as if all had gone well */
+    return 0;
+}
+
+static inline int32_t writes_after(const job *j) {
+    work(j, j->count + 64);
+    return 0;
+}
+
+static inline int32_t writes_before(const job *j) {
+    work(j, j->count);
+    for (int64_t i = 1; i <= 2048; i++) j->y[-i] = 0;
+    return 0;
+}
+
+/* Only as far as alignment leaves room before the guard page. */
+static inline int32_t writes_beside(const job *j) {
+    work(j, j->count + 1);
+    return 0;
+}
+
+static inline int32_t writes_its_input(const job *j) {
+    work(j, j->count);
+    ((float *)j->x)[0] = 0;
+    return 0;
+}
+
+static inline int32_t half_of_it(const job *j) {
+    work(j, j->count / 2);
+    return 0;
+}
+
+/* Knows the first check by its poison. */
+static inline int32_t right_once(const job *j) {
+    int first = *(const unsigned short *)j->y == KILN_POISON_FIRST;
+    work(j, j->count);
+    if (!first) j->y[j->count - 1] += 1;
+    return 0;
+}
+
+static inline int32_t skips_when_done(const job *j) {
+    if (j->y[0] == j->x[0] * j->p[0]) return 0;
+    return honest(j);
+}
+
+static inline int32_t says_it_failed(const job *j) {
+    honest(j);
+    return 7;
+}
+
+/* The report of a child that is done, as far as one can know it from outside. */
+static inline int32_t forges_a_report(const job *j) {
+    unsigned note[2300] = {0x31444c4b, 4, 5};
+    call_system(44, 0, (long)note, 8752, 0x4000, 0, 0);
+    call_system(231, 0, 0, 0, 0, 0, 0);
+    return honest(j);
+}
+
+static inline int32_t floods_its_parent(const job *j) {
+    for (;;) call_system(44, 0, (long)j->x, 4096, 0x4000, 0, 0);
+    return 0;
+}
+
+static inline int32_t is_impossibly_fast(const job *j) {
+    return honest(j); /* the manifest claims more work than it does */
+}
+
+static inline int32_t slightly_wrong(const job *j) {
+    work(j, j->count);
+    j->y[7] *= 1.001f;
+    return 0;
+}
+
+static inline int32_t loops_in_prepare(const job *j) {
+    return honest(j);
+}
+
+int32_t kiln_prepare(kiln_kernel_tensor *const *args, const kiln_kernel_services *services) {
+    const float *w = args[1]->data;
+    float *p = args[3]->data;
+    (void)services;
+    const job j = {.count = args[0]->shape[0]};
+    if ((void *)FAULT == (void *)loops_in_prepare) loops_for_ever(&j);
+    for (int64_t i = 0; i < args[1]->shape[0]; i++) p[i] = 2 * w[i];
+    return 0;
+}
+
+int32_t kiln_run(kiln_kernel_tensor *const *args, const kiln_kernel_services *services) {
+    (void)services;
+    const job j = {args[0]->data, args[3]->data, args[2]->data, args[0]->shape[0]};
+    return FAULT(&j);
+}

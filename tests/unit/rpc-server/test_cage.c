@@ -1,0 +1,326 @@
+/* Planted candidates through the real contained child: each ends with the right outcome and leaves nothing. This
+ * program is its own child (`--child`). */
+#include <dirent.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/kernel_abi.h"
+#include "base/manifest.h"
+#include "base/proc.h"
+#include "base/reference.h"
+#include "base/target.h"
+#include "rpc-server/board.h"
+#include "rpc-server/cage.h"
+#include "rpc-server/inmate.h"
+
+#define ELEMENTS 4093 /* not a multiple of a cache line: room beside the output */
+#define SEED 42
+
+static const char *the_object_folder;
+
+typedef struct fixture {
+    kiln_arena arena;
+    kiln_loop *loop;
+    kiln_cages *cages;
+    kiln_timer *deadline;
+    char *folder, *program;
+    uint32_t core[KILN_EXECUTOR_CORES_MAX];
+    uint64_t run;
+    /* Of the run that is under way. */
+    bool ended, died;
+    kiln_phase phase, deadline_phase; /* killed a while after it enters this one */
+    kiln_msg_trial_result result;
+    const char *text;
+} fixture;
+
+static void must(kiln_status status) {
+    if (status) fail_msg("%s", kiln_status_text(status));
+}
+
+static void on_deadline(void *context) {
+    fixture *f = context;
+    kiln_cages_kill(f->cages, 0, f->run);
+}
+
+static void on_phase(void *context, uint32_t slot, uint64_t run, kiln_phase phase) {
+    fixture *f = context;
+    assert_true(slot == 0 && run == f->run && phase > f->phase);
+    f->phase = phase;
+    if (phase == f->deadline_phase) kiln_timer_start(f->deadline, UINT64_C(100000000));
+}
+
+static void on_finished(void *context, uint32_t slot, uint64_t run, const kiln_msg_trial_result *result) {
+    fixture *f = context;
+    assert_true(slot == 0 && run == f->run);
+    kiln_message copy = kiln_message_copy(&(kiln_message){.type = KILN_MSG_TRIAL_RESULT, .trial_result = *result}, &f->arena);
+    f->result = copy.trial_result;
+    f->text = kiln_str_dup(&f->arena, result->text);
+    f->ended = true;
+}
+
+static void on_died(void *context, uint32_t slot, uint64_t run, const char *text) {
+    fixture *f = context;
+    assert_true(slot == 0 && run == f->run);
+    f->text = kiln_str_dup(&f->arena, kiln_str_from(text));
+    f->died = f->ended = true;
+}
+
+static const kiln_cage_handler handler = {on_phase, on_finished, on_died};
+
+static int set_up(void **state) {
+    static fixture the_fixture;
+    fixture *f = &the_fixture;
+    *f = (fixture){0};
+    kiln_arena_init(&f->arena, 0);
+    must(kiln_folder_create_temp("kiln-cage-test", &f->arena, &f->folder));
+    must(kiln_proc_self(&f->arena, &f->program));
+    must(kiln_loop_create(&f->loop));
+    f->deadline = kiln_timer_create(f->loop, on_deadline, f);
+    uint32_t core_count = kiln_board_cores(f->core, KILN_EXECUTOR_CORES_MAX);
+    kiln_cage_options options = {.loop = f->loop,
+                                 .program = f->program,
+                                 .folder = kiln_arena_printf(&f->arena, "%s/run", f->folder),
+                                 .core_count = core_count,
+                                 .core = f->core,
+                                 .handler = &handler,
+                                 .context = f};
+    must(kiln_cages_create(&options, &f->cages));
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    fixture *f = *state;
+    kiln_cages_destroy(f->cages);
+    kiln_timer_destroy(f->deadline);
+    kiln_loop_destroy(f->loop);
+    must(kiln_folder_remove(f->folder));
+    kiln_arena_deinit(&f->arena);
+    return 0;
+}
+
+static kiln_manifest_arg arg_of(const char *name, kiln_role role) {
+    return (kiln_manifest_arg){.name = kiln_str_from(name), .dtype = KILN_F32, .role = role,
+                               .shape = {.rank = 1, .dim = {ELEMENTS}}, .fill = KILN_FILL_UNIFORM, .read_by_run = true};
+}
+
+/* Writes the artefact of a planted candidate; returns its path. */
+static const char *write_artefact(fixture *f, const char *fault, double flops) {
+    kiln_manifest_arg arg[] = {arg_of("x", KILN_ROLE_INPUT), arg_of("w", KILN_ROLE_CONSTANT),
+                               arg_of("y", KILN_ROLE_OUTPUT), arg_of("p", KILN_ROLE_PACKED)};
+    kiln_target native;
+    kiln_strbuf target = {0}, bytes = {0};
+    must(kiln_target_native(&f->arena, &native));
+    kiln_target_print(&native, &target);
+    kiln_artefact artefact = {.manifest = {.abi_version = KILN_KERNEL_ABI_VERSION, .payload_kind = KILN_PAYLOAD_ELF,
+                                           .target = kiln_strbuf_view(&target), .codegen_version = KILN_STR("1"),
+                                           .task_key = KILN_STR("t"), .algorithm = KILN_STR("direct"),
+                                           .has_prepare = true, .threads_max = 1, .flops = flops,
+                                           .arg_count = 4, .arg = arg}};
+    const char *object = kiln_arena_printf(&f->arena, "%s/%s.o", the_object_folder, fault);
+    must(kiln_file_read(object, KILN_ARTEFACT_BYTES_MAX, &f->arena, &artefact.payload));
+    kiln_artefact_encode(&artefact, &bytes);
+    const char *path = kiln_arena_printf(&f->arena, "%s/artefact", f->folder);
+    must(kiln_file_write(path, kiln_strbuf_view(&bytes), 0600));
+    kiln_strbuf_deinit(&target);
+    kiln_strbuf_deinit(&bytes);
+    return path;
+}
+
+/* Writes the reference of the same computation; returns its path. */
+static const char *write_reference(fixture *f, int64_t elements) {
+    static float x[ELEMENTS], w[ELEMENTS], y[ELEMENTS], bound[ELEMENTS];
+    kiln_fill_data(x, KILN_F32, ELEMENTS, kiln_input_seed(SEED, 0), KILN_FILL_UNIFORM);
+    kiln_fill_data(w, KILN_F32, ELEMENTS, kiln_input_seed(SEED, 1), KILN_FILL_UNIFORM);
+    for (size_t i = 0; i < ELEMENTS; i++) y[i] = x[i] * 2 * w[i];
+    kiln_reference reference = {.output_count = 1,
+                                .output = {{.dtype = KILN_F32, .shape = {.rank = 1, .dim = {elements}}, .value = y, .bound = bound}}};
+    kiln_strbuf bytes = {0};
+    kiln_reference_encode(&reference, &bytes);
+    const char *path = kiln_arena_printf(&f->arena, "%s/reference", f->folder);
+    must(kiln_file_write(path, kiln_strbuf_view(&bytes), 0600));
+    kiln_strbuf_deinit(&bytes);
+    return path;
+}
+
+static uint32_t count_entries(const char *path) {
+    DIR *folder = opendir(path);
+    uint32_t count = 0;
+    assert_non_null(folder);
+    while (readdir(folder)) count++;
+    closedir(folder);
+    return count;
+}
+
+/* Children of this process that are alive or not yet reaped. */
+static uint32_t count_children(void) {
+    char text[4096] = "";
+    FILE *file = fopen("/proc/thread-self/children", "r");
+    assert_non_null(file);
+    size_t size = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    uint32_t count = 0;
+    for (size_t i = 0; i < size; i++) count += text[i] == ' ';
+    return count;
+}
+
+static void run_paths(fixture *f, const char *artefact, const char *reference, kiln_phase deadline_phase) {
+    uint32_t descriptors = count_entries("/proc/self/fd");
+    f->run++;
+    f->ended = f->died = false;
+    f->phase = KILN_PHASE_NONE;
+    f->deadline_phase = deadline_phase;
+    f->result = (kiln_msg_trial_result){0};
+    kiln_msg_trial trial = {.seed = SEED,
+                            .policy = {.samples_min = 5, .samples_max = 20, .interval = 0.01, .sample_ns = 100000,
+                                       .total_ns = 10000000}};
+    kiln_cages_start(f->cages, 0, f->run, &trial, artefact, reference);
+    while (!f->ended && kiln_loop_run_once(f->loop)) {}
+    assert_true(f->ended);
+    kiln_timer_stop(f->deadline);
+    /* Nothing is left but the spare child and its socket, which were there before. */
+    assert_int_equal(count_entries("/proc/self/fd"), descriptors);
+    assert_int_equal(count_children(), 1);
+    assert_int_equal(count_entries(kiln_arena_printf(&f->arena, "%s/run", f->folder)), 2);
+}
+
+static void run_candidate(fixture *f, const char *fault, kiln_phase deadline_phase) {
+    run_paths(f, write_artefact(f, fault, 8.0 * ELEMENTS), write_reference(f, ELEMENTS), deadline_phase);
+}
+
+static void expect_outcome(fixture *f, kiln_outcome outcome, const char *text) {
+    if (f->died) fail_msg("died: %s", f->text);
+    if ((kiln_outcome)f->result.outcome != outcome || !strstr(f->text, text))
+        fail_msg("%s expected, not %s: %s", kiln_outcome_name(outcome), kiln_outcome_name((kiln_outcome)f->result.outcome),
+                 f->text);
+}
+
+static void expect_death(fixture *f, const char *text) {
+    if (!f->died) fail_msg("not died, but %s: %s", kiln_outcome_name((kiln_outcome)f->result.outcome), f->text);
+    if (!strstr(f->text, text)) fail_msg("\"%s\" expected in: %s", text, f->text);
+}
+
+static void an_honest_candidate_is_measured_and_checked(void **state) {
+    fixture *f = *state;
+    run_candidate(f, "honest", KILN_PHASE_NONE);
+    expect_outcome(f, KILN_OUTCOME_OK, "");
+    assert_true(f->result.checked);
+    assert_in_range(f->result.samples_ns.count, 5, 20);
+    assert_true(f->result.runs >= 1 && f->result.error <= 1 && f->result.stop != KILN_STOP_NONE);
+    for (uint32_t i = 0; i < f->result.samples_ns.count; i++) assert_true(f->result.samples_ns.item[i] >= 50000);
+    assert_true(f->result.peak_flops > 1e9);
+    assert_int_equal(f->phase, KILN_PHASE_CHECK);
+    assert_true(f->result.times_ns.run > 0 && f->result.times_ns.load > 0);
+}
+
+/* One test per planted fault: what it is refused as. */
+#define DIES(fault, text)                               \
+    static void fault(void **state) {                   \
+        run_candidate(*state, #fault, KILN_PHASE_NONE); \
+        expect_death(*state, text);                     \
+    }
+#define IS_KILLED(fault)                                \
+    static void fault(void **state) {                   \
+        run_candidate(*state, #fault, KILN_PHASE_WARM); \
+        expect_death(*state, "signal 9");               \
+    }
+#define ENDS(fault, outcome, text)                           \
+    static void fault(void **state) {                        \
+        run_candidate(*state, #fault, KILN_PHASE_NONE);      \
+        expect_outcome(*state, KILN_OUTCOME_##outcome, text); \
+    }
+IS_KILLED(loops_for_ever)
+IS_KILLED(loops_in_prepare)
+DIES(reads_nothing, "signal 11")
+DIES(illegal_instruction, "signal 4")
+DIES(starts_a_process, "signal 31")
+DIES(fills_memory, "signal 31")
+DIES(fills_the_stack, "signal 11")
+DIES(opens_a_file, "signal 31")
+DIES(opens_a_socket, "signal 31")
+DIES(executes_a_program, "signal 31")
+DIES(kills_its_parent, "signal 31")
+DIES(ends_early, "exit code 0")
+DIES(writes_after, "signal 11")
+DIES(writes_before, "signal 11")
+DIES(writes_its_input, "signal 11")
+DIES(forges_a_report, "broke its protocol")
+DIES(floods_its_parent, "broke its protocol")
+ENDS(writes_beside, CRASH, "outside of its arguments")
+ENDS(says_it_failed, CRASH, "returned an error")
+ENDS(half_of_it, WRONG_RESULT, "output")
+ENDS(slightly_wrong, WRONG_RESULT, "1 of 4093 elements are wrong")
+ENDS(right_once, WRONG_RESULT, "after the last timed call")
+ENDS(skips_when_done, WRONG_RESULT, "left an element")
+
+static void is_impossibly_fast(void **state) {
+    fixture *f = *state;
+    run_paths(f, write_artefact(f, "is_impossibly_fast", 1e12), write_reference(f, ELEMENTS), KILN_PHASE_NONE);
+    expect_outcome(f, KILN_OUTCOME_WRONG_RESULT, "faster than this machine can be");
+}
+
+static void what_does_not_link_is_a_link_error(void **state) {
+    fixture *f = *state;
+    const char *artefact = write_artefact(f, "honest", 1);
+    kiln_str bytes;
+    must(kiln_file_read(artefact, KILN_ARTEFACT_BYTES_MAX, &f->arena, &bytes));
+    must(kiln_file_write(artefact, kiln_str_slice(bytes, 0, bytes.size / 2), 0600));
+    run_paths(f, artefact, write_reference(f, ELEMENTS), KILN_PHASE_NONE);
+    expect_outcome(f, KILN_OUTCOME_LINK_ERROR, "");
+    assert_false(f->result.checked);
+}
+
+static void a_reference_of_another_task_is_not_the_candidates_fault(void **state) {
+    fixture *f = *state;
+    run_paths(f, write_artefact(f, "honest", 1), write_reference(f, ELEMENTS - 1), KILN_PHASE_NONE);
+    expect_outcome(f, KILN_OUTCOME_INFRA, "reference");
+    assert_int_equal(f->result.blame, KILN_BLAME_CLIENT);
+    run_paths(f, write_artefact(f, "honest", 1), "/nowhere", KILN_PHASE_NONE);
+    expect_outcome(f, KILN_OUTCOME_INFRA, "/nowhere");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(int argc, char **argv) {
+    if (argc == 2 && strcmp(argv[1], "--child") == 0) kiln_inmate_main();
+    assert_int_equal(argc, 2);
+    the_object_folder = argv[1];
+    const struct CMUnitTest tests[] = {
+        TEST(an_honest_candidate_is_measured_and_checked),
+        TEST(loops_for_ever),
+        TEST(loops_in_prepare),
+        TEST(reads_nothing),
+        TEST(illegal_instruction),
+        TEST(starts_a_process),
+        TEST(fills_memory),
+        TEST(fills_the_stack),
+        TEST(opens_a_file),
+        TEST(opens_a_socket),
+        TEST(executes_a_program),
+        TEST(kills_its_parent),
+        TEST(ends_early),
+        TEST(writes_after),
+        TEST(writes_before),
+        TEST(writes_its_input),
+        TEST(forges_a_report),
+        TEST(floods_its_parent),
+        TEST(writes_beside),
+        TEST(says_it_failed),
+        TEST(half_of_it),
+        TEST(slightly_wrong),
+        TEST(right_once),
+        TEST(skips_when_done),
+        TEST(is_impossibly_fast),
+        TEST(what_does_not_link_is_a_link_error),
+        TEST(a_reference_of_another_task_is_not_the_candidates_fault),
+    };
+    return cmocka_run_group_tests_name("rpc-server/cage", tests, NULL, NULL);
+}

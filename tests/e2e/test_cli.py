@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Every command as a person uses it, and one clear error for each bad input."""
+import pathlib
+import random
+import socket
+import sys
+
+import harness
+
+
+def digits():
+    return str(pathlib.Path(__file__).resolve().parents[2] / "examples/digits/digits.onnx")
+
+
+def test_every_stage_explains(world):
+    for stage in ("graph", "tasks", "space", "loops", "llvm", "asm"):
+        text = world.run("explain", digits(), "--stage", stage).stdout
+        assert len(text.splitlines()) > 3, f"{stage}: {text!r}"
+
+
+def test_compile_run_and_bench(world):
+    module = world.path("d.kiln")
+    assert world.json("compile", digits(), "-o", module, "--db", world.path("no.db"))[-1]["event"] == "compiled"
+    output = world.json("run", module, "--output", world.path("out"))[-1]
+    assert output["name"] == "probability" and abs(output["mean"] - 0.1) < 1e-5, output
+    assert pathlib.Path(world.path("out/probability.npy")).exists()
+    bench = world.json("run", module, "--bench")[-1]
+    assert bench["event"] == "bench" and bench["kernels"] and bench["peak_gflops"] > 0, bench
+
+
+def test_zoo_lists_and_writes(world):
+    assert "conv:C12" in world.run("zoo", "list").stdout
+    world.run("compile", world.zoo("gemm:16x32x24"), "-o", world.path("g.kiln"))
+    world.refused("zoo", "conv:C99", "-o", world.path("x.onnx"), says="conv:C")
+
+
+def test_doctor_is_content(world):
+    world.run("doctor")
+
+
+def test_help_of_every_command(world):
+    for command in ("tune", "compile", "run", "verify", "explain", "fleet", "jobs", "db", "zoo", "doctor"):
+        assert "Usage" in world.run(command, "--help").stdout or "usage" in world.run(command, "--help").stdout.lower()
+    world.refused("frobnicate", says="no command")
+    world.refused("tune", digits(), "--trails", 3, says="--trials")
+
+
+def test_later_features_say_so(world):
+    db = ("--db", world.path("t.db"))
+    assert world.refused("tune", digits(), "--search", "sa", *db, says="sa").returncode == 20
+    assert world.refused("tune", digits(), "--search", "evolution", *db, says="evolution").returncode == 20
+    assert world.refused("tune", digits(), "--detach", *db, says="--detach").returncode == 20
+    assert world.refused("compile", digits(), "--emit", "static-c", says="static-c").returncode == 20
+    assert world.refused("fleet", "drain", "x", "--tracker", "127.0.0.1:1", says="drain").returncode == 20
+    assert world.refused("jobs", "watch", "--tracker", "127.0.0.1:1", says="watch").returncode == 20
+
+
+def test_damaged_models_are_refused(world):
+    whole = pathlib.Path(digits()).read_bytes()
+    generator = random.Random(1)
+    file = pathlib.Path(world.path("bad.onnx"))
+    for content in (b"", b"\x00", whole[:100], whole[:-7], generator.randbytes(5000)):
+        file.write_bytes(content)
+        world.refused("compile", file, "-o", world.path("bad.kiln"), says="bad.onnx")
+    assert not pathlib.Path(world.path("bad.kiln")).exists()
+    world.refused("compile", world.path("none.onnx"), says="none.onnx")
+
+
+def test_bad_options_and_files_are_refused(world):
+    world.refused("compile", digits(), "--target", "abacus", says="abacus")
+    world.refused("run", digits(), says="digits.onnx")
+    world.refused("tune", digits(), "--db", "/proc/kiln/no.db", says="/proc/kiln/no.db")
+    text = pathlib.Path(world.path("text.db"))
+    text.write_text("this is no database, but it is long enough to be read as one" * 20)
+    world.refused("tune", digits(), "--db", text, says="text.db")
+    world.refused("tune", digits(), "--trials", 1, "--tracker", "nonsense", "--db", world.path("t.db"), says="nonsense")
+    world.refused("db", "best", "--db", world.path("missing.db"), says="missing.db")
+    world.refused("explain", digits(), "--stage", "poetry", says="poetry")
+    world.refused("verify", world.path("nowhere"), says="model.onnx")
+
+
+def test_newer_database_is_refused(world):
+    db = world.path("new.db")
+    world.json("tune", world.zoo("gemm:8x8x8"), "--trials", 1, "--db", db)
+    import sqlite3
+    with sqlite3.connect(db) as connection:
+        connection.execute("PRAGMA user_version = 9999")
+    world.refused("tune", digits(), "--db", db, says="newer")
+
+
+def test_busy_port_is_refused(world):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        world.refused("--listen", f"127.0.0.1:{taken.getsockname()[1]}", name="kiln-tracker", says=str(taken.getsockname()[1]))
+
+
+def test_export_and_import_keep_every_record(world):
+    db, copy = world.path("t.db"), world.path("copy.db")
+    world.json("tune", world.zoo("gemm:16x16x16"), "--trials", 2, "--db", db)
+    exported = world.run("db", "export", "--db", db).stdout
+    pathlib.Path(world.path("rows.jsonl")).write_text(exported)
+    world.run("db", "import", world.path("rows.jsonl"), "--db", copy)
+    assert world.run("db", "export", "--db", copy).stdout == exported
+    world.refused("db", "sql", "DELETE FROM record", "--db", db, says="")
+    assert len(world.json("db", "history", "--db", db)) == 2
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main(sys.modules[__name__]))

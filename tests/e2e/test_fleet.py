@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""The real programs over real sockets: tuning, and what happens when one of them dies."""
+import os
+import signal
+import subprocess
+import sys
+
+import harness
+from harness import processes_with, program, until
+
+
+def start_tune(world, model, address, trials, db="client.db"):
+    log = open(world.path("tune.log"), "w")
+    child = subprocess.Popen([program("kiln"), "tune", model, "--trials", str(trials), "--tracker", address, "--db",
+                              world.path(db), "--json"], env=world.env, cwd=world.folder, stdout=log, stderr=log,
+                             start_new_session=True)
+    world.children.append(child)
+    return child
+
+
+def records(world, db="tuner.db"):
+    """(trial, attempt, outcome) of every stored record; none while there is no database yet."""
+    done = world.run("db", "sql", "SELECT trial_id, attempt, outcome FROM record", "--db", world.path(db), ok=False)
+    return [tuple(line.split("\t")) for line in done.stdout.splitlines()] if done.returncode == 0 else []
+
+
+def test_private_fleet_tunes_stores_packs_and_leaves_nothing(world):
+    model, db = world.zoo("conv:C3"), world.path("t.db")
+    done = world.json("tune", model, "--trials", 6, "--db", db, "--out", world.path("c3.kiln"))[-1]
+    assert done["event"] == "done" and done["measured"] == 6 and done["verified"] > 0, done
+    assert done["tasks"][0]["best_ms"] > 0 and done["tasks"][0]["trace"], done
+    assert not processes_with(str(world.folder)), processes_with(str(world.folder))
+    assert not os.listdir(world.env["TMPDIR"])
+    assert world.json("run", world.path("c3.kiln"), "--bench")[-1]["median_ms"] > 0
+
+
+def test_second_identical_tune_measures_nothing(world):
+    model, db = world.zoo("conv:C3"), world.path("t.db")
+    first = world.json("tune", model, "--trials", 4, "--db", db)[-1]
+    second = world.json("tune", model, "--trials", 4, "--db", db)[-1]
+    assert first["measured"] == 4 and second["measured"] == 0, (first, second)
+    assert second["tasks"][0]["best_ms"] == first["tasks"][0]["best_ms"]
+
+
+def test_named_tracker_sends_records_home(world):
+    _, address = world.tracker()
+    world.board(address)
+    world.tuner(address)
+    done = world.json("tune", world.zoo("conv:C3"), "--trials", 4, "--tracker", address, "--db", world.path("client.db"))[-1]
+    assert done["measured"] == 4, done
+    assert sorted(records(world, "client.db")) == sorted(records(world, "tuner.db"))
+    assert [b["key"] for b in world.json("fleet", "list", "--tracker", address)] == ["board"]
+    assert [j["state"] for j in world.json("jobs", "list", "--tracker", address)] == ["done"]
+
+
+def test_killed_tracker_ends_tune_with_unavailable_and_the_job(world):
+    tracker, address = world.tracker()
+    world.board(address)
+    world.tuner(address)
+    tune = start_tune(world, world.zoo("conv:C2"), address, 4000)
+    until(lambda: len(records(world)) >= 2, "the first records")
+    os.killpg(tracker.pid, signal.SIGKILL)
+    assert tune.wait(timeout=60) == 21, open(world.path("tune.log")).read()
+    assert "job " in open(world.path("tune.log")).read().splitlines()[-1]
+
+
+def test_killed_tuner_goes_on_without_repeating_a_trial(world):
+    _, address = world.tracker()
+    world.board(address)
+    tuner = world.tuner(address)
+    tune = start_tune(world, world.zoo("conv:C2"), address, 24)
+    until(lambda: len(records(world)) >= 4, "the first records")
+    os.killpg(tuner.pid, signal.SIGKILL)
+    tuner.wait()
+    kept = set(records(world))
+    world.tuner(address)
+    assert tune.wait(timeout=harness.DEADLINE_S) == 0, open(world.path("tune.log")).read()
+    after = records(world)
+    assert kept <= set(after) and len(after) == 24, (len(kept), len(after))
+    assert len({trial for trial, _, _ in after}) == 24, "a trial was recorded twice"
+
+
+def test_killed_board_costs_one_trial_that_runs_again(world):
+    _, address = world.tracker()
+    board = world.board(address)
+    world.tuner(address)
+    tune = start_tune(world, world.zoo("conv:C2"), address, 12)
+    until(lambda: len(records(world)) >= 2, "the first records")
+    os.killpg(board.pid, signal.SIGKILL)
+    board.wait()
+    world.board(address)
+    assert tune.wait(timeout=harness.DEADLINE_S) == 0, open(world.path("tune.log")).read()
+    after = records(world)
+    assert len(after) == 12 and len({trial for trial, _, _ in after}) == 12, after
+    assert not [r for r in after if r[2] in ("board_lost", "infra")], after
+
+
+def test_interrupt_stops_cleanly_and_goes_on(world):
+    model, db = world.zoo("conv:C2"), world.path("t.db")
+    log = open(world.path("tune.log"), "w")
+    tune = subprocess.Popen([program("kiln"), "tune", model, "--trials", "4000", "--db", db], env=world.env,
+                            cwd=world.folder, stdout=log, stderr=log, start_new_session=True)
+    world.children.append(tune)
+    until(lambda: len(records(world, "t.db")) >= 2, "the first records")
+    tune.send_signal(signal.SIGINT)
+    assert tune.wait(timeout=60) == 10, open(world.path("tune.log")).read()
+    kept = len(records(world, "t.db"))
+    assert "goes on" in open(world.path("tune.log")).read()
+    assert not processes_with(str(world.folder))
+    done = world.json("tune", model, "--trials", kept + 1, "--db", db)[-1]
+    assert done["measured"] == 1, done
+
+
+def test_job_without_board_names_what_is_missing(world):
+    _, address = world.tracker()
+    world.tuner(address)
+    done = world.refused("tune", world.zoo("conv:C3"), "--trials", 2, "--tracker", address, "--db", world.path("c.db"), says="board")
+    assert done.returncode == 21
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main(sys.modules[__name__]))

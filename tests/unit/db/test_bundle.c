@@ -1,0 +1,129 @@
+/* Records on the move between databases. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/rand.h"
+#include "db/bundle.h"
+#include "tests/unit/db/support.h"
+
+typedef struct fixture {
+    kiln_db *from, *to;
+    kiln_strbuf bytes;
+    kiln_arena arena;
+} fixture;
+
+static fixture the_fixture;
+
+static int set_up(void **state) {
+    fixture *f = &the_fixture;
+    *f = (fixture){.from = open_records(":memory:"), .to = open_records(":memory:")};
+    kiln_arena_init(&f->arena, 0);
+    put_parents(f->from);
+    put_record(f->from, 1, 500);
+    put_record(f->from, 2, 300);
+    must(kiln_db_commit(f->from));
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    fixture *f = *state;
+    kiln_db_close(f->from);
+    kiln_db_close(f->to);
+    kiln_strbuf_deinit(&f->bytes);
+    kiln_arena_deinit(&f->arena);
+    return 0;
+}
+
+static uint32_t count_in(fixture *f, kiln_db *db) {
+    kiln_db_filter all = {0};
+    kiln_db_record *record = NULL;
+    uint32_t count = 0;
+    must(kiln_db_records(db, &all, &f->arena, &record, &count));
+    return count;
+}
+
+static void export_all(fixture *f) {
+    kiln_db_filter all = {0};
+    kiln_strbuf_reset(&f->bytes);
+    must(kiln_bundle_export(f->from, &all, 1, &f->bytes));
+}
+
+static void records_arrive_with_their_parents(void **state) {
+    fixture *f = *state;
+    uint32_t count = 0;
+    export_all(f);
+    must(kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count));
+    assert_int_equal(count, 2);
+    kiln_db_filter fastest = {.order = KILN_DB_FASTEST, .limit = 1};
+    kiln_db_record *a = NULL, *b = NULL;
+    must(kiln_db_records(f->from, &fastest, &f->arena, &a, &count));
+    must(kiln_db_records(f->to, &fastest, &f->arena, &b, &count));
+    assert_true(kiln_str_equal(a->trial_id, b->trial_id));
+    assert_true(kiln_str_equal(a->trace, b->trace));
+    assert_int_equal(a->samples_ns.count, b->samples_ns.count);
+    assert_memory_equal(a->samples_ns.data, b->samples_ns.data, a->samples_ns.count * sizeof(double));
+    kiln_db_task task;
+    bool found = false;
+    must(kiln_db_find_task(f->to, a->task_key, &f->arena, &task, &found));
+    assert_true(found);
+}
+
+static void importing_twice_stores_once(void **state) {
+    fixture *f = *state;
+    uint32_t count = 0;
+    export_all(f);
+    must(kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count));
+    must(kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count));
+    assert_int_equal(count_in(f, f->to), 2);
+}
+
+static void filters_choose_what_travels(void **state) {
+    fixture *f = *state;
+    uint32_t count = 0;
+    kiln_db_filter nothing = {.task_key = KILN_STR("no such task")};
+    must(kiln_bundle_export(f->from, &nothing, 1, &f->bytes));
+    must(kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count));
+    assert_int_equal(count, 0);
+    assert_int_equal(count_in(f, f->to), 0);
+}
+
+static void a_cut_bundle_stores_nothing(void **state) {
+    fixture *f = *state;
+    export_all(f);
+    for (size_t size = 0; size < f->bytes.size; size += 7) {
+        uint32_t count = 0;
+        must_fail(kiln_bundle_import(f->to, kiln_str_slice(kiln_strbuf_view(&f->bytes), 0, size), &count), KILN_DATA_LOSS,
+                  "importing records");
+        assert_int_equal(count_in(f, f->to), 0);
+    }
+}
+
+static void a_damaged_bundle_ends_in_an_error_or_whole_rows(void **state) {
+    fixture *f = *state;
+    kiln_rand rand;
+    kiln_rand_init(&rand, 1);
+    for (unsigned i = 0; i < 300; i++) {
+        export_all(f);
+        f->bytes.data[kiln_rand_below(&rand, f->bytes.size)] = (char)kiln_rand_u64(&rand);
+        uint32_t count = 0;
+        kiln_status_free(kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count)); /* either is fine */
+        assert_false(kiln_db_pending(f->to));
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(records_arrive_with_their_parents, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(importing_twice_stores_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(filters_choose_what_travels, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_cut_bundle_stores_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_damaged_bundle_ends_in_an_error_or_whole_rows, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,8 +1,10 @@
 #include "tests/unit/compiler-core/ir/support.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/interp.h"
 #include "compiler-core/ir/ir_text.h"
 
@@ -92,4 +94,49 @@ int64_t value_at(const kiln_program *p, kiln_expr e, const int64_t *value) {
     int64_t result = kiln_interp_eval(&in, e).i;
     kiln_interp_deinit(&in);
     return result;
+}
+
+/* ---- arguments ------------------------------------------------------------------------------------------------ */
+
+uint32_t make_args(const kiln_program *p, uint64_t seed, kiln_tensor *out) {
+    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
+    uint32_t count = kiln_program_args(p, arg);
+    assert_true(count <= 64);
+    for (uint32_t i = 0; i < count; i++) {
+        const kiln_buffer_info *b = &p->buffer.data[arg[i]];
+        out[i] = kiln_tensor_create(p->arena, b->dtype, &b->shape);
+        size_t elements = (size_t)kiln_shape_count(&b->shape);
+        if (b->role == KILN_ROLE_OUTPUT) {
+            memset(out[i].data, 0x5a, kiln_tensor_bytes(&out[i]));
+        } else {
+            kiln_fill_data(out[i].data, b->dtype, elements, seed + i, b->fill);
+        }
+    }
+    return count;
+}
+
+static bool close_enough(double got, double wanted, double bound) {
+    if (isnan(wanted) || isnan(got)) return (isnan(wanted) && isnan(got)) || isnan(bound);
+    if (got == wanted) return true;
+    return fabs(got - wanted) <= bound + 1e-30;
+}
+
+void expect_within_bounds(const kiln_program *p, const kiln_tensor *got, const kiln_tensor *wanted, const kiln_tensor *bound,
+                          uint32_t arg_count, uint64_t seed) {
+    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
+    kiln_program_args(p, arg);
+    uint32_t output = 0;
+    for (uint32_t i = 0; i < arg_count; i++) {
+        if (p->buffer.data[arg[i]].role != KILN_ROLE_OUTPUT) continue;
+        int64_t elements = kiln_shape_count(&got[i].shape);
+        for (int64_t k = 0; k < elements; k++) {
+            double a = kiln_dtype_load_f64(got[i].dtype, got[i].data, (size_t)k);
+            double b = kiln_dtype_load_f64(wanted[i].dtype, wanted[i].data, (size_t)k);
+            double allowed = kiln_dtype_load_f64(KILN_F32, bound[output].data, (size_t)k);
+            if (!close_enough(a, b, allowed))
+                fail_msg("seed %llu: output %u element %lld is %.9g, not %.9g within %.3g", (unsigned long long)seed, output,
+                         (long long)k, a, b, allowed);
+        }
+        output++;
+    }
 }

@@ -38,4 +38,11 @@ kiln_expr random_condition(kiln_program *p, kiln_rand *r, uint32_t depth);
 void draw_point(const kiln_program *p, kiln_rand *r, int64_t *value);
 int64_t value_at(const kiln_program *p, kiln_expr e, const int64_t *value);
 
+/* Seeded data for the program's arguments, outputs poisoned; `out`: [64]; in the program's arena. */
+uint32_t make_args(const kiln_program *p, uint64_t seed, kiln_tensor *out);
+/* Every output element of `got` is within its bound of `wanted`: integers and bool equal, floats by bound[i]
+ * of the i-th output. */
+void expect_within_bounds(const kiln_program *p, const kiln_tensor *got, const kiln_tensor *wanted, const kiln_tensor *bound,
+                          uint32_t arg_count, uint64_t seed);
+
 #endif

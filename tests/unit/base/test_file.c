@@ -1,0 +1,158 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "tests/support/test.h"
+
+static const char *in(kiln_arena *arena, const char *folder, const char *name) {
+    return kiln_arena_printf(arena, "%s/%s", folder, name);
+}
+
+static void what_is_written_is_read(void **state) {
+    kiln_arena *arena = *state;
+    char *folder = make_folder(arena);
+    const char *path = in(arena, folder, "file");
+    kiln_str content;
+    expect_ok(kiln_file_write(path, KILN_STR("one\0two"), 0640));
+    expect_ok(kiln_file_read(path, 100, arena, &content));
+    assert_int_equal(content.size, 7);
+    assert_memory_equal(content.data, "one\0two", 8);
+    struct stat info;
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0640);
+    expect_ok(kiln_file_write(path, KILN_STR(""), 0600));
+    expect_ok(kiln_file_read(path, 0, arena, &content));
+    expect_str(content, "");
+    remove_folder(folder);
+    assert_false(kiln_file_exists(folder));
+}
+
+static void reading_refuses_what_is_no_file_or_too_large(void **state) {
+    kiln_arena *arena = *state;
+    char *folder = make_folder(arena);
+    const char *path = in(arena, folder, "file"), *fifo = in(arena, folder, "fifo");
+    kiln_str content = {0};
+    expect_error(kiln_file_read(path, 100, arena, &content), NOT_FOUND, path);
+    expect_error(kiln_file_read(folder, 100, arena, &content), INVALID_ARGUMENT, folder);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    expect_error(kiln_file_read(fifo, 100, arena, &content), INVALID_ARGUMENT, "not a regular file");
+    expect_ok(kiln_file_write(path, KILN_STR("12345"), 0600));
+    expect_error(kiln_file_read(path, 4, arena, &content), OUT_OF_RANGE, "at most 4");
+    expect_error(kiln_file_read(in(arena, path, "below"), 4, arena, &content), NOT_FOUND, "below");
+    assert_null(content.data);
+    remove_folder(folder);
+}
+
+static void failed_write_leaves_nothing_behind(void **state) {
+    kiln_arena *arena = *state;
+    char *folder = make_folder(arena), **names = NULL;
+    size_t count = 0;
+    expect_error(kiln_file_write(in(arena, folder, "no/file"), KILN_STR("x"), 0600), NOT_FOUND, "no/file");
+    expect_ok(kiln_folder_create(in(arena, folder, "folder/inside"), 0700));
+    expect_error(kiln_file_write(in(arena, folder, "folder"), KILN_STR("x"), 0600), INVALID_ARGUMENT, "folder");
+    expect_ok(kiln_folder_list(folder, arena, &names, &count));
+    assert_int_equal(count, 1);
+    assert_string_equal(names[0], "folder");
+    remove_folder(folder);
+}
+
+/* A file-size limit stands in for a full disk: both end the write half-way. */
+static const char *full_path;
+static void write_past_the_limit(void) {
+    struct rlimit limit = {1000, 1000};
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    static char large[5000];
+    kiln_status st = kiln_file_write(full_path, (kiln_str){large, sizeof large}, 0600);
+    _exit(kiln_status_code(st) == KILN_RESOURCE_EXHAUSTED ? 0 : 1);
+}
+
+static void full_disk_keeps_the_old_content_and_no_litter(void **state) {
+    kiln_arena *arena = *state;
+    char *folder = make_folder(arena), **names = NULL;
+    size_t count = 0;
+    kiln_str content;
+    full_path = in(arena, folder, "file");
+    expect_ok(kiln_file_write(full_path, KILN_STR("old"), 0600));
+    assert_int_equal(run_in_child(write_past_the_limit), 0);
+    expect_ok(kiln_file_read(full_path, 100, arena, &content));
+    expect_str(content, "old");
+    expect_ok(kiln_folder_list(folder, arena, &names, &count));
+    assert_int_equal(count, 1);
+    remove_folder(folder);
+}
+
+static void folders_are_created_listed_and_removed_without_following_links(void **state) {
+    kiln_arena *arena = *state;
+    char *folder = make_folder(arena), *elsewhere = make_folder(arena), **names = NULL;
+    size_t count = 9;
+    expect_ok(kiln_folder_list(folder, arena, &names, &count));
+    assert_int_equal(count, 0);
+    expect_ok(kiln_folder_create(in(arena, folder, "b/c//d/"), 0700));
+    expect_ok(kiln_folder_create(in(arena, folder, "b"), 0700));
+    expect_ok(kiln_file_write(in(arena, folder, "a"), KILN_STR("x"), 0600));
+    expect_ok(kiln_file_write(in(arena, elsewhere, "kept"), KILN_STR("x"), 0600));
+    assert_int_equal(symlink(elsewhere, in(arena, folder, "c")), 0);
+    expect_ok(kiln_folder_list(folder, arena, &names, &count));
+    assert_int_equal(count, 3);
+    assert_string_equal(names[0], "a");
+    assert_string_equal(names[2], "c");
+    assert_true(kiln_file_is_folder(in(arena, folder, "b/c/d")));
+    assert_false(kiln_file_is_folder(in(arena, folder, "a")));
+    expect_error(kiln_folder_create(in(arena, folder, "a/b"), 0700), ALREADY_EXISTS, "a");
+    remove_folder(folder);
+    assert_true(kiln_file_exists(in(arena, elsewhere, "kept")));
+    remove_folder(elsewhere);
+    expect_error(kiln_folder_remove(folder), NOT_FOUND, folder);
+    expect_error(kiln_folder_list(folder, arena, &names, &count), NOT_FOUND, folder);
+}
+
+static void temporary_folders_are_private_and_different(void **state) {
+    kiln_arena *arena = *state;
+    char *one = make_folder(arena), *two = make_folder(arena);
+    struct stat info;
+    assert_string_not_equal(one, two);
+    assert_int_equal(stat(one, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0700);
+    remove_folder(one);
+    remove_folder(two);
+}
+
+static void mapping_shows_the_file(void **state) {
+    kiln_arena *arena = *state;
+    char *folder = make_folder(arena);
+    const char *path = in(arena, folder, "file");
+    kiln_mapping mapping = {0};
+    expect_error(kiln_file_map(path, &mapping), NOT_FOUND, path);
+    kiln_file_unmap(&mapping);
+    expect_ok(kiln_file_write(path, KILN_STR(""), 0600));
+    expect_ok(kiln_file_map(path, &mapping));
+    assert_int_equal(mapping.size, 0);
+    kiln_file_unmap(&mapping);
+    expect_ok(kiln_file_write(path, KILN_STR("mapped"), 0600));
+    expect_ok(kiln_file_map(path, &mapping));
+    assert_int_equal(mapping.size, 6);
+    assert_memory_equal(mapping.data, "mapped", 6);
+    kiln_file_unmap(&mapping);
+    assert_null(mapping.data);
+    remove_folder(folder);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(what_is_written_is_read),
+        test_with_arena(reading_refuses_what_is_no_file_or_too_large),
+        test_with_arena(failed_write_leaves_nothing_behind),
+        test_with_arena(full_disk_keeps_the_old_content_and_no_litter),
+        test_with_arena(folders_are_created_listed_and_removed_without_following_links),
+        test_with_arena(temporary_folders_are_private_and_different),
+        test_with_arena(mapping_shows_the_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

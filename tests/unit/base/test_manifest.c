@@ -1,0 +1,171 @@
+#include "base/manifest.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/kernel_abi.h"
+#include "base/rand.h"
+#include "tests/support/test.h"
+
+static kiln_layout layout_of(const char *text, uint32_t rank) {
+    kiln_layout layout;
+    expect_ok(kiln_layout_parse(kiln_str_from(text), rank, &layout));
+    return layout;
+}
+
+static kiln_manifest_arg arg_of(const char *name, kiln_role role, kiln_shape shape, const char *layout) {
+    return (kiln_manifest_arg){.name = kiln_str_from(name), .dtype = KILN_F32, .role = role, .shape = shape,
+                               .layout = layout_of(layout, shape.rank), .fill = KILN_FILL_UNIFORM, .read_by_run = true};
+}
+
+/* A convolution with packed weights; every field differs from its default. */
+static kiln_artefact example(kiln_manifest_arg arg[4]) {
+    arg[0] = arg_of("data", KILN_ROLE_INPUT, (kiln_shape){4, {1, 64, 56, 56}}, "d0,d1/16,d2,d3,d1%16");
+    arg[1] = arg_of("weight", KILN_ROLE_CONSTANT, (kiln_shape){4, {64, 64, 3, 3}}, "row");
+    arg[1].read_by_run = false;
+    arg[2] = arg_of("out", KILN_ROLE_OUTPUT, (kiln_shape){4, {1, 64, 56, 56}}, "d0,d1/16,d2,d3,d1%16");
+    arg[3] = arg_of("weight.packed", KILN_ROLE_PACKED, (kiln_shape){1, {36864}}, "row");
+    return (kiln_artefact){
+        .manifest = {.abi_version = KILN_KERNEL_ABI_VERSION, .payload_kind = KILN_PAYLOAD_ELF,
+                     .target = KILN_STR("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"), .codegen_version = KILN_STR("1/19.1.7"),
+                     .task_key = KILN_STR("1:0123"), .algorithm = KILN_STR("direct"), .has_prepare = true, .threads_max = 2,
+                     .scratch_bytes = 1 << 20, .scratch_worker_bytes = 4096, .flops = 231211008.0, .arg_count = 4, .arg = arg},
+        .payload = KILN_STR("\177ELF payload"),
+    };
+}
+
+static void encode(const kiln_artefact *artefact, kiln_strbuf *out) {
+    kiln_strbuf_reset(out);
+    kiln_artefact_encode(artefact, out);
+}
+
+static void artefact_round_trips_and_is_deterministic(void **state) {
+    kiln_arena *arena = *state;
+    kiln_manifest_arg arg[4];
+    kiln_artefact artefact = example(arg), decoded;
+    kiln_strbuf bytes = {0}, again = {0}, text = {0}, text_again = {0};
+    encode(&artefact, &bytes);
+    expect_ok(kiln_artefact_decode(kiln_strbuf_view(&bytes), arena, &decoded));
+    encode(&decoded, &again);
+    assert_true(kiln_str_equal(kiln_strbuf_view(&bytes), kiln_strbuf_view(&again)));
+    kiln_manifest_print(&artefact.manifest, &text);
+    kiln_manifest_print(&decoded.manifest, &text_again);
+    assert_string_equal(text.data, text_again.data);
+    expect_contains(text.data, "constant weight: f32[64,64,3,3] layout row (prepare only)");
+    assert_true(kiln_str_equal(decoded.payload, artefact.payload));
+    assert_false(decoded.manifest.arg[1].read_by_run);
+    assert_int_equal((uintptr_t)(decoded.payload.data - bytes.data) % 16, 0);
+    kiln_strbuf_deinit(&bytes);
+    kiln_strbuf_deinit(&again);
+    kiln_strbuf_deinit(&text);
+    kiln_strbuf_deinit(&text_again);
+}
+
+static void every_truncation_is_refused(void **state) {
+    kiln_arena *arena = *state;
+    kiln_manifest_arg arg[4];
+    kiln_artefact artefact = example(arg), decoded;
+    kiln_strbuf bytes = {0};
+    encode(&artefact, &bytes);
+    for (size_t size = 0; size < bytes.size; size++)
+        expect_error(kiln_artefact_decode((kiln_str){bytes.data, size}, arena, &decoded), DATA_LOSS, "");
+    kiln_strbuf_char(&bytes, 'x');
+    expect_error(kiln_artefact_decode(kiln_strbuf_view(&bytes), arena, &decoded), DATA_LOSS, "header");
+    kiln_strbuf_deinit(&bytes);
+}
+
+static void mutations_are_refused_or_mean_what_they_say(void **state) {
+    kiln_arena *arena = *state;
+    kiln_manifest_arg arg[4];
+    kiln_artefact artefact = example(arg), decoded, again;
+    kiln_strbuf bytes = {0}, encoded = {0};
+    kiln_rand r;
+    kiln_rand_init(&r, 11);
+    size_t refused = 0;
+    for (int round = 0; round < 20000; round++) {
+        kiln_arena_reset(arena);
+        encode(&artefact, &bytes);
+        for (uint64_t flips = 1 + kiln_rand_below(&r, 4); flips > 0; flips--)
+            bytes.data[kiln_rand_below(&r, bytes.size)] = (char)kiln_rand_u64(&r);
+        kiln_status st = kiln_artefact_decode(kiln_strbuf_view(&bytes), arena, &decoded);
+        refused += st != NULL;
+        if (st) {
+            kiln_status_free(st); /* any error is fine; a crash is not */
+            continue;
+        }
+        kiln_strbuf text = {0}, text_again = {0};
+        encode(&decoded, &encoded);
+        expect_ok(kiln_artefact_decode(kiln_strbuf_view(&encoded), arena, &again));
+        kiln_manifest_print(&decoded.manifest, &text);
+        kiln_manifest_print(&again.manifest, &text_again);
+        assert_string_equal(text.data, text_again.data);
+        kiln_strbuf_deinit(&text);
+        kiln_strbuf_deinit(&text_again);
+    }
+    assert_in_range(refused, 5000, 20000);
+    kiln_strbuf_deinit(&bytes);
+    kiln_strbuf_deinit(&encoded);
+}
+
+typedef void (*spoil)(kiln_artefact *a);
+static void spoil_abi(kiln_artefact *a) { a->manifest.abi_version = 2; }
+static void spoil_kind(kiln_artefact *a) { a->manifest.payload_kind = (kiln_payload_kind)9; }
+static void spoil_threads(kiln_artefact *a) { a->manifest.threads_max = 0; }
+static void spoil_scratch(kiln_artefact *a) { a->manifest.scratch_bytes = UINT64_MAX; }
+static void spoil_flops(kiln_artefact *a) { a->manifest.flops = (double)NAN; }
+static void spoil_order(kiln_artefact *a) { a->manifest.arg[0].role = KILN_ROLE_PACKED; }
+static void spoil_outputs(kiln_artefact *a) { a->manifest.arg_count = 2; }
+static void spoil_prepare(kiln_artefact *a) { a->manifest.has_prepare = false; }
+static void spoil_shape(kiln_artefact *a) { a->manifest.arg[1].shape.dim[0] = INT64_MAX; }
+static void spoil_sign(kiln_artefact *a) { a->manifest.arg[1].shape.dim[0] = -1; }
+static void spoil_layout(kiln_artefact *a) { a->manifest.arg[0].layout.piece[0].dim = 7; }
+static void spoil_padding(kiln_artefact *a) {
+    a->manifest.arg[3].layout = layout_of("d0/2147483648,d0/1048576%2048,d0%1048576,d1", 2);
+    a->manifest.arg[3].shape = (kiln_shape){2, {5, 2}};
+    a->manifest.arg[3].dtype = KILN_F64;
+}
+static void spoil_fill(kiln_artefact *a) { a->manifest.arg[0].fill = (kiln_fill)0; }
+static void spoil_dtype(kiln_artefact *a) { a->manifest.arg[0].dtype = (kiln_dtype)99; }
+
+static void contradictory_fields_are_refused_by_name(void **state) {
+    kiln_arena *arena = *state;
+    static const struct {
+        spoil spoil;
+        kiln_code code;
+        const char *complaint;
+    } row[] = {
+        {spoil_abi, KILN_UNIMPLEMENTED, "kernel ABI 2"},
+        {spoil_kind, KILN_DATA_LOSS, "key 2"},
+        {spoil_threads, KILN_DATA_LOSS, "key 8"},
+        {spoil_scratch, KILN_DATA_LOSS, "key 9"},
+        {spoil_flops, KILN_DATA_LOSS, "flops"},
+        {spoil_order, KILN_DATA_LOSS, "argument 1"},
+        {spoil_outputs, KILN_DATA_LOSS, "no argument is an output"},
+        {spoil_prepare, KILN_DATA_LOSS, "packed"},
+        {spoil_shape, KILN_OUT_OF_RANGE, "argument 1"},
+        {spoil_sign, KILN_OUT_OF_RANGE, "argument 1"},
+        {spoil_layout, KILN_INVALID_ARGUMENT, "argument 0"},
+        {spoil_padding, KILN_OUT_OF_RANGE, "argument 3"},
+        {spoil_fill, KILN_DATA_LOSS, "key 6"},
+        {spoil_dtype, KILN_DATA_LOSS, "key 2"},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        kiln_manifest_arg arg[4];
+        kiln_artefact artefact = example(arg), decoded;
+        kiln_strbuf bytes = {0};
+        row[i].spoil(&artefact);
+        encode(&artefact, &bytes);
+        expect_error_at(kiln_artefact_decode(kiln_strbuf_view(&bytes), arena, &decoded), row[i].code, row[i].complaint, __FILE__, __LINE__);
+        kiln_strbuf_deinit(&bytes);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(artefact_round_trips_and_is_deterministic),
+        test_with_arena(every_truncation_is_refused),
+        test_with_arena(mutations_are_refused_or_mean_what_they_say),
+        test_with_arena(contradictory_fields_are_refused_by_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,132 @@
+#include "base/opt.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/macros.h"
+#include "tests/support/test.h"
+
+typedef struct options {
+    bool json;
+    const char *db;
+    uint64_t trials;
+    double seconds;
+    kiln_opt_list listen;
+    const char **positional;
+    size_t count;
+    bool help;
+} options;
+
+/* Parses a blank-separated command line. */
+static kiln_status parse(kiln_arena *arena, const char *line, options *out) {
+    *out = (options){.db = "default.db", .trials = 32};
+    const kiln_opt option[] = {
+        {"json", KILN_OPT_FLAG, &out->json, NULL, "Prints JSON."},
+        {"db", KILN_OPT_TEXT, &out->db, "PATH", "The database."},
+        {"trials|n", KILN_OPT_COUNT, &out->trials, "N", "Measurements."},
+        {"seconds", KILN_OPT_NUMBER, &out->seconds, "S", "Time."},
+        {"listen", KILN_OPT_LIST, &out->listen, "ADDR", "Addresses."},
+    };
+    const kiln_opt_table table = {"kiln test FILE...", "Tests.", option, KILN_ARRAY_COUNT(option), 1, 2};
+    char *argv[20] = {(char *)(uintptr_t)"kiln"};
+    int argc = 1;
+    kiln_str rest = kiln_str_from(line);
+    while (rest.size) argv[argc++] = kiln_str_dup(arena, kiln_str_cut(&rest, ' '));
+    return kiln_opt_parse(&table, argc, argv, arena, &out->positional, &out->count, &out->help);
+}
+
+static void every_kind_is_parsed_in_both_spellings(void **state) {
+    options o;
+    expect_ok(parse(*state, "a --json --db x.db --trials=7 --seconds 1.5 --listen u --listen=v b", &o));
+    assert_true(o.json);
+    assert_string_equal(o.db, "x.db");
+    assert_int_equal(o.trials, 7);
+    assert_true(o.seconds == 1.5);
+    assert_int_equal(o.listen.count, 2);
+    assert_string_equal(o.listen.item[0], "u");
+    assert_string_equal(o.listen.item[1], "v");
+    assert_int_equal(o.count, 2);
+    assert_string_equal(o.positional[1], "b");
+    expect_ok(parse(*state, "a -n 9 --db=", &o));
+    assert_int_equal(o.trials, 9);
+    assert_string_equal(o.db, "");
+}
+
+static void defaults_stay_and_two_dashes_end_options(void **state) {
+    options o;
+    expect_ok(parse(*state, "-- --json -", &o));
+    assert_false(o.json);
+    assert_string_equal(o.db, "default.db");
+    assert_int_equal(o.trials, 32);
+    assert_string_equal(o.positional[0], "--json");
+    assert_string_equal(o.positional[1], "-");
+}
+
+static void bad_command_lines_are_refused_with_what_to_do(void **state) {
+    static const struct {
+        const char *line, *complaint;
+    } row[] = {
+        {"", "usage: kiln test FILE..."},
+        {"a b c", "unexpected argument 'c'"},
+        {"a --trails 3", "did you mean --trials?"},
+        {"a --xyzzyxyzzy", "--help lists the options"},
+        {"a --trials", "wants a value N"},
+        {"a --trials x", "wants a whole number, not 'x'"},
+        {"a --trials -1", "wants a whole number"},
+        {"a --trials 99999999999999999999", "wants a whole number"},
+        {"a --seconds nan", "wants a number"},
+        {"a --json=1", "takes no value"},
+        {"a -x", "unknown option"},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        options o;
+        expect_error_at(parse(*state, row[i].line, &o), KILN_INVALID_ARGUMENT, row[i].complaint, row[i].line, (int)i);
+    }
+}
+
+static void help_wins_and_lists_every_option(void **state) {
+    options o;
+    expect_ok(parse(*state, "a b c --help --trials x", &o) /* c is counted only at the end */);
+    assert_true(o.help);
+    uint64_t n = 0;
+    const kiln_opt option[] = {{"trials|n", KILN_OPT_COUNT, &n, "N", "Measures at most N times."}};
+    const kiln_opt_table table = {"kiln tune MODEL", "Tunes.", option, 1, 0, 1};
+    kiln_strbuf help = {0};
+    kiln_opt_print_help(&table, &help);
+    assert_string_equal(help.data, "usage: kiln tune MODEL\n\nTunes.\n\noptions:\n"
+                                   "  --trials, -n N          Measures at most N times.\n"
+                                   "  --help, -h              Prints this and ends.\n");
+    kiln_strbuf_deinit(&help);
+}
+
+static void home_is_made_private_where_it_is_named(void **state) {
+    kiln_arena *arena = *state;
+    char *folder = make_folder(arena), *home = NULL;
+    struct stat info;
+    setenv("KILN_HOME", kiln_arena_printf(arena, "%s/a/b", folder), 1);
+    expect_ok(kiln_home(arena, &home));
+    assert_int_equal(stat(home, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0700);
+    setenv("KILN_HOME", "", 1);
+    assert_null(kiln_env("KILN_HOME"));
+    setenv("HOME", folder, 1);
+    expect_ok(kiln_home(arena, &home));
+    expect_contains(home, "/.local/state/kiln");
+    assert_true(kiln_file_is_folder(home));
+    unsetenv("HOME");
+    expect_error(kiln_home(arena, &home), FAILED_PRECONDITION, "KILN_HOME");
+    remove_folder(folder);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(every_kind_is_parsed_in_both_spellings),
+        test_with_arena(defaults_stay_and_two_dashes_end_options),
+        test_with_arena(bad_command_lines_are_refused_with_what_to_do),
+        test_with_arena(help_wins_and_lists_every_option),
+        test_with_arena(home_is_made_private_where_it_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -15,6 +15,7 @@
 #include "base/opt.h"
 #include "base/vec.h"
 
+#define SYSTEM_FILE_MAX ((size_t)1 << 20)
 #define OPEN_FOLDERS_MAX 16 /* descriptors that removing a tree may hold at once */
 
 #define ERRNO_ERROR(doing, path) \
@@ -43,7 +44,10 @@ static size_t read_fully(int fd, char *data, size_t size) {
     errno = 0;
     while (done < size) {
         ssize_t got = read(fd, data + done, size - done);
-        if (got < 0 && errno == EINTR) continue;
+        if (got < 0 && errno == EINTR) {
+            errno = 0;
+            continue;
+        }
         if (got <= 0) break;
         done += (size_t)got;
     }
@@ -63,6 +67,25 @@ kiln_status kiln_file_read(const char *path, size_t max_bytes, kiln_arena *arena
         if (got == size) *out_content = (kiln_str){data, size};
         else st = KILN_ERROR(DATA_LOSS, "reading %s stopped after %zu of %zu bytes", path, got, size);
     }
+    close(fd);
+    return st;
+}
+
+kiln_status kiln_file_read_system(const char *path, kiln_arena *arena, kiln_str *out_content) {
+    int fd = -1;
+    size_t ignored = 0;
+    kiln_status st = open_regular(path, &fd, &ignored);
+    if (st) return st;
+    kiln_strbuf content = {0};
+    char piece[4096];
+    size_t got = sizeof piece;
+    while (got == sizeof piece && content.size < SYSTEM_FILE_MAX) {
+        got = read_fully(fd, piece, sizeof piece);
+        kiln_strbuf_append(&content, piece, got);
+    }
+    if (errno) st = ERRNO_ERROR("reading", path);
+    else *out_content = (kiln_str){kiln_str_dup(arena, kiln_strbuf_view(&content)), content.size};
+    kiln_strbuf_deinit(&content);
     close(fd);
     return st;
 }

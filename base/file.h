@@ -12,6 +12,8 @@
 /* Reads a whole file of at most `max_bytes` into `arena` (a NUL follows the last byte).
  * NOT_FOUND, PERMISSION_DENIED, OUT_OF_RANGE (larger than max_bytes), DATA_LOSS (read error). */
 KILN_MUST_USE kiln_status kiln_file_read(const char *path, size_t max_bytes, kiln_arena *arena, kiln_str *out_content);
+/* Reads a file of /proc or /sys, whose size is not known before: what there is, up to 1 MiB. Errors as above. */
+KILN_MUST_USE kiln_status kiln_file_read_system(const char *path, kiln_arena *arena, kiln_str *out_content);
 /* Writes beside `path`, syncs and renames: readers see the old or the new content, never a part.
  * RESOURCE_EXHAUSTED when the disk is full; nothing is left behind then. `mode` as in chmod. */
 KILN_MUST_USE kiln_status kiln_file_write(const char *path, kiln_str content, unsigned mode);

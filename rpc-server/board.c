@@ -11,12 +11,10 @@
 #include "base/vec.h"
 #include "rpc-server/sandbox.h"
 
-#define BOARD_FILE_MAX ((size_t)1 << 20)
-
 /* Whole content, trimmed; empty when it cannot be read. */
 static kiln_str read_text(const char *path, kiln_arena *arena) {
     kiln_str content = {0};
-    kiln_status st = kiln_file_read(path, BOARD_FILE_MAX, arena, &content);
+    kiln_status st = kiln_file_read_system(path, arena, &content);
     kiln_status_free(st); /* a file that this platform has not */
     return kiln_str_trim(content);
 }

@@ -287,6 +287,29 @@ static void a_reference_of_another_task_is_not_the_candidates_fault(void **state
     expect_outcome(f, KILN_OUTCOME_INFRA, "/nowhere");
 }
 
+static uint64_t resident_bytes(fixture *f) {
+    kiln_str text;
+    uint64_t pages = 0;
+    must(kiln_file_read_system("/proc/self/statm", &f->arena, &text));
+    kiln_str_cut(&text, ' ');
+    assert_true(kiln_str_to_u64(kiln_str_cut(&text, ' '), &pages));
+    return pages * 4096;
+}
+
+static void many_faults_leave_no_memory_behind(void **state) {
+    fixture *f = *state;
+    static const char *const faults[] = {"honest", "reads_nothing", "starts_a_process", "half_of_it", "writes_beside"};
+    const char *reference = write_reference(f, ELEMENTS);
+    uint64_t before = 0;
+    for (uint32_t i = 0; i < 100; i++) {
+        run_paths(f, write_artefact(f, faults[i % KILN_ARRAY_COUNT(faults)], 1), reference, KILN_PHASE_NONE);
+        if (i == 20) before = resident_bytes(f); /* pools and caches are warm */
+    }
+    assert_true(resident_bytes(f) < before + ((uint64_t)4 << 20)); /* the test's own arena keeps 80 small objects */
+    run_candidate(f, "honest", KILN_PHASE_NONE);
+    expect_outcome(f, KILN_OUTCOME_OK, "");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(int argc, char **argv) {
@@ -321,6 +344,7 @@ int main(int argc, char **argv) {
         TEST(is_impossibly_fast),
         TEST(what_does_not_link_is_a_link_error),
         TEST(a_reference_of_another_task_is_not_the_candidates_fault),
+        TEST(many_faults_leave_no_memory_behind),
     };
     return cmocka_run_group_tests_name("rpc-server/cage", tests, NULL, NULL);
 }

@@ -1,0 +1,99 @@
+/* What a board says about itself. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "rpc-server/board.h"
+#include "rpc-server/sandbox.h"
+
+static kiln_status describe(kiln_arena *arena, const char *labels, kiln_msg_board_up *out_board) {
+    kiln_board_options options = {.key = "desk", .labels = labels, .peak_flops = 123.4e9};
+    return kiln_board_describe(&options, arena, out_board);
+}
+
+static const char *label(kiln_arena *arena, const kiln_msg_board_up *board, const char *key) {
+    for (uint32_t i = 0; i < board->labels.count; i++)
+        if (kiln_str_is(board->labels.item[i].key, key)) return kiln_str_dup(arena, board->labels.item[i].value);
+    return NULL;
+}
+
+static void a_board_says_what_it_is(void **state) {
+    (void)state;
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+    kiln_msg_board_up board;
+    assert_null(describe(&arena, "room=2,owner=me", &board));
+    assert_true(kiln_str_is(board.key, "desk") && board.slots == 1 && kiln_str_is(board.executors, "cpu"));
+    assert_true(kiln_str_starts(board.target, "cpu:"));
+    assert_true(board.memory_bytes > (UINT64_C(1) << 26));
+    assert_true(kiln_str_starts(board.firmware, "Linux "));
+    assert_string_equal(label(&arena, &board, "room"), "2");
+    assert_string_equal(label(&arena, &board, "owner"), "me");
+    assert_string_equal(label(&arena, &board, "peak_gflops"), "123.4");
+    /* What is missing is said, and only that. */
+    kiln_strbuf missing = {0};
+    kiln_sandbox_missing(&missing);
+    const char *lacks = label(&arena, &board, "lacks");
+    if (missing.size > 0) assert_string_equal(lacks, missing.data);
+    else assert_null(lacks);
+    assert_int_equal(missing.size > 0 && strstr(missing.data, "uid"), geteuid() != 0);
+    kiln_strbuf_deinit(&missing);
+
+    /* It fits into a message. */
+    kiln_strbuf body = {0};
+    kiln_message message = {.type = KILN_MSG_BOARD_UP, .board_up = board};
+    assert_null(kiln_message_encode(&message, &body));
+    kiln_strbuf_deinit(&body);
+    kiln_arena_deinit(&arena);
+}
+
+static void bad_labels_are_refused(void **state) {
+    (void)state;
+    static const char *const bad[] = {"x", "=1", "x=", "a=1,,b=2"};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(bad); i++) {
+        kiln_arena arena;
+        kiln_arena_init(&arena, 0);
+        kiln_msg_board_up board;
+        kiln_status st = describe(&arena, bad[i], &board);
+        assert_int_equal(kiln_status_code(st), KILN_INVALID_ARGUMENT);
+        kiln_status_free(st);
+        kiln_arena_deinit(&arena);
+    }
+}
+
+static void the_measuring_core_is_the_highest_of_ours(void **state) {
+    (void)state;
+    uint32_t core[KILN_EXECUTOR_CORES_MAX];
+    uint32_t count = kiln_board_cores(core, KILN_EXECUTOR_CORES_MAX);
+    assert_true(count >= 1);
+    for (uint32_t i = 1; i < count; i++) assert_true(core[i] < core[i - 1]);
+    assert_int_equal(kiln_board_cores(core, 1), 1);
+}
+
+static void every_executor_has_a_name_and_all_functions(void **state) {
+    (void)state;
+    for (uint32_t i = 0; i < kiln_executor_count(); i++) {
+        const kiln_executor *executor = kiln_executor_at(i);
+        assert_ptr_equal(kiln_executor_find(kiln_str_from(executor->name)), executor);
+        const kiln_executor_vtable *v = executor->vtable;
+        assert_true(v->open && v->load && v->fill && v->prepare && v->run && v->check && v->unload && v->close);
+        if (executor->payload != KILN_PAYLOAD_NONE)
+            assert_ptr_equal(kiln_executor_for((kiln_payload_kind)executor->payload), executor);
+    }
+    assert_null(kiln_executor_find(KILN_STR("abacus")));
+    assert_null(kiln_executor_for(KILN_PAYLOAD_PTX));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_board_says_what_it_is),
+        cmocka_unit_test(bad_labels_are_refused),
+        cmocka_unit_test(the_measuring_core_is_the_highest_of_ours),
+        cmocka_unit_test(every_executor_has_a_name_and_all_functions),
+    };
+    return cmocka_run_group_tests_name("rpc-server/board", tests, NULL, NULL);
+}

@@ -1,0 +1,143 @@
+/* Measuring rules on a made-up clock. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/rand.h"
+#include "rpc-server/timing.h"
+
+/* A kernel whose run takes `base_ns`, plus what `shape` says about the n-th measurement. */
+typedef struct machine {
+    double base_ns, noise;
+    double drift;       /* the first measurements are slower by this, falling by half each time */
+    uint32_t calls;
+    uint64_t runs, total_ns;
+    kiln_rand rand;
+} machine;
+
+static void run(void *context, uint32_t runs, uint64_t *out_ns) {
+    machine *m = context;
+    double one = m->base_ns * (1 + m->noise * kiln_rand_unit(&m->rand));
+    for (uint32_t i = 0; i < 60 && m->drift > 0; i++) {
+        if (i < m->calls) continue;
+        one += m->base_ns * m->drift / (double)(UINT64_C(1) << m->calls);
+        break;
+    }
+    m->calls++;
+    m->runs += runs;
+    *out_ns = (uint64_t)(one * runs);
+    m->total_ns += *out_ns;
+}
+
+static const kiln_msg_policy search_policy = {
+    .samples_min = 5, .samples_max = 20, .interval = 0.01, .sample_ns = 1000000, .total_ns = 50000000};
+
+static kiln_timing measure(machine *m, const kiln_msg_policy *policy, uint64_t overhead_ns) {
+    kiln_rand_init(&m->rand, 7);
+    kiln_timing_source source = {run, m, overhead_ns};
+    kiln_timing timing;
+    uint64_t first_ns = 0;
+    run(m, 1, &first_ns);
+    uint32_t runs = kiln_timing_warm_up(&source, policy, first_ns);
+    m->total_ns = 0;
+    kiln_timing_sample(&source, policy, runs, &timing);
+    return timing;
+}
+
+static void a_quiet_kernel_needs_the_fewest_samples(void **state) {
+    (void)state;
+    machine m = {.base_ns = 300000};
+    kiln_timing timing = measure(&m, &search_policy, 20);
+    assert_int_equal(timing.sample_count, 5);
+    assert_int_equal(timing.stop, KILN_STOP_CONVERGED);
+    assert_int_equal(timing.sample_ns[0], 300000 * timing.runs - 20);
+}
+
+static void a_sample_is_long_enough_for_policy_and_timer(void **state) {
+    (void)state;
+    machine m = {.base_ns = 100};
+    kiln_timing timing = measure(&m, &search_policy, 20);
+    for (uint32_t i = 0; i < timing.sample_count; i++) assert_true(timing.sample_ns[i] + 20 >= search_policy.sample_ns);
+    m = (machine){.base_ns = 100};
+    timing = measure(&m, &search_policy, 50000); /* a bad timer: 200 times its cost is 10 ms */
+    for (uint32_t i = 0; i < timing.sample_count; i++)
+        assert_true(timing.sample_ns[i] + 50000 >= 50000 * KILN_TIMING_OVERHEADS);
+}
+
+static void a_long_kernel_is_not_run_more_than_it_must(void **state) {
+    (void)state;
+    machine m = {.base_ns = 40e6};
+    kiln_timing timing = measure(&m, &search_policy, 20);
+    assert_int_equal(timing.runs, 1);
+    assert_int_equal(timing.sample_count, 5);
+    assert_int_equal(m.runs, 6); /* the first call was warm-up enough */
+}
+
+static void noise_takes_more_samples_up_to_the_caps(void **state) {
+    (void)state;
+    machine m = {.base_ns = 100000, .noise = 0.5};
+    kiln_timing timing = measure(&m, &search_policy, 20);
+    assert_int_equal(timing.sample_count, 20);
+    assert_int_equal(timing.stop, KILN_STOP_COUNT_CAP);
+    m = (machine){.base_ns = 8e6, .noise = 0.5};
+    timing = measure(&m, &search_policy, 20);
+    assert_int_equal(timing.stop, KILN_STOP_TIME_CAP);
+    assert_in_range(timing.sample_count, 5, 8);
+    assert_in_range(m.total_ns, search_policy.total_ns, search_policy.total_ns + (uint64_t)12e6);
+}
+
+static void warm_up_lasts_until_times_are_steady(void **state) {
+    (void)state;
+    machine m = {.base_ns = 500000, .drift = 4};
+    kiln_timing timing = measure(&m, &search_policy, 20);
+    /* The first calls took five times as long; no sample may still be 5 % above the truth. */
+    for (uint32_t i = 0; i < timing.sample_count; i++)
+        assert_true((double)timing.sample_ns[i] / timing.runs < 500000 * 1.05);
+}
+
+static void warm_up_of_a_restless_kernel_ends(void **state) {
+    (void)state;
+    machine m = {.base_ns = 1000, .noise = 3};
+    kiln_timing timing = measure(&m, &search_policy, 20);
+    assert_true(timing.sample_count >= 5 && m.runs < 1000000);
+}
+
+static void a_kernel_without_time_is_not_divided_by(void **state) {
+    (void)state;
+    machine m = {.base_ns = 0};
+    kiln_timing timing = measure(&m, &search_policy, 20);
+    assert_true(timing.runs >= 1 && timing.sample_ns[0] == 1);
+}
+
+static void policies_beyond_the_limits_are_cut(void **state) {
+    (void)state;
+    kiln_msg_policy policy = search_policy;
+    policy.samples_min = policy.samples_max = UINT32_MAX;
+    policy.interval = 0;
+    machine m = {.base_ns = 1e6, .noise = 0.5};
+    kiln_timing timing = measure(&m, &policy, 20);
+    assert_int_equal(timing.sample_count, KILN_TIMING_SAMPLES_MAX);
+}
+
+static void the_timer_costs_something_and_not_much(void **state) {
+    (void)state;
+    assert_in_range(kiln_timing_overhead_ns(), 1, 100000);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_quiet_kernel_needs_the_fewest_samples),
+        cmocka_unit_test(a_sample_is_long_enough_for_policy_and_timer),
+        cmocka_unit_test(a_long_kernel_is_not_run_more_than_it_must),
+        cmocka_unit_test(noise_takes_more_samples_up_to_the_caps),
+        cmocka_unit_test(warm_up_lasts_until_times_are_steady),
+        cmocka_unit_test(warm_up_of_a_restless_kernel_ends),
+        cmocka_unit_test(a_kernel_without_time_is_not_divided_by),
+        cmocka_unit_test(policies_beyond_the_limits_are_cut),
+        cmocka_unit_test(the_timer_costs_something_and_not_much),
+    };
+    return cmocka_run_group_tests_name("rpc-server/timing", tests, NULL, NULL);
+}

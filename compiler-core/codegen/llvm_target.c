@@ -1,0 +1,119 @@
+/* LLVM modules to bytes: target machine, pass pipeline, output. */
+#include <llvm-c/Analysis.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+
+#include <llvm/Config/llvm-config.h>
+
+#include "compiler-core/codegen/backend.h"
+#include "compiler-core/codegen/llvm_emit.h"
+
+#define TEXT_OF(x) #x
+#define TEXT(x) TEXT_OF(x)
+
+const char *kiln_codegen_version(void) { return TEXT(KILN_CODEGEN_VERSION) "-llvm" LLVM_VERSION_STRING; }
+
+/* Everything of LLVM's that one compilation owns. */
+typedef struct llvm_job {
+    LLVMTargetMachineRef machine;
+    LLVMContextRef context;
+    LLVMModuleRef module;
+    LLVMMemoryBufferRef buffer;
+    char *message;
+} llvm_job;
+
+static void llvm_job_deinit(llvm_job *job) {
+    if (job->buffer) LLVMDisposeMemoryBuffer(job->buffer);
+    if (job->module) LLVMDisposeModule(job->module);
+    if (job->context) LLVMContextDispose(job->context);
+    if (job->machine) LLVMDisposeTargetMachine(job->machine);
+    if (job->message) LLVMDisposeMessage(job->message);
+}
+
+static kiln_status make_machine(llvm_job *job, const kiln_target *target, uint32_t optimise, kiln_arena *arena) {
+    LLVMInitializeX86TargetInfo(); /* these register tables once and then do nothing */
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    const char *triple = kiln_str_dup(arena, target->triple);
+    LLVMTargetRef found;
+    if (LLVMGetTargetFromTriple(triple, &found, &job->message)) return KILN_ERROR(UNIMPLEMENTED, "LLVM: %s", job->message);
+    /* Position independent with a small code model: relative addresses within the object and PLT calls to
+     * services, no GOT. */
+    job->machine = LLVMCreateTargetMachine(found, triple, kiln_str_dup(arena, target->mcpu), kiln_str_dup(arena, target->features),
+                                           optimise ? LLVMCodeGenLevelDefault : LLVMCodeGenLevelNone, LLVMRelocPIC,
+                                           LLVMCodeModelSmall);
+    if (!job->machine) return KILN_ERROR(UNIMPLEMENTED, "LLVM has no machine for %s", triple);
+    return KILN_OK;
+}
+
+static void emit_program(llvm_job *job, kiln_program *p, const kiln_lowered *lowered, bool is_prepare, const kiln_target *target,
+                         kiln_arena *arena, kiln_codegen_output *output) {
+    kiln_buffer buffer[KILN_MANIFEST_ARGS_MAX];
+    for (uint32_t i = 0; i < lowered->arg_count; i++)
+        buffer[i] = is_prepare ? lowered->arg[i].in_prepare : lowered->arg[i].in_run;
+    kiln_llvm_emit_entry(job->context, job->module, p, is_prepare ? "kiln_prepare" : "kiln_run", buffer, lowered->arg_count, target,
+                         arena, &output->scratch_bytes, &output->worker_bytes);
+}
+
+static kiln_status make_module(llvm_job *job, const kiln_lowered *lowered, const kiln_target *target, kiln_arena *arena,
+                               kiln_codegen_output *output) {
+    job->context = LLVMContextCreate();
+    job->module = LLVMModuleCreateWithNameInContext("kiln", job->context);
+    LLVMSetTarget(job->module, kiln_str_dup(arena, target->triple));
+    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(job->machine);
+    LLVMSetModuleDataLayout(job->module, layout);
+    LLVMDisposeTargetData(layout);
+    *output = (kiln_codegen_output){0};
+    if (lowered->prepare) emit_program(job, lowered->prepare, lowered, true, target, arena, output);
+    emit_program(job, lowered->run, lowered, false, target, arena, output);
+#ifdef KILN_LLVM_VERIFY
+    if (LLVMVerifyModule(job->module, LLVMReturnStatusAction, &job->message)) return KILN_ERROR(INTERNAL, "LLVM: %s", job->message);
+#endif
+    return KILN_OK;
+}
+
+/* What is emitted needs no clean-up but joining blocks and dropping what was not used. */
+#define PIPELINE "function(simplifycfg,early-cse)"
+
+static kiln_status run_passes(llvm_job *job) {
+    LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
+    LLVMErrorRef error = LLVMRunPasses(job->module, PIPELINE, job->machine, options);
+    LLVMDisposePassBuilderOptions(options);
+    if (!error) return KILN_OK;
+    char *message = LLVMGetErrorMessage(error);
+    kiln_status st = KILN_ERROR(INTERNAL, "LLVM passes: %s", message);
+    LLVMDisposeErrorMessage(message);
+    return st;
+}
+
+static kiln_status write_bytes(llvm_job *job, kiln_emit emit, kiln_arena *arena, kiln_str *out_bytes) {
+    if (emit == KILN_EMIT_LLVM) {
+        job->message = LLVMPrintModuleToString(job->module);
+        *out_bytes = kiln_str_from(job->message);
+    } else {
+        LLVMCodeGenFileType type = emit == KILN_EMIT_ASM ? LLVMAssemblyFile : LLVMObjectFile;
+        if (LLVMTargetMachineEmitToMemoryBuffer(job->machine, job->module, type, &job->message, &job->buffer))
+            return KILN_ERROR(INTERNAL, "LLVM: %s", job->message);
+        *out_bytes = (kiln_str){LLVMGetBufferStart(job->buffer), LLVMGetBufferSize(job->buffer)};
+    }
+    out_bytes->data = kiln_arena_copy(arena, out_bytes->data, out_bytes->size);
+    return KILN_OK;
+}
+
+kiln_status kiln_llvm_emit(const kiln_lowered *lowered, const kiln_target *target, const kiln_codegen_options *options,
+                           kiln_arena *arena, kiln_codegen_output *out_output) {
+    llvm_job job = {0};
+    kiln_codegen_output output = {0};
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 256 << 10);
+    kiln_status st = make_machine(&job, target, options->optimise, &scratch);
+    if (!st) st = make_module(&job, lowered, target, &scratch, &output);
+    if (!st && options->optimise) st = run_passes(&job);
+    if (!st) st = write_bytes(&job, options->emit, arena, &output.bytes);
+    llvm_job_deinit(&job);
+    kiln_arena_deinit(&scratch);
+    if (!st) *out_output = output;
+    return st;
+}

@@ -18,6 +18,9 @@
 #include "base/target.h"
 #include "compiler-core/ir/ir.h"
 
+/* Iterations of a vectorized loop that lowering leaves; longer loops are cut into such pieces. */
+#define KILN_LOWER_LANES_MAX 64
+
 typedef struct kiln_lowered {
     kiln_program *prepare; /* NULL when there is nothing to pack */
     kiln_program *run;

@@ -1,0 +1,278 @@
+/* partition: a loop is split where a condition inside it begins or stops to hold, so that the large part in the
+ * middle carries no condition. Conditions are those of ifs and selects, comparisons of affine forms; what lies
+ * inside the loop counts with its whole range, so outer loops are split first and their parts looked at again.
+ *
+ * Iterations of a parallel loop must stay together to be shared out evenly: its body is doubled under ifs
+ * instead. Vectorized loops keep their conditions, which become lane masks; unrolled ones need no splitting. */
+#include <string.h>
+
+#include "base/check.h"
+#include "compiler-core/lower/pass.h"
+
+#define CUTS_MAX 4u /* a loop becomes at most one part more than that */
+
+typedef struct partition {
+    kiln_program *p;
+    kiln_stmt loop;
+    uint64_t budget;       /* stores that may still be added */
+    kiln_interval *range;  /* [var count] what is known of loop variables here */
+    uint32_t range_count;
+    uint32_t cut_count;
+    int64_t cut[CUTS_MAX]; /* increasing; a part begins at each */
+    bool too_many;
+} partition;
+
+/* ---- where to cut ----------------------------------------------------------------------------------------------- */
+
+static void add_cut(partition *part, int64_t at) {
+    const kiln_stmt_info *s = &part->p->stmt.data[part->loop];
+    if (at <= s->first || at >= s->first + s->extent) return;
+    uint32_t i = 0;
+    while (i < part->cut_count && part->cut[i] < at) i++;
+    if (i < part->cut_count && part->cut[i] == at) return;
+    if (part->cut_count == CUTS_MAX) {
+        part->too_many = true;
+        return;
+    }
+    memmove(&part->cut[i + 1], &part->cut[i], (part->cut_count - i) * sizeof part->cut[0]);
+    part->cut[i] = at;
+    part->cut_count++;
+}
+
+static int64_t divide_down(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+
+/* Smallest v with c * v + r >= 0 (c > 0), or with c * v + r < 0 (c < 0): where the sign of the form changes. */
+static int64_t sign_change(int64_t c, int64_t r) { return c > 0 ? -divide_down(r, c) : divide_down(r, -c) + 1; }
+
+/* Whether a variable's loop is the one being split or inside it. */
+static bool is_inside(const partition *part, kiln_var var) {
+    kiln_stmt outer = part->p->stmt.data[part->loop].parent;
+    return !kiln_lower_loop_of(part->p, outer, var);
+}
+
+/* rest = form without the loop's variable: known interval, or false when loops outside (not constant here) or
+ * anything but plain variables enter. */
+static bool rest_of(const partition *part, const kiln_affine *form, kiln_var var, int64_t *coefficient, kiln_interval *rest) {
+    const kiln_program *p = part->p;
+    *coefficient = 0;
+    *rest = (kiln_interval){form->constant, form->constant};
+    for (uint32_t i = 0; i < form->term_count; i++) {
+        const kiln_expr_node *node = kiln_expr_get(p, form->term[i]);
+        int64_t c = form->coefficient[i];
+        if (node->op != KILN_EXPR_VAR) return false;
+        kiln_var v = node->payload.id;
+        if (v == var) {
+            *coefficient = c;
+            continue;
+        }
+        if (!is_inside(part, v)) return false;
+        int64_t low = p->var.data[v].low, high = p->var.data[v].high;
+        rest->low += c * (c > 0 ? low : high);
+        rest->high += c * (c > 0 ? high : low);
+    }
+    return *coefficient != 0;
+}
+
+/* form < limit changes sign somewhere between the two extremes of the rest. */
+static void cut_at_sign(partition *part, int64_t c, kiln_interval rest, int64_t limit) {
+    add_cut(part, sign_change(c, rest.low - limit));
+    add_cut(part, sign_change(c, rest.high - limit));
+}
+
+static void cut_comparison(partition *part, kiln_expr e) {
+    kiln_program *p = part->p;
+    kiln_var var = p->stmt.data[part->loop].var;
+    kiln_expr a = kiln_expr_operand(p, e, 0), b = kiln_expr_operand(p, e, 1);
+    kiln_expr_op op = kiln_expr_get(p, e)->op;
+    if (kiln_expr_get(p, a)->dtype != KILN_INDEX_DTYPE || !kiln_expr_uses_var(p, e, var)) return;
+    kiln_affine form;
+    int64_t c;
+    kiln_interval rest;
+    if (!kiln_affine_of(p, kiln_expr_binary(p, KILN_EXPR_SUB, a, b), part->range, &form)) return;
+    if (!rest_of(part, &form, var, &c, &rest)) return;
+    if (op == KILN_EXPR_LT || op == KILN_EXPR_EQ || op == KILN_EXPR_NE) cut_at_sign(part, c, rest, 0);
+    if (op == KILN_EXPR_LE || op == KILN_EXPR_EQ || op == KILN_EXPR_NE) cut_at_sign(part, c, rest, 1);
+}
+
+static void cut_condition(partition *part, kiln_expr e) {
+    uint32_t count = kiln_expr_get(part->p, e)->operand_count;
+    switch ((kiln_expr_op)kiln_expr_get(part->p, e)->op) {
+    case KILN_EXPR_AND:
+    case KILN_EXPR_OR:
+    case KILN_EXPR_NOT:
+        for (uint32_t i = 0; i < count; i++) cut_condition(part, kiln_expr_operand(part->p, e, i));
+        return;
+    case KILN_EXPR_LT:
+    case KILN_EXPR_LE:
+    case KILN_EXPR_EQ:
+    case KILN_EXPR_NE: cut_comparison(part, e); return;
+    default: return;
+    }
+}
+
+/* Conditions of selects inside a value. */
+static kiln_expr cut_selects(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
+    if (kiln_expr_get(p, e)->op == KILN_EXPR_SELECT) cut_condition(context, kiln_expr_operand(p, e, 0));
+    return rebuilt;
+}
+
+static void find_cuts(partition *part, kiln_stmt stmt) {
+    const kiln_stmt_info s = part->p->stmt.data[stmt];
+    if (s.kind == KILN_STMT_IF) cut_condition(part, s.condition);
+    if (s.kind == KILN_STMT_STORE) kiln_expr_rewrite(part->p, s.value, cut_selects, part);
+    for (uint32_t i = 0; i < s.child.count; i++) find_cuts(part, s.child.data[i]);
+}
+
+/* ---- cutting ------------------------------------------------------------------------------------------------------ */
+
+static void split_tree(partition *part, kiln_stmt stmt);
+
+static int64_t part_begin(const partition *part, uint32_t i) {
+    return i == 0 ? part->p->stmt.data[part->loop].first : part->cut[i - 1];
+}
+
+static int64_t part_end(const partition *part, uint32_t i) {
+    const kiln_stmt_info *s = &part->p->stmt.data[part->loop];
+    return i == part->cut_count ? s->first + s->extent : part->cut[i];
+}
+
+/* Variables made since the table was: their own ranges. */
+static void grow_range(partition *part) {
+    if (part->range_count == part->p->var.count) return;
+    kiln_interval *range = KILN_ARENA_ARRAY(part->p->arena, kiln_interval, part->p->var.count);
+    for (kiln_var v = 0; v < part->p->var.count; v++)
+        range[v] = v < part->range_count ? part->range[v] : (kiln_interval){part->p->var.data[v].low, part->p->var.data[v].high};
+    part->range = range;
+    part->range_count = part->p->var.count;
+}
+
+/* A loop over [begin, end) with its own variable. */
+static kiln_stmt make_part(partition *part, int64_t begin, int64_t end) {
+    kiln_program *p = part->p;
+    kiln_stmt copy = kiln_lower_copy(p, part->loop, NULL, 0);
+    kiln_stmt_info *s = &p->stmt.data[copy];
+    s->first = begin;
+    s->extent = end - begin;
+    p->var.data[s->var].low = begin;
+    p->var.data[s->var].high = end - 1;
+    return copy;
+}
+
+/* if begin <= v < end: a copy of the body, simplified under that condition. */
+static kiln_stmt make_version(partition *part, int64_t begin, int64_t end) {
+    kiln_program *p = part->p;
+    const kiln_stmt_info s = p->stmt.data[part->loop];
+    kiln_expr v = kiln_expr_var(p, s.var);
+    kiln_expr above = kiln_expr_binary(p, KILN_EXPR_LE, kiln_expr_index(p, begin), v);
+    kiln_expr below = kiln_expr_binary(p, KILN_EXPR_LT, v, kiln_expr_index(p, end));
+    kiln_stmt version = kiln_stmt_create(p, KILN_STMT_IF);
+    p->stmt.data[version].condition = kiln_expr_simplify(p, kiln_expr_binary(p, KILN_EXPR_AND, above, below), NULL);
+    bool once = end == begin + 1;
+    kiln_stmt_append(p, version, kiln_lower_copy(p, s.child.data[0], once ? &s.var : NULL, once ? kiln_expr_index(p, begin) : 0));
+    return version;
+}
+
+static void simplify_part(partition *part, kiln_stmt stmt) {
+    grow_range(part);
+    kiln_lower_simplify_below(part->p, stmt, part->range);
+}
+
+/* Simplifies and splits what stands at place `at` of `seq`; false when nothing is left there. */
+static bool settle_part(partition *part, kiln_stmt seq, uint32_t at) {
+    uint32_t before = part->p->stmt.data[seq].child.count;
+    simplify_part(part, part->p->stmt.data[seq].child.data[at]);
+    if (part->p->stmt.data[seq].child.count < before) return false;
+    kiln_stmt now = part->p->stmt.data[seq].child.data[at];
+    if (part->p->stmt.data[now].kind == KILN_STMT_FOR) {
+        /* This loop has been cut already; only what is inside may need more. */
+        split_tree(part, part->p->stmt.data[now].child.data[0]);
+    } else {
+        split_tree(part, now);
+    }
+    return true;
+}
+
+static void split_serial(partition *part) {
+    kiln_program *p = part->p;
+    kiln_stmt seq = kiln_stmt_create(p, KILN_STMT_SEQ);
+    for (uint32_t i = 0; i <= part->cut_count; i++) {
+        kiln_stmt copy = make_part(part, part_begin(part, i), part_end(part, i));
+        kiln_stmt_append(p, seq, copy);
+    }
+    kiln_stmt_replace(p, part->loop, seq);
+    for (uint32_t at = 0; at < p->stmt.data[seq].child.count;) at += settle_part(part, seq, at);
+}
+
+static void split_parallel(partition *part) {
+    kiln_program *p = part->p;
+    kiln_stmt loop = part->loop, body = p->stmt.data[loop].child.data[0];
+    kiln_var var = p->stmt.data[loop].var;
+    uint32_t count = part->cut_count + 1;
+    int64_t begin[CUTS_MAX + 1], end[CUTS_MAX + 1];
+    kiln_stmt seq = kiln_stmt_create(p, KILN_STMT_SEQ);
+    for (uint32_t i = 0; i < count; i++) {
+        begin[i] = part_begin(part, i);
+        end[i] = part_end(part, i);
+        kiln_stmt_append(p, seq, make_version(part, begin[i], end[i]));
+    }
+    kiln_stmt_replace(p, body, seq);
+    grow_range(part);
+    kiln_interval whole = part->range[var];
+    for (uint32_t i = 0; i < count; i++) {
+        kiln_stmt version = p->stmt.data[seq].child.data[i];
+        kiln_stmt inner = p->stmt.data[version].child.data[0];
+        part->range[var] = (kiln_interval){begin[i], end[i] - 1};
+        simplify_part(part, inner);
+        if (p->stmt.data[version].child.count > 0) split_tree(part, p->stmt.data[version].child.data[0]);
+        grow_range(part);
+        part->range[var] = whole;
+    }
+}
+
+static void split_loop(partition *outer, kiln_stmt loop) {
+    partition part = *outer;
+    part.loop = loop;
+    part.cut_count = 0;
+    part.too_many = false;
+    grow_range(&part);
+    find_cuts(&part, loop);
+    uint64_t added = kiln_lower_size(part.p, loop) * part.cut_count;
+    if (part.cut_count == 0 || part.too_many || added > part.budget) {
+        split_tree(outer, part.p->stmt.data[loop].child.data[0]);
+        return;
+    }
+    part.budget -= added;
+    if (part.p->stmt.data[loop].loop_kind == KILN_LOOP_PARALLEL) split_parallel(&part);
+    else split_serial(&part);
+    outer->budget = part.budget;
+}
+
+static void split_tree(partition *part, kiln_stmt stmt) {
+    kiln_program *p = part->p;
+    const kiln_stmt_info *s = &p->stmt.data[stmt];
+    if (s->kind == KILN_STMT_FOR && (s->loop_kind == KILN_LOOP_SERIAL || s->loop_kind == KILN_LOOP_PARALLEL)) {
+        split_loop(part, stmt);
+        return;
+    }
+    /* A child that is split is replaced by one statement, or vanishes when nothing of it is left. */
+    for (uint32_t i = 0; i < p->stmt.data[stmt].child.count;) {
+        uint32_t before = p->stmt.data[stmt].child.count;
+        split_tree(part, p->stmt.data[stmt].child.data[i]);
+        if (p->stmt.data[stmt].child.count == before) i++;
+    }
+}
+
+/* Loops whose parts are all small need the budget most where there is little code: a quarter of the limit is
+ * far more than any good kernel uses. */
+static void partition_program(kiln_program *p) {
+    if (!p->root) return;
+    partition part = {.p = p, .budget = KILN_LOWER_SIZE_MAX / 4};
+    split_tree(&part, p->root);
+    if (p->root) kiln_lower_simplify_below(p, p->root, NULL);
+}
+
+kiln_status kiln_lower_partition(kiln_lowering *l) {
+    partition_program(l->run);
+    if (l->prepare) partition_program(l->prepare);
+    return KILN_OK;
+}

@@ -1,0 +1,227 @@
+/* place: each temp is allocated around all its accesses, as deep as they allow, and keeps only the region that
+ * one execution of that place touches: per dimension an origin over the loops outside and a constant extent. */
+#include "base/check.h"
+#include "compiler-core/lower/pass.h"
+
+/* Accesses of one temp. */
+typedef struct accesses {
+    kiln_buffer buffer;
+    kiln_stmt home;  /* smallest statement around all of them */
+    bool found;
+    /* The region so far. */
+    kiln_stmt alloc; /* loops around it are outside */
+    bool full[KILN_RANK_MAX], started;
+    kiln_expr origin[KILN_RANK_MAX];
+    kiln_interval inside[KILN_RANK_MAX];
+} accesses;
+
+static void walk(kiln_program *p, kiln_stmt stmt, void (*visit)(kiln_program *, kiln_stmt, accesses *), accesses *a) {
+    visit(p, stmt, a);
+    for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++) walk(p, p->stmt.data[stmt].child.data[i], visit, a);
+}
+
+/* ---- where -------------------------------------------------------------------------------------------------------- */
+
+static kiln_stmt common_ancestor(const kiln_program *p, kiln_stmt a, kiln_stmt b) {
+    while (!kiln_stmt_is_inside(p, b, a)) a = p->stmt.data[a].parent;
+    return a;
+}
+
+/* A sum over loops that its index does not name lives outside of them. */
+static kiln_stmt above_reduction(const kiln_program *p, kiln_stmt store) {
+    kiln_stmt home = store;
+    const kiln_stmt_info *s = &p->stmt.data[store];
+    for (kiln_stmt at = s->parent; at; at = p->stmt.data[at].parent) {
+        if (p->stmt.data[at].kind != KILN_STMT_FOR) continue;
+        bool used = false;
+        for (uint32_t i = 0; i < s->index_count; i++) used |= kiln_expr_uses_var(p, s->index[i], p->stmt.data[at].var);
+        if (!used) home = at;
+    }
+    return home;
+}
+
+static void add_home(kiln_program *p, accesses *a, kiln_stmt stmt) {
+    a->home = a->found ? common_ancestor(p, a->home, stmt) : stmt;
+    a->found = true;
+}
+
+static void home_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *context) {
+    accesses *a = context;
+    if (kiln_expr_get(p, load)->payload.id != a->buffer) return;
+    const kiln_stmt_info *s = &p->stmt.data[stmt];
+    add_home(p, a, s->kind == KILN_STMT_STORE && s->buffer == a->buffer ? above_reduction(p, stmt) : stmt);
+}
+
+static void home_stmt(kiln_program *p, kiln_stmt stmt, accesses *a) {
+    if (p->stmt.data[stmt].kind == KILN_STMT_STORE && p->stmt.data[stmt].buffer == a->buffer) add_home(p, a, stmt);
+    kiln_lower_visit_loads(p, stmt, home_load, a);
+}
+
+/* Lanes run at once, so they need an element each: a temp never lives inside a vectorized loop. */
+static kiln_stmt above_vectors(const kiln_program *p, kiln_stmt home) {
+    for (kiln_stmt at = home; at; at = p->stmt.data[at].parent)
+        if (p->stmt.data[at].kind == KILN_STMT_FOR && p->stmt.data[at].loop_kind == KILN_LOOP_VECTORIZE) home = at;
+    return home;
+}
+
+/* Wraps the home, or in a sequence only the children from the first to the last that matter. */
+static kiln_stmt wrap_home(kiln_program *p, accesses *a) {
+    kiln_stmt alloc = kiln_stmt_create(p, KILN_STMT_ALLOC);
+    p->stmt.data[alloc].buffer = a->buffer;
+    kiln_stmt home = a->home;
+    if (p->stmt.data[home].kind != KILN_STMT_SEQ) {
+        kiln_stmt_wrap(p, home, alloc);
+        return alloc;
+    }
+    uint32_t first = UINT32_MAX, last = 0;
+    for (uint32_t i = 0; i < p->stmt.data[home].child.count; i++) {
+        accesses below = {.buffer = a->buffer};
+        walk(p, p->stmt.data[home].child.data[i], home_stmt, &below);
+        if (!below.found) continue;
+        first = KILN_MIN(first, i);
+        last = i;
+    }
+    kiln_stmt child = p->stmt.data[home].child.data[first];
+    kiln_stmt_wrap(p, child, alloc);
+    for (uint32_t i = first + 1; i <= last; i++) {
+        child = p->stmt.data[home].child.data[first + 1];
+        kiln_stmt_remove(p, child);
+        kiln_stmt_append(p, alloc, child);
+    }
+    return alloc;
+}
+
+/* ---- what --------------------------------------------------------------------------------------------------------- */
+
+typedef enum side { OUTSIDE = 1, INSIDE = 2 } side;
+
+/* Which loops a term depends on, seen from the allocation. */
+static uint32_t sides_of(const kiln_program *p, kiln_stmt alloc, kiln_expr term) {
+    const kiln_expr_node *node = kiln_expr_get(p, term);
+    if (node->op == KILN_EXPR_VAR) return kiln_lower_loop_of(p, alloc, node->payload.id) ? OUTSIDE : INSIDE;
+    if (node->op == KILN_EXPR_LOAD) return OUTSIDE | INSIDE;
+    uint32_t sides = 0;
+    for (uint32_t i = 0; i < node->operand_count; i++) sides |= sides_of(p, alloc, kiln_expr_operand(p, term, i));
+    return sides;
+}
+
+/* index = origin + inside; false when a term mixes loops of both kinds. */
+static bool split_index(kiln_program *p, kiln_stmt alloc, kiln_expr index, kiln_expr *origin, kiln_interval *inside) {
+    kiln_affine all, outer = {0};
+    if (!kiln_affine_of(p, index, NULL, &all)) return false;
+    kiln_affine inner = {.constant = all.constant};
+    for (uint32_t i = 0; i < all.term_count; i++) {
+        uint32_t sides = sides_of(p, alloc, all.term[i]);
+        if (sides == (OUTSIDE | INSIDE)) return false;
+        kiln_affine *into = sides == INSIDE ? &inner : &outer;
+        into->term[into->term_count] = all.term[i];
+        into->coefficient[into->term_count++] = all.coefficient[i];
+    }
+    *origin = kiln_affine_to_expr(p, &outer);
+    *inside = kiln_expr_bounds(p, kiln_affine_to_expr(p, &inner), NULL);
+    return true;
+}
+
+static void add_access(kiln_program *p, accesses *a, const kiln_expr *index, uint32_t index_count) {
+    for (uint32_t d = 0; d < index_count; d++) {
+        kiln_expr origin;
+        kiln_interval inside;
+        if (a->full[d]) continue;
+        if (!split_index(p, a->alloc, index[d], &origin, &inside)) {
+            a->full[d] = true;
+        } else if (!a->started) {
+            a->origin[d] = origin;
+            a->inside[d] = inside;
+        } else if (origin != a->origin[d]) {
+            a->full[d] = true;
+        } else {
+            a->inside[d].low = KILN_MIN(a->inside[d].low, inside.low);
+            a->inside[d].high = KILN_MAX(a->inside[d].high, inside.high);
+        }
+    }
+    a->started = true;
+}
+
+static void region_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *context) {
+    (void)stmt;
+    accesses *a = context;
+    if (kiln_expr_get(p, load)->payload.id != a->buffer) return;
+    kiln_expr index[KILN_RANK_MAX];
+    uint32_t count = kiln_expr_get(p, load)->operand_count;
+    for (uint32_t i = 0; i < count; i++) index[i] = kiln_expr_operand(p, load, i);
+    add_access(p, a, index, count);
+}
+
+static void region_stmt(kiln_program *p, kiln_stmt stmt, accesses *a) {
+    const kiln_stmt_info s = p->stmt.data[stmt];
+    if (s.kind == KILN_STMT_STORE && s.buffer == a->buffer) add_access(p, a, s.index, s.index_count);
+    kiln_lower_visit_loads(p, stmt, region_load, a);
+}
+
+/* Dimensions that cannot shrink keep origin 0 and their whole extent. Accesses that never happen (under a
+ * false predicate) may make the interval larger than the dimension. */
+static void settle_region(kiln_program *p, accesses *a) {
+    kiln_shape *shape = &p->buffer.data[a->buffer].shape;
+    for (uint32_t d = 0; d < shape->rank; d++) {
+        kiln_interval whole = {0, shape->dim[d] - 1};
+        int64_t zero;
+        bool at_zero = !a->full[d] && kiln_expr_as_int(p, a->origin[d], &zero) && zero == 0;
+        if (at_zero) {
+            a->inside[d].low = KILN_MAX(a->inside[d].low, whole.low);
+            a->inside[d].high = KILN_MIN(a->inside[d].high, whole.high);
+        }
+        if (a->full[d] || a->inside[d].high - a->inside[d].low >= whole.high || a->inside[d].high < a->inside[d].low) {
+            a->origin[d] = kiln_expr_index(p, 0);
+            a->inside[d] = whole;
+        }
+        shape->dim[d] = a->inside[d].high - a->inside[d].low + 1;
+        a->origin[d] = kiln_expr_binary(p, KILN_EXPR_ADD, a->origin[d], kiln_expr_index(p, a->inside[d].low));
+    }
+}
+
+static void shift(kiln_program *p, const accesses *a, kiln_expr *index, uint32_t index_count) {
+    for (uint32_t d = 0; d < index_count; d++)
+        index[d] = kiln_expr_simplify(p, kiln_expr_binary(p, KILN_EXPR_SUB, index[d], a->origin[d]), NULL);
+}
+
+static kiln_expr shift_load(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
+    const accesses *a = context;
+    const kiln_expr_node *node = kiln_expr_get(p, e);
+    if (node->op != KILN_EXPR_LOAD || node->payload.id != a->buffer) return rebuilt;
+    kiln_expr index[KILN_RANK_MAX];
+    uint32_t count = node->operand_count;
+    for (uint32_t i = 0; i < count; i++) index[i] = kiln_expr_operand(p, rebuilt, i);
+    shift(p, a, index, count);
+    return kiln_expr_load(p, a->buffer, index, count);
+}
+
+static kiln_expr shift_loads(kiln_program *p, kiln_expr e, void *context) { return kiln_expr_rewrite(p, e, shift_load, context); }
+
+static void shift_stores(kiln_program *p, kiln_stmt stmt, accesses *a) {
+    kiln_stmt_info *s = &p->stmt.data[stmt];
+    if (s->kind == KILN_STMT_STORE && s->buffer == a->buffer) shift(p, a, s->index, s->index_count);
+}
+
+static void place_temp(kiln_program *p, kiln_buffer buffer) {
+    accesses a = {.buffer = buffer};
+    walk(p, p->root, home_stmt, &a);
+    if (!a.found) return;
+    a.home = above_vectors(p, a.home);
+    a.alloc = wrap_home(p, &a);
+    walk(p, a.alloc, region_stmt, &a);
+    settle_region(p, &a);
+    walk(p, a.alloc, shift_stores, &a);
+    kiln_lower_rewrite(p, a.alloc, shift_loads, &a);
+}
+
+static void place_program(kiln_program *p) {
+    if (!p->root) return;
+    for (kiln_buffer b = 1; b < p->buffer.count; b++)
+        if (p->buffer.data[b].role == KILN_ROLE_TEMP) place_temp(p, b);
+}
+
+kiln_status kiln_lower_place(kiln_lowering *l) {
+    place_program(l->run);
+    if (l->prepare) place_program(l->prepare);
+    return KILN_OK;
+}

@@ -1,0 +1,176 @@
+/* registers: every element of a REGISTER buffer must be known once loops are unrolled, and all that live at
+ * once must fit the machine. */
+#include "compiler-core/lower/registers.h"
+
+#include "base/check.h"
+#include "compiler-core/lower/pass.h"
+
+typedef kiln_status (*access_visitor)(kiln_program *p, kiln_stmt stmt, const kiln_affine *offset, void *context);
+
+typedef struct access_walk {
+    kiln_buffer buffer;
+    access_visitor visit;
+    void *context;
+    kiln_status status;
+} access_walk;
+
+static void visit_access(kiln_program *p, kiln_stmt stmt, const kiln_expr *index, access_walk *w) {
+    kiln_affine offset;
+    if (w->status) return;
+    kiln_expr e = kiln_buffer_offset(p, w->buffer, index, NULL);
+    if (!kiln_affine_of(p, e, NULL, &offset)) offset = (kiln_affine){.term_count = 1, .term = {e}, .coefficient = {1}};
+    w->status = w->visit(p, stmt, &offset, w->context);
+}
+
+static void visit_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *context) {
+    access_walk *w = context;
+    if (kiln_expr_get(p, load)->payload.id != w->buffer) return;
+    kiln_expr index[KILN_RANK_MAX];
+    for (uint32_t i = 0; i < kiln_expr_get(p, load)->operand_count; i++) index[i] = kiln_expr_operand(p, load, i);
+    visit_access(p, stmt, index, w);
+}
+
+static void walk_accesses(kiln_program *p, kiln_stmt stmt, access_walk *w) {
+    const kiln_stmt_info s = p->stmt.data[stmt];
+    if (s.kind == KILN_STMT_STORE && s.buffer == w->buffer) visit_access(p, stmt, s.index, w);
+    kiln_lower_visit_loads(p, stmt, visit_load, w);
+    for (uint32_t i = 0; i < s.child.count; i++) walk_accesses(p, s.child.data[i], w);
+}
+
+/* ---- width ---------------------------------------------------------------------------------------------------------- */
+
+/* The loop whose variable becomes lanes at `stmt`: the outermost vectorized one. */
+static kiln_stmt lane_loop(const kiln_program *p, kiln_stmt stmt) {
+    kiln_stmt found = 0;
+    for (kiln_stmt at = stmt; at; at = p->stmt.data[at].parent) {
+        const kiln_stmt_info *s = &p->stmt.data[at];
+        if (s->kind == KILN_STMT_FOR && s->loop_kind == KILN_LOOP_VECTORIZE && s->extent > 1) found = at;
+    }
+    return found;
+}
+
+static int64_t common_divisor(int64_t a, int64_t b) {
+    if (b < 0) b = -b;
+    while (b) {
+        int64_t r = a % b;
+        a = b;
+        b = r;
+    }
+    return a;
+}
+
+typedef struct width_walk {
+    int64_t width; /* 0: no vector access so far */
+} width_walk;
+
+static kiln_status narrow_width(kiln_program *p, kiln_stmt stmt, const kiln_affine *offset, void *context) {
+    width_walk *w = context;
+    kiln_stmt loop = lane_loop(p, stmt);
+    if (!loop) return KILN_OK;
+    const kiln_stmt_info *s = &p->stmt.data[loop];
+    int64_t stride = kiln_affine_coefficient(p, offset, s->var);
+    if (stride != 1) return KILN_OK;
+    int64_t width = w->width ? common_divisor(w->width, s->extent) : s->extent;
+    width = common_divisor(width, offset->constant + s->first);
+    for (uint32_t i = 0; i < offset->term_count; i++) {
+        const kiln_expr_node *node = kiln_expr_get(p, offset->term[i]);
+        bool is_lane = node->op == KILN_EXPR_VAR && node->payload.id == s->var;
+        if (!is_lane) width = common_divisor(width, offset->coefficient[i]);
+    }
+    w->width = width;
+    return KILN_OK;
+}
+
+uint32_t kiln_register_width(kiln_program *p, kiln_stmt scope, kiln_buffer buffer) {
+    width_walk width = {0};
+    access_walk w = {.buffer = buffer, .visit = narrow_width, .context = &width};
+    walk_accesses(p, scope, &w);
+    return width.width ? (uint32_t)width.width : 1;
+}
+
+/* ---- promotion -------------------------------------------------------------------------------------------------------- */
+
+typedef struct check_walk {
+    kiln_stmt alloc;
+    kiln_buffer buffer;
+} check_walk;
+
+static kiln_status check_var(kiln_program *p, kiln_stmt stmt, kiln_var var, const check_walk *c) {
+    kiln_stmt loop = kiln_lower_loop_of(p, stmt, var);
+    uint8_t kind = p->stmt.data[loop].loop_kind;
+    if (kind == KILN_LOOP_UNROLL || kind == KILN_LOOP_VECTORIZE) return KILN_OK;
+    return KILN_ERROR(ILLEGAL_SCHEDULE, "buffer %.*s is in registers but its elements are chosen by loop %.*s, which is not unrolled",
+                      KILN_STR_ARG(p->buffer.data[c->buffer].name), KILN_STR_ARG(p->var.data[var].name));
+}
+
+static kiln_status check_term(kiln_program *p, kiln_stmt stmt, kiln_expr term, const check_walk *c) {
+    const kiln_expr_node node = *kiln_expr_get(p, term);
+    if (node.op == KILN_EXPR_VAR) return check_var(p, stmt, node.payload.id, c);
+    if (node.op == KILN_EXPR_LOAD)
+        return KILN_ERROR(ILLEGAL_SCHEDULE, "buffer %.*s is in registers but its elements are chosen by data",
+                          KILN_STR_ARG(p->buffer.data[c->buffer].name));
+    kiln_status st = NULL;
+    for (uint32_t i = 0; !st && i < node.operand_count; i++) st = check_term(p, stmt, kiln_expr_operand(p, term, i), c);
+    return st;
+}
+
+static kiln_status check_access(kiln_program *p, kiln_stmt stmt, const kiln_affine *offset, void *context) {
+    const check_walk *c = context;
+    kiln_status st = NULL;
+    for (uint32_t i = 0; !st && i < offset->term_count; i++) st = check_term(p, stmt, offset->term[i], c);
+    for (kiln_stmt at = stmt; !st && at != c->alloc; at = p->stmt.data[at].parent)
+        if (p->stmt.data[at].kind == KILN_STMT_FOR && p->stmt.data[at].loop_kind == KILN_LOOP_PARALLEL)
+            st = KILN_ERROR(ILLEGAL_SCHEDULE, "buffer %.*s is in registers but shared by the iterations of parallel loop %.*s",
+                            KILN_STR_ARG(p->buffer.data[c->buffer].name), KILN_STR_ARG(p->var.data[p->stmt.data[at].var].name));
+    return st;
+}
+
+/* Machine registers that the buffer takes. */
+static uint64_t register_count(kiln_program *p, const kiln_target *target, kiln_stmt alloc) {
+    kiln_buffer buffer = p->stmt.data[alloc].buffer;
+    const kiln_buffer_info *info = &p->buffer.data[buffer];
+    uint64_t width = kiln_register_width(p, alloc, buffer);
+    uint64_t values = ((uint64_t)kiln_shape_count(&info->shape) + width - 1) / width;
+    uint64_t bytes = width * KILN_MAX(kiln_dtype_size(info->dtype), 4); /* halves are computed in f32 */
+    return values * ((bytes + target->vector_bytes - 1) / target->vector_bytes);
+}
+
+typedef struct count_walk {
+    kiln_program *p;
+    const kiln_target *target;
+    uint64_t widest;
+} count_walk;
+
+static kiln_status count_tree(count_walk *c, kiln_stmt stmt, uint64_t live) {
+    kiln_program *p = c->p;
+    kiln_status st = NULL;
+    if (p->stmt.data[stmt].kind == KILN_STMT_ALLOC && p->buffer.data[p->stmt.data[stmt].buffer].scope == KILN_SCOPE_REGISTER) {
+        check_walk check = {stmt, p->stmt.data[stmt].buffer};
+        access_walk w = {.buffer = check.buffer, .visit = check_access, .context = &check};
+        walk_accesses(p, stmt, &w);
+        st = w.status;
+        if (!st) live += register_count(p, c->target, stmt);
+        /* One register at least is needed for what streams through. */
+        if (!st && live + 1 > c->target->vector_registers)
+            st = KILN_ERROR(ILLEGAL_SCHEDULE, "buffer %.*s needs %llu vector registers with those around it; the target has %u",
+                            KILN_STR_ARG(p->buffer.data[check.buffer].name), (unsigned long long)live, c->target->vector_registers);
+    }
+    c->widest = KILN_MAX(c->widest, live);
+    for (uint32_t i = 0; !st && i < p->stmt.data[stmt].child.count; i++) st = count_tree(c, p->stmt.data[stmt].child.data[i], live);
+    return st;
+}
+
+kiln_status kiln_registers_check(kiln_program *p, const kiln_target *target, uint32_t *out_registers) {
+    count_walk c = {.p = p, .target = target};
+    kiln_status st = p->root ? count_tree(&c, p->root, 0) : KILN_OK;
+    if (!st) *out_registers = (uint32_t)c.widest;
+    return st;
+}
+
+kiln_status kiln_lower_registers(kiln_lowering *l) {
+    uint32_t prepare = 0;
+    kiln_status st = kiln_registers_check(l->run, l->target, &l->registers);
+    if (!st && l->prepare) st = kiln_registers_check(l->prepare, l->target, &prepare);
+    l->registers = KILN_MAX(l->registers, prepare);
+    return st;
+}

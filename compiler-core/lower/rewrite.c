@@ -1,0 +1,182 @@
+/* Walks over statement trees that several passes use. */
+#include "base/check.h"
+#include "compiler-core/lower/pass.h"
+
+static kiln_stmt_info *get(const kiln_program *p, kiln_stmt s) { return &p->stmt.data[s]; }
+
+/* ---- expressions ------------------------------------------------------------------------------------------------ */
+
+static void rewrite_own(kiln_program *p, kiln_stmt stmt, kiln_lower_rewriter rewrite, void *context) {
+    kiln_stmt_info *s = get(p, stmt);
+    if (s->condition) s->condition = rewrite(p, s->condition, context);
+    for (uint32_t i = 0; i < s->index_count; i++) s->index[i] = rewrite(p, s->index[i], context);
+    if (s->value) s->value = rewrite(p, s->value, context);
+}
+
+void kiln_lower_rewrite(kiln_program *p, kiln_stmt stmt, kiln_lower_rewriter rewrite, void *context) {
+    rewrite_own(p, stmt, rewrite, context);
+    for (uint32_t i = 0; i < get(p, stmt)->child.count; i++) kiln_lower_rewrite(p, get(p, stmt)->child.data[i], rewrite, context);
+}
+
+typedef struct load_visit {
+    kiln_stmt stmt;
+    kiln_lower_load_visitor visit;
+    void *context;
+} load_visit;
+
+static void visit_one(kiln_program *p, kiln_expr load, void *context) {
+    const load_visit *v = context;
+    v->visit(p, v->stmt, load, v->context);
+}
+
+void kiln_lower_visit_loads(kiln_program *p, kiln_stmt stmt, kiln_lower_load_visitor visit, void *context) {
+    load_visit v = {stmt, visit, context};
+    const kiln_stmt_info s = *get(p, stmt);
+    if (s.condition) kiln_expr_visit_loads(p, s.condition, visit_one, &v);
+    for (uint32_t i = 0; i < s.index_count; i++) kiln_expr_visit_loads(p, s.index[i], visit_one, &v);
+    if (s.value) kiln_expr_visit_loads(p, s.value, visit_one, &v);
+}
+
+kiln_stmt kiln_lower_loop_of(const kiln_program *p, kiln_stmt stmt, kiln_var var) {
+    for (; stmt; stmt = get(p, stmt)->parent)
+        if (get(p, stmt)->kind == KILN_STMT_FOR && get(p, stmt)->var == var) return stmt;
+    return 0;
+}
+
+/* ---- simplification ----------------------------------------------------------------------------------------------- */
+
+typedef struct simplification {
+    const kiln_interval *range;
+    kiln_expr *constant; /* [var count] value of loops that run once, else 0 */
+} simplification;
+
+static kiln_expr simplify_expr(kiln_program *p, kiln_expr e, void *context) {
+    const simplification *s = context;
+    return kiln_expr_simplify(p, kiln_expr_substitute(p, e, s->constant), s->range);
+}
+
+static void simplify_tree(kiln_program *p, kiln_stmt stmt, simplification *s);
+
+static void simplify_children(kiln_program *p, kiln_stmt stmt, simplification *s) {
+    /* Children that vanish move those behind them; a child may also be replaced in place. */
+    for (uint32_t i = 0; i < get(p, stmt)->child.count;) {
+        uint32_t before = get(p, stmt)->child.count;
+        simplify_tree(p, get(p, stmt)->child.data[i], s);
+        if (get(p, stmt)->child.count == before) i++;
+    }
+}
+
+/* Takes a statement away and leaves its child, if there is one still. */
+static void dissolve(kiln_program *p, kiln_stmt stmt) {
+    if (get(p, stmt)->child.count == 0) kiln_stmt_remove(p, stmt);
+    else kiln_stmt_replace(p, stmt, get(p, stmt)->child.data[0]);
+}
+
+static void simplify_for(kiln_program *p, kiln_stmt stmt, simplification *s) {
+    kiln_stmt_info *loop = get(p, stmt);
+    bool once = loop->extent == 1;
+    if (loop->extent == 0) {
+        kiln_stmt_remove(p, stmt);
+        return;
+    }
+    if (once) s->constant[loop->var] = kiln_expr_index(p, loop->first);
+    simplify_children(p, stmt, s);
+    if (get(p, stmt)->parent == 0 && p->root != stmt) return; /* left empty */
+    if (once) dissolve(p, stmt);
+}
+
+static void simplify_if(kiln_program *p, kiln_stmt stmt, simplification *s) {
+    int64_t holds;
+    bool decided = kiln_expr_as_int(p, get(p, stmt)->condition, &holds);
+    if (decided && !holds) {
+        kiln_stmt_remove(p, stmt);
+        return;
+    }
+    simplify_children(p, stmt, s);
+    if (get(p, stmt)->parent == 0 && p->root != stmt) return;
+    if (decided) dissolve(p, stmt);
+}
+
+static void simplify_tree(kiln_program *p, kiln_stmt stmt, simplification *s) {
+    rewrite_own(p, stmt, simplify_expr, s);
+    if (get(p, stmt)->kind == KILN_STMT_FOR) {
+        simplify_for(p, stmt, s);
+    } else if (get(p, stmt)->kind == KILN_STMT_IF) {
+        simplify_if(p, stmt, s);
+    } else {
+        simplify_children(p, stmt, s);
+        bool placed = get(p, stmt)->parent != 0 || p->root == stmt;
+        if (placed && get(p, stmt)->kind == KILN_STMT_SEQ && get(p, stmt)->child.count == 1) dissolve(p, stmt);
+    }
+}
+
+void kiln_lower_simplify_below(kiln_program *p, kiln_stmt stmt, const kiln_interval *range) {
+    simplification s = {.range = range, .constant = KILN_ARENA_ARRAY(p->arena, kiln_expr, p->var.count)};
+    simplify_tree(p, stmt, &s);
+}
+
+kiln_status kiln_lower_simplify(kiln_lowering *l) {
+    kiln_lower_simplify_below(l->run, l->run->root, NULL);
+    if (l->prepare) kiln_lower_simplify_below(l->prepare, l->prepare->root, NULL);
+    return KILN_OK;
+}
+
+/* ---- copies --------------------------------------------------------------------------------------------------------- */
+
+typedef struct copying {
+    kiln_expr *replacement; /* [var count at the start] */
+} copying;
+
+static kiln_expr substitute(kiln_program *p, kiln_expr e, void *context) {
+    return kiln_expr_substitute(p, e, ((copying *)context)->replacement);
+}
+
+/* Names of copies do not add up suffixes. */
+static kiln_str base_name(kiln_str name) { return kiln_str_slice(name, 0, kiln_str_find_char(name, '\'')); }
+
+/* All new variables are made before any expression is rewritten, since substitution takes one table for all. */
+static void rename_loops(kiln_program *p, kiln_stmt stmt, kiln_var *renamed) {
+    if (get(p, stmt)->kind == KILN_STMT_FOR) {
+        kiln_var old = get(p, stmt)->var;
+        kiln_var_info info = p->var.data[old];
+        if (!renamed[old]) renamed[old] = kiln_var_create(p, base_name(info.name), info.low, info.high);
+    }
+    for (uint32_t i = 0; i < get(p, stmt)->child.count; i++) rename_loops(p, get(p, stmt)->child.data[i], renamed);
+}
+
+static kiln_stmt copy_tree(kiln_program *p, kiln_stmt stmt, copying *c, const kiln_var *renamed) {
+    kiln_stmt copy = kiln_stmt_create(p, get(p, stmt)->kind);
+    kiln_stmt_info info = *get(p, stmt);
+    uint32_t child_count = info.child.count;
+    info.parent = 0;
+    info.child.data = NULL;
+    info.child.count = info.child.capacity = 0;
+    if (info.kind == KILN_STMT_FOR) info.var = renamed[info.var];
+    *get(p, copy) = info;
+    rewrite_own(p, copy, substitute, c);
+    for (uint32_t i = 0; i < child_count; i++) {
+        kiln_stmt child = copy_tree(p, get(p, stmt)->child.data[i], c, renamed);
+        kiln_vec_push_in(p->arena, &get(p, copy)->child, child);
+        get(p, child)->parent = copy;
+    }
+    return copy;
+}
+
+kiln_stmt kiln_lower_copy(kiln_program *p, kiln_stmt stmt, const kiln_var *var, kiln_expr with) {
+    uint32_t old_count = p->var.count;
+    kiln_var *renamed = KILN_ARENA_ARRAY(p->arena, kiln_var, old_count);
+    rename_loops(p, stmt, renamed);
+    copying c = {.replacement = KILN_ARENA_ARRAY(p->arena, kiln_expr, p->var.count)};
+    for (kiln_var v = 1; v < old_count; v++)
+        if (renamed[v]) c.replacement[v] = kiln_expr_var(p, renamed[v]);
+    if (var) c.replacement[*var] = with;
+    return copy_tree(p, stmt, &c, renamed);
+}
+
+uint64_t kiln_lower_size(const kiln_program *p, kiln_stmt stmt) {
+    const kiln_stmt_info *s = get(p, stmt);
+    uint64_t size = s->kind == KILN_STMT_STORE;
+    for (uint32_t i = 0; i < s->child.count; i++) size += kiln_lower_size(p, s->child.data[i]);
+    /* A vectorized loop within a vectorized one is unrolled; counting it as such needs no context here. */
+    return s->kind == KILN_STMT_FOR && s->loop_kind == KILN_LOOP_UNROLL ? size * (uint64_t)s->extent : size;
+}

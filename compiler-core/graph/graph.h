@@ -88,6 +88,8 @@ typedef struct kiln_graph {
 kiln_graph *kiln_graph_create(kiln_arena *arena, kiln_str name);
 /* A new value; `name` is made unique by a suffix "'2" when taken (O(values)). */
 kiln_value kiln_graph_add_value(kiln_graph *graph, kiln_str name);
+/* The same for a name that the caller knows to be new; O(1). */
+kiln_value kiln_graph_add_named_value(kiln_graph *graph, kiln_str name);
 kiln_value kiln_graph_add_input(kiln_graph *graph, kiln_str name, kiln_dtype dtype, const kiln_shape *shape);
 /* `data` must live as long as the graph's arena; it is not copied. */
 kiln_value kiln_graph_add_constant(kiln_graph *graph, kiln_str name, const kiln_tensor *tensor);

@@ -86,7 +86,7 @@ kiln_buffer kiln_te_reduce(kiln_te *te, const char *suffix, const kiln_shape *sh
 kiln_expr kiln_te_read_reduced(kiln_te *te, kiln_buffer buffer, uint32_t mask, const kiln_expr *i, uint32_t rank);
 /* Input 0 as an operand. */
 kiln_expr kiln_te_operand_input(kiln_te *te, const void *context, const kiln_expr *i);
-/* An expression of the input's compute dtype. */
+/* A constant of the dtype of `like`. */
 kiln_expr kiln_te_const(kiln_te *te, kiln_expr like, double value);
 
 /* Shorthands of expressions. */
@@ -102,7 +102,7 @@ static inline kiln_expr kiln_select(kiln_te *te, kiln_expr c, kiln_expr a, kiln_
 static inline kiln_expr kiln_index(kiln_te *te, int64_t value) { return kiln_expr_index(te->p, value); }
 /* i * scale + offset, in index arithmetic. */
 kiln_expr kiln_index_affine(kiln_te *te, kiln_expr i, int64_t scale, int64_t offset);
-/* low <= i < high, leaving out what is always true for an i in [0, extent). */
+/* low <= i < high. */
 kiln_expr kiln_index_inside(kiln_te *te, kiln_expr i, int64_t low, int64_t high);
 /* An integer element as an index into a dimension of `extent`: negatives count from the end, and whatever
  * is out of range is clamped, so that no data can make a kernel read outside. */
@@ -118,9 +118,11 @@ typedef struct kiln_window {
 /* From the attributes; `kernel` (OIHW or NULL) overrides kernel_shape. */
 KILN_MUST_USE kiln_status kiln_window_resolve(const kiln_node_info *node, const kiln_shape *input, const kiln_shape *kernel,
                                               kiln_window *out_window);
-/* Input 0 with its border filled with `fill` as far as the windows reach: a temp, or input 0 itself when
- * nothing is padded. */
-kiln_buffer kiln_te_pad_window(kiln_te *te, const kiln_window *window, double fill);
+/* A temp that holds input 0 with its border filled with `fill` (of input 0's dtype) as far as the windows
+ * reach; 0 when nothing is padded. */
+kiln_buffer kiln_te_pad_window(kiln_te *te, const kiln_window *window, kiln_expr fill);
+/* Element of that temp, or of input 0 when there is none; compute dtype. */
+kiln_expr kiln_te_read_window(kiln_te *te, kiln_buffer padded, const kiln_expr *index, uint32_t rank);
 
 /* ---- what ops.def names ------------------------------------------------------------------------------- */
 #define X(id, name, least, most, results, dtypes, attrs, rule, te, element) \

@@ -1,0 +1,169 @@
+/* The graph's tables and the edits that passes make. */
+#include "compiler-core/graph/graph.h"
+
+#include <string.h>
+
+#include "base/check.h"
+
+static kiln_str copy_str(kiln_graph *graph, kiln_str text) {
+    return (kiln_str){kiln_str_dup(graph->arena, text), text.size};
+}
+
+kiln_graph *kiln_graph_create(kiln_arena *arena, kiln_str name) {
+    kiln_graph *graph = KILN_ARENA_NEW(arena, kiln_graph);
+    graph->arena = arena;
+    graph->name = copy_str(graph, name);
+    kiln_vec_push_in(arena, &graph->value, (kiln_value_info){0});
+    kiln_vec_push_in(arena, &graph->node, (kiln_node_info){0});
+    return graph;
+}
+
+/* ---- values --------------------------------------------------------------------------------------------- */
+
+kiln_value kiln_graph_find_value(const kiln_graph *graph, kiln_str name) {
+    for (kiln_value v = 1; v < graph->value.count; v++)
+        if (kiln_str_equal(graph->value.data[v].name, name)) return v;
+    return 0;
+}
+
+kiln_value kiln_graph_add_named_value(kiln_graph *graph, kiln_str name) {
+    KILN_CHECK(graph->value.count < KILN_GRAPH_VALUES_MAX);
+    kiln_vec_push_in(graph->arena, &graph->value, (kiln_value_info){.name = copy_str(graph, name)});
+    return graph->value.count - 1;
+}
+
+kiln_value kiln_graph_add_value(kiln_graph *graph, kiln_str name) {
+    kiln_str unique = name;
+    for (uint32_t i = 2; kiln_graph_find_value(graph, unique); i++)
+        unique = kiln_str_from(kiln_arena_printf(graph->arena, "%.*s'%u", KILN_STR_ARG(name), i));
+    return kiln_graph_add_named_value(graph, unique);
+}
+
+kiln_value kiln_graph_add_input(kiln_graph *graph, kiln_str name, kiln_dtype dtype, const kiln_shape *shape) {
+    kiln_value v = kiln_graph_add_value(graph, name);
+    graph->value.data[v].dtype = dtype;
+    graph->value.data[v].shape = *shape;
+    kiln_vec_push_in(graph->arena, &graph->input, v);
+    return v;
+}
+
+void kiln_graph_set_constant(kiln_graph *graph, kiln_value value, const kiln_tensor *tensor) {
+    kiln_value_info *info = &graph->value.data[value];
+    KILN_CHECK(tensor->data != NULL);
+    info->dtype = tensor->dtype;
+    info->shape = tensor->shape;
+    info->data = tensor->data;
+    info->producer = 0;
+    info->hash = kiln_hash128_of(tensor->data, kiln_tensor_bytes(tensor));
+}
+
+kiln_value kiln_graph_add_constant(kiln_graph *graph, kiln_str name, const kiln_tensor *tensor) {
+    kiln_value v = kiln_graph_add_value(graph, name);
+    kiln_graph_set_constant(graph, v, tensor);
+    return v;
+}
+
+kiln_tensor kiln_value_tensor(const kiln_graph *graph, kiln_value value) {
+    const kiln_value_info *info = &graph->value.data[value];
+    KILN_CHECK(info->data != NULL);
+    union {
+        const void *read;
+        void *any;
+    } data = {.read = info->data}; /* tensors carry a plain pointer; constants are only read */
+    return (kiln_tensor){.dtype = info->dtype, .shape = info->shape, .data = data.any};
+}
+
+/* ---- nodes ---------------------------------------------------------------------------------------------- */
+
+kiln_node kiln_graph_add_node(kiln_graph *graph, kiln_op op, kiln_str name, uint32_t input_count, uint32_t output_count) {
+    KILN_CHECK(graph->node.count < KILN_GRAPH_NODES_MAX);
+    KILN_CHECK(input_count <= KILN_NODE_OPERANDS_MAX);
+    KILN_CHECK(output_count <= KILN_NODE_OPERANDS_MAX);
+    kiln_node_info info = {
+        .op = op,
+        .name = copy_str(graph, name),
+        .input_count = input_count,
+        .output_count = output_count,
+        .input = KILN_ARENA_ARRAY(graph->arena, kiln_value, input_count),
+        .output = KILN_ARENA_ARRAY(graph->arena, kiln_value, output_count),
+    };
+    kiln_vec_push_in(graph->arena, &graph->node, info);
+    return graph->node.count - 1;
+}
+
+void kiln_graph_set_input(kiln_graph *graph, kiln_node node, uint32_t index, kiln_value value) {
+    KILN_CHECK(index < graph->node.data[node].input_count);
+    graph->node.data[node].input[index] = value;
+}
+
+void kiln_graph_set_output(kiln_graph *graph, kiln_node node, uint32_t index, kiln_value value) {
+    KILN_CHECK(index < graph->node.data[node].output_count);
+    graph->node.data[node].output[index] = value;
+    if (value) graph->value.data[value].producer = node;
+}
+
+const kiln_attr *kiln_node_attr(const kiln_graph *graph, kiln_node node, const char *name) {
+    const kiln_node_info *info = &graph->node.data[node];
+    for (uint32_t i = 0; i < info->attr_count; i++)
+        if (kiln_str_is(info->attr[i].name, name)) return &info->attr[i];
+    return NULL;
+}
+
+void kiln_graph_set_attr(kiln_graph *graph, kiln_node node, const kiln_attr *attr) {
+    kiln_node_info *info = &graph->node.data[node];
+    kiln_attr copy = *attr;
+    copy.name = copy_str(graph, attr->name);
+    copy.text = copy_str(graph, attr->text);
+    if (attr->ints) copy.ints = kiln_arena_copy(graph->arena, attr->ints, sizeof *attr->ints * attr->count);
+    if (attr->floats) copy.floats = kiln_arena_copy(graph->arena, attr->floats, sizeof *attr->floats * attr->count);
+    for (uint32_t i = 0; i < info->attr_count; i++) {
+        if (!kiln_str_equal(info->attr[i].name, attr->name)) continue;
+        info->attr[i] = copy;
+        return;
+    }
+    kiln_attr *grown = KILN_ARENA_ARRAY(graph->arena, kiln_attr, info->attr_count + 1);
+    if (info->attr_count) memcpy(grown, info->attr, sizeof *grown * info->attr_count);
+    grown[info->attr_count++] = copy;
+    info->attr = grown;
+}
+
+void kiln_graph_set_int(kiln_graph *graph, kiln_node node, const char *name, int64_t value) {
+    kiln_graph_set_attr(graph, node, &(kiln_attr){.name = kiln_str_from(name), .kind = KILN_ATTR_INT, .i = value});
+}
+
+void kiln_graph_set_ints(kiln_graph *graph, kiln_node node, const char *name, const int64_t *value, uint32_t count) {
+    static const int64_t nothing = 0;
+    kiln_attr attr = {.name = kiln_str_from(name), .kind = KILN_ATTR_INTS, .count = count, .ints = count ? value : &nothing};
+    kiln_graph_set_attr(graph, node, &attr);
+}
+
+/* ---- edits ---------------------------------------------------------------------------------------------- */
+
+void kiln_graph_remove_node(kiln_graph *graph, kiln_node node) {
+    kiln_node_info *info = &graph->node.data[node];
+    for (uint32_t i = 0; i < info->output_count; i++) {
+        kiln_value v = info->output[i];
+        if (v && graph->value.data[v].producer == node) graph->value.data[v].producer = 0;
+    }
+    *info = (kiln_node_info){.op = KILN_OP_NONE};
+}
+
+void kiln_graph_replace_value(kiln_graph *graph, kiln_value old, kiln_value new_value) {
+    for (kiln_node n = 1; n < graph->node.count; n++) {
+        kiln_node_info *info = &graph->node.data[n];
+        for (uint32_t i = 0; i < info->input_count; i++)
+            if (info->input[i] == old) info->input[i] = new_value;
+    }
+    for (uint32_t i = 0; i < graph->output.count; i++)
+        if (graph->output.data[i] == old) graph->output.data[i] = new_value;
+}
+
+uint32_t *kiln_graph_count_uses(const kiln_graph *graph, kiln_arena *arena) {
+    uint32_t *uses = KILN_ARENA_ARRAY(arena, uint32_t, graph->value.count);
+    for (kiln_node n = 1; n < graph->node.count; n++) {
+        const kiln_node_info *info = &graph->node.data[n];
+        for (uint32_t i = 0; i < info->input_count; i++) uses[info->input[i]]++;
+    }
+    for (uint32_t i = 0; i < graph->output.count; i++) uses[graph->output.data[i]]++;
+    return uses;
+}

@@ -1,0 +1,13 @@
+/* The attribute column of ops.def. */
+#ifndef KILN_COMPILER_CORE_OPS_ATTR_H
+#define KILN_COMPILER_CORE_OPS_ATTR_H
+
+#include "compiler-core/ops/op.h"
+
+const char *kiln_attr_kind_name(kiln_attr_kind kind);
+/* Kind and default of an attribute; false when the operator has none of that name. */
+bool kiln_attr_spec_find(kiln_op op, kiln_str name, kiln_attr *out_default, bool *out_has_default);
+/* Every attribute of the node is one of its operator's, of the right kind. */
+KILN_MUST_USE kiln_status kiln_node_check_attrs(const kiln_node_info *node);
+
+#endif

@@ -1,0 +1,111 @@
+/* How operators touch their data, read off their tensor expressions. */
+#include <string.h>
+
+#include "base/check.h"
+#include "compiler-core/ops/rules.h"
+
+static const char *const access_word[] = {"elementwise", "broadcast", "injective", "reduction", "complex"};
+_Static_assert(KILN_ARRAY_COUNT(access_word) == KILN_ACCESS_COUNT, "one word per access");
+
+const char *kiln_access_name(kiln_access access) { return access_word[access]; }
+
+typedef struct scan {
+    const kiln_block_info *block;
+    kiln_access least[KILN_PROGRAM_BUFFERS_MAX]; /* by buffer: the least simple access so far */
+    bool seen[KILN_PROGRAM_BUFFERS_MAX];
+} scan;
+
+/* Compares a load's indices with the ones that the block stores to, aligned right. */
+static kiln_access access_of(kiln_program *p, const kiln_block_info *block, kiln_expr load) {
+    uint32_t rank = kiln_expr_get(p, load)->operand_count;
+    if (block->combiner != KILN_COMBINE_NONE) return KILN_ACCESS_REDUCTION;
+    if (rank > block->index_count) return KILN_ACCESS_INJECTIVE;
+    kiln_access access = rank < block->index_count ? KILN_ACCESS_BROADCAST : KILN_ACCESS_ELEMENTWISE;
+    for (uint32_t d = 0; d < rank; d++) {
+        kiln_expr index = kiln_expr_operand(p, load, d);
+        uint32_t at = block->index_count - rank + d;
+        int64_t constant;
+        if (index == block->index[at]) continue;
+        if (!kiln_expr_as_int(p, index, &constant)) return KILN_ACCESS_INJECTIVE;
+        /* Reading 0 of an output dimension of one element is no broadcast. */
+        if (p->buffer.data[block->buffer].shape.dim[at] != 1) access = KILN_ACCESS_BROADCAST;
+    }
+    return access;
+}
+
+static void visit(kiln_program *p, kiln_expr load, void *context) {
+    scan *s = context;
+    kiln_buffer buffer = (kiln_buffer)kiln_expr_get(p, load)->payload.id;
+    kiln_access access = access_of(p, s->block, load);
+    /* A buffer read by several blocks, or through another access, is as complex as the worst of them. */
+    s->least[buffer] = KILN_MAX(s->least[buffer], access);
+    s->seen[buffer] = true;
+}
+
+/* What reading a temp means for what the temp was computed from. */
+static kiln_access through(kiln_access outer, kiln_access inner) {
+    if (outer == KILN_ACCESS_REDUCTION && inner == KILN_ACCESS_REDUCTION) return KILN_ACCESS_COMPLEX;
+    return KILN_MAX(outer, inner);
+}
+
+/* From the last block to the first: the access of each buffer relative to the outputs. A temp's producer
+ * adds its own access to whatever reads the temp. */
+static void propagate(kiln_program *p, scan *s, kiln_access *worst) {
+    uint32_t reductions = 0;
+    kiln_access result[KILN_PROGRAM_BUFFERS_MAX];
+    bool reached[KILN_PROGRAM_BUFFERS_MAX];
+    memset(result, 0, sizeof result);
+    memset(reached, 0, sizeof reached);
+    for (kiln_buffer b = 1; b < p->buffer.count; b++) reached[b] = p->buffer.data[b].role == KILN_ROLE_OUTPUT;
+    for (kiln_block id = p->block.count; id-- > 1;) {
+        const kiln_block_info *block = &p->block.data[id];
+        memset(s->least, 0, sizeof s->least);
+        memset(s->seen, 0, sizeof s->seen);
+        s->block = block;
+        kiln_expr_visit_loads(p, block->value, visit, s);
+        reductions += block->combiner != KILN_COMBINE_NONE;
+        for (kiln_buffer b = 1; b < p->buffer.count; b++) {
+            if (!s->seen[b]) continue;
+            kiln_access here = through(result[block->buffer], s->least[b]);
+            /* Read again after a reduction of it: x in x - max(x). */
+            bool again = reached[b] && here != result[b] && KILN_MAX(here, result[b]) >= KILN_ACCESS_REDUCTION;
+            result[b] = again ? KILN_ACCESS_COMPLEX : KILN_MAX(result[b], here);
+            reached[b] = true;
+        }
+    }
+    *worst = KILN_ACCESS_ELEMENTWISE;
+    for (kiln_buffer b = 1; b < p->buffer.count; b++)
+        if (p->buffer.data[b].role == KILN_ROLE_INPUT) *worst = KILN_MAX(*worst, result[b]);
+    if (reductions > 1) *worst = KILN_ACCESS_COMPLEX;
+    if (reductions == 1) *worst = KILN_MAX(*worst, KILN_ACCESS_REDUCTION);
+    memcpy(s->least, result, sizeof result);
+}
+
+void kiln_node_classify(const kiln_graph *graph, kiln_node node, kiln_op_class *out_class) {
+    const kiln_node_info *info = &graph->node.data[node];
+    memset(out_class, 0, sizeof *out_class);
+    if (kiln_op_is_alias(info->op)) {
+        out_class->node = out_class->input[0] = KILN_ACCESS_INJECTIVE;
+        return;
+    }
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    kiln_program *p = kiln_program_create(&scratch, KILN_STR("probe"));
+    kiln_buffer in[KILN_NODE_OPERANDS_MAX] = {0}, out[KILN_NODE_OPERANDS_MAX] = {0};
+    for (uint32_t i = 0; i < info->input_count; i++) {
+        if (!info->input[i] || kiln_value_is_literal(graph, info->input[i])) continue;
+        const kiln_value_info *v = &graph->value.data[info->input[i]];
+        in[i] = kiln_buffer_create(p, KILN_STR("in"), v->dtype, KILN_ROLE_INPUT, &v->shape);
+    }
+    for (uint32_t i = 0; i < info->output_count; i++) {
+        if (!info->output[i]) continue;
+        const kiln_value_info *v = &graph->value.data[info->output[i]];
+        out[i] = kiln_buffer_create(p, KILN_STR("out"), v->dtype, KILN_ROLE_OUTPUT, &v->shape);
+    }
+    kiln_node_build(graph, node, p, in, out);
+    scan *s = KILN_ARENA_NEW(&scratch, scan);
+    propagate(p, s, &out_class->node);
+    for (uint32_t i = 0; i < info->input_count; i++)
+        if (in[i]) out_class->input[i] = s->least[in[i]];
+    kiln_arena_deinit(&scratch);
+}

@@ -1,0 +1,214 @@
+/* The operator table and what is done with any operator: inference, building, evaluation. */
+#include "compiler-core/ops/op.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "compiler-core/ir/eval.h"
+#include "compiler-core/ops/attr.h"
+#include "compiler-core/ops/rules.h"
+
+#define MANY KILN_OP_MANY
+static const kiln_op_info op_table[] = {
+    [KILN_OP_NONE] = {.name = "none", .dtypes = "", .attrs = ""},
+#define X(id, name, least, most, results, dtypes, attrs, rule, te, element) \
+    [KILN_OP_##id] = {name, least, most, results, dtypes, attrs, kiln_rule_##rule, kiln_te_##te, kiln_element_##element},
+#include "compiler-core/ops/ops.def"
+#undef X
+};
+_Static_assert(KILN_ARRAY_COUNT(op_table) == KILN_OP_COUNT, "one row per operator");
+
+/* What "alias" and "none" in ops.def stand for; never called. */
+void kiln_te_alias(kiln_te *context) { KILN_CHECK(context == NULL); }
+kiln_expr kiln_element_none(kiln_te *context, const kiln_expr *x) {
+    KILN_CHECK(context == NULL);
+    return x[0];
+}
+
+const kiln_op_info *kiln_op_get(kiln_op op) {
+    KILN_CHECK((unsigned)op < KILN_OP_COUNT);
+    return &op_table[op];
+}
+
+bool kiln_op_find(kiln_str name, kiln_op *out_op) {
+    for (uint32_t op = 1; op < KILN_OP_COUNT; op++) {
+        if (!kiln_str_is(name, op_table[op].name)) continue;
+        *out_op = (kiln_op)op;
+        return true;
+    }
+    return false;
+}
+
+bool kiln_op_is_alias(kiln_op op) { return kiln_op_get(op)->build == kiln_te_alias; }
+
+/* ---- inference ------------------------------------------------------------------------------------------- */
+
+static char dtype_letter(kiln_dtype dtype) {
+    switch (kiln_dtype_kind_of(dtype)) {
+    case KILN_KIND_FLOAT: return 'f';
+    case KILN_KIND_INT: return 'i';
+    case KILN_KIND_UINT: return 'u';
+    case KILN_KIND_BOOL: return 'b';
+    }
+    return '?';
+}
+
+static kiln_status check_operands(const kiln_graph *graph, const kiln_node_info *node, const kiln_op_info *op) {
+    uint32_t most = op->inputs_max == MANY ? KILN_NODE_OPERANDS_MAX : op->inputs_max;
+    uint32_t results = op->outputs_max == MANY ? KILN_NODE_OPERANDS_MAX : op->outputs_max;
+    if (node->input_count < op->inputs_min || node->input_count > most)
+        return KILN_ERROR(INVALID_ARGUMENT, "%u inputs; %u to %u are allowed", node->input_count, op->inputs_min, most);
+    if (node->output_count == 0 || node->output_count > results)
+        return KILN_ERROR(INVALID_ARGUMENT, "%u outputs; 1 to %u are allowed", node->output_count, results);
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        if (!node->input[i]) {
+            if (i < op->inputs_min || op->inputs_max == MANY) return KILN_ERROR(INVALID_ARGUMENT, "input %u is missing", i);
+        } else if (graph->value.data[node->input[i]].dtype == KILN_DTYPE_NONE) {
+            return KILN_ERROR(INVALID_ARGUMENT, "input %u has no type", i);
+        }
+    }
+    kiln_dtype first = graph->value.data[node->input[0]].dtype;
+    if (!strchr(op->dtypes, dtype_letter(first)))
+        return KILN_ERROR(UNIMPLEMENTED, "is not supported on elements of type %s", kiln_dtype_name(first));
+    return KILN_OK;
+}
+
+/* The rule's result becomes the outputs' type, once its sizes are known to be sane. */
+static kiln_status set_outputs(kiln_graph *graph, const kiln_node_info *node, const kiln_infer *infer) {
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        if (!node->output[i]) continue;
+        size_t size_bytes;
+        kiln_status st = kiln_shape_bytes(&infer->shape[i], infer->dtype[i], &size_bytes);
+        if (st) return kiln_status_note(st, "output %u", i);
+        kiln_value_info *out = &graph->value.data[node->output[i]];
+        out->dtype = infer->dtype[i];
+        out->shape = infer->shape[i];
+    }
+    return KILN_OK;
+}
+
+kiln_status kiln_node_infer(kiln_graph *graph, kiln_node node) {
+    const kiln_node_info *info = &graph->node.data[node];
+    const kiln_op_info *op = kiln_op_get(info->op);
+    kiln_dtype dtype[KILN_NODE_OPERANDS_MAX] = {0};
+    kiln_shape shape[KILN_NODE_OPERANDS_MAX];
+    memset(shape, 0, sizeof shape);
+    kiln_infer infer = {graph, info, dtype, shape};
+    kiln_status st = check_operands(graph, info, op);
+    if (!st) st = kiln_node_check_attrs(info);
+    if (!st) st = op->shape(&infer);
+    if (!st) st = set_outputs(graph, info, &infer);
+    return st;
+}
+
+/* ---- building and evaluating --------------------------------------------------------------------------------- */
+
+bool kiln_value_is_literal(const kiln_graph *graph, kiln_value value) {
+    const kiln_value_info *info = &graph->value.data[value];
+    return info->data != NULL && kiln_shape_count(&info->shape) == 1;
+}
+
+void kiln_node_build(const kiln_graph *graph, kiln_node node, kiln_program *program, const kiln_buffer *input, const kiln_buffer *output) {
+    const kiln_node_info *info = &graph->node.data[node];
+    kiln_te te = {program, graph, info, input, output};
+    kiln_op_get(info->op)->build(&te);
+}
+
+/* A program of one node whose arguments are all its operands but literals: in[], out[] are its buffers. */
+static kiln_program *program_of(const kiln_graph *graph, kiln_node node, const kiln_tensor *output, kiln_arena *arena) {
+    const kiln_node_info *info = &graph->node.data[node];
+    kiln_program *p = kiln_program_create(arena, kiln_str_from(kiln_op_get(info->op)->name));
+    kiln_buffer in[KILN_NODE_OPERANDS_MAX] = {0}, out[KILN_NODE_OPERANDS_MAX] = {0};
+    for (uint32_t i = 0; i < info->input_count; i++) {
+        if (!info->input[i] || kiln_value_is_literal(graph, info->input[i])) continue;
+        const kiln_value_info *v = &graph->value.data[info->input[i]];
+        in[i] = kiln_buffer_create(p, KILN_STR("in"), v->dtype, KILN_ROLE_INPUT, &v->shape);
+    }
+    for (uint32_t i = 0; i < info->output_count; i++)
+        if (output[i].data) out[i] = kiln_buffer_create(p, KILN_STR("out"), output[i].dtype, KILN_ROLE_OUTPUT, &output[i].shape);
+    kiln_node_build(graph, node, p, in, out);
+    return p;
+}
+
+static kiln_status interpret(const kiln_graph *graph, kiln_node node, const kiln_tensor *input, const kiln_tensor *output) {
+    const kiln_node_info *info = &graph->node.data[node];
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    const kiln_program *p = program_of(graph, node, output, &scratch);
+    kiln_tensor *args = KILN_ARENA_ARRAY(&scratch, kiln_tensor, info->input_count + info->output_count);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < info->input_count; i++)
+        if (info->input[i] && !kiln_value_is_literal(graph, info->input[i])) args[count++] = input[i];
+    for (uint32_t i = 0; i < info->output_count; i++)
+        if (output[i].data) args[count++] = output[i];
+    kiln_status st = kiln_te_eval(p, args, count);
+    kiln_arena_deinit(&scratch);
+    return st;
+}
+
+kiln_status kiln_node_eval(const kiln_graph *graph, kiln_node node, const kiln_tensor *input, kiln_arena *arena, kiln_tensor *output) {
+    const kiln_node_info *info = &graph->node.data[node];
+    for (uint32_t i = 0; i < info->output_count; i++) {
+        output[i] = (kiln_tensor){0};
+        if (!info->output[i]) continue;
+        const kiln_value_info *v = &graph->value.data[info->output[i]];
+        output[i] = kiln_tensor_create(arena, v->dtype, &v->shape);
+    }
+    kiln_status st = KILN_OK;
+    if (kiln_op_is_alias(info->op)) {
+        memcpy(output[0].data, input[0].data, kiln_tensor_bytes(&output[0]));
+    } else {
+        st = interpret(graph, node, input, output);
+    }
+    return kiln_status_note(st, "evaluating %s \"%.*s\"", kiln_op_get(info->op)->name, KILN_STR_ARG(info->name));
+}
+
+/* Marks the nodes that `value` is computed by; they all stand before it. */
+static kiln_status mark_needed(const kiln_graph *graph, kiln_value value, bool *needed) {
+    kiln_node last = graph->value.data[value].producer;
+    if (last) needed[last] = true;
+    for (kiln_node n = last; n > 0; n--) {
+        const kiln_node_info *node = &graph->node.data[n];
+        for (uint32_t i = 0; needed[n] && i < node->input_count; i++) {
+            const kiln_value_info *in = &graph->value.data[node->input[i]];
+            if (!node->input[i] || in->data) continue;
+            if (!in->producer)
+                return KILN_ERROR(UNIMPLEMENTED, "it depends on the input %.*s, which is known only at run time", KILN_STR_ARG(in->name));
+            needed[in->producer] = true;
+        }
+    }
+    return KILN_OK;
+}
+
+/* `known`: [value count] results so far. */
+static kiln_status evaluate_node(const kiln_graph *graph, kiln_node n, kiln_tensor *known, kiln_arena *scratch) {
+    const kiln_node_info *node = &graph->node.data[n];
+    kiln_tensor *input = KILN_ARENA_ARRAY(scratch, kiln_tensor, node->input_count);
+    kiln_tensor *output = KILN_ARENA_ARRAY(scratch, kiln_tensor, node->output_count);
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        kiln_value v = node->input[i];
+        if (v) input[i] = kiln_value_is_constant(graph, v) ? kiln_value_tensor(graph, v) : known[v];
+    }
+    kiln_status st = kiln_node_eval(graph, n, input, graph->arena, output);
+    for (uint32_t i = 0; !st && i < node->output_count; i++) known[node->output[i]] = output[i];
+    return st;
+}
+
+kiln_status kiln_value_evaluate(const kiln_graph *graph, kiln_value value, kiln_tensor *out_tensor) {
+    if (kiln_value_is_constant(graph, value)) {
+        *out_tensor = kiln_value_tensor(graph, value);
+        return KILN_OK;
+    }
+    const kiln_value_info *info = &graph->value.data[value];
+    if (!info->producer) return KILN_ERROR(UNIMPLEMENTED, "the input %.*s is known only at run time", KILN_STR_ARG(info->name));
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    bool *needed = KILN_ARENA_ARRAY(&scratch, bool, graph->node.count);
+    kiln_tensor *known = KILN_ARENA_ARRAY(&scratch, kiln_tensor, graph->value.count);
+    kiln_status st = mark_needed(graph, value, needed);
+    for (kiln_node n = 1; !st && n <= info->producer; n++)
+        if (needed[n]) st = evaluate_node(graph, n, known, &scratch);
+    if (!st) *out_tensor = known[value];
+    kiln_arena_deinit(&scratch);
+    return st;
+}

@@ -1,0 +1,292 @@
+/* One job from its assignment to JOB_CLOSE. */
+#include "tuner/job.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/macros.h"
+#include "tuner/state.h"
+
+static const kiln_digest no_digest;
+
+/* ---- Beginning ---- */
+
+static kiln_tuner_job *find_job(kiln_tuner *t, kiln_str id) {
+    for (uint32_t i = 0; i < t->job.count; i++)
+        if (kiln_str_is(id, t->job.data[i]->id)) return t->job.data[i];
+    return NULL;
+}
+
+void kiln_tuner_job_assign(kiln_tuner *t, const kiln_msg_job_assign *assign) {
+    if (find_job(t, assign->job)) return; /* it goes on; what the tracker may have missed is repeated anyway */
+    if (t->job.count >= KILN_TUNER_JOBS_MAX) {
+        kiln_message done = {
+            .type = KILN_MSG_JOB_DONE,
+            .job_done = {.job = assign->job, .code = KILN_RESOURCE_EXHAUSTED, .text = KILN_STR("the tuner has too many jobs")},
+        };
+        kiln_tuner_send(t, &done);
+        return;
+    }
+    kiln_tuner_job *job = kiln_alloc(sizeof *job);
+    kiln_message message = {.type = KILN_MSG_JOB_ASSIGN, .job_assign = *assign};
+    job->tuner = t;
+    job->handle = ++t->last_handle;
+    job->began_ns = t->now_ns;
+    kiln_arena_init(&job->arena, KILN_TUNER_ARENA_BYTES);
+    job->id = kiln_str_dup(&job->arena, assign->job);
+    job->spec = kiln_message_copy(&message, &job->arena).job_assign.spec;
+    kiln_vec_push(&t->job, job);
+
+    kiln_tuner_action *action = kiln_tuner_act_on(job, KILN_TUNER_PREPARE, NULL);
+    action->spec = &job->spec;
+    action->text = job->id;
+}
+
+/* Trials of task `index`: equal shares of the budget, the first ones one more, less what is stored. */
+static uint32_t plan(const kiln_tuner_job *job, uint32_t index, uint32_t stored_count) {
+    uint32_t share = KILN_TUNER_TRIALS_DEFAULT;
+    if (job->spec.trials) share = job->spec.trials / job->task_count + (index < job->spec.trials % job->task_count);
+    return share > stored_count ? share - stored_count : 0;
+}
+
+static void keep_stored(kiln_tuner_job *job, const kiln_tuner_event *event) {
+    for (uint32_t i = 0; i < event->stored_count; i++) {
+        const kiln_tuner_result *result = &event->stored[i];
+        if (result->task >= job->task_count) continue;
+        kiln_tuner_job_task *task = &job->task[result->task];
+        if (result->index < task->planned) task->stored_end = KILN_MAX(task->stored_end, result->index + 1);
+    }
+    for (uint32_t i = 0; i < job->task_count; i++)
+        job->task[i].stored = KILN_ARENA_ARRAY(&job->arena, kiln_tuner_stored, job->task[i].stored_end);
+    for (uint32_t i = 0; i < event->stored_count; i++) {
+        const kiln_tuner_result *result = &event->stored[i];
+        if (result->task >= job->task_count || result->index >= job->task[result->task].stored_end) continue;
+        job->task[result->task].stored[result->index] = (kiln_tuner_stored){true, result->outcome, result->median_ns};
+    }
+}
+
+void kiln_tuner_job_prepared(kiln_tuner_job *job, const kiln_tuner_event *event) {
+    if (job->state != KILN_TUNER_JOB_PREPARING) return;
+    if (event->failure) {
+        kiln_tuner_job_stop(job, event->code ? event->code : KILN_INTERNAL, kiln_str_from(event->failure));
+        return;
+    }
+    if (event->task_count > KILN_TUNER_TASKS_MAX) {
+        kiln_tuner_job_stop(job, KILN_RESOURCE_EXHAUSTED, KILN_STR("the model has more tasks than one job may have"));
+        return;
+    }
+    job->task_count = event->task_count;
+    job->task = KILN_ARENA_ARRAY(&job->arena, kiln_tuner_job_task, event->task_count);
+    for (uint32_t i = 0; i < event->task_count; i++) {
+        kiln_tuner_job_task *task = &job->task[i];
+        task->given = event->task_list[i];
+        task->given.key = kiln_str_from(kiln_str_dup(&job->arena, task->given.key));
+        task->given.op = kiln_str_from(kiln_str_dup(&job->arena, task->given.op));
+        task->planned = plan(job, i, task->given.stored_count);
+        task->best_ns = task->given.best_ns;
+        task->changed = true;
+    }
+    keep_stored(job, event);
+    job->state = KILN_TUNER_JOB_RUNNING;
+}
+
+/* ---- The end ---- */
+
+static uint32_t measured(const kiln_tuner_job *job) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < job->task_count; i++) count += job->task[i].done;
+    return count;
+}
+
+static kiln_msg_task_state state_of(const kiln_tuner_job_task *task) {
+    return (kiln_msg_task_state){
+        .key = task->given.key,
+        .op = task->given.op,
+        .weight = task->given.weight,
+        .planned = task->planned,
+        .done = task->done,
+        .failed = task->failed,
+        .best_ns = task->best_ns,
+        .default_ns = task->given.default_ns,
+        .flops = task->given.flops,
+    };
+}
+
+static void send_done(kiln_tuner_job *job) {
+    kiln_tuner *t = job->tuner;
+    kiln_message done = {
+        .type = KILN_MSG_JOB_DONE,
+        .job_done = {.job = kiln_str_from(job->id),
+                     .code = job->code,
+                     .text = kiln_str_slice(kiln_str_from(job->text), 0, KILN_MESSAGES_PROSE),
+                     .records = job->records,
+                     .trials = measured(job),
+                     .wall_ms = (t->now_ns - job->began_ns) / UINT64_C(1000000)},
+    };
+    kiln_msg_task_state *states = KILN_ARENA_ARRAY(&t->actions->arena, kiln_msg_task_state, job->task_count);
+    for (uint32_t i = 0; i < job->task_count; i++) states[i] = state_of(&job->task[i]);
+    done.job_done.tasks.item = states;
+    done.job_done.tasks.count = job->task_count;
+    kiln_tuner_send(t, &done);
+    job->again_ns = t->now_ns + KILN_TUNER_RESEND_NS;
+}
+
+static void end_job(kiln_tuner_job *job) {
+    job->state = KILN_TUNER_JOB_ENDED;
+    send_done(job);
+}
+
+/* Records under way are awaited; everything else is dropped. */
+void kiln_tuner_job_stop(kiln_tuner_job *job, kiln_code code, kiln_str text) {
+    if (job->state > KILN_TUNER_JOB_RUNNING) return;
+    job->code = code;
+    job->text = kiln_str_dup(&job->arena, text);
+    if (job->state == KILN_TUNER_JOB_PREPARING) {
+        end_job(job); /* there is nothing to hand in */
+        return;
+    }
+    job->state = KILN_TUNER_JOB_STOPPING;
+    kiln_tuner_leases_drop(job);
+    for (uint32_t i = job->trial.count; i-- > 0;)
+        if (job->trial.data[i]->state != KILN_TRIAL_RECORDING) kiln_tuner_trial_remove(job, job->trial.data[i]);
+}
+
+static void export(kiln_tuner_job *job) {
+    kiln_tuner_leases_drop(job);
+    job->state = KILN_TUNER_JOB_EXPORTING;
+    kiln_tuner_act_on(job, KILN_TUNER_EXPORT, NULL);
+}
+
+void kiln_tuner_job_exported(kiln_tuner_job *job, const kiln_tuner_event *event) {
+    if (job->state != KILN_TUNER_JOB_EXPORTING) return;
+    if (event->failure) {
+        if (job->code == KILN_OK) {
+            job->code = event->code ? event->code : KILN_INTERNAL;
+            job->text = kiln_str_dup(&job->arena, kiln_str_from(event->failure));
+        }
+        end_job(job);
+        return;
+    }
+    job->records = event->digest;
+    job->state = KILN_TUNER_JOB_UPLOADING;
+    kiln_tuner_upload(job->tuner, &job->records);
+}
+
+void kiln_tuner_job_records_uploaded(kiln_tuner_job *job, const kiln_tuner_event *event) {
+    if (job->state != KILN_TUNER_JOB_UPLOADING || !kiln_digest_equal(&job->records, &event->digest)) return;
+    if (!event->failure) {
+        end_job(job);
+    } else if (++job->upload_failures < KILN_TUNER_UPLOADS_MAX) {
+        job->again_ns = job->tuner->now_ns + KILN_TUNER_RETRY_NS;
+    } else {
+        job->records = no_digest;
+        if (job->code == KILN_OK) {
+            job->code = event->code ? event->code : KILN_INTERNAL;
+            job->text = kiln_str_dup(&job->arena, kiln_str_from(event->failure));
+        }
+        end_job(job);
+    }
+}
+
+void kiln_tuner_job_forget(kiln_tuner_job *job) {
+    kiln_tuner *t = job->tuner;
+    kiln_tuner_leases_drop(job);
+    kiln_tuner_act_on(job, KILN_TUNER_FORGET, NULL);
+    while (job->trial.count) kiln_tuner_trial_remove(job, job->trial.data[0]);
+    for (uint32_t i = 0; i < t->job.count; i++) {
+        if (t->job.data[i] != job) continue;
+        memmove(&t->job.data[i], &t->job.data[i + 1], (--t->job.count - i) * sizeof job);
+        break;
+    }
+    kiln_vec_deinit(&job->trial);
+    kiln_vec_deinit(&job->lease);
+    kiln_arena_deinit(&job->arena);
+    kiln_free(job);
+}
+
+/* ---- Time ---- */
+
+static bool has_changes(const kiln_tuner_job *job) {
+    for (uint32_t i = 0; i < job->task_count; i++)
+        if (job->task[i].changed) return true;
+    return false;
+}
+
+static void send_event(kiln_tuner_job *job) {
+    kiln_tuner *t = job->tuner;
+    if (t->link.state != KILN_LINK_UP || t->now_ns < job->event_ns || !has_changes(job)) return;
+    kiln_msg_task_state *states = KILN_ARENA_ARRAY(&t->actions->arena, kiln_msg_task_state, job->task_count);
+    kiln_message event = {.type = KILN_MSG_JOB_EVENT, .job_event = {.job = kiln_str_from(job->id)}};
+    event.job_event.tasks.item = states;
+    for (uint32_t i = 0; i < job->task_count; i++) {
+        if (!job->task[i].changed) continue;
+        states[event.job_event.tasks.count++] = state_of(&job->task[i]);
+        job->task[i].changed = false;
+    }
+    job->event_ns = t->now_ns + KILN_TUNER_EVENT_NS;
+    kiln_tuner_send(t, &event);
+}
+
+/* When the time budget is used up nothing new is proposed; what was proposed is finished. */
+static void keep_time_budget(kiln_tuner_job *job) {
+    if (job->spec.seconds <= 0) return;
+    double elapsed_s = (double)(job->tuner->now_ns - job->began_ns) / 1e9;
+    if (elapsed_s < job->spec.seconds) return;
+    for (uint32_t i = 0; i < job->task_count; i++) job->task[i].planned = KILN_MIN(job->task[i].planned, job->task[i].next_propose);
+}
+
+void kiln_tuner_job_tick(kiln_tuner_job *job) {
+    kiln_tuner *t = job->tuner;
+    bool again = job->again_ns && t->now_ns >= job->again_ns && t->link.state == KILN_LINK_UP;
+    switch (job->state) {
+    case KILN_TUNER_JOB_PREPARING: break;
+    case KILN_TUNER_JOB_RUNNING:
+        keep_time_budget(job);
+        kiln_tuner_pipeline_advance(job);
+        kiln_tuner_leases_advance(job);
+        send_event(job);
+        if (job->state == KILN_TUNER_JOB_RUNNING && kiln_tuner_pipeline_is_done(job)) export(job);
+        break;
+    case KILN_TUNER_JOB_STOPPING:
+        if (job->trial.count == 0) export(job);
+        break;
+    case KILN_TUNER_JOB_EXPORTING: break;
+    case KILN_TUNER_JOB_UPLOADING:
+        if (!again) break;
+        job->again_ns = 0;
+        kiln_tuner_upload(t, &job->records);
+        break;
+    case KILN_TUNER_JOB_ENDED:
+        if (again) send_done(job);
+        break;
+    }
+}
+
+void kiln_tuner_job_reconnected(kiln_tuner_job *job) {
+    /* The tracker may be another run that knows none of this. */
+    for (uint32_t i = 0; i < job->task_count; i++) job->task[i].changed = true;
+    job->event_ns = 0;
+    job->upload_failures = 0;
+    if (job->again_ns) job->again_ns = job->tuner->now_ns;
+    kiln_tuner_leases_reconnected(job);
+}
+
+uint64_t kiln_tuner_job_next_ns(const kiln_tuner_job *job) {
+    bool linked = job->tuner->link.state == KILN_LINK_UP;
+    uint64_t next = UINT64_MAX;
+    if (job->again_ns && linked) next = job->again_ns;
+    if (job->state != KILN_TUNER_JOB_RUNNING) return next;
+    if (linked && has_changes(job)) next = KILN_MIN(next, job->event_ns);
+    for (uint32_t i = 0; i < job->trial.count; i++) {
+        const kiln_tuner_trial *trial = job->trial.data[i];
+        if (trial->upload_again_ns && linked) next = KILN_MIN(next, trial->upload_again_ns);
+    }
+    uint64_t leases = kiln_tuner_leases_next_ns(job);
+    next = KILN_MIN(next, leases);
+    if (job->spec.seconds <= 0) return next;
+    /* A budget beyond what the clock can tell is none. */
+    double budget_ns = job->spec.seconds * 1e9;
+    uint64_t end = budget_ns < 9e18 ? job->began_ns + (uint64_t)budget_ns + 1 : UINT64_MAX;
+    return job->tuner->now_ns < end ? KILN_MIN(next, end) : next;
+}

@@ -1,0 +1,344 @@
+/* Boards: asking for them, keeping them busy, giving them back, and what they answer. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/macros.h"
+#include "base/stats.h"
+#include "tuner/state.h"
+
+/* Search policy and deadlines. A trial is over in a fraction of them; they bound what a bad one can cost. */
+static const kiln_msg_policy search_policy = {
+    .samples_min = 5, .samples_max = 20, .interval = 0.01, .sample_ns = 1000000, .total_ns = 50000000};
+static const kiln_msg_phases search_deadlines_ms = {.fetch = 30000, .load = 10000, .warm = 10000, .run = 10000, .check = 10000};
+
+static uint32_t in_flight(const kiln_tuner_job *job, const kiln_tuner_lease *lease) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; lease->lease && i < job->trial.count; i++)
+        count += job->trial.data[i]->state == KILN_TRIAL_SENT && job->trial.data[i]->lease == lease->lease;
+    return count;
+}
+
+static void remove_lease(kiln_tuner_job *job, kiln_tuner_lease *lease) {
+    for (uint32_t i = 0; i < job->lease.count; i++) {
+        if (job->lease.data[i] != lease) continue;
+        memmove(&job->lease.data[i], &job->lease.data[i + 1], (--job->lease.count - i) * sizeof lease);
+        break;
+    }
+    kiln_arena_deinit(&lease->arena);
+    kiln_free(lease);
+}
+
+static void release(kiln_tuner_job *job, kiln_tuner_lease *lease) {
+    kiln_message message = {.type = KILN_MSG_LEASE_RELEASE, .lease_release = {.lease = lease->lease, .request = lease->request}};
+    kiln_tuner_send(job->tuner, &message);
+    remove_lease(job, lease);
+}
+
+void kiln_tuner_leases_drop(kiln_tuner_job *job) {
+    while (job->lease.count) release(job, job->lease.data[0]);
+}
+
+/* ---- Asking ---- */
+
+static void ask(kiln_tuner_job *job, kiln_tuner_lease *lease) {
+    kiln_message message = {
+        .type = KILN_MSG_LEASE_REQ,
+        .lease_req = {.request = lease->request,
+                      .job = kiln_str_from(job->id),
+                      .target = job->spec.target,
+                      .trials = KILN_TUNER_LEASE_TRIALS,
+                      .ttl_ms = KILN_TUNER_LEASE_TTL_MS},
+    };
+    kiln_tuner_send(job->tuner, &message);
+    lease->ask_ns = job->tuner->now_ns + KILN_TUNER_RESEND_NS;
+}
+
+/* Boards that could be kept busy with the trials that have no result yet. */
+static uint32_t wanted(const kiln_tuner_job *job) {
+    uint32_t open = 0;
+    for (uint32_t i = 0; i < job->trial.count; i++)
+        open += job->trial.data[i]->state >= KILN_TRIAL_TO_BUILD && job->trial.data[i]->state <= KILN_TRIAL_SENT;
+    uint32_t boards = (open + KILN_TUNER_BOARD_DEPTH - 1) / KILN_TUNER_BOARD_DEPTH;
+    return KILN_MIN(boards, KILN_TUNER_LEASES_MAX);
+}
+
+/* Whether a board that is idle would not be missed. */
+static bool is_surplus(const kiln_tuner_job *job) {
+    return job->lease.count > wanted(job);
+}
+
+static void ask_for_boards(kiln_tuner_job *job) {
+    uint32_t useful = 0, need = wanted(job);
+    for (uint32_t i = job->lease.count; i-- > 0;) {
+        kiln_tuner_lease *lease = job->lease.data[i];
+        bool waiting = lease->lease == 0;
+        if (waiting && need == 0) {
+            release(job, lease);
+            continue;
+        }
+        useful += waiting || lease->sent < lease->grant.trials;
+        if (waiting && job->tuner->now_ns >= lease->ask_ns) ask(job, lease);
+    }
+    for (; useful < need; useful++) {
+        kiln_tuner_lease *lease = kiln_alloc(sizeof *lease);
+        kiln_arena_init(&lease->arena, 1024);
+        lease->request = ++job->tuner->last_request;
+        kiln_vec_push(&job->lease, lease);
+        ask(job, lease);
+    }
+}
+
+static kiln_tuner_lease *find_request(kiln_tuner *t, uint64_t request, kiln_tuner_job **out_job) {
+    for (uint32_t j = 0; j < t->job.count; j++)
+        for (uint32_t i = 0; i < t->job.data[j]->lease.count; i++)
+            if (t->job.data[j]->lease.data[i]->request == request) {
+                *out_job = t->job.data[j];
+                return t->job.data[j]->lease.data[i];
+            }
+    return NULL;
+}
+
+static kiln_tuner_lease *find_lease(kiln_tuner *t, uint64_t number, kiln_tuner_job **out_job) {
+    for (uint32_t j = 0; number && j < t->job.count; j++)
+        for (uint32_t i = 0; i < t->job.data[j]->lease.count; i++)
+            if (t->job.data[j]->lease.data[i]->lease == number) {
+                *out_job = t->job.data[j];
+                return t->job.data[j]->lease.data[i];
+            }
+    return NULL;
+}
+
+void kiln_tuner_on_grant(kiln_tuner *t, const kiln_message *message) {
+    kiln_tuner_job *job = NULL;
+    kiln_tuner_lease *lease = find_request(t, message->lease_grant.request, &job);
+    if (!lease) { /* withdrawn meanwhile */
+        kiln_message back = {.type = KILN_MSG_LEASE_RELEASE, .lease_release = {.lease = message->lease_grant.lease}};
+        kiln_tuner_send(t, &back);
+        return;
+    }
+    if (lease->lease) return; /* the same grant, repeated */
+    lease->grant = kiln_message_copy(message, &lease->arena).lease_grant;
+    lease->lease = lease->grant.lease;
+    lease->renew_ns = t->now_ns + lease->grant.ttl_ms * UINT64_C(1000000) / 3;
+}
+
+/* ---- Sending ---- */
+
+static void send_trial(kiln_tuner_job *job, const kiln_tuner_lease *lease, const kiln_tuner_trial *trial) {
+    const kiln_tuner_task *task = &job->task[trial->task].given;
+    kiln_message message = {
+        .type = KILN_MSG_TRIAL,
+        .trial = {.trial = kiln_str_from(trial->id),
+                  .attempt = trial->attempt,
+                  .lease = lease->lease,
+                  .job = kiln_str_from(job->id),
+                  .slot = lease->grant.slot,
+                  .artefact = trial->artefact,
+                  .reference = task->reference,
+                  .seed = task->input_seed,
+                  .policy = search_policy,
+                  .deadlines_ms = search_deadlines_ms},
+    };
+    kiln_tuner_send(job->tuner, &message);
+}
+
+static kiln_tuner_trial *next_ready(kiln_tuner_job *job) {
+    for (uint32_t i = 0; i < job->trial.count; i++)
+        if (job->trial.data[i]->state == KILN_TRIAL_READY) return job->trial.data[i];
+    return NULL;
+}
+
+static void keep_busy(kiln_tuner_job *job, kiln_tuner_lease *lease) {
+    kiln_tuner *t = job->tuner;
+    kiln_tuner_trial *trial = NULL;
+    while (lease->sent < lease->grant.trials && in_flight(job, lease) < KILN_TUNER_BOARD_DEPTH && (trial = next_ready(job))) {
+        trial->state = KILN_TRIAL_SENT;
+        trial->lease = lease->lease;
+        trial->started = false;
+        trial->news_ns = t->now_ns;
+        lease->sent++;
+        send_trial(job, lease, trial);
+    }
+}
+
+/* The lease is gone: its trials go back, at most so often. */
+static void take_back_trials(kiln_tuner_job *job, uint64_t number, bool board_lost) {
+    for (uint32_t i = 0; i < job->trial.count; i++) {
+        kiln_tuner_trial *trial = job->trial.data[i];
+        if (trial->state != KILN_TRIAL_SENT || trial->lease != number) continue;
+        trial->state = KILN_TRIAL_READY;
+        trial->losses++;
+        /* A trial that had not begun did nothing to its board. */
+        if (trial->started && board_lost) trial->attempt++;
+        if (trial->attempt > KILN_TUNER_ATTEMPTS_MAX) {
+            trial->attempt = KILN_TUNER_ATTEMPTS_MAX;
+            kiln_tuner_trial_fail(job, trial, KILN_OUTCOME_BOARD_LOST, "the board went away in every attempt");
+        } else if (trial->losses > KILN_TUNER_LOSSES_MAX) {
+            kiln_tuner_trial_fail(job, trial, KILN_OUTCOME_INFRA, "its lease was lost again and again");
+        }
+    }
+}
+
+/* A sent trial that nothing is heard of for minutes: the board is taken for stuck. */
+static bool is_silent(const kiln_tuner_job *job, const kiln_tuner_lease *lease) {
+    for (uint32_t i = 0; i < job->trial.count; i++) {
+        const kiln_tuner_trial *trial = job->trial.data[i];
+        if (trial->state != KILN_TRIAL_SENT || trial->lease != lease->lease) continue;
+        if (job->tuner->now_ns - trial->news_ns >= KILN_TUNER_SILENCE_NS) return true;
+    }
+    return false;
+}
+
+static void look_after(kiln_tuner_job *job, kiln_tuner_lease *lease) {
+    kiln_tuner *t = job->tuner;
+    keep_busy(job, lease);
+    if (is_silent(job, lease)) {
+        uint64_t number = lease->lease;
+        release(job, lease);
+        take_back_trials(job, number, false);
+        return;
+    }
+    if (t->now_ns >= lease->renew_ns) {
+        kiln_message renew = {.type = KILN_MSG_LEASE_RENEW, .lease_renew = {.lease = lease->lease}};
+        kiln_tuner_send(t, &renew);
+        lease->renew_ns = t->now_ns + lease->grant.ttl_ms * UINT64_C(1000000) / 3;
+    }
+    if (in_flight(job, lease)) {
+        lease->idle_since_ns = 0;
+        return;
+    }
+    if (!lease->idle_since_ns) lease->idle_since_ns = t->now_ns;
+    bool used_up = lease->sent >= lease->grant.trials;
+    bool idle = is_surplus(job) && t->now_ns - lease->idle_since_ns >= KILN_TUNER_IDLE_NS;
+    if (used_up || idle) release(job, lease);
+}
+
+void kiln_tuner_leases_advance(kiln_tuner_job *job) {
+    if (job->tuner->link.state != KILN_LINK_UP) return;
+    for (uint32_t i = job->lease.count; i-- > 0;)
+        if (job->lease.data[i]->lease) look_after(job, job->lease.data[i]);
+    ask_for_boards(job);
+}
+
+/* Says everything again that the connection, or a tracker that restarted, may have lost. */
+void kiln_tuner_leases_reconnected(kiln_tuner_job *job) {
+    kiln_tuner *t = job->tuner;
+    for (uint32_t i = 0; i < job->lease.count; i++) {
+        kiln_tuner_lease *lease = job->lease.data[i];
+        lease->ask_ns = lease->renew_ns = t->now_ns;
+    }
+    for (uint32_t i = 0; i < job->trial.count; i++) {
+        kiln_tuner_trial *trial = job->trial.data[i];
+        kiln_tuner_job *owner = NULL;
+        const kiln_tuner_lease *lease = trial->state == KILN_TRIAL_SENT ? find_lease(t, trial->lease, &owner) : NULL;
+        if (lease) send_trial(job, lease, trial);
+    }
+}
+
+uint64_t kiln_tuner_leases_next_ns(const kiln_tuner_job *job) {
+    uint64_t next = UINT64_MAX;
+    if (job->tuner->link.state != KILN_LINK_UP) return next;
+    for (uint32_t i = 0; i < job->lease.count; i++) {
+        const kiln_tuner_lease *lease = job->lease.data[i];
+        uint64_t at = lease->lease ? lease->renew_ns : lease->ask_ns;
+        next = KILN_MIN(next, at);
+        if (lease->idle_since_ns && is_surplus(job)) next = KILN_MIN(next, lease->idle_since_ns + KILN_TUNER_IDLE_NS);
+    }
+    for (uint32_t i = 0; i < job->trial.count; i++) {
+        const kiln_tuner_trial *trial = job->trial.data[i];
+        if (trial->state == KILN_TRIAL_SENT) next = KILN_MIN(next, trial->news_ns + KILN_TUNER_SILENCE_NS);
+    }
+    return next;
+}
+
+/* ---- Answers ---- */
+
+void kiln_tuner_on_lost(kiln_tuner *t, const kiln_msg_lease_lost *lost) {
+    kiln_tuner_job *job = NULL;
+    kiln_tuner_lease *lease = find_lease(t, lost->lease, &job);
+    if (!lease) return;
+    remove_lease(job, lease);
+    take_back_trials(job, lost->lease, lost->code == KILN_UNAVAILABLE);
+}
+
+/* The tracker refused something. A request that was refused is asked again later under a new number; a job that
+ * the tracker does not know as ours is closed by JOB_CLOSE, not here. */
+void kiln_tuner_on_error(kiln_tuner *t, const kiln_msg_error *error) {
+    kiln_tuner_job *job = NULL;
+    kiln_tuner_lease *lease = error->lease ? find_request(t, error->lease, &job) : NULL;
+    if (!lease || lease->lease || !kiln_str_is(error->about, job->id)) return;
+    lease->request = ++t->last_request;
+    lease->ask_ns = t->now_ns + KILN_TUNER_RESEND_NS;
+}
+
+static kiln_tuner_trial *find_trial(kiln_tuner *t, kiln_str id, kiln_tuner_job **out_job) {
+    for (uint32_t j = 0; j < t->job.count; j++)
+        for (uint32_t i = 0; i < t->job.data[j]->trial.count; i++)
+            if (kiln_str_is(id, t->job.data[j]->trial.data[i]->id)) {
+                *out_job = t->job.data[j];
+                return t->job.data[j]->trial.data[i];
+            }
+    return NULL;
+}
+
+void kiln_tuner_on_trial_event(kiln_tuner *t, const kiln_msg_trial_event *event) {
+    kiln_tuner_job *job = NULL;
+    kiln_tuner_trial *trial = find_trial(t, event->trial, &job);
+    if (!trial || trial->state != KILN_TRIAL_SENT || trial->lease != event->lease) return;
+    trial->news_ns = t->now_ns;
+    trial->started = true;
+}
+
+/* Median of one run. */
+static double median_of(const kiln_msg_trial_result *result) {
+    double sample[1024];
+    uint32_t count = KILN_MIN(result->samples_ns.count, (uint32_t)KILN_ARRAY_COUNT(sample));
+    for (uint32_t i = 0; i < count; i++) sample[i] = (double)result->samples_ns.item[i] / (result->runs ? result->runs : 1);
+    return count ? kiln_stats_median(sample, count) : 0;
+}
+
+static void record(kiln_tuner_job *job, kiln_tuner_trial *trial, const kiln_msg_trial_result *result, const kiln_tuner_lease *lease) {
+    kiln_arena *arena = &job->tuner->actions->arena;
+    kiln_tuner_action *action = kiln_tuner_act_on(job, KILN_TUNER_RECORD, trial);
+    kiln_msg_trial_result *kept = KILN_ARENA_NEW(arena, kiln_msg_trial_result);
+    kiln_msg_lease_grant *grant = KILN_ARENA_NEW(arena, kiln_msg_lease_grant);
+    *kept = kiln_message_copy(&(kiln_message){.type = KILN_MSG_TRIAL_RESULT, .trial_result = *result}, arena).trial_result;
+    *grant = kiln_message_copy(&(kiln_message){.type = KILN_MSG_LEASE_GRANT, .lease_grant = lease->grant}, arena).lease_grant;
+    action->outcome = trial->outcome;
+    action->blame = (kiln_blame)result->blame;
+    action->text = kiln_str_dup(arena, result->text);
+    action->result = kept;
+    action->grant = grant;
+}
+
+static void acknowledge(kiln_tuner *t, const kiln_msg_trial_result *result) {
+    kiln_message ack = {
+        .type = KILN_MSG_TRIAL_ACK,
+        .trial_ack = {.trial = result->trial, .attempt = result->attempt, .lease = result->lease},
+    };
+    kiln_tuner_send(t, &ack);
+}
+
+void kiln_tuner_on_result(kiln_tuner *t, const kiln_msg_trial_result *result) {
+    kiln_tuner_job *job = NULL, *owner = NULL;
+    kiln_tuner_trial *trial = find_trial(t, result->trial, &job);
+    const kiln_tuner_lease *lease = find_lease(t, result->lease, &owner);
+    if (!lease) return; /* not ours any more: the fence */
+    if (!trial || trial->state == KILN_TRIAL_RECORDED) {
+        acknowledge(t, result); /* it is in the database; the first TRIAL_ACK got lost */
+        return;
+    }
+    if (trial->state != KILN_TRIAL_SENT || trial->lease != result->lease || trial->attempt != result->attempt) return;
+    trial->outcome = (kiln_outcome)result->outcome;
+    if (trial->outcome == KILN_OUTCOME_INFRA && trial->attempt < KILN_TUNER_ATTEMPTS_MAX) {
+        acknowledge(t, result); /* not the candidate's fault: once more, and perhaps its blobs are missing */
+        trial->attempt++;
+        kiln_tuner_trial_reupload(job, trial);
+        return;
+    }
+    trial->median_ns = trial->outcome == KILN_OUTCOME_OK ? median_of(result) : 0;
+    trial->state = KILN_TRIAL_RECORDING;
+    trial->from_board = true;
+    record(job, trial, result, lease);
+}

@@ -1,0 +1,247 @@
+/* Proposals, builds, uploads, records, observations: everything about a trial but its board. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/macros.h"
+#include "tuner/state.h"
+
+kiln_tuner_trial *kiln_tuner_trial_find(kiln_tuner_job *job, uint32_t task, uint32_t index) {
+    for (uint32_t i = 0; i < job->trial.count; i++)
+        if (job->trial.data[i]->task == task && job->trial.data[i]->index == index) return job->trial.data[i];
+    return NULL;
+}
+
+void kiln_tuner_trial_remove(kiln_tuner_job *job, kiln_tuner_trial *trial) {
+    for (uint32_t i = 0; i < job->trial.count; i++) {
+        if (job->trial.data[i] != trial) continue;
+        memmove(&job->trial.data[i], &job->trial.data[i + 1], (--job->trial.count - i) * sizeof trial);
+        break;
+    }
+    kiln_free(trial);
+}
+
+/* ---- Proposing and observing ---- */
+
+/* Trials that still need work; those that only wait to be observed do not count, or a full window could keep
+ * the proposal from being made that their observation waits for. */
+static uint32_t under_way(const kiln_tuner_job *job) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < job->trial.count; i++) count += job->trial.data[i]->state != KILN_TRIAL_RECORDED;
+    return count;
+}
+
+static bool may_propose(const kiln_tuner_job_task *task) {
+    return task->next_propose < task->planned && task->next_propose < task->next_observe + KILN_TUNER_LAG;
+}
+
+static void propose(kiln_tuner_job *job, uint32_t index) {
+    kiln_tuner_job_task *task = &job->task[index];
+    kiln_tuner_trial *trial = kiln_alloc(sizeof *trial);
+    trial->task = index;
+    trial->index = task->next_propose++;
+    trial->attempt = 1;
+    kiln_trial_identity(kiln_str_from(job->id), task->given.key, trial->index, trial->id);
+    kiln_vec_push(&job->trial, trial);
+    kiln_tuner_act_on(job, KILN_TUNER_PROPOSE, trial);
+}
+
+/* The next result in order, when every proposal that must not see it was made. */
+static bool observe(kiln_tuner_job *job, uint32_t index) {
+    kiln_tuner_job_task *task = &job->task[index];
+    if (may_propose(task)) return false;
+    kiln_tuner_trial *trial = kiln_tuner_trial_find(job, index, task->next_observe);
+    if (!trial || trial->state != KILN_TRIAL_RECORDED) return false;
+    kiln_tuner_action *action = kiln_tuner_act_on(job, KILN_TUNER_OBSERVE, trial);
+    action->outcome = trial->outcome;
+    action->median_ns = trial->median_ns;
+    task->next_observe++;
+    kiln_tuner_trial_remove(job, trial);
+    return true;
+}
+
+/* One proposal or observation of one task after the other, in turns. */
+static bool advance_tasks(kiln_tuner_job *job) {
+    for (uint32_t i = 0; i < job->task_count; i++) {
+        uint32_t index = (job->turn + i) % job->task_count;
+        bool proposes = may_propose(&job->task[index]) && under_way(job) < KILN_TUNER_WINDOW;
+        if (proposes) propose(job, index);
+        if (!proposes && !observe(job, index)) continue;
+        job->turn = (index + 1) % job->task_count;
+        return true;
+    }
+    return false;
+}
+
+static void count_result(kiln_tuner_job *job, const kiln_tuner_trial *trial) {
+    kiln_tuner_job_task *task = &job->task[trial->task];
+    bool ok = trial->outcome == KILN_OUTCOME_OK;
+    task->done++;
+    task->failed += !ok;
+    task->changed = true;
+    if (ok && trial->median_ns > 0 && (task->best_ns <= 0 || trial->median_ns < task->best_ns)) task->best_ns = trial->median_ns;
+}
+
+static void drop_beyond_plan(kiln_tuner_job *job, uint32_t task) {
+    for (uint32_t i = job->trial.count; i-- > 0;) {
+        kiln_tuner_trial *trial = job->trial.data[i];
+        if (trial->task == task && trial->index >= job->task[task].planned) kiln_tuner_trial_remove(job, trial);
+    }
+}
+
+void kiln_tuner_trial_proposed(kiln_tuner_job *job, const kiln_tuner_event *event) {
+    if (event->task >= job->task_count) return;
+    kiln_tuner_trial *trial = kiln_tuner_trial_find(job, event->task, event->index);
+    if (!trial || trial->state != KILN_TRIAL_PROPOSING) return;
+    kiln_tuner_job_task *task = &job->task[event->task];
+    if (event->exhausted) {
+        task->planned = KILN_MIN(task->planned, event->index);
+        task->next_propose = KILN_MIN(task->next_propose, task->planned);
+        task->changed = true;
+        drop_beyond_plan(job, event->task);
+        return;
+    }
+    trial->state = KILN_TRIAL_TO_BUILD;
+    if (trial->index >= task->stored_end || !task->stored[trial->index].have) return;
+    /* An earlier run of this tuner recorded it already. */
+    trial->outcome = task->stored[trial->index].outcome;
+    trial->median_ns = task->stored[trial->index].median_ns;
+    trial->state = KILN_TRIAL_RECORDED;
+    count_result(job, trial);
+}
+
+bool kiln_tuner_pipeline_is_done(const kiln_tuner_job *job) {
+    for (uint32_t i = 0; i < job->task_count; i++)
+        if (job->task[i].next_observe < job->task[i].planned) return false;
+    return job->trial.count == 0;
+}
+
+/* ---- Building ---- */
+
+void kiln_tuner_builds_start(kiln_tuner *t) {
+    uint32_t busy = 0;
+    for (uint32_t j = 0; j < t->job.count; j++)
+        for (uint32_t i = 0; i < t->job.data[j]->trial.count; i++) busy += t->job.data[j]->trial.data[i]->state == KILN_TRIAL_BUILDING;
+    /* One candidate per job in turns, oldest first. */
+    for (bool any = true; any && busy < t->options.builders;) {
+        any = false;
+        for (uint32_t j = 0; j < t->job.count && busy < t->options.builders; j++) {
+            kiln_tuner_job *job = t->job.data[j];
+            uint32_t i = 0;
+            while (i < job->trial.count && job->trial.data[i]->state != KILN_TRIAL_TO_BUILD) i++;
+            if (i == job->trial.count) continue;
+            job->trial.data[i]->state = KILN_TRIAL_BUILDING;
+            kiln_tuner_act_on(job, KILN_TUNER_BUILD, job->trial.data[i]);
+            busy++;
+            any = true;
+        }
+    }
+}
+
+void kiln_tuner_trial_built(kiln_tuner_job *job, const kiln_tuner_event *event) {
+    kiln_tuner_trial *trial = kiln_tuner_trial_find(job, event->task, event->index);
+    if (!trial || trial->state != KILN_TRIAL_BUILDING) return;
+    if (event->outcome != KILN_OUTCOME_OK) {
+        kiln_tuner_trial_fail(job, trial, event->outcome, event->text);
+        return;
+    }
+    trial->artefact = event->artefact;
+    trial->state = KILN_TRIAL_UPLOADING;
+}
+
+/* ---- Uploading ---- */
+
+static void upload(kiln_tuner_job *job, kiln_tuner_trial *trial) {
+    kiln_tuner_job_task *task = &job->task[trial->task];
+    if (!task->reference_up && !task->reference_uploading) {
+        task->reference_uploading = true;
+        kiln_tuner_upload(job->tuner, &task->given.reference.digest);
+    }
+    if (!trial->artefact_up && !trial->uploading) {
+        trial->uploading = true;
+        kiln_tuner_upload(job->tuner, &trial->artefact.digest);
+    }
+    trial->upload_again_ns = 0;
+    if (task->reference_up && trial->artefact_up) trial->state = KILN_TRIAL_READY;
+}
+
+void kiln_tuner_trial_reupload(kiln_tuner_job *job, kiln_tuner_trial *trial) {
+    trial->state = KILN_TRIAL_UPLOADING;
+    trial->artefact_up = false;
+    job->task[trial->task].reference_up = false;
+}
+
+/* A trial that cannot be uploaded is given up only when the connection is not to blame. */
+static void upload_failed(kiln_tuner_job *job, kiln_tuner_trial *trial, const kiln_tuner_event *event) {
+    if (job->tuner->link.state == KILN_LINK_UP && event->code != KILN_UNAVAILABLE) trial->upload_failures++;
+    trial->upload_again_ns = job->tuner->now_ns + KILN_TUNER_RETRY_NS;
+    if (trial->upload_failures >= KILN_TUNER_UPLOADS_MAX) kiln_tuner_trial_fail(job, trial, KILN_OUTCOME_INFRA, event->failure);
+}
+
+void kiln_tuner_trial_uploaded(kiln_tuner_job *job, const kiln_tuner_event *event) {
+    for (uint32_t i = 0; i < job->task_count; i++) {
+        kiln_tuner_job_task *task = &job->task[i];
+        if (!task->reference_uploading || !kiln_digest_equal(&task->given.reference.digest, &event->digest)) continue;
+        task->reference_uploading = false;
+        task->reference_up = !event->failure;
+    }
+    for (uint32_t i = 0; i < job->trial.count; i++) {
+        kiln_tuner_trial *trial = job->trial.data[i];
+        if (trial->state != KILN_TRIAL_UPLOADING) continue;
+        bool artefact = trial->uploading && kiln_digest_equal(&trial->artefact.digest, &event->digest);
+        bool reference = kiln_digest_equal(&job->task[trial->task].given.reference.digest, &event->digest);
+        if (artefact) {
+            trial->uploading = false;
+            trial->artefact_up = !event->failure;
+        }
+        if ((artefact || reference) && event->failure) upload_failed(job, trial, event);
+    }
+}
+
+static void upload_what_can(kiln_tuner_job *job) {
+    kiln_tuner *t = job->tuner;
+    for (uint32_t i = 0; i < job->trial.count; i++) {
+        kiln_tuner_trial *trial = job->trial.data[i];
+        if (trial->state != KILN_TRIAL_UPLOADING || t->now_ns < trial->upload_again_ns) continue;
+        if (t->link.state == KILN_LINK_UP) upload(job, trial);
+    }
+}
+
+/* ---- Recording ---- */
+
+void kiln_tuner_trial_fail(kiln_tuner_job *job, kiln_tuner_trial *trial, kiln_outcome outcome, const char *text) {
+    trial->state = KILN_TRIAL_RECORDING;
+    trial->outcome = outcome;
+    trial->median_ns = 0;
+    kiln_tuner_action *action = kiln_tuner_act_on(job, KILN_TUNER_RECORD, trial);
+    action->outcome = outcome;
+    action->blame = kiln_outcome_blame(outcome);
+    action->text = kiln_str_dup(&job->tuner->actions->arena, kiln_str_from(text));
+}
+
+static void acknowledge(kiln_tuner_job *job, const kiln_tuner_trial *trial) {
+    kiln_message ack = {
+        .type = KILN_MSG_TRIAL_ACK,
+        .trial_ack = {.trial = kiln_str_from(trial->id), .attempt = trial->attempt, .lease = trial->lease},
+    };
+    kiln_tuner_send(job->tuner, &ack);
+}
+
+void kiln_tuner_trial_recorded(kiln_tuner_job *job, const kiln_tuner_event *event) {
+    kiln_tuner_trial *trial = kiln_tuner_trial_find(job, event->task, event->index);
+    if (!trial || trial->state != KILN_TRIAL_RECORDING) return;
+    if (event->failure) { /* nothing that is measured from here on could be kept */
+        kiln_tuner_trial_remove(job, trial);
+        kiln_tuner_job_stop(job, event->code ? event->code : KILN_INTERNAL, kiln_str_from(event->failure));
+        return;
+    }
+    trial->state = KILN_TRIAL_RECORDED;
+    count_result(job, trial);
+    if (trial->from_board) acknowledge(job, trial);
+    if (job->state == KILN_TUNER_JOB_STOPPING) kiln_tuner_trial_remove(job, trial);
+}
+
+void kiln_tuner_pipeline_advance(kiln_tuner_job *job) {
+    while (advance_tasks(job)) continue;
+    upload_what_can(job);
+}

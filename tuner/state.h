@@ -1,0 +1,159 @@
+/* What the tuner's step holds, shared by step.c, job.c, pipeline.c and lease.c and nobody else. */
+#ifndef KILN_TUNER_STATE_H
+#define KILN_TUNER_STATE_H
+
+#include "base/hash.h"
+#include "tuner/job.h"
+
+#define KILN_TUNER_ARENA_BYTES ((size_t)4 << 10)
+#define KILN_TUNER_RETRY_NS UINT64_C(500000000)     /* after a failed upload */
+#define KILN_TUNER_RESEND_NS UINT64_C(2000000000)   /* of JOB_DONE and LEASE_REQ */
+#define KILN_TUNER_IDLE_NS UINT64_C(1000000000)     /* a lease without work is given back after this */
+#define KILN_TUNER_SILENCE_NS UINT64_C(300000000000) /* a sent trial without news: its lease is given up */
+#define KILN_TUNER_UPLOADS_MAX 5u                   /* failures of one upload on a connection that stays */
+#define KILN_TUNER_LOSSES_MAX 10u                   /* lost leases of all kinds, started or not */
+
+typedef enum kiln_trial_state {
+    KILN_TRIAL_PROPOSING,
+    KILN_TRIAL_TO_BUILD,
+    KILN_TRIAL_BUILDING,
+    KILN_TRIAL_UPLOADING, /* its artefact or its task's reference is not with the tracker yet */
+    KILN_TRIAL_READY,     /* waits for a lease */
+    KILN_TRIAL_SENT,
+    KILN_TRIAL_RECORDING,
+    KILN_TRIAL_RECORDED, /* waits for its turn to be observed */
+} kiln_trial_state;
+
+/* A trial between PROPOSE and OBSERVE. */
+typedef struct kiln_tuner_trial {
+    kiln_trial_state state;
+    uint32_t task, index;
+    char id[KILN_HASH128_TEXT];
+    kiln_msg_blob_ref artefact;
+    bool artefact_up, uploading;
+    uint32_t upload_failures;
+    uint64_t upload_again_ns; /* 0: not due */
+    uint32_t attempt;         /* 1 for the first */
+    uint32_t losses;          /* lost leases */
+    bool started;             /* this attempt was seen running */
+    uint64_t lease;           /* when sent */
+    uint64_t news_ns;         /* when sent: last sign of it */
+    bool from_board;          /* recorded from a TRIAL_RESULT, which is acknowledged with `lease` */
+    kiln_outcome outcome;
+    double median_ns;
+} kiln_tuner_trial;
+
+typedef struct kiln_tuner_stored {
+    bool have;
+    kiln_outcome outcome;
+    double median_ns;
+} kiln_tuner_stored;
+
+typedef struct kiln_tuner_job_task {
+    kiln_tuner_task given; /* texts in the job's arena */
+    uint32_t planned;      /* trials of this job: indices below it */
+    uint32_t next_propose, next_observe;
+    uint32_t done, failed;
+    double best_ns;
+    bool changed; /* since the last JOB_EVENT */
+    bool reference_up, reference_uploading;
+    kiln_tuner_stored *stored; /* [stored_end], by index; what an earlier run recorded */
+    uint32_t stored_end;
+} kiln_tuner_job_task;
+
+typedef struct kiln_tuner_lease {
+    uint64_t request, lease; /* lease 0: not granted yet */
+    uint64_t ask_ns;         /* request: when to repeat it */
+    kiln_arena arena;        /* of grant */
+    kiln_msg_lease_grant grant;
+    uint32_t sent;           /* trials so far, of K */
+    uint64_t renew_ns, idle_since_ns; /* idle 0: it has work */
+} kiln_tuner_lease;
+
+typedef enum kiln_tuner_job_state {
+    KILN_TUNER_JOB_PREPARING,
+    KILN_TUNER_JOB_RUNNING,
+    KILN_TUNER_JOB_STOPPING,  /* waits for records under way */
+    KILN_TUNER_JOB_EXPORTING,
+    KILN_TUNER_JOB_UPLOADING, /* the blob of its records */
+    KILN_TUNER_JOB_ENDED,     /* JOB_DONE is repeated until JOB_CLOSE */
+} kiln_tuner_job_state;
+
+typedef struct kiln_tuner_job {
+    kiln_tuner *tuner;
+    uint64_t handle;
+    kiln_arena arena;
+    const char *id;
+    kiln_msg_job_spec spec;
+    kiln_tuner_job_state state;
+    uint64_t began_ns;
+    kiln_tuner_job_task *task;
+    uint32_t task_count, turn; /* turn: the task that proposes next */
+    KILN_VEC(kiln_tuner_trial *) trial; /* in order of proposal */
+    KILN_VEC(kiln_tuner_lease *) lease;
+    kiln_code code;    /* how it ends */
+    const char *text;  /* in arena; NULL: fine */
+    kiln_digest records;
+    uint32_t upload_failures;
+    uint64_t again_ns; /* JOB_DONE or the upload of records: when to repeat; 0: not due */
+    uint64_t event_ns; /* when the next JOB_EVENT may go */
+} kiln_tuner_job;
+
+struct kiln_tuner {
+    kiln_tuner_options options;
+    kiln_link link;
+    KILN_VEC(kiln_tuner_job *) job;
+    uint64_t last_handle, last_request;
+    /* Of the step under way. */
+    uint64_t now_ns;
+    kiln_tuner_actions *actions;
+};
+
+/* step.c */
+kiln_tuner_action *kiln_tuner_act(kiln_tuner *t, kiln_tuner_action_kind kind);
+/* An action that names the job (and the trial, when not NULL). */
+kiln_tuner_action *kiln_tuner_act_on(kiln_tuner_job *job, kiln_tuner_action_kind kind, const kiln_tuner_trial *trial);
+void kiln_tuner_send(kiln_tuner *t, const kiln_message *message); /* deep copy; dropped when there is no connection */
+void kiln_tuner_upload(kiln_tuner *t, const kiln_digest *digest);
+
+/* job.c */
+void kiln_tuner_job_assign(kiln_tuner *t, const kiln_msg_job_assign *assign);
+void kiln_tuner_job_prepared(kiln_tuner_job *job, const kiln_tuner_event *event);
+void kiln_tuner_job_exported(kiln_tuner_job *job, const kiln_tuner_event *event);
+void kiln_tuner_job_records_uploaded(kiln_tuner_job *job, const kiln_tuner_event *event);
+/* Stops measuring; what is recorded is handed in with this end. The first end counts. */
+void kiln_tuner_job_stop(kiln_tuner_job *job, kiln_code code, kiln_str text);
+void kiln_tuner_job_forget(kiln_tuner_job *job); /* frees it */
+void kiln_tuner_job_tick(kiln_tuner_job *job);
+void kiln_tuner_job_reconnected(kiln_tuner_job *job);
+uint64_t kiln_tuner_job_next_ns(const kiln_tuner_job *job);
+
+/* pipeline.c */
+/* Proposes, observes, builds and uploads whatever can be. */
+void kiln_tuner_pipeline_advance(kiln_tuner_job *job);
+void kiln_tuner_builds_start(kiln_tuner *t);
+void kiln_tuner_trial_proposed(kiln_tuner_job *job, const kiln_tuner_event *event);
+void kiln_tuner_trial_built(kiln_tuner_job *job, const kiln_tuner_event *event);
+void kiln_tuner_trial_uploaded(kiln_tuner_job *job, const kiln_tuner_event *event);
+void kiln_tuner_trial_recorded(kiln_tuner_job *job, const kiln_tuner_event *event);
+/* Records an end that no board told. */
+void kiln_tuner_trial_fail(kiln_tuner_job *job, kiln_tuner_trial *trial, kiln_outcome outcome, const char *text);
+/* Its blobs must be (made sure to be) with the tracker again. */
+void kiln_tuner_trial_reupload(kiln_tuner_job *job, kiln_tuner_trial *trial);
+kiln_tuner_trial *kiln_tuner_trial_find(kiln_tuner_job *job, uint32_t task, uint32_t index);
+void kiln_tuner_trial_remove(kiln_tuner_job *job, kiln_tuner_trial *trial);
+bool kiln_tuner_pipeline_is_done(const kiln_tuner_job *job);
+
+/* lease.c */
+/* Asks for boards, sends trials, gives boards back. */
+void kiln_tuner_leases_advance(kiln_tuner_job *job);
+void kiln_tuner_leases_drop(kiln_tuner_job *job); /* all of them, told to the tracker */
+void kiln_tuner_leases_reconnected(kiln_tuner_job *job);
+uint64_t kiln_tuner_leases_next_ns(const kiln_tuner_job *job);
+void kiln_tuner_on_grant(kiln_tuner *t, const kiln_message *message);
+void kiln_tuner_on_lost(kiln_tuner *t, const kiln_msg_lease_lost *lost);
+void kiln_tuner_on_error(kiln_tuner *t, const kiln_msg_error *error);
+void kiln_tuner_on_trial_event(kiln_tuner *t, const kiln_msg_trial_event *event);
+void kiln_tuner_on_result(kiln_tuner *t, const kiln_msg_trial_result *result);
+
+#endif

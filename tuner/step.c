@@ -1,0 +1,187 @@
+/* The tuner's step: events to their rules, the connection, and what goes over all jobs. */
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/macros.h"
+#include "tuner/state.h"
+
+/* ---- Actions ---- */
+
+kiln_tuner_action *kiln_tuner_act(kiln_tuner *t, kiln_tuner_action_kind kind) {
+    kiln_tuner_action action = {.kind = kind};
+    kiln_vec_push(&t->actions->list, action);
+    return &kiln_vec_last(&t->actions->list);
+}
+
+kiln_tuner_action *kiln_tuner_act_on(kiln_tuner_job *job, kiln_tuner_action_kind kind, const kiln_tuner_trial *trial) {
+    kiln_tuner_action *action = kiln_tuner_act(job->tuner, kind);
+    action->job = job->handle;
+    if (!trial) return action;
+    action->task = trial->task;
+    action->index = trial->index;
+    action->attempt = trial->attempt;
+    action->trial = kiln_str_dup(&job->tuner->actions->arena, kiln_str_from(trial->id));
+    return action;
+}
+
+void kiln_tuner_send(kiln_tuner *t, const kiln_message *message) {
+    if (t->link.state != KILN_LINK_UP) return;
+    kiln_message copy = kiln_message_copy(message, &t->actions->arena);
+    kiln_tuner_act(t, KILN_TUNER_SEND)->message = copy;
+}
+
+void kiln_tuner_upload(kiln_tuner *t, const kiln_digest *digest) {
+    kiln_tuner_act(t, KILN_TUNER_UPLOAD)->digest = *digest;
+}
+
+void kiln_tuner_actions_reset(kiln_tuner_actions *actions) {
+    kiln_arena_reset(&actions->arena);
+    actions->list.count = 0;
+}
+
+void kiln_tuner_actions_deinit(kiln_tuner_actions *actions) {
+    kiln_arena_deinit(&actions->arena);
+    kiln_vec_deinit(&actions->list);
+}
+
+void kiln_trial_identity(kiln_str job, kiln_str task_key, uint32_t index, char out_text[KILN_HASH128_TEXT]) {
+    kiln_strbuf text = {0};
+    kiln_strbuf_printf(&text, "trial 1\n%.*s\n%.*s\n%u\n", KILN_STR_ARG(job), KILN_STR_ARG(task_key), index);
+    kiln_hash128_print(kiln_hash128_of(text.data, text.size), out_text);
+    kiln_strbuf_deinit(&text);
+}
+
+/* ---- Messages ---- */
+
+static kiln_tuner_job *find_by_id(kiln_tuner *t, kiln_str id) {
+    for (uint32_t i = 0; i < t->job.count; i++)
+        if (kiln_str_is(id, t->job.data[i]->id)) return t->job.data[i];
+    return NULL;
+}
+
+static void on_cancel(kiln_tuner *t, const kiln_msg_cancel *cancel) {
+    kiln_tuner_job *job = cancel->scope == KILN_CANCEL_JOB ? find_by_id(t, cancel->id) : NULL;
+    kiln_code code = KILN_CANCELLED;
+    if (!job) return;
+    if (cancel->code && !kiln_code_from_wire(cancel->code, &code)) code = KILN_CANCELLED;
+    kiln_tuner_job_stop(job, code, cancel->reason);
+}
+
+static void on_close(kiln_tuner *t, kiln_str id) {
+    kiln_tuner_job *job = find_by_id(t, id);
+    if (job) kiln_tuner_job_forget(job);
+}
+
+static void on_message(kiln_tuner *t, const kiln_message *message) {
+    kiln_link_heard(&t->link, t->now_ns);
+    switch ((int)message->type) {
+    case KILN_MSG_JOB_ASSIGN: kiln_tuner_job_assign(t, &message->job_assign); break;
+    case KILN_MSG_JOB_CLOSE: on_close(t, message->job_close.job); break;
+    case KILN_MSG_CANCEL: on_cancel(t, &message->cancel); break;
+    case KILN_MSG_LEASE_GRANT: kiln_tuner_on_grant(t, message); break;
+    case KILN_MSG_LEASE_LOST: kiln_tuner_on_lost(t, &message->lease_lost); break;
+    case KILN_MSG_ERROR: kiln_tuner_on_error(t, &message->error); break;
+    case KILN_MSG_TRIAL_EVENT: kiln_tuner_on_trial_event(t, &message->trial_event); break;
+    case KILN_MSG_TRIAL_RESULT: kiln_tuner_on_result(t, &message->trial_result); break;
+    case KILN_MSG_PING: {
+        kiln_message pong = {.type = KILN_MSG_PONG, .stream = message->stream, .pong = {.t_ns = message->ping.t_ns}};
+        kiln_tuner_send(t, &pong);
+        break;
+    }
+    default: break; /* PONG, LEASE_RENEW, GOAWAY: that it came is all there is to know */
+    }
+}
+
+/* ---- The step ---- */
+
+static kiln_tuner_job *find_job(kiln_tuner *t, uint64_t handle) {
+    for (uint32_t i = 0; i < t->job.count; i++)
+        if (t->job.data[i]->handle == handle) return t->job.data[i];
+    return NULL;
+}
+
+static void on_uploaded(kiln_tuner *t, const kiln_tuner_event *event) {
+    for (uint32_t i = 0; i < t->job.count; i++) {
+        kiln_tuner_trial_uploaded(t->job.data[i], event);
+        kiln_tuner_job_records_uploaded(t->job.data[i], event);
+    }
+}
+
+static void on_job_event(kiln_tuner *t, const kiln_tuner_event *event) {
+    kiln_tuner_job *job = find_job(t, event->job);
+    if (!job) return; /* it was forgotten meanwhile */
+    switch ((int)event->kind) {
+    case KILN_TUNER_PREPARED: kiln_tuner_job_prepared(job, event); break;
+    case KILN_TUNER_PROPOSED: kiln_tuner_trial_proposed(job, event); break;
+    case KILN_TUNER_BUILT: kiln_tuner_trial_built(job, event); break;
+    case KILN_TUNER_RECORDED: kiln_tuner_trial_recorded(job, event); break;
+    case KILN_TUNER_EXPORTED: kiln_tuner_job_exported(job, event); break;
+    default: KILN_CHECK(false);
+    }
+}
+
+static void on_opened(kiln_tuner *t) {
+    kiln_link_opened(&t->link, t->now_ns);
+    for (uint32_t i = 0; i < t->job.count; i++) kiln_tuner_job_reconnected(t->job.data[i]);
+}
+
+static void tick_link(kiln_tuner *t) {
+    kiln_link_want want = kiln_link_tick(&t->link, t->now_ns);
+    if (want == KILN_LINK_DIAL) kiln_tuner_act(t, KILN_TUNER_DIAL);
+    if (want == KILN_LINK_HANG_UP) kiln_tuner_act(t, KILN_TUNER_HANG_UP);
+    if (want == KILN_LINK_PING) {
+        kiln_message ping = {.type = KILN_MSG_PING, .ping = {.t_ns = t->now_ns}};
+        kiln_tuner_send(t, &ping);
+    }
+}
+
+void kiln_tuner_step(kiln_tuner *t, uint64_t now_ns, const kiln_tuner_event *event, kiln_tuner_actions *actions) {
+    KILN_CHECK(now_ns >= t->now_ns);
+    t->now_ns = now_ns;
+    t->actions = actions;
+    switch (event->kind) {
+    case KILN_TUNER_OPENED: on_opened(t); break;
+    case KILN_TUNER_CLOSED: kiln_link_closed(&t->link, now_ns); break;
+    case KILN_TUNER_MESSAGE: on_message(t, event->message); break;
+    case KILN_TUNER_UPLOADED: on_uploaded(t, event); break;
+    case KILN_TUNER_PREPARED:
+    case KILN_TUNER_PROPOSED:
+    case KILN_TUNER_BUILT:
+    case KILN_TUNER_RECORDED:
+    case KILN_TUNER_EXPORTED: on_job_event(t, event); break;
+    case KILN_TUNER_TICK: break;
+    }
+    tick_link(t);
+    for (uint32_t i = 0; i < t->job.count; i++) kiln_tuner_job_tick(t->job.data[i]);
+    kiln_tuner_builds_start(t);
+    t->actions = NULL;
+}
+
+uint64_t kiln_tuner_next_ns(const kiln_tuner *t) {
+    uint64_t next = kiln_link_next_ns(&t->link);
+    for (uint32_t i = 0; i < t->job.count; i++) {
+        uint64_t at = kiln_tuner_job_next_ns(t->job.data[i]);
+        next = KILN_MIN(next, at);
+    }
+    return next;
+}
+
+/* ---- Life ---- */
+
+kiln_tuner *kiln_tuner_create(const kiln_tuner_options *options, uint64_t now_ns) {
+    KILN_CHECK(options->builders > 0);
+    kiln_tuner *t = kiln_alloc(sizeof *t);
+    t->options = *options;
+    t->now_ns = now_ns;
+    kiln_link_init(&t->link, now_ns, options->seed);
+    return t;
+}
+
+void kiln_tuner_destroy(kiln_tuner *t) {
+    if (!t) return;
+    kiln_tuner_actions unused = {0};
+    t->actions = &unused;
+    while (t->job.count) kiln_tuner_job_forget(t->job.data[0]);
+    kiln_tuner_actions_deinit(&unused);
+    kiln_vec_deinit(&t->job);
+    kiln_free(t);
+}

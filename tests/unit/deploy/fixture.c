@@ -55,7 +55,11 @@ kiln_manifest fixture_manifest(kiln_arena *arena) {
 }
 
 kiln_str fixture_artefact(kiln_arena *arena, const kiln_manifest *manifest, const char *object) {
-    kiln_artefact artefact = {*manifest, fixture_object(arena, object)};
+    return fixture_artefact_of(arena, manifest, fixture_object(arena, object));
+}
+
+kiln_str fixture_artefact_of(kiln_arena *arena, const kiln_manifest *manifest, kiln_str object) {
+    kiln_artefact artefact = {*manifest, object};
     kiln_strbuf bytes = {0};
     kiln_artefact_encode(&artefact, &bytes);
     kiln_str copy = {kiln_arena_copy(arena, bytes.data, bytes.size), bytes.size};

@@ -15,7 +15,8 @@
 kiln_str fixture_object(kiln_arena *arena, const char *name);
 /* The manifest of objects/kernel.c for this machine: x, w (packed into p by prepare), y. */
 kiln_manifest fixture_manifest(kiln_arena *arena);
-/* Artefact of that manifest and an object file. */
+/* Artefact of a manifest and an object, given by its bytes or its file. */
+kiln_str fixture_artefact_of(kiln_arena *arena, const kiln_manifest *manifest, kiln_str object);
 kiln_str fixture_artefact(kiln_arena *arena, const kiln_manifest *manifest, const char *object);
 
 /* Where things are in fixture_plan, for tests that spoil it. */

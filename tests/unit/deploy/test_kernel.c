@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "deploy/runtime/kernel.h"
+#include "tests/support/elf_make.h"
 #include "tests/unit/deploy/fixture.h"
 
 typedef struct world {
@@ -183,6 +184,48 @@ static void missing_entry_is_refused(void **state) {
     assert_null(kiln_kernel_check(fixture_artefact(&w->arena, &w->manifest, "failing.o")));
 }
 
+/* mov eax, 9; ret: an object of one function, of that name or of both entries' names. */
+static kiln_str nine(world *w, const char *name, const char *other_name) {
+    static const uint8_t code[] = {0xb8, 9, 0, 0, 0, 0xc3};
+    elf_make e = {0};
+    (void)elf_make_add_text(&e, code, sizeof code);
+    (void)elf_make_add_function(&e, name, 1, 0);
+    if (other_name) (void)elf_make_add_function(&e, other_name, 1, 0);
+    kiln_strbuf object = {0};
+    elf_make_finish(&e, &object);
+    kiln_str artefact = fixture_artefact_of(&w->arena, &w->manifest, kiln_strbuf_view(&object));
+    kiln_strbuf_deinit(&object);
+    return artefact;
+}
+
+static void object_without_run_is_refused(void **state) {
+    kiln_kernel *kernel = NULL;
+    kiln_status st = kiln_kernel_load(nine(*state, KILN_ENTRY_PREPARE, NULL), NULL, &kernel);
+    assert_int_equal(kiln_status_code(st), KILN_NOT_FOUND);
+    assert_non_null(strstr(kiln_status_text(st), KILN_ENTRY_RUN));
+    kiln_status_free(st);
+    assert_null(kernel);
+}
+
+static void failing_prepare_is_an_error(void **state) {
+    kiln_kernel *kernel = NULL;
+    kiln_call *call = NULL;
+    assert_null(kiln_kernel_load(nine(*state, KILN_ENTRY_PREPARE, KILN_ENTRY_RUN), NULL, &kernel));
+    assert_null(kiln_call_create(kernel, KILN_GUARD_NONE, &call));
+    kiln_region memory;
+    assert_null(kiln_region_create(FIXTURE_BYTES, KILN_GUARD_NONE, &memory));
+    assert_null(kiln_call_bind(call, 1, memory.data, FIXTURE_BYTES));
+    kiln_services services;
+    kiln_services_init(&services, NULL, 1, NULL);
+    kiln_status st = kiln_call_prepare(call, &services);
+    assert_int_equal(kiln_status_code(st), KILN_INTERNAL);
+    assert_non_null(strstr(kiln_status_text(st), "returned 9"));
+    kiln_status_free(st);
+    kiln_call_destroy(call);
+    kiln_kernel_unload(kernel);
+    kiln_region_destroy(&memory);
+}
+
 static void link_error_is_found_without_loading(void **state) {
     world *w = *state;
     kiln_status st = kiln_kernel_check(fixture_artefact(&w->arena, &w->manifest, "elsewhere.o"));
@@ -196,6 +239,9 @@ static void foreign_payload_or_greed_is_refused(void **state) {
     kiln_manifest good = w->manifest;
     w->manifest.payload_kind = KILN_PAYLOAD_PTX;
     refused(w, "kernel_static.o", KILN_UNIMPLEMENTED, "not CPU code");
+    w->manifest = good;
+    w->manifest.abi_version = KILN_KERNEL_ABI_VERSION + 1;
+    refused(w, "kernel_static.o", KILN_UNIMPLEMENTED, "kernel ABI 2");
     w->manifest = good;
     w->manifest.scratch_worker_bytes = KILN_SCRATCH_BYTES_MAX + 1;
     refused(w, "kernel_static.o", KILN_OUT_OF_RANGE, "scratch");
@@ -236,6 +282,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test_setup_teardown(descriptors_show_physical_extents, set_up, tear_down),
         cmocka_unit_test_setup_teardown(code_of_another_machine_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(missing_entry_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(object_without_run_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(failing_prepare_is_an_error, set_up, tear_down),
         cmocka_unit_test_setup_teardown(link_error_is_found_without_loading, set_up, tear_down),
         cmocka_unit_test_setup_teardown(foreign_payload_or_greed_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(damaged_artefact_is_refused, set_up, tear_down),

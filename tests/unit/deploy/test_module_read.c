@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/mpack.h"
 #include "base/rand.h"
 #include "deploy/pack/module_write.h"
 #include "deploy/runtime/kernel.h"
@@ -143,6 +144,7 @@ static void lying_header_is_refused(void **state) {
         kiln_code code;
         const char *text;
     } row[] = {
+        {KILN_MODULE_AT_MAGIC, 'k', 1, KILN_DATA_LOSS, "not a module file"},
         {KILN_MODULE_AT_VERSION, 2, 4, KILN_UNIMPLEMENTED, "version 2"},
         {KILN_MODULE_AT_SECTION_COUNT, 4, 4, KILN_DATA_LOSS, "does not fit"},
         {KILN_MODULE_AT_FILE_BYTES, w->good.size + 1, 8, KILN_DATA_LOSS, "does not fit"},
@@ -161,6 +163,130 @@ static void lying_header_is_refused(void **state) {
         refused(w, w->good.size, row[i].code, row[i].text);
         memcpy(w->copy, w->good.data, w->good.size);
     }
+}
+
+static kiln_str section_of(const kiln_strbuf *file, uint32_t index) {
+    uint64_t offset, size;
+    memcpy(&offset, file->data + entry(index, KILN_MODULE_ENTRY_AT_OFFSET), sizeof offset);
+    memcpy(&size, file->data + entry(index, KILN_MODULE_ENTRY_AT_SIZE), sizeof size);
+    return (kiln_str){file->data + offset, (size_t)size};
+}
+
+/* The good file with one section replaced, in `w->copy`; returns its size. */
+static size_t replace_section(world *w, uint32_t replaced, kiln_str content) {
+    size_t size = entry(KILN_MODULE_SECTION_COUNT, 0);
+    size_t room = w->good.size + content.size + KILN_MODULE_CONSTANT_ALIGNMENT;
+    kiln_free(w->copy);
+    w->copy = kiln_alloc_aligned(KILN_MODULE_CONSTANT_ALIGNMENT, room);
+    memcpy(w->copy, w->good.data, size);
+    for (uint32_t i = 0; i < KILN_MODULE_SECTION_COUNT; i++) {
+        kiln_str section = i == replaced ? content : section_of(&w->good, i);
+        uint32_t alignment;
+        memcpy(&alignment, w->copy + entry(i, KILN_MODULE_ENTRY_AT_ALIGNMENT), sizeof alignment);
+        size = (size + alignment - 1) / alignment * alignment;
+        memcpy(w->copy + size, section.data, section.size);
+        memcpy(w->copy + entry(i, KILN_MODULE_ENTRY_AT_OFFSET), &size, sizeof size);
+        memcpy(w->copy + entry(i, KILN_MODULE_ENTRY_AT_SIZE), &section.size, sizeof section.size);
+        size += section.size;
+    }
+    memcpy(w->copy + KILN_MODULE_AT_FILE_BYTES, &size, sizeof size);
+    module_seal(w->copy, size);
+    return size;
+}
+
+/* Each writes a section up to the point where it goes wrong. */
+static void many_entries(kiln_strbuf *b) {
+    kiln_mpack_write_map(b, KILN_MODULE_METADATA_MAX + 1);
+    for (uint32_t i = 0; i < 2 * (KILN_MODULE_METADATA_MAX + 1); i++) kiln_mpack_write_str(b, KILN_STR("k"));
+}
+static void number_as_key(kiln_strbuf *b) {
+    kiln_mpack_write_map(b, 1);
+    kiln_mpack_write_u64(b, 1);
+    kiln_mpack_write_u64(b, 1);
+}
+static void bytes_left(kiln_strbuf *b) {
+    kiln_mpack_write_map(b, 0);
+    kiln_mpack_write_nil(b);
+}
+static void three_lists(kiln_strbuf *b) {
+    kiln_mpack_write_array(b, 3);
+    for (int i = 0; i < 3; i++) kiln_mpack_write_array(b, 0);
+}
+static void write_port(kiln_strbuf *b, uint64_t dtype, uint32_t rank, int64_t dim) {
+    kiln_mpack_write_array(b, 2);
+    kiln_mpack_write_array(b, 1);
+    kiln_mpack_write_array(b, 4);
+    kiln_mpack_write_str(b, KILN_STR("x"));
+    kiln_mpack_write_u64(b, dtype);
+    kiln_mpack_write_array(b, rank);
+    for (uint32_t i = 0; i < rank; i++) kiln_mpack_write_i64(b, dim);
+    kiln_mpack_write_u64(b, FIXTURE_X);
+    kiln_mpack_write_array(b, 0);
+}
+static void dtype_none(kiln_strbuf *b) { write_port(b, KILN_DTYPE_NONE, 1, 1); }
+static void dtype_unknown(kiln_strbuf *b) { write_port(b, KILN_DTYPE_COUNT, 1, 1); }
+static void dtype_huge(kiln_strbuf *b) { write_port(b, (UINT64_C(1) << 32) + 1, 1, 1); }
+static void rank_too_large(kiln_strbuf *b) { write_port(b, KILN_F32, KILN_RANK_MAX + 1, 1); }
+static void dimension_negative(kiln_strbuf *b) { write_port(b, KILN_F32, 1, -1); }
+static void write_buffer(kiln_strbuf *b, uint64_t storage) {
+    kiln_mpack_write_array(b, 4);
+    kiln_mpack_write_u64(b, 1);
+    kiln_mpack_write_u64(b, 64);
+    kiln_mpack_write_array(b, 1);
+    kiln_mpack_write_array(b, 4);
+    kiln_mpack_write_u64(b, storage);
+    kiln_mpack_write_u64(b, 64);
+    kiln_mpack_write_u64(b, 0);
+    kiln_mpack_write_u64(b, 0);
+}
+static void storage_zero(kiln_strbuf *b) { write_buffer(b, 0); }
+static void storage_unknown(kiln_strbuf *b) { write_buffer(b, KILN_STORAGE_ALIAS + 1); }
+static void write_step(kiln_strbuf *b, uint64_t action) {
+    write_buffer(b, KILN_STORAGE_ARENA);
+    kiln_mpack_write_array(b, 1);
+    kiln_mpack_write_array(b, 7);
+    kiln_mpack_write_u64(b, action);
+    for (int i = 0; i < 3; i++) kiln_mpack_write_str(b, KILN_STR(""));
+    kiln_mpack_write_u64(b, 0);
+    kiln_mpack_write_u64(b, 0);
+    kiln_mpack_write_array(b, 0);
+}
+static void action_zero(kiln_strbuf *b) { write_step(b, 0); }
+static void action_unknown(kiln_strbuf *b) { write_step(b, KILN_ACTION_COPY + 1); }
+
+static void malformed_section_is_refused(void **state) {
+    world *w = *state;
+    static const struct {
+        uint32_t section;
+        void (*write)(kiln_strbuf *b);
+        const char *text;
+    } row[] = {
+        {KILN_MODULE_INDEX_METADATA, many_entries, "section metadata: 257 entries"},
+        {KILN_MODULE_INDEX_METADATA, number_as_key, "section metadata"},
+        {KILN_MODULE_INDEX_METADATA, bytes_left, "more bytes than expected"},
+        {KILN_MODULE_INDEX_SIGNATURE, three_lists, "3 items, not 2"},
+        {KILN_MODULE_INDEX_SIGNATURE, dtype_none, "dtype 0"},
+        {KILN_MODULE_INDEX_SIGNATURE, dtype_unknown, "dtype 14"},
+        {KILN_MODULE_INDEX_SIGNATURE, dtype_huge, "too large"},
+        {KILN_MODULE_INDEX_SIGNATURE, rank_too_large, "9 items"},
+        {KILN_MODULE_INDEX_SIGNATURE, dimension_negative, "negative dimension"},
+        {KILN_MODULE_INDEX_PLAN, storage_zero, "storage 0"},
+        {KILN_MODULE_INDEX_PLAN, storage_unknown, "storage 6"},
+        {KILN_MODULE_INDEX_PLAN, action_zero, "action 0"},
+        {KILN_MODULE_INDEX_PLAN, action_unknown, "action 4"},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        kiln_strbuf content = {0};
+        row[i].write(&content);
+        size_t size = replace_section(w, row[i].section, kiln_strbuf_view(&content));
+        refused(w, size, KILN_DATA_LOSS, row[i].text);
+        kiln_strbuf_deinit(&content);
+    }
+    kiln_module_plan plan;
+    kiln_str constants = section_of(&w->good, KILN_MODULE_INDEX_CONSTANTS);
+    assert_null(decode(w, replace_section(w, KILN_MODULE_INDEX_CONSTANTS, constants), &plan)); /* unchanged */
+    constants.size--;
+    refused(w, replace_section(w, KILN_MODULE_INDEX_CONSTANTS, constants), KILN_DATA_LOSS, "buffer 2 lies outside");
 }
 
 static void plan_with_broken_rules_is_damage(void **state) {
@@ -203,7 +329,7 @@ int main(int argc, char **argv) {
     fixture_init(argc, argv);
     const struct CMUnitTest tests[] = {
         ROW(plan_survives_the_file),  ROW(change_of_any_byte_is_seen),       ROW(cut_at_any_byte_is_seen),
-        ROW(lying_header_is_refused), ROW(plan_with_broken_rules_is_damage), ROW(random_damage_is_survived),
+        ROW(lying_header_is_refused), ROW(malformed_section_is_refused),     ROW(plan_with_broken_rules_is_damage), ROW(random_damage_is_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -253,7 +253,6 @@ static void spoil_symbol_bytes(kiln_strbuf *o) { elf_section_find(o, SHT_SYMTAB)
 static void spoil_symbol_strings(kiln_strbuf *o) { elf_section_find(o, SHT_SYMTAB)->sh_link = 99; }
 static void spoil_symbol_strings_kind(kiln_strbuf *o) { elf_section_find(o, SHT_SYMTAB)->sh_link = 1; }
 static void spoil_string_end(kiln_strbuf *o) { elf_section_find(o, SHT_STRTAB)->sh_size -= 1; }
-static void spoil_no_symbols(kiln_strbuf *o) { elf_section_find(o, SHT_SYMTAB)->sh_type = SHT_NULL; }
 static void spoil_relocation_size(kiln_strbuf *o) { elf_section_find(o, SHT_RELA)->sh_entsize = 16; }
 static void spoil_relocation_bytes(kiln_strbuf *o) { elf_section_find(o, SHT_RELA)->sh_size -= 8; }
 static void spoil_relocation_symbols(kiln_strbuf *o) { elf_section_find(o, SHT_RELA)->sh_link = 1; }
@@ -278,9 +277,9 @@ static void spoilt_number_is_refused(void **state) {
         {spoil_alignment_large, KILN_DATA_LOSS}, {spoil_symbol_size, KILN_DATA_LOSS},
         {spoil_symbol_bytes, KILN_DATA_LOSS},    {spoil_symbol_strings, KILN_DATA_LOSS},
         {spoil_symbol_strings_kind, KILN_DATA_LOSS}, {spoil_string_end, KILN_DATA_LOSS},
-        {spoil_no_symbols, KILN_DATA_LOSS},      {spoil_relocation_size, KILN_DATA_LOSS},
-        {spoil_relocation_bytes, KILN_DATA_LOSS}, {spoil_relocation_symbols, KILN_DATA_LOSS},
-        {spoil_relocation_target, KILN_DATA_LOSS}, {spoil_relocation_kind, KILN_UNIMPLEMENTED},
+        {spoil_relocation_size, KILN_DATA_LOSS}, {spoil_relocation_bytes, KILN_DATA_LOSS},
+        {spoil_relocation_symbols, KILN_DATA_LOSS}, {spoil_relocation_target, KILN_DATA_LOSS},
+        {spoil_relocation_kind, KILN_UNIMPLEMENTED},
     };
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         elf_make e = good();
@@ -307,7 +306,7 @@ static void sections_that_share_bytes_cannot_multiply_memory(void **state) {
     for (uint32_t i = 0; i < 8; i++) (void)elf_make_add_rodata(&e, large, sizeof large);
     kiln_strbuf object = {0};
     elf_make_finish(&e, &object);
-    assert_int_equal(check_bytes(&object, "bytes"), KILN_OUT_OF_RANGE); /* the file alone is too large */
+    assert_int_equal(check_bytes(&object, "object has"), KILN_OUT_OF_RANGE); /* the file alone is too large */
     kiln_strbuf_reset(&object);
     e = good();
     for (uint32_t i = 0; i < 9; i++) (void)elf_make_add_rodata(&e, i ? large : data, i ? 16 : sizeof data);
@@ -319,6 +318,40 @@ static void sections_that_share_bytes_cannot_multiply_memory(void **state) {
         elf_section_at(&object, i)->sh_size = whole->sh_size;
     }
     assert_int_equal(check_bytes(&object, "sections take more than"), KILN_OUT_OF_RANGE);
+    kiln_strbuf_deinit(&object);
+}
+
+/* Moves a section behind the end, where it has `size` zero bytes. */
+static void enlarge(kiln_strbuf *object, uint32_t type, size_t size) {
+    size_t end = object->size;
+    char *zero = kiln_alloc(size);
+    kiln_strbuf_append(object, zero, size);
+    kiln_free(zero);
+    elf_section_find(object, type)->sh_offset = end;
+    elf_section_find(object, type)->sh_size = size;
+}
+
+static void too_many_of_anything_is_refused(void **state) {
+    (void)state;
+    elf_make e = good();
+    kiln_strbuf object = {0};
+    elf_make_finish(&e, &object);
+    enlarge(&object, SHT_SYMTAB, (KILN_OBJECT_SYMBOLS_MAX + 1) * sizeof(Elf64_Sym));
+    assert_int_equal(check_bytes(&object, "65537 symbols"), KILN_OUT_OF_RANGE);
+    kiln_strbuf_reset(&object);
+    elf_make_finish(&e, &object);
+    enlarge(&object, SHT_RELA, ((1u << 20) + 1) * sizeof(Elf64_Rela));
+    assert_int_equal(check_bytes(&object, "1048577 relocations"), KILN_OUT_OF_RANGE);
+    kiln_strbuf_deinit(&object);
+}
+
+static void object_without_symbols_is_refused(void **state) {
+    (void)state;
+    elf_make e = good();
+    kiln_strbuf object = {0};
+    elf_make_finish(&e, &object);
+    elf_section_find(&object, SHT_SYMTAB)->sh_type = SHT_NULL;
+    assert_int_equal(check_bytes(&object, "no symbol table"), KILN_DATA_LOSS);
     kiln_strbuf_deinit(&object);
 }
 
@@ -376,6 +409,8 @@ int main(void) {
         cmocka_unit_test(spoilt_number_is_refused),
         cmocka_unit_test(two_symbol_tables_are_refused),
         cmocka_unit_test(sections_that_share_bytes_cannot_multiply_memory),
+        cmocka_unit_test(too_many_of_anything_is_refused),
+        cmocka_unit_test(object_without_symbols_is_refused),
         cmocka_unit_test(object_cut_at_any_byte_is_refused),
         cmocka_unit_test(random_damage_is_survived),
     };

@@ -7,10 +7,16 @@
 #include "base/target.h"
 #include "compiler-core/sched/trace.h"
 
+/* Scratch memory that one kernel may ask for, shared by all workers and for each of them. */
+#define KILN_BUILD_SCRATCH_MAX ((uint64_t)1 << 30)
+
 /* Replays, lowers and compiles. The task key in the manifest is `task_key`.
  * ILLEGAL_SCHEDULE, RESOURCE_EXHAUSTED: drawn again, no trial. Everything in `arena`. */
 KILN_MUST_USE kiln_status kiln_build(const kiln_program *te, kiln_str task_key, const kiln_trace *trace, const kiln_target *target,
                                      kiln_arena *arena, kiln_artefact *out_artefact);
+/* The same from a scheduled loop program on; `te` is what it was scheduled from. For tests and benches. */
+KILN_MUST_USE kiln_status kiln_build_scheduled(const kiln_program *te, kiln_str task_key, const kiln_program *scheduled,
+                                               const kiln_target *target, kiln_arena *arena, kiln_artefact *out_artefact);
 /* The serial reference (ir/reference.h): its outputs are the program's outputs, each followed by its bound
  * if it has one; unscheduled, identity layouts, no prepare. */
 KILN_MUST_USE kiln_status kiln_build_reference(const kiln_program *te, kiln_str task_key, const kiln_target *target,

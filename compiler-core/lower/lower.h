@@ -3,14 +3,17 @@
  *
  *  split_prepare  root-level blocks that depend on constants only go to the prepare program; their buffers
  *                 become PACKED arguments
- *  place          each temp is allocated around all its accesses and compacted to the region that one
- *                 execution of that scope touches
+ *  threads        parallel loops become serial where kernels get one thread, and in the prepare program
  *  blocks         blocks become stores, inits and ifs over loop variables
  *  simplify       indices, conditions, loops of extent 1
+ *  place          each temp is allocated around all its accesses and compacted to the region that one
+ *                 execution of that scope touches
  *  partition      loops split where a predicate changes, so that full tiles carry no predicate
+ *  vectors        vectorized loops are cut to whole hardware vectors and a masked rest
  *  unroll         nothing is copied here: UNROLL loops stay for the emitter; those above a size limit become serial
- *  registers      every REGISTER buffer is indexed by constants once unrolled and vectors fill whole lanes;
- *                 counts vector registers per innermost region against the target */
+ *  registers      every REGISTER buffer is indexed by constants once unrolled; counts the vector registers that
+ *                 live at once against the target
+ */
 #ifndef KILN_COMPILER_CORE_LOWER_LOWER_H
 #define KILN_COMPILER_CORE_LOWER_LOWER_H
 

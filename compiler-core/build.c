@@ -1,0 +1,112 @@
+/* From a tensor expression and a trace to an artefact. */
+#include "compiler-core/build.h"
+
+#include "base/kernel_abi.h"
+#include "compiler-core/codegen/codegen.h"
+#include "compiler-core/ir/reference.h"
+#include "compiler-core/lower/lower.h"
+
+#define SCRATCH_ARENA_BYTES ((size_t)1 << 20)
+
+static bool has_parallel(const kiln_program *p, kiln_stmt stmt) {
+    if (!stmt) return false;
+    const kiln_stmt_info *s = &p->stmt.data[stmt];
+    if (s->kind == KILN_STMT_FOR && s->loop_kind == KILN_LOOP_PARALLEL) return true;
+    for (uint32_t i = 0; i < s->child.count; i++)
+        if (has_parallel(p, s->child.data[i])) return true;
+    return false;
+}
+
+static kiln_str copy_str(kiln_arena *arena, kiln_str s) { return (kiln_str){kiln_str_dup(arena, s), s.size}; }
+
+static void fill_args(const kiln_lowered *lowered, kiln_arena *arena, kiln_manifest *m) {
+    m->arg_count = lowered->arg_count;
+    m->arg = KILN_ARENA_ARRAY(arena, kiln_manifest_arg, m->arg_count);
+    for (uint32_t i = 0; i < m->arg_count; i++) {
+        kiln_buffer in_run = lowered->arg[i].in_run;
+        const kiln_program *p = in_run ? lowered->run : lowered->prepare;
+        const kiln_buffer_info *info = &p->buffer.data[in_run ? in_run : lowered->arg[i].in_prepare];
+        m->arg[i] = (kiln_manifest_arg){
+            .name = copy_str(arena, info->name),
+            .dtype = info->dtype,
+            .role = info->role,
+            .shape = info->shape,
+            .layout = info->layout,
+            .fill = info->fill,
+            .read_by_run = in_run != 0,
+        };
+    }
+}
+
+static kiln_str target_text(const kiln_target *target, kiln_arena *arena) {
+    kiln_strbuf text = {0};
+    kiln_target_print(target, &text);
+    kiln_str copy = copy_str(arena, kiln_strbuf_view(&text));
+    kiln_strbuf_deinit(&text);
+    return copy;
+}
+
+static kiln_status compile(const kiln_program *scheduled, const kiln_target *target, kiln_arena *scratch, kiln_arena *arena,
+                           kiln_artefact *out) {
+    const kiln_codegen_options options = {.emit = KILN_EMIT_OBJECT, .optimise = 2};
+    kiln_lowered lowered;
+    kiln_manifest *m = &out->manifest;
+    kiln_status st = kiln_lower(scheduled, target, scratch, &lowered);
+    if (!st) st = kiln_codegen(&lowered, target, &options, arena, &out->payload, &m->scratch_bytes, &m->scratch_worker_bytes);
+    if (st) return st;
+    if (m->scratch_bytes > KILN_BUILD_SCRATCH_MAX || m->scratch_worker_bytes > KILN_BUILD_SCRATCH_MAX)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "temps need %llu bytes and %llu per worker; at most %llu are allowed",
+                          (unsigned long long)m->scratch_bytes, (unsigned long long)m->scratch_worker_bytes,
+                          (unsigned long long)KILN_BUILD_SCRATCH_MAX);
+    m->has_prepare = lowered.prepare != NULL;
+    m->threads_max = has_parallel(lowered.run, lowered.run->root) ? target->threads : 1;
+    fill_args(&lowered, arena, m);
+    return KILN_OK;
+}
+
+static kiln_status build_in(const kiln_program *te, kiln_str task_key, const kiln_program *scheduled, const kiln_target *target,
+                            kiln_arena *scratch, kiln_arena *arena, kiln_artefact *out_artefact) {
+    kiln_artefact artefact = {.manifest = {
+        .abi_version = KILN_KERNEL_ABI_VERSION,
+        .payload_kind = KILN_PAYLOAD_ELF,
+        .target = target_text(target, arena),
+        .codegen_version = kiln_str_from(kiln_codegen_version()),
+        .task_key = copy_str(arena, task_key),
+        .algorithm = KILN_STR("direct"),
+        .flops = kiln_program_flops(te),
+    }};
+    kiln_status st = compile(scheduled, target, scratch, arena, &artefact);
+    if (!st) *out_artefact = artefact;
+    return st;
+}
+
+kiln_status kiln_build_scheduled(const kiln_program *te, kiln_str task_key, const kiln_program *scheduled, const kiln_target *target,
+                                 kiln_arena *arena, kiln_artefact *out_artefact) {
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, SCRATCH_ARENA_BYTES);
+    kiln_status st = build_in(te, task_key, scheduled, target, &scratch, arena, out_artefact);
+    kiln_arena_deinit(&scratch);
+    return st;
+}
+
+kiln_status kiln_build(const kiln_program *te, kiln_str task_key, const kiln_trace *trace, const kiln_target *target,
+                       kiln_arena *arena, kiln_artefact *out_artefact) {
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, SCRATCH_ARENA_BYTES);
+    kiln_program *scheduled = NULL;
+    kiln_status st = kiln_trace_replay(trace, te, NULL, &scratch, &scheduled, NULL);
+    if (!st) st = build_in(te, task_key, scheduled, target, &scratch, arena, out_artefact);
+    kiln_arena_deinit(&scratch);
+    return kiln_status_note(st, "building a candidate of %.*s", KILN_STR_ARG(te->name));
+}
+
+kiln_status kiln_build_reference(const kiln_program *te, kiln_str task_key, const kiln_target *target, kiln_arena *arena,
+                                 kiln_artefact *out_artefact) {
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, SCRATCH_ARENA_BYTES);
+    kiln_program *reference = kiln_te_reference(te, &scratch);
+    kiln_program_make_loops(reference);
+    kiln_status st = build_in(te, task_key, reference, target, &scratch, arena, out_artefact);
+    kiln_arena_deinit(&scratch);
+    return kiln_status_note(st, "building the reference of %.*s", KILN_STR_ARG(te->name));
+}

@@ -1,0 +1,167 @@
+#include "tests/unit/compiler-core/codegen/support.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "compiler-core/codegen/codegen.h"
+#include "compiler-core/ir/eval.h"
+#include "compiler-core/ir/ir_text.h"
+#include "compiler-core/lower/lower.h"
+#include "deploy/runtime/kernel.h"
+
+#define ARGS_MAX 64
+
+kiln_target target_of(kiln_arena *arena, const char *text) {
+    kiln_target target;
+    kiln_status st = kiln_target_parse(kiln_str_from(text), arena, &target);
+    if (st) fail_msg("%s", kiln_status_text(st));
+    return target;
+}
+
+bool runs_here(const kiln_target *target, kiln_arena *arena) {
+    kiln_target native;
+    kiln_strbuf reason = {0};
+    kiln_status st = kiln_target_native(arena, &native);
+    if (st) fail_msg("%s", kiln_status_text(st));
+    bool runs = kiln_target_runs_on(target, &native, &reason);
+    kiln_strbuf_deinit(&reason);
+    return runs;
+}
+
+static void manifest_args(const kiln_lowered *lowered, kiln_arena *arena, kiln_manifest *m) {
+    m->arg_count = lowered->arg_count;
+    m->arg = KILN_ARENA_ARRAY(arena, kiln_manifest_arg, m->arg_count);
+    for (uint32_t i = 0; i < m->arg_count; i++) {
+        kiln_buffer in_run = lowered->arg[i].in_run;
+        const kiln_program *p = in_run ? lowered->run : lowered->prepare;
+        const kiln_buffer_info *info = &p->buffer.data[in_run ? in_run : lowered->arg[i].in_prepare];
+        m->arg[i] = (kiln_manifest_arg){.name = info->name, .dtype = info->dtype, .role = info->role, .shape = info->shape,
+                                        .layout = info->layout, .fill = info->fill, .read_by_run = in_run != 0};
+    }
+}
+
+kiln_status compile_scheduled(const kiln_program *scheduled, const kiln_target *target, uint32_t optimise, kiln_arena *arena,
+                              kiln_artefact *out_artefact) {
+    const kiln_codegen_options options = {.emit = KILN_EMIT_OBJECT, .optimise = optimise};
+    kiln_lowered lowered;
+    kiln_artefact artefact = {.manifest = {.abi_version = KILN_KERNEL_ABI_VERSION,
+                                           .payload_kind = KILN_PAYLOAD_ELF,
+                                           .codegen_version = kiln_str_from(kiln_codegen_version()),
+                                           .task_key = KILN_STR("test"),
+                                           .algorithm = KILN_STR("direct"),
+                                           .threads_max = target->threads}};
+    kiln_manifest *m = &artefact.manifest;
+    kiln_strbuf text = {0};
+    kiln_target_print(target, &text);
+    m->target = (kiln_str){kiln_str_dup(arena, kiln_strbuf_view(&text)), text.size};
+    kiln_strbuf_deinit(&text);
+    kiln_status st = kiln_lower(scheduled, target, arena, &lowered);
+    if (!st) st = kiln_codegen(&lowered, target, &options, arena, &artefact.payload, &m->scratch_bytes, &m->scratch_worker_bytes);
+    if (st) return st;
+    m->has_prepare = lowered.prepare != NULL;
+    manifest_args(&lowered, arena, m);
+    *out_artefact = artefact;
+    return KILN_OK;
+}
+
+static const kiln_tensor *tensor_named(const kiln_program *te, const kiln_tensor *args, kiln_str name) {
+    kiln_buffer buffer[KILN_PROGRAM_BUFFERS_MAX];
+    uint32_t count = kiln_program_args(te, buffer);
+    for (uint32_t i = 0; i < count; i++)
+        if (kiln_str_equal(te->buffer.data[buffer[i]].name, name)) return &args[i];
+    fail_msg("no argument is called %.*s", KILN_STR_ARG(name));
+    return NULL;
+}
+
+typedef struct running {
+    kiln_kernel *kernel;
+    kiln_call *call;
+    kiln_region region[ARGS_MAX], scratch;
+    kiln_pool *pool;
+} running;
+
+static void running_deinit(running *r) {
+    kiln_call_destroy(r->call);
+    kiln_kernel_unload(r->kernel);
+    for (uint32_t i = 0; i < ARGS_MAX; i++) kiln_region_destroy(&r->region[i]);
+    kiln_region_destroy(&r->scratch);
+    kiln_pool_destroy(r->pool);
+}
+
+static kiln_status bind_arg(running *r, const kiln_program *te, const kiln_tensor *args, uint32_t i) {
+    const kiln_manifest_arg *arg = &kiln_kernel_manifest(r->kernel)->arg[i];
+    if (arg->role == KILN_ROLE_PACKED) return KILN_OK;
+    size_t bytes = kiln_kernel_arg_bytes(r->kernel, i);
+    kiln_status st = kiln_region_create(bytes, i % 2 ? KILN_GUARD_BEFORE : KILN_GUARD_AFTER, &r->region[i]);
+    if (st) return st;
+    kiln_region_poison(&r->region[i], KILN_POISON_FIRST);
+    if (arg->role != KILN_ROLE_OUTPUT)
+        kiln_layout_pack(&arg->layout, &arg->shape, arg->dtype, tensor_named(te, args, arg->name)->data, r->region[i].data);
+    return kiln_call_bind(r->call, i, r->region[i].data, bytes);
+}
+
+static void take_outputs(running *r, const kiln_program *te, const kiln_tensor *args) {
+    const kiln_manifest *m = kiln_kernel_manifest(r->kernel);
+    for (uint32_t i = 0; i < m->arg_count; i++) {
+        const kiln_manifest_arg *arg = &m->arg[i];
+        if (arg->role != KILN_ROLE_PACKED && !kiln_region_intact(&r->region[i])) fail_msg("%.*s: written outside", KILN_STR_ARG(arg->name));
+        if (arg->role == KILN_ROLE_OUTPUT)
+            kiln_layout_unpack(&arg->layout, &arg->shape, arg->dtype, r->region[i].data, tensor_named(te, args, arg->name)->data);
+    }
+}
+
+static kiln_status run_in(running *r, const kiln_artefact *artefact, const kiln_program *te, const kiln_tensor *args, uint32_t workers) {
+    kiln_strbuf bytes = {0};
+    kiln_artefact_encode(artefact, &bytes);
+    kiln_status st = kiln_kernel_load(kiln_strbuf_view(&bytes), NULL, &r->kernel);
+    kiln_strbuf_deinit(&bytes);
+    if (!st) st = kiln_call_create(r->kernel, KILN_GUARD_AFTER, &r->call);
+    if (st) return st;
+    const kiln_manifest *m = kiln_kernel_manifest(r->kernel);
+    for (uint32_t i = 0; !st && i < m->arg_count; i++) st = bind_arg(r, te, args, i);
+    if (!st) st = kiln_region_create(kiln_services_scratch_bytes(m, workers), KILN_GUARD_AFTER, &r->scratch);
+    const kiln_pool_options options = {.worker_count = workers};
+    if (!st && workers > 1) st = kiln_pool_create(&options, &r->pool);
+    if (st) return st;
+    kiln_services services;
+    kiln_services_init(&services, r->pool, workers, r->scratch.data);
+    st = kiln_call_prepare(r->call, &services);
+    /* Twice, with other garbage in scratch: what one run leaves must not matter to the next. */
+    for (uint32_t round = 0; !st && round < 2; round++) {
+        kiln_region_poison(&r->scratch, round ? KILN_POISON_LAST : KILN_POISON_FIRST);
+        if (kiln_call_run(r->call, &services) != KILN_KERNEL_OK) st = KILN_ERROR(INTERNAL, "the kernel failed");
+    }
+    if (!st && !kiln_region_intact(&r->scratch)) fail_msg("written outside scratch");
+    if (!st) take_outputs(r, te, args);
+    return st;
+}
+
+kiln_status run_artefact(const kiln_artefact *artefact, const kiln_program *te, const kiln_tensor *args, uint32_t workers) {
+    running r = {0};
+    kiln_status st = run_in(&r, artefact, te, args, workers);
+    running_deinit(&r);
+    return st;
+}
+
+static void fail_with_program(const kiln_program *p, uint64_t seed, kiln_status st) {
+    kiln_strbuf text = {0};
+    kiln_program_print(p, &text);
+    print_error("%s\n", text.data);
+    fail_msg("seed %llu: %s", (unsigned long long)seed, kiln_status_text(st));
+}
+
+kiln_status expect_compiled_equals(const kiln_program *te, const kiln_program *scheduled, const kiln_target *target, uint32_t optimise,
+                                   uint64_t seed) {
+    kiln_artefact artefact;
+    kiln_tensor wanted[ARGS_MAX], got[ARGS_MAX], bound[ARGS_MAX];
+    kiln_status st = compile_scheduled(scheduled, target, optimise, te->arena, &artefact);
+    if (st && kiln_status_code(st) == KILN_ILLEGAL_SCHEDULE) return st;
+    if (st) fail_with_program(scheduled, seed, st);
+    uint32_t count = make_args(te, seed, wanted);
+    make_args(te, seed, got);
+    st = kiln_te_eval_bounds(te, wanted, count, te->arena, bound);
+    if (!st) st = run_artefact(&artefact, te, got, target->threads);
+    if (st) fail_with_program(scheduled, seed, st);
+    expect_within_bounds(te, got, wanted, bound, count, seed);
+    return KILN_OK;
+}

@@ -1,0 +1,25 @@
+/* Running what was compiled, and asking whether it computed what the expression says. */
+#ifndef KILN_TESTS_UNIT_COMPILER_CORE_CODEGEN_SUPPORT_H
+#define KILN_TESTS_UNIT_COMPILER_CORE_CODEGEN_SUPPORT_H
+
+#include "base/manifest.h"
+#include "base/target.h"
+#include "tests/unit/compiler-core/ir/support.h"
+
+/* A target by its text; features of this machine are not asked for. */
+kiln_target target_of(kiln_arena *arena, const char *text);
+bool runs_here(const kiln_target *target, kiln_arena *arena);
+
+/* An artefact made from a scheduled program with that optimisation, without going through a trace. */
+kiln_status compile_scheduled(const kiln_program *scheduled, const kiln_target *target, uint32_t optimise, kiln_arena *arena,
+                              kiln_artefact *out_artefact);
+/* Loads the artefact between guard pages, binds `args` (the order of kiln_program_args of `te`, row-major),
+ * prepares and runs it twice with `workers` threads; outputs are written to `args`. */
+kiln_status run_artefact(const kiln_artefact *artefact, const kiln_program *te, const kiln_tensor *args, uint32_t workers);
+
+/* Compiles `scheduled` and compares what it computes on drawn data with the interpreter of `te`. An illegal
+ * schedule is returned, everything else fails the test. */
+kiln_status expect_compiled_equals(const kiln_program *te, const kiln_program *scheduled, const kiln_target *target, uint32_t optimise,
+                                   uint64_t seed);
+
+#endif

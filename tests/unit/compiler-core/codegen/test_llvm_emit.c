@@ -1,0 +1,62 @@
+/* Compiled programs compute what the interpreter says, for random programs at every optimisation level and on
+ * every x86-64 level that this machine runs. */
+#include "compiler-core/codegen/codegen.h"
+#include "compiler-core/ir/generate.h"
+#include "tests/unit/compiler-core/codegen/support.h"
+
+#define SEEDS 150
+
+static kiln_program *generate(kiln_arena *arena, uint64_t seed) {
+    const kiln_generate_options options = {.blocks_max = 5, .points_max = 600, .floats_only = seed % 2 == 0};
+    kiln_rand r;
+    kiln_rand_init(&r, seed);
+    return kiln_program_generate(&r, &options, arena);
+}
+
+static void compare_on(const char *target_text, uint32_t optimise, uint64_t first, uint64_t last) {
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+    kiln_target target = target_of(&arena, target_text);
+    bool runs = runs_here(&target, &arena);
+    for (uint64_t seed = first; runs && seed <= last; seed++) {
+        kiln_arena_reset(&arena);
+        target = target_of(&arena, target_text);
+        kiln_program *te = generate(&arena, seed);
+        kiln_program *loops = kiln_program_copy(te, &arena);
+        kiln_program_make_loops(loops);
+        kiln_status st = expect_compiled_equals(te, loops, &target, optimise, seed);
+        if (st) fail_msg("seed %llu: %s", (unsigned long long)seed, kiln_status_text(st));
+    }
+    kiln_arena_deinit(&arena);
+    if (!runs) skip();
+}
+
+static void unscheduled_programs_run_unoptimised(void **state) {
+    (void)state;
+    compare_on("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3", 0, 1, SEEDS);
+}
+
+static void unscheduled_programs_run_on_avx2(void **state) {
+    (void)state;
+    compare_on("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3", 2, 1, SEEDS);
+}
+
+static void unscheduled_programs_run_on_sse2(void **state) {
+    (void)state;
+    compare_on("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64", 2, 1, SEEDS);
+}
+
+static void unscheduled_programs_run_on_avx512(void **state) {
+    (void)state;
+    compare_on("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v4", 2, 1, SEEDS);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(unscheduled_programs_run_unoptimised),
+        cmocka_unit_test(unscheduled_programs_run_on_avx2),
+        cmocka_unit_test(unscheduled_programs_run_on_sse2),
+        cmocka_unit_test(unscheduled_programs_run_on_avx512),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -36,18 +36,10 @@ kiln_status kiln_manifest_arg_bytes(const kiln_manifest_arg *arg, size_t *out_by
     return kiln_status_note(st, "argument %.*s", KILN_STR_ARG(arg->name));
 }
 
-/* What holds for any machine: format versions and sizes. */
+/* What holds for any machine, beyond what decoding checks. */
 static kiln_status check_manifest(const kiln_manifest *manifest, kiln_arena *arena, size_t **out_arg_bytes) {
     if (manifest->payload_kind != KILN_PAYLOAD_ELF)
         return KILN_ERROR(UNIMPLEMENTED, "payload kind %d is not CPU code", (int)manifest->payload_kind);
-    if (manifest->abi_version != KILN_KERNEL_ABI_VERSION)
-        return KILN_ERROR(UNIMPLEMENTED, "kernel ABI %u, this program has %u", manifest->abi_version,
-                          KILN_KERNEL_ABI_VERSION);
-    if (manifest->scratch_bytes > KILN_SCRATCH_BYTES_MAX || manifest->scratch_worker_bytes > KILN_SCRATCH_BYTES_MAX ||
-        manifest->threads_max < 1)
-        return KILN_ERROR(OUT_OF_RANGE, "scratch of %llu and %llu bytes with %u threads",
-                          (unsigned long long)manifest->scratch_bytes,
-                          (unsigned long long)manifest->scratch_worker_bytes, manifest->threads_max);
     size_t *bytes = KILN_ARENA_ARRAY(arena, size_t, manifest->arg_count);
     for (uint32_t i = 0; i < manifest->arg_count; i++) {
         kiln_status st = kiln_manifest_arg_bytes(&manifest->arg[i], &bytes[i]);

@@ -27,8 +27,6 @@
 #define KILN_ENTRY_RUN "kiln_run"
 #define KILN_ENTRY_PREPARE "kiln_prepare"
 
-#define KILN_SCRATCH_BYTES_MAX ((uint64_t)1 << 32) /* shared, and per worker */
-
 typedef struct kiln_kernel kiln_kernel;
 typedef struct kiln_call kiln_call;
 

@@ -271,7 +271,7 @@ static void spoilt_number_is_refused(void **state) {
         {spoil_segments, KILN_DATA_LOSS},        {spoil_entry_size, KILN_DATA_LOSS},
         {spoil_section_count, KILN_OUT_OF_RANGE}, {spoil_section_count_up, KILN_DATA_LOSS},
         {spoil_section_count_far, KILN_OUT_OF_RANGE}, {spoil_table_offset, KILN_DATA_LOSS},
-        {spoil_names_index, KILN_DATA_LOSS},     {spoil_names_kind, KILN_DATA_LOSS},
+        {spoil_names_kind, KILN_DATA_LOSS},
         {spoil_section_name, KILN_DATA_LOSS},    {spoil_section_offset, KILN_DATA_LOSS},
         {spoil_section_size, KILN_DATA_LOSS},    {spoil_alignment, KILN_DATA_LOSS},
         {spoil_alignment_large, KILN_DATA_LOSS}, {spoil_symbol_size, KILN_DATA_LOSS},
@@ -290,6 +290,16 @@ static void spoilt_number_is_refused(void **state) {
         if (found != row[i].expected) fail_msg("row %zu: %s", i, kiln_code_name(found));
         kiln_strbuf_deinit(&object);
     }
+}
+
+static void section_names_must_exist(void **state) {
+    (void)state;
+    elf_make e = good();
+    kiln_strbuf object = {0};
+    elf_make_finish(&e, &object);
+    spoil_names_index(&object);
+    assert_int_equal(check_bytes(&object, "section names are in section 255"), KILN_DATA_LOSS);
+    kiln_strbuf_deinit(&object);
 }
 
 static void two_symbol_tables_are_refused(void **state) {
@@ -407,6 +417,7 @@ int main(void) {
         cmocka_unit_test(relocation_to_nowhere_is_refused),
         cmocka_unit_test(value_that_does_not_fit_is_refused),
         cmocka_unit_test(spoilt_number_is_refused),
+        cmocka_unit_test(section_names_must_exist),
         cmocka_unit_test(two_symbol_tables_are_refused),
         cmocka_unit_test(sections_that_share_bytes_cannot_multiply_memory),
         cmocka_unit_test(too_many_of_anything_is_refused),

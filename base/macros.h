@@ -6,6 +6,12 @@
 #define KILN_PRINTF(format_at, first_at) __attribute__((format(printf, format_at, first_at)))
 #define KILN_NORETURN __attribute__((noreturn))
 #define KILN_UNUSED __attribute__((unused))
+/* Not counted by a coverage-guided fuzzer. */
+#ifdef __clang__
+#define KILN_NO_COVERAGE __attribute__((no_sanitize("coverage")))
+#else
+#define KILN_NO_COVERAGE __attribute__((no_sanitize_coverage))
+#endif
 #define KILN_TARGET(features) __attribute__((target(features))) /* one function for a newer instruction set */
 
 /* After writing instructions into [begin, end): makes processors with separate caches see them. */

@@ -1,7 +1,5 @@
 /* Fuzzes the module reader. Checksums are made right first, so that what lies behind them is reached;
  * kernels are checked, never called. */
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -9,9 +7,8 @@
 #include "base/status.h"
 #include "deploy/runtime/kernel.h"
 #include "deploy/runtime/module_read.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/support/module_seal.h"
-
-int kiln_fuzz_one(const uint8_t *data, size_t size);
 
 int kiln_fuzz_one(const uint8_t *data, size_t size) {
     uint8_t *copy = kiln_alloc_aligned(KILN_MODULE_CONSTANT_ALIGNMENT, size + 1);

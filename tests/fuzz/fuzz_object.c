@@ -1,11 +1,7 @@
 /* Fuzzes the object loader's parser and linker. Code is linked into ordinary memory, never called. */
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/status.h"
 #include "deploy/runtime/load.h"
-
-int kiln_fuzz_one(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 int kiln_fuzz_one(const uint8_t *data, size_t size) {
     static const char *const entries[] = {"kiln_run", NULL};

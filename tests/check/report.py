@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""Adds up what meson's test logs say, case by case, and tells how to run each failed test again.
+
+usage: report.py LABEL=LOG.json...   LABEL is the ./dev command that runs such a test (test, asan, tsan, golden)
+
+The last line is "N passed, N failed, N skipped"; the exit code is 1 when anything failed or nothing ran.
+"""
+import json
+import re
+import sys
+
+CASE = re.compile(r"^(not ok|ok)\b(.*)$", re.M)
+
+
+def count(test):
+    """Cases of one test program: (passed, failed, skipped). A program without TAP lines is one case."""
+    passed = failed = skipped = 0
+    for verdict, rest in CASE.findall(test.get("stdout") or ""):
+        if re.search(r"# *skip", rest, re.I):
+            skipped += 1
+        elif verdict == "ok":
+            passed += 1
+        else:
+            failed += 1
+    good = test["result"] in ("OK", "EXPECTEDFAIL", "SKIP")
+    if not good and failed == 0:
+        failed = 1  # it crashed, timed out, or its sanitizer spoke
+    if good and passed + failed + skipped == 0:
+        passed, skipped = (0, 1) if test["result"] == "SKIP" else (1, 0)
+    return passed, failed, skipped
+
+
+def tail(text, lines):
+    return "\n".join("    " + line for line in (text or "").rstrip().splitlines()[-lines:])
+
+
+def main(arguments):
+    total = [0, 0, 0]
+    for argument in arguments:
+        label, path = argument.split("=", 1)
+        try:
+            tests = [json.loads(line) for line in open(path, encoding="utf-8", errors="replace")]
+        except FileNotFoundError:
+            print(f"{label}: no test ran")
+            total[1] += 1
+            continue
+        for test in tests:
+            counts = count(test)
+            total = [a + b for a, b in zip(total, counts)]
+            if counts[1]:
+                name = test["name"].split(" / ")[-1]
+                print(f"\n{name}: {test['result']}")
+                bad = [line for line in (test.get("stdout") or "").splitlines() if line.startswith("not ok")]
+                print(tail("\n".join(bad), 20))
+                print(tail(test.get("stderr"), 30))
+                print(f"  again: ./dev {label} {name}")
+    if total == [0, 0, 0]:
+        total[1] = 1
+    print(f"{total[0]} passed, {total[1]} failed, {total[2]} skipped")
+    return 1 if total[1] else 0
+
+
+sys.exit(main(sys.argv[1:]))

@@ -12,17 +12,14 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "base/kernel_abi.h"
 #include "base/manifest.h"
 #include "base/proc.h"
-#include "base/reference.h"
-#include "base/target.h"
 #include "rpc-server/board.h"
 #include "rpc-server/cage.h"
 #include "rpc-server/inmate.h"
+#include "tests/unit/rpc-server/candidates.h"
 
-#define ELEMENTS 4093 /* not a multiple of a cache line: room beside the output */
-#define SEED 42
+#define ELEMENTS CANDIDATE_ELEMENTS
 
 static const char *the_object_folder;
 
@@ -40,10 +37,6 @@ typedef struct fixture {
     kiln_msg_trial_result result;
     const char *text;
 } fixture;
-
-static void must(kiln_status status) {
-    if (status) fail_msg("%s", kiln_status_text(status));
-}
 
 static void on_deadline(void *context) {
     fixture *f = context;
@@ -107,44 +100,19 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static kiln_manifest_arg arg_of(const char *name, kiln_role role) {
-    return (kiln_manifest_arg){.name = kiln_str_from(name), .dtype = KILN_F32, .role = role,
-                               .shape = {.rank = 1, .dim = {ELEMENTS}}, .fill = KILN_FILL_UNIFORM, .read_by_run = true};
-}
-
 /* Writes the artefact of a planted candidate; returns its path. */
 static const char *write_artefact(fixture *f, const char *fault, double flops) {
-    kiln_manifest_arg arg[] = {arg_of("x", KILN_ROLE_INPUT), arg_of("w", KILN_ROLE_CONSTANT),
-                               arg_of("y", KILN_ROLE_OUTPUT), arg_of("p", KILN_ROLE_PACKED)};
-    kiln_target native;
-    kiln_strbuf target = {0}, bytes = {0};
-    must(kiln_target_native(&f->arena, &native));
-    kiln_target_print(&native, &target);
-    kiln_artefact artefact = {.manifest = {.abi_version = KILN_KERNEL_ABI_VERSION, .payload_kind = KILN_PAYLOAD_ELF,
-                                           .target = kiln_strbuf_view(&target), .codegen_version = KILN_STR("1"),
-                                           .task_key = KILN_STR("t"), .algorithm = KILN_STR("direct"),
-                                           .has_prepare = true, .threads_max = 1, .flops = flops,
-                                           .arg_count = 4, .arg = arg}};
-    const char *object = kiln_arena_printf(&f->arena, "%s/%s.o", the_object_folder, fault);
-    must(kiln_file_read(object, KILN_ARTEFACT_BYTES_MAX, &f->arena, &artefact.payload));
-    kiln_artefact_encode(&artefact, &bytes);
+    kiln_strbuf bytes = {0};
+    candidate_artefact(the_object_folder, fault, flops, &bytes);
     const char *path = kiln_arena_printf(&f->arena, "%s/artefact", f->folder);
     must(kiln_file_write(path, kiln_strbuf_view(&bytes), 0600));
-    kiln_strbuf_deinit(&target);
     kiln_strbuf_deinit(&bytes);
     return path;
 }
 
-/* Writes the reference of the same computation; returns its path. */
 static const char *write_reference(fixture *f, int64_t elements) {
-    static float x[ELEMENTS], w[ELEMENTS], y[ELEMENTS], bound[ELEMENTS];
-    kiln_fill_data(x, KILN_F32, ELEMENTS, kiln_input_seed(SEED, 0), KILN_FILL_UNIFORM);
-    kiln_fill_data(w, KILN_F32, ELEMENTS, kiln_input_seed(SEED, 1), KILN_FILL_UNIFORM);
-    for (size_t i = 0; i < ELEMENTS; i++) y[i] = x[i] * 2 * w[i];
-    kiln_reference reference = {.output_count = 1,
-                                .output = {{.dtype = KILN_F32, .shape = {.rank = 1, .dim = {elements}}, .value = y, .bound = bound}}};
     kiln_strbuf bytes = {0};
-    kiln_reference_encode(&reference, &bytes);
+    candidate_reference(elements, &bytes);
     const char *path = kiln_arena_printf(&f->arena, "%s/reference", f->folder);
     must(kiln_file_write(path, kiln_strbuf_view(&bytes), 0600));
     kiln_strbuf_deinit(&bytes);
@@ -179,7 +147,7 @@ static void run_paths(fixture *f, const char *artefact, const char *reference, k
     f->phase = KILN_PHASE_NONE;
     f->deadline_phase = deadline_phase;
     f->result = (kiln_msg_trial_result){0};
-    kiln_msg_trial trial = {.seed = SEED,
+    kiln_msg_trial trial = {.seed = CANDIDATE_SEED,
                             .policy = {.samples_min = 5, .samples_max = 20, .interval = 0.01, .sample_ns = 100000,
                                        .total_ns = 10000000}};
     kiln_cages_start(f->cages, 0, f->run, &trial, artefact, reference);
@@ -193,7 +161,7 @@ static void run_paths(fixture *f, const char *artefact, const char *reference, k
 }
 
 static void run_candidate(fixture *f, const char *fault, kiln_phase deadline_phase) {
-    run_paths(f, write_artefact(f, fault, 8.0 * ELEMENTS), write_reference(f, ELEMENTS), deadline_phase);
+    run_paths(f, write_artefact(f, fault, CANDIDATE_FLOPS), write_reference(f, ELEMENTS), deadline_phase);
 }
 
 static void expect_outcome(fixture *f, kiln_outcome outcome, const char *text) {

@@ -1,0 +1,23 @@
+/* The planted candidates of objects/ as artefacts, and the reference of what they should compute. */
+#ifndef KILN_TESTS_UNIT_RPC_SERVER_CANDIDATES_H
+#define KILN_TESTS_UNIT_RPC_SERVER_CANDIDATES_H
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "base/str.h"
+
+#define CANDIDATE_ELEMENTS 4093 /* not a multiple of a cache line: room beside the output */
+#define CANDIDATE_SEED 42u
+#define CANDIDATE_FLOPS (8.0 * CANDIDATE_ELEMENTS)
+
+/* `folder`: where the objects are. `flops`: what the manifest claims. Appends the artefact's bytes. */
+void candidate_artefact(const char *folder, const char *fault, double flops, kiln_strbuf *out);
+/* The reference blob for CANDIDATE_SEED, of an output that is `elements` long. */
+void candidate_reference(int64_t elements, kiln_strbuf *out);
+/* Canonical text of this machine's target, in `arena`. */
+kiln_str candidate_target(kiln_arena *arena);
+
+/* Fails the test with the status' text. */
+void must(kiln_status status);
+
+#endif

@@ -41,6 +41,9 @@ KILN_MUST_USE kiln_status kiln_onnx_load(const char *path, const kiln_onnx_optio
 /* The same from memory; `folder` is where external data may be (NULL: nowhere). */
 KILN_MUST_USE kiln_status kiln_onnx_import(kiln_str bytes, const char *folder, const kiln_onnx_options *options,
                                            kiln_arena *arena, kiln_graph **out_graph);
+/* Appends the model as one piece: the file's own bytes, or with external data folded into it. Errors as
+ * kiln_onnx_load's; unsupported operators are not looked at. */
+KILN_MUST_USE kiln_status kiln_onnx_embed(const char *path, kiln_strbuf *out);
 /* One TensorProto (the .pb files of test data sets); its name may be empty. */
 KILN_MUST_USE kiln_status kiln_onnx_tensor_load(const char *path, kiln_arena *arena, kiln_named_tensor *out_tensor);
 KILN_MUST_USE kiln_status kiln_onnx_tensor_decode(kiln_str bytes, kiln_arena *arena, kiln_named_tensor *out_tensor);

@@ -1,5 +1,6 @@
 /* Well-known workloads as ONNX models with seeded He-initialised weights, so that nobody needs a download
- * to try or measure: conv:C1..C12 (ResNet-18), conv:D1..D9 (MobileNet depthwise), gemm:MxNxK. */
+ * to try or measure: conv:C1..C12 (ResNet-18), conv:D1..D9 (MobileNet depthwise), gemm:MxNxK, and any other
+ * convolution as conv:IC,H,W,OC,KH,KW,SH,SW,PT,PL,PB,PR,DH,DW,G. */
 #ifndef KILN_COMPILER_CORE_ONNX_ZOO_H
 #define KILN_COMPILER_CORE_ONNX_ZOO_H
 

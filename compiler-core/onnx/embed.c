@@ -1,0 +1,66 @@
+/* A model as one piece: external tensor data folded in, for sending it elsewhere. */
+#include <string.h>
+
+#include "base/file.h"
+#include "compiler-core/onnx/external.h"
+#include "compiler-core/onnx/onnx.h"
+
+static char *folder_of(const char *path, kiln_arena *arena) {
+    const char *slash = strrchr(path, '/');
+    return slash ? kiln_str_dup(arena, (kiln_str){path, (size_t)(slash - path) + 1}) : kiln_str_dup(arena, KILN_STR("."));
+}
+
+/* The message keeps its own allocator: what is put in lives in `arena` and is taken out before it is freed. */
+static kiln_status fold_tensor(Onnx__TensorProto *tensor, const char *folder, kiln_arena *arena) {
+    size_t bytes = 0;
+    kiln_str data = {0};
+    if (!kiln_onnx_is_external(tensor)) return KILN_OK;
+    kiln_status st = kiln_onnx_tensor_bytes(tensor, &bytes);
+    if (!st) st = kiln_onnx_external_read(folder, tensor, bytes, arena, &data);
+    if (st) return st;
+    tensor->has_raw_data = true;
+    tensor->raw_data = (ProtobufCBinaryData){data.size, (uint8_t *)(uintptr_t)data.data};
+    tensor->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__DEFAULT;
+    return KILN_OK;
+}
+
+/* Takes the folded data out again: they belong to the arena, not to protobuf-c. */
+static void unfold_tensor(Onnx__TensorProto *tensor) {
+    if (tensor->n_external_data == 0) return;
+    tensor->has_raw_data = false;
+    tensor->raw_data = (ProtobufCBinaryData){0};
+}
+
+static kiln_status pack(const Onnx__ModelProto *model, const char *path, kiln_strbuf *out) {
+    size_t size = onnx__model_proto__get_packed_size(model);
+    if (size > KILN_ONNX_FILE_BYTES_MAX)
+        return KILN_ERROR(OUT_OF_RANGE, "%s with its external data is larger than a model may be (%zu bytes)", path, size);
+    size_t at = out->size;
+    char zero[4096] = {0};
+    while (out->size < at + size) kiln_strbuf_append(out, zero, KILN_MIN(sizeof zero, at + size - out->size));
+    onnx__model_proto__pack(model, (uint8_t *)out->data + at);
+    return KILN_OK;
+}
+
+kiln_status kiln_onnx_embed(const char *path, kiln_strbuf *out) {
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    kiln_str bytes = {0};
+    kiln_status st = kiln_file_read(path, KILN_ONNX_FILE_BYTES_MAX, &scratch, &bytes);
+    Onnx__ModelProto *model = st ? NULL : onnx__model_proto__unpack(NULL, bytes.size, (const uint8_t *)bytes.data);
+    if (!st && (!model || !model->graph)) st = KILN_ERROR(INVALID_ARGUMENT, "%s is no ONNX model", path);
+    size_t tensor_count = model && model->graph ? model->graph->n_initializer : 0;
+    bool external = false;
+    for (size_t i = 0; i < tensor_count; i++) external |= kiln_onnx_is_external(model->graph->initializer[i]);
+    if (!st && !external) kiln_strbuf_append(out, bytes.data, bytes.size); /* the same bytes, the same name */
+    if (!st && external) {
+        size_t folded = 0;
+        for (; !st && folded < tensor_count; folded++)
+            st = fold_tensor(model->graph->initializer[folded], folder_of(path, &scratch), &scratch);
+        if (!st) st = pack(model, path, out);
+        for (size_t i = 0; i < tensor_count; i++) unfold_tensor(model->graph->initializer[i]);
+    }
+    if (model) onnx__model_proto__free_unpacked(model, NULL);
+    kiln_arena_deinit(&scratch);
+    return kiln_status_note(st, "reading %s", path);
+}

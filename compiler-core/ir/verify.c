@@ -17,6 +17,7 @@ typedef struct verifier {
     uint32_t *placed;      /* [block count] */
     uint32_t visited;      /* statements */
     bool guarded;          /* a predicate or if may exclude some values */
+    bool is_empty;         /* a loop or domain around has no point: nothing is ever accessed */
     bool has_stores, has_blocks;
 } verifier;
 
@@ -82,7 +83,7 @@ static void verify_index(verifier *v, kiln_buffer buffer, const kiln_expr *index
     const kiln_buffer_info *b = &v->p->buffer.data[buffer];
     kiln_bounds bounds;
     kiln_bounds_init(&bounds, v->p, v->range);
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count && !v->is_empty; i++) {
         kiln_interval in = kiln_bounds_of(&bounds, index[i]);
         if (!kiln_interval_is_bounded(in)) continue;
         bool outside = in.high < 0 || in.low >= b->shape.dim[i];
@@ -194,13 +195,13 @@ static void verify_injective(verifier *v, const kiln_block_info *b) {
 /* What the block computes, over its own iterators. */
 static void verify_block(verifier *v, kiln_block block) {
     const kiln_block_info *b = &v->p->block.data[block];
-    bool was_guarded = v->guarded;
+    bool was_empty = v->is_empty;
     v->place = b->name;
     REQUIRE(v, kiln_program_find_block(v->p, b->name) == block, "two blocks have this name");
     verify_iters(v, b);
     if (!v->status) verify_kind(v, block);
     if (v->status) return;
-    for (uint32_t i = 0; i < b->iter_count; i++) v->guarded |= b->iter[i].extent == 0; /* never runs */
+    for (uint32_t i = 0; i < b->iter_count; i++) v->is_empty |= b->iter[i].extent == 0;
 
     scope_iters(v, b, false, true);
     verify_access(v, b->buffer, b->index, b->index_count);
@@ -214,7 +215,7 @@ static void verify_block(verifier *v, kiln_block block) {
     verify_root_expr(v, b->value, dtype, "the value");
     v->is_written[b->buffer] = was_written;
     scope_iters(v, b, true, false);
-    v->guarded = was_guarded;
+    v->is_empty = was_empty;
 }
 
 /* ---- statements -------------------------------------------------------------------------------------------------- */
@@ -241,20 +242,20 @@ static void verify_for(verifier *v, kiln_stmt stmt) {
     REQUIRE(v, s->loop_kind < KILN_LOOP_KIND_COUNT, "the loop has no kind");
     REQUIRE(v, !v->in_scope[s->var], "the loop is inside itself");
     REQUIRE(v, var->low <= range.low && range.high <= var->high, "the variable's range does not cover the loop");
-    bool was_guarded = v->guarded;
-    v->guarded |= s->extent == 0;
+    bool was_empty = v->is_empty;
+    v->is_empty |= s->extent == 0;
     v->in_scope[s->var] = true;
     v->range[s->var] = range;
     verify_children(v, stmt);
     v->in_scope[s->var] = false;
-    v->guarded = was_guarded;
+    v->is_empty = was_empty;
 }
 
 static void verify_binding(verifier *v, const kiln_block_info *b, const kiln_iter *iter) {
     kiln_str name = v->p->var.data[iter->var].name;
     REQUIRE(v, iter->binding, "iterator %.*s is not bound", KILN_STR_ARG(name));
     verify_root_expr(v, iter->binding, KILN_INDEX_DTYPE, "a binding");
-    if (v->status || v->guarded || b->predicate || !is_sum_of_vars(v->p, iter->binding)) return;
+    if (v->status || v->guarded || v->is_empty || b->predicate || !is_sum_of_vars(v->p, iter->binding)) return;
     kiln_interval in = kiln_expr_bounds(v->p, iter->binding, v->range);
     REQUIRE(v, in.low >= 0 && in.high < KILN_MAX(iter->extent, 1), "iterator %.*s is bound to [%lld, %lld], outside its domain",
             KILN_STR_ARG(name), (long long)in.low, (long long)in.high);

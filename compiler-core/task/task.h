@@ -29,7 +29,6 @@ typedef struct kiln_tasks {
 typedef enum kiln_step_kind {
     KILN_STEP_KERNEL, /* runs `task`; arg: one graph value per argument of its program */
     KILN_STEP_ALIAS,  /* arg[1] is arg[0]'s bytes under another shape */
-    KILN_STEP_COPY,   /* copies arg[0]'s bytes to arg[1] (an input or constant that is an output, ...) */
 } kiln_step_kind;
 
 typedef struct kiln_step {
@@ -41,8 +40,7 @@ typedef struct kiln_step {
     kiln_value *arg;
 } kiln_step;
 
-/* How one inference runs: steps in order over graph values. Values that alias or are never stored (inside a
- * kernel) need no memory. */
+/* How one inference runs: steps in order over graph values. */
 typedef struct kiln_plan {
     kiln_tasks tasks;
     uint32_t step_count;
@@ -56,21 +54,10 @@ KILN_MUST_USE kiln_status kiln_model_load(const char *path, kiln_arena *arena, k
 KILN_MUST_USE kiln_status kiln_tasks_extract(const kiln_graph *graph, kiln_arena *arena, kiln_tasks *out_tasks);
 /* The same, and the steps that use them. */
 KILN_MUST_USE kiln_status kiln_plan_create(const kiln_graph *graph, kiln_arena *arena, kiln_plan *out_plan);
-/* A task from the text of its tensor expression; weight 1. INVALID_ARGUMENT with line:column. */
-KILN_MUST_USE kiln_status kiln_task_from_text(kiln_str text, kiln_arena *arena, kiln_task *out_task);
 /* Key of a tensor expression, in `arena`. */
 kiln_str kiln_task_key(const kiln_program *te, kiln_arena *arena);
 /* One line per task (key, op, flops, weight); with `verbose` the tensor expressions as well. */
 void kiln_tasks_print(const kiln_tasks *tasks, bool verbose, kiln_strbuf *out);
-
-/* Where each value lives during a run: reuse of one arena by values whose lives do not overlap.
- * `value_bytes`: [value count] physical sizes; 0: not in the arena (inputs, constants, outputs, aliases).
- * `out_offset`: [value count], multiples of `alignment`. Returns the size of the arena. An alias keeps what
- * it aliases alive. First fit by decreasing size; O(values^2). */
-uint64_t kiln_plan_memory(const kiln_graph *graph, const kiln_plan *plan, const uint64_t *value_bytes,
-                          uint64_t alignment, kiln_arena *arena, uint64_t *out_offset);
-/* The value whose bytes `value` is, through any number of alias steps: itself when it is no alias. */
-kiln_value kiln_plan_root(const kiln_plan *plan, kiln_value value);
 
 /* Runs the plan with the interpreter: the truth that modules are tested against. `input`: [graph inputs];
  * `output`: [graph outputs], made in `arena`. */

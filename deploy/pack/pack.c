@@ -211,7 +211,7 @@ static kiln_status pack_alias(packer *p, const kiln_step *from) {
     kiln_plan_step step = {.action = KILN_ACTION_ALIAS, .name = from->name, .op = from->op, .arg_count = 2, .output_count = 1};
     uint32_t *arg = KILN_ARENA_ARRAY(p->arena, uint32_t, 2);
     kiln_plan_buffer plan = {.storage = KILN_STORAGE_ALIAS, .source = source};
-    if (from->kind == KILN_STEP_COPY || is_output(p, from->arg[1], &output)) {
+    if (is_output(p, from->arg[1], &output)) {
         step.action = KILN_ACTION_COPY; /* an output is the caller's memory */
         plan = (kiln_plan_buffer){.storage = KILN_STORAGE_ARENA};
         if (is_output(p, from->arg[1], &plan.source)) plan.storage = KILN_STORAGE_OUTPUT;

@@ -1,0 +1,325 @@
+#include "compiler-core/task/task.h"
+
+#include <string.h>
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "compiler-core/ir/eval.h"
+#include "compiler-core/ir/ir_text.h"
+#include "compiler-core/onnx/onnx.h"
+#include "compiler-core/ops/op.h"
+#include "compiler-core/passes/pass.h"
+
+/* Nodes that become one step: a fused group, or a node by itself. */
+typedef struct unit {
+    KILN_VEC(kiln_node) node;
+    bool placed, waiting; /* in the order of steps; on the stack that puts it there */
+} unit;
+
+typedef struct planner {
+    const kiln_graph *graph;
+    kiln_arena *arena;
+    KILN_VEC(unit) unit;
+    uint32_t *unit_of;  /* [node] index into unit, + 1; 0: removed */
+    KILN_VEC(uint32_t) order; /* of units, producers first */
+    KILN_VEC(kiln_task) task;
+    KILN_VEC(kiln_step) step;
+    kiln_map tasks;     /* key -> index into task */
+} planner;
+
+/* ---- units and their order ---------------------------------------------------------------------------------- */
+
+static void find_units(planner *p) {
+    const kiln_graph *g = p->graph;
+    p->unit_of = KILN_ARENA_ARRAY(p->arena, uint32_t, g->node.count);
+    uint32_t group_max = 0;
+    for (kiln_node n = 1; n < g->node.count; n++) group_max = KILN_MAX(group_max, g->node.data[n].group);
+    uint32_t *unit_of_group = KILN_ARENA_ARRAY(p->arena, uint32_t, group_max + 1);
+    for (kiln_node n = 1; n < g->node.count; n++) {
+        const kiln_node_info *node = &g->node.data[n];
+        if (node->op == KILN_OP_NONE) continue;
+        uint32_t *known = node->group ? &unit_of_group[node->group] : &p->unit_of[n];
+        if (!*known) {
+            kiln_vec_push_in(p->arena, &p->unit, (unit){0});
+            *known = p->unit.count;
+        }
+        p->unit_of[n] = *known;
+        kiln_vec_push_in(p->arena, &p->unit.data[*known - 1].node, n);
+    }
+}
+
+/* The first unit that `index` reads from and that has no place yet, or UINT32_MAX. */
+static uint32_t missing_producer(const planner *p, uint32_t index) {
+    const unit *u = &p->unit.data[index];
+    for (uint32_t i = 0; i < u->node.count; i++) {
+        const kiln_node_info *node = &p->graph->node.data[u->node.data[i]];
+        for (uint32_t k = 0; k < node->input_count; k++) {
+            kiln_node producer = node->input[k] ? p->graph->value.data[node->input[k]].producer : 0;
+            if (!producer || !p->unit_of[producer]) continue;
+            uint32_t from = p->unit_of[producer] - 1;
+            if (from != index && !p->unit.data[from].placed) return from;
+        }
+    }
+    return UINT32_MAX;
+}
+
+/* Depth first, with a stack of its own: a graph's depth must not become ours. */
+static kiln_status order_units(planner *p) {
+    KILN_VEC(uint32_t) stack = {0};
+    for (uint32_t first = 0; first < p->unit.count; first++) {
+        if (p->unit.data[first].placed) continue;
+        kiln_vec_push_in(p->arena, &stack, first);
+        while (stack.count) {
+            uint32_t top = kiln_vec_last(&stack), from = missing_producer(p, top);
+            p->unit.data[top].waiting = true;
+            if (from != UINT32_MAX && p->unit.data[from].waiting)
+                return KILN_ERROR(INTERNAL, "fusion made kernels that wait for each other (node %.*s)",
+                                  KILN_STR_ARG(p->graph->node.data[p->unit.data[from].node.data[0]].name));
+            if (from != UINT32_MAX) {
+                kiln_vec_push_in(p->arena, &stack, from);
+                continue;
+            }
+            p->unit.data[top].placed = true;
+            kiln_vec_push_in(p->arena, &p->order, top);
+            stack.count--;
+        }
+    }
+    return KILN_OK;
+}
+
+/* ---- one kernel ------------------------------------------------------------------------------------------------ */
+
+/* The values of a kernel by role, each once, in order of first use. */
+typedef struct ports {
+    KILN_VEC(kiln_value) input, constant, output;
+} ports;
+
+#define ADD_ONCE(arena, list, value)                                                 \
+    do {                                                                             \
+        uint32_t at_ = 0;                                                            \
+        while (at_ < (list)->count && (list)->data[at_] != (value)) at_++;           \
+        if (at_ == (list)->count) kiln_vec_push_in((arena), (list), (value));        \
+    } while (0)
+
+static void find_ports(const planner *p, uint32_t index, ports *out) {
+    const kiln_graph *g = p->graph;
+    const unit *u = &p->unit.data[index];
+    uint32_t *outside = kiln_graph_count_uses(g, p->arena); /* left over: readers outside of the unit */
+    for (uint32_t i = 0; i < u->node.count; i++) {
+        const kiln_node_info *node = &g->node.data[u->node.data[i]];
+        for (uint32_t k = 0; k < node->input_count; k++) {
+            kiln_value value = node->input[k];
+            if (!value) continue;
+            outside[value]--;
+            kiln_node producer = g->value.data[value].producer;
+            if (producer && p->unit_of[producer] == index + 1) continue;
+            if (kiln_value_is_literal(g, value)) continue;
+            if (kiln_value_is_constant(g, value)) ADD_ONCE(p->arena, &out->constant, value);
+            else ADD_ONCE(p->arena, &out->input, value);
+        }
+    }
+    for (uint32_t i = 0; i < u->node.count; i++) {
+        const kiln_node_info *node = &g->node.data[u->node.data[i]];
+        for (uint32_t k = 0; k < node->output_count; k++)
+            if (node->output[k] && outside[node->output[k]] > 0) ADD_ONCE(p->arena, &out->output, node->output[k]);
+    }
+}
+
+static void add_buffers(const planner *p, kiln_program *te, const kiln_value *value, uint32_t count, kiln_role role,
+                        kiln_buffer *buffer_of) {
+    for (uint32_t i = 0; i < count; i++) {
+        const kiln_value_info *info = &p->graph->value.data[value[i]];
+        buffer_of[value[i]] = kiln_buffer_create(te, info->name, info->dtype, role, &info->shape);
+    }
+}
+
+static kiln_str unit_name(const planner *p, const unit *u) {
+    kiln_strbuf text = {0};
+    for (uint32_t i = 0; i < u->node.count; i++)
+        kiln_strbuf_printf(&text, "%s%s", i ? "+" : "", kiln_op_get(p->graph->node.data[u->node.data[i]].op)->name);
+    kiln_str name = kiln_str_from(kiln_str_dup(p->arena, kiln_strbuf_view(&text)));
+    kiln_strbuf_deinit(&text);
+    return name;
+}
+
+static void build_node(const planner *p, kiln_node n, kiln_program *te, kiln_buffer *buffer_of) {
+    const kiln_node_info *node = &p->graph->node.data[n];
+    kiln_buffer input[KILN_NODE_OPERANDS_MAX] = {0}, output[KILN_NODE_OPERANDS_MAX] = {0};
+    for (uint32_t i = 0; i < node->input_count; i++) input[i] = node->input[i] ? buffer_of[node->input[i]] : 0;
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        kiln_value value = node->output[i];
+        if (value && !buffer_of[value]) add_buffers(p, te, &value, 1, KILN_ROLE_TEMP, buffer_of);
+        output[i] = value ? buffer_of[value] : 0;
+    }
+    kiln_node_build(p->graph, n, te, input, output);
+}
+
+/* ---- what boards fill arguments with ------------------------------------------------------------------------- */
+
+static void restrict_fill(kiln_program *te, kiln_expr load, kiln_fill fill) {
+    kiln_buffer_info *buffer = &te->buffer.data[kiln_expr_get(te, load)->payload.id];
+    if (buffer->fill != KILN_FILL_ZERO) buffer->fill = fill;
+}
+
+static void make_positive(kiln_program *te, kiln_expr load, void *context) {
+    (void)context;
+    restrict_fill(te, load, KILN_FILL_POSITIVE);
+}
+
+static void make_zero(kiln_program *te, kiln_expr load, void *context) {
+    (void)context;
+    restrict_fill(te, load, KILN_FILL_ZERO);
+}
+
+/* Divisors, logarithms and roots want positive data; indices that come from data want to be in range. */
+static void choose_fill(kiln_program *te, kiln_expr e) {
+    kiln_expr_node node = *kiln_expr_get(te, e);
+    bool positive = node.op == KILN_EXPR_SQRT || node.op == KILN_EXPR_LOG || node.op == KILN_EXPR_POW;
+    bool divides = node.op == KILN_EXPR_DIV || node.op == KILN_EXPR_REM || node.op == KILN_EXPR_FLOORMOD;
+    for (uint32_t i = 0; i < node.operand_count; i++) {
+        kiln_expr operand = kiln_expr_operand(te, e, i);
+        if ((positive && i == 0) || (divides && i == 1)) kiln_expr_visit_loads(te, operand, make_positive, NULL);
+        if (node.op == KILN_EXPR_LOAD) kiln_expr_visit_loads(te, operand, make_zero, NULL);
+        choose_fill(te, operand);
+    }
+}
+
+static void choose_fills(kiln_program *te) {
+    for (kiln_block b = 1; b < te->block.count; b++)
+        if (te->block.data[b].value) choose_fill(te, te->block.data[b].value);
+}
+
+/* ---- tasks and steps -------------------------------------------------------------------------------------------- */
+
+kiln_str kiln_task_key(const kiln_program *te, kiln_arena *arena) {
+    kiln_strbuf text = {0};
+    char hash[KILN_HASH128_TEXT];
+    kiln_te_canonical_print(te, &text);
+    kiln_hash128_print(kiln_hash128_of(text.data, text.size), hash);
+    kiln_strbuf_deinit(&text);
+    return kiln_str_from(kiln_arena_printf(arena, "v%d:%s", KILN_TASK_KEY_VERSION, hash));
+}
+
+static uint32_t intern_task(planner *p, kiln_program *te, kiln_str op) {
+    uint64_t index = 0;
+    kiln_str key = kiln_task_key(te, p->arena);
+    if (!kiln_map_find(&p->tasks, key, &index)) {
+        kiln_vec_push_in(p->arena, &p->task, ((kiln_task){.key = key, .op = op, .te = te, .flops = kiln_program_flops(te)}));
+        index = p->task.count - 1;
+        kiln_map_put(&p->tasks, key, index);
+    }
+    p->task.data[index].weight += 1;
+    return (uint32_t)index;
+}
+
+static kiln_status add_kernel(planner *p, uint32_t index, kiln_buffer *buffer_of) {
+    const unit *u = &p->unit.data[index];
+    ports port = {0};
+    find_ports(p, index, &port);
+    uint32_t count = port.input.count + port.constant.count + port.output.count;
+    kiln_step step = {.kind = KILN_STEP_KERNEL, .name = p->graph->node.data[u->node.data[0]].name, .op = unit_name(p, u),
+                      .arg_count = count, .arg = KILN_ARENA_ARRAY(p->arena, kiln_value, count)};
+    if (count > KILN_MANIFEST_ARGS_MAX)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "kernel %.*s has %u arguments, at most %d", KILN_STR_ARG(step.op), count,
+                          KILN_MANIFEST_ARGS_MAX);
+    memset(buffer_of, 0, p->graph->value.count * sizeof *buffer_of);
+    kiln_program *te = kiln_program_create(p->arena, step.op);
+    add_buffers(p, te, port.input.data, port.input.count, KILN_ROLE_INPUT, buffer_of);
+    add_buffers(p, te, port.constant.data, port.constant.count, KILN_ROLE_CONSTANT, buffer_of);
+    add_buffers(p, te, port.output.data, port.output.count, KILN_ROLE_OUTPUT, buffer_of);
+    for (uint32_t i = 0; i < u->node.count; i++) build_node(p, u->node.data[i], te, buffer_of);
+    choose_fills(te);
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < port.input.count; i++) step.arg[at++] = port.input.data[i];
+    for (uint32_t i = 0; i < port.constant.count; i++) step.arg[at++] = port.constant.data[i];
+    for (uint32_t i = 0; i < port.output.count; i++) step.arg[at++] = port.output.data[i];
+    step.task = intern_task(p, te, step.op);
+    kiln_vec_push_in(p->arena, &p->step, step);
+    return KILN_OK;
+}
+
+static void add_alias(planner *p, kiln_node n) {
+    const kiln_node_info *node = &p->graph->node.data[n];
+    kiln_step step = {.kind = KILN_STEP_ALIAS, .name = node->name, .op = kiln_str_from(kiln_op_get(node->op)->name),
+                      .arg_count = 2, .arg = KILN_ARENA_ARRAY(p->arena, kiln_value, 2)};
+    step.arg[0] = node->input[0];
+    step.arg[1] = node->output[0];
+    kiln_vec_push_in(p->arena, &p->step, step);
+}
+
+static kiln_status make_plan(planner *p) {
+    kiln_buffer *buffer_of = KILN_ARENA_ARRAY(p->arena, kiln_buffer, p->graph->value.count);
+    find_units(p);
+    kiln_status st = order_units(p);
+    for (uint32_t i = 0; !st && i < p->order.count; i++) {
+        const unit *u = &p->unit.data[p->order.data[i]];
+        if (u->node.count == 1 && kiln_op_is_alias(p->graph->node.data[u->node.data[0]].op)) add_alias(p, u->node.data[0]);
+        else st = add_kernel(p, p->order.data[i], buffer_of);
+    }
+    return st;
+}
+
+kiln_status kiln_plan_create(const kiln_graph *graph, kiln_arena *arena, kiln_plan *out_plan) {
+    planner p = {.graph = graph, .arena = arena};
+    kiln_map_init(&p.tasks);
+    kiln_status st = make_plan(&p);
+    kiln_map_deinit(&p.tasks);
+    if (st) return kiln_status_note(st, "cutting the graph into kernels");
+    *out_plan = (kiln_plan){{p.task.count, p.task.data}, p.step.count, p.step.data};
+    return KILN_OK;
+}
+
+kiln_status kiln_tasks_extract(const kiln_graph *graph, kiln_arena *arena, kiln_tasks *out_tasks) {
+    kiln_plan plan;
+    kiln_status st = kiln_plan_create(graph, arena, &plan);
+    if (!st) *out_tasks = plan.tasks;
+    return st;
+}
+
+kiln_status kiln_model_load(const char *path, kiln_arena *arena, kiln_graph **out_graph) {
+    kiln_graph *graph = NULL;
+    kiln_status st = kiln_onnx_load(path, NULL, arena, &graph);
+    if (!st) st = kiln_passes_run(graph, KILN_STR(""));
+    if (!st) *out_graph = graph;
+    return st;
+}
+
+void kiln_tasks_print(const kiln_tasks *tasks, bool verbose, kiln_strbuf *out) {
+    for (uint32_t i = 0; i < tasks->count; i++) {
+        const kiln_task *task = &tasks->task[i];
+        kiln_strbuf_printf(out, "%stask %u %.*s %.*s, %.6g MFLOP, %g per inference\n", verbose && i ? "\n" : "", i,
+                           KILN_STR_ARG(task->key), KILN_STR_ARG(task->op), task->flops / 1e6, task->weight);
+        if (verbose) kiln_program_print(task->te, out);
+    }
+}
+
+/* ---- the interpreter over a plan ---------------------------------------------------------------------------------- */
+
+static kiln_tensor value_tensor(const kiln_graph *graph, kiln_value value, kiln_arena *arena) {
+    const kiln_value_info *info = &graph->value.data[value];
+    if (kiln_value_is_constant(graph, value)) return kiln_value_tensor(graph, value);
+    return kiln_tensor_create(arena, info->dtype, &info->shape);
+}
+
+kiln_status kiln_graph_eval(const kiln_graph *graph, const kiln_tensor *input, kiln_arena *arena, kiln_tensor *output) {
+    kiln_plan plan;
+    kiln_status st = kiln_plan_create(graph, arena, &plan);
+    if (st) return st;
+    kiln_tensor *tensor = KILN_ARENA_ARRAY(arena, kiln_tensor, graph->value.count);
+    for (uint32_t i = 0; i < graph->input.count; i++) tensor[graph->input.data[i]] = input[i];
+    for (uint32_t s = 0; !st && s < plan.step_count; s++) {
+        const kiln_step *step = &plan.step[s];
+        kiln_tensor args[KILN_MANIFEST_ARGS_MAX];
+        for (uint32_t i = 0; i < step->arg_count; i++)
+            if (!tensor[step->arg[i]].dtype) tensor[step->arg[i]] = value_tensor(graph, step->arg[i], arena);
+        for (uint32_t i = 0; i < step->arg_count; i++) args[i] = tensor[step->arg[i]];
+        if (step->kind == KILN_STEP_KERNEL) st = kiln_te_eval(plan.tasks.task[step->task].te, args, step->arg_count);
+        else memcpy(args[1].data, args[0].data, kiln_tensor_bytes(&args[0]));
+        st = kiln_status_note(st, "step %.*s", KILN_STR_ARG(step->name));
+    }
+    for (uint32_t i = 0; !st && i < graph->output.count; i++) {
+        kiln_value value = graph->output.data[i];
+        output[i] = tensor[value].dtype ? tensor[value] : value_tensor(graph, value, arena);
+    }
+    return st;
+}

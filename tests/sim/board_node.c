@@ -1,0 +1,236 @@
+/* A board's shell, played: children that run, hang, crash and die late, and a blob cache. */
+#include "base/alloc.h"
+#include "base/check.h"
+#include "rpc-server/server.h"
+#include "tests/sim/world.h"
+
+#define SLOTS_MAX 2u
+
+typedef struct child {
+    bool alive;
+    uint64_t run;
+    uint64_t lease;
+    kiln_outcome outcome; /* what will come of it */
+    bool hangs;
+} child;
+
+typedef struct fetch {
+    kiln_digest digest;
+    uint64_t number;
+} fetch;
+
+typedef struct board_state {
+    kiln_server *machine;
+    child child[SLOTS_MAX];
+    KILN_VEC(fetch) fetches;
+    uint64_t last_fetch;
+    uint64_t sick_until_ns;
+    /* Disk. */
+    KILN_VEC(kiln_digest) cache;
+} board_state;
+
+void *sim_board_state(void) {
+    return kiln_alloc(sizeof(board_state));
+}
+
+void sim_board_free(void *memory) {
+    board_state *s = memory;
+    kiln_vec_deinit(&s->cache);
+    kiln_vec_deinit(&s->fetches);
+    kiln_free(s);
+}
+
+static void run_step(sim_node *node, const kiln_server_event *event);
+
+/* ---- Blobs ---- */
+
+static bool is_cached(const board_state *s, const kiln_digest *digest) {
+    for (uint32_t i = 0; i < s->cache.count; i++)
+        if (kiln_digest_equal(&s->cache.data[i], digest)) return true;
+    return false;
+}
+
+static void fetched(sim_node *node, uint64_t number, uint64_t failed) {
+    board_state *s = node->state;
+    for (uint32_t i = 0; i < s->fetches.count; i++) {
+        if (s->fetches.data[i].number != number) continue;
+        kiln_digest digest = s->fetches.data[i].digest;
+        if (!failed && node->conn && node->conn->silent) return; /* ends when the connection is given up */
+        s->fetches.data[i] = kiln_vec_pop(&s->fetches);
+        bool have = !failed && (is_cached(s, &digest) || sim_tracker_has_blob(node->world->tracker, &digest));
+        if (have && !is_cached(s, &digest)) kiln_vec_push(&s->cache, digest);
+        run_step(node, &(kiln_server_event){.kind = KILN_SERVER_FETCHED, .digest = digest, .failure = have ? NULL : "no such blob"});
+        return;
+    }
+}
+
+static void begin_fetch(sim_node *node, const kiln_digest *digest) {
+    board_state *s = node->state;
+    fetch f = {.digest = *digest, .number = ++s->last_fetch};
+    kiln_vec_push(&s->fetches, f);
+    sim_at(node->world, sim_between(node->world, SIM_MS, 100 * SIM_MS), node, fetched, f.number, !node->conn);
+}
+
+static void fail_fetches(sim_node *node) {
+    board_state *s = node->state;
+    while (s->fetches.count) fetched(node, s->fetches.data[0].number, 1);
+}
+
+/* ---- Children ---- */
+
+static void child_died(sim_node *node, uint64_t slot, uint64_t run) {
+    board_state *s = node->state;
+    if (!s->child[slot].alive || s->child[slot].run != run) return;
+    s->child[slot].alive = false;
+    run_step(node, &(kiln_server_event){.kind = KILN_SERVER_DIED, .slot = (uint32_t)slot, .run = run, .text = "signal 11"});
+}
+
+static void child_finished(sim_node *node, uint64_t slot, uint64_t run) {
+    board_state *s = node->state;
+    child *c = &s->child[slot];
+    if (!c->alive || c->run != run) return;
+    c->alive = false;
+    uint64_t samples[] = {1000, 1100, 1050, 1020, 1010};
+    kiln_msg_trial_result result = {.outcome = c->outcome, .checked = true, .runs = 1, .stop = KILN_STOP_CONVERGED};
+    if (c->outcome == KILN_OUTCOME_OK) result.samples_ns = (kiln_u64s){samples, KILN_ARRAY_COUNT(samples)};
+    run_step(node, &(kiln_server_event){.kind = KILN_SERVER_FINISHED, .slot = (uint32_t)slot, .run = run, .result = &result});
+}
+
+static void child_phase(sim_node *node, uint64_t slot_and_phase, uint64_t run) {
+    board_state *s = node->state;
+    uint32_t slot = (uint32_t)(slot_and_phase >> 8);
+    if (!s->child[slot].alive || s->child[slot].run != run) return;
+    run_step(node, &(kiln_server_event){.kind = KILN_SERVER_PHASE, .slot = slot, .run = run, .phase = (kiln_phase)(slot_and_phase & 255)});
+}
+
+/* One trial per slot, and never under an older lease than the slot has run, whatever the network did. */
+static void check_start(sim_node *node, const kiln_server_action *action) {
+    board_state *s = node->state;
+    sim_world *world = node->world;
+    uint64_t key = node->index * 16 + action->slot, newest = 0;
+    kiln_str view = {(const char *)&key, sizeof key};
+    if (s->child[action->slot].alive) sim_fail(world, "board %u runs two trials in slot %u", node->index, action->slot);
+    if (kiln_map_find(&world->started, view, &newest) && action->trial->lease < newest)
+        sim_fail(world, "board %u runs lease %llu after lease %llu", node->index, (unsigned long long)action->trial->lease,
+                 (unsigned long long)newest);
+    kiln_map_put(&world->started, view, action->trial->lease);
+}
+
+static void start_child(sim_node *node, const kiln_server_action *action) {
+    board_state *s = node->state;
+    sim_world *world = node->world;
+    const sim_options *o = &world->options;
+    check_start(node, action);
+    if (!is_cached(s, &action->trial->artefact.digest)) sim_fail(world, "a trial starts without its artefact");
+    child *c = &s->child[action->slot];
+    *c = (child){.alive = true, .run = action->run, .lease = action->trial->lease};
+    c->outcome = sim_chance(world, o->wrong_permille) ? KILN_OUTCOME_WRONG_RESULT : KILN_OUTCOME_OK;
+    uint64_t at = 0;
+    for (uint64_t phase = KILN_PHASE_WARM; phase <= KILN_PHASE_CHECK; phase++) {
+        at += sim_between(world, SIM_MS, 60 * SIM_MS);
+        sim_at(world, at, node, child_phase, (uint64_t)action->slot << 8 | phase, action->run);
+    }
+    at += SIM_MS;
+    if (sim_chance(world, o->hang_permille)) return;
+    bool crashes = sim_chance(world, o->crash_permille);
+    sim_at(world, crashes ? sim_between(world, 0, at) : at, node, crashes ? child_died : child_finished, action->slot, action->run);
+}
+
+static void kill_child(sim_node *node, const kiln_server_action *action) {
+    /* Now and then the kernel takes its time. */
+    uint64_t delay = sim_chance(node->world, 50) ? sim_between(node->world, SIM_S, 5 * SIM_S) : sim_between(node->world, SIM_MS, 50 * SIM_MS);
+    sim_at(node->world, delay, node, child_died, action->slot, action->run);
+}
+
+/* ---- The program ---- */
+
+static void carry_out(sim_node *node, const kiln_server_action *action) {
+    switch (action->kind) {
+    case KILN_SERVER_DIAL: sim_dial(node); break;
+    case KILN_SERVER_HANG_UP:
+        if (node->conn) sim_close(node, node->conn);
+        fail_fetches(node);
+        break;
+    case KILN_SERVER_SEND:
+        if (node->conn) sim_send(node, node->conn, &action->message);
+        break;
+    case KILN_SERVER_FETCH: begin_fetch(node, &action->digest); break;
+    case KILN_SERVER_START: start_child(node, action); break;
+    case KILN_SERVER_KILL: kill_child(node, action); break;
+    }
+}
+
+static void run_step(sim_node *node, const kiln_server_event *event) {
+    board_state *s = node->state;
+    kiln_server_actions actions = {0};
+    kiln_arena_init(&actions.arena, 0);
+    kiln_server_step(s->machine, node->world->now_ns, event, &actions);
+    for (uint32_t i = 0; i < actions.list.count; i++) carry_out(node, &actions.list.data[i]);
+    kiln_server_actions_deinit(&actions);
+    sim_tick_at(node, kiln_server_next_ns(s->machine));
+}
+
+static void start(sim_node *node) {
+    board_state *s = node->state;
+    kiln_msg_board_up up = {
+        .key = KILN_STR("board"),
+        .target = KILN_STR("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"),
+        .slots = 1 + node->index % SLOTS_MAX,
+    };
+    s->machine = kiln_server_create(&(kiln_server_options){.board = &up, .seed = kiln_rand_u64(&node->world->rand)}, node->world->now_ns);
+    sim_tick_at(node, node->world->now_ns);
+}
+
+static void stop(sim_node *node) {
+    board_state *s = node->state;
+    kiln_server_destroy(s->machine);
+    s->machine = NULL;
+    s->fetches.count = 0;
+    for (uint32_t i = 0; i < SLOTS_MAX; i++) s->child[i].alive = false; /* they die with their parent */
+}
+
+static void opened(sim_node *node, sim_conn *conn, const kiln_msg_hello *hello) {
+    (void)conn, (void)hello;
+    run_step(node, &(kiln_server_event){.kind = KILN_SERVER_OPENED});
+}
+
+static void on_message(sim_node *node, sim_conn *conn, const kiln_message *message) {
+    (void)conn;
+    run_step(node, &(kiln_server_event){.kind = KILN_SERVER_MESSAGE, .message = message});
+}
+
+static void closed(sim_node *node, sim_conn *conn) {
+    (void)conn;
+    fail_fetches(node);
+    run_step(node, &(kiln_server_event){.kind = KILN_SERVER_CLOSED});
+}
+
+static void tick(sim_node *node) {
+    run_step(node, &(kiln_server_event){.kind = KILN_SERVER_TICK});
+}
+
+const sim_program sim_board_program = {start, stop, opened, on_message, closed, tick};
+
+static void read_health(sim_node *node, uint64_t a, uint64_t b) {
+    (void)a, (void)b;
+    board_state *s = node->state;
+    bool sick = node->world->now_ns < s->sick_until_ns;
+    run_step(node, &(kiln_server_event){.kind = KILN_SERVER_READING, .failure = sick ? "too hot" : NULL, .env = &(kiln_msg_env){.temperature_mc = 50000}});
+}
+
+void sim_board_make_sick(sim_node *node, uint64_t until_ns) {
+    board_state *s = node->state;
+    sim_note(node->world, "board %u is sick", node->index);
+    s->sick_until_ns = until_ns;
+    sim_at(node->world, 0, node, read_health, 0, 0);
+    sim_at(node->world, until_ns - node->world->now_ns, node, read_health, 0, 0);
+}
+
+void sim_board_check_rest(sim_node *node) {
+    board_state *s = node->state;
+    kiln_server_counts counts = kiln_server_counts_of(s->machine);
+    if (counts.waiting || counts.running || counts.kept)
+        sim_fail(node->world, "board %u still has %u waiting, %u running, %u kept trials", node->index, counts.waiting,
+                 counts.running, counts.kept);
+    if (counts.sick) sim_fail(node->world, "board %u is still sick", node->index);
+}

@@ -1,0 +1,147 @@
+/* A person's command: opens a job, waits for its end, comes back when the tracker was away, cancels now and
+ * then. */
+#include "base/alloc.h"
+#include "tests/sim/world.h"
+
+#define GIVE_UP_NS (10 * SIM_S)
+
+typedef struct client_state {
+    bool drawn, detach, cancels, done;
+    char job[KILN_HASH128_TEXT];
+    uint64_t lost_ns; /* since when there is no tracker; 0: there is one */
+    uint64_t dial_ns, heard_ns, ping_ns;
+} client_state;
+
+void *sim_client_state(void) {
+    return kiln_alloc(sizeof(client_state));
+}
+
+void sim_client_free(void *memory) {
+    kiln_free(memory);
+}
+
+bool sim_client_is_done(const sim_node *node) {
+    const client_state *s = node->state;
+    return s->drawn && (s->done || !node->alive);
+}
+
+static void finish(sim_node *node, const char *how) {
+    client_state *s = node->state;
+    s->done = true;
+    sim_note(node->world, "client %u: %s", node->index, how);
+    if (node->conn) sim_close(node, node->conn);
+}
+
+static void dial(sim_node *node) {
+    client_state *s = node->state;
+    s->dial_ns = 0;
+    sim_dial(node);
+}
+
+static void start(sim_node *node) {
+    client_state *s = node->state;
+    sim_world *world = node->world;
+    *s = (client_state){.drawn = true, .lost_ns = world->now_ns, .detach = sim_chance(world, 200), .cancels = sim_chance(world, 150)};
+    kiln_hash128_print((kiln_hash128){kiln_rand_u64(&world->rand), kiln_rand_u64(&world->rand)}, s->job);
+    dial(node);
+    sim_tick_at(node, world->now_ns + SIM_S);
+}
+
+static void stop(sim_node *node) {
+    (void)node;
+}
+
+static void cancel(sim_node *node, uint64_t a, uint64_t b) {
+    (void)a, (void)b;
+    client_state *s = node->state;
+    kiln_message message = {.type = KILN_MSG_CANCEL, .stream = 3, .cancel = {.scope = KILN_CANCEL_JOB, .id = kiln_str_from(s->job)}};
+    if (!s->done && node->conn) sim_send(node, node->conn, &message);
+}
+
+static void opened(sim_node *node, sim_conn *conn, const kiln_msg_hello *hello) {
+    (void)hello;
+    client_state *s = node->state;
+    sim_world *world = node->world;
+    s->lost_ns = 0;
+    s->heard_ns = s->ping_ns = world->now_ns;
+    kiln_message open = {
+        .type = KILN_MSG_JOB_OPEN,
+        .stream = 1,
+        .job_open = {.job = kiln_str_from(s->job),
+                     .spec = {.target = KILN_STR("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"),
+                              .searcher = KILN_STR("random"),
+                              .trials = world->options.trials,
+                              .detach = s->detach,
+                              .seed = world->options.seed}},
+    };
+    sim_send(node, conn, &open);
+    if (s->cancels) sim_at(world, sim_between(world, 0, 20 * SIM_S), node, cancel, 0, 0);
+}
+
+/* The records that the job says it made are in the database of some tuner: nothing committed is lost, nothing
+ * is counted twice. */
+static void check_done(sim_node *node, const kiln_msg_job_done *done) {
+    sim_world *world = node->world;
+    world->jobs_ended++;
+    if (done->code != KILN_OK) return;
+    world->jobs_ok++;
+    uint32_t planned = 0;
+    for (uint32_t i = 0; i < done->tasks.count; i++) {
+        const kiln_msg_task_state *task = &done->tasks.item[i];
+        planned += task->planned;
+        if (task->done != task->planned) sim_fail(world, "a job ends ok with %u of %u trials of a task", task->done, task->planned);
+    }
+    if (done->trials != planned) sim_fail(world, "a job says %u trials, its tasks %u", done->trials, planned);
+    for (uint32_t i = 0; i < world->node.count; i++) {
+        sim_node *tuner = world->node.data[i];
+        if (tuner->kind == SIM_TUNER && sim_tuner_record_count(tuner, done->job) == done->trials) return;
+    }
+    sim_fail(world, "no tuner has the %u records of a job that ended ok", done->trials);
+}
+
+static void on_message(sim_node *node, sim_conn *conn, const kiln_message *message) {
+    client_state *s = node->state;
+    s->heard_ns = node->world->now_ns;
+    if (s->done) return;
+    if (message->type == KILN_MSG_JOB_DONE) {
+        check_done(node, &message->job_done);
+        kiln_message close = {.type = KILN_MSG_JOB_CLOSE, .job_close = {.job = message->job_done.job}};
+        sim_send(node, conn, &close);
+        finish(node, kiln_code_name((kiln_code)message->job_done.code));
+    } else if (message->type == KILN_MSG_ERROR) {
+        finish(node, "refused");
+    } else if (message->type == KILN_MSG_JOB_STATE && s->detach && message->stream == 1) {
+        finish(node, "detached");
+    }
+}
+
+static void closed(sim_node *node, sim_conn *conn) {
+    (void)conn;
+    client_state *s = node->state;
+    if (s->done) return;
+    if (!s->lost_ns) s->lost_ns = node->world->now_ns;
+    s->dial_ns = node->world->now_ns + sim_between(node->world, 100 * SIM_MS, SIM_S);
+    sim_tick_at(node, s->dial_ns);
+}
+
+static void tick(sim_node *node) {
+    client_state *s = node->state;
+    sim_world *world = node->world;
+    if (s->done) return;
+    if (node->conn && !s->lost_ns && world->now_ns - s->heard_ns > KILN_LINK_SILENCE_NS) {
+        sim_close(node, node->conn);
+        closed(node, NULL);
+    }
+    if (node->conn && !s->lost_ns && world->now_ns - s->ping_ns >= KILN_LINK_HEARTBEAT_NS) {
+        s->ping_ns = world->now_ns;
+        sim_send(node, node->conn, &(kiln_message){.type = KILN_MSG_PING});
+    }
+    if (s->lost_ns && world->now_ns - s->lost_ns > GIVE_UP_NS) {
+        finish(node, "gives up: no tracker");
+        return;
+    }
+    if (!node->conn && s->dial_ns && world->now_ns >= s->dial_ns) dial(node);
+    sim_tick_at(node, world->now_ns + 500 * SIM_MS);
+}
+
+const sim_program sim_client_program = {start, stop, opened, on_message, closed, tick};

@@ -1,0 +1,76 @@
+/* sim --seeds N: runs seeds 1..N. sim --seed S [--trace]: one. Each ends with
+ *     seed S: ok|FAILED, events E, hash H */
+#include <stdio.h>
+
+#include "base/log.h"
+#include "base/opt.h"
+#include "tests/sim/world.h"
+
+static void print_options(const sim_options *o) {
+    printf("  boards %u, tuners %u, clients %u, builders %u, trials %u, tasks %u, latency %.3g ms, faults %g per minute, hang %u, "
+           "crash %u, wrong %u, repeat %u per mille\n",
+           o->boards, o->tuners, o->clients, o->builders, o->trials, o->tasks, (double)o->latency_ns / 1e6, o->faults_per_minute,
+           o->hang_permille, o->crash_permille, o->wrong_permille, o->repeat_permille);
+}
+
+typedef struct totals {
+    uint64_t events, records, jobs_ok, jobs_ended;
+} totals;
+
+static bool run_seed(uint64_t seed, bool trace, bool quiet, totals *sum) {
+    sim_world world;
+    sim_world_init(&world, seed, trace);
+    sim_world_run(&world);
+    bool ok = !world.failed;
+    if (!ok) {
+        print_options(&world.options);
+        printf("  %s\n  again: ./dev sim --seed %llu\n", world.failure.data, (unsigned long long)seed);
+    }
+    if (!ok || !quiet)
+        printf("seed %llu: %s, events %llu, hash %016llx\n", (unsigned long long)seed, ok ? "ok" : "FAILED",
+               (unsigned long long)world.event_count, (unsigned long long)world.hash);
+    sum->events += world.event_count;
+    sum->records += world.records;
+    sum->jobs_ok += world.jobs_ok;
+    sum->jobs_ended += world.jobs_ended;
+    sim_world_deinit(&world);
+    return ok;
+}
+
+int main(int argc, char **argv) {
+    uint64_t seeds = 0, seed = 0;
+    bool trace = false, help = false;
+    const kiln_opt option[] = {
+        {"seeds", KILN_OPT_COUNT, &seeds, "N", "Run seeds 1 to N."},
+        {"seed", KILN_OPT_COUNT, &seed, "S", "Run one seed."},
+        {"trace", KILN_OPT_FLAG, &trace, NULL, "Print every message and event of it."},
+    };
+    const kiln_opt_table table = {
+        .usage = "sim --seeds N | --seed S [--trace]",
+        .summary = "Plays fleets with faults and checks what must hold.",
+        .option = option,
+        .option_count = KILN_ARRAY_COUNT(option),
+    };
+    kiln_arena arena;
+    const char **positional = NULL;
+    size_t count = 0;
+    kiln_log_init("sim", KILN_LOG_INFO);
+    kiln_arena_init(&arena, 0);
+    kiln_status st = kiln_opt_parse(&table, argc, argv, &arena, &positional, &count, &help);
+    kiln_arena_deinit(&arena);
+    if (st) {
+        fprintf(stderr, "sim: %s\n", kiln_status_text(st));
+        int code = kiln_code_exit(kiln_status_code(st));
+        kiln_status_free(st);
+        return code;
+    }
+    if (help) return 0;
+    totals sum = {0};
+    if (seed) return run_seed(seed, trace, false, &sum) ? 0 : 1;
+    uint64_t failed = 0;
+    for (uint64_t s = 1; s <= seeds; s++) failed += !run_seed(s, trace, seeds > 20, &sum);
+    printf("seeds %llu: %llu failed, events %llu, records %llu, jobs %llu ended, %llu of them ok\n", (unsigned long long)seeds,
+           (unsigned long long)failed, (unsigned long long)sum.events, (unsigned long long)sum.records,
+           (unsigned long long)sum.jobs_ended, (unsigned long long)sum.jobs_ok);
+    return failed ? 1 : 0;
+}

@@ -1,0 +1,227 @@
+/* The tracker's shell, played: a disk of rows with slow commits that a kill may lose, and a blob store. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "tests/sim/world.h"
+#include "tracker/tracker.h"
+
+typedef struct disk_row {
+    kiln_arena arena;
+    kiln_tracker_row row;
+} disk_row;
+
+/* A commit under way. */
+typedef struct commit {
+    uint64_t persist;
+    kiln_arena arena;
+    kiln_tracker_row *row;
+    uint32_t row_count;
+} commit;
+
+typedef struct tracker_state {
+    kiln_tracker *machine; /* NULL when it does not run */
+    kiln_tracker_actions actions;
+    KILN_VEC(commit *) commits; /* in order */
+    uint64_t commit_at_ns;      /* of the newest: they end in order */
+    /* Disk. */
+    KILN_VEC(disk_row *) disk;
+    KILN_VEC(kiln_digest) blobs;
+    uint64_t full_until_ns;
+} tracker_state;
+
+void *sim_tracker_state(void) {
+    return kiln_alloc(sizeof(tracker_state));
+}
+
+static void free_commit(commit *c) {
+    kiln_arena_deinit(&c->arena);
+    kiln_free(c);
+}
+
+static void free_row(disk_row *row) {
+    kiln_arena_deinit(&row->arena);
+    kiln_free(row);
+}
+
+void sim_tracker_free(void *memory) {
+    tracker_state *s = memory;
+    for (uint32_t i = 0; i < s->disk.count; i++) free_row(s->disk.data[i]);
+    kiln_vec_deinit(&s->disk);
+    kiln_vec_deinit(&s->blobs);
+    kiln_vec_deinit(&s->commits);
+    kiln_tracker_actions_deinit(&s->actions);
+    kiln_free(s);
+}
+
+/* ---- Disk ---- */
+
+static kiln_tracker_row copy_row(const kiln_tracker_row *row, kiln_arena *arena) {
+    kiln_tracker_row copy = *row;
+    kiln_str *view[] = {&copy.id, &copy.state, &copy.body, &copy.board, &copy.tuner, &copy.job};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(view); i++)
+        view[i]->data = kiln_arena_copy(arena, view[i]->data, view[i]->size);
+    return copy;
+}
+
+static void write_row(tracker_state *s, const kiln_tracker_row *row) {
+    uint32_t at = 0;
+    while (at < s->disk.count &&
+           !(s->disk.data[at]->row.kind == row->kind && kiln_str_equal(s->disk.data[at]->row.id, row->id)))
+        at++;
+    if (at < s->disk.count) {
+        free_row(s->disk.data[at]);
+        memmove(&s->disk.data[at], &s->disk.data[at + 1], (--s->disk.count - at) * sizeof s->disk.data[0]);
+    }
+    if (row->removed) return;
+    disk_row *stored = kiln_alloc(sizeof *stored);
+    kiln_arena_init(&stored->arena, 1024);
+    stored->row = copy_row(row, &stored->arena);
+    kiln_vec_push(&s->disk, stored);
+}
+
+static void run_step(sim_node *node, const kiln_tracker_event *event);
+
+static void commit_done(sim_node *node, uint64_t a, uint64_t b) {
+    (void)a, (void)b;
+    tracker_state *s = node->state;
+    commit *c = s->commits.data[0];
+    memmove(&s->commits.data[0], &s->commits.data[1], --s->commits.count * sizeof c);
+    bool full = node->world->now_ns < s->full_until_ns;
+    for (uint32_t i = 0; !full && i < c->row_count; i++) write_row(s, &c->row[i]);
+    kiln_tracker_event event = {.kind = KILN_TRACKER_PERSISTED, .persist = c->persist, .failure = full ? "the disk is full" : NULL};
+    free_commit(c);
+    run_step(node, &event);
+}
+
+static void begin_commit(sim_node *node, const kiln_tracker_action *action) {
+    tracker_state *s = node->state;
+    sim_world *world = node->world;
+    commit *c = kiln_alloc(sizeof *c);
+    c->persist = action->persist;
+    c->row_count = action->row_count;
+    kiln_arena_init(&c->arena, 1024);
+    c->row = KILN_ARENA_ARRAY(&c->arena, kiln_tracker_row, action->row_count);
+    for (uint32_t i = 0; i < c->row_count; i++) c->row[i] = copy_row(&action->row[i], &c->arena);
+    kiln_vec_push(&s->commits, c);
+    uint64_t at = world->now_ns + sim_between(world, SIM_MS / 5, 25 * SIM_MS);
+    if (at < s->commit_at_ns) at = s->commit_at_ns;
+    s->commit_at_ns = at;
+    sim_at(world, at - world->now_ns, node, commit_done, 0, 0);
+}
+
+/* ---- Checks ---- */
+
+/* Lease numbers only grow, and none is given to two requests. */
+static void check_grant(sim_world *world, const sim_conn *conn, const kiln_msg_lease_grant *grant) {
+    uint64_t key = grant->lease, before = 0;
+    kiln_str view = {(const char *)&key, sizeof key};
+    uint64_t holder = kiln_hash64(conn->side[0]->boot, KILN_HASH128_TEXT, grant->request);
+    if (kiln_map_find(&world->granted, view, &before)) {
+        if (before != holder) sim_fail(world, "lease %llu is given to two requests", (unsigned long long)key);
+        return;
+    }
+    if (key <= world->newest_lease)
+        sim_fail(world, "lease %llu is granted after %llu", (unsigned long long)key, (unsigned long long)world->newest_lease);
+    world->newest_lease = KILN_MAX(world->newest_lease, key);
+    kiln_map_put(&world->granted, view, holder);
+}
+
+/* ---- The program ---- */
+
+static void carry_out(sim_node *node, const kiln_tracker_action *action) {
+    sim_conn *conn = action->kind == KILN_TRACKER_PERSIST ? NULL : sim_find_conn(node->world, action->peer);
+    switch (action->kind) {
+    case KILN_TRACKER_SEND:
+        if (action->message.type == KILN_MSG_LEASE_GRANT) check_grant(node->world, conn, &action->message.lease_grant);
+        sim_send(node, conn, &action->message);
+        break;
+    case KILN_TRACKER_CLOSE:
+        sim_close(node, conn);
+        /* CLOSED follows */
+        node->program->closed(node, conn);
+        break;
+    case KILN_TRACKER_PERSIST: begin_commit(node, action); break;
+    }
+}
+
+static void run_step(sim_node *node, const kiln_tracker_event *event) {
+    tracker_state *s = node->state;
+    kiln_tracker_actions actions = {0}; /* its own: carrying out may come back here */
+    kiln_arena_init(&actions.arena, 0);
+    kiln_tracker_step(s->machine, node->world->now_ns, event, &actions);
+    for (uint32_t i = 0; i < actions.list.count; i++) carry_out(node, &actions.list.data[i]);
+    kiln_tracker_actions_deinit(&actions);
+    sim_tick_at(node, kiln_tracker_next_ns(s->machine));
+}
+
+static void start(sim_node *node) {
+    tracker_state *s = node->state;
+    kiln_tracker_row *rows = KILN_ARENA_ARRAY(&node->world->scratch, kiln_tracker_row, s->disk.count);
+    for (uint32_t i = 0; i < s->disk.count; i++) rows[i] = s->disk.data[i]->row;
+    kiln_status st = kiln_tracker_create(rows, s->disk.count, node->world->now_ns, &s->machine);
+    if (st) sim_fail(node->world, "the tracker does not start: %s", kiln_status_text(st));
+    kiln_status_free(st);
+    if (!st) sim_tick_at(node, node->world->now_ns);
+}
+
+static void stop(sim_node *node) {
+    tracker_state *s = node->state;
+    kiln_tracker_destroy(s->machine);
+    s->machine = NULL;
+    /* Of the commits under way the first few may have reached the disk. */
+    uint64_t written = s->commits.count ? sim_between(node->world, 0, s->commits.count) : 0;
+    for (uint32_t i = 0; i < s->commits.count; i++) {
+        commit *c = s->commits.data[i];
+        for (uint32_t r = 0; i < written && r < c->row_count; r++) write_row(s, &c->row[r]);
+        free_commit(c);
+    }
+    s->commits.count = 0;
+    s->commit_at_ns = 0;
+}
+
+static void opened(sim_node *node, sim_conn *conn, const kiln_msg_hello *hello) {
+    run_step(node, &(kiln_tracker_event){.kind = KILN_TRACKER_CONNECTED, .peer = conn->id, .hello = hello});
+}
+
+static void on_message(sim_node *node, sim_conn *conn, const kiln_message *message) {
+    run_step(node, &(kiln_tracker_event){.kind = KILN_TRACKER_MESSAGE, .peer = conn->id, .message = message});
+}
+
+static void closed(sim_node *node, sim_conn *conn) {
+    run_step(node, &(kiln_tracker_event){.kind = KILN_TRACKER_CLOSED, .peer = conn->id});
+}
+
+static void tick(sim_node *node) {
+    run_step(node, &(kiln_tracker_event){.kind = KILN_TRACKER_TICK});
+}
+
+const sim_program sim_tracker_program = {start, stop, opened, on_message, closed, tick};
+
+bool sim_tracker_has_blob(sim_node *node, const kiln_digest *digest) {
+    tracker_state *s = node->state;
+    for (uint32_t i = 0; i < s->blobs.count; i++)
+        if (kiln_digest_equal(&s->blobs.data[i], digest)) return true;
+    return false;
+}
+
+void sim_tracker_store_blob(sim_node *node, const kiln_digest *digest) {
+    tracker_state *s = node->state;
+    if (!sim_tracker_has_blob(node, digest)) kiln_vec_push(&s->blobs, *digest);
+}
+
+void sim_tracker_fill_disk(sim_node *node, uint64_t until_ns) {
+    tracker_state *s = node->state;
+    sim_note(node->world, "the tracker's disk is full");
+    s->full_until_ns = until_ns;
+}
+
+void sim_tracker_check_rest(sim_node *node) {
+    tracker_state *s = node->state;
+    kiln_tracker_counts counts = kiln_tracker_counts_of(s->machine);
+    if (counts.jobs_open) sim_fail(node->world, "%u jobs are still open", counts.jobs_open);
+    if (counts.leases) sim_fail(node->world, "%u leases are still held", counts.leases);
+    if (counts.requests) sim_fail(node->world, "%u lease requests still wait", counts.requests);
+    if (counts.boards_connected != node->world->options.boards)
+        sim_fail(node->world, "%u of %u boards are connected", counts.boards_connected, node->world->options.boards);
+}

@@ -1,0 +1,354 @@
+/* A tuner's shell, played: a searcher that checks when it is asked, builders, and a database whose commits take
+ * time and may be lost by a kill. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "tests/sim/world.h"
+#include "tuner/job.h"
+
+typedef struct db_record {
+    char job[KILN_HASH128_TEXT];
+    uint32_t task, index;
+    kiln_outcome outcome;
+} db_record;
+
+/* What the shell holds of a job while it runs. */
+typedef struct shell_job {
+    uint64_t handle;
+    char id[KILN_HASH128_TEXT];
+    kiln_msg_job_spec spec; /* views not used */
+    uint32_t proposed[8], observed[8], space[8];
+} shell_job;
+
+typedef struct upload {
+    kiln_digest digest;
+    uint64_t number;
+} upload;
+
+typedef struct tuner_state {
+    kiln_tuner *machine;
+    KILN_VEC(shell_job) jobs;
+    KILN_VEC(upload) uploads;
+    KILN_VEC(db_record) pending; /* with handles below */
+    KILN_VEC(uint64_t) pending_job;
+    uint64_t last_upload;
+    bool commit_due;
+    kiln_map sent; /* trial -> lease it was last sent under */
+    /* Disk. */
+    KILN_VEC(db_record) db;
+} tuner_state;
+
+void *sim_tuner_state(void) {
+    tuner_state *s = kiln_alloc(sizeof *s);
+    kiln_map_init(&s->sent);
+    return s;
+}
+
+void sim_tuner_free(void *memory) {
+    tuner_state *s = memory;
+    kiln_vec_deinit(&s->jobs);
+    kiln_vec_deinit(&s->uploads);
+    kiln_vec_deinit(&s->pending);
+    kiln_vec_deinit(&s->pending_job);
+    kiln_vec_deinit(&s->db);
+    kiln_map_deinit(&s->sent);
+    kiln_free(s);
+}
+
+static void run_step(sim_node *node, const kiln_tuner_event *event);
+
+static shell_job *find_job(tuner_state *s, uint64_t handle) {
+    for (uint32_t i = 0; i < s->jobs.count; i++)
+        if (s->jobs.data[i].handle == handle) return &s->jobs.data[i];
+    return NULL;
+}
+
+/* ---- PREPARE ---- */
+
+static kiln_digest digest_of(const char *text, uint64_t number) {
+    kiln_strbuf line = {0};
+    kiln_digest digest;
+    kiln_strbuf_printf(&line, "%s %llu", text, (unsigned long long)number);
+    kiln_digest_of(line.data, line.size, &digest);
+    kiln_strbuf_deinit(&line);
+    return digest;
+}
+
+static uint32_t find_stored(sim_node *node, const char *id, kiln_tuner_result **out_results) {
+    tuner_state *s = node->state;
+    *out_results = KILN_ARENA_ARRAY(&node->world->scratch, kiln_tuner_result, s->db.count);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < s->db.count; i++) {
+        const db_record *r = &s->db.data[i];
+        if (strcmp(r->job, id) != 0) continue;
+        (*out_results)[count++] = (kiln_tuner_result){r->task, r->index, r->outcome, r->outcome == KILN_OUTCOME_OK ? 1000.0 : 0};
+    }
+    return count;
+}
+
+static void prepared(sim_node *node, uint64_t handle, uint64_t b) {
+    (void)b;
+    static const char *const key[] = {"task-a", "task-b", "task-c", "task-d"};
+    tuner_state *s = node->state;
+    shell_job *job = find_job(s, handle);
+    if (!job) return;
+    kiln_tuner_event event = {.kind = KILN_TUNER_PREPARED, .job = handle};
+    kiln_tuner_task *tasks = KILN_ARENA_ARRAY(&node->world->scratch, kiln_tuner_task, 4);
+    event.task_count = node->world->options.tasks;
+    for (uint32_t i = 0; i < event.task_count; i++) {
+        tasks[i] = (kiln_tuner_task){.key = kiln_str_from(key[i]), .op = KILN_STR("conv2d"), .weight = 1, .flops = 1e6};
+        tasks[i].reference = (kiln_msg_blob_ref){digest_of(key[i], 0), 64};
+        /* The third task has a small space: what it yields depends on nothing but the job. */
+        job->space[i] = i == 2 ? 5 : UINT32_MAX;
+    }
+    event.task_list = tasks;
+    kiln_tuner_result *stored = NULL;
+    event.stored_count = find_stored(node, job->id, &stored);
+    event.stored = stored;
+    run_step(node, &event);
+}
+
+static void begin_prepare(sim_node *node, const kiln_tuner_action *action) {
+    tuner_state *s = node->state;
+    shell_job job = {.handle = action->job, .spec = *action->spec};
+    KILN_CHECK(strlen(action->text) < sizeof job.id);
+    memcpy(job.id, action->text, strlen(action->text) + 1);
+    kiln_vec_push(&s->jobs, job);
+    sim_at(node->world, sim_between(node->world, 10 * SIM_MS, 2 * SIM_S), node, prepared, action->job, 0);
+}
+
+/* ---- Search ---- */
+
+static void proposed(sim_node *node, uint64_t handle, uint64_t task_and_index) {
+    tuner_state *s = node->state;
+    shell_job *job = find_job(s, handle);
+    if (!job) return;
+    uint32_t task = (uint32_t)(task_and_index >> 32), index = (uint32_t)task_and_index;
+    run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_PROPOSED, .job = handle, .task = task, .index = index, .exhausted = index >= job->space[task]});
+}
+
+/* Proposal k is asked for when exactly the results below k - lag were told: the search is a function of the seed. */
+static void begin_propose(sim_node *node, const kiln_tuner_action *action) {
+    tuner_state *s = node->state;
+    shell_job *job = find_job(s, action->job);
+    uint32_t told = action->index > KILN_TUNER_LAG ? action->index - KILN_TUNER_LAG : 0;
+    if (job->proposed[action->task] != action->index)
+        sim_fail(node->world, "proposal %u of a task is asked for after %u", action->index, job->proposed[action->task]);
+    /* Past the end of the space nothing is observed any more. */
+    if (action->index <= job->space[action->task] && job->observed[action->task] != told)
+        sim_fail(node->world, "proposal %u is asked for after %u results", action->index, job->observed[action->task]);
+    job->proposed[action->task] = action->index + 1;
+    sim_at(node->world, sim_between(node->world, 0, SIM_MS), node, proposed, action->job, (uint64_t)action->task << 32 | action->index);
+}
+
+static void observe(sim_node *node, const kiln_tuner_action *action) {
+    tuner_state *s = node->state;
+    shell_job *job = find_job(s, action->job);
+    if (job->observed[action->task] != action->index)
+        sim_fail(node->world, "result %u of a task is told after %u", action->index, job->observed[action->task]);
+    job->observed[action->task] = action->index + 1;
+}
+
+/* ---- BUILD, UPLOAD ---- */
+
+static void built(sim_node *node, uint64_t handle, uint64_t task_and_index) {
+    sim_world *world = node->world;
+    kiln_tuner_event event = {
+        .kind = KILN_TUNER_BUILT,
+        .job = handle,
+        .task = (uint32_t)(task_and_index >> 32),
+        .index = (uint32_t)task_and_index,
+        .outcome = sim_chance(world, world->options.crash_permille) ? KILN_OUTCOME_BUILD_ERROR : KILN_OUTCOME_OK,
+        .text = "",
+    };
+    event.artefact = (kiln_msg_blob_ref){digest_of("artefact", task_and_index), 4096};
+    run_step(node, &event);
+}
+
+static void uploaded(sim_node *node, uint64_t number, uint64_t failed) {
+    tuner_state *s = node->state;
+    for (uint32_t i = 0; i < s->uploads.count; i++) {
+        if (s->uploads.data[i].number != number) continue;
+        kiln_digest digest = s->uploads.data[i].digest;
+        if (!failed && node->conn && node->conn->silent) return; /* ends when the connection is given up */
+        s->uploads.data[i] = kiln_vec_pop(&s->uploads);
+        if (!failed) sim_tracker_store_blob(node->world->tracker, &digest);
+        run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_UPLOADED,
+                                           .digest = digest,
+                                           .code = failed ? KILN_UNAVAILABLE : KILN_OK,
+                                           .failure = failed ? "the connection closed" : NULL});
+        return;
+    }
+}
+
+static void begin_upload(sim_node *node, const kiln_digest *digest) {
+    tuner_state *s = node->state;
+    upload u = {.digest = *digest, .number = ++s->last_upload};
+    kiln_vec_push(&s->uploads, u);
+    sim_at(node->world, sim_between(node->world, SIM_MS, 50 * SIM_MS), node, uploaded, u.number, !node->conn);
+}
+
+static void fail_uploads(sim_node *node) {
+    tuner_state *s = node->state;
+    while (s->uploads.count) uploaded(node, s->uploads.data[0].number, 1);
+}
+
+/* ---- RECORD ---- */
+
+static bool is_stored(const tuner_state *s, const db_record *record) {
+    for (uint32_t i = 0; i < s->db.count; i++) {
+        const db_record *r = &s->db.data[i];
+        if (r->task == record->task && r->index == record->index && strcmp(r->job, record->job) == 0) return true;
+    }
+    return false;
+}
+
+static void committed(sim_node *node, uint64_t a, uint64_t b) {
+    (void)a, (void)b;
+    tuner_state *s = node->state;
+    s->commit_due = false;
+    uint32_t count = s->pending.count;
+    for (uint32_t i = 0; i < count; i++) kiln_vec_push(&s->db, s->pending.data[i]);
+    for (uint32_t i = 0; i < count; i++) {
+        db_record record = s->pending.data[i];
+        uint64_t handle = s->pending_job.data[i];
+        run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_RECORDED, .job = handle, .task = record.task, .index = record.index});
+    }
+    memmove(s->pending.data, s->pending.data + count, (s->pending.count - count) * sizeof s->pending.data[0]);
+    memmove(s->pending_job.data, s->pending_job.data + count, (s->pending_job.count - count) * sizeof(uint64_t));
+    s->pending.count -= count;
+    s->pending_job.count -= count;
+    if (s->pending.count && !s->commit_due) {
+        s->commit_due = true;
+        sim_at(node->world, 20 * SIM_MS, node, committed, 0, 0);
+    }
+}
+
+static void begin_record(sim_node *node, const kiln_tuner_action *action) {
+    tuner_state *s = node->state;
+    sim_world *world = node->world;
+    shell_job *job = find_job(s, action->job);
+    db_record record = {.task = action->task, .index = action->index, .outcome = action->outcome};
+    memcpy(record.job, job->id, sizeof record.job);
+    bool twice = is_stored(s, &record);
+    for (uint32_t i = 0; i < s->pending.count; i++)
+        twice |= s->pending.data[i].task == record.task && s->pending.data[i].index == record.index && strcmp(s->pending.data[i].job, record.job) == 0;
+    if (twice) sim_fail(world, "trial %u of task %u is recorded twice", record.index, record.task);
+    uint64_t lease = 0;
+    if (action->result && (!kiln_map_find(&s->sent, kiln_str_from(action->trial), &lease) || lease != action->result->lease))
+        sim_fail(world, "a result under lease %llu is recorded for a trial sent under %llu", (unsigned long long)action->result->lease,
+                 (unsigned long long)lease);
+    world->records++;
+    kiln_vec_push(&s->pending, record);
+    kiln_vec_push(&s->pending_job, action->job);
+    if (s->commit_due) return;
+    s->commit_due = true;
+    sim_at(world, sim_between(world, SIM_MS, 20 * SIM_MS), node, committed, 0, 0);
+}
+
+/* ---- The program ---- */
+
+static void exported(sim_node *node, uint64_t handle, uint64_t b) {
+    (void)b;
+    run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_EXPORTED, .job = handle, .digest = digest_of("records", handle)});
+}
+
+static void forget(sim_node *node, uint64_t handle) {
+    tuner_state *s = node->state;
+    for (uint32_t i = 0; i < s->jobs.count; i++) {
+        if (s->jobs.data[i].handle != handle) continue;
+        s->jobs.data[i] = kiln_vec_pop(&s->jobs);
+        return;
+    }
+}
+
+static void send_message(sim_node *node, const kiln_message *message) {
+    tuner_state *s = node->state;
+    if (message->type == KILN_MSG_TRIAL) kiln_map_put(&s->sent, message->trial.trial, message->trial.lease);
+    if (node->conn) sim_send(node, node->conn, message);
+}
+
+static void carry_out(sim_node *node, const kiln_tuner_action *action) {
+    uint64_t trial = (uint64_t)action->task << 32 | action->index;
+    switch (action->kind) {
+    case KILN_TUNER_DIAL: sim_dial(node); break;
+    case KILN_TUNER_HANG_UP:
+        if (node->conn) sim_close(node, node->conn);
+        fail_uploads(node);
+        break;
+    case KILN_TUNER_SEND: send_message(node, &action->message); break;
+    case KILN_TUNER_PREPARE: begin_prepare(node, action); break;
+    case KILN_TUNER_PROPOSE: begin_propose(node, action); break;
+    case KILN_TUNER_BUILD: sim_at(node->world, sim_between(node->world, 5 * SIM_MS, 200 * SIM_MS), node, built, action->job, trial); break;
+    case KILN_TUNER_UPLOAD: begin_upload(node, &action->digest); break;
+    case KILN_TUNER_RECORD: begin_record(node, action); break;
+    case KILN_TUNER_OBSERVE: observe(node, action); break;
+    case KILN_TUNER_EXPORT: sim_at(node->world, 10 * SIM_MS, node, exported, action->job, 0); break;
+    case KILN_TUNER_FORGET: forget(node, action->job); break;
+    }
+}
+
+static void run_step(sim_node *node, const kiln_tuner_event *event) {
+    tuner_state *s = node->state;
+    kiln_tuner_actions actions = {0};
+    kiln_arena_init(&actions.arena, 0);
+    kiln_tuner_step(s->machine, node->world->now_ns, event, &actions);
+    for (uint32_t i = 0; i < actions.list.count; i++) carry_out(node, &actions.list.data[i]);
+    kiln_tuner_actions_deinit(&actions);
+    sim_tick_at(node, kiln_tuner_next_ns(s->machine));
+}
+
+static void start(sim_node *node) {
+    tuner_state *s = node->state;
+    s->machine = kiln_tuner_create(
+        &(kiln_tuner_options){.builders = node->world->options.builders, .seed = kiln_rand_u64(&node->world->rand)}, node->world->now_ns);
+    sim_tick_at(node, node->world->now_ns);
+}
+
+static void stop(sim_node *node) {
+    tuner_state *s = node->state;
+    kiln_tuner_destroy(s->machine);
+    s->machine = NULL;
+    /* A commit is whole or not at all. */
+    if (sim_chance(node->world, 500))
+        for (uint32_t i = 0; i < s->pending.count; i++) kiln_vec_push(&s->db, s->pending.data[i]);
+    s->pending.count = s->pending_job.count = s->jobs.count = s->uploads.count = 0;
+    s->commit_due = false;
+    kiln_map_reset(&s->sent);
+}
+
+static void opened(sim_node *node, sim_conn *conn, const kiln_msg_hello *hello) {
+    (void)conn, (void)hello;
+    run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_OPENED});
+}
+
+static void on_message(sim_node *node, sim_conn *conn, const kiln_message *message) {
+    (void)conn;
+    if (message->type == KILN_MSG_TRIAL_RESULT) node->world->results++;
+    run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_MESSAGE, .message = message});
+}
+
+static void closed(sim_node *node, sim_conn *conn) {
+    (void)conn;
+    fail_uploads(node);
+    run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_CLOSED});
+}
+
+static void tick(sim_node *node) {
+    run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_TICK});
+}
+
+const sim_program sim_tuner_program = {start, stop, opened, on_message, closed, tick};
+
+uint32_t sim_tuner_record_count(const sim_node *node, kiln_str job) {
+    const tuner_state *s = node->state;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < s->db.count; i++) count += kiln_str_is(job, s->db.data[i].job);
+    return count;
+}
+
+void sim_tuner_check_rest(sim_node *node) {
+    tuner_state *s = node->state;
+    if (s->jobs.count) sim_fail(node->world, "tuner %u still has %u jobs", node->index, s->jobs.count);
+}

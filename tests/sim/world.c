@@ -1,0 +1,277 @@
+#include "tests/sim/world.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/hash.h"
+
+/* ---- The queue: a binary heap ---- */
+
+static bool is_before(const sim_event *a, const sim_event *b) {
+    return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
+}
+
+static void swap(sim_event *a, sim_event *b) {
+    sim_event kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+void sim_at(sim_world *world, uint64_t delay_ns, sim_node *node, sim_fire fire, uint64_t a, uint64_t b) {
+    sim_event event = {
+        .at_ns = world->now_ns + delay_ns,
+        .order = ++world->last_order,
+        .node = node,
+        .run = node ? node->run : 0,
+        .fire = fire,
+        .a = a,
+        .b = b,
+    };
+    kiln_vec_push(&world->queue, event);
+    sim_event *heap = world->queue.data;
+    for (uint32_t i = world->queue.count - 1; i && is_before(&heap[i], &heap[(i - 1) / 2]); i = (i - 1) / 2)
+        swap(&heap[i], &heap[(i - 1) / 2]);
+}
+
+static sim_event take_first(sim_world *world) {
+    sim_event *heap = world->queue.data;
+    sim_event first = heap[0];
+    heap[0] = kiln_vec_pop(&world->queue);
+    for (uint32_t i = 0;;) {
+        uint32_t least = i, left = 2 * i + 1, right = left + 1;
+        if (left < world->queue.count && is_before(&heap[left], &heap[least])) least = left;
+        if (right < world->queue.count && is_before(&heap[right], &heap[least])) least = right;
+        if (least == i) return first;
+        swap(&heap[i], &heap[least]);
+        i = least;
+    }
+}
+
+/* ---- Chance, notes ---- */
+
+bool sim_chance(sim_world *world, uint32_t permille) {
+    return kiln_rand_below(&world->rand, 1000) < permille;
+}
+
+uint64_t sim_between(sim_world *world, uint64_t low, uint64_t high) {
+    return low + kiln_rand_below(&world->rand, high - low + 1);
+}
+
+bool sim_is_calm(const sim_world *world) {
+    return world->now_ns >= world->calm_ns;
+}
+
+void sim_note(sim_world *world, const char *format, ...) {
+    kiln_strbuf line = {0};
+    va_list args;
+    va_start(args, format);
+    kiln_strbuf_vprintf(&line, format, args);
+    va_end(args);
+    world->hash = kiln_hash64(line.data, line.size, world->hash ^ world->now_ns);
+    if (world->trace) printf("%12.6f %s\n", (double)world->now_ns / 1e9, line.data);
+    kiln_strbuf_deinit(&line);
+}
+
+void sim_fail(sim_world *world, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    if (!world->failed) {
+        kiln_strbuf_printf(&world->failure, "at %.6f s: ", (double)world->now_ns / 1e9);
+        kiln_strbuf_vprintf(&world->failure, format, args);
+    }
+    va_end(args);
+    world->failed = true;
+}
+
+/* ---- Programs ---- */
+
+static const char *const kind_name[] = {"tracker", "board", "tuner", "client"};
+
+static void draw_identity(sim_world *world, char out_text[KILN_HASH128_TEXT]) {
+    kiln_hash128_print((kiln_hash128){kiln_rand_u64(&world->rand), kiln_rand_u64(&world->rand)}, out_text);
+}
+
+void sim_start(sim_node *node) {
+    if (node->alive) return;
+    node->alive = true;
+    node->run++;
+    node->conn = NULL;
+    node->tick_ns = UINT64_MAX;
+    draw_identity(node->world, node->boot);
+    sim_note(node->world, "start %s %u", kind_name[node->kind], node->index);
+    node->program->start(node);
+}
+
+void sim_kill(sim_node *node, bool silent) {
+    if (!node->alive) return;
+    sim_world *world = node->world;
+    sim_note(world, "kill %s %u%s", kind_name[node->kind], node->index, silent ? " silently" : "");
+    node->alive = false;
+    for (uint32_t i = 0; i < world->conn.count; i++) {
+        sim_conn *conn = world->conn.data[i];
+        for (int side = 0; side < 2; side++) {
+            if (conn->side[side] != node || !conn->open[side]) continue;
+            if (silent) conn->silent = true;
+            sim_close(node, conn);
+        }
+    }
+    node->program->stop(node);
+}
+
+static void on_tick(sim_node *node, uint64_t at_ns, uint64_t b) {
+    (void)b;
+    if (node->tick_ns != at_ns) return; /* an earlier one took its place */
+    node->tick_ns = UINT64_MAX;
+    node->program->tick(node);
+}
+
+void sim_tick_at(sim_node *node, uint64_t at_ns) {
+    sim_world *world = node->world;
+    if (at_ns == UINT64_MAX) return;
+    /* A step that wants to be asked again at once would stop the clock. */
+    if (at_ns <= world->now_ns) at_ns = world->now_ns + SIM_MS;
+    if (at_ns >= node->tick_ns) return;
+    node->tick_ns = at_ns;
+    sim_at(world, at_ns - world->now_ns, node, on_tick, at_ns, 0);
+}
+
+static sim_node *add_node(sim_world *world, sim_kind kind, uint32_t index, const sim_program *program, void *state) {
+    sim_node *node = kiln_alloc(sizeof *node);
+    *node = (sim_node){.world = world, .kind = kind, .index = index, .program = program, .state = state};
+    draw_identity(world, node->identity);
+    kiln_vec_push(&world->node, node);
+    return node;
+}
+
+/* ---- Faults ---- */
+
+static void start_again(sim_node *none, uint64_t index, uint64_t world_at) {
+    (void)none;
+    sim_world *world = (sim_world *)(uintptr_t)world_at;
+    sim_start(world->node.data[index]);
+}
+
+static void kill_one(sim_world *world) {
+    uint32_t index = (uint32_t)sim_between(world, 0, world->node.count - 1);
+    sim_node *node = world->node.data[index];
+    /* Clients are killed less often: nobody is surprised that their jobs are cancelled. */
+    if (!node->alive || (node->kind == SIM_CLIENT && !sim_chance(world, 200))) return;
+    sim_kill(node, sim_chance(world, 300));
+    if (node->kind == SIM_CLIENT) return;
+    sim_at(world, sim_between(world, 10 * SIM_MS, 20 * SIM_S), NULL, start_again, index, (uintptr_t)world);
+}
+
+static void cut_one(sim_world *world) {
+    if (world->conn.count == 0) return;
+    sim_conn *conn = world->conn.data[sim_between(world, 0, world->conn.count - 1)];
+    bool silent = sim_chance(world, 400);
+    sim_note(world, "cut %llu%s", (unsigned long long)conn->id, silent ? " silently" : "");
+    sim_cut(conn, silent);
+}
+
+static void one_fault(sim_node *none, uint64_t a, uint64_t world_at) {
+    (void)none, (void)a;
+    sim_world *world = (sim_world *)(uintptr_t)world_at;
+    if (sim_is_calm(world)) return;
+    uint64_t kind = sim_between(world, 0, 99);
+    sim_node *any = world->node.data[sim_between(world, 0, world->node.count - 1)];
+    if (kind < 35) kill_one(world);
+    else if (kind < 75) cut_one(world);
+    else if (kind < 85) world->slow_until_ns = world->now_ns + sim_between(world, SIM_S, 10 * SIM_S);
+    else if (kind < 92) sim_tracker_fill_disk(world->tracker, world->now_ns + sim_between(world, SIM_S, 5 * SIM_S));
+    else if (any->kind == SIM_BOARD && any->alive) sim_board_make_sick(any, world->now_ns + sim_between(world, SIM_S, 20 * SIM_S));
+    double mean_ns = 60e9 / world->options.faults_per_minute;
+    sim_at(world, sim_between(world, 1, (uint64_t)(2 * mean_ns)), NULL, one_fault, 0, world_at);
+}
+
+/* ---- A history ---- */
+
+static void draw_options(sim_world *world, uint64_t seed) {
+    kiln_rand_init(&world->rand, seed);
+    world->options = (sim_options){
+        .seed = seed,
+        .boards = (uint32_t)sim_between(world, 1, SIM_BOARDS_MAX),
+        .tuners = (uint32_t)sim_between(world, 1, SIM_TUNERS_MAX),
+        .clients = (uint32_t)sim_between(world, 1, SIM_CLIENTS_MAX),
+        .builders = (uint32_t)sim_between(world, 1, 4),
+        .trials = (uint32_t)sim_between(world, 1, 80),
+        .tasks = (uint32_t)sim_between(world, 1, 4),
+        .latency_ns = sim_between(world, 20, 20000) * KILN_NS_PER_US,
+        .faults_per_minute = (double)sim_between(world, 0, 40),
+        .hang_permille = (uint32_t)sim_between(world, 0, 30),
+        .crash_permille = (uint32_t)sim_between(world, 0, 60),
+        .wrong_permille = (uint32_t)sim_between(world, 0, 60),
+        .repeat_permille = (uint32_t)sim_between(world, 0, 20),
+    };
+}
+
+void sim_world_init(sim_world *world, uint64_t seed, bool trace) {
+    *world = (sim_world){.trace = trace, .calm_ns = 120 * SIM_S};
+    kiln_arena_init(&world->scratch, 0);
+    kiln_map_init(&world->granted);
+    kiln_map_init(&world->started);
+    draw_options(world, seed);
+    const sim_options *o = &world->options;
+    world->tracker = add_node(world, SIM_TRACKER, 0, &sim_tracker_program, sim_tracker_state());
+    for (uint32_t i = 0; i < o->boards; i++) add_node(world, SIM_BOARD, i, &sim_board_program, sim_board_state());
+    for (uint32_t i = 0; i < o->tuners; i++) add_node(world, SIM_TUNER, i, &sim_tuner_program, sim_tuner_state());
+    for (uint32_t i = 0; i < o->clients; i++) add_node(world, SIM_CLIENT, i, &sim_client_program, sim_client_state());
+    for (uint32_t i = 0; i < world->node.count; i++)
+        sim_at(world, sim_between(world, 0, 3 * SIM_S), NULL, start_again, i, (uintptr_t)world);
+    if (o->faults_per_minute > 0) sim_at(world, SIM_S, NULL, one_fault, 0, (uintptr_t)world);
+}
+
+void sim_world_deinit(sim_world *world) {
+    static void (*const free_state[])(void *) = {sim_tracker_free, sim_board_free, sim_tuner_free, sim_client_free};
+    sim_network_deinit(world);
+    for (uint32_t i = 0; i < world->node.count; i++) {
+        sim_node *node = world->node.data[i];
+        if (node->alive) node->program->stop(node);
+        free_state[node->kind](node->state);
+        kiln_free(node);
+    }
+    kiln_vec_deinit(&world->node);
+    kiln_vec_deinit(&world->queue);
+    kiln_map_deinit(&world->granted);
+    kiln_map_deinit(&world->started);
+    kiln_strbuf_deinit(&world->failure);
+    kiln_arena_deinit(&world->scratch);
+}
+
+/* Every client has its answer. Programs never run out of ticks, so this ends a history. */
+static bool is_over(const sim_world *world) {
+    for (uint32_t i = 0; i < world->node.count; i++)
+        if (world->node.data[i]->kind == SIM_CLIENT && !sim_client_is_done(world->node.data[i])) return false;
+    return sim_is_calm(world);
+}
+
+static void check_rest(sim_world *world) {
+    for (uint32_t i = 0; i < world->node.count && !world->failed; i++) {
+        sim_node *node = world->node.data[i];
+        if (!node->alive && node->kind != SIM_CLIENT) sim_fail(world, "%s %u is not running", kind_name[node->kind], node->index);
+        else if (node->kind == SIM_TRACKER) sim_tracker_check_rest(node);
+        else if (node->kind == SIM_BOARD) sim_board_check_rest(node);
+        else if (node->kind == SIM_TUNER) sim_tuner_check_rest(node);
+    }
+}
+
+static void run_until(sim_world *world, uint64_t end_ns, bool (*over)(const sim_world *)) {
+    while (!world->failed && world->queue.count && world->queue.data[0].at_ns <= end_ns && !(over && over(world))) {
+        sim_event event = take_first(world);
+        world->now_ns = event.at_ns;
+        if (event.node && (!event.node->alive || event.node->run != event.run)) continue;
+        world->event_count++;
+        event.fire(event.node, event.a, event.b);
+        kiln_arena_reset(&world->scratch);
+    }
+}
+
+void sim_world_run(sim_world *world) {
+    run_until(world, SIM_END_NS, is_over);
+    if (!world->failed && !is_over(world)) sim_fail(world, "a client still waits for its answer");
+    /* What clients no longer wait for must end too: detached jobs, leases, kept results. */
+    run_until(world, world->now_ns + 400 * SIM_S, NULL);
+    if (!world->failed) check_rest(world);
+}

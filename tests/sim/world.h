@@ -1,0 +1,156 @@
+/* A whole fleet in one thread: one tracker, tuners, boards and clients with the real step functions, and a
+ * virtual clock, network and disks. Everything that happens is an event in one queue; every choice comes from
+ * one seed; so a seed names a history, and the same seed gives the same one.
+ *
+ * What is real: the three steps, the codec (each message crosses the network as bytes). What is played here:
+ * the shells, sockets, SQLite, searchers, builders, kernels. Faults come until `calm_ns`: connections cut or
+ * silent, programs killed and started again, disks full, boards sick, hanging and slow. After that everything
+ * must come to its end. */
+#ifndef KILN_TESTS_SIM_WORLD_H
+#define KILN_TESTS_SIM_WORLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/map.h"
+#include "base/rand.h"
+#include "base/vec.h"
+#include "proto/proto.h"
+
+#define SIM_MS KILN_NS_PER_MS
+#define SIM_S KILN_NS_PER_S
+#define SIM_BOARDS_MAX 6u
+#define SIM_TUNERS_MAX 2u
+#define SIM_CLIENTS_MAX 4u
+#define SIM_END_NS (1800 * SIM_S) /* virtual time by which every history must be over */
+
+typedef struct sim_world sim_world;
+typedef struct sim_node sim_node;
+typedef struct sim_conn sim_conn;
+
+typedef enum sim_kind { SIM_TRACKER, SIM_BOARD, SIM_TUNER, SIM_CLIENT } sim_kind;
+
+/* What a kind of program does with what happens to it. `start` and `stop` make and drop everything that does
+ * not survive a kill; the rest of the node is its disk. */
+typedef struct sim_program {
+    void (*start)(sim_node *node);
+    void (*stop)(sim_node *node);
+    void (*opened)(sim_node *node, sim_conn *conn, const kiln_msg_hello *hello); /* hello: on the tracker's side */
+    void (*message)(sim_node *node, sim_conn *conn, const kiln_message *message);
+    void (*closed)(sim_node *node, sim_conn *conn);
+    void (*tick)(sim_node *node);
+} sim_program;
+
+struct sim_node {
+    sim_world *world;
+    sim_kind kind;
+    uint32_t index;
+    const sim_program *program;
+    bool alive;
+    uint32_t run; /* grows with each start; events of older runs are dropped */
+    char identity[KILN_HASH128_TEXT], boot[KILN_HASH128_TEXT];
+    sim_conn *conn; /* of one that dials */
+    uint64_t tick_ns; /* earliest tick in the queue */
+    void *state;    /* of the program's kind: lives as long as the world */
+};
+
+typedef void (*sim_fire)(sim_node *node, uint64_t a, uint64_t b);
+
+typedef struct sim_event {
+    uint64_t at_ns, order; /* by time, then as they were made */
+    sim_node *node;        /* NULL: the world's own */
+    uint32_t run;
+    sim_fire fire;
+    uint64_t a, b;
+} sim_event;
+
+/* What a seed chooses, printed when it fails. */
+typedef struct sim_options {
+    uint64_t seed;
+    uint32_t boards, tuners, clients, builders, trials, tasks;
+    uint64_t latency_ns;
+    double faults_per_minute;
+    uint32_t hang_permille, crash_permille, wrong_permille, repeat_permille;
+} sim_options;
+
+struct sim_world {
+    sim_options options;
+    kiln_rand rand;
+    uint64_t now_ns, calm_ns;
+    uint64_t last_order, event_count, hash;
+    KILN_VEC(sim_event) queue; /* a heap */
+    sim_node *tracker;
+    KILN_VEC(sim_node *) node; /* all of them, the tracker first */
+    KILN_VEC(sim_conn *) conn;
+    uint64_t last_conn;
+    uint64_t slow_until_ns;
+    bool failed;
+    kiln_strbuf failure;
+    bool trace; /* print every event */
+    kiln_arena scratch;
+    /* What the checkers remember. */
+    uint64_t newest_lease; /* ever granted */
+    kiln_map granted;      /* lease -> hash of (tuner run, request) */
+    kiln_map started;      /* board, slot -> newest lease that ran there */
+    uint64_t records, results, jobs_ok, jobs_ended;
+};
+
+/* ---- world.c ---- */
+void sim_world_init(sim_world *world, uint64_t seed, bool trace);
+void sim_world_deinit(sim_world *world);
+/* Runs until nothing is left to happen, a check fails, or SIM_END_NS. */
+void sim_world_run(sim_world *world);
+void sim_at(sim_world *world, uint64_t delay_ns, sim_node *node, sim_fire fire, uint64_t a, uint64_t b);
+/* Makes sure that the node ticks at `at_ns`. */
+void sim_tick_at(sim_node *node, uint64_t at_ns);
+void sim_kill(sim_node *node, bool silent);
+void sim_start(sim_node *node);
+bool sim_chance(sim_world *world, uint32_t permille);
+uint64_t sim_between(sim_world *world, uint64_t low, uint64_t high); /* inclusive */
+void sim_note(sim_world *world, const char *format, ...) KILN_PRINTF(2, 3); /* into the hash, and the trace */
+void sim_fail(sim_world *world, const char *format, ...) KILN_PRINTF(2, 3);
+bool sim_is_calm(const sim_world *world);
+
+/* ---- network.c ---- */
+struct sim_conn {
+    uint64_t id;
+    sim_node *side[2]; /* who dialled; the tracker */
+    uint32_t run[2];
+    bool open[2];
+    bool silent;       /* nothing comes through any more, and nobody is told */
+    uint64_t last_arrival_ns[2];
+    uint32_t transfers; /* blobs under way, for the dialling side */
+};
+void sim_dial(sim_node *node);
+void sim_send(sim_node *from, sim_conn *conn, const kiln_message *message);
+/* `node` lets go of the connection; the other side hears of it later. */
+void sim_close(sim_node *node, sim_conn *conn);
+void sim_cut(sim_conn *conn, bool silent);
+sim_conn *sim_find_conn(sim_world *world, uint64_t id);
+void sim_network_deinit(sim_world *world);
+
+/* ---- the programs ---- */
+extern const sim_program sim_tracker_program, sim_board_program, sim_tuner_program, sim_client_program;
+void *sim_tracker_state(void);
+void *sim_board_state(void);
+void *sim_tuner_state(void);
+void *sim_client_state(void);
+void sim_tracker_free(void *state);
+void sim_board_free(void *state);
+void sim_tuner_free(void *state);
+void sim_client_free(void *state);
+
+bool sim_tracker_has_blob(sim_node *tracker, const kiln_digest *digest);
+void sim_tracker_store_blob(sim_node *tracker, const kiln_digest *digest);
+void sim_tracker_fill_disk(sim_node *tracker, uint64_t until_ns);
+void sim_board_make_sick(sim_node *board, uint64_t until_ns);
+bool sim_client_is_done(const sim_node *client);
+/* Records of a job in this tuner's database: how many there are below `planned` of each task. */
+uint32_t sim_tuner_record_count(const sim_node *tuner, kiln_str job);
+/* Complains when something is left over in a world where every client is done. */
+void sim_tracker_check_rest(sim_node *tracker);
+void sim_board_check_rest(sim_node *board);
+void sim_tuner_check_rest(sim_node *tuner);
+
+#endif

@@ -56,15 +56,13 @@ static kiln_tracker_lease *find_granted(kiln_tracker *t, const char *tuner, uint
 
 /* ---- The end of a lease ---- */
 
-/* Row of a lease; its number as text lies in `number`, which must last as long. */
-static kiln_tracker_row row_of(const kiln_tracker_lease *lease, char number[24]) {
-    kiln_strbuf text = {0};
-    kiln_strbuf_printf(&text, "%llu", (unsigned long long)lease->lease);
-    memcpy(number, text.data, text.size + 1);
-    kiln_strbuf_deinit(&text);
+/* Row of a lease, named by its slot, so that a slot has one row whatever could not be written before. The
+ * name lies in `name`, which must last as long. */
+static kiln_tracker_row row_of(const kiln_tracker_lease *lease, kiln_strbuf *name) {
+    kiln_strbuf_printf(name, "%s/%u", lease->board->node, lease->slot);
     return (kiln_tracker_row){
         .kind = KILN_TRACKER_ROW_LEASE,
-        .id = kiln_str_from(number),
+        .id = kiln_strbuf_view(name),
         .board = kiln_str_from(lease->board->node),
         .tuner = kiln_str_from(lease->tuner),
         .job = kiln_str_from(lease->job),
@@ -87,10 +85,11 @@ void kiln_tracker_lease_end(kiln_tracker *t, kiln_tracker_lease *lease, kiln_cod
         kiln_tracker_send_error(t, kiln_tracker_tuner_by_boot(t, lease->tuner), 0, code, kiln_str_from(lease->job),
                                 lease->request, "%s", why);
     }
-    char number[24];
-    kiln_tracker_row row = row_of(lease, number);
+    kiln_strbuf name = {0};
+    kiln_tracker_row row = row_of(lease, &name);
     row.removed = true;
     kiln_tracker_persist(t, &row, 1); /* should it fail, the next tracker lets the lease expire */
+    kiln_strbuf_deinit(&name);
 
     lease->board->slot[lease->slot] = 0;
     kiln_map_remove(&t->lease_of_number, number_key(&lease->lease));
@@ -186,12 +185,13 @@ static void grant(kiln_tracker *t, kiln_tracker_board *board, uint32_t slot, uin
     kiln_tracker_set_text(lease->tuner, kiln_str_from(request->tuner));
     kiln_tracker_set_text(lease->node, kiln_str_from(request->node));
     kiln_tracker_set_text(lease->job, request->want.job);
-    char number[24];
+    kiln_strbuf name = {0};
     kiln_tracker_row row[] = {
-        row_of(lease, number),
+        row_of(lease, &name),
         {.kind = KILN_TRACKER_ROW_EPOCH, .id = KILN_STR("epoch"), .epoch = t->epoch},
     };
     lease->persist = kiln_tracker_persist(t, row, 2);
+    kiln_strbuf_deinit(&name);
     board->slot[slot] = lease->lease;
     kiln_vec_push(&t->lease, lease);
     kiln_map_put(&t->lease_of_number, number_key(&lease->lease), (uintptr_t)lease);

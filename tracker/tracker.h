@@ -35,7 +35,7 @@ typedef enum kiln_tracker_row_kind { KILN_TRACKER_ROW_JOB, KILN_TRACKER_ROW_LEAS
 typedef struct kiln_tracker_row {
     kiln_tracker_row_kind kind;
     bool removed;      /* the row goes away */
-    kiln_str id;       /* job: identity; lease: its number in decimal; epoch: "epoch" */
+    kiln_str id;       /* job: identity; lease: its board and slot, "NODE/0"; epoch: "epoch" */
     kiln_str state;    /* job: kiln_job_state_name */
     kiln_str body;     /* job: record `kept_job` of messages.def, encoded */
     kiln_str board, tuner, job; /* lease: nodes of board and holder, job identity */

@@ -7,9 +7,9 @@
  *                                        └──────────── OBSERVE, in trial order <── RECORD ─ (commit) ─┘
  *
  * Rules it keeps:
- * - Trial `index` of a task is proposed when exactly the results 0 .. index - lag - 1 of that task were observed
- *   (KILN_TUNER_LAG), and results are observed in index order: same seed and same results, same proposals,
- *   whatever the boards' order of answering.
+ * - At most KILN_TUNER_LAG trials of a task lie between proposal and observation: trial `index` is proposed when
+ *   exactly the first index - LAG + 1 results of that task were observed, and results are observed in index
+ *   order: same seed and same results, same proposals, whatever the boards' order of answering.
  * - A trial has one identity for ever (job, task, index), and one record: a result that comes twice, late, or
  *   under an old lease changes nothing. TRIAL_ACK follows the commit.
  * - A trial that takes its board down KILN_TUNER_ATTEMPTS_MAX times is recorded as board_lost.

@@ -127,7 +127,7 @@ static void start_child(sim_node *node, const kiln_server_action *action) {
     c->outcome = sim_chance(world, o->wrong_permille) ? KILN_OUTCOME_WRONG_RESULT : KILN_OUTCOME_OK;
     uint64_t at = 0;
     for (uint64_t phase = KILN_PHASE_WARM; phase <= KILN_PHASE_CHECK; phase++) {
-        at += sim_between(world, SIM_MS, 60 * SIM_MS);
+        at += sim_between(world, SIM_MS, 300 * SIM_MS);
         sim_at(world, at, node, child_phase, (uint64_t)action->slot << 8 | phase, action->run);
     }
     at += SIM_MS;

@@ -131,7 +131,18 @@ void sim_cut(sim_conn *conn, bool silent) {
 static void dialler_opened(sim_node *node, uint64_t conn_at, uint64_t b) {
     (void)b;
     sim_conn *conn = (sim_conn *)(uintptr_t)conn_at;
-    if (node->conn == conn && is_there(conn, 0) && !conn->silent) node->program->opened(node, conn, NULL);
+    if (node->conn != conn || !is_there(conn, 0) || conn->silent) return;
+    conn->shaken = true;
+    node->program->opened(node, conn, NULL);
+}
+
+/* No answer at all: dialling gives up, as proto/net does. */
+static void dial_timed_out(sim_node *node, uint64_t conn_at, uint64_t b) {
+    (void)node, (void)b;
+    sim_conn *conn = (sim_conn *)(uintptr_t)conn_at;
+    if (conn->shaken || !conn->open[0]) return;
+    if (!conn->silent) post(conn, 1, (kiln_strbuf){0});
+    end_side(conn, 0);
 }
 
 static void tracker_opened(sim_node *none, uint64_t conn_at, uint64_t b) {
@@ -164,6 +175,7 @@ void sim_dial(sim_node *node) {
     kiln_vec_push(&world->conn, conn);
     node->conn = conn;
     sim_at(world, draw_delay(world), NULL, tracker_opened, (uintptr_t)conn, 0);
+    sim_at(world, 5 * SIM_S, node, dial_timed_out, (uintptr_t)conn, 0);
 }
 
 void sim_network_deinit(sim_world *world) {

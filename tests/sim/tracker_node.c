@@ -112,19 +112,18 @@ static void begin_commit(sim_node *node, const kiln_tracker_action *action) {
 
 /* ---- Checks ---- */
 
-/* Lease numbers only grow, and none is given to two requests. */
+/* No lease is given to two requests, and those of a slot only grow. */
 static void check_grant(sim_world *world, const sim_conn *conn, const kiln_msg_lease_grant *grant) {
-    uint64_t key = grant->lease, before = 0;
-    kiln_str view = {(const char *)&key, sizeof key};
+    uint64_t number = grant->lease, before = 0, newest = 0;
+    kiln_str view = {(const char *)&number, sizeof number};
     uint64_t holder = kiln_hash64(conn->side[0]->boot, KILN_HASH128_TEXT, grant->request);
-    if (kiln_map_find(&world->granted, view, &before)) {
-        if (before != holder) sim_fail(world, "lease %llu is given to two requests", (unsigned long long)key);
-        return;
-    }
-    if (key <= world->newest_lease)
-        sim_fail(world, "lease %llu is granted after %llu", (unsigned long long)key, (unsigned long long)world->newest_lease);
-    world->newest_lease = KILN_MAX(world->newest_lease, key);
+    if (kiln_map_find(&world->granted, view, &before) && before != holder)
+        sim_fail(world, "lease %llu is given to two requests", (unsigned long long)number);
     kiln_map_put(&world->granted, view, holder);
+    char *slot = kiln_arena_printf(&world->scratch, "%.*s/%u", KILN_STR_ARG(grant->board), grant->slot);
+    if (kiln_map_find(&world->newest, kiln_str_from(slot), &newest) && number < newest)
+        sim_fail(world, "lease %llu is granted after %llu", (unsigned long long)number, (unsigned long long)newest);
+    kiln_map_put(&world->newest, kiln_str_from(slot), number);
 }
 
 /* ---- The program ---- */

@@ -128,11 +128,11 @@ static void proposed(sim_node *node, uint64_t handle, uint64_t task_and_index) {
     run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_PROPOSED, .job = handle, .task = task, .index = index, .exhausted = index >= job->space[task]});
 }
 
-/* Proposal k is asked for when exactly the results below k - lag were told: the search is a function of the seed. */
+/* Proposal k is asked for when exactly the first k - lag + 1 results were told: the search is a function of the seed. */
 static void begin_propose(sim_node *node, const kiln_tuner_action *action) {
     tuner_state *s = node->state;
     shell_job *job = find_job(s, action->job);
-    uint32_t told = action->index > KILN_TUNER_LAG ? action->index - KILN_TUNER_LAG : 0;
+    uint32_t told = action->index >= KILN_TUNER_LAG ? action->index - KILN_TUNER_LAG + 1 : 0;
     if (job->proposed[action->task] != action->index)
         sim_fail(node->world, "proposal %u of a task is asked for after %u", action->index, job->proposed[action->task]);
     /* Past the end of the space nothing is observed any more. */

@@ -196,10 +196,10 @@ static void draw_options(sim_world *world, uint64_t seed) {
         .tuners = (uint32_t)sim_between(world, 1, SIM_TUNERS_MAX),
         .clients = (uint32_t)sim_between(world, 1, SIM_CLIENTS_MAX),
         .builders = (uint32_t)sim_between(world, 1, 4),
-        .trials = (uint32_t)sim_between(world, 1, 80),
+        .trials = (uint32_t)sim_between(world, 1, 160),
         .tasks = (uint32_t)sim_between(world, 1, 4),
         .latency_ns = sim_between(world, 20, 20000) * KILN_NS_PER_US,
-        .faults_per_minute = (double)sim_between(world, 0, 40),
+        .faults_per_minute = (double)sim_between(world, 0, 90),
         .hang_permille = (uint32_t)sim_between(world, 0, 30),
         .crash_permille = (uint32_t)sim_between(world, 0, 60),
         .wrong_permille = (uint32_t)sim_between(world, 0, 60),
@@ -211,6 +211,7 @@ void sim_world_init(sim_world *world, uint64_t seed, bool trace) {
     *world = (sim_world){.trace = trace, .calm_ns = 120 * SIM_S};
     kiln_arena_init(&world->scratch, 0);
     kiln_map_init(&world->granted);
+    kiln_map_init(&world->newest);
     kiln_map_init(&world->started);
     draw_options(world, seed);
     const sim_options *o = &world->options;
@@ -218,8 +219,10 @@ void sim_world_init(sim_world *world, uint64_t seed, bool trace) {
     for (uint32_t i = 0; i < o->boards; i++) add_node(world, SIM_BOARD, i, &sim_board_program, sim_board_state());
     for (uint32_t i = 0; i < o->tuners; i++) add_node(world, SIM_TUNER, i, &sim_tuner_program, sim_tuner_state());
     for (uint32_t i = 0; i < o->clients; i++) add_node(world, SIM_CLIENT, i, &sim_client_program, sim_client_state());
-    for (uint32_t i = 0; i < world->node.count; i++)
-        sim_at(world, sim_between(world, 0, 3 * SIM_S), NULL, start_again, i, (uintptr_t)world);
+    for (uint32_t i = 0; i < world->node.count; i++) {
+        uint64_t latest = world->node.data[i]->kind == SIM_CLIENT ? 90 * SIM_S : 3 * SIM_S;
+        sim_at(world, sim_between(world, 0, latest), NULL, start_again, i, (uintptr_t)world);
+    }
     if (o->faults_per_minute > 0) sim_at(world, SIM_S, NULL, one_fault, 0, (uintptr_t)world);
 }
 
@@ -235,6 +238,7 @@ void sim_world_deinit(sim_world *world) {
     kiln_vec_deinit(&world->node);
     kiln_vec_deinit(&world->queue);
     kiln_map_deinit(&world->granted);
+    kiln_map_deinit(&world->newest);
     kiln_map_deinit(&world->started);
     kiln_strbuf_deinit(&world->failure);
     kiln_arena_deinit(&world->scratch);

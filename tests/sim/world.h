@@ -90,8 +90,8 @@ struct sim_world {
     bool trace; /* print every event */
     kiln_arena scratch;
     /* What the checkers remember. */
-    uint64_t newest_lease; /* ever granted */
     kiln_map granted;      /* lease -> hash of (tuner run, request) */
+    kiln_map newest;       /* board, slot -> newest lease that was granted */
     kiln_map started;      /* board, slot -> newest lease that ran there */
     uint64_t records, results, jobs_ok, jobs_ended;
 };
@@ -118,9 +118,9 @@ struct sim_conn {
     sim_node *side[2]; /* who dialled; the tracker */
     uint32_t run[2];
     bool open[2];
+    bool shaken;       /* the dialling side knows that it is open */
     bool silent;       /* nothing comes through any more, and nobody is told */
     uint64_t last_arrival_ns[2];
-    uint32_t transfers; /* blobs under way, for the dialling side */
 };
 void sim_dial(sim_node *node);
 void sim_send(sim_node *from, sim_conn *conn, const kiln_message *message);

@@ -128,6 +128,14 @@ static kiln_interval interval_mul(kiln_interval a, kiln_interval b) {
     return r;
 }
 
+static kiln_interval interval_scale(kiln_interval a, int64_t factor) {
+    kiln_interval r;
+    if (!kiln_interval_is_bounded(a)) return unknown;
+    if (__builtin_mul_overflow(factor < 0 ? a.high : a.low, factor, &r.low)) return unknown;
+    if (__builtin_mul_overflow(factor < 0 ? a.low : a.high, factor, &r.high)) return unknown;
+    return r;
+}
+
 static kiln_interval interval_union(kiln_interval a, kiln_interval b) {
     return (kiln_interval){KILN_MIN(a.low, b.low), KILN_MAX(a.high, b.high)};
 }
@@ -198,10 +206,7 @@ void kiln_bounds_init(kiln_bounds *b, const kiln_program *p, const kiln_interval
 
 kiln_interval kiln_bounds_of_affine(kiln_bounds *b, const kiln_affine *a) {
     kiln_interval sum = {a->constant, a->constant};
-    for (uint32_t i = 0; i < a->term_count; i++) {
-        kiln_interval factor = {a->coefficient[i], a->coefficient[i]};
-        sum = interval_add(sum, interval_mul(kiln_bounds_of(b, a->term[i]), factor));
-    }
+    for (uint32_t i = 0; i < a->term_count; i++) sum = interval_add(sum, interval_scale(kiln_bounds_of(b, a->term[i]), a->coefficient[i]));
     return sum;
 }
 

@@ -72,7 +72,7 @@ static kiln_dtype dtype_of(const kiln_program *p, kiln_expr e) { return (kiln_dt
 
 static kiln_expr make_const(kiln_program *p, kiln_dtype dtype, kiln_scalar value) {
     value = kiln_scalar_round(dtype, value);
-    if (!kiln_dtype_is_float(dtype)) return intern(p, KILN_EXPR_INT, dtype, value.i, NULL, 0);
+    if (dtype == KILN_INDEX_DTYPE || !kiln_dtype_is_float(dtype)) return intern(p, KILN_EXPR_INT, dtype, value.i, NULL, 0);
     if (isnan(value.f)) value.f = NAN; /* one NaN: payloads would make equal constants differ */
     return intern(p, KILN_EXPR_FLOAT, dtype, value.i, NULL, 0);
 }
@@ -82,7 +82,7 @@ kiln_expr kiln_expr_int(kiln_program *p, kiln_dtype dtype, int64_t value) {
     return make_const(p, dtype, (kiln_scalar){.i = value});
 }
 
-kiln_expr kiln_expr_index(kiln_program *p, int64_t value) { return kiln_expr_int(p, KILN_INDEX_DTYPE, value); }
+kiln_expr kiln_expr_index(kiln_program *p, int64_t value) { return make_const(p, KILN_INDEX_DTYPE, (kiln_scalar){.i = value}); }
 
 kiln_expr kiln_expr_float(kiln_program *p, kiln_dtype dtype, double value) {
     KILN_CHECK(kiln_dtype_is_float(dtype));
@@ -147,6 +147,7 @@ const char *kiln_expr_type_error(const kiln_program *p, kiln_expr_op op, const k
     kiln_dtype dtype = dtype_of(p, operand[0]);
     if (operand_count == 2 && dtype_of(p, operand[1]) != dtype) return "operands differ in dtype";
     if (op == KILN_EXPR_SELECT) return NULL;
+    if (dtype == KILN_INDEX_DTYPE && !takes_floats_only(op)) return NULL;
     if (takes_floats_only(op) && !kiln_dtype_is_float(dtype)) return "operator needs floats";
     if (takes_bits_only(op) && kiln_dtype_is_float(dtype)) return "operator needs integers or bool";
     if ((op == KILN_EXPR_SHL || op == KILN_EXPR_SHR) && dtype == KILN_BOOL) return "operator needs integers";

@@ -181,6 +181,7 @@ kiln_scalar kiln_scalar_apply(kiln_expr_op op, kiln_dtype from, kiln_dtype to, c
 }
 
 kiln_scalar kiln_scalar_round(kiln_dtype dtype, kiln_scalar value) {
+    if (dtype == KILN_INDEX_DTYPE || dtype == KILN_F64) return value; /* held as they are; index arithmetic is hot */
     uint64_t cell = 0;
     kiln_scalar_store(dtype, &cell, 0, value);
     return kiln_scalar_load(dtype, &cell, 0);

@@ -8,10 +8,35 @@
 /* Called at each open decision with the number of ways to close it; returns one, in [0, ways). */
 typedef uint64_t (*kiln_choose)(void *context, uint64_t ways);
 
+/* What a closed sampler yields. */
+typedef struct kiln_replay_result {
+    uint64_t ways; /* to close it */
+    uint32_t count;
+    int64_t value[KILN_DECISIONS_MAX];
+    kiln_str place; /* LOCATION: name of the loop; empty for the root */
+} kiln_replay_result;
+
+/* A replay in progress: rules take it step by step and look at the program in between. */
+typedef struct kiln_replay {
+    kiln_program *p;
+    kiln_trace closed; /* the steps so far, decisions filled in; operands belong to whoever made them */
+    kiln_replay_result *result; /* [closed.count] */
+    kiln_choose choose;
+    void *context;
+    kiln_arena *arena;
+} kiln_replay;
+
+kiln_replay kiln_replay_begin(const kiln_program *te, kiln_choose choose, void *context, kiln_arena *arena);
+/* Applies one more instruction; on error nothing has happened. */
+KILN_MUST_USE kiln_status kiln_replay_step(kiln_replay *r, const kiln_instruction *in);
+
 /* As kiln_trace_replay. `choose` NULL: an open decision is FAILED_PRECONDITION. `out_program` may be NULL. */
 KILN_MUST_USE kiln_status kiln_trace_replay_choosing(const kiln_trace *trace, const kiln_program *te, kiln_choose choose,
                                                      void *context, kiln_arena *arena, kiln_program **out_program,
                                                      kiln_trace *out_closed);
+
+/* Parses one line of trace text and appends it to `trace` (trace_text.c). */
+KILN_MUST_USE kiln_status kiln_trace_parse_line(kiln_str line, kiln_trace *trace, kiln_arena *arena);
 
 /* Ordered factorisations of `extent` into `parts` factors with the last at most `last_max`: how many, and the
  * index-th of them. */

@@ -14,8 +14,11 @@
 typedef struct kiln_space {
     const kiln_program *te;     /* not owned */
     const kiln_target *target;  /* not owned */
+    const char *rule;           /* that made the sketches */
     uint32_t sketch_count;
-    kiln_trace sketch[KILN_SKETCHES_MAX];
+    kiln_trace sketch[KILN_SKETCHES_MAX];    /* all decisions open */
+    kiln_trace preferred[KILN_SKETCHES_MAX]; /* the same, closed as the rule would without measuring */
+    double size[KILN_SKETCHES_MAX];          /* closed traces of each sketch */
 } kiln_space;
 
 /* UNIMPLEMENTED naming the block for which no rule applies (does not happen for CPU targets: the last rule
@@ -29,7 +32,7 @@ KILN_MUST_USE kiln_status kiln_space_default(const kiln_space *space, kiln_arena
                                              kiln_program **out_program);
 /* Number of closed traces (product over independent decisions, summed over sketches). */
 double kiln_space_size(const kiln_space *space);
-/* The index-th closed trace in a fixed order, for grid search; false when that one is illegal. */
+/* The index-th closed trace in a fixed order, for grid search. ILLEGAL_SCHEDULE when that one is; OUT_OF_RANGE. */
 KILN_MUST_USE kiln_status kiln_space_at(const kiln_space *space, uint64_t index, kiln_arena *arena,
                                         kiln_trace *out_trace, kiln_program **out_program);
 /* Text: sketches with their open decisions and how many ways each can be closed. */

@@ -1,6 +1,7 @@
 /* Replay: names are resolved, samplers closed, primitives applied. */
 #include "base/check.h"
 #include "base/macros.h"
+#include "base/vec.h"
 #include "compiler-core/sched/nest.h"
 #include "compiler-core/sched/prim.h"
 #include "compiler-core/sched/replay.h"
@@ -37,20 +38,8 @@ void kiln_tilings_at(int64_t extent, uint32_t parts, int64_t last_max, uint64_t 
 
 /* ---- resolving operands --------------------------------------------------------------------------------------- */
 
-/* What a closed sampler yields. */
-typedef struct result {
-    uint32_t count;
-    int64_t value[KILN_DECISIONS_MAX];
-    kiln_str place; /* LOCATION: name of the loop; empty for the root */
-} result;
-
-typedef struct replay {
-    kiln_program *p;
-    kiln_trace closed; /* decisions are filled in here */
-    kiln_choose choose;
-    void *context;
-    result *result; /* [count] */
-} replay;
+typedef kiln_replay replay;
+typedef kiln_replay_result result;
 
 static kiln_status resolve_int(const replay *r, const kiln_operand *operand, int64_t *out) {
     int64_t product = 1;
@@ -114,7 +103,6 @@ static kiln_status resolve(const replay *r, const kiln_instruction *in, kiln_pri
 /* ---- samplers -------------------------------------------------------------------------------------------------- */
 
 static kiln_status choose(replay *r, uint64_t ways, uint64_t *out) {
-    if (ways == 0) return ILLEGAL("there is nothing to choose from");
     if (!r->choose) return KILN_ERROR(FAILED_PRECONDITION, "the decision is open");
     *out = r->choose(r->context, ways);
     KILN_CHECK(*out < ways);
@@ -125,9 +113,11 @@ static kiln_status close_tile(replay *r, kiln_instruction *in, const kiln_prim_a
     int64_t extent = r->p->stmt.data[args->loop[0]].extent;
     int64_t parts = args->integer[0], last_max = args->integer[1];
     if (parts < 1 || parts > KILN_DECISIONS_MAX) return KILN_ERROR(INVALID_ARGUMENT, "a tile has 1 to %d parts", KILN_DECISIONS_MAX);
+    out->ways = kiln_tilings_count(extent, (uint32_t)parts, last_max);
     if (!in->decided) {
-        uint64_t index;
-        kiln_status st = choose(r, kiln_tilings_count(extent, (uint32_t)parts, last_max), &index);
+        uint64_t index = 0;
+        if (out->ways == 0) return ILLEGAL("%.*s has no such tiling", LOOP_NAME(r->p, args->loop[0]));
+        kiln_status st = choose(r, out->ways, &index);
         if (st) return st;
         kiln_tilings_at(extent, (uint32_t)parts, last_max, index, in->decision);
         in->decision_count = (uint32_t)parts;
@@ -144,7 +134,8 @@ static kiln_status close_tile(replay *r, kiln_instruction *in, const kiln_prim_a
     return NULL;
 }
 
-static kiln_status close_index(replay *r, kiln_instruction *in, uint64_t ways, uint64_t *out) {
+static kiln_status close_index(replay *r, kiln_instruction *in, uint64_t ways, result *to, uint64_t *out) {
+    to->ways = ways;
     if (!in->decided) {
         kiln_status st = choose(r, ways, out);
         if (st) return st;
@@ -162,8 +153,8 @@ static kiln_status close_row(replay *r, kiln_instruction *in, uint32_t skip, int
     uint32_t values = in->operand_count - skip;
     if (width < 1 || width > KILN_DECISIONS_MAX || values == 0 || values % (uint32_t)width != 0)
         return KILN_ERROR(INVALID_ARGUMENT, "%u integers make no rows of %lld", values, (long long)width);
-    uint64_t row;
-    kiln_status st = close_index(r, in, values / (uint32_t)width, &row);
+    uint64_t row = 0;
+    kiln_status st = close_index(r, in, values / (uint32_t)width, out, &row);
     for (uint32_t i = 0; i < (uint32_t)width && !st; i++)
         st = resolve_int(r, &in->operand[skip + (uint32_t)row * (uint32_t)width + i], &out->value[out->count++]);
     return st;
@@ -174,8 +165,8 @@ static kiln_status close_location(replay *r, kiln_instruction *in, const kiln_pr
     uint32_t count = kiln_block_locations(r->p, args->block, location);
     if (args->integer[0] < 0) return KILN_ERROR(INVALID_ARGUMENT, "a negative number of locations");
     if (count > args->integer[0]) count = (uint32_t)args->integer[0];
-    uint64_t which;
-    kiln_status st = close_index(r, in, (uint64_t)count + 1, &which);
+    uint64_t which = 0;
+    kiln_status st = close_index(r, in, (uint64_t)count + 1, out, &which);
     if (st) return st;
     out->value[out->count++] = (int64_t)which;
     if (which > 0) out->place = r->p->var.data[r->p->stmt.data[location[which - 1]].var].name;
@@ -222,17 +213,35 @@ static kiln_status apply_one(replay *r, uint32_t at) {
     return st ? st : kiln_prim_apply(r->p, in->prim, &args);
 }
 
+kiln_replay kiln_replay_begin(const kiln_program *te, kiln_choose choose_one, void *context, kiln_arena *arena) {
+    kiln_replay r = {.p = kiln_program_copy(te, arena), .choose = choose_one, .context = context, .arena = arena};
+    kiln_program_make_loops(r.p);
+    return r;
+}
+
+kiln_status kiln_replay_step(kiln_replay *r, const kiln_instruction *in) {
+    uint32_t at = r->closed.count;
+    if (at == KILN_TRACE_INSTRUCTIONS_MAX) return ILLEGAL("the trace has too many instructions");
+    if (at == r->closed.capacity) {
+        uint32_t capacity = r->closed.capacity;
+        r->closed.instruction = kiln_vec_grow_in(r->arena, r->closed.instruction, sizeof *r->closed.instruction,
+                                                 &r->closed.capacity, at + 1);
+        r->result = kiln_vec_grow_in(r->arena, r->result, sizeof *r->result, &capacity, r->closed.capacity);
+    }
+    r->closed.instruction[at] = *in;
+    r->result[at] = (result){.count = 0};
+    r->closed.count++;
+    kiln_status st = apply_one(r, at);
+    if (st) r->closed.count--;
+    return kiln_status_note(st, "instruction %u (%s)", at + 1, kiln_prim_name(in->prim));
+}
+
 kiln_status kiln_trace_replay_choosing(const kiln_trace *trace, const kiln_program *te, kiln_choose choose_one, void *context,
                                        kiln_arena *arena, kiln_program **out_program, kiln_trace *out_closed) {
-    replay r = {.p = kiln_program_copy(te, arena), .choose = choose_one, .context = context};
-    r.closed = (kiln_trace){trace->count, trace->count, NULL};
-    if (trace->count) /* operands are shared with `trace` until the end */
-        r.closed.instruction = kiln_arena_copy(arena, trace->instruction, trace->count * sizeof *trace->instruction);
-    r.result = KILN_ARENA_ARRAY(arena, result, trace->count);
-    kiln_program_make_loops(r.p);
+    kiln_replay r = kiln_replay_begin(te, choose_one, context, arena);
     for (uint32_t i = 0; i < trace->count; i++) {
-        kiln_status st = apply_one(&r, i);
-        if (st) return kiln_status_note(st, "instruction %u (%s)", i + 1, kiln_prim_name(trace->instruction[i].prim));
+        kiln_status st = kiln_replay_step(&r, &trace->instruction[i]);
+        if (st) return st;
     }
     if (out_closed) *out_closed = kiln_trace_copy(&r.closed, arena);
     if (out_program) *out_program = r.p;

@@ -1,0 +1,34 @@
+/* What a block computes, seen from its access patterns alone: which iterators index which operands. Rules
+ * decide by this, never by an operator's name. Private to sched/. */
+#ifndef KILN_COMPILER_CORE_SCHED_PATTERN_H
+#define KILN_COMPILER_CORE_SCHED_PATTERN_H
+
+#include "compiler-core/ir/ir.h"
+
+#define KILN_ACCESSES_MAX 16
+
+/* One operand of a block (or the element that it writes). */
+typedef struct kiln_access {
+    kiln_buffer buffer;
+    uint32_t iters; /* bit i: iterator i takes part in an index */
+    /* The dimension in which iterator i steps by one and everything else by multiples of its extent, so that
+     * blocks of the iterator are blocks of that dimension; -1: none. */
+    int8_t dim_of[KILN_BLOCK_ITERS_MAX];
+    uint32_t window; /* bit d: dimension d is indexed by spatial and reduce iterators together */
+} kiln_access;
+
+typedef struct kiln_pattern {
+    kiln_block block;
+    kiln_access to;
+    uint32_t from_count;
+    kiln_access from[KILN_ACCESSES_MAX];
+    uint32_t spatial, reduce; /* bit i: iterator i, extent above 1 */
+    bool multiplies;          /* a sum of products of two loads: from[0] and from[1] */
+} kiln_pattern;
+
+/* False when the block has more than KILN_ACCESSES_MAX operands. */
+bool kiln_pattern_of(kiln_program *p, kiln_block block, kiln_pattern *out);
+/* Operations of one run of the block. */
+double kiln_pattern_work(const kiln_program *p, kiln_block block);
+
+#endif

@@ -1,0 +1,72 @@
+/* The table of rules for CPUs, and what they share. */
+#include "base/macros.h"
+#include "compiler-core/sched/nest.h"
+#include "compiler-core/sched/rules.h"
+
+const kiln_rule kiln_rules_cpu[] = {
+    {"tile", 4, kiln_rule_tile},
+    {"rows", 1, kiln_rule_rows},
+    {"any", 1, kiln_rule_any},
+};
+const uint32_t kiln_rules_cpu_count = KILN_ARRAY_COUNT(kiln_rules_cpu);
+
+kiln_block kiln_rule_main_reduction(const kiln_program *p, uint32_t *out_count) {
+    kiln_block best = 0;
+    *out_count = 0;
+    for (kiln_block b = 1; b < p->block.count; b++) {
+        if (p->block.data[b].removed || !kiln_block_is_reduction(p, b)) continue;
+        ++*out_count;
+        if (!best || kiln_pattern_work(p, b) > kiln_pattern_work(p, best)) best = b;
+    }
+    return best;
+}
+
+int64_t kiln_rule_lanes(const kiln_target *target, kiln_dtype dtype, int64_t extent) {
+    int64_t lanes = (int64_t)(target->vector_bytes / kiln_dtype_size(dtype));
+    while (lanes > 1 && extent * 2 <= lanes) lanes /= 2;
+    return lanes;
+}
+
+/* Whether evaluating `e` twice costs little: no division, no function. */
+static bool is_cheap(const kiln_program *p, kiln_expr e) {
+    const kiln_expr_node *node = kiln_expr_get(p, e);
+    if (node->op == KILN_EXPR_DIV || node->op == KILN_EXPR_POW || (node->op >= KILN_EXPR_SQRT && node->op <= KILN_EXPR_ATANH))
+        return false;
+    for (uint32_t i = 0; i < node->operand_count; i++)
+        if (!is_cheap(p, kiln_expr_operand(p, e, i))) return false;
+    return true;
+}
+
+static bool reads_only_constants(kiln_program *p, kiln_block block) {
+    kiln_expr load[KILN_LOADS_MAX];
+    uint32_t count = kiln_block_loads(p, block, load);
+    bool only = true;
+    for (uint32_t i = 0; i < count; i++)
+        only &= p->buffer.data[kiln_expr_get(p, load[i])->payload.id].role == KILN_ROLE_CONSTANT;
+    return only;
+}
+
+static bool wants_inline(kiln_program *p, kiln_block block) {
+    const kiln_block_info *b = &p->block.data[block];
+    if (b->removed || kiln_block_is_reduction(p, block) || p->buffer.data[b->buffer].role != KILN_ROLE_TEMP) return false;
+    kiln_expr value = b->value;
+    kiln_block *reader = KILN_ARENA_ARRAY(p->arena, kiln_block, p->block.count);
+    uint32_t count = kiln_buffer_readers(p, b->buffer, reader);
+    bool feeds_reduction = false;
+    for (uint32_t i = 0; i < count; i++) feeds_reduction |= kiln_block_is_reduction(p, reader[i]);
+    if (feeds_reduction) return kiln_expr_get(p, value)->op == KILN_EXPR_LOAD || reads_only_constants(p, block);
+    return count == 1 || (count > 1 && is_cheap(p, value));
+}
+
+void kiln_rule_inline(kiln_maker *m) {
+    for (kiln_block b = 1; b < m->replay.p->block.count; b++)
+        if (wants_inline(m->replay.p, b)) kiln_make(m, "inline(%s)", kiln_make_block_name(m, b));
+}
+
+const char *kiln_rule_blocked_layout(kiln_maker *m, uint32_t rank, int dim) {
+    if (dim < 0 || (uint32_t)dim + 1 == rank) return NULL;
+    char *text = kiln_arena_printf(m->arena, "%s", "");
+    for (uint32_t d = 0; d < rank; d++)
+        text = kiln_arena_printf(m->arena, "%s%sd%u%s", text, d ? "," : "", d, (int)d == dim ? "/{0}" : "");
+    return kiln_arena_printf(m->arena, "%s,d%d%%{0}", text, dim);
+}

@@ -1,0 +1,100 @@
+/* Spaces: sketches made by rules, and ways to draw closed traces from them. */
+#include "compiler-core/sched/space.h"
+
+#include "base/check.h"
+#include "compiler-core/sched/rules.h"
+
+#define SAMPLE_ATTEMPTS 256
+
+static double trace_size(const kiln_maker *m) {
+    double size = 1;
+    for (uint32_t i = 0; i < m->replay.closed.count; i++)
+        if (m->replay.result[i].ways > 0) size *= (double)m->replay.result[i].ways;
+    return size;
+}
+
+static void add_sketch(kiln_space *space, const kiln_maker *m, kiln_arena *arena) {
+    kiln_trace preferred = kiln_trace_copy(&m->trace, arena);
+    kiln_trace open = kiln_trace_copy(&m->trace, arena);
+    for (uint32_t i = 0; i < open.count; i++) {
+        open.instruction[i].decided = false;
+        open.instruction[i].decision_count = 0;
+    }
+    space->sketch[space->sketch_count] = open;
+    space->preferred[space->sketch_count] = preferred;
+    space->size[space->sketch_count++] = trace_size(m);
+}
+
+kiln_status kiln_space_create(const kiln_program *te, const kiln_target *target, kiln_arena *arena, kiln_space *out_space) {
+    kiln_space space = {.te = te, .target = target};
+    if (!kiln_str_is(target->kind, "cpu"))
+        return KILN_ERROR(UNIMPLEMENTED, "there are no schedule rules for %.*s targets", KILN_STR_ARG(target->kind));
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, (size_t)1 << 20);
+    for (uint32_t r = 0; r < kiln_rules_cpu_count && space.sketch_count == 0; r++) {
+        const kiln_rule *rule = &kiln_rules_cpu[r];
+        for (uint32_t v = 0; v < rule->variants && space.sketch_count < KILN_SKETCHES_MAX; v++) {
+            kiln_maker m = kiln_maker_begin(te, target, &scratch);
+            if (rule->make(&m, v)) add_sketch(&space, &m, arena);
+            kiln_arena_reset(&scratch);
+        }
+        if (space.sketch_count) space.rule = rule->name;
+    }
+    kiln_arena_deinit(&scratch);
+    KILN_CHECK(space.sketch_count > 0); /* the last rule always applies */
+    *out_space = space;
+    return NULL;
+}
+
+kiln_status kiln_space_sample(const kiln_space *space, kiln_rand *rand, kiln_arena *arena, kiln_trace *out_trace,
+                              kiln_program **out_program) {
+    kiln_status st = NULL;
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, (size_t)1 << 20);
+    for (uint32_t i = 0; i < SAMPLE_ATTEMPTS; i++) {
+        kiln_status_free(st); /* a draw that is illegal is drawn again */
+        const kiln_trace *sketch = &space->sketch[kiln_rand_below(rand, space->sketch_count)];
+        kiln_trace closed;
+        st = kiln_trace_replay(sketch, space->te, rand, &scratch, NULL, &closed);
+        if (!st) st = kiln_trace_replay(&closed, space->te, NULL, arena, out_program, out_trace);
+        kiln_arena_reset(&scratch);
+        if (kiln_status_code(st) != KILN_ILLEGAL_SCHEDULE) break;
+    }
+    kiln_arena_deinit(&scratch);
+    return kiln_status_note(st, "drawing from the space of %.*s", KILN_STR_ARG(space->te->name));
+}
+
+kiln_status kiln_space_default(const kiln_space *space, kiln_arena *arena, kiln_trace *out_trace, kiln_program **out_program) {
+    return kiln_trace_replay(&space->preferred[0], space->te, NULL, arena, out_program, out_trace);
+}
+
+double kiln_space_size(const kiln_space *space) {
+    double size = 0;
+    for (uint32_t i = 0; i < space->sketch_count; i++) size += space->size[i];
+    return size;
+}
+
+/* Digits of a number in the mixed base that the ways of each decision make. */
+static uint64_t choose_digit(void *context, uint64_t ways) {
+    uint64_t *rest = context;
+    uint64_t digit = *rest % ways;
+    *rest /= ways;
+    return digit;
+}
+
+kiln_status kiln_space_at(const kiln_space *space, uint64_t index, kiln_arena *arena, kiln_trace *out_trace,
+                          kiln_program **out_program) {
+    uint32_t sketch = 0;
+    while (sketch + 1 < space->sketch_count && (double)index >= space->size[sketch]) index -= (uint64_t)space->size[sketch++];
+    if ((double)index >= space->size[sketch])
+        return KILN_ERROR(OUT_OF_RANGE, "the space of %.*s has %.0f traces", KILN_STR_ARG(space->te->name), kiln_space_size(space));
+    return kiln_trace_replay_choosing(&space->sketch[sketch], space->te, choose_digit, &index, arena, out_program, out_trace);
+}
+
+void kiln_space_print(const kiln_space *space, kiln_strbuf *out) {
+    kiln_strbuf_printf(out, "rule %s: %u sketches, %.6g traces\n", space->rule, space->sketch_count, kiln_space_size(space));
+    for (uint32_t i = 0; i < space->sketch_count; i++) {
+        kiln_strbuf_printf(out, "\nsketch %u: %.6g traces\n", i, space->size[i]);
+        kiln_trace_print(&space->sketch[i], out);
+    }
+}

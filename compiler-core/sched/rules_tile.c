@@ -168,8 +168,8 @@ static const char *sample_steps(plan *t) {
     int64_t best = 0;
     for (int64_t block = 1; block <= KILN_MIN(extent, REDUCE_BLOCK_MAX); block++) {
         if (extent % block != 0 || (block < 4 && block < extent && extent % 4 == 0)) continue;
-        for (int64_t unrolled = 1; unrolled <= KILN_MIN(block, 16); unrolled *= 2) {
-            if (block % unrolled != 0 || (unrolled == 2 && block % 4 == 0)) continue;
+        for (int64_t unrolled = 1; unrolled <= KILN_MIN(block, 4); unrolled *= 2) {
+            if (block % unrolled != 0) continue;
             int64_t lanes = block > 1 ? 1 : t->lanes;
             kiln_strbuf_printf(&text, ", %lld, %lld, %lld", (long long)block, (long long)unrolled, (long long)lanes);
             if (block <= 16 && block * 64 + KILN_MIN(unrolled, 4) > best) {
@@ -439,6 +439,18 @@ static const char *fuse_outer(plan *t, const char *outer, uint32_t *outer_count)
     return kiln_str_dup(t->m->arena, innermost);
 }
 
+/* The accumulators become registers: lanes innermost, so that each vector is one register. */
+static void place_accumulators(plan *t) {
+    const char *name = kiln_make_buffer_name(t->m, t->m->replay.p->block.data[t->block].buffer);
+    kiln_make(t->m, "set_scope(%s, \"register\")", name);
+    int lanes_dim = t->pattern.to.dim_of[t->v];
+    if (lanes_dim + 1 == (int)rank_of(t, &t->pattern.to)) return;
+    const char *layout = "";
+    for (uint32_t d = 0; d < rank_of(t, &t->pattern.to); d++)
+        if ((int)d != lanes_dim) layout = kiln_arena_printf(t->m->arena, "%sd%u,", layout, d);
+    kiln_make(t->m, "transform_layout(%s, \"%sd%d\")", name, layout, lanes_dim);
+}
+
 bool kiln_rule_tile(kiln_maker *m, uint32_t variant) {
     uint32_t reductions;
     kiln_rule_inline(m);
@@ -484,7 +496,7 @@ bool kiln_rule_tile(kiln_maker *m, uint32_t variant) {
     if (t.mh >= 0) kiln_make(m, "unroll(%s)", loop(&t, t.mh, ".1"));
     if (t.k >= 0) kiln_make(m, "unroll(%s)", loop(&t, t.k, ".1.1"));
     kiln_make(m, "decompose_reduction(%s, %s)", name, first_reduce);
-    kiln_make(m, "set_scope(%s, \"register\")", kiln_make_buffer_name(m, m->replay.p->block.data[t.block].buffer));
+    place_accumulators(&t);
     kiln_rule_finish(m);
     return true;
 }

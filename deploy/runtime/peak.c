@@ -14,6 +14,15 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
+/* Written out: a loop that the compiler keeps would hold the sums in memory and measure that. */
+#define PEAK_SUM(sum, i, fma, factor, step) sum[i] = fma(sum[i], factor, step);
+#define PEAK_FOUR_SUMS(sum, i, fma, factor, step)                                            \
+    PEAK_SUM(sum, i, fma, factor, step) PEAK_SUM(sum, (i) + 1, fma, factor, step)            \
+    PEAK_SUM(sum, (i) + 2, fma, factor, step) PEAK_SUM(sum, (i) + 3, fma, factor, step)
+#define PEAK_EACH_SUM(sum, fma, factor, step)                                                \
+    PEAK_FOUR_SUMS(sum, 0, fma, factor, step) PEAK_FOUR_SUMS(sum, 4, fma, factor, step)      \
+    PEAK_FOUR_SUMS(sum, 8, fma, factor, step)
+
 /* `count` rounds of PEAK_SUMS independent multiply-adds; returns something that depends on all of them. The
  * factors keep the sums near 1, so that no denormal or infinity slows anything down. */
 #define PEAK_KERNEL(name, features, vector, set, multiply_add, add, lowest)              \
@@ -21,8 +30,9 @@
         vector sum[PEAK_SUMS];                                                           \
         const vector factor = set(0.999F), step = set(0.001F);                           \
         for (int i = 0; i < PEAK_SUMS; i++) sum[i] = set((float)i / PEAK_SUMS);          \
-        for (uint32_t round = 0; round < count; round++)                                 \
-            for (int i = 0; i < PEAK_SUMS; i++) sum[i] = multiply_add(sum[i], factor, step); \
+        for (uint32_t round = 0; round < count; round++) {                               \
+            PEAK_EACH_SUM(sum, multiply_add, factor, step)                               \
+        }                                                                                \
         for (int i = 1; i < PEAK_SUMS; i++) sum[0] = add(sum[0], sum[i]);                \
         return lowest(sum[0]);                                                           \
     }

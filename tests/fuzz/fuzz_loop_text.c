@@ -4,8 +4,7 @@
 #include "compiler-core/ir/affine.h"
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir_text.h"
-
-int kiln_fuzz_one(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 #define POINTS_MAX 20000 /* work that one input may ask for */
 

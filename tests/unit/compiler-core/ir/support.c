@@ -105,13 +105,6 @@ kiln_program *parse(const kiln_program *p, const char *text) {
     return parsed;
 }
 
-void expect_error(kiln_status st, kiln_code code, const char *part) {
-    assert_non_null(st);
-    assert_string_equal(kiln_code_name(kiln_status_code(st)), kiln_code_name(code));
-    if (!strstr(kiln_status_text(st), part)) fail_msg("'%s' does not say '%s'", kiln_status_text(st), part);
-    kiln_status_free(st);
-}
-
 /* ---- arguments ------------------------------------------------------------------------------------------------ */
 
 uint32_t make_args(const kiln_program *p, uint64_t seed, kiln_tensor *out) {

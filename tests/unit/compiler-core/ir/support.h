@@ -3,17 +3,9 @@
 #ifndef KILN_TESTS_UNIT_COMPILER_CORE_IR_SUPPORT_H
 #define KILN_TESTS_UNIT_COMPILER_CORE_IR_SUPPORT_H
 
-/* cmocka.h needs these first. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/rand.h"
-#include "base/status.h"
 #include "compiler-core/ir/ir.h"
+#include "tests/support/test.h"
 
 /* Setup and teardown: *state is a fresh empty program. */
 int program_set_up(void **state);
@@ -41,8 +33,6 @@ int64_t value_at(const kiln_program *p, kiln_expr e, const int64_t *value);
 
 /* A program that must parse, in `p`'s arena. */
 kiln_program *parse(const kiln_program *p, const char *text);
-/* Checks that the status has this code and that its text contains `part`, and frees it. */
-void expect_error(kiln_status st, kiln_code code, const char *part);
 /* Seeded data for the program's arguments, outputs poisoned; `out`: [64]; in the program's arena. */
 uint32_t make_args(const kiln_program *p, uint64_t seed, kiln_tensor *out);
 /* Every output element of `got` is within its bound of `wanted`: integers and bool equal, floats by bound[i]

@@ -14,13 +14,13 @@ static kiln_program *generate(kiln_arena *arena, uint64_t seed) {
     return kiln_program_generate(&r, &options, arena);
 }
 
-static void expect_ok(kiln_status st, uint64_t seed) {
+static void expect_ok_with_seed(kiln_status st, uint64_t seed) {
     if (st) fail_msg("seed %llu: %s", (unsigned long long)seed, kiln_status_text(st));
 }
 
 static void programs_are_valid(void **state) {
     kiln_program *p = *state;
-    for (uint64_t seed = 1; seed <= SEEDS; seed++) expect_ok(kiln_program_verify(generate(p->arena, seed)), seed);
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) expect_ok_with_seed(kiln_program_verify(generate(p->arena, seed)), seed);
 }
 
 static void the_same_seed_gives_the_same_program(void **state) {
@@ -37,7 +37,7 @@ static void expect_same_text(kiln_program *p, uint64_t seed) {
     kiln_strbuf again = {0};
     kiln_program *parsed = NULL;
     kiln_program_print(p, &text);
-    expect_ok(kiln_program_parse(kiln_strbuf_view(&text), p->arena, &parsed), seed);
+    expect_ok_with_seed(kiln_program_parse(kiln_strbuf_view(&text), p->arena, &parsed), seed);
     kiln_program_print(parsed, &again);
     assert_string_equal(text.data, again.data);
     kiln_strbuf_deinit(&text);
@@ -66,9 +66,9 @@ static void loops_compute_what_the_expression_says(void **state) {
         uint32_t count = make_args(te, seed, wanted);
         make_args(te, seed, got);
         kiln_program_make_loops(loops);
-        expect_ok(kiln_program_verify(loops), seed);
-        expect_ok(kiln_te_eval_bounds(te, wanted, count, p->arena, bound), seed);
-        expect_ok(kiln_loop_eval(loops, got, count), seed);
+        expect_ok_with_seed(kiln_program_verify(loops), seed);
+        expect_ok_with_seed(kiln_te_eval_bounds(te, wanted, count, p->arena, bound), seed);
+        expect_ok_with_seed(kiln_loop_eval(loops, got, count), seed);
         expect_within_bounds(te, got, wanted, bound, count, seed);
     }
 }

@@ -28,7 +28,7 @@ static void expect_output(const kiln_program *test, const char *text, const doub
 
 static void expect_finding(const kiln_program *test, const char *text, const char *part) {
     kiln_tensor out;
-    expect_error(run(test, text, &out), KILN_FAILED_PRECONDITION, part);
+    expect_error(run(test, text, &out), FAILED_PRECONDITION, part);
 }
 
 static void reductions_start_where_their_iterators_are_zero(void **state) {
@@ -245,9 +245,9 @@ static void tensors_must_fit_the_arguments(void **state) {
                                     "    y[i] = x[i]\n");
     kiln_tensor args[64];
     make_args(p, 1, args);
-    expect_error(kiln_loop_eval(p, args, 1), KILN_INVALID_ARGUMENT, "2 arguments");
+    expect_error(kiln_loop_eval(p, args, 1), INVALID_ARGUMENT, "2 arguments");
     args[1].dtype = KILN_I32;
-    expect_error(kiln_loop_eval(p, args, 2), KILN_INVALID_ARGUMENT, "argument y");
+    expect_error(kiln_loop_eval(p, args, 2), INVALID_ARGUMENT, "argument y");
 }
 
 int main(void) {

@@ -125,7 +125,7 @@ static void wrong_text_is_refused_where_it_stands(void **state) {
         kiln_program *p = NULL;
         kiln_status st = kiln_program_parse(kiln_str_from(row[i].text), test->arena, &p);
         if (!st) fail_msg("'%s' is accepted", row[i].text);
-        expect_error(st, KILN_INVALID_ARGUMENT, row[i].error);
+        expect_error(st, INVALID_ARGUMENT, row[i].error);
         assert_null(p);
     }
 }
@@ -134,7 +134,7 @@ static void symbolic_dimensions_are_reserved(void **state) {
     const kiln_program *test = *state;
     kiln_program *p = NULL;
     kiln_status st = kiln_program_parse(KILN_STR("program p\ninput x: f32[$n,3]\n"), test->arena, &p);
-    expect_error(st, KILN_UNIMPLEMENTED, "2:14: symbolic dimensions");
+    expect_error(st, UNIMPLEMENTED, "2:14: symbolic dimensions");
 }
 
 static void repeat(kiln_strbuf *out, const char *text, int times_) {
@@ -143,7 +143,7 @@ static void repeat(kiln_strbuf *out, const char *text, int times_) {
 
 static void expect_refused(const kiln_program *test, kiln_strbuf *text, const char *error) {
     kiln_program *p = NULL;
-    expect_error(kiln_program_parse(kiln_strbuf_view(text), test->arena, &p), KILN_INVALID_ARGUMENT, error);
+    expect_error(kiln_program_parse(kiln_strbuf_view(text), test->arena, &p), INVALID_ARGUMENT, error);
     kiln_strbuf_reset(text);
 }
 

@@ -89,6 +89,20 @@ static LLVMValueRef term_value(kiln_llvm_emitter *e, kiln_expr term, uint32_t le
     return known;
 }
 
+/* base + coefficient * counter as a pointer that the loop advances. */
+static LLVMValueRef stepping_pointer(kiln_llvm_emitter *e, LLVMValueRef base, int64_t coefficient, kiln_llvm_level *level) {
+    LLVMBasicBlockRef header = LLVMGetInstructionParent(level->counter);
+    LLVMPositionBuilderBefore(e->builder, LLVMGetBasicBlockTerminator(level->preheader));
+    LLVMValueRef offset = LLVMBuildMul(e->builder, level->first, kiln_llvm_i64(e, coefficient), "");
+    LLVMValueRef start = base;
+    if (!LLVMIsNull(offset)) start = LLVMBuildGEP2(e->builder, kiln_llvm_int(e, 8), base, &offset, 1, "");
+    LLVMPositionBuilder(e->builder, header, LLVMGetFirstInstruction(header));
+    LLVMValueRef phi = LLVMBuildPhi(e->builder, kiln_llvm_ptr(e), "");
+    LLVMAddIncoming(phi, &start, &level->preheader, 1);
+    kiln_vec_push_in(e->arena, &level->pointer, ((kiln_llvm_stepping){phi, coefficient}));
+    return phi;
+}
+
 /* base + coefficient * value at `level`: a pointer in bytes, or an integer when `base` is NULL or an integer. */
 static LLVMValueRef add_step(kiln_llvm_emitter *e, LLVMValueRef base, LLVMValueRef value, int64_t coefficient, uint32_t level) {
     uint64_t key[4] = {2, (uint64_t)(uintptr_t)base, (uint64_t)(uintptr_t)value, (uint64_t)coefficient};
@@ -97,12 +111,16 @@ static LLVMValueRef add_step(kiln_llvm_emitter *e, LLVMValueRef base, LLVMValueR
         if (known) return known;
     }
     LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder);
-    if (level != LOCAL) builder_to_level(e, level);
-    LLVMValueRef step = coefficient == 1 ? value : LLVMBuildMul(e->builder, value, kiln_llvm_i64(e, coefficient), "");
-    LLVMValueRef sum = step;
-    if (base && LLVMGetTypeKind(LLVMTypeOf(base)) == LLVMPointerTypeKind)
-        sum = LLVMBuildGEP2(e->builder, kiln_llvm_int(e, 8), base, &step, 1, "");
-    else if (base) sum = LLVMBuildAdd(e->builder, base, step, "");
+    bool is_pointer = base && LLVMGetTypeKind(LLVMTypeOf(base)) == LLVMPointerTypeKind;
+    LLVMValueRef sum;
+    if (is_pointer && level != LOCAL && value == e->level[level]->counter) {
+        sum = stepping_pointer(e, base, coefficient, e->level[level]);
+    } else {
+        if (level != LOCAL) builder_to_level(e, level);
+        sum = coefficient == 1 ? value : LLVMBuildMul(e->builder, value, kiln_llvm_i64(e, coefficient), "");
+        if (is_pointer) sum = LLVMBuildGEP2(e->builder, kiln_llvm_int(e, 8), base, &sum, 1, "");
+        else if (base) sum = LLVMBuildAdd(e->builder, base, sum, "");
+    }
     if (level != LOCAL) {
         LLVMPositionBuilderAtEnd(e->builder, here);
         kiln_llvm_table_put(e, &e->level[level]->known, key, sum);

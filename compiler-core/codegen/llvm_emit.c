@@ -70,8 +70,27 @@ static void push_level(kiln_llvm_emitter *e) {
     kiln_llvm_level *level = e->level[e->level_count];
     if (!level) level = e->level[e->level_count] = KILN_ARENA_NEW(e->arena, kiln_llvm_level);
     kiln_llvm_table_pop(&level->known, 1);
+    level->pointer.count = 0;
+    level->counter = NULL;
     level->marker = LLVMBuildFreeze(e->builder, kiln_llvm_i64(e, 0), "");
     e->level_count++;
+}
+
+/* The loop's counter and where it starts, for the level just pushed. */
+static void set_counter(kiln_llvm_emitter *e, LLVMValueRef counter, LLVMValueRef first, LLVMBasicBlockRef preheader) {
+    kiln_llvm_level *level = e->level[e->level_count - 1];
+    level->counter = counter;
+    level->first = first;
+    level->preheader = preheader;
+}
+
+static void step_pointers(kiln_llvm_emitter *e, LLVMBasicBlockRef latch) {
+    const kiln_llvm_level *level = e->level[e->level_count - 1];
+    for (uint32_t i = 0; i < level->pointer.count; i++) {
+        LLVMValueRef step = kiln_llvm_i64(e, level->pointer.data[i].step_bytes), phi = level->pointer.data[i].phi;
+        LLVMValueRef next = LLVMBuildGEP2(e->builder, kiln_llvm_int(e, 8), phi, &step, 1, "");
+        LLVMAddIncoming(phi, &next, &latch, 1);
+    }
 }
 
 static void pop_level(kiln_llvm_emitter *e) { LLVMInstructionEraseFromParent(e->level[--e->level_count]->marker); }
@@ -216,6 +235,7 @@ static void emit_counted(kiln_llvm_emitter *e, kiln_stmt stmt, LLVMValueRef firs
 
     e->slot[var] = (kiln_llvm_slot){.binding = KILN_LLVM_SERIAL, .value = counter, .level = e->level_count};
     push_level(e);
+    set_counter(e, counter, first, preheader);
     uint32_t mark = kiln_llvm_table_mark(&e->loads);
     forget_loads(e, stored);
     emit_stmt(e, body);
@@ -223,6 +243,7 @@ static void emit_counted(kiln_llvm_emitter *e, kiln_stmt stmt, LLVMValueRef firs
     kiln_llvm_table_pop(&e->loads, mark);
 
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->builder);
+    step_pointers(e, latch);
     LLVMValueRef next = LLVMBuildNSWAdd(e->builder, counter, kiln_llvm_i64(e, 1), "");
     LLVMValueRef again = LLVMBuildICmp(e->builder, LLVMIntNE, next, end, "");
     exit = append_block(e, "");

@@ -45,11 +45,22 @@ typedef struct kiln_llvm_table {
     uint32_t bucket[KILN_LLVM_BUCKETS];
 } kiln_llvm_table;
 
+/* A pointer that a loop advances. */
+typedef struct kiln_llvm_stepping {
+    LLVMValueRef phi;
+    int64_t step_bytes;
+} kiln_llvm_stepping;
+
 /* One open serial loop, or the function (level 0). Code that depends on nothing deeper is put before
  * `marker`, a placeholder at the start of the loop's body, and is remembered while the loop is open. */
 typedef struct kiln_llvm_level {
     LLVMValueRef marker;
     kiln_llvm_table known;
+    /* Loops only. Addresses that advance with the counter are pointers of their own, stepped at the end of
+     * the loop: LLVM's strength reduction would find them too, but takes longer than all other passes. */
+    LLVMBasicBlockRef preheader;
+    LLVMValueRef counter, first;
+    KILN_VEC(kiln_llvm_stepping) pointer;
 } kiln_llvm_level;
 
 /* A live REGISTER buffer: element e is lane e % width of chunk[e / width]. */

@@ -1,5 +1,6 @@
 /* LLVM modules to bytes: target machine, pass pipeline, output. */
 #include <llvm-c/Analysis.h>
+#include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
@@ -36,6 +37,10 @@ static kiln_status make_machine(llvm_job *job, const kiln_target *target, uint32
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
+    /* Loop strength reduction takes half of all time and finds nothing: addresses are stepped already. LLVM has
+     * only this process-wide switch for it, which may be set again. */
+    static const char *const arguments[] = {"kiln", "-disable-lsr"};
+    LLVMParseCommandLineOptions(2, arguments, "");
     const char *triple = kiln_str_dup(arena, target->triple);
     LLVMTargetRef found;
     if (LLVMGetTargetFromTriple(triple, &found, &job->message)) return KILN_ERROR(UNIMPLEMENTED, "LLVM: %s", job->message);

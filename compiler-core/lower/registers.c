@@ -88,6 +88,61 @@ uint32_t kiln_register_width(kiln_program *p, kiln_stmt scope, kiln_buffer buffe
     return width.width ? (uint32_t)width.width : 1;
 }
 
+/* ---- numbering ---------------------------------------------------------------------------------------------------- */
+
+/* The dimension that lanes run along, and by how many. */
+typedef struct lane_walk {
+    kiln_buffer buffer;
+    uint32_t dim;
+    int64_t lanes; /* 0: none found */
+} lane_walk;
+
+static void find_lanes(kiln_program *p, kiln_stmt stmt, const kiln_expr *index, lane_walk *w) {
+    kiln_stmt loop = lane_loop(p, stmt);
+    if (!loop) return;
+    for (uint32_t d = 0; d < p->buffer.data[w->buffer].shape.rank; d++) {
+        kiln_affine form;
+        const kiln_stmt_info *s = &p->stmt.data[loop];
+        if (!kiln_affine_of(p, index[d], NULL, &form) || kiln_affine_coefficient(p, &form, s->var) != 1) continue;
+        if (w->lanes && w->dim != d) continue;
+        w->dim = d;
+        w->lanes = w->lanes ? common_divisor(w->lanes, s->extent) : s->extent;
+    }
+}
+
+static void find_lanes_of_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *context) {
+    lane_walk *w = context;
+    if (kiln_expr_get(p, load)->payload.id != w->buffer) return;
+    kiln_expr index[KILN_RANK_MAX];
+    for (uint32_t i = 0; i < kiln_expr_get(p, load)->operand_count; i++) index[i] = kiln_expr_operand(p, load, i);
+    find_lanes(p, stmt, index, w);
+}
+
+static void find_lanes_below(kiln_program *p, kiln_stmt stmt, lane_walk *w) {
+    const kiln_stmt_info s = p->stmt.data[stmt];
+    if (s.kind == KILN_STMT_STORE && s.buffer == w->buffer) find_lanes(p, stmt, s.index, w);
+    kiln_lower_visit_loads(p, stmt, find_lanes_of_load, w);
+    for (uint32_t i = 0; i < s.child.count; i++) find_lanes_below(p, s.child.data[i], w);
+}
+
+/* A register buffer has no memory, so its layout only numbers its elements: such that lanes are neighbours. */
+static void number_elements(kiln_program *p, kiln_stmt stmt) {
+    const kiln_stmt_info s = p->stmt.data[stmt];
+    if (s.kind == KILN_STMT_ALLOC && p->buffer.data[s.buffer].scope == KILN_SCOPE_REGISTER) {
+        kiln_buffer_info *info = &p->buffer.data[s.buffer];
+        lane_walk w = {.buffer = s.buffer};
+        find_lanes_below(p, stmt, &w);
+        info->layout = (kiln_layout){0};
+        if (w.lanes > 1 && info->shape.rank < KILN_RANK_MAX) {
+            kiln_layout *layout = &info->layout;
+            for (uint32_t d = 0; d < info->shape.rank; d++)
+                layout->piece[layout->piece_count++] = (kiln_layout_piece){.dim = d, .divisor = d == w.dim ? w.lanes : 1};
+            layout->piece[layout->piece_count++] = (kiln_layout_piece){.dim = w.dim, .divisor = 1, .modulus = w.lanes};
+        }
+    }
+    for (uint32_t i = 0; i < s.child.count; i++) number_elements(p, s.child.data[i]);
+}
+
 /* ---- promotion -------------------------------------------------------------------------------------------------------- */
 
 typedef struct check_walk {
@@ -130,7 +185,8 @@ static uint64_t register_count(kiln_program *p, const kiln_target *target, kiln_
     kiln_buffer buffer = p->stmt.data[alloc].buffer;
     const kiln_buffer_info *info = &p->buffer.data[buffer];
     uint64_t width = kiln_register_width(p, alloc, buffer);
-    uint64_t values = ((uint64_t)kiln_shape_count(&info->shape) + width - 1) / width;
+    kiln_shape numbered = kiln_layout_physical(&info->layout, &info->shape);
+    uint64_t values = ((uint64_t)kiln_shape_count(&numbered) + width - 1) / width;
     uint64_t bytes = width * KILN_MAX(kiln_dtype_size(info->dtype), 4); /* halves are computed in f32 */
     return values * ((bytes + target->vector_bytes - 1) / target->vector_bytes);
 }
@@ -161,6 +217,7 @@ static kiln_status count_tree(count_walk *c, kiln_stmt stmt, uint64_t live) {
 }
 
 kiln_status kiln_registers_check(kiln_program *p, const kiln_target *target, uint32_t *out_registers) {
+    if (p->root) number_elements(p, p->root);
     count_walk c = {.p = p, .target = target};
     kiln_status st = p->root ? count_tree(&c, p->root, 0) : KILN_OK;
     if (!st) *out_registers = (uint32_t)c.widest;

@@ -10,7 +10,8 @@
 /* Elements that one SSA value of the buffer holds: the most for which every vector access below `scope`
  * takes whole values; 1 when lanes never take consecutive elements. */
 uint32_t kiln_register_width(kiln_program *p, kiln_stmt scope, kiln_buffer buffer);
-/* ILLEGAL_SCHEDULE: an access whose element is not known once loops are unrolled, a buffer that crosses into
+/* Numbers the elements of each REGISTER buffer (its layout) so that lanes are neighbours, and checks.
+ * ILLEGAL_SCHEDULE: an access whose element is not known once loops are unrolled, a buffer that crosses into
  * a parallel loop, or more vector registers than the target has. `*out_registers`: of the widest region. */
 KILN_MUST_USE kiln_status kiln_registers_check(kiln_program *p, const kiln_target *target, uint32_t *out_registers);
 

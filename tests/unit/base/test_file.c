@@ -144,6 +144,29 @@ static void mapping_shows_the_file(void **state) {
     remove_folder(folder);
 }
 
+static void a_locked_folder_belongs_to_one(void **state) {
+    kiln_arena *arena = *state;
+    char *folder = make_folder(arena);
+    int first = -1, second = -1;
+    expect_ok(kiln_folder_lock(folder, &first));
+    expect_error(kiln_folder_lock(folder, &second), FAILED_PRECONDITION, "in use by another process");
+    close(first);
+    expect_ok(kiln_folder_lock(folder, &second));
+    close(second);
+    expect_error(kiln_folder_lock(in(arena, folder, "none"), &first), NOT_FOUND, "none/lock");
+    remove_folder(folder);
+}
+
+static void files_of_the_system_are_read_to_their_end(void **state) {
+    kiln_arena *arena = *state;
+    kiln_str content;
+    expect_ok(kiln_file_read_system("/proc/self/stat", arena, &content)); /* its size says 0 */
+    assert_true(content.size > 20 && content.data[content.size] == '\0');
+    expect_ok(kiln_file_read_system("/proc/self/maps", arena, &content)); /* longer than one piece */
+    assert_true(kiln_str_ends(kiln_str_trim(content), "]"));
+    expect_error(kiln_file_read_system("/proc/self/none", arena, &content), NOT_FOUND, "none");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(what_is_written_is_read),
@@ -153,6 +176,8 @@ int main(void) {
         test_with_arena(folders_are_created_listed_and_removed_without_following_links),
         test_with_arena(temporary_folders_are_private_and_different),
         test_with_arena(mapping_shows_the_file),
+        test_with_arena(a_locked_folder_belongs_to_one),
+        test_with_arena(files_of_the_system_are_read_to_their_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

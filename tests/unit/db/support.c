@@ -1,12 +1,6 @@
 #include "tests/unit/db/support.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -16,29 +10,17 @@ typedef struct folder {
     char *path;
 } folder;
 
-void must(kiln_status status) {
-    if (status) fail_msg("%s", kiln_status_text(status));
-}
-
-void must_fail(kiln_status status, kiln_code code, const char *part) {
-    if (!status) fail_msg("%s expected, but it succeeded", kiln_code_name(code));
-    if (kiln_status_code(status) != code || !strstr(kiln_status_text(status), part))
-        fail_msg("%s with \"%s\" expected, not %s: %s", kiln_code_name(code), part,
-                 kiln_code_name(kiln_status_code(status)), kiln_status_text(status));
-    kiln_status_free(status);
-}
-
 int folder_create(void **state) {
     folder *f = kiln_alloc(sizeof *f);
     kiln_arena_init(&f->arena, 0);
-    must(kiln_folder_create_temp("kiln-db-test", &f->arena, &f->path));
+    expect_ok(kiln_folder_create_temp("kiln-db-test", &f->arena, &f->path));
     *state = f;
     return 0;
 }
 
 int folder_remove(void **state) {
     folder *f = *state;
-    must(kiln_folder_remove(f->path));
+    expect_ok(kiln_folder_remove(f->path));
     kiln_arena_deinit(&f->arena);
     kiln_free(f);
     return 0;
@@ -51,25 +33,25 @@ const char *path_in(void **state, const char *name) {
 
 kiln_db *open_records(const char *path) {
     kiln_db *db = NULL;
-    must(kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_WRITE, &db));
+    expect_ok(kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_WRITE, &db));
     return db;
 }
 
 #define TEXT(literal) KILN_STR(literal)
 
 void put_parents(kiln_db *db) {
-    must(kiln_db_put_task(db, &(kiln_db_task){.key = TEXT("t1"), .op = TEXT("conv2d"), .flops = 2e8}));
-    must(kiln_db_put_target(db, &(kiln_db_target){.target = TEXT("cpu:x,mcpu=y")}));
-    must(kiln_db_put_device(db, &(kiln_db_device){.id = TEXT("d1"), .name = TEXT("bench")}));
-    must(kiln_db_put_fingerprint(
+    expect_ok(kiln_db_put_task(db, &(kiln_db_task){.key = TEXT("t1"), .op = TEXT("conv2d"), .flops = 2e8}));
+    expect_ok(kiln_db_put_target(db, &(kiln_db_target){.target = TEXT("cpu:x,mcpu=y")}));
+    expect_ok(kiln_db_put_device(db, &(kiln_db_device){.id = TEXT("d1"), .name = TEXT("bench")}));
+    expect_ok(kiln_db_put_fingerprint(
         db, &(kiln_db_fingerprint){.id = TEXT("f1"), .device_id = TEXT("d1"), .content = TEXT("cpu=some\n")}));
-    must(kiln_db_put_job(db, &(kiln_db_job){.id = TEXT("j1"),
+    expect_ok(kiln_db_put_job(db, &(kiln_db_job){.id = TEXT("j1"),
                                             .target = TEXT("cpu:x,mcpu=y"),
                                             .searcher = TEXT("random"),
                                             .trials_max = 32,
                                             .state = TEXT("open"),
                                             .opened_wall_ns = 1}));
-    must(kiln_db_commit(db));
+    expect_ok(kiln_db_commit(db));
 }
 
 kiln_db_record record_of(unsigned number, double sample_ns) {
@@ -108,7 +90,7 @@ kiln_db_record record_of(unsigned number, double sample_ns) {
 
 void put_record(kiln_db *db, unsigned number, double sample_ns) {
     kiln_db_record record = record_of(number, sample_ns);
-    must(kiln_db_put_record(db, &record));
+    expect_ok(kiln_db_put_record(db, &record));
 }
 
 static kiln_status count_row(void *context, kiln_db_table table, const void *row) {
@@ -120,8 +102,8 @@ static kiln_status count_row(void *context, kiln_db_table table, const void *row
 uint32_t count_records(const char *path) {
     kiln_db *db = NULL;
     uint32_t count = 0;
-    must(kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_READ, &db));
-    must(kiln_db_each(db, KILN_DB_TABLE_RECORD, count_row, &count));
+    expect_ok(kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_READ, &db));
+    expect_ok(kiln_db_each(db, KILN_DB_TABLE_RECORD, count_row, &count));
     kiln_db_close(db);
     return count;
 }

@@ -3,11 +3,7 @@
 #define KILN_TESTS_UNIT_DB_SUPPORT_H
 
 #include "db/db.h"
-
-/* Fails the test with the status' text. */
-void must(kiln_status status);
-/* Fails the test unless it is an error with this code whose text holds `part`. */
-void must_fail(kiln_status status, kiln_code code, const char *part);
+#include "tests/support/test.h"
 
 /* cmocka set-up and tear-down: *state becomes the path of a new, empty folder. */
 int folder_create(void **state);

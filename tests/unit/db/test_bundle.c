@@ -26,7 +26,7 @@ static int set_up(void **state) {
     put_parents(f->from);
     put_record(f->from, 1, 500);
     put_record(f->from, 2, 300);
-    must(kiln_db_commit(f->from));
+    expect_ok(kiln_db_commit(f->from));
     *state = f;
     return 0;
 }
@@ -44,33 +44,33 @@ static uint32_t count_in(fixture *f, kiln_db *db) {
     kiln_db_filter all = {0};
     kiln_db_record *record = NULL;
     uint32_t count = 0;
-    must(kiln_db_records(db, &all, &f->arena, &record, &count));
+    expect_ok(kiln_db_records(db, &all, &f->arena, &record, &count));
     return count;
 }
 
 static void export_all(fixture *f) {
     kiln_db_filter all = {0};
     kiln_strbuf_reset(&f->bytes);
-    must(kiln_bundle_export(f->from, &all, 1, &f->bytes));
+    expect_ok(kiln_bundle_export(f->from, &all, 1, &f->bytes));
 }
 
 static void records_arrive_with_their_parents(void **state) {
     fixture *f = *state;
     uint32_t count = 0;
     export_all(f);
-    must(kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count));
+    expect_ok(kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count));
     assert_int_equal(count, 2);
     kiln_db_filter fastest = {.order = KILN_DB_FASTEST, .limit = 1};
     kiln_db_record *a = NULL, *b = NULL;
-    must(kiln_db_records(f->from, &fastest, &f->arena, &a, &count));
-    must(kiln_db_records(f->to, &fastest, &f->arena, &b, &count));
+    expect_ok(kiln_db_records(f->from, &fastest, &f->arena, &a, &count));
+    expect_ok(kiln_db_records(f->to, &fastest, &f->arena, &b, &count));
     assert_true(kiln_str_equal(a->trial_id, b->trial_id));
     assert_true(kiln_str_equal(a->trace, b->trace));
     assert_int_equal(a->samples_ns.count, b->samples_ns.count);
     assert_memory_equal(a->samples_ns.data, b->samples_ns.data, a->samples_ns.count * sizeof(double));
     kiln_db_task task;
     bool found = false;
-    must(kiln_db_find_task(f->to, a->task_key, &f->arena, &task, &found));
+    expect_ok(kiln_db_find_task(f->to, a->task_key, &f->arena, &task, &found));
     assert_true(found);
 }
 
@@ -78,8 +78,8 @@ static void importing_twice_stores_once(void **state) {
     fixture *f = *state;
     uint32_t count = 0;
     export_all(f);
-    must(kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count));
-    must(kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count));
+    expect_ok(kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count));
+    expect_ok(kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count));
     assert_int_equal(count_in(f, f->to), 2);
 }
 
@@ -87,8 +87,8 @@ static void filters_choose_what_travels(void **state) {
     fixture *f = *state;
     uint32_t count = 0;
     kiln_db_filter nothing = {.task_key = KILN_STR("no such task")};
-    must(kiln_bundle_export(f->from, &nothing, 1, &f->bytes));
-    must(kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count));
+    expect_ok(kiln_bundle_export(f->from, &nothing, 1, &f->bytes));
+    expect_ok(kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count));
     assert_int_equal(count, 0);
     assert_int_equal(count_in(f, f->to), 0);
 }
@@ -98,7 +98,7 @@ static void a_cut_bundle_stores_nothing(void **state) {
     export_all(f);
     for (size_t size = 0; size < f->bytes.size; size += 7) {
         uint32_t count = 0;
-        must_fail(kiln_bundle_import(f->to, kiln_str_slice(kiln_strbuf_view(&f->bytes), 0, size), &count), KILN_DATA_LOSS,
+        expect_error(kiln_bundle_import(f->to, kiln_str_slice(kiln_strbuf_view(&f->bytes), 0, size), &count), DATA_LOSS,
                   "importing records");
         assert_int_equal(count_in(f, f->to), 0);
     }

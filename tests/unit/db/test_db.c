@@ -1,15 +1,10 @@
 /* Opening, durability and failures of the file below. */
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/file.h"
 #include "db/internal.h"
@@ -21,7 +16,7 @@ static void what_was_committed_is_there_after_reopening(void **state) {
     put_parents(db);
     put_record(db, 1, 500);
     assert_true(kiln_db_pending(db));
-    must(kiln_db_commit(db));
+    expect_ok(kiln_db_commit(db));
     assert_false(kiln_db_pending(db));
     put_record(db, 2, 500); /* not committed: closing forgets it */
     kiln_db_close(db);
@@ -34,7 +29,7 @@ static void a_reader_beside_the_writer_sees_whole_groups_only(void **state) {
     put_parents(db);
     for (unsigned i = 0; i < 10; i++) put_record(db, i, 500);
     assert_int_equal(count_records(path), 0);
-    must(kiln_db_commit(db));
+    expect_ok(kiln_db_commit(db));
     assert_int_equal(count_records(path), 10);
     kiln_db_close(db);
 }
@@ -46,8 +41,8 @@ static void a_refused_row_leaves_the_group_as_it_was(void **state) {
     put_record(db, 1, 500);
     kiln_db_record orphan = record_of(2, 500);
     orphan.task_key = KILN_STR("unknown");
-    must_fail(kiln_db_put_record(db, &orphan), KILN_INVALID_ARGUMENT, "FOREIGN KEY");
-    must(kiln_db_commit(db));
+    expect_error(kiln_db_put_record(db, &orphan), INVALID_ARGUMENT, "FOREIGN KEY");
+    expect_ok(kiln_db_commit(db));
     kiln_db_close(db);
     assert_int_equal(count_records(path), 1);
 }
@@ -57,7 +52,7 @@ static void a_full_disk_undoes_the_group_and_loses_nothing_before_it(void **stat
     kiln_db *db = open_records(path);
     put_parents(db);
     put_record(db, 0, 500);
-    must(kiln_db_commit(db));
+    expect_ok(kiln_db_commit(db));
 
     /* SQLite's own limit stands for the disk's: the same code, SQLITE_FULL, at the same places. */
     assert_int_equal(sqlite3_exec(db->handle, "PRAGMA max_page_count = 40", NULL, NULL, NULL), SQLITE_OK);
@@ -67,14 +62,14 @@ static void a_full_disk_undoes_the_group_and_loses_nothing_before_it(void **stat
         kiln_db_record record = record_of(++stored, 500);
         st = kiln_db_put_record(db, &record);
     }
-    must_fail(st, KILN_RESOURCE_EXHAUSTED, "disk is full");
+    expect_error(st, RESOURCE_EXHAUSTED, "disk is full");
     assert_false(kiln_db_pending(db));
     assert_int_equal(count_records(path), 1);
 
     /* With room again, the same handle goes on. */
     assert_int_equal(sqlite3_exec(db->handle, "PRAGMA max_page_count = 100000", NULL, NULL, NULL), SQLITE_OK);
     for (unsigned i = 1; i <= stored; i++) put_record(db, i, 500);
-    must(kiln_db_commit(db));
+    expect_ok(kiln_db_commit(db));
     kiln_db_close(db);
     assert_int_equal(count_records(path), stored + 1);
 }
@@ -84,7 +79,7 @@ static void write_until_killed(const char *path, int acknowledge) {
     kiln_db *db = open_records(path);
     for (unsigned number = 0;; number += 3) {
         for (unsigned i = 0; i < 3; i++) put_record(db, number + i, 500);
-        must(kiln_db_commit(db));
+        expect_ok(kiln_db_commit(db));
         unsigned count = number + 3;
         if (write(acknowledge, &count, sizeof count) != sizeof count) _exit(1);
     }
@@ -113,7 +108,7 @@ static void a_killed_writer_loses_nothing_acknowledged_and_tears_no_group(void *
 
     kiln_db *db = open_records(path);
     put_record(db, 100000, 500); /* the writer's place is free again */
-    must(kiln_db_commit(db));
+    expect_ok(kiln_db_commit(db));
     kiln_db_close(db);
     uint32_t found = count_records(path) - 1;
     assert_int_equal(found % 3, 0);
@@ -127,10 +122,10 @@ static void a_second_writer_is_told_who_is_in_its_way(void **state) {
     put_record(first, 1, 500);
     sqlite3_busy_timeout(second->handle, 1);
     kiln_db_record record = record_of(2, 500);
-    must_fail(kiln_db_put_record(second, &record), KILN_UNAVAILABLE, "another program is writing");
-    must(kiln_db_commit(first));
-    must(kiln_db_put_record(second, &record));
-    must(kiln_db_commit(second));
+    expect_error(kiln_db_put_record(second, &record), UNAVAILABLE, "another program is writing");
+    expect_ok(kiln_db_commit(first));
+    expect_ok(kiln_db_put_record(second, &record));
+    expect_ok(kiln_db_commit(second));
     kiln_db_close(first);
     kiln_db_close(second);
     assert_int_equal(count_records(path), 2);
@@ -138,17 +133,17 @@ static void a_second_writer_is_told_who_is_in_its_way(void **state) {
 
 static void opening_says_what_is_wrong(void **state) {
     kiln_db *db = NULL;
-    must_fail(kiln_db_open(path_in(state, "none.db"), KILN_DB_RECORDS, KILN_DB_READ, &db), KILN_NOT_FOUND, "none.db");
-    must_fail(kiln_db_open(path_in(state, "no/folder.db"), KILN_DB_RECORDS, KILN_DB_WRITE, &db), KILN_NOT_FOUND,
+    expect_error(kiln_db_open(path_in(state, "none.db"), KILN_DB_RECORDS, KILN_DB_READ, &db), NOT_FOUND, "none.db");
+    expect_error(kiln_db_open(path_in(state, "no/folder.db"), KILN_DB_RECORDS, KILN_DB_WRITE, &db), NOT_FOUND,
               "no/folder.db");
-    must_fail(kiln_db_open(path_in(state, "."), KILN_DB_RECORDS, KILN_DB_WRITE, &db), KILN_PERMISSION_DENIED,
+    expect_error(kiln_db_open(path_in(state, "."), KILN_DB_RECORDS, KILN_DB_WRITE, &db), PERMISSION_DENIED,
               "is a folder");
 
     const char *text = path_in(state, "text.db");
     char line[4096];
     memset(line, 'x', sizeof line);
-    must(kiln_file_write(text, (kiln_str){line, sizeof line}, 0600));
-    must_fail(kiln_db_open(text, KILN_DB_RECORDS, KILN_DB_WRITE, &db), KILN_DATA_LOSS, "not a database");
+    expect_ok(kiln_file_write(text, (kiln_str){line, sizeof line}, 0600));
+    expect_error(kiln_db_open(text, KILN_DB_RECORDS, KILN_DB_WRITE, &db), DATA_LOSS, "not a database");
     assert_null(db);
 }
 
@@ -165,8 +160,8 @@ static void files_that_may_not_be_written_are_refused_at_opening(void **state) {
     kiln_status new_file = kiln_db_open(path_in(state, "b.db"), KILN_DB_RECORDS, KILN_DB_WRITE, &db);
     if (user == 0) assert_int_equal(seteuid(0), 0);
     assert_int_equal(chmod(path_in(state, "."), 0755), 0);
-    must_fail(old_file, KILN_PERMISSION_DENIED, "a.db");
-    must_fail(new_file, KILN_PERMISSION_DENIED, "b.db");
+    expect_error(old_file, PERMISSION_DENIED, "a.db");
+    expect_error(new_file, PERMISSION_DENIED, "b.db");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, folder_create, folder_remove)

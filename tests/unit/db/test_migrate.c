@@ -1,10 +1,5 @@
 /* Schema versions, and that the schema holds what rows.def says. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "db/internal.h"
 #include "db/migrate.h"
@@ -36,8 +31,8 @@ static void a_newer_schema_is_refused_and_left_alone(void **state) {
     kiln_db_close(open_records(path));
     run_raw(path, "PRAGMA user_version = 999");
     kiln_db *db = NULL;
-    must_fail(kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_WRITE, &db), KILN_FAILED_PRECONDITION, "newer Kiln");
-    must_fail(kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_READ, &db), KILN_FAILED_PRECONDITION, "newer Kiln");
+    expect_error(kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_WRITE, &db), FAILED_PRECONDITION, "newer Kiln");
+    expect_error(kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_READ, &db), FAILED_PRECONDITION, "newer Kiln");
     sqlite3 *handle = open_raw(path);
     assert_int_equal(number_of(handle, "PRAGMA user_version"), 999);
     sqlite3_close(handle);
@@ -47,10 +42,10 @@ static void the_other_kind_of_database_is_refused(void **state) {
     const char *path = path_in(state, "a.db");
     kiln_db_close(open_records(path));
     kiln_db *db = NULL;
-    must_fail(kiln_db_open(path, KILN_DB_TRACKER, KILN_DB_WRITE, &db), KILN_FAILED_PRECONDITION, "a records database");
+    expect_error(kiln_db_open(path, KILN_DB_TRACKER, KILN_DB_WRITE, &db), FAILED_PRECONDITION, "a records database");
     const char *foreign = path_in(state, "foreign.db");
     run_raw(foreign, "CREATE TABLE of_somebody_else (x)");
-    must_fail(kiln_db_open(foreign, KILN_DB_RECORDS, KILN_DB_WRITE, &db), KILN_FAILED_PRECONDITION, "another program");
+    expect_error(kiln_db_open(foreign, KILN_DB_RECORDS, KILN_DB_WRITE, &db), FAILED_PRECONDITION, "another program");
     sqlite3 *handle = open_raw(foreign);
     assert_int_equal(number_of(handle, "SELECT count(*) FROM sqlite_schema"), 1);
     sqlite3_close(handle);
@@ -66,10 +61,10 @@ static void every_earlier_version_arrives_at_the_newest(void **state) {
     for (uint32_t from = 0; from <= 3; from++) {
         const char *path = path_in(state, (const char *[]){"0.db", "1.db", "2.db", "3.db"}[from]);
         sqlite3 *handle = open_raw(path);
-        must(kiln_db_migrate(handle, path, KILN_DB_RECORDS, KILN_DB_WRITE,
+        expect_ok(kiln_db_migrate(handle, path, KILN_DB_RECORDS, KILN_DB_WRITE,
                              &(kiln_db_migrations){three_scripts, from}));
         assert_int_equal(number_of(handle, "PRAGMA user_version"), from);
-        must(kiln_db_migrate(handle, path, KILN_DB_RECORDS, KILN_DB_WRITE, &(kiln_db_migrations){three_scripts, 3}));
+        expect_ok(kiln_db_migrate(handle, path, KILN_DB_RECORDS, KILN_DB_WRITE, &(kiln_db_migrations){three_scripts, 3}));
         assert_int_equal(number_of(handle, "PRAGMA user_version"), 3);
         assert_int_equal(number_of(handle, "SELECT z FROM b"), 2);
         sqlite3_close(handle);
@@ -80,8 +75,8 @@ static void a_failing_script_leaves_the_version_before_it(void **state) {
     const char *path = path_in(state, "a.db");
     const char *const scripts[] = {three_scripts[0], "CREATE TABLE c (x INTEGER) STRICT; INSERT INTO nowhere VALUES (1);"};
     sqlite3 *handle = open_raw(path);
-    must_fail(kiln_db_migrate(handle, path, KILN_DB_RECORDS, KILN_DB_WRITE, &(kiln_db_migrations){scripts, 2}),
-              KILN_INTERNAL, "nowhere");
+    expect_error(kiln_db_migrate(handle, path, KILN_DB_RECORDS, KILN_DB_WRITE, &(kiln_db_migrations){scripts, 2}),
+              INTERNAL, "nowhere");
     assert_int_equal(number_of(handle, "PRAGMA user_version"), 1);
     assert_int_equal(number_of(handle, "SELECT count(*) FROM sqlite_schema WHERE name = 'c'"), 0);
     sqlite3_close(handle);
@@ -90,9 +85,9 @@ static void a_failing_script_leaves_the_version_before_it(void **state) {
 static void reading_an_older_schema_asks_for_one_opening_for_writing(void **state) {
     const char *path = path_in(state, "a.db");
     sqlite3 *handle = open_raw(path);
-    must(kiln_db_migrate(handle, path, KILN_DB_RECORDS, KILN_DB_WRITE, &(kiln_db_migrations){three_scripts, 1}));
-    must_fail(kiln_db_migrate(handle, path, KILN_DB_RECORDS, KILN_DB_READ, &(kiln_db_migrations){three_scripts, 2}),
-              KILN_FAILED_PRECONDITION, "open it once for writing");
+    expect_ok(kiln_db_migrate(handle, path, KILN_DB_RECORDS, KILN_DB_WRITE, &(kiln_db_migrations){three_scripts, 1}));
+    expect_error(kiln_db_migrate(handle, path, KILN_DB_RECORDS, KILN_DB_READ, &(kiln_db_migrations){three_scripts, 2}),
+              FAILED_PRECONDITION, "open it once for writing");
     sqlite3_close(handle);
 }
 
@@ -114,8 +109,8 @@ static void rows_def_and_the_schema_list_the_same_columns(void **state) {
         [KILN_DB_REAL] = "REAL",       [KILN_DB_SAMPLES] = "BLOB",
     };
     kiln_db *db[2] = {0};
-    must(kiln_db_open(path_in(state, "r.db"), KILN_DB_RECORDS, KILN_DB_WRITE, &db[KILN_DB_RECORDS]));
-    must(kiln_db_open(path_in(state, "t.db"), KILN_DB_TRACKER, KILN_DB_WRITE, &db[KILN_DB_TRACKER]));
+    expect_ok(kiln_db_open(path_in(state, "r.db"), KILN_DB_RECORDS, KILN_DB_WRITE, &db[KILN_DB_RECORDS]));
+    expect_ok(kiln_db_open(path_in(state, "t.db"), KILN_DB_TRACKER, KILN_DB_WRITE, &db[KILN_DB_TRACKER]));
     for (unsigned table = 0; table < KILN_DB_TABLE_COUNT; table++) {
         const kiln_db_table_info *info = kiln_db_table_info_of((kiln_db_table)table);
         kiln_strbuf wanted = {0}, found = {0};
@@ -151,7 +146,7 @@ static void not_even_another_program_changes_a_record(void **state) {
     kiln_db *db = open_records(path);
     put_parents(db);
     put_record(db, 1, 500);
-    must(kiln_db_commit(db));
+    expect_ok(kiln_db_commit(db));
     kiln_db_close(db);
     sqlite3 *handle = open_raw(path);
     assert_int_equal(sqlite3_exec(handle, "UPDATE record SET median_ns = 1", NULL, NULL, NULL), SQLITE_CONSTRAINT);
@@ -162,14 +157,14 @@ static void not_even_another_program_changes_a_record(void **state) {
 
 static void the_fence_of_a_tracker_never_goes_back(void **state) {
     kiln_db *db = NULL;
-    must(kiln_db_open(path_in(state, "t.db"), KILN_DB_TRACKER, KILN_DB_WRITE, &db));
+    expect_ok(kiln_db_open(path_in(state, "t.db"), KILN_DB_TRACKER, KILN_DB_WRITE, &db));
     kiln_db_tracker_epoch row = {.id = KILN_STR("epoch"), .epoch = 7};
-    must(kiln_db_put_tracker_epoch(db, &row));
+    expect_ok(kiln_db_put_tracker_epoch(db, &row));
     row.epoch = 6;
-    must_fail(kiln_db_put_tracker_epoch(db, &row), KILN_INVALID_ARGUMENT, "only grows");
+    expect_error(kiln_db_put_tracker_epoch(db, &row), INVALID_ARGUMENT, "only grows");
     row.epoch = 8;
-    must(kiln_db_put_tracker_epoch(db, &row));
-    must(kiln_db_commit(db));
+    expect_ok(kiln_db_put_tracker_epoch(db, &row));
+    expect_ok(kiln_db_commit(db));
     kiln_db_close(db);
 }
 

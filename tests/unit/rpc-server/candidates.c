@@ -1,25 +1,15 @@
 #include "tests/unit/rpc-server/candidates.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "base/file.h"
 #include "base/kernel_abi.h"
 #include "base/manifest.h"
 #include "base/reference.h"
 #include "base/target.h"
 
-void must(kiln_status status) {
-    if (status) fail_msg("%s", kiln_status_text(status));
-}
-
 kiln_str candidate_target(kiln_arena *arena) {
     kiln_target native;
     kiln_strbuf text = {0};
-    must(kiln_target_native(arena, &native));
+    expect_ok(kiln_target_native(arena, &native));
     kiln_target_print(&native, &text);
     kiln_str copy = {kiln_str_dup(arena, kiln_strbuf_view(&text)), text.size};
     kiln_strbuf_deinit(&text);
@@ -42,7 +32,7 @@ void candidate_artefact(const char *folder, const char *fault, double flops, kil
                                            .has_prepare = true, .threads_max = 1, .flops = flops,
                                            .arg_count = KILN_ARRAY_COUNT(arg), .arg = arg}};
     const char *object = kiln_arena_printf(&arena, "%s/%s.o", folder, fault);
-    must(kiln_file_read(object, KILN_ARTEFACT_BYTES_MAX, &arena, &artefact.payload));
+    expect_ok(kiln_file_read(object, KILN_ARTEFACT_BYTES_MAX, &arena, &artefact.payload));
     kiln_artefact_encode(&artefact, out);
     kiln_arena_deinit(&arena);
 }

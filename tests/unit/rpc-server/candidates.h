@@ -3,8 +3,8 @@
 #define KILN_TESTS_UNIT_RPC_SERVER_CANDIDATES_H
 
 #include "base/arena.h"
-#include "base/status.h"
 #include "base/str.h"
+#include "tests/support/test.h"
 
 #define CANDIDATE_ELEMENTS 4093 /* not a multiple of a cache line: room beside the output */
 #define CANDIDATE_SEED 42u
@@ -16,8 +16,5 @@ void candidate_artefact(const char *folder, const char *fault, double flops, kil
 void candidate_reference(int64_t elements, kiln_strbuf *out);
 /* Canonical text of this machine's target, in `arena`. */
 kiln_str candidate_target(kiln_arena *arena);
-
-/* Fails the test with the status' text. */
-void must(kiln_status status);
 
 #endif

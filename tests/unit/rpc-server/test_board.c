@@ -1,14 +1,10 @@
 /* What a board says about itself. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "rpc-server/board.h"
 #include "rpc-server/sandbox.h"
+#include "tests/support/test.h"
 
 static kiln_status describe(kiln_arena *arena, const char *labels, kiln_msg_board_up *out_board) {
     kiln_board_options options = {.key = "desk", .labels = labels, .peak_flops = 123.4e9};

@@ -1,15 +1,10 @@
 /* Planted candidates through the real contained child: each ends with the right outcome and leaves nothing. This
  * program is its own child (`--child`). */
 #include <dirent.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/file.h"
 #include "base/manifest.h"
@@ -73,9 +68,9 @@ static int set_up(void **state) {
     fixture *f = &the_fixture;
     *f = (fixture){0};
     kiln_arena_init(&f->arena, 0);
-    must(kiln_folder_create_temp("kiln-cage-test", &f->arena, &f->folder));
-    must(kiln_proc_self(&f->arena, &f->program));
-    must(kiln_loop_create(&f->loop));
+    expect_ok(kiln_folder_create_temp("kiln-cage-test", &f->arena, &f->folder));
+    expect_ok(kiln_proc_self(&f->arena, &f->program));
+    expect_ok(kiln_loop_create(&f->loop));
     f->deadline = kiln_timer_create(f->loop, on_deadline, f);
     uint32_t core_count = kiln_board_cores(f->core, KILN_EXECUTOR_CORES_MAX);
     kiln_cage_options options = {.loop = f->loop,
@@ -85,7 +80,7 @@ static int set_up(void **state) {
                                  .core = f->core,
                                  .handler = &handler,
                                  .context = f};
-    must(kiln_cages_create(&options, &f->cages));
+    expect_ok(kiln_cages_create(&options, &f->cages));
     *state = f;
     return 0;
 }
@@ -95,7 +90,7 @@ static int tear_down(void **state) {
     kiln_cages_destroy(f->cages);
     kiln_timer_destroy(f->deadline);
     kiln_loop_destroy(f->loop);
-    must(kiln_folder_remove(f->folder));
+    expect_ok(kiln_folder_remove(f->folder));
     kiln_arena_deinit(&f->arena);
     return 0;
 }
@@ -105,7 +100,7 @@ static const char *write_artefact(fixture *f, const char *fault, double flops) {
     kiln_strbuf bytes = {0};
     candidate_artefact(the_object_folder, fault, flops, &bytes);
     const char *path = kiln_arena_printf(&f->arena, "%s/artefact", f->folder);
-    must(kiln_file_write(path, kiln_strbuf_view(&bytes), 0600));
+    expect_ok(kiln_file_write(path, kiln_strbuf_view(&bytes), 0600));
     kiln_strbuf_deinit(&bytes);
     return path;
 }
@@ -114,7 +109,7 @@ static const char *write_reference(fixture *f, int64_t elements) {
     kiln_strbuf bytes = {0};
     candidate_reference(elements, &bytes);
     const char *path = kiln_arena_printf(&f->arena, "%s/reference", f->folder);
-    must(kiln_file_write(path, kiln_strbuf_view(&bytes), 0600));
+    expect_ok(kiln_file_write(path, kiln_strbuf_view(&bytes), 0600));
     kiln_strbuf_deinit(&bytes);
     return path;
 }
@@ -239,8 +234,8 @@ static void what_does_not_link_is_a_link_error(void **state) {
     fixture *f = *state;
     const char *artefact = write_artefact(f, "honest", 1);
     kiln_str bytes;
-    must(kiln_file_read(artefact, KILN_ARTEFACT_BYTES_MAX, &f->arena, &bytes));
-    must(kiln_file_write(artefact, kiln_str_slice(bytes, 0, bytes.size / 2), 0600));
+    expect_ok(kiln_file_read(artefact, KILN_ARTEFACT_BYTES_MAX, &f->arena, &bytes));
+    expect_ok(kiln_file_write(artefact, kiln_str_slice(bytes, 0, bytes.size / 2), 0600));
     run_paths(f, artefact, write_reference(f, ELEMENTS), KILN_PHASE_NONE);
     expect_outcome(f, KILN_OUTCOME_LINK_ERROR, "");
     assert_false(f->result.checked);
@@ -258,7 +253,7 @@ static void a_reference_of_another_task_is_not_the_candidates_fault(void **state
 static uint64_t resident_bytes(fixture *f) {
     kiln_str text;
     uint64_t pages = 0;
-    must(kiln_file_read_system("/proc/self/statm", &f->arena, &text));
+    expect_ok(kiln_file_read_system("/proc/self/statm", &f->arena, &text));
     kiln_str_cut(&text, ' ');
     assert_true(kiln_str_to_u64(kiln_str_cut(&text, ' '), &pages));
     return pages * 4096;

@@ -1,12 +1,7 @@
 /* The real tracker and the real rpc-server as processes, joined by a Unix socket. This program plays client and
  * tuner: it opens a job, leases the board, and sends trials of hand-made artefacts. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/child.h"
 #include "base/file.h"
@@ -49,7 +44,7 @@ static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hell
 static void on_message(void *context, kiln_conn *conn, const kiln_message *message) {
     fixture *f = context;
     if (message->type == KILN_MSG_PING)
-        must(kiln_conn_send(conn, &(kiln_message){.type = KILN_MSG_PONG, .stream = message->stream}));
+        expect_ok(kiln_conn_send(conn, &(kiln_message){.type = KILN_MSG_PONG, .stream = message->stream}));
     if (message->type == KILN_MSG_ERROR) fail_msg("ERROR: %.*s", KILN_STR_ARG(message->error.text));
     if (message->type == KILN_MSG_TRIAL_EVENT) f->phases |= 1U << message->trial_event.phase;
     if (message->type == KILN_MSG_JOB_ASSIGN) f->assigned = true;
@@ -70,7 +65,7 @@ static const kiln_conn_handler handler = {on_opened, on_message, on_closed};
 
 static kiln_conn *dial(fixture *f, kiln_peer_role role) {
     kiln_dial_options options = {.role = role, .node = f->node, .boot = f->boot, .name = "test", .handler = &handler, .context = f};
-    must(kiln_address_parse(kiln_str_from(f->address), &options.address));
+    expect_ok(kiln_address_parse(kiln_str_from(f->address), &options.address));
     return kiln_net_dial(f->loop, &options);
 }
 
@@ -105,13 +100,13 @@ static const kiln_message *wait_for(fixture *f, kiln_message_type type) {
 static void on_uploaded(void *context, const kiln_digest *digest, kiln_status status) {
     (void)digest;
     fixture *f = context;
-    must(status);
+    expect_ok(status);
     f->uploads++;
 }
 
 static kiln_msg_blob_ref upload(fixture *f, const kiln_strbuf *bytes) {
     kiln_msg_blob_ref blob = {.size = bytes->size};
-    must(kiln_blob_store_put(f->store, kiln_strbuf_view(bytes), &blob.digest));
+    expect_ok(kiln_blob_store_put(f->store, kiln_strbuf_view(bytes), &blob.digest));
     uint32_t before = f->uploads;
     kiln_blobs_upload(f->blobs, &blob.digest, on_uploaded, f);
     while (f->uploads == before) kiln_loop_run_once(f->loop);
@@ -124,14 +119,14 @@ static void start_tracker(fixture *f) {
     const char *state = kiln_arena_printf(&f->arena, "%s/tracker", f->folder);
     const char *log = kiln_arena_printf(&f->arena, "%s/tracker.log", f->folder);
     const char *const argv[] = {the_tracker, "--listen", f->address, "--state", state, "--with-parent", NULL};
-    must(kiln_child_start(&(kiln_child_options){.argv = argv, .error_path = log}, &f->tracker));
+    expect_ok(kiln_child_start(&(kiln_child_options){.argv = argv, .error_path = log}, &f->tracker));
 }
 
 static void start_server(fixture *f) {
     const char *state = kiln_arena_printf(&f->arena, "%s/server", f->folder);
     const char *log = kiln_arena_printf(&f->arena, "%s/server.log", f->folder);
     const char *const argv[] = {the_server, "--tracker", f->address, "--state", state, "--key", "desk", "--with-parent", NULL};
-    must(kiln_child_start(&(kiln_child_options){.argv = argv, .error_path = log}, &f->server));
+    expect_ok(kiln_child_start(&(kiln_child_options){.argv = argv, .error_path = log}, &f->server));
 }
 
 static int set_up(void **state) {
@@ -139,15 +134,15 @@ static int set_up(void **state) {
     fixture *f = &the_fixture;
     *f = (fixture){0};
     kiln_arena_init(&f->arena, 0);
-    must(kiln_folder_create_temp("kiln-shell-test", &f->arena, &f->folder));
+    expect_ok(kiln_folder_create_temp("kiln-shell-test", &f->arena, &f->folder));
     f->address = kiln_arena_printf(&f->arena, "unix:%s/socket", f->folder);
-    must(kiln_loop_create(&f->loop));
+    expect_ok(kiln_loop_create(&f->loop));
     f->again = kiln_timer_create(f->loop, wake, f); /* a loop that has nothing to wait for would end */
     kiln_timer_start(f->again, 0);
-    must(kiln_identity_create(f->node));
-    must(kiln_identity_create(f->boot));
+    expect_ok(kiln_identity_create(f->node));
+    expect_ok(kiln_identity_create(f->boot));
     const char *blobs = kiln_arena_printf(&f->arena, "%s/blobs", f->folder);
-    must(kiln_blob_store_open(&(kiln_blob_store_options){.folder = blobs}, &f->store));
+    expect_ok(kiln_blob_store_open(&(kiln_blob_store_options){.folder = blobs}, &f->store));
     start_tracker(f);
     start_server(f);
     connect_both(f);
@@ -164,7 +159,7 @@ static int tear_down(void **state) {
     kiln_timer_destroy(f->again);
     kiln_loop_destroy(f->loop);
     kiln_blob_store_close(f->store);
-    must(kiln_folder_remove(f->folder));
+    expect_ok(kiln_folder_remove(f->folder));
     kiln_arena_deinit(&f->arena);
     return 0;
 }
@@ -176,7 +171,7 @@ static void open_job(fixture *f) {
                          .job_open = {.job = KILN_STR("job"), .spec = {.target = candidate_target(&f->arena),
                                                                        .searcher = KILN_STR("random")}}};
     memset(&open.job_open.spec.model, 1, sizeof open.job_open.spec.model);
-    must(kiln_conn_send(f->client, &open));
+    expect_ok(kiln_conn_send(f->client, &open));
     while (!f->assigned) kiln_loop_run_once(f->loop);
 }
 
@@ -184,7 +179,7 @@ static void lease(fixture *f) {
     kiln_message request = {.type = KILN_MSG_LEASE_REQ, .stream = kiln_conn_stream(f->tuner),
                             .lease_req = {.request = ++f->request, .job = KILN_STR("job"), .trials = 64, .ttl_ms = 60000,
                                           .target = candidate_target(&f->arena)}};
-    must(kiln_conn_send(f->tuner, &request));
+    expect_ok(kiln_conn_send(f->tuner, &request));
     const kiln_message *grant = wait_for(f, KILN_MSG_LEASE_GRANT);
     assert_true(kiln_str_is(grant->lease_grant.key, "desk"));
     assert_true(grant->lease_grant.lease > f->lease); /* the fence only grows */
@@ -211,13 +206,13 @@ static const kiln_msg_trial_result *run_trial(fixture *f, const char *fault, uin
     kiln_strbuf_deinit(&artefact);
     kiln_strbuf_deinit(&reference);
     f->phases = 0;
-    must(kiln_conn_send(f->tuner, &trial));
+    expect_ok(kiln_conn_send(f->tuner, &trial));
     return await_result(f, fault, attempt);
 }
 
 static void acknowledge(fixture *f, const kiln_msg_trial_result *result) {
     kiln_message ack = {.type = KILN_MSG_TRIAL_ACK, .trial_ack = {result->trial, result->attempt, result->lease}};
-    must(kiln_conn_send(f->tuner, &ack));
+    expect_ok(kiln_conn_send(f->tuner, &ack));
 }
 
 static void expect(fixture *f, const char *fault, kiln_outcome outcome) {
@@ -264,7 +259,7 @@ static void a_lease_and_an_unacknowledged_result_outlive_the_tracker(void **stat
     acknowledge(f, await_result(f, "honest", 1));
     acknowledge(f, run_trial(f, "honest", 2)); /* under the same lease */
     kiln_message release = {.type = KILN_MSG_LEASE_RELEASE, .lease_release = {.lease = f->lease}};
-    must(kiln_conn_send(f->tuner, &release));
+    expect_ok(kiln_conn_send(f->tuner, &release));
     lease(f); /* asserts that the number grew */
     expect(f, "honest", KILN_OUTCOME_OK);
 }

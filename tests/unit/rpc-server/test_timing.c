@@ -1,13 +1,9 @@
 /* Measuring rules on a made-up clock. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/rand.h"
 #include "rpc-server/timing.h"
+#include "tests/support/test.h"
 
 /* A kernel whose run takes `base_ns`, plus what `shape` says about the n-th measurement. */
 typedef struct machine {

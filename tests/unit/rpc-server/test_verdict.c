@@ -1,15 +1,11 @@
 /* What a child left behind, honest and forged, and what is made of it. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/kernel_abi.h"
 #include "rpc-server/executor.h"
 #include "rpc-server/verdict.h"
+#include "tests/support/test.h"
 
 #define CHANNELS 20 /* in blocks of 16: the last block is padded */
 #define BLOCKED_BYTES (32 * 3 * sizeof(float))

@@ -17,24 +17,24 @@ extern const kiln_rule kiln_rules_cpu[];
 extern const uint32_t kiln_rules_cpu_count;
 
 /* rules_tile.c: one large reduction with a register tile; what feeds and follows it moves along. */
-bool kiln_rule_tile(kiln_maker *m, uint32_t variant);
+bool kiln_sketch_tile(kiln_maker *m, uint32_t variant);
 /* rules_loop.c: several reductions over the same rows; anything at all. */
-bool kiln_rule_rows(kiln_maker *m, uint32_t variant);
-bool kiln_rule_any(kiln_maker *m, uint32_t variant);
+bool kiln_sketch_rows(kiln_maker *m, uint32_t variant);
+bool kiln_sketch_any(kiln_maker *m, uint32_t variant);
 
 /* Shared by rules. */
 /* Inlines what is cheap: all pointwise blocks except those that feed a reduction with more than a copy. */
-void kiln_rule_inline(kiln_maker *m);
+void kiln_sketch_inline(kiln_maker *m);
 /* The reduction with most work, and how many reductions there are; 0: none. */
-kiln_block kiln_rule_main_reduction(const kiln_program *p, uint32_t *out_count);
+kiln_block kiln_sketch_main_reduction(const kiln_program *p, uint32_t *out_count);
 /* Blocked layout "d0,d1/{0},d2,d1%{0}" that puts blocks of dimension `dim` innermost; NULL when that
  * dimension is innermost already. In the arena. */
-const char *kiln_rule_blocked_layout(kiln_maker *m, uint32_t rank, int dim);
+const char *kiln_sketch_blocked_layout(kiln_maker *m, uint32_t rank, int dim);
 /* Vectorises and parallelises a block that stands alone at the root. */
-void kiln_rule_finish_block(kiln_maker *m, kiln_block block);
+void kiln_sketch_finish_block(kiln_maker *m, kiln_block block);
 /* The same for all that stand alone and have not been touched. */
-void kiln_rule_finish(kiln_maker *m);
+void kiln_sketch_finish(kiln_maker *m);
 /* Lanes of the target's widest vector of `dtype`, at most what `extent` fills to more than half. */
-int64_t kiln_rule_lanes(const kiln_target *target, kiln_dtype dtype, int64_t extent);
+int64_t kiln_sketch_lanes(const kiln_target *target, kiln_dtype dtype, int64_t extent);
 
 #endif

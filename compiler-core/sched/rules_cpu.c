@@ -4,13 +4,13 @@
 #include "compiler-core/sched/rules.h"
 
 const kiln_rule kiln_rules_cpu[] = {
-    {"tile", 4, kiln_rule_tile},
-    {"rows", 1, kiln_rule_rows},
-    {"any", 1, kiln_rule_any},
+    {"tile", 4, kiln_sketch_tile},
+    {"rows", 1, kiln_sketch_rows},
+    {"any", 1, kiln_sketch_any},
 };
 const uint32_t kiln_rules_cpu_count = KILN_ARRAY_COUNT(kiln_rules_cpu);
 
-kiln_block kiln_rule_main_reduction(const kiln_program *p, uint32_t *out_count) {
+kiln_block kiln_sketch_main_reduction(const kiln_program *p, uint32_t *out_count) {
     kiln_block best = 0;
     *out_count = 0;
     for (kiln_block b = 1; b < p->block.count; b++) {
@@ -21,7 +21,7 @@ kiln_block kiln_rule_main_reduction(const kiln_program *p, uint32_t *out_count) 
     return best;
 }
 
-int64_t kiln_rule_lanes(const kiln_target *target, kiln_dtype dtype, int64_t extent) {
+int64_t kiln_sketch_lanes(const kiln_target *target, kiln_dtype dtype, int64_t extent) {
     int64_t lanes = (int64_t)(target->vector_bytes / kiln_dtype_size(dtype));
     while (lanes > 1 && extent * 2 <= lanes) lanes /= 2;
     return lanes;
@@ -58,12 +58,12 @@ static bool wants_inline(kiln_program *p, kiln_block block) {
     return count == 1 || (count > 1 && is_cheap(p, value));
 }
 
-void kiln_rule_inline(kiln_maker *m) {
+void kiln_sketch_inline(kiln_maker *m) {
     for (kiln_block b = 1; b < m->replay.p->block.count; b++)
         if (wants_inline(m->replay.p, b)) kiln_make(m, "inline(%s)", kiln_make_block_name(m, b));
 }
 
-const char *kiln_rule_blocked_layout(kiln_maker *m, uint32_t rank, int dim) {
+const char *kiln_sketch_blocked_layout(kiln_maker *m, uint32_t rank, int dim) {
     if (dim < 0 || (uint32_t)dim + 1 == rank) return NULL;
     char *text = kiln_arena_printf(m->arena, "%s", "");
     for (uint32_t d = 0; d < rank; d++)

@@ -66,13 +66,13 @@ static void vectorize_block(kiln_maker *m, kiln_block block, bool share) {
     bool reduces = kiln_block_is_reduction(p, block);
     if (iter >= 0 && reduces && !reads_contiguously(p, &pattern, iter)) iter = -1;
     if (iter >= 0) {
-        int64_t lanes = kiln_rule_lanes(m->target, p->buffer.data[pattern.to.buffer].dtype, p->block.data[block].iter[iter].extent);
+        int64_t lanes = kiln_sketch_lanes(m->target, p->buffer.data[pattern.to.buffer].dtype, p->block.data[block].iter[iter].extent);
         if (lanes < 2 || !kiln_make(m, "split(%s, -1, %lld)", kiln_make_loop_name(m, block, iter, ""), (long long)lanes)) iter = -1;
     }
     order_and_share(m, &pattern, iter, share);
 }
 
-void kiln_rule_finish_block(kiln_maker *m, kiln_block block) { vectorize_block(m, block, true); }
+void kiln_sketch_finish_block(kiln_maker *m, kiln_block block) { vectorize_block(m, block, true); }
 
 static void count_blocks(kiln_program *p, kiln_block block, void *context) {
     (void)p;
@@ -99,11 +99,11 @@ static bool is_prepared(kiln_program *p, kiln_block block) {
     return count > 0;
 }
 
-void kiln_rule_finish(kiln_maker *m) {
+void kiln_sketch_finish(kiln_maker *m) {
     kiln_program *p = m->replay.p;
     for (kiln_block b = 1; b < p->block.count; b++)
         if (!p->block.data[b].removed && !p->block.data[b].init_of && stands_alone(p, b) && !is_prepared(p, b))
-            kiln_rule_finish_block(m, b);
+            kiln_sketch_finish_block(m, b);
 }
 
 /* ---- rows ------------------------------------------------------------------------------------------------------ */
@@ -131,14 +131,14 @@ static uint32_t row_iters(kiln_program *p, const kiln_pattern *last) {
     return found ? rows : 0;
 }
 
-bool kiln_rule_rows(kiln_maker *m, uint32_t variant) {
+bool kiln_sketch_rows(kiln_maker *m, uint32_t variant) {
     (void)variant;
     uint32_t reductions;
-    kiln_rule_inline(m);
+    kiln_sketch_inline(m);
     kiln_program *p = m->replay.p;
     kiln_block last = last_block(p);
     kiln_pattern pattern;
-    if (!kiln_rule_main_reduction(p, &reductions) || !last || kiln_block_is_reduction(p, last)) return false;
+    if (!kiln_sketch_main_reduction(p, &reductions) || !last || kiln_block_is_reduction(p, last)) return false;
     if (!kiln_pattern_of(p, last, &pattern)) return false;
     uint32_t rows = row_iters(p, &pattern);
     if (!rows) return false;
@@ -160,19 +160,19 @@ bool kiln_rule_rows(kiln_maker *m, uint32_t variant) {
         int iter = contiguous_iter(p, &pattern);
         bool is_row = b == last && iter >= 0 && (rows >> iter & 1);
         if (iter < 0 || is_row || kiln_block_is_reduction(p, b)) continue;
-        int64_t lanes = kiln_rule_lanes(m->target, p->buffer.data[pattern.to.buffer].dtype, p->block.data[b].iter[iter].extent);
+        int64_t lanes = kiln_sketch_lanes(m->target, p->buffer.data[pattern.to.buffer].dtype, p->block.data[b].iter[iter].extent);
         if (lanes > 1 && kiln_make(m, "split(%s, -1, %lld)", kiln_make_loop_name(m, b, iter, ""), (long long)lanes))
             kiln_make(m, "vectorize(%s)", kiln_make_loop_name(m, b, iter, ".1"));
     }
-    kiln_rule_finish(m);
+    kiln_sketch_finish(m);
     return true;
 }
 
 /* ---- anything ------------------------------------------------------------------------------------------------ */
 
-bool kiln_rule_any(kiln_maker *m, uint32_t variant) {
+bool kiln_sketch_any(kiln_maker *m, uint32_t variant) {
     (void)variant;
-    kiln_rule_inline(m);
-    kiln_rule_finish(m);
+    kiln_sketch_inline(m);
+    kiln_sketch_finish(m);
     return true;
 }

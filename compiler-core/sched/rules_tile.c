@@ -98,7 +98,7 @@ static bool analyse(plan *t) {
         bool blocks = t->packs && has(t->pattern.reduce, i) && x->dim_of[i] >= 0 && t->pattern.from[t->weights].dim_of[i] >= 0;
         if (blocks && (t->k < 0 || extent_of(t, i) > extent_of(t, t->k))) t->k = i;
     }
-    t->lanes = kiln_rule_lanes(t->m->target, t->m->replay.p->buffer.data[t->pattern.to.buffer].dtype, extent_of(t, t->v));
+    t->lanes = kiln_sketch_lanes(t->m->target, t->m->replay.p->buffer.data[t->pattern.to.buffer].dtype, extent_of(t, t->v));
     return t->lanes > 1;
 }
 
@@ -256,7 +256,7 @@ static void pack_weights(plan *t, bool taps_outside) {
     kiln_strbuf_printf(&text, ",d%d%%{0}", dv);
     kiln_make(t->m, "transform_layout(%s, \"%s\", %s[2]*%lld, %s[0])", name, text.data, t->tile, (long long)t->lanes, t->steps);
     kiln_strbuf_deinit(&text);
-    if (t->m->replay.p->buffer.data[w.buffer].role != KILN_ROLE_CONSTANT) kiln_rule_finish_block(t->m, before);
+    if (t->m->replay.p->buffer.data[w.buffer].role != KILN_ROLE_CONSTANT) kiln_sketch_finish_block(t->m, before);
 }
 
 /* Gives `buffer`, and the argument that it is a copy of, blocks along the dimension of iterator `iter`. */
@@ -265,7 +265,7 @@ static void block_data(plan *t, int iter, const char *size, kiln_block *out_prod
     const kiln_access x = t->pattern.from[t->data];
     *out_producer = kiln_program_producer(p, x.buffer);
     int dim = iter < 0 ? -1 : x.dim_of[iter];
-    const char *layout = kiln_rule_blocked_layout(t->m, rank_of(t, &x), dim);
+    const char *layout = kiln_sketch_blocked_layout(t->m, rank_of(t, &x), dim);
     if (!layout) return;
     kiln_make(t->m, "transform_layout(%s, \"%s\", %s)", kiln_make_buffer_name(t->m, x.buffer), layout, size);
     kiln_pattern copy;
@@ -273,7 +273,7 @@ static void block_data(plan *t, int iter, const char *size, kiln_block *out_prod
     int source = -1;
     for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
         if (copy.to.dim_of[i] == dim) source = copy.from[0].dim_of[i];
-    const char *same = kiln_rule_blocked_layout(t->m, rank_of(t, &copy.from[0]), source);
+    const char *same = kiln_sketch_blocked_layout(t->m, rank_of(t, &copy.from[0]), source);
     if (same) kiln_make(t->m, "transform_layout(%s, \"%s\", %s)", kiln_make_buffer_name(t->m, copy.from[0].buffer), same, size);
 }
 
@@ -403,14 +403,14 @@ static void block_output(plan *t, kiln_block follower) {
             if (pattern.from[a].dim_of[i] == t->pattern.to.dim_of[t->v] && has(pattern.spatial, i)) lanes_iter = i;
     if (lanes_iter < 0) return;
     int dim = pattern.to.dim_of[lanes_iter];
-    const char *layout = kiln_rule_blocked_layout(m, rank_of(t, &pattern.to), dim);
+    const char *layout = kiln_sketch_blocked_layout(m, rank_of(t, &pattern.to), dim);
     if (!layout) return;
     const char *size = sample_output_block(t, p->buffer.data[pattern.to.buffer].shape.dim[dim]);
     kiln_make(m, "transform_layout(%s, \"%s\", %s)", kiln_make_buffer_name(m, pattern.to.buffer), layout, size);
     for (uint32_t a = 0; a < pattern.from_count; a++) {
         const kiln_access *x = &pattern.from[a];
         if (role_of(t, x) != KILN_ROLE_INPUT || x->buffer == t->pattern.from[t->data].buffer) continue;
-        const char *same = kiln_rule_blocked_layout(m, rank_of(t, x), x->dim_of[lanes_iter]);
+        const char *same = kiln_sketch_blocked_layout(m, rank_of(t, x), x->dim_of[lanes_iter]);
         if (same) kiln_make(m, "transform_layout(%s, \"%s\", %s)", kiln_make_buffer_name(m, x->buffer), same, size);
     }
 }
@@ -451,10 +451,10 @@ static void place_accumulators(plan *t) {
     kiln_make(t->m, "transform_layout(%s, \"%sd%d\")", name, layout, lanes_dim);
 }
 
-bool kiln_rule_tile(kiln_maker *m, uint32_t variant) {
+bool kiln_sketch_tile(kiln_maker *m, uint32_t variant) {
     uint32_t reductions;
-    kiln_rule_inline(m);
-    plan t = {.m = m, .block = kiln_rule_main_reduction(m->replay.p, &reductions)};
+    kiln_sketch_inline(m);
+    plan t = {.m = m, .block = kiln_sketch_main_reduction(m->replay.p, &reductions)};
     if (!t.block || reductions != 1 || !analyse(&t)) return false;
     if ((variant & 2) && (t.k < 0 || (t.pattern.reduce & ~(1u << t.k)) == 0)) return false; /* the same as without */
 
@@ -497,6 +497,6 @@ bool kiln_rule_tile(kiln_maker *m, uint32_t variant) {
     if (t.k >= 0) kiln_make(m, "unroll(%s)", loop(&t, t.k, ".1.1"));
     kiln_make(m, "decompose_reduction(%s, %s)", name, first_reduce);
     place_accumulators(&t);
-    kiln_rule_finish(m);
+    kiln_sketch_finish(m);
     return true;
 }

@@ -17,7 +17,8 @@ static atomic_uint_fast64_t fail_at; /* 0 = never */
  * which may allocate. */
 static KILN_NORETURN void out_of_memory(size_t size_bytes) {
     char line[96];
-    int length = snprintf(line, sizeof line, "kiln: out of memory (%zu bytes wanted)\n", size_bytes);
+    int length =
+        snprintf(line, sizeof line, "kiln: out of memory (%zu bytes wanted)\n", size_bytes);
     ssize_t ignored = write(STDERR_FILENO, line, (size_t)length);
     (void)ignored; /* nobody is left to tell */
     _exit(kiln_code_exit(KILN_RESOURCE_EXHAUSTED));
@@ -49,7 +50,8 @@ void *kiln_alloc_aligned(size_t alignment, size_t size_bytes) {
     count_one(size_bytes);
     void *memory = NULL;
     size_t at_least = alignment < sizeof(void *) ? sizeof(void *) : alignment;
-    if (posix_memalign(&memory, at_least, size_bytes ? size_bytes : 1) != 0) out_of_memory(size_bytes);
+    if (posix_memalign(&memory, at_least, size_bytes ? size_bytes : 1) != 0)
+        out_of_memory(size_bytes);
     return memset(memory, 0, size_bytes);
 }
 

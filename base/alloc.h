@@ -1,6 +1,6 @@
 /* The one place that asks libc for memory. Running out ends the process with one clear line and
- * exit code 16 (docs/decisions/0002): every size that an outsider can choose is bounded at the edge,
- * and every program's durable state survives a kill. Tests make the N-th allocation fail. */
+ * exit code 16 (docs/decisions/0002): every size that an outsider can choose is bounded at the
+ * edge, and every program's durable state survives a kill. Tests make the N-th allocation fail. */
 #ifndef KILN_BASE_ALLOC_H
 #define KILN_BASE_ALLOC_H
 

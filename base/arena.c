@@ -29,7 +29,7 @@
 
 struct kiln_arena_chunk {
     kiln_arena_chunk *older;
-    size_t size, used;       /* of data */
+    size_t size, used; /* of data */
     _Alignas(OBJECT_ALIGNMENT) unsigned char data[];
 };
 

@@ -1,5 +1,5 @@
-/* Bump allocation by lifetime: process, job, task, candidate, message, scratch. Reset the arena, not
- * the objects. Not thread-safe: one owner at a time. */
+/* Bump allocation by lifetime: process, job, task, candidate, message, scratch. Reset the arena,
+ * not the objects. Not thread-safe: one owner at a time. */
 #ifndef KILN_BASE_ARENA_H
 #define KILN_BASE_ARENA_H
 

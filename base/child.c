@@ -62,17 +62,20 @@ static int spawn(const kiln_child_options *options, int child_in, int child_out,
     }
     if (child_out >= 0) posix_spawn_file_actions_adddup2(&files, child_out, STDOUT_FILENO);
     if (options->error_path)
-        posix_spawn_file_actions_addopen(&files, STDERR_FILENO, options->error_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+        posix_spawn_file_actions_addopen(&files, STDERR_FILENO, options->error_path,
+                                         O_WRONLY | O_CREAT | O_APPEND, 0600);
     sigset_t none, all;
     sigemptyset(&none);
     sigfillset(&all);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all);
     posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
+                                              POSIX_SPAWN_SETSIGDEF);
 
     char **environment = merge_environment(options->env_extra);
-    int error = posix_spawn(out_pid, options->argv[0], &files, &attributes, (char *const *)(uintptr_t)options->argv, environment);
+    int error = posix_spawn(out_pid, options->argv[0], &files, &attributes,
+                            (char *const *)(uintptr_t)options->argv, environment);
     kiln_free(environment);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&files);

@@ -1,6 +1,6 @@
-/* Child processes that live beside us: builder workers, the private fleet, measurement children. Started
- * with posix_spawn in a process group of their own, optionally joined by pipes. For children that are run to
- * their end in one call see base/proc.h. */
+/* Child processes that live beside us: builder workers, the private fleet, measurement children.
+ * Started with posix_spawn in a process group of their own, optionally joined by pipes. For
+ * children that are run to their end in one call see base/proc.h. */
 #ifndef KILN_BASE_CHILD_H
 #define KILN_BASE_CHILD_H
 
@@ -12,15 +12,15 @@
 typedef struct kiln_child_options {
     const char *const *argv;      /* NULL-terminated; argv[0] is a path */
     const char *const *env_extra; /* NULL-terminated "NAME=value", put before ours; may be NULL */
-    bool pipe_in, pipe_out;       /* join standard input, output by pipes; else /dev/null and ours */
-    bool socket_in;               /* standard input is a SOCK_SEQPACKET socket: bounded messages, both ways, and
-                                     descriptors can be passed; in_fd is our end */
-    const char *error_path;       /* standard error is appended to this file; NULL: ours */
+    bool pipe_in, pipe_out; /* join standard input, output by pipes; else /dev/null and ours */
+    bool socket_in; /* standard input is a SOCK_SEQPACKET socket: bounded messages, both ways, and
+                       descriptors can be passed; in_fd is our end */
+    const char *error_path; /* standard error is appended to this file; NULL: ours */
 } kiln_child_options;
 
 typedef struct kiln_child {
-    pid_t pid;           /* 0: none */
-    int in_fd, out_fd;   /* our ends, non-blocking and close-on-exec; -1: none */
+    pid_t pid;         /* 0: none */
+    int in_fd, out_fd; /* our ends, non-blocking and close-on-exec; -1: none */
 } kiln_child;
 
 typedef struct kiln_child_exit {
@@ -29,7 +29,8 @@ typedef struct kiln_child_exit {
 } kiln_child_exit;
 
 /* NOT_FOUND, PERMISSION_DENIED: the program; RESOURCE_EXHAUSTED: no processes or descriptors. */
-KILN_MUST_USE kiln_status kiln_child_start(const kiln_child_options *options, kiln_child *out_child);
+KILN_MUST_USE kiln_status kiln_child_start(const kiln_child_options *options,
+                                           kiln_child *out_child);
 /* Whether it has ended; then it is reaped and `*out_exit` says how. Does not wait. */
 bool kiln_child_ended(kiln_child *child, kiln_child_exit *out_exit);
 /* Asks it to end (SIGTERM), for a child that cleans up. */
@@ -39,8 +40,8 @@ kiln_child_exit kiln_child_wait(kiln_child *child);
 /* Kills the whole group, reaps, closes the pipes; accepts one that ended or was never started. */
 void kiln_child_destroy(kiln_child *child);
 
-/* Called first thing by a program that must not outlive its parent (PR_SET_PDEATHSIG, and a check that the
- * parent is still there). */
+/* Called first thing by a program that must not outlive its parent (PR_SET_PDEATHSIG, and a check
+ * that the parent is still there). */
 void kiln_child_die_with_parent(void);
 
 #endif

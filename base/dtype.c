@@ -13,7 +13,8 @@ typedef struct dtype_info {
 } dtype_info;
 
 static const dtype_info dtype_table[KILN_DTYPE_COUNT] = {
-#define X(name, text, size, kind, ctype, number, onnx) [number] = {text, size, KILN_KIND_##kind, onnx},
+#define X(name, text, size, kind, ctype, number, onnx) \
+    [number] = {text, size, KILN_KIND_##kind, onnx},
 #include "base/dtype.def"
 #undef X
 };
@@ -64,7 +65,8 @@ static uint32_t bits_from(float value) {
 }
 
 float kiln_f16_to_f32(uint16_t bits) {
-    uint32_t sign = (uint32_t)(bits & 0x8000) << 16, exponent = bits >> 10 & 31, fraction = bits & 0x3ff;
+    uint32_t sign = (uint32_t)(bits & 0x8000) << 16, exponent = bits >> 10 & 31,
+             fraction = bits & 0x3ff;
     if (exponent == 31) return float_from(sign | 0x7f800000 | fraction << 13);
     if (exponent > 0) return float_from(sign | (exponent + 112) << 23 | fraction << 13);
     float magnitude = (float)fraction * 0x1p-24f; /* subnormal or zero: exact */
@@ -74,8 +76,9 @@ float kiln_f16_to_f32(uint16_t bits) {
 uint16_t kiln_f32_to_f16(float value) {
     uint32_t bits = bits_from(value), magnitude = bits & 0x7fffffff;
     uint32_t sign = bits >> 16 & 0x8000;
-    if (magnitude > 0x7f800000) return (uint16_t)(sign | 0x7e00 | (magnitude >> 13 & 0x1ff)); /* a quiet NaN */
-    if (magnitude >= 0x477ff000) return (uint16_t)(sign | 0x7c00); /* from 65520 on: infinity */
+    if (magnitude > 0x7f800000)
+        return (uint16_t)(sign | 0x7e00 | (magnitude >> 13 & 0x1ff)); /* a quiet NaN */
+    if (magnitude >= 0x477ff000) return (uint16_t)(sign | 0x7c00);    /* from 65520 on: infinity */
     if (magnitude >= 0x38800000) {
         uint32_t rounded = magnitude + 0xfff + (magnitude >> 13 & 1);
         return (uint16_t)(sign | (rounded - 0x38000000) >> 13);
@@ -83,7 +86,8 @@ uint16_t kiln_f32_to_f16(float value) {
     uint32_t exponent = magnitude >> 23;
     if (exponent < 102) return (uint16_t)sign; /* below half of the smallest subnormal */
     uint32_t significand = (magnitude & 0x7fffff) | 0x800000, shift = 126 - exponent;
-    uint32_t kept = significand >> shift, rest = significand & ((1u << shift) - 1), half = 1u << (shift - 1);
+    uint32_t kept = significand >> shift, rest = significand & ((1u << shift) - 1),
+             half = 1u << (shift - 1);
     if (rest > half || (rest == half && (kept & 1))) kept++;
     return (uint16_t)(sign | kept);
 }
@@ -107,8 +111,10 @@ static float round_to_odd(double value) {
 }
 
 /* One element of C type `type`, whatever its alignment. */
-#define LOAD(type, data, index, out) memcpy(&(out), (const char *)(data) + (index) * sizeof(type), sizeof(type))
-#define STORE(type, data, index, in) memcpy((char *)(data) + (index) * sizeof(type), &(in), sizeof(type))
+#define LOAD(type, data, index, out) \
+    memcpy(&(out), (const char *)(data) + (index) * sizeof(type), sizeof(type))
+#define STORE(type, data, index, in) \
+    memcpy((char *)(data) + (index) * sizeof(type), &(in), sizeof(type))
 
 static double load_half(kiln_dtype type, const void *data, size_t index) {
     uint16_t bits;
@@ -144,7 +150,8 @@ static int64_t saturate(double value, double low, double high) {
 }
 
 int64_t kiln_dtype_load_i64(kiln_dtype type, const void *data, size_t index) {
-    if (kiln_dtype_is_float(type)) return saturate(kiln_dtype_load_f64(type, data, index), -0x1p63, 0x1p63);
+    if (kiln_dtype_is_float(type))
+        return saturate(kiln_dtype_load_f64(type, data, index), -0x1p63, 0x1p63);
     switch (type) {
 #define X(name, text, size, kind, ctype, number, onnx) \
     case KILN_##name: {                                \
@@ -180,7 +187,8 @@ void kiln_dtype_store_f64(kiln_dtype type, void *data, size_t index, double valu
     case KILN_KIND_BOOL: kiln_dtype_store_i64(type, data, index, value != 0); break;
     case KILN_KIND_INT: {
         double limit = ldexp(1.0, bits - 1);
-        kiln_dtype_store_i64(type, data, index, saturate(value, -limit, bits == 64 ? limit : limit - 1));
+        kiln_dtype_store_i64(type, data, index,
+                             saturate(value, -limit, bits == 64 ? limit : limit - 1));
         break;
     }
     case KILN_KIND_UINT:

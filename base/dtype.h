@@ -8,7 +8,12 @@
 
 #include "base/str.h"
 
-typedef enum kiln_dtype_kind { KILN_KIND_FLOAT, KILN_KIND_INT, KILN_KIND_UINT, KILN_KIND_BOOL } kiln_dtype_kind;
+typedef enum kiln_dtype_kind {
+    KILN_KIND_FLOAT,
+    KILN_KIND_INT,
+    KILN_KIND_UINT,
+    KILN_KIND_BOOL
+} kiln_dtype_kind;
 
 typedef enum kiln_dtype {
     KILN_DTYPE_NONE = 0,

@@ -18,8 +18,9 @@
 #define SYSTEM_FILE_MAX ((size_t)1 << 20)
 #define OPEN_FOLDERS_MAX 16 /* descriptors that removing a tree may hold at once */
 
-#define ERRNO_ERROR(doing, path) \
-    kiln_status_make(kiln_code_from_errno(errno), __FILE__, __LINE__, "%s %s: %s", doing, path, strerror(errno))
+#define ERRNO_ERROR(doing, path)                                                                \
+    kiln_status_make(kiln_code_from_errno(errno), __FILE__, __LINE__, "%s %s: %s", doing, path, \
+                     strerror(errno))
 
 /* Opens a regular file for reading and finds its size. */
 static kiln_status open_regular(const char *path, int *out_fd, size_t *out_size) {
@@ -27,8 +28,10 @@ static kiln_status open_regular(const char *path, int *out_fd, size_t *out_size)
     if (fd < 0) return ERRNO_ERROR("opening", path);
     struct stat info;
     kiln_status st = KILN_OK;
-    if (fstat(fd, &info) != 0) st = ERRNO_ERROR("looking at", path);
-    else if (!S_ISREG(info.st_mode)) st = KILN_ERROR(INVALID_ARGUMENT, "%s is not a regular file", path);
+    if (fstat(fd, &info) != 0)
+        st = ERRNO_ERROR("looking at", path);
+    else if (!S_ISREG(info.st_mode))
+        st = KILN_ERROR(INVALID_ARGUMENT, "%s is not a regular file", path);
     if (st) {
         close(fd);
         return st;
@@ -54,18 +57,23 @@ static size_t read_fully(int fd, char *data, size_t size) {
     return done;
 }
 
-kiln_status kiln_file_read(const char *path, size_t max_bytes, kiln_arena *arena, kiln_str *out_content) {
+kiln_status kiln_file_read(const char *path, size_t max_bytes, kiln_arena *arena,
+                           kiln_str *out_content) {
     int fd = -1;
     size_t size = 0;
     kiln_status st = open_regular(path, &fd, &size);
     if (st) return st;
     if (size > max_bytes) {
-        st = KILN_ERROR(OUT_OF_RANGE, "%s has %zu bytes; at most %zu are read", path, size, max_bytes);
+        st = KILN_ERROR(OUT_OF_RANGE, "%s has %zu bytes; at most %zu are read", path, size,
+                        max_bytes);
     } else {
         char *data = kiln_arena_alloc(arena, size + 1);
         size_t got = read_fully(fd, data, size);
-        if (got == size) *out_content = (kiln_str){data, size};
-        else st = KILN_ERROR(DATA_LOSS, "reading %s stopped after %zu of %zu bytes", path, got, size);
+        if (got == size)
+            *out_content = (kiln_str){data, size};
+        else
+            st =
+                KILN_ERROR(DATA_LOSS, "reading %s stopped after %zu of %zu bytes", path, got, size);
     }
     close(fd);
     return st;
@@ -83,8 +91,10 @@ kiln_status kiln_file_read_system(const char *path, kiln_arena *arena, kiln_str 
         got = read_fully(fd, piece, sizeof piece);
         kiln_strbuf_append(&content, piece, got);
     }
-    if (errno) st = ERRNO_ERROR("reading", path);
-    else *out_content = (kiln_str){kiln_str_dup(arena, kiln_strbuf_view(&content)), content.size};
+    if (errno)
+        st = ERRNO_ERROR("reading", path);
+    else
+        *out_content = (kiln_str){kiln_str_dup(arena, kiln_strbuf_view(&content)), content.size};
     kiln_strbuf_deinit(&content);
     close(fd);
     return st;
@@ -126,8 +136,10 @@ kiln_status kiln_file_write(const char *path, kiln_str content, unsigned mode) {
         if (!whole) st = ERRNO_ERROR("writing", path);
         if (close(fd) != 0 && !st) st = ERRNO_ERROR("closing", path);
         if (!st && rename(beside, path) != 0) st = ERRNO_ERROR("replacing", path);
-        if (st) unlink(beside);
-        else sync_folder_of(path);
+        if (st)
+            unlink(beside);
+        else
+            sync_folder_of(path);
     }
     kiln_arena_deinit(&scratch);
     return st;
@@ -149,7 +161,8 @@ kiln_status kiln_folder_create(const char *path, unsigned mode) {
     kiln_arena scratch = {0};
     char *part = kiln_str_dup(&scratch, kiln_str_from(path));
     kiln_status st = KILN_OK;
-    for (char *slash = strchr(part + (part[0] == '/'), '/'); slash && !st; slash = strchr(slash + 1, '/')) {
+    for (char *slash = strchr(part + (part[0] == '/'), '/'); slash && !st;
+         slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (part[0]) st = create_one(part, (mode_t)mode);
         *slash = '/';
@@ -173,27 +186,33 @@ static int remove_entry(const char *path, const struct stat *info, int type, str
 }
 
 kiln_status kiln_folder_remove(const char *path) {
-    if (nftw(path, remove_entry, OPEN_FOLDERS_MAX, FTW_DEPTH | FTW_PHYS) != 0) return ERRNO_ERROR("removing", path);
+    if (nftw(path, remove_entry, OPEN_FOLDERS_MAX, FTW_DEPTH | FTW_PHYS) != 0)
+        return ERRNO_ERROR("removing", path);
     return KILN_OK;
 }
 
-static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
 
 kiln_status kiln_folder_lock(const char *path, int *out_fd) {
     kiln_strbuf name = {0};
     kiln_strbuf_printf(&name, "%s/lock", path);
     int fd = open(name.data, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     kiln_status st = NULL;
-    if (fd < 0) st = ERRNO_ERROR("opening", name.data);
+    if (fd < 0)
+        st = ERRNO_ERROR("opening", name.data);
     else if (flock(fd, LOCK_EX | LOCK_NB) != 0)
-        st = KILN_ERROR(FAILED_PRECONDITION, "%s is in use by another process; stop it, or name another folder", path);
+        st = KILN_ERROR(FAILED_PRECONDITION,
+                        "%s is in use by another process; stop it, or name another folder", path);
     if (st && fd >= 0) close(fd);
     if (!st) *out_fd = fd;
     kiln_strbuf_deinit(&name);
     return st;
 }
 
-kiln_status kiln_folder_list(const char *path, kiln_arena *arena, char ***out_names, size_t *out_count) {
+kiln_status kiln_folder_list(const char *path, kiln_arena *arena, char ***out_names,
+                             size_t *out_count) {
     DIR *folder = opendir(path);
     if (!folder) return ERRNO_ERROR("listing", path);
     KILN_VEC(char *) names = {0};
@@ -221,9 +240,12 @@ kiln_status kiln_file_map(const char *path, kiln_mapping *out_mapping) {
     size_t size = 0;
     kiln_status st = open_regular(path, &fd, &size);
     if (st) return st;
-    void *data = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL; /* empty maps are refused */
-    if (data == MAP_FAILED) st = ERRNO_ERROR("mapping", path);
-    else *out_mapping = (kiln_mapping){data, size};
+    void *data =
+        size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL; /* empty maps are refused */
+    if (data == MAP_FAILED)
+        st = ERRNO_ERROR("mapping", path);
+    else
+        *out_mapping = (kiln_mapping){data, size};
     close(fd);
     return st;
 }

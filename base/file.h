@@ -1,4 +1,5 @@
-/* Files: whole reads, atomic replacement, temporary folders, mapping. Every error names the path. */
+/* Files: whole reads, atomic replacement, temporary folders, mapping. Every error names the path.
+ */
 #ifndef KILN_BASE_FILE_H
 #define KILN_BASE_FILE_H
 
@@ -11,9 +12,12 @@
 
 /* Reads a whole file of at most `max_bytes` into `arena` (a NUL follows the last byte).
  * NOT_FOUND, PERMISSION_DENIED, OUT_OF_RANGE (larger than max_bytes), DATA_LOSS (read error). */
-KILN_MUST_USE kiln_status kiln_file_read(const char *path, size_t max_bytes, kiln_arena *arena, kiln_str *out_content);
-/* Reads a file of /proc or /sys, whose size is not known before: what there is, up to 1 MiB. Errors as above. */
-KILN_MUST_USE kiln_status kiln_file_read_system(const char *path, kiln_arena *arena, kiln_str *out_content);
+KILN_MUST_USE kiln_status kiln_file_read(const char *path, size_t max_bytes, kiln_arena *arena,
+                                         kiln_str *out_content);
+/* Reads a file of /proc or /sys, whose size is not known before: what there is, up to 1 MiB. Errors
+ * as above. */
+KILN_MUST_USE kiln_status kiln_file_read_system(const char *path, kiln_arena *arena,
+                                                kiln_str *out_content);
 /* Writes beside `path`, syncs and renames: readers see the old or the new content, never a part.
  * RESOURCE_EXHAUSTED when the disk is full; nothing is left behind then. `mode` as in chmod. */
 KILN_MUST_USE kiln_status kiln_file_write(const char *path, kiln_str content, unsigned mode);
@@ -22,14 +26,16 @@ bool kiln_file_is_folder(const char *path);
 /* Creates missing parents; existing folders are fine. */
 KILN_MUST_USE kiln_status kiln_folder_create(const char *path, unsigned mode);
 /* A new private (0700) folder under $TMPDIR or /tmp; path in `arena`. */
-KILN_MUST_USE kiln_status kiln_folder_create_temp(const char *prefix, kiln_arena *arena, char **out_path);
+KILN_MUST_USE kiln_status kiln_folder_create_temp(const char *prefix, kiln_arena *arena,
+                                                  char **out_path);
 /* Removes a folder and everything in it; does not follow links. */
 KILN_MUST_USE kiln_status kiln_folder_remove(const char *path);
 /* Takes a folder for this process, until `*out_fd` is closed or the process ends (also by kill -9).
  * FAILED_PRECONDITION: another process has it. */
 KILN_MUST_USE kiln_status kiln_folder_lock(const char *path, int *out_fd);
 /* Names (not paths) in a folder, sorted, without "." and "..". */
-KILN_MUST_USE kiln_status kiln_folder_list(const char *path, kiln_arena *arena, char ***out_names, size_t *out_count);
+KILN_MUST_USE kiln_status kiln_folder_list(const char *path, kiln_arena *arena, char ***out_names,
+                                           size_t *out_count);
 
 /* A read-only mapping of a whole file. */
 typedef struct kiln_mapping {

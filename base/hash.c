@@ -4,10 +4,11 @@
 #include <string.h>
 #include <xxhash.h>
 
-
 _Static_assert(sizeof(((kiln_digest *)0)->byte) == SHA256_DIGEST_LENGTH, "a digest is a SHA-256");
 
-uint64_t kiln_hash64(const void *data, size_t size, uint64_t seed) { return XXH3_64bits_withSeed(data, size, seed); }
+uint64_t kiln_hash64(const void *data, size_t size, uint64_t seed) {
+    return XXH3_64bits_withSeed(data, size, seed);
+}
 
 kiln_hash128 kiln_hash128_of(const void *data, size_t size) {
     XXH128_hash_t hash = XXH3_128bits(data, size);

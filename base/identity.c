@@ -22,7 +22,8 @@ kiln_status kiln_identity_load(const char *path, char out_text[KILN_HASH128_TEXT
     kiln_hash128 identity;
     kiln_status st = kiln_file_read(path, 256, &scratch, &text);
     if (!st && !kiln_hash128_parse(kiln_str_trim(text), &identity))
-        st = KILN_ERROR(DATA_LOSS, "%s does not hold an identity; remove it to get a new one", path);
+        st =
+            KILN_ERROR(DATA_LOSS, "%s does not hold an identity; remove it to get a new one", path);
     if (!st) kiln_hash128_print(identity, out_text);
     kiln_arena_deinit(&scratch);
     return st;

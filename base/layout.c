@@ -7,7 +7,8 @@
 
 #define DIVISOR_MAX ((int64_t)1 << 31)
 
-/* Number after one character of a piece ("/16", "%4"), cut off its front; false when it is malformed. */
+/* Number after one character of a piece ("/16", "%4"), cut off its front; false when it is
+ * malformed. */
 static bool take_number(kiln_str *rest, int64_t *out_number) {
     size_t end = 1;
     while (end < rest->size && rest->data[end] >= '0' && rest->data[end] <= '9') end++;
@@ -19,7 +20,8 @@ static bool take_number(kiln_str *rest, int64_t *out_number) {
 /* "d1", "d1/16", "d1%16" or "d1/4%4". */
 static bool parse_piece(kiln_str text, uint32_t rank, kiln_layout_piece *out_piece) {
     int64_t dim = 0, divisor = 1, modulus = 0;
-    if (!kiln_str_starts(text, "d") || !take_number(&text, &dim) || dim >= (int64_t)rank) return false;
+    if (!kiln_str_starts(text, "d") || !take_number(&text, &dim) || dim >= (int64_t)rank)
+        return false;
     if (kiln_str_starts(text, "/") && (!take_number(&text, &divisor) || divisor < 1)) return false;
     if (kiln_str_starts(text, "%") && (!take_number(&text, &modulus) || modulus < 1)) return false;
     *out_piece = (kiln_layout_piece){(uint32_t)dim, divisor, modulus};
@@ -33,20 +35,26 @@ static kiln_status check_dimension(const kiln_layout *layout, uint32_t dim) {
         const kiln_layout_piece *piece = &layout->piece[j];
         if (piece->dim != dim) continue;
         if ((divisor_before == 0) != (piece->modulus == 0))
-            return KILN_ERROR(INVALID_ARGUMENT, "the first piece of d%u has no modulus and all others have one", dim);
+            return KILN_ERROR(INVALID_ARGUMENT,
+                              "the first piece of d%u has no modulus and all others have one", dim);
         if (divisor_before && piece->divisor * piece->modulus != divisor_before)
-            return KILN_ERROR(INVALID_ARGUMENT, "d%u/%lld%%%lld does not follow d%u/%lld", dim, (long long)piece->divisor,
-                              (long long)piece->modulus, dim, (long long)divisor_before);
+            return KILN_ERROR(INVALID_ARGUMENT, "d%u/%lld%%%lld does not follow d%u/%lld", dim,
+                              (long long)piece->divisor, (long long)piece->modulus, dim,
+                              (long long)divisor_before);
         divisor_before = piece->divisor;
     }
     if (divisor_before == 0) return KILN_ERROR(INVALID_ARGUMENT, "d%u is missing", dim);
-    if (divisor_before != 1) return KILN_ERROR(INVALID_ARGUMENT, "the last piece of d%u divides by %lld, not 1", dim, (long long)divisor_before);
+    if (divisor_before != 1)
+        return KILN_ERROR(INVALID_ARGUMENT, "the last piece of d%u divides by %lld, not 1", dim,
+                          (long long)divisor_before);
     return KILN_OK;
 }
 
 static bool is_row_major(const kiln_layout *layout) {
     for (uint32_t j = 0; j < layout->piece_count; j++)
-        if (layout->piece[j].dim != j || layout->piece[j].divisor != 1 || layout->piece[j].modulus != 0) return false;
+        if (layout->piece[j].dim != j || layout->piece[j].divisor != 1 ||
+            layout->piece[j].modulus != 0)
+            return false;
     return true;
 }
 
@@ -59,13 +67,17 @@ kiln_status kiln_layout_parse(kiln_str text, uint32_t rank, kiln_layout *out_lay
         bool last = kiln_str_find_char(rest, ',') == rest.size;
         kiln_str piece = kiln_str_cut(&rest, ',');
         if (layout.piece_count == KILN_RANK_MAX)
-            return KILN_ERROR(INVALID_ARGUMENT, "layout '%.*s' has more than %d pieces", KILN_STR_ARG(text), KILN_RANK_MAX);
-        if (!parse_piece(piece, rank, &layout.piece[layout.piece_count++]) || (!last && rest.size == 0))
-            return KILN_ERROR(INVALID_ARGUMENT, "layout '%.*s': '%.*s' is not a piece of a tensor with %u dimensions",
+            return KILN_ERROR(INVALID_ARGUMENT, "layout '%.*s' has more than %d pieces",
+                              KILN_STR_ARG(text), KILN_RANK_MAX);
+        if (!parse_piece(piece, rank, &layout.piece[layout.piece_count++]) ||
+            (!last && rest.size == 0))
+            return KILN_ERROR(INVALID_ARGUMENT,
+                              "layout '%.*s': '%.*s' is not a piece of a tensor with %u dimensions",
                               KILN_STR_ARG(text), KILN_STR_ARG(piece), rank);
     }
     kiln_status st = KILN_OK;
-    for (uint32_t dim = 0; dim < rank && layout.piece_count && !st; dim++) st = check_dimension(&layout, dim);
+    for (uint32_t dim = 0; dim < rank && layout.piece_count && !st; dim++)
+        st = check_dimension(&layout, dim);
     if (st) return kiln_status_note(st, "layout '%.*s'", KILN_STR_ARG(text));
     if (is_row_major(&layout)) layout = (kiln_layout){0}; /* one form for the identity */
     *out_layout = layout;
@@ -88,7 +100,8 @@ bool kiln_layout_equal(const kiln_layout *a, const kiln_layout *b) {
     if (is_row_major(a) && is_row_major(b)) return true;
     if (a->piece_count != b->piece_count) return false;
     for (uint32_t j = 0; j < a->piece_count; j++)
-        if (a->piece[j].dim != b->piece[j].dim || a->piece[j].divisor != b->piece[j].divisor || a->piece[j].modulus != b->piece[j].modulus)
+        if (a->piece[j].dim != b->piece[j].dim || a->piece[j].divisor != b->piece[j].divisor ||
+            a->piece[j].modulus != b->piece[j].modulus)
             return false;
     return true;
 }
@@ -100,13 +113,16 @@ kiln_shape kiln_layout_physical(const kiln_layout *layout, const kiln_shape *log
         const kiln_layout_piece *piece = &layout->piece[j];
         KILN_CHECK(piece->dim < logical->rank);
         int64_t extent = logical->dim[piece->dim];
-        physical.dim[j] = piece->modulus ? piece->modulus : extent / piece->divisor + (extent % piece->divisor != 0);
+        physical.dim[j] = piece->modulus ? piece->modulus
+                                         : extent / piece->divisor + (extent % piece->divisor != 0);
     }
     return physical;
 }
 
-/* What one logical dimension's index adds to the offset. A layout's offset is the sum over dimensions. */
-static int64_t dimension_offset(const kiln_layout *layout, const kiln_shape *physical, uint32_t dim, int64_t index) {
+/* What one logical dimension's index adds to the offset. A layout's offset is the sum over
+ * dimensions. */
+static int64_t dimension_offset(const kiln_layout *layout, const kiln_shape *physical, uint32_t dim,
+                                int64_t index) {
     int64_t offset = 0, stride = 1;
     for (uint32_t j = physical->rank; j-- > 0; stride *= physical->dim[j]) {
         if (layout->piece_count == 0) {
@@ -121,23 +137,28 @@ static int64_t dimension_offset(const kiln_layout *layout, const kiln_shape *phy
     return offset;
 }
 
-int64_t kiln_layout_offset(const kiln_layout *layout, const kiln_shape *logical, const int64_t *index) {
+int64_t kiln_layout_offset(const kiln_layout *layout, const kiln_shape *logical,
+                           const int64_t *index) {
     kiln_shape physical = kiln_layout_physical(layout, logical);
     int64_t offset = 0;
-    for (uint32_t dim = 0; dim < logical->rank; dim++) offset += dimension_offset(layout, &physical, dim, index[dim]);
+    for (uint32_t dim = 0; dim < logical->rank; dim++)
+        offset += dimension_offset(layout, &physical, dim, index[dim]);
     return offset;
 }
 
-/* dimension_offset of every index of every dimension: a copy then costs one addition per element. */
+/* dimension_offset of every index of every dimension: a copy then costs one addition per element.
+ */
 typedef struct offset_table {
     int64_t *of[KILN_RANK_MAX]; /* [dim][index] */
 } offset_table;
 
-static void offset_table_init(offset_table *table, const kiln_layout *layout, const kiln_shape *logical) {
+static void offset_table_init(offset_table *table, const kiln_layout *layout,
+                              const kiln_shape *logical) {
     kiln_shape physical = kiln_layout_physical(layout, logical);
     for (uint32_t dim = 0; dim < logical->rank; dim++) {
         table->of[dim] = kiln_alloc((size_t)logical->dim[dim] * sizeof(int64_t));
-        for (int64_t i = 0; i < logical->dim[dim]; i++) table->of[dim][i] = dimension_offset(layout, &physical, dim, i);
+        for (int64_t i = 0; i < logical->dim[dim]; i++)
+            table->of[dim][i] = dimension_offset(layout, &physical, dim, i);
     }
 }
 
@@ -146,7 +167,8 @@ static void offset_table_deinit(offset_table *table, const kiln_shape *logical) 
 }
 
 /* Copies one row of the last logical dimension; `packs` says in which direction. */
-static void copy_row(const int64_t *offset, int64_t count, size_t size, char *row, char *physical, bool packs) {
+static void copy_row(const int64_t *offset, int64_t count, size_t size, char *row, char *physical,
+                     bool packs) {
     for (int64_t i = 0; i < count; i++) {
         char *there = physical + (size_t)offset[i] * size, *here = row + (size_t)i * size;
         char *to = packs ? there : here;
@@ -160,7 +182,8 @@ static void copy_row(const int64_t *offset, int64_t count, size_t size, char *ro
     }
 }
 
-static void copy_all(const kiln_layout *layout, const kiln_shape *logical, size_t size, char *row_major, char *physical, bool packs) {
+static void copy_all(const kiln_layout *layout, const kiln_shape *logical, size_t size,
+                     char *row_major, char *physical, bool packs) {
     static const int64_t scalar_offset[1] = {0};
     int64_t count = kiln_shape_count(logical), index[KILN_RANK_MAX] = {0};
     if (count == 0) return;
@@ -171,8 +194,8 @@ static void copy_all(const kiln_layout *layout, const kiln_shape *logical, size_
     for (int64_t done = 0; done < count; done += row_count) {
         int64_t base = 0;
         for (uint32_t dim = 0; dim < outer; dim++) base += table.of[dim][index[dim]];
-        copy_row(logical->rank ? table.of[outer] : scalar_offset, row_count, size, row_major + (size_t)done * size,
-                 physical + (size_t)base * size, packs);
+        copy_row(logical->rank ? table.of[outer] : scalar_offset, row_count, size,
+                 row_major + (size_t)done * size, physical + (size_t)base * size, packs);
         for (uint32_t dim = outer; dim-- > 0;) { /* the odometer of the outer dimensions */
             if (++index[dim] < logical->dim[dim]) break;
             index[dim] = 0;
@@ -181,10 +204,13 @@ static void copy_all(const kiln_layout *layout, const kiln_shape *logical, size_
     offset_table_deinit(&table, logical);
 }
 
-void kiln_layout_pack(const kiln_layout *layout, const kiln_shape *logical, kiln_dtype dtype, const void *row_major, void *physical) {
+void kiln_layout_pack(const kiln_layout *layout, const kiln_shape *logical, kiln_dtype dtype,
+                      const void *row_major, void *physical) {
     copy_all(layout, logical, kiln_dtype_size(dtype), (char *)(uintptr_t)row_major, physical, true);
 }
 
-void kiln_layout_unpack(const kiln_layout *layout, const kiln_shape *logical, kiln_dtype dtype, const void *physical, void *row_major) {
-    copy_all(layout, logical, kiln_dtype_size(dtype), row_major, (char *)(uintptr_t)physical, false);
+void kiln_layout_unpack(const kiln_layout *layout, const kiln_shape *logical, kiln_dtype dtype,
+                        const void *physical, void *row_major) {
+    copy_all(layout, logical, kiln_dtype_size(dtype), row_major, (char *)(uintptr_t)physical,
+             false);
 }

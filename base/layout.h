@@ -1,13 +1,14 @@
-/* Physical layouts as index maps: how the elements of a logical tensor lie in memory. A layout lists the
- * physical dimensions, outermost first; each takes a slice of one logical dimension:
+/* Physical layouts as index maps: how the elements of a logical tensor lie in memory. A layout
+ * lists the physical dimensions, outermost first; each takes a slice of one logical dimension:
  *
  *     physical[j] = (logical[dim_j] / divisor_j) % extent_j
  *
- * Text: "d0,d1/16,d2,d3,d1%16" is NCHW16c; "d1/16,d0,d1%16" a packed matrix. A dimension that is split
- * lists its pieces from the largest divisor to the smallest, each divisor = extent * divisor of the next;
- * the last piece has divisor 1. Physical extents are ceil(logical / divisor) for the first piece of a
- * dimension, so a split that does not divide leaves padding elements, whose contents are unspecified.
- * Used by the compiler (transform_layout), manifests, boards and records. */
+ * Text: "d0,d1/16,d2,d3,d1%16" is NCHW16c; "d1/16,d0,d1%16" a packed matrix. A dimension that is
+ * split lists its pieces from the largest divisor to the smallest, each divisor = extent * divisor
+ * of the next; the last piece has divisor 1. Physical extents are ceil(logical / divisor) for the
+ * first piece of a dimension, so a split that does not divide leaves padding elements, whose
+ * contents are unspecified. Used by the compiler (transform_layout), manifests, boards and records.
+ */
 #ifndef KILN_BASE_LAYOUT_H
 #define KILN_BASE_LAYOUT_H
 
@@ -21,9 +22,10 @@
 #include "base/tensor.h"
 
 typedef struct kiln_layout_piece {
-    uint32_t dim;     /* logical dimension */
-    int64_t divisor;  /* >= 1 */
-    int64_t modulus;  /* 0 for the first (outermost) piece of its dimension, else the piece's extent */
+    uint32_t dim;    /* logical dimension */
+    int64_t divisor; /* >= 1 */
+    int64_t
+        modulus; /* 0 for the first (outermost) piece of its dimension, else the piece's extent */
 } kiln_layout_piece;
 
 /* piece_count 0 = row-major identity (whatever the rank). */
@@ -32,8 +34,9 @@ typedef struct kiln_layout {
     kiln_layout_piece piece[KILN_RANK_MAX];
 } kiln_layout;
 
-/* INVALID_ARGUMENT: does not parse, or is not a bijection as described above for `rank` dimensions. The
- * empty text and "row" are the identity. Modulus text "d1%16" after "d1/16"; middle pieces "d1/4%4". */
+/* INVALID_ARGUMENT: does not parse, or is not a bijection as described above for `rank` dimensions.
+ * The empty text and "row" are the identity. Modulus text "d1%16" after "d1/16"; middle pieces
+ * "d1/4%4". */
 KILN_MUST_USE kiln_status kiln_layout_parse(kiln_str text, uint32_t rank, kiln_layout *out_layout);
 void kiln_layout_print(const kiln_layout *layout, kiln_strbuf *out); /* identity prints "row" */
 bool kiln_layout_is_identity(const kiln_layout *layout);
@@ -41,10 +44,13 @@ bool kiln_layout_equal(const kiln_layout *a, const kiln_layout *b);
 /* Extents in memory. */
 kiln_shape kiln_layout_physical(const kiln_layout *layout, const kiln_shape *logical);
 /* Element offset in memory of a logical index: [rank]. */
-int64_t kiln_layout_offset(const kiln_layout *layout, const kiln_shape *logical, const int64_t *index);
+int64_t kiln_layout_offset(const kiln_layout *layout, const kiln_shape *logical,
+                           const int64_t *index);
 /* Copies between row-major logical data and physical data; padding elements are not written.
  * Sizes: logical [count(logical)], physical [count(physical)] elements of `dtype`. */
-void kiln_layout_pack(const kiln_layout *layout, const kiln_shape *logical, kiln_dtype dtype, const void *row_major, void *physical);
-void kiln_layout_unpack(const kiln_layout *layout, const kiln_shape *logical, kiln_dtype dtype, const void *physical, void *row_major);
+void kiln_layout_pack(const kiln_layout *layout, const kiln_shape *logical, kiln_dtype dtype,
+                      const void *row_major, void *physical);
+void kiln_layout_unpack(const kiln_layout *layout, const kiln_shape *logical, kiln_dtype dtype,
+                        const void *physical, void *row_major);
 
 #endif

@@ -5,7 +5,12 @@
 
 #include "base/macros.h"
 
-typedef enum kiln_log_level { KILN_LOG_ERROR, KILN_LOG_WARN, KILN_LOG_INFO, KILN_LOG_DEBUG } kiln_log_level;
+typedef enum kiln_log_level {
+    KILN_LOG_ERROR,
+    KILN_LOG_WARN,
+    KILN_LOG_INFO,
+    KILN_LOG_DEBUG
+} kiln_log_level;
 
 /* Called once from main. `program` must outlive the process. */
 void kiln_log_init(const char *program, kiln_log_level level);

@@ -12,7 +12,8 @@
 #else
 #define KILN_NO_COVERAGE __attribute__((no_sanitize_coverage))
 #endif
-#define KILN_TARGET(features) __attribute__((target(features))) /* one function for a newer instruction set */
+#define KILN_TARGET(features) \
+    __attribute__((target(features))) /* one function for a newer instruction set */
 
 /* After writing instructions into [begin, end): makes processors with separate caches see them. */
 #define KILN_CODE_CHANGED(begin, end) __builtin___clear_cache((char *)(begin), (char *)(end))

@@ -6,8 +6,8 @@
 #include "base/kernel_abi.h"
 #include "base/mpack.h"
 
-/* An artefact's bytes: 8 of magic, the sizes of manifest and payload (little-endian, 32 and 64 bits, with 32
- * zero bits between), the manifest, zeros up to PAYLOAD_ALIGNMENT, the payload. */
+/* An artefact's bytes: 8 of magic, the sizes of manifest and payload (little-endian, 32 and 64
+ * bits, with 32 zero bits between), the manifest, zeros up to PAYLOAD_ALIGNMENT, the payload. */
 #define MAGIC "KILNART1"
 #define MAGIC_BYTES 8
 #define HEADER_BYTES 24
@@ -45,11 +45,15 @@ enum arg_key {
     ARG_KEY_COUNT = ARG_READ_BY_RUN,
 };
 
-static const char *const role_name[] = {
-    [KILN_ROLE_INPUT] = "input", [KILN_ROLE_CONSTANT] = "constant", [KILN_ROLE_OUTPUT] = "output", [KILN_ROLE_PACKED] = "packed"};
+static const char *const role_name[] = {[KILN_ROLE_INPUT] = "input",
+                                        [KILN_ROLE_CONSTANT] = "constant",
+                                        [KILN_ROLE_OUTPUT] = "output",
+                                        [KILN_ROLE_PACKED] = "packed"};
 
-static const char *const payload_name[] = {
-    [KILN_PAYLOAD_ELF] = "elf", [KILN_PAYLOAD_PTX] = "ptx", [KILN_PAYLOAD_OPENCL] = "opencl", [KILN_PAYLOAD_VTA] = "vta"};
+static const char *const payload_name[] = {[KILN_PAYLOAD_ELF] = "elf",
+                                           [KILN_PAYLOAD_PTX] = "ptx",
+                                           [KILN_PAYLOAD_OPENCL] = "opencl",
+                                           [KILN_PAYLOAD_VTA] = "vta"};
 
 static void write_arg(const kiln_manifest_arg *arg, kiln_strbuf *out) {
     kiln_strbuf layout = {0};
@@ -106,7 +110,9 @@ static void append_number(kiln_strbuf *out, uint64_t value, size_t bytes) {
     for (size_t i = 0; i < bytes; i++) kiln_strbuf_char(out, (char)(value >> (8 * i) & 255));
 }
 
-static size_t padding_after(size_t manifest_bytes) { return (0 - (HEADER_BYTES + manifest_bytes)) % PAYLOAD_ALIGNMENT; }
+static size_t padding_after(size_t manifest_bytes) {
+    return (0 - (HEADER_BYTES + manifest_bytes)) % PAYLOAD_ALIGNMENT;
+}
 
 void kiln_artefact_encode(const kiln_artefact *artefact, kiln_strbuf *out) {
     kiln_strbuf manifest = {0};
@@ -125,7 +131,8 @@ static kiln_status read_text(kiln_mpack_reader *r, kiln_str *out) {
     kiln_str text;
     kiln_status st = kiln_mpack_read_str(r, &text);
     if (st) return st;
-    if (text.size > TEXT_MAX) return KILN_ERROR(DATA_LOSS, "a text of %zu bytes; at most %d", text.size, TEXT_MAX);
+    if (text.size > TEXT_MAX)
+        return KILN_ERROR(DATA_LOSS, "a text of %zu bytes; at most %d", text.size, TEXT_MAX);
     *out = text;
     return KILN_OK;
 }
@@ -136,8 +143,8 @@ static kiln_status read_number(kiln_mpack_reader *r, uint64_t low, uint64_t high
     kiln_status st = kiln_mpack_read_u64(r, &number);
     if (st) return st;
     if (number < low || number > high)
-        return KILN_ERROR(DATA_LOSS, "%llu is not in [%llu, %llu]", (unsigned long long)number, (unsigned long long)low,
-                          (unsigned long long)high);
+        return KILN_ERROR(DATA_LOSS, "%llu is not in [%llu, %llu]", (unsigned long long)number,
+                          (unsigned long long)low, (unsigned long long)high);
     *out = number;
     return KILN_OK;
 }
@@ -153,10 +160,13 @@ static kiln_status read_shape(kiln_mpack_reader *r, kiln_shape *out) {
 }
 
 /* Called for each known key of a map in turn. */
-typedef kiln_status (*read_field)(kiln_mpack_reader *r, uint64_t key, kiln_arena *arena, void *object);
+typedef kiln_status (*read_field)(kiln_mpack_reader *r, uint64_t key, kiln_arena *arena,
+                                  void *object);
 
-/* Reads a map in which every key from 1 to `key_count` occurs exactly once; other keys are skipped. */
-static kiln_status read_fields(kiln_mpack_reader *r, uint64_t key_count, read_field read, kiln_arena *arena, void *object) {
+/* Reads a map in which every key from 1 to `key_count` occurs exactly once; other keys are skipped.
+ */
+static kiln_status read_fields(kiln_mpack_reader *r, uint64_t key_count, read_field read,
+                               kiln_arena *arena, void *object) {
     uint32_t count = 0;
     uint64_t seen = 0;
     kiln_status st = kiln_mpack_read_map(r, &count);
@@ -168,21 +178,26 @@ static kiln_status read_fields(kiln_mpack_reader *r, uint64_t key_count, read_fi
             st = kiln_mpack_skip(r);
             continue;
         }
-        if (seen >> key & 1) st = KILN_ERROR(DATA_LOSS, "key %llu occurs twice", (unsigned long long)key);
-        else st = kiln_status_note(read(r, key, arena, object), "key %llu", (unsigned long long)key);
+        if (seen >> key & 1)
+            st = KILN_ERROR(DATA_LOSS, "key %llu occurs twice", (unsigned long long)key);
+        else
+            st = kiln_status_note(read(r, key, arena, object), "key %llu", (unsigned long long)key);
         seen |= UINT64_C(1) << key;
     }
-    if (!st && seen != (UINT64_C(2) << key_count) - 2) st = KILN_ERROR(DATA_LOSS, "a required key is missing");
+    if (!st && seen != (UINT64_C(2) << key_count) - 2)
+        st = KILN_ERROR(DATA_LOSS, "a required key is missing");
     return st;
 }
 
-/* The layout's text needs the rank, which may come later in the map: it is kept until the map is read. */
+/* The layout's text needs the rank, which may come later in the map: it is kept until the map is
+ * read. */
 typedef struct arg_reading {
     kiln_manifest_arg arg;
     kiln_str layout;
 } arg_reading;
 
-static kiln_status read_arg_field(kiln_mpack_reader *r, uint64_t key, kiln_arena *arena, void *object) {
+static kiln_status read_arg_field(kiln_mpack_reader *r, uint64_t key, kiln_arena *arena,
+                                  void *object) {
     (void)arena;
     arg_reading *reading = object;
     kiln_manifest_arg *arg = &reading->arg;
@@ -225,14 +240,17 @@ static kiln_status read_arg(kiln_mpack_reader *r, kiln_manifest_arg *out) {
 static kiln_status read_args(kiln_mpack_reader *r, kiln_arena *arena, kiln_manifest *m) {
     kiln_status st = kiln_mpack_read_array(r, &m->arg_count);
     if (!st && m->arg_count > KILN_MANIFEST_ARGS_MAX)
-        st = KILN_ERROR(DATA_LOSS, "%u arguments; at most %d", m->arg_count, KILN_MANIFEST_ARGS_MAX);
+        st =
+            KILN_ERROR(DATA_LOSS, "%u arguments; at most %d", m->arg_count, KILN_MANIFEST_ARGS_MAX);
     if (st) return st;
     m->arg = KILN_ARENA_ARRAY(arena, kiln_manifest_arg, m->arg_count);
-    for (uint32_t i = 0; i < m->arg_count && !st; i++) st = kiln_status_note(read_arg(r, &m->arg[i]), "argument %u", i);
+    for (uint32_t i = 0; i < m->arg_count && !st; i++)
+        st = kiln_status_note(read_arg(r, &m->arg[i]), "argument %u", i);
     return st;
 }
 
-static kiln_status read_manifest_field(kiln_mpack_reader *r, uint64_t key, kiln_arena *arena, void *object) {
+static kiln_status read_manifest_field(kiln_mpack_reader *r, uint64_t key, kiln_arena *arena,
+                                       void *object) {
     kiln_manifest *m = object;
     uint64_t number = 0;
     kiln_status st = KILN_OK;
@@ -255,7 +273,8 @@ static kiln_status read_manifest_field(kiln_mpack_reader *r, uint64_t key, kiln_
         m->threads_max = (uint32_t)number;
         return st;
     case KEY_SCRATCH_BYTES: return read_number(r, 0, SCRATCH_BYTES_MAX, &m->scratch_bytes);
-    case KEY_SCRATCH_WORKER_BYTES: return read_number(r, 0, SCRATCH_BYTES_MAX, &m->scratch_worker_bytes);
+    case KEY_SCRATCH_WORKER_BYTES:
+        return read_number(r, 0, SCRATCH_BYTES_MAX, &m->scratch_worker_bytes);
     case KEY_FLOPS: return kiln_mpack_read_f64(r, &m->flops);
     case KEY_ARGS: return read_args(r, arena, m);
     }
@@ -265,12 +284,15 @@ static kiln_status read_manifest_field(kiln_mpack_reader *r, uint64_t key, kiln_
 /* What single fields cannot tell: order of the roles, and who writes packed buffers. */
 static kiln_status check_manifest(const kiln_manifest *m) {
     if (m->abi_version != KILN_KERNEL_ABI_VERSION)
-        return KILN_ERROR(UNIMPLEMENTED, "kernel ABI %u; this version runs %d", m->abi_version, KILN_KERNEL_ABI_VERSION);
-    if (!(isfinite(m->flops) && m->flops >= 0)) return KILN_ERROR(DATA_LOSS, "flops is %g", m->flops);
+        return KILN_ERROR(UNIMPLEMENTED, "kernel ABI %u; this version runs %d", m->abi_version,
+                          KILN_KERNEL_ABI_VERSION);
+    if (!(isfinite(m->flops) && m->flops >= 0))
+        return KILN_ERROR(DATA_LOSS, "flops is %g", m->flops);
     uint32_t of_role[KILN_ROLE_PACKED + 1] = {0};
     for (uint32_t i = 0; i < m->arg_count; i++) {
         if (i > 0 && m->arg[i].role < m->arg[i - 1].role)
-            return KILN_ERROR(DATA_LOSS, "argument %u: an %s after the %ss", i, role_name[m->arg[i].role], role_name[m->arg[i - 1].role]);
+            return KILN_ERROR(DATA_LOSS, "argument %u: an %s after the %ss", i,
+                              role_name[m->arg[i].role], role_name[m->arg[i - 1].role]);
         of_role[m->arg[i].role]++;
     }
     if (of_role[KILN_ROLE_OUTPUT] == 0) return KILN_ERROR(DATA_LOSS, "no argument is an output");
@@ -284,7 +306,8 @@ static kiln_status read_manifest(kiln_str bytes, kiln_arena *arena, kiln_manifes
     kiln_mpack_reader r;
     kiln_mpack_reader_init(&r, bytes.data, bytes.size);
     kiln_status st = read_fields(&r, KEY_COUNT, read_manifest_field, arena, &manifest);
-    if (!st && r.offset != r.size) st = KILN_ERROR(DATA_LOSS, "%zu bytes follow the manifest", r.size - r.offset);
+    if (!st && r.offset != r.size)
+        st = KILN_ERROR(DATA_LOSS, "%zu bytes follow the manifest", r.size - r.offset);
     if (!st) st = check_manifest(&manifest);
     if (!st) *out = manifest;
     return kiln_status_note(st, "manifest");
@@ -300,13 +323,17 @@ kiln_status kiln_artefact_decode(kiln_str bytes, kiln_arena *arena, kiln_artefac
     if (bytes.size < HEADER_BYTES || memcmp(bytes.data, MAGIC, MAGIC_BYTES) != 0)
         return KILN_ERROR(DATA_LOSS, "not an artefact");
     size_t left = bytes.size - HEADER_BYTES;
-    uint64_t manifest_bytes = take_number(bytes.data + 8, 4), payload_bytes = take_number(bytes.data + 16, 8);
+    uint64_t manifest_bytes = take_number(bytes.data + 8, 4),
+             payload_bytes = take_number(bytes.data + 16, 8);
     size_t padding = padding_after((size_t)manifest_bytes);
-    if (take_number(bytes.data + 12, 4) != 0 || manifest_bytes + padding > left || payload_bytes != left - manifest_bytes - padding)
-        return KILN_ERROR(DATA_LOSS, "an artefact of %zu bytes does not hold what its header says", bytes.size);
+    if (take_number(bytes.data + 12, 4) != 0 || manifest_bytes + padding > left ||
+        payload_bytes != left - manifest_bytes - padding)
+        return KILN_ERROR(DATA_LOSS, "an artefact of %zu bytes does not hold what its header says",
+                          bytes.size);
     size_t payload_at = HEADER_BYTES + (size_t)manifest_bytes + padding;
     for (size_t i = payload_at - padding; i < payload_at; i++)
-        if (bytes.data[i] != 0) return KILN_ERROR(DATA_LOSS, "the bytes before the payload are not zero");
+        if (bytes.data[i] != 0)
+            return KILN_ERROR(DATA_LOSS, "the bytes before the payload are not zero");
 
     kiln_artefact artefact = {.payload = kiln_str_slice(bytes, payload_at, bytes.size)};
     kiln_str manifest = kiln_str_slice(bytes, HEADER_BYTES, HEADER_BYTES + (size_t)manifest_bytes);
@@ -316,7 +343,8 @@ kiln_status kiln_artefact_decode(kiln_str bytes, kiln_arena *arena, kiln_artefac
 }
 
 static void print_arg(const kiln_manifest_arg *arg, kiln_strbuf *out) {
-    kiln_strbuf_printf(out, "  %-8s %.*s: %s", role_name[arg->role], KILN_STR_ARG(arg->name), kiln_dtype_name(arg->dtype));
+    kiln_strbuf_printf(out, "  %-8s %.*s: %s", role_name[arg->role], KILN_STR_ARG(arg->name),
+                       kiln_dtype_name(arg->dtype));
     kiln_shape_print(&arg->shape, out);
     kiln_strbuf_text(out, " layout ");
     kiln_layout_print(&arg->layout, out);
@@ -331,7 +359,8 @@ void kiln_manifest_print(const kiln_manifest *m, kiln_strbuf *out) {
     kiln_strbuf_printf(out, "algorithm %.*s\n", KILN_STR_ARG(m->algorithm));
     kiln_strbuf_printf(out, "prepare %s\n", m->has_prepare ? "yes" : "no");
     kiln_strbuf_printf(out, "threads %u\n", m->threads_max);
-    kiln_strbuf_printf(out, "scratch %llu + %llu per worker\n", (unsigned long long)m->scratch_bytes,
+    kiln_strbuf_printf(out, "scratch %llu + %llu per worker\n",
+                       (unsigned long long)m->scratch_bytes,
                        (unsigned long long)m->scratch_worker_bytes);
     kiln_strbuf_printf(out, "flops %.9g\n", m->flops);
     kiln_strbuf_text(out, "arguments\n");

@@ -9,13 +9,15 @@
 #define FIRST_SLOTS 16
 #define NO_ENTRY UINT32_MAX
 
-/* Entries lie in insertion order; slots are an open-addressed index into them. A removed entry stays
- * as a dead one, so that probe chains through its slot hold, until the next rebuild drops it. */
+/* Entries lie in insertion order; slots are an open-addressed index into them. A removed entry
+ * stays as a dead one, so that probe chains through its slot hold, until the next rebuild drops it.
+ */
 
 void kiln_map_init(kiln_map *map) { *map = (kiln_map){0}; }
 
 void kiln_map_reset(kiln_map *map) {
-    for (uint32_t i = 0; i < map->entry_count; i++) kiln_free((void *)(uintptr_t)map->entry[i].key.data);
+    for (uint32_t i = 0; i < map->entry_count; i++)
+        kiln_free((void *)(uintptr_t)map->entry[i].key.data);
     if (map->slot) memset(map->slot, 0, map->slot_count * sizeof *map->slot);
     map->entry_count = map->live_count = 0;
 }
@@ -32,7 +34,8 @@ static uint32_t find_entry(const kiln_map *map, kiln_str key, uint64_t hash) {
     uint32_t mask = map->slot_count - 1;
     for (uint32_t at = (uint32_t)hash & mask; map->slot[at]; at = (at + 1) & mask) {
         const kiln_map_entry *entry = &map->entry[map->slot[at] - 1];
-        if (entry->live && entry->hash == hash && kiln_str_equal(entry->key, key)) return map->slot[at] - 1;
+        if (entry->live && entry->hash == hash && kiln_str_equal(entry->key, key))
+            return map->slot[at] - 1;
     }
     return NO_ENTRY;
 }
@@ -44,12 +47,15 @@ static void index_entry(kiln_map *map, uint32_t index) {
     map->slot[at] = index + 1;
 }
 
-/* Drops dead entries and indexes the rest anew, with room for one more at a load of at most one half. */
+/* Drops dead entries and indexes the rest anew, with room for one more at a load of at most one
+ * half. */
 static void rebuild(kiln_map *map) {
     uint32_t live = 0;
     for (uint32_t i = 0; i < map->entry_count; i++) {
-        if (map->entry[i].live) map->entry[live++] = map->entry[i];
-        else kiln_free((void *)(uintptr_t)map->entry[i].key.data);
+        if (map->entry[i].live)
+            map->entry[live++] = map->entry[i];
+        else
+            kiln_free((void *)(uintptr_t)map->entry[i].key.data);
     }
     KILN_CHECK(live == map->live_count && live < UINT32_MAX / 8);
     map->entry_count = live;

@@ -3,7 +3,6 @@
 #include <msgpack/pack.h>
 #include <string.h>
 
-
 static int append(void *buffer, const char *data, size_t size) {
     kiln_strbuf_append(buffer, data, size);
     return 0;
@@ -22,8 +21,10 @@ void kiln_mpack_write_nil(kiln_strbuf *out) {
 
 void kiln_mpack_write_bool(kiln_strbuf *out, bool value) {
     msgpack_packer packer = packer_of(out);
-    if (value) msgpack_pack_true(&packer);
-    else msgpack_pack_false(&packer);
+    if (value)
+        msgpack_pack_true(&packer);
+    else
+        msgpack_pack_false(&packer);
 }
 
 void kiln_mpack_write_u64(kiln_strbuf *out, uint64_t value) {
@@ -63,8 +64,9 @@ void kiln_mpack_write_map(kiln_strbuf *out, uint32_t count) {
     msgpack_pack_map(&packer, count);
 }
 
-/* First bytes from 0xc0 to 0xdf, each with its kind and the bytes of the number that follows: a value, a
- * length or a count (github.com/msgpack/msgpack, spec.md). All other first bytes carry their number inside. */
+/* First bytes from 0xc0 to 0xdf, each with its kind and the bytes of the number that follows: a
+ * value, a length or a count (github.com/msgpack/msgpack, spec.md). All other first bytes carry
+ * their number inside. */
 typedef enum number_form { NONE, UNSIGNED, SIGNED, REAL } number_form;
 
 static const struct {
@@ -72,17 +74,22 @@ static const struct {
     number_form form;
     uint8_t bytes;
 } first_byte[32] = {
-    [0x00] = {KILN_MPACK_NIL, NONE, 0},      [0x01] = {KILN_MPACK_BAD, NONE, 0},      [0x02] = {KILN_MPACK_BOOL, NONE, 0},
-    [0x03] = {KILN_MPACK_BOOL, NONE, 0},     [0x04] = {KILN_MPACK_BIN, UNSIGNED, 1},  [0x05] = {KILN_MPACK_BIN, UNSIGNED, 2},
-    [0x06] = {KILN_MPACK_BIN, UNSIGNED, 4},  [0x07] = {KILN_MPACK_BAD, NONE, 0},      [0x08] = {KILN_MPACK_BAD, NONE, 0},
-    [0x09] = {KILN_MPACK_BAD, NONE, 0},      [0x0a] = {KILN_MPACK_FLOAT, REAL, 4},    [0x0b] = {KILN_MPACK_FLOAT, REAL, 8},
-    [0x0c] = {KILN_MPACK_INT, UNSIGNED, 1},  [0x0d] = {KILN_MPACK_INT, UNSIGNED, 2},  [0x0e] = {KILN_MPACK_INT, UNSIGNED, 4},
-    [0x0f] = {KILN_MPACK_INT, UNSIGNED, 8},  [0x10] = {KILN_MPACK_INT, SIGNED, 1},    [0x11] = {KILN_MPACK_INT, SIGNED, 2},
-    [0x12] = {KILN_MPACK_INT, SIGNED, 4},    [0x13] = {KILN_MPACK_INT, SIGNED, 8},    [0x14] = {KILN_MPACK_BAD, NONE, 0},
-    [0x15] = {KILN_MPACK_BAD, NONE, 0},      [0x16] = {KILN_MPACK_BAD, NONE, 0},      [0x17] = {KILN_MPACK_BAD, NONE, 0},
-    [0x18] = {KILN_MPACK_BAD, NONE, 0},      [0x19] = {KILN_MPACK_STR, UNSIGNED, 1},  [0x1a] = {KILN_MPACK_STR, UNSIGNED, 2},
-    [0x1b] = {KILN_MPACK_STR, UNSIGNED, 4},  [0x1c] = {KILN_MPACK_ARRAY, UNSIGNED, 2}, [0x1d] = {KILN_MPACK_ARRAY, UNSIGNED, 4},
-    [0x1e] = {KILN_MPACK_MAP, UNSIGNED, 2},  [0x1f] = {KILN_MPACK_MAP, UNSIGNED, 4},
+    [0x00] = {KILN_MPACK_NIL, NONE, 0},       [0x01] = {KILN_MPACK_BAD, NONE, 0},
+    [0x02] = {KILN_MPACK_BOOL, NONE, 0},      [0x03] = {KILN_MPACK_BOOL, NONE, 0},
+    [0x04] = {KILN_MPACK_BIN, UNSIGNED, 1},   [0x05] = {KILN_MPACK_BIN, UNSIGNED, 2},
+    [0x06] = {KILN_MPACK_BIN, UNSIGNED, 4},   [0x07] = {KILN_MPACK_BAD, NONE, 0},
+    [0x08] = {KILN_MPACK_BAD, NONE, 0},       [0x09] = {KILN_MPACK_BAD, NONE, 0},
+    [0x0a] = {KILN_MPACK_FLOAT, REAL, 4},     [0x0b] = {KILN_MPACK_FLOAT, REAL, 8},
+    [0x0c] = {KILN_MPACK_INT, UNSIGNED, 1},   [0x0d] = {KILN_MPACK_INT, UNSIGNED, 2},
+    [0x0e] = {KILN_MPACK_INT, UNSIGNED, 4},   [0x0f] = {KILN_MPACK_INT, UNSIGNED, 8},
+    [0x10] = {KILN_MPACK_INT, SIGNED, 1},     [0x11] = {KILN_MPACK_INT, SIGNED, 2},
+    [0x12] = {KILN_MPACK_INT, SIGNED, 4},     [0x13] = {KILN_MPACK_INT, SIGNED, 8},
+    [0x14] = {KILN_MPACK_BAD, NONE, 0},       [0x15] = {KILN_MPACK_BAD, NONE, 0},
+    [0x16] = {KILN_MPACK_BAD, NONE, 0},       [0x17] = {KILN_MPACK_BAD, NONE, 0},
+    [0x18] = {KILN_MPACK_BAD, NONE, 0},       [0x19] = {KILN_MPACK_STR, UNSIGNED, 1},
+    [0x1a] = {KILN_MPACK_STR, UNSIGNED, 2},   [0x1b] = {KILN_MPACK_STR, UNSIGNED, 4},
+    [0x1c] = {KILN_MPACK_ARRAY, UNSIGNED, 2}, [0x1d] = {KILN_MPACK_ARRAY, UNSIGNED, 4},
+    [0x1e] = {KILN_MPACK_MAP, UNSIGNED, 2},   [0x1f] = {KILN_MPACK_MAP, UNSIGNED, 4},
 };
 
 /* What stands at the reader's place. */
@@ -132,16 +139,18 @@ kiln_mpack_kind kiln_mpack_peek(const kiln_mpack_reader *r) {
 
 static const char *kind_name(kiln_mpack_kind kind) {
     static const char *const name[] = {
-        [KILN_MPACK_END] = "the end",     [KILN_MPACK_NIL] = "nil",       [KILN_MPACK_BOOL] = "a bool",
-        [KILN_MPACK_INT] = "an integer",  [KILN_MPACK_FLOAT] = "a float", [KILN_MPACK_STR] = "a string",
-        [KILN_MPACK_BIN] = "binary data", [KILN_MPACK_ARRAY] = "an array", [KILN_MPACK_MAP] = "a map",
-        [KILN_MPACK_BAD] = "an unknown byte",
+        [KILN_MPACK_END] = "the end",     [KILN_MPACK_NIL] = "nil",
+        [KILN_MPACK_BOOL] = "a bool",     [KILN_MPACK_INT] = "an integer",
+        [KILN_MPACK_FLOAT] = "a float",   [KILN_MPACK_STR] = "a string",
+        [KILN_MPACK_BIN] = "binary data", [KILN_MPACK_ARRAY] = "an array",
+        [KILN_MPACK_MAP] = "a map",       [KILN_MPACK_BAD] = "an unknown byte",
     };
     return name[kind];
 }
 
 static kiln_status unexpected(const kiln_mpack_reader *r, kiln_mpack_kind wanted, const head *h) {
-    return KILN_ERROR(DATA_LOSS, "wanted %s at byte %zu, found %s", kind_name(wanted), r->offset, kind_name(h->kind));
+    return KILN_ERROR(DATA_LOSS, "wanted %s at byte %zu, found %s", kind_name(wanted), r->offset,
+                      kind_name(h->kind));
 }
 
 static kiln_status does_not_fit(const kiln_mpack_reader *r, const char *what) {
@@ -191,14 +200,19 @@ static double real_of(const head *h) {
 
 kiln_status kiln_mpack_read_f64(kiln_mpack_reader *r, double *out) {
     head h = read_head(r);
-    if (h.kind == KILN_MPACK_FLOAT) *out = real_of(&h);
-    else if (h.kind == KILN_MPACK_INT) *out = is_negative(&h) ? (double)(int64_t)h.number : (double)h.number;
-    else return unexpected(r, KILN_MPACK_FLOAT, &h);
+    if (h.kind == KILN_MPACK_FLOAT)
+        *out = real_of(&h);
+    else if (h.kind == KILN_MPACK_INT)
+        *out = is_negative(&h) ? (double)(int64_t)h.number : (double)h.number;
+    else
+        return unexpected(r, KILN_MPACK_FLOAT, &h);
     r->offset += h.bytes;
     return KILN_OK;
 }
 
-static size_t bytes_left_after(const kiln_mpack_reader *r, const head *h) { return r->size - r->offset - h->bytes; }
+static size_t bytes_left_after(const kiln_mpack_reader *r, const head *h) {
+    return r->size - r->offset - h->bytes;
+}
 
 static kiln_status read_bytes(kiln_mpack_reader *r, kiln_mpack_kind kind, kiln_str *out) {
     head h = read_head(r);
@@ -209,9 +223,13 @@ static kiln_status read_bytes(kiln_mpack_reader *r, kiln_mpack_kind kind, kiln_s
     return KILN_OK;
 }
 
-kiln_status kiln_mpack_read_str(kiln_mpack_reader *r, kiln_str *out) { return read_bytes(r, KILN_MPACK_STR, out); }
+kiln_status kiln_mpack_read_str(kiln_mpack_reader *r, kiln_str *out) {
+    return read_bytes(r, KILN_MPACK_STR, out);
+}
 
-kiln_status kiln_mpack_read_bin(kiln_mpack_reader *r, kiln_str *out) { return read_bytes(r, KILN_MPACK_BIN, out); }
+kiln_status kiln_mpack_read_bin(kiln_mpack_reader *r, kiln_str *out) {
+    return read_bytes(r, KILN_MPACK_BIN, out);
+}
 
 /* Every item takes at least one byte, so a count beyond the bytes left is a lie. */
 static kiln_status read_count(kiln_mpack_reader *r, kiln_mpack_kind kind, uint32_t *out_count) {
@@ -247,7 +265,8 @@ static kiln_status skip_value(kiln_mpack_reader *r, int depth_left) {
     case KILN_MPACK_ARRAY:
     case KILN_MPACK_MAP: {
         if (depth_left == 0)
-            return KILN_ERROR(DATA_LOSS, "values at byte %zu are nested deeper than %d", r->offset, KILN_MPACK_DEPTH_MAX);
+            return KILN_ERROR(DATA_LOSS, "values at byte %zu are nested deeper than %d", r->offset,
+                              KILN_MPACK_DEPTH_MAX);
         kiln_status st = read_count(r, h.kind, &count);
         items = h.kind == KILN_MPACK_MAP ? 2 * (uint64_t)count : count;
         for (uint64_t i = 0; i < items && !st; i++) st = skip_value(r, depth_left - 1);
@@ -256,7 +275,8 @@ static kiln_status skip_value(kiln_mpack_reader *r, int depth_left) {
     case KILN_MPACK_END:
     case KILN_MPACK_BAD: break;
     }
-    return KILN_ERROR(DATA_LOSS, "wanted a value at byte %zu, found %s", r->offset, kind_name(h.kind));
+    return KILN_ERROR(DATA_LOSS, "wanted a value at byte %zu, found %s", r->offset,
+                      kind_name(h.kind));
 }
 
 kiln_status kiln_mpack_skip(kiln_mpack_reader *r) {

@@ -1,6 +1,6 @@
-/* Bounded msgpack (docs/decisions/0003): writing through msgpack-c's packer, reading through a cursor
- * that checks every count and length against the bytes that are left before anything is allocated.
- * Traces, manifests and messages are maps with small-integer keys in this form. */
+/* Bounded msgpack (docs/decisions/0003): writing through msgpack-c's packer, reading through a
+ * cursor that checks every count and length against the bytes that are left before anything is
+ * allocated. Traces, manifests and messages are maps with small-integer keys in this form. */
 #ifndef KILN_BASE_MPACK_H
 #define KILN_BASE_MPACK_H
 
@@ -13,7 +13,8 @@
 
 #define KILN_MPACK_DEPTH_MAX 16
 
-/* Writers append to `out`. Array and map headers are followed by exactly that many items / key+value pairs. */
+/* Writers append to `out`. Array and map headers are followed by exactly that many items /
+ * key+value pairs. */
 void kiln_mpack_write_nil(kiln_strbuf *out);
 void kiln_mpack_write_bool(kiln_strbuf *out, bool value);
 void kiln_mpack_write_u64(kiln_strbuf *out, uint64_t value);
@@ -44,12 +45,14 @@ typedef enum kiln_mpack_kind {
 
 void kiln_mpack_reader_init(kiln_mpack_reader *r, const void *data, size_t size);
 kiln_mpack_kind kiln_mpack_peek(const kiln_mpack_reader *r);
-/* Each read wants that kind and fits the type, else DATA_LOSS with the offset, and the reader stays.
- * str and bin point into the reader's bytes. Array and map counts never exceed the bytes left. */
+/* Each read wants that kind and fits the type, else DATA_LOSS with the offset, and the reader
+ * stays. str and bin point into the reader's bytes. Array and map counts never exceed the bytes
+ * left. */
 KILN_MUST_USE kiln_status kiln_mpack_read_bool(kiln_mpack_reader *r, bool *out);
 KILN_MUST_USE kiln_status kiln_mpack_read_u64(kiln_mpack_reader *r, uint64_t *out);
 KILN_MUST_USE kiln_status kiln_mpack_read_i64(kiln_mpack_reader *r, int64_t *out);
-KILN_MUST_USE kiln_status kiln_mpack_read_f64(kiln_mpack_reader *r, double *out); /* integers convert */
+KILN_MUST_USE kiln_status kiln_mpack_read_f64(kiln_mpack_reader *r,
+                                              double *out); /* integers convert */
 KILN_MUST_USE kiln_status kiln_mpack_read_str(kiln_mpack_reader *r, kiln_str *out);
 KILN_MUST_USE kiln_status kiln_mpack_read_bin(kiln_mpack_reader *r, kiln_str *out);
 KILN_MUST_USE kiln_status kiln_mpack_read_array(kiln_mpack_reader *r, uint32_t *out_count);

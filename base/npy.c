@@ -6,15 +6,16 @@
 #include "base/tensor.h"
 
 #define MAGIC "\x93NUMPY"
-#define PREAMBLE_BYTES 10  /* magic, two version bytes, little-endian 16-bit header length */
+#define PREAMBLE_BYTES 10 /* magic, two version bytes, little-endian 16-bit header length */
 #define HEADER_ALIGNMENT 64
 
 static const struct {
     kiln_dtype type;
     const char *text;
 } descr_table[] = {
-    {KILN_F32, "<f4"}, {KILN_F64, "<f8"}, {KILN_F16, "<f2"}, {KILN_I8, "|i1"},  {KILN_I16, "<i2"}, {KILN_I32, "<i4"},
-    {KILN_I64, "<i8"}, {KILN_U8, "|u1"},  {KILN_U16, "<u2"}, {KILN_U32, "<u4"}, {KILN_U64, "<u8"}, {KILN_BOOL, "|b1"},
+    {KILN_F32, "<f4"}, {KILN_F64, "<f8"}, {KILN_F16, "<f2"}, {KILN_I8, "|i1"},
+    {KILN_I16, "<i2"}, {KILN_I32, "<i4"}, {KILN_I64, "<i8"}, {KILN_U8, "|u1"},
+    {KILN_U16, "<u2"}, {KILN_U32, "<u4"}, {KILN_U64, "<u8"}, {KILN_BOOL, "|b1"},
 };
 
 static const char *descr_of(kiln_dtype type) {
@@ -23,7 +24,8 @@ static const char *descr_of(kiln_dtype type) {
     return NULL;
 }
 
-/* Value of `'key':` in the dictionary: the text up to the next top-level comma or the closing brace. */
+/* Value of `'key':` in the dictionary: the text up to the next top-level comma or the closing
+ * brace. */
 static bool find_value(kiln_str header, const char *key, kiln_str *out_value) {
     kiln_str rest = kiln_str_trim(header);
     if (!kiln_str_starts(rest, "{") || !kiln_str_ends(rest, "}")) return false;
@@ -60,7 +62,8 @@ static bool parse_shape(kiln_str value, kiln_shape *out_shape) {
     kiln_shape shape = {0};
     while (rest.size) {
         if (shape.rank == KILN_RANK_MAX) return false;
-        if (!kiln_str_to_i64(kiln_str_trim(kiln_str_cut(&rest, ',')), &shape.dim[shape.rank])) return false;
+        if (!kiln_str_to_i64(kiln_str_trim(kiln_str_cut(&rest, ',')), &shape.dim[shape.rank]))
+            return false;
         if (shape.dim[shape.rank++] < 0) return false;
         rest = kiln_str_trim(rest);
     }
@@ -82,17 +85,22 @@ static kiln_status parse_file(kiln_str file, kiln_arena *arena, kiln_tensor *out
     kiln_str descr, order, dims;
     kiln_tensor tensor = {0};
     size_t bytes = 0;
-    if (!find_value(header, "descr", &descr) || !find_value(header, "fortran_order", &order) || !find_value(header, "shape", &dims))
+    if (!find_value(header, "descr", &descr) || !find_value(header, "fortran_order", &order) ||
+        !find_value(header, "shape", &dims))
         return KILN_ERROR(DATA_LOSS, "the .npy header lacks descr, fortran_order or shape");
     if (!parse_descr(descr, &tensor.dtype))
         return KILN_ERROR(UNIMPLEMENTED, ".npy element type %.*s", KILN_STR_ARG(descr));
     if (!kiln_str_is(order, "False"))
-        return KILN_ERROR(UNIMPLEMENTED, ".npy in Fortran order; save it with numpy.ascontiguousarray");
+        return KILN_ERROR(UNIMPLEMENTED,
+                          ".npy in Fortran order; save it with numpy.ascontiguousarray");
     if (!parse_shape(dims, &tensor.shape))
-        return KILN_ERROR(DATA_LOSS, ".npy shape %.*s is not a tuple of at most %d sizes", KILN_STR_ARG(dims), KILN_RANK_MAX);
+        return KILN_ERROR(DATA_LOSS, ".npy shape %.*s is not a tuple of at most %d sizes",
+                          KILN_STR_ARG(dims), KILN_RANK_MAX);
     kiln_status st = kiln_shape_bytes(&tensor.shape, tensor.dtype, &bytes);
     if (st) return st;
-    if (data.size != bytes) return KILN_ERROR(DATA_LOSS, ".npy holds %zu bytes of data; its shape needs %zu", data.size, bytes);
+    if (data.size != bytes)
+        return KILN_ERROR(DATA_LOSS, ".npy holds %zu bytes of data; its shape needs %zu", data.size,
+                          bytes);
     *out_tensor = kiln_tensor_create(arena, tensor.dtype, &tensor.shape);
     if (bytes) memcpy(out_tensor->data, data.data, bytes);
     return KILN_OK;
@@ -109,11 +117,16 @@ kiln_status kiln_tensor_read_npy(const char *path, kiln_arena *arena, kiln_tenso
 
 kiln_status kiln_tensor_write_npy(const char *path, const kiln_tensor *t) {
     const char *descr = descr_of(t->dtype);
-    if (!descr) return KILN_ERROR(UNIMPLEMENTED, "writing %s: .npy has no type %s", path, kiln_dtype_name(t->dtype));
+    if (!descr)
+        return KILN_ERROR(UNIMPLEMENTED, "writing %s: .npy has no type %s", path,
+                          kiln_dtype_name(t->dtype));
     kiln_strbuf header = {0}, file = {0};
     kiln_strbuf_printf(&header, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
     for (uint32_t i = 0; i < t->shape.rank; i++)
-        kiln_strbuf_printf(&header, "%lld%s", (long long)t->shape.dim[i], i + 1 < t->shape.rank ? ", " : t->shape.rank == 1 ? "," : "");
+        kiln_strbuf_printf(&header, "%lld%s", (long long)t->shape.dim[i],
+                           i + 1 < t->shape.rank ? ", "
+                           : t->shape.rank == 1  ? ","
+                                                 : "");
     kiln_strbuf_text(&header, "), }");
     while ((PREAMBLE_BYTES + header.size + 1) % HEADER_ALIGNMENT) kiln_strbuf_char(&header, ' ');
     kiln_strbuf_char(&header, '\n');

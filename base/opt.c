@@ -17,8 +17,10 @@ const char *kiln_env(const char *name) {
 
 kiln_status kiln_home(kiln_arena *arena, char **out_path) {
     const char *named = kiln_env("KILN_HOME"), *user_home = kiln_env("HOME");
-    if (!named && !user_home) return KILN_ERROR(FAILED_PRECONDITION, "neither KILN_HOME nor HOME is set");
-    char *path = named ? kiln_str_dup(arena, kiln_str_from(named)) : kiln_arena_printf(arena, "%s/.local/state/kiln", user_home);
+    if (!named && !user_home)
+        return KILN_ERROR(FAILED_PRECONDITION, "neither KILN_HOME nor HOME is set");
+    char *path = named ? kiln_str_dup(arena, kiln_str_from(named))
+                       : kiln_arena_printf(arena, "%s/.local/state/kiln", user_home);
     kiln_status st = kiln_folder_create(path, 0700);
     if (st) return kiln_status_note(st, "preparing Kiln's folder (KILN_HOME)");
     *out_path = path;
@@ -68,21 +70,26 @@ static kiln_status unknown_option(const kiln_opt_table *table, kiln_str name) {
         nearest = spelling;
     }
     if (nearest.size)
-        return KILN_ERROR(INVALID_ARGUMENT, "unknown option --%.*s; did you mean --%.*s?", KILN_STR_ARG(name), KILN_STR_ARG(nearest));
-    return KILN_ERROR(INVALID_ARGUMENT, "unknown option --%.*s; --help lists the options", KILN_STR_ARG(name));
+        return KILN_ERROR(INVALID_ARGUMENT, "unknown option --%.*s; did you mean --%.*s?",
+                          KILN_STR_ARG(name), KILN_STR_ARG(nearest));
+    return KILN_ERROR(INVALID_ARGUMENT, "unknown option --%.*s; --help lists the options",
+                      KILN_STR_ARG(name));
 }
 
-static kiln_status set_value(const kiln_opt *option, kiln_str name, const char *text, kiln_arena *arena) {
+static kiln_status set_value(const kiln_opt *option, kiln_str name, const char *text,
+                             kiln_arena *arena) {
     kiln_str value = kiln_str_from(text);
     switch (option->kind) {
     case KILN_OPT_FLAG: *(bool *)option->value = true; return KILN_OK;
     case KILN_OPT_TEXT: *(const char **)option->value = text; return KILN_OK;
     case KILN_OPT_COUNT:
         if (kiln_str_to_u64(value, option->value)) return KILN_OK;
-        return KILN_ERROR(INVALID_ARGUMENT, "--%.*s wants a whole number, not '%s'", KILN_STR_ARG(name), text);
+        return KILN_ERROR(INVALID_ARGUMENT, "--%.*s wants a whole number, not '%s'",
+                          KILN_STR_ARG(name), text);
     case KILN_OPT_NUMBER:
         if (kiln_str_to_f64(value, option->value)) return KILN_OK;
-        return KILN_ERROR(INVALID_ARGUMENT, "--%.*s wants a number, not '%s'", KILN_STR_ARG(name), text);
+        return KILN_ERROR(INVALID_ARGUMENT, "--%.*s wants a number, not '%s'", KILN_STR_ARG(name),
+                          text);
     case KILN_OPT_LIST: {
         kiln_opt_list *list = option->value;
         const char **grown = KILN_ARENA_ARRAY(arena, const char *, list->count + 1);
@@ -96,7 +103,8 @@ static kiln_status set_value(const kiln_opt *option, kiln_str name, const char *
 }
 
 /* One option starting at argv[*at]; moves *at onto the last word it used. */
-static kiln_status parse_option(const kiln_opt_table *table, int argc, char **argv, int *at, kiln_arena *arena) {
+static kiln_status parse_option(const kiln_opt_table *table, int argc, char **argv, int *at,
+                                kiln_arena *arena) {
     kiln_str word = kiln_str_from(argv[*at]);
     kiln_str rest = kiln_str_slice(word, kiln_str_starts(word, "--") ? 2 : 1, word.size);
     bool has_value = kiln_str_find_char(rest, '=') < rest.size;
@@ -104,11 +112,13 @@ static kiln_status parse_option(const kiln_opt_table *table, int argc, char **ar
     const kiln_opt *option = find_option(table, name);
     if (!option) return unknown_option(table, name);
     if (option->kind == KILN_OPT_FLAG) {
-        if (has_value) return KILN_ERROR(INVALID_ARGUMENT, "--%.*s takes no value", KILN_STR_ARG(name));
+        if (has_value)
+            return KILN_ERROR(INVALID_ARGUMENT, "--%.*s takes no value", KILN_STR_ARG(name));
         return set_value(option, name, "", arena);
     }
     if (!has_value && *at + 1 >= argc)
-        return KILN_ERROR(INVALID_ARGUMENT, "--%.*s wants a value %s", KILN_STR_ARG(name), option->metavar ? option->metavar : "");
+        return KILN_ERROR(INVALID_ARGUMENT, "--%.*s wants a value %s", KILN_STR_ARG(name),
+                          option->metavar ? option->metavar : "");
     return set_value(option, name, has_value ? rest.data : argv[++*at], arena);
 }
 
@@ -121,7 +131,8 @@ kiln_status kiln_opt_parse(const kiln_opt_table *table, int argc, char **argv, k
     for (int at = 1; at < argc; at++) {
         if (!options_ended && strcmp(argv[at], "--") == 0) {
             options_ended = true;
-        } else if (!options_ended && (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "-h") == 0)) {
+        } else if (!options_ended &&
+                   (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "-h") == 0)) {
             *out_help = true;
             return KILN_OK;
         } else if (!options_ended && looks_like_option(argv[at])) {
@@ -134,20 +145,23 @@ kiln_status kiln_opt_parse(const kiln_opt_table *table, int argc, char **argv, k
     if (positional.count < table->positional_min)
         return KILN_ERROR(INVALID_ARGUMENT, "something is missing; usage: %s", table->usage);
     if (positional.count > table->positional_max)
-        return KILN_ERROR(INVALID_ARGUMENT, "unexpected argument '%s'; usage: %s", positional.data[table->positional_max], table->usage);
+        return KILN_ERROR(INVALID_ARGUMENT, "unexpected argument '%s'; usage: %s",
+                          positional.data[table->positional_max], table->usage);
     *out_positional = positional.data;
     *out_count = positional.count;
     *out_help = false;
     return KILN_OK;
 }
 
-static void print_option(const char *name, const char *metavar, const char *help, kiln_strbuf *out) {
+static void print_option(const char *name, const char *metavar, const char *help,
+                         kiln_strbuf *out) {
     size_t begin = out->size;
     kiln_strbuf_text(out, "  ");
     kiln_str rest = kiln_str_from(name);
     for (bool first = true; rest.size; first = false) {
         kiln_str spelling = kiln_str_cut(&rest, '|');
-        kiln_strbuf_printf(out, "%s%s%.*s", first ? "" : ", ", spelling.size == 1 ? "-" : "--", KILN_STR_ARG(spelling));
+        kiln_strbuf_printf(out, "%s%s%.*s", first ? "" : ", ", spelling.size == 1 ? "-" : "--",
+                           KILN_STR_ARG(spelling));
     }
     if (metavar) kiln_strbuf_printf(out, " %s", metavar);
     if (out->size - begin >= HELP_COLUMN) {

@@ -1,4 +1,5 @@
-/* Command-line options from a table; --help is generated. Also the only reader of the environment. */
+/* Command-line options from a table; --help is generated. Also the only reader of the environment.
+ */
 #ifndef KILN_BASE_OPT_H
 #define KILN_BASE_OPT_H
 
@@ -24,7 +25,7 @@ typedef struct kiln_opt_list {
 } kiln_opt_list;
 
 typedef struct kiln_opt {
-    const char *name;    /* "trials" for --trials; a second spelling after a bar: "output|o" */
+    const char *name; /* "trials" for --trials; a second spelling after a bar: "output|o" */
     kiln_opt_kind kind;
     void *value;         /* destination, holding the default */
     const char *metavar; /* "N"; NULL for flags */
@@ -41,9 +42,11 @@ typedef struct kiln_opt_table {
 
 /* Parses argv[1..]. Positionals go to `arena`. --help sets *out_help and stops. "--name=value" and
  * "--name value" both work; "--" ends options.
- * INVALID_ARGUMENT: unknown option (with the nearest known one), missing or bad value, wrong count. */
-KILN_MUST_USE kiln_status kiln_opt_parse(const kiln_opt_table *table, int argc, char **argv, kiln_arena *arena,
-                                         const char ***out_positional, size_t *out_count, bool *out_help);
+ * INVALID_ARGUMENT: unknown option (with the nearest known one), missing or bad value, wrong count.
+ */
+KILN_MUST_USE kiln_status kiln_opt_parse(const kiln_opt_table *table, int argc, char **argv,
+                                         kiln_arena *arena, const char ***out_positional,
+                                         size_t *out_count, bool *out_help);
 void kiln_opt_print_help(const kiln_opt_table *table, kiln_strbuf *out);
 
 /* Environment variable, or NULL when unset or empty. */

@@ -10,8 +10,7 @@ typedef struct outcome_row {
 } outcome_row;
 
 static const outcome_row outcome_table[] = {
-#define X(name, number, text, blame, trains, meaning) \
-    [number] = {text, KILN_BLAME_##blame, trains},
+#define X(name, number, text, blame, trains, meaning) [number] = {text, KILN_BLAME_##blame, trains},
 #include "base/outcome.def"
 #undef X
 };

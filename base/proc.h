@@ -1,5 +1,5 @@
-/* Child processes for tests, the private fleet and worker pools: posix_spawn with an argument vector,
- * never a shell, never a bare fork (parents have threads). */
+/* Child processes for tests, the private fleet and worker pools: posix_spawn with an argument
+ * vector, never a shell, never a bare fork (parents have threads). */
 #ifndef KILN_BASE_PROC_H
 #define KILN_BASE_PROC_H
 
@@ -11,26 +11,28 @@
 #include "base/str.h"
 
 typedef struct kiln_proc_options {
-    const char *const *argv;  /* NULL-terminated; argv[0] is a path (or searched on PATH) */
+    const char *const *argv;      /* NULL-terminated; argv[0] is a path (or searched on PATH) */
     const char *const *env_extra; /* NULL-terminated "NAME=value", added to ours; may be NULL */
-    const char *cwd;          /* NULL: ours */
-    kiln_str input;           /* fed to stdin, then closed */
-    uint64_t deadline_ns;     /* duration; the whole process group is killed after it. 0: none */
-    size_t output_max;        /* bytes kept of each stream; more is dropped */
+    const char *cwd;              /* NULL: ours */
+    kiln_str input;               /* fed to stdin, then closed */
+    uint64_t deadline_ns; /* duration; the whole process group is killed after it. 0: none */
+    size_t output_max;    /* bytes kept of each stream; more is dropped */
 } kiln_proc_options;
 
 typedef struct kiln_proc_result {
-    int exit_code;   /* -1 when killed by a signal */
-    int signal;      /* 0 when it exited */
+    int exit_code; /* -1 when killed by a signal */
+    int signal;    /* 0 when it exited */
     bool timed_out;
     kiln_str out, err; /* NUL-terminated, in the arena */
 } kiln_proc_result;
 
 /* Runs to the end. Errors are only those of starting; how the child ended is data. */
-KILN_MUST_USE kiln_status kiln_proc_run(const kiln_proc_options *options, kiln_arena *arena, kiln_proc_result *out_result);
+KILN_MUST_USE kiln_status kiln_proc_run(const kiln_proc_options *options, kiln_arena *arena,
+                                        kiln_proc_result *out_result);
 
 /* Path of the running program, and of a sibling program in the build or install tree
- * ("kiln-tracker" beside "kiln", or $KILN_BIN/NAME, or ../NAME/NAME in a build folder). NOT_FOUND names the places tried. */
+ * ("kiln-tracker" beside "kiln", or $KILN_BIN/NAME, or ../NAME/NAME in a build folder). NOT_FOUND
+ * names the places tried. */
 KILN_MUST_USE kiln_status kiln_proc_self(kiln_arena *arena, char **out_path);
 KILN_MUST_USE kiln_status kiln_proc_sibling(const char *name, kiln_arena *arena, char **out_path);
 

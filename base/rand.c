@@ -72,7 +72,8 @@ kiln_status kiln_rand_system(void *out_bytes, size_t size) {
     for (size_t done = 0; done < size;) {
         ssize_t got = getrandom((uint8_t *)out_bytes + done, size - done, 0);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return KILN_ERROR(UNAVAILABLE, "no random bytes from the system: %s", strerror(errno));
+        if (got < 0)
+            return KILN_ERROR(UNAVAILABLE, "no random bytes from the system: %s", strerror(errno));
         done += (size_t)got;
     }
     return KILN_OK;

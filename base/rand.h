@@ -20,8 +20,8 @@ uint64_t kiln_rand_u64(kiln_rand *r);
 /* Uniform in [0, bound); bound > 0. No modulo bias. */
 uint64_t kiln_rand_below(kiln_rand *r, uint64_t bound);
 int64_t kiln_rand_range(kiln_rand *r, int64_t low, int64_t high); /* inclusive */
-double kiln_rand_unit(kiln_rand *r);   /* [0, 1) */
-double kiln_rand_normal(kiln_rand *r); /* mean 0, deviation 1 */
+double kiln_rand_unit(kiln_rand *r);                              /* [0, 1) */
+double kiln_rand_normal(kiln_rand *r);                            /* mean 0, deviation 1 */
 
 /* Unpredictable bytes from the operating system, for tokens and identities. */
 KILN_MUST_USE kiln_status kiln_rand_system(void *out_bytes, size_t size);

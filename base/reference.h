@@ -1,10 +1,12 @@
-/* The reference blob: what a task's outputs must be, and how far a right kernel may stray from them. Made
- * once per task by the tuner (the serial loop program accumulating in fp64, and once more on absolute
- * values), sent once, and compared with every candidate's whole output by the boards.
+/* The reference blob: what a task's outputs must be, and how far a right kernel may stray from
+ * them. Made once per task by the tuner (the serial loop program accumulating in fp64, and once
+ * more on absolute values), sent once, and compared with every candidate's whole output by the
+ * boards.
  *
  * Bytes, little-endian: "KILNREF1", u32 output count, u32 zero; per output u32 dtype, u32 rank,
- * i64 dim[KILN_RANK_MAX], u64 offset of the values, u64 offset of the bounds (0: compared exactly). Then the
- * data, each block 64-byte aligned: values row-major in the output's dtype; bounds one float32 each. */
+ * i64 dim[KILN_RANK_MAX], u64 offset of the values, u64 offset of the bounds (0: compared exactly).
+ * Then the data, each block 64-byte aligned: values row-major in the output's dtype; bounds one
+ * float32 each. */
 #ifndef KILN_BASE_REFERENCE_H
 #define KILN_BASE_REFERENCE_H
 
@@ -24,7 +26,8 @@ typedef struct kiln_reference_output {
     kiln_dtype dtype;
     kiln_shape shape;   /* logical */
     const void *value;  /* [count(shape)] row-major, of dtype */
-    const float *bound; /* [count(shape)], n * eps * sum |a*b|; NULL for integers and bool, which are exact */
+    const float *bound; /* [count(shape)], n * eps * sum |a*b|; NULL for integers and bool, which
+                           are exact */
 } kiln_reference_output;
 
 typedef struct kiln_reference {
@@ -34,26 +37,28 @@ typedef struct kiln_reference {
 
 /* Appends to `out`, which must be empty (offsets count from its start). */
 void kiln_reference_encode(const kiln_reference *reference, kiln_strbuf *out);
-/* Views into `bytes`, which must be 16-byte aligned. DATA_LOSS names the field that is out of range. */
+/* Views into `bytes`, which must be 16-byte aligned. DATA_LOSS names the field that is out of
+ * range. */
 KILN_MUST_USE kiln_status kiln_reference_decode(kiln_str bytes, kiln_reference *out_reference);
 
 typedef struct kiln_reference_check {
     uint64_t mismatch_count;
-    uint64_t worst_index;  /* of the element furthest beyond (or nearest to) its bound */
+    uint64_t worst_index; /* of the element furthest beyond (or nearest to) its bound */
     double worst_actual, worst_expected, worst_bound;
-    double error;          /* max |actual - value| / allowed; <= 1 when all elements are right */
-    double max_abs_error;  /* max |actual - value| over finite elements */
+    double error;         /* max |actual - value| / allowed; <= 1 when all elements are right */
+    double max_abs_error; /* max |actual - value| over finite elements */
 } kiln_reference_check;
 
-/* Compares a whole output. Element i is right when |actual - value| <= bound + eps(dtype) * |value| +
- * smallest normal(dtype) (both sides were rounded to dtype once; denormals may be flushed); a NaN must meet a
- * NaN and an infinity the same infinity. Integers and bool must be equal.
- * `actual`: [count(shape)] row-major, of dtype. */
-kiln_reference_check kiln_reference_compare(const kiln_reference_output *expected, const void *actual);
+/* Compares a whole output. Element i is right when |actual - value| <= bound + eps(dtype) * |value|
+ * + smallest normal(dtype) (both sides were rounded to dtype once; denormals may be flushed); a NaN
+ * must meet a NaN and an infinity the same infinity. Integers and bool must be equal. `actual`:
+ * [count(shape)] row-major, of dtype. */
+kiln_reference_check kiln_reference_compare(const kiln_reference_output *expected,
+                                            const void *actual);
 
-/* Seed of argument `index` (its place in the manifest) when a trial's seed is `seed`: the reference maker and
- * the boards fill inputs and constants with kiln_fill_data(.., kiln_input_seed(seed, index), arg->fill), in
- * logical row-major order. */
+/* Seed of argument `index` (its place in the manifest) when a trial's seed is `seed`: the reference
+ * maker and the boards fill inputs and constants with kiln_fill_data(.., kiln_input_seed(seed,
+ * index), arg->fill), in logical row-major order. */
 uint64_t kiln_input_seed(uint64_t seed, uint32_t index);
 
 #endif

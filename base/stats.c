@@ -37,12 +37,14 @@ static double sorted_quantile(const double *sorted, size_t count, double share) 
     return sorted[KILN_MIN(index, count - 1)];
 }
 
-/* Largest k with P(Binomial(count, 1/2) < k) <= 2.5 %, so that the k-th smallest and the k-th largest
- * sample enclose the median with at least 95 % confidence. 0: too few samples for any such interval. */
+/* Largest k with P(Binomial(count, 1/2) < k) <= 2.5 %, so that the k-th smallest and the k-th
+ * largest sample enclose the median with at least 95 % confidence. 0: too few samples for any such
+ * interval. */
 static size_t interval_rank(size_t count) {
     double below = 0, log_half = (double)count * log(0.5);
     for (size_t k = 0; k < count; k++) {
-        double log_ways = lgamma((double)count + 1) - lgamma((double)k + 1) - lgamma((double)(count - k) + 1);
+        double log_ways =
+            lgamma((double)count + 1) - lgamma((double)k + 1) - lgamma((double)(count - k) + 1);
         below += exp(log_ways + log_half);
         if (below > 0.025) return k;
     }
@@ -82,14 +84,17 @@ double kiln_stats_geomean(const double *value, size_t count) {
     return exp(sum / (double)count);
 }
 
-void kiln_stats_ratio(const double *a, const double *b, size_t count, double *out_ratio, double *out_low, double *out_high) {
+void kiln_stats_ratio(const double *a, const double *b, size_t count, double *out_ratio,
+                      double *out_low, double *out_high) {
     KILN_CHECK(count > 0);
-    double *drawn_a = kiln_alloc(count * sizeof *drawn_a), *drawn_b = kiln_alloc(count * sizeof *drawn_b);
+    double *drawn_a = kiln_alloc(count * sizeof *drawn_a),
+           *drawn_b = kiln_alloc(count * sizeof *drawn_b);
     double *ratio = kiln_alloc(BOOTSTRAP_DRAWS * sizeof *ratio);
     kiln_rand r;
     kiln_rand_init(&r, BOOTSTRAP_SEED);
     for (size_t draw = 0; draw < BOOTSTRAP_DRAWS; draw++) {
-        for (size_t i = 0; i < count; i++) { /* pairs stay together: they saw the same moment of the machine */
+        for (size_t i = 0; i < count;
+             i++) { /* pairs stay together: they saw the same moment of the machine */
             size_t pair = (size_t)kiln_rand_below(&r, count);
             drawn_a[i] = a[pair];
             drawn_b[i] = b[pair];

@@ -6,8 +6,8 @@
 
 typedef struct kiln_stats {
     double median, minimum, maximum, mean;
-    double mad;              /* median absolute deviation */
-    double low, high;        /* 95 % confidence interval of the median */
+    double mad;       /* median absolute deviation */
+    double low, high; /* 95 % confidence interval of the median */
     double p95;
     size_t count;
 } kiln_stats;
@@ -16,8 +16,9 @@ typedef struct kiln_stats {
 kiln_stats kiln_stats_of(const double *sample, size_t count);
 double kiln_stats_median(const double *sample, size_t count);
 double kiln_stats_geomean(const double *value, size_t count); /* values > 0 */
-/* 95 % interval of median(a)/median(b) from paired, interleaved samples: [count] each (bootstrap with a
- * fixed seed). */
-void kiln_stats_ratio(const double *a, const double *b, size_t count, double *out_ratio, double *out_low, double *out_high);
+/* 95 % interval of median(a)/median(b) from paired, interleaved samples: [count] each (bootstrap
+ * with a fixed seed). */
+void kiln_stats_ratio(const double *a, const double *b, size_t count, double *out_ratio,
+                      double *out_low, double *out_high);
 
 #endif

@@ -22,11 +22,12 @@ typedef struct kiln_status_object *kiln_status;
 #define KILN_ERROR(name, ...) kiln_status_make(KILN_##name, __FILE__, __LINE__, __VA_ARGS__)
 
 /* Makes a status; use KILN_ERROR. The message is bounded to 4096 bytes. */
-KILN_MUST_USE kiln_status kiln_status_make(kiln_code code, const char *file, int line, const char *format, ...)
-    KILN_PRINTF(4, 5);
+KILN_MUST_USE kiln_status kiln_status_make(kiln_code code, const char *file, int line,
+                                           const char *format, ...) KILN_PRINTF(4, 5);
 /* Adds context that the callee did not know; returns the same status. `status` may be NULL: then
  * nothing happens and NULL returns. */
-KILN_MUST_USE kiln_status kiln_status_note(kiln_status status, const char *format, ...) KILN_PRINTF(2, 3);
+KILN_MUST_USE kiln_status kiln_status_note(kiln_status status, const char *format, ...)
+    KILN_PRINTF(2, 3);
 /* Code of a status; KILN_OK for NULL. */
 kiln_code kiln_status_code(kiln_status status);
 /* One line: "outermost note: ...: message". Owned by the status. "ok" for NULL. */

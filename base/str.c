@@ -95,11 +95,13 @@ bool kiln_str_to_i64(kiln_str s, int64_t *out) {
     return true;
 }
 
-/* strtod also takes leading space, hexadecimal and names; a decimal number starts with one of these. */
+/* strtod also takes leading space, hexadecimal and names; a decimal number starts with one of
+ * these. */
 static bool is_decimal(kiln_str s) {
     for (size_t i = 0; i < s.size; i++) {
         char c = s.data[i];
-        if (!(c >= '0' && c <= '9') && c != '+' && c != '-' && c != '.' && c != 'e' && c != 'E') return false;
+        if (!(c >= '0' && c <= '9') && c != '+' && c != '-' && c != '.' && c != 'e' && c != 'E')
+            return false;
     }
     return s.size > 0;
 }
@@ -163,7 +165,9 @@ void kiln_strbuf_append(kiln_strbuf *b, const void *data, size_t size) {
 
 void kiln_strbuf_str(kiln_strbuf *b, kiln_str s) { kiln_strbuf_append(b, s.data, s.size); }
 
-void kiln_strbuf_text(kiln_strbuf *b, const char *text) { kiln_strbuf_append(b, text, strlen(text)); }
+void kiln_strbuf_text(kiln_strbuf *b, const char *text) {
+    kiln_strbuf_append(b, text, strlen(text));
+}
 
 void kiln_strbuf_char(kiln_strbuf *b, char c) { kiln_strbuf_append(b, &c, 1); }
 

@@ -28,9 +28,11 @@ bool kiln_str_ends(kiln_str s, const char *suffix);
 size_t kiln_str_find_char(kiln_str s, char c);
 kiln_str kiln_str_slice(kiln_str s, size_t begin, size_t end); /* clamped */
 kiln_str kiln_str_trim(kiln_str s);
-/* Cuts at the first `separator`: returns what is before it; `*rest` becomes what is after (empty at the end). */
+/* Cuts at the first `separator`: returns what is before it; `*rest` becomes what is after (empty at
+ * the end). */
 kiln_str kiln_str_cut(kiln_str *rest, char separator);
-/* Whole string must be a decimal number (integers also 0x…); false otherwise or when out of range. */
+/* Whole string must be a decimal number (integers also 0x…); false otherwise or when out of range.
+ */
 bool kiln_str_to_i64(kiln_str s, int64_t *out);
 bool kiln_str_to_u64(kiln_str s, uint64_t *out);
 bool kiln_str_to_f64(kiln_str s, double *out);

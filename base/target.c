@@ -26,7 +26,8 @@ typedef struct feature_info {
 } feature_info;
 
 static const feature_info feature_table[] = {
-#define X(arch, name, level, leaf, subleaf, reg, bit, xcr0) {KILN_ARCH_##arch, name, level, leaf, subleaf, reg, bit, xcr0},
+#define X(arch, name, level, leaf, subleaf, reg, bit, xcr0) \
+    {KILN_ARCH_##arch, name, level, leaf, subleaf, reg, bit, xcr0},
 #include "base/cpu_features.def"
 #undef X
 };
@@ -40,7 +41,8 @@ typedef struct cpu_info {
 } cpu_info;
 
 static const cpu_info cpu_table[] = {
-#define X(arch, name, level, features, l1, l2, l3, line) {KILN_ARCH_##arch, name, level, features, l1, l2, l3, line},
+#define X(arch, name, level, features, l1, l2, l3, line) \
+    {KILN_ARCH_##arch, name, level, features, l1, l2, l3, line},
 #include "base/cpus.def"
 #undef X
 };
@@ -57,8 +59,9 @@ static const struct {
     const char *prefix; /* of the triple */
     kiln_arch arch;
 } arch_table[] = {
-    {"x86_64-", KILN_ARCH_X86_64}, {"aarch64-", KILN_ARCH_AARCH64}, {"arm64-", KILN_ARCH_AARCH64}, {"armv7", KILN_ARCH_ARM},
-    {"arm-", KILN_ARCH_ARM},       {"riscv64-", KILN_ARCH_RISCV64}, {"wasm32-", KILN_ARCH_WASM32},
+    {"x86_64-", KILN_ARCH_X86_64}, {"aarch64-", KILN_ARCH_AARCH64}, {"arm64-", KILN_ARCH_AARCH64},
+    {"armv7", KILN_ARCH_ARM},      {"arm-", KILN_ARCH_ARM},         {"riscv64-", KILN_ARCH_RISCV64},
+    {"wasm32-", KILN_ARCH_WASM32},
 };
 
 static const char *const kind_table[] = {"cpu", "cuda", "opencl", "vta"};
@@ -66,13 +69,15 @@ static const char *const kind_table[] = {"cpu", "cuda", "opencl", "vta"};
 /* The row of a processor; with an empty name the architecture's default. */
 static const cpu_info *find_cpu(kiln_arch arch, kiln_str name) {
     for (size_t i = 0; i < KILN_ARRAY_COUNT(cpu_table); i++)
-        if (cpu_table[i].arch == arch && (name.size == 0 || kiln_str_is(name, cpu_table[i].name))) return &cpu_table[i];
+        if (cpu_table[i].arch == arch && (name.size == 0 || kiln_str_is(name, cpu_table[i].name)))
+            return &cpu_table[i];
     return NULL;
 }
 
 static const feature_info *find_feature(kiln_arch arch, kiln_str name) {
     for (size_t i = 0; i < KILN_ARRAY_COUNT(feature_table); i++)
-        if (feature_table[i].arch == arch && kiln_str_is(name, feature_table[i].name)) return &feature_table[i];
+        if (feature_table[i].arch == arch && kiln_str_is(name, feature_table[i].name))
+            return &feature_table[i];
     return NULL;
 }
 
@@ -88,7 +93,8 @@ static bool cpu_has(const cpu_info *cpu, const feature_info *feature) {
 static int mention_of(kiln_str features, const char *name) {
     while (features.size) {
         kiln_str item = kiln_str_cut(&features, ',');
-        if (item.size && kiln_str_is(kiln_str_slice(item, 1, item.size), name)) return item.data[0] == '+' ? 1 : -1;
+        if (item.size && kiln_str_is(kiln_str_slice(item, 1, item.size), name))
+            return item.data[0] == '+' ? 1 : -1;
     }
     return 0;
 }
@@ -110,9 +116,12 @@ static void derive(kiln_target *target) {
     if (!cpu) return;
     bool is_arm = target->arch == KILN_ARCH_ARM, is_avx512 = has_named(target, "avx512f");
     target->vector_bytes = is_avx512 ? 64 : has_named(target, "avx") ? 32 : 16;
-    target->vector_registers = is_avx512 || target->arch == KILN_ARCH_AARCH64 || target->arch == KILN_ARCH_RISCV64 ? 32 : 16;
-    target->has_fma = target->arch == KILN_ARCH_X86_64 ? has_named(target, "fma") : is_arm ? has_named(target, "vfp4")
-                                                                                           : target->arch != KILN_ARCH_WASM32;
+    target->vector_registers =
+        is_avx512 || target->arch == KILN_ARCH_AARCH64 || target->arch == KILN_ARCH_RISCV64 ? 32
+                                                                                            : 16;
+    target->has_fma = target->arch == KILN_ARCH_X86_64 ? has_named(target, "fma")
+                      : is_arm                         ? has_named(target, "vfp4")
+                                                       : target->arch != KILN_ARCH_WASM32;
     target->l1_bytes = cpu->l1_kib << 10;
     target->l2_bytes = cpu->l2_kib << 10;
     target->l3_bytes = cpu->l3_kib << 10;
@@ -121,14 +130,17 @@ static void derive(kiln_target *target) {
 
 static void list_names(kiln_strbuf *out) {
     kiln_strbuf_text(out, "native");
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(alias_table); i++) kiln_strbuf_printf(out, " %s", alias_table[i].name);
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(alias_table); i++)
+        kiln_strbuf_printf(out, " %s", alias_table[i].name);
 }
 
 static kiln_status unknown_name(kiln_str name) {
     kiln_strbuf names = {0};
     list_names(&names);
-    kiln_status st = KILN_ERROR(INVALID_ARGUMENT, "unknown target '%.*s'; known names: %s; or write KIND:..., such as cpu:<triple>",
-                                KILN_STR_ARG(name), names.data);
+    kiln_status st = KILN_ERROR(
+        INVALID_ARGUMENT,
+        "unknown target '%.*s'; known names: %s; or write KIND:..., such as cpu:<triple>",
+        KILN_STR_ARG(name), names.data);
     kiln_strbuf_deinit(&names);
     return st;
 }
@@ -137,7 +149,8 @@ static kiln_status unknown_cpu(kiln_arch arch, kiln_str name) {
     kiln_strbuf names = {0};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(cpu_table); i++)
         if (cpu_table[i].arch == arch) kiln_strbuf_printf(&names, " %s", cpu_table[i].name);
-    kiln_status st = KILN_ERROR(INVALID_ARGUMENT, "unknown mcpu '%.*s'; known here:%s", KILN_STR_ARG(name), names.data);
+    kiln_status st = KILN_ERROR(INVALID_ARGUMENT, "unknown mcpu '%.*s'; known here:%s",
+                                KILN_STR_ARG(name), names.data);
     kiln_strbuf_deinit(&names);
     return st;
 }
@@ -146,13 +159,14 @@ static kiln_status unknown_feature(kiln_arch arch, kiln_str name) {
     kiln_strbuf names = {0};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(feature_table); i++)
         if (feature_table[i].arch == arch) kiln_strbuf_printf(&names, " %s", feature_table[i].name);
-    kiln_status st = KILN_ERROR(INVALID_ARGUMENT, "unknown feature '%.*s'; known here:%s", KILN_STR_ARG(name), names.data);
+    kiln_status st = KILN_ERROR(INVALID_ARGUMENT, "unknown feature '%.*s'; known here:%s",
+                                KILN_STR_ARG(name), names.data);
     kiln_strbuf_deinit(&names);
     return st;
 }
 
-/* Length of the feature name that starts `text`: up to the next sign, unless the sign is a hyphen inside a
- * known name ("amx-tile"). */
+/* Length of the feature name that starts `text`: up to the next sign, unless the sign is a hyphen
+ * inside a known name ("amx-tile"). */
 static size_t feature_length(kiln_arch arch, kiln_str text) {
     size_t known = 0, first_sign = text.size;
     for (size_t end = 1; end <= text.size; end++) {
@@ -163,7 +177,8 @@ static size_t feature_length(kiln_arch arch, kiln_str text) {
     return known ? known : first_sign;
 }
 
-/* Merges "+a-b" into the target's list, later mentions replacing earlier ones, and keeps it sorted by name. */
+/* Merges "+a-b" into the target's list, later mentions replacing earlier ones, and keeps it sorted
+ * by name. */
 static kiln_status merge_features(kiln_target *target, kiln_str text, kiln_arena *arena) {
     kiln_str item[FEATURES_MAX];
     size_t count = 0;
@@ -177,7 +192,8 @@ static kiln_status merge_features(kiln_target *target, kiln_str text, kiln_arena
         kiln_str signed_name = kiln_str_slice(text, 0, name.size + 1);
         text = kiln_str_slice(text, name.size + 1, text.size);
         size_t at = 0; /* where it belongs; names are unique and all known ones fit */
-        while (at < count && kiln_str_compare(kiln_str_slice(item[at], 1, item[at].size), name) < 0) at++;
+        while (at < count && kiln_str_compare(kiln_str_slice(item[at], 1, item[at].size), name) < 0)
+            at++;
         if (at == count || !kiln_str_equal(kiln_str_slice(item[at], 1, item[at].size), name)) {
             KILN_CHECK(count < FEATURES_MAX);
             memmove(&item[at + 1], &item[at], (count - at) * sizeof *item);
@@ -186,7 +202,8 @@ static kiln_status merge_features(kiln_target *target, kiln_str text, kiln_arena
         item[at] = signed_name;
     }
     kiln_strbuf list = {0};
-    for (size_t i = 0; i < count; i++) kiln_strbuf_printf(&list, "%s%.*s", i ? "," : "", KILN_STR_ARG(item[i]));
+    for (size_t i = 0; i < count; i++)
+        kiln_strbuf_printf(&list, "%s%.*s", i ? "," : "", KILN_STR_ARG(item[i]));
     target->features = (kiln_str){kiln_str_dup(arena, kiln_strbuf_view(&list)), list.size};
     kiln_strbuf_deinit(&list);
     return KILN_OK;
@@ -204,7 +221,8 @@ static bool is_word(kiln_str text) {
 static kiln_status parse_count(kiln_str key, kiln_str value, uint32_t *out_count) {
     uint64_t count = 0;
     if (!kiln_str_to_u64(value, &count) || count < 1 || count > CORES_MAX)
-        return KILN_ERROR(INVALID_ARGUMENT, "%.*s=%.*s is not a number from 1 to %d", KILN_STR_ARG(key), KILN_STR_ARG(value), CORES_MAX);
+        return KILN_ERROR(INVALID_ARGUMENT, "%.*s=%.*s is not a number from 1 to %d",
+                          KILN_STR_ARG(key), KILN_STR_ARG(value), CORES_MAX);
     *out_count = (uint32_t)count;
     return KILN_OK;
 }
@@ -221,7 +239,9 @@ static kiln_status parse_suffix(kiln_str suffix, kiln_arena *arena, kiln_target 
     if (kiln_str_is(key, "features")) return merge_features(target, value, arena);
     if (kiln_str_is(key, "cores")) return parse_count(key, value, &target->cores);
     if (kiln_str_is(key, "threads")) return parse_count(key, value, &target->threads);
-    return KILN_ERROR(INVALID_ARGUMENT, "unknown part '%.*s'; known: mcpu= features= cores= threads=", KILN_STR_ARG(suffix));
+    return KILN_ERROR(
+        INVALID_ARGUMENT,
+        "unknown part '%.*s'; known: mcpu= features= cores= threads=", KILN_STR_ARG(suffix));
 }
 
 static kiln_status parse_suffixes(kiln_str rest, kiln_arena *arena, kiln_target *target) {
@@ -231,9 +251,11 @@ static kiln_status parse_suffixes(kiln_str rest, kiln_arena *arena, kiln_target 
         kiln_str suffix = kiln_str_cut(&rest, ',');
         kiln_str key = kiln_str_slice(suffix, 0, kiln_str_find_char(suffix, '='));
         if (!kiln_str_is(target->kind, "cpu"))
-            return KILN_ERROR(INVALID_ARGUMENT, "'%.*s': only cpu targets have further parts", KILN_STR_ARG(suffix));
+            return KILN_ERROR(INVALID_ARGUMENT, "'%.*s': only cpu targets have further parts",
+                              KILN_STR_ARG(suffix));
         for (size_t i = 0; i < seen_count; i++)
-            if (kiln_str_equal(seen[i], key)) return KILN_ERROR(INVALID_ARGUMENT, "%.*s is given twice", KILN_STR_ARG(key));
+            if (kiln_str_equal(seen[i], key))
+                return KILN_ERROR(INVALID_ARGUMENT, "%.*s is given twice", KILN_STR_ARG(key));
         kiln_status st = parse_suffix(suffix, arena, target);
         if (st) return st;
         seen[seen_count++] = key; /* at most the four known keys come this far */
@@ -249,17 +271,22 @@ static kiln_status parse_head(kiln_str head, kiln_arena *arena, kiln_target *out
     for (size_t i = 0; i < KILN_ARRAY_COUNT(kind_table); i++)
         if (kiln_str_is(kind, kind_table[i])) target.kind = kiln_str_from(kind_table[i]);
     if (target.kind.size == 0) return unknown_name(head);
-    if (!is_word(rest)) return KILN_ERROR(INVALID_ARGUMENT, "'%.*s' has a character that no target has", KILN_STR_ARG(rest));
+    if (!is_word(rest))
+        return KILN_ERROR(INVALID_ARGUMENT, "'%.*s' has a character that no target has",
+                          KILN_STR_ARG(rest));
     target.triple = (kiln_str){kiln_str_dup(arena, rest), rest.size};
     if (kiln_str_is(kind, "cpu")) {
         for (size_t i = 0; i < KILN_ARRAY_COUNT(arch_table); i++)
             if (kiln_str_starts(rest, arch_table[i].prefix)) target.arch = arch_table[i].arch;
         if (target.arch == KILN_ARCH_OTHER)
-            return KILN_ERROR(INVALID_ARGUMENT, "unknown processor in triple '%.*s'; known: x86_64 aarch64 arm riscv64 wasm32",
-                              KILN_STR_ARG(rest));
+            return KILN_ERROR(
+                INVALID_ARGUMENT,
+                "unknown processor in triple '%.*s'; known: x86_64 aarch64 arm riscv64 wasm32",
+                KILN_STR_ARG(rest));
         target.mcpu = kiln_str_from(find_cpu(target.arch, (kiln_str){0})->name);
     } else if (kiln_str_is(kind, "cuda") && !kiln_str_starts(rest, "sm_")) {
-        return KILN_ERROR(INVALID_ARGUMENT, "'%.*s' is not a CUDA architecture such as sm_90", KILN_STR_ARG(rest));
+        return KILN_ERROR(INVALID_ARGUMENT, "'%.*s' is not a CUDA architecture such as sm_90",
+                          KILN_STR_ARG(rest));
     } else if (kiln_str_is(kind, "vta") && rest.size == 0) {
         return KILN_ERROR(INVALID_ARGUMENT, "vta wants a configuration, such as vta:pynq");
     }
@@ -280,7 +307,9 @@ static kiln_status parse_name(kiln_str name, kiln_arena *arena, kiln_target *out
 }
 
 kiln_status kiln_target_parse(kiln_str text, kiln_arena *arena, kiln_target *out_target) {
-    if (text.size > TEXT_MAX) return KILN_ERROR(INVALID_ARGUMENT, "a target of %zu characters; at most %d", text.size, TEXT_MAX);
+    if (text.size > TEXT_MAX)
+        return KILN_ERROR(INVALID_ARGUMENT, "a target of %zu characters; at most %d", text.size,
+                          TEXT_MAX);
     kiln_target target = {0};
     kiln_str rest = text;
     kiln_status st = parse_name(kiln_str_cut(&rest, ','), arena, &target);
@@ -295,7 +324,8 @@ void kiln_target_print(const kiln_target *target, kiln_strbuf *out) {
     kiln_strbuf_str(out, target->kind);
     if (target->triple.size) kiln_strbuf_printf(out, ":%.*s", KILN_STR_ARG(target->triple));
     const cpu_info *standard = find_cpu(target->arch, (kiln_str){0});
-    if (standard && !kiln_str_is(target->mcpu, standard->name)) kiln_strbuf_printf(out, ",mcpu=%.*s", KILN_STR_ARG(target->mcpu));
+    if (standard && !kiln_str_is(target->mcpu, standard->name))
+        kiln_strbuf_printf(out, ",mcpu=%.*s", KILN_STR_ARG(target->mcpu));
     kiln_str features = target->features;
     if (features.size) kiln_strbuf_text(out, ",features=");
     while (features.size) kiln_strbuf_str(out, kiln_str_cut(&features, ','));
@@ -306,23 +336,31 @@ void kiln_target_print(const kiln_target *target, kiln_strbuf *out) {
 kiln_target kiln_target_copy(const kiln_target *target, kiln_arena *arena) {
     kiln_target copy = *target;
     kiln_str *text[] = {&copy.kind, &copy.triple, &copy.mcpu, &copy.features};
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(text); i++) text[i]->data = kiln_str_dup(arena, *text[i]);
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(text); i++)
+        text[i]->data = kiln_str_dup(arena, *text[i]);
     return copy;
 }
 
-bool kiln_target_runs_on(const kiln_target *wanted, const kiln_target *device, kiln_strbuf *out_reason) {
+bool kiln_target_runs_on(const kiln_target *wanted, const kiln_target *device,
+                         kiln_strbuf *out_reason) {
     if (!kiln_str_equal(wanted->kind, device->kind)) {
-        kiln_strbuf_printf(out_reason, "the device is a %.*s, not a %.*s", KILN_STR_ARG(device->kind), KILN_STR_ARG(wanted->kind));
+        kiln_strbuf_printf(out_reason, "the device is a %.*s, not a %.*s",
+                           KILN_STR_ARG(device->kind), KILN_STR_ARG(wanted->kind));
         return false;
     }
-    bool same_machine = wanted->arch == KILN_ARCH_OTHER ? kiln_str_equal(wanted->triple, device->triple) : wanted->arch == device->arch;
+    bool same_machine = wanted->arch == KILN_ARCH_OTHER
+                            ? kiln_str_equal(wanted->triple, device->triple)
+                            : wanted->arch == device->arch;
     if (!same_machine) {
-        kiln_strbuf_printf(out_reason, "the device is a %.*s, not a %.*s", KILN_STR_ARG(device->triple), KILN_STR_ARG(wanted->triple));
+        kiln_strbuf_printf(out_reason, "the device is a %.*s, not a %.*s",
+                           KILN_STR_ARG(device->triple), KILN_STR_ARG(wanted->triple));
         return false;
     }
     for (size_t i = 0; i < KILN_ARRAY_COUNT(feature_table); i++) {
         const feature_info *feature = &feature_table[i];
-        if (feature->arch != wanted->arch || !target_has(wanted, feature) || target_has(device, feature)) continue;
+        if (feature->arch != wanted->arch || !target_has(wanted, feature) ||
+            target_has(device, feature))
+            continue;
         kiln_strbuf_printf(out_reason, "the device lacks %s", feature->name);
         return false;
     }
@@ -330,13 +368,14 @@ bool kiln_target_runs_on(const kiln_target *wanted, const kiln_target *device, k
 }
 
 #if defined(__linux__)
-/* Physical cores: processors that are the first of their hardware threads; all that are online when the
- * kernel does not tell. */
+/* Physical cores: processors that are the first of their hardware threads; all that are online when
+ * the kernel does not tell. */
 static uint32_t count_cores(kiln_arena *scratch) {
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     uint32_t cores = 0;
     for (long cpu = 0; cpu < sysconf(_SC_NPROCESSORS_CONF); cpu++) {
-        char *path = kiln_arena_printf(scratch, "/sys/devices/system/cpu/cpu%ld/topology/thread_siblings_list", cpu);
+        char *path = kiln_arena_printf(
+            scratch, "/sys/devices/system/cpu/cpu%ld/topology/thread_siblings_list", cpu);
         kiln_str siblings;
         kiln_status st = kiln_file_read(path, SIBLINGS_BYTES_MAX, scratch, &siblings);
         if (st) {
@@ -345,7 +384,8 @@ static uint32_t count_cores(kiln_arena *scratch) {
         }
         uint64_t first = 0;
         size_t digits = strspn(siblings.data, "0123456789");
-        if (kiln_str_to_u64(kiln_str_slice(siblings, 0, digits), &first) && first == (uint64_t)cpu) cores++;
+        if (kiln_str_to_u64(kiln_str_slice(siblings, 0, digits), &first) && first == (uint64_t)cpu)
+            cores++;
     }
     return cores ? cores : online > 0 ? (uint32_t)online : 1;
 }
@@ -362,7 +402,8 @@ static uint64_t enabled_state(void) {
 static bool machine_has(const feature_info *feature, uint64_t state) {
     unsigned reg[4] = {0};
     if (feature->arch != KILN_ARCH_X86_64 || (feature->xcr0 & ~state)) return false;
-    if (!__get_cpuid_count(feature->leaf, feature->subleaf, &reg[0], &reg[1], &reg[2], &reg[3])) return false;
+    if (!__get_cpuid_count(feature->leaf, feature->subleaf, &reg[0], &reg[1], &reg[2], &reg[3]))
+        return false;
     return reg[feature->reg] >> feature->bit & 1;
 }
 
@@ -370,12 +411,15 @@ static const char *find_machine(kiln_strbuf *out_features) {
     uint64_t state = enabled_state();
     unsigned level = 4;
     for (size_t i = 0; i < KILN_ARRAY_COUNT(feature_table); i++)
-        if (feature_table[i].level && feature_table[i].level <= level && !machine_has(&feature_table[i], state))
+        if (feature_table[i].level && feature_table[i].level <= level &&
+            !machine_has(&feature_table[i], state))
             level = feature_table[i].level - 1;
     for (size_t i = 0; i < KILN_ARRAY_COUNT(feature_table); i++)
-        if ((feature_table[i].level == 0 || feature_table[i].level > level) && machine_has(&feature_table[i], state))
+        if ((feature_table[i].level == 0 || feature_table[i].level > level) &&
+            machine_has(&feature_table[i], state))
             kiln_strbuf_printf(out_features, "+%s", feature_table[i].name);
-    static const char *const level_name[] = {"x86-64", "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
+    static const char *const level_name[] = {"x86-64", "x86-64", "x86-64-v2", "x86-64-v3",
+                                             "x86-64-v4"};
     return level_name[level];
 }
 #define NATIVE_TRIPLE "x86_64-unknown-linux-gnu"
@@ -385,10 +429,12 @@ static const char *find_machine(kiln_strbuf *out_features) {
         int type;
         unsigned bit; /* arch/arm64/include/uapi/asm/hwcap.h */
         const char *name;
-    } row[] = {{AT_HWCAP, 7, "crc"},   {AT_HWCAP, 8, "lse"},    {AT_HWCAP, 10, "fullfp16"}, {AT_HWCAP, 20, "dotprod"},
-               {AT_HWCAP, 22, "sve"},  {AT_HWCAP2, 1, "sve2"},  {AT_HWCAP2, 13, "i8mm"},    {AT_HWCAP2, 14, "bf16"}};
+    } row[] = {{AT_HWCAP, 7, "crc"},      {AT_HWCAP, 8, "lse"},   {AT_HWCAP, 10, "fullfp16"},
+               {AT_HWCAP, 20, "dotprod"}, {AT_HWCAP, 22, "sve"},  {AT_HWCAP2, 1, "sve2"},
+               {AT_HWCAP2, 13, "i8mm"},   {AT_HWCAP2, 14, "bf16"}};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++)
-        if (getauxval((unsigned long)row[i].type) >> row[i].bit & 1) kiln_strbuf_printf(out_features, "+%s", row[i].name);
+        if (getauxval((unsigned long)row[i].type) >> row[i].bit & 1)
+            kiln_strbuf_printf(out_features, "+%s", row[i].name);
     return "generic";
 }
 #define NATIVE_TRIPLE "aarch64-unknown-linux-gnu"

@@ -1,6 +1,7 @@
-/* Target strings (docs/reference/target.md): "cpu:<triple>[,mcpu=..][,features=+a-b][,cores=N][,threads=N]",
- * "cuda:sm_90", "opencl[:device]", "vta:<config>", or a name from targets.def, with the same suffixes.
- * A name is expanded before it enters a key; target text and threads are part of every key. */
+/* Target strings (docs/reference/target.md):
+ * "cpu:<triple>[,mcpu=..][,features=+a-b][,cores=N][,threads=N]", "cuda:sm_90", "opencl[:device]",
+ * "vta:<config>", or a name from targets.def, with the same suffixes. A name is expanded before it
+ * enters a key; target text and threads are part of every key. */
 #ifndef KILN_BASE_TARGET_H
 #define KILN_BASE_TARGET_H
 
@@ -21,13 +22,14 @@ typedef enum kiln_arch {
 } kiln_arch;
 
 typedef struct kiln_target {
-    kiln_str kind;     /* "cpu", "cuda", "opencl", "vta" */
-    kiln_str triple;   /* "x86_64-unknown-linux-gnu"; for other kinds what follows the colon */
-    kiln_str mcpu;     /* LLVM's name: "x86-64-v3" */
-    kiln_str features; /* LLVM's list in canonical (sorted) order "+avx512vnni,+f16c"; may be empty */
+    kiln_str kind;   /* "cpu", "cuda", "opencl", "vta" */
+    kiln_str triple; /* "x86_64-unknown-linux-gnu"; for other kinds what follows the colon */
+    kiln_str mcpu;   /* LLVM's name: "x86-64-v3" */
+    kiln_str
+        features; /* LLVM's list in canonical (sorted) order "+avx512vnni,+f16c"; may be empty */
     kiln_arch arch;
-    uint32_t cores;    /* physical cores of the device; 1 when unknown */
-    uint32_t threads;  /* threads a kernel may use; 1 by default */
+    uint32_t cores;   /* physical cores of the device; 1 when unknown */
+    uint32_t threads; /* threads a kernel may use; 1 by default */
     /* Derived from arch, mcpu and features; not part of the text. */
     uint32_t vector_bytes;     /* widest fp32 vector: 64, 32 or 16 */
     uint32_t vector_registers; /* 32 or 16 */
@@ -35,15 +37,19 @@ typedef struct kiln_target {
     uint32_t l1_bytes, l2_bytes, l3_bytes, line_bytes; /* L1d and L2 per core */
 } kiln_target;
 
-/* INVALID_ARGUMENT: the note quotes the bad part and lists the known names. Strings live in `arena`. */
-KILN_MUST_USE kiln_status kiln_target_parse(kiln_str text, kiln_arena *arena, kiln_target *out_target);
+/* INVALID_ARGUMENT: the note quotes the bad part and lists the known names. Strings live in
+ * `arena`. */
+KILN_MUST_USE kiln_status kiln_target_parse(kiln_str text, kiln_arena *arena,
+                                            kiln_target *out_target);
 /* Canonical text: parse(print(t)) == t; names are expanded, defaults left out. */
 void kiln_target_print(const kiln_target *target, kiln_strbuf *out);
-/* What this machine is: the expansion of "native" (cpuid; threads = 1). x86-64 picks mcpu x86-64, -v2,
- * -v3 or -v4 and lists further features that code generation uses, so equal machines give equal keys. */
+/* What this machine is: the expansion of "native" (cpuid; threads = 1). x86-64 picks mcpu x86-64,
+ * -v2, -v3 or -v4 and lists further features that code generation uses, so equal machines give
+ * equal keys. */
 KILN_MUST_USE kiln_status kiln_target_native(kiln_arena *arena, kiln_target *out_target);
 /* Whether code for `wanted` runs on `device`; when not, a reason naming the missing feature. */
-bool kiln_target_runs_on(const kiln_target *wanted, const kiln_target *device, kiln_strbuf *out_reason);
+bool kiln_target_runs_on(const kiln_target *wanted, const kiln_target *device,
+                         kiln_strbuf *out_reason);
 /* Copies all strings into `arena`. */
 kiln_target kiln_target_copy(const kiln_target *target, kiln_arena *arena);
 

@@ -28,16 +28,21 @@ void kiln_shape_print(const kiln_shape *shape, kiln_strbuf *out) {
 
 kiln_status kiln_shape_bytes(const kiln_shape *shape, kiln_dtype dtype, size_t *out_bytes) {
     if (shape->rank > KILN_RANK_MAX)
-        return KILN_ERROR(OUT_OF_RANGE, "a tensor has %u dimensions; at most %d are supported", shape->rank, KILN_RANK_MAX);
+        return KILN_ERROR(OUT_OF_RANGE, "a tensor has %u dimensions; at most %d are supported",
+                          shape->rank, KILN_RANK_MAX);
     size_t elements_max = KILN_TENSOR_BYTES_MAX / kiln_dtype_size(dtype), elements = 1;
     bool empty = false;
     for (uint32_t i = 0; i < shape->rank; i++) {
         if (shape->dim[i] < 0)
-            return KILN_ERROR(OUT_OF_RANGE, "dimension %u of a tensor is %lld", i, (long long)shape->dim[i]);
-        if (shape->dim[i] == 0) empty = true;
+            return KILN_ERROR(OUT_OF_RANGE, "dimension %u of a tensor is %lld", i,
+                              (long long)shape->dim[i]);
+        if (shape->dim[i] == 0)
+            empty = true;
         else if ((uint64_t)shape->dim[i] > elements_max / elements)
-            return KILN_ERROR(OUT_OF_RANGE, "a tensor is larger than %zu bytes", KILN_TENSOR_BYTES_MAX);
-        else elements *= (size_t)shape->dim[i];
+            return KILN_ERROR(OUT_OF_RANGE, "a tensor is larger than %zu bytes",
+                              KILN_TENSOR_BYTES_MAX);
+        else
+            elements *= (size_t)shape->dim[i];
     }
     *out_bytes = empty ? 0 : elements * kiln_dtype_size(dtype);
     return KILN_OK;
@@ -45,7 +50,8 @@ kiln_status kiln_shape_bytes(const kiln_shape *shape, kiln_dtype dtype, size_t *
 
 kiln_tensor kiln_tensor_create(kiln_arena *arena, kiln_dtype dtype, const kiln_shape *shape) {
     kiln_tensor tensor = {dtype, *shape, NULL};
-    tensor.data = kiln_arena_alloc_aligned(arena, KILN_KERNEL_ALIGNMENT, kiln_tensor_bytes(&tensor));
+    tensor.data =
+        kiln_arena_alloc_aligned(arena, KILN_KERNEL_ALIGNMENT, kiln_tensor_bytes(&tensor));
     return tensor;
 }
 
@@ -95,12 +101,14 @@ void kiln_fill_data(void *data, kiln_dtype dtype, size_t count, uint64_t seed, k
         if (count) memset(data, 0, count * kiln_dtype_size(dtype));
     } else if (kind == KILN_KIND_FLOAT) {
         const float_rule rule = float_rule_of(dtype, fill);
-        if (dtype == KILN_F32) { /* what boards fill before each measurement, without a call per element */
+        if (dtype ==
+            KILN_F32) { /* what boards fill before each measurement, without a call per element */
             float *to = data;
             for (size_t i = 0; i < count; i++) to[i] = (float)float_at(bits_at(seed, i), &rule);
             return;
         }
-        for (size_t i = 0; i < count; i++) kiln_dtype_store_f64(dtype, data, i, float_at(bits_at(seed, i), &rule));
+        for (size_t i = 0; i < count; i++)
+            kiln_dtype_store_f64(dtype, data, i, float_at(bits_at(seed, i), &rule));
     } else {
         for (size_t i = 0; i < count; i++)
             kiln_dtype_store_i64(dtype, data, i, integer_at(bits_at(seed, i), kind, fill));
@@ -113,20 +121,23 @@ static double integer_distance(kiln_dtype type, int64_t a, int64_t b) {
     return (double)(below ? (uint64_t)b - (uint64_t)a : (uint64_t)a - (uint64_t)b);
 }
 
-/* Distance of one element, and both values as doubles. Infinite when only one side is finite; 0 when both
- * are not a number or the same infinity. */
-static double element_distance(const kiln_tensor *actual, const kiln_tensor *expected, size_t i, double *a, double *r) {
+/* Distance of one element, and both values as doubles. Infinite when only one side is finite; 0
+ * when both are not a number or the same infinity. */
+static double element_distance(const kiln_tensor *actual, const kiln_tensor *expected, size_t i,
+                               double *a, double *r) {
     kiln_dtype type = actual->dtype;
     *a = kiln_dtype_load_f64(type, actual->data, i);
     *r = kiln_dtype_load_f64(type, expected->data, i);
     if (!kiln_dtype_is_float(type))
-        return integer_distance(type, kiln_dtype_load_i64(type, actual->data, i), kiln_dtype_load_i64(type, expected->data, i));
+        return integer_distance(type, kiln_dtype_load_i64(type, actual->data, i),
+                                kiln_dtype_load_i64(type, expected->data, i));
     if (isfinite(*a) && isfinite(*r)) return fabs(*a - *r);
     bool same = (isnan(*a) && isnan(*r)) || *a == *r;
     return same ? 0 : (double)INFINITY;
 }
 
-kiln_compare kiln_tensor_compare(const kiln_tensor *actual, const kiln_tensor *expected, double rtol, double atol) {
+kiln_compare kiln_tensor_compare(const kiln_tensor *actual, const kiln_tensor *expected,
+                                 double rtol, double atol) {
     KILN_CHECK(actual->dtype == expected->dtype);
     KILN_CHECK(kiln_shape_equal(&actual->shape, &expected->shape));
     kiln_compare result = {0};

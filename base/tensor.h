@@ -15,8 +15,8 @@
 #define KILN_TENSOR_BYTES_MAX ((size_t)1 << 34) /* 16 GiB */
 
 typedef struct kiln_shape {
-    uint32_t rank;                /* 0 = scalar, one element */
-    int64_t dim[KILN_RANK_MAX];   /* >= 0 */
+    uint32_t rank;              /* 0 = scalar, one element */
+    int64_t dim[KILN_RANK_MAX]; /* >= 0 */
 } kiln_shape;
 
 typedef struct kiln_tensor {
@@ -30,7 +30,8 @@ bool kiln_shape_equal(const kiln_shape *a, const kiln_shape *b);
 /* "[1,64,56,56]" */
 void kiln_shape_print(const kiln_shape *shape, kiln_strbuf *out);
 /* Bytes of a tensor, or OUT_OF_RANGE above KILN_TENSOR_BYTES_MAX or on overflow. */
-KILN_MUST_USE kiln_status kiln_shape_bytes(const kiln_shape *shape, kiln_dtype dtype, size_t *out_bytes);
+KILN_MUST_USE kiln_status kiln_shape_bytes(const kiln_shape *shape, kiln_dtype dtype,
+                                           size_t *out_bytes);
 
 /* Zeroed tensor in `arena`. The size must have been checked with kiln_shape_bytes. */
 kiln_tensor kiln_tensor_create(kiln_arena *arena, kiln_dtype dtype, const kiln_shape *shape);
@@ -38,27 +39,30 @@ size_t kiln_tensor_bytes(const kiln_tensor *t);
 
 /* How a board makes its own inputs; part of the TRIAL message, numbers are never reused. */
 typedef enum kiln_fill {
-    KILN_FILL_UNIFORM = 1, /* floats uniform in [-1, 1) without denormals; integers over the dtype's range
-                              clamped to [-128, 127]; bool 0 or 1 */
-    KILN_FILL_POSITIVE = 2, /* floats uniform in [0.5, 1.5); integers in [1, 15] (divisors, variances) */
+    KILN_FILL_UNIFORM = 1, /* floats uniform in [-1, 1) without denormals; integers over the dtype's
+                              range clamped to [-128, 127]; bool 0 or 1 */
+    KILN_FILL_POSITIVE =
+        2, /* floats uniform in [0.5, 1.5); integers in [1, 15] (divisors, variances) */
     KILN_FILL_ZERO = 3,
 } kiln_fill;
-/* Same (seed, dtype, count, fill), same bytes on every machine; element i depends on (seed, i) only.
- * `data`: [count]. */
+/* Same (seed, dtype, count, fill), same bytes on every machine; element i depends on (seed, i)
+ * only. `data`: [count]. */
 void kiln_fill_data(void *data, kiln_dtype dtype, size_t count, uint64_t seed, kiln_fill fill);
 
 typedef struct kiln_compare {
-    double max_abs;      /* max |a - r| */
-    double max_ref;      /* max |r| */
-    double cosine;       /* 1 when both are zero or empty */
-    size_t mismatches;   /* elements beyond atol + rtol*|r| (or not equally NaN / infinite) */
-    size_t first_index;  /* of the worst mismatch; valid when mismatches > 0 */
+    double max_abs;     /* max |a - r| */
+    double max_ref;     /* max |r| */
+    double cosine;      /* 1 when both are zero or empty */
+    size_t mismatches;  /* elements beyond atol + rtol*|r| (or not equally NaN / infinite) */
+    size_t first_index; /* of the worst mismatch; valid when mismatches > 0 */
 } kiln_compare;
 /* `actual` and `expected` have the same dtype and shape (checked). */
-kiln_compare kiln_tensor_compare(const kiln_tensor *actual, const kiln_tensor *expected, double rtol, double atol);
+kiln_compare kiln_tensor_compare(const kiln_tensor *actual, const kiln_tensor *expected,
+                                 double rtol, double atol);
 
 /* NumPy .npy version 1.0 files, C order. */
-KILN_MUST_USE kiln_status kiln_tensor_read_npy(const char *path, kiln_arena *arena, kiln_tensor *out_tensor);
+KILN_MUST_USE kiln_status kiln_tensor_read_npy(const char *path, kiln_arena *arena,
+                                               kiln_tensor *out_tensor);
 KILN_MUST_USE kiln_status kiln_tensor_write_npy(const char *path, const kiln_tensor *t);
 
 #endif

@@ -19,7 +19,8 @@ void *kiln_vec_grow(void *data, size_t item_bytes, uint32_t *capacity, uint32_t 
     return kiln_realloc(data, item_bytes * *capacity);
 }
 
-void *kiln_vec_grow_in(kiln_arena *arena, void *data, size_t item_bytes, uint32_t *capacity, uint32_t at_least) {
+void *kiln_vec_grow_in(kiln_arena *arena, void *data, size_t item_bytes, uint32_t *capacity,
+                       uint32_t at_least) {
     uint32_t before = *capacity;
     *capacity = next_capacity(before, at_least);
     void *grown = kiln_arena_alloc(arena, item_bytes * *capacity);

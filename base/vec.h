@@ -1,6 +1,6 @@
 /* Typed growable arrays. Declare with KILN_VEC(type), zero-initialise, push. Two owners exist: the
- * heap (kiln_vec_push, kiln_vec_deinit) and an arena (kiln_vec_push_in; growth leaves the old array in
- * the arena). Never mix the two on one vector. */
+ * heap (kiln_vec_push, kiln_vec_deinit) and an arena (kiln_vec_push_in; growth leaves the old array
+ * in the arena). Never mix the two on one vector. */
 #ifndef KILN_BASE_VEC_H
 #define KILN_BASE_VEC_H
 
@@ -15,25 +15,26 @@
         uint32_t count, capacity; \
     }
 
-#define kiln_vec_push(v, value)                                                                     \
-    do {                                                                                            \
-        if ((v)->count == (v)->capacity)                                                            \
-            (v)->data = kiln_vec_grow((v)->data, sizeof *(v)->data, &(v)->capacity, (v)->count + 1u); \
-        (v)->data[(v)->count++] = (value);                                                          \
+#define kiln_vec_push(v, value)                                                               \
+    do {                                                                                      \
+        if ((v)->count == (v)->capacity)                                                      \
+            (v)->data =                                                                       \
+                kiln_vec_grow((v)->data, sizeof *(v)->data, &(v)->capacity, (v)->count + 1u); \
+        (v)->data[(v)->count++] = (value);                                                    \
     } while (0)
 
-#define kiln_vec_push_in(arena, v, value)                                                            \
-    do {                                                                                             \
-        if ((v)->count == (v)->capacity)                                                             \
-            (v)->data = kiln_vec_grow_in((arena), (v)->data, sizeof *(v)->data, &(v)->capacity,      \
-                                         (v)->count + 1u);                                           \
-        (v)->data[(v)->count++] = (value);                                                           \
+#define kiln_vec_push_in(arena, v, value)                                                       \
+    do {                                                                                        \
+        if ((v)->count == (v)->capacity)                                                        \
+            (v)->data = kiln_vec_grow_in((arena), (v)->data, sizeof *(v)->data, &(v)->capacity, \
+                                         (v)->count + 1u);                                      \
+        (v)->data[(v)->count++] = (value);                                                      \
     } while (0)
 
-#define kiln_vec_reserve(v, n)                                                                      \
-    do {                                                                                            \
-        if ((v)->capacity < (n))                                                                    \
-            (v)->data = kiln_vec_grow((v)->data, sizeof *(v)->data, &(v)->capacity, (n));             \
+#define kiln_vec_reserve(v, n)                                                            \
+    do {                                                                                  \
+        if ((v)->capacity < (n))                                                          \
+            (v)->data = kiln_vec_grow((v)->data, sizeof *(v)->data, &(v)->capacity, (n)); \
     } while (0)
 
 #define kiln_vec_pop(v) ((v)->data[--(v)->count])
@@ -41,7 +42,8 @@
 #define kiln_vec_deinit(v) (kiln_free((v)->data), (v)->data = NULL, (v)->count = (v)->capacity = 0)
 
 void *kiln_vec_grow(void *data, size_t item_bytes, uint32_t *capacity, uint32_t at_least);
-void *kiln_vec_grow_in(kiln_arena *arena, void *data, size_t item_bytes, uint32_t *capacity, uint32_t at_least);
+void *kiln_vec_grow_in(kiln_arena *arena, void *data, size_t item_bytes, uint32_t *capacity,
+                       uint32_t at_least);
 void kiln_free(void *memory);
 
 #endif

@@ -50,9 +50,11 @@ typedef struct stored_file {
 
 /* A part belongs to a process: "part-PID-N". */
 static bool is_dead_part(const char *name) {
-    if (!kiln_str_starts(kiln_str_from(name), PART_PREFIX)) return false;
-    long pid = strtol(name + strlen(PART_PREFIX), NULL, 10);
-    return pid <= 0 || (kill((pid_t)pid, 0) != 0 && errno == ESRCH);
+    kiln_str rest = kiln_str_from(name);
+    if (!kiln_str_starts(rest, PART_PREFIX)) return false;
+    rest = kiln_str_slice(rest, strlen(PART_PREFIX), rest.size);
+    int64_t pid = 0;
+    return !kiln_str_to_i64(kiln_str_cut(&rest, '-'), &pid) || pid <= 0 || (kill((pid_t)pid, 0) != 0 && errno == ESRCH);
 }
 
 /* Lists whole blobs into `arena`, removes parts of dead processes. */

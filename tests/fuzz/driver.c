@@ -1,7 +1,9 @@
-/* main of every fuzz program: fuzz-NAME [--seconds S] [--runs N] [--seed N] [--corpus FOLDER] [FILE...]
+/* main of every fuzz program: fuzz-NAME [--seconds S] [--runs N] [--seed N] [--corpus FOLDER]
+ * [FILE...]
  *
- * Files are run once each. Else the corpus is replayed, then mutated until the time or the number of runs is up.
- * An input that kills the process is written to a file first, and the line that runs it again is printed. */
+ * Files are run once each. Else the corpus is replayed, then mutated until the time or the number
+ * of runs is up. An input that kills the process is written to a file first, and the line that runs
+ * it again is printed. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -45,12 +47,16 @@ KILN_NO_COVERAGE void __sanitizer_cov_trace_pc(void) {
     new_edges++;
 }
 
-/* Sanitizers end in abort, so that the handler below sees them. They ask before they are set up themselves, so
- * nothing instrumented may run here. */
+/* Sanitizers end in abort, so that the handler below sees them. They ask before they are set up
+ * themselves, so nothing instrumented may run here. */
 const char *__asan_default_options(void);
-KILN_NO_COVERAGE const char *__asan_default_options(void) { return "abort_on_error=1:allocator_may_return_null=0:detect_leaks=1"; }
+KILN_NO_COVERAGE const char *__asan_default_options(void) {
+    return "abort_on_error=1:allocator_may_return_null=0:detect_leaks=1";
+}
 const char *__ubsan_default_options(void);
-KILN_NO_COVERAGE const char *__ubsan_default_options(void) { return "abort_on_error=1:print_stacktrace=1"; }
+KILN_NO_COVERAGE const char *__ubsan_default_options(void) {
+    return "abort_on_error=1:print_stacktrace=1";
+}
 
 static void on_death(int signal_number) {
     char name[64], line[256];
@@ -58,8 +64,9 @@ static void on_death(int signal_number) {
     snprintf(name, sizeof name, "crash-%d.bin", (int)getpid());
     int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     ssize_t ignored = write(fd, current.data, current.size);
-    int size = snprintf(line, sizeof line, "%s: signal %d%s\n  again: %s %s\n", program, signal_number,
-                        signal_number == SIGALRM ? " (it hangs)" : "", program, name);
+    int size =
+        snprintf(line, sizeof line, "%s: signal %d%s\n  again: %s %s\n", program, signal_number,
+                 signal_number == SIGALRM ? " (it hangs)" : "", program, name);
     ignored += write(STDERR_FILENO, line, (size_t)size);
     (void)ignored; /* dying anyway */
     raise(signal_number);
@@ -98,7 +105,8 @@ static kiln_status corpus_read(corpus *c, const char *folder) {
     kiln_status st = kiln_folder_list(folder, &arena, &name, &count);
     for (size_t i = 0; i < count && !st; i++) {
         kiln_str content;
-        st = kiln_file_read(kiln_arena_printf(&arena, "%s/%s", folder, name[i]), INPUT_BYTES_MAX, &arena, &content);
+        st = kiln_file_read(kiln_arena_printf(&arena, "%s/%s", folder, name[i]), INPUT_BYTES_MAX,
+                            &arena, &content);
         if (!st) corpus_add(c, (const uint8_t *)content.data, content.size);
     }
     kiln_arena_deinit(&arena);
@@ -106,10 +114,15 @@ static kiln_status corpus_read(corpus *c, const char *folder) {
 }
 
 static void put_number(kiln_rand *r, uint8_t *at, size_t bytes) {
-    static const uint64_t interesting[] = {0, 1, 2, 7, 8, 16, 127, 128, 255, 256, 1024, 65535, 65536, INT32_MAX, UINT32_MAX, UINT64_MAX};
-    uint64_t value = kiln_rand_below(r, 2) ? interesting[kiln_rand_below(r, KILN_ARRAY_COUNT(interesting))] : kiln_rand_u64(r);
+    static const uint64_t interesting[] = {0,     1,         2,          7,         8,    16,
+                                           127,   128,       255,        256,       1024, 65535,
+                                           65536, INT32_MAX, UINT32_MAX, UINT64_MAX};
+    uint64_t value = kiln_rand_below(r, 2)
+                         ? interesting[kiln_rand_below(r, KILN_ARRAY_COUNT(interesting))]
+                         : kiln_rand_u64(r);
     bool big_endian = kiln_rand_below(r, 2);
-    for (size_t i = 0; i < bytes; i++) at[big_endian ? bytes - 1 - i : i] = (uint8_t)(value >> (8 * i));
+    for (size_t i = 0; i < bytes; i++)
+        at[big_endian ? bytes - 1 - i : i] = (uint8_t)(value >> (8 * i));
 }
 
 /* Replaces [at, at + cut) of the input by `size` bytes of `data`, within INPUT_BYTES_MAX. */
@@ -141,7 +154,8 @@ static void mutate(kiln_rand *r, input *in, const input *other) {
     }
     case 5: {
         size_t from = (size_t)kiln_rand_below(r, other->size + 1);
-        replace_part(in, at, length, other->data + from, (size_t)kiln_rand_below(r, other->size - from + 1));
+        replace_part(in, at, length, other->data + from,
+                     (size_t)kiln_rand_below(r, other->size - from + 1));
         break;
     }
     default: in->size = kiln_rand_below(r, 4) ? in->size : at; /* a truncation, seldom */
@@ -155,10 +169,12 @@ static uint64_t fuzz(corpus *c, uint64_t seed, uint64_t runs, double seconds) {
     uint8_t *room = kiln_alloc(INPUT_BYTES_MAX);
     if (c->count == 0) corpus_add(c, NULL, 0);
     while (done < runs && (double)(kiln_clock_ns() - begin_ns) < seconds * 1e9) {
-        const input *from = &c->data[kiln_rand_below(&r, c->count)], *other = &c->data[kiln_rand_below(&r, c->count)];
+        const input *from = &c->data[kiln_rand_below(&r, c->count)],
+                    *other = &c->data[kiln_rand_below(&r, c->count)];
         input in = {room, from->size};
         if (from->size) memcpy(room, from->data, from->size);
-        for (uint64_t changes = 1 + kiln_rand_below(&r, 8); changes > 0; changes--) mutate(&r, &in, other);
+        for (uint64_t changes = 1 + kiln_rand_below(&r, 8); changes > 0; changes--)
+            mutate(&r, &in, other);
         uint32_t edges_before = new_edges;
         run_one(in.data, in.size);
         if (new_edges > edges_before) corpus_add(c, in.data, in.size);
@@ -189,8 +205,12 @@ static kiln_status run(int argc, char **argv, kiln_arena *arena) {
         {"seed", KILN_OPT_COUNT, &seed, "N", "Same seed, same inputs (without coverage)."},
         {"corpus", KILN_OPT_TEXT, &folder, "FOLDER", "Starts from the files in it."},
     };
-    const kiln_opt_table table = {"fuzz-NAME [options] [FILE...]", "Feeds a parser with bytes that it does not expect.",
-                                  option, KILN_ARRAY_COUNT(option), 0, 1000};
+    const kiln_opt_table table = {"fuzz-NAME [options] [FILE...]",
+                                  "Feeds a parser with bytes that it does not expect.",
+                                  option,
+                                  KILN_ARRAY_COUNT(option),
+                                  0,
+                                  1000};
     kiln_status st = kiln_opt_parse(&table, argc, argv, arena, &file, &file_count, &help);
     if (st || help) return st;
     corpus c = {0};
@@ -204,8 +224,8 @@ static kiln_status run(int argc, char **argv, kiln_arena *arena) {
     for (uint32_t i = 0; i < replayed && !st; i++) run_one(c.data[i].data, c.data[i].size);
     if (seconds == 0 && runs != UINT64_MAX) seconds = 1e9;
     uint64_t done = st || file_count ? 0 : fuzz(&c, seed, runs, seconds);
-    printf("%s: %u from the corpus, %llu mutated, %u edges, seed %llu\n", program, replayed, (unsigned long long)done, new_edges,
-           (unsigned long long)seed);
+    printf("%s: %u from the corpus, %llu mutated, %u edges, seed %llu\n", program, replayed,
+           (unsigned long long)done, new_edges, (unsigned long long)seed);
     corpus_deinit(&c);
     return st;
 }

@@ -1,5 +1,5 @@
-/* Program text from strangers: it parses or is refused; what parses prints, parses again and prints the same,
- * and small programs can be simplified and evaluated. */
+/* Program text from strangers: it parses or is refused; what parses prints, parses again and prints
+ * the same, and small programs can be simplified and evaluated. */
 #include "base/check.h"
 #include "compiler-core/ir/affine.h"
 #include "compiler-core/ir/eval.h"
@@ -10,10 +10,12 @@
 
 static double points_of(const kiln_program *p) {
     double points = 0;
-    for (kiln_buffer b = 1; b < p->buffer.count; b++) points += (double)kiln_shape_count(&p->buffer.data[b].shape);
+    for (kiln_buffer b = 1; b < p->buffer.count; b++)
+        points += (double)kiln_shape_count(&p->buffer.data[b].shape);
     for (kiln_block b = 1; b < p->block.count; b++) {
         double own = 1;
-        for (uint32_t i = 0; i < p->block.data[b].iter_count; i++) own *= (double)p->block.data[b].iter[i].extent;
+        for (uint32_t i = 0; i < p->block.data[b].iter_count; i++)
+            own *= (double)p->block.data[b].iter[i].extent;
         points += own;
     }
     for (kiln_stmt s = 1; s < p->stmt.count; s++) {
@@ -30,8 +32,10 @@ static void evaluate(const kiln_program *p, kiln_arena *arena) {
     kiln_tensor tensor[KILN_PROGRAM_BUFFERS_MAX];
     uint32_t count = kiln_program_args(p, arg);
     for (uint32_t i = 0; i < count; i++)
-        tensor[i] = kiln_tensor_create(arena, p->buffer.data[arg[i]].dtype, &p->buffer.data[arg[i]].shape);
-    kiln_status_free(p->root ? kiln_loop_eval(p, tensor, count) : kiln_te_eval(p, tensor, count)); /* a finding is fine */
+        tensor[i] =
+            kiln_tensor_create(arena, p->buffer.data[arg[i]].dtype, &p->buffer.data[arg[i]].shape);
+    kiln_status_free(p->root ? kiln_loop_eval(p, tensor, count)
+                             : kiln_te_eval(p, tensor, count)); /* a finding is fine */
 }
 
 static void simplify_everything(kiln_program *p) {

@@ -1,5 +1,5 @@
-/* Fuzzes the module reader. Checksums are made right first, so that what lies behind them is reached;
- * kernels are checked, never called. */
+/* Fuzzes the module reader. Checksums are made right first, so that what lies behind them is
+ * reached; kernels are checked, never called. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -18,7 +18,8 @@ int kiln_fuzz_one(const uint8_t *data, size_t size) {
     kiln_arena_init(&arena, 0);
     kiln_module_plan plan;
     size_t constant_bytes;
-    kiln_status st = kiln_module_decode((kiln_str){(const char *)copy, size}, &arena, &plan, &constant_bytes);
+    kiln_status st =
+        kiln_module_decode((kiln_str){(const char *)copy, size}, &arena, &plan, &constant_bytes);
     for (uint32_t i = 0; !st && i < plan.kernel_count; i++) st = kiln_kernel_check(plan.kernel[i]);
     kiln_status_free(st);
     kiln_arena_deinit(&arena);

@@ -1,9 +1,11 @@
-/* Fuzzes the msgpack cursor: skipping moves forward inside the bytes, and reads agree with the kind shown. */
+/* Fuzzes the msgpack cursor: skipping moves forward inside the bytes, and reads agree with the kind
+ * shown. */
 #include "base/check.h"
 #include "base/mpack.h"
 #include "tests/fuzz/fuzz.h"
 
-/* Reads one head by the kind that peek shows, so that nested values are walked as well as skipped. */
+/* Reads one head by the kind that peek shows, so that nested values are walked as well as skipped.
+ */
 static kiln_status read_by_kind(kiln_mpack_reader *r) {
     bool flag;
     uint64_t number;

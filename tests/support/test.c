@@ -11,12 +11,14 @@
 
 void expect_ok_at(kiln_status status, const char *file, int line) {
     if (!status) return;
-    print_error("unexpected %s: %s\n", kiln_code_name(kiln_status_code(status)), kiln_status_text(status));
+    print_error("unexpected %s: %s\n", kiln_code_name(kiln_status_code(status)),
+                kiln_status_text(status));
     kiln_status_free(status);
     _fail(file, line);
 }
 
-void expect_error_at(kiln_status status, kiln_code code, const char *needle, const char *file, int line) {
+void expect_error_at(kiln_status status, kiln_code code, const char *needle, const char *file,
+                     int line) {
     bool right = kiln_status_code(status) == code && strstr(kiln_status_text(status), needle);
     if (!right)
         print_error("wanted %s with '%s', got %s: %s\n", kiln_code_name(code), needle,

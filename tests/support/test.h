@@ -1,5 +1,5 @@
-/* What unit tests of every folder share, over cmocka: results of Kiln's functions, private folders, children
- * that are expected to die. */
+/* What unit tests of every folder share, over cmocka: results of Kiln's functions, private folders,
+ * children that are expected to die. */
 #ifndef KILN_TESTS_SUPPORT_TEST_H
 #define KILN_TESTS_SUPPORT_TEST_H
 
@@ -16,13 +16,16 @@
 
 /* The status is success; otherwise its text is printed. Takes the status. */
 #define expect_ok(status) expect_ok_at((status), __FILE__, __LINE__)
-/* The status has that code (KILN_ is put before it) and its text contains `needle`. Takes the status. */
-#define expect_error(status, code, needle) expect_error_at((status), KILN_##code, (needle), __FILE__, __LINE__)
+/* The status has that code (KILN_ is put before it) and its text contains `needle`. Takes the
+ * status. */
+#define expect_error(status, code, needle) \
+    expect_error_at((status), KILN_##code, (needle), __FILE__, __LINE__)
 #define expect_str(str, text) expect_str_at((str), (text), __FILE__, __LINE__)
 #define expect_contains(text, needle) expect_contains_at((text), (needle), __FILE__, __LINE__)
 
 void expect_ok_at(kiln_status status, const char *file, int line);
-void expect_error_at(kiln_status status, kiln_code code, const char *needle, const char *file, int line);
+void expect_error_at(kiln_status status, kiln_code code, const char *needle, const char *file,
+                     int line);
 void expect_str_at(kiln_str str, const char *text, const char *file, int line);
 void expect_contains_at(const char *text, const char *needle, const char *file, int line);
 

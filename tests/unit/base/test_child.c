@@ -37,8 +37,9 @@ static size_t read_all(int fd, char *out, size_t size) {
 static void pipes_join_us_and_the_exit_code_comes_back(void **state) {
     (void)state;
     const char *extra[] = {"KILN_CHILD_TEST=there", NULL};
-    kiln_child child = start_script("read line; echo $line $KILN_CHILD_TEST; exit 3",
-                                    (kiln_child_options){.pipe_in = true, .pipe_out = true, .env_extra = extra});
+    kiln_child child =
+        start_script("read line; echo $line $KILN_CHILD_TEST; exit 3",
+                     (kiln_child_options){.pipe_in = true, .pipe_out = true, .env_extra = extra});
     char text[100];
     assert_int_equal(write(child.in_fd, "hello\n", 6), 6);
     read_all(child.out_fd, text, sizeof text);
@@ -64,7 +65,8 @@ static void a_socket_as_input_carries_messages_both_ways(void **state) {
 
 static void stopping_and_destroying_end_the_child(void **state) {
     (void)state;
-    kiln_child child = start_script("echo ready; exec sleep 1000", (kiln_child_options){.pipe_out = true});
+    kiln_child child =
+        start_script("echo ready; exec sleep 1000", (kiln_child_options){.pipe_out = true});
     kiln_child_exit how;
     char ready[8];
     struct pollfd watched = {child.out_fd, POLLIN, 0};
@@ -81,7 +83,7 @@ static void stopping_and_destroying_end_the_child(void **state) {
     pid_t group = child.pid;
     kiln_child_destroy(&child);
     assert_int_equal(child.pid, 0);
-    kiln_child_destroy(&child); /* a second time does nothing */
+    kiln_child_destroy(&child);            /* a second time does nothing */
     while (kill(-group, 0) == 0) continue; /* the killed group is reaped by init */
     assert_int_equal(errno, ESRCH);
 }
@@ -90,8 +92,10 @@ static void a_program_that_cannot_start_is_an_error(void **state) {
     (void)state;
     const char *missing[] = {"/nowhere/program", NULL}, *folder[] = {"/tmp", NULL};
     kiln_child child;
-    expect_error(kiln_child_start(&(kiln_child_options){.argv = missing, .pipe_in = true}, &child), NOT_FOUND, "/nowhere/program");
-    expect_error(kiln_child_start(&(kiln_child_options){.argv = folder, .pipe_out = true}, &child), PERMISSION_DENIED, "/tmp");
+    expect_error(kiln_child_start(&(kiln_child_options){.argv = missing, .pipe_in = true}, &child),
+                 NOT_FOUND, "/nowhere/program");
+    expect_error(kiln_child_start(&(kiln_child_options){.argv = folder, .pipe_out = true}, &child),
+                 PERMISSION_DENIED, "/tmp");
 }
 
 static void errors_are_appended_to_their_file(void **state) {

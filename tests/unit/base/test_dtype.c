@@ -26,7 +26,8 @@ static void every_type_is_found_by_name_and_onnx_number(void **state) {
         assert_int_equal(found, all[i]);
         assert_true(kiln_dtype_from_onnx(kiln_dtype_to_onnx(all[i]), &found));
         assert_int_equal(found, all[i]);
-        assert_int_equal(kiln_dtype_is_float(all[i]), kiln_dtype_kind_of(all[i]) == KILN_KIND_FLOAT);
+        assert_int_equal(kiln_dtype_is_float(all[i]),
+                         kiln_dtype_kind_of(all[i]) == KILN_KIND_FLOAT);
     }
 }
 
@@ -47,10 +48,14 @@ static void every_half_survives_a_round_trip(void **state) {
     for (uint32_t bits = 0; bits <= UINT16_MAX; bits++) {
         uint16_t half = (uint16_t)bits;
         float f16 = kiln_f16_to_f32(half), bf16 = kiln_bf16_to_f32(half);
-        if (isnan(f16)) assert_true(isnan(kiln_f16_to_f32(kiln_f32_to_f16(f16))));
-        else assert_int_equal(kiln_f32_to_f16(f16), half);
-        if (isnan(bf16)) assert_true(isnan(kiln_bf16_to_f32(kiln_f32_to_bf16(bf16))));
-        else assert_int_equal(kiln_f32_to_bf16(bf16), half);
+        if (isnan(f16))
+            assert_true(isnan(kiln_f16_to_f32(kiln_f32_to_f16(f16))));
+        else
+            assert_int_equal(kiln_f32_to_f16(f16), half);
+        if (isnan(bf16))
+            assert_true(isnan(kiln_bf16_to_f32(kiln_f32_to_bf16(bf16))));
+        else
+            assert_int_equal(kiln_f32_to_bf16(bf16), half);
     }
 }
 
@@ -68,8 +73,9 @@ static uint16_t nearest_f16(float value) {
 
 static void f16_rounds_to_nearest_even(void **state) {
     (void)state;
-    const float value[] = {0x1p-25f,          0x1.000002p-25f, 0x1.8p-24f, 0x1.ffcp-15f, 0x1.ffep-15f, 0x1.002p0f,
-                           0x1.006p0f,        0x1.0021p0f,     0.1f,       3.14159265f,  65503.9f,     2047.5f};
+    const float value[] = {0x1p-25f,     0x1.000002p-25f, 0x1.8p-24f, 0x1.ffcp-15f,
+                           0x1.ffep-15f, 0x1.002p0f,      0x1.006p0f, 0x1.0021p0f,
+                           0.1f,         3.14159265f,     65503.9f,   2047.5f};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(value); i++) {
         assert_int_equal(kiln_f32_to_f16(value[i]), nearest_f16(value[i]));
         assert_int_equal(kiln_f32_to_f16(-value[i]), nearest_f16(value[i]) | 0x8000);
@@ -90,7 +96,8 @@ static void halves_overflow_to_infinity(void **state) {
 static void doubles_are_rounded_to_halves_once(void **state) {
     (void)state;
     uint16_t half = 0;
-    double just_above_tie = 1.0 + 0x1p-11 + 0x1p-40; /* rounding to float first would make it a tie */
+    double just_above_tie =
+        1.0 + 0x1p-11 + 0x1p-40; /* rounding to float first would make it a tie */
     kiln_dtype_store_f64(KILN_F16, &half, 0, just_above_tie);
     assert_int_equal(half, 0x3c01);
     kiln_dtype_store_f64(KILN_F16, &half, 0, -(1.0 + 3 * 0x1p-11 - 0x1p-40));
@@ -104,11 +111,13 @@ static void floats_saturate_when_stored_as_integers(void **state) {
         double value;
         int64_t stored;
     } row[] = {
-        {KILN_I8, 127.9, 127},     {KILN_I8, 1e30, 127},    {KILN_I8, -128.9, -128},      {KILN_I8, -1e30, -128},
-        {KILN_I8, -1.9, -1},       {KILN_U8, -1, 0},        {KILN_U8, 256, 255},          {KILN_I16, 40000, 32767},
-        {KILN_U16, 70000, 65535},  {KILN_I32, 3e9, INT32_MAX}, {KILN_I32, -3e9, INT32_MIN}, {KILN_U32, 5e9, UINT32_MAX},
-        {KILN_I64, 1e19, INT64_MAX}, {KILN_I64, -1e19, INT64_MIN}, {KILN_U64, 1e20, -1},   {KILN_U64, -5, 0},
-        {KILN_BOOL, 0.5, 1},       {KILN_BOOL, 0, 0},       {KILN_I32, (double)NAN, 0},   {KILN_U64, (double)NAN, 0},
+        {KILN_I8, 127.9, 127},       {KILN_I8, 1e30, 127},         {KILN_I8, -128.9, -128},
+        {KILN_I8, -1e30, -128},      {KILN_I8, -1.9, -1},          {KILN_U8, -1, 0},
+        {KILN_U8, 256, 255},         {KILN_I16, 40000, 32767},     {KILN_U16, 70000, 65535},
+        {KILN_I32, 3e9, INT32_MAX},  {KILN_I32, -3e9, INT32_MIN},  {KILN_U32, 5e9, UINT32_MAX},
+        {KILN_I64, 1e19, INT64_MAX}, {KILN_I64, -1e19, INT64_MIN}, {KILN_U64, 1e20, -1},
+        {KILN_U64, -5, 0},           {KILN_BOOL, 0.5, 1},          {KILN_BOOL, 0, 0},
+        {KILN_I32, (double)NAN, 0},  {KILN_U64, (double)NAN, 0},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
         uint64_t place = 0;

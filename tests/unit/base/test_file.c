@@ -1,11 +1,11 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include "tests/support/test.h"
@@ -41,7 +41,8 @@ static void reading_refuses_what_is_no_file_or_too_large(void **state) {
     expect_error(kiln_file_read(path, 100, arena, &content), NOT_FOUND, path);
     expect_error(kiln_file_read(folder, 100, arena, &content), INVALID_ARGUMENT, folder);
     assert_int_equal(mkfifo(fifo, 0600), 0);
-    expect_error(kiln_file_read(fifo, 100, arena, &content), INVALID_ARGUMENT, "not a regular file");
+    expect_error(kiln_file_read(fifo, 100, arena, &content), INVALID_ARGUMENT,
+                 "not a regular file");
     expect_ok(kiln_file_write(path, KILN_STR("12345"), 0600));
     expect_error(kiln_file_read(path, 4, arena, &content), OUT_OF_RANGE, "at most 4");
     expect_error(kiln_file_read(in(arena, path, "below"), 4, arena, &content), NOT_FOUND, "below");
@@ -53,9 +54,11 @@ static void failed_write_leaves_nothing_behind(void **state) {
     kiln_arena *arena = *state;
     char *folder = make_folder(arena), **names = NULL;
     size_t count = 0;
-    expect_error(kiln_file_write(in(arena, folder, "no/file"), KILN_STR("x"), 0600), NOT_FOUND, "no/file");
+    expect_error(kiln_file_write(in(arena, folder, "no/file"), KILN_STR("x"), 0600), NOT_FOUND,
+                 "no/file");
     expect_ok(kiln_folder_create(in(arena, folder, "folder/inside"), 0700));
-    expect_error(kiln_file_write(in(arena, folder, "folder"), KILN_STR("x"), 0600), INVALID_ARGUMENT, "folder");
+    expect_error(kiln_file_write(in(arena, folder, "folder"), KILN_STR("x"), 0600),
+                 INVALID_ARGUMENT, "folder");
     expect_ok(kiln_folder_list(folder, arena, &names, &count));
     assert_int_equal(count, 1);
     assert_string_equal(names[0], "folder");

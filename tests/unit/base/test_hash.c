@@ -27,8 +27,8 @@ static void sha256_matches_the_published_vectors(void **state) {
     }
 }
 
-/* Keys on disk hold these values: XXH3's specification fixes them (xxhash_spec.md, empty input), and the
- * others pin our byte order and seed. */
+/* Keys on disk hold these values: XXH3's specification fixes them (xxhash_spec.md, empty input),
+ * and the others pin our byte order and seed. */
 static void hashes_never_change(void **state) {
     (void)state;
     char text[KILN_HASH128_TEXT];
@@ -55,8 +55,12 @@ static void malformed_hash_text_is_refused(void **state) {
     (void)state;
     kiln_hash128 hash;
     kiln_digest digest;
-    static const char *const text[] = {"", "0", "0123456789abcdeffedcba987654321", "0123456789abcdeffedcba98765432100",
-                                       "0123456789ABCDEFfedcba9876543210", "0123456789abcdeffedcba987654321g",
+    static const char *const text[] = {"",
+                                       "0",
+                                       "0123456789abcdeffedcba987654321",
+                                       "0123456789abcdeffedcba98765432100",
+                                       "0123456789ABCDEFfedcba9876543210",
+                                       "0123456789abcdeffedcba987654321g",
                                        " 123456789abcdeffedcba9876543210"};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(text); i++) {
         assert_false(kiln_hash128_parse(kiln_str_from(text[i]), &hash));

@@ -68,7 +68,8 @@ static void what_is_no_bijection_is_refused(void **state) {
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
         kiln_layout layout;
-        expect_error(kiln_layout_parse(kiln_str_from(row[i].text), row[i].rank, &layout), INVALID_ARGUMENT, row[i].complaint);
+        expect_error(kiln_layout_parse(kiln_str_from(row[i].text), row[i].rank, &layout),
+                     INVALID_ARGUMENT, row[i].complaint);
     }
 }
 
@@ -81,7 +82,8 @@ static void blocked_channels_lie_innermost(void **state) {
     assert_int_equal(kiln_layout_offset(&layout, &logical, (int64_t[]){0, 0, 0, 0}), 0);
     assert_int_equal(kiln_layout_offset(&layout, &logical, (int64_t[]){0, 1, 0, 0}), 1);
     assert_int_equal(kiln_layout_offset(&layout, &logical, (int64_t[]){0, 0, 0, 1}), 16);
-    assert_int_equal(kiln_layout_offset(&layout, &logical, (int64_t[]){0, 17, 1, 2}), 1 * 2 * 3 * 16 + 1 * 3 * 16 + 2 * 16 + 1);
+    assert_int_equal(kiln_layout_offset(&layout, &logical, (int64_t[]){0, 17, 1, 2}),
+                     1 * 2 * 3 * 16 + 1 * 3 * 16 + 2 * 16 + 1);
 }
 
 static void identity_is_row_major_for_every_rank(void **state) {
@@ -99,13 +101,15 @@ static void identity_is_row_major_for_every_rank(void **state) {
     assert_true(to == from);
 }
 
-/* A random valid layout of `rank` dimensions: shuffled pieces whose order within a dimension is kept. */
+/* A random valid layout of `rank` dimensions: shuffled pieces whose order within a dimension is
+ * kept. */
 static void random_layout(kiln_rand *r, uint32_t rank, kiln_layout *out) {
     kiln_layout_piece pieces[KILN_RANK_MAX];
     uint32_t count = 0;
     for (uint32_t dim = 0; dim < rank; dim++) {
         int64_t divisor = 1;
-        uint32_t splits = (uint32_t)kiln_rand_below(r, 3), room = KILN_RANK_MAX - count - (rank - dim);
+        uint32_t splits = (uint32_t)kiln_rand_below(r, 3),
+                 room = KILN_RANK_MAX - count - (rank - dim);
         splits = KILN_MIN(splits, room);
         int64_t factor[2] = {kiln_rand_range(r, 1, 5), kiln_rand_range(r, 1, 5)};
         for (uint32_t s = 0; s < splits; s++) divisor *= factor[s];
@@ -136,7 +140,8 @@ static void random_layouts_keep_every_element(void **state) {
         kiln_arena_reset(arena);
         uint32_t rank = 1 + (uint32_t)kiln_rand_below(&r, 4);
         kiln_shape logical = {.rank = rank};
-        for (uint32_t d = 0; d < rank; d++) logical.dim[d] = kiln_rand_range(&r, round % 10 == 0 ? 0 : 1, 7);
+        for (uint32_t d = 0; d < rank; d++)
+            logical.dim[d] = kiln_rand_range(&r, round % 10 == 0 ? 0 : 1, 7);
         kiln_layout layout, again;
         random_layout(&r, rank, &layout);
 
@@ -148,9 +153,11 @@ static void random_layouts_keep_every_element(void **state) {
 
         kiln_dtype dtype = round % 3 == 0 ? KILN_U8 : round % 3 == 1 ? KILN_I32 : KILN_F64;
         kiln_shape physical = kiln_layout_physical(&layout, &logical);
-        kiln_tensor row = kiln_tensor_create(arena, dtype, &logical), back = kiln_tensor_create(arena, dtype, &logical);
+        kiln_tensor row = kiln_tensor_create(arena, dtype, &logical),
+                    back = kiln_tensor_create(arena, dtype, &logical);
         kiln_tensor packed = kiln_tensor_create(arena, dtype, &physical);
-        for (int64_t i = 0; i < kiln_shape_count(&logical); i++) kiln_dtype_store_i64(dtype, row.data, (size_t)i, i + 1);
+        for (int64_t i = 0; i < kiln_shape_count(&logical); i++)
+            kiln_dtype_store_i64(dtype, row.data, (size_t)i, i + 1);
         kiln_layout_pack(&layout, &logical, dtype, row.data, packed.data);
         kiln_layout_unpack(&layout, &logical, dtype, packed.data, back.data);
         assert_memory_equal(row.data, back.data, kiln_tensor_bytes(&row));
@@ -158,10 +165,12 @@ static void random_layouts_keep_every_element(void **state) {
         int64_t index[KILN_RANK_MAX] = {0};
         for (int64_t i = 0; i < kiln_shape_count(&logical); i++) {
             int64_t rest = i;
-            for (uint32_t d = rank; d-- > 0; rest /= logical.dim[d]) index[d] = rest % logical.dim[d];
+            for (uint32_t d = rank; d-- > 0; rest /= logical.dim[d])
+                index[d] = rest % logical.dim[d];
             int64_t offset = kiln_layout_offset(&layout, &logical, index);
             assert_in_range(offset, 0, kiln_shape_count(&physical) - 1);
-            assert_int_equal(kiln_dtype_load_i64(dtype, packed.data, (size_t)offset), kiln_dtype_load_i64(dtype, row.data, (size_t)i));
+            assert_int_equal(kiln_dtype_load_i64(dtype, packed.data, (size_t)offset),
+                             kiln_dtype_load_i64(dtype, row.data, (size_t)i));
         }
     }
 }

@@ -13,23 +13,40 @@ static kiln_layout layout_of(const char *text, uint32_t rank) {
     return layout;
 }
 
-static kiln_manifest_arg arg_of(const char *name, kiln_role role, kiln_shape shape, const char *layout) {
-    return (kiln_manifest_arg){.name = kiln_str_from(name), .dtype = KILN_F32, .role = role, .shape = shape,
-                               .layout = layout_of(layout, shape.rank), .fill = KILN_FILL_UNIFORM, .read_by_run = true};
+static kiln_manifest_arg arg_of(const char *name, kiln_role role, kiln_shape shape,
+                                const char *layout) {
+    return (kiln_manifest_arg){.name = kiln_str_from(name),
+                               .dtype = KILN_F32,
+                               .role = role,
+                               .shape = shape,
+                               .layout = layout_of(layout, shape.rank),
+                               .fill = KILN_FILL_UNIFORM,
+                               .read_by_run = true};
 }
 
 /* A convolution with packed weights; every field differs from its default. */
 static kiln_artefact example(kiln_manifest_arg arg[4]) {
-    arg[0] = arg_of("data", KILN_ROLE_INPUT, (kiln_shape){4, {1, 64, 56, 56}}, "d0,d1/16,d2,d3,d1%16");
+    arg[0] =
+        arg_of("data", KILN_ROLE_INPUT, (kiln_shape){4, {1, 64, 56, 56}}, "d0,d1/16,d2,d3,d1%16");
     arg[1] = arg_of("weight", KILN_ROLE_CONSTANT, (kiln_shape){4, {64, 64, 3, 3}}, "row");
     arg[1].read_by_run = false;
-    arg[2] = arg_of("out", KILN_ROLE_OUTPUT, (kiln_shape){4, {1, 64, 56, 56}}, "d0,d1/16,d2,d3,d1%16");
+    arg[2] =
+        arg_of("out", KILN_ROLE_OUTPUT, (kiln_shape){4, {1, 64, 56, 56}}, "d0,d1/16,d2,d3,d1%16");
     arg[3] = arg_of("weight.packed", KILN_ROLE_PACKED, (kiln_shape){1, {36864}}, "row");
     return (kiln_artefact){
-        .manifest = {.abi_version = KILN_KERNEL_ABI_VERSION, .payload_kind = KILN_PAYLOAD_ELF,
-                     .target = KILN_STR("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"), .codegen_version = KILN_STR("1/19.1.7"),
-                     .task_key = KILN_STR("1:0123"), .algorithm = KILN_STR("direct"), .has_prepare = true, .threads_max = 2,
-                     .scratch_bytes = 1 << 20, .scratch_worker_bytes = 4096, .flops = 231211008.0, .arg_count = 4, .arg = arg},
+        .manifest = {.abi_version = KILN_KERNEL_ABI_VERSION,
+                     .payload_kind = KILN_PAYLOAD_ELF,
+                     .target = KILN_STR("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"),
+                     .codegen_version = KILN_STR("1/19.1.7"),
+                     .task_key = KILN_STR("1:0123"),
+                     .algorithm = KILN_STR("direct"),
+                     .has_prepare = true,
+                     .threads_max = 2,
+                     .scratch_bytes = 1 << 20,
+                     .scratch_worker_bytes = 4096,
+                     .flops = 231211008.0,
+                     .arg_count = 4,
+                     .arg = arg},
         .payload = KILN_STR("\177ELF payload"),
     };
 }
@@ -68,9 +85,11 @@ static void every_truncation_is_refused(void **state) {
     kiln_strbuf bytes = {0};
     encode(&artefact, &bytes);
     for (size_t size = 0; size < bytes.size; size++)
-        expect_error(kiln_artefact_decode((kiln_str){bytes.data, size}, arena, &decoded), DATA_LOSS, "");
+        expect_error(kiln_artefact_decode((kiln_str){bytes.data, size}, arena, &decoded), DATA_LOSS,
+                     "");
     kiln_strbuf_char(&bytes, 'x');
-    expect_error(kiln_artefact_decode(kiln_strbuf_view(&bytes), arena, &decoded), DATA_LOSS, "header");
+    expect_error(kiln_artefact_decode(kiln_strbuf_view(&bytes), arena, &decoded), DATA_LOSS,
+                 "header");
     kiln_strbuf_deinit(&bytes);
 }
 
@@ -155,7 +174,8 @@ static void contradictory_fields_are_refused_by_name(void **state) {
         kiln_strbuf bytes = {0};
         row[i].spoil(&artefact);
         encode(&artefact, &bytes);
-        expect_error_at(kiln_artefact_decode(kiln_strbuf_view(&bytes), arena, &decoded), row[i].code, row[i].complaint, __FILE__, __LINE__);
+        expect_error_at(kiln_artefact_decode(kiln_strbuf_view(&bytes), arena, &decoded),
+                        row[i].code, row[i].complaint, __FILE__, __LINE__);
         kiln_strbuf_deinit(&bytes);
     }
 }

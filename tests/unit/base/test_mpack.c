@@ -133,9 +133,13 @@ static void lengths_and_counts_beyond_the_bytes_left_are_refused(void **state) {
     (void)state;
     kiln_str text;
     uint32_t count;
-    kiln_mpack_reader r = reader_of_bytes("\xdb\xff\xff\xff\xff" "abc", 8);
+    kiln_mpack_reader r = reader_of_bytes("\xdb\xff\xff\xff\xff"
+                                          "abc",
+                                          8);
     expect_error(kiln_mpack_read_str(&r, &text), DATA_LOSS, "does not fit");
-    r = reader_of_bytes("\xc6\x00\x00\x00\x04" "abc", 8);
+    r = reader_of_bytes("\xc6\x00\x00\x00\x04"
+                        "abc",
+                        8);
     expect_error(kiln_mpack_read_bin(&r, &text), DATA_LOSS, "does not fit");
     r = reader_of_bytes("\xdd\xff\xff\xff\xff\x00", 6);
     expect_error(kiln_mpack_read_array(&r, &count), DATA_LOSS, "does not fit");

@@ -5,18 +5,22 @@
 #include "base/tensor.h"
 #include "tests/support/test.h"
 
-static const char *path_in(kiln_arena *arena, const char *folder) { return kiln_arena_printf(arena, "%s/t.npy", folder); }
+static const char *path_in(kiln_arena *arena, const char *folder) {
+    return kiln_arena_printf(arena, "%s/t.npy", folder);
+}
 
 static void tensors_of_every_type_and_rank_round_trip(void **state) {
     kiln_arena *arena = *state;
     char *folder = make_folder(arena);
     const char *path = path_in(arena, folder);
-    const kiln_shape shape[] = {{0}, {1, {5}}, {2, {3, 4}}, {3, {2, 0, 3}}, {8, {1, 2, 1, 2, 1, 2, 1, 2}}};
+    const kiln_shape shape[] = {
+        {0}, {1, {5}}, {2, {3, 4}}, {3, {2, 0, 3}}, {8, {1, 2, 1, 2, 1, 2, 1, 2}}};
     for (int type = 1; type < KILN_DTYPE_COUNT; type++)
         for (size_t s = 0; s < KILN_ARRAY_COUNT(shape); s++) {
             if (type == KILN_BF16) continue;
             kiln_tensor tensor = kiln_tensor_create(arena, (kiln_dtype)type, &shape[s]), read;
-            kiln_fill_data(tensor.data, tensor.dtype, (size_t)kiln_shape_count(&shape[s]), 1, KILN_FILL_UNIFORM);
+            kiln_fill_data(tensor.data, tensor.dtype, (size_t)kiln_shape_count(&shape[s]), 1,
+                           KILN_FILL_UNIFORM);
             expect_ok(kiln_tensor_write_npy(path, &tensor));
             expect_ok(kiln_tensor_read_npy(path, arena, &read));
             assert_int_equal(read.dtype, tensor.dtype);
@@ -35,7 +39,8 @@ static void a_type_that_npy_lacks_is_refused(void **state) {
 }
 
 /* A file with that dictionary and `data_bytes` of data. */
-static kiln_status read_header(kiln_arena *arena, const char *path, const char *header, size_t data_bytes) {
+static kiln_status read_header(kiln_arena *arena, const char *path, const char *header,
+                               size_t data_bytes) {
     kiln_strbuf file = {0};
     char length[2] = {(char)(strlen(header) & 255), (char)(strlen(header) >> 8)};
     kiln_strbuf_append(&file, "\x93NUMPY\1\0", 8);
@@ -61,19 +66,23 @@ static void malformed_headers_are_refused(void **state) {
         {"{'shape': (2,), 'descr': '<f4', 'fortran_order': False}", KILN_OK, "ok"},
         {"{'descr': '<f4', 'fortran_order': True, 'shape': (2,), }", KILN_UNIMPLEMENTED, "Fortran"},
         {"{'descr': '>f4', 'fortran_order': False, 'shape': (2,), }", KILN_UNIMPLEMENTED, ">f4"},
-        {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }", KILN_UNIMPLEMENTED, "element type"},
+        {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }", KILN_UNIMPLEMENTED,
+         "element type"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }", KILN_DATA_LOSS, "shape"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': 2, }", KILN_DATA_LOSS, "shape"},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,2), }", KILN_DATA_LOSS, "shape"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,2), }", KILN_DATA_LOSS,
+         "shape"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", KILN_DATA_LOSS, "needs 12"},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999,99999999999), }", KILN_OUT_OF_RANGE, "larger than"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999,99999999999), }",
+         KILN_OUT_OF_RANGE, "larger than"},
         {"{'descr': '<f4', 'fortran_order': False}", KILN_DATA_LOSS, "lacks"},
         {"{'descr'", KILN_DATA_LOSS, "lacks"},
         {"{}", KILN_DATA_LOSS, "lacks"},
         {"", KILN_DATA_LOSS, "lacks"},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++)
-        expect_error_at(read_header(arena, path, row[i].header, 8), row[i].code, row[i].complaint, row[i].header, (int)i);
+        expect_error_at(read_header(arena, path, row[i].header, 8), row[i].code, row[i].complaint,
+                        row[i].header, (int)i);
     remove_folder(folder);
 }
 

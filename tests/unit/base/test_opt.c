@@ -29,7 +29,8 @@ static kiln_status parse(kiln_arena *arena, const char *line, options *out) {
         {"seconds", KILN_OPT_NUMBER, &out->seconds, "S", "Time."},
         {"listen", KILN_OPT_LIST, &out->listen, "ADDR", "Addresses."},
     };
-    const kiln_opt_table table = {"kiln test FILE...", "Tests.", option, KILN_ARRAY_COUNT(option), 1, 2};
+    const kiln_opt_table table = {"kiln test FILE...",      "Tests.", option,
+                                  KILN_ARRAY_COUNT(option), 1,        2};
     char *argv[20] = {(char *)(uintptr_t)"kiln"};
     int argc = 1;
     kiln_str rest = kiln_str_from(line);
@@ -39,7 +40,8 @@ static kiln_status parse(kiln_arena *arena, const char *line, options *out) {
 
 static void every_kind_is_parsed_in_both_spellings(void **state) {
     options o;
-    expect_ok(parse(*state, "a --json --db x.db --trials=7 --seconds 1.5 --listen u --listen=v b", &o));
+    expect_ok(
+        parse(*state, "a --json --db x.db --trials=7 --seconds 1.5 --listen u --listen=v b", &o));
     assert_true(o.json);
     assert_string_equal(o.db, "x.db");
     assert_int_equal(o.trials, 7);
@@ -82,7 +84,8 @@ static void bad_command_lines_are_refused_with_what_to_do(void **state) {
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
         options o;
-        expect_error_at(parse(*state, row[i].line, &o), KILN_INVALID_ARGUMENT, row[i].complaint, row[i].line, (int)i);
+        expect_error_at(parse(*state, row[i].line, &o), KILN_INVALID_ARGUMENT, row[i].complaint,
+                        row[i].line, (int)i);
     }
 }
 

@@ -29,7 +29,8 @@ static void only_the_candidates_own_faults_train_the_model(void **state) {
     (void)state;
     for (int i = 0; i < KILN_OUTCOME_COUNT; i++) {
         kiln_blame blame = kiln_outcome_blame((kiln_outcome)i);
-        assert_int_equal(kiln_outcome_trains((kiln_outcome)i), blame == KILN_BLAME_NONE || blame == KILN_BLAME_CANDIDATE);
+        assert_int_equal(kiln_outcome_trains((kiln_outcome)i),
+                         blame == KILN_BLAME_NONE || blame == KILN_BLAME_CANDIDATE);
     }
     assert_int_equal(kiln_outcome_blame(KILN_OUTCOME_BOARD_LOST), KILN_BLAME_BOARD);
 }

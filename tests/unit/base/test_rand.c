@@ -4,7 +4,8 @@
 
 #include "tests/support/test.h"
 
-/* splitmix64(0) as the state, then xoshiro256**: values of the authors' C code (prng.di.unimi.it). */
+/* splitmix64(0) as the state, then xoshiro256**: values of the authors' C code (prng.di.unimi.it).
+ */
 static void numbers_never_change(void **state) {
     (void)state;
     kiln_rand r;
@@ -13,7 +14,8 @@ static void numbers_never_change(void **state) {
     assert_true(r.state[1] == UINT64_C(0x6e789e6aa1b965f4));
     r = (kiln_rand){{1, 2, 3, 4}};
     const uint64_t expected[] = {11520, 0, 1509978240, UINT64_C(1215971899390074240)};
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(expected); i++) assert_true(kiln_rand_u64(&r) == expected[i]);
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(expected); i++)
+        assert_true(kiln_rand_u64(&r) == expected[i]);
 }
 
 static void same_seed_same_numbers_and_streams_differ(void **state) {
@@ -21,7 +23,8 @@ static void same_seed_same_numbers_and_streams_differ(void **state) {
     kiln_rand a, b;
     kiln_rand_init(&a, 42);
     kiln_rand_init(&b, 42);
-    kiln_rand one = kiln_rand_split(&a, 1), same = kiln_rand_split(&b, 1), two = kiln_rand_split(&a, 2);
+    kiln_rand one = kiln_rand_split(&a, 1), same = kiln_rand_split(&b, 1),
+              two = kiln_rand_split(&a, 2);
     assert_true(kiln_rand_u64(&a) == kiln_rand_u64(&b)); /* splitting did not advance a */
     uint64_t first = kiln_rand_u64(&one);
     assert_true(first == kiln_rand_u64(&same));

@@ -11,14 +11,16 @@ static const float value[6] = {1, -2, 3, 0, 1e10f, 5}, bound[6] = {0.1f, 0.1f, 0
 static const int8_t exact[3] = {1, -128, 127};
 
 static kiln_reference example(void) {
-    return (kiln_reference){.output_count = 2,
-                            .output = {{.dtype = KILN_F32, .shape = {2, {2, 3}}, .value = value, .bound = bound},
-                                       {.dtype = KILN_I8, .shape = {1, {3}}, .value = exact}}};
+    return (kiln_reference){
+        .output_count = 2,
+        .output = {{.dtype = KILN_F32, .shape = {2, {2, 3}}, .value = value, .bound = bound},
+                   {.dtype = KILN_I8, .shape = {1, {3}}, .value = exact}}};
 }
 
 /* Decodes from an aligned copy in the arena. */
 static kiln_status decode(kiln_arena *arena, kiln_str bytes, kiln_reference *out) {
-    return kiln_reference_decode((kiln_str){kiln_arena_copy(arena, bytes.data, bytes.size), bytes.size}, out);
+    return kiln_reference_decode(
+        (kiln_str){kiln_arena_copy(arena, bytes.data, bytes.size), bytes.size}, out);
 }
 
 static void blob_round_trips(void **state) {
@@ -42,7 +44,8 @@ static void every_truncation_is_refused(void **state) {
     kiln_reference_encode(&reference, &bytes);
     for (size_t size = 0; size < bytes.size; size++) {
         kiln_arena_reset(*state);
-        expect_error(decode(*state, kiln_str_slice(kiln_strbuf_view(&bytes), 0, size), &decoded), DATA_LOSS, "reference");
+        expect_error(decode(*state, kiln_str_slice(kiln_strbuf_view(&bytes), 0, size), &decoded),
+                     DATA_LOSS, "reference");
     }
     kiln_strbuf_deinit(&bytes);
 }
@@ -56,11 +59,13 @@ static void mutations_never_lead_outside_of_the_blob(void **state) {
     for (int round = 0; round < 20000; round++) {
         kiln_arena_reset(*state);
         char *copy = kiln_arena_copy(*state, bytes.data, bytes.size);
-        for (int flips = 0; flips < 3; flips++) copy[kiln_rand_below(&r, 16 + 2 * 88)] = (char)kiln_rand_u64(&r);
+        for (int flips = 0; flips < 3; flips++)
+            copy[kiln_rand_below(&r, 16 + 2 * 88)] = (char)kiln_rand_u64(&r);
         kiln_status st = kiln_reference_decode((kiln_str){copy, bytes.size}, &decoded);
         for (uint32_t i = 0; !st && i < decoded.output_count; i++) {
             const char *begin = decoded.output[i].value;
-            size_t size = (size_t)kiln_shape_count(&decoded.output[i].shape) * kiln_dtype_size(decoded.output[i].dtype);
+            size_t size = (size_t)kiln_shape_count(&decoded.output[i].shape) *
+                          kiln_dtype_size(decoded.output[i].dtype);
             assert_true(begin >= copy && begin + size <= copy + bytes.size);
         }
         kiln_status_free(st);
@@ -85,8 +90,10 @@ static void outputs_within_their_bounds_are_right(void **state) {
 
 static void not_a_number_and_integers_are_exact(void **state) {
     (void)state;
-    const float expected[3] = {NAN, INFINITY, 1}, wide[3] = {1e9f, 1e9f, 1e9f}, other[3] = {1, -INFINITY, NAN};
-    kiln_reference_output output = {.dtype = KILN_F32, .shape = {1, {3}}, .value = expected, .bound = wide};
+    const float expected[3] = {NAN, INFINITY, 1}, wide[3] = {1e9f, 1e9f, 1e9f},
+                other[3] = {1, -INFINITY, NAN};
+    kiln_reference_output output = {
+        .dtype = KILN_F32, .shape = {1, {3}}, .value = expected, .bound = wide};
     assert_int_equal(kiln_reference_compare(&output, expected).mismatch_count, 0);
     assert_int_equal(kiln_reference_compare(&output, other).mismatch_count, 3);
     kiln_reference reference = example();

@@ -26,7 +26,8 @@ static void few_samples_give_their_whole_range(void **state) {
     (void)state;
     const double one[] = {3}, five[] = {5, 1, 4, 2, 3};
     kiln_stats stats = kiln_stats_of(one, 1);
-    assert_true(stats.median == 3 && stats.low == 3 && stats.high == 3 && stats.mad == 0 && stats.p95 == 3);
+    assert_true(stats.median == 3 && stats.low == 3 && stats.high == 3 && stats.mad == 0 &&
+                stats.p95 == 3);
     stats = kiln_stats_of(five, 5);
     assert_true(stats.low == 1 && stats.high == 5);
 }

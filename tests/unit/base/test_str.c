@@ -15,8 +15,10 @@ static void views_compare_and_slice(void **state) {
     assert_true(kiln_str_compare(text, KILN_STR("kil")) > 0);
     assert_true(kiln_str_compare(none, text) < 0);
     assert_int_equal(kiln_str_compare(text, text), 0);
-    assert_true(kiln_str_starts(text, "ki") && kiln_str_starts(none, "") && !kiln_str_starts(none, "k"));
-    assert_true(kiln_str_ends(text, "ln") && kiln_str_ends(none, "") && !kiln_str_ends(text, "akiln"));
+    assert_true(kiln_str_starts(text, "ki") && kiln_str_starts(none, "") &&
+                !kiln_str_starts(none, "k"));
+    assert_true(kiln_str_ends(text, "ln") && kiln_str_ends(none, "") &&
+                !kiln_str_ends(text, "akiln"));
     assert_int_equal(kiln_str_find_char(text, 'l'), 2);
     assert_int_equal(kiln_str_find_char(text, 'x'), 4);
     assert_int_equal(kiln_str_find_char(none, 'x'), 0);
@@ -44,15 +46,28 @@ static void whole_numbers_are_parsed_whole_and_in_range(void **state) {
         bool is_u64, is_i64;
         int64_t value;
     } row[] = {
-        {"0", true, true, 0},        {"42", true, true, 42},           {"0x2A", true, true, 42},
-        {"-42", false, true, -42},   {"-0", false, true, 0},           {"9223372036854775807", true, true, INT64_MAX},
-        {"9223372036854775808", true, false, INT64_MIN},               {"-9223372036854775808", false, true, INT64_MIN},
-        {"-9223372036854775809", false, false, 0},                     {"18446744073709551615", true, false, -1},
-        {"18446744073709551616", false, false, 0},                     {"0xffffffffffffffff", true, false, -1},
-        {"0x10000000000000000", false, false, 0},                      {"", false, false, 0},
-        {"-", false, false, 0},      {"0x", false, false, 0},          {"+1", false, false, 0},
-        {" 1", false, false, 0},     {"1 ", false, false, 0},          {"1a", false, false, 0},
-        {"--1", false, false, 0},    {"1.0", false, false, 0},
+        {"0", true, true, 0},
+        {"42", true, true, 42},
+        {"0x2A", true, true, 42},
+        {"-42", false, true, -42},
+        {"-0", false, true, 0},
+        {"9223372036854775807", true, true, INT64_MAX},
+        {"9223372036854775808", true, false, INT64_MIN},
+        {"-9223372036854775808", false, true, INT64_MIN},
+        {"-9223372036854775809", false, false, 0},
+        {"18446744073709551615", true, false, -1},
+        {"18446744073709551616", false, false, 0},
+        {"0xffffffffffffffff", true, false, -1},
+        {"0x10000000000000000", false, false, 0},
+        {"", false, false, 0},
+        {"-", false, false, 0},
+        {"0x", false, false, 0},
+        {"+1", false, false, 0},
+        {" 1", false, false, 0},
+        {"1 ", false, false, 0},
+        {"1a", false, false, 0},
+        {"--1", false, false, 0},
+        {"1.0", false, false, 0},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
         uint64_t u = 77;
@@ -71,9 +86,13 @@ static void decimals_are_parsed_whole_and_finite(void **state) {
     assert_true(kiln_str_to_f64(KILN_STR("-.5"), &value) && value == -0.5);
     kiln_str inside = kiln_str_slice(KILN_STR("12345"), 1, 3); /* not NUL-terminated */
     assert_true(kiln_str_to_f64(inside, &value) && value == 23);
-    static const char *const bad[] = {"", " 1", "1 ", "nan", "inf", "1e999", "0x10", "1,5", "e", "--1", "1-",
-                                      "1111111111111111111111111111111111111111111111111111111111111111111"};
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(bad); i++) assert_false(kiln_str_to_f64(kiln_str_from(bad[i]), &value));
+    static const char *const bad[] = {
+        "",     " 1",  "1 ",
+        "nan",  "inf", "1e999",
+        "0x10", "1,5", "e",
+        "--1",  "1-",  "1111111111111111111111111111111111111111111111111111111111111111111"};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(bad); i++)
+        assert_false(kiln_str_to_f64(kiln_str_from(bad[i]), &value));
     assert_true(value == 23);
 }
 

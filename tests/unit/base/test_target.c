@@ -21,12 +21,13 @@ static const char *printed(kiln_arena *arena, const kiln_target *target) {
 }
 
 static void assert_same(const kiln_target *a, const kiln_target *b) {
-    assert_true(kiln_str_equal(a->kind, b->kind) && kiln_str_equal(a->triple, b->triple) && kiln_str_equal(a->mcpu, b->mcpu) &&
-                kiln_str_equal(a->features, b->features));
+    assert_true(kiln_str_equal(a->kind, b->kind) && kiln_str_equal(a->triple, b->triple) &&
+                kiln_str_equal(a->mcpu, b->mcpu) && kiln_str_equal(a->features, b->features));
     assert_true(a->arch == b->arch && a->cores == b->cores && a->threads == b->threads);
-    assert_true(a->vector_bytes == b->vector_bytes && a->vector_registers == b->vector_registers && a->has_fma == b->has_fma);
-    assert_true(a->l1_bytes == b->l1_bytes && a->l2_bytes == b->l2_bytes && a->l3_bytes == b->l3_bytes &&
-                a->line_bytes == b->line_bytes);
+    assert_true(a->vector_bytes == b->vector_bytes && a->vector_registers == b->vector_registers &&
+                a->has_fma == b->has_fma);
+    assert_true(a->l1_bytes == b->l1_bytes && a->l2_bytes == b->l2_bytes &&
+                a->l3_bytes == b->l3_bytes && a->line_bytes == b->line_bytes);
 }
 
 static void every_name_expands_and_round_trips(void **state) {
@@ -51,21 +52,25 @@ static void every_processor_and_feature_round_trips(void **state) {
     static const struct {
         kiln_arch arch;
         const char *triple;
-    } triple[] = {{KILN_ARCH_X86_64, "x86_64-unknown-linux-gnu"}, {KILN_ARCH_AARCH64, "aarch64-unknown-linux-gnu"},
-                  {KILN_ARCH_ARM, "armv7-unknown-linux-gnueabihf"}, {KILN_ARCH_RISCV64, "riscv64-unknown-linux-gnu"},
+    } triple[] = {{KILN_ARCH_X86_64, "x86_64-unknown-linux-gnu"},
+                  {KILN_ARCH_AARCH64, "aarch64-unknown-linux-gnu"},
+                  {KILN_ARCH_ARM, "armv7-unknown-linux-gnueabihf"},
+                  {KILN_ARCH_RISCV64, "riscv64-unknown-linux-gnu"},
                   {KILN_ARCH_WASM32, "wasm32-unknown-unknown"}};
     static const struct {
         kiln_arch arch;
         const char *name;
-    } cpu[] = {
+    } cpu[] =
+        {
 #define X(arch, name, ...) {KILN_ARCH_##arch, name},
 #include "base/cpus.def"
 #undef X
-    }, feature[] = {
+        },
+      feature[] = {
 #define X(arch, name, ...) {KILN_ARCH_##arch, name},
 #include "base/cpu_features.def"
 #undef X
-    };
+      };
     kiln_rand r;
     kiln_rand_init(&r, 9);
     for (size_t c = 0; c < KILN_ARRAY_COUNT(cpu); c++)
@@ -79,10 +84,13 @@ static void every_processor_and_feature_round_trips(void **state) {
             for (size_t f = 0; f < KILN_ARRAY_COUNT(feature); f++) {
                 if (feature[f].arch != cpu[c].arch || kiln_rand_below(&r, 3)) continue;
                 if (text.size == before) kiln_strbuf_text(&text, ",features=");
-                kiln_strbuf_printf(&text, "%c%s", kiln_rand_below(&r, 2) ? '+' : '-', feature[f].name);
+                kiln_strbuf_printf(&text, "%c%s", kiln_rand_below(&r, 2) ? '+' : '-',
+                                   feature[f].name);
             }
-            kiln_strbuf_printf(&text, ",cores=%u,threads=%u", (unsigned)kiln_rand_range(&r, 1, 9), (unsigned)kiln_rand_range(&r, 1, 9));
-            kiln_target target = parsed(arena, text.data), again = parsed(arena, printed(arena, &target));
+            kiln_strbuf_printf(&text, ",cores=%u,threads=%u", (unsigned)kiln_rand_range(&r, 1, 9),
+                               (unsigned)kiln_rand_range(&r, 1, 9));
+            kiln_target target = parsed(arena, text.data),
+                        again = parsed(arena, printed(arena, &target));
             assert_same(&target, &again);
             assert_true(target.vector_bytes >= 16 && target.l1_bytes > 0 && target.line_bytes > 0);
             kiln_strbuf_deinit(&text);
@@ -99,7 +107,8 @@ static void features_are_sorted_and_the_last_mention_wins(void **state) {
 
 static void suffixes_of_a_name_change_its_expansion(void **state) {
     kiln_target target = parsed(*state, "rpi4,threads=4,cores=2");
-    assert_string_equal(printed(*state, &target), "cpu:aarch64-unknown-linux-gnu,mcpu=cortex-a72,cores=2,threads=4");
+    assert_string_equal(printed(*state, &target),
+                        "cpu:aarch64-unknown-linux-gnu,mcpu=cortex-a72,cores=2,threads=4");
     target = parsed(*state, "x86-64-v3,mcpu=x86-64-v4");
     assert_int_equal(target.vector_bytes, 64);
     assert_int_equal(target.vector_registers, 32);
@@ -141,24 +150,28 @@ static void malformed_targets_are_refused_with_the_known_words(void **state) {
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
         kiln_target target;
-        expect_error_at(kiln_target_parse(kiln_str_from(row[i].text), *state, &target), KILN_INVALID_ARGUMENT, row[i].complaint,
-                        row[i].text, (int)i);
+        expect_error_at(kiln_target_parse(kiln_str_from(row[i].text), *state, &target),
+                        KILN_INVALID_ARGUMENT, row[i].complaint, row[i].text, (int)i);
     }
     static char large[1000];
     memset(large, 'a', sizeof large);
     kiln_target target;
-    expect_error(kiln_target_parse((kiln_str){large, sizeof large}, *state, &target), INVALID_ARGUMENT, "1000 characters");
+    expect_error(kiln_target_parse((kiln_str){large, sizeof large}, *state, &target),
+                 INVALID_ARGUMENT, "1000 characters");
 }
 
 static void random_text_never_crashes_the_parser(void **state) {
-    static const char *const word[] = {"native", "cpu:", "x86_64-", "rpi4", ",", "=", "mcpu", "features", "+", "-", "avx2",
-                                       "amx-tile", "threads", "2", "cuda:", "sm_90", "\xff", "x86-64-v3", "cores", ":"};
+    static const char *const word[] = {
+        "native",   "cpu:",  "x86_64-", "rpi4",      ",",        "=",       "mcpu",
+        "features", "+",     "-",       "avx2",      "amx-tile", "threads", "2",
+        "cuda:",    "sm_90", "\xff",    "x86-64-v3", "cores",    ":"};
     kiln_rand r;
     kiln_rand_init(&r, 13);
     for (int round = 0; round < 20000; round++) {
         kiln_arena_reset(*state);
         kiln_strbuf text = {0};
-        for (uint64_t n = kiln_rand_below(&r, 10); n > 0; n--) kiln_strbuf_text(&text, word[kiln_rand_below(&r, KILN_ARRAY_COUNT(word))]);
+        for (uint64_t n = kiln_rand_below(&r, 10); n > 0; n--)
+            kiln_strbuf_text(&text, word[kiln_rand_below(&r, KILN_ARRAY_COUNT(word))]);
         kiln_target target, again;
         kiln_status st = kiln_target_parse(kiln_strbuf_view(&text), *state, &target);
         if (!st) {
@@ -192,11 +205,14 @@ static void code_runs_where_its_features_are(void **state) {
     kiln_arena *arena = *state;
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
         kiln_target wanted = parsed(arena, row[i].wanted), device = parsed(arena, row[i].device);
-        if (device.arch == KILN_ARCH_AARCH64 && kiln_str_is(kiln_str_from(row[i].device), "native")) continue;
+        if (device.arch == KILN_ARCH_AARCH64 && kiln_str_is(kiln_str_from(row[i].device), "native"))
+            continue;
         kiln_strbuf reason = {0};
         assert_int_equal(kiln_target_runs_on(&wanted, &device, &reason), row[i].reason == NULL);
-        if (row[i].reason) expect_contains(reason.data, row[i].reason);
-        else assert_int_equal(reason.size, 0);
+        if (row[i].reason)
+            expect_contains(reason.data, row[i].reason);
+        else
+            assert_int_equal(reason.size, 0);
         kiln_strbuf_deinit(&reason);
     }
 }

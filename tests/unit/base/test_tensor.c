@@ -25,9 +25,15 @@ static void shapes_count_compare_and_print(void **state) {
 static void sizes_that_do_not_fit_are_refused(void **state) {
     (void)state;
     size_t bytes = 77;
-    const kiln_shape bad[] = {{1, {-1}}, {1, {INT64_MAX}}, {2, {INT64_MAX, INT64_MAX}}, {3, {1 << 20, 1 << 20, 1 << 20}},
-                              {1, {((int64_t)1 << 32) + 1}}, {2, {0, -1}}, {9, {1}}};
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(bad); i++) expect_error(kiln_shape_bytes(&bad[i], KILN_F32, &bytes), OUT_OF_RANGE, "");
+    const kiln_shape bad[] = {{1, {-1}},
+                              {1, {INT64_MAX}},
+                              {2, {INT64_MAX, INT64_MAX}},
+                              {3, {1 << 20, 1 << 20, 1 << 20}},
+                              {1, {((int64_t)1 << 32) + 1}},
+                              {2, {0, -1}},
+                              {9, {1}}};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(bad); i++)
+        expect_error(kiln_shape_bytes(&bad[i], KILN_F32, &bytes), OUT_OF_RANGE, "");
     assert_int_equal(bytes, 77);
     kiln_shape largest = {1, {(int64_t)1 << 32}}, empty = {2, {0, 5}};
     expect_ok(kiln_shape_bytes(&largest, KILN_F32, &bytes));
@@ -88,18 +94,26 @@ static void fill_stays_in_its_range(void **state) {
                 assert_true(kind != KILN_KIND_FLOAT || value == 0 || fabs(value) >= 0x1p-24);
                 low = fmin(low, value), high = fmax(high, value);
             }
-            if (fill == KILN_FILL_ZERO) assert_true(low == 0 && high == 0);
-            else if (kind == KILN_KIND_BOOL) assert_true(low == (fill == KILN_FILL_UNIFORM ? 0 : 1) && high == 1);
-            else if (kind == KILN_KIND_FLOAT && fill == KILN_FILL_UNIFORM) assert_true(low >= -1 && low < -0.99 && high < 1 && high > 0.99);
-            else if (kind == KILN_KIND_FLOAT) assert_true(low >= 0.5 && low < 0.51 && high < 1.5 && high > 1.49);
-            else if (fill == KILN_FILL_POSITIVE) assert_true(low == 1 && high == 15);
-            else assert_true(low == (kind == KILN_KIND_INT ? -128 : 0) && high == 127);
+            if (fill == KILN_FILL_ZERO)
+                assert_true(low == 0 && high == 0);
+            else if (kind == KILN_KIND_BOOL)
+                assert_true(low == (fill == KILN_FILL_UNIFORM ? 0 : 1) && high == 1);
+            else if (kind == KILN_KIND_FLOAT && fill == KILN_FILL_UNIFORM)
+                assert_true(low >= -1 && low < -0.99 && high < 1 && high > 0.99);
+            else if (kind == KILN_KIND_FLOAT)
+                assert_true(low >= 0.5 && low < 0.51 && high < 1.5 && high > 1.49);
+            else if (fill == KILN_FILL_POSITIVE)
+                assert_true(low == 1 && high == 15);
+            else
+                assert_true(low == (kind == KILN_KIND_INT ? -128 : 0) && high == 127);
         }
 }
 
-static kiln_compare compared(kiln_arena *arena, const float *actual, const float *expected, int64_t count, double rtol, double atol) {
+static kiln_compare compared(kiln_arena *arena, const float *actual, const float *expected,
+                             int64_t count, double rtol, double atol) {
     kiln_shape shape = {1, {count}};
-    kiln_tensor a = kiln_tensor_create(arena, KILN_F32, &shape), e = kiln_tensor_create(arena, KILN_F32, &shape);
+    kiln_tensor a = kiln_tensor_create(arena, KILN_F32, &shape),
+                e = kiln_tensor_create(arena, KILN_F32, &shape);
     memcpy(a.data, actual, kiln_tensor_bytes(&a));
     memcpy(e.data, expected, kiln_tensor_bytes(&e));
     return kiln_tensor_compare(&a, &e, rtol, atol);
@@ -119,7 +133,8 @@ static void comparison_counts_what_is_beyond_tolerance(void **state) {
 
 static void not_a_number_and_infinity_match_only_themselves(void **state) {
     const float expected[] = {NAN, INFINITY, -INFINITY, 1, 1, NAN, INFINITY};
-    const float same[] = {NAN, INFINITY, -INFINITY, 1, 1, NAN, INFINITY}, other[] = {1, -INFINITY, 1, NAN, INFINITY, INFINITY, 1};
+    const float same[] = {NAN, INFINITY, -INFINITY, 1, 1, NAN, INFINITY},
+                other[] = {1, -INFINITY, 1, NAN, INFINITY, INFINITY, 1};
     assert_int_equal(compared(*state, same, expected, 7, 0, 0).mismatches, 0);
     assert_int_equal(compared(*state, other, expected, 7, 1e9, 1e9).mismatches, 7);
 }
@@ -127,7 +142,8 @@ static void not_a_number_and_infinity_match_only_themselves(void **state) {
 static void integers_are_compared_exactly(void **state) {
     kiln_arena *arena = *state;
     kiln_shape shape = {1, {2}};
-    kiln_tensor a = kiln_tensor_create(arena, KILN_I64, &shape), e = kiln_tensor_create(arena, KILN_I64, &shape);
+    kiln_tensor a = kiln_tensor_create(arena, KILN_I64, &shape),
+                e = kiln_tensor_create(arena, KILN_I64, &shape);
     ((int64_t *)a.data)[1] = ((int64_t)1 << 60) + 1; /* one apart, equal as doubles */
     ((int64_t *)e.data)[1] = (int64_t)1 << 60;
     kiln_compare c = kiln_tensor_compare(&a, &e, 0, 0);

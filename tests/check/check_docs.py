@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Checks that documents tell the truth about the tree: every path that they name exists, and the map of
+docs/ARCHITECTURE.md has every folder of sources and no other."""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Folders that the map need not name one by one: they mirror others, or hold data.
+UNMAPPED = re.compile(r"^(\.ci|tests/(unit|fuzz/corpus|e2e|data|golden)/.*|tests/fuzz/corpus|.*/objects)$")
+
+
+def tracked():
+    names = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\n")
+    return [name for name in names if name and (ROOT / name).exists()]
+
+
+def folders_of(files):
+    folders = set()
+    for name in files:
+        folders.update(str(parent) for parent in pathlib.PurePosixPath(name).parents)
+    folders.discard(".")
+    return folders
+
+
+def named_paths(text, tops):
+    """Words of a text that can only be paths of this tree."""
+    for word in re.findall(r"[A-Za-z0-9_.\-/]+", text):
+        word = word.rstrip(".").rstrip("/")
+        if word.split("/")[0] in tops and "/" in word and "//" not in word:
+            yield word
+
+
+def main():
+    files = tracked()
+    folders, found, missing, checked = folders_of(files), [], [], 0
+    tops = {folder for folder in folders if "/" not in folder}
+    for name in files:
+        text_form = name.endswith((".md", ".c", ".h", ".def", ".py", ".build")) or name == "dev"
+        if not text_form:
+            continue
+        text = (ROOT / name).read_text(encoding="utf-8")
+        # In sources only documents are looked up: comments speak of many other things with slashes.
+        paths = named_paths(text, tops) if name.endswith(".md") else re.findall(r"\bdocs/[a-z][A-Za-z0-9_/\-]*\.md", text)
+        for path in paths:
+            checked += 1
+            if not (ROOT / path).exists():
+                (found if name.endswith(".md") else missing).append(f"{name}: names {path}, which does not exist")
+        if name.endswith(".md"):
+            for link in re.findall(r"\]\(([^)#:]+)\)", text):
+                checked += 1
+                if not (ROOT / name).parent.joinpath(link).exists():
+                    found.append(f"{name}: links to {link}, which does not exist")
+
+    page = (ROOT / "docs/ARCHITECTURE.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([a-z0-9/\-]+) \|", page.split("## Map of the folders", 1)[1], re.M)
+    mapped = set(rows) - {"folder"}
+    for folder in sorted(folders - mapped):
+        if not UNMAPPED.match(folder):
+            found.append(f"docs/ARCHITECTURE.md: the map lacks {folder}")
+    for folder in sorted(mapped - folders):
+        found.append(f"docs/ARCHITECTURE.md: the map has {folder}, which does not exist")
+    if checked == 0:
+        found.append("no path was found: this check is broken")
+    for line in missing:
+        print(f"to be written: {line}")
+    print("\n".join(found) or f"{checked} paths exist, {len(mapped)} folders are mapped")
+    return 1 if found else 0
+
+
+sys.exit(main())

@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Checks that every include respects the layer table of docs/ARCHITECTURE.md, which is read, not repeated."""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# Which library a header belongs to: by its whole name or by the folder it is in.
+LIBRARY_OF = {
+    "sha256.h": "libmd", "xxhash.h": "xxHash", "msgpack": "msgpack-c", "msgpack.h": "msgpack-c", "uv.h": "libuv",
+    "openssl": "OpenSSL", "sqlite3.h": "SQLite", "llvm": "LLVM", "llvm-c": "LLVM", "protobuf-c": "protobuf-c",
+    "seccomp.h": "libseccomp", "xgboost": "XGBoost", "jansson.h": "jansson", "cmocka.h": "cmocka",
+    "dnnl.h": "oneDNN", "oneapi": "oneDNN",
+}
+# Headers that a build step makes, and the library behind them.
+GENERATED = {"onnx.pb-c.h": "protobuf-c"}
+# What C, POSIX, Linux and the compilers bring; used everywhere.
+SYSTEM_FOLDERS = {"sys", "linux", "net", "netinet", "arpa", "asm", "bits", "sanitizer"}
+SYSTEM = set("""assert ctype errno float inttypes limits locale math setjmp signal stdalign stdarg stdatomic stdbool
+    stddef stdint stdio stdlib string tgmath time dirent fcntl fnmatch ftw getopt glob grp netdb poll pthread pwd
+    sched spawn termios unistd ucontext dlfcn elf endian execinfo link malloc cpuid immintrin x86intrin""".split())
+
+
+def read_table():
+    """{folder: (allowed folders or None for everything, libraries)} in the order of the page."""
+    text = (ROOT / "docs/ARCHITECTURE.md").read_text(encoding="utf-8")
+    section = text.split("\n## Layers\n", 1)[1].split("\n## ", 1)[0]
+    table = {}
+    for line in section.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if not line.startswith("|") or cells[0] in ("folder", "---"):
+            continue
+        split = lambda cell: [word.strip() for word in cell.split(",") if word.strip()]
+        table[cells[0]] = (None if cells[1] == "everything" else split(cells[1]), split(cells[2]))
+    return table
+
+
+def row_of(path, table):
+    """The longest row that `path` lies in."""
+    parents = [str(parent) for parent in pathlib.PurePosixPath(path).parents]
+    return next((parent for parent in parents if parent in table), None)
+
+
+def check_own(path, include, table):
+    mine, folder = row_of(path, table), str(pathlib.PurePosixPath(include).parent)
+    allowed = table[mine][0]
+    if allowed is None or row_of(include, table) == mine or folder in allowed:
+        return None
+    return f"{mine} may not use {folder} ({include})"
+
+
+def check_library(path, include, table):
+    mine, first = row_of(path, table), include.split("/")[0]
+    library = GENERATED.get(include) or LIBRARY_OF.get(first)
+    if library is None:
+        known = first in SYSTEM_FOLDERS or (include.endswith(".h") and include[:-2] in SYSTEM)
+        return None if known else f"<{include}> belongs to no library in the layer table"
+    if table[mine][0] is None or library in table[mine][1]:
+        return None
+    return f"{mine} may not use {library} (<{include}>)"
+
+
+def main():
+    table = read_table()
+    files = subprocess.run(["git", "ls-files", "*.c", "*.h", "*.def"], cwd=ROOT, check=True, capture_output=True, text=True)
+    found, includes = [], 0
+    for path in files.stdout.split():
+        if row_of(path, table) is None:
+            found.append(f"{path}: its folder has no row in the layer table")
+            continue
+        for number, line in enumerate((ROOT / path).read_text(encoding="utf-8").splitlines(), 1):
+            match = re.match(r'\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)', line)
+            if not match:
+                continue
+            includes += 1
+            own, system = match.groups()
+            if own in GENERATED or system:
+                complaint = check_library(path, own or system, table)
+            elif (ROOT / own).is_file():
+                complaint = check_own(path, own, table)
+            else:
+                complaint = f'"{own}" is not a path from the root of the tree'
+            if complaint:
+                found.append(f"{path}:{number}: {complaint}")
+    for library in {library for _, libraries in table.values() for library in libraries} - set(LIBRARY_OF.values()):
+        found.append(f"docs/ARCHITECTURE.md: no header is known of {library}")
+    if includes == 0:
+        found.append("no include was found: this check is broken")
+    print("\n".join(found) or f"{includes} includes respect {len(table)} layers")
+    return 1 if found else 0
+
+
+sys.exit(main())

@@ -1,4 +1,4 @@
-/* sim --seeds N: runs seeds 1..N. sim --seed S [--trace]: one. Each ends with
+/* kiln-sim N (or --seeds N): runs seeds 1..N. kiln-sim --seed S [--trace]: one. Each ends with
  *     seed S: ok|FAILED, events E, hash H */
 #include <stdio.h>
 
@@ -46,26 +46,30 @@ int main(int argc, char **argv) {
         {"trace", KILN_OPT_FLAG, &trace, NULL, "Print every message and event of it."},
     };
     const kiln_opt_table table = {
-        .usage = "sim --seeds N | --seed S [--trace]",
+        .usage = "kiln-sim N | --seeds N | --seed S [--trace]",
         .summary = "Plays fleets with faults and checks what must hold.",
         .option = option,
         .option_count = KILN_ARRAY_COUNT(option),
+        .positional_max = 1,
     };
     kiln_arena arena;
     const char **positional = NULL;
     size_t count = 0;
-    kiln_log_init("sim", KILN_LOG_INFO);
+    kiln_log_init("kiln-sim", KILN_LOG_INFO);
     kiln_arena_init(&arena, 0);
     kiln_status st = kiln_opt_parse(&table, argc, argv, &arena, &positional, &count, &help);
+    if (!st && count && !kiln_str_to_u64(kiln_str_from(positional[0]), &seeds))
+        st = KILN_ERROR(INVALID_ARGUMENT, "'%s' is not a number of seeds", positional[0]);
     kiln_arena_deinit(&arena);
     if (st) {
-        fprintf(stderr, "sim: %s\n", kiln_status_text(st));
+        fprintf(stderr, "kiln-sim: %s\n", kiln_status_text(st));
         int code = kiln_code_exit(kiln_status_code(st));
         kiln_status_free(st);
         return code;
     }
     if (help) return 0;
     totals sum = {0};
+    if (!seed && !seeds) seeds = 200;
     if (seed) return run_seed(seed, trace, false, &sum) ? 0 : 1;
     uint64_t failed = 0;
     for (uint64_t s = 1; s <= seeds; s++) failed += !run_seed(s, trace, seeds > 20, &sum);

@@ -18,6 +18,15 @@
 /* After writing instructions into [begin, end): makes processors with separate caches see them. */
 #define KILN_CODE_CHANGED(begin, end) __builtin___clear_cache((char *)(begin), (char *)(end))
 
+/* 1 when AddressSanitizer is part of the program: it maps what it likes and keeps what was freed. */
+#if defined(__has_feature)
+#define KILN_SANITIZED __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define KILN_SANITIZED 1
+#else
+#define KILN_SANITIZED 0
+#endif
+
 #define KILN_ARRAY_COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define KILN_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define KILN_MAX(a, b) ((a) > (b) ? (a) : (b))

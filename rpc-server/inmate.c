@@ -25,7 +25,7 @@ static void say(inmate *self, kiln_inmate_said said) {
     self->note.magic = KILN_INMATE_MAGIC;
     self->note.said = said;
     /* Without its parent the child has nothing to live for. */
-    if (send(KILN_SANDBOX_SOCKET, &self->note, sizeof self->note, MSG_NOSIGNAL) < 0) _exit(KILN_UNAVAILABLE);
+    if (send(KILN_SANDBOX_SOCKET, &self->note, sizeof self->note, MSG_NOSIGNAL) < 0) kiln_sandbox_exit(KILN_UNAVAILABLE);
 }
 
 static void enter(inmate *self, kiln_phase phase) {
@@ -37,13 +37,13 @@ KILN_NORETURN static void end_refused(inmate *self, kiln_status status) {
     self->note.code = kiln_status_code(status);
     snprintf(self->note.text, sizeof self->note.text, "%s", kiln_status_text(status));
     say(self, KILN_INMATE_REFUSED);
-    _exit(0);
+    kiln_sandbox_exit(0);
 }
 
 KILN_NORETURN static void end_failed(inmate *self, kiln_ran ran) {
     self->note.code = ran;
     say(self, KILN_INMATE_FAILED);
-    _exit(0);
+    kiln_sandbox_exit(0);
 }
 
 /* Goes on only when the candidate did. */
@@ -61,11 +61,11 @@ static void receive_order(inmate *self) {
     struct msghdr message = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
     ssize_t size = recvmsg(KILN_SANDBOX_SOCKET, &message, MSG_CMSG_CLOEXEC);
-    if (size == 0) _exit(0);
+    if (size == 0) kiln_sandbox_exit(0);
     const struct cmsghdr *passed = CMSG_FIRSTHDR(&message);
     if (size != sizeof self->order || self->order.magic != KILN_INMATE_MAGIC || !passed ||
         passed->cmsg_len != CMSG_LEN(sizeof self->fd))
-        _exit(KILN_INTERNAL);
+        kiln_sandbox_exit(KILN_INTERNAL);
     memcpy(self->fd, CMSG_DATA(passed), sizeof self->fd);
 }
 
@@ -129,14 +129,14 @@ KILN_NORETURN static void measure(inmate *self) {
     char *last = self->outputs + order->output_bytes;
     expect_ok(self, vtable->check(self->program, KILN_POISON_LAST, last, &call_ns));
     say(self, KILN_INMATE_MEASURED);
-    _exit(0);
+    kiln_sandbox_exit(0);
 }
 
 void kiln_inmate_main(void) {
     static inmate self; /* large, and used to the end of the process */
     kiln_sandbox_confine();
     receive_order(&self);
-    if (fchdir(self.fd[KILN_INMATE_FOLDER]) != 0) _exit(KILN_INTERNAL);
+    if (fchdir(self.fd[KILN_INMATE_FOLDER]) != 0) kiln_sandbox_exit(KILN_INTERNAL);
 
     kiln_arena arena;
     kiln_arena_init(&arena, 0);

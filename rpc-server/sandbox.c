@@ -5,6 +5,7 @@
 #include <grp.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,14 +16,6 @@
 
 #include "base/child.h"
 #include "base/macros.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define SANDBOX_FREEZES_MEMORY 0 /* the sanitizer reserves terabytes of address space, and maps more as it goes */
-#elif defined(__has_feature)
-#define SANDBOX_FREEZES_MEMORY !__has_feature(address_sanitizer)
-#else
-#define SANDBOX_FREEZES_MEMORY 1
-#endif
 
 static bool have_seccomp(void) {
     uint32_t action = SECCOMP_RET_KILL_PROCESS;
@@ -38,7 +31,7 @@ void kiln_sandbox_missing(kiln_strbuf *out) {
 static void must(int result, const char *doing) {
     if (result == 0) return;
     dprintf(STDERR_FILENO, "kiln-rpc-server --child: %s: %s\n", doing, strerror(errno));
-    _exit(KILN_INTERNAL);
+    kiln_sandbox_exit(KILN_INTERNAL);
 }
 
 static void limit(int resource, uint64_t value, const char *doing) {
@@ -87,6 +80,8 @@ static int add_rules(scmp_filter_ctx filter) {
     };
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < KILN_ARRAY_COUNT(calls); i++) rc = allow(filter, calls[i]);
+    /* A sanitizer asks for the signal stack before a function that does not return. */
+    if (rc == 0 && KILN_SANITIZED) rc = allow(filter, SCMP_SYS(sigaltstack));
     /* To its parent, and nowhere else: no address, no other descriptor. */
     if (rc == 0)
         rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(sendto), 2,
@@ -108,11 +103,22 @@ static void install_filter(void) {
     seccomp_release(filter);
 }
 
+/* Whatever library caught these signals, a report of its own would need the system. */
+static void reset_fault_signals(void) {
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(faults); i++) signal(faults[i], SIG_DFL);
+}
+
+KILN_NORETURN void kiln_sandbox_exit(int code) {
+    for (;;) syscall(SYS_exit_group, code);
+}
+
 void kiln_sandbox_shut(kiln_sandbox_profile profile, uint64_t cpu_seconds) {
     limit(RLIMIT_CPU, cpu_seconds, "limiting processor time");
-    if (SANDBOX_FREEZES_MEMORY) limit(RLIMIT_AS, address_space() + KILN_SANDBOX_GROWTH_BYTES, "limiting memory");
+    if (!KILN_SANITIZED) limit(RLIMIT_AS, address_space() + KILN_SANDBOX_GROWTH_BYTES, "limiting memory");
     limit(RLIMIT_NPROC, 0, "limiting processes");
     must(close_range(KILN_SANDBOX_SOCKET + 1, ~0U, 0), "closing descriptors");
     limit(RLIMIT_NOFILE, KILN_SANDBOX_SOCKET + 1, "limiting descriptors");
+    reset_fault_signals();
     if (profile == KILN_SANDBOX_FULL && have_seccomp()) install_filter();
 }

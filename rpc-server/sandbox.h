@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/macros.h"
 #include "base/str.h"
 #include "rpc-server/executor.h"
 
@@ -25,9 +26,12 @@ void kiln_sandbox_missing(kiln_strbuf *out);
  * and writes no file. Ends the process when one of these is refused. */
 void kiln_sandbox_confine(void);
 
-/* Freezes the address space at its size, bounds the processor time, closes every descriptor but the socket,
- * and (KILN_SANDBOX_FULL) lets only the system calls through that a computing kernel needs: sending on the
+/* Freezes the address space at its size, bounds the processor time, closes every descriptor but the socket, gives
+ * every fault its plain, deadly meaning, and (KILN_SANDBOX_FULL) lets only the system calls through that a computing kernel needs: sending on the
  * socket, futexes, clocks, ending. Any other ends the process with SIGSYS. Holds for all its threads. */
 void kiln_sandbox_shut(kiln_sandbox_profile profile, uint64_t cpu_seconds);
+
+/* Ends the process with one system call: what runs at an ordinary end may want more than the sandbox allows. */
+KILN_NORETURN void kiln_sandbox_exit(int code);
 
 #endif

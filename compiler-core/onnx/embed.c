@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "compiler-core/onnx/external.h"
-#include "compiler-core/onnx/onnx.h"
+#include "compiler-core/onnx/proto.h"
 
 static char *folder_of(const char *path, kiln_arena *arena) {
     const char *slash = strrchr(path, '/');
@@ -47,9 +47,9 @@ kiln_status kiln_onnx_embed(const char *path, kiln_strbuf *out) {
     kiln_arena_init(&scratch, 0);
     kiln_str bytes = {0};
     kiln_status st = kiln_file_read(path, KILN_ONNX_FILE_BYTES_MAX, &scratch, &bytes);
-    Onnx__ModelProto *model = st ? NULL : onnx__model_proto__unpack(NULL, bytes.size, (const uint8_t *)bytes.data);
-    if (!st && (!model || !model->graph)) st = KILN_ERROR(INVALID_ARGUMENT, "%s is no ONNX model", path);
-    size_t tensor_count = model && model->graph ? model->graph->n_initializer : 0;
+    Onnx__ModelProto *model = NULL;
+    if (!st) st = kiln_onnx_model_unpack(bytes, &model);
+    size_t tensor_count = model ? model->graph->n_initializer : 0;
     bool external = false;
     for (size_t i = 0; i < tensor_count; i++) external |= kiln_onnx_is_external(model->graph->initializer[i]);
     if (!st && !external) kiln_strbuf_append(out, bytes.data, bytes.size); /* the same bytes, the same name */
@@ -60,7 +60,7 @@ kiln_status kiln_onnx_embed(const char *path, kiln_strbuf *out) {
         if (!st) st = pack(model, path, out);
         for (size_t i = 0; i < tensor_count; i++) unfold_tensor(model->graph->initializer[i]);
     }
-    if (model) onnx__model_proto__free_unpacked(model, NULL);
+    kiln_onnx_model_free(model);
     kiln_arena_deinit(&scratch);
     return kiln_status_note(st, "reading %s", path);
 }

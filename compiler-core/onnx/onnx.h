@@ -55,4 +55,13 @@ typedef struct kiln_onnx_ports {
 } kiln_onnx_ports;
 KILN_MUST_USE kiln_status kiln_onnx_ports_read(const char *path, kiln_arena *arena, kiln_onnx_ports *out_ports);
 
+/* One data set of ONNX's backend tests: FOLDER/model.onnx with FOLDER/test_data_set_N/{input,output}_K.pb.
+ * Tensor K gets the name of the model's K-th input or output. */
+typedef struct kiln_data_set {
+    uint32_t input_count, output_count;
+    kiln_named_tensor *input, *output;
+} kiln_data_set;
+/* NOT_FOUND: there is no data set of that number. UNIMPLEMENTED: a file holds something else than a tensor. */
+KILN_MUST_USE kiln_status kiln_onnx_data_set_load(const char *folder, uint32_t number, kiln_arena *arena, kiln_data_set *out_set);
+
 #endif

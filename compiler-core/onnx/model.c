@@ -1,0 +1,98 @@
+/* Files and bytes to ModelProto, and what can be told of a model without importing it. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "compiler-core/onnx/import.h"
+#include "compiler-core/onnx/wire.h"
+
+static void *take(void *unused, size_t size) {
+    (void)unused;
+    return kiln_alloc(size);
+}
+
+static void give(void *unused, void *memory) {
+    (void)unused;
+    kiln_free(memory);
+}
+
+static const ProtobufCAllocator allocator = {take, give, NULL};
+ProtobufCAllocator *const kiln_onnx_allocator = (ProtobufCAllocator *)&allocator; /* protobuf-c only reads it */
+
+kiln_status kiln_onnx_model_unpack(kiln_str bytes, Onnx__ModelProto **out_model) {
+    kiln_status st = kiln_onnx_wire_check(bytes, &onnx__model_proto__descriptor);
+    if (st) return st;
+    Onnx__ModelProto *model = onnx__model_proto__unpack(kiln_onnx_allocator, bytes.size, (const uint8_t *)bytes.data);
+    if (!model) return KILN_ERROR(INVALID_ARGUMENT, "not an ONNX file");
+    if (model->graph) {
+        *out_model = model;
+        return KILN_OK;
+    }
+    kiln_onnx_model_free(model);
+    return KILN_ERROR(INVALID_ARGUMENT, "not an ONNX model: it has no graph");
+}
+
+void kiln_onnx_model_free(Onnx__ModelProto *model) {
+    if (model) onnx__model_proto__free_unpacked(model, kiln_onnx_allocator);
+}
+
+kiln_status kiln_onnx_import(kiln_str bytes, const char *folder, const kiln_onnx_options *options, kiln_arena *arena, kiln_graph **out_graph) {
+    static const kiln_onnx_options nothing = {0};
+    Onnx__ModelProto *model = NULL;
+    kiln_status st = kiln_onnx_model_unpack(bytes, &model);
+    if (st) return st;
+    st = kiln_import_model(model, folder, options ? options : &nothing, arena, out_graph);
+    kiln_onnx_model_free(model);
+    return st;
+}
+
+/* The folder of a path: what stands before the last slash. */
+static char *folder_of(const char *path, kiln_arena *arena) {
+    const char *slash = strrchr(path, '/');
+    if (!slash) return kiln_str_dup(arena, KILN_STR("."));
+    return kiln_str_dup(arena, (kiln_str){path, slash == path ? 1 : (size_t)(slash - path)});
+}
+
+kiln_status kiln_onnx_load(const char *path, const kiln_onnx_options *options, kiln_arena *arena, kiln_graph **out_graph) {
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    kiln_str bytes;
+    kiln_status st = kiln_file_read(path, KILN_ONNX_FILE_BYTES_MAX, &scratch, &bytes);
+    if (!st) st = kiln_status_note(kiln_onnx_import(bytes, folder_of(path, &scratch), options, arena, out_graph), "%s", path);
+    kiln_arena_deinit(&scratch);
+    return st;
+}
+
+static kiln_str copy_text(kiln_arena *arena, const char *text) {
+    kiln_str view = kiln_proto_text(text);
+    return (kiln_str){kiln_str_dup(arena, view), view.size};
+}
+
+static bool is_initializer(const Onnx__GraphProto *graph, const char *name) {
+    for (size_t i = 0; i < graph->n_initializer; i++)
+        if (graph->initializer[i]->name && name && strcmp(graph->initializer[i]->name, name) == 0) return true;
+    return false;
+}
+
+static void list_ports(const Onnx__GraphProto *graph, kiln_arena *arena, kiln_onnx_ports *out) {
+    out->input = KILN_ARENA_ARRAY(arena, kiln_str, graph->n_input);
+    out->output = KILN_ARENA_ARRAY(arena, kiln_str, graph->n_output);
+    for (size_t i = 0; i < graph->n_input; i++)
+        if (!is_initializer(graph, graph->input[i]->name)) out->input[out->input_count++] = copy_text(arena, graph->input[i]->name);
+    for (size_t i = 0; i < graph->n_output; i++) out->output[out->output_count++] = copy_text(arena, graph->output[i]->name);
+}
+
+kiln_status kiln_onnx_ports_read(const char *path, kiln_arena *arena, kiln_onnx_ports *out_ports) {
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    kiln_str bytes;
+    Onnx__ModelProto *model = NULL;
+    kiln_onnx_ports ports = {0};
+    kiln_status st = kiln_file_read(path, KILN_ONNX_FILE_BYTES_MAX, &scratch, &bytes);
+    if (!st) st = kiln_status_note(kiln_onnx_model_unpack(bytes, &model), "%s", path);
+    if (!st) list_ports(model->graph, arena, &ports);
+    kiln_onnx_model_free(model);
+    kiln_arena_deinit(&scratch);
+    if (!st) *out_ports = ports;
+    return st;
+}

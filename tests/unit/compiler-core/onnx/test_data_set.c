@@ -33,7 +33,7 @@ static bool is_right(const kiln_tensor *actual, const kiln_tensor *expected) {
     if (actual->dtype != expected->dtype || !kiln_shape_equal(&actual->shape, &expected->shape)) return false;
     bool half = expected->dtype == KILN_F16 || expected->dtype == KILN_BF16;
     kiln_compare c = kiln_tensor_compare(actual, expected, half ? 2e-2 : 1e-3, 1e-7);
-    return c.mismatch_count == 0;
+    return c.mismatches == 0;
 }
 
 static double work_of(const kiln_graph *graph, kiln_arena *arena) {

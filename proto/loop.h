@@ -13,7 +13,7 @@ typedef struct kiln_loop kiln_loop;
 typedef struct kiln_timer kiln_timer;
 typedef struct kiln_watch kiln_watch;
 
-/* RESOURCE_EXHAUSTED: no file descriptors left. */
+/* Turns SIGPIPE off for the whole process. RESOURCE_EXHAUSTED: no file descriptors left. */
 KILN_MUST_USE kiln_status kiln_loop_create(kiln_loop **out_loop);
 /* Releases the loop; whatever was made on it (timers, watches, connections, listeners) must be destroyed or
  * closed before; their close callbacks run in here. NULL is fine. */

@@ -1,5 +1,6 @@
 #include "proto/loop.h"
 
+#include <signal.h>
 #include <stdarg.h>
 
 #include "base/alloc.h"
@@ -59,6 +60,7 @@ static void on_async(uv_async_t *async) {
 
 kiln_status kiln_loop_create(kiln_loop **out_loop) {
     kiln_loop *loop = kiln_alloc(sizeof *loop);
+    signal(SIGPIPE, SIG_IGN); /* a peer that is gone shows as an error of the write */
     int code = uv_loop_init(&loop->uv);
     if (code == 0) code = uv_async_init(&loop->uv, &loop->wake, on_async);
     if (code) {

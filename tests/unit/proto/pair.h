@@ -1,0 +1,47 @@
+/* A listening and a dialling end on one loop, which note what happens to them. No sleeps: tests run the loop
+ * until what they wait for is there, or a deadline says that it never comes. */
+#ifndef KILN_TESTS_PROTO_PAIR_H
+#define KILN_TESTS_PROTO_PAIR_H
+
+#include "proto/net.h"
+
+#define PAIR_MESSAGES_MAX 4096u
+
+typedef struct pair_end {
+    kiln_conn *conn; /* NULL before opened and after closed */
+    bool opened, closed;
+    kiln_code why;
+    char why_text[512];
+    char peer_node[65];
+    uint32_t message_count;
+    kiln_message_type type[PAIR_MESSAGES_MAX];
+    uint64_t t_ns[PAIR_MESSAGES_MAX]; /* of PINGs */
+    kiln_code last_error;
+    kiln_blob_store *store; /* attached when opened; may be NULL */
+    kiln_blobs *blobs;
+} pair_end;
+
+typedef struct pair {
+    kiln_loop *loop;
+    kiln_listener *listener;
+    pair_end server, client;
+    kiln_timer *deadline;
+    bool late;
+    kiln_listen_options listen; /* change before pair_listen */
+    kiln_dial_options dial;     /* change before pair_dial */
+} pair;
+
+/* TCP on loopback with a token that both know. */
+void pair_init(pair *p);
+void pair_deinit(pair *p);
+/* For both ends: "127.0.0.1:0", "unix:..." */
+void pair_set_address(pair *p, const char *text);
+void pair_listen(pair *p);
+void pair_dial(pair *p);
+/* Runs until `*flag`; fails the test after 20 s. */
+void pair_run_until(pair *p, const bool *flag);
+void pair_run_until_count(pair *p, const uint32_t *count, uint32_t at_least);
+/* Listens, dials, and runs until both are open. */
+void pair_open(pair *p);
+
+#endif

@@ -1,0 +1,123 @@
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "proto/net.h"
+#include "tests/support/test.h"
+
+static kiln_blob_store *open_store(const char *folder, uint64_t bytes_max) {
+    kiln_blob_store *store = NULL;
+    expect_ok(kiln_blob_store_open(&(kiln_blob_store_options){.folder = folder, .bytes_max = bytes_max}, &store));
+    return store;
+}
+
+static void what_is_put_is_got_under_its_digest(void **state) {
+    char *folder = make_folder(*state);
+    kiln_blob_store *store = open_store(folder, 0);
+    kiln_digest digest, expected;
+    kiln_str content = KILN_STR("content"), got = {0};
+    kiln_digest_of(content.data, content.size, &expected);
+    assert_false(kiln_blob_store_has(store, &expected));
+    expect_error(kiln_blob_store_get(store, &expected, *state, &got), NOT_FOUND, "blob");
+    expect_ok(kiln_blob_store_put(store, content, &digest));
+    assert_true(kiln_digest_equal(&digest, &expected));
+    expect_ok(kiln_blob_store_get(store, &digest, *state, &got));
+    expect_str(got, "content");
+    kiln_blob_store_close(store);
+    store = open_store(folder, 0); /* and in the next run */
+    assert_true(kiln_blob_store_has(store, &digest));
+    kiln_blob_store_close(store);
+    remove_folder(folder);
+}
+
+static void the_empty_blob_is_one_too(void **state) {
+    char *folder = make_folder(*state);
+    kiln_blob_store *store = open_store(folder, 0);
+    kiln_digest digest;
+    kiln_str got = KILN_STR("x");
+    expect_ok(kiln_blob_store_put(store, (kiln_str){0}, &digest));
+    expect_ok(kiln_blob_store_get(store, &digest, *state, &got));
+    assert_int_equal(got.size, 0);
+    kiln_blob_store_close(store);
+    remove_folder(folder);
+}
+
+static void a_blob_that_the_disk_changed_is_found_out_and_removed(void **state) {
+    char *folder = make_folder(*state);
+    kiln_blob_store *store = open_store(folder, 0);
+    kiln_digest digest;
+    kiln_str got = {0};
+    char *path = NULL;
+    expect_ok(kiln_blob_store_put(store, KILN_STR("content"), &digest));
+    expect_ok(kiln_blob_store_path(store, &digest, *state, &path));
+    expect_ok(kiln_file_write(path, KILN_STR("c0ntent"), 0600));
+    expect_error(kiln_blob_store_get(store, &digest, *state, &got), DATA_LOSS, "damaged");
+    assert_false(kiln_blob_store_has(store, &digest));
+    kiln_blob_store_close(store);
+    remove_folder(folder);
+}
+
+static void above_its_limit_the_store_drops_what_was_not_used(void **state) {
+    char *folder = make_folder(*state);
+    kiln_blob_store *store = open_store(folder, 10000);
+    static char content[2000];
+    kiln_digest digest[6];
+    kiln_str got = {0};
+    for (int i = 0; i < 6; i++) {
+        /* File systems stamp times coarsely: what is older says so. */
+        content[0] = (char)i;
+        expect_ok(kiln_blob_store_put(store, (kiln_str){content, sizeof content}, &digest[i]));
+        if (i == 5) break;
+        char *path = NULL;
+        expect_ok(kiln_blob_store_path(store, &digest[i], *state, &path));
+        struct timespec times[2] = {{.tv_sec = 1000 + (i == 0 ? 100 : i)}, {.tv_sec = 1000 + (i == 0 ? 100 : i)}};
+        assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+    }
+    assert_true(kiln_blob_store_has(store, &digest[0])); /* used after the others */
+    assert_false(kiln_blob_store_has(store, &digest[1]));
+    assert_false(kiln_blob_store_has(store, &digest[2]));
+    assert_true(kiln_blob_store_has(store, &digest[5]));
+    expect_ok(kiln_blob_store_get(store, &digest[5], *state, &got));
+    static char large[20000];
+    expect_error(kiln_blob_store_put(store, (kiln_str){large, sizeof large}, &digest[0]), RESOURCE_EXHAUSTED, "larger");
+    kiln_blob_store_close(store);
+    remove_folder(folder);
+}
+
+static void unfinished_files_of_dead_programs_go(void **state) {
+    char *folder = make_folder(*state);
+    char *dead = kiln_arena_printf(*state, "%s/part-99999999-1", folder);
+    char *ours = kiln_arena_printf(*state, "%s/part-%ld-1", folder, (long)getpid());
+    expect_ok(kiln_file_write(dead, KILN_STR("half"), 0600));
+    expect_ok(kiln_file_write(ours, KILN_STR("half"), 0600));
+    kiln_blob_store_close(open_store(folder, 0));
+    assert_false(kiln_file_exists(dead));
+    assert_true(kiln_file_exists(ours));
+    remove_folder(folder);
+}
+
+static void a_folder_that_cannot_be_made_is_named(void **state) {
+    char *folder = make_folder(*state);
+    char *file = kiln_arena_printf(*state, "%s/file", folder);
+    kiln_blob_store *store = NULL;
+    expect_ok(kiln_file_write(file, KILN_STR("x"), 0600));
+    kiln_status st = kiln_blob_store_open(&(kiln_blob_store_options){.folder = kiln_arena_printf(*state, "%s/blobs", file)}, &store);
+    assert_non_null(st);
+    expect_contains(kiln_status_text(st), file);
+    kiln_status_free(st);
+    remove_folder(folder);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(what_is_put_is_got_under_its_digest),
+        test_with_arena(the_empty_blob_is_one_too),
+        test_with_arena(a_blob_that_the_disk_changed_is_found_out_and_removed),
+        test_with_arena(above_its_limit_the_store_drops_what_was_not_used),
+        test_with_arena(unfinished_files_of_dead_programs_go),
+        test_with_arena(a_folder_that_cannot_be_made_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,158 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "tests/support/test.h"
+#include "tests/unit/proto/pair.h"
+
+typedef struct blob_world {
+    pair p;
+    kiln_arena arena;
+    char *folder;
+    uint32_t done_count;
+    kiln_code code[64];
+} blob_world;
+
+static void on_done(void *context, const kiln_digest *digest, kiln_status status) {
+    blob_world *w = context;
+    (void)digest;
+    w->code[w->done_count++] = kiln_status_code(status);
+    kiln_status_free(status);
+}
+
+static void world_init(blob_world *w, uint64_t server_bytes_max) {
+    *w = (blob_world){0};
+    kiln_arena_init(&w->arena, 0);
+    w->folder = make_folder(&w->arena);
+    pair_init(&w->p);
+    kiln_blob_store_options server = {.folder = kiln_arena_printf(&w->arena, "%s/server", w->folder), .bytes_max = server_bytes_max};
+    kiln_blob_store_options client = {.folder = kiln_arena_printf(&w->arena, "%s/client", w->folder)};
+    expect_ok(kiln_blob_store_open(&server, &w->p.server.store));
+    expect_ok(kiln_blob_store_open(&client, &w->p.client.store));
+    pair_open(&w->p);
+}
+
+static void world_deinit(blob_world *w) {
+    pair_deinit(&w->p);
+    kiln_blob_store_close(w->p.server.store);
+    kiln_blob_store_close(w->p.client.store);
+    remove_folder(w->folder);
+    kiln_arena_deinit(&w->arena);
+}
+
+static kiln_digest put_random(blob_world *w, kiln_blob_store *store, size_t size) {
+    kiln_digest digest;
+    uint8_t *bytes = kiln_arena_alloc(&w->arena, size + 1);
+    for (size_t i = 0; i < size; i++) bytes[i] = (uint8_t)(i * 2654435761u >> 13);
+    expect_ok(kiln_blob_store_put(store, (kiln_str){(char *)bytes, size}, &digest));
+    return digest;
+}
+
+static void blobs_of_every_size_go_up_and_down(void **state) {
+    (void)state;
+    static const size_t size[] = {0, 1, 65535, 65536, 65537, 300000, 5000000};
+    blob_world w;
+    world_init(&w, 0);
+    for (size_t i = 0; i < sizeof size / sizeof size[0]; i++) {
+        kiln_digest digest = put_random(&w, w.p.client.store, size[i]);
+        kiln_blobs_upload(w.p.client.blobs, &digest, on_done, &w);
+        pair_run_until_count(&w.p, &w.done_count, 2 * (uint32_t)i + 1);
+        assert_int_equal(w.code[2 * i], KILN_OK);
+        assert_true(kiln_blob_store_has(w.p.server.store, &digest));
+        char *path = NULL;
+        expect_ok(kiln_blob_store_path(w.p.client.store, &digest, &w.arena, &path));
+        assert_int_equal(remove(path), 0);
+        kiln_blobs_fetch(w.p.client.blobs, &digest, on_done, &w);
+        pair_run_until_count(&w.p, &w.done_count, 2 * (uint32_t)i + 2);
+        assert_int_equal(w.code[2 * i + 1], KILN_OK);
+        kiln_str content = {0};
+        expect_ok(kiln_blob_store_get(w.p.client.store, &digest, &w.arena, &content));
+        assert_int_equal(content.size, size[i]);
+    }
+    world_deinit(&w);
+}
+
+static void what_neither_side_has_is_not_found(void **state) {
+    (void)state;
+    blob_world w;
+    world_init(&w, 0);
+    kiln_digest digest = {{1, 2, 3}};
+    kiln_blobs_fetch(w.p.client.blobs, &digest, on_done, &w);
+    kiln_blobs_upload(w.p.client.blobs, &digest, on_done, &w);
+    assert_int_equal(w.done_count, 0); /* never from inside the call */
+    pair_run_until_count(&w.p, &w.done_count, 2);
+    assert_int_equal(w.code[0], KILN_NOT_FOUND);
+    assert_int_equal(w.code[1], KILN_NOT_FOUND);
+    world_deinit(&w);
+}
+
+static void two_fetches_of_one_blob_share_the_transfer(void **state) {
+    (void)state;
+    blob_world w;
+    world_init(&w, 0);
+    kiln_digest digest = put_random(&w, w.p.server.store, 200000);
+    for (int i = 0; i < 5; i++) kiln_blobs_fetch(w.p.client.blobs, &digest, on_done, &w);
+    pair_run_until_count(&w.p, &w.done_count, 5);
+    for (int i = 0; i < 5; i++) assert_int_equal(w.code[i], KILN_OK);
+    world_deinit(&w);
+}
+
+static void a_message_overtakes_a_large_upload(void **state) {
+    (void)state;
+    blob_world w;
+    world_init(&w, 0);
+    kiln_digest digest = put_random(&w, w.p.client.store, 30000000);
+    kiln_blobs_upload(w.p.client.blobs, &digest, on_done, &w);
+    /* The answer to BLOB_HAVE starts the transfer; then the queue is as full as it gets. */
+    while (kiln_conn_queued_bytes(w.p.client.conn) < KILN_NET_BLOB_WINDOW / 2 && !w.done_count) kiln_loop_run_once(w.p.loop);
+    assert_true(kiln_conn_queued_bytes(w.p.client.conn) <= KILN_NET_BLOB_WINDOW + 2 * KILN_FRAME_DATA_MAX);
+    expect_ok(kiln_conn_send(w.p.client.conn, &(kiln_message){.type = KILN_MSG_PING, .ping = {.t_ns = 1}}));
+    pair_run_until_count(&w.p, &w.p.server.message_count, 1);
+    assert_int_equal(w.done_count, 0);
+    pair_run_until_count(&w.p, &w.done_count, 1);
+    assert_int_equal(w.code[0], KILN_OK);
+    world_deinit(&w);
+}
+
+static void a_full_store_refuses_and_the_connection_lives(void **state) {
+    (void)state;
+    blob_world w;
+    world_init(&w, 1000);
+    kiln_digest large = put_random(&w, w.p.client.store, 400000), small = put_random(&w, w.p.client.store, 500);
+    kiln_blobs_upload(w.p.client.blobs, &large, on_done, &w);
+    pair_run_until_count(&w.p, &w.done_count, 1);
+    assert_int_equal(w.code[0], KILN_RESOURCE_EXHAUSTED);
+    kiln_blobs_upload(w.p.client.blobs, &small, on_done, &w);
+    pair_run_until_count(&w.p, &w.done_count, 2);
+    assert_int_equal(w.code[1], KILN_OK);
+    world_deinit(&w);
+}
+
+static void transfers_end_with_the_connection(void **state) {
+    (void)state;
+    blob_world w;
+    world_init(&w, 0);
+    kiln_digest up = put_random(&w, w.p.client.store, 3000000), down = {{7}};
+    kiln_blobs_upload(w.p.client.blobs, &up, on_done, &w);
+    kiln_blobs_fetch(w.p.client.blobs, &down, on_done, &w);
+    kiln_conn_close(w.p.client.conn, KILN_ERROR(ABORTED, "enough"));
+    pair_run_until(&w.p, &w.p.client.closed);
+    assert_int_equal(w.done_count, 2);
+    assert_int_equal(w.code[0], KILN_UNAVAILABLE);
+    assert_int_equal(w.code[1], KILN_UNAVAILABLE);
+    pair_run_until(&w.p, &w.p.server.closed);
+    assert_false(kiln_blob_store_has(w.p.server.store, &up));
+    world_deinit(&w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blobs_of_every_size_go_up_and_down),
+        cmocka_unit_test(what_neither_side_has_is_not_found),
+        cmocka_unit_test(two_fetches_of_one_blob_share_the_transfer),
+        cmocka_unit_test(a_message_overtakes_a_large_upload),
+        cmocka_unit_test(a_full_store_refuses_and_the_connection_lives),
+        cmocka_unit_test(transfers_end_with_the_connection),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

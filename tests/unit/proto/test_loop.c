@@ -1,0 +1,162 @@
+#include "proto/loop.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "tests/support/test.h"
+
+typedef struct noted {
+    kiln_loop *loop;
+    kiln_timer *timer;
+    kiln_watch *watch;
+    int fd;
+    uint32_t count;
+    uint64_t at_ns;
+    int order[8];
+} noted;
+
+static void note(void *context) {
+    noted *n = context;
+    n->count++;
+    n->at_ns = kiln_loop_now_ns(n->loop);
+}
+
+static void a_timer_fires_once_and_never_early(void **state) {
+    (void)state;
+    noted n = {0};
+    expect_ok(kiln_loop_create(&n.loop));
+    n.timer = kiln_timer_create(n.loop, note, &n);
+    uint64_t begin = kiln_loop_now_ns(n.loop);
+    kiln_timer_start(n.timer, 2500 * KILN_NS_PER_US);
+    kiln_loop_run(n.loop); /* ends by itself: nothing is left to wait for */
+    assert_int_equal(n.count, 1);
+    assert_true(n.at_ns - begin >= 2500 * KILN_NS_PER_US);
+    kiln_timer_destroy(n.timer);
+    kiln_loop_destroy(n.loop);
+}
+
+static void destroy_self(void *context) {
+    noted *n = context;
+    n->count++;
+    kiln_timer_destroy(n->timer);
+}
+
+static void a_timer_may_destroy_itself(void **state) {
+    (void)state;
+    noted n = {0};
+    expect_ok(kiln_loop_create(&n.loop));
+    n.timer = kiln_timer_create(n.loop, destroy_self, &n);
+    kiln_timer_start(n.timer, 0);
+    kiln_loop_run(n.loop);
+    assert_int_equal(n.count, 1);
+    kiln_loop_destroy(n.loop);
+}
+
+static void read_one(void *context, unsigned ready_for) {
+    noted *n = context;
+    char byte;
+    assert_true(ready_for & KILN_WATCH_READ);
+    if (read(n->fd, &byte, 1) == 1) n->count++;
+    else {
+        kiln_watch_destroy(n->watch);
+        n->watch = NULL;
+    }
+}
+
+static void a_watch_tells_of_bytes_and_of_the_end(void **state) {
+    (void)state;
+    noted n = {0};
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    expect_ok(kiln_loop_create(&n.loop));
+    n.fd = ends[0];
+    n.watch = kiln_watch_create(n.loop, ends[0], KILN_WATCH_READ, read_one, &n);
+    assert_int_equal(write(ends[1], "abc", 3), 3);
+    close(ends[1]);
+    kiln_loop_run(n.loop);
+    assert_int_equal(n.count, 3);
+    assert_null(n.watch);
+    close(ends[0]);
+    kiln_loop_destroy(n.loop);
+}
+
+static void on_signal(void *context, int number) {
+    noted *n = context;
+    n->order[n->count++] = number;
+    kiln_loop_stop(n->loop);
+}
+
+static void keep_awake(void *context) {
+    (void)context;
+}
+
+static void a_signal_becomes_a_callback(void **state) {
+    (void)state;
+    noted n = {0};
+    expect_ok(kiln_loop_create(&n.loop));
+    kiln_loop_on_signal(n.loop, SIGUSR1, on_signal, &n);
+    n.timer = kiln_timer_create(n.loop, keep_awake, &n);
+    kiln_timer_start(n.timer, 20 * KILN_NS_PER_S);
+    assert_int_equal(raise(SIGUSR1), 0);
+    kiln_loop_run(n.loop);
+    assert_int_equal(n.count, 1);
+    assert_int_equal(n.order[0], SIGUSR1);
+    kiln_timer_destroy(n.timer);
+    kiln_loop_destroy(n.loop);
+}
+
+static void run_work(void *context) {
+    noted *n = context;
+    n->order[n->count++] = 1;
+    kiln_loop_wake(n->loop); /* from the pool's thread */
+}
+
+static void finish_work(void *context) {
+    noted *n = context;
+    n->order[n->count++] = 2;
+}
+
+static void work_runs_apart_and_ends_on_the_loop(void **state) {
+    (void)state;
+    noted n = {0};
+    expect_ok(kiln_loop_create(&n.loop));
+    kiln_loop_work(n.loop, run_work, finish_work, &n);
+    kiln_loop_run(n.loop);
+    assert_int_equal(n.count, 2);
+    assert_int_equal(n.order[0], 1);
+    assert_int_equal(n.order[1], 2);
+    kiln_loop_destroy(n.loop);
+}
+
+static void woken(void *context) {
+    noted *n = context;
+    n->count++;
+    kiln_loop_stop(n->loop);
+}
+
+static void a_wake_reaches_the_loop(void **state) {
+    (void)state;
+    noted n = {0};
+    expect_ok(kiln_loop_create(&n.loop));
+    kiln_loop_on_wake(n.loop, woken, &n);
+    n.timer = kiln_timer_create(n.loop, keep_awake, &n);
+    kiln_timer_start(n.timer, 20 * KILN_NS_PER_S);
+    kiln_loop_wake(n.loop);
+    kiln_loop_run(n.loop);
+    assert_int_equal(n.count, 1);
+    kiln_timer_destroy(n.timer);
+    kiln_loop_destroy(n.loop);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_timer_fires_once_and_never_early),
+        cmocka_unit_test(a_timer_may_destroy_itself),
+        cmocka_unit_test(a_watch_tells_of_bytes_and_of_the_end),
+        cmocka_unit_test(a_signal_becomes_a_callback),
+        cmocka_unit_test(work_runs_apart_and_ends_on_the_loop),
+        cmocka_unit_test(a_wake_reaches_the_loop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

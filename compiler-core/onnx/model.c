@@ -74,12 +74,26 @@ static bool is_initializer(const Onnx__GraphProto *graph, const char *name) {
     return false;
 }
 
+static kiln_dtype port_dtype(const Onnx__ValueInfoProto *info) {
+    kiln_dtype dtype = KILN_DTYPE_NONE;
+    bool tensor = info->type && info->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
+    return tensor && kiln_dtype_from_onnx(info->type->tensor_type->elem_type, &dtype) ? dtype : KILN_DTYPE_NONE;
+}
+
 static void list_ports(const Onnx__GraphProto *graph, kiln_arena *arena, kiln_onnx_ports *out) {
     out->input = KILN_ARENA_ARRAY(arena, kiln_str, graph->n_input);
     out->output = KILN_ARENA_ARRAY(arena, kiln_str, graph->n_output);
-    for (size_t i = 0; i < graph->n_input; i++)
-        if (!is_initializer(graph, graph->input[i]->name)) out->input[out->input_count++] = copy_text(arena, graph->input[i]->name);
-    for (size_t i = 0; i < graph->n_output; i++) out->output[out->output_count++] = copy_text(arena, graph->output[i]->name);
+    out->input_dtype = KILN_ARENA_ARRAY(arena, kiln_dtype, graph->n_input);
+    out->output_dtype = KILN_ARENA_ARRAY(arena, kiln_dtype, graph->n_output);
+    for (size_t i = 0; i < graph->n_input; i++) {
+        if (is_initializer(graph, graph->input[i]->name)) continue;
+        out->input_dtype[out->input_count] = port_dtype(graph->input[i]);
+        out->input[out->input_count++] = copy_text(arena, graph->input[i]->name);
+    }
+    for (size_t i = 0; i < graph->n_output; i++) {
+        out->output_dtype[out->output_count] = port_dtype(graph->output[i]);
+        out->output[out->output_count++] = copy_text(arena, graph->output[i]->name);
+    }
 }
 
 kiln_status kiln_onnx_ports_read(const char *path, kiln_arena *arena, kiln_onnx_ports *out_ports) {

@@ -48,15 +48,17 @@ KILN_MUST_USE kiln_status kiln_onnx_embed(const char *path, kiln_strbuf *out);
 KILN_MUST_USE kiln_status kiln_onnx_tensor_load(const char *path, kiln_arena *arena, kiln_named_tensor *out_tensor);
 KILN_MUST_USE kiln_status kiln_onnx_tensor_decode(kiln_str bytes, kiln_arena *arena, kiln_named_tensor *out_tensor);
 
-/* Names of the model's outputs and non-initialised inputs, without importing it. */
+/* Names and types of the model's outputs and non-initialised inputs, without importing it. */
 typedef struct kiln_onnx_ports {
     uint32_t input_count, output_count;
     kiln_str *input, *output;
+    kiln_dtype *input_dtype, *output_dtype; /* NONE: no tensor, or of a type that Kiln has not */
 } kiln_onnx_ports;
 KILN_MUST_USE kiln_status kiln_onnx_ports_read(const char *path, kiln_arena *arena, kiln_onnx_ports *out_ports);
 
 /* One data set of ONNX's backend tests: FOLDER/model.onnx with FOLDER/test_data_set_N/{input,output}_K.pb.
- * Tensor K gets the name of the model's K-th input or output. */
+ * Tensor K gets the name of the model's K-th input or output. (Files hold bf16 as the bits
+ * in u16; such a tensor gets its port's type.) */
 typedef struct kiln_data_set {
     uint32_t input_count, output_count;
     kiln_named_tensor *input, *output;

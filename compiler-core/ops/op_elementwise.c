@@ -367,9 +367,15 @@ static kiln_expr quantize_operand(kiln_te *te, uint32_t input, const kiln_te_blo
 
 /* saturate(round(x / scale) + zero); the cast to the integer type saturates. */
 void kiln_te_quantize_linear(kiln_te *te) {
-    kiln_te_block block = kiln_te_block_begin(te, "", kiln_te_in_shape(te, 0));
-    kiln_expr x = kiln_expr_cast(te->p, KILN_F32, kiln_te_load(te, 0, block.i));
-    kiln_expr value = kiln_expr_unary(te->p, KILN_EXPR_ROUND, kiln_div(te, x, quantize_operand(te, 1, &block)));
+    const kiln_shape *shape = kiln_te_in_shape(te, 0);
+    /* The quotient is rounded to f32 before it is rounded to an integer: ties depend on it. */
+    kiln_buffer scaled = kiln_te_temp(te, "scaled", KILN_F32, shape);
+    kiln_te_block divide = kiln_te_block_begin(te, "scaled", shape);
+    kiln_expr x = kiln_expr_cast(te->p, KILN_F32, kiln_te_load(te, 0, divide.i));
+    kiln_te_store(te, &divide, scaled, divide.i, divide.rank, kiln_div(te, x, quantize_operand(te, 1, &divide)));
+
+    kiln_te_block block = kiln_te_block_begin(te, "", shape);
+    kiln_expr value = kiln_expr_unary(te->p, KILN_EXPR_ROUND, kiln_te_read(te, scaled, block.i, block.rank));
     if (kiln_te_has(te, 2)) value = kiln_add(te, value, quantize_operand(te, 2, &block));
     kiln_te_store(te, &block, te->output[0], block.i, block.rank, value);
 }

@@ -100,7 +100,8 @@ static kiln_expr f64(kiln_te *te, double value) { return kiln_expr_float(te->p, 
 static kiln_expr position(kiln_te *te, const resize_plan *plan, uint32_t d, kiln_expr i) {
     kiln_str transform = kiln_node_text(te->node, "coordinate_transformation_mode");
     kiln_expr x = kiln_expr_cast(te->p, KILN_F64, i), scale = f64(te, plan->scale[d]), half = f64(te, 0.5);
-    double in_last = (double)(plan->in[d] - 1), out_last = (double)(plan->out[d] - 1);
+    /* The output's length before rounding down, as the definition has it. */
+    double in_last = (double)(plan->in[d] - 1), out_last = plan->scale[d] * (double)plan->in[d] - 1;
     if (kiln_str_is(transform, "asymmetric")) return kiln_div(te, x, scale);
     if (kiln_str_is(transform, "tf_half_pixel_for_nn")) return kiln_div(te, kiln_add(te, x, half), scale);
     if (kiln_str_is(transform, "align_corners"))
@@ -111,7 +112,7 @@ static kiln_expr position(kiln_te *te, const resize_plan *plan, uint32_t d, kiln
         kiln_expr moved = kiln_div(te, kiln_mul(te, x, f64(te, (end - begin) * in_last)), f64(te, out_last));
         return kiln_add(te, f64(te, begin * in_last), moved);
     }
-    if (kiln_str_is(transform, "pytorch_half_pixel") && out_last <= 0) return f64(te, 0);
+    if (kiln_str_is(transform, "pytorch_half_pixel") && plan->out[d] <= 1) return f64(te, 0);
     kiln_expr centre = kiln_sub(te, kiln_div(te, kiln_add(te, x, half), scale), half);
     if (!kiln_str_is(transform, "half_pixel_symmetric")) return centre;
     double adjustment = (double)plan->out[d] / (plan->scale[d] * (double)plan->in[d]);

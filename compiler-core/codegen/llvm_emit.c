@@ -324,9 +324,12 @@ static void emit_body_function(kiln_llvm_emitter *e, kiln_stmt stmt, const closu
     begin_function(e, inner->function);
     bind_data(e, inner);
     LLVMValueRef scratch = LLVMGetParam(inner->function, PARAMETER_SCRATCH);
+    LLVMBasicBlockRef entry = LLVMGetInsertBlock(e->builder);
+    LLVMPositionBuilderBefore(e->builder, e->level[0]->marker);
     for (kiln_buffer b = 1; b < e->p->buffer.count; b++) /* temps around the loop are shared by all workers */
         if (saved.scratch_offset[b] != UINT64_MAX && data[b])
             e->data[b] = byte_pointer(e, scratch, kiln_llvm_i64(e, (int64_t)e->scratch_offset[b]));
+    LLVMPositionBuilderAtEnd(e->builder, entry);
     uint32_t first_captured = PARAMETER_ARGS + inner->arg_count;
     for (uint32_t i = 0; i < c->captured_count; i++) {
         slot[i] = e->slot[c->captured[i]];

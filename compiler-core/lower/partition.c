@@ -177,30 +177,28 @@ static void simplify_part(partition *part, kiln_stmt stmt) {
     kiln_lower_simplify_below(part->p, stmt, part->range);
 }
 
-/* Simplifies and splits what stands at place `at` of `seq`; false when nothing is left there. */
-static bool settle_part(partition *part, kiln_stmt seq, uint32_t at) {
-    uint32_t before = part->p->stmt.data[seq].child.count;
-    simplify_part(part, part->p->stmt.data[seq].child.data[at]);
-    if (part->p->stmt.data[seq].child.count < before) return false;
-    kiln_stmt now = part->p->stmt.data[seq].child.data[at];
-    if (part->p->stmt.data[now].kind == KILN_STMT_FOR) {
-        /* This loop has been cut already; only what is inside may need more. */
-        split_tree(part, part->p->stmt.data[now].child.data[0]);
-    } else {
-        split_tree(part, now);
-    }
-    return true;
+/* Simplifies part `copy`, which stands at place `at` of `seq`, and splits what is inside; false when nothing of
+ * it is left. A part that runs once leaves its body in its place, and that may be a loop to split. */
+static bool settle_part(partition *part, kiln_stmt seq, uint32_t at, kiln_stmt copy) {
+    kiln_program *p = part->p;
+    uint32_t before = p->stmt.data[seq].child.count;
+    simplify_part(part, copy);
+    if (p->stmt.data[seq].child.count < before) return false;
+    kiln_stmt now = p->stmt.data[seq].child.data[at];
+    split_tree(part, now == copy ? p->stmt.data[now].child.data[0] : now);
+    return p->stmt.data[seq].child.count == before;
 }
 
 static void split_serial(partition *part) {
     kiln_program *p = part->p;
-    kiln_stmt seq = kiln_stmt_create(p, KILN_STMT_SEQ);
+    kiln_stmt seq = kiln_stmt_create(p, KILN_STMT_SEQ), copy[CUTS_MAX + 1];
     for (uint32_t i = 0; i <= part->cut_count; i++) {
-        kiln_stmt copy = make_part(part, part_begin(part, i), part_end(part, i));
-        kiln_stmt_append(p, seq, copy);
+        copy[i] = make_part(part, part_begin(part, i), part_end(part, i));
+        kiln_stmt_append(p, seq, copy[i]);
     }
     kiln_stmt_replace(p, part->loop, seq);
-    for (uint32_t at = 0; at < p->stmt.data[seq].child.count;) at += settle_part(part, seq, at);
+    uint32_t at = 0;
+    for (uint32_t i = 0; i <= part->cut_count; i++) at += settle_part(part, seq, at, copy[i]);
 }
 
 static void split_parallel(partition *part) {

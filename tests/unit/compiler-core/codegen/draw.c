@@ -1,0 +1,108 @@
+#include "tests/unit/compiler-core/codegen/draw.h"
+
+#include "base/check.h"
+#include "compiler-core/sched/prim.h"
+
+typedef struct drawing {
+    kiln_program *p;
+    kiln_rand *rand;
+} drawing;
+
+static uint32_t below(drawing *d, uint32_t n) { return (uint32_t)kiln_rand_below(d->rand, n); }
+
+static kiln_block draw_block(drawing *d) {
+    for (uint32_t tries = 0; tries < 20; tries++) {
+        kiln_block b = 1 + below(d, d->p->block.count - 1);
+        if (!d->p->block.data[b].removed && kiln_program_block_stmt(d->p, b)) return b;
+    }
+    return 0;
+}
+
+static kiln_stmt draw_loop(drawing *d, kiln_block block) {
+    kiln_stmt loop[KILN_BLOCK_ITERS_MAX * 4];
+    uint32_t count = block ? kiln_block_loops(d->p, block, loop) : 0;
+    return count ? loop[below(d, count)] : 0;
+}
+
+static kiln_str draw_layout(drawing *d, kiln_buffer buffer) {
+    static const char *const text[KILN_RANK_MAX + 1][3] = {
+        [1] = {"d0/4,d0%4", "row", "d0"},
+        [2] = {"d1,d0", "d0,d1/8,d1%8", "d1/3,d0,d1%3"},
+        [3] = {"d0,d2,d1", "d0,d1/4,d2,d1%4", "d2,d0/2,d1,d0%2"},
+        [4] = {"d0,d2,d3,d1", "d0,d1/8,d2,d3,d1%8", "d3,d2,d1,d0"},
+    };
+    const char *picked = text[d->p->buffer.data[buffer].shape.rank][below(d, 3)];
+    return kiln_str_from(picked ? picked : "row");
+}
+
+/* Loops of one block in a random order. */
+static void draw_reorder(drawing *d, kiln_block block, kiln_prim_args *args) {
+    kiln_stmt loop[KILN_BLOCK_ITERS_MAX * 4];
+    uint32_t count = block ? kiln_block_loops(d->p, block, loop) : 0;
+    args->loop_count = KILN_MIN(count, KILN_BLOCK_ITERS_MAX);
+    for (uint32_t i = 0; i < args->loop_count; i++) args->loop[i] = loop[i];
+    for (uint32_t i = args->loop_count; i > 1; i--) {
+        uint32_t k = below(d, i);
+        kiln_stmt swap = args->loop[i - 1];
+        args->loop[i - 1] = args->loop[k];
+        args->loop[k] = swap;
+    }
+}
+
+static void draw_fuse(drawing *d, kiln_block block, kiln_prim_args *args) {
+    kiln_stmt loop[KILN_BLOCK_ITERS_MAX * 4];
+    uint32_t count = block ? kiln_block_loops(d->p, block, loop) : 0;
+    if (count < 2) return;
+    uint32_t first = below(d, count - 1);
+    args->loop[0] = loop[first];
+    args->loop[1] = loop[first + 1];
+    args->loop_count = 2;
+}
+
+static void draw_split(drawing *d, kiln_prim_args *args) {
+    static const int64_t factor[] = {2, 3, 4, 5, 8, 16};
+    args->integer[0] = -1;
+    args->integer[1] = factor[below(d, KILN_ARRAY_COUNT(factor))];
+    args->integer_count = 2;
+    if (below(d, 3) == 0) args->integer[args->integer_count++] = factor[below(d, 3)];
+}
+
+static void draw_args(drawing *d, kiln_prim prim, kiln_prim_args *args) {
+    static const char *const scope[] = {"global", "global", "global", "register"};
+    kiln_block block = draw_block(d);
+    *args = (kiln_prim_args){.block = block};
+    args->loop[0] = draw_loop(d, prim == KILN_PRIM_COMPUTE_AT || prim == KILN_PRIM_REVERSE_COMPUTE_AT ? draw_block(d) : block);
+    args->loop_count = 1;
+    args->buffer = 1 + below(d, d->p->buffer.count - 1);
+    args->integer[0] = 2 + below(d, 4);
+    args->integer_count = 1;
+    args->text = kiln_str_from(scope[below(d, 4)]);
+    if (prim == KILN_PRIM_SPLIT) draw_split(d, args);
+    if (prim == KILN_PRIM_REORDER) draw_reorder(d, block, args);
+    if (prim == KILN_PRIM_FUSE) draw_fuse(d, block, args);
+    if (prim == KILN_PRIM_TRANSFORM_LAYOUT) {
+        args->text = draw_layout(d, args->buffer);
+        args->integer_count = 0;
+    }
+    if (prim == KILN_PRIM_PAD && block) args->text = kiln_iter_name(d->p, &d->p->block.data[block].iter[0]);
+    if (prim == KILN_PRIM_ANNOTATE) args->text = KILN_STR("note=fuzz");
+}
+
+kiln_program *draw_schedule(const kiln_program *te, kiln_rand *rand, uint32_t steps) {
+    static const kiln_prim prims[] = {
+        KILN_PRIM_SPLIT, KILN_PRIM_SPLIT, KILN_PRIM_SPLIT, KILN_PRIM_FUSE, KILN_PRIM_REORDER, KILN_PRIM_REORDER, KILN_PRIM_COMPUTE_AT,
+        KILN_PRIM_REVERSE_COMPUTE_AT, KILN_PRIM_INLINE, KILN_PRIM_CACHE_READ, KILN_PRIM_CACHE_WRITE, KILN_PRIM_SET_SCOPE,
+        KILN_PRIM_DECOMPOSE_REDUCTION, KILN_PRIM_VECTORIZE, KILN_PRIM_VECTORIZE, KILN_PRIM_UNROLL, KILN_PRIM_UNROLL, KILN_PRIM_PARALLEL,
+        KILN_PRIM_TRANSFORM_LAYOUT, KILN_PRIM_PAD, KILN_PRIM_ANNOTATE,
+    };
+    drawing d = {kiln_program_copy(te, te->arena), rand};
+    kiln_program_make_loops(d.p);
+    for (uint32_t i = 0; i < steps; i++) {
+        kiln_prim prim = prims[below(&d, KILN_ARRAY_COUNT(prims))];
+        kiln_prim_args args;
+        draw_args(&d, prim, &args);
+        if (!args.block || !args.loop[0] || args.loop_count == 0) continue;
+        kiln_status_free(kiln_prim_apply(d.p, prim, &args)); /* refused ones are part of the game */
+    }
+    return d.p;
+}

@@ -59,6 +59,7 @@ kiln_status kiln_lower(const kiln_program *scheduled, const kiln_target *target,
 kiln_status kiln_lower_explain(const kiln_program *scheduled, const kiln_target *target, kiln_str after, kiln_arena *arena,
                                kiln_strbuf *out) {
     uint32_t count = 0;
+    if (after.size == 0) after = kiln_str_from(pass_table[KILN_ARRAY_COUNT(pass_table) - 1].name);
     while (count < KILN_ARRAY_COUNT(pass_table) && !kiln_str_is(after, pass_table[count].name)) count++;
     if (count == KILN_ARRAY_COUNT(pass_table)) {
         kiln_status st = KILN_ERROR(INVALID_ARGUMENT, "no lowering pass is called '%.*s'", KILN_STR_ARG(after));

@@ -39,7 +39,7 @@ typedef struct kiln_lowered {
 /* ILLEGAL_SCHEDULE: a register buffer that cannot be promoted, or more registers than the target has (the
  * note says how many). RESOURCE_EXHAUSTED: code or scratch beyond its limit. */
 KILN_MUST_USE kiln_status kiln_lower(const kiln_program *scheduled, const kiln_target *target, kiln_arena *arena, kiln_lowered *out_lowered);
-/* The same, stopping after the named pass of lower.def, for explain and golden tests: text of both programs. */
+/* The same, stopping after the named pass of lower.def (empty: the last), for explain and golden tests: text of both programs. */
 KILN_MUST_USE kiln_status kiln_lower_explain(const kiln_program *scheduled, const kiln_target *target, kiln_str after,
                                              kiln_arena *arena, kiln_strbuf *out);
 

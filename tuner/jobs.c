@@ -280,7 +280,9 @@ static kiln_status store_job(kiln_shell_job *job, const char *state) {
                        .model_digest = kiln_str_from(digest), .target = job->spec.target, .searcher = job->spec.searcher,
                        .trials_max = job->spec.trials, .seed = (int64_t)job->spec.seed, .project = job->spec.project,
                        .user = job->spec.user, .state = kiln_str_from(state), .opened_wall_ns = (int64_t)job->opened_wall_ns};
-    return kiln_db_put_job(job->shell->db, &row);
+    kiln_db_target target = {.target = job->spec.target};
+    kiln_status st = kiln_db_put_target(job->shell->db, &target);
+    return st ? st : kiln_db_put_job(job->shell->db, &row);
 }
 
 void kiln_shell_prepare(kiln_shell *shell, const kiln_tuner_action *action) {

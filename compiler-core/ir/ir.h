@@ -87,6 +87,7 @@ typedef struct kiln_buffer_info {
     kiln_scope scope;
     kiln_shape shape; /* logical; a padded temp has the padded extents */
     kiln_layout layout;
+    bool pinned;      /* arguments: the layout is part of what is computed (layout conversions) and never changes */
     kiln_fill fill;   /* arguments: how boards make data when measuring */
     double scale;     /* reserved for quantised tensors; 0 = none */
     int32_t zero_point;

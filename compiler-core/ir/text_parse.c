@@ -312,7 +312,9 @@ static double parse_scale(parser *ps) {
 }
 
 static bool parse_attribute(parser *ps, kiln_buffer_info *info) {
-    if (accept(ps, "layout")) {
+    bool is_pinned = accept(ps, "pinned");
+    if (is_pinned || accept(ps, "layout")) {
+        info->pinned = is_pinned;
         parse_layout(ps, info);
         return true;
     }

@@ -211,8 +211,8 @@ static void print_buffer(const printer *pr, kiln_buffer buffer) {
     print_buffer_name(pr, buffer);
     kiln_strbuf_printf(pr->out, ": %s", kiln_dtype_name(b->dtype));
     kiln_shape_print(&b->shape, pr->out);
-    if (!pr->buffer_number && !kiln_layout_is_identity(&b->layout)) {
-        kiln_strbuf_text(pr->out, " layout(");
+    if (b->pinned || (!pr->buffer_number && !kiln_layout_is_identity(&b->layout))) {
+        kiln_strbuf_text(pr->out, b->pinned ? " pinned(" : " layout(");
         kiln_layout_print(&b->layout, pr->out);
         kiln_strbuf_char(pr->out, ')');
     }

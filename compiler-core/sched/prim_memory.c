@@ -157,6 +157,7 @@ kiln_status kiln_prim_transform_layout(kiln_program *p, const kiln_prim_args *ar
     if (st) return st;
     if (buffer->role == KILN_ROLE_CONSTANT)
         return ILLEGAL("%.*s is a constant; a copy made by cache_read can have a layout", BUFFER_NAME(p, args->buffer));
+    if (buffer->pinned) return ILLEGAL("the layout of %.*s is part of the task", BUFFER_NAME(p, args->buffer));
     kiln_shape physical = kiln_layout_physical(&layout, &buffer->shape);
     if (buffer->role != KILN_ROLE_TEMP && kiln_shape_count(&physical) != kiln_shape_count(&buffer->shape))
         return ILLEGAL("%.*s is an argument and this layout would pad it", BUFFER_NAME(p, args->buffer));

@@ -101,6 +101,7 @@ static kiln_program *conversion_te(packer *p, kiln_value value, const kiln_layou
     kiln_buffer y = kiln_buffer_create(te, KILN_STR("y"), info->dtype, KILN_ROLE_OUTPUT, &info->shape);
     te->buffer.data[x].layout = *from;
     te->buffer.data[y].layout = *to;
+    te->buffer.data[x].pinned = te->buffer.data[y].pinned = true;
     kiln_block block = kiln_block_create(te, KILN_STR("convert"));
     kiln_expr index[KILN_RANK_MAX];
     for (uint32_t d = 0; d < info->shape.rank; d++) {

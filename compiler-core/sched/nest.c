@@ -167,6 +167,17 @@ int kiln_block_iter_of(const kiln_program *p, kiln_block block, kiln_expr var_ex
     return -1;
 }
 
+kiln_reach kiln_block_reach(const kiln_program *p, kiln_block block, kiln_var var) {
+    kiln_reach found = {false, false};
+    const kiln_block_info *b = &p->block.data[block];
+    for (uint32_t i = 0; i < b->iter_count; i++) {
+        if (!kiln_expr_uses_var(p, b->iter[i].binding, var)) continue;
+        if (b->iter[i].reduce) found.reduce = true;
+        else found.spatial = true;
+    }
+    return found;
+}
+
 kiln_stmt kiln_block_make_nest(kiln_program *p, kiln_block block, const int64_t *extent, const kiln_expr *base) {
     kiln_var var[KILN_BLOCK_ITERS_MAX];
     uint32_t count = p->block.data[block].iter_count;

@@ -51,6 +51,11 @@ bool kiln_block_reads(kiln_program *p, kiln_block block, kiln_buffer buffer);
 uint32_t kiln_buffer_readers(kiln_program *p, kiln_buffer buffer, kiln_block *out);
 /* Position of the iterator with this variable, or -1. */
 int kiln_block_iter_of(const kiln_program *p, kiln_block block, kiln_expr var_expr);
+/* Kinds of iterators whose binding uses the variable. */
+typedef struct kiln_reach {
+    bool spatial, reduce;
+} kiln_reach;
+kiln_reach kiln_block_reach(const kiln_program *p, kiln_block block, kiln_var var);
 /* Builds loops for the iterators in `order` around a new statement of the block: loop "BLOCK.ITER" of
  * extent[i], and sets binding = base[i] + loop variable (base 0: none). Returns the detached nest. */
 kiln_stmt kiln_block_make_nest(kiln_program *p, kiln_block block, const int64_t *extent, const kiln_expr *base);

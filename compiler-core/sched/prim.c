@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "compiler-core/sched/prim_all.h"
+#include "compiler-core/sched/region.h"
 
 enum { KIND_APPLY, KIND_SAMPLE };
 
@@ -16,7 +17,13 @@ static const struct {
 #undef X
 };
 
-/* Samplers have no function: trace.c closes them. */
+/* Primitives after which loops that run concurrently are looked at again. */
+static const bool moves_accesses[KILN_PRIM_COUNT] = {
+    [KILN_PRIM_COMPUTE_AT] = true,  [KILN_PRIM_REVERSE_COMPUTE_AT] = true, [KILN_PRIM_INLINE] = true,
+    [KILN_PRIM_CACHE_READ] = true,  [KILN_PRIM_CACHE_WRITE] = true,        [KILN_PRIM_DECOMPOSE_REDUCTION] = true,
+};
+
+/* Samplers have no function: trace_replay.c closes them. */
 static const kiln_prim_function function_table[KILN_PRIM_COUNT] = {
     [KILN_PRIM_SPLIT] = kiln_prim_split,
     [KILN_PRIM_FUSE] = kiln_prim_fuse,
@@ -61,10 +68,10 @@ bool kiln_prim_from_number(uint64_t number, kiln_prim *out_prim) {
 
 /* ---- undo ---------------------------------------------------------------------------------------------- */
 
-/* What primitives change in place. Expressions are immutable and stay; variables made since are retired. */
+/* What primitives change in place. Of expressions, which are immutable, it is enough to forget the new ones. */
 typedef struct snapshot {
     kiln_stmt root;
-    uint32_t var_count, buffer_count, block_count, stmt_count;
+    uint32_t var_count, buffer_count, block_count, stmt_count, expr_count, operand_count;
     kiln_var_info *var;
     kiln_buffer_info *buffer;
     kiln_block_info *block;
@@ -75,7 +82,9 @@ typedef struct snapshot {
 #define COPY(arena, v) ((v).count ? kiln_arena_copy((arena), (v).data, (v).count * sizeof *(v).data) : NULL)
 
 static snapshot snapshot_take(const kiln_program *p) {
-    snapshot s = {p->root, p->var.count, p->buffer.count, p->block.count, p->stmt.count, NULL, NULL, NULL, NULL, NULL};
+    snapshot s = {.root = p->root, .var_count = p->var.count, .buffer_count = p->buffer.count,
+                  .block_count = p->block.count, .stmt_count = p->stmt.count, .expr_count = p->expr.count,
+                  .operand_count = p->operand.count};
     s.var = COPY(p->arena, p->var);
     s.buffer = COPY(p->arena, p->buffer);
     s.block = COPY(p->arena, p->block);
@@ -91,11 +100,17 @@ static snapshot snapshot_take(const kiln_program *p) {
         (v).count = (saved_count);                                                            \
     } while (0)
 
+/* The newest entries of the hash table end their probe chains, so clearing their slots breaks none. */
+static void forget_expressions(kiln_program *p, const snapshot *s) {
+    for (uint32_t i = 0; i < p->expr_slot.count; i++)
+        if (p->expr_slot.data[i] >= s->expr_count) p->expr_slot.data[i] = 0;
+    p->expr.count = s->expr_count;
+    p->operand.count = s->operand_count;
+}
+
 static void snapshot_restore(kiln_program *p, const snapshot *s) {
-    uint32_t made = p->var.count;
+    forget_expressions(p, s);
     RESTORE(p->var, s->var, s->var_count);
-    for (kiln_var var = s->var_count; var < made; var++) kiln_var_retire(p, var);
-    p->var.count = made;
     RESTORE(p->buffer, s->buffer, s->buffer_count);
     RESTORE(p->block, s->block, s->block_count);
     RESTORE(p->stmt, s->stmt, s->stmt_count);
@@ -110,6 +125,7 @@ kiln_status kiln_prim_apply(kiln_program *p, kiln_prim prim, const kiln_prim_arg
     KILN_CHECK(p->root != 0);
     snapshot before = snapshot_take(p);
     kiln_status st = function_table[prim](p, args);
+    if (!st && moves_accesses[prim]) st = kiln_iterations_check_all(p);
     if (st) snapshot_restore(p, &before);
     return st;
 }

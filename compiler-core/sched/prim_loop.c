@@ -132,20 +132,18 @@ typedef struct reorder_check {
     kiln_status status;
 } reorder_check;
 
-static bool reaches_reduce(const kiln_program *p, kiln_block block, kiln_var var) {
-    const kiln_block_info *b = &p->block.data[block];
-    for (uint32_t i = 0; i < b->iter_count; i++)
-        if (b->iter[i].reduce && kiln_expr_uses_var(p, b->iter[i].binding, var)) return true;
-    return false;
-}
-
-/* A loop inside a reduce loop must not visit an element twice: the sum would take everything twice. */
+/* A sum starts where all reduce iterators are 0, which must stay the first visit of its element: a loop that
+ * runs over spatial and reduce iterators at once has no place of its own. And a loop inside a reduce loop must
+ * not visit an element twice: the sum would take everything twice. */
 static void check_sums_once(kiln_program *p, kiln_block block, void *context) {
     reorder_check *check = context;
     if (check->status || !kiln_block_is_reduction(p, block)) return;
     bool inside_reduce = false;
     for (uint32_t i = 0; i < check->count && !check->status; i++) {
-        bool reduces = reaches_reduce(p, block, p->stmt.data[check->nest[i]].var);
+        kiln_reach reach = kiln_block_reach(p, block, p->stmt.data[check->nest[i]].var);
+        bool reduces = reach.reduce;
+        if (check->count > 1 && reach.reduce && reach.spatial)
+            check->status = ILLEGAL("%.*s mixes spatial and reduce iterators of %.*s", LOOP_NAME(p, check->nest[i]), BLOCK_NAME(p, block));
         if (!reduces && inside_reduce && !kiln_element_determines(p, block, check->nest[i]))
             check->status = ILLEGAL("iterations of %.*s inside a reduce loop of %.*s may add to the same element",
                                     LOOP_NAME(p, check->nest[i]), BLOCK_NAME(p, block));

@@ -253,5 +253,5 @@ kiln_status kiln_prim_pad(kiln_program *p, const kiln_prim_args *args) {
     b = &p->block.data[args->block];
     b->value = value;
     if (b->init) b->init = kiln_expr_rewrite(p, b->init, guard_load, &pad);
-    return NULL;
+    return kiln_dependences_check(p, args->block); /* longer, it may read more of other temps */
 }

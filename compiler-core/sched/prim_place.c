@@ -122,8 +122,7 @@ kiln_status kiln_prim_compute_at(kiln_program *p, const kiln_prim_args *args) {
         for (uint32_t i = 0; i < reader_count; i++)
             found |= kiln_stmt_is_inside(p, kiln_program_block_stmt(p, reader[i]), p->stmt.data[parent].child.data[at]);
     place(p, block, &w, parent, p->stmt.data[parent].child.data[at], false);
-    st = kiln_dependences_check(p, block);
-    return st ? st : kiln_iterations_check_around(p, block);
+    return kiln_dependences_check(p, block);
 }
 
 uint32_t kiln_block_locations(kiln_program *p, kiln_block block, kiln_stmt *out) {
@@ -191,8 +190,7 @@ kiln_status kiln_prim_reverse_compute_at(kiln_program *p, const kiln_prim_args *
     if (!st && last < 0) st = ILLEGAL("%.*s reads nothing that is computed in %.*s", BLOCK_NAME(p, block), LOOP_NAME(p, loop));
     if (st) return st;
     place(p, block, &w, parent, p->stmt.data[parent].child.data[last], true);
-    st = kiln_dependences_check(p, block);
-    return st ? st : kiln_iterations_check_around(p, block);
+    return kiln_dependences_check(p, block);
 }
 
 /* ---- inline ------------------------------------------------------------------------------------------------- */
@@ -255,21 +253,6 @@ kiln_status kiln_prim_inline(kiln_program *p, const kiln_prim_args *args) {
 
 /* ---- decompose_reduction -------------------------------------------------------------------------------------- */
 
-typedef struct reach {
-    bool spatial, reduce;
-} reach;
-
-static reach reach_of(const kiln_program *p, kiln_block block, kiln_var var) {
-    reach found = {false, false};
-    const kiln_block_info *b = &p->block.data[block];
-    for (uint32_t i = 0; i < b->iter_count; i++) {
-        if (!kiln_expr_uses_var(p, b->iter[i].binding, var)) continue;
-        if (b->iter[i].reduce) found.reduce = true;
-        else found.spatial = true;
-    }
-    return found;
-}
-
 /* The conjuncts of the predicate that concern what initialisation runs over. What concerns reduce loops only
  * holds at their first iteration, or the reduction would be empty. */
 static kiln_status add_init_predicate(kiln_program *p, kiln_block init, kiln_expr condition, const bool *is_reduce_var) {
@@ -302,7 +285,7 @@ static kiln_status check_decomposable(kiln_program *p, kiln_block block, const k
         return ILLEGAL("%.*s is no reduction with its initialisation inside", BLOCK_NAME(p, block));
     if (first == count) return ILLEGAL("the loop is not around %.*s", BLOCK_NAME(p, block));
     for (uint32_t i = 0; i < count; i++) {
-        reach r = reach_of(p, block, p->stmt.data[loop[i]].var);
+        kiln_reach r = kiln_block_reach(p, block, p->stmt.data[loop[i]].var);
         if (i < first && r.reduce)
             return ILLEGAL("reduce loop %.*s lies outside %.*s", LOOP_NAME(p, loop[i]), LOOP_NAME(p, loop[first]));
         if (r.reduce && r.spatial) return ILLEGAL("%.*s mixes spatial and reduce iterators", LOOP_NAME(p, loop[i]));
@@ -330,7 +313,7 @@ kiln_status kiln_prim_decompose_reduction(kiln_program *p, const kiln_prim_args 
     kiln_var new_var[KILN_LOOPS_MAX] = {0};
     for (uint32_t i = first; i < count; i++) {
         kiln_var var = p->stmt.data[loop[i]].var;
-        is_reduce_var[var] = reach_of(p, block, var).reduce;
+        is_reduce_var[var] = kiln_block_reach(p, block, var).reduce;
         if (!is_reduce_var[var]) new_var[i] = kiln_var_create(p, init_loop_name(p, block, init, loop[i]), 0, 0);
     }
     for (uint32_t i = count; i-- > first;) {
@@ -368,5 +351,5 @@ kiln_status kiln_prim_decompose_reduction(kiln_program *p, const kiln_prim_args 
     kiln_stmt at = loop[first];
     kiln_stmt parent = p->stmt.data[at].parent;
     kiln_nest_insert(p, parent, at, false, nest);
-    return kiln_iterations_check_around(p, init);
+    return NULL;
 }

@@ -50,19 +50,6 @@ static kiln_expr bound_index(kiln_program *p, kiln_block block, kiln_expr index)
     return kiln_expr_substitute(p, index, replacement);
 }
 
-/* floordiv(e, c) and floormod(e, c) of moving e take every combination of their values when e runs through
- * whole periods of c from 0 on. */
-static bool runs_whole_periods(const kiln_program *p, kiln_expr term) {
-    const kiln_expr_node *node = kiln_expr_get(p, term);
-    int64_t divisor;
-    if (node->op != KILN_EXPR_FLOORDIV && node->op != KILN_EXPR_FLOORMOD) return false;
-    if (!kiln_expr_as_int(p, kiln_expr_operand(p, term, 1), &divisor) || divisor <= 0) return false;
-    kiln_expr dividend = kiln_expr_operand(p, term, 0);
-    if (kiln_expr_get(p, dividend)->op != KILN_EXPR_VAR) return false;
-    kiln_interval range = kiln_expr_bounds(p, dividend, NULL);
-    return range.low == 0 && (range.high + 1) % divisor == 0;
-}
-
 typedef struct step {
     int64_t stride, span; /* |coefficient|, high - low of the term */
 } step;
@@ -84,6 +71,19 @@ static bool steps_dense(step *s, uint32_t count) {
     return true;
 }
 
+static kiln_region_dim region_dim(kiln_program *p, kiln_expr index, const movers *m);
+
+/* floordiv(e, c) and floormod(e, c) of moving e take every combination of their values when e runs through
+ * whole periods of c from 0 on. */
+static bool runs_whole_periods(kiln_program *p, kiln_expr term, const movers *m) {
+    const kiln_expr_node *node = kiln_expr_get(p, term);
+    int64_t divisor;
+    if (node->op != KILN_EXPR_FLOORDIV && node->op != KILN_EXPR_FLOORMOD) return false;
+    if (!kiln_expr_as_int(p, kiln_expr_operand(p, term, 1), &divisor) || divisor <= 0) return false;
+    kiln_region_dim dividend = region_dim(p, kiln_expr_operand(p, term, 0), m);
+    return dividend.dense && !dividend.base && dividend.low == 0 && (dividend.high + 1) % divisor == 0;
+}
+
 static kiln_region_dim region_dim(kiln_program *p, kiln_expr index, const movers *m) {
     kiln_region_dim dim = {.dense = true};
     kiln_affine sum;
@@ -103,7 +103,7 @@ static kiln_region_dim region_dim(kiln_program *p, kiln_expr index, const movers
             continue;
         }
         bool is_var = kiln_expr_get(p, sum.term[i])->op == KILN_EXPR_VAR;
-        if (kind.stands || (!is_var && !runs_whole_periods(p, sum.term[i]))) dim.dense = false;
+        if (kind.stands || (!is_var && !runs_whole_periods(p, sum.term[i], m))) dim.dense = false;
         kiln_interval range = kiln_expr_bounds(p, sum.term[i], NULL);
         int64_t coefficient = sum.coefficient[i];
         dim.low += coefficient * (coefficient > 0 ? range.low : range.high);
@@ -148,6 +148,10 @@ static bool clips_domain(kiln_program *p, const kiln_block_info *b, kiln_expr co
         kiln_expr below = kiln_expr_binary(p, KILN_EXPR_LE, kiln_expr_index(p, 0), binding);
         if (condition == above || condition == below) return true;
         if (condition == kiln_expr_simplify(p, above, NULL) || condition == kiln_expr_simplify(p, below, NULL)) return true;
+        int64_t divisor; /* x < divisor * extent is floordiv(x, divisor) < extent */
+        if (kiln_expr_get(p, binding)->op != KILN_EXPR_FLOORDIV || !kiln_expr_as_int(p, kiln_expr_operand(p, binding, 1), &divisor)) continue;
+        kiln_expr limit = kiln_expr_index(p, divisor * b->iter[i].extent);
+        if (condition == kiln_expr_simplify(p, kiln_expr_binary(p, KILN_EXPR_LT, kiln_expr_operand(p, binding, 0), limit), NULL)) return true;
     }
     return false;
 }
@@ -197,13 +201,13 @@ const char *kiln_dependence_broken(kiln_program *p, kiln_block writer, kiln_bloc
     if (!kiln_nest_before(p, w, r)) return "it would be read before it is written";
     kiln_stmt common = kiln_nest_common(p, w, r);
     kiln_stmt loop[KILN_LOOPS_MAX];
-    if (kiln_nest_loops(p, kiln_nest_child_towards(p, common, w), loop) == 0) return NULL; /* the writer has finished */
-    if (reduces_across(p, writer, common)) return "its reduction is not complete there";
+    bool shares = kiln_nest_loops(p, kiln_nest_child_towards(p, common, w), loop) > 0;
+    if (shares && reduces_across(p, writer, common)) return "its reduction is not complete there";
 
     const kiln_block_info b = p->block.data[writer];
     kiln_shape shape = p->buffer.data[buffer].shape;
-    kiln_region written = kiln_region_of(p, writer, b.index, b.index_count, common);
-    bool clips = kiln_predicate_clips_domain(p, writer);
+    kiln_region written = kiln_region_of(p, writer, b.index, b.index_count, shares ? common : 0);
+    if (!kiln_predicate_clips_domain(p, writer)) return "its predicate leaves elements out";
     kiln_expr load[KILN_LOADS_MAX];
     uint32_t load_count = kiln_block_loads(p, reader, load);
     for (uint32_t i = 0; i < load_count; i++) {
@@ -211,9 +215,9 @@ const char *kiln_dependence_broken(kiln_program *p, kiln_block writer, kiln_bloc
         if (node.payload.id != buffer) continue;
         kiln_expr index[KILN_RANK_MAX];
         for (uint32_t d = 0; d < node.operand_count; d++) index[d] = kiln_expr_operand(p, load[i], d);
-        kiln_region read = kiln_region_of(p, reader, index, node.operand_count, common);
+        kiln_region read = kiln_region_of(p, reader, index, node.operand_count, shares ? common : 0);
         for (uint32_t d = 0; d < read.rank; d++)
-            if (!clips || !dim_covers(p, &written.dim[d], &read.dim[d], shape.dim[d]))
+            if (!dim_covers(p, &written.dim[d], &read.dim[d], shape.dim[d]))
                 return "more of it is read there than the same iteration wrote";
     }
     return NULL;
@@ -363,13 +367,12 @@ kiln_status kiln_iterations_check(kiln_program *p, kiln_stmt loop) {
     return check.status;
 }
 
-kiln_status kiln_iterations_check_around(kiln_program *p, kiln_block block) {
-    kiln_stmt loop[KILN_LOOPS_MAX];
-    uint32_t count = kiln_nest_loops(p, kiln_program_block_stmt(p, block), loop);
+kiln_status kiln_iterations_check_all(kiln_program *p) {
     kiln_status st = NULL;
-    for (uint32_t i = 0; i < count && !st; i++) {
-        uint8_t kind = p->stmt.data[loop[i]].loop_kind;
-        if (kind == KILN_LOOP_PARALLEL || kind == KILN_LOOP_VECTORIZE) st = kiln_iterations_check(p, loop[i]);
+    for (kiln_stmt s = 1; s < p->stmt.count && !st; s++) {
+        const kiln_stmt_info *info = &p->stmt.data[s];
+        bool concurrent = info->loop_kind == KILN_LOOP_PARALLEL || info->loop_kind == KILN_LOOP_VECTORIZE;
+        if (info->kind == KILN_STMT_FOR && concurrent && kiln_stmt_is_inside(p, s, p->root)) st = kiln_iterations_check(p, s);
     }
     return st;
 }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/macros.h"
 #include "base/rand.h"
 #include "compiler-core/ir/eval.h"
@@ -177,9 +178,36 @@ void expect_illegal(const kiln_program *te, const char *text, const char *reason
     kiln_status_free(st);
 }
 
-void expect_program(const kiln_program *p, const char *text) {
+static char *text_of(const kiln_program *p) {
     kiln_strbuf out = {0};
     kiln_program_print(p, &out);
-    assert_string_equal(out.data, text);
+    char *text = kiln_str_dup(p->arena, kiln_strbuf_view(&out));
     kiln_strbuf_deinit(&out);
+    return text;
+}
+
+void expect_loops(const kiln_program *te, const char *text, const char *loops) {
+    char *whole = text_of(schedule(te, text));
+    char *tree = strstr(whole, "loops:\n");
+    assert_non_null(tree);
+    assert_string_equal(tree + strlen("loops:\n"), loops);
+}
+
+void expect_line(const kiln_program *te, const char *text, const char *line) {
+    char *whole = text_of(schedule(te, text));
+    char *with_ends = kiln_arena_printf(te->arena, "\n%s\n", line);
+    if (!strstr(whole, with_ends)) fail_msg("there is no line '%s' in\n%s", line, whole);
+}
+
+int arena_set_up(void **state) {
+    kiln_arena *arena = kiln_alloc(sizeof *arena);
+    kiln_arena_init(arena, 0);
+    *state = arena;
+    return 0;
+}
+
+int arena_tear_down(void **state) {
+    kiln_arena_deinit(*state);
+    kiln_free(*state);
+    return 0;
 }

@@ -33,7 +33,14 @@ kiln_status same_result(const kiln_program *te, const kiln_program *scheduled, k
 kiln_program *schedule(const kiln_program *te, const char *text);
 /* Fails unless replaying the text is refused with ILLEGAL_SCHEDULE and a reason that contains `reason`. */
 void expect_illegal(const kiln_program *te, const char *text, const char *reason);
-/* Statement tree and blocks as text equal `text` (whitespace at line ends does not count). */
-void expect_program(const kiln_program *p, const char *text);
+/* Replays the text, which must keep the result, and compares the statement tree's text (below "loops:"). */
+void expect_loops(const kiln_program *te, const char *text, const char *loops);
+/* The scheduled program's text has this line. */
+void expect_line(const kiln_program *te, const char *text, const char *line);
+
+/* Setup and teardown: *state is an arena. */
+int arena_set_up(void **state);
+int arena_tear_down(void **state);
+#define ARENA_TEST(name) cmocka_unit_test_setup_teardown(name, arena_set_up, arena_tear_down)
 
 #endif

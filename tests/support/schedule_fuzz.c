@@ -1,0 +1,403 @@
+#include "tests/support/schedule_fuzz.h"
+
+#include <math.h>
+
+#include "base/arena.h"
+#include "base/check.h"
+#include "base/macros.h"
+#include "compiler-core/ir/eval.h"
+#include "compiler-core/ir/generate.h"
+#include "compiler-core/ir/ir_text.h"
+#include "compiler-core/sched/nest.h"
+#include "compiler-core/sched/prim.h"
+#include "compiler-core/sched/replay.h"
+
+#define STEPS_MAX 14
+#define ARGS_MAX KILN_MANIFEST_ARGS_MAX
+
+/* What a program must compute, on data drawn from the seed. */
+typedef struct truth {
+    const kiln_program *te;
+    uint32_t arg_count;
+    kiln_tensor input[ARGS_MAX], wanted[ARGS_MAX], bound[ARGS_MAX];
+} truth;
+
+static void draw_args(const kiln_program *p, uint64_t seed, kiln_arena *arena, kiln_tensor *out) {
+    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
+    uint32_t count = kiln_program_args(p, arg);
+    for (uint32_t i = 0; i < count; i++) {
+        const kiln_buffer_info *b = &p->buffer.data[arg[i]];
+        out[i] = kiln_tensor_create(arena, b->dtype, &b->shape);
+        if (b->role != KILN_ROLE_OUTPUT)
+            kiln_fill_data(out[i].data, b->dtype, (size_t)kiln_shape_count(&b->shape), seed + i, b->fill);
+    }
+}
+
+static kiln_status find_truth(const kiln_program *te, uint64_t seed, kiln_arena *arena, truth *out) {
+    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
+    out->te = te;
+    out->arg_count = kiln_program_args(te, arg);
+    draw_args(te, seed, arena, out->input);
+    draw_args(te, seed, arena, out->wanted);
+    kiln_status st = kiln_te_eval_bounds(te, out->wanted, out->arg_count, arena, out->bound);
+    /* Expected is what the unscheduled loops give, in the dtypes of the program: halves overflow there as they
+     * do in any schedule. */
+    kiln_program *loops = kiln_program_copy(te, arena);
+    kiln_program_make_loops(loops);
+    return st ? st : kiln_loop_eval(loops, out->wanted, out->arg_count);
+}
+
+/* The bound is between one order of summation and the exact value; two orders are twice as far apart. */
+static bool close_enough(double a, double b, double bound) {
+    if (isnan(a) || isnan(b)) return isnan(a) && isnan(b);
+    return a == b || fabs(a - b) <= 2 * bound || !isfinite(bound);
+}
+
+static kiln_status compare_output(const truth *t, uint32_t i, uint32_t output, const kiln_tensor *got) {
+    int64_t elements = kiln_shape_count(&got->shape);
+    for (int64_t k = 0; k < elements; k++) {
+        double a = kiln_dtype_load_f64(got->dtype, got->data, (size_t)k);
+        double b = kiln_dtype_load_f64(got->dtype, t->wanted[i].data, (size_t)k);
+        double bound = kiln_dtype_is_float(got->dtype) ? kiln_dtype_load_f64(KILN_F32, t->bound[output].data, (size_t)k) : 0;
+        if (!close_enough(a, b, bound))
+            return KILN_ERROR(INTERNAL, "output %u, element %lld is %.9g instead of %.9g (bound %.3g)", output, (long long)k, a, b, bound);
+    }
+    return NULL;
+}
+
+/* Valid, and still computes the same. */
+static kiln_status check_program(const truth *t, kiln_program *p) {
+    kiln_tensor got[ARGS_MAX];
+    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    kiln_status st = kiln_program_verify(p);
+    if (!st && kiln_program_args(p, arg) != t->arg_count) st = KILN_ERROR(INTERNAL, "the arguments have changed");
+    for (uint32_t i = 0; i < t->arg_count && !st; i++) {
+        got[i] = t->input[i];
+        if (p->buffer.data[arg[i]].role == KILN_ROLE_OUTPUT)
+            got[i] = kiln_tensor_create(&scratch, t->input[i].dtype, &t->input[i].shape);
+    }
+    if (!st) st = kiln_loop_eval(p, got, t->arg_count);
+    for (uint32_t i = 0, output = 0; i < t->arg_count && !st; i++)
+        if (p->buffer.data[arg[i]].role == KILN_ROLE_OUTPUT) st = compare_output(t, i, output++, &got[i]);
+    kiln_arena_deinit(&scratch);
+    return st;
+}
+
+/* ---- drawing instructions ---------------------------------------------------------------------------------------- */
+
+typedef struct drawing {
+    kiln_rand *r;
+    kiln_arena *arena;
+    const kiln_program *p;
+    const kiln_trace *trace;
+    kiln_operand operand[24];
+    uint32_t count;
+} drawing;
+
+static void give(drawing *d, kiln_operand operand) {
+    if (d->count < KILN_ARRAY_COUNT(d->operand)) d->operand[d->count++] = operand;
+}
+
+static void give_name(drawing *d, kiln_str name) { give(d, (kiln_operand){.text = {kiln_str_dup(d->arena, name), name.size}}); }
+static void give_loop(drawing *d, kiln_stmt loop) { give_name(d, d->p->var.data[d->p->stmt.data[loop].var].name); }
+static void give_int(drawing *d, int64_t value) { give(d, kiln_operand_int(value)); }
+static int64_t one_of(drawing *d, const int64_t *value, uint32_t count) { return value[kiln_rand_below(d->r, count)]; }
+
+static kiln_block draw_block(drawing *d) {
+    kiln_block live[256];
+    uint32_t count = 0;
+    for (kiln_block b = 1; b < d->p->block.count && count < KILN_ARRAY_COUNT(live); b++)
+        if (!d->p->block.data[b].removed) live[count++] = b;
+    return live[kiln_rand_below(d->r, count)];
+}
+
+/* Loops around a random block. */
+static uint32_t draw_nest(drawing *d, kiln_stmt *out) { return kiln_block_loops(d->p, draw_block(d), out); }
+
+static kiln_stmt draw_loop(drawing *d) {
+    kiln_stmt loop[KILN_LOOPS_MAX];
+    uint32_t count = draw_nest(d, loop);
+    if (count == 0) return 0;
+    return loop[kiln_rand_below(d->r, 2) ? count - 1 : kiln_rand_below(d->r, count)]; /* often the innermost */
+}
+
+static void draw_split(drawing *d) {
+    static const int64_t factor[] = {1, 2, 2, 3, 4, 4, 5, 7, 8};
+    kiln_stmt loop = draw_loop(d);
+    if (!loop) return;
+    give_loop(d, loop);
+    uint32_t parts = 2 + (uint32_t)kiln_rand_below(d->r, 2), open = (uint32_t)kiln_rand_below(d->r, parts);
+    /* Sometimes by a tile that was sampled before. */
+    for (uint32_t i = 0; i < d->trace->count && kiln_rand_below(d->r, 4) == 0; i++)
+        if (d->trace->instruction[i].prim == KILN_PRIM_PERFECT_TILE) {
+            for (uint32_t k = 0; k < d->trace->instruction[i].decision_count; k++) give(d, kiln_operand_ref(i + 1, k));
+            return;
+        }
+    for (uint32_t i = 0; i < parts; i++) give_int(d, i == open ? -1 : one_of(d, factor, KILN_ARRAY_COUNT(factor)));
+}
+
+static void draw_fuse(drawing *d) {
+    kiln_stmt loop[KILN_LOOPS_MAX];
+    uint32_t count = draw_nest(d, loop);
+    if (count < 2) return;
+    uint32_t first = (uint32_t)kiln_rand_below(d->r, count - 1), fused = 2 + (uint32_t)kiln_rand_below(d->r, 2);
+    for (uint32_t i = first; i < count && i < first + fused; i++) give_loop(d, loop[i]);
+}
+
+static void draw_reorder(drawing *d) {
+    kiln_stmt loop[KILN_LOOPS_MAX];
+    uint32_t count = draw_nest(d, loop);
+    for (uint32_t i = count; i > 1; i--) {
+        uint32_t other = (uint32_t)kiln_rand_below(d->r, i);
+        kiln_stmt swapped = loop[i - 1];
+        loop[i - 1] = loop[other];
+        loop[other] = swapped;
+    }
+    uint32_t taken = count ? 1 + (uint32_t)kiln_rand_below(d->r, count) : 0;
+    for (uint32_t i = 0; i < taken; i++) give_loop(d, loop[i]);
+}
+
+/* A block and a loop, mostly one around a block that it talks to. */
+static void draw_placement(drawing *d) {
+    kiln_block block = draw_block(d);
+    kiln_stmt loop[KILN_LOOPS_MAX];
+    uint32_t count = 0;
+    kiln_program *p = (kiln_program *)(uintptr_t)d->p;
+    for (uint32_t attempt = 0; attempt < 6; attempt++) {
+        kiln_block other = draw_block(d);
+        bool talks = kiln_block_reads(p, other, p->block.data[block].buffer) || kiln_block_reads(p, block, p->block.data[other].buffer);
+        if (attempt == 5 || (talks && other != block)) {
+            count = kiln_block_loops(p, other, loop);
+            break;
+        }
+    }
+    if (count == 0) return;
+    give_name(d, p->block.data[block].name);
+    give_loop(d, loop[kiln_rand_below(d->r, count)]);
+}
+
+static void draw_cache(drawing *d, bool read) {
+    kiln_block block = draw_block(d);
+    kiln_expr load[KILN_LOADS_MAX];
+    uint32_t count = kiln_block_loads((kiln_program *)(uintptr_t)d->p, block, load);
+    if (read && count == 0) return;
+    give_name(d, d->p->block.data[block].name);
+    if (read) {
+        give_name(d, d->p->buffer.data[kiln_expr_get(d->p, load[kiln_rand_below(d->r, count)])->payload.id].name);
+    }
+    give_name(d, KILN_STR("global"));
+}
+
+static void draw_layout(drawing *d) {
+    static const int64_t size[] = {2, 3, 4, 8};
+    kiln_buffer buffer = 1 + (kiln_buffer)kiln_rand_below(d->r, d->p->buffer.count - 1);
+    uint32_t rank = d->p->buffer.data[buffer].shape.rank;
+    if (rank == 0) return;
+    uint32_t blocked = (uint32_t)kiln_rand_below(d->r, rank);
+    char *text = kiln_arena_printf(d->arena, "%s", "");
+    for (uint32_t i = 0; i < rank; i++)
+        text = kiln_arena_printf(d->arena, "%s%sd%u%s", text, i ? "," : "", i, i == blocked ? "/{0}" : "");
+    give_name(d, d->p->buffer.data[buffer].name);
+    give_name(d, kiln_str_from(kiln_arena_printf(d->arena, "%s,d%u%%{0}", text, blocked)));
+    give_int(d, one_of(d, size, KILN_ARRAY_COUNT(size)));
+}
+
+static void draw_pad(drawing *d) {
+    kiln_block block = draw_block(d);
+    const kiln_block_info *b = &d->p->block.data[block];
+    if (b->iter_count == 0) return;
+    give_name(d, b->name);
+    give_name(d, kiln_iter_name(d->p, &b->iter[kiln_rand_below(d->r, b->iter_count)]));
+    give_int(d, kiln_rand_range(d->r, 2, 8));
+}
+
+static void draw_decompose(drawing *d) {
+    kiln_block block = draw_block(d);
+    kiln_stmt loop[KILN_LOOPS_MAX];
+    uint32_t count = kiln_block_loops(d->p, block, loop);
+    if (count == 0) return;
+    give_name(d, d->p->block.data[block].name);
+    give_loop(d, loop[kiln_rand_below(d->r, count)]);
+}
+
+static void draw_scope(drawing *d) {
+    give_name(d, d->p->buffer.data[1 + kiln_rand_below(d->r, d->p->buffer.count - 1)].name);
+    give_name(d, KILN_STR("global"));
+}
+
+/* Operands for `prim`; none drawn means that there is nothing to apply it to. */
+static void draw_operands(drawing *d, kiln_prim prim) {
+    kiln_stmt loop;
+    switch (prim) {
+    case KILN_PRIM_SPLIT: draw_split(d); break;
+    case KILN_PRIM_FUSE: draw_fuse(d); break;
+    case KILN_PRIM_REORDER: draw_reorder(d); break;
+    case KILN_PRIM_COMPUTE_AT:
+    case KILN_PRIM_REVERSE_COMPUTE_AT: draw_placement(d); break;
+    case KILN_PRIM_CACHE_READ: draw_cache(d, true); break;
+    case KILN_PRIM_CACHE_WRITE: draw_cache(d, false); break;
+    case KILN_PRIM_SET_SCOPE: draw_scope(d); break;
+    case KILN_PRIM_DECOMPOSE_REDUCTION: draw_decompose(d); break;
+    case KILN_PRIM_TRANSFORM_LAYOUT: draw_layout(d); break;
+    case KILN_PRIM_PAD: draw_pad(d); break;
+    case KILN_PRIM_INLINE: give_name(d, d->p->block.data[draw_block(d)].name); break;
+    case KILN_PRIM_VECTORIZE:
+    case KILN_PRIM_UNROLL:
+    case KILN_PRIM_PARALLEL:
+    case KILN_PRIM_ANNOTATE:
+    case KILN_PRIM_PERFECT_TILE:
+        loop = draw_loop(d);
+        if (!loop) return;
+        give_loop(d, loop);
+        if (prim == KILN_PRIM_ANNOTATE) give_name(d, KILN_STR("note=fuzz"));
+        if (prim == KILN_PRIM_PERFECT_TILE) {
+            give_int(d, kiln_rand_range(d->r, 2, 3));
+            give_int(d, 64);
+        }
+        break;
+    case KILN_PRIM_LOCATION:
+        give_name(d, d->p->block.data[draw_block(d)].name);
+        give_int(d, 8);
+        break;
+    case KILN_PRIM_CATEGORICAL:
+        for (int64_t i = 1; i <= 3; i++) give_int(d, i);
+        break;
+    case KILN_PRIM_CHOICE:
+        give_int(d, 2);
+        for (int64_t i = 1; i <= 4; i++) give_int(d, i);
+        break;
+    case KILN_PRIM_COUNT: break;
+    }
+}
+
+static uint64_t choose_randomly(void *context, uint64_t ways) { return kiln_rand_below(context, ways); }
+
+/* Draws one instruction for the program as it is now and appends it to `trace`. */
+static bool draw_instruction(kiln_rand *r, const kiln_program *p, kiln_trace *trace, kiln_arena *arena) {
+    drawing d = {.r = r, .arena = arena, .p = p, .trace = trace};
+    kiln_prim prim = (kiln_prim)kiln_rand_below(r, KILN_PRIM_COUNT);
+    draw_operands(&d, prim);
+    if (d.count == 0) return false;
+    kiln_trace_add(trace, arena, prim, d.operand, d.count);
+    return true;
+}
+
+/* ---- one pair ------------------------------------------------------------------------------------------------------ */
+
+static kiln_program *draw_program(uint64_t seed, kiln_arena *arena) {
+    kiln_rand r;
+    kiln_rand_init(&r, seed);
+    const kiln_generate_options options = {.blocks_max = 1 + (uint32_t)kiln_rand_below(&r, 5), .points_max = 200, .floats_only = seed % 3 == 0};
+    return kiln_program_generate(&r, &options, arena);
+}
+
+/* Replays the trace, checking after each step; illegal steps are left out of `trace`. */
+static kiln_status run_checked(const truth *t, kiln_trace *trace, kiln_arena *arena) {
+    kiln_replay replay = kiln_replay_begin(t->te, NULL, NULL, arena);
+    kiln_status wrong = NULL;
+    for (uint32_t i = 0; i < trace->count && !wrong; i++) {
+        kiln_status st = kiln_replay_step(&replay, &trace->instruction[i]);
+        if (!st) wrong = check_program(t, replay.p);
+        kiln_status_free(st); /* illegal after something was dropped: so is this */
+    }
+    return wrong;
+}
+
+static kiln_trace without(const kiln_trace *trace, uint32_t dropped, kiln_arena *arena) {
+    kiln_trace shorter = kiln_trace_copy(trace, arena);
+    for (uint32_t i = dropped; i + 1 < shorter.count; i++) shorter.instruction[i] = shorter.instruction[i + 1];
+    shorter.count--;
+    for (uint32_t i = 0; i < shorter.count; i++) /* references to samplers move with them */
+        for (uint32_t k = 0; k < shorter.instruction[i].operand_count; k++) {
+            kiln_operand *operand = &shorter.instruction[i].operand[k];
+            for (uint32_t f = 0; f < operand->factor_count; f++)
+                if (operand->factor[f].sampler > dropped + 1) operand->factor[f].sampler--;
+        }
+    return shorter;
+}
+
+static void shrink(const truth *t, kiln_trace *trace, kiln_arena *arena) {
+    for (uint32_t i = trace->count; i-- > 0;) {
+        kiln_trace shorter = without(trace, i, arena);
+        kiln_status st = run_checked(t, &shorter, arena);
+        if (st) *trace = shorter;
+        kiln_status_free(st);
+    }
+}
+
+static void report_failure(const truth *t, kiln_trace *trace, uint64_t seed, kiln_arena *arena, kiln_strbuf *out) {
+    shrink(t, trace, arena);
+    kiln_status st = run_checked(t, trace, arena);
+    kiln_strbuf_printf(out, "seed %llu: %s\n\n", (unsigned long long)seed, kiln_status_text(st));
+    kiln_status_free(st);
+    kiln_program_print(t->te, out);
+    kiln_strbuf_char(out, '\n');
+    kiln_trace_print(trace, out);
+    kiln_program *p = NULL;
+    st = kiln_trace_replay(trace, t->te, NULL, arena, &p, NULL);
+    if (!st) kiln_program_print(p, out);
+    kiln_status_free(st);
+}
+
+/* A trace whose text and bytes do not give it back is as wrong as one that computes something else. */
+static kiln_status check_forms(const kiln_trace *trace, kiln_arena *arena) {
+    kiln_strbuf text = {0}, again = {0}, bytes = {0};
+    kiln_trace parsed = {0}, decoded = {0};
+    kiln_trace_print(trace, &text);
+    kiln_trace_encode(trace, &bytes);
+    kiln_status st = kiln_trace_parse(kiln_strbuf_view(&text), arena, &parsed);
+    if (!st) st = kiln_trace_decode(kiln_strbuf_view(&bytes), arena, &decoded);
+    if (!st) {
+        kiln_trace_print(&decoded, &again);
+        kiln_hash128 a = kiln_trace_hash(trace), b = kiln_trace_hash(&parsed);
+        if (a.high != b.high || a.low != b.low || !kiln_str_equal(kiln_strbuf_view(&text), kiln_strbuf_view(&again)))
+            st = KILN_ERROR(INTERNAL, "the trace's text or bytes do not give it back");
+    }
+    kiln_strbuf_deinit(&text);
+    kiln_strbuf_deinit(&again);
+    kiln_strbuf_deinit(&bytes);
+    return st;
+}
+
+bool schedule_fuzz_pair(uint64_t seed, schedule_fuzz_counts *counts, kiln_strbuf *out_report) {
+    kiln_arena arena;
+    kiln_arena_init(&arena, (size_t)1 << 20);
+    truth t;
+    kiln_rand r;
+    kiln_rand_init(&r, seed ^ UINT64_C(0x5eed));
+    kiln_status wrong = find_truth(draw_program(seed, &arena), seed, &arena, &t);
+    KILN_CHECK(wrong == NULL); /* the generator's programs evaluate */
+    kiln_replay replay = kiln_replay_begin(t.te, choose_randomly, &r, &arena);
+    kiln_trace trace = {0};
+    uint32_t steps = 1 + (uint32_t)kiln_rand_below(&r, STEPS_MAX);
+    for (uint32_t attempt = 0; trace.count < steps && attempt < 4 * steps && !wrong; attempt++) {
+        if (!draw_instruction(&r, replay.p, &trace, &arena)) continue;
+        kiln_prim prim = trace.instruction[trace.count - 1].prim;
+        kiln_status st = kiln_replay_step(&replay, &trace.instruction[trace.count - 1]);
+        if (st) {
+            trace.count--;
+            counts->refused++;
+            counts->refused_of[prim]++;
+            if (kiln_status_code(st) != KILN_ILLEGAL_SCHEDULE) wrong = st;
+            else kiln_status_free(st);
+            if (!wrong && attempt % 8 == 0) wrong = check_program(&t, replay.p); /* a refusal changes nothing */
+            continue;
+        }
+        trace.instruction[trace.count - 1] = replay.closed.instruction[replay.closed.count - 1];
+        counts->applied++;
+        counts->applied_of[prim]++;
+        wrong = check_program(&t, replay.p);
+    }
+    if (!wrong) wrong = check_forms(&trace, &arena);
+    counts->pairs++;
+    bool same = wrong == NULL;
+    if (!same) {
+        kiln_strbuf_printf(out_report, "%s\n", kiln_status_text(wrong));
+        report_failure(&t, &trace, seed, &arena, out_report);
+    }
+    kiln_status_free(wrong);
+    kiln_arena_deinit(&arena);
+    return same;
+}

@@ -1,0 +1,172 @@
+/* Primitives on buffers: what they make, and what they refuse. */
+#include "tests/unit/compiler-core/sched/support.h"
+
+static void cache_read_copies_before_the_reader(void **state) {
+    kiln_arena *arena = *state;
+    expect_loops(chain_program(arena, 6, 10),
+                 "cache_read(c, t, \"global\")\n",
+                 "  for a.i in 6:\n"
+                 "    for a.j in 10:\n"
+                 "      block a(i=a.i, j=a.j)\n"
+                 "  for t.read.d0 in 6:\n"
+                 "    for t.read.d1 in 10:\n"
+                 "      block t.read(d0=t.read.d0, d1=t.read.d1)\n"
+                 "  for c.i in 6:\n"
+                 "    for c.j in 10:\n"
+                 "      block c(i=c.i, j=c.j)\n");
+}
+
+static void cache_read_redirects_the_reader(void **state) {
+    kiln_arena *arena = *state;
+    expect_line(matmul_program(arena, 6, 10, 4), "cache_read(matmul, w, \"global\")\n",
+                "block matmul(m:6, n:10 | k:4): y[m, n] sum= x[m, k]*w.read[k, n] init 0.0");
+}
+
+static void cache_read_refuses_what_is_not_read(void **state) {
+    kiln_arena *arena = *state;
+    expect_illegal(chain_program(arena, 6, 10), "cache_read(c, x, \"global\")\n",
+                   "c does not read x");
+    expect_illegal(chain_program(arena, 6, 10), "cache_read(c, t, \"shared\")\n",
+                   "\"shared\" is not a memory scope here");
+    expect_illegal(chain_program(arena, 6, 10), "compute_at(a, c.i)\n"
+                   "cache_read(c, t, \"global\")\n",
+                   "it would be read before it is written");
+}
+
+static void cache_write_copies_after_the_writer(void **state) {
+    kiln_arena *arena = *state;
+    expect_loops(chain_program(arena, 6, 10),
+                 "cache_write(c, \"register\")\n",
+                 "  for a.i in 6:\n"
+                 "    for a.j in 10:\n"
+                 "      block a(i=a.i, j=a.j)\n"
+                 "  for c.i in 6:\n"
+                 "    for c.j in 10:\n"
+                 "      block c(i=c.i, j=c.j)\n"
+                 "  for c.write.i in 6:\n"
+                 "    for c.write.j in 10:\n"
+                 "      block c.write(i=c.write.i, j=c.write.j)\n");
+}
+
+static void cache_write_redirects_the_writer(void **state) {
+    kiln_arena *arena = *state;
+    expect_line(matmul_program(arena, 6, 10, 4), "cache_write(matmul, \"register\")\n",
+                "block matmul(m:6, n:10 | k:4): y.acc[m, n] sum= x[m, k]*w[k, n] init 0.0");
+}
+
+static void cache_write_refuses_initialisers(void **state) {
+    kiln_arena *arena = *state;
+    expect_illegal(matmul_program(arena, 6, 10, 4), "decompose_reduction(matmul, matmul.m)\n"
+                   "cache_write(matmul.init, \"global\")\n",
+                   "matmul.init initialises a reduction");
+    expect_illegal(chain_program(arena, 6, 10), "cache_write(c, \"disk\")\n",
+                   "\"disk\" is not a memory scope here");
+    expect_illegal(chain_program(arena, 6, 10), "reverse_compute_at(c, a.i)\n"
+                   "cache_write(a, \"global\")\n",
+                   "it would be read before it is written");
+}
+
+static void set_scope_moves_a_temp(void **state) {
+    kiln_arena *arena = *state;
+    expect_line(chain_program(arena, 6, 10), "set_scope(t, \"register\")\n",
+                "temp t: f32[6,10] scope(register)");
+}
+
+static void set_scope_refuses_arguments(void **state) {
+    kiln_arena *arena = *state;
+    expect_illegal(chain_program(arena, 6, 10), "set_scope(x, \"register\")\n",
+                   "x is an argument; arguments are global");
+}
+
+static void transform_layout_fills_in_the_sizes(void **state) {
+    kiln_arena *arena = *state;
+    expect_line(chain_program(arena, 6, 10), "transform_layout(x, \"d0/{0},d1,d0%{0}\", 2)\n",
+                "input x: f32[6,10] layout(d0/2,d1,d0%2)");
+}
+
+static void transform_layout_may_pad_a_temp(void **state) {
+    kiln_arena *arena = *state;
+    expect_line(chain_program(arena, 6, 10), "transform_layout(t, \"d0,d1/{0},d1%{0}\", 4)\n",
+                "temp t: f32[6,10] layout(d0,d1/4,d1%4)");
+}
+
+static void transform_layout_refuses_padded_arguments_and_constants(void **state) {
+    kiln_arena *arena = *state;
+    expect_illegal(chain_program(arena, 6, 10), "transform_layout(x, \"d0,d1/4,d1%4\")\n",
+                   "x is an argument and this layout would pad it");
+    expect_illegal(matmul_program(arena, 6, 10, 4), "transform_layout(w, \"d1,d0\")\n",
+                   "w is a constant; a copy made by cache_read can have a layout");
+    expect_illegal(chain_program(arena, 6, 10), "transform_layout(t, \"d0,d2\")\n",
+                   "t cannot have this layout");
+    expect_illegal(chain_program(arena, 6, 10), "transform_layout(t, \"d0,d1/{1},d1%{1}\", 2)\n",
+                   "names an integer that is not given");
+}
+
+static void pad_lengthens_the_loop(void **state) {
+    kiln_arena *arena = *state;
+    expect_loops(chain_program(arena, 6, 10),
+                 "pad(a, \"j\", 4)\n",
+                 "  for a.i in 6:\n"
+                 "    for a.j in 12:\n"
+                 "      block a(i=a.i, j=a.j)\n"
+                 "  for c.i in 6:\n"
+                 "    for c.j in 10:\n"
+                 "      block c(i=c.i, j=c.j)\n");
+}
+
+static void pad_gives_zero_beyond_the_end(void **state) {
+    kiln_arena *arena = *state;
+    expect_line(chain_program(arena, 6, 10), "pad(a, \"j\", 4)\n",
+                "block a(i:6, j:12): t[i, j] = select(j < 10, x[i, j], 0.0)*2.0");
+}
+
+static void pad_reads_a_padded_copy_without_a_guard(void **state) {
+    kiln_arena *arena = *state;
+    expect_line(matmul_program(arena, 6, 10, 4), "cache_read(matmul, w, \"global\")\n"
+                "pad(w.read, \"d1\", 8)\n"
+                "cache_write(matmul, \"global\")\n"
+                "pad(matmul, \"n\", 8)\n",
+                "block matmul(m:6, n:16 | k:4): y.acc[m, n] sum= x[m, k]*w.read[k, n] init 0.0");
+}
+
+static void pad_refuses_outputs_sums_and_split_loops(void **state) {
+    kiln_arena *arena = *state;
+    expect_illegal(chain_program(arena, 6, 10), "pad(a, \"k\", 4)\n",
+                   "a has no iterator k");
+    expect_illegal(chain_program(arena, 6, 10), "pad(c, \"j\", 4)\n",
+                   "c writes y, which is an output");
+    expect_illegal(matmul_program(arena, 6, 10, 4), "pad(matmul, \"k\", 4)\n",
+                   "k is a reduce iterator");
+    expect_illegal(chain_program(arena, 6, 10), "split(a.j, -1, 2)\n"
+                   "pad(a, \"j\", 4)\n",
+                   "j has no loop of its own any more");
+    expect_illegal(chain_program(arena, 6, 10), "pad(a, \"j\", 0)\n",
+                   "0 is not a multiple to pad to");
+    expect_illegal(chain_program(arena, 6, 10), "transform_layout(t, \"d1,d0\")\n"
+                   "pad(a, \"j\", 4)\n",
+                   "t has a layout already; pad first");
+    expect_illegal(chain_program(arena, 6, 10), "reverse_compute_at(c, a.j)\n"
+                   "pad(a, \"j\", 4)\n",
+                   "other blocks share loop a.j");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        ARENA_TEST(cache_read_copies_before_the_reader),
+        ARENA_TEST(cache_read_redirects_the_reader),
+        ARENA_TEST(cache_read_refuses_what_is_not_read),
+        ARENA_TEST(cache_write_copies_after_the_writer),
+        ARENA_TEST(cache_write_redirects_the_writer),
+        ARENA_TEST(cache_write_refuses_initialisers),
+        ARENA_TEST(set_scope_moves_a_temp),
+        ARENA_TEST(set_scope_refuses_arguments),
+        ARENA_TEST(transform_layout_fills_in_the_sizes),
+        ARENA_TEST(transform_layout_may_pad_a_temp),
+        ARENA_TEST(transform_layout_refuses_padded_arguments_and_constants),
+        ARENA_TEST(pad_lengthens_the_loop),
+        ARENA_TEST(pad_gives_zero_beyond_the_end),
+        ARENA_TEST(pad_reads_a_padded_copy_without_a_guard),
+        ARENA_TEST(pad_refuses_outputs_sums_and_split_loops),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

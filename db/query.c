@@ -14,13 +14,19 @@ typedef struct condition_list {
     int count;
 } condition_list;
 
-static void add_condition(kiln_strbuf *sql, condition_list *conditions, const char *column, kiln_str value) {
-    kiln_strbuf_printf(sql, " AND \"%s\" IS ?", column); /* IS, because empty text is stored as NULL */
+/* `row` is what the record is called in `sql`. IS, because empty text is stored as NULL. */
+static void add_condition(kiln_strbuf *sql, const char *row, condition_list *conditions, const char *column,
+                          kiln_str value) {
     conditions->value[conditions->count++] = value;
+    kiln_strbuf_printf(sql, " AND %s.\"%s\" IS ?%d", row, column, conditions->count);
 }
 
-static void append_where(const kiln_db_filter *filter, bool may_be_best, kiln_strbuf *sql, condition_list *conditions) {
-    kiln_strbuf_text(sql, may_be_best ? " WHERE outcome = 'ok' AND checked = 1" : " WHERE 1");
+/* Fills `conditions` anew: a statement may repeat the clause, its placeholders are numbered. */
+static void append_where(const kiln_db_filter *filter, const char *row, bool may_be_best, kiln_strbuf *sql,
+                         condition_list *conditions) {
+    conditions->count = 0;
+    kiln_strbuf_text(sql, " WHERE 1");
+    if (may_be_best) kiln_strbuf_printf(sql, " AND %s.outcome = 'ok' AND %s.checked = 1", row, row);
     const struct {
         const char *column;
         kiln_str value;
@@ -35,7 +41,7 @@ static void append_where(const kiln_db_filter *filter, bool may_be_best, kiln_st
         {"layout_out", filter->layout_out, filter->by_layout},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(text); i++)
-        if (text[i].wanted) add_condition(sql, conditions, text[i].column, text[i].value);
+        if (text[i].wanted) add_condition(sql, row, conditions, text[i].column, text[i].value);
 }
 
 /* Runs `sql`, whose columns are the record's, and collects the rows in `arena`. */
@@ -74,7 +80,7 @@ kiln_status kiln_db_records(kiln_db *db, const kiln_db_filter *filter, kiln_aren
     kiln_strbuf_text(&sql, "SELECT ");
     kiln_db_column_list(kiln_db_table_info_of(KILN_DB_TABLE_RECORD), "", &sql);
     kiln_strbuf_text(&sql, " FROM record");
-    append_where(filter, filter->order == KILN_DB_FASTEST, &sql, &conditions);
+    append_where(filter, "record", filter->order == KILN_DB_FASTEST, &sql, &conditions);
     kiln_strbuf_text(&sql, order_by[filter->order]);
     if (filter->limit) kiln_strbuf_printf(&sql, " LIMIT %u", filter->limit);
     kiln_status st = collect(db, sql.data, &conditions, arena, out_records, out_count);
@@ -86,13 +92,16 @@ kiln_status kiln_db_best(kiln_db *db, const kiln_db_filter *filter, kiln_arena *
                          uint32_t *out_count) {
     kiln_strbuf sql = {0};
     condition_list conditions = {0};
+    /* One look into the index record_best per task and target. The first stored wins a tie, so the answer does not
+     * depend on the order in which SQLite looks. */
     kiln_strbuf_text(&sql, "SELECT ");
-    kiln_db_column_list(kiln_db_table_info_of(KILN_DB_TABLE_RECORD), "", &sql);
-    /* The first stored wins a tie, so the answer does not depend on the order in which SQLite looks. */
-    kiln_strbuf_text(&sql, " FROM (SELECT *, row_number() OVER (PARTITION BY task_key, target"
-                           " ORDER BY median_ns, rowid) AS place FROM record");
-    append_where(filter, true, &sql, &conditions);
-    kiln_strbuf_text(&sql, ") WHERE place = 1 ORDER BY task_key, target");
+    kiln_db_column_list(kiln_db_table_info_of(KILN_DB_TABLE_RECORD), "best.", &sql);
+    kiln_strbuf_text(&sql, " FROM (SELECT DISTINCT task_key, target FROM record");
+    append_where(filter, "record", true, &sql, &conditions);
+    kiln_strbuf_text(&sql, ") AS pair JOIN record AS best ON best.rowid = (SELECT one.rowid FROM record AS one");
+    append_where(filter, "one", true, &sql, &conditions);
+    kiln_strbuf_text(&sql, " AND one.task_key = pair.task_key AND one.target = pair.target"
+                           " ORDER BY one.median_ns, one.rowid LIMIT 1) ORDER BY best.task_key, best.target");
     kiln_status st = collect(db, sql.data, &conditions, arena, out_records, out_count);
     kiln_strbuf_deinit(&sql);
     return st;

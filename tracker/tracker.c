@@ -151,6 +151,7 @@ static void on_connected(kiln_tracker *t, uint64_t id, const kiln_msg_hello *hel
 static void on_closed(kiln_tracker *t, uint64_t id) {
     kiln_tracker_peer *peer = find_peer(t, id);
     if (!peer) return;
+    peer->closing = true; /* it is no tuner to be found any more */
     let_go(t, peer, "its connection closed");
     kiln_map_remove(&t->peer_of_id, id_key(&id));
     for (uint32_t i = 0; i < t->peer.count; i++)

@@ -328,12 +328,13 @@ void kiln_shell_propose(kiln_shell *shell, const kiln_tuner_action *action) {
     if (!job) return;
     kiln_tuner_event event = {.kind = KILN_TUNER_PROPOSED, .job = job->handle, .task = action->task, .index = action->index};
     kiln_searcher *searcher = job->task[action->task].searcher;
-    KILN_CHECK(!searcher || kiln_searcher_proposed(searcher) == action->index);
+    /* Behind the end of a space the machine may ask once more for each proposal that it has under way. */
+    bool ended = !searcher || kiln_searcher_proposed(searcher) < action->index;
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
     kiln_trace trace;
-    kiln_status st = searcher ? kiln_searcher_propose(searcher, &scratch, &trace)
-                              : KILN_ERROR(OUT_OF_RANGE, "the task's share is stored");
+    kiln_status st = ended ? KILN_ERROR(OUT_OF_RANGE, "nothing more is to be proposed")
+                           : kiln_searcher_propose(searcher, &scratch, &trace);
     if (!st) {
         kiln_candidate *candidate = kiln_alloc(sizeof *candidate);
         *candidate = (kiln_candidate){.task = action->task, .index = action->index};

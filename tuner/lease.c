@@ -112,7 +112,7 @@ static kiln_tuner_lease *find_lease(kiln_tuner *t, uint64_t number, kiln_tuner_j
 void kiln_tuner_on_grant(kiln_tuner *t, const kiln_message *message) {
     kiln_tuner_job *job = NULL;
     kiln_tuner_lease *lease = find_request(t, message->lease_grant.request, &job);
-    if (!lease) { /* withdrawn meanwhile */
+    if (!lease || (lease->lease && lease->lease != message->lease_grant.lease)) { /* withdrawn, or granted twice */
         kiln_message back = {.type = KILN_MSG_LEASE_RELEASE, .lease_release = {.lease = message->lease_grant.lease}};
         kiln_tuner_send(t, &back);
         return;

@@ -1,16 +1,14 @@
 /* Text of graphs: printer and parser, for people, golden tests and fuzzers (docs/reference/graph-text.md).
  *
- *     graph "net" {
- *       input %x: f32[1,3,8,8]
- *       constant %w: f32[4,3,3,3] = #00112233445566778899aabbccddeeff
- *       constant %b: f32[2] = [1, -0.5]
- *       %y: f32[1,4,8,8] = conv(%x, %w) {pads=[1,1,1,1]} "conv1" @1
- *       output %y
- *     }
+ *     graph net
+ *     input x: f32[1,3,8,8]
+ *     constant w: f32[4,3,3,3] = hash "00112233445566778899aabbccddeeff"
+ *     constant b: f32[2] = [1, -0.5]
+ *     y: f32[1,4,8,8] = conv(x, w) pads=[1,1,1,1] name "conv1" group 1
+ *     output y
  *
- * "@1" is the kernel group, once fusion has set it. Names with other characters than letters, digits and
- * _ . / - : are quoted. Constants of more than KILN_GRAPH_TEXT_ITEMS elements print the hash of their bytes;
- * the parser makes such data up from the hash (and keeps the hash, so that the text round-trips). */
+ * Constants of more than KILN_GRAPH_TEXT_ITEMS elements print the hash of their bytes; the parser makes such
+ * data up from the hash (and keeps the hash, so that the text round-trips). */
 #ifndef KILN_COMPILER_CORE_GRAPH_GRAPH_TEXT_H
 #define KILN_COMPILER_CORE_GRAPH_GRAPH_TEXT_H
 

@@ -1,4 +1,4 @@
-/* Words of program text, line by line. Private to ir/. */
+/* Words of program text and graph text, line by line. Private to compiler-core. */
 #ifndef KILN_COMPILER_CORE_IR_LEX_H
 #define KILN_COMPILER_CORE_IR_LEX_H
 

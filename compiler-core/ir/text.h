@@ -21,5 +21,7 @@ extern const char *const kiln_fill_word[];     /* by kiln_fill */
 
 /* Whether `name` needs no quotes. */
 bool kiln_name_is_plain(kiln_str name);
+/* The name, in quotes where it needs them (or always). Graph text writes names the same way. */
+void kiln_name_print(kiln_str name, bool always_quoted, kiln_strbuf *out);
 
 #endif

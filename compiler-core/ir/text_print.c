@@ -61,13 +61,15 @@ static void print_quoted(kiln_strbuf *out, kiln_str text) {
     kiln_strbuf_char(out, '"');
 }
 
-static void print_name(kiln_strbuf *out, kiln_str name) {
-    if (kiln_name_is_plain(name)) {
+void kiln_name_print(kiln_str name, bool always_quoted, kiln_strbuf *out) {
+    if (!always_quoted && kiln_name_is_plain(name)) {
         kiln_strbuf_str(out, name);
     } else {
         print_quoted(out, name);
     }
 }
+
+static void print_name(kiln_strbuf *out, kiln_str name) { kiln_name_print(name, false, out); }
 
 /* ---- expressions ---------------------------------------------------------------------------------------- */
 

@@ -130,6 +130,16 @@ static kiln_program *program_of(const kiln_graph *graph, kiln_node node, const k
     return p;
 }
 
+static double points_of(const kiln_program *p) {
+    double points = 0;
+    for (kiln_block b = 1; b < p->block.count; b++) {
+        double own = 1;
+        for (uint32_t i = 0; i < p->block.data[b].iter_count; i++) own *= (double)p->block.data[b].iter[i].extent;
+        points += own;
+    }
+    return points;
+}
+
 static kiln_status interpret(const kiln_graph *graph, kiln_node node, const kiln_tensor *input, const kiln_tensor *output) {
     const kiln_node_info *info = &graph->node.data[node];
     kiln_arena scratch;
@@ -141,21 +151,26 @@ static kiln_status interpret(const kiln_graph *graph, kiln_node node, const kiln
         if (info->input[i] && !kiln_value_is_literal(graph, info->input[i])) args[count++] = input[i];
     for (uint32_t i = 0; i < info->output_count; i++)
         if (output[i].data) args[count++] = output[i];
-    kiln_status st = kiln_te_eval(p, args, count);
+    kiln_status st = points_of(p) <= KILN_NODE_POINTS_MAX ? kiln_te_eval(p, args, count)
+                                                          : KILN_ERROR(RESOURCE_EXHAUSTED, "too much work for the compiler");
     kiln_arena_deinit(&scratch);
     return st;
 }
 
 kiln_status kiln_node_eval(const kiln_graph *graph, kiln_node node, const kiln_tensor *input, kiln_arena *arena, kiln_tensor *output) {
     const kiln_node_info *info = &graph->node.data[node];
+    uint64_t size_bytes = 0;
+    kiln_status st = KILN_OK;
     for (uint32_t i = 0; i < info->output_count; i++) {
         output[i] = (kiln_tensor){0};
         if (!info->output[i]) continue;
         const kiln_value_info *v = &graph->value.data[info->output[i]];
-        output[i] = kiln_tensor_create(arena, v->dtype, &v->shape);
+        size_bytes += (uint64_t)kiln_shape_count(&v->shape) * kiln_dtype_size(v->dtype);
+        if (size_bytes <= KILN_NODE_BYTES_MAX) output[i] = kiln_tensor_create(arena, v->dtype, &v->shape);
     }
-    kiln_status st = KILN_OK;
-    if (kiln_op_is_alias(info->op)) {
+    if (size_bytes > KILN_NODE_BYTES_MAX) {
+        st = KILN_ERROR(RESOURCE_EXHAUSTED, "too much data for the compiler");
+    } else if (kiln_op_is_alias(info->op)) {
         memcpy(output[0].data, input[0].data, kiln_tensor_bytes(&output[0]));
     } else {
         st = interpret(graph, node, input, output);

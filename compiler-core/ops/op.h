@@ -48,8 +48,14 @@ void kiln_node_build(const kiln_graph *graph, kiln_node node, kiln_program *prog
 /* Whether an input becomes a literal in the tensor expression: a constant of one element. */
 bool kiln_value_is_literal(const kiln_graph *graph, kiln_value value);
 
+/* Points of all blocks of a node's tensor expression, and bytes of its results: beyond these it is not
+ * evaluated at compile time, so that no model can keep the compiler busy for long. */
+#define KILN_NODE_POINTS_MAX 1e8
+#define KILN_NODE_BYTES_MAX ((uint64_t)1 << 29)
+
 /* Evaluates one node (aliases too) with the interpreter. `input`: [input_count] (data NULL where absent);
- * `output`: [output_count] made in `arena`, data NULL where not wanted. */
+ * `output`: [output_count] made in `arena`, data NULL where not wanted.
+ * RESOURCE_EXHAUSTED: it takes more than the limits above. */
 KILN_MUST_USE kiln_status kiln_node_eval(const kiln_graph *graph, kiln_node node, const kiln_tensor *input,
                                          kiln_arena *arena, kiln_tensor *output);
 /* The value as a constant, evaluating whatever it depends on: UNIMPLEMENTED when that includes a graph

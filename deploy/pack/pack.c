@@ -209,11 +209,12 @@ static kiln_status pack_alias(packer *p, const kiln_step *from) {
     uint32_t source = 0, output = 0;
     kiln_status st = read_value(p, from->arg[0], &row, &source);
     if (st) return st;
-    kiln_plan_step step = {.action = KILN_ACTION_ALIAS, .name = from->name, .op = from->op, .arg_count = 2, .output_count = 1};
+    kiln_plan_step step = {.action = KILN_ACTION_ALIAS, .name = from->name, .op = from->op, .arg_count = 2};
     uint32_t *arg = KILN_ARENA_ARRAY(p->arena, uint32_t, 2);
     kiln_plan_buffer plan = {.storage = KILN_STORAGE_ALIAS, .source = source};
     if (is_output(p, from->arg[1], &output)) {
         step.action = KILN_ACTION_COPY; /* an output is the caller's memory */
+        step.output_count = 1;
         plan = (kiln_plan_buffer){.storage = KILN_STORAGE_ARENA};
         if (is_output(p, from->arg[1], &plan.source)) plan.storage = KILN_STORAGE_OUTPUT;
     } else if (p->buffer.data[source].plan.storage == KILN_STORAGE_ALIAS) {

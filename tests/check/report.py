@@ -30,8 +30,21 @@ def count(test):
     return passed, failed, skipped
 
 
-def tail(text, lines):
-    return "\n".join("    " + line for line in (text or "").rstrip().splitlines()[-lines:])
+def show(lines, count):
+    for line in lines[-count:]:
+        print("    " + line)
+
+
+def failed_cases(stdout):
+    """Lines of the failed cases with what cmocka says about them; all lines of a program without TAP."""
+    kept, inside = [], False
+    lines = stdout.rstrip().splitlines()
+    for line in lines:
+        if CASE.match(line):
+            inside = line.startswith("not ok")
+        if inside:
+            kept.append(line)
+    return kept or lines
 
 
 def main(arguments):
@@ -50,9 +63,8 @@ def main(arguments):
             if counts[1]:
                 name = test["name"].split(" / ")[-1]
                 print(f"\n{name}: {test['result']}")
-                bad = [line for line in (test.get("stdout") or "").splitlines() if line.startswith("not ok")]
-                print(tail("\n".join(bad), 20))
-                print(tail(test.get("stderr"), 30))
+                show(failed_cases(test.get("stdout") or ""), 30)
+                show((test.get("stderr") or "").rstrip().splitlines(), 30)
                 print(f"  again: ./dev {label} {name}")
     if total == [0, 0, 0]:
         total[1] = 1

@@ -24,19 +24,23 @@ typedef struct board_state {
     child child[SLOTS_MAX];
     KILN_VEC(fetch) fetches;
     uint64_t last_fetch;
+    kiln_map begun; /* trial, attempt, lease -> that it was started in this run */
     uint64_t sick_until_ns;
     /* Disk. */
     KILN_VEC(kiln_digest) cache;
 } board_state;
 
 void *sim_board_state(void) {
-    return kiln_alloc(sizeof(board_state));
+    board_state *s = kiln_alloc(sizeof *s);
+    kiln_map_init(&s->begun);
+    return s;
 }
 
 void sim_board_free(void *memory) {
     board_state *s = memory;
     kiln_vec_deinit(&s->cache);
     kiln_vec_deinit(&s->fetches);
+    kiln_map_deinit(&s->begun);
     kiln_free(s);
 }
 
@@ -114,6 +118,10 @@ static void check_start(sim_node *node, const kiln_server_action *action) {
         sim_fail(world, "board %u runs lease %llu after lease %llu", node->index, (unsigned long long)action->trial->lease,
                  (unsigned long long)newest);
     kiln_map_put(&world->started, view, action->trial->lease);
+    const kiln_msg_trial *trial = action->trial;
+    char *begun = kiln_arena_printf(&world->scratch, "%.*s %u %llu", KILN_STR_ARG(trial->trial), trial->attempt,
+                                    (unsigned long long)trial->lease);
+    if (!kiln_map_put(&s->begun, kiln_str_from(begun), 1)) sim_fail(world, "a trial runs twice under one lease");
 }
 
 static void start_child(sim_node *node, const kiln_server_action *action) {
@@ -186,6 +194,7 @@ static void stop(sim_node *node) {
     kiln_server_destroy(s->machine);
     s->machine = NULL;
     s->fetches.count = 0;
+    kiln_map_reset(&s->begun);
     for (uint32_t i = 0; i < SLOTS_MAX; i++) s->child[i].alive = false; /* they die with their parent */
 }
 

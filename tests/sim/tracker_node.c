@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "tests/sim/world.h"
-#include "tracker/tracker.h"
+#include "tracker/state.h"
 
 typedef struct disk_row {
     kiln_arena arena;
@@ -24,6 +24,7 @@ typedef struct tracker_state {
     kiln_tracker_actions actions;
     KILN_VEC(commit *) commits; /* in order */
     uint64_t commit_at_ns;      /* of the newest: they end in order */
+    uint64_t check_ns;          /* when promises about time are checked again */
     /* Disk. */
     KILN_VEC(disk_row *) disk;
     KILN_VEC(kiln_digest) blobs;
@@ -126,6 +127,30 @@ static void check_grant(sim_world *world, const sim_conn *conn, const kiln_msg_l
     kiln_map_put(&world->newest, kiln_str_from(slot), number);
 }
 
+/* What is promised about time, with a second of grace. */
+static void check_job(sim_world *world, kiln_tracker *t, const kiln_tracker_job *job) {
+    uint64_t now = world->now_ns, long_ago = now > 11 * SIM_S ? now - 11 * SIM_S : 0;
+    if (!kiln_tracker_job_is_open(job) || job->persist || job->ending_ns) return;
+    bool tuner = job->state == KILN_JOB_WAITING || kiln_tracker_tuner_by_node(t, job->tuner);
+    if (!tuner && job->tuner_lost_ns + 6 * SIM_S < now) sim_fail(world, "job %s stays with a tuner that is gone", job->id);
+    if (job->spec.detach) return;
+    if (job->unserved_ns && job->unserved_ns < long_ago) sim_fail(world, "job %s waits for what is missing", job->id);
+    if (!job->client && (!job->client_lost_ns || job->client_lost_ns < long_ago))
+        sim_fail(world, "job %s runs on without its client", job->id);
+}
+
+static void check_promises(sim_node *node) {
+    tracker_state *s = node->state;
+    sim_world *world = node->world;
+    if (world->now_ns < s->check_ns) return;
+    s->check_ns = world->now_ns + SIM_S;
+    for (uint32_t i = 0; i < s->machine->job.count; i++) check_job(world, s->machine, s->machine->job.data[i]);
+    for (uint32_t i = 0; i < s->machine->peer.count; i++) {
+        const kiln_tracker_peer *peer = s->machine->peer.data[i];
+        if (!peer->closing && world->now_ns - peer->heard_ns > 7 * SIM_S) sim_fail(world, "a dead %s goes unnoticed", kiln_peer_role_name(peer->role));
+    }
+}
+
 /* ---- The program ---- */
 
 static void carry_out(sim_node *node, const kiln_tracker_action *action) {
@@ -151,6 +176,7 @@ static void run_step(sim_node *node, const kiln_tracker_event *event) {
     kiln_tracker_step(s->machine, node->world->now_ns, event, &actions);
     for (uint32_t i = 0; i < actions.list.count; i++) carry_out(node, &actions.list.data[i]);
     kiln_tracker_actions_deinit(&actions);
+    check_promises(node);
     sim_tick_at(node, kiln_tracker_next_ns(s->machine));
 }
 
@@ -161,6 +187,7 @@ static void start(sim_node *node) {
     kiln_status st = kiln_tracker_create(rows, s->disk.count, node->world->now_ns, &s->machine);
     if (st) sim_fail(node->world, "the tracker does not start: %s", kiln_status_text(st));
     kiln_status_free(st);
+    s->check_ns = node->world->now_ns;
     if (!st) sim_tick_at(node, node->world->now_ns);
 }
 

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Plants one fault at a time into the three steps and wants the simulator to find each.
+
+usage: mutants.py SOURCE_ROOT BUILD_ROOT [SEEDS]
+
+A checker that nobody has seen fail proves nothing. Faults that another rule makes good (a lost LEASE_LOST, which the
+next LEASE_RENEW repeats) are left to the unit tests. Each row is (name, file, text, replacement); the file is
+compiled with the replacement and linked with the simulator's own objects."""
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+
+MUTANTS = [
+    ("grant before it is on disk", "tracker/lease.c",
+     "    kiln_map_put(&t->lease_of_number, number_key(&lease->lease), (uintptr_t)lease);\n    remove_request(t, index);",
+     "    kiln_map_put(&t->lease_of_number, number_key(&lease->lease), (uintptr_t)lease);\n    remove_request(t, index);\n    send_grant(t, lease);"),
+    ("lease numbers start anew after a restart", "tracker/tracker.c",
+     "t->epoch = KILN_MAX(t->epoch, row->epoch); return KILN_OK;", "return KILN_OK;"),
+    ("a slot is granted twice", "tracker/lease.c", "if (board->slot[slot]) continue;", ""),
+    ("silent peers are kept", "tracker/tracker.c", "    drop_silent_peers(t);\n", ""),
+    ("a lost client's job runs on for ever", "tracker/job.c",
+     "if (!job->spec.detach) job->client_lost_ns = t->now_ns;", ""),
+    ("a job is not given back to its tuner", "tracker/job.c",
+     "        job->tuner_lost_ns = 0;\n        send_assign(t, job, tuner);", "        job->tuner_lost_ns = 0;"),
+    ("a lost tuner keeps its job", "tracker/job.c",
+     "    if (job->state == KILN_JOB_RUNNING) take_from_lost_tuner(t, job);\n", ""),
+    ("nobody asks whether a board is there", "tracker/job.c",
+     "if (!job->spec.detach && t->now_ns - job->unserved_ns >= KILN_TRACKER_WAIT_NS)", "if (false)"),
+    ("leases do not expire", "tracker/lease.c", "else if (t->now_ns >= lease->expires_ns)", "else if (false)"),
+    ("the end of a job is told before it is written", "tracker/job.c",
+     "    job->persist = persist_job(t, job);\n    kiln_tracker_leases_end_of_job(t, job->id);",
+     "    kiln_tracker_leases_end_of_job(t, job->id);"),
+    ("two trials run in one slot", "rpc-server/server.c",
+     "if (e->state != ENTRY_READY || taken[e->trial.slot]) continue;", "if (e->state != ENTRY_READY) continue;"),
+    ("a hanging child is left alone", "rpc-server/server.c", "        if (over)\n            kill_child(", "        if (false)\n            kill_child("),
+    ("a lost lease's child runs on", "rpc-server/server.c", "if (s->entry.data[i]->trial.lease == lease) make_void", "if (false) make_void"),
+    ("a repeated TRIAL runs again", "rpc-server/server.c", "    if (known) {", "    if (false) {"),
+    ("a result of another attempt is taken", "tuner/lease.c",
+     "if (trial->state != KILN_TRIAL_SENT || trial->lease != result->lease || trial->attempt != result->attempt) return;", ""),
+    ("results are observed as they come", "tuner/pipeline.c", "    if (may_propose(task)) return false;\n", ""),
+    ("stored results are measured again", "tuner/pipeline.c",
+     "if (trial->index >= task->stored_end || !task->stored[trial->index].have) return;", "return;"),
+    ("trials of a lost lease are forgotten", "tuner/lease.c", "    take_back_trials(job, lost->lease, lost->code == KILN_UNAVAILABLE);\n", ""),
+    ("the end of a job is sent once", "tuner/job.c", "        if (again) send_done(job);\n", ""),
+    ("a failed upload is not repeated", "tuner/pipeline.c", "        if (t->link.state == KILN_LINK_UP) upload(job, trial);", "        if (!trial->upload_failures && !trial->upload_again_ns && t->link.state == KILN_LINK_UP) upload(job, trial);"),
+    ("no acknowledgement", "tuner/pipeline.c", "    if (trial->from_board) acknowledge(job, trial);\n", ""),
+]
+
+SOURCES = ["tracker/device.c", "tracker/job.c", "tracker/lease.c", "tracker/query.c", "tracker/tracker.c", "rpc-server/server.c",
+           "tuner/job.c", "tuner/lease.c", "tuner/pipeline.c", "tuner/step.c"]
+SOURCES += ["tests/sim/" + name for name in ("board_node.c", "client_node.c", "main.c", "network.c", "tracker_node.c", "tuner_node.c", "world.c")]
+
+
+def main():
+    source, build = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+    seeds = sys.argv[3] if len(sys.argv) > 3 else "200"
+    libraries = [f"{build}/proto/libkiln-proto.a", f"{build}/base/libkiln_base.a"]
+    libraries += shlex.split("-lmd -lxxhash -lpthread -lm")
+    compile_command = ["cc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", f"-I{source}", "-c"]
+    survived = []
+    with tempfile.TemporaryDirectory() as folder:
+        objects = {}
+        for path in SOURCES:
+            objects[path] = f"{folder}/{path.replace('/', '_')}.o"
+            subprocess.run(compile_command + [f"{source}/{path}", "-o", objects[path]], check=True)
+        for number, (name, path, text, replacement) in enumerate(MUTANTS):
+            with open(f"{source}/{path}") as file:
+                content = file.read()
+            if content.count(text) != 1:
+                sys.exit(f"mutants: '{name}': its text is in {path} {content.count(text)} times, not once")
+            mutant, program = f"{folder}/mutant.c", f"{folder}/mutant"
+            with open(mutant, "w") as file:
+                file.write(content.replace(text, replacement))
+            subprocess.run(compile_command + [mutant, "-o", f"{folder}/mutant.o"], check=True)
+            rest = [object for other, object in objects.items() if other != path]
+            subprocess.run(["cc", "-o", program, f"{folder}/mutant.o"] + rest + libraries, check=True)
+            run = subprocess.run([program, "--stop", seeds], capture_output=True, text=True)
+            failed = [line for line in run.stdout.splitlines() if "FAILED" in line]
+            caught = run.returncode != 0
+            if not caught:
+                survived.append(name)
+            how = failed[0].split(":")[0] if failed else f"exit {run.returncode}"
+            print(f"{'ok' if caught else 'not ok'} {number + 1} - {name}" + (f" # {how}" if caught else ""), flush=True)
+    print(f"1..{len(MUTANTS)}")
+    sys.exit(1 if survived else 0)
+
+
+main()

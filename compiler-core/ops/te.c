@@ -69,12 +69,20 @@ kiln_expr kiln_te_load(kiln_te *te, uint32_t input, const kiln_expr *index) {
     return kiln_expr_cast(te->p, kiln_te_compute_dtype(kiln_te_in_dtype(te, input)), kiln_te_load_raw(te, input, index));
 }
 
+/* Whether an iterator takes one value only: then it is as good an index as 0, and keeps the access plain. */
+static bool is_single(const kiln_te *te, kiln_expr i) {
+    const kiln_expr_node *node = kiln_expr_get(te->p, i);
+    return node->op == KILN_EXPR_VAR && te->p->var.data[node->payload.id].high == 0;
+}
+
 kiln_expr kiln_te_load_broadcast(kiln_te *te, uint32_t input, const kiln_expr *i, uint32_t rank) {
     const kiln_shape *shape = kiln_te_in_shape(te, input);
     kiln_expr index[KILN_RANK_MAX] = {0};
     KILN_CHECK(shape->rank <= rank);
-    for (uint32_t d = 0; d < shape->rank; d++)
-        index[d] = shape->dim[d] == 1 ? kiln_index(te, 0) : i[rank - shape->rank + d];
+    for (uint32_t d = 0; d < shape->rank; d++) {
+        kiln_expr at = i[rank - shape->rank + d];
+        index[d] = shape->dim[d] == 1 && !is_single(te, at) ? kiln_index(te, 0) : at;
+    }
     return kiln_te_load(te, input, index);
 }
 

@@ -1,6 +1,7 @@
 /* Constant folding and the removal of what does nothing. */
 #include "base/check.h"
 #include "compiler-core/ops/op.h"
+#include "compiler-core/ops/rules.h"
 #include "compiler-core/passes/rewrite.h"
 
 /* A node is folded when that cannot make the module much larger: its results take at most this, or no more
@@ -52,6 +53,15 @@ kiln_status kiln_pass_fold_constants(kiln_graph *graph) {
     return st;
 }
 
+/* A transpose that leaves every dimension where it is. */
+static bool moves_nothing(const kiln_node_info *node) {
+    uint32_t count = 0;
+    const int64_t *perm = kiln_node_ints(node, "perm", &count);
+    for (uint32_t d = 0; d < count; d++)
+        if (perm[d] != d) return false;
+    return perm != NULL;
+}
+
 /* The value that a node passes on unchanged; 0: it does something. */
 static kiln_value passes_on(const kiln_graph *graph, kiln_node n) {
     const kiln_node_info *node = &graph->node.data[n];
@@ -63,7 +73,7 @@ static kiln_value passes_on(const kiln_graph *graph, kiln_node n) {
                       node->op == KILN_OP_MEAN) && node->input_count == 1;
     if (!copies && !joins_one) return 0;
     const kiln_value_info *in = &graph->value.data[node->input[0]], *out = &graph->value.data[node->output[0]];
-    if (node->op == KILN_OP_TRANSPOSE && kiln_shape_count(&in->shape) != 1) return 0;
+    if (node->op == KILN_OP_TRANSPOSE && !moves_nothing(node)) return 0;
     return kiln_shape_equal(&in->shape, &out->shape) && in->dtype == out->dtype ? node->input[0] : 0;
 }
 

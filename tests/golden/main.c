@@ -14,9 +14,12 @@
 #include "base/file.h"
 #include "base/macros.h"
 #include "base/opt.h"
+#include "compiler-core/graph/graph_text.h"
 #include "compiler-core/ir/affine.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/ir/reference.h"
+#include "compiler-core/passes/pass.h"
+#include "compiler-core/task/task.h"
 
 #define FILE_BYTES_MAX ((size_t)1 << 20)
 
@@ -82,14 +85,37 @@ static kiln_status run_simplify(kiln_str input, kiln_str argument, kiln_arena *a
     return kiln_program_verify(p);
 }
 
+/* `graph PASS`: after the passes up to that one, or after none. */
+static kiln_status run_graph(kiln_str input, kiln_str argument, kiln_arena *arena, kiln_strbuf *out) {
+    kiln_graph *graph;
+    kiln_status st = kiln_graph_parse(input, arena, &graph);
+    if (!st && argument.size) st = kiln_passes_run(graph, argument);
+    if (!st) kiln_graph_print(graph, out);
+    return st;
+}
+
+/* The kernels of a graph after all passes. */
+static kiln_status run_tasks(kiln_str input, kiln_str argument, kiln_arena *arena, kiln_strbuf *out) {
+    kiln_graph *graph;
+    kiln_tasks tasks;
+    kiln_status st = kiln_graph_parse(input, arena, &graph);
+    (void)argument;
+    if (!st) st = kiln_passes_run(graph, (kiln_str){0});
+    if (!st) st = kiln_tasks_extract(graph, arena, &tasks);
+    if (!st) kiln_tasks_print(&tasks, true, out);
+    return st;
+}
+
 static const struct {
     const char *name;
     golden_command run;
 } command_table[] = {
     {"canonical", run_canonical},
+    {"graph", run_graph},
     {"loops", run_loops},
     {"reference", run_reference},
     {"simplify", run_simplify},
+    {"tasks", run_tasks},
 };
 
 /* ---- files --------------------------------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
-/* Intervals and linear forms. Coefficients wrap like the arithmetic they stand for; an interval is only
- * trusted when nothing in it overflowed, because then the wrapped and the true value are the same. */
+/* Intervals and linear forms. Coefficients wrap like the arithmetic they stand for; an interval is
+ * only trusted when nothing in it overflowed, because then the wrapped and the true value are the
+ * same. */
 #include "compiler-core/ir/affine.h"
 
 #include <string.h>
@@ -13,7 +14,7 @@ static const kiln_interval unknown = {INT64_MIN, INT64_MAX};
 static int64_t wrap_add(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
 static int64_t wrap_mul(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
 
-/* ---- linear forms --------------------------------------------------------------------------------------- */
+/* ---- linear forms ---------------------------------------------------------------- */
 
 void kiln_affine_clear(kiln_affine *a) {
     a->constant = 0;
@@ -58,12 +59,16 @@ bool kiln_affine_add(const kiln_program *p, kiln_affine *a, kiln_expr e, int64_t
     const kiln_expr_node *node = kiln_expr_get(p, e);
     int64_t factor;
     switch ((kiln_expr_op)node->op) {
-    case KILN_EXPR_INT: a->constant = wrap_add(a->constant, wrap_mul(node->payload.i, scale)); return true;
+    case KILN_EXPR_INT:
+        a->constant = wrap_add(a->constant, wrap_mul(node->payload.i, scale));
+        return true;
     case KILN_EXPR_ADD:
     case KILN_EXPR_SUB:
         return kiln_affine_add(p, a, kiln_expr_operand(p, e, 0), scale) &&
-               kiln_affine_add(p, a, kiln_expr_operand(p, e, 1), node->op == KILN_EXPR_SUB ? wrap_mul(scale, -1) : scale);
-    case KILN_EXPR_NEG: return kiln_affine_add(p, a, kiln_expr_operand(p, e, 0), wrap_mul(scale, -1));
+               kiln_affine_add(p, a, kiln_expr_operand(p, e, 1),
+                               node->op == KILN_EXPR_SUB ? wrap_mul(scale, -1) : scale);
+    case KILN_EXPR_NEG:
+        return kiln_affine_add(p, a, kiln_expr_operand(p, e, 0), wrap_mul(scale, -1));
     case KILN_EXPR_MUL:
         if (kiln_expr_as_int(p, kiln_expr_operand(p, e, 1), &factor))
             return kiln_affine_add(p, a, kiln_expr_operand(p, e, 0), wrap_mul(scale, factor));
@@ -85,7 +90,8 @@ static kiln_expr scaled(kiln_program *p, kiln_expr term, int64_t factor) {
     return kiln_expr_binary(p, KILN_EXPR_MUL, term, kiln_expr_index(p, factor));
 }
 
-/* Positive terms first, then what is subtracted, then the constant, so that text reads naturally. */
+/* Positive terms first, then what is subtracted, then the constant, so that text reads naturally.
+ */
 kiln_expr kiln_affine_to_expr(kiln_program *p, const kiln_affine *affine) {
     kiln_expr sum = 0;
     for (uint32_t i = 0; i < affine->term_count; i++) {
@@ -98,19 +104,22 @@ kiln_expr kiln_affine_to_expr(kiln_program *p, const kiln_affine *affine) {
     if (constant_first) sum = constant;
     for (uint32_t i = 0; i < affine->term_count; i++) {
         if (affine->coefficient[i] >= 0) continue;
-        sum = kiln_expr_binary(p, KILN_EXPR_SUB, sum, scaled(p, affine->term[i], wrap_mul(affine->coefficient[i], -1)));
+        sum = kiln_expr_binary(p, KILN_EXPR_SUB, sum,
+                               scaled(p, affine->term[i], wrap_mul(affine->coefficient[i], -1)));
     }
     return constant_first ? sum : kiln_expr_binary(p, KILN_EXPR_ADD, sum, constant);
 }
 
-/* ---- interval arithmetic ------------------------------------------------------------------------------ */
+/* ---- interval arithmetic --------------------------------------------------------- */
 
 bool kiln_interval_is_bounded(kiln_interval i) { return i.low != INT64_MIN && i.high != INT64_MAX; }
 
 static kiln_interval interval_add(kiln_interval a, kiln_interval b) {
     kiln_interval r;
     if (!kiln_interval_is_bounded(a) || !kiln_interval_is_bounded(b)) return unknown;
-    if (__builtin_add_overflow(a.low, b.low, &r.low) || __builtin_add_overflow(a.high, b.high, &r.high)) return unknown;
+    if (__builtin_add_overflow(a.low, b.low, &r.low) ||
+        __builtin_add_overflow(a.high, b.high, &r.high))
+        return unknown;
     return r;
 }
 
@@ -142,7 +151,8 @@ static kiln_interval interval_union(kiln_interval a, kiln_interval b) {
 
 /* Truncating or flooring division by a positive divisor is monotone in the dividend. */
 static kiln_interval interval_divide(kiln_interval a, kiln_interval divisor, bool floors) {
-    if (!kiln_interval_is_bounded(a) || !kiln_interval_is_bounded(divisor) || divisor.low <= 0) return unknown;
+    if (!kiln_interval_is_bounded(a) || !kiln_interval_is_bounded(divisor) || divisor.low <= 0)
+        return unknown;
     const int64_t dividend[] = {a.low, a.low, a.high, a.high};
     const int64_t by[] = {divisor.low, divisor.high, divisor.low, divisor.high};
     kiln_interval r = {INT64_MAX, INT64_MIN};
@@ -158,7 +168,9 @@ static kiln_interval interval_floormod(kiln_interval a, kiln_interval divisor) {
     if (divisor.low <= 0 || divisor.high == INT64_MAX) return unknown;
     bool one_period = divisor.low == divisor.high && kiln_interval_is_bounded(a) &&
                       kiln_floordiv(a.low, divisor.low) == kiln_floordiv(a.high, divisor.low);
-    if (one_period) return (kiln_interval){kiln_floormod(a.low, divisor.low), kiln_floormod(a.high, divisor.low)};
+    if (one_period)
+        return (kiln_interval){kiln_floormod(a.low, divisor.low),
+                               kiln_floormod(a.high, divisor.low)};
     if (a.low >= 0 && a.high < divisor.low) return a;
     return (kiln_interval){0, divisor.high - 1};
 }
@@ -183,8 +195,12 @@ static kiln_interval interval_compare(kiln_expr_op op, kiln_interval a, kiln_int
     switch (op) {
     case KILN_EXPR_LT: return truth(a.low >= b.high, a.high < b.low);
     case KILN_EXPR_LE: return truth(a.low > b.high, a.high <= b.low);
-    case KILN_EXPR_EQ: return truth(a.low > b.high || a.high < b.low, a.low == a.high && b.low == b.high && a.low == b.low);
-    default: return truth(a.low == a.high && b.low == b.high && a.low == b.low, a.low > b.high || a.high < b.low);
+    case KILN_EXPR_EQ:
+        return truth(a.low > b.high || a.high < b.low,
+                     a.low == a.high && b.low == b.high && a.low == b.low);
+    default:
+        return truth(a.low == a.high && b.low == b.high && a.low == b.low,
+                     a.low > b.high || a.high < b.low);
     }
 }
 
@@ -193,10 +209,11 @@ static kiln_interval dtype_interval(kiln_dtype dtype) {
     if (kind == KILN_KIND_BOOL) return (kiln_interval){0, 1};
     if (kind == KILN_KIND_FLOAT || kiln_dtype_size(dtype) == 8) return unknown;
     int64_t values = INT64_C(1) << (8 * kiln_dtype_size(dtype));
-    return kind == KILN_KIND_UINT ? (kiln_interval){0, values - 1} : (kiln_interval){-values / 2, values / 2 - 1};
+    return kind == KILN_KIND_UINT ? (kiln_interval){0, values - 1}
+                                  : (kiln_interval){-values / 2, values / 2 - 1};
 }
 
-/* ---- bounds of expressions ------------------------------------------------------------------------------ */
+/* ---- bounds of expressions ------------------------------------------------------- */
 
 void kiln_bounds_init(kiln_bounds *b, const kiln_program *p, const kiln_interval *range) {
     b->p = p;
@@ -206,7 +223,8 @@ void kiln_bounds_init(kiln_bounds *b, const kiln_program *p, const kiln_interval
 
 kiln_interval kiln_bounds_of_affine(kiln_bounds *b, const kiln_affine *a) {
     kiln_interval sum = {a->constant, a->constant};
-    for (uint32_t i = 0; i < a->term_count; i++) sum = interval_add(sum, interval_scale(kiln_bounds_of(b, a->term[i]), a->coefficient[i]));
+    for (uint32_t i = 0; i < a->term_count; i++)
+        sum = interval_add(sum, interval_scale(kiln_bounds_of(b, a->term[i]), a->coefficient[i]));
     return sum;
 }
 
@@ -214,21 +232,24 @@ static kiln_interval bounds_of_cast(kiln_bounds *b, kiln_expr e) {
     kiln_dtype to = (kiln_dtype)kiln_expr_get(b->p, e)->dtype;
     kiln_expr from = kiln_expr_operand(b->p, e, 0);
     kiln_dtype from_dtype = (kiln_dtype)kiln_expr_get(b->p, from)->dtype;
-    if (to != KILN_INDEX_DTYPE || from_dtype == KILN_U64 || kiln_dtype_is_float(from_dtype)) return dtype_interval(to);
+    if (to != KILN_INDEX_DTYPE || from_dtype == KILN_U64 || kiln_dtype_is_float(from_dtype))
+        return dtype_interval(to);
     return kiln_bounds_of(b, from);
 }
 
-/* i64 arithmetic and bool. Sums are taken as linear forms, so that x - x is 0 and bounds of independent
- * variables are exact. */
+/* i64 arithmetic and bool. Sums are taken as linear forms, so that x - x is 0 and bounds of
+ * independent variables are exact. */
 static kiln_interval bounds_of_node(kiln_bounds *b, kiln_expr e) {
     const kiln_expr_node *node = kiln_expr_get(b->p, e);
     kiln_dtype dtype = (kiln_dtype)node->dtype;
     kiln_interval v[3] = {unknown, unknown, unknown};
     kiln_affine sum;
 
-    if (node->op == KILN_EXPR_INT && dtype != KILN_U64) return (kiln_interval){node->payload.i, node->payload.i};
+    if (node->op == KILN_EXPR_INT && dtype != KILN_U64)
+        return (kiln_interval){node->payload.i, node->payload.i};
     if (node->op == KILN_EXPR_CAST) return bounds_of_cast(b, e);
-    if (node->op == KILN_EXPR_LOAD || (dtype != KILN_INDEX_DTYPE && dtype != KILN_BOOL)) return dtype_interval(dtype);
+    if (node->op == KILN_EXPR_LOAD || (dtype != KILN_INDEX_DTYPE && dtype != KILN_BOOL))
+        return dtype_interval(dtype);
     if (node->op == KILN_EXPR_ADD || node->op == KILN_EXPR_SUB || node->op == KILN_EXPR_NEG ||
         (node->op == KILN_EXPR_MUL && kiln_expr_is_const(b->p, kiln_expr_operand(b->p, e, 1)))) {
         kiln_affine_clear(&sum);
@@ -241,27 +262,34 @@ static kiln_interval bounds_of_node(kiln_bounds *b, kiln_expr e) {
     switch ((kiln_expr_op)node->op) {
     case KILN_EXPR_VAR:
         if (b->range) return b->range[node->payload.id];
-        return (kiln_interval){b->p->var.data[node->payload.id].low, b->p->var.data[node->payload.id].high};
+        return (kiln_interval){b->p->var.data[node->payload.id].low,
+                               b->p->var.data[node->payload.id].high};
     case KILN_EXPR_MUL: return interval_mul(v[0], v[1]);
     case KILN_EXPR_DIV: return interval_divide(v[0], v[1], false);
     case KILN_EXPR_FLOORDIV: return interval_divide(v[0], v[1], true);
     case KILN_EXPR_FLOORMOD: return interval_floormod(v[0], v[1]);
     case KILN_EXPR_REM: return interval_rem(v[0], v[1]);
-    case KILN_EXPR_MIN: return (kiln_interval){KILN_MIN(v[0].low, v[1].low), KILN_MIN(v[0].high, v[1].high)};
-    case KILN_EXPR_MAX: return (kiln_interval){KILN_MAX(v[0].low, v[1].low), KILN_MAX(v[0].high, v[1].high)};
+    case KILN_EXPR_MIN:
+        return (kiln_interval){KILN_MIN(v[0].low, v[1].low), KILN_MIN(v[0].high, v[1].high)};
+    case KILN_EXPR_MAX:
+        return (kiln_interval){KILN_MAX(v[0].low, v[1].low), KILN_MAX(v[0].high, v[1].high)};
     case KILN_EXPR_ABS: return interval_abs(v[0]);
-    case KILN_EXPR_SELECT: return v[0].low == v[0].high ? v[v[0].low ? 1 : 2] : interval_union(v[1], v[2]);
+    case KILN_EXPR_SELECT:
+        return v[0].low == v[0].high ? v[v[0].low ? 1 : 2] : interval_union(v[1], v[2]);
     case KILN_EXPR_LT:
     case KILN_EXPR_LE:
     case KILN_EXPR_EQ:
     case KILN_EXPR_NE: return interval_compare((kiln_expr_op)node->op, v[0], v[1]);
     case KILN_EXPR_AND:
-        if (dtype == KILN_BOOL) return (kiln_interval){v[0].low && v[1].low, v[0].high && v[1].high};
+        if (dtype == KILN_BOOL)
+            return (kiln_interval){v[0].low && v[1].low, v[0].high && v[1].high};
         return unknown;
     case KILN_EXPR_OR:
-        if (dtype == KILN_BOOL) return (kiln_interval){v[0].low || v[1].low, v[0].high || v[1].high};
+        if (dtype == KILN_BOOL)
+            return (kiln_interval){v[0].low || v[1].low, v[0].high || v[1].high};
         return unknown;
-    case KILN_EXPR_NOT: return dtype == KILN_BOOL ? (kiln_interval){!v[0].high, !v[0].low} : unknown;
+    case KILN_EXPR_NOT:
+        return dtype == KILN_BOOL ? (kiln_interval){!v[0].high, !v[0].low} : unknown;
     default: return dtype_interval(dtype);
     }
 }

@@ -1,5 +1,5 @@
-/* Index arithmetic: quasi-affine normal form, intervals, simplification. All over integer expressions
- * whose variables have ranges (kiln_var_info). */
+/* Index arithmetic: quasi-affine normal form, intervals, simplification. All over integer
+ * expressions whose variables have ranges (kiln_var_info). */
 #ifndef KILN_COMPILER_CORE_IR_AFFINE_H
 #define KILN_COMPILER_CORE_IR_AFFINE_H
 
@@ -7,8 +7,8 @@
 
 #define KILN_AFFINE_TERMS_MAX 32
 
-/* constant + sum(coefficient[i] * term[i]); terms are VAR, FLOORDIV, FLOORMOD or other opaque expressions,
- * distinct, in increasing id order, coefficients non-zero. */
+/* constant + sum(coefficient[i] * term[i]); terms are VAR, FLOORDIV, FLOORMOD or other opaque
+ * expressions, distinct, in increasing id order, coefficients non-zero. */
 typedef struct kiln_affine {
     int64_t constant;
     uint32_t term_count;
@@ -23,17 +23,20 @@ typedef struct kiln_interval {
 /* Exact bounds for affine expressions with independent variables, safe bounds otherwise.
  * `range` overrides variables' ranges: [var count] or NULL. */
 kiln_interval kiln_expr_bounds(const kiln_program *p, kiln_expr e, const kiln_interval *range);
-/* Simplest equal expression: normal form, floordiv/floormod of c*x + r split where c is a multiple of the
- * divisor and r stays in [0, divisor), comparisons decided by bounds, min/max/select resolved, bool algebra.
- * Works on any expression (value expressions have only their indices and conditions simplified). */
+/* Simplest equal expression: normal form, floordiv/floormod of c*x + r split where c is a multiple
+ * of the divisor and r stays in [0, divisor), comparisons decided by bounds, min/max/select
+ * resolved, bool algebra. Works on any expression (value expressions have only their indices and
+ * conditions simplified). */
 kiln_expr kiln_expr_simplify(kiln_program *p, kiln_expr e, const kiln_interval *range);
-/* Normal form of e after simplification; false when it has more than KILN_AFFINE_TERMS_MAX terms. */
+/* Normal form of e after simplification; false when it has more than KILN_AFFINE_TERMS_MAX terms.
+ */
 bool kiln_affine_of(kiln_program *p, kiln_expr e, const kiln_interval *range, kiln_affine *out);
 kiln_expr kiln_affine_to_expr(kiln_program *p, const kiln_affine *affine);
 int64_t kiln_affine_coefficient(const kiln_program *p, const kiln_affine *affine, kiln_var var);
 /* True only when proved for every value of the variables. */
 bool kiln_expr_prove(kiln_program *p, kiln_expr condition, const kiln_interval *range);
 /* Offset in elements of a logical index in the buffer's physical layout, simplified. */
-kiln_expr kiln_buffer_offset(kiln_program *p, kiln_buffer buffer, const kiln_expr *index, const kiln_interval *range);
+kiln_expr kiln_buffer_offset(kiln_program *p, kiln_buffer buffer, const kiln_expr *index,
+                             const kiln_interval *range);
 
 #endif

@@ -1,5 +1,5 @@
-/* Intervals of integer expressions and linear forms over terms taken as they are: what affine.h's functions
- * are built from. Private to ir/. */
+/* Intervals of integer expressions and linear forms over terms taken as they are: what affine.h's
+ * functions are built from. Private to ir/. */
 #ifndef KILN_COMPILER_CORE_IR_BOUNDS_H
 #define KILN_COMPILER_CORE_IR_BOUNDS_H
 
@@ -7,7 +7,8 @@
 
 #define KILN_BOUNDS_CACHE 64
 
-/* One walk: fixed program contents and ranges. The cache is direct-mapped, so memory stays bounded. */
+/* One walk: fixed program contents and ranges. The cache is direct-mapped, so memory stays bounded.
+ */
 typedef struct kiln_bounds {
     const kiln_program *p;
     const kiln_interval *range; /* [var count] or NULL */
@@ -18,11 +19,13 @@ typedef struct kiln_bounds {
 void kiln_bounds_init(kiln_bounds *b, const kiln_program *p, const kiln_interval *range);
 kiln_interval kiln_bounds_of(kiln_bounds *b, kiln_expr e);
 kiln_interval kiln_bounds_of_affine(kiln_bounds *b, const kiln_affine *a);
-/* False when either end is unknown: then arithmetic may have wrapped, and nothing may be concluded. */
+/* False when either end is unknown: then arithmetic may have wrapped, and nothing may be concluded.
+ */
 bool kiln_interval_is_bounded(kiln_interval i);
 
 void kiln_affine_clear(kiln_affine *a);
-/* a += scale * e, splitting sums and constant factors but nothing else. False when terms run out. */
+/* a += scale * e, splitting sums and constant factors but nothing else. False when terms run out.
+ */
 bool kiln_affine_add(const kiln_program *p, kiln_affine *a, kiln_expr e, int64_t scale);
 bool kiln_affine_add_term(kiln_affine *a, kiln_expr term, int64_t coefficient);
 bool kiln_affine_add_affine(kiln_affine *a, const kiln_affine *b, int64_t scale);

@@ -16,7 +16,7 @@ const kiln_expr_op_info kiln_expr_op_table[KILN_EXPR_OP_COUNT] = {
 #undef X
 };
 
-/* ---- hash-consing --------------------------------------------------------------------------------- */
+/* ---- hash-consing ---------------------------------------------------------------- */
 
 static uint32_t node_hash(const kiln_expr_node *node, const kiln_expr *operand) {
     uint64_t hash = (uint64_t)node->op << 8 | node->dtype;
@@ -26,11 +26,12 @@ static uint32_t node_hash(const kiln_expr_node *node, const kiln_expr *operand) 
     return (uint32_t)(hash >> 32);
 }
 
-static bool node_equal(const kiln_program *p, const kiln_expr_node *a, const kiln_expr_node *b, const kiln_expr *operand) {
+static bool node_equal(const kiln_program *p, const kiln_expr_node *a, const kiln_expr_node *b,
+                       const kiln_expr *operand) {
     return a->op == b->op && a->dtype == b->dtype && a->operand_count == b->operand_count &&
            a->payload.i == b->payload.i &&
-           (a->operand_count == 0 ||
-            memcmp(p->operand.data + a->first_operand, operand, a->operand_count * sizeof *operand) == 0);
+           (a->operand_count == 0 || memcmp(p->operand.data + a->first_operand, operand,
+                                            a->operand_count * sizeof *operand) == 0);
 }
 
 static void slots_grow(kiln_program *p) {
@@ -48,7 +49,8 @@ static void slots_grow(kiln_program *p) {
 /* The id of the node with these parts: an old one if there is one. */
 static kiln_expr intern(kiln_program *p, kiln_expr_op op, kiln_dtype dtype, int64_t payload_bits,
                         const kiln_expr *operand, uint32_t operand_count) {
-    kiln_expr_node node = {.op = (uint8_t)op, .dtype = (uint8_t)dtype, .operand_count = (uint16_t)operand_count};
+    kiln_expr_node node = {
+        .op = (uint8_t)op, .dtype = (uint8_t)dtype, .operand_count = (uint16_t)operand_count};
     node.payload.i = payload_bits;
     if ((p->expr.count + 1) * 2 > p->expr_slot.count) slots_grow(p);
 
@@ -59,20 +61,24 @@ static kiln_expr intern(kiln_program *p, kiln_expr_op op, kiln_dtype dtype, int6
         if (node_equal(p, &p->expr.data[found], &node, operand)) return found;
     }
     node.first_operand = p->operand.count;
-    for (uint32_t i = 0; i < operand_count; i++) kiln_vec_push_in(p->arena, &p->operand, operand[i]);
+    for (uint32_t i = 0; i < operand_count; i++)
+        kiln_vec_push_in(p->arena, &p->operand, operand[i]);
     kiln_expr e = p->expr.count;
     kiln_vec_push_in(p->arena, &p->expr, node);
     p->expr_slot.data[at] = e;
     return e;
 }
 
-/* ---- constants and leaves -------------------------------------------------------------------------- */
+/* ---- constants and leaves -------------------------------------------------------- */
 
-static kiln_dtype dtype_of(const kiln_program *p, kiln_expr e) { return (kiln_dtype)p->expr.data[e].dtype; }
+static kiln_dtype dtype_of(const kiln_program *p, kiln_expr e) {
+    return (kiln_dtype)p->expr.data[e].dtype;
+}
 
 static kiln_expr make_const(kiln_program *p, kiln_dtype dtype, kiln_scalar value) {
     value = kiln_scalar_round(dtype, value);
-    if (dtype == KILN_INDEX_DTYPE || !kiln_dtype_is_float(dtype)) return intern(p, KILN_EXPR_INT, dtype, value.i, NULL, 0);
+    if (dtype == KILN_INDEX_DTYPE || !kiln_dtype_is_float(dtype))
+        return intern(p, KILN_EXPR_INT, dtype, value.i, NULL, 0);
     if (isnan(value.f)) value.f = NAN; /* one NaN: payloads would make equal constants differ */
     return intern(p, KILN_EXPR_FLOAT, dtype, value.i, NULL, 0);
 }
@@ -82,7 +88,9 @@ kiln_expr kiln_expr_int(kiln_program *p, kiln_dtype dtype, int64_t value) {
     return make_const(p, dtype, (kiln_scalar){.i = value});
 }
 
-kiln_expr kiln_expr_index(kiln_program *p, int64_t value) { return make_const(p, KILN_INDEX_DTYPE, (kiln_scalar){.i = value}); }
+kiln_expr kiln_expr_index(kiln_program *p, int64_t value) {
+    return make_const(p, KILN_INDEX_DTYPE, (kiln_scalar){.i = value});
+}
 
 kiln_expr kiln_expr_float(kiln_program *p, kiln_dtype dtype, double value) {
     KILN_CHECK(kiln_dtype_is_float(dtype));
@@ -102,10 +110,12 @@ kiln_expr kiln_expr_var(kiln_program *p, kiln_var var) {
     return intern(p, KILN_EXPR_VAR, KILN_INDEX_DTYPE, var, NULL, 0);
 }
 
-kiln_expr kiln_expr_load(kiln_program *p, kiln_buffer buffer, const kiln_expr *index, uint32_t index_count) {
+kiln_expr kiln_expr_load(kiln_program *p, kiln_buffer buffer, const kiln_expr *index,
+                         uint32_t index_count) {
     KILN_CHECK(buffer > 0 && buffer < p->buffer.count);
     KILN_CHECK(index_count == p->buffer.data[buffer].shape.rank);
-    for (uint32_t i = 0; i < index_count; i++) KILN_CHECK(dtype_of(p, index[i]) == KILN_INDEX_DTYPE);
+    for (uint32_t i = 0; i < index_count; i++)
+        KILN_CHECK(dtype_of(p, index[i]) == KILN_INDEX_DTYPE);
     return intern(p, KILN_EXPR_LOAD, p->buffer.data[buffer].dtype, buffer, index, index_count);
 }
 
@@ -123,12 +133,15 @@ static kiln_scalar const_value(const kiln_program *p, kiln_expr e) {
     return (kiln_scalar){.i = p->expr.data[e].payload.i};
 }
 
-/* ---- types ------------------------------------------------------------------------------------------ */
+/* ---- types ----------------------------------------------------------------------- */
 
-static bool takes_floats_only(kiln_expr_op op) { return op >= KILN_EXPR_SQRT && op <= KILN_EXPR_ATANH; }
+static bool takes_floats_only(kiln_expr_op op) {
+    return op >= KILN_EXPR_SQRT && op <= KILN_EXPR_ATANH;
+}
 static bool takes_bits_only(kiln_expr_op op) { return op >= KILN_EXPR_AND && op <= KILN_EXPR_NOT; }
 static bool gives_bool(kiln_expr_op op) {
-    return kiln_expr_op_table[op].class == KILN_CLASS_COMPARE || op == KILN_EXPR_ISNAN || op == KILN_EXPR_ISINF;
+    return kiln_expr_op_table[op].class == KILN_CLASS_COMPARE || op == KILN_EXPR_ISNAN ||
+           op == KILN_EXPR_ISINF;
 }
 
 /* Operators that bool may enter besides the bitwise ones. */
@@ -136,9 +149,13 @@ static bool takes_bool(kiln_expr_op op) {
     return gives_bool(op) || op == KILN_EXPR_MIN || op == KILN_EXPR_MAX || op == KILN_EXPR_CAST;
 }
 
-const char *kiln_expr_type_error(const kiln_program *p, kiln_expr_op op, const kiln_expr *operand, uint32_t operand_count) {
-    if (kiln_expr_op_table[op].class == KILN_CLASS_LEAF || kiln_expr_op_table[op].class == KILN_CLASS_LOAD) return NULL;
-    if (operand_count != (uint32_t)kiln_expr_op_table[op].operand_count) return "wrong number of operands";
+const char *kiln_expr_type_error(const kiln_program *p, kiln_expr_op op, const kiln_expr *operand,
+                                 uint32_t operand_count) {
+    if (kiln_expr_op_table[op].class == KILN_CLASS_LEAF ||
+        kiln_expr_op_table[op].class == KILN_CLASS_LOAD)
+        return NULL;
+    if (operand_count != (uint32_t)kiln_expr_op_table[op].operand_count)
+        return "wrong number of operands";
     if (op == KILN_EXPR_SELECT) {
         if (dtype_of(p, operand[0]) != KILN_BOOL) return "the condition of select is not bool";
         operand++;
@@ -150,13 +167,15 @@ const char *kiln_expr_type_error(const kiln_program *p, kiln_expr_op op, const k
     if (dtype == KILN_INDEX_DTYPE && !takes_floats_only(op)) return NULL;
     if (takes_floats_only(op) && !kiln_dtype_is_float(dtype)) return "operator needs floats";
     if (takes_bits_only(op) && kiln_dtype_is_float(dtype)) return "operator needs integers or bool";
-    if ((op == KILN_EXPR_SHL || op == KILN_EXPR_SHR) && dtype == KILN_BOOL) return "operator needs integers";
+    if ((op == KILN_EXPR_SHL || op == KILN_EXPR_SHR) && dtype == KILN_BOOL)
+        return "operator needs integers";
     if (op == KILN_EXPR_FLOORDIV && kiln_dtype_is_float(dtype)) return "operator needs integers";
-    if (dtype == KILN_BOOL && !takes_bits_only(op) && !takes_bool(op)) return "operator needs numbers";
+    if (dtype == KILN_BOOL && !takes_bits_only(op) && !takes_bool(op))
+        return "operator needs numbers";
     return NULL;
 }
 
-/* ---- operators --------------------------------------------------------------------------------------- */
+/* ---- operators ------------------------------------------------------------------- */
 
 /* x op constant, where the result is x, the constant, or zero. All hold bit for bit. */
 enum { GIVES_LEFT, GIVES_RIGHT, GIVES_ZERO };
@@ -166,14 +185,14 @@ static const struct identity {
     int8_t value; /* -1: all bits set (true for bool) */
     uint8_t gives;
 } identity_table[] = {
-    {KILN_EXPR_ADD, false, 0, GIVES_LEFT},      {KILN_EXPR_SUB, true, 0, GIVES_LEFT},
-    {KILN_EXPR_MUL, true, 1, GIVES_LEFT},       {KILN_EXPR_MUL, false, 0, GIVES_RIGHT},
-    {KILN_EXPR_DIV, true, 1, GIVES_LEFT},       {KILN_EXPR_FLOORDIV, false, 1, GIVES_LEFT},
-    {KILN_EXPR_REM, false, 1, GIVES_ZERO},      {KILN_EXPR_FLOORMOD, false, 1, GIVES_ZERO},
-    {KILN_EXPR_POW, true, 1, GIVES_LEFT},       {KILN_EXPR_SHL, false, 0, GIVES_LEFT},
-    {KILN_EXPR_SHR, false, 0, GIVES_LEFT},      {KILN_EXPR_AND, false, 0, GIVES_RIGHT},
-    {KILN_EXPR_AND, false, -1, GIVES_LEFT},     {KILN_EXPR_OR, false, 0, GIVES_LEFT},
-    {KILN_EXPR_OR, false, -1, GIVES_RIGHT},     {KILN_EXPR_XOR, false, 0, GIVES_LEFT},
+    {KILN_EXPR_ADD, false, 0, GIVES_LEFT},  {KILN_EXPR_SUB, true, 0, GIVES_LEFT},
+    {KILN_EXPR_MUL, true, 1, GIVES_LEFT},   {KILN_EXPR_MUL, false, 0, GIVES_RIGHT},
+    {KILN_EXPR_DIV, true, 1, GIVES_LEFT},   {KILN_EXPR_FLOORDIV, false, 1, GIVES_LEFT},
+    {KILN_EXPR_REM, false, 1, GIVES_ZERO},  {KILN_EXPR_FLOORMOD, false, 1, GIVES_ZERO},
+    {KILN_EXPR_POW, true, 1, GIVES_LEFT},   {KILN_EXPR_SHL, false, 0, GIVES_LEFT},
+    {KILN_EXPR_SHR, false, 0, GIVES_LEFT},  {KILN_EXPR_AND, false, 0, GIVES_RIGHT},
+    {KILN_EXPR_AND, false, -1, GIVES_LEFT}, {KILN_EXPR_OR, false, 0, GIVES_LEFT},
+    {KILN_EXPR_OR, false, -1, GIVES_RIGHT}, {KILN_EXPR_XOR, false, 0, GIVES_LEFT},
 };
 
 static bool const_is(const kiln_program *p, kiln_expr e, int64_t value) {
@@ -191,7 +210,8 @@ static kiln_expr fold_identity(kiln_program *p, kiln_expr_op op, kiln_expr a, ki
     }
     for (size_t i = 0; i < KILN_ARRAY_COUNT(identity_table); i++) {
         const struct identity *row = &identity_table[i];
-        if (row->op != op || (is_float && !row->for_floats) || !const_is(p, b, row->value)) continue;
+        if (row->op != op || (is_float && !row->for_floats) || !const_is(p, b, row->value))
+            continue;
         if (row->gives == GIVES_LEFT) return a;
         return row->gives == GIVES_RIGHT ? b : kiln_expr_zero(p, dtype_of(p, a));
     }
@@ -225,11 +245,12 @@ static kiln_expr fold_nested(kiln_program *p, kiln_expr_op op, kiln_expr a, kiln
 }
 
 static bool commutes(kiln_expr_op op) {
-    return op == KILN_EXPR_ADD || op == KILN_EXPR_MUL || op == KILN_EXPR_AND || op == KILN_EXPR_OR ||
-           op == KILN_EXPR_XOR || op == KILN_EXPR_EQ || op == KILN_EXPR_NE;
+    return op == KILN_EXPR_ADD || op == KILN_EXPR_MUL || op == KILN_EXPR_AND ||
+           op == KILN_EXPR_OR || op == KILN_EXPR_XOR || op == KILN_EXPR_EQ || op == KILN_EXPR_NE;
 }
 
-static kiln_expr fold_consts(kiln_program *p, kiln_expr_op op, kiln_dtype to, const kiln_expr *operand, uint32_t count) {
+static kiln_expr fold_consts(kiln_program *p, kiln_expr_op op, kiln_dtype to,
+                             const kiln_expr *operand, uint32_t count) {
     kiln_scalar value[OPERANDS_FOLD_MAX];
     for (uint32_t i = 0; i < count; i++) value[i] = const_value(p, operand[i]);
     return make_const(p, to, kiln_scalar_apply(op, dtype_of(p, operand[0]), to, value));
@@ -239,7 +260,8 @@ kiln_expr kiln_expr_binary(kiln_program *p, kiln_expr_op op, kiln_expr a, kiln_e
     kiln_expr operand[] = {a, b};
     KILN_CHECK(kiln_expr_type_error(p, op, operand, 2) == NULL);
     kiln_dtype dtype = gives_bool(op) ? KILN_BOOL : dtype_of(p, a);
-    if (kiln_expr_is_const(p, a) && kiln_expr_is_const(p, b)) return fold_consts(p, op, dtype, operand, 2);
+    if (kiln_expr_is_const(p, a) && kiln_expr_is_const(p, b))
+        return fold_consts(p, op, dtype, operand, 2);
     if (kiln_expr_is_const(p, a) && commutes(op)) return kiln_expr_binary(p, op, b, a);
 
     kiln_expr folded = a == b ? fold_same_operand(p, op, a) : 0;
@@ -249,7 +271,8 @@ kiln_expr kiln_expr_binary(kiln_program *p, kiln_expr_op op, kiln_expr a, kiln_e
         if (!folded && op == KILN_EXPR_SUB && !kiln_dtype_is_float(dtype))
             folded = kiln_expr_binary(p, KILN_EXPR_ADD, a, kiln_expr_unary(p, KILN_EXPR_NEG, b));
     }
-    if (!folded && op == KILN_EXPR_SUB && !kiln_dtype_is_float(dtype) && kiln_expr_is_const(p, a) && const_is(p, a, 0))
+    if (!folded && op == KILN_EXPR_SUB && !kiln_dtype_is_float(dtype) && kiln_expr_is_const(p, a) &&
+        const_is(p, a, 0))
         folded = kiln_expr_unary(p, KILN_EXPR_NEG, b);
     return folded ? folded : intern(p, op, dtype, 0, operand, 2);
 }
@@ -258,7 +281,8 @@ kiln_expr kiln_expr_unary(kiln_program *p, kiln_expr_op op, kiln_expr a) {
     KILN_CHECK(kiln_expr_type_error(p, op, &a, 1) == NULL);
     kiln_dtype dtype = gives_bool(op) ? KILN_BOOL : dtype_of(p, a);
     if (kiln_expr_is_const(p, a)) return fold_consts(p, op, dtype, &a, 1);
-    if ((op == KILN_EXPR_NEG || op == KILN_EXPR_NOT) && p->expr.data[a].op == op) return kiln_expr_operand(p, a, 0);
+    if ((op == KILN_EXPR_NEG || op == KILN_EXPR_NOT) && p->expr.data[a].op == op)
+        return kiln_expr_operand(p, a, 0);
     bool is_float = kiln_dtype_is_float(dtype_of(p, a));
     if (!is_float && gives_bool(op)) return kiln_expr_int(p, KILN_BOOL, 0);
     if (!is_float && op >= KILN_EXPR_FLOOR && op <= KILN_EXPR_ROUND) return a;
@@ -280,7 +304,8 @@ kiln_expr kiln_expr_cast(kiln_program *p, kiln_dtype dtype, kiln_expr a) {
     return intern(p, KILN_EXPR_CAST, dtype, 0, &a, 1);
 }
 
-kiln_expr kiln_expr_make(kiln_program *p, const kiln_expr_node *like, const kiln_expr *operand, uint32_t operand_count) {
+kiln_expr kiln_expr_make(kiln_program *p, const kiln_expr_node *like, const kiln_expr *operand,
+                         uint32_t operand_count) {
     kiln_expr_op op = (kiln_expr_op)like->op;
     switch (kiln_expr_op_table[op].class) {
     case KILN_CLASS_LEAF: return intern(p, op, (kiln_dtype)like->dtype, like->payload.i, NULL, 0);
@@ -294,7 +319,8 @@ kiln_expr kiln_expr_make(kiln_program *p, const kiln_expr_node *like, const kiln
     return kiln_expr_select(p, operand[0], operand[1], operand[2]);
 }
 
-kiln_expr kiln_expr_rebuild(kiln_program *p, kiln_expr like, const kiln_expr *operand, uint32_t operand_count) {
+kiln_expr kiln_expr_rebuild(kiln_program *p, kiln_expr like, const kiln_expr *operand,
+                            uint32_t operand_count) {
     kiln_expr_node node = p->expr.data[like]; /* a copy: making expressions moves the table */
     return kiln_expr_make(p, &node, operand, operand_count);
 }
@@ -310,13 +336,15 @@ kiln_expr kiln_expr_identity(kiln_program *p, kiln_combiner combiner, kiln_dtype
 
 kiln_expr kiln_expr_combine(kiln_program *p, kiln_combiner combiner, kiln_expr a, kiln_expr b) {
     static const kiln_expr_op op[KILN_COMBINE_COUNT] = {
-        [KILN_COMBINE_SUM] = KILN_EXPR_ADD, [KILN_COMBINE_PROD] = KILN_EXPR_MUL,
-        [KILN_COMBINE_MAX] = KILN_EXPR_MAX, [KILN_COMBINE_MIN] = KILN_EXPR_MIN,
+        [KILN_COMBINE_SUM] = KILN_EXPR_ADD,
+        [KILN_COMBINE_PROD] = KILN_EXPR_MUL,
+        [KILN_COMBINE_MAX] = KILN_EXPR_MAX,
+        [KILN_COMBINE_MIN] = KILN_EXPR_MIN,
     };
     return combiner == KILN_COMBINE_NONE ? b : kiln_expr_binary(p, op[combiner], a, b);
 }
 
-/* ---- walks ------------------------------------------------------------------------------------------- */
+/* ---- walks ----------------------------------------------------------------------- */
 
 kiln_expr_memo *kiln_memo_begin(kiln_program *p) {
     KILN_CHECK(p->memo_depth < KILN_MEMO_DEPTH_MAX);
@@ -336,8 +364,9 @@ void kiln_memo_put(kiln_program *p, kiln_expr_memo *memo, kiln_expr e, kiln_expr
     if (e >= memo->entry.count) {
         uint32_t old = memo->entry.count;
         if (memo->entry.capacity < p->expr.count)
-            memo->entry.data = kiln_vec_grow_in(p->arena, memo->entry.data, sizeof *memo->entry.data,
-                                                &memo->entry.capacity, p->expr.count);
+            memo->entry.data =
+                kiln_vec_grow_in(p->arena, memo->entry.data, sizeof *memo->entry.data,
+                                 &memo->entry.capacity, p->expr.count);
         memo->entry.count = memo->entry.capacity;
         memset(memo->entry.data + old, 0, (memo->entry.count - old) * sizeof *memo->entry.data);
     }
@@ -364,12 +393,14 @@ static kiln_expr rewrite_node(const rewriting *r, kiln_expr e) {
         operand[i] = rewrite_node(r, old);
         changed |= operand[i] != old;
     }
-    done = r->rewrite(r->p, e, changed ? kiln_expr_rebuild(r->p, e, operand, count) : e, r->context);
+    done =
+        r->rewrite(r->p, e, changed ? kiln_expr_rebuild(r->p, e, operand, count) : e, r->context);
     kiln_memo_put(r->p, r->memo, e, done);
     return done;
 }
 
-kiln_expr kiln_expr_rewrite(kiln_program *p, kiln_expr e, kiln_expr_rewriter rewrite, void *context) {
+kiln_expr kiln_expr_rewrite(kiln_program *p, kiln_expr e, kiln_expr_rewriter rewrite,
+                            void *context) {
     if (!e) return 0;
     rewriting r = {p, kiln_memo_begin(p), rewrite, context};
     kiln_expr done = rewrite_node(&r, e);
@@ -404,8 +435,8 @@ void kiln_expr_visit_loads(kiln_program *p, kiln_expr e, kiln_load_visitor visit
     (void)kiln_expr_rewrite(p, e, visit_load, &v);
 }
 
-/* Nodes known not to use the variable, by id modulo the size: keeps shared subexpressions cheap without
- * memory that grows with the program. */
+/* Nodes known not to use the variable, by id modulo the size: keeps shared subexpressions cheap
+ * without memory that grows with the program. */
 #define CLEAN_SLOTS 128
 
 static bool uses_var(const kiln_program *p, kiln_expr e, kiln_var var, kiln_expr *clean) {

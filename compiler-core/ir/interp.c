@@ -5,7 +5,8 @@
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/text.h"
 
-void kiln_interp_init(kiln_interp *in, const kiln_program *p, kiln_interp_load load, void *context) {
+void kiln_interp_init(kiln_interp *in, const kiln_program *p, kiln_interp_load load,
+                      void *context) {
     *in = (kiln_interp){.p = p, .load = load, .context = context, .stamp = 1};
     in->var = kiln_alloc(sizeof *in->var * p->var.count);
     in->stamped = kiln_alloc(sizeof *in->stamped * p->expr.count);
@@ -26,7 +27,8 @@ static kiln_scalar load_at(kiln_interp *in, kiln_expr e) {
     const kiln_expr_node *node = kiln_expr_get(in->p, e);
     int64_t index[KILN_RANK_MAX] = {0};
     kiln_scalar value = {.i = 0};
-    for (uint32_t i = 0; i < node->operand_count; i++) index[i] = kiln_interp_eval(in, kiln_expr_operand(in->p, e, i)).i;
+    for (uint32_t i = 0; i < node->operand_count; i++)
+        index[i] = kiln_interp_eval(in, kiln_expr_operand(in->p, e, i)).i;
     KILN_CHECK(in->load != NULL);
     if (!in->status) in->status = in->load(in, node->payload.id, index, &value);
     return value;
@@ -40,7 +42,8 @@ static kiln_scalar compute(kiln_interp *in, kiln_expr e) {
         return kiln_interp_eval(in, kiln_expr_operand(in->p, e, first ? 1 : 2));
     }
     kiln_scalar operand[2];
-    for (uint32_t i = 0; i < node->operand_count; i++) operand[i] = kiln_interp_eval(in, kiln_expr_operand(in->p, e, i));
+    for (uint32_t i = 0; i < node->operand_count; i++)
+        operand[i] = kiln_interp_eval(in, kiln_expr_operand(in->p, e, i));
     kiln_dtype from = (kiln_dtype)kiln_expr_get(in->p, kiln_expr_operand(in->p, e, 0))->dtype;
     return kiln_scalar_apply((kiln_expr_op)node->op, from, (kiln_dtype)node->dtype, operand);
 }
@@ -56,10 +59,13 @@ kiln_scalar kiln_interp_eval(kiln_interp *in, kiln_expr e) {
     return in->value[e];
 }
 
-kiln_scalar kiln_interp_combine(kiln_combiner combiner, kiln_dtype dtype, kiln_scalar a, kiln_scalar b) {
+kiln_scalar kiln_interp_combine(kiln_combiner combiner, kiln_dtype dtype, kiln_scalar a,
+                                kiln_scalar b) {
     static const kiln_expr_op op[] = {
-        [KILN_COMBINE_SUM] = KILN_EXPR_ADD, [KILN_COMBINE_PROD] = KILN_EXPR_MUL,
-        [KILN_COMBINE_MAX] = KILN_EXPR_MAX, [KILN_COMBINE_MIN] = KILN_EXPR_MIN,
+        [KILN_COMBINE_SUM] = KILN_EXPR_ADD,
+        [KILN_COMBINE_PROD] = KILN_EXPR_MUL,
+        [KILN_COMBINE_MAX] = KILN_EXPR_MAX,
+        [KILN_COMBINE_MIN] = KILN_EXPR_MIN,
     };
     const kiln_scalar operand[] = {a, b};
     return kiln_scalar_apply(op[combiner], dtype, dtype, operand);
@@ -76,7 +82,8 @@ int64_t kiln_interp_offset(const kiln_shape *shape, const int64_t *index) {
 
 void kiln_interp_print_index(const int64_t *index, uint32_t count, kiln_strbuf *out) {
     kiln_strbuf_char(out, '[');
-    for (uint32_t i = 0; i < count; i++) kiln_strbuf_printf(out, "%s%lld", i ? ", " : "", (long long)index[i]);
+    for (uint32_t i = 0; i < count; i++)
+        kiln_strbuf_printf(out, "%s%lld", i ? ", " : "", (long long)index[i]);
     kiln_strbuf_char(out, ']');
 }
 
@@ -91,15 +98,18 @@ uint32_t kiln_program_args(const kiln_program *p, kiln_buffer *out) {
     return count;
 }
 
-kiln_status kiln_interp_check_args(const kiln_program *p, const kiln_tensor *args, uint32_t arg_count) {
+kiln_status kiln_interp_check_args(const kiln_program *p, const kiln_tensor *args,
+                                   uint32_t arg_count) {
     kiln_buffer buffer[KILN_PROGRAM_BUFFERS_MAX];
     uint32_t count = kiln_program_args(p, buffer);
     if (count != arg_count)
-        return KILN_ERROR(INVALID_ARGUMENT, "the program has %u arguments, %u tensors are given", count, arg_count);
+        return KILN_ERROR(INVALID_ARGUMENT, "the program has %u arguments, %u tensors are given",
+                          count, arg_count);
     for (uint32_t i = 0; i < count; i++) {
         const kiln_buffer_info *b = &p->buffer.data[buffer[i]];
         if (args[i].dtype == b->dtype && kiln_shape_equal(&args[i].shape, &b->shape)) continue;
-        return KILN_ERROR(INVALID_ARGUMENT, "tensor %u does not have the dtype and shape of argument %.*s", i,
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "tensor %u does not have the dtype and shape of argument %.*s", i,
                           KILN_STR_ARG(b->name));
     }
     return KILN_OK;

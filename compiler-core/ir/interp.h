@@ -8,14 +8,15 @@
 typedef struct kiln_interp kiln_interp;
 
 /* Gives the element at a logical index. A refused access returns a status. */
-typedef kiln_status (*kiln_interp_load)(kiln_interp *in, kiln_buffer buffer, const int64_t *index, kiln_scalar *out_value);
+typedef kiln_status (*kiln_interp_load)(kiln_interp *in, kiln_buffer buffer, const int64_t *index,
+                                        kiln_scalar *out_value);
 
 struct kiln_interp {
     const kiln_program *p;
     int64_t *var;          /* [var count]: set by whoever runs loops, then kiln_interp_moved */
     kiln_interp_load load; /* NULL: expressions without loads */
     void *context;
-    kiln_status status;    /* the first refused access; values after it mean nothing */
+    kiln_status status; /* the first refused access; values after it mean nothing */
     /* Values by expression, valid while their stamp is the current one. */
     uint32_t stamp;
     uint32_t *stamped;
@@ -29,13 +30,15 @@ void kiln_interp_moved(kiln_interp *in);
 kiln_scalar kiln_interp_eval(kiln_interp *in, kiln_expr e);
 
 /* combine(a, b) of a reduction, unrounded. */
-kiln_scalar kiln_interp_combine(kiln_combiner combiner, kiln_dtype dtype, kiln_scalar a, kiln_scalar b);
+kiln_scalar kiln_interp_combine(kiln_combiner combiner, kiln_dtype dtype, kiln_scalar a,
+                                kiln_scalar b);
 
 /* Row-major offset of `index`, or -1 when it lies outside. */
 int64_t kiln_interp_offset(const kiln_shape *shape, const int64_t *index);
 /* "[1, 4]" for messages. */
 void kiln_interp_print_index(const int64_t *index, uint32_t count, kiln_strbuf *out);
 /* INVALID_ARGUMENT unless `args` are the program's arguments. */
-KILN_MUST_USE kiln_status kiln_interp_check_args(const kiln_program *p, const kiln_tensor *args, uint32_t arg_count);
+KILN_MUST_USE kiln_status kiln_interp_check_args(const kiln_program *p, const kiln_tensor *args,
+                                                 uint32_t arg_count);
 
 #endif

@@ -18,12 +18,14 @@ kiln_program *kiln_program_create(kiln_arena *arena, kiln_str name) {
     return p;
 }
 
-/* ---- copying ---------------------------------------------------------------------------------------- */
+/* ---- copying --------------------------------------------------------------------- */
 
-#define COPY_VEC(arena, v)                                                                       \
-    do {                                                                                         \
-        (v)->data = (v)->count ? kiln_arena_copy((arena), (v)->data, (v)->count * sizeof *(v)->data) : NULL; \
-        (v)->capacity = (v)->count;                                                              \
+#define COPY_VEC(arena, v)                                                                    \
+    do {                                                                                      \
+        (v)->data = (v)->count                                                                \
+                        ? kiln_arena_copy((arena), (v)->data, (v)->count * sizeof *(v)->data) \
+                        : NULL;                                                               \
+        (v)->capacity = (v)->count;                                                           \
     } while (0)
 
 static kiln_str copy_str(kiln_arena *arena, kiln_str s) {
@@ -41,9 +43,12 @@ kiln_program *kiln_program_copy(const kiln_program *program, kiln_arena *arena) 
     COPY_VEC(arena, &p->buffer);
     COPY_VEC(arena, &p->block);
     COPY_VEC(arena, &p->stmt);
-    for (uint32_t i = 1; i < p->var.count; i++) p->var.data[i].name = copy_str(arena, p->var.data[i].name);
-    for (uint32_t i = 1; i < p->buffer.count; i++) p->buffer.data[i].name = copy_str(arena, p->buffer.data[i].name);
-    for (uint32_t i = 1; i < p->block.count; i++) p->block.data[i].name = copy_str(arena, p->block.data[i].name);
+    for (uint32_t i = 1; i < p->var.count; i++)
+        p->var.data[i].name = copy_str(arena, p->var.data[i].name);
+    for (uint32_t i = 1; i < p->buffer.count; i++)
+        p->buffer.data[i].name = copy_str(arena, p->buffer.data[i].name);
+    for (uint32_t i = 1; i < p->block.count; i++)
+        p->block.data[i].name = copy_str(arena, p->block.data[i].name);
     for (uint32_t i = 1; i < p->stmt.count; i++) {
         kiln_stmt_info *s = &p->stmt.data[i];
         COPY_VEC(arena, &s->child);
@@ -56,7 +61,7 @@ kiln_program *kiln_program_copy(const kiln_program *program, kiln_arena *arena) 
     return p;
 }
 
-/* ---- names ------------------------------------------------------------------------------------------ */
+/* ---- names ----------------------------------------------------------------------- */
 
 typedef bool (*name_taken)(const kiln_program *p, kiln_str name);
 
@@ -66,14 +71,19 @@ static bool var_taken(const kiln_program *p, kiln_str name) {
     return false;
 }
 
-static bool buffer_taken(const kiln_program *p, kiln_str name) { return kiln_program_find_buffer(p, name) != 0; }
-static bool block_taken(const kiln_program *p, kiln_str name) { return kiln_program_find_block(p, name) != 0; }
+static bool buffer_taken(const kiln_program *p, kiln_str name) {
+    return kiln_program_find_buffer(p, name) != 0;
+}
+static bool block_taken(const kiln_program *p, kiln_str name) {
+    return kiln_program_find_block(p, name) != 0;
+}
 
 /* A copy of `name`, with the suffix '2, '3, ... that makes it new. */
 static kiln_str unique_name(kiln_program *p, kiln_str name, name_taken taken) {
     if (!taken(p, name)) return (kiln_str){kiln_str_dup(p->arena, name), name.size};
     for (uint32_t suffix = 2;; suffix++) {
-        kiln_str tried = kiln_str_from(kiln_arena_printf(p->arena, "%.*s'%u", KILN_STR_ARG(name), suffix));
+        kiln_str tried =
+            kiln_str_from(kiln_arena_printf(p->arena, "%.*s'%u", KILN_STR_ARG(name), suffix));
         if (!taken(p, tried)) return tried;
     }
 }
@@ -90,7 +100,7 @@ kiln_block kiln_program_find_block(const kiln_program *p, kiln_str name) {
     return 0;
 }
 
-/* ---- variables, buffers, blocks ----------------------------------------------------------------------- */
+/* ---- variables, buffers, blocks -------------------------------------------------- */
 
 kiln_var kiln_var_create(kiln_program *p, kiln_str name, int64_t low, int64_t high) {
     kiln_var_info info = {.name = unique_name(p, name, var_taken), .low = low, .high = high};
@@ -98,7 +108,8 @@ kiln_var kiln_var_create(kiln_program *p, kiln_str name, int64_t low, int64_t hi
     return p->var.count - 1;
 }
 
-kiln_buffer kiln_buffer_create(kiln_program *p, kiln_str name, kiln_dtype dtype, kiln_role role, const kiln_shape *shape) {
+kiln_buffer kiln_buffer_create(kiln_program *p, kiln_str name, kiln_dtype dtype, kiln_role role,
+                               const kiln_shape *shape) {
     KILN_CHECK(p->buffer.count < KILN_PROGRAM_BUFFERS_MAX);
     kiln_buffer_info info = {
         .name = unique_name(p, name, buffer_taken),
@@ -118,7 +129,8 @@ kiln_block kiln_block_create(kiln_program *p, kiln_str name) {
     return p->block.count - 1;
 }
 
-kiln_expr kiln_block_add_iter(kiln_program *p, kiln_block block, const char *name, int64_t extent, bool reduce) {
+kiln_expr kiln_block_add_iter(kiln_program *p, kiln_block block, const char *name, int64_t extent,
+                              bool reduce) {
     kiln_block_info *b = &p->block.data[block];
     KILN_CHECK(b->iter_count < KILN_BLOCK_ITERS_MAX);
     char *full = kiln_arena_printf(p->arena, "%.*s:%s", KILN_STR_ARG(b->name), name);
@@ -135,8 +147,8 @@ kiln_str kiln_iter_name(const kiln_program *p, const kiln_iter *iter) {
     return colon == name.size ? name : kiln_str_slice(name, colon + 1, name.size);
 }
 
-void kiln_block_set(kiln_program *p, kiln_block block, kiln_buffer buffer, const kiln_expr *index, uint32_t index_count,
-                    kiln_combiner combiner, kiln_expr value, kiln_expr init) {
+void kiln_block_set(kiln_program *p, kiln_block block, kiln_buffer buffer, const kiln_expr *index,
+                    uint32_t index_count, kiln_combiner combiner, kiln_expr value, kiln_expr init) {
     KILN_CHECK(index_count == p->buffer.data[buffer].shape.rank);
     kiln_dtype dtype = p->buffer.data[buffer].dtype;
     KILN_CHECK(kiln_expr_get(p, value)->dtype == dtype);
@@ -164,7 +176,7 @@ bool kiln_block_is_reduction(const kiln_program *p, kiln_block block) {
     return p->block.data[block].combiner != KILN_COMBINE_NONE;
 }
 
-/* ---- work -------------------------------------------------------------------------------------------- */
+/* ---- work ------------------------------------------------------------------------ */
 
 static bool counts_as_work(const kiln_expr_node *node) {
     switch ((kiln_expr_op)node->op) {

@@ -3,20 +3,22 @@
  * A program is tables of expressions, variables, buffers, blocks and statements, all named by small
  * integer ids, in one arena. The same program passes through three stages:
  *
- *  1. tensor expression: buffers and blocks only (root == 0). Each block computes one tensor element per
- *     point of its iteration domain; blocks are in producer-before-consumer order. This is what operators
- *     build, what the task key hashes, and what kiln_te_eval interprets.
- *  2. loop program: a statement tree places each block once. Loops are ordinary loops; a block's iterators
- *     are bound to expressions over loop variables. Schedule primitives (sched/prim.h) rewrite this stage.
- *  3. lowered program (lower/lower.h): blocks are gone; only loops, ifs, allocations and stores remain,
- *     buffers are compacted to what is live, and predicates are partitioned away.
+ *  1. tensor expression: buffers and blocks only (root == 0). Each block computes one tensor
+ *     element per point of its iteration domain; blocks are in producer-before-consumer order.
+ *     This is what operators build, what the task key hashes, and what kiln_te_eval interprets.
+ *  2. loop program: a statement tree places each block once. Loops are ordinary loops; a block's
+ *     iterators are bound to expressions over loop variables. Schedule primitives (sched/prim.h)
+ *     rewrite this stage.
+ *  3. lowered program (lower/lower.h): blocks are gone; only loops, ifs, allocations and stores
+ *     remain, buffers are compacted to what is live, and predicates are partitioned away.
  *
  * Buffer accesses are written in LOGICAL indices at every stage; a buffer's physical layout
- * (base/layout.h) is an attribute and is applied when addresses are formed. A schedule can therefore
- * change a layout without touching an access.
+ * (base/layout.h) is an attribute and is applied when addresses are formed. A schedule can
+ * therefore change a layout without touching an access.
  *
  * Used by everything in compiler-core. Text form: docs/reference/loop-text.md (ir_text.h).
- * Sources: the tensor expressions and schedules of TVM (OSDI'18), blocks as in TensorIR (ASPLOS'23). */
+ * Sources: the tensor expressions and schedules of TVM (OSDI'18), blocks as in TensorIR
+ * (ASPLOS'23). */
 #ifndef KILN_COMPILER_CORE_IR_IR_H
 #define KILN_COMPILER_CORE_IR_IR_H
 
@@ -49,7 +51,8 @@ typedef enum kiln_expr_op {
     KILN_EXPR_OP_COUNT
 } kiln_expr_op;
 
-/* Expressions are hash-consed within a program: equal ids if and only if equal structure. Immutable. */
+/* Expressions are hash-consed within a program: equal ids if and only if equal structure.
+ * Immutable. */
 typedef struct kiln_expr_node {
     uint8_t op;    /* kiln_expr_op */
     uint8_t dtype; /* kiln_dtype of the value */
@@ -64,8 +67,8 @@ typedef struct kiln_expr_node {
 
 typedef struct kiln_var_info {
     kiln_str name; /* unique in the program; "conv.oc", after a split "conv.oc.0" */
-    /* Values lie in [low, high] (inclusive) wherever the variable is in scope; kept true by whoever makes
-     * or changes a loop or block. The simplifier relies on it. */
+    /* Values lie in [low, high] (inclusive) wherever the variable is in scope; kept true by whoever
+     * makes or changes a loop or block. The simplifier relies on it. */
     int64_t low, high;
 } kiln_var_info;
 
@@ -83,13 +86,13 @@ typedef enum kiln_scope {
 typedef struct kiln_buffer_info {
     kiln_str name; /* unique in the program */
     kiln_dtype dtype;
-    kiln_role role;   /* INPUT, CONSTANT, OUTPUT: arguments; TEMP: made and used inside */
+    kiln_role role; /* INPUT, CONSTANT, OUTPUT: arguments; TEMP: made and used inside */
     kiln_scope scope;
     kiln_shape shape; /* logical; a padded temp has the padded extents */
     kiln_layout layout;
-    bool pinned;      /* arguments: the layout is part of what is computed (layout conversions) and never changes */
-    kiln_fill fill;   /* arguments: how boards make data when measuring */
-    double scale;     /* reserved for quantised tensors; 0 = none */
+    bool pinned;    /* arguments: the layout is part of what is computed and never changes */
+    kiln_fill fill; /* arguments: how boards make data when measuring */
+    double scale;   /* reserved for quantised tensors; 0 = none */
     int32_t zero_point;
 } kiln_buffer_info;
 
@@ -103,8 +106,8 @@ typedef enum kiln_combiner {
 } kiln_combiner;
 
 typedef struct kiln_iter {
-    kiln_var var;      /* its range is [0, extent) */
-    int64_t extent;    /* domain */
+    kiln_var var;   /* its range is [0, extent) */
+    int64_t extent; /* domain */
     bool reduce;
     kiln_expr binding; /* over loop variables; 0 in tensor expressions */
 } kiln_iter;
@@ -112,11 +115,13 @@ typedef struct kiln_iter {
 /* One computation: for every point of the domain (with `predicate` true)
  *     combiner NONE:  buffer[index] = value
  *     otherwise:      buffer[index] = combine(buffer[index], value), starting from `init`
- * `init` is stored when all reduce iterators are 0; after decompose_reduction it is 0 here (its own block
- * stores it). index and value are over the iterators; index uses spatial iterators only and is injective in
- * them; value never loads `buffer`. All blocks but initialisers have distinct output buffers. */
+ * `init` is stored when all reduce iterators are 0; after decompose_reduction it is 0 here (its own
+ * block stores it). index and value are over the iterators; index uses spatial iterators only and
+ * is injective in them; value never loads `buffer`. All blocks but initialisers have distinct
+ * output buffers. */
 typedef struct kiln_block_info {
-    kiln_str name; /* unique in the program: the operator's name, "conv", "conv.init", "conv.read0" */
+    kiln_str
+        name; /* unique in the program: the operator's name, "conv", "conv.init", "conv.read0" */
     uint32_t iter_count;
     kiln_iter iter[KILN_BLOCK_ITERS_MAX];
     kiln_expr predicate; /* bool over loop variables; 0 = always */
@@ -125,19 +130,19 @@ typedef struct kiln_block_info {
     uint32_t index_count;
     kiln_expr index[KILN_RANK_MAX];
     kiln_expr value;
-    kiln_expr init;  /* over spatial iterators; 0: none */
+    kiln_expr init;     /* over spatial iterators; 0: none */
     kiln_block init_of; /* this block initialises that reduction; 0: ordinary block */
-    bool removed;    /* inlined away */
+    bool removed;       /* inlined away */
 } kiln_block_info;
 
 typedef enum kiln_stmt_kind {
-    KILN_STMT_SEQ,   /* child[] in order */
-    KILN_STMT_FOR,   /* for var in [first, first + extent): child[0] */
-    KILN_STMT_BLOCK, /* stages 1-2 only */
-    KILN_STMT_IF,    /* if condition: child[0] (no else) */
-    KILN_STMT_ALLOC, /* buffer lives during child[0]; lowered stage only */
-    KILN_STMT_STORE, /* buffer[index] = value; lowered stage only */
-    KILN_STMT_BARRIER, /* reserved */
+    KILN_STMT_SEQ,        /* child[] in order */
+    KILN_STMT_FOR,        /* for var in [first, first + extent): child[0] */
+    KILN_STMT_BLOCK,      /* stages 1-2 only */
+    KILN_STMT_IF,         /* if condition: child[0] (no else) */
+    KILN_STMT_ALLOC,      /* buffer lives during child[0]; lowered stage only */
+    KILN_STMT_STORE,      /* buffer[index] = value; lowered stage only */
+    KILN_STMT_BARRIER,    /* reserved */
     KILN_STMT_TOKEN_PUSH, /* reserved: dependency tokens between pipeline stages (from, to) */
     KILN_STMT_TOKEN_POP,
     KILN_STMT_KIND_COUNT
@@ -159,25 +164,26 @@ typedef struct kiln_stmt_info {
     uint8_t loop_kind; /* FOR */
     kiln_stmt parent;
     KILN_VEC(kiln_stmt) child; /* in the program's arena; FOR, IF, ALLOC have one */
-    kiln_var var;           /* FOR */
-    int64_t first, extent;  /* FOR; extent >= 0 */
-    kiln_block block;       /* BLOCK */
-    kiln_expr condition;    /* IF */
-    kiln_buffer buffer;     /* ALLOC, STORE */
-    uint32_t index_count;   /* STORE */
+    kiln_var var;              /* FOR */
+    int64_t first, extent;     /* FOR; extent >= 0 */
+    kiln_block block;          /* BLOCK */
+    kiln_expr condition;       /* IF */
+    kiln_buffer buffer;        /* ALLOC, STORE */
+    uint32_t index_count;      /* STORE */
     kiln_expr index[KILN_RANK_MAX];
-    kiln_expr value;        /* STORE */
+    kiln_expr value;               /* STORE */
     KILN_VEC(kiln_str) annotation; /* "key=value", FOR and BLOCK; unknown ones are ignored */
 } kiln_stmt_info;
 
-/* Results by expression id of one walk over expressions (memo.h). An entry counts while its epoch is the
- * table's, so that forgetting everything costs nothing. */
+/* Results by expression id of one walk over expressions (memo.h). An entry counts while its epoch
+ * is the table's, so that forgetting everything costs nothing. */
 typedef struct kiln_expr_memo {
     uint32_t epoch;
     KILN_VEC(struct {
         uint32_t epoch;
         kiln_expr value;
-    }) entry;
+    })
+    entry;
 } kiln_expr_memo;
 #define KILN_MEMO_DEPTH_MAX 6 /* walks that start walks: inlining inside a rewrite */
 
@@ -191,7 +197,7 @@ typedef struct kiln_program {
     KILN_VEC(kiln_buffer_info) buffer;
     KILN_VEC(kiln_block_info) block; /* tensor expressions: in execution order */
     KILN_VEC(kiln_stmt_info) stmt;
-    kiln_stmt root; /* loop programs; 0 for tensor expressions */
+    kiln_stmt root;                           /* loop programs; 0 for tensor expressions */
     kiln_expr_memo memo[KILN_MEMO_DEPTH_MAX]; /* scratch */
     uint32_t memo_depth;
 } kiln_program;
@@ -201,32 +207,40 @@ kiln_program *kiln_program_create(kiln_arena *arena, kiln_str name);
 /* A deep copy into `arena`; every id keeps its meaning. O(size), no hashing. */
 kiln_program *kiln_program_copy(const kiln_program *program, kiln_arena *arena);
 
-/* ---- expressions ---------------------------------------------------------------------------------- */
-/* Makers fold constants and apply local identities (x+0, x*1, select(true,..), nested constants) but only
- * such as hold bit-exactly for the dtype: no reassociation of floats. Operand dtypes must agree (checked). */
+/* ---- expressions ----------------------------------------------------------------- */
+/* Makers fold constants and apply local identities (x+0, x*1, select(true,..), nested constants)
+ * but only such as hold bit-exactly for the dtype: no reassociation of floats. Operand dtypes must
+ * agree (checked). */
 kiln_expr kiln_expr_int(kiln_program *p, kiln_dtype dtype, int64_t value);
 kiln_expr kiln_expr_index(kiln_program *p, int64_t value); /* i64 */
 kiln_expr kiln_expr_float(kiln_program *p, kiln_dtype dtype, double value);
 kiln_expr kiln_expr_zero(kiln_program *p, kiln_dtype dtype);
 kiln_expr kiln_expr_const(kiln_program *p, kiln_dtype dtype, double value); /* either class */
 kiln_expr kiln_expr_var(kiln_program *p, kiln_var var);
-kiln_expr kiln_expr_load(kiln_program *p, kiln_buffer buffer, const kiln_expr *index, uint32_t index_count);
+kiln_expr kiln_expr_load(kiln_program *p, kiln_buffer buffer, const kiln_expr *index,
+                         uint32_t index_count);
 kiln_expr kiln_expr_unary(kiln_program *p, kiln_expr_op op, kiln_expr a);
 kiln_expr kiln_expr_binary(kiln_program *p, kiln_expr_op op, kiln_expr a, kiln_expr b);
 kiln_expr kiln_expr_select(kiln_program *p, kiln_expr condition, kiln_expr a, kiln_expr b);
 kiln_expr kiln_expr_cast(kiln_program *p, kiln_dtype dtype, kiln_expr a); /* a itself when equal */
 /* Why `op` cannot take these operands (number, dtypes); NULL when it can. Makers check this. */
-const char *kiln_expr_type_error(const kiln_program *p, kiln_expr_op op, const kiln_expr *operand, uint32_t operand_count);
-/* Any operator, operands as given, with folding: for generic rewriting. `like` gives op, dtype, payload; for
- * make it may come from another program, with its payload translated. */
-kiln_expr kiln_expr_make(kiln_program *p, const kiln_expr_node *like, const kiln_expr *operand, uint32_t operand_count);
-kiln_expr kiln_expr_rebuild(kiln_program *p, kiln_expr like, const kiln_expr *operand, uint32_t operand_count);
-static inline const kiln_expr_node *kiln_expr_get(const kiln_program *p, kiln_expr e) { return &p->expr.data[e]; }
+const char *kiln_expr_type_error(const kiln_program *p, kiln_expr_op op, const kiln_expr *operand,
+                                 uint32_t operand_count);
+/* Any operator, operands as given, with folding: for generic rewriting. `like` gives op, dtype,
+ * payload; for make it may come from another program, with its payload translated. */
+kiln_expr kiln_expr_make(kiln_program *p, const kiln_expr_node *like, const kiln_expr *operand,
+                         uint32_t operand_count);
+kiln_expr kiln_expr_rebuild(kiln_program *p, kiln_expr like, const kiln_expr *operand,
+                            uint32_t operand_count);
+static inline const kiln_expr_node *kiln_expr_get(const kiln_program *p, kiln_expr e) {
+    return &p->expr.data[e];
+}
 static inline kiln_expr kiln_expr_operand(const kiln_program *p, kiln_expr e, uint32_t i) {
     return p->operand.data[p->expr.data[e].first_operand + i];
 }
 bool kiln_expr_is_const(const kiln_program *p, kiln_expr e);
-bool kiln_expr_as_int(const kiln_program *p, kiln_expr e, int64_t *out_value); /* integer constants */
+bool kiln_expr_as_int(const kiln_program *p, kiln_expr e,
+                      int64_t *out_value); /* integer constants */
 bool kiln_expr_uses_var(const kiln_program *p, kiln_expr e, kiln_var var);
 /* Identity element of a combiner: 0, 1, lowest, highest of the dtype (floats: -inf, +inf). */
 kiln_expr kiln_expr_identity(kiln_program *p, kiln_combiner combiner, kiln_dtype dtype);
@@ -234,41 +248,48 @@ kiln_expr kiln_expr_combine(kiln_program *p, kiln_combiner combiner, kiln_expr a
 
 /* Replaces variables: `replacement` is [var count], indexed by kiln_var; 0 keeps the variable. */
 kiln_expr kiln_expr_substitute(kiln_program *p, kiln_expr e, const kiln_expr *replacement);
-/* Replaces by callback, bottom up: `rewrite` gets each distinct node `e` below and including the root, and
- * `rebuilt`, the same node with its operands already rewritten; it returns `rebuilt` or what stands for it. */
-typedef kiln_expr (*kiln_expr_rewriter)(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context);
-kiln_expr kiln_expr_rewrite(kiln_program *p, kiln_expr e, kiln_expr_rewriter rewrite, void *context);
+/* Replaces by callback, bottom up: `rewrite` gets each distinct node `e` below and including the
+ * root, and `rebuilt`, the same node with its operands already rewritten; it returns `rebuilt` or
+ * what stands for it. */
+typedef kiln_expr (*kiln_expr_rewriter)(kiln_program *p, kiln_expr e, kiln_expr rebuilt,
+                                        void *context);
+kiln_expr kiln_expr_rewrite(kiln_program *p, kiln_expr e, kiln_expr_rewriter rewrite,
+                            void *context);
 /* Calls `visit` once per distinct LOAD below e (operands before users). */
 typedef void (*kiln_load_visitor)(kiln_program *p, kiln_expr load, void *context);
 void kiln_expr_visit_loads(kiln_program *p, kiln_expr e, kiln_load_visitor visit, void *context);
 
-/* ---- variables, buffers, blocks --------------------------------------------------------------------- */
+/* ---- variables, buffers, blocks -------------------------------------------------- */
 /* `name` is made unique by a suffix "'2" when taken. Range [low, high]. */
 kiln_var kiln_var_create(kiln_program *p, kiln_str name, int64_t low, int64_t high);
-kiln_buffer kiln_buffer_create(kiln_program *p, kiln_str name, kiln_dtype dtype, kiln_role role, const kiln_shape *shape);
+kiln_buffer kiln_buffer_create(kiln_program *p, kiln_str name, kiln_dtype dtype, kiln_role role,
+                               const kiln_shape *shape);
 /* A new block with no iterators yet, appended in execution order. The name is made unique. */
 kiln_block kiln_block_create(kiln_program *p, kiln_str name);
 /* Adds an iterator of [0, extent) and returns its variable as an expression. The variable is named
  * "block:name" (loops have "block.name"); text shows the part after the colon. */
-kiln_expr kiln_block_add_iter(kiln_program *p, kiln_block block, const char *name, int64_t extent, bool reduce);
+kiln_expr kiln_block_add_iter(kiln_program *p, kiln_block block, const char *name, int64_t extent,
+                              bool reduce);
 kiln_str kiln_iter_name(const kiln_program *p, const kiln_iter *iter); /* without "block:" */
 /* Sets what the block computes. For reductions `init` 0 takes the combiner's identity. */
-void kiln_block_set(kiln_program *p, kiln_block block, kiln_buffer buffer, const kiln_expr *index, uint32_t index_count,
-                    kiln_combiner combiner, kiln_expr value, kiln_expr init);
+void kiln_block_set(kiln_program *p, kiln_block block, kiln_buffer buffer, const kiln_expr *index,
+                    uint32_t index_count, kiln_combiner combiner, kiln_expr value, kiln_expr init);
 
 kiln_buffer kiln_program_find_buffer(const kiln_program *p, kiln_str name); /* 0: none */
 kiln_block kiln_program_find_block(const kiln_program *p, kiln_str name);
 /* The block that computes `buffer` (not its initialiser); 0 for inputs and constants. */
 kiln_block kiln_program_producer(const kiln_program *p, kiln_buffer buffer);
 bool kiln_block_is_reduction(const kiln_program *p, kiln_block block);
-/* Floating (or integer) operations of one run: 2 per multiply-add of a sum reduction, else 1 per arithmetic node. */
+/* Floating (or integer) operations of one run: 2 per multiply-add of a sum reduction, else 1 per
+ * arithmetic node. */
 double kiln_program_flops(const kiln_program *p);
 
-/* ---- statements --------------------------------------------------------------------------------------- */
+/* ---- statements ------------------------------------------------------------------ */
 kiln_stmt kiln_stmt_create(kiln_program *p, kiln_stmt_kind kind);
-/* Also sets the variable's range. A body that stands in the tree is wrapped: the loop takes its place.
- * `body` may be 0 for now. */
-kiln_stmt kiln_stmt_for(kiln_program *p, kiln_var var, int64_t first, int64_t extent, kiln_loop_kind kind, kiln_stmt body);
+/* Also sets the variable's range. A body that stands in the tree is wrapped: the loop takes its
+ * place. `body` may be 0 for now. */
+kiln_stmt kiln_stmt_for(kiln_program *p, kiln_var var, int64_t first, int64_t extent,
+                        kiln_loop_kind kind, kiln_stmt body);
 /* `child` stands nowhere yet. A second child of FOR, IF or ALLOC makes their body a sequence. */
 void kiln_stmt_append(kiln_program *p, kiln_stmt parent, kiln_stmt child);
 /* Puts childless `outer` (FOR, IF, ALLOC, SEQ) where `inner` is, and `inner` into it. */
@@ -279,7 +300,8 @@ void kiln_stmt_replace(kiln_program *p, kiln_stmt old, kiln_stmt replacement);
 /* Takes `stmt` out of its parent; loops and sequences left empty go too. */
 void kiln_stmt_remove(kiln_program *p, kiln_stmt stmt);
 kiln_stmt kiln_program_find_loop(const kiln_program *p, kiln_str var_name); /* 0: none */
-kiln_stmt kiln_program_block_stmt(const kiln_program *p, kiln_block block); /* where it is placed; 0: nowhere */
+kiln_stmt kiln_program_block_stmt(const kiln_program *p,
+                                  kiln_block block); /* where it is placed; 0: nowhere */
 bool kiln_stmt_is_inside(const kiln_program *p, kiln_stmt inner, kiln_stmt outer); /* or equal */
 
 /* Places every block of a tensor expression in its own serial nest at the root, iterators in order

@@ -6,7 +6,9 @@
 #include "compiler-core/ir/text.h"
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+static bool is_letter(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
 
 void kiln_lexer_init(kiln_lexer *lx, kiln_str text, kiln_arena *arena) {
     *lx = (kiln_lexer){.text = text, .arena = arena};
@@ -36,7 +38,8 @@ void kiln_lexer_next_line(kiln_lexer *lx) {
     for (;;) {
         if (lx->line > 0) {
             lx->line_start = lx->line_end;
-            while (lx->line_start < lx->text.size && lx->text.data[lx->line_start] != '\n') lx->line_start++;
+            while (lx->line_start < lx->text.size && lx->text.data[lx->line_start] != '\n')
+                lx->line_start++;
             lx->line_start++;
         }
         lx->line++;
@@ -65,7 +68,8 @@ static int hex_digit(char c) {
 /* Decodes \" \\ \xHH; stands after the opening quote. */
 static void read_quoted(kiln_lexer *lx) {
     size_t closing = lx->next;
-    while (closing < lx->line_end && lx->text.data[closing] != '"') closing += lx->text.data[closing] == '\\' ? 2 : 1;
+    while (closing < lx->line_end && lx->text.data[closing] != '"')
+        closing += lx->text.data[closing] == '\\' ? 2 : 1;
     char *decoded = kiln_arena_alloc(lx->arena, closing - lx->next + 1);
     size_t size = 0;
     lx->kind = KILN_TOKEN_BAD;
@@ -128,7 +132,9 @@ void kiln_lexer_next(kiln_lexer *lx) {
     }
     if (is_letter(c)) {
         lx->kind = KILN_TOKEN_NAME;
-        while (is_letter(peek(lx, 0)) || is_digit(peek(lx, 0)) || peek(lx, 0) == '.' || peek(lx, 0) == '\'') lx->next++;
+        while (is_letter(peek(lx, 0)) || is_digit(peek(lx, 0)) || peek(lx, 0) == '.' ||
+               peek(lx, 0) == '\'')
+            lx->next++;
     } else if (is_digit(c)) {
         lx->kind = KILN_TOKEN_NUMBER;
         read_number(lx);
@@ -151,5 +157,6 @@ bool kiln_lexer_raw_until(kiln_lexer *lx, char end, kiln_str *out_text) {
 }
 
 bool kiln_lexer_is(const kiln_lexer *lx, const char *symbol_or_word) {
-    return (lx->kind == KILN_TOKEN_SYMBOL || lx->kind == KILN_TOKEN_NAME) && kiln_str_is(lx->token, symbol_or_word);
+    return (lx->kind == KILN_TOKEN_SYMBOL || lx->kind == KILN_TOKEN_NAME) &&
+           kiln_str_is(lx->token, symbol_or_word);
 }

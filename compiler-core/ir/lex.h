@@ -18,12 +18,12 @@ typedef enum kiln_token_kind {
 typedef struct kiln_lexer {
     kiln_str text;
     kiln_arena *arena;
-    size_t next;       /* first byte after the token */
+    size_t next; /* first byte after the token */
     size_t line_start;
-    size_t line_end;   /* newline, comment or end of text */
-    uint32_t line;     /* from 1 */
-    uint32_t indent;   /* spaces before the first word of the line */
-    bool at_end;       /* no line left */
+    size_t line_end; /* newline, comment or end of text */
+    uint32_t line;   /* from 1 */
+    uint32_t indent; /* spaces before the first word of the line */
+    bool at_end;     /* no line left */
     /* The current token. */
     kiln_token_kind kind;
     kiln_str token;
@@ -35,8 +35,8 @@ void kiln_lexer_init(kiln_lexer *lx, kiln_str text, kiln_arena *arena);
 /* Goes to the first token of the next line that is neither blank nor a comment (#). */
 void kiln_lexer_next_line(kiln_lexer *lx);
 void kiln_lexer_next(kiln_lexer *lx);
-/* What follows the current token up to `end` on this line, raw; false when there is no `end`. The next token
- * is the one after `end`. */
+/* What follows the current token up to `end` on this line, raw; false when there is no `end`. The
+ * next token is the one after `end`. */
 bool kiln_lexer_raw_until(kiln_lexer *lx, char end, kiln_str *out_text);
 bool kiln_lexer_is(const kiln_lexer *lx, const char *symbol_or_word);
 

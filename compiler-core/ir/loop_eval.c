@@ -1,13 +1,14 @@
 /* Loop and lowered programs, executed serially and watched by shadow memory.
  *
- * Concurrency. Every loop whose iterations may run at once (parallel, vectorize, bind, vthread) gets an
- * instance number each time it starts. An element remembers, for each depth of such loops, which instance
- * and iteration touched it last. Two accesses can race exactly if they agree on the instance at some depth
- * and differ in the iteration there; a different instance means that one loop ended before the other began.
+ * Concurrency. Every loop whose iterations may run at once (parallel, vectorize, bind, vthread)
+ * gets an instance number each time it starts. An element remembers, for each depth of such loops,
+ * which instance and iteration touched it last. Two accesses can race exactly if they agree on the
+ * instance at some depth and differ in the iteration there; a different instance means that one
+ * loop ended before the other began.
  *
- * Lifetimes. A temp lives during its ALLOC, or, where there is none yet, during the smallest statement that
- * contains all its accesses: that is where lowering will allocate it. It starts uninitialised each time, and
- * iterations of loops around that place have a copy each. */
+ * Lifetimes. A temp lives during its ALLOC, or, where there is none yet, during the smallest
+ * statement that contains all its accesses: that is where lowering will allocate it. It starts
+ * uninitialised each time, and iterations of loops around that place have a copy each. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -49,12 +50,14 @@ typedef struct execution {
 } execution;
 
 static bool is_concurrent(const kiln_stmt_info *s) {
-    return s->kind == KILN_STMT_FOR && s->loop_kind != KILN_LOOP_SERIAL && s->loop_kind != KILN_LOOP_UNROLL;
+    return s->kind == KILN_STMT_FOR && s->loop_kind != KILN_LOOP_SERIAL &&
+           s->loop_kind != KILN_LOOP_UNROLL;
 }
 
-/* ---- findings --------------------------------------------------------------------------------------------- */
+/* ---- findings -------------------------------------------------------------------- */
 
-static kiln_status finding(const execution *ex, kiln_buffer buffer, const int64_t *index, const char *what) {
+static kiln_status finding(const execution *ex, kiln_buffer buffer, const int64_t *index,
+                           const char *what) {
     const kiln_program *p = ex->in.p;
     const kiln_stmt_info *s = &p->stmt.data[ex->stmt];
     const kiln_buffer_info *b = &p->buffer.data[buffer];
@@ -62,28 +65,32 @@ static kiln_status finding(const execution *ex, kiln_buffer buffer, const int64_
     kiln_strbuf_str(&text, b->name);
     kiln_interp_print_index(index, b->shape.rank, &text);
     kiln_strbuf_printf(&text, " %s", what);
-    if (s->kind == KILN_STMT_BLOCK) kiln_strbuf_printf(&text, ", block %.*s", KILN_STR_ARG(p->block.data[s->block].name));
+    if (s->kind == KILN_STMT_BLOCK)
+        kiln_strbuf_printf(&text, ", block %.*s", KILN_STR_ARG(p->block.data[s->block].name));
     for (kiln_stmt at = s->parent; at; at = p->stmt.data[at].parent) {
         if (p->stmt.data[at].kind != KILN_STMT_FOR) continue;
         kiln_var var = p->stmt.data[at].var;
-        kiln_strbuf_printf(&text, ", %.*s=%lld", KILN_STR_ARG(p->var.data[var].name), (long long)ex->in.var[var]);
+        kiln_strbuf_printf(&text, ", %.*s=%lld", KILN_STR_ARG(p->var.data[var].name),
+                           (long long)ex->in.var[var]);
     }
     kiln_status st = KILN_ERROR(FAILED_PRECONDITION, "%s", text.data);
     kiln_strbuf_deinit(&text);
     return st;
 }
 
-static kiln_status race(const execution *ex, kiln_buffer buffer, const int64_t *index, uint32_t depth, bool is_write) {
+static kiln_status race(const execution *ex, kiln_buffer buffer, const int64_t *index,
+                        uint32_t depth, bool is_write) {
     kiln_strbuf text = {0};
     kiln_var var = ex->in.p->stmt.data[ex->level[depth].loop].var;
     kiln_strbuf_printf(&text, "is %s in several iterations of concurrent loop %.*s",
-                       is_write ? "written and touched" : "read and written", KILN_STR_ARG(ex->in.p->var.data[var].name));
+                       is_write ? "written and touched" : "read and written",
+                       KILN_STR_ARG(ex->in.p->var.data[var].name));
     kiln_status st = finding(ex, buffer, index, text.data);
     kiln_strbuf_deinit(&text);
     return st;
 }
 
-/* ---- accesses ---------------------------------------------------------------------------------------------- */
+/* ---- accesses -------------------------------------------------------------------- */
 
 static bool conflicts(const touch *t, const level *now) {
     return t->instance == now->instance && (t->mixed || t->iteration != now->iteration);
@@ -96,7 +103,8 @@ static void remember(touch *t, const level *now) {
 }
 
 /* Checks and remembers one access. */
-static kiln_status touch_element(execution *ex, kiln_buffer buffer, const int64_t *index, int64_t offset, bool is_write) {
+static kiln_status touch_element(execution *ex, kiln_buffer buffer, const int64_t *index,
+                                 int64_t offset, bool is_write) {
     shadow *sh = &ex->buffer[buffer];
     for (uint32_t d = sh->home_depth; d < ex->depth; d++) {
         touch *reads = &sh->touched[((size_t)offset * ex->depth_max + d) * 2];
@@ -108,7 +116,8 @@ static kiln_status touch_element(execution *ex, kiln_buffer buffer, const int64_
     return KILN_OK;
 }
 
-static kiln_status load_element(kiln_interp *in, kiln_buffer buffer, const int64_t *index, kiln_scalar *out_value) {
+static kiln_status load_element(kiln_interp *in, kiln_buffer buffer, const int64_t *index,
+                                kiln_scalar *out_value) {
     execution *ex = in->context;
     shadow *sh = &ex->buffer[buffer];
     int64_t offset = kiln_interp_offset(&sh->tensor.shape, index);
@@ -120,7 +129,8 @@ static kiln_status load_element(kiln_interp *in, kiln_buffer buffer, const int64
     return st;
 }
 
-static kiln_status store_element(execution *ex, kiln_buffer buffer, const int64_t *index, kiln_scalar value) {
+static kiln_status store_element(execution *ex, kiln_buffer buffer, const int64_t *index,
+                                 kiln_scalar value) {
     shadow *sh = &ex->buffer[buffer];
     int64_t offset = kiln_interp_offset(&sh->tensor.shape, index);
     if (offset < 0) return finding(ex, buffer, index, "is written and lies outside");
@@ -131,7 +141,7 @@ static kiln_status store_element(execution *ex, kiln_buffer buffer, const int64_
     return KILN_OK;
 }
 
-/* ---- statements ---------------------------------------------------------------------------------------------- */
+/* ---- statements ------------------------------------------------------------------ */
 
 static kiln_status execute(execution *ex, kiln_stmt stmt);
 
@@ -152,9 +162,10 @@ static kiln_status bind_iters(execution *ex, const kiln_block_info *b, bool *out
         const kiln_iter *iter = &b->iter[i];
         int64_t value = kiln_interp_eval(&ex->in, iter->binding).i;
         if (value < 0 || value >= iter->extent)
-            return KILN_ERROR(FAILED_PRECONDITION, "block %.*s runs at %.*s = %lld, outside its domain of %lld",
-                              KILN_STR_ARG(b->name), KILN_STR_ARG(ex->in.p->var.data[iter->var].name), (long long)value,
-                              (long long)iter->extent);
+            return KILN_ERROR(
+                FAILED_PRECONDITION, "block %.*s runs at %.*s = %lld, outside its domain of %lld",
+                KILN_STR_ARG(b->name), KILN_STR_ARG(ex->in.p->var.data[iter->var].name),
+                (long long)value, (long long)iter->extent);
         ex->in.var[iter->var] = value;
         if (iter->reduce && value != 0) *out_first = false;
     }
@@ -179,7 +190,8 @@ static kiln_status execute_block(execution *ex, kiln_block block) {
         } else if (!ex->in.status) {
             ex->in.status = load_element(&ex->in, b->buffer, index, &sum);
         }
-        value = kiln_interp_combine(b->combiner, ex->in.p->buffer.data[b->buffer].dtype, sum, value);
+        value =
+            kiln_interp_combine(b->combiner, ex->in.p->buffer.data[b->buffer].dtype, sum, value);
     }
     if (ex->in.status) return take_status(ex);
     return store_element(ex, b->buffer, index, value);
@@ -247,7 +259,7 @@ static kiln_status execute(execution *ex, kiln_stmt stmt) {
     return KILN_OK;
 }
 
-/* ---- homes ------------------------------------------------------------------------------------------------------ */
+/* ---- homes ----------------------------------------------------------------------- */
 
 static kiln_stmt common_ancestor(const kiln_program *p, kiln_stmt a, kiln_stmt b) {
     while (!kiln_stmt_is_inside(p, b, a)) a = p->stmt.data[a].parent;
@@ -259,13 +271,15 @@ static void extend_home(execution *ex, kiln_buffer buffer, kiln_stmt stmt) {
     *home = *home ? common_ancestor(ex->in.p, *home, stmt) : stmt;
 }
 
-/* Every buffer that e loads is accessed at `stmt`. `seen`: [expr count], last statement that visited. */
+/* Every buffer that e loads is accessed at `stmt`. `seen`: [expr count], last statement that
+ * visited. */
 static void extend_by_loads(execution *ex, kiln_expr e, kiln_stmt stmt, kiln_stmt *seen) {
     if (!e || seen[e] == stmt) return;
     seen[e] = stmt;
     const kiln_expr_node *node = kiln_expr_get(ex->in.p, e);
     if (node->op == KILN_EXPR_LOAD) extend_home(ex, node->payload.id, stmt);
-    for (uint32_t i = 0; i < node->operand_count; i++) extend_by_loads(ex, kiln_expr_operand(ex->in.p, e, i), stmt, seen);
+    for (uint32_t i = 0; i < node->operand_count; i++)
+        extend_by_loads(ex, kiln_expr_operand(ex->in.p, e, i), stmt, seen);
 }
 
 static void extend_by_stmt(execution *ex, kiln_stmt stmt, kiln_stmt *seen) {
@@ -302,13 +316,14 @@ static void find_homes(execution *ex) {
     }
 }
 
-/* ---- set-up ------------------------------------------------------------------------------------------------------- */
+/* ---- set-up ---------------------------------------------------------------------- */
 
 static uint32_t concurrent_depth(const kiln_program *p) {
     uint32_t deepest = 0;
     for (kiln_stmt s = 1; s < p->stmt.count; s++) {
         uint32_t depth = 0;
-        for (kiln_stmt at = s; at; at = p->stmt.data[at].parent) depth += is_concurrent(&p->stmt.data[at]);
+        for (kiln_stmt at = s; at; at = p->stmt.data[at].parent)
+            depth += is_concurrent(&p->stmt.data[at]);
         deepest = KILN_MAX(deepest, depth);
     }
     return deepest;
@@ -317,8 +332,9 @@ static uint32_t concurrent_depth(const kiln_program *p) {
 static bool is_stored(const kiln_program *p, kiln_buffer buffer) {
     for (kiln_stmt s = 1; s < p->stmt.count; s++) {
         const kiln_stmt_info *info = &p->stmt.data[s];
-        bool stores = (info->kind == KILN_STMT_STORE && info->buffer == buffer) ||
-                      (info->kind == KILN_STMT_BLOCK && p->block.data[info->block].buffer == buffer);
+        bool stores =
+            (info->kind == KILN_STMT_STORE && info->buffer == buffer) ||
+            (info->kind == KILN_STMT_BLOCK && p->block.data[info->block].buffer == buffer);
         if (stores && kiln_stmt_is_inside(p, s, p->root)) return true;
     }
     return false;
@@ -356,7 +372,8 @@ static kiln_status check_outputs(const execution *ex) {
         int64_t count = kiln_shape_count(&p->buffer.data[b].shape);
         for (int64_t i = 0; i < count; i++)
             if (!ex->buffer[b].written_in[i])
-                return KILN_ERROR(FAILED_PRECONDITION, "element %lld of output %.*s is never written", (long long)i,
+                return KILN_ERROR(FAILED_PRECONDITION,
+                                  "element %lld of output %.*s is never written", (long long)i,
                                   KILN_STR_ARG(p->buffer.data[b].name));
     }
     return KILN_OK;

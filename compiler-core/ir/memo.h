@@ -1,5 +1,5 @@
-/* The program's scratch tables of results by expression id: one per walk over expressions, so that shared
- * subexpressions are visited once. Walks nest (a rewrite may substitute). Private to ir/. */
+/* The program's scratch tables of results by expression id: one per walk over expressions, so that
+ * shared subexpressions are visited once. Walks nest (a rewrite may substitute). Private to ir/. */
 #ifndef KILN_COMPILER_CORE_IR_MEMO_H
 #define KILN_COMPILER_CORE_IR_MEMO_H
 

@@ -1,16 +1,19 @@
-/* The reference program: every float computed in f64, and beside it how far a correct kernel may be off.
+/* The reference program: every float computed in f64, and beside it how far a correct kernel may be
+ * off.
  *
- * The bound of a value v is n * eps * m: n counts the roundings on the longest path to v, m is a magnitude
- * that errors scale with. Loads and constants are exact (n = 0, m = |v|); sums add magnitudes, products
- * multiply them, a function f of x has m = |f(x)| + |f'(x)| * m(x). A reduction over k elements adds k to n.
- * Source: the running error analysis of Higham, Accuracy and Stability of Numerical Algorithms, chapter 3. */
+ * The bound of a value v is n * eps * m: n counts the roundings on the longest path to v, m is a
+ * magnitude that errors scale with. Loads and constants are exact (n = 0, m = |v|); sums add
+ * magnitudes, products multiply them, a function f of x has m = |f(x)| + |f'(x)| * m(x). A
+ * reduction over k elements adds k to n. Source: the running error analysis of Higham, Accuracy and
+ * Stability of Numerical Algorithms, chapter 3. */
 #include "compiler-core/ir/reference.h"
 
 #include "base/check.h"
 #include "compiler-core/ir/text.h"
 
-#define FUNCTION_ROUNDINGS 4 /* an exp or tanh by polynomial is off by a few units in the last place */
-#define TINY 1e-30           /* keeps divisions by zero out of magnitudes */
+#define FUNCTION_ROUNDINGS \
+    4              /* an exp or tanh by polynomial is off by a few units in the last place */
+#define TINY 1e-30 /* keeps divisions by zero out of magnitudes */
 
 typedef struct computed {
     kiln_expr value;     /* in the reference program; f64 for floats */
@@ -21,25 +24,34 @@ typedef struct computed {
 typedef struct builder {
     const kiln_program *from;
     kiln_program *to;
-    kiln_var *var;          /* [from's vars]: of the block being translated */
-    computed *done;         /* [from's exprs]: of the block being translated; value 0 = not yet */
-    kiln_buffer *buffer;    /* [from's buffers]: the same buffer, or the f64 value of a computed float one */
+    kiln_var *var;  /* [from's vars]: of the block being translated */
+    computed *done; /* [from's exprs]: of the block being translated; value 0 = not yet */
+    kiln_buffer
+        *buffer; /* [from's buffers]: the same buffer, or the f64 value of a computed float one */
     kiln_buffer *magnitude; /* [from's buffers]: computed float buffers */
     double *roundings;      /* [from's buffers] */
 } builder;
 
 static kiln_expr f64(builder *b, double value) { return kiln_expr_float(b->to, KILN_F64, value); }
-static kiln_expr unary(builder *b, kiln_expr_op op, kiln_expr x) { return kiln_expr_unary(b->to, op, x); }
-static kiln_expr binary(builder *b, kiln_expr_op op, kiln_expr x, kiln_expr y) { return kiln_expr_binary(b->to, op, x, y); }
-static kiln_expr sum(builder *b, kiln_expr x, kiln_expr y) { return binary(b, KILN_EXPR_ADD, x, y); }
-static kiln_expr product(builder *b, kiln_expr x, kiln_expr y) { return binary(b, KILN_EXPR_MUL, x, y); }
+static kiln_expr unary(builder *b, kiln_expr_op op, kiln_expr x) {
+    return kiln_expr_unary(b->to, op, x);
+}
+static kiln_expr binary(builder *b, kiln_expr_op op, kiln_expr x, kiln_expr y) {
+    return kiln_expr_binary(b->to, op, x, y);
+}
+static kiln_expr sum(builder *b, kiln_expr x, kiln_expr y) {
+    return binary(b, KILN_EXPR_ADD, x, y);
+}
+static kiln_expr product(builder *b, kiln_expr x, kiln_expr y) {
+    return binary(b, KILN_EXPR_MUL, x, y);
+}
 static kiln_expr absolute(builder *b, kiln_expr x) { return unary(b, KILN_EXPR_ABS, x); }
 
 static kiln_expr over(builder *b, kiln_expr x, kiln_expr y) {
     return binary(b, KILN_EXPR_DIV, x, binary(b, KILN_EXPR_MAX, absolute(b, y), f64(b, TINY)));
 }
 
-/* ---- magnitudes of functions --------------------------------------------------------------------------------- */
+/* ---- magnitudes of functions ----------------------------------------------------- */
 
 /* |f'(x)|, or a bound of it; `y` is f(x). 0: the derivative is zero where it exists. */
 static kiln_expr slope(builder *b, kiln_expr_op op, kiln_expr x, kiln_expr y) {
@@ -62,8 +74,12 @@ static kiln_expr slope(builder *b, kiln_expr_op op, kiln_expr x, kiln_expr y) {
     case KILN_EXPR_SINH:
     case KILN_EXPR_COSH: return unary(b, KILN_EXPR_COSH, x);
     case KILN_EXPR_ASIN:
-    case KILN_EXPR_ACOS: return over(b, one, unary(b, KILN_EXPR_SQRT, absolute(b, binary(b, KILN_EXPR_SUB, one, squared))));
-    case KILN_EXPR_ACOSH: return over(b, one, unary(b, KILN_EXPR_SQRT, absolute(b, binary(b, KILN_EXPR_SUB, squared, one))));
+    case KILN_EXPR_ACOS:
+        return over(b, one,
+                    unary(b, KILN_EXPR_SQRT, absolute(b, binary(b, KILN_EXPR_SUB, one, squared))));
+    case KILN_EXPR_ACOSH:
+        return over(b, one,
+                    unary(b, KILN_EXPR_SQRT, absolute(b, binary(b, KILN_EXPR_SUB, squared, one))));
     case KILN_EXPR_ATANH: return over(b, one, binary(b, KILN_EXPR_SUB, one, squared));
     default: return 0; /* floor, ceil, round */
     }
@@ -83,19 +99,24 @@ static computed function_of(builder *b, kiln_expr_op op, const computed *x) {
 }
 
 /* |x/y| errors: (m(x) + |x/y| m(y)) / |y|. */
-static kiln_expr quotient_magnitude(builder *b, const computed *x, const computed *y, kiln_expr quotient) {
+static kiln_expr quotient_magnitude(builder *b, const computed *x, const computed *y,
+                                    kiln_expr quotient) {
     return over(b, sum(b, x->magnitude, product(b, absolute(b, quotient), y->magnitude)), y->value);
 }
 
 /* |x^y| (1 + |y| m(x)/|x| + |log x| m(y)). */
-static kiln_expr power_magnitude(builder *b, const computed *x, const computed *y, kiln_expr power) {
-    kiln_expr log_x = absolute(b, unary(b, KILN_EXPR_LOG, binary(b, KILN_EXPR_MAX, absolute(b, x->value), f64(b, TINY))));
-    kiln_expr relative = sum(b, product(b, absolute(b, y->value), over(b, x->magnitude, x->value)), product(b, log_x, y->magnitude));
+static kiln_expr power_magnitude(builder *b, const computed *x, const computed *y,
+                                 kiln_expr power) {
+    kiln_expr log_x = absolute(
+        b, unary(b, KILN_EXPR_LOG, binary(b, KILN_EXPR_MAX, absolute(b, x->value), f64(b, TINY))));
+    kiln_expr relative = sum(b, product(b, absolute(b, y->value), over(b, x->magnitude, x->value)),
+                             product(b, log_x, y->magnitude));
     return product(b, absolute(b, power), sum(b, f64(b, 1), relative));
 }
 
 static computed combination_of(builder *b, kiln_expr_op op, const computed *x, const computed *y) {
-    computed r = {.value = binary(b, op, x->value, y->value), .roundings = KILN_MAX(x->roundings, y->roundings) + 1};
+    computed r = {.value = binary(b, op, x->value, y->value),
+                  .roundings = KILN_MAX(x->roundings, y->roundings) + 1};
     switch (op) {
     case KILN_EXPR_MUL:
         r.magnitude = product(b, x->magnitude, y->magnitude);
@@ -121,7 +142,7 @@ static computed combination_of(builder *b, kiln_expr_op op, const computed *x, c
     return r;
 }
 
-/* ---- translation --------------------------------------------------------------------------------------------- */
+/* ---- translation ----------------------------------------------------------------- */
 
 static const computed *translate(builder *b, kiln_expr e);
 
@@ -132,7 +153,8 @@ static computed translate_load(builder *b, const kiln_expr_node *node, const kil
     r.value = kiln_expr_cast(b->to, KILN_F64, r.value);
     r.magnitude = absolute(b, r.value);
     r.roundings = b->roundings[source];
-    if (b->magnitude[source]) r.magnitude = kiln_expr_load(b->to, b->magnitude[source], index, node->operand_count);
+    if (b->magnitude[source])
+        r.magnitude = kiln_expr_load(b->to, b->magnitude[source], index, node->operand_count);
     return r;
 }
 
@@ -152,7 +174,8 @@ static computed translate_cast(builder *b, const kiln_expr_node *node, const com
     bool from_float = x->magnitude != 0;
     bool to_float = kiln_dtype_is_float((kiln_dtype)node->dtype);
     if (from_float && to_float) return (computed){x->value, x->magnitude, x->roundings + 1};
-    computed r = {.value = kiln_expr_cast(b->to, to_float ? KILN_F64 : (kiln_dtype)node->dtype, x->value)};
+    computed r = {
+        .value = kiln_expr_cast(b->to, to_float ? KILN_F64 : (kiln_dtype)node->dtype, x->value)};
     if (to_float) {
         r.magnitude = absolute(b, r.value);
         r.roundings = 1;
@@ -161,13 +184,15 @@ static computed translate_cast(builder *b, const kiln_expr_node *node, const com
 }
 
 /* Integers, conditions and leaves keep their form. */
-static computed translate_exact(builder *b, const kiln_expr_node *source, const kiln_expr *operand) {
+static computed translate_exact(builder *b, const kiln_expr_node *source,
+                                const kiln_expr *operand) {
     kiln_expr_node node = *source;
     if (node.op == KILN_EXPR_FLOAT) {
         kiln_expr value = f64(b, node.payload.f);
         return (computed){.value = value, .magnitude = absolute(b, value)};
     }
-    if (node.op == KILN_EXPR_VAR) return (computed){.value = kiln_expr_var(b->to, b->var[node.payload.id])};
+    if (node.op == KILN_EXPR_VAR)
+        return (computed){.value = kiln_expr_var(b->to, b->var[node.payload.id])};
     return (computed){.value = kiln_expr_make(b->to, &node, operand, node.operand_count)};
 }
 
@@ -182,7 +207,8 @@ static computed translate_node(builder *b, kiln_expr e) {
     }
     if (node->op == KILN_EXPR_LOAD) return translate_load(b, node, operand);
     if (node->op == KILN_EXPR_CAST) return translate_cast(b, node, x[0]);
-    if (node->operand_count == 0 || !kiln_dtype_is_float((kiln_dtype)node->dtype)) return translate_exact(b, node, operand);
+    if (node->operand_count == 0 || !kiln_dtype_is_float((kiln_dtype)node->dtype))
+        return translate_exact(b, node, operand);
     return node->operand_count == 1 ? function_of(b, (kiln_expr_op)node->op, x[0])
                                     : combination_of(b, (kiln_expr_op)node->op, x[0], x[1]);
 }
@@ -192,26 +218,29 @@ static const computed *translate(builder *b, kiln_expr e) {
     return &b->done[e];
 }
 
-/* ---- blocks -------------------------------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------- */
 
-/* Starts a block with the iterators of `source`; expressions translated from now on are over them. */
+/* Starts a block with the iterators of `source`; expressions translated from now on are over them.
+ */
 static kiln_block begin_block(builder *b, const kiln_block_info *source, const char *suffix) {
     char *name = kiln_arena_printf(b->to->arena, "%.*s%s", KILN_STR_ARG(source->name), suffix);
     kiln_block block = kiln_block_create(b->to, kiln_str_from(name));
     for (kiln_expr e = 0; e < b->from->expr.count; e++) b->done[e].value = 0;
     for (uint32_t i = 0; i < source->iter_count; i++) {
         const kiln_iter *iter = &source->iter[i];
-        kiln_expr var = kiln_block_add_iter(b->to, block, kiln_str_dup(b->to->arena, kiln_iter_name(b->from, iter)),
-                                            iter->extent, iter->reduce);
+        kiln_expr var = kiln_block_add_iter(
+            b->to, block, kiln_str_dup(b->to->arena, kiln_iter_name(b->from, iter)), iter->extent,
+            iter->reduce);
         b->var[iter->var] = kiln_expr_get(b->to, var)->payload.id;
     }
     return block;
 }
 
-static void set_block(builder *b, kiln_block block, const kiln_block_info *source, kiln_buffer buffer, kiln_combiner combiner,
-                      kiln_expr value, kiln_expr init) {
+static void set_block(builder *b, kiln_block block, const kiln_block_info *source,
+                      kiln_buffer buffer, kiln_combiner combiner, kiln_expr value, kiln_expr init) {
     kiln_expr index[KILN_RANK_MAX];
-    for (uint32_t i = 0; i < source->index_count; i++) index[i] = translate(b, source->index[i])->value;
+    for (uint32_t i = 0; i < source->index_count; i++)
+        index[i] = translate(b, source->index[i])->value;
     kiln_block_set(b->to, block, buffer, index, source->index_count, combiner, value, init);
 }
 
@@ -239,12 +268,15 @@ static void translate_block(builder *b, const kiln_block_info *source) {
     set_block(b, block, source, b->buffer[source->buffer], source->combiner, value.value, init);
     if (!b->magnitude[source->buffer]) return;
 
-    b->roundings[source->buffer] = reduced_roundings(source, value.roundings) + 1; /* 1: the store */
+    b->roundings[source->buffer] =
+        reduced_roundings(source, value.roundings) + 1; /* 1: the store */
     block = begin_block(b, source, ".magnitude");
     value = *translate(b, source->value);
-    kiln_combiner combiner = source->combiner == KILN_COMBINE_MIN ? KILN_COMBINE_MAX : source->combiner;
+    kiln_combiner combiner =
+        source->combiner == KILN_COMBINE_MIN ? KILN_COMBINE_MAX : source->combiner;
     init = source->init ? translate(b, source->init)->magnitude : 0;
-    if (source->combiner == KILN_COMBINE_MIN || source->combiner == KILN_COMBINE_MAX) init = f64(b, 0);
+    if (source->combiner == KILN_COMBINE_MIN || source->combiner == KILN_COMBINE_MAX)
+        init = f64(b, 0);
     set_block(b, block, source, b->magnitude[source->buffer], combiner, value.magnitude, init);
 }
 
@@ -255,12 +287,14 @@ static void copy_block(builder *b, kiln_buffer out, kiln_buffer in, double scale
     kiln_block block = kiln_block_create(b->to, kiln_str_from(name));
     kiln_expr index[KILN_RANK_MAX];
     for (uint32_t i = 0; i < info.shape.rank; i++)
-        index[i] = kiln_block_add_iter(b->to, block, kiln_arena_printf(b->to->arena, "i%u", i), info.shape.dim[i], false);
+        index[i] = kiln_block_add_iter(b->to, block, kiln_arena_printf(b->to->arena, "i%u", i),
+                                       info.shape.dim[i], false);
     kiln_expr value = product(b, kiln_expr_load(b->to, in, index, info.shape.rank), f64(b, scale));
-    kiln_block_set(b->to, block, out, index, info.shape.rank, KILN_COMBINE_NONE, kiln_expr_cast(b->to, info.dtype, value), 0);
+    kiln_block_set(b->to, block, out, index, info.shape.rank, KILN_COMBINE_NONE,
+                   kiln_expr_cast(b->to, info.dtype, value), 0);
 }
 
-/* ---- programs ------------------------------------------------------------------------------------------------------- */
+/* ---- programs -------------------------------------------------------------------- */
 
 static double dtype_epsilon(kiln_dtype dtype) {
     switch (dtype) {
@@ -288,7 +322,8 @@ static double coarsest_epsilon(const kiln_program *te) {
     return epsilon;
 }
 
-static kiln_buffer add_buffer(builder *b, kiln_buffer source, const char *suffix, kiln_dtype dtype, kiln_role role) {
+static kiln_buffer add_buffer(builder *b, kiln_buffer source, const char *suffix, kiln_dtype dtype,
+                              kiln_role role) {
     const kiln_buffer_info *info = &b->from->buffer.data[source];
     char *name = kiln_arena_printf(b->to->arena, "%.*s%s", KILN_STR_ARG(info->name), suffix);
     kiln_buffer made = kiln_buffer_create(b->to, kiln_str_from(name), dtype, role, &info->shape);
@@ -310,7 +345,8 @@ static void make_buffers(builder *b, kiln_buffer *output, kiln_buffer *bound) {
         const kiln_buffer_info *info = &b->from->buffer.data[s];
         bool is_float = kiln_dtype_is_float(info->dtype);
         if (info->role == KILN_ROLE_TEMP || output[s])
-            b->buffer[s] = add_buffer(b, s, is_float ? ".f64" : "", is_float ? KILN_F64 : info->dtype, KILN_ROLE_TEMP);
+            b->buffer[s] = add_buffer(b, s, is_float ? ".f64" : "",
+                                      is_float ? KILN_F64 : info->dtype, KILN_ROLE_TEMP);
         if (is_float && (info->role == KILN_ROLE_TEMP || output[s]))
             b->magnitude[s] = add_buffer(b, s, ".magnitude", KILN_F64, KILN_ROLE_TEMP);
     }

@@ -162,12 +162,14 @@ static kiln_scalar cast(kiln_dtype from, kiln_dtype to, kiln_scalar v) {
     return r;
 }
 
-kiln_scalar kiln_scalar_apply(kiln_expr_op op, kiln_dtype from, kiln_dtype to, const kiln_scalar *operand) {
+kiln_scalar kiln_scalar_apply(kiln_expr_op op, kiln_dtype from, kiln_dtype to,
+                              const kiln_scalar *operand) {
     bool is_float = kiln_dtype_is_float(from);
     switch (op) {
     case KILN_EXPR_LT: return (kiln_scalar){.i = less(from, operand[0], operand[1])};
     case KILN_EXPR_LE:
-        return (kiln_scalar){.i = less(from, operand[0], operand[1]) || equal(from, operand[0], operand[1])};
+        return (kiln_scalar){.i = less(from, operand[0], operand[1]) ||
+                                  equal(from, operand[0], operand[1])};
     case KILN_EXPR_EQ: return (kiln_scalar){.i = equal(from, operand[0], operand[1])};
     case KILN_EXPR_NE: return (kiln_scalar){.i = !equal(from, operand[0], operand[1])};
     case KILN_EXPR_ISNAN: return (kiln_scalar){.i = is_float && isnan(operand[0].f)};
@@ -181,14 +183,16 @@ kiln_scalar kiln_scalar_apply(kiln_expr_op op, kiln_dtype from, kiln_dtype to, c
 }
 
 kiln_scalar kiln_scalar_round(kiln_dtype dtype, kiln_scalar value) {
-    if (dtype == KILN_INDEX_DTYPE || dtype == KILN_F64) return value; /* held as they are; index arithmetic is hot */
+    if (dtype == KILN_INDEX_DTYPE || dtype == KILN_F64)
+        return value; /* held as they are; index arithmetic is hot */
     uint64_t cell = 0;
     kiln_scalar_store(dtype, &cell, 0, value);
     return kiln_scalar_load(dtype, &cell, 0);
 }
 
 kiln_scalar kiln_scalar_load(kiln_dtype dtype, const void *data, size_t index) {
-    if (kiln_dtype_is_float(dtype)) return (kiln_scalar){.f = kiln_dtype_load_f64(dtype, data, index)};
+    if (kiln_dtype_is_float(dtype))
+        return (kiln_scalar){.f = kiln_dtype_load_f64(dtype, data, index)};
     return (kiln_scalar){.i = kiln_dtype_load_i64(dtype, data, index)};
 }
 

@@ -1,6 +1,6 @@
-/* One operator on one element: the arithmetic that constant folding and both interpreters share, so that
- * they cannot disagree. Floats are held in double and are not rounded by an operator (only by CAST and at
- * stores); integers are wrapped to their dtype after each operator. */
+/* One operator on one element: the arithmetic that constant folding and both interpreters share, so
+ * that they cannot disagree. Floats are held in double and are not rounded by an operator (only by
+ * CAST and at stores); integers are wrapped to their dtype after each operator. */
 #ifndef KILN_COMPILER_CORE_IR_SCALAR_H
 #define KILN_COMPILER_CORE_IR_SCALAR_H
 
@@ -14,7 +14,8 @@ typedef union kiln_scalar {
 
 /* Any operator but leaves, LOAD and SELECT (which is lazy). `from` is the operands' dtype, `to` the
  * result's; `operand` is [operand count of op]. */
-kiln_scalar kiln_scalar_apply(kiln_expr_op op, kiln_dtype from, kiln_dtype to, const kiln_scalar *operand);
+kiln_scalar kiln_scalar_apply(kiln_expr_op op, kiln_dtype from, kiln_dtype to,
+                              const kiln_scalar *operand);
 /* The value after a store to `dtype` and a load back: floats rounded, integers wrapped. */
 kiln_scalar kiln_scalar_round(kiln_dtype dtype, kiln_scalar value);
 kiln_scalar kiln_scalar_load(kiln_dtype dtype, const void *data, size_t index);

@@ -48,11 +48,12 @@ void kiln_stmt_append(kiln_program *p, kiln_stmt parent, kiln_stmt child) {
     kiln_stmt_info *info = get(p, parent);
     KILN_CHECK(get(p, child)->parent == 0);
     KILN_CHECK(p->root != child);
-    KILN_CHECK(info->kind == KILN_STMT_SEQ || info->kind == KILN_STMT_FOR || info->kind == KILN_STMT_IF ||
-               info->kind == KILN_STMT_ALLOC);
+    KILN_CHECK(info->kind == KILN_STMT_SEQ || info->kind == KILN_STMT_FOR ||
+               info->kind == KILN_STMT_IF || info->kind == KILN_STMT_ALLOC);
     if (info->kind != KILN_STMT_SEQ && info->child.count == 1) {
         kiln_stmt first = info->child.data[0];
-        if (get(p, first)->kind != KILN_STMT_SEQ) kiln_stmt_wrap(p, first, kiln_stmt_create(p, KILN_STMT_SEQ));
+        if (get(p, first)->kind != KILN_STMT_SEQ)
+            kiln_stmt_wrap(p, first, kiln_stmt_create(p, KILN_STMT_SEQ));
         kiln_stmt_append(p, get(p, parent)->child.data[0], child);
         return;
     }
@@ -67,7 +68,8 @@ void kiln_stmt_wrap(kiln_program *p, kiln_stmt inner, kiln_stmt outer) {
     kiln_stmt_append(p, outer, inner);
 }
 
-kiln_stmt kiln_stmt_for(kiln_program *p, kiln_var var, int64_t first, int64_t extent, kiln_loop_kind kind, kiln_stmt body) {
+kiln_stmt kiln_stmt_for(kiln_program *p, kiln_var var, int64_t first, int64_t extent,
+                        kiln_loop_kind kind, kiln_stmt body) {
     KILN_CHECK(extent >= 0);
     kiln_stmt loop = kiln_stmt_create(p, KILN_STMT_FOR);
     kiln_stmt_info *info = get(p, loop);
@@ -112,7 +114,8 @@ kiln_stmt kiln_program_find_loop(const kiln_program *p, kiln_str var_name) {
 kiln_stmt kiln_program_block_stmt(const kiln_program *p, kiln_block block) {
     for (uint32_t i = 1; i < p->stmt.count; i++) {
         const kiln_stmt_info *s = &p->stmt.data[i];
-        if (s->kind == KILN_STMT_BLOCK && s->block == block && kiln_stmt_is_inside(p, i, p->root)) return i;
+        if (s->kind == KILN_STMT_BLOCK && s->block == block && kiln_stmt_is_inside(p, i, p->root))
+            return i;
     }
     return 0;
 }
@@ -120,19 +123,22 @@ kiln_stmt kiln_program_block_stmt(const kiln_program *p, kiln_block block) {
 static kiln_stmt block_nest(kiln_program *p, kiln_block block) {
     kiln_stmt nest = kiln_stmt_create(p, KILN_STMT_BLOCK);
     get(p, nest)->block = block;
-    /* From the innermost loop outwards; variables are made in order first, so that text reads naturally. */
+    /* From the innermost loop outwards; variables are made in order first, so that text reads
+     * naturally. */
     kiln_var loop_var[KILN_BLOCK_ITERS_MAX];
     uint32_t count = p->block.data[block].iter_count;
     for (uint32_t i = 0; i < count; i++) {
         kiln_iter *iter = &p->block.data[block].iter[i];
         kiln_str short_name = kiln_iter_name(p, iter);
-        char *name = kiln_arena_printf(p->arena, "%.*s.%.*s", KILN_STR_ARG(p->block.data[block].name),
-                                       KILN_STR_ARG(short_name));
+        char *name =
+            kiln_arena_printf(p->arena, "%.*s.%.*s", KILN_STR_ARG(p->block.data[block].name),
+                              KILN_STR_ARG(short_name));
         loop_var[i] = kiln_var_create(p, kiln_str_from(name), 0, 0);
         iter->binding = kiln_expr_var(p, loop_var[i]);
     }
     for (uint32_t i = count; i-- > 0;)
-        nest = kiln_stmt_for(p, loop_var[i], 0, p->block.data[block].iter[i].extent, KILN_LOOP_SERIAL, nest);
+        nest = kiln_stmt_for(p, loop_var[i], 0, p->block.data[block].iter[i].extent,
+                             KILN_LOOP_SERIAL, nest);
     return nest;
 }
 

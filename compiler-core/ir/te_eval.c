@@ -10,21 +10,25 @@ typedef struct evaluation {
     kiln_block block;                             /* being evaluated, for messages */
 } evaluation;
 
-static kiln_status out_of_range(const evaluation *ev, const char *access, kiln_buffer buffer, const int64_t *index) {
+static kiln_status out_of_range(const evaluation *ev, const char *access, kiln_buffer buffer,
+                                const int64_t *index) {
     const kiln_buffer_info *b = &ev->in.p->buffer.data[buffer];
     kiln_strbuf text = {0};
     kiln_interp_print_index(index, b->shape.rank, &text);
-    kiln_status st = KILN_ERROR(OUT_OF_RANGE, "block %.*s %s %.*s%s, which is outside", KILN_STR_ARG(ev->in.p->block.data[ev->block].name),
-                                access, KILN_STR_ARG(b->name), text.data);
+    kiln_status st = KILN_ERROR(OUT_OF_RANGE, "block %.*s %s %.*s%s, which is outside",
+                                KILN_STR_ARG(ev->in.p->block.data[ev->block].name), access,
+                                KILN_STR_ARG(b->name), text.data);
     kiln_strbuf_deinit(&text);
     return st;
 }
 
-static kiln_status load_element(kiln_interp *in, kiln_buffer buffer, const int64_t *index, kiln_scalar *out_value) {
+static kiln_status load_element(kiln_interp *in, kiln_buffer buffer, const int64_t *index,
+                                kiln_scalar *out_value) {
     const evaluation *ev = in->context;
     int64_t offset = kiln_interp_offset(&in->p->buffer.data[buffer].shape, index);
     if (offset < 0) return out_of_range(ev, "reads", buffer, index);
-    *out_value = kiln_scalar_load(ev->tensor[buffer].dtype, ev->tensor[buffer].data, (size_t)offset);
+    *out_value =
+        kiln_scalar_load(ev->tensor[buffer].dtype, ev->tensor[buffer].data, (size_t)offset);
     return KILN_OK;
 }
 
@@ -73,7 +77,8 @@ static kiln_status eval_block(evaluation *ev, kiln_block block) {
     kiln_interp_moved(&ev->in);
     do {
         int64_t index[KILN_RANK_MAX] = {0};
-        for (uint32_t i = 0; i < b->index_count; i++) index[i] = kiln_interp_eval(&ev->in, b->index[i]).i;
+        for (uint32_t i = 0; i < b->index_count; i++)
+            index[i] = kiln_interp_eval(&ev->in, b->index[i]).i;
         int64_t offset = kiln_interp_offset(&out->shape, index);
         if (offset < 0) return out_of_range(ev, "writes", b->buffer, index);
         kiln_scalar value = point_value(ev, b);
@@ -90,9 +95,11 @@ static kiln_status make_temps(evaluation *ev, kiln_arena *arena) {
     for (kiln_buffer b = 1; b < p->buffer.count; b++) {
         size_t bytes;
         if (p->buffer.data[b].role != KILN_ROLE_TEMP) continue;
-        kiln_status st = kiln_shape_bytes(&p->buffer.data[b].shape, p->buffer.data[b].dtype, &bytes);
+        kiln_status st =
+            kiln_shape_bytes(&p->buffer.data[b].shape, p->buffer.data[b].dtype, &bytes);
         if (st) return kiln_status_note(st, "buffer %.*s", KILN_STR_ARG(p->buffer.data[b].name));
-        ev->tensor[b] = kiln_tensor_create(arena, p->buffer.data[b].dtype, &p->buffer.data[b].shape);
+        ev->tensor[b] =
+            kiln_tensor_create(arena, p->buffer.data[b].dtype, &p->buffer.data[b].shape);
     }
     return KILN_OK;
 }
@@ -118,9 +125,10 @@ kiln_status kiln_te_eval(const kiln_program *p, const kiln_tensor *args, uint32_
     return st;
 }
 
-/* Evaluates the reference program, whose outputs are the values, each float one followed by its bound. */
-kiln_status kiln_te_eval_bounds(const kiln_program *p, const kiln_tensor *args, uint32_t arg_count, kiln_arena *arena,
-                                kiln_tensor *bounds) {
+/* Evaluates the reference program, whose outputs are the values, each float one followed by its
+ * bound. */
+kiln_status kiln_te_eval_bounds(const kiln_program *p, const kiln_tensor *args, uint32_t arg_count,
+                                kiln_arena *arena, kiln_tensor *bounds) {
     kiln_status st = kiln_interp_check_args(p, args, arg_count);
     if (st) return st;
     kiln_program *reference = kiln_te_reference(p, arena);

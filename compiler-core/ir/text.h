@@ -1,4 +1,5 @@
-/* What printer and parser of programs agree on: the words of docs/reference/loop-text.md. Private to ir/. */
+/* What printer and parser of programs agree on: the words of docs/reference/loop-text.md. Private
+ * to ir/. */
 #ifndef KILN_COMPILER_CORE_IR_TEXT_H
 #define KILN_COMPILER_CORE_IR_TEXT_H
 
@@ -7,7 +8,14 @@
 typedef struct kiln_expr_op_info {
     const char *text;
     int8_t operand_count; /* -1: any */
-    enum { KILN_CLASS_LEAF, KILN_CLASS_LOAD, KILN_CLASS_BINARY, KILN_CLASS_COMPARE, KILN_CLASS_CALLED, KILN_CLASS_CAST } class;
+    enum {
+        KILN_CLASS_LEAF,
+        KILN_CLASS_LOAD,
+        KILN_CLASS_BINARY,
+        KILN_CLASS_COMPARE,
+        KILN_CLASS_CALLED,
+        KILN_CLASS_CAST
+    } class;
 } kiln_expr_op_info;
 
 extern const kiln_expr_op_info kiln_expr_op_table[KILN_EXPR_OP_COUNT];

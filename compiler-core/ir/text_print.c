@@ -12,29 +12,37 @@ const char *const kiln_role_word[] = {
     [KILN_ROLE_PACKED] = "packed", [KILN_ROLE_TEMP] = "temp",
 };
 const char *const kiln_scope_word[] = {
-    [KILN_SCOPE_GLOBAL] = "global", [KILN_SCOPE_REGISTER] = "register", [KILN_SCOPE_SHARED] = "shared",
-    [KILN_SCOPE_LOCAL] = "local",   [KILN_SCOPE_ACC] = "acc",           [KILN_SCOPE_INP] = "inp",
+    [KILN_SCOPE_GLOBAL] = "global", [KILN_SCOPE_REGISTER] = "register",
+    [KILN_SCOPE_SHARED] = "shared", [KILN_SCOPE_LOCAL] = "local",
+    [KILN_SCOPE_ACC] = "acc",       [KILN_SCOPE_INP] = "inp",
     [KILN_SCOPE_WGT] = "wgt",
 };
 const char *const kiln_loop_word[] = {
-    [KILN_LOOP_SERIAL] = "for",    [KILN_LOOP_PARALLEL] = "parallel", [KILN_LOOP_VECTORIZE] = "vectorize",
-    [KILN_LOOP_UNROLL] = "unroll", [KILN_LOOP_BIND] = "bind",         [KILN_LOOP_VTHREAD] = "vthread",
+    [KILN_LOOP_SERIAL] = "for",          [KILN_LOOP_PARALLEL] = "parallel",
+    [KILN_LOOP_VECTORIZE] = "vectorize", [KILN_LOOP_UNROLL] = "unroll",
+    [KILN_LOOP_BIND] = "bind",           [KILN_LOOP_VTHREAD] = "vthread",
 };
 const char *const kiln_combiner_word[] = {
     [KILN_COMBINE_NONE] = "",   [KILN_COMBINE_SUM] = "sum", [KILN_COMBINE_PROD] = "prod",
     [KILN_COMBINE_MAX] = "max", [KILN_COMBINE_MIN] = "min",
 };
 const char *const kiln_fill_word[] = {
-    [KILN_FILL_UNIFORM] = "uniform", [KILN_FILL_POSITIVE] = "positive", [KILN_FILL_ZERO] = "zero",
+    [KILN_FILL_UNIFORM] = "uniform",
+    [KILN_FILL_POSITIVE] = "positive",
+    [KILN_FILL_ZERO] = "zero",
 };
 _Static_assert(KILN_ARRAY_COUNT(kiln_scope_word) == KILN_SCOPE_COUNT, "one word per scope");
 _Static_assert(KILN_ARRAY_COUNT(kiln_loop_word) == KILN_LOOP_KIND_COUNT, "one word per loop kind");
 _Static_assert(KILN_ARRAY_COUNT(kiln_combiner_word) == KILN_COMBINE_COUNT, "one word per combiner");
 
-/* ---- names -------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------- */
 
-static bool starts_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-static bool continues_name(char c) { return starts_name(c) || (c >= '0' && c <= '9') || c == '.' || c == '\''; }
+static bool starts_name(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+static bool continues_name(char c) {
+    return starts_name(c) || (c >= '0' && c <= '9') || c == '.' || c == '\'';
+}
 
 bool kiln_name_is_plain(kiln_str name) {
     static const char *const literal[] = {"true", "false", "inf", "nan"};
@@ -71,7 +79,7 @@ void kiln_name_print(kiln_str name, bool always_quoted, kiln_strbuf *out) {
 
 static void print_name(kiln_strbuf *out, kiln_str name) { kiln_name_print(name, false, out); }
 
-/* ---- expressions ---------------------------------------------------------------------------------------- */
+/* ---- expressions ----------------------------------------------------------------- */
 
 /* How names are written: plainly, or canonically as b0, i0 for the task key. */
 typedef struct printer {
@@ -113,7 +121,8 @@ static void print_list(const printer *pr, const kiln_expr *item, uint32_t count)
     }
 }
 
-static void print_access(const printer *pr, kiln_buffer buffer, const kiln_expr *index, uint32_t index_count) {
+static void print_access(const printer *pr, kiln_buffer buffer, const kiln_expr *index,
+                         uint32_t index_count) {
     print_buffer_name(pr, buffer);
     kiln_strbuf_char(pr->out, '[');
     print_list(pr, index, index_count);
@@ -126,15 +135,18 @@ static void print_int(kiln_strbuf *out, kiln_dtype dtype, int64_t value) {
     } else if (dtype == KILN_U64) {
         kiln_strbuf_printf(out, "%lluu64", (unsigned long long)value);
     } else {
-        kiln_strbuf_printf(out, "%lld%s", (long long)value, dtype == KILN_INDEX_DTYPE ? "" : kiln_dtype_name(dtype));
+        kiln_strbuf_printf(out, "%lld%s", (long long)value,
+                           dtype == KILN_INDEX_DTYPE ? "" : kiln_dtype_name(dtype));
     }
 }
 
-/* Shortest form that a reader cannot take for an integer; f32 is the dtype of a bare float literal. */
+/* Shortest form that a reader cannot take for an integer; f32 is the dtype of a bare float literal.
+ */
 static void print_float(kiln_strbuf *out, kiln_dtype dtype, double value) {
     if (!isfinite(value)) {
         const char *word = isnan(value) ? "nan" : value < 0 ? "-inf" : "inf";
-        kiln_strbuf_printf(out, dtype == KILN_F32 ? "%s" : "%s(%s)", dtype == KILN_F32 ? word : kiln_dtype_name(dtype), word);
+        kiln_strbuf_printf(out, dtype == KILN_F32 ? "%s" : "%s(%s)",
+                           dtype == KILN_F32 ? word : kiln_dtype_name(dtype), word);
         return;
     }
     char text[40];
@@ -144,7 +156,8 @@ static void print_float(kiln_strbuf *out, kiln_dtype dtype, double value) {
         if (!kiln_str_to_f64(kiln_str_from(text), &back)) continue;
         if (kiln_scalar_round(dtype, (kiln_scalar){.f = back}).f == value) break;
     }
-    kiln_strbuf_printf(out, "%s%s%s", text, strpbrk(text, ".e") ? "" : ".0", dtype == KILN_F32 ? "" : kiln_dtype_name(dtype));
+    kiln_strbuf_printf(out, "%s%s%s", text, strpbrk(text, ".e") ? "" : ".0",
+                       dtype == KILN_F32 ? "" : kiln_dtype_name(dtype));
 }
 
 static void print_infix(const printer *pr, kiln_expr e, int outer) {
@@ -158,8 +171,8 @@ static void print_infix(const printer *pr, kiln_expr e, int outer) {
     if (own <= outer) kiln_strbuf_char(pr->out, '(');
     print_expr(pr, kiln_expr_operand(pr->p, e, 0), compare ? own : own - 1);
     int64_t constant = 0;
-    bool minus = node->op == KILN_EXPR_ADD && kiln_expr_as_int(pr->p, right, &constant) && constant < 0 &&
-                 constant != INT64_MIN;
+    bool minus = node->op == KILN_EXPR_ADD && kiln_expr_as_int(pr->p, right, &constant) &&
+                 constant < 0 && constant != INT64_MIN;
     if (product) {
         kiln_strbuf_text(pr->out, text);
     } else {
@@ -193,7 +206,9 @@ static void print_expr(const printer *pr, kiln_expr e, int outer) {
     case KILN_CLASS_COMPARE: print_infix(pr, e, outer); return;
     case KILN_CLASS_CALLED:
     case KILN_CLASS_CAST:
-        kiln_strbuf_printf(pr->out, "%s(", info->class == KILN_CLASS_CAST ? kiln_dtype_name((kiln_dtype)node->dtype) : info->text);
+        kiln_strbuf_printf(pr->out, "%s(",
+                           info->class == KILN_CLASS_CAST ? kiln_dtype_name((kiln_dtype)node->dtype)
+                                                          : info->text);
         print_list(pr, operand, node->operand_count);
         kiln_strbuf_char(pr->out, ')');
         return;
@@ -205,7 +220,7 @@ void kiln_expr_print(const kiln_program *p, kiln_expr e, kiln_strbuf *out) {
     if (e) print_expr(&pr, e, 0);
 }
 
-/* ---- buffers and blocks ---------------------------------------------------------------------------------- */
+/* ---- buffers and blocks ---------------------------------------------------------- */
 
 static void print_buffer(const printer *pr, kiln_buffer buffer) {
     const kiln_buffer_info *b = &pr->p->buffer.data[buffer];
@@ -220,7 +235,8 @@ static void print_buffer(const printer *pr, kiln_buffer buffer) {
     }
     if (!pr->buffer_number && b->scope != KILN_SCOPE_GLOBAL)
         kiln_strbuf_printf(pr->out, " scope(%s)", kiln_scope_word[b->scope]);
-    if (b->fill != KILN_FILL_UNIFORM) kiln_strbuf_printf(pr->out, " fill(%s)", kiln_fill_word[b->fill]);
+    if (b->fill != KILN_FILL_UNIFORM)
+        kiln_strbuf_printf(pr->out, " fill(%s)", kiln_fill_word[b->fill]);
     if (b->scale != 0) kiln_strbuf_printf(pr->out, " scale(%.17g, %d)", b->scale, b->zero_point);
     kiln_strbuf_char(pr->out, '\n');
 }
@@ -268,7 +284,7 @@ static void print_block(printer *pr, kiln_block block) {
     pr->block = NULL;
 }
 
-/* ---- statements ------------------------------------------------------------------------------------------- */
+/* ---- statements ------------------------------------------------------------------ */
 
 static void print_stmt(const printer *pr, kiln_stmt stmt, uint32_t depth);
 
@@ -324,8 +340,9 @@ static void print_head(const printer *pr, const kiln_stmt_info *s) {
     case KILN_STMT_BARRIER: kiln_strbuf_text(pr->out, "barrier"); break;
     case KILN_STMT_TOKEN_PUSH:
     case KILN_STMT_TOKEN_POP:
-        kiln_strbuf_printf(pr->out, "token %s %lld %lld", s->kind == KILN_STMT_TOKEN_PUSH ? "push" : "pop",
-                           (long long)s->first, (long long)s->extent);
+        kiln_strbuf_printf(pr->out, "token %s %lld %lld",
+                           s->kind == KILN_STMT_TOKEN_PUSH ? "push" : "pop", (long long)s->first,
+                           (long long)s->extent);
         break;
     case KILN_STMT_SEQ:
     case KILN_STMT_KIND_COUNT: break;
@@ -348,20 +365,23 @@ static void print_stmt(const printer *pr, kiln_stmt stmt, uint32_t depth) {
         kiln_strbuf_text(pr->out, " @");
         print_quoted(pr->out, s->annotation.data[i]);
     }
-    bool has_body = s->kind == KILN_STMT_FOR || s->kind == KILN_STMT_IF || s->kind == KILN_STMT_ALLOC;
+    bool has_body =
+        s->kind == KILN_STMT_FOR || s->kind == KILN_STMT_IF || s->kind == KILN_STMT_ALLOC;
     kiln_strbuf_text(pr->out, has_body ? ":\n" : "\n");
     print_children(pr, s, depth + 1);
 }
 
-/* ---- programs --------------------------------------------------------------------------------------------- */
+/* ---- programs -------------------------------------------------------------------- */
 
 /* Temps that nothing uses any more (an inlined block's buffer) are not part of the text. */
 static void find_used_buffers(const kiln_program *p, bool *used) {
-    for (kiln_buffer b = 1; b < p->buffer.count; b++) used[b] = p->buffer.data[b].role != KILN_ROLE_TEMP;
+    for (kiln_buffer b = 1; b < p->buffer.count; b++)
+        used[b] = p->buffer.data[b].role != KILN_ROLE_TEMP;
     for (kiln_block b = 1; b < p->block.count; b++)
         if (!p->block.data[b].removed) used[p->block.data[b].buffer] = true;
     for (kiln_stmt s = 1; s < p->stmt.count; s++)
-        if (p->stmt.data[s].buffer && kiln_stmt_is_inside(p, s, p->root)) used[p->stmt.data[s].buffer] = true;
+        if (p->stmt.data[s].buffer && kiln_stmt_is_inside(p, s, p->root))
+            used[p->stmt.data[s].buffer] = true;
 }
 
 void kiln_program_print(const kiln_program *p, kiln_strbuf *out) {

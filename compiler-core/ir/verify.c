@@ -8,50 +8,57 @@
 typedef struct verifier {
     const kiln_program *p;
     kiln_status status;
-    kiln_str place;        /* block, buffer or loop that is being checked */
-    bool *in_scope;        /* [var count]: may be used by the expression at hand */
-    kiln_interval *range;  /* [var count]: where they lie here */
+    kiln_str place;       /* block, buffer or loop that is being checked */
+    bool *in_scope;       /* [var count]: may be used by the expression at hand */
+    kiln_interval *range; /* [var count]: where they lie here */
     uint32_t stamp;
-    uint32_t *seen;        /* [expr count]: stamp of the walk that visited it */
-    bool *is_written;      /* [buffer count]: by what came before */
-    uint32_t *placed;      /* [block count] */
-    uint32_t visited;      /* statements */
-    bool guarded;          /* a predicate or if may exclude some values */
-    bool is_empty;         /* a loop or domain around has no point: nothing is ever accessed */
+    uint32_t *seen;   /* [expr count]: stamp of the walk that visited it */
+    bool *is_written; /* [buffer count]: by what came before */
+    uint32_t *placed; /* [block count] */
+    uint32_t visited; /* statements */
+    bool guarded;     /* a predicate or if may exclude some values */
+    bool is_empty;    /* a loop or domain around has no point: nothing is ever accessed */
     bool has_stores, has_blocks;
 } verifier;
 
-#define FAIL(v, ...)                                                                                          \
-    do {                                                                                                      \
-        if (!(v)->status)                                                                                     \
-            (v)->status = kiln_status_note(KILN_ERROR(INTERNAL, __VA_ARGS__), "%.*s", KILN_STR_ARG((v)->place)); \
+#define FAIL(v, ...)                                                                  \
+    do {                                                                              \
+        if (!(v)->status)                                                             \
+            (v)->status = kiln_status_note(KILN_ERROR(INTERNAL, __VA_ARGS__), "%.*s", \
+                                           KILN_STR_ARG((v)->place));                 \
     } while (0)
 
-#define REQUIRE(v, condition, ...)              \
-    do {                                        \
-        if (!(condition)) {                     \
-            FAIL(v, __VA_ARGS__);               \
-            return;                             \
-        }                                       \
+#define REQUIRE(v, condition, ...) \
+    do {                           \
+        if (!(condition)) {        \
+            FAIL(v, __VA_ARGS__);  \
+            return;                \
+        }                          \
     } while (0)
 
-/* ---- tables --------------------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------- */
 
 static void verify_expr_node(verifier *v, kiln_expr e) {
     const kiln_expr_node *node = kiln_expr_get(v->p, e);
     const kiln_expr *operand = v->p->operand.data + node->first_operand;
     REQUIRE(v, node->op < KILN_EXPR_OP_COUNT, "expression %u has no operator", e);
     for (uint32_t i = 0; i < node->operand_count; i++)
-        REQUIRE(v, operand[i] > 0 && operand[i] < e, "expression %u uses one that is made later", e);
-    const char *wrong = kiln_expr_type_error(v->p, (kiln_expr_op)node->op, operand, node->operand_count);
+        REQUIRE(v, operand[i] > 0 && operand[i] < e, "expression %u uses one that is made later",
+                e);
+    const char *wrong =
+        kiln_expr_type_error(v->p, (kiln_expr_op)node->op, operand, node->operand_count);
     REQUIRE(v, !wrong, "expression %u: %s", e, wrong);
     if (node->op == KILN_EXPR_VAR)
-        REQUIRE(v, node->payload.id > 0 && node->payload.id < v->p->var.count, "expression %u names no variable", e);
+        REQUIRE(v, node->payload.id > 0 && node->payload.id < v->p->var.count,
+                "expression %u names no variable", e);
     if (node->op != KILN_EXPR_LOAD) return;
-    REQUIRE(v, node->payload.id > 0 && node->payload.id < v->p->buffer.count, "expression %u names no buffer", e);
+    REQUIRE(v, node->payload.id > 0 && node->payload.id < v->p->buffer.count,
+            "expression %u names no buffer", e);
     const kiln_buffer_info *b = &v->p->buffer.data[node->payload.id];
-    REQUIRE(v, node->operand_count == b->shape.rank, "a load of %.*s has the wrong number of indices", KILN_STR_ARG(b->name));
-    REQUIRE(v, node->dtype == b->dtype, "a load of %.*s has the wrong dtype", KILN_STR_ARG(b->name));
+    REQUIRE(v, node->operand_count == b->shape.rank,
+            "a load of %.*s has the wrong number of indices", KILN_STR_ARG(b->name));
+    REQUIRE(v, node->dtype == b->dtype, "a load of %.*s has the wrong dtype",
+            KILN_STR_ARG(b->name));
 }
 
 static void verify_buffer(verifier *v, kiln_buffer buffer) {
@@ -59,17 +66,19 @@ static void verify_buffer(verifier *v, kiln_buffer buffer) {
     bool is_argument = b->role != KILN_ROLE_TEMP;
     v->place = b->name;
     REQUIRE(v, kiln_program_find_buffer(v->p, b->name) == buffer, "two buffers have this name");
-    REQUIRE(v, b->dtype > KILN_DTYPE_NONE && b->dtype < KILN_DTYPE_COUNT, "the buffer has no dtype");
+    REQUIRE(v, b->dtype > KILN_DTYPE_NONE && b->dtype < KILN_DTYPE_COUNT,
+            "the buffer has no dtype");
     REQUIRE(v, b->shape.rank <= KILN_RANK_MAX, "the buffer has too many dimensions");
-    for (uint32_t i = 0; i < b->shape.rank; i++) REQUIRE(v, b->shape.dim[i] >= 0, "dimension %u is negative", i);
+    for (uint32_t i = 0; i < b->shape.rank; i++)
+        REQUIRE(v, b->shape.dim[i] >= 0, "dimension %u is negative", i);
     REQUIRE(v, !is_argument || b->scope == KILN_SCOPE_GLOBAL, "an argument lies in global memory");
     REQUIRE(v, b->layout.piece_count <= KILN_RANK_MAX, "the layout has too many pieces");
 }
 
-/* ---- expressions in their place ---------------------------------------------------------------------------- */
+/* ---- expressions in their place -------------------------------------------------- */
 
-/* Bounds are exact, not only safe, when the expression is a sum of variables: only then is a value outside
- * the buffer a mistake for certain. */
+/* Bounds are exact, not only safe, when the expression is a sum of variables: only then is a value
+ * outside the buffer a mistake for certain. */
 static bool is_sum_of_vars(const kiln_program *p, kiln_expr e) {
     kiln_affine a;
     kiln_affine_clear(&a);
@@ -79,7 +88,8 @@ static bool is_sum_of_vars(const kiln_program *p, kiln_expr e) {
     return true;
 }
 
-static void verify_index(verifier *v, kiln_buffer buffer, const kiln_expr *index, uint32_t count, bool guarded) {
+static void verify_index(verifier *v, kiln_buffer buffer, const kiln_expr *index, uint32_t count,
+                         bool guarded) {
     const kiln_buffer_info *b = &v->p->buffer.data[buffer];
     kiln_bounds bounds;
     kiln_bounds_init(&bounds, v->p, v->range);
@@ -89,8 +99,9 @@ static void verify_index(verifier *v, kiln_buffer buffer, const kiln_expr *index
         bool outside = in.high < 0 || in.low >= b->shape.dim[i];
         bool partly = in.low < 0 || in.high >= b->shape.dim[i];
         if (outside || (partly && !guarded && is_sum_of_vars(v->p, index[i])))
-            FAIL(v, "index %u of %.*s is in [%lld, %lld], the dimension is %lld", i, KILN_STR_ARG(b->name),
-                 (long long)in.low, (long long)in.high, (long long)b->shape.dim[i]);
+            FAIL(v, "index %u of %.*s is in [%lld, %lld], the dimension is %lld", i,
+                 KILN_STR_ARG(b->name), (long long)in.low, (long long)in.high,
+                 (long long)b->shape.dim[i]);
     }
 }
 
@@ -101,12 +112,15 @@ static void verify_expr(verifier *v, kiln_expr e, bool guarded) {
     v->seen[e] = v->stamp;
     if (node->op == KILN_EXPR_VAR) {
         kiln_str name = v->p->var.data[node->payload.id].name;
-        REQUIRE(v, v->in_scope[node->payload.id], "variable %.*s is not in scope", KILN_STR_ARG(name));
+        REQUIRE(v, v->in_scope[node->payload.id], "variable %.*s is not in scope",
+                KILN_STR_ARG(name));
     }
     if (node->op == KILN_EXPR_LOAD) {
         const kiln_buffer_info *b = &v->p->buffer.data[node->payload.id];
-        REQUIRE(v, v->is_written[node->payload.id], "%.*s is read before it is written", KILN_STR_ARG(b->name));
-        verify_index(v, node->payload.id, v->p->operand.data + node->first_operand, node->operand_count, guarded);
+        REQUIRE(v, v->is_written[node->payload.id], "%.*s is read before it is written",
+                KILN_STR_ARG(b->name));
+        verify_index(v, node->payload.id, v->p->operand.data + node->first_operand,
+                     node->operand_count, guarded);
     }
     bool selects = node->op == KILN_EXPR_SELECT;
     for (uint32_t i = 0; i < node->operand_count; i++)
@@ -116,7 +130,8 @@ static void verify_expr(verifier *v, kiln_expr e, bool guarded) {
 static void verify_root_expr(verifier *v, kiln_expr e, kiln_dtype dtype, const char *what) {
     if (v->status) return;
     REQUIRE(v, e > 0 && e < v->p->expr.count, "%s is missing", what);
-    REQUIRE(v, kiln_expr_get(v->p, e)->dtype == dtype, "%s should be %s", what, kiln_dtype_name(dtype));
+    REQUIRE(v, kiln_expr_get(v->p, e)->dtype == dtype, "%s should be %s", what,
+            kiln_dtype_name(dtype));
     v->stamp++;
     verify_expr(v, e, v->guarded);
 }
@@ -125,13 +140,16 @@ static void verify_access(verifier *v, kiln_buffer buffer, const kiln_expr *inde
     if (v->status) return;
     REQUIRE(v, buffer > 0 && buffer < v->p->buffer.count, "no buffer is written");
     const kiln_buffer_info *b = &v->p->buffer.data[buffer];
-    REQUIRE(v, b->role != KILN_ROLE_INPUT && b->role != KILN_ROLE_CONSTANT, "%.*s may not be written", KILN_STR_ARG(b->name));
-    REQUIRE(v, count == b->shape.rank, "%.*s has %u dimensions", KILN_STR_ARG(b->name), b->shape.rank);
-    for (uint32_t i = 0; i < count; i++) verify_root_expr(v, index[i], KILN_INDEX_DTYPE, "an index");
+    REQUIRE(v, b->role != KILN_ROLE_INPUT && b->role != KILN_ROLE_CONSTANT,
+            "%.*s may not be written", KILN_STR_ARG(b->name));
+    REQUIRE(v, count == b->shape.rank, "%.*s has %u dimensions", KILN_STR_ARG(b->name),
+            b->shape.rank);
+    for (uint32_t i = 0; i < count; i++)
+        verify_root_expr(v, index[i], KILN_INDEX_DTYPE, "an index");
     if (!v->status) verify_index(v, buffer, index, count, v->guarded);
 }
 
-/* ---- blocks ---------------------------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------- */
 
 static void scope_iters(verifier *v, const kiln_block_info *b, bool reduce_too, bool in_scope) {
     for (uint32_t i = 0; i < b->iter_count; i++)
@@ -145,10 +163,13 @@ static void verify_iters(verifier *v, const kiln_block_info *b) {
         REQUIRE(v, iter->var > 0 && iter->var < v->p->var.count, "iterator %u has no variable", i);
         const kiln_var_info *var = &v->p->var.data[iter->var];
         int64_t last = iter->extent > 0 ? iter->extent - 1 : 0;
-        REQUIRE(v, iter->extent >= 0, "iterator %.*s has a negative extent", KILN_STR_ARG(var->name));
-        REQUIRE(v, var->low == 0 && var->high == last, "the range of %.*s is not its domain", KILN_STR_ARG(var->name));
+        REQUIRE(v, iter->extent >= 0, "iterator %.*s has a negative extent",
+                KILN_STR_ARG(var->name));
+        REQUIRE(v, var->low == 0 && var->high == last, "the range of %.*s is not its domain",
+                KILN_STR_ARG(var->name));
         v->range[iter->var] = (kiln_interval){0, last};
-        for (uint32_t k = 0; k < i; k++) REQUIRE(v, b->iter[k].var != iter->var, "two iterators share a variable");
+        for (uint32_t k = 0; k < i; k++)
+            REQUIRE(v, b->iter[k].var != iter->var, "two iterators share a variable");
     }
 }
 
@@ -162,7 +183,8 @@ static bool writes_alone(const kiln_program *p, kiln_block block) {
     const kiln_block_info *own = &p->block.data[block];
     for (kiln_block b = 1; b < p->block.count; b++) {
         const kiln_block_info *other = &p->block.data[b];
-        if (b != block && !other->removed && !other->init_of && other->buffer == own->buffer) return false;
+        if (b != block && !other->removed && !other->init_of && other->buffer == own->buffer)
+            return false;
     }
     return true;
 }
@@ -172,23 +194,30 @@ static void verify_kind(verifier *v, kiln_block block) {
     bool reduces = b->combiner != KILN_COMBINE_NONE;
     REQUIRE(v, b->combiner < KILN_COMBINE_COUNT, "the block has no combiner");
     if (b->init_of) {
-        const kiln_block_info *of = b->init_of < v->p->block.count ? &v->p->block.data[b->init_of] : NULL;
-        REQUIRE(v, of && !of->removed && of->combiner != KILN_COMBINE_NONE, "it initialises no reduction");
-        REQUIRE(v, of->buffer == b->buffer && !of->init && !reduces, "it does not fit the reduction it initialises");
+        const kiln_block_info *of =
+            b->init_of < v->p->block.count ? &v->p->block.data[b->init_of] : NULL;
+        REQUIRE(v, of && !of->removed && of->combiner != KILN_COMBINE_NONE,
+                "it initialises no reduction");
+        REQUIRE(v, of->buffer == b->buffer && !of->init && !reduces,
+                "it does not fit the reduction it initialises");
     } else {
         REQUIRE(v, writes_alone(v->p, block), "two blocks write one buffer");
-        REQUIRE(v, !reduces || b->init || has_initialiser(v->p, block), "the reduction has no init");
+        REQUIRE(v, !reduces || b->init || has_initialiser(v->p, block),
+                "the reduction has no init");
     }
     for (uint32_t i = 0; i < b->iter_count; i++)
         REQUIRE(v, reduces || !b->iter[i].reduce, "only reductions have reduce iterators");
 }
 
-/* Different points write different elements: every spatial iterator that moves takes part in some index. */
+/* Different points write different elements: every spatial iterator that moves takes part in some
+ * index. */
 static void verify_injective(verifier *v, const kiln_block_info *b) {
     for (uint32_t i = 0; i < b->iter_count; i++) {
         bool used = b->iter[i].reduce || b->iter[i].extent <= 1;
-        for (uint32_t k = 0; k < b->index_count && !used; k++) used = kiln_expr_uses_var(v->p, b->index[k], b->iter[i].var);
-        REQUIRE(v, used, "no index uses iterator %.*s", KILN_STR_ARG(v->p->var.data[b->iter[i].var].name));
+        for (uint32_t k = 0; k < b->index_count && !used; k++)
+            used = kiln_expr_uses_var(v->p, b->index[k], b->iter[i].var);
+        REQUIRE(v, used, "no index uses iterator %.*s",
+                KILN_STR_ARG(v->p->var.data[b->iter[i].var].name));
     }
 }
 
@@ -218,7 +247,7 @@ static void verify_block(verifier *v, kiln_block block) {
     v->is_empty = was_empty;
 }
 
-/* ---- statements -------------------------------------------------------------------------------------------------- */
+/* ---- statements ------------------------------------------------------------------ */
 
 static void verify_stmt(verifier *v, kiln_stmt stmt);
 
@@ -241,7 +270,8 @@ static void verify_for(verifier *v, kiln_stmt stmt) {
     REQUIRE(v, s->extent >= 0, "the loop's extent is negative");
     REQUIRE(v, s->loop_kind < KILN_LOOP_KIND_COUNT, "the loop has no kind");
     REQUIRE(v, !v->in_scope[s->var], "the loop is inside itself");
-    REQUIRE(v, var->low <= range.low && range.high <= var->high, "the variable's range does not cover the loop");
+    REQUIRE(v, var->low <= range.low && range.high <= var->high,
+            "the variable's range does not cover the loop");
     bool was_empty = v->is_empty;
     v->is_empty |= s->extent == 0;
     v->in_scope[s->var] = true;
@@ -255,10 +285,13 @@ static void verify_binding(verifier *v, const kiln_block_info *b, const kiln_ite
     kiln_str name = v->p->var.data[iter->var].name;
     REQUIRE(v, iter->binding, "iterator %.*s is not bound", KILN_STR_ARG(name));
     verify_root_expr(v, iter->binding, KILN_INDEX_DTYPE, "a binding");
-    if (v->status || v->guarded || v->is_empty || b->predicate || !is_sum_of_vars(v->p, iter->binding)) return;
+    if (v->status || v->guarded || v->is_empty || b->predicate ||
+        !is_sum_of_vars(v->p, iter->binding))
+        return;
     kiln_interval in = kiln_expr_bounds(v->p, iter->binding, v->range);
-    REQUIRE(v, in.low >= 0 && in.high < KILN_MAX(iter->extent, 1), "iterator %.*s is bound to [%lld, %lld], outside its domain",
-            KILN_STR_ARG(name), (long long)in.low, (long long)in.high);
+    REQUIRE(v, in.low >= 0 && in.high < KILN_MAX(iter->extent, 1),
+            "iterator %.*s is bound to [%lld, %lld], outside its domain", KILN_STR_ARG(name),
+            (long long)in.low, (long long)in.high);
 }
 
 static void verify_placement(verifier *v, const kiln_stmt_info *s) {
@@ -312,7 +345,8 @@ static void verify_alloc(verifier *v, kiln_stmt stmt) {
 static void verify_stmt(verifier *v, kiln_stmt stmt) {
     const kiln_stmt_info *s = &v->p->stmt.data[stmt];
     bool is_leaf = s->kind == KILN_STMT_BLOCK || s->kind == KILN_STMT_STORE;
-    bool has_body = s->kind == KILN_STMT_FOR || s->kind == KILN_STMT_IF || s->kind == KILN_STMT_ALLOC;
+    bool has_body =
+        s->kind == KILN_STMT_FOR || s->kind == KILN_STMT_IF || s->kind == KILN_STMT_ALLOC;
     REQUIRE(v, ++v->visited < v->p->stmt.count, "the statement tree is not a tree");
     REQUIRE(v, !is_leaf || s->child.count == 0, "a block or store has children");
     REQUIRE(v, !has_body || s->child.count == 1, "a loop, if or alloc does not have one body");
@@ -365,7 +399,8 @@ kiln_status kiln_program_verify(const kiln_program *p) {
     for (kiln_expr e = 1; e < p->expr.count && !v.status; e++) verify_expr_node(&v, e);
     for (kiln_buffer b = 1; b < p->buffer.count && !v.status; b++) {
         kiln_role role = p->buffer.data[b].role;
-        v.is_written[b] = role == KILN_ROLE_INPUT || role == KILN_ROLE_CONSTANT || role == KILN_ROLE_PACKED;
+        v.is_written[b] =
+            role == KILN_ROLE_INPUT || role == KILN_ROLE_CONSTANT || role == KILN_ROLE_PACKED;
         verify_buffer(&v, b);
     }
     if (!v.status) {

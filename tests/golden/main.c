@@ -1,4 +1,4 @@
-/* Golden texts: each file of tests/golden/ named *.txt is one test,
+/* Golden texts: each file of tests/golden/ named *.golden is one test,
  *
  *     # what it shows
  *     $ COMMAND [ARGUMENT]
@@ -6,8 +6,8 @@
  *     =>
  *     expected output ...
  *
- * and COMMAND a row of the table below. With KILN_GOLDEN_UPDATE in the environment (./dev golden --update) the
- * expected output is written anew, for the reviewer to read as a diff. Prints TAP. */
+ * and COMMAND a row of the table below. With KILN_GOLDEN_UPDATE in the environment (./dev golden
+ * --update) the expected output is written anew, for the reviewer to read as a diff. Prints TAP. */
 #include <stdio.h>
 #include <string.h>
 
@@ -24,17 +24,19 @@
 #define FILE_BYTES_MAX ((size_t)1 << 20)
 
 typedef struct golden {
-    kiln_str head;     /* up to and including the command's line */
+    kiln_str head; /* up to and including the command's line */
     kiln_str command, argument;
     kiln_str input;
     kiln_str expected;
 } golden;
 
-/* ---- commands: input to output ---------------------------------------------------------------------------- */
+/* ---- commands: input to output --------------------------------------------------- */
 
-typedef kiln_status (*golden_command)(kiln_str input, kiln_str argument, kiln_arena *arena, kiln_strbuf *out);
+typedef kiln_status (*golden_command)(kiln_str input, kiln_str argument, kiln_arena *arena,
+                                      kiln_strbuf *out);
 
-static kiln_status run_canonical(kiln_str input, kiln_str argument, kiln_arena *arena, kiln_strbuf *out) {
+static kiln_status run_canonical(kiln_str input, kiln_str argument, kiln_arena *arena,
+                                 kiln_strbuf *out) {
     kiln_program *p;
     kiln_status st = kiln_program_parse(input, arena, &p);
     (void)argument;
@@ -42,7 +44,8 @@ static kiln_status run_canonical(kiln_str input, kiln_str argument, kiln_arena *
     return st;
 }
 
-static kiln_status run_loops(kiln_str input, kiln_str argument, kiln_arena *arena, kiln_strbuf *out) {
+static kiln_status run_loops(kiln_str input, kiln_str argument, kiln_arena *arena,
+                             kiln_strbuf *out) {
     kiln_program *p;
     kiln_status st = kiln_program_parse(input, arena, &p);
     (void)argument;
@@ -52,7 +55,8 @@ static kiln_status run_loops(kiln_str input, kiln_str argument, kiln_arena *aren
     return kiln_program_verify(p);
 }
 
-static kiln_status run_reference(kiln_str input, kiln_str argument, kiln_arena *arena, kiln_strbuf *out) {
+static kiln_status run_reference(kiln_str input, kiln_str argument, kiln_arena *arena,
+                                 kiln_strbuf *out) {
     kiln_program *p;
     kiln_status st = kiln_program_parse(input, arena, &p);
     (void)argument;
@@ -63,21 +67,25 @@ static kiln_status run_reference(kiln_str input, kiln_str argument, kiln_arena *
 }
 
 /* Every index, binding, condition and value of a program. */
-static kiln_status run_simplify(kiln_str input, kiln_str argument, kiln_arena *arena, kiln_strbuf *out) {
+static kiln_status run_simplify(kiln_str input, kiln_str argument, kiln_arena *arena,
+                                kiln_strbuf *out) {
     kiln_program *p;
     kiln_status st = kiln_program_parse(input, arena, &p);
     (void)argument;
     if (st) return st;
     for (kiln_block b = 1; b < p->block.count; b++) {
         kiln_block_info *info = &p->block.data[b];
-        for (uint32_t i = 0; i < info->index_count; i++) info->index[i] = kiln_expr_simplify(p, info->index[i], NULL);
-        for (uint32_t i = 0; i < info->iter_count; i++) info->iter[i].binding = kiln_expr_simplify(p, info->iter[i].binding, NULL);
+        for (uint32_t i = 0; i < info->index_count; i++)
+            info->index[i] = kiln_expr_simplify(p, info->index[i], NULL);
+        for (uint32_t i = 0; i < info->iter_count; i++)
+            info->iter[i].binding = kiln_expr_simplify(p, info->iter[i].binding, NULL);
         info->predicate = kiln_expr_simplify(p, info->predicate, NULL);
         info->value = kiln_expr_simplify(p, info->value, NULL);
     }
     for (kiln_stmt s = 1; s < p->stmt.count; s++) {
         kiln_stmt_info *info = &p->stmt.data[s];
-        for (uint32_t i = 0; i < info->index_count; i++) info->index[i] = kiln_expr_simplify(p, info->index[i], NULL);
+        for (uint32_t i = 0; i < info->index_count; i++)
+            info->index[i] = kiln_expr_simplify(p, info->index[i], NULL);
         info->condition = kiln_expr_simplify(p, info->condition, NULL);
         info->value = kiln_expr_simplify(p, info->value, NULL);
     }
@@ -118,7 +126,7 @@ static const struct {
     {"tasks", run_tasks},
 };
 
-/* ---- files --------------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------- */
 
 /* The text up to and including the line that begins at `rest`; moves `rest` behind it. */
 static kiln_str take_line(kiln_str *rest) {
@@ -132,7 +140,8 @@ static kiln_status split_file(kiln_str content, golden *out) {
     kiln_str rest = content;
     kiln_str line = take_line(&rest);
     while (kiln_str_starts(line, "#")) line = take_line(&rest);
-    if (!kiln_str_starts(line, "$ ")) return KILN_ERROR(INVALID_ARGUMENT, "no '$ COMMAND' after the comment");
+    if (!kiln_str_starts(line, "$ "))
+        return KILN_ERROR(INVALID_ARGUMENT, "no '$ COMMAND' after the comment");
     out->head = kiln_str_slice(content, 0, content.size - rest.size);
     out->argument = kiln_str_trim(kiln_str_slice(line, 2, line.size));
     out->command = kiln_str_cut(&out->argument, ' ');
@@ -149,7 +158,8 @@ static kiln_status split_file(kiln_str content, golden *out) {
 
 static kiln_status run_command(const golden *g, kiln_arena *arena, kiln_strbuf *out) {
     for (size_t i = 0; i < KILN_ARRAY_COUNT(command_table); i++)
-        if (kiln_str_is(g->command, command_table[i].name)) return command_table[i].run(g->input, g->argument, arena, out);
+        if (kiln_str_is(g->command, command_table[i].name))
+            return command_table[i].run(g->input, g->argument, arena, out);
     return KILN_ERROR(NOT_FOUND, "no golden command '%.*s'", KILN_STR_ARG(g->command));
 }
 
@@ -172,7 +182,9 @@ static kiln_status compare(kiln_str expected, kiln_str actual) {
         if (kiln_str_equal(a, b)) continue;
         a = kiln_str_trim(a);
         b = kiln_str_trim(b);
-        return KILN_ERROR(FAILED_PRECONDITION, "output line %u is\n#   %.*s\n# and should be\n#   %.*s\n# ./dev golden --update accepts it",
+        return KILN_ERROR(FAILED_PRECONDITION,
+                          "output line %u is\n#   %.*s\n# and should be\n#   %.*s\n# ./dev golden "
+                          "--update accepts it",
                           line, KILN_STR_ARG(b), KILN_STR_ARG(a));
     }
     return KILN_OK;
@@ -205,12 +217,16 @@ int main(int argc, char **argv) {
     unsigned number = 0;
     bool passed = argc == 2;
     kiln_arena_init(&arena, 0);
-    if (passed) passed = report(++number, "the folder is read", kiln_folder_list(argv[1], &arena, &name, &count));
+    if (passed)
+        passed = report(++number, "the folder is read",
+                        kiln_folder_list(argv[1], &arena, &name, &count));
     for (size_t i = 0; i < count; i++) {
         kiln_str file = kiln_str_from(name[i]);
-        if (!kiln_str_ends(file, ".txt")) continue;
+        if (!kiln_str_ends(file, ".golden")) continue;
         kiln_strbuf_reset(&out);
-        passed &= report(++number, name[i], run_file(kiln_arena_printf(&arena, "%s/%s", argv[1], name[i]), &arena, &out));
+        passed &=
+            report(++number, name[i],
+                   run_file(kiln_arena_printf(&arena, "%s/%s", argv[1], name[i]), &arena, &out));
     }
     printf("1..%u\n", number);
     kiln_strbuf_deinit(&out);

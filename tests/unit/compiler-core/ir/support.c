@@ -22,18 +22,32 @@ int program_tear_down(void **state) {
     return 0;
 }
 
-kiln_expr add(kiln_program *p, kiln_expr a, kiln_expr b) { return kiln_expr_binary(p, KILN_EXPR_ADD, a, b); }
-kiln_expr sub(kiln_program *p, kiln_expr a, kiln_expr b) { return kiln_expr_binary(p, KILN_EXPR_SUB, a, b); }
+kiln_expr add(kiln_program *p, kiln_expr a, kiln_expr b) {
+    return kiln_expr_binary(p, KILN_EXPR_ADD, a, b);
+}
+kiln_expr sub(kiln_program *p, kiln_expr a, kiln_expr b) {
+    return kiln_expr_binary(p, KILN_EXPR_SUB, a, b);
+}
 
 static kiln_expr with_const(kiln_program *p, kiln_expr_op op, kiln_expr a, int64_t c) {
     return kiln_expr_binary(p, op, a, kiln_expr_index(p, c));
 }
 
-kiln_expr times(kiln_program *p, kiln_expr a, int64_t c) { return with_const(p, KILN_EXPR_MUL, a, c); }
-kiln_expr plus(kiln_program *p, kiln_expr a, int64_t c) { return with_const(p, KILN_EXPR_ADD, a, c); }
-kiln_expr floordiv(kiln_program *p, kiln_expr a, int64_t c) { return with_const(p, KILN_EXPR_FLOORDIV, a, c); }
-kiln_expr floormod(kiln_program *p, kiln_expr a, int64_t c) { return with_const(p, KILN_EXPR_FLOORMOD, a, c); }
-kiln_expr compare(kiln_program *p, kiln_expr_op op, kiln_expr a, kiln_expr b) { return kiln_expr_binary(p, op, a, b); }
+kiln_expr times(kiln_program *p, kiln_expr a, int64_t c) {
+    return with_const(p, KILN_EXPR_MUL, a, c);
+}
+kiln_expr plus(kiln_program *p, kiln_expr a, int64_t c) {
+    return with_const(p, KILN_EXPR_ADD, a, c);
+}
+kiln_expr floordiv(kiln_program *p, kiln_expr a, int64_t c) {
+    return with_const(p, KILN_EXPR_FLOORDIV, a, c);
+}
+kiln_expr floormod(kiln_program *p, kiln_expr a, int64_t c) {
+    return with_const(p, KILN_EXPR_FLOORMOD, a, c);
+}
+kiln_expr compare(kiln_program *p, kiln_expr_op op, kiln_expr a, kiln_expr b) {
+    return kiln_expr_binary(p, op, a, b);
+}
 
 kiln_expr var(kiln_program *p, const char *name, int64_t extent) {
     return kiln_expr_var(p, kiln_var_create(p, kiln_str_from(name), 0, extent - 1));
@@ -46,7 +60,7 @@ void expect_text(const kiln_program *p, kiln_expr e, const char *text) {
     kiln_strbuf_deinit(&out);
 }
 
-/* ---- random expressions ------------------------------------------------------------------------------------- */
+/* ---- random expressions ---------------------------------------------------------- */
 
 static const int64_t factor[] = {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 49, 64, -1, -2, -3, -8};
 
@@ -55,14 +69,17 @@ static int64_t draw_factor(kiln_rand *r, bool positive) {
 }
 
 kiln_expr random_index(kiln_program *p, kiln_rand *r, uint32_t depth) {
-    static const kiln_expr_op scaling[] = {KILN_EXPR_MUL, KILN_EXPR_FLOORDIV, KILN_EXPR_FLOORMOD, KILN_EXPR_DIV, KILN_EXPR_REM};
-    static const kiln_expr_op combining[] = {KILN_EXPR_ADD, KILN_EXPR_ADD, KILN_EXPR_SUB, KILN_EXPR_MIN, KILN_EXPR_MAX, KILN_EXPR_MUL};
+    static const kiln_expr_op scaling[] = {KILN_EXPR_MUL, KILN_EXPR_FLOORDIV, KILN_EXPR_FLOORMOD,
+                                           KILN_EXPR_DIV, KILN_EXPR_REM};
+    static const kiln_expr_op combining[] = {KILN_EXPR_ADD, KILN_EXPR_ADD, KILN_EXPR_SUB,
+                                             KILN_EXPR_MIN, KILN_EXPR_MAX, KILN_EXPR_MUL};
     uint64_t kind = depth == 0 ? kiln_rand_below(r, 2) : kiln_rand_below(r, 12);
     if (kind == 0) return kiln_expr_index(p, kiln_rand_range(r, -20, 100));
     if (kind == 1) return kiln_expr_var(p, (kiln_var)(1 + kiln_rand_below(r, p->var.count - 1)));
     if (kind < 7) {
         kiln_expr_op op = scaling[kiln_rand_below(r, KILN_ARRAY_COUNT(scaling))];
-        return with_const(p, op, random_index(p, r, depth - 1), draw_factor(r, op != KILN_EXPR_MUL));
+        return with_const(p, op, random_index(p, r, depth - 1),
+                          draw_factor(r, op != KILN_EXPR_MUL));
     }
     kiln_expr a = random_index(p, r, depth - 1);
     kiln_expr b = random_index(p, r, depth - 1);
@@ -71,20 +88,24 @@ kiln_expr random_index(kiln_program *p, kiln_rand *r, uint32_t depth) {
 }
 
 kiln_expr random_condition(kiln_program *p, kiln_rand *r, uint32_t depth) {
-    static const kiln_expr_op comparing[] = {KILN_EXPR_LT, KILN_EXPR_LE, KILN_EXPR_EQ, KILN_EXPR_NE};
-    static const kiln_expr_op joining[] = {KILN_EXPR_AND, KILN_EXPR_AND, KILN_EXPR_OR, KILN_EXPR_XOR};
+    static const kiln_expr_op comparing[] = {KILN_EXPR_LT, KILN_EXPR_LE, KILN_EXPR_EQ,
+                                             KILN_EXPR_NE};
+    static const kiln_expr_op joining[] = {KILN_EXPR_AND, KILN_EXPR_AND, KILN_EXPR_OR,
+                                           KILN_EXPR_XOR};
     uint64_t kind = depth == 0 ? 0 : kiln_rand_below(r, 5);
     if (kind == 3) return kiln_expr_unary(p, KILN_EXPR_NOT, random_condition(p, r, depth - 1));
     if (kind == 4)
-        return kiln_expr_binary(p, joining[kiln_rand_below(r, KILN_ARRAY_COUNT(joining))], random_condition(p, r, depth - 1),
+        return kiln_expr_binary(p, joining[kiln_rand_below(r, KILN_ARRAY_COUNT(joining))],
+                                random_condition(p, r, depth - 1),
                                 random_condition(p, r, depth - 1));
     uint32_t below = depth ? depth - 1 : 0;
-    return kiln_expr_binary(p, comparing[kiln_rand_below(r, KILN_ARRAY_COUNT(comparing))], random_index(p, r, below),
-                            random_index(p, r, below));
+    return kiln_expr_binary(p, comparing[kiln_rand_below(r, KILN_ARRAY_COUNT(comparing))],
+                            random_index(p, r, below), random_index(p, r, below));
 }
 
 void draw_point(const kiln_program *p, kiln_rand *r, int64_t *value) {
-    for (kiln_var v = 1; v < p->var.count; v++) value[v] = kiln_rand_range(r, p->var.data[v].low, p->var.data[v].high);
+    for (kiln_var v = 1; v < p->var.count; v++)
+        value[v] = kiln_rand_range(r, p->var.data[v].low, p->var.data[v].high);
 }
 
 int64_t value_at(const kiln_program *p, kiln_expr e, const int64_t *value) {
@@ -96,7 +117,7 @@ int64_t value_at(const kiln_program *p, kiln_expr e, const int64_t *value) {
     return result;
 }
 
-/* ---- programs ------------------------------------------------------------------------------------------------- */
+/* ---- programs -------------------------------------------------------------------- */
 
 kiln_program *parse(const kiln_program *p, const char *text) {
     kiln_program *parsed = NULL;
@@ -105,7 +126,7 @@ kiln_program *parse(const kiln_program *p, const char *text) {
     return parsed;
 }
 
-/* ---- arguments ------------------------------------------------------------------------------------------------ */
+/* ---- arguments ------------------------------------------------------------------- */
 
 uint32_t make_args(const kiln_program *p, uint64_t seed, kiln_tensor *out) {
     kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
@@ -130,8 +151,8 @@ static bool close_enough(double got, double wanted, double bound) {
     return fabs(got - wanted) <= bound + 1e-30;
 }
 
-void expect_within_bounds(const kiln_program *p, const kiln_tensor *got, const kiln_tensor *wanted, const kiln_tensor *bound,
-                          uint32_t arg_count, uint64_t seed) {
+void expect_within_bounds(const kiln_program *p, const kiln_tensor *got, const kiln_tensor *wanted,
+                          const kiln_tensor *bound, uint32_t arg_count, uint64_t seed) {
     kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
     kiln_program_args(p, arg);
     uint32_t output = 0;
@@ -143,8 +164,8 @@ void expect_within_bounds(const kiln_program *p, const kiln_tensor *got, const k
             double b = kiln_dtype_load_f64(wanted[i].dtype, wanted[i].data, (size_t)k);
             double allowed = kiln_dtype_load_f64(KILN_F32, bound[output].data, (size_t)k);
             if (!close_enough(a, b, allowed))
-                fail_msg("seed %llu: output %u element %lld is %.9g, not %.9g within %.3g", (unsigned long long)seed, output,
-                         (long long)k, a, b, allowed);
+                fail_msg("seed %llu: output %u element %lld is %.9g, not %.9g within %.3g",
+                         (unsigned long long)seed, output, (long long)k, a, b, allowed);
         }
         output++;
     }

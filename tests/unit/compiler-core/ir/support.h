@@ -1,5 +1,5 @@
-/* What tests of expressions and programs share: a program in an arena, text of expressions, random index
- * expressions and their values. */
+/* What tests of expressions and programs share: a program in an arena, text of expressions, random
+ * index expressions and their values. */
 #ifndef KILN_TESTS_UNIT_COMPILER_CORE_IR_SUPPORT_H
 #define KILN_TESTS_UNIT_COMPILER_CORE_IR_SUPPORT_H
 
@@ -33,11 +33,12 @@ int64_t value_at(const kiln_program *p, kiln_expr e, const int64_t *value);
 
 /* A program that must parse, in `p`'s arena. */
 kiln_program *parse(const kiln_program *p, const char *text);
-/* Seeded data for the program's arguments, outputs poisoned; `out`: [64]; in the program's arena. */
+/* Seeded data for the program's arguments, outputs poisoned; `out`: [64]; in the program's arena.
+ */
 uint32_t make_args(const kiln_program *p, uint64_t seed, kiln_tensor *out);
-/* Every output element of `got` is within its bound of `wanted`: integers and bool equal, floats by bound[i]
- * of the i-th output. */
-void expect_within_bounds(const kiln_program *p, const kiln_tensor *got, const kiln_tensor *wanted, const kiln_tensor *bound,
-                          uint32_t arg_count, uint64_t seed);
+/* Every output element of `got` is within its bound of `wanted`: integers and bool equal, floats by
+ * bound[i] of the i-th output. */
+void expect_within_bounds(const kiln_program *p, const kiln_tensor *got, const kiln_tensor *wanted,
+                          const kiln_tensor *bound, uint32_t arg_count, uint64_t seed);
 
 #endif

@@ -6,7 +6,8 @@
 
 static kiln_expr load(kiln_program *p, const char *name, kiln_dtype dtype) {
     const kiln_shape scalar = {.rank = 0};
-    return kiln_expr_load(p, kiln_buffer_create(p, kiln_str_from(name), dtype, KILN_ROLE_INPUT, &scalar), NULL, 0);
+    return kiln_expr_load(
+        p, kiln_buffer_create(p, kiln_str_from(name), dtype, KILN_ROLE_INPUT, &scalar), NULL, 0);
 }
 
 static void equal_structure_has_one_id(void **state) {
@@ -53,11 +54,11 @@ static void float_identities_fold_only_where_exact(void **state) {
     assert_int_equal(kiln_expr_binary(p, KILN_EXPR_MUL, x, one), x);
     assert_int_equal(kiln_expr_binary(p, KILN_EXPR_SUB, x, zero), x);
     assert_int_equal(add(p, x, kiln_expr_float(p, KILN_F32, -0.0)), x);
-    expect_text(p, add(p, x, zero), "x[] + 0.0");                                 /* -0 + 0 is +0 */
-    expect_text(p, kiln_expr_binary(p, KILN_EXPR_MUL, x, zero), "x[]*0.0");       /* NaN, inf, -0 */
-    expect_text(p, sub(p, x, x), "x[] - x[]");                                    /* NaN, inf */
-    expect_text(p, compare(p, KILN_EXPR_EQ, x, x), "x[] == x[]");                 /* NaN */
-    expect_text(p, add(p, add(p, x, one), one), "x[] + 1.0 + 1.0");               /* rounds twice */
+    expect_text(p, add(p, x, zero), "x[] + 0.0");                           /* -0 + 0 is +0 */
+    expect_text(p, kiln_expr_binary(p, KILN_EXPR_MUL, x, zero), "x[]*0.0"); /* NaN, inf, -0 */
+    expect_text(p, sub(p, x, x), "x[] - x[]");                              /* NaN, inf */
+    expect_text(p, compare(p, KILN_EXPR_EQ, x, x), "x[] == x[]");           /* NaN */
+    expect_text(p, add(p, add(p, x, one), one), "x[] + 1.0 + 1.0");         /* rounds twice */
     expect_text(p, compare(p, KILN_EXPR_LT, x, x), "false");
 }
 
@@ -68,7 +69,8 @@ static void constants_fold_in_their_dtype(void **state) {
     expect_text(p, kiln_expr_cast(p, KILN_U8, kiln_expr_float(p, KILN_F32, 300)), "255u8");
     expect_text(p, kiln_expr_float(p, KILN_F16, 0.1), "0.1f16");
     expect_text(p, kiln_expr_float(p, KILN_F32, 16777217.0), "16777216.0");
-    expect_text(p, kiln_expr_unary(p, KILN_EXPR_SQRT, kiln_expr_float(p, KILN_F64, 2)), "1.4142135623730951f64");
+    expect_text(p, kiln_expr_unary(p, KILN_EXPR_SQRT, kiln_expr_float(p, KILN_F64, 2)),
+                "1.4142135623730951f64");
 }
 
 static void select_and_double_negation_fold(void **state) {

@@ -8,7 +8,8 @@
 #define SEEDS 400
 
 static kiln_program *generate(kiln_arena *arena, uint64_t seed) {
-    const kiln_generate_options options = {.blocks_max = 5, .points_max = 600, .floats_only = seed % 2 == 0};
+    const kiln_generate_options options = {
+        .blocks_max = 5, .points_max = 600, .floats_only = seed % 2 == 0};
     kiln_rand r;
     kiln_rand_init(&r, seed);
     return kiln_program_generate(&r, &options, arena);
@@ -20,7 +21,8 @@ static void expect_ok_with_seed(kiln_status st, uint64_t seed) {
 
 static void programs_are_valid(void **state) {
     kiln_program *p = *state;
-    for (uint64_t seed = 1; seed <= SEEDS; seed++) expect_ok_with_seed(kiln_program_verify(generate(p->arena, seed)), seed);
+    for (uint64_t seed = 1; seed <= SEEDS; seed++)
+        expect_ok_with_seed(kiln_program_verify(generate(p->arena, seed)), seed);
 }
 
 static void the_same_seed_gives_the_same_program(void **state) {
@@ -54,7 +56,8 @@ static void text_comes_back_as_it_was(void **state) {
     }
 }
 
-/* The loops of a tensor expression, run serially, are within the bound that the reference states. */
+/* The loops of a tensor expression, run serially, are within the bound that the reference states.
+ */
 static void loops_compute_what_the_expression_says(void **state) {
     kiln_program *p = *state;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {

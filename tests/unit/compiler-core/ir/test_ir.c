@@ -1,13 +1,14 @@
 /* Tables of a program: names, blocks, producers, work. */
 #include "tests/unit/compiler-core/ir/support.h"
 
-static const char fused[] = "program conv_relu\n"
-                            "input x: f32[8,10]\n"
-                            "constant w: f32[4,8,3]\n"
-                            "output y: f32[4,8]\n"
-                            "temp t: f32[4,8]\n"
-                            "block conv(o:4, i:8 | c:8, k:3): t[o, i] sum= x[c, i + k]*w[o, c, k] init 0.0\n"
-                            "block relu(o:4, i:8): y[o, i] = max(t[o, i], 0.0)\n";
+static const char fused[] =
+    "program conv_relu\n"
+    "input x: f32[8,10]\n"
+    "constant w: f32[4,8,3]\n"
+    "output y: f32[4,8]\n"
+    "temp t: f32[4,8]\n"
+    "block conv(o:4, i:8 | c:8, k:3): t[o, i] sum= x[c, i + k]*w[o, c, k] init 0.0\n"
+    "block relu(o:4, i:8): y[o, i] = max(t[o, i], 0.0)\n";
 
 static void taken_names_get_a_number(void **state) {
     kiln_program *p = *state;
@@ -48,10 +49,11 @@ static void work_counts_two_per_multiply_add_and_one_per_node(void **state) {
 }
 
 static void indices_and_conditions_are_not_work(void **state) {
-    const kiln_program *p = parse(*state, "program pad\n"
-                                          "input x: f32[4]\n"
-                                          "output y: f32[6]\n"
-                                          "block pad(i:6): y[i] = select(and(1 <= i, i < 5), x[i - 1], 0.0)\n");
+    const kiln_program *p =
+        parse(*state, "program pad\n"
+                      "input x: f32[4]\n"
+                      "output y: f32[6]\n"
+                      "block pad(i:6): y[i] = select(and(1 <= i, i < 5), x[i - 1], 0.0)\n");
     assert_true(kiln_program_flops(p) == 0);
 }
 

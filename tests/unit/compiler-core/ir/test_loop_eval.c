@@ -126,8 +126,10 @@ static const char two_writers[] = "program race\n"
 
 static void two_iterations_that_write_one_element_race(void **state) {
     const kiln_program *p = *state;
-    expect_finding(p, kiln_arena_printf(p->arena, two_writers, "parallel"), "several iterations of concurrent loop i");
-    expect_finding(p, kiln_arena_printf(p->arena, two_writers, "vectorize"), "several iterations of concurrent loop i");
+    expect_finding(p, kiln_arena_printf(p->arena, two_writers, "parallel"),
+                   "several iterations of concurrent loop i");
+    expect_finding(p, kiln_arena_printf(p->arena, two_writers, "vectorize"),
+                   "several iterations of concurrent loop i");
     expect_output(p, kiln_arena_printf(p->arena, two_writers, "for"), (const double[]){2, 4});
     expect_output(p, kiln_arena_printf(p->arena, two_writers, "unroll"), (const double[]){2, 4});
 }

@@ -69,7 +69,8 @@ static void a_loop_can_be_replaced_by_what_is_inside_it(void **state) {
     kiln_stmt inner = kiln_stmt_for(p, j1, 0, 3, KILN_LOOP_UNROLL, body);
     kiln_stmt outer = kiln_stmt_for(p, j0, 0, 2, KILN_LOOP_SERIAL, inner);
     kiln_stmt_replace(p, old, outer);
-    p->block.data[1].iter[1].binding = add(p, times(p, kiln_expr_var(p, j0), 3), kiln_expr_var(p, j1));
+    p->block.data[1].iter[1].binding =
+        add(p, times(p, kiln_expr_var(p, j0), 3), kiln_expr_var(p, j1));
     expect_loops(p, "  for i in 4:\n"
                     "    for j.0 in 2:\n"
                     "      unroll j.1 in 3:\n"

@@ -1,4 +1,5 @@
-/* What the verifier finds in programs that no text could say: each test breaks one rule of a good program. */
+/* What the verifier finds in programs that no text could say: each test breaks one rule of a good
+ * program. */
 #include "compiler-core/ir/ir_text.h"
 #include "tests/unit/compiler-core/ir/support.h"
 
@@ -16,7 +17,9 @@ static kiln_program *good(void **state) {
                          "    block neg(i=i)\n");
 }
 
-static kiln_stmt loop(const kiln_program *p, const char *name) { return kiln_program_find_loop(p, kiln_str_from(name)); }
+static kiln_stmt loop(const kiln_program *p, const char *name) {
+    return kiln_program_find_loop(p, kiln_str_from(name));
+}
 
 static void a_good_program_passes(void **state) { expect_ok(kiln_program_verify(good(state))); }
 
@@ -37,7 +40,8 @@ static void a_statement_inside_itself_is_found(void **state) {
 static void a_loop_beyond_its_variables_range_is_found(void **state) {
     kiln_program *p = good(state);
     p->stmt.data[loop(p, "j")].extent = 7;
-    expect_error(kiln_program_verify(p), INTERNAL, "j: the variable's range does not cover the loop");
+    expect_error(kiln_program_verify(p), INTERNAL,
+                 "j: the variable's range does not cover the loop");
 }
 
 static void a_binding_beyond_the_domain_is_found(void **state) {

@@ -1,0 +1,32 @@
+/* Division and remainder of linear forms, and the reverse: what split and fused loops make of
+ * indices. Terms are taken as they are; simplify.c simplifies them first. Every rule needs its
+ * numbers bounded (bounds.h), so wrapping arithmetic is never mistaken for arithmetic on integers.
+ * Private to ir/. */
+#ifndef KILN_COMPILER_CORE_IR_LINEAR_H
+#define KILN_COMPILER_CORE_IR_LINEAR_H
+
+#include "compiler-core/ir/bounds.h"
+
+typedef struct kiln_linear {
+    kiln_program *p;
+    kiln_bounds bounds;
+} kiln_linear;
+
+/* A sum written as factor*quotient + rest, where rest lies in [0, factor). */
+typedef struct kiln_split {
+    int64_t factor;
+    kiln_affine quotient, rest;
+} kiln_split;
+
+int64_t kiln_gcd(int64_t a, int64_t b);
+/* Finds a factor above 1 that divides `modulus` (0: any factor) by which `a` splits, trying the
+ * largest first. */
+bool kiln_linear_split(kiln_linear *l, const kiln_affine *a, int64_t modulus, kiln_split *out);
+/* divisor >= 1. */
+kiln_expr kiln_linear_floordiv(kiln_linear *l, const kiln_affine *a, int64_t divisor);
+kiln_expr kiln_linear_floormod(kiln_linear *l, const kiln_affine *a, int64_t divisor);
+/* Joins quotients and remainders of one sum wherever that leaves fewer terms: (f/7)*7 + f%7 becomes
+ * f. */
+void kiln_linear_recombine(kiln_linear *l, kiln_affine *a);
+
+#endif

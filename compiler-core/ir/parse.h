@@ -1,0 +1,39 @@
+/* The state of reading program text, and what its parts call of each other. Errors stick: after the
+ * first one every function returns at once, and what it returns means nothing. Private to ir/. */
+#ifndef KILN_COMPILER_CORE_IR_PARSE_H
+#define KILN_COMPILER_CORE_IR_PARSE_H
+
+#include "compiler-core/ir/ir_text.h"
+#include "compiler-core/ir/lex.h"
+#include "compiler-core/ir/text.h"
+
+typedef struct kiln_parser {
+    kiln_lexer lx;
+    kiln_program *p;
+    kiln_status status;
+    kiln_block block; /* whose iterators names mean; 0: loop variables */
+    uint32_t loop_count;
+    kiln_var loop[KILN_PROGRAM_DEPTH_MAX]; /* variables in scope */
+    uint32_t nodes;                        /* of the current expression */
+    uint32_t depth;                        /* of its parentheses */
+} kiln_parser;
+
+#define KILN_PARSE_FAIL(ps, ...)                                                                \
+    do {                                                                                        \
+        if (!(ps)->status)                                                                      \
+            (ps)->status = kiln_status_note(KILN_ERROR(INVALID_ARGUMENT, __VA_ARGS__), "%u:%u", \
+                                            (ps)->lx.line, (ps)->lx.column);                    \
+    } while (0)
+
+/* Goes on behind the word if it stands here. */
+bool kiln_parse_accept(kiln_parser *ps, const char *word);
+void kiln_parse_expect(kiln_parser *ps, const char *word);
+/* Bare or quoted. */
+kiln_str kiln_parse_name(kiln_parser *ps);
+kiln_buffer kiln_parse_find_buffer(kiln_parser *ps, kiln_str name);
+/* "[i, j]" after the buffer's name; returns the count. `index`: [KILN_RANK_MAX]. */
+uint32_t kiln_parse_index(kiln_parser *ps, kiln_buffer buffer, kiln_expr *index);
+/* An expression of that dtype. */
+kiln_expr kiln_parse_expr(kiln_parser *ps, kiln_dtype dtype);
+
+#endif

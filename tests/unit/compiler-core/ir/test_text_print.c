@@ -1,0 +1,80 @@
+/* What is printed is read again; canonical text knows no names. */
+#include <string.h>
+
+#include "compiler-core/ir/ir_text.h"
+#include "tests/unit/compiler-core/ir/support.h"
+
+static void expect_round_trip(const kiln_program *test, const char *text) {
+    kiln_strbuf out = {0};
+    kiln_program_print(parse(test, text), &out);
+    assert_string_equal(out.data, text);
+    kiln_strbuf_deinit(&out);
+}
+
+static void everything_that_is_reserved_or_rare_comes_back(void **state) {
+    expect_round_trip(*state, "program \"a \\\"b\\\" \\x01\"\n"
+                              "input \"/conv/x:0\": u8[2,3] fill(positive) scale(0.0078125, -128)\n"
+                              "constant \"true\": f64[2] fill(zero)\n"
+                              "packed w: bf16[16,8] layout(d0/8,d1,d0%8)\n"
+                              "output y: bool[2,3]\n"
+                              "temp t: f32[2] scope(shared)\n"
+                              "loops:\n"
+                              "  alloc t:\n"
+                              "    bind i in 2:\n"
+                              "      t[i] = f32(\"true\"[i])\n"
+                              "    barrier\n"
+                              "    token push 0 1\n"
+                              "    vthread i in -1..2 @\"a=\\\\b\" @\"c=d\":\n"
+                              "      if and(0 <= i, i < 2):\n"
+                              "        unroll j in 3:\n"
+                              "          y[i, j] = 3u8 < \"/conv/x:0\"[i, j]\n"
+                              "    token pop 0 1\n");
+}
+
+static void canonical_text_does_not_depend_on_names(void **state) {
+    kiln_strbuf a = {0};
+    kiln_strbuf b = {0};
+    kiln_te_canonical_print(parse(*state, "program one\n"
+                                          "input x: f32[4,6] layout(d1,d0)\n"
+                                          "output y: f32[4]\n"
+                                          "block sum(i:4 | j:6): y[i] sum= x[i, j] init 0.0\n"),
+                            &a);
+    kiln_te_canonical_print(
+        parse(*state,
+              "program other\n"
+              "input \"in:0\": f32[4,6]\n"
+              "output out: f32[4]\n"
+              "block reduce(row:4 | column:6): out[row] sum= \"in:0\"[row, column] init 0.0\n"),
+        &b);
+    assert_string_equal(a.data, "te 1\n"
+                                "input b0: f32[4,6]\n"
+                                "output b1: f32[4]\n"
+                                "block (i0:4 | i1:6): b1[i0] sum= b0[i0, i1] init 0.0\n");
+    assert_string_equal(a.data, b.data);
+    kiln_strbuf_deinit(&a);
+    kiln_strbuf_deinit(&b);
+}
+
+static void inlined_blocks_and_their_buffers_are_not_printed(void **state) {
+    kiln_program *p = parse(*state, "program p\n"
+                                    "input x: f32[4]\n"
+                                    "output y: f32[4]\n"
+                                    "temp t: f32[4]\n"
+                                    "block a(i:4): t[i] = x[i]\n"
+                                    "block b(i:4): y[i] = x[i]\n");
+    p->block.data[1].removed = true;
+    kiln_strbuf out = {0};
+    kiln_program_print(p, &out);
+    assert_null(strstr(out.data, "temp"));
+    assert_null(strstr(out.data, "block a"));
+    kiln_strbuf_deinit(&out);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        PROGRAM_TEST(everything_that_is_reserved_or_rare_comes_back),
+        PROGRAM_TEST(canonical_text_does_not_depend_on_names),
+        PROGRAM_TEST(inlined_blocks_and_their_buffers_are_not_printed),
+    };
+    return cmocka_run_group_tests_name("compiler-core/ir/text_print", tests, NULL, NULL);
+}

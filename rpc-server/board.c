@@ -49,9 +49,11 @@ static void read_clock(uint32_t core, kiln_arena *arena, kiln_msg_env *env) {
 
 static void read_temperature(kiln_arena *arena, kiln_msg_env *env) {
     uint64_t temperature = 0;
-    for (uint32_t zone = 0; zone < 16; zone++)
-        if (read_number(kiln_arena_printf(arena, "/sys/class/thermal/thermal_zone%u/temp", zone), arena, &temperature))
-            env->temperature_mc = KILN_MAX(env->temperature_mc, temperature);
+    for (uint32_t zone = 0; zone < 64; zone++) {
+        const char *path = kiln_arena_printf(arena, "/sys/class/thermal/thermal_zone%u/temp", zone);
+        if (!kiln_file_exists(path)) break; /* they are numbered without gaps */
+        if (read_number(path, arena, &temperature)) env->temperature_mc = KILN_MAX(env->temperature_mc, temperature);
+    }
 }
 
 static void read_throttling(uint32_t core, kiln_arena *arena, kiln_msg_env *env) {

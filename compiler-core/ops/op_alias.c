@@ -56,7 +56,8 @@ kiln_status kiln_rule_flatten(kiln_infer *infer) {
 kiln_status kiln_rule_squeeze(kiln_infer *infer) {
     const kiln_value_info *in = start(infer);
     uint32_t ones = 0, mask = 0;
-    for (uint32_t d = 0; d < in->shape.rank; d++) ones |= (in->shape.dim[d] == 1 ? 1u : 0u) << d;
+    for (uint32_t d = 0; d < in->shape.rank; d++)
+        if (in->shape.dim[d] == 1) ones |= 1u << d;
     kiln_status st = kiln_axes_resolve(infer->node, "axes", in->shape.rank, ones, &mask);
     if (st) return st;
     if (mask & ~ones) return KILN_ERROR(INVALID_ARGUMENT, "attribute axes names a dimension that is not 1");

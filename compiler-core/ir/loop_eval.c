@@ -25,7 +25,7 @@ typedef struct touch {
 
 typedef struct shadow {
     kiln_tensor tensor;
-    kiln_stmt home;       /* starts a new life when it is executed; 0: one life */
+    kiln_stmt home;       /* starts a new life when it is executed; 0: one life, or those that ALLOCs start */
     uint32_t home_depth;  /* concurrent loops around the home, this life */
     uint32_t life;        /* number of the life, from 1 */
     uint32_t *written_in; /* [element]: the life in which it was written; 0 never */
@@ -227,12 +227,14 @@ static kiln_status execute_for(execution *ex, kiln_stmt stmt) {
     return st;
 }
 
+static void begin_life(execution *ex, kiln_buffer buffer) {
+    ex->buffer[buffer].life++;
+    ex->buffer[buffer].home_depth = ex->depth;
+}
+
 static void begin_lives(execution *ex, kiln_stmt stmt) {
-    for (kiln_buffer b = 1; b < ex->in.p->buffer.count; b++) {
-        if (ex->buffer[b].home != stmt) continue;
-        ex->buffer[b].life++;
-        ex->buffer[b].home_depth = ex->depth;
-    }
+    for (kiln_buffer b = 1; b < ex->in.p->buffer.count; b++)
+        if (ex->buffer[b].home == stmt) begin_life(ex, b);
 }
 
 static kiln_status execute(execution *ex, kiln_stmt stmt) {
@@ -241,8 +243,8 @@ static kiln_status execute(execution *ex, kiln_stmt stmt) {
     ex->stmt = stmt;
     if (ex->is_home[stmt]) begin_lives(ex, stmt);
     switch ((kiln_stmt_kind)s->kind) {
-    case KILN_STMT_SEQ:
-    case KILN_STMT_ALLOC: return execute_children(ex, s);
+    case KILN_STMT_ALLOC: begin_life(ex, s->buffer); return execute_children(ex, s);
+    case KILN_STMT_SEQ: return execute_children(ex, s);
     case KILN_STMT_FOR: return execute_for(ex, stmt);
     case KILN_STMT_BLOCK: return execute_block(ex, s->block);
     case KILN_STMT_IF:
@@ -296,7 +298,8 @@ static void extend_by_stmt(execution *ex, kiln_stmt stmt, kiln_stmt *seen) {
     for (uint32_t i = 0; i < b->index_count; i++) extend_by_loads(ex, b->index[i], stmt, seen);
 }
 
-/* Where each temp begins its lives. */
+/* Where each temp begins its lives: at its ALLOCs, of which lowering makes several when it copies code, or else
+ * at its home. */
 static void find_homes(execution *ex) {
     const kiln_program *p = ex->in.p;
     kiln_stmt *seen = kiln_alloc(sizeof *seen * p->expr.count);
@@ -305,7 +308,7 @@ static void find_homes(execution *ex) {
     kiln_free(seen);
     for (kiln_stmt s = 1; s < p->stmt.count; s++)
         if (p->stmt.data[s].kind == KILN_STMT_ALLOC && kiln_stmt_is_inside(p, s, p->root))
-            ex->buffer[p->stmt.data[s].buffer].home = s;
+            ex->buffer[p->stmt.data[s].buffer].home = 0;
     for (kiln_buffer b = 1; b < p->buffer.count; b++) {
         kiln_stmt *home = &ex->buffer[b].home;
         kiln_stmt_kind kind = (kiln_stmt_kind)p->stmt.data[*home].kind;

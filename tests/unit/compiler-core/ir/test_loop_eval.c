@@ -226,6 +226,28 @@ static void an_allocation_starts_uninitialised_each_time(void **state) {
                    "t[0] is read and was never written, i=1");
 }
 
+/* Lowering copies code, and the allocation in it. */
+static void a_temp_may_be_allocated_in_several_places(void **state) {
+    kiln_program *p = parse(*state, "program twice\n"
+                                    "input x: f32[4]\n"
+                                    "output y: f32[4]\n"
+                                    "temp t: f32[1]\n"
+                                    "loops:\n"
+                                    "  parallel i in 4:\n"
+                                    "    if i < 2:\n"
+                                    "      alloc t:\n"
+                                    "        t[0] = x[i]\n"
+                                    "        y[i] = t[0]\n"
+                                    "    if 2 <= i:\n"
+                                    "      alloc t:\n"
+                                    "        t[0] = x[i]\n"
+                                    "        y[i] = t[0]\n");
+    kiln_tensor args[64];
+    uint32_t count = make_args(p, 1, args);
+    expect_ok(kiln_loop_eval(p, args, count));
+    assert_memory_equal(args[0].data, args[1].data, 4 * sizeof(float));
+}
+
 static void running_outside_the_domain_is_found(void **state) {
     expect_finding(*state,
                    "program over\n"
@@ -266,6 +288,7 @@ int main(void) {
         PROGRAM_TEST(loops_one_after_another_do_not_race),
         PROGRAM_TEST(a_temp_inside_a_parallel_loop_is_private),
         PROGRAM_TEST(an_allocation_starts_uninitialised_each_time),
+        PROGRAM_TEST(a_temp_may_be_allocated_in_several_places),
         PROGRAM_TEST(running_outside_the_domain_is_found),
         PROGRAM_TEST(tensors_must_fit_the_arguments),
     };

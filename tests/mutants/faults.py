@@ -61,7 +61,8 @@ FAULTS = [
     ("loops are never split", LOWER + "partition.c",
      "if (part.cut_count == 0 || part.too_many", "if (true || part.too_many"),
     ("a loop left over from one that ran once is not split", LOWER + "partition.c",
-     "if (now == loop) {", "if (part->p->stmt.data[now].kind == KILN_STMT_FOR) {"),
+     "split_tree(part, now == copy ? p->stmt.data[now].child.data[0] : now);",
+     "split_tree(part, p->stmt.data[now].kind == KILN_STMT_FOR ? p->stmt.data[now].child.data[0] : now);"),
     # vectors
     ("the rest of a vectorized loop has no condition", LOWER + "vectors.c",
      "if (width != lanes) {", "if (false) {"),

@@ -1,6 +1,6 @@
-/* What run.py builds again with each planted fault: lowered programs compute what their expressions say. Random
- * programs and schedules, and schedules by hand for what chance meets too seldom. It takes a second, so that
- * dozens of faults can be tried. */
+/* What run.py builds again with each planted fault: lowered programs compute what their expressions
+ * say. Random programs and schedules, and schedules by hand for what chance meets too seldom. It
+ * takes a second, so that dozens of faults can be tried. */
 #include <string.h>
 
 #include "compiler-core/ir/generate.h"
@@ -12,14 +12,16 @@
 #define DRAWS 2
 
 static kiln_program *generate(kiln_arena *arena, uint64_t seed, uint32_t blocks_max) {
-    const kiln_generate_options options = {.blocks_max = blocks_max, .points_max = 200, .floats_only = seed % 2 == 0};
+    const kiln_generate_options options = {
+        .blocks_max = blocks_max, .points_max = 200, .floats_only = seed % 2 == 0};
     kiln_rand r;
     kiln_rand_init(&r, seed);
     return kiln_program_generate(&r, &options, arena);
 }
 
 /* A refusal is fine where a schedule was drawn: register buffers may not fit. */
-static void expect_equal_or_refused(const kiln_program *te, const kiln_program *scheduled, const kiln_target *target, uint64_t seed) {
+static void expect_equal_or_refused(const kiln_program *te, const kiln_program *scheduled,
+                                    const kiln_target *target, uint64_t seed) {
     kiln_status_free(lowered_equals(te, scheduled, target, seed)); /* refused */
 }
 
@@ -50,78 +52,87 @@ static void random_schedules_keep_their_meaning(void **state) {
     }
 }
 
-/* ---- by hand -------------------------------------------------------------------------------------------------- */
+/* ---- by hand
+ * --------------------------------------------------------------------------------------------------
+ */
 
-#define CONV                                                                                              \
-    "program conv_relu\n"                                                                                 \
-    "input x: f32[1,4,7,7]\n"                                                                             \
-    "constant w: f32[10,4,3,3]\n"                                                                         \
-    "constant b: f32[10]\n"                                                                               \
-    "output y: f32[1,10,7,7]\n"                                                                           \
-    "temp pad: f32[1,4,9,9]\n"                                                                            \
-    "temp conv: f32[1,10,7,7]\n"                                                                          \
-    "block pad(n:1, c:4, h:9, w:9): pad[n, c, h, w] = select(and(and(1 <= h, h < 8), and(1 <= w, w < 8)), " \
-    "x[n, c, h - 1, w - 1], 0.0)\n"                                                                       \
-    "block conv(n:1, oc:10, oh:7, ow:7 | ic:4, kh:3, kw:3): conv[n, oc, oh, ow] sum= "                    \
-    "pad[n, ic, oh + kh, ow + kw]*w[oc, ic, kh, kw]\n"                                                    \
-    "block relu(n:1, oc:10, oh:7, ow:7): y[n, oc, oh, ow] = max(conv[n, oc, oh, ow] + b[oc], 0.0)\n"
-#define DENSE                                                                                             \
-    "program dense\n"                                                                                     \
-    "input x: f32[6,20]\n"                                                                                \
-    "constant w: f32[20,24]\n"                                                                            \
-    "output y: f32[6,24]\n"                                                                               \
+#define CONV                                                                                       \
+    "program conv_relu\n"                                                                          \
+    "input x: f32[1,4,7,7]\n"                                                                      \
+    "constant w: f32[10,4,3,3]\n"                                                                  \
+    "constant b: f32[10]\n"                                                                        \
+    "output y: f32[1,10,7,7]\n"                                                                    \
+    "temp pad: f32[1,4,9,9]\n"                                                                     \
+    "temp conv: f32[1,10,7,7]\n"                                                                   \
+    "block pad(n:1, c:4, h:9, w:9): pad[n, c, h, w] = select(and(and(1 <= h, h < 8), and(1 <= w, " \
+    "w < 8)), "                                                                                    \
+    "x[n, c, h - 1, w - 1], 0.0)\n"                                                                \
+    "block conv(n:1, oc:10, oh:7, ow:7 | ic:4, kh:3, kw:3): conv[n, oc, oh, ow] sum= "             \
+    "pad[n, ic, oh + kh, ow + kw]*w[oc, ic, kh, kw]\n"                                             \
+    "block relu(n:1, oc:10, oh:7, ow:7): y[n, oc, oh, ow] = max(conv[n, oc, oh, ow] + b[oc], "     \
+    "0.0)\n"
+#define DENSE                  \
+    "program dense\n"          \
+    "input x: f32[6,20]\n"     \
+    "constant w: f32[20,24]\n" \
+    "output y: f32[6,24]\n"    \
     "block dense(m:6, n:24 | k:20): y[m, n] sum= x[m, k]*w[k, n]\n"
-#define SOFTMAX                                                                                           \
-    "program softmax\n"                                                                                   \
-    "input x: f32[5,11]\n"                                                                                \
-    "output y: f32[5,11]\n"                                                                               \
-    "temp m: f32[5]\n"                                                                                    \
-    "temp e: f32[5,11]\n"                                                                                 \
-    "temp s: f32[5]\n"                                                                                    \
-    "block m(i:5 | j:11): m[i] max= x[i, j]\n"                                                            \
-    "block e(i:5, j:11): e[i, j] = exp(x[i, j] - m[i])\n"                                                 \
-    "block s(i:5 | j:11): s[i] sum= e[i, j]\n"                                                            \
+#define SOFTMAX                                           \
+    "program softmax\n"                                   \
+    "input x: f32[5,11]\n"                                \
+    "output y: f32[5,11]\n"                               \
+    "temp m: f32[5]\n"                                    \
+    "temp e: f32[5,11]\n"                                 \
+    "temp s: f32[5]\n"                                    \
+    "block m(i:5 | j:11): m[i] max= x[i, j]\n"            \
+    "block e(i:5, j:11): e[i, j] = exp(x[i, j] - m[i])\n" \
+    "block s(i:5 | j:11): s[i] sum= e[i, j]\n"            \
     "block y(i:5, j:11): y[i, j] = e[i, j]/s[i]\n"
-#define CLAMP                                                                                             \
-    "program clamp\n"                                                                                     \
-    "input x: i32[37]\n"                                                                                  \
-    "output y: i32[37]\n"                                                                                 \
-    "block clamp(i:37): y[i] = x[min(i, 36)] + x[max(i, 0)] + select(and(i < 30, i < 20), 1i32, 0i32) + "  \
+#define CLAMP                                                                                     \
+    "program clamp\n"                                                                             \
+    "input x: i32[37]\n"                                                                          \
+    "output y: i32[37]\n"                                                                         \
+    "block clamp(i:37): y[i] = x[min(i, 36)] + x[max(i, 0)] + select(and(i < 30, i < 20), 1i32, " \
+    "0i32) + "                                                                                    \
     "select(and(3 <= i, 5 <= i), 2i32, 0i32)\n"
-#define TWICE                                                                                             \
-    "program twice\n"                                                                                     \
-    "input x: f32[37]\n"                                                                                  \
-    "output y: f32[37]\n"                                                                                 \
-    "temp t: f32[37]\n"                                                                                   \
-    "block double(i:37): t[i] = x[i]*2.0\n"                                                               \
+#define TWICE                               \
+    "program twice\n"                       \
+    "input x: f32[37]\n"                    \
+    "output y: f32[37]\n"                   \
+    "temp t: f32[37]\n"                     \
+    "block double(i:37): t[i] = x[i]*2.0\n" \
     "block add(i:37): y[i] = t[i] + 1.0\n"
-#define SHIFT                                                                                             \
-    "program shift\n"                                                                                     \
-    "input x: i32[37]\n"                                                                                  \
-    "output y: i32[37]\n"                                                                                 \
-    "block shift(i:37): y[i] = select(i < 30, x[i + 7], 0i32) + select(3 <= i, x[i - 3], 9i32) + "         \
+#define SHIFT                                                                                      \
+    "program shift\n"                                                                              \
+    "input x: i32[37]\n"                                                                           \
+    "output y: i32[37]\n"                                                                          \
+    "block shift(i:37): y[i] = select(i < 30, x[i + 7], 0i32) + select(3 <= i, x[i - 3], 9i32) + " \
     "select(i == 20, x[i], 0i32)\n"
 
 /* Accumulators in registers, packed weights, halves of the image in parallel. */
-#define CONV_TILED                                                                                        \
-    "cache_read(conv, w, global)\n"                                                                       \
-    "transform_layout(w.read, \"d0/8,d1,d2,d3,d0%8\")\n"                                                  \
-    "cache_write(conv, register)\n"                                                                       \
-    "split(conv.oc, 2, 8)\n"                                                                              \
-    "split(conv.ow, 2, 4)\n"                                                                              \
-    "reorder(conv.oc.0, conv.oh, conv.ow.0, conv.ic, conv.kh, conv.kw, conv.ow.1, conv.oc.1)\n"           \
-    "decompose_reduction(conv, conv.ic)\n"                                                                \
-    "reverse_compute_at(conv.write, conv.ow.0)\n"                                                         \
-    "reverse_compute_at(relu, conv.ow.0)\n"                                                               \
-    "compute_at(pad, conv.oh)\n"                                                                          \
-    "reorder(conv.write.ow, conv.write.oc)\nreorder(relu.ow, relu.oc)\nreorder(conv.init.ow.1, conv.init.oc.1)\n"\
-    "unroll(conv.ow.1)\nunroll(conv.init.ow.1)\nunroll(conv.write.ow)\n"                                  \
-    "vectorize(conv.oc.1)\nvectorize(conv.init.oc.1)\nvectorize(conv.write.oc)\nvectorize(relu.oc)\n"     \
+#define CONV_TILED                                                                               \
+    "cache_read(conv, w, global)\n"                                                              \
+    "transform_layout(w.read, \"d0/8,d1,d2,d3,d0%8\")\n"                                         \
+    "cache_write(conv, register)\n"                                                              \
+    "split(conv.oc, 2, 8)\n"                                                                     \
+    "split(conv.ow, 2, 4)\n"                                                                     \
+    "reorder(conv.oc.0, conv.oh, conv.ow.0, conv.ic, conv.kh, conv.kw, conv.ow.1, conv.oc.1)\n"  \
+    "decompose_reduction(conv, conv.ic)\n"                                                       \
+    "reverse_compute_at(conv.write, conv.ow.0)\n"                                                \
+    "reverse_compute_at(relu, conv.ow.0)\n"                                                      \
+    "compute_at(pad, conv.oh)\n"                                                                 \
+    "reorder(conv.write.ow, conv.write.oc)\nreorder(relu.ow, relu.oc)\nreorder(conv.init.ow.1, " \
+    "conv.init.oc.1)\n"                                                                          \
+    "unroll(conv.ow.1)\nunroll(conv.init.ow.1)\nunroll(conv.write.ow)\n"                         \
+    "vectorize(conv.oc.1)\nvectorize(conv.init.oc.1)\nvectorize(conv.write.oc)\nvectorize(relu." \
+    "oc)\n"                                                                                      \
     "parallel(conv.oh)\n"
-#define DENSE_TILED                                                                                       \
-    "cache_write(dense, register)\nsplit(dense.m, 2, 3)\nsplit(dense.n, 3, 8)\n"                          \
-    "reorder(dense.m.0, dense.n.0, dense.k, dense.m.1, dense.n.1)\ndecompose_reduction(dense, dense.k)\n" \
-    "reverse_compute_at(dense.write, dense.n.0)\nunroll(dense.m.1)\nvectorize(dense.n.1)\nunroll(dense.init.m.1)\n" \
+#define DENSE_TILED                                                                             \
+    "cache_write(dense, register)\nsplit(dense.m, 2, 3)\nsplit(dense.n, 3, 8)\n"                \
+    "reorder(dense.m.0, dense.n.0, dense.k, dense.m.1, dense.n.1)\ndecompose_reduction(dense, " \
+    "dense.k)\n"                                                                                \
+    "reverse_compute_at(dense.write, "                                                          \
+    "dense.n.0)\nunroll(dense.m.1)\nvectorize(dense.n.1)\nunroll(dense.init.m.1)\n"             \
     "vectorize(dense.init.n.1)\nunroll(dense.write.m)\nvectorize(dense.write.n)\n"
 
 static const struct hand_row {
@@ -129,22 +140,37 @@ static const struct hand_row {
     int level;
     uint32_t threads;
 } hand_table[] = {
-    {"conv, padding under the rows", CONV, "compute_at(pad, conv.oh)\nreverse_compute_at(relu, conv.ow)\n", 3, 1},
-    {"conv, rows in parallel", CONV, "compute_at(pad, conv.oh)\nparallel(conv.oh)\nreverse_compute_at(relu, conv.oc)\n", 3, 4},
-    {"conv, padding inlined, rows split", CONV, "inline(pad)\nsplit(conv.oh, 2, 4)\nsplit(conv.ow, 3, 3)\nparallel(conv.oh.0)\n", 3, 4},
-    {"conv, padding inlined, vectors along rows", CONV, "inline(pad)\ncache_write(conv, global)\nvectorize(relu.ow)\n", 3, 1},
-    {"dense, columns in vectors of 24", DENSE, "reorder(dense.m, dense.k, dense.n)\ndecompose_reduction(dense, dense.k)\n"
-     "vectorize(dense.n)\nvectorize(dense.init.n)\n", 3, 1},
-    {"dense, columns in vectors with a rest", DENSE, "split(dense.n, 2, 13)\nreorder(dense.m, dense.n.0, dense.k, dense.n.1)\n"
-     "vectorize(dense.n.1)\n", 2, 1},
+    {"conv, padding under the rows", CONV,
+     "compute_at(pad, conv.oh)\nreverse_compute_at(relu, conv.ow)\n", 3, 1},
+    {"conv, rows in parallel", CONV,
+     "compute_at(pad, conv.oh)\nparallel(conv.oh)\nreverse_compute_at(relu, conv.oc)\n", 3, 4},
+    {"conv, padding inlined, rows split", CONV,
+     "inline(pad)\nsplit(conv.oh, 2, 4)\nsplit(conv.ow, 3, 3)\nparallel(conv.oh.0)\n", 3, 4},
+    {"conv, padding inlined, vectors along rows", CONV,
+     "inline(pad)\ncache_write(conv, global)\nvectorize(relu.ow)\n", 3, 1},
+    {"dense, columns in vectors of 24", DENSE,
+     "reorder(dense.m, dense.k, dense.n)\ndecompose_reduction(dense, dense.k)\n"
+     "vectorize(dense.n)\nvectorize(dense.init.n)\n",
+     3, 1},
+    {"dense, columns in vectors with a rest", DENSE,
+     "split(dense.n, 2, 13)\nreorder(dense.m, dense.n.0, dense.k, dense.n.1)\n"
+     "vectorize(dense.n.1)\n",
+     2, 1},
     {"dense, a tile in registers", DENSE, DENSE_TILED, 3, 1},
-    {"dense, packed weights", DENSE, "cache_read(dense, w, global)\ntransform_layout(w.read, \"d1/8,d0,d1%8\")\n", 3, 1},
-    {"dense, two packed copies", DENSE, "cache_read(dense, w, global)\ncache_read(dense, w.read, global)\n", 3, 1},
-    {"dense, padded columns", DENSE, "cache_write(dense, global)\npad(dense, n, 16)\nsplit(dense.n, 4, 8)\n"
-     "reorder(dense.m, dense.n.0, dense.k, dense.n.1)\nvectorize(dense.n.1)\n", 3, 1},
-    {"dense, a long unrolled nest", DENSE, "unroll(dense.m)\nunroll(dense.n)\nunroll(dense.k)\n", 3, 1},
-    {"softmax, row by row in parallel", SOFTMAX, "reverse_compute_at(s, e.i)\nreverse_compute_at(y, e.i)\ncompute_at(m, e.i)\n"
-     "parallel(e.i)\n", 3, 4},
+    {"dense, packed weights", DENSE,
+     "cache_read(dense, w, global)\ntransform_layout(w.read, \"d1/8,d0,d1%8\")\n", 3, 1},
+    {"dense, two packed copies", DENSE,
+     "cache_read(dense, w, global)\ncache_read(dense, w.read, global)\n", 3, 1},
+    {"dense, padded columns", DENSE,
+     "cache_write(dense, global)\npad(dense, n, 16)\nsplit(dense.n, 4, 8)\n"
+     "reorder(dense.m, dense.n.0, dense.k, dense.n.1)\nvectorize(dense.n.1)\n",
+     3, 1},
+    {"dense, a long unrolled nest", DENSE, "unroll(dense.m)\nunroll(dense.n)\nunroll(dense.k)\n", 3,
+     1},
+    {"softmax, row by row in parallel", SOFTMAX,
+     "reverse_compute_at(s, e.i)\nreverse_compute_at(y, e.i)\ncompute_at(m, e.i)\n"
+     "parallel(e.i)\n",
+     3, 4},
     {"softmax, vectors", SOFTMAX, "vectorize(e.j)\nvectorize(y.j)\n", 3, 1},
     {"shift, serial", SHIFT, "", 3, 1},
     {"shift, split", SHIFT, "split(shift.i, 5, 8)\n", 3, 1},
@@ -167,26 +193,41 @@ static void schedules_by_hand_keep_their_meaning(void **state) {
 }
 
 /* Statements of a kind that stand in the tree below `stmt`. */
-static uint32_t count_below(const kiln_program *p, kiln_stmt stmt, bool (*counts)(const kiln_program *, kiln_stmt)) {
+static uint32_t count_below(const kiln_program *p, kiln_stmt stmt,
+                            bool (*counts)(const kiln_program *, kiln_stmt)) {
     uint32_t count = counts(p, stmt);
-    for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++) count += count_below(p, p->stmt.data[stmt].child.data[i], counts);
+    for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++)
+        count += count_below(p, p->stmt.data[stmt].child.data[i], counts);
     return count;
 }
 
 static bool is_loop(const kiln_program *p, kiln_stmt s, kiln_loop_kind kind) {
     return p->stmt.data[s].kind == KILN_STMT_FOR && p->stmt.data[s].loop_kind == kind;
 }
-static bool is_parallel(const kiln_program *p, kiln_stmt s) { return is_loop(p, s, KILN_LOOP_PARALLEL); }
-static bool is_once(const kiln_program *p, kiln_stmt s) { return p->stmt.data[s].kind == KILN_STMT_FOR && p->stmt.data[s].extent <= 1; }
-static bool is_wide(const kiln_program *p, kiln_stmt s) { return is_loop(p, s, KILN_LOOP_VECTORIZE) && p->stmt.data[s].extent > 32; }
-static bool is_long_unroll(const kiln_program *p, kiln_stmt s) { return is_loop(p, s, KILN_LOOP_UNROLL) && p->stmt.data[s].extent == 20; }
-static bool is_alloc(const kiln_program *p, kiln_stmt s) { return p->stmt.data[s].kind == KILN_STMT_ALLOC; }
+static bool is_parallel(const kiln_program *p, kiln_stmt s) {
+    return is_loop(p, s, KILN_LOOP_PARALLEL);
+}
+static bool is_once(const kiln_program *p, kiln_stmt s) {
+    return p->stmt.data[s].kind == KILN_STMT_FOR && p->stmt.data[s].extent <= 1;
+}
+static bool is_wide(const kiln_program *p, kiln_stmt s) {
+    return is_loop(p, s, KILN_LOOP_VECTORIZE) && p->stmt.data[s].extent > 32;
+}
+static bool is_long_unroll(const kiln_program *p, kiln_stmt s) {
+    return is_loop(p, s, KILN_LOOP_UNROLL) && p->stmt.data[s].extent == 20;
+}
+static bool is_alloc(const kiln_program *p, kiln_stmt s) {
+    return p->stmt.data[s].kind == KILN_STMT_ALLOC;
+}
 static bool is_alloc_in_lanes(const kiln_program *p, kiln_stmt s) {
     bool inside = false;
-    for (kiln_stmt at = s; at; at = p->stmt.data[at].parent) inside |= is_loop(p, at, KILN_LOOP_VECTORIZE);
+    for (kiln_stmt at = s; at; at = p->stmt.data[at].parent)
+        inside |= is_loop(p, at, KILN_LOOP_VECTORIZE);
     return inside && is_alloc(p, s);
 }
-static bool is_if(const kiln_program *p, kiln_stmt s) { return p->stmt.data[s].kind == KILN_STMT_IF; }
+static bool is_if(const kiln_program *p, kiln_stmt s) {
+    return p->stmt.data[s].kind == KILN_STMT_IF;
+}
 
 static void temps_are_allocated_and_small(void **state) {
     kiln_target target = x86_target(*state, 3, 1);
@@ -216,7 +257,8 @@ static void constants_are_packed_before_the_first_run(void **state) {
     kiln_target target = x86_target(*state, 3, 1);
     kiln_lowered lowered;
     kiln_program *te = parse_in(*state, DENSE);
-    expect_ok(kiln_lower(replay_text(te, "cache_read(dense, w, global)\n"), &target, *state, &lowered));
+    expect_ok(
+        kiln_lower(replay_text(te, "cache_read(dense, w, global)\n"), &target, *state, &lowered));
     assert_non_null(lowered.prepare);
     assert_int_equal(lowered.arg_count, 4);
     static const char *const name[] = {"x", "w", "y", "w.read"};
@@ -228,14 +270,17 @@ static void constants_are_packed_before_the_first_run(void **state) {
     }
 }
 
-static void expect_none(void **state, const char *te_text, const char *trace, bool (*bad)(const kiln_program *, kiln_stmt)) {
+static void expect_none(void **state, const char *te_text, const char *trace,
+                        bool (*bad)(const kiln_program *, kiln_stmt)) {
     kiln_target target = x86_target(*state, 3, 1);
     kiln_lowered lowered;
     expect_ok(kiln_lower(replay_text(parse_in(*state, te_text), trace), &target, *state, &lowered));
     assert_int_equal(count_below(lowered.run, lowered.run->root, bad), 0);
 }
 
-static void one_thread_has_no_parallel_loops(void **state) { expect_none(state, DENSE, "parallel(dense.m)\n", is_parallel); }
+static void one_thread_has_no_parallel_loops(void **state) {
+    expect_none(state, DENSE, "parallel(dense.m)\n", is_parallel);
+}
 static void loops_that_run_once_are_gone(void **state) { expect_none(state, CONV, "", is_once); }
 static void simplify_removes_loops_that_run_once(void **state) {
     kiln_target target = x86_target(*state, 3, 1);
@@ -244,16 +289,24 @@ static void simplify_removes_loops_that_run_once(void **state) {
     assert_null(strstr(lowered_text(loops, &target, "simplify"), " in 1:"));
 }
 static void vectors_are_cut_to_hardware(void **state) {
-    expect_none(state, "program copy\ninput x: f32[64]\noutput y: f32[64]\nblock copy(i:64): y[i] = x[i] + 1.0\n",
-                "vectorize(copy.i)\n", is_wide);
+    expect_none(
+        state,
+        "program copy\ninput x: f32[64]\noutput y: f32[64]\nblock copy(i:64): y[i] = x[i] + 1.0\n",
+        "vectorize(copy.i)\n", is_wide);
 }
 static void unrolled_nests_stay_short(void **state) {
-    expect_none(state, DENSE, "reorder(dense.k, dense.m, dense.n)\nunroll(dense.m)\nunroll(dense.n)\nunroll(dense.k)\n", is_long_unroll);
+    expect_none(
+        state, DENSE,
+        "reorder(dense.k, dense.m, dense.n)\nunroll(dense.m)\nunroll(dense.n)\nunroll(dense.k)\n",
+        is_long_unroll);
 }
-/* The rest of a loop is a part of its own, whose extent is known, so no condition is left anywhere. */
+/* The rest of a loop is a part of its own, whose extent is known, so no condition is left anywhere.
+ */
 static void full_tiles_carry_no_condition(void **state) {
-    expect_none(state, "program copy\ninput x: f32[37]\noutput y: f32[37]\nblock copy(i:37): y[i] = x[i] + 1.0\n",
-                "split(copy.i, 5, 8)\n", is_if);
+    expect_none(
+        state,
+        "program copy\ninput x: f32[37]\noutput y: f32[37]\nblock copy(i:37): y[i] = x[i] + 1.0\n",
+        "split(copy.i, 5, 8)\n", is_if);
 }
 
 static void expect_refused(void **state, const char *trace, const char *why) {
@@ -263,12 +316,17 @@ static void expect_refused(void **state, const char *trace, const char *why) {
 }
 
 static void registers_that_cannot_be_are_refused(void **state) {
-    expect_refused(state, "cache_write(dense, register)\nreverse_compute_at(dense.write, dense.m)\nunroll(dense.write.n)\n",
+    expect_refused(state,
+                   "cache_write(dense, register)\nreverse_compute_at(dense.write, "
+                   "dense.m)\nunroll(dense.write.n)\n",
                    "dense.n, which is not unrolled");
     expect_refused(state,
-                   "cache_write(dense, register)\nsplit(dense.n, 3, 8)\nreorder(dense.n.0, dense.k, dense.m, dense.n.1)\n"
-                   "decompose_reduction(dense, dense.k)\nreverse_compute_at(dense.write, dense.n.0)\nunroll(dense.m)\n"
-                   "unroll(dense.init.m)\nunroll(dense.write.m)\nunroll(dense.n.1)\nunroll(dense.init.n.1)\nunroll(dense.write.n)\n",
+                   "cache_write(dense, register)\nsplit(dense.n, 3, 8)\nreorder(dense.n.0, "
+                   "dense.k, dense.m, dense.n.1)\n"
+                   "decompose_reduction(dense, dense.k)\nreverse_compute_at(dense.write, "
+                   "dense.n.0)\nunroll(dense.m)\n"
+                   "unroll(dense.init.m)\nunroll(dense.write.m)\nunroll(dense.n.1)\nunroll(dense."
+                   "init.n.1)\nunroll(dense.write.n)\n",
                    "vector registers");
 }
 

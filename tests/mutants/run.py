@@ -87,8 +87,9 @@ def planted(root):
     """All faults: (name, file, text of the file with the fault, sources to compile)."""
     for name, file, old, new in faults.FAULTS:
         text = (root / file).read_text()
-        count = text.count(old)
-        yield name, file, text.replace(old, new) if count == 1 else None, [file]
+        found = list(re.finditer(r"\s+".join(map(re.escape, old.split())), text))  # wherever lines break
+        changed = text[:found[0].start()] + new + text[found[0].end():] if len(found) == 1 else None
+        yield name, file, changed, [file]
     for file, sources in faults.TABLES:
         text = (root / file).read_text()
         for row in ROW.finditer(text):

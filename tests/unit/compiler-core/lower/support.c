@@ -12,7 +12,8 @@
 kiln_target x86_target(kiln_arena *arena, int level, uint32_t threads) {
     kiln_target target;
     kiln_strbuf text = {0};
-    kiln_strbuf_printf(&text, "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v%d,cores=8,threads=%u", level, threads);
+    kiln_strbuf_printf(&text, "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v%d,cores=8,threads=%u",
+                       level, threads);
     kiln_status st = kiln_target_parse(kiln_strbuf_view(&text), arena, &target);
     kiln_strbuf_deinit(&text);
     if (st) fail_msg("%s", kiln_status_text(st));
@@ -41,7 +42,9 @@ kiln_program *unscheduled(const kiln_program *te) {
     return loops;
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------ */
+/* ---- running
+ * ------------------------------------------------------------------------------------------------
+ */
 
 typedef struct bindings {
     const kiln_program *te;
@@ -83,7 +86,8 @@ static kiln_status run_program(bindings *b, const kiln_program *p) {
     return kiln_loop_eval(p, arg, count);
 }
 
-static void fail_with_programs(const kiln_program *scheduled, const kiln_lowered *lowered, uint64_t seed, kiln_status st) {
+static void fail_with_programs(const kiln_program *scheduled, const kiln_lowered *lowered,
+                               uint64_t seed, kiln_status st) {
     kiln_strbuf text = {0};
     kiln_program_print(scheduled, &text);
     if (lowered->prepare) kiln_program_print(lowered->prepare, &text);
@@ -92,11 +96,14 @@ static void fail_with_programs(const kiln_program *scheduled, const kiln_lowered
     fail_msg("seed %llu: %s", (unsigned long long)seed, kiln_status_text(st));
 }
 
-kiln_status lowered_equals(const kiln_program *te, const kiln_program *scheduled, const kiln_target *target, uint64_t seed) {
+kiln_status lowered_equals(const kiln_program *te, const kiln_program *scheduled,
+                           const kiln_target *target, uint64_t seed) {
     kiln_lowered lowered = {0};
     kiln_tensor wanted[ARGS_MAX], got[ARGS_MAX], bound[ARGS_MAX];
     kiln_status st = kiln_lower(scheduled, target, te->arena, &lowered);
-    if (st && (kiln_status_code(st) == KILN_ILLEGAL_SCHEDULE || kiln_status_code(st) == KILN_RESOURCE_EXHAUSTED)) return st;
+    if (st && (kiln_status_code(st) == KILN_ILLEGAL_SCHEDULE ||
+               kiln_status_code(st) == KILN_RESOURCE_EXHAUSTED))
+        return st;
     uint32_t count = make_args(te, seed, wanted);
     make_args(te, seed, got);
     bindings b = {.te = te, .arg = got};
@@ -113,18 +120,23 @@ kiln_status lowered_equals(const kiln_program *te, const kiln_program *scheduled
     return KILN_OK;
 }
 
-/* ---- text --------------------------------------------------------------------------------------------------- */
+/* ---- text
+ * ---------------------------------------------------------------------------------------------------
+ */
 
-const char *lowered_text(const kiln_program *scheduled, const kiln_target *target, const char *after) {
+const char *lowered_text(const kiln_program *scheduled, const kiln_target *target,
+                         const char *after) {
     kiln_strbuf text = {0};
-    kiln_status st = kiln_lower_explain(scheduled, target, kiln_str_from(after), scheduled->arena, &text);
+    kiln_status st =
+        kiln_lower_explain(scheduled, target, kiln_str_from(after), scheduled->arena, &text);
     if (st) fail_msg("%s", kiln_status_text(st));
     char *copy = kiln_str_dup(scheduled->arena, kiln_strbuf_view(&text));
     kiln_strbuf_deinit(&text);
     return copy;
 }
 
-void expect_lowered_text(const kiln_program *scheduled, const kiln_target *target, const char *after, const char *wanted) {
+void expect_lowered_text(const kiln_program *scheduled, const kiln_target *target,
+                         const char *after, const char *wanted) {
     const char *got = lowered_text(scheduled, target, after);
     if (strcmp(got, wanted) != 0) fail_msg("behind %s:\n%s\ninstead of\n%s", after, got, wanted);
 }

@@ -1,5 +1,5 @@
-/* What tests of lowering share: programs from text, schedules from trace text, and lowered programs run in the
- * interpreter beside the expression that they came from. */
+/* What tests of lowering share: programs from text, schedules from trace text, and lowered programs
+ * run in the interpreter beside the expression that they came from. */
 #ifndef KILN_TESTS_UNIT_COMPILER_CORE_LOWER_SUPPORT_H
 #define KILN_TESTS_UNIT_COMPILER_CORE_LOWER_SUPPORT_H
 
@@ -16,14 +16,17 @@ kiln_program *replay_text(const kiln_program *te, const char *trace);
 /* An expression as lowering takes it, without any schedule. */
 kiln_program *unscheduled(const kiln_program *te);
 
-/* Lowers and runs both programs in the interpreter, whose shadow memory looks at every access; outputs must be
- * within their bounds of what the expression gives. A refusal (ILLEGAL_SCHEDULE, RESOURCE_EXHAUSTED) is
- * returned, everything else fails the test. */
-kiln_status lowered_equals(const kiln_program *te, const kiln_program *scheduled, const kiln_target *target, uint64_t seed);
+/* Lowers and runs both programs in the interpreter, whose shadow memory looks at every access;
+ * outputs must be within their bounds of what the expression gives. A refusal (ILLEGAL_SCHEDULE,
+ * RESOURCE_EXHAUSTED) is returned, everything else fails the test. */
+kiln_status lowered_equals(const kiln_program *te, const kiln_program *scheduled,
+                           const kiln_target *target, uint64_t seed);
 
 /* Text of both programs behind pass `after`; in the program's arena. */
-const char *lowered_text(const kiln_program *scheduled, const kiln_target *target, const char *after);
+const char *lowered_text(const kiln_program *scheduled, const kiln_target *target,
+                         const char *after);
 /* The whole text is as given, or the difference is printed. */
-void expect_lowered_text(const kiln_program *scheduled, const kiln_target *target, const char *after, const char *wanted);
+void expect_lowered_text(const kiln_program *scheduled, const kiln_target *target,
+                         const char *after, const char *wanted);
 
 #endif

@@ -2,19 +2,21 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/macros.h"
 #include "base/rand.h"
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir_text.h"
 
-static kiln_buffer buffer(kiln_program *p, const char *name, kiln_role role, uint32_t rank, const int64_t *dim) {
+static kiln_buffer buffer(kiln_program *p, const char *name, kiln_role role, uint32_t rank,
+                          const int64_t *dim) {
     kiln_shape shape = {.rank = rank};
     for (uint32_t d = 0; d < rank; d++) shape.dim[d] = dim[d];
     return kiln_buffer_create(p, kiln_str_from(name), KILN_F32, role, &shape);
 }
 
-static kiln_expr index_plus(kiln_program *p, kiln_expr a, kiln_expr b) { return kiln_expr_binary(p, KILN_EXPR_ADD, a, b); }
+static kiln_expr index_plus(kiln_program *p, kiln_expr a, kiln_expr b) {
+    return kiln_expr_binary(p, KILN_EXPR_ADD, a, b);
+}
 
 static kiln_expr within(kiln_program *p, kiln_expr e, int64_t low, int64_t high) {
     kiln_expr above = kiln_expr_binary(p, KILN_EXPR_LE, kiln_expr_index(p, low), e);
@@ -26,18 +28,21 @@ static kiln_expr within(kiln_program *p, kiln_expr e, int64_t low, int64_t high)
 static kiln_block pointwise(kiln_program *p, const char *name, kiln_buffer to, kiln_expr *index) {
     static const char *const iter_name[] = {"n", "c", "h", "w"};
     kiln_block b = kiln_block_create(p, kiln_str_from(name));
-    for (uint32_t d = 0; d < 4; d++) index[d] = kiln_block_add_iter(p, b, iter_name[d], p->buffer.data[to].shape.dim[d], false);
+    for (uint32_t d = 0; d < 4; d++)
+        index[d] = kiln_block_add_iter(p, b, iter_name[d], p->buffer.data[to].shape.dim[d], false);
     return b;
 }
 
 static kiln_buffer add_padding(kiln_program *p, kiln_buffer x, const conv_shape *s) {
-    kiln_buffer to = buffer(p, "xp", KILN_ROLE_TEMP, 4, (int64_t[]){s->n, s->ic, s->h + 2 * s->padding, s->w + 2 * s->padding});
+    kiln_buffer to = buffer(p, "xp", KILN_ROLE_TEMP, 4,
+                            (int64_t[]){s->n, s->ic, s->h + 2 * s->padding, s->w + 2 * s->padding});
     kiln_expr i[4];
     kiln_block b = pointwise(p, "pad", to, i);
     kiln_expr h = index_plus(p, i[2], kiln_expr_index(p, -s->padding));
     kiln_expr w = index_plus(p, i[3], kiln_expr_index(p, -s->padding));
-    kiln_expr inside = kiln_expr_binary(p, KILN_EXPR_AND, within(p, i[2], s->padding, s->h + s->padding),
-                                        within(p, i[3], s->padding, s->w + s->padding));
+    kiln_expr inside =
+        kiln_expr_binary(p, KILN_EXPR_AND, within(p, i[2], s->padding, s->h + s->padding),
+                         within(p, i[3], s->padding, s->w + s->padding));
     kiln_expr load = kiln_expr_load(p, x, (kiln_expr[]){i[0], i[1], h, w}, 4);
     kiln_expr value = kiln_expr_select(p, inside, load, kiln_expr_zero(p, KILN_F32));
     kiln_block_set(p, b, to, i, 4, KILN_COMBINE_NONE, value, 0);
@@ -46,14 +51,18 @@ static kiln_buffer add_padding(kiln_program *p, kiln_buffer x, const conv_shape 
 
 static void add_epilogue(kiln_program *p, kiln_buffer from, const conv_shape *s) {
     kiln_buffer b = buffer(p, "b", KILN_ROLE_CONSTANT, 1, &s->oc);
-    kiln_buffer biased = kiln_buffer_create(p, KILN_STR("biased"), KILN_F32, KILN_ROLE_TEMP, &p->buffer.data[from].shape);
-    kiln_buffer y = kiln_buffer_create(p, KILN_STR("y"), KILN_F32, KILN_ROLE_OUTPUT, &p->buffer.data[from].shape);
+    kiln_buffer biased = kiln_buffer_create(p, KILN_STR("biased"), KILN_F32, KILN_ROLE_TEMP,
+                                            &p->buffer.data[from].shape);
+    kiln_buffer y = kiln_buffer_create(p, KILN_STR("y"), KILN_F32, KILN_ROLE_OUTPUT,
+                                       &p->buffer.data[from].shape);
     kiln_expr i[4];
     kiln_block bias = pointwise(p, "bias", biased, i);
-    kiln_expr sum = kiln_expr_binary(p, KILN_EXPR_ADD, kiln_expr_load(p, from, i, 4), kiln_expr_load(p, b, &i[1], 1));
+    kiln_expr sum = kiln_expr_binary(p, KILN_EXPR_ADD, kiln_expr_load(p, from, i, 4),
+                                     kiln_expr_load(p, b, &i[1], 1));
     kiln_block_set(p, bias, biased, i, 4, KILN_COMBINE_NONE, sum, 0);
     kiln_block relu = pointwise(p, "relu", y, i);
-    kiln_expr positive = kiln_expr_binary(p, KILN_EXPR_MAX, kiln_expr_load(p, biased, i, 4), kiln_expr_zero(p, KILN_F32));
+    kiln_expr positive = kiln_expr_binary(p, KILN_EXPR_MAX, kiln_expr_load(p, biased, i, 4),
+                                          kiln_expr_zero(p, KILN_F32));
     kiln_block_set(p, relu, y, i, 4, KILN_COMBINE_NONE, positive, 0);
 }
 
@@ -64,20 +73,23 @@ kiln_program *conv_program(kiln_arena *arena, const conv_shape *s) {
     int64_t oh = (s->h + 2 * s->padding - s->kh) / s->stride + 1;
     int64_t ow = (s->w + 2 * s->padding - s->kw) / s->stride + 1;
     kiln_buffer xp = s->padding > 0 ? add_padding(p, x, s) : x;
-    kiln_buffer to = buffer(p, s->epilogue ? "sum" : "y", s->epilogue ? KILN_ROLE_TEMP : KILN_ROLE_OUTPUT, 4,
-                            (int64_t[]){s->n, s->oc, oh, ow});
+    kiln_buffer to =
+        buffer(p, s->epilogue ? "sum" : "y", s->epilogue ? KILN_ROLE_TEMP : KILN_ROLE_OUTPUT, 4,
+               (int64_t[]){s->n, s->oc, oh, ow});
     kiln_block b = kiln_block_create(p, KILN_STR("conv"));
     kiln_expr out[4], k[3];
     const int64_t extent[] = {s->n, s->oc, oh, ow, s->ic, s->kh, s->kw};
     static const char *const name[] = {"n", "oc", "oh", "ow", "ic", "kh", "kw"};
     for (uint32_t i = 0; i < 4; i++) out[i] = kiln_block_add_iter(p, b, name[i], extent[i], false);
-    for (uint32_t i = 0; i < 3; i++) k[i] = kiln_block_add_iter(p, b, name[4 + i], extent[4 + i], true);
+    for (uint32_t i = 0; i < 3; i++)
+        k[i] = kiln_block_add_iter(p, b, name[4 + i], extent[4 + i], true);
     kiln_expr stride = kiln_expr_index(p, s->stride);
     kiln_expr row = index_plus(p, kiln_expr_binary(p, KILN_EXPR_MUL, out[2], stride), k[1]);
     kiln_expr column = index_plus(p, kiln_expr_binary(p, KILN_EXPR_MUL, out[3], stride), k[2]);
     kiln_expr in = kiln_expr_load(p, xp, (kiln_expr[]){out[0], k[0], row, column}, 4);
     kiln_expr weight = kiln_expr_load(p, w, (kiln_expr[]){out[1], k[0], k[1], k[2]}, 4);
-    kiln_block_set(p, b, to, out, 4, KILN_COMBINE_SUM, kiln_expr_binary(p, KILN_EXPR_MUL, in, weight), 0);
+    kiln_block_set(p, b, to, out, 4, KILN_COMBINE_SUM,
+                   kiln_expr_binary(p, KILN_EXPR_MUL, in, weight), 0);
     if (s->epilogue) add_epilogue(p, to, s);
     return p;
 }
@@ -91,8 +103,9 @@ kiln_program *matmul_program(kiln_arena *arena, int64_t m, int64_t n, int64_t k)
     kiln_expr i = kiln_block_add_iter(p, b, "m", m, false);
     kiln_expr j = kiln_block_add_iter(p, b, "n", n, false);
     kiln_expr l = kiln_block_add_iter(p, b, "k", k, true);
-    kiln_expr product = kiln_expr_binary(p, KILN_EXPR_MUL, kiln_expr_load(p, x, (kiln_expr[]){i, l}, 2),
-                                         kiln_expr_load(p, w, (kiln_expr[]){l, j}, 2));
+    kiln_expr product =
+        kiln_expr_binary(p, KILN_EXPR_MUL, kiln_expr_load(p, x, (kiln_expr[]){i, l}, 2),
+                         kiln_expr_load(p, w, (kiln_expr[]){l, j}, 2));
     kiln_block_set(p, b, y, (kiln_expr[]){i, j}, 2, KILN_COMBINE_SUM, product, 0);
     return p;
 }
@@ -105,7 +118,8 @@ kiln_program *chain_program(kiln_arena *arena, int64_t rows, int64_t columns) {
     kiln_buffer y = buffer(p, "y", KILN_ROLE_OUTPUT, 2, dim);
     for (uint32_t step = 0; step < 2; step++) {
         kiln_block b = kiln_block_create(p, step ? KILN_STR("c") : KILN_STR("a"));
-        kiln_expr i[] = {kiln_block_add_iter(p, b, "i", rows, false), kiln_block_add_iter(p, b, "j", columns, false)};
+        kiln_expr i[] = {kiln_block_add_iter(p, b, "i", rows, false),
+                         kiln_block_add_iter(p, b, "j", columns, false)};
         kiln_expr load = kiln_expr_load(p, step ? t : x, i, 2);
         kiln_expr value = kiln_expr_binary(p, step ? KILN_EXPR_ADD : KILN_EXPR_MUL, load,
                                            kiln_expr_float(p, KILN_F32, step ? 1 : 2));
@@ -114,7 +128,9 @@ kiln_program *chain_program(kiln_arena *arena, int64_t rows, int64_t columns) {
     return p;
 }
 
-/* ---- comparing ------------------------------------------------------------------------------------------------- */
+/* ---- comparing
+ * -------------------------------------------------------------------------------------------------
+ */
 
 static uint32_t make_args(const kiln_program *p, kiln_arena *arena, kiln_tensor *args) {
     kiln_buffer list[KILN_PROGRAM_BUFFERS_MAX];
@@ -127,7 +143,8 @@ static uint32_t make_args(const kiln_program *p, kiln_arena *arena, kiln_tensor 
         if (b->role == KILN_ROLE_OUTPUT) continue;
         assert_int_equal(b->dtype, KILN_F32);
         float *data = args[i].data;
-        for (int64_t k = 0; k < kiln_shape_count(&b->shape); k++) data[k] = (float)kiln_rand_range(&rand, -4, 4);
+        for (int64_t k = 0; k < kiln_shape_count(&b->shape); k++)
+            data[k] = (float)kiln_rand_range(&rand, -4, 4);
     }
     return count;
 }
@@ -171,7 +188,8 @@ void expect_illegal(const kiln_program *te, const char *text, const char *reason
     kiln_status st = kiln_trace_parse(kiln_str_from(text), te->arena, &trace);
     if (st) fail_with(st, text);
     st = kiln_trace_replay(&trace, te, NULL, te->arena, NULL, NULL);
-    if (kiln_status_code(st) != KILN_ILLEGAL_SCHEDULE || strstr(kiln_status_text(st), reason) == NULL) {
+    if (kiln_status_code(st) != KILN_ILLEGAL_SCHEDULE ||
+        strstr(kiln_status_text(st), reason) == NULL) {
         print_error("expected: %s\n", reason);
         fail_with(st, text);
     }
@@ -197,17 +215,4 @@ void expect_line(const kiln_program *te, const char *text, const char *line) {
     char *whole = text_of(schedule(te, text));
     char *with_ends = kiln_arena_printf(te->arena, "\n%s\n", line);
     if (!strstr(whole, with_ends)) fail_msg("there is no line '%s' in\n%s", line, whole);
-}
-
-int arena_set_up(void **state) {
-    kiln_arena *arena = kiln_alloc(sizeof *arena);
-    kiln_arena_init(arena, 0);
-    *state = arena;
-    return 0;
-}
-
-int arena_tear_down(void **state) {
-    kiln_arena_deinit(*state);
-    kiln_free(*state);
-    return 0;
 }

@@ -1,46 +1,37 @@
-/* What tests of schedules share: small tensor expressions, and the check that a scheduled program still
- * computes them. */
+/* What tests of schedules share: small tensor expressions, and the check that a scheduled program
+ * still computes them. */
 #ifndef KILN_TESTS_UNIT_COMPILER_CORE_SCHED_SUPPORT_H
 #define KILN_TESTS_UNIT_COMPILER_CORE_SCHED_SUPPORT_H
 
-/* cmocka.h needs these first. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include "base/status.h"
 #include "compiler-core/ir/ir.h"
 #include "compiler-core/sched/trace.h"
+#include "tests/support/test.h"
 
 typedef struct conv_shape {
     int64_t n, ic, h, w, oc, kh, kw, stride, padding;
     bool epilogue; /* bias and relu */
 } conv_shape;
 
-/* "pad" (when padding > 0), "conv", and with an epilogue "bias" and "relu"; input x, constants w and b, output y. */
+/* "pad" (when padding > 0), "conv", and with an epilogue "bias" and "relu"; input x, constants w
+ * and b, output y. */
 kiln_program *conv_program(kiln_arena *arena, const conv_shape *shape);
 /* "matmul": y[m][n] = sum over k of x[m][k] * w[k][n]. */
 kiln_program *matmul_program(kiln_arena *arena, int64_t m, int64_t n, int64_t k);
 /* "a" scales x, "c" adds one to it: y = 2x + 1, shape [rows][columns]. */
 kiln_program *chain_program(kiln_arena *arena, int64_t rows, int64_t columns);
 
-/* Random integers (small enough that sums are exact in f32) through both interpreters; NULL when they agree. */
+/* Random integers (small enough that sums are exact in f32) through both interpreters; NULL when
+ * they agree. */
 kiln_status same_result(const kiln_program *te, const kiln_program *scheduled, kiln_arena *arena);
 /* Replays trace text; fails the test when it does not parse or is illegal or changes the result. */
 kiln_program *schedule(const kiln_program *te, const char *text);
-/* Fails unless replaying the text is refused with ILLEGAL_SCHEDULE and a reason that contains `reason`. */
+/* Fails unless replaying the text is refused with ILLEGAL_SCHEDULE and a reason that contains
+ * `reason`. */
 void expect_illegal(const kiln_program *te, const char *text, const char *reason);
-/* Replays the text, which must keep the result, and compares the statement tree's text (below "loops:"). */
+/* Replays the text, which must keep the result, and compares the statement tree's text (below
+ * "loops:"). */
 void expect_loops(const kiln_program *te, const char *text, const char *loops);
 /* The scheduled program's text has this line. */
 void expect_line(const kiln_program *te, const char *text, const char *line);
-
-/* Setup and teardown: *state is an arena. */
-int arena_set_up(void **state);
-int arena_tear_down(void **state);
-#define ARENA_TEST(name) cmocka_unit_test_setup_teardown(name, arena_set_up, arena_tear_down)
 
 #endif

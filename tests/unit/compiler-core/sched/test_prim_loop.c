@@ -3,8 +3,7 @@
 
 static void split_makes_tiles_and_cuts_the_tail(void **state) {
     kiln_arena *arena = *state;
-    expect_loops(chain_program(arena, 6, 10),
-                 "split(c.j, -1, 4)\n",
+    expect_loops(chain_program(arena, 6, 10), "split(c.j, -1, 4)\n",
                  "  for a.i in 6:\n"
                  "    for a.j in 10:\n"
                  "      block a(i=a.i, j=a.j)\n"
@@ -16,8 +15,7 @@ static void split_makes_tiles_and_cuts_the_tail(void **state) {
 
 static void split_that_divides_needs_no_predicate(void **state) {
     kiln_arena *arena = *state;
-    expect_loops(chain_program(arena, 6, 10),
-                 "split(c.i, 2, 3)\n",
+    expect_loops(chain_program(arena, 6, 10), "split(c.i, 2, 3)\n",
                  "  for a.i in 6:\n"
                  "    for a.j in 10:\n"
                  "      block a(i=a.i, j=a.j)\n"
@@ -37,15 +35,15 @@ static void split_refuses_factors_that_do_not_cover(void **state) {
                    "factor -1 of c.j is not a positive extent");
     expect_illegal(chain_program(arena, 6, 10), "split(c.j, 10)\n",
                    "split of c.j needs two or more factors");
-    expect_illegal(chain_program(arena, 6, 10), "vectorize(c.j)\n"
+    expect_illegal(chain_program(arena, 6, 10),
+                   "vectorize(c.j)\n"
                    "split(c.j, -1, 2)\n",
                    "loop c.j is already vectorized");
 }
 
 static void fuse_makes_one_loop(void **state) {
     kiln_arena *arena = *state;
-    expect_loops(chain_program(arena, 6, 10),
-                 "fuse(c.i, c.j)\n",
+    expect_loops(chain_program(arena, 6, 10), "fuse(c.i, c.j)\n",
                  "  for a.i in 6:\n"
                  "    for a.j in 10:\n"
                  "      block a(i=a.i, j=a.j)\n"
@@ -73,12 +71,13 @@ static void fuse_refuses_loops_that_are_not_nested(void **state) {
                    "c.i is not the only thing directly inside c.j");
     expect_illegal(chain_program(arena, 6, 10), "fuse(a.i, c.i)\n",
                    "c.i is not the only thing directly inside a.i");
-    expect_illegal(chain_program(arena, 6, 10), "fuse(c.i)\n",
-                   "fuse needs two or more loops");
-    expect_illegal(chain_program(arena, 6, 10), "compute_at(a, c.i)\n"
+    expect_illegal(chain_program(arena, 6, 10), "fuse(c.i)\n", "fuse needs two or more loops");
+    expect_illegal(chain_program(arena, 6, 10),
+                   "compute_at(a, c.i)\n"
                    "fuse(c.i, c.j)\n",
                    "c.j is not the only thing directly inside c.i");
-    expect_illegal(chain_program(arena, 6, 10), "parallel(c.i)\n"
+    expect_illegal(chain_program(arena, 6, 10),
+                   "parallel(c.i)\n"
                    "fuse(c.i, c.j)\n",
                    "loop c.i is already parallel");
 }
@@ -86,8 +85,7 @@ static void fuse_refuses_loops_that_are_not_nested(void **state) {
 /* The loop between the two keeps its place. */
 static void reorder_changes_the_order(void **state) {
     kiln_arena *arena = *state;
-    expect_loops(matmul_program(arena, 6, 10, 4),
-                 "reorder(matmul.k, matmul.m)\n",
+    expect_loops(matmul_program(arena, 6, 10, 4), "reorder(matmul.k, matmul.m)\n",
                  "  for matmul.k in 4:\n"
                  "    for matmul.n in 10:\n"
                  "      for matmul.m in 6:\n"
@@ -98,19 +96,21 @@ static void reorder_refuses_what_is_no_perfect_nest(void **state) {
     kiln_arena *arena = *state;
     expect_illegal(chain_program(arena, 6, 10), "reorder(a.i, c.i)\n",
                    "do not form one perfect nest");
-    expect_illegal(chain_program(arena, 6, 10), "reorder(c.i, c.i)\n",
-                   "loop c.i is named twice");
-    expect_illegal(chain_program(arena, 6, 10), "compute_at(a, c.i)\n"
+    expect_illegal(chain_program(arena, 6, 10), "reorder(c.i, c.i)\n", "loop c.i is named twice");
+    expect_illegal(chain_program(arena, 6, 10),
+                   "compute_at(a, c.i)\n"
                    "reorder(c.j, c.i)\n",
                    "do not form one perfect nest");
-    expect_illegal(chain_program(arena, 6, 10), "vectorize(c.j)\n"
+    expect_illegal(chain_program(arena, 6, 10),
+                   "vectorize(c.j)\n"
                    "reorder(c.j, c.i)\n",
                    "vectorized loop c.j would not be innermost");
 }
 
 static void reorder_refuses_to_move_the_start_of_a_sum(void **state) {
     kiln_arena *arena = *state;
-    expect_illegal(matmul_program(arena, 6, 10, 4), "fuse(matmul.n, matmul.k)\n"
+    expect_illegal(matmul_program(arena, 6, 10, 4),
+                   "fuse(matmul.n, matmul.k)\n"
                    "reorder(matmul.n.f, matmul.m)\n",
                    "matmul.n.f mixes spatial and reduce iterators of matmul");
 }
@@ -131,23 +131,24 @@ static void vectorize_takes_an_innermost_loop(void **state) {
 
 static void vectorize_refuses_what_lanes_cannot_do(void **state) {
     kiln_arena *arena = *state;
-    expect_illegal(chain_program(arena, 6, 10), "vectorize(c.i)\n",
-                   "c.i is not innermost");
-    expect_illegal(chain_program(arena, 6, 10), "split(c.i, -1, 100)\n"
+    expect_illegal(chain_program(arena, 6, 10), "vectorize(c.i)\n", "c.i is not innermost");
+    expect_illegal(chain_program(arena, 6, 10),
+                   "split(c.i, -1, 100)\n"
                    "reorder(c.i.0, c.j, c.i.1)\n"
                    "vectorize(c.i.1)\n",
                    "c.i.1 has 100 iterations; a vector has at most 64 lanes");
-    expect_illegal(matmul_program(arena, 6, 10, 4), "vectorize(matmul.k)\n",
-                   "iterations of matmul.k add to the same elements of y (reduce iterator k of matmul)");
-    expect_illegal(chain_program(arena, 6, 10), "vectorize(c.j)\n"
+    expect_illegal(
+        matmul_program(arena, 6, 10, 4), "vectorize(matmul.k)\n",
+        "iterations of matmul.k add to the same elements of y (reduce iterator k of matmul)");
+    expect_illegal(chain_program(arena, 6, 10),
+                   "vectorize(c.j)\n"
                    "vectorize(c.j)\n",
                    "loop c.j is already vectorized");
 }
 
 static void unroll_marks_the_loop(void **state) {
     kiln_arena *arena = *state;
-    expect_loops(chain_program(arena, 6, 10),
-                 "unroll(c.i)\n",
+    expect_loops(chain_program(arena, 6, 10), "unroll(c.i)\n",
                  "  for a.i in 6:\n"
                  "    for a.j in 10:\n"
                  "      block a(i=a.i, j=a.j)\n"
@@ -158,7 +159,8 @@ static void unroll_marks_the_loop(void **state) {
 
 static void unroll_refuses_long_loops(void **state) {
     kiln_arena *arena = *state;
-    expect_illegal(chain_program(arena, 6, 10), "split(c.i, -1, 300)\n"
+    expect_illegal(chain_program(arena, 6, 10),
+                   "split(c.i, -1, 300)\n"
                    "unroll(c.i.1)\n",
                    "c.i.1 has 300 iterations; at most 256 are unrolled");
 }
@@ -175,15 +177,18 @@ static void parallel_marks_the_loop(void **state) {
                  "      block a(i=a.i, j=a.j)\n"
                  "  parallel c.i.f.0 in 9:\n"
                  "    for c.i.f.1 in 7:\n"
-                 "      block c(i=floordiv(c.i.f.0*7 + c.i.f.1, 10), j=floormod(c.i.f.0*7 + c.i.f.1, 10)) if c.i.f.0*7 + c.i.f.1 < 60\n");
+                 "      block c(i=floordiv(c.i.f.0*7 + c.i.f.1, 10), j=floormod(c.i.f.0*7 + "
+                 "c.i.f.1, 10)) if c.i.f.0*7 + c.i.f.1 < 60\n");
 }
 
 static void parallel_refuses_races_and_nesting(void **state) {
     kiln_arena *arena = *state;
-    expect_illegal(chain_program(arena, 6, 10), "parallel(c.i)\n"
+    expect_illegal(chain_program(arena, 6, 10),
+                   "parallel(c.i)\n"
                    "parallel(c.j)\n",
                    "c.j lies inside parallel loop c.i");
-    expect_illegal(chain_program(arena, 6, 10), "parallel(c.j)\n"
+    expect_illegal(chain_program(arena, 6, 10),
+                   "parallel(c.j)\n"
                    "parallel(c.i)\n",
                    "parallel loop c.j lies inside c.i");
     expect_illegal(matmul_program(arena, 6, 10, 4), "parallel(matmul.k)\n",
@@ -192,8 +197,7 @@ static void parallel_refuses_races_and_nesting(void **state) {
 
 static void annotate_keeps_the_text(void **state) {
     kiln_arena *arena = *state;
-    expect_loops(chain_program(arena, 6, 10),
-                 "annotate(c.i, \"prefetch=2\")\n",
+    expect_loops(chain_program(arena, 6, 10), "annotate(c.i, \"prefetch=2\")\n",
                  "  for a.i in 6:\n"
                  "    for a.j in 10:\n"
                  "      block a(i=a.i, j=a.j)\n"
@@ -210,23 +214,23 @@ static void annotate_refuses_what_is_no_pair(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        ARENA_TEST(split_makes_tiles_and_cuts_the_tail),
-        ARENA_TEST(split_that_divides_needs_no_predicate),
-        ARENA_TEST(split_refuses_factors_that_do_not_cover),
-        ARENA_TEST(fuse_makes_one_loop),
-        ARENA_TEST(fuse_after_split_goes_back),
-        ARENA_TEST(fuse_refuses_loops_that_are_not_nested),
-        ARENA_TEST(reorder_changes_the_order),
-        ARENA_TEST(reorder_refuses_what_is_no_perfect_nest),
-        ARENA_TEST(reorder_refuses_to_move_the_start_of_a_sum),
-        ARENA_TEST(vectorize_takes_an_innermost_loop),
-        ARENA_TEST(vectorize_refuses_what_lanes_cannot_do),
-        ARENA_TEST(unroll_marks_the_loop),
-        ARENA_TEST(unroll_refuses_long_loops),
-        ARENA_TEST(parallel_marks_the_loop),
-        ARENA_TEST(parallel_refuses_races_and_nesting),
-        ARENA_TEST(annotate_keeps_the_text),
-        ARENA_TEST(annotate_refuses_what_is_no_pair),
+        test_with_arena(split_makes_tiles_and_cuts_the_tail),
+        test_with_arena(split_that_divides_needs_no_predicate),
+        test_with_arena(split_refuses_factors_that_do_not_cover),
+        test_with_arena(fuse_makes_one_loop),
+        test_with_arena(fuse_after_split_goes_back),
+        test_with_arena(fuse_refuses_loops_that_are_not_nested),
+        test_with_arena(reorder_changes_the_order),
+        test_with_arena(reorder_refuses_what_is_no_perfect_nest),
+        test_with_arena(reorder_refuses_to_move_the_start_of_a_sum),
+        test_with_arena(vectorize_takes_an_innermost_loop),
+        test_with_arena(vectorize_refuses_what_lanes_cannot_do),
+        test_with_arena(unroll_marks_the_loop),
+        test_with_arena(unroll_refuses_long_loops),
+        test_with_arena(parallel_marks_the_loop),
+        test_with_arena(parallel_refuses_races_and_nesting),
+        test_with_arena(annotate_keeps_the_text),
+        test_with_arena(annotate_refuses_what_is_no_pair),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

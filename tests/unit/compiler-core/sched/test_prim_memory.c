@@ -3,8 +3,7 @@
 
 static void cache_read_copies_before_the_reader(void **state) {
     kiln_arena *arena = *state;
-    expect_loops(chain_program(arena, 6, 10),
-                 "cache_read(c, t, \"global\")\n",
+    expect_loops(chain_program(arena, 6, 10), "cache_read(c, t, \"global\")\n",
                  "  for a.i in 6:\n"
                  "    for a.j in 10:\n"
                  "      block a(i=a.i, j=a.j)\n"
@@ -28,15 +27,15 @@ static void cache_read_refuses_what_is_not_read(void **state) {
                    "c does not read x");
     expect_illegal(chain_program(arena, 6, 10), "cache_read(c, t, \"shared\")\n",
                    "\"shared\" is not a memory scope here");
-    expect_illegal(chain_program(arena, 6, 10), "compute_at(a, c.i)\n"
+    expect_illegal(chain_program(arena, 6, 10),
+                   "compute_at(a, c.i)\n"
                    "cache_read(c, t, \"global\")\n",
                    "it would be read before it is written");
 }
 
 static void cache_write_copies_after_the_writer(void **state) {
     kiln_arena *arena = *state;
-    expect_loops(chain_program(arena, 6, 10),
-                 "cache_write(c, \"register\")\n",
+    expect_loops(chain_program(arena, 6, 10), "cache_write(c, \"register\")\n",
                  "  for a.i in 6:\n"
                  "    for a.j in 10:\n"
                  "      block a(i=a.i, j=a.j)\n"
@@ -56,12 +55,14 @@ static void cache_write_redirects_the_writer(void **state) {
 
 static void cache_write_refuses_initialisers(void **state) {
     kiln_arena *arena = *state;
-    expect_illegal(matmul_program(arena, 6, 10, 4), "decompose_reduction(matmul, matmul.m)\n"
+    expect_illegal(matmul_program(arena, 6, 10, 4),
+                   "decompose_reduction(matmul, matmul.m)\n"
                    "cache_write(matmul.init, \"global\")\n",
                    "matmul.init initialises a reduction");
     expect_illegal(chain_program(arena, 6, 10), "cache_write(c, \"disk\")\n",
                    "\"disk\" is not a memory scope here");
-    expect_illegal(chain_program(arena, 6, 10), "reverse_compute_at(c, a.i)\n"
+    expect_illegal(chain_program(arena, 6, 10),
+                   "reverse_compute_at(c, a.i)\n"
                    "cache_write(a, \"global\")\n",
                    "it would be read before it is written");
 }
@@ -104,8 +105,7 @@ static void transform_layout_refuses_padded_arguments_and_constants(void **state
 
 static void pad_lengthens_the_loop(void **state) {
     kiln_arena *arena = *state;
-    expect_loops(chain_program(arena, 6, 10),
-                 "pad(a, \"j\", 4)\n",
+    expect_loops(chain_program(arena, 6, 10), "pad(a, \"j\", 4)\n",
                  "  for a.i in 6:\n"
                  "    for a.j in 12:\n"
                  "      block a(i=a.i, j=a.j)\n"
@@ -122,7 +122,8 @@ static void pad_gives_zero_beyond_the_end(void **state) {
 
 static void pad_reads_a_padded_copy_without_a_guard(void **state) {
     kiln_arena *arena = *state;
-    expect_line(matmul_program(arena, 6, 10, 4), "cache_read(matmul, w, \"global\")\n"
+    expect_line(matmul_program(arena, 6, 10, 4),
+                "cache_read(matmul, w, \"global\")\n"
                 "pad(w.read, \"d1\", 8)\n"
                 "cache_write(matmul, \"global\")\n"
                 "pad(matmul, \"n\", 8)\n",
@@ -131,42 +132,44 @@ static void pad_reads_a_padded_copy_without_a_guard(void **state) {
 
 static void pad_refuses_outputs_sums_and_split_loops(void **state) {
     kiln_arena *arena = *state;
-    expect_illegal(chain_program(arena, 6, 10), "pad(a, \"k\", 4)\n",
-                   "a has no iterator k");
+    expect_illegal(chain_program(arena, 6, 10), "pad(a, \"k\", 4)\n", "a has no iterator k");
     expect_illegal(chain_program(arena, 6, 10), "pad(c, \"j\", 4)\n",
                    "c writes y, which is an output");
     expect_illegal(matmul_program(arena, 6, 10, 4), "pad(matmul, \"k\", 4)\n",
                    "k is a reduce iterator");
-    expect_illegal(chain_program(arena, 6, 10), "split(a.j, -1, 2)\n"
+    expect_illegal(chain_program(arena, 6, 10),
+                   "split(a.j, -1, 2)\n"
                    "pad(a, \"j\", 4)\n",
                    "j has no loop of its own any more");
     expect_illegal(chain_program(arena, 6, 10), "pad(a, \"j\", 0)\n",
                    "0 is not a multiple to pad to");
-    expect_illegal(chain_program(arena, 6, 10), "transform_layout(t, \"d1,d0\")\n"
+    expect_illegal(chain_program(arena, 6, 10),
+                   "transform_layout(t, \"d1,d0\")\n"
                    "pad(a, \"j\", 4)\n",
                    "t has a layout already; pad first");
-    expect_illegal(chain_program(arena, 6, 10), "reverse_compute_at(c, a.j)\n"
+    expect_illegal(chain_program(arena, 6, 10),
+                   "reverse_compute_at(c, a.j)\n"
                    "pad(a, \"j\", 4)\n",
                    "other blocks share loop a.j");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        ARENA_TEST(cache_read_copies_before_the_reader),
-        ARENA_TEST(cache_read_redirects_the_reader),
-        ARENA_TEST(cache_read_refuses_what_is_not_read),
-        ARENA_TEST(cache_write_copies_after_the_writer),
-        ARENA_TEST(cache_write_redirects_the_writer),
-        ARENA_TEST(cache_write_refuses_initialisers),
-        ARENA_TEST(set_scope_moves_a_temp),
-        ARENA_TEST(set_scope_refuses_arguments),
-        ARENA_TEST(transform_layout_fills_in_the_sizes),
-        ARENA_TEST(transform_layout_may_pad_a_temp),
-        ARENA_TEST(transform_layout_refuses_padded_arguments_and_constants),
-        ARENA_TEST(pad_lengthens_the_loop),
-        ARENA_TEST(pad_gives_zero_beyond_the_end),
-        ARENA_TEST(pad_reads_a_padded_copy_without_a_guard),
-        ARENA_TEST(pad_refuses_outputs_sums_and_split_loops),
+        test_with_arena(cache_read_copies_before_the_reader),
+        test_with_arena(cache_read_redirects_the_reader),
+        test_with_arena(cache_read_refuses_what_is_not_read),
+        test_with_arena(cache_write_copies_after_the_writer),
+        test_with_arena(cache_write_redirects_the_writer),
+        test_with_arena(cache_write_refuses_initialisers),
+        test_with_arena(set_scope_moves_a_temp),
+        test_with_arena(set_scope_refuses_arguments),
+        test_with_arena(transform_layout_fills_in_the_sizes),
+        test_with_arena(transform_layout_may_pad_a_temp),
+        test_with_arena(transform_layout_refuses_padded_arguments_and_constants),
+        test_with_arena(pad_lengthens_the_loop),
+        test_with_arena(pad_gives_zero_beyond_the_end),
+        test_with_arena(pad_reads_a_padded_copy_without_a_guard),
+        test_with_arena(pad_refuses_outputs_sums_and_split_loops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,8 +5,7 @@ static const conv_shape small_conv = {1, 2, 5, 5, 4, 3, 3, 1, 1, true};
 
 static void compute_at_computes_what_is_read_there(void **state) {
     kiln_arena *arena = *state;
-    expect_loops(chain_program(arena, 6, 10),
-                 "compute_at(a, c.i)\n",
+    expect_loops(chain_program(arena, 6, 10), "compute_at(a, c.i)\n",
                  "  for c.i in 6:\n"
                  "    for a.i in 1:\n"
                  "      for a.j in 10:\n"
@@ -32,7 +31,8 @@ static void compute_at_follows_a_sliding_window(void **state) {
                  "          for conv.ic in 2:\n"
                  "            for conv.kh in 3:\n"
                  "              for conv.kw in 3:\n"
-                 "                block conv(n=conv.n, oc=conv.oc, oh=conv.oh, ow=conv.ow, ic=conv.ic, kh=conv.kh, kw=conv.kw)\n"
+                 "                block conv(n=conv.n, oc=conv.oc, oh=conv.oh, ow=conv.ow, "
+                 "ic=conv.ic, kh=conv.kh, kw=conv.kw)\n"
                  "  for relu.n in 1:\n"
                  "    for relu.c in 4:\n"
                  "      for relu.h in 5:\n"
@@ -54,13 +54,15 @@ static void compute_at_cuts_what_lies_outside_the_buffer(void **state) {
                  "          for pad.c in 2:\n"
                  "            for pad.h in 5:\n"
                  "              for pad.w in 7:\n"
-                 "                block pad(n=0, c=pad.c, h=conv.oh.0*3 + pad.h, w=pad.w) if conv.oh.0*3 + pad.h < 7\n"
+                 "                block pad(n=0, c=pad.c, h=conv.oh.0*3 + pad.h, w=pad.w) if "
+                 "conv.oh.0*3 + pad.h < 7\n"
                  "        for conv.oh.1 in 3:\n"
                  "          for conv.ow in 5:\n"
                  "            for conv.ic in 2:\n"
                  "              for conv.kh in 3:\n"
                  "                for conv.kw in 3:\n"
-                 "                  block conv(n=conv.n, oc=conv.oc, oh=conv.oh.0*3 + conv.oh.1, ow=conv.ow, ic=conv.ic, kh=conv.kh, kw=conv.kw) if conv.oh.0*3 + conv.oh.1 < 5\n"
+                 "                  block conv(n=conv.n, oc=conv.oc, oh=conv.oh.0*3 + conv.oh.1, "
+                 "ow=conv.ow, ic=conv.ic, kh=conv.kh, kw=conv.kw) if conv.oh.0*3 + conv.oh.1 < 5\n"
                  "  for relu.n in 1:\n"
                  "    for relu.c in 4:\n"
                  "      for relu.h in 5:\n"
@@ -88,7 +90,8 @@ static void compute_at_computes_a_whole_sum(void **state) {
                  "                for conv.ic in 2:\n"
                  "                  for conv.kh in 3:\n"
                  "                    for conv.kw in 3:\n"
-                 "                      block conv(n=0, oc=relu.c, oh=relu.h, ow=conv.ow, ic=conv.ic, kh=conv.kh, kw=conv.kw)\n"
+                 "                      block conv(n=0, oc=relu.c, oh=relu.h, ow=conv.ow, "
+                 "ic=conv.ic, kh=conv.kh, kw=conv.kw)\n"
                  "        for relu.w in 5:\n"
                  "          block relu(n=relu.n, c=relu.c, h=relu.h, w=relu.w)\n");
 }
@@ -99,18 +102,21 @@ static void compute_at_refuses_places_without_the_readers(void **state) {
                    "c reads what a writes and is not inside a.i");
     expect_illegal(chain_program(arena, 6, 10), "compute_at(c, a.i)\n",
                    "c writes y, which is an output");
-    expect_illegal(chain_program(arena, 6, 10), "compute_at(a, c.k)\n",
-                   "there is no loop c.k");
-    expect_illegal(chain_program(arena, 6, 10), "vectorize(c.j)\n"
+    expect_illegal(chain_program(arena, 6, 10), "compute_at(a, c.k)\n", "there is no loop c.k");
+    expect_illegal(chain_program(arena, 6, 10),
+                   "vectorize(c.j)\n"
                    "compute_at(a, c.j)\n",
                    "c.j is vectorized; nothing can be placed in it");
-    expect_illegal(conv_program(arena, &small_conv), "decompose_reduction(conv, conv.ic)\n"
+    expect_illegal(conv_program(arena, &small_conv),
+                   "decompose_reduction(conv, conv.ic)\n"
                    "compute_at(conv, bias.h)\n",
                    "the reduction conv has been decomposed");
-    expect_illegal(conv_program(arena, &small_conv), "decompose_reduction(conv, conv.ic)\n"
+    expect_illegal(conv_program(arena, &small_conv),
+                   "decompose_reduction(conv, conv.ic)\n"
                    "compute_at(conv.init, bias.h)\n",
                    "conv.init initialises a reduction");
-    expect_illegal(chain_program(arena, 6, 10), "compute_at(a, c.i)\n"
+    expect_illegal(chain_program(arena, 6, 10),
+                   "compute_at(a, c.i)\n"
                    "parallel(c.j)\n"
                    "compute_at(a, c.j)\n"
                    "inline(a)\n"
@@ -120,8 +126,7 @@ static void compute_at_refuses_places_without_the_readers(void **state) {
 
 static void reverse_compute_at_follows_the_producer(void **state) {
     kiln_arena *arena = *state;
-    expect_loops(chain_program(arena, 6, 10),
-                 "reverse_compute_at(c, a.i)\n",
+    expect_loops(chain_program(arena, 6, 10), "reverse_compute_at(c, a.i)\n",
                  "  for a.i in 6:\n"
                  "    for a.j in 10:\n"
                  "      block a(i=a.i, j=a.j)\n"
@@ -150,20 +155,23 @@ static void reverse_compute_at_takes_a_tile(void **state) {
                  "            for conv.kh in 3:\n"
                  "              for conv.kw in 3:\n"
                  "                for conv.ow.1 in 2:\n"
-                 "                  block conv(n=conv.n, oc=conv.oc, oh=conv.oh, ow=conv.ow.0*2 + conv.ow.1, ic=conv.ic, kh=conv.kh, kw=conv.kw) if conv.ow.0*2 + conv.ow.1 < 5\n"
+                 "                  block conv(n=conv.n, oc=conv.oc, oh=conv.oh, ow=conv.ow.0*2 + "
+                 "conv.ow.1, ic=conv.ic, kh=conv.kh, kw=conv.kw) if conv.ow.0*2 + conv.ow.1 < 5\n"
                  "          for relu.n in 1:\n"
                  "            for relu.c in 1:\n"
                  "              for relu.h in 1:\n"
                  "                for relu.w in 2:\n"
-                 "                  block relu(n=0, c=conv.oc, h=conv.oh, w=conv.ow.0*2 + relu.w) if conv.ow.0*2 + relu.w < 5\n");
+                 "                  block relu(n=0, c=conv.oc, h=conv.oh, w=conv.ow.0*2 + relu.w) "
+                 "if conv.ow.0*2 + relu.w < 5\n");
 }
 
 static void reverse_compute_at_refuses_what_is_not_complete(void **state) {
     kiln_arena *arena = *state;
     expect_illegal(conv_program(arena, &small_conv), "reverse_compute_at(bias, conv.ic)\n",
                    "bias reads sum from conv, but its reduction is not complete there");
-    expect_illegal(conv_program(arena, &small_conv), "reverse_compute_at(conv, pad.h)\n",
-                   "conv reads xp from pad, but more of it is read there than the same iteration wrote");
+    expect_illegal(
+        conv_program(arena, &small_conv), "reverse_compute_at(conv, pad.h)\n",
+        "conv reads xp from pad, but more of it is read there than the same iteration wrote");
     expect_illegal(chain_program(arena, 6, 10), "reverse_compute_at(a, c.i)\n",
                    "a reads nothing that is computed in c.i");
     expect_illegal(chain_program(arena, 6, 10), "reverse_compute_at(c, c.i)\n",
@@ -174,8 +182,7 @@ static void reverse_compute_at_refuses_what_is_not_complete(void **state) {
 
 static void inline_puts_the_value_into_its_readers(void **state) {
     kiln_arena *arena = *state;
-    expect_loops(chain_program(arena, 6, 10),
-                 "inline(a)\n",
+    expect_loops(chain_program(arena, 6, 10), "inline(a)\n",
                  "  for c.i in 6:\n"
                  "    for c.j in 10:\n"
                  "      block c(i=c.i, j=c.j)\n");
@@ -189,12 +196,9 @@ static void inline_rewrites_the_expression(void **state) {
 
 static void inline_refuses_sums_and_outputs(void **state) {
     kiln_arena *arena = *state;
-    expect_illegal(matmul_program(arena, 6, 10, 4), "inline(matmul)\n",
-                   "matmul is a reduction");
-    expect_illegal(chain_program(arena, 6, 10), "inline(c)\n",
-                   "c writes y, which is an output");
-    expect_illegal(conv_program(arena, &small_conv), "inline(conv)\n",
-                   "conv is a reduction");
+    expect_illegal(matmul_program(arena, 6, 10, 4), "inline(matmul)\n", "matmul is a reduction");
+    expect_illegal(chain_program(arena, 6, 10), "inline(c)\n", "c writes y, which is an output");
+    expect_illegal(conv_program(arena, &small_conv), "inline(conv)\n", "conv is a reduction");
 }
 
 static void decompose_reduction_starts_before_the_loop(void **state) {
@@ -220,18 +224,22 @@ static void decompose_reduction_keeps_kinds_and_tails(void **state) {
                  "  for matmul.m in 6:\n"
                  "    for matmul.n.0 in 3:\n"
                  "      vectorize matmul.init.n.1 in 4:\n"
-                 "        block matmul.init(m=matmul.m, n=matmul.n.0*4 + matmul.init.n.1) if matmul.n.0*4 + matmul.init.n.1 < 10\n"
+                 "        block matmul.init(m=matmul.m, n=matmul.n.0*4 + matmul.init.n.1) if "
+                 "matmul.n.0*4 + matmul.init.n.1 < 10\n"
                  "      for matmul.k in 4:\n"
                  "        vectorize matmul.n.1 in 4:\n"
-                 "          block matmul(m=matmul.m, n=matmul.n.0*4 + matmul.n.1, k=matmul.k) if matmul.n.0*4 + matmul.n.1 < 10\n");
+                 "          block matmul(m=matmul.m, n=matmul.n.0*4 + matmul.n.1, k=matmul.k) if "
+                 "matmul.n.0*4 + matmul.n.1 < 10\n");
 }
 
 static void decompose_reduction_refuses_a_start_inside_the_sum(void **state) {
     kiln_arena *arena = *state;
-    expect_illegal(matmul_program(arena, 6, 10, 4), "reorder(matmul.k, matmul.m)\n"
+    expect_illegal(matmul_program(arena, 6, 10, 4),
+                   "reorder(matmul.k, matmul.m)\n"
                    "decompose_reduction(matmul, matmul.m)\n",
                    "reduce loop matmul.k lies outside matmul.m");
-    expect_illegal(matmul_program(arena, 6, 10, 4), "decompose_reduction(matmul, matmul.m)\n"
+    expect_illegal(matmul_program(arena, 6, 10, 4),
+                   "decompose_reduction(matmul, matmul.m)\n"
                    "decompose_reduction(matmul, matmul.m)\n",
                    "matmul is no reduction with its initialisation inside");
     expect_illegal(chain_program(arena, 6, 10), "decompose_reduction(a, a.i)\n",
@@ -240,27 +248,28 @@ static void decompose_reduction_refuses_a_start_inside_the_sum(void **state) {
                    "a is no reduction");
     expect_illegal(conv_program(arena, &small_conv), "decompose_reduction(conv, pad.h)\n",
                    "the loop is not around conv");
-    expect_illegal(matmul_program(arena, 6, 10, 4), "fuse(matmul.n, matmul.k)\n"
+    expect_illegal(matmul_program(arena, 6, 10, 4),
+                   "fuse(matmul.n, matmul.k)\n"
                    "decompose_reduction(matmul, matmul.n.f)\n",
                    "matmul.n.f mixes spatial and reduce iterators");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        ARENA_TEST(compute_at_computes_what_is_read_there),
-        ARENA_TEST(compute_at_follows_a_sliding_window),
-        ARENA_TEST(compute_at_cuts_what_lies_outside_the_buffer),
-        ARENA_TEST(compute_at_computes_a_whole_sum),
-        ARENA_TEST(compute_at_refuses_places_without_the_readers),
-        ARENA_TEST(reverse_compute_at_follows_the_producer),
-        ARENA_TEST(reverse_compute_at_takes_a_tile),
-        ARENA_TEST(reverse_compute_at_refuses_what_is_not_complete),
-        ARENA_TEST(inline_puts_the_value_into_its_readers),
-        ARENA_TEST(inline_rewrites_the_expression),
-        ARENA_TEST(inline_refuses_sums_and_outputs),
-        ARENA_TEST(decompose_reduction_starts_before_the_loop),
-        ARENA_TEST(decompose_reduction_keeps_kinds_and_tails),
-        ARENA_TEST(decompose_reduction_refuses_a_start_inside_the_sum),
+        test_with_arena(compute_at_computes_what_is_read_there),
+        test_with_arena(compute_at_follows_a_sliding_window),
+        test_with_arena(compute_at_cuts_what_lies_outside_the_buffer),
+        test_with_arena(compute_at_computes_a_whole_sum),
+        test_with_arena(compute_at_refuses_places_without_the_readers),
+        test_with_arena(reverse_compute_at_follows_the_producer),
+        test_with_arena(reverse_compute_at_takes_a_tile),
+        test_with_arena(reverse_compute_at_refuses_what_is_not_complete),
+        test_with_arena(inline_puts_the_value_into_its_readers),
+        test_with_arena(inline_rewrites_the_expression),
+        test_with_arena(inline_refuses_sums_and_outputs),
+        test_with_arena(decompose_reduction_starts_before_the_loop),
+        test_with_arena(decompose_reduction_keeps_kinds_and_tails),
+        test_with_arena(decompose_reduction_refuses_a_start_inside_the_sum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,8 +8,13 @@
 #include "tests/unit/compiler-core/sched/support.h"
 
 static kiln_target avx2(uint32_t threads) {
-    return (kiln_target){.kind = KILN_STR("cpu"), .arch = KILN_ARCH_X86_64, .vector_bytes = 32, .vector_registers = 16,
-                         .has_fma = true, .threads = threads, .cores = threads};
+    return (kiln_target){.kind = KILN_STR("cpu"),
+                         .arch = KILN_ARCH_X86_64,
+                         .vector_bytes = 32,
+                         .vector_registers = 16,
+                         .has_fma = true,
+                         .threads = threads,
+                         .cores = threads};
 }
 
 static kiln_target avx512(uint32_t threads) {
@@ -35,7 +40,8 @@ static void expect_right(const kiln_program *te, const kiln_program *p, const ki
     fail_msg("%s\n%s", kiln_status_text(st), text.data);
 }
 
-static void expect_samples_right(const kiln_program *te, const kiln_target *target, uint32_t samples) {
+static void expect_samples_right(const kiln_program *te, const kiln_target *target,
+                                 uint32_t samples) {
     kiln_space space = make_space(te, target);
     kiln_trace trace;
     kiln_program *p;
@@ -52,8 +58,9 @@ static void expect_samples_right(const kiln_program *te, const kiln_target *targ
 /* Odd sizes, strides, 1x1, batches, few channels: each at two vector lengths and with threads. */
 static void draws_compute_the_convolution(void **state) {
     static const conv_shape shape[] = {
-        {1, 8, 6, 7, 16, 3, 3, 1, 1, true},  {1, 3, 9, 9, 10, 3, 3, 2, 1, true},  {2, 12, 5, 5, 20, 1, 1, 1, 0, false},
-        {1, 5, 8, 8, 7, 3, 2, 1, 0, true},   {1, 16, 4, 4, 33, 3, 3, 1, 1, false}, {1, 1, 7, 7, 8, 5, 5, 1, 2, true},
+        {1, 8, 6, 7, 16, 3, 3, 1, 1, true},   {1, 3, 9, 9, 10, 3, 3, 2, 1, true},
+        {2, 12, 5, 5, 20, 1, 1, 1, 0, false}, {1, 5, 8, 8, 7, 3, 2, 1, 0, true},
+        {1, 16, 4, 4, 33, 3, 3, 1, 1, false}, {1, 1, 7, 7, 8, 5, 5, 1, 2, true},
     };
     for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++)
         for (uint32_t k = 0; k < 2; k++) {
@@ -66,7 +73,8 @@ static void draws_compute_the_matrix_product(void **state) {
     static const int64_t size[][3] = {{6, 16, 8}, {1, 40, 12}, {13, 10, 7}, {33, 24, 5}};
     for (size_t i = 0; i < 4; i++) {
         kiln_target target = i % 2 ? avx512(1) : avx2(2);
-        expect_samples_right(matmul_program(*state, size[i][0], size[i][1], size[i][2]), &target, 8);
+        expect_samples_right(matmul_program(*state, size[i][0], size[i][1], size[i][2]), &target,
+                             8);
     }
 }
 
@@ -86,7 +94,8 @@ static void the_space_of_a_convolution_is_large(void **state) {
     assert_true(kiln_space_size(&space) >= 1e5);
 }
 
-/* Register tiles that do not fit are not in the space, and nothing else that legality refuses is either. */
+/* Register tiles that do not fit are not in the space, and nothing else that legality refuses is
+ * either. */
 static void draws_from_the_space_of_a_convolution_are_legal(void **state) {
     kiln_arena *arena = *state;
     kiln_target target = avx2(2);
@@ -97,13 +106,15 @@ static void draws_from_the_space_of_a_convolution_are_legal(void **state) {
         kiln_arena scratch;
         kiln_arena_init(&scratch, 0);
         kiln_trace closed;
-        kiln_status st = kiln_trace_replay(&space.sketch[i % space.sketch_count], space.te, &rand, &scratch, NULL, &closed);
+        kiln_status st = kiln_trace_replay(&space.sketch[i % space.sketch_count], space.te, &rand,
+                                           &scratch, NULL, &closed);
         if (st) fail_msg("%s", kiln_status_text(st));
         for (uint32_t k = 0; k < closed.count; k++) {
             const kiln_instruction *in = &closed.instruction[k];
             if (in->prim != KILN_PRIM_CHOICE || in->operand[0].factor[0].value != 3) continue;
             const kiln_operand *row = &in->operand[1 + 3 * in->decision[0]];
-            int64_t rows = row[0].factor[0].value * row[1].factor[0].value, vectors = row[2].factor[0].value;
+            int64_t rows = row[0].factor[0].value * row[1].factor[0].value,
+                    vectors = row[2].factor[0].value;
             assert_true(rows * vectors + vectors + 1 <= 16);
             break; /* the first choice is the tile */
         }
@@ -124,9 +135,11 @@ static void the_default_is_blocked_vectorised_and_deterministic(void **state) {
     assert_memory_equal(&a, &b, sizeof a);
     kiln_strbuf text = {0};
     kiln_program_print(p, &text);
-    assert_non_null(strstr(text.data, "temp sum: f32[1,64,56,56] layout(d0,d2,d3,d1) scope(register)"));
+    assert_non_null(
+        strstr(text.data, "temp sum: f32[1,64,56,56] layout(d0,d2,d3,d1) scope(register)"));
     assert_non_null(strstr(text.data, "vectorize conv.oc.2 in 16:"));
-    assert_non_null(strstr(text.data, "temp w.read: f32[64,64,3,3] layout(d0/32,d1/16,d2,d3,d1%16,d0%32)"));
+    assert_non_null(
+        strstr(text.data, "temp w.read: f32[64,64,3,3] layout(d0/32,d1/16,d2,d3,d1%16,d0%32)"));
     kiln_strbuf_deinit(&text);
 }
 
@@ -154,7 +167,8 @@ static void an_index_names_one_trace(void **state) {
         kiln_trace trace;
         assert_null(kiln_space_at(&space, i, arena, &trace, &p));
         seen[count] = kiln_trace_hash(&trace);
-        for (uint32_t k = 0; k < count; k++) assert_memory_not_equal(&seen[k], &seen[count], sizeof seen[k]);
+        for (uint32_t k = 0; k < count; k++)
+            assert_memory_not_equal(&seen[k], &seen[count], sizeof seen[k]);
         count++;
     }
     kiln_trace trace;
@@ -174,15 +188,15 @@ static void other_targets_have_no_rules_yet(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        ARENA_TEST(draws_compute_the_convolution),
-        ARENA_TEST(draws_compute_the_matrix_product),
-        ARENA_TEST(draws_compute_elementwise_chains),
-        ARENA_TEST(the_space_of_a_convolution_is_large),
-        ARENA_TEST(draws_from_the_space_of_a_convolution_are_legal),
-        ARENA_TEST(the_default_is_blocked_vectorised_and_deterministic),
-        ARENA_TEST(threads_share_the_outer_loops),
-        ARENA_TEST(an_index_names_one_trace),
-        ARENA_TEST(other_targets_have_no_rules_yet),
+        test_with_arena(draws_compute_the_convolution),
+        test_with_arena(draws_compute_the_matrix_product),
+        test_with_arena(draws_compute_elementwise_chains),
+        test_with_arena(the_space_of_a_convolution_is_large),
+        test_with_arena(draws_from_the_space_of_a_convolution_are_legal),
+        test_with_arena(the_default_is_blocked_vectorised_and_deterministic),
+        test_with_arena(threads_share_the_outer_loops),
+        test_with_arena(an_index_names_one_trace),
+        test_with_arena(other_targets_have_no_rules_yet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,29 +10,29 @@
 #include "tests/unit/compiler-core/sched/support.h"
 
 /* One line for each primitive and sampler, in an order in which all apply to conv_program. */
-static const char every_primitive[] =
-    "inline(bias)\n"
-    "cache_read(conv, w, \"global\")\n"
-    "pad(w.read, \"d0\", 8)\n"
-    "transform_layout(w.read, \"d0/{0},d1,d2,d3,d0%{0}\", 8)\n"
-    "t0 = perfect_tile(conv.oc, 2, 4) = [1, 4]\n"
-    "split(conv.oc, t0[0], t0[1])\n"
-    "c1 = categorical(1, 2, 5) = 2\n"
-    "split(conv.ow, -1, c1)\n"
-    "reorder(conv.n, conv.oc.0, conv.oh, conv.ow.0, conv.ic, conv.kh, conv.kw, conv.ow.1, conv.oc.1)\n"
-    "l2 = location(pad, 3) = 3\n"
-    "compute_at(pad, l2)\n"
-    "reverse_compute_at(relu, conv.ow.0)\n"
-    "decompose_reduction(conv, conv.ic)\n"
-    "vectorize(conv.oc.1)\n"
-    "unroll(conv.ow.1)\n"
-    "set_scope(sum, \"global\")\n"
-    "c3 = choice(2, 1, 5, 5, 1) = 0\n"
-    "split(pad.w, -1, c3[0]*c3[1])\n"
-    "annotate(pad.w.0, \"note=here\")\n"
-    "cache_write(relu, \"global\")\n"
-    "fuse(relu.write.c, relu.write.h)\n"
-    "parallel(relu.write.n)\n";
+static const char every_primitive[] = "inline(bias)\n"
+                                      "cache_read(conv, w, \"global\")\n"
+                                      "pad(w.read, \"d0\", 8)\n"
+                                      "transform_layout(w.read, \"d0/{0},d1,d2,d3,d0%{0}\", 8)\n"
+                                      "t0 = perfect_tile(conv.oc, 2, 4) = [1, 4]\n"
+                                      "split(conv.oc, t0[0], t0[1])\n"
+                                      "c1 = categorical(1, 2, 5) = 2\n"
+                                      "split(conv.ow, -1, c1)\n"
+                                      "reorder(conv.n, conv.oc.0, conv.oh, conv.ow.0, conv.ic, "
+                                      "conv.kh, conv.kw, conv.ow.1, conv.oc.1)\n"
+                                      "l2 = location(pad, 3) = 3\n"
+                                      "compute_at(pad, l2)\n"
+                                      "reverse_compute_at(relu, conv.ow.0)\n"
+                                      "decompose_reduction(conv, conv.ic)\n"
+                                      "vectorize(conv.oc.1)\n"
+                                      "unroll(conv.ow.1)\n"
+                                      "set_scope(sum, \"global\")\n"
+                                      "c3 = choice(2, 1, 5, 5, 1) = 0\n"
+                                      "split(pad.w, -1, c3[0]*c3[1])\n"
+                                      "annotate(pad.w.0, \"note=here\")\n"
+                                      "cache_write(relu, \"global\")\n"
+                                      "fuse(relu.write.c, relu.write.h)\n"
+                                      "parallel(relu.write.n)\n";
 
 static const conv_shape small_conv = {1, 2, 5, 5, 4, 3, 3, 1, 1, true};
 
@@ -141,20 +141,24 @@ static void bad_text_is_refused_with_its_place(void **state) {
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         kiln_trace trace;
         kiln_status st = kiln_trace_parse(kiln_str_from(row[i].text), arena, &trace);
-        if (kiln_status_code(st) != KILN_INVALID_ARGUMENT || !strstr(kiln_status_text(st), row[i].why))
+        if (kiln_status_code(st) != KILN_INVALID_ARGUMENT ||
+            !strstr(kiln_status_text(st), row[i].why))
             fail_msg("%s: '%s' instead of '%s'", row[i].text, kiln_status_text(st), row[i].why);
         kiln_status_free(st);
     }
 }
 
-/* ---- replay ----------------------------------------------------------------------------------------------------- */
+/* ---- replay
+ * -----------------------------------------------------------------------------------------------------
+ */
 
 static void open_decisions_are_drawn_and_closed(void **state) {
     kiln_arena *arena = *state;
     kiln_program *te = chain_program(arena, 6, 12), *p, *again;
-    kiln_trace open = parse_trace(arena, "t0 = perfect_tile(c.j, 3, 4) = ?\nsplit(c.j, t0[0], t0[1], t0[2])\n"
-                                         "l1 = location(a, 8) = ?\ncompute_at(a, l1)\nc2 = categorical(2, 3) = ?\n"
-                                         "split(c.i, -1, c2)\n");
+    kiln_trace open = parse_trace(
+        arena, "t0 = perfect_tile(c.j, 3, 4) = ?\nsplit(c.j, t0[0], t0[1], t0[2])\n"
+               "l1 = location(a, 8) = ?\ncompute_at(a, l1)\nc2 = categorical(2, 3) = ?\n"
+               "split(c.i, -1, c2)\n");
     kiln_rand rand;
     kiln_rand_init(&rand, 1);
     for (int round = 0; round < 50; round++) {
@@ -169,26 +173,35 @@ static void open_decisions_are_drawn_and_closed(void **state) {
     }
 }
 
-static void expect_replay_error(kiln_program *te, const char *text, kiln_code code, const char *why) {
+static void expect_replay_error(kiln_program *te, const char *text, kiln_code code,
+                                const char *why) {
     kiln_trace trace = parse_trace(te->arena, text);
     kiln_status st = kiln_trace_replay(&trace, te, NULL, te->arena, NULL, NULL);
-    if (kiln_status_code(st) != code || !strstr(kiln_status_text(st), why)) fail_msg("'%s' instead of '%s'", kiln_status_text(st), why);
+    if (kiln_status_code(st) != code || !strstr(kiln_status_text(st), why))
+        fail_msg("'%s' instead of '%s'", kiln_status_text(st), why);
     kiln_status_free(st);
 }
 
 static void open_decisions_need_a_generator(void **state) {
-    expect_replay_error(chain_program(*state, 6, 10), "c0 = categorical(1, 2) = ?\n", KILN_FAILED_PRECONDITION,
+    expect_replay_error(chain_program(*state, 6, 10), "c0 = categorical(1, 2) = ?\n",
+                        KILN_FAILED_PRECONDITION,
                         "instruction 1 (categorical): the decision is open");
 }
 
 static void decisions_that_do_not_fit_are_refused(void **state) {
     kiln_program *te = chain_program(*state, 6, 10);
-    expect_replay_error(te, "t0 = perfect_tile(c.j, 2, 8) = [2, 4]\n", KILN_INVALID_ARGUMENT, "does not multiply to the 10 iterations");
-    expect_replay_error(te, "t0 = perfect_tile(c.j, 2, 8) = [10]\n", KILN_INVALID_ARGUMENT, "does not multiply");
-    expect_replay_error(te, "c0 = categorical(1, 2) = 2\n", KILN_INVALID_ARGUMENT, "the decision is not one of 2");
-    expect_replay_error(te, "c0 = choice(2, 1, 2, 3) = 0\n", KILN_INVALID_ARGUMENT, "3 integers make no rows of 2");
-    expect_replay_error(te, "l0 = location(a, 1) = 2\n", KILN_INVALID_ARGUMENT, "the decision is not one of 2");
-    expect_replay_error(te, "c0 = choice(2, 1, 2) = 0\nsplit(c.j, c0[2], 5)\n", KILN_INVALID_ARGUMENT, "no sampler before it gives");
+    expect_replay_error(te, "t0 = perfect_tile(c.j, 2, 8) = [2, 4]\n", KILN_INVALID_ARGUMENT,
+                        "does not multiply to the 10 iterations");
+    expect_replay_error(te, "t0 = perfect_tile(c.j, 2, 8) = [10]\n", KILN_INVALID_ARGUMENT,
+                        "does not multiply");
+    expect_replay_error(te, "c0 = categorical(1, 2) = 2\n", KILN_INVALID_ARGUMENT,
+                        "the decision is not one of 2");
+    expect_replay_error(te, "c0 = choice(2, 1, 2, 3) = 0\n", KILN_INVALID_ARGUMENT,
+                        "3 integers make no rows of 2");
+    expect_replay_error(te, "l0 = location(a, 1) = 2\n", KILN_INVALID_ARGUMENT,
+                        "the decision is not one of 2");
+    expect_replay_error(te, "c0 = choice(2, 1, 2) = 0\nsplit(c.j, c0[2], 5)\n",
+                        KILN_INVALID_ARGUMENT, "no sampler before it gives");
 }
 
 static void a_location_at_the_root_leaves_the_block_there(void **state) {
@@ -210,10 +223,12 @@ static void a_refused_primitive_leaves_the_program_as_it_was(void **state) {
     kiln_prim_args args = {.block = kiln_program_find_block(p, KILN_STR("c")), .loop_count = 1};
     args.loop[0] = kiln_program_find_loop(p, KILN_STR("a.i"));
     assert_null(kiln_prim_apply(p, KILN_PRIM_REVERSE_COMPUTE_AT, &args));
-    kiln_prim_args back = {.block = kiln_program_find_block(p, KILN_STR("a")), .text = KILN_STR("global")};
+    kiln_prim_args back = {.block = kiln_program_find_block(p, KILN_STR("a")),
+                           .text = KILN_STR("global")};
     kiln_hash128 placed = kiln_program_hash(p);
     assert_memory_not_equal(&before, &placed, sizeof before);
-    kiln_status st = kiln_prim_apply(p, KILN_PRIM_CACHE_WRITE, &back); /* fails after it has changed much */
+    kiln_status st =
+        kiln_prim_apply(p, KILN_PRIM_CACHE_WRITE, &back); /* fails after it has changed much */
     assert_int_equal(kiln_status_code(st), KILN_ILLEGAL_SCHEDULE);
     kiln_status_free(st);
     kiln_hash128 after = kiln_program_hash(p);
@@ -223,7 +238,7 @@ static void a_refused_primitive_leaves_the_program_as_it_was(void **state) {
 
 static void tilings_are_counted_and_enumerated(void **state) {
     (void)state;
-    assert_int_equal(kiln_tilings_count(12, 2, 4), 4);   /* 12x1 6x2 4x3 3x4 */
+    assert_int_equal(kiln_tilings_count(12, 2, 4), 4); /* 12x1 6x2 4x3 3x4 */
     assert_int_equal(kiln_tilings_count(12, 3, 100), 18);
     assert_int_equal(kiln_tilings_count(7, 2, 3), 1);
     assert_int_equal(kiln_tilings_count(7, 1, 3), 0);
@@ -241,19 +256,19 @@ static void tilings_are_counted_and_enumerated(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        ARENA_TEST(every_primitive_has_a_line_that_applies),
-        ARENA_TEST(numbers_of_primitives_are_unique_and_lead_back),
-        ARENA_TEST(text_comes_back_as_it_was),
-        ARENA_TEST(names_with_odd_characters_are_quoted),
-        ARENA_TEST(bytes_come_back_as_they_were),
-        ARENA_TEST(truncated_bytes_are_refused),
-        ARENA_TEST(bad_text_is_refused_with_its_place),
-        ARENA_TEST(open_decisions_are_drawn_and_closed),
-        ARENA_TEST(open_decisions_need_a_generator),
-        ARENA_TEST(decisions_that_do_not_fit_are_refused),
-        ARENA_TEST(a_location_at_the_root_leaves_the_block_there),
-        ARENA_TEST(a_refused_primitive_leaves_the_program_as_it_was),
-        ARENA_TEST(tilings_are_counted_and_enumerated),
+        test_with_arena(every_primitive_has_a_line_that_applies),
+        test_with_arena(numbers_of_primitives_are_unique_and_lead_back),
+        test_with_arena(text_comes_back_as_it_was),
+        test_with_arena(names_with_odd_characters_are_quoted),
+        test_with_arena(bytes_come_back_as_they_were),
+        test_with_arena(truncated_bytes_are_refused),
+        test_with_arena(bad_text_is_refused_with_its_place),
+        test_with_arena(open_decisions_are_drawn_and_closed),
+        test_with_arena(open_decisions_need_a_generator),
+        test_with_arena(decisions_that_do_not_fit_are_refused),
+        test_with_arena(a_location_at_the_root_leaves_the_block_there),
+        test_with_arena(a_refused_primitive_leaves_the_program_as_it_was),
+        test_with_arena(tilings_are_counted_and_enumerated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

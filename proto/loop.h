@@ -1,6 +1,6 @@
-/* The loop that every program with a socket runs on: timers, signals, file descriptors and a pool for
- * work that blocks. Thin over libuv, which appears nowhere outside proto/net. Everything here belongs to
- * the loop's thread, except kiln_loop_wake and the `run` function of kiln_loop_work. */
+/* The loop that every program with a socket runs on: timers, signals, file descriptors and a pool
+ * for work that blocks. Thin over libuv, which appears nowhere outside proto/net. Everything here
+ * belongs to the loop's thread, except kiln_loop_wake and the `run` function of kiln_loop_work. */
 #ifndef KILN_PROTO_LOOP_H
 #define KILN_PROTO_LOOP_H
 
@@ -15,27 +15,27 @@ typedef struct kiln_watch kiln_watch;
 
 /* Turns SIGPIPE off for the whole process. RESOURCE_EXHAUSTED: no file descriptors left. */
 KILN_MUST_USE kiln_status kiln_loop_create(kiln_loop **out_loop);
-/* Releases the loop; whatever was made on it (timers, watches, connections, listeners) must be destroyed or
- * closed before; their close callbacks run in here. NULL is fine. */
+/* Releases the loop; whatever was made on it (timers, watches, connections, listeners) must be
+ * destroyed or closed before; their close callbacks run in here. NULL is fine. */
 void kiln_loop_destroy(kiln_loop *loop);
 /* Runs until kiln_loop_stop, or until nothing is left to wait for. */
 void kiln_loop_run(kiln_loop *loop);
-/* One round: waits for the next thing to happen, handles it. False when nothing is left. For tests and
- * for programs that wait for one answer. */
+/* One round: waits for the next thing to happen, handles it. False when nothing is left. For tests
+ * and for programs that wait for one answer. */
 bool kiln_loop_run_once(kiln_loop *loop);
 void kiln_loop_stop(kiln_loop *loop);
 /* kiln_clock_ns, read again. */
 uint64_t kiln_loop_now_ns(const kiln_loop *loop);
 
-/* A timer is idle until started; it fires once per start. Starting again moves it. Destroying it inside its
- * own callback is allowed. */
+/* A timer is idle until started; it fires once per start. Starting again moves it. Destroying it
+ * inside its own callback is allowed. */
 kiln_timer *kiln_timer_create(kiln_loop *loop, void (*fire)(void *context), void *context);
 void kiln_timer_start(kiln_timer *timer, uint64_t delay_ns);
 void kiln_timer_stop(kiln_timer *timer);
 void kiln_timer_destroy(kiln_timer *timer); /* NULL is fine */
 
-/* Calls `ready` while a pipe, socket or pidfd is readable or writable. The descriptor stays the caller's;
- * destroy the watch before closing it. */
+/* Calls `ready` while a pipe, socket or pidfd is readable or writable. The descriptor stays the
+ * caller's; destroy the watch before closing it. */
 typedef enum kiln_watch_for { KILN_WATCH_READ = 1, KILN_WATCH_WRITE = 2 } kiln_watch_for;
 kiln_watch *kiln_watch_create(kiln_loop *loop, int fd, unsigned watch_for,
                               void (*ready)(void *context, unsigned ready_for), void *context);
@@ -43,12 +43,14 @@ kiln_watch *kiln_watch_create(kiln_loop *loop, int fd, unsigned watch_for,
 void kiln_watch_set(kiln_watch *watch, unsigned watch_for);
 void kiln_watch_destroy(kiln_watch *watch); /* NULL is fine */
 
-/* `signal` calls back on the loop instead of ending the process; for SIGINT, SIGTERM, SIGHUP. Lasts as
- * long as the loop and does not keep it running. */
-void kiln_loop_on_signal(kiln_loop *loop, int signal, void (*raised)(void *context, int signal), void *context);
+/* `signal` calls back on the loop instead of ending the process; for SIGINT, SIGTERM, SIGHUP. Lasts
+ * as long as the loop and does not keep it running. */
+void kiln_loop_on_signal(kiln_loop *loop, int signal, void (*raised)(void *context, int signal),
+                         void *context);
 
 /* Runs `run` on a pool thread, then `done` on the loop. `context` is the caller's until then. */
-void kiln_loop_work(kiln_loop *loop, void (*run)(void *context), void (*done)(void *context), void *context);
+void kiln_loop_work(kiln_loop *loop, void (*run)(void *context), void (*done)(void *context),
+                    void *context);
 /* Calls `wake` soon on the loop; from any thread, several calls may be served by one. */
 void kiln_loop_on_wake(kiln_loop *loop, void (*wake)(void *context), void *context);
 void kiln_loop_wake(kiln_loop *loop);

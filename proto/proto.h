@@ -1,13 +1,13 @@
-/* Front header of proto/wire: what Kiln's programs say to each other, as structs and as bytes. Used by
- * tracker, tuner, rpc-server and cli; it does no I/O. The messages are the rows of messages.def;
+/* Front header of proto/wire: what Kiln's programs say to each other, as structs and as bytes. Used
+ * by tracker, tuner, rpc-server and cli; it does no I/O. The messages are the rows of messages.def;
  * docs/reference/messages.md is generated from them.
  *
  * A frame is a 16-byte little-endian header and a body:
  *     u32 magic "KLN1" | u8 type | u8 flags | u16 zero | u32 stream | u32 body bytes
- * The body is a msgpack map with small-integer keys, or raw bytes when the type is DATA. The header is
- * checked before anything is allocated for the body. Streams name requests: the answer carries the
- * stream of the question. Odd streams are opened by the side that dialled, even ones by the tracker;
- * stream 0 is for what nobody asked for. */
+ * The body is a msgpack map with small-integer keys, or raw bytes when the type is DATA. The header
+ * is checked before anything is allocated for the body. Streams name requests: the answer carries
+ * the stream of the question. Odd streams are opened by the side that dialled, even ones by the
+ * tracker; stream 0 is for what nobody asked for. */
 #ifndef KILN_PROTO_PROTO_H
 #define KILN_PROTO_PROTO_H
 
@@ -34,7 +34,8 @@
 
 /* ---- Words used in fields. Numbers are on the wire and are never reused. ---- */
 
-typedef enum kiln_peer_role { /* who a peer is */
+/* Who a peer is. */
+typedef enum kiln_peer_role {
     KILN_PEER_TRACKER = 0,
     KILN_PEER_BOARD = 1,
     KILN_PEER_TUNER = 2,
@@ -43,35 +44,41 @@ typedef enum kiln_peer_role { /* who a peer is */
 } kiln_peer_role;
 
 /* Phases of a trial on a board, in order. */
-#define KILN_PHASES(X) \
-    X(NONE, 0, "none") X(FETCH, 1, "fetch") X(LOAD, 2, "load") X(WARM, 3, "warm") X(RUN, 4, "run") X(CHECK, 5, "check")
-typedef enum kiln_phase {
+#define KILN_PHASES(X)   \
+    X(NONE, 0, "none")   \
+    X(FETCH, 1, "fetch") \
+    X(LOAD, 2, "load")   \
+    X(WARM, 3, "warm")   \
+    X(RUN, 4, "run")     \
+    X(CHECK, 5, "check")
 #define X(name, number, text) KILN_PHASE_##name = number,
-    KILN_PHASES(X)
+typedef enum kiln_phase { KILN_PHASES(X) KILN_PHASE_COUNT } kiln_phase;
 #undef X
-    KILN_PHASE_COUNT
-} kiln_phase;
 
-#define KILN_JOB_STATES(X) \
-    X(WAITING, 0, "waiting") X(RUNNING, 1, "running") X(DONE, 2, "done") \
-    X(FAILED, 3, "failed") X(CANCELLED, 4, "cancelled")
-typedef enum kiln_job_state {
+#define KILN_JOB_STATES(X)   \
+    X(WAITING, 0, "waiting") \
+    X(RUNNING, 1, "running") \
+    X(DONE, 2, "done")       \
+    X(FAILED, 3, "failed")   \
+    X(CANCELLED, 4, "cancelled")
 #define X(name, number, text) KILN_JOB_##name = number,
-    KILN_JOB_STATES(X)
+typedef enum kiln_job_state { KILN_JOB_STATES(X) KILN_JOB_STATE_COUNT } kiln_job_state;
 #undef X
-    KILN_JOB_STATE_COUNT
-} kiln_job_state;
 
-#define KILN_STOPS(X) \
-    X(NONE, 0, "none") X(CONVERGED, 1, "converged") X(COUNT_CAP, 2, "capped by count") X(TIME_CAP, 3, "capped by time")
-typedef enum kiln_stop {
+#define KILN_STOPS(X)                  \
+    X(NONE, 0, "none")                 \
+    X(CONVERGED, 1, "converged")       \
+    X(COUNT_CAP, 2, "capped by count") \
+    X(TIME_CAP, 3, "capped by time")
 #define X(name, number, text) KILN_STOP_##name = number,
-    KILN_STOPS(X)
+typedef enum kiln_stop { KILN_STOPS(X) KILN_STOP_COUNT } kiln_stop;
 #undef X
-    KILN_STOP_COUNT
-} kiln_stop;
 
-typedef enum kiln_cancel_scope { KILN_CANCEL_JOB = 0, KILN_CANCEL_TRIAL = 1, KILN_CANCEL_COUNT } kiln_cancel_scope;
+typedef enum kiln_cancel_scope {
+    KILN_CANCEL_JOB = 0,
+    KILN_CANCEL_TRIAL = 1,
+    KILN_CANCEL_COUNT
+} kiln_cancel_scope;
 
 typedef enum kiln_topic {
     KILN_TOPIC_FLEET = 0, /* all boards */
@@ -114,7 +121,9 @@ typedef kiln_u64s kiln_field_u64s;
         kiln_msg_##record *item;                         \
         uint32_t count;                                  \
     } name;
-#define END(name) } kiln_msg_##name;
+#define END(name) \
+    }             \
+    kiln_msg_##name;
 #include "proto/messages.def"
 #undef RECORD
 #undef MESSAGE
@@ -163,18 +172,21 @@ bool kiln_message_may_send(kiln_message_type type, kiln_peer_role role);
 /* Walks the types in the order of messages.def: start with 0; 0 after the last. */
 kiln_message_type kiln_message_next(kiln_message_type type);
 
-/* Appends the body. OUT_OF_RANGE when a field is larger than its limit; the note names it, and nothing was
- * appended then. Optional fields that are zero or empty are left out. Same message, same bytes. */
+/* Appends the body. OUT_OF_RANGE when a field is larger than its limit; the note names it, and
+ * nothing was appended then. Optional fields that are zero or empty are left out. Same message,
+ * same bytes. */
 KILN_MUST_USE kiln_status kiln_message_encode(const kiln_message *message, kiln_strbuf *out_body);
-/* Reads a body. Texts and bytes point into `body`, lists go to `arena`; both must outlive the message.
- * DATA_LOSS: not a map of that message (the note names the field), or bytes left over.
+/* Reads a body. Texts and bytes point into `body`, lists go to `arena`; both must outlive the
+ * message. DATA_LOSS: not a map of that message (the note names the field), or bytes left over.
  * UNIMPLEMENTED: unknown type. */
-KILN_MUST_USE kiln_status kiln_message_decode(kiln_message_type type, uint32_t stream, kiln_str body, kiln_arena *arena,
+KILN_MUST_USE kiln_status kiln_message_decode(kiln_message_type type, uint32_t stream,
+                                              kiln_str body, kiln_arena *arena,
                                               kiln_message *out_message);
 /* Deep copy: nothing in the result points outside `arena`. */
 kiln_message kiln_message_copy(const kiln_message *message, kiln_arena *arena);
-/* One line: `TRIAL_ACK #3 {"trial":"...","attempt":1,"lease":7}`; the braces are JSON with the names of
- * messages.def, so `--json` output is made from it too. Optional fields that are zero are left out. */
+/* One line: `TRIAL_ACK #3 {"trial":"...","attempt":1,"lease":7}`; the braces are JSON with the
+ * names of messages.def, so `--json` output is made from it too. Optional fields that are zero are
+ * left out. */
 void kiln_message_print(const kiln_message *message, kiln_strbuf *out);
 void kiln_message_print_json(const kiln_message *message, kiln_strbuf *out);
 /* The same for one record: KILN_RECORD_PRINT_JSON(board_row, &row, out). */
@@ -195,9 +207,12 @@ typedef enum kiln_record_type {
     KILN_RECORD_COUNT
 } kiln_record_type;
 void kiln_record_print_json(kiln_record_type type, const void *record, kiln_strbuf *out);
-/* Body form of one record, for what is kept on disk (the tracker keeps job specs so). Errors as for messages. */
-KILN_MUST_USE kiln_status kiln_record_encode(kiln_record_type type, const void *record, kiln_strbuf *out_body);
-KILN_MUST_USE kiln_status kiln_record_decode(kiln_record_type type, kiln_str body, kiln_arena *arena, void *out_record);
+/* Body form of one record, for what is kept on disk (the tracker keeps job specs so). Errors as for
+ * messages. */
+KILN_MUST_USE kiln_status kiln_record_encode(kiln_record_type type, const void *record,
+                                             kiln_strbuf *out_body);
+KILN_MUST_USE kiln_status kiln_record_decode(kiln_record_type type, kiln_str body,
+                                             kiln_arena *arena, void *out_record);
 /* docs/reference/messages.md, whole. */
 void kiln_messages_print_docs(kiln_strbuf *out);
 
@@ -206,7 +221,8 @@ void kiln_record_copy(kiln_record_type type, void *record, kiln_arena *arena);
 
 /* An ERROR message; `text` (cut at its limit) must outlive it. */
 kiln_message kiln_message_error(kiln_code code, uint32_t stream, const char *text);
-/* An ERROR message that carries `status` (NULL is a bug) to the peer, and back. The text lives in `arena`. */
+/* An ERROR message that carries `status` (NULL is a bug) to the peer, and back. The text lives in
+ * `arena`. */
 kiln_message kiln_message_from_status(kiln_status status, uint32_t stream, kiln_arena *arena);
 KILN_MUST_USE kiln_status kiln_status_from_error(const kiln_msg_error *error);
 
@@ -224,11 +240,13 @@ typedef struct kiln_frame {
 } kiln_frame;
 
 /* Appends header and body. `body` is within the limit of its type (checked). */
-void kiln_frame_write(kiln_strbuf *out, kiln_message_type type, uint8_t flags, uint32_t stream, kiln_str body);
+void kiln_frame_write(kiln_strbuf *out, kiln_message_type type, uint8_t flags, uint32_t stream,
+                      kiln_str body);
 /* Appends a whole frame of `message`; errors of kiln_message_encode. */
 KILN_MUST_USE kiln_status kiln_frame_write_message(kiln_strbuf *out, const kiln_message *message);
 
-/* Cuts a byte stream into frames, whatever the pieces; zero-initialise. Holds at most one partial frame. */
+/* Cuts a byte stream into frames, whatever the pieces; zero-initialise. Holds at most one partial
+ * frame. */
 typedef struct kiln_frame_reader {
     kiln_strbuf partial; /* header and body so far */
     size_t need;         /* bytes of the whole frame, once the header is checked; 0 before */
@@ -237,37 +255,49 @@ typedef struct kiln_frame_reader {
 
 /* Takes bytes from `*input` (which advances) until one frame is whole: then *out_ready is true and
  * `*out_frame` is valid until the next call. When it is false the input is used up.
- * DATA_LOSS: bad magic, type 0 or above DATA, bad flag, length over the limit. No allocation happens for a body
- * before its header passed, and none by its declared length. After an error the reader stays broken. */
-KILN_MUST_USE kiln_status kiln_frame_read(kiln_frame_reader *reader, kiln_str *input, kiln_frame *out_frame, bool *out_ready);
+ * DATA_LOSS: bad magic, type 0 or above DATA, bad flag, length over the limit. No allocation
+ * happens for a body before its header passed, and none by its declared length. After an error the
+ * reader stays broken. */
+KILN_MUST_USE kiln_status kiln_frame_read(kiln_frame_reader *reader, kiln_str *input,
+                                          kiln_frame *out_frame, bool *out_ready);
 void kiln_frame_reader_deinit(kiln_frame_reader *reader);
 
-/* Versions: what two ranges share, newest first. FAILED_PRECONDITION names both ranges and which side to upgrade. */
-KILN_MUST_USE kiln_status kiln_version_agree(uint32_t peer_min, uint32_t peer_max, uint32_t *out_version);
+/* Versions: what two ranges share, newest first. FAILED_PRECONDITION names both ranges and which
+ * side to upgrade. */
+KILN_MUST_USE kiln_status kiln_version_agree(uint32_t peer_min, uint32_t peer_max,
+                                             uint32_t *out_version);
 
 /* ---- Link: keeping one connection to the tracker, as a pure decision ----
  *
- * Used inside the steps of tuner and rpc-server and by clients: dials, waits longer after each failure
- * (100 ms doubling to 5 s, a quarter of it random), pings, and gives up a tracker that is silent. */
+ * Used inside the steps of tuner and rpc-server and by clients: dials, waits longer after each
+ * failure (100 ms doubling to 5 s, a quarter of it random), pings, and gives up a tracker that is
+ * silent. */
 typedef enum kiln_link_state { KILN_LINK_DOWN, KILN_LINK_DIALLING, KILN_LINK_UP } kiln_link_state;
 
 #define KILN_LINK_HEARTBEAT_NS (UINT64_C(2000000000))
-#define KILN_LINK_SILENCE_NS (UINT64_C(6000000000)) /* dead after this: with one tick, under 7 s */
+#define KILN_LINK_SILENCE_NS                                            \
+    (UINT64_C(6000000000)) /* dead after this: with one tick, under 7 s \
+                            */
 #define KILN_LINK_BACKOFF_MIN_NS (UINT64_C(100000000))
 #define KILN_LINK_BACKOFF_MAX_NS (UINT64_C(5000000000))
 
 typedef struct kiln_link {
     kiln_link_state state;
-    uint64_t dial_at_ns;     /* when down */
-    uint64_t backoff_ns;     /* next wait */
-    uint64_t heard_ns;       /* last frame from the tracker */
-    uint64_t ping_at_ns;     /* when up */
-    uint64_t down_since_ns;  /* since when there is no connection; 0 when up */
+    uint64_t dial_at_ns;    /* when down */
+    uint64_t backoff_ns;    /* next wait */
+    uint64_t heard_ns;      /* last frame from the tracker */
+    uint64_t ping_at_ns;    /* when up */
+    uint64_t down_since_ns; /* since when there is no connection; 0 when up */
     uint64_t up_since_ns;
-    kiln_rand rand;          /* jitter; seeded by init */
+    kiln_rand rand; /* jitter; seeded by init */
 } kiln_link;
 
-typedef enum kiln_link_want { KILN_LINK_NOTHING, KILN_LINK_DIAL, KILN_LINK_PING, KILN_LINK_HANG_UP } kiln_link_want;
+typedef enum kiln_link_want {
+    KILN_LINK_NOTHING,
+    KILN_LINK_DIAL,
+    KILN_LINK_PING,
+    KILN_LINK_HANG_UP
+} kiln_link_want;
 
 void kiln_link_init(kiln_link *link, uint64_t now_ns, uint64_t seed);
 void kiln_link_opened(kiln_link *link, uint64_t now_ns);
@@ -275,7 +305,8 @@ void kiln_link_opened(kiln_link *link, uint64_t now_ns);
 void kiln_link_closed(kiln_link *link, uint64_t now_ns);
 /* Any frame came in. */
 void kiln_link_heard(kiln_link *link, uint64_t now_ns);
-/* What to do now. DIAL moves to DIALLING, HANG_UP to DOWN (the shell closes and need not report it). */
+/* What to do now. DIAL moves to DIALLING, HANG_UP to DOWN (the shell closes and need not report
+ * it). */
 kiln_link_want kiln_link_tick(kiln_link *link, uint64_t now_ns);
 /* When tick wants to be asked next. */
 uint64_t kiln_link_next_ns(const kiln_link *link);

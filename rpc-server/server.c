@@ -48,9 +48,9 @@ struct kiln_server {
     KILN_VEC(entry *) entry;                    /* in order of arrival */
     uint64_t last_run;
     kiln_msg_env env;
-    bool stray;        /* a child did not die in time */
-    char *unwell;      /* what the last reading said; NULL: well */
-    bool told_sick;    /* what the tracker knows */
+    bool stray;     /* a child did not die in time */
+    char *unwell;   /* what the last reading said; NULL: well */
+    bool told_sick; /* what the tracker knows */
     /* Of the step under way. */
     uint64_t now_ns;
     kiln_server_actions *actions;
@@ -92,7 +92,8 @@ static void remove_entry(kiln_server *s, entry *e) {
 }
 
 static bool is_attempt(const entry *e, kiln_str trial, uint32_t attempt, uint64_t lease) {
-    return e->trial.lease == lease && e->trial.attempt == attempt && kiln_str_equal(e->trial.trial, trial);
+    return e->trial.lease == lease && e->trial.attempt == attempt &&
+           kiln_str_equal(e->trial.trial, trial);
 }
 
 static entry *find_entry(kiln_server *s, kiln_str trial, uint32_t attempt, uint64_t lease) {
@@ -127,7 +128,8 @@ static uint64_t *spent(entry *e, kiln_phase phase) {
 }
 
 static uint64_t deadline_ns(const kiln_msg_phases *asked, kiln_phase phase) {
-    const uint64_t asked_ms[] = {0, asked->fetch, asked->load, asked->warm, asked->run, asked->check};
+    const uint64_t asked_ms[] = {0,           asked->fetch, asked->load,
+                                 asked->warm, asked->run,   asked->check};
     static const uint64_t default_ms[] = {0,
                                           KILN_SERVER_FETCH_MS,
                                           KILN_SERVER_LOAD_MS,
@@ -167,7 +169,8 @@ static void send_result(kiln_server *s, entry *e) {
     e->resend_ns = s->now_ns + KILN_SERVER_RESEND_NS;
 }
 
-/* The end of a trial, whatever it was. `result` need not be filled beyond its outcome and what was measured. */
+/* The end of a trial, whatever it was. `result` need not be filled beyond its outcome and what was
+ * measured. */
 static void keep_result(kiln_server *s, entry *e, const kiln_msg_trial_result *result) {
     leave_phase(s, e);
     kiln_message message = {.type = KILN_MSG_TRIAL_RESULT, .trial_result = *result};
@@ -178,7 +181,8 @@ static void keep_result(kiln_server *s, entry *e, const kiln_msg_trial_result *r
     kept->phase = e->phase;
     if (kept->text.size > KILN_MESSAGES_PROSE) kept->text.size = KILN_MESSAGES_PROSE;
     if (!kept->blame) kept->blame = kiln_outcome_blame((kiln_outcome)kept->outcome);
-    /* The child times its phases better than we do; fetching is ours, and what it did not live to tell. */
+    /* The child times its phases better than we do; fetching is ours, and what it did not live to
+     * tell. */
     kiln_msg_phases told = kept->times_ns;
     kept->times_ns = (kiln_msg_phases){
         .fetch = e->spent_ns.fetch,
@@ -214,20 +218,25 @@ static void fetch_missing(kiln_server *s, entry *e) {
     }
 }
 
-/* A fetch that fails once may have lost its connection, which we hear of only next; one that fails on a
- * connection that stays is final. */
+/* A fetch that fails once may have lost its connection, which we hear of only next; one that fails
+ * on a connection that stays is final. */
 static void on_fetched(kiln_server *s, const kiln_server_event *event) {
     for (uint32_t i = 0; i < s->entry.count; i++) {
         entry *e = s->entry.data[i];
         for (int which = 0; which < BLOB_COUNT && e->state == ENTRY_FETCHING; which++) {
-            if (!e->fetching[which] || !kiln_digest_equal(&blob_of(e, which)->digest, &event->digest)) continue;
+            if (!e->fetching[which] ||
+                !kiln_digest_equal(&blob_of(e, which)->digest, &event->digest))
+                continue;
             e->fetching[which] = false;
             e->have[which] = !event->failure;
             if (!event->failure) continue;
-            if (++e->fetch_failures >= 2) keep_failure(s, e, KILN_OUTCOME_INFRA, event->failure);
-            else e->fetch_again_ns = s->now_ns + FETCH_RETRY_NS;
+            if (++e->fetch_failures >= 2)
+                keep_failure(s, e, KILN_OUTCOME_INFRA, event->failure);
+            else
+                e->fetch_again_ns = s->now_ns + FETCH_RETRY_NS;
         }
-        if (e->state == ENTRY_FETCHING && e->have[BLOB_ARTEFACT] && e->have[BLOB_REFERENCE]) e->state = ENTRY_READY;
+        if (e->state == ENTRY_FETCHING && e->have[BLOB_ARTEFACT] && e->have[BLOB_REFERENCE])
+            e->state = ENTRY_READY;
     }
 }
 
@@ -247,8 +256,10 @@ static void kill_child(kiln_server *s, entry *e, kiln_outcome outcome, const cha
 /* Its lease is over: a child must die first, everything else is forgotten now. */
 static void make_void(kiln_server *s, entry *e) {
     e->is_void = true;
-    if (has_child(e)) kill_child(s, e, KILN_OUTCOME_INFRA, "its lease is over");
-    else remove_entry(s, e);
+    if (has_child(e))
+        kill_child(s, e, KILN_OUTCOME_INFRA, "its lease is over");
+    else
+        remove_entry(s, e);
 }
 
 static void void_lease(kiln_server *s, uint64_t lease) {
@@ -256,9 +267,7 @@ static void void_lease(kiln_server *s, uint64_t lease) {
         if (s->entry.data[i]->trial.lease == lease) make_void(s, s->entry.data[i]);
 }
 
-static bool is_sick(const kiln_server *s) {
-    return s->stray || s->unwell;
-}
+static bool is_sick(const kiln_server *s) { return s->stray || s->unwell; }
 
 static void start(kiln_server *s, entry *e) {
     e->state = ENTRY_RUNNING;
@@ -296,7 +305,8 @@ static void child_gone(kiln_server *s, entry *e) {
     s->stray = false;
     for (uint32_t i = 0; i < s->entry.count; i++) {
         const entry *other = s->entry.data[i];
-        if (other != e && other->state == ENTRY_KILLING && s->now_ns >= other->phase_until_ns) s->stray = true;
+        if (other != e && other->state == ENTRY_KILLING && s->now_ns >= other->phase_until_ns)
+            s->stray = true;
     }
 }
 
@@ -304,17 +314,22 @@ static void on_finished(kiln_server *s, const kiln_server_event *event) {
     entry *e = find_run(s, event->slot, event->run);
     if (!e) return;
     child_gone(s, e);
-    if (e->is_void) remove_entry(s, e);
-    else keep_result(s, e, event->result);
+    if (e->is_void)
+        remove_entry(s, e);
+    else
+        keep_result(s, e, event->result);
 }
 
 static void on_died(kiln_server *s, const kiln_server_event *event) {
     entry *e = find_run(s, event->slot, event->run);
     if (!e) return;
     child_gone(s, e);
-    if (e->is_void) remove_entry(s, e);
-    else if (e->state == ENTRY_KILLING) keep_failure(s, e, e->kill_outcome, e->kill_text);
-    else keep_failure(s, e, KILN_OUTCOME_CRASH, event->text ? event->text : "the child died");
+    if (e->is_void)
+        remove_entry(s, e);
+    else if (e->state == ENTRY_KILLING)
+        keep_failure(s, e, e->kill_outcome, e->kill_text);
+    else
+        keep_failure(s, e, KILN_OUTCOME_CRASH, event->text ? event->text : "the child died");
 }
 
 /* ---- The board's health ---- */
@@ -325,7 +340,8 @@ static void tell_state(kiln_server *s) {
         .type = KILN_MSG_BOARD_STATE,
         .board_state = {.env = s->env,
                         .sick = s->told_sick,
-                        .text = kiln_str_from(s->stray ? "a killed child does not die" : s->unwell)},
+                        .text =
+                            kiln_str_from(s->stray ? "a killed child does not die" : s->unwell)},
     };
     send(s, &message);
 }
@@ -358,7 +374,8 @@ static bool pass_fence(kiln_server *s, const kiln_msg_trial *trial) {
     *newest = trial->lease;
     for (uint32_t i = s->entry.count; i-- > 0;) {
         entry *e = s->entry.data[i];
-        if (e->trial.slot == trial->slot && e->trial.lease < trial->lease && !e->is_void) make_void(s, e);
+        if (e->trial.slot == trial->slot && e->trial.lease < trial->lease && !e->is_void)
+            make_void(s, e);
     }
     return true;
 }
@@ -401,9 +418,12 @@ static void on_cancel(kiln_server *s, const kiln_msg_cancel *cancel) {
     if (cancel->scope != KILN_CANCEL_TRIAL) return;
     for (uint32_t i = s->entry.count; i-- > 0;) {
         entry *e = s->entry.data[i];
-        if (e->trial.lease != cancel->lease || !kiln_str_equal(e->trial.trial, cancel->id)) continue;
-        if (e->state == ENTRY_RUNNING) kill_child(s, e, KILN_OUTCOME_INFRA, "cancelled");
-        else if (e->state == ENTRY_FETCHING || e->state == ENTRY_READY) keep_failure(s, e, KILN_OUTCOME_INFRA, "cancelled");
+        if (e->trial.lease != cancel->lease || !kiln_str_equal(e->trial.trial, cancel->id))
+            continue;
+        if (e->state == ENTRY_RUNNING)
+            kill_child(s, e, KILN_OUTCOME_INFRA, "cancelled");
+        else if (e->state == ENTRY_FETCHING || e->state == ENTRY_READY)
+            keep_failure(s, e, KILN_OUTCOME_INFRA, "cancelled");
     }
 }
 
@@ -415,7 +435,8 @@ static void on_message(kiln_server *s, const kiln_message *message) {
     case KILN_MSG_CANCEL: on_cancel(s, &message->cancel); break;
     case KILN_MSG_LEASE_LOST: void_lease(s, message->lease_lost.lease); break;
     case KILN_MSG_PING: {
-        kiln_message pong = {.type = KILN_MSG_PONG, .stream = message->stream, .pong = {.t_ns = message->ping.t_ns}};
+        kiln_message pong = {
+            .type = KILN_MSG_PONG, .stream = message->stream, .pong = {.t_ns = message->ping.t_ns}};
         send(s, &pong);
         break;
     }
@@ -427,12 +448,14 @@ static void on_message(kiln_server *s, const kiln_message *message) {
 
 static void introduce(kiln_server *s) {
     kiln_message up = {.type = KILN_MSG_BOARD_UP, .board_up = s->board};
-    kiln_msg_running *running = KILN_ARENA_ARRAY(&s->actions->arena, kiln_msg_running, s->entry.count);
+    kiln_msg_running *running =
+        KILN_ARENA_ARRAY(&s->actions->arena, kiln_msg_running, s->entry.count);
     up.board_up.running.item = running;
     for (uint32_t i = 0; i < s->entry.count; i++) {
         const kiln_msg_trial *trial = &s->entry.data[i]->trial;
         if (s->entry.data[i]->is_void) continue;
-        running[up.board_up.running.count++] = (kiln_msg_running){trial->trial, trial->attempt, trial->lease};
+        running[up.board_up.running.count++] =
+            (kiln_msg_running){trial->trial, trial->attempt, trial->lease};
     }
     send(s, &up);
     if (is_sick(s)) tell_state(s);
@@ -466,14 +489,18 @@ static void tick_entry(kiln_server *s, entry *e) {
     bool over = s->now_ns >= e->phase_until_ns;
     switch (e->state) {
     case ENTRY_FETCHING:
-        if (over) keep_failure(s, e, KILN_OUTCOME_INFRA, "its blobs did not come in time");
-        else if (e->fetch_again_ns && s->now_ns >= e->fetch_again_ns && s->link.state == KILN_LINK_UP) fetch_missing(s, e);
+        if (over)
+            keep_failure(s, e, KILN_OUTCOME_INFRA, "its blobs did not come in time");
+        else if (e->fetch_again_ns && s->now_ns >= e->fetch_again_ns &&
+                 s->link.state == KILN_LINK_UP)
+            fetch_missing(s, e);
         break;
     case ENTRY_READY: break;
     case ENTRY_RUNNING:
         if (over)
             kill_child(s, e, KILN_OUTCOME_TIMEOUT,
-                       kiln_arena_printf(&e->arena, "still in phase %s at its deadline", kiln_phase_name(e->phase)));
+                       kiln_arena_printf(&e->arena, "still in phase %s at its deadline",
+                                         kiln_phase_name(e->phase)));
         break;
     case ENTRY_KILLING:
         if (over) s->stray = true;
@@ -487,7 +514,9 @@ static void tick_entry(kiln_server *s, entry *e) {
 static uint64_t entry_next_ns(const kiln_server *s, const entry *e) {
     bool linked = s->link.state == KILN_LINK_UP;
     switch (e->state) {
-    case ENTRY_FETCHING: return e->fetch_again_ns && linked ? KILN_MIN(e->fetch_again_ns, e->phase_until_ns) : e->phase_until_ns;
+    case ENTRY_FETCHING:
+        return e->fetch_again_ns && linked ? KILN_MIN(e->fetch_again_ns, e->phase_until_ns)
+                                           : e->phase_until_ns;
     case ENTRY_RUNNING: return e->phase_until_ns;
     case ENTRY_KILLING: return s->stray ? UINT64_MAX : e->phase_until_ns;
     case ENTRY_KEPT: return linked ? e->resend_ns : UINT64_MAX;
@@ -498,11 +527,13 @@ static uint64_t entry_next_ns(const kiln_server *s, const entry *e) {
 
 uint64_t kiln_server_next_ns(const kiln_server *s) {
     uint64_t next = kiln_link_next_ns(&s->link);
-    for (uint32_t i = 0; i < s->entry.count; i++) next = KILN_MIN(next, entry_next_ns(s, s->entry.data[i]));
+    for (uint32_t i = 0; i < s->entry.count; i++)
+        next = KILN_MIN(next, entry_next_ns(s, s->entry.data[i]));
     return next;
 }
 
-void kiln_server_step(kiln_server *s, uint64_t now_ns, const kiln_server_event *event, kiln_server_actions *actions) {
+void kiln_server_step(kiln_server *s, uint64_t now_ns, const kiln_server_event *event,
+                      kiln_server_actions *actions) {
     KILN_CHECK(now_ns >= s->now_ns);
     s->now_ns = now_ns;
     s->actions = actions;

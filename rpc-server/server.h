@@ -1,12 +1,13 @@
-/* The rpc-server's decisions: which trial runs in which slot, which blob is brought, when a phase is over its
- * deadline, which result is kept for whom. Pure: `step` gets the time and one event, and leaves actions for
- * the shell (rpc-server/main.c) or the simulator to carry out in order.
+/* The rpc-server's decisions: which trial runs in which slot, which blob is brought, when a phase
+ * is over its deadline, which result is kept for whom. Pure: `step` gets the time and one event,
+ * and leaves actions for the shell (rpc-server/main.c) or the simulator to carry out in order.
  *
  * Rules it keeps:
  * - One trial at a time per slot; blobs of waiting trials are brought meanwhile.
- * - A trial of an older lease than its slot has seen is refused; a newer lease ends what the older one started.
- * - A child that is over its deadline is killed; one that does not die within KILN_SERVER_KILL_NS makes the
- *   board sick: nothing is measured beside a stray process.
+ * - A trial of an older lease than its slot has seen is refused; a newer lease ends what the older
+ * one started.
+ * - A child that is over its deadline is killed; one that does not die within KILN_SERVER_KILL_NS
+ * makes the board sick: nothing is measured beside a stray process.
  * - A result is kept, and sent again, until TRIAL_ACK, LEASE_LOST or a newer lease on its slot. */
 #ifndef KILN_RPC_SERVER_SERVER_H
 #define KILN_RPC_SERVER_SERVER_H
@@ -32,19 +33,23 @@
 typedef struct kiln_server kiln_server;
 
 typedef struct kiln_server_options {
-    const kiln_msg_board_up *board; /* what this board is; copied. `running` is filled by the machine. */
-    uint64_t seed;                  /* of the jitter between dials */
+    const kiln_msg_board_up
+        *board;    /* what this board is; copied. `running` is filled by the machine. */
+    uint64_t seed; /* of the jitter between dials */
 } kiln_server_options;
 
 typedef enum kiln_server_event_kind {
-    KILN_SERVER_OPENED,  /* the dialled connection is open */
-    KILN_SERVER_CLOSED,  /* it closed, or could not be made */
-    KILN_SERVER_MESSAGE, /* message from the tracker */
-    KILN_SERVER_FETCHED, /* digest, failure: a FETCH action is done */
-    KILN_SERVER_PHASE,   /* slot, run, phase: the child entered a phase */
-    KILN_SERVER_FINISHED,/* slot, run, result: the child ended by itself with a result; it is gone */
-    KILN_SERVER_DIED,    /* slot, run, text: the child is gone without a result (crash, or after KILL) */
-    KILN_SERVER_READING, /* env, failure: a reading for BOARD_STATE; failure: why the board is sick */
+    KILN_SERVER_OPENED,   /* the dialled connection is open */
+    KILN_SERVER_CLOSED,   /* it closed, or could not be made */
+    KILN_SERVER_MESSAGE,  /* message from the tracker */
+    KILN_SERVER_FETCHED,  /* digest, failure: a FETCH action is done */
+    KILN_SERVER_PHASE,    /* slot, run, phase: the child entered a phase */
+    KILN_SERVER_FINISHED, /* slot, run, result: the child ended by itself with a result; it is gone
+                           */
+    KILN_SERVER_DIED, /* slot, run, text: the child is gone without a result (crash, or after KILL)
+                       */
+    KILN_SERVER_READING, /* env, failure: a reading for BOARD_STATE; failure: why the board is sick
+                          */
     KILN_SERVER_TICK,    /* at kiln_server_next_ns, or more often */
 } kiln_server_event_kind;
 
@@ -52,32 +57,34 @@ typedef struct kiln_server_event {
     kiln_server_event_kind kind;
     const kiln_message *message;
     kiln_digest digest;
-    const char *failure;   /* FETCHED: NULL when the blob is in the store. READING: NULL when healthy. */
+    const char
+        *failure; /* FETCHED: NULL when the blob is in the store. READING: NULL when healthy. */
     uint32_t slot;
-    uint64_t run;          /* of START: events of an older run are ignored */
+    uint64_t run; /* of START: events of an older run are ignored */
     kiln_phase phase;
     const kiln_msg_trial_result *result; /* trial, attempt and lease are filled by the machine */
-    const char *text;      /* DIED: "signal 11 in kiln_run", ... */
+    const char *text;                    /* DIED: "signal 11 in kiln_run", ... */
     const kiln_msg_env *env;
 } kiln_server_event;
 
 typedef enum kiln_server_action_kind {
-    KILN_SERVER_DIAL,   /* connect to the tracker; OPENED or CLOSED follows */
-    KILN_SERVER_HANG_UP,/* close the connection; CLOSED need not follow */
-    KILN_SERVER_SEND,   /* message to the tracker; dropped when there is no connection */
-    KILN_SERVER_FETCH,  /* bring blob `digest` into the store; FETCHED follows, whatever happens */
-    KILN_SERVER_START,  /* start the contained child for `trial` in `slot` as `run`; its blobs are in the store.
-                           PHASE events, then FINISHED or DIED follow. */
-    KILN_SERVER_KILL,   /* kill the process group of `run` in `slot`; DIED follows when it is verified gone */
+    KILN_SERVER_DIAL,    /* connect to the tracker; OPENED or CLOSED follows */
+    KILN_SERVER_HANG_UP, /* close the connection; CLOSED need not follow */
+    KILN_SERVER_SEND,    /* message to the tracker; dropped when there is no connection */
+    KILN_SERVER_FETCH,   /* bring blob `digest` into the store; FETCHED follows, whatever happens */
+    KILN_SERVER_START, /* start the contained child for `trial` in `slot` as `run`; its blobs are in
+                          the store. PHASE events, then FINISHED or DIED follow. */
+    KILN_SERVER_KILL, /* kill the process group of `run` in `slot`; DIED follows when it is verified
+                         gone */
 } kiln_server_action_kind;
 
 typedef struct kiln_server_action {
     kiln_server_action_kind kind;
     kiln_message message;
     kiln_digest digest;
-    uint64_t size;              /* FETCH: expected bytes */
+    uint64_t size; /* FETCH: expected bytes */
     uint32_t slot;
-    uint64_t run;               /* unique number of this start */
+    uint64_t run; /* unique number of this start */
     const kiln_msg_trial *trial;
 } kiln_server_action;
 
@@ -89,7 +96,8 @@ typedef struct kiln_server_actions {
 kiln_server *kiln_server_create(const kiln_server_options *options, uint64_t now_ns);
 void kiln_server_destroy(kiln_server *server);
 /* Decides. Appends to `actions`, which the caller owns and resets. `now_ns` never goes back. */
-void kiln_server_step(kiln_server *server, uint64_t now_ns, const kiln_server_event *event, kiln_server_actions *actions);
+void kiln_server_step(kiln_server *server, uint64_t now_ns, const kiln_server_event *event,
+                      kiln_server_actions *actions);
 uint64_t kiln_server_next_ns(const kiln_server *server);
 
 void kiln_server_actions_reset(kiln_server_actions *actions);

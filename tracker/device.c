@@ -7,7 +7,8 @@
 
 kiln_tracker_board *kiln_tracker_board_find(kiln_tracker *t, kiln_str node) {
     uint64_t value = 0;
-    return kiln_map_find(&t->board_of_node, node, &value) ? (kiln_tracker_board *)(uintptr_t)value : NULL;
+    return kiln_map_find(&t->board_of_node, node, &value) ? (kiln_tracker_board *)(uintptr_t)value
+                                                          : NULL;
 }
 
 static bool holds_lease(const kiln_tracker_board *board) {
@@ -27,7 +28,8 @@ static bool forget_one(kiln_tracker *t) {
     if (oldest == UINT32_MAX) return false;
     kiln_tracker_board *board = t->board.data[oldest];
     kiln_map_remove(&t->board_of_node, kiln_str_from(board->node));
-    memmove(&t->board.data[oldest], &t->board.data[oldest + 1], (--t->board.count - oldest) * sizeof(board));
+    memmove(&t->board.data[oldest], &t->board.data[oldest + 1],
+            (--t->board.count - oldest) * sizeof(board));
     kiln_tracker_board_free(board);
     return true;
 }
@@ -64,16 +66,21 @@ static kiln_status describe(kiln_tracker_board *board, const kiln_message *messa
 /* A trial that the board still has belongs to a lease that holds, or is told to end. */
 static void reattach(kiln_tracker *t, kiln_tracker_board *board) {
     for (uint32_t i = 0; i < KILN_TRACKER_SLOTS_MAX; i++) {
-        kiln_tracker_lease *lease = board->slot[i] ? kiln_tracker_lease_find(t, board->slot[i]) : NULL;
+        kiln_tracker_lease *lease =
+            board->slot[i] ? kiln_tracker_lease_find(t, board->slot[i]) : NULL;
         if (!lease) continue;
-        if (i < board->up.slots) lease->board_due_ns = 0;
-        else kiln_tracker_lease_end(t, lease, KILN_UNAVAILABLE, "the board came back with fewer slots");
+        if (i < board->up.slots)
+            lease->board_due_ns = 0;
+        else
+            kiln_tracker_lease_end(t, lease, KILN_UNAVAILABLE,
+                                   "the board came back with fewer slots");
     }
     for (uint32_t i = 0; i < board->up.running.count; i++) {
         uint64_t number = board->up.running.item[i].lease;
         const kiln_tracker_lease *lease = kiln_tracker_lease_find(t, number);
         if (lease && lease->board == board) continue;
-        kiln_message lost = {.type = KILN_MSG_LEASE_LOST, .lease_lost = {.lease = number, .code = KILN_ABORTED}};
+        kiln_message lost = {.type = KILN_MSG_LEASE_LOST,
+                             .lease_lost = {.lease = number, .code = KILN_ABORTED}};
         kiln_tracker_send(t, board->peer, &lost);
     }
 }
@@ -81,7 +88,8 @@ static void reattach(kiln_tracker *t, kiln_tracker_board *board) {
 void kiln_tracker_board_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message) {
     kiln_tracker_board *board = kiln_tracker_board_get(t, kiln_str_from(peer->node));
     if (!board) {
-        kiln_tracker_drop(t, peer, KILN_RESOURCE_EXHAUSTED, "this tracker has as many boards as it can hold");
+        kiln_tracker_drop(t, peer, KILN_RESOURCE_EXHAUSTED,
+                          "this tracker has as many boards as it can hold");
         return;
     }
     kiln_status st = describe(board, message);
@@ -101,12 +109,14 @@ void kiln_tracker_board_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_
 
 static void end_leases(kiln_tracker *t, kiln_tracker_board *board, const char *why) {
     for (uint32_t i = 0; i < KILN_TRACKER_SLOTS_MAX; i++) {
-        kiln_tracker_lease *lease = board->slot[i] ? kiln_tracker_lease_find(t, board->slot[i]) : NULL;
+        kiln_tracker_lease *lease =
+            board->slot[i] ? kiln_tracker_lease_find(t, board->slot[i]) : NULL;
         if (lease) kiln_tracker_lease_end(t, lease, KILN_UNAVAILABLE, why);
     }
 }
 
-void kiln_tracker_board_state(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message) {
+void kiln_tracker_board_state(kiln_tracker *t, kiln_tracker_peer *peer,
+                              const kiln_message *message) {
     kiln_tracker_board *board = peer->board;
     board->env = message->board_state.env;
     board->env.governor = (kiln_str){0};
@@ -126,13 +136,16 @@ void kiln_tracker_board_lost(kiln_tracker *t, kiln_tracker_board *board, const c
 
 static bool has_label(const kiln_msg_board_up *up, const kiln_msg_label *label) {
     for (uint32_t i = 0; i < up->labels.count; i++)
-        if (kiln_str_equal(up->labels.item[i].key, label->key) && kiln_str_equal(up->labels.item[i].value, label->value))
+        if (kiln_str_equal(up->labels.item[i].key, label->key) &&
+            kiln_str_equal(up->labels.item[i].value, label->value))
             return true;
     return false;
 }
 
-bool kiln_tracker_board_fits(const kiln_tracker_board *board, const kiln_target *target, const kiln_msg_lease_req *want) {
-    if (!board->peer || board->peer->closing || !board->known || board->sick || board->leaving) return false;
+bool kiln_tracker_board_fits(const kiln_tracker_board *board, const kiln_target *target,
+                             const kiln_msg_lease_req *want) {
+    if (!board->peer || board->peer->closing || !board->known || board->sick || board->leaving)
+        return false;
     for (uint32_t i = 0; want && i < want->labels.count; i++)
         if (!has_label(&board->up, &want->labels.item[i])) return false;
     kiln_strbuf reason = {0};

@@ -73,7 +73,8 @@ static void forget_old_jobs(kiln_tracker *t) {
         const kiln_tracker_job *job = t->job.data[i];
         if (kiln_tracker_job_is_open(job) || job->persist) continue;
         if (++ended <= KILN_TRACKER_JOBS_KEPT || job->client) continue;
-        kiln_tracker_row row = {.kind = KILN_TRACKER_ROW_JOB, .removed = true, .id = kiln_str_from(job->id)};
+        kiln_tracker_row row = {
+            .kind = KILN_TRACKER_ROW_JOB, .removed = true, .id = kiln_str_from(job->id)};
         kiln_tracker_persist(t, &row, 1);
         remove_job(t, i);
     }
@@ -104,7 +105,8 @@ kiln_status kiln_tracker_job_restore(kiln_tracker *t, const kiln_tracker_row *ro
     kiln_tracker_job *job = add_job(t, row->id);
     kiln_msg_kept_job kept = {0};
     kiln_status st = KILN_OK;
-    if (!parse_state(row->state, &job->state)) st = KILN_ERROR(DATA_LOSS, "unknown state '%.*s'", KILN_STR_ARG(row->state));
+    if (!parse_state(row->state, &job->state))
+        st = KILN_ERROR(DATA_LOSS, "unknown state '%.*s'", KILN_STR_ARG(row->state));
     if (!st) st = kiln_record_decode(KILN_RECORD_kept_job, row->body, &job->arena, &kept);
     if (!st) {
         kiln_record_copy(KILN_RECORD_kept_job, &kept, &job->arena); /* row->body is the caller's */
@@ -132,11 +134,14 @@ kiln_status kiln_tracker_job_restore(kiln_tracker *t, const kiln_tracker_row *ro
 
 /* ---- What the client hears ---- */
 
-static void tell_state(kiln_tracker *t, kiln_tracker_job *job, const kiln_tracker_peer *client, uint32_t stream, const char *text) {
+static void tell_state(kiln_tracker *t, kiln_tracker_job *job, const kiln_tracker_peer *client,
+                       uint32_t stream, const char *text) {
     kiln_message message = {
         .type = KILN_MSG_JOB_STATE,
         .stream = stream,
-        .job_state = {.job = kiln_str_from(job->id), .state = job->state, .text = kiln_str_from(text)},
+        .job_state = {.job = kiln_str_from(job->id),
+                      .state = job->state,
+                      .text = kiln_str_from(text)},
     };
     kiln_tracker_send(t, client, &message);
 }
@@ -154,13 +159,16 @@ static void end_job(kiln_tracker *t, kiln_tracker_job *job, const kiln_msg_job_d
     kiln_message message = {.type = KILN_MSG_JOB_DONE, .job_done = *done};
     job->done = kiln_message_copy(&message, &job->arena).job_done;
     job->done.job = kiln_str_from(job->id);
-    job->state = done->code == KILN_OK ? KILN_JOB_DONE : done->code == KILN_CANCELLED ? KILN_JOB_CANCELLED : KILN_JOB_FAILED;
+    job->state = done->code == KILN_OK          ? KILN_JOB_DONE
+                 : done->code == KILN_CANCELLED ? KILN_JOB_CANCELLED
+                                                : KILN_JOB_FAILED;
     job->persist = persist_job(t, job);
     kiln_tracker_leases_end_of_job(t, job->id);
     t->fleet_changed = true;
 }
 
-static void end_without_tuner(kiln_tracker *t, kiln_tracker_job *job, kiln_code code, const char *text) {
+static void end_without_tuner(kiln_tracker *t, kiln_tracker_job *job, kiln_code code,
+                              const char *text) {
     kiln_msg_job_done done = {
         .job = kiln_str_from(job->id),
         .code = (uint32_t)code,
@@ -181,7 +189,8 @@ static void close_at_tuner(kiln_tracker *t, const kiln_tracker_peer *tuner, kiln
 /* Stops a job: its tuner hands in what it has, or, when there is none, it ends here and now. */
 static void stop_job(kiln_tracker *t, kiln_tracker_job *job, kiln_code code, const char *text) {
     if (!kiln_tracker_job_is_open(job) || job->ending_ns) return;
-    const kiln_tracker_peer *tuner = job->state == KILN_JOB_RUNNING ? kiln_tracker_tuner_by_node(t, job->tuner) : NULL;
+    const kiln_tracker_peer *tuner =
+        job->state == KILN_JOB_RUNNING ? kiln_tracker_tuner_by_node(t, job->tuner) : NULL;
     if (!tuner) {
         end_without_tuner(t, job, code, text);
         return;
@@ -191,7 +200,10 @@ static void stop_job(kiln_tracker *t, kiln_tracker_job *job, kiln_code code, con
     job->ending_text = kiln_str_dup(&job->arena, kiln_str_from(text));
     kiln_message message = {
         .type = KILN_MSG_CANCEL,
-        .cancel = {.scope = KILN_CANCEL_JOB, .id = kiln_str_from(job->id), .code = (uint32_t)code, .reason = kiln_str_from(text)},
+        .cancel = {.scope = KILN_CANCEL_JOB,
+                   .id = kiln_str_from(job->id),
+                   .code = (uint32_t)code,
+                   .reason = kiln_str_from(text)},
     };
     kiln_tracker_send(t, tuner, &message);
 }
@@ -204,7 +216,8 @@ void kiln_tracker_job_persisted(kiln_tracker *t, uint64_t persist, const char *f
     job->persist = 0;
     if (kiln_tracker_job_is_open(job)) {
         if (failure) { /* it was never accepted */
-            kiln_tracker_send_error(t, job->client, job->client_stream, KILN_RESOURCE_EXHAUSTED, kiln_str_from(job->id), 0,
+            kiln_tracker_send_error(t, job->client, job->client_stream, KILN_RESOURCE_EXHAUSTED,
+                                    kiln_str_from(job->id), 0,
                                     "the tracker cannot keep the job: %s", failure);
             remove_job(t, index);
             return;
@@ -213,9 +226,10 @@ void kiln_tracker_job_persisted(kiln_tracker *t, uint64_t persist, const char *f
         t->fleet_changed = true;
         return;
     }
-    /* An end that could not be written is known until the next restart, and then found again: its tuner, which is
-     * not told, repeats it. */
-    if (!failure) close_at_tuner(t, kiln_tracker_tuner_by_node(t, job->tuner), kiln_str_from(job->id));
+    /* An end that could not be written is known until the next restart, and then found again: its
+     * tuner, which is not told, repeats it. */
+    if (!failure)
+        close_at_tuner(t, kiln_tracker_tuner_by_node(t, job->tuner), kiln_str_from(job->id));
     tell_end(t, job);
     forget_old_jobs(t);
 }
@@ -233,9 +247,11 @@ static bool same_spec(const kiln_msg_job_spec *a, const kiln_msg_job_spec *b) {
     return same;
 }
 
-static void attach(kiln_tracker *t, kiln_tracker_job *job, kiln_tracker_peer *client, const kiln_message *message) {
+static void attach(kiln_tracker *t, kiln_tracker_job *job, kiln_tracker_peer *client,
+                   const kiln_message *message) {
     if (!same_spec(&job->spec, &message->job_open.spec)) {
-        kiln_tracker_send_error(t, client, message->stream, KILN_ALREADY_EXISTS, kiln_str_from(job->id), 0,
+        kiln_tracker_send_error(t, client, message->stream, KILN_ALREADY_EXISTS,
+                                kiln_str_from(job->id), 0,
                                 "job %s exists and asks for something else", job->id);
         return;
     }
@@ -253,7 +269,8 @@ static uint32_t open_count(const kiln_tracker *t) {
     return count;
 }
 
-void kiln_tracker_job_open(kiln_tracker *t, kiln_tracker_peer *client, const kiln_message *message) {
+void kiln_tracker_job_open(kiln_tracker *t, kiln_tracker_peer *client,
+                           const kiln_message *message) {
     kiln_str id = message->job_open.job;
     kiln_tracker_job *job = kiln_tracker_job_find(t, id);
     if (job) {
@@ -261,18 +278,21 @@ void kiln_tracker_job_open(kiln_tracker *t, kiln_tracker_peer *client, const kil
         return;
     }
     if (id.size == 0) {
-        kiln_tracker_send_error(t, client, message->stream, KILN_INVALID_ARGUMENT, id, 0, "a job needs an identity");
+        kiln_tracker_send_error(t, client, message->stream, KILN_INVALID_ARGUMENT, id, 0,
+                                "a job needs an identity");
         return;
     }
     if (open_count(t) >= KILN_TRACKER_JOBS_MAX) {
-        kiln_tracker_send_error(t, client, message->stream, KILN_RESOURCE_EXHAUSTED, id, 0, "%u jobs are open already", open_count(t));
+        kiln_tracker_send_error(t, client, message->stream, KILN_RESOURCE_EXHAUSTED, id, 0,
+                                "%u jobs are open already", open_count(t));
         return;
     }
     job = add_job(t, id);
     job->spec = kiln_message_copy(message, &job->arena).job_open.spec;
     kiln_status st = kiln_target_parse(job->spec.target, &job->arena, &job->target);
     if (st) {
-        kiln_tracker_send_error(t, client, message->stream, kiln_status_code(st), id, 0, "%s", kiln_status_text(st));
+        kiln_tracker_send_error(t, client, message->stream, kiln_status_code(st), id, 0, "%s",
+                                kiln_status_text(st));
         kiln_status_free(st);
         remove_job(t, t->job.count - 1);
         return;
@@ -282,26 +302,30 @@ void kiln_tracker_job_open(kiln_tracker *t, kiln_tracker_peer *client, const kil
     job->persist = persist_job(t, job);
 }
 
-void kiln_tracker_job_close(kiln_tracker *t, kiln_tracker_peer *client, const kiln_message *message) {
+void kiln_tracker_job_close(kiln_tracker *t, kiln_tracker_peer *client,
+                            const kiln_message *message) {
     kiln_tracker_job *job = kiln_tracker_job_find(t, message->job_close.job);
     if (!job || job->client != client || kiln_tracker_job_is_open(job)) return;
     job->client = NULL;
 }
 
-void kiln_tracker_job_cancel(kiln_tracker *t, kiln_tracker_peer *client, const kiln_message *message) {
+void kiln_tracker_job_cancel(kiln_tracker *t, kiln_tracker_peer *client,
+                             const kiln_message *message) {
     kiln_tracker_job *job = kiln_tracker_job_find(t, message->cancel.id);
     if (!job) {
-        kiln_tracker_send_error(t, client, message->stream, KILN_NOT_FOUND, message->cancel.id, 0, "there is no job %.*s",
-                                KILN_STR_ARG(message->cancel.id));
+        kiln_tracker_send_error(t, client, message->stream, KILN_NOT_FOUND, message->cancel.id, 0,
+                                "there is no job %.*s", KILN_STR_ARG(message->cancel.id));
         return;
     }
-    tell_state(t, job, client, message->stream, kiln_tracker_job_is_open(job) ? "stopping" : "it had ended already");
+    tell_state(t, job, client, message->stream,
+               kiln_tracker_job_is_open(job) ? "stopping" : "it had ended already");
     stop_job(t, job, KILN_CANCELLED, "cancelled on request");
 }
 
 /* ---- What tuners say ---- */
 
-/* The open job that this tuner may speak for; a tuner that has an ended or foreign one is told to forget it. */
+/* The open job that this tuner may speak for; a tuner that has an ended or foreign one is told to
+ * forget it. */
 static kiln_tracker_job *own_job(kiln_tracker *t, kiln_tracker_peer *tuner, kiln_str id) {
     kiln_tracker_job *job = kiln_tracker_job_find(t, id);
     bool own = job && strcmp(job->tuner, tuner->node) == 0;
@@ -315,14 +339,17 @@ static void merge_tasks(kiln_tracker_job *job, const kiln_msg_job_event *event) 
     for (uint32_t i = 0; i < event->tasks.count; i++) {
         const kiln_msg_task_state *news = &event->tasks.item[i];
         uint32_t at = 0;
-        while (at < job->done.tasks.count && !kiln_str_equal(job->done.tasks.item[at].key, news->key)) at++;
+        while (at < job->done.tasks.count &&
+               !kiln_str_equal(job->done.tasks.item[at].key, news->key))
+            at++;
         if (at == KILN_MESSAGES_TASKS) continue;
         if (at == job->done.tasks.count) {
             kiln_msg_task_state *grown = KILN_ARENA_ARRAY(&job->arena, kiln_msg_task_state, at + 1);
             if (at) memcpy(grown, job->done.tasks.item, at * sizeof *grown);
             job->done.tasks.item = grown;
             job->done.tasks.count++;
-            grown[at] = (kiln_msg_task_state){.key = copy_text(job, news->key), .op = copy_text(job, news->op)};
+            grown[at] = (kiln_msg_task_state){.key = copy_text(job, news->key),
+                                              .op = copy_text(job, news->op)};
         }
         kiln_str key = job->done.tasks.item[at].key, op = job->done.tasks.item[at].op;
         job->done.tasks.item[at] = *news;
@@ -331,7 +358,8 @@ static void merge_tasks(kiln_tracker_job *job, const kiln_msg_job_event *event) 
     }
 }
 
-void kiln_tracker_job_event(kiln_tracker *t, kiln_tracker_peer *tuner, const kiln_message *message) {
+void kiln_tracker_job_event(kiln_tracker *t, kiln_tracker_peer *tuner,
+                            const kiln_message *message) {
     kiln_tracker_job *job = own_job(t, tuner, message->job_event.job);
     if (!job) return;
     merge_tasks(job, &message->job_event);
@@ -345,8 +373,10 @@ void kiln_tracker_job_done(kiln_tracker *t, kiln_tracker_peer *tuner, const kiln
     if (job) end_job(t, job, &message->job_done);
 }
 
-static void send_assign(kiln_tracker *t, const kiln_tracker_job *job, const kiln_tracker_peer *tuner) {
-    kiln_message message = {.type = KILN_MSG_JOB_ASSIGN, .job_assign = {.job = kiln_str_from(job->id), .spec = job->spec}};
+static void send_assign(kiln_tracker *t, const kiln_tracker_job *job,
+                        const kiln_tracker_peer *tuner) {
+    kiln_message message = {.type = KILN_MSG_JOB_ASSIGN,
+                            .job_assign = {.job = kiln_str_from(job->id), .spec = job->spec}};
     kiln_tracker_send(t, tuner, &message);
     if (!job->ending_ns) return;
     kiln_message cancel = {
@@ -375,8 +405,8 @@ void kiln_tracker_jobs_peer_gone(kiln_tracker *t, kiln_tracker_peer *peer) {
             job->client = NULL;
             if (!job->spec.detach) job->client_lost_ns = t->now_ns;
         }
-        if (peer->role == KILN_PEER_TUNER && job->state == KILN_JOB_RUNNING && !job->tuner_lost_ns &&
-            !kiln_tracker_tuner_by_node(t, job->tuner))
+        if (peer->role == KILN_PEER_TUNER && job->state == KILN_JOB_RUNNING &&
+            !job->tuner_lost_ns && !kiln_tracker_tuner_by_node(t, job->tuner))
             job->tuner_lost_ns = t->now_ns;
     }
 }
@@ -392,7 +422,8 @@ static bool has_board(const kiln_tracker *t, const kiln_tracker_job *job) {
 static uint32_t jobs_of(const kiln_tracker *t, const kiln_tracker_peer *tuner) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < t->job.count; i++)
-        count += t->job.data[i]->state == KILN_JOB_RUNNING && strcmp(t->job.data[i]->tuner, tuner->node) == 0;
+        count += t->job.data[i]->state == KILN_JOB_RUNNING &&
+                 strcmp(t->job.data[i]->tuner, tuner->node) == 0;
     return count;
 }
 
@@ -434,7 +465,9 @@ static void fail_unserved(kiln_tracker *t, kiln_tracker_job *job, bool tuner, bo
     kiln_strbuf line = {0};
     if (!tuner) kiln_strbuf_text(&line, "no kiln-tuner is connected to the tracker");
     if (!tuner && !board) kiln_strbuf_text(&line, ", and ");
-    if (!board) kiln_strbuf_printf(&line, "no board that runs %.*s is connected", KILN_STR_ARG(job->spec.target));
+    if (!board)
+        kiln_strbuf_printf(&line, "no board that runs %.*s is connected",
+                           KILN_STR_ARG(job->spec.target));
     size_t size = KILN_MIN(line.size, sizeof text - 1);
     memcpy(text, line.data, size);
     text[size] = 0;
@@ -446,14 +479,17 @@ static void look_after(kiln_tracker *t, kiln_tracker_job *job) {
     if (job->state == KILN_JOB_RUNNING) take_from_lost_tuner(t, job);
     if (job->ending_ns) {
         bool late = t->now_ns - job->ending_ns >= KILN_TRACKER_WAIT_NS;
-        if (late || job->state == KILN_JOB_WAITING) end_without_tuner(t, job, job->ending_code, job->ending_text);
+        if (late || job->state == KILN_JOB_WAITING)
+            end_without_tuner(t, job, job->ending_code, job->ending_text);
         return;
     }
     if (job->client_lost_ns && t->now_ns - job->client_lost_ns >= KILN_TRACKER_WAIT_NS) {
         stop_job(t, job, KILN_CANCELLED, "its client went away");
         return;
     }
-    kiln_tracker_peer *tuner = job->state == KILN_JOB_RUNNING ? kiln_tracker_tuner_by_node(t, job->tuner) : least_loaded_tuner(t);
+    kiln_tracker_peer *tuner = job->state == KILN_JOB_RUNNING
+                                   ? kiln_tracker_tuner_by_node(t, job->tuner)
+                                   : least_loaded_tuner(t);
     bool board = has_board(t, job);
     if (tuner && board) {
         job->unserved_ns = 0;
@@ -461,7 +497,8 @@ static void look_after(kiln_tracker *t, kiln_tracker_job *job) {
         return;
     }
     if (!job->unserved_ns) job->unserved_ns = t->now_ns;
-    if (!job->spec.detach && t->now_ns - job->unserved_ns >= KILN_TRACKER_WAIT_NS) fail_unserved(t, job, tuner != NULL, board);
+    if (!job->spec.detach && t->now_ns - job->unserved_ns >= KILN_TRACKER_WAIT_NS)
+        fail_unserved(t, job, tuner != NULL, board);
 }
 
 void kiln_tracker_jobs_tick(kiln_tracker *t) {

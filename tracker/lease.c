@@ -1,5 +1,5 @@
-/* Leases: the queue of requests, grants that are on disk before they are sent, and the fence. Everything
- * about a trial passes through here and is let through only under a lease that holds. */
+/* Leases: the queue of requests, grants that are on disk before they are sent, and the fence.
+ * Everything about a trial passes through here and is let through only under a lease that holds. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -13,7 +13,9 @@ static kiln_str number_key(const uint64_t *number) {
 
 kiln_tracker_lease *kiln_tracker_lease_find(kiln_tracker *t, uint64_t number) {
     uint64_t value = 0;
-    return kiln_map_find(&t->lease_of_number, number_key(&number), &value) ? (kiln_tracker_lease *)(uintptr_t)value : NULL;
+    return kiln_map_find(&t->lease_of_number, number_key(&number), &value)
+               ? (kiln_tracker_lease *)(uintptr_t)value
+               : NULL;
 }
 
 static void free_lease(kiln_tracker_lease *lease) {
@@ -36,7 +38,8 @@ void kiln_tracker_leases_free(kiln_tracker *t) {
 
 static void remove_request(kiln_tracker *t, uint32_t index) {
     free_request(t->request.data[index]);
-    memmove(&t->request.data[index], &t->request.data[index + 1], (--t->request.count - index) * sizeof t->request.data[0]);
+    memmove(&t->request.data[index], &t->request.data[index + 1],
+            (--t->request.count - index) * sizeof t->request.data[0]);
 }
 
 /* Index of a waiting request, or UINT32_MAX. */
@@ -50,14 +53,15 @@ static uint32_t find_request(const kiln_tracker *t, const char *tuner, uint64_t 
 
 static kiln_tracker_lease *find_granted(kiln_tracker *t, const char *tuner, uint64_t request) {
     for (uint32_t i = 0; i < t->lease.count; i++)
-        if (t->lease.data[i]->request == request && strcmp(t->lease.data[i]->tuner, tuner) == 0) return t->lease.data[i];
+        if (t->lease.data[i]->request == request && strcmp(t->lease.data[i]->tuner, tuner) == 0)
+            return t->lease.data[i];
     return NULL;
 }
 
 /* ---- The end of a lease ---- */
 
-/* Row of a lease, named by its slot, so that a slot has one row whatever could not be written before. The
- * name lies in `name`, which must last as long. */
+/* Row of a lease, named by its slot, so that a slot has one row whatever could not be written
+ * before. The name lies in `name`, which must last as long. */
 static kiln_tracker_row row_of(const kiln_tracker_lease *lease, kiln_strbuf *name) {
     kiln_strbuf_printf(name, "%s/%u", lease->board->node, lease->slot);
     return (kiln_tracker_row){
@@ -73,7 +77,8 @@ static kiln_tracker_row row_of(const kiln_tracker_lease *lease, kiln_strbuf *nam
     };
 }
 
-void kiln_tracker_lease_end(kiln_tracker *t, kiln_tracker_lease *lease, kiln_code code, const char *why) {
+void kiln_tracker_lease_end(kiln_tracker *t, kiln_tracker_lease *lease, kiln_code code,
+                            const char *why) {
     kiln_message lost = {
         .type = KILN_MSG_LEASE_LOST,
         .lease_lost = {.lease = lease->lease, .code = (uint32_t)code, .text = kiln_str_from(why)},
@@ -82,8 +87,8 @@ void kiln_tracker_lease_end(kiln_tracker *t, kiln_tracker_lease *lease, kiln_cod
     kiln_tracker_send(t, kiln_tracker_tuner_by_boot(t, lease->tuner), &lost);
     if (lease->persist && code != KILN_OK) {
         /* The holder does not know this number yet; it knows its request, which ends with it. */
-        kiln_tracker_send_error(t, kiln_tracker_tuner_by_boot(t, lease->tuner), 0, code, kiln_str_from(lease->job),
-                                lease->request, "%s", why);
+        kiln_tracker_send_error(t, kiln_tracker_tuner_by_boot(t, lease->tuner), 0, code,
+                                kiln_str_from(lease->job), lease->request, "%s", why);
     }
     kiln_strbuf name = {0};
     kiln_tracker_row row = row_of(lease, &name);
@@ -104,13 +109,15 @@ void kiln_tracker_leases_end_of_job(kiln_tracker *t, const char *job) {
     for (uint32_t i = t->request.count; i-- > 0;)
         if (kiln_str_is(t->request.data[i]->want.job, job)) remove_request(t, i);
     for (uint32_t i = t->lease.count; i-- > 0;)
-        if (strcmp(t->lease.data[i]->job, job) == 0) kiln_tracker_lease_end(t, t->lease.data[i], KILN_OK, "the job is over");
+        if (strcmp(t->lease.data[i]->job, job) == 0)
+            kiln_tracker_lease_end(t, t->lease.data[i], KILN_OK, "the job is over");
 }
 
 void kiln_tracker_leases_tuner_up(kiln_tracker *t, const kiln_tracker_peer *tuner) {
     for (uint32_t i = t->request.count; i-- > 0;) {
         const kiln_tracker_request *request = t->request.data[i];
-        if (strcmp(request->node, tuner->node) == 0 && strcmp(request->tuner, tuner->boot) != 0) remove_request(t, i);
+        if (strcmp(request->node, tuner->node) == 0 && strcmp(request->tuner, tuner->boot) != 0)
+            remove_request(t, i);
     }
     for (uint32_t i = t->lease.count; i-- > 0;) {
         kiln_tracker_lease *lease = t->lease.data[i];
@@ -123,9 +130,11 @@ void kiln_tracker_leases_tick(kiln_tracker *t) {
     for (uint32_t i = t->lease.count; i-- > 0;) {
         kiln_tracker_lease *lease = t->lease.data[i];
         if (lease->board_due_ns && t->now_ns >= lease->board_due_ns)
-            kiln_tracker_lease_end(t, lease, KILN_UNAVAILABLE, "its board did not come back after the tracker's restart");
+            kiln_tracker_lease_end(t, lease, KILN_UNAVAILABLE,
+                                   "its board did not come back after the tracker's restart");
         else if (t->now_ns >= lease->expires_ns)
-            kiln_tracker_lease_end(t, lease, KILN_DEADLINE_EXCEEDED, "the lease was not renewed in time");
+            kiln_tracker_lease_end(t, lease, KILN_DEADLINE_EXCEEDED,
+                                   "the lease was not renewed in time");
     }
 }
 
@@ -149,10 +158,12 @@ static void send_grant(kiln_tracker *t, const kiln_tracker_lease *lease) {
     kiln_tracker_send(t, kiln_tracker_tuner_by_boot(t, lease->tuner), &grant);
 }
 
-/* A job's claim on the next free board: fewer leases per weight come first, then the older request. */
+/* A job's claim on the next free board: fewer leases per weight come first, then the older request.
+ */
 static double load_of(const kiln_tracker *t, const kiln_tracker_request *request, uint32_t weight) {
     uint32_t held = 0;
-    for (uint32_t i = 0; i < t->lease.count; i++) held += kiln_str_is(request->want.job, t->lease.data[i]->job);
+    for (uint32_t i = 0; i < t->lease.count; i++)
+        held += kiln_str_is(request->want.job, t->lease.data[i]->job);
     return (double)held / (double)(weight ? weight : 1);
 }
 
@@ -171,7 +182,8 @@ static uint32_t choose_request(kiln_tracker *t, const kiln_tracker_board *board)
     return best;
 }
 
-/* Takes the slot now and asks for the row to be written; the holder hears of it when that is done. */
+/* Takes the slot now and asks for the row to be written; the holder hears of it when that is done.
+ */
 static void grant(kiln_tracker *t, kiln_tracker_board *board, uint32_t slot, uint32_t index) {
     const kiln_tracker_request *request = t->request.data[index];
     kiln_tracker_lease *lease = kiln_alloc(sizeof *lease);
@@ -229,8 +241,8 @@ void kiln_tracker_lease_persisted(kiln_tracker *t, uint64_t persist, const char 
 kiln_status kiln_tracker_lease_restore(kiln_tracker *t, const kiln_tracker_row *row) {
     kiln_tracker_board *board = kiln_tracker_board_get(t, row->board);
     if (!board || row->slot >= KILN_TRACKER_SLOTS_MAX || row->epoch == 0 || board->slot[row->slot])
-        return KILN_ERROR(DATA_LOSS, "stored lease %.*s of board %.*s makes no sense", KILN_STR_ARG(row->id),
-                          KILN_STR_ARG(row->board));
+        return KILN_ERROR(DATA_LOSS, "stored lease %.*s of board %.*s makes no sense",
+                          KILN_STR_ARG(row->id), KILN_STR_ARG(row->board));
     kiln_tracker_lease *lease = kiln_alloc(sizeof *lease);
     lease->lease = row->epoch;
     lease->board = board;
@@ -255,7 +267,8 @@ static bool is_job_of(kiln_tracker *t, kiln_str id, const kiln_tracker_peer *tun
     return job && job->state == KILN_JOB_RUNNING && strcmp(job->tuner, tuner->node) == 0;
 }
 
-void kiln_tracker_lease_req(kiln_tracker *t, kiln_tracker_peer *tuner, const kiln_message *message) {
+void kiln_tracker_lease_req(kiln_tracker *t, kiln_tracker_peer *tuner,
+                            const kiln_message *message) {
     const kiln_msg_lease_req *want = &message->lease_req;
     if (!is_job_of(t, want->job, tuner)) {
         kiln_tracker_send_error(t, tuner, message->stream, KILN_NOT_FOUND, want->job, want->request,
@@ -266,13 +279,15 @@ void kiln_tracker_lease_req(kiln_tracker *t, kiln_tracker_peer *tuner, const kil
     if (granted && !granted->persist) send_grant(t, granted); /* it got lost on the way */
     if (granted || find_request(t, tuner->boot, want->request) != UINT32_MAX) return;
     if (t->request.count >= KILN_TRACKER_REQUESTS_MAX) {
-        kiln_tracker_send_error(t, tuner, message->stream, KILN_RESOURCE_EXHAUSTED, want->job, want->request,
-                                "the queue of lease requests is full");
+        kiln_tracker_send_error(t, tuner, message->stream, KILN_RESOURCE_EXHAUSTED, want->job,
+                                want->request, "the queue of lease requests is full");
         return;
     }
     if (want->trials == 0 || want->ttl_ms == 0 || want->ttl_ms > KILN_TRACKER_LEASE_TTL_MAX_MS) {
-        kiln_tracker_send_error(t, tuner, message->stream, KILN_INVALID_ARGUMENT, want->job, want->request,
-                                "a lease needs trials, and a time to live of at most %u ms", KILN_TRACKER_LEASE_TTL_MAX_MS);
+        kiln_tracker_send_error(t, tuner, message->stream, KILN_INVALID_ARGUMENT, want->job,
+                                want->request,
+                                "a lease needs trials, and a time to live of at most %u ms",
+                                KILN_TRACKER_LEASE_TTL_MAX_MS);
         return;
     }
     kiln_tracker_request *request = kiln_alloc(sizeof *request);
@@ -282,8 +297,8 @@ void kiln_tracker_lease_req(kiln_tracker *t, kiln_tracker_peer *tuner, const kil
     kiln_tracker_set_text(request->node, kiln_str_from(tuner->node));
     kiln_status st = kiln_target_parse(request->want.target, &request->arena, &request->target);
     if (st) {
-        kiln_tracker_send_error(t, tuner, message->stream, kiln_status_code(st), want->job, want->request, "%s",
-                                kiln_status_text(st));
+        kiln_tracker_send_error(t, tuner, message->stream, kiln_status_code(st), want->job,
+                                want->request, "%s", kiln_status_text(st));
         kiln_status_free(st);
         free_request(request);
         return;
@@ -292,30 +307,36 @@ void kiln_tracker_lease_req(kiln_tracker *t, kiln_tracker_peer *tuner, const kil
     t->fleet_changed = true;
 }
 
-/* The lease that a tuner speaks of when it is its own; otherwise the tuner is told that it has none. */
+/* The lease that a tuner speaks of when it is its own; otherwise the tuner is told that it has
+ * none. */
 static kiln_tracker_lease *own_lease(kiln_tracker *t, kiln_tracker_peer *tuner, uint64_t number) {
     kiln_tracker_lease *lease = kiln_tracker_lease_find(t, number);
     if (lease && strcmp(lease->tuner, tuner->boot) == 0 && !lease->persist) return lease;
     kiln_message lost = {
         .type = KILN_MSG_LEASE_LOST,
-        .lease_lost = {.lease = number, .code = KILN_ABORTED, .text = KILN_STR("this tuner holds no such lease")},
+        .lease_lost = {.lease = number,
+                       .code = KILN_ABORTED,
+                       .text = KILN_STR("this tuner holds no such lease")},
     };
     kiln_tracker_send(t, tuner, &lost);
     return NULL;
 }
 
-void kiln_tracker_lease_renew(kiln_tracker *t, kiln_tracker_peer *tuner, const kiln_message *message) {
+void kiln_tracker_lease_renew(kiln_tracker *t, kiln_tracker_peer *tuner,
+                              const kiln_message *message) {
     kiln_tracker_lease *lease = own_lease(t, tuner, message->lease_renew.lease);
     if (!lease) return;
     lease->expires_ns = t->now_ns + lease->ttl_ms * UINT64_C(1000000);
     kiln_tracker_send(t, tuner, message);
 }
 
-void kiln_tracker_lease_release(kiln_tracker *t, kiln_tracker_peer *tuner, const kiln_message *message) {
+void kiln_tracker_lease_release(kiln_tracker *t, kiln_tracker_peer *tuner,
+                                const kiln_message *message) {
     const kiln_msg_lease_release *release = &message->lease_release;
     kiln_tracker_lease *lease = release->lease ? kiln_tracker_lease_find(t, release->lease)
                                                : find_granted(t, tuner->boot, release->request);
-    if (lease && strcmp(lease->tuner, tuner->boot) == 0) kiln_tracker_lease_end(t, lease, KILN_OK, "released");
+    if (lease && strcmp(lease->tuner, tuner->boot) == 0)
+        kiln_tracker_lease_end(t, lease, KILN_OK, "released");
     uint32_t index = release->lease ? UINT32_MAX : find_request(t, tuner->boot, release->request);
     if (index != UINT32_MAX) remove_request(t, index);
 }
@@ -346,15 +367,17 @@ static void forward(kiln_tracker *t, const kiln_tracker_peer *to, const kiln_mes
     kiln_tracker_send(t, to, &copy);
 }
 
-void kiln_tracker_trial_down(kiln_tracker *t, kiln_tracker_peer *tuner, const kiln_message *message) {
+void kiln_tracker_trial_down(kiln_tracker *t, kiln_tracker_peer *tuner,
+                             const kiln_message *message) {
     kiln_tracker_lease *lease = own_lease(t, tuner, lease_in(message));
     if (!lease) {
         t->stale_refused += message->type == KILN_MSG_TRIAL;
         return;
     }
     if (message->type == KILN_MSG_TRIAL && !count_trial(lease, message->trial.trial)) {
-        kiln_tracker_send_error(t, tuner, message->stream, KILN_RESOURCE_EXHAUSTED, message->trial.trial, lease->lease,
-                                "lease %llu was for %u trials", (unsigned long long)lease->lease, lease->trials);
+        kiln_tracker_send_error(t, tuner, message->stream, KILN_RESOURCE_EXHAUSTED,
+                                message->trial.trial, lease->lease, "lease %llu was for %u trials",
+                                (unsigned long long)lease->lease, lease->trials);
         return;
     }
     forward(t, lease->board->peer, message);
@@ -363,9 +386,11 @@ void kiln_tracker_trial_down(kiln_tracker *t, kiln_tracker_peer *tuner, const ki
 void kiln_tracker_trial_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message) {
     uint64_t number = lease_in(message);
     kiln_tracker_lease *lease = kiln_tracker_lease_find(t, number);
-    if (!lease || lease->board != peer->board) { /* the fence: a late answer under a lease that is over */
+    if (!lease ||
+        lease->board != peer->board) { /* the fence: a late answer under a lease that is over */
         t->stale_refused++;
-        kiln_message lost = {.type = KILN_MSG_LEASE_LOST, .lease_lost = {.lease = number, .code = KILN_ABORTED}};
+        kiln_message lost = {.type = KILN_MSG_LEASE_LOST,
+                             .lease_lost = {.lease = number, .code = KILN_ABORTED}};
         kiln_tracker_send(t, peer, &lost);
         return;
     }

@@ -30,7 +30,8 @@ static kiln_msg_board_row board_row(kiln_tracker *t, const kiln_tracker_board *b
     row.labels.item = board->up.labels.item;
     row.labels.count = board->up.labels.count;
     for (uint32_t i = 0; i < KILN_TRACKER_SLOTS_MAX; i++) {
-        const kiln_tracker_lease *lease = board->slot[i] ? kiln_tracker_lease_find(t, board->slot[i]) : NULL;
+        const kiln_tracker_lease *lease =
+            board->slot[i] ? kiln_tracker_lease_find(t, board->slot[i]) : NULL;
         if (!lease) continue;
         row.busy++;
         row.job = kiln_str_from(lease->job);
@@ -39,7 +40,8 @@ static kiln_msg_board_row board_row(kiln_tracker *t, const kiln_tracker_board *b
     return row;
 }
 
-static kiln_msg_job_row job_row(const kiln_tracker *t, const kiln_tracker_job *job, bool with_tasks) {
+static kiln_msg_job_row job_row(const kiln_tracker *t, const kiln_tracker_job *job,
+                                bool with_tasks) {
     kiln_msg_job_row row = {
         .job = kiln_str_from(job->id),
         .state = kiln_str_from(kiln_job_state_name(job->state)),
@@ -66,7 +68,8 @@ static bool is_asked(kiln_str wanted, kiln_str identity, kiln_str name) {
     return kiln_str_equal(wanted, identity) || (name.size && kiln_str_equal(wanted, name));
 }
 
-static void answer_boards(kiln_tracker *t, const kiln_msg_query *query, kiln_msg_answer *answer, kiln_msg_board_row *page) {
+static void answer_boards(kiln_tracker *t, const kiln_msg_query *query, kiln_msg_answer *answer,
+                          kiln_msg_board_row *page) {
     for (uint32_t i = 0; i < t->board.count; i++) {
         const kiln_tracker_board *board = t->board.data[i];
         if (!board->known) continue;
@@ -79,7 +82,8 @@ static void answer_boards(kiln_tracker *t, const kiln_msg_query *query, kiln_msg
     answer->boards.item = page;
 }
 
-static void answer_jobs(kiln_tracker *t, const kiln_msg_query *query, kiln_msg_answer *answer, kiln_msg_job_row *page) {
+static void answer_jobs(kiln_tracker *t, const kiln_msg_query *query, kiln_msg_answer *answer,
+                        kiln_msg_job_row *page) {
     for (uint32_t i = 0; i < t->job.count; i++) {
         const kiln_tracker_job *job = t->job.data[i];
         bool one = query->topic == KILN_TOPIC_JOB;
@@ -93,7 +97,8 @@ static void answer_jobs(kiln_tracker *t, const kiln_msg_query *query, kiln_msg_a
 
 void kiln_tracker_query(kiln_tracker *t, kiln_tracker_peer *client, const kiln_message *message) {
     const kiln_msg_query *query = &message->query;
-    kiln_message reply = {.type = KILN_MSG_ANSWER, .stream = message->stream, .answer = {.topic = query->topic}};
+    kiln_message reply = {
+        .type = KILN_MSG_ANSWER, .stream = message->stream, .answer = {.topic = query->topic}};
     kiln_msg_board_row boards[KILN_MESSAGES_PAGE];
     kiln_msg_job_row jobs[KILN_MESSAGES_PAGE];
     reply.answer.tuners = kiln_tracker_counts_of(t).tuners;
@@ -106,8 +111,9 @@ void kiln_tracker_query(kiln_tracker *t, kiln_tracker_peer *client, const kiln_m
     }
     bool one = query->topic == KILN_TOPIC_BOARD || query->topic == KILN_TOPIC_JOB;
     if (one && reply.answer.total == 0)
-        kiln_tracker_send_error(t, client, message->stream, KILN_NOT_FOUND, (kiln_str){0}, 0, "there is no %s %.*s",
-                                query->topic == KILN_TOPIC_BOARD ? "board" : "job", KILN_STR_ARG(query->id));
+        kiln_tracker_send_error(
+            t, client, message->stream, KILN_NOT_FOUND, (kiln_str){0}, 0, "there is no %s %.*s",
+            query->topic == KILN_TOPIC_BOARD ? "board" : "job", KILN_STR_ARG(query->id));
     else
         kiln_tracker_send(t, client, &reply);
 }

@@ -18,21 +18,21 @@ typedef struct kiln_tracker_peer {
     kiln_peer_role role;
     kiln_tracker_text node, boot;
     uint64_t heard_ns;
-    bool closing;                    /* CLOSE was emitted; nothing from it counts any more */
+    bool closing;                     /* CLOSE was emitted; nothing from it counts any more */
     struct kiln_tracker_board *board; /* of a board, after BOARD_UP */
 } kiln_tracker_peer;
 
 /* A board that was here since the tracker started, or that a lease waits for. */
 typedef struct kiln_tracker_board {
     kiln_tracker_text node;
-    kiln_arena arena;       /* of `up` and `target`; renewed by each BOARD_UP */
+    kiln_arena arena; /* of `up` and `target`; renewed by each BOARD_UP */
     kiln_msg_board_up up;
     kiln_target target;
-    bool known;             /* `up` and `target` hold */
+    bool known;              /* `up` and `target` hold */
     kiln_tracker_peer *peer; /* NULL: lost */
-    uint64_t lost_ns;       /* when peer is NULL */
+    uint64_t lost_ns;        /* when peer is NULL */
     bool sick, leaving;
-    kiln_msg_env env;       /* last reading; no views but `governor`, which is left out */
+    kiln_msg_env env; /* last reading; no views but `governor`, which is left out */
     uint64_t results;
     uint64_t slot[KILN_TRACKER_SLOTS_MAX]; /* lease, 0: free */
 } kiln_tracker_board;
@@ -46,35 +46,36 @@ typedef struct kiln_tracker_request {
 
 typedef struct kiln_tracker_lease {
     uint64_t lease, request;
-    uint64_t persist;        /* > 0: the grant waits for this */
+    uint64_t persist; /* > 0: the grant waits for this */
     kiln_tracker_board *board;
     uint32_t slot, trials, ttl_ms;
     kiln_tracker_text tuner; /* boot: a lease belongs to one run of a tuner */
     kiln_tracker_text node;  /* of that tuner; empty after a restart of the tracker */
     kiln_tracker_text job;
     uint64_t expires_ns;
-    uint64_t board_due_ns;   /* after a restart of the tracker: the board must be back by then; 0: it is */
+    uint64_t
+        board_due_ns; /* after a restart of the tracker: the board must be back by then; 0: it is */
     KILN_VEC(uint64_t) trial; /* hashes of the trials sent under it */
 } kiln_tracker_lease;
 
 typedef struct kiln_tracker_job {
     kiln_tracker_text id;
-    kiln_arena arena;        /* of spec, target and tasks */
+    kiln_arena arena; /* of spec, target and tasks */
     kiln_msg_job_spec spec;
     kiln_target target;
     kiln_job_state state;
     uint64_t opened_ns, assigned_ns;
-    kiln_tracker_text tuner;  /* node, empty: none */
-    uint64_t tuner_lost_ns;   /* since when that tuner is not connected; 0: it is */
+    kiln_tracker_text tuner; /* node, empty: none */
+    uint64_t tuner_lost_ns;  /* since when that tuner is not connected; 0: it is */
     kiln_tracker_peer *client;
-    uint32_t client_stream;   /* of JOB_OPEN, while its answer is due */
-    uint64_t client_lost_ns;  /* 0: there is one, or none is needed */
-    uint64_t unserved_ns;     /* since when tuner or board is missing; 0: served */
-    uint64_t ending_ns;       /* since when the tuner was told to stop; 0: it was not */
+    uint32_t client_stream;  /* of JOB_OPEN, while its answer is due */
+    uint64_t client_lost_ns; /* 0: there is one, or none is needed */
+    uint64_t unserved_ns;    /* since when tuner or board is missing; 0: served */
+    uint64_t ending_ns;      /* since when the tuner was told to stop; 0: it was not */
     kiln_code ending_code;
-    char *ending_text;        /* in arena */
-    kiln_msg_job_done done;   /* once ended; also holds the task states while it runs */
-    uint64_t persist;         /* > 0: its opening or its end waits for this */
+    char *ending_text;      /* in arena */
+    kiln_msg_job_done done; /* once ended; also holds the task states while it runs */
+    uint64_t persist;       /* > 0: its opening or its end waits for this */
 } kiln_tracker_job;
 
 struct kiln_tracker {
@@ -84,13 +85,14 @@ struct kiln_tracker {
     kiln_map board_of_node;
     KILN_VEC(kiln_tracker_request *) request; /* oldest first */
     KILN_VEC(kiln_tracker_lease *) lease;
-    kiln_map lease_of_number; /* 8 bytes -> pointer */
+    kiln_map lease_of_number;         /* 8 bytes -> pointer */
     KILN_VEC(kiln_tracker_job *) job; /* oldest first */
     kiln_map job_of_id;
-    uint64_t epoch;       /* last lease number given out */
-    uint64_t persist;     /* last PERSIST */
+    uint64_t epoch;   /* last lease number given out */
+    uint64_t persist; /* last PERSIST */
     uint64_t next_tick_ns;
-    bool fleet_changed;   /* boards, tuners, leases or requests: grants and jobs are looked at again */
+    bool
+        fleet_changed; /* boards, tuners, leases or requests: grants and jobs are looked at again */
     uint64_t grants, results, stale_refused;
     /* Of the step under way. */
     uint64_t now_ns;
@@ -100,8 +102,9 @@ struct kiln_tracker {
 /* tracker.c */
 /* Sends a deep copy of `message`; a NULL peer swallows it. */
 void kiln_tracker_send(kiln_tracker *t, const kiln_tracker_peer *peer, const kiln_message *message);
-void kiln_tracker_send_error(kiln_tracker *t, const kiln_tracker_peer *peer, uint32_t stream, kiln_code code, kiln_str about,
-                             uint64_t lease, const char *format, ...) KILN_PRINTF(7, 8);
+void kiln_tracker_send_error(kiln_tracker *t, const kiln_tracker_peer *peer, uint32_t stream,
+                             kiln_code code, kiln_str about, uint64_t lease, const char *format,
+                             ...) KILN_PRINTF(7, 8);
 /* Tells the peer why and has its connection closed. What it held is dropped when CLOSED comes. */
 void kiln_tracker_drop(kiln_tracker *t, kiln_tracker_peer *peer, kiln_code code, const char *text);
 /* Emits a PERSIST of `row` (copied) and returns its number. */
@@ -116,25 +119,32 @@ kiln_tracker_board *kiln_tracker_board_find(kiln_tracker *t, kiln_str node);
 /* Makes an empty entry when there is none. */
 kiln_tracker_board *kiln_tracker_board_get(kiln_tracker *t, kiln_str node);
 void kiln_tracker_board_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message);
-void kiln_tracker_board_state(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message);
+void kiln_tracker_board_state(kiln_tracker *t, kiln_tracker_peer *peer,
+                              const kiln_message *message);
 void kiln_tracker_board_lost(kiln_tracker *t, kiln_tracker_board *board, const char *why);
 /* Whether it is here, well, and runs code for the target. */
-bool kiln_tracker_board_fits(const kiln_tracker_board *board, const kiln_target *target, const kiln_msg_lease_req *want);
+bool kiln_tracker_board_fits(const kiln_tracker_board *board, const kiln_target *target,
+                             const kiln_msg_lease_req *want);
 void kiln_tracker_board_free(kiln_tracker_board *board);
 
 /* lease.c */
 void kiln_tracker_lease_req(kiln_tracker *t, kiln_tracker_peer *tuner, const kiln_message *message);
-void kiln_tracker_lease_renew(kiln_tracker *t, kiln_tracker_peer *tuner, const kiln_message *message);
-void kiln_tracker_lease_release(kiln_tracker *t, kiln_tracker_peer *tuner, const kiln_message *message);
+void kiln_tracker_lease_renew(kiln_tracker *t, kiln_tracker_peer *tuner,
+                              const kiln_message *message);
+void kiln_tracker_lease_release(kiln_tracker *t, kiln_tracker_peer *tuner,
+                                const kiln_message *message);
 /* From tuner to board: TRIAL, TRIAL_ACK, CANCEL; from board to tuner: TRIAL_EVENT, TRIAL_RESULT. */
-void kiln_tracker_trial_down(kiln_tracker *t, kiln_tracker_peer *tuner, const kiln_message *message);
+void kiln_tracker_trial_down(kiln_tracker *t, kiln_tracker_peer *tuner,
+                             const kiln_message *message);
 void kiln_tracker_trial_up(kiln_tracker *t, kiln_tracker_peer *board, const kiln_message *message);
 /* Grants what can be granted. */
 void kiln_tracker_grant(kiln_tracker *t);
 void kiln_tracker_lease_persisted(kiln_tracker *t, uint64_t persist, const char *failure);
 kiln_tracker_lease *kiln_tracker_lease_find(kiln_tracker *t, uint64_t lease);
-/* Ends a lease: board and holder are told, the slot is free, late results are refused from here on. */
-void kiln_tracker_lease_end(kiln_tracker *t, kiln_tracker_lease *lease, kiln_code code, const char *why);
+/* Ends a lease: board and holder are told, the slot is free, late results are refused from here on.
+ */
+void kiln_tracker_lease_end(kiln_tracker *t, kiln_tracker_lease *lease, kiln_code code,
+                            const char *why);
 void kiln_tracker_leases_end_of_job(kiln_tracker *t, const char *job);
 /* A tuner came: what a former run of it held is free. */
 void kiln_tracker_leases_tuner_up(kiln_tracker *t, const kiln_tracker_peer *tuner);
@@ -146,8 +156,10 @@ void kiln_tracker_leases_free(kiln_tracker *t);
 void kiln_tracker_job_open(kiln_tracker *t, kiln_tracker_peer *client, const kiln_message *message);
 void kiln_tracker_job_event(kiln_tracker *t, kiln_tracker_peer *tuner, const kiln_message *message);
 void kiln_tracker_job_done(kiln_tracker *t, kiln_tracker_peer *tuner, const kiln_message *message);
-void kiln_tracker_job_close(kiln_tracker *t, kiln_tracker_peer *client, const kiln_message *message);
-void kiln_tracker_job_cancel(kiln_tracker *t, kiln_tracker_peer *client, const kiln_message *message);
+void kiln_tracker_job_close(kiln_tracker *t, kiln_tracker_peer *client,
+                            const kiln_message *message);
+void kiln_tracker_job_cancel(kiln_tracker *t, kiln_tracker_peer *client,
+                             const kiln_message *message);
 void kiln_tracker_job_persisted(kiln_tracker *t, uint64_t persist, const char *failure);
 void kiln_tracker_jobs_tuner_up(kiln_tracker *t, kiln_tracker_peer *tuner);
 void kiln_tracker_jobs_peer_gone(kiln_tracker *t, kiln_tracker_peer *peer);

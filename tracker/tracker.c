@@ -15,15 +15,17 @@ static kiln_tracker_action *add_action(kiln_tracker *t, kiln_tracker_action_kind
     return &kiln_vec_last(&t->actions->list);
 }
 
-void kiln_tracker_send(kiln_tracker *t, const kiln_tracker_peer *peer, const kiln_message *message) {
+void kiln_tracker_send(kiln_tracker *t, const kiln_tracker_peer *peer,
+                       const kiln_message *message) {
     if (!peer || peer->closing) return;
     kiln_tracker_action *action = add_action(t, KILN_TRACKER_SEND);
     action->peer = peer->id;
     action->message = kiln_message_copy(message, &t->actions->arena);
 }
 
-void kiln_tracker_send_error(kiln_tracker *t, const kiln_tracker_peer *peer, uint32_t stream, kiln_code code, kiln_str about,
-                             uint64_t lease, const char *format, ...) {
+void kiln_tracker_send_error(kiln_tracker *t, const kiln_tracker_peer *peer, uint32_t stream,
+                             kiln_code code, kiln_str about, uint64_t lease, const char *format,
+                             ...) {
     kiln_strbuf text = {0};
     va_list args;
     va_start(args, format);
@@ -53,7 +55,8 @@ uint64_t kiln_tracker_persist(kiln_tracker *t, const kiln_tracker_row *row, uint
     kiln_arena *arena = &t->actions->arena;
     kiln_tracker_row *copy = kiln_arena_copy(arena, row, count * sizeof *row);
     for (uint32_t i = 0; i < count; i++) {
-        kiln_str *view[] = {&copy[i].id, &copy[i].state, &copy[i].body, &copy[i].board, &copy[i].tuner, &copy[i].job};
+        kiln_str *view[] = {&copy[i].id,    &copy[i].state, &copy[i].body,
+                            &copy[i].board, &copy[i].tuner, &copy[i].job};
         for (size_t v = 0; v < KILN_ARRAY_COUNT(view); v++) *view[v] = copy_view(arena, *view[v]);
     }
     kiln_tracker_action *action = add_action(t, KILN_TRACKER_PERSIST);
@@ -75,13 +78,13 @@ void kiln_tracker_actions_deinit(kiln_tracker_actions *actions) {
 
 /* ---- Peers ---- */
 
-static kiln_str id_key(const uint64_t *id) {
-    return (kiln_str){(const char *)id, sizeof *id};
-}
+static kiln_str id_key(const uint64_t *id) { return (kiln_str){(const char *)id, sizeof *id}; }
 
 static kiln_tracker_peer *find_peer(kiln_tracker *t, uint64_t id) {
     uint64_t value = 0;
-    return kiln_map_find(&t->peer_of_id, id_key(&id), &value) ? (kiln_tracker_peer *)(uintptr_t)value : NULL;
+    return kiln_map_find(&t->peer_of_id, id_key(&id), &value)
+               ? (kiln_tracker_peer *)(uintptr_t)value
+               : NULL;
 }
 
 void kiln_tracker_set_text(kiln_tracker_text out, kiln_str text) {
@@ -114,14 +117,17 @@ static void let_go(kiln_tracker *t, kiln_tracker_peer *peer, const char *why) {
     t->fleet_changed = true;
 }
 
-/* The same program connected again: its older connection is dead, whatever the network says. A tuner that was
- * started anew does not know the leases of its former run. */
+/* The same program connected again: its older connection is dead, whatever the network says. A
+ * tuner that was started anew does not know the leases of its former run. */
 static void replace_older(kiln_tracker *t, const kiln_tracker_peer *newer) {
     for (uint32_t i = 0; i < t->peer.count; i++) {
         kiln_tracker_peer *peer = t->peer.data[i];
-        if (peer == newer || peer->closing || peer->role != newer->role || strcmp(peer->node, newer->node) != 0) continue;
+        if (peer == newer || peer->closing || peer->role != newer->role ||
+            strcmp(peer->node, newer->node) != 0)
+            continue;
         if (peer->role == KILN_PEER_CLIENT) continue; /* one person may well run two commands */
-        kiln_tracker_drop(t, peer, KILN_ABORTED, "a newer connection of the same node replaces this one");
+        kiln_tracker_drop(t, peer, KILN_ABORTED,
+                          "a newer connection of the same node replaces this one");
         let_go(t, peer, "it connected again");
     }
 }
@@ -136,8 +142,10 @@ static void on_connected(kiln_tracker *t, uint64_t id, const kiln_msg_hello *hel
     kiln_tracker_set_text(peer->boot, hello->boot);
     kiln_vec_push(&t->peer, peer);
     kiln_map_put(&t->peer_of_id, id_key(&id), (uintptr_t)peer);
-    if (peer->role == KILN_PEER_TRACKER || peer->role >= KILN_PEER_COUNT || !peer->node[0] || !peer->boot[0]) {
-        kiln_tracker_drop(t, peer, KILN_INVALID_ARGUMENT, "HELLO must say a role, a node and a boot");
+    if (peer->role == KILN_PEER_TRACKER || peer->role >= KILN_PEER_COUNT || !peer->node[0] ||
+        !peer->boot[0]) {
+        kiln_tracker_drop(t, peer, KILN_INVALID_ARGUMENT,
+                          "HELLO must say a role, a node and a boot");
         return;
     }
     replace_older(t, peer);
@@ -174,7 +182,8 @@ static void drop_silent_peers(kiln_tracker *t) {
 typedef void (*message_rule)(kiln_tracker *, kiln_tracker_peer *, const kiln_message *);
 
 static void on_ping(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message) {
-    kiln_message pong = {.type = KILN_MSG_PONG, .stream = message->stream, .pong = {.t_ns = message->ping.t_ns}};
+    kiln_message pong = {
+        .type = KILN_MSG_PONG, .stream = message->stream, .pong = {.t_ns = message->ping.t_ns}};
     kiln_tracker_send(t, peer, &pong);
 }
 
@@ -194,8 +203,9 @@ static void on_cancel(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_messa
     else if (message->cancel.scope == KILN_CANCEL_TRIAL && peer->role == KILN_PEER_TUNER)
         kiln_tracker_trial_down(t, peer, message);
     else
-        kiln_tracker_send_error(t, peer, message->stream, KILN_PERMISSION_DENIED, message->cancel.id, 0,
-                                "a %s cannot cancel that", kiln_peer_role_name(peer->role));
+        kiln_tracker_send_error(t, peer, message->stream, KILN_PERMISSION_DENIED,
+                                message->cancel.id, 0, "a %s cannot cancel that",
+                                kiln_peer_role_name(peer->role));
 }
 
 typedef struct message_row {
@@ -203,8 +213,8 @@ typedef struct message_row {
     message_rule rule;
 } message_row;
 
-/* What the tracker does with each message; those that only it sends, and blobs, which the shell moves, have
- * no row. */
+/* What the tracker does with each message; those that only it sends, and blobs, which the shell
+ * moves, have no row. */
 static const message_row rule_table[] = {
     {KILN_MSG_PING, on_ping},
     {KILN_MSG_PONG, on_nothing},
@@ -240,11 +250,14 @@ static void on_message(kiln_tracker *t, uint64_t id, const kiln_message *message
     message_rule rule = find_rule(message->type);
     bool is_board = peer->role == KILN_PEER_BOARD;
     if (!rule || !kiln_message_may_send(message->type, peer->role))
-        kiln_tracker_send_error(t, peer, message->stream, KILN_PERMISSION_DENIED, (kiln_str){0}, 0, "a %s may not send %s",
-                                kiln_peer_role_name(peer->role), kiln_message_name(message->type));
-    else if (is_board && !peer->board && (message->type == KILN_MSG_BOARD_STATE || rule == kiln_tracker_trial_up))
-        kiln_tracker_send_error(t, peer, message->stream, KILN_FAILED_PRECONDITION, (kiln_str){0}, 0,
-                                "a board sends BOARD_UP before %s", kiln_message_name(message->type));
+        kiln_tracker_send_error(t, peer, message->stream, KILN_PERMISSION_DENIED, (kiln_str){0}, 0,
+                                "a %s may not send %s", kiln_peer_role_name(peer->role),
+                                kiln_message_name(message->type));
+    else if (is_board && !peer->board &&
+             (message->type == KILN_MSG_BOARD_STATE || rule == kiln_tracker_trial_up))
+        kiln_tracker_send_error(t, peer, message->stream, KILN_FAILED_PRECONDITION, (kiln_str){0},
+                                0, "a board sends BOARD_UP before %s",
+                                kiln_message_name(message->type));
     else
         rule(t, peer, message);
 }
@@ -259,7 +272,8 @@ static void on_tick(kiln_tracker *t) {
     kiln_tracker_jobs_tick(t);
 }
 
-void kiln_tracker_step(kiln_tracker *t, uint64_t now_ns, const kiln_tracker_event *event, kiln_tracker_actions *actions) {
+void kiln_tracker_step(kiln_tracker *t, uint64_t now_ns, const kiln_tracker_event *event,
+                       kiln_tracker_actions *actions) {
     KILN_CHECK(now_ns >= t->now_ns);
     t->now_ns = now_ns;
     t->actions = actions;
@@ -281,9 +295,7 @@ void kiln_tracker_step(kiln_tracker *t, uint64_t now_ns, const kiln_tracker_even
     t->actions = NULL;
 }
 
-uint64_t kiln_tracker_next_ns(const kiln_tracker *t) {
-    return t->next_tick_ns;
-}
+uint64_t kiln_tracker_next_ns(const kiln_tracker *t) { return t->next_tick_ns; }
 
 /* ---- Life ---- */
 
@@ -296,7 +308,8 @@ static kiln_status restore(kiln_tracker *t, const kiln_tracker_row *row) {
     return KILN_ERROR(DATA_LOSS, "a stored row of kind %d", (int)row->kind);
 }
 
-kiln_status kiln_tracker_create(const kiln_tracker_row *row, uint32_t row_count, uint64_t now_ns, kiln_tracker **out_tracker) {
+kiln_status kiln_tracker_create(const kiln_tracker_row *row, uint32_t row_count, uint64_t now_ns,
+                                kiln_tracker **out_tracker) {
     kiln_tracker *t = kiln_alloc(sizeof *t);
     t->now_ns = t->next_tick_ns = now_ns;
     kiln_map_init(&t->peer_of_id);
@@ -335,8 +348,10 @@ kiln_tracker_counts kiln_tracker_counts_of(const kiln_tracker *t) {
         .results = t->results,
         .stale_refused = t->stale_refused,
     };
-    for (uint32_t i = 0; i < t->board.count; i++) counts.boards_connected += t->board.data[i]->peer != NULL;
-    for (uint32_t i = 0; i < t->job.count; i++) counts.jobs_open += kiln_tracker_job_is_open(t->job.data[i]);
+    for (uint32_t i = 0; i < t->board.count; i++)
+        counts.boards_connected += t->board.data[i]->peer != NULL;
+    for (uint32_t i = 0; i < t->job.count; i++)
+        counts.jobs_open += kiln_tracker_job_is_open(t->job.data[i]);
     for (uint32_t i = 0; i < t->peer.count; i++) {
         counts.tuners += t->peer.data[i]->role == KILN_PEER_TUNER;
         counts.clients += t->peer.data[i]->role == KILN_PEER_CLIENT;

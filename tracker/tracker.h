@@ -1,12 +1,13 @@
-/* The tracker's decisions: who is connected, which board is whose, which job runs where. Pure: `step` gets
- * the time and one event, and leaves actions for the shell (tracker/main.c) or the simulator (tests/sim) to
- * carry out in order. No clock, no socket, no file, no randomness.
+/* The tracker's decisions: who is connected, which board is whose, which job runs where. Pure:
+ * `step` gets the time and one event, and leaves actions for the shell (tracker/main.c) or the
+ * simulator (tests/sim) to carry out in order. No clock, no socket, no file, no randomness.
  *
  * Rules it keeps:
- * - A slot of a board has at most one lease. A lease is one number that only grows, over restarts too, and is
- *   on disk before anybody hears of it; whatever carries an older number is refused.
- * - A peer that is silent for KILN_LINK_SILENCE_NS, or whose connection closes, is lost at once: a board's
- *   leases end, a tuner's end when they are not renewed, a client's jobs when it does not come back.
+ * - A slot of a board has at most one lease. A lease is one number that only grows, over restarts
+ * too, and is on disk before anybody hears of it; whatever carries an older number is refused.
+ * - A peer that is silent for KILN_LINK_SILENCE_NS, or whose connection closes, is lost at once: a
+ * board's leases end, a tuner's end when they are not renewed, a client's jobs when it does not
+ * come back.
  * - Every job ends, every request is answered. A job that no tuner or no board can serve for
  *   KILN_TRACKER_WAIT_NS fails with UNAVAILABLE naming what is missing, unless it is detached. */
 #ifndef KILN_TRACKER_TRACKER_H
@@ -20,26 +21,33 @@
 #include "base/vec.h"
 #include "proto/proto.h"
 
-#define KILN_TRACKER_WAIT_NS UINT64_C(10000000000)   /* for a tuner or a fitting board, and for a lost client */
-#define KILN_TRACKER_TUNER_GRACE_NS UINT64_C(5000000000) /* a lost tuner's jobs wait so long for it before another gets them */
+#define KILN_TRACKER_WAIT_NS \
+    UINT64_C(10000000000) /* for a tuner or a fitting board, and for a lost client */
+#define KILN_TRACKER_TUNER_GRACE_NS \
+    UINT64_C(5000000000) /* a lost tuner's jobs wait so long for it before another gets them */
 #define KILN_TRACKER_LEASE_TTL_MAX_MS 60000u
 #define KILN_TRACKER_BOARDS_MAX 4096u
-#define KILN_TRACKER_JOBS_MAX 4096u     /* open ones */
-#define KILN_TRACKER_JOBS_KEPT 256u     /* ended ones, for `kiln jobs list` and clients that come back */
+#define KILN_TRACKER_JOBS_MAX 4096u /* open ones */
+#define KILN_TRACKER_JOBS_KEPT \
+    256u /* ended ones, for `kiln jobs list` and clients that come back */
 #define KILN_TRACKER_REQUESTS_MAX 4096u /* lease requests in the queue */
 
 typedef struct kiln_tracker kiln_tracker;
 
 /* What must survive the tracker, one row at a time. Identity: (kind, id). Texts are views. */
-typedef enum kiln_tracker_row_kind { KILN_TRACKER_ROW_JOB, KILN_TRACKER_ROW_LEASE, KILN_TRACKER_ROW_EPOCH } kiln_tracker_row_kind;
+typedef enum kiln_tracker_row_kind {
+    KILN_TRACKER_ROW_JOB,
+    KILN_TRACKER_ROW_LEASE,
+    KILN_TRACKER_ROW_EPOCH
+} kiln_tracker_row_kind;
 typedef struct kiln_tracker_row {
     kiln_tracker_row_kind kind;
-    bool removed;      /* the row goes away */
-    kiln_str id;       /* job: identity; lease: its board and slot, "NODE/0"; epoch: "epoch" */
-    kiln_str state;    /* job: kiln_job_state_name */
-    kiln_str body;     /* job: record `kept_job` of messages.def, encoded */
+    bool removed;   /* the row goes away */
+    kiln_str id;    /* job: identity; lease: its board and slot, "NODE/0"; epoch: "epoch" */
+    kiln_str state; /* job: kiln_job_state_name */
+    kiln_str body;  /* job: record `kept_job` of messages.def, encoded */
     kiln_str board, tuner, job; /* lease: nodes of board and holder, job identity */
-    uint64_t epoch;    /* lease: its number; epoch: highest number that may have been given out */
+    uint64_t epoch; /* lease: its number; epoch: highest number that may have been given out */
     uint32_t slot, trials, ttl_ms; /* lease */
 } kiln_tracker_row;
 
@@ -53,18 +61,20 @@ typedef enum kiln_tracker_event_kind {
 
 typedef struct kiln_tracker_event {
     kiln_tracker_event_kind kind;
-    uint64_t peer;              /* kiln_conn_id: never reused while the program runs */
+    uint64_t peer; /* kiln_conn_id: never reused while the program runs */
     const kiln_msg_hello *hello;
     const kiln_message *message;
     uint64_t persist;
-    const char *failure;        /* PERSISTED: NULL when it is durable, else why it is not (and nothing of it is) */
+    const char *
+        failure; /* PERSISTED: NULL when it is durable, else why it is not (and nothing of it is) */
 } kiln_tracker_event;
 
 typedef enum kiln_tracker_action_kind {
     KILN_TRACKER_SEND,    /* message to peer */
     KILN_TRACKER_CLOSE,   /* close peer, telling it code and text; CLOSED follows */
-    KILN_TRACKER_PERSIST, /* make `row` durable in one transaction, then PERSISTED with `persist`; the loop goes on
-                             meanwhile. Transactions are done in order; a shell may join several into one commit. */
+    KILN_TRACKER_PERSIST, /* make `row` durable in one transaction, then PERSISTED with `persist`;
+                             the loop goes on meanwhile. Transactions are done in order; a shell may
+                             join several into one commit. */
 } kiln_tracker_action_kind;
 
 typedef struct kiln_tracker_action {
@@ -84,15 +94,18 @@ typedef struct kiln_tracker_actions {
     KILN_VEC(kiln_tracker_action) list;
 } kiln_tracker_actions;
 
-/* A tracker with what the last one left: `row` in any order. Leases are kept for their time to live from
- * `now_ns`, so that board and tuner can come back to them. DATA_LOSS: a row does not decode; the note names it. */
-KILN_MUST_USE kiln_status kiln_tracker_create(const kiln_tracker_row *row, uint32_t row_count, uint64_t now_ns,
-                                              kiln_tracker **out_tracker);
+/* A tracker with what the last one left: `row` in any order. Leases are kept for their time to live
+ * from `now_ns`, so that board and tuner can come back to them. DATA_LOSS: a row does not decode;
+ * the note names it. */
+KILN_MUST_USE kiln_status kiln_tracker_create(const kiln_tracker_row *row, uint32_t row_count,
+                                              uint64_t now_ns, kiln_tracker **out_tracker);
 void kiln_tracker_destroy(kiln_tracker *tracker);
 
-/* Decides. Appends to `actions`. `now_ns` never goes back. Whatever a peer sends is answered or refused here and
- * never ends the tracker. Cost: O(1) in messages, O(waiting requests x boards) when something got free. */
-void kiln_tracker_step(kiln_tracker *tracker, uint64_t now_ns, const kiln_tracker_event *event, kiln_tracker_actions *actions);
+/* Decides. Appends to `actions`. `now_ns` never goes back. Whatever a peer sends is answered or
+ * refused here and never ends the tracker. Cost: O(1) in messages, O(waiting requests x boards)
+ * when something got free. */
+void kiln_tracker_step(kiln_tracker *tracker, uint64_t now_ns, const kiln_tracker_event *event,
+                       kiln_tracker_actions *actions);
 /* When the next TICK is due. */
 uint64_t kiln_tracker_next_ns(const kiln_tracker *tracker);
 

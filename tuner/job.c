@@ -19,11 +19,14 @@ static kiln_tuner_job *find_job(kiln_tuner *t, kiln_str id) {
 }
 
 void kiln_tuner_job_assign(kiln_tuner *t, const kiln_msg_job_assign *assign) {
-    if (find_job(t, assign->job)) return; /* it goes on; what the tracker may have missed is repeated anyway */
+    if (find_job(t, assign->job))
+        return; /* it goes on; what the tracker may have missed is repeated anyway */
     if (t->job.count >= KILN_TUNER_JOBS_MAX) {
         kiln_message done = {
             .type = KILN_MSG_JOB_DONE,
-            .job_done = {.job = assign->job, .code = KILN_RESOURCE_EXHAUSTED, .text = KILN_STR("the tuner has too many jobs")},
+            .job_done = {.job = assign->job,
+                         .code = KILN_RESOURCE_EXHAUSTED,
+                         .text = KILN_STR("the tuner has too many jobs")},
         };
         kiln_tuner_send(t, &done);
         return;
@@ -43,10 +46,12 @@ void kiln_tuner_job_assign(kiln_tuner *t, const kiln_msg_job_assign *assign) {
     action->text = job->id;
 }
 
-/* Trials of task `index`: equal shares of the budget, the first ones one more, less what is stored. */
+/* Trials of task `index`: equal shares of the budget, the first ones one more, less what is stored.
+ */
 static uint32_t plan(const kiln_tuner_job *job, uint32_t index, uint32_t stored_count) {
     uint32_t share = KILN_TUNER_TRIALS_DEFAULT;
-    if (job->spec.trials) share = job->spec.trials / job->task_count + (index < job->spec.trials % job->task_count);
+    if (job->spec.trials)
+        share = job->spec.trials / job->task_count + (index < job->spec.trials % job->task_count);
     return share > stored_count ? share - stored_count : 0;
 }
 
@@ -55,25 +60,31 @@ static void keep_stored(kiln_tuner_job *job, const kiln_tuner_event *event) {
         const kiln_tuner_result *result = &event->stored[i];
         if (result->task >= job->task_count) continue;
         kiln_tuner_job_task *task = &job->task[result->task];
-        if (result->index < task->planned) task->stored_end = KILN_MAX(task->stored_end, result->index + 1);
+        if (result->index < task->planned)
+            task->stored_end = KILN_MAX(task->stored_end, result->index + 1);
     }
     for (uint32_t i = 0; i < job->task_count; i++)
-        job->task[i].stored = KILN_ARENA_ARRAY(&job->arena, kiln_tuner_stored, job->task[i].stored_end);
+        job->task[i].stored =
+            KILN_ARENA_ARRAY(&job->arena, kiln_tuner_stored, job->task[i].stored_end);
     for (uint32_t i = 0; i < event->stored_count; i++) {
         const kiln_tuner_result *result = &event->stored[i];
-        if (result->task >= job->task_count || result->index >= job->task[result->task].stored_end) continue;
-        job->task[result->task].stored[result->index] = (kiln_tuner_stored){true, result->outcome, result->median_ns};
+        if (result->task >= job->task_count || result->index >= job->task[result->task].stored_end)
+            continue;
+        job->task[result->task].stored[result->index] =
+            (kiln_tuner_stored){true, result->outcome, result->median_ns};
     }
 }
 
 void kiln_tuner_job_prepared(kiln_tuner_job *job, const kiln_tuner_event *event) {
     if (job->state != KILN_TUNER_JOB_PREPARING) return;
     if (event->failure) {
-        kiln_tuner_job_stop(job, event->code ? event->code : KILN_INTERNAL, kiln_str_from(event->failure));
+        kiln_tuner_job_stop(job, event->code ? event->code : KILN_INTERNAL,
+                            kiln_str_from(event->failure));
         return;
     }
     if (event->task_count > KILN_TUNER_TASKS_MAX) {
-        kiln_tuner_job_stop(job, KILN_RESOURCE_EXHAUSTED, KILN_STR("the model has more tasks than one job may have"));
+        kiln_tuner_job_stop(job, KILN_RESOURCE_EXHAUSTED,
+                            KILN_STR("the model has more tasks than one job may have"));
         return;
     }
     job->task_count = event->task_count;
@@ -124,7 +135,8 @@ static void send_done(kiln_tuner_job *job) {
                      .trials = measured(job),
                      .wall_ms = (t->now_ns - job->began_ns) / UINT64_C(1000000)},
     };
-    kiln_msg_task_state *states = KILN_ARENA_ARRAY(&t->actions->arena, kiln_msg_task_state, job->task_count);
+    kiln_msg_task_state *states =
+        KILN_ARENA_ARRAY(&t->actions->arena, kiln_msg_task_state, job->task_count);
     for (uint32_t i = 0; i < job->task_count; i++) states[i] = state_of(&job->task[i]);
     done.job_done.tasks.item = states;
     done.job_done.tasks.count = job->task_count;
@@ -149,7 +161,8 @@ void kiln_tuner_job_stop(kiln_tuner_job *job, kiln_code code, kiln_str text) {
     job->state = KILN_TUNER_JOB_STOPPING;
     kiln_tuner_leases_drop(job);
     for (uint32_t i = job->trial.count; i-- > 0;)
-        if (job->trial.data[i]->state != KILN_TRIAL_RECORDING) kiln_tuner_trial_remove(job, job->trial.data[i]);
+        if (job->trial.data[i]->state != KILN_TRIAL_RECORDING)
+            kiln_tuner_trial_remove(job, job->trial.data[i]);
 }
 
 static void export(kiln_tuner_job *job) {
@@ -174,7 +187,8 @@ void kiln_tuner_job_exported(kiln_tuner_job *job, const kiln_tuner_event *event)
 }
 
 void kiln_tuner_job_records_uploaded(kiln_tuner_job *job, const kiln_tuner_event *event) {
-    if (job->state != KILN_TUNER_JOB_UPLOADING || !kiln_digest_equal(&job->records, &event->digest)) return;
+    if (job->state != KILN_TUNER_JOB_UPLOADING || !kiln_digest_equal(&job->records, &event->digest))
+        return;
     if (!event->failure) {
         end_job(job);
     } else if (++job->upload_failures < KILN_TUNER_UPLOADS_MAX) {
@@ -216,7 +230,8 @@ static bool has_changes(const kiln_tuner_job *job) {
 static void send_event(kiln_tuner_job *job) {
     kiln_tuner *t = job->tuner;
     if (t->link.state != KILN_LINK_UP || t->now_ns < job->event_ns || !has_changes(job)) return;
-    kiln_msg_task_state *states = KILN_ARENA_ARRAY(&t->actions->arena, kiln_msg_task_state, job->task_count);
+    kiln_msg_task_state *states =
+        KILN_ARENA_ARRAY(&t->actions->arena, kiln_msg_task_state, job->task_count);
     kiln_message event = {.type = KILN_MSG_JOB_EVENT, .job_event = {.job = kiln_str_from(job->id)}};
     event.job_event.tasks.item = states;
     for (uint32_t i = 0; i < job->task_count; i++) {
@@ -233,7 +248,8 @@ static void keep_time_budget(kiln_tuner_job *job) {
     if (job->spec.seconds <= 0) return;
     double elapsed_s = (double)(job->tuner->now_ns - job->began_ns) / 1e9;
     if (elapsed_s < job->spec.seconds) return;
-    for (uint32_t i = 0; i < job->task_count; i++) job->task[i].planned = KILN_MIN(job->task[i].planned, job->task[i].next_propose);
+    for (uint32_t i = 0; i < job->task_count; i++)
+        job->task[i].planned = KILN_MIN(job->task[i].planned, job->task[i].next_propose);
 }
 
 void kiln_tuner_job_tick(kiln_tuner_job *job) {

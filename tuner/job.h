@@ -1,20 +1,22 @@
-/* The tuner's decisions: from a job to its records. Pure: `step` gets the time and one event, and leaves
- * actions for the shell (tuner/main.c: searchers, builder processes, database, socket) or the simulator to
- * carry out in order.
+/* The tuner's decisions: from a job to its records. Pure: `step` gets the time and one event, and
+ * leaves actions for the shell (tuner/main.c: searchers, builder processes, database, socket) or
+ * the simulator to carry out in order.
  *
- *     JOB_ASSIGN ─ PREPARE ─> tasks ─ PROPOSE ─> candidates ─ BUILD ─> artefacts ─ UPLOAD, TRIAL ─> results
- *                                        ^                                                            │
- *                                        └──────────── OBSERVE, in trial order <── RECORD ─ (commit) ─┘
+ *     JOB_ASSIGN ─ PREPARE ─> tasks ─ PROPOSE ─> candidates ─ BUILD ─> artefacts ─ UPLOAD, TRIAL ─>
+ * results ^                                                            │ └──────────── OBSERVE, in
+ * trial order <── RECORD ─ (commit) ─┘
  *
  * Rules it keeps:
- * - At most KILN_TUNER_LAG trials of a task lie between proposal and observation: trial `index` is proposed when
- *   exactly the first index - LAG + 1 results of that task were observed, and results are observed in index
- *   order: same seed and same results, same proposals, whatever the boards' order of answering.
- * - A trial has one identity for ever (job, task, index), and one record: a result that comes twice, late, or
- *   under an old lease changes nothing. TRIAL_ACK follows the commit.
+ * - At most KILN_TUNER_LAG trials of a task lie between proposal and observation: trial `index` is
+ * proposed when exactly the first index - LAG + 1 results of that task were observed, and results
+ * are observed in index order: same seed and same results, same proposals, whatever the boards'
+ * order of answering.
+ * - A trial has one identity for ever (job, task, index), and one record: a result that comes
+ * twice, late, or under an old lease changes nothing. TRIAL_ACK follows the commit.
  * - A trial that takes its board down KILN_TUNER_ATTEMPTS_MAX times is recorded as board_lost.
- * - After a restart the shell gives the stored records back (`stored` of PREPARED); those trials are proposed and
- *   observed again, so that the searcher is where it was, but neither built nor measured. */
+ * - After a restart the shell gives the stored records back (`stored` of PREPARED); those trials
+ * are proposed and observed again, so that the searcher is where it was, but neither built nor
+ * measured. */
 #ifndef KILN_TUNER_JOB_H
 #define KILN_TUNER_JOB_H
 
@@ -27,13 +29,14 @@
 
 #define KILN_TUNER_JOBS_MAX 64u
 #define KILN_TUNER_TASKS_MAX KILN_MESSAGES_TASKS /* of one job */
-#define KILN_TUNER_TRIALS_DEFAULT 32u /* per task, when the job names no budget */
-#define KILN_TUNER_LAG 16u            /* trials of one task between proposal and result */
-#define KILN_TUNER_WINDOW 24u         /* trials of one job between proposal and result, over all tasks */
-#define KILN_TUNER_LEASE_TRIALS 64u   /* K */
+#define KILN_TUNER_TRIALS_DEFAULT 32u            /* per task, when the job names no budget */
+#define KILN_TUNER_LAG 16u    /* trials of one task between proposal and result */
+#define KILN_TUNER_WINDOW 24u /* trials of one job between proposal and result, over all tasks */
+#define KILN_TUNER_LEASE_TRIALS 64u /* K */
 #define KILN_TUNER_LEASE_TTL_MS 15000u
-#define KILN_TUNER_LEASES_MAX 64u     /* of one job: boards used at once */
-#define KILN_TUNER_BOARD_DEPTH 3u     /* trials sent to one lease at a time: one runs, the others' blobs are brought */
+#define KILN_TUNER_LEASES_MAX 64u /* of one job: boards used at once */
+#define KILN_TUNER_BOARD_DEPTH \
+    3u /* trials sent to one lease at a time: one runs, the others' blobs are brought */
 #define KILN_TUNER_ATTEMPTS_MAX 3u
 #define KILN_TUNER_EVENT_NS UINT64_C(250000000) /* between progress events */
 
@@ -46,9 +49,9 @@ typedef struct kiln_tuner_options {
 
 /* A task as PREPARED describes it. */
 typedef struct kiln_tuner_task {
-    kiln_str key, op;            /* for messages */
-    uint32_t weight;             /* calls per inference */
-    uint32_t stored_count;       /* records of other jobs that count towards this task's share */
+    kiln_str key, op;      /* for messages */
+    uint32_t weight;       /* calls per inference */
+    uint32_t stored_count; /* records of other jobs that count towards this task's share */
     double flops;
     double best_ns;              /* of those records; 0: none */
     double default_ns;           /* median of the default schedule where known; 0: unknown */
@@ -68,11 +71,14 @@ typedef enum kiln_tuner_event_kind {
     KILN_TUNER_CLOSED,   /* it closed, or could not be made */
     KILN_TUNER_MESSAGE,  /* message from the tracker */
     KILN_TUNER_PREPARED, /* job, task..., stored..., failure: PREPARE is done */
-    KILN_TUNER_PROPOSED, /* job, task, index, exhausted: PROPOSE is done; the shell keeps the candidate under
-                            (job, task, index) until OBSERVE. exhausted: the space has no further candidate. */
-    KILN_TUNER_BUILT,    /* job, task, index, outcome, artefact, text: BUILD is done; the artefact is in our store */
+    KILN_TUNER_PROPOSED, /* job, task, index, exhausted: PROPOSE is done; the shell keeps the
+                            candidate under (job, task, index) until OBSERVE. exhausted: the space
+                            has no further candidate. */
+    KILN_TUNER_BUILT, /* job, task, index, outcome, artefact, text: BUILD is done; the artefact is
+                         in our store */
     KILN_TUNER_UPLOADED, /* digest, failure: UPLOAD is done */
-    KILN_TUNER_RECORDED, /* job, task, index, failure: RECORD is committed (or cannot be: the job ends) */
+    KILN_TUNER_RECORDED, /* job, task, index, failure: RECORD is committed (or cannot be: the job
+                            ends) */
     KILN_TUNER_EXPORTED, /* job, digest, failure: EXPORT is done; the blob is in our store */
     KILN_TUNER_TICK,     /* at kiln_tuner_next_ns, or more often */
 } kiln_tuner_event_kind;
@@ -80,34 +86,37 @@ typedef enum kiln_tuner_event_kind {
 typedef struct kiln_tuner_event {
     kiln_tuner_event_kind kind;
     const kiln_message *message;
-    uint64_t job;                   /* handle given by PREPARE; unknown ones are ignored */
+    uint64_t job; /* handle given by PREPARE; unknown ones are ignored */
     const kiln_tuner_task *task_list;
     uint32_t task_count;
     const kiln_tuner_result *stored; /* this job's own committed results, in any order */
     uint32_t stored_count;
     uint32_t task, index;
     bool exhausted;
-    kiln_outcome outcome;           /* BUILT: OK, or BUILD_ERROR, LINK_ERROR, TIMEOUT, CRASH, INFRA */
+    kiln_outcome outcome; /* BUILT: OK, or BUILD_ERROR, LINK_ERROR, TIMEOUT, CRASH, INFRA */
     kiln_msg_blob_ref artefact;
     kiln_digest digest;
-    const char *text;               /* BUILT: error text for the record */
-    kiln_code code;                 /* of failure */
-    const char *failure;            /* NULL: it worked */
+    const char *text;    /* BUILT: error text for the record */
+    kiln_code code;      /* of failure */
+    const char *failure; /* NULL: it worked */
 } kiln_tuner_event;
 
 typedef enum kiln_tuner_action_kind {
     KILN_TUNER_DIAL,
     KILN_TUNER_HANG_UP,
     KILN_TUNER_SEND,    /* message to the tracker; dropped when there is no connection */
-    KILN_TUNER_PREPARE, /* fetch and import the model of `spec` (job identity `text`), find tasks, make references,
-                           look up stored records; PREPARED follows */
-    KILN_TUNER_PROPOSE, /* ask the searcher of (job, task) for candidate `index`; PROPOSED follows */
-    KILN_TUNER_BUILD,   /* build it in a worker; BUILT follows. At most `builders` are out at a time. */
-    KILN_TUNER_UPLOAD,  /* give blob `digest` to the tracker; UPLOADED follows */
-    KILN_TUNER_RECORD,  /* write the record of (job, task, index): from `result` (a board's), or `outcome` and `text`
-                           when no board answered; RECORDED follows after the commit. `grant` is the lease's. */
-    KILN_TUNER_OBSERVE, /* tell the searcher and the model of (job, task) how candidate `index` ended; forget the
-                           candidate */
+    KILN_TUNER_PREPARE, /* fetch and import the model of `spec` (job identity `text`), find tasks,
+                           make references, look up stored records; PREPARED follows */
+    KILN_TUNER_PROPOSE, /* ask the searcher of (job, task) for candidate `index`; PROPOSED follows
+                         */
+    KILN_TUNER_BUILD,  /* build it in a worker; BUILT follows. At most `builders` are out at a time.
+                        */
+    KILN_TUNER_UPLOAD, /* give blob `digest` to the tracker; UPLOADED follows */
+    KILN_TUNER_RECORD, /* write the record of (job, task, index): from `result` (a board's), or
+                          `outcome` and `text` when no board answered; RECORDED follows after the
+                          commit. `grant` is the lease's. */
+    KILN_TUNER_OBSERVE, /* tell the searcher and the model of (job, task) how candidate `index`
+                           ended; forget the candidate */
     KILN_TUNER_EXPORT,  /* write the job's records as a JSON-lines blob; EXPORTED follows */
     KILN_TUNER_FORGET,  /* the job is over: free what the shell keeps for it */
 } kiln_tuner_action_kind;
@@ -115,15 +124,15 @@ typedef enum kiln_tuner_action_kind {
 typedef struct kiln_tuner_action {
     kiln_tuner_action_kind kind;
     kiln_message message;
-    uint64_t job;                 /* handle, unique in this run */
+    uint64_t job; /* handle, unique in this run */
     const kiln_msg_job_spec *spec;
-    const char *text;             /* PREPARE: job identity. RECORD: error text, may be empty. */
+    const char *text; /* PREPARE: job identity. RECORD: error text, may be empty. */
     uint32_t task, index, attempt;
-    const char *trial;            /* RECORD: identity of the trial */
+    const char *trial; /* RECORD: identity of the trial */
     kiln_digest digest;
-    kiln_outcome outcome;         /* RECORD, OBSERVE */
-    kiln_blame blame;             /* RECORD */
-    double median_ns;             /* OBSERVE: of one run; 0 unless ok */
+    kiln_outcome outcome;                /* RECORD, OBSERVE */
+    kiln_blame blame;                    /* RECORD */
+    double median_ns;                    /* OBSERVE: of one run; 0 unless ok */
     const kiln_msg_trial_result *result; /* RECORD; NULL when no board answered */
     const kiln_msg_lease_grant *grant;   /* RECORD: board, device; NULL when no board answered */
 } kiln_tuner_action;
@@ -135,15 +144,17 @@ typedef struct kiln_tuner_actions {
 
 kiln_tuner *kiln_tuner_create(const kiln_tuner_options *options, uint64_t now_ns);
 void kiln_tuner_destroy(kiln_tuner *tuner);
-/* Decides. Appends to `actions`, which the caller owns and resets. `now_ns` never goes back. Cost: O(jobs x
- * window) per event. */
-void kiln_tuner_step(kiln_tuner *tuner, uint64_t now_ns, const kiln_tuner_event *event, kiln_tuner_actions *actions);
+/* Decides. Appends to `actions`, which the caller owns and resets. `now_ns` never goes back. Cost:
+ * O(jobs x window) per event. */
+void kiln_tuner_step(kiln_tuner *tuner, uint64_t now_ns, const kiln_tuner_event *event,
+                     kiln_tuner_actions *actions);
 uint64_t kiln_tuner_next_ns(const kiln_tuner *tuner);
 
 void kiln_tuner_actions_reset(kiln_tuner_actions *actions);
 void kiln_tuner_actions_deinit(kiln_tuner_actions *actions);
 
 /* Identity of trial `index` of a task of a job: the same in every run of every tuner. */
-void kiln_trial_identity(kiln_str job, kiln_str task_key, uint32_t index, char out_text[KILN_HASH128_TEXT]);
+void kiln_trial_identity(kiln_str job, kiln_str task_key, uint32_t index,
+                         char out_text[KILN_HASH128_TEXT]);
 
 #endif

@@ -7,22 +7,29 @@
 #include "base/stats.h"
 #include "tuner/state.h"
 
-/* Search policy and deadlines. A trial is over in a fraction of them; they bound what a bad one can cost. */
-static const kiln_msg_policy search_policy = {
-    .samples_min = 5, .samples_max = 20, .interval = 0.01, .sample_ns = 1000000, .total_ns = 50000000};
-static const kiln_msg_phases search_deadlines_ms = {.fetch = 30000, .load = 10000, .warm = 10000, .run = 10000, .check = 10000};
+/* Search policy and deadlines. A trial is over in a fraction of them; they bound what a bad one can
+ * cost. */
+static const kiln_msg_policy search_policy = {.samples_min = 5,
+                                              .samples_max = 20,
+                                              .interval = 0.01,
+                                              .sample_ns = 1000000,
+                                              .total_ns = 50000000};
+static const kiln_msg_phases search_deadlines_ms = {
+    .fetch = 30000, .load = 10000, .warm = 10000, .run = 10000, .check = 10000};
 
 static uint32_t in_flight(const kiln_tuner_job *job, const kiln_tuner_lease *lease) {
     uint32_t count = 0;
     for (uint32_t i = 0; lease->lease && i < job->trial.count; i++)
-        count += job->trial.data[i]->state == KILN_TRIAL_SENT && job->trial.data[i]->lease == lease->lease;
+        count += job->trial.data[i]->state == KILN_TRIAL_SENT &&
+                 job->trial.data[i]->lease == lease->lease;
     return count;
 }
 
 static void remove_lease(kiln_tuner_job *job, kiln_tuner_lease *lease) {
     for (uint32_t i = 0; i < job->lease.count; i++) {
         if (job->lease.data[i] != lease) continue;
-        memmove(&job->lease.data[i], &job->lease.data[i + 1], (--job->lease.count - i) * sizeof lease);
+        memmove(&job->lease.data[i], &job->lease.data[i + 1],
+                (--job->lease.count - i) * sizeof lease);
         break;
     }
     kiln_arena_deinit(&lease->arena);
@@ -30,7 +37,8 @@ static void remove_lease(kiln_tuner_job *job, kiln_tuner_lease *lease) {
 }
 
 static void release(kiln_tuner_job *job, kiln_tuner_lease *lease) {
-    kiln_message message = {.type = KILN_MSG_LEASE_RELEASE, .lease_release = {.lease = lease->lease, .request = lease->request}};
+    kiln_message message = {.type = KILN_MSG_LEASE_RELEASE,
+                            .lease_release = {.lease = lease->lease, .request = lease->request}};
     kiln_tuner_send(job->tuner, &message);
     remove_lease(job, lease);
 }
@@ -58,15 +66,14 @@ static void ask(kiln_tuner_job *job, kiln_tuner_lease *lease) {
 static uint32_t wanted(const kiln_tuner_job *job) {
     uint32_t open = 0;
     for (uint32_t i = 0; i < job->trial.count; i++)
-        open += job->trial.data[i]->state >= KILN_TRIAL_TO_BUILD && job->trial.data[i]->state <= KILN_TRIAL_SENT;
+        open += job->trial.data[i]->state >= KILN_TRIAL_TO_BUILD &&
+                job->trial.data[i]->state <= KILN_TRIAL_SENT;
     uint32_t boards = (open + KILN_TUNER_BOARD_DEPTH - 1) / KILN_TUNER_BOARD_DEPTH;
     return KILN_MIN(boards, KILN_TUNER_LEASES_MAX);
 }
 
 /* Whether a board that is idle would not be missed. */
-static bool is_surplus(const kiln_tuner_job *job) {
-    return job->lease.count > wanted(job);
-}
+static bool is_surplus(const kiln_tuner_job *job) { return job->lease.count > wanted(job); }
 
 static void ask_for_boards(kiln_tuner_job *job) {
     uint32_t useful = 0, need = wanted(job);
@@ -112,8 +119,10 @@ static kiln_tuner_lease *find_lease(kiln_tuner *t, uint64_t number, kiln_tuner_j
 void kiln_tuner_on_grant(kiln_tuner *t, const kiln_message *message) {
     kiln_tuner_job *job = NULL;
     kiln_tuner_lease *lease = find_request(t, message->lease_grant.request, &job);
-    if (!lease || (lease->lease && lease->lease != message->lease_grant.lease)) { /* withdrawn, or granted twice */
-        kiln_message back = {.type = KILN_MSG_LEASE_RELEASE, .lease_release = {.lease = message->lease_grant.lease}};
+    if (!lease || (lease->lease &&
+                   lease->lease != message->lease_grant.lease)) { /* withdrawn, or granted twice */
+        kiln_message back = {.type = KILN_MSG_LEASE_RELEASE,
+                             .lease_release = {.lease = message->lease_grant.lease}};
         kiln_tuner_send(t, &back);
         return;
     }
@@ -125,7 +134,8 @@ void kiln_tuner_on_grant(kiln_tuner *t, const kiln_message *message) {
 
 /* ---- Sending ---- */
 
-static void send_trial(kiln_tuner_job *job, const kiln_tuner_lease *lease, const kiln_tuner_trial *trial) {
+static void send_trial(kiln_tuner_job *job, const kiln_tuner_lease *lease,
+                       const kiln_tuner_trial *trial) {
     const kiln_tuner_task *task = &job->task[trial->task].given;
     kiln_message message = {
         .type = KILN_MSG_TRIAL,
@@ -152,7 +162,8 @@ static kiln_tuner_trial *next_ready(kiln_tuner_job *job) {
 static void keep_busy(kiln_tuner_job *job, kiln_tuner_lease *lease) {
     kiln_tuner *t = job->tuner;
     kiln_tuner_trial *trial = NULL;
-    while (lease->sent < lease->grant.trials && in_flight(job, lease) < KILN_TUNER_BOARD_DEPTH && (trial = next_ready(job))) {
+    while (lease->sent < lease->grant.trials && in_flight(job, lease) < KILN_TUNER_BOARD_DEPTH &&
+           (trial = next_ready(job))) {
         trial->state = KILN_TRIAL_SENT;
         trial->lease = lease->lease;
         trial->started = false;
@@ -173,9 +184,11 @@ static void take_back_trials(kiln_tuner_job *job, uint64_t number, bool board_lo
         if (trial->started && board_lost) trial->attempt++;
         if (trial->attempt > KILN_TUNER_ATTEMPTS_MAX) {
             trial->attempt = KILN_TUNER_ATTEMPTS_MAX;
-            kiln_tuner_trial_fail(job, trial, KILN_OUTCOME_BOARD_LOST, "the board went away in every attempt");
+            kiln_tuner_trial_fail(job, trial, KILN_OUTCOME_BOARD_LOST,
+                                  "the board went away in every attempt");
         } else if (trial->losses > KILN_TUNER_LOSSES_MAX) {
-            kiln_tuner_trial_fail(job, trial, KILN_OUTCOME_INFRA, "its lease was lost again and again");
+            kiln_tuner_trial_fail(job, trial, KILN_OUTCOME_INFRA,
+                                  "its lease was lost again and again");
         }
     }
 }
@@ -231,7 +244,8 @@ void kiln_tuner_leases_reconnected(kiln_tuner_job *job) {
     for (uint32_t i = 0; i < job->trial.count; i++) {
         kiln_tuner_trial *trial = job->trial.data[i];
         kiln_tuner_job *owner = NULL;
-        const kiln_tuner_lease *lease = trial->state == KILN_TRIAL_SENT ? find_lease(t, trial->lease, &owner) : NULL;
+        const kiln_tuner_lease *lease =
+            trial->state == KILN_TRIAL_SENT ? find_lease(t, trial->lease, &owner) : NULL;
         if (lease) send_trial(job, lease, trial);
     }
 }
@@ -243,11 +257,13 @@ uint64_t kiln_tuner_leases_next_ns(const kiln_tuner_job *job) {
         const kiln_tuner_lease *lease = job->lease.data[i];
         uint64_t at = lease->lease ? lease->renew_ns : lease->ask_ns;
         next = KILN_MIN(next, at);
-        if (lease->idle_since_ns && is_surplus(job)) next = KILN_MIN(next, lease->idle_since_ns + KILN_TUNER_IDLE_NS);
+        if (lease->idle_since_ns && is_surplus(job))
+            next = KILN_MIN(next, lease->idle_since_ns + KILN_TUNER_IDLE_NS);
     }
     for (uint32_t i = 0; i < job->trial.count; i++) {
         const kiln_tuner_trial *trial = job->trial.data[i];
-        if (trial->state == KILN_TRIAL_SENT) next = KILN_MIN(next, trial->news_ns + KILN_TUNER_SILENCE_NS);
+        if (trial->state == KILN_TRIAL_SENT)
+            next = KILN_MIN(next, trial->news_ns + KILN_TUNER_SILENCE_NS);
     }
     return next;
 }
@@ -262,8 +278,8 @@ void kiln_tuner_on_lost(kiln_tuner *t, const kiln_msg_lease_lost *lost) {
     take_back_trials(job, lost->lease, lost->code == KILN_UNAVAILABLE);
 }
 
-/* The tracker refused something. A request that was refused is asked again later under a new number; a job that
- * the tracker does not know as ours is closed by JOB_CLOSE, not here. */
+/* The tracker refused something. A request that was refused is asked again later under a new
+ * number; a job that the tracker does not know as ours is closed by JOB_CLOSE, not here. */
 void kiln_tuner_on_error(kiln_tuner *t, const kiln_msg_error *error) {
     kiln_tuner_job *job = NULL;
     kiln_tuner_lease *lease = error->lease ? find_request(t, error->lease, &job) : NULL;
@@ -294,17 +310,23 @@ void kiln_tuner_on_trial_event(kiln_tuner *t, const kiln_msg_trial_event *event)
 static double median_of(const kiln_msg_trial_result *result) {
     double sample[1024];
     uint32_t count = KILN_MIN(result->samples_ns.count, (uint32_t)KILN_ARRAY_COUNT(sample));
-    for (uint32_t i = 0; i < count; i++) sample[i] = (double)result->samples_ns.item[i] / (result->runs ? result->runs : 1);
+    for (uint32_t i = 0; i < count; i++)
+        sample[i] = (double)result->samples_ns.item[i] / (result->runs ? result->runs : 1);
     return count ? kiln_stats_median(sample, count) : 0;
 }
 
-static void record(kiln_tuner_job *job, kiln_tuner_trial *trial, const kiln_msg_trial_result *result, const kiln_tuner_lease *lease) {
+static void record(kiln_tuner_job *job, kiln_tuner_trial *trial,
+                   const kiln_msg_trial_result *result, const kiln_tuner_lease *lease) {
     kiln_arena *arena = &job->tuner->actions->arena;
     kiln_tuner_action *action = kiln_tuner_act_on(job, KILN_TUNER_RECORD, trial);
     kiln_msg_trial_result *kept = KILN_ARENA_NEW(arena, kiln_msg_trial_result);
     kiln_msg_lease_grant *grant = KILN_ARENA_NEW(arena, kiln_msg_lease_grant);
-    *kept = kiln_message_copy(&(kiln_message){.type = KILN_MSG_TRIAL_RESULT, .trial_result = *result}, arena).trial_result;
-    *grant = kiln_message_copy(&(kiln_message){.type = KILN_MSG_LEASE_GRANT, .lease_grant = lease->grant}, arena).lease_grant;
+    *kept = kiln_message_copy(
+                &(kiln_message){.type = KILN_MSG_TRIAL_RESULT, .trial_result = *result}, arena)
+                .trial_result;
+    *grant = kiln_message_copy(
+                 &(kiln_message){.type = KILN_MSG_LEASE_GRANT, .lease_grant = lease->grant}, arena)
+                 .lease_grant;
     action->outcome = trial->outcome;
     action->blame = (kiln_blame)result->blame;
     action->text = kiln_str_dup(arena, result->text);
@@ -329,10 +351,14 @@ void kiln_tuner_on_result(kiln_tuner *t, const kiln_msg_trial_result *result) {
         acknowledge(t, result); /* it is in the database; the first TRIAL_ACK got lost */
         return;
     }
-    if (trial->state != KILN_TRIAL_SENT || trial->lease != result->lease || trial->attempt != result->attempt) return;
+    if (trial->state != KILN_TRIAL_SENT || trial->lease != result->lease ||
+        trial->attempt != result->attempt)
+        return;
     trial->outcome = (kiln_outcome)result->outcome;
     if (trial->outcome == KILN_OUTCOME_INFRA && trial->attempt < KILN_TUNER_ATTEMPTS_MAX) {
-        acknowledge(t, result); /* not the candidate's fault: once more, and perhaps its blobs are missing */
+        acknowledge(
+            t,
+            result); /* not the candidate's fault: once more, and perhaps its blobs are missing */
         trial->attempt++;
         kiln_tuner_trial_reupload(job, trial);
         return;

@@ -8,14 +8,16 @@
 
 kiln_tuner_trial *kiln_tuner_trial_find(kiln_tuner_job *job, uint32_t task, uint32_t index) {
     for (uint32_t i = 0; i < job->trial.count; i++)
-        if (job->trial.data[i]->task == task && job->trial.data[i]->index == index) return job->trial.data[i];
+        if (job->trial.data[i]->task == task && job->trial.data[i]->index == index)
+            return job->trial.data[i];
     return NULL;
 }
 
 void kiln_tuner_trial_remove(kiln_tuner_job *job, kiln_tuner_trial *trial) {
     for (uint32_t i = 0; i < job->trial.count; i++) {
         if (job->trial.data[i] != trial) continue;
-        memmove(&job->trial.data[i], &job->trial.data[i + 1], (--job->trial.count - i) * sizeof trial);
+        memmove(&job->trial.data[i], &job->trial.data[i + 1],
+                (--job->trial.count - i) * sizeof trial);
         break;
     }
     kiln_free(trial);
@@ -23,16 +25,18 @@ void kiln_tuner_trial_remove(kiln_tuner_job *job, kiln_tuner_trial *trial) {
 
 /* ---- Proposing and observing ---- */
 
-/* Trials that still need work; those that only wait to be observed do not count, or a full window could keep
- * the proposal from being made that their observation waits for. */
+/* Trials that still need work; those that only wait to be observed do not count, or a full window
+ * could keep the proposal from being made that their observation waits for. */
 static uint32_t under_way(const kiln_tuner_job *job) {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < job->trial.count; i++) count += job->trial.data[i]->state != KILN_TRIAL_RECORDED;
+    for (uint32_t i = 0; i < job->trial.count; i++)
+        count += job->trial.data[i]->state != KILN_TRIAL_RECORDED;
     return count;
 }
 
 static bool may_propose(const kiln_tuner_job_task *task) {
-    return task->next_propose < task->planned && task->next_propose < task->next_observe + KILN_TUNER_LAG;
+    return task->next_propose < task->planned &&
+           task->next_propose < task->next_observe + KILN_TUNER_LAG;
 }
 
 static void propose(kiln_tuner_job *job, uint32_t index) {
@@ -79,13 +83,15 @@ static void count_result(kiln_tuner_job *job, const kiln_tuner_trial *trial) {
     task->done++;
     task->failed += !ok;
     task->changed = true;
-    if (ok && trial->median_ns > 0 && (task->best_ns <= 0 || trial->median_ns < task->best_ns)) task->best_ns = trial->median_ns;
+    if (ok && trial->median_ns > 0 && (task->best_ns <= 0 || trial->median_ns < task->best_ns))
+        task->best_ns = trial->median_ns;
 }
 
 static void drop_beyond_plan(kiln_tuner_job *job, uint32_t task) {
     for (uint32_t i = job->trial.count; i-- > 0;) {
         kiln_tuner_trial *trial = job->trial.data[i];
-        if (trial->task == task && trial->index >= job->task[task].planned) kiln_tuner_trial_remove(job, trial);
+        if (trial->task == task && trial->index >= job->task[task].planned)
+            kiln_tuner_trial_remove(job, trial);
     }
 }
 
@@ -121,7 +127,8 @@ bool kiln_tuner_pipeline_is_done(const kiln_tuner_job *job) {
 void kiln_tuner_builds_start(kiln_tuner *t) {
     uint32_t busy = 0;
     for (uint32_t j = 0; j < t->job.count; j++)
-        for (uint32_t i = 0; i < t->job.data[j]->trial.count; i++) busy += t->job.data[j]->trial.data[i]->state == KILN_TRIAL_BUILDING;
+        for (uint32_t i = 0; i < t->job.data[j]->trial.count; i++)
+            busy += t->job.data[j]->trial.data[i]->state == KILN_TRIAL_BUILDING;
     /* One candidate per job in turns, oldest first. */
     for (bool any = true; any && busy < t->options.builders;) {
         any = false;
@@ -172,24 +179,31 @@ void kiln_tuner_trial_reupload(kiln_tuner_job *job, kiln_tuner_trial *trial) {
 }
 
 /* A trial that cannot be uploaded is given up only when the connection is not to blame. */
-static void upload_failed(kiln_tuner_job *job, kiln_tuner_trial *trial, const kiln_tuner_event *event) {
-    if (job->tuner->link.state == KILN_LINK_UP && event->code != KILN_UNAVAILABLE) trial->upload_failures++;
+static void upload_failed(kiln_tuner_job *job, kiln_tuner_trial *trial,
+                          const kiln_tuner_event *event) {
+    if (job->tuner->link.state == KILN_LINK_UP && event->code != KILN_UNAVAILABLE)
+        trial->upload_failures++;
     trial->upload_again_ns = job->tuner->now_ns + KILN_TUNER_RETRY_NS;
-    if (trial->upload_failures >= KILN_TUNER_UPLOADS_MAX) kiln_tuner_trial_fail(job, trial, KILN_OUTCOME_INFRA, event->failure);
+    if (trial->upload_failures >= KILN_TUNER_UPLOADS_MAX)
+        kiln_tuner_trial_fail(job, trial, KILN_OUTCOME_INFRA, event->failure);
 }
 
 void kiln_tuner_trial_uploaded(kiln_tuner_job *job, const kiln_tuner_event *event) {
     for (uint32_t i = 0; i < job->task_count; i++) {
         kiln_tuner_job_task *task = &job->task[i];
-        if (!task->reference_uploading || !kiln_digest_equal(&task->given.reference.digest, &event->digest)) continue;
+        if (!task->reference_uploading ||
+            !kiln_digest_equal(&task->given.reference.digest, &event->digest))
+            continue;
         task->reference_uploading = false;
         task->reference_up = !event->failure;
     }
     for (uint32_t i = 0; i < job->trial.count; i++) {
         kiln_tuner_trial *trial = job->trial.data[i];
         if (trial->state != KILN_TRIAL_UPLOADING) continue;
-        bool artefact = trial->uploading && kiln_digest_equal(&trial->artefact.digest, &event->digest);
-        bool reference = kiln_digest_equal(&job->task[trial->task].given.reference.digest, &event->digest);
+        bool artefact =
+            trial->uploading && kiln_digest_equal(&trial->artefact.digest, &event->digest);
+        bool reference =
+            kiln_digest_equal(&job->task[trial->task].given.reference.digest, &event->digest);
         if (artefact) {
             trial->uploading = false;
             trial->artefact_up = !event->failure;
@@ -209,7 +223,8 @@ static void upload_what_can(kiln_tuner_job *job) {
 
 /* ---- Recording ---- */
 
-void kiln_tuner_trial_fail(kiln_tuner_job *job, kiln_tuner_trial *trial, kiln_outcome outcome, const char *text) {
+void kiln_tuner_trial_fail(kiln_tuner_job *job, kiln_tuner_trial *trial, kiln_outcome outcome,
+                           const char *text) {
     trial->state = KILN_TRIAL_RECORDING;
     trial->outcome = outcome;
     trial->median_ns = 0;
@@ -222,7 +237,9 @@ void kiln_tuner_trial_fail(kiln_tuner_job *job, kiln_tuner_trial *trial, kiln_ou
 static void acknowledge(kiln_tuner_job *job, const kiln_tuner_trial *trial) {
     kiln_message ack = {
         .type = KILN_MSG_TRIAL_ACK,
-        .trial_ack = {.trial = kiln_str_from(trial->id), .attempt = trial->attempt, .lease = trial->lease},
+        .trial_ack = {.trial = kiln_str_from(trial->id),
+                      .attempt = trial->attempt,
+                      .lease = trial->lease},
     };
     kiln_tuner_send(job->tuner, &ack);
 }
@@ -232,7 +249,8 @@ void kiln_tuner_trial_recorded(kiln_tuner_job *job, const kiln_tuner_event *even
     if (!trial || trial->state != KILN_TRIAL_RECORDING) return;
     if (event->failure) { /* nothing that is measured from here on could be kept */
         kiln_tuner_trial_remove(job, trial);
-        kiln_tuner_job_stop(job, event->code ? event->code : KILN_INTERNAL, kiln_str_from(event->failure));
+        kiln_tuner_job_stop(job, event->code ? event->code : KILN_INTERNAL,
+                            kiln_str_from(event->failure));
         return;
     }
     trial->state = KILN_TRIAL_RECORDED;

@@ -6,12 +6,14 @@
 #include "tuner/job.h"
 
 #define KILN_TUNER_ARENA_BYTES ((size_t)4 << 10)
-#define KILN_TUNER_RETRY_NS UINT64_C(500000000)     /* after a failed upload */
-#define KILN_TUNER_RESEND_NS UINT64_C(2000000000)   /* of JOB_DONE and LEASE_REQ */
-#define KILN_TUNER_IDLE_NS UINT64_C(1000000000)     /* a lease without work is given back after this */
-#define KILN_TUNER_SILENCE_NS UINT64_C(300000000000) /* a sent trial without news: its lease is given up */
-#define KILN_TUNER_UPLOADS_MAX 5u                   /* failures of one upload on a connection that stays */
-#define KILN_TUNER_LOSSES_MAX 10u                   /* lost leases of all kinds, started or not */
+#define KILN_TUNER_RETRY_NS UINT64_C(500000000)   /* after a failed upload */
+#define KILN_TUNER_RESEND_NS UINT64_C(2000000000) /* of JOB_DONE and LEASE_REQ */
+#define KILN_TUNER_IDLE_NS UINT64_C(1000000000)   /* a lease without work is given back after this \
+                                                   */
+#define KILN_TUNER_SILENCE_NS \
+    UINT64_C(300000000000)        /* a sent trial without news: its lease is given up */
+#define KILN_TUNER_UPLOADS_MAX 5u /* failures of one upload on a connection that stays */
+#define KILN_TUNER_LOSSES_MAX 10u /* lost leases of all kinds, started or not */
 
 typedef enum kiln_trial_state {
     KILN_TRIAL_PROPOSING,
@@ -66,14 +68,14 @@ typedef struct kiln_tuner_lease {
     uint64_t ask_ns;         /* request: when to repeat it */
     kiln_arena arena;        /* of grant */
     kiln_msg_lease_grant grant;
-    uint32_t sent;           /* trials so far, of K */
+    uint32_t sent;                    /* trials so far, of K */
     uint64_t renew_ns, idle_since_ns; /* idle 0: it has work */
 } kiln_tuner_lease;
 
 typedef enum kiln_tuner_job_state {
     KILN_TUNER_JOB_PREPARING,
     KILN_TUNER_JOB_RUNNING,
-    KILN_TUNER_JOB_STOPPING,  /* waits for records under way */
+    KILN_TUNER_JOB_STOPPING, /* waits for records under way */
     KILN_TUNER_JOB_EXPORTING,
     KILN_TUNER_JOB_UPLOADING, /* the blob of its records */
     KILN_TUNER_JOB_ENDED,     /* JOB_DONE is repeated until JOB_CLOSE */
@@ -88,11 +90,11 @@ typedef struct kiln_tuner_job {
     kiln_tuner_job_state state;
     uint64_t began_ns;
     kiln_tuner_job_task *task;
-    uint32_t task_count, turn; /* turn: the task that proposes next */
+    uint32_t task_count, turn;          /* turn: the task that proposes next */
     KILN_VEC(kiln_tuner_trial *) trial; /* in order of proposal */
     KILN_VEC(kiln_tuner_lease *) lease;
-    kiln_code code;    /* how it ends */
-    const char *text;  /* in arena; NULL: fine */
+    kiln_code code;   /* how it ends */
+    const char *text; /* in arena; NULL: fine */
     kiln_digest records;
     uint32_t upload_failures;
     uint64_t again_ns; /* JOB_DONE or the upload of records: when to repeat; 0: not due */
@@ -112,8 +114,11 @@ struct kiln_tuner {
 /* step.c */
 kiln_tuner_action *kiln_tuner_act(kiln_tuner *t, kiln_tuner_action_kind kind);
 /* An action that names the job (and the trial, when not NULL). */
-kiln_tuner_action *kiln_tuner_act_on(kiln_tuner_job *job, kiln_tuner_action_kind kind, const kiln_tuner_trial *trial);
-void kiln_tuner_send(kiln_tuner *t, const kiln_message *message); /* deep copy; dropped when there is no connection */
+kiln_tuner_action *kiln_tuner_act_on(kiln_tuner_job *job, kiln_tuner_action_kind kind,
+                                     const kiln_tuner_trial *trial);
+void kiln_tuner_send(
+    kiln_tuner *t,
+    const kiln_message *message); /* deep copy; dropped when there is no connection */
 void kiln_tuner_upload(kiln_tuner *t, const kiln_digest *digest);
 
 /* job.c */
@@ -137,7 +142,8 @@ void kiln_tuner_trial_built(kiln_tuner_job *job, const kiln_tuner_event *event);
 void kiln_tuner_trial_uploaded(kiln_tuner_job *job, const kiln_tuner_event *event);
 void kiln_tuner_trial_recorded(kiln_tuner_job *job, const kiln_tuner_event *event);
 /* Records an end that no board told. */
-void kiln_tuner_trial_fail(kiln_tuner_job *job, kiln_tuner_trial *trial, kiln_outcome outcome, const char *text);
+void kiln_tuner_trial_fail(kiln_tuner_job *job, kiln_tuner_trial *trial, kiln_outcome outcome,
+                           const char *text);
 /* Its blobs must be (made sure to be) with the tracker again. */
 void kiln_tuner_trial_reupload(kiln_tuner_job *job, kiln_tuner_trial *trial);
 kiln_tuner_trial *kiln_tuner_trial_find(kiln_tuner_job *job, uint32_t task, uint32_t index);

@@ -12,7 +12,8 @@ kiln_tuner_action *kiln_tuner_act(kiln_tuner *t, kiln_tuner_action_kind kind) {
     return &kiln_vec_last(&t->actions->list);
 }
 
-kiln_tuner_action *kiln_tuner_act_on(kiln_tuner_job *job, kiln_tuner_action_kind kind, const kiln_tuner_trial *trial) {
+kiln_tuner_action *kiln_tuner_act_on(kiln_tuner_job *job, kiln_tuner_action_kind kind,
+                                     const kiln_tuner_trial *trial) {
     kiln_tuner_action *action = kiln_tuner_act(job->tuner, kind);
     action->job = job->handle;
     if (!trial) return action;
@@ -43,9 +44,11 @@ void kiln_tuner_actions_deinit(kiln_tuner_actions *actions) {
     kiln_vec_deinit(&actions->list);
 }
 
-void kiln_trial_identity(kiln_str job, kiln_str task_key, uint32_t index, char out_text[KILN_HASH128_TEXT]) {
+void kiln_trial_identity(kiln_str job, kiln_str task_key, uint32_t index,
+                         char out_text[KILN_HASH128_TEXT]) {
     kiln_strbuf text = {0};
-    kiln_strbuf_printf(&text, "trial 1\n%.*s\n%.*s\n%u\n", KILN_STR_ARG(job), KILN_STR_ARG(task_key), index);
+    kiln_strbuf_printf(&text, "trial 1\n%.*s\n%.*s\n%u\n", KILN_STR_ARG(job),
+                       KILN_STR_ARG(task_key), index);
     kiln_hash128_print(kiln_hash128_of(text.data, text.size), out_text);
     kiln_strbuf_deinit(&text);
 }
@@ -83,7 +86,8 @@ static void on_message(kiln_tuner *t, const kiln_message *message) {
     case KILN_MSG_TRIAL_EVENT: kiln_tuner_on_trial_event(t, &message->trial_event); break;
     case KILN_MSG_TRIAL_RESULT: kiln_tuner_on_result(t, &message->trial_result); break;
     case KILN_MSG_PING: {
-        kiln_message pong = {.type = KILN_MSG_PONG, .stream = message->stream, .pong = {.t_ns = message->ping.t_ns}};
+        kiln_message pong = {
+            .type = KILN_MSG_PONG, .stream = message->stream, .pong = {.t_ns = message->ping.t_ns}};
         kiln_tuner_send(t, &pong);
         break;
     }
@@ -134,7 +138,8 @@ static void tick_link(kiln_tuner *t) {
     }
 }
 
-void kiln_tuner_step(kiln_tuner *t, uint64_t now_ns, const kiln_tuner_event *event, kiln_tuner_actions *actions) {
+void kiln_tuner_step(kiln_tuner *t, uint64_t now_ns, const kiln_tuner_event *event,
+                     kiln_tuner_actions *actions) {
     KILN_CHECK(now_ns >= t->now_ns);
     t->now_ns = now_ns;
     t->actions = actions;

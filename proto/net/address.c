@@ -12,7 +12,8 @@
 #define UNIX_PATH_MAX (sizeof((struct sockaddr_un *)0)->sun_path - 1)
 
 static kiln_status bad_address(kiln_str text, const char *why) {
-    return KILN_ERROR(INVALID_ARGUMENT, "address '%.*s': %s; write HOST:PORT or unix:PATH", KILN_STR_ARG(text), why);
+    return KILN_ERROR(INVALID_ARGUMENT, "address '%.*s': %s; write HOST:PORT or unix:PATH",
+                      KILN_STR_ARG(text), why);
 }
 
 static kiln_status set_host(kiln_str text, kiln_str host, kiln_address *address) {
@@ -36,7 +37,8 @@ kiln_status kiln_address_parse(kiln_str text, kiln_address *out_address) {
     if (kiln_str_starts(text, "unix:")) {
         kiln_str path = kiln_str_slice(text, 5, text.size);
         if (path.size == 0) return bad_address(text, "the path is missing");
-        if (path.size > UNIX_PATH_MAX) return bad_address(text, "the path is longer than a Unix socket's may be (107)");
+        if (path.size > UNIX_PATH_MAX)
+            return bad_address(text, "the path is longer than a Unix socket's may be (107)");
         memcpy(address.host, path.data, path.size);
         address.is_unix = address.is_loopback = true;
         *out_address = address;
@@ -63,8 +65,10 @@ kiln_status kiln_address_parse(kiln_str text, kiln_address *out_address) {
 
 void kiln_address_print(const kiln_address *address, kiln_strbuf *out) {
     bool brackets = !address->is_unix && strchr(address->host, ':') != NULL;
-    if (address->is_unix) kiln_strbuf_printf(out, "unix:%s", address->host);
-    else kiln_strbuf_printf(out, brackets ? "[%s]:%u" : "%s:%u", address->host, address->port);
+    if (address->is_unix)
+        kiln_strbuf_printf(out, "unix:%s", address->host);
+    else
+        kiln_strbuf_printf(out, brackets ? "[%s]:%u" : "%s:%u", address->host, address->port);
 }
 
 /* ---- The token ---- */
@@ -97,14 +101,17 @@ static kiln_status make_token(const char *path) {
     return st;
 }
 
-static kiln_status read_token(const char *path, kiln_arena *arena, uint8_t out_token[KILN_TOKEN_BYTES]) {
+static kiln_status read_token(const char *path, kiln_arena *arena,
+                              uint8_t out_token[KILN_TOKEN_BYTES]) {
     struct stat info;
     if (stat(path, &info) == 0 && (info.st_mode & 077))
-        return KILN_ERROR(PERMISSION_DENIED, "%s can be read by others; remove it and restart the tracker", path);
+        return KILN_ERROR(PERMISSION_DENIED,
+                          "%s can be read by others; remove it and restart the tracker", path);
     kiln_str text = {0};
     kiln_status st = kiln_file_read(path, 4096, arena, &text);
     if (st) return st;
-    if (!parse_token(text, out_token)) return KILN_ERROR(DATA_LOSS, "%s is not a token; remove it and restart the tracker", path);
+    if (!parse_token(text, out_token))
+        return KILN_ERROR(DATA_LOSS, "%s is not a token; remove it and restart the tracker", path);
     return KILN_OK;
 }
 
@@ -115,7 +122,8 @@ kiln_status kiln_token_read(const char *home, bool create, uint8_t out_token[KIL
     kiln_status st = KILN_OK;
     if (create && !kiln_file_exists(path)) st = make_token(path);
     if (!st) st = read_token(path, &arena, out_token);
-    if (kiln_status_code(st) == KILN_NOT_FOUND) st = kiln_status_note(st, "no tracker of this user has run here");
+    if (kiln_status_code(st) == KILN_NOT_FOUND)
+        st = kiln_status_note(st, "no tracker of this user has run here");
     kiln_arena_deinit(&arena);
     return st;
 }

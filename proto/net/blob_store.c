@@ -1,5 +1,5 @@
-/* Blobs as files: FOLDER/<SHA-256>. They come under another name and are renamed when they are whole and
- * right, so that a file with a digest for a name never lies. */
+/* Blobs as files: FOLDER/<SHA-256>. They come under another name and are renamed when they are
+ * whole and right, so that a file with a digest for a name never lies. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +34,8 @@ struct kiln_blob_writer {
 
 static kiln_status system_error(int number, const char *what, const char *path) {
     kiln_code code = KILN_DATA_LOSS;
-    if (number == ENOSPC || number == EDQUOT || number == EMFILE || number == ENFILE) code = KILN_RESOURCE_EXHAUSTED;
+    if (number == ENOSPC || number == EDQUOT || number == EMFILE || number == ENFILE)
+        code = KILN_RESOURCE_EXHAUSTED;
     if (number == EACCES || number == EPERM || number == EROFS) code = KILN_PERMISSION_DENIED;
     if (number == ENOENT) code = KILN_NOT_FOUND;
     return kiln_status_make(code, __FILE__, __LINE__, "%s %s: %s", what, path, strerror(number));
@@ -54,11 +55,13 @@ static bool is_dead_part(const char *name) {
     if (!kiln_str_starts(rest, PART_PREFIX)) return false;
     rest = kiln_str_slice(rest, strlen(PART_PREFIX), rest.size);
     int64_t pid = 0;
-    return !kiln_str_to_i64(kiln_str_cut(&rest, '-'), &pid) || pid <= 0 || (kill((pid_t)pid, 0) != 0 && errno == ESRCH);
+    return !kiln_str_to_i64(kiln_str_cut(&rest, '-'), &pid) || pid <= 0 ||
+           (kill((pid_t)pid, 0) != 0 && errno == ESRCH);
 }
 
 /* Lists whole blobs into `arena`, removes parts of dead processes. */
-static kiln_status scan(kiln_blob_store *store, kiln_arena *arena, stored_file **out_files, size_t *out_count) {
+static kiln_status scan(kiln_blob_store *store, kiln_arena *arena, stored_file **out_files,
+                        size_t *out_count) {
     char **names = NULL;
     size_t count = 0, kept = 0;
     kiln_status st = kiln_folder_list(store->folder, arena, &names, &count);
@@ -70,7 +73,8 @@ static kiln_status scan(kiln_blob_store *store, kiln_arena *arena, stored_file *
         struct stat info;
         if (is_dead_part(names[i])) unlink(path);
         if (!kiln_digest_parse(kiln_str_from(names[i]), &digest) || stat(path, &info)) continue;
-        files[kept++] = (stored_file){.path = path, .size = (uint64_t)info.st_size, .used = info.st_mtim};
+        files[kept++] =
+            (stored_file){.path = path, .size = (uint64_t)info.st_size, .used = info.st_mtim};
     }
     *out_files = files;
     *out_count = kept;
@@ -78,12 +82,14 @@ static kiln_status scan(kiln_blob_store *store, kiln_arena *arena, stored_file *
 }
 
 static int by_use(const void *a, const void *b) {
-    const struct timespec *left = &((const stored_file *)a)->used, *right = &((const stored_file *)b)->used;
+    const struct timespec *left = &((const stored_file *)a)->used,
+                          *right = &((const stored_file *)b)->used;
     if (left->tv_sec != right->tv_sec) return left->tv_sec < right->tv_sec ? -1 : 1;
     return left->tv_nsec < right->tv_nsec ? -1 : left->tv_nsec > right->tv_nsec;
 }
 
-/* Counts what is there; above the limit the blobs that were not used for longest go, down to 7/8 of it. */
+/* Counts what is there; above the limit the blobs that were not used for longest go, down to 7/8 of
+ * it. */
 static kiln_status fit(kiln_blob_store *store) {
     kiln_arena arena;
     kiln_arena_init(&arena, 0);
@@ -102,7 +108,8 @@ static kiln_status fit(kiln_blob_store *store) {
     return st;
 }
 
-kiln_status kiln_blob_store_open(const kiln_blob_store_options *options, kiln_blob_store **out_store) {
+kiln_status kiln_blob_store_open(const kiln_blob_store_options *options,
+                                 kiln_blob_store **out_store) {
     kiln_status st = kiln_folder_create(options->folder, 0700);
     if (st) return st;
     kiln_blob_store *store = kiln_alloc(sizeof *store);
@@ -139,7 +146,8 @@ bool kiln_blob_store_has(kiln_blob_store *store, const kiln_digest *digest) {
     return has;
 }
 
-kiln_status kiln_blob_store_path(kiln_blob_store *store, const kiln_digest *digest, kiln_arena *arena, char **out_path) {
+kiln_status kiln_blob_store_path(kiln_blob_store *store, const kiln_digest *digest,
+                                 kiln_arena *arena, char **out_path) {
     char *path = path_of(store, digest, arena);
     /* Marks the use, for eviction; that the file is there shows by the way. */
     if (utimensat(AT_FDCWD, path, NULL, 0) != 0) return system_error(errno, "blob", path);
@@ -147,7 +155,8 @@ kiln_status kiln_blob_store_path(kiln_blob_store *store, const kiln_digest *dige
     return KILN_OK;
 }
 
-kiln_status kiln_blob_store_get(kiln_blob_store *store, const kiln_digest *digest, kiln_arena *arena, kiln_str *out_content) {
+kiln_status kiln_blob_store_get(kiln_blob_store *store, const kiln_digest *digest,
+                                kiln_arena *arena, kiln_str *out_content) {
     char *path = NULL;
     kiln_str content = {0};
     kiln_status st = kiln_blob_store_path(store, digest, arena, &path);
@@ -171,8 +180,10 @@ kiln_status kiln_blob_store_put(kiln_blob_store *store, kiln_str content, kiln_d
         kiln_blob_writer *writer = NULL;
         st = kiln_blob_writer_open(store, content.size, &writer);
         if (!st) st = kiln_blob_writer_add(writer, content);
-        if (st) kiln_blob_writer_abandon(writer);
-        else st = kiln_blob_writer_finish(writer, &digest);
+        if (st)
+            kiln_blob_writer_abandon(writer);
+        else
+            st = kiln_blob_writer_finish(writer, &digest);
     }
     if (!st) *out_digest = digest;
     return st;
@@ -180,11 +191,15 @@ kiln_status kiln_blob_store_put(kiln_blob_store *store, kiln_str content, kiln_d
 
 /* ---- Writing ---- */
 
-kiln_status kiln_blob_writer_open(kiln_blob_store *store, uint64_t size, kiln_blob_writer **out_writer) {
+kiln_status kiln_blob_writer_open(kiln_blob_store *store, uint64_t size,
+                                  kiln_blob_writer **out_writer) {
     if (size > KILN_BLOB_BYTES_MAX || (store->bytes_max && size > store->bytes_max))
-        return KILN_ERROR(RESOURCE_EXHAUSTED, "a blob of %llu bytes is larger than the store may be", (unsigned long long)size);
+        return KILN_ERROR(RESOURCE_EXHAUSTED,
+                          "a blob of %llu bytes is larger than the store may be",
+                          (unsigned long long)size);
     kiln_strbuf path = {0};
-    kiln_strbuf_printf(&path, "%s/" PART_PREFIX "%ld-%llu", store->folder, (long)getpid(), (unsigned long long)++store->part_count);
+    kiln_strbuf_printf(&path, "%s/" PART_PREFIX "%ld-%llu", store->folder, (long)getpid(),
+                       (unsigned long long)++store->part_count);
     int fd = open(path.data, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0) {
         kiln_status st = system_error(errno, "creating", path.data);
@@ -199,7 +214,8 @@ kiln_status kiln_blob_writer_open(kiln_blob_store *store, uint64_t size, kiln_bl
 
 kiln_status kiln_blob_writer_add(kiln_blob_writer *writer, kiln_str bytes) {
     if (bytes.size > writer->size - writer->written)
-        return KILN_ERROR(DATA_LOSS, "more than the announced %llu bytes of a blob", (unsigned long long)writer->size);
+        return KILN_ERROR(DATA_LOSS, "more than the announced %llu bytes of a blob",
+                          (unsigned long long)writer->size);
     writer->written += bytes.size;
     while (bytes.size) {
         ssize_t size = write(writer->fd, bytes.data, bytes.size);
@@ -212,8 +228,8 @@ kiln_status kiln_blob_writer_add(kiln_blob_writer *writer, kiln_str bytes) {
 
 static kiln_status check_content(const kiln_blob_writer *writer, const kiln_digest *digest) {
     if (writer->written != writer->size)
-        return KILN_ERROR(DATA_LOSS, "a blob ended after %llu of %llu bytes", (unsigned long long)writer->written,
-                          (unsigned long long)writer->size);
+        return KILN_ERROR(DATA_LOSS, "a blob ended after %llu of %llu bytes",
+                          (unsigned long long)writer->written, (unsigned long long)writer->size);
     kiln_mapping mapping = {0};
     kiln_status st = writer->size ? kiln_file_map(writer->path, &mapping) : KILN_OK;
     if (st) return st;
@@ -233,7 +249,8 @@ kiln_status kiln_blob_writer_finish(kiln_blob_writer *writer, const kiln_digest 
     kiln_arena_init(&arena, 512);
     char *path = path_of(store, digest, &arena);
     kiln_status st = check_content(writer, digest);
-    if (!st && store->durable && fsync(writer->fd) != 0) st = system_error(errno, "syncing", writer->path);
+    if (!st && store->durable && fsync(writer->fd) != 0)
+        st = system_error(errno, "syncing", writer->path);
     if (!st && rename(writer->path, path) != 0) st = system_error(errno, "renaming", writer->path);
     if (!st) store->bytes += writer->size;
     kiln_arena_deinit(&arena);

@@ -3,8 +3,8 @@
  *     upload:  BLOB_HAVE -> BLOB_MISSING; when missing: BLOB_PUT, DATA..., END -> BLOB_OK
  *     fetch:   BLOB_GET -> BLOB_PUT, DATA..., END
  *
- * At most KILN_NET_BLOB_WINDOW bytes of blobs are queued at a time, in turns between the transfers, so that
- * a message never waits behind more than that. */
+ * At most KILN_NET_BLOB_WINDOW bytes of blobs are queued at a time, in turns between the transfers,
+ * so that a message never waits behind more than that. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -88,7 +88,8 @@ static void send_error(kiln_blobs *blobs, uint32_t stream, kiln_status status) {
     kiln_arena_deinit(&scratch);
 }
 
-static void send_ref(kiln_blobs *blobs, kiln_message_type type, uint32_t stream, const kiln_digest *digest, uint64_t size) {
+static void send_ref(kiln_blobs *blobs, kiln_message_type type, uint32_t stream,
+                     const kiln_digest *digest, uint64_t size) {
     kiln_msg_blob_ref ref = {.digest = *digest, .size = size};
     kiln_message message = {.type = type, .stream = stream};
     if (type == KILN_MSG_BLOB_PUT) message.blob_put.blob = ref;
@@ -104,11 +105,14 @@ static void send_ref(kiln_blobs *blobs, kiln_message_type type, uint32_t stream,
 static void end_outgoing(kiln_blobs *blobs, outgoing *transfer, kiln_status status) {
     for (uint32_t i = 0; i < blobs->out.count; i++)
         if (blobs->out.data[i] == transfer) {
-            memmove(&blobs->out.data[i], &blobs->out.data[i + 1], (--blobs->out.count - i) * sizeof transfer);
+            memmove(&blobs->out.data[i], &blobs->out.data[i + 1],
+                    (--blobs->out.count - i) * sizeof transfer);
             break;
         }
-    if (transfer->waiter.done) deliver(blobs, transfer->waiter, &transfer->digest, status);
-    else kiln_status_free(status); /* a reply that the peer no longer wants */
+    if (transfer->waiter.done)
+        deliver(blobs, transfer->waiter, &transfer->digest, status);
+    else
+        kiln_status_free(status); /* a reply that the peer no longer wants */
     kiln_file_unmap(&transfer->mapping);
     kiln_free(transfer);
 }
@@ -118,7 +122,8 @@ static void send_chunk(kiln_blobs *blobs, outgoing *transfer) {
     size_t size = (size_t)KILN_MIN(left, (uint64_t)KILN_FRAME_DATA_MAX);
     const char *data = transfer->mapping.data;
     bool end = size == left;
-    kiln_conn_send_data(blobs->conn, transfer->stream, (kiln_str){size ? data + transfer->offset : "", size}, end);
+    kiln_conn_send_data(blobs->conn, transfer->stream,
+                        (kiln_str){size ? data + transfer->offset : "", size}, end);
     transfer->offset += size;
     transfer->sending = !end;
     if (end && transfer->is_reply) end_outgoing(blobs, transfer, KILN_OK);
@@ -126,7 +131,8 @@ static void send_chunk(kiln_blobs *blobs, outgoing *transfer) {
 
 void kiln_blobs_drained(kiln_blobs *blobs) {
     uint32_t idle = 0; /* transfers in a row that had nothing to send */
-    while (blobs->out.count && idle < blobs->out.count && kiln_conn_queued_bytes(blobs->conn) < KILN_NET_BLOB_WINDOW) {
+    while (blobs->out.count && idle < blobs->out.count &&
+           kiln_conn_queued_bytes(blobs->conn) < KILN_NET_BLOB_WINDOW) {
         blobs->turn = (blobs->turn + 1) % blobs->out.count;
         outgoing *transfer = blobs->out.data[blobs->turn];
         idle = transfer->sending ? 0 : idle + 1;
@@ -158,17 +164,21 @@ static void begin_sending(kiln_blobs *blobs, outgoing *transfer) {
     kiln_blobs_drained(blobs);
 }
 
-void kiln_blobs_upload(kiln_blobs *blobs, const kiln_digest *digest, kiln_blobs_done done, void *context) {
+void kiln_blobs_upload(kiln_blobs *blobs, const kiln_digest *digest, kiln_blobs_done done,
+                       void *context) {
     outgoing *transfer = add_outgoing(blobs, kiln_conn_stream(blobs->conn), digest);
     transfer->waiter = (waiter){done, context};
     kiln_status st = map_blob(blobs, transfer);
-    if (st) end_outgoing(blobs, transfer, st);
-    else send_ref(blobs, KILN_MSG_BLOB_HAVE, transfer->stream, digest, transfer->mapping.size);
+    if (st)
+        end_outgoing(blobs, transfer, st);
+    else
+        send_ref(blobs, KILN_MSG_BLOB_HAVE, transfer->stream, digest, transfer->mapping.size);
 }
 
 /* ---- Receiving ---- */
 
-static incoming *add_incoming(kiln_blobs *blobs, uint32_t stream, const kiln_digest *digest, bool is_fetch) {
+static incoming *add_incoming(kiln_blobs *blobs, uint32_t stream, const kiln_digest *digest,
+                              bool is_fetch) {
     incoming *transfer = kiln_alloc(sizeof *transfer);
     transfer->stream = stream;
     transfer->digest = *digest;
@@ -181,7 +191,9 @@ static incoming *add_incoming(kiln_blobs *blobs, uint32_t stream, const kiln_dig
 static void tell_waiters(kiln_blobs *blobs, incoming *transfer, kiln_status status) {
     for (uint32_t i = 0; i < transfer->waiter.count; i++) {
         kiln_status copy = KILN_OK;
-        if (status) copy = kiln_status_make(kiln_status_code(status), __FILE__, __LINE__, "%s", kiln_status_text(status));
+        if (status)
+            copy = kiln_status_make(kiln_status_code(status), __FILE__, __LINE__, "%s",
+                                    kiln_status_text(status));
         deliver(blobs, transfer->waiter.data[i], &transfer->digest, copy);
     }
     transfer->waiter.count = 0;
@@ -191,7 +203,8 @@ static void tell_waiters(kiln_blobs *blobs, incoming *transfer, kiln_status stat
 static void end_incoming(kiln_blobs *blobs, incoming *transfer, kiln_status status) {
     for (uint32_t i = 0; i < blobs->in.count; i++)
         if (blobs->in.data[i] == transfer) {
-            memmove(&blobs->in.data[i], &blobs->in.data[i + 1], (--blobs->in.count - i) * sizeof transfer);
+            memmove(&blobs->in.data[i], &blobs->in.data[i + 1],
+                    (--blobs->in.count - i) * sizeof transfer);
             break;
         }
     tell_waiters(blobs, transfer, status);
@@ -212,7 +225,8 @@ static outgoing *find_outgoing(kiln_blobs *blobs, uint32_t stream) {
     return NULL;
 }
 
-void kiln_blobs_fetch(kiln_blobs *blobs, const kiln_digest *digest, kiln_blobs_done done, void *context) {
+void kiln_blobs_fetch(kiln_blobs *blobs, const kiln_digest *digest, kiln_blobs_done done,
+                      void *context) {
     waiter waiting = {done, context};
     if (kiln_blob_store_has(blobs->store, digest)) {
         deliver(blobs, waiting, digest, KILN_OK);
@@ -229,7 +243,8 @@ void kiln_blobs_fetch(kiln_blobs *blobs, const kiln_digest *digest, kiln_blobs_d
     if (!asked) send_ref(blobs, KILN_MSG_BLOB_GET, transfer->stream, digest, 0);
 }
 
-/* The transfer failed on our side. A peer that is still sending is told, and what it sent meanwhile is skipped. */
+/* The transfer failed on our side. A peer that is still sending is told, and what it sent meanwhile
+ * is skipped. */
 static void fail_incoming(kiln_blobs *blobs, incoming *transfer, kiln_status why) {
     if (!transfer->is_fetch) send_error(blobs, transfer->stream, why);
     tell_waiters(blobs, transfer, why);
@@ -244,7 +259,8 @@ static void finish_incoming(kiln_blobs *blobs, incoming *transfer) {
         st = kiln_blob_writer_finish(transfer->writer, &transfer->digest);
         transfer->writer = NULL;
         if (!transfer->is_fetch && st) send_error(blobs, transfer->stream, st);
-        if (!transfer->is_fetch && !st) send_ref(blobs, KILN_MSG_BLOB_OK, transfer->stream, &transfer->digest, transfer->size);
+        if (!transfer->is_fetch && !st)
+            send_ref(blobs, KILN_MSG_BLOB_OK, transfer->stream, &transfer->digest, transfer->size);
     }
     end_incoming(blobs, transfer, st);
 }
@@ -269,7 +285,8 @@ static void on_have(kiln_blobs *blobs, const kiln_message *message) {
     reply.blob_missing.blobs.item = missing;
     for (uint32_t i = 0; i < message->blob_have.blobs.count; i++) {
         const kiln_msg_blob_ref *ref = &message->blob_have.blobs.item[i];
-        if (!kiln_blob_store_has(blobs->store, &ref->digest)) missing[reply.blob_missing.blobs.count++] = *ref;
+        if (!kiln_blob_store_has(blobs->store, &ref->digest))
+            missing[reply.blob_missing.blobs.count++] = *ref;
     }
     say(blobs, &reply);
     kiln_free(missing);
@@ -278,8 +295,10 @@ static void on_have(kiln_blobs *blobs, const kiln_message *message) {
 static void on_missing(kiln_blobs *blobs, const kiln_message *message) {
     outgoing *transfer = find_outgoing(blobs, message->stream);
     if (!transfer || transfer->sending) return;
-    if (message->blob_missing.blobs.count == 0) end_outgoing(blobs, transfer, KILN_OK);
-    else begin_sending(blobs, transfer);
+    if (message->blob_missing.blobs.count == 0)
+        end_outgoing(blobs, transfer, KILN_OK);
+    else
+        begin_sending(blobs, transfer);
 }
 
 static void on_put(kiln_blobs *blobs, const kiln_message *message) {
@@ -287,8 +306,10 @@ static void on_put(kiln_blobs *blobs, const kiln_message *message) {
     incoming *transfer = find_incoming(blobs, message->stream);
     if (!transfer) {
         transfer = add_incoming(blobs, message->stream, &put->blob.digest, false);
-    } else if (!transfer->is_fetch || transfer->writer || !kiln_digest_equal(&transfer->digest, &put->blob.digest)) {
-        kiln_conn_close(blobs->conn, KILN_ERROR(DATA_LOSS, "BLOB_PUT on stream %u, which is in use", message->stream));
+    } else if (!transfer->is_fetch || transfer->writer ||
+               !kiln_digest_equal(&transfer->digest, &put->blob.digest)) {
+        kiln_conn_close(blobs->conn, KILN_ERROR(DATA_LOSS, "BLOB_PUT on stream %u, which is in use",
+                                                message->stream));
         return;
     }
     kiln_status st = KILN_OK;
@@ -305,7 +326,8 @@ static void on_get(kiln_blobs *blobs, const kiln_message *message) {
     if (message->blob_get.offset) st = KILN_ERROR(UNIMPLEMENTED, "blobs are sent from their start");
     if (!st && blobs->out.count >= TRANSFERS_MAX)
         st = KILN_ERROR(RESOURCE_EXHAUSTED, "more than %u blobs at a time", TRANSFERS_MAX);
-    outgoing *transfer = st ? NULL : add_outgoing(blobs, message->stream, &message->blob_get.digest);
+    outgoing *transfer =
+        st ? NULL : add_outgoing(blobs, message->stream, &message->blob_get.digest);
     if (!st) st = map_blob(blobs, transfer);
     if (st) {
         send_error(blobs, message->stream, st);
@@ -326,8 +348,10 @@ static void on_ok(kiln_blobs *blobs, const kiln_message *message) {
 static bool on_error(kiln_blobs *blobs, const kiln_message *message) {
     outgoing *sending = message->stream ? find_outgoing(blobs, message->stream) : NULL;
     incoming *receiving = message->stream ? find_incoming(blobs, message->stream) : NULL;
-    if (sending) end_outgoing(blobs, sending, kiln_status_from_error(&message->error));
-    else if (receiving) end_incoming(blobs, receiving, kiln_status_from_error(&message->error));
+    if (sending)
+        end_outgoing(blobs, sending, kiln_status_from_error(&message->error));
+    else if (receiving)
+        end_incoming(blobs, receiving, kiln_status_from_error(&message->error));
     return sending || receiving;
 }
 
@@ -355,8 +379,10 @@ kiln_blobs *kiln_blobs_attach(kiln_conn *conn, kiln_blob_store *store) {
 }
 
 void kiln_blobs_destroy(kiln_blobs *blobs) {
-    while (blobs->out.count) end_outgoing(blobs, blobs->out.data[0], KILN_ERROR(UNAVAILABLE, "the connection closed"));
-    while (blobs->in.count) end_incoming(blobs, blobs->in.data[0], KILN_ERROR(UNAVAILABLE, "the connection closed"));
+    while (blobs->out.count)
+        end_outgoing(blobs, blobs->out.data[0], KILN_ERROR(UNAVAILABLE, "the connection closed"));
+    while (blobs->in.count)
+        end_incoming(blobs, blobs->in.data[0], KILN_ERROR(UNAVAILABLE, "the connection closed"));
     deliver_ready(blobs);
     kiln_timer_destroy(blobs->timer);
     kiln_vec_deinit(&blobs->ready);

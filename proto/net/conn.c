@@ -6,10 +6,17 @@
 #include "base/log.h"
 #include "proto/net/internal.h"
 
-#define FLUSH_NS UINT64_C(1000000000) /* time a closing connection has to get its last words out */
+#define FLUSH_NS UINT64_C(1000000000)  /* time a closing connection has to get its last words out \
+                                        */
 #define HELLO_BYTES_MAX ((size_t)4096) /* what an unknown peer may make us keep */
 
-typedef enum conn_state { CONN_DIALLING, CONN_SHAKING, CONN_OPEN, CONN_FLUSHING, CONN_CLOSED } conn_state;
+typedef enum conn_state {
+    CONN_DIALLING,
+    CONN_SHAKING,
+    CONN_OPEN,
+    CONN_FLUSHING,
+    CONN_CLOSED
+} conn_state;
 
 struct kiln_conn {
     kiln_loop *loop;
@@ -26,8 +33,8 @@ struct kiln_conn {
     kiln_frame_reader reader;
     kiln_strbuf plain; /* decrypted, when there is a filter */
     size_t queued_bytes;
-    kiln_timer *timer; /* of dialling, handshake, flushing */
-    kiln_status why;   /* why it closes; the first reason stands */
+    kiln_timer *timer;      /* of dialling, handshake, flushing */
+    kiln_status why;        /* why it closes; the first reason stands */
     kiln_status last_words; /* ERROR on stream 0 that the peer sent */
     kiln_blobs *blobs;
     /* Dialling. */
@@ -53,8 +60,10 @@ static void release(kiln_conn *conn) {
     if (conn->blobs) kiln_blobs_destroy(conn->blobs);
     conn->blobs = NULL;
     KILN_CHECK(conn->why != NULL);
-    if (conn->dialled || conn->was_opened) conn->handler->closed(conn->context, conn, conn->why);
-    else kiln_log(KILN_LOG_DEBUG, "a peer without handshake: %s", kiln_status_text(conn->why));
+    if (conn->dialled || conn->was_opened)
+        conn->handler->closed(conn->context, conn, conn->why);
+    else
+        kiln_log(KILN_LOG_DEBUG, "a peer without handshake: %s", kiln_status_text(conn->why));
     if (conn->filter_state && conn->filter.destroy) conn->filter.destroy(conn->filter_state);
     if (conn->found) uv_freeaddrinfo(conn->found);
     kiln_status_free(conn->why);
@@ -79,14 +88,19 @@ static void close_now(kiln_conn *conn) {
     if (conn->state == CONN_CLOSED) return;
     conn->state = CONN_CLOSED;
     kiln_timer_stop(conn->timer);
-    if (conn->socket) uv_close(&conn->socket->handle, on_socket_closed);
-    else if (!conn->resolving) kiln_timer_start(conn->timer, 0); /* no handle whose close could call back */
-    else uv_cancel((uv_req_t *)&conn->resolve);
+    if (conn->socket)
+        uv_close(&conn->socket->handle, on_socket_closed);
+    else if (!conn->resolving)
+        kiln_timer_start(conn->timer, 0); /* no handle whose close could call back */
+    else
+        uv_cancel((uv_req_t *)&conn->resolve);
 }
 
 static void fail(kiln_conn *conn, kiln_status why) {
-    if (conn->why) kiln_status_free(why);
-    else conn->why = why;
+    if (conn->why)
+        kiln_status_free(why);
+    else
+        conn->why = why;
     close_now(conn);
 }
 
@@ -105,8 +119,10 @@ static void fail_telling(kiln_conn *conn, kiln_status why) {
         kiln_strbuf_deinit(&frame);
         kiln_arena_deinit(&scratch);
     }
-    if (conn->why) kiln_status_free(why);
-    else conn->why = why;
+    if (conn->why)
+        kiln_status_free(why);
+    else
+        conn->why = why;
     if (conn->state == CONN_CLOSED) return;
     if (conn->queued_bytes == 0 || conn->state == CONN_DIALLING) {
         close_now(conn);
@@ -118,7 +134,8 @@ static void fail_telling(kiln_conn *conn, kiln_status why) {
 }
 
 void kiln_conn_close(kiln_conn *conn, kiln_status why) {
-    if (why) fail_telling(conn, why);
+    if (why)
+        fail_telling(conn, why);
     else if (conn->state != CONN_FLUSHING && conn->state != CONN_CLOSED) {
         if (!conn->why) conn->why = KILN_ERROR(CANCELLED, "closed on our side");
         if (conn->queued_bytes && conn->state == CONN_OPEN) {
@@ -135,7 +152,9 @@ static void on_timer(void *context) {
     kiln_conn *conn = context;
     switch (conn->state) {
     case CONN_DIALLING: fail(conn, KILN_ERROR(UNAVAILABLE, "the tracker does not answer")); return;
-    case CONN_SHAKING: fail_telling(conn, KILN_ERROR(UNAVAILABLE, "no handshake within 5 s")); return;
+    case CONN_SHAKING:
+        fail_telling(conn, KILN_ERROR(UNAVAILABLE, "no handshake within 5 s"));
+        return;
     case CONN_OPEN: return;
     case CONN_FLUSHING: close_now(conn); return;
     case CONN_CLOSED: release(conn); return;
@@ -151,9 +170,12 @@ static void on_written(uv_write_t *uv, int status) {
     kiln_strbuf_deinit(&request->bytes);
     kiln_free(request);
     if (conn->state == CONN_CLOSED) return;
-    if (status < 0) fail(conn, kiln_net_error(status, "sending to the peer"));
-    else if (conn->state == CONN_FLUSHING && conn->queued_bytes == 0) close_now(conn);
-    else if (conn->state == CONN_OPEN && conn->blobs) kiln_blobs_drained(conn->blobs);
+    if (status < 0)
+        fail(conn, kiln_net_error(status, "sending to the peer"));
+    else if (conn->state == CONN_FLUSHING && conn->queued_bytes == 0)
+        close_now(conn);
+    else if (conn->state == CONN_OPEN && conn->blobs)
+        kiln_blobs_drained(conn->blobs);
 }
 
 static void write_bytes(kiln_conn *conn, kiln_strbuf *bytes) {
@@ -175,7 +197,9 @@ static void write_bytes(kiln_conn *conn, kiln_strbuf *bytes) {
 static void post(kiln_conn *conn, kiln_strbuf *frame) {
     if (conn->state != CONN_SHAKING && conn->state != CONN_OPEN) return;
     if (conn->queued_bytes + frame->size > KILN_NET_QUEUE_MAX) {
-        fail(conn, KILN_ERROR(RESOURCE_EXHAUSTED, "the peer reads too slowly: %zu bytes wait for it", conn->queued_bytes));
+        fail(conn,
+             KILN_ERROR(RESOURCE_EXHAUSTED, "the peer reads too slowly: %zu bytes wait for it",
+                        conn->queued_bytes));
         return;
     }
     if (!conn->filter.encrypt) {
@@ -185,8 +209,10 @@ static void post(kiln_conn *conn, kiln_strbuf *frame) {
     kiln_strbuf cipher = {0};
     kiln_status st = conn->filter.encrypt(conn->filter_state, kiln_strbuf_view(frame), &cipher);
     kiln_strbuf_deinit(frame);
-    if (st) fail(conn, st);
-    else write_bytes(conn, &cipher);
+    if (st)
+        fail(conn, st);
+    else
+        write_bytes(conn, &cipher);
     kiln_strbuf_deinit(&cipher);
 }
 
@@ -222,26 +248,31 @@ static void opened(kiln_conn *conn, const kiln_msg_hello *hello, const kiln_msg_
 static bool same_token(kiln_str given, const uint8_t *token) {
     uint8_t difference = 0;
     if (given.size != KILN_TOKEN_BYTES) return false;
-    for (size_t i = 0; i < KILN_TOKEN_BYTES; i++) difference |= (uint8_t)((uint8_t)given.data[i] ^ token[i]);
+    for (size_t i = 0; i < KILN_TOKEN_BYTES; i++)
+        difference |= (uint8_t)((uint8_t)given.data[i] ^ token[i]);
     return difference == 0;
 }
 
-static kiln_status check_hello(const kiln_conn *conn, const kiln_msg_hello *hello, uint32_t *out_version) {
+static kiln_status check_hello(const kiln_conn *conn, const kiln_msg_hello *hello,
+                               uint32_t *out_version) {
     kiln_status st = kiln_version_agree(hello->version_min, hello->version_max, out_version);
     if (st) return st;
-    if (hello->role == KILN_PEER_TRACKER) return KILN_ERROR(INVALID_ARGUMENT, "trackers do not dial each other");
+    if (hello->role == KILN_PEER_TRACKER)
+        return KILN_ERROR(INVALID_ARGUMENT, "trackers do not dial each other");
     const kiln_listen_options *listen = &conn->listen;
     if (listen->address.is_unix || listen->insecure) return KILN_OK;
     if (listen->token && same_token(hello->token, listen->token)) return KILN_OK;
     if (hello->token.size)
-        return KILN_ERROR(UNAUTHENTICATED, "the token is not this tracker's; do both run with the same KILN_HOME?");
+        return KILN_ERROR(UNAUTHENTICATED,
+                          "the token is not this tracker's; do both run with the same KILN_HOME?");
     return KILN_ERROR(UNAUTHENTICATED, "this tracker wants the token in its user's KILN_HOME");
 }
 
 static void on_hello(kiln_conn *conn, const kiln_message *message) {
     uint32_t version = 0;
     if (message->type != KILN_MSG_HELLO) {
-        fail_telling(conn, KILN_ERROR(DATA_LOSS, "a connection starts with HELLO, not %s", kiln_message_name(message->type)));
+        fail_telling(conn, KILN_ERROR(DATA_LOSS, "a connection starts with HELLO, not %s",
+                                      kiln_message_name(message->type)));
         return;
     }
     kiln_status st = check_hello(conn, &message->hello, &version);
@@ -266,10 +297,13 @@ static void on_hello(kiln_conn *conn, const kiln_message *message) {
 }
 
 static void on_welcome(kiln_conn *conn, const kiln_message *message) {
-    if (message->type == KILN_MSG_ERROR) fail(conn, kiln_status_from_error(&message->error));
+    if (message->type == KILN_MSG_ERROR)
+        fail(conn, kiln_status_from_error(&message->error));
     else if (message->type != KILN_MSG_WELCOME)
-        fail_telling(conn, KILN_ERROR(DATA_LOSS, "HELLO is answered by WELCOME, not %s", kiln_message_name(message->type)));
-    else opened(conn, NULL, &message->welcome);
+        fail_telling(conn, KILN_ERROR(DATA_LOSS, "HELLO is answered by WELCOME, not %s",
+                                      kiln_message_name(message->type)));
+    else
+        opened(conn, NULL, &message->welcome);
 }
 
 static void say_hello(kiln_conn *conn) {
@@ -303,8 +337,8 @@ static void refuse(kiln_conn *conn, uint32_t stream, kiln_status why) {
 static void on_open_message(kiln_conn *conn, const kiln_message *message) {
     if (!kiln_message_may_send(message->type, conn->peer_role)) {
         refuse(conn, message->stream,
-               KILN_ERROR(PERMISSION_DENIED, "a %s may not send %s", kiln_peer_role_name(conn->peer_role),
-                          kiln_message_name(message->type)));
+               KILN_ERROR(PERMISSION_DENIED, "a %s may not send %s",
+                          kiln_peer_role_name(conn->peer_role), kiln_message_name(message->type)));
         return;
     }
     if (conn->blobs && kiln_blobs_message(conn->blobs, message)) return;
@@ -318,19 +352,28 @@ static void on_open_message(kiln_conn *conn, const kiln_message *message) {
 static void on_frame(kiln_conn *conn, const kiln_frame *frame) {
     kiln_status st = KILN_OK;
     if (frame->type == KILN_MSG_DATA) {
-        if (conn->state != CONN_OPEN || !conn->blobs) st = KILN_ERROR(DATA_LOSS, "DATA that nobody asked for");
-        else st = kiln_blobs_data(conn->blobs, frame->stream, frame->body, frame->flags & KILN_FRAME_END);
+        if (conn->state != CONN_OPEN || !conn->blobs)
+            st = KILN_ERROR(DATA_LOSS, "DATA that nobody asked for");
+        else
+            st = kiln_blobs_data(conn->blobs, frame->stream, frame->body,
+                                 frame->flags & KILN_FRAME_END);
         if (st) fail_telling(conn, st);
         return;
     }
     kiln_message message;
     kiln_arena_reset(&conn->loop->message);
-    st = kiln_message_decode(frame->type, frame->stream, frame->body, &conn->loop->message, &message);
-    if (kiln_status_code(st) == KILN_UNIMPLEMENTED && conn->state == CONN_OPEN) refuse(conn, frame->stream, st);
-    else if (st) fail_telling(conn, st);
-    else if (conn->state == CONN_OPEN) on_open_message(conn, &message);
-    else if (conn->dialled) on_welcome(conn, &message);
-    else on_hello(conn, &message);
+    st = kiln_message_decode(frame->type, frame->stream, frame->body, &conn->loop->message,
+                             &message);
+    if (kiln_status_code(st) == KILN_UNIMPLEMENTED && conn->state == CONN_OPEN)
+        refuse(conn, frame->stream, st);
+    else if (st)
+        fail_telling(conn, st);
+    else if (conn->state == CONN_OPEN)
+        on_open_message(conn, &message);
+    else if (conn->dialled)
+        on_welcome(conn, &message);
+    else
+        on_hello(conn, &message);
 }
 
 static void on_plain(kiln_conn *conn, kiln_str input) {
@@ -340,8 +383,10 @@ static void on_plain(kiln_conn *conn, kiln_str input) {
         kiln_status st = kiln_frame_read(&conn->reader, &input, &frame, &ready);
         if (!st && conn->state == CONN_SHAKING && conn->reader.need > HELLO_BYTES_MAX)
             st = KILN_ERROR(DATA_LOSS, "a HELLO of %zu bytes", conn->reader.need);
-        if (st) fail_telling(conn, st);
-        else if (ready) on_frame(conn, &frame);
+        if (st)
+            fail_telling(conn, st);
+        else if (ready)
+            on_frame(conn, &frame);
         if (st || !ready) return;
     }
 }
@@ -356,8 +401,10 @@ static void on_bytes(kiln_conn *conn, kiln_str input) {
     kiln_status st = conn->filter.decrypt(conn->filter_state, input, &conn->plain, &reply);
     if (reply.size) write_bytes(conn, &reply);
     kiln_strbuf_deinit(&reply);
-    if (st) fail(conn, st);
-    else on_plain(conn, kiln_strbuf_view(&conn->plain));
+    if (st)
+        fail(conn, st);
+    else
+        on_plain(conn, kiln_strbuf_view(&conn->plain));
 }
 
 static void lend_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *out) {
@@ -388,13 +435,17 @@ static void start(kiln_conn *conn) {
         uv_tcp_nodelay(&conn->socket->tcp, 1);
         uv_tcp_keepalive(&conn->socket->tcp, 1, 30);
     }
-    if (conn->filter.create) conn->filter_state = conn->filter.create(conn->filter.config, conn->dialled);
+    if (conn->filter.create)
+        conn->filter_state = conn->filter.create(conn->filter.config, conn->dialled);
     int code = uv_read_start(&conn->socket->stream, lend_buffer, on_read);
-    if (code) fail(conn, kiln_net_error(code, "reading from the peer"));
-    else if (conn->dialled) say_hello(conn);
+    if (code)
+        fail(conn, kiln_net_error(code, "reading from the peer"));
+    else if (conn->dialled)
+        say_hello(conn);
 }
 
-static kiln_conn *make_conn(kiln_loop *loop, const kiln_conn_handler *handler, void *context, const kiln_conn_filter *filter) {
+static kiln_conn *make_conn(kiln_loop *loop, const kiln_conn_handler *handler, void *context,
+                            const kiln_conn_filter *filter) {
     kiln_conn *conn = kiln_alloc(sizeof *conn);
     conn->loop = loop;
     conn->id = ++loop->last_conn_id;
@@ -417,9 +468,7 @@ void kiln_conn_accept(kiln_loop *loop, const kiln_listen_options *options, kiln_
 
 static void try_next(kiln_conn *conn, int last_code);
 
-static void free_socket(uv_handle_t *handle) {
-    kiln_free(handle);
-}
+static void free_socket(uv_handle_t *handle) { kiln_free(handle); }
 
 static void on_connected(uv_connect_t *connect, int code) {
     kiln_conn *conn = connect->data;
@@ -438,7 +487,8 @@ static kiln_status dial_error(const kiln_conn *conn, int code) {
     kiln_address_print(&conn->dial.address, &address);
     kiln_status st = kiln_net_error(code, "dialling %s", address.data);
     kiln_strbuf_deinit(&address);
-    if (code == UV_ECONNREFUSED || code == UV_ENOENT) st = kiln_status_note(st, "no tracker listens there");
+    if (code == UV_ECONNREFUSED || code == UV_ENOENT)
+        st = kiln_status_note(st, "no tracker listens there");
     return st;
 }
 
@@ -462,8 +512,10 @@ static void on_resolved(uv_getaddrinfo_t *resolve, int code, struct addrinfo *fo
     kiln_conn *conn = resolve->data;
     conn->resolving = false;
     conn->found = conn->next_address = found;
-    if (conn->state == CONN_CLOSED) release(conn); /* closed meanwhile */
-    else try_next(conn, code ? code : UV_EAI_NONAME);
+    if (conn->state == CONN_CLOSED)
+        release(conn); /* closed meanwhile */
+    else
+        try_next(conn, code ? code : UV_EAI_NONAME);
 }
 
 static void dial_tcp(kiln_conn *conn) {
@@ -472,7 +524,8 @@ static void dial_tcp(kiln_conn *conn) {
     kiln_strbuf port = {0};
     kiln_strbuf_printf(&port, "%u", address->port);
     conn->resolve.data = conn;
-    int code = uv_getaddrinfo(&conn->loop->uv, &conn->resolve, on_resolved, address->host, port.data, &hints);
+    int code = uv_getaddrinfo(&conn->loop->uv, &conn->resolve, on_resolved, address->host,
+                              port.data, &hints);
     kiln_strbuf_deinit(&port);
     conn->resolving = code == 0;
     if (code) fail(conn, dial_error(conn, code));
@@ -500,28 +553,28 @@ kiln_conn *kiln_net_dial(kiln_loop *loop, const kiln_dial_options *options) {
     conn->dial.boot = keep(conn, options->boot);
     conn->dial.name = keep(conn, options->name);
     conn->dial.software = keep(conn, options->software);
-    if (options->token) conn->dial.token = kiln_arena_copy(&conn->arena, options->token, KILN_TOKEN_BYTES);
+    if (options->token)
+        conn->dial.token = kiln_arena_copy(&conn->arena, options->token, KILN_TOKEN_BYTES);
     kiln_timer_start(conn->timer, KILN_NET_DIAL_NS);
     bool plaintext = !options->filter.encrypt && !options->insecure;
     if (plaintext && !options->address.is_loopback)
-        fail(conn, KILN_ERROR(PERMISSION_DENIED, "%s is not this machine and there is no key for it; --insecure talks in "
-                              "the clear", options->address.host));
-    else if (options->address.is_unix) dial_unix(conn);
-    else dial_tcp(conn);
+        fail(conn,
+             KILN_ERROR(PERMISSION_DENIED,
+                        "%s is not this machine and there is no key for it; --insecure talks in "
+                        "the clear",
+                        options->address.host));
+    else if (options->address.is_unix)
+        dial_unix(conn);
+    else
+        dial_tcp(conn);
     return conn;
 }
 
-void kiln_conn_set_user(kiln_conn *conn, void *user) {
-    conn->user = user;
-}
+void kiln_conn_set_user(kiln_conn *conn, void *user) { conn->user = user; }
 
-void *kiln_conn_user(const kiln_conn *conn) {
-    return conn->user;
-}
+void *kiln_conn_user(const kiln_conn *conn) { return conn->user; }
 
-uint64_t kiln_conn_id(const kiln_conn *conn) {
-    return conn->id;
-}
+uint64_t kiln_conn_id(const kiln_conn *conn) { return conn->id; }
 
 uint32_t kiln_conn_stream(kiln_conn *conn) {
     uint32_t stream = conn->next_stream;
@@ -530,13 +583,9 @@ uint32_t kiln_conn_stream(kiln_conn *conn) {
     return stream;
 }
 
-size_t kiln_conn_queued_bytes(const kiln_conn *conn) {
-    return conn->queued_bytes;
-}
+size_t kiln_conn_queued_bytes(const kiln_conn *conn) { return conn->queued_bytes; }
 
-kiln_loop *kiln_conn_loop(kiln_conn *conn) {
-    return conn->loop;
-}
+kiln_loop *kiln_conn_loop(kiln_conn *conn) { return conn->loop; }
 
 void kiln_conn_set_blobs(kiln_conn *conn, kiln_blobs *blobs) {
     KILN_CHECK(conn->blobs == NULL);

@@ -37,18 +37,23 @@ kiln_loop *kiln_conn_loop(kiln_conn *conn);
 void kiln_conn_set_blobs(kiln_conn *conn, kiln_blobs *blobs);
 
 /* blobs.c: called by the connection. */
-bool kiln_blobs_message(kiln_blobs *blobs, const kiln_message *message); /* true: it was one of ours */
+bool kiln_blobs_message(kiln_blobs *blobs,
+                        const kiln_message *message); /* true: it was one of ours */
 /* DATA_LOSS: no transfer on that stream, or more bytes than announced. */
-KILN_MUST_USE kiln_status kiln_blobs_data(kiln_blobs *blobs, uint32_t stream, kiln_str bytes, bool end);
+KILN_MUST_USE kiln_status kiln_blobs_data(kiln_blobs *blobs, uint32_t stream, kiln_str bytes,
+                                          bool end);
 void kiln_blobs_drained(kiln_blobs *blobs); /* there is room in the output queue */
 void kiln_blobs_destroy(kiln_blobs *blobs); /* ends every transfer with UNAVAILABLE */
 
 /* blob_store.c: a blob that comes in pieces. */
 typedef struct kiln_blob_writer kiln_blob_writer;
-KILN_MUST_USE kiln_status kiln_blob_writer_open(kiln_blob_store *store, uint64_t size, kiln_blob_writer **out_writer);
+KILN_MUST_USE kiln_status kiln_blob_writer_open(kiln_blob_store *store, uint64_t size,
+                                                kiln_blob_writer **out_writer);
 KILN_MUST_USE kiln_status kiln_blob_writer_add(kiln_blob_writer *writer, kiln_str bytes);
-/* Checks the digest and makes the blob visible; DATA_LOSS when it is another content. Frees the writer either way. */
-KILN_MUST_USE kiln_status kiln_blob_writer_finish(kiln_blob_writer *writer, const kiln_digest *digest);
+/* Checks the digest and makes the blob visible; DATA_LOSS when it is another content. Frees the
+ * writer either way. */
+KILN_MUST_USE kiln_status kiln_blob_writer_finish(kiln_blob_writer *writer,
+                                                  const kiln_digest *digest);
 void kiln_blob_writer_abandon(kiln_blob_writer *writer); /* NULL is fine */
 
 #endif

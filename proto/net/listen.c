@@ -25,9 +25,7 @@ static void on_closed(uv_handle_t *handle) {
     kiln_free(listener);
 }
 
-static void free_socket(uv_handle_t *handle) {
-    kiln_free(handle);
-}
+static void free_socket(uv_handle_t *handle) { kiln_free(handle); }
 
 static void on_connection(uv_stream_t *stream, int status) {
     kiln_listener *listener = stream->data;
@@ -37,15 +35,18 @@ static void on_connection(uv_stream_t *stream, int status) {
     }
     kiln_socket *socket = kiln_alloc(sizeof *socket);
     uv_loop_t *uv = &listener->loop->uv;
-    int code = listener->options.address.is_unix ? uv_pipe_init(uv, &socket->pipe, 0) : uv_tcp_init(uv, &socket->tcp);
+    int code = listener->options.address.is_unix ? uv_pipe_init(uv, &socket->pipe, 0)
+                                                 : uv_tcp_init(uv, &socket->tcp);
     KILN_CHECK(code == 0);
     code = uv_accept(stream, &socket->stream);
-    if (code) uv_close(&socket->handle, free_socket);
-    else kiln_conn_accept(listener->loop, &listener->options, socket);
+    if (code)
+        uv_close(&socket->handle, free_socket);
+    else
+        kiln_conn_accept(listener->loop, &listener->options, socket);
 }
 
-/* Whether somebody answers on this Unix socket. A file that nobody listens on is left over from a program that
- * was killed. */
+/* Whether somebody answers on this Unix socket. A file that nobody listens on is left over from a
+ * program that was killed. */
 static bool is_alive(const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     memcpy(address.sun_path, path, strlen(path));
@@ -63,7 +64,8 @@ static int bind_unix(kiln_listener *listener) {
         if (!S_ISSOCK(info.st_mode) || is_alive(path)) return UV_EADDRINUSE;
         unlink(path);
     }
-    /* Made with no rights for others from the start; binding, then changing them, would leave a gap. */
+    /* Made with no rights for others from the start; binding, then changing them, would leave a
+     * gap. */
     mode_t before = umask(0177);
     int code = uv_pipe_bind(&listener->socket.pipe, path);
     umask(before);
@@ -72,11 +74,13 @@ static int bind_unix(kiln_listener *listener) {
 
 static int bind_tcp(kiln_listener *listener) {
     kiln_address *address = &listener->options.address;
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_family = AF_UNSPEC, .ai_flags = AI_PASSIVE};
+    const struct addrinfo hints = {
+        .ai_socktype = SOCK_STREAM, .ai_family = AF_UNSPEC, .ai_flags = AI_PASSIVE};
     kiln_strbuf port = {0};
     kiln_strbuf_printf(&port, "%u", address->port);
     uv_getaddrinfo_t resolve;
-    int code = uv_getaddrinfo(&listener->loop->uv, &resolve, NULL, address->host, port.data, &hints);
+    int code =
+        uv_getaddrinfo(&listener->loop->uv, &resolve, NULL, address->host, port.data, &hints);
     kiln_strbuf_deinit(&port);
     if (code) return code;
     code = uv_tcp_bind(&listener->socket.tcp, resolve.addrinfo->ai_addr, 0);
@@ -88,16 +92,20 @@ static void learn_port(kiln_listener *listener) {
     struct sockaddr_storage name = {0};
     int size = sizeof name;
     if (uv_tcp_getsockname(&listener->socket.tcp, (struct sockaddr *)&name, &size)) return;
-    const uint8_t *port = name.ss_family == AF_INET6 ? (const uint8_t *)&((struct sockaddr_in6 *)&name)->sin6_port
-                                                     : (const uint8_t *)&((struct sockaddr_in *)&name)->sin_port;
+    const uint8_t *port = name.ss_family == AF_INET6
+                              ? (const uint8_t *)&((struct sockaddr_in6 *)&name)->sin6_port
+                              : (const uint8_t *)&((struct sockaddr_in *)&name)->sin_port;
     listener->options.address.port = (uint16_t)(port[0] << 8 | port[1]);
 }
 
 static kiln_status check_secure(const kiln_listen_options *options) {
     if (options->address.is_unix || options->insecure || options->filter.encrypt) return KILN_OK;
     if (!options->address.is_loopback)
-        return KILN_ERROR(PERMISSION_DENIED, "%s can be reached from other machines and there are no keys; --insecure listens "
-                          "there all the same, open to everyone", options->address.host);
+        return KILN_ERROR(
+            PERMISSION_DENIED,
+            "%s can be reached from other machines and there are no keys; --insecure listens "
+            "there all the same, open to everyone",
+            options->address.host);
     if (!options->token) return KILN_ERROR(PERMISSION_DENIED, "listening on TCP needs a token");
     return KILN_OK;
 }
@@ -107,17 +115,21 @@ static void keep_options(kiln_listener *listener, const kiln_listen_options *opt
     listener->options = *options;
     listener->options.boot = kiln_str_dup(&listener->arena, kiln_str_from(options->boot));
     listener->options.software = kiln_str_dup(&listener->arena, kiln_str_from(options->software));
-    if (options->token) listener->options.token = kiln_arena_copy(&listener->arena, options->token, KILN_TOKEN_BYTES);
+    if (options->token)
+        listener->options.token =
+            kiln_arena_copy(&listener->arena, options->token, KILN_TOKEN_BYTES);
 }
 
-kiln_status kiln_net_listen(kiln_loop *loop, const kiln_listen_options *options, kiln_listener **out_listener) {
+kiln_status kiln_net_listen(kiln_loop *loop, const kiln_listen_options *options,
+                            kiln_listener **out_listener) {
     kiln_status st = check_secure(options);
     if (st) return st;
     kiln_listener *listener = kiln_alloc(sizeof *listener);
     listener->loop = loop;
     keep_options(listener, options);
     bool is_unix = options->address.is_unix;
-    int code = is_unix ? uv_pipe_init(&loop->uv, &listener->socket.pipe, 0) : uv_tcp_init(&loop->uv, &listener->socket.tcp);
+    int code = is_unix ? uv_pipe_init(&loop->uv, &listener->socket.pipe, 0)
+                       : uv_tcp_init(&loop->uv, &listener->socket.tcp);
     KILN_CHECK(code == 0);
     listener->socket.handle.data = listener;
     code = is_unix ? bind_unix(listener) : bind_tcp(listener);

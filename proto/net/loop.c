@@ -43,15 +43,15 @@ kiln_status kiln_net_error(int uv_code, const char *format, ...) {
     kiln_code code = KILN_UNAVAILABLE;
     if (uv_code == UV_EACCES || uv_code == UV_EPERM) code = KILN_PERMISSION_DENIED;
     if (uv_code == UV_EADDRINUSE) code = KILN_ALREADY_EXISTS;
-    if (uv_code == UV_EMFILE || uv_code == UV_ENFILE || uv_code == UV_ENOSPC) code = KILN_RESOURCE_EXHAUSTED;
-    kiln_status st = kiln_status_make(code, __FILE__, __LINE__, "%s: %s", text.data, uv_strerror(uv_code));
+    if (uv_code == UV_EMFILE || uv_code == UV_ENFILE || uv_code == UV_ENOSPC)
+        code = KILN_RESOURCE_EXHAUSTED;
+    kiln_status st =
+        kiln_status_make(code, __FILE__, __LINE__, "%s: %s", text.data, uv_strerror(uv_code));
     kiln_strbuf_deinit(&text);
     return st;
 }
 
-static void free_handle(uv_handle_t *handle) {
-    kiln_free(handle->data);
-}
+static void free_handle(uv_handle_t *handle) { kiln_free(handle->data); }
 
 static void on_async(uv_async_t *async) {
     kiln_loop *loop = async->data;
@@ -88,17 +88,11 @@ void kiln_loop_destroy(kiln_loop *loop) {
     kiln_free(loop);
 }
 
-void kiln_loop_run(kiln_loop *loop) {
-    uv_run(&loop->uv, UV_RUN_DEFAULT);
-}
+void kiln_loop_run(kiln_loop *loop) { uv_run(&loop->uv, UV_RUN_DEFAULT); }
 
-bool kiln_loop_run_once(kiln_loop *loop) {
-    return uv_run(&loop->uv, UV_RUN_ONCE) != 0;
-}
+bool kiln_loop_run_once(kiln_loop *loop) { return uv_run(&loop->uv, UV_RUN_ONCE) != 0; }
 
-void kiln_loop_stop(kiln_loop *loop) {
-    uv_stop(&loop->uv);
-}
+void kiln_loop_stop(kiln_loop *loop) { uv_stop(&loop->uv); }
 
 uint64_t kiln_loop_now_ns(const kiln_loop *loop) {
     (void)loop;
@@ -122,16 +116,14 @@ kiln_timer *kiln_timer_create(kiln_loop *loop, void (*fire)(void *context), void
 }
 
 void kiln_timer_start(kiln_timer *timer, uint64_t delay_ns) {
-    /* libuv counts whole milliseconds from when the loop last looked at the clock. Rounding up keeps a timer from
-     * firing before its time, which would make its owner spin. */
+    /* libuv counts whole milliseconds from when the loop last looked at the clock. Rounding up
+     * keeps a timer from firing before its time, which would make its owner spin. */
     uint64_t delay_ms = delay_ns / KILN_NS_PER_MS + (delay_ns % KILN_NS_PER_MS != 0);
     uv_update_time(timer->uv.loop);
     uv_timer_start(&timer->uv, on_timer, delay_ms, 0);
 }
 
-void kiln_timer_stop(kiln_timer *timer) {
-    uv_timer_stop(&timer->uv);
-}
+void kiln_timer_stop(kiln_timer *timer) { uv_timer_stop(&timer->uv); }
 
 void kiln_timer_destroy(kiln_timer *timer) {
     if (timer) uv_close((uv_handle_t *)&timer->uv, free_handle);
@@ -148,8 +140,8 @@ static void on_poll(uv_poll_t *uv, int status, int events) {
     watch->ready(watch->context, ready);
 }
 
-kiln_watch *kiln_watch_create(kiln_loop *loop, int fd, unsigned watch_for, void (*ready)(void *context, unsigned ready_for),
-                              void *context) {
+kiln_watch *kiln_watch_create(kiln_loop *loop, int fd, unsigned watch_for,
+                              void (*ready)(void *context, unsigned ready_for), void *context) {
     kiln_watch *watch = kiln_alloc(sizeof *watch);
     KILN_CHECK(uv_poll_init(&loop->uv, &watch->uv, fd) == 0);
     watch->uv.data = watch;
@@ -160,9 +152,12 @@ kiln_watch *kiln_watch_create(kiln_loop *loop, int fd, unsigned watch_for, void 
 }
 
 void kiln_watch_set(kiln_watch *watch, unsigned watch_for) {
-    int events = (watch_for & KILN_WATCH_READ ? UV_READABLE : 0) | (watch_for & KILN_WATCH_WRITE ? UV_WRITABLE : 0);
-    if (events) uv_poll_start(&watch->uv, events, on_poll);
-    else uv_poll_stop(&watch->uv);
+    int events = (watch_for & KILN_WATCH_READ ? UV_READABLE : 0) |
+                 (watch_for & KILN_WATCH_WRITE ? UV_WRITABLE : 0);
+    if (events)
+        uv_poll_start(&watch->uv, events, on_poll);
+    else
+        uv_poll_stop(&watch->uv);
 }
 
 void kiln_watch_destroy(kiln_watch *watch) {
@@ -178,7 +173,8 @@ static void on_signal(uv_signal_t *uv, int number) {
     signal->raised(signal->context, number);
 }
 
-void kiln_loop_on_signal(kiln_loop *loop, int number, void (*raised)(void *context, int signal), void *context) {
+void kiln_loop_on_signal(kiln_loop *loop, int number, void (*raised)(void *context, int signal),
+                         void *context) {
     kiln_loop_signal *signal = kiln_alloc(sizeof *signal);
     KILN_CHECK(uv_signal_init(&loop->uv, &signal->uv) == 0);
     signal->uv.data = signal;
@@ -202,7 +198,8 @@ static void finish_work(uv_work_t *uv, int status) {
     item.done(item.context);
 }
 
-void kiln_loop_work(kiln_loop *loop, void (*run)(void *context), void (*done)(void *context), void *context) {
+void kiln_loop_work(kiln_loop *loop, void (*run)(void *context), void (*done)(void *context),
+                    void *context) {
     work_item *item = kiln_alloc(sizeof *item);
     *item = (work_item){.run = run, .done = done, .context = context};
     item->uv.data = item;
@@ -214,6 +211,4 @@ void kiln_loop_on_wake(kiln_loop *loop, void (*wake)(void *context), void *conte
     loop->wake_context = context;
 }
 
-void kiln_loop_wake(kiln_loop *loop) {
-    uv_async_send(&loop->wake);
-}
+void kiln_loop_wake(kiln_loop *loop) { uv_async_send(&loop->wake); }

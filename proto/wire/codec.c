@@ -1,5 +1,5 @@
-/* Messages to bytes and back, by walking the schema. Everything a peer sends is checked here: kinds,
- * limits, required fields, counts; nothing behind this file sees an unchecked value. */
+/* Messages to bytes and back, by walking the schema. Everything a peer sends is checked here:
+ * kinds, limits, required fields, counts; nothing behind this file sees an unchecked value. */
 #include <math.h>
 #include <string.h>
 
@@ -14,11 +14,12 @@ static kiln_status encode_struct(const kiln_schema *schema, const void *owner, k
 /* `code` is OUT_OF_RANGE for our own values and DATA_LOSS for a peer's. */
 static kiln_status check_limit(kiln_code code, const kiln_field_info *field, uint64_t value) {
     if (value <= field->limit) return KILN_OK;
-    return kiln_status_make(code, __FILE__, __LINE__, "%llu is more than the limit of %llu", (unsigned long long)value,
-                            (unsigned long long)field->limit);
+    return kiln_status_make(code, __FILE__, __LINE__, "%llu is more than the limit of %llu",
+                            (unsigned long long)value, (unsigned long long)field->limit);
 }
 
-static kiln_status encode_list(const kiln_field_info *field, const kiln_any_list *list, kiln_strbuf *out) {
+static kiln_status encode_list(const kiln_field_info *field, const kiln_any_list *list,
+                               kiln_strbuf *out) {
     const kiln_schema *record = kiln_schema_of_record(field->record);
     kiln_status st = check_limit(KILN_OUT_OF_RANGE, field, list->count);
     if (!st) kiln_mpack_write_array(out, list->count);
@@ -27,7 +28,8 @@ static kiln_status encode_list(const kiln_field_info *field, const kiln_any_list
     return st;
 }
 
-static kiln_status encode_u64s(const kiln_field_info *field, const kiln_u64s *list, kiln_strbuf *out) {
+static kiln_status encode_u64s(const kiln_field_info *field, const kiln_u64s *list,
+                               kiln_strbuf *out) {
     kiln_status st = check_limit(KILN_OUT_OF_RANGE, field, list->count);
     if (st) return st;
     kiln_mpack_write_array(out, list->count);
@@ -48,8 +50,11 @@ static kiln_status encode_field(const kiln_field_info *field, const void *at, ki
     case KILN_FIELD_u64: return encode_number(field, *(const uint64_t *)at, out);
     case KILN_FIELD_f64:
         kiln_mpack_write_f64(out, *(const double *)at);
-        return isfinite(*(const double *)at) ? KILN_OK : KILN_ERROR(OUT_OF_RANGE, "not a finite number");
-    case KILN_FIELD_text: kiln_mpack_write_str(out, *view); return check_limit(KILN_OUT_OF_RANGE, field, view->size);
+        return isfinite(*(const double *)at) ? KILN_OK
+                                             : KILN_ERROR(OUT_OF_RANGE, "not a finite number");
+    case KILN_FIELD_text:
+        kiln_mpack_write_str(out, *view);
+        return check_limit(KILN_OUT_OF_RANGE, field, view->size);
     case KILN_FIELD_bytes:
         kiln_mpack_write_bin(out, view->data, view->size);
         return check_limit(KILN_OUT_OF_RANGE, field, view->size);
@@ -86,7 +91,8 @@ static kiln_status encode(const kiln_schema *schema, const void *owner, kiln_str
     kiln_status st = encode_struct(schema, owner, out);
     size_t size = out->size - before;
     if (!st && size > KILN_FRAME_CONTROL_MAX)
-        st = KILN_ERROR(OUT_OF_RANGE, "%s of %zu bytes is larger than a frame may be", schema->id, size);
+        st = KILN_ERROR(OUT_OF_RANGE, "%s of %zu bytes is larger than a frame may be", schema->id,
+                        size);
     if (st) {
         out->size = before;
         out->data[before] = 0;
@@ -106,14 +112,17 @@ kiln_status kiln_record_encode(kiln_record_type type, const void *record, kiln_s
 
 /* ---- Decoding ---- */
 
-static kiln_status decode_struct(const kiln_schema *schema, kiln_mpack_reader *r, kiln_arena *arena, void *owner);
+static kiln_status decode_struct(const kiln_schema *schema, kiln_mpack_reader *r, kiln_arena *arena,
+                                 void *owner);
 
-static kiln_status decode_count(const kiln_field_info *field, kiln_mpack_reader *r, uint32_t *out_count) {
+static kiln_status decode_count(const kiln_field_info *field, kiln_mpack_reader *r,
+                                uint32_t *out_count) {
     kiln_status st = kiln_mpack_read_array(r, out_count);
     return st ? st : check_limit(KILN_DATA_LOSS, field, *out_count);
 }
 
-static kiln_status decode_u64s(const kiln_field_info *field, kiln_mpack_reader *r, kiln_arena *arena, kiln_u64s *out) {
+static kiln_status decode_u64s(const kiln_field_info *field, kiln_mpack_reader *r,
+                               kiln_arena *arena, kiln_u64s *out) {
     uint32_t count = 0;
     kiln_status st = decode_count(field, r, &count);
     if (st) return st;
@@ -122,7 +131,8 @@ static kiln_status decode_u64s(const kiln_field_info *field, kiln_mpack_reader *
     return st;
 }
 
-static kiln_status decode_list(const kiln_field_info *field, kiln_mpack_reader *r, kiln_arena *arena, kiln_any_list *out) {
+static kiln_status decode_list(const kiln_field_info *field, kiln_mpack_reader *r,
+                               kiln_arena *arena, kiln_any_list *out) {
     const kiln_schema *record = kiln_schema_of_record(field->record);
     uint32_t count = 0;
     kiln_status st = decode_count(field, r, &count);
@@ -137,7 +147,8 @@ static kiln_status decode_list(const kiln_field_info *field, kiln_mpack_reader *
 static kiln_status decode_text(const kiln_field_info *field, kiln_mpack_reader *r, kiln_str *out) {
     kiln_status st = kiln_mpack_read_str(r, out);
     if (!st) st = check_limit(KILN_DATA_LOSS, field, out->size);
-    if (!st && kiln_str_find_char(*out, 0) < out->size) st = KILN_ERROR(DATA_LOSS, "a text with a NUL inside");
+    if (!st && kiln_str_find_char(*out, 0) < out->size)
+        st = KILN_ERROR(DATA_LOSS, "a text with a NUL inside");
     return st;
 }
 
@@ -150,7 +161,8 @@ static kiln_status decode_digest(kiln_mpack_reader *r, kiln_digest *out) {
     return KILN_OK;
 }
 
-static kiln_status decode_field(const kiln_field_info *field, kiln_mpack_reader *r, kiln_arena *arena, void *at) {
+static kiln_status decode_field(const kiln_field_info *field, kiln_mpack_reader *r,
+                                kiln_arena *arena, void *at) {
     kiln_status st = KILN_OK;
     uint64_t number = 0;
     switch (field->kind) {
@@ -195,7 +207,8 @@ static kiln_status check_required(const kiln_schema *schema, uint64_t seen) {
     return KILN_OK;
 }
 
-static kiln_status decode_struct(const kiln_schema *schema, kiln_mpack_reader *r, kiln_arena *arena, void *owner) {
+static kiln_status decode_struct(const kiln_schema *schema, kiln_mpack_reader *r, kiln_arena *arena,
+                                 void *owner) {
     uint32_t count = 0;
     uint64_t seen = 0;
     kiln_status st = kiln_mpack_read_map(r, &count);
@@ -208,7 +221,8 @@ static kiln_status decode_struct(const kiln_schema *schema, kiln_mpack_reader *r
             st = kiln_mpack_skip(r);
             continue;
         }
-        if (seen >> key & 1u) return KILN_ERROR(DATA_LOSS, "%s.%s comes twice", schema->id, field->name);
+        if (seen >> key & 1u)
+            return KILN_ERROR(DATA_LOSS, "%s.%s comes twice", schema->id, field->name);
         seen |= UINT64_C(1) << key;
         st = decode_field(field, r, arena, (char *)owner + field->offset);
         if (st) return kiln_status_note(st, "%s.%s", schema->id, field->name);
@@ -216,26 +230,31 @@ static kiln_status decode_struct(const kiln_schema *schema, kiln_mpack_reader *r
     return st ? kiln_status_note(st, "%s", schema->id) : check_required(schema, seen);
 }
 
-static kiln_status decode(const kiln_schema *schema, kiln_str body, kiln_arena *arena, void *owner) {
+static kiln_status decode(const kiln_schema *schema, kiln_str body, kiln_arena *arena,
+                          void *owner) {
     kiln_mpack_reader r;
     kiln_mpack_reader_init(&r, body.data, body.size);
     kiln_status st = decode_struct(schema, &r, arena, owner);
     if (!st && r.offset != r.size)
-        st = KILN_ERROR(DATA_LOSS, "%s is followed by %zu more bytes", schema->id, r.size - r.offset);
+        st = KILN_ERROR(DATA_LOSS, "%s is followed by %zu more bytes", schema->id,
+                        r.size - r.offset);
     return st;
 }
 
-kiln_status kiln_message_decode(kiln_message_type type, uint32_t stream, kiln_str body, kiln_arena *arena,
-                                kiln_message *out_message) {
+kiln_status kiln_message_decode(kiln_message_type type, uint32_t stream, kiln_str body,
+                                kiln_arena *arena, kiln_message *out_message) {
     const kiln_schema *schema = kiln_schema_of_message(type);
-    if (!schema) return KILN_ERROR(UNIMPLEMENTED, "messages of type %d are unknown to this version", (int)type);
+    if (!schema)
+        return KILN_ERROR(UNIMPLEMENTED, "messages of type %d are unknown to this version",
+                          (int)type);
     kiln_message message = {.type = type, .stream = stream};
     kiln_status st = decode(schema, body, arena, kiln_message_struct(&message));
     if (!st) *out_message = message;
     return st;
 }
 
-kiln_status kiln_record_decode(kiln_record_type type, kiln_str body, kiln_arena *arena, void *out_record) {
+kiln_status kiln_record_decode(kiln_record_type type, kiln_str body, kiln_arena *arena,
+                               void *out_record) {
     const kiln_schema *schema = kiln_schema_of_record(type);
     memset(out_record, 0, schema->size);
     return decode(schema, body, arena, out_record);
@@ -256,14 +275,16 @@ static void copy_field(const kiln_field_info *field, void *at, kiln_arena *arena
         view->data = view->size ? kiln_arena_copy(arena, view->data, view->size) : NULL;
     } else if (field->kind == KILN_FIELD_u64s) {
         kiln_u64s *list = at;
-        list->item = list->count ? kiln_arena_copy(arena, list->item, list->count * sizeof(uint64_t)) : NULL;
+        list->item =
+            list->count ? kiln_arena_copy(arena, list->item, list->count * sizeof(uint64_t)) : NULL;
     } else if (field->kind == KILN_FIELD_nest) {
         copy_fields(kiln_schema_of_record(field->record), at, arena);
     } else if (field->kind == KILN_FIELD_list) {
         const kiln_schema *record = kiln_schema_of_record(field->record);
         kiln_any_list *list = at;
         copy_items(&list->item, list->count * record->size, arena);
-        for (uint32_t i = 0; i < list->count; i++) copy_fields(record, (char *)list->item + i * record->size, arena);
+        for (uint32_t i = 0; i < list->count; i++)
+            copy_fields(record, (char *)list->item + i * record->size, arena);
     }
 }
 
@@ -288,12 +309,14 @@ void kiln_record_copy(kiln_record_type type, void *record, kiln_arena *arena) {
 
 kiln_message kiln_message_error(kiln_code code, uint32_t stream, const char *text) {
     kiln_str view = kiln_str_slice(kiln_str_from(text), 0, KILN_MESSAGES_PROSE);
-    return (kiln_message){.type = KILN_MSG_ERROR, .stream = stream, .error = {.code = (uint32_t)code, .text = view}};
+    return (kiln_message){
+        .type = KILN_MSG_ERROR, .stream = stream, .error = {.code = (uint32_t)code, .text = view}};
 }
 
 kiln_message kiln_message_from_status(kiln_status status, uint32_t stream, kiln_arena *arena) {
     KILN_CHECK(status != NULL);
-    return kiln_message_error(kiln_status_code(status), stream, kiln_str_dup(arena, kiln_str_from(kiln_status_text(status))));
+    return kiln_message_error(kiln_status_code(status), stream,
+                              kiln_str_dup(arena, kiln_str_from(kiln_status_text(status))));
 }
 
 kiln_status kiln_status_from_error(const kiln_msg_error *error) {
@@ -308,7 +331,8 @@ kiln_status kiln_version_agree(uint32_t peer_min, uint32_t peer_max, uint32_t *o
         *out_version = newest;
         return KILN_OK;
     }
-    return KILN_ERROR(FAILED_PRECONDITION, "the peer speaks protocol %u to %u, we speak %u to %u; upgrade %s", peer_min,
+    return KILN_ERROR(FAILED_PRECONDITION,
+                      "the peer speaks protocol %u to %u, we speak %u to %u; upgrade %s", peer_min,
                       peer_max, KILN_PROTO_VERSION_MIN, KILN_PROTO_VERSION_MAX,
                       peer_max < KILN_PROTO_VERSION_MIN ? "the peer" : "this side");
 }

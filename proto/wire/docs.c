@@ -2,8 +2,8 @@
 #include "proto/wire/schema.h"
 
 static const char *const kind_name[KILN_FIELD_KIND_COUNT] = {
-    [KILN_FIELD_flag] = "bool",     [KILN_FIELD_u32] = "u32",   [KILN_FIELD_u64] = "u64",
-    [KILN_FIELD_f64] = "f64",       [KILN_FIELD_text] = "text", [KILN_FIELD_bytes] = "bytes",
+    [KILN_FIELD_flag] = "bool",     [KILN_FIELD_u32] = "u32",    [KILN_FIELD_u64] = "u64",
+    [KILN_FIELD_f64] = "f64",       [KILN_FIELD_text] = "text",  [KILN_FIELD_bytes] = "bytes",
     [KILN_FIELD_digest] = "digest", [KILN_FIELD_u64s] = "[u64]",
 };
 
@@ -57,12 +57,17 @@ static void print_head(kiln_strbuf *out) {
         out,
         "# Messages\n\n"
         "Written from `proto/messages.def`; do not edit. Protocol versions %u to %u.\n\n"
-        "A frame is a 16-byte little-endian header and a body: u32 magic `KLN1`, u8 type, u8 flags (1 = END, on DATA\n"
-        "only), u16 zero, u32 stream, u32 body bytes. The body of type %d (DATA) is raw bytes of a blob, at most %zu; of\n"
-        "all others a msgpack map with the integer keys below, at most %zu bytes. Fields that are not required are left\n"
-        "out when zero or empty. Unknown keys are skipped; a missing required key, a wrong kind or a value over its limit\n"
+        "A frame is a 16-byte little-endian header and a body: u32 magic `KLN1`, u8 type, u8 flags "
+        "(1 = END, on DATA\n"
+        "only), u16 zero, u32 stream, u32 body bytes. The body of type %d (DATA) is raw bytes of a "
+        "blob, at most %zu; of\n"
+        "all others a msgpack map with the integer keys below, at most %zu bytes. Fields that are "
+        "not required are left\n"
+        "out when zero or empty. Unknown keys are skipped; a missing required key, a wrong kind or "
+        "a value over its limit\n"
         "is DATA_LOSS and ends the connection.\n\n",
-        KILN_PROTO_VERSION_MIN, KILN_PROTO_VERSION_MAX, (int)KILN_MSG_DATA, KILN_FRAME_DATA_MAX, KILN_FRAME_CONTROL_MAX);
+        KILN_PROTO_VERSION_MIN, KILN_PROTO_VERSION_MAX, (int)KILN_MSG_DATA, KILN_FRAME_DATA_MAX,
+        KILN_FRAME_CONTROL_MAX);
 }
 
 void kiln_messages_print_docs(kiln_strbuf *out) {

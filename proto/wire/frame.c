@@ -14,7 +14,8 @@ static size_t body_max(kiln_message_type type) {
     return type == KILN_MSG_DATA ? KILN_FRAME_DATA_MAX : KILN_FRAME_CONTROL_MAX;
 }
 
-static void write_header(uint8_t *header, kiln_message_type type, uint8_t flags, uint32_t stream, size_t size) {
+static void write_header(uint8_t *header, kiln_message_type type, uint8_t flags, uint32_t stream,
+                         size_t size) {
     KILN_CHECK(size <= body_max(type));
     put_u32(header, KILN_FRAME_MAGIC);
     header[4] = (uint8_t)type;
@@ -24,7 +25,8 @@ static void write_header(uint8_t *header, kiln_message_type type, uint8_t flags,
     put_u32(header + 12, (uint32_t)size);
 }
 
-void kiln_frame_write(kiln_strbuf *out, kiln_message_type type, uint8_t flags, uint32_t stream, kiln_str body) {
+void kiln_frame_write(kiln_strbuf *out, kiln_message_type type, uint8_t flags, uint32_t stream,
+                      kiln_str body) {
     uint8_t header[KILN_FRAME_HEADER_BYTES];
     write_header(header, type, flags, stream, body.size);
     kiln_strbuf_append(out, header, sizeof header);
@@ -40,23 +42,28 @@ kiln_status kiln_frame_write_message(kiln_strbuf *out, const kiln_message *messa
         out->size = at;
         return st;
     }
-    write_header((uint8_t *)out->data + at, message->type, 0, message->stream, out->size - at - sizeof room);
+    write_header((uint8_t *)out->data + at, message->type, 0, message->stream,
+                 out->size - at - sizeof room);
     return KILN_OK;
 }
 
 /* Everything that can be wrong with a header; decided before a byte of the body is kept. */
 static kiln_status check_header(const uint8_t *header, size_t *out_size) {
     if (get_u32(header) != KILN_FRAME_MAGIC)
-        return KILN_ERROR(DATA_LOSS, "this is not Kiln's protocol: a frame starts with %02x %02x %02x %02x", header[0],
-                          header[1], header[2], header[3]);
+        return KILN_ERROR(DATA_LOSS,
+                          "this is not Kiln's protocol: a frame starts with %02x %02x %02x %02x",
+                          header[0], header[1], header[2], header[3]);
     kiln_message_type type = (kiln_message_type)header[4];
-    if (type == 0 || type > KILN_MSG_DATA) return KILN_ERROR(DATA_LOSS, "a frame of type %d", (int)type);
+    if (type == 0 || type > KILN_MSG_DATA)
+        return KILN_ERROR(DATA_LOSS, "a frame of type %d", (int)type);
     unsigned flags_known = type == KILN_MSG_DATA ? KILN_FRAME_END : 0;
     if ((header[5] & ~flags_known) || header[6] || header[7])
-        return KILN_ERROR(DATA_LOSS, "a frame with flags %02x %02x %02x", header[5], header[6], header[7]);
+        return KILN_ERROR(DATA_LOSS, "a frame with flags %02x %02x %02x", header[5], header[6],
+                          header[7]);
     size_t size = get_u32(header + 12);
     if (size > body_max(type))
-        return KILN_ERROR(DATA_LOSS, "a frame of %zu bytes; the limit is %zu", size, body_max(type));
+        return KILN_ERROR(DATA_LOSS, "a frame of %zu bytes; the limit is %zu", size,
+                          body_max(type));
     *out_size = KILN_FRAME_HEADER_BYTES + size;
     return KILN_OK;
 }
@@ -90,7 +97,8 @@ static kiln_status read_whole(kiln_str *input, kiln_frame *out_frame, bool *out_
     return KILN_OK;
 }
 
-static kiln_status read_partial(kiln_frame_reader *reader, kiln_str *input, kiln_frame *out_frame, bool *out_ready) {
+static kiln_status read_partial(kiln_frame_reader *reader, kiln_str *input, kiln_frame *out_frame,
+                                bool *out_ready) {
     if (reader->need == 0) {
         if (!take(reader, input, KILN_FRAME_HEADER_BYTES)) return KILN_OK;
         kiln_status st = check_header((const uint8_t *)reader->partial.data, &reader->need);
@@ -102,7 +110,8 @@ static kiln_status read_partial(kiln_frame_reader *reader, kiln_str *input, kiln
     return KILN_OK;
 }
 
-kiln_status kiln_frame_read(kiln_frame_reader *reader, kiln_str *input, kiln_frame *out_frame, bool *out_ready) {
+kiln_status kiln_frame_read(kiln_frame_reader *reader, kiln_str *input, kiln_frame *out_frame,
+                            bool *out_ready) {
     *out_ready = false;
     if (reader->broken) return KILN_ERROR(DATA_LOSS, "the stream of frames is broken");
     if (reader->need && reader->partial.size == reader->need) { /* delivered by the last call */

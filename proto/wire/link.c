@@ -22,8 +22,10 @@ void kiln_link_closed(kiln_link *link, uint64_t now_ns) {
     if (link->state == KILN_LINK_DOWN) return;
     if (link->state == KILN_LINK_UP) {
         link->down_since_ns = now_ns;
-        /* A connection that lasted was a good one; one that breaks at once is not dialled in a tight loop. */
-        if (now_ns - link->up_since_ns >= KILN_LINK_HEARTBEAT_NS) link->backoff_ns = KILN_LINK_BACKOFF_MIN_NS;
+        /* A connection that lasted was a good one; one that breaks at once is not dialled in a
+         * tight loop. */
+        if (now_ns - link->up_since_ns >= KILN_LINK_HEARTBEAT_NS)
+            link->backoff_ns = KILN_LINK_BACKOFF_MIN_NS;
     }
     link->state = KILN_LINK_DOWN;
     uint64_t jitter = kiln_rand_below(&link->rand, link->backoff_ns / 4 + 1);
@@ -31,9 +33,7 @@ void kiln_link_closed(kiln_link *link, uint64_t now_ns) {
     link->backoff_ns = KILN_MIN(link->backoff_ns * 2, KILN_LINK_BACKOFF_MAX_NS);
 }
 
-void kiln_link_heard(kiln_link *link, uint64_t now_ns) {
-    link->heard_ns = now_ns;
-}
+void kiln_link_heard(kiln_link *link, uint64_t now_ns) { link->heard_ns = now_ns; }
 
 kiln_link_want kiln_link_tick(kiln_link *link, uint64_t now_ns) {
     if (link->state == KILN_LINK_DOWN && now_ns >= link->dial_at_ns) {

@@ -27,10 +27,14 @@ static void print_text(kiln_str text, kiln_strbuf *out) {
     for (size_t i = 0; i < text.size;) {
         const uint8_t *at = (const uint8_t *)text.data + i;
         size_t length = utf8_length(at, text.size - i);
-        if (length == 0) kiln_strbuf_text(out, "\\ufffd"); /* a peer's text need not be UTF-8 */
-        else if (*at == '"' || *at == '\\') kiln_strbuf_printf(out, "\\%c", *at);
-        else if (*at < 0x20) kiln_strbuf_printf(out, "\\u%04x", *at);
-        else kiln_strbuf_append(out, at, length);
+        if (length == 0)
+            kiln_strbuf_text(out, "\\ufffd"); /* a peer's text need not be UTF-8 */
+        else if (*at == '"' || *at == '\\')
+            kiln_strbuf_printf(out, "\\%c", *at);
+        else if (*at < 0x20)
+            kiln_strbuf_printf(out, "\\u%04x", *at);
+        else
+            kiln_strbuf_append(out, at, length);
         i += length ? length : 1;
     }
     kiln_strbuf_char(out, '"');
@@ -65,11 +69,15 @@ static void print_field(const kiln_field_info *field, const void *at, kiln_strbu
     switch (field->kind) {
     case KILN_FIELD_flag: kiln_strbuf_text(out, *(const bool *)at ? "true" : "false"); return;
     case KILN_FIELD_u32: kiln_strbuf_printf(out, "%u", *(const uint32_t *)at); return;
-    case KILN_FIELD_u64: kiln_strbuf_printf(out, "%llu", (unsigned long long)*(const uint64_t *)at); return;
+    case KILN_FIELD_u64:
+        kiln_strbuf_printf(out, "%llu", (unsigned long long)*(const uint64_t *)at);
+        return;
     case KILN_FIELD_f64: kiln_strbuf_printf(out, "%.17g", *(const double *)at); return;
     case KILN_FIELD_text: print_text(*(const kiln_str *)at, out); return;
     /* Opaque bytes may be secrets (the token): only their size is shown. */
-    case KILN_FIELD_bytes: kiln_strbuf_printf(out, "\"(%zu bytes)\"", ((const kiln_str *)at)->size); return;
+    case KILN_FIELD_bytes:
+        kiln_strbuf_printf(out, "\"(%zu bytes)\"", ((const kiln_str *)at)->size);
+        return;
     case KILN_FIELD_digest: print_digest(at, out); return;
     case KILN_FIELD_u64s: print_u64s(at, out); return;
     case KILN_FIELD_nest: print_struct(kiln_schema_of_record(field->record), at, out); return;

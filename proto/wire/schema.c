@@ -92,9 +92,7 @@ kiln_message_type kiln_message_next(kiln_message_type type) {
     return next < KILN_ARRAY_COUNT(message_table) ? message_table[next].type : (kiln_message_type)0;
 }
 
-void *kiln_message_struct(kiln_message *message) {
-    return &message->hello;
-}
+void *kiln_message_struct(kiln_message *message) { return &message->hello; }
 
 static bool is_empty(const kiln_schema *schema, const void *owner) {
     for (uint32_t i = 0; i < schema->field_count; i++)

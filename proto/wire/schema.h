@@ -1,4 +1,5 @@
-/* messages.def as data: what codec, printer, copier and docs walk. Private to proto/wire and its tests. */
+/* messages.def as data: what codec, printer, copier and docs walk. Private to proto/wire and its
+ * tests. */
 #ifndef KILN_PROTO_WIRE_SCHEMA_H
 #define KILN_PROTO_WIRE_SCHEMA_H
 

@@ -1,5 +1,5 @@
-/* Fuzzes the cutting of a byte stream into frames: the same frames come out whatever the pieces, none is larger
- * than its limit, and nothing is kept beyond one frame. */
+/* Fuzzes the cutting of a byte stream into frames: the same frames come out whatever the pieces,
+ * none is larger than its limit, and nothing is kept beyond one frame. */
 #include "base/check.h"
 #include "base/hash.h"
 #include "proto/proto.h"
@@ -17,7 +17,8 @@ static uint64_t read_in_pieces(kiln_str bytes, size_t step) {
             kiln_frame frame;
             st = kiln_frame_read(&reader, &piece, &frame, &ready);
             if (st || !ready) break;
-            KILN_CHECK(frame.body.size <= (frame.type == KILN_MSG_DATA ? KILN_FRAME_DATA_MAX : KILN_FRAME_CONTROL_MAX));
+            KILN_CHECK(frame.body.size <= (frame.type == KILN_MSG_DATA ? KILN_FRAME_DATA_MAX
+                                                                       : KILN_FRAME_CONTROL_MAX));
             uint64_t head[] = {frame.type, frame.flags, frame.stream, frame.body.size};
             hash = kiln_hash64(head, sizeof head, hash);
             hash = kiln_hash64(frame.body.data, frame.body.size, hash);

@@ -59,11 +59,15 @@ static void fetched(sim_node *node, uint64_t number, uint64_t failed) {
     for (uint32_t i = 0; i < s->fetches.count; i++) {
         if (s->fetches.data[i].number != number) continue;
         kiln_digest digest = s->fetches.data[i].digest;
-        if (!failed && node->conn && node->conn->silent) return; /* ends when the connection is given up */
+        if (!failed && node->conn && node->conn->silent)
+            return; /* ends when the connection is given up */
         s->fetches.data[i] = kiln_vec_pop(&s->fetches);
-        bool have = !failed && (is_cached(s, &digest) || sim_tracker_has_blob(node->world->tracker, &digest));
+        bool have = !failed &&
+                    (is_cached(s, &digest) || sim_tracker_has_blob(node->world->tracker, &digest));
         if (have && !is_cached(s, &digest)) kiln_vec_push(&s->cache, digest);
-        run_step(node, &(kiln_server_event){.kind = KILN_SERVER_FETCHED, .digest = digest, .failure = have ? NULL : "no such blob"});
+        run_step(node, &(kiln_server_event){.kind = KILN_SERVER_FETCHED,
+                                            .digest = digest,
+                                            .failure = have ? NULL : "no such blob"});
         return;
     }
 }
@@ -72,7 +76,8 @@ static void begin_fetch(sim_node *node, const kiln_digest *digest) {
     board_state *s = node->state;
     fetch f = {.digest = *digest, .number = ++s->last_fetch};
     kiln_vec_push(&s->fetches, f);
-    sim_at(node->world, sim_between(node->world, SIM_MS, 100 * SIM_MS), node, fetched, f.number, !node->conn);
+    sim_at(node->world, sim_between(node->world, SIM_MS, 100 * SIM_MS), node, fetched, f.number,
+           !node->conn);
 }
 
 static void fail_fetches(sim_node *node) {
@@ -86,7 +91,10 @@ static void child_died(sim_node *node, uint64_t slot, uint64_t run) {
     board_state *s = node->state;
     if (!s->child[slot].alive || s->child[slot].run != run) return;
     s->child[slot].alive = false;
-    run_step(node, &(kiln_server_event){.kind = KILN_SERVER_DIED, .slot = (uint32_t)slot, .run = run, .text = "signal 11"});
+    run_step(node, &(kiln_server_event){.kind = KILN_SERVER_DIED,
+                                        .slot = (uint32_t)slot,
+                                        .run = run,
+                                        .text = "signal 11"});
 }
 
 static void child_finished(sim_node *node, uint64_t slot, uint64_t run) {
@@ -95,33 +103,44 @@ static void child_finished(sim_node *node, uint64_t slot, uint64_t run) {
     if (!c->alive || c->run != run) return;
     c->alive = false;
     uint64_t samples[] = {1000, 1100, 1050, 1020, 1010};
-    kiln_msg_trial_result result = {.outcome = c->outcome, .checked = true, .runs = 1, .stop = KILN_STOP_CONVERGED};
-    if (c->outcome == KILN_OUTCOME_OK) result.samples_ns = (kiln_u64s){samples, KILN_ARRAY_COUNT(samples)};
-    run_step(node, &(kiln_server_event){.kind = KILN_SERVER_FINISHED, .slot = (uint32_t)slot, .run = run, .result = &result});
+    kiln_msg_trial_result result = {
+        .outcome = c->outcome, .checked = true, .runs = 1, .stop = KILN_STOP_CONVERGED};
+    if (c->outcome == KILN_OUTCOME_OK)
+        result.samples_ns = (kiln_u64s){samples, KILN_ARRAY_COUNT(samples)};
+    run_step(node, &(kiln_server_event){.kind = KILN_SERVER_FINISHED,
+                                        .slot = (uint32_t)slot,
+                                        .run = run,
+                                        .result = &result});
 }
 
 static void child_phase(sim_node *node, uint64_t slot_and_phase, uint64_t run) {
     board_state *s = node->state;
     uint32_t slot = (uint32_t)(slot_and_phase >> 8);
     if (!s->child[slot].alive || s->child[slot].run != run) return;
-    run_step(node, &(kiln_server_event){.kind = KILN_SERVER_PHASE, .slot = slot, .run = run, .phase = (kiln_phase)(slot_and_phase & 255)});
+    run_step(node, &(kiln_server_event){.kind = KILN_SERVER_PHASE,
+                                        .slot = slot,
+                                        .run = run,
+                                        .phase = (kiln_phase)(slot_and_phase & 255)});
 }
 
-/* One trial per slot, and never under an older lease than the slot has run, whatever the network did. */
+/* One trial per slot, and never under an older lease than the slot has run, whatever the network
+ * did. */
 static void check_start(sim_node *node, const kiln_server_action *action) {
     board_state *s = node->state;
     sim_world *world = node->world;
     uint64_t key = node->index * 16 + action->slot, newest = 0;
     kiln_str view = {(const char *)&key, sizeof key};
-    if (s->child[action->slot].alive) sim_fail(world, "board %u runs two trials in slot %u", node->index, action->slot);
+    if (s->child[action->slot].alive)
+        sim_fail(world, "board %u runs two trials in slot %u", node->index, action->slot);
     if (kiln_map_find(&world->started, view, &newest) && action->trial->lease < newest)
-        sim_fail(world, "board %u runs lease %llu after lease %llu", node->index, (unsigned long long)action->trial->lease,
-                 (unsigned long long)newest);
+        sim_fail(world, "board %u runs lease %llu after lease %llu", node->index,
+                 (unsigned long long)action->trial->lease, (unsigned long long)newest);
     kiln_map_put(&world->started, view, action->trial->lease);
     const kiln_msg_trial *trial = action->trial;
-    char *begun = kiln_arena_printf(&world->scratch, "%.*s %u %llu", KILN_STR_ARG(trial->trial), trial->attempt,
-                                    (unsigned long long)trial->lease);
-    if (!kiln_map_put(&s->begun, kiln_str_from(begun), 1)) sim_fail(world, "a trial runs twice under one lease");
+    char *begun = kiln_arena_printf(&world->scratch, "%.*s %u %llu", KILN_STR_ARG(trial->trial),
+                                    trial->attempt, (unsigned long long)trial->lease);
+    if (!kiln_map_put(&s->begun, kiln_str_from(begun), 1))
+        sim_fail(world, "a trial runs twice under one lease");
 }
 
 static void start_child(sim_node *node, const kiln_server_action *action) {
@@ -129,7 +148,8 @@ static void start_child(sim_node *node, const kiln_server_action *action) {
     sim_world *world = node->world;
     const sim_options *o = &world->options;
     check_start(node, action);
-    if (!is_cached(s, &action->trial->artefact.digest)) sim_fail(world, "a trial starts without its artefact");
+    if (!is_cached(s, &action->trial->artefact.digest))
+        sim_fail(world, "a trial starts without its artefact");
     child *c = &s->child[action->slot];
     *c = (child){.alive = true, .run = action->run, .lease = action->trial->lease};
     c->outcome = sim_chance(world, o->wrong_permille) ? KILN_OUTCOME_WRONG_RESULT : KILN_OUTCOME_OK;
@@ -141,12 +161,14 @@ static void start_child(sim_node *node, const kiln_server_action *action) {
     at += SIM_MS;
     if (sim_chance(world, o->hang_permille)) return;
     bool crashes = sim_chance(world, o->crash_permille);
-    sim_at(world, crashes ? sim_between(world, 0, at) : at, node, crashes ? child_died : child_finished, action->slot, action->run);
+    sim_at(world, crashes ? sim_between(world, 0, at) : at, node,
+           crashes ? child_died : child_finished, action->slot, action->run);
 }
 
 static void kill_child(sim_node *node, const kiln_server_action *action) {
     /* Now and then the kernel takes its time. */
-    uint64_t delay = sim_chance(node->world, 50) ? sim_between(node->world, SIM_S, 5 * SIM_S) : sim_between(node->world, SIM_MS, 50 * SIM_MS);
+    uint64_t delay = sim_chance(node->world, 50) ? sim_between(node->world, SIM_S, 5 * SIM_S)
+                                                 : sim_between(node->world, SIM_MS, 50 * SIM_MS);
     sim_at(node->world, delay, node, child_died, action->slot, action->run);
 }
 
@@ -185,7 +207,9 @@ static void start(sim_node *node) {
         .target = KILN_STR("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"),
         .slots = 1 + node->index % SLOTS_MAX,
     };
-    s->machine = kiln_server_create(&(kiln_server_options){.board = &up, .seed = kiln_rand_u64(&node->world->rand)}, node->world->now_ns);
+    s->machine = kiln_server_create(
+        &(kiln_server_options){.board = &up, .seed = kiln_rand_u64(&node->world->rand)},
+        node->world->now_ns);
     sim_tick_at(node, node->world->now_ns);
 }
 
@@ -195,7 +219,8 @@ static void stop(sim_node *node) {
     s->machine = NULL;
     s->fetches.count = 0;
     kiln_map_reset(&s->begun);
-    for (uint32_t i = 0; i < SLOTS_MAX; i++) s->child[i].alive = false; /* they die with their parent */
+    for (uint32_t i = 0; i < SLOTS_MAX; i++)
+        s->child[i].alive = false; /* they die with their parent */
 }
 
 static void opened(sim_node *node, sim_conn *conn, const kiln_msg_hello *hello) {
@@ -214,9 +239,7 @@ static void closed(sim_node *node, sim_conn *conn) {
     run_step(node, &(kiln_server_event){.kind = KILN_SERVER_CLOSED});
 }
 
-static void tick(sim_node *node) {
-    run_step(node, &(kiln_server_event){.kind = KILN_SERVER_TICK});
-}
+static void tick(sim_node *node) { run_step(node, &(kiln_server_event){.kind = KILN_SERVER_TICK}); }
 
 const sim_program sim_board_program = {start, stop, opened, on_message, closed, tick};
 
@@ -224,7 +247,9 @@ static void read_health(sim_node *node, uint64_t a, uint64_t b) {
     (void)a, (void)b;
     board_state *s = node->state;
     bool sick = node->world->now_ns < s->sick_until_ns;
-    run_step(node, &(kiln_server_event){.kind = KILN_SERVER_READING, .failure = sick ? "too hot" : NULL, .env = &(kiln_msg_env){.temperature_mc = 50000}});
+    run_step(node, &(kiln_server_event){.kind = KILN_SERVER_READING,
+                                        .failure = sick ? "too hot" : NULL,
+                                        .env = &(kiln_msg_env){.temperature_mc = 50000}});
 }
 
 void sim_board_make_sick(sim_node *node, uint64_t until_ns) {
@@ -239,7 +264,7 @@ void sim_board_check_rest(sim_node *node) {
     board_state *s = node->state;
     kiln_server_counts counts = kiln_server_counts_of(s->machine);
     if (counts.waiting || counts.running || counts.kept)
-        sim_fail(node->world, "board %u still has %u waiting, %u running, %u kept trials", node->index, counts.waiting,
-                 counts.running, counts.kept);
+        sim_fail(node->world, "board %u still has %u waiting, %u running, %u kept trials",
+                 node->index, counts.waiting, counts.running, counts.kept);
     if (counts.sick) sim_fail(node->world, "board %u is still sick", node->index);
 }

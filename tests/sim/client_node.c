@@ -1,5 +1,5 @@
-/* A person's command: opens a job, waits for its end, comes back when the tracker was away, cancels now and
- * then. */
+/* A person's command: opens a job, waits for its end, comes back when the tracker was away, cancels
+ * now and then. */
 #include "base/alloc.h"
 #include "tests/sim/world.h"
 
@@ -12,13 +12,9 @@ typedef struct client_state {
     uint64_t dial_ns, heard_ns, ping_ns;
 } client_state;
 
-void *sim_client_state(void) {
-    return kiln_alloc(sizeof(client_state));
-}
+void *sim_client_state(void) { return kiln_alloc(sizeof(client_state)); }
 
-void sim_client_free(void *memory) {
-    kiln_free(memory);
-}
+void sim_client_free(void *memory) { kiln_free(memory); }
 
 bool sim_client_is_done(const sim_node *node) {
     const client_state *s = node->state;
@@ -41,20 +37,24 @@ static void dial(sim_node *node) {
 static void start(sim_node *node) {
     client_state *s = node->state;
     sim_world *world = node->world;
-    *s = (client_state){.drawn = true, .lost_ns = world->now_ns, .detach = sim_chance(world, 200), .cancels = sim_chance(world, 150)};
-    kiln_hash128_print((kiln_hash128){kiln_rand_u64(&world->rand), kiln_rand_u64(&world->rand)}, s->job);
+    *s = (client_state){.drawn = true,
+                        .lost_ns = world->now_ns,
+                        .detach = sim_chance(world, 200),
+                        .cancels = sim_chance(world, 150)};
+    kiln_hash128_print((kiln_hash128){kiln_rand_u64(&world->rand), kiln_rand_u64(&world->rand)},
+                       s->job);
     dial(node);
     sim_tick_at(node, world->now_ns + SIM_S);
 }
 
-static void stop(sim_node *node) {
-    (void)node;
-}
+static void stop(sim_node *node) { (void)node; }
 
 static void cancel(sim_node *node, uint64_t a, uint64_t b) {
     (void)a, (void)b;
     client_state *s = node->state;
-    kiln_message message = {.type = KILN_MSG_CANCEL, .stream = 3, .cancel = {.scope = KILN_CANCEL_JOB, .id = kiln_str_from(s->job)}};
+    kiln_message message = {.type = KILN_MSG_CANCEL,
+                            .stream = 3,
+                            .cancel = {.scope = KILN_CANCEL_JOB, .id = kiln_str_from(s->job)}};
     if (!s->done && node->conn) sim_send(node, node->conn, &message);
 }
 
@@ -78,8 +78,8 @@ static void opened(sim_node *node, sim_conn *conn, const kiln_msg_hello *hello) 
     if (s->cancels) sim_at(world, sim_between(world, 0, 20 * SIM_S), node, cancel, 0, 0);
 }
 
-/* The records that the job says it made are in the database of some tuner: nothing committed is lost, nothing
- * is counted twice. */
+/* The records that the job says it made are in the database of some tuner: nothing committed is
+ * lost, nothing is counted twice. */
 static void check_done(sim_node *node, const kiln_msg_job_done *done) {
     sim_world *world = node->world;
     world->jobs_ended++;
@@ -89,12 +89,16 @@ static void check_done(sim_node *node, const kiln_msg_job_done *done) {
     for (uint32_t i = 0; i < done->tasks.count; i++) {
         const kiln_msg_task_state *task = &done->tasks.item[i];
         planned += task->planned;
-        if (task->done != task->planned) sim_fail(world, "a job ends ok with %u of %u trials of a task", task->done, task->planned);
+        if (task->done != task->planned)
+            sim_fail(world, "a job ends ok with %u of %u trials of a task", task->done,
+                     task->planned);
     }
-    if (done->trials != planned) sim_fail(world, "a job says %u trials, its tasks %u", done->trials, planned);
+    if (done->trials != planned)
+        sim_fail(world, "a job says %u trials, its tasks %u", done->trials, planned);
     for (uint32_t i = 0; i < world->node.count; i++) {
         sim_node *tuner = world->node.data[i];
-        if (tuner->kind == SIM_TUNER && sim_tuner_record_count(tuner, done->job) == done->trials) return;
+        if (tuner->kind == SIM_TUNER && sim_tuner_record_count(tuner, done->job) == done->trials)
+            return;
     }
     sim_fail(world, "no tuner has the %u records of a job that ended ok", done->trials);
 }
@@ -105,7 +109,8 @@ static void on_message(sim_node *node, sim_conn *conn, const kiln_message *messa
     if (s->done) return;
     if (message->type == KILN_MSG_JOB_DONE) {
         check_done(node, &message->job_done);
-        kiln_message close = {.type = KILN_MSG_JOB_CLOSE, .job_close = {.job = message->job_done.job}};
+        kiln_message close = {.type = KILN_MSG_JOB_CLOSE,
+                              .job_close = {.job = message->job_done.job}};
         sim_send(node, conn, &close);
         finish(node, kiln_code_name((kiln_code)message->job_done.code));
     } else if (message->type == KILN_MSG_ERROR) {

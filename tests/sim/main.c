@@ -7,10 +7,12 @@
 #include "tests/sim/world.h"
 
 static void print_options(const sim_options *o) {
-    printf("  boards %u, tuners %u, clients %u, builders %u, trials %u, tasks %u, latency %.3g ms, faults %g per minute, hang %u, "
+    printf("  boards %u, tuners %u, clients %u, builders %u, trials %u, tasks %u, latency %.3g ms, "
+           "faults %g per minute, hang %u, "
            "crash %u, wrong %u, repeat %u per mille\n",
-           o->boards, o->tuners, o->clients, o->builders, o->trials, o->tasks, (double)o->latency_ns / 1e6, o->faults_per_minute,
-           o->hang_permille, o->crash_permille, o->wrong_permille, o->repeat_permille);
+           o->boards, o->tuners, o->clients, o->builders, o->trials, o->tasks,
+           (double)o->latency_ns / 1e6, o->faults_per_minute, o->hang_permille, o->crash_permille,
+           o->wrong_permille, o->repeat_permille);
 }
 
 typedef struct totals {
@@ -32,15 +34,18 @@ static bool run_seed(uint64_t seed, bool trace, bool quiet, totals *sum) {
     sim_world world;
     sim_world_init(&world, seed, trace);
     sim_world_run(&world);
-    if (!world.failed && !is_same_again(&world)) sim_fail(&world, "the same seed gave another history");
+    if (!world.failed && !is_same_again(&world))
+        sim_fail(&world, "the same seed gave another history");
     bool ok = !world.failed;
     if (!ok) {
         print_options(&world.options);
-        printf("  %s\n  again: ./dev sim --seed %llu\n", world.failure.data, (unsigned long long)seed);
+        printf("  %s\n  again: ./dev sim --seed %llu\n", world.failure.data,
+               (unsigned long long)seed);
     }
     if (!ok || !quiet)
-        printf("seed %llu: %s, events %llu, hash %016llx\n", (unsigned long long)seed, ok ? "ok" : "FAILED",
-               (unsigned long long)world.event_count, (unsigned long long)world.hash);
+        printf("seed %llu: %s, events %llu, hash %016llx\n", (unsigned long long)seed,
+               ok ? "ok" : "FAILED", (unsigned long long)world.event_count,
+               (unsigned long long)world.hash);
     sum->events += world.event_count;
     sum->records += world.records;
     sum->jobs_ok += world.jobs_ok;
@@ -85,9 +90,11 @@ int main(int argc, char **argv) {
     if (!seed && !seeds) seeds = 200;
     if (seed) return run_seed(seed, trace, false, &sum) ? 0 : 1;
     uint64_t failed = 0;
-    for (uint64_t s = 1; s <= seeds && !(stop && failed); s++) failed += !run_seed(s, trace, seeds > 20, &sum);
-    printf("seeds %llu: %llu failed, events %llu, records %llu, jobs %llu ended, %llu of them ok\n", (unsigned long long)seeds,
-           (unsigned long long)failed, (unsigned long long)sum.events, (unsigned long long)sum.records,
-           (unsigned long long)sum.jobs_ended, (unsigned long long)sum.jobs_ok);
+    for (uint64_t s = 1; s <= seeds && !(stop && failed); s++)
+        failed += !run_seed(s, trace, seeds > 20, &sum);
+    printf("seeds %llu: %llu failed, events %llu, records %llu, jobs %llu ended, %llu of them ok\n",
+           (unsigned long long)seeds, (unsigned long long)failed, (unsigned long long)sum.events,
+           (unsigned long long)sum.records, (unsigned long long)sum.jobs_ended,
+           (unsigned long long)sum.jobs_ok);
     return failed ? 1 : 0;
 }

@@ -4,9 +4,10 @@
 usage: mutants.py SOURCE_ROOT BUILD_ROOT [SEEDS]
 
 A checker that nobody has seen fail proves nothing. Faults that another rule makes good (a lost LEASE_LOST, which the
-next LEASE_RENEW repeats) are left to the unit tests. Each row is (name, file, text, replacement); the file is
+next LEASE_RENEW repeats) are left to the unit tests. Each row is (name, file, text, replacement), white space as it comes; the file is
 compiled with the replacement and linked with the simulator's own objects."""
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -68,11 +69,13 @@ def main():
         for number, (name, path, text, replacement) in enumerate(MUTANTS):
             with open(f"{source}/{path}") as file:
                 content = file.read()
-            if content.count(text) != 1:
-                sys.exit(f"mutants: '{name}': its text is in {path} {content.count(text)} times, not once")
+            pattern = r"\s+".join(re.escape(word) for word in text.split())
+            count = len(re.findall(pattern, content))
+            if count != 1:
+                sys.exit(f"mutants: '{name}': its text is in {path} {count} times, not once")
             mutant, program = f"{folder}/mutant.c", f"{folder}/mutant"
             with open(mutant, "w") as file:
-                file.write(content.replace(text, replacement))
+                file.write(re.sub(pattern, lambda match: replacement, content))
             subprocess.run(compile_command + [mutant, "-o", f"{folder}/mutant.o"], check=True)
             rest = [object for other, object in objects.items() if other != path]
             subprocess.run(["cc", "-o", program, f"{folder}/mutant.o"] + rest + libraries, check=True)

@@ -1,4 +1,5 @@
-/* Connections: in order, as bytes, with delays; until they are cut, or silently swallow everything. */
+/* Connections: in order, as bytes, with delays; until they are cut, or silently swallow everything.
+ */
 #include <stdio.h>
 
 #include "base/alloc.h"
@@ -33,7 +34,8 @@ static uint64_t draw_delay(sim_world *world) {
 static uint64_t arrival(sim_conn *conn, int to) {
     sim_world *world = conn->side[0]->world;
     uint64_t at = world->now_ns + draw_delay(world);
-    if (at < conn->last_arrival_ns[to]) at = conn->last_arrival_ns[to]; /* nothing overtakes in one connection */
+    if (at < conn->last_arrival_ns[to])
+        at = conn->last_arrival_ns[to]; /* nothing overtakes in one connection */
     conn->last_arrival_ns[to] = at;
     return at - world->now_ns;
 }
@@ -42,7 +44,8 @@ static bool is_there(const sim_conn *conn, int side) {
     return conn->open[side] && conn->side[side]->alive && conn->side[side]->run == conn->run[side];
 }
 
-/* Connections are kept until both sides let go and their last packet is through: freed with the world. */
+/* Connections are kept until both sides let go and their last packet is through: freed with the
+ * world. */
 static void end_side(sim_conn *conn, int side) {
     sim_node *node = conn->side[side];
     bool was_there = is_there(conn, side);
@@ -60,7 +63,9 @@ static void deliver_bytes(packet *p) {
     kiln_message message;
     bool ready = false;
     kiln_status st = kiln_frame_read(&reader, &input, &frame, &ready);
-    if (!st && ready) st = kiln_message_decode(frame.type, frame.stream, frame.body, &node->world->scratch, &message);
+    if (!st && ready)
+        st = kiln_message_decode(frame.type, frame.stream, frame.body, &node->world->scratch,
+                                 &message);
     KILN_CHECK(st == NULL); /* the codec read what it wrote */
     KILN_CHECK(ready);
     sim_world *world = node->world;
@@ -68,7 +73,8 @@ static void deliver_bytes(packet *p) {
     if (world->trace) {
         kiln_strbuf line = {0};
         kiln_message_print(&message, &line);
-        printf("%12.6f conn %llu -> side %d: %.400s\n", (double)world->now_ns / 1e9, (unsigned long long)p->conn->id, p->to, line.data);
+        printf("%12.6f conn %llu -> side %d: %.400s\n", (double)world->now_ns / 1e9,
+               (unsigned long long)p->conn->id, p->to, line.data);
         kiln_strbuf_deinit(&line);
     }
     node->program->message(node, p->conn, &message);
@@ -79,8 +85,10 @@ static void arrive(sim_node *none, uint64_t packet_at, uint64_t b) {
     (void)none, (void)b;
     packet *p = (packet *)(uintptr_t)packet_at;
     if (is_there(p->conn, p->to) && !p->conn->silent) {
-        if (p->bytes.size) deliver_bytes(p);
-        else end_side(p->conn, p->to);
+        if (p->bytes.size)
+            deliver_bytes(p);
+        else
+            end_side(p->conn, p->to);
     }
     kiln_strbuf_deinit(&p->bytes);
     kiln_free(p);
@@ -159,7 +167,9 @@ static void tracker_opened(sim_node *none, uint64_t conn_at, uint64_t b) {
     kiln_msg_hello hello = {
         .version_min = 1,
         .version_max = 1,
-        .role = node->kind == SIM_BOARD ? KILN_PEER_BOARD : node->kind == SIM_TUNER ? KILN_PEER_TUNER : KILN_PEER_CLIENT,
+        .role = node->kind == SIM_BOARD   ? KILN_PEER_BOARD
+                : node->kind == SIM_TUNER ? KILN_PEER_TUNER
+                                          : KILN_PEER_CLIENT,
         .node = kiln_str_from(node->identity),
         .boot = kiln_str_from(node->boot),
     };
@@ -171,7 +181,10 @@ static void tracker_opened(sim_node *none, uint64_t conn_at, uint64_t b) {
 void sim_dial(sim_node *node) {
     sim_world *world = node->world;
     sim_conn *conn = kiln_alloc(sizeof *conn);
-    *conn = (sim_conn){.id = ++world->last_conn, .side = {node, world->tracker}, .run = {node->run, 0}, .open = {true, false}};
+    *conn = (sim_conn){.id = ++world->last_conn,
+                       .side = {node, world->tracker},
+                       .run = {node->run, 0},
+                       .open = {true, false}};
     kiln_vec_push(&world->conn, conn);
     node->conn = conn;
     sim_at(world, draw_delay(world), NULL, tracker_opened, (uintptr_t)conn, 0);

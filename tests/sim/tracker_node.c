@@ -1,4 +1,5 @@
-/* The tracker's shell, played: a disk of rows with slow commits that a kill may lose, and a blob store. */
+/* The tracker's shell, played: a disk of rows with slow commits that a kill may lose, and a blob
+ * store. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -31,9 +32,7 @@ typedef struct tracker_state {
     uint64_t full_until_ns;
 } tracker_state;
 
-void *sim_tracker_state(void) {
-    return kiln_alloc(sizeof(tracker_state));
-}
+void *sim_tracker_state(void) { return kiln_alloc(sizeof(tracker_state)); }
 
 static void free_commit(commit *c) {
     kiln_arena_deinit(&c->arena);
@@ -67,12 +66,13 @@ static kiln_tracker_row copy_row(const kiln_tracker_row *row, kiln_arena *arena)
 
 static void write_row(tracker_state *s, const kiln_tracker_row *row) {
     uint32_t at = 0;
-    while (at < s->disk.count &&
-           !(s->disk.data[at]->row.kind == row->kind && kiln_str_equal(s->disk.data[at]->row.id, row->id)))
+    while (at < s->disk.count && !(s->disk.data[at]->row.kind == row->kind &&
+                                   kiln_str_equal(s->disk.data[at]->row.id, row->id)))
         at++;
     if (at < s->disk.count) {
         free_row(s->disk.data[at]);
-        memmove(&s->disk.data[at], &s->disk.data[at + 1], (--s->disk.count - at) * sizeof s->disk.data[0]);
+        memmove(&s->disk.data[at], &s->disk.data[at + 1],
+                (--s->disk.count - at) * sizeof s->disk.data[0]);
     }
     if (row->removed) return;
     disk_row *stored = kiln_alloc(sizeof *stored);
@@ -90,7 +90,9 @@ static void commit_done(sim_node *node, uint64_t a, uint64_t b) {
     memmove(&s->commits.data[0], &s->commits.data[1], --s->commits.count * sizeof c);
     bool full = node->world->now_ns < s->full_until_ns;
     for (uint32_t i = 0; !full && i < c->row_count; i++) write_row(s, &c->row[i]);
-    kiln_tracker_event event = {.kind = KILN_TRACKER_PERSISTED, .persist = c->persist, .failure = full ? "the disk is full" : NULL};
+    kiln_tracker_event event = {.kind = KILN_TRACKER_PERSISTED,
+                                .persist = c->persist,
+                                .failure = full ? "the disk is full" : NULL};
     free_commit(c);
     run_step(node, &event);
 }
@@ -121,9 +123,11 @@ static void check_grant(sim_world *world, const sim_conn *conn, const kiln_msg_l
     if (kiln_map_find(&world->granted, view, &before) && before != holder)
         sim_fail(world, "lease %llu is given to two requests", (unsigned long long)number);
     kiln_map_put(&world->granted, view, holder);
-    char *slot = kiln_arena_printf(&world->scratch, "%.*s/%u", KILN_STR_ARG(grant->board), grant->slot);
+    char *slot =
+        kiln_arena_printf(&world->scratch, "%.*s/%u", KILN_STR_ARG(grant->board), grant->slot);
     if (kiln_map_find(&world->newest, kiln_str_from(slot), &newest) && number < newest)
-        sim_fail(world, "lease %llu is granted after %llu", (unsigned long long)number, (unsigned long long)newest);
+        sim_fail(world, "lease %llu is granted after %llu", (unsigned long long)number,
+                 (unsigned long long)newest);
     kiln_map_put(&world->newest, kiln_str_from(slot), number);
 }
 
@@ -132,9 +136,11 @@ static void check_job(sim_world *world, kiln_tracker *t, const kiln_tracker_job 
     uint64_t now = world->now_ns, long_ago = now > 11 * SIM_S ? now - 11 * SIM_S : 0;
     if (!kiln_tracker_job_is_open(job) || job->persist || job->ending_ns) return;
     bool tuner = job->state == KILN_JOB_WAITING || kiln_tracker_tuner_by_node(t, job->tuner);
-    if (!tuner && job->tuner_lost_ns + 6 * SIM_S < now) sim_fail(world, "job %s stays with a tuner that is gone", job->id);
+    if (!tuner && job->tuner_lost_ns + 6 * SIM_S < now)
+        sim_fail(world, "job %s stays with a tuner that is gone", job->id);
     if (job->spec.detach) return;
-    if (job->unserved_ns && job->unserved_ns < long_ago) sim_fail(world, "job %s waits for what is missing", job->id);
+    if (job->unserved_ns && job->unserved_ns < long_ago)
+        sim_fail(world, "job %s waits for what is missing", job->id);
     if (!job->client && (!job->client_lost_ns || job->client_lost_ns < long_ago))
         sim_fail(world, "job %s runs on without its client", job->id);
 }
@@ -144,20 +150,24 @@ static void check_promises(sim_node *node) {
     sim_world *world = node->world;
     if (world->now_ns < s->check_ns) return;
     s->check_ns = world->now_ns + SIM_S;
-    for (uint32_t i = 0; i < s->machine->job.count; i++) check_job(world, s->machine, s->machine->job.data[i]);
+    for (uint32_t i = 0; i < s->machine->job.count; i++)
+        check_job(world, s->machine, s->machine->job.data[i]);
     for (uint32_t i = 0; i < s->machine->peer.count; i++) {
         const kiln_tracker_peer *peer = s->machine->peer.data[i];
-        if (!peer->closing && world->now_ns - peer->heard_ns > 7 * SIM_S) sim_fail(world, "a dead %s goes unnoticed", kiln_peer_role_name(peer->role));
+        if (!peer->closing && world->now_ns - peer->heard_ns > 7 * SIM_S)
+            sim_fail(world, "a dead %s goes unnoticed", kiln_peer_role_name(peer->role));
     }
 }
 
 /* ---- The program ---- */
 
 static void carry_out(sim_node *node, const kiln_tracker_action *action) {
-    sim_conn *conn = action->kind == KILN_TRACKER_PERSIST ? NULL : sim_find_conn(node->world, action->peer);
+    sim_conn *conn =
+        action->kind == KILN_TRACKER_PERSIST ? NULL : sim_find_conn(node->world, action->peer);
     switch (action->kind) {
     case KILN_TRACKER_SEND:
-        if (action->message.type == KILN_MSG_LEASE_GRANT) check_grant(node->world, conn, &action->message.lease_grant);
+        if (action->message.type == KILN_MSG_LEASE_GRANT)
+            check_grant(node->world, conn, &action->message.lease_grant);
         sim_send(node, conn, &action->message);
         break;
     case KILN_TRACKER_CLOSE:
@@ -182,7 +192,8 @@ static void run_step(sim_node *node, const kiln_tracker_event *event) {
 
 static void start(sim_node *node) {
     tracker_state *s = node->state;
-    kiln_tracker_row *rows = KILN_ARENA_ARRAY(&node->world->scratch, kiln_tracker_row, s->disk.count);
+    kiln_tracker_row *rows =
+        KILN_ARENA_ARRAY(&node->world->scratch, kiln_tracker_row, s->disk.count);
     for (uint32_t i = 0; i < s->disk.count; i++) rows[i] = s->disk.data[i]->row;
     kiln_status st = kiln_tracker_create(rows, s->disk.count, node->world->now_ns, &s->machine);
     if (st) sim_fail(node->world, "the tracker does not start: %s", kiln_status_text(st));
@@ -207,11 +218,13 @@ static void stop(sim_node *node) {
 }
 
 static void opened(sim_node *node, sim_conn *conn, const kiln_msg_hello *hello) {
-    run_step(node, &(kiln_tracker_event){.kind = KILN_TRACKER_CONNECTED, .peer = conn->id, .hello = hello});
+    run_step(node, &(kiln_tracker_event){
+                       .kind = KILN_TRACKER_CONNECTED, .peer = conn->id, .hello = hello});
 }
 
 static void on_message(sim_node *node, sim_conn *conn, const kiln_message *message) {
-    run_step(node, &(kiln_tracker_event){.kind = KILN_TRACKER_MESSAGE, .peer = conn->id, .message = message});
+    run_step(node, &(kiln_tracker_event){
+                       .kind = KILN_TRACKER_MESSAGE, .peer = conn->id, .message = message});
 }
 
 static void closed(sim_node *node, sim_conn *conn) {
@@ -249,5 +262,6 @@ void sim_tracker_check_rest(sim_node *node) {
     if (counts.leases) sim_fail(node->world, "%u leases are still held", counts.leases);
     if (counts.requests) sim_fail(node->world, "%u lease requests still wait", counts.requests);
     if (counts.boards_connected != node->world->options.boards)
-        sim_fail(node->world, "%u of %u boards are connected", counts.boards_connected, node->world->options.boards);
+        sim_fail(node->world, "%u of %u boards are connected", counts.boards_connected,
+                 node->world->options.boards);
 }

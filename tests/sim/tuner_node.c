@@ -1,5 +1,5 @@
-/* A tuner's shell, played: a searcher that checks when it is asked, builders, and a database whose commits take
- * time and may be lost by a kill. */
+/* A tuner's shell, played: a searcher that checks when it is asked, builders, and a database whose
+ * commits take time and may be lost by a kill. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -82,7 +82,8 @@ static uint32_t find_stored(sim_node *node, const char *id, kiln_tuner_result **
     for (uint32_t i = 0; i < s->db.count; i++) {
         const db_record *r = &s->db.data[i];
         if (strcmp(r->job, id) != 0) continue;
-        (*out_results)[count++] = (kiln_tuner_result){r->task, r->index, r->outcome, r->outcome == KILN_OUTCOME_OK ? 1000.0 : 0};
+        (*out_results)[count++] = (kiln_tuner_result){r->task, r->index, r->outcome,
+                                                      r->outcome == KILN_OUTCOME_OK ? 1000.0 : 0};
     }
     return count;
 }
@@ -97,7 +98,8 @@ static void prepared(sim_node *node, uint64_t handle, uint64_t b) {
     kiln_tuner_task *tasks = KILN_ARENA_ARRAY(&node->world->scratch, kiln_tuner_task, 4);
     event.task_count = node->world->options.tasks;
     for (uint32_t i = 0; i < event.task_count; i++) {
-        tasks[i] = (kiln_tuner_task){.key = kiln_str_from(key[i]), .op = KILN_STR("conv2d"), .weight = 1, .flops = 1e6};
+        tasks[i] = (kiln_tuner_task){
+            .key = kiln_str_from(key[i]), .op = KILN_STR("conv2d"), .weight = 1, .flops = 1e6};
         tasks[i].reference = (kiln_msg_blob_ref){digest_of(key[i], 0), 64};
         /* The third task has a small space: what it yields depends on nothing but the job. */
         job->space[i] = i == 2 ? 5 : UINT32_MAX;
@@ -115,7 +117,8 @@ static void begin_prepare(sim_node *node, const kiln_tuner_action *action) {
     KILN_CHECK(strlen(action->text) < sizeof job.id);
     memcpy(job.id, action->text, strlen(action->text) + 1);
     kiln_vec_push(&s->jobs, job);
-    sim_at(node->world, sim_between(node->world, 10 * SIM_MS, 2 * SIM_S), node, prepared, action->job, 0);
+    sim_at(node->world, sim_between(node->world, 10 * SIM_MS, 2 * SIM_S), node, prepared,
+           action->job, 0);
 }
 
 /* ---- Search ---- */
@@ -125,28 +128,37 @@ static void proposed(sim_node *node, uint64_t handle, uint64_t task_and_index) {
     shell_job *job = find_job(s, handle);
     if (!job) return;
     uint32_t task = (uint32_t)(task_and_index >> 32), index = (uint32_t)task_and_index;
-    run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_PROPOSED, .job = handle, .task = task, .index = index, .exhausted = index >= job->space[task]});
+    run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_PROPOSED,
+                                       .job = handle,
+                                       .task = task,
+                                       .index = index,
+                                       .exhausted = index >= job->space[task]});
 }
 
-/* Proposal k is asked for when exactly the first k - lag + 1 results were told: the search is a function of the seed. */
+/* Proposal k is asked for when exactly the first k - lag + 1 results were told: the search is a
+ * function of the seed. */
 static void begin_propose(sim_node *node, const kiln_tuner_action *action) {
     tuner_state *s = node->state;
     shell_job *job = find_job(s, action->job);
     uint32_t told = action->index >= KILN_TUNER_LAG ? action->index - KILN_TUNER_LAG + 1 : 0;
     if (job->proposed[action->task] != action->index)
-        sim_fail(node->world, "proposal %u of a task is asked for after %u", action->index, job->proposed[action->task]);
+        sim_fail(node->world, "proposal %u of a task is asked for after %u", action->index,
+                 job->proposed[action->task]);
     /* Past the end of the space nothing is observed any more. */
     if (action->index <= job->space[action->task] && job->observed[action->task] != told)
-        sim_fail(node->world, "proposal %u is asked for after %u results", action->index, job->observed[action->task]);
+        sim_fail(node->world, "proposal %u is asked for after %u results", action->index,
+                 job->observed[action->task]);
     job->proposed[action->task] = action->index + 1;
-    sim_at(node->world, sim_between(node->world, 0, SIM_MS), node, proposed, action->job, (uint64_t)action->task << 32 | action->index);
+    sim_at(node->world, sim_between(node->world, 0, SIM_MS), node, proposed, action->job,
+           (uint64_t)action->task << 32 | action->index);
 }
 
 static void observe(sim_node *node, const kiln_tuner_action *action) {
     tuner_state *s = node->state;
     shell_job *job = find_job(s, action->job);
     if (job->observed[action->task] != action->index)
-        sim_fail(node->world, "result %u of a task is told after %u", action->index, job->observed[action->task]);
+        sim_fail(node->world, "result %u of a task is told after %u", action->index,
+                 job->observed[action->task]);
     job->observed[action->task] = action->index + 1;
 }
 
@@ -159,7 +171,8 @@ static void built(sim_node *node, uint64_t handle, uint64_t task_and_index) {
         .job = handle,
         .task = (uint32_t)(task_and_index >> 32),
         .index = (uint32_t)task_and_index,
-        .outcome = sim_chance(world, world->options.crash_permille) ? KILN_OUTCOME_BUILD_ERROR : KILN_OUTCOME_OK,
+        .outcome = sim_chance(world, world->options.crash_permille) ? KILN_OUTCOME_BUILD_ERROR
+                                                                    : KILN_OUTCOME_OK,
         .text = "",
     };
     event.artefact = (kiln_msg_blob_ref){digest_of("artefact", task_and_index), 4096};
@@ -171,7 +184,8 @@ static void uploaded(sim_node *node, uint64_t number, uint64_t failed) {
     for (uint32_t i = 0; i < s->uploads.count; i++) {
         if (s->uploads.data[i].number != number) continue;
         kiln_digest digest = s->uploads.data[i].digest;
-        if (!failed && node->conn && node->conn->silent) return; /* ends when the connection is given up */
+        if (!failed && node->conn && node->conn->silent)
+            return; /* ends when the connection is given up */
         s->uploads.data[i] = kiln_vec_pop(&s->uploads);
         if (!failed) sim_tracker_store_blob(node->world->tracker, &digest);
         run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_UPLOADED,
@@ -186,7 +200,8 @@ static void begin_upload(sim_node *node, const kiln_digest *digest) {
     tuner_state *s = node->state;
     upload u = {.digest = *digest, .number = ++s->last_upload};
     kiln_vec_push(&s->uploads, u);
-    sim_at(node->world, sim_between(node->world, SIM_MS, 50 * SIM_MS), node, uploaded, u.number, !node->conn);
+    sim_at(node->world, sim_between(node->world, SIM_MS, 50 * SIM_MS), node, uploaded, u.number,
+           !node->conn);
 }
 
 static void fail_uploads(sim_node *node) {
@@ -199,7 +214,9 @@ static void fail_uploads(sim_node *node) {
 static bool is_stored(const tuner_state *s, const db_record *record) {
     for (uint32_t i = 0; i < s->db.count; i++) {
         const db_record *r = &s->db.data[i];
-        if (r->task == record->task && r->index == record->index && strcmp(r->job, record->job) == 0) return true;
+        if (r->task == record->task && r->index == record->index &&
+            strcmp(r->job, record->job) == 0)
+            return true;
     }
     return false;
 }
@@ -213,10 +230,15 @@ static void committed(sim_node *node, uint64_t a, uint64_t b) {
     for (uint32_t i = 0; i < count; i++) {
         db_record record = s->pending.data[i];
         uint64_t handle = s->pending_job.data[i];
-        run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_RECORDED, .job = handle, .task = record.task, .index = record.index});
+        run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_RECORDED,
+                                           .job = handle,
+                                           .task = record.task,
+                                           .index = record.index});
     }
-    memmove(s->pending.data, s->pending.data + count, (s->pending.count - count) * sizeof s->pending.data[0]);
-    memmove(s->pending_job.data, s->pending_job.data + count, (s->pending_job.count - count) * sizeof(uint64_t));
+    memmove(s->pending.data, s->pending.data + count,
+            (s->pending.count - count) * sizeof s->pending.data[0]);
+    memmove(s->pending_job.data, s->pending_job.data + count,
+            (s->pending_job.count - count) * sizeof(uint64_t));
     s->pending.count -= count;
     s->pending_job.count -= count;
     if (s->pending.count && !s->commit_due) {
@@ -233,12 +255,15 @@ static void begin_record(sim_node *node, const kiln_tuner_action *action) {
     memcpy(record.job, job->id, sizeof record.job);
     bool twice = is_stored(s, &record);
     for (uint32_t i = 0; i < s->pending.count; i++)
-        twice |= s->pending.data[i].task == record.task && s->pending.data[i].index == record.index && strcmp(s->pending.data[i].job, record.job) == 0;
+        twice |= s->pending.data[i].task == record.task &&
+                 s->pending.data[i].index == record.index &&
+                 strcmp(s->pending.data[i].job, record.job) == 0;
     if (twice) sim_fail(world, "trial %u of task %u is recorded twice", record.index, record.task);
     uint64_t lease = 0;
-    if (action->result && (!kiln_map_find(&s->sent, kiln_str_from(action->trial), &lease) || lease != action->result->lease))
-        sim_fail(world, "a result under lease %llu is recorded for a trial sent under %llu", (unsigned long long)action->result->lease,
-                 (unsigned long long)lease);
+    if (action->result && (!kiln_map_find(&s->sent, kiln_str_from(action->trial), &lease) ||
+                           lease != action->result->lease))
+        sim_fail(world, "a result under lease %llu is recorded for a trial sent under %llu",
+                 (unsigned long long)action->result->lease, (unsigned long long)lease);
     world->records++;
     kiln_vec_push(&s->pending, record);
     kiln_vec_push(&s->pending_job, action->job);
@@ -251,7 +276,9 @@ static void begin_record(sim_node *node, const kiln_tuner_action *action) {
 
 static void exported(sim_node *node, uint64_t handle, uint64_t b) {
     (void)b;
-    run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_EXPORTED, .job = handle, .digest = digest_of("records", handle)});
+    run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_EXPORTED,
+                                       .job = handle,
+                                       .digest = digest_of("records", handle)});
 }
 
 static void forget(sim_node *node, uint64_t handle) {
@@ -265,7 +292,8 @@ static void forget(sim_node *node, uint64_t handle) {
 
 static void send_message(sim_node *node, const kiln_message *message) {
     tuner_state *s = node->state;
-    if (message->type == KILN_MSG_TRIAL) kiln_map_put(&s->sent, message->trial.trial, message->trial.lease);
+    if (message->type == KILN_MSG_TRIAL)
+        kiln_map_put(&s->sent, message->trial.trial, message->trial.lease);
     if (node->conn) sim_send(node, node->conn, message);
 }
 
@@ -280,7 +308,10 @@ static void carry_out(sim_node *node, const kiln_tuner_action *action) {
     case KILN_TUNER_SEND: send_message(node, &action->message); break;
     case KILN_TUNER_PREPARE: begin_prepare(node, action); break;
     case KILN_TUNER_PROPOSE: begin_propose(node, action); break;
-    case KILN_TUNER_BUILD: sim_at(node->world, sim_between(node->world, 5 * SIM_MS, 200 * SIM_MS), node, built, action->job, trial); break;
+    case KILN_TUNER_BUILD:
+        sim_at(node->world, sim_between(node->world, 5 * SIM_MS, 200 * SIM_MS), node, built,
+               action->job, trial);
+        break;
     case KILN_TUNER_UPLOAD: begin_upload(node, &action->digest); break;
     case KILN_TUNER_RECORD: begin_record(node, action); break;
     case KILN_TUNER_OBSERVE: observe(node, action); break;
@@ -301,8 +332,9 @@ static void run_step(sim_node *node, const kiln_tuner_event *event) {
 
 static void start(sim_node *node) {
     tuner_state *s = node->state;
-    s->machine = kiln_tuner_create(
-        &(kiln_tuner_options){.builders = node->world->options.builders, .seed = kiln_rand_u64(&node->world->rand)}, node->world->now_ns);
+    s->machine = kiln_tuner_create(&(kiln_tuner_options){.builders = node->world->options.builders,
+                                                         .seed = kiln_rand_u64(&node->world->rand)},
+                                   node->world->now_ns);
     sim_tick_at(node, node->world->now_ns);
 }
 
@@ -335,9 +367,7 @@ static void closed(sim_node *node, sim_conn *conn) {
     run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_CLOSED});
 }
 
-static void tick(sim_node *node) {
-    run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_TICK});
-}
+static void tick(sim_node *node) { run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_TICK}); }
 
 const sim_program sim_tuner_program = {start, stop, opened, on_message, closed, tick};
 
@@ -350,5 +380,6 @@ uint32_t sim_tuner_record_count(const sim_node *node, kiln_str job) {
 
 void sim_tuner_check_rest(sim_node *node) {
     tuner_state *s = node->state;
-    if (s->jobs.count) sim_fail(node->world, "tuner %u still has %u jobs", node->index, s->jobs.count);
+    if (s->jobs.count)
+        sim_fail(node->world, "tuner %u still has %u jobs", node->index, s->jobs.count);
 }

@@ -19,7 +19,8 @@ static void swap(sim_event *a, sim_event *b) {
     *b = kept;
 }
 
-void sim_at(sim_world *world, uint64_t delay_ns, sim_node *node, sim_fire fire, uint64_t a, uint64_t b) {
+void sim_at(sim_world *world, uint64_t delay_ns, sim_node *node, sim_fire fire, uint64_t a,
+            uint64_t b) {
     sim_event event = {
         .at_ns = world->now_ns + delay_ns,
         .order = ++world->last_order,
@@ -31,7 +32,8 @@ void sim_at(sim_world *world, uint64_t delay_ns, sim_node *node, sim_fire fire, 
     };
     kiln_vec_push(&world->queue, event);
     sim_event *heap = world->queue.data;
-    for (uint32_t i = world->queue.count - 1; i && is_before(&heap[i], &heap[(i - 1) / 2]); i = (i - 1) / 2)
+    for (uint32_t i = world->queue.count - 1; i && is_before(&heap[i], &heap[(i - 1) / 2]);
+         i = (i - 1) / 2)
         swap(&heap[i], &heap[(i - 1) / 2]);
 }
 
@@ -59,9 +61,7 @@ uint64_t sim_between(sim_world *world, uint64_t low, uint64_t high) {
     return low + kiln_rand_below(&world->rand, high - low + 1);
 }
 
-bool sim_is_calm(const sim_world *world) {
-    return world->now_ns >= world->calm_ns;
-}
+bool sim_is_calm(const sim_world *world) { return world->now_ns >= world->calm_ns; }
 
 void sim_note(sim_world *world, const char *format, ...) {
     kiln_strbuf line = {0};
@@ -90,7 +90,8 @@ void sim_fail(sim_world *world, const char *format, ...) {
 static const char *const kind_name[] = {"tracker", "board", "tuner", "client"};
 
 static void draw_identity(sim_world *world, char out_text[KILN_HASH128_TEXT]) {
-    kiln_hash128_print((kiln_hash128){kiln_rand_u64(&world->rand), kiln_rand_u64(&world->rand)}, out_text);
+    kiln_hash128_print((kiln_hash128){kiln_rand_u64(&world->rand), kiln_rand_u64(&world->rand)},
+                       out_text);
 }
 
 void sim_start(sim_node *node) {
@@ -137,9 +138,11 @@ void sim_tick_at(sim_node *node, uint64_t at_ns) {
     sim_at(world, at_ns - world->now_ns, node, on_tick, at_ns, 0);
 }
 
-static sim_node *add_node(sim_world *world, sim_kind kind, uint32_t index, const sim_program *program, void *state) {
+static sim_node *add_node(sim_world *world, sim_kind kind, uint32_t index,
+                          const sim_program *program, void *state) {
     sim_node *node = kiln_alloc(sizeof *node);
-    *node = (sim_node){.world = world, .kind = kind, .index = index, .program = program, .state = state};
+    *node = (sim_node){
+        .world = world, .kind = kind, .index = index, .program = program, .state = state};
     draw_identity(world, node->identity);
     kiln_vec_push(&world->node, node);
     return node;
@@ -160,7 +163,8 @@ static void kill_one(sim_world *world) {
     if (!node->alive || (node->kind == SIM_CLIENT && !sim_chance(world, 200))) return;
     sim_kill(node, sim_chance(world, 300));
     if (node->kind == SIM_CLIENT) return;
-    sim_at(world, sim_between(world, 10 * SIM_MS, 20 * SIM_S), NULL, start_again, index, (uintptr_t)world);
+    sim_at(world, sim_between(world, 10 * SIM_MS, 20 * SIM_S), NULL, start_again, index,
+           (uintptr_t)world);
 }
 
 static void cut_one(sim_world *world) {
@@ -177,11 +181,16 @@ static void one_fault(sim_node *none, uint64_t a, uint64_t world_at) {
     if (sim_is_calm(world)) return;
     uint64_t kind = sim_between(world, 0, 99);
     sim_node *any = world->node.data[sim_between(world, 0, world->node.count - 1)];
-    if (kind < 35) kill_one(world);
-    else if (kind < 75) cut_one(world);
-    else if (kind < 85) world->slow_until_ns = world->now_ns + sim_between(world, SIM_S, 10 * SIM_S);
-    else if (kind < 92) sim_tracker_fill_disk(world->tracker, world->now_ns + sim_between(world, SIM_S, 5 * SIM_S));
-    else if (any->kind == SIM_BOARD && any->alive) sim_board_make_sick(any, world->now_ns + sim_between(world, SIM_S, 20 * SIM_S));
+    if (kind < 35)
+        kill_one(world);
+    else if (kind < 75)
+        cut_one(world);
+    else if (kind < 85)
+        world->slow_until_ns = world->now_ns + sim_between(world, SIM_S, 10 * SIM_S);
+    else if (kind < 92)
+        sim_tracker_fill_disk(world->tracker, world->now_ns + sim_between(world, SIM_S, 5 * SIM_S));
+    else if (any->kind == SIM_BOARD && any->alive)
+        sim_board_make_sick(any, world->now_ns + sim_between(world, SIM_S, 20 * SIM_S));
     double mean_ns = 60e9 / world->options.faults_per_minute;
     sim_at(world, sim_between(world, 1, (uint64_t)(2 * mean_ns)), NULL, one_fault, 0, world_at);
 }
@@ -216,9 +225,12 @@ void sim_world_init(sim_world *world, uint64_t seed, bool trace) {
     draw_options(world, seed);
     const sim_options *o = &world->options;
     world->tracker = add_node(world, SIM_TRACKER, 0, &sim_tracker_program, sim_tracker_state());
-    for (uint32_t i = 0; i < o->boards; i++) add_node(world, SIM_BOARD, i, &sim_board_program, sim_board_state());
-    for (uint32_t i = 0; i < o->tuners; i++) add_node(world, SIM_TUNER, i, &sim_tuner_program, sim_tuner_state());
-    for (uint32_t i = 0; i < o->clients; i++) add_node(world, SIM_CLIENT, i, &sim_client_program, sim_client_state());
+    for (uint32_t i = 0; i < o->boards; i++)
+        add_node(world, SIM_BOARD, i, &sim_board_program, sim_board_state());
+    for (uint32_t i = 0; i < o->tuners; i++)
+        add_node(world, SIM_TUNER, i, &sim_tuner_program, sim_tuner_state());
+    for (uint32_t i = 0; i < o->clients; i++)
+        add_node(world, SIM_CLIENT, i, &sim_client_program, sim_client_state());
     for (uint32_t i = 0; i < world->node.count; i++) {
         uint64_t latest = world->node.data[i]->kind == SIM_CLIENT ? 90 * SIM_S : 3 * SIM_S;
         sim_at(world, sim_between(world, 0, latest), NULL, start_again, i, (uintptr_t)world);
@@ -227,7 +239,8 @@ void sim_world_init(sim_world *world, uint64_t seed, bool trace) {
 }
 
 void sim_world_deinit(sim_world *world) {
-    static void (*const free_state[])(void *) = {sim_tracker_free, sim_board_free, sim_tuner_free, sim_client_free};
+    static void (*const free_state[])(void *) = {sim_tracker_free, sim_board_free, sim_tuner_free,
+                                                 sim_client_free};
     sim_network_deinit(world);
     for (uint32_t i = 0; i < world->node.count; i++) {
         sim_node *node = world->node.data[i];
@@ -247,22 +260,28 @@ void sim_world_deinit(sim_world *world) {
 /* Every client has its answer. Programs never run out of ticks, so this ends a history. */
 static bool is_over(const sim_world *world) {
     for (uint32_t i = 0; i < world->node.count; i++)
-        if (world->node.data[i]->kind == SIM_CLIENT && !sim_client_is_done(world->node.data[i])) return false;
+        if (world->node.data[i]->kind == SIM_CLIENT && !sim_client_is_done(world->node.data[i]))
+            return false;
     return sim_is_calm(world);
 }
 
 static void check_rest(sim_world *world) {
     for (uint32_t i = 0; i < world->node.count && !world->failed; i++) {
         sim_node *node = world->node.data[i];
-        if (!node->alive && node->kind != SIM_CLIENT) sim_fail(world, "%s %u is not running", kind_name[node->kind], node->index);
-        else if (node->kind == SIM_TRACKER) sim_tracker_check_rest(node);
-        else if (node->kind == SIM_BOARD) sim_board_check_rest(node);
-        else if (node->kind == SIM_TUNER) sim_tuner_check_rest(node);
+        if (!node->alive && node->kind != SIM_CLIENT)
+            sim_fail(world, "%s %u is not running", kind_name[node->kind], node->index);
+        else if (node->kind == SIM_TRACKER)
+            sim_tracker_check_rest(node);
+        else if (node->kind == SIM_BOARD)
+            sim_board_check_rest(node);
+        else if (node->kind == SIM_TUNER)
+            sim_tuner_check_rest(node);
     }
 }
 
 static void run_until(sim_world *world, uint64_t end_ns, bool (*over)(const sim_world *)) {
-    while (!world->failed && world->queue.count && world->queue.data[0].at_ns <= end_ns && !(over && over(world))) {
+    while (!world->failed && world->queue.count && world->queue.data[0].at_ns <= end_ns &&
+           !(over && over(world))) {
         sim_event event = take_first(world);
         world->now_ns = event.at_ns;
         if (event.node && (!event.node->alive || event.node->run != event.run)) continue;

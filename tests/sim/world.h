@@ -1,11 +1,12 @@
-/* A whole fleet in one thread: one tracker, tuners, boards and clients with the real step functions, and a
- * virtual clock, network and disks. Everything that happens is an event in one queue; every choice comes from
- * one seed; so a seed names a history, and the same seed gives the same one.
+/* A whole fleet in one thread: one tracker, tuners, boards and clients with the real step
+ * functions, and a virtual clock, network and disks. Everything that happens is an event in one
+ * queue; every choice comes from one seed; so a seed names a history, and the same seed gives the
+ * same one.
  *
- * What is real: the three steps, the codec (each message crosses the network as bytes). What is played here:
- * the shells, sockets, SQLite, searchers, builders, kernels. Faults come until `calm_ns`: connections cut or
- * silent, programs killed and started again, disks full, boards sick, hanging and slow. After that everything
- * must come to its end. */
+ * What is real: the three steps, the codec (each message crosses the network as bytes). What is
+ * played here: the shells, sockets, SQLite, searchers, builders, kernels. Faults come until
+ * `calm_ns`: connections cut or silent, programs killed and started again, disks full, boards sick,
+ * hanging and slow. After that everything must come to its end. */
 #ifndef KILN_TESTS_SIM_WORLD_H
 #define KILN_TESTS_SIM_WORLD_H
 
@@ -31,12 +32,13 @@ typedef struct sim_conn sim_conn;
 
 typedef enum sim_kind { SIM_TRACKER, SIM_BOARD, SIM_TUNER, SIM_CLIENT } sim_kind;
 
-/* What a kind of program does with what happens to it. `start` and `stop` make and drop everything that does
- * not survive a kill; the rest of the node is its disk. */
+/* What a kind of program does with what happens to it. `start` and `stop` make and drop everything
+ * that does not survive a kill; the rest of the node is its disk. */
 typedef struct sim_program {
     void (*start)(sim_node *node);
     void (*stop)(sim_node *node);
-    void (*opened)(sim_node *node, sim_conn *conn, const kiln_msg_hello *hello); /* hello: on the tracker's side */
+    void (*opened)(sim_node *node, sim_conn *conn,
+                   const kiln_msg_hello *hello); /* hello: on the tracker's side */
     void (*message)(sim_node *node, sim_conn *conn, const kiln_message *message);
     void (*closed)(sim_node *node, sim_conn *conn);
     void (*tick)(sim_node *node);
@@ -50,9 +52,9 @@ struct sim_node {
     bool alive;
     uint32_t run; /* grows with each start; events of older runs are dropped */
     char identity[KILN_HASH128_TEXT], boot[KILN_HASH128_TEXT];
-    sim_conn *conn; /* of one that dials */
+    sim_conn *conn;   /* of one that dials */
     uint64_t tick_ns; /* earliest tick in the queue */
-    void *state;    /* of the program's kind: lives as long as the world */
+    void *state;      /* of the program's kind: lives as long as the world */
 };
 
 typedef void (*sim_fire)(sim_node *node, uint64_t a, uint64_t b);
@@ -90,9 +92,9 @@ struct sim_world {
     bool trace; /* print every event */
     kiln_arena scratch;
     /* What the checkers remember. */
-    kiln_map granted;      /* lease -> hash of (tuner run, request) */
-    kiln_map newest;       /* board, slot -> newest lease that was granted */
-    kiln_map started;      /* board, slot -> newest lease that ran there */
+    kiln_map granted; /* lease -> hash of (tuner run, request) */
+    kiln_map newest;  /* board, slot -> newest lease that was granted */
+    kiln_map started; /* board, slot -> newest lease that ran there */
     uint64_t records, results, jobs_ok, jobs_ended;
 };
 
@@ -101,14 +103,16 @@ void sim_world_init(sim_world *world, uint64_t seed, bool trace);
 void sim_world_deinit(sim_world *world);
 /* Runs until nothing is left to happen, a check fails, or SIM_END_NS. */
 void sim_world_run(sim_world *world);
-void sim_at(sim_world *world, uint64_t delay_ns, sim_node *node, sim_fire fire, uint64_t a, uint64_t b);
+void sim_at(sim_world *world, uint64_t delay_ns, sim_node *node, sim_fire fire, uint64_t a,
+            uint64_t b);
 /* Makes sure that the node ticks at `at_ns`. */
 void sim_tick_at(sim_node *node, uint64_t at_ns);
 void sim_kill(sim_node *node, bool silent);
 void sim_start(sim_node *node);
 bool sim_chance(sim_world *world, uint32_t permille);
 uint64_t sim_between(sim_world *world, uint64_t low, uint64_t high); /* inclusive */
-void sim_note(sim_world *world, const char *format, ...) KILN_PRINTF(2, 3); /* into the hash, and the trace */
+void sim_note(sim_world *world, const char *format, ...)
+    KILN_PRINTF(2, 3); /* into the hash, and the trace */
 void sim_fail(sim_world *world, const char *format, ...) KILN_PRINTF(2, 3);
 bool sim_is_calm(const sim_world *world);
 
@@ -118,8 +122,8 @@ struct sim_conn {
     sim_node *side[2]; /* who dialled; the tracker */
     uint32_t run[2];
     bool open[2];
-    bool shaken;       /* the dialling side knows that it is open */
-    bool silent;       /* nothing comes through any more, and nobody is told */
+    bool shaken; /* the dialling side knows that it is open */
+    bool silent; /* nothing comes through any more, and nobody is told */
     uint64_t last_arrival_ns[2];
 };
 void sim_dial(sim_node *node);
@@ -131,7 +135,8 @@ sim_conn *sim_find_conn(sim_world *world, uint64_t id);
 void sim_network_deinit(sim_world *world);
 
 /* ---- the programs ---- */
-extern const sim_program sim_tracker_program, sim_board_program, sim_tuner_program, sim_client_program;
+extern const sim_program sim_tracker_program, sim_board_program, sim_tuner_program,
+    sim_client_program;
 void *sim_tracker_state(void);
 void *sim_board_state(void);
 void *sim_tuner_state(void);

@@ -8,7 +8,8 @@
 
 static const uint8_t token[KILN_TOKEN_BYTES] = {1, 2, 3};
 
-static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello, const kiln_msg_welcome *welcome) {
+static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello,
+                      const kiln_msg_welcome *welcome) {
     pair_end *end = context;
     KILN_CHECK((hello != NULL) != (welcome != NULL));
     end->conn = conn;
@@ -34,23 +35,27 @@ static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
     end->conn = NULL;
     end->blobs = NULL;
     end->why = kiln_status_code(why);
-    kiln_str text = kiln_str_slice(kiln_str_from(kiln_status_text(why)), 0, sizeof end->why_text - 1);
+    kiln_str text =
+        kiln_str_slice(kiln_str_from(kiln_status_text(why)), 0, sizeof end->why_text - 1);
     memcpy(end->why_text, text.data, text.size);
 }
 
 static const kiln_conn_handler handler = {on_opened, on_message, on_closed};
 
-static void on_deadline(void *context) {
-    ((pair *)context)->late = true;
-}
+static void on_deadline(void *context) { ((pair *)context)->late = true; }
 
 void pair_init(pair *p) {
     *p = (pair){0};
     expect_ok(kiln_loop_create(&p->loop));
     p->deadline = kiln_timer_create(p->loop, on_deadline, p);
-    p->listen = (kiln_listen_options){.boot = "tracker-boot", .token = token, .handler = &handler, .context = &p->server};
-    p->dial = (kiln_dial_options){
-        .role = KILN_PEER_TUNER, .node = "tuner-node", .boot = "tuner-boot", .token = token, .handler = &handler, .context = &p->client};
+    p->listen = (kiln_listen_options){
+        .boot = "tracker-boot", .token = token, .handler = &handler, .context = &p->server};
+    p->dial = (kiln_dial_options){.role = KILN_PEER_TUNER,
+                                  .node = "tuner-node",
+                                  .boot = "tuner-boot",
+                                  .token = token,
+                                  .handler = &handler,
+                                  .context = &p->client};
     pair_set_address(p, "127.0.0.1:0");
 }
 
@@ -72,9 +77,7 @@ void pair_listen(pair *p) {
     p->dial.address = *kiln_listener_address(p->listener);
 }
 
-void pair_dial(pair *p) {
-    assert_non_null(kiln_net_dial(p->loop, &p->dial));
-}
+void pair_dial(pair *p) { assert_non_null(kiln_net_dial(p->loop, &p->dial)); }
 
 void pair_run_until(pair *p, const bool *flag) {
     kiln_timer_start(p->deadline, 20 * KILN_NS_PER_S);

@@ -1,5 +1,5 @@
-/* A listening and a dialling end on one loop, which note what happens to them. No sleeps: tests run the loop
- * until what they wait for is there, or a deadline says that it never comes. */
+/* A listening and a dialling end on one loop, which note what happens to them. No sleeps: tests run
+ * the loop until what they wait for is there, or a deadline says that it never comes. */
 #ifndef KILN_TESTS_PROTO_PAIR_H
 #define KILN_TESTS_PROTO_PAIR_H
 

@@ -30,13 +30,16 @@ static void addresses_parse_and_print(void **state) {
 static void bad_addresses_say_what_is_wrong(void **state) {
     (void)state;
     static const char *const bad[][2] = {
-        {"", "the port is missing"},       {"localhost", "the port is missing"}, {":80", "the host is missing"},
-        {"h:", "not a number"},            {"h:65536", "not a number"},          {"h:-1", "not a number"},
-        {"::1:80", "stands in brackets"},  {"unix:", "the path is missing"},     {"h:0x", "not a number"},
+        {"", "the port is missing"},      {"localhost", "the port is missing"},
+        {":80", "the host is missing"},   {"h:", "not a number"},
+        {"h:65536", "not a number"},      {"h:-1", "not a number"},
+        {"::1:80", "stands in brackets"}, {"unix:", "the path is missing"},
+        {"h:0x", "not a number"},
     };
     kiln_address address;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        expect_error(kiln_address_parse(kiln_str_from(bad[i][0]), &address), INVALID_ARGUMENT, bad[i][1]);
+        expect_error(kiln_address_parse(kiln_str_from(bad[i][0]), &address), INVALID_ARGUMENT,
+                     bad[i][1]);
     char path[200] = "unix:/";
     memset(path + 6, 'x', 150);
     expect_error(kiln_address_parse(kiln_str_from(path), &address), INVALID_ARGUMENT, "longer");
@@ -73,7 +76,8 @@ static void a_token_that_others_can_read_is_refused(void **state) {
 static void a_file_that_is_no_token_is_refused(void **state) {
     uint8_t token[KILN_TOKEN_BYTES];
     char *home = make_folder(*state);
-    expect_ok(kiln_file_write(kiln_arena_printf(*state, "%s/token", home), KILN_STR("hello\n"), 0600));
+    expect_ok(
+        kiln_file_write(kiln_arena_printf(*state, "%s/token", home), KILN_STR("hello\n"), 0600));
     expect_error(kiln_token_read(home, true, token), DATA_LOSS, "is not a token");
     remove_folder(home);
 }

@@ -9,7 +9,8 @@
 
 static kiln_blob_store *open_store(const char *folder, uint64_t bytes_max) {
     kiln_blob_store *store = NULL;
-    expect_ok(kiln_blob_store_open(&(kiln_blob_store_options){.folder = folder, .bytes_max = bytes_max}, &store));
+    expect_ok(kiln_blob_store_open(
+        &(kiln_blob_store_options){.folder = folder, .bytes_max = bytes_max}, &store));
     return store;
 }
 
@@ -72,7 +73,8 @@ static void above_its_limit_the_store_drops_what_was_not_used(void **state) {
         if (i == 5) break;
         char *path = NULL;
         expect_ok(kiln_blob_store_path(store, &digest[i], *state, &path));
-        struct timespec times[2] = {{.tv_sec = 1000 + (i == 0 ? 100 : i)}, {.tv_sec = 1000 + (i == 0 ? 100 : i)}};
+        struct timespec times[2] = {{.tv_sec = 1000 + (i == 0 ? 100 : i)},
+                                    {.tv_sec = 1000 + (i == 0 ? 100 : i)}};
         assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
     }
     assert_true(kiln_blob_store_has(store, &digest[0])); /* used after the others */
@@ -81,7 +83,8 @@ static void above_its_limit_the_store_drops_what_was_not_used(void **state) {
     assert_true(kiln_blob_store_has(store, &digest[5]));
     expect_ok(kiln_blob_store_get(store, &digest[5], *state, &got));
     static char large[20000];
-    expect_error(kiln_blob_store_put(store, (kiln_str){large, sizeof large}, &digest[0]), RESOURCE_EXHAUSTED, "larger");
+    expect_error(kiln_blob_store_put(store, (kiln_str){large, sizeof large}, &digest[0]),
+                 RESOURCE_EXHAUSTED, "larger");
     kiln_blob_store_close(store);
     remove_folder(folder);
 }
@@ -103,7 +106,8 @@ static void a_folder_that_cannot_be_made_is_named(void **state) {
     char *file = kiln_arena_printf(*state, "%s/file", folder);
     kiln_blob_store *store = NULL;
     expect_ok(kiln_file_write(file, KILN_STR("x"), 0600));
-    kiln_status st = kiln_blob_store_open(&(kiln_blob_store_options){.folder = kiln_arena_printf(*state, "%s/blobs", file)}, &store);
+    kiln_status st = kiln_blob_store_open(
+        &(kiln_blob_store_options){.folder = kiln_arena_printf(*state, "%s/blobs", file)}, &store);
     assert_non_null(st);
     expect_contains(kiln_status_text(st), file);
     kiln_status_free(st);

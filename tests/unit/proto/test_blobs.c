@@ -25,8 +25,11 @@ static void world_init(blob_world *w, uint64_t server_bytes_max) {
     kiln_arena_init(&w->arena, 0);
     w->folder = make_folder(&w->arena);
     pair_init(&w->p);
-    kiln_blob_store_options server = {.folder = kiln_arena_printf(&w->arena, "%s/server", w->folder), .bytes_max = server_bytes_max};
-    kiln_blob_store_options client = {.folder = kiln_arena_printf(&w->arena, "%s/client", w->folder)};
+    kiln_blob_store_options server = {.folder =
+                                          kiln_arena_printf(&w->arena, "%s/server", w->folder),
+                                      .bytes_max = server_bytes_max};
+    kiln_blob_store_options client = {.folder =
+                                          kiln_arena_printf(&w->arena, "%s/client", w->folder)};
     expect_ok(kiln_blob_store_open(&server, &w->p.server.store));
     expect_ok(kiln_blob_store_open(&client, &w->p.client.store));
     pair_open(&w->p);
@@ -104,9 +107,12 @@ static void a_message_overtakes_a_large_upload(void **state) {
     kiln_digest digest = put_random(&w, w.p.client.store, 30000000);
     kiln_blobs_upload(w.p.client.blobs, &digest, on_done, &w);
     /* The answer to BLOB_HAVE starts the transfer; then the queue is as full as it gets. */
-    while (kiln_conn_queued_bytes(w.p.client.conn) < KILN_NET_BLOB_WINDOW / 2 && !w.done_count) kiln_loop_run_once(w.p.loop);
-    assert_true(kiln_conn_queued_bytes(w.p.client.conn) <= KILN_NET_BLOB_WINDOW + 2 * KILN_FRAME_DATA_MAX);
-    expect_ok(kiln_conn_send(w.p.client.conn, &(kiln_message){.type = KILN_MSG_PING, .ping = {.t_ns = 1}}));
+    while (kiln_conn_queued_bytes(w.p.client.conn) < KILN_NET_BLOB_WINDOW / 2 && !w.done_count)
+        kiln_loop_run_once(w.p.loop);
+    assert_true(kiln_conn_queued_bytes(w.p.client.conn) <=
+                KILN_NET_BLOB_WINDOW + 2 * KILN_FRAME_DATA_MAX);
+    expect_ok(kiln_conn_send(w.p.client.conn,
+                             &(kiln_message){.type = KILN_MSG_PING, .ping = {.t_ns = 1}}));
     pair_run_until_count(&w.p, &w.p.server.message_count, 1);
     assert_int_equal(w.done_count, 0);
     pair_run_until_count(&w.p, &w.done_count, 1);
@@ -118,7 +124,8 @@ static void a_full_store_refuses_and_the_connection_lives(void **state) {
     (void)state;
     blob_world w;
     world_init(&w, 1000);
-    kiln_digest large = put_random(&w, w.p.client.store, 400000), small = put_random(&w, w.p.client.store, 500);
+    kiln_digest large = put_random(&w, w.p.client.store, 400000),
+                small = put_random(&w, w.p.client.store, 500);
     kiln_blobs_upload(w.p.client.blobs, &large, on_done, &w);
     pair_run_until_count(&w.p, &w.done_count, 1);
     assert_int_equal(w.code[0], KILN_RESOURCE_EXHAUSTED);

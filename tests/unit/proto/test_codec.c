@@ -87,7 +87,8 @@ static void rejects_a_tail(kiln_message_type type, kiln_arena *arena) {
     kiln_strbuf bytes = {0};
     expect_ok(kiln_message_encode(&message, &bytes));
     kiln_mpack_write_nil(&bytes);
-    expect_error(kiln_message_decode(type, 0, kiln_strbuf_view(&bytes), arena, &got), DATA_LOSS, "1 more bytes");
+    expect_error(kiln_message_decode(type, 0, kiln_strbuf_view(&bytes), arena, &got), DATA_LOSS,
+                 "1 more bytes");
     kiln_strbuf_deinit(&bytes);
 }
 
@@ -97,7 +98,8 @@ static void bytes_after_the_map_are_an_error(void **state) {
 }
 
 /* Body of a message with `extra` put in as one more entry at the end of the map. */
-static void encode_with(kiln_message_type type, kiln_arena *arena, kiln_str extra, kiln_strbuf *out) {
+static void encode_with(kiln_message_type type, kiln_arena *arena, kiln_str extra,
+                        kiln_strbuf *out) {
     kiln_message message = sample_message(type, SAMPLE_SMALL, arena);
     kiln_strbuf body = {0};
     kiln_mpack_reader r;
@@ -143,7 +145,8 @@ static void rejects_a_key_twice(kiln_message_type type, kiln_arena *arena) {
     kiln_mpack_write_u64(&extra, field->key);
     kiln_mpack_write_nil(&extra);
     encode_with(type, arena, kiln_strbuf_view(&extra), &body);
-    expect_error(kiln_message_decode(type, 0, kiln_strbuf_view(&body), arena, &got), DATA_LOSS, "comes twice");
+    expect_error(kiln_message_decode(type, 0, kiln_strbuf_view(&body), arena, &got), DATA_LOSS,
+                 "comes twice");
     kiln_strbuf_deinit(&extra);
     kiln_strbuf_deinit(&body);
 }
@@ -172,8 +175,10 @@ static void names_each_missing_field(kiln_message_type type, kiln_arena *arena) 
             if (i != skipped) kiln_strbuf_append(&cut, body.data + begin, r.offset - begin);
         }
         kiln_status st = kiln_message_decode(type, 0, kiln_strbuf_view(&cut), arena, &got);
-        if (schema->field[skipped].required) expect_error(st, DATA_LOSS, schema->field[skipped].name);
-        else expect_ok(st);
+        if (schema->field[skipped].required)
+            expect_error(st, DATA_LOSS, schema->field[skipped].name);
+        else
+            expect_ok(st);
         kiln_strbuf_deinit(&body);
         kiln_strbuf_deinit(&cut);
     }
@@ -205,9 +210,13 @@ static bool exceed(const kiln_field_info *field, void *owner, kiln_arena *arena)
         *(kiln_str *)at = (kiln_str){text, over};
         return true;
     }
-    case KILN_FIELD_u64s: *(kiln_u64s *)at = (kiln_u64s){KILN_ARENA_ARRAY(arena, uint64_t, over), (uint32_t)over}; return true;
+    case KILN_FIELD_u64s:
+        *(kiln_u64s *)at = (kiln_u64s){KILN_ARENA_ARRAY(arena, uint64_t, over), (uint32_t)over};
+        return true;
     case KILN_FIELD_list:
-        *(kiln_any_list *)at = (kiln_any_list){kiln_arena_alloc(arena, over * kiln_schema_of_record(field->record)->size), (uint32_t)over};
+        *(kiln_any_list *)at = (kiln_any_list){
+            kiln_arena_alloc(arena, over * kiln_schema_of_record(field->record)->size),
+            (uint32_t)over};
         return true;
     default: return false;
     }
@@ -231,18 +240,25 @@ static void the_encoder_refuses_what_is_over_a_limit_and_appends_nothing(void **
     for_each(encoder_refuses_each_excess);
 }
 
-/* A value over the limit as another program would write it; false when the kind has no such value. */
+/* A value over the limit as another program would write it; false when the kind has no such value.
+ */
 static bool write_excess(const kiln_field_info *field, kiln_arena *arena, kiln_strbuf *out) {
     size_t over = (size_t)field->limit + 1;
     switch ((int)field->kind) {
     case KILN_FIELD_u32: kiln_mpack_write_u64(out, field->limit + 1); return true;
     case KILN_FIELD_u64:
-        if (field->limit < UINT64_MAX) kiln_mpack_write_u64(out, field->limit + 1);
-        else kiln_mpack_write_i64(out, -1);
+        if (field->limit < UINT64_MAX)
+            kiln_mpack_write_u64(out, field->limit + 1);
+        else
+            kiln_mpack_write_i64(out, -1);
         return true;
     case KILN_FIELD_f64: kiln_mpack_write_f64(out, INFINITY); return true;
-    case KILN_FIELD_text: kiln_mpack_write_str(out, (kiln_str){kiln_arena_alloc(arena, over), over}); return true;
-    case KILN_FIELD_bytes: kiln_mpack_write_bin(out, kiln_arena_alloc(arena, over), over); return true;
+    case KILN_FIELD_text:
+        kiln_mpack_write_str(out, (kiln_str){kiln_arena_alloc(arena, over), over});
+        return true;
+    case KILN_FIELD_bytes:
+        kiln_mpack_write_bin(out, kiln_arena_alloc(arena, over), over);
+        return true;
     case KILN_FIELD_digest: kiln_mpack_write_bin(out, kiln_arena_alloc(arena, 33), 33); return true;
     case KILN_FIELD_u64s:
     case KILN_FIELD_list:
@@ -262,9 +278,13 @@ static void decoder_refuses_each(kiln_message_type type, kiln_arena *arena, bool
         kiln_mpack_write_map(&body, 1);
         kiln_mpack_write_u64(&body, field->key);
         bool made = true;
-        if (wrong_kind) kiln_mpack_write_nil(&body);
-        else made = write_excess(field, arena, &body);
-        if (made) expect_error(kiln_message_decode(type, 0, kiln_strbuf_view(&body), arena, &got), DATA_LOSS, field->name);
+        if (wrong_kind)
+            kiln_mpack_write_nil(&body);
+        else
+            made = write_excess(field, arena, &body);
+        if (made)
+            expect_error(kiln_message_decode(type, 0, kiln_strbuf_view(&body), arena, &got),
+                         DATA_LOSS, field->name);
         kiln_strbuf_deinit(&body);
     }
 }
@@ -293,13 +313,15 @@ static void a_text_with_a_nul_is_refused(void **state) {
     kiln_mpack_write_map(&body, 1);
     kiln_mpack_write_u64(&body, 1);
     kiln_mpack_write_str(&body, KILN_STR("a\0b"));
-    expect_error(kiln_message_decode(KILN_MSG_GOAWAY, 0, kiln_strbuf_view(&body), *state, &got), DATA_LOSS, "NUL");
+    expect_error(kiln_message_decode(KILN_MSG_GOAWAY, 0, kiln_strbuf_view(&body), *state, &got),
+                 DATA_LOSS, "NUL");
     kiln_strbuf_deinit(&body);
 }
 
 static void an_unknown_type_is_unimplemented(void **state) {
     kiln_message got;
-    expect_error(kiln_message_decode((kiln_message_type)99, 0, KILN_STR("\x80"), *state, &got), UNIMPLEMENTED, "99");
+    expect_error(kiln_message_decode((kiln_message_type)99, 0, KILN_STR("\x80"), *state, &got),
+                 UNIMPLEMENTED, "99");
 }
 
 static void copies_deeply(kiln_message_type type, kiln_arena *arena) {
@@ -328,7 +350,8 @@ static void an_error_crosses_the_wire_with_code_and_text(void **state) {
     kiln_message message = kiln_message_from_status(st, 5, *state);
     kiln_status_free(st);
     assert_int_equal(message.stream, 5);
-    expect_error(kiln_status_from_error(&message.error), RESOURCE_EXHAUSTED, "keeping the job: the disk sda is full");
+    expect_error(kiln_status_from_error(&message.error), RESOURCE_EXHAUSTED,
+                 "keeping the job: the disk sda is full");
     message.error.code = 9999;
     expect_error(kiln_status_from_error(&message.error), INTERNAL, "disk");
     message.error.code = 0; /* an error that says OK is none the less one */
@@ -342,7 +365,8 @@ static void versions_agree_on_the_newest_common_one(void **state) {
     assert_int_equal(version, 1);
     expect_ok(kiln_version_agree(1, 7, &version));
     assert_int_equal(version, KILN_PROTO_VERSION_MAX);
-    expect_error(kiln_version_agree(KILN_PROTO_VERSION_MAX + 1, 9, &version), FAILED_PRECONDITION, "upgrade this side");
+    expect_error(kiln_version_agree(KILN_PROTO_VERSION_MAX + 1, 9, &version), FAILED_PRECONDITION,
+                 "upgrade this side");
     expect_error(kiln_version_agree(0, 0, &version), FAILED_PRECONDITION, "upgrade the peer");
     expect_error(kiln_version_agree(2, 1, &version), FAILED_PRECONDITION, "upgrade");
 }
@@ -354,7 +378,8 @@ static void print_vector(kiln_message_type type, kiln_arena *arena, kiln_strbuf 
     kiln_strbuf frame = {0};
     expect_ok(kiln_frame_write_message(&frame, &message));
     kiln_message_print(&message, out);
-    for (size_t i = 0; i < frame.size; i++) kiln_strbuf_printf(out, "%s%02x", i % 48 ? "" : "\n  ", (uint8_t)frame.data[i]);
+    for (size_t i = 0; i < frame.size; i++)
+        kiln_strbuf_printf(out, "%s%02x", i % 48 ? "" : "\n  ", (uint8_t)frame.data[i]);
     kiln_strbuf_char(out, '\n');
     kiln_strbuf_deinit(&frame);
 }
@@ -365,7 +390,8 @@ static void bytes_of_every_message_are_as_they_were(void **state) {
     kiln_message_type type = 0;
     kiln_str golden = {0};
     while ((type = kiln_message_next(type))) print_vector(type, *state, &vectors);
-    if (kiln_env("KILN_GOLDEN_UPDATE")) expect_ok(kiln_file_write(path, kiln_strbuf_view(&vectors), 0644));
+    if (kiln_env("KILN_GOLDEN_UPDATE"))
+        expect_ok(kiln_file_write(path, kiln_strbuf_view(&vectors), 0644));
     expect_ok(kiln_file_read(path, 1 << 20, *state, &golden));
     assert_true(kiln_str_equal(golden, kiln_strbuf_view(&vectors)));
     kiln_strbuf_deinit(&vectors);

@@ -9,7 +9,9 @@
 #include "tests/unit/proto/pair.h"
 
 static void send_ping(kiln_conn *conn, uint64_t t_ns) {
-    expect_ok(kiln_conn_send(conn, &(kiln_message){.type = KILN_MSG_PING, .stream = kiln_conn_stream(conn), .ping = {.t_ns = t_ns}}));
+    expect_ok(kiln_conn_send(conn, &(kiln_message){.type = KILN_MSG_PING,
+                                                   .stream = kiln_conn_stream(conn),
+                                                   .ping = {.t_ns = t_ns}}));
 }
 
 static void check_both_ways(pair *p) {
@@ -134,7 +136,9 @@ static void a_message_of_another_role_is_refused_and_not_delivered(void **state)
     pair_init(&p);
     pair_open(&p);
     /* A tuner may not speak as a board. */
-    kiln_message up = {.type = KILN_MSG_BOARD_UP, .stream = 9, .board_up = {.key = KILN_STR("k"), .target = KILN_STR("t"), .slots = 1}};
+    kiln_message up = {.type = KILN_MSG_BOARD_UP,
+                       .stream = 9,
+                       .board_up = {.key = KILN_STR("k"), .target = KILN_STR("t"), .slots = 1}};
     expect_ok(kiln_conn_send(p.client.conn, &up));
     pair_run_until_count(&p, &p.client.message_count, 1);
     assert_int_equal(p.client.last_error, KILN_PERMISSION_DENIED);
@@ -159,8 +163,10 @@ static size_t read_to_end(pair *p, int fd, char *out, size_t size) {
     while (!p->late) {
         ssize_t n = recv(fd, out + got, size - got, MSG_DONTWAIT);
         if (n == 0 || (n < 0 && errno != EAGAIN)) break;
-        if (n > 0) got += (size_t)n;
-        else kiln_loop_run_once(p->loop);
+        if (n > 0)
+            got += (size_t)n;
+        else
+            kiln_loop_run_once(p->loop);
     }
     kiln_timer_stop(p->deadline);
     assert_false(p->late);
@@ -190,7 +196,8 @@ static void strangers_are_told_why_and_dropped(void **state) {
     expect_refusal(kiln_strbuf_view(&ping), "a connection starts with HELLO, not PING");
     kiln_strbuf_deinit(&ping);
     kiln_strbuf old = {0};
-    kiln_message hello = {.type = KILN_MSG_HELLO, .hello = {.version_min = 90, .version_max = 91, .role = KILN_PEER_BOARD}};
+    kiln_message hello = {.type = KILN_MSG_HELLO,
+                          .hello = {.version_min = 90, .version_max = 91, .role = KILN_PEER_BOARD}};
     expect_ok(kiln_frame_write_message(&old, &hello));
     expect_refusal(kiln_strbuf_view(&old), "the peer speaks protocol 90 to 91");
     kiln_strbuf_deinit(&old);
@@ -205,7 +212,11 @@ static void a_peer_that_does_not_read_costs_a_bounded_queue(void **state) {
     int fd = dial_raw(&p);
     kiln_strbuf bytes = {0};
     kiln_message hello = {.type = KILN_MSG_HELLO,
-                          .hello = {.version_min = 1, .version_max = 1, .role = KILN_PEER_CLIENT, .node = KILN_STR("n"), .boot = KILN_STR("b")}};
+                          .hello = {.version_min = 1,
+                                    .version_max = 1,
+                                    .role = KILN_PEER_CLIENT,
+                                    .node = KILN_STR("n"),
+                                    .boot = KILN_STR("b")}};
     expect_ok(kiln_frame_write_message(&bytes, &hello));
     assert_int_equal(send(fd, bytes.data, bytes.size, MSG_NOSIGNAL), bytes.size);
     kiln_strbuf_deinit(&bytes);

@@ -7,7 +7,8 @@
 static kiln_strbuf three_frames(void) {
     kiln_strbuf bytes = {0};
     static char data[1000];
-    expect_ok(kiln_frame_write_message(&bytes, &(kiln_message){.type = KILN_MSG_PING, .stream = 3, .ping = {.t_ns = 12345}}));
+    expect_ok(kiln_frame_write_message(
+        &bytes, &(kiln_message){.type = KILN_MSG_PING, .stream = 3, .ping = {.t_ns = 12345}}));
     kiln_frame_write(&bytes, KILN_MSG_DATA, KILN_FRAME_END, 4, (kiln_str){data, sizeof data});
     kiln_frame_write(&bytes, KILN_MSG_DATA, 0, 5, (kiln_str){0});
     return bytes;
@@ -41,7 +42,8 @@ static void read_in_pieces(kiln_str bytes, size_t step) {
 static void frames_come_out_whatever_the_pieces(void **state) {
     (void)state;
     kiln_strbuf bytes = three_frames();
-    for (size_t step = 1; step <= bytes.size; step++) read_in_pieces(kiln_strbuf_view(&bytes), step);
+    for (size_t step = 1; step <= bytes.size; step++)
+        read_in_pieces(kiln_strbuf_view(&bytes), step);
     kiln_strbuf_deinit(&bytes);
 }
 
@@ -71,8 +73,14 @@ static void every_bad_header_breaks_the_stream(void **state) {
         uint8_t value;
         const char *needle;
     } spoil[] = {
-        {0, 'G', "not Kiln's protocol"}, {3, '2', "not Kiln's protocol"}, {4, 0, "type 0"},        {4, 128, "type 128"},
-        {5, 1, "flags"},                 {6, 1, "flags"},                 {7, 0x80, "flags"},      {14, 5, "the limit is 262144"},
+        {0, 'G', "not Kiln's protocol"},
+        {3, '2', "not Kiln's protocol"},
+        {4, 0, "type 0"},
+        {4, 128, "type 128"},
+        {5, 1, "flags"},
+        {6, 1, "flags"},
+        {7, 0x80, "flags"},
+        {14, 5, "the limit is 262144"},
         {15, 0x80, "the limit is"},
     };
     for (size_t i = 0; i < sizeof spoil / sizeof spoil[0]; i++) {
@@ -91,7 +99,8 @@ static void every_bad_header_breaks_the_stream(void **state) {
 static void a_declared_length_allocates_nothing(void **state) {
     (void)state;
     /* A legal header that announces 256 KiB, and then nothing. */
-    const uint8_t header[16] = {'K', 'L', 'N', '1', KILN_MSG_ERROR, 0, 0, 0, 1, 0, 0, 0, 0, 0, 4, 0};
+    const uint8_t header[16] = {'K', 'L', 'N', '1', KILN_MSG_ERROR, 0, 0, 0, 1, 0, 0, 0,
+                                0,   0,   4,   0};
     kiln_frame_reader reader = {0};
     kiln_str input = {(const char *)header, sizeof header};
     kiln_frame frame;

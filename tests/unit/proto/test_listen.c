@@ -61,9 +61,11 @@ static void a_unix_socket_is_private_and_a_dead_ones_place_is_taken(void **state
     assert_int_equal(stat(path, &info), 0);
     assert_int_equal(info.st_mode & 0777, 0600);
     kiln_listener *second = NULL;
-    expect_error(kiln_net_listen(p.loop, &p.listen, &second), ALREADY_EXISTS, path); /* somebody lives there */
+    expect_error(kiln_net_listen(p.loop, &p.listen, &second), ALREADY_EXISTS,
+                 path); /* somebody lives there */
     char *kept = kiln_arena_printf(*state, "%s/kept", folder);
-    assert_int_equal(rename(path, kept), 0); /* what a killed program leaves: a socket that nobody listens on */
+    assert_int_equal(rename(path, kept),
+                     0); /* what a killed program leaves: a socket that nobody listens on */
     kiln_listener_close(p.listener);
     p.listener = NULL;
     kiln_loop_run_once(p.loop);

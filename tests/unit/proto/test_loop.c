@@ -57,7 +57,8 @@ static void read_one(void *context, unsigned ready_for) {
     noted *n = context;
     char byte;
     assert_true(ready_for & KILN_WATCH_READ);
-    if (read(n->fd, &byte, 1) == 1) n->count++;
+    if (read(n->fd, &byte, 1) == 1)
+        n->count++;
     else {
         kiln_watch_destroy(n->watch);
         n->watch = NULL;
@@ -87,9 +88,7 @@ static void on_signal(void *context, int number) {
     kiln_loop_stop(n->loop);
 }
 
-static void keep_awake(void *context) {
-    (void)context;
-}
+static void keep_awake(void *context) { (void)context; }
 
 static void a_signal_becomes_a_callback(void **state) {
     (void)state;

@@ -14,8 +14,8 @@ static void check_keys(const kiln_schema *schema) {
         assert_true((seen >> field->key & 1u) == 0);
         seen |= UINT64_C(1) << field->key;
         assert_true(strlen(field->doc) > 0);
-        bool counted = field->kind == KILN_FIELD_text || field->kind == KILN_FIELD_bytes || field->kind == KILN_FIELD_u64s ||
-                       field->kind == KILN_FIELD_list;
+        bool counted = field->kind == KILN_FIELD_text || field->kind == KILN_FIELD_bytes ||
+                       field->kind == KILN_FIELD_u64s || field->kind == KILN_FIELD_list;
         if (counted) assert_in_range(field->limit, 1, 1 << 20);
     }
 }
@@ -24,7 +24,8 @@ static void keys_are_unique_and_every_length_is_limited(void **state) {
     (void)state;
     kiln_message_type type = 0;
     while ((type = kiln_message_next(type))) check_keys(kiln_schema_of_message(type));
-    for (unsigned i = 0; i < KILN_RECORD_COUNT; i++) check_keys(kiln_schema_of_record((kiln_record_type)i));
+    for (unsigned i = 0; i < KILN_RECORD_COUNT; i++)
+        check_keys(kiln_schema_of_record((kiln_record_type)i));
 }
 
 static void numbers_are_unique_and_fit_a_header(void **state) {
@@ -56,7 +57,8 @@ static void empty_means_that_no_field_says_anything(void **state) {
     const kiln_schema *schema = kiln_schema_of_message(KILN_MSG_BOARD_STATE);
     assert_true(kiln_field_is_empty(&schema->field[0], &message.board_state));
     sample_fill(schema, &message.board_state, SAMPLE_SMALL, *state);
-    for (uint32_t i = 0; i < schema->field_count; i++) assert_false(kiln_field_is_empty(&schema->field[i], &message.board_state));
+    for (uint32_t i = 0; i < schema->field_count; i++)
+        assert_false(kiln_field_is_empty(&schema->field[i], &message.board_state));
 }
 
 static void words_have_names(void **state) {

@@ -437,7 +437,7 @@ void kiln_expr_visit_loads(kiln_program *p, kiln_expr e, kiln_load_visitor visit
 
 /* Nodes known not to use the variable, by id modulo the size: keeps shared subexpressions cheap
  * without memory that grows with the program. */
-#define CLEAN_SLOTS 128
+#define CLEAN_SLOTS 32
 
 static bool uses_var(const kiln_program *p, kiln_expr e, kiln_var var, kiln_expr *clean) {
     const kiln_expr_node *node = &p->expr.data[e];

@@ -114,8 +114,9 @@ void kiln_graph_set_attr(kiln_graph *graph, kiln_node node, const kiln_attr *att
     kiln_attr copy = *attr;
     copy.name = copy_str(graph, attr->name);
     copy.text = copy_str(graph, attr->text);
-    if (attr->ints) copy.ints = kiln_arena_copy(graph->arena, attr->ints, sizeof *attr->ints * attr->count);
-    if (attr->floats) copy.floats = kiln_arena_copy(graph->arena, attr->floats, sizeof *attr->floats * attr->count);
+    bool ints = attr->kind == KILN_ATTR_INTS, floats = attr->kind == KILN_ATTR_FLOATS;
+    copy.ints = ints ? kiln_arena_copy(graph->arena, attr->ints, sizeof *attr->ints * attr->count) : NULL;
+    copy.floats = floats ? kiln_arena_copy(graph->arena, attr->floats, sizeof *attr->floats * attr->count) : NULL;
     for (uint32_t i = 0; i < info->attr_count; i++) {
         if (!kiln_str_equal(info->attr[i].name, attr->name)) continue;
         info->attr[i] = copy;

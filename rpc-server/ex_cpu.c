@@ -64,14 +64,26 @@ static kiln_status create_buffers(cpu_program *program, uint32_t worker_count) {
     return st ? st : kiln_region_create(scratch_bytes, KILN_GUARD_AFTER, &program->scratch);
 }
 
+static int32_t do_nothing(void *context, int64_t begin, int64_t end, int32_t worker) {
+    (void)context, (void)begin, (void)end, (void)worker;
+    return 0;
+}
+
+/* Returns when every thread has started and found its core, which takes system calls: none is left for later. */
+static kiln_status create_pool(const kiln_executor_setup *device, uint32_t worker_count, kiln_pool **out_pool) {
+    if (worker_count == 1) return NULL;
+    kiln_status st = kiln_pool_create(&(kiln_pool_options){.worker_count = worker_count, .core = device->core}, out_pool);
+    if (!st) kiln_pool_run(*out_pool, worker_count, worker_count, do_nothing, NULL);
+    return st;
+}
+
 static kiln_status cpu_load(void *context, kiln_str artefact, const kiln_manifest *manifest, void **out_program) {
     const kiln_executor_setup *device = context;
     uint32_t worker_count = KILN_MAX(KILN_MIN(manifest->threads_max, device->core_count), 1);
     cpu_program *program = kiln_alloc(sizeof *program);
     kiln_status st = kiln_kernel_load(artefact, NULL, &program->kernel);
     if (!st) st = create_buffers(program, worker_count);
-    if (!st && worker_count > 1)
-        st = kiln_pool_create(&(kiln_pool_options){.worker_count = worker_count, .core = device->core}, &program->pool);
+    if (!st) st = create_pool(device, worker_count, &program->pool);
     if (st) {
         cpu_unload(program);
         return st;

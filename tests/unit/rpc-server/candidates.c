@@ -29,7 +29,7 @@ void candidate_artefact(const char *folder, const char *fault, double flops, kil
     kiln_artefact artefact = {.manifest = {.abi_version = KILN_KERNEL_ABI_VERSION, .payload_kind = KILN_PAYLOAD_ELF,
                                            .target = candidate_target(&arena), .codegen_version = KILN_STR("1"),
                                            .task_key = KILN_STR("t"), .algorithm = KILN_STR("direct"),
-                                           .has_prepare = true, .threads_max = 1, .flops = flops,
+                                           .has_prepare = true, .threads_max = 2, .flops = flops,
                                            .arg_count = KILN_ARRAY_COUNT(arg), .arg = arg}};
     const char *object = kiln_arena_printf(&arena, "%s/%s.o", folder, fault);
     expect_ok(kiln_file_read(object, KILN_ARTEFACT_BYTES_MAX, &arena, &artefact.payload));

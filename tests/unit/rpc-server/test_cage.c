@@ -63,6 +63,19 @@ static void on_died(void *context, uint32_t slot, uint64_t run, const char *text
 
 static const kiln_cage_handler handler = {on_phase, on_finished, on_died};
 
+static void create_cages(fixture *f, const kiln_executor *executor) {
+    uint32_t core_count = kiln_board_cores(f->core, KILN_EXECUTOR_CORES_MAX);
+    kiln_cage_options options = {.loop = f->loop,
+                                 .program = f->program,
+                                 .folder = kiln_arena_printf(&f->arena, "%s/run", f->folder),
+                                 .executor = executor,
+                                 .core_count = core_count,
+                                 .core = f->core,
+                                 .handler = &handler,
+                                 .context = f};
+    expect_ok(kiln_cages_create(&options, &f->cages));
+}
+
 static int set_up(void **state) {
     static fixture the_fixture;
     fixture *f = &the_fixture;
@@ -72,15 +85,7 @@ static int set_up(void **state) {
     expect_ok(kiln_proc_self(&f->arena, &f->program));
     expect_ok(kiln_loop_create(&f->loop));
     f->deadline = kiln_timer_create(f->loop, on_deadline, f);
-    uint32_t core_count = kiln_board_cores(f->core, KILN_EXECUTOR_CORES_MAX);
-    kiln_cage_options options = {.loop = f->loop,
-                                 .program = f->program,
-                                 .folder = kiln_arena_printf(&f->arena, "%s/run", f->folder),
-                                 .core_count = core_count,
-                                 .core = f->core,
-                                 .handler = &handler,
-                                 .context = f};
-    expect_ok(kiln_cages_create(&options, &f->cages));
+    create_cages(f, NULL);
     *state = f;
     return 0;
 }
@@ -184,6 +189,12 @@ static void an_honest_candidate_is_measured_and_checked(void **state) {
     assert_true(f->result.times_ns.run > 0 && f->result.times_ns.load > 0);
 }
 
+static void threads_work_inside_the_sandbox(void **state) {
+    fixture *f = *state;
+    run_candidate(f, "shares_its_work", KILN_PHASE_NONE);
+    expect_outcome(f, KILN_OUTCOME_OK, "");
+}
+
 /* One test per planted fault: what it is refused as. */
 #define DIES(fault, text)                               \
     static void fault(void **state) {                   \
@@ -228,6 +239,16 @@ static void is_impossibly_fast(void **state) {
     fixture *f = *state;
     run_paths(f, write_artefact(f, "is_impossibly_fast", 1e12), write_reference(f, ELEMENTS), KILN_PHASE_NONE);
     expect_outcome(f, KILN_OUTCOME_WRONG_RESULT, "faster than this machine can be");
+}
+
+static void made_up_results_are_never_checked(void **state) {
+    fixture *f = *state;
+    kiln_cages_destroy(f->cages);
+    create_cages(f, kiln_executor_find(KILN_STR("null")));
+    run_paths(f, write_artefact(f, "honest", 1e6), write_reference(f, ELEMENTS), KILN_PHASE_NONE);
+    expect_outcome(f, KILN_OUTCOME_OK, "");
+    assert_false(f->result.checked);
+    assert_in_range(f->result.samples_ns.item[0] / f->result.runs, 1000000 - 1, 1003000); /* 1e6 operations at 1 GFLOP/s */
 }
 
 static void what_does_not_link_is_a_link_error(void **state) {
@@ -282,6 +303,7 @@ int main(int argc, char **argv) {
     the_object_folder = argv[1];
     const struct CMUnitTest tests[] = {
         TEST(an_honest_candidate_is_measured_and_checked),
+        TEST(threads_work_inside_the_sandbox),
         TEST(loops_for_ever),
         TEST(loops_in_prepare),
         TEST(reads_nothing),
@@ -306,6 +328,7 @@ int main(int argc, char **argv) {
         TEST(right_once),
         TEST(skips_when_done),
         TEST(is_impossibly_fast),
+        TEST(made_up_results_are_never_checked),
         TEST(what_does_not_link_is_a_link_error),
         TEST(a_reference_of_another_task_is_not_the_candidates_fault),
         TEST(many_faults_leave_no_memory_behind),

@@ -192,7 +192,7 @@ static const kiln_msg_trial_result *await_result(fixture *f, const char *fault, 
     return result;
 }
 
-static const kiln_msg_trial_result *run_trial(fixture *f, const char *fault, uint32_t attempt) {
+static void send_trial(fixture *f, const char *fault, uint32_t attempt, uint32_t warm_ms) {
     kiln_strbuf artefact = {0}, reference = {0};
     candidate_artefact(the_object_folder, fault, CANDIDATE_FLOPS, &artefact);
     candidate_reference(CANDIDATE_ELEMENTS, &reference);
@@ -202,11 +202,15 @@ static const kiln_msg_trial_result *run_trial(fixture *f, const char *fault, uin
         .trial = {.trial = kiln_str_from(fault), .attempt = attempt, .lease = f->lease, .job = KILN_STR("job"),
                   .artefact = upload(f, &artefact), .reference = upload(f, &reference), .seed = CANDIDATE_SEED,
                   .policy = {.samples_min = 5, .samples_max = 20, .interval = 0.01, .sample_ns = 100000, .total_ns = 10000000},
-                  .deadlines_ms = {.warm = 100}}};
+                  .deadlines_ms = {.warm = warm_ms}}};
     kiln_strbuf_deinit(&artefact);
     kiln_strbuf_deinit(&reference);
     f->phases = 0;
     expect_ok(kiln_conn_send(f->tuner, &trial));
+}
+
+static const kiln_msg_trial_result *run_trial(fixture *f, const char *fault, uint32_t attempt) {
+    send_trial(f, fault, attempt, 100);
     return await_result(f, fault, attempt);
 }
 
@@ -264,6 +268,33 @@ static void a_lease_and_an_unacknowledged_result_outlive_the_tracker(void **stat
     expect(f, "honest", KILN_OUTCOME_OK);
 }
 
+/* The state letter of a process; 0 when it is gone. */
+static char state_of(fixture *f, uint64_t pid) {
+    kiln_str text = {0};
+    const char *path = kiln_arena_printf(&f->arena, "/proc/%llu/stat", (unsigned long long)pid);
+    kiln_status st = kiln_file_read_system(path, &f->arena, &text);
+    kiln_status_free(st); /* NOT_FOUND: then the text is empty */
+    const char *after_name = text.size > 0 ? strrchr(text.data, ')') : NULL;
+    return after_name ? after_name[2] : '\0';
+}
+
+static void a_killed_board_leaves_no_child(void **state) {
+    fixture *f = *state;
+    open_job(f);
+    lease(f);
+    send_trial(f, "loops_for_ever", 1, 60000);
+    while (!(f->phases & 1U << KILN_PHASE_WARM)) kiln_loop_run_once(f->loop);
+    kiln_str children;
+    const char *path = kiln_arena_printf(&f->arena, "/proc/%d/task/%d/children", f->server.pid, f->server.pid);
+    expect_ok(kiln_file_read_system(path, &f->arena, &children));
+    kill(f->server.pid, SIGKILL);
+    kiln_child_wait(&f->server);
+    uint32_t count = 0;
+    for (uint64_t pid = 0; kiln_str_to_u64(kiln_str_cut(&children, ' '), &pid); count++)
+        while (state_of(f, pid) != '\0' && state_of(f, pid) != 'Z') {} /* it dies with its parent; who reaps it is not ours */
+    assert_int_equal(count, 2); /* the one that measured, and the spare */
+}
+
 static void both_programs_stop_cleanly_when_asked(void **state) {
     fixture *f = *state;
     kiln_child_stop(&f->server);
@@ -287,6 +318,7 @@ int main(int argc, char **argv) {
         TEST(a_trial_is_measured_and_checked),
         TEST(faults_get_their_outcome_and_the_board_goes_on),
         TEST(a_lease_and_an_unacknowledged_result_outlive_the_tracker),
+        TEST(a_killed_board_leaves_no_child),
         TEST(both_programs_stop_cleanly_when_asked),
     };
     return cmocka_run_group_tests_name("rpc-server/shell", tests, NULL, NULL);

@@ -297,6 +297,8 @@ static void a_killed_board_leaves_no_child(void **state) {
 
 static void both_programs_stop_cleanly_when_asked(void **state) {
     fixture *f = *state;
+    open_job(f);
+    lease(f); /* the board is up, and somebody holds it */
     kiln_child_stop(&f->server);
     kiln_child_exit server = kiln_child_wait(&f->server);
     kiln_child_stop(&f->tracker);

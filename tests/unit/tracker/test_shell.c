@@ -49,11 +49,13 @@ static const char *in(fixture *f, const char *name) {
     return kiln_arena_printf(&f->arena, "%s/%s", f->folder, name);
 }
 
-/* Starts a tracker with these options (ended by NULL) besides --state, and waits for its port file. */
+/* Starts a tracker with these options (ended by NULL) besides --state, and waits for its port file.
+ */
 static void start(fixture *f, const char *state, const char *listen) {
     const char *port_file = in(f, "port");
     unlink(port_file);
-    const char *const argv[] = {the_tracker, "--listen", listen, "--state", state, "--port-file", port_file, "--with-parent", NULL};
+    const char *const argv[] = {the_tracker,   "--listen", listen,          "--state", state,
+                                "--port-file", port_file,  "--with-parent", NULL};
     const char *const env[] = {f->home, NULL};
     kiln_child_options options = {.argv = argv, .env_extra = env, .error_path = in(f, "log")};
     expect_ok(kiln_child_start(&options, &f->tracker));
@@ -69,20 +71,24 @@ static const char *address_of(fixture *f) {
 }
 
 /* A tracker that cannot start: one line on standard error, and the code's exit status. */
-static void expect_refusal(fixture *f, const char *const *options, kiln_code code, const char *text) {
+static void expect_refusal(fixture *f, const char *const *options, kiln_code code,
+                           const char *text) {
     const char *argv[12] = {the_tracker};
     for (size_t i = 0; options[i]; i++) argv[i + 1] = options[i];
     const char *const env[] = {f->home, NULL};
-    kiln_proc_options run = {.argv = argv, .env_extra = env, .deadline_ns = UINT64_C(20000000000), .output_max = 65536};
+    kiln_proc_options run = {
+        .argv = argv, .env_extra = env, .deadline_ns = UINT64_C(20000000000), .output_max = 65536};
     kiln_proc_result result;
     expect_ok(kiln_proc_run(&run, &f->arena, &result));
     assert_int_equal(result.exit_code, kiln_code_exit(code));
     expect_contains(result.err.data, text);
     kiln_str last = kiln_str_trim(result.err);
-    while (kiln_str_find_char(last, '\n') < last.size) kiln_str_cut(&last, '\n'); /* log lines may come before */
+    while (kiln_str_find_char(last, '\n') < last.size)
+        kiln_str_cut(&last, '\n'); /* log lines may come before */
     assert_true(kiln_str_starts(last, "kiln-tracker: "));
 }
-#define REFUSED(f, code, text, ...) expect_refusal(f, (const char *const[]){__VA_ARGS__, NULL}, KILN_##code, text)
+#define REFUSED(f, code, text, ...) \
+    expect_refusal(f, (const char *const[]){__VA_ARGS__, NULL}, KILN_##code, text)
 
 static void it_stops_when_asked_and_leaves_no_socket(void **state) {
     fixture *f = *state;
@@ -104,7 +110,8 @@ static void a_busy_port_is_one_clear_error(void **state) {
 static void a_state_folder_belongs_to_one_tracker(void **state) {
     fixture *f = *state;
     start(f, in(f, "state"), "127.0.0.1:0");
-    REFUSED(f, FAILED_PRECONDITION, "in use by another process", "--listen", "127.0.0.1:0", "--state", in(f, "state"));
+    REFUSED(f, FAILED_PRECONDITION, "in use by another process", "--listen", "127.0.0.1:0",
+            "--state", in(f, "state"));
 }
 
 static void bad_state_folders_are_named(void **state) {
@@ -112,8 +119,9 @@ static void bad_state_folders_are_named(void **state) {
     expect_ok(kiln_file_write(in(f, "file"), KILN_STR("x"), 0600));
     REFUSED(f, ALREADY_EXISTS, in(f, "file"), "--listen", "127.0.0.1:0", "--state", in(f, "file"));
     expect_ok(kiln_folder_create(in(f, "state"), 0700));
-    expect_ok(kiln_file_write(in(f, "state/tracker.db"), KILN_STR("this is no database, and longer than its header.....\n"
-                                                                  "this is no database, and longer than its header.....\n"),
+    expect_ok(kiln_file_write(in(f, "state/tracker.db"),
+                              KILN_STR("this is no database, and longer than its header.....\n"
+                                       "this is no database, and longer than its header.....\n"),
                               0600));
     REFUSED(f, DATA_LOSS, "tracker.db", "--listen", "127.0.0.1:0", "--state", in(f, "state"));
 }
@@ -124,7 +132,8 @@ static void the_database_of_somebody_else_is_refused(void **state) {
     expect_ok(kiln_folder_create(in(f, "state"), 0700));
     expect_ok(kiln_db_open(in(f, "state/tracker.db"), KILN_DB_RECORDS, KILN_DB_WRITE, &db));
     kiln_db_close(db);
-    REFUSED(f, FAILED_PRECONDITION, "a records database", "--listen", "127.0.0.1:0", "--state", in(f, "state"));
+    REFUSED(f, FAILED_PRECONDITION, "a records database", "--listen", "127.0.0.1:0", "--state",
+            in(f, "state"));
 }
 
 static void options_that_cannot_be_served_say_why(void **state) {
@@ -137,7 +146,8 @@ static void options_that_cannot_be_served_say_why(void **state) {
 
 /* ---- A client, to see what a full disk does ---- */
 
-static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello, const kiln_msg_welcome *welcome) {
+static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello,
+                      const kiln_msg_welcome *welcome) {
     (void)conn, (void)hello, (void)welcome;
     ((fixture *)context)->opened = true;
 }
@@ -162,9 +172,11 @@ static void on_beat(void *context) { /* a loop that has nothing to wait for woul
 }
 
 static void open_job(fixture *f, const char *job) {
-    kiln_message open = {.type = KILN_MSG_JOB_OPEN, .stream = kiln_conn_stream(f->conn),
+    kiln_message open = {.type = KILN_MSG_JOB_OPEN,
+                         .stream = kiln_conn_stream(f->conn),
                          .job_open = {.job = kiln_str_from(job),
-                                      .spec = {.target = KILN_STR("cpu:x86_64-unknown-linux-gnu"), .searcher = KILN_STR("random")}}};
+                                      .spec = {.target = KILN_STR("cpu:x86_64-unknown-linux-gnu"),
+                                               .searcher = KILN_STR("random")}}};
     memset(&open.job_open.spec.model, 1, sizeof open.job_open.spec.model);
     f->answered = false;
     expect_ok(kiln_conn_send(f->conn, &open));
@@ -195,7 +207,8 @@ static void a_full_disk_refuses_a_job_and_loses_none(void **state) {
     if (!mount_small(folder)) skip(); /* only root may */
     const char *address = kiln_arena_printf(&f->arena, "unix:%s", in(f, "socket"));
     start(f, folder, address);
-    kiln_dial_options dial = {.role = KILN_PEER_CLIENT, .node = "n", .boot = "b", .handler = &handler, .context = f};
+    kiln_dial_options dial = {
+        .role = KILN_PEER_CLIENT, .node = "n", .boot = "b", .handler = &handler, .context = f};
     expect_ok(kiln_address_parse(kiln_str_from(address), &dial.address));
     expect_ok(kiln_loop_create(&f->loop));
     f->beat = kiln_timer_create(f->loop, on_beat, f);
@@ -206,7 +219,8 @@ static void a_full_disk_refuses_a_job_and_loses_none(void **state) {
     open_job(f, "before");
     assert_int_equal(f->answer.type, KILN_MSG_JOB_STATE);
     fill_up(in(f, "state/ballast"));
-    for (unsigned i = 0; f->answer.type == KILN_MSG_JOB_STATE && i < 200; i++) /* the log has room for a few */
+    for (unsigned i = 0; f->answer.type == KILN_MSG_JOB_STATE && i < 200;
+         i++) /* the log has room for a few */
         open_job(f, kiln_arena_printf(&f->arena, "job%u", i));
     assert_int_equal(f->answer.type, KILN_MSG_ERROR);
     expect_contains(kiln_str_dup(&f->arena, f->answer.error.text), "disk is full");
@@ -231,13 +245,11 @@ int main(int argc, char **argv) {
     assert_int_equal(argc, 2);
     the_tracker = argv[1];
     const struct CMUnitTest tests[] = {
-        TEST(it_stops_when_asked_and_leaves_no_socket),
-        TEST(a_busy_port_is_one_clear_error),
-        TEST(a_state_folder_belongs_to_one_tracker),
-        TEST(bad_state_folders_are_named),
-        TEST(the_database_of_somebody_else_is_refused),
-        TEST(options_that_cannot_be_served_say_why),
-        TEST(a_full_disk_refuses_a_job_and_loses_none), /* last: the name space of mounts stays changed */
+        TEST(it_stops_when_asked_and_leaves_no_socket), TEST(a_busy_port_is_one_clear_error),
+        TEST(a_state_folder_belongs_to_one_tracker),    TEST(bad_state_folders_are_named),
+        TEST(the_database_of_somebody_else_is_refused), TEST(options_that_cannot_be_served_say_why),
+        TEST(a_full_disk_refuses_a_job_and_loses_none), /* last: the name space of mounts stays
+                                                           changed */
     };
     return cmocka_run_group_tests_name("tracker/shell", tests, NULL, NULL);
 }

@@ -1,0 +1,61 @@
+/* A tracker's step under test: peers by number, messages in and out, a disk that answers when the
+ * test says so. */
+#ifndef KILN_TESTS_TRACKER_FLEET_H
+#define KILN_TESTS_TRACKER_FLEET_H
+
+#include "base/clock.h"
+#include "tests/support/test.h"
+#include "tracker/state.h"
+
+#define FLEET_S KILN_NS_PER_S
+#define FLEET_MS KILN_NS_PER_MS
+#define FLEET_TARGET "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"
+
+typedef struct fleet_sent {
+    uint64_t peer;
+    kiln_message message;
+    bool taken;
+} fleet_sent;
+
+typedef struct fleet {
+    kiln_tracker *t;
+    kiln_arena arena;
+    uint64_t now_ns;
+    KILN_VEC(fleet_sent) sent;
+    KILN_VEC(uint64_t) persists;     /* not yet answered */
+    KILN_VEC(kiln_tracker_row) rows; /* what a disk would hold, oldest first; views in the arena */
+    uint64_t dropped;                /* last peer that the tracker closed */
+    kiln_code drop_code;
+    bool hold_disk; /* PERSIST is answered by fleet_persist only */
+} fleet;
+
+int fleet_set_up(void **state);
+int fleet_tear_down(void **state);
+#define test_with_fleet(f) cmocka_unit_test_setup_teardown(f, fleet_set_up, fleet_tear_down)
+
+void fleet_connect(fleet *f, uint64_t peer, kiln_peer_role role, const char *node,
+                   const char *boot);
+void fleet_disconnect(fleet *f, uint64_t peer);
+void fleet_say(fleet *f, uint64_t peer, const kiln_message *message);
+/* Time passes, in ticks; peers listed in `alive` (0 ends it) ping meanwhile. */
+void fleet_wait(fleet *f, uint64_t ns, const uint64_t *alive);
+/* Answers the oldest PERSIST. */
+void fleet_persist(fleet *f, const char *failure);
+/* The tracker is killed and started with what its disk holds. */
+void fleet_restart(fleet *f);
+/* The oldest message of that type to the peer that was not taken yet; NULL. */
+const kiln_message *fleet_take(fleet *f, uint64_t peer, kiln_message_type type);
+void fleet_forget_sent(fleet *f);
+
+/* Usual steps. */
+void fleet_board(fleet *f, uint64_t peer, const char *node, uint32_t slots);
+void fleet_tuner(fleet *f, uint64_t peer, const char *node, const char *boot);
+kiln_message fleet_job(const char *id, bool detach);
+void fleet_open_job(fleet *f, uint64_t client, const char *id, bool detach);
+kiln_message fleet_request(const char *job, uint64_t request);
+/* A board (10), a tuner (20), a client (30) and job "j" running. */
+void fleet_running_job(fleet *f);
+/* Asks for a lease of job "j" as peer 20 and returns its number. */
+uint64_t fleet_lease(fleet *f, uint64_t request);
+
+#endif

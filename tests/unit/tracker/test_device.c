@@ -1,0 +1,127 @@
+#include "tests/unit/tracker/fleet.h"
+
+static const char *state_of_board(fleet *f, const char *node) {
+    kiln_message query = {.type = KILN_MSG_QUERY,
+                          .query = {.topic = KILN_TOPIC_BOARD, .id = kiln_str_from(node)}};
+    fleet_connect(f, 90, KILN_PEER_CLIENT, "asker", "a");
+    fleet_say(f, 90, &query);
+    const kiln_message *answer = fleet_take(f, 90, KILN_MSG_ANSWER);
+    fleet_disconnect(f, 90);
+    return answer ? kiln_str_dup(&f->arena, answer->answer.boards.item[0].state) : "unknown";
+}
+
+static void a_board_is_free_leased_sick_and_lost(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    assert_string_equal(state_of_board(f, "board"), "free");
+    fleet_lease(f, 1);
+    assert_string_equal(state_of_board(f, "board"), "leased");
+    kiln_message sick = {.type = KILN_MSG_BOARD_STATE,
+                         .board_state = {.sick = true, .text = KILN_STR("too hot")}};
+    fleet_say(f, 10, &sick);
+    assert_string_equal(state_of_board(f, "board"), "sick");
+    fleet_disconnect(f, 10);
+    assert_string_equal(state_of_board(f, "board"), "lost");
+    assert_string_equal(state_of_board(f, "stranger"), "unknown");
+}
+
+static void a_sick_board_loses_its_lease_and_gets_none_until_it_is_well(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    uint64_t lease = fleet_lease(f, 1);
+    kiln_message health = {.type = KILN_MSG_BOARD_STATE, .board_state = {.sick = true}};
+    fleet_say(f, 10, &health);
+    assert_int_equal(fleet_take(f, 20, KILN_MSG_LEASE_LOST)->lease_lost.lease, lease);
+    kiln_message ask = fleet_request("j", 2);
+    fleet_say(f, 20, &ask);
+    assert_null(fleet_take(f, 20, KILN_MSG_LEASE_GRANT));
+    health.board_state.sick = false;
+    fleet_say(f, 10, &health);
+    assert_non_null(fleet_take(f, 20, KILN_MSG_LEASE_GRANT));
+}
+
+static void a_board_that_says_goodbye_gets_no_lease(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    kiln_message away = {.type = KILN_MSG_GOAWAY, .goaway = {.reason = KILN_STR("stopping")}};
+    fleet_say(f, 10, &away);
+    kiln_message ask = fleet_request("j", 1);
+    fleet_say(f, 20, &ask);
+    assert_null(fleet_take(f, 20, KILN_MSG_LEASE_GRANT));
+    assert_string_equal(state_of_board(f, "board"), "leaving");
+}
+
+static void a_board_without_sense_is_turned_away(void **state) {
+    fleet *f = *state;
+    fleet_connect(f, 10, KILN_PEER_BOARD, "board", "b");
+    kiln_message up = {
+        .type = KILN_MSG_BOARD_UP,
+        .board_up = {.key = KILN_STR("b"), .target = KILN_STR("nonsense"), .slots = 1}};
+    fleet_say(f, 10, &up);
+    assert_int_equal(f->dropped, 10);
+    assert_int_equal(f->drop_code, KILN_INVALID_ARGUMENT);
+    fleet_connect(f, 11, KILN_PEER_BOARD, "other", "b");
+    up.board_up.target = KILN_STR(FLEET_TARGET);
+    up.board_up.slots = 0;
+    fleet_say(f, 11, &up);
+    assert_int_equal(f->dropped, 11);
+}
+
+static void trials_that_are_over_are_ended_when_a_board_returns(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    uint64_t lease = fleet_lease(f, 1);
+    fleet_disconnect(f, 10);
+    fleet_connect(f, 11, KILN_PEER_BOARD, "board", "b");
+    kiln_msg_running running = {KILN_STR("t"), 1, lease};
+    kiln_message up = {
+        .type = KILN_MSG_BOARD_UP,
+        .board_up = {.key = KILN_STR("b"), .target = KILN_STR(FLEET_TARGET), .slots = 1}};
+    up.board_up.running.item = &running;
+    up.board_up.running.count = 1;
+    fleet_say(f, 11, &up);
+    assert_int_equal(fleet_take(f, 11, KILN_MSG_LEASE_LOST)->lease_lost.lease, lease);
+}
+
+static void a_newer_connection_of_a_board_replaces_the_older(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    fleet_lease(f, 1);
+    fleet_board(f, 11, "board", 1);
+    assert_int_equal(f->dropped, 10);
+    assert_int_equal(f->drop_code, KILN_ABORTED);
+    assert_int_equal(kiln_tracker_counts_of(f->t).leases, 0);
+    fleet_disconnect(f, 10); /* and its end does no harm to the newer one */
+    assert_int_equal(kiln_tracker_counts_of(f->t).boards_connected, 1);
+}
+
+static void the_board_that_is_lost_for_longest_makes_room(void **state) {
+    fleet *f = *state;
+    for (uint64_t i = 0; i < KILN_TRACKER_BOARDS_MAX; i++) {
+        char *node = kiln_arena_printf(&f->arena, "b%llu", (unsigned long long)i);
+        fleet_board(f, 1000 + i, node, 1);
+        f->now_ns += FLEET_MS;
+        if (i < 2) fleet_disconnect(f, 1000 + i);
+    }
+    fleet_board(f, 10, "newcomer", 1);
+    assert_string_equal(state_of_board(f, "newcomer"), "free");
+    assert_string_equal(state_of_board(f, "b0"), "unknown");
+    assert_string_equal(state_of_board(f, "b1"), "lost");
+    fleet_board(f, 11, "another", 1);
+    fleet_board(f, 12, "too-many", 1);
+    assert_int_equal(f->dropped, 12);
+    assert_int_equal(f->drop_code, KILN_RESOURCE_EXHAUSTED);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_fleet(a_board_is_free_leased_sick_and_lost),
+        test_with_fleet(a_sick_board_loses_its_lease_and_gets_none_until_it_is_well),
+        test_with_fleet(a_board_that_says_goodbye_gets_no_lease),
+        test_with_fleet(a_board_without_sense_is_turned_away),
+        test_with_fleet(trials_that_are_over_are_ended_when_a_board_returns),
+        test_with_fleet(a_newer_connection_of_a_board_replaces_the_older),
+        test_with_fleet(the_board_that_is_lost_for_longest_makes_room),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,317 @@
+#include <string.h>
+
+#include "tests/unit/tracker/fleet.h"
+
+static const uint64_t everybody[] = {10, 20, 30, 0};
+
+static kiln_message done_message(kiln_code code) {
+    return (kiln_message){
+        .type = KILN_MSG_JOB_DONE,
+        .job_done = {
+            .job = KILN_STR("j"), .code = (uint32_t)code, .trials = 8, .records = {{1, 2, 3}}}};
+}
+
+static void a_job_is_on_disk_before_it_is_answered(void **state) {
+    fleet *f = *state;
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "c");
+    f->hold_disk = true;
+    fleet_open_job(f, 30, "j", false);
+    assert_null(fleet_take(f, 30, KILN_MSG_JOB_STATE));
+    fleet_persist(f, NULL);
+    const kiln_message *answer = fleet_take(f, 30, KILN_MSG_JOB_STATE);
+    assert_non_null(answer);
+    assert_int_equal(answer->stream, 1);
+    assert_int_equal(answer->job_state.state, KILN_JOB_WAITING);
+}
+
+static void a_job_that_cannot_be_kept_is_refused(void **state) {
+    fleet *f = *state;
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "c");
+    f->hold_disk = true;
+    fleet_open_job(f, 30, "j", false);
+    fleet_persist(f, "the disk is full");
+    const kiln_message *error = fleet_take(f, 30, KILN_MSG_ERROR);
+    assert_non_null(error);
+    assert_int_equal(error->error.code, KILN_RESOURCE_EXHAUSTED);
+    assert_int_equal(kiln_tracker_counts_of(f->t).jobs_open, 0);
+}
+
+static void the_least_loaded_tuner_gets_it(void **state) {
+    fleet *f = *state;
+    fleet_board(f, 10, "board", 1);
+    fleet_tuner(f, 20, "tuner-a", "a");
+    fleet_tuner(f, 21, "tuner-b", "b");
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "c");
+    fleet_open_job(f, 30, "j1", false);
+    fleet_open_job(f, 30, "j2", false);
+    assert_non_null(fleet_take(f, 20, KILN_MSG_JOB_ASSIGN));
+    assert_non_null(fleet_take(f, 21, KILN_MSG_JOB_ASSIGN));
+}
+
+static void a_job_waits_ten_seconds_and_then_names_what_is_missing(void **state) {
+    fleet *f = *state;
+    static const uint64_t client[] = {30, 0};
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "c");
+    fleet_open_job(f, 30, "j", false);
+    fleet_wait(f, 9 * FLEET_S, client);
+    assert_null(fleet_take(f, 30, KILN_MSG_JOB_DONE));
+    fleet_wait(f, 2 * FLEET_S, client);
+    const kiln_message *done = fleet_take(f, 30, KILN_MSG_JOB_DONE);
+    assert_non_null(done);
+    assert_int_equal(done->job_done.code, KILN_UNAVAILABLE);
+    expect_str(done->job_done.text,
+               "no kiln-tuner is connected to the tracker, and no board that runs " FLEET_TARGET
+               " is connected");
+}
+
+static void with_a_tuner_only_the_board_is_named(void **state) {
+    fleet *f = *state;
+    static const uint64_t alive[] = {20, 30, 0};
+    fleet_tuner(f, 20, "tuner", "t");
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "c");
+    fleet_open_job(f, 30, "j", false);
+    fleet_wait(f, 11 * FLEET_S, alive);
+    expect_str(fleet_take(f, 30, KILN_MSG_JOB_DONE)->job_done.text,
+               "no board that runs " FLEET_TARGET " is connected");
+}
+
+static void a_detached_job_waits_for_as_long_as_it_takes(void **state) {
+    fleet *f = *state;
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "c");
+    fleet_open_job(f, 30, "j", true);
+    fleet_disconnect(f, 30);
+    fleet_wait(f, 3600 * FLEET_S, NULL);
+    fleet_tuner(f, 20, "tuner", "t");
+    fleet_board(f, 10, "board", 1);
+    assert_non_null(fleet_take(f, 20, KILN_MSG_JOB_ASSIGN));
+}
+
+static void a_bad_target_is_refused(void **state) {
+    fleet *f = *state;
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "c");
+    kiln_message open = fleet_job("j", false);
+    open.job_open.spec.target = KILN_STR("nonsense");
+    fleet_say(f, 30, &open);
+    const kiln_message *error = fleet_take(f, 30, KILN_MSG_ERROR);
+    assert_non_null(error);
+    assert_int_equal(error->error.code, KILN_INVALID_ARGUMENT);
+    open = fleet_job("", false);
+    fleet_say(f, 30, &open);
+    assert_int_equal(fleet_take(f, 30, KILN_MSG_ERROR)->error.code, KILN_INVALID_ARGUMENT);
+}
+
+static void opening_again_attaches_and_another_spec_is_refused(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    fleet_connect(f, 31, KILN_PEER_CLIENT, "client", "c2");
+    fleet_open_job(f, 31, "j", false);
+    assert_non_null(fleet_take(f, 31, KILN_MSG_JOB_STATE));
+    kiln_message other = fleet_job("j", false);
+    other.job_open.spec.trials = 9;
+    fleet_say(f, 31, &other);
+    assert_int_equal(fleet_take(f, 31, KILN_MSG_ERROR)->error.code, KILN_ALREADY_EXISTS);
+}
+
+static void progress_reaches_the_client_and_the_list(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    kiln_msg_task_state task = {
+        .key = KILN_STR("k"), .op = KILN_STR("conv2d"), .planned = 8, .done = 3, .best_ns = 100};
+    kiln_message event = {.type = KILN_MSG_JOB_EVENT, .job_event = {.job = KILN_STR("j")}};
+    event.job_event.tasks.item = &task;
+    event.job_event.tasks.count = 1;
+    fleet_say(f, 20, &event);
+    assert_int_equal(fleet_take(f, 30, KILN_MSG_JOB_EVENT)->job_event.tasks.item[0].done, 3);
+    task.done = 5;
+    fleet_say(f, 20, &event);
+    kiln_message query = {.type = KILN_MSG_QUERY,
+                          .stream = 9,
+                          .query = {.topic = KILN_TOPIC_JOB, .id = KILN_STR("j")}};
+    fleet_say(f, 30, &query);
+    const kiln_message *answer = fleet_take(f, 30, KILN_MSG_ANSWER);
+    assert_int_equal(answer->answer.jobs.count, 1);
+    assert_int_equal(answer->answer.jobs.item[0].done, 5);
+    assert_int_equal(answer->answer.jobs.item[0].tasks.count, 1);
+}
+
+static void the_end_is_written_then_told_to_both(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    uint64_t lease = fleet_lease(f, 1);
+    f->hold_disk = true;
+    kiln_message done = done_message(KILN_OK);
+    fleet_say(f, 20, &done);
+    assert_null(fleet_take(f, 20, KILN_MSG_JOB_CLOSE));
+    assert_null(fleet_take(f, 30, KILN_MSG_JOB_DONE));
+    fleet_persist(f, NULL);
+    assert_non_null(fleet_take(f, 20, KILN_MSG_JOB_CLOSE));
+    const kiln_message *told = fleet_take(f, 30, KILN_MSG_JOB_DONE);
+    assert_non_null(told);
+    assert_int_equal(told->job_done.trials, 8);
+    assert_int_equal(told->job_done.records.byte[2], 3);
+    const kiln_message *lost = fleet_take(f, 20, KILN_MSG_LEASE_LOST);
+    assert_int_equal(lost->lease_lost.lease, lease);
+    f->hold_disk = false;
+    while (f->persists.count) fleet_persist(f, NULL);
+    fleet_say(f, 20, &done); /* repeated: the tuner did not hear of JOB_CLOSE */
+    assert_non_null(fleet_take(f, 20, KILN_MSG_JOB_CLOSE));
+    assert_null(fleet_take(f, 30, KILN_MSG_JOB_DONE));
+}
+
+static void a_client_that_comes_back_gets_the_end_it_missed(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    fleet_disconnect(f, 30);
+    kiln_message done = done_message(KILN_OK);
+    fleet_say(f, 20, &done);
+    fleet_restart(f); /* the end survives the tracker too */
+    fleet_connect(f, 31, KILN_PEER_CLIENT, "client", "c2");
+    fleet_open_job(f, 31, "j", false);
+    const kiln_message *told = fleet_take(f, 31, KILN_MSG_JOB_DONE);
+    assert_non_null(told);
+    assert_int_equal(told->job_done.code, KILN_OK);
+    assert_int_equal(told->job_done.records.byte[0], 1);
+}
+
+static void cancel_reaches_the_tuner_and_its_end_the_client(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    kiln_message cancel = {.type = KILN_MSG_CANCEL,
+                           .stream = 5,
+                           .cancel = {.scope = KILN_CANCEL_JOB, .id = KILN_STR("j")}};
+    fleet_say(f, 30, &cancel);
+    assert_int_equal(fleet_take(f, 30, KILN_MSG_JOB_STATE)->stream, 5);
+    const kiln_message *told = fleet_take(f, 20, KILN_MSG_CANCEL);
+    assert_non_null(told);
+    assert_int_equal(told->cancel.code, KILN_CANCELLED);
+    kiln_message done = done_message(KILN_CANCELLED);
+    fleet_say(f, 20, &done);
+    assert_int_equal(fleet_take(f, 30, KILN_MSG_JOB_DONE)->job_done.code, KILN_CANCELLED);
+}
+
+static void a_tuner_that_does_not_stop_is_not_waited_for(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    kiln_message cancel = {.type = KILN_MSG_CANCEL,
+                           .cancel = {.scope = KILN_CANCEL_JOB, .id = KILN_STR("j")}};
+    fleet_say(f, 30, &cancel);
+    fleet_wait(f, 11 * FLEET_S, everybody);
+    assert_int_equal(fleet_take(f, 30, KILN_MSG_JOB_DONE)->job_done.code, KILN_CANCELLED);
+}
+
+static void cancelling_nothing_says_so(void **state) {
+    fleet *f = *state;
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "c");
+    kiln_message cancel = {.type = KILN_MSG_CANCEL,
+                           .cancel = {.scope = KILN_CANCEL_JOB, .id = KILN_STR("j")}};
+    fleet_say(f, 30, &cancel);
+    assert_int_equal(fleet_take(f, 30, KILN_MSG_ERROR)->error.code, KILN_NOT_FOUND);
+}
+
+static void a_client_that_stays_away_cancels_its_job(void **state) {
+    fleet *f = *state;
+    static const uint64_t others[] = {10, 20, 0};
+    fleet_running_job(f);
+    fleet_disconnect(f, 30);
+    fleet_wait(f, 9 * FLEET_S, others);
+    assert_null(fleet_take(f, 20, KILN_MSG_CANCEL));
+    fleet_wait(f, 2 * FLEET_S, others);
+    assert_non_null(fleet_take(f, 20, KILN_MSG_CANCEL));
+}
+
+static void a_lost_tuners_job_goes_to_another_after_a_grace(void **state) {
+    fleet *f = *state;
+    static const uint64_t alive[] = {10, 21, 30, 0};
+    fleet_running_job(f);
+    fleet_tuner(f, 21, "second", "s");
+    fleet_disconnect(f, 20);
+    fleet_wait(f, 4 * FLEET_S, alive);
+    assert_null(fleet_take(f, 21, KILN_MSG_JOB_ASSIGN));
+    fleet_wait(f, 2 * FLEET_S, alive);
+    assert_non_null(fleet_take(f, 21, KILN_MSG_JOB_ASSIGN));
+    /* The first one comes back and hears that the job is no longer its own. */
+    fleet_tuner(f, 22, "tuner", "tuner-1");
+    assert_null(fleet_take(f, 22, KILN_MSG_JOB_ASSIGN));
+    kiln_message event = {.type = KILN_MSG_JOB_EVENT, .job_event = {.job = KILN_STR("j")}};
+    fleet_say(f, 22, &event);
+    assert_non_null(fleet_take(f, 22, KILN_MSG_JOB_CLOSE));
+}
+
+static void a_tuner_that_comes_back_in_time_keeps_its_job(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    fleet_disconnect(f, 20);
+    fleet_tuner(f, 21, "tuner", "tuner-2");
+    assert_non_null(fleet_take(f, 21, KILN_MSG_JOB_ASSIGN));
+}
+
+static void jobs_survive_a_restart(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    fleet_restart(f);
+    assert_int_equal(kiln_tracker_counts_of(f->t).jobs_open, 1);
+    fleet_tuner(f, 20, "tuner", "tuner-1");
+    assert_non_null(fleet_take(f, 20, KILN_MSG_JOB_ASSIGN));
+    fleet_wait(f, 22 * FLEET_S, everybody); /* but its client did not come back */
+    fleet_restart(f);
+    assert_int_equal(kiln_tracker_counts_of(f->t).jobs_open, 0);
+}
+
+static void only_so_many_ended_jobs_are_kept(void **state) {
+    fleet *f = *state;
+    char id[16];
+    fleet_running_job(f);
+    for (uint32_t i = 0; i < KILN_TRACKER_JOBS_KEPT + 20; i++) {
+        kiln_strbuf name = {0};
+        kiln_strbuf_printf(&name, "job-%u", i);
+        memcpy(id, name.data, name.size + 1);
+        kiln_strbuf_deinit(&name);
+        fleet_open_job(f, 30, id, false);
+        kiln_message done = done_message(KILN_OK);
+        done.job_done.job = kiln_str_from(id);
+        fleet_say(f, 20, &done);
+        kiln_message close = {.type = KILN_MSG_JOB_CLOSE, .job_close = {.job = kiln_str_from(id)}};
+        fleet_say(f, 30, &close);
+        fleet_forget_sent(f);
+    }
+    assert_in_range(f->t->job.count, KILN_TRACKER_JOBS_KEPT, KILN_TRACKER_JOBS_KEPT + 2);
+    assert_in_range(f->rows.count, KILN_TRACKER_JOBS_KEPT, KILN_TRACKER_JOBS_KEPT + 4);
+}
+
+static void a_stored_job_that_does_not_decode_is_named(void **state) {
+    (void)state;
+    kiln_tracker *t = NULL;
+    kiln_tracker_row row = {.kind = KILN_TRACKER_ROW_JOB,
+                            .id = KILN_STR("j9"),
+                            .state = KILN_STR("running"),
+                            .body = KILN_STR("x")};
+    expect_error(kiln_tracker_create(&row, 1, 0, &t), DATA_LOSS, "j9");
+    row.state = KILN_STR("dancing");
+    expect_error(kiln_tracker_create(&row, 1, 0, &t), DATA_LOSS, "dancing");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_fleet(a_job_is_on_disk_before_it_is_answered),
+        test_with_fleet(a_job_that_cannot_be_kept_is_refused),
+        test_with_fleet(the_least_loaded_tuner_gets_it),
+        test_with_fleet(a_job_waits_ten_seconds_and_then_names_what_is_missing),
+        test_with_fleet(with_a_tuner_only_the_board_is_named),
+        test_with_fleet(a_detached_job_waits_for_as_long_as_it_takes),
+        test_with_fleet(a_bad_target_is_refused),
+        test_with_fleet(opening_again_attaches_and_another_spec_is_refused),
+        test_with_fleet(progress_reaches_the_client_and_the_list),
+        test_with_fleet(the_end_is_written_then_told_to_both),
+        test_with_fleet(a_client_that_comes_back_gets_the_end_it_missed),
+        test_with_fleet(cancel_reaches_the_tuner_and_its_end_the_client),
+        test_with_fleet(a_tuner_that_does_not_stop_is_not_waited_for),
+        test_with_fleet(cancelling_nothing_says_so),
+        test_with_fleet(a_client_that_stays_away_cancels_its_job),
+        test_with_fleet(a_lost_tuners_job_goes_to_another_after_a_grace),
+        test_with_fleet(a_tuner_that_comes_back_in_time_keeps_its_job),
+        test_with_fleet(jobs_survive_a_restart),
+        test_with_fleet(only_so_many_ended_jobs_are_kept),
+        cmocka_unit_test(a_stored_job_that_does_not_decode_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

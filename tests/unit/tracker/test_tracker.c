@@ -1,0 +1,93 @@
+#include "tests/unit/tracker/fleet.h"
+
+static void a_ping_is_answered_on_its_stream(void **state) {
+    fleet *f = *state;
+    fleet_connect(f, 1, KILN_PEER_CLIENT, "n", "b");
+    fleet_say(f, 1, &(kiln_message){.type = KILN_MSG_PING, .stream = 7, .ping = {.t_ns = 42}});
+    const kiln_message *pong = fleet_take(f, 1, KILN_MSG_PONG);
+    assert_non_null(pong);
+    assert_int_equal(pong->stream, 7);
+    assert_int_equal(pong->pong.t_ns, 42);
+}
+
+static void a_silent_peer_is_noticed_within_seven_seconds(void **state) {
+    fleet *f = *state;
+    static const uint64_t alive[] = {2, 0};
+    fleet_board(f, 1, "silent", 1);
+    fleet_board(f, 2, "alive", 1);
+    fleet_wait(f, 5 * FLEET_S, alive);
+    assert_int_equal(f->dropped, 0);
+    fleet_wait(f, 2 * FLEET_S, alive);
+    assert_int_equal(f->dropped, 1);
+    assert_int_equal(f->drop_code, KILN_DEADLINE_EXCEEDED);
+    assert_int_equal(kiln_tracker_counts_of(f->t).boards_connected, 1);
+}
+
+static void a_peer_without_identity_is_dropped(void **state) {
+    fleet *f = *state;
+    fleet_connect(f, 1, KILN_PEER_TRACKER, "n", "b");
+    assert_int_equal(f->dropped, 1);
+    fleet_connect(f, 2, KILN_PEER_BOARD, "", "b");
+    assert_int_equal(f->dropped, 2);
+    fleet_connect(f, 3, KILN_PEER_BOARD, "n", "");
+    assert_int_equal(f->dropped, 3);
+    fleet_say(f, 3, &(kiln_message){.type = KILN_MSG_PING}); /* nothing from it counts any more */
+    assert_null(fleet_take(f, 3, KILN_MSG_PONG));
+}
+
+/* Every message of the table from every role: refused or answered, and the tracker goes on. */
+static void whatever_a_role_may_not_send_is_refused(void **state) {
+    fleet *f = *state;
+    for (kiln_peer_role role = KILN_PEER_BOARD; role < KILN_PEER_COUNT; role++) {
+        kiln_message_type type = 0;
+        while ((type = kiln_message_next(type))) {
+            uint64_t peer = 100u * role + type;
+            kiln_message empty = {.type = type, .stream = 5};
+            fleet_connect(f, peer, role, "n", "b");
+            fleet_say(f, peer, &empty);
+            if (!kiln_message_may_send(type, role)) {
+                const kiln_message *error = fleet_take(f, peer, KILN_MSG_ERROR);
+                assert_non_null(error);
+                assert_int_equal(error->error.code, KILN_PERMISSION_DENIED);
+            }
+            fleet_disconnect(f, peer);
+        }
+    }
+}
+
+static void a_board_introduces_itself_first(void **state) {
+    fleet *f = *state;
+    fleet_connect(f, 1, KILN_PEER_BOARD, "n", "b");
+    fleet_say(f, 1, &(kiln_message){.type = KILN_MSG_BOARD_STATE});
+    assert_int_equal(fleet_take(f, 1, KILN_MSG_ERROR)->error.code, KILN_FAILED_PRECONDITION);
+    fleet_say(f, 1, &(kiln_message){.type = KILN_MSG_TRIAL_RESULT});
+    assert_int_equal(fleet_take(f, 1, KILN_MSG_ERROR)->error.code, KILN_FAILED_PRECONDITION);
+}
+
+static void a_person_may_run_two_commands(void **state) {
+    fleet *f = *state;
+    fleet_connect(f, 1, KILN_PEER_CLIENT, "n", "b1");
+    fleet_connect(f, 2, KILN_PEER_CLIENT, "n", "b2");
+    assert_int_equal(f->dropped, 0);
+    assert_int_equal(kiln_tracker_counts_of(f->t).clients, 2);
+}
+
+static void an_unknown_peers_end_is_no_surprise(void **state) {
+    fleet *f = *state;
+    fleet_disconnect(f, 77);
+    fleet_say(f, 77, &(kiln_message){.type = KILN_MSG_PING});
+    assert_int_equal(f->sent.count, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_fleet(a_ping_is_answered_on_its_stream),
+        test_with_fleet(a_silent_peer_is_noticed_within_seven_seconds),
+        test_with_fleet(a_peer_without_identity_is_dropped),
+        test_with_fleet(whatever_a_role_may_not_send_is_refused),
+        test_with_fleet(a_board_introduces_itself_first),
+        test_with_fleet(a_person_may_run_two_commands),
+        test_with_fleet(an_unknown_peers_end_is_no_surprise),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,207 @@
+/* Which stored trace each task is packed with: the fastest, unless its layouts cost more than they
+ * save. */
+#include "deploy/pack/choose.h"
+
+#include "tests/unit/compiler-core/graph/support.h"
+#include "tests/unit/db/support.h"
+
+#define TARGET "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"
+#define ROW "row"
+#define BLOCKED "d0,d1/8,d2,d3,d1%8"
+
+/* Two kernels over a megabyte, so that a conversion (read and written at 5 GB/s) costs 419 us. */
+#define CHAIN                        \
+    "graph chain\n"                  \
+    "input x: f32[1,64,64,64]\n"     \
+    "a: f32[1,64,64,64] = relu(x)\n" \
+    "y: f32[1,64,64,64] = neg(a)\n"  \
+    "output y\n"
+
+typedef struct fixture {
+    kiln_arena arena;
+    kiln_target target;
+    kiln_db *db;
+    unsigned records;
+    kiln_graph *graph;
+    kiln_plan plan;
+    kiln_choice choice[8];
+} fixture;
+
+static int set_up(void **state) {
+    static fixture f;
+    f = (fixture){0};
+    kiln_arena_init(&f.arena, 0);
+    expect_ok(kiln_target_parse(KILN_STR(TARGET), &f.arena, &f.target));
+    f.db = open_records(":memory:");
+    put_parents(f.db);
+    *state = &f;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    fixture *f = *state;
+    kiln_db_close(f->db);
+    kiln_arena_deinit(&f->arena);
+    return 0;
+}
+
+static void use_graph(fixture *f, const char *text) {
+    f->graph = graph_from(&f->arena, text);
+    expect_ok(kiln_plan_create(f->graph, &f->arena, &f->plan));
+}
+
+/* A good record of a task; the caller may still spoil it. */
+static kiln_db_record good(fixture *f, uint32_t task, double us, const char *in, const char *out) {
+    kiln_db_record record = record_of(f->records++, us * 1e3);
+    kiln_strbuf target = {0};
+    kiln_target_print(&f->target, &target);
+    record.task_key = f->plan.tasks.task[task].key;
+    record.target = kiln_str_from(kiln_str_dup(&f->arena, kiln_strbuf_view(&target)));
+    record.codegen_version = kiln_str_from(kiln_codegen_version());
+    record.layout_in = kiln_str_from(in);
+    record.layout_out = kiln_str_from(out);
+    kiln_strbuf_deinit(&target);
+    return record;
+}
+
+static void store(fixture *f, const kiln_db_record *record) {
+    expect_ok(
+        kiln_db_put_task(f->db, &(kiln_db_task){.key = record->task_key, .op = KILN_STR("any")}));
+    expect_ok(kiln_db_put_target(f->db, &(kiln_db_target){.target = record->target}));
+    expect_ok(kiln_db_put_record(f->db, record));
+}
+
+static void put(fixture *f, uint32_t task, double us, const char *in, const char *out) {
+    kiln_db_record record = good(f, task, us, in, out);
+    store(f, &record);
+}
+
+static kiln_status choose(fixture *f) {
+    const kiln_pack_options options = {.target = &f->target, .db = f->db};
+    return kiln_choose(f->graph, &f->plan, &options, &f->arena, f->choice);
+}
+
+static void expect_chosen(fixture *f, uint32_t task, double us) {
+    assert_float_equal(f->choice[task].median_ns, (us * 1e3), 1e-6);
+    assert_int_equal(f->choice[task].is_default, us == 0);
+}
+
+/* ---- promises ---------------------------------------------------------------------------------
+ */
+
+static void without_records_the_default_schedule_is_taken(void **state) {
+    use_graph(*state, CHAIN);
+    expect_ok(choose(*state));
+    for (uint32_t i = 0; i < 2; i++) {
+        expect_chosen(*state, i, 0);
+        assert_true(((fixture *)*state)->choice[i].trace.size > 0);
+    }
+}
+
+static void the_fastest_of_equal_layouts_is_taken(void **state) {
+    use_graph(*state, CHAIN);
+    put(*state, 0, 120, ROW, ROW);
+    put(*state, 0, 100, ROW, ROW);
+    put(*state, 0, 110, ROW, ROW);
+    expect_ok(choose(*state));
+    expect_chosen(*state, 0, 100);
+    expect_chosen(*state, 1, 0);
+}
+
+static void a_kernel_gives_way_where_its_layout_costs_more_than_it_saves(void **state) {
+    use_graph(*state, CHAIN);
+    put(*state, 0, 100, ROW, ROW);
+    put(*state, 0, 90, ROW, BLOCKED);
+    put(*state, 1, 100, ROW, ROW);
+    expect_ok(choose(*state));
+    expect_chosen(*state, 0, 100);
+    expect_chosen(*state, 1, 100);
+}
+
+static void kernels_agree_on_a_layout_that_pays_for_both(void **state) {
+    use_graph(*state, CHAIN);
+    put(*state, 0, 100, ROW, ROW);
+    put(*state, 0, 110, ROW, BLOCKED);
+    put(*state, 1, 100, ROW, ROW);
+    put(*state, 1, 50, BLOCKED, ROW);
+    expect_ok(choose(*state));
+    expect_chosen(*state, 0, 110);
+    expect_chosen(*state, 1, 50);
+}
+
+static void a_layout_that_saves_more_than_its_conversion_is_taken(void **state) {
+    use_graph(*state, CHAIN);
+    put(*state, 1, 1000, ROW, ROW);
+    put(*state, 1, 100, BLOCKED, ROW);
+    put(*state, 0, 100, ROW, ROW);
+    expect_ok(choose(*state));
+    expect_chosen(*state, 1, 100);
+}
+
+static void inputs_and_outputs_of_the_graph_are_row_major(void **state) {
+    use_graph(*state, "graph one\ninput x: f32[1,64,64,64]\n"
+                      "y: f32[1,64,64,64] = relu(x)\noutput y\n");
+    put(*state, 0, 100, ROW, ROW);
+    put(*state, 0, 10, BLOCKED, BLOCKED);
+    expect_ok(choose(*state));
+    expect_chosen(*state, 0, 100);
+}
+
+static void records_that_do_not_fit_are_not_looked_at(void **state) {
+    fixture *f = *state;
+    use_graph(f, CHAIN);
+    put(f, 0, 100, ROW, ROW);
+    kiln_db_record record = good(f, 0, 1, ROW, ROW);
+    record.target = KILN_STR("cpu:x86_64-unknown-linux-gnu");
+    store(f, &record);
+    record = good(f, 0, 2, ROW, ROW);
+    record.codegen_version = KILN_STR("0");
+    store(f, &record);
+    record = good(f, 0, 3, ROW, ROW);
+    record.outcome = KILN_STR("wrong_result");
+    record.blame = KILN_STR("candidate");
+    store(f, &record);
+    record = good(f, 0, 4, ROW, ROW);
+    record.checked = 0;
+    store(f, &record);
+    expect_ok(choose(f));
+    expect_chosen(f, 0, 100);
+}
+
+static void a_record_with_a_damaged_layout_is_named(void **state) {
+    use_graph(*state, CHAIN);
+    put(*state, 0, 100, "d0,d7", ROW);
+    expect_error(choose(*state), INVALID_ARGUMENT, "relu");
+}
+
+static void values_are_written_in_the_layouts_chosen(void **state) {
+    fixture *f = *state;
+    use_graph(f, CHAIN);
+    put(f, 0, 100, ROW, BLOCKED);
+    put(f, 1, 100, BLOCKED, ROW);
+    expect_ok(choose(f));
+    kiln_layout *layout = KILN_ARENA_ARRAY(&f->arena, kiln_layout, f->graph->value.count), blocked;
+    kiln_choice_layouts(f->graph, &f->plan, f->choice, layout);
+    expect_ok(kiln_layout_parse(KILN_STR(BLOCKED), 4, &blocked));
+    kiln_value a = kiln_graph_find_value(f->graph, KILN_STR("a"));
+    assert_true(kiln_layout_equal(&layout[a], &blocked));
+    assert_true(kiln_layout_is_identity(&layout[f->graph->input.data[0]]));
+    assert_true(kiln_layout_is_identity(&layout[f->graph->output.data[0]]));
+}
+
+#define CHOOSE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        CHOOSE_TEST(without_records_the_default_schedule_is_taken),
+        CHOOSE_TEST(the_fastest_of_equal_layouts_is_taken),
+        CHOOSE_TEST(a_kernel_gives_way_where_its_layout_costs_more_than_it_saves),
+        CHOOSE_TEST(kernels_agree_on_a_layout_that_pays_for_both),
+        CHOOSE_TEST(a_layout_that_saves_more_than_its_conversion_is_taken),
+        CHOOSE_TEST(inputs_and_outputs_of_the_graph_are_row_major),
+        CHOOSE_TEST(records_that_do_not_fit_are_not_looked_at),
+        CHOOSE_TEST(a_record_with_a_damaged_layout_is_named),
+        CHOOSE_TEST(values_are_written_in_the_layouts_chosen),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,294 @@
+/* Graphs to modules: what a module computes is what the interpreter of the graph says, whatever
+ * layouts its kernels chose, and buffers share memory only while they may. */
+#include "deploy/pack/pack.h"
+
+#include <string.h>
+
+#include "base/kernel_abi.h"
+#include "compiler-core/sched/trace.h"
+#include "deploy/module.h"
+#include "deploy/runtime/module_read.h"
+#include "tests/unit/compiler-core/graph/support.h"
+#include "tests/unit/db/support.h"
+
+#define PORTS_MAX 8
+
+typedef struct packed {
+    kiln_arena *arena;
+    kiln_graph *graph;
+    kiln_target target;
+    kiln_str bytes; /* aligned */
+    kiln_pack_report report;
+    kiln_module_plan plan;
+} packed;
+
+static kiln_str aligned_copy(kiln_arena *arena, kiln_str bytes) {
+    char *room = kiln_arena_alloc(arena, bytes.size + KILN_MODULE_SECTION_ALIGNMENT);
+    char *at = room + (-(uintptr_t)room & (KILN_MODULE_SECTION_ALIGNMENT - 1));
+    memcpy(at, bytes.data, bytes.size);
+    return (kiln_str){at, bytes.size};
+}
+
+static packed pack_graph(kiln_arena *arena, kiln_graph *graph, kiln_db *db) {
+    packed m = {.arena = arena, .graph = graph};
+    kiln_strbuf bytes = {0};
+    size_t constant_bytes;
+    expect_ok(kiln_target_native(arena, &m.target));
+    const kiln_pack_options options = {
+        .target = &m.target, .db = db, .model_name = KILN_STR("test")};
+    expect_ok(kiln_pack(graph, &options, arena, &bytes, &m.report));
+    m.bytes = aligned_copy(arena, kiln_strbuf_view(&bytes));
+    kiln_strbuf_deinit(&bytes);
+    expect_ok(kiln_module_decode(m.bytes, arena, &m.plan, &constant_bytes));
+    return m;
+}
+
+static packed pack_text(kiln_arena *arena, const char *text) {
+    return pack_graph(arena, graph_from(arena, text), NULL);
+}
+
+static void expect_close(const kiln_tensor *got, const kiln_tensor *wanted, uint32_t output) {
+    for (int64_t i = 0; i < kiln_shape_count(&wanted->shape); i++) {
+        double a = kiln_dtype_load_f64(got->dtype, got->data, (size_t)i);
+        double b = kiln_dtype_load_f64(wanted->dtype, wanted->data, (size_t)i);
+        double difference = a > b ? a - b : b - a, size = b > 0 ? b : -b;
+        if (!(difference <= 1e-4 * (size + 1)))
+            fail_msg("output %u element %lld is %.9g, not %.9g", output, (long long)i, a, b);
+    }
+}
+
+static kiln_tensor value_like(const packed *m, kiln_value value) {
+    const kiln_value_info *info = &m->graph->value.data[value];
+    return kiln_tensor_create(m->arena, info->dtype, &info->shape);
+}
+
+/* Two runs on different data, in memory with old bytes in it. */
+static void expect_module_equals_graph(const packed *m) {
+    kiln_module *module = NULL;
+    char error[KILN_MODULE_ERROR_BYTES] = "";
+    if (kiln_module_open_memory(m->bytes.data, m->bytes.size, NULL, &module, error, sizeof error))
+        fail_msg("%s", error);
+    for (uint64_t seed = 1; seed <= 2; seed++) {
+        kiln_tensor input[PORTS_MAX], wanted[PORTS_MAX], got[PORTS_MAX];
+        const void *in[PORTS_MAX];
+        void *out[PORTS_MAX];
+        for (uint32_t i = 0; i < m->graph->input.count; i++) {
+            input[i] = value_like(m, m->graph->input.data[i]);
+            kiln_fill_data(input[i].data, input[i].dtype, (size_t)kiln_shape_count(&input[i].shape),
+                           seed * 100 + i, KILN_FILL_UNIFORM);
+            in[i] = input[i].data;
+        }
+        expect_ok(kiln_graph_eval(m->graph, input, m->arena, wanted));
+        for (uint32_t i = 0; i < m->graph->output.count; i++) {
+            got[i] = value_like(m, m->graph->output.data[i]);
+            memset(got[i].data, 0x5a, kiln_tensor_bytes(&got[i]));
+            out[i] = got[i].data;
+        }
+        if (kiln_module_run(module, in, out)) fail_msg("%s", kiln_module_error(module));
+        for (uint32_t i = 0; i < m->graph->output.count; i++) expect_close(&got[i], &wanted[i], i);
+    }
+    kiln_module_close(module);
+}
+
+#define NETWORK                                                               \
+    "graph network\n"                                                         \
+    "input x: f32[1,3,9,9]\n"                                                 \
+    "constant w1: f32[8,3,3,3] = hash \"00112233445566778899aabbccddeeff\"\n" \
+    "constant w2: f32[8,8,3,3] = hash \"10112233445566778899aabbccddeeff\"\n" \
+    "constant w3: f32[8,5] = hash \"20112233445566778899aabbccddeeff\"\n"     \
+    "a: f32[1,8,9,9] = conv(x, w1) pads=[1,1,1,1] group 1\n"                  \
+    "b: f32[1,8,9,9] = relu(a) group 1\n"                                     \
+    "c: f32[1,8,9,9] = conv(b, w2) pads=[1,1,1,1] group 2\n"                  \
+    "d: f32[1,8,9,9] = add(c, b) group 2\n"                                   \
+    "e: f32[1,8,1,1] = global_average_pool(d)\n"                              \
+    "f: f32[1,8] = flatten(e)\n"                                              \
+    "g: f32[1,5] = matmul(f, w3)\n"                                           \
+    "h: f32[1,5] = softmax(g)\n"
+
+/* ---- promises ---------------------------------------------------------------------------------
+ */
+
+static void a_small_network_gives_what_the_interpreter_says(void **state) {
+    packed m = pack_text(*state, NETWORK "output h\n");
+    expect_module_equals_graph(&m);
+}
+
+static void any_value_may_be_an_output(void **state) {
+    packed m =
+        pack_text(*state, NETWORK "output b\noutput h\noutput f\noutput b\noutput x\noutput w3\n");
+    assert_int_equal(m.plan.output_count, 6);
+    expect_module_equals_graph(&m);
+}
+
+static void aliases_of_inputs_and_of_aliases_are_the_same_bytes(void **state) {
+    packed m = pack_text(*state, "graph views\ninput x: f32[2,3,4]\n"
+                                 "a: f32[2,12] = flatten(x) axis=1\n"
+                                 "b: f32[1,24] = flatten(a) axis=0\n"
+                                 "c: f32[1,24] = neg(b)\n"
+                                 "d: f32[24,1] = flatten(c) axis=2\n"
+                                 "output d\noutput b\n");
+    expect_module_equals_graph(&m);
+}
+
+static void equal_tasks_share_a_kernel(void **state) {
+    packed m = pack_text(
+        *state, "graph twice\ninput x: f32[64]\na: f32[64] = relu(x)\nb: f32[64] = neg(a)\n"
+                "c: f32[64] = relu(b)\noutput c\n");
+    assert_int_equal(m.plan.kernel_count, 2);
+    assert_int_equal(m.plan.step_count, 3);
+    expect_module_equals_graph(&m);
+}
+
+static uint32_t last_use(const kiln_module_plan *plan, uint32_t buffer) {
+    uint32_t last = 0;
+    for (uint32_t s = 0; s < plan->step_count; s++)
+        for (uint32_t i = 0; i < plan->step[s].arg_count; i++)
+            if (kiln_module_plan_root(plan, plan->step[s].arg[i]) == buffer) last = s;
+    return last;
+}
+
+static uint32_t first_use(const kiln_module_plan *plan, uint32_t buffer) {
+    for (uint32_t s = 0; s < plan->step_count; s++)
+        for (uint32_t i = 0; i < plan->step[s].arg_count; i++)
+            if (kiln_module_plan_root(plan, plan->step[s].arg[i]) == buffer) return s;
+    return plan->step_count;
+}
+
+static void expect_no_live_overlap(const kiln_module_plan *plan) {
+    for (uint32_t a = 0; a < plan->buffer_count; a++) {
+        for (uint32_t b = 0; b < a; b++) {
+            const kiln_plan_buffer *one = &plan->buffer[a], *other = &plan->buffer[b];
+            if (one->storage != KILN_STORAGE_ARENA || other->storage != KILN_STORAGE_ARENA)
+                continue;
+            bool meet =
+                first_use(plan, a) <= last_use(plan, b) && first_use(plan, b) <= last_use(plan, a);
+            bool overlap = one->offset < other->offset + other->size_bytes &&
+                           other->offset < one->offset + one->size_bytes;
+            if (meet && overlap)
+                fail_msg("buffers %u and %u share bytes while both are alive", a, b);
+        }
+    }
+}
+
+static void memory_is_used_again_but_never_while_it_is_needed(void **state) {
+    packed m = pack_text(*state, "graph chain\ninput x: f32[1000]\n"
+                                 "a: f32[1000] = relu(x)\n"
+                                 "b: f32[1000] = exp(a)\n"
+                                 "c: f32[1000] = neg(b)\n"
+                                 "d: f32[1000] = sin(c)\n"
+                                 "e: f32[1000] = add(a, d)\n"
+                                 "f: f32[1000] = tanh(e)\noutput f\n");
+    expect_no_live_overlap(&m.plan);
+    assert_true(m.report.arena_bytes < m.report.value_bytes);
+    assert_true(m.report.arena_bytes <= 3 * 4096); /* a, and two of the others at a time */
+    expect_module_equals_graph(&m);
+    m = pack_text(*state, NETWORK "output h\n");
+    expect_no_live_overlap(&m.plan);
+}
+
+static void modules_are_the_same_bytes_every_time(void **state) {
+    packed a = pack_text(*state, NETWORK "output h\n"), b = pack_text(*state, NETWORK "output h\n");
+    assert_int_equal(a.bytes.size, b.bytes.size);
+    assert_memory_equal(a.bytes.data, b.bytes.data, a.bytes.size);
+}
+
+/* ---- stored layouts ---------------------------------------------------------------------------
+ */
+
+/* Stores a trace that chose these layouts for each task of that operator. */
+static void put_trace(packed *m, kiln_db *db, unsigned number, const char *op,
+                      const char *trace_text, const char *in, const char *out) {
+    kiln_plan plan;
+    kiln_trace trace;
+    kiln_strbuf bytes = {0}, target = {0};
+    expect_ok(kiln_target_native(m->arena, &m->target));
+    expect_ok(kiln_plan_create(m->graph, m->arena, &plan));
+    expect_ok(kiln_trace_parse(kiln_str_from(trace_text), m->arena, &trace));
+    kiln_trace_encode(&trace, &bytes);
+    kiln_target_print(&m->target, &target);
+    kiln_db_record record = record_of(number, 1000);
+    for (uint32_t t = 0; t < plan.tasks.count; t++)
+        if (kiln_str_is(plan.tasks.task[t].op, op)) record.task_key = plan.tasks.task[t].key;
+    record.target = kiln_strbuf_view(&target);
+    record.codegen_version = kiln_str_from(kiln_codegen_version());
+    record.trace = kiln_strbuf_view(&bytes);
+    record.layout_in = kiln_str_from(in);
+    record.layout_out = kiln_str_from(out);
+    expect_ok(
+        kiln_db_put_task(db, &(kiln_db_task){.key = record.task_key, .op = kiln_str_from(op)}));
+    expect_ok(kiln_db_put_target(db, &(kiln_db_target){.target = record.target}));
+    expect_ok(kiln_db_put_record(db, &record));
+    kiln_strbuf_deinit(&bytes);
+    kiln_strbuf_deinit(&target);
+}
+
+#define BLOCKED "d0,d1/4,d2,d3,d1%4"
+#define PAIR                                                                                   \
+    "graph pair\ninput x: f32[1,8,3,5]\na: f32[1,8,3,5] = relu(x)\nb: f32[1,8,3,5] = neg(a)\n" \
+    "c: f32[1,8,3,5] = add(a, x)\noutput b\noutput c\n"
+
+static packed pack_pair(kiln_arena *arena, bool blocked_reader) {
+    packed m = {.arena = arena, .graph = graph_from(arena, PAIR)};
+    kiln_db *db = open_records(":memory:");
+    put_parents(db);
+    put_trace(&m, db, 1, "relu", "transform_layout(a, \"" BLOCKED "\")\n", "row", BLOCKED);
+    if (blocked_reader)
+        put_trace(&m, db, 2, "neg", "transform_layout(a, \"" BLOCKED "\")\n", BLOCKED, "row");
+    m = pack_graph(arena, m.graph, db);
+    kiln_db_close(db);
+    return m;
+}
+
+static uint32_t steps_called(const packed *m, const char *op) {
+    uint32_t count = 0;
+    for (uint32_t s = 0; s < m->plan.step_count; s++) count += kiln_str_is(m->plan.step[s].op, op);
+    return count;
+}
+
+static void a_conversion_stands_where_layouts_differ(void **state) {
+    packed m = pack_pair(*state, false);
+    assert_int_equal(m.report.conversion_count, 1); /* once for both readers */
+    assert_int_equal(steps_called(&m, "convert"), 1);
+    expect_module_equals_graph(&m);
+}
+
+static void a_reader_of_the_same_layout_needs_no_conversion(void **state) {
+    packed m = pack_pair(*state, true);
+    assert_int_equal(m.report.conversion_count, 1); /* for add alone */
+    expect_module_equals_graph(&m);
+    assert_float_equal(m.report.task[0].median_ns, 1000, 0);
+    assert_false(m.report.task[0].is_default);
+    assert_true(m.report.task[2].is_default);
+}
+
+static void outputs_are_row_major_whatever_kernels_chose(void **state) {
+    packed m = {
+        .arena = *state,
+        .graph = graph_from(
+            *state, "graph out\ninput x: f32[1,8,3,5]\na: f32[1,8,3,5] = relu(x)\noutput a\n")};
+    kiln_db *db = open_records(":memory:");
+    put_parents(db);
+    put_trace(&m, db, 1, "relu",
+              "transform_layout(x, \"" BLOCKED "\")\ntransform_layout(a, \"" BLOCKED "\")\n",
+              BLOCKED, BLOCKED);
+    m = pack_graph(*state, m.graph, db);
+    kiln_db_close(db);
+    assert_int_equal(m.report.conversion_count, 2);
+    assert_int_equal(m.plan.kernel_count, 3);
+    expect_module_equals_graph(&m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(a_small_network_gives_what_the_interpreter_says),
+        test_with_arena(any_value_may_be_an_output),
+        test_with_arena(aliases_of_inputs_and_of_aliases_are_the_same_bytes),
+        test_with_arena(equal_tasks_share_a_kernel),
+        test_with_arena(memory_is_used_again_but_never_while_it_is_needed),
+        test_with_arena(modules_are_the_same_bytes_every_time),
+        test_with_arena(a_conversion_stands_where_layouts_differ),
+        test_with_arena(a_reader_of_the_same_layout_needs_no_conversion),
+        test_with_arena(outputs_are_row_major_whatever_kernels_chose),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -18,7 +18,7 @@ kiln_graph *kiln_graph_create(kiln_arena *arena, kiln_str name) {
     return graph;
 }
 
-/* ---- values --------------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 kiln_value kiln_graph_find_value(const kiln_graph *graph, kiln_str name) {
     for (kiln_value v = 1; v < graph->value.count; v++)
@@ -39,7 +39,8 @@ kiln_value kiln_graph_add_value(kiln_graph *graph, kiln_str name) {
     return kiln_graph_add_named_value(graph, unique);
 }
 
-kiln_value kiln_graph_add_input(kiln_graph *graph, kiln_str name, kiln_dtype dtype, const kiln_shape *shape) {
+kiln_value kiln_graph_add_input(kiln_graph *graph, kiln_str name, kiln_dtype dtype,
+                                const kiln_shape *shape) {
     kiln_value v = kiln_graph_add_value(graph, name);
     graph->value.data[v].dtype = dtype;
     graph->value.data[v].shape = *shape;
@@ -73,9 +74,10 @@ kiln_tensor kiln_value_tensor(const kiln_graph *graph, kiln_value value) {
     return (kiln_tensor){.dtype = info->dtype, .shape = info->shape, .data = data.any};
 }
 
-/* ---- nodes ---------------------------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
-kiln_node kiln_graph_add_node(kiln_graph *graph, kiln_op op, kiln_str name, uint32_t input_count, uint32_t output_count) {
+kiln_node kiln_graph_add_node(kiln_graph *graph, kiln_op op, kiln_str name, uint32_t input_count,
+                              uint32_t output_count) {
     KILN_CHECK(graph->node.count < KILN_GRAPH_NODES_MAX);
     KILN_CHECK(input_count <= KILN_NODE_OPERANDS_MAX);
     KILN_CHECK(output_count <= KILN_NODE_OPERANDS_MAX);
@@ -115,8 +117,11 @@ void kiln_graph_set_attr(kiln_graph *graph, kiln_node node, const kiln_attr *att
     copy.name = copy_str(graph, attr->name);
     copy.text = copy_str(graph, attr->text);
     bool ints = attr->kind == KILN_ATTR_INTS, floats = attr->kind == KILN_ATTR_FLOATS;
-    copy.ints = ints ? kiln_arena_copy(graph->arena, attr->ints, sizeof *attr->ints * attr->count) : NULL;
-    copy.floats = floats ? kiln_arena_copy(graph->arena, attr->floats, sizeof *attr->floats * attr->count) : NULL;
+    copy.ints =
+        ints ? kiln_arena_copy(graph->arena, attr->ints, sizeof *attr->ints * attr->count) : NULL;
+    copy.floats =
+        floats ? kiln_arena_copy(graph->arena, attr->floats, sizeof *attr->floats * attr->count)
+               : NULL;
     for (uint32_t i = 0; i < info->attr_count; i++) {
         if (!kiln_str_equal(info->attr[i].name, attr->name)) continue;
         info->attr[i] = copy;
@@ -129,16 +134,21 @@ void kiln_graph_set_attr(kiln_graph *graph, kiln_node node, const kiln_attr *att
 }
 
 void kiln_graph_set_int(kiln_graph *graph, kiln_node node, const char *name, int64_t value) {
-    kiln_graph_set_attr(graph, node, &(kiln_attr){.name = kiln_str_from(name), .kind = KILN_ATTR_INT, .i = value});
+    kiln_graph_set_attr(
+        graph, node, &(kiln_attr){.name = kiln_str_from(name), .kind = KILN_ATTR_INT, .i = value});
 }
 
-void kiln_graph_set_ints(kiln_graph *graph, kiln_node node, const char *name, const int64_t *value, uint32_t count) {
+void kiln_graph_set_ints(kiln_graph *graph, kiln_node node, const char *name, const int64_t *value,
+                         uint32_t count) {
     static const int64_t nothing = 0;
-    kiln_attr attr = {.name = kiln_str_from(name), .kind = KILN_ATTR_INTS, .count = count, .ints = count ? value : &nothing};
+    kiln_attr attr = {.name = kiln_str_from(name),
+                      .kind = KILN_ATTR_INTS,
+                      .count = count,
+                      .ints = count ? value : &nothing};
     kiln_graph_set_attr(graph, node, &attr);
 }
 
-/* ---- edits ---------------------------------------------------------------------------------------------- */
+/* ---- edits ----------------------------------------------------------------------------------- */
 
 void kiln_graph_remove_node(kiln_graph *graph, kiln_node node) {
     kiln_node_info *info = &graph->node.data[node];

@@ -1,11 +1,12 @@
 /* The graph: a network as an SSA DAG of operators on typed tensors.
  *
- * A graph is a table of values (tensors) and a table of nodes (operators) named by small integer ids, in
- * one arena. Nodes stand in execution order: a node reads only graph inputs, constants and results of
- * earlier nodes. Values and nodes are never deleted, only left unused (a removed node produces nothing).
+ * A graph is a table of values (tensors) and a table of nodes (operators) named by small integer
+ * ids, in one arena. Nodes stand in execution order: a node reads only graph inputs, constants and
+ * results of earlier nodes. Values and nodes are never deleted, only left unused (a removed node
+ * produces nothing).
  *
- * Built by onnx/ and the text parser, rewritten by passes/, cut into kernels by task/. What operators mean
- * is in ops/ (ops.def). Text form: graph_text.h, docs/reference/graph-text.md. */
+ * Built by onnx/ and the text parser, rewritten by passes/, cut into kernels by task/. What
+ * operators mean is in ops/ (ops.def). Text form: graph_text.h, docs/reference/graph-text.md. */
 #ifndef KILN_COMPILER_CORE_GRAPH_GRAPH_H
 #define KILN_COMPILER_CORE_GRAPH_GRAPH_H
 
@@ -72,8 +73,8 @@ typedef struct kiln_node_info {
     kiln_value *input;  /* 0: optional input left out */
     kiln_value *output; /* 0: optional output not wanted */
     kiln_attr *attr;    /* only those given; defaults are in ops.def */
-    uint32_t group;     /* kernel that computes it, set by fusion: nodes with the same number are one
-                           kernel; 0: a kernel of its own (or none: aliases) */
+    uint32_t group; /* kernel that computes it, set by fusion: nodes with the same number are one
+                       kernel; 0: a kernel of its own (or none: aliases) */
 } kiln_node_info;
 
 typedef struct kiln_graph {
@@ -90,22 +91,26 @@ kiln_graph *kiln_graph_create(kiln_arena *arena, kiln_str name);
 kiln_value kiln_graph_add_value(kiln_graph *graph, kiln_str name);
 /* The same for a name that the caller knows to be new; O(1). */
 kiln_value kiln_graph_add_named_value(kiln_graph *graph, kiln_str name);
-kiln_value kiln_graph_add_input(kiln_graph *graph, kiln_str name, kiln_dtype dtype, const kiln_shape *shape);
+kiln_value kiln_graph_add_input(kiln_graph *graph, kiln_str name, kiln_dtype dtype,
+                                const kiln_shape *shape);
 /* `data` must live as long as the graph's arena; it is not copied. */
 kiln_value kiln_graph_add_constant(kiln_graph *graph, kiln_str name, const kiln_tensor *tensor);
 /* Turns a value that no node produces any more into a constant. */
 void kiln_graph_set_constant(kiln_graph *graph, kiln_value value, const kiln_tensor *tensor);
 /* Appends a node with room for the operands, all 0. Set them with the two calls below. */
-kiln_node kiln_graph_add_node(kiln_graph *graph, kiln_op op, kiln_str name, uint32_t input_count, uint32_t output_count);
+kiln_node kiln_graph_add_node(kiln_graph *graph, kiln_op op, kiln_str name, uint32_t input_count,
+                              uint32_t output_count);
 void kiln_graph_set_input(kiln_graph *graph, kiln_node node, uint32_t index, kiln_value value);
 void kiln_graph_set_output(kiln_graph *graph, kiln_node node, uint32_t index, kiln_value value);
 /* Adds or replaces; strings and lists are copied into the graph's arena. */
 void kiln_graph_set_attr(kiln_graph *graph, kiln_node node, const kiln_attr *attr);
 void kiln_graph_set_int(kiln_graph *graph, kiln_node node, const char *name, int64_t value);
-void kiln_graph_set_ints(kiln_graph *graph, kiln_node node, const char *name, const int64_t *value, uint32_t count);
+void kiln_graph_set_ints(kiln_graph *graph, kiln_node node, const char *name, const int64_t *value,
+                         uint32_t count);
 
 kiln_value kiln_graph_find_value(const kiln_graph *graph, kiln_str name); /* 0: none; O(values) */
-const kiln_attr *kiln_node_attr(const kiln_graph *graph, kiln_node node, const char *name); /* NULL: not given */
+const kiln_attr *kiln_node_attr(const kiln_graph *graph, kiln_node node,
+                                const char *name); /* NULL: not given */
 static inline bool kiln_value_is_constant(const kiln_graph *graph, kiln_value value) {
     return value != 0 && graph->value.data[value].data != NULL;
 }
@@ -118,8 +123,9 @@ void kiln_graph_replace_value(kiln_graph *graph, kiln_value old, kiln_value new_
 /* Uses of each value (inputs of nodes plus graph outputs): [value count], in `arena`. */
 uint32_t *kiln_graph_count_uses(const kiln_graph *graph, kiln_arena *arena);
 
-/* The rules above, and what ops.def demands: arity, known attributes of the right kind, dtypes and shapes
- * that agree with the shape rule, unique names, order. INTERNAL naming the rule and the node. */
+/* The rules above, and what ops.def demands: arity, known attributes of the right kind, dtypes and
+ * shapes that agree with the shape rule, unique names, order. INTERNAL naming the rule and the
+ * node. */
 KILN_MUST_USE kiln_status kiln_graph_verify(kiln_graph *graph);
 
 #endif

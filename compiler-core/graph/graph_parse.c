@@ -1,5 +1,5 @@
-/* Text to graphs: docs/reference/graph-text.md. Errors stick: after the first one every function returns at
- * once, and what it returns means nothing. */
+/* Text to graphs: docs/reference/graph-text.md. Errors stick: after the first one every function
+ * returns at once, and what it returns means nothing. */
 #include <math.h>
 #include <string.h>
 
@@ -17,14 +17,14 @@ typedef struct parser {
     size_t data_bytes; /* of constants so far */
 } parser;
 
-#define FAIL(ps, ...)                                                                                              \
-    do {                                                                                                           \
-        if (!(ps)->status)                                                                                         \
-            (ps)->status = kiln_status_note(KILN_ERROR(INVALID_ARGUMENT, __VA_ARGS__), "%u:%u", (ps)->lx.line,     \
-                                            (ps)->lx.column);                                                      \
+#define FAIL(ps, ...)                                                                           \
+    do {                                                                                        \
+        if (!(ps)->status)                                                                      \
+            (ps)->status = kiln_status_note(KILN_ERROR(INVALID_ARGUMENT, __VA_ARGS__), "%u:%u", \
+                                            (ps)->lx.line, (ps)->lx.column);                    \
     } while (0)
 
-/* ---- words -------------------------------------------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 static bool accept(parser *ps, const char *word) {
     if (ps->status || !kiln_lexer_is(&ps->lx, word)) return false;
@@ -38,7 +38,8 @@ static void expect(parser *ps, const char *word) {
 
 static kiln_str expect_name(parser *ps) {
     kiln_str name = ps->lx.token;
-    if (ps->lx.kind != KILN_TOKEN_NAME && ps->lx.kind != KILN_TOKEN_QUOTED) FAIL(ps, "a name is expected here");
+    if (ps->lx.kind != KILN_TOKEN_NAME && ps->lx.kind != KILN_TOKEN_QUOTED)
+        FAIL(ps, "a name is expected here");
     if (!ps->status) kiln_lexer_next(&ps->lx);
     return name;
 }
@@ -77,7 +78,7 @@ static double expect_number(parser *ps) {
     return negative ? -value : value;
 }
 
-/* ---- values --------------------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 /* "f32[1,3,8,8]" */
 static void parse_type(parser *ps, kiln_dtype *out_dtype, kiln_shape *out_shape) {
@@ -88,7 +89,8 @@ static void parse_type(parser *ps, kiln_dtype *out_dtype, kiln_shape *out_shape)
     expect(ps, "[");
     while (!ps->status && !kiln_lexer_is(&ps->lx, "]")) {
         if (out_shape->rank) expect(ps, ",");
-        if (out_shape->rank == KILN_RANK_MAX) FAIL(ps, "a tensor has at most %d dimensions", KILN_RANK_MAX);
+        if (out_shape->rank == KILN_RANK_MAX)
+            FAIL(ps, "a tensor has at most %d dimensions", KILN_RANK_MAX);
         int64_t extent = ps->status ? 0 : expect_int(ps);
         if (extent < 0) FAIL(ps, "a dimension is negative");
         if (!ps->status) out_shape->dim[out_shape->rank++] = extent;
@@ -108,7 +110,8 @@ static kiln_value parse_declaration(parser *ps) {
     expect(ps, ":");
     parse_type(ps, &dtype, &shape);
     uint64_t known;
-    if (!ps->status && kiln_map_find(&ps->value, name, &known)) FAIL(ps, "%.*s is defined twice", KILN_STR_ARG(name));
+    if (!ps->status && kiln_map_find(&ps->value, name, &known))
+        FAIL(ps, "%.*s is defined twice", KILN_STR_ARG(name));
     if (!ps->status && ps->graph->value.count == KILN_GRAPH_VALUES_MAX) FAIL(ps, "too many values");
     if (ps->status) return 0;
     kiln_value value = kiln_graph_add_named_value(ps->graph, name);
@@ -121,7 +124,8 @@ static kiln_value parse_declaration(parser *ps) {
 static kiln_value expect_value(parser *ps) {
     uint64_t value = 0;
     kiln_str name = expect_name(ps);
-    if (!ps->status && !kiln_map_find(&ps->value, name, &value)) FAIL(ps, "%.*s is not defined", KILN_STR_ARG(name));
+    if (!ps->status && !kiln_map_find(&ps->value, name, &value))
+        FAIL(ps, "%.*s is not defined", KILN_STR_ARG(name));
     return (kiln_value)value;
 }
 
@@ -132,8 +136,11 @@ static void parse_input(parser *ps) {
 
 /* = hash "...": data made up from the hash */
 static void parse_hashed(parser *ps, kiln_tensor *tensor, kiln_hash128 *out_hash) {
-    if (!kiln_hash128_parse(expect_quoted(ps), out_hash)) FAIL(ps, "a hash of 32 digits is expected here");
-    if (!ps->status) kiln_fill_data(tensor->data, tensor->dtype, (size_t)kiln_shape_count(&tensor->shape), out_hash->low, KILN_FILL_UNIFORM);
+    if (!kiln_hash128_parse(expect_quoted(ps), out_hash))
+        FAIL(ps, "a hash of 32 digits is expected here");
+    if (!ps->status)
+        kiln_fill_data(tensor->data, tensor->dtype, (size_t)kiln_shape_count(&tensor->shape),
+                       out_hash->low, KILN_FILL_UNIFORM);
 }
 
 static void parse_items(parser *ps, kiln_tensor *tensor) {
@@ -174,7 +181,7 @@ static void parse_constant(parser *ps) {
     if (hashed) ps->graph->value.data[value].hash = hash;
 }
 
-/* ---- nodes ---------------------------------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 static void parse_list(parser *ps, kiln_attr *attr) {
     KILN_VEC(int64_t) ints = {0};
@@ -201,7 +208,8 @@ static void parse_attr(parser *ps, kiln_node node, kiln_op op) {
     kiln_str name = expect_name(ps);
     kiln_attr attr = {0};
     bool has_default;
-    if (!ps->status && !kiln_attr_spec_find(op, name, &attr, &has_default)) FAIL(ps, "%s has no attribute %.*s", kiln_op_get(op)->name, KILN_STR_ARG(name));
+    if (!ps->status && !kiln_attr_spec_find(op, name, &attr, &has_default))
+        FAIL(ps, "%s has no attribute %.*s", kiln_op_get(op)->name, KILN_STR_ARG(name));
     expect(ps, "=");
     if (ps->status) return;
     attr.text = (kiln_str){0};
@@ -242,12 +250,14 @@ static void check_node(parser *ps, kiln_node node, const kiln_value *output, uin
     for (uint32_t i = 0; i < count; i++) declared[i] = ps->graph->value.data[output[i]];
     kiln_status st = kiln_node_infer(ps->graph, node);
     if (st) {
-        ps->status = kiln_status_note(st, "%u: %s", ps->lx.line, kiln_op_get(ps->graph->node.data[node].op)->name);
+        ps->status = kiln_status_note(st, "%u: %s", ps->lx.line,
+                                      kiln_op_get(ps->graph->node.data[node].op)->name);
         return;
     }
     for (uint32_t i = 0; i < count; i++) {
         const kiln_value_info *info = &ps->graph->value.data[output[i]];
-        if (output[i] && (info->dtype != declared[i].dtype || !kiln_shape_equal(&info->shape, &declared[i].shape)))
+        if (output[i] && (info->dtype != declared[i].dtype ||
+                          !kiln_shape_equal(&info->shape, &declared[i].shape)))
             FAIL(ps, "%.*s is of another type", KILN_STR_ARG(info->name));
     }
 }
@@ -257,7 +267,8 @@ static void parse_node(parser *ps) {
     kiln_op op = KILN_OP_NONE;
     uint32_t output_count = parse_outputs(ps, output);
     expect(ps, "=");
-    if (!ps->status && !kiln_op_find(ps->lx.token, &op)) FAIL(ps, "no operator %.*s", KILN_STR_ARG(ps->lx.token));
+    if (!ps->status && !kiln_op_find(ps->lx.token, &op))
+        FAIL(ps, "no operator %.*s", KILN_STR_ARG(ps->lx.token));
     if (!ps->status) kiln_lexer_next(&ps->lx);
     expect(ps, "(");
     uint32_t input_count = parse_inputs(ps, ")", input);
@@ -266,14 +277,18 @@ static void parse_node(parser *ps) {
     if (ps->status) return;
     kiln_node node = kiln_graph_add_node(ps->graph, op, (kiln_str){0}, input_count, output_count);
     for (uint32_t i = 0; i < input_count; i++) kiln_graph_set_input(ps->graph, node, i, input[i]);
-    for (uint32_t i = 0; i < output_count; i++) kiln_graph_set_output(ps->graph, node, i, output[i]);
+    for (uint32_t i = 0; i < output_count; i++)
+        kiln_graph_set_output(ps->graph, node, i, output[i]);
     while (!ps->status && ps->lx.kind != KILN_TOKEN_END) {
         if (accept(ps, "name")) {
             kiln_str name = expect_quoted(ps);
-            if (!ps->status) ps->graph->node.data[node].name = (kiln_str){kiln_str_dup(ps->graph->arena, name), name.size};
+            if (!ps->status)
+                ps->graph->node.data[node].name =
+                    (kiln_str){kiln_str_dup(ps->graph->arena, name), name.size};
         } else if (accept(ps, "group")) {
             int64_t group = expect_int(ps);
-            if (group < 0 || group >= KILN_GRAPH_NODES_MAX) FAIL(ps, "the group's number is out of range");
+            if (group < 0 || group >= KILN_GRAPH_NODES_MAX)
+                FAIL(ps, "the group's number is out of range");
             if (!ps->status) ps->graph->node.data[node].group = (uint32_t)group;
         } else {
             parse_attr(ps, node, op);
@@ -282,7 +297,7 @@ static void parse_node(parser *ps) {
     if (!ps->status) check_node(ps, node, output, output_count);
 }
 
-/* ---- the whole text --------------------------------------------------------------------------------------------- */
+/* ---- the whole text -------------------------------------------------------------------------- */
 
 static void parse_line(parser *ps) {
     if (accept(ps, "input")) {
@@ -295,18 +310,22 @@ static void parse_line(parser *ps) {
     } else {
         parse_node(ps);
     }
-    if (!ps->status && ps->lx.kind != KILN_TOKEN_END) FAIL(ps, "the end of the line is expected here");
+    if (!ps->status && ps->lx.kind != KILN_TOKEN_END)
+        FAIL(ps, "the end of the line is expected here");
 }
 
 kiln_status kiln_graph_parse(kiln_str text, kiln_arena *arena, kiln_graph **out_graph) {
-    if (text.size > KILN_GRAPH_TEXT_BYTES_MAX) return KILN_ERROR(INVALID_ARGUMENT, "the text is longer than %zu bytes", KILN_GRAPH_TEXT_BYTES_MAX);
+    if (text.size > KILN_GRAPH_TEXT_BYTES_MAX)
+        return KILN_ERROR(INVALID_ARGUMENT, "the text is longer than %zu bytes",
+                          KILN_GRAPH_TEXT_BYTES_MAX);
     parser ps = {0};
     kiln_lexer_init(&ps.lx, text, arena);
     kiln_map_init(&ps.value);
     kiln_lexer_next_line(&ps.lx);
     expect(&ps, "graph");
     ps.graph = kiln_graph_create(arena, expect_name(&ps));
-    if (!ps.status && ps.lx.kind != KILN_TOKEN_END) FAIL(&ps, "the end of the line is expected here");
+    if (!ps.status && ps.lx.kind != KILN_TOKEN_END)
+        FAIL(&ps, "the end of the line is expected here");
     if (!ps.status) kiln_lexer_next_line(&ps.lx);
     while (!ps.status && !ps.lx.at_end) {
         parse_line(&ps);

@@ -5,7 +5,8 @@
 #include "compiler-core/ir/text.h"
 #include "compiler-core/ops/op.h"
 
-/* Words that begin a line, and the mark of an operand that is left out, are quoted where they are names. */
+/* Words that begin a line, and the mark of an operand that is left out, are quoted where they are
+ * names. */
 static void print_value_name(const kiln_graph *graph, kiln_value value, kiln_strbuf *out) {
     static const char *const word[] = {"graph", "input", "constant", "output", "_"};
     if (!value) {
@@ -14,7 +15,8 @@ static void print_value_name(const kiln_graph *graph, kiln_value value, kiln_str
     }
     kiln_str name = graph->value.data[value].name;
     bool reserved = false;
-    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(word); i++) reserved = reserved || kiln_str_is(name, word[i]);
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(word); i++)
+        reserved = reserved || kiln_str_is(name, word[i]);
     kiln_name_print(name, reserved, out);
 }
 
@@ -59,7 +61,8 @@ static void print_constant(const kiln_graph *graph, kiln_value value, kiln_strbu
         } else if (info->dtype == KILN_U64) {
             kiln_strbuf_printf(out, "%llu", (unsigned long long)((const uint64_t *)info->data)[i]);
         } else {
-            kiln_strbuf_printf(out, "%lld", (long long)kiln_dtype_load_i64(info->dtype, info->data, (size_t)i));
+            kiln_strbuf_printf(out, "%lld",
+                               (long long)kiln_dtype_load_i64(info->dtype, info->data, (size_t)i));
         }
     }
     kiln_strbuf_text(out, "]\n");

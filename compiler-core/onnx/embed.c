@@ -7,10 +7,12 @@
 
 static char *folder_of(const char *path, kiln_arena *arena) {
     const char *slash = strrchr(path, '/');
-    return slash ? kiln_str_dup(arena, (kiln_str){path, (size_t)(slash - path) + 1}) : kiln_str_dup(arena, KILN_STR("."));
+    return slash ? kiln_str_dup(arena, (kiln_str){path, (size_t)(slash - path) + 1})
+                 : kiln_str_dup(arena, KILN_STR("."));
 }
 
-/* The message keeps its own allocator: what is put in lives in `arena` and is taken out before it is freed. */
+/* The message keeps its own allocator: what is put in lives in `arena` and is taken out before it
+ * is freed. */
 static kiln_status fold_tensor(Onnx__TensorProto *tensor, const char *folder, kiln_arena *arena) {
     size_t bytes = 0;
     kiln_str data = {0};
@@ -34,10 +36,13 @@ static void unfold_tensor(Onnx__TensorProto *tensor) {
 static kiln_status pack(const Onnx__ModelProto *model, const char *path, kiln_strbuf *out) {
     size_t size = onnx__model_proto__get_packed_size(model);
     if (size > KILN_ONNX_FILE_BYTES_MAX)
-        return KILN_ERROR(OUT_OF_RANGE, "%s with its external data is larger than a model may be (%zu bytes)", path, size);
+        return KILN_ERROR(OUT_OF_RANGE,
+                          "%s with its external data is larger than a model may be (%zu bytes)",
+                          path, size);
     size_t at = out->size;
     char zero[4096] = {0};
-    while (out->size < at + size) kiln_strbuf_append(out, zero, KILN_MIN(sizeof zero, at + size - out->size));
+    while (out->size < at + size)
+        kiln_strbuf_append(out, zero, KILN_MIN(sizeof zero, at + size - out->size));
     onnx__model_proto__pack(model, (uint8_t *)out->data + at);
     return KILN_OK;
 }
@@ -51,12 +56,15 @@ kiln_status kiln_onnx_embed(const char *path, kiln_strbuf *out) {
     if (!st) st = kiln_onnx_model_unpack(bytes, &model);
     size_t tensor_count = model ? model->graph->n_initializer : 0;
     bool external = false;
-    for (size_t i = 0; i < tensor_count; i++) external |= kiln_onnx_is_external(model->graph->initializer[i]);
-    if (!st && !external) kiln_strbuf_append(out, bytes.data, bytes.size); /* the same bytes, the same name */
+    for (size_t i = 0; i < tensor_count; i++)
+        external |= kiln_onnx_is_external(model->graph->initializer[i]);
+    if (!st && !external)
+        kiln_strbuf_append(out, bytes.data, bytes.size); /* the same bytes, the same name */
     if (!st && external) {
         size_t folded = 0;
         for (; !st && folded < tensor_count; folded++)
-            st = fold_tensor(model->graph->initializer[folded], folder_of(path, &scratch), &scratch);
+            st =
+                fold_tensor(model->graph->initializer[folded], folder_of(path, &scratch), &scratch);
         if (!st) st = pack(model, path, out);
         for (size_t i = 0; i < tensor_count; i++) unfold_tensor(model->graph->initializer[i]);
     }

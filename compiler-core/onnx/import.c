@@ -1,6 +1,7 @@
-/* The walk over a model's graph. Nodes stand in topological order, so one pass imports them, infers their
- * shapes and can evaluate what later nodes need as values. What is not supported is collected; a node that
- * depends on such a node is still looked at, so that one run lists everything. */
+/* The walk over a model's graph. Nodes stand in topological order, so one pass imports them, infers
+ * their shapes and can evaluate what later nodes need as values. What is not supported is
+ * collected; a node that depends on such a node is still looked at, so that one run lists
+ * everything. */
 #include "compiler-core/onnx/import.h"
 
 #include <string.h>
@@ -16,7 +17,7 @@ static const kiln_import_row import_table[] = {
 #undef X
 };
 
-/* ---- findings ----------------------------------------------------------------------------------------------- */
+/* ---- findings -------------------------------------------------------------------------------- */
 
 static void add_problem(kiln_importer *im, const char *format, ...) KILN_PRINTF(2, 3);
 static void add_problem(kiln_importer *im, const char *format, ...) {
@@ -36,7 +37,8 @@ static const char *node_name(const Onnx__NodeProto *node) {
 }
 
 static void add_node_problem(kiln_importer *im, kiln_status st) {
-    add_problem(im, "node \"%s\": %s (opset %lld): %s", node_name(im->node), im->node->op_type ? im->node->op_type : "", (long long)im->opset,
+    add_problem(im, "node \"%s\": %s (opset %lld): %s", node_name(im->node),
+                im->node->op_type ? im->node->op_type : "", (long long)im->opset,
                 kiln_status_text(st));
     kiln_status_free(st); /* it became a line of the list */
 }
@@ -44,11 +46,13 @@ static void add_node_problem(kiln_importer *im, kiln_status st) {
 static kiln_status problems_status(kiln_importer *im) {
     if (im->problem_count == 0) return KILN_OK;
     bool cut = im->problems.size > PROBLEMS_BYTES_MAX;
-    return KILN_ERROR(UNIMPLEMENTED, "%u thing%s of this model %s not supported:%.*s%s", im->problem_count, im->problem_count == 1 ? "" : "s",
-                      im->problem_count == 1 ? "is" : "are", (int)im->problems.size, im->problems.data, cut ? "\n  ..." : "");
+    return KILN_ERROR(UNIMPLEMENTED, "%u thing%s of this model %s not supported:%.*s%s",
+                      im->problem_count, im->problem_count == 1 ? "" : "s",
+                      im->problem_count == 1 ? "is" : "are", (int)im->problems.size,
+                      im->problems.data, cut ? "\n  ..." : "");
 }
 
-/* ---- names and values ------------------------------------------------------------------------------------------ */
+/* ---- names and values ------------------------------------------------------------------------ */
 
 static bool is_poisoned(const kiln_importer *im, const char *name) {
     uint64_t value;
@@ -63,7 +67,8 @@ kiln_value kiln_import_input(const kiln_importer *im, uint32_t index) {
 }
 
 void kiln_import_define(kiln_importer *im, uint32_t index, kiln_value value) {
-    if (index < im->node->n_output && *im->node->output[index]) kiln_map_put(&im->value, kiln_proto_text(im->node->output[index]), value);
+    if (index < im->node->n_output && *im->node->output[index])
+        kiln_map_put(&im->value, kiln_proto_text(im->node->output[index]), value);
 }
 
 void kiln_import_define_constant(kiln_importer *im, const kiln_tensor *tensor) {
@@ -94,7 +99,9 @@ static void bind_known_inputs(kiln_importer *im, kiln_value value) {
     }
     for (uint32_t i = 0; i < graph->input.count; i++) {
         kiln_value v = graph->input.data[i];
-        const kiln_named_tensor *known = needed[v] && !kiln_value_is_constant(graph, v) ? find_known(im, graph->value.data[v].name) : NULL;
+        const kiln_named_tensor *known = needed[v] && !kiln_value_is_constant(graph, v)
+                                             ? find_known(im, graph->value.data[v].name)
+                                             : NULL;
         if (!known) continue;
         kiln_graph_set_constant(graph, v, &known->tensor);
         im->bound_count++;
@@ -105,16 +112,18 @@ static void bind_known_inputs(kiln_importer *im, kiln_value value) {
 kiln_status kiln_import_demand(kiln_importer *im, uint32_t index, kiln_tensor *out_tensor) {
     kiln_value value = kiln_import_input(im, index);
     if (!value) return KILN_ERROR(INVALID_ARGUMENT, "input %u is missing", index);
-    if (!kiln_value_is_constant(im->graph, value) && im->options->known_count) bind_known_inputs(im, value);
+    if (!kiln_value_is_constant(im->graph, value) && im->options->known_count)
+        bind_known_inputs(im, value);
     kiln_status st = kiln_value_evaluate(im->graph, value, out_tensor);
     return kiln_status_note(st, "input %u must be known when compiling", index);
 }
 
-/* ---- attributes -------------------------------------------------------------------------------------------------- */
+/* ---- attributes ------------------------------------------------------------------------------ */
 
 const Onnx__AttributeProto *kiln_import_attribute(const kiln_importer *im, const char *name) {
     for (size_t i = 0; i < im->node->n_attribute; i++)
-        if (im->node->attribute[i]->name && strcmp(im->node->attribute[i]->name, name) == 0) return im->node->attribute[i];
+        if (im->node->attribute[i]->name && strcmp(im->node->attribute[i]->name, name) == 0)
+            return im->node->attribute[i];
     return NULL;
 }
 
@@ -135,11 +144,15 @@ static double *widen(kiln_importer *im, const float *item, size_t count) {
     return wide;
 }
 
-static kiln_status convert_attribute(kiln_importer *im, const Onnx__AttributeProto *a, kiln_attr *out_attr) {
+static kiln_status convert_attribute(kiln_importer *im, const Onnx__AttributeProto *a,
+                                     kiln_attr *out_attr) {
     static const int64_t no_ints = 0;
     kiln_attr attr = {.name = kiln_proto_text(a->name)};
-    if (a->ref_attr_name && *a->ref_attr_name) return KILN_ERROR(UNIMPLEMENTED, "attribute %s: references to functions' attributes", a->name);
-    if (a->n_ints > KILN_ATTR_ITEMS_MAX || a->n_floats > KILN_ATTR_ITEMS_MAX) return KILN_ERROR(OUT_OF_RANGE, "attribute %s has too many items", a->name);
+    if (a->ref_attr_name && *a->ref_attr_name)
+        return KILN_ERROR(UNIMPLEMENTED, "attribute %s: references to functions' attributes",
+                          a->name);
+    if (a->n_ints > KILN_ATTR_ITEMS_MAX || a->n_floats > KILN_ATTR_ITEMS_MAX)
+        return KILN_ERROR(OUT_OF_RANGE, "attribute %s has too many items", a->name);
     switch ((int)attribute_type(a)) {
     case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT:
         attr.kind = KILN_ATTR_INT;
@@ -163,28 +176,33 @@ static kiln_status convert_attribute(kiln_importer *im, const Onnx__AttributePro
         attr.count = (uint32_t)a->n_floats;
         attr.floats = widen(im, a->floats, a->n_floats);
         break;
-    default: return KILN_ERROR(UNIMPLEMENTED, "attribute %s: its kind (tensor, graph, text list, ...)", a->name);
+    default:
+        return KILN_ERROR(UNIMPLEMENTED, "attribute %s: its kind (tensor, graph, text list, ...)",
+                          a->name);
     }
     *out_attr = attr;
     return KILN_OK;
 }
 
-/* ---- the words of nodes.def ----------------------------------------------------------------------------------------- */
+/* ---- the words of nodes.def ------------------------------------------------------------------ */
 
 /* "#1:axes" */
-static kiln_status value_to_attribute(kiln_importer *im, kiln_str word, kiln_node node, kiln_op op) {
+static kiln_status value_to_attribute(kiln_importer *im, kiln_str word, kiln_node node,
+                                      kiln_op op) {
     int64_t index = 0;
     kiln_str name = word, number = kiln_str_cut(&name, ':');
     kiln_attr attr, expected;
     bool has_default;
-    if (!kiln_str_to_i64(number, &index) || !kiln_attr_spec_find(op, name, &expected, &has_default)) return KILN_ERROR(INTERNAL, "nodes.def: bad word");
+    if (!kiln_str_to_i64(number, &index) || !kiln_attr_spec_find(op, name, &expected, &has_default))
+        return KILN_ERROR(INTERNAL, "nodes.def: bad word");
     if ((size_t)index >= im->node->n_input || !*im->node->input[index]) return KILN_OK;
     if (is_poisoned(im, im->node->input[index])) return KILN_OK;
     kiln_tensor tensor;
     kiln_status st = kiln_import_demand(im, (uint32_t)index, &tensor);
     if (st) return kiln_status_note(st, "%.*s", KILN_STR_ARG(name));
     int64_t count = kiln_shape_count(&tensor.shape);
-    if (count > KILN_ATTR_ITEMS_MAX || tensor.shape.rank > 1) return KILN_ERROR(INVALID_ARGUMENT, "input %lld must be a short vector", (long long)index);
+    if (count > KILN_ATTR_ITEMS_MAX || tensor.shape.rank > 1)
+        return KILN_ERROR(INVALID_ARGUMENT, "input %lld must be a short vector", (long long)index);
     attr = (kiln_attr){.name = name, .kind = expected.kind, .count = (uint32_t)count};
     /* Resize: an empty roi, scales or sizes means that it is not given. */
     if (count == 0 && op == KILN_OP_RESIZE) return KILN_OK;
@@ -208,7 +226,8 @@ static kiln_status check_required(const kiln_importer *im, kiln_str word) {
     for (size_t i = 0; i < im->node->n_attribute; i++) {
         const Onnx__AttributeProto *a = im->node->attribute[i];
         if (kiln_str_equal(kiln_proto_text(a->name), name) && a->i != wanted)
-            return KILN_ERROR(UNIMPLEMENTED, "attribute %s: %lld, only %lld is supported", a->name, (long long)a->i, (long long)wanted);
+            return KILN_ERROR(UNIMPLEMENTED, "attribute %s: %lld, only %lld is supported", a->name,
+                              (long long)a->i, (long long)wanted);
     }
     return KILN_OK;
 }
@@ -250,12 +269,14 @@ static bool becomes_attribute(const kiln_import_row *row, uint32_t index) {
         if (word.size < 2 || word.data[0] != '#') continue;
         int64_t number;
         kiln_str rest = kiln_str_slice(word, 1, word.size);
-        if (kiln_str_to_i64(kiln_str_cut(&rest, ':'), &number) && number == (int64_t)index) return true;
+        if (kiln_str_to_i64(kiln_str_cut(&rest, ':'), &number) && number == (int64_t)index)
+            return true;
     }
     return false;
 }
 
-/* Attributes of the node, checked against ops.def one by one so that all that is wrong is listed. */
+/* Attributes of the node, checked against ops.def one by one so that all that is wrong is listed.
+ */
 static kiln_status set_attributes(kiln_importer *im, const kiln_import_row *row, kiln_node node) {
     for (size_t i = 0; i < im->node->n_attribute; i++) {
         const Onnx__AttributeProto *a = im->node->attribute[i];
@@ -263,9 +284,10 @@ static kiln_status set_attributes(kiln_importer *im, const kiln_import_row *row,
         bool has_default;
         if (!a->name) return KILN_ERROR(INVALID_ARGUMENT, "an attribute has no name");
         if (use_of(row, kiln_proto_text(a->name)) != USE_ATTRIBUTE) continue;
-        kiln_status st = kiln_attr_spec_find(row->op, kiln_proto_text(a->name), &expected, &has_default)
-                             ? convert_attribute(im, a, &attr)
-                             : KILN_ERROR(UNIMPLEMENTED, "attribute %s", a->name);
+        kiln_status st =
+            kiln_attr_spec_find(row->op, kiln_proto_text(a->name), &expected, &has_default)
+                ? convert_attribute(im, a, &attr)
+                : KILN_ERROR(UNIMPLEMENTED, "attribute %s", a->name);
         if (!st) {
             kiln_graph_set_attr(im->graph, node, &attr);
         } else if (kiln_status_code(st) == KILN_UNIMPLEMENTED) {
@@ -294,7 +316,7 @@ static kiln_status apply_spec(kiln_importer *im, const kiln_import_row *row, kil
     return st;
 }
 
-/* ---- nodes ------------------------------------------------------------------------------------------------------------ */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 static bool depends_on_poison(const kiln_importer *im) {
     for (size_t i = 0; i < im->node->n_input; i++)
@@ -302,13 +324,16 @@ static bool depends_on_poison(const kiln_importer *im) {
     return false;
 }
 
-kiln_status kiln_import_emit(kiln_importer *im, const kiln_import_row *row, const kiln_value *input, uint32_t input_count) {
+kiln_status kiln_import_emit(kiln_importer *im, const kiln_import_row *row, const kiln_value *input,
+                             uint32_t input_count) {
     uint32_t outputs = (uint32_t)im->node->n_output;
     while (outputs > 1 && !*im->node->output[outputs - 1]) outputs--;
-    if (outputs > KILN_NODE_OPERANDS_MAX || im->graph->node.count == KILN_GRAPH_NODES_MAX) return KILN_ERROR(UNIMPLEMENTED, "so many nodes or outputs");
+    if (outputs > KILN_NODE_OPERANDS_MAX || im->graph->node.count == KILN_GRAPH_NODES_MAX)
+        return KILN_ERROR(UNIMPLEMENTED, "so many nodes or outputs");
     uint8_t most = kiln_op_get(row->op)->outputs_max;
     if (most != KILN_OP_MANY && outputs > most) return KILN_ERROR(UNIMPLEMENTED, "output %u", most);
-    kiln_node node = kiln_graph_add_node(im->graph, row->op, kiln_str_from(node_name(im->node)), input_count, outputs);
+    kiln_node node = kiln_graph_add_node(im->graph, row->op, kiln_str_from(node_name(im->node)),
+                                         input_count, outputs);
     for (uint32_t i = 0; i < input_count; i++) kiln_graph_set_input(im->graph, node, i, input[i]);
     kiln_status st = apply_spec(im, row, node);
     if (!st) st = set_attributes(im, row, node);
@@ -318,7 +343,8 @@ kiln_status kiln_import_emit(kiln_importer *im, const kiln_import_row *row, cons
     }
     for (uint32_t i = 0; i < outputs; i++) {
         if (!*im->node->output[i]) continue;
-        kiln_value value = kiln_graph_add_named_value(im->graph, kiln_proto_text(im->node->output[i]));
+        kiln_value value =
+            kiln_graph_add_named_value(im->graph, kiln_proto_text(im->node->output[i]));
         kiln_graph_set_output(im->graph, node, i, value);
         kiln_import_define(im, i, value);
     }
@@ -329,7 +355,8 @@ kiln_status kiln_import_emit(kiln_importer *im, const kiln_import_row *row, cons
 static kiln_value attribute_to_constant(kiln_importer *im, const Onnx__AttributeProto *a) {
     kiln_value data = kiln_import_input(im, 0);
     if (!data) return 0;
-    kiln_tensor scalar = kiln_tensor_create(im->graph->arena, im->graph->value.data[data].dtype, &(kiln_shape){0});
+    kiln_tensor scalar =
+        kiln_tensor_create(im->graph->arena, im->graph->value.data[data].dtype, &(kiln_shape){0});
     kiln_dtype_store_f64(scalar.dtype, scalar.data, 0, a->has_f ? (double)a->f : (double)a->i);
     return kiln_graph_add_constant(im->graph, kiln_proto_text(a->name), &scalar);
 }
@@ -337,7 +364,8 @@ static kiln_value attribute_to_constant(kiln_importer *im, const Onnx__Attribute
 kiln_status kiln_import_node(kiln_importer *im, const kiln_import_row *row) {
     kiln_value input[KILN_NODE_OPERANDS_MAX] = {0};
     uint32_t count = 0;
-    if (im->node->n_input > KILN_NODE_OPERANDS_MAX) return KILN_ERROR(UNIMPLEMENTED, "%zu inputs", im->node->n_input);
+    if (im->node->n_input > KILN_NODE_OPERANDS_MAX)
+        return KILN_ERROR(UNIMPLEMENTED, "%zu inputs", im->node->n_input);
     for (uint32_t i = 0; i < im->node->n_input; i++)
         if (!becomes_attribute(row, i)) input[count++] = kiln_import_input(im, i);
     kiln_str spec = kiln_str_from(row->spec);
@@ -346,7 +374,8 @@ kiln_status kiln_import_node(kiln_importer *im, const kiln_import_row *row) {
         if (word.data[0] != '@') continue;
         kiln_str number = kiln_str_slice(word, 1, word.size), name = kiln_str_cut(&number, ':');
         int64_t at = 0;
-        const Onnx__AttributeProto *a = kiln_import_attribute(im, kiln_str_dup(im->graph->arena, name));
+        const Onnx__AttributeProto *a =
+            kiln_import_attribute(im, kiln_str_dup(im->graph->arena, name));
         if (!a || !kiln_str_to_i64(number, &at)) continue;
         input[at] = attribute_to_constant(im, a);
         count = KILN_MAX(count, (uint32_t)at + 1);
@@ -360,25 +389,34 @@ static const kiln_import_row *find_row(const Onnx__NodeProto *node, int64_t opse
     bool standard = !node->domain || !*node->domain || strcmp(node->domain, "ai.onnx") == 0;
     for (size_t i = 0; standard && node->op_type && i < KILN_ARRAY_COUNT(import_table); i++) {
         const kiln_import_row *row = &import_table[i];
-        if (strcmp(row->name, node->op_type) == 0 && row->since <= opset && (!best || row->since > best->since)) best = row;
+        if (strcmp(row->name, node->op_type) == 0 && row->since <= opset &&
+            (!best || row->since > best->since))
+            best = row;
     }
     return best;
 }
 
 static void poison_outputs(kiln_importer *im) {
     for (size_t i = 0; i < im->node->n_output; i++)
-        if (*im->node->output[i]) kiln_map_put(&im->value, kiln_proto_text(im->node->output[i]), KILN_IMPORT_POISON);
+        if (*im->node->output[i])
+            kiln_map_put(&im->value, kiln_proto_text(im->node->output[i]), KILN_IMPORT_POISON);
 }
 
 static kiln_status check_names(kiln_importer *im) {
     uint64_t value;
     for (size_t i = 0; i < im->node->n_input; i++)
-        if (*im->node->input[i] && !kiln_map_find(&im->value, kiln_proto_text(im->node->input[i]), &value))
-            return KILN_ERROR(INVALID_ARGUMENT, "input \"%s\" is produced by no earlier node", im->node->input[i]);
+        if (*im->node->input[i] &&
+            !kiln_map_find(&im->value, kiln_proto_text(im->node->input[i]), &value))
+            return KILN_ERROR(INVALID_ARGUMENT, "input \"%s\" is produced by no earlier node",
+                              im->node->input[i]);
     for (size_t i = 0; i < im->node->n_output; i++)
-        if (*im->node->output[i] && kiln_map_find(&im->value, kiln_proto_text(im->node->output[i]), &value))
-            return KILN_ERROR(INVALID_ARGUMENT, "output \"%s\" is defined twice", im->node->output[i]);
-    return im->node->n_output && *im->node->output[0] ? KILN_OK : KILN_ERROR(UNIMPLEMENTED, "its first output is left out");
+        if (*im->node->output[i] &&
+            kiln_map_find(&im->value, kiln_proto_text(im->node->output[i]), &value))
+            return KILN_ERROR(INVALID_ARGUMENT, "output \"%s\" is defined twice",
+                              im->node->output[i]);
+    return im->node->n_output && *im->node->output[0]
+               ? KILN_OK
+               : KILN_ERROR(UNIMPLEMENTED, "its first output is left out");
 }
 
 static kiln_status import_one(kiln_importer *im) {
@@ -388,17 +426,19 @@ static kiln_status import_one(kiln_importer *im) {
     kiln_status st = check_names(im);
     if (!st && !row) {
         bool foreign = node->domain && *node->domain;
-        st = foreign ? KILN_ERROR(UNIMPLEMENTED, "operator of domain %s", node->domain) : KILN_ERROR(UNIMPLEMENTED, "operator");
+        st = foreign ? KILN_ERROR(UNIMPLEMENTED, "operator of domain %s", node->domain)
+                     : KILN_ERROR(UNIMPLEMENTED, "operator");
     }
     if (!st) st = row->import(im, row);
     if (st && kiln_status_code(st) != KILN_UNIMPLEMENTED)
-        return kiln_status_note(st, "node \"%s\": %s (opset %lld)", node_name(node), node->op_type ? node->op_type : "", (long long)im->opset);
+        return kiln_status_note(st, "node \"%s\": %s (opset %lld)", node_name(node),
+                                node->op_type ? node->op_type : "", (long long)im->opset);
     if (st) add_node_problem(im, st);
     if (im->problem_count != before || depends_on_poison(im)) poison_outputs(im);
     return KILN_OK;
 }
 
-/* ---- inputs, initialisers, outputs --------------------------------------------------------------------------------------- */
+/* ---- inputs, initialisers, outputs ----------------------------------------------------------- */
 
 static kiln_status import_initializers(kiln_importer *im, const Onnx__GraphProto *graph) {
     if (graph->n_sparse_initializer) add_problem(im, "sparse initialisers");
@@ -406,8 +446,10 @@ static kiln_status import_initializers(kiln_importer *im, const Onnx__GraphProto
         const Onnx__TensorProto *proto = graph->initializer[i];
         kiln_tensor tensor;
         kiln_str name = kiln_proto_text(proto->name);
-        if (im->graph->value.count == KILN_GRAPH_VALUES_MAX) return KILN_ERROR(OUT_OF_RANGE, "too many tensors");
-        kiln_status st = kiln_onnx_tensor(proto, im->folder, &im->budget_bytes, im->graph->arena, &tensor);
+        if (im->graph->value.count == KILN_GRAPH_VALUES_MAX)
+            return KILN_ERROR(OUT_OF_RANGE, "too many tensors");
+        kiln_status st =
+            kiln_onnx_tensor(proto, im->folder, &im->budget_bytes, im->graph->arena, &tensor);
         bool unsupported = st && kiln_status_code(st) == KILN_UNIMPLEMENTED;
         if (unsupported) {
             add_problem(im, "initialiser \"%.*s\": %s", KILN_STR_ARG(name), kiln_status_text(st));
@@ -418,12 +460,15 @@ static kiln_status import_initializers(kiln_importer *im, const Onnx__GraphProto
         kiln_value value = kiln_graph_add_named_value(im->graph, name);
         if (!unsupported) kiln_graph_set_constant(im->graph, value, &tensor);
         if (!kiln_map_put(&im->value, name, unsupported ? KILN_IMPORT_POISON : value))
-            return KILN_ERROR(INVALID_ARGUMENT, "initialiser \"%.*s\" is defined twice", KILN_STR_ARG(name));
+            return KILN_ERROR(INVALID_ARGUMENT, "initialiser \"%.*s\" is defined twice",
+                              KILN_STR_ARG(name));
     }
     return KILN_OK;
 }
 
-static kiln_status read_dimension(const kiln_importer *im, const Onnx__TensorShapeProto__Dimension *dim, int64_t *out_extent) {
+static kiln_status read_dimension(const kiln_importer *im,
+                                  const Onnx__TensorShapeProto__Dimension *dim,
+                                  int64_t *out_extent) {
     if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE) {
         if (dim->dim_value < 0) return KILN_ERROR(INVALID_ARGUMENT, "a dimension is negative");
         *out_extent = dim->dim_value;
@@ -439,16 +484,22 @@ static kiln_status read_dimension(const kiln_importer *im, const Onnx__TensorSha
     return KILN_ERROR(UNIMPLEMENTED, "dynamic dimension \"%.*s\"", KILN_STR_ARG(name));
 }
 
-static kiln_status read_type(const kiln_importer *im, const Onnx__ValueInfoProto *info, kiln_dtype *out_dtype, kiln_shape *out_shape) {
+static kiln_status read_type(const kiln_importer *im, const Onnx__ValueInfoProto *info,
+                             kiln_dtype *out_dtype, kiln_shape *out_shape) {
     const Onnx__TypeProto *type = info->type;
-    if (!type || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE) return KILN_ERROR(UNIMPLEMENTED, "it is no tensor");
-    if (!kiln_dtype_from_onnx(type->tensor_type->elem_type, out_dtype)) return KILN_ERROR(UNIMPLEMENTED, "elements of ONNX type %d", type->tensor_type->elem_type);
+    if (!type || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
+        return KILN_ERROR(UNIMPLEMENTED, "it is no tensor");
+    if (!kiln_dtype_from_onnx(type->tensor_type->elem_type, out_dtype))
+        return KILN_ERROR(UNIMPLEMENTED, "elements of ONNX type %d", type->tensor_type->elem_type);
     const Onnx__TensorShapeProto *shape = type->tensor_type->shape;
     if (!shape) return KILN_ERROR(UNIMPLEMENTED, "it has no shape");
-    if (shape->n_dim > KILN_RANK_MAX) return KILN_ERROR(UNIMPLEMENTED, "%zu dimensions, at most %u are supported", shape->n_dim, KILN_RANK_MAX);
+    if (shape->n_dim > KILN_RANK_MAX)
+        return KILN_ERROR(UNIMPLEMENTED, "%zu dimensions, at most %u are supported", shape->n_dim,
+                          KILN_RANK_MAX);
     *out_shape = (kiln_shape){.rank = (uint32_t)shape->n_dim};
     kiln_status st = KILN_OK;
-    for (size_t d = 0; !st && d < shape->n_dim; d++) st = read_dimension(im, shape->dim[d], &out_shape->dim[d]);
+    for (size_t d = 0; !st && d < shape->n_dim; d++)
+        st = read_dimension(im, shape->dim[d], &out_shape->dim[d]);
     size_t size_bytes;
     return st ? st : kiln_shape_bytes(out_shape, *out_dtype, &size_bytes);
 }
@@ -459,7 +510,8 @@ static kiln_status import_inputs(kiln_importer *im, const Onnx__GraphProto *grap
         kiln_dtype dtype;
         kiln_shape shape;
         uint64_t value;
-        if (kiln_map_find(&im->value, name, &value)) continue; /* an initialiser that is listed as an input, too */
+        if (kiln_map_find(&im->value, name, &value))
+            continue; /* an initialiser that is listed as an input, too */
         kiln_status st = read_type(im, graph->input[i], &dtype, &shape);
         if (!st) {
             kiln_map_put(&im->value, name, kiln_graph_add_input(im->graph, name, dtype, &shape));
@@ -479,8 +531,10 @@ static kiln_status import_outputs(kiln_importer *im, const Onnx__GraphProto *gra
     for (size_t i = 0; i < graph->n_output; i++) {
         uint64_t value = 0;
         if (!kiln_map_find(&im->value, kiln_proto_text(graph->output[i]->name), &value))
-            return KILN_ERROR(INVALID_ARGUMENT, "output \"%s\" is produced by no node", graph->output[i]->name ? graph->output[i]->name : "");
-        if (value != KILN_IMPORT_POISON) kiln_vec_push_in(im->graph->arena, &im->graph->output, (kiln_value)value);
+            return KILN_ERROR(INVALID_ARGUMENT, "output \"%s\" is produced by no node",
+                              graph->output[i]->name ? graph->output[i]->name : "");
+        if (value != KILN_IMPORT_POISON)
+            kiln_vec_push_in(im->graph->arena, &im->graph->output, (kiln_value)value);
     }
     return KILN_OK;
 }
@@ -489,7 +543,8 @@ static kiln_status import_outputs(kiln_importer *im, const Onnx__GraphProto *gra
 static void drop_bound_inputs(kiln_graph *graph) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < graph->input.count; i++)
-        if (!kiln_value_is_constant(graph, graph->input.data[i])) graph->input.data[kept++] = graph->input.data[i];
+        if (!kiln_value_is_constant(graph, graph->input.data[i]))
+            graph->input.data[kept++] = graph->input.data[i];
     graph->input.count = kept;
 }
 
@@ -497,17 +552,23 @@ static kiln_status find_opset(kiln_importer *im, const Onnx__ModelProto *model) 
     im->opset = 1; /* what files without an entry mean */
     for (size_t i = 0; i < model->n_opset_import; i++) {
         const char *domain = model->opset_import[i]->domain;
-        if (!domain || !*domain || strcmp(domain, "ai.onnx") == 0) im->opset = model->opset_import[i]->version;
+        if (!domain || !*domain || strcmp(domain, "ai.onnx") == 0)
+            im->opset = model->opset_import[i]->version;
     }
-    if (im->opset < KILN_ONNX_OPSET_MIN) return KILN_ERROR(INVALID_ARGUMENT, "opset %lld does not exist", (long long)im->opset);
-    if (im->opset > KILN_ONNX_OPSET_MAX) add_problem(im, "opset %lld; %d is the newest known", (long long)im->opset, KILN_ONNX_OPSET_MAX);
+    if (im->opset < KILN_ONNX_OPSET_MIN)
+        return KILN_ERROR(INVALID_ARGUMENT, "opset %lld does not exist", (long long)im->opset);
+    if (im->opset > KILN_ONNX_OPSET_MAX)
+        add_problem(im, "opset %lld; %d is the newest known", (long long)im->opset,
+                    KILN_ONNX_OPSET_MAX);
     return KILN_OK;
 }
 
-kiln_status kiln_import_model(const Onnx__ModelProto *model, const char *folder, const kiln_onnx_options *options, kiln_arena *arena,
+kiln_status kiln_import_model(const Onnx__ModelProto *model, const char *folder,
+                              const kiln_onnx_options *options, kiln_arena *arena,
                               kiln_graph **out_graph) {
     const Onnx__GraphProto *proto = model->graph;
-    kiln_importer im = {.folder = folder, .options = options, .budget_bytes = KILN_TENSOR_BYTES_MAX};
+    kiln_importer im = {
+        .folder = folder, .options = options, .budget_bytes = KILN_TENSOR_BYTES_MAX};
     im.graph = kiln_graph_create(arena, kiln_proto_text(proto->name));
     kiln_map_init(&im.value);
     kiln_status st = find_opset(&im, model);
@@ -515,7 +576,8 @@ kiln_status kiln_import_model(const Onnx__ModelProto *model, const char *folder,
     if (!st) st = import_inputs(&im, proto);
     for (size_t i = 0; !st && i < proto->n_node; i++) {
         im.node = proto->node[i];
-        if (im.graph->value.count + im.node->n_output + 4 > KILN_GRAPH_VALUES_MAX) st = KILN_ERROR(OUT_OF_RANGE, "too many tensors");
+        if (im.graph->value.count + im.node->n_output + 4 > KILN_GRAPH_VALUES_MAX)
+            st = KILN_ERROR(OUT_OF_RANGE, "too many tensors");
         if (!st) st = import_one(&im);
     }
     if (!st) st = import_outputs(&im, proto);

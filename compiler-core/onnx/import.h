@@ -5,7 +5,8 @@
 #include "compiler-core/onnx/proto.h"
 
 /* Errors as kiln_onnx_import's. Nothing in the graph points into `model`. */
-KILN_MUST_USE kiln_status kiln_import_model(const Onnx__ModelProto *model, const char *folder, const kiln_onnx_options *options,
-                                            kiln_arena *arena, kiln_graph **out_graph);
+KILN_MUST_USE kiln_status kiln_import_model(const Onnx__ModelProto *model, const char *folder,
+                                            const kiln_onnx_options *options, kiln_arena *arena,
+                                            kiln_graph **out_graph);
 
 #endif

@@ -17,12 +17,14 @@ static void give(void *unused, void *memory) {
 }
 
 static const ProtobufCAllocator allocator = {take, give, NULL};
-ProtobufCAllocator *const kiln_onnx_allocator = (ProtobufCAllocator *)&allocator; /* protobuf-c only reads it */
+ProtobufCAllocator *const kiln_onnx_allocator =
+    (ProtobufCAllocator *)&allocator; /* protobuf-c only reads it */
 
 kiln_status kiln_onnx_model_unpack(kiln_str bytes, Onnx__ModelProto **out_model) {
     kiln_status st = kiln_onnx_wire_check(bytes, &onnx__model_proto__descriptor);
     if (st) return st;
-    Onnx__ModelProto *model = onnx__model_proto__unpack(kiln_onnx_allocator, bytes.size, (const uint8_t *)bytes.data);
+    Onnx__ModelProto *model =
+        onnx__model_proto__unpack(kiln_onnx_allocator, bytes.size, (const uint8_t *)bytes.data);
     if (!model) return KILN_ERROR(INVALID_ARGUMENT, "not an ONNX file");
     if (model->graph) {
         *out_model = model;
@@ -36,7 +38,8 @@ void kiln_onnx_model_free(Onnx__ModelProto *model) {
     if (model) onnx__model_proto__free_unpacked(model, kiln_onnx_allocator);
 }
 
-kiln_status kiln_onnx_import(kiln_str bytes, const char *folder, const kiln_onnx_options *options, kiln_arena *arena, kiln_graph **out_graph) {
+kiln_status kiln_onnx_import(kiln_str bytes, const char *folder, const kiln_onnx_options *options,
+                             kiln_arena *arena, kiln_graph **out_graph) {
     static const kiln_onnx_options nothing = {0};
     Onnx__ModelProto *model = NULL;
     kiln_status st = kiln_onnx_model_unpack(bytes, &model);
@@ -53,12 +56,16 @@ static char *folder_of(const char *path, kiln_arena *arena) {
     return kiln_str_dup(arena, (kiln_str){path, slash == path ? 1 : (size_t)(slash - path)});
 }
 
-kiln_status kiln_onnx_load(const char *path, const kiln_onnx_options *options, kiln_arena *arena, kiln_graph **out_graph) {
+kiln_status kiln_onnx_load(const char *path, const kiln_onnx_options *options, kiln_arena *arena,
+                           kiln_graph **out_graph) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
     kiln_str bytes;
     kiln_status st = kiln_file_read(path, KILN_ONNX_FILE_BYTES_MAX, &scratch, &bytes);
-    if (!st) st = kiln_status_note(kiln_onnx_import(bytes, folder_of(path, &scratch), options, arena, out_graph), "%s", path);
+    if (!st)
+        st = kiln_status_note(
+            kiln_onnx_import(bytes, folder_of(path, &scratch), options, arena, out_graph), "%s",
+            path);
     kiln_arena_deinit(&scratch);
     return st;
 }
@@ -70,14 +77,17 @@ static kiln_str copy_text(kiln_arena *arena, const char *text) {
 
 static bool is_initializer(const Onnx__GraphProto *graph, const char *name) {
     for (size_t i = 0; i < graph->n_initializer; i++)
-        if (graph->initializer[i]->name && name && strcmp(graph->initializer[i]->name, name) == 0) return true;
+        if (graph->initializer[i]->name && name && strcmp(graph->initializer[i]->name, name) == 0)
+            return true;
     return false;
 }
 
 static kiln_dtype port_dtype(const Onnx__ValueInfoProto *info) {
     kiln_dtype dtype = KILN_DTYPE_NONE;
     bool tensor = info->type && info->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
-    return tensor && kiln_dtype_from_onnx(info->type->tensor_type->elem_type, &dtype) ? dtype : KILN_DTYPE_NONE;
+    return tensor && kiln_dtype_from_onnx(info->type->tensor_type->elem_type, &dtype)
+               ? dtype
+               : KILN_DTYPE_NONE;
 }
 
 static void list_ports(const Onnx__GraphProto *graph, kiln_arena *arena, kiln_onnx_ports *out) {

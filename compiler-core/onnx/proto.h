@@ -1,4 +1,5 @@
-/* What the files of onnx/ share: the generated types, and their conversion. Private to this folder. */
+/* What the files of onnx/ share: the generated types, and their conversion. Private to this folder.
+ */
 #ifndef KILN_COMPILER_CORE_ONNX_PROTO_H
 #define KILN_COMPILER_CORE_ONNX_PROTO_H
 
@@ -10,26 +11,31 @@
 extern ProtobufCAllocator *const kiln_onnx_allocator;
 
 static inline kiln_str kiln_proto_text(const char *text) { return kiln_str_from(text); }
-static inline kiln_str kiln_proto_bytes(ProtobufCBinaryData data) { return (kiln_str){(const char *)data.data, data.len}; }
+static inline kiln_str kiln_proto_bytes(ProtobufCBinaryData data) {
+    return (kiln_str){(const char *)data.data, data.len};
+}
 
-/* Checks and unpacks a whole file; free with kiln_onnx_model_free. INVALID_ARGUMENT: not a model. */
+/* Checks and unpacks a whole file; free with kiln_onnx_model_free. INVALID_ARGUMENT: not a model.
+ */
 KILN_MUST_USE kiln_status kiln_onnx_model_unpack(kiln_str bytes, Onnx__ModelProto **out_model);
 void kiln_onnx_model_free(Onnx__ModelProto *model); /* accepts NULL */
 
 /* A tensor's data, copied into `arena`. `folder` holds external data (NULL: there can be none);
  * `*budget_bytes` is what all tensors together may still take, and is reduced.
  * UNIMPLEMENTED: a type that Kiln has not. */
-KILN_MUST_USE kiln_status kiln_onnx_tensor(const Onnx__TensorProto *proto, const char *folder, uint64_t *budget_bytes, kiln_arena *arena,
+KILN_MUST_USE kiln_status kiln_onnx_tensor(const Onnx__TensorProto *proto, const char *folder,
+                                           uint64_t *budget_bytes, kiln_arena *arena,
                                            kiln_tensor *out_tensor);
 
-/* ---- import ---------------------------------------------------------------------------------------------- */
+/* ---- import ---------------------------------------------------------------------------------- */
 typedef struct kiln_importer {
     kiln_graph *graph;
     const char *folder;
     const kiln_onnx_options *options;
     int64_t opset;
     uint64_t budget_bytes;
-    kiln_map value; /* ONNX name -> kiln_value; KILN_IMPORT_POISON: the result of an unsupported node */
+    kiln_map
+        value; /* ONNX name -> kiln_value; KILN_IMPORT_POISON: the result of an unsupported node */
     const Onnx__NodeProto *node; /* being imported */
     kiln_strbuf problems;        /* one line each */
     uint32_t problem_count, bound_count;
@@ -38,7 +44,8 @@ typedef struct kiln_importer {
 #define KILN_IMPORT_POISON UINT64_MAX
 
 struct kiln_import_row;
-/* Imports the current node. UNIMPLEMENTED becomes a line of the list, other errors end the import. */
+/* Imports the current node. UNIMPLEMENTED becomes a line of the list, other errors end the import.
+ */
 typedef kiln_status (*kiln_import_function)(kiln_importer *im, const struct kiln_import_row *row);
 
 typedef struct kiln_import_row {
@@ -49,21 +56,26 @@ typedef struct kiln_import_row {
     const char *spec;
 } kiln_import_row;
 
-#define X(name, since, op, how, spec) KILN_MUST_USE kiln_status kiln_import_##how(kiln_importer *im, const kiln_import_row *row);
+#define X(name, since, op, how, spec) \
+    KILN_MUST_USE kiln_status kiln_import_##how(kiln_importer *im, const kiln_import_row *row);
 #include "compiler-core/onnx/nodes.def"
 #undef X
 
-const Onnx__AttributeProto *kiln_import_attribute(const kiln_importer *im, const char *name); /* NULL: not given */
+const Onnx__AttributeProto *kiln_import_attribute(const kiln_importer *im,
+                                                  const char *name); /* NULL: not given */
 /* The value of ONNX input `index`: 0 when left out. */
 kiln_value kiln_import_input(const kiln_importer *im, uint32_t index);
-/* The data of an input that is needed now: initialisers, constants, what can be computed from them, and
- * inputs whose value the caller knows. UNIMPLEMENTED: only known at run time. */
-KILN_MUST_USE kiln_status kiln_import_demand(kiln_importer *im, uint32_t index, kiln_tensor *out_tensor);
+/* The data of an input that is needed now: initialisers, constants, what can be computed from them,
+ * and inputs whose value the caller knows. UNIMPLEMENTED: only known at run time. */
+KILN_MUST_USE kiln_status kiln_import_demand(kiln_importer *im, uint32_t index,
+                                             kiln_tensor *out_tensor);
 /* Makes ONNX output `index` of the current node name `value`. */
 void kiln_import_define(kiln_importer *im, uint32_t index, kiln_value value);
 /* A constant under ONNX output 0's name. */
 void kiln_import_define_constant(kiln_importer *im, const kiln_tensor *tensor);
-/* A graph node for the current ONNX node with these inputs, its attributes by `row`, and its outputs. */
-KILN_MUST_USE kiln_status kiln_import_emit(kiln_importer *im, const kiln_import_row *row, const kiln_value *input, uint32_t input_count);
+/* A graph node for the current ONNX node with these inputs, its attributes by `row`, and its
+ * outputs. */
+KILN_MUST_USE kiln_status kiln_import_emit(kiln_importer *im, const kiln_import_row *row,
+                                           const kiln_value *input, uint32_t input_count);
 
 #endif

@@ -1,4 +1,5 @@
-/* Nodes that are not one operator: what is known when importing, and what old opsets wrote differently. */
+/* Nodes that are not one operator: what is known when importing, and what old opsets wrote
+ * differently. */
 #include <math.h>
 #include <string.h>
 
@@ -7,14 +8,16 @@
 
 #define RANGE_ITEMS_MAX ((int64_t)1 << 28)
 
-static kiln_tensor vector_of_i64(kiln_importer *im, const int64_t *item, uint32_t count, uint32_t rank) {
+static kiln_tensor vector_of_i64(kiln_importer *im, const int64_t *item, uint32_t count,
+                                 uint32_t rank) {
     kiln_shape shape = {.rank = rank, .dim = {count}};
     kiln_tensor tensor = kiln_tensor_create(im->graph->arena, KILN_I64, &shape);
     if (count) memcpy(tensor.data, item, sizeof *item * count);
     return tensor;
 }
 
-static kiln_status input_info(const kiln_importer *im, uint32_t index, const kiln_value_info **out_info) {
+static kiln_status input_info(const kiln_importer *im, uint32_t index,
+                              const kiln_value_info **out_info) {
     kiln_value value = kiln_import_input(im, index);
     if (!value) return KILN_ERROR(INVALID_ARGUMENT, "input %u is missing", index);
     *out_info = &im->graph->value.data[value];
@@ -24,19 +27,23 @@ static kiln_status input_info(const kiln_importer *im, uint32_t index, const kil
 /* Whether the node's inputs are results of unsupported nodes: then there is nothing to look at. */
 static bool is_poisoned(const kiln_importer *im, uint32_t index) {
     uint64_t value;
-    return index < im->node->n_input && kiln_map_find(&im->value, kiln_proto_text(im->node->input[index]), &value) && value == KILN_IMPORT_POISON;
+    return index < im->node->n_input &&
+           kiln_map_find(&im->value, kiln_proto_text(im->node->input[index]), &value) &&
+           value == KILN_IMPORT_POISON;
 }
 
-/* ---- constants ------------------------------------------------------------------------------------------------------- */
+/* ---- constants ------------------------------------------------------------------------------- */
 
 kiln_status kiln_import_constant(kiln_importer *im, const kiln_import_row *row) {
     (void)row;
     kiln_tensor tensor;
-    if (im->node->n_attribute != 1) return KILN_ERROR(INVALID_ARGUMENT, "it must have exactly one attribute");
+    if (im->node->n_attribute != 1)
+        return KILN_ERROR(INVALID_ARGUMENT, "it must have exactly one attribute");
     const Onnx__AttributeProto *a = im->node->attribute[0];
     kiln_str name = kiln_proto_text(a->name);
     if (kiln_str_is(name, "value") && a->t) {
-        kiln_status st = kiln_onnx_tensor(a->t, im->folder, &im->budget_bytes, im->graph->arena, &tensor);
+        kiln_status st =
+            kiln_onnx_tensor(a->t, im->folder, &im->budget_bytes, im->graph->arena, &tensor);
         if (st) return kiln_status_note(st, "attribute value");
     } else if (kiln_str_is(name, "value_int")) {
         tensor = vector_of_i64(im, &a->i, 1, 0);
@@ -55,7 +62,8 @@ kiln_status kiln_import_constant(kiln_importer *im, const kiln_import_row *row) 
     return KILN_OK;
 }
 
-/* A tensor filled with one element; nothing is stored but that element until a kernel needs more. */
+/* A tensor filled with one element; nothing is stored but that element until a kernel needs more.
+ */
 kiln_status kiln_import_constant_of_shape(kiln_importer *im, const kiln_import_row *row) {
     (void)row;
     const Onnx__AttributeProto *a = kiln_import_attribute(im, "value");
@@ -65,44 +73,53 @@ kiln_status kiln_import_constant_of_shape(kiln_importer *im, const kiln_import_r
     if (is_poisoned(im, 0)) return KILN_OK;
     kiln_status st = kiln_import_demand(im, 0, &dims);
     if (st) return st;
-    if (dims.dtype != KILN_I64 || dims.shape.rank > 1 || kiln_shape_count(&dims.shape) > KILN_RANK_MAX)
-        return KILN_ERROR(UNIMPLEMENTED, "input 0 is no vector of at most %u dimensions", KILN_RANK_MAX);
+    if (dims.dtype != KILN_I64 || dims.shape.rank > 1 ||
+        kiln_shape_count(&dims.shape) > KILN_RANK_MAX)
+        return KILN_ERROR(UNIMPLEMENTED, "input 0 is no vector of at most %u dimensions",
+                          KILN_RANK_MAX);
     shape.rank = (uint32_t)kiln_shape_count(&dims.shape);
     for (uint32_t d = 0; d < shape.rank; d++) {
         shape.dim[d] = ((const int64_t *)dims.data)[d];
-        if (shape.dim[d] < 0) return KILN_ERROR(INVALID_ARGUMENT, "input 0: dimension %u is negative", d);
+        if (shape.dim[d] < 0)
+            return KILN_ERROR(INVALID_ARGUMENT, "input 0: dimension %u is negative", d);
     }
     if (a && a->t) {
         st = kiln_onnx_tensor(a->t, im->folder, &im->budget_bytes, im->graph->arena, &item);
         if (st) return kiln_status_note(st, "attribute value");
-        if (kiln_shape_count(&item.shape) != 1) return KILN_ERROR(INVALID_ARGUMENT, "attribute value must hold one element");
+        if (kiln_shape_count(&item.shape) != 1)
+            return KILN_ERROR(INVALID_ARGUMENT, "attribute value must hold one element");
     } else {
         item = kiln_tensor_create(im->graph->arena, KILN_F32, &(kiln_shape){.rank = 1, .dim = {1}});
     }
     st = kiln_shape_bytes(&shape, item.dtype, &size_bytes);
-    if (!st && size_bytes > im->budget_bytes) st = KILN_ERROR(OUT_OF_RANGE, "the model's constants take more memory than is allowed");
+    if (!st && size_bytes > im->budget_bytes)
+        st = KILN_ERROR(OUT_OF_RANGE, "the model's constants take more memory than is allowed");
     if (st) return st;
     im->budget_bytes -= size_bytes;
     kiln_tensor tensor = kiln_tensor_create(im->graph->arena, item.dtype, &shape);
     size_t each = kiln_dtype_size(item.dtype);
-    for (size_t at = 0; at < size_bytes; at += each) memcpy((char *)tensor.data + at, item.data, each);
+    for (size_t at = 0; at < size_bytes; at += each)
+        memcpy((char *)tensor.data + at, item.data, each);
     kiln_import_define_constant(im, &tensor);
     return KILN_OK;
 }
 
 kiln_status kiln_import_eye_like(kiln_importer *im, const kiln_import_row *row) {
     (void)row;
-    const Onnx__AttributeProto *k = kiln_import_attribute(im, "k"), *type = kiln_import_attribute(im, "dtype");
+    const Onnx__AttributeProto *k = kiln_import_attribute(im, "k"),
+                               *type = kiln_import_attribute(im, "dtype");
     const kiln_value_info *in = NULL;
     size_t size_bytes;
     if (is_poisoned(im, 0)) return KILN_OK;
     kiln_status st = input_info(im, 0, &in);
     if (st) return st;
     kiln_dtype dtype = in->dtype;
-    if (type && !kiln_dtype_from_onnx((int)type->i, &dtype)) return KILN_ERROR(UNIMPLEMENTED, "attribute dtype: %lld", (long long)type->i);
+    if (type && !kiln_dtype_from_onnx((int)type->i, &dtype))
+        return KILN_ERROR(UNIMPLEMENTED, "attribute dtype: %lld", (long long)type->i);
     if (in->shape.rank != 2) return KILN_ERROR(INVALID_ARGUMENT, "input 0 must be a matrix");
     st = kiln_shape_bytes(&in->shape, dtype, &size_bytes);
-    if (!st && size_bytes > im->budget_bytes) st = KILN_ERROR(OUT_OF_RANGE, "the model's constants take more memory than is allowed");
+    if (!st && size_bytes > im->budget_bytes)
+        st = KILN_ERROR(OUT_OF_RANGE, "the model's constants take more memory than is allowed");
     if (st) return st;
     im->budget_bytes -= size_bytes;
     kiln_tensor tensor = kiln_tensor_create(im->graph->arena, dtype, &in->shape);
@@ -110,7 +127,8 @@ kiln_status kiln_import_eye_like(kiln_importer *im, const kiln_import_row *row) 
         int64_t column;
         if (__builtin_add_overflow(row_index, k ? k->i : 0, &column)) continue;
         if (column >= 0 && column < in->shape.dim[1])
-            kiln_dtype_store_i64(dtype, tensor.data, (size_t)(row_index * in->shape.dim[1] + column), 1);
+            kiln_dtype_store_i64(dtype, tensor.data,
+                                 (size_t)(row_index * in->shape.dim[1] + column), 1);
     }
     kiln_import_define_constant(im, &tensor);
     return KILN_OK;
@@ -119,7 +137,8 @@ kiln_status kiln_import_eye_like(kiln_importer *im, const kiln_import_row *row) 
 /* Shapes are known, so Shape and Size are constants. */
 kiln_status kiln_import_shape(kiln_importer *im, const kiln_import_row *row) {
     (void)row;
-    const Onnx__AttributeProto *start = kiln_import_attribute(im, "start"), *end = kiln_import_attribute(im, "end");
+    const Onnx__AttributeProto *start = kiln_import_attribute(im, "start"),
+                               *end = kiln_import_attribute(im, "end");
     const kiln_value_info *in = NULL;
     if (is_poisoned(im, 0)) return KILN_OK;
     kiln_status st = input_info(im, 0, &in);
@@ -127,7 +146,8 @@ kiln_status kiln_import_shape(kiln_importer *im, const kiln_import_row *row) {
     int64_t rank = in->shape.rank, from = start ? start->i : 0, to = end ? end->i : rank;
     from = KILN_MIN(KILN_MAX(from < 0 ? from + rank : from, 0), rank);
     to = KILN_MIN(KILN_MAX(to < 0 ? to + rank : to, 0), rank);
-    kiln_tensor tensor = vector_of_i64(im, in->shape.dim + from, to > from ? (uint32_t)(to - from) : 0, 1);
+    kiln_tensor tensor =
+        vector_of_i64(im, in->shape.dim + from, to > from ? (uint32_t)(to - from) : 0, 1);
     kiln_import_define_constant(im, &tensor);
     return KILN_OK;
 }
@@ -152,19 +172,24 @@ kiln_status kiln_import_range(kiln_importer *im, const kiln_import_row *row) {
         if (is_poisoned(im, i)) return KILN_OK;
         kiln_status st = kiln_import_demand(im, i, &in[i]);
         if (st) return st;
-        if (in[i].dtype != in[0].dtype || kiln_shape_count(&in[i].shape) != 1) return KILN_ERROR(INVALID_ARGUMENT, "input %u must be a scalar of input 0's type", i);
+        if (in[i].dtype != in[0].dtype || kiln_shape_count(&in[i].shape) != 1)
+            return KILN_ERROR(INVALID_ARGUMENT, "input %u must be a scalar of input 0's type", i);
     }
-    double start = kiln_dtype_load_f64(in[0].dtype, in[0].data, 0), limit = kiln_dtype_load_f64(in[1].dtype, in[1].data, 0);
-    double delta = kiln_dtype_load_f64(in[2].dtype, in[2].data, 0), count = ceil((limit - start) / delta);
+    double start = kiln_dtype_load_f64(in[0].dtype, in[0].data, 0),
+           limit = kiln_dtype_load_f64(in[1].dtype, in[1].data, 0);
+    double delta = kiln_dtype_load_f64(in[2].dtype, in[2].data, 0),
+           count = ceil((limit - start) / delta);
     if (!(count > 0)) count = 0; /* NaN as well */
     if (count > RANGE_ITEMS_MAX) return KILN_ERROR(OUT_OF_RANGE, "it has too many elements");
-    kiln_tensor tensor = kiln_tensor_create(im->graph->arena, in[0].dtype, &(kiln_shape){.rank = 1, .dim = {(int64_t)count}});
-    for (size_t i = 0; i < (size_t)count; i++) kiln_dtype_store_f64(tensor.dtype, tensor.data, i, start + delta * (double)i);
+    kiln_tensor tensor = kiln_tensor_create(im->graph->arena, in[0].dtype,
+                                            &(kiln_shape){.rank = 1, .dim = {(int64_t)count}});
+    for (size_t i = 0; i < (size_t)count; i++)
+        kiln_dtype_store_f64(tensor.dtype, tensor.data, i, start + delta * (double)i);
     kiln_import_define_constant(im, &tensor);
     return KILN_OK;
 }
 
-/* ---- what is another operator in disguise -------------------------------------------------------------------------------- */
+/* ---- what is another operator in disguise ---------------------------------------------------- */
 
 /* The type of input 1 becomes the attribute `to`. */
 kiln_status kiln_import_cast_like(kiln_importer *im, const kiln_import_row *row) {
@@ -173,7 +198,8 @@ kiln_status kiln_import_cast_like(kiln_importer *im, const kiln_import_row *row)
     kiln_status st = input_info(im, 1, &like);
     if (st) return st;
     kiln_value input = kiln_import_input(im, 0);
-    char *spec = kiln_arena_printf(im->graph->arena, "%s to=%d", row->spec, kiln_dtype_to_onnx(like->dtype));
+    char *spec =
+        kiln_arena_printf(im->graph->arena, "%s to=%d", row->spec, kiln_dtype_to_onnx(like->dtype));
     kiln_import_row with_type = {row->name, row->since, row->op, row->import, spec};
     return kiln_import_emit(im, &with_type, &input, 1);
 }
@@ -184,8 +210,10 @@ kiln_status kiln_import_dropout(kiln_importer *im, const kiln_import_row *row) {
         kiln_tensor training;
         kiln_status st = kiln_import_demand(im, 2, &training);
         if (st) return kiln_status_note(st, "training_mode");
-        if (kiln_shape_count(&training.shape) != 1) return KILN_ERROR(INVALID_ARGUMENT, "training_mode must be a scalar");
-        if (kiln_dtype_load_i64(training.dtype, training.data, 0)) return KILN_ERROR(UNIMPLEMENTED, "training_mode: 1, only 0 is supported");
+        if (kiln_shape_count(&training.shape) != 1)
+            return KILN_ERROR(INVALID_ARGUMENT, "training_mode must be a scalar");
+        if (kiln_dtype_load_i64(training.dtype, training.data, 0))
+            return KILN_ERROR(UNIMPLEMENTED, "training_mode: 1, only 0 is supported");
     }
     kiln_value input = kiln_import_input(im, 0);
     return kiln_import_emit(im, row, &input, 1);
@@ -196,9 +224,11 @@ static kiln_status align(kiln_importer *im, kiln_value *operand, uint32_t rank, 
     const kiln_value_info *info = &im->graph->value.data[*operand];
     int64_t axes[KILN_RANK_MAX];
     uint32_t ones = 0;
-    for (uint32_t d = axis + info->shape.rank; d < rank; d++) axes[ones++] = info->shape.rank + (d - axis - info->shape.rank);
+    for (uint32_t d = axis + info->shape.rank; d < rank; d++)
+        axes[ones++] = info->shape.rank + (d - axis - info->shape.rank);
     if (!ones) return KILN_OK;
-    kiln_str name = kiln_str_from(kiln_arena_printf(im->graph->arena, "%.*s.aligned", KILN_STR_ARG(info->name)));
+    kiln_str name = kiln_str_from(
+        kiln_arena_printf(im->graph->arena, "%.*s.aligned", KILN_STR_ARG(info->name)));
     kiln_node node = kiln_graph_add_node(im->graph, KILN_OP_UNSQUEEZE, name, 1, 1);
     kiln_graph_set_input(im->graph, node, 0, *operand);
     kiln_graph_set_ints(im->graph, node, "axes", axes, ones);
@@ -209,12 +239,16 @@ static kiln_status align(kiln_importer *im, kiln_value *operand, uint32_t rank, 
 
 /* Before opset 7 the second operand's dimensions could be aligned with those from `axis` on. */
 kiln_status kiln_import_broadcast(kiln_importer *im, const kiln_import_row *row) {
-    const Onnx__AttributeProto *axis = kiln_import_attribute(im, "axis"), *wanted = kiln_import_attribute(im, "broadcast");
+    const Onnx__AttributeProto *axis = kiln_import_attribute(im, "axis"),
+                               *wanted = kiln_import_attribute(im, "broadcast");
     kiln_value input[2] = {kiln_import_input(im, 0), kiln_import_input(im, 1)};
     if (input[0] && input[1] && axis && wanted && wanted->i) {
-        uint32_t rank = im->graph->value.data[input[0]].shape.rank, own = im->graph->value.data[input[1]].shape.rank;
+        uint32_t rank = im->graph->value.data[input[0]].shape.rank,
+                 own = im->graph->value.data[input[1]].shape.rank;
         int64_t at = axis->i < 0 ? axis->i + rank : axis->i;
-        if (at < 0 || at + own > rank) return KILN_ERROR(INVALID_ARGUMENT, "attribute axis: %lld is out of range", (long long)axis->i);
+        if (at < 0 || at + own > rank)
+            return KILN_ERROR(INVALID_ARGUMENT, "attribute axis: %lld is out of range",
+                              (long long)axis->i);
         kiln_status st = align(im, &input[1], rank, (uint32_t)at);
         if (st) return st;
     }

@@ -23,16 +23,20 @@ static bool read_varint(kiln_str *rest, uint64_t *out_value) {
 }
 
 static kiln_status damaged(const walk *w, kiln_str at, const char *what) {
-    return KILN_ERROR(INVALID_ARGUMENT, "not an ONNX file: %s at byte %zu", what, (size_t)((const uint8_t *)at.data - w->data));
+    return KILN_ERROR(INVALID_ARGUMENT, "not an ONNX file: %s at byte %zu", what,
+                      (size_t)((const uint8_t *)at.data - w->data));
 }
 
-static kiln_status check_message(walk *w, kiln_str body, const ProtobufCMessageDescriptor *type, uint32_t depth);
+static kiln_status check_message(walk *w, kiln_str body, const ProtobufCMessageDescriptor *type,
+                                 uint32_t depth);
 
 /* The payload of a length-delimited field. */
-static kiln_status check_delimited(walk *w, kiln_str *rest, const ProtobufCFieldDescriptor *field, uint32_t depth) {
+static kiln_status check_delimited(walk *w, kiln_str *rest, const ProtobufCFieldDescriptor *field,
+                                   uint32_t depth) {
     kiln_str at = *rest;
     uint64_t size;
-    if (!read_varint(rest, &size) || size > rest->size) return damaged(w, at, "a length that is past the end");
+    if (!read_varint(rest, &size) || size > rest->size)
+        return damaged(w, at, "a length that is past the end");
     kiln_str payload = kiln_str_slice(*rest, 0, size);
     rest->data += size;
     rest->size -= size;
@@ -42,15 +46,18 @@ static kiln_status check_delimited(walk *w, kiln_str *rest, const ProtobufCField
     return check_message(w, payload, field->descriptor, depth - 1);
 }
 
-static kiln_status check_field(walk *w, kiln_str *rest, uint64_t tag, const ProtobufCMessageDescriptor *type, uint32_t depth) {
+static kiln_status check_field(walk *w, kiln_str *rest, uint64_t tag,
+                               const ProtobufCMessageDescriptor *type, uint32_t depth) {
     kiln_str at = *rest;
     uint64_t ignored;
     size_t fixed = 0;
     const ProtobufCFieldDescriptor *field =
-        tag >> 3 <= UINT32_MAX ? protobuf_c_message_descriptor_get_field(type, (unsigned)(tag >> 3)) : NULL;
+        tag >> 3 <= UINT32_MAX ? protobuf_c_message_descriptor_get_field(type, (unsigned)(tag >> 3))
+                               : NULL;
     if (++w->items > KILN_ONNX_ITEMS_MAX) return damaged(w, at, "too many items");
     switch (tag & 7) {
-    case PROTOBUF_C_WIRE_TYPE_VARINT: return read_varint(rest, &ignored) ? KILN_OK : damaged(w, at, "a bad number");
+    case PROTOBUF_C_WIRE_TYPE_VARINT:
+        return read_varint(rest, &ignored) ? KILN_OK : damaged(w, at, "a bad number");
     case PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED: return check_delimited(w, rest, field, depth);
     case PROTOBUF_C_WIRE_TYPE_64BIT: fixed = 8; break;
     case PROTOBUF_C_WIRE_TYPE_32BIT: fixed = 4; break;
@@ -62,7 +69,8 @@ static kiln_status check_field(walk *w, kiln_str *rest, uint64_t tag, const Prot
     return KILN_OK;
 }
 
-static kiln_status check_message(walk *w, kiln_str body, const ProtobufCMessageDescriptor *type, uint32_t depth) {
+static kiln_status check_message(walk *w, kiln_str body, const ProtobufCMessageDescriptor *type,
+                                 uint32_t depth) {
     kiln_status st = KILN_OK;
     while (!st && body.size) {
         kiln_str at = body;

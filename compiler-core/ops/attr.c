@@ -5,7 +5,8 @@
 #include "compiler-core/ops/attr.h"
 #include "compiler-core/ops/rules.h"
 
-static const char *const kind_word[KILN_ATTR_KIND_COUNT] = {"int", "float", "text", "ints", "floats"};
+static const char *const kind_word[KILN_ATTR_KIND_COUNT] = {"int", "float", "text", "ints",
+                                                            "floats"};
 
 const char *kiln_attr_kind_name(kiln_attr_kind kind) { return kind_word[kind]; }
 
@@ -21,7 +22,8 @@ bool kiln_attr_spec_find(kiln_op op, kiln_str name, kiln_attr *out_default, bool
             if (kiln_str_is(kind, kind_word[k])) found.kind = (kiln_attr_kind)k;
         *out_has_default = value.size != 0;
         if (found.kind == KILN_ATTR_INT && value.size) KILN_CHECK(kiln_str_to_i64(value, &found.i));
-        if (found.kind == KILN_ATTR_FLOAT && value.size) KILN_CHECK(kiln_str_to_f64(value, &found.f));
+        if (found.kind == KILN_ATTR_FLOAT && value.size)
+            KILN_CHECK(kiln_str_to_f64(value, &found.f));
         *out_default = found;
         return true;
     }
@@ -44,10 +46,18 @@ static kiln_attr get(const kiln_node_info *node, const char *name, kiln_attr_kin
     return found;
 }
 
-int64_t kiln_node_int(const kiln_node_info *node, const char *name) { return get(node, name, KILN_ATTR_INT).i; }
-double kiln_node_float(const kiln_node_info *node, const char *name) { return get(node, name, KILN_ATTR_FLOAT).f; }
-kiln_str kiln_node_text(const kiln_node_info *node, const char *name) { return get(node, name, KILN_ATTR_TEXT).text; }
-bool kiln_node_has(const kiln_node_info *node, const char *name) { return find_own(node, name) != NULL; }
+int64_t kiln_node_int(const kiln_node_info *node, const char *name) {
+    return get(node, name, KILN_ATTR_INT).i;
+}
+double kiln_node_float(const kiln_node_info *node, const char *name) {
+    return get(node, name, KILN_ATTR_FLOAT).f;
+}
+kiln_str kiln_node_text(const kiln_node_info *node, const char *name) {
+    return get(node, name, KILN_ATTR_TEXT).text;
+}
+bool kiln_node_has(const kiln_node_info *node, const char *name) {
+    return find_own(node, name) != NULL;
+}
 
 const int64_t *kiln_node_ints(const kiln_node_info *node, const char *name, uint32_t *out_count) {
     kiln_attr attr = get(node, name, KILN_ATTR_INTS);
@@ -67,35 +77,42 @@ kiln_status kiln_node_check_attrs(const kiln_node_info *node) {
         kiln_attr expected;
         bool has_default;
         if (!kiln_attr_spec_find(node->op, attr->name, &expected, &has_default))
-            return KILN_ERROR(UNIMPLEMENTED, "attribute %.*s is not known", KILN_STR_ARG(attr->name));
+            return KILN_ERROR(UNIMPLEMENTED, "attribute %.*s is not known",
+                              KILN_STR_ARG(attr->name));
         if (expected.kind != attr->kind)
-            return KILN_ERROR(INVALID_ARGUMENT, "attribute %.*s is of kind %s, it must be %s", KILN_STR_ARG(attr->name),
-                              kind_word[attr->kind], kind_word[expected.kind]);
+            return KILN_ERROR(INVALID_ARGUMENT, "attribute %.*s is of kind %s, it must be %s",
+                              KILN_STR_ARG(attr->name), kind_word[attr->kind],
+                              kind_word[expected.kind]);
         if (attr->count > KILN_ATTR_ITEMS_MAX)
-            return KILN_ERROR(OUT_OF_RANGE, "attribute %.*s has %u items, at most %u are allowed", KILN_STR_ARG(attr->name),
-                              attr->count, KILN_ATTR_ITEMS_MAX);
+            return KILN_ERROR(OUT_OF_RANGE, "attribute %.*s has %u items, at most %u are allowed",
+                              KILN_STR_ARG(attr->name), attr->count, KILN_ATTR_ITEMS_MAX);
     }
     return KILN_OK;
 }
 
-/* ---- axes and shapes -------------------------------------------------------------------------------------- */
+/* ---- axes and shapes ------------------------------------------------------------------------- */
 
 kiln_status kiln_axis_resolve(int64_t axis, uint32_t rank, const char *name, uint32_t *out_axis) {
     int64_t resolved = axis < 0 ? axis + (int64_t)rank : axis;
     if (resolved < 0 || resolved >= (int64_t)rank)
-        return KILN_ERROR(INVALID_ARGUMENT, "attribute %s: %lld is no dimension of a tensor of rank %u", name, (long long)axis, rank);
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "attribute %s: %lld is no dimension of a tensor of rank %u", name,
+                          (long long)axis, rank);
     *out_axis = (uint32_t)resolved;
     return KILN_OK;
 }
 
-kiln_status kiln_axes_resolve(const kiln_node_info *node, const char *name, uint32_t rank, uint32_t otherwise, uint32_t *out_mask) {
+kiln_status kiln_axes_resolve(const kiln_node_info *node, const char *name, uint32_t rank,
+                              uint32_t otherwise, uint32_t *out_mask) {
     uint32_t count = 0, mask = 0;
     const int64_t *axes = kiln_node_ints(node, name, &count);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t axis = 0;
         kiln_status st = kiln_axis_resolve(axes[i], rank, name, &axis);
         if (st) return st;
-        if (mask & (1u << axis)) return KILN_ERROR(INVALID_ARGUMENT, "attribute %s names dimension %u twice", name, axis);
+        if (mask & (1u << axis))
+            return KILN_ERROR(INVALID_ARGUMENT, "attribute %s names dimension %u twice", name,
+                              axis);
         mask |= 1u << axis;
     }
     *out_mask = axes ? mask : otherwise;
@@ -109,7 +126,8 @@ kiln_status kiln_shape_broadcast(kiln_shape *shape, const kiln_shape *other) {
         int64_t a = from_end <= shape->rank ? shape->dim[shape->rank - from_end] : 1;
         int64_t b = from_end <= other->rank ? other->dim[other->rank - from_end] : 1;
         if (a != b && a != 1 && b != 1)
-            return KILN_ERROR(INVALID_ARGUMENT, "dimensions %lld and %lld do not broadcast", (long long)a, (long long)b);
+            return KILN_ERROR(INVALID_ARGUMENT, "dimensions %lld and %lld do not broadcast",
+                              (long long)a, (long long)b);
         result.dim[d] = a == 1 ? b : a;
     }
     *shape = result;

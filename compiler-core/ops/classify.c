@@ -4,7 +4,8 @@
 #include "base/check.h"
 #include "compiler-core/ops/rules.h"
 
-static const char *const access_word[] = {"elementwise", "broadcast", "injective", "reduction", "complex"};
+static const char *const access_word[] = {"elementwise", "broadcast", "injective", "reduction",
+                                          "complex"};
 _Static_assert(KILN_ARRAY_COUNT(access_word) == KILN_ACCESS_COUNT, "one word per access");
 
 const char *kiln_access_name(kiln_access access) { return access_word[access]; }
@@ -20,7 +21,8 @@ static kiln_access access_of(kiln_program *p, const kiln_block_info *block, kiln
     uint32_t rank = kiln_expr_get(p, load)->operand_count;
     if (block->combiner != KILN_COMBINE_NONE) return KILN_ACCESS_REDUCTION;
     if (rank > block->index_count) return KILN_ACCESS_INJECTIVE;
-    kiln_access access = rank < block->index_count ? KILN_ACCESS_BROADCAST : KILN_ACCESS_ELEMENTWISE;
+    kiln_access access =
+        rank < block->index_count ? KILN_ACCESS_BROADCAST : KILN_ACCESS_ELEMENTWISE;
     for (uint32_t d = 0; d < rank; d++) {
         kiln_expr index = kiln_expr_operand(p, load, d);
         uint32_t at = block->index_count - rank + d;
@@ -37,26 +39,29 @@ static void visit(kiln_program *p, kiln_expr load, void *context) {
     scan *s = context;
     kiln_buffer buffer = (kiln_buffer)kiln_expr_get(p, load)->payload.id;
     kiln_access access = access_of(p, s->block, load);
-    /* A buffer read by several blocks, or through another access, is as complex as the worst of them. */
+    /* A buffer read by several blocks, or through another access, is as complex as the worst of
+     * them. */
     s->least[buffer] = KILN_MAX(s->least[buffer], access);
     s->seen[buffer] = true;
 }
 
 /* What reading a temp means for what the temp was computed from. */
 static kiln_access through(kiln_access outer, kiln_access inner) {
-    if (outer == KILN_ACCESS_REDUCTION && inner == KILN_ACCESS_REDUCTION) return KILN_ACCESS_COMPLEX;
+    if (outer == KILN_ACCESS_REDUCTION && inner == KILN_ACCESS_REDUCTION)
+        return KILN_ACCESS_COMPLEX;
     return KILN_MAX(outer, inner);
 }
 
-/* From the last block to the first: the access of each buffer relative to the outputs. A temp's producer
- * adds its own access to whatever reads the temp. */
+/* From the last block to the first: the access of each buffer relative to the outputs. A temp's
+ * producer adds its own access to whatever reads the temp. */
 static void propagate(kiln_program *p, scan *s, kiln_access *worst) {
     uint32_t reductions = 0;
     kiln_access result[KILN_PROGRAM_BUFFERS_MAX];
     bool reached[KILN_PROGRAM_BUFFERS_MAX];
     memset(result, 0, sizeof result);
     memset(reached, 0, sizeof reached);
-    for (kiln_buffer b = 1; b < p->buffer.count; b++) reached[b] = p->buffer.data[b].role == KILN_ROLE_OUTPUT;
+    for (kiln_buffer b = 1; b < p->buffer.count; b++)
+        reached[b] = p->buffer.data[b].role == KILN_ROLE_OUTPUT;
     for (kiln_block id = p->block.count; id-- > 1;) {
         const kiln_block_info *block = &p->block.data[id];
         memset(s->least, 0, sizeof s->least);
@@ -68,7 +73,8 @@ static void propagate(kiln_program *p, scan *s, kiln_access *worst) {
             if (!s->seen[b]) continue;
             kiln_access here = through(result[block->buffer], s->least[b]);
             /* Read again after a reduction of it: x in x - max(x). */
-            bool again = reached[b] && here != result[b] && KILN_MAX(here, result[b]) >= KILN_ACCESS_REDUCTION;
+            bool again = reached[b] && here != result[b] &&
+                         KILN_MAX(here, result[b]) >= KILN_ACCESS_REDUCTION;
             result[b] = again ? KILN_ACCESS_COMPLEX : KILN_MAX(result[b], here);
             reached[b] = true;
         }

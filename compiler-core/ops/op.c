@@ -12,7 +12,15 @@
 static const kiln_op_info op_table[] = {
     [KILN_OP_NONE] = {.name = "none", .dtypes = "", .attrs = ""},
 #define X(id, name, least, most, results, dtypes, attrs, rule, te, element) \
-    [KILN_OP_##id] = {name, least, most, results, dtypes, attrs, kiln_rule_##rule, kiln_te_##te, kiln_element_##element},
+    [KILN_OP_##id] = {name,                                                 \
+                      least,                                                \
+                      most,                                                 \
+                      results,                                              \
+                      dtypes,                                               \
+                      attrs,                                                \
+                      kiln_rule_##rule,                                     \
+                      kiln_te_##te,                                         \
+                      kiln_element_##element},
 #include "compiler-core/ops/ops.def"
 #undef X
 };
@@ -41,7 +49,7 @@ bool kiln_op_find(kiln_str name, kiln_op *out_op) {
 
 bool kiln_op_is_alias(kiln_op op) { return kiln_op_get(op)->build == kiln_te_alias; }
 
-/* ---- inference ------------------------------------------------------------------------------------------- */
+/* ---- inference ------------------------------------------------------------------------------- */
 
 static char dtype_letter(kiln_dtype dtype) {
     switch (kiln_dtype_kind_of(dtype)) {
@@ -53,28 +61,34 @@ static char dtype_letter(kiln_dtype dtype) {
     return '?';
 }
 
-static kiln_status check_operands(const kiln_graph *graph, const kiln_node_info *node, const kiln_op_info *op) {
+static kiln_status check_operands(const kiln_graph *graph, const kiln_node_info *node,
+                                  const kiln_op_info *op) {
     uint32_t most = op->inputs_max == MANY ? KILN_NODE_OPERANDS_MAX : op->inputs_max;
     uint32_t results = op->outputs_max == MANY ? KILN_NODE_OPERANDS_MAX : op->outputs_max;
     if (node->input_count < op->inputs_min || node->input_count > most)
-        return KILN_ERROR(INVALID_ARGUMENT, "%u inputs; %u to %u are allowed", node->input_count, op->inputs_min, most);
+        return KILN_ERROR(INVALID_ARGUMENT, "%u inputs; %u to %u are allowed", node->input_count,
+                          op->inputs_min, most);
     if (node->output_count == 0 || node->output_count > results)
-        return KILN_ERROR(INVALID_ARGUMENT, "%u outputs; 1 to %u are allowed", node->output_count, results);
+        return KILN_ERROR(INVALID_ARGUMENT, "%u outputs; 1 to %u are allowed", node->output_count,
+                          results);
     for (uint32_t i = 0; i < node->input_count; i++) {
         if (!node->input[i]) {
-            if (i < op->inputs_min || op->inputs_max == MANY) return KILN_ERROR(INVALID_ARGUMENT, "input %u is missing", i);
+            if (i < op->inputs_min || op->inputs_max == MANY)
+                return KILN_ERROR(INVALID_ARGUMENT, "input %u is missing", i);
         } else if (graph->value.data[node->input[i]].dtype == KILN_DTYPE_NONE) {
             return KILN_ERROR(INVALID_ARGUMENT, "input %u has no type", i);
         }
     }
     kiln_dtype first = graph->value.data[node->input[0]].dtype;
     if (!strchr(op->dtypes, dtype_letter(first)))
-        return KILN_ERROR(UNIMPLEMENTED, "is not supported on elements of type %s", kiln_dtype_name(first));
+        return KILN_ERROR(UNIMPLEMENTED, "is not supported on elements of type %s",
+                          kiln_dtype_name(first));
     return KILN_OK;
 }
 
 /* The rule's result becomes the outputs' type, once its sizes are known to be sane. */
-static kiln_status set_outputs(kiln_graph *graph, const kiln_node_info *node, const kiln_infer *infer) {
+static kiln_status set_outputs(kiln_graph *graph, const kiln_node_info *node,
+                               const kiln_infer *infer) {
     for (uint32_t i = 0; i < node->output_count; i++) {
         if (!node->output[i]) continue;
         size_t size_bytes;
@@ -101,21 +115,24 @@ kiln_status kiln_node_infer(kiln_graph *graph, kiln_node node) {
     return st;
 }
 
-/* ---- building and evaluating --------------------------------------------------------------------------------- */
+/* ---- building and evaluating ----------------------------------------------------------------- */
 
 bool kiln_value_is_literal(const kiln_graph *graph, kiln_value value) {
     const kiln_value_info *info = &graph->value.data[value];
     return info->data != NULL && kiln_shape_count(&info->shape) == 1;
 }
 
-void kiln_node_build(const kiln_graph *graph, kiln_node node, kiln_program *program, const kiln_buffer *input, const kiln_buffer *output) {
+void kiln_node_build(const kiln_graph *graph, kiln_node node, kiln_program *program,
+                     const kiln_buffer *input, const kiln_buffer *output) {
     const kiln_node_info *info = &graph->node.data[node];
     kiln_te te = {program, graph, info, input, output};
     kiln_op_get(info->op)->build(&te);
 }
 
-/* A program of one node whose arguments are all its operands but literals: in[], out[] are its buffers. */
-static kiln_program *program_of(const kiln_graph *graph, kiln_node node, const kiln_tensor *output, kiln_arena *arena) {
+/* A program of one node whose arguments are all its operands but literals: in[], out[] are its
+ * buffers. */
+static kiln_program *program_of(const kiln_graph *graph, kiln_node node, const kiln_tensor *output,
+                                kiln_arena *arena) {
     const kiln_node_info *info = &graph->node.data[node];
     kiln_program *p = kiln_program_create(arena, kiln_str_from(kiln_op_get(info->op)->name));
     kiln_buffer in[KILN_NODE_OPERANDS_MAX] = {0}, out[KILN_NODE_OPERANDS_MAX] = {0};
@@ -125,7 +142,9 @@ static kiln_program *program_of(const kiln_graph *graph, kiln_node node, const k
         in[i] = kiln_buffer_create(p, KILN_STR("in"), v->dtype, KILN_ROLE_INPUT, &v->shape);
     }
     for (uint32_t i = 0; i < info->output_count; i++)
-        if (output[i].data) out[i] = kiln_buffer_create(p, KILN_STR("out"), output[i].dtype, KILN_ROLE_OUTPUT, &output[i].shape);
+        if (output[i].data)
+            out[i] = kiln_buffer_create(p, KILN_STR("out"), output[i].dtype, KILN_ROLE_OUTPUT,
+                                        &output[i].shape);
     kiln_node_build(graph, node, p, in, out);
     return p;
 }
@@ -134,30 +153,36 @@ static double points_of(const kiln_program *p) {
     double points = 0;
     for (kiln_block b = 1; b < p->block.count; b++) {
         double own = 1;
-        for (uint32_t i = 0; i < p->block.data[b].iter_count; i++) own *= (double)p->block.data[b].iter[i].extent;
+        for (uint32_t i = 0; i < p->block.data[b].iter_count; i++)
+            own *= (double)p->block.data[b].iter[i].extent;
         points += own;
     }
     return points;
 }
 
-static kiln_status interpret(const kiln_graph *graph, kiln_node node, const kiln_tensor *input, const kiln_tensor *output) {
+static kiln_status interpret(const kiln_graph *graph, kiln_node node, const kiln_tensor *input,
+                             const kiln_tensor *output) {
     const kiln_node_info *info = &graph->node.data[node];
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
     const kiln_program *p = program_of(graph, node, output, &scratch);
-    kiln_tensor *args = KILN_ARENA_ARRAY(&scratch, kiln_tensor, info->input_count + info->output_count);
+    kiln_tensor *args =
+        KILN_ARENA_ARRAY(&scratch, kiln_tensor, info->input_count + info->output_count);
     uint32_t count = 0;
     for (uint32_t i = 0; i < info->input_count; i++)
-        if (info->input[i] && !kiln_value_is_literal(graph, info->input[i])) args[count++] = input[i];
+        if (info->input[i] && !kiln_value_is_literal(graph, info->input[i]))
+            args[count++] = input[i];
     for (uint32_t i = 0; i < info->output_count; i++)
         if (output[i].data) args[count++] = output[i];
-    kiln_status st = points_of(p) <= KILN_NODE_POINTS_MAX ? kiln_te_eval(p, args, count)
-                                                          : KILN_ERROR(RESOURCE_EXHAUSTED, "too much work for the compiler");
+    kiln_status st = points_of(p) <= KILN_NODE_POINTS_MAX
+                         ? kiln_te_eval(p, args, count)
+                         : KILN_ERROR(RESOURCE_EXHAUSTED, "too much work for the compiler");
     kiln_arena_deinit(&scratch);
     return st;
 }
 
-kiln_status kiln_node_eval(const kiln_graph *graph, kiln_node node, const kiln_tensor *input, kiln_arena *arena, kiln_tensor *output) {
+kiln_status kiln_node_eval(const kiln_graph *graph, kiln_node node, const kiln_tensor *input,
+                           kiln_arena *arena, kiln_tensor *output) {
     const kiln_node_info *info = &graph->node.data[node];
     uint64_t size_bytes = 0;
     kiln_status st = KILN_OK;
@@ -166,7 +191,8 @@ kiln_status kiln_node_eval(const kiln_graph *graph, kiln_node node, const kiln_t
         if (!info->output[i]) continue;
         const kiln_value_info *v = &graph->value.data[info->output[i]];
         size_bytes += (uint64_t)kiln_shape_count(&v->shape) * kiln_dtype_size(v->dtype);
-        if (size_bytes <= KILN_NODE_BYTES_MAX) output[i] = kiln_tensor_create(arena, v->dtype, &v->shape);
+        if (size_bytes <= KILN_NODE_BYTES_MAX)
+            output[i] = kiln_tensor_create(arena, v->dtype, &v->shape);
     }
     if (size_bytes > KILN_NODE_BYTES_MAX) {
         st = KILN_ERROR(RESOURCE_EXHAUSTED, "too much data for the compiler");
@@ -175,7 +201,8 @@ kiln_status kiln_node_eval(const kiln_graph *graph, kiln_node node, const kiln_t
     } else {
         st = interpret(graph, node, input, output);
     }
-    return kiln_status_note(st, "evaluating %s \"%.*s\"", kiln_op_get(info->op)->name, KILN_STR_ARG(info->name));
+    return kiln_status_note(st, "evaluating %s \"%.*s\"", kiln_op_get(info->op)->name,
+                            KILN_STR_ARG(info->name));
 }
 
 /* Marks the nodes that `value` is computed by; they all stand before it. */
@@ -188,7 +215,9 @@ static kiln_status mark_needed(const kiln_graph *graph, kiln_value value, bool *
             const kiln_value_info *in = &graph->value.data[node->input[i]];
             if (!node->input[i] || in->data) continue;
             if (!in->producer)
-                return KILN_ERROR(UNIMPLEMENTED, "it depends on the input %.*s, which is known only at run time", KILN_STR_ARG(in->name));
+                return KILN_ERROR(UNIMPLEMENTED,
+                                  "it depends on the input %.*s, which is known only at run time",
+                                  KILN_STR_ARG(in->name));
             needed[in->producer] = true;
         }
     }
@@ -196,7 +225,8 @@ static kiln_status mark_needed(const kiln_graph *graph, kiln_value value, bool *
 }
 
 /* `known`: [value count] results so far. */
-static kiln_status evaluate_node(const kiln_graph *graph, kiln_node n, kiln_tensor *known, kiln_arena *scratch) {
+static kiln_status evaluate_node(const kiln_graph *graph, kiln_node n, kiln_tensor *known,
+                                 kiln_arena *scratch) {
     const kiln_node_info *node = &graph->node.data[n];
     kiln_tensor *input = KILN_ARENA_ARRAY(scratch, kiln_tensor, node->input_count);
     kiln_tensor *output = KILN_ARENA_ARRAY(scratch, kiln_tensor, node->output_count);
@@ -209,13 +239,16 @@ static kiln_status evaluate_node(const kiln_graph *graph, kiln_node n, kiln_tens
     return st;
 }
 
-kiln_status kiln_value_evaluate(const kiln_graph *graph, kiln_value value, kiln_tensor *out_tensor) {
+kiln_status kiln_value_evaluate(const kiln_graph *graph, kiln_value value,
+                                kiln_tensor *out_tensor) {
     if (kiln_value_is_constant(graph, value)) {
         *out_tensor = kiln_value_tensor(graph, value);
         return KILN_OK;
     }
     const kiln_value_info *info = &graph->value.data[value];
-    if (!info->producer) return KILN_ERROR(UNIMPLEMENTED, "the input %.*s is known only at run time", KILN_STR_ARG(info->name));
+    if (!info->producer)
+        return KILN_ERROR(UNIMPLEMENTED, "the input %.*s is known only at run time",
+                          KILN_STR_ARG(info->name));
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
     bool *needed = KILN_ARENA_ARRAY(&scratch, bool, graph->node.count);

@@ -1,8 +1,9 @@
-/* What operators mean. One row of ops.def and one definition per operator: the shape rule and the tensor
- * expression. Everything else (reference semantics, fusion class, flops, kernels) is derived from the
- * tensor expression; nothing is registered by hand.
+/* What operators mean. One row of ops.def and one definition per operator: the shape rule and the
+ * tensor expression. Everything else (reference semantics, fusion class, flops, kernels) is derived
+ * from the tensor expression; nothing is registered by hand.
  *
- * Used by the graph's verifier, the importer (shapes), passes (folding, fusion) and task extraction. */
+ * Used by the graph's verifier, the importer (shapes), passes (folding, fusion) and task
+ * extraction. */
 #ifndef KILN_COMPILER_CORE_OPS_OP_H
 #define KILN_COMPILER_CORE_OPS_OP_H
 
@@ -18,11 +19,11 @@ typedef void (*kiln_te_builder)(struct kiln_te *te);
 typedef kiln_expr (*kiln_te_element)(struct kiln_te *te, const kiln_expr *x);
 
 typedef struct kiln_op_info {
-    const char *name;        /* in graph text and task names: "conv" */
+    const char *name;               /* in graph text and task names: "conv" */
     uint8_t inputs_min, inputs_max; /* KILN_OP_MANY: up to KILN_NODE_OPERANDS_MAX */
     uint8_t outputs_max;
-    const char *dtypes;      /* of input 0: letters of f float, i signed, u unsigned, b bool */
-    const char *attrs;       /* "axis:int=-1 pads:ints mode:text=constant": kinds and defaults */
+    const char *dtypes; /* of input 0: letters of f float, i signed, u unsigned, b bool */
+    const char *attrs;  /* "axis:int=-1 pads:ints mode:text=constant": kinds and defaults */
     kiln_shape_rule shape;
     kiln_te_builder build;   /* NULL: an alias (same elements in the same order, another shape) */
     kiln_te_element element; /* elementwise operators only */
@@ -32,50 +33,58 @@ typedef struct kiln_op_info {
 
 const kiln_op_info *kiln_op_get(kiln_op op);
 bool kiln_op_find(kiln_str name, kiln_op *out_op);
-/* Results with the elements of input 0 in the same order: reshape, flatten, squeeze, ... No kernel. */
+/* Results with the elements of input 0 in the same order: reshape, flatten, squeeze, ... No kernel.
+ */
 bool kiln_op_is_alias(kiln_op op);
 
-/* Checks arity, attributes and dtypes, then sets dtype and shape of the node's outputs from its inputs.
- * INVALID_ARGUMENT: the node is wrong. UNIMPLEMENTED: right, but not supported. Both name the attribute. */
+/* Checks arity, attributes and dtypes, then sets dtype and shape of the node's outputs from its
+ * inputs. INVALID_ARGUMENT: the node is wrong. UNIMPLEMENTED: right, but not supported. Both name
+ * the attribute. */
 KILN_MUST_USE kiln_status kiln_node_infer(kiln_graph *graph, kiln_node node);
 
-/* Appends the blocks that compute a node to `program`. `input`: [input_count] buffers with the shapes and
- * dtypes of the node's inputs (0 where the node has none; ignored for one-element constants, which are
- * written into the expressions). `output`: [output_count] buffers to compute (0: not wanted). The node has
- * been inferred and is no alias. */
-void kiln_node_build(const kiln_graph *graph, kiln_node node, kiln_program *program, const kiln_buffer *input,
-                     const kiln_buffer *output);
+/* Appends the blocks that compute a node to `program`. `input`: [input_count] buffers with the
+ * shapes and dtypes of the node's inputs (0 where the node has none; ignored for one-element
+ * constants, which are written into the expressions). `output`: [output_count] buffers to compute
+ * (0: not wanted). The node has been inferred and is no alias. */
+void kiln_node_build(const kiln_graph *graph, kiln_node node, kiln_program *program,
+                     const kiln_buffer *input, const kiln_buffer *output);
 /* Whether an input becomes a literal in the tensor expression: a constant of one element. */
 bool kiln_value_is_literal(const kiln_graph *graph, kiln_value value);
 
-/* Points of all blocks of a node's tensor expression, and bytes of its results: beyond these it is not
- * evaluated at compile time, so that no model can keep the compiler busy for long. */
+/* Points of all blocks of a node's tensor expression, and bytes of its results: beyond these it is
+ * not evaluated at compile time, so that no model can keep the compiler busy for long. */
 #define KILN_NODE_POINTS_MAX 1e8
 #define KILN_NODE_BYTES_MAX ((uint64_t)1 << 29)
 
-/* Evaluates one node (aliases too) with the interpreter. `input`: [input_count] (data NULL where absent);
- * `output`: [output_count] made in `arena`, data NULL where not wanted.
+/* Evaluates one node (aliases too) with the interpreter. `input`: [input_count] (data NULL where
+ * absent); `output`: [output_count] made in `arena`, data NULL where not wanted.
  * RESOURCE_EXHAUSTED: it takes more than the limits above. */
-KILN_MUST_USE kiln_status kiln_node_eval(const kiln_graph *graph, kiln_node node, const kiln_tensor *input,
-                                         kiln_arena *arena, kiln_tensor *output);
-/* The value as a constant, evaluating whatever it depends on: UNIMPLEMENTED when that includes a graph
- * input. Results stay in the graph's arena; the graph is not changed. */
-KILN_MUST_USE kiln_status kiln_value_evaluate(const kiln_graph *graph, kiln_value value, kiln_tensor *out_tensor);
+KILN_MUST_USE kiln_status kiln_node_eval(const kiln_graph *graph, kiln_node node,
+                                         const kiln_tensor *input, kiln_arena *arena,
+                                         kiln_tensor *output);
+/* The value as a constant, evaluating whatever it depends on: UNIMPLEMENTED when that includes a
+ * graph input. Results stay in the graph's arena; the graph is not changed. */
+KILN_MUST_USE kiln_status kiln_value_evaluate(const kiln_graph *graph, kiln_value value,
+                                              kiln_tensor *out_tensor);
 
-/* How an operator touches its data, from the loads of its tensor expression. The order matters: a chain is
- * as simple as its least simple member. */
+/* How an operator touches its data, from the loads of its tensor expression. The order matters: a
+ * chain is as simple as its least simple member. */
 typedef enum kiln_access {
     KILN_ACCESS_ELEMENTWISE, /* output[i, j] reads input[i, j] */
-    KILN_ACCESS_BROADCAST,   /* reads input[j] or input[i, 0]: a subset of the output's indices, in order */
-    KILN_ACCESS_INJECTIVE,   /* any other index without a reduction: transpose, concat, slice, gather */
-    KILN_ACCESS_REDUCTION,   /* read inside one reduction block: conv, matmul, pooling, sums */
-    KILN_ACCESS_COMPLEX,     /* several reductions, or a value used again after one: softmax, normalisation */
+    KILN_ACCESS_BROADCAST,   /* reads input[j] or input[i, 0]: a subset of the output's indices, in
+                                order */
+    KILN_ACCESS_INJECTIVE, /* any other index without a reduction: transpose, concat, slice, gather
+                            */
+    KILN_ACCESS_REDUCTION, /* read inside one reduction block: conv, matmul, pooling, sums */
+    KILN_ACCESS_COMPLEX,   /* several reductions, or a value used again after one: softmax,
+                              normalisation */
     KILN_ACCESS_COUNT
 } kiln_access;
 
 typedef struct kiln_op_class {
-    kiln_access node; /* least simple access of any block */
-    kiln_access input[KILN_NODE_OPERANDS_MAX]; /* of each input by itself; ELEMENTWISE for those never read */
+    kiln_access node;                          /* least simple access of any block */
+    kiln_access input[KILN_NODE_OPERANDS_MAX]; /* of each input by itself; ELEMENTWISE for those
+                                                  never read */
 } kiln_op_class;
 
 /* Derived from the access pattern of the node's tensor expression. Aliases are INJECTIVE. */

@@ -1,9 +1,9 @@
-/* Elementwise operators: one function each, from one element of every input to one element of the output.
- * Halves arrive as f32 and are rounded when stored. */
+/* Elementwise operators: one function each, from one element of every input to one element of the
+ * output. Halves arrive as f32 and are rounded when stored. */
 #include "base/check.h"
 #include "compiler-core/ops/rules.h"
 
-/* ---- shape rules ------------------------------------------------------------------------------------------ */
+/* ---- shape rules ----------------------------------------------------------------------------- */
 
 /* Shapes of all inputs broadcast; all have the dtype of input `first` from there on. */
 static kiln_status broadcast_from(kiln_infer *infer, uint32_t first) {
@@ -14,7 +14,8 @@ static kiln_status broadcast_from(kiln_infer *infer, uint32_t first) {
         const kiln_value_info *in = kiln_node_input(infer->graph, node, i);
         if (!in) continue;
         if (i > first && in->dtype != infer->dtype[0])
-            return KILN_ERROR(INVALID_ARGUMENT, "input %u is of type %s, input %u of type %s", first, kiln_dtype_name(infer->dtype[0]), i,
+            return KILN_ERROR(INVALID_ARGUMENT, "input %u is of type %s, input %u of type %s",
+                              first, kiln_dtype_name(infer->dtype[0]), i,
                               kiln_dtype_name(in->dtype));
         kiln_status st = kiln_shape_broadcast(&infer->shape[0], &in->shape);
         if (st) return kiln_status_note(st, "input %u", i);
@@ -34,13 +35,16 @@ kiln_status kiln_rule_predicate(kiln_infer *infer) {
 kiln_status kiln_rule_pow(kiln_infer *infer) {
     infer->dtype[0] = kiln_node_input(infer->graph, infer->node, 0)->dtype;
     infer->shape[0] = kiln_node_input(infer->graph, infer->node, 0)->shape;
-    return kiln_shape_broadcast(&infer->shape[0], &kiln_node_input(infer->graph, infer->node, 1)->shape);
+    return kiln_shape_broadcast(&infer->shape[0],
+                                &kiln_node_input(infer->graph, infer->node, 1)->shape);
 }
 
 kiln_status kiln_rule_cast(kiln_infer *infer) {
     kiln_dtype to;
-    if (!kiln_dtype_from_onnx((int)KILN_MAX(0, KILN_MIN(kiln_node_int(infer->node, "to"), 1000)), &to))
-        return KILN_ERROR(UNIMPLEMENTED, "attribute to: type %lld is not supported", (long long)kiln_node_int(infer->node, "to"));
+    if (!kiln_dtype_from_onnx((int)KILN_MAX(0, KILN_MIN(kiln_node_int(infer->node, "to"), 1000)),
+                              &to))
+        return KILN_ERROR(UNIMPLEMENTED, "attribute to: type %lld is not supported",
+                          (long long)kiln_node_int(infer->node, "to"));
     infer->dtype[0] = to;
     infer->shape[0] = kiln_node_input(infer->graph, infer->node, 0)->shape;
     return KILN_OK;
@@ -55,7 +59,8 @@ kiln_status kiln_rule_clip(kiln_infer *infer) {
     for (uint32_t i = 1; i < infer->node->input_count; i++) {
         const kiln_value_info *bound = kiln_node_input(infer->graph, infer->node, i);
         if (!bound) continue;
-        if (bound->dtype != in->dtype) return KILN_ERROR(INVALID_ARGUMENT, "input %u has another type than input 0", i);
+        if (bound->dtype != in->dtype)
+            return KILN_ERROR(INVALID_ARGUMENT, "input %u has another type than input 0", i);
         if (kiln_shape_count(&bound->shape) != 1 || bound->shape.rank > in->shape.rank)
             return KILN_ERROR(INVALID_ARGUMENT, "input %u must be a scalar", i);
     }
@@ -68,13 +73,16 @@ void kiln_te_elementwise(kiln_te *te) {
     kiln_expr x[KILN_NODE_OPERANDS_MAX] = {0};
     for (uint32_t i = 0; i < te->node->input_count; i++)
         if (kiln_te_has(te, i)) x[i] = kiln_te_load_broadcast(te, i, block.i, block.rank);
-    kiln_te_store(te, &block, te->output[0], block.i, block.rank, kiln_op_get(te->node->op)->element(te, x));
+    kiln_te_store(te, &block, te->output[0], block.i, block.rank,
+                  kiln_op_get(te->node->op)->element(te, x));
 }
 
-/* ---- one input ---------------------------------------------------------------------------------------------- */
+/* ---- one input ------------------------------------------------------------------------------- */
 
-#define UNARY(name, op) \
-    kiln_expr kiln_element_##name(kiln_te *te, const kiln_expr *x) { return kiln_expr_unary(te->p, KILN_EXPR_##op, x[0]); }
+#define UNARY(name, op)                                              \
+    kiln_expr kiln_element_##name(kiln_te *te, const kiln_expr *x) { \
+        return kiln_expr_unary(te->p, KILN_EXPR_##op, x[0]);         \
+    }
 UNARY(abs, ABS)
 UNARY(neg, NEG)
 UNARY(floor, FLOOR)
@@ -108,7 +116,9 @@ kiln_expr kiln_element_identity(kiln_te *te, const kiln_expr *x) {
 
 /* The store casts to the output's dtype. To bool, any non-zero value is true, NaN too. */
 kiln_expr kiln_element_cast(kiln_te *te, const kiln_expr *x) {
-    if (te->p->buffer.data[te->output[0]].dtype != KILN_BOOL || kiln_te_in_dtype(te, 0) == KILN_BOOL) return x[0];
+    if (te->p->buffer.data[te->output[0]].dtype != KILN_BOOL ||
+        kiln_te_in_dtype(te, 0) == KILN_BOOL)
+        return x[0];
     return kiln_expr_binary(te->p, KILN_EXPR_NE, x[0], kiln_te_const(te, x[0], 0));
 }
 
@@ -119,22 +129,30 @@ kiln_expr kiln_element_sign(kiln_te *te, const kiln_expr *x) {
     return kiln_select(te, kiln_less(te, x[0], zero), kiln_te_const(te, x[0], -1), positive);
 }
 
-kiln_expr kiln_element_reciprocal(kiln_te *te, const kiln_expr *x) { return kiln_div(te, kiln_te_const(te, x[0], 1), x[0]); }
+kiln_expr kiln_element_reciprocal(kiln_te *te, const kiln_expr *x) {
+    return kiln_div(te, kiln_te_const(te, x[0], 1), x[0]);
+}
 
-kiln_expr kiln_element_relu(kiln_te *te, const kiln_expr *x) { return kiln_max(te, x[0], kiln_te_const(te, x[0], 0)); }
+kiln_expr kiln_element_relu(kiln_te *te, const kiln_expr *x) {
+    return kiln_max(te, x[0], kiln_te_const(te, x[0], 0));
+}
 
 static kiln_expr attribute(kiln_te *te, const char *name, kiln_expr like) {
     return kiln_te_const(te, like, kiln_node_float(te->node, name));
 }
 
-static kiln_expr negative(kiln_te *te, kiln_expr x) { return kiln_less(te, x, kiln_te_const(te, x, 0)); }
+static kiln_expr negative(kiln_te *te, kiln_expr x) {
+    return kiln_less(te, x, kiln_te_const(te, x, 0));
+}
 
 kiln_expr kiln_element_leaky_relu(kiln_te *te, const kiln_expr *x) {
-    return kiln_select(te, negative(te, x[0]), kiln_mul(te, x[0], attribute(te, "alpha", x[0])), x[0]);
+    return kiln_select(te, negative(te, x[0]), kiln_mul(te, x[0], attribute(te, "alpha", x[0])),
+                       x[0]);
 }
 
 kiln_expr kiln_element_thresholded_relu(kiln_te *te, const kiln_expr *x) {
-    return kiln_select(te, kiln_less(te, attribute(te, "alpha", x[0]), x[0]), x[0], kiln_te_const(te, x[0], 0));
+    return kiln_select(te, kiln_less(te, attribute(te, "alpha", x[0]), x[0]), x[0],
+                       kiln_te_const(te, x[0], 0));
 }
 
 static kiln_expr exp_minus_one(kiln_te *te, kiln_expr x) {
@@ -142,7 +160,8 @@ static kiln_expr exp_minus_one(kiln_te *te, kiln_expr x) {
 }
 
 kiln_expr kiln_element_elu(kiln_te *te, const kiln_expr *x) {
-    return kiln_select(te, negative(te, x[0]), kiln_mul(te, attribute(te, "alpha", x[0]), exp_minus_one(te, x[0])), x[0]);
+    return kiln_select(te, negative(te, x[0]),
+                       kiln_mul(te, attribute(te, "alpha", x[0]), exp_minus_one(te, x[0])), x[0]);
 }
 
 kiln_expr kiln_element_selu(kiln_te *te, const kiln_expr *x) {
@@ -156,15 +175,19 @@ kiln_expr kiln_element_celu(kiln_te *te, const kiln_expr *x) {
 }
 
 static kiln_expr hard_sigmoid(kiln_te *te, kiln_expr x, double alpha, double beta) {
-    kiln_expr line = kiln_add(te, kiln_mul(te, x, kiln_te_const(te, x, alpha)), kiln_te_const(te, x, beta));
+    kiln_expr line =
+        kiln_add(te, kiln_mul(te, x, kiln_te_const(te, x, alpha)), kiln_te_const(te, x, beta));
     return kiln_max(te, kiln_min(te, line, kiln_te_const(te, x, 1)), kiln_te_const(te, x, 0));
 }
 
 kiln_expr kiln_element_hard_sigmoid(kiln_te *te, const kiln_expr *x) {
-    return hard_sigmoid(te, x[0], kiln_node_float(te->node, "alpha"), kiln_node_float(te->node, "beta"));
+    return hard_sigmoid(te, x[0], kiln_node_float(te->node, "alpha"),
+                        kiln_node_float(te->node, "beta"));
 }
 
-kiln_expr kiln_element_hard_swish(kiln_te *te, const kiln_expr *x) { return kiln_mul(te, x[0], hard_sigmoid(te, x[0], 1.0 / 6, 0.5)); }
+kiln_expr kiln_element_hard_swish(kiln_te *te, const kiln_expr *x) {
+    return kiln_mul(te, x[0], hard_sigmoid(te, x[0], 1.0 / 6, 0.5));
+}
 
 kiln_expr kiln_element_swish(kiln_te *te, const kiln_expr *x) {
     kiln_expr scaled = kiln_mul(te, attribute(te, "alpha", x[0]), x[0]);
@@ -174,8 +197,10 @@ kiln_expr kiln_element_swish(kiln_te *te, const kiln_expr *x) {
 /* log(1 + exp(x)) without overflow: max(x, 0) + log(1 + exp(-|x|)). */
 kiln_expr kiln_element_softplus(kiln_te *te, const kiln_expr *x) {
     kiln_expr magnitude = kiln_expr_unary(te->p, KILN_EXPR_ABS, x[0]);
-    kiln_expr tail = kiln_expr_unary(te->p, KILN_EXPR_EXP, kiln_expr_unary(te->p, KILN_EXPR_NEG, magnitude));
-    kiln_expr log = kiln_expr_unary(te->p, KILN_EXPR_LOG, kiln_add(te, kiln_te_const(te, x[0], 1), tail));
+    kiln_expr tail =
+        kiln_expr_unary(te->p, KILN_EXPR_EXP, kiln_expr_unary(te->p, KILN_EXPR_NEG, magnitude));
+    kiln_expr log =
+        kiln_expr_unary(te->p, KILN_EXPR_LOG, kiln_add(te, kiln_te_const(te, x[0], 1), tail));
     return kiln_add(te, kiln_element_relu(te, x), log);
 }
 
@@ -193,20 +218,24 @@ kiln_expr kiln_element_gelu(kiln_te *te, const kiln_expr *x) {
     kiln_expr_op op = KILN_EXPR_ERF;
     if (kiln_str_is(kiln_node_text(te->node, "approximate"), "tanh")) {
         op = KILN_EXPR_TANH; /* tanh(sqrt(2/pi) * (x + 0.044715 x^3)) */
-        kiln_expr cubic = kiln_mul(te, kiln_mul(te, kiln_mul(te, x[0], x[0]), x[0]), kiln_te_const(te, x[0], 0.044715));
-        inner = kiln_mul(te, kiln_add(te, x[0], cubic), kiln_te_const(te, x[0], 0.7978845608028654));
+        kiln_expr cubic = kiln_mul(te, kiln_mul(te, kiln_mul(te, x[0], x[0]), x[0]),
+                                   kiln_te_const(te, x[0], 0.044715));
+        inner =
+            kiln_mul(te, kiln_add(te, x[0], cubic), kiln_te_const(te, x[0], 0.7978845608028654));
     } else {
         inner = kiln_mul(te, x[0], kiln_te_const(te, x[0], 0.7071067811865476));
     }
     kiln_expr half = kiln_mul(te, kiln_te_const(te, x[0], 0.5), x[0]);
-    return kiln_mul(te, half, kiln_add(te, kiln_te_const(te, x[0], 1), kiln_expr_unary(te->p, op, inner)));
+    return kiln_mul(te, half,
+                    kiln_add(te, kiln_te_const(te, x[0], 1), kiln_expr_unary(te->p, op, inner)));
 }
 
 /* Integers are compared and shifted in f64, as their attributes are floats. */
 kiln_expr kiln_element_shrink(kiln_te *te, const kiln_expr *x) {
     kiln_dtype dtype = kiln_te_in_dtype(te, 0);
     kiln_expr v = kiln_dtype_is_float(dtype) ? x[0] : kiln_expr_cast(te->p, KILN_F64, x[0]);
-    kiln_expr lambda = attribute(te, "lambd", v), bias = attribute(te, "bias", v), zero = kiln_te_const(te, v, 0);
+    kiln_expr lambda = attribute(te, "lambd", v), bias = attribute(te, "bias", v),
+              zero = kiln_te_const(te, v, 0);
     kiln_expr below = kiln_less(te, v, kiln_expr_unary(te->p, KILN_EXPR_NEG, lambda));
     kiln_expr above = kiln_select(te, kiln_less(te, lambda, v), kiln_sub(te, v, bias), zero);
     return kiln_select(te, below, kiln_add(te, v, bias), above);
@@ -214,17 +243,20 @@ kiln_expr kiln_element_shrink(kiln_te *te, const kiln_expr *x) {
 
 kiln_expr kiln_element_is_inf(kiln_te *te, const kiln_expr *x) {
     kiln_expr infinite = kiln_expr_unary(te->p, KILN_EXPR_ISINF, x[0]);
-    bool positive = kiln_node_int(te->node, "detect_positive") != 0, below = kiln_node_int(te->node, "detect_negative") != 0;
+    bool positive = kiln_node_int(te->node, "detect_positive") != 0,
+         below = kiln_node_int(te->node, "detect_negative") != 0;
     if (positive && below) return infinite;
     if (!positive && !below) return kiln_expr_int(te->p, KILN_BOOL, 0);
     kiln_expr zero = kiln_te_const(te, x[0], 0);
     return kiln_and(te, infinite, positive ? kiln_less(te, zero, x[0]) : kiln_less(te, x[0], zero));
 }
 
-/* ---- several inputs ------------------------------------------------------------------------------------------ */
+/* ---- several inputs -------------------------------------------------------------------------- */
 
-#define BINARY(name, op, a, b) \
-    kiln_expr kiln_element_##name(kiln_te *te, const kiln_expr *x) { return kiln_expr_binary(te->p, KILN_EXPR_##op, x[a], x[b]); }
+#define BINARY(name, op, a, b)                                       \
+    kiln_expr kiln_element_##name(kiln_te *te, const kiln_expr *x) { \
+        return kiln_expr_binary(te->p, KILN_EXPR_##op, x[a], x[b]);  \
+    }
 BINARY(add, ADD, 0, 1)
 BINARY(sub, SUB, 0, 1)
 BINARY(mul, MUL, 0, 1)
@@ -241,10 +273,12 @@ BINARY(greater_equal, LE, 1, 0)
 
 /* A float power is computed in the wider of both float types, an integer one in f64. */
 kiln_expr kiln_element_pow(kiln_te *te, const kiln_expr *x) {
-    kiln_dtype base = kiln_te_compute_dtype(kiln_te_in_dtype(te, 0)), exponent = kiln_te_compute_dtype(kiln_te_in_dtype(te, 1));
+    kiln_dtype base = kiln_te_compute_dtype(kiln_te_in_dtype(te, 0)),
+               exponent = kiln_te_compute_dtype(kiln_te_in_dtype(te, 1));
     bool wide = !kiln_dtype_is_float(base) || exponent == KILN_F64;
     kiln_dtype dtype = wide ? KILN_F64 : base;
-    return kiln_expr_binary(te->p, KILN_EXPR_POW, kiln_expr_cast(te->p, dtype, x[0]), kiln_expr_cast(te->p, dtype, x[1]));
+    return kiln_expr_binary(te->p, KILN_EXPR_POW, kiln_expr_cast(te->p, dtype, x[0]),
+                            kiln_expr_cast(te->p, dtype, x[1]));
 }
 
 kiln_expr kiln_element_mod(kiln_te *te, const kiln_expr *x) {
@@ -263,7 +297,8 @@ kiln_expr kiln_element_bit_shift(kiln_te *te, const kiln_expr *x) {
 
 static kiln_expr chain(kiln_te *te, const kiln_expr *x, kiln_expr_op op) {
     kiln_expr value = x[0];
-    for (uint32_t i = 1; i < te->node->input_count; i++) value = kiln_expr_binary(te->p, op, value, x[i]);
+    for (uint32_t i = 1; i < te->node->input_count; i++)
+        value = kiln_expr_binary(te->p, op, value, x[i]);
     return value;
 }
 
@@ -271,10 +306,13 @@ kiln_expr kiln_element_max(kiln_te *te, const kiln_expr *x) { return chain(te, x
 kiln_expr kiln_element_min(kiln_te *te, const kiln_expr *x) { return chain(te, x, KILN_EXPR_MIN); }
 kiln_expr kiln_element_sum(kiln_te *te, const kiln_expr *x) { return chain(te, x, KILN_EXPR_ADD); }
 kiln_expr kiln_element_mean(kiln_te *te, const kiln_expr *x) {
-    return kiln_div(te, chain(te, x, KILN_EXPR_ADD), kiln_te_const(te, x[0], te->node->input_count));
+    return kiln_div(te, chain(te, x, KILN_EXPR_ADD),
+                    kiln_te_const(te, x[0], te->node->input_count));
 }
 
-kiln_expr kiln_element_where(kiln_te *te, const kiln_expr *x) { return kiln_select(te, x[0], x[1], x[2]); }
+kiln_expr kiln_element_where(kiln_te *te, const kiln_expr *x) {
+    return kiln_select(te, x[0], x[1], x[2]);
+}
 
 /* min(max(x, low), high): the upper bound wins where they cross. */
 kiln_expr kiln_element_clip(kiln_te *te, const kiln_expr *x) {
@@ -284,7 +322,7 @@ kiln_expr kiln_element_clip(kiln_te *te, const kiln_expr *x) {
     return value;
 }
 
-/* ---- operators with operands of their own shape ---------------------------------------------------------------- */
+/* ---- operators with operands of their own shape ---------------------------------------------- */
 
 /* Operands 1.. are vectors along dimension `axis` of input 0. */
 static kiln_status check_vectors(const kiln_infer *infer, uint32_t axis) {
@@ -293,7 +331,8 @@ static kiln_status check_vectors(const kiln_infer *infer, uint32_t axis) {
         const kiln_value_info *in = kiln_node_input(infer->graph, infer->node, i);
         if (!in) continue;
         if (in->shape.rank != 1 || in->shape.dim[0] != shape->dim[axis])
-            return KILN_ERROR(INVALID_ARGUMENT, "input %u must be a vector of %lld elements", i, (long long)shape->dim[axis]);
+            return KILN_ERROR(INVALID_ARGUMENT, "input %u must be a vector of %lld elements", i,
+                              (long long)shape->dim[axis]);
     }
     return KILN_OK;
 }
@@ -302,7 +341,8 @@ kiln_status kiln_rule_batch_norm(kiln_infer *infer) {
     const kiln_value_info *in = kiln_node_input(infer->graph, infer->node, 0);
     infer->dtype[0] = in->dtype;
     infer->shape[0] = in->shape;
-    if (in->shape.rank < 2) return KILN_ERROR(INVALID_ARGUMENT, "input 0 must have at least two dimensions");
+    if (in->shape.rank < 2)
+        return KILN_ERROR(INVALID_ARGUMENT, "input 0 must have at least two dimensions");
     return check_vectors(infer, 1);
 }
 
@@ -310,7 +350,8 @@ void kiln_te_batch_norm(kiln_te *te) {
     kiln_te_block block = kiln_te_block_begin(te, "", kiln_te_in_shape(te, 0));
     kiln_dtype dtype = kiln_te_compute_dtype(kiln_te_in_dtype(te, 0));
     kiln_expr x[5] = {kiln_te_load(te, 0, block.i)};
-    for (uint32_t i = 1; i < 5; i++) x[i] = kiln_expr_cast(te->p, dtype, kiln_te_load(te, i, &block.i[1]));
+    for (uint32_t i = 1; i < 5; i++)
+        x[i] = kiln_expr_cast(te->p, dtype, kiln_te_load(te, i, &block.i[1]));
     kiln_expr variance = kiln_add(te, x[4], attribute(te, "epsilon", x[0]));
     kiln_expr scale = kiln_div(te, x[1], kiln_expr_unary(te->p, KILN_EXPR_SQRT, variance));
     kiln_expr value = kiln_add(te, kiln_mul(te, kiln_sub(te, x[0], x[3]), scale), x[2]);
@@ -342,9 +383,11 @@ static kiln_status rule_quantize(kiln_infer *infer, kiln_dtype dtype) {
     infer->dtype[0] = dtype;
     infer->shape[0] = in->shape;
     if (!kiln_node_input(infer->graph, infer->node, 1)->shape.rank) return KILN_OK;
-    if (kiln_shape_count(&kiln_node_input(infer->graph, infer->node, 1)->shape) == 1) return KILN_OK;
+    if (kiln_shape_count(&kiln_node_input(infer->graph, infer->node, 1)->shape) == 1)
+        return KILN_OK;
     uint32_t axis;
-    kiln_status st = kiln_axis_resolve(kiln_node_int(infer->node, "axis"), in->shape.rank, "axis", &axis);
+    kiln_status st =
+        kiln_axis_resolve(kiln_node_int(infer->node, "axis"), in->shape.rank, "axis", &axis);
     return st ? st : check_vectors(infer, axis);
 }
 
@@ -362,7 +405,8 @@ static kiln_expr quantize_operand(kiln_te *te, uint32_t input, const kiln_te_blo
     if (axis < 0) axis += block->rank;
     kiln_expr zero = kiln_index(te, 0);
     bool vector = kiln_shape_count(kiln_te_in_shape(te, input)) != 1;
-    return kiln_expr_cast(te->p, KILN_F32, kiln_te_load(te, input, vector ? &block->i[axis] : &zero));
+    return kiln_expr_cast(te->p, KILN_F32,
+                          kiln_te_load(te, input, vector ? &block->i[axis] : &zero));
 }
 
 /* saturate(round(x / scale) + zero); the cast to the integer type saturates. */
@@ -372,10 +416,12 @@ void kiln_te_quantize_linear(kiln_te *te) {
     kiln_buffer scaled = kiln_te_temp(te, "scaled", KILN_F32, shape);
     kiln_te_block divide = kiln_te_block_begin(te, "scaled", shape);
     kiln_expr x = kiln_expr_cast(te->p, KILN_F32, kiln_te_load(te, 0, divide.i));
-    kiln_te_store(te, &divide, scaled, divide.i, divide.rank, kiln_div(te, x, quantize_operand(te, 1, &divide)));
+    kiln_te_store(te, &divide, scaled, divide.i, divide.rank,
+                  kiln_div(te, x, quantize_operand(te, 1, &divide)));
 
     kiln_te_block block = kiln_te_block_begin(te, "", shape);
-    kiln_expr value = kiln_expr_unary(te->p, KILN_EXPR_ROUND, kiln_te_read(te, scaled, block.i, block.rank));
+    kiln_expr value =
+        kiln_expr_unary(te->p, KILN_EXPR_ROUND, kiln_te_read(te, scaled, block.i, block.rank));
     if (kiln_te_has(te, 2)) value = kiln_add(te, value, quantize_operand(te, 2, &block));
     kiln_te_store(te, &block, te->output[0], block.i, block.rank, value);
 }
@@ -384,5 +430,6 @@ void kiln_te_dequantize_linear(kiln_te *te) {
     kiln_te_block block = kiln_te_block_begin(te, "", kiln_te_in_shape(te, 0));
     kiln_expr x = kiln_expr_cast(te->p, KILN_F32, kiln_te_load(te, 0, block.i));
     if (kiln_te_has(te, 2)) x = kiln_sub(te, x, quantize_operand(te, 2, &block));
-    kiln_te_store(te, &block, te->output[0], block.i, block.rank, kiln_mul(te, x, quantize_operand(te, 1, &block)));
+    kiln_te_store(te, &block, te->output[0], block.i, block.rank,
+                  kiln_mul(te, x, quantize_operand(te, 1, &block)));
 }

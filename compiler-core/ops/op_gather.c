@@ -1,20 +1,25 @@
-/* Indices that are data. Every index is clamped to its dimension (rules.h), so that no data can make a
- * kernel read outside its buffers. */
+/* Indices that are data. Every index is clamped to its dimension (rules.h), so that no data can
+ * make a kernel read outside its buffers. */
 #include <string.h>
 
 #include "base/check.h"
 #include "compiler-core/ops/rules.h"
 
-static kiln_status start(kiln_infer *infer, const kiln_value_info **out_data, const kiln_value_info **out_index) {
+static kiln_status start(kiln_infer *infer, const kiln_value_info **out_data,
+                         const kiln_value_info **out_index) {
     *out_data = kiln_node_input(infer->graph, infer->node, 0);
     *out_index = kiln_node_input(infer->graph, infer->node, 1);
     infer->dtype[0] = (*out_data)->dtype;
     infer->shape[0] = (*out_data)->shape;
     kiln_dtype_kind kind = kiln_dtype_kind_of((*out_index)->dtype);
-    return kind == KILN_KIND_INT || kind == KILN_KIND_UINT ? KILN_OK : KILN_ERROR(INVALID_ARGUMENT, "input 1 must hold integers");
+    return kind == KILN_KIND_INT || kind == KILN_KIND_UINT
+               ? KILN_OK
+               : KILN_ERROR(INVALID_ARGUMENT, "input 1 must hold integers");
 }
 
-static kiln_te_block begin(kiln_te *te) { return kiln_te_block_begin(te, "", &te->p->buffer.data[te->output[0]].shape); }
+static kiln_te_block begin(kiln_te *te) {
+    return kiln_te_block_begin(te, "", &te->p->buffer.data[te->output[0]].shape);
+}
 
 static void store(kiln_te *te, const kiln_te_block *block, kiln_expr value) {
     kiln_te_store(te, block, te->output[0], block->i, block->rank, value);
@@ -22,7 +27,8 @@ static void store(kiln_te *te, const kiln_te_block *block, kiln_expr value) {
 
 static kiln_status check_rank(uint32_t rank) {
     if (rank <= KILN_RANK_MAX) return KILN_OK;
-    return KILN_ERROR(UNIMPLEMENTED, "the result has %u dimensions, at most %u are supported", rank, KILN_RANK_MAX);
+    return KILN_ERROR(UNIMPLEMENTED, "the result has %u dimensions, at most %u are supported", rank,
+                      KILN_RANK_MAX);
 }
 
 static uint32_t axis_of(const kiln_te *te) {
@@ -35,14 +41,17 @@ kiln_status kiln_rule_gather(kiln_infer *infer) {
     const kiln_value_info *data, *index;
     uint32_t axis = 0;
     kiln_status st = start(infer, &data, &index);
-    if (!st) st = kiln_axis_resolve(kiln_node_int(infer->node, "axis"), data->shape.rank, "axis", &axis);
+    if (!st)
+        st = kiln_axis_resolve(kiln_node_int(infer->node, "axis"), data->shape.rank, "axis", &axis);
     if (!st) st = check_rank(data->shape.rank + index->shape.rank - 1);
     if (st) return st;
     kiln_shape *shape = &infer->shape[0];
     shape->rank = data->shape.rank + index->shape.rank - 1;
-    if (data->shape.dim[axis] == 0) return KILN_ERROR(INVALID_ARGUMENT, "dimension %u is empty", axis);
+    if (data->shape.dim[axis] == 0)
+        return KILN_ERROR(INVALID_ARGUMENT, "dimension %u is empty", axis);
     for (uint32_t d = 0; d < index->shape.rank; d++) shape->dim[axis + d] = index->shape.dim[d];
-    for (uint32_t d = axis + 1; d < data->shape.rank; d++) shape->dim[d + index->shape.rank - 1] = data->shape.dim[d];
+    for (uint32_t d = axis + 1; d < data->shape.rank; d++)
+        shape->dim[d + index->shape.rank - 1] = data->shape.dim[d];
     return KILN_OK;
 }
 
@@ -60,12 +69,15 @@ kiln_status kiln_rule_gather_elements(kiln_infer *infer) {
     const kiln_value_info *data, *index;
     uint32_t axis = 0;
     kiln_status st = start(infer, &data, &index);
-    if (!st) st = kiln_axis_resolve(kiln_node_int(infer->node, "axis"), data->shape.rank, "axis", &axis);
+    if (!st)
+        st = kiln_axis_resolve(kiln_node_int(infer->node, "axis"), data->shape.rank, "axis", &axis);
     if (st) return st;
-    if (index->shape.rank != data->shape.rank) return KILN_ERROR(INVALID_ARGUMENT, "inputs differ in rank");
+    if (index->shape.rank != data->shape.rank)
+        return KILN_ERROR(INVALID_ARGUMENT, "inputs differ in rank");
     for (uint32_t d = 0; d < data->shape.rank; d++)
         if ((d != axis && index->shape.dim[d] > data->shape.dim[d]) || data->shape.dim[d] == 0)
-            return KILN_ERROR(INVALID_ARGUMENT, "input 1 is larger than input 0 in dimension %u", d);
+            return KILN_ERROR(INVALID_ARGUMENT, "input 1 is larger than input 0 in dimension %u",
+                              d);
     infer->shape[0] = index->shape;
     return KILN_OK;
 }
@@ -75,7 +87,8 @@ void kiln_te_gather_elements(kiln_te *te) {
     kiln_te_block block = begin(te);
     kiln_expr index[KILN_RANK_MAX] = {0};
     for (uint32_t d = 0; d < block.rank; d++) index[d] = block.i[d];
-    index[axis] = kiln_index_from(te, kiln_te_load(te, 1, block.i), kiln_te_in_shape(te, 0)->dim[axis]);
+    index[axis] =
+        kiln_index_from(te, kiln_te_load(te, 1, block.i), kiln_te_in_shape(te, 0)->dim[axis]);
     store(te, &block, kiln_te_load_raw(te, 0, index));
 }
 
@@ -85,25 +98,32 @@ kiln_status kiln_rule_gather_nd(kiln_infer *infer) {
     kiln_status st = start(infer, &data, &index);
     if (st) return st;
     int64_t batch = kiln_node_int(infer->node, "batch_dims");
-    if (index->shape.rank == 0 || batch < 0 || batch >= index->shape.rank || batch > data->shape.rank)
+    if (index->shape.rank == 0 || batch < 0 || batch >= index->shape.rank ||
+        batch > data->shape.rank)
         return KILN_ERROR(INVALID_ARGUMENT, "attribute batch_dims does not fit the inputs");
     int64_t depth = index->shape.dim[index->shape.rank - 1];
-    if (depth < 1 || depth > (int64_t)data->shape.rank - batch) return KILN_ERROR(INVALID_ARGUMENT, "indices of %lld dimensions do not fit the data", (long long)depth);
+    if (depth < 1 || depth > (int64_t)data->shape.rank - batch)
+        return KILN_ERROR(INVALID_ARGUMENT, "indices of %lld dimensions do not fit the data",
+                          (long long)depth);
     for (uint32_t d = 0; d < data->shape.rank; d++)
         if (data->shape.dim[d] == 0 || (d < batch && data->shape.dim[d] != index->shape.dim[d]))
-            return KILN_ERROR(INVALID_ARGUMENT, "dimension %u is empty or differs between the inputs", d);
+            return KILN_ERROR(INVALID_ARGUMENT,
+                              "dimension %u is empty or differs between the inputs", d);
     uint32_t rest = data->shape.rank - (uint32_t)(batch + depth);
     st = check_rank(index->shape.rank - 1 + rest);
     if (st) return st;
     infer->shape[0] = index->shape;
     infer->shape[0].rank = index->shape.rank - 1 + rest;
-    for (uint32_t d = 0; d < rest; d++) infer->shape[0].dim[index->shape.rank - 1 + d] = data->shape.dim[(uint32_t)(batch + depth) + d];
+    for (uint32_t d = 0; d < rest; d++)
+        infer->shape[0].dim[index->shape.rank - 1 + d] =
+            data->shape.dim[(uint32_t)(batch + depth) + d];
     return KILN_OK;
 }
 
 void kiln_te_gather_nd(kiln_te *te) {
     const kiln_shape *data = kiln_te_in_shape(te, 0), *indices = kiln_te_in_shape(te, 1);
-    uint32_t batch = (uint32_t)kiln_node_int(te->node, "batch_dims"), depth = (uint32_t)indices->dim[indices->rank - 1];
+    uint32_t batch = (uint32_t)kiln_node_int(te->node, "batch_dims"),
+             depth = (uint32_t)indices->dim[indices->rank - 1];
     kiln_te_block block = begin(te);
     kiln_expr index[KILN_RANK_MAX] = {0}, row[KILN_RANK_MAX] = {0};
     for (uint32_t d = 0; d + 1 < indices->rank; d++) row[d] = block.i[d];
@@ -122,13 +142,18 @@ void kiln_te_gather_nd(kiln_te *te) {
 
 /* input 1: [off value, on value] */
 kiln_status kiln_rule_one_hot(kiln_infer *infer) {
-    const kiln_value_info *index = kiln_node_input(infer->graph, infer->node, 0), *values = kiln_node_input(infer->graph, infer->node, 1);
+    const kiln_value_info *index = kiln_node_input(infer->graph, infer->node, 0),
+                          *values = kiln_node_input(infer->graph, infer->node, 1);
     uint32_t count = 0, axis = 0;
     const int64_t *depth = kiln_node_ints(infer->node, "depth", &count);
-    if (count != 1 || depth[0] < 1) return KILN_ERROR(INVALID_ARGUMENT, "attribute depth must be one positive number");
-    if (values->shape.rank != 1 || values->shape.dim[0] != 2) return KILN_ERROR(INVALID_ARGUMENT, "input 1 must hold two values");
+    if (count != 1 || depth[0] < 1)
+        return KILN_ERROR(INVALID_ARGUMENT, "attribute depth must be one positive number");
+    if (values->shape.rank != 1 || values->shape.dim[0] != 2)
+        return KILN_ERROR(INVALID_ARGUMENT, "input 1 must hold two values");
     kiln_status st = check_rank(index->shape.rank + 1);
-    if (!st) st = kiln_axis_resolve(kiln_node_int(infer->node, "axis"), index->shape.rank + 1, "axis", &axis);
+    if (!st)
+        st = kiln_axis_resolve(kiln_node_int(infer->node, "axis"), index->shape.rank + 1, "axis",
+                               &axis);
     if (st) return st;
     infer->dtype[0] = values->dtype;
     infer->shape[0].rank = index->shape.rank + 1;
@@ -139,7 +164,8 @@ kiln_status kiln_rule_one_hot(kiln_infer *infer) {
 
 void kiln_te_one_hot(kiln_te *te) {
     uint32_t rank = kiln_te_in_shape(te, 0)->rank, count = 0, at = 0;
-    int64_t axis = kiln_node_int(te->node, "axis"), depth = kiln_node_ints(te->node, "depth", &count)[0];
+    int64_t axis = kiln_node_int(te->node, "axis"),
+            depth = kiln_node_ints(te->node, "depth", &count)[0];
     if (axis < 0) axis += rank + 1;
     kiln_te_block block = begin(te);
     kiln_expr index[KILN_RANK_MAX] = {0}, off = kiln_index(te, 0), on = kiln_index(te, 1);
@@ -148,7 +174,8 @@ void kiln_te_one_hot(kiln_te *te) {
     kiln_expr hot = kiln_expr_cast(te->p, KILN_INDEX_DTYPE, kiln_te_load(te, 0, index));
     hot = kiln_select(te, kiln_less(te, hot, off), kiln_index_affine(te, hot, 1, depth), hot);
     kiln_expr is_hot = kiln_expr_binary(te->p, KILN_EXPR_EQ, hot, block.i[axis]);
-    store(te, &block, kiln_select(te, is_hot, kiln_te_load_raw(te, 1, &on), kiln_te_load_raw(te, 1, &off)));
+    store(te, &block,
+          kiln_select(te, is_hot, kiln_te_load_raw(te, 1, &on), kiln_te_load_raw(te, 1, &off)));
 }
 
 /* The first length[b] elements along the time axis are reversed, the rest stay. */
@@ -156,23 +183,28 @@ kiln_status kiln_rule_reverse_sequence(kiln_infer *infer) {
     const kiln_value_info *data, *length;
     kiln_status st = start(infer, &data, &length);
     if (st) return st;
-    int64_t batch = kiln_node_int(infer->node, "batch_axis"), time = kiln_node_int(infer->node, "time_axis");
+    int64_t batch = kiln_node_int(infer->node, "batch_axis"),
+            time = kiln_node_int(infer->node, "time_axis");
     if (data->shape.rank < 2 || batch < 0 || batch > 1 || time < 0 || time > 1 || batch == time)
-        return KILN_ERROR(INVALID_ARGUMENT, "attributes batch_axis and time_axis must be 0 and 1 in some order");
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "attributes batch_axis and time_axis must be 0 and 1 in some order");
     if (length->shape.rank != 1 || length->shape.dim[0] != data->shape.dim[batch])
         return KILN_ERROR(INVALID_ARGUMENT, "input 1 must hold one length per sequence");
     return KILN_OK;
 }
 
 void kiln_te_reverse_sequence(kiln_te *te) {
-    uint32_t batch = (uint32_t)kiln_node_int(te->node, "batch_axis"), time = (uint32_t)kiln_node_int(te->node, "time_axis");
+    uint32_t batch = (uint32_t)kiln_node_int(te->node, "batch_axis"),
+             time = (uint32_t)kiln_node_int(te->node, "time_axis");
     int64_t extent = kiln_te_in_shape(te, 0)->dim[time];
     kiln_te_block block = begin(te);
     kiln_expr index[KILN_RANK_MAX] = {0};
     for (uint32_t d = 0; d < block.rank; d++) index[d] = block.i[d];
-    kiln_expr length = kiln_expr_cast(te->p, KILN_INDEX_DTYPE, kiln_te_load(te, 1, &block.i[batch]));
+    kiln_expr length =
+        kiln_expr_cast(te->p, KILN_INDEX_DTYPE, kiln_te_load(te, 1, &block.i[batch]));
     kiln_expr mirrored = kiln_sub(te, kiln_index_affine(te, length, 1, -1), block.i[time]);
-    kiln_expr source = kiln_select(te, kiln_less(te, block.i[time], length), mirrored, block.i[time]);
+    kiln_expr source =
+        kiln_select(te, kiln_less(te, block.i[time], length), mirrored, block.i[time]);
     index[time] = kiln_max(te, kiln_min(te, source, kiln_index(te, extent - 1)), kiln_index(te, 0));
     store(te, &block, kiln_te_load_raw(te, 0, index));
 }

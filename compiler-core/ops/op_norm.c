@@ -2,7 +2,7 @@
 #include "base/check.h"
 #include "compiler-core/ops/rules.h"
 
-/* ---- softmax ------------------------------------------------------------------------------------------------------------ */
+/* ---- softmax --------------------------------------------------------------------------------- */
 
 kiln_status kiln_rule_softmax(kiln_infer *infer) {
     const kiln_value_info *in = kiln_node_input(infer->graph, infer->node, 0);
@@ -16,7 +16,8 @@ static uint32_t softmax_mask(const kiln_te *te) {
     uint32_t axis = 0, rank = kiln_te_in_shape(te, 0)->rank;
     kiln_status st = kiln_axis_resolve(kiln_node_int(te->node, "axis"), rank, "axis", &axis);
     KILN_CHECK(st == NULL);
-    return kiln_node_int(te->node, "flatten") ? kiln_mask_all(rank) & ~kiln_mask_all(axis) : 1u << axis;
+    return kiln_node_int(te->node, "flatten") ? kiln_mask_all(rank) & ~kiln_mask_all(axis)
+                                              : 1u << axis;
 }
 
 typedef struct centred {
@@ -35,15 +36,18 @@ static kiln_buffer softmax_sums(kiln_te *te, uint32_t mask, centred *out_centred
     const kiln_shape *shape = kiln_te_in_shape(te, 0);
     kiln_dtype wide = kiln_te_compute_dtype(kiln_te_in_dtype(te, 0));
     *out_centred = (centred){.mask = mask, .rank = shape->rank};
-    out_centred->centre = kiln_te_reduce(te, "max", shape, mask, wide, KILN_COMBINE_MAX, kiln_te_operand_input, NULL);
-    return kiln_te_reduce(te, "sum", shape, mask, wide, KILN_COMBINE_SUM, exp_of_difference, out_centred);
+    out_centred->centre =
+        kiln_te_reduce(te, "max", shape, mask, wide, KILN_COMBINE_MAX, kiln_te_operand_input, NULL);
+    return kiln_te_reduce(te, "sum", shape, mask, wide, KILN_COMBINE_SUM, exp_of_difference,
+                          out_centred);
 }
 
 void kiln_te_softmax(kiln_te *te) {
     const kiln_shape *shape = kiln_te_in_shape(te, 0);
     kiln_dtype wide = kiln_te_compute_dtype(kiln_te_in_dtype(te, 0));
     centred c = {.mask = softmax_mask(te), .rank = shape->rank};
-    c.centre = kiln_te_reduce(te, "max", shape, c.mask, wide, KILN_COMBINE_MAX, kiln_te_operand_input, NULL);
+    c.centre = kiln_te_reduce(te, "max", shape, c.mask, wide, KILN_COMBINE_MAX,
+                              kiln_te_operand_input, NULL);
     /* exp is kept, so that it is computed once per element. */
     kiln_buffer power = kiln_te_temp(te, "exp", wide, shape);
     kiln_te_block block = kiln_te_block_begin(te, "exp", shape);
@@ -58,24 +62,29 @@ void kiln_te_softmax(kiln_te *te) {
     for (uint32_t reduce = 0; reduce < 2; reduce++) {
         for (uint32_t d = 0; d < shape->rank; d++) {
             if ((c.mask >> d & 1u) != reduce) continue;
-            element[d] = kiln_te_block_axis(te, &add, reduce ? "r" : "i", shape->dim[d], reduce != 0);
+            element[d] =
+                kiln_te_block_axis(te, &add, reduce ? "r" : "i", shape->dim[d], reduce != 0);
             index[d] = reduce ? kiln_index(te, 0) : element[d];
         }
     }
-    kiln_te_accumulate(te, &add, sum, index, shape->rank, KILN_COMBINE_SUM, kiln_te_read(te, power, element, shape->rank));
+    kiln_te_accumulate(te, &add, sum, index, shape->rank, KILN_COMBINE_SUM,
+                       kiln_te_read(te, power, element, shape->rank));
 
     kiln_te_block last = kiln_te_block_begin(te, "", shape);
     kiln_expr total = kiln_te_read_reduced(te, sum, c.mask, last.i, last.rank);
-    kiln_te_store(te, &last, te->output[0], last.i, last.rank, kiln_div(te, kiln_te_read(te, power, last.i, last.rank), total));
+    kiln_te_store(te, &last, te->output[0], last.i, last.rank,
+                  kiln_div(te, kiln_te_read(te, power, last.i, last.rank), total));
 }
 
 static void log_softmax_into(kiln_te *te, kiln_buffer output, uint32_t mask) {
     centred c;
     kiln_buffer sum = softmax_sums(te, mask, &c);
     kiln_te_block block = kiln_te_block_begin(te, "log", kiln_te_in_shape(te, 0));
-    kiln_expr difference = kiln_sub(te, kiln_te_load(te, 0, block.i), kiln_te_read_reduced(te, c.centre, mask, block.i, block.rank));
+    kiln_expr difference = kiln_sub(te, kiln_te_load(te, 0, block.i),
+                                    kiln_te_read_reduced(te, c.centre, mask, block.i, block.rank));
     kiln_expr total = kiln_te_read_reduced(te, sum, mask, block.i, block.rank);
-    kiln_te_store(te, &block, output, block.i, block.rank, kiln_sub(te, difference, kiln_expr_unary(te->p, KILN_EXPR_LOG, total)));
+    kiln_te_store(te, &block, output, block.i, block.rank,
+                  kiln_sub(te, difference, kiln_expr_unary(te->p, KILN_EXPR_LOG, total)));
 }
 
 void kiln_te_log_softmax(kiln_te *te) { log_softmax_into(te, te->output[0], softmax_mask(te)); }
@@ -83,7 +92,8 @@ void kiln_te_log_softmax(kiln_te *te) { log_softmax_into(te, te->output[0], soft
 static kiln_expr power_of_input(kiln_te *te, const void *context, const kiln_expr *i) {
     (void)context;
     kiln_expr x = kiln_te_load(te, 0, i);
-    return kiln_node_int(te->node, "p") == 1 ? kiln_expr_unary(te->p, KILN_EXPR_ABS, x) : kiln_mul(te, x, x);
+    return kiln_node_int(te->node, "p") == 1 ? kiln_expr_unary(te->p, KILN_EXPR_ABS, x)
+                                             : kiln_mul(te, x, x);
 }
 
 /* x / |x|_p along the axis, p in {1, 2}. */
@@ -93,14 +103,16 @@ void kiln_te_lp_norm(kiln_te *te) {
     kiln_status st = kiln_axis_resolve(kiln_node_int(te->node, "axis"), shape->rank, "axis", &axis);
     KILN_CHECK(st == NULL);
     kiln_dtype wide = kiln_te_compute_dtype(kiln_te_in_dtype(te, 0));
-    kiln_buffer sum = kiln_te_reduce(te, "sum", shape, 1u << axis, wide, KILN_COMBINE_SUM, power_of_input, NULL);
+    kiln_buffer sum =
+        kiln_te_reduce(te, "sum", shape, 1u << axis, wide, KILN_COMBINE_SUM, power_of_input, NULL);
     kiln_te_block block = kiln_te_block_begin(te, "", shape);
     kiln_expr norm = kiln_te_read_reduced(te, sum, 1u << axis, block.i, block.rank);
     if (kiln_node_int(te->node, "p") != 1) norm = kiln_expr_unary(te->p, KILN_EXPR_SQRT, norm);
-    kiln_te_store(te, &block, te->output[0], block.i, block.rank, kiln_div(te, kiln_te_load(te, 0, block.i), norm));
+    kiln_te_store(te, &block, te->output[0], block.i, block.rank,
+                  kiln_div(te, kiln_te_load(te, 0, block.i), norm));
 }
 
-/* ---- mean and variance ------------------------------------------------------------------------------------------------------ */
+/* ---- mean and variance ----------------------------------------------------------------------- */
 
 typedef struct moments {
     kiln_buffer sum, square; /* of x, of (x - mean)^2; reduced dimensions kept as 1 */
@@ -129,20 +141,25 @@ static moments make_moments(kiln_te *te, uint32_t mask) {
     moments m = {.mask = mask, .rank = shape->rank, .count = 1};
     for (uint32_t d = 0; d < shape->rank; d++)
         if (mask >> d & 1u) m.count *= (double)shape->dim[d];
-    m.sum = kiln_te_reduce(te, "sum", shape, mask, wide, KILN_COMBINE_SUM, kiln_te_operand_input, NULL);
-    m.square = kiln_te_reduce(te, "square", shape, mask, wide, KILN_COMBINE_SUM, squared_difference, &m);
+    m.sum =
+        kiln_te_reduce(te, "sum", shape, mask, wide, KILN_COMBINE_SUM, kiln_te_operand_input, NULL);
+    m.square =
+        kiln_te_reduce(te, "square", shape, mask, wide, KILN_COMBINE_SUM, squared_difference, &m);
     return m;
 }
 
 static kiln_expr inverse_deviation(kiln_te *te, const moments *m, const kiln_expr *i) {
     kiln_expr variance = variance_at(te, m, i);
-    kiln_expr guarded = kiln_add(te, variance, kiln_te_const(te, variance, kiln_node_float(te->node, "epsilon")));
-    return kiln_div(te, kiln_te_const(te, variance, 1), kiln_expr_unary(te->p, KILN_EXPR_SQRT, guarded));
+    kiln_expr guarded =
+        kiln_add(te, variance, kiln_te_const(te, variance, kiln_node_float(te->node, "epsilon")));
+    return kiln_div(te, kiln_te_const(te, variance, 1),
+                    kiln_expr_unary(te->p, KILN_EXPR_SQRT, guarded));
 }
 
 kiln_status kiln_rule_instance_norm(kiln_infer *infer) {
     const kiln_value_info *in = kiln_node_input(infer->graph, infer->node, 0);
-    if (in->shape.rank < 3) return KILN_ERROR(INVALID_ARGUMENT, "input 0 needs at least 3 dimensions");
+    if (in->shape.rank < 3)
+        return KILN_ERROR(INVALID_ARGUMENT, "input 0 needs at least 3 dimensions");
     return kiln_rule_batch_norm(infer);
 }
 
@@ -152,16 +169,21 @@ void kiln_te_instance_norm(kiln_te *te) {
     moments m = make_moments(te, kiln_mask_all(shape->rank) & ~3u);
     kiln_te_block block = kiln_te_block_begin(te, "", shape);
     kiln_expr value = kiln_sub(te, kiln_te_load(te, 0, block.i), mean_at(te, &m, block.i));
-    value = kiln_mul(te, kiln_mul(te, value, inverse_deviation(te, &m, block.i)), kiln_te_load(te, 1, &block.i[1]));
-    kiln_te_store(te, &block, te->output[0], block.i, block.rank, kiln_add(te, value, kiln_te_load(te, 2, &block.i[1])));
+    value = kiln_mul(te, kiln_mul(te, value, inverse_deviation(te, &m, block.i)),
+                     kiln_te_load(te, 1, &block.i[1]));
+    kiln_te_store(te, &block, te->output[0], block.i, block.rank,
+                  kiln_add(te, value, kiln_te_load(te, 2, &block.i[1])));
 }
 
-static uint32_t layer_mask(uint32_t rank, uint32_t axis) { return kiln_mask_all(rank) & ~kiln_mask_all(axis); }
+static uint32_t layer_mask(uint32_t rank, uint32_t axis) {
+    return kiln_mask_all(rank) & ~kiln_mask_all(axis);
+}
 
 kiln_status kiln_rule_layer_norm(kiln_infer *infer) {
     const kiln_value_info *in = kiln_node_input(infer->graph, infer->node, 0);
     uint32_t axis;
-    kiln_status st = kiln_axis_resolve(kiln_node_int(infer->node, "axis"), in->shape.rank, "axis", &axis);
+    kiln_status st =
+        kiln_axis_resolve(kiln_node_int(infer->node, "axis"), in->shape.rank, "axis", &axis);
     if (st) return st;
     for (uint32_t i = 1; i < infer->node->input_count; i++) {
         const kiln_value_info *operand = kiln_node_input(infer->graph, infer->node, i);
@@ -191,12 +213,15 @@ void kiln_te_layer_norm(kiln_te *te) {
     kiln_expr value = kiln_sub(te, kiln_te_load(te, 0, block.i), mean_at(te, &m, block.i));
     value = kiln_mul(te, value, inverse_deviation(te, &m, block.i));
     value = kiln_mul(te, value, kiln_te_load_broadcast(te, 1, block.i, block.rank));
-    if (kiln_te_has(te, 2)) value = kiln_add(te, value, kiln_te_load_broadcast(te, 2, block.i, block.rank));
+    if (kiln_te_has(te, 2))
+        value = kiln_add(te, value, kiln_te_load_broadcast(te, 2, block.i, block.rank));
     if (te->output[0]) kiln_te_store(te, &block, te->output[0], block.i, block.rank, value);
     for (uint32_t i = 1; i < te->node->output_count; i++) {
         if (!te->output[i]) continue;
-        kiln_te_block extra = kiln_te_block_begin(te, i == 1 ? "mean" : "deviation", &te->p->buffer.data[te->output[i]].shape);
-        kiln_expr statistic = i == 1 ? mean_at(te, &m, extra.i) : inverse_deviation(te, &m, extra.i);
+        kiln_te_block extra = kiln_te_block_begin(te, i == 1 ? "mean" : "deviation",
+                                                  &te->p->buffer.data[te->output[i]].shape);
+        kiln_expr statistic =
+            i == 1 ? mean_at(te, &m, extra.i) : inverse_deviation(te, &m, extra.i);
         kiln_te_store(te, &extra, te->output[i], extra.i, extra.rank, statistic);
     }
 }
@@ -209,11 +234,13 @@ kiln_status kiln_rule_mean_variance_norm(kiln_infer *infer) {
     return kiln_axes_resolve(infer->node, "axes", in->shape.rank, 0, &mask);
 }
 
-/* (x - mean) / (standard deviation + 1e-9), as in the operator's definition. Default axes are 0, 2, 3. */
+/* (x - mean) / (standard deviation + 1e-9), as in the operator's definition. Default axes are 0,
+ * 2, 3. */
 void kiln_te_mean_variance_norm(kiln_te *te) {
     const kiln_shape *shape = kiln_te_in_shape(te, 0);
     uint32_t mask = 0;
-    kiln_status st = kiln_axes_resolve(te->node, "axes", shape->rank, kiln_mask_all(shape->rank) & 0xdu, &mask);
+    kiln_status st =
+        kiln_axes_resolve(te->node, "axes", shape->rank, kiln_mask_all(shape->rank) & 0xdu, &mask);
     KILN_CHECK(st == NULL);
     moments m = make_moments(te, mask);
     kiln_te_block block = kiln_te_block_begin(te, "", shape);
@@ -228,8 +255,12 @@ kiln_status kiln_rule_lrn(kiln_infer *infer) {
     int64_t size = kiln_node_int(infer->node, "size");
     infer->dtype[0] = in->dtype;
     infer->shape[0] = in->shape;
-    if (in->shape.rank < 2) return KILN_ERROR(INVALID_ARGUMENT, "input 0 needs at least 2 dimensions");
-    return size >= 1 && size <= 65536 ? KILN_OK : KILN_ERROR(INVALID_ARGUMENT, "attribute size: %lld is out of range", (long long)size);
+    if (in->shape.rank < 2)
+        return KILN_ERROR(INVALID_ARGUMENT, "input 0 needs at least 2 dimensions");
+    return size >= 1 && size <= 65536
+               ? KILN_OK
+               : KILN_ERROR(INVALID_ARGUMENT, "attribute size: %lld is out of range",
+                            (long long)size);
 }
 
 /* x / (bias + alpha / size * sum of x^2 over `size` neighbouring channels)^beta */
@@ -244,18 +275,22 @@ void kiln_te_lrn(kiln_te *te) {
     kiln_expr shift = kiln_te_block_axis(te, &block, "r", size, true);
     element[1] = kiln_index_affine(te, kiln_add(te, block.i[1], shift), 1, -((size - 1) / 2));
     kiln_expr x = kiln_te_load(te, 0, element);
-    kiln_expr square = kiln_select(te, kiln_index_inside(te, element[1], 0, shape->dim[1]), kiln_mul(te, x, x), kiln_te_const(te, x, 0));
+    kiln_expr square = kiln_select(te, kiln_index_inside(te, element[1], 0, shape->dim[1]),
+                                   kiln_mul(te, x, x), kiln_te_const(te, x, 0));
     kiln_te_accumulate(te, &block, sum, block.i, shape->rank, KILN_COMBINE_SUM, square);
 
     kiln_te_block last = kiln_te_block_begin(te, "", shape);
     kiln_expr total = kiln_te_read(te, sum, last.i, last.rank);
     kiln_expr scale = kiln_te_const(te, total, kiln_node_float(te->node, "alpha") / (double)size);
-    kiln_expr base = kiln_add(te, kiln_te_const(te, total, kiln_node_float(te->node, "bias")), kiln_mul(te, scale, total));
-    kiln_expr power = kiln_expr_binary(te->p, KILN_EXPR_POW, base, kiln_te_const(te, total, kiln_node_float(te->node, "beta")));
-    kiln_te_store(te, &last, te->output[0], last.i, last.rank, kiln_div(te, kiln_te_load(te, 0, last.i), power));
+    kiln_expr base = kiln_add(te, kiln_te_const(te, total, kiln_node_float(te->node, "bias")),
+                              kiln_mul(te, scale, total));
+    kiln_expr power = kiln_expr_binary(te->p, KILN_EXPR_POW, base,
+                                       kiln_te_const(te, total, kiln_node_float(te->node, "beta")));
+    kiln_te_store(te, &last, te->output[0], last.i, last.rank,
+                  kiln_div(te, kiln_te_load(te, 0, last.i), power));
 }
 
-/* ---- losses ----------------------------------------------------------------------------------------------------------------- */
+/* ---- losses ---------------------------------------------------------------------------------- */
 
 /* scores: [n][classes][d...], target: [n][d...] integers, weight: [classes] or absent. */
 kiln_status kiln_rule_loss(kiln_infer *infer) {
@@ -266,13 +301,17 @@ kiln_status kiln_rule_loss(kiln_infer *infer) {
     if (scores->shape.rank < 2 || target->shape.rank + 1 != scores->shape.rank)
         return KILN_ERROR(INVALID_ARGUMENT, "targets must have one dimension fewer than scores");
     for (uint32_t d = 0; d < target->shape.rank; d++)
-        if (target->shape.dim[d] != scores->shape.dim[d ? d + 1 : 0]) return KILN_ERROR(INVALID_ARGUMENT, "targets and scores differ in shape");
-    if (weight && (weight->shape.rank != 1 || weight->shape.dim[0] != scores->shape.dim[1] || weight->dtype != scores->dtype))
+        if (target->shape.dim[d] != scores->shape.dim[d ? d + 1 : 0])
+            return KILN_ERROR(INVALID_ARGUMENT, "targets and scores differ in shape");
+    if (weight && (weight->shape.rank != 1 || weight->shape.dim[0] != scores->shape.dim[1] ||
+                   weight->dtype != scores->dtype))
         return KILN_ERROR(INVALID_ARGUMENT, "input 2 must be a vector with one weight per class");
-    if (kiln_dtype_is_float(target->dtype)) return KILN_ERROR(INVALID_ARGUMENT, "targets must be integers");
+    if (kiln_dtype_is_float(target->dtype))
+        return KILN_ERROR(INVALID_ARGUMENT, "targets must be integers");
     bool none = kiln_str_is(reduction, "none");
     if (!none && !kiln_str_is(reduction, "mean") && !kiln_str_is(reduction, "sum"))
-        return KILN_ERROR(INVALID_ARGUMENT, "attribute reduction: \"%.*s\" is not known", KILN_STR_ARG(reduction));
+        return KILN_ERROR(INVALID_ARGUMENT, "attribute reduction: \"%.*s\" is not known",
+                          KILN_STR_ARG(reduction));
     for (uint32_t i = 0; i < infer->node->output_count; i++) {
         infer->dtype[i] = scores->dtype;
         infer->shape[i] = i ? scores->shape : none ? target->shape : (kiln_shape){0};
@@ -293,12 +332,17 @@ static kiln_expr loss_at(kiln_te *te, const void *context, const kiln_expr *i) {
     kiln_expr class_index = kiln_index_from(te, target, shape->dim[1]);
     index[1] = class_index;
     for (uint32_t d = 2; d < shape->rank; d++) index[d] = i[d - 1];
-    kiln_expr score = c->scores ? kiln_te_read(te, c->scores, index, shape->rank) : kiln_te_load(te, 0, index);
-    kiln_expr weight = kiln_te_has(te, 2) ? kiln_te_load(te, 2, &class_index) : kiln_te_const(te, score, 1);
-    kiln_expr value = c->weights ? weight : kiln_mul(te, kiln_expr_unary(te->p, KILN_EXPR_NEG, score), weight);
+    kiln_expr score =
+        c->scores ? kiln_te_read(te, c->scores, index, shape->rank) : kiln_te_load(te, 0, index);
+    kiln_expr weight =
+        kiln_te_has(te, 2) ? kiln_te_load(te, 2, &class_index) : kiln_te_const(te, score, 1);
+    kiln_expr value =
+        c->weights ? weight : kiln_mul(te, kiln_expr_unary(te->p, KILN_EXPR_NEG, score), weight);
     if (!kiln_node_has(te->node, "ignore_index")) return value;
-    kiln_expr ignored = kiln_expr_int(te->p, kiln_te_in_dtype(te, 1), kiln_node_int(te->node, "ignore_index"));
-    return kiln_select(te, kiln_expr_binary(te->p, KILN_EXPR_EQ, target, ignored), kiln_te_const(te, value, 0), value);
+    kiln_expr ignored =
+        kiln_expr_int(te->p, kiln_te_in_dtype(te, 1), kiln_node_int(te->node, "ignore_index"));
+    return kiln_select(te, kiln_expr_binary(te->p, KILN_EXPR_EQ, target, ignored),
+                       kiln_te_const(te, value, 0), value);
 }
 
 static void loss_output(kiln_te *te, kiln_buffer scores) {
@@ -312,11 +356,16 @@ static void loss_output(kiln_te *te, kiln_buffer scores) {
         kiln_te_store(te, &block, te->output[0], block.i, block.rank, loss_at(te, &loss, block.i));
         return;
     }
-    kiln_buffer sum = kiln_te_reduce(te, "sum", target, all, wide, KILN_COMBINE_SUM, loss_at, &loss), weights = 0;
-    if (kiln_str_is(reduction, "mean")) weights = kiln_te_reduce(te, "weights", target, all, wide, KILN_COMBINE_SUM, loss_at, &weight);
+    kiln_buffer sum =
+                    kiln_te_reduce(te, "sum", target, all, wide, KILN_COMBINE_SUM, loss_at, &loss),
+                weights = 0;
+    if (kiln_str_is(reduction, "mean"))
+        weights =
+            kiln_te_reduce(te, "weights", target, all, wide, KILN_COMBINE_SUM, loss_at, &weight);
     kiln_te_block block = kiln_te_block_begin(te, "", &te->p->buffer.data[te->output[0]].shape);
     kiln_expr value = kiln_te_read_reduced(te, sum, all, block.i, target->rank);
-    if (weights) value = kiln_div(te, value, kiln_te_read_reduced(te, weights, all, block.i, target->rank));
+    if (weights)
+        value = kiln_div(te, value, kiln_te_read_reduced(te, weights, all, block.i, target->rank));
     kiln_te_store(te, &block, te->output[0], block.i, block.rank, value);
 }
 
@@ -326,7 +375,8 @@ void kiln_te_nll_loss(kiln_te *te) { loss_output(te, 0); }
 void kiln_te_softmax_loss(kiln_te *te) {
     bool wanted = te->node->output_count > 1 && te->output[1] != 0;
     kiln_dtype wide = kiln_te_compute_dtype(kiln_te_in_dtype(te, 0));
-    kiln_buffer log = wanted ? te->output[1] : kiln_te_temp(te, "log", wide, kiln_te_in_shape(te, 0));
+    kiln_buffer log =
+        wanted ? te->output[1] : kiln_te_temp(te, "log", wide, kiln_te_in_shape(te, 0));
     log_softmax_into(te, log, 2u);
     if (te->output[0]) loss_output(te, log);
 }

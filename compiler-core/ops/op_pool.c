@@ -24,7 +24,8 @@ typedef struct pool_axes {
     kiln_expr element[KILN_RANK_MAX]; /* index into the padded data */
 } pool_axes;
 
-static pool_axes make_axes(kiln_te *te, const char *suffix, const kiln_window *w, const kiln_shape *out) {
+static pool_axes make_axes(kiln_te *te, const char *suffix, const kiln_window *w,
+                           const kiln_shape *out) {
     static const char *const kernel[6] = {"kh", "kw", "kd", "k3", "k4", "k5"};
     pool_axes a = {.block = kiln_te_block_begin(te, suffix, out), .rank = out->rank};
     a.element[0] = a.block.i[0];
@@ -49,12 +50,14 @@ static const kiln_shape *output_shape(const kiln_te *te) {
     return &te->graph->value.data[any].shape;
 }
 
-/* ---- max ------------------------------------------------------------------------------------------------------ */
+/* ---- max ------------------------------------------------------------------------------------- */
 
-/* Position of a window's element in the whole input, row-major (or with the spatial dimensions column-major). */
+/* Position of a window's element in the whole input, row-major (or with the spatial dimensions
+ * column-major). */
 static kiln_expr flat_position(kiln_te *te, const kiln_window *w, const kiln_expr *element) {
     const kiln_shape *shape = kiln_te_in_shape(te, 0);
-    kiln_expr flat = kiln_add(te, kiln_mul(te, element[0], kiln_index(te, shape->dim[1])), element[1]);
+    kiln_expr flat =
+        kiln_add(te, kiln_mul(te, element[0], kiln_index(te, shape->dim[1])), element[1]);
     bool columns = kiln_node_int(te->node, "storage_order") != 0;
     for (uint32_t d = 0; d < w->rank; d++) {
         uint32_t at = columns ? w->rank - 1 - d : d;
@@ -68,51 +71,68 @@ static kiln_expr flat_position(kiln_te *te, const kiln_window *w, const kiln_exp
 static void max_positions(kiln_te *te, const kiln_window *w, kiln_buffer padded, kiln_buffer best) {
     pool_axes a = make_axes(te, "index", w, output_shape(te));
     kiln_expr element = kiln_te_read_window(te, padded, a.element, a.rank);
-    kiln_expr is_best = kiln_expr_binary(te->p, KILN_EXPR_EQ, element, kiln_te_read(te, best, a.block.i, a.rank));
-    for (uint32_t d = 0; d < w->rank; d++) /* padding may equal a maximum of -inf, but is no element */
-        is_best = kiln_and(te, is_best, kiln_index_inside(te, kiln_index_affine(te, a.element[d + 2], 1, -w->pad_low[d]), 0, w->in[d]));
-    kiln_expr position = kiln_select(te, is_best, flat_position(te, w, a.element), kiln_expr_identity(te->p, KILN_COMBINE_MIN, KILN_I64));
+    kiln_expr is_best =
+        kiln_expr_binary(te->p, KILN_EXPR_EQ, element, kiln_te_read(te, best, a.block.i, a.rank));
+    for (uint32_t d = 0; d < w->rank;
+         d++) /* padding may equal a maximum of -inf, but is no element */
+        is_best = kiln_and(
+            te, is_best,
+            kiln_index_inside(te, kiln_index_affine(te, a.element[d + 2], 1, -w->pad_low[d]), 0,
+                              w->in[d]));
+    kiln_expr position = kiln_select(te, is_best, flat_position(te, w, a.element),
+                                     kiln_expr_identity(te->p, KILN_COMBINE_MIN, KILN_I64));
     kiln_te_accumulate(te, &a.block, te->output[1], a.block.i, a.rank, KILN_COMBINE_MIN, position);
 }
 
 void kiln_te_max_pool(kiln_te *te) {
     kiln_window w = window_of(te);
     kiln_dtype dtype = kiln_te_in_dtype(te, 0), wide = kiln_te_compute_dtype(dtype);
-    kiln_buffer padded = kiln_te_pad_window(te, &w, kiln_expr_identity(te->p, KILN_COMBINE_MAX, dtype));
-    kiln_buffer best = te->output[0] && wide == dtype ? te->output[0] : kiln_te_temp(te, "best", wide, output_shape(te));
+    kiln_buffer padded =
+        kiln_te_pad_window(te, &w, kiln_expr_identity(te->p, KILN_COMBINE_MAX, dtype));
+    kiln_buffer best = te->output[0] && wide == dtype
+                           ? te->output[0]
+                           : kiln_te_temp(te, "best", wide, output_shape(te));
     pool_axes a = make_axes(te, "", &w, output_shape(te));
-    kiln_te_accumulate(te, &a.block, best, a.block.i, a.rank, KILN_COMBINE_MAX, kiln_te_read_window(te, padded, a.element, a.rank));
+    kiln_te_accumulate(te, &a.block, best, a.block.i, a.rank, KILN_COMBINE_MAX,
+                       kiln_te_read_window(te, padded, a.element, a.rank));
     if (te->output[0] && best != te->output[0]) {
         kiln_te_block round = kiln_te_block_begin(te, "round", output_shape(te));
-        kiln_te_store(te, &round, te->output[0], round.i, round.rank, kiln_te_read(te, best, round.i, round.rank));
+        kiln_te_store(te, &round, te->output[0], round.i, round.rank,
+                      kiln_te_read(te, best, round.i, round.rank));
     }
     if (te->node->output_count > 1 && te->output[1]) max_positions(te, &w, padded, best);
 }
 
-/* ---- average and Lp -------------------------------------------------------------------------------------------- */
+/* ---- average and Lp -------------------------------------------------------------------------- */
 
 /* How many elements of a window along dimension d count: those k in [0, kernel) with
  * low <= start + k * dilation < high. */
-static kiln_expr count_along(kiln_te *te, const kiln_window *w, uint32_t d, kiln_expr out, int64_t low, int64_t high) {
+static kiln_expr count_along(kiln_te *te, const kiln_window *w, uint32_t d, kiln_expr out,
+                             int64_t low, int64_t high) {
     kiln_expr start = kiln_index_affine(te, out, w->stride[d], -w->pad_low[d]);
     /* ceil((bound - start) / dilation) = floor((bound - start + dilation - 1) / dilation) */
     kiln_expr first = kiln_sub(te, kiln_index(te, low + w->dilation[d] - 1), start);
     kiln_expr end = kiln_sub(te, kiln_index(te, high + w->dilation[d] - 1), start);
     first = kiln_expr_binary(te->p, KILN_EXPR_FLOORDIV, first, kiln_index(te, w->dilation[d]));
     end = kiln_expr_binary(te->p, KILN_EXPR_FLOORDIV, end, kiln_index(te, w->dilation[d]));
-    return kiln_sub(te, kiln_min(te, end, kiln_index(te, w->kernel[d])), kiln_max(te, first, kiln_index(te, 0)));
+    return kiln_sub(te, kiln_min(te, end, kiln_index(te, w->kernel[d])),
+                    kiln_max(te, first, kiln_index(te, 0)));
 }
 
-/* The divisor of an average: elements inside the input, or inside the declared padding. A ceil_mode window
- * that ends beyond both never counts what is there. */
-static kiln_expr average_count(kiln_te *te, const kiln_window *w, const kiln_expr *out, kiln_expr like) {
+/* The divisor of an average: elements inside the input, or inside the declared padding. A ceil_mode
+ * window that ends beyond both never counts what is there. */
+static kiln_expr average_count(kiln_te *te, const kiln_window *w, const kiln_expr *out,
+                               kiln_expr like) {
     bool include = kiln_node_int(te->node, "count_include_pad") != 0;
     kiln_expr count = kiln_index(te, 1);
     for (uint32_t d = 0; d < w->rank; d++) {
-        int64_t low = include ? -w->pad_low[d] : 0, high = w->in[d] + (include ? w->pad_high[d] : 0);
-        int64_t reach = (w->out[d] - 1) * w->stride[d] + (w->kernel[d] - 1) * w->dilation[d] + 1 - w->pad_low[d];
+        int64_t low = include ? -w->pad_low[d] : 0,
+                high = w->in[d] + (include ? w->pad_high[d] : 0);
+        int64_t reach = (w->out[d] - 1) * w->stride[d] + (w->kernel[d] - 1) * w->dilation[d] + 1 -
+                        w->pad_low[d];
         bool whole = low <= -w->pad_low[d] && reach <= high;
-        kiln_expr along = whole ? kiln_index(te, w->kernel[d]) : count_along(te, w, d, out[d + 2], low, high);
+        kiln_expr along =
+            whole ? kiln_index(te, w->kernel[d]) : count_along(te, w, d, out[d + 2], low, high);
         count = kiln_mul(te, count, along);
     }
     return kiln_expr_cast(te->p, (kiln_dtype)kiln_expr_get(te->p, like)->dtype, count);
@@ -124,11 +144,13 @@ void kiln_te_average_pool(kiln_te *te) {
     kiln_buffer padded = kiln_te_pad_window(te, &w, kiln_expr_zero(te->p, dtype));
     kiln_buffer sum = kiln_te_temp(te, "sum", kiln_te_compute_dtype(dtype), output_shape(te));
     pool_axes a = make_axes(te, "", &w, output_shape(te));
-    kiln_te_accumulate(te, &a.block, sum, a.block.i, a.rank, KILN_COMBINE_SUM, kiln_te_read_window(te, padded, a.element, a.rank));
+    kiln_te_accumulate(te, &a.block, sum, a.block.i, a.rank, KILN_COMBINE_SUM,
+                       kiln_te_read_window(te, padded, a.element, a.rank));
 
     kiln_te_block divide = kiln_te_block_begin(te, "divide", output_shape(te));
     kiln_expr total = kiln_te_read(te, sum, divide.i, divide.rank);
-    kiln_te_store(te, &divide, te->output[0], divide.i, divide.rank, kiln_div(te, total, average_count(te, &w, divide.i, total)));
+    kiln_te_store(te, &divide, te->output[0], divide.i, divide.rank,
+                  kiln_div(te, total, average_count(te, &w, divide.i, total)));
 }
 
 /* |x|^p, and its inverse on the sum. */
@@ -156,14 +178,16 @@ void kiln_te_lp_pool(kiln_te *te) {
     kiln_te_accumulate(te, &a.block, sum, a.block.i, a.rank, KILN_COMBINE_SUM, element);
 
     kiln_te_block block = kiln_te_block_begin(te, "root", output_shape(te));
-    kiln_te_store(te, &block, te->output[0], block.i, block.rank, root(te, kiln_te_read(te, sum, block.i, block.rank), p));
+    kiln_te_store(te, &block, te->output[0], block.i, block.rank,
+                  root(te, kiln_te_read(te, sum, block.i, block.rank), p));
 }
 
-/* ---- over everything --------------------------------------------------------------------------------------------- */
+/* ---- over everything ------------------------------------------------------------------------- */
 
 kiln_status kiln_rule_global_pool(kiln_infer *infer) {
     const kiln_value_info *data = kiln_node_input(infer->graph, infer->node, 0);
-    if (data->shape.rank < 3) return KILN_ERROR(INVALID_ARGUMENT, "input 0 needs at least 3 dimensions");
+    if (data->shape.rank < 3)
+        return KILN_ERROR(INVALID_ARGUMENT, "input 0 needs at least 3 dimensions");
     infer->dtype[0] = data->dtype;
     infer->shape[0] = data->shape;
     for (uint32_t d = 2; d < data->shape.rank; d++) {
@@ -173,25 +197,31 @@ kiln_status kiln_rule_global_pool(kiln_infer *infer) {
     return KILN_OK;
 }
 
-static uint32_t spatial_mask(const kiln_te *te) { return kiln_mask_all(kiln_te_in_shape(te, 0)->rank) & ~3u; }
+static uint32_t spatial_mask(const kiln_te *te) {
+    return kiln_mask_all(kiln_te_in_shape(te, 0)->rank) & ~3u;
+}
 
 void kiln_te_global_average_pool(kiln_te *te) {
     const kiln_shape *shape = kiln_te_in_shape(te, 0);
     int64_t count = 1;
     for (uint32_t d = 2; d < shape->rank; d++) count *= shape->dim[d];
     kiln_dtype dtype = kiln_te_compute_dtype(kiln_te_in_dtype(te, 0));
-    kiln_buffer sum = kiln_te_reduce(te, "sum", shape, spatial_mask(te), dtype, KILN_COMBINE_SUM, kiln_te_operand_input, NULL);
+    kiln_buffer sum = kiln_te_reduce(te, "sum", shape, spatial_mask(te), dtype, KILN_COMBINE_SUM,
+                                     kiln_te_operand_input, NULL);
     kiln_te_block block = kiln_te_block_begin(te, "", output_shape(te));
     kiln_expr total = kiln_te_read(te, sum, block.i, block.rank);
-    kiln_te_store(te, &block, te->output[0], block.i, block.rank, kiln_div(te, total, kiln_te_const(te, total, (double)count)));
+    kiln_te_store(te, &block, te->output[0], block.i, block.rank,
+                  kiln_div(te, total, kiln_te_const(te, total, (double)count)));
 }
 
 void kiln_te_global_max_pool(kiln_te *te) {
     const kiln_shape *shape = kiln_te_in_shape(te, 0);
     kiln_dtype dtype = kiln_te_compute_dtype(kiln_te_in_dtype(te, 0));
-    kiln_buffer best = kiln_te_reduce(te, "best", shape, spatial_mask(te), dtype, KILN_COMBINE_MAX, kiln_te_operand_input, NULL);
+    kiln_buffer best = kiln_te_reduce(te, "best", shape, spatial_mask(te), dtype, KILN_COMBINE_MAX,
+                                      kiln_te_operand_input, NULL);
     kiln_te_block block = kiln_te_block_begin(te, "", output_shape(te));
-    kiln_te_store(te, &block, te->output[0], block.i, block.rank, kiln_te_read(te, best, block.i, block.rank));
+    kiln_te_store(te, &block, te->output[0], block.i, block.rank,
+                  kiln_te_read(te, best, block.i, block.rank));
 }
 
 static kiln_expr operand_power(kiln_te *te, const void *context, const kiln_expr *i) {
@@ -202,8 +232,10 @@ static kiln_expr operand_power(kiln_te *te, const void *context, const kiln_expr
 void kiln_te_global_lp_pool(kiln_te *te) {
     const kiln_shape *shape = kiln_te_in_shape(te, 0);
     kiln_dtype dtype = kiln_te_compute_dtype(kiln_te_in_dtype(te, 0));
-    kiln_buffer sum = kiln_te_reduce(te, "sum", shape, spatial_mask(te), dtype, KILN_COMBINE_SUM, operand_power, NULL);
+    kiln_buffer sum = kiln_te_reduce(te, "sum", shape, spatial_mask(te), dtype, KILN_COMBINE_SUM,
+                                     operand_power, NULL);
     kiln_te_block block = kiln_te_block_begin(te, "", output_shape(te));
     kiln_expr total = kiln_te_read(te, sum, block.i, block.rank);
-    kiln_te_store(te, &block, te->output[0], block.i, block.rank, root(te, total, kiln_node_int(te->node, "p")));
+    kiln_te_store(te, &block, te->output[0], block.i, block.rank,
+                  root(te, total, kiln_node_int(te->node, "p")));
 }

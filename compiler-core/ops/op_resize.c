@@ -1,6 +1,6 @@
-/* Resize: every output element is a weighted sum of a few input elements ("taps") per dimension: one for
- * nearest, two for linear, four for cubic. Positions are computed in f64 from the output index, exactly as
- * the operator's definition writes them. */
+/* Resize: every output element is a weighted sum of a few input elements ("taps") per dimension:
+ * one for nearest, two for linear, four for cubic. Positions are computed in f64 from the output
+ * index, exactly as the operator's definition writes them. */
 #include <math.h>
 
 #include "base/check.h"
@@ -13,7 +13,8 @@ typedef struct resize_plan {
     bool whole[KILN_RANK_MAX]; /* this dimension stays as it is */
 } resize_plan;
 
-static kiln_status resolve_dimension(const kiln_node_info *node, uint32_t d, uint32_t item, resize_plan *plan) {
+static kiln_status resolve_dimension(const kiln_node_info *node, uint32_t d, uint32_t item,
+                                     resize_plan *plan) {
     uint32_t scale_count = 0, size_count = 0;
     const double *scales = kiln_node_floats(node, "scales", &scale_count);
     const int64_t *sizes = kiln_node_ints(node, "sizes", &size_count);
@@ -22,11 +23,14 @@ static kiln_status resolve_dimension(const kiln_node_info *node, uint32_t d, uin
         plan->scale[d] = (double)sizes[item] / (double)plan->in[d];
     } else {
         plan->scale[d] = scales[item];
-        if (!(plan->scale[d] > 0) || plan->scale[d] > 1e6) return KILN_ERROR(INVALID_ARGUMENT, "attribute scales: item %u is out of range", item);
+        if (!(plan->scale[d] > 0) || plan->scale[d] > 1e6)
+            return KILN_ERROR(INVALID_ARGUMENT, "attribute scales: item %u is out of range", item);
         plan->out[d] = (int64_t)floor((double)plan->in[d] * plan->scale[d]);
     }
-    if (plan->out[d] < 0) return KILN_ERROR(INVALID_ARGUMENT, "attribute sizes: item %u is negative", item);
-    if (plan->in[d] == 0 && plan->out[d] != 0) return KILN_ERROR(INVALID_ARGUMENT, "dimension %u is empty", d);
+    if (plan->out[d] < 0)
+        return KILN_ERROR(INVALID_ARGUMENT, "attribute sizes: item %u is negative", item);
+    if (plan->in[d] == 0 && plan->out[d] != 0)
+        return KILN_ERROR(INVALID_ARGUMENT, "dimension %u is empty", d);
     plan->whole[d] = plan->out[d] == plan->in[d] && plan->scale[d] == 1;
     return KILN_OK;
 }
@@ -38,8 +42,10 @@ static kiln_status resolve(const kiln_node_info *node, const kiln_shape *shape, 
     const double *roi = kiln_node_floats(node, "roi", &roi_count);
     const int64_t *axes = kiln_node_ints(node, "axes", &axes_count);
     uint32_t count = axes ? axes_count : shape->rank;
-    if ((scale_count != 0) == (size_count != 0)) return KILN_ERROR(INVALID_ARGUMENT, "either scales or sizes must be given");
-    if ((scale_count ? scale_count : size_count) != count || count > shape->rank || (roi_count && roi_count != 2 * count))
+    if ((scale_count != 0) == (size_count != 0))
+        return KILN_ERROR(INVALID_ARGUMENT, "either scales or sizes must be given");
+    if ((scale_count ? scale_count : size_count) != count || count > shape->rank ||
+        (roi_count && roi_count != 2 * count))
         return KILN_ERROR(INVALID_ARGUMENT, "scales, sizes or roi do not have %u items", count);
     for (uint32_t d = 0; d < shape->rank; d++) {
         plan->in[d] = plan->out[d] = shape->dim[d];
@@ -50,11 +56,14 @@ static kiln_status resolve(const kiln_node_info *node, const kiln_shape *shape, 
     for (uint32_t i = 0; i < count; i++) {
         uint32_t d = i;
         kiln_status st = axes ? kiln_axis_resolve(axes[i], shape->rank, "axes", &d) : KILN_OK;
-        if (!st && seen >> d & 1u) st = KILN_ERROR(INVALID_ARGUMENT, "attribute axes names dimension %u twice", d);
+        if (!st && seen >> d & 1u)
+            st = KILN_ERROR(INVALID_ARGUMENT, "attribute axes names dimension %u twice", d);
         if (!st) st = resolve_dimension(node, d, i, plan);
         if (st) return st;
         seen |= 1u << d;
-        if (!roi_count || !kiln_str_is(kiln_node_text(node, "coordinate_transformation_mode"), "tf_crop_and_resize")) continue;
+        if (!roi_count || !kiln_str_is(kiln_node_text(node, "coordinate_transformation_mode"),
+                                       "tf_crop_and_resize"))
+            continue;
         plan->roi_begin[d] = roi[i];
         plan->roi_end[d] = roi[i + count];
         plan->whole[d] = plan->whole[d] && roi[i] == 0 && roi[i + count] == 1;
@@ -70,20 +79,28 @@ static bool text_is_one_of(kiln_str text, const char *const *word, uint32_t coun
 
 kiln_status kiln_rule_resize(kiln_infer *infer) {
     static const char *const modes[] = {"nearest", "linear", "cubic"};
-    static const char *const transforms[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
-                                             "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"};
-    static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+    static const char *const transforms[] = {
+        "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+        "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"};
+    static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
+                                            "ceil"};
     const kiln_value_info *in = kiln_node_input(infer->graph, infer->node, 0);
-    kiln_str mode = kiln_node_text(infer->node, "mode"), transform = kiln_node_text(infer->node, "coordinate_transformation_mode");
+    kiln_str mode = kiln_node_text(infer->node, "mode"),
+             transform = kiln_node_text(infer->node, "coordinate_transformation_mode");
     kiln_str rounding = kiln_node_text(infer->node, "nearest_mode");
-    if (!text_is_one_of(mode, modes, KILN_ARRAY_COUNT(modes))) return KILN_ERROR(UNIMPLEMENTED, "attribute mode: \"%.*s\"", KILN_STR_ARG(mode));
+    if (!text_is_one_of(mode, modes, KILN_ARRAY_COUNT(modes)))
+        return KILN_ERROR(UNIMPLEMENTED, "attribute mode: \"%.*s\"", KILN_STR_ARG(mode));
     if (!text_is_one_of(transform, transforms, KILN_ARRAY_COUNT(transforms)))
-        return KILN_ERROR(UNIMPLEMENTED, "attribute coordinate_transformation_mode: \"%.*s\"", KILN_STR_ARG(transform));
+        return KILN_ERROR(UNIMPLEMENTED, "attribute coordinate_transformation_mode: \"%.*s\"",
+                          KILN_STR_ARG(transform));
     if (!text_is_one_of(rounding, roundings, KILN_ARRAY_COUNT(roundings)))
-        return KILN_ERROR(UNIMPLEMENTED, "attribute nearest_mode: \"%.*s\"", KILN_STR_ARG(rounding));
+        return KILN_ERROR(UNIMPLEMENTED, "attribute nearest_mode: \"%.*s\"",
+                          KILN_STR_ARG(rounding));
     if (!kiln_str_is(mode, "nearest") && !kiln_dtype_is_float(in->dtype))
-        return KILN_ERROR(UNIMPLEMENTED, "attribute mode: %.*s interpolation of integers", KILN_STR_ARG(mode));
-    if (kiln_node_int(infer->node, "antialias")) return KILN_ERROR(UNIMPLEMENTED, "attribute antialias: 1");
+        return KILN_ERROR(UNIMPLEMENTED, "attribute mode: %.*s interpolation of integers",
+                          KILN_STR_ARG(mode));
+    if (kiln_node_int(infer->node, "antialias"))
+        return KILN_ERROR(UNIMPLEMENTED, "attribute antialias: 1");
     if (!kiln_str_is(kiln_node_text(infer->node, "keep_aspect_ratio_policy"), "stretch"))
         return KILN_ERROR(UNIMPLEMENTED, "attribute keep_aspect_ratio_policy: only stretch");
     resize_plan plan;
@@ -99,17 +116,21 @@ static kiln_expr f64(kiln_te *te, double value) { return kiln_expr_float(te->p, 
 /* Position in the input, in elements, of output index `i` along dimension d. */
 static kiln_expr position(kiln_te *te, const resize_plan *plan, uint32_t d, kiln_expr i) {
     kiln_str transform = kiln_node_text(te->node, "coordinate_transformation_mode");
-    kiln_expr x = kiln_expr_cast(te->p, KILN_F64, i), scale = f64(te, plan->scale[d]), half = f64(te, 0.5);
+    kiln_expr x = kiln_expr_cast(te->p, KILN_F64, i), scale = f64(te, plan->scale[d]),
+              half = f64(te, 0.5);
     /* The output's length before rounding down, as the definition has it. */
     double in_last = (double)(plan->in[d] - 1), out_last = plan->scale[d] * (double)plan->in[d] - 1;
     if (kiln_str_is(transform, "asymmetric")) return kiln_div(te, x, scale);
-    if (kiln_str_is(transform, "tf_half_pixel_for_nn")) return kiln_div(te, kiln_add(te, x, half), scale);
+    if (kiln_str_is(transform, "tf_half_pixel_for_nn"))
+        return kiln_div(te, kiln_add(te, x, half), scale);
     if (kiln_str_is(transform, "align_corners"))
-        return out_last > 0 ? kiln_div(te, kiln_mul(te, x, f64(te, in_last)), f64(te, out_last)) : f64(te, 0);
+        return out_last > 0 ? kiln_div(te, kiln_mul(te, x, f64(te, in_last)), f64(te, out_last))
+                            : f64(te, 0);
     if (kiln_str_is(transform, "tf_crop_and_resize")) {
         double begin = plan->roi_begin[d], end = plan->roi_end[d];
         if (out_last <= 0) return f64(te, 0.5 * (begin + end) * in_last);
-        kiln_expr moved = kiln_div(te, kiln_mul(te, x, f64(te, (end - begin) * in_last)), f64(te, out_last));
+        kiln_expr moved =
+            kiln_div(te, kiln_mul(te, x, f64(te, (end - begin) * in_last)), f64(te, out_last));
         return kiln_add(te, f64(te, begin * in_last), moved);
     }
     if (kiln_str_is(transform, "pytorch_half_pixel") && plan->out[d] <= 1) return f64(te, 0);
@@ -123,7 +144,8 @@ static kiln_expr round_position(kiln_te *te, kiln_expr x) {
     kiln_str rounding = kiln_node_text(te->node, "nearest_mode");
     if (kiln_str_is(rounding, "floor")) return kiln_expr_unary(te->p, KILN_EXPR_FLOOR, x);
     if (kiln_str_is(rounding, "ceil")) return kiln_expr_unary(te->p, KILN_EXPR_CEIL, x);
-    if (kiln_str_is(rounding, "round_prefer_ceil")) return kiln_expr_unary(te->p, KILN_EXPR_FLOOR, kiln_add(te, x, f64(te, 0.5)));
+    if (kiln_str_is(rounding, "round_prefer_ceil"))
+        return kiln_expr_unary(te->p, KILN_EXPR_FLOOR, kiln_add(te, x, f64(te, 0.5)));
     return kiln_expr_unary(te->p, KILN_EXPR_CEIL, kiln_sub(te, x, f64(te, 0.5)));
 }
 
@@ -134,9 +156,11 @@ typedef struct taps {
     kiln_expr weight[TAPS_MAX]; /* f64; 0: 1 */
 } taps;
 
-/* Keys' cubic convolution with coefficient a, at distance `t` >= 0: the inner piece below 1, else the outer. */
+/* Keys' cubic convolution with coefficient a, at distance `t` >= 0: the inner piece below 1, else
+ * the outer. */
 static kiln_expr cubic_weight(kiln_te *te, double a, kiln_expr t, bool inner) {
-    double c3 = inner ? a + 2 : a, c2 = inner ? -(a + 3) : -5 * a, c1 = inner ? 0 : 8 * a, c0 = inner ? 1 : -4 * a;
+    double c3 = inner ? a + 2 : a, c2 = inner ? -(a + 3) : -5 * a, c1 = inner ? 0 : 8 * a,
+           c0 = inner ? 1 : -4 * a;
     kiln_expr value = kiln_add(te, kiln_mul(te, f64(te, c3), t), f64(te, c2));
     value = kiln_add(te, kiln_mul(te, value, t), f64(te, c1));
     return kiln_add(te, kiln_mul(te, value, t), f64(te, c0));
@@ -146,7 +170,8 @@ static kiln_expr cubic_weight(kiln_te *te, double a, kiln_expr t, bool inner) {
 static void exclude_outside(kiln_te *te, taps *t, kiln_expr base, int64_t extent) {
     kiln_expr sum = f64(te, 0);
     for (uint32_t k = 0; k < t->count; k++) {
-        kiln_expr inside = kiln_index_inside(te, kiln_index_affine(te, base, 1, (int64_t)k - (t->count == 4)), 0, extent);
+        kiln_expr inside = kiln_index_inside(
+            te, kiln_index_affine(te, base, 1, (int64_t)k - (t->count == 4)), 0, extent);
         t->weight[k] = kiln_select(te, inside, t->weight[k], f64(te, 0));
         sum = kiln_add(te, sum, t->weight[k]);
     }
@@ -156,9 +181,11 @@ static void exclude_outside(kiln_te *te, taps *t, kiln_expr base, int64_t extent
 static taps make_taps(kiln_te *te, const resize_plan *plan, uint32_t d, kiln_expr i) {
     if (plan->whole[d]) return (taps){.count = 1, .index = {i}};
     kiln_str mode = kiln_node_text(te->node, "mode");
-    kiln_expr x = position(te, plan, d, i), zero = kiln_index(te, 0), last = kiln_index(te, plan->in[d] - 1);
+    kiln_expr x = position(te, plan, d, i), zero = kiln_index(te, 0),
+              last = kiln_index(te, plan->in[d] - 1);
     bool nearest = kiln_str_is(mode, "nearest"), cubic = kiln_str_is(mode, "cubic");
-    kiln_expr floor_x = nearest ? round_position(te, x) : kiln_expr_unary(te->p, KILN_EXPR_FLOOR, x);
+    kiln_expr floor_x =
+        nearest ? round_position(te, x) : kiln_expr_unary(te->p, KILN_EXPR_FLOOR, x);
     kiln_expr base = kiln_expr_cast(te->p, KILN_INDEX_DTYPE, floor_x), s = kiln_sub(te, x, floor_x);
     taps t = {.count = nearest ? 1 : cubic ? 4 : 2};
     for (uint32_t k = 0; k < t.count; k++) {
@@ -172,10 +199,12 @@ static taps make_taps(kiln_te *te, const resize_plan *plan, uint32_t d, kiln_exp
     }
     double a = kiln_node_float(te->node, "cubic_coeff_a");
     for (uint32_t k = 0; cubic && k < 4; k++) {
-        kiln_expr distance = k < 2 ? kiln_add(te, s, f64(te, 1 - (double)k)) : kiln_sub(te, f64(te, (double)k - 1), s);
+        kiln_expr distance = k < 2 ? kiln_add(te, s, f64(te, 1 - (double)k))
+                                   : kiln_sub(te, f64(te, (double)k - 1), s);
         t.weight[k] = cubic_weight(te, a, distance, k == 1 || k == 2);
     }
-    if (t.count > 1 && kiln_node_int(te->node, "exclude_outside")) exclude_outside(te, &t, base, plan->in[d]);
+    if (t.count > 1 && kiln_node_int(te->node, "exclude_outside"))
+        exclude_outside(te, &t, base, plan->in[d]);
     return t;
 }
 
@@ -187,7 +216,8 @@ static kiln_expr sum_taps(kiln_te *te, const taps *t, uint32_t d, uint32_t rank,
         index[d] = t[d].index[k];
         kiln_expr value = sum_taps(te, t, d + 1, rank, index);
         kiln_dtype dtype = (kiln_dtype)kiln_expr_get(te->p, value)->dtype;
-        if (t[d].weight[k]) value = kiln_mul(te, kiln_expr_cast(te->p, dtype, t[d].weight[k]), value);
+        if (t[d].weight[k])
+            value = kiln_mul(te, kiln_expr_cast(te->p, dtype, t[d].weight[k]), value);
         sum = sum ? kiln_add(te, sum, value) : value;
     }
     return sum;
@@ -202,13 +232,16 @@ void kiln_te_resize(kiln_te *te) {
     kiln_expr index[KILN_RANK_MAX] = {0};
     for (uint32_t d = 0; d < block.rank; d++) t[d] = make_taps(te, &plan, d, block.i[d]);
     kiln_expr value = sum_taps(te, t, 0, block.rank, index);
-    if (kiln_str_is(kiln_node_text(te->node, "coordinate_transformation_mode"), "tf_crop_and_resize")) {
-        kiln_expr outside = kiln_te_const(te, value, kiln_node_float(te->node, "extrapolation_value"));
+    if (kiln_str_is(kiln_node_text(te->node, "coordinate_transformation_mode"),
+                    "tf_crop_and_resize")) {
+        kiln_expr outside =
+            kiln_te_const(te, value, kiln_node_float(te->node, "extrapolation_value"));
         for (uint32_t d = 0; d < block.rank; d++) {
             if (plan.whole[d]) continue;
             kiln_expr x = position(te, &plan, d, block.i[d]);
             value = kiln_select(te, kiln_less(te, x, f64(te, 0)), outside, value);
-            value = kiln_select(te, kiln_less(te, f64(te, (double)(plan.in[d] - 1)), x), outside, value);
+            value = kiln_select(te, kiln_less(te, f64(te, (double)(plan.in[d] - 1)), x), outside,
+                                value);
         }
     }
     kiln_te_store(te, &block, te->output[0], block.i, block.rank, value);

@@ -1,13 +1,14 @@
-/* What the definitions of operators see: contexts, helpers, and the functions that ops.def names. Private to
- * compiler-core/ops. */
+/* What the definitions of operators see: contexts, helpers, and the functions that ops.def names.
+ * Private to compiler-core/ops. */
 #ifndef KILN_COMPILER_CORE_OPS_RULES_H
 #define KILN_COMPILER_CORE_OPS_RULES_H
 
 #include "compiler-core/ops/op.h"
 
-/* ---- attributes ----------------------------------------------------------------------------------- */
-/* The node's own value, else the default of ops.def. Asking for a name or kind that ops.def does not list
- * is a bug; a missing attribute without default gives 0, the empty text or the empty list. */
+/* ---- attributes ------------------------------------------------------------------------------ */
+/* The node's own value, else the default of ops.def. Asking for a name or kind that ops.def does
+ * not list is a bug; a missing attribute without default gives 0, the empty text or the empty list.
+ */
 int64_t kiln_node_int(const kiln_node_info *node, const char *name);
 double kiln_node_float(const kiln_node_info *node, const char *name);
 kiln_str kiln_node_text(const kiln_node_info *node, const char *name);
@@ -16,7 +17,7 @@ bool kiln_node_has(const kiln_node_info *node, const char *name);
 const int64_t *kiln_node_ints(const kiln_node_info *node, const char *name, uint32_t *out_count);
 const double *kiln_node_floats(const kiln_node_info *node, const char *name, uint32_t *out_count);
 
-/* ---- shape rules ------------------------------------------------------------------------------------ */
+/* ---- shape rules ----------------------------------------------------------------------------- */
 typedef struct kiln_infer {
     const kiln_graph *graph;
     const kiln_node_info *node;
@@ -24,19 +25,23 @@ typedef struct kiln_infer {
     kiln_shape *shape; /* [output_count] likewise */
 } kiln_infer;
 
-static inline const kiln_value_info *kiln_node_input(const kiln_graph *graph, const kiln_node_info *node, uint32_t index) {
-    return index < node->input_count && node->input[index] ? &graph->value.data[node->input[index]] : NULL;
+static inline const kiln_value_info *kiln_node_input(const kiln_graph *graph,
+                                                     const kiln_node_info *node, uint32_t index) {
+    return index < node->input_count && node->input[index] ? &graph->value.data[node->input[index]]
+                                                           : NULL;
 }
 /* Dimension number `axis` (may be negative) of `rank`; INVALID_ARGUMENT naming the attribute. */
-KILN_MUST_USE kiln_status kiln_axis_resolve(int64_t axis, uint32_t rank, const char *name, uint32_t *out_axis);
-/* Bit mask of the dimensions in attribute `name`; not given: `otherwise`. Duplicates are refused. */
-KILN_MUST_USE kiln_status kiln_axes_resolve(const kiln_node_info *node, const char *name, uint32_t rank, uint32_t otherwise,
-                                            uint32_t *out_mask);
+KILN_MUST_USE kiln_status kiln_axis_resolve(int64_t axis, uint32_t rank, const char *name,
+                                            uint32_t *out_axis);
+/* Bit mask of the dimensions in attribute `name`; not given: `otherwise`. Duplicates are refused.
+ */
+KILN_MUST_USE kiln_status kiln_axes_resolve(const kiln_node_info *node, const char *name,
+                                            uint32_t rank, uint32_t otherwise, uint32_t *out_mask);
 /* NumPy's broadcasting, in place on `shape`. */
 KILN_MUST_USE kiln_status kiln_shape_broadcast(kiln_shape *shape, const kiln_shape *other);
 static inline uint32_t kiln_mask_all(uint32_t rank) { return rank ? ~0u >> (32u - rank) : 0u; }
 
-/* ---- tensor expressions ------------------------------------------------------------------------------ */
+/* ---- tensor expressions ---------------------------------------------------------------------- */
 typedef struct kiln_te {
     kiln_program *p;
     const kiln_graph *graph;
@@ -57,77 +62,108 @@ bool kiln_te_has(const kiln_te *te, uint32_t input);
 /* The dtype that arithmetic on `dtype` is done in: halves in f32. */
 kiln_dtype kiln_te_compute_dtype(kiln_dtype dtype);
 
-/* A block named after the operator plus `suffix` with one spatial iterator per dimension of `shape`. */
+/* A block named after the operator plus `suffix` with one spatial iterator per dimension of
+ * `shape`. */
 kiln_te_block kiln_te_block_begin(kiln_te *te, const char *suffix, const kiln_shape *shape);
 /* Another iterator; reduce ones are kept in `i` as well. */
-kiln_expr kiln_te_block_axis(kiln_te *te, kiln_te_block *block, const char *name, int64_t extent, bool reduce);
-/* One element of an input as it is stored; a literal for one-element constants. `index` has its rank. */
+kiln_expr kiln_te_block_axis(kiln_te *te, kiln_te_block *block, const char *name, int64_t extent,
+                             bool reduce);
+/* One element of an input as it is stored; a literal for one-element constants. `index` has its
+ * rank. */
 kiln_expr kiln_te_load_raw(kiln_te *te, uint32_t input, const kiln_expr *index);
 /* The same in its compute dtype. */
 kiln_expr kiln_te_load(kiln_te *te, uint32_t input, const kiln_expr *index);
-/* Element of an input broadcast (aligned right) to `rank` dimensions with indices `i`; compute dtype. */
+/* Element of an input broadcast (aligned right) to `rank` dimensions with indices `i`; compute
+ * dtype. */
 kiln_expr kiln_te_load_broadcast(kiln_te *te, uint32_t input, const kiln_expr *i, uint32_t rank);
 /* Element of any buffer in its compute dtype. */
 kiln_expr kiln_te_read(kiln_te *te, kiln_buffer buffer, const kiln_expr *index, uint32_t rank);
-kiln_buffer kiln_te_temp(kiln_te *te, const char *suffix, kiln_dtype dtype, const kiln_shape *shape);
+kiln_buffer kiln_te_temp(kiln_te *te, const char *suffix, kiln_dtype dtype,
+                         const kiln_shape *shape);
 /* buffer[index] = value (cast to the buffer's dtype). */
-void kiln_te_store(kiln_te *te, const kiln_te_block *block, kiln_buffer buffer, const kiln_expr *index, uint32_t rank, kiln_expr value);
+void kiln_te_store(kiln_te *te, const kiln_te_block *block, kiln_buffer buffer,
+                   const kiln_expr *index, uint32_t rank, kiln_expr value);
 /* buffer[index] = combine of value over the reduce iterators. The buffer has the value's dtype. */
-void kiln_te_accumulate(kiln_te *te, const kiln_te_block *block, kiln_buffer buffer, const kiln_expr *index, uint32_t rank,
-                        kiln_combiner combiner, kiln_expr value);
+void kiln_te_accumulate(kiln_te *te, const kiln_te_block *block, kiln_buffer buffer,
+                        const kiln_expr *index, uint32_t rank, kiln_combiner combiner,
+                        kiln_expr value);
 
-/* A reduction over some dimensions of an operand of shape `shape`. Gives the value of one element of the
- * operand (`i`: [rank]) to be combined. */
+/* A reduction over some dimensions of an operand of shape `shape`. Gives the value of one element
+ * of the operand (`i`: [rank]) to be combined. */
 typedef kiln_expr (*kiln_te_operand)(kiln_te *te, const void *context, const kiln_expr *i);
 /* Reduces the dimensions in `mask` into a new temp of `dtype` with those dimensions kept as 1. */
-kiln_buffer kiln_te_reduce(kiln_te *te, const char *suffix, const kiln_shape *shape, uint32_t mask, kiln_dtype dtype,
-                           kiln_combiner combiner, kiln_te_operand operand, const void *context);
+kiln_buffer kiln_te_reduce(kiln_te *te, const char *suffix, const kiln_shape *shape, uint32_t mask,
+                           kiln_dtype dtype, kiln_combiner combiner, kiln_te_operand operand,
+                           const void *context);
 /* Element `i` of such a temp: dimensions in `mask` read index 0. */
-kiln_expr kiln_te_read_reduced(kiln_te *te, kiln_buffer buffer, uint32_t mask, const kiln_expr *i, uint32_t rank);
+kiln_expr kiln_te_read_reduced(kiln_te *te, kiln_buffer buffer, uint32_t mask, const kiln_expr *i,
+                               uint32_t rank);
 /* Input 0 as an operand. */
 kiln_expr kiln_te_operand_input(kiln_te *te, const void *context, const kiln_expr *i);
 /* A constant of the dtype of `like`. */
 kiln_expr kiln_te_const(kiln_te *te, kiln_expr like, double value);
 
 /* Shorthands of expressions. */
-static inline kiln_expr kiln_add(kiln_te *te, kiln_expr a, kiln_expr b) { return kiln_expr_binary(te->p, KILN_EXPR_ADD, a, b); }
-static inline kiln_expr kiln_sub(kiln_te *te, kiln_expr a, kiln_expr b) { return kiln_expr_binary(te->p, KILN_EXPR_SUB, a, b); }
-static inline kiln_expr kiln_mul(kiln_te *te, kiln_expr a, kiln_expr b) { return kiln_expr_binary(te->p, KILN_EXPR_MUL, a, b); }
-static inline kiln_expr kiln_div(kiln_te *te, kiln_expr a, kiln_expr b) { return kiln_expr_binary(te->p, KILN_EXPR_DIV, a, b); }
-static inline kiln_expr kiln_min(kiln_te *te, kiln_expr a, kiln_expr b) { return kiln_expr_binary(te->p, KILN_EXPR_MIN, a, b); }
-static inline kiln_expr kiln_max(kiln_te *te, kiln_expr a, kiln_expr b) { return kiln_expr_binary(te->p, KILN_EXPR_MAX, a, b); }
-static inline kiln_expr kiln_and(kiln_te *te, kiln_expr a, kiln_expr b) { return kiln_expr_binary(te->p, KILN_EXPR_AND, a, b); }
-static inline kiln_expr kiln_less(kiln_te *te, kiln_expr a, kiln_expr b) { return kiln_expr_binary(te->p, KILN_EXPR_LT, a, b); }
-static inline kiln_expr kiln_select(kiln_te *te, kiln_expr c, kiln_expr a, kiln_expr b) { return kiln_expr_select(te->p, c, a, b); }
-static inline kiln_expr kiln_index(kiln_te *te, int64_t value) { return kiln_expr_index(te->p, value); }
+static inline kiln_expr kiln_add(kiln_te *te, kiln_expr a, kiln_expr b) {
+    return kiln_expr_binary(te->p, KILN_EXPR_ADD, a, b);
+}
+static inline kiln_expr kiln_sub(kiln_te *te, kiln_expr a, kiln_expr b) {
+    return kiln_expr_binary(te->p, KILN_EXPR_SUB, a, b);
+}
+static inline kiln_expr kiln_mul(kiln_te *te, kiln_expr a, kiln_expr b) {
+    return kiln_expr_binary(te->p, KILN_EXPR_MUL, a, b);
+}
+static inline kiln_expr kiln_div(kiln_te *te, kiln_expr a, kiln_expr b) {
+    return kiln_expr_binary(te->p, KILN_EXPR_DIV, a, b);
+}
+static inline kiln_expr kiln_min(kiln_te *te, kiln_expr a, kiln_expr b) {
+    return kiln_expr_binary(te->p, KILN_EXPR_MIN, a, b);
+}
+static inline kiln_expr kiln_max(kiln_te *te, kiln_expr a, kiln_expr b) {
+    return kiln_expr_binary(te->p, KILN_EXPR_MAX, a, b);
+}
+static inline kiln_expr kiln_and(kiln_te *te, kiln_expr a, kiln_expr b) {
+    return kiln_expr_binary(te->p, KILN_EXPR_AND, a, b);
+}
+static inline kiln_expr kiln_less(kiln_te *te, kiln_expr a, kiln_expr b) {
+    return kiln_expr_binary(te->p, KILN_EXPR_LT, a, b);
+}
+static inline kiln_expr kiln_select(kiln_te *te, kiln_expr c, kiln_expr a, kiln_expr b) {
+    return kiln_expr_select(te->p, c, a, b);
+}
+static inline kiln_expr kiln_index(kiln_te *te, int64_t value) {
+    return kiln_expr_index(te->p, value);
+}
 /* i * scale + offset, in index arithmetic. */
 kiln_expr kiln_index_affine(kiln_te *te, kiln_expr i, int64_t scale, int64_t offset);
 /* low <= i < high. */
 kiln_expr kiln_index_inside(kiln_te *te, kiln_expr i, int64_t low, int64_t high);
-/* An integer element as an index into a dimension of `extent`: negatives count from the end, and whatever
- * is out of range is clamped, so that no data can make a kernel read outside. */
+/* An integer element as an index into a dimension of `extent`: negatives count from the end, and
+ * whatever is out of range is clamped, so that no data can make a kernel read outside. */
 kiln_expr kiln_index_from(kiln_te *te, kiln_expr value, int64_t extent);
 
-/* ---- windows (conv, pooling) ------------------------------------------------------------------------- */
+/* ---- windows (conv, pooling) ----------------------------------------------------------------- */
 typedef struct kiln_window {
     uint32_t rank; /* spatial dimensions: those after the first two */
     int64_t in[KILN_RANK_MAX], out[KILN_RANK_MAX], kernel[KILN_RANK_MAX];
-    int64_t stride[KILN_RANK_MAX], dilation[KILN_RANK_MAX], pad_low[KILN_RANK_MAX], pad_high[KILN_RANK_MAX];
+    int64_t stride[KILN_RANK_MAX], dilation[KILN_RANK_MAX], pad_low[KILN_RANK_MAX],
+        pad_high[KILN_RANK_MAX];
     bool padded; /* any pad or any window that ends beyond the input */
 } kiln_window;
 /* From the attributes; `kernel` (OIHW or NULL) overrides kernel_shape. */
-KILN_MUST_USE kiln_status kiln_window_resolve(const kiln_node_info *node, const kiln_shape *input, const kiln_shape *kernel,
-                                              kiln_window *out_window);
-/* A temp that holds input 0 with its border filled with `fill` (of input 0's dtype) as far as the windows
- * reach; 0 when nothing is padded. */
+KILN_MUST_USE kiln_status kiln_window_resolve(const kiln_node_info *node, const kiln_shape *input,
+                                              const kiln_shape *kernel, kiln_window *out_window);
+/* A temp that holds input 0 with its border filled with `fill` (of input 0's dtype) as far as the
+ * windows reach; 0 when nothing is padded. */
 kiln_buffer kiln_te_pad_window(kiln_te *te, const kiln_window *window, kiln_expr fill);
 /* Element of that temp, or of input 0 when there is none; compute dtype. */
-kiln_expr kiln_te_read_window(kiln_te *te, kiln_buffer padded, const kiln_expr *index, uint32_t rank);
+kiln_expr kiln_te_read_window(kiln_te *te, kiln_buffer padded, const kiln_expr *index,
+                              uint32_t rank);
 
-/* ---- what ops.def names ------------------------------------------------------------------------------- */
+/* ---- what ops.def names ---------------------------------------------------------------------- */
 #define X(id, name, least, most, results, dtypes, attrs, rule, te, element) \
-    KILN_MUST_USE kiln_status kiln_rule_##rule(kiln_infer *infer);       \
-    void kiln_te_##te(kiln_te *context);                                 \
+    KILN_MUST_USE kiln_status kiln_rule_##rule(kiln_infer *infer);          \
+    void kiln_te_##te(kiln_te *context);                                    \
     kiln_expr kiln_element_##element(kiln_te *context, const kiln_expr *x);
 #include "compiler-core/ops/ops.def"
 #undef X

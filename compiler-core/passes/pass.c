@@ -33,8 +33,10 @@ kiln_status kiln_pass_run(kiln_pass pass, kiln_graph *graph) {
 
 static kiln_status unknown_pass(kiln_str name) {
     kiln_strbuf list = {0};
-    for (uint32_t i = 0; i < KILN_PASS_COUNT; i++) kiln_strbuf_printf(&list, "%s%s", i ? ", " : "", pass_table[i].name);
-    kiln_status st = KILN_ERROR(INVALID_ARGUMENT, "no pass \"%.*s\"; there are %s", KILN_STR_ARG(name), list.data);
+    for (uint32_t i = 0; i < KILN_PASS_COUNT; i++)
+        kiln_strbuf_printf(&list, "%s%s", i ? ", " : "", pass_table[i].name);
+    kiln_status st = KILN_ERROR(INVALID_ARGUMENT, "no pass \"%.*s\"; there are %s",
+                                KILN_STR_ARG(name), list.data);
     kiln_strbuf_deinit(&list);
     return st;
 }

@@ -1,18 +1,21 @@
-/* Batch normalisation into the weights of the convolution before it: with s = scale / sqrt(variance + eps),
- * y = (conv(x, w) + b - mean) * s + bias = conv(x, w * s) + (b - mean) * s + bias. */
+/* Batch normalisation into the weights of the convolution before it: with s = scale / sqrt(variance
+ * + eps), y = (conv(x, w) + b - mean) * s + bias = conv(x, w * s) + (b - mean) * s + bias. */
 #include <math.h>
 
 #include "compiler-core/ops/op.h"
 #include "compiler-core/ops/rules.h"
 #include "compiler-core/passes/rewrite.h"
 
-/* The convolution whose only reader is this batch normalisation; 0: there is none that can be folded. */
-static kiln_node foldable_conv(const kiln_graph *graph, const kiln_node_info *norm, const uint32_t *uses) {
+/* The convolution whose only reader is this batch normalisation; 0: there is none that can be
+ * folded. */
+static kiln_node foldable_conv(const kiln_graph *graph, const kiln_node_info *norm,
+                               const uint32_t *uses) {
     kiln_node producer = graph->value.data[norm->input[0]].producer;
     if (!producer || uses[norm->input[0]] != 1) return 0;
     const kiln_node_info *conv = &graph->node.data[producer];
-    bool folds = conv->op == KILN_OP_CONV && kiln_value_is_constant(graph, conv->input[1]) &&
-                 (conv->input_count < 3 || !conv->input[2] || kiln_value_is_constant(graph, conv->input[2]));
+    bool folds =
+        conv->op == KILN_OP_CONV && kiln_value_is_constant(graph, conv->input[1]) &&
+        (conv->input_count < 3 || !conv->input[2] || kiln_value_is_constant(graph, conv->input[2]));
     for (uint32_t i = 1; i < 5; i++) folds = folds && kiln_value_is_constant(graph, norm->input[i]);
     kiln_dtype dtype = graph->value.data[norm->input[0]].dtype;
     return folds && (dtype == KILN_F32 || dtype == KILN_F64) ? producer : 0;
@@ -26,22 +29,31 @@ static double element(const kiln_graph *graph, kiln_value value, int64_t index) 
 static void fold(kiln_graph *graph, kiln_node conv_node, kiln_node norm_node) {
     const kiln_node_info norm = graph->node.data[norm_node], conv = graph->node.data[conv_node];
     const kiln_value_info old = graph->value.data[conv.input[1]];
-    int64_t channels = old.shape.dim[0], each = channels ? kiln_shape_count(&old.shape) / channels : 0;
+    int64_t channels = old.shape.dim[0],
+            each = channels ? kiln_shape_count(&old.shape) / channels : 0;
     kiln_tensor weight = kiln_tensor_create(graph->arena, old.dtype, &old.shape);
-    kiln_tensor bias = kiln_tensor_create(graph->arena, old.dtype, &(kiln_shape){.rank = 1, .dim = {channels}});
+    kiln_tensor bias =
+        kiln_tensor_create(graph->arena, old.dtype, &(kiln_shape){.rank = 1, .dim = {channels}});
     bool has_bias = conv.input_count > 2 && conv.input[2];
     for (int64_t c = 0; c < channels; c++) {
-        double scale = element(graph, norm.input[1], c) / sqrt(element(graph, norm.input[4], c) + kiln_node_float(&norm, "epsilon"));
+        double scale = element(graph, norm.input[1], c) /
+                       sqrt(element(graph, norm.input[4], c) + kiln_node_float(&norm, "epsilon"));
         double before = has_bias ? element(graph, conv.input[2], c) : 0;
-        double shifted = (before - element(graph, norm.input[3], c)) * scale + element(graph, norm.input[2], c);
+        double shifted =
+            (before - element(graph, norm.input[3], c)) * scale + element(graph, norm.input[2], c);
         kiln_dtype_store_f64(bias.dtype, bias.data, (size_t)c, shifted);
         for (int64_t i = c * each; i < (c + 1) * each; i++)
-            kiln_dtype_store_f64(weight.dtype, weight.data, (size_t)i, element(graph, conv.input[1], i) * scale);
+            kiln_dtype_store_f64(weight.dtype, weight.data, (size_t)i,
+                                 element(graph, conv.input[1], i) * scale);
     }
-    kiln_str name = old.name, bias_name = kiln_str_from(kiln_arena_printf(graph->arena, "%.*s.bias", KILN_STR_ARG(name)));
+    kiln_str name = old.name,
+             bias_name =
+                 kiln_str_from(kiln_arena_printf(graph->arena, "%.*s.bias", KILN_STR_ARG(name)));
     kiln_value *input = KILN_ARENA_ARRAY(graph->arena, kiln_value, 3);
     input[0] = conv.input[0];
-    input[1] = kiln_graph_add_constant(graph, kiln_str_from(kiln_arena_printf(graph->arena, "%.*s.folded", KILN_STR_ARG(name))), &weight);
+    input[1] = kiln_graph_add_constant(
+        graph, kiln_str_from(kiln_arena_printf(graph->arena, "%.*s.folded", KILN_STR_ARG(name))),
+        &weight);
     input[2] = kiln_graph_add_constant(graph, bias_name, &bias);
     graph->node.data[conv_node].input = input;
     graph->node.data[conv_node].input_count = 3;

@@ -4,8 +4,8 @@
 #include "compiler-core/ops/rules.h"
 #include "compiler-core/passes/rewrite.h"
 
-/* A node is folded when that cannot make the module much larger: its results take at most this, or no more
- * than its inputs did. */
+/* A node is folded when that cannot make the module much larger: its results take at most this, or
+ * no more than its inputs did. */
 #define FOLD_BYTES_MAX ((size_t)16 << 20)
 
 static size_t value_bytes(const kiln_graph *graph, kiln_value value) {
@@ -67,14 +67,19 @@ static kiln_value passes_on(const kiln_graph *graph, kiln_node n) {
     const kiln_node_info *node = &graph->node.data[n];
     if (node->op == KILN_OP_NONE) return 0;
     bool mask = node->op == KILN_OP_DROPOUT && node->output_count > 1 && node->output[1];
-    bool copies = node->op == KILN_OP_IDENTITY || (node->op == KILN_OP_DROPOUT && !mask) || node->op == KILN_OP_EXPAND ||
-                  node->op == KILN_OP_TILE || node->op == KILN_OP_TRANSPOSE || kiln_op_is_alias(node->op);
-    bool joins_one = (node->op == KILN_OP_CONCAT || node->op == KILN_OP_SUM || node->op == KILN_OP_MAX || node->op == KILN_OP_MIN ||
-                      node->op == KILN_OP_MEAN) && node->input_count == 1;
+    bool copies = node->op == KILN_OP_IDENTITY || (node->op == KILN_OP_DROPOUT && !mask) ||
+                  node->op == KILN_OP_EXPAND || node->op == KILN_OP_TILE ||
+                  node->op == KILN_OP_TRANSPOSE || kiln_op_is_alias(node->op);
+    bool joins_one =
+        (node->op == KILN_OP_CONCAT || node->op == KILN_OP_SUM || node->op == KILN_OP_MAX ||
+         node->op == KILN_OP_MIN || node->op == KILN_OP_MEAN) &&
+        node->input_count == 1;
     if (!copies && !joins_one) return 0;
-    const kiln_value_info *in = &graph->value.data[node->input[0]], *out = &graph->value.data[node->output[0]];
+    const kiln_value_info *in = &graph->value.data[node->input[0]],
+                          *out = &graph->value.data[node->output[0]];
     if (node->op == KILN_OP_TRANSPOSE && !moves_nothing(node)) return 0;
-    return kiln_shape_equal(&in->shape, &out->shape) && in->dtype == out->dtype ? node->input[0] : 0;
+    return kiln_shape_equal(&in->shape, &out->shape) && in->dtype == out->dtype ? node->input[0]
+                                                                                : 0;
 }
 
 kiln_status kiln_pass_remove_identity(kiln_graph *graph) {
@@ -95,7 +100,8 @@ kiln_status kiln_pass_remove_dead(kiln_graph *graph) {
     for (kiln_node n = graph->node.count; n-- > 1;) {
         const kiln_node_info *node = &graph->node.data[n];
         bool used = false;
-        for (uint32_t i = 0; i < node->output_count; i++) used = used || (node->output[i] && uses[node->output[i]]);
+        for (uint32_t i = 0; i < node->output_count; i++)
+            used = used || (node->output[i] && uses[node->output[i]]);
         if (used || node->op == KILN_OP_NONE) continue;
         for (uint32_t i = 0; i < node->input_count; i++)
             if (node->input[i]) uses[node->input[i]]--;

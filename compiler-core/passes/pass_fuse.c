@@ -1,24 +1,28 @@
-/* Fusion: which nodes share a kernel. Decided from access patterns alone (ops/classify.c), never by name.
+/* Fusion: which nodes share a kernel. Decided from access patterns alone (ops/classify.c), never by
+ * name.
  *
- * Nodes are visited in execution order. A node without a reduction joins the group that computes one of its
- * operands when nobody else reads that group's result: so there is never a path out of a group and back into
- * it. Into a group with a reduction only elementwise and broadcasting nodes are taken, which compute on the
- * reduction's result where it is; chains of movement and arithmetic without any reduction merge freely. */
+ * Nodes are visited in execution order. A node without a reduction joins the group that computes
+ * one of its operands when nobody else reads that group's result: so there is never a path out of a
+ * group and back into it. Into a group with a reduction only elementwise and broadcasting nodes are
+ * taken, which compute on the reduction's result where it is; chains of movement and arithmetic
+ * without any reduction merge freely. */
 #include "base/check.h"
 #include "base/manifest.h"
 #include "compiler-core/ops/op.h"
 #include "compiler-core/passes/rewrite.h"
 
 #define GROUP_NODES_MAX 64
-#define GROUP_VALUES_MAX 48 /* operands of one kernel; KILN_MANIFEST_ARGS_MAX leaves room for packed ones */
-#define FUSED_INPUTS_MAX 16 /* a node that joins more inputs than this (a wide concat) stays alone */
+#define GROUP_VALUES_MAX \
+    48 /* operands of one kernel; KILN_MANIFEST_ARGS_MAX leaves room for packed ones */
+#define FUSED_INPUTS_MAX \
+    16 /* a node that joins more inputs than this (a wide concat) stays alone */
 
 typedef struct fusion {
     kiln_graph *graph;
     const uint32_t *uses;
-    kiln_access *access;  /* [node count] class of the group that the node leads */
-    uint32_t *size;       /* [node count] nodes in the group that the node leads */
-    uint32_t *values;     /* [node count] upper bound of its operands */
+    kiln_access *access; /* [node count] class of the group that the node leads */
+    uint32_t *size;      /* [node count] nodes in the group that the node leads */
+    uint32_t *values;    /* [node count] upper bound of its operands */
 } fusion;
 
 _Static_assert(GROUP_VALUES_MAX < KILN_MANIFEST_ARGS_MAX, "packed arguments need room");
@@ -54,17 +58,20 @@ static bool may_join(const fusion *f, kiln_node n, uint32_t index, const kiln_op
         if (other && other != value && f->uses[other]) return false;
     }
     if (f->access[group] <= KILN_ACCESS_INJECTIVE) return true;
-    return class->input[index] <= KILN_ACCESS_ELEMENTWISE && class->node <= KILN_ACCESS_BROADCAST && same_shape(f->graph, value, node->output[0]);
+    return class->input[index] <= KILN_ACCESS_ELEMENTWISE && class->node <= KILN_ACCESS_BROADCAST &&
+           same_shape(f->graph, value, node->output[0]);
 }
 
-/* The group with the most work wins: a reduction rather than arithmetic, and the later one of equals. */
+/* The group with the most work wins: a reduction rather than arithmetic, and the later one of
+ * equals. */
 static uint32_t choose_group(const fusion *f, kiln_node n, const kiln_op_class *class) {
     const kiln_node_info *node = &f->graph->node.data[n];
     uint32_t best = 0;
     for (uint32_t i = 0; i < node->input_count; i++) {
         if (!may_join(f, n, i, class)) continue;
         uint32_t group = f->graph->node.data[f->graph->value.data[node->input[i]].producer].group;
-        bool better = !best || f->access[group] > f->access[best] || (f->access[group] == f->access[best] && group > best);
+        bool better = !best || f->access[group] > f->access[best] ||
+                      (f->access[group] == f->access[best] && group > best);
         if (better) best = group;
     }
     return best;
@@ -87,20 +94,27 @@ static void fuse_node(fusion *f, kiln_node n) {
     f->access[n] = class.node;
     f->size[n] = 1;
     f->values[n] = node->input_count + node->output_count;
-    if (class.node > KILN_ACCESS_INJECTIVE || node->input_count > FUSED_INPUTS_MAX || node->output_count > 1) return;
+    if (class.node > KILN_ACCESS_INJECTIVE || node->input_count > FUSED_INPUTS_MAX ||
+        node->output_count > 1)
+        return;
     uint32_t group = choose_group(f, n, &class);
     if (!group) return;
     move_group(f, n, group, n);
-    /* Other operands that only this node reads, computed without a reduction, come along. They may read what
-     * the group reads but never its result, which nobody but `n` reads. */
+    /* Other operands that only this node reads, computed without a reduction, come along. They may
+     * read what the group reads but never its result, which nobody but `n` reads. */
     for (uint32_t i = 0; i < node->input_count; i++) {
         kiln_value value = node->input[i];
         kiln_node producer = value ? f->graph->value.data[value].producer : 0;
         if (!producer || !is_kernel(f->graph, producer)) continue;
         uint32_t other = f->graph->node.data[producer].group;
-        if (other == group || f->access[other] > KILN_ACCESS_INJECTIVE || !may_join(f, n, i, &class)) continue;
-        if (f->size[group] + f->size[other] > GROUP_NODES_MAX || f->values[group] + f->values[other] > GROUP_VALUES_MAX) continue;
-        if (f->access[group] > KILN_ACCESS_INJECTIVE && f->access[other] > KILN_ACCESS_BROADCAST) continue;
+        if (other == group || f->access[other] > KILN_ACCESS_INJECTIVE ||
+            !may_join(f, n, i, &class))
+            continue;
+        if (f->size[group] + f->size[other] > GROUP_NODES_MAX ||
+            f->values[group] + f->values[other] > GROUP_VALUES_MAX)
+            continue;
+        if (f->access[group] > KILN_ACCESS_INJECTIVE && f->access[other] > KILN_ACCESS_BROADCAST)
+            continue;
         move_group(f, other, group, n);
     }
 }

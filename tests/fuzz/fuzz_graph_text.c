@@ -1,5 +1,6 @@
-/* Graph text from strangers: it parses or is refused; what parses prints, parses again and prints the same;
- * every pass keeps it whole, and small graphs mean the same before and after the passes. */
+/* Graph text from strangers: it parses or is refused; what parses prints, parses again and prints
+ * the same; every pass keeps it whole, and small graphs mean the same before and after the passes.
+ */
 #include <string.h>
 
 #include "base/check.h"
@@ -15,14 +16,17 @@
 static double work_of(const kiln_graph *graph, kiln_arena *arena) {
     double work = 0;
     kiln_tasks tasks = {0};
-    for (kiln_value v = 1; v < graph->value.count; v++) work += (double)kiln_shape_count(&graph->value.data[v].shape);
+    for (kiln_value v = 1; v < graph->value.count; v++)
+        work += (double)kiln_shape_count(&graph->value.data[v].shape);
     if (work > POINTS_MAX) return work;
-    kiln_status_free(kiln_tasks_extract(graph, arena, &tasks)); /* too many arguments: nothing to run */
+    kiln_status_free(
+        kiln_tasks_extract(graph, arena, &tasks)); /* too many arguments: nothing to run */
     for (uint32_t t = 0; t < tasks.count; t++) {
         const kiln_program *te = tasks.task[t].te;
         for (kiln_block b = 1; b < te->block.count; b++) {
             double own = 1;
-            for (uint32_t i = 0; i < te->block.data[b].iter_count; i++) own *= (double)te->block.data[b].iter[i].extent;
+            for (uint32_t i = 0; i < te->block.data[b].iter_count; i++)
+                own *= (double)te->block.data[b].iter[i].extent;
             work += own;
         }
     }
@@ -34,7 +38,8 @@ static bool evaluate(const kiln_graph *graph, kiln_arena *arena, kiln_tensor *ou
     for (uint32_t i = 0; i < graph->input.count; i++) {
         const kiln_value_info *info = &graph->value.data[graph->input.data[i]];
         input[i] = kiln_tensor_create(arena, info->dtype, &info->shape);
-        kiln_fill_data(input[i].data, info->dtype, (size_t)kiln_shape_count(&info->shape), i, KILN_FILL_POSITIVE);
+        kiln_fill_data(input[i].data, info->dtype, (size_t)kiln_shape_count(&info->shape), i,
+                       KILN_FILL_POSITIVE);
     }
     kiln_status st = kiln_graph_eval(graph, input, arena, output);
     bool good = !st;
@@ -56,7 +61,8 @@ static void compare(const kiln_tensor *before, const kiln_tensor *after) {
 }
 
 static void run_passes(kiln_graph *graph, kiln_arena *arena) {
-    bool small = graph->input.count <= PORTS_MAX && graph->output.count <= PORTS_MAX && work_of(graph, arena) <= POINTS_MAX;
+    bool small = graph->input.count <= PORTS_MAX && graph->output.count <= PORTS_MAX &&
+                 work_of(graph, arena) <= POINTS_MAX;
     kiln_tensor before[PORTS_MAX], after[PORTS_MAX];
     if (!small || !evaluate(graph, arena, before)) return;
     kiln_status st = kiln_passes_run(graph, (kiln_str){0});
@@ -77,7 +83,8 @@ int kiln_fuzz_one(const uint8_t *data, size_t size) {
         KILN_CHECK(!reparsed);
         kiln_graph_print(again, &text_again);
         KILN_CHECK(kiln_str_equal(kiln_strbuf_view(&text), kiln_strbuf_view(&text_again)));
-        for (kiln_node n = 1; n < graph->node.count; n++) graph->node.data[n].group = 0; /* fusion sets them */
+        for (kiln_node n = 1; n < graph->node.count; n++)
+            graph->node.data[n].group = 0; /* fusion sets them */
         run_passes(graph, &arena);
     }
     kiln_status_free(st);

@@ -30,7 +30,7 @@ typedef struct golden {
     kiln_str expected;
 } golden;
 
-/* ---- commands: input to output --------------------------------------------------- */
+/* ---- commands: input to output --------------------------------------------------------------- */
 
 typedef kiln_status (*golden_command)(kiln_str input, kiln_str argument, kiln_arena *arena,
                                       kiln_strbuf *out);
@@ -126,7 +126,7 @@ static const struct {
     {"tasks", run_tasks},
 };
 
-/* ---- files ----------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 /* The text up to and including the line that begins at `rest`; moves `rest` behind it. */
 static kiln_str take_line(kiln_str *rest) {

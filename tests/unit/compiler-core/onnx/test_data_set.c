@@ -1,5 +1,5 @@
-/* ONNX's own backend tests (libonnx-testdata) through import, passes, task extraction and the interpreter.
- * With arguments: prints what becomes of those cases. */
+/* ONNX's own backend tests (libonnx-testdata) through import, passes, task extraction and the
+ * interpreter. With arguments: prints what becomes of those cases. */
 #include <stdio.h>
 #include <string.h>
 
@@ -30,7 +30,8 @@ static const kiln_named_tensor *find_tensor(const kiln_data_set *set, kiln_str n
 
 /* Single operators: rtol 1e-3, atol 1e-7; halves 2e-2; integers exact. */
 static bool is_right(const kiln_tensor *actual, const kiln_tensor *expected) {
-    if (actual->dtype != expected->dtype || !kiln_shape_equal(&actual->shape, &expected->shape)) return false;
+    if (actual->dtype != expected->dtype || !kiln_shape_equal(&actual->shape, &expected->shape))
+        return false;
     bool half = expected->dtype == KILN_F16 || expected->dtype == KILN_BF16;
     kiln_compare c = kiln_tensor_compare(actual, expected, half ? 2e-2 : 1e-3, 1e-7);
     return c.mismatches == 0;
@@ -65,7 +66,8 @@ static outcome run_case(const char *folder, kiln_arena *arena, char *text, size_
     kiln_tensor *input = KILN_ARENA_ARRAY(arena, kiln_tensor, graph->input.count);
     kiln_tensor *output = KILN_ARENA_ARRAY(arena, kiln_tensor, graph->output.count);
     for (uint32_t i = 0; i < graph->input.count; i++) {
-        const kiln_named_tensor *known = find_tensor(&set, graph->value.data[graph->input.data[i]].name);
+        const kiln_named_tensor *known =
+            find_tensor(&set, graph->value.data[graph->input.data[i]].name);
         if (known) input[i] = known->tensor;
     }
     st = kiln_graph_eval(graph, input, arena, output);
@@ -100,9 +102,11 @@ static void backend_cases_pass_or_are_unsupported(void **state) {
         size_t name_count;
         const char *folder = kiln_arena_printf(arena, "%s/%s", DATA, group[g]);
         expect_ok(kiln_folder_list(folder, arena, &names, &name_count));
-        for (size_t i = 0; i < name_count; i++) run_folder(kiln_arena_printf(arena, "%s/%s", folder, names[i]), false, count);
+        for (size_t i = 0; i < name_count; i++)
+            run_folder(kiln_arena_printf(arena, "%s/%s", folder, names[i]), false, count);
     }
-    printf("# %u passed, %u failed, %u unsupported, %u skipped\n", count[PASSED], count[FAILED], count[UNSUPPORTED], count[SKIPPED]);
+    printf("# %u passed, %u failed, %u unsupported, %u skipped\n", count[PASSED], count[FAILED],
+           count[UNSUPPORTED], count[SKIPPED]);
     assert_int_equal(count[FAILED], 0);
     assert_true(count[PASSED] >= PASSED_MIN);
 }

@@ -61,6 +61,13 @@ typedef struct kiln_import_row {
 #include "compiler-core/onnx/nodes.def"
 #undef X
 
+/* A node is known by its name, or by its first output when it has none. */
+const char *kiln_import_node_name(const Onnx__NodeProto *node);
+/* The current node is not supported: a line of the list. Takes the status. */
+void kiln_import_add_problem(kiln_importer *im, kiln_status st);
+/* Whether a name, or any input of the current node, is the result of an unsupported node. */
+bool kiln_import_is_poison(const kiln_importer *im, const char *name);
+bool kiln_import_reads_poison(const kiln_importer *im);
 const Onnx__AttributeProto *kiln_import_attribute(const kiln_importer *im,
                                                   const char *name); /* NULL: not given */
 /* The value of ONNX input `index`: 0 when left out. */

@@ -24,12 +24,9 @@ static kiln_status input_info(const kiln_importer *im, uint32_t index,
     return KILN_OK;
 }
 
-/* Whether the node's inputs are results of unsupported nodes: then there is nothing to look at. */
+/* Whether an input is a result of an unsupported node: then there is nothing to look at. */
 static bool is_poisoned(const kiln_importer *im, uint32_t index) {
-    uint64_t value;
-    return index < im->node->n_input &&
-           kiln_map_find(&im->value, kiln_proto_text(im->node->input[index]), &value) &&
-           value == KILN_IMPORT_POISON;
+    return index < im->node->n_input && kiln_import_is_poison(im, im->node->input[index]);
 }
 
 /* ---- constants ------------------------------------------------------------------------------- */

@@ -102,7 +102,7 @@ static kiln_status db_stats(const db_call *c) {
 
 static kiln_status export_row(void *context, kiln_db_table table, const void *row) {
     (void)context;
-    kiln_json_line(kiln_row_to_json(table, row));
+    kiln_row_print(table, row, stdout);
     return ferror(stdout) ? KILN_ERROR(RESOURCE_EXHAUSTED, "the output cannot be written") : KILN_OK;
 }
 

@@ -1,5 +1,6 @@
 #include "cli/rows_json.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -18,9 +19,16 @@ static json_t *blob_to_json(kiln_str blob) {
     return value;
 }
 
+/* JSON has no infinities; their names stand for them. */
+static json_t *real_to_json(double value) {
+    if (isnan(value)) return json_string("nan");
+    if (isinf(value)) return json_string(value > 0 ? "inf" : "-inf");
+    return json_real(value);
+}
+
 static json_t *samples_to_json(const kiln_db_samples *samples) {
     json_t *array = json_array();
-    for (size_t i = 0; i < samples->count; i++) json_array_append_new(array, json_real(samples->data[i]));
+    for (size_t i = 0; i < samples->count; i++) json_array_append_new(array, real_to_json(samples->data[i]));
     return array;
 }
 
@@ -30,7 +38,7 @@ static json_t *member_to_json(const kiln_db_column *column, const void *row) {
     case KILN_DB_TEXT: return kiln_json_str(*(const kiln_str *)member);
     case KILN_DB_BLOB: return blob_to_json(*(const kiln_str *)member);
     case KILN_DB_INT: return json_integer(*(const int64_t *)member);
-    case KILN_DB_REAL: return json_real(*(const double *)member);
+    case KILN_DB_REAL: return real_to_json(*(const double *)member);
     case KILN_DB_SAMPLES: return samples_to_json(member);
     }
     return NULL;
@@ -43,6 +51,13 @@ json_t *kiln_row_to_json(kiln_db_table table, const void *row) {
     for (uint32_t i = 0; i < info->column_count; i++)
         json_object_set_new(object, info->column[i].name, member_to_json(&info->column[i], row));
     return object;
+}
+
+void kiln_row_print(kiln_db_table table, const void *row, FILE *out) {
+    json_t *object = kiln_row_to_json(table, row);
+    json_dumpf(object, out, JSON_COMPACT | JSON_REAL_PRECISION(17)); /* a double comes back as it was */
+    fputc('\n', out);
+    json_decref(object);
 }
 
 static int digit_value(char c) {
@@ -64,14 +79,22 @@ static bool blob_from_json(const json_t *value, kiln_arena *scratch, kiln_str *o
     return true;
 }
 
+static bool real_from_json(const json_t *value, double *out) {
+    const char *name = json_string_value(value);
+    if (json_is_number(value)) *out = json_number_value(value);
+    else if (name && strcmp(name, "inf") == 0) *out = INFINITY;
+    else if (name && strcmp(name, "-inf") == 0) *out = -INFINITY;
+    else if (name && strcmp(name, "nan") == 0) *out = NAN;
+    else return false;
+    return true;
+}
+
 static bool samples_from_json(const json_t *value, kiln_arena *scratch, kiln_db_samples *out) {
     if (!json_is_array(value)) return false;
     size_t count = json_array_size(value);
     double *data = KILN_ARENA_ARRAY(scratch, double, count);
-    for (size_t i = 0; i < count; i++) {
-        if (!json_is_number(json_array_get(value, i))) return false;
-        data[i] = json_number_value(json_array_get(value, i));
-    }
+    for (size_t i = 0; i < count; i++)
+        if (!real_from_json(json_array_get(value, i), &data[i])) return false;
     *out = (kiln_db_samples){data, count};
     return true;
 }
@@ -88,10 +111,7 @@ static bool member_from_json(const kiln_db_column *column, const json_t *value, 
         if (!json_is_integer(value)) return false;
         *(int64_t *)member = json_integer_value(value);
         return true;
-    case KILN_DB_REAL:
-        if (!json_is_number(value)) return false;
-        *(double *)member = json_number_value(value);
-        return true;
+    case KILN_DB_REAL: return real_from_json(value, member);
     case KILN_DB_SAMPLES: return samples_from_json(value, scratch, member);
     }
     return false;

@@ -3,11 +3,15 @@
 #define KILN_CLI_ROWS_JSON_H
 
 #include <jansson.h>
+#include <stdio.h>
 
 #include "db/db.h"
 
-/* {"table": "record", "trial_id": ..., ...}; blobs are hexadecimal, samples an array. */
+/* {"table": "record", "trial_id": ..., ...}; blobs are hexadecimal, samples an array, and numbers that
+ * JSON does not have are "inf", "-inf", "nan". */
 json_t *kiln_row_to_json(kiln_db_table table, const void *row);
+/* The same as one line, with every digit. */
+void kiln_row_print(kiln_db_table table, const void *row, FILE *out);
 /* Reads one line and puts the row. INVALID_ARGUMENT naming the column: not such an object. */
 KILN_MUST_USE kiln_status kiln_row_import(kiln_db *db, kiln_str line, kiln_arena *scratch);
 

@@ -4,7 +4,8 @@
 #include "base/mpack.h"
 #include "base/vec.h"
 
-/* ---- export ------------------------------------------------------------------------------------------ */
+/* ---- export
+ * ------------------------------------------------------------------------------------------ */
 
 typedef struct export_state {
     kiln_strbuf rows;
@@ -16,7 +17,10 @@ static void write_value(const kiln_db_column *column, const void *row, kiln_strb
     const void *member = (const char *)row + column->offset;
     switch (column->type) {
     case KILN_DB_TEXT: kiln_mpack_write_str(out, *(const kiln_str *)member); break;
-    case KILN_DB_BLOB: kiln_mpack_write_bin(out, ((const kiln_str *)member)->data, ((const kiln_str *)member)->size); break;
+    case KILN_DB_BLOB:
+        kiln_mpack_write_bin(out, ((const kiln_str *)member)->data,
+                             ((const kiln_str *)member)->size);
+        break;
     case KILN_DB_INT: kiln_mpack_write_i64(out, *(const int64_t *)member); break;
     case KILN_DB_REAL: kiln_mpack_write_f64(out, *(const double *)member); break;
     case KILN_DB_SAMPLES: {
@@ -57,23 +61,28 @@ static kiln_status write_if_wanted(void *context, kiln_db_table table, const voi
     export_state *state = context;
     const kiln_db_column *identity = &kiln_db_table_info_of(table)->column[0];
     kiln_strbuf key = {0};
-    identity_key(table, *(const kiln_str *)(const void *)((const char *)row + identity->offset), &key);
+    identity_key(table, *(const kiln_str *)(const void *)((const char *)row + identity->offset),
+                 &key);
     uint64_t ignored = 0;
-    if (kiln_map_find(&state->wanted, kiln_strbuf_view(&key), &ignored)) write_row(state, table, row);
+    if (kiln_map_find(&state->wanted, kiln_strbuf_view(&key), &ignored))
+        write_row(state, table, row);
     kiln_strbuf_deinit(&key);
     return KILN_OK;
 }
 
 static kiln_status write_parents(kiln_db *db, export_state *state) {
     /* In the order in which import must see them. */
-    static const kiln_db_table parents[] = {KILN_DB_TABLE_TASK, KILN_DB_TABLE_TARGET, KILN_DB_TABLE_DEVICE,
-                                            KILN_DB_TABLE_FINGERPRINT, KILN_DB_TABLE_JOB};
+    static const kiln_db_table parents[] = {KILN_DB_TABLE_TASK, KILN_DB_TABLE_TARGET,
+                                            KILN_DB_TABLE_DEVICE, KILN_DB_TABLE_FINGERPRINT,
+                                            KILN_DB_TABLE_JOB};
     kiln_status st = KILN_OK;
-    for (size_t i = 0; !st && i < KILN_ARRAY_COUNT(parents); i++) st = kiln_db_each(db, parents[i], write_if_wanted, state);
+    for (size_t i = 0; !st && i < KILN_ARRAY_COUNT(parents); i++)
+        st = kiln_db_each(db, parents[i], write_if_wanted, state);
     return st;
 }
 
-kiln_status kiln_bundle_export(kiln_db *db, const kiln_db_filter *filter, uint32_t filter_count, kiln_strbuf *out) {
+kiln_status kiln_bundle_export(kiln_db *db, const kiln_db_filter *filter, uint32_t filter_count,
+                               kiln_strbuf *out) {
     typedef struct found {
         kiln_db_record *record;
         uint32_t count;
@@ -97,10 +106,12 @@ kiln_status kiln_bundle_export(kiln_db *db, const kiln_db_filter *filter, uint32
         total += st ? 0 : match[f].count;
     }
     if (!st && total > KILN_BUNDLE_ROWS_MAX / 2)
-        st = KILN_ERROR(RESOURCE_EXHAUSTED, "%u records do not fit in one bundle (at most %u)", total, KILN_BUNDLE_ROWS_MAX / 2);
+        st = KILN_ERROR(RESOURCE_EXHAUSTED, "%u records do not fit in one bundle (at most %u)",
+                        total, KILN_BUNDLE_ROWS_MAX / 2);
     if (!st) st = write_parents(db, &state);
     for (uint32_t f = 0; !st && f < filter_count; f++)
-        for (uint32_t i = 0; i < match[f].count; i++) write_row(&state, KILN_DB_TABLE_RECORD, &match[f].record[i]);
+        for (uint32_t i = 0; i < match[f].count; i++)
+            write_row(&state, KILN_DB_TABLE_RECORD, &match[f].record[i]);
     if (!st) {
         kiln_mpack_write_array(out, state.row_count);
         kiln_strbuf_append(out, state.rows.data, state.rows.size);
@@ -111,7 +122,8 @@ kiln_status kiln_bundle_export(kiln_db *db, const kiln_db_filter *filter, uint32
     return kiln_status_note(st, "exporting records");
 }
 
-/* ---- import ------------------------------------------------------------------------------------------ */
+/* ---- import
+ * ------------------------------------------------------------------------------------------ */
 
 static kiln_status read_samples(kiln_mpack_reader *r, kiln_arena *arena, kiln_db_samples *out) {
     uint32_t count = 0;
@@ -122,7 +134,8 @@ static kiln_status read_samples(kiln_mpack_reader *r, kiln_arena *arena, kiln_db
     return st;
 }
 
-static kiln_status read_value(kiln_mpack_reader *r, const kiln_db_column *column, kiln_arena *arena, void *row) {
+static kiln_status read_value(kiln_mpack_reader *r, const kiln_db_column *column, kiln_arena *arena,
+                              void *row) {
     void *member = (char *)row + column->offset;
     switch (column->type) {
     case KILN_DB_TEXT: return kiln_mpack_read_str(r, member);
@@ -140,14 +153,17 @@ static const kiln_db_column *find_column(const kiln_db_table_info *info, kiln_st
     return NULL;
 }
 
-static kiln_status import_row(kiln_db *db, kiln_mpack_reader *r, kiln_arena *arena, uint32_t *records) {
+static kiln_status import_row(kiln_db *db, kiln_mpack_reader *r, kiln_arena *arena,
+                              uint32_t *records) {
     uint32_t parts = 0, columns = 0;
     kiln_str name = {0};
     kiln_db_table table = KILN_DB_TABLE_COUNT;
     kiln_status st = kiln_mpack_read_array(r, &parts);
     if (!st) st = kiln_mpack_read_str(r, &name);
-    if (!st && (parts != 2 || !kiln_db_table_find(name, &table) || kiln_db_table_info_of(table)->kind != KILN_DB_RECORDS))
-        st = KILN_ERROR(DATA_LOSS, "no table of records is called '%.*s'", KILN_STR_ARG(kiln_str_slice(name, 0, 64)));
+    if (!st && (parts != 2 || !kiln_db_table_find(name, &table) ||
+                kiln_db_table_info_of(table)->kind != KILN_DB_RECORDS))
+        st = KILN_ERROR(DATA_LOSS, "no table of records is called '%.*s'",
+                        KILN_STR_ARG(kiln_str_slice(name, 0, 64)));
     if (!st) st = kiln_mpack_read_map(r, &columns);
     if (st) return st;
 
@@ -171,12 +187,14 @@ kiln_status kiln_bundle_import(kiln_db *db, kiln_str bytes, uint32_t *out_record
     kiln_mpack_reader_init(&r, bytes.data, bytes.size);
     uint32_t rows = 0, records = 0;
     kiln_status st = kiln_mpack_read_array(&r, &rows);
-    if (!st && rows > KILN_BUNDLE_ROWS_MAX) st = KILN_ERROR(DATA_LOSS, "%u rows, at most %u", rows, KILN_BUNDLE_ROWS_MAX);
+    if (!st && rows > KILN_BUNDLE_ROWS_MAX)
+        st = KILN_ERROR(DATA_LOSS, "%u rows, at most %u", rows, KILN_BUNDLE_ROWS_MAX);
     for (uint32_t i = 0; !st && i < rows; i++) {
         st = kiln_status_note(import_row(db, &r, &scratch, &records), "row %u", i);
         kiln_arena_reset(&scratch);
     }
-    if (!st && r.offset != r.size) st = KILN_ERROR(DATA_LOSS, "%zu bytes after the last row", r.size - r.offset);
+    if (!st && r.offset != r.size)
+        st = KILN_ERROR(DATA_LOSS, "%zu bytes after the last row", r.size - r.offset);
     if (!st) st = kiln_db_commit(db);
     if (st) kiln_db_rollback(db);
     kiln_arena_deinit(&scratch);

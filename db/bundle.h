@@ -1,8 +1,9 @@
-/* Records on the move: the blob of a job's records that a tuner hands to its client, and that a client
- * hands to a tuner so that nothing is measured twice. Rows travel as msgpack maps from column names to
- * values, parents (tasks, targets, devices, fingerprints, jobs) before the records that name them, so a
- * bundle can be imported into any database of Kiln; columns that the reader does not know are skipped,
- * missing ones are empty or 0. JSON lines for people are made in cli/ from the same tables. */
+/* Records on the move: the blob of a job's records that a tuner hands to its client, and that a
+ * client hands to a tuner so that nothing is measured twice. Rows travel as msgpack maps from
+ * column names to values, parents (tasks, targets, devices, fingerprints, jobs) before the records
+ * that name them, so a bundle can be imported into any database of Kiln; columns that the reader
+ * does not know are skipped, missing ones are empty or 0. JSON lines for people are made in cli/
+ * from the same tables. */
 #ifndef KILN_DB_BUNDLE_H
 #define KILN_DB_BUNDLE_H
 
@@ -10,11 +11,12 @@
 
 #define KILN_BUNDLE_ROWS_MAX 1000000u
 
-/* Appends the records that match any of the filters (which should not overlap) and every row they refer to.
- * Deterministic. */
-KILN_MUST_USE kiln_status kiln_bundle_export(kiln_db *db, const kiln_db_filter *filter, uint32_t filter_count, kiln_strbuf *out);
-/* Puts every row (rows that are there already stay) and commits. Adds to `*out_records` the records read.
- * DATA_LOSS: damaged bytes, an unknown table; nothing of the bundle is stored then. */
+/* Appends the records that match any of the filters (which should not overlap) and every row they
+ * refer to. Deterministic. */
+KILN_MUST_USE kiln_status kiln_bundle_export(kiln_db *db, const kiln_db_filter *filter,
+                                             uint32_t filter_count, kiln_strbuf *out);
+/* Puts every row (rows that are there already stay) and commits. Adds to `*out_records` the records
+ * read. DATA_LOSS: damaged bytes, an unknown table; nothing of the bundle is stored then. */
 KILN_MUST_USE kiln_status kiln_bundle_import(kiln_db *db, kiln_str bytes, uint32_t *out_records);
 
 #endif

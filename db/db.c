@@ -8,8 +8,8 @@
 #include "db/internal.h"
 #include "db/migrate.h"
 
-/* How long a program waits for another that is writing: a commit lasts milliseconds, so longer means that
- * somebody else keeps the writer's place. */
+/* How long a program waits for another that is writing: a commit lasts milliseconds, so longer
+ * means that somebody else keeps the writer's place. */
 #define BUSY_TIMEOUT_MS 5000
 
 static kiln_code code_of(int rc) {
@@ -36,7 +36,9 @@ kiln_status kiln_db_error(sqlite3 *handle, const char *path, int rc, const char 
     const char *advice = "";
     switch (rc & 0xff) {
     case SQLITE_FULL: advice = " (the disk is full; nothing of it was stored)"; break;
-    case SQLITE_BUSY: advice = " (another program is writing to it; stop that one, or name another path)"; break;
+    case SQLITE_BUSY:
+        advice = " (another program is writing to it; stop that one, or name another path)";
+        break;
     default: break;
     }
     return kiln_status_make(code_of(rc), __FILE__, __LINE__, "%s: %s: %s%s", path, doing,
@@ -53,25 +55,30 @@ static bool parent_is_folder(const char *path) {
     return is_folder;
 }
 
-/* SQLite folds many reasons into one code, and its errno is that of its last attempt; say which it is. */
+/* SQLite folds many reasons into one code, and its errno is that of its last attempt; say which it
+ * is. */
 static kiln_status open_error(sqlite3 *handle, const char *path, kiln_db_mode mode, int rc) {
     if (mode == KILN_DB_READ && !kiln_file_exists(path))
         return KILN_ERROR(NOT_FOUND, "%s: there is no such database", path);
     if (kiln_file_is_folder(path))
         return KILN_ERROR(PERMISSION_DENIED, "%s is a folder; name a file in it", path);
-    if (!parent_is_folder(path)) return KILN_ERROR(NOT_FOUND, "%s: its folder does not exist", path);
+    if (!parent_is_folder(path))
+        return KILN_ERROR(NOT_FOUND, "%s: its folder does not exist", path);
     if ((rc & 0xff) == SQLITE_CANTOPEN)
-        return KILN_ERROR(PERMISSION_DENIED, "%s: the file, or one beside it, cannot be opened or made", path);
+        return KILN_ERROR(PERMISSION_DENIED,
+                          "%s: the file, or one beside it, cannot be opened or made", path);
     return kiln_db_error(handle, path, rc, "opening the database");
 }
 
 static kiln_status set_up(kiln_db *db) {
     sqlite3_extended_result_codes(db->handle, 1);
     sqlite3_busy_timeout(db->handle, BUSY_TIMEOUT_MS);
-    const char *pragmas = "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA synchronous = FULL;";
+    const char *pragmas =
+        "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA synchronous = FULL;";
     int rc = sqlite3_exec(db->handle, pragmas, NULL, NULL, NULL);
     /* The first read finds out what kind of file this is, before anything is written to it. */
-    if (rc == SQLITE_OK) rc = sqlite3_exec(db->handle, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(db->handle, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
     if (rc != SQLITE_OK) return open_error(db->handle, db->path, db->mode, rc);
     if (db->mode == KILN_DB_READ) return NULL;
 
@@ -87,7 +94,8 @@ kiln_status kiln_db_open(const char *path, kiln_db_kind kind, kiln_db_mode mode,
     size_t size = strlen(path) + 1;
     db->path = memcpy(kiln_alloc(size), path, size);
 
-    int flags = mode == KILN_DB_READ ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    int flags =
+        mode == KILN_DB_READ ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
     int rc = sqlite3_open_v2(path, &db->handle, flags | SQLITE_OPEN_NOMUTEX, NULL);
     kiln_status st = rc == SQLITE_OK ? set_up(db) : open_error(db->handle, path, mode, rc);
     if (!st) st = kiln_db_migrate(db->handle, path, kind, mode, &kiln_db_migrations_of[kind]);
@@ -110,7 +118,8 @@ void kiln_db_close(kiln_db *db) {
 
 kiln_status kiln_db_prepare(kiln_db *db, const char *sql, sqlite3_stmt **out_statement) {
     int rc = sqlite3_prepare_v2(db->handle, sql, -1, out_statement, NULL);
-    return rc == SQLITE_OK ? NULL : kiln_db_error(db->handle, db->path, rc, "preparing a statement");
+    return rc == SQLITE_OK ? NULL
+                           : kiln_db_error(db->handle, db->path, rc, "preparing a statement");
 }
 
 kiln_status kiln_db_begin(kiln_db *db) {
@@ -150,6 +159,4 @@ void kiln_db_rollback(kiln_db *db) {
     db->pending = false;
 }
 
-bool kiln_db_pending(const kiln_db *db) {
-    return db->pending;
-}
+bool kiln_db_pending(const kiln_db *db) { return db->pending; }

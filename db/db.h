@@ -1,11 +1,12 @@
-/* What was learned, on disk: the front header of db/. Two kinds of database go through the same code: the
- * records database of the tuner and the command line (tasks, targets, devices, jobs, measurement records)
- * and the tracker's own (jobs, leases, the epoch). Both are SQLite files in WAL mode with STRICT tables;
- * nobody opens another program's file for writing.
+/* What was learned, on disk: the front header of db/. Two kinds of database go through the same
+ * code: the records database of the tuner and the command line (tasks, targets, devices, jobs,
+ * measurement records) and the tracker's own (jobs, leases, the epoch). Both are SQLite files in
+ * WAL mode with STRICT tables; nobody opens another program's file for writing.
  *
- * Writes collect in one transaction that the first of them opens; kiln_db_commit makes the group durable
- * (synchronous = FULL), and only then may anything in it be acknowledged. A write or commit that fails
- * undoes the whole group: nothing of it is half there, and the caller may offer it again.
+ * Writes collect in one transaction that the first of them opens; kiln_db_commit makes the group
+ * durable (synchronous = FULL), and only then may anything in it be acknowledged. A write or commit
+ * that fails undoes the whole group: nothing of it is half there, and the caller may offer it
+ * again.
  *
  * Row types and tables expand from rows.def. A handle belongs to one thread. */
 #ifndef KILN_DB_DB_H
@@ -21,7 +22,8 @@
 #include "base/str.h"
 
 #define KILN_DB_TEXT_MAX ((size_t)16 << 20) /* of one text or blob column */
-#define KILN_DB_GROUP_NS UINT64_C(20000000) /* longest time a group may stay open before its commit */
+#define KILN_DB_GROUP_NS \
+    UINT64_C(20000000) /* longest time a group may stay open before its commit */
 
 typedef struct kiln_db kiln_db;
 
@@ -33,7 +35,13 @@ typedef struct kiln_db_samples {
     const double *data;
     size_t count;
 } kiln_db_samples;
-typedef enum kiln_db_type { KILN_DB_TEXT, KILN_DB_BLOB, KILN_DB_INT, KILN_DB_REAL, KILN_DB_SAMPLES } kiln_db_type;
+typedef enum kiln_db_type {
+    KILN_DB_TEXT,
+    KILN_DB_BLOB,
+    KILN_DB_INT,
+    KILN_DB_REAL,
+    KILN_DB_SAMPLES
+} kiln_db_type;
 #define KILN_DB_CTYPE_TEXT kiln_str
 #define KILN_DB_CTYPE_BLOB kiln_str
 #define KILN_DB_CTYPE_INT int64_t
@@ -74,14 +82,14 @@ typedef struct kiln_db_table_info {
     size_t row_size;
 } kiln_db_table_info;
 
-/* Opens or (KILN_DB_WRITE) creates the file at `path`, brings its schema up to date, and takes the writer's
- * place. ":memory:" is for tests.
- * NOT_FOUND            reading a file that does not exist
+/* Opens or (KILN_DB_WRITE) creates the file at `path`, brings its schema up to date, and takes the
+ * writer's place. ":memory:" is for tests. NOT_FOUND            reading a file that does not exist
  * PERMISSION_DENIED    the file or its folder cannot be read or written; the note says which
  * FAILED_PRECONDITION  a newer Kiln wrote it, or it is the other kind of database
  * DATA_LOSS            it is not a database, or is damaged
  * UNAVAILABLE          another process holds the writer's place for longer than 5 s */
-KILN_MUST_USE kiln_status kiln_db_open(const char *path, kiln_db_kind kind, kiln_db_mode mode, kiln_db **out_db);
+KILN_MUST_USE kiln_status kiln_db_open(const char *path, kiln_db_kind kind, kiln_db_mode mode,
+                                       kiln_db **out_db);
 /* Undoes what is not committed. NULL is fine. */
 void kiln_db_close(kiln_db *db);
 /* Makes every write since the last commit durable. Nothing open: nothing happens.
@@ -91,27 +99,30 @@ void kiln_db_rollback(kiln_db *db);
 /* Whether writes wait for a commit. */
 bool kiln_db_pending(const kiln_db *db);
 
-/* kiln_db_put_task(db, &row) and so on: adds a row. What a row with the same identity means is the table's
- * column `conflict`: KEEP leaves the stored row as it is (append-only tables: the same record offered twice
- * is stored once), REPLACE overwrites it. Views are copied. In a record, `median_ns` and `min_ns` are derived
- * from the samples here; 'ok' needs at least one sample.
- * INVALID_ARGUMENT     a column breaks a rule of the schema (unknown outcome, missing parent row, ...); this
- *                      row is refused and the group goes on
- * RESOURCE_EXHAUSTED   the disk is full; the group is undone */
+/* kiln_db_put_task(db, &row) and so on: adds a row. What a row with the same identity means is the
+ * table's column `conflict`: KEEP leaves the stored row as it is (append-only tables: the same
+ * record offered twice is stored once), REPLACE overwrites it. Views are copied. In a record,
+ * `median_ns` and `min_ns` are derived from the samples here; 'ok' needs at least one sample.
+ * INVALID_ARGUMENT     a column breaks a rule of the schema (unknown outcome, missing parent row,
+ * ...); this row is refused and the group goes on RESOURCE_EXHAUSTED   the disk is full; the group
+ * is undone */
 #define TABLE(NAME, name, kind, conflict, identity, columns) \
     KILN_MUST_USE kiln_status kiln_db_put_##name(kiln_db *db, const kiln_db_##name *row);
 #include "db/rows.def"
 #undef TABLE
 
-/* The same over tables as data, for export and import. Row pointers are row structs of that table. */
+/* The same over tables as data, for export and import. Row pointers are row structs of that table.
+ */
 const kiln_db_table_info *kiln_db_table_info_of(kiln_db_table table);
 bool kiln_db_table_find(kiln_str name, kiln_db_table *out_table);
 KILN_MUST_USE kiln_status kiln_db_put(kiln_db *db, kiln_db_table table, const void *row);
 /* Removes the row with this identity (first column; tables with REPLACE only). Absent is fine. */
 KILN_MUST_USE kiln_status kiln_db_remove(kiln_db *db, kiln_db_table table, kiln_str identity);
-/* Calls `visit` for each row in order of insertion; views last until it returns. Stops at its first error. */
+/* Calls `visit` for each row in order of insertion; views last until it returns. Stops at its first
+ * error. */
 typedef kiln_status (*kiln_db_visit)(void *context, kiln_db_table table, const void *row);
-KILN_MUST_USE kiln_status kiln_db_each(kiln_db *db, kiln_db_table table, kiln_db_visit visit, void *context);
+KILN_MUST_USE kiln_status kiln_db_each(kiln_db *db, kiln_db_table table, kiln_db_visit visit,
+                                       void *context);
 
 /* Which records, and in which order. Empty text means any. */
 typedef enum kiln_db_order {
@@ -122,22 +133,24 @@ typedef enum kiln_db_order {
 typedef struct kiln_db_filter {
     kiln_str task_key, target, job_id, codegen_version, trace_hash;
     kiln_str layout_in, layout_out;
-    bool by_layout;  /* match layout_in and layout_out even when they are empty */
+    bool by_layout; /* match layout_in and layout_out even when they are empty */
     kiln_db_order order;
-    uint32_t limit;  /* 0: all */
+    uint32_t limit; /* 0: all */
 } kiln_db_filter;
 
 /* Records that match, rows and their views in `arena`; count 0 is no error. */
-KILN_MUST_USE kiln_status kiln_db_records(kiln_db *db, const kiln_db_filter *filter, kiln_arena *arena,
-                                          kiln_db_record **out_records, uint32_t *out_count);
-/* The fastest record per (task, target) among those that match, ordered by task key, then target. */
+KILN_MUST_USE kiln_status kiln_db_records(kiln_db *db, const kiln_db_filter *filter,
+                                          kiln_arena *arena, kiln_db_record **out_records,
+                                          uint32_t *out_count);
+/* The fastest record per (task, target) among those that match, ordered by task key, then target.
+ */
 KILN_MUST_USE kiln_status kiln_db_best(kiln_db *db, const kiln_db_filter *filter, kiln_arena *arena,
                                        kiln_db_record **out_records, uint32_t *out_count);
 /* The row with this identity; *out_found false when there is none. */
-KILN_MUST_USE kiln_status kiln_db_find_task(kiln_db *db, kiln_str key, kiln_arena *arena, kiln_db_task *out_task,
-                                            bool *out_found);
-KILN_MUST_USE kiln_status kiln_db_find_job(kiln_db *db, kiln_str id, kiln_arena *arena, kiln_db_job *out_job,
-                                           bool *out_found);
+KILN_MUST_USE kiln_status kiln_db_find_task(kiln_db *db, kiln_str key, kiln_arena *arena,
+                                            kiln_db_task *out_task, bool *out_found);
+KILN_MUST_USE kiln_status kiln_db_find_job(kiln_db *db, kiln_str id, kiln_arena *arena,
+                                           kiln_db_job *out_job, bool *out_found);
 
 /* Counts per (task, target), in order of the task's first record. */
 typedef struct kiln_db_stat {
@@ -148,12 +161,15 @@ typedef struct kiln_db_stat {
     double sampled_ns; /* median times number of samples, summed */
     int64_t first_wall_ns, last_wall_ns;
 } kiln_db_stat;
-KILN_MUST_USE kiln_status kiln_db_stats(kiln_db *db, kiln_arena *arena, kiln_db_stat **out_stats, uint32_t *out_count);
+KILN_MUST_USE kiln_status kiln_db_stats(kiln_db *db, kiln_arena *arena, kiln_db_stat **out_stats,
+                                        uint32_t *out_count);
 
-/* One read-only statement of a person. Cells are text as SQLite prints them; blobs are hex; NULL is NULL.
- * INVALID_ARGUMENT     it does not parse, is more than one statement, or would change something */
-typedef kiln_status (*kiln_db_sql_row)(void *context, uint32_t column_count, const char *const *names,
-                                       const char *const *cells);
-KILN_MUST_USE kiln_status kiln_db_sql(kiln_db *db, kiln_str sql, kiln_db_sql_row row, void *context);
+/* One read-only statement of a person. Cells are text as SQLite prints them; blobs are hex; NULL is
+ * NULL. INVALID_ARGUMENT     it does not parse, is more than one statement, or would change
+ * something */
+typedef kiln_status (*kiln_db_sql_row)(void *context, uint32_t column_count,
+                                       const char *const *names, const char *const *cells);
+KILN_MUST_USE kiln_status kiln_db_sql(kiln_db *db, kiln_str sql, kiln_db_sql_row row,
+                                      void *context);
 
 #endif

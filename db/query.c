@@ -1,5 +1,5 @@
-/* Questions about records. "Best" is a query, never a stored fact, and only a record whose whole output was
- * compared with the reference can be the answer. */
+/* Questions about records. "Best" is a query, never a stored fact, and only a record whose whole
+ * output was compared with the reference can be the answer. */
 #include <string.h>
 
 #include "base/check.h"
@@ -15,15 +15,15 @@ typedef struct condition_list {
 } condition_list;
 
 /* `row` is what the record is called in `sql`. IS, because empty text is stored as NULL. */
-static void add_condition(kiln_strbuf *sql, const char *row, condition_list *conditions, const char *column,
-                          kiln_str value) {
+static void add_condition(kiln_strbuf *sql, const char *row, condition_list *conditions,
+                          const char *column, kiln_str value) {
     conditions->value[conditions->count++] = value;
     kiln_strbuf_printf(sql, " AND %s.\"%s\" IS ?%d", row, column, conditions->count);
 }
 
 /* Fills `conditions` anew: a statement may repeat the clause, its placeholders are numbered. */
-static void append_where(const kiln_db_filter *filter, const char *row, bool may_be_best, kiln_strbuf *sql,
-                         condition_list *conditions) {
+static void append_where(const kiln_db_filter *filter, const char *row, bool may_be_best,
+                         kiln_strbuf *sql, condition_list *conditions) {
     conditions->count = 0;
     kiln_strbuf_text(sql, " WHERE 1");
     if (may_be_best) kiln_strbuf_printf(sql, " AND %s.outcome = 'ok' AND %s.checked = 1", row, row);
@@ -45,13 +45,14 @@ static void append_where(const kiln_db_filter *filter, const char *row, bool may
 }
 
 /* Runs `sql`, whose columns are the record's, and collects the rows in `arena`. */
-static kiln_status collect(kiln_db *db, const char *sql, const condition_list *conditions, kiln_arena *arena,
-                           kiln_db_record **out_records, uint32_t *out_count) {
+static kiln_status collect(kiln_db *db, const char *sql, const condition_list *conditions,
+                           kiln_arena *arena, kiln_db_record **out_records, uint32_t *out_count) {
     KILN_CHECK(db->kind == KILN_DB_RECORDS);
     sqlite3_stmt *statement = NULL;
     kiln_status st = kiln_db_prepare(db, sql, &statement);
     if (st) return st;
-    for (int i = 0; i < conditions->count; i++) kiln_db_bind_text(statement, i + 1, conditions->value[i]);
+    for (int i = 0; i < conditions->count; i++)
+        kiln_db_bind_text(statement, i + 1, conditions->value[i]);
 
     record_list found = {0};
     int rc;
@@ -88,27 +89,29 @@ kiln_status kiln_db_records(kiln_db *db, const kiln_db_filter *filter, kiln_aren
     return st;
 }
 
-kiln_status kiln_db_best(kiln_db *db, const kiln_db_filter *filter, kiln_arena *arena, kiln_db_record **out_records,
-                         uint32_t *out_count) {
+kiln_status kiln_db_best(kiln_db *db, const kiln_db_filter *filter, kiln_arena *arena,
+                         kiln_db_record **out_records, uint32_t *out_count) {
     kiln_strbuf sql = {0};
     condition_list conditions = {0};
-    /* One look into the index record_best per task and target. The first stored wins a tie, so the answer does not
-     * depend on the order in which SQLite looks. */
+    /* One look into the index record_best per task and target. The first stored wins a tie, so the
+     * answer does not depend on the order in which SQLite looks. */
     kiln_strbuf_text(&sql, "SELECT ");
     kiln_db_column_list(kiln_db_table_info_of(KILN_DB_TABLE_RECORD), "best.", &sql);
     kiln_strbuf_text(&sql, " FROM (SELECT DISTINCT task_key, target FROM record");
     append_where(filter, "record", true, &sql, &conditions);
-    kiln_strbuf_text(&sql, ") AS pair JOIN record AS best ON best.rowid = (SELECT one.rowid FROM record AS one");
+    kiln_strbuf_text(
+        &sql, ") AS pair JOIN record AS best ON best.rowid = (SELECT one.rowid FROM record AS one");
     append_where(filter, "one", true, &sql, &conditions);
-    kiln_strbuf_text(&sql, " AND one.task_key = pair.task_key AND one.target = pair.target"
-                           " ORDER BY one.median_ns, one.rowid LIMIT 1) ORDER BY best.task_key, best.target");
+    kiln_strbuf_text(
+        &sql, " AND one.task_key = pair.task_key AND one.target = pair.target"
+              " ORDER BY one.median_ns, one.rowid LIMIT 1) ORDER BY best.task_key, best.target");
     kiln_status st = collect(db, sql.data, &conditions, arena, out_records, out_count);
     kiln_strbuf_deinit(&sql);
     return st;
 }
 
-static kiln_status find_row(kiln_db *db, kiln_db_table table, kiln_str identity, kiln_arena *arena, void *out_row,
-                            bool *out_found) {
+static kiln_status find_row(kiln_db *db, kiln_db_table table, kiln_str identity, kiln_arena *arena,
+                            void *out_row, bool *out_found) {
     const kiln_db_table_info *info = kiln_db_table_info_of(table);
     KILN_CHECK(db->kind == info->kind);
     kiln_strbuf sql = {0};
@@ -121,18 +124,22 @@ static kiln_status find_row(kiln_db *db, kiln_db_table table, kiln_str identity,
     if (st) return st;
     kiln_db_bind_text(statement, 1, identity);
     int rc = sqlite3_step(statement);
-    if (rc == SQLITE_ROW) kiln_db_row_read(statement, info, arena, out_row);
-    else if (rc != SQLITE_DONE) st = kiln_db_error(db->handle, db->path, rc, info->name);
+    if (rc == SQLITE_ROW)
+        kiln_db_row_read(statement, info, arena, out_row);
+    else if (rc != SQLITE_DONE)
+        st = kiln_db_error(db->handle, db->path, rc, info->name);
     sqlite3_finalize(statement);
     if (!st) *out_found = rc == SQLITE_ROW;
     return st;
 }
 
-kiln_status kiln_db_find_task(kiln_db *db, kiln_str key, kiln_arena *arena, kiln_db_task *out_task, bool *out_found) {
+kiln_status kiln_db_find_task(kiln_db *db, kiln_str key, kiln_arena *arena, kiln_db_task *out_task,
+                              bool *out_found) {
     return find_row(db, KILN_DB_TABLE_TASK, key, arena, out_task, out_found);
 }
 
-kiln_status kiln_db_find_job(kiln_db *db, kiln_str id, kiln_arena *arena, kiln_db_job *out_job, bool *out_found) {
+kiln_status kiln_db_find_job(kiln_db *db, kiln_str id, kiln_arena *arena, kiln_db_job *out_job,
+                             bool *out_found) {
     return find_row(db, KILN_DB_TABLE_JOB, id, arena, out_job, out_found);
 }
 
@@ -141,14 +148,17 @@ static kiln_str dup_column(sqlite3_stmt *statement, int index, kiln_arena *arena
     return (kiln_str){kiln_str_dup(arena, bytes), bytes.size};
 }
 
-kiln_status kiln_db_stats(kiln_db *db, kiln_arena *arena, kiln_db_stat **out_stats, uint32_t *out_count) {
+kiln_status kiln_db_stats(kiln_db *db, kiln_arena *arena, kiln_db_stat **out_stats,
+                          uint32_t *out_count) {
     KILN_CHECK(db->kind == KILN_DB_RECORDS);
     kiln_strbuf sql = {0};
-    kiln_strbuf_text(&sql, "SELECT record.task_key, task.op, record.target, count(*),"
-                           " min(median_ns) FILTER (WHERE outcome = 'ok' AND checked = 1),"
-                           " sum(median_ns * length(samples_ns) / 8), min(stored_wall_ns), max(stored_wall_ns)");
+    kiln_strbuf_text(
+        &sql, "SELECT record.task_key, task.op, record.target, count(*),"
+              " min(median_ns) FILTER (WHERE outcome = 'ok' AND checked = 1),"
+              " sum(median_ns * length(samples_ns) / 8), min(stored_wall_ns), max(stored_wall_ns)");
     for (int i = 0; i < KILN_OUTCOME_COUNT; i++)
-        kiln_strbuf_printf(&sql, ", count(*) FILTER (WHERE outcome = '%s')", kiln_outcome_name((kiln_outcome)i));
+        kiln_strbuf_printf(&sql, ", count(*) FILTER (WHERE outcome = '%s')",
+                           kiln_outcome_name((kiln_outcome)i));
     kiln_strbuf_text(&sql, " FROM record JOIN task ON task.key = record.task_key"
                            " GROUP BY record.task_key, record.target ORDER BY min(record.rowid)");
     sqlite3_stmt *statement = NULL;

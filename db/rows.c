@@ -12,14 +12,19 @@
 #undef TABLE
 
 static const kiln_db_table_info table_info[] = {
-#define TABLE(NAME, name, kind, conflict, identity, columns)                                 \
-    [KILN_DB_TABLE_##NAME] = {#name,         KILN_DB_##kind,                KILN_DB_##conflict,    \
-                              name##_column, KILN_ARRAY_COUNT(name##_column), identity, sizeof(kiln_db_##name)},
+#define TABLE(NAME, name, kind, conflict, identity, columns)   \
+    [KILN_DB_TABLE_##NAME] = {#name,                           \
+                              KILN_DB_##kind,                  \
+                              KILN_DB_##conflict,              \
+                              name##_column,                   \
+                              KILN_ARRAY_COUNT(name##_column), \
+                              identity,                        \
+                              sizeof(kiln_db_##name)},
 #include "db/rows.def"
 #undef TABLE
 };
 
-#define TABLE(NAME, name, kind, conflict, identity, columns)                      \
+#define TABLE(NAME, name, kind, conflict, identity, columns)                 \
     kiln_status kiln_db_put_##name(kiln_db *db, const kiln_db_##name *row) { \
         return kiln_db_put(db, KILN_DB_TABLE_##NAME, row);                   \
     }
@@ -65,7 +70,8 @@ static kiln_status prepare_put(kiln_db *db, kiln_db_table table) {
     kiln_strbuf sql = {0};
     kiln_strbuf_printf(&sql, "INSERT INTO \"%s\" (", info->name);
     kiln_db_column_list(info, "", &sql);
-    for (uint32_t i = 0; i < info->column_count; i++) kiln_strbuf_text(&sql, i ? ", ?" : ") VALUES (?");
+    for (uint32_t i = 0; i < info->column_count; i++)
+        kiln_strbuf_text(&sql, i ? ", ?" : ") VALUES (?");
     kiln_strbuf_text(&sql, ") ON CONFLICT ");
     append_conflict(info, &sql);
     kiln_status st = kiln_db_prepare(db, sql.data, &db->put[table]);
@@ -74,16 +80,20 @@ static kiln_status prepare_put(kiln_db *db, kiln_db_table table) {
 }
 
 void kiln_db_bind_text(sqlite3_stmt *statement, int index, kiln_str text) {
-    if (text.size > 0) sqlite3_bind_text(statement, index, text.data, (int)text.size, SQLITE_STATIC);
-    else sqlite3_bind_null(statement, index);
+    if (text.size > 0)
+        sqlite3_bind_text(statement, index, text.data, (int)text.size, SQLITE_STATIC);
+    else
+        sqlite3_bind_null(statement, index);
 }
 
-static void bind_column(sqlite3_stmt *statement, int index, const kiln_db_column *column, const void *member) {
+static void bind_column(sqlite3_stmt *statement, int index, const kiln_db_column *column,
+                        const void *member) {
     switch (column->type) {
     case KILN_DB_TEXT: kiln_db_bind_text(statement, index, *(const kiln_str *)member); break;
     case KILN_DB_BLOB: {
         kiln_str bytes = *(const kiln_str *)member;
-        if (bytes.size > 0) sqlite3_bind_blob(statement, index, bytes.data, (int)bytes.size, SQLITE_STATIC);
+        if (bytes.size > 0)
+            sqlite3_bind_blob(statement, index, bytes.data, (int)bytes.size, SQLITE_STATIC);
         break;
     }
     case KILN_DB_INT: sqlite3_bind_int64(statement, index, *(const int64_t *)member); break;
@@ -91,7 +101,8 @@ static void bind_column(sqlite3_stmt *statement, int index, const kiln_db_column
     case KILN_DB_SAMPLES: {
         kiln_db_samples samples = *(const kiln_db_samples *)member;
         if (samples.count > 0)
-            sqlite3_bind_blob(statement, index, samples.data, (int)(samples.count * sizeof(double)), SQLITE_STATIC);
+            sqlite3_bind_blob(statement, index, samples.data, (int)(samples.count * sizeof(double)),
+                              SQLITE_STATIC);
         break;
     }
     }
@@ -133,8 +144,8 @@ kiln_status kiln_db_put(kiln_db *db, kiln_db_table table, const void *row) {
     }
     for (uint32_t i = 0; i < info->column_count; i++)
         if (bytes_of(&info->column[i], member_of(row, &info->column[i])) > KILN_DB_TEXT_MAX)
-            return KILN_ERROR(INVALID_ARGUMENT, "%s.%s is longer than %zu bytes", info->name, info->column[i].name,
-                              KILN_DB_TEXT_MAX);
+            return KILN_ERROR(INVALID_ARGUMENT, "%s.%s is longer than %zu bytes", info->name,
+                              info->column[i].name, KILN_DB_TEXT_MAX);
 
     kiln_status st = prepare_put(db, table);
     if (!st) st = kiln_db_begin(db);
@@ -148,7 +159,8 @@ kiln_status kiln_db_remove(kiln_db *db, kiln_db_table table, kiln_str identity) 
     const kiln_db_table_info *info = kiln_db_table_info_of(table);
     KILN_CHECK(info->kind == db->kind && info->conflict == KILN_DB_REPLACE);
     kiln_strbuf sql = {0};
-    kiln_strbuf_printf(&sql, "DELETE FROM \"%s\" WHERE \"%s\" = ?", info->name, info->column[0].name);
+    kiln_strbuf_printf(&sql, "DELETE FROM \"%s\" WHERE \"%s\" = ?", info->name,
+                       info->column[0].name);
     sqlite3_stmt *statement = NULL;
     kiln_status st = kiln_db_prepare(db, sql.data, &statement);
     if (!st) st = kiln_db_begin(db);
@@ -166,8 +178,8 @@ kiln_str kiln_db_column_bytes(sqlite3_stmt *statement, int index) {
     return (kiln_str){data, (size_t)sqlite3_column_bytes(statement, index)};
 }
 
-static void read_column(sqlite3_stmt *statement, int index, const kiln_db_column *column, kiln_arena *arena,
-                        void *member) {
+static void read_column(sqlite3_stmt *statement, int index, const kiln_db_column *column,
+                        kiln_arena *arena, void *member) {
     switch (column->type) {
     case KILN_DB_TEXT:
     case KILN_DB_BLOB: {
@@ -187,9 +199,11 @@ static void read_column(sqlite3_stmt *statement, int index, const kiln_db_column
     }
 }
 
-void kiln_db_row_read(sqlite3_stmt *statement, const kiln_db_table_info *table, kiln_arena *arena, void *row) {
+void kiln_db_row_read(sqlite3_stmt *statement, const kiln_db_table_info *table, kiln_arena *arena,
+                      void *row) {
     for (uint32_t i = 0; i < table->column_count; i++)
-        read_column(statement, (int)i, &table->column[i], arena, (char *)row + table->column[i].offset);
+        read_column(statement, (int)i, &table->column[i], arena,
+                    (char *)row + table->column[i].offset);
 }
 
 kiln_status kiln_db_each(kiln_db *db, kiln_db_table table, kiln_db_visit visit, void *context) {

@@ -42,9 +42,11 @@ static kiln_str device_model(kiln_arena *arena) {
 
 static void read_clock(uint32_t core, kiln_arena *arena, kiln_msg_env *env) {
     const char *folder = kiln_arena_printf(arena, "/sys/devices/system/cpu/cpu%u/cpufreq", core);
-    read_number(kiln_arena_printf(arena, "%s/scaling_cur_freq", folder), arena, &env->frequency_khz);
-    env->governor = kiln_str_slice(read_text(kiln_arena_printf(arena, "%s/scaling_governor", folder), arena), 0,
-                                   KILN_MESSAGES_NAME);
+    read_number(kiln_arena_printf(arena, "%s/scaling_cur_freq", folder), arena,
+                &env->frequency_khz);
+    env->governor =
+        kiln_str_slice(read_text(kiln_arena_printf(arena, "%s/scaling_governor", folder), arena), 0,
+                       KILN_MESSAGES_NAME);
 }
 
 static void read_temperature(kiln_arena *arena, kiln_msg_env *env) {
@@ -52,19 +54,25 @@ static void read_temperature(kiln_arena *arena, kiln_msg_env *env) {
     for (uint32_t zone = 0; zone < 64; zone++) {
         const char *path = kiln_arena_printf(arena, "/sys/class/thermal/thermal_zone%u/temp", zone);
         if (!kiln_file_exists(path)) break; /* they are numbered without gaps */
-        if (read_number(path, arena, &temperature)) env->temperature_mc = KILN_MAX(env->temperature_mc, temperature);
+        if (read_number(path, arena, &temperature))
+            env->temperature_mc = KILN_MAX(env->temperature_mc, temperature);
     }
 }
 
 static void read_throttling(uint32_t core, kiln_arena *arena, kiln_msg_env *env) {
-    const char *path = "/sys/devices/platform/soc/soc:firmware/get_throttled"; /* Raspberry Pi: hexadecimal bits */
+    const char *path =
+        "/sys/devices/platform/soc/soc:firmware/get_throttled"; /* Raspberry Pi: hexadecimal bits */
     kiln_str bits = read_text(path, arena);
     uint64_t number = 0;
-    if (bits.size > 0 && kiln_str_to_u64((kiln_str){kiln_arena_printf(arena, "0x%.*s", KILN_STR_ARG(bits)), bits.size + 2}, &number)) {
+    if (bits.size > 0 &&
+        kiln_str_to_u64(
+            (kiln_str){kiln_arena_printf(arena, "0x%.*s", KILN_STR_ARG(bits)), bits.size + 2},
+            &number)) {
         env->throttle_bits = (uint32_t)number;
         return;
     }
-    path = kiln_arena_printf(arena, "/sys/devices/system/cpu/cpu%u/thermal_throttle/core_throttle_count", core);
+    path = kiln_arena_printf(
+        arena, "/sys/devices/system/cpu/cpu%u/thermal_throttle/core_throttle_count", core);
     if (read_number(path, arena, &number)) env->throttle_bits = (uint32_t)number;
 }
 
@@ -75,7 +83,8 @@ kiln_msg_env kiln_board_read_env(uint32_t core, kiln_arena *arena) {
     read_throttling(core, arena, &env);
     kiln_str load = read_text("/proc/loadavg", arena);
     double average = 0;
-    if (kiln_str_to_f64(kiln_str_cut(&load, ' '), &average)) env.load_milli = (uint32_t)(average * 1000);
+    if (kiln_str_to_f64(kiln_str_cut(&load, ' '), &average))
+        env.load_milli = (uint32_t)(average * 1000);
     return env;
 }
 
@@ -91,8 +100,10 @@ static kiln_status parse_labels(const char *text, kiln_arena *arena, label_list 
     while (rest.size > 0) {
         kiln_str item = kiln_str_trim(kiln_str_cut(&rest, ','));
         kiln_str value = item, key = kiln_str_cut(&value, '=');
-        if (key.size == 0 || value.size == 0 || key.size > KILN_MESSAGES_NAME || value.size > KILN_MESSAGES_NAME)
-            return KILN_ERROR(INVALID_ARGUMENT, "label \"%.*s\" is not of the form name=value", KILN_STR_ARG(item));
+        if (key.size == 0 || value.size == 0 || key.size > KILN_MESSAGES_NAME ||
+            value.size > KILN_MESSAGES_NAME)
+            return KILN_ERROR(INVALID_ARGUMENT, "label \"%.*s\" is not of the form name=value",
+                              KILN_STR_ARG(item));
         if (labels->count == 32) return KILN_ERROR(INVALID_ARGUMENT, "more than 32 labels");
         add_label(arena, labels, kiln_str_dup(arena, key), kiln_str_dup(arena, value));
     }
@@ -110,7 +121,8 @@ static kiln_str executor_names(const kiln_executor *only, kiln_arena *arena) {
     return kiln_str_from(names);
 }
 
-/* This machine's target with all cores that may be used as threads: what a kernel for fewer fits into. */
+/* This machine's target with all cores that may be used as threads: what a kernel for fewer fits
+ * into. */
 static kiln_status native_target(kiln_arena *arena, kiln_str *out_target) {
     kiln_target target;
     kiln_status st = kiln_target_native(arena, &target);
@@ -125,7 +137,8 @@ static kiln_status native_target(kiln_arena *arena, kiln_str *out_target) {
     return NULL;
 }
 
-kiln_status kiln_board_describe(const kiln_board_options *options, kiln_arena *arena, kiln_msg_board_up *out_board) {
+kiln_status kiln_board_describe(const kiln_board_options *options, kiln_arena *arena,
+                                kiln_msg_board_up *out_board) {
     struct utsname system;
     uname(&system);
     label_list labels = {0};
@@ -134,10 +147,12 @@ kiln_status kiln_board_describe(const kiln_board_options *options, kiln_arena *a
     if (!st && options->labels) st = parse_labels(options->labels, arena, &labels);
     if (st) return st;
 
-    add_label(arena, &labels, "peak_gflops", kiln_arena_printf(arena, "%.1f", options->peak_flops / 1e9));
+    add_label(arena, &labels, "peak_gflops",
+              kiln_arena_printf(arena, "%.1f", options->peak_flops / 1e9));
     kiln_strbuf missing = {0};
     kiln_sandbox_missing(&missing);
-    if (missing.size > 0) add_label(arena, &labels, "lacks", kiln_str_dup(arena, kiln_strbuf_view(&missing)));
+    if (missing.size > 0)
+        add_label(arena, &labels, "lacks", kiln_str_dup(arena, kiln_strbuf_view(&missing)));
     kiln_strbuf_deinit(&missing);
 
     uint32_t core[KILN_EXECUTOR_CORES_MAX];
@@ -149,9 +164,10 @@ kiln_status kiln_board_describe(const kiln_board_options *options, kiln_arena *a
         .slots = 1, /* a measurement gets the machine to itself */
         .device = device_model(arena),
         .memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
-        .firmware = kiln_str_slice(
-            kiln_str_from(kiln_arena_printf(arena, "%s %s %s", system.sysname, system.release, system.machine)), 0,
-            KILN_MESSAGES_NAME),
+        .firmware =
+            kiln_str_slice(kiln_str_from(kiln_arena_printf(arena, "%s %s %s", system.sysname,
+                                                           system.release, system.machine)),
+                           0, KILN_MESSAGES_NAME),
         .executors = executor_names(options->executor, arena),
         .labels = {labels.data, labels.count},
         .env = kiln_board_read_env(core[0], arena),

@@ -16,17 +16,19 @@ typedef struct kiln_board_options {
     double peak_flops;             /* of one core; goes into the labels */
 } kiln_board_options;
 
-/* BOARD_UP without `running`. Labels that are added to the given ones: `peak_gflops`, and `lacks` when this
- * platform has no seccomp or the server is not root. INVALID_ARGUMENT: a label is not k=v. */
+/* BOARD_UP without `running`. Labels that are added to the given ones: `peak_gflops`, and `lacks`
+ * when this platform has no seccomp or the server is not root. INVALID_ARGUMENT: a label is not
+ * k=v. */
 KILN_MUST_USE kiln_status kiln_board_describe(const kiln_board_options *options, kiln_arena *arena,
                                               kiln_msg_board_up *out_board);
 
-/* Clock of `core`, the hottest thermal zone, load, throttling (thermal_throttle counters of x86, get_throttled
- * bits of a Raspberry Pi where the firmware shows them). Costs some file reads. */
+/* Clock of `core`, the hottest thermal zone, load, throttling (thermal_throttle counters of x86,
+ * get_throttled bits of a Raspberry Pi where the firmware shows them). Costs some file reads. */
 kiln_msg_env kiln_board_read_env(uint32_t core, kiln_arena *arena);
 
-/* Cores that trials may use, the measuring one first: the process' own, highest first, because systems put their
- * interrupts on the low ones and builders stay there. At least 1, at most `limit`. */
+/* Cores that trials may use, the measuring one first: the process' own, highest first, because
+ * systems put their interrupts on the low ones and builders stay there. At least 1, at most
+ * `limit`. */
 uint32_t kiln_board_cores(uint32_t *out_core, uint32_t limit);
 
 #endif

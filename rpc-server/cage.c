@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,8 +16,8 @@
 #include "base/manifest.h"
 #include "base/reference.h"
 #include "rpc-server/board.h"
-#include "rpc-server/inmate.h"
 #include "rpc-server/sandbox.h"
+#include "rpc-server/talk.h"
 #include "rpc-server/verdict.h"
 
 /* Between two looks at a group that does not want to go. */
@@ -57,8 +56,8 @@ typedef struct cage {
     double roofline_flops; /* best of this machine, all cores of the kernel */
     bool judging;          /* on the pool: hands off */
     kiln_child_exit exit;
-    const char *death;     /* NULL: there is a result */
-    bool decided;          /* the result is known without comparing */
+    const char *death; /* NULL: there is a result */
+    bool decided;      /* the result is known without comparing */
     kiln_msg_trial_result result;
 } cage;
 
@@ -80,18 +79,20 @@ static kiln_status start_child(kiln_cages *cages, kiln_child *out_child) {
 static kiln_status take_child(kiln_cages *cages, kiln_child *out_child) {
     kiln_child_exit ignored;
     kiln_status st = NULL;
-    if (cages->spare.pid && kiln_child_ended(&cages->spare, &ignored)) kiln_child_destroy(&cages->spare);
-    if (cages->spare.pid) *out_child = cages->spare;
-    else st = start_child(cages, out_child);
+    if (cages->spare.pid && kiln_child_ended(&cages->spare, &ignored))
+        kiln_child_destroy(&cages->spare);
+    if (cages->spare.pid)
+        *out_child = cages->spare;
+    else
+        st = start_child(cages, out_child);
     cages->spare = (kiln_child){.in_fd = -1, .out_fd = -1};
     if (st) return st;
-    kiln_status_free(start_child(cages, &cages->spare)); /* then the next trial starts its own, or says why not */
+    kiln_status_free(start_child(
+        cages, &cages->spare)); /* then the next trial starts its own, or says why not */
     return NULL;
 }
 
-static bool group_is_gone(const cage *c) {
-    return kill(-c->group, 0) != 0 && errno == ESRCH;
-}
+static bool group_is_gone(const cage *c) { return kill(-c->group, 0) != 0 && errno == ESRCH; }
 
 static void close_fd(int *fd) {
     if (*fd >= 0) close(*fd);
@@ -108,7 +109,9 @@ static void clear_child(cage *c) {
     kiln_child_destroy(&c->child);
     close_fd(&c->pidfd);
     close_fd(&c->folder_fd);
-    if (c->folder) kiln_status_free(kiln_folder_remove(c->folder)); /* the next start of the server tries again */
+    if (c->folder)
+        kiln_status_free(
+            kiln_folder_remove(c->folder)); /* the next start of the server tries again */
     c->folder = NULL;
 }
 
@@ -138,7 +141,8 @@ static void decide_status(cage *c, kiln_outcome outcome, kiln_blame blame, kiln_
 static kiln_status judge_outputs(cage *c, const kiln_reference *reference) {
     size_t size = (size_t)c->output_bytes * 2;
     char *outputs = mmap(NULL, KILN_MAX(size, 1), PROT_READ, MAP_SHARED, c->outputs_fd, 0);
-    if (outputs == MAP_FAILED) return KILN_ERROR(RESOURCE_EXHAUSTED, "mapping the outputs: %s", strerror(errno));
+    if (outputs == MAP_FAILED)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "mapping the outputs: %s", strerror(errno));
     kiln_evidence evidence = {
         .manifest = &c->artefact.manifest,
         .policy = &c->policy,
@@ -166,7 +170,9 @@ static void judge(void *context) {
         if (!st) st = kiln_reference_decode((kiln_str){file.data, file.size}, &reference);
     }
     if (!st) st = judge_outputs(c, c->executor->checked ? &reference : NULL);
-    if (st) decide_status(c, KILN_OUTCOME_INFRA, KILN_BLAME_INFRA, kiln_status_note(st, "judging the outputs"));
+    if (st)
+        decide_status(c, KILN_OUTCOME_INFRA, KILN_BLAME_INFRA,
+                      kiln_status_note(st, "judging the outputs"));
     kiln_file_unmap(&file);
 }
 
@@ -177,8 +183,10 @@ static void deliver(void *context) {
         while (*at != c) at = &(*at)->next;
         *at = c->next;
         const kiln_cage_options *options = &c->owner->options;
-        if (c->death) options->handler->died(options->context, c->slot, c->run, c->death);
-        else options->handler->finished(options->context, c->slot, c->run, &c->result);
+        if (c->death)
+            options->handler->died(options->context, c->slot, c->run, c->death);
+        else
+            options->handler->finished(options->context, c->slot, c->run, &c->result);
     }
     free_cage(c);
 }
@@ -195,12 +203,15 @@ static void end_run(cage *c) {
 
 static const char *describe_death(cage *c) {
     const char *phase = kiln_phase_name(c->phase);
-    if (c->broke_rules) return kiln_arena_printf(&c->arena, "the child broke its protocol in phase %s", phase);
+    if (c->broke_rules)
+        return kiln_arena_printf(&c->arena, "the child broke its protocol in phase %s", phase);
     if (c->exit.signal == SIGSYS)
-        return kiln_arena_printf(&c->arena, "signal %d (%s) in phase %s: a system call that kernels may not make",
-                                 c->exit.signal, strsignal(c->exit.signal), phase);
+        return kiln_arena_printf(
+            &c->arena, "signal %d (%s) in phase %s: a system call that kernels may not make",
+            c->exit.signal, strsignal(c->exit.signal), phase);
     if (c->exit.signal)
-        return kiln_arena_printf(&c->arena, "signal %d (%s) in phase %s", c->exit.signal, strsignal(c->exit.signal), phase);
+        return kiln_arena_printf(&c->arena, "signal %d (%s) in phase %s", c->exit.signal,
+                                 strsignal(c->exit.signal), phase);
     return kiln_arena_printf(&c->arena, "exit code %d in phase %s", c->exit.code, phase);
 }
 
@@ -212,13 +223,15 @@ static void read_last_note(cage *c) {
     } failure[] = {
         [KILN_RAN_ERROR] = {KILN_OUTCOME_CRASH, "the kernel returned an error"},
         [KILN_RAN_STRAY] = {KILN_OUTCOME_CRASH, "the kernel wrote outside of its arguments"},
-        [KILN_RAN_STALE] = {KILN_OUTCOME_WRONG_RESULT, "a timed call left an element of an output as it was before"},
+        [KILN_RAN_STALE] = {KILN_OUTCOME_WRONG_RESULT,
+                            "a timed call left an element of an output as it was before"},
     };
     switch ((kiln_inmate_said)c->note.said) {
     case KILN_INMATE_REFUSED:
         if (c->note.code == KILN_FAILED_PRECONDITION || c->note.code == KILN_RESOURCE_EXHAUSTED)
             decide(c, KILN_OUTCOME_INFRA, KILN_BLAME_BOARD, c->note.text);
-        else decide(c, KILN_OUTCOME_LINK_ERROR, KILN_BLAME_CANDIDATE, c->note.text);
+        else
+            decide(c, KILN_OUTCOME_LINK_ERROR, KILN_BLAME_CANDIDATE, c->note.text);
         break;
     case KILN_INMATE_FAILED:
         decide(c, failure[c->note.code].outcome, KILN_BLAME_CANDIDATE, failure[c->note.code].text);
@@ -236,8 +249,10 @@ static void verify_gone(void *context) {
         kiln_timer_start(c->retry, GROUP_RETRY_NS);
         return;
     }
-    if (c->has_last_note && !c->broke_rules && c->exit.signal == 0 && c->exit.code == 0) read_last_note(c);
-    else c->death = describe_death(c);
+    if (c->has_last_note && !c->broke_rules && c->exit.signal == 0 && c->exit.code == 0)
+        read_last_note(c);
+    else
+        c->death = describe_death(c);
     end_run(c);
 }
 
@@ -265,14 +280,18 @@ static void leave_phase(cage *c) {
 
 /* Whether a child that keeps to the protocol can say this now. */
 static bool note_is_due(const cage *c, const kiln_inmate_note *note) {
-    if (note->magic != KILN_INMATE_MAGIC || c->has_last_note || !memchr(note->text, 0, sizeof note->text)) return false;
+    if (note->magic != KILN_INMATE_MAGIC || c->has_last_note ||
+        !memchr(note->text, 0, sizeof note->text))
+        return false;
     switch ((kiln_inmate_said)note->said) {
     case KILN_INMATE_PHASE:
         /* One after the other, from LOAD on. */
         return note->phase <= KILN_PHASE_CHECK &&
                note->phase == (c->phase == KILN_PHASE_NONE ? KILN_PHASE_LOAD : c->phase + 1U);
     case KILN_INMATE_REFUSED: return c->phase == KILN_PHASE_LOAD;
-    case KILN_INMATE_FAILED: return c->phase > KILN_PHASE_LOAD && note->code >= KILN_RAN_ERROR && note->code <= KILN_RAN_STALE;
+    case KILN_INMATE_FAILED:
+        return c->phase > KILN_PHASE_LOAD && note->code >= KILN_RAN_ERROR &&
+               note->code <= KILN_RAN_STALE;
     case KILN_INMATE_MEASURED: return c->phase == KILN_PHASE_CHECK;
     }
     return false;
@@ -296,13 +315,12 @@ static void take_note(cage *c, const kiln_inmate_note *note) {
 
 /* Reads what there is. False when no more can come. */
 static bool read_notes(cage *c) {
-    static const size_t size = sizeof(kiln_inmate_note);
     kiln_inmate_note note;
     while (!c->broke_rules) {
-        ssize_t got = recv(c->child.in_fd, &note, size, MSG_DONTWAIT | MSG_TRUNC);
-        if (got < 0) return errno == EAGAIN || errno == EINTR;
-        if (got == 0) return false;
-        c->broke_rules = (size_t)got != size || !note_is_due(c, &note);
+        kiln_inmate_got got = kiln_inmate_read_note(c->child.in_fd, &note);
+        if (got == KILN_INMATE_GOT_NOTHING) return true;
+        if (got == KILN_INMATE_GOT_END) return false;
+        c->broke_rules = got == KILN_INMATE_GOT_RUBBISH || !note_is_due(c, &note);
         if (!c->broke_rules) take_note(c, &note);
     }
     kill(-c->group, SIGKILL);
@@ -339,11 +357,13 @@ static kiln_status create_outputs(cage *c) {
 }
 
 static kiln_status create_folder(cage *c) {
-    c->folder = kiln_arena_printf(&c->arena, "%s/run-%llu", c->owner->options.folder, (unsigned long long)c->run);
+    c->folder = kiln_arena_printf(&c->arena, "%s/run-%llu", c->owner->options.folder,
+                                  (unsigned long long)c->run);
     kiln_status st = kiln_folder_create(c->folder, 0700);
     if (st) return st;
     c->folder_fd = open(c->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (c->folder_fd < 0) return KILN_ERROR(RESOURCE_EXHAUSTED, "%s: %s", c->folder, strerror(errno));
+    if (c->folder_fd < 0)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "%s: %s", c->folder, strerror(errno));
     /* Only root can and needs to give it to the child's user. */
     if (geteuid() == 0 && fchown(c->folder_fd, KILN_SANDBOX_USER, KILN_SANDBOX_USER) != 0)
         return KILN_ERROR(PERMISSION_DENIED, "%s: %s", c->folder, strerror(errno));
@@ -357,7 +377,8 @@ static bool read_artefact(cage *c, const char *path) {
         decide_status(c, KILN_OUTCOME_INFRA, KILN_BLAME_INFRA, st);
         return false;
     }
-    st = kiln_artefact_decode((kiln_str){c->artefact_file.data, c->artefact_file.size}, &c->arena, &c->artefact);
+    st = kiln_artefact_decode((kiln_str){c->artefact_file.data, c->artefact_file.size}, &c->arena,
+                              &c->artefact);
     for (uint32_t i = 0; !st && i < c->artefact.manifest.arg_count; i++) {
         const kiln_manifest_arg *arg = &c->artefact.manifest.arg[i];
         kiln_shape physical = kiln_layout_physical(&arg->layout, &arg->shape);
@@ -383,7 +404,9 @@ static kiln_status send_order(cage *c, const kiln_msg_trial *trial) {
         .output_bytes = c->output_bytes,
         .seed = trial->seed,
         /* A second fence behind the deadlines, for a parent that is stopped or dead. */
-        .cpu_seconds = (KILN_CAGE_CPU_S + (deadline->warm + deadline->run + deadline->check) / 1000) * c->worker_count,
+        .cpu_seconds =
+            (KILN_CAGE_CPU_S + (deadline->warm + deadline->run + deadline->check) / 1000) *
+            c->worker_count,
         .policy = trial->policy,
     };
     while (kiln_executor_at(order.executor) != c->executor) order.executor++;
@@ -391,21 +414,12 @@ static kiln_status send_order(cage *c, const kiln_msg_trial *trial) {
     int artefact_fd = open(c->artefact_path, O_RDONLY | O_CLOEXEC);
     if (artefact_fd < 0) return KILN_ERROR(NOT_FOUND, "%s: %s", c->artefact_path, strerror(errno));
 
-    int fd[KILN_INMATE_FD_COUNT] = {
-        [KILN_INMATE_ARTEFACT] = artefact_fd, [KILN_INMATE_OUTPUTS] = c->outputs_fd, [KILN_INMATE_FOLDER] = c->folder_fd};
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof fd)];
-    } control = {0};
-    struct iovec part = {&order, sizeof order};
-    struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    control.header = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
-    memcpy(CMSG_DATA(&control.header), fd, sizeof fd);
-    ssize_t sent = sendmsg(c->child.in_fd, &message, MSG_NOSIGNAL);
-    int error = errno;
+    int fd[KILN_INMATE_FD_COUNT] = {[KILN_INMATE_ARTEFACT] = artefact_fd,
+                                    [KILN_INMATE_OUTPUTS] = c->outputs_fd,
+                                    [KILN_INMATE_FOLDER] = c->folder_fd};
+    kiln_status st = kiln_inmate_send_order(c->child.in_fd, &order, fd);
     close(artefact_fd);
-    return sent == sizeof order ? NULL : KILN_ERROR(UNAVAILABLE, "the contained child does not listen: %s", strerror(error));
+    return st;
 }
 
 static kiln_status launch(cage *c, const kiln_msg_trial *trial) {
@@ -416,7 +430,8 @@ static kiln_status launch(cage *c, const kiln_msg_trial *trial) {
     if (st) return st;
     c->group = c->child.pid;
     c->pidfd = pidfd_open(c->child.pid, 0);
-    if (c->pidfd < 0) return KILN_ERROR(RESOURCE_EXHAUSTED, "watching the child: %s", strerror(errno));
+    if (c->pidfd < 0)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "watching the child: %s", strerror(errno));
     c->started_ns = c->entered_ns = kiln_loop_now_ns(loop);
     st = send_order(c, trial);
     if (st) return st;
@@ -429,8 +444,14 @@ static kiln_status launch(cage *c, const kiln_msg_trial *trial) {
 void kiln_cages_start(kiln_cages *cages, uint32_t slot, uint64_t run, const kiln_msg_trial *trial,
                       const char *artefact_path, const char *reference_path) {
     cage *c = kiln_alloc(sizeof *c);
-    *c = (cage){.next = cages->first, .owner = cages, .slot = slot, .run = run, .policy = trial->policy,
-                .pidfd = -1, .outputs_fd = -1, .folder_fd = -1};
+    *c = (cage){.next = cages->first,
+                .owner = cages,
+                .slot = slot,
+                .run = run,
+                .policy = trial->policy,
+                .pidfd = -1,
+                .outputs_fd = -1,
+                .folder_fd = -1};
     cages->first = c;
     kiln_arena_init(&c->arena, 0);
     c->artefact_path = kiln_arena_printf(&c->arena, "%s", artefact_path);
@@ -438,10 +459,12 @@ void kiln_cages_start(kiln_cages *cages, uint32_t slot, uint64_t run, const kiln
     c->result.before = kiln_board_read_env(cages->options.core[0], &c->arena);
 
     if (read_artefact(c, artefact_path)) {
-        c->worker_count = KILN_MAX(KILN_MIN(c->artefact.manifest.threads_max, cages->options.core_count), 1);
+        c->worker_count =
+            KILN_MAX(KILN_MIN(c->artefact.manifest.threads_max, cages->options.core_count), 1);
         kiln_status st = launch(c, trial);
         if (!st) return;
-        decide_status(c, KILN_OUTCOME_INFRA, KILN_BLAME_BOARD, kiln_status_note(st, "starting a measurement"));
+        decide_status(c, KILN_OUTCOME_INFRA, KILN_BLAME_BOARD,
+                      kiln_status_note(st, "starting a measurement"));
     }
     end_run(c);
 }
@@ -456,7 +479,8 @@ void kiln_cages_kill(kiln_cages *cages, uint32_t slot, uint64_t run) {
 kiln_status kiln_cages_create(const kiln_cage_options *options, kiln_cages **out_cages) {
     KILN_CHECK(options->core_count >= 1);
     /* Folders of children of a server that was killed. */
-    kiln_status st = kiln_file_is_folder(options->folder) ? kiln_folder_remove(options->folder) : NULL;
+    kiln_status st =
+        kiln_file_is_folder(options->folder) ? kiln_folder_remove(options->folder) : NULL;
     if (!st) st = kiln_folder_create(options->folder, 0700);
     if (st) return kiln_status_note(st, "folder for measurements");
     kiln_cages *cages = kiln_alloc(sizeof *cages);

@@ -1,6 +1,6 @@
-/* The parent's side of a measurement: a contained child per trial (rpc-server/inmate.h), killed as a group and
- * verified gone, its report bounded, its outputs compared here with the reference. A spare child waits ready,
- * so that starting a process does not cost measuring time.
+/* The parent's side of a measurement: a contained child per trial (rpc-server/inmate.h), killed as
+ * a group and verified gone, its report bounded, its outputs compared here with the reference. A
+ * spare child waits ready, so that starting a process does not cost measuring time.
  *
  * Everything is called on the loop's thread; comparing runs on the loop's pool. */
 #ifndef KILN_RPC_SERVER_CAGE_H
@@ -17,30 +17,34 @@
 
 typedef struct kiln_cages kiln_cages;
 
-/* Called from the loop, never from inside kiln_cages_start or kiln_cages_kill. After FINISHED or DIED the run is
- * over: no process, no file, no descriptor of it is left. */
+/* Called from the loop, never from inside kiln_cages_start or kiln_cages_kill. After FINISHED or
+ * DIED the run is over: no process, no file, no descriptor of it is left. */
 typedef struct kiln_cage_handler {
     void (*phase)(void *context, uint32_t slot, uint64_t run, kiln_phase phase);
     /* It ended by itself. Trial, attempt and lease are not filled; views last until it returns. */
-    void (*finished)(void *context, uint32_t slot, uint64_t run, const kiln_msg_trial_result *result);
+    void (*finished)(void *context, uint32_t slot, uint64_t run,
+                     const kiln_msg_trial_result *result);
     /* It is gone without a result: `text` says how ("signal 11 ..."). */
     void (*died)(void *context, uint32_t slot, uint64_t run, const char *text);
 } kiln_cage_handler;
 
 typedef struct kiln_cage_options {
     kiln_loop *loop;
-    const char *program;           /* path of kiln-rpc-server */
-    const char *folder;            /* of the children's own folders; what is in it goes away */
-    const kiln_executor *executor; /* used for everything; NULL: the one that the artefact asks for */
+    const char *program; /* path of kiln-rpc-server */
+    const char *folder;  /* of the children's own folders; what is in it goes away */
+    const kiln_executor
+        *executor; /* used for everything; NULL: the one that the artefact asks for */
     uint32_t core_count;
-    const uint32_t *core;          /* [core_count] cores that trials may use, the measuring one first */
-    double peak_flops;             /* of one core, measured here: what no kernel can beat; 0: unknown */
+    const uint32_t *core; /* [core_count] cores that trials may use, the measuring one first */
+    double peak_flops;    /* of one core, measured here: what no kernel can beat; 0: unknown */
     const kiln_cage_handler *handler;
     void *context;
 } kiln_cage_options;
 
-/* Strings and arrays of `options` must outlive it. PERMISSION_DENIED, RESOURCE_EXHAUSTED: the folder. */
-KILN_MUST_USE kiln_status kiln_cages_create(const kiln_cage_options *options, kiln_cages **out_cages);
+/* Strings and arrays of `options` must outlive it. PERMISSION_DENIED, RESOURCE_EXHAUSTED: the
+ * folder. */
+KILN_MUST_USE kiln_status kiln_cages_create(const kiln_cage_options *options,
+                                            kiln_cages **out_cages);
 /* Kills what runs, without a word to the handler. NULL is fine. */
 void kiln_cages_destroy(kiln_cages *cages);
 

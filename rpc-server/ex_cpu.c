@@ -8,9 +8,9 @@
 #include "base/layout.h"
 #include "base/rand.h"
 #include "base/reference.h"
-#include "deploy/runtime/region.h"
 #include "deploy/runtime/kernel.h"
 #include "deploy/runtime/pool.h"
+#include "deploy/runtime/region.h"
 #include "deploy/runtime/services.h"
 #include "rpc-server/executor.h"
 
@@ -21,12 +21,14 @@ typedef struct cpu_program {
     kiln_services services;
     kiln_region scratch;
     kiln_region arg[KILN_MANIFEST_ARGS_MAX]; /* packed arguments belong to the call: empty here */
-    char *spoiled[KILN_MANIFEST_ARGS_MAX];   /* the element of each output that the next run must write */
+    char *spoiled[KILN_MANIFEST_ARGS_MAX];   /* the element of each output that the next run must
+                                                write */
     kiln_rand rand;
 } cpu_program;
 
 /* A NaN in every float type, and no likely integer. */
-static const uint16_t spoilt_element[4] = {KILN_POISON_LAST, KILN_POISON_LAST, KILN_POISON_LAST, KILN_POISON_LAST};
+static const uint16_t spoilt_element[4] = {KILN_POISON_LAST, KILN_POISON_LAST, KILN_POISON_LAST,
+                                           KILN_POISON_LAST};
 
 static kiln_status cpu_open(const kiln_executor_setup *setup, void **out_device) {
     kiln_executor_setup *device = kiln_alloc(sizeof *device);
@@ -35,9 +37,7 @@ static kiln_status cpu_open(const kiln_executor_setup *setup, void **out_device)
     return NULL;
 }
 
-static void cpu_close(void *device) {
-    kiln_free(device);
-}
+static void cpu_close(void *device) { kiln_free(device); }
 
 static void cpu_unload(void *context) {
     cpu_program *program = context;
@@ -69,15 +69,19 @@ static int32_t do_nothing(void *context, int64_t begin, int64_t end, int32_t wor
     return 0;
 }
 
-/* Returns when every thread has started and found its core, which takes system calls: none is left for later. */
-static kiln_status create_pool(const kiln_executor_setup *device, uint32_t worker_count, kiln_pool **out_pool) {
+/* Returns when every thread has started and found its core, which takes system calls: none is left
+ * for later. */
+static kiln_status create_pool(const kiln_executor_setup *device, uint32_t worker_count,
+                               kiln_pool **out_pool) {
     if (worker_count == 1) return NULL;
-    kiln_status st = kiln_pool_create(&(kiln_pool_options){.worker_count = worker_count, .core = device->core}, out_pool);
+    kiln_status st = kiln_pool_create(
+        &(kiln_pool_options){.worker_count = worker_count, .core = device->core}, out_pool);
     if (!st) kiln_pool_run(*out_pool, worker_count, worker_count, do_nothing, NULL);
     return st;
 }
 
-static kiln_status cpu_load(void *context, kiln_str artefact, const kiln_manifest *manifest, void **out_program) {
+static kiln_status cpu_load(void *context, kiln_str artefact, const kiln_manifest *manifest,
+                            void **out_program) {
     const kiln_executor_setup *device = context;
     uint32_t worker_count = KILN_MAX(KILN_MIN(manifest->threads_max, device->core_count), 1);
     cpu_program *program = kiln_alloc(sizeof *program);
@@ -131,7 +135,8 @@ static kiln_ran cpu_prepare(void *context) {
     kiln_status st = kiln_call_prepare(program->call, &program->services);
     if (st) return KILN_RAN_ERROR; /* the process ends: nothing is freed */
     for (uint32_t i = 0; i < manifest->arg_count; i++)
-        if (manifest->arg[i].role == KILN_ROLE_PACKED) make_read_only(kiln_call_packed(program->call, i));
+        if (manifest->arg[i].role == KILN_ROLE_PACKED)
+            make_read_only(kiln_call_packed(program->call, i));
     return KILN_RAN_OK;
 }
 
@@ -145,16 +150,19 @@ static char *random_element(cpu_program *program, uint32_t arg) {
     return (char *)program->arg[arg].data + (size_t)offset * kiln_dtype_size(output->dtype);
 }
 
-/* Spoils one element of each output. A kernel that looks whether its work is done already, and skips it, leaves
- * them so. */
+/* Spoils one element of each output. A kernel that looks whether its work is done already, and
+ * skips it, leaves them so. */
 static void spoil(cpu_program *program) {
     const kiln_manifest *manifest = kiln_kernel_manifest(program->kernel);
     for (uint32_t i = 0; i < manifest->arg_count; i++) {
         program->spoiled[i] = NULL;
-        if (manifest->arg[i].role != KILN_ROLE_OUTPUT || kiln_shape_count(&manifest->arg[i].shape) == 0) continue;
+        if (manifest->arg[i].role != KILN_ROLE_OUTPUT ||
+            kiln_shape_count(&manifest->arg[i].shape) == 0)
+            continue;
         char *element = random_element(program, i);
         size_t size = kiln_dtype_size(manifest->arg[i].dtype);
-        if (memcmp(element, spoilt_element, size) == 0) continue; /* its right value: nothing to see */
+        if (memcmp(element, spoilt_element, size) == 0)
+            continue; /* its right value: nothing to see */
         memcpy(element, spoilt_element, size);
         program->spoiled[i] = element;
     }
@@ -163,7 +171,8 @@ static void spoil(cpu_program *program) {
 static bool is_spoilt(const cpu_program *program) {
     const kiln_manifest *manifest = kiln_kernel_manifest(program->kernel);
     for (uint32_t i = 0; i < manifest->arg_count; i++)
-        if (program->spoiled[i] && memcmp(program->spoiled[i], spoilt_element, kiln_dtype_size(manifest->arg[i].dtype)) == 0)
+        if (program->spoiled[i] && memcmp(program->spoiled[i], spoilt_element,
+                                          kiln_dtype_size(manifest->arg[i].dtype)) == 0)
             return true;
     return false;
 }

@@ -1,7 +1,8 @@
-/* A fake board, and the template for new executors: copy this file, add a row to executors.def, and replace
- * each function by what your device does. Its times are made up from the manifest alone (the floating
- * operations at 1 GFLOP/s, plus a wobble that repeats), so a fleet can be tried and tested without hardware.
- * Its outputs are not real; the row says so, and its results can never become best. */
+/* A fake board, and the template for new executors: copy this file, add a row to executors.def, and
+ * replace each function by what your device does. Its times are made up from the manifest alone
+ * (the floating operations at 1 GFLOP/s, plus a wobble that repeats), so a fleet can be tried and
+ * tested without hardware. Its outputs are not real; the row says so, and its results can never
+ * become best. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -19,7 +20,8 @@ static kiln_status null_open(const kiln_executor_setup *setup, void **out_device
     return NULL;
 }
 
-static kiln_status null_load(void *device, kiln_str artefact, const kiln_manifest *manifest, void **out_program) {
+static kiln_status null_load(void *device, kiln_str artefact, const kiln_manifest *manifest,
+                             void **out_program) {
     (void)device, (void)artefact;
     null_program *program = kiln_alloc(sizeof *program);
     program->run_ns = manifest->flops > 0 ? manifest->flops : 1;
@@ -28,9 +30,7 @@ static kiln_status null_load(void *device, kiln_str artefact, const kiln_manifes
     return NULL;
 }
 
-static void null_fill(void *program, uint64_t seed) {
-    (void)program, (void)seed;
-}
+static void null_fill(void *program, uint64_t seed) { (void)program, (void)seed; }
 
 static kiln_ran null_prepare(void *program) {
     (void)program;
@@ -39,7 +39,8 @@ static kiln_ran null_prepare(void *program) {
 
 static kiln_ran null_run(void *context, uint32_t runs, uint64_t *out_ns) {
     null_program *program = context;
-    double wobble = 1 + 0.001 * (program->calls++ % 4); /* well inside any interval that a policy asks for */
+    double wobble =
+        1 + 0.001 * (program->calls++ % 4); /* well inside any interval that a policy asks for */
     *out_ns = (uint64_t)(program->run_ns * runs * wobble);
     return KILN_RAN_OK;
 }
@@ -51,13 +52,9 @@ static kiln_ran null_check(void *context, uint16_t poison, void *out_outputs, ui
     return null_run(program, 1, out_ns);
 }
 
-static void null_unload(void *program) {
-    kiln_free(program);
-}
+static void null_unload(void *program) { kiln_free(program); }
 
-static void null_close(void *device) {
-    kiln_free(device);
-}
+static void null_close(void *device) { kiln_free(device); }
 
 const kiln_executor_vtable kiln_executor_null = {
     .open = null_open,

@@ -4,20 +4,25 @@
 #include "base/kernel_abi.h"
 #include "base/layout.h"
 
-#define X(name, payload, lifetime, sandbox, checked, doc) extern const kiln_executor_vtable kiln_executor_##name;
+#define X(name, payload, lifetime, sandbox, checked, doc) \
+    extern const kiln_executor_vtable kiln_executor_##name;
 #include "rpc-server/executors.def"
 #undef X
 
 static const kiln_executor executor_table[] = {
 #define X(name, payload, lifetime, sandbox, checked, doc) \
-    {#name, doc, payload, KILN_LIFETIME_##lifetime, KILN_SANDBOX_##sandbox, checked, &kiln_executor_##name},
+    {#name,                                               \
+     doc,                                                 \
+     payload,                                             \
+     KILN_LIFETIME_##lifetime,                            \
+     KILN_SANDBOX_##sandbox,                              \
+     checked,                                             \
+     &kiln_executor_##name},
 #include "rpc-server/executors.def"
 #undef X
 };
 
-uint32_t kiln_executor_count(void) {
-    return KILN_ARRAY_COUNT(executor_table);
-}
+uint32_t kiln_executor_count(void) { return KILN_ARRAY_COUNT(executor_table); }
 
 const kiln_executor *kiln_executor_at(uint32_t index) {
     KILN_CHECK(index < kiln_executor_count());
@@ -46,7 +51,8 @@ uint64_t kiln_executor_output_bytes(const kiln_manifest *manifest) {
     for (uint32_t i = 0; i < manifest->arg_count; i++) {
         if (manifest->arg[i].role != KILN_ROLE_OUTPUT) continue;
         uint64_t bytes = kiln_executor_arg_bytes(&manifest->arg[i]);
-        total += (bytes + KILN_KERNEL_ALIGNMENT - 1) / KILN_KERNEL_ALIGNMENT * KILN_KERNEL_ALIGNMENT;
+        total +=
+            (bytes + KILN_KERNEL_ALIGNMENT - 1) / KILN_KERNEL_ALIGNMENT * KILN_KERNEL_ALIGNMENT;
     }
     return total;
 }

@@ -1,7 +1,8 @@
-/* What runs artefacts of one kind: a row of executors.def and a vtable in ex_<name>.c (copy ex_null.c to start
- * a new one). Executors run inside the contained child, in one thread: open, load, fill; then the sandbox shuts;
- * prepare, check and run in any number; unload, close. From `prepare` on nothing may be allocated, opened or
- * mapped, and nothing that the candidate can reach may be trusted. */
+/* What runs artefacts of one kind: a row of executors.def and a vtable in ex_<name>.c (copy
+ * ex_null.c to start a new one). Executors run inside the contained child, in one thread: open,
+ * load, fill; then the sandbox shuts; prepare, check and run in any number; unload, close. From
+ * `prepare` on nothing may be allocated, opened or mapped, and nothing that the candidate can reach
+ * may be trusted. */
 #ifndef KILN_RPC_SERVER_EXECUTOR_H
 #define KILN_RPC_SERVER_EXECUTOR_H
 
@@ -19,7 +20,7 @@ typedef enum kiln_lifetime { KILN_LIFETIME_TRIAL, KILN_LIFETIME_FAULT } kiln_lif
 typedef enum kiln_sandbox_profile { KILN_SANDBOX_FULL, KILN_SANDBOX_OPEN } kiln_sandbox_profile;
 
 typedef struct kiln_executor_setup {
-    uint32_t core_count;   /* cores that belong to the trial; the caller runs on core[0] */
+    uint32_t core_count; /* cores that belong to the trial; the caller runs on core[0] */
     const uint32_t *core;
 } kiln_executor_setup;
 
@@ -35,18 +36,23 @@ typedef enum kiln_ran {
 typedef struct kiln_executor_vtable {
     /* Brings the device up. UNAVAILABLE: it is not there. */
     kiln_status (*open)(const kiln_executor_setup *setup, void **out_device);
-    /* Links the artefact (`manifest` is its decoded head) and allocates every buffer, guard pages around each.
-     * FAILED_PRECONDITION: code for another machine; RESOURCE_EXHAUSTED: no memory; else the artefact's fault. */
-    kiln_status (*load)(void *device, kiln_str artefact, const kiln_manifest *manifest, void **out_program);
-    /* Makes inputs and constants from `seed` (kiln_input_seed per argument) and makes them read-only. */
+    /* Links the artefact (`manifest` is its decoded head) and allocates every buffer, guard pages
+     * around each. FAILED_PRECONDITION: code for another machine; RESOURCE_EXHAUSTED: no memory;
+     * else the artefact's fault. */
+    kiln_status (*load)(void *device, kiln_str artefact, const kiln_manifest *manifest,
+                        void **out_program);
+    /* Makes inputs and constants from `seed` (kiln_input_seed per argument) and makes them
+     * read-only. */
     void (*fill)(void *program, uint64_t seed);
     /* Packs constants: the first candidate code that runs. */
     kiln_ran (*prepare)(void *program);
-    /* Runs `runs` times back to back; *out_ns by the device's own clock. Where it costs nothing, spoils an
-     * element of each output before, at random, and looks whether it was written again. */
+    /* Runs `runs` times back to back; *out_ns by the device's own clock. Where it costs nothing,
+     * spoils an element of each output before, at random, and looks whether it was written again.
+     */
     kiln_ran (*run)(void *program, uint32_t runs, uint64_t *out_ns);
-    /* Fills outputs and scratch with `poison`, runs once (*out_ns: time of it), and copies every output in its
-     * physical layout to `out_outputs`, each at the next multiple of KILN_KERNEL_ALIGNMENT. */
+    /* Fills outputs and scratch with `poison`, runs once (*out_ns: time of it), and copies every
+     * output in its physical layout to `out_outputs`, each at the next multiple of
+     * KILN_KERNEL_ALIGNMENT. */
     kiln_ran (*check)(void *program, uint16_t poison, void *out_outputs, uint64_t *out_ns);
     void (*unload)(void *program); /* accepts NULL */
     void (*close)(void *device);   /* accepts NULL */

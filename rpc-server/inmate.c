@@ -4,20 +4,20 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/manifest.h"
-#include "deploy/runtime/region.h"
 #include "deploy/runtime/peak.h"
+#include "deploy/runtime/region.h"
 #include "rpc-server/sandbox.h"
+#include "rpc-server/talk.h"
 
 typedef struct inmate {
     kiln_inmate_order order;
     int fd[KILN_INMATE_FD_COUNT];
     const kiln_executor *executor;
     void *device, *program;
-    char *outputs; /* [2 * order.output_bytes] */
+    char *outputs;         /* [2 * order.output_bytes] */
     kiln_inmate_note note; /* reused: nothing may be allocated once the sandbox is shut */
 } inmate;
 
@@ -25,7 +25,8 @@ static void say(inmate *self, kiln_inmate_said said) {
     self->note.magic = KILN_INMATE_MAGIC;
     self->note.said = said;
     /* Without its parent the child has nothing to live for. */
-    if (send(KILN_SANDBOX_SOCKET, &self->note, sizeof self->note, MSG_NOSIGNAL) < 0) kiln_sandbox_exit(KILN_UNAVAILABLE);
+    if (!kiln_inmate_send_note(KILN_SANDBOX_SOCKET, &self->note))
+        kiln_sandbox_exit(KILN_UNAVAILABLE);
 }
 
 static void enter(inmate *self, kiln_phase phase) {
@@ -51,24 +52,6 @@ static void expect_ok(inmate *self, kiln_ran ran) {
     if (ran != KILN_RAN_OK) end_failed(self, ran);
 }
 
-/* Waits for the order. The parent closing its end means that no order will come: a spare that is not needed. */
-static void receive_order(inmate *self) {
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int) * KILN_INMATE_FD_COUNT)];
-    } control;
-    struct iovec part = {&self->order, sizeof self->order};
-    struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    ssize_t size = recvmsg(KILN_SANDBOX_SOCKET, &message, MSG_CMSG_CLOEXEC);
-    if (size == 0) kiln_sandbox_exit(0);
-    const struct cmsghdr *passed = CMSG_FIRSTHDR(&message);
-    if (size != sizeof self->order || self->order.magic != KILN_INMATE_MAGIC || !passed ||
-        passed->cmsg_len != CMSG_LEN(sizeof self->fd))
-        kiln_sandbox_exit(KILN_INTERNAL);
-    memcpy(self->fd, CMSG_DATA(passed), sizeof self->fd);
-}
-
 static kiln_status pin_to(uint32_t core) {
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -81,7 +64,8 @@ static kiln_status pin_to(uint32_t core) {
 static kiln_status map(int fd, uint64_t size, int protection, void **out_data) {
     if (size == 0) return NULL;
     void *data = mmap(NULL, (size_t)size, protection, MAP_SHARED | MAP_POPULATE, fd, 0);
-    if (data == MAP_FAILED) return KILN_ERROR(RESOURCE_EXHAUSTED, "cannot map %llu bytes", (unsigned long long)size);
+    if (data == MAP_FAILED)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "cannot map %llu bytes", (unsigned long long)size);
     *out_data = data;
     return NULL;
 }
@@ -93,7 +77,9 @@ static kiln_status load(inmate *self, kiln_arena *arena) {
     kiln_artefact artefact;
     kiln_status st = pin_to(order->core[0]);
     if (!st) st = map(self->fd[KILN_INMATE_ARTEFACT], order->artefact_bytes, PROT_READ, &bytes);
-    if (!st) st = map(self->fd[KILN_INMATE_OUTPUTS], 2 * order->output_bytes, PROT_READ | PROT_WRITE, &outputs);
+    if (!st)
+        st = map(self->fd[KILN_INMATE_OUTPUTS], 2 * order->output_bytes, PROT_READ | PROT_WRITE,
+                 &outputs);
     kiln_str artefact_bytes = {bytes, (size_t)order->artefact_bytes};
     if (!st) st = kiln_artefact_decode(artefact_bytes, arena, &artefact);
     if (st) return st;
@@ -102,7 +88,9 @@ static kiln_status load(inmate *self, kiln_arena *arena) {
     self->executor = kiln_executor_at(order->executor);
     kiln_executor_setup setup = {order->core_count, order->core};
     st = self->executor->vtable->open(&setup, &self->device);
-    if (!st) st = self->executor->vtable->load(self->device, artefact_bytes, &artefact.manifest, &self->program);
+    if (!st)
+        st = self->executor->vtable->load(self->device, artefact_bytes, &artefact.manifest,
+                                          &self->program);
     if (!st) self->executor->vtable->fill(self->program, order->seed);
     return st;
 }
@@ -135,7 +123,7 @@ KILN_NORETURN static void measure(inmate *self) {
 void kiln_inmate_main(void) {
     static inmate self; /* large, and used to the end of the process */
     kiln_sandbox_confine();
-    receive_order(&self);
+    if (!kiln_inmate_read_order(KILN_SANDBOX_SOCKET, &self.order, self.fd)) kiln_sandbox_exit(0);
     if (fchdir(self.fd[KILN_INMATE_FOLDER]) != 0) kiln_sandbox_exit(KILN_INTERNAL);
 
     kiln_arena arena;

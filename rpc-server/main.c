@@ -1,4 +1,5 @@
-/* kiln-rpc-server: offers this machine to a tracker and measures candidates in contained children. */
+/* kiln-rpc-server: offers this machine to a tracker and measures candidates in contained children.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +16,9 @@ typedef struct options {
 } options;
 
 static kiln_status fill(const options *o, kiln_arena *process, kiln_server_shell_options *out) {
-    if (!o->tracker) return KILN_ERROR(INVALID_ARGUMENT, "--tracker ADDR is missing; see kiln-rpc-server --help");
+    if (!o->tracker)
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "--tracker ADDR is missing; see kiln-rpc-server --help");
     char *home = NULL, *program = NULL;
     kiln_status st = kiln_address_parse(kiln_str_from(o->tracker), &out->tracker);
     if (!st) st = kiln_home(process, &home);
@@ -28,7 +31,9 @@ static kiln_status fill(const options *o, kiln_arena *process, kiln_server_shell
     out->board = (kiln_board_options){.key = o->key, .labels = o->labels};
     if (!o->executor) return NULL;
     out->board.executor = kiln_executor_find(kiln_str_from(o->executor));
-    return out->board.executor ? NULL : KILN_ERROR(INVALID_ARGUMENT, "there is no executor \"%s\"", o->executor);
+    return out->board.executor
+               ? NULL
+               : KILN_ERROR(INVALID_ARGUMENT, "there is no executor \"%s\"", o->executor);
 }
 
 static kiln_status run(const options *o) {
@@ -47,19 +52,28 @@ static kiln_status run(const options *o) {
 static kiln_status parse_and_run(int argc, char **argv, kiln_arena *arena) {
     options o = {0};
     const kiln_opt option[] = {
-        {"tracker", KILN_OPT_TEXT, &o.tracker, "ADDR", "where the tracker listens: HOST:PORT or unix:PATH"},
-        {"key", KILN_OPT_TEXT, &o.key, "K", "name under which this board serves (default: the host's name)"},
+        {"tracker", KILN_OPT_TEXT, &o.tracker, "ADDR",
+         "where the tracker listens: HOST:PORT or unix:PATH"},
+        {"key", KILN_OPT_TEXT, &o.key, "K",
+         "name under which this board serves (default: the host's name)"},
         {"labels", KILN_OPT_TEXT, &o.labels, "K=V,...", "properties that jobs may ask for"},
-        {"state", KILN_OPT_TEXT, &o.state, "DIR", "cached blobs and identity (default $KILN_HOME/rpc-server)"},
-        {"executor", KILN_OPT_TEXT, &o.executor, "NAME", "use only this one; null is a fake board (default: as artefacts ask)"},
+        {"state", KILN_OPT_TEXT, &o.state, "DIR",
+         "cached blobs and identity (default $KILN_HOME/rpc-server)"},
+        {"executor", KILN_OPT_TEXT, &o.executor, "NAME",
+         "use only this one; null is a fake board (default: as artefacts ask)"},
         {"insecure", KILN_OPT_FLAG, &o.insecure, NULL, "connect without a token"},
-        {"with-parent", KILN_OPT_FLAG, &o.with_parent, NULL, "end when the program that started this one does"},
+        {"with-parent", KILN_OPT_FLAG, &o.with_parent, NULL,
+         "end when the program that started this one does"},
         {"verbose", KILN_OPT_FLAG, &o.verbose, NULL, "log more"},
     };
-    const kiln_opt_table table = {"kiln-rpc-server --tracker ADDR [options]",
-                                  "Offers this machine to a tracker: receives candidates, links, checks and times each in "
-                                  "a contained process of its own.",
-                                  option, KILN_ARRAY_COUNT(option), 0, 0};
+    const kiln_opt_table table = {
+        "kiln-rpc-server --tracker ADDR [options]",
+        "Offers this machine to a tracker: receives candidates, links, checks and times each in "
+        "a contained process of its own.",
+        option,
+        KILN_ARRAY_COUNT(option),
+        0,
+        0};
     const char **positional = NULL;
     size_t count = 0;
     bool help = false;

@@ -44,7 +44,8 @@ static void limit(int resource, uint64_t value, const char *doing) {
 void kiln_sandbox_confine(void) {
     if (geteuid() == 0) {
         must(setgroups(0, NULL), "leaving root's groups");
-        must(setresgid(KILN_SANDBOX_USER, KILN_SANDBOX_USER, KILN_SANDBOX_USER), "leaving root's group");
+        must(setresgid(KILN_SANDBOX_USER, KILN_SANDBOX_USER, KILN_SANDBOX_USER),
+             "leaving root's group");
         must(setresuid(KILN_SANDBOX_USER, KILN_SANDBOX_USER, KILN_SANDBOX_USER), "leaving root");
     }
     /* After the change of user, which clears it. */
@@ -64,7 +65,8 @@ static uint64_t address_space(void) {
     close(fd);
     uint64_t pages = 0;
     kiln_str text = {line, (size_t)size};
-    must(kiln_str_to_u64(kiln_str_cut(&text, ' '), &pages) ? 0 : -1, "reading the size of the process");
+    must(kiln_str_to_u64(kiln_str_cut(&text, ' '), &pages) ? 0 : -1,
+         "reading the size of the process");
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
@@ -75,8 +77,13 @@ static int allow(scmp_filter_ctx filter, int call) {
 /* The system calls of a process that computes. */
 static int add_rules(scmp_filter_ctx filter) {
     static const int calls[] = {
-        SCMP_SYS(exit),          SCMP_SYS(exit_group),   SCMP_SYS(futex),           SCMP_SYS(sched_yield),
-        SCMP_SYS(clock_gettime), SCMP_SYS(rt_sigreturn), SCMP_SYS(restart_syscall),
+        SCMP_SYS(exit),
+        SCMP_SYS(exit_group),
+        SCMP_SYS(futex),
+        SCMP_SYS(sched_yield),
+        SCMP_SYS(clock_gettime),
+        SCMP_SYS(rt_sigreturn),
+        SCMP_SYS(restart_syscall),
     };
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < KILN_ARRAY_COUNT(calls); i++) rc = allow(filter, calls[i]);
@@ -85,10 +92,12 @@ static int add_rules(scmp_filter_ctx filter) {
     /* To its parent, and nowhere else: no address, no other descriptor. */
     if (rc == 0)
         rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(sendto), 2,
-                              SCMP_A0(SCMP_CMP_EQ, KILN_SANDBOX_SOCKET, 0), SCMP_A4(SCMP_CMP_EQ, 0, 0));
+                              SCMP_A0(SCMP_CMP_EQ, KILN_SANDBOX_SOCKET, 0),
+                              SCMP_A4(SCMP_CMP_EQ, 0, 0));
     /* Packed constants become read-only; nothing becomes writable or executable. */
     if (rc == 0)
-        rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1, SCMP_A2(SCMP_CMP_EQ, PROT_READ, 0));
+        rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
+                              SCMP_A2(SCMP_CMP_EQ, PROT_READ, 0));
     return rc;
 }
 
@@ -115,7 +124,8 @@ KILN_NORETURN void kiln_sandbox_exit(int code) {
 
 void kiln_sandbox_shut(kiln_sandbox_profile profile, uint64_t cpu_seconds) {
     limit(RLIMIT_CPU, cpu_seconds, "limiting processor time");
-    if (!KILN_SANITIZED) limit(RLIMIT_AS, address_space() + KILN_SANDBOX_GROWTH_BYTES, "limiting memory");
+    if (!KILN_SANITIZED)
+        limit(RLIMIT_AS, address_space() + KILN_SANDBOX_GROWTH_BYTES, "limiting memory");
     limit(RLIMIT_NPROC, 0, "limiting processes");
     must(close_range(KILN_SANDBOX_SOCKET + 1, ~0U, 0), "closing descriptors");
     limit(RLIMIT_NOFILE, KILN_SANDBOX_SOCKET + 1, "limiting descriptors");

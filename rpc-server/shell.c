@@ -11,8 +11,8 @@
 #include "base/log.h"
 #include "base/rand.h"
 #include "base/vec.h"
-#include "rpc-server/cage.h"
 #include "deploy/runtime/peak.h"
+#include "rpc-server/cage.h"
 #include "rpc-server/server.h"
 
 #define SOFTWARE "kiln-rpc-server 0.1.0"
@@ -28,7 +28,8 @@ struct kiln_server_shell {
 
     kiln_server *server;
     kiln_server_actions actions;
-    KILN_VEC(kiln_server_event) events; /* posted, not yet decided; what they point to is in event_arena */
+    KILN_VEC(kiln_server_event)
+    events; /* posted, not yet decided; what they point to is in event_arena */
     kiln_arena event_arena;
     kiln_timer *soon, *tick, *reading;
 
@@ -59,9 +60,13 @@ static void post(kiln_server_shell *shell, const kiln_server_event *event) {
     copy.text = keep_text(shell, event->text);
     if (event->message) copy.message = keep_message(shell, event->message);
     if (event->result)
-        copy.result = &keep_message(shell, &(kiln_message){.type = KILN_MSG_TRIAL_RESULT, .trial_result = *event->result})->trial_result;
+        copy.result = &keep_message(shell, &(kiln_message){.type = KILN_MSG_TRIAL_RESULT,
+                                                           .trial_result = *event->result})
+                           ->trial_result;
     if (event->env)
-        copy.env = &keep_message(shell, &(kiln_message){.type = KILN_MSG_BOARD_STATE, .board_state.env = *event->env})->board_state.env;
+        copy.env = &keep_message(shell, &(kiln_message){.type = KILN_MSG_BOARD_STATE,
+                                                        .board_state.env = *event->env})
+                        ->board_state.env;
     kiln_vec_push(&shell->events, copy);
     kiln_timer_start(shell->soon, 0);
 }
@@ -71,7 +76,8 @@ static void carry_out(kiln_server_shell *shell, const kiln_server_action *action
 static void decide(kiln_server_shell *shell, const kiln_server_event *event) {
     kiln_server_actions_reset(&shell->actions);
     kiln_server_step(shell->server, kiln_loop_now_ns(shell->loop), event, &shell->actions);
-    for (uint32_t i = 0; i < shell->actions.list.count; i++) carry_out(shell, &shell->actions.list.data[i]);
+    for (uint32_t i = 0; i < shell->actions.list.count; i++)
+        carry_out(shell, &shell->actions.list.data[i]);
 }
 
 /* Decides everything that was posted, also what the actions post meanwhile. */
@@ -84,7 +90,8 @@ static void pump(void *context) {
     shell->events.count = 0;
     kiln_arena_reset(&shell->event_arena);
     uint64_t now_ns = kiln_loop_now_ns(shell->loop), next_ns = kiln_server_next_ns(shell->server);
-    if (next_ns != UINT64_MAX) kiln_timer_start(shell->tick, next_ns > now_ns ? next_ns - now_ns : 0);
+    if (next_ns != UINT64_MAX)
+        kiln_timer_start(shell->tick, next_ns > now_ns ? next_ns - now_ns : 0);
 }
 
 static void on_tick(void *context) {
@@ -103,7 +110,8 @@ static void on_reading(void *context) {
 
 /* ---- The connection ---- */
 
-static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello, const kiln_msg_welcome *welcome) {
+static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello,
+                      const kiln_msg_welcome *welcome) {
     (void)hello, (void)welcome;
     kiln_server_shell *shell = context;
     if (conn != shell->conn) return;
@@ -115,7 +123,8 @@ static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hell
 
 static void on_message(void *context, kiln_conn *conn, const kiln_message *message) {
     kiln_server_shell *shell = context;
-    if (conn == shell->conn) post(shell, &(kiln_server_event){.kind = KILN_SERVER_MESSAGE, .message = message});
+    if (conn == shell->conn)
+        post(shell, &(kiln_server_event){.kind = KILN_SERVER_MESSAGE, .message = message});
 }
 
 static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
@@ -168,33 +177,42 @@ static void hang_up(kiln_server_shell *shell) {
 static void send_message(kiln_server_shell *shell, const kiln_message *message) {
     if (!shell->open) return;
     kiln_status st = kiln_conn_send(shell->conn, message);
-    if (st) kiln_log(KILN_LOG_ERROR, "sending %s: %s", kiln_message_name(message->type), kiln_status_text(st));
+    if (st)
+        kiln_log(KILN_LOG_ERROR, "sending %s: %s", kiln_message_name(message->type),
+                 kiln_status_text(st));
     kiln_status_free(st);
 }
 
 static void on_fetched(void *context, const kiln_digest *digest, kiln_status status) {
-    post(context, &(kiln_server_event){.kind = KILN_SERVER_FETCHED, .digest = *digest,
+    post(context, &(kiln_server_event){.kind = KILN_SERVER_FETCHED,
+                                       .digest = *digest,
                                        .failure = status ? kiln_status_text(status) : NULL});
     kiln_status_free(status);
 }
 
 static void fetch(kiln_server_shell *shell, const kiln_digest *digest) {
-    if (shell->blobs) kiln_blobs_fetch(shell->blobs, digest, on_fetched, shell);
-    else on_fetched(shell, digest, KILN_ERROR(UNAVAILABLE, "there is no connection to the tracker"));
+    if (shell->blobs)
+        kiln_blobs_fetch(shell->blobs, digest, on_fetched, shell);
+    else
+        on_fetched(shell, digest, KILN_ERROR(UNAVAILABLE, "there is no connection to the tracker"));
 }
 
 /* ---- Measurements ---- */
 
 static void on_phase(void *context, uint32_t slot, uint64_t run, kiln_phase phase) {
-    post(context, &(kiln_server_event){.kind = KILN_SERVER_PHASE, .slot = slot, .run = run, .phase = phase});
+    post(context,
+         &(kiln_server_event){.kind = KILN_SERVER_PHASE, .slot = slot, .run = run, .phase = phase});
 }
 
-static void on_finished(void *context, uint32_t slot, uint64_t run, const kiln_msg_trial_result *result) {
-    post(context, &(kiln_server_event){.kind = KILN_SERVER_FINISHED, .slot = slot, .run = run, .result = result});
+static void on_finished(void *context, uint32_t slot, uint64_t run,
+                        const kiln_msg_trial_result *result) {
+    post(context, &(kiln_server_event){
+                      .kind = KILN_SERVER_FINISHED, .slot = slot, .run = run, .result = result});
 }
 
 static void on_died(void *context, uint32_t slot, uint64_t run, const char *text) {
-    post(context, &(kiln_server_event){.kind = KILN_SERVER_DIED, .slot = slot, .run = run, .text = text});
+    post(context,
+         &(kiln_server_event){.kind = KILN_SERVER_DIED, .slot = slot, .run = run, .text = text});
 }
 
 static const kiln_cage_handler cage_handler = {on_phase, on_finished, on_died};
@@ -204,12 +222,15 @@ static void start(kiln_server_shell *shell, const kiln_server_action *action) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
     char *artefact = NULL, *reference = NULL;
-    kiln_status st = kiln_blob_store_path(shell->store, &trial->artefact.digest, &scratch, &artefact);
-    if (!st) st = kiln_blob_store_path(shell->store, &trial->reference.digest, &scratch, &reference);
+    kiln_status st =
+        kiln_blob_store_path(shell->store, &trial->artefact.digest, &scratch, &artefact);
+    if (!st)
+        st = kiln_blob_store_path(shell->store, &trial->reference.digest, &scratch, &reference);
     if (!st) {
         kiln_cages_start(shell->cages, action->slot, action->run, trial, artefact, reference);
     } else { /* it was evicted between FETCHED and now */
-        kiln_msg_trial_result result = {.outcome = KILN_OUTCOME_INFRA, .blame = KILN_BLAME_INFRA,
+        kiln_msg_trial_result result = {.outcome = KILN_OUTCOME_INFRA,
+                                        .blame = KILN_BLAME_INFRA,
                                         .text = kiln_str_from(kiln_status_text(st))};
         on_finished(shell, action->slot, action->run, &result);
         kiln_status_free(st);
@@ -236,7 +257,8 @@ static uint32_t share_cores(kiln_server_shell *shell) {
     cpu_set_t set;
     if (count < 2 || sched_getaffinity(0, sizeof set, &set) != 0) return count;
     CPU_CLR(shell->core[0], &set);
-    if (sched_setaffinity(0, sizeof set, &set) != 0) kiln_log(KILN_LOG_DEBUG, "cannot leave the measuring core");
+    if (sched_setaffinity(0, sizeof set, &set) != 0)
+        kiln_log(KILN_LOG_DEBUG, "cannot leave the measuring core");
     return count;
 }
 
@@ -244,13 +266,17 @@ static kiln_status open_parts(kiln_server_shell *shell) {
     const char *state = shell->options.state_folder;
     kiln_blob_store_options blobs = {.folder = kiln_arena_printf(&shell->arena, "%s/blobs", state),
                                      .bytes_max = KILN_SERVER_BLOB_BYTES_MAX};
-    kiln_cage_options cages = {.loop = shell->loop, .program = shell->options.program, .core = shell->core,
+    kiln_cage_options cages = {.loop = shell->loop,
+                               .program = shell->options.program,
+                               .core = shell->core,
                                .folder = kiln_arena_printf(&shell->arena, "%s/run", state),
                                .executor = shell->options.board.executor,
-                               .handler = &cage_handler, .context = shell};
+                               .handler = &cage_handler,
+                               .context = shell};
     kiln_status st = kiln_folder_create(state, 0700);
     if (!st) st = kiln_folder_lock(state, &shell->lock_fd);
-    if (!st) st = kiln_identity_load(kiln_arena_printf(&shell->arena, "%s/node", state), shell->node);
+    if (!st)
+        st = kiln_identity_load(kiln_arena_printf(&shell->arena, "%s/node", state), shell->node);
     if (!st) st = kiln_identity_create(shell->boot);
     if (!st) st = kiln_blob_store_open(&blobs, &shell->store);
     cages.peak_flops = shell->options.board.peak_flops = kiln_peak_flops();
@@ -273,7 +299,8 @@ static kiln_status create_loop(kiln_server_shell *shell) {
     return NULL;
 }
 
-kiln_status kiln_server_shell_create(const kiln_server_shell_options *options, kiln_server_shell **out_shell) {
+kiln_status kiln_server_shell_create(const kiln_server_shell_options *options,
+                                     kiln_server_shell **out_shell) {
     kiln_server_shell *shell = kiln_alloc(sizeof *shell);
     shell->options = *options;
     shell->lock_fd = -1;
@@ -298,9 +325,7 @@ kiln_status kiln_server_shell_create(const kiln_server_shell_options *options, k
     return NULL;
 }
 
-void kiln_server_shell_run(kiln_server_shell *shell) {
-    kiln_loop_run(shell->loop);
-}
+void kiln_server_shell_run(kiln_server_shell *shell) { kiln_loop_run(shell->loop); }
 
 void kiln_server_shell_destroy(kiln_server_shell *shell) {
     if (!shell) return;

@@ -1,5 +1,5 @@
-/* The rpc-server's shell: carries out what kiln_server_step (rpc-server/server.h) decides. One loop thread; what
- * candidates do, they do in contained children (rpc-server/cage.h). */
+/* The rpc-server's shell: carries out what kiln_server_step (rpc-server/server.h) decides. One loop
+ * thread; what candidates do, they do in contained children (rpc-server/cage.h). */
 #ifndef KILN_RPC_SERVER_SHELL_H
 #define KILN_RPC_SERVER_SHELL_H
 
@@ -10,21 +10,21 @@
 #include "rpc-server/board.h"
 
 #define KILN_SERVER_BLOB_BYTES_MAX ((uint64_t)4 << 30) /* of cached artefacts and references */
-#define KILN_SERVER_READING_NS UINT64_C(5000000000)    /* between two readings of clock and temperature */
+#define KILN_SERVER_READING_NS \
+    UINT64_C(5000000000) /* between two readings of clock and temperature */
 
 typedef struct kiln_server_shell kiln_server_shell;
 
 typedef struct kiln_server_shell_options {
     kiln_address tracker;
-    const char *home;          /* where the loopback token is, read again at each dial */
+    const char *home; /* where the loopback token is, read again at each dial */
     bool insecure;
     const char *state_folder, *program;
     kiln_board_options board;
 } kiln_server_shell_options;
 
-/* Takes the state folder for this process, describes the board, starts the first spare child, and dials.
- * Strings of `options` outlive it.
- * FAILED_PRECONDITION  another rpc-server uses the folder
+/* Takes the state folder for this process, describes the board, starts the first spare child, and
+ * dials. Strings of `options` outlive it. FAILED_PRECONDITION  another rpc-server uses the folder
  * PERMISSION_DENIED, RESOURCE_EXHAUSTED  the folder cannot be written */
 KILN_MUST_USE kiln_status kiln_server_shell_create(const kiln_server_shell_options *options,
                                                    kiln_server_shell **out_shell);

@@ -16,14 +16,18 @@ uint64_t kiln_timing_overhead_ns(void) {
 }
 
 /* Runs that make a sample long enough, from the time of one. */
-static uint32_t runs_for(const kiln_timing_source *source, const kiln_msg_policy *policy, double run_ns) {
-    double wanted = (double)KILN_MAX(policy->sample_ns, source->overhead_ns * KILN_TIMING_OVERHEADS);
+static uint32_t runs_for(const kiln_timing_source *source, const kiln_msg_policy *policy,
+                         double run_ns) {
+    double wanted =
+        (double)KILN_MAX(policy->sample_ns, source->overhead_ns * KILN_TIMING_OVERHEADS);
     double runs = run_ns > 0 ? wanted / run_ns : (double)UINT16_MAX;
     return runs <= 1 ? 1 : runs >= (double)UINT32_MAX ? UINT32_MAX : (uint32_t)runs + 1;
 }
 
-uint32_t kiln_timing_warm_up(const kiln_timing_source *source, const kiln_msg_policy *policy, uint64_t first_ns) {
-    /* The first run was cold: aim at a quarter of a sample, and trust no time that is mostly the timer. */
+uint32_t kiln_timing_warm_up(const kiln_timing_source *source, const kiln_msg_policy *policy,
+                             uint64_t first_ns) {
+    /* The first run was cold: aim at a quarter of a sample, and trust no time that is mostly the
+     * timer. */
     double before = (double)first_ns;
     uint32_t runs = KILN_MAX(runs_for(source, policy, before) / 4, 1);
     uint64_t spent = first_ns;
@@ -49,16 +53,18 @@ double kiln_timing_interval(const uint64_t *sample_ns, uint32_t count) {
 }
 
 /* Whether the samples are enough, and why. */
-static kiln_stop stop_reason(const kiln_msg_policy *policy, const kiln_timing *timing, uint64_t spent_ns) {
+static kiln_stop stop_reason(const kiln_msg_policy *policy, const kiln_timing *timing,
+                             uint64_t spent_ns) {
     uint32_t most = KILN_MIN(policy->samples_max, KILN_TIMING_SAMPLES_MAX);
     if (timing->sample_count < KILN_MIN(policy->samples_min, most)) return KILN_STOP_NONE;
-    if (kiln_timing_interval(timing->sample_ns, timing->sample_count) <= policy->interval) return KILN_STOP_CONVERGED;
+    if (kiln_timing_interval(timing->sample_ns, timing->sample_count) <= policy->interval)
+        return KILN_STOP_CONVERGED;
     if (timing->sample_count >= most) return KILN_STOP_COUNT_CAP;
     return spent_ns >= policy->total_ns ? KILN_STOP_TIME_CAP : KILN_STOP_NONE;
 }
 
-void kiln_timing_sample(const kiln_timing_source *source, const kiln_msg_policy *policy, uint32_t runs,
-                        kiln_timing *out_timing) {
+void kiln_timing_sample(const kiln_timing_source *source, const kiln_msg_policy *policy,
+                        uint32_t runs, kiln_timing *out_timing) {
     out_timing->stop = KILN_STOP_NONE;
     out_timing->runs = runs;
     out_timing->sample_count = 0;

@@ -1,6 +1,6 @@
-/* How a kernel is timed: warm-up until steady, samples that are long enough for the timer, and an end when
- * the median is known well enough (order-statistic interval; Hoefler and Belli, SC'15). Works on any source
- * of times, so that tests use a made-up clock. */
+/* How a kernel is timed: warm-up until steady, samples that are long enough for the timer, and an
+ * end when the median is known well enough (order-statistic interval; Hoefler and Belli, SC'15).
+ * Works on any source of times, so that tests use a made-up clock. */
 #ifndef KILN_RPC_SERVER_TIMING_H
 #define KILN_RPC_SERVER_TIMING_H
 
@@ -11,7 +11,8 @@
 #define KILN_TIMING_SAMPLES_MAX 1024u
 /* A sample is at least this many times the timer's own cost, which is then within 0.5 %. */
 #define KILN_TIMING_OVERHEADS 200u
-/* Warm-up ends here even when the times still drift: a kernel that takes longer is warm after its first call. */
+/* Warm-up ends here even when the times still drift: a kernel that takes longer is warm after its
+ * first call. */
 #define KILN_TIMING_WARM_NS UINT64_C(10000000)
 
 /* Runs the kernel `runs` times back to back; *out_ns is what that took. */
@@ -33,14 +34,17 @@ typedef struct kiln_timing {
 /* The smallest time that two readings of the measuring clock in a row show, at least 1. */
 uint64_t kiln_timing_overhead_ns(void);
 
-/* Runs until two times in a row differ by less than 5 %, or KILN_TIMING_WARM_NS are spent. Returns how many runs a
- * sample needs, by the last time. `first_ns`: time of one run that was made already. */
-uint32_t kiln_timing_warm_up(const kiln_timing_source *source, const kiln_msg_policy *policy, uint64_t first_ns);
+/* Runs until two times in a row differ by less than 5 %, or KILN_TIMING_WARM_NS are spent. Returns
+ * how many runs a sample needs, by the last time. `first_ns`: time of one run that was made
+ * already. */
+uint32_t kiln_timing_warm_up(const kiln_timing_source *source, const kiln_msg_policy *policy,
+                             uint64_t first_ns);
 /* Takes samples of `runs` runs as `policy` says. */
-void kiln_timing_sample(const kiln_timing_source *source, const kiln_msg_policy *policy, uint32_t runs,
-                        kiln_timing *out_timing);
+void kiln_timing_sample(const kiln_timing_source *source, const kiln_msg_policy *policy,
+                        uint32_t runs, kiln_timing *out_timing);
 
-/* Half the width of the median's 95 % interval over the median. `sample_ns`: [count], count >= 1. */
+/* Half the width of the median's 95 % interval over the median. `sample_ns`: [count], count >= 1.
+ */
 double kiln_timing_interval(const uint64_t *sample_ns, uint32_t count);
 
 #endif

@@ -9,29 +9,36 @@
 #include "base/stats.h"
 #include "rpc-server/executor.h"
 
-static void refuse(kiln_msg_trial_result *result, kiln_outcome outcome, kiln_blame blame, const char *text) {
+static void refuse(kiln_msg_trial_result *result, kiln_outcome outcome, kiln_blame blame,
+                   const char *text) {
     result->outcome = outcome;
     result->blame = blame;
     result->text = kiln_str_from(text);
 }
 
-/* Whether the child's report is one that an honest child can give; NULL, or what is impossible about it. */
+/* Whether the child's report is one that an honest child can give; NULL, or what is impossible
+ * about it. */
 static const char *impossible(const kiln_evidence *evidence) {
     const kiln_timing *timing = evidence->timing;
     const kiln_msg_policy *policy = evidence->policy;
     uint32_t most = KILN_MIN(policy->samples_max, KILN_TIMING_SAMPLES_MAX);
-    if (timing->sample_count < KILN_MAX(KILN_MIN(policy->samples_min, most), 1) || timing->sample_count > most)
+    if (timing->sample_count < KILN_MAX(KILN_MIN(policy->samples_min, most), 1) ||
+        timing->sample_count > most)
         return "a number of samples that was not asked for";
     if (timing->runs == 0) return "samples of no run";
-    if (timing->stop != KILN_STOP_CONVERGED && timing->stop != KILN_STOP_COUNT_CAP && timing->stop != KILN_STOP_TIME_CAP)
+    if (timing->stop != KILN_STOP_CONVERGED && timing->stop != KILN_STOP_COUNT_CAP &&
+        timing->stop != KILN_STOP_TIME_CAP)
         return "no reason to have stopped";
     uint64_t total = 0;
     for (uint32_t i = 0; i < timing->sample_count; i++) {
         if (timing->sample_ns[i] == 0) return "a sample of no time";
-        if (timing->sample_ns[i] > evidence->elapsed_ns + KILN_VERDICT_CLOCK_SLACK_NS) return "a sample longer than its life";
+        if (timing->sample_ns[i] > evidence->elapsed_ns + KILN_VERDICT_CLOCK_SLACK_NS)
+            return "a sample longer than its life";
         total += timing->sample_ns[i]; /* at most 1024 times the child's life: no overflow */
     }
-    return total > evidence->elapsed_ns + KILN_VERDICT_CLOCK_SLACK_NS ? "samples longer than its life" : NULL;
+    return total > evidence->elapsed_ns + KILN_VERDICT_CLOCK_SLACK_NS
+               ? "samples longer than its life"
+               : NULL;
 }
 
 static double median_run_ns(const kiln_timing *timing) {
@@ -48,24 +55,27 @@ static bool reference_fits(const kiln_manifest *manifest, const kiln_reference *
         if (arg->role != KILN_ROLE_OUTPUT) continue;
         if (output == reference->output_count) return false;
         const kiln_reference_output *expected = &reference->output[output++];
-        if (expected->dtype != arg->dtype || !kiln_shape_equal(&expected->shape, &arg->shape)) return false;
+        if (expected->dtype != arg->dtype || !kiln_shape_equal(&expected->shape, &arg->shape))
+            return false;
     }
     return output == reference->output_count;
 }
 
-static const char *describe_mismatch(const kiln_manifest_arg *arg, const kiln_reference_check *check, const char *when,
+static const char *describe_mismatch(const kiln_manifest_arg *arg,
+                                     const kiln_reference_check *check, const char *when,
                                      kiln_arena *arena) {
-    return kiln_arena_printf(arena,
-                             "output %.*s %s: %llu of %lld elements are wrong; the worst is element %llu: %.9g "
-                             "instead of %.9g (bound %.3g)",
-                             KILN_STR_ARG(arg->name), when, (unsigned long long)check->mismatch_count,
-                             (long long)kiln_shape_count(&arg->shape), (unsigned long long)check->worst_index,
-                             check->worst_actual, check->worst_expected, check->worst_bound);
+    return kiln_arena_printf(
+        arena,
+        "output %.*s %s: %llu of %lld elements are wrong; the worst is element %llu: %.9g "
+        "instead of %.9g (bound %.3g)",
+        KILN_STR_ARG(arg->name), when, (unsigned long long)check->mismatch_count,
+        (long long)kiln_shape_count(&arg->shape), (unsigned long long)check->worst_index,
+        check->worst_actual, check->worst_expected, check->worst_bound);
 }
 
 /* Compares all outputs of one call. Stops at the first that is wrong. */
-static void compare_outputs(const kiln_evidence *evidence, const char *outputs, const char *when, kiln_arena *arena,
-                            kiln_msg_trial_result *result) {
+static void compare_outputs(const kiln_evidence *evidence, const char *outputs, const char *when,
+                            kiln_arena *arena, kiln_msg_trial_result *result) {
     const kiln_manifest *manifest = evidence->manifest;
     uint32_t output = 0;
     for (uint32_t i = 0; i < manifest->arg_count && result->outcome == KILN_OUTCOME_OK; i++) {
@@ -78,29 +88,39 @@ static void compare_outputs(const kiln_evidence *evidence, const char *outputs, 
             kiln_layout_unpack(&arg->layout, &arg->shape, arg->dtype, outputs, row_major);
             actual = row_major;
         }
-        kiln_reference_check check = kiln_reference_compare(&evidence->reference->output[output++], actual);
+        kiln_reference_check check =
+            kiln_reference_compare(&evidence->reference->output[output++], actual);
         if (check.mismatch_count > 0)
-            refuse(result, KILN_OUTCOME_WRONG_RESULT, KILN_BLAME_CANDIDATE, describe_mismatch(arg, &check, when, arena));
+            refuse(result, KILN_OUTCOME_WRONG_RESULT, KILN_BLAME_CANDIDATE,
+                   describe_mismatch(arg, &check, when, arena));
         /* The message carries finite numbers only. */
         if (isfinite(check.error)) result->error = fmax(result->error, check.error);
-        if (isfinite(check.max_abs_error)) result->max_abs_error = fmax(result->max_abs_error, check.max_abs_error);
-        outputs += (kiln_executor_arg_bytes(arg) + KILN_KERNEL_ALIGNMENT - 1) / KILN_KERNEL_ALIGNMENT * KILN_KERNEL_ALIGNMENT;
+        if (isfinite(check.max_abs_error))
+            result->max_abs_error = fmax(result->max_abs_error, check.max_abs_error);
+        outputs += (kiln_executor_arg_bytes(arg) + KILN_KERNEL_ALIGNMENT - 1) /
+                   KILN_KERNEL_ALIGNMENT * KILN_KERNEL_ALIGNMENT;
     }
 }
 
-static void check_outputs(const kiln_evidence *evidence, kiln_arena *arena, kiln_msg_trial_result *result) {
+static void check_outputs(const kiln_evidence *evidence, kiln_arena *arena,
+                          kiln_msg_trial_result *result) {
     if (!reference_fits(evidence->manifest, evidence->reference)) {
-        refuse(result, KILN_OUTCOME_INFRA, KILN_BLAME_CLIENT, "the reference blob is not one of this artefact's task");
+        refuse(result, KILN_OUTCOME_INFRA, KILN_BLAME_CLIENT,
+               "the reference blob is not one of this artefact's task");
         return;
     }
     result->checked = true;
     compare_outputs(evidence, evidence->first, "after the first call", arena, result);
-    /* Most kernels give the same bytes again, also where the layout pads: then the answer is the same. */
-    if (memcmp(evidence->first, evidence->last, kiln_executor_output_bytes(evidence->manifest)) == 0) return;
+    /* Most kernels give the same bytes again, also where the layout pads: then the answer is the
+     * same. */
+    if (memcmp(evidence->first, evidence->last, kiln_executor_output_bytes(evidence->manifest)) ==
+        0)
+        return;
     compare_outputs(evidence, evidence->last, "after the last timed call", arena, result);
 }
 
-void kiln_verdict_of(const kiln_evidence *evidence, kiln_arena *arena, kiln_msg_trial_result *result) {
+void kiln_verdict_of(const kiln_evidence *evidence, kiln_arena *arena,
+                     kiln_msg_trial_result *result) {
     result->outcome = KILN_OUTCOME_OK;
     result->blame = KILN_BLAME_NONE;
     const char *reason = impossible(evidence);
@@ -113,15 +133,18 @@ void kiln_verdict_of(const kiln_evidence *evidence, kiln_arena *arena, kiln_msg_
     result->stop = timing->stop;
     result->runs = timing->runs;
     result->samples_ns.count = timing->sample_count;
-    result->samples_ns.item = kiln_arena_copy(arena, timing->sample_ns, sizeof timing->sample_ns[0] * timing->sample_count);
+    result->samples_ns.item = kiln_arena_copy(arena, timing->sample_ns,
+                                              sizeof timing->sample_ns[0] * timing->sample_count);
     if (evidence->reference) check_outputs(evidence, arena, result);
 
-    double least_ns = evidence->peak_flops > 0
-                          ? evidence->manifest->flops / evidence->peak_flops * 1e9 / KILN_VERDICT_PEAK_MARGIN
-                          : 0;
+    double least_ns = evidence->peak_flops > 0 ? evidence->manifest->flops / evidence->peak_flops *
+                                                     1e9 / KILN_VERDICT_PEAK_MARGIN
+                                               : 0;
     double median_ns = median_run_ns(timing);
     if (result->outcome == KILN_OUTCOME_OK && evidence->reference && median_ns < least_ns)
         refuse(result, KILN_OUTCOME_WRONG_RESULT, KILN_BLAME_CANDIDATE,
-               kiln_arena_printf(arena, "%.0f ns per run is faster than this machine can be (%.0f ns at its FMA peak)",
-                                 median_ns, least_ns * KILN_VERDICT_PEAK_MARGIN));
+               kiln_arena_printf(
+                   arena,
+                   "%.0f ns per run is faster than this machine can be (%.0f ns at its FMA peak)",
+                   median_ns, least_ns * KILN_VERDICT_PEAK_MARGIN));
 }

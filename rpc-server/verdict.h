@@ -1,5 +1,5 @@
-/* From what a contained child left behind to the outcome of its trial. Pure. The child may lie: every number is
- * bounded by what this side saw, and the outputs are compared here. */
+/* From what a contained child left behind to the outcome of its trial. Pure. The child may lie:
+ * every number is bounded by what this side saw, and the outputs are compared here. */
 #ifndef KILN_RPC_SERVER_VERDICT_H
 #define KILN_RPC_SERVER_VERDICT_H
 
@@ -9,8 +9,8 @@
 #include "proto/proto.h"
 #include "rpc-server/timing.h"
 
-/* A kernel that is faster than this many times the measured peak has not done its work. The peak is the best of
- * many short rounds; the margin is for a clock that rises later. */
+/* A kernel that is faster than this many times the measured peak has not done its work. The peak is
+ * the best of many short rounds; the margin is for a clock that rises later. */
 #define KILN_VERDICT_PEAK_MARGIN 1.2
 /* What the child says it timed may exceed the time that its parent saw pass by this much. */
 #define KILN_VERDICT_CLOCK_SLACK_NS UINT64_C(20000000)
@@ -18,14 +18,18 @@
 typedef struct kiln_evidence {
     const kiln_manifest *manifest;
     const kiln_msg_policy *policy;
-    const kiln_reference *reference; /* NULL: the executor's outputs are not real and are not compared */
-    const char *first, *last;        /* outputs after the first and the last call, as executors write them */
-    const kiln_timing *timing;       /* the child's word */
-    uint64_t elapsed_ns;             /* from start to end of the child, as its parent saw it */
-    double peak_flops;               /* of all cores that the kernel may use; 0: unknown */
+    const kiln_reference
+        *reference; /* NULL: the executor's outputs are not real and are not compared */
+    const char *first,
+        *last; /* outputs after the first and the last call, as executors write them */
+    const kiln_timing *timing; /* the child's word */
+    uint64_t elapsed_ns;       /* from start to end of the child, as its parent saw it */
+    double peak_flops;         /* of all cores that the kernel may use; 0: unknown */
 } kiln_evidence;
 
-/* Fills outcome, blame, samples, runs, stop, errors, checked and text of `*result`. Lists and text in `arena`. */
-void kiln_verdict_of(const kiln_evidence *evidence, kiln_arena *arena, kiln_msg_trial_result *result);
+/* Fills outcome, blame, samples, runs, stop, errors, checked and text of `*result`. Lists and text
+ * in `arena`. */
+void kiln_verdict_of(const kiln_evidence *evidence, kiln_arena *arena,
+                     kiln_msg_trial_result *result);
 
 #endif

@@ -14,9 +14,11 @@ typedef struct options {
     bool insecure, with_parent, verbose;
 } options;
 
-static kiln_status parse_addresses(const options *o, kiln_address *out_address, uint32_t *out_count) {
+static kiln_status parse_addresses(const options *o, kiln_address *out_address,
+                                   uint32_t *out_count) {
     if (o->listen.count > KILN_TRACKER_ADDRESSES_MAX)
-        return KILN_ERROR(INVALID_ARGUMENT, "--listen is given more than %u times", KILN_TRACKER_ADDRESSES_MAX);
+        return KILN_ERROR(INVALID_ARGUMENT, "--listen is given more than %u times",
+                          KILN_TRACKER_ADDRESSES_MAX);
     *out_count = o->listen.count ? (uint32_t)o->listen.count : 1;
     for (uint32_t i = 0; i < *out_count; i++) {
         kiln_str text = kiln_str_from(o->listen.count ? o->listen.item[i] : DEFAULT_LISTEN);
@@ -28,19 +30,23 @@ static kiln_status parse_addresses(const options *o, kiln_address *out_address, 
 
 static kiln_status run(const options *o) {
     if (o->keys)
-        return KILN_ERROR(UNIMPLEMENTED, "--keys: encrypted connections are not there yet; listen on loopback (a token is "
-                                         "made by itself), on unix:PATH, or with --insecure");
+        return KILN_ERROR(
+            UNIMPLEMENTED,
+            "--keys: encrypted connections are not there yet; listen on loopback (a token is "
+            "made by itself), on unix:PATH, or with --insecure");
     kiln_arena process;
     kiln_arena_init(&process, 0);
     kiln_address address[KILN_TRACKER_ADDRESSES_MAX];
-    kiln_tracker_shell_options shell_options = {.address = address, .insecure = o->insecure, .port_file = o->port_file};
+    kiln_tracker_shell_options shell_options = {
+        .address = address, .insecure = o->insecure, .port_file = o->port_file};
     kiln_tracker_shell *shell = NULL;
     char *home = NULL;
     kiln_status st = parse_addresses(o, address, &shell_options.address_count);
     if (!st) st = kiln_home(&process, &home);
     if (!st) {
         shell_options.home = home;
-        shell_options.state_folder = o->state ? o->state : kiln_arena_printf(&process, "%s/tracker", home);
+        shell_options.state_folder =
+            o->state ? o->state : kiln_arena_printf(&process, "%s/tracker", home);
         st = kiln_tracker_shell_create(&shell_options, &shell);
     }
     if (!st) kiln_tracker_shell_run(shell);
@@ -52,18 +58,26 @@ static kiln_status run(const options *o) {
 static kiln_status parse_and_run(int argc, char **argv, kiln_arena *arena) {
     options o = {0};
     const kiln_opt option[] = {
-        {"listen", KILN_OPT_LIST, &o.listen, "ADDR", "HOST:PORT (port 0 picks one) or unix:PATH; default " DEFAULT_LISTEN},
+        {"listen", KILN_OPT_LIST, &o.listen, "ADDR",
+         "HOST:PORT (port 0 picks one) or unix:PATH; default " DEFAULT_LISTEN},
         {"port-file", KILN_OPT_TEXT, &o.port_file, "F", "gets the port once it listens"},
-        {"state", KILN_OPT_TEXT, &o.state, "DIR", "jobs, leases and blobs (default $KILN_HOME/tracker)"},
+        {"state", KILN_OPT_TEXT, &o.state, "DIR",
+         "jobs, leases and blobs (default $KILN_HOME/tracker)"},
         {"keys", KILN_OPT_TEXT, &o.keys, "F", "keys of nodes, for encrypted connections"},
-        {"insecure", KILN_OPT_FLAG, &o.insecure, NULL, "accept anybody, in plain text, also from other machines"},
-        {"with-parent", KILN_OPT_FLAG, &o.with_parent, NULL, "end when the program that started this one does"},
+        {"insecure", KILN_OPT_FLAG, &o.insecure, NULL,
+         "accept anybody, in plain text, also from other machines"},
+        {"with-parent", KILN_OPT_FLAG, &o.with_parent, NULL,
+         "end when the program that started this one does"},
         {"verbose", KILN_OPT_FLAG, &o.verbose, NULL, "log more"},
     };
-    const kiln_opt_table table = {"kiln-tracker [options]",
-                                  "The one place everybody dials: knows the boards, queues the jobs, grants leases, keeps "
-                                  "the blobs.",
-                                  option, KILN_ARRAY_COUNT(option), 0, 0};
+    const kiln_opt_table table = {
+        "kiln-tracker [options]",
+        "The one place everybody dials: knows the boards, queues the jobs, grants leases, keeps "
+        "the blobs.",
+        option,
+        KILN_ARRAY_COUNT(option),
+        0,
+        0};
     const char **positional = NULL;
     size_t count = 0;
     bool help = false;

@@ -29,7 +29,8 @@ struct kiln_tracker_shell {
 
     kiln_tracker *tracker;
     kiln_tracker_actions actions;
-    KILN_VEC(kiln_tracker_event) events; /* posted, not yet decided; what they point to is in event_arena */
+    KILN_VEC(kiln_tracker_event)
+    events; /* posted, not yet decided; what they point to is in event_arena */
     kiln_arena event_arena;
     KILN_VEC(uint64_t) waiting; /* numbers of PERSIST actions that wait for the commit */
     kiln_map conns;             /* kiln_conn_id to kiln_conn */
@@ -50,10 +51,11 @@ static kiln_status put_row(kiln_db *db, const kiln_tracker_row *row) {
         return kiln_db_put_tracker_job(db, &(kiln_db_tracker_job){row->id, row->state, row->body});
     case KILN_TRACKER_ROW_LEASE:
         return kiln_db_put_tracker_lease(
-            db, &(kiln_db_tracker_lease){row->id, row->board, row->tuner, row->job, (int64_t)row->epoch,
-                                         row->slot, row->trials, row->ttl_ms});
+            db, &(kiln_db_tracker_lease){row->id, row->board, row->tuner, row->job,
+                                         (int64_t)row->epoch, row->slot, row->trials, row->ttl_ms});
     case KILN_TRACKER_ROW_EPOCH:
-        return kiln_db_put_tracker_epoch(db, &(kiln_db_tracker_epoch){row->id, (int64_t)row->epoch});
+        return kiln_db_put_tracker_epoch(db,
+                                         &(kiln_db_tracker_epoch){row->id, (int64_t)row->epoch});
     }
     return KILN_ERROR(INTERNAL, "a row of unknown kind %d", (int)row->kind);
 }
@@ -72,18 +74,25 @@ static kiln_status read_row(void *context, kiln_db_table table, const void *data
     kiln_tracker_row row = {0};
     if (table == KILN_DB_TABLE_TRACKER_JOB) {
         const kiln_db_tracker_job *job = data;
-        row = (kiln_tracker_row){.kind = KILN_TRACKER_ROW_JOB, .id = keep(reader, job->id),
-                                 .state = keep(reader, job->state), .body = keep(reader, job->body)};
+        row = (kiln_tracker_row){.kind = KILN_TRACKER_ROW_JOB,
+                                 .id = keep(reader, job->id),
+                                 .state = keep(reader, job->state),
+                                 .body = keep(reader, job->body)};
     } else if (table == KILN_DB_TABLE_TRACKER_LEASE) {
         const kiln_db_tracker_lease *lease = data;
-        row = (kiln_tracker_row){.kind = KILN_TRACKER_ROW_LEASE, .id = keep(reader, lease->id),
-                                 .board = keep(reader, lease->board), .tuner = keep(reader, lease->tuner),
-                                 .job = keep(reader, lease->job), .epoch = (uint64_t)lease->epoch,
-                                 .slot = (uint32_t)lease->slot, .trials = (uint32_t)lease->trials,
+        row = (kiln_tracker_row){.kind = KILN_TRACKER_ROW_LEASE,
+                                 .id = keep(reader, lease->id),
+                                 .board = keep(reader, lease->board),
+                                 .tuner = keep(reader, lease->tuner),
+                                 .job = keep(reader, lease->job),
+                                 .epoch = (uint64_t)lease->epoch,
+                                 .slot = (uint32_t)lease->slot,
+                                 .trials = (uint32_t)lease->trials,
                                  .ttl_ms = (uint32_t)lease->ttl_ms};
     } else {
         const kiln_db_tracker_epoch *epoch = data;
-        row = (kiln_tracker_row){.kind = KILN_TRACKER_ROW_EPOCH, .id = keep(reader, epoch->id),
+        row = (kiln_tracker_row){.kind = KILN_TRACKER_ROW_EPOCH,
+                                 .id = keep(reader, epoch->id),
                                  .epoch = (uint64_t)epoch->epoch};
     }
     kiln_vec_push(&reader->rows, row);
@@ -98,8 +107,10 @@ static kiln_status create_tracker(kiln_tracker_shell *shell) {
     if (!st) st = kiln_db_each(shell->db, KILN_DB_TABLE_TRACKER_LEASE, read_row, &reader);
     if (!st) st = kiln_db_each(shell->db, KILN_DB_TABLE_TRACKER_EPOCH, read_row, &reader);
     if (!st)
-        st = kiln_tracker_create(reader.rows.data, reader.rows.count, kiln_loop_now_ns(shell->loop), &shell->tracker);
-    if (!st && reader.rows.count > 0) kiln_log(KILN_LOG_INFO, "goes on with %u rows of the last run", reader.rows.count);
+        st = kiln_tracker_create(reader.rows.data, reader.rows.count, kiln_loop_now_ns(shell->loop),
+                                 &shell->tracker);
+    if (!st && reader.rows.count > 0)
+        kiln_log(KILN_LOG_INFO, "goes on with %u rows of the last run", reader.rows.count);
     kiln_vec_deinit(&reader.rows);
     kiln_arena_deinit(&reader.arena);
     return st;
@@ -110,14 +121,16 @@ static kiln_status create_tracker(kiln_tracker_shell *shell) {
 static void post(kiln_tracker_shell *shell, const kiln_tracker_event *event) {
     if (!shell->soon) return; /* the loop closes what was open, and nobody decides any more */
     kiln_tracker_event copy = *event;
-    if (event->failure) copy.failure = kiln_str_dup(&shell->event_arena, kiln_str_from(event->failure));
+    if (event->failure)
+        copy.failure = kiln_str_dup(&shell->event_arena, kiln_str_from(event->failure));
     kiln_message kept;
     if (event->message) {
         kept = kiln_message_copy(event->message, &shell->event_arena);
         copy.message = kiln_arena_copy(&shell->event_arena, &kept, sizeof kept);
     }
     if (event->hello) {
-        kept = kiln_message_copy(&(kiln_message){.type = KILN_MSG_HELLO, .hello = *event->hello}, &shell->event_arena);
+        kept = kiln_message_copy(&(kiln_message){.type = KILN_MSG_HELLO, .hello = *event->hello},
+                                 &shell->event_arena);
         copy.hello = kiln_arena_copy(&shell->event_arena, &kept.hello, sizeof kept.hello);
     }
     kiln_vec_push(&shell->events, copy);
@@ -136,20 +149,25 @@ static kiln_conn *find_conn(kiln_tracker_shell *shell, uint64_t peer) {
 static void send_message(kiln_tracker_shell *shell, uint64_t peer, const kiln_message *message) {
     kiln_conn *conn = find_conn(shell, peer);
     kiln_status st = conn ? kiln_conn_send(conn, message) : NULL;
-    if (st) kiln_log(KILN_LOG_ERROR, "sending %s: %s", kiln_message_name(message->type), kiln_status_text(st));
+    if (st)
+        kiln_log(KILN_LOG_ERROR, "sending %s: %s", kiln_message_name(message->type),
+                 kiln_status_text(st));
     kiln_status_free(st);
 }
 
 static void close_peer(kiln_tracker_shell *shell, const kiln_tracker_action *action) {
     kiln_conn *conn = find_conn(shell, action->peer);
-    if (conn) kiln_conn_close(conn, kiln_status_make(action->code, __FILE__, __LINE__, "%s", action->text));
+    if (conn)
+        kiln_conn_close(conn,
+                        kiln_status_make(action->code, __FILE__, __LINE__, "%s", action->text));
 }
 
 /* Says of every waiting PERSIST how it went: all or none of a group is durable. */
 static void report(kiln_tracker_shell *shell, kiln_status failure) {
     if (failure) kiln_log(KILN_LOG_ERROR, "cannot keep the state: %s", kiln_status_text(failure));
     for (uint32_t i = 0; i < shell->waiting.count; i++)
-        post(shell, &(kiln_tracker_event){.kind = KILN_TRACKER_PERSISTED, .persist = shell->waiting.data[i],
+        post(shell, &(kiln_tracker_event){.kind = KILN_TRACKER_PERSISTED,
+                                          .persist = shell->waiting.data[i],
                                           .failure = failure ? kiln_status_text(failure) : NULL});
     shell->waiting.count = 0;
     kiln_status_free(failure);
@@ -158,7 +176,8 @@ static void report(kiln_tracker_shell *shell, kiln_status failure) {
 static void persist(kiln_tracker_shell *shell, const kiln_tracker_action *action) {
     kiln_vec_push(&shell->waiting, action->persist);
     kiln_status st = NULL;
-    for (uint32_t i = 0; !st && i < action->row_count; i++) st = put_row(shell->db, &action->row[i]);
+    for (uint32_t i = 0; !st && i < action->row_count; i++)
+        st = put_row(shell->db, &action->row[i]);
     if (!st) return;
     kiln_db_rollback(shell->db);
     report(shell, st);
@@ -175,21 +194,25 @@ static void carry_out(kiln_tracker_shell *shell, const kiln_tracker_action *acti
 static void decide(kiln_tracker_shell *shell, const kiln_tracker_event *event) {
     kiln_tracker_actions_reset(&shell->actions);
     kiln_tracker_step(shell->tracker, kiln_loop_now_ns(shell->loop), event, &shell->actions);
-    for (uint32_t i = 0; i < shell->actions.list.count; i++) carry_out(shell, &shell->actions.list.data[i]);
+    for (uint32_t i = 0; i < shell->actions.list.count; i++)
+        carry_out(shell, &shell->actions.list.data[i]);
 }
 
-/* Decides everything that was posted, makes the rows of it durable in one commit, and decides what that lets go. */
+/* Decides everything that was posted, makes the rows of it durable in one commit, and decides what
+ * that lets go. */
 static void pump(void *context) {
     kiln_tracker_shell *shell = context;
     for (uint32_t i = 0; i < shell->events.count; i++) {
         kiln_tracker_event event = shell->events.data[i]; /* the vector may move */
         decide(shell, &event);
-        if (i + 1 == shell->events.count && shell->waiting.count > 0) report(shell, kiln_db_commit(shell->db));
+        if (i + 1 == shell->events.count && shell->waiting.count > 0)
+            report(shell, kiln_db_commit(shell->db));
     }
     shell->events.count = 0;
     kiln_arena_reset(&shell->event_arena);
     uint64_t now_ns = kiln_loop_now_ns(shell->loop), next_ns = kiln_tracker_next_ns(shell->tracker);
-    if (next_ns != UINT64_MAX) kiln_timer_start(shell->tick, next_ns > now_ns ? next_ns - now_ns : 0);
+    if (next_ns != UINT64_MAX)
+        kiln_timer_start(shell->tick, next_ns > now_ns ? next_ns - now_ns : 0);
 }
 
 static void on_tick(void *context) {
@@ -198,7 +221,8 @@ static void on_tick(void *context) {
 
 /* ---- Connections ---- */
 
-static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello, const kiln_msg_welcome *welcome) {
+static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello,
+                      const kiln_msg_welcome *welcome) {
     (void)welcome;
     kiln_tracker_shell *shell = context;
     uint64_t peer = kiln_conn_id(conn);
@@ -206,17 +230,21 @@ static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hell
     kiln_blobs_attach(conn, shell->store);
     kiln_log(KILN_LOG_INFO, "%s %.*s connected", kiln_peer_role_name((kiln_peer_role)hello->role),
              KILN_STR_ARG(hello->name.size > 0 ? hello->name : hello->node));
-    post(shell, &(kiln_tracker_event){.kind = KILN_TRACKER_CONNECTED, .peer = peer, .hello = hello});
+    post(shell,
+         &(kiln_tracker_event){.kind = KILN_TRACKER_CONNECTED, .peer = peer, .hello = hello});
 }
 
 static void on_message(void *context, kiln_conn *conn, const kiln_message *message) {
-    post(context, &(kiln_tracker_event){.kind = KILN_TRACKER_MESSAGE, .peer = kiln_conn_id(conn), .message = message});
+    post(context, &(kiln_tracker_event){.kind = KILN_TRACKER_MESSAGE,
+                                        .peer = kiln_conn_id(conn),
+                                        .message = message});
 }
 
 static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
     kiln_tracker_shell *shell = context;
     uint64_t peer = kiln_conn_id(conn);
-    kiln_log(KILN_LOG_DEBUG, "peer %llu is gone: %s", (unsigned long long)peer, kiln_status_text(why));
+    kiln_log(KILN_LOG_DEBUG, "peer %llu is gone: %s", (unsigned long long)peer,
+             kiln_status_text(why));
     if (kiln_map_remove(&shell->conns, key_of(&peer)))
         post(shell, &(kiln_tracker_event){.kind = KILN_TRACKER_CLOSED, .peer = peer});
 }
@@ -264,13 +292,15 @@ static kiln_status write_port_file(kiln_tracker_shell *shell) {
 static kiln_status open_parts(kiln_tracker_shell *shell) {
     const char *state = shell->options.state_folder;
     kiln_blob_store_options blobs = {.folder = kiln_arena_printf(&shell->arena, "%s/blobs", state),
-                                     .bytes_max = KILN_TRACKER_BLOB_BYTES_MAX, .durable = true};
+                                     .bytes_max = KILN_TRACKER_BLOB_BYTES_MAX,
+                                     .durable = true};
     kiln_status st = kiln_folder_create(state, 0700);
     if (!st) st = kiln_folder_lock(state, &shell->lock_fd);
     if (!st) st = kiln_identity_create(shell->boot);
     if (!st) st = kiln_blob_store_open(&blobs, &shell->store);
     if (!st)
-        st = kiln_db_open(kiln_arena_printf(&shell->arena, "%s/tracker.db", state), KILN_DB_TRACKER, KILN_DB_WRITE, &shell->db);
+        st = kiln_db_open(kiln_arena_printf(&shell->arena, "%s/tracker.db", state), KILN_DB_TRACKER,
+                          KILN_DB_WRITE, &shell->db);
     if (!st) st = create_tracker(shell);
     for (uint32_t i = 0; !st && i < shell->options.address_count; i++) st = listen_on(shell, i);
     return st ? st : write_port_file(shell);
@@ -290,7 +320,8 @@ static kiln_status create_loop(kiln_tracker_shell *shell) {
     return NULL;
 }
 
-kiln_status kiln_tracker_shell_create(const kiln_tracker_shell_options *options, kiln_tracker_shell **out_shell) {
+kiln_status kiln_tracker_shell_create(const kiln_tracker_shell_options *options,
+                                      kiln_tracker_shell **out_shell) {
     KILN_CHECK(options->address_count >= 1 && options->address_count <= KILN_TRACKER_ADDRESSES_MAX);
     kiln_tracker_shell *shell = kiln_alloc(sizeof *shell);
     shell->options = *options;
@@ -311,19 +342,20 @@ kiln_status kiln_tracker_shell_create(const kiln_tracker_shell_options *options,
     return NULL;
 }
 
-void kiln_tracker_shell_run(kiln_tracker_shell *shell) {
-    kiln_loop_run(shell->loop);
-}
+void kiln_tracker_shell_run(kiln_tracker_shell *shell) { kiln_loop_run(shell->loop); }
 
 static void close_connections(kiln_tracker_shell *shell) {
-    kiln_message goaway = {.type = KILN_MSG_GOAWAY,
-                           .goaway = {.reason = KILN_STR("the tracker stops"), .drain_ms = GOAWAY_MS}};
-    for (uint64_t i = 0; i < KILN_TRACKER_ADDRESSES_MAX; i++) kiln_listener_close(shell->listener[i]);
+    kiln_message goaway = {
+        .type = KILN_MSG_GOAWAY,
+        .goaway = {.reason = KILN_STR("the tracker stops"), .drain_ms = GOAWAY_MS}};
+    for (uint64_t i = 0; i < KILN_TRACKER_ADDRESSES_MAX; i++)
+        kiln_listener_close(shell->listener[i]);
     uint32_t cursor = 0;
     kiln_str key;
     uint64_t conn = 0;
     while (kiln_map_next(&shell->conns, &cursor, &key, &conn)) {
-        kiln_status_free(kiln_conn_send((kiln_conn *)(uintptr_t)conn, &goaway)); /* it may be gone already */
+        kiln_status_free(
+            kiln_conn_send((kiln_conn *)(uintptr_t)conn, &goaway)); /* it may be gone already */
         kiln_conn_close((kiln_conn *)(uintptr_t)conn, NULL);
     }
 }

@@ -1,6 +1,6 @@
-/* The tracker's shell: carries out what kiln_tracker_step (tracker/tracker.h) decides: sockets, the tracker's own
- * database, blobs. One loop thread. Rows to keep are joined into one commit per round of the loop, and what
- * waits for them goes on when they are durable. */
+/* The tracker's shell: carries out what kiln_tracker_step (tracker/tracker.h) decides: sockets, the
+ * tracker's own database, blobs. One loop thread. Rows to keep are joined into one commit per round
+ * of the loop, and what waits for them goes on when they are durable. */
 #ifndef KILN_TRACKER_SHELL_H
 #define KILN_TRACKER_SHELL_H
 
@@ -17,16 +17,16 @@ typedef struct kiln_tracker_shell kiln_tracker_shell;
 typedef struct kiln_tracker_shell_options {
     const kiln_address *address; /* [address_count] to listen on, at least one */
     uint32_t address_count;
-    const char *home;            /* where the loopback token is made */
+    const char *home; /* where the loopback token is made */
     bool insecure;
     const char *state_folder;
-    const char *port_file;       /* gets the port of the first TCP address; NULL: none */
+    const char *port_file; /* gets the port of the first TCP address; NULL: none */
 } kiln_tracker_shell_options;
 
-/* Reads what the last tracker left, listens, then writes the port file. Strings of `options` outlive it.
- * ALREADY_EXISTS       an address is in use
- * FAILED_PRECONDITION  another tracker uses the state folder, or a newer Kiln wrote it
- * PERMISSION_DENIED    the folder cannot be written, or an address needs --insecure */
+/* Reads what the last tracker left, listens, then writes the port file. Strings of `options`
+ * outlive it. ALREADY_EXISTS       an address is in use FAILED_PRECONDITION  another tracker uses
+ * the state folder, or a newer Kiln wrote it PERMISSION_DENIED    the folder cannot be written, or
+ * an address needs --insecure */
 KILN_MUST_USE kiln_status kiln_tracker_shell_create(const kiln_tracker_shell_options *options,
                                                     kiln_tracker_shell **out_shell);
 /* Serves until SIGINT or SIGTERM. */

@@ -40,17 +40,19 @@ kiln_db *open_records(const char *path) {
 #define TEXT(literal) KILN_STR(literal)
 
 void put_parents(kiln_db *db) {
-    expect_ok(kiln_db_put_task(db, &(kiln_db_task){.key = TEXT("t1"), .op = TEXT("conv2d"), .flops = 2e8}));
+    expect_ok(kiln_db_put_task(
+        db, &(kiln_db_task){.key = TEXT("t1"), .op = TEXT("conv2d"), .flops = 2e8}));
     expect_ok(kiln_db_put_target(db, &(kiln_db_target){.target = TEXT("cpu:x,mcpu=y")}));
     expect_ok(kiln_db_put_device(db, &(kiln_db_device){.id = TEXT("d1"), .name = TEXT("bench")}));
-    expect_ok(kiln_db_put_fingerprint(
-        db, &(kiln_db_fingerprint){.id = TEXT("f1"), .device_id = TEXT("d1"), .content = TEXT("cpu=some\n")}));
+    expect_ok(kiln_db_put_fingerprint(db, &(kiln_db_fingerprint){.id = TEXT("f1"),
+                                                                 .device_id = TEXT("d1"),
+                                                                 .content = TEXT("cpu=some\n")}));
     expect_ok(kiln_db_put_job(db, &(kiln_db_job){.id = TEXT("j1"),
-                                            .target = TEXT("cpu:x,mcpu=y"),
-                                            .searcher = TEXT("random"),
-                                            .trials_max = 32,
-                                            .state = TEXT("open"),
-                                            .opened_wall_ns = 1}));
+                                                 .target = TEXT("cpu:x,mcpu=y"),
+                                                 .searcher = TEXT("random"),
+                                                 .trials_max = 32,
+                                                 .state = TEXT("open"),
+                                                 .opened_wall_ns = 1}));
     expect_ok(kiln_db_commit(db));
 }
 

@@ -15,7 +15,8 @@ kiln_db *open_records(const char *path);
 
 /* One task, one target, one device and one job, committed. */
 void put_parents(kiln_db *db);
-/* A checked record of that task: trial "r<number>", all samples `sample_ns`. Change fields, then put it. */
+/* A checked record of that task: trial "r<number>", all samples `sample_ns`. Change fields, then
+ * put it. */
 kiln_db_record record_of(unsigned number, double sample_ns);
 /* Puts record_of(number, sample_ns) without a commit. */
 void put_record(kiln_db *db, unsigned number, double sample_ns);

@@ -67,7 +67,8 @@ static void records_arrive_with_their_parents(void **state) {
     assert_true(kiln_str_equal(a->trial_id, b->trial_id));
     assert_true(kiln_str_equal(a->trace, b->trace));
     assert_int_equal(a->samples_ns.count, b->samples_ns.count);
-    assert_memory_equal(a->samples_ns.data, b->samples_ns.data, a->samples_ns.count * sizeof(double));
+    assert_memory_equal(a->samples_ns.data, b->samples_ns.data,
+                        a->samples_ns.count * sizeof(double));
     kiln_db_task task;
     bool found = false;
     expect_ok(kiln_db_find_task(f->to, a->task_key, &f->arena, &task, &found));
@@ -98,8 +99,9 @@ static void a_cut_bundle_stores_nothing(void **state) {
     export_all(f);
     for (size_t size = 0; size < f->bytes.size; size += 7) {
         uint32_t count = 0;
-        expect_error(kiln_bundle_import(f->to, kiln_str_slice(kiln_strbuf_view(&f->bytes), 0, size), &count), DATA_LOSS,
-                  "importing records");
+        expect_error(
+            kiln_bundle_import(f->to, kiln_str_slice(kiln_strbuf_view(&f->bytes), 0, size), &count),
+            DATA_LOSS, "importing records");
         assert_int_equal(count_in(f, f->to), 0);
     }
 }
@@ -112,7 +114,8 @@ static void a_damaged_bundle_ends_in_an_error_or_whole_rows(void **state) {
         export_all(f);
         f->bytes.data[kiln_rand_below(&rand, f->bytes.size)] = (char)kiln_rand_u64(&rand);
         uint32_t count = 0;
-        kiln_status_free(kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count)); /* either is fine */
+        kiln_status_free(
+            kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count)); /* either is fine */
         assert_false(kiln_db_pending(f->to));
     }
 }
@@ -123,7 +126,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(importing_twice_stores_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(filters_choose_what_travels, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_cut_bundle_stores_nothing, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_damaged_bundle_ends_in_an_error_or_whole_rows, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_damaged_bundle_ends_in_an_error_or_whole_rows, set_up,
+                                        tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

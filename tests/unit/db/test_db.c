@@ -55,7 +55,8 @@ static void a_full_disk_undoes_the_group_and_loses_nothing_before_it(void **stat
     expect_ok(kiln_db_commit(db));
 
     /* SQLite's own limit stands for the disk's: the same code, SQLITE_FULL, at the same places. */
-    assert_int_equal(sqlite3_exec(db->handle, "PRAGMA max_page_count = 40", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db->handle, "PRAGMA max_page_count = 40", NULL, NULL, NULL),
+                     SQLITE_OK);
     kiln_status st = NULL;
     unsigned stored = 0;
     while (!st && stored < 10000) {
@@ -67,14 +68,16 @@ static void a_full_disk_undoes_the_group_and_loses_nothing_before_it(void **stat
     assert_int_equal(count_records(path), 1);
 
     /* With room again, the same handle goes on. */
-    assert_int_equal(sqlite3_exec(db->handle, "PRAGMA max_page_count = 100000", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db->handle, "PRAGMA max_page_count = 100000", NULL, NULL, NULL),
+                     SQLITE_OK);
     for (unsigned i = 1; i <= stored; i++) put_record(db, i, 500);
     expect_ok(kiln_db_commit(db));
     kiln_db_close(db);
     assert_int_equal(count_records(path), stored + 1);
 }
 
-/* Stores groups of three until it is killed; says after each commit how many records are acknowledged. */
+/* Stores groups of three until it is killed; says after each commit how many records are
+ * acknowledged. */
 static void write_until_killed(const char *path, int acknowledge) {
     kiln_db *db = open_records(path);
     for (unsigned number = 0;; number += 3) {
@@ -99,7 +102,8 @@ static void a_killed_writer_loses_nothing_acknowledged_and_tears_no_group(void *
     close(pipe_ends[1]);
     unsigned acknowledged = 0;
     while (acknowledged < 300)
-        assert_int_equal(read(pipe_ends[0], &acknowledged, sizeof acknowledged), sizeof acknowledged);
+        assert_int_equal(read(pipe_ends[0], &acknowledged, sizeof acknowledged),
+                         sizeof acknowledged);
     kill(child, SIGKILL); /* it is somewhere inside a group now */
     assert_int_equal(waitpid(child, NULL, 0), child);
     unsigned count;
@@ -133,17 +137,19 @@ static void a_second_writer_is_told_who_is_in_its_way(void **state) {
 
 static void opening_says_what_is_wrong(void **state) {
     kiln_db *db = NULL;
-    expect_error(kiln_db_open(path_in(state, "none.db"), KILN_DB_RECORDS, KILN_DB_READ, &db), NOT_FOUND, "none.db");
-    expect_error(kiln_db_open(path_in(state, "no/folder.db"), KILN_DB_RECORDS, KILN_DB_WRITE, &db), NOT_FOUND,
-              "no/folder.db");
-    expect_error(kiln_db_open(path_in(state, "."), KILN_DB_RECORDS, KILN_DB_WRITE, &db), PERMISSION_DENIED,
-              "is a folder");
+    expect_error(kiln_db_open(path_in(state, "none.db"), KILN_DB_RECORDS, KILN_DB_READ, &db),
+                 NOT_FOUND, "none.db");
+    expect_error(kiln_db_open(path_in(state, "no/folder.db"), KILN_DB_RECORDS, KILN_DB_WRITE, &db),
+                 NOT_FOUND, "no/folder.db");
+    expect_error(kiln_db_open(path_in(state, "."), KILN_DB_RECORDS, KILN_DB_WRITE, &db),
+                 PERMISSION_DENIED, "is a folder");
 
     const char *text = path_in(state, "text.db");
     char line[4096];
     memset(line, 'x', sizeof line);
     expect_ok(kiln_file_write(text, (kiln_str){line, sizeof line}, 0600));
-    expect_error(kiln_db_open(text, KILN_DB_RECORDS, KILN_DB_WRITE, &db), DATA_LOSS, "not a database");
+    expect_error(kiln_db_open(text, KILN_DB_RECORDS, KILN_DB_WRITE, &db), DATA_LOSS,
+                 "not a database");
     assert_null(db);
 }
 
@@ -154,10 +160,14 @@ static void files_that_may_not_be_written_are_refused_at_opening(void **state) {
     assert_int_equal(chmod(path_in(state, "."), 0555), 0);
     uid_t user = geteuid();
     /* Root may write everything: be somebody else for a moment. */
-    if (user == 0) assert_int_equal(chown(path_in(state, "."), 65534, 65534) | chown(path, 65534, 65534) | seteuid(65534), 0);
+    if (user == 0)
+        assert_int_equal(chown(path_in(state, "."), 65534, 65534) | chown(path, 65534, 65534) |
+                             seteuid(65534),
+                         0);
     kiln_db *db = NULL;
     kiln_status old_file = kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_WRITE, &db);
-    kiln_status new_file = kiln_db_open(path_in(state, "b.db"), KILN_DB_RECORDS, KILN_DB_WRITE, &db);
+    kiln_status new_file =
+        kiln_db_open(path_in(state, "b.db"), KILN_DB_RECORDS, KILN_DB_WRITE, &db);
     if (user == 0) assert_int_equal(seteuid(0), 0);
     assert_int_equal(chmod(path_in(state, "."), 0755), 0);
     expect_error(old_file, PERMISSION_DENIED, "a.db");

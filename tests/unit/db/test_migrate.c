@@ -31,8 +31,10 @@ static void a_newer_schema_is_refused_and_left_alone(void **state) {
     kiln_db_close(open_records(path));
     run_raw(path, "PRAGMA user_version = 999");
     kiln_db *db = NULL;
-    expect_error(kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_WRITE, &db), FAILED_PRECONDITION, "newer Kiln");
-    expect_error(kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_READ, &db), FAILED_PRECONDITION, "newer Kiln");
+    expect_error(kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_WRITE, &db), FAILED_PRECONDITION,
+                 "newer Kiln");
+    expect_error(kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_READ, &db), FAILED_PRECONDITION,
+                 "newer Kiln");
     sqlite3 *handle = open_raw(path);
     assert_int_equal(number_of(handle, "PRAGMA user_version"), 999);
     sqlite3_close(handle);
@@ -42,10 +44,12 @@ static void the_other_kind_of_database_is_refused(void **state) {
     const char *path = path_in(state, "a.db");
     kiln_db_close(open_records(path));
     kiln_db *db = NULL;
-    expect_error(kiln_db_open(path, KILN_DB_TRACKER, KILN_DB_WRITE, &db), FAILED_PRECONDITION, "a records database");
+    expect_error(kiln_db_open(path, KILN_DB_TRACKER, KILN_DB_WRITE, &db), FAILED_PRECONDITION,
+                 "a records database");
     const char *foreign = path_in(state, "foreign.db");
     run_raw(foreign, "CREATE TABLE of_somebody_else (x)");
-    expect_error(kiln_db_open(foreign, KILN_DB_RECORDS, KILN_DB_WRITE, &db), FAILED_PRECONDITION, "another program");
+    expect_error(kiln_db_open(foreign, KILN_DB_RECORDS, KILN_DB_WRITE, &db), FAILED_PRECONDITION,
+                 "another program");
     sqlite3 *handle = open_raw(foreign);
     assert_int_equal(number_of(handle, "SELECT count(*) FROM sqlite_schema"), 1);
     sqlite3_close(handle);
@@ -62,9 +66,10 @@ static void every_earlier_version_arrives_at_the_newest(void **state) {
         const char *path = path_in(state, (const char *[]){"0.db", "1.db", "2.db", "3.db"}[from]);
         sqlite3 *handle = open_raw(path);
         expect_ok(kiln_db_migrate(handle, path, KILN_DB_RECORDS, KILN_DB_WRITE,
-                             &(kiln_db_migrations){three_scripts, from}));
+                                  &(kiln_db_migrations){three_scripts, from}));
         assert_int_equal(number_of(handle, "PRAGMA user_version"), from);
-        expect_ok(kiln_db_migrate(handle, path, KILN_DB_RECORDS, KILN_DB_WRITE, &(kiln_db_migrations){three_scripts, 3}));
+        expect_ok(kiln_db_migrate(handle, path, KILN_DB_RECORDS, KILN_DB_WRITE,
+                                  &(kiln_db_migrations){three_scripts, 3}));
         assert_int_equal(number_of(handle, "PRAGMA user_version"), 3);
         assert_int_equal(number_of(handle, "SELECT z FROM b"), 2);
         sqlite3_close(handle);
@@ -73,10 +78,12 @@ static void every_earlier_version_arrives_at_the_newest(void **state) {
 
 static void a_failing_script_leaves_the_version_before_it(void **state) {
     const char *path = path_in(state, "a.db");
-    const char *const scripts[] = {three_scripts[0], "CREATE TABLE c (x INTEGER) STRICT; INSERT INTO nowhere VALUES (1);"};
+    const char *const scripts[] = {
+        three_scripts[0], "CREATE TABLE c (x INTEGER) STRICT; INSERT INTO nowhere VALUES (1);"};
     sqlite3 *handle = open_raw(path);
-    expect_error(kiln_db_migrate(handle, path, KILN_DB_RECORDS, KILN_DB_WRITE, &(kiln_db_migrations){scripts, 2}),
-              INTERNAL, "nowhere");
+    expect_error(kiln_db_migrate(handle, path, KILN_DB_RECORDS, KILN_DB_WRITE,
+                                 &(kiln_db_migrations){scripts, 2}),
+                 INTERNAL, "nowhere");
     assert_int_equal(number_of(handle, "PRAGMA user_version"), 1);
     assert_int_equal(number_of(handle, "SELECT count(*) FROM sqlite_schema WHERE name = 'c'"), 0);
     sqlite3_close(handle);
@@ -85,9 +92,11 @@ static void a_failing_script_leaves_the_version_before_it(void **state) {
 static void reading_an_older_schema_asks_for_one_opening_for_writing(void **state) {
     const char *path = path_in(state, "a.db");
     sqlite3 *handle = open_raw(path);
-    expect_ok(kiln_db_migrate(handle, path, KILN_DB_RECORDS, KILN_DB_WRITE, &(kiln_db_migrations){three_scripts, 1}));
-    expect_error(kiln_db_migrate(handle, path, KILN_DB_RECORDS, KILN_DB_READ, &(kiln_db_migrations){three_scripts, 2}),
-              FAILED_PRECONDITION, "open it once for writing");
+    expect_ok(kiln_db_migrate(handle, path, KILN_DB_RECORDS, KILN_DB_WRITE,
+                              &(kiln_db_migrations){three_scripts, 1}));
+    expect_error(kiln_db_migrate(handle, path, KILN_DB_RECORDS, KILN_DB_READ,
+                                 &(kiln_db_migrations){three_scripts, 2}),
+                 FAILED_PRECONDITION, "open it once for writing");
     sqlite3_close(handle);
 }
 
@@ -98,31 +107,36 @@ static void schema_columns(sqlite3 *handle, const char *table, kiln_strbuf *out)
     kiln_strbuf_printf(&sql, "SELECT name, type FROM pragma_table_info('%s') ORDER BY cid", table);
     assert_int_equal(sqlite3_prepare_v2(handle, sql.data, -1, &statement, NULL), SQLITE_OK);
     while (sqlite3_step(statement) == SQLITE_ROW)
-        kiln_strbuf_printf(out, "%s %s,", sqlite3_column_text(statement, 0), sqlite3_column_text(statement, 1));
+        kiln_strbuf_printf(out, "%s %s,", sqlite3_column_text(statement, 0),
+                           sqlite3_column_text(statement, 1));
     sqlite3_finalize(statement);
     kiln_strbuf_deinit(&sql);
 }
 
 static void rows_def_and_the_schema_list_the_same_columns(void **state) {
     static const char *const type_name[] = {
-        [KILN_DB_TEXT] = "TEXT",       [KILN_DB_BLOB] = "BLOB",    [KILN_DB_INT] = "INTEGER",
-        [KILN_DB_REAL] = "REAL",       [KILN_DB_SAMPLES] = "BLOB",
+        [KILN_DB_TEXT] = "TEXT", [KILN_DB_BLOB] = "BLOB",    [KILN_DB_INT] = "INTEGER",
+        [KILN_DB_REAL] = "REAL", [KILN_DB_SAMPLES] = "BLOB",
     };
     kiln_db *db[2] = {0};
-    expect_ok(kiln_db_open(path_in(state, "r.db"), KILN_DB_RECORDS, KILN_DB_WRITE, &db[KILN_DB_RECORDS]));
-    expect_ok(kiln_db_open(path_in(state, "t.db"), KILN_DB_TRACKER, KILN_DB_WRITE, &db[KILN_DB_TRACKER]));
+    expect_ok(
+        kiln_db_open(path_in(state, "r.db"), KILN_DB_RECORDS, KILN_DB_WRITE, &db[KILN_DB_RECORDS]));
+    expect_ok(
+        kiln_db_open(path_in(state, "t.db"), KILN_DB_TRACKER, KILN_DB_WRITE, &db[KILN_DB_TRACKER]));
     for (unsigned table = 0; table < KILN_DB_TABLE_COUNT; table++) {
         const kiln_db_table_info *info = kiln_db_table_info_of((kiln_db_table)table);
         kiln_strbuf wanted = {0}, found = {0};
         for (uint32_t i = 0; i < info->column_count; i++)
-            kiln_strbuf_printf(&wanted, "%s %s,", info->column[i].name, type_name[info->column[i].type]);
+            kiln_strbuf_printf(&wanted, "%s %s,", info->column[i].name,
+                               type_name[info->column[i].type]);
         schema_columns(db[info->kind]->handle, info->name, &found);
         assert_string_equal(found.data ? found.data : "(no such table)", wanted.data);
         kiln_strbuf_deinit(&wanted);
         kiln_strbuf_deinit(&found);
     }
     for (int kind = 0; kind < 2; kind++) {
-        int64_t tables = number_of(db[kind]->handle, "SELECT count(*) FROM sqlite_schema WHERE type = 'table'");
+        int64_t tables =
+            number_of(db[kind]->handle, "SELECT count(*) FROM sqlite_schema WHERE type = 'table'");
         for (unsigned table = 0; table < KILN_DB_TABLE_COUNT; table++)
             tables -= (int)kiln_db_table_info_of((kiln_db_table)table)->kind == kind;
         assert_int_equal(tables, 0);
@@ -134,9 +148,11 @@ static void a_database_is_durable_and_checks_its_references(void **state) {
     kiln_db *db = open_records(path_in(state, "a.db"));
     assert_int_equal(number_of(db->handle, "PRAGMA foreign_keys"), 1);
     assert_int_equal(number_of(db->handle, "PRAGMA synchronous"), 2); /* FULL */
-    assert_int_equal(number_of(db->handle, "SELECT journal_mode = 'wal' FROM pragma_journal_mode"), 1);
-    assert_int_equal(number_of(db->handle, "SELECT count(*) FROM pragma_table_list WHERE schema = 'main'"
-                                           " AND name NOT LIKE 'sqlite_%' AND NOT strict"),
+    assert_int_equal(number_of(db->handle, "SELECT journal_mode = 'wal' FROM pragma_journal_mode"),
+                     1);
+    assert_int_equal(number_of(db->handle,
+                               "SELECT count(*) FROM pragma_table_list WHERE schema = 'main'"
+                               " AND name NOT LIKE 'sqlite_%' AND NOT strict"),
                      0);
     kiln_db_close(db);
 }
@@ -149,8 +165,10 @@ static void not_even_another_program_changes_a_record(void **state) {
     expect_ok(kiln_db_commit(db));
     kiln_db_close(db);
     sqlite3 *handle = open_raw(path);
-    assert_int_equal(sqlite3_exec(handle, "UPDATE record SET median_ns = 1", NULL, NULL, NULL), SQLITE_CONSTRAINT);
-    assert_int_equal(sqlite3_exec(handle, "DELETE FROM record", NULL, NULL, NULL), SQLITE_CONSTRAINT);
+    assert_int_equal(sqlite3_exec(handle, "UPDATE record SET median_ns = 1", NULL, NULL, NULL),
+                     SQLITE_CONSTRAINT);
+    assert_int_equal(sqlite3_exec(handle, "DELETE FROM record", NULL, NULL, NULL),
+                     SQLITE_CONSTRAINT);
     sqlite3_close(handle);
     assert_int_equal(count_records(path), 1);
 }

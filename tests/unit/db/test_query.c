@@ -42,7 +42,8 @@ static const char *best_of(fixture *f, const kiln_db_filter *filter) {
     expect_ok(kiln_db_best(f->db, filter, &f->arena, &record, &count));
     char *text = kiln_arena_printf(&f->arena, "%s", "");
     for (uint32_t i = 0; i < count; i++)
-        text = kiln_arena_printf(&f->arena, "%s%.*s=%g ", text, KILN_STR_ARG(record[i].trial_id), record[i].median_ns);
+        text = kiln_arena_printf(&f->arena, "%s%.*s=%g ", text, KILN_STR_ARG(record[i].trial_id),
+                                 record[i].median_ns);
     return text;
 }
 
@@ -94,7 +95,8 @@ static void only_checked_right_results_can_be_best(void **state) {
 
 static void best_is_per_task_and_target_and_layouts(void **state) {
     fixture *f = *state;
-    expect_ok(kiln_db_put_task(f->db, &(kiln_db_task){.key = KILN_STR("t2"), .op = KILN_STR("dense")}));
+    expect_ok(
+        kiln_db_put_task(f->db, &(kiln_db_task){.key = KILN_STR("t2"), .op = KILN_STR("dense")}));
     expect_ok(kiln_db_put_target(f->db, &(kiln_db_target){.target = KILN_STR("cpu:z")}));
     put_record(f->db, 1, 500);
     put_record(f->db, 2, 300);
@@ -110,11 +112,14 @@ static void best_is_per_task_and_target_and_layouts(void **state) {
     expect_ok(kiln_db_put_record(f->db, &other));
 
     assert_string_equal(best_of(f, &(kiln_db_filter){0}), "r6=200 r5=50 r4=900 ");
-    assert_string_equal(best_of(f, &(kiln_db_filter){.task_key = KILN_STR("t1"), .target = KILN_STR("cpu:x,mcpu=y")}),
+    assert_string_equal(best_of(f, &(kiln_db_filter){.task_key = KILN_STR("t1"),
+                                                     .target = KILN_STR("cpu:x,mcpu=y")}),
                         "r6=200 ");
-    assert_string_equal(best_of(f, &(kiln_db_filter){.target = KILN_STR("cpu:x,mcpu=y"), .by_layout = true}),
-                        "r2=300 r4=900 ");
-    assert_string_equal(best_of(f, &(kiln_db_filter){.by_layout = true, .layout_in = other.layout_in}), "r6=200 ");
+    assert_string_equal(
+        best_of(f, &(kiln_db_filter){.target = KILN_STR("cpu:x,mcpu=y"), .by_layout = true}),
+        "r2=300 r4=900 ");
+    assert_string_equal(
+        best_of(f, &(kiln_db_filter){.by_layout = true, .layout_in = other.layout_in}), "r6=200 ");
 }
 
 static void records_come_in_the_order_that_was_asked(void **state) {
@@ -123,11 +128,15 @@ static void records_come_in_the_order_that_was_asked(void **state) {
     put_record(f->db, 2, 300);
     put_record(f->db, 3, 400);
     assert_string_equal(found_by(f, &(kiln_db_filter){.order = KILN_DB_OLDEST}), "r1 r2 r3 ");
-    assert_string_equal(found_by(f, &(kiln_db_filter){.order = KILN_DB_NEWEST, .limit = 2}), "r3 r2 ");
-    assert_string_equal(found_by(f, &(kiln_db_filter){.order = KILN_DB_FASTEST, .limit = 2}), "r2 r3 ");
-    assert_string_equal(found_by(f, &(kiln_db_filter){.trace_hash = KILN_STR("r2"), .codegen_version = KILN_STR("1")}),
+    assert_string_equal(found_by(f, &(kiln_db_filter){.order = KILN_DB_NEWEST, .limit = 2}),
+                        "r3 r2 ");
+    assert_string_equal(found_by(f, &(kiln_db_filter){.order = KILN_DB_FASTEST, .limit = 2}),
+                        "r2 r3 ");
+    assert_string_equal(found_by(f, &(kiln_db_filter){.trace_hash = KILN_STR("r2"),
+                                                      .codegen_version = KILN_STR("1")}),
                         "r2 ");
-    assert_string_equal(found_by(f, &(kiln_db_filter){.trace_hash = KILN_STR("r2"), .codegen_version = KILN_STR("2")}),
+    assert_string_equal(found_by(f, &(kiln_db_filter){.trace_hash = KILN_STR("r2"),
+                                                      .codegen_version = KILN_STR("2")}),
                         "");
     assert_string_equal(found_by(f, &(kiln_db_filter){.job_id = KILN_STR("j2")}), "");
 }
@@ -149,7 +158,8 @@ static void broken_records_are_refused(void **state) {
     assert_string_equal(found_by(f, &(kiln_db_filter){0}), "");
 }
 
-static kiln_status discard(void *context, uint32_t count, const char *const *names, const char *const *cells) {
+static kiln_status discard(void *context, uint32_t count, const char *const *names,
+                           const char *const *cells) {
     (void)names, (void)cells;
     *(uint32_t *)context += count;
     return NULL;
@@ -158,7 +168,10 @@ static kiln_status discard(void *context, uint32_t count, const char *const *nam
 static void a_job_is_replaced_and_keeps_its_records(void **state) {
     fixture *f = *state;
     put_record(f->db, 1, 500);
-    kiln_db_job job = {.id = KILN_STR("j1"), .target = KILN_STR("cpu:x,mcpu=y"), .state = KILN_STR("done"), .seed = 9};
+    kiln_db_job job = {.id = KILN_STR("j1"),
+                       .target = KILN_STR("cpu:x,mcpu=y"),
+                       .state = KILN_STR("done"),
+                       .seed = 9};
     expect_ok(kiln_db_put_job(f->db, &job));
     bool found = false;
     kiln_db_job got;
@@ -211,7 +224,8 @@ static void rows_of_one_database_can_be_put_into_another(void **state) {
     kiln_db_close(copy);
 }
 
-static kiln_status keep_text(void *context, uint32_t count, const char *const *names, const char *const *cells) {
+static kiln_status keep_text(void *context, uint32_t count, const char *const *names,
+                             const char *const *cells) {
     for (uint32_t i = 0; i < count; i++)
         kiln_strbuf_printf(context, "%s=%s;", names[i], cells[i] ? cells[i] : "NULL");
     return NULL;
@@ -221,8 +235,11 @@ static void sql_reads_and_prints_every_type(void **state) {
     fixture *f = *state;
     put_record(f->db, 1, 500);
     kiln_strbuf text = {0};
-    expect_ok(kiln_db_sql(f->db, KILN_STR("SELECT trial_id, attempt, median_ns, trace, detail FROM record;"), keep_text, &text));
-    assert_string_equal(text.data, "trial_id=r1;attempt=1;median_ns=500.0;trace=8101007a;detail=NULL;");
+    expect_ok(kiln_db_sql(
+        f->db, KILN_STR("SELECT trial_id, attempt, median_ns, trace, detail FROM record;"),
+        keep_text, &text));
+    assert_string_equal(text.data,
+                        "trial_id=r1;attempt=1;median_ns=500.0;trace=8101007a;detail=NULL;");
     kiln_strbuf_deinit(&text);
 }
 
@@ -230,12 +247,21 @@ static void sql_changes_nothing(void **state) {
     fixture *f = *state;
     put_record(f->db, 1, 500);
     const char *const refused[] = {
-        "DELETE FROM job", "UPDATE task SET op = 'x'", "DROP TABLE record", "ATTACH '/tmp/x.db' AS x",
-        "PRAGMA journal_mode = DELETE", "CREATE TABLE x (y)", "SELECT 1; DELETE FROM job", "SELEC 1", "", "COMMIT",
+        "DELETE FROM job",
+        "UPDATE task SET op = 'x'",
+        "DROP TABLE record",
+        "ATTACH '/tmp/x.db' AS x",
+        "PRAGMA journal_mode = DELETE",
+        "CREATE TABLE x (y)",
+        "SELECT 1; DELETE FROM job",
+        "SELEC 1",
+        "",
+        "COMMIT",
     };
     uint32_t cells = 0;
     for (size_t i = 0; i < KILN_ARRAY_COUNT(refused); i++)
-        expect_error(kiln_db_sql(f->db, kiln_str_from(refused[i]), discard, &cells), INVALID_ARGUMENT, "");
+        expect_error(kiln_db_sql(f->db, kiln_str_from(refused[i]), discard, &cells),
+                     INVALID_ARGUMENT, "");
     assert_int_equal(cells, 0);
     assert_true(kiln_db_pending(f->db));
     assert_string_equal(found_by(f, &(kiln_db_filter){0}), "r1 ");

@@ -1,4 +1,5 @@
-/* The planted candidates of objects/ as artefacts, and the reference of what they should compute. */
+/* The planted candidates of objects/ as artefacts, and the reference of what they should compute.
+ */
 #ifndef KILN_TESTS_UNIT_RPC_SERVER_CANDIDATES_H
 #define KILN_TESTS_UNIT_RPC_SERVER_CANDIDATES_H
 
@@ -10,7 +11,8 @@
 #define CANDIDATE_SEED 42u
 #define CANDIDATE_FLOPS (8.0 * CANDIDATE_ELEMENTS)
 
-/* `folder`: where the objects are. `flops`: what the manifest claims. Appends the artefact's bytes. */
+/* `folder`: where the objects are. `flops`: what the manifest claims. Appends the artefact's bytes.
+ */
 void candidate_artefact(const char *folder, const char *fault, double flops, kiln_strbuf *out);
 /* The reference blob for CANDIDATE_SEED, of an output that is `elements` long. */
 void candidate_reference(int64_t elements, kiln_strbuf *out);

@@ -13,7 +13,8 @@ static kiln_status describe(kiln_arena *arena, const char *labels, kiln_msg_boar
 
 static const char *label(kiln_arena *arena, const kiln_msg_board_up *board, const char *key) {
     for (uint32_t i = 0; i < board->labels.count; i++)
-        if (kiln_str_is(board->labels.item[i].key, key)) return kiln_str_dup(arena, board->labels.item[i].value);
+        if (kiln_str_is(board->labels.item[i].key, key))
+            return kiln_str_dup(arena, board->labels.item[i].value);
     return NULL;
 }
 
@@ -23,7 +24,8 @@ static void a_board_says_what_it_is(void **state) {
     kiln_arena_init(&arena, 0);
     kiln_msg_board_up board;
     assert_null(describe(&arena, "room=2,owner=me", &board));
-    assert_true(kiln_str_is(board.key, "desk") && board.slots == 1 && kiln_str_is(board.executors, "cpu"));
+    assert_true(kiln_str_is(board.key, "desk") && board.slots == 1 &&
+                kiln_str_is(board.executors, "cpu"));
     assert_true(kiln_str_starts(board.target, "cpu:"));
     assert_true(board.memory_bytes > (UINT64_C(1) << 26));
     assert_true(kiln_str_starts(board.firmware, "Linux "));
@@ -34,8 +36,10 @@ static void a_board_says_what_it_is(void **state) {
     kiln_strbuf missing = {0};
     kiln_sandbox_missing(&missing);
     const char *lacks = label(&arena, &board, "lacks");
-    if (missing.size > 0) assert_string_equal(lacks, missing.data);
-    else assert_null(lacks);
+    if (missing.size > 0)
+        assert_string_equal(lacks, missing.data);
+    else
+        assert_null(lacks);
     assert_int_equal(missing.size > 0 && strstr(missing.data, "uid"), geteuid() != 0);
     kiln_strbuf_deinit(&missing);
 
@@ -76,7 +80,8 @@ static void every_executor_has_a_name_and_all_functions(void **state) {
         const kiln_executor *executor = kiln_executor_at(i);
         assert_ptr_equal(kiln_executor_find(kiln_str_from(executor->name)), executor);
         const kiln_executor_vtable *v = executor->vtable;
-        assert_true(v->open && v->load && v->fill && v->prepare && v->run && v->check && v->unload && v->close);
+        assert_true(v->open && v->load && v->fill && v->prepare && v->run && v->check &&
+                    v->unload && v->close);
         if (executor->payload != KILN_PAYLOAD_NONE)
             assert_ptr_equal(kiln_executor_for((kiln_payload_kind)executor->payload), executor);
     }

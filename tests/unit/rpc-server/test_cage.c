@@ -1,5 +1,5 @@
-/* Planted candidates through the real contained child: each ends with the right outcome and leaves nothing. This
- * program is its own child (`--child`). */
+/* Planted candidates through the real contained child: each ends with the right outcome and leaves
+ * nothing. This program is its own child (`--child`). */
 #include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
@@ -45,10 +45,12 @@ static void on_phase(void *context, uint32_t slot, uint64_t run, kiln_phase phas
     if (phase == f->deadline_phase) kiln_timer_start(f->deadline, UINT64_C(100000000));
 }
 
-static void on_finished(void *context, uint32_t slot, uint64_t run, const kiln_msg_trial_result *result) {
+static void on_finished(void *context, uint32_t slot, uint64_t run,
+                        const kiln_msg_trial_result *result) {
     fixture *f = context;
     assert_true(slot == 0 && run == f->run);
-    kiln_message copy = kiln_message_copy(&(kiln_message){.type = KILN_MSG_TRIAL_RESULT, .trial_result = *result}, &f->arena);
+    kiln_message copy = kiln_message_copy(
+        &(kiln_message){.type = KILN_MSG_TRIAL_RESULT, .trial_result = *result}, &f->arena);
     f->result = copy.trial_result;
     f->text = kiln_str_dup(&f->arena, result->text);
     f->ended = true;
@@ -140,7 +142,8 @@ static uint32_t count_children(void) {
     return count;
 }
 
-static void run_paths(fixture *f, const char *artefact, const char *reference, kiln_phase deadline_phase) {
+static void run_paths(fixture *f, const char *artefact, const char *reference,
+                      kiln_phase deadline_phase) {
     uint32_t descriptors = count_entries("/proc/self/fd");
     f->run++;
     f->ended = f->died = false;
@@ -148,7 +151,10 @@ static void run_paths(fixture *f, const char *artefact, const char *reference, k
     f->deadline_phase = deadline_phase;
     f->result = (kiln_msg_trial_result){0};
     kiln_msg_trial trial = {.seed = CANDIDATE_SEED,
-                            .policy = {.samples_min = 5, .samples_max = 20, .interval = 0.01, .sample_ns = 100000,
+                            .policy = {.samples_min = 5,
+                                       .samples_max = 20,
+                                       .interval = 0.01,
+                                       .sample_ns = 100000,
                                        .total_ns = 10000000}};
     kiln_cages_start(f->cages, 0, f->run, &trial, artefact, reference);
     while (!f->ended && kiln_loop_run_once(f->loop)) {}
@@ -161,18 +167,21 @@ static void run_paths(fixture *f, const char *artefact, const char *reference, k
 }
 
 static void run_candidate(fixture *f, const char *fault, kiln_phase deadline_phase) {
-    run_paths(f, write_artefact(f, fault, CANDIDATE_FLOPS), write_reference(f, ELEMENTS), deadline_phase);
+    run_paths(f, write_artefact(f, fault, CANDIDATE_FLOPS), write_reference(f, ELEMENTS),
+              deadline_phase);
 }
 
 static void expect_outcome(fixture *f, kiln_outcome outcome, const char *text) {
     if (f->died) fail_msg("died: %s", f->text);
     if ((kiln_outcome)f->result.outcome != outcome || !strstr(f->text, text))
-        fail_msg("%s expected, not %s: %s", kiln_outcome_name(outcome), kiln_outcome_name((kiln_outcome)f->result.outcome),
-                 f->text);
+        fail_msg("%s expected, not %s: %s", kiln_outcome_name(outcome),
+                 kiln_outcome_name((kiln_outcome)f->result.outcome), f->text);
 }
 
 static void expect_death(fixture *f, const char *text) {
-    if (!f->died) fail_msg("not died, but %s: %s", kiln_outcome_name((kiln_outcome)f->result.outcome), f->text);
+    if (!f->died)
+        fail_msg("not died, but %s: %s", kiln_outcome_name((kiln_outcome)f->result.outcome),
+                 f->text);
     if (!strstr(f->text, text)) fail_msg("\"%s\" expected in: %s", text, f->text);
 }
 
@@ -183,7 +192,8 @@ static void an_honest_candidate_is_measured_and_checked(void **state) {
     assert_true(f->result.checked);
     assert_in_range(f->result.samples_ns.count, 5, 20);
     assert_true(f->result.runs >= 1 && f->result.error <= 1 && f->result.stop != KILN_STOP_NONE);
-    for (uint32_t i = 0; i < f->result.samples_ns.count; i++) assert_true(f->result.samples_ns.item[i] >= 50000);
+    for (uint32_t i = 0; i < f->result.samples_ns.count; i++)
+        assert_true(f->result.samples_ns.item[i] >= 50000);
     assert_true(f->result.peak_flops > 1e9);
     assert_int_equal(f->phase, KILN_PHASE_CHECK);
     assert_true(f->result.times_ns.run > 0 && f->result.times_ns.load > 0);
@@ -206,9 +216,9 @@ static void threads_work_inside_the_sandbox(void **state) {
         run_candidate(*state, #fault, KILN_PHASE_WARM); \
         expect_death(*state, "signal 9");               \
     }
-#define ENDS(fault, outcome, text)                           \
-    static void fault(void **state) {                        \
-        run_candidate(*state, #fault, KILN_PHASE_NONE);      \
+#define ENDS(fault, outcome, text)                            \
+    static void fault(void **state) {                         \
+        run_candidate(*state, #fault, KILN_PHASE_NONE);       \
         expect_outcome(*state, KILN_OUTCOME_##outcome, text); \
     }
 IS_KILLED(loops_for_ever)
@@ -237,7 +247,8 @@ ENDS(skips_when_done, WRONG_RESULT, "left an element")
 
 static void is_impossibly_fast(void **state) {
     fixture *f = *state;
-    run_paths(f, write_artefact(f, "is_impossibly_fast", 1e12), write_reference(f, ELEMENTS), KILN_PHASE_NONE);
+    run_paths(f, write_artefact(f, "is_impossibly_fast", 1e12), write_reference(f, ELEMENTS),
+              KILN_PHASE_NONE);
     expect_outcome(f, KILN_OUTCOME_WRONG_RESULT, "faster than this machine can be");
 }
 
@@ -248,7 +259,8 @@ static void made_up_results_are_never_checked(void **state) {
     run_paths(f, write_artefact(f, "honest", 1e6), write_reference(f, ELEMENTS), KILN_PHASE_NONE);
     expect_outcome(f, KILN_OUTCOME_OK, "");
     assert_false(f->result.checked);
-    assert_in_range(f->result.samples_ns.item[0] / f->result.runs, 1000000 - 1, 1003000); /* 1e6 operations at 1 GFLOP/s */
+    assert_in_range(f->result.samples_ns.item[0] / f->result.runs, 1000000 - 1,
+                    1003000); /* 1e6 operations at 1 GFLOP/s */
 }
 
 static void what_does_not_link_is_a_link_error(void **state) {
@@ -283,14 +295,17 @@ static uint64_t resident_bytes(fixture *f) {
 static void many_faults_leave_no_memory_behind(void **state) {
     fixture *f = *state;
     if (KILN_SANITIZED) skip(); /* it keeps freed memory, and looks for leaks itself */
-    static const char *const faults[] = {"honest", "reads_nothing", "starts_a_process", "half_of_it", "writes_beside"};
+    static const char *const faults[] = {"honest", "reads_nothing", "starts_a_process",
+                                         "half_of_it", "writes_beside"};
     const char *reference = write_reference(f, ELEMENTS);
     uint64_t before = 0;
     for (uint32_t i = 0; i < 100; i++) {
-        run_paths(f, write_artefact(f, faults[i % KILN_ARRAY_COUNT(faults)], 1), reference, KILN_PHASE_NONE);
+        run_paths(f, write_artefact(f, faults[i % KILN_ARRAY_COUNT(faults)], 1), reference,
+                  KILN_PHASE_NONE);
         if (i == 20) before = resident_bytes(f); /* pools and caches are warm */
     }
-    assert_true(resident_bytes(f) < before + ((uint64_t)4 << 20)); /* the test's own arena keeps 80 small objects */
+    assert_true(resident_bytes(f) <
+                before + ((uint64_t)4 << 20)); /* the test's own arena keeps 80 small objects */
     run_candidate(f, "honest", KILN_PHASE_NONE);
     expect_outcome(f, KILN_OUTCOME_OK, "");
 }

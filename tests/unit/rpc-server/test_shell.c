@@ -1,5 +1,6 @@
-/* The real tracker and the real rpc-server as processes, joined by a Unix socket. This program plays client and
- * tuner: it opens a job, leases the board, and sends trials of hand-made artefacts. */
+/* The real tracker and the real rpc-server as processes, joined by a Unix socket. This program
+ * plays client and tuner: it opens a job, leases the board, and sends trials of hand-made
+ * artefacts. */
 #include <signal.h>
 #include <string.h>
 
@@ -33,7 +34,8 @@ typedef struct fixture {
 
 /* ---- Connections ---- */
 
-static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello, const kiln_msg_welcome *welcome) {
+static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello,
+                      const kiln_msg_welcome *welcome) {
     (void)hello, (void)welcome;
     fixture *f = context;
     f->opened++;
@@ -44,7 +46,8 @@ static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hell
 static void on_message(void *context, kiln_conn *conn, const kiln_message *message) {
     fixture *f = context;
     if (message->type == KILN_MSG_PING)
-        expect_ok(kiln_conn_send(conn, &(kiln_message){.type = KILN_MSG_PONG, .stream = message->stream}));
+        expect_ok(kiln_conn_send(
+            conn, &(kiln_message){.type = KILN_MSG_PONG, .stream = message->stream}));
     if (message->type == KILN_MSG_ERROR) fail_msg("ERROR: %.*s", KILN_STR_ARG(message->error.text));
     if (message->type == KILN_MSG_TRIAL_EVENT) f->phases |= 1U << message->trial_event.phase;
     if (message->type == KILN_MSG_JOB_ASSIGN) f->assigned = true;
@@ -64,7 +67,12 @@ static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
 static const kiln_conn_handler handler = {on_opened, on_message, on_closed};
 
 static kiln_conn *dial(fixture *f, kiln_peer_role role) {
-    kiln_dial_options options = {.role = role, .node = f->node, .boot = f->boot, .name = "test", .handler = &handler, .context = f};
+    kiln_dial_options options = {.role = role,
+                                 .node = f->node,
+                                 .boot = f->boot,
+                                 .name = "test",
+                                 .handler = &handler,
+                                 .context = f};
     expect_ok(kiln_address_parse(kiln_str_from(f->address), &options.address));
     return kiln_net_dial(f->loop, &options);
 }
@@ -118,14 +126,17 @@ static kiln_msg_blob_ref upload(fixture *f, const kiln_strbuf *bytes) {
 static void start_tracker(fixture *f) {
     const char *state = kiln_arena_printf(&f->arena, "%s/tracker", f->folder);
     const char *log = kiln_arena_printf(&f->arena, "%s/tracker.log", f->folder);
-    const char *const argv[] = {the_tracker, "--listen", f->address, "--state", state, "--with-parent", NULL};
-    expect_ok(kiln_child_start(&(kiln_child_options){.argv = argv, .error_path = log}, &f->tracker));
+    const char *const argv[] = {the_tracker, "--listen",      f->address, "--state",
+                                state,       "--with-parent", NULL};
+    expect_ok(
+        kiln_child_start(&(kiln_child_options){.argv = argv, .error_path = log}, &f->tracker));
 }
 
 static void start_server(fixture *f) {
     const char *state = kiln_arena_printf(&f->arena, "%s/server", f->folder);
     const char *log = kiln_arena_printf(&f->arena, "%s/server.log", f->folder);
-    const char *const argv[] = {the_server, "--tracker", f->address, "--state", state, "--key", "desk", "--with-parent", NULL};
+    const char *const argv[] = {the_server, "--tracker", f->address,      "--state", state,
+                                "--key",    "desk",      "--with-parent", NULL};
     expect_ok(kiln_child_start(&(kiln_child_options){.argv = argv, .error_path = log}, &f->server));
 }
 
@@ -137,7 +148,8 @@ static int set_up(void **state) {
     expect_ok(kiln_folder_create_temp("kiln-shell-test", &f->arena, &f->folder));
     f->address = kiln_arena_printf(&f->arena, "unix:%s/socket", f->folder);
     expect_ok(kiln_loop_create(&f->loop));
-    f->again = kiln_timer_create(f->loop, wake, f); /* a loop that has nothing to wait for would end */
+    f->again =
+        kiln_timer_create(f->loop, wake, f); /* a loop that has nothing to wait for would end */
     kiln_timer_start(f->again, 0);
     expect_ok(kiln_identity_create(f->node));
     expect_ok(kiln_identity_create(f->boot));
@@ -167,17 +179,23 @@ static int tear_down(void **state) {
 /* ---- Trials ---- */
 
 static void open_job(fixture *f) {
-    kiln_message open = {.type = KILN_MSG_JOB_OPEN, .stream = kiln_conn_stream(f->client),
-                         .job_open = {.job = KILN_STR("job"), .spec = {.target = candidate_target(&f->arena),
-                                                                       .searcher = KILN_STR("random")}}};
+    kiln_message open = {.type = KILN_MSG_JOB_OPEN,
+                         .stream = kiln_conn_stream(f->client),
+                         .job_open = {.job = KILN_STR("job"),
+                                      .spec = {.target = candidate_target(&f->arena),
+                                               .searcher = KILN_STR("random")}}};
     memset(&open.job_open.spec.model, 1, sizeof open.job_open.spec.model);
     expect_ok(kiln_conn_send(f->client, &open));
     while (!f->assigned) kiln_loop_run_once(f->loop);
 }
 
 static void lease(fixture *f) {
-    kiln_message request = {.type = KILN_MSG_LEASE_REQ, .stream = kiln_conn_stream(f->tuner),
-                            .lease_req = {.request = ++f->request, .job = KILN_STR("job"), .trials = 64, .ttl_ms = 60000,
+    kiln_message request = {.type = KILN_MSG_LEASE_REQ,
+                            .stream = kiln_conn_stream(f->tuner),
+                            .lease_req = {.request = ++f->request,
+                                          .job = KILN_STR("job"),
+                                          .trials = 64,
+                                          .ttl_ms = 60000,
                                           .target = candidate_target(&f->arena)}};
     expect_ok(kiln_conn_send(f->tuner, &request));
     const kiln_message *grant = wait_for(f, KILN_MSG_LEASE_GRANT);
@@ -188,7 +206,8 @@ static void lease(fixture *f) {
 
 static const kiln_msg_trial_result *await_result(fixture *f, const char *fault, uint32_t attempt) {
     const kiln_msg_trial_result *result = &wait_for(f, KILN_MSG_TRIAL_RESULT)->trial_result;
-    assert_true(kiln_str_is(result->trial, fault) && result->attempt == attempt && result->lease == f->lease);
+    assert_true(kiln_str_is(result->trial, fault) && result->attempt == attempt &&
+                result->lease == f->lease);
     return result;
 }
 
@@ -196,13 +215,21 @@ static void send_trial(fixture *f, const char *fault, uint32_t attempt, uint32_t
     kiln_strbuf artefact = {0}, reference = {0};
     candidate_artefact(the_object_folder, fault, CANDIDATE_FLOPS, &artefact);
     candidate_reference(CANDIDATE_ELEMENTS, &reference);
-    kiln_message trial = {
-        .type = KILN_MSG_TRIAL,
-        .stream = kiln_conn_stream(f->tuner),
-        .trial = {.trial = kiln_str_from(fault), .attempt = attempt, .lease = f->lease, .job = KILN_STR("job"),
-                  .artefact = upload(f, &artefact), .reference = upload(f, &reference), .seed = CANDIDATE_SEED,
-                  .policy = {.samples_min = 5, .samples_max = 20, .interval = 0.01, .sample_ns = 100000, .total_ns = 10000000},
-                  .deadlines_ms = {.warm = warm_ms}}};
+    kiln_message trial = {.type = KILN_MSG_TRIAL,
+                          .stream = kiln_conn_stream(f->tuner),
+                          .trial = {.trial = kiln_str_from(fault),
+                                    .attempt = attempt,
+                                    .lease = f->lease,
+                                    .job = KILN_STR("job"),
+                                    .artefact = upload(f, &artefact),
+                                    .reference = upload(f, &reference),
+                                    .seed = CANDIDATE_SEED,
+                                    .policy = {.samples_min = 5,
+                                               .samples_max = 20,
+                                               .interval = 0.01,
+                                               .sample_ns = 100000,
+                                               .total_ns = 10000000},
+                                    .deadlines_ms = {.warm = warm_ms}}};
     kiln_strbuf_deinit(&artefact);
     kiln_strbuf_deinit(&reference);
     f->phases = 0;
@@ -215,14 +242,16 @@ static const kiln_msg_trial_result *run_trial(fixture *f, const char *fault, uin
 }
 
 static void acknowledge(fixture *f, const kiln_msg_trial_result *result) {
-    kiln_message ack = {.type = KILN_MSG_TRIAL_ACK, .trial_ack = {result->trial, result->attempt, result->lease}};
+    kiln_message ack = {.type = KILN_MSG_TRIAL_ACK,
+                        .trial_ack = {result->trial, result->attempt, result->lease}};
     expect_ok(kiln_conn_send(f->tuner, &ack));
 }
 
 static void expect(fixture *f, const char *fault, kiln_outcome outcome) {
     const kiln_msg_trial_result *result = run_trial(f, fault, 1);
     if ((kiln_outcome)result->outcome != outcome)
-        fail_msg("%s: %s, %.*s", fault, kiln_outcome_name((kiln_outcome)result->outcome), KILN_STR_ARG(result->text));
+        fail_msg("%s: %s, %.*s", fault, kiln_outcome_name((kiln_outcome)result->outcome),
+                 KILN_STR_ARG(result->text));
     acknowledge(f, result);
 }
 
@@ -233,7 +262,8 @@ static void a_trial_is_measured_and_checked(void **state) {
     const kiln_msg_trial_result *result = run_trial(f, "honest", 1);
     if (result->outcome != KILN_OUTCOME_OK) fail_msg("%.*s", KILN_STR_ARG(result->text));
     assert_true(result->checked && result->samples_ns.count >= 5 && result->peak_flops > 0);
-    const uint32_t all = 1U << KILN_PHASE_LOAD | 1U << KILN_PHASE_WARM | 1U << KILN_PHASE_RUN | 1U << KILN_PHASE_CHECK;
+    const uint32_t all = 1U << KILN_PHASE_LOAD | 1U << KILN_PHASE_WARM | 1U << KILN_PHASE_RUN |
+                         1U << KILN_PHASE_CHECK;
     assert_int_equal(f->phases & all, all);
 }
 
@@ -285,13 +315,15 @@ static void a_killed_board_leaves_no_child(void **state) {
     send_trial(f, "loops_for_ever", 1, 60000);
     while (!(f->phases & 1U << KILN_PHASE_WARM)) kiln_loop_run_once(f->loop);
     kiln_str children;
-    const char *path = kiln_arena_printf(&f->arena, "/proc/%d/task/%d/children", f->server.pid, f->server.pid);
+    const char *path =
+        kiln_arena_printf(&f->arena, "/proc/%d/task/%d/children", f->server.pid, f->server.pid);
     expect_ok(kiln_file_read_system(path, &f->arena, &children));
     kill(f->server.pid, SIGKILL);
     kiln_child_wait(&f->server);
     uint32_t count = 0;
     for (uint64_t pid = 0; kiln_str_to_u64(kiln_str_cut(&children, ' '), &pid); count++)
-        while (state_of(f, pid) != '\0' && state_of(f, pid) != 'Z') {} /* it dies with its parent; who reaps it is not ours */
+        while (state_of(f, pid) != '\0' && state_of(f, pid) != 'Z') {
+        }                       /* it dies with its parent; who reaps it is not ours */
     assert_int_equal(count, 2); /* the one that measured, and the spare */
 }
 

@@ -8,7 +8,7 @@
 /* A kernel whose run takes `base_ns`, plus what `shape` says about the n-th measurement. */
 typedef struct machine {
     double base_ns, noise;
-    double drift;       /* the first measurements are slower by this, falling by half each time */
+    double drift; /* the first measurements are slower by this, falling by half each time */
     uint32_t calls;
     uint64_t runs, total_ns;
     kiln_rand rand;
@@ -28,8 +28,11 @@ static void run(void *context, uint32_t runs, uint64_t *out_ns) {
     m->total_ns += *out_ns;
 }
 
-static const kiln_msg_policy search_policy = {
-    .samples_min = 5, .samples_max = 20, .interval = 0.01, .sample_ns = 1000000, .total_ns = 50000000};
+static const kiln_msg_policy search_policy = {.samples_min = 5,
+                                              .samples_max = 20,
+                                              .interval = 0.01,
+                                              .sample_ns = 1000000,
+                                              .total_ns = 50000000};
 
 static kiln_timing measure(machine *m, const kiln_msg_policy *policy, uint64_t overhead_ns) {
     kiln_rand_init(&m->rand, 7);
@@ -56,7 +59,8 @@ static void a_sample_is_long_enough_for_policy_and_timer(void **state) {
     (void)state;
     machine m = {.base_ns = 100};
     kiln_timing timing = measure(&m, &search_policy, 20);
-    for (uint32_t i = 0; i < timing.sample_count; i++) assert_true(timing.sample_ns[i] + 20 >= search_policy.sample_ns);
+    for (uint32_t i = 0; i < timing.sample_count; i++)
+        assert_true(timing.sample_ns[i] + 20 >= search_policy.sample_ns);
     m = (machine){.base_ns = 100};
     timing = measure(&m, &search_policy, 50000); /* a bad timer: 200 times its cost is 10 ms */
     for (uint32_t i = 0; i < timing.sample_count; i++)

@@ -28,8 +28,11 @@ static int set_up(void **state) {
     fixture *f = &the_fixture;
     *f = (fixture){0};
     kiln_arena_init(&f->arena, 0);
-    f->arg[0] = (kiln_manifest_arg){.name = KILN_STR("x"), .dtype = KILN_F32, .role = KILN_ROLE_INPUT};
-    f->arg[1] = (kiln_manifest_arg){.name = KILN_STR("y"), .dtype = KILN_F32, .role = KILN_ROLE_OUTPUT,
+    f->arg[0] =
+        (kiln_manifest_arg){.name = KILN_STR("x"), .dtype = KILN_F32, .role = KILN_ROLE_INPUT};
+    f->arg[1] = (kiln_manifest_arg){.name = KILN_STR("y"),
+                                    .dtype = KILN_F32,
+                                    .role = KILN_ROLE_OUTPUT,
                                     .shape = {.rank = 2, .dim = {CHANNELS, 3}}};
     assert_null(kiln_layout_parse(KILN_STR("d0/16,d1,d0%16"), 2, &f->arg[1].layout));
     f->manifest = (kiln_manifest){.flops = 1e6, .arg_count = 2, .arg = f->arg};
@@ -40,14 +43,20 @@ static int set_up(void **state) {
         f->value[i] = (float)i;
         f->bound[i] = 0.25F;
     }
-    f->reference = (kiln_reference){.output_count = 1, .output = {{KILN_F32, f->arg[1].shape, f->value, f->bound}}};
+    f->reference = (kiln_reference){.output_count = 1,
+                                    .output = {{KILN_F32, f->arg[1].shape, f->value, f->bound}}};
     memset(f->first, 0x11, sizeof f->first); /* padding differs, as poison does */
     memset(f->last, 0x22, sizeof f->last);
     kiln_layout_pack(&f->arg[1].layout, &f->arg[1].shape, KILN_F32, f->value, f->first);
     kiln_layout_pack(&f->arg[1].layout, &f->arg[1].shape, KILN_F32, f->value, f->last);
-    f->evidence = (kiln_evidence){.manifest = &f->manifest, .policy = &f->policy, .reference = &f->reference,
-                                  .first = (const char *)f->first, .last = (const char *)f->last,
-                                  .timing = &f->timing, .elapsed_ns = 100000000, .peak_flops = 100e9};
+    f->evidence = (kiln_evidence){.manifest = &f->manifest,
+                                  .policy = &f->policy,
+                                  .reference = &f->reference,
+                                  .first = (const char *)f->first,
+                                  .last = (const char *)f->last,
+                                  .timing = &f->timing,
+                                  .elapsed_ns = 100000000,
+                                  .peak_flops = 100e9};
     *state = f;
     return 0;
 }
@@ -94,7 +103,8 @@ static void one_wrong_element_is_found_in_either_call(void **state) {
     assert_true(f->result.checked);
     assert_int_equal(f->result.blame, KILN_BLAME_CANDIDATE);
     *element(f->first, 0, 0) = NAN;
-    expect(f, KILN_OUTCOME_WRONG_RESULT, "after the first call: 1 of 60 elements are wrong; the worst is element 0");
+    expect(f, KILN_OUTCOME_WRONG_RESULT,
+           "after the first call: 1 of 60 elements are wrong; the worst is element 0");
     assert_true(isfinite(f->result.error) && isfinite(f->result.max_abs_error));
 }
 

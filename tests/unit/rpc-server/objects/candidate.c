@@ -1,5 +1,6 @@
-/* Candidates: input x, constant w, output y, packed p, all f32 [count]. prepare: p = 2 w. run: y = x * p,
- * a few times over so that a run takes a measurable time. FAULT picks what one of them does besides. */
+/* Candidates: input x, constant w, output y, packed p, all f32 [count]. prepare: p = 2 w. run: y =
+ * x * p, a few times over so that a run takes a measurable time. FAULT picks what one of them does
+ * besides. */
 #include "base/kernel_abi.h"
 #include "deploy/runtime/region.h"
 
@@ -58,7 +59,7 @@ static inline int32_t loops_for_ever(const job *j) {
 }
 
 static inline int32_t reads_nothing(const job *j) {
-    return (int32_t) * (volatile float *)(j->count - j->count);
+    return (int32_t)*(volatile float *)(j->count - j->count);
 }
 
 static inline int32_t illegal_instruction(const job *j) {
@@ -110,7 +111,8 @@ static inline int32_t executes_a_program(const job *j) {
 }
 
 static inline int32_t kills_its_parent(const job *j) {
-    call_system(62, call_system(110, 0, 0, 0, 0, 0, 0), 9, 0, 0, 0, 0); /* kill(getppid(), SIGKILL) */
+    call_system(62, call_system(110, 0, 0, 0, 0, 0, 0), 9, 0, 0, 0,
+                0); /* kill(getppid(), SIGKILL) */
     return honest(j);
 }
 
@@ -189,9 +191,7 @@ static inline int32_t slightly_wrong(const job *j) {
     return 0;
 }
 
-static inline int32_t loops_in_prepare(const job *j) {
-    return honest(j);
-}
+static inline int32_t loops_in_prepare(const job *j) { return honest(j); }
 
 int32_t kiln_prepare(kiln_kernel_tensor *const *args, const kiln_kernel_services *services) {
     const float *w = args[1]->data;

@@ -1,0 +1,57 @@
+#include "rpc-server/talk.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* Room for the descriptors that travel with an order. */
+typedef union order_control {
+    struct cmsghdr header;
+    char space[CMSG_SPACE(sizeof(int) * KILN_INMATE_FD_COUNT)];
+} order_control;
+
+kiln_status kiln_inmate_send_order(int socket, const kiln_inmate_order *order,
+                                   const int fd[KILN_INMATE_FD_COUNT]) {
+    const size_t fd_bytes = sizeof fd[0] * KILN_INMATE_FD_COUNT;
+    order_control control = {.header = {.cmsg_len = CMSG_LEN(fd_bytes),
+                                        .cmsg_level = SOL_SOCKET,
+                                        .cmsg_type = SCM_RIGHTS}};
+    memcpy(CMSG_DATA(&control.header), fd, fd_bytes);
+    struct iovec part = {(void *)(uintptr_t)order, sizeof *order}; /* only read */
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    if (sendmsg(socket, &message, MSG_NOSIGNAL) == sizeof *order) return NULL;
+    return KILN_ERROR(UNAVAILABLE, "the contained child does not listen: %s", strerror(errno));
+}
+
+kiln_inmate_got kiln_inmate_read_note(int socket, kiln_inmate_note *out_note) {
+    ssize_t got = recv(socket, out_note, sizeof *out_note, MSG_DONTWAIT | MSG_TRUNC);
+    if (got == 0) return KILN_INMATE_GOT_END;
+    if (got < 0)
+        return errno == EAGAIN || errno == EINTR ? KILN_INMATE_GOT_NOTHING : KILN_INMATE_GOT_END;
+    return got == sizeof *out_note ? KILN_INMATE_GOT_NOTE : KILN_INMATE_GOT_RUBBISH;
+}
+
+bool kiln_inmate_read_order(int socket, kiln_inmate_order *out_order,
+                            int out_fd[KILN_INMATE_FD_COUNT]) {
+    const size_t fd_bytes = sizeof out_fd[0] * KILN_INMATE_FD_COUNT;
+    order_control control;
+    struct iovec part = {out_order, sizeof *out_order};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    ssize_t size = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *passed = CMSG_FIRSTHDR(&message);
+    if (size != sizeof *out_order || out_order->magic != KILN_INMATE_MAGIC || !passed ||
+        passed->cmsg_len != CMSG_LEN(fd_bytes))
+        return false;
+    memcpy(out_fd, CMSG_DATA(passed), fd_bytes);
+    return true;
+}
+
+bool kiln_inmate_send_note(int socket, const kiln_inmate_note *note) {
+    return send(socket, note, sizeof *note, MSG_NOSIGNAL) == sizeof *note;
+}

@@ -1,0 +1,71 @@
+/* What a parent and its contained child say to each other, over a SOCK_SEQPACKET socket: one order
+ * with three descriptors, then notes, all of one size. Both ends are the same program, so these are
+ * plain structs. From the note WARM on, candidate code may have run in the child's address space,
+ * so nothing it says is evidence: the parent bounds every number, and compares the outputs itself,
+ * in memory that the child can write but whose expected content it never sees. */
+#ifndef KILN_RPC_SERVER_TALK_H
+#define KILN_RPC_SERVER_TALK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "proto/proto.h"
+#include "rpc-server/executor.h"
+#include "rpc-server/timing.h"
+
+#define KILN_INMATE_MAGIC UINT32_C(0x31444c4b) /* "KLD1" */
+
+/* Descriptors passed with the order, in this order. */
+typedef enum kiln_inmate_fd {
+    KILN_INMATE_ARTEFACT, /* the artefact's bytes, read-only */
+    KILN_INMATE_OUTPUTS,  /* sealed memory of 2 * output_bytes: after the first call, after the last
+                           */
+    KILN_INMATE_FOLDER,   /* its own empty folder */
+    KILN_INMATE_FD_COUNT
+} kiln_inmate_fd;
+
+typedef struct kiln_inmate_order {
+    uint32_t magic;
+    uint32_t executor; /* row of executors.def */
+    uint32_t core_count;
+    uint32_t core[KILN_EXECUTOR_CORES_MAX];
+    uint64_t artefact_bytes, output_bytes, seed, cpu_seconds;
+    kiln_msg_policy policy;
+} kiln_inmate_order;
+
+typedef enum kiln_inmate_said {
+    KILN_INMATE_PHASE = 1, /* entered `phase` */
+    KILN_INMATE_REFUSED,   /* the artefact cannot be run: code, text; last note */
+    KILN_INMATE_FAILED,    /* a call of the candidate went wrong: code (kiln_ran); last note */
+    KILN_INMATE_MEASURED,  /* timing; last note */
+} kiln_inmate_said;
+
+typedef struct kiln_inmate_note {
+    uint32_t magic, said, phase;
+    uint32_t code;     /* REFUSED: kiln_code; FAILED: kiln_ran */
+    double peak_flops; /* PHASE WARM and later: of one core, measured before the candidate ran */
+    char text[512];    /* REFUSED; NUL-terminated */
+    kiln_timing timing;
+} kiln_inmate_note;
+
+/* Parent. UNAVAILABLE: the child does not listen. */
+KILN_MUST_USE kiln_status kiln_inmate_send_order(int socket, const kiln_inmate_order *order,
+                                                 const int fd[KILN_INMATE_FD_COUNT]);
+typedef enum kiln_inmate_got {
+    KILN_INMATE_GOT_NOTE,
+    KILN_INMATE_GOT_NOTHING, /* now */
+    KILN_INMATE_GOT_END,     /* and no more can come */
+    KILN_INMATE_GOT_RUBBISH, /* something of another size */
+} kiln_inmate_got;
+/* Parent: the next note, without waiting. */
+kiln_inmate_got kiln_inmate_read_note(int socket, kiln_inmate_note *out_note);
+
+/* Child: waits. False when no order will come: a spare that is not needed, or a parent of another
+ * version. */
+bool kiln_inmate_read_order(int socket, kiln_inmate_order *out_order,
+                            int out_fd[KILN_INMATE_FD_COUNT]);
+/* Child: false when the parent is gone. */
+bool kiln_inmate_send_note(int socket, const kiln_inmate_note *note);
+
+#endif

@@ -1,0 +1,464 @@
+#include "rpc-server/server.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "tests/support/test.h"
+
+#define MS KILN_NS_PER_MS
+#define S KILN_NS_PER_S
+
+/* A step under test: the last actions, and what a shell would remember. */
+typedef struct bench {
+    kiln_server *server;
+    kiln_server_actions actions; /* of the last step */
+    uint64_t now_ns;
+    uint64_t run; /* of the last START */
+} bench;
+
+static void step(bench *b, const kiln_server_event *event) {
+    kiln_server_actions_reset(&b->actions);
+    kiln_server_step(b->server, b->now_ns, event, &b->actions);
+    for (uint32_t i = 0; i < b->actions.list.count; i++)
+        if (b->actions.list.data[i].kind == KILN_SERVER_START) b->run = b->actions.list.data[i].run;
+}
+
+static void tick_after(bench *b, uint64_t ns) {
+    b->now_ns += ns;
+    step(b, &(kiln_server_event){.kind = KILN_SERVER_TICK});
+}
+
+/* The same while the tracker is there. */
+static void tick_heard(bench *b, uint64_t ns) {
+    step(b, &(kiln_server_event){.kind = KILN_SERVER_MESSAGE,
+                                 .message = &(kiln_message){.type = KILN_MSG_PONG}});
+    tick_after(b, ns);
+}
+
+static void say(bench *b, const kiln_message *message) {
+    step(b, &(kiln_server_event){.kind = KILN_SERVER_MESSAGE, .message = message});
+}
+
+static const kiln_server_action *find(const bench *b, kiln_server_action_kind kind) {
+    for (uint32_t i = 0; i < b->actions.list.count; i++)
+        if (b->actions.list.data[i].kind == kind) return &b->actions.list.data[i];
+    return NULL;
+}
+
+static const kiln_message *find_sent(const bench *b, kiln_message_type type) {
+    for (uint32_t i = 0; i < b->actions.list.count; i++) {
+        const kiln_server_action *action = &b->actions.list.data[i];
+        if (action->kind == KILN_SERVER_SEND && action->message.type == type)
+            return &action->message;
+    }
+    return NULL;
+}
+
+static int set_up(void **state) {
+    static const kiln_msg_board_up up = {.key = {"b", 1}, .target = {"cpu:x", 5}, .slots = 2};
+    bench *b = kiln_alloc(sizeof *b);
+    b->now_ns = 50 * S;
+    b->server = kiln_server_create(&(kiln_server_options){.board = &up, .seed = 1}, b->now_ns);
+    *state = b;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    bench *b = *state;
+    kiln_server_destroy(b->server);
+    kiln_server_actions_deinit(&b->actions);
+    kiln_free(b);
+    return 0;
+}
+
+static void connect_to_tracker(bench *b) {
+    step(b, &(kiln_server_event){.kind = KILN_SERVER_OPENED});
+}
+
+static kiln_digest digest(uint8_t first) { return (kiln_digest){{first}}; }
+
+static kiln_message trial(const char *id, uint64_t lease, uint32_t slot) {
+    return (kiln_message){
+        .type = KILN_MSG_TRIAL,
+        .trial = {.trial = kiln_str_from(id),
+                  .attempt = 1,
+                  .lease = lease,
+                  .slot = slot,
+                  .job = KILN_STR("j"),
+                  .artefact = {digest((uint8_t)id[0]), 10},
+                  .reference = {digest(1), 10},
+                  .deadlines_ms = {
+                      .fetch = 1000, .load = 2000, .warm = 3000, .run = 4000, .check = 5000}}};
+}
+
+static void fetched(bench *b, uint8_t first, const char *failure) {
+    step(b, &(kiln_server_event){
+                .kind = KILN_SERVER_FETCHED, .digest = digest(first), .failure = failure});
+}
+
+/* A trial that has its blobs; the reference is 1, the artefact is named by the trial's first
+ * letter. */
+static void send_trial(bench *b, const char *id, uint64_t lease, uint32_t slot) {
+    kiln_message message = trial(id, lease, slot);
+    say(b, &message);
+    fetched(b, (uint8_t)id[0], NULL);
+    fetched(b, 1, NULL);
+}
+
+static void finish(bench *b, uint32_t slot) {
+    uint64_t samples[] = {5, 6, 7};
+    kiln_msg_trial_result result = {
+        .outcome = KILN_OUTCOME_OK, .samples_ns = {samples, 3}, .checked = true};
+    step(b, &(kiln_server_event){
+                .kind = KILN_SERVER_FINISHED, .slot = slot, .run = b->run, .result = &result});
+}
+
+static void die(bench *b, uint32_t slot, const char *text) {
+    step(b,
+         &(kiln_server_event){.kind = KILN_SERVER_DIED, .slot = slot, .run = b->run, .text = text});
+}
+
+/* ---- Promises ---- */
+
+static void it_dials_and_introduces_itself(void **state) {
+    bench *b = *state;
+    tick_after(b, 0);
+    assert_non_null(find(b, KILN_SERVER_DIAL));
+    connect_to_tracker(b);
+    const kiln_message *up = find_sent(b, KILN_MSG_BOARD_UP);
+    assert_non_null(up);
+    assert_int_equal(up->board_up.slots, 2);
+    assert_int_equal(up->board_up.running.count, 0);
+}
+
+static void blobs_are_fetched_first_and_then_the_child_starts(void **state) {
+    bench *b = *state;
+    connect_to_tracker(b);
+    kiln_message message = trial("a", 7, 0);
+    say(b, &message);
+    uint32_t fetches = 0;
+    for (uint32_t i = 0; i < b->actions.list.count; i++)
+        fetches += b->actions.list.data[i].kind == KILN_SERVER_FETCH;
+    assert_int_equal(fetches, 2);
+    assert_null(find(b, KILN_SERVER_START));
+    fetched(b, 'a', NULL);
+    assert_null(find(b, KILN_SERVER_START));
+    fetched(b, 1, NULL);
+    const kiln_server_action *started = find(b, KILN_SERVER_START);
+    assert_non_null(started);
+    expect_str(started->trial->trial, "a");
+    assert_int_equal(find_sent(b, KILN_MSG_TRIAL_EVENT)->trial_event.phase, KILN_PHASE_LOAD);
+}
+
+static void one_trial_per_slot_and_slots_are_apart(void **state) {
+    bench *b = *state;
+    connect_to_tracker(b);
+    send_trial(b, "a", 7, 0);
+    uint64_t first = b->run;
+    send_trial(b, "b", 7, 0);
+    assert_int_equal(b->run, first);
+    send_trial(b, "c", 8, 1);
+    assert_true(b->run > first);
+    assert_int_equal(kiln_server_counts_of(b->server).running, 2);
+    b->run = first;
+    finish(b, 0);
+    expect_str(find(b, KILN_SERVER_START)->trial->trial, "b");
+}
+
+static void a_result_is_sent_again_until_it_is_acknowledged(void **state) {
+    bench *b = *state;
+    connect_to_tracker(b);
+    send_trial(b, "a", 7, 0);
+    finish(b, 0);
+    const kiln_message *result = find_sent(b, KILN_MSG_TRIAL_RESULT);
+    assert_non_null(result);
+    expect_str(result->trial_result.trial, "a");
+    assert_int_equal(result->trial_result.lease, 7);
+    assert_int_equal(result->trial_result.samples_ns.count, 3);
+    tick_after(b, KILN_SERVER_RESEND_NS - 1);
+    assert_null(find_sent(b, KILN_MSG_TRIAL_RESULT));
+    tick_after(b, 1);
+    assert_non_null(find_sent(b, KILN_MSG_TRIAL_RESULT));
+    kiln_message ack = {.type = KILN_MSG_TRIAL_ACK,
+                        .trial_ack = {.trial = KILN_STR("a"), .attempt = 1, .lease = 7}};
+    say(b, &ack);
+    assert_int_equal(kiln_server_counts_of(b->server).kept, 0);
+    tick_after(b, KILN_SERVER_RESEND_NS);
+    assert_null(find_sent(b, KILN_MSG_TRIAL_RESULT));
+}
+
+static void after_a_reconnect_it_says_what_it_has_and_sends_results_at_once(void **state) {
+    bench *b = *state;
+    connect_to_tracker(b);
+    send_trial(b, "a", 7, 0);
+    step(b, &(kiln_server_event){.kind = KILN_SERVER_CLOSED});
+    finish(b, 0);
+    assert_null(find_sent(b, KILN_MSG_TRIAL_RESULT));
+    tick_after(b, S);
+    assert_non_null(find(b, KILN_SERVER_DIAL));
+    connect_to_tracker(b);
+    const kiln_message *up = find_sent(b, KILN_MSG_BOARD_UP);
+    assert_int_equal(up->board_up.running.count, 1);
+    expect_str(up->board_up.running.item[0].trial, "a");
+    assert_int_equal(up->board_up.running.item[0].lease, 7);
+    assert_non_null(find_sent(b, KILN_MSG_TRIAL_RESULT));
+}
+
+static void a_repeated_trial_does_not_run_again(void **state) {
+    bench *b = *state;
+    connect_to_tracker(b);
+    send_trial(b, "a", 7, 0);
+    finish(b, 0);
+    kiln_message again = trial("a", 7, 0);
+    say(b, &again);
+    assert_null(find(b, KILN_SERVER_FETCH));
+    assert_null(find(b, KILN_SERVER_START));
+    assert_non_null(find_sent(b, KILN_MSG_TRIAL_RESULT)); /* but its answer is repeated */
+}
+
+static void an_older_lease_is_refused_and_a_newer_one_ends_it(void **state) {
+    bench *b = *state;
+    connect_to_tracker(b);
+    send_trial(b, "a", 7, 0);
+    send_trial(b, "b", 8, 0);
+    kiln_message newer = trial("c", 9, 0);
+    say(b, &newer);
+    assert_int_equal(kiln_server_counts_of(b->server).running, 1); /* a, which dies */
+    kiln_message older = trial("d", 7, 0);
+    say(b, &older);
+    const kiln_message *error = find_sent(b, KILN_MSG_ERROR);
+    assert_non_null(error);
+    assert_int_equal(error->error.code, KILN_ABORTED);
+    assert_int_equal(error->error.lease, 7);
+    kiln_message other_slot = trial("e", 7, 1); /* fences are per slot */
+    say(b, &other_slot);
+    assert_null(find_sent(b, KILN_MSG_ERROR));
+}
+
+static void a_lost_lease_kills_its_child_and_is_forgotten_silently(void **state) {
+    bench *b = *state;
+    connect_to_tracker(b);
+    send_trial(b, "a", 7, 0);
+    send_trial(b, "b", 7, 0);
+    kiln_message lost = {.type = KILN_MSG_LEASE_LOST, .lease_lost = {.lease = 7}};
+    say(b, &lost);
+    assert_non_null(find(b, KILN_SERVER_KILL));
+    assert_int_equal(find(b, KILN_SERVER_KILL)->run, b->run);
+    die(b, 0, "signal 9");
+    assert_null(find_sent(b, KILN_MSG_TRIAL_RESULT));
+    kiln_server_counts counts = kiln_server_counts_of(b->server);
+    assert_int_equal(counts.waiting + counts.running + counts.kept, 0);
+}
+
+static void each_phase_has_its_own_deadline(void **state) {
+    bench *b = *state;
+    static const uint64_t deadline_ms[] = {0, 0, 2000, 3000, 4000, 5000};
+    connect_to_tracker(b);
+    for (kiln_phase last = KILN_PHASE_LOAD; last <= KILN_PHASE_CHECK; last++) {
+        char id[2] = {(char)('a' + last), 0};
+        send_trial(b, id, 7, 0);
+        for (kiln_phase phase = KILN_PHASE_WARM; phase <= last; phase++) {
+            tick_heard(b, deadline_ms[phase - 1] * MS - 1);
+            assert_null(find(b, KILN_SERVER_KILL));
+            step(b, &(kiln_server_event){
+                        .kind = KILN_SERVER_PHASE, .slot = 0, .run = b->run, .phase = phase});
+        }
+        tick_heard(b, deadline_ms[last] * MS - 1);
+        assert_null(find(b, KILN_SERVER_KILL));
+        tick_heard(b, 1);
+        assert_non_null(find(b, KILN_SERVER_KILL));
+        die(b, 0, "signal 9");
+        const kiln_message *result = find_sent(b, KILN_MSG_TRIAL_RESULT);
+        assert_non_null(result);
+        assert_int_equal(result->trial_result.outcome, KILN_OUTCOME_TIMEOUT);
+        assert_int_equal(result->trial_result.phase, last);
+        assert_int_equal(result->trial_result.blame, KILN_BLAME_CANDIDATE);
+        expect_contains(kiln_str_dup(&b->actions.arena, result->trial_result.text),
+                        kiln_phase_name(last));
+    }
+}
+
+static void a_child_that_dies_by_itself_crashed(void **state) {
+    bench *b = *state;
+    connect_to_tracker(b);
+    send_trial(b, "a", 7, 0);
+    die(b, 0, "signal 11 in kiln_run");
+    const kiln_message *result = find_sent(b, KILN_MSG_TRIAL_RESULT);
+    assert_int_equal(result->trial_result.outcome, KILN_OUTCOME_CRASH);
+    expect_str(result->trial_result.text, "signal 11 in kiln_run");
+}
+
+static void events_of_an_earlier_run_are_ignored(void **state) {
+    bench *b = *state;
+    connect_to_tracker(b);
+    send_trial(b, "a", 7, 0);
+    finish(b, 0);
+    uint64_t old = b->run;
+    send_trial(b, "b", 7, 0);
+    step(b, &(kiln_server_event){.kind = KILN_SERVER_DIED, .slot = 0, .run = old, .text = "late"});
+    assert_null(find_sent(b, KILN_MSG_TRIAL_RESULT));
+    assert_int_equal(kiln_server_counts_of(b->server).running, 1);
+}
+
+static void nothing_is_measured_beside_a_child_that_does_not_die(void **state) {
+    bench *b = *state;
+    connect_to_tracker(b);
+    send_trial(b, "a", 7, 0);
+    tick_after(b, 2000 * MS);
+    assert_non_null(find(b, KILN_SERVER_KILL));
+    tick_after(b, KILN_SERVER_KILL_NS);
+    assert_true(find_sent(b, KILN_MSG_BOARD_STATE)->board_state.sick);
+    send_trial(b, "b", 8, 1);
+    assert_null(find(b, KILN_SERVER_START));
+    die(b, 0, "gone at last");
+    assert_false(find_sent(b, KILN_MSG_BOARD_STATE)->board_state.sick);
+    assert_non_null(find(b, KILN_SERVER_START));
+}
+
+static void a_sick_board_starts_nothing_until_it_is_well(void **state) {
+    bench *b = *state;
+    kiln_msg_env env = {.temperature_mc = 90000};
+    connect_to_tracker(b);
+    step(b, &(kiln_server_event){.kind = KILN_SERVER_READING, .failure = "too hot", .env = &env});
+    const kiln_message *told = find_sent(b, KILN_MSG_BOARD_STATE);
+    assert_true(told->board_state.sick);
+    expect_str(told->board_state.text, "too hot");
+    assert_int_equal(told->board_state.env.temperature_mc, 90000);
+    send_trial(b, "a", 7, 0);
+    assert_null(find(b, KILN_SERVER_START));
+    step(b, &(kiln_server_event){.kind = KILN_SERVER_READING, .env = &env});
+    assert_non_null(find(b, KILN_SERVER_START));
+}
+
+static void a_fetch_that_fails_twice_is_nobodys_candidates_fault(void **state) {
+    bench *b = *state;
+    connect_to_tracker(b);
+    kiln_message message = trial("a", 7, 0);
+    message.trial.deadlines_ms.fetch = 0; /* the default */
+    say(b, &message);
+    fetched(b, 'a', "no such blob");
+    assert_null(find_sent(b, KILN_MSG_TRIAL_RESULT));
+    tick_after(b, 500 * MS);
+    assert_non_null(find(b, KILN_SERVER_FETCH));
+    fetched(b, 'a', "no such blob");
+    const kiln_message *result = find_sent(b, KILN_MSG_TRIAL_RESULT);
+    assert_int_equal(result->trial_result.outcome, KILN_OUTCOME_INFRA);
+    assert_int_equal(result->trial_result.blame, KILN_BLAME_INFRA);
+    expect_str(result->trial_result.text, "no such blob");
+}
+
+static void a_fetch_that_the_connection_broke_is_repeated_on_the_next(void **state) {
+    bench *b = *state;
+    connect_to_tracker(b);
+    kiln_message message = trial("a", 7, 0);
+    message.trial.deadlines_ms.fetch = 0;
+    say(b, &message);
+    for (int i = 0; i < 4; i++) {
+        fetched(b, 'a', "the connection closed");
+        step(b, &(kiln_server_event){.kind = KILN_SERVER_CLOSED});
+        assert_null(find_sent(b, KILN_MSG_TRIAL_RESULT));
+        tick_after(b, 5 * S);
+        connect_to_tracker(b);
+        assert_non_null(find(b, KILN_SERVER_FETCH));
+    }
+    fetched(b, 'a', NULL);
+    fetched(b, 1, NULL);
+    assert_non_null(find(b, KILN_SERVER_START));
+}
+
+static void blobs_that_do_not_come_in_time_end_the_trial(void **state) {
+    bench *b = *state;
+    connect_to_tracker(b);
+    kiln_message message = trial("a", 7, 0);
+    say(b, &message);
+    assert_true(kiln_server_next_ns(b->server) <= b->now_ns + S);
+    tick_after(b, S);
+    assert_int_equal(find_sent(b, KILN_MSG_TRIAL_RESULT)->trial_result.outcome, KILN_OUTCOME_INFRA);
+    fetched(b, 'a', NULL); /* late */
+    assert_null(find(b, KILN_SERVER_START));
+}
+
+static void cancel_ends_a_waiting_and_a_running_trial(void **state) {
+    bench *b = *state;
+    connect_to_tracker(b);
+    send_trial(b, "a", 7, 0);
+    send_trial(b, "b", 7, 0);
+    kiln_message cancel = {.type = KILN_MSG_CANCEL,
+                           .cancel = {.scope = KILN_CANCEL_TRIAL, .id = KILN_STR("b"), .lease = 7}};
+    say(b, &cancel);
+    assert_int_equal(find_sent(b, KILN_MSG_TRIAL_RESULT)->trial_result.outcome, KILN_OUTCOME_INFRA);
+    cancel.cancel.id = KILN_STR("a");
+    say(b, &cancel);
+    assert_non_null(find(b, KILN_SERVER_KILL));
+    say(b, &cancel); /* once more changes nothing */
+    assert_null(find(b, KILN_SERVER_KILL));
+    die(b, 0, "signal 9");
+    expect_str(find_sent(b, KILN_MSG_TRIAL_RESULT)->trial_result.text, "cancelled");
+}
+
+static void a_slot_that_does_not_exist_is_refused(void **state) {
+    bench *b = *state;
+    connect_to_tracker(b);
+    kiln_message message = trial("a", 7, 2);
+    say(b, &message);
+    assert_int_equal(find_sent(b, KILN_MSG_ERROR)->error.code, KILN_INVALID_ARGUMENT);
+}
+
+static void more_trials_than_it_can_hold_are_refused(void **state) {
+    bench *b = *state;
+    char id[8];
+    connect_to_tracker(b);
+    for (uint32_t i = 0; i <= KILN_SERVER_TRIALS_MAX; i++) {
+        kiln_strbuf text = {0};
+        kiln_strbuf_printf(&text, "t%u", i);
+        for (size_t c = 0; c <= text.size; c++) id[c] = text.data[c];
+        kiln_strbuf_deinit(&text);
+        kiln_message message = trial(id, 7, 0);
+        say(b, &message);
+    }
+    assert_int_equal(find_sent(b, KILN_MSG_ERROR)->error.code, KILN_RESOURCE_EXHAUSTED);
+    assert_int_equal(kiln_server_counts_of(b->server).waiting, KILN_SERVER_TRIALS_MAX);
+}
+
+static void a_silent_tracker_is_hung_up_and_dialled_again(void **state) {
+    bench *b = *state;
+    tick_after(b, 0);
+    connect_to_tracker(b);
+    bool pinged = false, hung_up = false, dialled = false;
+    for (int i = 0; i < 10 && !dialled; i++) {
+        tick_after(b, kiln_server_next_ns(b->server) - b->now_ns);
+        pinged |= find_sent(b, KILN_MSG_PING) != NULL;
+        hung_up |= find(b, KILN_SERVER_HANG_UP) != NULL;
+        dialled |= hung_up && find(b, KILN_SERVER_DIAL) != NULL;
+    }
+    assert_true(pinged);
+    assert_true(dialled);
+    assert_true(b->now_ns - 50 * S < 8 * S);
+}
+
+#define test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test(it_dials_and_introduces_itself),
+        test(blobs_are_fetched_first_and_then_the_child_starts),
+        test(one_trial_per_slot_and_slots_are_apart),
+        test(a_result_is_sent_again_until_it_is_acknowledged),
+        test(after_a_reconnect_it_says_what_it_has_and_sends_results_at_once),
+        test(a_repeated_trial_does_not_run_again),
+        test(an_older_lease_is_refused_and_a_newer_one_ends_it),
+        test(a_lost_lease_kills_its_child_and_is_forgotten_silently),
+        test(each_phase_has_its_own_deadline),
+        test(a_child_that_dies_by_itself_crashed),
+        test(events_of_an_earlier_run_are_ignored),
+        test(nothing_is_measured_beside_a_child_that_does_not_die),
+        test(a_sick_board_starts_nothing_until_it_is_well),
+        test(a_fetch_that_fails_twice_is_nobodys_candidates_fault),
+        test(a_fetch_that_the_connection_broke_is_repeated_on_the_next),
+        test(blobs_that_do_not_come_in_time_end_the_trial),
+        test(cancel_ends_a_waiting_and_a_running_trial),
+        test(a_slot_that_does_not_exist_is_refused),
+        test(more_trials_than_it_can_hold_are_refused),
+        test(a_silent_tracker_is_hung_up_and_dialled_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,53 @@
+/* A tuner's step under test: jobs, boards and records by hand. */
+#ifndef KILN_TESTS_TUNER_SHOP_H
+#define KILN_TESTS_TUNER_SHOP_H
+
+#include "base/clock.h"
+#include "tests/support/test.h"
+#include "tuner/state.h"
+
+#define SHOP_S KILN_NS_PER_S
+#define SHOP_MS KILN_NS_PER_MS
+
+typedef struct shop {
+    kiln_tuner *t;
+    kiln_arena arena;
+    uint64_t now_ns;
+    KILN_VEC(kiln_tuner_action) done; /* every action so far, oldest first; deep */
+    uint32_t seen;                    /* those before it were taken */
+    uint64_t job;                     /* handle of the last PREPARE */
+    bool by_hand; /* PROPOSE, BUILD, UPLOAD, RECORD are answered by the test only */
+    uint64_t last_lease;
+} shop;
+
+int shop_set_up(void **state);
+int shop_tear_down(void **state);
+#define test_with_shop(f) cmocka_unit_test_setup_teardown(f, shop_set_up, shop_tear_down)
+
+void shop_step(shop *s, const kiln_tuner_event *event);
+void shop_tick(shop *s, uint64_t ns);
+void shop_say(shop *s, const kiln_message *message);
+void shop_open(shop *s);
+void shop_close(shop *s);
+
+/* The next action of that kind, or message of that type, that was not taken; NULL. Taking skips
+ * what lies before. */
+const kiln_tuner_action *shop_take(shop *s, kiln_tuner_action_kind kind);
+const kiln_message *shop_take_sent(shop *s, kiln_message_type type);
+/* How often it happened since the last shop_skip. */
+uint32_t shop_count(const shop *s, kiln_tuner_action_kind kind);
+uint32_t shop_count_sent(const shop *s, kiln_message_type type);
+void shop_skip(shop *s);
+
+/* JOB_ASSIGN "j" with this budget, then PREPARED with so many tasks ("t0", "t1", ...), all new. */
+void shop_assign(shop *s, uint32_t trials);
+void shop_prepare(shop *s, uint32_t task_count, const kiln_tuner_result *stored,
+                  uint32_t stored_count);
+/* Grants the oldest request that was not taken; returns the lease. */
+uint64_t shop_grant(shop *s);
+/* The board's answer to a TRIAL. */
+void shop_answer(shop *s, const kiln_msg_trial *trial, kiln_outcome outcome);
+/* Answers every TRIAL and request that comes until nothing new happens. */
+void shop_run_dry(shop *s);
+
+#endif

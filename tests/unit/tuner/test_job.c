@@ -1,0 +1,226 @@
+#include "tests/unit/tuner/shop.h"
+
+static const kiln_message *done_of(shop *s) { return shop_take_sent(s, KILN_MSG_JOB_DONE); }
+
+static void a_job_goes_from_assignment_to_its_end(void **state) {
+    shop *s = *state;
+    shop_open(s);
+    shop_assign(s, 10);
+    const kiln_tuner_action *prepare = shop_take(s, KILN_TUNER_PREPARE);
+    assert_string_equal(prepare->text, "j");
+    shop_prepare(s, 2, NULL, 0);
+    shop_run_dry(s);
+    s->seen = 0;
+    const kiln_message *done = done_of(s);
+    assert_non_null(done);
+    assert_int_equal(done->job_done.code, KILN_OK);
+    assert_int_equal(done->job_done.trials, 10);
+    assert_int_equal(done->job_done.records.byte[0], 77);
+    assert_int_equal(done->job_done.tasks.count, 2);
+    assert_int_equal(done->job_done.tasks.item[0].planned, 5);
+    assert_true(done->job_done.tasks.item[0].best_ns == 1050); /* median of one run */
+    kiln_message close = {.type = KILN_MSG_JOB_CLOSE, .job_close = {.job = KILN_STR("j")}};
+    shop_say(s, &close);
+    assert_non_null(shop_take(s, KILN_TUNER_FORGET));
+    assert_int_equal(s->t->job.count, 0);
+}
+
+static void the_budget_is_shared_equally_less_what_is_stored(void **state) {
+    shop *s = *state;
+    shop_open(s);
+    shop_assign(s, 11);
+    kiln_tuner_task task[3] = {{.key = KILN_STR("a")},
+                               {.key = KILN_STR("b"), .stored_count = 3},
+                               {.key = KILN_STR("c"), .stored_count = 9}};
+    shop_step(s,
+              &(kiln_tuner_event){
+                  .kind = KILN_TUNER_PREPARED, .job = s->job, .task_list = task, .task_count = 3});
+    const kiln_msg_job_event *event = &shop_take_sent(s, KILN_MSG_JOB_EVENT)->job_event;
+    assert_int_equal(event->tasks.item[0].planned, 4); /* 11 = 4 + 4 + 3 */
+    assert_int_equal(event->tasks.item[1].planned, 1);
+    assert_int_equal(event->tasks.item[2].planned, 0);
+}
+
+static void without_a_budget_each_task_gets_the_default(void **state) {
+    shop *s = *state;
+    shop_open(s);
+    shop_assign(s, 0);
+    shop_prepare(s, 1, NULL, 0);
+    assert_int_equal(shop_take_sent(s, KILN_MSG_JOB_EVENT)->job_event.tasks.item[0].planned,
+                     KILN_TUNER_TRIALS_DEFAULT);
+}
+
+static void a_job_whose_share_is_stored_measures_nothing(void **state) {
+    shop *s = *state;
+    shop_open(s);
+    shop_assign(s, 4);
+    kiln_tuner_task task = {.key = KILN_STR("a"), .stored_count = 4};
+    shop_step(s,
+              &(kiln_tuner_event){
+                  .kind = KILN_TUNER_PREPARED, .job = s->job, .task_list = &task, .task_count = 1});
+    const kiln_message *done = done_of(s);
+    assert_int_equal(done->job_done.code, KILN_OK);
+    assert_int_equal(done->job_done.trials, 0);
+    s->seen = 0;
+    assert_int_equal(shop_count(s, KILN_TUNER_PROPOSE), 0);
+    assert_int_equal(shop_count_sent(s, KILN_MSG_LEASE_REQ), 0);
+}
+
+static void what_cannot_be_prepared_ends_with_its_reason(void **state) {
+    shop *s = *state;
+    shop_open(s);
+    shop_assign(s, 4);
+    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_PREPARED,
+                                     .job = s->job,
+                                     .code = KILN_UNIMPLEMENTED,
+                                     .failure = "unknown operator Foo"});
+    const kiln_message *done = done_of(s);
+    assert_int_equal(done->job_done.code, KILN_UNIMPLEMENTED);
+    expect_str(done->job_done.text, "unknown operator Foo");
+}
+
+static void the_end_is_repeated_until_it_is_heard(void **state) {
+    shop *s = *state;
+    shop_open(s);
+    shop_assign(s, 1);
+    shop_prepare(s, 1, NULL, 0);
+    shop_run_dry(s);
+    shop_skip(s);
+    shop_tick(s, KILN_TUNER_RESEND_NS);
+    assert_non_null(done_of(s));
+    shop_close(s);
+    shop_tick(s, KILN_TUNER_RESEND_NS);
+    assert_null(done_of(s));
+    shop_open(s);
+    assert_non_null(done_of(s));
+    shop_assign(s, 1); /* the tracker lost it: the same job is not done anew */
+    assert_int_equal(shop_count(s, KILN_TUNER_PREPARE), 0);
+}
+
+static void cancel_hands_in_what_is_recorded(void **state) {
+    shop *s = *state;
+    shop_open(s);
+    shop_assign(s, 8);
+    shop_prepare(s, 1, NULL, 0);
+    uint64_t lease = shop_grant(s);
+    shop_answer(s, &shop_take_sent(s, KILN_MSG_TRIAL)->trial, KILN_OUTCOME_OK);
+    kiln_message cancel = {
+        .type = KILN_MSG_CANCEL,
+        .cancel = {.scope = KILN_CANCEL_JOB, .id = KILN_STR("j"), .reason = KILN_STR("enough")}};
+    shop_skip(s);
+    shop_say(s, &cancel);
+    assert_int_equal(shop_take_sent(s, KILN_MSG_LEASE_RELEASE)->lease_release.lease, lease);
+    assert_int_equal(s->t->job.data[0]->lease.count, 0);
+    const kiln_message *done = done_of(s);
+    assert_int_equal(done->job_done.code, KILN_CANCELLED);
+    expect_str(done->job_done.text, "enough");
+    assert_int_equal(done->job_done.trials, 1);
+    assert_int_equal(done->job_done.records.byte[0], 77);
+}
+
+static void cancel_waits_for_a_record_under_way(void **state) {
+    shop *s = *state;
+    shop_open(s);
+    shop_assign(s, 8);
+    shop_prepare(s, 1, NULL, 0);
+    shop_grant(s);
+    const kiln_message *trial = shop_take_sent(s, KILN_MSG_TRIAL);
+    s->by_hand = true;
+    shop_answer(s, &trial->trial, KILN_OUTCOME_OK);
+    const kiln_tuner_action *record = shop_take(s, KILN_TUNER_RECORD);
+    kiln_message cancel = {.type = KILN_MSG_CANCEL,
+                           .cancel = {.scope = KILN_CANCEL_JOB, .id = KILN_STR("j")}};
+    shop_say(s, &cancel);
+    assert_int_equal(shop_count(s, KILN_TUNER_EXPORT), 0);
+    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_RECORDED,
+                                     .job = s->job,
+                                     .task = record->task,
+                                     .index = record->index});
+    assert_int_equal(shop_count(s, KILN_TUNER_EXPORT), 1);
+}
+
+static void a_full_disk_ends_the_job(void **state) {
+    shop *s = *state;
+    shop_open(s);
+    shop_assign(s, 8);
+    shop_prepare(s, 1, NULL, 0);
+    shop_grant(s);
+    const kiln_message *trial = shop_take_sent(s, KILN_MSG_TRIAL);
+    s->by_hand = true;
+    shop_answer(s, &trial->trial, KILN_OUTCOME_OK);
+    const kiln_tuner_action *record = shop_take(s, KILN_TUNER_RECORD);
+    s->by_hand = false;
+    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_RECORDED,
+                                     .job = s->job,
+                                     .task = record->task,
+                                     .index = record->index,
+                                     .code = KILN_RESOURCE_EXHAUSTED,
+                                     .failure = "the disk is full"});
+    assert_int_equal(shop_count_sent(s, KILN_MSG_TRIAL_ACK),
+                     0); /* nothing that is not kept is acknowledged */
+    const kiln_message *done = done_of(s);
+    assert_int_equal(done->job_done.code, KILN_RESOURCE_EXHAUSTED);
+    expect_str(done->job_done.text, "the disk is full");
+}
+
+static void when_the_time_is_up_nothing_new_is_proposed(void **state) {
+    shop *s = *state;
+    shop_open(s);
+    kiln_message assign = {
+        .type = KILN_MSG_JOB_ASSIGN,
+        .job_assign = {.job = KILN_STR("j"),
+                       .spec = {.target = KILN_STR("cpu:x"), .trials = 1000, .seconds = 5}}};
+    shop_say(s, &assign);
+    shop_prepare(s, 1, NULL, 0);
+    assert_true(kiln_tuner_next_ns(s->t) <= s->now_ns + 5 * SHOP_S + 1);
+    shop_tick(s, 5 * SHOP_S + 1);
+    shop_run_dry(s);
+    s->seen = 0;
+    const kiln_message *done = done_of(s);
+    assert_non_null(done);
+    assert_int_equal(done->job_done.code, KILN_OK);
+    assert_int_equal(done->job_done.trials, KILN_TUNER_LAG);
+}
+
+static void progress_is_told_but_not_too_often(void **state) {
+    shop *s = *state;
+    shop_open(s);
+    shop_assign(s, 64);
+    shop_prepare(s, 1, NULL, 0);
+    assert_int_equal(shop_count_sent(s, KILN_MSG_JOB_EVENT), 1);
+    shop_run_dry(s);
+    s->seen = 0;
+    assert_int_equal(shop_count_sent(s, KILN_MSG_JOB_EVENT), 1); /* no time has passed */
+}
+
+static void too_many_jobs_are_refused(void **state) {
+    shop *s = *state;
+    shop_open(s);
+    for (uint32_t i = 0; i <= KILN_TUNER_JOBS_MAX; i++) {
+        kiln_message assign = {
+            .type = KILN_MSG_JOB_ASSIGN,
+            .job_assign = {.job = kiln_str_from(kiln_arena_printf(&s->arena, "j%u", i)),
+                           .spec = {.target = KILN_STR("cpu:x")}}};
+        shop_say(s, &assign);
+    }
+    assert_int_equal(s->t->job.count, KILN_TUNER_JOBS_MAX);
+    assert_int_equal(done_of(s)->job_done.code, KILN_RESOURCE_EXHAUSTED);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_shop(a_job_goes_from_assignment_to_its_end),
+        test_with_shop(the_budget_is_shared_equally_less_what_is_stored),
+        test_with_shop(without_a_budget_each_task_gets_the_default),
+        test_with_shop(a_job_whose_share_is_stored_measures_nothing),
+        test_with_shop(what_cannot_be_prepared_ends_with_its_reason),
+        test_with_shop(the_end_is_repeated_until_it_is_heard),
+        test_with_shop(cancel_hands_in_what_is_recorded),
+        test_with_shop(cancel_waits_for_a_record_under_way),
+        test_with_shop(a_full_disk_ends_the_job),
+        test_with_shop(when_the_time_is_up_nothing_new_is_proposed),
+        test_with_shop(progress_is_told_but_not_too_often),
+        test_with_shop(too_many_jobs_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

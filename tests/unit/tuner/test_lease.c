@@ -1,0 +1,246 @@
+#include "tests/unit/tuner/shop.h"
+
+static void begin(shop *s, uint32_t trials) {
+    shop_open(s);
+    shop_assign(s, trials);
+    shop_prepare(s, 1, NULL, 0);
+}
+
+static void lose(shop *s, uint64_t lease, kiln_code code) {
+    kiln_message lost = {.type = KILN_MSG_LEASE_LOST,
+                         .lease_lost = {.lease = lease, .code = (uint32_t)code}};
+    shop_say(s, &lost);
+}
+
+static void note_started(shop *s, const kiln_msg_trial *trial) {
+    kiln_message event = {.type = KILN_MSG_TRIAL_EVENT,
+                          .trial_event = {.trial = trial->trial,
+                                          .attempt = trial->attempt,
+                                          .lease = trial->lease,
+                                          .phase = KILN_PHASE_LOAD}};
+    shop_say(s, &event);
+}
+
+static void a_board_has_a_few_trials_at_a_time(void **state) {
+    shop *s = *state;
+    begin(s, 16);
+    shop_grant(s);
+    assert_int_equal(shop_count_sent(s, KILN_MSG_TRIAL), KILN_TUNER_BOARD_DEPTH);
+    shop_answer(s, &shop_take_sent(s, KILN_MSG_TRIAL)->trial, KILN_OUTCOME_OK);
+    assert_int_equal(shop_count_sent(s, KILN_MSG_TRIAL), KILN_TUNER_BOARD_DEPTH);
+}
+
+static void it_asks_for_as_many_boards_as_it_can_keep_busy(void **state) {
+    shop *s = *state;
+    begin(s, 7);
+    assert_int_equal(shop_count_sent(s, KILN_MSG_LEASE_REQ), 3); /* ceil(7 / 3) */
+}
+
+static void a_request_is_repeated_until_it_is_answered(void **state) {
+    shop *s = *state;
+    begin(s, 1);
+    const kiln_message *first = shop_take_sent(s, KILN_MSG_LEASE_REQ);
+    shop_tick(s, KILN_TUNER_RESEND_NS);
+    const kiln_message *second = shop_take_sent(s, KILN_MSG_LEASE_REQ);
+    assert_int_equal(second->lease_req.request, first->lease_req.request);
+    shop_close(s);
+    shop_tick(s, SHOP_S);
+    shop_open(s);
+    assert_int_equal(shop_take_sent(s, KILN_MSG_LEASE_REQ)->lease_req.request,
+                     first->lease_req.request);
+}
+
+static void a_refused_request_is_asked_again_later(void **state) {
+    shop *s = *state;
+    begin(s, 1);
+    const kiln_message *first = shop_take_sent(s, KILN_MSG_LEASE_REQ);
+    kiln_message error = kiln_message_error(KILN_RESOURCE_EXHAUSTED, 0, "the disk is full");
+    error.error.about = KILN_STR("j");
+    error.error.lease = first->lease_req.request;
+    shop_say(s, &error);
+    assert_int_equal(shop_count_sent(s, KILN_MSG_LEASE_REQ), 0);
+    shop_tick(s, KILN_TUNER_RESEND_NS);
+    assert_true(shop_take_sent(s, KILN_MSG_LEASE_REQ)->lease_req.request >
+                first->lease_req.request);
+}
+
+static void a_lease_is_renewed_in_time(void **state) {
+    shop *s = *state;
+    begin(s, 1);
+    uint64_t lease = shop_grant(s);
+    shop_skip(s);
+    for (int i = 0; i < 10; i++) {
+        shop_tick(s, 5 * SHOP_S);
+        shop_say(s, &(kiln_message){.type = KILN_MSG_PONG});
+        assert_int_equal(shop_take_sent(s, KILN_MSG_LEASE_RENEW)->lease_renew.lease, lease);
+    }
+}
+
+static void a_grant_that_nobody_waits_for_goes_back(void **state) {
+    shop *s = *state;
+    shop_open(s);
+    kiln_message grant = {
+        .type = KILN_MSG_LEASE_GRANT,
+        .lease_grant = {
+            .request = 99, .lease = 5, .board = KILN_STR("b"), .trials = 1, .ttl_ms = 1000}};
+    shop_say(s, &grant);
+    assert_int_equal(shop_take_sent(s, KILN_MSG_LEASE_RELEASE)->lease_release.lease, 5);
+}
+
+static void a_used_up_lease_goes_back_and_another_is_asked_for(void **state) {
+    shop *s = *state;
+    begin(s, 100);
+    shop_run_dry(s);
+    s->seen = 0;
+    uint32_t released = 0;
+    while (shop_take_sent(s, KILN_MSG_LEASE_RELEASE)) released++;
+    assert_true(released >= 1);
+    s->seen = 0;
+    assert_non_null(shop_take_sent(s, KILN_MSG_JOB_DONE));
+}
+
+static void an_idle_board_goes_back_after_a_second(void **state) {
+    shop *s = *state;
+    begin(s, 7);
+    shop_grant(s);
+    shop_grant(s);
+    uint64_t idle = shop_grant(s); /* 3 + 3 + 1 */
+    s->seen = 0;
+    const kiln_message *trial = NULL;
+    while ((trial = shop_take_sent(s, KILN_MSG_TRIAL)))
+        if (trial->trial.lease == idle) break;
+    shop_answer(s, &trial->trial, KILN_OUTCOME_OK);
+    shop_skip(s);
+    shop_tick(s, KILN_TUNER_IDLE_NS);
+    assert_int_equal(shop_take_sent(s, KILN_MSG_LEASE_RELEASE)->lease_release.lease, idle);
+}
+
+static void a_lost_lease_gives_its_trials_back_and_a_late_result_is_refused(void **state) {
+    shop *s = *state;
+    begin(s, 1);
+    uint64_t lease = shop_grant(s);
+    const kiln_message *trial = shop_take_sent(s, KILN_MSG_TRIAL);
+    lose(s, lease, KILN_DEADLINE_EXCEEDED);
+    shop_answer(s, &trial->trial, KILN_OUTCOME_OK);
+    assert_int_equal(shop_count(s, KILN_TUNER_RECORD), 0);
+    assert_int_equal(shop_count_sent(s, KILN_MSG_TRIAL_ACK), 0);
+    shop_grant(s);
+    const kiln_message *again = shop_take_sent(s, KILN_MSG_TRIAL);
+    assert_true(kiln_str_equal(again->trial.trial, trial->trial.trial));
+    assert_int_equal(again->trial.attempt, 1); /* it had not begun */
+    shop_answer(s, &again->trial, KILN_OUTCOME_OK);
+    assert_int_equal(shop_count(s, KILN_TUNER_RECORD), 1);
+}
+
+static void a_trial_that_takes_three_boards_down_is_recorded_as_that(void **state) {
+    shop *s = *state;
+    begin(s, 1);
+    for (uint32_t i = 1; i <= KILN_TUNER_ATTEMPTS_MAX; i++) {
+        uint64_t lease = shop_grant(s);
+        const kiln_message *trial = shop_take_sent(s, KILN_MSG_TRIAL);
+        assert_int_equal(trial->trial.attempt, i);
+        note_started(s, &trial->trial);
+        assert_int_equal(shop_count(s, KILN_TUNER_RECORD), 0);
+        lose(s, lease, KILN_UNAVAILABLE);
+    }
+    const kiln_tuner_action *record = shop_take(s, KILN_TUNER_RECORD);
+    assert_int_equal(record->outcome, KILN_OUTCOME_BOARD_LOST);
+    assert_int_equal(record->blame, KILN_BLAME_BOARD);
+    assert_int_equal(record->attempt, KILN_TUNER_ATTEMPTS_MAX);
+}
+
+static void a_trial_whose_leases_are_lost_for_ever_ends_as_infra(void **state) {
+    shop *s = *state;
+    begin(s, 1);
+    for (uint32_t i = 0; i <= KILN_TUNER_LOSSES_MAX; i++) {
+        assert_int_equal(shop_count(s, KILN_TUNER_RECORD), 0);
+        lose(s, shop_grant(s), KILN_ABORTED);
+    }
+    assert_int_equal(shop_take(s, KILN_TUNER_RECORD)->outcome, KILN_OUTCOME_INFRA);
+}
+
+static void a_boards_trouble_is_tried_again_with_fresh_blobs(void **state) {
+    shop *s = *state;
+    begin(s, 1);
+    shop_grant(s);
+    const kiln_message *trial = shop_take_sent(s, KILN_MSG_TRIAL);
+    shop_answer(s, &trial->trial, KILN_OUTCOME_INFRA);
+    assert_int_equal(shop_count(s, KILN_TUNER_UPLOAD), 2);
+    assert_int_equal(shop_count(s, KILN_TUNER_RECORD), 0);
+    const kiln_message *ack =
+        shop_take_sent(s, KILN_MSG_TRIAL_ACK); /* the board may forget this attempt */
+    assert_int_equal(ack->trial_ack.attempt, 1);
+    const kiln_message *again = shop_take_sent(s, KILN_MSG_TRIAL);
+    assert_int_equal(again->trial.attempt, 2);
+    shop_answer(s, &again->trial, KILN_OUTCOME_INFRA);
+    again = shop_take_sent(s, KILN_MSG_TRIAL);
+    assert_int_equal(again->trial.attempt, 3);
+    shop_answer(s, &again->trial, KILN_OUTCOME_INFRA);
+    assert_int_equal(shop_take(s, KILN_TUNER_RECORD)->outcome, KILN_OUTCOME_INFRA);
+}
+
+static void a_result_is_acknowledged_after_its_commit_and_again_when_it_repeats(void **state) {
+    shop *s = *state;
+    begin(s, 2);
+    shop_grant(s);
+    const kiln_message *trial = shop_take_sent(s, KILN_MSG_TRIAL);
+    s->by_hand = true;
+    shop_answer(s, &trial->trial, KILN_OUTCOME_OK);
+    shop_answer(s, &trial->trial,
+                KILN_OUTCOME_OK); /* the board repeats itself while the commit is under way */
+    assert_int_equal(shop_count(s, KILN_TUNER_RECORD), 1);
+    assert_int_equal(shop_count_sent(s, KILN_MSG_TRIAL_ACK), 0);
+    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_RECORDED, .job = s->job});
+    assert_int_equal(shop_count_sent(s, KILN_MSG_TRIAL_ACK), 1);
+    shop_answer(s, &trial->trial, KILN_OUTCOME_OK); /* that one got lost */
+    assert_int_equal(shop_count_sent(s, KILN_MSG_TRIAL_ACK), 2);
+    assert_int_equal(shop_count(s, KILN_TUNER_RECORD), 1);
+}
+
+static void after_a_reconnect_leases_are_renewed_and_trials_repeated(void **state) {
+    shop *s = *state;
+    begin(s, 2);
+    uint64_t lease = shop_grant(s);
+    shop_close(s);
+    shop_skip(s);
+    shop_tick(s, SHOP_S);
+    shop_open(s);
+    assert_int_equal(shop_count_sent(s, KILN_MSG_TRIAL), 2);
+    assert_int_equal(shop_take_sent(s, KILN_MSG_TRIAL)->trial.lease, lease);
+    s->seen = 0;
+    assert_int_equal(shop_count_sent(s, KILN_MSG_LEASE_RENEW), 1);
+}
+
+static void a_board_without_news_is_given_up(void **state) {
+    shop *s = *state;
+    begin(s, 1);
+    uint64_t lease = shop_grant(s);
+    shop_skip(s);
+    for (uint64_t waited = 0; waited < KILN_TUNER_SILENCE_NS; waited += 5 * SHOP_S) {
+        shop_say(s, &(kiln_message){.type = KILN_MSG_PONG});
+        shop_tick(s, 5 * SHOP_S);
+    }
+    assert_int_equal(shop_take_sent(s, KILN_MSG_LEASE_RELEASE)->lease_release.lease, lease);
+    assert_non_null(shop_take_sent(s, KILN_MSG_LEASE_REQ));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_shop(a_board_has_a_few_trials_at_a_time),
+        test_with_shop(it_asks_for_as_many_boards_as_it_can_keep_busy),
+        test_with_shop(a_request_is_repeated_until_it_is_answered),
+        test_with_shop(a_refused_request_is_asked_again_later),
+        test_with_shop(a_lease_is_renewed_in_time),
+        test_with_shop(a_grant_that_nobody_waits_for_goes_back),
+        test_with_shop(a_used_up_lease_goes_back_and_another_is_asked_for),
+        test_with_shop(an_idle_board_goes_back_after_a_second),
+        test_with_shop(a_lost_lease_gives_its_trials_back_and_a_late_result_is_refused),
+        test_with_shop(a_trial_that_takes_three_boards_down_is_recorded_as_that),
+        test_with_shop(a_trial_whose_leases_are_lost_for_ever_ends_as_infra),
+        test_with_shop(a_boards_trouble_is_tried_again_with_fresh_blobs),
+        test_with_shop(a_result_is_acknowledged_after_its_commit_and_again_when_it_repeats),
+        test_with_shop(after_a_reconnect_leases_are_renewed_and_trials_repeated),
+        test_with_shop(a_board_without_news_is_given_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,220 @@
+#include "tests/unit/tuner/shop.h"
+
+static void built(shop *s, const kiln_tuner_action *build, kiln_outcome outcome) {
+    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_BUILT,
+                                     .job = build->job,
+                                     .task = build->task,
+                                     .index = build->index,
+                                     .outcome = outcome,
+                                     .artefact = {{{9}}, 100},
+                                     .text = "why"});
+}
+
+static void proposals_and_observations_go_in_lock_step(void **state) {
+    shop *s = *state;
+    shop_open(s);
+    shop_assign(s, 100);
+    shop_prepare(s, 1, NULL, 0);
+    shop_run_dry(s);
+    uint32_t observed = 0, proposed = 0;
+    for (uint32_t i = 0; i < s->done.count; i++) {
+        const kiln_tuner_action *action = &s->done.data[i];
+        if (action->kind == KILN_TUNER_PROPOSE) {
+            assert_int_equal(action->index, proposed++);
+            assert_int_equal(
+                observed, action->index >= KILN_TUNER_LAG ? action->index - KILN_TUNER_LAG + 1 : 0);
+        }
+        if (action->kind == KILN_TUNER_OBSERVE) assert_int_equal(action->index, observed++);
+    }
+    assert_int_equal(proposed, 100);
+    assert_int_equal(observed, 100);
+}
+
+static void results_are_observed_in_order_however_they_come(void **state) {
+    shop *s = *state;
+    shop_open(s);
+    shop_assign(s, 3);
+    shop_prepare(s, 1, NULL, 0);
+    shop_grant(s);
+    const kiln_message *trial[3];
+    for (int i = 0; i < 3; i++) trial[i] = shop_take_sent(s, KILN_MSG_TRIAL);
+    shop_answer(s, &trial[2]->trial, KILN_OUTCOME_OK);
+    shop_answer(s, &trial[1]->trial, KILN_OUTCOME_OK);
+    assert_int_equal(shop_count(s, KILN_TUNER_OBSERVE), 0);
+    shop_answer(s, &trial[0]->trial, KILN_OUTCOME_WRONG_RESULT);
+    const kiln_tuner_action *observe = shop_take(s, KILN_TUNER_OBSERVE);
+    assert_int_equal(observe->index, 0);
+    assert_int_equal(observe->outcome, KILN_OUTCOME_WRONG_RESULT);
+    assert_true(observe->median_ns == 0);
+    assert_int_equal(shop_take(s, KILN_TUNER_OBSERVE)->index, 1);
+    assert_true(shop_take(s, KILN_TUNER_OBSERVE)->median_ns == 1050);
+}
+
+static void a_search_space_that_ends_ends_the_task(void **state) {
+    shop *s = *state;
+    s->by_hand = true;
+    shop_open(s);
+    shop_assign(s, 10);
+    shop_prepare(s, 1, NULL, 0);
+    shop_step(s, &(kiln_tuner_event){
+                     .kind = KILN_TUNER_PROPOSED, .job = s->job, .index = 0, .exhausted = true});
+    assert_int_equal(shop_count(s, KILN_TUNER_EXPORT), 1);
+    assert_int_equal(shop_count(s, KILN_TUNER_BUILD), 0);
+}
+
+static void no_more_builds_than_builders_are_out(void **state) {
+    shop *s = *state;
+    s->by_hand = true;
+    shop_open(s);
+    shop_assign(s, 10);
+    shop_prepare(s, 1, NULL, 0);
+    for (uint32_t i = 0; i < 10; i++)
+        shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_PROPOSED, .job = s->job, .index = i});
+    assert_int_equal(shop_count(s, KILN_TUNER_BUILD), 4);
+    built(s, shop_take(s, KILN_TUNER_BUILD), KILN_OUTCOME_OK);
+    assert_int_equal(shop_count(s, KILN_TUNER_BUILD), 4); /* three are out and one is new */
+}
+
+static void a_candidate_that_does_not_compile_is_recorded_without_a_board(void **state) {
+    shop *s = *state;
+    s->by_hand = true;
+    shop_open(s);
+    shop_assign(s, 1);
+    shop_prepare(s, 1, NULL, 0);
+    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_PROPOSED, .job = s->job});
+    built(s, shop_take(s, KILN_TUNER_BUILD), KILN_OUTCOME_BUILD_ERROR);
+    const kiln_tuner_action *record = shop_take(s, KILN_TUNER_RECORD);
+    assert_int_equal(record->outcome, KILN_OUTCOME_BUILD_ERROR);
+    assert_int_equal(record->blame, KILN_BLAME_CANDIDATE);
+    assert_string_equal(record->text, "why");
+    assert_null(record->result);
+    assert_null(record->grant);
+    char id[KILN_HASH128_TEXT];
+    kiln_trial_identity(KILN_STR("j"), KILN_STR("t0"), 0, id);
+    assert_string_equal(record->trial, id);
+    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_RECORDED, .job = s->job});
+    assert_int_equal(shop_count_sent(s, KILN_MSG_TRIAL_ACK), 0);
+}
+
+static void a_trial_is_ready_when_artefact_and_reference_are_with_the_tracker(void **state) {
+    shop *s = *state;
+    s->by_hand = true;
+    shop_open(s);
+    shop_assign(s, 1);
+    shop_prepare(s, 1, NULL, 0);
+    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_PROPOSED, .job = s->job});
+    built(s, shop_take(s, KILN_TUNER_BUILD), KILN_OUTCOME_OK);
+    const kiln_tuner_action *first = shop_take(s, KILN_TUNER_UPLOAD),
+                            *second = shop_take(s, KILN_TUNER_UPLOAD);
+    assert_non_null(second);
+    s->seen = 0;
+    shop_grant(s);
+    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_UPLOADED, .digest = first->digest});
+    assert_int_equal(shop_count_sent(s, KILN_MSG_TRIAL), 0);
+    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_UPLOADED, .digest = second->digest});
+    const kiln_msg_trial *trial = &shop_take_sent(s, KILN_MSG_TRIAL)->trial;
+    assert_int_equal(trial->artefact.digest.byte[0], 9);
+    assert_int_equal(trial->reference.digest.byte[0], 8);
+    assert_int_equal(trial->seed, 4);
+    assert_int_equal(trial->policy.samples_min, 5);
+    assert_int_equal(trial->attempt, 1);
+}
+
+static void an_upload_that_fails_is_repeated_and_given_up_in_the_end(void **state) {
+    shop *s = *state;
+    s->by_hand = true;
+    shop_open(s);
+    shop_assign(s, 1);
+    shop_prepare(s, 1, NULL, 0);
+    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_PROPOSED, .job = s->job});
+    built(s, shop_take(s, KILN_TUNER_BUILD), KILN_OUTCOME_OK);
+    const kiln_digest artefact = {{9}};
+    for (uint32_t i = 1; i < KILN_TUNER_UPLOADS_MAX; i++) {
+        shop_skip(s);
+        shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_UPLOADED,
+                                         .digest = artefact,
+                                         .code = KILN_RESOURCE_EXHAUSTED,
+                                         .failure = "full"});
+        assert_int_equal(shop_count(s, KILN_TUNER_UPLOAD), 0);
+        shop_tick(s, KILN_TUNER_RETRY_NS);
+        assert_int_equal(shop_count(s, KILN_TUNER_UPLOAD), 1);
+    }
+    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_UPLOADED,
+                                     .digest = artefact,
+                                     .code = KILN_RESOURCE_EXHAUSTED,
+                                     .failure = "full"});
+    const kiln_tuner_action *record = shop_take(s, KILN_TUNER_RECORD);
+    assert_int_equal(record->outcome, KILN_OUTCOME_INFRA);
+    assert_string_equal(record->text, "full");
+}
+
+static void an_upload_that_lost_its_connection_is_never_given_up(void **state) {
+    shop *s = *state;
+    s->by_hand = true;
+    shop_open(s);
+    shop_assign(s, 1);
+    shop_prepare(s, 1, NULL, 0);
+    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_PROPOSED, .job = s->job});
+    built(s, shop_take(s, KILN_TUNER_BUILD), KILN_OUTCOME_OK);
+    for (uint32_t i = 0; i < 3 * KILN_TUNER_UPLOADS_MAX; i++) {
+        shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_UPLOADED,
+                                         .digest = {{9}},
+                                         .code = KILN_UNAVAILABLE,
+                                         .failure = "closed"});
+        shop_close(s);
+        shop_tick(s, SHOP_S);
+        shop_open(s);
+    }
+    assert_int_equal(shop_count(s, KILN_TUNER_RECORD), 0);
+}
+
+static void stored_results_are_proposed_and_observed_but_not_measured(void **state) {
+    shop *s = *state;
+    static const kiln_tuner_result stored[] = {{0, 2, KILN_OUTCOME_CRASH, 0},
+                                               {0, 0, KILN_OUTCOME_OK, 500},
+                                               {7, 0, KILN_OUTCOME_OK, 1},
+                                               {0, 99, KILN_OUTCOME_OK, 1}};
+    shop_open(s);
+    shop_assign(s, 4);
+    shop_prepare(s, 1, stored, 4);
+    shop_run_dry(s);
+    s->seen = 0;
+    assert_int_equal(shop_count(s, KILN_TUNER_PROPOSE), 4);
+    assert_int_equal(shop_count(s, KILN_TUNER_OBSERVE), 4);
+    assert_int_equal(shop_count(s, KILN_TUNER_BUILD), 2);
+    assert_int_equal(shop_count(s, KILN_TUNER_RECORD), 2);
+    const kiln_tuner_action *first = shop_take(s, KILN_TUNER_OBSERVE);
+    assert_true(first->median_ns == 500);
+    s->seen = 0;
+    const kiln_message *done = shop_take_sent(s, KILN_MSG_JOB_DONE);
+    assert_int_equal(done->job_done.trials, 4);
+    assert_true(done->job_done.tasks.item[0].best_ns == 500);
+}
+
+static void tasks_take_turns(void **state) {
+    shop *s = *state;
+    shop_open(s);
+    shop_assign(s, 40);
+    s->by_hand = true;
+    shop_prepare(s, 4, NULL, 0);
+    uint32_t count[4] = {0};
+    for (uint32_t i = 0; i < s->done.count; i++)
+        if (s->done.data[i].kind == KILN_TUNER_PROPOSE) count[s->done.data[i].task]++;
+    for (int i = 0; i < 4; i++) assert_int_equal(count[i], KILN_TUNER_WINDOW / 4);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_shop(proposals_and_observations_go_in_lock_step),
+        test_with_shop(results_are_observed_in_order_however_they_come),
+        test_with_shop(a_search_space_that_ends_ends_the_task),
+        test_with_shop(no_more_builds_than_builders_are_out),
+        test_with_shop(a_candidate_that_does_not_compile_is_recorded_without_a_board),
+        test_with_shop(a_trial_is_ready_when_artefact_and_reference_are_with_the_tracker),
+        test_with_shop(an_upload_that_fails_is_repeated_and_given_up_in_the_end),
+        test_with_shop(an_upload_that_lost_its_connection_is_never_given_up),
+        test_with_shop(stored_results_are_proposed_and_observed_but_not_measured),
+        test_with_shop(tasks_take_turns),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -5,7 +5,7 @@
 #include "base/vec.h"
 
 /* Bytes per second that a conversion moves, read and write together: a cautious share of the 14.7 GB/s that one
- * core reads from memory on the machine of docs/reference/machine.md. Only ranks alternatives. */
+ * core of a 2-core AVX-512 virtual machine read from memory. Only ranks alternatives. */
 #define CONVERSION_BYTES_PER_S 5e9
 #define OPTIONS_MAX 64u /* records per task that are looked at: the fastest of each pair of layouts */
 #define ROUNDS_MAX 4u   /* of improvement over all tasks */

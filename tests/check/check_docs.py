@@ -28,7 +28,8 @@ def named_paths(text, tops):
     """Words of a text that can only be paths of this tree."""
     for word in re.findall(r"[A-Za-z0-9_.\-/]+", text):
         word = word.rstrip(".").rstrip("/")
-        if word.split("/")[0] in tops and "/" in word and "//" not in word:
+        placeholder = re.search(r"(?<![A-Za-z])(NAME|N+)(?![A-Za-z])|_NAME", word)
+        if word.split("/")[0] in tops and "/" in word and "//" not in word and not placeholder:
             yield word
 
 

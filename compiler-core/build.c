@@ -5,8 +5,10 @@
 #include "compiler-core/codegen/codegen.h"
 #include "compiler-core/ir/reference.h"
 #include "compiler-core/lower/lower.h"
+#include "compiler-core/sched/prim.h"
 
 #define SCRATCH_ARENA_BYTES ((size_t)1 << 20)
+#define REFERENCE_LANES_MIN 4
 
 static bool has_parallel(const kiln_program *p, kiln_stmt stmt) {
     if (!stmt) return false;
@@ -100,12 +102,36 @@ kiln_status kiln_build(const kiln_program *te, kiln_str task_key, const kiln_tra
     return kiln_status_note(st, "building a candidate of %.*s", KILN_STR_ARG(te->name));
 }
 
+/* Lanes over outputs, nothing else: every sum keeps the order that the expression gives it. Serial sums of a
+ * real layer would take seconds instead of a few hundredths. What a block does not allow is left out. */
+static void vectorize_sums(kiln_program *p, kiln_block block) {
+    kiln_stmt loop[KILN_BLOCK_ITERS_MAX * 4];
+    const kiln_block_info *b = &p->block.data[block];
+    kiln_prim_args decompose = {.block = block, .loop_count = 1}, order = {.loop_count = 0}, lanes = {.loop_count = 1};
+    uint32_t count = kiln_block_loops(p, block, loop);
+    if (b->init_of || b->combiner == KILN_COMBINE_NONE || count != b->iter_count) return;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!b->iter[i].reduce && b->iter[i].extent >= REFERENCE_LANES_MIN) lanes.loop[0] = loop[i];
+        if (b->iter[i].reduce && !decompose.loop[0]) decompose.loop[0] = loop[i];
+    }
+    if (!lanes.loop[0] || !decompose.loop[0]) return;
+    for (uint32_t i = 0; i < count; i++)
+        if (loop[i] != lanes.loop[0]) order.loop[order.loop_count++] = loop[i];
+    order.loop[order.loop_count++] = lanes.loop[0];
+    kiln_status st = kiln_prim_apply(p, KILN_PRIM_REORDER, &order);
+    if (!st) st = kiln_prim_apply(p, KILN_PRIM_DECOMPOSE_REDUCTION, &decompose);
+    if (!st) st = kiln_prim_apply(p, KILN_PRIM_VECTORIZE, &lanes);
+    kiln_status_free(st); /* then it is slower */
+}
+
 kiln_status kiln_build_reference(const kiln_program *te, kiln_str task_key, const kiln_target *target, kiln_arena *arena,
                                  kiln_artefact *out_artefact) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, SCRATCH_ARENA_BYTES);
     kiln_program *reference = kiln_te_reference(te, &scratch);
     kiln_program_make_loops(reference);
+    uint32_t block_count = reference->block.count;
+    for (kiln_block b = 1; b < block_count; b++) vectorize_sums(reference, b);
     kiln_status st = build_in(te, task_key, reference, target, &scratch, arena, out_artefact);
     kiln_arena_deinit(&scratch);
     return kiln_status_note(st, "building the reference of %.*s", KILN_STR_ARG(te->name));

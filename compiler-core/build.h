@@ -18,7 +18,8 @@ KILN_MUST_USE kiln_status kiln_build(const kiln_program *te, kiln_str task_key, 
 KILN_MUST_USE kiln_status kiln_build_scheduled(const kiln_program *te, kiln_str task_key, const kiln_program *scheduled,
                                                const kiln_target *target, kiln_arena *arena, kiln_artefact *out_artefact);
 /* The serial reference (ir/reference.h): its outputs are the program's outputs, each followed by its bound
- * if it has one; unscheduled, identity layouts, no prepare. */
+ * if it has one; identity layouts, one thread, no prepare. The only liberty it takes is to compute neighbouring
+ * outputs in the lanes of a vector; each sum is in the expression's order. */
 KILN_MUST_USE kiln_status kiln_build_reference(const kiln_program *te, kiln_str task_key, const kiln_target *target,
                                                kiln_arena *arena, kiln_artefact *out_artefact);
 

@@ -1,0 +1,106 @@
+/* Polynomials of exp, log, tanh, erf and sigmoid against the C library in double, over the whole f32 line: a
+ * prime step through all bit patterns, so that every exponent and low mantissa bit is met. */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "tests/unit/compiler-core/codegen/support.h"
+
+#define STEP 257u /* prime */
+#define COUNT ((int64_t)(UINT32_MAX / STEP) / 64 * 64)
+
+static kiln_program *make_unary(kiln_arena *arena, kiln_expr_op op, int64_t count) {
+    kiln_program *p = kiln_program_create(arena, KILN_STR("unary"));
+    kiln_shape shape = {.rank = 1, .dim = {count}};
+    kiln_buffer x = kiln_buffer_create(p, KILN_STR("x"), KILN_F32, KILN_ROLE_INPUT, &shape);
+    kiln_buffer y = kiln_buffer_create(p, KILN_STR("y"), KILN_F32, KILN_ROLE_OUTPUT, &shape);
+    kiln_block b = kiln_block_create(p, KILN_STR("f"));
+    kiln_expr i = kiln_block_add_iter(p, b, "i", count, false);
+    kiln_block_set(p, b, y, &i, 1, KILN_COMBINE_NONE, kiln_expr_unary(p, op, kiln_expr_load(p, x, &i, 1)), 0);
+    return p;
+}
+
+static kiln_program *vectorized(const kiln_program *te) {
+    kiln_program *p = kiln_program_copy(te, te->arena);
+    kiln_program_make_loops(p);
+    p->stmt.data[kiln_program_find_loop(p, KILN_STR("f.i"))].loop_kind = KILN_LOOP_VECTORIZE;
+    return p;
+}
+
+static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+
+/* Distance in units of the last place of the exact result; the spacing of denormals below the normal range. */
+static double ulps(float got, double exact) {
+    float rounded = (float)exact;
+    if (isnan(exact) || isnan(got)) return isnan(exact) && isnan(got) ? 0 : INFINITY;
+    if (isinf(rounded) || isinf(got)) return rounded == got ? 0 : fabs(exact) > FLT_MAX * 0.999999 ? 1 : INFINITY;
+    int exponent;
+    frexp(exact, &exponent);
+    double spacing = ldexp(1, exponent < -125 ? -149 : exponent - 24);
+    return fabs((double)got - exact) / spacing;
+}
+
+static double worst_ulps(const char *target_text, kiln_expr_op op, double (*exact)(double)) {
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+    kiln_target target = target_of(&arena, target_text);
+    kiln_program *te = make_unary(&arena, op, COUNT);
+    kiln_tensor args[2];
+    kiln_artefact artefact;
+    make_args(te, 1, args);
+    float *x = args[0].data;
+    const float *y = args[1].data;
+    for (uint32_t i = 0; i < COUNT; i++) {
+        uint32_t bits = i * STEP;
+        memcpy(&x[i], &bits, sizeof bits);
+    }
+    kiln_status st = compile_scheduled(vectorized(te), &target, 2, &arena, &artefact);
+    if (!st) st = run_artefact(&artefact, te, args, 1);
+    if (st) fail_msg("%s", kiln_status_text(st));
+    double worst = 0;
+    float worst_at = 0;
+    for (int64_t i = 0; i < COUNT; i++) {
+        double error = ulps(y[i], exact(x[i]));
+        if (error > worst) worst_at = x[i];
+        worst = error > worst ? error : worst;
+    }
+    print_message("%s: %.3f ulp at %.9g\n", target_text, worst, (double)worst_at);
+    kiln_arena_deinit(&arena);
+    return worst;
+}
+
+static void expect_ulps(kiln_expr_op op, double (*exact)(double), double with_fma, double without) {
+    double fused = worst_ulps("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3", op, exact);
+    double plain = worst_ulps("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64", op, exact);
+    assert_true(fused <= with_fma);
+    assert_true(plain <= without);
+}
+
+static void exp_is_accurate(void **state) {
+    (void)state;
+    expect_ulps(KILN_EXPR_EXP, exp, 1.5, 2);
+}
+static void log_is_accurate(void **state) {
+    (void)state;
+    expect_ulps(KILN_EXPR_LOG, log, 1.5, 2);
+}
+static void tanh_is_accurate(void **state) {
+    (void)state;
+    expect_ulps(KILN_EXPR_TANH, tanh, 2, 2.5);
+}
+static void erf_is_accurate(void **state) {
+    (void)state;
+    expect_ulps(KILN_EXPR_ERF, erf, 2, 2.5);
+}
+static void sigmoid_is_accurate(void **state) {
+    (void)state;
+    expect_ulps(KILN_EXPR_SIGMOID, sigmoid, 3, 3.5);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exp_is_accurate), cmocka_unit_test(log_is_accurate),     cmocka_unit_test(tanh_is_accurate),
+        cmocka_unit_test(erf_is_accurate), cmocka_unit_test(sigmoid_is_accurate),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,6 +1,6 @@
 /* Times one convolution kernel in this process, from a trace in text form:
  *
- *     bench-kernel HEIGHT,WIDTH,C_IN,C_OUT,KERNEL,STRIDE,PAD TRACE-FILE [TARGET [loops|llvm|asm|object]]
+ *     bench-kernel HEIGHT,WIDTH,C_IN,C_OUT,KERNEL,STRIDE,PAD TRACE-FILE [TARGET [scheduled|loops|llvm|asm|object]]
  *
  * Prints the time from trace to object (median of several) and the share of the machine's FMA peak, or the
  * form asked for instead. Padding is a block of its own ("pad") and counts. */
@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "compiler-core/build.h"
 #include "compiler-core/codegen/codegen.h"
+#include "compiler-core/ir/ir_text.h"
 #include "compiler-core/lower/lower.h"
 #include "deploy/runtime/kernel.h"
 #include "deploy/runtime/peak.h"
@@ -135,7 +136,9 @@ static kiln_status show(const kiln_program *te, const kiln_trace *trace, const k
     kiln_program *scheduled = NULL;
     kiln_strbuf text = {0};
     kiln_status st = kiln_trace_replay(trace, te, NULL, arena, &scheduled, NULL);
-    if (!st && strcmp(stage, "loops") == 0) {
+    if (!st && strcmp(stage, "scheduled") == 0) {
+        kiln_program_print(scheduled, &text);
+    } else if (!st && strcmp(stage, "loops") == 0) {
         st = kiln_lower_explain(scheduled, target, KILN_STR("registers"), arena, &text);
     } else if (!st) {
         kiln_codegen_options options = {.emit = KILN_EMIT_OBJECT, .optimise = 2};
@@ -157,7 +160,7 @@ int main(int argc, char **argv) {
     conv_shape s;
     long long v[7];
     if (argc < 3 || sscanf(argv[1], "%lld,%lld,%lld,%lld,%lld,%lld,%lld", &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6]) != 7) {
-        fprintf(stderr, "usage: %s HEIGHT,WIDTH,C_IN,C_OUT,KERNEL,STRIDE,PAD TRACE-FILE [TARGET [loops|llvm|asm|object]]\n", argv[0]);
+        fprintf(stderr, "usage: %s HEIGHT,WIDTH,C_IN,C_OUT,KERNEL,STRIDE,PAD TRACE-FILE [TARGET [scheduled|loops|llvm|asm|object]]\n", argv[0]);
         return 2;
     }
     s = (conv_shape){v[0], v[1], v[2], v[3], v[4], v[5], v[6]};

@@ -12,12 +12,16 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/macros.h"
 #include "base/opt.h"
+#include "base/target.h"
+#include "compiler-core/codegen/codegen.h"
 #include "compiler-core/graph/graph_text.h"
 #include "compiler-core/ir/affine.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/ir/reference.h"
+#include "compiler-core/lower/lower.h"
 #include "compiler-core/passes/pass.h"
 #include "compiler-core/task/task.h"
 
@@ -29,6 +33,14 @@ typedef struct golden {
     kiln_str input;
     kiln_str expected;
 } golden;
+
+/* The text up to and including the line that begins at `rest`; moves `rest` behind it. */
+static kiln_str take_line(kiln_str *rest) {
+    size_t end = kiln_str_find_char(*rest, '\n');
+    kiln_str line = kiln_str_slice(*rest, 0, end + 1);
+    *rest = kiln_str_slice(*rest, end + 1, rest->size);
+    return line;
+}
 
 /* ---- commands: input to output --------------------------------------------------------------- */
 
@@ -114,6 +126,55 @@ static kiln_status run_tasks(kiln_str input, kiln_str argument, kiln_arena *aren
     return st;
 }
 
+/* A scheduled program after the named pass of lowering, for AVX2. */
+static kiln_status run_lower(kiln_str input, kiln_str argument, kiln_arena *arena, kiln_strbuf *out) {
+    kiln_program *p;
+    kiln_target target;
+    kiln_status st = kiln_program_parse(input, arena, &p);
+    if (!st) st = kiln_target_parse(KILN_STR("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"), arena, &target);
+    return st ? st : kiln_lower_explain(p, &target, argument, arena, out);
+}
+
+/* The program that stands first in `rest`, up to the next line that begins one. */
+static kiln_str take_program(kiln_str *rest) {
+    kiln_str all = *rest;
+    do take_line(rest);
+    while (rest->size && !kiln_str_starts(*rest, "program "));
+    return kiln_str_slice(all, 0, all.size - rest->size);
+}
+
+static kiln_status print_object_hash(kiln_str text, const kiln_target *target, kiln_arena *arena, kiln_strbuf *out) {
+    const kiln_codegen_options options = {.emit = KILN_EMIT_OBJECT, .optimise = 2};
+    kiln_program *p;
+    kiln_lowered lowered;
+    kiln_str object;
+    uint64_t scratch, worker;
+    kiln_digest digest;
+    char hex[KILN_DIGEST_TEXT];
+    kiln_status st = kiln_program_parse(text, arena, &p);
+    if (!st) st = kiln_lower(p, target, arena, &lowered);
+    if (!st) st = kiln_codegen(&lowered, target, &options, arena, &object, &scratch, &worker);
+    if (st) return st;
+    kiln_digest_of(object.data, object.size, &digest);
+    kiln_digest_print(&digest, hex);
+    kiln_strbuf_printf(out, "%.*s %.16s\n", KILN_STR_ARG(p->name), hex);
+    return KILN_OK;
+}
+
+/* Hashes of the objects of several programs for each target named. They change only with the codegen version. */
+static kiln_status run_objects(kiln_str input, kiln_str argument, kiln_arena *arena, kiln_strbuf *out) {
+    kiln_status st = NULL;
+    kiln_strbuf_printf(out, "codegen %s\n", kiln_codegen_version());
+    while (!st && argument.size) {
+        kiln_target target;
+        kiln_str name = kiln_str_cut(&argument, ' '), rest = input;
+        st = kiln_target_parse(name, arena, &target);
+        kiln_strbuf_printf(out, "%.*s\n", KILN_STR_ARG(name));
+        while (!st && rest.size) st = print_object_hash(take_program(&rest), &target, arena, out);
+    }
+    return st;
+}
+
 static const struct {
     const char *name;
     golden_command run;
@@ -121,20 +182,14 @@ static const struct {
     {"canonical", run_canonical},
     {"graph", run_graph},
     {"loops", run_loops},
+    {"lower", run_lower},
+    {"objects", run_objects},
     {"reference", run_reference},
     {"simplify", run_simplify},
     {"tasks", run_tasks},
 };
 
 /* ---- files ----------------------------------------------------------------------------------- */
-
-/* The text up to and including the line that begins at `rest`; moves `rest` behind it. */
-static kiln_str take_line(kiln_str *rest) {
-    size_t end = kiln_str_find_char(*rest, '\n');
-    kiln_str line = kiln_str_slice(*rest, 0, end + 1);
-    *rest = kiln_str_slice(*rest, end + 1, rest->size);
-    return line;
-}
 
 static kiln_status split_file(kiln_str content, golden *out) {
     kiln_str rest = content;

@@ -152,8 +152,9 @@ static void parse_buffer(kiln_parser *ps) {
     if (ps->p->buffer.count == KILN_PROGRAM_BUFFERS_MAX)
         KILN_PARSE_FAIL(ps, "more than %d buffers", KILN_PROGRAM_BUFFERS_MAX - 1);
     if (ps->status) return;
-    kiln_buffer_info *info =
-        &ps->p->buffer.data[kiln_buffer_create(ps->p, name, dtype, role, &shape)];
+    /* Making the buffer may move the table. */
+    kiln_buffer buffer = kiln_buffer_create(ps->p, name, dtype, role, &shape);
+    kiln_buffer_info *info = &ps->p->buffer.data[buffer];
     while (parse_attribute(ps, info)) {}
     expect_line_end(ps);
 }

@@ -110,7 +110,8 @@ typedef struct block_facts {
 static block_facts busiest_block(char *assembly) {
     block_facts best = {0}, now = {0};
     for (char *line = strtok(assembly, "\n"); line; line = strtok(NULL, "\n")) {
-        if (strchr(line, ':') && line[0] != '\t') now = (block_facts){0};
+        bool ends = strstr(line, "\tj") == line; /* a jump; a label begins the next one */
+        if (ends || (strchr(line, ':') && line[0] != '\t')) now = (block_facts){0};
         if (strstr(line, "vfmadd")) now.fused++;
         if (strstr(line, "(%rsp") || strstr(line, "(%rbp")) now.stack++;
         if (now.fused >= best.fused) best = now;

@@ -19,7 +19,9 @@ static bool has_parallel(const kiln_program *p, kiln_stmt stmt) {
     return false;
 }
 
-static kiln_str copy_str(kiln_arena *arena, kiln_str s) { return (kiln_str){kiln_str_dup(arena, s), s.size}; }
+static kiln_str copy_str(kiln_arena *arena, kiln_str s) {
+    return (kiln_str){kiln_str_dup(arena, s), s.size};
+}
 
 static void fill_args(const kiln_lowered *lowered, kiln_arena *arena, kiln_manifest *m) {
     m->arg_count = lowered->arg_count;
@@ -27,7 +29,8 @@ static void fill_args(const kiln_lowered *lowered, kiln_arena *arena, kiln_manif
     for (uint32_t i = 0; i < m->arg_count; i++) {
         kiln_buffer in_run = lowered->arg[i].in_run;
         const kiln_program *p = in_run ? lowered->run : lowered->prepare;
-        const kiln_buffer_info *info = &p->buffer.data[in_run ? in_run : lowered->arg[i].in_prepare];
+        const kiln_buffer_info *info =
+            &p->buffer.data[in_run ? in_run : lowered->arg[i].in_prepare];
         m->arg[i] = (kiln_manifest_arg){
             .name = copy_str(arena, info->name),
             .dtype = info->dtype,
@@ -48,17 +51,22 @@ static kiln_str target_text(const kiln_target *target, kiln_arena *arena) {
     return copy;
 }
 
-static kiln_status compile(const kiln_program *scheduled, const kiln_target *target, kiln_arena *scratch, kiln_arena *arena,
-                           kiln_artefact *out) {
+static kiln_status compile(const kiln_program *scheduled, const kiln_target *target,
+                           kiln_arena *scratch, kiln_arena *arena, kiln_artefact *out) {
     const kiln_codegen_options options = {.emit = KILN_EMIT_OBJECT, .optimise = 2};
     kiln_lowered lowered;
     kiln_manifest *m = &out->manifest;
     kiln_status st = kiln_lower(scheduled, target, scratch, &lowered);
-    if (!st) st = kiln_codegen(&lowered, target, &options, arena, &out->payload, &m->scratch_bytes, &m->scratch_worker_bytes);
+    if (!st)
+        st = kiln_codegen(&lowered, target, &options, arena, &out->payload, &m->scratch_bytes,
+                          &m->scratch_worker_bytes);
     if (st) return st;
-    if (m->scratch_bytes > KILN_BUILD_SCRATCH_MAX || m->scratch_worker_bytes > KILN_BUILD_SCRATCH_MAX)
-        return KILN_ERROR(RESOURCE_EXHAUSTED, "temps need %llu bytes and %llu per worker; at most %llu are allowed",
-                          (unsigned long long)m->scratch_bytes, (unsigned long long)m->scratch_worker_bytes,
+    if (m->scratch_bytes > KILN_BUILD_SCRATCH_MAX ||
+        m->scratch_worker_bytes > KILN_BUILD_SCRATCH_MAX)
+        return KILN_ERROR(RESOURCE_EXHAUSTED,
+                          "temps need %llu bytes and %llu per worker; at most %llu are allowed",
+                          (unsigned long long)m->scratch_bytes,
+                          (unsigned long long)m->scratch_worker_bytes,
                           (unsigned long long)KILN_BUILD_SCRATCH_MAX);
     m->has_prepare = lowered.prepare != NULL;
     m->threads_max = has_parallel(lowered.run, lowered.run->root) ? target->threads : 1;
@@ -66,23 +74,25 @@ static kiln_status compile(const kiln_program *scheduled, const kiln_target *tar
     return KILN_OK;
 }
 
-static kiln_status build_in(const kiln_program *te, kiln_str task_key, const kiln_program *scheduled, const kiln_target *target,
+static kiln_status build_in(const kiln_program *te, kiln_str task_key,
+                            const kiln_program *scheduled, const kiln_target *target,
                             kiln_arena *scratch, kiln_arena *arena, kiln_artefact *out_artefact) {
     kiln_artefact artefact = {.manifest = {
-        .abi_version = KILN_KERNEL_ABI_VERSION,
-        .payload_kind = KILN_PAYLOAD_ELF,
-        .target = target_text(target, arena),
-        .codegen_version = kiln_str_from(kiln_codegen_version()),
-        .task_key = copy_str(arena, task_key),
-        .algorithm = KILN_STR("direct"),
-        .flops = kiln_program_flops(te),
-    }};
+                                  .abi_version = KILN_KERNEL_ABI_VERSION,
+                                  .payload_kind = KILN_PAYLOAD_ELF,
+                                  .target = target_text(target, arena),
+                                  .codegen_version = kiln_str_from(kiln_codegen_version()),
+                                  .task_key = copy_str(arena, task_key),
+                                  .algorithm = KILN_STR("direct"),
+                                  .flops = kiln_program_flops(te),
+                              }};
     kiln_status st = compile(scheduled, target, scratch, arena, &artefact);
     if (!st) *out_artefact = artefact;
     return st;
 }
 
-kiln_status kiln_build_scheduled(const kiln_program *te, kiln_str task_key, const kiln_program *scheduled, const kiln_target *target,
+kiln_status kiln_build_scheduled(const kiln_program *te, kiln_str task_key,
+                                 const kiln_program *scheduled, const kiln_target *target,
                                  kiln_arena *arena, kiln_artefact *out_artefact) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, SCRATCH_ARENA_BYTES);
@@ -91,8 +101,8 @@ kiln_status kiln_build_scheduled(const kiln_program *te, kiln_str task_key, cons
     return st;
 }
 
-kiln_status kiln_build(const kiln_program *te, kiln_str task_key, const kiln_trace *trace, const kiln_target *target,
-                       kiln_arena *arena, kiln_artefact *out_artefact) {
+kiln_status kiln_build(const kiln_program *te, kiln_str task_key, const kiln_trace *trace,
+                       const kiln_target *target, kiln_arena *arena, kiln_artefact *out_artefact) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, SCRATCH_ARENA_BYTES);
     kiln_program *scheduled = NULL;
@@ -102,12 +112,14 @@ kiln_status kiln_build(const kiln_program *te, kiln_str task_key, const kiln_tra
     return kiln_status_note(st, "building a candidate of %.*s", KILN_STR_ARG(te->name));
 }
 
-/* Lanes over outputs, nothing else: every sum keeps the order that the expression gives it. Serial sums of a
- * real layer would take seconds instead of a few hundredths. What a block does not allow is left out. */
+/* Lanes over outputs, nothing else: every sum keeps the order that the expression gives it. Serial
+ * sums of a real layer would take seconds instead of a few hundredths. What a block does not allow
+ * is left out. */
 static void vectorize_sums(kiln_program *p, kiln_block block) {
     kiln_stmt loop[KILN_BLOCK_ITERS_MAX * 4];
     const kiln_block_info *b = &p->block.data[block];
-    kiln_prim_args decompose = {.block = block, .loop_count = 1}, order = {.loop_count = 0}, lanes = {.loop_count = 1};
+    kiln_prim_args decompose = {.block = block, .loop_count = 1}, order = {.loop_count = 0},
+                   lanes = {.loop_count = 1};
     uint32_t count = kiln_block_loops(p, block, loop);
     if (b->init_of || b->combiner == KILN_COMBINE_NONE || count != b->iter_count) return;
     for (uint32_t i = 0; i < count; i++) {
@@ -124,7 +136,8 @@ static void vectorize_sums(kiln_program *p, kiln_block block) {
     kiln_status_free(st); /* then it is slower */
 }
 
-kiln_status kiln_build_reference(const kiln_program *te, kiln_str task_key, const kiln_target *target, kiln_arena *arena,
+kiln_status kiln_build_reference(const kiln_program *te, kiln_str task_key,
+                                 const kiln_target *target, kiln_arena *arena,
                                  kiln_artefact *out_artefact) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, SCRATCH_ARENA_BYTES);

@@ -1,4 +1,5 @@
-/* One candidate from trace to artefact: the entry that builders, servers with LLVM, pack and tests use. */
+/* One candidate from trace to artefact: the entry that builders, servers with LLVM, pack and tests
+ * use. */
 #ifndef KILN_COMPILER_CORE_BUILD_H
 #define KILN_COMPILER_CORE_BUILD_H
 
@@ -12,15 +13,21 @@
 
 /* Replays, lowers and compiles. The task key in the manifest is `task_key`.
  * ILLEGAL_SCHEDULE, RESOURCE_EXHAUSTED: drawn again, no trial. Everything in `arena`. */
-KILN_MUST_USE kiln_status kiln_build(const kiln_program *te, kiln_str task_key, const kiln_trace *trace, const kiln_target *target,
+KILN_MUST_USE kiln_status kiln_build(const kiln_program *te, kiln_str task_key,
+                                     const kiln_trace *trace, const kiln_target *target,
                                      kiln_arena *arena, kiln_artefact *out_artefact);
-/* The same from a scheduled loop program on; `te` is what it was scheduled from. For tests and benches. */
-KILN_MUST_USE kiln_status kiln_build_scheduled(const kiln_program *te, kiln_str task_key, const kiln_program *scheduled,
-                                               const kiln_target *target, kiln_arena *arena, kiln_artefact *out_artefact);
-/* The serial reference (ir/reference.h): its outputs are the program's outputs, each followed by its bound
- * if it has one; identity layouts, one thread, no prepare. The only liberty it takes is to compute neighbouring
- * outputs in the lanes of a vector; each sum is in the expression's order. */
-KILN_MUST_USE kiln_status kiln_build_reference(const kiln_program *te, kiln_str task_key, const kiln_target *target,
-                                               kiln_arena *arena, kiln_artefact *out_artefact);
+/* The same from a scheduled loop program on; `te` is what it was scheduled from. For tests and
+ * benches. */
+KILN_MUST_USE kiln_status kiln_build_scheduled(const kiln_program *te, kiln_str task_key,
+                                               const kiln_program *scheduled,
+                                               const kiln_target *target, kiln_arena *arena,
+                                               kiln_artefact *out_artefact);
+/* The serial reference (ir/reference.h): its outputs are the program's outputs, each followed by
+ * its bound if it has one; identity layouts, one thread, no prepare. The only liberty it takes is
+ * to compute neighbouring outputs in the lanes of a vector; each sum is in the expression's order.
+ */
+KILN_MUST_USE kiln_status kiln_build_reference(const kiln_program *te, kiln_str task_key,
+                                               const kiln_target *target, kiln_arena *arena,
+                                               kiln_artefact *out_artefact);
 
 #endif

@@ -13,8 +13,9 @@ static const struct backend_row {
 #undef X
 };
 
-kiln_status kiln_codegen(const kiln_lowered *lowered, const kiln_target *target, const kiln_codegen_options *options,
-                         kiln_arena *arena, kiln_str *out_bytes, uint64_t *out_scratch, uint64_t *out_worker_scratch) {
+kiln_status kiln_codegen(const kiln_lowered *lowered, const kiln_target *target,
+                         const kiln_codegen_options *options, kiln_arena *arena,
+                         kiln_str *out_bytes, uint64_t *out_scratch, uint64_t *out_worker_scratch) {
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(backend_table); i++) {
         const struct backend_row *row = &backend_table[i];
         if (!kiln_str_is(target->kind, row->kind) || target->arch != row->arch) continue;
@@ -26,6 +27,6 @@ kiln_status kiln_codegen(const kiln_lowered *lowered, const kiln_target *target,
         *out_worker_scratch = output.worker_bytes;
         return KILN_OK;
     }
-    return KILN_ERROR(UNIMPLEMENTED, "no backend for %.*s:%.*s (there is one for cpu on x86-64)", KILN_STR_ARG(target->kind),
-                      KILN_STR_ARG(target->triple));
+    return KILN_ERROR(UNIMPLEMENTED, "no backend for %.*s:%.*s (there is one for cpu on x86-64)",
+                      KILN_STR_ARG(target->kind), KILN_STR_ARG(target->triple));
 }

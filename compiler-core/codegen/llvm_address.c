@@ -1,13 +1,14 @@
-/* Addresses: the offset of an access is a linear form of loop variables. Its part in unrolled variables is a
- * constant for the addressing mode, its part in the lane variable a stride, and the rest is summed from the
- * outermost loop inwards, each partial sum at the loop where its last variable is defined, so that inner
- * loops are left with [register + displacement]. */
+/* Addresses: the offset of an access is a linear form of loop variables. Its part in unrolled
+ * variables is a constant for the addressing mode, its part in the lane variable a stride, and the
+ * rest is summed from the outermost loop inwards, each partial sum at the loop where its last
+ * variable is defined, so that inner loops are left with [register + displacement]. */
 #include <string.h>
 
 #include "base/check.h"
 #include "compiler-core/codegen/llvm_emit.h"
 
-static kiln_affine *offset_of(kiln_llvm_emitter *e, kiln_buffer buffer, const kiln_expr *index, uint32_t index_count) {
+static kiln_affine *offset_of(kiln_llvm_emitter *e, kiln_buffer buffer, const kiln_expr *index,
+                              uint32_t index_count) {
     (void)index_count;
     kiln_affine *affine = KILN_ARENA_NEW(e->arena, kiln_affine);
     kiln_expr offset = kiln_buffer_offset(e->p, buffer, index, NULL);
@@ -18,7 +19,7 @@ static kiln_affine *offset_of(kiln_llvm_emitter *e, kiln_buffer buffer, const ki
     return affine;
 }
 
-#define GROW_TO(vec, n)                                                \
+#define GROW_TO(vec, n) \
     while ((vec)->count < (n)) kiln_vec_push_in(e->arena, (vec), NULL)
 
 const kiln_affine *kiln_llvm_load_offset(kiln_llvm_emitter *e, kiln_expr load) {
@@ -42,10 +43,12 @@ const kiln_affine *kiln_llvm_store_offset(kiln_llvm_emitter *e, kiln_stmt store)
     return e->store_offset.data[store];
 }
 
-/* ---- terms ------------------------------------------------------------------------------------------------ */
+/* ---- terms
+ * ------------------------------------------------------------------------------------------------
+ */
 
-/* Where a term can be computed first: the deepest loop level it depends on. LOCAL: it loads memory and must
- * stay where it is used. */
+/* Where a term can be computed first: the deepest loop level it depends on. LOCAL: it loads memory
+ * and must stay where it is used. */
 #define LOCAL UINT32_MAX
 
 static uint32_t term_level(const kiln_llvm_emitter *e, kiln_expr term, bool *uses_lanes) {
@@ -90,12 +93,14 @@ static LLVMValueRef term_value(kiln_llvm_emitter *e, kiln_expr term, uint32_t le
 }
 
 /* base + coefficient * counter as a pointer that the loop advances. */
-static LLVMValueRef stepping_pointer(kiln_llvm_emitter *e, LLVMValueRef base, int64_t coefficient, kiln_llvm_level *level) {
+static LLVMValueRef stepping_pointer(kiln_llvm_emitter *e, LLVMValueRef base, int64_t coefficient,
+                                     kiln_llvm_level *level) {
     LLVMBasicBlockRef header = LLVMGetInstructionParent(level->counter);
     LLVMPositionBuilderBefore(e->builder, LLVMGetBasicBlockTerminator(level->preheader));
     LLVMValueRef offset = LLVMBuildMul(e->builder, level->first, kiln_llvm_i64(e, coefficient), "");
     LLVMValueRef start = base;
-    if (!LLVMIsNull(offset)) start = LLVMBuildGEP2(e->builder, kiln_llvm_int(e, 8), base, &offset, 1, "");
+    if (!LLVMIsNull(offset))
+        start = LLVMBuildGEP2(e->builder, kiln_llvm_int(e, 8), base, &offset, 1, "");
     LLVMPositionBuilder(e->builder, header, LLVMGetFirstInstruction(header));
     LLVMValueRef phi = LLVMBuildPhi(e->builder, kiln_llvm_ptr(e), "");
     LLVMAddIncoming(phi, &start, &level->preheader, 1);
@@ -103,9 +108,12 @@ static LLVMValueRef stepping_pointer(kiln_llvm_emitter *e, LLVMValueRef base, in
     return phi;
 }
 
-/* base + coefficient * value at `level`: a pointer in bytes, or an integer when `base` is NULL or an integer. */
-static LLVMValueRef add_step(kiln_llvm_emitter *e, LLVMValueRef base, LLVMValueRef value, int64_t coefficient, uint32_t level) {
-    uint64_t key[4] = {2, (uint64_t)(uintptr_t)base, (uint64_t)(uintptr_t)value, (uint64_t)coefficient};
+/* base + coefficient * value at `level`: a pointer in bytes, or an integer when `base` is NULL or
+ * an integer. */
+static LLVMValueRef add_step(kiln_llvm_emitter *e, LLVMValueRef base, LLVMValueRef value,
+                             int64_t coefficient, uint32_t level) {
+    uint64_t key[4] = {2, (uint64_t)(uintptr_t)base, (uint64_t)(uintptr_t)value,
+                       (uint64_t)coefficient};
     if (level != LOCAL) {
         LLVMValueRef known = kiln_llvm_table_find(&e->level[level]->known, key);
         if (known) return known;
@@ -117,9 +125,12 @@ static LLVMValueRef add_step(kiln_llvm_emitter *e, LLVMValueRef base, LLVMValueR
         sum = stepping_pointer(e, base, coefficient, e->level[level]);
     } else {
         if (level != LOCAL) builder_to_level(e, level);
-        sum = coefficient == 1 ? value : LLVMBuildMul(e->builder, value, kiln_llvm_i64(e, coefficient), "");
-        if (is_pointer) sum = LLVMBuildGEP2(e->builder, kiln_llvm_int(e, 8), base, &sum, 1, "");
-        else if (base) sum = LLVMBuildAdd(e->builder, base, sum, "");
+        sum = coefficient == 1 ? value
+                               : LLVMBuildMul(e->builder, value, kiln_llvm_i64(e, coefficient), "");
+        if (is_pointer)
+            sum = LLVMBuildGEP2(e->builder, kiln_llvm_int(e, 8), base, &sum, 1, "");
+        else if (base)
+            sum = LLVMBuildAdd(e->builder, base, sum, "");
     }
     if (level != LOCAL) {
         LLVMPositionBuilderAtEnd(e->builder, here);
@@ -162,7 +173,8 @@ static void split_add(kiln_llvm_emitter *e, split_form *form, kiln_expr term, in
         return;
     }
     uint32_t at = form->count++;
-    for (; at > 0 && form->serial[at - 1].level > level; at--) form->serial[at] = form->serial[at - 1];
+    for (; at > 0 && form->serial[at - 1].level > level; at--)
+        form->serial[at] = form->serial[at - 1];
     form->serial[at].term = term;
     form->serial[at].coefficient = coefficient;
     form->serial[at].level = level;
@@ -174,7 +186,8 @@ static void split_of(kiln_llvm_emitter *e, const kiln_affine *a, split_form *for
 }
 
 /* Sums the serial terms on top of `base`; `scale` multiplies every coefficient. */
-static LLVMValueRef sum_of(kiln_llvm_emitter *e, LLVMValueRef base, const split_form *form, int64_t scale) {
+static LLVMValueRef sum_of(kiln_llvm_emitter *e, LLVMValueRef base, const split_form *form,
+                           int64_t scale) {
     for (uint32_t i = 0; i < form->count; i++) {
         uint32_t level = form->serial[i].level;
         LLVMValueRef value = term_value(e, form->serial[i].term, level);
@@ -183,17 +196,21 @@ static LLVMValueRef sum_of(kiln_llvm_emitter *e, LLVMValueRef base, const split_
     return base;
 }
 
-/* Largest power of two, up to the alignment of buffers, that divides every part of a byte offset. */
+/* Largest power of two, up to the alignment of buffers, that divides every part of a byte offset.
+ */
 static uint32_t offset_align(const split_form *form, int64_t element_bytes) {
     uint64_t bits = KILN_KERNEL_ALIGNMENT | (uint64_t)(form->constant * element_bytes);
-    for (uint32_t i = 0; i < form->count; i++) bits |= (uint64_t)(form->serial[i].coefficient * element_bytes);
+    for (uint32_t i = 0; i < form->count; i++)
+        bits |= (uint64_t)(form->serial[i].coefficient * element_bytes);
     return (uint32_t)(bits & -bits);
 }
 
-kiln_llvm_address kiln_llvm_address_of(kiln_llvm_emitter *e, kiln_buffer buffer, const kiln_affine *offset) {
+kiln_llvm_address kiln_llvm_address_of(kiln_llvm_emitter *e, kiln_buffer buffer,
+                                       const kiln_affine *offset) {
     split_form form;
     split_of(e, offset, &form);
-    kiln_llvm_address a = {.constant = form.constant, .lane_stride = form.lane_stride, .linear = form.linear};
+    kiln_llvm_address a = {
+        .constant = form.constant, .lane_stride = form.lane_stride, .linear = form.linear};
     if (!form.linear) return a;
     int64_t element_bytes = (int64_t)kiln_dtype_size(e->p->buffer.data[buffer].dtype);
     a.align = offset_align(&form, element_bytes);
@@ -201,15 +218,16 @@ kiln_llvm_address kiln_llvm_address_of(kiln_llvm_emitter *e, kiln_buffer buffer,
     return a;
 }
 
-LLVMValueRef kiln_llvm_pointer(kiln_llvm_emitter *e, const kiln_llvm_address *a, kiln_dtype dtype, int64_t plus_elements) {
+LLVMValueRef kiln_llvm_pointer(kiln_llvm_emitter *e, const kiln_llvm_address *a, kiln_dtype dtype,
+                               int64_t plus_elements) {
     int64_t bytes = (a->constant + plus_elements) * (int64_t)kiln_dtype_size(dtype);
     if (bytes == 0) return a->pointer;
     LLVMValueRef offset = kiln_llvm_i64(e, bytes);
     return LLVMBuildGEP2(e->builder, kiln_llvm_int(e, 8), a->pointer, &offset, 1, "");
 }
 
-bool kiln_llvm_linear(kiln_llvm_emitter *e, const kiln_affine *a, LLVMValueRef *out_base, int64_t *out_constant,
-                      int64_t *out_lane_stride) {
+bool kiln_llvm_linear(kiln_llvm_emitter *e, const kiln_affine *a, LLVMValueRef *out_base,
+                      int64_t *out_constant, int64_t *out_lane_stride) {
     split_form form;
     split_of(e, a, &form);
     if (!form.linear) return false;
@@ -228,7 +246,9 @@ int64_t kiln_llvm_constant_offset(kiln_llvm_emitter *e, const kiln_affine *offse
     return form.constant;
 }
 
-/* ---- one lane ------------------------------------------------------------------------------------------------ */
+/* ---- one lane
+ * ------------------------------------------------------------------------------------------------
+ */
 
 void kiln_llvm_enter_lane(kiln_llvm_emitter *e, uint32_t lane) {
     kiln_llvm_slot *slot = &e->slot[e->lane_var];

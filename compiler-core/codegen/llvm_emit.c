@@ -1,4 +1,5 @@
-/* Functions, loops and statements: a walk over the lowered program that appends to LLVM functions. */
+/* Functions, loops and statements: a walk over the lowered program that appends to LLVM functions.
+ */
 #include <string.h>
 
 #include "base/check.h"
@@ -6,14 +7,19 @@
 
 static void emit_stmt(kiln_llvm_emitter *e, kiln_stmt stmt);
 
-static uint64_t round_up(uint64_t bytes) { return (bytes + KILN_KERNEL_ALIGNMENT - 1) / KILN_KERNEL_ALIGNMENT * KILN_KERNEL_ALIGNMENT; }
+static uint64_t round_up(uint64_t bytes) {
+    return (bytes + KILN_KERNEL_ALIGNMENT - 1) / KILN_KERNEL_ALIGNMENT * KILN_KERNEL_ALIGNMENT;
+}
 
-/* ---- the plan of scratch memory ------------------------------------------------------------------------------- */
+/* ---- the plan of scratch memory
+ * ------------------------------------------------------------------------------- */
 
-/* Temps that live at different times share memory: an allocation begins where those around it end. */
+/* Temps that live at different times share memory: an allocation begins where those around it end.
+ */
 static void plan_scratch(kiln_llvm_emitter *e, kiln_stmt stmt, uint64_t used, bool in_parallel) {
     const kiln_stmt_info *s = &e->p->stmt.data[stmt];
-    bool in_memory = s->kind == KILN_STMT_ALLOC && e->p->buffer.data[s->buffer].scope != KILN_SCOPE_REGISTER;
+    bool in_memory =
+        s->kind == KILN_STMT_ALLOC && e->p->buffer.data[s->buffer].scope != KILN_SCOPE_REGISTER;
     if (s->kind == KILN_STMT_FOR && s->loop_kind == KILN_LOOP_PARALLEL && !in_parallel) {
         in_parallel = true;
         used = 0;
@@ -22,32 +28,43 @@ static void plan_scratch(kiln_llvm_emitter *e, kiln_stmt stmt, uint64_t used, bo
         const kiln_buffer_info *info = &e->p->buffer.data[s->buffer];
         kiln_shape physical = kiln_layout_physical(&info->layout, &info->shape);
         e->scratch_offset[s->buffer] = used;
-        used = round_up(used + (uint64_t)kiln_shape_count(&physical) * kiln_dtype_size(info->dtype));
+        used =
+            round_up(used + (uint64_t)kiln_shape_count(&physical) * kiln_dtype_size(info->dtype));
         uint64_t *total = in_parallel ? &e->worker_bytes : &e->scratch_bytes;
         *total = KILN_MAX(*total, used);
     }
-    for (uint32_t i = 0; i < s->child.count; i++) plan_scratch(e, s->child.data[i], used, in_parallel);
+    for (uint32_t i = 0; i < s->child.count; i++)
+        plan_scratch(e, s->child.data[i], used, in_parallel);
 }
 
-/* ---- functions --------------------------------------------------------------------------------------------------- */
+/* ---- functions
+ * ---------------------------------------------------------------------------------------------------
+ */
 
-static void add_attribute(kiln_llvm_emitter *e, LLVMValueRef function, LLVMAttributeIndex at, const char *name, uint64_t value) {
+static void add_attribute(kiln_llvm_emitter *e, LLVMValueRef function, LLVMAttributeIndex at,
+                          const char *name, uint64_t value) {
     unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
     LLVMAddAttributeAtIndex(function, at, LLVMCreateEnumAttribute(e->context, kind, value));
 }
 
-static void add_text_attribute(kiln_llvm_emitter *e, LLVMValueRef function, const char *name, const char *value) {
-    LLVMAttributeRef attribute = LLVMCreateStringAttribute(e->context, name, (unsigned)strlen(name), value, (unsigned)strlen(value));
+static void add_text_attribute(kiln_llvm_emitter *e, LLVMValueRef function, const char *name,
+                               const char *value) {
+    LLVMAttributeRef attribute = LLVMCreateStringAttribute(e->context, name, (unsigned)strlen(name),
+                                                           value, (unsigned)strlen(value));
     LLVMAddAttributeAtIndex(function, LLVMAttributeFunctionIndex, attribute);
 }
 
-static LLVMValueRef new_function(kiln_llvm_emitter *e, const char *name, LLVMTypeRef type, LLVMLinkage linkage) {
+static LLVMValueRef new_function(kiln_llvm_emitter *e, const char *name, LLVMTypeRef type,
+                                 LLVMLinkage linkage) {
     LLVMValueRef function = LLVMAddFunction(e->module, name, type);
     LLVMSetLinkage(function, linkage);
     add_attribute(e, function, LLVMAttributeFunctionIndex, "nounwind", 0);
     add_text_attribute(e, function, "target-cpu", kiln_str_dup(e->arena, e->target->mcpu));
-    if (e->target->features.size > 0) add_text_attribute(e, function, "target-features", kiln_str_dup(e->arena, e->target->features));
-    add_text_attribute(e, function, "prefer-vector-width", kiln_arena_printf(e->arena, "%u", e->target->vector_bytes * 8));
+    if (e->target->features.size > 0)
+        add_text_attribute(e, function, "target-features",
+                           kiln_str_dup(e->arena, e->target->features));
+    add_text_attribute(e, function, "prefer-vector-width",
+                       kiln_arena_printf(e->arena, "%u", e->target->vector_bytes * 8));
     return function;
 }
 
@@ -77,7 +94,8 @@ static void push_level(kiln_llvm_emitter *e) {
 }
 
 /* The loop's counter and where it starts, for the level just pushed. */
-static void set_counter(kiln_llvm_emitter *e, LLVMValueRef counter, LLVMValueRef first, LLVMBasicBlockRef preheader) {
+static void set_counter(kiln_llvm_emitter *e, LLVMValueRef counter, LLVMValueRef first,
+                        LLVMBasicBlockRef preheader) {
     kiln_llvm_level *level = e->level[e->level_count - 1];
     level->counter = counter;
     level->first = first;
@@ -87,17 +105,20 @@ static void set_counter(kiln_llvm_emitter *e, LLVMValueRef counter, LLVMValueRef
 static void step_pointers(kiln_llvm_emitter *e, LLVMBasicBlockRef latch) {
     const kiln_llvm_level *level = e->level[e->level_count - 1];
     for (uint32_t i = 0; i < level->pointer.count; i++) {
-        LLVMValueRef step = kiln_llvm_i64(e, level->pointer.data[i].step_bytes), phi = level->pointer.data[i].phi;
+        LLVMValueRef step = kiln_llvm_i64(e, level->pointer.data[i].step_bytes),
+                     phi = level->pointer.data[i].phi;
         LLVMValueRef next = LLVMBuildGEP2(e->builder, kiln_llvm_int(e, 8), phi, &step, 1, "");
         LLVMAddIncoming(phi, &next, &latch, 1);
     }
 }
 
-static void pop_level(kiln_llvm_emitter *e) { LLVMInstructionEraseFromParent(e->level[--e->level_count]->marker); }
+static void pop_level(kiln_llvm_emitter *e) {
+    LLVMInstructionEraseFromParent(e->level[--e->level_count]->marker);
+}
 
-/* Every function that has loops is internal and takes: services, scratch, worker scratch, the data pointers
- * of the arguments (none aliases another), then `extra_count` integers. Callers that the ABI fixes (the entry,
- * bodies of parallel loops) only unpack for it. */
+/* Every function that has loops is internal and takes: services, scratch, worker scratch, the data
+ * pointers of the arguments (none aliases another), then `extra_count` integers. Callers that the
+ * ABI fixes (the entry, bodies of parallel loops) only unpack for it. */
 typedef struct inner_function {
     LLVMValueRef function;
     LLVMTypeRef type;
@@ -108,11 +129,13 @@ enum { PARAMETER_SERVICES, PARAMETER_SCRATCH, PARAMETER_WORKER, PARAMETER_ARGS }
 
 #define PARAMETERS_MAX (PARAMETER_ARGS + KILN_MANIFEST_ARGS_MAX + KILN_LLVM_LEVELS_MAX + 2)
 
-static inner_function new_inner_function(kiln_llvm_emitter *e, const char *name, uint32_t arg_count, uint32_t extra_count) {
+static inner_function new_inner_function(kiln_llvm_emitter *e, const char *name, uint32_t arg_count,
+                                         uint32_t extra_count) {
     LLVMTypeRef parameter[PARAMETERS_MAX];
     uint32_t pointers = PARAMETER_ARGS + arg_count, count = pointers + extra_count;
     KILN_CHECK(count <= PARAMETERS_MAX);
-    for (uint32_t i = 0; i < count; i++) parameter[i] = i < pointers ? kiln_llvm_ptr(e) : kiln_llvm_int(e, 64);
+    for (uint32_t i = 0; i < count; i++)
+        parameter[i] = i < pointers ? kiln_llvm_ptr(e) : kiln_llvm_int(e, 64);
     inner_function inner = {.arg_count = arg_count, .extra_count = extra_count};
     inner.type = LLVMFunctionType(kiln_llvm_int(e, 32), parameter, count, false);
     inner.function = new_function(e, name, inner.type, LLVMInternalLinkage);
@@ -123,7 +146,8 @@ static inner_function new_inner_function(kiln_llvm_emitter *e, const char *name,
     return inner;
 }
 
-static kiln_llvm_arguments touched(kiln_llvm_emitter *e, const kiln_buffer *arg_buffer, uint32_t arg_count) {
+static kiln_llvm_arguments touched(kiln_llvm_emitter *e, const kiln_buffer *arg_buffer,
+                                   uint32_t arg_count) {
     kiln_buffer *buffer = KILN_ARENA_ARRAY(e->arena, kiln_buffer, arg_count + 1);
     kiln_llvm_arguments a = {.buffer = buffer};
     for (uint32_t i = 0; i < arg_count; i++)
@@ -134,10 +158,12 @@ static kiln_llvm_arguments touched(kiln_llvm_emitter *e, const kiln_buffer *arg_
 /* Puts data pointers of arguments and temps in place for the function being written. */
 static void bind_data(kiln_llvm_emitter *e, const inner_function *inner) {
     e->services = LLVMGetParam(inner->function, PARAMETER_SERVICES);
-    for (uint32_t i = 0; i < e->args.count; i++) e->data[e->args.buffer[i]] = LLVMGetParam(inner->function, PARAMETER_ARGS + i);
+    for (uint32_t i = 0; i < e->args.count; i++)
+        e->data[e->args.buffer[i]] = LLVMGetParam(inner->function, PARAMETER_ARGS + i);
 }
 
-/* ---- register buffers across control flow ------------------------------------------------------------------------- */
+/* ---- register buffers across control flow
+ * ------------------------------------------------------------------------- */
 
 /* Buffers stored to below `stmt`, as a byte per buffer. */
 static void collect_stored(const kiln_program *p, kiln_stmt stmt, bool *stored) {
@@ -152,12 +178,15 @@ static const bool *stored_below(kiln_llvm_emitter *e, kiln_stmt stmt) {
     return stored;
 }
 
-/* After code that may run again or not at all, what memory of these buffers held is no longer known. */
+/* After code that may run again or not at all, what memory of these buffers held is no longer
+ * known. */
 static void forget_loads(kiln_llvm_emitter *e, const bool *stored) {
     for (uint32_t b = 1; b < e->p->buffer.count; b++) e->epoch[b] += stored[b];
 }
 
-static bool is_carried(const kiln_llvm_emitter *e, const bool *stored, kiln_buffer b) { return stored[b] && e->registers[b].live; }
+static bool is_carried(const kiln_llvm_emitter *e, const bool *stored, kiln_buffer b) {
+    return stored[b] && e->registers[b].live;
+}
 
 /* A chunk and its value where control flow joined or will join. */
 typedef struct carried {
@@ -171,13 +200,15 @@ static LLVMTypeRef slot_type(kiln_llvm_emitter *e, kiln_buffer b) {
 }
 
 /* One phi per chunk of each register buffer that the loop writes and that outlives it. */
-static carried_list begin_carried(kiln_llvm_emitter *e, const bool *stored, LLVMBasicBlockRef preheader) {
+static carried_list begin_carried(kiln_llvm_emitter *e, const bool *stored,
+                                  LLVMBasicBlockRef preheader) {
     carried_list list = {0};
     for (kiln_buffer b = 1; b < e->p->buffer.count; b++) {
         if (!is_carried(e, stored, b)) continue;
         LLVMTypeRef type = slot_type(e, b);
         for (uint32_t i = 0; i < e->registers[b].chunk_count; i++) {
-            LLVMValueRef *slot = &e->registers[b].chunk[i], before = *slot ? *slot : LLVMGetPoison(type);
+            LLVMValueRef *slot = &e->registers[b].chunk[i],
+                         before = *slot ? *slot : LLVMGetPoison(type);
             LLVMValueRef phi = LLVMBuildPhi(e->builder, type, "");
             LLVMAddIncoming(phi, &before, &preheader, 1);
             *slot = phi;
@@ -188,10 +219,13 @@ static carried_list begin_carried(kiln_llvm_emitter *e, const bool *stored, LLVM
 }
 
 static void end_carried(const carried_list *list, LLVMBasicBlockRef latch) {
-    for (uint32_t i = 0; i < list->count; i++) LLVMAddIncoming(list->data[i].value, list->data[i].slot, &latch, 1);
+    for (uint32_t i = 0; i < list->count; i++)
+        LLVMAddIncoming(list->data[i].value, list->data[i].slot, &latch, 1);
 }
 
-/* ---- loops --------------------------------------------------------------------------------------------------------- */
+/* ---- loops
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 static void bind_constant(kiln_llvm_emitter *e, kiln_var var, int64_t value) {
     e->slot[var] = (kiln_llvm_slot){.binding = KILN_LLVM_CONSTANT, .constant = value};
@@ -222,7 +256,8 @@ static void emit_vector(kiln_llvm_emitter *e, const kiln_stmt_info *s) {
 }
 
 /* do { body } while (++v != end), from `first`; both are i64 values and first < end. */
-static void emit_counted(kiln_llvm_emitter *e, kiln_stmt stmt, LLVMValueRef first, LLVMValueRef end) {
+static void emit_counted(kiln_llvm_emitter *e, kiln_stmt stmt, LLVMValueRef first,
+                         LLVMValueRef end) {
     kiln_stmt body = e->p->stmt.data[stmt].child.data[0];
     kiln_var var = e->p->stmt.data[stmt].var;
     const bool *stored = stored_below(e, body);
@@ -233,7 +268,8 @@ static void emit_counted(kiln_llvm_emitter *e, kiln_stmt stmt, LLVMValueRef firs
     LLVMAddIncoming(counter, &first, &preheader, 1);
     carried_list list = begin_carried(e, stored, preheader);
 
-    e->slot[var] = (kiln_llvm_slot){.binding = KILN_LLVM_SERIAL, .value = counter, .level = e->level_count};
+    e->slot[var] =
+        (kiln_llvm_slot){.binding = KILN_LLVM_SERIAL, .value = counter, .level = e->level_count};
     push_level(e);
     set_counter(e, counter, first, preheader);
     uint32_t mark = kiln_llvm_table_mark(&e->loads);
@@ -255,9 +291,12 @@ static void emit_counted(kiln_llvm_emitter *e, kiln_stmt stmt, LLVMValueRef firs
     LLVMPositionBuilderAtEnd(e->builder, exit);
 }
 
-/* ---- parallel loops ------------------------------------------------------------------------------------------------- */
+/* ---- parallel loops
+ * -------------------------------------------------------------------------------------------------
+ */
 
-/* What moves from the function that calls parallel_for to the body: 8-byte words on the caller's stack. */
+/* What moves from the function that calls parallel_for to the body: 8-byte words on the caller's
+ * stack. */
 typedef struct closure {
     kiln_var captured[KILN_LLVM_LEVELS_MAX]; /* open serial loops */
     uint32_t captured_count, word_count;
@@ -278,7 +317,8 @@ static LLVMValueRef closure_word(kiln_llvm_emitter *e, LLVMValueRef base, uint32
 }
 
 /* int32 body(context, begin, end, worker): unpacks and calls `inner`. */
-static LLVMValueRef emit_body_wrapper(kiln_llvm_emitter *e, const char *name, const closure *c, const inner_function *inner) {
+static LLVMValueRef emit_body_wrapper(kiln_llvm_emitter *e, const char *name, const closure *c,
+                                      const inner_function *inner) {
     LLVMTypeRef i64 = kiln_llvm_int(e, 64);
     LLVMTypeRef parameter[4] = {kiln_llvm_ptr(e), i64, i64, kiln_llvm_int(e, 32)};
     LLVMTypeRef type = LLVMFunctionType(kiln_llvm_int(e, 32), parameter, 4, false);
@@ -288,18 +328,22 @@ static LLVMValueRef emit_body_wrapper(kiln_llvm_emitter *e, const char *name, co
 
     LLVMValueRef context = LLVMGetParam(function, 0), value[PARAMETERS_MAX];
     uint32_t pointers = PARAMETER_ARGS + inner->arg_count, at = 0;
-    value[PARAMETER_SERVICES] = LLVMBuildLoad2(e->builder, kiln_llvm_ptr(e), closure_word(e, context, at++), "");
-    value[PARAMETER_SCRATCH] = LLVMBuildLoad2(e->builder, kiln_llvm_ptr(e), closure_word(e, context, at++), "");
+    value[PARAMETER_SERVICES] =
+        LLVMBuildLoad2(e->builder, kiln_llvm_ptr(e), closure_word(e, context, at++), "");
+    value[PARAMETER_SCRATCH] =
+        LLVMBuildLoad2(e->builder, kiln_llvm_ptr(e), closure_word(e, context, at++), "");
     LLVMValueRef worker = LLVMBuildZExt(e->builder, LLVMGetParam(function, 3), i64, "");
     worker = LLVMBuildMul(e->builder, worker, kiln_llvm_i64(e, (int64_t)e->worker_bytes), "");
     worker = LLVMBuildAdd(e->builder, worker, kiln_llvm_i64(e, (int64_t)e->scratch_bytes), "");
     value[PARAMETER_WORKER] = byte_pointer(e, value[PARAMETER_SCRATCH], worker);
     for (uint32_t i = PARAMETER_ARGS; i < pointers + c->captured_count; i++)
-        value[i] = LLVMBuildLoad2(e->builder, i < pointers ? kiln_llvm_ptr(e) : i64, closure_word(e, context, at++), "");
+        value[i] = LLVMBuildLoad2(e->builder, i < pointers ? kiln_llvm_ptr(e) : i64,
+                                  closure_word(e, context, at++), "");
     value[pointers + c->captured_count] = LLVMGetParam(function, 1);
     value[pointers + c->captured_count + 1] = LLVMGetParam(function, 2);
     uint32_t count = pointers + inner->extra_count;
-    LLVMBuildRet(e->builder, LLVMBuildCall2(e->builder, inner->type, inner->function, value, count, ""));
+    LLVMBuildRet(e->builder,
+                 LLVMBuildCall2(e->builder, inner->type, inner->function, value, count, ""));
     LLVMPositionBuilderAtEnd(e->builder, here);
     return function;
 }
@@ -315,7 +359,8 @@ static void begin_function(kiln_llvm_emitter *e, LLVMValueRef function) {
 }
 
 /* The loop itself, over [begin, end), in a function of its own. */
-static void emit_body_function(kiln_llvm_emitter *e, kiln_stmt stmt, const closure *c, const inner_function *inner) {
+static void emit_body_function(kiln_llvm_emitter *e, kiln_stmt stmt, const closure *c,
+                               const inner_function *inner) {
     kiln_llvm_emitter saved = *e;
     kiln_llvm_slot slot[KILN_LLVM_LEVELS_MAX];
     LLVMValueRef *data = e->data;
@@ -326,15 +371,17 @@ static void emit_body_function(kiln_llvm_emitter *e, kiln_stmt stmt, const closu
     LLVMValueRef scratch = LLVMGetParam(inner->function, PARAMETER_SCRATCH);
     LLVMBasicBlockRef entry = LLVMGetInsertBlock(e->builder);
     LLVMPositionBuilderBefore(e->builder, e->level[0]->marker);
-    for (kiln_buffer b = 1; b < e->p->buffer.count; b++) /* temps around the loop are shared by all workers */
+    for (kiln_buffer b = 1; b < e->p->buffer.count;
+         b++) /* temps around the loop are shared by all workers */
         if (saved.scratch_offset[b] != UINT64_MAX && data[b])
             e->data[b] = byte_pointer(e, scratch, kiln_llvm_i64(e, (int64_t)e->scratch_offset[b]));
     LLVMPositionBuilderAtEnd(e->builder, entry);
     uint32_t first_captured = PARAMETER_ARGS + inner->arg_count;
     for (uint32_t i = 0; i < c->captured_count; i++) {
         slot[i] = e->slot[c->captured[i]];
-        e->slot[c->captured[i]] = (kiln_llvm_slot){.binding = KILN_LLVM_SERIAL,
-                                                   .value = LLVMGetParam(inner->function, first_captured + i)};
+        e->slot[c->captured[i]] =
+            (kiln_llvm_slot){.binding = KILN_LLVM_SERIAL,
+                             .value = LLVMGetParam(inner->function, first_captured + i)};
     }
     LLVMValueRef begin = LLVMGetParam(inner->function, first_captured + c->captured_count);
     LLVMValueRef end = LLVMGetParam(inner->function, first_captured + c->captured_count + 1);
@@ -367,8 +414,10 @@ static LLVMValueRef closure_fill(kiln_llvm_emitter *e, const closure *c) {
     LLVMPositionBuilderAtEnd(e->builder, here);
     uint32_t at = 0;
     LLVMBuildStore(e->builder, e->services, closure_word(e, words, at++));
-    LLVMBuildStore(e->builder, LLVMGetParam(e->function, PARAMETER_SCRATCH), closure_word(e, words, at++));
-    for (uint32_t i = 0; i < e->args.count; i++) LLVMBuildStore(e->builder, e->data[e->args.buffer[i]], closure_word(e, words, at++));
+    LLVMBuildStore(e->builder, LLVMGetParam(e->function, PARAMETER_SCRATCH),
+                   closure_word(e, words, at++));
+    for (uint32_t i = 0; i < e->args.count; i++)
+        LLVMBuildStore(e->builder, e->data[e->args.buffer[i]], closure_word(e, words, at++));
     for (uint32_t i = 0; i < c->captured_count; i++)
         LLVMBuildStore(e->builder, e->slot[c->captured[i]].value, closure_word(e, words, at++));
     return words;
@@ -379,37 +428,52 @@ static void emit_parallel(kiln_llvm_emitter *e, kiln_stmt stmt) {
     int64_t extent = s->extent;
     closure c = make_closure(e);
     uint32_t number = ++e->function_count;
-    inner_function inner = new_inner_function(e, kiln_arena_printf(e->arena, "%s.loop%u", e->name, number), e->args.count, c.captured_count + 2);
-    LLVMValueRef body = emit_body_wrapper(e, kiln_arena_printf(e->arena, "%s.body%u", e->name, number), &c, &inner);
+    inner_function inner =
+        new_inner_function(e, kiln_arena_printf(e->arena, "%s.loop%u", e->name, number),
+                           e->args.count, c.captured_count + 2);
+    LLVMValueRef body =
+        emit_body_wrapper(e, kiln_arena_printf(e->arena, "%s.body%u", e->name, number), &c, &inner);
     LLVMValueRef words = closure_fill(e, &c);
     LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder);
     emit_body_function(e, stmt, &c, &inner);
     LLVMPositionBuilderAtEnd(e->builder, here);
 
     LLVMTypeRef i32 = kiln_llvm_int(e, 32), ptr = kiln_llvm_ptr(e);
-    LLVMTypeRef type = LLVMFunctionType(i32, (LLVMTypeRef[]){ptr, kiln_llvm_int(e, 64), ptr, ptr}, 4, false);
+    LLVMTypeRef type =
+        LLVMFunctionType(i32, (LLVMTypeRef[]){ptr, kiln_llvm_int(e, 64), ptr, ptr}, 4, false);
     LLVMValueRef host = load_pointer(e, e->services, offsetof(kiln_kernel_services, host));
-    LLVMValueRef parallel_for = load_pointer(e, e->services, offsetof(kiln_kernel_services, parallel_for));
-    LLVMValueRef status = LLVMBuildCall2(e->builder, type, parallel_for, (LLVMValueRef[]){host, kiln_llvm_i64(e, extent), body, words}, 4, "");
+    LLVMValueRef parallel_for =
+        load_pointer(e, e->services, offsetof(kiln_kernel_services, parallel_for));
+    LLVMValueRef status =
+        LLVMBuildCall2(e->builder, type, parallel_for,
+                       (LLVMValueRef[]){host, kiln_llvm_i64(e, extent), body, words}, 4, "");
     LLVMBasicBlockRef failed = append_block(e, ""), next = append_block(e, "");
-    LLVMBuildCondBr(e->builder, LLVMBuildICmp(e->builder, LLVMIntNE, status, LLVMConstNull(i32), ""), failed, next);
+    LLVMBuildCondBr(e->builder,
+                    LLVMBuildICmp(e->builder, LLVMIntNE, status, LLVMConstNull(i32), ""), failed,
+                    next);
     LLVMPositionBuilderAtEnd(e->builder, failed);
     LLVMBuildRet(e->builder, status);
     LLVMPositionBuilderAtEnd(e->builder, next);
     forget_loads(e, stored_below(e, stmt));
 }
 
-/* ---- statements ------------------------------------------------------------------------------------------------------ */
+/* ---- statements
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 static void emit_for(kiln_llvm_emitter *e, kiln_stmt stmt) {
     const kiln_stmt_info *s = &e->p->stmt.data[stmt];
     if (s->extent <= 0) return;
     bool vector = s->loop_kind == KILN_LOOP_VECTORIZE && e->lanes == 0;
     bool unrolled = s->loop_kind == KILN_LOOP_UNROLL || s->loop_kind == KILN_LOOP_VECTORIZE;
-    if (s->extent == 1 || (unrolled && !vector)) emit_unrolled(e, s);
-    else if (vector) emit_vector(e, s);
-    else if (s->loop_kind == KILN_LOOP_PARALLEL && e->lanes == 0 && !e->in_parallel) emit_parallel(e, stmt);
-    else emit_counted(e, stmt, kiln_llvm_i64(e, s->first), kiln_llvm_i64(e, s->first + s->extent));
+    if (s->extent == 1 || (unrolled && !vector))
+        emit_unrolled(e, s);
+    else if (vector)
+        emit_vector(e, s);
+    else if (s->loop_kind == KILN_LOOP_PARALLEL && e->lanes == 0 && !e->in_parallel)
+        emit_parallel(e, stmt);
+    else
+        emit_counted(e, stmt, kiln_llvm_i64(e, s->first), kiln_llvm_i64(e, s->first + s->extent));
 }
 
 typedef struct then_branch {
@@ -424,7 +488,8 @@ static LLVMValueRef then_side(kiln_llvm_emitter *e, void *context) {
     return NULL;
 }
 
-/* Runs the child where the uniform i1 holds; register buffers that it writes are joined afterwards. */
+/* Runs the child where the uniform i1 holds; register buffers that it writes are joined afterwards.
+ */
 static void emit_branch(kiln_llvm_emitter *e, LLVMValueRef condition, kiln_stmt child) {
     const bool *stored = stored_below(e, child);
     carried_list list = {0};
@@ -443,7 +508,8 @@ static void emit_branch(kiln_llvm_emitter *e, LLVMValueRef condition, kiln_stmt 
         LLVMValueRef *slot = list.data[i].slot, old = list.data[i].value;
         if (*slot == old) continue;
         LLVMValueRef phi = LLVMBuildPhi(e->builder, LLVMTypeOf(old), "");
-        LLVMAddIncoming(phi, (LLVMValueRef[]){old, *slot}, (LLVMBasicBlockRef[]){before, branch.end}, 2);
+        LLVMAddIncoming(phi, (LLVMValueRef[]){old, *slot},
+                        (LLVMBasicBlockRef[]){before, branch.end}, 2);
         *slot = phi;
     }
     forget_loads(e, stored);
@@ -479,7 +545,8 @@ static void emit_alloc(kiln_llvm_emitter *e, kiln_stmt stmt) {
     }
     LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder);
     LLVMPositionBuilderBefore(e->builder, e->level[0]->marker);
-    LLVMValueRef base = LLVMGetParam(e->function, e->in_parallel ? PARAMETER_WORKER : PARAMETER_SCRATCH);
+    LLVMValueRef base =
+        LLVMGetParam(e->function, e->in_parallel ? PARAMETER_WORKER : PARAMETER_SCRATCH);
     e->data[b] = byte_pointer(e, base, kiln_llvm_i64(e, (int64_t)e->scratch_offset[b]));
     LLVMPositionBuilderAtEnd(e->builder, here);
     e->epoch[b]++;
@@ -487,20 +554,25 @@ static void emit_alloc(kiln_llvm_emitter *e, kiln_stmt stmt) {
     e->data[b] = NULL;
 }
 
-/* c + a * b of a sum reduction becomes one multiply-add: the schedule fixes the order of the sum, the target
- * how a step is rounded. */
+/* c + a * b of a sum reduction becomes one multiply-add: the schedule fixes the order of the sum,
+ * the target how a step is rounded. */
 static LLVMValueRef multiply_add(kiln_llvm_emitter *e, const kiln_stmt_info *s) {
     const kiln_program *p = e->p;
     const kiln_expr_node *sum = kiln_expr_get(p, s->value);
     if (sum->op != KILN_EXPR_ADD || !kiln_dtype_is_float(sum->dtype)) return NULL;
     kiln_expr side[2] = {kiln_expr_operand(p, s->value, 0), kiln_expr_operand(p, s->value, 1)};
     for (uint32_t i = 0; i < 2; i++) {
-        const kiln_expr_node *old = kiln_expr_get(p, side[i]), *product = kiln_expr_get(p, side[1 - i]);
-        if (old->op != KILN_EXPR_LOAD || old->payload.id != s->buffer || product->op != KILN_EXPR_MUL) continue;
+        const kiln_expr_node *old = kiln_expr_get(p, side[i]),
+                             *product = kiln_expr_get(p, side[1 - i]);
+        if (old->op != KILN_EXPR_LOAD || old->payload.id != s->buffer ||
+            product->op != KILN_EXPR_MUL)
+            continue;
         LLVMValueRef v[3] = {kiln_llvm_expr(e, kiln_expr_operand(p, side[1 - i], 0)),
-                             kiln_llvm_expr(e, kiln_expr_operand(p, side[1 - i], 1)), kiln_llvm_expr(e, side[i])};
+                             kiln_llvm_expr(e, kiln_expr_operand(p, side[1 - i], 1)),
+                             kiln_llvm_expr(e, side[i])};
         for (uint32_t at = 0; e->lanes && at < 3; at++) {
-            bool any = kiln_llvm_is_vector(v[0]) || kiln_llvm_is_vector(v[1]) || kiln_llvm_is_vector(v[2]);
+            bool any =
+                kiln_llvm_is_vector(v[0]) || kiln_llvm_is_vector(v[1]) || kiln_llvm_is_vector(v[2]);
             if (any) v[at] = kiln_llvm_splat(e, v[at], e->lanes);
         }
         return kiln_llvm_fma(e, v[0], v[1], v[2]);
@@ -535,17 +607,21 @@ static void emit_stmt(kiln_llvm_emitter *e, kiln_stmt stmt) {
     KILN_CHECK(s->kind == KILN_STMT_STORE); /* lowering leaves no other kind */
 }
 
-/* ---- entries ----------------------------------------------------------------------------------------------------------- */
+/* ---- entries
+ * -----------------------------------------------------------------------------------------------------------
+ */
 
 /* int32 name(args, services): unpacks descriptors and calls the inner function. */
-static void emit_entry_wrapper(kiln_llvm_emitter *e, const inner_function *inner, const kiln_buffer *arg_buffer, uint32_t arg_count) {
+static void emit_entry_wrapper(kiln_llvm_emitter *e, const inner_function *inner,
+                               const kiln_buffer *arg_buffer, uint32_t arg_count) {
     LLVMTypeRef ptr = kiln_llvm_ptr(e);
     LLVMTypeRef type = LLVMFunctionType(kiln_llvm_int(e, 32), (LLVMTypeRef[]){ptr, ptr}, 2, false);
     e->function = new_function(e, e->name, type, LLVMExternalLinkage);
     LLVMPositionBuilderAtEnd(e->builder, append_block(e, ""));
     LLVMValueRef value[PARAMETERS_MAX];
     value[PARAMETER_SERVICES] = LLVMGetParam(e->function, 1);
-    value[PARAMETER_SCRATCH] = load_pointer(e, value[PARAMETER_SERVICES], offsetof(kiln_kernel_services, scratch));
+    value[PARAMETER_SCRATCH] =
+        load_pointer(e, value[PARAMETER_SERVICES], offsetof(kiln_kernel_services, scratch));
     value[PARAMETER_WORKER] = value[PARAMETER_SCRATCH];
     uint32_t at = PARAMETER_ARGS;
     for (uint32_t i = 0; i < arg_count; i++) {
@@ -553,14 +629,21 @@ static void emit_entry_wrapper(kiln_llvm_emitter *e, const inner_function *inner
         LLVMValueRef tensor = load_pointer(e, LLVMGetParam(e->function, 0), 8 * (uint64_t)i);
         value[at++] = load_pointer(e, tensor, offsetof(kiln_kernel_tensor, data));
     }
-    LLVMBuildRet(e->builder, LLVMBuildCall2(e->builder, inner->type, inner->function, value, at, ""));
+    LLVMBuildRet(e->builder,
+                 LLVMBuildCall2(e->builder, inner->type, inner->function, value, at, ""));
 }
 
-void kiln_llvm_emit_entry(LLVMContextRef context, LLVMModuleRef module, kiln_program *p, const char *name,
-                          const kiln_buffer *arg_buffer, uint32_t arg_count, const kiln_target *target, kiln_arena *arena,
-                          uint64_t *scratch_bytes, uint64_t *worker_bytes) {
+void kiln_llvm_emit_entry(LLVMContextRef context, LLVMModuleRef module, kiln_program *p,
+                          const char *name, const kiln_buffer *arg_buffer, uint32_t arg_count,
+                          const kiln_target *target, kiln_arena *arena, uint64_t *scratch_bytes,
+                          uint64_t *worker_bytes) {
     kiln_llvm_emitter *e = KILN_ARENA_NEW(arena, kiln_llvm_emitter);
-    *e = (kiln_llvm_emitter){.p = p, .target = target, .arena = arena, .context = context, .module = module, .name = name};
+    *e = (kiln_llvm_emitter){.p = p,
+                             .target = target,
+                             .arena = arena,
+                             .context = context,
+                             .module = module,
+                             .name = name};
     e->builder = LLVMCreateBuilderInContext(context);
     e->var_count = p->var.count;
     e->slot = KILN_ARENA_ARRAY(arena, kiln_llvm_slot, p->var.count);
@@ -575,7 +658,8 @@ void kiln_llvm_emit_entry(LLVMContextRef context, LLVMModuleRef module, kiln_pro
     plan_scratch(e, p->root, 0, false);
 
     e->args = touched(e, arg_buffer, arg_count);
-    inner_function inner = new_inner_function(e, kiln_arena_printf(arena, "%s.main", name), e->args.count, 0);
+    inner_function inner =
+        new_inner_function(e, kiln_arena_printf(arena, "%s.main", name), e->args.count, 0);
     emit_entry_wrapper(e, &inner, arg_buffer, arg_count);
     begin_function(e, inner.function);
     bind_data(e, &inner);

@@ -1,10 +1,10 @@
 /* Private to codegen/: the state of turning one lowered program into LLVM IR, shared by llvm_*.c.
  *
- * What is emitted is already unrolled, vectorised SSA: UNROLL loops are copied here, the variable of a
- * VECTORIZE loop becomes the lanes of vector values, REGISTER buffers are tables of SSA values joined by
- * phis. Nothing relies on LLVM to find loads, loops or vectors again, which is why the pass pipeline can be
- * short. Within a vector loop every expression is either uniform (a scalar) or has all lanes (a vector);
- * the LLVM type of a value says which. */
+ * What is emitted is already unrolled, vectorised SSA: UNROLL loops are copied here, the variable
+ * of a VECTORIZE loop becomes the lanes of vector values, REGISTER buffers are tables of SSA values
+ * joined by phis. Nothing relies on LLVM to find loads, loops or vectors again, which is why the
+ * pass pipeline can be short. Within a vector loop every expression is either uniform (a scalar) or
+ * has all lanes (a vector); the LLVM type of a value says which. */
 #ifndef KILN_COMPILER_CORE_CODEGEN_LLVM_EMIT_H
 #define KILN_COMPILER_CORE_CODEGEN_LLVM_EMIT_H
 
@@ -31,8 +31,8 @@ typedef struct kiln_llvm_slot {
     uint32_t level;
 } kiln_llvm_slot;
 
-/* Known values. Keys name what was computed from what; entries disappear in the order of a stack, so that
- * a value is only found where its definition dominates. */
+/* Known values. Keys name what was computed from what; entries disappear in the order of a stack,
+ * so that a value is only found where its definition dominates. */
 typedef struct kiln_llvm_entry {
     uint64_t key[4];
     LLVMValueRef value;
@@ -51,13 +51,15 @@ typedef struct kiln_llvm_stepping {
     int64_t step_bytes;
 } kiln_llvm_stepping;
 
-/* One open serial loop, or the function (level 0). Code that depends on nothing deeper is put before
- * `marker`, a placeholder at the start of the loop's body, and is remembered while the loop is open. */
+/* One open serial loop, or the function (level 0). Code that depends on nothing deeper is put
+ * before `marker`, a placeholder at the start of the loop's body, and is remembered while the loop
+ * is open. */
 typedef struct kiln_llvm_level {
     LLVMValueRef marker;
     kiln_llvm_table known;
-    /* Loops only. Addresses that advance with the counter are pointers of their own, stepped at the end of
-     * the loop: LLVM's strength reduction would find them too, but takes longer than all other passes. */
+    /* Loops only. Addresses that advance with the counter are pointers of their own, stepped at the
+     * end of the loop: LLVM's strength reduction would find them too, but takes longer than all
+     * other passes. */
     LLVMBasicBlockRef preheader;
     LLVMValueRef counter, first;
     KILN_VEC(kiln_llvm_stepping) pointer;
@@ -96,12 +98,13 @@ typedef struct kiln_llvm_emitter {
     uint32_t function_count; /* parallel bodies so far, for their names */
     bool in_parallel;
 
-    kiln_llvm_slot *slot;     /* [var count at the start] */
-    kiln_expr *constant_of;   /* [var count] index constant of CONSTANT slots, else 0: for substitution */
+    kiln_llvm_slot *slot; /* [var count at the start] */
+    kiln_expr
+        *constant_of; /* [var count] index constant of CONSTANT slots, else 0: for substitution */
     uint32_t var_count;
-    uint32_t lanes;           /* 0 outside vector loops */
+    uint32_t lanes; /* 0 outside vector loops */
     kiln_var lane_var;
-    LLVMValueRef mask;        /* <lanes x i1>, or NULL: all lanes */
+    LLVMValueRef mask; /* <lanes x i1>, or NULL: all lanes */
 
     kiln_llvm_registers *registers; /* [buffer count] */
     kiln_llvm_table loads;          /* values loaded from memory, splats */
@@ -114,19 +117,24 @@ typedef struct kiln_llvm_emitter {
     /* Layout of scratch: every temp in memory has its place. */
     uint64_t *scratch_offset; /* [buffer count] */
     uint64_t scratch_bytes, worker_bytes;
-    KILN_VEC(kiln_affine *) offset; /* by expression (loads) or statement (stores): element offset */
+    KILN_VEC(kiln_affine *)
+    offset; /* by expression (loads) or statement (stores): element offset */
     KILN_VEC(kiln_affine *) store_offset;
 } kiln_llvm_emitter;
 
-/* ---- llvm_emit.c: functions, loops, statements --------------------------------------------------- */
+/* ---- llvm_emit.c: functions, loops, statements
+ * --------------------------------------------------- */
 
-/* Adds the entry `name` to `module`. `arg_buffer`: [arg_count] buffers of `p` in the order of the ABI, 0 for
- * arguments that `p` does not touch. Scratch needs are raised to what this program needs. */
-void kiln_llvm_emit_entry(LLVMContextRef context, LLVMModuleRef module, kiln_program *p, const char *name,
-                          const kiln_buffer *arg_buffer, uint32_t arg_count, const kiln_target *target, kiln_arena *arena,
-                          uint64_t *scratch_bytes, uint64_t *worker_bytes);
+/* Adds the entry `name` to `module`. `arg_buffer`: [arg_count] buffers of `p` in the order of the
+ * ABI, 0 for arguments that `p` does not touch. Scratch needs are raised to what this program
+ * needs. */
+void kiln_llvm_emit_entry(LLVMContextRef context, LLVMModuleRef module, kiln_program *p,
+                          const char *name, const kiln_buffer *arg_buffer, uint32_t arg_count,
+                          const kiln_target *target, kiln_arena *arena, uint64_t *scratch_bytes,
+                          uint64_t *worker_bytes);
 
-/* ---- llvm_types.c: types, small builders, known values ------------------------------------------- */
+/* ---- llvm_types.c: types, small builders, known values
+ * ------------------------------------------- */
 
 LLVMTypeRef kiln_llvm_int(kiln_llvm_emitter *e, unsigned bits);
 LLVMTypeRef kiln_llvm_ptr(kiln_llvm_emitter *e);
@@ -138,27 +146,32 @@ bool kiln_llvm_is_vector(LLVMValueRef v);
 LLVMTypeRef kiln_llvm_scalar_type(LLVMTypeRef type);
 /* `scalar`, or a vector of it with as many lanes as `like` has. */
 LLVMTypeRef kiln_llvm_type_like(LLVMTypeRef scalar, LLVMTypeRef like);
-LLVMValueRef kiln_llvm_constant(LLVMTypeRef type, double value);    /* floats, splatted for vectors */
+LLVMValueRef kiln_llvm_constant(LLVMTypeRef type, double value); /* floats, splatted for vectors */
 LLVMValueRef kiln_llvm_constant_int(LLVMTypeRef type, int64_t value); /* likewise */
-LLVMValueRef kiln_llvm_splat(kiln_llvm_emitter *e, LLVMValueRef v, uint32_t lanes); /* vectors unchanged */
+LLVMValueRef kiln_llvm_splat(kiln_llvm_emitter *e, LLVMValueRef v,
+                             uint32_t lanes); /* vectors unchanged */
 /* Makes both scalars or both vectors. */
 void kiln_llvm_match(kiln_llvm_emitter *e, LLVMValueRef *a, LLVMValueRef *b);
-LLVMValueRef kiln_llvm_extract(kiln_llvm_emitter *e, LLVMValueRef v, uint32_t lane); /* scalars unchanged */
-LLVMValueRef kiln_llvm_insert(kiln_llvm_emitter *e, LLVMValueRef v, LLVMValueRef scalar, uint32_t lane);
+LLVMValueRef kiln_llvm_extract(kiln_llvm_emitter *e, LLVMValueRef v,
+                               uint32_t lane); /* scalars unchanged */
+LLVMValueRef kiln_llvm_insert(kiln_llvm_emitter *e, LLVMValueRef v, LLVMValueRef scalar,
+                              uint32_t lane);
 /* lanes first, first + step, ... */
 LLVMValueRef kiln_llvm_ramp(LLVMTypeRef element, uint32_t lanes, int64_t first, int64_t step);
 /* Calls an intrinsic whose overloads are the types `overload`. */
-LLVMValueRef kiln_llvm_intrinsic(kiln_llvm_emitter *e, const char *name, LLVMTypeRef *overload, uint32_t overload_count,
-                                 LLVMValueRef *arg, uint32_t arg_count);
+LLVMValueRef kiln_llvm_intrinsic(kiln_llvm_emitter *e, const char *name, LLVMTypeRef *overload,
+                                 uint32_t overload_count, LLVMValueRef *arg, uint32_t arg_count);
 /* Calls an intrinsic of one overload, the type of its first argument. */
 LLVMValueRef kiln_llvm_unary_intrinsic(kiln_llvm_emitter *e, const char *name, LLVMValueRef a);
 /* a * b + c, fused where the target can. */
 LLVMValueRef kiln_llvm_fma(kiln_llvm_emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c);
 /* Calls a C function of one or two operands for each lane; it must be in kernel_services.def. */
-LLVMValueRef kiln_llvm_libm(kiln_llvm_emitter *e, const char *name, LLVMValueRef *arg, uint32_t arg_count);
+LLVMValueRef kiln_llvm_libm(kiln_llvm_emitter *e, const char *name, LLVMValueRef *arg,
+                            uint32_t arg_count);
 
 LLVMValueRef kiln_llvm_table_find(const kiln_llvm_table *t, const uint64_t key[4]);
-void kiln_llvm_table_put(kiln_llvm_emitter *e, kiln_llvm_table *t, const uint64_t key[4], LLVMValueRef value);
+void kiln_llvm_table_put(kiln_llvm_emitter *e, kiln_llvm_table *t, const uint64_t key[4],
+                         LLVMValueRef value);
 uint32_t kiln_llvm_table_mark(const kiln_llvm_table *t);
 void kiln_llvm_table_pop(kiln_llvm_table *t, uint32_t mark);
 
@@ -167,32 +180,36 @@ LLVMValueRef kiln_llvm_from_memory(kiln_llvm_emitter *e, kiln_dtype dtype, LLVMV
 LLVMValueRef kiln_llvm_to_memory(kiln_llvm_emitter *e, kiln_dtype dtype, LLVMValueRef v);
 LLVMValueRef kiln_llvm_cast(kiln_llvm_emitter *e, kiln_dtype from, kiln_dtype to, LLVMValueRef v);
 
-/* ---- llvm_address.c: where things lie -------------------------------------------------------------- */
+/* ---- llvm_address.c: where things lie
+ * -------------------------------------------------------------- */
 
 /* An access for the current bindings. */
 typedef struct kiln_llvm_address {
-    LLVMValueRef pointer;  /* of lane 0, without `constant` */
-    int64_t constant;      /* elements */
-    int64_t lane_stride;   /* elements; meaningful when linear */
-    bool linear;           /* false: the offset is no linear function of the lane */
-    uint32_t align;        /* bytes, of lane 0 with `constant` */
+    LLVMValueRef pointer; /* of lane 0, without `constant` */
+    int64_t constant;     /* elements */
+    int64_t lane_stride;  /* elements; meaningful when linear */
+    bool linear;          /* false: the offset is no linear function of the lane */
+    uint32_t align;       /* bytes, of lane 0 with `constant` */
 } kiln_llvm_address;
 
 const kiln_affine *kiln_llvm_load_offset(kiln_llvm_emitter *e, kiln_expr load);
 const kiln_affine *kiln_llvm_store_offset(kiln_llvm_emitter *e, kiln_stmt store);
-kiln_llvm_address kiln_llvm_address_of(kiln_llvm_emitter *e, kiln_buffer buffer, const kiln_affine *offset);
-LLVMValueRef kiln_llvm_pointer(kiln_llvm_emitter *e, const kiln_llvm_address *a, kiln_dtype dtype, int64_t plus_elements);
+kiln_llvm_address kiln_llvm_address_of(kiln_llvm_emitter *e, kiln_buffer buffer,
+                                       const kiln_affine *offset);
+LLVMValueRef kiln_llvm_pointer(kiln_llvm_emitter *e, const kiln_llvm_address *a, kiln_dtype dtype,
+                               int64_t plus_elements);
 /* The offset of one lane when it must be a constant (REGISTER buffers). */
 int64_t kiln_llvm_constant_offset(kiln_llvm_emitter *e, const kiln_affine *offset, uint32_t lane);
 /* A linear function of serial variables, computed as far out as possible; false when lanes enter
  * otherwise than linearly. `*out_lane_stride` is 0 for uniform ones. */
-bool kiln_llvm_linear(kiln_llvm_emitter *e, const kiln_affine *a, LLVMValueRef *out_base, int64_t *out_constant,
-                      int64_t *out_lane_stride);
+bool kiln_llvm_linear(kiln_llvm_emitter *e, const kiln_affine *a, LLVMValueRef *out_base,
+                      int64_t *out_constant, int64_t *out_lane_stride);
 /* Gives the lane variable one constant value, for code that is emitted lane by lane. */
 void kiln_llvm_enter_lane(kiln_llvm_emitter *e, uint32_t lane);
 void kiln_llvm_leave_lane(kiln_llvm_emitter *e);
 
-/* ---- llvm_memory.c: loads, stores, registers ----------------------------------------------------------- */
+/* ---- llvm_memory.c: loads, stores, registers
+ * ----------------------------------------------------------- */
 
 LLVMValueRef kiln_llvm_load(kiln_llvm_emitter *e, kiln_expr load);
 void kiln_llvm_store(kiln_llvm_emitter *e, kiln_stmt store, LLVMValueRef value);
@@ -201,17 +218,18 @@ bool kiln_llvm_load_is_safe(kiln_llvm_emitter *e, kiln_expr load);
 void kiln_llvm_registers_begin(kiln_llvm_emitter *e, kiln_buffer buffer, kiln_stmt scope);
 void kiln_llvm_registers_end(kiln_llvm_emitter *e, kiln_buffer buffer);
 
-/* ---- llvm_expr.c, llvm_math.c: values ------------------------------------------------------------------- */
+/* ---- llvm_expr.c, llvm_math.c: values
+ * ------------------------------------------------------------------- */
 
 /* The value of any expression for the current bindings, in the compute type of its dtype. */
 LLVMValueRef kiln_llvm_expr(kiln_llvm_emitter *e, kiln_expr expr);
 /* One arithmetic operator on computed operands. */
 LLVMValueRef kiln_llvm_operator(kiln_llvm_emitter *e, kiln_expr expr, LLVMValueRef *operand);
-/* Runs `emit` only where the uniform i1 `condition` holds and joins its value with `otherwise` (NULL: no
- * value). */
+/* Runs `emit` only where the uniform i1 `condition` holds and joins its value with `otherwise`
+ * (NULL: no value). */
 typedef LLVMValueRef (*kiln_llvm_side)(kiln_llvm_emitter *e, void *context);
-LLVMValueRef kiln_llvm_branch(kiln_llvm_emitter *e, LLVMValueRef condition, kiln_llvm_side then_side, kiln_llvm_side else_side,
-                              void *context);
+LLVMValueRef kiln_llvm_branch(kiln_llvm_emitter *e, LLVMValueRef condition,
+                              kiln_llvm_side then_side, kiln_llvm_side else_side, void *context);
 
 /* f32 and f64, scalars and vectors; `op` a KILN_EXPR operator of one or two float operands. */
 LLVMValueRef kiln_llvm_math(kiln_llvm_emitter *e, kiln_expr_op op, LLVMValueRef *operand);

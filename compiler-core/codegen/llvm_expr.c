@@ -1,11 +1,15 @@
-/* Values of expressions: dispatch by operator, integer semantics of exprs.def, lane conditions, selects. */
+/* Values of expressions: dispatch by operator, integer semantics of exprs.def, lane conditions,
+ * selects. */
 #include "base/check.h"
 #include "compiler-core/codegen/llvm_emit.h"
 
-/* ---- control ------------------------------------------------------------------------------------------------- */
+/* ---- control
+ * -------------------------------------------------------------------------------------------------
+ */
 
 /* Emits one side in its own block; what becomes known there is forgotten afterwards. */
-static LLVMValueRef emit_side(kiln_llvm_emitter *e, kiln_llvm_side side, void *context, LLVMBasicBlockRef block) {
+static LLVMValueRef emit_side(kiln_llvm_emitter *e, kiln_llvm_side side, void *context,
+                              LLVMBasicBlockRef block) {
     LLVMPositionBuilderAtEnd(e->builder, block);
     uint32_t mark = kiln_llvm_table_mark(&e->loads), stamp = e->stamp;
     e->stamp = ++e->last_stamp;
@@ -15,10 +19,11 @@ static LLVMValueRef emit_side(kiln_llvm_emitter *e, kiln_llvm_side side, void *c
     return v;
 }
 
-LLVMValueRef kiln_llvm_branch(kiln_llvm_emitter *e, LLVMValueRef condition, kiln_llvm_side then_side, kiln_llvm_side else_side,
-                              void *context) {
+LLVMValueRef kiln_llvm_branch(kiln_llvm_emitter *e, LLVMValueRef condition,
+                              kiln_llvm_side then_side, kiln_llvm_side else_side, void *context) {
     LLVMBasicBlockRef then_block = LLVMAppendBasicBlockInContext(e->context, e->function, "");
-    LLVMBasicBlockRef else_block = else_side ? LLVMAppendBasicBlockInContext(e->context, e->function, "") : NULL;
+    LLVMBasicBlockRef else_block =
+        else_side ? LLVMAppendBasicBlockInContext(e->context, e->function, "") : NULL;
     LLVMBasicBlockRef join = LLVMAppendBasicBlockInContext(e->context, e->function, "");
     LLVMBuildCondBr(e->builder, condition, then_block, else_block ? else_block : join);
 
@@ -28,11 +33,15 @@ LLVMValueRef kiln_llvm_branch(kiln_llvm_emitter *e, LLVMValueRef condition, kiln
         LLVMBuildBr(e->builder, join);
         value[1] = emit_side(e, else_side, context, else_block);
         end[1] = LLVMGetInsertBlock(e->builder);
-        /* One side may be uniform where the other has lanes: the narrower is widened before it leaves. */
+        /* One side may be uniform where the other has lanes: the narrower is widened before it
+         * leaves. */
         if (value[0] && kiln_llvm_is_vector(value[0]) != kiln_llvm_is_vector(value[1])) {
-            uint32_t narrow = kiln_llvm_is_vector(value[0]) ? 1 : 0, mark = kiln_llvm_table_mark(&e->loads);
-            if (narrow == 1) LLVMPositionBuilderAtEnd(e->builder, end[1]);
-            else LLVMPositionBuilderBefore(e->builder, LLVMGetBasicBlockTerminator(end[0]));
+            uint32_t narrow = kiln_llvm_is_vector(value[0]) ? 1 : 0,
+                     mark = kiln_llvm_table_mark(&e->loads);
+            if (narrow == 1)
+                LLVMPositionBuilderAtEnd(e->builder, end[1]);
+            else
+                LLVMPositionBuilderBefore(e->builder, LLVMGetBasicBlockTerminator(end[0]));
             value[narrow] = kiln_llvm_splat(e, value[narrow], e->lanes);
             kiln_llvm_table_pop(&e->loads, mark);
             LLVMPositionBuilderAtEnd(e->builder, end[1]);
@@ -56,8 +65,12 @@ static bool is_safe(kiln_llvm_emitter *e, kiln_expr expr) {
     return true;
 }
 
-static LLVMValueRef first_side(kiln_llvm_emitter *e, void *context) { return kiln_llvm_expr(e, ((kiln_expr *)context)[0]); }
-static LLVMValueRef second_side(kiln_llvm_emitter *e, void *context) { return kiln_llvm_expr(e, ((kiln_expr *)context)[1]); }
+static LLVMValueRef first_side(kiln_llvm_emitter *e, void *context) {
+    return kiln_llvm_expr(e, ((kiln_expr *)context)[0]);
+}
+static LLVMValueRef second_side(kiln_llvm_emitter *e, void *context) {
+    return kiln_llvm_expr(e, ((kiln_expr *)context)[1]);
+}
 
 /* Evaluates one side of a select for the lanes in `lanes_mask` only. */
 static LLVMValueRef masked_side(kiln_llvm_emitter *e, kiln_expr side, LLVMValueRef lanes_mask) {
@@ -75,7 +88,8 @@ static LLVMValueRef masked_side(kiln_llvm_emitter *e, kiln_expr side, LLVMValueR
 static LLVMValueRef emit_select(kiln_llvm_emitter *e, kiln_expr expr) {
     kiln_expr side[2] = {kiln_expr_operand(e->p, expr, 1), kiln_expr_operand(e->p, expr, 2)};
     LLVMValueRef condition = kiln_llvm_expr(e, kiln_expr_operand(e->p, expr, 0));
-    if (LLVMIsAConstantInt(condition)) return kiln_llvm_expr(e, side[LLVMConstIntGetZExtValue(condition) ? 0 : 1]);
+    if (LLVMIsAConstantInt(condition))
+        return kiln_llvm_expr(e, side[LLVMConstIntGetZExtValue(condition) ? 0 : 1]);
 
     LLVMValueRef a, b;
     if (kiln_llvm_is_vector(condition)) {
@@ -93,15 +107,17 @@ static LLVMValueRef emit_select(kiln_llvm_emitter *e, kiln_expr expr) {
     return LLVMBuildSelect(e->builder, condition, a, b, "");
 }
 
-/* ---- integers ---------------------------------------------------------------------------------------------------- */
+/* ---- integers
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 static LLVMValueRef select_zero(kiln_llvm_emitter *e, LLVMValueRef is_zero, LLVMValueRef v) {
     return LLVMBuildSelect(e->builder, is_zero, LLVMConstNull(LLVMTypeOf(v)), v, "");
 }
 
 /* Quotient and remainder towards zero; x / 0 = x rem 0 = 0, and the lowest value / -1 wraps. */
-static void divide(kiln_llvm_emitter *e, bool is_signed, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *quotient,
-                   LLVMValueRef *remainder) {
+static void divide(kiln_llvm_emitter *e, bool is_signed, LLVMValueRef a, LLVMValueRef b,
+                   LLVMValueRef *quotient, LLVMValueRef *remainder) {
     LLVMBuilderRef builder = e->builder;
     LLVMTypeRef type = LLVMTypeOf(b);
     LLVMValueRef one = kiln_llvm_constant_int(type, 1), minus = kiln_llvm_constant_int(type, -1);
@@ -109,43 +125,53 @@ static void divide(kiln_llvm_emitter *e, bool is_signed, LLVMValueRef a, LLVMVal
     LLVMValueRef is_minus = LLVMBuildICmp(builder, LLVMIntEQ, b, minus, "");
     LLVMValueRef odd = is_signed ? LLVMBuildOr(builder, is_zero, is_minus, "") : is_zero;
     LLVMValueRef divisor = LLVMBuildSelect(builder, odd, one, b, "");
-    LLVMValueRef q = is_signed ? LLVMBuildSDiv(builder, a, divisor, "") : LLVMBuildUDiv(builder, a, divisor, "");
-    LLVMValueRef r = is_signed ? LLVMBuildSRem(builder, a, divisor, "") : LLVMBuildURem(builder, a, divisor, "");
+    LLVMValueRef q =
+        is_signed ? LLVMBuildSDiv(builder, a, divisor, "") : LLVMBuildUDiv(builder, a, divisor, "");
+    LLVMValueRef r =
+        is_signed ? LLVMBuildSRem(builder, a, divisor, "") : LLVMBuildURem(builder, a, divisor, "");
     if (is_signed) q = LLVMBuildSelect(builder, is_minus, LLVMBuildNeg(builder, a, ""), q, "");
     *quotient = select_zero(e, is_zero, q);
     *remainder = r; /* x rem 1 = 0 stands for both odd divisors */
 }
 
-/* Division of indices: the divisor is a positive constant, and the dividend is often known not to be negative. */
-static LLVMValueRef index_divide(kiln_llvm_emitter *e, kiln_expr expr, LLVMValueRef a, int64_t divisor) {
+/* Division of indices: the divisor is a positive constant, and the dividend is often known not to
+ * be negative. */
+static LLVMValueRef index_divide(kiln_llvm_emitter *e, kiln_expr expr, LLVMValueRef a,
+                                 int64_t divisor) {
     LLVMTypeRef type = LLVMTypeOf(a);
     bool quotient = kiln_expr_get(e->p, expr)->op == KILN_EXPR_FLOORDIV;
     if ((divisor & (divisor - 1)) == 0) {
-        LLVMValueRef bits = kiln_llvm_constant_int(type, quotient ? __builtin_ctzll((uint64_t)divisor) : divisor - 1);
-        return quotient ? LLVMBuildAShr(e->builder, a, bits, "") : LLVMBuildAnd(e->builder, a, bits, "");
+        LLVMValueRef bits = kiln_llvm_constant_int(
+            type, quotient ? __builtin_ctzll((uint64_t)divisor) : divisor - 1);
+        return quotient ? LLVMBuildAShr(e->builder, a, bits, "")
+                        : LLVMBuildAnd(e->builder, a, bits, "");
     }
     LLVMValueRef b = kiln_llvm_constant_int(type, divisor);
     if (kiln_expr_bounds(e->p, kiln_expr_operand(e->p, expr, 0), NULL).low >= 0)
         return quotient ? LLVMBuildUDiv(e->builder, a, b, "") : LLVMBuildURem(e->builder, a, b, "");
     LLVMValueRef r = LLVMBuildSRem(e->builder, a, b, "");
     LLVMValueRef negative = LLVMBuildICmp(e->builder, LLVMIntSLT, r, LLVMConstNull(type), "");
-    if (!quotient) return LLVMBuildSelect(e->builder, negative, LLVMBuildAdd(e->builder, r, b, ""), r, "");
+    if (!quotient)
+        return LLVMBuildSelect(e->builder, negative, LLVMBuildAdd(e->builder, r, b, ""), r, "");
     LLVMValueRef q = LLVMBuildSDiv(e->builder, a, b, "");
     return LLVMBuildAdd(e->builder, q, LLVMBuildSExt(e->builder, negative, type, ""), "");
 }
 
-static LLVMValueRef integer_divide(kiln_llvm_emitter *e, kiln_expr expr, bool is_signed, LLVMValueRef a, LLVMValueRef b) {
+static LLVMValueRef integer_divide(kiln_llvm_emitter *e, kiln_expr expr, bool is_signed,
+                                   LLVMValueRef a, LLVMValueRef b) {
     const kiln_expr_node *node = kiln_expr_get(e->p, expr);
     bool floors = node->op == KILN_EXPR_FLOORDIV || node->op == KILN_EXPR_FLOORMOD;
     int64_t divisor;
-    if (floors && node->dtype == KILN_INDEX_DTYPE && kiln_expr_as_int(e->p, kiln_expr_operand(e->p, expr, 1), &divisor) && divisor > 0)
+    if (floors && node->dtype == KILN_INDEX_DTYPE &&
+        kiln_expr_as_int(e->p, kiln_expr_operand(e->p, expr, 1), &divisor) && divisor > 0)
         return index_divide(e, expr, a, divisor);
 
     LLVMValueRef q, r;
     divide(e, is_signed, a, b, &q, &r);
     if (floors && is_signed) {
         LLVMValueRef zero = LLVMConstNull(LLVMTypeOf(a));
-        LLVMValueRef differ = LLVMBuildICmp(e->builder, LLVMIntSLT, LLVMBuildXor(e->builder, a, b, ""), zero, "");
+        LLVMValueRef differ =
+            LLVMBuildICmp(e->builder, LLVMIntSLT, LLVMBuildXor(e->builder, a, b, ""), zero, "");
         LLVMValueRef inexact = LLVMBuildICmp(e->builder, LLVMIntNE, r, zero, "");
         LLVMValueRef adjust = LLVMBuildAnd(e->builder, differ, inexact, "");
         q = LLVMBuildAdd(e->builder, q, LLVMBuildSExt(e->builder, adjust, LLVMTypeOf(a), ""), "");
@@ -154,7 +180,8 @@ static LLVMValueRef integer_divide(kiln_llvm_emitter *e, kiln_expr expr, bool is
     return node->op == KILN_EXPR_DIV || node->op == KILN_EXPR_FLOORDIV ? q : r;
 }
 
-static LLVMValueRef integer_shift(kiln_llvm_emitter *e, kiln_expr_op op, bool is_signed, LLVMValueRef a, LLVMValueRef amount) {
+static LLVMValueRef integer_shift(kiln_llvm_emitter *e, kiln_expr_op op, bool is_signed,
+                                  LLVMValueRef a, LLVMValueRef amount) {
     unsigned width = LLVMGetIntTypeWidth(kiln_llvm_scalar_type(LLVMTypeOf(a)));
     LLVMValueRef limit = kiln_llvm_constant_int(LLVMTypeOf(a), width);
     LLVMValueRef too_far = LLVMBuildICmp(e->builder, LLVMIntUGE, amount, limit, "");
@@ -164,20 +191,26 @@ static LLVMValueRef integer_shift(kiln_llvm_emitter *e, kiln_expr_op op, bool is
     return select_zero(e, too_far, v);
 }
 
-/* Square and multiply over all bits of the exponent. A negative exponent gives 0 but for bases 1 and -1. */
-static LLVMValueRef integer_pow(kiln_llvm_emitter *e, bool is_signed, LLVMValueRef base, LLVMValueRef exponent) {
+/* Square and multiply over all bits of the exponent. A negative exponent gives 0 but for bases 1
+ * and -1. */
+static LLVMValueRef integer_pow(kiln_llvm_emitter *e, bool is_signed, LLVMValueRef base,
+                                LLVMValueRef exponent) {
     LLVMBuilderRef builder = e->builder;
     LLVMTypeRef type = LLVMTypeOf(base);
-    LLVMValueRef one = kiln_llvm_constant_int(type, 1), minus = kiln_llvm_constant_int(type, -1), zero = LLVMConstNull(type);
-    LLVMValueRef odd = LLVMBuildICmp(builder, LLVMIntNE, LLVMBuildAnd(builder, exponent, one, ""), zero, "");
+    LLVMValueRef one = kiln_llvm_constant_int(type, 1), minus = kiln_llvm_constant_int(type, -1),
+                 zero = LLVMConstNull(type);
+    LLVMValueRef odd =
+        LLVMBuildICmp(builder, LLVMIntNE, LLVMBuildAnd(builder, exponent, one, ""), zero, "");
     LLVMValueRef is_negative = LLVMBuildICmp(builder, LLVMIntSLT, exponent, zero, "");
     LLVMValueRef is_one = LLVMBuildICmp(builder, LLVMIntEQ, base, one, "");
     LLVMValueRef is_minus = LLVMBuildICmp(builder, LLVMIntEQ, base, minus, "");
 
     LLVMValueRef result = one, square = base, bits = exponent;
     for (unsigned i = 0; i < LLVMGetIntTypeWidth(kiln_llvm_scalar_type(type)); i++) {
-        LLVMValueRef set = LLVMBuildICmp(builder, LLVMIntNE, LLVMBuildAnd(builder, bits, one, ""), zero, "");
-        result = LLVMBuildSelect(builder, set, LLVMBuildMul(builder, result, square, ""), result, "");
+        LLVMValueRef set =
+            LLVMBuildICmp(builder, LLVMIntNE, LLVMBuildAnd(builder, bits, one, ""), zero, "");
+        result =
+            LLVMBuildSelect(builder, set, LLVMBuildMul(builder, result, square, ""), result, "");
         square = LLVMBuildMul(builder, square, square, "");
         bits = LLVMBuildLShr(builder, bits, one, "");
     }
@@ -188,7 +221,8 @@ static LLVMValueRef integer_pow(kiln_llvm_emitter *e, bool is_signed, LLVMValueR
     return LLVMBuildSelect(builder, is_negative, inverse, result, "");
 }
 
-static LLVMValueRef integer_operator(kiln_llvm_emitter *e, kiln_expr expr, bool is_signed, LLVMValueRef *v) {
+static LLVMValueRef integer_operator(kiln_llvm_emitter *e, kiln_expr expr, bool is_signed,
+                                     LLVMValueRef *v) {
     LLVMBuilderRef builder = e->builder;
     kiln_expr_op op = kiln_expr_get(e->p, expr)->op;
     LLVMValueRef less;
@@ -203,7 +237,8 @@ static LLVMValueRef integer_operator(kiln_llvm_emitter *e, kiln_expr expr, bool 
     case KILN_EXPR_MIN:
     case KILN_EXPR_MAX:
         less = LLVMBuildICmp(builder, is_signed ? LLVMIntSLT : LLVMIntULT, v[0], v[1], "");
-        return op == KILN_EXPR_MIN ? LLVMBuildSelect(builder, less, v[0], v[1], "") : LLVMBuildSelect(builder, less, v[1], v[0], "");
+        return op == KILN_EXPR_MIN ? LLVMBuildSelect(builder, less, v[0], v[1], "")
+                                   : LLVMBuildSelect(builder, less, v[1], v[0], "");
     case KILN_EXPR_POW: return integer_pow(e, is_signed, v[0], v[1]);
     case KILN_EXPR_AND: return LLVMBuildAnd(builder, v[0], v[1], "");
     case KILN_EXPR_OR: return LLVMBuildOr(builder, v[0], v[1], "");
@@ -225,13 +260,17 @@ static LLVMValueRef integer_operator(kiln_llvm_emitter *e, kiln_expr expr, bool 
     return NULL;
 }
 
-/* ---- comparisons --------------------------------------------------------------------------------------------------- */
+/* ---- comparisons
+ * ---------------------------------------------------------------------------------------------------
+ */
 
-static LLVMValueRef emit_compare(kiln_llvm_emitter *e, kiln_expr_op op, kiln_dtype dtype, LLVMValueRef a, LLVMValueRef b) {
+static LLVMValueRef emit_compare(kiln_llvm_emitter *e, kiln_expr_op op, kiln_dtype dtype,
+                                 LLVMValueRef a, LLVMValueRef b) {
     static const LLVMRealPredicate real[] = {LLVMRealOLT, LLVMRealOLE, LLVMRealOEQ, LLVMRealUNE};
     static const LLVMIntPredicate with_sign[] = {LLVMIntSLT, LLVMIntSLE, LLVMIntEQ, LLVMIntNE};
     static const LLVMIntPredicate without[] = {LLVMIntULT, LLVMIntULE, LLVMIntEQ, LLVMIntNE};
-    _Static_assert(KILN_EXPR_LE == KILN_EXPR_LT + 1 && KILN_EXPR_EQ == KILN_EXPR_LT + 2 && KILN_EXPR_NE == KILN_EXPR_LT + 3,
+    _Static_assert(KILN_EXPR_LE == KILN_EXPR_LT + 1 && KILN_EXPR_EQ == KILN_EXPR_LT + 2 &&
+                       KILN_EXPR_NE == KILN_EXPR_LT + 3,
                    "the tables above are in the order of exprs.def");
     uint32_t row = op - KILN_EXPR_LT;
     if (kiln_dtype_is_float(dtype)) return LLVMBuildFCmp(e->builder, real[row], a, b, "");
@@ -239,27 +278,36 @@ static LLVMValueRef emit_compare(kiln_llvm_emitter *e, kiln_expr_op op, kiln_dty
     return LLVMBuildICmp(e->builder, is_signed ? with_sign[row] : without[row], a, b, "");
 }
 
-/* Comparisons of indices that differ between lanes decide masks: done in 32 bits where the difference fits, as
- * (uniform part) + stride * lane against 0. NULL: not of that form. */
+/* Comparisons of indices that differ between lanes decide masks: done in 32 bits where the
+ * difference fits, as (uniform part) + stride * lane against 0. NULL: not of that form. */
 static LLVMValueRef lane_compare(kiln_llvm_emitter *e, kiln_expr expr) {
     kiln_expr a = kiln_expr_operand(e->p, expr, 0), b = kiln_expr_operand(e->p, expr, 1);
-    if (e->lanes == 0 || kiln_expr_get(e->p, a)->dtype != KILN_INDEX_DTYPE || !kiln_expr_uses_var(e->p, expr, e->lane_var)) return NULL;
+    if (e->lanes == 0 || kiln_expr_get(e->p, a)->dtype != KILN_INDEX_DTYPE ||
+        !kiln_expr_uses_var(e->p, expr, e->lane_var))
+        return NULL;
     kiln_expr_op op = kiln_expr_get(e->p, expr)->op;
     kiln_expr difference = kiln_expr_binary(e->p, KILN_EXPR_SUB, a, b);
     kiln_interval bounds = kiln_expr_bounds(e->p, difference, NULL);
     kiln_affine affine;
-    if (bounds.low < INT32_MIN || bounds.high > INT32_MAX || !kiln_affine_of(e->p, difference, NULL, &affine)) return NULL;
+    if (bounds.low < INT32_MIN || bounds.high > INT32_MAX ||
+        !kiln_affine_of(e->p, difference, NULL, &affine))
+        return NULL;
     LLVMValueRef base;
     int64_t constant, stride;
     if (!kiln_llvm_linear(e, &affine, &base, &constant, &stride) || stride == 0) return NULL;
 
     LLVMTypeRef i32 = kiln_llvm_int(e, 32);
     LLVMValueRef v = kiln_llvm_ramp(i32, e->lanes, constant, stride);
-    if (base) v = LLVMBuildAdd(e->builder, kiln_llvm_splat(e, LLVMBuildTrunc(e->builder, base, i32, ""), e->lanes), v, "");
+    if (base)
+        v = LLVMBuildAdd(e->builder,
+                         kiln_llvm_splat(e, LLVMBuildTrunc(e->builder, base, i32, ""), e->lanes), v,
+                         "");
     return emit_compare(e, op, KILN_I32, v, LLVMConstNull(LLVMTypeOf(v)));
 }
 
-/* ---- dispatch ---------------------------------------------------------------------------------------------------------- */
+/* ---- dispatch
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 LLVMValueRef kiln_llvm_operator(kiln_llvm_emitter *e, kiln_expr expr, LLVMValueRef *v) {
     const kiln_expr_node *node = kiln_expr_get(e->p, expr);
@@ -268,10 +316,12 @@ LLVMValueRef kiln_llvm_operator(kiln_llvm_emitter *e, kiln_expr expr, LLVMValueR
     bool is_float = kiln_dtype_is_float(from);
     if (node->operand_count == 2) kiln_llvm_match(e, &v[0], &v[1]);
     if (op == KILN_EXPR_CAST) return kiln_llvm_cast(e, from, node->dtype, v[0]);
-    if (op == KILN_EXPR_LT || op == KILN_EXPR_LE || op == KILN_EXPR_EQ || op == KILN_EXPR_NE) return emit_compare(e, op, from, v[0], v[1]);
+    if (op == KILN_EXPR_LT || op == KILN_EXPR_LE || op == KILN_EXPR_EQ || op == KILN_EXPR_NE)
+        return emit_compare(e, op, from, v[0], v[1]);
     if (is_float) return kiln_llvm_math(e, op, v);
     if (op == KILN_EXPR_ISNAN || op == KILN_EXPR_ISINF)
-        return kiln_llvm_constant_int(kiln_llvm_type_like(kiln_llvm_int(e, 1), LLVMTypeOf(v[0])), 0);
+        return kiln_llvm_constant_int(kiln_llvm_type_like(kiln_llvm_int(e, 1), LLVMTypeOf(v[0])),
+                                      0);
     return integer_operator(e, expr, kiln_dtype_kind_of(from) == KILN_KIND_INT, v);
 }
 
@@ -279,7 +329,8 @@ static LLVMValueRef emit_var(kiln_llvm_emitter *e, kiln_var var) {
     const kiln_llvm_slot *slot = &e->slot[var];
     KILN_CHECK(slot->binding != KILN_LLVM_UNBOUND);
     if (slot->binding == KILN_LLVM_SERIAL) return slot->value;
-    if (slot->binding == KILN_LLVM_LANES) return kiln_llvm_ramp(kiln_llvm_int(e, 64), e->lanes, slot->constant, 1);
+    if (slot->binding == KILN_LLVM_LANES)
+        return kiln_llvm_ramp(kiln_llvm_int(e, 64), e->lanes, slot->constant, 1);
     return kiln_llvm_i64(e, slot->constant);
 }
 
@@ -317,7 +368,8 @@ static LLVMValueRef evaluate(kiln_llvm_emitter *e, kiln_expr expr) {
     }
     uint32_t count = kiln_expr_get(e->p, expr)->operand_count;
     KILN_CHECK(count <= 2);
-    for (uint32_t i = 0; i < count; i++) operand[i] = kiln_llvm_expr(e, kiln_expr_operand(e->p, expr, i));
+    for (uint32_t i = 0; i < count; i++)
+        operand[i] = kiln_llvm_expr(e, kiln_expr_operand(e->p, expr, i));
     return kiln_llvm_operator(e, expr, operand);
 }
 

@@ -1,30 +1,43 @@
-/* Float operators. exp, log, tanh, erf and sigmoid of f32 are polynomials in straight-line IR, alike for
- * scalars and vectors, so that a schedule does not change results; everything of f64 and the rarer
- * functions call the C library lane by lane.
+/* Float operators. exp, log, tanh, erf and sigmoid of f32 are polynomials in straight-line IR,
+ * alike for scalars and vectors, so that a schedule does not change results; everything of f64 and
+ * the rarer functions call the C library lane by lane.
  *
- * Coefficients are minimax fits of relative error, found by Remez exchange in exact rational arithmetic and
- * rounded to f32. Errors below were measured against the C library in f64 over every 64th f32 of the domain
- * with FMA (tests/unit/compiler-core/test_llvm_math.c checks them; without FMA about one ulp more). */
+ * Coefficients are minimax fits of relative error, found by Remez exchange in exact rational
+ * arithmetic and rounded to f32. Errors below were measured against the C library in f64 over every
+ * 64th f32 of the domain with FMA (tests/unit/compiler-core/test_llvm_math.c checks them; without
+ * FMA about one ulp more). */
 #include <math.h>
 
 #include "base/check.h"
 #include "compiler-core/codegen/llvm_emit.h"
 
-static LLVMValueRef k(LLVMValueRef like, double value) { return kiln_llvm_constant(LLVMTypeOf(like), value); }
+static LLVMValueRef k(LLVMValueRef like, double value) {
+    return kiln_llvm_constant(LLVMTypeOf(like), value);
+}
 
-static LLVMValueRef add(kiln_llvm_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFAdd(e->builder, a, b, ""); }
-static LLVMValueRef sub(kiln_llvm_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFSub(e->builder, a, b, ""); }
-static LLVMValueRef mul(kiln_llvm_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFMul(e->builder, a, b, ""); }
-static LLVMValueRef quotient(kiln_llvm_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFDiv(e->builder, a, b, ""); }
-static LLVMValueRef absolute(kiln_llvm_emitter *e, LLVMValueRef a) { return kiln_llvm_unary_intrinsic(e, "llvm.fabs", a); }
+static LLVMValueRef add(kiln_llvm_emitter *e, LLVMValueRef a, LLVMValueRef b) {
+    return LLVMBuildFAdd(e->builder, a, b, "");
+}
+static LLVMValueRef sub(kiln_llvm_emitter *e, LLVMValueRef a, LLVMValueRef b) {
+    return LLVMBuildFSub(e->builder, a, b, "");
+}
+static LLVMValueRef mul(kiln_llvm_emitter *e, LLVMValueRef a, LLVMValueRef b) {
+    return LLVMBuildFMul(e->builder, a, b, "");
+}
+static LLVMValueRef quotient(kiln_llvm_emitter *e, LLVMValueRef a, LLVMValueRef b) {
+    return LLVMBuildFDiv(e->builder, a, b, "");
+}
+static LLVMValueRef absolute(kiln_llvm_emitter *e, LLVMValueRef a) {
+    return kiln_llvm_unary_intrinsic(e, "llvm.fabs", a);
+}
 
 static LLVMValueRef with_sign_of(kiln_llvm_emitter *e, LLVMValueRef magnitude, LLVMValueRef sign) {
     LLVMTypeRef type = LLVMTypeOf(magnitude);
     return kiln_llvm_intrinsic(e, "llvm.copysign", &type, 1, (LLVMValueRef[]){magnitude, sign}, 2);
 }
 
-static LLVMValueRef choose(kiln_llvm_emitter *e, LLVMRealPredicate predicate, LLVMValueRef a, LLVMValueRef b, LLVMValueRef yes,
-                           LLVMValueRef no) {
+static LLVMValueRef choose(kiln_llvm_emitter *e, LLVMRealPredicate predicate, LLVMValueRef a,
+                           LLVMValueRef b, LLVMValueRef yes, LLVMValueRef no) {
     return LLVMBuildSelect(e->builder, LLVMBuildFCmp(e->builder, predicate, a, b, ""), yes, no, "");
 }
 
@@ -37,7 +50,8 @@ static LLVMValueRef at_least(kiln_llvm_emitter *e, LLVMValueRef x, double bound)
 }
 
 /* coefficient[0] + x * (coefficient[1] + ...) */
-static LLVMValueRef horner(kiln_llvm_emitter *e, LLVMValueRef x, const double *coefficient, uint32_t count) {
+static LLVMValueRef horner(kiln_llvm_emitter *e, LLVMValueRef x, const double *coefficient,
+                           uint32_t count) {
     LLVMValueRef v = k(x, coefficient[count - 1]);
     for (uint32_t i = count - 1; i-- > 0;) v = kiln_llvm_fma(e, v, x, k(x, coefficient[i]));
     return v;
@@ -48,17 +62,23 @@ static LLVMValueRef horner(kiln_llvm_emitter *e, LLVMValueRef x, const double *c
 #define LN2_HIGH 0.693145751953125
 #define LN2_LOW 1.428606765330187e-06
 
-static LLVMTypeRef int_like(kiln_llvm_emitter *e, LLVMValueRef v) { return kiln_llvm_type_like(kiln_llvm_int(e, 32), LLVMTypeOf(v)); }
+static LLVMTypeRef int_like(kiln_llvm_emitter *e, LLVMValueRef v) {
+    return kiln_llvm_type_like(kiln_llvm_int(e, 32), LLVMTypeOf(v));
+}
 
 static LLVMValueRef power_of_two(kiln_llvm_emitter *e, LLVMValueRef exponent, LLVMTypeRef type) {
     LLVMTypeRef bits = LLVMTypeOf(exponent);
     LLVMValueRef biased = LLVMBuildAdd(e->builder, exponent, kiln_llvm_constant_int(bits, 127), "");
-    return LLVMBuildBitCast(e->builder, LLVMBuildShl(e->builder, biased, kiln_llvm_constant_int(bits, 23), ""), type, "");
+    return LLVMBuildBitCast(e->builder,
+                            LLVMBuildShl(e->builder, biased, kiln_llvm_constant_int(bits, 23), ""),
+                            type, "");
 }
 
-/* exp(x) = 2^n exp(r), |r| <= ln 2 / 2. Error at most 1 ulp (denormal results: 1 of the last place). */
+/* exp(x) = 2^n exp(r), |r| <= ln 2 / 2. Error at most 1 ulp (denormal results: 1 of the last
+ * place). */
 static LLVMValueRef math_exp(kiln_llvm_emitter *e, LLVMValueRef x) {
-    static const double table[] = {0.499999931, 0.166665148, 0.0416684568, 0.00836941883, 0.00138131446};
+    static const double table[] = {0.499999931, 0.166665148, 0.0416684568, 0.00836941883,
+                                   0.00138131446};
     /* Adding 1.5 * 2^23 leaves the nearest integer in the low mantissa bits. */
     const double magic = 12582912.0;
     LLVMTypeRef type = LLVMTypeOf(x), bits = int_like(e, x);
@@ -79,16 +99,19 @@ static LLVMValueRef math_exp(kiln_llvm_emitter *e, LLVMValueRef x) {
 
 /* log(2^n m) = n ln 2 + log(m), m in [sqrt(1/2), sqrt(2)). Error at most 1 ulp. */
 static LLVMValueRef math_log(kiln_llvm_emitter *e, LLVMValueRef x) {
-    static const double table[] = {0.333333126, -0.250000096, 0.200021186, -0.166679958, 0.142195536,
-                                   -0.124055901, 0.118881553, -0.116756429, 0.0674664419};
+    static const double table[] = {0.333333126,  -0.250000096, 0.200021186,
+                                   -0.166679958, 0.142195536,  -0.124055901,
+                                   0.118881553,  -0.116756429, 0.0674664419};
     LLVMTypeRef type = LLVMTypeOf(x), ints = int_like(e, x);
     LLVMValueRef tiny = LLVMBuildFCmp(e->builder, LLVMRealOLT, x, k(x, 0x1p-126), "");
     LLVMValueRef normal = LLVMBuildSelect(e->builder, tiny, mul(e, x, k(x, 0x1p23)), x, "");
     LLVMValueRef bits = LLVMBuildBitCast(e->builder, normal, ints, "");
-    LLVMValueRef above = LLVMBuildSub(e->builder, bits, kiln_llvm_constant_int(ints, 0x3f3504f3), "");
+    LLVMValueRef above =
+        LLVMBuildSub(e->builder, bits, kiln_llvm_constant_int(ints, 0x3f3504f3), "");
     LLVMValueRef exponent = LLVMBuildAShr(e->builder, above, kiln_llvm_constant_int(ints, 23), "");
     LLVMValueRef scale = LLVMBuildShl(e->builder, exponent, kiln_llvm_constant_int(ints, 23), "");
-    LLVMValueRef m = LLVMBuildBitCast(e->builder, LLVMBuildSub(e->builder, bits, scale, ""), type, "");
+    LLVMValueRef m =
+        LLVMBuildBitCast(e->builder, LLVMBuildSub(e->builder, bits, scale, ""), type, "");
     LLVMValueRef n = LLVMBuildSIToFP(e->builder, exponent, type, "");
     n = sub(e, n, LLVMBuildSelect(e->builder, tiny, k(x, 23.0), k(x, 0.0), ""));
 
@@ -99,13 +122,16 @@ static LLVMValueRef math_log(kiln_llvm_emitter *e, LLVMValueRef x) {
     y = kiln_llvm_fma(e, n, k(x, LN2_HIGH), add(e, y, f));
     y = choose(e, LLVMRealOEQ, x, k(x, INFINITY), x, y);
     y = choose(e, LLVMRealOEQ, x, k(x, 0.0), k(x, -INFINITY), y);
-    return choose(e, LLVMRealUGE, x, k(x, 0.0), LLVMBuildSelect(e->builder, LLVMBuildFCmp(e->builder, LLVMRealUNO, x, x, ""), x, y, ""),
-                  k(x, NAN));
+    return choose(
+        e, LLVMRealUGE, x, k(x, 0.0),
+        LLVMBuildSelect(e->builder, LLVMBuildFCmp(e->builder, LLVMRealUNO, x, x, ""), x, y, ""),
+        k(x, NAN));
 }
 
 /* An odd polynomial near 0, 1 - 2 / (exp(2x) + 1) elsewhere. Error at most 2 ulp. */
 static LLVMValueRef math_tanh(kiln_llvm_emitter *e, LLVMValueRef x) {
-    static const double table[] = {-0.333332819, 0.133314422, -0.0537397151, 0.0206390873, -0.0057049871};
+    static const double table[] = {-0.333332819, 0.133314422, -0.0537397151, 0.0206390873,
+                                   -0.0057049871};
     LLVMValueRef a = absolute(e, x), square = mul(e, x, x);
     LLVMValueRef small = kiln_llvm_fma(e, mul(e, x, square), HORNER(e, square, table), x);
     LLVMValueRef power = math_exp(e, add(e, a, a));
@@ -113,10 +139,13 @@ static LLVMValueRef math_tanh(kiln_llvm_emitter *e, LLVMValueRef x) {
     return choose(e, LLVMRealOLT, a, k(x, 0.625), small, with_sign_of(e, large, x));
 }
 
-/* An odd polynomial near 0, 1 - exp(t p(t)) elsewhere; 1 in f32 from 3.92 on. Error at most 2 ulp. */
+/* An odd polynomial near 0, 1 - exp(t p(t)) elsewhere; 1 in f32 from 3.92 on. Error at most 2 ulp.
+ */
 static LLVMValueRef math_erf(kiln_llvm_emitter *e, LLVMValueRef x) {
-    static const double near_zero[] = {0.128379148, -0.376124811, 0.112816825, -0.0267617194, 0.00498594003, -0.00059537393};
-    static const double far[] = {-1.12851436, -0.635718316, -0.105261842, 0.0228899634, -0.00321495534, 0.000213984917};
+    static const double near_zero[] = {0.128379148,   -0.376124811,  0.112816825,
+                                       -0.0267617194, 0.00498594003, -0.00059537393};
+    static const double far[] = {-1.12851436,  -0.635718316,   -0.105261842,
+                                 0.0228899634, -0.00321495534, 0.000213984917};
     LLVMValueRef t = at_most(e, absolute(e, x), 3.95), square = mul(e, x, x);
     LLVMValueRef small = kiln_llvm_fma(e, x, HORNER(e, square, near_zero), x);
     LLVMValueRef large = sub(e, k(x, 1.0), math_exp(e, mul(e, t, HORNER(e, t, far))));
@@ -135,11 +164,13 @@ static LLVMValueRef math_sigmoid(kiln_llvm_emitter *e, LLVMValueRef x) {
     return quotient(e, numerator, add(e, power, k(x, 1.0)));
 }
 
-/* ---- exact operators ------------------------------------------------------------------------------------------ */
+/* ---- exact operators
+ * ------------------------------------------------------------------------------------------ */
 
-/* b when it wins or is NaN; a when a is NaN. When one operand is a constant that is not NaN this is one
- * machine instruction. */
-static LLVMValueRef extreme(kiln_llvm_emitter *e, LLVMRealPredicate wins, LLVMValueRef a, LLVMValueRef b) {
+/* b when it wins or is NaN; a when a is NaN. When one operand is a constant that is not NaN this is
+ * one machine instruction. */
+static LLVMValueRef extreme(kiln_llvm_emitter *e, LLVMRealPredicate wins, LLVMValueRef a,
+                            LLVMValueRef b) {
     if (LLVMIsConstant(b) && !LLVMIsConstant(a)) {
         LLVMValueRef swap = a;
         a = b;
@@ -152,13 +183,17 @@ static LLVMValueRef extreme(kiln_llvm_emitter *e, LLVMRealPredicate wins, LLVMVa
 static LLVMValueRef floor_modulo(kiln_llvm_emitter *e, LLVMValueRef a, LLVMValueRef b) {
     LLVMValueRef zero = k(a, 0.0);
     LLVMValueRef r = LLVMBuildFRem(e->builder, a, b, "");
-    LLVMValueRef differ = LLVMBuildXor(e->builder, LLVMBuildFCmp(e->builder, LLVMRealOLT, r, zero, ""),
-                                       LLVMBuildFCmp(e->builder, LLVMRealOLT, b, zero, ""), "");
+    LLVMValueRef differ =
+        LLVMBuildXor(e->builder, LLVMBuildFCmp(e->builder, LLVMRealOLT, r, zero, ""),
+                     LLVMBuildFCmp(e->builder, LLVMRealOLT, b, zero, ""), "");
     LLVMValueRef inexact = LLVMBuildFCmp(e->builder, LLVMRealUNE, r, zero, "");
-    return LLVMBuildSelect(e->builder, LLVMBuildAnd(e->builder, differ, inexact, ""), add(e, r, b), r, "");
+    return LLVMBuildSelect(e->builder, LLVMBuildAnd(e->builder, differ, inexact, ""), add(e, r, b),
+                           r, "");
 }
 
-/* ---- dispatch ---------------------------------------------------------------------------------------------------- */
+/* ---- dispatch
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 typedef LLVMValueRef (*polynomial)(kiln_llvm_emitter *e, LLVMValueRef x);
 
@@ -167,11 +202,14 @@ static const struct function_row {
     const char *name;
     polynomial inline_f32;
 } function_table[KILN_EXPR_OP_COUNT] = {
-    [KILN_EXPR_EXP] = {"exp", math_exp},   [KILN_EXPR_LOG] = {"log", math_log},     [KILN_EXPR_TANH] = {"tanh", math_tanh},
-    [KILN_EXPR_ERF] = {"erf", math_erf},   [KILN_EXPR_SIN] = {"sin", NULL},         [KILN_EXPR_COS] = {"cos", NULL},
-    [KILN_EXPR_TAN] = {"tan", NULL},       [KILN_EXPR_ASIN] = {"asin", NULL},       [KILN_EXPR_ACOS] = {"acos", NULL},
-    [KILN_EXPR_ATAN] = {"atan", NULL},     [KILN_EXPR_SINH] = {"sinh", NULL},       [KILN_EXPR_COSH] = {"cosh", NULL},
-    [KILN_EXPR_ASINH] = {"asinh", NULL},   [KILN_EXPR_ACOSH] = {"acosh", NULL},     [KILN_EXPR_ATANH] = {"atanh", NULL},
+    [KILN_EXPR_EXP] = {"exp", math_exp},    [KILN_EXPR_LOG] = {"log", math_log},
+    [KILN_EXPR_TANH] = {"tanh", math_tanh}, [KILN_EXPR_ERF] = {"erf", math_erf},
+    [KILN_EXPR_SIN] = {"sin", NULL},        [KILN_EXPR_COS] = {"cos", NULL},
+    [KILN_EXPR_TAN] = {"tan", NULL},        [KILN_EXPR_ASIN] = {"asin", NULL},
+    [KILN_EXPR_ACOS] = {"acos", NULL},      [KILN_EXPR_ATAN] = {"atan", NULL},
+    [KILN_EXPR_SINH] = {"sinh", NULL},      [KILN_EXPR_COSH] = {"cosh", NULL},
+    [KILN_EXPR_ASINH] = {"asinh", NULL},    [KILN_EXPR_ACOSH] = {"acosh", NULL},
+    [KILN_EXPR_ATANH] = {"atanh", NULL},
 };
 
 LLVMValueRef kiln_llvm_math(kiln_llvm_emitter *e, kiln_expr_op op, LLVMValueRef *v) {
@@ -194,7 +232,8 @@ LLVMValueRef kiln_llvm_math(kiln_llvm_emitter *e, kiln_expr_op op, LLVMValueRef 
     case KILN_EXPR_SQRT: return kiln_llvm_unary_intrinsic(e, "llvm.sqrt", a);
     case KILN_EXPR_SIGMOID: return math_sigmoid(e, a);
     case KILN_EXPR_ISNAN: return LLVMBuildFCmp(e->builder, LLVMRealUNO, a, a, "");
-    case KILN_EXPR_ISINF: return LLVMBuildFCmp(e->builder, LLVMRealOEQ, absolute(e, a), k(a, INFINITY), "");
+    case KILN_EXPR_ISINF:
+        return LLVMBuildFCmp(e->builder, LLVMRealOEQ, absolute(e, a), k(a, INFINITY), "");
     default: break;
     }
     const struct function_row *row = &function_table[op];

@@ -1,16 +1,19 @@
-/* Loads and stores: scalar, whole vectors, masked vectors, lane by lane; and REGISTER buffers, whose
- * elements are SSA values. */
+/* Loads and stores: scalar, whole vectors, masked vectors, lane by lane; and REGISTER buffers,
+ * whose elements are SSA values. */
 #include "base/check.h"
 #include "compiler-core/codegen/llvm_emit.h"
 #include "compiler-core/lower/registers.h"
 
-static kiln_dtype buffer_dtype(const kiln_llvm_emitter *e, kiln_buffer buffer) { return e->p->buffer.data[buffer].dtype; }
+static kiln_dtype buffer_dtype(const kiln_llvm_emitter *e, kiln_buffer buffer) {
+    return e->p->buffer.data[buffer].dtype;
+}
 
 static bool in_registers(const kiln_llvm_emitter *e, kiln_buffer buffer) {
     return e->p->buffer.data[buffer].scope == KILN_SCOPE_REGISTER;
 }
 
-/* ---- registers ---------------------------------------------------------------------------------------------- */
+/* ---- registers
+ * ---------------------------------------------------------------------------------------------- */
 
 void kiln_llvm_registers_begin(kiln_llvm_emitter *e, kiln_buffer buffer, kiln_stmt scope) {
     const kiln_buffer_info *info = &e->p->buffer.data[buffer];
@@ -22,7 +25,9 @@ void kiln_llvm_registers_begin(kiln_llvm_emitter *e, kiln_buffer buffer, kiln_st
     r->chunk = KILN_ARENA_ARRAY(e->arena, LLVMValueRef, r->chunk_count);
 }
 
-void kiln_llvm_registers_end(kiln_llvm_emitter *e, kiln_buffer buffer) { e->registers[buffer].live = false; }
+void kiln_llvm_registers_end(kiln_llvm_emitter *e, kiln_buffer buffer) {
+    e->registers[buffer].live = false;
+}
 
 static LLVMTypeRef chunk_type(kiln_llvm_emitter *e, kiln_buffer buffer) {
     LLVMTypeRef scalar = kiln_llvm_compute_type(e, buffer_dtype(e, buffer));
@@ -36,13 +41,15 @@ static LLVMValueRef *chunk_at(kiln_llvm_emitter *e, kiln_buffer buffer, int64_t 
     return &r->chunk[element / r->width];
 }
 
-static LLVMValueRef register_read_element(kiln_llvm_emitter *e, kiln_buffer buffer, int64_t element) {
+static LLVMValueRef register_read_element(kiln_llvm_emitter *e, kiln_buffer buffer,
+                                          int64_t element) {
     LLVMValueRef chunk = *chunk_at(e, buffer, element);
     if (!chunk) return LLVMGetPoison(kiln_llvm_compute_type(e, buffer_dtype(e, buffer)));
     return kiln_llvm_extract(e, chunk, (uint32_t)(element % e->registers[buffer].width));
 }
 
-static void register_write_element(kiln_llvm_emitter *e, kiln_buffer buffer, int64_t element, LLVMValueRef value) {
+static void register_write_element(kiln_llvm_emitter *e, kiln_buffer buffer, int64_t element,
+                                   LLVMValueRef value) {
     LLVMValueRef *chunk = chunk_at(e, buffer, element);
     uint32_t width = e->registers[buffer].width;
     if (!*chunk) *chunk = LLVMGetPoison(chunk_type(e, buffer));
@@ -50,7 +57,8 @@ static void register_write_element(kiln_llvm_emitter *e, kiln_buffer buffer, int
 }
 
 /* Lanes of the current vector loop that lie in whole chunks, in order: the first chunk, or NULL. */
-static LLVMValueRef *whole_chunks(kiln_llvm_emitter *e, kiln_buffer buffer, const kiln_affine *offset) {
+static LLVMValueRef *whole_chunks(kiln_llvm_emitter *e, kiln_buffer buffer,
+                                  const kiln_affine *offset) {
     uint32_t width = e->registers[buffer].width;
     int64_t first = kiln_llvm_constant_offset(e, offset, 0);
     if (width == 1 || e->lanes % width != 0 || first % width != 0) return NULL;
@@ -59,14 +67,18 @@ static LLVMValueRef *whole_chunks(kiln_llvm_emitter *e, kiln_buffer buffer, cons
     return chunk_at(e, buffer, first);
 }
 
-/* Lanes [first, first + count) of `v`, or with count over the lanes of `v`, both operands end to end. */
-static LLVMValueRef take_lanes(kiln_llvm_emitter *e, LLVMValueRef a, LLVMValueRef b, uint32_t first, uint32_t count) {
+/* Lanes [first, first + count) of `v`, or with count over the lanes of `v`, both operands end to
+ * end. */
+static LLVMValueRef take_lanes(kiln_llvm_emitter *e, LLVMValueRef a, LLVMValueRef b, uint32_t first,
+                               uint32_t count) {
     LLVMValueRef mask = kiln_llvm_ramp(kiln_llvm_int(e, 32), count, first, 1);
     return LLVMBuildShuffleVector(e->builder, a, b ? b : LLVMGetPoison(LLVMTypeOf(a)), mask, "");
 }
 
-/* A shuffle joins vectors of one size only, so the part so far and the next chunk are both widened. */
-static LLVMValueRef join_chunks(kiln_llvm_emitter *e, LLVMValueRef *chunk, uint32_t count, uint32_t width, LLVMTypeRef type) {
+/* A shuffle joins vectors of one size only, so the part so far and the next chunk are both widened.
+ */
+static LLVMValueRef join_chunks(kiln_llvm_emitter *e, LLVMValueRef *chunk, uint32_t count,
+                                uint32_t width, LLVMTypeRef type) {
     LLVMValueRef all = NULL;
     for (uint32_t i = 0; i < count; i++) {
         LLVMValueRef part = chunk[i] ? chunk[i] : LLVMGetPoison(type);
@@ -77,7 +89,8 @@ static LLVMValueRef join_chunks(kiln_llvm_emitter *e, LLVMValueRef *chunk, uint3
             for (uint32_t lane = 0; lane < have; lane++)
                 grow[lane] = lane < width ? LLVMConstInt(kiln_llvm_int(e, 32), lane, false)
                                           : LLVMGetPoison(kiln_llvm_int(e, 32));
-            wide = LLVMBuildShuffleVector(e->builder, wide, LLVMGetPoison(type), LLVMConstVector(grow, have), "");
+            wide = LLVMBuildShuffleVector(e->builder, wide, LLVMGetPoison(type),
+                                          LLVMConstVector(grow, have), "");
             all = take_lanes(e, all, wide, 0, have + width);
         } else {
             all = part;
@@ -86,14 +99,17 @@ static LLVMValueRef join_chunks(kiln_llvm_emitter *e, LLVMValueRef *chunk, uint3
     return all;
 }
 
-static LLVMValueRef register_load(kiln_llvm_emitter *e, kiln_buffer buffer, const kiln_affine *offset) {
-    if (e->lanes == 0) return register_read_element(e, buffer, kiln_llvm_constant_offset(e, offset, 0));
+static LLVMValueRef register_load(kiln_llvm_emitter *e, kiln_buffer buffer,
+                                  const kiln_affine *offset) {
+    if (e->lanes == 0)
+        return register_read_element(e, buffer, kiln_llvm_constant_offset(e, offset, 0));
     uint32_t width = e->registers[buffer].width;
     LLVMValueRef *chunk = whole_chunks(e, buffer, offset);
     if (chunk) return join_chunks(e, chunk, e->lanes / width, width, chunk_type(e, buffer));
 
     int64_t first = kiln_llvm_constant_offset(e, offset, 0);
-    bool uniform = kiln_llvm_constant_offset(e, offset, 1) == first && kiln_llvm_constant_offset(e, offset, e->lanes - 1) == first;
+    bool uniform = kiln_llvm_constant_offset(e, offset, 1) == first &&
+                   kiln_llvm_constant_offset(e, offset, e->lanes - 1) == first;
     if (uniform) return register_read_element(e, buffer, first);
     LLVMTypeRef type = LLVMVectorType(kiln_llvm_compute_type(e, buffer_dtype(e, buffer)), e->lanes);
     LLVMValueRef all = LLVMGetPoison(type);
@@ -104,11 +120,13 @@ static LLVMValueRef register_load(kiln_llvm_emitter *e, kiln_buffer buffer, cons
     return all;
 }
 
-static LLVMValueRef blend(kiln_llvm_emitter *e, LLVMValueRef mask, LLVMValueRef value, LLVMValueRef old) {
+static LLVMValueRef blend(kiln_llvm_emitter *e, LLVMValueRef mask, LLVMValueRef value,
+                          LLVMValueRef old) {
     return old && mask ? LLVMBuildSelect(e->builder, mask, value, old, "") : value;
 }
 
-static void register_store(kiln_llvm_emitter *e, kiln_buffer buffer, const kiln_affine *offset, LLVMValueRef value) {
+static void register_store(kiln_llvm_emitter *e, kiln_buffer buffer, const kiln_affine *offset,
+                           LLVMValueRef value) {
     if (e->lanes == 0) {
         register_write_element(e, buffer, kiln_llvm_constant_offset(e, offset, 0), value);
         return;
@@ -120,40 +138,48 @@ static void register_store(kiln_llvm_emitter *e, kiln_buffer buffer, const kiln_
         for (uint32_t first = 0; first < e->lanes; first += width, chunk++) {
             bool whole = width == e->lanes;
             LLVMValueRef part = whole ? value : take_lanes(e, value, NULL, first, width);
-            LLVMValueRef mask = whole || !e->mask ? e->mask : take_lanes(e, e->mask, NULL, first, width);
+            LLVMValueRef mask =
+                whole || !e->mask ? e->mask : take_lanes(e, e->mask, NULL, first, width);
             *chunk = blend(e, mask, part, *chunk);
         }
         return;
     }
     for (uint32_t lane = 0; lane < e->lanes; lane++) {
         int64_t element = kiln_llvm_constant_offset(e, offset, lane);
-        LLVMValueRef old = *chunk_at(e, buffer, element) ? register_read_element(e, buffer, element) : NULL;
+        LLVMValueRef old =
+            *chunk_at(e, buffer, element) ? register_read_element(e, buffer, element) : NULL;
         LLVMValueRef mask = e->mask ? kiln_llvm_extract(e, e->mask, lane) : NULL;
-        register_write_element(e, buffer, element, blend(e, mask, kiln_llvm_extract(e, value, lane), old));
+        register_write_element(e, buffer, element,
+                               blend(e, mask, kiln_llvm_extract(e, value, lane), old));
     }
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------ */
+/* ---- memory
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 bool kiln_llvm_load_is_safe(kiln_llvm_emitter *e, kiln_expr load) {
     kiln_buffer buffer = kiln_expr_get(e->p, load)->payload.id;
     if (in_registers(e, buffer)) return true;
     const kiln_buffer_info *info = &e->p->buffer.data[buffer];
     kiln_shape physical = kiln_layout_physical(&info->layout, &info->shape);
-    kiln_interval offset = kiln_expr_bounds(e->p, kiln_affine_to_expr(e->p, kiln_llvm_load_offset(e, load)), NULL);
+    kiln_interval offset =
+        kiln_expr_bounds(e->p, kiln_affine_to_expr(e->p, kiln_llvm_load_offset(e, load)), NULL);
     return offset.low >= 0 && offset.high < kiln_shape_count(&physical);
 }
 
 enum { KEY_SCALAR, KEY_VECTOR };
 
-static void load_key(const kiln_llvm_emitter *e, kiln_buffer buffer, const kiln_llvm_address *a, uint32_t form, uint64_t key[4]) {
+static void load_key(const kiln_llvm_emitter *e, kiln_buffer buffer, const kiln_llvm_address *a,
+                     uint32_t form, uint64_t key[4]) {
     key[0] = (uint64_t)buffer << 32 | e->epoch[buffer];
     key[1] = (uint64_t)(uintptr_t)a->pointer;
     key[2] = (uint64_t)a->constant;
     key[3] = form == KEY_VECTOR ? (uint64_t)e->lanes << 32 | (uint32_t)a->lane_stride : 0;
 }
 
-static LLVMValueRef load_scalar_at(kiln_llvm_emitter *e, kiln_buffer buffer, const kiln_llvm_address *a, int64_t plus) {
+static LLVMValueRef load_scalar_at(kiln_llvm_emitter *e, kiln_buffer buffer,
+                                   const kiln_llvm_address *a, int64_t plus) {
     kiln_llvm_address at = *a;
     at.constant += plus;
     uint64_t key[4];
@@ -174,13 +200,16 @@ static LLVMTypeRef lanes_type(kiln_llvm_emitter *e, kiln_buffer buffer) {
 }
 
 /* Consecutive lanes. Masked-off lanes are 0. */
-static LLVMValueRef load_vector(kiln_llvm_emitter *e, kiln_buffer buffer, const kiln_llvm_address *a, LLVMValueRef mask) {
+static LLVMValueRef load_vector(kiln_llvm_emitter *e, kiln_buffer buffer,
+                                const kiln_llvm_address *a, LLVMValueRef mask) {
     LLVMTypeRef type = lanes_type(e, buffer);
     LLVMValueRef pointer = kiln_llvm_pointer(e, a, buffer_dtype(e, buffer), 0);
     LLVMValueRef v;
     if (mask) {
-        LLVMValueRef arg[4] = {pointer, LLVMConstInt(kiln_llvm_int(e, 32), a->align, false), mask, LLVMConstNull(type)};
-        v = kiln_llvm_intrinsic(e, "llvm.masked.load", (LLVMTypeRef[]){type, kiln_llvm_ptr(e)}, 2, arg, 4);
+        LLVMValueRef arg[4] = {pointer, LLVMConstInt(kiln_llvm_int(e, 32), a->align, false), mask,
+                               LLVMConstNull(type)};
+        v = kiln_llvm_intrinsic(e, "llvm.masked.load", (LLVMTypeRef[]){type, kiln_llvm_ptr(e)}, 2,
+                                arg, 4);
     } else {
         v = LLVMBuildLoad2(e->builder, type, pointer, "");
         LLVMSetAlignment(v, a->align);
@@ -189,7 +218,8 @@ static LLVMValueRef load_vector(kiln_llvm_emitter *e, kiln_buffer buffer, const 
 }
 
 /* A vector of each lane's pointer. */
-static LLVMValueRef lane_pointers(kiln_llvm_emitter *e, kiln_buffer buffer, const kiln_affine *offset) {
+static LLVMValueRef lane_pointers(kiln_llvm_emitter *e, kiln_buffer buffer,
+                                  const kiln_affine *offset) {
     LLVMValueRef all = LLVMGetPoison(LLVMVectorType(kiln_llvm_ptr(e), e->lanes));
     for (uint32_t lane = 0; lane < e->lanes; lane++) {
         kiln_llvm_enter_lane(e, lane);
@@ -201,7 +231,8 @@ static LLVMValueRef lane_pointers(kiln_llvm_emitter *e, kiln_buffer buffer, cons
     return all;
 }
 
-static LLVMValueRef load_lanes(kiln_llvm_emitter *e, kiln_buffer buffer, const kiln_affine *offset, LLVMValueRef mask) {
+static LLVMValueRef load_lanes(kiln_llvm_emitter *e, kiln_buffer buffer, const kiln_affine *offset,
+                               LLVMValueRef mask) {
     kiln_dtype dtype = buffer_dtype(e, buffer);
     if (mask) {
         LLVMTypeRef type = lanes_type(e, buffer);
@@ -209,7 +240,8 @@ static LLVMValueRef load_lanes(kiln_llvm_emitter *e, kiln_buffer buffer, const k
         LLVMValueRef align = LLVMConstInt(kiln_llvm_int(e, 32), kiln_dtype_size(dtype), false);
         LLVMValueRef arg[4] = {pointers, align, mask, LLVMConstNull(type)};
         LLVMTypeRef overload[2] = {type, LLVMTypeOf(pointers)};
-        return kiln_llvm_from_memory(e, dtype, kiln_llvm_intrinsic(e, "llvm.masked.gather", overload, 2, arg, 4));
+        return kiln_llvm_from_memory(
+            e, dtype, kiln_llvm_intrinsic(e, "llvm.masked.gather", overload, 2, arg, 4));
     }
     LLVMValueRef all = LLVMGetPoison(LLVMVectorType(kiln_llvm_compute_type(e, dtype), e->lanes));
     for (uint32_t lane = 0; lane < e->lanes; lane++) {
@@ -224,7 +256,8 @@ static LLVMValueRef load_lanes(kiln_llvm_emitter *e, kiln_buffer buffer, const k
 
 static LLVMValueRef any_lane(kiln_llvm_emitter *e, LLVMValueRef mask) {
     LLVMTypeRef bits = kiln_llvm_int(e, e->lanes);
-    return LLVMBuildICmp(e->builder, LLVMIntNE, LLVMBuildBitCast(e->builder, mask, bits, ""), LLVMConstNull(bits), "");
+    return LLVMBuildICmp(e->builder, LLVMIntNE, LLVMBuildBitCast(e->builder, mask, bits, ""),
+                         LLVMConstNull(bits), "");
 }
 
 typedef struct guarded_load {
@@ -261,29 +294,36 @@ LLVMValueRef kiln_llvm_load(kiln_llvm_emitter *e, kiln_expr load) {
     bool keep = a.linear && !mask;
     LLVMValueRef v = keep ? kiln_llvm_table_find(&e->loads, key) : NULL;
     if (v) return v;
-    v = a.linear && a.lane_stride == 1 ? load_vector(e, buffer, &a, mask) : load_lanes(e, buffer, offset, mask);
+    v = a.linear && a.lane_stride == 1 ? load_vector(e, buffer, &a, mask)
+                                       : load_lanes(e, buffer, offset, mask);
     if (keep) kiln_llvm_table_put(e, &e->loads, key, v);
     return v;
 }
 
-static void store_scalar(kiln_llvm_emitter *e, kiln_dtype dtype, const kiln_llvm_address *a, LLVMValueRef value) {
+static void store_scalar(kiln_llvm_emitter *e, kiln_dtype dtype, const kiln_llvm_address *a,
+                         LLVMValueRef value) {
     LLVMValueRef pointer = kiln_llvm_pointer(e, a, dtype, 0);
-    LLVMValueRef instruction = LLVMBuildStore(e->builder, kiln_llvm_to_memory(e, dtype, value), pointer);
+    LLVMValueRef instruction =
+        LLVMBuildStore(e->builder, kiln_llvm_to_memory(e, dtype, value), pointer);
     LLVMSetAlignment(instruction, (unsigned)kiln_dtype_size(dtype));
 }
 
-static void store_vector(kiln_llvm_emitter *e, kiln_dtype dtype, const kiln_llvm_address *a, LLVMValueRef value) {
+static void store_vector(kiln_llvm_emitter *e, kiln_dtype dtype, const kiln_llvm_address *a,
+                         LLVMValueRef value) {
     LLVMValueRef pointer = kiln_llvm_pointer(e, a, dtype, 0);
     value = kiln_llvm_to_memory(e, dtype, value);
     if (e->mask) {
-        LLVMValueRef arg[4] = {value, pointer, LLVMConstInt(kiln_llvm_int(e, 32), a->align, false), e->mask};
-        kiln_llvm_intrinsic(e, "llvm.masked.store", (LLVMTypeRef[]){LLVMTypeOf(value), kiln_llvm_ptr(e)}, 2, arg, 4);
+        LLVMValueRef arg[4] = {value, pointer, LLVMConstInt(kiln_llvm_int(e, 32), a->align, false),
+                               e->mask};
+        kiln_llvm_intrinsic(e, "llvm.masked.store",
+                            (LLVMTypeRef[]){LLVMTypeOf(value), kiln_llvm_ptr(e)}, 2, arg, 4);
         return;
     }
     LLVMSetAlignment(LLVMBuildStore(e->builder, value, pointer), a->align);
 }
 
-static void store_lanes(kiln_llvm_emitter *e, kiln_buffer buffer, const kiln_affine *offset, LLVMValueRef value) {
+static void store_lanes(kiln_llvm_emitter *e, kiln_buffer buffer, const kiln_affine *offset,
+                        LLVMValueRef value) {
     kiln_dtype dtype = buffer_dtype(e, buffer);
     if (e->mask) {
         value = kiln_llvm_to_memory(e, dtype, value);
@@ -330,11 +370,15 @@ void kiln_llvm_store(kiln_llvm_emitter *e, kiln_stmt store, LLVMValueRef value) 
         /* All lanes write one element; without a race they all write the same value. */
         value = kiln_llvm_extract(e, value, 0);
         guarded_store g = {dtype, &a, value};
-        if (e->mask) kiln_llvm_branch(e, any_lane(e, e->mask), guarded_store_side, NULL, &g);
-        else store_scalar(e, dtype, &a, value);
+        if (e->mask)
+            kiln_llvm_branch(e, any_lane(e, e->mask), guarded_store_side, NULL, &g);
+        else
+            store_scalar(e, dtype, &a, value);
     } else {
         value = kiln_llvm_splat(e, value, e->lanes);
-        if (a.linear && a.lane_stride == 1) store_vector(e, dtype, &a, value);
-        else store_lanes(e, buffer, offset, value);
+        if (a.linear && a.lane_stride == 1)
+            store_vector(e, dtype, &a, value);
+        else
+            store_lanes(e, buffer, offset, value);
     }
 }

@@ -13,7 +13,9 @@
 #define TEXT_OF(x) #x
 #define TEXT(x) TEXT_OF(x)
 
-const char *kiln_codegen_version(void) { return TEXT(KILN_CODEGEN_VERSION) "-llvm" LLVM_VERSION_STRING; }
+const char *kiln_codegen_version(void) {
+    return TEXT(KILN_CODEGEN_VERSION) "-llvm" LLVM_VERSION_STRING;
+}
 
 /* Everything of LLVM's that one compilation owns. */
 typedef struct llvm_job {
@@ -32,37 +34,43 @@ static void llvm_job_deinit(llvm_job *job) {
     if (job->message) LLVMDisposeMessage(job->message);
 }
 
-static kiln_status make_machine(llvm_job *job, const kiln_target *target, uint32_t optimise, kiln_arena *arena) {
+static kiln_status make_machine(llvm_job *job, const kiln_target *target, uint32_t optimise,
+                                kiln_arena *arena) {
     LLVMInitializeX86TargetInfo(); /* these register tables once and then do nothing */
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
-    /* Loop strength reduction takes half of all time and finds nothing: addresses are stepped already. LLVM has
-     * only this process-wide switch for it, which may be set again. */
+    /* Loop strength reduction takes half of all time and finds nothing: addresses are stepped
+     * already. LLVM has only this process-wide switch for it, which may be set again. */
     static const char *const arguments[] = {"kiln", "-disable-lsr"};
     LLVMParseCommandLineOptions(2, arguments, "");
     const char *triple = kiln_str_dup(arena, target->triple);
     LLVMTargetRef found;
-    if (LLVMGetTargetFromTriple(triple, &found, &job->message)) return KILN_ERROR(UNIMPLEMENTED, "LLVM: %s", job->message);
-    /* Position independent with a small code model: relative addresses within the object and PLT calls to
-     * services, no GOT. */
-    job->machine = LLVMCreateTargetMachine(found, triple, kiln_str_dup(arena, target->mcpu), kiln_str_dup(arena, target->features),
-                                           optimise ? LLVMCodeGenLevelDefault : LLVMCodeGenLevelNone, LLVMRelocPIC,
-                                           LLVMCodeModelSmall);
+    if (LLVMGetTargetFromTriple(triple, &found, &job->message))
+        return KILN_ERROR(UNIMPLEMENTED, "LLVM: %s", job->message);
+    /* Position independent with a small code model: relative addresses within the object and PLT
+     * calls to services, no GOT. */
+    job->machine = LLVMCreateTargetMachine(
+        found, triple, kiln_str_dup(arena, target->mcpu), kiln_str_dup(arena, target->features),
+        optimise ? LLVMCodeGenLevelDefault : LLVMCodeGenLevelNone, LLVMRelocPIC,
+        LLVMCodeModelSmall);
     if (!job->machine) return KILN_ERROR(UNIMPLEMENTED, "LLVM has no machine for %s", triple);
     return KILN_OK;
 }
 
-static void emit_program(llvm_job *job, kiln_program *p, const kiln_lowered *lowered, bool is_prepare, const kiln_target *target,
-                         kiln_arena *arena, kiln_codegen_output *output) {
+static void emit_program(llvm_job *job, kiln_program *p, const kiln_lowered *lowered,
+                         bool is_prepare, const kiln_target *target, kiln_arena *arena,
+                         kiln_codegen_output *output) {
     kiln_buffer buffer[KILN_MANIFEST_ARGS_MAX];
     for (uint32_t i = 0; i < lowered->arg_count; i++)
         buffer[i] = is_prepare ? lowered->arg[i].in_prepare : lowered->arg[i].in_run;
-    kiln_llvm_emit_entry(job->context, job->module, p, is_prepare ? "kiln_prepare" : "kiln_run", buffer, lowered->arg_count, target,
-                         arena, &output->scratch_bytes, &output->worker_bytes);
+    kiln_llvm_emit_entry(job->context, job->module, p, is_prepare ? "kiln_prepare" : "kiln_run",
+                         buffer, lowered->arg_count, target, arena, &output->scratch_bytes,
+                         &output->worker_bytes);
 }
 
-static kiln_status make_module(llvm_job *job, const kiln_lowered *lowered, const kiln_target *target, kiln_arena *arena,
+static kiln_status make_module(llvm_job *job, const kiln_lowered *lowered,
+                               const kiln_target *target, kiln_arena *arena,
                                kiln_codegen_output *output) {
     job->context = LLVMContextCreate();
     job->module = LLVMModuleCreateWithNameInContext("kiln", job->context);
@@ -75,7 +83,9 @@ static kiln_status make_module(llvm_job *job, const kiln_lowered *lowered, const
     emit_program(job, lowered->run, lowered, false, target, arena, output);
     /* A tenth of a millisecond that turns a bug here into one lost candidate with a reason. */
     char **message = &job->message;
-    return LLVMVerifyModule(job->module, LLVMReturnStatusAction, message) ? KILN_ERROR(INTERNAL, "LLVM: %s", *message) : KILN_OK;
+    return LLVMVerifyModule(job->module, LLVMReturnStatusAction, message)
+               ? KILN_ERROR(INTERNAL, "LLVM: %s", *message)
+               : KILN_OK;
 }
 
 /* What is emitted needs no clean-up but joining blocks and dropping what was not used. */
@@ -92,13 +102,15 @@ static kiln_status run_passes(llvm_job *job) {
     return st;
 }
 
-static kiln_status write_bytes(llvm_job *job, kiln_emit emit, kiln_arena *arena, kiln_str *out_bytes) {
+static kiln_status write_bytes(llvm_job *job, kiln_emit emit, kiln_arena *arena,
+                               kiln_str *out_bytes) {
     if (emit == KILN_EMIT_LLVM) {
         job->message = LLVMPrintModuleToString(job->module);
         *out_bytes = kiln_str_from(job->message);
     } else {
         LLVMCodeGenFileType type = emit == KILN_EMIT_ASM ? LLVMAssemblyFile : LLVMObjectFile;
-        if (LLVMTargetMachineEmitToMemoryBuffer(job->machine, job->module, type, &job->message, &job->buffer))
+        if (LLVMTargetMachineEmitToMemoryBuffer(job->machine, job->module, type, &job->message,
+                                                &job->buffer))
             return KILN_ERROR(INTERNAL, "LLVM: %s", job->message);
         *out_bytes = (kiln_str){LLVMGetBufferStart(job->buffer), LLVMGetBufferSize(job->buffer)};
     }
@@ -106,8 +118,9 @@ static kiln_status write_bytes(llvm_job *job, kiln_emit emit, kiln_arena *arena,
     return KILN_OK;
 }
 
-kiln_status kiln_llvm_emit(const kiln_lowered *lowered, const kiln_target *target, const kiln_codegen_options *options,
-                           kiln_arena *arena, kiln_codegen_output *out_output) {
+kiln_status kiln_llvm_emit(const kiln_lowered *lowered, const kiln_target *target,
+                           const kiln_codegen_options *options, kiln_arena *arena,
+                           kiln_codegen_output *out_output) {
     llvm_job job = {0};
     kiln_codegen_output output = {0};
     kiln_arena scratch;

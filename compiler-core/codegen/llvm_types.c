@@ -4,7 +4,9 @@
 #include "base/check.h"
 #include "compiler-core/codegen/llvm_emit.h"
 
-LLVMTypeRef kiln_llvm_int(kiln_llvm_emitter *e, unsigned bits) { return LLVMIntTypeInContext(e->context, bits); }
+LLVMTypeRef kiln_llvm_int(kiln_llvm_emitter *e, unsigned bits) {
+    return LLVMIntTypeInContext(e->context, bits);
+}
 LLVMTypeRef kiln_llvm_ptr(kiln_llvm_emitter *e) { return LLVMPointerTypeInContext(e->context, 0); }
 LLVMValueRef kiln_llvm_i64(kiln_llvm_emitter *e, int64_t value) {
     return LLVMConstInt(kiln_llvm_int(e, 64), (unsigned long long)value, true);
@@ -14,7 +16,8 @@ LLVMTypeRef kiln_llvm_memory_type(kiln_llvm_emitter *e, kiln_dtype dtype) {
     if (dtype == KILN_F32) return LLVMFloatTypeInContext(e->context);
     if (dtype == KILN_F64) return LLVMDoubleTypeInContext(e->context);
     if (dtype == KILN_F16) return LLVMHalfTypeInContext(e->context);
-    return kiln_llvm_int(e, 8 * (unsigned)kiln_dtype_size(dtype)); /* bf16 as bits, bool as a byte */
+    return kiln_llvm_int(e,
+                         8 * (unsigned)kiln_dtype_size(dtype)); /* bf16 as bits, bool as a byte */
 }
 
 LLVMTypeRef kiln_llvm_compute_type(kiln_llvm_emitter *e, kiln_dtype dtype) {
@@ -23,14 +26,18 @@ LLVMTypeRef kiln_llvm_compute_type(kiln_llvm_emitter *e, kiln_dtype dtype) {
     return kiln_llvm_memory_type(e, dtype);
 }
 
-bool kiln_llvm_is_vector(LLVMValueRef v) { return LLVMGetTypeKind(LLVMTypeOf(v)) == LLVMVectorTypeKind; }
+bool kiln_llvm_is_vector(LLVMValueRef v) {
+    return LLVMGetTypeKind(LLVMTypeOf(v)) == LLVMVectorTypeKind;
+}
 
 LLVMTypeRef kiln_llvm_scalar_type(LLVMTypeRef type) {
     return LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetElementType(type) : type;
 }
 
 LLVMTypeRef kiln_llvm_type_like(LLVMTypeRef scalar, LLVMTypeRef like) {
-    return LLVMGetTypeKind(like) == LLVMVectorTypeKind ? LLVMVectorType(scalar, LLVMGetVectorSize(like)) : scalar;
+    return LLVMGetTypeKind(like) == LLVMVectorTypeKind
+               ? LLVMVectorType(scalar, LLVMGetVectorSize(like))
+               : scalar;
 }
 
 static LLVMValueRef splat_constant(LLVMTypeRef type, LLVMValueRef scalar) {
@@ -47,7 +54,8 @@ LLVMValueRef kiln_llvm_constant(LLVMTypeRef type, double value) {
 }
 
 LLVMValueRef kiln_llvm_constant_int(LLVMTypeRef type, int64_t value) {
-    return splat_constant(type, LLVMConstInt(kiln_llvm_scalar_type(type), (unsigned long long)value, true));
+    return splat_constant(
+        type, LLVMConstInt(kiln_llvm_scalar_type(type), (unsigned long long)value, true));
 }
 
 LLVMValueRef kiln_llvm_splat(kiln_llvm_emitter *e, LLVMValueRef v, uint32_t lanes) {
@@ -58,7 +66,8 @@ LLVMValueRef kiln_llvm_splat(kiln_llvm_emitter *e, LLVMValueRef v, uint32_t lane
     uint64_t key[4] = {UINT64_MAX, (uint64_t)(uintptr_t)v, lanes, 0};
     LLVMValueRef known = kiln_llvm_table_find(&e->loads, key);
     if (known) return known;
-    LLVMValueRef first = LLVMBuildInsertElement(e->builder, LLVMGetPoison(type), v, kiln_llvm_i64(e, 0), "");
+    LLVMValueRef first =
+        LLVMBuildInsertElement(e->builder, LLVMGetPoison(type), v, kiln_llvm_i64(e, 0), "");
     LLVMValueRef zeros = LLVMConstNull(LLVMVectorType(kiln_llvm_int(e, 32), lanes));
     known = LLVMBuildShuffleVector(e->builder, first, LLVMGetPoison(type), zeros, "");
     kiln_llvm_table_put(e, &e->loads, key, known);
@@ -73,10 +82,13 @@ void kiln_llvm_match(kiln_llvm_emitter *e, LLVMValueRef *a, LLVMValueRef *b) {
 }
 
 LLVMValueRef kiln_llvm_extract(kiln_llvm_emitter *e, LLVMValueRef v, uint32_t lane) {
-    return kiln_llvm_is_vector(v) ? LLVMBuildExtractElement(e->builder, v, kiln_llvm_i64(e, lane), "") : v;
+    return kiln_llvm_is_vector(v)
+               ? LLVMBuildExtractElement(e->builder, v, kiln_llvm_i64(e, lane), "")
+               : v;
 }
 
-LLVMValueRef kiln_llvm_insert(kiln_llvm_emitter *e, LLVMValueRef v, LLVMValueRef scalar, uint32_t lane) {
+LLVMValueRef kiln_llvm_insert(kiln_llvm_emitter *e, LLVMValueRef v, LLVMValueRef scalar,
+                              uint32_t lane) {
     return LLVMBuildInsertElement(e->builder, v, scalar, kiln_llvm_i64(e, lane), "");
 }
 
@@ -88,8 +100,8 @@ LLVMValueRef kiln_llvm_ramp(LLVMTypeRef element, uint32_t lanes, int64_t first, 
     return LLVMConstVector(lane, lanes);
 }
 
-LLVMValueRef kiln_llvm_intrinsic(kiln_llvm_emitter *e, const char *name, LLVMTypeRef *overload, uint32_t overload_count,
-                                 LLVMValueRef *arg, uint32_t arg_count) {
+LLVMValueRef kiln_llvm_intrinsic(kiln_llvm_emitter *e, const char *name, LLVMTypeRef *overload,
+                                 uint32_t overload_count, LLVMValueRef *arg, uint32_t arg_count) {
     unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
     KILN_CHECK(id != 0);
     LLVMValueRef callee = LLVMGetIntrinsicDeclaration(e->module, id, overload, overload_count);
@@ -107,7 +119,8 @@ LLVMValueRef kiln_llvm_fma(kiln_llvm_emitter *e, LLVMValueRef a, LLVMValueRef b,
     return kiln_llvm_intrinsic(e, "llvm.fmuladd", &type, 1, (LLVMValueRef[]){a, b, c}, 3);
 }
 
-static LLVMValueRef libm_scalar(kiln_llvm_emitter *e, const char *name, LLVMValueRef *arg, uint32_t arg_count) {
+static LLVMValueRef libm_scalar(kiln_llvm_emitter *e, const char *name, LLVMValueRef *arg,
+                                uint32_t arg_count) {
     LLVMTypeRef type = LLVMTypeOf(arg[0]);
     LLVMTypeRef parameter[2] = {type, type};
     LLVMTypeRef function_type = LLVMFunctionType(type, parameter, arg_count, false);
@@ -117,12 +130,14 @@ static LLVMValueRef libm_scalar(kiln_llvm_emitter *e, const char *name, LLVMValu
     if (!callee) {
         callee = LLVMAddFunction(e->module, symbol, function_type);
         unsigned nounwind = LLVMGetEnumAttributeKindForName("nounwind", 8);
-        LLVMAddAttributeAtIndex(callee, LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(e->context, nounwind, 0));
+        LLVMAddAttributeAtIndex(callee, LLVMAttributeFunctionIndex,
+                                LLVMCreateEnumAttribute(e->context, nounwind, 0));
     }
     return LLVMBuildCall2(e->builder, function_type, callee, arg, arg_count, "");
 }
 
-LLVMValueRef kiln_llvm_libm(kiln_llvm_emitter *e, const char *name, LLVMValueRef *arg, uint32_t arg_count) {
+LLVMValueRef kiln_llvm_libm(kiln_llvm_emitter *e, const char *name, LLVMValueRef *arg,
+                            uint32_t arg_count) {
     if (!kiln_llvm_is_vector(arg[0])) return libm_scalar(e, name, arg, arg_count);
     LLVMTypeRef type = LLVMTypeOf(arg[0]);
     LLVMValueRef result = LLVMGetPoison(type);
@@ -134,7 +149,8 @@ LLVMValueRef kiln_llvm_libm(kiln_llvm_emitter *e, const char *name, LLVMValueRef
     return result;
 }
 
-/* ---- known values ------------------------------------------------------------------------------------- */
+/* ---- known values
+ * ------------------------------------------------------------------------------------- */
 
 static uint32_t key_bucket(const uint64_t key[4]) {
     uint64_t hash = 0;
@@ -144,11 +160,13 @@ static uint32_t key_bucket(const uint64_t key[4]) {
 
 LLVMValueRef kiln_llvm_table_find(const kiln_llvm_table *t, const uint64_t key[4]) {
     for (uint32_t i = t->bucket[key_bucket(key)]; i; i = t->entry.data[i].next)
-        if (memcmp(t->entry.data[i].key, key, sizeof t->entry.data[i].key) == 0) return t->entry.data[i].value;
+        if (memcmp(t->entry.data[i].key, key, sizeof t->entry.data[i].key) == 0)
+            return t->entry.data[i].value;
     return NULL;
 }
 
-void kiln_llvm_table_put(kiln_llvm_emitter *e, kiln_llvm_table *t, const uint64_t key[4], LLVMValueRef value) {
+void kiln_llvm_table_put(kiln_llvm_emitter *e, kiln_llvm_table *t, const uint64_t key[4],
+                         LLVMValueRef value) {
     if (t->entry.count == 0) kiln_vec_push_in(e->arena, &t->entry, (kiln_llvm_entry){0});
     uint32_t *bucket = &t->bucket[key_bucket(key)];
     kiln_llvm_entry entry = {.value = value, .next = *bucket};
@@ -166,13 +184,15 @@ void kiln_llvm_table_pop(kiln_llvm_table *t, uint32_t mark) {
     }
 }
 
-/* ---- conversions ---------------------------------------------------------------------------------------- */
+/* ---- conversions
+ * ---------------------------------------------------------------------------------------- */
 
 static LLVMValueRef bf16_from_bits(kiln_llvm_emitter *e, LLVMValueRef bits) {
     LLVMTypeRef i32 = kiln_llvm_type_like(kiln_llvm_int(e, 32), LLVMTypeOf(bits));
     LLVMValueRef wide = LLVMBuildZExt(e->builder, bits, i32, "");
     wide = LLVMBuildShl(e->builder, wide, kiln_llvm_constant_int(i32, 16), "");
-    return LLVMBuildBitCast(e->builder, wide, kiln_llvm_type_like(LLVMFloatTypeInContext(e->context), i32), "");
+    return LLVMBuildBitCast(e->builder, wide,
+                            kiln_llvm_type_like(LLVMFloatTypeInContext(e->context), i32), "");
 }
 
 /* Round to nearest, ties to even; a NaN keeps its upper bits and becomes quiet. */
@@ -187,14 +207,16 @@ static LLVMValueRef bf16_to_bits(kiln_llvm_emitter *e, LLVMValueRef v) {
     rounded = LLVMBuildLShr(e->builder, rounded, kiln_llvm_constant_int(i32, 16), "");
     LLVMValueRef quiet = LLVMBuildOr(e->builder, high, kiln_llvm_constant_int(i32, 0x40), "");
     LLVMValueRef is_nan = LLVMBuildFCmp(e->builder, LLVMRealUNO, v, v, "");
-    return LLVMBuildTrunc(e->builder, LLVMBuildSelect(e->builder, is_nan, quiet, rounded, ""), i16, "");
+    return LLVMBuildTrunc(e->builder, LLVMBuildSelect(e->builder, is_nan, quiet, rounded, ""), i16,
+                          "");
 }
 
 LLVMValueRef kiln_llvm_from_memory(kiln_llvm_emitter *e, kiln_dtype dtype, LLVMValueRef v) {
     if (dtype == KILN_BF16) return bf16_from_bits(e, v);
     LLVMTypeRef type = kiln_llvm_type_like(kiln_llvm_compute_type(e, dtype), LLVMTypeOf(v));
     if (dtype == KILN_F16) return LLVMBuildFPExt(e->builder, v, type, "");
-    if (dtype == KILN_BOOL) return LLVMBuildICmp(e->builder, LLVMIntNE, v, LLVMConstNull(LLVMTypeOf(v)), "");
+    if (dtype == KILN_BOOL)
+        return LLVMBuildICmp(e->builder, LLVMIntNE, v, LLVMConstNull(LLVMTypeOf(v)), "");
     return v;
 }
 
@@ -206,12 +228,16 @@ LLVMValueRef kiln_llvm_to_memory(kiln_llvm_emitter *e, kiln_dtype dtype, LLVMVal
     return v;
 }
 
-static LLVMValueRef cast_to_float(kiln_llvm_emitter *e, kiln_dtype from, kiln_dtype to, LLVMValueRef v) {
+static LLVMValueRef cast_to_float(kiln_llvm_emitter *e, kiln_dtype from, kiln_dtype to,
+                                  LLVMValueRef v) {
     LLVMTypeRef type = kiln_llvm_type_like(kiln_llvm_compute_type(e, to), LLVMTypeOf(v));
     kiln_dtype_kind kind = kiln_dtype_kind_of(from);
-    if (kind == KILN_KIND_INT) v = LLVMBuildSIToFP(e->builder, v, type, "");
-    else if (kind != KILN_KIND_FLOAT) v = LLVMBuildUIToFP(e->builder, v, type, "");
-    else v = LLVMBuildFPCast(e->builder, v, type, "");
+    if (kind == KILN_KIND_INT)
+        v = LLVMBuildSIToFP(e->builder, v, type, "");
+    else if (kind != KILN_KIND_FLOAT)
+        v = LLVMBuildUIToFP(e->builder, v, type, "");
+    else
+        v = LLVMBuildFPCast(e->builder, v, type, "");
     if (to != KILN_F16 && to != KILN_BF16) return v;
     return kiln_llvm_from_memory(e, to, kiln_llvm_to_memory(e, to, v)); /* a cast rounds */
 }
@@ -226,7 +252,8 @@ LLVMValueRef kiln_llvm_cast(kiln_llvm_emitter *e, kiln_dtype from, kiln_dtype to
     }
     LLVMTypeRef type = kiln_llvm_type_like(kiln_llvm_compute_type(e, to), LLVMTypeOf(v));
     if (kiln_dtype_is_float(from)) {
-        const char *name = kiln_dtype_kind_of(to) == KILN_KIND_INT ? "llvm.fptosi.sat" : "llvm.fptoui.sat";
+        const char *name =
+            kiln_dtype_kind_of(to) == KILN_KIND_INT ? "llvm.fptosi.sat" : "llvm.fptoui.sat";
         return kiln_llvm_intrinsic(e, name, (LLVMTypeRef[]){type, LLVMTypeOf(v)}, 2, &v, 1);
     }
     return LLVMBuildIntCast2(e->builder, v, type, kiln_dtype_kind_of(from) == KILN_KIND_INT, "");

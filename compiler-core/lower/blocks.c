@@ -1,8 +1,9 @@
-/* blocks: each block becomes the store it stands for. Iterators are replaced by their bindings; a predicate
- * becomes an if, and so does the initial value of a reduction that was not decomposed. */
+/* blocks: each block becomes the store it stands for. Iterators are replaced by their bindings; a
+ * predicate becomes an if, and so does the initial value of a reduction that was not decomposed. */
 #include "compiler-core/lower/pass.h"
 
-static kiln_stmt make_store(kiln_program *p, const kiln_block_info *b, const kiln_expr *index, kiln_expr value) {
+static kiln_stmt make_store(kiln_program *p, const kiln_block_info *b, const kiln_expr *index,
+                            kiln_expr value) {
     kiln_stmt store = kiln_stmt_create(p, KILN_STMT_STORE);
     kiln_stmt_info *s = &p->stmt.data[store];
     s->buffer = b->buffer;
@@ -27,7 +28,10 @@ static kiln_expr both(kiln_program *p, kiln_expr a, kiln_expr b) {
 static kiln_expr is_first(kiln_program *p, const kiln_block_info *b) {
     kiln_expr all = 0;
     for (uint32_t i = 0; i < b->iter_count; i++)
-        if (b->iter[i].reduce) all = both(p, all, kiln_expr_binary(p, KILN_EXPR_EQ, b->iter[i].binding, kiln_expr_index(p, 0)));
+        if (b->iter[i].reduce)
+            all =
+                both(p, all,
+                     kiln_expr_binary(p, KILN_EXPR_EQ, b->iter[i].binding, kiln_expr_index(p, 0)));
     return all ? all : kiln_expr_int(p, KILN_BOOL, 1);
 }
 
@@ -36,10 +40,12 @@ static kiln_stmt lower_block(kiln_program *p, kiln_block block) {
     kiln_expr *replacement = KILN_ARENA_ARRAY(p->arena, kiln_expr, p->var.count);
     for (uint32_t i = 0; i < b.iter_count; i++) replacement[b.iter[i].var] = b.iter[i].binding;
     kiln_expr index[KILN_RANK_MAX];
-    for (uint32_t i = 0; i < b.index_count; i++) index[i] = kiln_expr_substitute(p, b.index[i], replacement);
+    for (uint32_t i = 0; i < b.index_count; i++)
+        index[i] = kiln_expr_substitute(p, b.index[i], replacement);
     kiln_expr value = kiln_expr_substitute(p, b.value, replacement);
     if (b.combiner != KILN_COMBINE_NONE)
-        value = kiln_expr_combine(p, b.combiner, kiln_expr_load(p, b.buffer, index, b.index_count), value);
+        value = kiln_expr_combine(p, b.combiner, kiln_expr_load(p, b.buffer, index, b.index_count),
+                                  value);
 
     kiln_stmt lowered = make_store(p, &b, index, value);
     if (b.init && b.combiner != KILN_COMBINE_NONE) {
@@ -58,7 +64,8 @@ static void lower_tree(kiln_program *p, kiln_stmt stmt) {
         kiln_stmt_replace(p, stmt, lower_block(p, block));
         return;
     }
-    for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++) lower_tree(p, p->stmt.data[stmt].child.data[i]);
+    for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++)
+        lower_tree(p, p->stmt.data[stmt].child.data[i]);
 }
 
 static void lower_program(kiln_program *p) {

@@ -27,16 +27,21 @@ static kiln_status run_passes(kiln_lowering *l, uint32_t count) {
     return st;
 }
 
-/* Argument buffers keep their ids in both programs; a role of TEMP says that a program does not touch one. */
-static kiln_buffer buffer_in(const kiln_program *p, kiln_buffer b) { return p && p->buffer.data[b].role != KILN_ROLE_TEMP ? b : 0; }
+/* Argument buffers keep their ids in both programs; a role of TEMP says that a program does not
+ * touch one. */
+static kiln_buffer buffer_in(const kiln_program *p, kiln_buffer b) {
+    return p && p->buffer.data[b].role != KILN_ROLE_TEMP ? b : 0;
+}
 
-static kiln_status add_args(const kiln_lowering *l, const kiln_program *scheduled, kiln_role role, kiln_lowered *out) {
+static kiln_status add_args(const kiln_lowering *l, const kiln_program *scheduled, kiln_role role,
+                            kiln_lowered *out) {
     for (kiln_buffer b = 1; b < scheduled->buffer.count; b++) {
         bool packed = l->prepare && l->prepare->buffer.data[b].role == KILN_ROLE_PACKED;
         kiln_role is = packed ? KILN_ROLE_PACKED : scheduled->buffer.data[b].role;
         if (is != role) continue;
         if (out->arg_count == KILN_MANIFEST_ARGS_MAX)
-            return KILN_ERROR(RESOURCE_EXHAUSTED, "the kernel has more than %d arguments", KILN_MANIFEST_ARGS_MAX);
+            return KILN_ERROR(RESOURCE_EXHAUSTED, "the kernel has more than %d arguments",
+                              KILN_MANIFEST_ARGS_MAX);
         out->arg[out->arg_count].name = l->run->buffer.data[b].name;
         out->arg[out->arg_count].in_prepare = buffer_in(l->prepare, b);
         out->arg[out->arg_count].in_run = buffer_in(l->run, b);
@@ -45,29 +50,37 @@ static kiln_status add_args(const kiln_lowering *l, const kiln_program *schedule
     return KILN_OK;
 }
 
-kiln_status kiln_lower(const kiln_program *scheduled, const kiln_target *target, kiln_arena *arena, kiln_lowered *out_lowered) {
-    kiln_lowering l = {.target = target, .arena = arena, .run = kiln_program_copy(scheduled, arena)};
-    static const kiln_role order[] = {KILN_ROLE_INPUT, KILN_ROLE_CONSTANT, KILN_ROLE_OUTPUT, KILN_ROLE_PACKED};
+kiln_status kiln_lower(const kiln_program *scheduled, const kiln_target *target, kiln_arena *arena,
+                       kiln_lowered *out_lowered) {
+    kiln_lowering l = {
+        .target = target, .arena = arena, .run = kiln_program_copy(scheduled, arena)};
+    static const kiln_role order[] = {KILN_ROLE_INPUT, KILN_ROLE_CONSTANT, KILN_ROLE_OUTPUT,
+                                      KILN_ROLE_PACKED};
     kiln_status st = run_passes(&l, KILN_ARRAY_COUNT(pass_table));
     if (st) return st;
     kiln_lowered lowered = {.prepare = l.prepare, .run = l.run, .registers = l.registers};
-    for (uint32_t i = 0; !st && i < KILN_ARRAY_COUNT(order); i++) st = add_args(&l, scheduled, order[i], &lowered);
+    for (uint32_t i = 0; !st && i < KILN_ARRAY_COUNT(order); i++)
+        st = add_args(&l, scheduled, order[i], &lowered);
     if (!st) *out_lowered = lowered;
     return st;
 }
 
-kiln_status kiln_lower_explain(const kiln_program *scheduled, const kiln_target *target, kiln_str after, kiln_arena *arena,
-                               kiln_strbuf *out) {
+kiln_status kiln_lower_explain(const kiln_program *scheduled, const kiln_target *target,
+                               kiln_str after, kiln_arena *arena, kiln_strbuf *out) {
     uint32_t count = 0;
     if (after.size == 0) after = kiln_str_from(pass_table[KILN_ARRAY_COUNT(pass_table) - 1].name);
-    while (count < KILN_ARRAY_COUNT(pass_table) && !kiln_str_is(after, pass_table[count].name)) count++;
+    while (count < KILN_ARRAY_COUNT(pass_table) && !kiln_str_is(after, pass_table[count].name))
+        count++;
     if (count == KILN_ARRAY_COUNT(pass_table)) {
-        kiln_status st = KILN_ERROR(INVALID_ARGUMENT, "no lowering pass is called '%.*s'", KILN_STR_ARG(after));
+        kiln_status st =
+            KILN_ERROR(INVALID_ARGUMENT, "no lowering pass is called '%.*s'", KILN_STR_ARG(after));
         for (uint32_t i = KILN_ARRAY_COUNT(pass_table); i-- > 0;)
-            st = kiln_status_note(st, "%s%s", pass_table[i].name, i + 1 == KILN_ARRAY_COUNT(pass_table) ? "" : ",");
+            st = kiln_status_note(st, "%s%s", pass_table[i].name,
+                                  i + 1 == KILN_ARRAY_COUNT(pass_table) ? "" : ",");
         return kiln_status_note(st, "one of");
     }
-    kiln_lowering l = {.target = target, .arena = arena, .run = kiln_program_copy(scheduled, arena)};
+    kiln_lowering l = {
+        .target = target, .arena = arena, .run = kiln_program_copy(scheduled, arena)};
     kiln_status st = run_passes(&l, count + 1);
     if (st) return st;
     if (l.prepare) {

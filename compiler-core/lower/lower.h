@@ -1,18 +1,16 @@
-/* From a scheduled loop program to what code generators take: two programs without blocks. Passes are in
- * lower.def, in order; `kiln explain --stage loops` can stop after any of them.
+/* From a scheduled loop program to what code generators take: two programs without blocks. Passes
+ * are in lower.def, in order; `kiln explain --stage loops` can stop after any of them.
  *
- *  split_prepare  root-level blocks that depend on constants only go to the prepare program; their buffers
- *                 become PACKED arguments
- *  threads        parallel loops become serial where kernels get one thread, and in the prepare program
- *  blocks         blocks become stores, inits and ifs over loop variables
- *  simplify       indices, conditions, loops of extent 1
- *  place          each temp is allocated around all its accesses and compacted to the region that one
- *                 execution of that scope touches
- *  partition      loops split where a predicate changes, so that full tiles carry no predicate
- *  vectors        vectorized loops are cut to whole hardware vectors and a masked rest
- *  unroll         nothing is copied here: UNROLL loops stay for the emitter; those above a size limit become serial
- *  registers      every REGISTER buffer is indexed by constants once unrolled; counts the vector registers that
- *                 live at once against the target
+ *  split_prepare  root-level blocks that depend on constants only go to the prepare program; their
+ * buffers become PACKED arguments threads        parallel loops become serial where kernels get one
+ * thread, and in the prepare program blocks         blocks become stores, inits and ifs over loop
+ * variables simplify       indices, conditions, loops of extent 1 place          each temp is
+ * allocated around all its accesses and compacted to the region that one execution of that scope
+ * touches partition      loops split where a predicate changes, so that full tiles carry no
+ * predicate vectors        vectorized loops are cut to whole hardware vectors and a masked rest
+ *  unroll         nothing is copied here: UNROLL loops stay for the emitter; those above a size
+ * limit become serial registers      every REGISTER buffer is indexed by constants once unrolled;
+ * counts the vector registers that live at once against the target
  */
 #ifndef KILN_COMPILER_CORE_LOWER_LOWER_H
 #define KILN_COMPILER_CORE_LOWER_LOWER_H
@@ -27,7 +25,8 @@
 typedef struct kiln_lowered {
     kiln_program *prepare; /* NULL when there is nothing to pack */
     kiln_program *run;
-    /* Arguments of both, in kernel_abi.h's order (inputs, constants, outputs, packed); the same names in both. */
+    /* Arguments of both, in kernel_abi.h's order (inputs, constants, outputs, packed); the same
+     * names in both. */
     uint32_t arg_count;
     struct {
         kiln_str name;
@@ -36,11 +35,14 @@ typedef struct kiln_lowered {
     uint32_t registers; /* vector registers of the widest region */
 } kiln_lowered;
 
-/* ILLEGAL_SCHEDULE: a register buffer that cannot be promoted, or more registers than the target has (the
- * note says how many). RESOURCE_EXHAUSTED: code or scratch beyond its limit. */
-KILN_MUST_USE kiln_status kiln_lower(const kiln_program *scheduled, const kiln_target *target, kiln_arena *arena, kiln_lowered *out_lowered);
-/* The same, stopping after the named pass of lower.def (empty: the last), for explain and golden tests: text of both programs. */
-KILN_MUST_USE kiln_status kiln_lower_explain(const kiln_program *scheduled, const kiln_target *target, kiln_str after,
+/* ILLEGAL_SCHEDULE: a register buffer that cannot be promoted, or more registers than the target
+ * has (the note says how many). RESOURCE_EXHAUSTED: code or scratch beyond its limit. */
+KILN_MUST_USE kiln_status kiln_lower(const kiln_program *scheduled, const kiln_target *target,
+                                     kiln_arena *arena, kiln_lowered *out_lowered);
+/* The same, stopping after the named pass of lower.def (empty: the last), for explain and golden
+ * tests: text of both programs. */
+KILN_MUST_USE kiln_status kiln_lower_explain(const kiln_program *scheduled,
+                                             const kiln_target *target, kiln_str after,
                                              kiln_arena *arena, kiln_strbuf *out);
 
 #endif

@@ -1,9 +1,11 @@
-/* partition: a loop is split where a condition inside it begins or stops to hold, so that the large part in the
- * middle carries no condition. Conditions are those of ifs and selects, comparisons of affine forms; what lies
- * inside the loop counts with its whole range, so outer loops are split first and their parts looked at again.
+/* partition: a loop is split where a condition inside it begins or stops to hold, so that the large
+ * part in the middle carries no condition. Conditions are those of ifs and selects, comparisons of
+ * affine forms; what lies inside the loop counts with its whole range, so outer loops are split
+ * first and their parts looked at again.
  *
- * Iterations of a parallel loop must stay together to be shared out evenly: its body is doubled under ifs
- * instead. Vectorized loops keep their conditions, which become lane masks; unrolled ones need no splitting. */
+ * Iterations of a parallel loop must stay together to be shared out evenly: its body is doubled
+ * under ifs instead. Vectorized loops keep their conditions, which become lane masks; unrolled ones
+ * need no splitting. */
 #include <string.h>
 
 #include "base/check.h"
@@ -14,15 +16,17 @@
 typedef struct partition {
     kiln_program *p;
     kiln_stmt loop;
-    uint64_t budget;       /* stores that may still be added */
-    kiln_interval *range;  /* [var count] what is known of loop variables here */
+    uint64_t budget;      /* stores that may still be added */
+    kiln_interval *range; /* [var count] what is known of loop variables here */
     uint32_t range_count;
     uint32_t cut_count;
     int64_t cut[CUTS_MAX]; /* increasing; a part begins at each */
     bool too_many;
 } partition;
 
-/* ---- where to cut ----------------------------------------------------------------------------------------------- */
+/* ---- where to cut
+ * -----------------------------------------------------------------------------------------------
+ */
 
 static void add_cut(partition *part, int64_t at) {
     const kiln_stmt_info *s = &part->p->stmt.data[part->loop];
@@ -39,10 +43,15 @@ static void add_cut(partition *part, int64_t at) {
     part->cut_count++;
 }
 
-static int64_t divide_down(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+static int64_t divide_down(int64_t a, int64_t b) {
+    return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
 
-/* Smallest v with c * v + r >= 0 (c > 0), or with c * v + r < 0 (c < 0): where the sign of the form changes. */
-static int64_t sign_change(int64_t c, int64_t r) { return c > 0 ? -divide_down(r, c) : divide_down(r, -c) + 1; }
+/* Smallest v with c * v + r >= 0 (c > 0), or with c * v + r < 0 (c < 0): where the sign of the form
+ * changes. */
+static int64_t sign_change(int64_t c, int64_t r) {
+    return c > 0 ? -divide_down(r, c) : divide_down(r, -c) + 1;
+}
 
 /* Whether a variable's loop is the one being split or inside it. */
 static bool is_inside(const partition *part, kiln_var var) {
@@ -50,9 +59,10 @@ static bool is_inside(const partition *part, kiln_var var) {
     return !kiln_lower_loop_of(part->p, outer, var);
 }
 
-/* rest = form without the loop's variable: known interval, or false when loops outside (not constant here) or
- * anything but plain variables enter. */
-static bool rest_of(const partition *part, const kiln_affine *form, kiln_var var, int64_t *coefficient, kiln_interval *rest) {
+/* rest = form without the loop's variable: known interval, or false when loops outside (not
+ * constant here) or anything but plain variables enter. */
+static bool rest_of(const partition *part, const kiln_affine *form, kiln_var var,
+                    int64_t *coefficient, kiln_interval *rest) {
     const kiln_program *p = part->p;
     *coefficient = 0;
     *rest = (kiln_interval){form->constant, form->constant};
@@ -90,8 +100,10 @@ static void cut_comparison(partition *part, kiln_expr e) {
     kiln_interval rest;
     if (!kiln_affine_of(p, kiln_expr_binary(p, KILN_EXPR_SUB, a, b), part->range, &form)) return;
     if (!rest_of(part, &form, var, &c, &rest)) return;
-    if (op == KILN_EXPR_LT || op == KILN_EXPR_EQ || op == KILN_EXPR_NE) cut_at_sign(part, c, rest, 0);
-    if (op == KILN_EXPR_LE || op == KILN_EXPR_EQ || op == KILN_EXPR_NE) cut_at_sign(part, c, rest, 1);
+    if (op == KILN_EXPR_LT || op == KILN_EXPR_EQ || op == KILN_EXPR_NE)
+        cut_at_sign(part, c, rest, 0);
+    if (op == KILN_EXPR_LE || op == KILN_EXPR_EQ || op == KILN_EXPR_NE)
+        cut_at_sign(part, c, rest, 1);
 }
 
 static void cut_condition(partition *part, kiln_expr e) {
@@ -112,7 +124,8 @@ static void cut_condition(partition *part, kiln_expr e) {
 
 /* Conditions of selects inside a value. */
 static kiln_expr cut_selects(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
-    if (kiln_expr_get(p, e)->op == KILN_EXPR_SELECT) cut_condition(context, kiln_expr_operand(p, e, 0));
+    if (kiln_expr_get(p, e)->op == KILN_EXPR_SELECT)
+        cut_condition(context, kiln_expr_operand(p, e, 0));
     return rebuilt;
 }
 
@@ -123,7 +136,9 @@ static void find_cuts(partition *part, kiln_stmt stmt) {
     for (uint32_t i = 0; i < s.child.count; i++) find_cuts(part, s.child.data[i]);
 }
 
-/* ---- cutting ------------------------------------------------------------------------------------------------------ */
+/* ---- cutting
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 static void split_tree(partition *part, kiln_stmt stmt);
 
@@ -141,7 +156,9 @@ static void grow_range(partition *part) {
     if (part->range_count == part->p->var.count) return;
     kiln_interval *range = KILN_ARENA_ARRAY(part->p->arena, kiln_interval, part->p->var.count);
     for (kiln_var v = 0; v < part->p->var.count; v++)
-        range[v] = v < part->range_count ? part->range[v] : (kiln_interval){part->p->var.data[v].low, part->p->var.data[v].high};
+        range[v] = v < part->range_count
+                       ? part->range[v]
+                       : (kiln_interval){part->p->var.data[v].low, part->p->var.data[v].high};
     part->range = range;
     part->range_count = part->p->var.count;
 }
@@ -166,9 +183,12 @@ static kiln_stmt make_version(partition *part, int64_t begin, int64_t end) {
     kiln_expr above = kiln_expr_binary(p, KILN_EXPR_LE, kiln_expr_index(p, begin), v);
     kiln_expr below = kiln_expr_binary(p, KILN_EXPR_LT, v, kiln_expr_index(p, end));
     kiln_stmt version = kiln_stmt_create(p, KILN_STMT_IF);
-    p->stmt.data[version].condition = kiln_expr_simplify(p, kiln_expr_binary(p, KILN_EXPR_AND, above, below), NULL);
+    p->stmt.data[version].condition =
+        kiln_expr_simplify(p, kiln_expr_binary(p, KILN_EXPR_AND, above, below), NULL);
     bool once = end == begin + 1;
-    kiln_stmt_append(p, version, kiln_lower_copy(p, s.child.data[0], once ? &s.var : NULL, once ? kiln_expr_index(p, begin) : 0));
+    kiln_stmt_append(p, version,
+                     kiln_lower_copy(p, s.child.data[0], once ? &s.var : NULL,
+                                     once ? kiln_expr_index(p, begin) : 0));
     return version;
 }
 
@@ -177,8 +197,9 @@ static void simplify_part(partition *part, kiln_stmt stmt) {
     kiln_lower_simplify_below(part->p, stmt, part->range);
 }
 
-/* Simplifies part `copy`, which stands at place `at` of `seq`, and splits what is inside; false when nothing of
- * it is left. A part that runs once leaves its body in its place, and that may be a loop to split. */
+/* Simplifies part `copy`, which stands at place `at` of `seq`, and splits what is inside; false
+ * when nothing of it is left. A part that runs once leaves its body in its place, and that may be a
+ * loop to split. */
 static bool settle_part(partition *part, kiln_stmt seq, uint32_t at, kiln_stmt copy) {
     kiln_program *p = part->p;
     uint32_t before = p->stmt.data[seq].child.count;
@@ -221,7 +242,8 @@ static void split_parallel(partition *part) {
         kiln_stmt inner = p->stmt.data[version].child.data[0];
         part->range[var] = (kiln_interval){begin[i], end[i] - 1};
         simplify_part(part, inner);
-        if (p->stmt.data[version].child.count > 0) split_tree(part, p->stmt.data[version].child.data[0]);
+        if (p->stmt.data[version].child.count > 0)
+            split_tree(part, p->stmt.data[version].child.data[0]);
         grow_range(part);
         part->range[var] = whole;
     }
@@ -240,19 +262,23 @@ static void split_loop(partition *outer, kiln_stmt loop) {
         return;
     }
     part.budget -= added;
-    if (part.p->stmt.data[loop].loop_kind == KILN_LOOP_PARALLEL) split_parallel(&part);
-    else split_serial(&part);
+    if (part.p->stmt.data[loop].loop_kind == KILN_LOOP_PARALLEL)
+        split_parallel(&part);
+    else
+        split_serial(&part);
     outer->budget = part.budget;
 }
 
 static void split_tree(partition *part, kiln_stmt stmt) {
     kiln_program *p = part->p;
     const kiln_stmt_info *s = &p->stmt.data[stmt];
-    if (s->kind == KILN_STMT_FOR && (s->loop_kind == KILN_LOOP_SERIAL || s->loop_kind == KILN_LOOP_PARALLEL)) {
+    if (s->kind == KILN_STMT_FOR &&
+        (s->loop_kind == KILN_LOOP_SERIAL || s->loop_kind == KILN_LOOP_PARALLEL)) {
         split_loop(part, stmt);
         return;
     }
-    /* A child that is split is replaced by one statement, or vanishes when nothing of it is left. */
+    /* A child that is split is replaced by one statement, or vanishes when nothing of it is left.
+     */
     for (uint32_t i = 0; i < p->stmt.data[stmt].child.count;) {
         uint32_t before = p->stmt.data[stmt].child.count;
         split_tree(part, p->stmt.data[stmt].child.data[i]);
@@ -260,8 +286,8 @@ static void split_tree(partition *part, kiln_stmt stmt) {
     }
 }
 
-/* Loops whose parts are all small need the budget most where there is little code: a quarter of the limit is
- * far more than any good kernel uses. */
+/* Loops whose parts are all small need the budget most where there is little code: a quarter of the
+ * limit is far more than any good kernel uses. */
 static void partition_program(kiln_program *p) {
     if (!p->root) return;
     partition part = {.p = p, .budget = KILN_LOWER_SIZE_MAX / 4};

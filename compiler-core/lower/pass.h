@@ -19,22 +19,27 @@ typedef kiln_status (*kiln_lower_pass)(kiln_lowering *l);
 #include "compiler-core/lower/lower.def"
 #undef X
 
-/* ---- rewrite.c: walks that passes build on ----------------------------------------------------------------- */
+/* ---- rewrite.c: walks that passes build on
+ * ----------------------------------------------------------------- */
 
 /* Applies `rewrite` to every expression of the tree: conditions, indices, values. */
 typedef kiln_expr (*kiln_lower_rewriter)(kiln_program *p, kiln_expr e, void *context);
-void kiln_lower_rewrite(kiln_program *p, kiln_stmt stmt, kiln_lower_rewriter rewrite, void *context);
-/* Simplifies the tree below `stmt`, given the ranges of variables (`range`: [var count], or NULL for their
- * own): expressions, decided ifs, loops that run once or never, sequences of one. `stmt` may be replaced or
- * vanish. */
+void kiln_lower_rewrite(kiln_program *p, kiln_stmt stmt, kiln_lower_rewriter rewrite,
+                        void *context);
+/* Simplifies the tree below `stmt`, given the ranges of variables (`range`: [var count], or NULL
+ * for their own): expressions, decided ifs, loops that run once or never, sequences of one. `stmt`
+ * may be replaced or vanish. */
 void kiln_lower_simplify_below(kiln_program *p, kiln_stmt stmt, const kiln_interval *range);
-/* A copy of the tree with loops over new variables; `*var` (a free variable, or NULL) is replaced by `with`. */
+/* A copy of the tree with loops over new variables; `*var` (a free variable, or NULL) is replaced
+ * by `with`. */
 kiln_stmt kiln_lower_copy(kiln_program *p, kiln_stmt stmt, const kiln_var *var, kiln_expr with);
 /* Stores that the emitter will make of the tree: copies by unrolling counted. */
 uint64_t kiln_lower_size(const kiln_program *p, kiln_stmt stmt);
 /* Calls `visit` for every load in the statement's own expressions (not its children's). */
-typedef void (*kiln_lower_load_visitor)(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *context);
-void kiln_lower_visit_loads(kiln_program *p, kiln_stmt stmt, kiln_lower_load_visitor visit, void *context);
+typedef void (*kiln_lower_load_visitor)(kiln_program *p, kiln_stmt stmt, kiln_expr load,
+                                        void *context);
+void kiln_lower_visit_loads(kiln_program *p, kiln_stmt stmt, kiln_lower_load_visitor visit,
+                            void *context);
 /* Innermost loop over `var` around `stmt`; 0 when there is none. */
 kiln_stmt kiln_lower_loop_of(const kiln_program *p, kiln_stmt stmt, kiln_var var);
 

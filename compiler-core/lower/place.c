@@ -1,12 +1,13 @@
-/* place: each temp is allocated around all its accesses, as deep as they allow, and keeps only the region that
- * one execution of that place touches: per dimension an origin over the loops outside and a constant extent. */
+/* place: each temp is allocated around all its accesses, as deep as they allow, and keeps only the
+ * region that one execution of that place touches: per dimension an origin over the loops outside
+ * and a constant extent. */
 #include "base/check.h"
 #include "compiler-core/lower/pass.h"
 
 /* Accesses of one temp. */
 typedef struct accesses {
     kiln_buffer buffer;
-    kiln_stmt home;  /* smallest statement around all of them */
+    kiln_stmt home; /* smallest statement around all of them */
     bool found;
     /* The region so far. */
     kiln_stmt alloc; /* loops around it are outside */
@@ -15,12 +16,16 @@ typedef struct accesses {
     kiln_interval inside[KILN_RANK_MAX];
 } accesses;
 
-static void walk(kiln_program *p, kiln_stmt stmt, void (*visit)(kiln_program *, kiln_stmt, accesses *), accesses *a) {
+static void walk(kiln_program *p, kiln_stmt stmt,
+                 void (*visit)(kiln_program *, kiln_stmt, accesses *), accesses *a) {
     visit(p, stmt, a);
-    for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++) walk(p, p->stmt.data[stmt].child.data[i], visit, a);
+    for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++)
+        walk(p, p->stmt.data[stmt].child.data[i], visit, a);
 }
 
-/* ---- where -------------------------------------------------------------------------------------------------------- */
+/* ---- where
+ * --------------------------------------------------------------------------------------------------------
+ */
 
 static kiln_stmt common_ancestor(const kiln_program *p, kiln_stmt a, kiln_stmt b) {
     while (!kiln_stmt_is_inside(p, b, a)) a = p->stmt.data[a].parent;
@@ -34,7 +39,8 @@ static kiln_stmt above_reduction(const kiln_program *p, kiln_stmt store) {
     for (kiln_stmt at = s->parent; at; at = p->stmt.data[at].parent) {
         if (p->stmt.data[at].kind != KILN_STMT_FOR) continue;
         bool used = false;
-        for (uint32_t i = 0; i < s->index_count; i++) used |= kiln_expr_uses_var(p, s->index[i], p->stmt.data[at].var);
+        for (uint32_t i = 0; i < s->index_count; i++)
+            used |= kiln_expr_uses_var(p, s->index[i], p->stmt.data[at].var);
         if (!used) home = at;
     }
     return home;
@@ -49,18 +55,23 @@ static void home_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *con
     accesses *a = context;
     if (kiln_expr_get(p, load)->payload.id != a->buffer) return;
     const kiln_stmt_info *s = &p->stmt.data[stmt];
-    add_home(p, a, s->kind == KILN_STMT_STORE && s->buffer == a->buffer ? above_reduction(p, stmt) : stmt);
+    add_home(p, a,
+             s->kind == KILN_STMT_STORE && s->buffer == a->buffer ? above_reduction(p, stmt)
+                                                                  : stmt);
 }
 
 static void home_stmt(kiln_program *p, kiln_stmt stmt, accesses *a) {
-    if (p->stmt.data[stmt].kind == KILN_STMT_STORE && p->stmt.data[stmt].buffer == a->buffer) add_home(p, a, stmt);
+    if (p->stmt.data[stmt].kind == KILN_STMT_STORE && p->stmt.data[stmt].buffer == a->buffer)
+        add_home(p, a, stmt);
     kiln_lower_visit_loads(p, stmt, home_load, a);
 }
 
 /* Lanes run at once, so they need an element each: a temp never lives inside a vectorized loop. */
 static kiln_stmt above_vectors(const kiln_program *p, kiln_stmt home) {
     for (kiln_stmt at = home; at; at = p->stmt.data[at].parent)
-        if (p->stmt.data[at].kind == KILN_STMT_FOR && p->stmt.data[at].loop_kind == KILN_LOOP_VECTORIZE) home = at;
+        if (p->stmt.data[at].kind == KILN_STMT_FOR &&
+            p->stmt.data[at].loop_kind == KILN_LOOP_VECTORIZE)
+            home = at;
     return home;
 }
 
@@ -91,22 +102,27 @@ static kiln_stmt wrap_home(kiln_program *p, accesses *a) {
     return alloc;
 }
 
-/* ---- what --------------------------------------------------------------------------------------------------------- */
+/* ---- what
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 typedef enum side { OUTSIDE = 1, INSIDE = 2 } side;
 
 /* Which loops a term depends on, seen from the allocation. */
 static uint32_t sides_of(const kiln_program *p, kiln_stmt alloc, kiln_expr term) {
     const kiln_expr_node *node = kiln_expr_get(p, term);
-    if (node->op == KILN_EXPR_VAR) return kiln_lower_loop_of(p, alloc, node->payload.id) ? OUTSIDE : INSIDE;
+    if (node->op == KILN_EXPR_VAR)
+        return kiln_lower_loop_of(p, alloc, node->payload.id) ? OUTSIDE : INSIDE;
     if (node->op == KILN_EXPR_LOAD) return OUTSIDE | INSIDE;
     uint32_t sides = 0;
-    for (uint32_t i = 0; i < node->operand_count; i++) sides |= sides_of(p, alloc, kiln_expr_operand(p, term, i));
+    for (uint32_t i = 0; i < node->operand_count; i++)
+        sides |= sides_of(p, alloc, kiln_expr_operand(p, term, i));
     return sides;
 }
 
 /* index = origin + inside; false when a term mixes loops of both kinds. */
-static bool split_index(kiln_program *p, kiln_stmt alloc, kiln_expr index, kiln_expr *origin, kiln_interval *inside) {
+static bool split_index(kiln_program *p, kiln_stmt alloc, kiln_expr index, kiln_expr *origin,
+                        kiln_interval *inside) {
     kiln_affine all, outer = {0};
     if (!kiln_affine_of(p, index, NULL, &all)) return false;
     kiln_affine inner = {.constant = all.constant};
@@ -154,12 +170,13 @@ static void region_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *c
 
 static void region_stmt(kiln_program *p, kiln_stmt stmt, accesses *a) {
     const kiln_stmt_info s = p->stmt.data[stmt];
-    if (s.kind == KILN_STMT_STORE && s.buffer == a->buffer) add_access(p, a, s.index, s.index_count);
+    if (s.kind == KILN_STMT_STORE && s.buffer == a->buffer)
+        add_access(p, a, s.index, s.index_count);
     kiln_lower_visit_loads(p, stmt, region_load, a);
 }
 
-/* Dimensions that cannot shrink keep origin 0 and their whole extent. Accesses that never happen (under a
- * false predicate) may make the interval larger than the dimension. */
+/* Dimensions that cannot shrink keep origin 0 and their whole extent. Accesses that never happen
+ * (under a false predicate) may make the interval larger than the dimension. */
 static void settle_region(kiln_program *p, accesses *a) {
     kiln_shape *shape = &p->buffer.data[a->buffer].shape;
     for (uint32_t d = 0; d < shape->rank; d++) {
@@ -170,18 +187,21 @@ static void settle_region(kiln_program *p, accesses *a) {
             a->inside[d].low = KILN_MAX(a->inside[d].low, whole.low);
             a->inside[d].high = KILN_MIN(a->inside[d].high, whole.high);
         }
-        if (a->full[d] || a->inside[d].high - a->inside[d].low >= whole.high || a->inside[d].high < a->inside[d].low) {
+        if (a->full[d] || a->inside[d].high - a->inside[d].low >= whole.high ||
+            a->inside[d].high < a->inside[d].low) {
             a->origin[d] = kiln_expr_index(p, 0);
             a->inside[d] = whole;
         }
         shape->dim[d] = a->inside[d].high - a->inside[d].low + 1;
-        a->origin[d] = kiln_expr_binary(p, KILN_EXPR_ADD, a->origin[d], kiln_expr_index(p, a->inside[d].low));
+        a->origin[d] =
+            kiln_expr_binary(p, KILN_EXPR_ADD, a->origin[d], kiln_expr_index(p, a->inside[d].low));
     }
 }
 
 static void shift(kiln_program *p, const accesses *a, kiln_expr *index, uint32_t index_count) {
     for (uint32_t d = 0; d < index_count; d++)
-        index[d] = kiln_expr_simplify(p, kiln_expr_binary(p, KILN_EXPR_SUB, index[d], a->origin[d]), NULL);
+        index[d] =
+            kiln_expr_simplify(p, kiln_expr_binary(p, KILN_EXPR_SUB, index[d], a->origin[d]), NULL);
 }
 
 static kiln_expr shift_load(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
@@ -195,7 +215,9 @@ static kiln_expr shift_load(kiln_program *p, kiln_expr e, kiln_expr rebuilt, voi
     return kiln_expr_load(p, a->buffer, index, count);
 }
 
-static kiln_expr shift_loads(kiln_program *p, kiln_expr e, void *context) { return kiln_expr_rewrite(p, e, shift_load, context); }
+static kiln_expr shift_loads(kiln_program *p, kiln_expr e, void *context) {
+    return kiln_expr_rewrite(p, e, shift_load, context);
+}
 
 static void shift_stores(kiln_program *p, kiln_stmt stmt, accesses *a) {
     kiln_stmt_info *s = &p->stmt.data[stmt];

@@ -1,11 +1,12 @@
-/* registers: every element of a REGISTER buffer must be known once loops are unrolled, and all that live at
- * once must fit the machine. */
+/* registers: every element of a REGISTER buffer must be known once loops are unrolled, and all that
+ * live at once must fit the machine. */
 #include "compiler-core/lower/registers.h"
 
 #include "base/check.h"
 #include "compiler-core/lower/pass.h"
 
-typedef kiln_status (*access_visitor)(kiln_program *p, kiln_stmt stmt, const kiln_affine *offset, void *context);
+typedef kiln_status (*access_visitor)(kiln_program *p, kiln_stmt stmt, const kiln_affine *offset,
+                                      void *context);
 
 typedef struct access_walk {
     kiln_buffer buffer;
@@ -18,7 +19,8 @@ static void visit_access(kiln_program *p, kiln_stmt stmt, const kiln_expr *index
     kiln_affine offset;
     if (w->status) return;
     kiln_expr e = kiln_buffer_offset(p, w->buffer, index, NULL);
-    if (!kiln_affine_of(p, e, NULL, &offset)) offset = (kiln_affine){.term_count = 1, .term = {e}, .coefficient = {1}};
+    if (!kiln_affine_of(p, e, NULL, &offset))
+        offset = (kiln_affine){.term_count = 1, .term = {e}, .coefficient = {1}};
     w->status = w->visit(p, stmt, &offset, w->context);
 }
 
@@ -26,7 +28,8 @@ static void visit_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *co
     access_walk *w = context;
     if (kiln_expr_get(p, load)->payload.id != w->buffer) return;
     kiln_expr index[KILN_RANK_MAX];
-    for (uint32_t i = 0; i < kiln_expr_get(p, load)->operand_count; i++) index[i] = kiln_expr_operand(p, load, i);
+    for (uint32_t i = 0; i < kiln_expr_get(p, load)->operand_count; i++)
+        index[i] = kiln_expr_operand(p, load, i);
     visit_access(p, stmt, index, w);
 }
 
@@ -37,14 +40,17 @@ static void walk_accesses(kiln_program *p, kiln_stmt stmt, access_walk *w) {
     for (uint32_t i = 0; i < s.child.count; i++) walk_accesses(p, s.child.data[i], w);
 }
 
-/* ---- width ---------------------------------------------------------------------------------------------------------- */
+/* ---- width
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 /* The loop whose variable becomes lanes at `stmt`: the outermost vectorized one. */
 static kiln_stmt lane_loop(const kiln_program *p, kiln_stmt stmt) {
     kiln_stmt found = 0;
     for (kiln_stmt at = stmt; at; at = p->stmt.data[at].parent) {
         const kiln_stmt_info *s = &p->stmt.data[at];
-        if (s->kind == KILN_STMT_FOR && s->loop_kind == KILN_LOOP_VECTORIZE && s->extent > 1) found = at;
+        if (s->kind == KILN_STMT_FOR && s->loop_kind == KILN_LOOP_VECTORIZE && s->extent > 1)
+            found = at;
     }
     return found;
 }
@@ -63,7 +69,8 @@ typedef struct width_walk {
     int64_t width; /* 0: no vector access so far */
 } width_walk;
 
-static kiln_status narrow_width(kiln_program *p, kiln_stmt stmt, const kiln_affine *offset, void *context) {
+static kiln_status narrow_width(kiln_program *p, kiln_stmt stmt, const kiln_affine *offset,
+                                void *context) {
     width_walk *w = context;
     kiln_stmt loop = lane_loop(p, stmt);
     if (!loop) return KILN_OK;
@@ -88,7 +95,9 @@ uint32_t kiln_register_width(kiln_program *p, kiln_stmt scope, kiln_buffer buffe
     return width.width ? (uint32_t)width.width : 1;
 }
 
-/* ---- numbering ---------------------------------------------------------------------------------------------------- */
+/* ---- numbering
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 /* The dimension that lanes run along, and by how many. */
 typedef struct lane_walk {
@@ -103,7 +112,9 @@ static void find_lanes(kiln_program *p, kiln_stmt stmt, const kiln_expr *index, 
     for (uint32_t d = 0; d < p->buffer.data[w->buffer].shape.rank; d++) {
         kiln_affine form;
         const kiln_stmt_info *s = &p->stmt.data[loop];
-        if (!kiln_affine_of(p, index[d], NULL, &form) || kiln_affine_coefficient(p, &form, s->var) != 1) continue;
+        if (!kiln_affine_of(p, index[d], NULL, &form) ||
+            kiln_affine_coefficient(p, &form, s->var) != 1)
+            continue;
         if (w->lanes && w->dim != d) continue;
         w->dim = d;
         w->lanes = w->lanes ? common_divisor(w->lanes, s->extent) : s->extent;
@@ -114,7 +125,8 @@ static void find_lanes_of_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, 
     lane_walk *w = context;
     if (kiln_expr_get(p, load)->payload.id != w->buffer) return;
     kiln_expr index[KILN_RANK_MAX];
-    for (uint32_t i = 0; i < kiln_expr_get(p, load)->operand_count; i++) index[i] = kiln_expr_operand(p, load, i);
+    for (uint32_t i = 0; i < kiln_expr_get(p, load)->operand_count; i++)
+        index[i] = kiln_expr_operand(p, load, i);
     find_lanes(p, stmt, index, w);
 }
 
@@ -125,7 +137,8 @@ static void find_lanes_below(kiln_program *p, kiln_stmt stmt, lane_walk *w) {
     for (uint32_t i = 0; i < s.child.count; i++) find_lanes_below(p, s.child.data[i], w);
 }
 
-/* A register buffer has no memory, so its layout only numbers its elements: such that lanes are neighbours. */
+/* A register buffer has no memory, so its layout only numbers its elements: such that lanes are
+ * neighbours. */
 static void number_elements(kiln_program *p, kiln_stmt stmt) {
     const kiln_stmt_info s = p->stmt.data[stmt];
     if (s.kind == KILN_STMT_ALLOC && p->buffer.data[s.buffer].scope == KILN_SCOPE_REGISTER) {
@@ -136,14 +149,18 @@ static void number_elements(kiln_program *p, kiln_stmt stmt) {
         if (w.lanes > 1 && info->shape.rank < KILN_RANK_MAX) {
             kiln_layout *layout = &info->layout;
             for (uint32_t d = 0; d < info->shape.rank; d++)
-                layout->piece[layout->piece_count++] = (kiln_layout_piece){.dim = d, .divisor = d == w.dim ? w.lanes : 1};
-            layout->piece[layout->piece_count++] = (kiln_layout_piece){.dim = w.dim, .divisor = 1, .modulus = w.lanes};
+                layout->piece[layout->piece_count++] =
+                    (kiln_layout_piece){.dim = d, .divisor = d == w.dim ? w.lanes : 1};
+            layout->piece[layout->piece_count++] =
+                (kiln_layout_piece){.dim = w.dim, .divisor = 1, .modulus = w.lanes};
         }
     }
     for (uint32_t i = 0; i < s.child.count; i++) number_elements(p, s.child.data[i]);
 }
 
-/* ---- promotion -------------------------------------------------------------------------------------------------------- */
+/* ---- promotion
+ * --------------------------------------------------------------------------------------------------------
+ */
 
 typedef struct check_walk {
     kiln_stmt alloc;
@@ -154,29 +171,41 @@ static kiln_status check_var(kiln_program *p, kiln_stmt stmt, kiln_var var, cons
     kiln_stmt loop = kiln_lower_loop_of(p, stmt, var);
     uint8_t kind = p->stmt.data[loop].loop_kind;
     if (kind == KILN_LOOP_UNROLL || kind == KILN_LOOP_VECTORIZE) return KILN_OK;
-    return KILN_ERROR(ILLEGAL_SCHEDULE, "buffer %.*s is in registers but its elements are chosen by loop %.*s, which is not unrolled",
-                      KILN_STR_ARG(p->buffer.data[c->buffer].name), KILN_STR_ARG(p->var.data[var].name));
+    return KILN_ERROR(ILLEGAL_SCHEDULE,
+                      "buffer %.*s is in registers but its elements are chosen by loop %.*s, which "
+                      "is not unrolled",
+                      KILN_STR_ARG(p->buffer.data[c->buffer].name),
+                      KILN_STR_ARG(p->var.data[var].name));
 }
 
-static kiln_status check_term(kiln_program *p, kiln_stmt stmt, kiln_expr term, const check_walk *c) {
+static kiln_status check_term(kiln_program *p, kiln_stmt stmt, kiln_expr term,
+                              const check_walk *c) {
     const kiln_expr_node node = *kiln_expr_get(p, term);
     if (node.op == KILN_EXPR_VAR) return check_var(p, stmt, node.payload.id, c);
     if (node.op == KILN_EXPR_LOAD)
-        return KILN_ERROR(ILLEGAL_SCHEDULE, "buffer %.*s is in registers but its elements are chosen by data",
+        return KILN_ERROR(ILLEGAL_SCHEDULE,
+                          "buffer %.*s is in registers but its elements are chosen by data",
                           KILN_STR_ARG(p->buffer.data[c->buffer].name));
     kiln_status st = NULL;
-    for (uint32_t i = 0; !st && i < node.operand_count; i++) st = check_term(p, stmt, kiln_expr_operand(p, term, i), c);
+    for (uint32_t i = 0; !st && i < node.operand_count; i++)
+        st = check_term(p, stmt, kiln_expr_operand(p, term, i), c);
     return st;
 }
 
-static kiln_status check_access(kiln_program *p, kiln_stmt stmt, const kiln_affine *offset, void *context) {
+static kiln_status check_access(kiln_program *p, kiln_stmt stmt, const kiln_affine *offset,
+                                void *context) {
     const check_walk *c = context;
     kiln_status st = NULL;
-    for (uint32_t i = 0; !st && i < offset->term_count; i++) st = check_term(p, stmt, offset->term[i], c);
+    for (uint32_t i = 0; !st && i < offset->term_count; i++)
+        st = check_term(p, stmt, offset->term[i], c);
     for (kiln_stmt at = stmt; !st && at != c->alloc; at = p->stmt.data[at].parent)
-        if (p->stmt.data[at].kind == KILN_STMT_FOR && p->stmt.data[at].loop_kind == KILN_LOOP_PARALLEL)
-            st = KILN_ERROR(ILLEGAL_SCHEDULE, "buffer %.*s is in registers but shared by the iterations of parallel loop %.*s",
-                            KILN_STR_ARG(p->buffer.data[c->buffer].name), KILN_STR_ARG(p->var.data[p->stmt.data[at].var].name));
+        if (p->stmt.data[at].kind == KILN_STMT_FOR &&
+            p->stmt.data[at].loop_kind == KILN_LOOP_PARALLEL)
+            st = KILN_ERROR(
+                ILLEGAL_SCHEDULE,
+                "buffer %.*s is in registers but shared by the iterations of parallel loop %.*s",
+                KILN_STR_ARG(p->buffer.data[c->buffer].name),
+                KILN_STR_ARG(p->var.data[p->stmt.data[at].var].name));
     return st;
 }
 
@@ -187,7 +216,8 @@ static uint64_t register_count(kiln_program *p, const kiln_target *target, kiln_
     uint64_t width = kiln_register_width(p, alloc, buffer);
     kiln_shape numbered = kiln_layout_physical(&info->layout, &info->shape);
     uint64_t values = ((uint64_t)kiln_shape_count(&numbered) + width - 1) / width;
-    uint64_t bytes = width * KILN_MAX(kiln_dtype_size(info->dtype), 4); /* halves are computed in f32 */
+    uint64_t bytes =
+        width * KILN_MAX(kiln_dtype_size(info->dtype), 4); /* halves are computed in f32 */
     return values * ((bytes + target->vector_bytes - 1) / target->vector_bytes);
 }
 
@@ -200,7 +230,8 @@ typedef struct count_walk {
 static kiln_status count_tree(count_walk *c, kiln_stmt stmt, uint64_t live) {
     kiln_program *p = c->p;
     kiln_status st = NULL;
-    if (p->stmt.data[stmt].kind == KILN_STMT_ALLOC && p->buffer.data[p->stmt.data[stmt].buffer].scope == KILN_SCOPE_REGISTER) {
+    if (p->stmt.data[stmt].kind == KILN_STMT_ALLOC &&
+        p->buffer.data[p->stmt.data[stmt].buffer].scope == KILN_SCOPE_REGISTER) {
         check_walk check = {stmt, p->stmt.data[stmt].buffer};
         access_walk w = {.buffer = check.buffer, .visit = check_access, .context = &check};
         walk_accesses(p, stmt, &w);
@@ -208,15 +239,20 @@ static kiln_status count_tree(count_walk *c, kiln_stmt stmt, uint64_t live) {
         if (!st) live += register_count(p, c->target, stmt);
         /* One register at least is needed for what streams through. */
         if (!st && live + 1 > c->target->vector_registers)
-            st = KILN_ERROR(ILLEGAL_SCHEDULE, "buffer %.*s needs %llu vector registers with those around it; the target has %u",
-                            KILN_STR_ARG(p->buffer.data[check.buffer].name), (unsigned long long)live, c->target->vector_registers);
+            st = KILN_ERROR(
+                ILLEGAL_SCHEDULE,
+                "buffer %.*s needs %llu vector registers with those around it; the target has %u",
+                KILN_STR_ARG(p->buffer.data[check.buffer].name), (unsigned long long)live,
+                c->target->vector_registers);
     }
     c->widest = KILN_MAX(c->widest, live);
-    for (uint32_t i = 0; !st && i < p->stmt.data[stmt].child.count; i++) st = count_tree(c, p->stmt.data[stmt].child.data[i], live);
+    for (uint32_t i = 0; !st && i < p->stmt.data[stmt].child.count; i++)
+        st = count_tree(c, p->stmt.data[stmt].child.data[i], live);
     return st;
 }
 
-kiln_status kiln_registers_check(kiln_program *p, const kiln_target *target, uint32_t *out_registers) {
+kiln_status kiln_registers_check(kiln_program *p, const kiln_target *target,
+                                 uint32_t *out_registers) {
     if (p->root) number_elements(p, p->root);
     count_walk c = {.p = p, .target = target};
     kiln_status st = p->root ? count_tree(&c, p->root, 0) : KILN_OK;

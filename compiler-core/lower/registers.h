@@ -1,5 +1,5 @@
-/* REGISTER buffers: what must hold for their elements to become SSA values. Shared by lowering, which
- * refuses what does not, and by the emitter, which relies on it. */
+/* REGISTER buffers: what must hold for their elements to become SSA values. Shared by lowering,
+ * which refuses what does not, and by the emitter, which relies on it. */
 #ifndef KILN_COMPILER_CORE_LOWER_REGISTERS_H
 #define KILN_COMPILER_CORE_LOWER_REGISTERS_H
 
@@ -7,12 +7,14 @@
 #include "base/target.h"
 #include "compiler-core/ir/ir.h"
 
-/* Elements that one SSA value of the buffer holds: the most for which every vector access below `scope`
- * takes whole values; 1 when lanes never take consecutive elements. */
+/* Elements that one SSA value of the buffer holds: the most for which every vector access below
+ * `scope` takes whole values; 1 when lanes never take consecutive elements. */
 uint32_t kiln_register_width(kiln_program *p, kiln_stmt scope, kiln_buffer buffer);
-/* Numbers the elements of each REGISTER buffer (its layout) so that lanes are neighbours, and checks.
- * ILLEGAL_SCHEDULE: an access whose element is not known once loops are unrolled, a buffer that crosses into
- * a parallel loop, or more vector registers than the target has. `*out_registers`: of the widest region. */
-KILN_MUST_USE kiln_status kiln_registers_check(kiln_program *p, const kiln_target *target, uint32_t *out_registers);
+/* Numbers the elements of each REGISTER buffer (its layout) so that lanes are neighbours, and
+ * checks. ILLEGAL_SCHEDULE: an access whose element is not known once loops are unrolled, a buffer
+ * that crosses into a parallel loop, or more vector registers than the target has.
+ * `*out_registers`: of the widest region. */
+KILN_MUST_USE kiln_status kiln_registers_check(kiln_program *p, const kiln_target *target,
+                                               uint32_t *out_registers);
 
 #endif

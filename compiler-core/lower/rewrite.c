@@ -4,18 +4,23 @@
 
 static kiln_stmt_info *get(const kiln_program *p, kiln_stmt s) { return &p->stmt.data[s]; }
 
-/* ---- expressions ------------------------------------------------------------------------------------------------ */
+/* ---- expressions
+ * ------------------------------------------------------------------------------------------------
+ */
 
-static void rewrite_own(kiln_program *p, kiln_stmt stmt, kiln_lower_rewriter rewrite, void *context) {
+static void rewrite_own(kiln_program *p, kiln_stmt stmt, kiln_lower_rewriter rewrite,
+                        void *context) {
     kiln_stmt_info *s = get(p, stmt);
     if (s->condition) s->condition = rewrite(p, s->condition, context);
     for (uint32_t i = 0; i < s->index_count; i++) s->index[i] = rewrite(p, s->index[i], context);
     if (s->value) s->value = rewrite(p, s->value, context);
 }
 
-void kiln_lower_rewrite(kiln_program *p, kiln_stmt stmt, kiln_lower_rewriter rewrite, void *context) {
+void kiln_lower_rewrite(kiln_program *p, kiln_stmt stmt, kiln_lower_rewriter rewrite,
+                        void *context) {
     rewrite_own(p, stmt, rewrite, context);
-    for (uint32_t i = 0; i < get(p, stmt)->child.count; i++) kiln_lower_rewrite(p, get(p, stmt)->child.data[i], rewrite, context);
+    for (uint32_t i = 0; i < get(p, stmt)->child.count; i++)
+        kiln_lower_rewrite(p, get(p, stmt)->child.data[i], rewrite, context);
 }
 
 typedef struct load_visit {
@@ -29,11 +34,13 @@ static void visit_one(kiln_program *p, kiln_expr load, void *context) {
     v->visit(p, v->stmt, load, v->context);
 }
 
-void kiln_lower_visit_loads(kiln_program *p, kiln_stmt stmt, kiln_lower_load_visitor visit, void *context) {
+void kiln_lower_visit_loads(kiln_program *p, kiln_stmt stmt, kiln_lower_load_visitor visit,
+                            void *context) {
     load_visit v = {stmt, visit, context};
     const kiln_stmt_info s = *get(p, stmt);
     if (s.condition) kiln_expr_visit_loads(p, s.condition, visit_one, &v);
-    for (uint32_t i = 0; i < s.index_count; i++) kiln_expr_visit_loads(p, s.index[i], visit_one, &v);
+    for (uint32_t i = 0; i < s.index_count; i++)
+        kiln_expr_visit_loads(p, s.index[i], visit_one, &v);
     if (s.value) kiln_expr_visit_loads(p, s.value, visit_one, &v);
 }
 
@@ -43,7 +50,9 @@ kiln_stmt kiln_lower_loop_of(const kiln_program *p, kiln_stmt stmt, kiln_var var
     return 0;
 }
 
-/* ---- simplification ----------------------------------------------------------------------------------------------- */
+/* ---- simplification
+ * -----------------------------------------------------------------------------------------------
+ */
 
 typedef struct simplification {
     const kiln_interval *range;
@@ -68,8 +77,10 @@ static void simplify_children(kiln_program *p, kiln_stmt stmt, simplification *s
 
 /* Takes a statement away and leaves its child, if there is one still. */
 static void dissolve(kiln_program *p, kiln_stmt stmt) {
-    if (get(p, stmt)->child.count == 0) kiln_stmt_remove(p, stmt);
-    else kiln_stmt_replace(p, stmt, get(p, stmt)->child.data[0]);
+    if (get(p, stmt)->child.count == 0)
+        kiln_stmt_remove(p, stmt);
+    else
+        kiln_stmt_replace(p, stmt, get(p, stmt)->child.data[0]);
 }
 
 static void simplify_for(kiln_program *p, kiln_stmt stmt, simplification *s) {
@@ -106,12 +117,14 @@ static void simplify_tree(kiln_program *p, kiln_stmt stmt, simplification *s) {
     } else {
         simplify_children(p, stmt, s);
         bool placed = get(p, stmt)->parent != 0 || p->root == stmt;
-        if (placed && get(p, stmt)->kind == KILN_STMT_SEQ && get(p, stmt)->child.count == 1) dissolve(p, stmt);
+        if (placed && get(p, stmt)->kind == KILN_STMT_SEQ && get(p, stmt)->child.count == 1)
+            dissolve(p, stmt);
     }
 }
 
 void kiln_lower_simplify_below(kiln_program *p, kiln_stmt stmt, const kiln_interval *range) {
-    simplification s = {.range = range, .constant = KILN_ARENA_ARRAY(p->arena, kiln_expr, p->var.count)};
+    simplification s = {.range = range,
+                        .constant = KILN_ARENA_ARRAY(p->arena, kiln_expr, p->var.count)};
     simplify_tree(p, stmt, &s);
 }
 
@@ -121,7 +134,9 @@ kiln_status kiln_lower_simplify(kiln_lowering *l) {
     return KILN_OK;
 }
 
-/* ---- copies --------------------------------------------------------------------------------------------------------- */
+/* ---- copies
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 typedef struct copying {
     kiln_expr *replacement; /* [var count at the start] */
@@ -132,16 +147,21 @@ static kiln_expr substitute(kiln_program *p, kiln_expr e, void *context) {
 }
 
 /* Names of copies do not add up suffixes. */
-static kiln_str base_name(kiln_str name) { return kiln_str_slice(name, 0, kiln_str_find_char(name, '\'')); }
+static kiln_str base_name(kiln_str name) {
+    return kiln_str_slice(name, 0, kiln_str_find_char(name, '\''));
+}
 
-/* All new variables are made before any expression is rewritten, since substitution takes one table for all. */
+/* All new variables are made before any expression is rewritten, since substitution takes one table
+ * for all. */
 static void rename_loops(kiln_program *p, kiln_stmt stmt, kiln_var *renamed) {
     if (get(p, stmt)->kind == KILN_STMT_FOR) {
         kiln_var old = get(p, stmt)->var;
         kiln_var_info info = p->var.data[old];
-        if (!renamed[old]) renamed[old] = kiln_var_create(p, base_name(info.name), info.low, info.high);
+        if (!renamed[old])
+            renamed[old] = kiln_var_create(p, base_name(info.name), info.low, info.high);
     }
-    for (uint32_t i = 0; i < get(p, stmt)->child.count; i++) rename_loops(p, get(p, stmt)->child.data[i], renamed);
+    for (uint32_t i = 0; i < get(p, stmt)->child.count; i++)
+        rename_loops(p, get(p, stmt)->child.data[i], renamed);
 }
 
 static kiln_stmt copy_tree(kiln_program *p, kiln_stmt stmt, copying *c, const kiln_var *renamed) {
@@ -177,6 +197,8 @@ uint64_t kiln_lower_size(const kiln_program *p, kiln_stmt stmt) {
     const kiln_stmt_info *s = get(p, stmt);
     uint64_t size = s->kind == KILN_STMT_STORE;
     for (uint32_t i = 0; i < s->child.count; i++) size += kiln_lower_size(p, s->child.data[i]);
-    /* A vectorized loop within a vectorized one is unrolled; counting it as such needs no context here. */
-    return s->kind == KILN_STMT_FOR && s->loop_kind == KILN_LOOP_UNROLL ? size * (uint64_t)s->extent : size;
+    /* A vectorized loop within a vectorized one is unrolled; counting it as such needs no context
+     * here. */
+    return s->kind == KILN_STMT_FOR && s->loop_kind == KILN_LOOP_UNROLL ? size * (uint64_t)s->extent
+                                                                        : size;
 }

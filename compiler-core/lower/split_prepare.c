@@ -1,5 +1,6 @@
-/* split_prepare: root-level statements whose results depend on constants only (packing of weights, folded
- * scales) run once, in the prepare program; what they make for the rest becomes a PACKED argument. */
+/* split_prepare: root-level statements whose results depend on constants only (packing of weights,
+ * folded scales) run once, in the prepare program; what they make for the rest becomes a PACKED
+ * argument. */
 #include "compiler-core/lower/pass.h"
 
 typedef struct nests {
@@ -49,7 +50,8 @@ static void unmark_written(nests *n, kiln_stmt stmt) {
     for (uint32_t i = 0; i < s->child.count; i++) unmark_written(n, s->child.data[i]);
 }
 
-/* The largest set of nests that read only what is constant: starts with all and takes away until it holds. */
+/* The largest set of nests that read only what is constant: starts with all and takes away until it
+ * holds. */
 static bool find_constant_nests(nests *n) {
     for (bool changed = true; changed;) {
         changed = false;
@@ -81,16 +83,20 @@ static void keep_nests(kiln_program *p, const nests *n, bool prepare) {
 static void settle_roles(kiln_program *p, const nests *n, bool prepare) {
     for (kiln_buffer b = 1; b < p->buffer.count; b++) {
         kiln_buffer_info *info = &p->buffer.data[b];
-        bool packed = n->constant[b] && info->role == KILN_ROLE_TEMP && n->written_by[true][b] && n->read_by[false][b];
-        if (packed) info->role = KILN_ROLE_PACKED;
-        else if (!n->read_by[prepare][b] && !n->written_by[prepare][b]) info->role = KILN_ROLE_TEMP;
+        bool packed = n->constant[b] && info->role == KILN_ROLE_TEMP && n->written_by[true][b] &&
+                      n->read_by[false][b];
+        if (packed)
+            info->role = KILN_ROLE_PACKED;
+        else if (!n->read_by[prepare][b] && !n->written_by[prepare][b])
+            info->role = KILN_ROLE_TEMP;
     }
 }
 
 static void collect_nests(kiln_lowering *l, nests *n) {
     kiln_program *p = l->run;
     *n = (nests){.p = p};
-    if (p->stmt.data[p->root].kind != KILN_STMT_SEQ) kiln_stmt_wrap(p, p->root, kiln_stmt_create(p, KILN_STMT_SEQ));
+    if (p->stmt.data[p->root].kind != KILN_STMT_SEQ)
+        kiln_stmt_wrap(p, p->root, kiln_stmt_create(p, KILN_STMT_SEQ));
     const kiln_stmt_info *root = &p->stmt.data[p->root];
     n->count = root->child.count;
     n->nest = kiln_arena_copy(l->arena, root->child.data, sizeof *n->nest * n->count);
@@ -103,7 +109,8 @@ static void collect_nests(kiln_lowering *l, nests *n) {
     for (uint32_t i = 0; i < n->count; i++) n->is_prepare[i] = true;
     for (kiln_buffer b = 1; b < p->buffer.count; b++) {
         const kiln_buffer_info *info = &p->buffer.data[b];
-        n->constant[b] = info->role == KILN_ROLE_CONSTANT || (info->role == KILN_ROLE_TEMP && info->scope == KILN_SCOPE_GLOBAL);
+        n->constant[b] = info->role == KILN_ROLE_CONSTANT ||
+                         (info->role == KILN_ROLE_TEMP && info->scope == KILN_SCOPE_GLOBAL);
     }
 }
 

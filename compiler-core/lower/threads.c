@@ -1,10 +1,11 @@
-/* threads: where kernels get one thread, parallel loops are ordinary loops, free to be split and without a
- * call in between. Preparation is always serial: it runs once. */
+/* threads: where kernels get one thread, parallel loops are ordinary loops, free to be split and
+ * without a call in between. Preparation is always serial: it runs once. */
 #include "compiler-core/lower/pass.h"
 
 static void make_serial(kiln_program *p) {
     for (kiln_stmt s = 1; s < p->stmt.count; s++)
-        if (p->stmt.data[s].kind == KILN_STMT_FOR && p->stmt.data[s].loop_kind == KILN_LOOP_PARALLEL)
+        if (p->stmt.data[s].kind == KILN_STMT_FOR &&
+            p->stmt.data[s].loop_kind == KILN_LOOP_PARALLEL)
             p->stmt.data[s].loop_kind = KILN_LOOP_SERIAL;
 }
 

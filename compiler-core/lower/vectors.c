@@ -1,10 +1,11 @@
-/* vectors: vectorized loops are cut to what one instruction or a few can do. Lanes come in whole hardware
- * vectors; what is left over becomes one vector of the next power of two with a condition on the lane, which
- * the emitter turns into a mask. */
+/* vectors: vectorized loops are cut to what one instruction or a few can do. Lanes come in whole
+ * hardware vectors; what is left over becomes one vector of the next power of two with a condition
+ * on the lane, which the emitter turns into a mask. */
 #include "base/check.h"
 #include "compiler-core/lower/pass.h"
 
-#define LANES_AT_ONCE 4u /* hardware vectors in one loop; unrolling beyond that is the schedule's business */
+#define LANES_AT_ONCE \
+    4u /* hardware vectors in one loop; unrolling beyond that is the schedule's business */
 
 typedef struct body_use {
     const kiln_program *p;
@@ -26,18 +27,22 @@ static void use_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *cont
 static void use_tree(kiln_program *p, kiln_stmt stmt, body_use *u) {
     if (p->stmt.data[stmt].kind == KILN_STMT_STORE) use_buffer(u, p->stmt.data[stmt].buffer);
     kiln_lower_visit_loads(p, stmt, use_load, u);
-    for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++) use_tree(p, p->stmt.data[stmt].child.data[i], u);
+    for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++)
+        use_tree(p, p->stmt.data[stmt].child.data[i], u);
 }
 
 static bool is_power_of_two(int64_t n) { return (n & (n - 1)) == 0; }
 
-/* for i < count: for lane < width (vectorized): a copy of the body with var = first + i * width + lane. */
-static kiln_stmt make_vectors(kiln_program *p, kiln_stmt loop, int64_t first, int64_t count, int64_t width, bool unroll) {
+/* for i < count: for lane < width (vectorized): a copy of the body with var = first + i * width +
+ * lane. */
+static kiln_stmt make_vectors(kiln_program *p, kiln_stmt loop, int64_t first, int64_t count,
+                              int64_t width, bool unroll) {
     const kiln_stmt_info s = p->stmt.data[loop];
     kiln_str name = p->var.data[s.var].name;
     kiln_var lane = kiln_var_create(p, name, 0, width - 1);
     kiln_var outer = kiln_var_create(p, name, 0, count - 1);
-    kiln_expr at = kiln_expr_binary(p, KILN_EXPR_MUL, kiln_expr_var(p, outer), kiln_expr_index(p, width));
+    kiln_expr at =
+        kiln_expr_binary(p, KILN_EXPR_MUL, kiln_expr_var(p, outer), kiln_expr_index(p, width));
     at = kiln_expr_binary(p, KILN_EXPR_ADD, at, kiln_expr_var(p, lane));
     at = kiln_expr_binary(p, KILN_EXPR_ADD, at, kiln_expr_index(p, first));
     kiln_stmt body = kiln_lower_copy(p, s.child.data[0], &s.var, at);
@@ -45,18 +50,21 @@ static kiln_stmt make_vectors(kiln_program *p, kiln_stmt loop, int64_t first, in
     return kiln_stmt_for(p, outer, 0, count, unroll ? KILN_LOOP_UNROLL : KILN_LOOP_SERIAL, inner);
 }
 
-/* The rest of a loop, less than a vector. Lanes are added up to a power of two where nothing depends on their
- * number: elements of register buffers are counted, memory is masked. */
-static kiln_stmt make_rest(kiln_program *p, kiln_stmt loop, int64_t first, int64_t lanes, bool registers) {
+/* The rest of a loop, less than a vector. Lanes are added up to a power of two where nothing
+ * depends on their number: elements of register buffers are counted, memory is masked. */
+static kiln_stmt make_rest(kiln_program *p, kiln_stmt loop, int64_t first, int64_t lanes,
+                           bool registers) {
     const kiln_stmt_info s = p->stmt.data[loop];
     int64_t width = lanes;
     while (!registers && !is_power_of_two(width)) width++;
     kiln_var lane = kiln_var_create(p, p->var.data[s.var].name, 0, width - 1);
-    kiln_expr at = kiln_expr_binary(p, KILN_EXPR_ADD, kiln_expr_var(p, lane), kiln_expr_index(p, first));
+    kiln_expr at =
+        kiln_expr_binary(p, KILN_EXPR_ADD, kiln_expr_var(p, lane), kiln_expr_index(p, first));
     kiln_stmt body = kiln_lower_copy(p, s.child.data[0], &s.var, at);
     if (width != lanes) {
         kiln_stmt guard = kiln_stmt_create(p, KILN_STMT_IF);
-        p->stmt.data[guard].condition = kiln_expr_binary(p, KILN_EXPR_LT, kiln_expr_var(p, lane), kiln_expr_index(p, lanes));
+        p->stmt.data[guard].condition =
+            kiln_expr_binary(p, KILN_EXPR_LT, kiln_expr_var(p, lane), kiln_expr_index(p, lanes));
         kiln_stmt_append(p, guard, body);
         body = guard;
     }
@@ -74,8 +82,11 @@ static void cut_loop(const kiln_lowering *l, kiln_program *p, kiln_stmt loop) {
 
     kiln_stmt seq = kiln_stmt_create(p, KILN_STMT_SEQ);
     int64_t vectors = s.extent / native, rest = s.extent % native;
-    if (vectors > 0) kiln_stmt_append(p, seq, make_vectors(p, loop, s.first, vectors, native, use.registers));
-    if (rest > 0) kiln_stmt_append(p, seq, make_rest(p, loop, s.first + vectors * native, rest, use.registers));
+    if (vectors > 0)
+        kiln_stmt_append(p, seq, make_vectors(p, loop, s.first, vectors, native, use.registers));
+    if (rest > 0)
+        kiln_stmt_append(p, seq,
+                         make_rest(p, loop, s.first + vectors * native, rest, use.registers));
     kiln_stmt_replace(p, loop, seq);
 }
 
@@ -86,7 +97,8 @@ static void cut_tree(const kiln_lowering *l, kiln_program *p, kiln_stmt stmt) {
         cut_loop(l, p, stmt);
         return;
     }
-    for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++) cut_tree(l, p, p->stmt.data[stmt].child.data[i]);
+    for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++)
+        cut_tree(l, p, p->stmt.data[stmt].child.data[i]);
 }
 
 static void cut_program(const kiln_lowering *l, kiln_program *p) {

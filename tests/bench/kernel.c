@@ -1,9 +1,10 @@
 /* Times one convolution kernel in this process, from a trace in text form:
  *
- *     bench-kernel HEIGHT,WIDTH,C_IN,C_OUT,KERNEL,STRIDE,PAD TRACE-FILE [TARGET [scheduled|loops|llvm|asm|object]]
+ *     bench-kernel HEIGHT,WIDTH,C_IN,C_OUT,KERNEL,STRIDE,PAD TRACE-FILE [TARGET
+ * [scheduled|loops|llvm|asm|object]]
  *
- * Prints the time from trace to object (median of several) and the share of the machine's FMA peak, or the
- * form asked for instead. Padding is a block of its own ("pad") and counts. */
+ * Prints the time from trace to object (median of several) and the share of the machine's FMA peak,
+ * or the form asked for instead. Padding is a block of its own ("pad") and counts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,32 +22,42 @@ typedef struct conv_shape {
     int64_t height, width, in, out, kernel, stride, pad;
 } conv_shape;
 
-static kiln_expr plus(kiln_program *p, kiln_expr a, kiln_expr b) { return kiln_expr_binary(p, KILN_EXPR_ADD, a, b); }
-static kiln_expr times(kiln_program *p, kiln_expr a, int64_t c) { return kiln_expr_binary(p, KILN_EXPR_MUL, a, kiln_expr_index(p, c)); }
+static kiln_expr plus(kiln_program *p, kiln_expr a, kiln_expr b) {
+    return kiln_expr_binary(p, KILN_EXPR_ADD, a, b);
+}
+static kiln_expr times(kiln_program *p, kiln_expr a, int64_t c) {
+    return kiln_expr_binary(p, KILN_EXPR_MUL, a, kiln_expr_index(p, c));
+}
 
 static kiln_expr inside(kiln_program *p, kiln_expr v, int64_t low, int64_t end) {
     kiln_expr above = kiln_expr_binary(p, KILN_EXPR_LE, kiln_expr_index(p, low), v);
-    return kiln_expr_binary(p, KILN_EXPR_AND, above, kiln_expr_binary(p, KILN_EXPR_LT, v, kiln_expr_index(p, end)));
+    return kiln_expr_binary(p, KILN_EXPR_AND, above,
+                            kiln_expr_binary(p, KILN_EXPR_LT, v, kiln_expr_index(p, end)));
 }
 
 static kiln_buffer add_pad(kiln_program *p, kiln_buffer x, const conv_shape *s) {
-    kiln_shape shape = {.rank = 4, .dim = {1, s->in, s->height + 2 * s->pad, s->width + 2 * s->pad}};
+    kiln_shape shape = {.rank = 4,
+                        .dim = {1, s->in, s->height + 2 * s->pad, s->width + 2 * s->pad}};
     kiln_buffer padded = kiln_buffer_create(p, KILN_STR("x.pad"), KILN_F32, KILN_ROLE_TEMP, &shape);
     kiln_block b = kiln_block_create(p, KILN_STR("pad"));
     static const char *const name[4] = {"n", "c", "h", "w"};
     kiln_expr at[4], from[4];
-    for (uint32_t i = 0; i < 4; i++) at[i] = from[i] = kiln_block_add_iter(p, b, name[i], shape.dim[i], false);
+    for (uint32_t i = 0; i < 4; i++)
+        at[i] = from[i] = kiln_block_add_iter(p, b, name[i], shape.dim[i], false);
     from[2] = plus(p, at[2], kiln_expr_index(p, -s->pad));
     from[3] = plus(p, at[3], kiln_expr_index(p, -s->pad));
-    kiln_expr in = kiln_expr_binary(p, KILN_EXPR_AND, inside(p, at[2], s->pad, s->pad + s->height), inside(p, at[3], s->pad, s->pad + s->width));
-    kiln_expr value = kiln_expr_select(p, in, kiln_expr_load(p, x, from, 4), kiln_expr_zero(p, KILN_F32));
+    kiln_expr in = kiln_expr_binary(p, KILN_EXPR_AND, inside(p, at[2], s->pad, s->pad + s->height),
+                                    inside(p, at[3], s->pad, s->pad + s->width));
+    kiln_expr value =
+        kiln_expr_select(p, in, kiln_expr_load(p, x, from, 4), kiln_expr_zero(p, KILN_F32));
     kiln_block_set(p, b, padded, at, 4, KILN_COMBINE_NONE, value, 0);
     return padded;
 }
 
 static kiln_program *make_conv(kiln_arena *arena, const conv_shape *s) {
     kiln_program *p = kiln_program_create(arena, KILN_STR("conv"));
-    int64_t oh = (s->height + 2 * s->pad - s->kernel) / s->stride + 1, ow = (s->width + 2 * s->pad - s->kernel) / s->stride + 1;
+    int64_t oh = (s->height + 2 * s->pad - s->kernel) / s->stride + 1,
+            ow = (s->width + 2 * s->pad - s->kernel) / s->stride + 1;
     kiln_shape x_shape = {.rank = 4, .dim = {1, s->in, s->height, s->width}};
     kiln_shape w_shape = {.rank = 4, .dim = {s->out, s->in, s->kernel, s->kernel}};
     kiln_shape y_shape = {.rank = 4, .dim = {1, s->out, oh, ow}};
@@ -55,13 +66,17 @@ static kiln_program *make_conv(kiln_arena *arena, const conv_shape *s) {
     kiln_buffer y = kiln_buffer_create(p, KILN_STR("y"), KILN_F32, KILN_ROLE_OUTPUT, &y_shape);
     kiln_buffer from = s->pad ? add_pad(p, x, s) : x;
     kiln_block b = kiln_block_create(p, KILN_STR("conv"));
-    kiln_expr o[4] = {kiln_block_add_iter(p, b, "n", 1, false), kiln_block_add_iter(p, b, "oc", s->out, false),
-                      kiln_block_add_iter(p, b, "oh", oh, false), kiln_block_add_iter(p, b, "ow", ow, false)};
+    kiln_expr o[4] = {
+        kiln_block_add_iter(p, b, "n", 1, false), kiln_block_add_iter(p, b, "oc", s->out, false),
+        kiln_block_add_iter(p, b, "oh", oh, false), kiln_block_add_iter(p, b, "ow", ow, false)};
     kiln_expr ic = kiln_block_add_iter(p, b, "ic", s->in, true);
-    kiln_expr kh = kiln_block_add_iter(p, b, "kh", s->kernel, true), kw = kiln_block_add_iter(p, b, "kw", s->kernel, true);
-    kiln_expr x_at[4] = {o[0], ic, plus(p, times(p, o[2], s->stride), kh), plus(p, times(p, o[3], s->stride), kw)};
+    kiln_expr kh = kiln_block_add_iter(p, b, "kh", s->kernel, true),
+              kw = kiln_block_add_iter(p, b, "kw", s->kernel, true);
+    kiln_expr x_at[4] = {o[0], ic, plus(p, times(p, o[2], s->stride), kh),
+                         plus(p, times(p, o[3], s->stride), kw)};
     kiln_expr w_at[4] = {o[1], ic, kh, kw};
-    kiln_expr product = kiln_expr_binary(p, KILN_EXPR_MUL, kiln_expr_load(p, from, x_at, 4), kiln_expr_load(p, w, w_at, 4));
+    kiln_expr product = kiln_expr_binary(p, KILN_EXPR_MUL, kiln_expr_load(p, from, x_at, 4),
+                                         kiln_expr_load(p, w, w_at, 4));
     kiln_block_set(p, b, y, o, 4, KILN_COMBINE_SUM, product, 0);
     return p;
 }
@@ -103,8 +118,9 @@ static kiln_status time_kernel(const kiln_artefact *artefact) {
         double peak = kiln_peak_flops(), s = run_seconds(call, &services);
         double again = kiln_peak_flops();
         if (again > peak) peak = again;
-        printf("kernel %.1f us, %.1f GFLOP/s of %.1f: %.3f of peak, code %zu bytes\n", s * 1e6, m->flops / s * 1e-9, peak * 1e-9,
-               m->flops / s / peak, kiln_object_code_bytes(kiln_kernel_object(kernel)));
+        printf("kernel %.1f us, %.1f GFLOP/s of %.1f: %.3f of peak, code %zu bytes\n", s * 1e6,
+               m->flops / s * 1e-9, peak * 1e-9, m->flops / s / peak,
+               kiln_object_code_bytes(kiln_kernel_object(kernel)));
     }
     kiln_strbuf_deinit(&bytes);
     kiln_call_destroy(call);
@@ -112,9 +128,12 @@ static kiln_status time_kernel(const kiln_artefact *artefact) {
     return st;
 }
 
-static int compare_ns(const void *a, const void *b) { return *(const uint64_t *)a < *(const uint64_t *)b ? -1 : 1; }
+static int compare_ns(const void *a, const void *b) {
+    return *(const uint64_t *)a < *(const uint64_t *)b ? -1 : 1;
+}
 
-static kiln_status time_builds(const kiln_program *te, const kiln_trace *trace, const kiln_target *target) {
+static kiln_status time_builds(const kiln_program *te, const kiln_trace *trace,
+                               const kiln_target *target) {
     enum { ROUNDS = 31 };
     uint64_t ns[ROUNDS];
     for (uint32_t i = 0; i < ROUNDS; i++) {
@@ -128,11 +147,13 @@ static kiln_status time_builds(const kiln_program *te, const kiln_trace *trace, 
         if (st) return st;
     }
     qsort(ns, ROUNDS, sizeof ns[0], compare_ns);
-    printf("trace to object %.2f ms (median; lowest %.2f)\n", (double)ns[ROUNDS / 2] * 1e-6, (double)ns[0] * 1e-6);
+    printf("trace to object %.2f ms (median; lowest %.2f)\n", (double)ns[ROUNDS / 2] * 1e-6,
+           (double)ns[0] * 1e-6);
     return KILN_OK;
 }
 
-static kiln_status show(const kiln_program *te, const kiln_trace *trace, const kiln_target *target, const char *stage, kiln_arena *arena) {
+static kiln_status show(const kiln_program *te, const kiln_trace *trace, const kiln_target *target,
+                        const char *stage, kiln_arena *arena) {
     kiln_program *scheduled = NULL;
     kiln_strbuf text = {0};
     kiln_status st = kiln_trace_replay(trace, te, NULL, arena, &scheduled, NULL);
@@ -159,8 +180,12 @@ static kiln_status show(const kiln_program *te, const kiln_trace *trace, const k
 int main(int argc, char **argv) {
     conv_shape s;
     long long v[7];
-    if (argc < 3 || sscanf(argv[1], "%lld,%lld,%lld,%lld,%lld,%lld,%lld", &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6]) != 7) {
-        fprintf(stderr, "usage: %s HEIGHT,WIDTH,C_IN,C_OUT,KERNEL,STRIDE,PAD TRACE-FILE [TARGET [scheduled|loops|llvm|asm|object]]\n", argv[0]);
+    if (argc < 3 || sscanf(argv[1], "%lld,%lld,%lld,%lld,%lld,%lld,%lld", &v[0], &v[1], &v[2],
+                           &v[3], &v[4], &v[5], &v[6]) != 7) {
+        fprintf(stderr,
+                "usage: %s HEIGHT,WIDTH,C_IN,C_OUT,KERNEL,STRIDE,PAD TRACE-FILE [TARGET "
+                "[scheduled|loops|llvm|asm|object]]\n",
+                argv[0]);
         return 2;
     }
     s = (conv_shape){v[0], v[1], v[2], v[3], v[4], v[5], v[6]};
@@ -171,7 +196,8 @@ int main(int argc, char **argv) {
     kiln_str text;
     kiln_artefact artefact;
     kiln_program *te = make_conv(&arena, &s);
-    kiln_status st = argc > 3 ? kiln_target_parse(kiln_str_from(argv[3]), &arena, &target) : kiln_target_native(&arena, &target);
+    kiln_status st = argc > 3 ? kiln_target_parse(kiln_str_from(argv[3]), &arena, &target)
+                              : kiln_target_native(&arena, &target);
     if (!st) st = kiln_file_read(argv[2], 1 << 20, &arena, &text);
     if (!st) st = kiln_trace_parse(text, &arena, &trace);
     if (!st && argc > 4) {

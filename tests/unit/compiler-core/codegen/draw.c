@@ -71,7 +71,9 @@ static void draw_args(drawing *d, kiln_prim prim, kiln_prim_args *args) {
     static const char *const scope[] = {"global", "global", "global", "register"};
     kiln_block block = draw_block(d);
     *args = (kiln_prim_args){.block = block};
-    args->loop[0] = draw_loop(d, prim == KILN_PRIM_COMPUTE_AT || prim == KILN_PRIM_REVERSE_COMPUTE_AT ? draw_block(d) : block);
+    args->loop[0] = draw_loop(
+        d, prim == KILN_PRIM_COMPUTE_AT || prim == KILN_PRIM_REVERSE_COMPUTE_AT ? draw_block(d)
+                                                                                : block);
     args->loop_count = 1;
     args->buffer = 1 + below(d, d->p->buffer.count - 1);
     args->integer[0] = 2 + below(d, 4);
@@ -84,16 +86,34 @@ static void draw_args(drawing *d, kiln_prim prim, kiln_prim_args *args) {
         args->text = draw_layout(d, args->buffer);
         args->integer_count = 0;
     }
-    if (prim == KILN_PRIM_PAD && block) args->text = kiln_iter_name(d->p, &d->p->block.data[block].iter[0]);
+    if (prim == KILN_PRIM_PAD && block)
+        args->text = kiln_iter_name(d->p, &d->p->block.data[block].iter[0]);
     if (prim == KILN_PRIM_ANNOTATE) args->text = KILN_STR("note=fuzz");
 }
 
 kiln_program *draw_schedule(const kiln_program *te, kiln_rand *rand, uint32_t steps) {
     static const kiln_prim prims[] = {
-        KILN_PRIM_SPLIT, KILN_PRIM_SPLIT, KILN_PRIM_SPLIT, KILN_PRIM_FUSE, KILN_PRIM_REORDER, KILN_PRIM_REORDER, KILN_PRIM_COMPUTE_AT,
-        KILN_PRIM_REVERSE_COMPUTE_AT, KILN_PRIM_INLINE, KILN_PRIM_CACHE_READ, KILN_PRIM_CACHE_WRITE, KILN_PRIM_SET_SCOPE,
-        KILN_PRIM_DECOMPOSE_REDUCTION, KILN_PRIM_VECTORIZE, KILN_PRIM_VECTORIZE, KILN_PRIM_UNROLL, KILN_PRIM_UNROLL, KILN_PRIM_PARALLEL,
-        KILN_PRIM_TRANSFORM_LAYOUT, KILN_PRIM_PAD, KILN_PRIM_ANNOTATE,
+        KILN_PRIM_SPLIT,
+        KILN_PRIM_SPLIT,
+        KILN_PRIM_SPLIT,
+        KILN_PRIM_FUSE,
+        KILN_PRIM_REORDER,
+        KILN_PRIM_REORDER,
+        KILN_PRIM_COMPUTE_AT,
+        KILN_PRIM_REVERSE_COMPUTE_AT,
+        KILN_PRIM_INLINE,
+        KILN_PRIM_CACHE_READ,
+        KILN_PRIM_CACHE_WRITE,
+        KILN_PRIM_SET_SCOPE,
+        KILN_PRIM_DECOMPOSE_REDUCTION,
+        KILN_PRIM_VECTORIZE,
+        KILN_PRIM_VECTORIZE,
+        KILN_PRIM_UNROLL,
+        KILN_PRIM_UNROLL,
+        KILN_PRIM_PARALLEL,
+        KILN_PRIM_TRANSFORM_LAYOUT,
+        KILN_PRIM_PAD,
+        KILN_PRIM_ANNOTATE,
     };
     drawing d = {kiln_program_copy(te, te->arena), rand};
     kiln_program_make_loops(d.p);

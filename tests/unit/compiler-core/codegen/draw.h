@@ -1,11 +1,13 @@
-/* Random schedules: primitives drawn one after another on a program's loops, those that are refused left out. */
+/* Random schedules: primitives drawn one after another on a program's loops, those that are refused
+ * left out. */
 #ifndef KILN_TESTS_UNIT_COMPILER_CORE_CODEGEN_DRAW_H
 #define KILN_TESTS_UNIT_COMPILER_CORE_CODEGEN_DRAW_H
 
 #include "base/rand.h"
 #include "compiler-core/ir/ir.h"
 
-/* Applies up to `steps` primitives to a copy of `te` placed in loops. Same generator state, same program. */
+/* Applies up to `steps` primitives to a copy of `te` placed in loops. Same generator state, same
+ * program. */
 kiln_program *draw_schedule(const kiln_program *te, kiln_rand *rand, uint32_t steps);
 
 #endif

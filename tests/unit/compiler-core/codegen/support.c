@@ -34,14 +34,20 @@ static void manifest_args(const kiln_lowered *lowered, kiln_arena *arena, kiln_m
     for (uint32_t i = 0; i < m->arg_count; i++) {
         kiln_buffer in_run = lowered->arg[i].in_run;
         const kiln_program *p = in_run ? lowered->run : lowered->prepare;
-        const kiln_buffer_info *info = &p->buffer.data[in_run ? in_run : lowered->arg[i].in_prepare];
-        m->arg[i] = (kiln_manifest_arg){.name = info->name, .dtype = info->dtype, .role = info->role, .shape = info->shape,
-                                        .layout = info->layout, .fill = info->fill, .read_by_run = in_run != 0};
+        const kiln_buffer_info *info =
+            &p->buffer.data[in_run ? in_run : lowered->arg[i].in_prepare];
+        m->arg[i] = (kiln_manifest_arg){.name = info->name,
+                                        .dtype = info->dtype,
+                                        .role = info->role,
+                                        .shape = info->shape,
+                                        .layout = info->layout,
+                                        .fill = info->fill,
+                                        .read_by_run = in_run != 0};
     }
 }
 
-kiln_status compile_scheduled(const kiln_program *scheduled, const kiln_target *target, uint32_t optimise, kiln_arena *arena,
-                              kiln_artefact *out_artefact) {
+kiln_status compile_scheduled(const kiln_program *scheduled, const kiln_target *target,
+                              uint32_t optimise, kiln_arena *arena, kiln_artefact *out_artefact) {
     const kiln_codegen_options options = {.emit = KILN_EMIT_OBJECT, .optimise = optimise};
     kiln_lowered lowered;
     kiln_artefact artefact = {.manifest = {.abi_version = KILN_KERNEL_ABI_VERSION,
@@ -56,7 +62,9 @@ kiln_status compile_scheduled(const kiln_program *scheduled, const kiln_target *
     m->target = (kiln_str){kiln_str_dup(arena, kiln_strbuf_view(&text)), text.size};
     kiln_strbuf_deinit(&text);
     kiln_status st = kiln_lower(scheduled, target, arena, &lowered);
-    if (!st) st = kiln_codegen(&lowered, target, &options, arena, &artefact.payload, &m->scratch_bytes, &m->scratch_worker_bytes);
+    if (!st)
+        st = kiln_codegen(&lowered, target, &options, arena, &artefact.payload, &m->scratch_bytes,
+                          &m->scratch_worker_bytes);
     if (st) return st;
     m->has_prepare = lowered.prepare != NULL;
     manifest_args(&lowered, arena, m);
@@ -64,7 +72,8 @@ kiln_status compile_scheduled(const kiln_program *scheduled, const kiln_target *
     return KILN_OK;
 }
 
-static const kiln_tensor *tensor_named(const kiln_program *te, const kiln_tensor *args, kiln_str name) {
+static const kiln_tensor *tensor_named(const kiln_program *te, const kiln_tensor *args,
+                                       kiln_str name) {
     kiln_buffer buffer[KILN_PROGRAM_BUFFERS_MAX];
     uint32_t count = kiln_program_args(te, buffer);
     for (uint32_t i = 0; i < count; i++)
@@ -88,15 +97,18 @@ static void running_deinit(running *r) {
     kiln_pool_destroy(r->pool);
 }
 
-static kiln_status bind_arg(running *r, const kiln_program *te, const kiln_tensor *args, uint32_t i) {
+static kiln_status bind_arg(running *r, const kiln_program *te, const kiln_tensor *args,
+                            uint32_t i) {
     const kiln_manifest_arg *arg = &kiln_kernel_manifest(r->kernel)->arg[i];
     if (arg->role == KILN_ROLE_PACKED) return KILN_OK;
     size_t bytes = kiln_kernel_arg_bytes(r->kernel, i);
-    kiln_status st = kiln_region_create(bytes, i % 2 ? KILN_GUARD_BEFORE : KILN_GUARD_AFTER, &r->region[i]);
+    kiln_status st =
+        kiln_region_create(bytes, i % 2 ? KILN_GUARD_BEFORE : KILN_GUARD_AFTER, &r->region[i]);
     if (st) return st;
     kiln_region_poison(&r->region[i], KILN_POISON_FIRST);
     if (arg->role != KILN_ROLE_OUTPUT)
-        kiln_layout_pack(&arg->layout, &arg->shape, arg->dtype, tensor_named(te, args, arg->name)->data, r->region[i].data);
+        kiln_layout_pack(&arg->layout, &arg->shape, arg->dtype,
+                         tensor_named(te, args, arg->name)->data, r->region[i].data);
     return kiln_call_bind(r->call, i, r->region[i].data, bytes);
 }
 
@@ -104,13 +116,16 @@ static void take_outputs(running *r, const kiln_program *te, const kiln_tensor *
     const kiln_manifest *m = kiln_kernel_manifest(r->kernel);
     for (uint32_t i = 0; i < m->arg_count; i++) {
         const kiln_manifest_arg *arg = &m->arg[i];
-        if (arg->role != KILN_ROLE_PACKED && !kiln_region_intact(&r->region[i])) fail_msg("%.*s: written outside", KILN_STR_ARG(arg->name));
+        if (arg->role != KILN_ROLE_PACKED && !kiln_region_intact(&r->region[i]))
+            fail_msg("%.*s: written outside", KILN_STR_ARG(arg->name));
         if (arg->role == KILN_ROLE_OUTPUT)
-            kiln_layout_unpack(&arg->layout, &arg->shape, arg->dtype, r->region[i].data, tensor_named(te, args, arg->name)->data);
+            kiln_layout_unpack(&arg->layout, &arg->shape, arg->dtype, r->region[i].data,
+                               tensor_named(te, args, arg->name)->data);
     }
 }
 
-static kiln_status run_in(running *r, const kiln_artefact *artefact, const kiln_program *te, const kiln_tensor *args, uint32_t workers) {
+static kiln_status run_in(running *r, const kiln_artefact *artefact, const kiln_program *te,
+                          const kiln_tensor *args, uint32_t workers) {
     kiln_strbuf bytes = {0};
     kiln_artefact_encode(artefact, &bytes);
     kiln_status st = kiln_kernel_load(kiln_strbuf_view(&bytes), NULL, &r->kernel);
@@ -119,7 +134,9 @@ static kiln_status run_in(running *r, const kiln_artefact *artefact, const kiln_
     if (st) return st;
     const kiln_manifest *m = kiln_kernel_manifest(r->kernel);
     for (uint32_t i = 0; !st && i < m->arg_count; i++) st = bind_arg(r, te, args, i);
-    if (!st) st = kiln_region_create(kiln_services_scratch_bytes(m, workers), KILN_GUARD_AFTER, &r->scratch);
+    if (!st)
+        st = kiln_region_create(kiln_services_scratch_bytes(m, workers), KILN_GUARD_AFTER,
+                                &r->scratch);
     const kiln_pool_options options = {.worker_count = workers};
     if (!st && workers > 1) st = kiln_pool_create(&options, &r->pool);
     if (st) return st;
@@ -129,14 +146,16 @@ static kiln_status run_in(running *r, const kiln_artefact *artefact, const kiln_
     /* Twice, with other garbage in scratch: what one run leaves must not matter to the next. */
     for (uint32_t round = 0; !st && round < 2; round++) {
         kiln_region_poison(&r->scratch, round ? KILN_POISON_LAST : KILN_POISON_FIRST);
-        if (kiln_call_run(r->call, &services) != KILN_KERNEL_OK) st = KILN_ERROR(INTERNAL, "the kernel failed");
+        if (kiln_call_run(r->call, &services) != KILN_KERNEL_OK)
+            st = KILN_ERROR(INTERNAL, "the kernel failed");
     }
     if (!st && !kiln_region_intact(&r->scratch)) fail_msg("written outside scratch");
     if (!st) take_outputs(r, te, args);
     return st;
 }
 
-kiln_status run_artefact(const kiln_artefact *artefact, const kiln_program *te, const kiln_tensor *args, uint32_t workers) {
+kiln_status run_artefact(const kiln_artefact *artefact, const kiln_program *te,
+                         const kiln_tensor *args, uint32_t workers) {
     running r = {0};
     kiln_status st = run_in(&r, artefact, te, args, workers);
     running_deinit(&r);
@@ -150,8 +169,8 @@ static void fail_with_program(const kiln_program *p, uint64_t seed, kiln_status 
     fail_msg("seed %llu: %s", (unsigned long long)seed, kiln_status_text(st));
 }
 
-kiln_status expect_compiled_equals(const kiln_program *te, const kiln_program *scheduled, const kiln_target *target, uint32_t optimise,
-                                   uint64_t seed) {
+kiln_status expect_compiled_equals(const kiln_program *te, const kiln_program *scheduled,
+                                   const kiln_target *target, uint32_t optimise, uint64_t seed) {
     kiln_artefact artefact;
     kiln_tensor wanted[ARGS_MAX], got[ARGS_MAX], bound[ARGS_MAX];
     kiln_status st = compile_scheduled(scheduled, target, optimise, te->arena, &artefact);

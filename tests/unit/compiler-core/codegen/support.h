@@ -10,16 +10,18 @@
 kiln_target target_of(kiln_arena *arena, const char *text);
 bool runs_here(const kiln_target *target, kiln_arena *arena);
 
-/* An artefact made from a scheduled program with that optimisation, without going through a trace. */
-kiln_status compile_scheduled(const kiln_program *scheduled, const kiln_target *target, uint32_t optimise, kiln_arena *arena,
-                              kiln_artefact *out_artefact);
-/* Loads the artefact between guard pages, binds `args` (the order of kiln_program_args of `te`, row-major),
- * prepares and runs it twice with `workers` threads; outputs are written to `args`. */
-kiln_status run_artefact(const kiln_artefact *artefact, const kiln_program *te, const kiln_tensor *args, uint32_t workers);
+/* An artefact made from a scheduled program with that optimisation, without going through a trace.
+ */
+kiln_status compile_scheduled(const kiln_program *scheduled, const kiln_target *target,
+                              uint32_t optimise, kiln_arena *arena, kiln_artefact *out_artefact);
+/* Loads the artefact between guard pages, binds `args` (the order of kiln_program_args of `te`,
+ * row-major), prepares and runs it twice with `workers` threads; outputs are written to `args`. */
+kiln_status run_artefact(const kiln_artefact *artefact, const kiln_program *te,
+                         const kiln_tensor *args, uint32_t workers);
 
-/* Compiles `scheduled` and compares what it computes on drawn data with the interpreter of `te`. An illegal
- * schedule is returned, everything else fails the test. */
-kiln_status expect_compiled_equals(const kiln_program *te, const kiln_program *scheduled, const kiln_target *target, uint32_t optimise,
-                                   uint64_t seed);
+/* Compiles `scheduled` and compares what it computes on drawn data with the interpreter of `te`. An
+ * illegal schedule is returned, everything else fails the test. */
+kiln_status expect_compiled_equals(const kiln_program *te, const kiln_program *scheduled,
+                                   const kiln_target *target, uint32_t optimise, uint64_t seed);
 
 #endif

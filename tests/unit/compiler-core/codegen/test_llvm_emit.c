@@ -1,5 +1,5 @@
-/* Compiled programs compute what the interpreter says, for random programs at every optimisation level and on
- * every x86-64 level that this machine runs. */
+/* Compiled programs compute what the interpreter says, for random programs at every optimisation
+ * level and on every x86-64 level that this machine runs. */
 #include "compiler-core/codegen/codegen.h"
 #include "compiler-core/ir/generate.h"
 #include "tests/unit/compiler-core/codegen/support.h"
@@ -7,7 +7,8 @@
 #define SEEDS 150
 
 static kiln_program *generate(kiln_arena *arena, uint64_t seed) {
-    const kiln_generate_options options = {.blocks_max = 5, .points_max = 600, .floats_only = seed % 2 == 0};
+    const kiln_generate_options options = {
+        .blocks_max = 5, .points_max = 600, .floats_only = seed % 2 == 0};
     kiln_rand r;
     kiln_rand_init(&r, seed);
     return kiln_program_generate(&r, &options, arena);

@@ -1,5 +1,6 @@
-/* Polynomials of exp, log, tanh, erf and sigmoid against the C library in double, over the whole f32 line: a
- * prime step through all bit patterns, so that every exponent and low mantissa bit is met. */
+/* Polynomials of exp, log, tanh, erf and sigmoid against the C library in double, over the whole
+ * f32 line: a prime step through all bit patterns, so that every exponent and low mantissa bit is
+ * met. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -16,7 +17,8 @@ static kiln_program *make_unary(kiln_arena *arena, kiln_expr_op op, int64_t coun
     kiln_buffer y = kiln_buffer_create(p, KILN_STR("y"), KILN_F32, KILN_ROLE_OUTPUT, &shape);
     kiln_block b = kiln_block_create(p, KILN_STR("f"));
     kiln_expr i = kiln_block_add_iter(p, b, "i", count, false);
-    kiln_block_set(p, b, y, &i, 1, KILN_COMBINE_NONE, kiln_expr_unary(p, op, kiln_expr_load(p, x, &i, 1)), 0);
+    kiln_block_set(p, b, y, &i, 1, KILN_COMBINE_NONE,
+                   kiln_expr_unary(p, op, kiln_expr_load(p, x, &i, 1)), 0);
     return p;
 }
 
@@ -29,11 +31,13 @@ static kiln_program *vectorized(const kiln_program *te) {
 
 static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 
-/* Distance in units of the last place of the exact result; the spacing of denormals below the normal range. */
+/* Distance in units of the last place of the exact result; the spacing of denormals below the
+ * normal range. */
 static double ulps(float got, double exact) {
     float rounded = (float)exact;
     if (isnan(exact) || isnan(got)) return isnan(exact) && isnan(got) ? 0 : INFINITY;
-    if (isinf(rounded) || isinf(got)) return rounded == got ? 0 : fabs(exact) > FLT_MAX * 0.999999 ? 1 : INFINITY;
+    if (isinf(rounded) || isinf(got))
+        return rounded == got ? 0 : fabs(exact) > FLT_MAX * 0.999999 ? 1 : INFINITY;
     int exponent;
     frexp(exact, &exponent);
     double spacing = ldexp(1, exponent < -125 ? -149 : exponent - 24);
@@ -99,8 +103,9 @@ static void sigmoid_is_accurate(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exp_is_accurate), cmocka_unit_test(log_is_accurate),     cmocka_unit_test(tanh_is_accurate),
-        cmocka_unit_test(erf_is_accurate), cmocka_unit_test(sigmoid_is_accurate),
+        cmocka_unit_test(exp_is_accurate),     cmocka_unit_test(log_is_accurate),
+        cmocka_unit_test(tanh_is_accurate),    cmocka_unit_test(erf_is_accurate),
+        cmocka_unit_test(sigmoid_is_accurate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Objects: the same bytes every time, within the object contract for each x86-64 level, with register tiles
- * that stay in registers. */
+/* Objects: the same bytes every time, within the object contract for each x86-64 level, with
+ * register tiles that stay in registers. */
 #include <string.h>
 
 #include "base/status.h"
@@ -16,16 +16,19 @@
 
 #define TRIPLE "cpu:x86_64-unknown-linux-gnu"
 
-static const char *const level[] = {TRIPLE ",mcpu=x86-64", TRIPLE ",mcpu=x86-64-v2", TRIPLE ",mcpu=x86-64-v3", TRIPLE ",mcpu=x86-64-v4"};
+static const char *const level[] = {TRIPLE ",mcpu=x86-64", TRIPLE ",mcpu=x86-64-v2",
+                                    TRIPLE ",mcpu=x86-64-v3", TRIPLE ",mcpu=x86-64-v4"};
 
 static kiln_program *draw(kiln_arena *arena, uint64_t seed) {
-    const kiln_generate_options options = {.blocks_max = 4, .points_max = 400, .floats_only = seed % 2 == 0};
+    const kiln_generate_options options = {
+        .blocks_max = 4, .points_max = 400, .floats_only = seed % 2 == 0};
     kiln_rand rand;
     kiln_rand_init(&rand, seed);
     return draw_schedule(kiln_program_generate(&rand, &options, arena), &rand, 20);
 }
 
-static kiln_status emit(const kiln_program *scheduled, const kiln_target *target, kiln_emit form, kiln_arena *arena, kiln_str *out) {
+static kiln_status emit(const kiln_program *scheduled, const kiln_target *target, kiln_emit form,
+                        kiln_arena *arena, kiln_str *out) {
     const kiln_codegen_options options = {.emit = form, .optimise = 2};
     kiln_lowered lowered;
     uint64_t scratch, worker;
@@ -78,28 +81,34 @@ static void targets_without_a_backend_are_refused(void **state) {
     kiln_status_free(st);
 }
 
-/* ---- register tiles ------------------------------------------------------------------------------------------- */
+/* ---- register tiles
+ * ------------------------------------------------------------------------------------------- */
 
 /* A 3x3 convolution with a tile of `pixels` by two vectors of `lanes` output channels. */
 static kiln_program *tiled_conv(kiln_arena *arena, uint32_t pixels, uint32_t lanes) {
-    const conv_shape shape = {.n = 1, .ic = 64, .h = 56, .w = 56, .oc = 64, .kh = 3, .kw = 3, .stride = 1, .padding = 1};
-    return schedule(conv_program(arena, &shape), kiln_arena_printf(arena,
-        "transform_layout(xp, \"d0,d1/%u,d2,d3,d1%%%u\")\n"
-        "transform_layout(y, \"d0,d1/%u,d2,d3,d1%%%u\")\n"
-        "cache_read(conv, w, \"global\")\n"
-        "transform_layout(w.read, \"d0/%u,d1,d2,d3,d0%%%u\")\n"
-        "cache_write(conv, \"register\")\n"
-        "split(conv.oc, -1, 2, %u)\n"
-        "split(conv.ow, -1, %u)\n"
-        "reorder(conv.oc.0, conv.oh, conv.ow.0, conv.ic, conv.kh, conv.kw, conv.ow.1, conv.oc.1, conv.oc.2)\n"
-        "reverse_compute_at(conv.write, conv.ow.0)\n"
-        "decompose_reduction(conv, conv.ic)\n"
-        "split(conv.write.oc, 2, %u)\n"
-        "reorder(conv.write.ow, conv.write.oc.0, conv.write.oc.1)\n"
-        "unroll(conv.write.ow)\nunroll(conv.write.oc.0)\nvectorize(conv.write.oc.1)\n"
-        "unroll(conv.init.ow.1)\nunroll(conv.init.oc.1)\nvectorize(conv.init.oc.2)\n"
-        "unroll(conv.ow.1)\nunroll(conv.oc.1)\nvectorize(conv.oc.2)\n",
-        lanes, lanes, lanes, lanes, 2 * lanes, 2 * lanes, lanes, pixels, lanes));
+    const conv_shape shape = {
+        .n = 1, .ic = 64, .h = 56, .w = 56, .oc = 64, .kh = 3, .kw = 3, .stride = 1, .padding = 1};
+    return schedule(
+        conv_program(arena, &shape),
+        kiln_arena_printf(
+            arena,
+            "transform_layout(xp, \"d0,d1/%u,d2,d3,d1%%%u\")\n"
+            "transform_layout(y, \"d0,d1/%u,d2,d3,d1%%%u\")\n"
+            "cache_read(conv, w, \"global\")\n"
+            "transform_layout(w.read, \"d0/%u,d1,d2,d3,d0%%%u\")\n"
+            "cache_write(conv, \"register\")\n"
+            "split(conv.oc, -1, 2, %u)\n"
+            "split(conv.ow, -1, %u)\n"
+            "reorder(conv.oc.0, conv.oh, conv.ow.0, conv.ic, conv.kh, conv.kw, conv.ow.1, "
+            "conv.oc.1, conv.oc.2)\n"
+            "reverse_compute_at(conv.write, conv.ow.0)\n"
+            "decompose_reduction(conv, conv.ic)\n"
+            "split(conv.write.oc, 2, %u)\n"
+            "reorder(conv.write.ow, conv.write.oc.0, conv.write.oc.1)\n"
+            "unroll(conv.write.ow)\nunroll(conv.write.oc.0)\nvectorize(conv.write.oc.1)\n"
+            "unroll(conv.init.ow.1)\nunroll(conv.init.oc.1)\nvectorize(conv.init.oc.2)\n"
+            "unroll(conv.ow.1)\nunroll(conv.oc.1)\nvectorize(conv.oc.2)\n",
+            lanes, lanes, lanes, lanes, 2 * lanes, 2 * lanes, lanes, pixels, lanes));
 }
 
 typedef struct block_facts {
@@ -119,7 +128,8 @@ static block_facts busiest_block(char *assembly) {
     return best;
 }
 
-static void expect_tile_in_registers(kiln_arena *arena, const char *target_text, uint32_t pixels, uint32_t lanes) {
+static void expect_tile_in_registers(kiln_arena *arena, const char *target_text, uint32_t pixels,
+                                     uint32_t lanes) {
     kiln_target target = target_of(arena, target_text);
     kiln_str assembly;
     assert_null(emit(tiled_conv(arena, pixels, lanes), &target, KILN_EMIT_ASM, arena, &assembly));
@@ -136,17 +146,24 @@ static void tiles_of_14_by_2_stay_in_avx512_registers(void **state) {
     expect_tile_in_registers(((kiln_program *)*state)->arena, level[3], 14, 16);
 }
 
-/* ---- artefacts -------------------------------------------------------------------------------------------------- */
+/* ---- artefacts
+ * --------------------------------------------------------------------------------------------------
+ */
 
 static void manifests_say_what_was_built(void **state) {
     kiln_arena *arena = ((kiln_program *)*state)->arena;
     kiln_target target = target_of(arena, level[2]);
-    const conv_shape shape = {.n = 1, .ic = 16, .h = 8, .w = 8, .oc = 16, .kh = 3, .kw = 3, .stride = 1, .padding = 1};
+    const conv_shape shape = {
+        .n = 1, .ic = 16, .h = 8, .w = 8, .oc = 16, .kh = 3, .kw = 3, .stride = 1, .padding = 1};
     kiln_trace trace;
     kiln_artefact artefact;
-    kiln_status st = kiln_trace_parse(KILN_STR("cache_read(conv, w, \"global\")\ntransform_layout(w.read, \"d0/8,d1,d2,d3,d0%8\")\n"),
-                                      arena, &trace);
-    if (!st) st = kiln_build(conv_program(arena, &shape), KILN_STR("key"), &trace, &target, arena, &artefact);
+    kiln_status st = kiln_trace_parse(
+        KILN_STR(
+            "cache_read(conv, w, \"global\")\ntransform_layout(w.read, \"d0/8,d1,d2,d3,d0%8\")\n"),
+        arena, &trace);
+    if (!st)
+        st = kiln_build(conv_program(arena, &shape), KILN_STR("key"), &trace, &target, arena,
+                        &artefact);
     if (st) fail_msg("%s", kiln_status_text(st));
     const kiln_manifest *m = &artefact.manifest;
     assert_true(m->has_prepare);
@@ -154,7 +171,8 @@ static void manifests_say_what_was_built(void **state) {
     assert_int_equal(m->threads_max, 1);
     assert_int_equal(m->scratch_bytes, 16 * 10 * 10 * 4); /* the padded input */
     assert_int_equal(m->arg_count, 4);
-    static const kiln_role role[] = {KILN_ROLE_INPUT, KILN_ROLE_CONSTANT, KILN_ROLE_OUTPUT, KILN_ROLE_PACKED};
+    static const kiln_role role[] = {KILN_ROLE_INPUT, KILN_ROLE_CONSTANT, KILN_ROLE_OUTPUT,
+                                     KILN_ROLE_PACKED};
     static const bool read_by_run[] = {true, false, true, true};
     for (uint32_t i = 0; i < 4; i++) {
         assert_int_equal(m->arg[i].role, role[i]);
@@ -169,7 +187,8 @@ static void references_compute_result_and_bound(void **state) {
     kiln_target target = target_of(arena, level[2]);
     if (!runs_here(&target, arena)) skip();
     for (uint64_t seed = 1; seed <= 60; seed++) {
-        const kiln_generate_options options = {.blocks_max = 4, .points_max = 400, .floats_only = seed % 2 == 0};
+        const kiln_generate_options options = {
+            .blocks_max = 4, .points_max = 400, .floats_only = seed % 2 == 0};
         kiln_rand rand;
         kiln_rand_init(&rand, seed);
         kiln_program *te = kiln_program_generate(&rand, &options, arena);
@@ -184,16 +203,21 @@ static void references_compute_result_and_bound(void **state) {
         if (st) fail_msg("seed %llu: %s", (unsigned long long)seed, kiln_status_text(st));
         for (uint32_t i = 0; i < count; i++) {
             kiln_compare c = kiln_tensor_compare(&got[i], &wanted[i], 1e-6, 1e-12);
-            if (c.mismatches) fail_msg("seed %llu: argument %u differs by %g", (unsigned long long)seed, i, c.max_abs);
+            if (c.mismatches)
+                fail_msg("seed %llu: argument %u differs by %g", (unsigned long long)seed, i,
+                         c.max_abs);
         }
     }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        PROGRAM_TEST(objects_keep_the_contract_and_their_bytes), PROGRAM_TEST(explained_forms_are_text),
-        PROGRAM_TEST(targets_without_a_backend_are_refused),     PROGRAM_TEST(tiles_of_6_by_2_stay_in_avx2_registers),
-        PROGRAM_TEST(tiles_of_14_by_2_stay_in_avx512_registers), PROGRAM_TEST(manifests_say_what_was_built),
+        PROGRAM_TEST(objects_keep_the_contract_and_their_bytes),
+        PROGRAM_TEST(explained_forms_are_text),
+        PROGRAM_TEST(targets_without_a_backend_are_refused),
+        PROGRAM_TEST(tiles_of_6_by_2_stay_in_avx2_registers),
+        PROGRAM_TEST(tiles_of_14_by_2_stay_in_avx512_registers),
+        PROGRAM_TEST(manifests_say_what_was_built),
         PROGRAM_TEST(references_compute_result_and_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* Scheduled programs, lowered and compiled, compute what their tensor expression says: random primitives on
- * random programs, and what the rules of a target's space draw. */
+/* Scheduled programs, lowered and compiled, compute what their tensor expression says: random
+ * primitives on random programs, and what the rules of a target's space draw. */
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/generate.h"
 #include "compiler-core/sched/space.h"
@@ -10,24 +10,29 @@
 #define AVX2 "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"
 
 static kiln_program *generate(kiln_arena *arena, kiln_rand *rand, uint64_t seed) {
-    const kiln_generate_options options = {.blocks_max = 4, .points_max = 400, .floats_only = seed % 2 == 0};
+    const kiln_generate_options options = {
+        .blocks_max = 4, .points_max = 400, .floats_only = seed % 2 == 0};
     return kiln_program_generate(rand, &options, arena);
 }
 
-typedef kiln_program *(*scheduler)(const kiln_program *te, const kiln_target *target, kiln_rand *rand, uint64_t seed);
+typedef kiln_program *(*scheduler)(const kiln_program *te, const kiln_target *target,
+                                   kiln_rand *rand, uint64_t seed);
 
 /* Whether the primitives themselves kept the meaning: that is for their own tests to find. */
 static bool is_sound(const kiln_program *te, const kiln_program *scheduled, uint64_t seed) {
     kiln_tensor got[64];
     uint32_t count = make_args(te, seed, got);
     kiln_status st = kiln_loop_eval(scheduled, got, count);
-    if (st) print_message("seed %llu: schedule left out: %s\n", (unsigned long long)seed, kiln_status_text(st));
+    if (st)
+        print_message("seed %llu: schedule left out: %s\n", (unsigned long long)seed,
+                      kiln_status_text(st));
     bool sound = st == NULL;
     kiln_status_free(st);
     return sound;
 }
 
-static uint64_t compare_one(const char *target_text, scheduler draw, uint64_t seed, kiln_arena *arena) {
+static uint64_t compare_one(const char *target_text, scheduler draw, uint64_t seed,
+                            kiln_arena *arena) {
     kiln_rand rand;
     kiln_rand_init(&rand, seed);
     kiln_target target = target_of(arena, target_text);
@@ -36,7 +41,8 @@ static uint64_t compare_one(const char *target_text, scheduler draw, uint64_t se
     if (!is_sound(te, scheduled, seed)) return 1;
     kiln_status st = expect_compiled_equals(te, scheduled, &target, seed % 3 == 0 ? 0 : 2, seed);
     uint64_t refused = st != NULL;
-    kiln_status_free(st); /* register buffers that cannot be promoted are found here, not by a primitive */
+    kiln_status_free(
+        st); /* register buffers that cannot be promoted are found here, not by a primitive */
     return refused;
 }
 
@@ -55,13 +61,15 @@ static void compare_all(const char *target_text, scheduler draw) {
     assert_true(refused < SEEDS / 2); /* most schedules must get as far as running */
 }
 
-static kiln_program *draw_primitives(const kiln_program *te, const kiln_target *target, kiln_rand *rand, uint64_t seed) {
+static kiln_program *draw_primitives(const kiln_program *te, const kiln_target *target,
+                                     kiln_rand *rand, uint64_t seed) {
     (void)target;
     (void)seed;
     return draw_schedule(te, rand, 12 + (uint32_t)kiln_rand_below(rand, 30));
 }
 
-static kiln_program *draw_sample(const kiln_program *te, const kiln_target *target, kiln_rand *rand, uint64_t seed) {
+static kiln_program *draw_sample(const kiln_program *te, const kiln_target *target, kiln_rand *rand,
+                                 uint64_t seed) {
     kiln_space *space = KILN_ARENA_NEW(te->arena, kiln_space);
     kiln_trace trace;
     kiln_program *scheduled = NULL;
@@ -103,7 +111,8 @@ static void samples_of_spaces_keep_the_meaning_with_threads(void **state) {
 
 /* test-core-codegen-scheduled SEED: that seed alone, in every form, for debugging. */
 static int run_seed(uint64_t seed) {
-    static const char *const target[] = {AVX2, "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64", AVX2 ",cores=2,threads=2"};
+    static const char *const target[] = {AVX2, "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64",
+                                         AVX2 ",cores=2,threads=2"};
     static const scheduler draw[] = {draw_primitives, draw_sample};
     kiln_arena arena;
     kiln_arena_init(&arena, 0);

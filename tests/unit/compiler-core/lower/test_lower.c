@@ -1,5 +1,5 @@
-/* Every pass keeps the meaning: what the interpreter computes after it is what the tensor expression says. And
- * each pass does what it is there for, on small programs. */
+/* Every pass keeps the meaning: what the interpreter computes after it is what the tensor
+ * expression says. And each pass does what it is there for, on small programs. */
 #include "compiler-core/lower/lower.h"
 
 #include <string.h>
@@ -24,9 +24,12 @@ static const struct {
 #undef X
 };
 
-/* ---- meaning ---------------------------------------------------------------------------------------------------- */
+/* ---- meaning
+ * ----------------------------------------------------------------------------------------------------
+ */
 
-/* Tensors by buffer name, shared by expression and lowered programs: packed ones are made on first sight. */
+/* Tensors by buffer name, shared by expression and lowered programs: packed ones are made on first
+ * sight. */
 typedef struct tensors {
     kiln_arena *arena;
     const kiln_program *te;
@@ -57,7 +60,8 @@ static kiln_status evaluate(tensors *t, const kiln_program *p) {
     return kiln_loop_eval(p, tensor, count);
 }
 
-static void expect_meaning(const kiln_lowering *l, const kiln_program *te, const char *pass, uint64_t seed) {
+static void expect_meaning(const kiln_lowering *l, const kiln_program *te, const char *pass,
+                           uint64_t seed) {
     tensors t = {.arena = te->arena, .te = te};
     kiln_tensor wanted[ARGS_MAX], bound[ARGS_MAX];
     uint32_t count = make_args(te, seed, wanted);
@@ -80,13 +84,15 @@ static void every_pass_keeps_the_meaning(void **state) {
     kiln_arena_init(&arena, 0);
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         kiln_arena_reset(&arena);
-        const kiln_generate_options options = {.blocks_max = 4, .points_max = 300, .floats_only = seed % 2 == 0};
+        const kiln_generate_options options = {
+            .blocks_max = 4, .points_max = 300, .floats_only = seed % 2 == 0};
         kiln_target target = target_of(&arena, seed % 5 ? AVX2 : AVX2 ",cores=2,threads=2");
         kiln_rand rand;
         kiln_rand_init(&rand, seed);
         kiln_program *te = kiln_program_generate(&rand, &options, &arena);
         kiln_program *scheduled = draw_schedule(te, &rand, 30);
-        kiln_lowering l = {.target = &target, .arena = &arena, .run = kiln_program_copy(scheduled, &arena)};
+        kiln_lowering l = {
+            .target = &target, .arena = &arena, .run = kiln_program_copy(scheduled, &arena)};
         tensors before = {.arena = &arena, .te = te};
         make_args(te, seed, before.of_te);
         kiln_status st = evaluate(&before, scheduled);
@@ -99,7 +105,8 @@ static void every_pass_keeps_the_meaning(void **state) {
     kiln_arena_deinit(&arena);
 }
 
-/* ---- what each pass is for ------------------------------------------------------------------------------------------ */
+/* ---- what each pass is for
+ * ------------------------------------------------------------------------------------------ */
 
 static kiln_program *program_of(kiln_arena *arena, const char *text) {
     kiln_program *p = NULL;
@@ -109,10 +116,12 @@ static kiln_program *program_of(kiln_arena *arena, const char *text) {
 }
 
 /* The statement tree after a pass, without declarations. */
-static void expect_loops(kiln_arena *arena, const char *program, const char *after, const char *wanted) {
+static void expect_loops(kiln_arena *arena, const char *program, const char *after,
+                         const char *wanted) {
     kiln_target target = target_of(arena, AVX2);
     kiln_strbuf text = {0};
-    kiln_status st = kiln_lower_explain(program_of(arena, program), &target, kiln_str_from(after), arena, &text);
+    kiln_status st =
+        kiln_lower_explain(program_of(arena, program), &target, kiln_str_from(after), arena, &text);
     if (st) fail_msg("%s", kiln_status_text(st));
     const char *loops = strstr(text.data, "loops:\n");
     assert_non_null(loops);
@@ -120,12 +129,14 @@ static void expect_loops(kiln_arena *arena, const char *program, const char *aft
     kiln_strbuf_deinit(&text);
 }
 
-static void expect_refused(kiln_arena *arena, const char *program, kiln_code code, const char *reason) {
+static void expect_refused(kiln_arena *arena, const char *program, kiln_code code,
+                           const char *reason) {
     kiln_target target = target_of(arena, AVX2);
     kiln_lowered lowered;
     kiln_status st = kiln_lower(program_of(arena, program), &target, arena, &lowered);
     assert_int_equal(kiln_status_code(st), code);
-    if (!strstr(kiln_status_text(st), reason)) fail_msg("'%s' does not say '%s'", kiln_status_text(st), reason);
+    if (!strstr(kiln_status_text(st), reason))
+        fail_msg("'%s' does not say '%s'", kiln_status_text(st), reason);
     kiln_status_free(st);
 }
 
@@ -133,15 +144,18 @@ static void expect_refused(kiln_arena *arena, const char *program, kiln_code cod
 
 static void reductions_start_from_their_initial_value(void **state) {
     expect_loops(((kiln_program *)*state)->arena,
-                 "program test\ninput x: f32[4,8]\noutput y: f32[4]\nblock s(a:4 | b:8): y[a] sum= x[a, b] init 0.0\n"
+                 "program test\ninput x: f32[4,8]\noutput y: f32[4]\nblock s(a:4 | b:8): y[a] sum= "
+                 "x[a, b] init 0.0\n"
                  "loops:\n  for i in 4:\n    for j in 8:\n      block s(a=i, b=j)\n",
                  "registers",
-                 "  for i in 4:\n    y[i] = 0.0\n    y[i] = y[i] + x[i, 0]\n    for j'3 in 1..8:\n      y[i] = y[i] + x[i, j'3]\n");
+                 "  for i in 4:\n    y[i] = 0.0\n    y[i] = y[i] + x[i, 0]\n    for j'3 in 1..8:\n "
+                 "     y[i] = y[i] + x[i, j'3]\n");
 }
 
 static void full_tiles_carry_no_predicate(void **state) {
     expect_loops(((kiln_program *)*state)->arena,
-                 HEAD "block c(a:62): y[a] = x[a]\nloops:\n  for i in 8:\n    for j in 8:\n      block c(a=i*8 + j) if i*8 + j < 62\n",
+                 HEAD "block c(a:62): y[a] = x[a]\nloops:\n  for i in 8:\n    for j in 8:\n      "
+                      "block c(a=i*8 + j) if i*8 + j < 62\n",
                  "registers",
                  "  for i'2 in 7:\n    for j'2 in 8:\n      y[i'2*8 + j'2] = x[i'2*8 + j'2]\n"
                  "  for j'4 in 6:\n    y[j'4 + 56] = x[j'4 + 56]\n");
@@ -150,26 +164,31 @@ static void full_tiles_carry_no_predicate(void **state) {
 static void padding_is_split_off(void **state) {
     expect_loops(((kiln_program *)*state)->arena,
                  "program test\ninput x: f32[8]\noutput y: f32[10]\n"
-                 "block p(a:10): y[a] = select(and(1 <= a, a < 9), x[a - 1], 0.0)\nloops:\n  for i in 10:\n    block p(a=i)\n",
-                 "registers", "  y[0] = 0.0\n  for i'3 in 1..9:\n    y[i'3] = x[i'3 - 1]\n  y[9] = 0.0\n");
+                 "block p(a:10): y[a] = select(and(1 <= a, a < 9), x[a - 1], 0.0)\nloops:\n  for i "
+                 "in 10:\n    block p(a=i)\n",
+                 "registers",
+                 "  y[0] = 0.0\n  for i'3 in 1..9:\n    y[i'3] = x[i'3 - 1]\n  y[9] = 0.0\n");
 }
 
 static void vector_tails_are_masked(void **state) {
     expect_loops(((kiln_program *)*state)->arena,
-                 HEAD "block c(a:62): y[a] = x[a]\nloops:\n  vectorize i in 62:\n    block c(a=i)\n", "registers",
+                 HEAD
+                 "block c(a:62): y[a] = x[a]\nloops:\n  vectorize i in 62:\n    block c(a=i)\n",
+                 "registers",
                  "  for i'3 in 7:\n    vectorize i'2 in 8:\n      y[i'3*8 + i'2] = x[i'3*8 + i'2]\n"
                  "  vectorize i'4 in 8:\n    if i'4 < 6:\n      y[i'4 + 56] = x[i'4 + 56]\n");
 }
 
 static void temps_keep_what_one_execution_touches(void **state) {
     kiln_arena *arena = ((kiln_program *)*state)->arena;
-    const char *program =
-        "program test\ninput x: f32[64]\ntemp t: f32[64]\noutput y: f32[62]\n"
-        "block c(a:64): t[a] = x[a] + 1.0\nblock d(a:62): y[a] = t[a]*t[a + 2]\n"
-        "loops:\n  for i in 31:\n    for k in 4:\n      block c(a=i*2 + k)\n    for j in 2:\n      block d(a=i*2 + j)\n";
-    expect_loops(arena, program, "place",
-                 "  for i in 31:\n    alloc t:\n      for k in 4:\n        t[k] = x[i*2 + k] + 1.0\n"
-                 "      for j in 2:\n        y[i*2 + j] = t[j]*t[j + 2]\n");
+    const char *program = "program test\ninput x: f32[64]\ntemp t: f32[64]\noutput y: f32[62]\n"
+                          "block c(a:64): t[a] = x[a] + 1.0\nblock d(a:62): y[a] = t[a]*t[a + 2]\n"
+                          "loops:\n  for i in 31:\n    for k in 4:\n      block c(a=i*2 + k)\n    "
+                          "for j in 2:\n      block d(a=i*2 + j)\n";
+    expect_loops(
+        arena, program, "place",
+        "  for i in 31:\n    alloc t:\n      for k in 4:\n        t[k] = x[i*2 + k] + 1.0\n"
+        "      for j in 2:\n        y[i*2 + j] = t[j]*t[j + 2]\n");
 }
 
 static void packing_of_constants_moves_to_prepare(void **state) {
@@ -184,7 +203,8 @@ static void packing_of_constants_moves_to_prepare(void **state) {
     assert_null(st);
     assert_non_null(lowered.prepare);
     static const char *const name[] = {"x", "w", "y", "t"};
-    static const bool in_prepare[] = {false, true, false, true}, in_run[] = {true, false, true, true};
+    static const bool in_prepare[] = {false, true, false, true},
+                      in_run[] = {true, false, true, true};
     assert_int_equal(lowered.arg_count, 4);
     for (uint32_t i = 0; i < 4; i++) {
         assert_true(kiln_str_is(lowered.arg[i].name, name[i]));
@@ -194,20 +214,22 @@ static void packing_of_constants_moves_to_prepare(void **state) {
 }
 
 static void registers_chosen_by_a_serial_loop_are_refused(void **state) {
-    expect_refused(((kiln_program *)*state)->arena,
-                   "program test\ninput x: f32[8]\ntemp t: f32[8] scope(register)\noutput y: f32[8]\n"
-                   "block c(a:8): t[a] = x[a]\nblock d(a:8): y[a] = t[a]\n"
-                   "loops:\n  for i in 8:\n    block c(a=i)\n  unroll j in 8:\n    block d(a=j)\n",
-                   KILN_ILLEGAL_SCHEDULE, "chosen by loop i");
+    expect_refused(
+        ((kiln_program *)*state)->arena,
+        "program test\ninput x: f32[8]\ntemp t: f32[8] scope(register)\noutput y: f32[8]\n"
+        "block c(a:8): t[a] = x[a]\nblock d(a:8): y[a] = t[a]\n"
+        "loops:\n  for i in 8:\n    block c(a=i)\n  unroll j in 8:\n    block d(a=j)\n",
+        KILN_ILLEGAL_SCHEDULE, "chosen by loop i");
 }
 
 static void more_registers_than_the_target_has_are_refused(void **state) {
-    expect_refused(((kiln_program *)*state)->arena,
-                   "program test\ninput x: f32[128]\ntemp t: f32[128] scope(register)\noutput y: f32[128]\n"
-                   "block c(a:128): t[a] = x[a]\nblock d(a:128): y[a] = t[a]\n"
-                   "loops:\n  unroll i in 16:\n    vectorize k in 8:\n      block c(a=i*8 + k)\n"
-                   "  unroll j in 16:\n    vectorize l in 8:\n      block d(a=j*8 + l)\n",
-                   KILN_ILLEGAL_SCHEDULE, "needs 16 vector registers");
+    expect_refused(
+        ((kiln_program *)*state)->arena,
+        "program test\ninput x: f32[128]\ntemp t: f32[128] scope(register)\noutput y: f32[128]\n"
+        "block c(a:128): t[a] = x[a]\nblock d(a:128): y[a] = t[a]\n"
+        "loops:\n  unroll i in 16:\n    vectorize k in 8:\n      block c(a=i*8 + k)\n"
+        "  unroll j in 16:\n    vectorize l in 8:\n      block d(a=j*8 + l)\n",
+        KILN_ILLEGAL_SCHEDULE, "needs 16 vector registers");
 }
 
 /* Nests that each stay within the limit of one nest, and do not together. */
@@ -216,25 +238,29 @@ static void code_without_end_is_refused(void **state) {
     kiln_strbuf text = {0};
     kiln_strbuf_text(&text, "program test\ninput x: f32[1024]\n");
     for (uint32_t i = 0; i < 17; i++) kiln_strbuf_printf(&text, "output y%u: f32[1024]\n", i);
-    for (uint32_t i = 0; i < 17; i++) kiln_strbuf_printf(&text, "block c%u(a:1024): y%u[a] = x[a]\n", i, i);
+    for (uint32_t i = 0; i < 17; i++)
+        kiln_strbuf_printf(&text, "block c%u(a:1024): y%u[a] = x[a]\n", i, i);
     kiln_strbuf_text(&text, "loops:\n");
-    for (uint32_t i = 0; i < 17; i++) kiln_strbuf_printf(&text, "  unroll i%u in 1024:\n    block c%u(a=i%u)\n", i, i, i);
+    for (uint32_t i = 0; i < 17; i++)
+        kiln_strbuf_printf(&text, "  unroll i%u in 1024:\n    block c%u(a=i%u)\n", i, i, i);
     expect_refused(arena, text.data, KILN_RESOURCE_EXHAUSTED, "17408 stores");
     kiln_strbuf_deinit(&text);
 }
 
 static void unrolled_nests_that_are_too_long_become_serial(void **state) {
-    expect_loops(((kiln_program *)*state)->arena,
-                 "program test\ninput x: f32[4096]\noutput y: f32[4096]\nblock c(a:4096): y[a] = x[a]\n"
-                 "loops:\n  unroll i in 512:\n    unroll j in 8:\n      block c(a=i*8 + j)\n",
-                 "unroll", "  for i in 512:\n    unroll j in 8:\n      y[i*8 + j] = x[i*8 + j]\n");
+    expect_loops(
+        ((kiln_program *)*state)->arena,
+        "program test\ninput x: f32[4096]\noutput y: f32[4096]\nblock c(a:4096): y[a] = x[a]\n"
+        "loops:\n  unroll i in 512:\n    unroll j in 8:\n      block c(a=i*8 + j)\n",
+        "unroll", "  for i in 512:\n    unroll j in 8:\n      y[i*8 + j] = x[i*8 + j]\n");
 }
 
 static void unknown_passes_are_named_with_those_that_exist(void **state) {
     kiln_arena *arena = ((kiln_program *)*state)->arena;
     kiln_target target = target_of(arena, AVX2);
     kiln_strbuf text = {0};
-    kiln_program *p = program_of(arena, HEAD "block c(a:62): y[a] = x[a]\nloops:\n  for i in 62:\n    block c(a=i)\n");
+    kiln_program *p = program_of(
+        arena, HEAD "block c(a:62): y[a] = x[a]\nloops:\n  for i in 62:\n    block c(a=i)\n");
     kiln_status st = kiln_lower_explain(p, &target, KILN_STR("magic"), arena, &text);
     assert_int_equal(kiln_status_code(st), KILN_INVALID_ARGUMENT);
     assert_non_null(strstr(kiln_status_text(st), "'magic'"));

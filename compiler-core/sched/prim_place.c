@@ -10,10 +10,11 @@
 typedef struct window {
     int64_t extent[KILN_BLOCK_ITERS_MAX];
     kiln_expr base[KILN_BLOCK_ITERS_MAX];
+    kiln_expr limit[KILN_BLOCK_ITERS_MAX]; /* and below this; 0: no limit but the domain */
 } window;
 
 static window whole_domain(const kiln_program *p, kiln_block block) {
-    window w = {{0}, {0}};
+    window w = {{0}, {0}, {0}};
     for (uint32_t i = 0; i < p->block.data[block].iter_count; i++) w.extent[i] = p->block.data[block].iter[i].extent;
     return w;
 }
@@ -41,6 +42,10 @@ static void place(kiln_program *p, kiln_block block, const window *w, kiln_stmt 
     kiln_nest_insert(p, parent, at, after, nest);
     p->block.data[block].predicate = 0;
     for (uint32_t i = 0; i < p->block.data[block].iter_count; i++) {
+        if (w->limit[i]) {
+            kiln_expr below_limit = kiln_expr_binary(p, KILN_EXPR_LT, p->block.data[block].iter[i].binding, w->limit[i]);
+            kiln_block_require(p, block, kiln_expr_simplify(p, below_limit, NULL));
+        }
         if (!w->base[i]) continue;
         const kiln_iter iter = p->block.data[block].iter[i];
         kiln_expr below = kiln_expr_binary(p, KILN_EXPR_LE, kiln_expr_index(p, 0), iter.binding);
@@ -155,10 +160,12 @@ static kiln_status follow_writer(kiln_program *p, kiln_block block, kiln_expr lo
         if (!written.dim[d].dense) continue;
         window one = whole_domain(p, block);
         narrow(p, block, &one, (uint32_t)i, &written.dim[d]);
-        if (followed[i] && (one.base[i] != w->base[i] || one.extent[i] != w->extent[i]))
+        one.limit[i] = written.dim[d].limit;
+        if (followed[i] && (one.base[i] != w->base[i] || one.extent[i] != w->extent[i] || one.limit[i] != w->limit[i]))
             return ILLEGAL("%.*s reads different parts of what is written in %.*s", BLOCK_NAME(p, block), LOOP_NAME(p, loop));
         w->base[i] = one.base[i];
         w->extent[i] = one.extent[i];
+        w->limit[i] = one.limit[i];
         followed[i] = true;
     }
     return NULL;

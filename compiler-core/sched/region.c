@@ -115,10 +115,90 @@ static kiln_region_dim region_dim(kiln_program *p, kiln_expr index, const movers
     return dim;
 }
 
+/* Where iterator i runs. Predicates cut off what lies outside its domain: at once where that is a matter of
+ * constants, else `*out_above` and `*out_below` say that part of the interval may be outside. */
+static kiln_region_dim iter_dim(kiln_program *p, const kiln_iter *iter, const movers *m, bool *out_below, bool *out_above) {
+    kiln_region_dim dim = region_dim(p, iter->binding, m);
+    *out_below = *out_above = false;
+    if (!dim.base) {
+        dim.low = KILN_MAX(dim.low, 0);
+        dim.high = KILN_MIN(dim.high, iter->extent - 1);
+        return dim;
+    }
+    kiln_interval range = kiln_expr_bounds(p, dim.base, NULL);
+    *out_below = range.low + dim.low < 0;
+    *out_above = range.high + dim.high >= iter->extent;
+    return dim;
+}
+
+static kiln_expr scaled_base(kiln_program *p, kiln_expr sum, kiln_expr base, int64_t scale) {
+    if (!base) return sum;
+    kiln_expr term = kiln_expr_binary(p, KILN_EXPR_MUL, base, kiln_expr_index(p, scale));
+    return sum ? kiln_expr_binary(p, KILN_EXPR_ADD, sum, term) : term;
+}
+
+/* Along one dimension, from where the iterators run. */
+static kiln_region_dim index_dim(kiln_program *p, kiln_block block, kiln_expr index, const movers *m) {
+    const kiln_block_info b = p->block.data[block];
+    kiln_affine sum;
+    kiln_region_dim dim = {.dense = true};
+    step steps[KILN_AFFINE_TERMS_MAX];
+    bool below, above;
+    int plain = kiln_block_iter_of(p, block, index);
+    if (plain >= 0) return iter_dim(p, &b.iter[plain], m, &below, &above); /* the buffer ends where the domain does */
+    if (!kiln_affine_of(p, index, NULL, &sum)) return region_dim(p, bound_index(p, block, index), m);
+    dim.low = dim.high = sum.constant;
+    /* Of what runs over its domain: what is left out, and where everything else stands. */
+    uint32_t overrunning = 0, moving = 0;
+    bool below_any = false;
+    int64_t extent = 0, others = sum.constant;
+    kiln_expr others_base = 0;
+    for (uint32_t t = 0; t < sum.term_count; t++) {
+        int i = kiln_block_iter_of(p, block, sum.term[t]);
+        if (i < 0) { /* a quotient or remainder of iterators: only how far it reaches is known */
+            kiln_region_dim whole = region_dim(p, bound_index(p, block, index), m);
+            whole.dense = whole.dense && !b.predicate;
+            return whole;
+        }
+        kiln_region_dim one = iter_dim(p, &b.iter[i], m, &below, &above);
+        int64_t scale = sum.coefficient[t];
+        dim.low += scale * (scale > 0 ? one.low : one.high);
+        dim.high += scale * (scale > 0 ? one.high : one.low);
+        dim.base = scaled_base(p, dim.base, one.base, scale);
+        dim.dense = dim.dense && one.dense;
+        steps[t] = (step){scale < 0 ? -scale : scale, one.high - one.low};
+        moving += one.high > one.low;
+        below_any |= below;
+        if (above && scale == 1) {
+            overrunning++;
+            extent = b.iter[i].extent;
+        } else {
+            overrunning += 2 * above; /* not expressible */
+            others += scale * one.low;
+            others_base = scaled_base(p, others_base, one.base, scale);
+        }
+    }
+    dim.dense = dim.dense && steps_dense(steps, sum.term_count);
+    if (dim.base) dim.base = kiln_expr_simplify(p, dim.base, NULL);
+    for (uint32_t i = 0; i < b.iter_count; i++) /* an iterator of one value is no term, but may be out of its domain */
+        if (b.iter[i].extent == 1 && kiln_expr_uses_var(p, index, b.iter[i].var)) {
+            (void)iter_dim(p, &b.iter[i], m, &below, &above);
+            below_any |= below || above;
+        }
+    if (!b.predicate || (overrunning == 0 && !below_any)) return dim;
+    if (overrunning != 1 || below_any || moving > 1) {
+        dim.dense = false;
+        return dim;
+    }
+    kiln_expr end = kiln_expr_index(p, others + extent);
+    dim.limit = kiln_expr_simplify(p, others_base ? kiln_expr_binary(p, KILN_EXPR_ADD, others_base, end) : end, NULL);
+    return dim;
+}
+
 kiln_region kiln_region_of(kiln_program *p, kiln_block block, const kiln_expr *index, uint32_t rank, kiln_stmt outer) {
     kiln_region region = {.rank = rank};
     movers m = movers_inside(p, kiln_program_block_stmt(p, block), outer);
-    for (uint32_t d = 0; d < rank; d++) region.dim[d] = region_dim(p, bound_index(p, block, index[d]), &m);
+    for (uint32_t d = 0; d < rank; d++) region.dim[d] = index_dim(p, block, index[d], &m);
     return region;
 }
 
@@ -172,6 +252,21 @@ static bool known_le(kiln_program *p, kiln_expr a, int64_t a_add, kiln_expr b, i
     return kiln_expr_prove(p, kiln_expr_binary(p, KILN_EXPR_LE, left, right), NULL);
 }
 
+static bool has_conjunct(const kiln_program *p, kiln_expr predicate, kiln_expr condition) {
+    if (!predicate) return false;
+    if (kiln_expr_get(p, predicate)->op != KILN_EXPR_AND) return predicate == condition;
+    return has_conjunct(p, kiln_expr_operand(p, predicate, 0), condition) ||
+           has_conjunct(p, kiln_expr_operand(p, predicate, 1), condition);
+}
+
+/* The reader's predicate keeps `index` below the limit. */
+static bool stays_below(kiln_program *p, kiln_block reader, kiln_expr index, kiln_expr limit) {
+    kiln_expr below = kiln_expr_binary(p, KILN_EXPR_LT, bound_index(p, reader, index), limit);
+    below = kiln_expr_simplify(p, below, NULL);
+    int64_t known;
+    return (kiln_expr_as_int(p, below, &known) && known) || has_conjunct(p, p->block.data[reader].predicate, below);
+}
+
 /* The writer's interval contains the reader's as far as that lies in the buffer. */
 static bool dim_covers(kiln_program *p, const kiln_region_dim *w, const kiln_region_dim *r, int64_t extent) {
     if (!w->dense) return false;
@@ -217,7 +312,8 @@ const char *kiln_dependence_broken(kiln_program *p, kiln_block writer, kiln_bloc
         for (uint32_t d = 0; d < node.operand_count; d++) index[d] = kiln_expr_operand(p, load[i], d);
         kiln_region read = kiln_region_of(p, reader, index, node.operand_count, shares ? common : 0);
         for (uint32_t d = 0; d < read.rank; d++)
-            if (!dim_covers(p, &written.dim[d], &read.dim[d], shape.dim[d]))
+            if (!dim_covers(p, &written.dim[d], &read.dim[d], shape.dim[d]) ||
+                (written.dim[d].limit && !stays_below(p, reader, index[d], written.dim[d].limit)))
                 return "more of it is read there than the same iteration wrote";
     }
     return NULL;

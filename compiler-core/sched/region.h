@@ -13,7 +13,8 @@
 typedef struct kiln_region_dim {
     kiln_expr base;
     int64_t low, high;
-    bool dense; /* every index in the interval is touched (as far as it lies in the buffer) */
+    bool dense; /* every index in the interval is touched (as far as it lies in the buffer and below the limit) */
+    kiln_expr limit; /* over what stands still: a predicate leaves out indices from here on; 0: none known */
 } kiln_region_dim;
 
 typedef struct kiln_region {

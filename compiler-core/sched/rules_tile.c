@@ -12,6 +12,8 @@
 
 #define TILE_ROWS_MAX 16
 #define REDUCE_BLOCK_MAX 64
+#define TAPS_UNROLLED_MAX 7
+#define CHANNEL_BLOCK 16 /* preferred blocks of data: kernels that were not measured agree without conversions */
 #define FMA_IN_FLIGHT 10 /* accumulators that keep two FMA units of latency 4 to 5 busy */
 
 typedef struct plan {
@@ -20,6 +22,7 @@ typedef struct plan {
     kiln_pattern pattern;
     int weights, data;  /* positions in pattern.from, or -1 */
     int v, mh, mw, k;   /* iterators: lanes, rows and columns of the tile, blocked reduction; or -1 */
+    int tap;            /* reduce iterator that slides over the columns, when data is loaded as vectors; or -1 */
     int64_t lanes;
     bool packs;         /* v belongs to `weights` alone: broadcast data, packed weights */
     const char *tile;   /* sampler of (mh, mw, vectors) */
@@ -83,6 +86,24 @@ static bool choose_shared(plan *t) {
     return t->v >= 0;
 }
 
+/* With data in vectors, neighbouring columns of a window read the same vectors: the window's columns are unrolled
+ * inside the tile, so that each vector is loaded once. Broadcast data has no such gain. */
+static int find_tap(const plan *t) {
+    const kiln_access *x = &t->pattern.from[t->data];
+    int tap = -1;
+    if (t->packs || t->mw < 0 || x->window == 0) return -1;
+    for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
+        if (has(t->pattern.reduce, i) && has(x->iters, i) && x->dim_of[i] < 0 && extent_of(t, i) <= TAPS_UNROLLED_MAX) tap = i;
+    return tap;
+}
+
+/* Whether v alone indexes its dimension of the output, so that padding it is padding the buffer. With groups of
+ * channels it does not; then partial vectors need masks. */
+static bool can_pad(const plan *t) {
+    const kiln_buffer_info *to = &t->m->replay.p->buffer.data[t->pattern.to.buffer];
+    return to->shape.dim[t->pattern.to.dim_of[t->v]] == extent_of(t, t->v);
+}
+
 static bool analyse(plan *t) {
     t->weights = t->data = t->v = t->mh = t->mw = t->k = -1;
     if (!kiln_pattern_of(t->m->replay.p, t->block, &t->pattern)) return false;
@@ -98,6 +119,7 @@ static bool analyse(plan *t) {
         bool blocks = t->packs && has(t->pattern.reduce, i) && x->dim_of[i] >= 0 && t->pattern.from[t->weights].dim_of[i] >= 0;
         if (blocks && (t->k < 0 || extent_of(t, i) > extent_of(t, t->k))) t->k = i;
     }
+    t->tap = find_tap(t);
     t->lanes = kiln_sketch_lanes(t->m->target, t->m->replay.p->buffer.data[t->pattern.to.buffer].dtype, extent_of(t, t->v));
     return t->lanes > 1;
 }
@@ -148,13 +170,18 @@ static const char *sample_tile(plan *t) {
         for (int64_t mw = KILN_MIN(extent_of(t, t->mw), 32); mw >= 1; mw--)
             for (int64_t vectors = 1; vectors <= vectors_max; vectors++) {
                 if (mh * mw * vectors + vectors + 1 > registers) break;
+                if (vectors > 1 && extent_of(t, t->v) % (vectors * t->lanes) != 0 && !can_pad(t)) continue;
                 insert_row(row, &count, (tile_row){mh, mw, vectors, tile_efficiency(t, mh, mw, vectors)});
             }
     while (count > 1 && row[count - 1].efficiency < 0.8 * row[0].efficiency) count--;
     kiln_strbuf text = {0};
     for (uint32_t i = 0; i < count; i++)
         kiln_strbuf_printf(&text, ", %lld, %lld, %lld", (long long)row[i].mh, (long long)row[i].mw, (long long)row[i].vectors);
-    const char *name = kiln_make_sampler(t->m, "choice(3%s) = 0", text.data);
+    /* Without packed weights, speed is memory's: whole blocks of data at a time. */
+    uint32_t preferred = 0;
+    while (!t->packs && preferred + 1 < count && row[preferred].vectors * t->lanes < KILN_MIN(CHANNEL_BLOCK, extent_of(t, t->v))) preferred++;
+    if (row[preferred].vectors * t->lanes < CHANNEL_BLOCK) preferred = 0;
+    const char *name = kiln_make_sampler(t->m, "choice(3%s) = %u", text.data, preferred);
     kiln_strbuf_deinit(&text);
     return name;
 }
@@ -172,7 +199,7 @@ static const char *sample_steps(plan *t) {
             if (block % unrolled != 0) continue;
             int64_t lanes = block > 1 ? 1 : t->lanes;
             kiln_strbuf_printf(&text, ", %lld, %lld, %lld", (long long)block, (long long)unrolled, (long long)lanes);
-            if (block <= 16 && block * 64 + KILN_MIN(unrolled, 4) > best) {
+            if (block <= CHANNEL_BLOCK && block * 64 + KILN_MIN(unrolled, 4) > best) {
                 best = block * 64 + KILN_MIN(unrolled, 4);
                 preferred = rows;
             }
@@ -202,7 +229,7 @@ static const char *sample_output_block(plan *t, int64_t extent) {
     for (int64_t block = t->lanes; block < extent && count + 1 < KILN_ARRAY_COUNT(value); block += t->lanes)
         if (extent % block == 0 && block <= 16 * t->lanes) value[count++] = block;
     value[count++] = extent;
-    return kiln_make_categorical(t->m, value, count, t->lanes * 2);
+    return kiln_make_categorical(t->m, value, count, CHANNEL_BLOCK);
 }
 
 /* ---- steps -------------------------------------------------------------------------------------------------------- */
@@ -244,7 +271,10 @@ static void pack_weights(plan *t, bool taps_outside) {
         return;
     kiln_buffer packed = t->m->replay.p->block.data[before].buffer;
     const char *name = kiln_make_buffer_name(t->m, packed);
-    kiln_make(t->m, "pad(%s, \"d%d\", %s[2]*%lld)", kiln_make_block_name(t->m, before), dv, t->tile, (long long)t->lanes);
+    bool whole_vectors = can_pad(t) || extent_of(t, t->v) % t->lanes == 0;
+    const char *panel = whole_vectors ? kiln_arena_printf(t->m->arena, "%s[2]*%lld", t->tile, (long long)t->lanes)
+                                      : kiln_arena_printf(t->m->arena, "%lld", (long long)extent_of(t, t->v));
+    if (can_pad(t)) kiln_make(t->m, "pad(%s, \"d%d\", %s)", kiln_make_block_name(t->m, before), dv, panel);
 
     kiln_strbuf text = {0};
     kiln_strbuf_printf(&text, "d%d/{0}", dv);
@@ -254,7 +284,7 @@ static void pack_weights(plan *t, bool taps_outside) {
     if (dk >= 0 && taps_outside) kiln_strbuf_printf(&text, ",d%d/{1}", dk);
     if (dk >= 0) kiln_strbuf_printf(&text, ",d%d%%{1}", dk);
     kiln_strbuf_printf(&text, ",d%d%%{0}", dv);
-    kiln_make(t->m, "transform_layout(%s, \"%s\", %s[2]*%lld, %s[0])", name, text.data, t->tile, (long long)t->lanes, t->steps);
+    kiln_make(t->m, "transform_layout(%s, \"%s\", %s, %s[0])", name, text.data, panel, t->steps);
     kiln_strbuf_deinit(&text);
     if (t->m->replay.p->buffer.data[w.buffer].role != KILN_ROLE_CONSTANT) kiln_sketch_finish_block(t->m, before);
 }
@@ -285,10 +315,11 @@ static int iter_along(kiln_program *p, kiln_block block, int dim) {
 }
 
 /* The padded copy of the data: where, and in vectors along its blocks. */
-static void place_copy(plan *t, kiln_block copy, int dim, const char *block_size, const char *lanes, uint32_t outer_loops) {
+static void place_copy(plan *t, kiln_block copy, int dim, const char *block_size, const char *lanes, uint32_t outer_loops,
+                       uint32_t preferred) {
     kiln_maker *m = t->m;
     const char *name = kiln_make_block_name(m, copy);
-    const char *place = kiln_make_sampler(m, "location(%s, %u) = 0", name, outer_loops);
+    const char *place = kiln_make_sampler(m, "location(%s, %u) = %u", name, outer_loops, preferred);
     if (place) kiln_make(m, "compute_at(%s, %s)", name, place);
     int rank = (int)m->replay.p->buffer.data[m->replay.p->block.data[copy].buffer].shape.rank;
     int inner = iter_along(m->replay.p, copy, dim), last = iter_along(m->replay.p, copy, rank - 1);
@@ -342,11 +373,11 @@ static void make_nest(plan *t, uint32_t variant, kiln_strbuf *out_outer, uint32_
     *out_first_reduce = NULL;
     if (t->k >= 0 && !taps_outside) *out_first_reduce = loop(t, t->k, ".0");
     for (uint32_t i = 0; i < b->iter_count; i++)
-        if (b->iter[i].reduce && (int)i != t->k && !*out_first_reduce) *out_first_reduce = loop(t, (int)i, "");
-    if (!*out_first_reduce) *out_first_reduce = loop(t, t->k, ".0");
+        if (b->iter[i].reduce && (int)i != t->k && (int)i != t->tap && !*out_first_reduce) *out_first_reduce = loop(t, (int)i, "");
+    if (!*out_first_reduce) *out_first_reduce = t->k >= 0 ? loop(t, t->k, ".0") : loop(t, t->tap, "");
     if (t->k >= 0 && !taps_outside) OUTER(t->k, ".0");
     for (uint32_t i = 0; i < b->iter_count; i++)
-        if (b->iter[i].reduce && (int)i != t->k) OUTER((int)i, "");
+        if (b->iter[i].reduce && (int)i != t->k && (int)i != t->tap) OUTER((int)i, "");
     if (t->k >= 0 && taps_outside) OUTER(t->k, ".0");
     if (t->k >= 0) {
         kiln_make(m, "split(%s, -1, %s[1])", loop(t, t->k, ".1"), t->steps);
@@ -356,6 +387,7 @@ static void make_nest(plan *t, uint32_t variant, kiln_strbuf *out_outer, uint32_
     if (t->mh >= 0) OUTER(t->mh, ".1");
     if (t->mw >= 0) OUTER(t->mw, ".1");
     OUTER(t->v, ".1");
+    if (t->tap >= 0) OUTER(t->tap, "");
     OUTER(t->v, ".2");
 #undef OUTER
     kiln_make(m, "reorder(%s)", order.data);
@@ -391,7 +423,7 @@ static void place_follower(plan *t, kiln_block follower, const char *at) {
 }
 
 /* Output blocks: the follower's result, and other arguments that it reads element by element. */
-static void block_output(plan *t, kiln_block follower) {
+static void block_output(plan *t, kiln_block follower, const char *size) {
     kiln_maker *m = t->m;
     kiln_program *p = m->replay.p;
     kiln_buffer from = p->block.data[t->block].buffer;
@@ -405,7 +437,7 @@ static void block_output(plan *t, kiln_block follower) {
     int dim = pattern.to.dim_of[lanes_iter];
     const char *layout = kiln_sketch_blocked_layout(m, rank_of(t, &pattern.to), dim);
     if (!layout) return;
-    const char *size = sample_output_block(t, p->buffer.data[pattern.to.buffer].shape.dim[dim]);
+    if (!size) size = sample_output_block(t, p->buffer.data[pattern.to.buffer].shape.dim[dim]);
     kiln_make(m, "transform_layout(%s, \"%s\", %s)", kiln_make_buffer_name(m, pattern.to.buffer), layout, size);
     for (uint32_t a = 0; a < pattern.from_count; a++) {
         const kiln_access *x = &pattern.from[a];
@@ -466,14 +498,9 @@ bool kiln_sketch_tile(kiln_maker *m, uint32_t variant) {
     kiln_block copy = 0;
     const char *element = t.k >= 0 ? kiln_arena_printf(m->arena, "%s[0]", t.steps) : "1";
     const char *vector = kiln_arena_printf(m->arena, "%s[2]*%lld", t.tile, (long long)t.lanes);
-    if (t.packs) {
-        block_data(&t, t.k, element, &copy);
-    } else {
-        const char *blocks = sample_output_block(&t, extent_of(&t, t.v));
-        block_data(&t, t.v, blocks, &copy);
-    }
-    block_output(&t, follower);
-    (void)vector;
+    const char *blocks = t.packs ? NULL : sample_output_block(&t, extent_of(&t, t.v)); /* the same in and out */
+    block_data(&t, t.packs ? t.k : t.v, t.packs ? element : blocks, &copy);
+    block_output(&t, follower, blocks);
     const char *name = kiln_make_block_name(m, t.block);
     kiln_make(m, "pad(%s, \"%.*s\", %s)", name, KILN_STR_ARG(kiln_iter_name(m->replay.p, &m->replay.p->block.data[t.block].iter[t.v])), vector);
 
@@ -486,8 +513,10 @@ bool kiln_sketch_tile(kiln_maker *m, uint32_t variant) {
     if (copy) {
         int dim = t.pattern.from[t.data].dim_of[t.packs ? KILN_MAX(t.k, 0) : t.v];
         if (t.packs && t.k < 0) dim = -1;
-        if (t.packs) place_copy(&t, copy, dim, element, kiln_arena_printf(m->arena, "%s[2]", t.steps), outer_count);
-        else place_copy(&t, copy, dim, kiln_arena_printf(m->arena, "%lld", (long long)t.lanes), "1", outer_count);
+        /* Copies that are used for one vector of outputs only are made where they are used, rows at a time. */
+        uint32_t rows = outer_count > 4 ? outer_count - 4 : 0;
+        if (t.packs) place_copy(&t, copy, dim, element, kiln_arena_printf(m->arena, "%s[2]", t.steps), outer_count, 0);
+        else place_copy(&t, copy, dim, kiln_arena_printf(m->arena, "%lld", (long long)t.lanes), "1", outer_count, rows);
     }
     place_follower(&t, follower, at);
     kiln_make(m, "vectorize(%s)", loop(&t, t.v, ".2"));
@@ -495,6 +524,7 @@ bool kiln_sketch_tile(kiln_maker *m, uint32_t variant) {
     if (t.mw >= 0) kiln_make(m, "unroll(%s)", loop(&t, t.mw, ".1"));
     if (t.mh >= 0) kiln_make(m, "unroll(%s)", loop(&t, t.mh, ".1"));
     if (t.k >= 0) kiln_make(m, "unroll(%s)", loop(&t, t.k, ".1.1"));
+    if (t.tap >= 0) kiln_make(m, "unroll(%s)", loop(&t, t.tap, ""));
     kiln_make(m, "decompose_reduction(%s, %s)", name, first_reduce);
     place_accumulators(&t);
     kiln_sketch_finish(m);

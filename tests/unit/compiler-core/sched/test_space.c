@@ -85,6 +85,72 @@ static void draws_compute_elementwise_chains(void **state) {
     expect_samples_right(chain_program(*state, 5, 1), &two, 2);
 }
 
+/* Computations that are told apart by their access patterns only. */
+static const char grouped_convolution[] =
+    "program grouped\n"
+    "input x: f32[1,6,7,9]\n"
+    "constant w: f32[33,2,3,3]\n"
+    "output y: f32[1,33,5,7]\n"
+    "block conv(n:1, g:3, oc:11, oh:5, ow:7 | ic:2, kh:3, kw:3): y[n, g*11 + oc, oh, ow] sum= "
+    "x[n, g*2 + ic, oh + kh, ow + kw]*w[g*11 + oc, ic, kh, kw] init 0.0\n";
+static const char depthwise_convolution[] =
+    "program depthwise\n"
+    "input x: f32[1,12,6,7]\n"
+    "constant w: f32[12,1,3,3]\n"
+    "temp xp: f32[1,12,8,9]\n"
+    "output y: f32[1,12,6,7]\n"
+    "block pad(i:1, j:12, k:8, l:9): xp[i, j, k, l] = "
+    "select(and(and(1 <= k, k < 7), and(1 <= l, l < 8)), x[i, j, k - 1, l - 1], 0.0)\n"
+    "block conv(n:1, g:12, oh:6, ow:7 | kh:3, kw:3): y[n, g, oh, ow] sum= xp[n, g, oh + kh, ow + kw]*w[g, 0, kh, kw] init 0.0\n";
+static const char pooling[] =
+    "program pool\n"
+    "input x: f32[2,10,9,9]\n"
+    "output y: f32[2,10,4,4]\n"
+    "block pool(n:2, c:10, h:4, w:4 | kh:3, kw:3): y[n, c, h, w] max= x[n, c, h*2 + kh, w*2 + kw] init -inf\n";
+static const char global_pooling[] =
+    "program mean\n"
+    "input x: f32[1,20,5,5]\n"
+    "temp s: f32[1,20,1,1]\n"
+    "output y: f32[1,20,1,1]\n"
+    "block sum(n:1, c:20, h:1, w:1 | kh:5, kw:5): s[n, c, h, w] sum= x[n, c, kh, kw] init 0.0\n"
+    "block mean(n:1, c:20, h:1, w:1): y[n, c, h, w] = s[n, c, h, w]*0.25\n";
+static const char rows[] =
+    "program rows\n"
+    "input x: f32[6,37]\n"
+    "temp m: f32[6]\n"
+    "temp e: f32[6,37]\n"
+    "temp s: f32[6]\n"
+    "output y: f32[6,37]\n"
+    "block max(i:6 | j:37): m[i] max= x[i, j] init -inf\n"
+    "block shift(i:6, j:37): e[i, j] = x[i, j] - m[i]\n"
+    "block sum(i:6 | j:37): s[i] sum= e[i, j] init 0.0\n"
+    "block out(i:6, j:37): y[i, j] = e[i, j]*s[i]\n";
+static const char column_sums[] =
+    "program columns\n"
+    "input x: f32[9,21]\n"
+    "output y: f32[21]\n"
+    "block sum(j:21 | i:9): y[j] sum= x[i, j] init 0.0\n";
+
+static void expect_rule(kiln_arena *arena, const char *text, const char *rule) {
+    kiln_program *te;
+    kiln_status st = kiln_program_parse(kiln_str_from(text), arena, &te);
+    if (st) fail_msg("%s", kiln_status_text(st));
+    for (uint32_t k = 0; k < 2; k++) {
+        kiln_target target = k ? avx512(2) : avx2(1);
+        assert_string_equal(make_space(te, &target).rule, rule);
+        expect_samples_right(te, &target, 6);
+    }
+}
+
+static void patterns_find_their_rule(void **state) {
+    expect_rule(*state, grouped_convolution, "tile");
+    expect_rule(*state, depthwise_convolution, "tile");
+    expect_rule(*state, pooling, "tile");
+    expect_rule(*state, global_pooling, "tile");
+    expect_rule(*state, rows, "rows");
+    expect_rule(*state, column_sums, "tile");
+}
+
 static const conv_shape c2 = {1, 64, 56, 56, 64, 3, 3, 1, 1, true};
 
 static void the_space_of_a_convolution_is_large(void **state) {
@@ -113,9 +179,8 @@ static void draws_from_the_space_of_a_convolution_are_legal(void **state) {
             const kiln_instruction *in = &closed.instruction[k];
             if (in->prim != KILN_PRIM_CHOICE || in->operand[0].factor[0].value != 3) continue;
             const kiln_operand *row = &in->operand[1 + 3 * in->decision[0]];
-            int64_t rows = row[0].factor[0].value * row[1].factor[0].value,
-                    vectors = row[2].factor[0].value;
-            assert_true(rows * vectors + vectors + 1 <= 16);
+            int64_t points = row[0].factor[0].value * row[1].factor[0].value, vectors = row[2].factor[0].value;
+            assert_true(points * vectors + vectors + 1 <= 16);
             break; /* the first choice is the tile */
         }
         kiln_arena_deinit(&scratch);
@@ -191,6 +256,7 @@ int main(void) {
         test_with_arena(draws_compute_the_convolution),
         test_with_arena(draws_compute_the_matrix_product),
         test_with_arena(draws_compute_elementwise_chains),
+        test_with_arena(patterns_find_their_rule),
         test_with_arena(the_space_of_a_convolution_is_large),
         test_with_arena(draws_from_the_space_of_a_convolution_are_legal),
         test_with_arena(the_default_is_blocked_vectorised_and_deterministic),

@@ -9,7 +9,8 @@
 #include "compiler-core/sched/prim.h"
 
 kiln_maker kiln_maker_begin(const kiln_program *te, const kiln_target *target, kiln_arena *arena) {
-    return (kiln_maker){.arena = arena, .target = target, .replay = kiln_replay_begin(te, NULL, NULL, arena)};
+    return (kiln_maker){
+        .arena = arena, .target = target, .replay = kiln_replay_begin(te, NULL, NULL, arena)};
 }
 
 static bool add_line(kiln_maker *m, kiln_str line) {
@@ -41,7 +42,8 @@ const char *kiln_make_sampler(kiln_maker *m, const char *format, ...) {
     kiln_strbuf_vprintf(&text, format, args);
     va_end(args);
     uint32_t number = 0;
-    for (uint32_t i = 0; i < m->trace.count; i++) number += kiln_prim_is_sampler(m->trace.instruction[i].prim);
+    for (uint32_t i = 0; i < m->trace.count; i++)
+        number += kiln_prim_is_sampler(m->trace.instruction[i].prim);
     char letter = kiln_str_starts(kiln_strbuf_view(&text), "perfect_tile") ? 't' : text.data[0];
     char *name = kiln_arena_printf(m->arena, "%c%u", letter, number);
     kiln_strbuf line = {0};
@@ -52,7 +54,8 @@ const char *kiln_make_sampler(kiln_maker *m, const char *format, ...) {
     return applied ? name : NULL;
 }
 
-const char *kiln_make_categorical(kiln_maker *m, const int64_t *value, uint32_t count, int64_t preferred) {
+const char *kiln_make_categorical(kiln_maker *m, const int64_t *value, uint32_t count,
+                                  int64_t preferred) {
     kiln_strbuf list = {0};
     uint32_t best = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -64,7 +67,9 @@ const char *kiln_make_categorical(kiln_maker *m, const int64_t *value, uint32_t 
     return name;
 }
 
-/* ---- names -------------------------------------------------------------------------------------------------- */
+/* ---- names
+ * --------------------------------------------------------------------------------------------------
+ */
 
 static const char *spelled(kiln_maker *m, kiln_str name) {
     bool bare = name.size > 0;
@@ -84,12 +89,17 @@ static const char *spelled(kiln_maker *m, kiln_str name) {
     return quoted;
 }
 
-const char *kiln_make_block_name(kiln_maker *m, kiln_block block) { return spelled(m, m->replay.p->block.data[block].name); }
-const char *kiln_make_buffer_name(kiln_maker *m, kiln_buffer buffer) { return spelled(m, m->replay.p->buffer.data[buffer].name); }
+const char *kiln_make_block_name(kiln_maker *m, kiln_block block) {
+    return spelled(m, m->replay.p->block.data[block].name);
+}
+const char *kiln_make_buffer_name(kiln_maker *m, kiln_buffer buffer) {
+    return spelled(m, m->replay.p->buffer.data[buffer].name);
+}
 
 const char *kiln_make_loop_name(kiln_maker *m, kiln_block block, int iter, const char *suffix) {
     const kiln_program *p = m->replay.p;
     kiln_str name = kiln_iter_name(p, &p->block.data[block].iter[iter]);
-    char *whole = kiln_arena_printf(m->arena, "%.*s.%.*s%s", BLOCK_NAME(p, block), KILN_STR_ARG(name), suffix);
+    char *whole = kiln_arena_printf(m->arena, "%.*s.%.*s%s", BLOCK_NAME(p, block),
+                                    KILN_STR_ARG(name), suffix);
     return spelled(m, kiln_str_from(whole));
 }

@@ -1,7 +1,6 @@
 /* The statement tree as primitives see it. */
 #include "compiler-core/sched/nest.h"
 
-
 #include "base/check.h"
 #include "compiler-core/ir/affine.h"
 
@@ -80,28 +79,35 @@ void kiln_nest_remove(kiln_program *p, kiln_stmt stmt) {
     uint32_t count = kiln_nest_loops(p, stmt, loop);
     kiln_stmt_remove(p, stmt);
     for (uint32_t i = 0; i < count; i++)
-        if (!kiln_stmt_is_inside(p, loop[i], p->root)) kiln_var_retire(p, p->stmt.data[loop[i]].var);
+        if (!kiln_stmt_is_inside(p, loop[i], p->root))
+            kiln_var_retire(p, p->stmt.data[loop[i]].var);
 }
 
-void kiln_nest_visit_blocks(kiln_program *p, kiln_stmt stmt, kiln_block_visitor visit, void *context) {
+void kiln_nest_visit_blocks(kiln_program *p, kiln_stmt stmt, kiln_block_visitor visit,
+                            void *context) {
     if (p->stmt.data[stmt].kind == KILN_STMT_BLOCK) visit(p, p->stmt.data[stmt].block, context);
     for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++)
         kiln_nest_visit_blocks(p, p->stmt.data[stmt].child.data[i], visit, context);
 }
 
-/* ---- rewriting -------------------------------------------------------------------------------------- */
+/* ---- rewriting
+ * -------------------------------------------------------------------------------------- */
 
-kiln_expr *kiln_nest_replacements(kiln_program *p) { return KILN_ARENA_ARRAY(p->arena, kiln_expr, p->var.count); }
+kiln_expr *kiln_nest_replacements(kiln_program *p) {
+    return KILN_ARENA_ARRAY(p->arena, kiln_expr, p->var.count);
+}
 
 void kiln_nest_substitute(kiln_program *p, kiln_stmt stmt, const kiln_expr *replacement) {
     kiln_stmt_info *info = &p->stmt.data[stmt];
     if (info->kind == KILN_STMT_IF)
-        info->condition = kiln_expr_simplify(p, kiln_expr_substitute(p, info->condition, replacement), NULL);
+        info->condition =
+            kiln_expr_simplify(p, kiln_expr_substitute(p, info->condition, replacement), NULL);
     if (info->kind == KILN_STMT_BLOCK) {
         kiln_block_info *b = &p->block.data[info->block];
         for (uint32_t i = 0; i < b->iter_count; i++) {
             kiln_expr bound = kiln_expr_substitute(p, b->iter[i].binding, replacement);
-            if (bound != b->iter[i].binding) b->iter[i].binding = kiln_expr_simplify(p, bound, NULL);
+            if (bound != b->iter[i].binding)
+                b->iter[i].binding = kiln_expr_simplify(p, bound, NULL);
         }
         kiln_expr predicate = b->predicate ? kiln_expr_substitute(p, b->predicate, replacement) : 0;
         if (predicate != b->predicate) b->predicate = kiln_expr_simplify(p, predicate, NULL);
@@ -114,14 +120,16 @@ void kiln_block_require(kiln_program *p, kiln_block block, kiln_expr condition) 
     int64_t known;
     if (kiln_expr_as_int(p, condition, &known) && known) return;
     kiln_block_info *b = &p->block.data[block];
-    b->predicate = b->predicate ? kiln_expr_binary(p, KILN_EXPR_AND, b->predicate, condition) : condition;
+    b->predicate =
+        b->predicate ? kiln_expr_binary(p, KILN_EXPR_AND, b->predicate, condition) : condition;
 }
 
 void kiln_var_retire(kiln_program *p, kiln_var var) {
     p->var.data[var].name = kiln_str_from(kiln_arena_printf(p->arena, "~%u", var));
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------------- */
+/* ---- blocks
+ * ------------------------------------------------------------------------------------------- */
 
 typedef struct load_list {
     kiln_expr *out;
@@ -139,7 +147,8 @@ static void list_load(kiln_program *p, kiln_expr load, void *context) {
 uint32_t kiln_block_loads(kiln_program *p, kiln_block block, kiln_expr *out) {
     load_list list = {out, 0};
     kiln_expr_visit_loads(p, p->block.data[block].value, list_load, &list);
-    if (p->block.data[block].init) kiln_expr_visit_loads(p, p->block.data[block].init, list_load, &list);
+    if (p->block.data[block].init)
+        kiln_expr_visit_loads(p, p->block.data[block].init, list_load, &list);
     return list.count;
 }
 
@@ -172,26 +181,31 @@ kiln_reach kiln_block_reach(const kiln_program *p, kiln_block block, kiln_var va
     const kiln_block_info *b = &p->block.data[block];
     for (uint32_t i = 0; i < b->iter_count; i++) {
         if (!kiln_expr_uses_var(p, b->iter[i].binding, var)) continue;
-        if (b->iter[i].reduce) found.reduce = true;
-        else found.spatial = true;
+        if (b->iter[i].reduce)
+            found.reduce = true;
+        else
+            found.spatial = true;
     }
     return found;
 }
 
-kiln_stmt kiln_block_make_nest(kiln_program *p, kiln_block block, const int64_t *extent, const kiln_expr *base) {
+kiln_stmt kiln_block_make_nest(kiln_program *p, kiln_block block, const int64_t *extent,
+                               const kiln_expr *base) {
     kiln_var var[KILN_BLOCK_ITERS_MAX];
     uint32_t count = p->block.data[block].iter_count;
     for (uint32_t i = 0; i < count; i++) {
         kiln_iter *iter = &p->block.data[block].iter[i];
         kiln_str short_name = kiln_iter_name(p, iter);
-        char *name = kiln_arena_printf(p->arena, "%.*s.%.*s", BLOCK_NAME(p, block), KILN_STR_ARG(short_name));
+        char *name = kiln_arena_printf(p->arena, "%.*s.%.*s", BLOCK_NAME(p, block),
+                                       KILN_STR_ARG(short_name));
         var[i] = kiln_var_create(p, kiln_str_from(name), 0, extent[i] - 1);
         kiln_expr loop = extent[i] == 1 ? kiln_expr_index(p, 0) : kiln_expr_var(p, var[i]);
         iter->binding = base && base[i] ? kiln_expr_binary(p, KILN_EXPR_ADD, base[i], loop) : loop;
     }
     kiln_stmt nest = kiln_stmt_create(p, KILN_STMT_BLOCK);
     p->stmt.data[nest].block = block;
-    for (int reduce = 1; reduce >= 0; reduce--) /* from the inside out: reduce loops are innermost */
+    for (int reduce = 1; reduce >= 0;
+         reduce--) /* from the inside out: reduce loops are innermost */
         for (uint32_t i = count; i-- > 0;)
             if (p->block.data[block].iter[i].reduce == reduce)
                 nest = kiln_stmt_for(p, var[i], 0, extent[i], KILN_LOOP_SERIAL, nest);

@@ -1,4 +1,5 @@
-/* Questions about statement trees and small edits that several primitives share. Private to sched/. */
+/* Questions about statement trees and small edits that several primitives share. Private to sched/.
+ */
 #ifndef KILN_COMPILER_CORE_SCHED_NEST_H
 #define KILN_COMPILER_CORE_SCHED_NEST_H
 
@@ -14,12 +15,14 @@
 #define BLOCK_NAME(p, b) KILN_STR_ARG((p)->block.data[b].name)
 #define BUFFER_NAME(p, u) KILN_STR_ARG((p)->buffer.data[u].name)
 
-/* ---- tree ------------------------------------------------------------------------------------------- */
+/* ---- tree
+ * ------------------------------------------------------------------------------------------- */
 /* Loops from the outermost down to `stmt` (itself not included): out [KILN_LOOPS_MAX]. */
 uint32_t kiln_nest_loops(const kiln_program *p, kiln_stmt stmt, kiln_stmt *out);
 /* Lowest statement that contains both. */
 kiln_stmt kiln_nest_common(const kiln_program *p, kiln_stmt a, kiln_stmt b);
-/* Whether `a` runs before `b` within each iteration of their common loops; false when one contains the other. */
+/* Whether `a` runs before `b` within each iteration of their common loops; false when one contains
+ * the other. */
 bool kiln_nest_before(const kiln_program *p, kiln_stmt a, kiln_stmt b);
 /* The child of `ancestor` on the way to `stmt`. */
 kiln_stmt kiln_nest_child_towards(const kiln_program *p, kiln_stmt ancestor, kiln_stmt stmt);
@@ -31,10 +34,13 @@ void kiln_nest_insert(kiln_program *p, kiln_stmt parent, kiln_stmt at, bool afte
 void kiln_nest_remove(kiln_program *p, kiln_stmt stmt);
 
 typedef void (*kiln_block_visitor)(kiln_program *p, kiln_block block, void *context);
-void kiln_nest_visit_blocks(kiln_program *p, kiln_stmt stmt, kiln_block_visitor visit, void *context);
+void kiln_nest_visit_blocks(kiln_program *p, kiln_stmt stmt, kiln_block_visitor visit,
+                            void *context);
 
-/* ---- rewriting -------------------------------------------------------------------------------------- */
-/* Table of replacements for kiln_expr_substitute with room for every variable; zeroed, from the program's arena. */
+/* ---- rewriting
+ * -------------------------------------------------------------------------------------- */
+/* Table of replacements for kiln_expr_substitute with room for every variable; zeroed, from the
+ * program's arena. */
 kiln_expr *kiln_nest_replacements(kiln_program *p);
 /* Rewrites bindings and predicates of all blocks, and conditions, below `stmt`. */
 void kiln_nest_substitute(kiln_program *p, kiln_stmt stmt, const kiln_expr *replacement);
@@ -43,7 +49,8 @@ void kiln_block_require(kiln_program *p, kiln_block block, kiln_expr condition);
 /* Gives a variable that no loop uses any more a name that nobody wants. */
 void kiln_var_retire(kiln_program *p, kiln_var var);
 
-/* ---- blocks ------------------------------------------------------------------------------------------- */
+/* ---- blocks
+ * ------------------------------------------------------------------------------------------- */
 /* Distinct loads of value and init: out [KILN_LOADS_MAX]; further ones are left out and counted. */
 uint32_t kiln_block_loads(kiln_program *p, kiln_block block, kiln_expr *out);
 bool kiln_block_reads(kiln_program *p, kiln_block block, kiln_buffer buffer);
@@ -56,8 +63,10 @@ typedef struct kiln_reach {
     bool spatial, reduce;
 } kiln_reach;
 kiln_reach kiln_block_reach(const kiln_program *p, kiln_block block, kiln_var var);
-/* Builds loops for the iterators in `order` around a new statement of the block: loop "BLOCK.ITER" of
- * extent[i], and sets binding = base[i] + loop variable (base 0: none). Returns the detached nest. */
-kiln_stmt kiln_block_make_nest(kiln_program *p, kiln_block block, const int64_t *extent, const kiln_expr *base);
+/* Builds loops for the iterators in `order` around a new statement of the block: loop "BLOCK.ITER"
+ * of extent[i], and sets binding = base[i] + loop variable (base 0: none). Returns the detached
+ * nest. */
+kiln_stmt kiln_block_make_nest(kiln_program *p, kiln_block block, const int64_t *extent,
+                               const kiln_expr *base);
 
 #endif

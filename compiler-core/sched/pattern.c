@@ -6,7 +6,8 @@
 #include "compiler-core/ir/affine.h"
 #include "compiler-core/sched/nest.h"
 
-static void add_index(kiln_program *p, const kiln_block_info *b, kiln_expr index, uint32_t d, kiln_access *out) {
+static void add_index(kiln_program *p, const kiln_block_info *b, kiln_expr index, uint32_t d,
+                      kiln_access *out) {
     kiln_affine sum;
     bool affine = kiln_affine_of(p, index, NULL, &sum);
     bool any_spatial = false, any_reduce = false;
@@ -20,14 +21,16 @@ static void add_index(kiln_program *p, const kiln_block_info *b, kiln_expr index
         for (uint32_t t = 0; steps_by_one && t < sum.term_count; t++) {
             const kiln_expr_node *node = kiln_expr_get(p, sum.term[t]);
             bool self = node->op == KILN_EXPR_VAR && node->payload.id == b->iter[i].var;
-            steps_by_one = self || (sum.coefficient[t] % b->iter[i].extent == 0 && !kiln_expr_uses_var(p, sum.term[t], b->iter[i].var));
+            steps_by_one = self || (sum.coefficient[t] % b->iter[i].extent == 0 &&
+                                    !kiln_expr_uses_var(p, sum.term[t], b->iter[i].var));
         }
         if (steps_by_one) out->dim_of[i] = (int8_t)d;
     }
     if (any_spatial && any_reduce) out->window |= 1u << d;
 }
 
-static kiln_access access_of(kiln_program *p, const kiln_block_info *b, kiln_buffer buffer, const kiln_expr *index, uint32_t rank) {
+static kiln_access access_of(kiln_program *p, const kiln_block_info *b, kiln_buffer buffer,
+                             const kiln_expr *index, uint32_t rank) {
     kiln_access access = {.buffer = buffer};
     memset(access.dim_of, -1, sizeof access.dim_of);
     for (uint32_t d = 0; d < rank; d++) add_index(p, b, index[d], d, &access);
@@ -39,12 +42,14 @@ static kiln_expr without_casts(const kiln_program *p, kiln_expr e) {
     return e;
 }
 
-static bool is_product_of_loads(const kiln_program *p, kiln_expr value, kiln_expr *out_left, kiln_expr *out_right) {
+static bool is_product_of_loads(const kiln_program *p, kiln_expr value, kiln_expr *out_left,
+                                kiln_expr *out_right) {
     value = without_casts(p, value);
     if (kiln_expr_get(p, value)->op != KILN_EXPR_MUL) return false;
     *out_left = without_casts(p, kiln_expr_operand(p, value, 0));
     *out_right = without_casts(p, kiln_expr_operand(p, value, 1));
-    return kiln_expr_get(p, *out_left)->op == KILN_EXPR_LOAD && kiln_expr_get(p, *out_right)->op == KILN_EXPR_LOAD;
+    return kiln_expr_get(p, *out_left)->op == KILN_EXPR_LOAD &&
+           kiln_expr_get(p, *out_right)->op == KILN_EXPR_LOAD;
 }
 
 bool kiln_pattern_of(kiln_program *p, kiln_block block, kiln_pattern *out) {
@@ -54,7 +59,8 @@ bool kiln_pattern_of(kiln_program *p, kiln_block block, kiln_pattern *out) {
     uint32_t count = kiln_block_loads(p, block, load);
     if (count > KILN_ACCESSES_MAX) return false;
     kiln_expr left = 0, right = 0;
-    out->multiplies = b.combiner == KILN_COMBINE_SUM && is_product_of_loads(p, b.value, &left, &right) && count == 2;
+    out->multiplies = b.combiner == KILN_COMBINE_SUM &&
+                      is_product_of_loads(p, b.value, &left, &right) && count == 2;
     if (out->multiplies) {
         load[0] = left;
         load[1] = right;
@@ -64,13 +70,16 @@ bool kiln_pattern_of(kiln_program *p, kiln_block block, kiln_pattern *out) {
     for (uint32_t i = 0; i < count; i++) {
         const kiln_expr_node node = *kiln_expr_get(p, load[i]);
         kiln_expr index[KILN_RANK_MAX];
-        for (uint32_t d = 0; d < node.operand_count; d++) index[d] = kiln_expr_operand(p, load[i], d);
+        for (uint32_t d = 0; d < node.operand_count; d++)
+            index[d] = kiln_expr_operand(p, load[i], d);
         out->from[i] = access_of(p, &b, node.payload.id, index, node.operand_count);
     }
     for (uint32_t i = 0; i < b.iter_count; i++) {
         if (b.iter[i].extent <= 1) continue;
-        if (b.iter[i].reduce) out->reduce |= 1u << i;
-        else out->spatial |= 1u << i;
+        if (b.iter[i].reduce)
+            out->reduce |= 1u << i;
+        else
+            out->spatial |= 1u << i;
     }
     return true;
 }

@@ -1,5 +1,5 @@
-/* What a block computes, seen from its access patterns alone: which iterators index which operands. Rules
- * decide by this, never by an operator's name. Private to sched/. */
+/* What a block computes, seen from its access patterns alone: which iterators index which operands.
+ * Rules decide by this, never by an operator's name. Private to sched/. */
 #ifndef KILN_COMPILER_CORE_SCHED_PATTERN_H
 #define KILN_COMPILER_CORE_SCHED_PATTERN_H
 
@@ -11,8 +11,8 @@
 typedef struct kiln_access {
     kiln_buffer buffer;
     uint32_t iters; /* bit i: iterator i takes part in an index */
-    /* The dimension in which iterator i steps by one and everything else by multiples of its extent, so that
-     * blocks of the iterator are blocks of that dimension; -1: none. */
+    /* The dimension in which iterator i steps by one and everything else by multiples of its
+     * extent, so that blocks of the iterator are blocks of that dimension; -1: none. */
     int8_t dim_of[KILN_BLOCK_ITERS_MAX];
     uint32_t window; /* bit d: dimension d is indexed by spatial and reduce iterators together */
 } kiln_access;

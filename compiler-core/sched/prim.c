@@ -12,15 +12,17 @@ static const struct {
     uint32_t number;
     uint8_t kind;
 } prim_table[] = {
-#define X(name, text, number, operands, kind) [KILN_PRIM_##name] = {text, operands, number, KIND_##kind},
+#define X(name, text, number, operands, kind) \
+    [KILN_PRIM_##name] = {text, operands, number, KIND_##kind},
 #include "compiler-core/sched/prims.def"
 #undef X
 };
 
 /* Primitives after which loops that run concurrently are looked at again. */
 static const bool moves_accesses[KILN_PRIM_COUNT] = {
-    [KILN_PRIM_COMPUTE_AT] = true,  [KILN_PRIM_REVERSE_COMPUTE_AT] = true, [KILN_PRIM_INLINE] = true,
-    [KILN_PRIM_CACHE_READ] = true,  [KILN_PRIM_CACHE_WRITE] = true,        [KILN_PRIM_DECOMPOSE_REDUCTION] = true,
+    [KILN_PRIM_COMPUTE_AT] = true,  [KILN_PRIM_REVERSE_COMPUTE_AT] = true,
+    [KILN_PRIM_INLINE] = true,      [KILN_PRIM_CACHE_READ] = true,
+    [KILN_PRIM_CACHE_WRITE] = true, [KILN_PRIM_DECOMPOSE_REDUCTION] = true,
 };
 
 /* Samplers have no function: trace_replay.c closes them. */
@@ -66,9 +68,11 @@ bool kiln_prim_from_number(uint64_t number, kiln_prim *out_prim) {
     return false;
 }
 
-/* ---- undo ---------------------------------------------------------------------------------------------- */
+/* ---- undo
+ * ---------------------------------------------------------------------------------------------- */
 
-/* What primitives change in place. Of expressions, which are immutable, it is enough to forget the new ones. */
+/* What primitives change in place. Of expressions, which are immutable, it is enough to forget the
+ * new ones. */
 typedef struct snapshot {
     kiln_stmt root;
     uint32_t var_count, buffer_count, block_count, stmt_count, expr_count, operand_count;
@@ -79,11 +83,16 @@ typedef struct snapshot {
     kiln_stmt **child; /* [stmt_count] copies of the children's ids */
 } snapshot;
 
-#define COPY(arena, v) ((v).count ? kiln_arena_copy((arena), (v).data, (v).count * sizeof *(v).data) : NULL)
+#define COPY(arena, v) \
+    ((v).count ? kiln_arena_copy((arena), (v).data, (v).count * sizeof *(v).data) : NULL)
 
 static snapshot snapshot_take(const kiln_program *p) {
-    snapshot s = {.root = p->root, .var_count = p->var.count, .buffer_count = p->buffer.count,
-                  .block_count = p->block.count, .stmt_count = p->stmt.count, .expr_count = p->expr.count,
+    snapshot s = {.root = p->root,
+                  .var_count = p->var.count,
+                  .buffer_count = p->buffer.count,
+                  .block_count = p->block.count,
+                  .stmt_count = p->stmt.count,
+                  .expr_count = p->expr.count,
                   .operand_count = p->operand.count};
     s.var = COPY(p->arena, p->var);
     s.buffer = COPY(p->arena, p->buffer);
@@ -94,13 +103,14 @@ static snapshot snapshot_take(const kiln_program *p) {
     return s;
 }
 
-#define RESTORE(v, saved, saved_count)                                                        \
-    do {                                                                                      \
-        for (uint32_t i = 0; i < (saved_count); i++) (v).data[i] = (saved)[i];                \
-        (v).count = (saved_count);                                                            \
+#define RESTORE(v, saved, saved_count)                                         \
+    do {                                                                       \
+        for (uint32_t i = 0; i < (saved_count); i++) (v).data[i] = (saved)[i]; \
+        (v).count = (saved_count);                                             \
     } while (0)
 
-/* The newest entries of the hash table end their probe chains, so clearing their slots breaks none. */
+/* The newest entries of the hash table end their probe chains, so clearing their slots breaks none.
+ */
 static void forget_expressions(kiln_program *p, const snapshot *s) {
     for (uint32_t i = 0; i < p->expr_slot.count; i++)
         if (p->expr_slot.data[i] >= s->expr_count) p->expr_slot.data[i] = 0;
@@ -115,7 +125,8 @@ static void snapshot_restore(kiln_program *p, const snapshot *s) {
     RESTORE(p->block, s->block, s->block_count);
     RESTORE(p->stmt, s->stmt, s->stmt_count);
     for (uint32_t i = 1; i < s->stmt_count; i++)
-        for (uint32_t k = 0; k < p->stmt.data[i].child.count; k++) p->stmt.data[i].child.data[k] = s->child[i][k];
+        for (uint32_t k = 0; k < p->stmt.data[i].child.count; k++)
+            p->stmt.data[i].child.data[k] = s->child[i][k];
     p->root = s->root;
 }
 

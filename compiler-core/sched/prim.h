@@ -1,6 +1,7 @@
-/* Schedule primitives: local rewrites of a loop program. Each checks legality (dependences, coverage,
- * races) and either applies or leaves the program unchanged and returns ILLEGAL_SCHEDULE with the reason.
- * The table prims.def drives names, traces, fuzzers and documents; kiln_prim_apply is the one dispatcher. */
+/* Schedule primitives: local rewrites of a loop program. Each checks legality (dependences,
+ * coverage, races) and either applies or leaves the program unchanged and returns ILLEGAL_SCHEDULE
+ * with the reason. The table prims.def drives names, traces, fuzzers and documents; kiln_prim_apply
+ * is the one dispatcher. */
 #ifndef KILN_COMPILER_CORE_SCHED_PRIM_H
 #define KILN_COMPILER_CORE_SCHED_PRIM_H
 
@@ -20,7 +21,8 @@ typedef struct kiln_prim_args {
 } kiln_prim_args;
 
 /* Applies one APPLY primitive. On error the program is as before. */
-KILN_MUST_USE kiln_status kiln_prim_apply(kiln_program *p, kiln_prim prim, const kiln_prim_args *args);
+KILN_MUST_USE kiln_status kiln_prim_apply(kiln_program *p, kiln_prim prim,
+                                          const kiln_prim_args *args);
 const char *kiln_prim_name(kiln_prim prim);
 /* Operand letters of prims.def. */
 const char *kiln_prim_operands(kiln_prim prim);
@@ -29,7 +31,8 @@ bool kiln_prim_is_sampler(kiln_prim prim);
 bool kiln_prim_find(kiln_str name, kiln_prim *out_prim);
 bool kiln_prim_from_number(uint64_t number, kiln_prim *out_prim);
 
-/* Loops around the block from outermost to innermost; out: [KILN_BLOCK_ITERS_MAX * 4]; returns the count. */
+/* Loops around the block from outermost to innermost; out: [KILN_BLOCK_ITERS_MAX * 4]; returns the
+ * count. */
 uint32_t kiln_block_loops(const kiln_program *p, kiln_block block, kiln_stmt *out);
 /* Candidate loops of LOCATION for `block`, outermost first (those where compute_at is legal). */
 uint32_t kiln_block_locations(kiln_program *p, kiln_block block, kiln_stmt *out);

@@ -1,5 +1,5 @@
-/* One function per row of prims.def, for the dispatcher. Each may leave a half-changed program behind when
- * it fails: the dispatcher restores it. Private to sched/. */
+/* One function per row of prims.def, for the dispatcher. Each may leave a half-changed program
+ * behind when it fails: the dispatcher restores it. Private to sched/. */
 #ifndef KILN_COMPILER_CORE_SCHED_PRIM_ALL_H
 #define KILN_COMPILER_CORE_SCHED_PRIM_ALL_H
 

@@ -9,17 +9,22 @@
 #define SPLIT_EXTENT_MAX (INT64_C(1) << 40)
 
 static kiln_status need_serial(const kiln_program *p, kiln_stmt loop) {
-    static const char *const kind_name[KILN_LOOP_KIND_COUNT] = {"serial", "parallel", "vectorized", "unrolled",
-                                                               "bound to an axis", "a virtual thread"};
+    static const char *const kind_name[KILN_LOOP_KIND_COUNT] = {
+        "serial", "parallel", "vectorized", "unrolled", "bound to an axis", "a virtual thread"};
     uint8_t kind = p->stmt.data[loop].loop_kind;
-    return kind == KILN_LOOP_SERIAL ? NULL : ILLEGAL("loop %.*s is already %s", LOOP_NAME(p, loop), kind_name[kind]);
+    return kind == KILN_LOOP_SERIAL
+               ? NULL
+               : ILLEGAL("loop %.*s is already %s", LOOP_NAME(p, loop), kind_name[kind]);
 }
 
-/* ---- split ------------------------------------------------------------------------------------------------- */
+/* ---- split
+ * -------------------------------------------------------------------------------------------------
+ */
 
 /* Fills in the factor given as -1 and returns the product in *out_product. */
-static kiln_status resolve_factors(const kiln_program *p, kiln_stmt loop, const kiln_prim_args *args,
-                                   int64_t *factor, int64_t *out_product) {
+static kiln_status resolve_factors(const kiln_program *p, kiln_stmt loop,
+                                   const kiln_prim_args *args, int64_t *factor,
+                                   int64_t *out_product) {
     int64_t extent = p->stmt.data[loop].extent;
     int64_t product = 1;
     int open = -1;
@@ -28,7 +33,8 @@ static kiln_status resolve_factors(const kiln_program *p, kiln_stmt loop, const 
         if (factor[i] == -1 && open < 0) {
             open = (int)i;
         } else if (factor[i] < 1 || factor[i] > SPLIT_EXTENT_MAX / product) {
-            return ILLEGAL("factor %lld of %.*s is not a positive extent", (long long)factor[i], LOOP_NAME(p, loop));
+            return ILLEGAL("factor %lld of %.*s is not a positive extent", (long long)factor[i],
+                           LOOP_NAME(p, loop));
         } else {
             product *= factor[i];
         }
@@ -38,8 +44,8 @@ static kiln_status resolve_factors(const kiln_program *p, kiln_stmt loop, const 
         product *= factor[open];
     }
     if (product < extent)
-        return ILLEGAL("the factors of %.*s make %lld iterations of its %lld", LOOP_NAME(p, loop), (long long)product,
-                       (long long)extent);
+        return ILLEGAL("the factors of %.*s make %lld iterations of its %lld", LOOP_NAME(p, loop),
+                       (long long)product, (long long)extent);
     *out_product = product;
     return NULL;
 }
@@ -52,7 +58,8 @@ kiln_status kiln_prim_split(kiln_program *p, const kiln_prim_args *args) {
     kiln_stmt loop = args->loop[0];
     int64_t factor[KILN_BLOCK_ITERS_MAX];
     int64_t product = 1;
-    if (args->integer_count < 2) return ILLEGAL("split of %.*s needs two or more factors", LOOP_NAME(p, loop));
+    if (args->integer_count < 2)
+        return ILLEGAL("split of %.*s needs two or more factors", LOOP_NAME(p, loop));
     kiln_status st = need_serial(p, loop);
     if (!st) st = resolve_factors(p, loop, args, factor, &product);
     if (st) return st;
@@ -69,7 +76,8 @@ kiln_status kiln_prim_split(kiln_program *p, const kiln_prim_args *args) {
         char *part = kiln_arena_printf(p->arena, "%.*s.%u", KILN_STR_ARG(name), i);
         var[i] = kiln_var_create(p, kiln_str_from(part), 0, factor[i] - 1);
         if (factor[i] == 1) continue; /* always 0 */
-        kiln_expr term = kiln_expr_binary(p, KILN_EXPR_MUL, kiln_expr_var(p, var[i]), kiln_expr_index(p, stride));
+        kiln_expr term = kiln_expr_binary(p, KILN_EXPR_MUL, kiln_expr_var(p, var[i]),
+                                          kiln_expr_index(p, stride));
         sum = kiln_expr_binary(p, KILN_EXPR_ADD, sum, term);
     }
     kiln_expr *replacement = kiln_nest_replacements(p);
@@ -88,7 +96,9 @@ kiln_status kiln_prim_split(kiln_program *p, const kiln_prim_args *args) {
     return NULL;
 }
 
-/* ---- fuse -------------------------------------------------------------------------------------------------- */
+/* ---- fuse
+ * --------------------------------------------------------------------------------------------------
+ */
 
 kiln_status kiln_prim_fuse(kiln_program *p, const kiln_prim_args *args) {
     int64_t extent = 1;
@@ -100,7 +110,8 @@ kiln_status kiln_prim_fuse(kiln_program *p, const kiln_prim_args *args) {
         if (i > 0 && kiln_nest_only_child(p, args->loop[i - 1]) != loop)
             return ILLEGAL("%.*s is not the only thing directly inside %.*s", LOOP_NAME(p, loop),
                            LOOP_NAME(p, args->loop[i - 1]));
-        if (p->stmt.data[loop].extent > SPLIT_EXTENT_MAX / extent) return ILLEGAL("the fused loop is too long");
+        if (p->stmt.data[loop].extent > SPLIT_EXTENT_MAX / extent)
+            return ILLEGAL("the fused loop is too long");
         extent *= p->stmt.data[loop].extent;
     }
 
@@ -113,18 +124,22 @@ kiln_status kiln_prim_fuse(kiln_program *p, const kiln_prim_args *args) {
     for (uint32_t i = args->loop_count; i-- > 0;) {
         const kiln_stmt_info *info = &p->stmt.data[args->loop[i]];
         kiln_expr size = kiln_expr_index(p, info->extent);
-        replacement[info->var] = i == 0 ? rest : kiln_expr_binary(p, KILN_EXPR_FLOORMOD, rest, size);
+        replacement[info->var] =
+            i == 0 ? rest : kiln_expr_binary(p, KILN_EXPR_FLOORMOD, rest, size);
         rest = kiln_expr_binary(p, KILN_EXPR_FLOORDIV, rest, size);
     }
     kiln_nest_substitute(p, outermost, replacement);
     kiln_stmt body = p->stmt.data[args->loop[args->loop_count - 1]].child.data[0];
-    for (uint32_t i = 0; i < args->loop_count; i++) kiln_var_retire(p, p->stmt.data[args->loop[i]].var);
+    for (uint32_t i = 0; i < args->loop_count; i++)
+        kiln_var_retire(p, p->stmt.data[args->loop[i]].var);
     kiln_stmt_replace(p, outermost, body);
     kiln_stmt_for(p, fused, 0, extent, KILN_LOOP_SERIAL, body);
     return NULL;
 }
 
-/* ---- reorder ------------------------------------------------------------------------------------------------ */
+/* ---- reorder
+ * ------------------------------------------------------------------------------------------------
+ */
 
 typedef struct reorder_check {
     const kiln_stmt *nest; /* in the new order */
@@ -132,9 +147,9 @@ typedef struct reorder_check {
     kiln_status status;
 } reorder_check;
 
-/* A sum starts where all reduce iterators are 0, which must stay the first visit of its element: a loop that
- * runs over spatial and reduce iterators at once has no place of its own. And a loop inside a reduce loop must
- * not visit an element twice: the sum would take everything twice. */
+/* A sum starts where all reduce iterators are 0, which must stay the first visit of its element: a
+ * loop that runs over spatial and reduce iterators at once has no place of its own. And a loop
+ * inside a reduce loop must not visit an element twice: the sum would take everything twice. */
 static void check_sums_once(kiln_program *p, kiln_block block, void *context) {
     reorder_check *check = context;
     if (check->status || !kiln_block_is_reduction(p, block)) return;
@@ -143,10 +158,12 @@ static void check_sums_once(kiln_program *p, kiln_block block, void *context) {
         kiln_reach reach = kiln_block_reach(p, block, p->stmt.data[check->nest[i]].var);
         bool reduces = reach.reduce;
         if (check->count > 1 && reach.reduce && reach.spatial)
-            check->status = ILLEGAL("%.*s mixes spatial and reduce iterators of %.*s", LOOP_NAME(p, check->nest[i]), BLOCK_NAME(p, block));
-        if (!reduces && inside_reduce && !kiln_element_determines(p, block, check->nest[i]))
-            check->status = ILLEGAL("iterations of %.*s inside a reduce loop of %.*s may add to the same element",
+            check->status = ILLEGAL("%.*s mixes spatial and reduce iterators of %.*s",
                                     LOOP_NAME(p, check->nest[i]), BLOCK_NAME(p, block));
+        if (!reduces && inside_reduce && !kiln_element_determines(p, block, check->nest[i]))
+            check->status = ILLEGAL(
+                "iterations of %.*s inside a reduce loop of %.*s may add to the same element",
+                LOOP_NAME(p, check->nest[i]), BLOCK_NAME(p, block));
         inside_reduce |= reduces;
     }
 }
@@ -157,17 +174,21 @@ static int find_loop_in(const kiln_prim_args *args, kiln_stmt loop) {
     return -1;
 }
 
-/* The perfect nest from the outermost named loop to the innermost: all of its loops, outermost first. */
-static kiln_status find_nest(const kiln_program *p, const kiln_prim_args *args, kiln_stmt *nest, uint32_t *out_count) {
+/* The perfect nest from the outermost named loop to the innermost: all of its loops, outermost
+ * first. */
+static kiln_status find_nest(const kiln_program *p, const kiln_prim_args *args, kiln_stmt *nest,
+                             uint32_t *out_count) {
     kiln_stmt outermost = args->loop[0];
     for (uint32_t i = 1; i < args->loop_count; i++) {
         for (uint32_t k = 0; k < i; k++)
-            if (args->loop[i] == args->loop[k]) return ILLEGAL("loop %.*s is named twice", LOOP_NAME(p, args->loop[i]));
+            if (args->loop[i] == args->loop[k])
+                return ILLEGAL("loop %.*s is named twice", LOOP_NAME(p, args->loop[i]));
         if (kiln_stmt_is_inside(p, outermost, args->loop[i])) outermost = args->loop[i];
     }
     uint32_t count = 0;
     uint32_t named = 0;
-    for (kiln_stmt loop = outermost; named < args->loop_count; loop = kiln_nest_only_child(p, loop)) {
+    for (kiln_stmt loop = outermost; named < args->loop_count;
+         loop = kiln_nest_only_child(p, loop)) {
         if (!loop || p->stmt.data[loop].kind != KILN_STMT_FOR || count == KILN_LOOPS_MAX)
             return ILLEGAL("the loops to reorder do not form one perfect nest (below %.*s)",
                            LOOP_NAME(p, count ? nest[count - 1] : outermost));
@@ -189,7 +210,8 @@ kiln_status kiln_prim_reorder(kiln_program *p, const kiln_prim_args *args) {
     kiln_stmt_info moved[KILN_LOOPS_MAX];
     kiln_stmt order[KILN_LOOPS_MAX];
     uint32_t next = 0;
-    for (uint32_t i = 0; i < count; i++) order[i] = find_loop_in(args, nest[i]) < 0 ? nest[i] : args->loop[next++];
+    for (uint32_t i = 0; i < count; i++)
+        order[i] = find_loop_in(args, nest[i]) < 0 ? nest[i] : args->loop[next++];
     for (uint32_t i = 0; i < count; i++) moved[i] = p->stmt.data[order[i]];
     for (uint32_t i = 0; i < count; i++) {
         kiln_stmt_info *info = &p->stmt.data[nest[i]];
@@ -209,7 +231,9 @@ kiln_status kiln_prim_reorder(kiln_program *p, const kiln_prim_args *args) {
     return check.status;
 }
 
-/* ---- kinds ------------------------------------------------------------------------------------------------- */
+/* ---- kinds
+ * -------------------------------------------------------------------------------------------------
+ */
 
 static bool has_loop_below(const kiln_program *p, kiln_stmt stmt) {
     for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++) {
@@ -225,8 +249,9 @@ kiln_status kiln_prim_vectorize(kiln_program *p, const kiln_prim_args *args) {
     if (st) return st;
     if (has_loop_below(p, loop)) return ILLEGAL("%.*s is not innermost", LOOP_NAME(p, loop));
     if (p->stmt.data[loop].extent > VECTORIZE_EXTENT_MAX)
-        return ILLEGAL("%.*s has %lld iterations; a vector has at most %d lanes", LOOP_NAME(p, loop),
-                       (long long)p->stmt.data[loop].extent, VECTORIZE_EXTENT_MAX);
+        return ILLEGAL("%.*s has %lld iterations; a vector has at most %d lanes",
+                       LOOP_NAME(p, loop), (long long)p->stmt.data[loop].extent,
+                       VECTORIZE_EXTENT_MAX);
     st = kiln_iterations_check(p, loop);
     if (!st) p->stmt.data[loop].loop_kind = KILN_LOOP_VECTORIZE;
     return st;
@@ -245,7 +270,9 @@ kiln_status kiln_prim_unroll(kiln_program *p, const kiln_prim_args *args) {
 static kiln_stmt parallel_below(const kiln_program *p, kiln_stmt stmt) {
     for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++) {
         kiln_stmt child = p->stmt.data[stmt].child.data[i];
-        if (p->stmt.data[child].kind == KILN_STMT_FOR && p->stmt.data[child].loop_kind == KILN_LOOP_PARALLEL) return child;
+        if (p->stmt.data[child].kind == KILN_STMT_FOR &&
+            p->stmt.data[child].loop_kind == KILN_LOOP_PARALLEL)
+            return child;
         kiln_stmt below = parallel_below(p, child);
         if (below) return below;
     }
@@ -260,9 +287,12 @@ kiln_status kiln_prim_parallel(kiln_program *p, const kiln_prim_args *args) {
     uint32_t count = kiln_nest_loops(p, loop, around);
     for (uint32_t i = 0; i < count; i++)
         if (p->stmt.data[around[i]].loop_kind == KILN_LOOP_PARALLEL)
-            return ILLEGAL("%.*s lies inside parallel loop %.*s", LOOP_NAME(p, loop), LOOP_NAME(p, around[i]));
+            return ILLEGAL("%.*s lies inside parallel loop %.*s", LOOP_NAME(p, loop),
+                           LOOP_NAME(p, around[i]));
     kiln_stmt below = parallel_below(p, loop);
-    if (below) return ILLEGAL("parallel loop %.*s lies inside %.*s", LOOP_NAME(p, below), LOOP_NAME(p, loop));
+    if (below)
+        return ILLEGAL("parallel loop %.*s lies inside %.*s", LOOP_NAME(p, below),
+                       LOOP_NAME(p, loop));
     st = kiln_iterations_check(p, loop);
     if (!st) p->stmt.data[loop].loop_kind = KILN_LOOP_PARALLEL;
     return st;
@@ -272,7 +302,8 @@ kiln_status kiln_prim_annotate(kiln_program *p, const kiln_prim_args *args) {
     kiln_stmt loop = args->loop[0];
     size_t equals = kiln_str_find_char(args->text, '=');
     if (equals == 0 || equals == args->text.size)
-        return ILLEGAL("annotation \"%.*s\" of %.*s is not key=value", KILN_STR_ARG(args->text), LOOP_NAME(p, loop));
+        return ILLEGAL("annotation \"%.*s\" of %.*s is not key=value", KILN_STR_ARG(args->text),
+                       LOOP_NAME(p, loop));
     kiln_str copy = {kiln_str_dup(p->arena, args->text), args->text.size};
     kiln_vec_push_in(p->arena, &p->stmt.data[loop].annotation, copy);
     return NULL;

@@ -6,13 +6,15 @@
 #include "compiler-core/sched/region.h"
 
 static kiln_status parse_scope(kiln_str text, kiln_scope *out_scope) {
-    static const char *const name[KILN_SCOPE_COUNT] = {[KILN_SCOPE_GLOBAL] = "global", [KILN_SCOPE_REGISTER] = "register"};
+    static const char *const name[KILN_SCOPE_COUNT] = {
+        [KILN_SCOPE_GLOBAL] = "global", [KILN_SCOPE_REGISTER] = "register"};
     for (uint32_t i = 0; i < KILN_SCOPE_COUNT; i++)
         if (name[i] && kiln_str_is(text, name[i])) {
             *out_scope = (kiln_scope)i;
             return NULL;
         }
-    return ILLEGAL("\"%.*s\" is not a memory scope here; there are global and register", KILN_STR_ARG(text));
+    return ILLEGAL("\"%.*s\" is not a memory scope here; there are global and register",
+                   KILN_STR_ARG(text));
 }
 
 kiln_status kiln_prim_set_scope(kiln_program *p, const kiln_prim_args *args) {
@@ -26,31 +28,37 @@ kiln_status kiln_prim_set_scope(kiln_program *p, const kiln_prim_args *args) {
     return NULL;
 }
 
-/* ---- copies ------------------------------------------------------------------------------------------------ */
+/* ---- copies
+ * ------------------------------------------------------------------------------------------------
+ */
 
 /* A temp like `buffer`. */
 static kiln_buffer temp_like(kiln_program *p, kiln_buffer buffer, kiln_str name, kiln_scope scope) {
     kiln_shape shape = p->buffer.data[buffer].shape;
-    kiln_buffer temp = kiln_buffer_create(p, name, p->buffer.data[buffer].dtype, KILN_ROLE_TEMP, &shape);
+    kiln_buffer temp =
+        kiln_buffer_create(p, name, p->buffer.data[buffer].dtype, KILN_ROLE_TEMP, &shape);
     p->buffer.data[temp].scope = scope;
     return temp;
 }
 
-/* Block `name`: to[i] = from[i] over the whole shape; iterators named after `like`'s where its index is
- * plain, else d0, d1, ... Returns its detached nest. */
-static kiln_stmt copy_nest(kiln_program *p, kiln_str name, kiln_buffer from, kiln_buffer to, kiln_block like, kiln_block *out_block) {
+/* Block `name`: to[i] = from[i] over the whole shape; iterators named after `like`'s where its
+ * index is plain, else d0, d1, ... Returns its detached nest. */
+static kiln_stmt copy_nest(kiln_program *p, kiln_str name, kiln_buffer from, kiln_buffer to,
+                           kiln_block like, kiln_block *out_block) {
     kiln_block block = kiln_block_create(p, name);
     kiln_shape shape = p->buffer.data[from].shape;
     kiln_expr index[KILN_RANK_MAX];
     int64_t extent[KILN_BLOCK_ITERS_MAX];
     for (uint32_t d = 0; d < shape.rank; d++) {
         int i = like ? kiln_block_iter_of(p, like, p->block.data[like].index[d]) : -1;
-        char *iter = i < 0 ? kiln_arena_printf(p->arena, "d%u", d)
-                           : kiln_str_dup(p->arena, kiln_iter_name(p, &p->block.data[like].iter[i]));
+        char *iter = i < 0
+                         ? kiln_arena_printf(p->arena, "d%u", d)
+                         : kiln_str_dup(p->arena, kiln_iter_name(p, &p->block.data[like].iter[i]));
         index[d] = kiln_block_add_iter(p, block, iter, shape.dim[d], false);
         extent[d] = shape.dim[d];
     }
-    kiln_block_set(p, block, to, index, shape.rank, KILN_COMBINE_NONE, kiln_expr_load(p, from, index, shape.rank), 0);
+    kiln_block_set(p, block, to, index, shape.rank, KILN_COMBINE_NONE,
+                   kiln_expr_load(p, from, index, shape.rank), 0);
     *out_block = block;
     return kiln_block_make_nest(p, block, extent, NULL);
 }
@@ -76,7 +84,8 @@ static kiln_stmt root_child(const kiln_program *p, kiln_block block) {
 
 static kiln_status check_root(const kiln_program *p) {
     KILN_CHECK(p->stmt.data[p->root].kind == KILN_STMT_SEQ);
-    if (p->buffer.count + 1 >= KILN_PROGRAM_BUFFERS_MAX) return ILLEGAL("the program has too many buffers");
+    if (p->buffer.count + 1 >= KILN_PROGRAM_BUFFERS_MAX)
+        return ILLEGAL("the program has too many buffers");
     return NULL;
 }
 
@@ -85,10 +94,12 @@ kiln_status kiln_prim_cache_read(kiln_program *p, const kiln_prim_args *args) {
     kiln_status st = parse_scope(args->text, &scope);
     if (!st) st = check_root(p);
     if (!st && !kiln_block_reads(p, args->block, args->buffer))
-        st = ILLEGAL("%.*s does not read %.*s", BLOCK_NAME(p, args->block), BUFFER_NAME(p, args->buffer));
+        st = ILLEGAL("%.*s does not read %.*s", BLOCK_NAME(p, args->block),
+                     BUFFER_NAME(p, args->buffer));
     if (st) return st;
 
-    kiln_str name = kiln_str_from(kiln_arena_printf(p->arena, "%.*s.read", BUFFER_NAME(p, args->buffer)));
+    kiln_str name =
+        kiln_str_from(kiln_arena_printf(p->arena, "%.*s.read", BUFFER_NAME(p, args->buffer)));
     redirection r = {args->buffer, temp_like(p, args->buffer, name, scope)};
     kiln_block copy;
     kiln_stmt nest = copy_nest(p, name, args->buffer, r.to, 0, &copy);
@@ -107,11 +118,13 @@ kiln_status kiln_prim_cache_write(kiln_program *p, const kiln_prim_args *args) {
     kiln_scope scope;
     kiln_status st = parse_scope(args->text, &scope);
     if (!st) st = check_root(p);
-    if (!st && p->block.data[block].init_of) st = ILLEGAL("%.*s initialises a reduction", BLOCK_NAME(p, block));
+    if (!st && p->block.data[block].init_of)
+        st = ILLEGAL("%.*s initialises a reduction", BLOCK_NAME(p, block));
     if (st) return st;
 
     kiln_buffer buffer = p->block.data[block].buffer;
-    kiln_str temp_name = kiln_str_from(kiln_arena_printf(p->arena, "%.*s.acc", BUFFER_NAME(p, buffer)));
+    kiln_str temp_name =
+        kiln_str_from(kiln_arena_printf(p->arena, "%.*s.acc", BUFFER_NAME(p, buffer)));
     kiln_str name = kiln_str_from(kiln_arena_printf(p->arena, "%.*s.write", BLOCK_NAME(p, block)));
     kiln_buffer temp = temp_like(p, buffer, temp_name, scope);
     kiln_block copy;
@@ -123,7 +136,9 @@ kiln_status kiln_prim_cache_write(kiln_program *p, const kiln_prim_args *args) {
     return kiln_dependences_check(p, copy);
 }
 
-/* ---- layout ------------------------------------------------------------------------------------------------ */
+/* ---- layout
+ * ------------------------------------------------------------------------------------------------
+ */
 
 /* Replaces {k} by the k-th integer. */
 static kiln_status expand_layout(const kiln_prim_args *args, kiln_strbuf *out) {
@@ -135,8 +150,10 @@ static kiln_status expand_layout(const kiln_prim_args *args, kiln_strbuf *out) {
         kiln_str rest = kiln_str_slice(args->text, i + 1, args->text.size);
         size_t end = kiln_str_find_char(rest, '}');
         uint64_t which;
-        if (end == rest.size || !kiln_str_to_u64(kiln_str_slice(rest, 0, end), &which) || which >= args->integer_count)
-            return ILLEGAL("layout \"%.*s\" names an integer that is not given", KILN_STR_ARG(args->text));
+        if (end == rest.size || !kiln_str_to_u64(kiln_str_slice(rest, 0, end), &which) ||
+            which >= args->integer_count)
+            return ILLEGAL("layout \"%.*s\" names an integer that is not given",
+                           KILN_STR_ARG(args->text));
         kiln_strbuf_printf(out, "%lld", (long long)args->integer[which]);
         i += end + 1;
     }
@@ -150,22 +167,30 @@ kiln_status kiln_prim_transform_layout(kiln_program *p, const kiln_prim_args *ar
     kiln_status st = expand_layout(args, &text);
     if (!st) {
         kiln_status bad = kiln_layout_parse(kiln_strbuf_view(&text), buffer->shape.rank, &layout);
-        if (bad) st = ILLEGAL("%.*s cannot have this layout: %s", BUFFER_NAME(p, args->buffer), kiln_status_text(bad));
+        if (bad)
+            st = ILLEGAL("%.*s cannot have this layout: %s", BUFFER_NAME(p, args->buffer),
+                         kiln_status_text(bad));
         kiln_status_free(bad); /* its text is in ours */
     }
     kiln_strbuf_deinit(&text);
     if (st) return st;
     if (buffer->role == KILN_ROLE_CONSTANT)
-        return ILLEGAL("%.*s is a constant; a copy made by cache_read can have a layout", BUFFER_NAME(p, args->buffer));
-    if (buffer->pinned) return ILLEGAL("the layout of %.*s is part of the task", BUFFER_NAME(p, args->buffer));
+        return ILLEGAL("%.*s is a constant; a copy made by cache_read can have a layout",
+                       BUFFER_NAME(p, args->buffer));
+    if (buffer->pinned)
+        return ILLEGAL("the layout of %.*s is part of the task", BUFFER_NAME(p, args->buffer));
     kiln_shape physical = kiln_layout_physical(&layout, &buffer->shape);
-    if (buffer->role != KILN_ROLE_TEMP && kiln_shape_count(&physical) != kiln_shape_count(&buffer->shape))
-        return ILLEGAL("%.*s is an argument and this layout would pad it", BUFFER_NAME(p, args->buffer));
+    if (buffer->role != KILN_ROLE_TEMP &&
+        kiln_shape_count(&physical) != kiln_shape_count(&buffer->shape))
+        return ILLEGAL("%.*s is an argument and this layout would pad it",
+                       BUFFER_NAME(p, args->buffer));
     buffer->layout = layout;
     return NULL;
 }
 
-/* ---- pad --------------------------------------------------------------------------------------------------- */
+/* ---- pad
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 typedef struct padding {
     kiln_expr in_range; /* over the padded iterator */
@@ -183,26 +208,31 @@ static kiln_expr guard_load(kiln_program *p, kiln_expr e, kiln_expr rebuilt, voi
         if (!kiln_expr_uses_var(p, index, pad->var)) continue;
         kiln_interval range = kiln_expr_bounds(p, index, NULL);
         if (range.low < 0 || range.high >= p->buffer.data[node.payload.id].shape.dim[d])
-            return kiln_expr_select(p, pad->in_range, rebuilt, kiln_expr_zero(p, (kiln_dtype)node.dtype));
+            return kiln_expr_select(p, pad->in_range, rebuilt,
+                                    kiln_expr_zero(p, (kiln_dtype)node.dtype));
     }
     return rebuilt;
 }
 
-static kiln_status find_padded(kiln_program *p, const kiln_prim_args *args, uint32_t *out_iter, uint32_t *out_dim, kiln_stmt *out_loop) {
+static kiln_status find_padded(kiln_program *p, const kiln_prim_args *args, uint32_t *out_iter,
+                               uint32_t *out_dim, kiln_stmt *out_loop) {
     kiln_block block = args->block;
     const kiln_block_info *b = &p->block.data[block];
     uint32_t i = 0;
     while (i < b->iter_count && !kiln_str_equal(kiln_iter_name(p, &b->iter[i]), args->text)) i++;
-    if (i == b->iter_count) return ILLEGAL("%.*s has no iterator %.*s", BLOCK_NAME(p, block), KILN_STR_ARG(args->text));
+    if (i == b->iter_count)
+        return ILLEGAL("%.*s has no iterator %.*s", BLOCK_NAME(p, block), KILN_STR_ARG(args->text));
     if (b->iter[i].reduce) return ILLEGAL("%.*s is a reduce iterator", KILN_STR_ARG(args->text));
     if (b->init_of || (kiln_block_is_reduction(p, block) && !b->init))
         return ILLEGAL("the reduction of %.*s has been decomposed", BLOCK_NAME(p, block));
     if (p->buffer.data[b->buffer].role != KILN_ROLE_TEMP)
-        return ILLEGAL("%.*s writes %.*s, which is an output", BLOCK_NAME(p, block), BUFFER_NAME(p, b->buffer));
+        return ILLEGAL("%.*s writes %.*s, which is an output", BLOCK_NAME(p, block),
+                       BUFFER_NAME(p, b->buffer));
     uint32_t d = 0;
     while (d < b->index_count && kiln_block_iter_of(p, block, b->index[d]) != (int)i) d++;
     if (d == b->index_count || p->buffer.data[b->buffer].shape.dim[d] != b->iter[i].extent)
-        return ILLEGAL("%.*s does not run over a whole dimension of %.*s", KILN_STR_ARG(args->text), BUFFER_NAME(p, b->buffer));
+        return ILLEGAL("%.*s does not run over a whole dimension of %.*s", KILN_STR_ARG(args->text),
+                       BUFFER_NAME(p, b->buffer));
     kiln_stmt loop[KILN_LOOPS_MAX];
     uint32_t count = kiln_block_loops(p, block, loop);
     uint32_t l = 0;
@@ -231,12 +261,14 @@ kiln_status kiln_prim_pad(kiln_program *p, const kiln_prim_args *args) {
     kiln_status st = find_padded(p, args, &i, &d, &loop);
     if (st) return st;
     int64_t multiple = args->integer[0];
-    if (multiple < 1 || multiple > INT64_C(1) << 20) return ILLEGAL("%lld is not a multiple to pad to", (long long)multiple);
+    if (multiple < 1 || multiple > INT64_C(1) << 20)
+        return ILLEGAL("%lld is not a multiple to pad to", (long long)multiple);
     block_count below = {0};
     kiln_nest_visit_blocks(p, loop, count_block, &below);
     if (below.count != 1) return ILLEGAL("other blocks share loop %.*s", LOOP_NAME(p, loop));
     if (p->buffer.data[p->block.data[args->block].buffer].layout.piece_count > 0)
-        return ILLEGAL("%.*s has a layout already; pad first", BUFFER_NAME(p, p->block.data[args->block].buffer));
+        return ILLEGAL("%.*s has a layout already; pad first",
+                       BUFFER_NAME(p, p->block.data[args->block].buffer));
 
     kiln_block_info *b = &p->block.data[args->block];
     int64_t old = b->iter[i].extent;
@@ -248,7 +280,8 @@ kiln_status kiln_prim_pad(kiln_program *p, const kiln_prim_args *args) {
     p->var.data[p->stmt.data[loop].var].high = extent - 1;
     p->stmt.data[loop].extent = extent;
     p->buffer.data[b->buffer].shape.dim[d] = extent;
-    padding pad = {kiln_expr_binary(p, KILN_EXPR_LT, kiln_expr_var(p, var), kiln_expr_index(p, old)), var};
+    padding pad = {
+        kiln_expr_binary(p, KILN_EXPR_LT, kiln_expr_var(p, var), kiln_expr_index(p, old)), var};
     kiln_expr value = kiln_expr_rewrite(p, b->value, guard_load, &pad);
     b = &p->block.data[args->block];
     b->value = value;

@@ -4,7 +4,8 @@
 #include "compiler-core/sched/prim_all.h"
 #include "compiler-core/sched/region.h"
 
-/* ---- a block's points inside a loop --------------------------------------------------------------------------- */
+/* ---- a block's points inside a loop
+ * --------------------------------------------------------------------------- */
 
 /* Where the block's iterators run: iterator i over base[i] + [0, extent[i]). */
 typedef struct window {
@@ -15,12 +16,14 @@ typedef struct window {
 
 static window whole_domain(const kiln_program *p, kiln_block block) {
     window w = {{0}, {0}, {0}};
-    for (uint32_t i = 0; i < p->block.data[block].iter_count; i++) w.extent[i] = p->block.data[block].iter[i].extent;
+    for (uint32_t i = 0; i < p->block.data[block].iter_count; i++)
+        w.extent[i] = p->block.data[block].iter[i].extent;
     return w;
 }
 
 /* Narrows iterator i to an interval, unless that is no narrower than its domain. */
-static void narrow(kiln_program *p, kiln_block block, window *w, uint32_t i, const kiln_region_dim *dim) {
+static void narrow(kiln_program *p, kiln_block block, window *w, uint32_t i,
+                   const kiln_region_dim *dim) {
     int64_t extent = p->block.data[block].iter[i].extent;
     bool bounded = dim->low > INT64_MIN / 2 && dim->high < INT64_MAX / 2;
     if (!dim->base) { /* an interval of constants: cut to the domain at once */
@@ -32,24 +35,29 @@ static void narrow(kiln_program *p, kiln_block block, window *w, uint32_t i, con
     }
     if (!bounded || dim->high - dim->low + 1 >= extent) return;
     w->extent[i] = dim->high - dim->low + 1;
-    w->base[i] = kiln_expr_simplify(p, kiln_expr_binary(p, KILN_EXPR_ADD, dim->base, kiln_expr_index(p, dim->low)), NULL);
+    w->base[i] = kiln_expr_simplify(
+        p, kiln_expr_binary(p, KILN_EXPR_ADD, dim->base, kiln_expr_index(p, dim->low)), NULL);
 }
 
-/* Puts the block into loops over the window at `at` in `parent`; points outside the domain are cut off. */
-static void place(kiln_program *p, kiln_block block, const window *w, kiln_stmt parent, kiln_stmt at, bool after) {
+/* Puts the block into loops over the window at `at` in `parent`; points outside the domain are cut
+ * off. */
+static void place(kiln_program *p, kiln_block block, const window *w, kiln_stmt parent,
+                  kiln_stmt at, bool after) {
     kiln_nest_remove(p, kiln_program_block_stmt(p, block));
     kiln_stmt nest = kiln_block_make_nest(p, block, w->extent, w->base);
     kiln_nest_insert(p, parent, at, after, nest);
     p->block.data[block].predicate = 0;
     for (uint32_t i = 0; i < p->block.data[block].iter_count; i++) {
         if (w->limit[i]) {
-            kiln_expr below_limit = kiln_expr_binary(p, KILN_EXPR_LT, p->block.data[block].iter[i].binding, w->limit[i]);
+            kiln_expr below_limit = kiln_expr_binary(
+                p, KILN_EXPR_LT, p->block.data[block].iter[i].binding, w->limit[i]);
             kiln_block_require(p, block, kiln_expr_simplify(p, below_limit, NULL));
         }
         if (!w->base[i]) continue;
         const kiln_iter iter = p->block.data[block].iter[i];
         kiln_expr below = kiln_expr_binary(p, KILN_EXPR_LE, kiln_expr_index(p, 0), iter.binding);
-        kiln_expr above = kiln_expr_binary(p, KILN_EXPR_LT, iter.binding, kiln_expr_index(p, iter.extent));
+        kiln_expr above =
+            kiln_expr_binary(p, KILN_EXPR_LT, iter.binding, kiln_expr_index(p, iter.extent));
         kiln_block_require(p, block, kiln_expr_simplify(p, below, NULL));
         kiln_block_require(p, block, kiln_expr_simplify(p, above, NULL));
     }
@@ -62,7 +70,8 @@ static kiln_stmt body_of(const kiln_program *p, kiln_stmt loop) {
 }
 
 static kiln_status check_movable(kiln_program *p, kiln_block block, kiln_stmt loop) {
-    if (p->block.data[block].init_of) return ILLEGAL("%.*s initialises a reduction", BLOCK_NAME(p, block));
+    if (p->block.data[block].init_of)
+        return ILLEGAL("%.*s initialises a reduction", BLOCK_NAME(p, block));
     if (kiln_block_is_reduction(p, block) && !p->block.data[block].init)
         return ILLEGAL("the reduction %.*s has been decomposed", BLOCK_NAME(p, block));
     if (p->stmt.data[loop].loop_kind == KILN_LOOP_VECTORIZE)
@@ -70,25 +79,29 @@ static kiln_status check_movable(kiln_program *p, kiln_block block, kiln_stmt lo
     return NULL;
 }
 
-/* ---- compute_at --------------------------------------------------------------------------------------------- */
+/* ---- compute_at
+ * --------------------------------------------------------------------------------------------- */
 
-static kiln_status check_producer(kiln_program *p, kiln_block block, kiln_stmt loop, kiln_block *reader, uint32_t *out_count) {
+static kiln_status check_producer(kiln_program *p, kiln_block block, kiln_stmt loop,
+                                  kiln_block *reader, uint32_t *out_count) {
     kiln_status st = check_movable(p, block, loop);
     if (st) return st;
     kiln_buffer buffer = p->block.data[block].buffer;
     if (p->buffer.data[buffer].role != KILN_ROLE_TEMP)
-        return ILLEGAL("%.*s writes %.*s, which is an output", BLOCK_NAME(p, block), BUFFER_NAME(p, buffer));
+        return ILLEGAL("%.*s writes %.*s, which is an output", BLOCK_NAME(p, block),
+                       BUFFER_NAME(p, buffer));
     *out_count = kiln_buffer_readers(p, buffer, reader);
     if (*out_count == 0) return ILLEGAL("nothing reads what %.*s writes", BLOCK_NAME(p, block));
     for (uint32_t i = 0; i < *out_count; i++)
         if (!kiln_stmt_is_inside(p, kiln_program_block_stmt(p, reader[i]), loop))
-            return ILLEGAL("%.*s reads what %.*s writes and is not inside %.*s", BLOCK_NAME(p, reader[i]),
-                           BLOCK_NAME(p, block), LOOP_NAME(p, loop));
+            return ILLEGAL("%.*s reads what %.*s writes and is not inside %.*s",
+                           BLOCK_NAME(p, reader[i]), BLOCK_NAME(p, block), LOOP_NAME(p, loop));
     return NULL;
 }
 
 /* Union of what the readers read of `buffer` within one iteration of `loop`. */
-static kiln_region region_read(kiln_program *p, kiln_buffer buffer, const kiln_block *reader, uint32_t count, kiln_stmt loop) {
+static kiln_region region_read(kiln_program *p, kiln_buffer buffer, const kiln_block *reader,
+                               uint32_t count, kiln_stmt loop) {
     kiln_region all = {.rank = 0};
     bool first = true;
     for (uint32_t i = 0; i < count; i++) {
@@ -98,7 +111,8 @@ static kiln_region region_read(kiln_program *p, kiln_buffer buffer, const kiln_b
             const kiln_expr_node node = *kiln_expr_get(p, load[k]);
             if (node.payload.id != buffer) continue;
             kiln_expr index[KILN_RANK_MAX];
-            for (uint32_t d = 0; d < node.operand_count; d++) index[d] = kiln_expr_operand(p, load[k], d);
+            for (uint32_t d = 0; d < node.operand_count; d++)
+                index[d] = kiln_expr_operand(p, load[k], d);
             kiln_region one = kiln_region_of(p, reader[i], index, node.operand_count, loop);
             all = first ? one : kiln_region_union(p, &all, &one, &p->buffer.data[buffer].shape);
             first = false;
@@ -125,7 +139,8 @@ kiln_status kiln_prim_compute_at(kiln_program *p, const kiln_prim_args *args) {
     uint32_t at = 0; /* before the first child with a reader */
     for (bool found = false; !found; at += !found)
         for (uint32_t i = 0; i < reader_count; i++)
-            found |= kiln_stmt_is_inside(p, kiln_program_block_stmt(p, reader[i]), p->stmt.data[parent].child.data[at]);
+            found |= kiln_stmt_is_inside(p, kiln_program_block_stmt(p, reader[i]),
+                                         p->stmt.data[parent].child.data[at]);
     place(p, block, &w, parent, p->stmt.data[parent].child.data[at], false);
     return kiln_dependences_check(p, block);
 }
@@ -145,24 +160,28 @@ uint32_t kiln_block_locations(kiln_program *p, kiln_block block, kiln_stmt *out)
     return count;
 }
 
-/* ---- reverse_compute_at ---------------------------------------------------------------------------------------- */
+/* ---- reverse_compute_at
+ * ---------------------------------------------------------------------------------------- */
 
-/* Iterators of `block` that index `load` directly, where the load's buffer is as long as their domain, follow
- * the region that `writer` writes within one iteration of `loop`. */
-static kiln_status follow_writer(kiln_program *p, kiln_block block, kiln_expr load, kiln_block writer, kiln_stmt loop,
-                                 window *w, bool *followed) {
+/* Iterators of `block` that index `load` directly, where the load's buffer is as long as their
+ * domain, follow the region that `writer` writes within one iteration of `loop`. */
+static kiln_status follow_writer(kiln_program *p, kiln_block block, kiln_expr load,
+                                 kiln_block writer, kiln_stmt loop, window *w, bool *followed) {
     const kiln_block_info from = p->block.data[writer];
     kiln_region written = kiln_region_of(p, writer, from.index, from.index_count, loop);
     for (uint32_t d = 0; d < written.rank; d++) {
         int i = kiln_block_iter_of(p, block, kiln_expr_operand(p, load, d));
         if (i < 0 || p->block.data[block].iter[i].reduce) continue;
-        if (p->block.data[block].iter[i].extent > p->buffer.data[from.buffer].shape.dim[d]) continue;
+        if (p->block.data[block].iter[i].extent > p->buffer.data[from.buffer].shape.dim[d])
+            continue;
         if (!written.dim[d].dense) continue;
         window one = whole_domain(p, block);
         narrow(p, block, &one, (uint32_t)i, &written.dim[d]);
         one.limit[i] = written.dim[d].limit;
-        if (followed[i] && (one.base[i] != w->base[i] || one.extent[i] != w->extent[i] || one.limit[i] != w->limit[i]))
-            return ILLEGAL("%.*s reads different parts of what is written in %.*s", BLOCK_NAME(p, block), LOOP_NAME(p, loop));
+        if (followed[i] && (one.base[i] != w->base[i] || one.extent[i] != w->extent[i] ||
+                            one.limit[i] != w->limit[i]))
+            return ILLEGAL("%.*s reads different parts of what is written in %.*s",
+                           BLOCK_NAME(p, block), LOOP_NAME(p, loop));
         w->base[i] = one.base[i];
         w->extent[i] = one.extent[i];
         w->limit[i] = one.limit[i];
@@ -191,16 +210,21 @@ kiln_status kiln_prim_reverse_compute_at(kiln_program *p, const kiln_prim_args *
         kiln_stmt placed = kiln_program_block_stmt(p, writer);
         if (!kiln_stmt_is_inside(p, placed, loop)) continue;
         for (uint32_t c = 0; c < p->stmt.data[parent].child.count; c++)
-            if (kiln_stmt_is_inside(p, placed, p->stmt.data[parent].child.data[c])) last = KILN_MAX(last, (int)c);
+            if (kiln_stmt_is_inside(p, placed, p->stmt.data[parent].child.data[c]))
+                last = KILN_MAX(last, (int)c);
         st = follow_writer(p, block, load[k], writer, loop, &w, followed);
     }
-    if (!st && last < 0) st = ILLEGAL("%.*s reads nothing that is computed in %.*s", BLOCK_NAME(p, block), LOOP_NAME(p, loop));
+    if (!st && last < 0)
+        st = ILLEGAL("%.*s reads nothing that is computed in %.*s", BLOCK_NAME(p, block),
+                     LOOP_NAME(p, loop));
     if (st) return st;
     place(p, block, &w, parent, p->stmt.data[parent].child.data[last], true);
     return kiln_dependences_check(p, block);
 }
 
-/* ---- inline ------------------------------------------------------------------------------------------------- */
+/* ---- inline
+ * -------------------------------------------------------------------------------------------------
+ */
 
 typedef struct inlining {
     kiln_buffer buffer;
@@ -213,7 +237,9 @@ typedef struct inlining {
 static kiln_expr inline_load(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
     const inlining *in = context;
     (void)e;
-    if (kiln_expr_get(p, rebuilt)->op != KILN_EXPR_LOAD || kiln_expr_get(p, rebuilt)->payload.id != in->buffer) return rebuilt;
+    if (kiln_expr_get(p, rebuilt)->op != KILN_EXPR_LOAD ||
+        kiln_expr_get(p, rebuilt)->payload.id != in->buffer)
+        return rebuilt;
     for (uint32_t d = 0; d < p->buffer.data[in->buffer].shape.rank; d++)
         if (in->iter_of[d] >= 0) in->replacement[in->var[d]] = kiln_expr_operand(p, rebuilt, d);
     return kiln_expr_substitute(p, in->value, in->replacement);
@@ -223,9 +249,11 @@ kiln_status kiln_prim_inline(kiln_program *p, const kiln_prim_args *args) {
     kiln_block block = args->block;
     const kiln_block_info b = p->block.data[block];
     inlining in = {.buffer = b.buffer, .value = b.value, .replacement = kiln_nest_replacements(p)};
-    if (kiln_block_is_reduction(p, block) || b.init_of) return ILLEGAL("%.*s is a reduction", BLOCK_NAME(p, block));
+    if (kiln_block_is_reduction(p, block) || b.init_of)
+        return ILLEGAL("%.*s is a reduction", BLOCK_NAME(p, block));
     if (p->buffer.data[b.buffer].role != KILN_ROLE_TEMP)
-        return ILLEGAL("%.*s writes %.*s, which is an output", BLOCK_NAME(p, block), BUFFER_NAME(p, b.buffer));
+        return ILLEGAL("%.*s writes %.*s, which is an output", BLOCK_NAME(p, block),
+                       BUFFER_NAME(p, b.buffer));
     uint32_t covered = 0;
     for (uint32_t d = 0; d < b.index_count; d++) {
         in.iter_of[d] = kiln_block_iter_of(p, block, b.index[d]);
@@ -233,12 +261,14 @@ kiln_status kiln_prim_inline(kiln_program *p, const kiln_prim_args *args) {
             in.var[d] = b.iter[in.iter_of[d]].var;
             covered |= 1u << in.iter_of[d];
         } else if (!kiln_expr_is_const(p, b.index[d])) {
-            return ILLEGAL("%.*s writes through an index that is no plain iterator", BLOCK_NAME(p, block));
+            return ILLEGAL("%.*s writes through an index that is no plain iterator",
+                           BLOCK_NAME(p, block));
         }
     }
     for (uint32_t i = 0; i < b.iter_count; i++) {
         if (!(covered >> i & 1) && b.iter[i].extent != 1)
-            return ILLEGAL("iterator %.*s of %.*s indexes nothing", KILN_STR_ARG(kiln_iter_name(p, &b.iter[i])), BLOCK_NAME(p, block));
+            return ILLEGAL("iterator %.*s of %.*s indexes nothing",
+                           KILN_STR_ARG(kiln_iter_name(p, &b.iter[i])), BLOCK_NAME(p, block));
         if (!(covered >> i & 1)) in.replacement[b.iter[i].var] = kiln_expr_index(p, 0);
     }
     kiln_block *reader = KILN_ARENA_ARRAY(p->arena, kiln_block, p->block.count);
@@ -258,14 +288,18 @@ kiln_status kiln_prim_inline(kiln_program *p, const kiln_prim_args *args) {
     return st;
 }
 
-/* ---- decompose_reduction -------------------------------------------------------------------------------------- */
+/* ---- decompose_reduction
+ * -------------------------------------------------------------------------------------- */
 
-/* The conjuncts of the predicate that concern what initialisation runs over. What concerns reduce loops only
- * holds at their first iteration, or the reduction would be empty. */
-static kiln_status add_init_predicate(kiln_program *p, kiln_block init, kiln_expr condition, const bool *is_reduce_var) {
+/* The conjuncts of the predicate that concern what initialisation runs over. What concerns reduce
+ * loops only holds at their first iteration, or the reduction would be empty. */
+static kiln_status add_init_predicate(kiln_program *p, kiln_block init, kiln_expr condition,
+                                      const bool *is_reduce_var) {
     if (kiln_expr_get(p, condition)->op == KILN_EXPR_AND) {
-        kiln_status st = add_init_predicate(p, init, kiln_expr_operand(p, condition, 0), is_reduce_var);
-        return st ? st : add_init_predicate(p, init, kiln_expr_operand(p, condition, 1), is_reduce_var);
+        kiln_status st =
+            add_init_predicate(p, init, kiln_expr_operand(p, condition, 0), is_reduce_var);
+        return st ? st
+                  : add_init_predicate(p, init, kiln_expr_operand(p, condition, 1), is_reduce_var);
     }
     bool uses_reduce = false, uses_other = false;
     for (kiln_var v = 1; v < p->var.count; v++) {
@@ -284,18 +318,22 @@ static kiln_str init_loop_name(kiln_program *p, kiln_block block, kiln_block ini
     bool own = name.size > prefix.size && name.data[prefix.size] == '.' &&
                kiln_str_equal(kiln_str_slice(name, 0, prefix.size), prefix);
     kiln_str rest = kiln_str_slice(name, own ? prefix.size + 1 : 0, name.size);
-    return kiln_str_from(kiln_arena_printf(p->arena, "%.*s.%.*s", BLOCK_NAME(p, init), KILN_STR_ARG(rest)));
+    return kiln_str_from(
+        kiln_arena_printf(p->arena, "%.*s.%.*s", BLOCK_NAME(p, init), KILN_STR_ARG(rest)));
 }
 
-static kiln_status check_decomposable(kiln_program *p, kiln_block block, const kiln_stmt *loop, uint32_t count, uint32_t first) {
+static kiln_status check_decomposable(kiln_program *p, kiln_block block, const kiln_stmt *loop,
+                                      uint32_t count, uint32_t first) {
     if (!kiln_block_is_reduction(p, block) || !p->block.data[block].init)
         return ILLEGAL("%.*s is no reduction with its initialisation inside", BLOCK_NAME(p, block));
     if (first == count) return ILLEGAL("the loop is not around %.*s", BLOCK_NAME(p, block));
     for (uint32_t i = 0; i < count; i++) {
         kiln_reach r = kiln_block_reach(p, block, p->stmt.data[loop[i]].var);
         if (i < first && r.reduce)
-            return ILLEGAL("reduce loop %.*s lies outside %.*s", LOOP_NAME(p, loop[i]), LOOP_NAME(p, loop[first]));
-        if (r.reduce && r.spatial) return ILLEGAL("%.*s mixes spatial and reduce iterators", LOOP_NAME(p, loop[i]));
+            return ILLEGAL("reduce loop %.*s lies outside %.*s", LOOP_NAME(p, loop[i]),
+                           LOOP_NAME(p, loop[first]));
+        if (r.reduce && r.spatial)
+            return ILLEGAL("%.*s mixes spatial and reduce iterators", LOOP_NAME(p, loop[i]));
         if (i >= first && !r.reduce && !kiln_element_determines(p, block, loop[i]))
             return ILLEGAL("iterations of %.*s may add to the same element", LOOP_NAME(p, loop[i]));
     }
@@ -321,11 +359,14 @@ kiln_status kiln_prim_decompose_reduction(kiln_program *p, const kiln_prim_args 
     for (uint32_t i = first; i < count; i++) {
         kiln_var var = p->stmt.data[loop[i]].var;
         is_reduce_var[var] = kiln_block_reach(p, block, var).reduce;
-        if (!is_reduce_var[var]) new_var[i] = kiln_var_create(p, init_loop_name(p, block, init, loop[i]), 0, 0);
+        if (!is_reduce_var[var])
+            new_var[i] = kiln_var_create(p, init_loop_name(p, block, init, loop[i]), 0, 0);
     }
     for (uint32_t i = count; i-- > first;) {
         const kiln_stmt_info info = p->stmt.data[loop[i]];
-        if (new_var[i]) nest = kiln_stmt_for(p, new_var[i], info.first, info.extent, (kiln_loop_kind)info.loop_kind, nest);
+        if (new_var[i])
+            nest = kiln_stmt_for(p, new_var[i], info.first, info.extent,
+                                 (kiln_loop_kind)info.loop_kind, nest);
     }
 
     /* The same spatial iterators under new variables, bound to the new loops. */
@@ -338,9 +379,11 @@ kiln_status kiln_prim_decompose_reduction(kiln_program *p, const kiln_prim_args 
     for (uint32_t i = 0; i < from.iter_count; i++) {
         if (from.iter[i].reduce) continue;
         char *iter_name = kiln_str_dup(p->arena, kiln_iter_name(p, &from.iter[i]));
-        iter_map[from.iter[i].var] = kiln_block_add_iter(p, init, iter_name, from.iter[i].extent, false);
+        iter_map[from.iter[i].var] =
+            kiln_block_add_iter(p, init, iter_name, from.iter[i].extent, false);
         kiln_block_info *to = &p->block.data[init];
-        to->iter[to->iter_count - 1].binding = kiln_expr_substitute(p, from.iter[i].binding, loop_map);
+        to->iter[to->iter_count - 1].binding =
+            kiln_expr_substitute(p, from.iter[i].binding, loop_map);
     }
     if (from.predicate) {
         kiln_expr condition = kiln_expr_substitute(p, from.predicate, loop_map);
@@ -350,7 +393,8 @@ kiln_status kiln_prim_decompose_reduction(kiln_program *p, const kiln_prim_args 
         if (st) return st;
     }
     kiln_expr index[KILN_RANK_MAX];
-    for (uint32_t d = 0; d < from.index_count; d++) index[d] = kiln_expr_substitute(p, from.index[d], iter_map);
+    for (uint32_t d = 0; d < from.index_count; d++)
+        index[d] = kiln_expr_substitute(p, from.index[d], iter_map);
     kiln_expr value = kiln_expr_substitute(p, from.init, iter_map);
     kiln_block_set(p, init, from.buffer, index, from.index_count, KILN_COMBINE_NONE, value, 0);
     p->block.data[init].init_of = block;

@@ -6,7 +6,8 @@
 #include "base/macros.h"
 #include "compiler-core/sched/nest.h"
 
-/* ---- variables that move ---------------------------------------------------------------------------------- */
+/* ---- variables that move
+ * ---------------------------------------------------------------------------------- */
 
 typedef struct movers {
     kiln_var var[KILN_LOOPS_MAX];
@@ -16,7 +17,8 @@ typedef struct movers {
 static movers movers_inside(const kiln_program *p, kiln_stmt stmt, kiln_stmt outer) {
     movers m = {.count = 0};
     for (kiln_stmt s = p->stmt.data[stmt].parent; s && s != outer; s = p->stmt.data[s].parent)
-        if (p->stmt.data[s].kind == KILN_STMT_FOR && m.count < KILN_LOOPS_MAX) m.var[m.count++] = p->stmt.data[s].var;
+        if (p->stmt.data[s].kind == KILN_STMT_FOR && m.count < KILN_LOOPS_MAX)
+            m.var[m.count++] = p->stmt.data[s].var;
     return m;
 }
 
@@ -40,7 +42,9 @@ static mix mix_of(const kiln_program *p, kiln_expr e, const movers *m) {
     return found;
 }
 
-/* ---- regions -------------------------------------------------------------------------------------------------- */
+/* ---- regions
+ * --------------------------------------------------------------------------------------------------
+ */
 
 /* The index expression over loop variables. */
 static kiln_expr bound_index(kiln_program *p, kiln_block block, kiln_expr index) {
@@ -73,15 +77,16 @@ static bool steps_dense(step *s, uint32_t count) {
 
 static kiln_region_dim region_dim(kiln_program *p, kiln_expr index, const movers *m);
 
-/* floordiv(e, c) and floormod(e, c) of moving e take every combination of their values when e runs through
- * whole periods of c from 0 on. */
+/* floordiv(e, c) and floormod(e, c) of moving e take every combination of their values when e runs
+ * through whole periods of c from 0 on. */
 static bool runs_whole_periods(kiln_program *p, kiln_expr term, const movers *m) {
     const kiln_expr_node *node = kiln_expr_get(p, term);
     int64_t divisor;
     if (node->op != KILN_EXPR_FLOORDIV && node->op != KILN_EXPR_FLOORMOD) return false;
     if (!kiln_expr_as_int(p, kiln_expr_operand(p, term, 1), &divisor) || divisor <= 0) return false;
     kiln_region_dim dividend = region_dim(p, kiln_expr_operand(p, term, 0), m);
-    return dividend.dense && !dividend.base && dividend.low == 0 && (dividend.high + 1) % divisor == 0;
+    return dividend.dense && !dividend.base && dividend.low == 0 &&
+           (dividend.high + 1) % divisor == 0;
 }
 
 static kiln_region_dim region_dim(kiln_program *p, kiln_expr index, const movers *m) {
@@ -108,16 +113,19 @@ static kiln_region_dim region_dim(kiln_program *p, kiln_expr index, const movers
         int64_t coefficient = sum.coefficient[i];
         dim.low += coefficient * (coefficient > 0 ? range.low : range.high);
         dim.high += coefficient * (coefficient > 0 ? range.high : range.low);
-        steps[step_count++] = (step){coefficient < 0 ? -coefficient : coefficient, range.high - range.low};
+        steps[step_count++] =
+            (step){coefficient < 0 ? -coefficient : coefficient, range.high - range.low};
     }
     dim.dense = dim.dense && steps_dense(steps, step_count);
     if (base.term_count > 0) dim.base = kiln_affine_to_expr(p, &base);
     return dim;
 }
 
-/* Where iterator i runs. Predicates cut off what lies outside its domain: at once where that is a matter of
- * constants, else `*out_above` and `*out_below` say that part of the interval may be outside. */
-static kiln_region_dim iter_dim(kiln_program *p, const kiln_iter *iter, const movers *m, bool *out_below, bool *out_above) {
+/* Where iterator i runs. Predicates cut off what lies outside its domain: at once where that is a
+ * matter of constants, else `*out_above` and `*out_below` say that part of the interval may be
+ * outside. */
+static kiln_region_dim iter_dim(kiln_program *p, const kiln_iter *iter, const movers *m,
+                                bool *out_below, bool *out_above) {
     kiln_region_dim dim = region_dim(p, iter->binding, m);
     *out_below = *out_above = false;
     if (!dim.base) {
@@ -138,15 +146,19 @@ static kiln_expr scaled_base(kiln_program *p, kiln_expr sum, kiln_expr base, int
 }
 
 /* Along one dimension, from where the iterators run. */
-static kiln_region_dim index_dim(kiln_program *p, kiln_block block, kiln_expr index, const movers *m) {
+static kiln_region_dim index_dim(kiln_program *p, kiln_block block, kiln_expr index,
+                                 const movers *m) {
     const kiln_block_info b = p->block.data[block];
     kiln_affine sum;
     kiln_region_dim dim = {.dense = true};
     step steps[KILN_AFFINE_TERMS_MAX];
     bool below, above;
     int plain = kiln_block_iter_of(p, block, index);
-    if (plain >= 0) return iter_dim(p, &b.iter[plain], m, &below, &above); /* the buffer ends where the domain does */
-    if (!kiln_affine_of(p, index, NULL, &sum)) return region_dim(p, bound_index(p, block, index), m);
+    if (plain >= 0)
+        return iter_dim(p, &b.iter[plain], m, &below,
+                        &above); /* the buffer ends where the domain does */
+    if (!kiln_affine_of(p, index, NULL, &sum))
+        return region_dim(p, bound_index(p, block, index), m);
     dim.low = dim.high = sum.constant;
     /* Of what runs over its domain: what is left out, and where everything else stands. */
     uint32_t overrunning = 0, moving = 0;
@@ -180,7 +192,8 @@ static kiln_region_dim index_dim(kiln_program *p, kiln_block block, kiln_expr in
     }
     dim.dense = dim.dense && steps_dense(steps, sum.term_count);
     if (dim.base) dim.base = kiln_expr_simplify(p, dim.base, NULL);
-    for (uint32_t i = 0; i < b.iter_count; i++) /* an iterator of one value is no term, but may be out of its domain */
+    for (uint32_t i = 0; i < b.iter_count;
+         i++) /* an iterator of one value is no term, but may be out of its domain */
         if (b.iter[i].extent == 1 && kiln_expr_uses_var(p, index, b.iter[i].var)) {
             (void)iter_dim(p, &b.iter[i], m, &below, &above);
             below_any |= below || above;
@@ -191,18 +204,21 @@ static kiln_region_dim index_dim(kiln_program *p, kiln_block block, kiln_expr in
         return dim;
     }
     kiln_expr end = kiln_expr_index(p, others + extent);
-    dim.limit = kiln_expr_simplify(p, others_base ? kiln_expr_binary(p, KILN_EXPR_ADD, others_base, end) : end, NULL);
+    dim.limit = kiln_expr_simplify(
+        p, others_base ? kiln_expr_binary(p, KILN_EXPR_ADD, others_base, end) : end, NULL);
     return dim;
 }
 
-kiln_region kiln_region_of(kiln_program *p, kiln_block block, const kiln_expr *index, uint32_t rank, kiln_stmt outer) {
+kiln_region kiln_region_of(kiln_program *p, kiln_block block, const kiln_expr *index, uint32_t rank,
+                           kiln_stmt outer) {
     kiln_region region = {.rank = rank};
     movers m = movers_inside(p, kiln_program_block_stmt(p, block), outer);
     for (uint32_t d = 0; d < rank; d++) region.dim[d] = index_dim(p, block, index[d], &m);
     return region;
 }
 
-kiln_region kiln_region_union(kiln_program *p, const kiln_region *a, const kiln_region *b, const kiln_shape *shape) {
+kiln_region kiln_region_union(kiln_program *p, const kiln_region *a, const kiln_region *b,
+                              const kiln_shape *shape) {
     (void)p;
     kiln_region all = *a;
     for (uint32_t d = 0; d < all.rank; d++) {
@@ -212,7 +228,8 @@ kiln_region kiln_region_union(kiln_program *p, const kiln_region *a, const kiln_
             *dim = (kiln_region_dim){.low = 0, .high = shape->dim[d] - 1};
             continue;
         }
-        dim->dense = dim->dense && other->dense && other->low <= dim->high + 1 && dim->low <= other->high + 1;
+        dim->dense = dim->dense && other->dense && other->low <= dim->high + 1 &&
+                     dim->low <= other->high + 1;
         dim->low = KILN_MIN(dim->low, other->low);
         dim->high = KILN_MAX(dim->high, other->high);
     }
@@ -221,17 +238,27 @@ kiln_region kiln_region_union(kiln_program *p, const kiln_region *a, const kiln_
 
 static bool clips_domain(kiln_program *p, const kiln_block_info *b, kiln_expr condition) {
     if (kiln_expr_get(p, condition)->op == KILN_EXPR_AND)
-        return clips_domain(p, b, kiln_expr_operand(p, condition, 0)) && clips_domain(p, b, kiln_expr_operand(p, condition, 1));
+        return clips_domain(p, b, kiln_expr_operand(p, condition, 0)) &&
+               clips_domain(p, b, kiln_expr_operand(p, condition, 1));
     for (uint32_t i = 0; i < b->iter_count; i++) {
         kiln_expr binding = b->iter[i].binding;
-        kiln_expr above = kiln_expr_binary(p, KILN_EXPR_LT, binding, kiln_expr_index(p, b->iter[i].extent));
+        kiln_expr above =
+            kiln_expr_binary(p, KILN_EXPR_LT, binding, kiln_expr_index(p, b->iter[i].extent));
         kiln_expr below = kiln_expr_binary(p, KILN_EXPR_LE, kiln_expr_index(p, 0), binding);
         if (condition == above || condition == below) return true;
-        if (condition == kiln_expr_simplify(p, above, NULL) || condition == kiln_expr_simplify(p, below, NULL)) return true;
+        if (condition == kiln_expr_simplify(p, above, NULL) ||
+            condition == kiln_expr_simplify(p, below, NULL))
+            return true;
         int64_t divisor; /* x < divisor * extent is floordiv(x, divisor) < extent */
-        if (kiln_expr_get(p, binding)->op != KILN_EXPR_FLOORDIV || !kiln_expr_as_int(p, kiln_expr_operand(p, binding, 1), &divisor)) continue;
+        if (kiln_expr_get(p, binding)->op != KILN_EXPR_FLOORDIV ||
+            !kiln_expr_as_int(p, kiln_expr_operand(p, binding, 1), &divisor))
+            continue;
         kiln_expr limit = kiln_expr_index(p, divisor * b->iter[i].extent);
-        if (condition == kiln_expr_simplify(p, kiln_expr_binary(p, KILN_EXPR_LT, kiln_expr_operand(p, binding, 0), limit), NULL)) return true;
+        if (condition ==
+            kiln_expr_simplify(
+                p, kiln_expr_binary(p, KILN_EXPR_LT, kiln_expr_operand(p, binding, 0), limit),
+                NULL))
+            return true;
     }
     return false;
 }
@@ -243,12 +270,15 @@ bool kiln_predicate_clips_domain(kiln_program *p, kiln_block block) {
     return clips_domain(p, &b, predicate);
 }
 
-/* ---- dependences ---------------------------------------------------------------------------------------------- */
+/* ---- dependences
+ * ---------------------------------------------------------------------------------------------- */
 
 static bool known_le(kiln_program *p, kiln_expr a, int64_t a_add, kiln_expr b, int64_t b_add) {
     if (a == b) return a_add <= b_add;
-    kiln_expr left = kiln_expr_binary(p, KILN_EXPR_ADD, a ? a : kiln_expr_index(p, 0), kiln_expr_index(p, a_add));
-    kiln_expr right = kiln_expr_binary(p, KILN_EXPR_ADD, b ? b : kiln_expr_index(p, 0), kiln_expr_index(p, b_add));
+    kiln_expr left = kiln_expr_binary(p, KILN_EXPR_ADD, a ? a : kiln_expr_index(p, 0),
+                                      kiln_expr_index(p, a_add));
+    kiln_expr right = kiln_expr_binary(p, KILN_EXPR_ADD, b ? b : kiln_expr_index(p, 0),
+                                       kiln_expr_index(p, b_add));
     return kiln_expr_prove(p, kiln_expr_binary(p, KILN_EXPR_LE, left, right), NULL);
 }
 
@@ -264,19 +294,22 @@ static bool stays_below(kiln_program *p, kiln_block reader, kiln_expr index, kil
     kiln_expr below = kiln_expr_binary(p, KILN_EXPR_LT, bound_index(p, reader, index), limit);
     below = kiln_expr_simplify(p, below, NULL);
     int64_t known;
-    return (kiln_expr_as_int(p, below, &known) && known) || has_conjunct(p, p->block.data[reader].predicate, below);
+    return (kiln_expr_as_int(p, below, &known) && known) ||
+           has_conjunct(p, p->block.data[reader].predicate, below);
 }
 
 /* The writer's interval contains the reader's as far as that lies in the buffer. */
-static bool dim_covers(kiln_program *p, const kiln_region_dim *w, const kiln_region_dim *r, int64_t extent) {
+static bool dim_covers(kiln_program *p, const kiln_region_dim *w, const kiln_region_dim *r,
+                       int64_t extent) {
     if (!w->dense) return false;
     bool low = known_le(p, w->base, w->low, r->base, r->low) || known_le(p, w->base, w->low, 0, 0);
-    bool high = known_le(p, r->base, r->high, w->base, w->high) || known_le(p, 0, extent - 1, w->base, w->high);
+    bool high = known_le(p, r->base, r->high, w->base, w->high) ||
+                known_le(p, 0, extent - 1, w->base, w->high);
     return low && high;
 }
 
-/* Whether a loop variable outside `common` takes part in choosing reduce iterators: then the sum is complete
- * only after that loop. */
+/* Whether a loop variable outside `common` takes part in choosing reduce iterators: then the sum is
+ * complete only after that loop. */
 static bool reduces_across(kiln_program *p, kiln_block writer, kiln_stmt common) {
     kiln_stmt loop[KILN_LOOPS_MAX];
     uint32_t count = kiln_nest_loops(p, kiln_program_block_stmt(p, writer), loop);
@@ -284,13 +317,15 @@ static bool reduces_across(kiln_program *p, kiln_block writer, kiln_stmt common)
     for (uint32_t i = 0; i < b->iter_count; i++) {
         if (!b->iter[i].reduce) continue;
         for (uint32_t k = 0; k < count; k++)
-            if (kiln_stmt_is_inside(p, common, loop[k]) && kiln_expr_uses_var(p, b->iter[i].binding, p->stmt.data[loop[k]].var))
+            if (kiln_stmt_is_inside(p, common, loop[k]) &&
+                kiln_expr_uses_var(p, b->iter[i].binding, p->stmt.data[loop[k]].var))
                 return true;
     }
     return false;
 }
 
-const char *kiln_dependence_broken(kiln_program *p, kiln_block writer, kiln_block reader, kiln_buffer buffer) {
+const char *kiln_dependence_broken(kiln_program *p, kiln_block writer, kiln_block reader,
+                                   kiln_buffer buffer) {
     kiln_stmt w = kiln_program_block_stmt(p, writer);
     kiln_stmt r = kiln_program_block_stmt(p, reader);
     if (!kiln_nest_before(p, w, r)) return "it would be read before it is written";
@@ -309,8 +344,10 @@ const char *kiln_dependence_broken(kiln_program *p, kiln_block writer, kiln_bloc
         const kiln_expr_node node = *kiln_expr_get(p, load[i]);
         if (node.payload.id != buffer) continue;
         kiln_expr index[KILN_RANK_MAX];
-        for (uint32_t d = 0; d < node.operand_count; d++) index[d] = kiln_expr_operand(p, load[i], d);
-        kiln_region read = kiln_region_of(p, reader, index, node.operand_count, shares ? common : 0);
+        for (uint32_t d = 0; d < node.operand_count; d++)
+            index[d] = kiln_expr_operand(p, load[i], d);
+        kiln_region read =
+            kiln_region_of(p, reader, index, node.operand_count, shares ? common : 0);
         for (uint32_t d = 0; d < read.rank; d++)
             if (!dim_covers(p, &written.dim[d], &read.dim[d], shape.dim[d]) ||
                 (written.dim[d].limit && !stays_below(p, reader, index[d], written.dim[d].limit)))
@@ -330,21 +367,23 @@ kiln_status kiln_dependences_check(kiln_program *p, kiln_block block) {
         seen = buffer;
         const char *why = kiln_dependence_broken(p, writer, block, buffer);
         if (why)
-            return ILLEGAL("%.*s reads %.*s from %.*s, but %s", BLOCK_NAME(p, block), BUFFER_NAME(p, buffer),
-                           BLOCK_NAME(p, writer), why);
+            return ILLEGAL("%.*s reads %.*s from %.*s, but %s", BLOCK_NAME(p, block),
+                           BUFFER_NAME(p, buffer), BLOCK_NAME(p, writer), why);
     }
     kiln_buffer own = p->block.data[block].buffer;
     for (kiln_block reader = 1; reader < p->block.count; reader++) {
-        if (p->block.data[reader].removed || reader == block || !kiln_block_reads(p, reader, own)) continue;
+        if (p->block.data[reader].removed || reader == block || !kiln_block_reads(p, reader, own))
+            continue;
         const char *why = kiln_dependence_broken(p, block, reader, own);
         if (why)
-            return ILLEGAL("%.*s reads %.*s from %.*s, but %s", BLOCK_NAME(p, reader), BUFFER_NAME(p, own),
-                           BLOCK_NAME(p, block), why);
+            return ILLEGAL("%.*s reads %.*s from %.*s, but %s", BLOCK_NAME(p, reader),
+                           BUFFER_NAME(p, own), BLOCK_NAME(p, block), why);
     }
     return NULL;
 }
 
-/* ---- iterations that write apart ------------------------------------------------------------------------------- */
+/* ---- iterations that write apart
+ * ------------------------------------------------------------------------------- */
 
 /* What is known once the written element is known: expressions whose value it determines. */
 typedef struct known {
@@ -364,8 +403,8 @@ static bool learn(known *k, kiln_expr e) {
     return true;
 }
 
-/* A sum of known value, whose still unknown moving terms have strides so far apart that the value has one
- * reading only (mixed radix), determines these terms. */
+/* A sum of known value, whose still unknown moving terms have strides so far apart that the value
+ * has one reading only (mixed radix), determines these terms. */
 static bool decode_sum(kiln_program *p, known *k, kiln_expr e, const movers *m) {
     kiln_affine sum;
     if (!kiln_affine_of(p, e, NULL, &sum)) return false;
@@ -417,7 +456,8 @@ bool kiln_element_determines(kiln_program *p, kiln_block block, kiln_stmt loop) 
     kiln_expr wanted = kiln_expr_var(p, var);
     for (bool learnt = true; learnt && !knows(&k, wanted);) {
         learnt = false;
-        for (uint32_t i = 0; i < k.count; i++) learnt |= decode_sum(p, &k, k.e[i], &m) || join_division(p, &k, k.e[i]);
+        for (uint32_t i = 0; i < k.count; i++)
+            learnt |= decode_sum(p, &k, k.e[i], &m) || join_division(p, &k, k.e[i]);
     }
     return knows(&k, wanted);
 }
@@ -447,14 +487,17 @@ static void check_block(kiln_program *p, kiln_block block, void *context) {
     kiln_var var = p->stmt.data[check->loop].var;
     for (uint32_t i = 0; i < b->iter_count; i++)
         if (b->iter[i].reduce && kiln_expr_uses_var(p, b->iter[i].binding, var)) {
-            check->status = ILLEGAL("iterations of %.*s add to the same elements of %.*s (reduce iterator %.*s of %.*s)",
-                                    LOOP_NAME(p, check->loop), BUFFER_NAME(p, buffer),
-                                    KILN_STR_ARG(kiln_iter_name(p, &b->iter[i])), BLOCK_NAME(p, block));
+            check->status =
+                ILLEGAL("iterations of %.*s add to the same elements of %.*s (reduce iterator %.*s "
+                        "of %.*s)",
+                        LOOP_NAME(p, check->loop), BUFFER_NAME(p, buffer),
+                        KILN_STR_ARG(kiln_iter_name(p, &b->iter[i])), BLOCK_NAME(p, block));
             return;
         }
     if (!kiln_element_determines(p, block, check->loop))
-        check->status = ILLEGAL("two iterations of %.*s may write the same element of %.*s (block %.*s)",
-                                LOOP_NAME(p, check->loop), BUFFER_NAME(p, buffer), BLOCK_NAME(p, block));
+        check->status =
+            ILLEGAL("two iterations of %.*s may write the same element of %.*s (block %.*s)",
+                    LOOP_NAME(p, check->loop), BUFFER_NAME(p, buffer), BLOCK_NAME(p, block));
 }
 
 kiln_status kiln_iterations_check(kiln_program *p, kiln_stmt loop) {
@@ -467,8 +510,10 @@ kiln_status kiln_iterations_check_all(kiln_program *p) {
     kiln_status st = NULL;
     for (kiln_stmt s = 1; s < p->stmt.count && !st; s++) {
         const kiln_stmt_info *info = &p->stmt.data[s];
-        bool concurrent = info->loop_kind == KILN_LOOP_PARALLEL || info->loop_kind == KILN_LOOP_VECTORIZE;
-        if (info->kind == KILN_STMT_FOR && concurrent && kiln_stmt_is_inside(p, s, p->root)) st = kiln_iterations_check(p, s);
+        bool concurrent =
+            info->loop_kind == KILN_LOOP_PARALLEL || info->loop_kind == KILN_LOOP_VECTORIZE;
+        if (info->kind == KILN_STMT_FOR && concurrent && kiln_stmt_is_inside(p, s, p->root))
+            st = kiln_iterations_check(p, s);
     }
     return st;
 }

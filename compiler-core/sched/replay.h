@@ -1,5 +1,5 @@
-/* Replay with a say in how open decisions are closed: randomly, by enumeration, or by a rule's preference.
- * Private to sched/. */
+/* Replay with a say in how open decisions are closed: randomly, by enumeration, or by a rule's
+ * preference. Private to sched/. */
 #ifndef KILN_COMPILER_CORE_SCHED_REPLAY_H
 #define KILN_COMPILER_CORE_SCHED_REPLAY_H
 
@@ -19,28 +19,35 @@ typedef struct kiln_replay_result {
 /* A replay in progress: rules take it step by step and look at the program in between. */
 typedef struct kiln_replay {
     kiln_program *p;
-    kiln_trace closed; /* the steps so far, decisions filled in; operands belong to whoever made them */
+    kiln_trace
+        closed; /* the steps so far, decisions filled in; operands belong to whoever made them */
     kiln_replay_result *result; /* [closed.count] */
     kiln_choose choose;
     void *context;
     kiln_arena *arena;
 } kiln_replay;
 
-kiln_replay kiln_replay_begin(const kiln_program *te, kiln_choose choose, void *context, kiln_arena *arena);
+kiln_replay kiln_replay_begin(const kiln_program *te, kiln_choose choose, void *context,
+                              kiln_arena *arena);
 /* Applies one more instruction; on error nothing has happened. */
 KILN_MUST_USE kiln_status kiln_replay_step(kiln_replay *r, const kiln_instruction *in);
 
-/* As kiln_trace_replay. `choose` NULL: an open decision is FAILED_PRECONDITION. `out_program` may be NULL. */
-KILN_MUST_USE kiln_status kiln_trace_replay_choosing(const kiln_trace *trace, const kiln_program *te, kiln_choose choose,
-                                                     void *context, kiln_arena *arena, kiln_program **out_program,
+/* As kiln_trace_replay. `choose` NULL: an open decision is FAILED_PRECONDITION. `out_program` may
+ * be NULL. */
+KILN_MUST_USE kiln_status kiln_trace_replay_choosing(const kiln_trace *trace,
+                                                     const kiln_program *te, kiln_choose choose,
+                                                     void *context, kiln_arena *arena,
+                                                     kiln_program **out_program,
                                                      kiln_trace *out_closed);
 
 /* Parses one line of trace text and appends it to `trace` (trace_text.c). */
-KILN_MUST_USE kiln_status kiln_trace_parse_line(kiln_str line, kiln_trace *trace, kiln_arena *arena);
+KILN_MUST_USE kiln_status kiln_trace_parse_line(kiln_str line, kiln_trace *trace,
+                                                kiln_arena *arena);
 
-/* Ordered factorisations of `extent` into `parts` factors with the last at most `last_max`: how many, and the
- * index-th of them. */
+/* Ordered factorisations of `extent` into `parts` factors with the last at most `last_max`: how
+ * many, and the index-th of them. */
 uint64_t kiln_tilings_count(int64_t extent, uint32_t parts, int64_t last_max);
-void kiln_tilings_at(int64_t extent, uint32_t parts, int64_t last_max, uint64_t index, int64_t *out_factor);
+void kiln_tilings_at(int64_t extent, uint32_t parts, int64_t last_max, uint64_t index,
+                     int64_t *out_factor);
 
 #endif

@@ -30,7 +30,8 @@ int64_t kiln_sketch_lanes(const kiln_target *target, kiln_dtype dtype, int64_t e
 /* Whether evaluating `e` twice costs little: no division, no function. */
 static bool is_cheap(const kiln_program *p, kiln_expr e) {
     const kiln_expr_node *node = kiln_expr_get(p, e);
-    if (node->op == KILN_EXPR_DIV || node->op == KILN_EXPR_POW || (node->op >= KILN_EXPR_SQRT && node->op <= KILN_EXPR_ATANH))
+    if (node->op == KILN_EXPR_DIV || node->op == KILN_EXPR_POW ||
+        (node->op >= KILN_EXPR_SQRT && node->op <= KILN_EXPR_ATANH))
         return false;
     for (uint32_t i = 0; i < node->operand_count; i++)
         if (!is_cheap(p, kiln_expr_operand(p, e, i))) return false;
@@ -48,13 +49,16 @@ static bool reads_only_constants(kiln_program *p, kiln_block block) {
 
 static bool wants_inline(kiln_program *p, kiln_block block) {
     const kiln_block_info *b = &p->block.data[block];
-    if (b->removed || kiln_block_is_reduction(p, block) || p->buffer.data[b->buffer].role != KILN_ROLE_TEMP) return false;
+    if (b->removed || kiln_block_is_reduction(p, block) ||
+        p->buffer.data[b->buffer].role != KILN_ROLE_TEMP)
+        return false;
     kiln_expr value = b->value;
     kiln_block *reader = KILN_ARENA_ARRAY(p->arena, kiln_block, p->block.count);
     uint32_t count = kiln_buffer_readers(p, b->buffer, reader);
     bool feeds_reduction = false;
     for (uint32_t i = 0; i < count; i++) feeds_reduction |= kiln_block_is_reduction(p, reader[i]);
-    if (feeds_reduction) return kiln_expr_get(p, value)->op == KILN_EXPR_LOAD || reads_only_constants(p, block);
+    if (feeds_reduction)
+        return kiln_expr_get(p, value)->op == KILN_EXPR_LOAD || reads_only_constants(p, block);
     return count == 1 || (count > 1 && is_cheap(p, value));
 }
 
@@ -67,6 +71,7 @@ const char *kiln_sketch_blocked_layout(kiln_maker *m, uint32_t rank, int dim) {
     if (dim < 0 || (uint32_t)dim + 1 == rank) return NULL;
     char *text = kiln_arena_printf(m->arena, "%s", "");
     for (uint32_t d = 0; d < rank; d++)
-        text = kiln_arena_printf(m->arena, "%s%sd%u%s", text, d ? "," : "", d, (int)d == dim ? "/{0}" : "");
+        text = kiln_arena_printf(m->arena, "%s%sd%u%s", text, d ? "," : "", d,
+                                 (int)d == dim ? "/{0}" : "");
     return kiln_arena_printf(m->arena, "%s,d%d%%{0}", text, dim);
 }

@@ -2,13 +2,15 @@
 #include "compiler-core/sched/nest.h"
 #include "compiler-core/sched/rules.h"
 
-/* ---- blocks that stand alone ---------------------------------------------------------------------------------- */
+/* ---- blocks that stand alone
+ * ---------------------------------------------------------------------------------- */
 
 /* The iterator that runs over consecutive elements of what the block writes, or -1. */
 static int contiguous_iter(const kiln_program *p, const kiln_pattern *pattern) {
     const kiln_buffer_info *to = &p->buffer.data[pattern->to.buffer];
     if (to->shape.rank == 0) return -1;
-    uint32_t dim = to->layout.piece_count ? to->layout.piece[to->layout.piece_count - 1].dim : to->shape.rank - 1;
+    uint32_t dim = to->layout.piece_count ? to->layout.piece[to->layout.piece_count - 1].dim
+                                          : to->shape.rank - 1;
     for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
         if (pattern->to.dim_of[i] == (int)dim && (pattern->spatial >> i & 1)) return i;
     return -1;
@@ -28,14 +30,17 @@ static const char *loop_list(kiln_maker *m, kiln_block block, uint32_t mask) {
     const char *list = "";
     for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
         if (mask >> i & 1)
-            list = kiln_arena_printf(m->arena, "%s%s%s", list, *list ? ", " : "", kiln_make_loop_name(m, block, i, ""));
+            list = kiln_arena_printf(m->arena, "%s%s%s", list, *list ? ", " : "",
+                                     kiln_make_loop_name(m, block, i, ""));
     return list;
 }
 
 static uint32_t bits(uint32_t mask) { return (uint32_t)__builtin_popcount(mask); }
 
-/* Spatial loops outside, reduce loops inside, lanes of `lanes_iter` (or -1) innermost; the outer loops shared out. */
-static void order_and_share(kiln_maker *m, const kiln_pattern *pattern, int lanes_iter, bool share) {
+/* Spatial loops outside, reduce loops inside, lanes of `lanes_iter` (or -1) innermost; the outer
+ * loops shared out. */
+static void order_and_share(kiln_maker *m, const kiln_pattern *pattern, int lanes_iter,
+                            bool share) {
     const kiln_block_info *b = &m->replay.p->block.data[pattern->block];
     uint32_t outer = 0;
     for (uint32_t i = 0; i < b->iter_count; i++)
@@ -54,8 +59,10 @@ static void order_and_share(kiln_maker *m, const kiln_pattern *pattern, int lane
     uint32_t count = bits(outer) + (lanes_iter >= 0);
     kiln_str rest = kiln_str_from(*head ? head : outer_list);
     kiln_str first = kiln_str_trim(kiln_str_cut(&rest, ','));
-    if (count > 1 && kiln_make(m, "fuse(%s)", outer_list)) kiln_make(m, "parallel(%.*s.f)", KILN_STR_ARG(first));
-    else kiln_make(m, "parallel(%.*s)", KILN_STR_ARG(first));
+    if (count > 1 && kiln_make(m, "fuse(%s)", outer_list))
+        kiln_make(m, "parallel(%.*s.f)", KILN_STR_ARG(first));
+    else
+        kiln_make(m, "parallel(%.*s)", KILN_STR_ARG(first));
 }
 
 static void vectorize_block(kiln_maker *m, kiln_block block, bool share) {
@@ -66,8 +73,11 @@ static void vectorize_block(kiln_maker *m, kiln_block block, bool share) {
     bool reduces = kiln_block_is_reduction(p, block);
     if (iter >= 0 && reduces && !reads_contiguously(p, &pattern, iter)) iter = -1;
     if (iter >= 0) {
-        int64_t lanes = kiln_sketch_lanes(m->target, p->buffer.data[pattern.to.buffer].dtype, p->block.data[block].iter[iter].extent);
-        if (lanes < 2 || !kiln_make(m, "split(%s, -1, %lld)", kiln_make_loop_name(m, block, iter, ""), (long long)lanes)) iter = -1;
+        int64_t lanes = kiln_sketch_lanes(m->target, p->buffer.data[pattern.to.buffer].dtype,
+                                          p->block.data[block].iter[iter].extent);
+        if (lanes < 2 || !kiln_make(m, "split(%s, -1, %lld)",
+                                    kiln_make_loop_name(m, block, iter, ""), (long long)lanes))
+            iter = -1;
     }
     order_and_share(m, &pattern, iter, share);
 }
@@ -95,24 +105,30 @@ static bool is_prepared(kiln_program *p, kiln_block block) {
     kiln_expr load[KILN_LOADS_MAX];
     uint32_t count = kiln_block_loads(p, block, load);
     for (uint32_t i = 0; i < count; i++)
-        if (p->buffer.data[kiln_expr_get(p, load[i])->payload.id].role != KILN_ROLE_CONSTANT) return false;
+        if (p->buffer.data[kiln_expr_get(p, load[i])->payload.id].role != KILN_ROLE_CONSTANT)
+            return false;
     return count > 0;
 }
 
 void kiln_sketch_finish(kiln_maker *m) {
     kiln_program *p = m->replay.p;
     for (kiln_block b = 1; b < p->block.count; b++)
-        if (!p->block.data[b].removed && !p->block.data[b].init_of && stands_alone(p, b) && !is_prepared(p, b))
+        if (!p->block.data[b].removed && !p->block.data[b].init_of && stands_alone(p, b) &&
+            !is_prepared(p, b))
             kiln_sketch_finish_block(m, b);
 }
 
-/* ---- rows ------------------------------------------------------------------------------------------------------ */
+/* ---- rows
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 /* The last block that writes an output. */
 static kiln_block last_block(const kiln_program *p) {
     kiln_block last = 0;
     for (kiln_block b = 1; b < p->block.count; b++)
-        if (!p->block.data[b].removed && p->buffer.data[p->block.data[b].buffer].role == KILN_ROLE_OUTPUT) last = b;
+        if (!p->block.data[b].removed &&
+            p->buffer.data[p->block.data[b].buffer].role == KILN_ROLE_OUTPUT)
+            last = b;
     return last;
 }
 
@@ -138,7 +154,8 @@ bool kiln_sketch_rows(kiln_maker *m, uint32_t variant) {
     kiln_program *p = m->replay.p;
     kiln_block last = last_block(p);
     kiln_pattern pattern;
-    if (!kiln_sketch_main_reduction(p, &reductions) || !last || kiln_block_is_reduction(p, last)) return false;
+    if (!kiln_sketch_main_reduction(p, &reductions) || !last || kiln_block_is_reduction(p, last))
+        return false;
     if (!kiln_pattern_of(p, last, &pattern)) return false;
     uint32_t rows = row_iters(p, &pattern);
     if (!rows) return false;
@@ -151,24 +168,30 @@ bool kiln_sketch_rows(kiln_maker *m, uint32_t variant) {
     if (columns) kiln_make(m, "reorder(%s, %s)", row_list, column_list);
     int innermost = 31 - __builtin_clz(rows), outermost = __builtin_ctz(rows);
     const char *at = kiln_make_loop_name(m, last, innermost, "");
-    if (bits(rows) > 1 && kiln_make(m, "fuse(%s)", row_list)) at = kiln_make_loop_name(m, last, outermost, ".f");
+    if (bits(rows) > 1 && kiln_make(m, "fuse(%s)", row_list))
+        at = kiln_make_loop_name(m, last, outermost, ".f");
     if (m->target->threads > 1) kiln_make(m, "parallel(%s)", at);
     for (kiln_block b = last - 1; b >= 1; b--)
-        if (!p->block.data[b].removed) kiln_make(m, "compute_at(%s, %s)", kiln_make_block_name(m, b), at);
+        if (!p->block.data[b].removed)
+            kiln_make(m, "compute_at(%s, %s)", kiln_make_block_name(m, b), at);
     for (kiln_block b = 1; b <= last; b++) {
         if (p->block.data[b].removed || !kiln_pattern_of(p, b, &pattern)) continue;
         int iter = contiguous_iter(p, &pattern);
         bool is_row = b == last && iter >= 0 && (rows >> iter & 1);
         if (iter < 0 || is_row || kiln_block_is_reduction(p, b)) continue;
-        int64_t lanes = kiln_sketch_lanes(m->target, p->buffer.data[pattern.to.buffer].dtype, p->block.data[b].iter[iter].extent);
-        if (lanes > 1 && kiln_make(m, "split(%s, -1, %lld)", kiln_make_loop_name(m, b, iter, ""), (long long)lanes))
+        int64_t lanes = kiln_sketch_lanes(m->target, p->buffer.data[pattern.to.buffer].dtype,
+                                          p->block.data[b].iter[iter].extent);
+        if (lanes > 1 && kiln_make(m, "split(%s, -1, %lld)", kiln_make_loop_name(m, b, iter, ""),
+                                   (long long)lanes))
             kiln_make(m, "vectorize(%s)", kiln_make_loop_name(m, b, iter, ".1"));
     }
     kiln_sketch_finish(m);
     return true;
 }
 
-/* ---- anything ------------------------------------------------------------------------------------------------ */
+/* ---- anything
+ * ------------------------------------------------------------------------------------------------
+ */
 
 bool kiln_sketch_any(kiln_maker *m, uint32_t variant) {
     (void)variant;

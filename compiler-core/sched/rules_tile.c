@@ -1,10 +1,11 @@
-/* The rule for one large reduction: convolutions, matrix products, pooling, depthwise convolutions, all told
- * apart by access patterns only.
+/* The rule for one large reduction: convolutions, matrix products, pooling, depthwise convolutions,
+ * all told apart by access patterns only.
  *
- * Structure (measured to reach library speed): lanes of a vector run over an output dimension v that one
- * operand ("weights") is packed along, or that all operands share; a register tile of several output points
- * (mh x mw) times several vectors accumulates over the whole reduction; weights are packed in the order in
- * which they are read; inputs and outputs are blocked so that lanes and reduce steps are contiguous. */
+ * Structure (measured to reach library speed): lanes of a vector run over an output dimension v
+ * that one operand ("weights") is packed along, or that all operands share; a register tile of
+ * several output points (mh x mw) times several vectors accumulates over the whole reduction;
+ * weights are packed in the order in which they are read; inputs and outputs are blocked so that
+ * lanes and reduce steps are contiguous. */
 #include <math.h>
 
 #include "compiler-core/sched/nest.h"
@@ -13,28 +14,38 @@
 #define TILE_ROWS_MAX 16
 #define REDUCE_BLOCK_MAX 64
 #define TAPS_UNROLLED_MAX 7
-#define CHANNEL_BLOCK 16 /* preferred blocks of data: kernels that were not measured agree without conversions */
+#define CHANNEL_BLOCK \
+    16 /* preferred blocks of data: kernels that were not measured agree without conversions */
 #define FMA_IN_FLIGHT 10 /* accumulators that keep two FMA units of latency 4 to 5 busy */
 
 typedef struct plan {
     kiln_maker *m;
     kiln_block block;
     kiln_pattern pattern;
-    int weights, data;  /* positions in pattern.from, or -1 */
-    int v, mh, mw, k;   /* iterators: lanes, rows and columns of the tile, blocked reduction; or -1 */
-    int tap;            /* reduce iterator that slides over the columns, when data is loaded as vectors; or -1 */
+    int weights, data; /* positions in pattern.from, or -1 */
+    int v, mh, mw, k; /* iterators: lanes, rows and columns of the tile, blocked reduction; or -1 */
+    int tap; /* reduce iterator that slides over the columns, when data is loaded as vectors; or -1
+              */
     int64_t lanes;
-    bool packs;         /* v belongs to `weights` alone: broadcast data, packed weights */
-    const char *tile;   /* sampler of (mh, mw, vectors) */
-    const char *steps;  /* sampler of (reduce block, unrolled steps, lanes of the padding copy) */
+    bool packs;        /* v belongs to `weights` alone: broadcast data, packed weights */
+    const char *tile;  /* sampler of (mh, mw, vectors) */
+    const char *steps; /* sampler of (reduce block, unrolled steps, lanes of the padding copy) */
 } plan;
 
 static bool has(uint32_t mask, int i) { return i >= 0 && (mask >> i & 1); }
-static int64_t extent_of(const plan *t, int i) { return i < 0 ? 1 : t->m->replay.p->block.data[t->block].iter[i].extent; }
-static uint32_t rank_of(const plan *t, const kiln_access *a) { return t->m->replay.p->buffer.data[a->buffer].shape.rank; }
-static kiln_role role_of(const plan *t, const kiln_access *a) { return t->m->replay.p->buffer.data[a->buffer].role; }
+static int64_t extent_of(const plan *t, int i) {
+    return i < 0 ? 1 : t->m->replay.p->block.data[t->block].iter[i].extent;
+}
+static uint32_t rank_of(const plan *t, const kiln_access *a) {
+    return t->m->replay.p->buffer.data[a->buffer].shape.rank;
+}
+static kiln_role role_of(const plan *t, const kiln_access *a) {
+    return t->m->replay.p->buffer.data[a->buffer].role;
+}
 
-/* ---- analysis ------------------------------------------------------------------------------------------------- */
+/* ---- analysis
+ * -------------------------------------------------------------------------------------------------
+ */
 
 /* An output iterator of which blocks are blocks of a dimension of everything that it indexes. */
 static bool can_be_lanes(const plan *t, int i) {
@@ -44,17 +55,20 @@ static bool can_be_lanes(const plan *t, int i) {
     return true;
 }
 
-/* Weights and data: lanes over an iterator that indexes only one of two operands; constants are preferred, as
- * packing them costs nothing, then the innermost output dimension. */
+/* Weights and data: lanes over an iterator that indexes only one of two operands; constants are
+ * preferred, as packing them costs nothing, then the innermost output dimension. */
 static bool choose_packed(plan *t) {
-    if (!t->pattern.multiplies || t->pattern.from[0].buffer == t->pattern.from[1].buffer) return false;
+    if (!t->pattern.multiplies || t->pattern.from[0].buffer == t->pattern.from[1].buffer)
+        return false;
     double best = 0;
     for (int side = 0; side < 2; side++) {
         const kiln_access *w = &t->pattern.from[side], *x = &t->pattern.from[1 - side];
         for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++) {
             if (!can_be_lanes(t, i) || !has(w->iters, i) || has(x->iters, i)) continue;
             bool innermost = t->pattern.to.dim_of[i] + 1 == (int)rank_of(t, &t->pattern.to);
-            double score = (double)extent_of(t, i) * (role_of(t, w) == KILN_ROLE_CONSTANT ? 1e6 : innermost ? 1e3 : 1);
+            double score = (double)extent_of(t, i) * (role_of(t, w) == KILN_ROLE_CONSTANT ? 1e6
+                                                      : innermost                         ? 1e3
+                                                                                          : 1);
             if (score <= best) continue;
             best = score;
             t->v = i;
@@ -65,8 +79,8 @@ static bool choose_packed(plan *t) {
     return best > 0;
 }
 
-/* Lanes over an iterator that all operands share. Making it contiguous costs a conversion unless it is, which
- * pays for images but not for rows of a matrix. */
+/* Lanes over an iterator that all operands share. Making it contiguous costs a conversion unless it
+ * is, which pays for images but not for rows of a matrix. */
 static bool choose_shared(plan *t) {
     t->data = -1;
     for (uint32_t a = 0; a < t->pattern.from_count; a++)
@@ -86,19 +100,22 @@ static bool choose_shared(plan *t) {
     return t->v >= 0;
 }
 
-/* With data in vectors, neighbouring columns of a window read the same vectors: the window's columns are unrolled
- * inside the tile, so that each vector is loaded once. Broadcast data has no such gain. */
+/* With data in vectors, neighbouring columns of a window read the same vectors: the window's
+ * columns are unrolled inside the tile, so that each vector is loaded once. Broadcast data has no
+ * such gain. */
 static int find_tap(const plan *t) {
     const kiln_access *x = &t->pattern.from[t->data];
     int tap = -1;
     if (t->packs || t->mw < 0 || x->window == 0) return -1;
     for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
-        if (has(t->pattern.reduce, i) && has(x->iters, i) && x->dim_of[i] < 0 && extent_of(t, i) <= TAPS_UNROLLED_MAX) tap = i;
+        if (has(t->pattern.reduce, i) && has(x->iters, i) && x->dim_of[i] < 0 &&
+            extent_of(t, i) <= TAPS_UNROLLED_MAX)
+            tap = i;
     return tap;
 }
 
-/* Whether v alone indexes its dimension of the output, so that padding it is padding the buffer. With groups of
- * channels it does not; then partial vectors need masks. */
+/* Whether v alone indexes its dimension of the output, so that padding it is padding the buffer.
+ * With groups of channels it does not; then partial vectors need masks. */
 static bool can_pad(const plan *t) {
     const kiln_buffer_info *to = &t->m->replay.p->buffer.data[t->pattern.to.buffer];
     return to->shape.dim[t->pattern.to.dim_of[t->v]] == extent_of(t, t->v);
@@ -111,27 +128,33 @@ static bool analyse(plan *t) {
     if (!t->packs && !choose_shared(t)) return false;
     const kiln_access *x = &t->pattern.from[t->data];
     for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++) {
-        if (i != t->v && has(t->pattern.spatial, i) && has(x->iters, i) && t->pattern.to.dim_of[i] >= 0 &&
+        if (i != t->v && has(t->pattern.spatial, i) && has(x->iters, i) &&
+            t->pattern.to.dim_of[i] >= 0 &&
             (!t->packs || !has(t->pattern.from[t->weights].iters, i))) {
             t->mh = t->mw;
             t->mw = i;
         }
-        bool blocks = t->packs && has(t->pattern.reduce, i) && x->dim_of[i] >= 0 && t->pattern.from[t->weights].dim_of[i] >= 0;
+        bool blocks = t->packs && has(t->pattern.reduce, i) && x->dim_of[i] >= 0 &&
+                      t->pattern.from[t->weights].dim_of[i] >= 0;
         if (blocks && (t->k < 0 || extent_of(t, i) > extent_of(t, t->k))) t->k = i;
     }
     t->tap = find_tap(t);
-    t->lanes = kiln_sketch_lanes(t->m->target, t->m->replay.p->buffer.data[t->pattern.to.buffer].dtype, extent_of(t, t->v));
+    t->lanes = kiln_sketch_lanes(
+        t->m->target, t->m->replay.p->buffer.data[t->pattern.to.buffer].dtype, extent_of(t, t->v));
     return t->lanes > 1;
 }
 
-/* ---- decisions --------------------------------------------------------------------------------------------------- */
+/* ---- decisions
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 static double max2(double a, double b) { return a > b ? a : b; }
 
-/* Share of the arithmetic peak that a tile reaches by its shape alone: partial tiles at the borders, few
- * accumulators and many loads cost time. Two loads and two FMAs per cycle. */
+/* Share of the arithmetic peak that a tile reaches by its shape alone: partial tiles at the
+ * borders, few accumulators and many loads cost time. Two loads and two FMAs per cycle. */
 static double tile_efficiency(const plan *t, int64_t mh, int64_t mw, int64_t vectors) {
-    int64_t h = extent_of(t, t->mh), w = extent_of(t, t->mw), n = (extent_of(t, t->v) + t->lanes - 1) / t->lanes;
+    int64_t h = extent_of(t, t->mh), w = extent_of(t, t->mw),
+            n = (extent_of(t, t->v) + t->lanes - 1) / t->lanes;
     double cost = 0;
     for (int tail_h = 0; tail_h < 2; tail_h++)
         for (int tail_w = 0; tail_w < 2; tail_w++) {
@@ -170,24 +193,30 @@ static const char *sample_tile(plan *t) {
         for (int64_t mw = KILN_MIN(extent_of(t, t->mw), 32); mw >= 1; mw--)
             for (int64_t vectors = 1; vectors <= vectors_max; vectors++) {
                 if (mh * mw * vectors + vectors + 1 > registers) break;
-                if (vectors > 1 && extent_of(t, t->v) % (vectors * t->lanes) != 0 && !can_pad(t)) continue;
-                insert_row(row, &count, (tile_row){mh, mw, vectors, tile_efficiency(t, mh, mw, vectors)});
+                if (vectors > 1 && extent_of(t, t->v) % (vectors * t->lanes) != 0 && !can_pad(t))
+                    continue;
+                insert_row(row, &count,
+                           (tile_row){mh, mw, vectors, tile_efficiency(t, mh, mw, vectors)});
             }
     while (count > 1 && row[count - 1].efficiency < 0.8 * row[0].efficiency) count--;
     kiln_strbuf text = {0};
     for (uint32_t i = 0; i < count; i++)
-        kiln_strbuf_printf(&text, ", %lld, %lld, %lld", (long long)row[i].mh, (long long)row[i].mw, (long long)row[i].vectors);
+        kiln_strbuf_printf(&text, ", %lld, %lld, %lld", (long long)row[i].mh, (long long)row[i].mw,
+                           (long long)row[i].vectors);
     /* Without packed weights, speed is memory's: whole blocks of data at a time. */
     uint32_t preferred = 0;
-    while (!t->packs && preferred + 1 < count && row[preferred].vectors * t->lanes < KILN_MIN(CHANNEL_BLOCK, extent_of(t, t->v))) preferred++;
+    while (!t->packs && preferred + 1 < count &&
+           row[preferred].vectors * t->lanes < KILN_MIN(CHANNEL_BLOCK, extent_of(t, t->v)))
+        preferred++;
     if (row[preferred].vectors * t->lanes < CHANNEL_BLOCK) preferred = 0;
     const char *name = kiln_make_sampler(t->m, "choice(3%s) = %u", text.data, preferred);
     kiln_strbuf_deinit(&text);
     return name;
 }
 
-/* Reduce block (contiguous steps of data and weights), how many of them are unrolled, and lanes along the
- * innermost dimension for the padding copy where the block is too short to fill a vector. */
+/* Reduce block (contiguous steps of data and weights), how many of them are unrolled, and lanes
+ * along the innermost dimension for the padding copy where the block is too short to fill a vector.
+ */
 static const char *sample_steps(plan *t) {
     int64_t extent = t->k < 0 ? 1 : extent_of(t, t->k);
     kiln_strbuf text = {0};
@@ -198,7 +227,8 @@ static const char *sample_steps(plan *t) {
         for (int64_t unrolled = 1; unrolled <= KILN_MIN(block, 4); unrolled *= 2) {
             if (block % unrolled != 0) continue;
             int64_t lanes = block > 1 ? 1 : t->lanes;
-            kiln_strbuf_printf(&text, ", %lld, %lld, %lld", (long long)block, (long long)unrolled, (long long)lanes);
+            kiln_strbuf_printf(&text, ", %lld, %lld, %lld", (long long)block, (long long)unrolled,
+                               (long long)lanes);
             if (block <= CHANNEL_BLOCK && block * 64 + KILN_MIN(unrolled, 4) > best) {
                 best = block * 64 + KILN_MIN(unrolled, 4);
                 preferred = rows;
@@ -211,14 +241,16 @@ static const char *sample_steps(plan *t) {
     return name;
 }
 
-/* Splits a loop over tiles into rounds of tiles without remainder, preferring `preferred` tiles a round. */
+/* Splits a loop over tiles into rounds of tiles without remainder, preferring `preferred` tiles a
+ * round. */
 static void split_rounds(plan *t, const char *tiles_loop, int64_t preferred) {
     kiln_stmt loop = kiln_program_find_loop(t->m->replay.p, kiln_str_from(tiles_loop));
     int64_t tiles = loop ? t->m->replay.p->stmt.data[loop].extent : 1, round = 1;
     for (int64_t r = 1; r <= KILN_MIN(tiles, preferred); r++)
         if (tiles % r == 0) round = r;
-    const char *rounds = kiln_make_sampler(t->m, "perfect_tile(%s, 2, 1000000) = [%lld, %lld]", tiles_loop,
-                                           (long long)(tiles / round), (long long)round);
+    const char *rounds =
+        kiln_make_sampler(t->m, "perfect_tile(%s, 2, 1000000) = [%lld, %lld]", tiles_loop,
+                          (long long)(tiles / round), (long long)round);
     if (rounds) kiln_make(t->m, "split(%s, %s[0], %s[1])", tiles_loop, rounds, rounds);
 }
 
@@ -226,15 +258,20 @@ static void split_rounds(plan *t, const char *tiles_loop, int64_t preferred) {
 static const char *sample_output_block(plan *t, int64_t extent) {
     int64_t value[16];
     uint32_t count = 0;
-    for (int64_t block = t->lanes; block < extent && count + 1 < KILN_ARRAY_COUNT(value); block += t->lanes)
+    for (int64_t block = t->lanes; block < extent && count + 1 < KILN_ARRAY_COUNT(value);
+         block += t->lanes)
         if (extent % block == 0 && block <= 16 * t->lanes) value[count++] = block;
     value[count++] = extent;
     return kiln_make_categorical(t->m, value, count, CHANNEL_BLOCK);
 }
 
-/* ---- steps -------------------------------------------------------------------------------------------------------- */
+/* ---- steps
+ * --------------------------------------------------------------------------------------------------------
+ */
 
-static const char *loop(const plan *t, int iter, const char *suffix) { return kiln_make_loop_name(t->m, t->block, iter, suffix); }
+static const char *loop(const plan *t, int iter, const char *suffix) {
+    return kiln_make_loop_name(t->m, t->block, iter, suffix);
+}
 
 /* A reduction whose result must stay in memory as it is writes it through a copy of the tile. */
 static kiln_block separate_result(plan *t) {
@@ -243,7 +280,8 @@ static kiln_block separate_result(plan *t) {
     kiln_block *reader = KILN_ARENA_ARRAY(p->arena, kiln_block, p->block.count);
     uint32_t count = kiln_buffer_readers(p, buffer, reader);
     kiln_pattern follower;
-    bool follows = p->buffer.data[buffer].role == KILN_ROLE_TEMP && count == 1 && !kiln_block_is_reduction(p, reader[0]) &&
+    bool follows = p->buffer.data[buffer].role == KILN_ROLE_TEMP && count == 1 &&
+                   !kiln_block_is_reduction(p, reader[0]) &&
                    kiln_pattern_of(p, reader[0], &follower);
     if (follows) { /* each dimension must be indexed by a plain iterator of its own */
         uint32_t rank = p->buffer.data[buffer].shape.rank, plain = 0;
@@ -252,7 +290,8 @@ static kiln_block separate_result(plan *t) {
             for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
                 if (follower.from[a].dim_of[i] >= 0) plain |= 1u << follower.from[a].dim_of[i];
         }
-        for (uint32_t d = 0; d < rank; d++) follows &= (plain >> d & 1) || p->buffer.data[buffer].shape.dim[d] == 1;
+        for (uint32_t d = 0; d < rank; d++)
+            follows &= (plain >> d & 1) || p->buffer.data[buffer].shape.dim[d] == 1;
     }
     if (follows) return reader[0];
     kiln_make(t->m, "cache_write(%s, \"register\")", kiln_make_block_name(t->m, t->block));
@@ -272,9 +311,11 @@ static void pack_weights(plan *t, bool taps_outside) {
     kiln_buffer packed = t->m->replay.p->block.data[before].buffer;
     const char *name = kiln_make_buffer_name(t->m, packed);
     bool whole_vectors = can_pad(t) || extent_of(t, t->v) % t->lanes == 0;
-    const char *panel = whole_vectors ? kiln_arena_printf(t->m->arena, "%s[2]*%lld", t->tile, (long long)t->lanes)
-                                      : kiln_arena_printf(t->m->arena, "%lld", (long long)extent_of(t, t->v));
-    if (can_pad(t)) kiln_make(t->m, "pad(%s, \"d%d\", %s)", kiln_make_block_name(t->m, before), dv, panel);
+    const char *panel =
+        whole_vectors ? kiln_arena_printf(t->m->arena, "%s[2]*%lld", t->tile, (long long)t->lanes)
+                      : kiln_arena_printf(t->m->arena, "%lld", (long long)extent_of(t, t->v));
+    if (can_pad(t))
+        kiln_make(t->m, "pad(%s, \"d%d\", %s)", kiln_make_block_name(t->m, before), dv, panel);
 
     kiln_strbuf text = {0};
     kiln_strbuf_printf(&text, "d%d/{0}", dv);
@@ -286,10 +327,12 @@ static void pack_weights(plan *t, bool taps_outside) {
     kiln_strbuf_printf(&text, ",d%d%%{0}", dv);
     kiln_make(t->m, "transform_layout(%s, \"%s\", %s, %s[0])", name, text.data, panel, t->steps);
     kiln_strbuf_deinit(&text);
-    if (t->m->replay.p->buffer.data[w.buffer].role != KILN_ROLE_CONSTANT) kiln_sketch_finish_block(t->m, before);
+    if (t->m->replay.p->buffer.data[w.buffer].role != KILN_ROLE_CONSTANT)
+        kiln_sketch_finish_block(t->m, before);
 }
 
-/* Gives `buffer`, and the argument that it is a copy of, blocks along the dimension of iterator `iter`. */
+/* Gives `buffer`, and the argument that it is a copy of, blocks along the dimension of iterator
+ * `iter`. */
 static void block_data(plan *t, int iter, const char *size, kiln_block *out_producer) {
     kiln_program *p = t->m->replay.p;
     const kiln_access x = t->pattern.from[t->data];
@@ -297,26 +340,30 @@ static void block_data(plan *t, int iter, const char *size, kiln_block *out_prod
     int dim = iter < 0 ? -1 : x.dim_of[iter];
     const char *layout = kiln_sketch_blocked_layout(t->m, rank_of(t, &x), dim);
     if (!layout) return;
-    kiln_make(t->m, "transform_layout(%s, \"%s\", %s)", kiln_make_buffer_name(t->m, x.buffer), layout, size);
+    kiln_make(t->m, "transform_layout(%s, \"%s\", %s)", kiln_make_buffer_name(t->m, x.buffer),
+              layout, size);
     kiln_pattern copy;
     if (!*out_producer || !kiln_pattern_of(p, *out_producer, &copy) || copy.from_count != 1) return;
     int source = -1;
     for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
         if (copy.to.dim_of[i] == dim) source = copy.from[0].dim_of[i];
     const char *same = kiln_sketch_blocked_layout(t->m, rank_of(t, &copy.from[0]), source);
-    if (same) kiln_make(t->m, "transform_layout(%s, \"%s\", %s)", kiln_make_buffer_name(t->m, copy.from[0].buffer), same, size);
+    if (same)
+        kiln_make(t->m, "transform_layout(%s, \"%s\", %s)",
+                  kiln_make_buffer_name(t->m, copy.from[0].buffer), same, size);
 }
 
 /* Loop of the producer that runs over dimension `dim` of what it writes. */
 static int iter_along(kiln_program *p, kiln_block block, int dim) {
     for (uint32_t i = 0; i < p->block.data[block].iter_count; i++)
-        if (dim >= 0 && kiln_block_iter_of(p, block, p->block.data[block].index[dim]) == (int)i) return (int)i;
+        if (dim >= 0 && kiln_block_iter_of(p, block, p->block.data[block].index[dim]) == (int)i)
+            return (int)i;
     return -1;
 }
 
 /* The padded copy of the data: where, and in vectors along its blocks. */
-static void place_copy(plan *t, kiln_block copy, int dim, const char *block_size, const char *lanes, uint32_t outer_loops,
-                       uint32_t preferred) {
+static void place_copy(plan *t, kiln_block copy, int dim, const char *block_size, const char *lanes,
+                       uint32_t outer_loops, uint32_t preferred) {
     kiln_maker *m = t->m;
     const char *name = kiln_make_block_name(m, copy);
     const char *place = kiln_make_sampler(m, "location(%s, %u) = %u", name, outer_loops, preferred);
@@ -324,7 +371,8 @@ static void place_copy(plan *t, kiln_block copy, int dim, const char *block_size
     int rank = (int)m->replay.p->buffer.data[m->replay.p->block.data[copy].buffer].shape.rank;
     int inner = iter_along(m->replay.p, copy, dim), last = iter_along(m->replay.p, copy, rank - 1);
     if (inner < 0 || last < 0 || inner == last) {
-        if (last >= 0 && kiln_make(m, "split(%s, -1, %lld)", kiln_make_loop_name(m, copy, last, ""), (long long)t->lanes))
+        if (last >= 0 && kiln_make(m, "split(%s, -1, %lld)", kiln_make_loop_name(m, copy, last, ""),
+                                   (long long)t->lanes))
             kiln_make(m, "vectorize(%s)", kiln_make_loop_name(m, copy, last, ".1"));
         return;
     }
@@ -333,15 +381,20 @@ static void place_copy(plan *t, kiln_block copy, int dim, const char *block_size
     const char *order = "";
     for (uint32_t i = 0; i < m->replay.p->block.data[copy].iter_count; i++)
         if ((int)i != last)
-            order = kiln_arena_printf(m->arena, "%s%s, ", order, kiln_make_loop_name(m, copy, (int)i, (int)i == inner ? ".0" : ""));
+            order = kiln_arena_printf(
+                m->arena, "%s%s, ", order,
+                kiln_make_loop_name(m, copy, (int)i, (int)i == inner ? ".0" : ""));
     kiln_make(m, "reorder(%s%s, %s, %s)", order, kiln_make_loop_name(m, copy, last, ".0"),
               kiln_make_loop_name(m, copy, last, ".1"), kiln_make_loop_name(m, copy, inner, ".1"));
-    kiln_make(m, "fuse(%s, %s)", kiln_make_loop_name(m, copy, last, ".1"), kiln_make_loop_name(m, copy, inner, ".1"));
+    kiln_make(m, "fuse(%s, %s)", kiln_make_loop_name(m, copy, last, ".1"),
+              kiln_make_loop_name(m, copy, inner, ".1"));
     kiln_make(m, "vectorize(%s)", kiln_make_loop_name(m, copy, last, ".1.f"));
 }
 
-/* Splits the tile's loops and orders the nest. `*out_outer`: loops outside the tile, outermost first. */
-static void make_nest(plan *t, uint32_t variant, kiln_strbuf *out_outer, uint32_t *out_outer_count, const char **out_first_reduce) {
+/* Splits the tile's loops and orders the nest. `*out_outer`: loops outside the tile, outermost
+ * first. */
+static void make_nest(plan *t, uint32_t variant, kiln_strbuf *out_outer, uint32_t *out_outer_count,
+                      const char **out_first_reduce) {
     kiln_maker *m = t->m;
     bool vectors_innermost = variant & 1, taps_outside = variant & 2;
     kiln_make(m, "split(%s, -1, %s[2], %lld)", loop(t, t->v, ""), t->tile, (long long)t->lanes);
@@ -356,10 +409,12 @@ static void make_nest(plan *t, uint32_t variant, kiln_strbuf *out_outer, uint32_
 
     kiln_strbuf order = {0};
     uint32_t count = 0;
-#define OUTER(iter, suffix) (kiln_strbuf_printf(&order, "%s%s", count ? ", " : "", loop(t, iter, suffix)), count++)
+#define OUTER(iter, suffix) \
+    (kiln_strbuf_printf(&order, "%s%s", count ? ", " : "", loop(t, iter, suffix)), count++)
     const kiln_block_info *b = &m->replay.p->block.data[t->block];
     for (uint32_t i = 0; i < b->iter_count; i++)
-        if (!b->iter[i].reduce && (int)i != t->v && (int)i != t->mh && (int)i != t->mw) OUTER((int)i, "");
+        if (!b->iter[i].reduce && (int)i != t->v && (int)i != t->mh && (int)i != t->mw)
+            OUTER((int)i, "");
     OUTER(t->v, ".0.0");
     if (t->mh >= 0) OUTER(t->mh, ".0.0");
     if (t->mw >= 0) OUTER(t->mw, ".0.0");
@@ -373,8 +428,10 @@ static void make_nest(plan *t, uint32_t variant, kiln_strbuf *out_outer, uint32_
     *out_first_reduce = NULL;
     if (t->k >= 0 && !taps_outside) *out_first_reduce = loop(t, t->k, ".0");
     for (uint32_t i = 0; i < b->iter_count; i++)
-        if (b->iter[i].reduce && (int)i != t->k && (int)i != t->tap && !*out_first_reduce) *out_first_reduce = loop(t, (int)i, "");
-    if (!*out_first_reduce) *out_first_reduce = t->k >= 0 ? loop(t, t->k, ".0") : loop(t, t->tap, "");
+        if (b->iter[i].reduce && (int)i != t->k && (int)i != t->tap && !*out_first_reduce)
+            *out_first_reduce = loop(t, (int)i, "");
+    if (!*out_first_reduce)
+        *out_first_reduce = t->k >= 0 ? loop(t, t->k, ".0") : loop(t, t->tap, "");
     if (t->k >= 0 && !taps_outside) OUTER(t->k, ".0");
     for (uint32_t i = 0; i < b->iter_count; i++)
         if (b->iter[i].reduce && (int)i != t->k && (int)i != t->tap) OUTER((int)i, "");
@@ -394,7 +451,8 @@ static void make_nest(plan *t, uint32_t variant, kiln_strbuf *out_outer, uint32_
     kiln_strbuf_deinit(&order);
 }
 
-/* What follows the reduction, at the tile: lanes contiguous, the rest unrolled because registers have no address. */
+/* What follows the reduction, at the tile: lanes contiguous, the rest unrolled because registers
+ * have no address. */
 static void place_follower(plan *t, kiln_block follower, const char *at) {
     kiln_maker *m = t->m;
     kiln_program *p = m->replay.p;
@@ -406,19 +464,25 @@ static void place_follower(plan *t, kiln_block follower, const char *at) {
     kiln_strbuf order = {0};
     for (uint32_t a = 0; a < pattern.from_count && lanes_iter < 0; a++)
         for (int i = 0; i < KILN_BLOCK_ITERS_MAX && pattern.from[a].buffer == buffer; i++)
-            if (pattern.from[a].dim_of[i] == t->pattern.to.dim_of[t->v] && has(pattern.spatial, i)) lanes_iter = i;
+            if (pattern.from[a].dim_of[i] == t->pattern.to.dim_of[t->v] && has(pattern.spatial, i))
+                lanes_iter = i;
     uint32_t iters = p->block.data[follower].iter_count;
     for (uint32_t i = 0; i < iters; i++)
-        if ((int)i != lanes_iter) kiln_strbuf_printf(&order, "%s, ", kiln_make_loop_name(m, follower, (int)i, ""));
+        if ((int)i != lanes_iter)
+            kiln_strbuf_printf(&order, "%s, ", kiln_make_loop_name(m, follower, (int)i, ""));
     if (lanes_iter >= 0) {
-        kiln_make(m, "split(%s, -1, %lld)", kiln_make_loop_name(m, follower, lanes_iter, ""), (long long)t->lanes);
-        kiln_make(m, "reorder(%s%s, %s)", order.data ? order.data : "", kiln_make_loop_name(m, follower, lanes_iter, ".0"),
+        kiln_make(m, "split(%s, -1, %lld)", kiln_make_loop_name(m, follower, lanes_iter, ""),
+                  (long long)t->lanes);
+        kiln_make(m, "reorder(%s%s, %s)", order.data ? order.data : "",
+                  kiln_make_loop_name(m, follower, lanes_iter, ".0"),
                   kiln_make_loop_name(m, follower, lanes_iter, ".1"));
         kiln_make(m, "vectorize(%s)", kiln_make_loop_name(m, follower, lanes_iter, ".1"));
         kiln_make(m, "unroll(%s)", kiln_make_loop_name(m, follower, lanes_iter, ".0"));
     }
     for (uint32_t i = 0; i < iters; i++)
-        if ((int)i != lanes_iter && !kiln_make(m, "unroll(%s)", kiln_make_loop_name(m, follower, (int)i, ""))) continue;
+        if ((int)i != lanes_iter &&
+            !kiln_make(m, "unroll(%s)", kiln_make_loop_name(m, follower, (int)i, "")))
+            continue;
     kiln_strbuf_deinit(&order);
 }
 
@@ -432,18 +496,23 @@ static void block_output(plan *t, kiln_block follower, const char *size) {
     int lanes_iter = -1;
     for (uint32_t a = 0; a < pattern.from_count; a++)
         for (int i = 0; i < KILN_BLOCK_ITERS_MAX && pattern.from[a].buffer == from; i++)
-            if (pattern.from[a].dim_of[i] == t->pattern.to.dim_of[t->v] && has(pattern.spatial, i)) lanes_iter = i;
+            if (pattern.from[a].dim_of[i] == t->pattern.to.dim_of[t->v] && has(pattern.spatial, i))
+                lanes_iter = i;
     if (lanes_iter < 0) return;
     int dim = pattern.to.dim_of[lanes_iter];
     const char *layout = kiln_sketch_blocked_layout(m, rank_of(t, &pattern.to), dim);
     if (!layout) return;
     if (!size) size = sample_output_block(t, p->buffer.data[pattern.to.buffer].shape.dim[dim]);
-    kiln_make(m, "transform_layout(%s, \"%s\", %s)", kiln_make_buffer_name(m, pattern.to.buffer), layout, size);
+    kiln_make(m, "transform_layout(%s, \"%s\", %s)", kiln_make_buffer_name(m, pattern.to.buffer),
+              layout, size);
     for (uint32_t a = 0; a < pattern.from_count; a++) {
         const kiln_access *x = &pattern.from[a];
-        if (role_of(t, x) != KILN_ROLE_INPUT || x->buffer == t->pattern.from[t->data].buffer) continue;
+        if (role_of(t, x) != KILN_ROLE_INPUT || x->buffer == t->pattern.from[t->data].buffer)
+            continue;
         const char *same = kiln_sketch_blocked_layout(m, rank_of(t, x), x->dim_of[lanes_iter]);
-        if (same) kiln_make(m, "transform_layout(%s, \"%s\", %s)", kiln_make_buffer_name(m, x->buffer), same, size);
+        if (same)
+            kiln_make(m, "transform_layout(%s, \"%s\", %s)", kiln_make_buffer_name(m, x->buffer),
+                      same, size);
     }
 }
 
@@ -459,7 +528,8 @@ static const char *fuse_outer(plan *t, const char *outer, uint32_t *outer_count)
     uint32_t shared = others + 1 + (t->mh >= 0 || t->mw >= 0);
     for (uint32_t i = 0; i < *outer_count; i++) {
         innermost = kiln_str_trim(kiln_str_cut(&rest, ','));
-        if (i < shared) kiln_strbuf_printf(&first, "%s%.*s", i ? ", " : "", KILN_STR_ARG(innermost));
+        if (i < shared)
+            kiln_strbuf_printf(&first, "%s%.*s", i ? ", " : "", KILN_STR_ARG(innermost));
     }
     if (t->m->target->threads > 1 && shared > 1 && kiln_make(t->m, "fuse(%s)", first.data)) {
         kiln_str head = kiln_strbuf_view(&first);
@@ -488,7 +558,8 @@ bool kiln_sketch_tile(kiln_maker *m, uint32_t variant) {
     kiln_sketch_inline(m);
     plan t = {.m = m, .block = kiln_sketch_main_reduction(m->replay.p, &reductions)};
     if (!t.block || reductions != 1 || !analyse(&t)) return false;
-    if ((variant & 2) && (t.k < 0 || (t.pattern.reduce & ~(1u << t.k)) == 0)) return false; /* the same as without */
+    if ((variant & 2) && (t.k < 0 || (t.pattern.reduce & ~(1u << t.k)) == 0))
+        return false; /* the same as without */
 
     t.tile = sample_tile(&t);
     t.steps = sample_steps(&t);
@@ -498,11 +569,15 @@ bool kiln_sketch_tile(kiln_maker *m, uint32_t variant) {
     kiln_block copy = 0;
     const char *element = t.k >= 0 ? kiln_arena_printf(m->arena, "%s[0]", t.steps) : "1";
     const char *vector = kiln_arena_printf(m->arena, "%s[2]*%lld", t.tile, (long long)t.lanes);
-    const char *blocks = t.packs ? NULL : sample_output_block(&t, extent_of(&t, t.v)); /* the same in and out */
+    const char *blocks =
+        t.packs ? NULL : sample_output_block(&t, extent_of(&t, t.v)); /* the same in and out */
     block_data(&t, t.packs ? t.k : t.v, t.packs ? element : blocks, &copy);
     block_output(&t, follower, blocks);
     const char *name = kiln_make_block_name(m, t.block);
-    kiln_make(m, "pad(%s, \"%.*s\", %s)", name, KILN_STR_ARG(kiln_iter_name(m->replay.p, &m->replay.p->block.data[t.block].iter[t.v])), vector);
+    kiln_make(
+        m, "pad(%s, \"%.*s\", %s)", name,
+        KILN_STR_ARG(kiln_iter_name(m->replay.p, &m->replay.p->block.data[t.block].iter[t.v])),
+        vector);
 
     kiln_strbuf outer = {0};
     uint32_t outer_count;
@@ -513,10 +588,15 @@ bool kiln_sketch_tile(kiln_maker *m, uint32_t variant) {
     if (copy) {
         int dim = t.pattern.from[t.data].dim_of[t.packs ? KILN_MAX(t.k, 0) : t.v];
         if (t.packs && t.k < 0) dim = -1;
-        /* Copies that are used for one vector of outputs only are made where they are used, rows at a time. */
+        /* Copies that are used for one vector of outputs only are made where they are used, rows at
+         * a time. */
         uint32_t rows = outer_count > 4 ? outer_count - 4 : 0;
-        if (t.packs) place_copy(&t, copy, dim, element, kiln_arena_printf(m->arena, "%s[2]", t.steps), outer_count, 0);
-        else place_copy(&t, copy, dim, kiln_arena_printf(m->arena, "%lld", (long long)t.lanes), "1", outer_count, rows);
+        if (t.packs)
+            place_copy(&t, copy, dim, element, kiln_arena_printf(m->arena, "%s[2]", t.steps),
+                       outer_count, 0);
+        else
+            place_copy(&t, copy, dim, kiln_arena_printf(m->arena, "%lld", (long long)t.lanes), "1",
+                       outer_count, rows);
     }
     place_follower(&t, follower, at);
     kiln_make(m, "vectorize(%s)", loop(&t, t.v, ".2"));

@@ -25,10 +25,12 @@ static void add_sketch(kiln_space *space, const kiln_maker *m, kiln_arena *arena
     space->size[space->sketch_count++] = trace_size(m);
 }
 
-kiln_status kiln_space_create(const kiln_program *te, const kiln_target *target, kiln_arena *arena, kiln_space *out_space) {
+kiln_status kiln_space_create(const kiln_program *te, const kiln_target *target, kiln_arena *arena,
+                              kiln_space *out_space) {
     kiln_space space = {.te = te, .target = target};
     if (!kiln_str_is(target->kind, "cpu"))
-        return KILN_ERROR(UNIMPLEMENTED, "there are no schedule rules for %.*s targets", KILN_STR_ARG(target->kind));
+        return KILN_ERROR(UNIMPLEMENTED, "there are no schedule rules for %.*s targets",
+                          KILN_STR_ARG(target->kind));
     kiln_arena scratch;
     kiln_arena_init(&scratch, (size_t)1 << 20);
     for (uint32_t r = 0; r < kiln_rules_cpu_count && space.sketch_count == 0; r++) {
@@ -46,8 +48,8 @@ kiln_status kiln_space_create(const kiln_program *te, const kiln_target *target,
     return NULL;
 }
 
-kiln_status kiln_space_sample(const kiln_space *space, kiln_rand *rand, kiln_arena *arena, kiln_trace *out_trace,
-                              kiln_program **out_program) {
+kiln_status kiln_space_sample(const kiln_space *space, kiln_rand *rand, kiln_arena *arena,
+                              kiln_trace *out_trace, kiln_program **out_program) {
     kiln_status st = NULL;
     kiln_arena scratch;
     kiln_arena_init(&scratch, (size_t)1 << 20);
@@ -64,7 +66,8 @@ kiln_status kiln_space_sample(const kiln_space *space, kiln_rand *rand, kiln_are
     return kiln_status_note(st, "drawing from the space of %.*s", KILN_STR_ARG(space->te->name));
 }
 
-kiln_status kiln_space_default(const kiln_space *space, kiln_arena *arena, kiln_trace *out_trace, kiln_program **out_program) {
+kiln_status kiln_space_default(const kiln_space *space, kiln_arena *arena, kiln_trace *out_trace,
+                               kiln_program **out_program) {
     return kiln_trace_replay(&space->preferred[0], space->te, NULL, arena, out_program, out_trace);
 }
 
@@ -82,17 +85,21 @@ static uint64_t choose_digit(void *context, uint64_t ways) {
     return digit;
 }
 
-kiln_status kiln_space_at(const kiln_space *space, uint64_t index, kiln_arena *arena, kiln_trace *out_trace,
-                          kiln_program **out_program) {
+kiln_status kiln_space_at(const kiln_space *space, uint64_t index, kiln_arena *arena,
+                          kiln_trace *out_trace, kiln_program **out_program) {
     uint32_t sketch = 0;
-    while (sketch + 1 < space->sketch_count && (double)index >= space->size[sketch]) index -= (uint64_t)space->size[sketch++];
+    while (sketch + 1 < space->sketch_count && (double)index >= space->size[sketch])
+        index -= (uint64_t)space->size[sketch++];
     if ((double)index >= space->size[sketch])
-        return KILN_ERROR(OUT_OF_RANGE, "the space of %.*s has %.0f traces", KILN_STR_ARG(space->te->name), kiln_space_size(space));
-    return kiln_trace_replay_choosing(&space->sketch[sketch], space->te, choose_digit, &index, arena, out_program, out_trace);
+        return KILN_ERROR(OUT_OF_RANGE, "the space of %.*s has %.0f traces",
+                          KILN_STR_ARG(space->te->name), kiln_space_size(space));
+    return kiln_trace_replay_choosing(&space->sketch[sketch], space->te, choose_digit, &index,
+                                      arena, out_program, out_trace);
 }
 
 void kiln_space_print(const kiln_space *space, kiln_strbuf *out) {
-    kiln_strbuf_printf(out, "rule %s: %u sketches, %.6g traces\n", space->rule, space->sketch_count, kiln_space_size(space));
+    kiln_strbuf_printf(out, "rule %s: %u sketches, %.6g traces\n", space->rule, space->sketch_count,
+                       kiln_space_size(space));
     for (uint32_t i = 0; i < space->sketch_count; i++) {
         kiln_strbuf_printf(out, "\nsketch %u: %.6g traces\n", i, space->size[i]);
         kiln_trace_print(&space->sketch[i], out);

@@ -7,20 +7,24 @@
 #include "base/vec.h"
 #include "compiler-core/sched/prim.h"
 
-uint32_t kiln_trace_add(kiln_trace *trace, kiln_arena *arena, kiln_prim prim, const kiln_operand *operand, uint32_t operand_count) {
+uint32_t kiln_trace_add(kiln_trace *trace, kiln_arena *arena, kiln_prim prim,
+                        const kiln_operand *operand, uint32_t operand_count) {
     KILN_CHECK(trace->count < KILN_TRACE_INSTRUCTIONS_MAX);
     if (trace->count == trace->capacity)
-        trace->instruction = kiln_vec_grow_in(arena, trace->instruction, sizeof *trace->instruction, &trace->capacity,
-                                              trace->count + 1);
+        trace->instruction = kiln_vec_grow_in(arena, trace->instruction, sizeof *trace->instruction,
+                                              &trace->capacity, trace->count + 1);
     kiln_instruction *added = &trace->instruction[trace->count++];
     memset(added, 0, sizeof *added);
     added->prim = prim;
     added->operand_count = operand_count;
-    added->operand = operand_count ? kiln_arena_copy(arena, operand, operand_count * sizeof *operand) : NULL;
+    added->operand =
+        operand_count ? kiln_arena_copy(arena, operand, operand_count * sizeof *operand) : NULL;
     return trace->count;
 }
 
-kiln_operand kiln_operand_name(const char *text) { return (kiln_operand){.text = kiln_str_from(text)}; }
+kiln_operand kiln_operand_name(const char *text) {
+    return (kiln_operand){.text = kiln_str_from(text)};
+}
 
 kiln_operand kiln_operand_int(int64_t value) {
     kiln_operand operand = {.factor_count = 1};
@@ -48,12 +52,14 @@ static kiln_str copy_text(kiln_str text, kiln_arena *arena) {
 kiln_trace kiln_trace_copy(const kiln_trace *trace, kiln_arena *arena) {
     kiln_trace copy = {trace->count, trace->count, NULL};
     if (trace->count == 0) return copy;
-    copy.instruction = kiln_arena_copy(arena, trace->instruction, trace->count * sizeof *trace->instruction);
+    copy.instruction =
+        kiln_arena_copy(arena, trace->instruction, trace->count * sizeof *trace->instruction);
     for (uint32_t i = 0; i < copy.count; i++) {
         kiln_instruction *in = &copy.instruction[i];
         if (in->operand_count == 0) continue;
         in->operand = kiln_arena_copy(arena, in->operand, in->operand_count * sizeof *in->operand);
-        for (uint32_t k = 0; k < in->operand_count; k++) in->operand[k].text = copy_text(in->operand[k].text, arena);
+        for (uint32_t k = 0; k < in->operand_count; k++)
+            in->operand[k].text = copy_text(in->operand[k].text, arena);
     }
     return copy;
 }

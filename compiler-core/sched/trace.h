@@ -1,7 +1,8 @@
-/* Traces: schedules as data. A trace is a list of instructions (prims.def); replaying it on a task's
- * initial loop program gives the scheduled program. Samplers carry a decision; where the decision is open the
- * trace is a template, and a search closes it. One form serves hand-written templates, generated sketches,
- * candidates, records and the wire. Source: AutoTVM's templates and MetaSchedule's traces (NeurIPS'22).
+/* Traces: schedules as data. A trace is a list of instructions (prims.def); replaying it on a
+ * task's initial loop program gives the scheduled program. Samplers carry a decision; where the
+ * decision is open the trace is a template, and a search closes it. One form serves hand-written
+ * templates, generated sketches, candidates, records and the wire. Source: AutoTVM's templates and
+ * MetaSchedule's traces (NeurIPS'22).
  *
  * Text, one instruction a line (docs/reference/trace-text.md):
  *     t0 = perfect_tile(conv.oc, 4, 16) = [1, 2, 2, 16]
@@ -10,9 +11,9 @@
  *     transform_layout(x, "d0,d1/{0},d2,d3,d1%{0}", t0[2]*t0[3])
  *     p2 = location(pad, 4) = 3
  *     compute_at(pad, p2)
- * Loops and blocks are named as in the program at that point; split(l) makes l.0, l.1, ...; fuse(a, b) makes
- * a.f. A sampler is named by its kind's first letter and its number among the samplers. Binary form: msgpack,
- * versioned, a few hundred bytes. */
+ * Loops and blocks are named as in the program at that point; split(l) makes l.0, l.1, ...; fuse(a,
+ * b) makes a.f. A sampler is named by its kind's first letter and its number among the samplers.
+ * Binary form: msgpack, versioned, a few hundred bytes. */
 #ifndef KILN_COMPILER_CORE_SCHED_TRACE_H
 #define KILN_COMPILER_CORE_SCHED_TRACE_H
 
@@ -33,15 +34,15 @@ typedef enum kiln_prim {
     KILN_PRIM_COUNT
 } kiln_prim;
 
-/* An operand: a name, a text, or an integer that is a product of factors, each a constant or an element of
- * an earlier sampler's decision; a loop may also be the result of a LOCATION. */
+/* An operand: a name, a text, or an integer that is a product of factors, each a constant or an
+ * element of an earlier sampler's decision; a loop may also be the result of a LOCATION. */
 #define KILN_OPERAND_FACTORS_MAX 4
 typedef struct kiln_operand {
-    kiln_str text;         /* block, loop, buffer, text operands; empty for integers and location results */
+    kiln_str text; /* block, loop, buffer, text operands; empty for integers and location results */
     uint32_t factor_count; /* integers: >= 1; location results: 1 */
     struct {
-        uint32_t sampler;  /* instruction index + 1, or 0 for a constant */
-        int64_t value;     /* the constant, or which element of the decision */
+        uint32_t sampler; /* instruction index + 1, or 0 for a constant */
+        int64_t value;    /* the constant, or which element of the decision */
     } factor[KILN_OPERAND_FACTORS_MAX];
 } kiln_operand;
 
@@ -49,9 +50,10 @@ typedef struct kiln_instruction {
     kiln_prim prim;
     uint32_t operand_count;
     kiln_operand *operand;
-    bool decided;            /* samplers: whether decision[] is set */
+    bool decided; /* samplers: whether decision[] is set */
     uint32_t decision_count;
-    int64_t decision[KILN_DECISIONS_MAX]; /* tile factors; index of the category or row; index of the location + 1, 0 root */
+    int64_t decision[KILN_DECISIONS_MAX]; /* tile factors; index of the category or row; index of
+                                             the location + 1, 0 root */
 } kiln_instruction;
 
 typedef struct kiln_trace {
@@ -59,25 +61,30 @@ typedef struct kiln_trace {
     kiln_instruction *instruction; /* in the arena it was built in */
 } kiln_trace;
 
-/* Building, used by rules. Operand makers are below; operands are copied. Returns the instruction's index + 1. */
-uint32_t kiln_trace_add(kiln_trace *trace, kiln_arena *arena, kiln_prim prim, const kiln_operand *operand, uint32_t operand_count);
-kiln_operand kiln_operand_name(const char *text); /* block, loop, buffer or text; must outlive the trace's arena or live in it */
+/* Building, used by rules. Operand makers are below; operands are copied. Returns the instruction's
+ * index + 1. */
+uint32_t kiln_trace_add(kiln_trace *trace, kiln_arena *arena, kiln_prim prim,
+                        const kiln_operand *operand, uint32_t operand_count);
+kiln_operand kiln_operand_name(const char *text); /* block, loop, buffer or text; must outlive the
+                                                     trace's arena or live in it */
 kiln_operand kiln_operand_int(int64_t value);
 kiln_operand kiln_operand_ref(uint32_t sampler, uint32_t element);
 kiln_operand kiln_operand_times(kiln_operand a, kiln_operand b);
 
-/* Applies the trace to a copy of `te` placed in loops (kiln_program_make_loops). Open decisions are drawn
- * from `rand` (NULL: an open decision is FAILED_PRECONDITION) and written into `*out_closed` when it is not
- * NULL (a closed copy of the trace in `arena`).
- * ILLEGAL_SCHEDULE: instruction k and why. INVALID_ARGUMENT: a decision that does not fit (tile product). */
-KILN_MUST_USE kiln_status kiln_trace_replay(const kiln_trace *trace, const kiln_program *te, kiln_rand *rand, kiln_arena *arena,
+/* Applies the trace to a copy of `te` placed in loops (kiln_program_make_loops). Open decisions are
+ * drawn from `rand` (NULL: an open decision is FAILED_PRECONDITION) and written into `*out_closed`
+ * when it is not NULL (a closed copy of the trace in `arena`). ILLEGAL_SCHEDULE: instruction k and
+ * why. INVALID_ARGUMENT: a decision that does not fit (tile product). */
+KILN_MUST_USE kiln_status kiln_trace_replay(const kiln_trace *trace, const kiln_program *te,
+                                            kiln_rand *rand, kiln_arena *arena,
                                             kiln_program **out_program, kiln_trace *out_closed);
 
 kiln_trace kiln_trace_copy(const kiln_trace *trace, kiln_arena *arena);
 void kiln_trace_print(const kiln_trace *trace, kiln_strbuf *out);
 KILN_MUST_USE kiln_status kiln_trace_parse(kiln_str text, kiln_arena *arena, kiln_trace *out_trace);
 void kiln_trace_encode(const kiln_trace *trace, kiln_strbuf *out);
-KILN_MUST_USE kiln_status kiln_trace_decode(kiln_str bytes, kiln_arena *arena, kiln_trace *out_trace);
+KILN_MUST_USE kiln_status kiln_trace_decode(kiln_str bytes, kiln_arena *arena,
+                                            kiln_trace *out_trace);
 kiln_hash128 kiln_trace_hash(const kiln_trace *trace); /* of the binary form */
 
 #endif

@@ -1,6 +1,7 @@
-/* Binary form of traces: [version, [texts], [instructions]]. An instruction is [number, decision, operands...]:
- * decision nil (open, or no sampler) or an array; an operand that is a text is its index in the table of
- * texts, a constant is an integer, anything else an array of factors, each an integer or [sampler, element]. */
+/* Binary form of traces: [version, [texts], [instructions]]. An instruction is [number, decision,
+ * operands...]: decision nil (open, or no sampler) or an array; an operand that is a text is its
+ * index in the table of texts, a constant is an integer, anything else an array of factors, each an
+ * integer or [sampler, element]. */
 #include "base/macros.h"
 #include "base/mpack.h"
 #include "compiler-core/sched/prim.h"
@@ -18,7 +19,9 @@ static char next_letter(const char **letter) {
     return now;
 }
 
-/* ---- writing --------------------------------------------------------------------------------------------------- */
+/* ---- writing
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 typedef struct text_table {
     kiln_str text[TEXTS_MAX];
@@ -40,10 +43,12 @@ static void write_factor(const kiln_operand *operand, uint32_t i, kiln_strbuf *o
     kiln_mpack_write_i64(out, operand->factor[i].value);
 }
 
-static void write_operand(const kiln_operand *operand, char letter, text_table *table, kiln_strbuf *out) {
+static void write_operand(const kiln_operand *operand, char letter, text_table *table,
+                          kiln_strbuf *out) {
     if (!is_integer_letter(letter) && operand->factor_count == 0) {
         kiln_mpack_write_u64(out, text_index(table, operand->text));
-    } else if (is_integer_letter(letter) && operand->factor_count == 1 && operand->factor[0].sampler == 0) {
+    } else if (is_integer_letter(letter) && operand->factor_count == 1 &&
+               operand->factor[0].sampler == 0) {
         kiln_mpack_write_i64(out, operand->factor[0].value);
     } else {
         kiln_mpack_write_array(out, operand->factor_count);
@@ -57,18 +62,21 @@ static void write_instruction(const kiln_instruction *in, text_table *table, kil
     kiln_mpack_write_u64(out, kiln_prim_number(in->prim));
     if (in->decided) {
         kiln_mpack_write_array(out, in->decision_count);
-        for (uint32_t i = 0; i < in->decision_count; i++) kiln_mpack_write_i64(out, in->decision[i]);
+        for (uint32_t i = 0; i < in->decision_count; i++)
+            kiln_mpack_write_i64(out, in->decision[i]);
     } else {
         kiln_mpack_write_nil(out);
     }
-    for (uint32_t i = 0; i < in->operand_count; i++) write_operand(&in->operand[i], next_letter(&letter), table, out);
+    for (uint32_t i = 0; i < in->operand_count; i++)
+        write_operand(&in->operand[i], next_letter(&letter), table, out);
 }
 
 void kiln_trace_encode(const kiln_trace *trace, kiln_strbuf *out) {
     text_table table = {.count = 0};
     kiln_strbuf body = {0};
     kiln_mpack_write_array(&body, trace->count);
-    for (uint32_t i = 0; i < trace->count; i++) write_instruction(&trace->instruction[i], &table, &body);
+    for (uint32_t i = 0; i < trace->count; i++)
+        write_instruction(&trace->instruction[i], &table, &body);
     kiln_mpack_write_array(out, 3);
     kiln_mpack_write_u64(out, TRACE_VERSION);
     kiln_mpack_write_array(out, table.count);
@@ -77,7 +85,9 @@ void kiln_trace_encode(const kiln_trace *trace, kiln_strbuf *out) {
     kiln_strbuf_deinit(&body);
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------- */
+/* ---- reading
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 typedef struct decoder {
     kiln_mpack_reader reader;
@@ -103,7 +113,8 @@ static kiln_status read_factor(decoder *d, kiln_operand *operand) {
         kiln_status st = read_count(d, 2, "a factor is not [sampler, element]", &count);
         if (!st) st = kiln_mpack_read_u64(&d->reader, &sampler);
         if (st) return st;
-        if (count != 2 || sampler == 0 || sampler > d->trace.count) return bad("a factor refers to no earlier instruction");
+        if (count != 2 || sampler == 0 || sampler > d->trace.count)
+            return bad("a factor refers to no earlier instruction");
         operand->factor[i].sampler = (uint32_t)sampler;
     }
     return kiln_mpack_read_i64(&d->reader, &operand->factor[i].value);
@@ -137,8 +148,10 @@ static kiln_status read_instruction(decoder *d) {
     if (!kiln_prim_from_number(number, &prim)) return bad("an unknown primitive");
     if (kiln_mpack_peek(&d->reader) == KILN_MPACK_ARRAY) {
         st = read_count(d, KILN_DECISIONS_MAX, "a decision that is too long", &in.decision_count);
-        for (uint32_t i = 0; i < in.decision_count && !st; i++) st = kiln_mpack_read_i64(&d->reader, &in.decision[i]);
-        if (!st && !kiln_prim_is_sampler(prim)) st = bad("a decision where there is nothing to decide");
+        for (uint32_t i = 0; i < in.decision_count && !st; i++)
+            st = kiln_mpack_read_i64(&d->reader, &in.decision[i]);
+        if (!st && !kiln_prim_is_sampler(prim))
+            st = bad("a decision where there is nothing to decide");
         in.decided = true;
     } else {
         st = kiln_mpack_skip(&d->reader);
@@ -152,7 +165,8 @@ static kiln_status read_instruction(decoder *d) {
     uint32_t at = kiln_trace_add(&d->trace, d->arena, prim, d->operand, count - 2) - 1;
     d->trace.instruction[at].decided = in.decided;
     d->trace.instruction[at].decision_count = in.decision_count;
-    for (uint32_t i = 0; i < in.decision_count; i++) d->trace.instruction[at].decision[i] = in.decision[i];
+    for (uint32_t i = 0; i < in.decision_count; i++)
+        d->trace.instruction[at].decision[i] = in.decision[i];
     return NULL;
 }
 
@@ -176,7 +190,8 @@ kiln_status kiln_trace_decode(kiln_str bytes, kiln_arena *arena, kiln_trace *out
     if (st) return st;
     d.operand = KILN_ARENA_ARRAY(arena, kiln_operand, OPERANDS_MAX);
     for (uint32_t i = 0; i < count && !st; i++) st = read_instruction(&d);
-    if (!st && kiln_mpack_peek(&d.reader) != KILN_MPACK_END) st = bad("something follows the trace");
+    if (!st && kiln_mpack_peek(&d.reader) != KILN_MPACK_END)
+        st = bad("something follows the trace");
     if (!st) *out_trace = d.trace;
     return st;
 }

@@ -6,7 +6,9 @@
 #include "compiler-core/sched/prim.h"
 #include "compiler-core/sched/replay.h"
 
-/* ---- tilings ------------------------------------------------------------------------------------------------ */
+/* ---- tilings
+ * ------------------------------------------------------------------------------------------------
+ */
 
 uint64_t kiln_tilings_count(int64_t extent, uint32_t parts, int64_t last_max) {
     if (extent < 1 || parts == 0) return 0;
@@ -20,7 +22,8 @@ uint64_t kiln_tilings_count(int64_t extent, uint32_t parts, int64_t last_max) {
     return count;
 }
 
-void kiln_tilings_at(int64_t extent, uint32_t parts, int64_t last_max, uint64_t index, int64_t *out_factor) {
+void kiln_tilings_at(int64_t extent, uint32_t parts, int64_t last_max, uint64_t index,
+                     int64_t *out_factor) {
     for (int64_t first = 1; parts > 1 && first <= extent; first++) {
         if (extent % first != 0) continue;
         uint64_t count = kiln_tilings_count(extent / first, parts - 1, last_max);
@@ -36,21 +39,24 @@ void kiln_tilings_at(int64_t extent, uint32_t parts, int64_t last_max, uint64_t 
     *out_factor = extent;
 }
 
-/* ---- resolving operands --------------------------------------------------------------------------------------- */
+/* ---- resolving operands
+ * --------------------------------------------------------------------------------------- */
 
 typedef kiln_replay replay;
 typedef kiln_replay_result result;
 
 static kiln_status resolve_int(const replay *r, const kiln_operand *operand, int64_t *out) {
     int64_t product = 1;
-    if (operand->factor_count == 0) return KILN_ERROR(INVALID_ARGUMENT, "\"%.*s\" is no integer", KILN_STR_ARG(operand->text));
+    if (operand->factor_count == 0)
+        return KILN_ERROR(INVALID_ARGUMENT, "\"%.*s\" is no integer", KILN_STR_ARG(operand->text));
     for (uint32_t i = 0; i < operand->factor_count; i++) {
         int64_t factor = operand->factor[i].value;
         uint32_t sampler = operand->factor[i].sampler;
         if (sampler > 0) {
             const result *from = sampler <= r->closed.count ? &r->result[sampler - 1] : NULL;
             if (!from || factor < 0 || (uint64_t)factor >= from->count)
-                return KILN_ERROR(INVALID_ARGUMENT, "an operand refers to a value that no sampler before it gives");
+                return KILN_ERROR(INVALID_ARGUMENT,
+                                  "an operand refers to a value that no sampler before it gives");
             factor = from->value[factor];
         }
         if (__builtin_mul_overflow(product, factor, &product))
@@ -62,7 +68,8 @@ static kiln_status resolve_int(const replay *r, const kiln_operand *operand, int
 
 static kiln_status resolve_loop(const replay *r, const kiln_operand *operand, kiln_stmt *out) {
     kiln_str name = operand->text;
-    if (name.size == 0 && operand->factor_count == 1 && operand->factor[0].sampler - 1 < r->closed.count)
+    if (name.size == 0 && operand->factor_count == 1 &&
+        operand->factor[0].sampler - 1 < r->closed.count)
         name = r->result[operand->factor[0].sampler - 1].place;
     *out = kiln_program_find_loop(r->p, name);
     return *out ? NULL : ILLEGAL("there is no loop %.*s", KILN_STR_ARG(name));
@@ -86,21 +93,26 @@ static kiln_status resolve(const replay *r, const kiln_instruction *in, kiln_pri
         case 't': out->text = operand->text; break;
         case 'l':
         case 'L':
-            if (out->loop_count == KILN_ARRAY_COUNT(out->loop)) return KILN_ERROR(INVALID_ARGUMENT, "too many loops");
+            if (out->loop_count == KILN_ARRAY_COUNT(out->loop))
+                return KILN_ERROR(INVALID_ARGUMENT, "too many loops");
             st = resolve_loop(r, operand, &out->loop[out->loop_count++]);
             break;
         default:
-            if (out->integer_count == KILN_ARRAY_COUNT(out->integer)) return KILN_ERROR(INVALID_ARGUMENT, "too many integers");
+            if (out->integer_count == KILN_ARRAY_COUNT(out->integer))
+                return KILN_ERROR(INVALID_ARGUMENT, "too many integers");
             st = resolve_int(r, operand, &out->integer[out->integer_count++]);
             break;
         }
         if (*letter != 'I' && *letter != 'L') letter++;
     }
-    if (!st && *letter != '\0' && *letter != 'I' && *letter != 'L') st = KILN_ERROR(INVALID_ARGUMENT, "too few operands");
+    if (!st && *letter != '\0' && *letter != 'I' && *letter != 'L')
+        st = KILN_ERROR(INVALID_ARGUMENT, "too few operands");
     return st;
 }
 
-/* ---- samplers -------------------------------------------------------------------------------------------------- */
+/* ---- samplers
+ * --------------------------------------------------------------------------------------------------
+ */
 
 static kiln_status choose(replay *r, uint64_t ways, uint64_t *out) {
     if (!r->choose) return KILN_ERROR(FAILED_PRECONDITION, "the decision is open");
@@ -109,14 +121,17 @@ static kiln_status choose(replay *r, uint64_t ways, uint64_t *out) {
     return NULL;
 }
 
-static kiln_status close_tile(replay *r, kiln_instruction *in, const kiln_prim_args *args, result *out) {
+static kiln_status close_tile(replay *r, kiln_instruction *in, const kiln_prim_args *args,
+                              result *out) {
     int64_t extent = r->p->stmt.data[args->loop[0]].extent;
     int64_t parts = args->integer[0], last_max = args->integer[1];
-    if (parts < 1 || parts > KILN_DECISIONS_MAX) return KILN_ERROR(INVALID_ARGUMENT, "a tile has 1 to %d parts", KILN_DECISIONS_MAX);
+    if (parts < 1 || parts > KILN_DECISIONS_MAX)
+        return KILN_ERROR(INVALID_ARGUMENT, "a tile has 1 to %d parts", KILN_DECISIONS_MAX);
     out->ways = kiln_tilings_count(extent, (uint32_t)parts, last_max);
     if (!in->decided) {
         uint64_t index = 0;
-        if (out->ways == 0) return ILLEGAL("%.*s has no such tiling", LOOP_NAME(r->p, args->loop[0]));
+        if (out->ways == 0)
+            return ILLEGAL("%.*s has no such tiling", LOOP_NAME(r->p, args->loop[0]));
         kiln_status st = choose(r, out->ways, &index);
         if (st) return st;
         kiln_tilings_at(extent, (uint32_t)parts, last_max, index, in->decision);
@@ -129,12 +144,14 @@ static kiln_status close_tile(replay *r, kiln_instruction *in, const kiln_prim_a
         out->value[out->count++] = in->decision[i];
     }
     if (!fits || product != extent)
-        return KILN_ERROR(INVALID_ARGUMENT, "the tile does not multiply to the %lld iterations of %.*s", (long long)extent,
-                          LOOP_NAME(r->p, args->loop[0]));
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "the tile does not multiply to the %lld iterations of %.*s",
+                          (long long)extent, LOOP_NAME(r->p, args->loop[0]));
     return NULL;
 }
 
-static kiln_status close_index(replay *r, kiln_instruction *in, uint64_t ways, result *to, uint64_t *out) {
+static kiln_status close_index(replay *r, kiln_instruction *in, uint64_t ways, result *to,
+                               uint64_t *out) {
     to->ways = ways;
     if (!in->decided) {
         kiln_status st = choose(r, ways, out);
@@ -143,24 +160,29 @@ static kiln_status close_index(replay *r, kiln_instruction *in, uint64_t ways, r
         in->decision[0] = (int64_t)*out;
     }
     if (in->decision_count != 1 || in->decision[0] < 0 || (uint64_t)in->decision[0] >= ways)
-        return KILN_ERROR(INVALID_ARGUMENT, "the decision is not one of %llu", (unsigned long long)ways);
+        return KILN_ERROR(INVALID_ARGUMENT, "the decision is not one of %llu",
+                          (unsigned long long)ways);
     *out = (uint64_t)in->decision[0];
     return NULL;
 }
 
 /* Rows of `width` integers follow the first `skip` operands. */
-static kiln_status close_row(replay *r, kiln_instruction *in, uint32_t skip, int64_t width, result *out) {
+static kiln_status close_row(replay *r, kiln_instruction *in, uint32_t skip, int64_t width,
+                             result *out) {
     uint32_t values = in->operand_count - skip;
     if (width < 1 || width > KILN_DECISIONS_MAX || values == 0 || values % (uint32_t)width != 0)
-        return KILN_ERROR(INVALID_ARGUMENT, "%u integers make no rows of %lld", values, (long long)width);
+        return KILN_ERROR(INVALID_ARGUMENT, "%u integers make no rows of %lld", values,
+                          (long long)width);
     uint64_t row = 0;
     kiln_status st = close_index(r, in, values / (uint32_t)width, out, &row);
     for (uint32_t i = 0; i < (uint32_t)width && !st; i++)
-        st = resolve_int(r, &in->operand[skip + (uint32_t)row * (uint32_t)width + i], &out->value[out->count++]);
+        st = resolve_int(r, &in->operand[skip + (uint32_t)row * (uint32_t)width + i],
+                         &out->value[out->count++]);
     return st;
 }
 
-static kiln_status close_location(replay *r, kiln_instruction *in, const kiln_prim_args *args, result *out) {
+static kiln_status close_location(replay *r, kiln_instruction *in, const kiln_prim_args *args,
+                                  result *out) {
     kiln_stmt location[KILN_LOOPS_MAX];
     uint32_t count = kiln_block_locations(r->p, args->block, location);
     if (args->integer[0] < 0) return KILN_ERROR(INVALID_ARGUMENT, "a negative number of locations");
@@ -177,7 +199,8 @@ static kiln_status close_sampler(replay *r, uint32_t at) {
     kiln_instruction *in = &r->closed.instruction[at];
     kiln_prim_args args = {0};
     kiln_instruction head = *in; /* tables of categories can be longer than kiln_prim_args */
-    if (in->prim == KILN_PRIM_CATEGORICAL || in->prim == KILN_PRIM_CHOICE) head.operand_count = KILN_MIN(in->operand_count, 2);
+    if (in->prim == KILN_PRIM_CATEGORICAL || in->prim == KILN_PRIM_CHOICE)
+        head.operand_count = KILN_MIN(in->operand_count, 2);
     kiln_status st = resolve(r, &head, &args);
     result *out = &r->result[at];
     if (st) return st;
@@ -192,14 +215,18 @@ static kiln_status close_sampler(replay *r, uint32_t at) {
     return st;
 }
 
-/* ---- the whole trace ---------------------------------------------------------------------------------------------- */
+/* ---- the whole trace
+ * ---------------------------------------------------------------------------------------------- */
 
 static bool is_at_root(const replay *r, const kiln_instruction *in) {
     for (uint32_t i = 0; i < in->operand_count; i++) {
         const kiln_operand *operand = &in->operand[i];
-        uint32_t sampler = operand->text.size == 0 && operand->factor_count == 1 ? operand->factor[0].sampler : 0;
+        uint32_t sampler =
+            operand->text.size == 0 && operand->factor_count == 1 ? operand->factor[0].sampler : 0;
         if (sampler == 0 || sampler > r->closed.count) continue;
-        if (r->closed.instruction[sampler - 1].prim == KILN_PRIM_LOCATION && r->result[sampler - 1].place.size == 0) return true;
+        if (r->closed.instruction[sampler - 1].prim == KILN_PRIM_LOCATION &&
+            r->result[sampler - 1].place.size == 0)
+            return true;
     }
     return false;
 }
@@ -213,8 +240,12 @@ static kiln_status apply_one(replay *r, uint32_t at) {
     return st ? st : kiln_prim_apply(r->p, in->prim, &args);
 }
 
-kiln_replay kiln_replay_begin(const kiln_program *te, kiln_choose choose_one, void *context, kiln_arena *arena) {
-    kiln_replay r = {.p = kiln_program_copy(te, arena), .choose = choose_one, .context = context, .arena = arena};
+kiln_replay kiln_replay_begin(const kiln_program *te, kiln_choose choose_one, void *context,
+                              kiln_arena *arena) {
+    kiln_replay r = {.p = kiln_program_copy(te, arena),
+                     .choose = choose_one,
+                     .context = context,
+                     .arena = arena};
     kiln_program_make_loops(r.p);
     return r;
 }
@@ -224,9 +255,11 @@ kiln_status kiln_replay_step(kiln_replay *r, const kiln_instruction *in) {
     if (at == KILN_TRACE_INSTRUCTIONS_MAX) return ILLEGAL("the trace has too many instructions");
     if (at == r->closed.capacity) {
         uint32_t capacity = r->closed.capacity;
-        r->closed.instruction = kiln_vec_grow_in(r->arena, r->closed.instruction, sizeof *r->closed.instruction,
-                                                 &r->closed.capacity, at + 1);
-        r->result = kiln_vec_grow_in(r->arena, r->result, sizeof *r->result, &capacity, r->closed.capacity);
+        r->closed.instruction =
+            kiln_vec_grow_in(r->arena, r->closed.instruction, sizeof *r->closed.instruction,
+                             &r->closed.capacity, at + 1);
+        r->result =
+            kiln_vec_grow_in(r->arena, r->result, sizeof *r->result, &capacity, r->closed.capacity);
     }
     r->closed.instruction[at] = *in;
     r->result[at] = (result){.count = 0};
@@ -236,8 +269,9 @@ kiln_status kiln_replay_step(kiln_replay *r, const kiln_instruction *in) {
     return kiln_status_note(st, "instruction %u (%s)", at + 1, kiln_prim_name(in->prim));
 }
 
-kiln_status kiln_trace_replay_choosing(const kiln_trace *trace, const kiln_program *te, kiln_choose choose_one, void *context,
-                                       kiln_arena *arena, kiln_program **out_program, kiln_trace *out_closed) {
+kiln_status kiln_trace_replay_choosing(const kiln_trace *trace, const kiln_program *te,
+                                       kiln_choose choose_one, void *context, kiln_arena *arena,
+                                       kiln_program **out_program, kiln_trace *out_closed) {
     kiln_replay r = kiln_replay_begin(te, choose_one, context, arena);
     for (uint32_t i = 0; i < trace->count; i++) {
         kiln_status st = kiln_replay_step(&r, &trace->instruction[i]);
@@ -248,9 +282,13 @@ kiln_status kiln_trace_replay_choosing(const kiln_trace *trace, const kiln_progr
     return NULL;
 }
 
-static uint64_t choose_randomly(void *context, uint64_t ways) { return kiln_rand_below(context, ways); }
+static uint64_t choose_randomly(void *context, uint64_t ways) {
+    return kiln_rand_below(context, ways);
+}
 
-kiln_status kiln_trace_replay(const kiln_trace *trace, const kiln_program *te, kiln_rand *rand, kiln_arena *arena,
-                              kiln_program **out_program, kiln_trace *out_closed) {
-    return kiln_trace_replay_choosing(trace, te, rand ? choose_randomly : NULL, rand, arena, out_program, out_closed);
+kiln_status kiln_trace_replay(const kiln_trace *trace, const kiln_program *te, kiln_rand *rand,
+                              kiln_arena *arena, kiln_program **out_program,
+                              kiln_trace *out_closed) {
+    return kiln_trace_replay_choosing(trace, te, rand ? choose_randomly : NULL, rand, arena,
+                                      out_program, out_closed);
 }

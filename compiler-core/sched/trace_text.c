@@ -6,14 +6,21 @@
 #include "compiler-core/sched/replay.h"
 #include "compiler-core/sched/trace.h"
 
-/* ---- printing ------------------------------------------------------------------------------------------------- */
+/* ---- printing
+ * -------------------------------------------------------------------------------------------------
+ */
 
-static char sampler_letter(kiln_prim prim) { return prim == KILN_PRIM_PERFECT_TILE ? 't' : kiln_prim_name(prim)[0]; }
+static char sampler_letter(kiln_prim prim) {
+    return prim == KILN_PRIM_PERFECT_TILE ? 't' : kiln_prim_name(prim)[0];
+}
 /* Samplers whose elements are numbered in text. */
-static bool has_elements(kiln_prim prim) { return prim == KILN_PRIM_PERFECT_TILE || prim == KILN_PRIM_CHOICE; }
+static bool has_elements(kiln_prim prim) {
+    return prim == KILN_PRIM_PERFECT_TILE || prim == KILN_PRIM_CHOICE;
+}
 
 static bool is_bare(char c) {
-    return isalnum((unsigned char)c) || c == '_' || c == '.' || c == '\'' || c == '~' || c == '/' || c == '+' || c == '$';
+    return isalnum((unsigned char)c) || c == '_' || c == '.' || c == '\'' || c == '~' || c == '/' ||
+           c == '+' || c == '$';
 }
 
 static void print_name(kiln_str name, bool quote, kiln_strbuf *out) {
@@ -42,7 +49,8 @@ static void print_sampler(const kiln_trace *trace, uint32_t sampler, kiln_strbuf
     kiln_strbuf_printf(out, "%c%u", sampler_letter(prim), sampler_number(trace, sampler - 1));
 }
 
-static void print_operand(const kiln_trace *trace, const kiln_operand *operand, char letter, kiln_strbuf *out) {
+static void print_operand(const kiln_trace *trace, const kiln_operand *operand, char letter,
+                          kiln_strbuf *out) {
     if (letter == 't' || operand->factor_count == 0) {
         print_name(operand->text, letter == 't', out);
         return;
@@ -93,7 +101,9 @@ void kiln_trace_print(const kiln_trace *trace, kiln_strbuf *out) {
     }
 }
 
-/* ---- parsing -------------------------------------------------------------------------------------------------- */
+/* ---- parsing
+ * --------------------------------------------------------------------------------------------------
+ */
 
 #define LINE_OPERANDS_MAX 512
 
@@ -108,11 +118,14 @@ typedef struct parser {
 static kiln_status error_at(const parser *ps, const char *what) {
     size_t start = ps->at;
     while (start > 0 && ps->text.data[start - 1] != '\n') start--;
-    return KILN_ERROR(INVALID_ARGUMENT, "trace text %u:%zu: %s", ps->line, ps->at - start + 1, what);
+    return KILN_ERROR(INVALID_ARGUMENT, "trace text %u:%zu: %s", ps->line, ps->at - start + 1,
+                      what);
 }
 
 static char peek(parser *ps) {
-    while (ps->at < ps->text.size && (ps->text.data[ps->at] == ' ' || ps->text.data[ps->at] == '\t' || ps->text.data[ps->at] == '\r'))
+    while (ps->at < ps->text.size &&
+           (ps->text.data[ps->at] == ' ' || ps->text.data[ps->at] == '\t' ||
+            ps->text.data[ps->at] == '\r'))
         ps->at++;
     return ps->at < ps->text.size ? ps->text.data[ps->at] : '\0';
 }
@@ -151,7 +164,8 @@ static kiln_status parse_integer(parser *ps, int64_t *out) {
     size_t begin = ps->at;
     if (ps->at < ps->text.size && ps->text.data[ps->at] == '-') ps->at++;
     while (ps->at < ps->text.size && isdigit((unsigned char)ps->text.data[ps->at])) ps->at++;
-    if (!kiln_str_to_i64(kiln_str_slice(ps->text, begin, ps->at), out)) return error_at(ps, "an integer is expected");
+    if (!kiln_str_to_i64(kiln_str_slice(ps->text, begin, ps->at), out))
+        return error_at(ps, "an integer is expected");
     return NULL;
 }
 
@@ -169,12 +183,14 @@ static uint32_t find_sampler(const parser *ps, kiln_str word) {
 }
 
 static kiln_status parse_factor(parser *ps, kiln_operand *operand) {
-    if (operand->factor_count == KILN_OPERAND_FACTORS_MAX) return error_at(ps, "the product has too many factors");
+    if (operand->factor_count == KILN_OPERAND_FACTORS_MAX)
+        return error_at(ps, "the product has too many factors");
     uint32_t i = operand->factor_count++;
     char c = peek(ps);
     if (c == '-' || isdigit((unsigned char)c)) return parse_integer(ps, &operand->factor[i].value);
     operand->factor[i].sampler = find_sampler(ps, bare_word(ps));
-    if (!operand->factor[i].sampler) return error_at(ps, "there is no such sampler before this line");
+    if (!operand->factor[i].sampler)
+        return error_at(ps, "there is no such sampler before this line");
     if (!has_elements(ps->trace.instruction[operand->factor[i].sampler - 1].prim)) return NULL;
     if (!accept(ps, '[')) return error_at(ps, "an element [k] is expected");
     kiln_status st = parse_integer(ps, &operand->factor[i].value);
@@ -193,8 +209,10 @@ static kiln_status parse_operand(parser *ps, char letter, kiln_operand *out) {
     kiln_str word = bare_word(ps);
     if (word.size == 0) return error_at(ps, "a name is expected");
     uint32_t sampler = letter == 'l' || letter == 'L' ? find_sampler(ps, word) : 0;
-    if (sampler && ps->trace.instruction[sampler - 1].prim == KILN_PRIM_LOCATION) *out = kiln_operand_ref(sampler, 0);
-    else out->text = (kiln_str){kiln_str_dup(ps->arena, word), word.size};
+    if (sampler && ps->trace.instruction[sampler - 1].prim == KILN_PRIM_LOCATION)
+        *out = kiln_operand_ref(sampler, 0);
+    else
+        out->text = (kiln_str){kiln_str_dup(ps->arena, word), word.size};
     return NULL;
 }
 
@@ -202,7 +220,8 @@ static kiln_status parse_decision(parser *ps, kiln_instruction *in) {
     if (accept(ps, '?')) return NULL;
     bool many = accept(ps, '[');
     do {
-        if (in->decision_count == KILN_DECISIONS_MAX) return error_at(ps, "the decision is too long");
+        if (in->decision_count == KILN_DECISIONS_MAX)
+            return error_at(ps, "the decision is too long");
         kiln_status st = parse_integer(ps, &in->decision[in->decision_count++]);
         if (st) return st;
     } while (many && accept(ps, ','));
@@ -211,7 +230,8 @@ static kiln_status parse_decision(parser *ps, kiln_instruction *in) {
     return NULL;
 }
 
-static kiln_status parse_operands(parser *ps, kiln_prim prim, kiln_operand *operand, uint32_t *out_count) {
+static kiln_status parse_operands(parser *ps, kiln_prim prim, kiln_operand *operand,
+                                  uint32_t *out_count) {
     const char *letter = kiln_prim_operands(prim);
     uint32_t count = 0;
     if (!accept(ps, '(')) return error_at(ps, "( is expected");
@@ -222,7 +242,8 @@ static kiln_status parse_operands(parser *ps, kiln_prim prim, kiln_operand *oper
         if (st) return st;
         if (*letter != 'I' && *letter != 'L') letter++;
     }
-    if (*letter != '\0' && *letter != 'I' && *letter != 'L') return error_at(ps, "too few operands");
+    if (*letter != '\0' && *letter != 'I' && *letter != 'L')
+        return error_at(ps, "too few operands");
     *out_count = count;
     return NULL;
 }
@@ -241,14 +262,17 @@ static kiln_status parse_line(parser *ps, kiln_operand *operand) {
         return error_at(ps, "there is no such primitive");
     }
     if (kiln_prim_is_sampler(prim) != (result_name.size > 0))
-        return error_at(ps, "a sampler is written NAME = sampler(...) = DECISION, other primitives without");
-    if (ps->trace.count == KILN_TRACE_INSTRUCTIONS_MAX) return error_at(ps, "the trace has too many instructions");
+        return error_at(
+            ps, "a sampler is written NAME = sampler(...) = DECISION, other primitives without");
+    if (ps->trace.count == KILN_TRACE_INSTRUCTIONS_MAX)
+        return error_at(ps, "the trace has too many instructions");
     uint32_t count = 0;
     kiln_status st = parse_operands(ps, prim, operand, &count);
     if (st) return st;
     uint32_t at = kiln_trace_add(&ps->trace, ps->arena, prim, operand, count);
     if (kiln_prim_is_sampler(prim)) {
-        if (find_sampler(ps, result_name) != at) return error_at(ps, "samplers are named by letter and number, t0, c1, ...");
+        if (find_sampler(ps, result_name) != at)
+            return error_at(ps, "samplers are named by letter and number, t0, c1, ...");
         if (!accept(ps, '=')) return error_at(ps, "= DECISION or = ? is expected");
         st = parse_decision(ps, &ps->trace.instruction[at - 1]);
     }
@@ -265,7 +289,9 @@ kiln_status kiln_trace_parse_line(kiln_str line, kiln_trace *trace, kiln_arena *
 }
 
 kiln_status kiln_trace_parse(kiln_str text, kiln_arena *arena, kiln_trace *out_trace) {
-    if (text.size > KILN_TRACE_BYTES_MAX) return KILN_ERROR(INVALID_ARGUMENT, "trace text is longer than %zu bytes", KILN_TRACE_BYTES_MAX);
+    if (text.size > KILN_TRACE_BYTES_MAX)
+        return KILN_ERROR(INVALID_ARGUMENT, "trace text is longer than %zu bytes",
+                          KILN_TRACE_BYTES_MAX);
     parser ps = {.text = text, .line = 1, .arena = arena};
     kiln_operand *operand = KILN_ARENA_ARRAY(arena, kiln_operand, LINE_OPERANDS_MAX);
     while (ps.at < text.size) {
@@ -277,7 +303,8 @@ kiln_status kiln_trace_parse(kiln_str text, kiln_arena *arena, kiln_trace *out_t
             if (st) return st;
         }
         c = peek(&ps);
-        if (c != '\n' && c != '#' && ps.at < text.size) return error_at(&ps, "end of line is expected");
+        if (c != '\n' && c != '#' && ps.at < text.size)
+            return error_at(&ps, "end of line is expected");
         if (c == '\n') {
             ps.at++;
             ps.line++;

@@ -1,5 +1,5 @@
-/* Random schedules of random programs: fuzz-schedule [--seconds S] [--runs N] [--seed N] [--corpus IGNORED].
- * Structured, so it has a main of its own instead of driver.c's bytes. */
+/* Random schedules of random programs: fuzz-schedule [--seconds S] [--runs N] [--seed N] [--corpus
+ * IGNORED]. Structured, so it has a main of its own instead of driver.c's bytes. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -10,8 +10,8 @@
 
 static void print_counts(const schedule_fuzz_counts *counts) {
     for (uint32_t i = 0; i < KILN_PRIM_COUNT; i++)
-        printf("  %-20s applied %" PRIu64 ", refused %" PRIu64 "\n", kiln_prim_name((kiln_prim)i), counts->applied_of[i],
-               counts->refused_of[i]);
+        printf("  %-20s applied %" PRIu64 ", refused %" PRIu64 "\n", kiln_prim_name((kiln_prim)i),
+               counts->applied_of[i], counts->refused_of[i]);
 }
 
 int main(int argc, char **argv) {
@@ -34,8 +34,8 @@ int main(int argc, char **argv) {
     for (uint64_t k = 0; same && (runs ? k < runs : kiln_clock_ns() < end_ns); k++)
         same = schedule_fuzz_pair(seed * 1000003u + k, &counts, &report);
     if (!same) printf("%s\n", report.data);
-    printf("schedule: %" PRIu64 " pairs, %" PRIu64 " primitives applied, %" PRIu64 " refused, %s\n", counts.pairs, counts.applied,
-           counts.refused, same ? "no mismatch" : "MISMATCH");
+    printf("schedule: %" PRIu64 " pairs, %" PRIu64 " primitives applied, %" PRIu64 " refused, %s\n",
+           counts.pairs, counts.applied, counts.refused, same ? "no mismatch" : "MISMATCH");
     print_counts(&counts);
     kiln_strbuf_deinit(&report);
     return same ? 0 : 1;

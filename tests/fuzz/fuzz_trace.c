@@ -1,17 +1,16 @@
-/* Traces from strangers, as text and as bytes: they parse or are refused; what parses prints, packs and comes
- * back the same; what replays on a small program leaves a valid one. */
+/* Traces from strangers, as text and as bytes: they parse or are refused; what parses prints, packs
+ * and comes back the same; what replays on a small program leaves a valid one. */
 #include "base/check.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/sched/trace.h"
 #include "tests/fuzz/fuzz.h"
 
-static const char small_program[] =
-    "program chain\n"
-    "input x: f32[4,6]\n"
-    "temp t: f32[4,6]\n"
-    "output y: f32[4]\n"
-    "block a(i:4, j:6): t[i, j] = x[i, j]*2.0\n"
-    "block c(i:4 | j:6): y[i] sum= t[i, j]\n";
+static const char small_program[] = "program chain\n"
+                                    "input x: f32[4,6]\n"
+                                    "temp t: f32[4,6]\n"
+                                    "output y: f32[4]\n"
+                                    "block a(i:4, j:6): t[i, j] = x[i, j]*2.0\n"
+                                    "block c(i:4 | j:6): y[i] sum= t[i, j]\n";
 
 static void replay(const kiln_trace *trace, kiln_arena *arena) {
     kiln_program *te = NULL;
@@ -37,7 +36,8 @@ static void check(const kiln_trace *trace, kiln_arena *arena) {
         kiln_hash128 a = kiln_trace_hash(trace), b = kiln_trace_hash(&decoded);
         KILN_CHECK(a.high == b.high && a.low == b.low);
     }
-    kiln_status_free(kiln_trace_parse(kiln_strbuf_view(&text), arena, &parsed)); /* texts may hold line ends */
+    kiln_status_free(
+        kiln_trace_parse(kiln_strbuf_view(&text), arena, &parsed)); /* texts may hold line ends */
     replay(trace, arena);
     kiln_strbuf_deinit(&text);
     kiln_strbuf_deinit(&bytes);

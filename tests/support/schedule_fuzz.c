@@ -29,38 +29,46 @@ static void draw_args(const kiln_program *p, uint64_t seed, kiln_arena *arena, k
         const kiln_buffer_info *b = &p->buffer.data[arg[i]];
         out[i] = kiln_tensor_create(arena, b->dtype, &b->shape);
         if (b->role != KILN_ROLE_OUTPUT)
-            kiln_fill_data(out[i].data, b->dtype, (size_t)kiln_shape_count(&b->shape), seed + i, b->fill);
+            kiln_fill_data(out[i].data, b->dtype, (size_t)kiln_shape_count(&b->shape), seed + i,
+                           b->fill);
     }
 }
 
-static kiln_status find_truth(const kiln_program *te, uint64_t seed, kiln_arena *arena, truth *out) {
+static kiln_status find_truth(const kiln_program *te, uint64_t seed, kiln_arena *arena,
+                              truth *out) {
     kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
     out->te = te;
     out->arg_count = kiln_program_args(te, arg);
     draw_args(te, seed, arena, out->input);
     draw_args(te, seed, arena, out->wanted);
     kiln_status st = kiln_te_eval_bounds(te, out->wanted, out->arg_count, arena, out->bound);
-    /* Expected is what the unscheduled loops give, in the dtypes of the program: halves overflow there as they
-     * do in any schedule. */
+    /* Expected is what the unscheduled loops give, in the dtypes of the program: halves overflow
+     * there as they do in any schedule. */
     kiln_program *loops = kiln_program_copy(te, arena);
     kiln_program_make_loops(loops);
     return st ? st : kiln_loop_eval(loops, out->wanted, out->arg_count);
 }
 
-/* The bound is between one order of summation and the exact value; two orders are twice as far apart. */
+/* The bound is between one order of summation and the exact value; two orders are twice as far
+ * apart. */
 static bool close_enough(double a, double b, double bound) {
     if (isnan(a) || isnan(b)) return isnan(a) && isnan(b);
     return a == b || fabs(a - b) <= 2 * bound || !isfinite(bound);
 }
 
-static kiln_status compare_output(const truth *t, uint32_t i, uint32_t output, const kiln_tensor *got) {
+static kiln_status compare_output(const truth *t, uint32_t i, uint32_t output,
+                                  const kiln_tensor *got) {
     int64_t elements = kiln_shape_count(&got->shape);
     for (int64_t k = 0; k < elements; k++) {
         double a = kiln_dtype_load_f64(got->dtype, got->data, (size_t)k);
         double b = kiln_dtype_load_f64(got->dtype, t->wanted[i].data, (size_t)k);
-        double bound = kiln_dtype_is_float(got->dtype) ? kiln_dtype_load_f64(KILN_F32, t->bound[output].data, (size_t)k) : 0;
+        double bound = kiln_dtype_is_float(got->dtype)
+                           ? kiln_dtype_load_f64(KILN_F32, t->bound[output].data, (size_t)k)
+                           : 0;
         if (!close_enough(a, b, bound))
-            return KILN_ERROR(INTERNAL, "output %u, element %lld is %.9g instead of %.9g (bound %.3g)", output, (long long)k, a, b, bound);
+            return KILN_ERROR(INTERNAL,
+                              "output %u, element %lld is %.9g instead of %.9g (bound %.3g)",
+                              output, (long long)k, a, b, bound);
     }
     return NULL;
 }
@@ -72,7 +80,8 @@ static kiln_status check_program(const truth *t, kiln_program *p) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
     kiln_status st = kiln_program_verify(p);
-    if (!st && kiln_program_args(p, arg) != t->arg_count) st = KILN_ERROR(INTERNAL, "the arguments have changed");
+    if (!st && kiln_program_args(p, arg) != t->arg_count)
+        st = KILN_ERROR(INTERNAL, "the arguments have changed");
     for (uint32_t i = 0; i < t->arg_count && !st; i++) {
         got[i] = t->input[i];
         if (p->buffer.data[arg[i]].role == KILN_ROLE_OUTPUT)
@@ -80,12 +89,14 @@ static kiln_status check_program(const truth *t, kiln_program *p) {
     }
     if (!st) st = kiln_loop_eval(p, got, t->arg_count);
     for (uint32_t i = 0, output = 0; i < t->arg_count && !st; i++)
-        if (p->buffer.data[arg[i]].role == KILN_ROLE_OUTPUT) st = compare_output(t, i, output++, &got[i]);
+        if (p->buffer.data[arg[i]].role == KILN_ROLE_OUTPUT)
+            st = compare_output(t, i, output++, &got[i]);
     kiln_arena_deinit(&scratch);
     return st;
 }
 
-/* ---- drawing instructions ---------------------------------------------------------------------------------------- */
+/* ---- drawing instructions
+ * ---------------------------------------------------------------------------------------- */
 
 typedef struct drawing {
     kiln_rand *r;
@@ -100,10 +111,16 @@ static void give(drawing *d, kiln_operand operand) {
     if (d->count < KILN_ARRAY_COUNT(d->operand)) d->operand[d->count++] = operand;
 }
 
-static void give_name(drawing *d, kiln_str name) { give(d, (kiln_operand){.text = {kiln_str_dup(d->arena, name), name.size}}); }
-static void give_loop(drawing *d, kiln_stmt loop) { give_name(d, d->p->var.data[d->p->stmt.data[loop].var].name); }
+static void give_name(drawing *d, kiln_str name) {
+    give(d, (kiln_operand){.text = {kiln_str_dup(d->arena, name), name.size}});
+}
+static void give_loop(drawing *d, kiln_stmt loop) {
+    give_name(d, d->p->var.data[d->p->stmt.data[loop].var].name);
+}
 static void give_int(drawing *d, int64_t value) { give(d, kiln_operand_int(value)); }
-static int64_t one_of(drawing *d, const int64_t *value, uint32_t count) { return value[kiln_rand_below(d->r, count)]; }
+static int64_t one_of(drawing *d, const int64_t *value, uint32_t count) {
+    return value[kiln_rand_below(d->r, count)];
+}
 
 static kiln_block draw_block(drawing *d) {
     kiln_block live[256];
@@ -114,13 +131,16 @@ static kiln_block draw_block(drawing *d) {
 }
 
 /* Loops around a random block. */
-static uint32_t draw_nest(drawing *d, kiln_stmt *out) { return kiln_block_loops(d->p, draw_block(d), out); }
+static uint32_t draw_nest(drawing *d, kiln_stmt *out) {
+    return kiln_block_loops(d->p, draw_block(d), out);
+}
 
 static kiln_stmt draw_loop(drawing *d) {
     kiln_stmt loop[KILN_LOOPS_MAX];
     uint32_t count = draw_nest(d, loop);
     if (count == 0) return 0;
-    return loop[kiln_rand_below(d->r, 2) ? count - 1 : kiln_rand_below(d->r, count)]; /* often the innermost */
+    return loop[kiln_rand_below(d->r, 2) ? count - 1
+                                         : kiln_rand_below(d->r, count)]; /* often the innermost */
 }
 
 static void draw_split(drawing *d) {
@@ -128,21 +148,25 @@ static void draw_split(drawing *d) {
     kiln_stmt loop = draw_loop(d);
     if (!loop) return;
     give_loop(d, loop);
-    uint32_t parts = 2 + (uint32_t)kiln_rand_below(d->r, 2), open = (uint32_t)kiln_rand_below(d->r, parts);
+    uint32_t parts = 2 + (uint32_t)kiln_rand_below(d->r, 2),
+             open = (uint32_t)kiln_rand_below(d->r, parts);
     /* Sometimes by a tile that was sampled before. */
     for (uint32_t i = 0; i < d->trace->count && kiln_rand_below(d->r, 4) == 0; i++)
         if (d->trace->instruction[i].prim == KILN_PRIM_PERFECT_TILE) {
-            for (uint32_t k = 0; k < d->trace->instruction[i].decision_count; k++) give(d, kiln_operand_ref(i + 1, k));
+            for (uint32_t k = 0; k < d->trace->instruction[i].decision_count; k++)
+                give(d, kiln_operand_ref(i + 1, k));
             return;
         }
-    for (uint32_t i = 0; i < parts; i++) give_int(d, i == open ? -1 : one_of(d, factor, KILN_ARRAY_COUNT(factor)));
+    for (uint32_t i = 0; i < parts; i++)
+        give_int(d, i == open ? -1 : one_of(d, factor, KILN_ARRAY_COUNT(factor)));
 }
 
 static void draw_fuse(drawing *d) {
     kiln_stmt loop[KILN_LOOPS_MAX];
     uint32_t count = draw_nest(d, loop);
     if (count < 2) return;
-    uint32_t first = (uint32_t)kiln_rand_below(d->r, count - 1), fused = 2 + (uint32_t)kiln_rand_below(d->r, 2);
+    uint32_t first = (uint32_t)kiln_rand_below(d->r, count - 1),
+             fused = 2 + (uint32_t)kiln_rand_below(d->r, 2);
     for (uint32_t i = first; i < count && i < first + fused; i++) give_loop(d, loop[i]);
 }
 
@@ -167,7 +191,8 @@ static void draw_placement(drawing *d) {
     kiln_program *p = (kiln_program *)(uintptr_t)d->p;
     for (uint32_t attempt = 0; attempt < 6; attempt++) {
         kiln_block other = draw_block(d);
-        bool talks = kiln_block_reads(p, other, p->block.data[block].buffer) || kiln_block_reads(p, block, p->block.data[other].buffer);
+        bool talks = kiln_block_reads(p, other, p->block.data[block].buffer) ||
+                     kiln_block_reads(p, block, p->block.data[other].buffer);
         if (attempt == 5 || (talks && other != block)) {
             count = kiln_block_loops(p, other, loop);
             break;
@@ -185,7 +210,9 @@ static void draw_cache(drawing *d, bool read) {
     if (read && count == 0) return;
     give_name(d, d->p->block.data[block].name);
     if (read) {
-        give_name(d, d->p->buffer.data[kiln_expr_get(d->p, load[kiln_rand_below(d->r, count)])->payload.id].name);
+        give_name(d, d->p->buffer
+                         .data[kiln_expr_get(d->p, load[kiln_rand_below(d->r, count)])->payload.id]
+                         .name);
     }
     give_name(d, KILN_STR("global"));
 }
@@ -198,7 +225,8 @@ static void draw_layout(drawing *d) {
     uint32_t blocked = (uint32_t)kiln_rand_below(d->r, rank);
     char *text = kiln_arena_printf(d->arena, "%s", "");
     for (uint32_t i = 0; i < rank; i++)
-        text = kiln_arena_printf(d->arena, "%s%sd%u%s", text, i ? "," : "", i, i == blocked ? "/{0}" : "");
+        text = kiln_arena_printf(d->arena, "%s%sd%u%s", text, i ? "," : "", i,
+                                 i == blocked ? "/{0}" : "");
     give_name(d, d->p->buffer.data[buffer].name);
     give_name(d, kiln_str_from(kiln_arena_printf(d->arena, "%s,d%u%%{0}", text, blocked)));
     give_int(d, one_of(d, size, KILN_ARRAY_COUNT(size)));
@@ -272,10 +300,13 @@ static void draw_operands(drawing *d, kiln_prim prim) {
     }
 }
 
-static uint64_t choose_randomly(void *context, uint64_t ways) { return kiln_rand_below(context, ways); }
+static uint64_t choose_randomly(void *context, uint64_t ways) {
+    return kiln_rand_below(context, ways);
+}
 
 /* Draws one instruction for the program as it is now and appends it to `trace`. */
-static bool draw_instruction(kiln_rand *r, const kiln_program *p, kiln_trace *trace, kiln_arena *arena) {
+static bool draw_instruction(kiln_rand *r, const kiln_program *p, kiln_trace *trace,
+                             kiln_arena *arena) {
     drawing d = {.r = r, .arena = arena, .p = p, .trace = trace};
     kiln_prim prim = (kiln_prim)kiln_rand_below(r, KILN_PRIM_COUNT);
     draw_operands(&d, prim);
@@ -284,12 +315,16 @@ static bool draw_instruction(kiln_rand *r, const kiln_program *p, kiln_trace *tr
     return true;
 }
 
-/* ---- one pair ------------------------------------------------------------------------------------------------------ */
+/* ---- one pair
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 static kiln_program *draw_program(uint64_t seed, kiln_arena *arena) {
     kiln_rand r;
     kiln_rand_init(&r, seed);
-    const kiln_generate_options options = {.blocks_max = 1 + (uint32_t)kiln_rand_below(&r, 5), .points_max = 200, .floats_only = seed % 3 == 0};
+    const kiln_generate_options options = {.blocks_max = 1 + (uint32_t)kiln_rand_below(&r, 5),
+                                           .points_max = 200,
+                                           .floats_only = seed % 3 == 0};
     return kiln_program_generate(&r, &options, arena);
 }
 
@@ -307,7 +342,8 @@ static kiln_status run_checked(const truth *t, kiln_trace *trace, kiln_arena *ar
 
 static kiln_trace without(const kiln_trace *trace, uint32_t dropped, kiln_arena *arena) {
     kiln_trace shorter = kiln_trace_copy(trace, arena);
-    for (uint32_t i = dropped; i + 1 < shorter.count; i++) shorter.instruction[i] = shorter.instruction[i + 1];
+    for (uint32_t i = dropped; i + 1 < shorter.count; i++)
+        shorter.instruction[i] = shorter.instruction[i + 1];
     shorter.count--;
     for (uint32_t i = 0; i < shorter.count; i++) /* references to samplers move with them */
         for (uint32_t k = 0; k < shorter.instruction[i].operand_count; k++) {
@@ -327,7 +363,8 @@ static void shrink(const truth *t, kiln_trace *trace, kiln_arena *arena) {
     }
 }
 
-static void report_failure(const truth *t, kiln_trace *trace, uint64_t seed, kiln_arena *arena, kiln_strbuf *out) {
+static void report_failure(const truth *t, kiln_trace *trace, uint64_t seed, kiln_arena *arena,
+                           kiln_strbuf *out) {
     shrink(t, trace, arena);
     kiln_status st = run_checked(t, trace, arena);
     kiln_strbuf_printf(out, "seed %llu: %s\n\n", (unsigned long long)seed, kiln_status_text(st));
@@ -341,7 +378,8 @@ static void report_failure(const truth *t, kiln_trace *trace, uint64_t seed, kil
     kiln_status_free(st);
 }
 
-/* A trace whose text and bytes do not give it back is as wrong as one that computes something else. */
+/* A trace whose text and bytes do not give it back is as wrong as one that computes something else.
+ */
 static kiln_status check_forms(const kiln_trace *trace, kiln_arena *arena) {
     kiln_strbuf text = {0}, again = {0}, bytes = {0};
     kiln_trace parsed = {0}, decoded = {0};
@@ -352,7 +390,8 @@ static kiln_status check_forms(const kiln_trace *trace, kiln_arena *arena) {
     if (!st) {
         kiln_trace_print(&decoded, &again);
         kiln_hash128 a = kiln_trace_hash(trace), b = kiln_trace_hash(&parsed);
-        if (a.high != b.high || a.low != b.low || !kiln_str_equal(kiln_strbuf_view(&text), kiln_strbuf_view(&again)))
+        if (a.high != b.high || a.low != b.low ||
+            !kiln_str_equal(kiln_strbuf_view(&text), kiln_strbuf_view(&again)))
             st = KILN_ERROR(INTERNAL, "the trace's text or bytes do not give it back");
     }
     kiln_strbuf_deinit(&text);
@@ -380,9 +419,12 @@ bool schedule_fuzz_pair(uint64_t seed, schedule_fuzz_counts *counts, kiln_strbuf
             trace.count--;
             counts->refused++;
             counts->refused_of[prim]++;
-            if (kiln_status_code(st) != KILN_ILLEGAL_SCHEDULE) wrong = st;
-            else kiln_status_free(st);
-            if (!wrong && attempt % 8 == 0) wrong = check_program(&t, replay.p); /* a refusal changes nothing */
+            if (kiln_status_code(st) != KILN_ILLEGAL_SCHEDULE)
+                wrong = st;
+            else
+                kiln_status_free(st);
+            if (!wrong && attempt % 8 == 0)
+                wrong = check_program(&t, replay.p); /* a refusal changes nothing */
             continue;
         }
         trace.instruction[trace.count - 1] = replay.closed.instruction[replay.closed.count - 1];

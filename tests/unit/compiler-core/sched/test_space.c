@@ -101,12 +101,13 @@ static const char depthwise_convolution[] =
     "output y: f32[1,12,6,7]\n"
     "block pad(i:1, j:12, k:8, l:9): xp[i, j, k, l] = "
     "select(and(and(1 <= k, k < 7), and(1 <= l, l < 8)), x[i, j, k - 1, l - 1], 0.0)\n"
-    "block conv(n:1, g:12, oh:6, ow:7 | kh:3, kw:3): y[n, g, oh, ow] sum= xp[n, g, oh + kh, ow + kw]*w[g, 0, kh, kw] init 0.0\n";
-static const char pooling[] =
-    "program pool\n"
-    "input x: f32[2,10,9,9]\n"
-    "output y: f32[2,10,4,4]\n"
-    "block pool(n:2, c:10, h:4, w:4 | kh:3, kw:3): y[n, c, h, w] max= x[n, c, h*2 + kh, w*2 + kw] init -inf\n";
+    "block conv(n:1, g:12, oh:6, ow:7 | kh:3, kw:3): y[n, g, oh, ow] sum= xp[n, g, oh + kh, ow + "
+    "kw]*w[g, 0, kh, kw] init 0.0\n";
+static const char pooling[] = "program pool\n"
+                              "input x: f32[2,10,9,9]\n"
+                              "output y: f32[2,10,4,4]\n"
+                              "block pool(n:2, c:10, h:4, w:4 | kh:3, kw:3): y[n, c, h, w] max= "
+                              "x[n, c, h*2 + kh, w*2 + kw] init -inf\n";
 static const char global_pooling[] =
     "program mean\n"
     "input x: f32[1,20,5,5]\n"
@@ -114,22 +115,20 @@ static const char global_pooling[] =
     "output y: f32[1,20,1,1]\n"
     "block sum(n:1, c:20, h:1, w:1 | kh:5, kw:5): s[n, c, h, w] sum= x[n, c, kh, kw] init 0.0\n"
     "block mean(n:1, c:20, h:1, w:1): y[n, c, h, w] = s[n, c, h, w]*0.25\n";
-static const char rows[] =
-    "program rows\n"
-    "input x: f32[6,37]\n"
-    "temp m: f32[6]\n"
-    "temp e: f32[6,37]\n"
-    "temp s: f32[6]\n"
-    "output y: f32[6,37]\n"
-    "block max(i:6 | j:37): m[i] max= x[i, j] init -inf\n"
-    "block shift(i:6, j:37): e[i, j] = x[i, j] - m[i]\n"
-    "block sum(i:6 | j:37): s[i] sum= e[i, j] init 0.0\n"
-    "block out(i:6, j:37): y[i, j] = e[i, j]*s[i]\n";
-static const char column_sums[] =
-    "program columns\n"
-    "input x: f32[9,21]\n"
-    "output y: f32[21]\n"
-    "block sum(j:21 | i:9): y[j] sum= x[i, j] init 0.0\n";
+static const char rows[] = "program rows\n"
+                           "input x: f32[6,37]\n"
+                           "temp m: f32[6]\n"
+                           "temp e: f32[6,37]\n"
+                           "temp s: f32[6]\n"
+                           "output y: f32[6,37]\n"
+                           "block max(i:6 | j:37): m[i] max= x[i, j] init -inf\n"
+                           "block shift(i:6, j:37): e[i, j] = x[i, j] - m[i]\n"
+                           "block sum(i:6 | j:37): s[i] sum= e[i, j] init 0.0\n"
+                           "block out(i:6, j:37): y[i, j] = e[i, j]*s[i]\n";
+static const char column_sums[] = "program columns\n"
+                                  "input x: f32[9,21]\n"
+                                  "output y: f32[21]\n"
+                                  "block sum(j:21 | i:9): y[j] sum= x[i, j] init 0.0\n";
 
 static void expect_rule(kiln_arena *arena, const char *text, const char *rule) {
     kiln_program *te;
@@ -179,7 +178,8 @@ static void draws_from_the_space_of_a_convolution_are_legal(void **state) {
             const kiln_instruction *in = &closed.instruction[k];
             if (in->prim != KILN_PRIM_CHOICE || in->operand[0].factor[0].value != 3) continue;
             const kiln_operand *row = &in->operand[1 + 3 * in->decision[0]];
-            int64_t points = row[0].factor[0].value * row[1].factor[0].value, vectors = row[2].factor[0].value;
+            int64_t points = row[0].factor[0].value * row[1].factor[0].value,
+                    vectors = row[2].factor[0].value;
             assert_true(points * vectors + vectors + 1 <= 16);
             break; /* the first choice is the tile */
         }

@@ -15,6 +15,7 @@
 typedef struct pending {
     kiln_strbuf frame;
     uint64_t deadline_ns; /* duration */
+    bool urgent;
     kiln_builders_done done;
     void *context;
 } pending;
@@ -205,13 +206,11 @@ void kiln_builders_destroy(kiln_builders *pool) {
 
 void kiln_builders_submit(kiln_builders *pool, const kiln_work_request *request, bool urgent, uint64_t deadline_ns,
                           kiln_builders_done done, void *context) {
-    pending job = {.deadline_ns = deadline_ns, .done = done, .context = context};
+    pending job = {.deadline_ns = deadline_ns, .urgent = urgent, .done = done, .context = context};
     kiln_work_request_write(request, &job.frame);
     kiln_vec_push(&pool->queue, job);
-    if (urgent) {
-        uint32_t at = pool->queue.count - 1;
-        for (; at > pool->head; at--) pool->queue.data[at] = pool->queue.data[at - 1];
-        pool->queue.data[pool->head] = job;
-    }
+    uint32_t at = pool->queue.count - 1;
+    for (; urgent && at > pool->head && !pool->queue.data[at - 1].urgent; at--) pool->queue.data[at] = pool->queue.data[at - 1];
+    pool->queue.data[at] = job;
     kiln_timer_start(pool->start, 0);
 }

@@ -13,7 +13,7 @@
 typedef struct kiln_builders kiln_builders;
 
 /* How a request ended. `reply` lasts until the callback returns; NULL when the worker was lost, and then
- * `outcome` is CRASH or TIMEOUT and `text` says how. */
+ * `outcome` is CRASH, TIMEOUT, or INFRA when it could not be started, and `text` says how. */
 typedef void (*kiln_builders_done)(void *context, const kiln_work_reply *reply, kiln_outcome outcome, const char *text);
 
 typedef struct kiln_builders_options {

@@ -19,14 +19,23 @@ static void close_fd(int *fd) {
     *fd = -1;
 }
 
-/* The new variables first: getenv finds the first of two equal names. */
+static bool is_replaced(const char *variable, char *const *by, size_t count) {
+    size_t name_size = strcspn(variable, "=") + 1;
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(by[i], variable, name_size) == 0) return true;
+    return false;
+}
+
+/* Our environment without what `extra` replaces, and `extra`. */
 static char **merge_environment(const char *const *extra) {
-    size_t ours = 0, more = 0;
+    size_t ours = 0, count = 0;
     while (environ[ours]) ours++;
-    while (extra && extra[more]) more++;
-    char **merged = kiln_alloc((ours + more + 1) * sizeof *merged);
-    for (size_t i = 0; i < more; i++) merged[i] = (char *)(uintptr_t)extra[i];
-    memcpy(merged + more, environ, ours * sizeof *merged);
+    while (extra && extra[count]) count++;
+    char **merged = kiln_alloc((ours + count + 1) * sizeof *merged);
+    for (size_t i = 0; i < count; i++) merged[i] = (char *)(uintptr_t)extra[i];
+    size_t extra_count = count;
+    for (size_t i = 0; i < ours; i++)
+        if (!is_replaced(environ[i], merged, extra_count)) merged[count++] = environ[i];
     return merged;
 }
 
@@ -50,20 +59,31 @@ static int open_socket(int ends[2]) {
     return 0;
 }
 
-static int spawn(const kiln_child_options *options, int child_in, int child_out, pid_t *out_pid) {
+/* The child's ends; -1: not joined. */
+typedef struct child_ends {
+    int in, out, error;
+} child_ends;
+
+static void redirect(posix_spawn_file_actions_t *files, const kiln_child_options *options,
+                     child_ends ends) {
+    if (ends.in >= 0)
+        posix_spawn_file_actions_adddup2(files, ends.in, STDIN_FILENO);
+    else
+        posix_spawn_file_actions_addopen(files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (ends.out >= 0) posix_spawn_file_actions_adddup2(files, ends.out, STDOUT_FILENO);
+    if (ends.error >= 0) posix_spawn_file_actions_adddup2(files, ends.error, STDERR_FILENO);
+    if (options->error_path)
+        posix_spawn_file_actions_addopen(files, STDERR_FILENO, options->error_path,
+                                         O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (options->cwd) posix_spawn_file_actions_addchdir_np(files, options->cwd);
+}
+
+static int spawn(const kiln_child_options *options, child_ends ends, pid_t *out_pid) {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_init(&files);
     posix_spawnattr_init(&attributes);
-    if (child_in >= 0) {
-        posix_spawn_file_actions_adddup2(&files, child_in, STDIN_FILENO);
-    } else {
-        posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    }
-    if (child_out >= 0) posix_spawn_file_actions_adddup2(&files, child_out, STDOUT_FILENO);
-    if (options->error_path)
-        posix_spawn_file_actions_addopen(&files, STDERR_FILENO, options->error_path,
-                                         O_WRONLY | O_CREAT | O_APPEND, 0600);
+    redirect(&files, options, ends);
     sigset_t none, all;
     sigemptyset(&none);
     sigfillset(&all);
@@ -74,8 +94,8 @@ static int spawn(const kiln_child_options *options, int child_in, int child_out,
                                               POSIX_SPAWN_SETSIGDEF);
 
     char **environment = merge_environment(options->env_extra);
-    int error = posix_spawn(out_pid, options->argv[0], &files, &attributes,
-                            (char *const *)(uintptr_t)options->argv, environment);
+    int error = posix_spawnp(out_pid, options->argv[0], &files, &attributes,
+                             (char *const *)(uintptr_t)options->argv, environment);
     kiln_free(environment);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&files);
@@ -83,21 +103,25 @@ static int spawn(const kiln_child_options *options, int child_in, int child_out,
 }
 
 kiln_status kiln_child_start(const kiln_child_options *options, kiln_child *out_child) {
-    int in[2] = {-1, -1}, out[2] = {-1, -1};
+    int in[2] = {-1, -1}, out[2] = {-1, -1}, err[2] = {-1, -1};
     pid_t pid = 0;
     int error = 0;
     if (options->pipe_in) error = open_pipe(in, 1);
     if (options->socket_in) error = open_socket(in);
     if (!error && options->pipe_out) error = open_pipe(out, 0);
-    if (!error) error = spawn(options, in[0], out[1], &pid);
+    if (!error && options->pipe_error) error = open_pipe(err, 0);
+    int input = options->input_fd > 0 ? options->input_fd : in[0];
+    if (!error) error = spawn(options, (child_ends){input, out[1], err[1]}, &pid);
     close_fd(&in[0]);
     close_fd(&out[1]);
+    close_fd(&err[1]);
     if (error) {
         close_fd(&in[1]);
         close_fd(&out[0]);
+        close_fd(&err[0]);
         return errno_status(error, options->argv[0]);
     }
-    *out_child = (kiln_child){.pid = pid, .in_fd = in[1], .out_fd = out[0]};
+    *out_child = (kiln_child){.pid = pid, .in_fd = in[1], .out_fd = out[0], .error_fd = err[0]};
     return KILN_OK;
 }
 
@@ -135,6 +159,7 @@ void kiln_child_destroy(kiln_child *child) {
     }
     if (child->in_fd > 0) close_fd(&child->in_fd);
     if (child->out_fd > 0) close_fd(&child->out_fd);
+    if (child->error_fd > 0) close_fd(&child->error_fd);
 }
 
 void kiln_child_die_with_parent(void) {

@@ -10,17 +10,21 @@
 #include "base/status.h"
 
 typedef struct kiln_child_options {
-    const char *const *argv;      /* NULL-terminated; argv[0] is a path */
-    const char *const *env_extra; /* NULL-terminated "NAME=value", put before ours; may be NULL */
+    const char *const *argv;      /* NULL-terminated; argv[0] is a path, or searched on PATH */
+    const char *const *env_extra; /* NULL-terminated "NAME=value", replacing ours; may be NULL */
+    const char *cwd;              /* NULL: ours */
+    int input_fd;                 /* standard input when > 0; stays the caller's */
     bool pipe_in, pipe_out; /* join standard input, output by pipes; else /dev/null and ours */
+    bool pipe_error;        /* the same for standard error */
     bool socket_in; /* standard input is a SOCK_SEQPACKET socket: bounded messages, both ways, and
                        descriptors can be passed; in_fd is our end */
     const char *error_path; /* standard error is appended to this file; NULL: ours */
 } kiln_child_options;
 
 typedef struct kiln_child {
-    pid_t pid;         /* 0: none */
-    int in_fd, out_fd; /* our ends, non-blocking and close-on-exec; -1: none */
+    pid_t pid; /* 0: none */
+    /* Our ends, non-blocking and close-on-exec; -1: none. */
+    int in_fd, out_fd, error_fd;
 } kiln_child;
 
 typedef struct kiln_child_exit {

@@ -43,9 +43,7 @@ const kiln_affine *kiln_llvm_store_offset(kiln_llvm_emitter *e, kiln_stmt store)
     return e->store_offset.data[store];
 }
 
-/* ---- terms
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- terms ----------------------------------------------------------------------------------- */
 
 /* Where a term can be computed first: the deepest loop level it depends on. LOCAL: it loads memory
  * and must stay where it is used. */
@@ -246,9 +244,7 @@ int64_t kiln_llvm_constant_offset(kiln_llvm_emitter *e, const kiln_affine *offse
     return form.constant;
 }
 
-/* ---- one lane
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- one lane -------------------------------------------------------------------------------- */
 
 void kiln_llvm_enter_lane(kiln_llvm_emitter *e, uint32_t lane) {
     kiln_llvm_slot *slot = &e->slot[e->lane_var];

@@ -11,8 +11,7 @@ static uint64_t round_up(uint64_t bytes) {
     return (bytes + KILN_KERNEL_ALIGNMENT - 1) / KILN_KERNEL_ALIGNMENT * KILN_KERNEL_ALIGNMENT;
 }
 
-/* ---- the plan of scratch memory
- * ------------------------------------------------------------------------------- */
+/* ---- the plan of scratch memory -------------------------------------------------------------- */
 
 /* Temps that live at different times share memory: an allocation begins where those around it end.
  */
@@ -37,9 +36,7 @@ static void plan_scratch(kiln_llvm_emitter *e, kiln_stmt stmt, uint64_t used, bo
         plan_scratch(e, s->child.data[i], used, in_parallel);
 }
 
-/* ---- functions
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- functions ------------------------------------------------------------------------------- */
 
 static void add_attribute(kiln_llvm_emitter *e, LLVMValueRef function, LLVMAttributeIndex at,
                           const char *name, uint64_t value) {
@@ -162,8 +159,7 @@ static void bind_data(kiln_llvm_emitter *e, const inner_function *inner) {
         e->data[e->args.buffer[i]] = LLVMGetParam(inner->function, PARAMETER_ARGS + i);
 }
 
-/* ---- register buffers across control flow
- * ------------------------------------------------------------------------- */
+/* ---- register buffers across control flow ---------------------------------------------------- */
 
 /* Buffers stored to below `stmt`, as a byte per buffer. */
 static void collect_stored(const kiln_program *p, kiln_stmt stmt, bool *stored) {
@@ -223,9 +219,7 @@ static void end_carried(const carried_list *list, LLVMBasicBlockRef latch) {
         LLVMAddIncoming(list->data[i].value, list->data[i].slot, &latch, 1);
 }
 
-/* ---- loops
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- loops ----------------------------------------------------------------------------------- */
 
 static void bind_constant(kiln_llvm_emitter *e, kiln_var var, int64_t value) {
     e->slot[var] = (kiln_llvm_slot){.binding = KILN_LLVM_CONSTANT, .constant = value};
@@ -291,9 +285,7 @@ static void emit_counted(kiln_llvm_emitter *e, kiln_stmt stmt, LLVMValueRef firs
     LLVMPositionBuilderAtEnd(e->builder, exit);
 }
 
-/* ---- parallel loops
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- parallel loops -------------------------------------------------------------------------- */
 
 /* What moves from the function that calls parallel_for to the body: 8-byte words on the caller's
  * stack. */
@@ -457,9 +449,7 @@ static void emit_parallel(kiln_llvm_emitter *e, kiln_stmt stmt) {
     forget_loads(e, stored_below(e, stmt));
 }
 
-/* ---- statements
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- statements ------------------------------------------------------------------------------ */
 
 static void emit_for(kiln_llvm_emitter *e, kiln_stmt stmt) {
     const kiln_stmt_info *s = &e->p->stmt.data[stmt];
@@ -607,9 +597,7 @@ static void emit_stmt(kiln_llvm_emitter *e, kiln_stmt stmt) {
     KILN_CHECK(s->kind == KILN_STMT_STORE); /* lowering leaves no other kind */
 }
 
-/* ---- entries
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- entries --------------------------------------------------------------------------------- */
 
 /* int32 name(args, services): unpacks descriptors and calls the inner function. */
 static void emit_entry_wrapper(kiln_llvm_emitter *e, const inner_function *inner,

@@ -122,8 +122,7 @@ typedef struct kiln_llvm_emitter {
     KILN_VEC(kiln_affine *) store_offset;
 } kiln_llvm_emitter;
 
-/* ---- llvm_emit.c: functions, loops, statements
- * --------------------------------------------------- */
+/* ---- llvm_emit.c: functions, loops, statements ----------------------------------------------- */
 
 /* Adds the entry `name` to `module`. `arg_buffer`: [arg_count] buffers of `p` in the order of the
  * ABI, 0 for arguments that `p` does not touch. Scratch needs are raised to what this program
@@ -133,8 +132,7 @@ void kiln_llvm_emit_entry(LLVMContextRef context, LLVMModuleRef module, kiln_pro
                           const kiln_target *target, kiln_arena *arena, uint64_t *scratch_bytes,
                           uint64_t *worker_bytes);
 
-/* ---- llvm_types.c: types, small builders, known values
- * ------------------------------------------- */
+/* ---- llvm_types.c: types, small builders, known values --------------------------------------- */
 
 LLVMTypeRef kiln_llvm_int(kiln_llvm_emitter *e, unsigned bits);
 LLVMTypeRef kiln_llvm_ptr(kiln_llvm_emitter *e);
@@ -180,8 +178,7 @@ LLVMValueRef kiln_llvm_from_memory(kiln_llvm_emitter *e, kiln_dtype dtype, LLVMV
 LLVMValueRef kiln_llvm_to_memory(kiln_llvm_emitter *e, kiln_dtype dtype, LLVMValueRef v);
 LLVMValueRef kiln_llvm_cast(kiln_llvm_emitter *e, kiln_dtype from, kiln_dtype to, LLVMValueRef v);
 
-/* ---- llvm_address.c: where things lie
- * -------------------------------------------------------------- */
+/* ---- llvm_address.c: where things lie -------------------------------------------------------- */
 
 /* An access for the current bindings. */
 typedef struct kiln_llvm_address {
@@ -208,8 +205,7 @@ bool kiln_llvm_linear(kiln_llvm_emitter *e, const kiln_affine *a, LLVMValueRef *
 void kiln_llvm_enter_lane(kiln_llvm_emitter *e, uint32_t lane);
 void kiln_llvm_leave_lane(kiln_llvm_emitter *e);
 
-/* ---- llvm_memory.c: loads, stores, registers
- * ----------------------------------------------------------- */
+/* ---- llvm_memory.c: loads, stores, registers ------------------------------------------------- */
 
 LLVMValueRef kiln_llvm_load(kiln_llvm_emitter *e, kiln_expr load);
 void kiln_llvm_store(kiln_llvm_emitter *e, kiln_stmt store, LLVMValueRef value);
@@ -218,8 +214,7 @@ bool kiln_llvm_load_is_safe(kiln_llvm_emitter *e, kiln_expr load);
 void kiln_llvm_registers_begin(kiln_llvm_emitter *e, kiln_buffer buffer, kiln_stmt scope);
 void kiln_llvm_registers_end(kiln_llvm_emitter *e, kiln_buffer buffer);
 
-/* ---- llvm_expr.c, llvm_math.c: values
- * ------------------------------------------------------------------- */
+/* ---- llvm_expr.c, llvm_math.c: values -------------------------------------------------------- */
 
 /* The value of any expression for the current bindings, in the compute type of its dtype. */
 LLVMValueRef kiln_llvm_expr(kiln_llvm_emitter *e, kiln_expr expr);

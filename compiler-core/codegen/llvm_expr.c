@@ -3,9 +3,7 @@
 #include "base/check.h"
 #include "compiler-core/codegen/llvm_emit.h"
 
-/* ---- control
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- control --------------------------------------------------------------------------------- */
 
 /* Emits one side in its own block; what becomes known there is forgotten afterwards. */
 static LLVMValueRef emit_side(kiln_llvm_emitter *e, kiln_llvm_side side, void *context,
@@ -107,9 +105,7 @@ static LLVMValueRef emit_select(kiln_llvm_emitter *e, kiln_expr expr) {
     return LLVMBuildSelect(e->builder, condition, a, b, "");
 }
 
-/* ---- integers
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- integers -------------------------------------------------------------------------------- */
 
 static LLVMValueRef select_zero(kiln_llvm_emitter *e, LLVMValueRef is_zero, LLVMValueRef v) {
     return LLVMBuildSelect(e->builder, is_zero, LLVMConstNull(LLVMTypeOf(v)), v, "");
@@ -260,9 +256,7 @@ static LLVMValueRef integer_operator(kiln_llvm_emitter *e, kiln_expr expr, bool 
     return NULL;
 }
 
-/* ---- comparisons
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- comparisons ----------------------------------------------------------------------------- */
 
 static LLVMValueRef emit_compare(kiln_llvm_emitter *e, kiln_expr_op op, kiln_dtype dtype,
                                  LLVMValueRef a, LLVMValueRef b) {
@@ -305,9 +299,7 @@ static LLVMValueRef lane_compare(kiln_llvm_emitter *e, kiln_expr expr) {
     return emit_compare(e, op, KILN_I32, v, LLVMConstNull(LLVMTypeOf(v)));
 }
 
-/* ---- dispatch
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- dispatch -------------------------------------------------------------------------------- */
 
 LLVMValueRef kiln_llvm_operator(kiln_llvm_emitter *e, kiln_expr expr, LLVMValueRef *v) {
     const kiln_expr_node *node = kiln_expr_get(e->p, expr);

@@ -164,8 +164,7 @@ static LLVMValueRef math_sigmoid(kiln_llvm_emitter *e, LLVMValueRef x) {
     return quotient(e, numerator, add(e, power, k(x, 1.0)));
 }
 
-/* ---- exact operators
- * ------------------------------------------------------------------------------------------ */
+/* ---- exact operators ------------------------------------------------------------------------- */
 
 /* b when it wins or is NaN; a when a is NaN. When one operand is a constant that is not NaN this is
  * one machine instruction. */
@@ -191,9 +190,7 @@ static LLVMValueRef floor_modulo(kiln_llvm_emitter *e, LLVMValueRef a, LLVMValue
                            r, "");
 }
 
-/* ---- dispatch
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- dispatch -------------------------------------------------------------------------------- */
 
 typedef LLVMValueRef (*polynomial)(kiln_llvm_emitter *e, LLVMValueRef x);
 

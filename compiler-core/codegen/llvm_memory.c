@@ -12,8 +12,7 @@ static bool in_registers(const kiln_llvm_emitter *e, kiln_buffer buffer) {
     return e->p->buffer.data[buffer].scope == KILN_SCOPE_REGISTER;
 }
 
-/* ---- registers
- * ---------------------------------------------------------------------------------------------- */
+/* ---- registers ------------------------------------------------------------------------------- */
 
 void kiln_llvm_registers_begin(kiln_llvm_emitter *e, kiln_buffer buffer, kiln_stmt scope) {
     const kiln_buffer_info *info = &e->p->buffer.data[buffer];
@@ -154,9 +153,7 @@ static void register_store(kiln_llvm_emitter *e, kiln_buffer buffer, const kiln_
     }
 }
 
-/* ---- memory
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 bool kiln_llvm_load_is_safe(kiln_llvm_emitter *e, kiln_expr load) {
     kiln_buffer buffer = kiln_expr_get(e->p, load)->payload.id;

@@ -149,8 +149,7 @@ LLVMValueRef kiln_llvm_libm(kiln_llvm_emitter *e, const char *name, LLVMValueRef
     return result;
 }
 
-/* ---- known values
- * ------------------------------------------------------------------------------------- */
+/* ---- known values ---------------------------------------------------------------------------- */
 
 static uint32_t key_bucket(const uint64_t key[4]) {
     uint64_t hash = 0;
@@ -184,8 +183,7 @@ void kiln_llvm_table_pop(kiln_llvm_table *t, uint32_t mark) {
     }
 }
 
-/* ---- conversions
- * ---------------------------------------------------------------------------------------- */
+/* ---- conversions ----------------------------------------------------------------------------- */
 
 static LLVMValueRef bf16_from_bits(kiln_llvm_emitter *e, LLVMValueRef bits) {
     LLVMTypeRef i32 = kiln_llvm_type_like(kiln_llvm_int(e, 32), LLVMTypeOf(bits));

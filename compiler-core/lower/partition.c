@@ -24,9 +24,7 @@ typedef struct partition {
     bool too_many;
 } partition;
 
-/* ---- where to cut
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- where to cut ---------------------------------------------------------------------------- */
 
 static void add_cut(partition *part, int64_t at) {
     const kiln_stmt_info *s = &part->p->stmt.data[part->loop];
@@ -136,9 +134,7 @@ static void find_cuts(partition *part, kiln_stmt stmt) {
     for (uint32_t i = 0; i < s.child.count; i++) find_cuts(part, s.child.data[i]);
 }
 
-/* ---- cutting
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- cutting --------------------------------------------------------------------------------- */
 
 static void split_tree(partition *part, kiln_stmt stmt);
 

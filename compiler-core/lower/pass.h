@@ -19,8 +19,7 @@ typedef kiln_status (*kiln_lower_pass)(kiln_lowering *l);
 #include "compiler-core/lower/lower.def"
 #undef X
 
-/* ---- rewrite.c: walks that passes build on
- * ----------------------------------------------------------------- */
+/* ---- rewrite.c: walks that passes build on --------------------------------------------------- */
 
 /* Applies `rewrite` to every expression of the tree: conditions, indices, values. */
 typedef kiln_expr (*kiln_lower_rewriter)(kiln_program *p, kiln_expr e, void *context);

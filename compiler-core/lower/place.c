@@ -23,9 +23,7 @@ static void walk(kiln_program *p, kiln_stmt stmt,
         walk(p, p->stmt.data[stmt].child.data[i], visit, a);
 }
 
-/* ---- where
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- where ----------------------------------------------------------------------------------- */
 
 static kiln_stmt common_ancestor(const kiln_program *p, kiln_stmt a, kiln_stmt b) {
     while (!kiln_stmt_is_inside(p, b, a)) a = p->stmt.data[a].parent;
@@ -102,9 +100,7 @@ static kiln_stmt wrap_home(kiln_program *p, accesses *a) {
     return alloc;
 }
 
-/* ---- what
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- what ------------------------------------------------------------------------------------ */
 
 typedef enum side { OUTSIDE = 1, INSIDE = 2 } side;
 

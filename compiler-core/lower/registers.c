@@ -40,9 +40,7 @@ static void walk_accesses(kiln_program *p, kiln_stmt stmt, access_walk *w) {
     for (uint32_t i = 0; i < s.child.count; i++) walk_accesses(p, s.child.data[i], w);
 }
 
-/* ---- width
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- width ----------------------------------------------------------------------------------- */
 
 /* The loop whose variable becomes lanes at `stmt`: the outermost vectorized one. */
 static kiln_stmt lane_loop(const kiln_program *p, kiln_stmt stmt) {
@@ -95,9 +93,7 @@ uint32_t kiln_register_width(kiln_program *p, kiln_stmt scope, kiln_buffer buffe
     return width.width ? (uint32_t)width.width : 1;
 }
 
-/* ---- numbering
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- numbering ------------------------------------------------------------------------------- */
 
 /* The dimension that lanes run along, and by how many. */
 typedef struct lane_walk {
@@ -158,9 +154,7 @@ static void number_elements(kiln_program *p, kiln_stmt stmt) {
     for (uint32_t i = 0; i < s.child.count; i++) number_elements(p, s.child.data[i]);
 }
 
-/* ---- promotion
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- promotion ------------------------------------------------------------------------------- */
 
 typedef struct check_walk {
     kiln_stmt alloc;

@@ -4,9 +4,7 @@
 
 static kiln_stmt_info *get(const kiln_program *p, kiln_stmt s) { return &p->stmt.data[s]; }
 
-/* ---- expressions
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- expressions ----------------------------------------------------------------------------- */
 
 static void rewrite_own(kiln_program *p, kiln_stmt stmt, kiln_lower_rewriter rewrite,
                         void *context) {
@@ -50,9 +48,7 @@ kiln_stmt kiln_lower_loop_of(const kiln_program *p, kiln_stmt stmt, kiln_var var
     return 0;
 }
 
-/* ---- simplification
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- simplification -------------------------------------------------------------------------- */
 
 typedef struct simplification {
     const kiln_interval *range;
@@ -134,9 +130,7 @@ kiln_status kiln_lower_simplify(kiln_lowering *l) {
     return KILN_OK;
 }
 
-/* ---- copies
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- copies ---------------------------------------------------------------------------------- */
 
 typedef struct copying {
     kiln_expr *replacement; /* [var count at the start] */

@@ -81,8 +81,7 @@ static void targets_without_a_backend_are_refused(void **state) {
     kiln_status_free(st);
 }
 
-/* ---- register tiles
- * ------------------------------------------------------------------------------------------- */
+/* ---- register tiles -------------------------------------------------------------------------- */
 
 /* A 3x3 convolution with a tile of `pixels` by two vectors of `lanes` output channels. */
 static kiln_program *tiled_conv(kiln_arena *arena, uint32_t pixels, uint32_t lanes) {
@@ -146,9 +145,7 @@ static void tiles_of_14_by_2_stay_in_avx512_registers(void **state) {
     expect_tile_in_registers(((kiln_program *)*state)->arena, level[3], 14, 16);
 }
 
-/* ---- artefacts
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- artefacts ------------------------------------------------------------------------------- */
 
 static void manifests_say_what_was_built(void **state) {
     kiln_arena *arena = ((kiln_program *)*state)->arena;

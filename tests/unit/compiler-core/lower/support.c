@@ -42,9 +42,7 @@ kiln_program *unscheduled(const kiln_program *te) {
     return loops;
 }
 
-/* ---- running
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 typedef struct bindings {
     const kiln_program *te;
@@ -120,9 +118,7 @@ kiln_status lowered_equals(const kiln_program *te, const kiln_program *scheduled
     return KILN_OK;
 }
 
-/* ---- text
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 const char *lowered_text(const kiln_program *scheduled, const kiln_target *target,
                          const char *after) {

@@ -24,9 +24,7 @@ static const struct {
 #undef X
 };
 
-/* ---- meaning
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- meaning --------------------------------------------------------------------------------- */
 
 /* Tensors by buffer name, shared by expression and lowered programs: packed ones are made on first
  * sight. */
@@ -105,8 +103,7 @@ static void every_pass_keeps_the_meaning(void **state) {
     kiln_arena_deinit(&arena);
 }
 
-/* ---- what each pass is for
- * ------------------------------------------------------------------------------------------ */
+/* ---- what each pass is for ------------------------------------------------------------------- */
 
 static kiln_program *program_of(kiln_arena *arena, const char *text) {
     kiln_program *p = NULL;

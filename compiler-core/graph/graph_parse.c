@@ -285,10 +285,10 @@ static void parse_node(parser *ps) {
             if (!ps->status)
                 ps->graph->node.data[node].name =
                     (kiln_str){kiln_str_dup(ps->graph->arena, name), name.size};
-        } else if (accept(ps, "group")) {
+        } else if (accept(ps, "kernel")) {
             int64_t group = expect_int(ps);
             if (group < 0 || group >= KILN_GRAPH_NODES_MAX)
-                FAIL(ps, "the group's number is out of range");
+                FAIL(ps, "the kernel's number is out of range");
             if (!ps->status) ps->graph->node.data[node].group = (uint32_t)group;
         } else {
             parse_attr(ps, node, op);

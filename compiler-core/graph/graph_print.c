@@ -108,7 +108,7 @@ static void print_node(const kiln_graph *graph, const kiln_node_info *node, kiln
         kiln_strbuf_text(out, " name ");
         kiln_name_print(node->name, true, out);
     }
-    if (node->group) kiln_strbuf_printf(out, " group %u", node->group);
+    if (node->group) kiln_strbuf_printf(out, " kernel %u", node->group);
     kiln_strbuf_char(out, '\n');
 }
 

@@ -5,7 +5,7 @@
  *     input x: f32[1,3,8,8]
  *     constant w: f32[4,3,3,3] = hash "00112233445566778899aabbccddeeff"
  *     constant b: f32[2] = [1, -0.5]
- *     y: f32[1,4,8,8] = conv(x, w) pads=[1,1,1,1] name "conv1" group 1
+ *     y: f32[1,4,8,8] = conv(x, w) pads=[1,1,1,1] name "conv1" kernel 1
  *     output y
  *
  * Constants of more than KILN_GRAPH_TEXT_ITEMS elements print the hash of their bytes; the parser

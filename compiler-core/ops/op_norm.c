@@ -202,6 +202,16 @@ kiln_status kiln_rule_layer_norm(kiln_infer *infer) {
     return KILN_OK;
 }
 
+static void layer_norm_output(kiln_te *te, const moments *m) {
+    kiln_te_block block = kiln_te_block_begin(te, "", kiln_te_in_shape(te, 0));
+    kiln_expr value = kiln_sub(te, kiln_te_load(te, 0, block.i), mean_at(te, m, block.i));
+    value = kiln_mul(te, value, inverse_deviation(te, m, block.i));
+    value = kiln_mul(te, value, kiln_te_load_broadcast(te, 1, block.i, block.rank));
+    if (kiln_te_has(te, 2))
+        value = kiln_add(te, value, kiln_te_load_broadcast(te, 2, block.i, block.rank));
+    kiln_te_store(te, &block, te->output[0], block.i, block.rank, value);
+}
+
 /* Over the dimensions from `axis` on. Outputs 1 and 2 are the mean and 1 / standard deviation. */
 void kiln_te_layer_norm(kiln_te *te) {
     const kiln_shape *shape = kiln_te_in_shape(te, 0);
@@ -209,20 +219,14 @@ void kiln_te_layer_norm(kiln_te *te) {
     kiln_status st = kiln_axis_resolve(kiln_node_int(te->node, "axis"), shape->rank, "axis", &axis);
     KILN_CHECK(st == NULL);
     moments m = make_moments(te, layer_mask(shape->rank, axis));
-    kiln_te_block block = kiln_te_block_begin(te, "", shape);
-    kiln_expr value = kiln_sub(te, kiln_te_load(te, 0, block.i), mean_at(te, &m, block.i));
-    value = kiln_mul(te, value, inverse_deviation(te, &m, block.i));
-    value = kiln_mul(te, value, kiln_te_load_broadcast(te, 1, block.i, block.rank));
-    if (kiln_te_has(te, 2))
-        value = kiln_add(te, value, kiln_te_load_broadcast(te, 2, block.i, block.rank));
-    if (te->output[0]) kiln_te_store(te, &block, te->output[0], block.i, block.rank, value);
+    if (te->output[0]) layer_norm_output(te, &m);
     for (uint32_t i = 1; i < te->node->output_count; i++) {
         if (!te->output[i]) continue;
-        kiln_te_block extra = kiln_te_block_begin(te, i == 1 ? "mean" : "deviation",
+        kiln_te_block block = kiln_te_block_begin(te, i == 1 ? "mean" : "deviation",
                                                   &te->p->buffer.data[te->output[i]].shape);
         kiln_expr statistic =
-            i == 1 ? mean_at(te, &m, extra.i) : inverse_deviation(te, &m, extra.i);
-        kiln_te_store(te, &extra, te->output[i], extra.i, extra.rank, statistic);
+            i == 1 ? mean_at(te, &m, block.i) : inverse_deviation(te, &m, block.i);
+        kiln_te_store(te, &block, te->output[i], block.i, block.rank, statistic);
     }
 }
 

@@ -1,0 +1,82 @@
+#include "compiler-core/graph/graph.h"
+
+#include "tests/unit/compiler-core/graph/support.h"
+
+static void names_are_made_unique(void **state) {
+    kiln_graph *graph = kiln_graph_create(*state, KILN_STR("g"));
+    kiln_value a = kiln_graph_add_value(graph, KILN_STR("a"));
+    kiln_value b = kiln_graph_add_value(graph, KILN_STR("a"));
+    kiln_value c = kiln_graph_add_value(graph, KILN_STR("a"));
+    expect_str(graph->value.data[a].name, "a");
+    expect_str(graph->value.data[b].name, "a'2");
+    expect_str(graph->value.data[c].name, "a'3");
+    assert_int_equal(kiln_graph_find_value(graph, KILN_STR("a'2")), b);
+    assert_int_equal(kiln_graph_find_value(graph, KILN_STR("z")), 0);
+}
+
+static void attributes_replace_each_other(void **state) {
+    kiln_graph *graph = kiln_graph_create(*state, KILN_STR("g"));
+    kiln_node node = kiln_graph_add_node(graph, KILN_OP_TRANSPOSE, KILN_STR("t"), 1, 1);
+    int64_t perm[] = {1, 0};
+    assert_null(kiln_node_attr(graph, node, "perm"));
+    kiln_graph_set_ints(graph, node, "perm", perm, 2);
+    perm[0] = 0; /* the list was copied */
+    kiln_graph_set_int(graph, node, "axis", 1);
+    kiln_graph_set_int(graph, node, "axis", 2);
+    assert_int_equal(kiln_node_attr(graph, node, "perm")->ints[0], 1);
+    assert_int_equal(kiln_node_attr(graph, node, "axis")->i, 2);
+    assert_int_equal(graph->node.data[node].attr_count, 2);
+}
+
+static void empty_lists_are_given(void **state) {
+    kiln_graph *graph = kiln_graph_create(*state, KILN_STR("g"));
+    kiln_node node = kiln_graph_add_node(graph, KILN_OP_SQUEEZE, KILN_STR("s"), 1, 1);
+    kiln_graph_set_ints(graph, node, "axes", NULL, 0);
+    assert_non_null(kiln_node_attr(graph, node, "axes"));
+    assert_int_equal(kiln_node_attr(graph, node, "axes")->count, 0);
+}
+
+static void replaced_value_has_no_readers(void **state) {
+    kiln_graph *graph = graph_of(*state, "graph g\n"
+                                         "input x: f32[2]\n"
+                                         "a: f32[2] = neg(x)\n"
+                                         "b: f32[2] = add(a, a)\n"
+                                         "output b\n"
+                                         "output a\n");
+    kiln_value x = kiln_graph_find_value(graph, KILN_STR("x"));
+    kiln_value a = kiln_graph_find_value(graph, KILN_STR("a"));
+    assert_int_equal(kiln_graph_count_uses(graph, *state)[a], 3);
+    kiln_graph_replace_value(graph, a, x);
+    kiln_graph_remove_node(graph, graph->value.data[a].producer);
+    assert_int_equal(kiln_graph_count_uses(graph, *state)[a], 0);
+    assert_int_equal(graph->value.data[a].producer, 0);
+    expect_ok(kiln_graph_verify(graph));
+    assert_string_equal(result_of(*state, graph), "f32[2]: 2 4; f32[2]: 1 2");
+}
+
+static void constants_are_named_by_their_bytes(void **state) {
+    kiln_graph *graph = kiln_graph_create(*state, KILN_STR("g"));
+    float data[] = {1, 2}, same[] = {1, 2}, other[] = {1, 3};
+    kiln_tensor tensor = {KILN_F32, {.rank = 1, .dim = {2}}, data};
+    kiln_value a = kiln_graph_add_constant(graph, KILN_STR("a"), &tensor);
+    tensor.data = same;
+    kiln_value b = kiln_graph_add_constant(graph, KILN_STR("b"), &tensor);
+    tensor.data = other;
+    kiln_value c = kiln_graph_add_constant(graph, KILN_STR("c"), &tensor);
+    assert_true(kiln_value_is_constant(graph, a));
+    assert_false(kiln_value_is_constant(graph, 0));
+    assert_true(graph->value.data[a].hash.low == graph->value.data[b].hash.low);
+    assert_true(graph->value.data[a].hash.low != graph->value.data[c].hash.low);
+    assert_ptr_equal(kiln_value_tensor(graph, c).data, other);
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        test_with_arena(names_are_made_unique),
+        test_with_arena(attributes_replace_each_other),
+        test_with_arena(empty_lists_are_given),
+        test_with_arena(replaced_value_has_no_readers),
+        test_with_arena(constants_are_named_by_their_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

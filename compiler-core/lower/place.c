@@ -30,20 +30,6 @@ static kiln_stmt common_ancestor(const kiln_program *p, kiln_stmt a, kiln_stmt b
     return a;
 }
 
-/* A sum over loops that its index does not name lives outside of them. */
-static kiln_stmt above_reduction(const kiln_program *p, kiln_stmt store) {
-    kiln_stmt home = store;
-    const kiln_stmt_info *s = &p->stmt.data[store];
-    for (kiln_stmt at = s->parent; at; at = p->stmt.data[at].parent) {
-        if (p->stmt.data[at].kind != KILN_STMT_FOR) continue;
-        bool used = false;
-        for (uint32_t i = 0; i < s->index_count; i++)
-            used |= kiln_expr_uses_var(p, s->index[i], p->stmt.data[at].var);
-        if (!used) home = at;
-    }
-    return home;
-}
-
 static void add_home(kiln_program *p, accesses *a, kiln_stmt stmt) {
     a->home = a->found ? common_ancestor(p, a->home, stmt) : stmt;
     a->found = true;
@@ -51,11 +37,7 @@ static void add_home(kiln_program *p, accesses *a, kiln_stmt stmt) {
 
 static void home_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *context) {
     accesses *a = context;
-    if (kiln_expr_get(p, load)->payload.id != a->buffer) return;
-    const kiln_stmt_info *s = &p->stmt.data[stmt];
-    add_home(p, a,
-             s->kind == KILN_STMT_STORE && s->buffer == a->buffer ? above_reduction(p, stmt)
-                                                                  : stmt);
+    if (kiln_expr_get(p, load)->payload.id == a->buffer) add_home(p, a, stmt);
 }
 
 static void home_stmt(kiln_program *p, kiln_stmt stmt, accesses *a) {

@@ -188,6 +188,31 @@ static void temps_keep_what_one_execution_touches(void **state) {
         "      for j in 2:\n        y[i*2 + j] = t[j]*t[j + 2]\n");
 }
 
+/* What every iteration of a parallel loop computes for itself is its own: no worker sees another's.
+ */
+static void temps_of_parallel_iterations_are_private(void **state) {
+    kiln_arena *arena = ((kiln_program *)*state)->arena;
+    const char *program =
+        "program test\ninput x: f32[4,8]\ntemp t: f32[4]\noutput y: f32[16]\n"
+        "block s(a:4 | b:8): t[a] sum= x[a, b] init 0.0\nblock d(a:16): y[a] = t[floormod(a, 4)]\n"
+        "loops:\n  parallel i in 16:\n    for k in 4:\n      for l in 8:\n        block s(a=k, "
+        "b=l)\n"
+        "    block d(a=i)\n";
+    kiln_target target = target_of(arena, AVX2 ",cores=2,threads=2");
+    kiln_strbuf text = {0};
+    assert_null(
+        kiln_lower_explain(program_of(arena, program), &target, KILN_STR("place"), arena, &text));
+    assert_non_null(strstr(text.data, "  parallel i in 16:\n    alloc t:\n"));
+    kiln_strbuf_deinit(&text);
+}
+
+static void loops_are_parallel_only_where_there_are_threads(void **state) {
+    kiln_arena *arena = ((kiln_program *)*state)->arena;
+    const char *program =
+        HEAD "block c(a:62): y[a] = x[a]\nloops:\n  parallel i in 62:\n    block c(a=i)\n";
+    expect_loops(arena, program, "threads", "  for i in 62:\n    block c(a=i)\n");
+}
+
 static void packing_of_constants_moves_to_prepare(void **state) {
     kiln_arena *arena = ((kiln_program *)*state)->arena;
     const char *program =
@@ -274,6 +299,8 @@ int main(void) {
         PROGRAM_TEST(padding_is_split_off),
         PROGRAM_TEST(vector_tails_are_masked),
         PROGRAM_TEST(temps_keep_what_one_execution_touches),
+        PROGRAM_TEST(temps_of_parallel_iterations_are_private),
+        PROGRAM_TEST(loops_are_parallel_only_where_there_are_threads),
         PROGRAM_TEST(packing_of_constants_moves_to_prepare),
         PROGRAM_TEST(registers_chosen_by_a_serial_loop_are_refused),
         PROGRAM_TEST(more_registers_than_the_target_has_are_refused),

@@ -42,7 +42,7 @@ static void movement_is_injective(void **state) {
     expect_class(*state, "y: f32[2,3,2,4] = slice(x) starts=[1] ends=[3] axes=[2]",
                  "injective: injective");
     expect_class(*state, "y: f32[2,2,4,4] = gather(x, i) axis=1",
-                 "injective: injective, broadcast");
+                 "injective: injective, injective");
     expect_class(*state, "y: f32[6,16] = reshape(x) shape=[6,16]", "injective: injective");
 }
 

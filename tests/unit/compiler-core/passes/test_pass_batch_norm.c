@@ -1,0 +1,76 @@
+#include "compiler-core/passes/pass.h"
+#include "tests/unit/compiler-core/graph/support.h"
+
+#define HEAD                                                                                     \
+    "graph g\ninput x: f32[1,1,3]\nconstant w: f32[2,1,2] = [1, 2, 3, 4]\nconstant b: f32[2] = " \
+    "[5, 6]\n"                                                                                   \
+    "constant s: f32[2] = [2, 0.5]\nconstant m: f32[2] = [1, -1]\nconstant v: f32[2] = [4, "     \
+    "0.25]\ninput r: f32[2]\n"
+
+static uint32_t norms_after(kiln_arena *arena, const char *body, bool *out_same) {
+    kiln_graph *graph = graph_of(arena, kiln_arena_printf(arena, "%s%s", HEAD, body));
+    const char *before = result_of(arena, graph);
+    uint32_t norms = 0;
+    expect_ok(kiln_pass_run(KILN_PASS_FOLD_BATCH_NORM, graph));
+    for (kiln_node n = 1; n < graph->node.count; n++)
+        norms += graph->node.data[n].op == KILN_OP_BATCH_NORM;
+    const char *after = result_of(arena, graph);
+    *out_same = kiln_str_equal(kiln_str_from(before), kiln_str_from(after));
+    return norms;
+}
+
+static void expect_norms(kiln_arena *arena, const char *body, uint32_t norms) {
+    bool same = false;
+    assert_int_equal(norms_after(arena, body, &same), norms);
+    assert_true(same);
+}
+
+static void weights_and_bias_take_the_normalisation_in(void **state) {
+    expect_norms(*state,
+                 "c: f32[1,2,2] = conv(x, w)\ny: f32[1,2,2] = batch_norm(c, s, b, m, v) "
+                 "epsilon=0\noutput y\n",
+                 0);
+    expect_norms(*state,
+                 "c: f32[1,2,2] = conv(x, w, b)\ny: f32[1,2,2] = batch_norm(c, s, b, m, v) "
+                 "epsilon=0\noutput y\n",
+                 0);
+}
+
+static void convolution_with_other_readers_stays(void **state) {
+    expect_norms(*state,
+                 "c: f32[1,2,2] = conv(x, w)\ny: f32[1,2,2] = batch_norm(c, s, b, m, v)\noutput "
+                 "y\noutput c\n",
+                 1);
+}
+
+static void statistics_known_at_run_time_only_stay(void **state) {
+    expect_norms(
+        *state, "c: f32[1,2,2] = conv(x, w)\ny: f32[1,2,2] = batch_norm(c, s, b, m, r)\noutput y\n",
+        1);
+}
+
+static void normalisation_of_something_else_stays(void **state) {
+    expect_norms(*state,
+                 "c: f32[1,2,2] = conv(x, w)\nd: f32[1,2,2] = relu(c)\ny: f32[1,2,2] = "
+                 "batch_norm(d, s, b, m, v)\noutput y\n",
+                 1);
+}
+
+/* Two convolutions share weights; only one is normalised. */
+static void shared_weights_are_not_changed(void **state) {
+    expect_norms(*state,
+                 "c: f32[1,2,2] = conv(x, w)\nd: f32[1,2,2] = conv(x, w)\n"
+                 "y: f32[1,2,2] = batch_norm(c, s, b, m, v) epsilon=0\noutput y\noutput d\n",
+                 0);
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        test_with_arena(weights_and_bias_take_the_normalisation_in),
+        test_with_arena(convolution_with_other_readers_stays),
+        test_with_arena(statistics_known_at_run_time_only_stay),
+        test_with_arena(normalisation_of_something_else_stays),
+        test_with_arena(shared_weights_are_not_changed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -287,12 +287,13 @@ static void destroying_the_pool_ends_its_workers_and_calls_nobody(void **state) 
     start_pool(f, 1, NULL);
     submit(f, "reply", false, 60 * SECOND);
     run_until(f, 1);
-    pid_t pid = (pid_t)atoi(f->got[0].text);
+    uint64_t pid;
+    assert_true(kiln_str_to_u64(kiln_str_from(f->got[0].text), &pid));
     submit(f, "hang", false, 60 * SECOND);
     submit(f, "reply", false, 60 * SECOND);
     kiln_builders_destroy(f->pool);
     f->pool = NULL;
-    assert_int_equal(kill(pid, 0), -1);
+    assert_int_equal(kill((pid_t)pid, 0), -1);
     assert_int_equal(errno, ESRCH);
     assert_int_equal(f->count, 1);
 }

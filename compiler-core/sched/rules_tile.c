@@ -14,8 +14,6 @@
 #define TILE_ROWS_MAX 16
 #define REDUCE_BLOCK_MAX 64
 #define TAPS_UNROLLED_MAX 7
-#define CHANNEL_BLOCK \
-    16 /* preferred blocks of data: kernels that were not measured agree without conversions */
 #define FMA_IN_FLIGHT 10 /* accumulators that keep two FMA units of latency 4 to 5 busy */
 
 typedef struct plan {
@@ -169,6 +167,12 @@ static double tile_efficiency(const plan *t, int64_t mh, int64_t mw, int64_t vec
     return useful / cost * (mh > 1 && mw < w ? 0.97 : 1.0);
 }
 
+/* Blocks of channels that all kernels prefer, so that those that were not measured agree without
+ * conversions. */
+static int64_t channel_block(const plan *t) {
+    return (int64_t)t->m->target->vector_bytes / (int64_t)sizeof(float);
+}
+
 typedef struct tile_row {
     int64_t mh, mw, vectors;
     double efficiency;
@@ -203,13 +207,7 @@ static const char *sample_tile(plan *t) {
     for (uint32_t i = 0; i < count; i++)
         kiln_strbuf_printf(&text, ", %lld, %lld, %lld", (long long)row[i].mh, (long long)row[i].mw,
                            (long long)row[i].vectors);
-    /* Without packed weights, speed is memory's: whole blocks of data at a time. */
-    uint32_t preferred = 0;
-    while (!t->packs && preferred + 1 < count &&
-           row[preferred].vectors * t->lanes < KILN_MIN(CHANNEL_BLOCK, extent_of(t, t->v)))
-        preferred++;
-    if (row[preferred].vectors * t->lanes < CHANNEL_BLOCK) preferred = 0;
-    const char *name = kiln_make_sampler(t->m, "choice(3%s) = %u", text.data, preferred);
+    const char *name = kiln_make_sampler(t->m, "choice(3%s) = 0", text.data);
     kiln_strbuf_deinit(&text);
     return name;
 }
@@ -229,7 +227,7 @@ static const char *sample_steps(plan *t) {
             int64_t lanes = block > 1 ? 1 : t->lanes;
             kiln_strbuf_printf(&text, ", %lld, %lld, %lld", (long long)block, (long long)unrolled,
                                (long long)lanes);
-            if (block <= CHANNEL_BLOCK && block * 64 + KILN_MIN(unrolled, 4) > best) {
+            if (block <= channel_block(t) && block * 64 + KILN_MIN(unrolled, 4) > best) {
                 best = block * 64 + KILN_MIN(unrolled, 4);
                 preferred = rows;
             }
@@ -262,7 +260,7 @@ static const char *sample_output_block(plan *t, int64_t extent) {
          block += t->lanes)
         if (extent % block == 0 && block <= 16 * t->lanes) value[count++] = block;
     value[count++] = extent;
-    return kiln_make_categorical(t->m, value, count, CHANNEL_BLOCK);
+    return kiln_make_categorical(t->m, value, count, channel_block(t));
 }
 
 /* ---- steps
@@ -403,7 +401,7 @@ static void make_nest(plan *t, uint32_t variant, kiln_strbuf *out_outer, uint32_
     for (uint32_t i = 0; i < 2; i++) {
         if (m_iter[i] < 0) continue;
         kiln_make(m, "split(%s, -1, %s[%u])", loop(t, m_iter[i], ""), t->tile, i);
-        split_rounds(t, loop(t, m_iter[i], ".0"), i == 0 ? 4 : INT64_MAX);
+        split_rounds(t, loop(t, m_iter[i], ".0"), i == 1 ? INT64_MAX : t->packs ? 4 : 8);
     }
     if (t->k >= 0) kiln_make(m, "split(%s, -1, %s[0])", loop(t, t->k, ""), t->steps);
 
@@ -588,15 +586,17 @@ bool kiln_sketch_tile(kiln_maker *m, uint32_t variant) {
     if (copy) {
         int dim = t.pattern.from[t.data].dim_of[t.packs ? KILN_MAX(t.k, 0) : t.v];
         if (t.packs && t.k < 0) dim = -1;
-        /* Copies that are used for one vector of outputs only are made where they are used, rows at
-         * a time. */
-        uint32_t rows = outer_count > 4 ? outer_count - 4 : 0;
+        /* Around the second round of tiles at most: further inside, border tests multiply the code.
+         * Copies that are used for one vector of outputs only are made there, some rows at a time.
+         */
+        uint32_t inside = 2 * ((t.mh >= 0) + (t.mw >= 0));
+        uint32_t places = outer_count > inside ? outer_count - inside : 0;
         if (t.packs)
             place_copy(&t, copy, dim, element, kiln_arena_printf(m->arena, "%s[2]", t.steps),
-                       outer_count, 0);
+                       places, 0);
         else
             place_copy(&t, copy, dim, kiln_arena_printf(m->arena, "%lld", (long long)t.lanes), "1",
-                       outer_count, rows);
+                       places, places);
     }
     place_follower(&t, follower, at);
     kiln_make(m, "vectorize(%s)", loop(&t, t.v, ".2"));

@@ -122,7 +122,7 @@ typedef struct kiln_llvm_emitter {
     KILN_VEC(kiln_affine *) store_offset;
 } kiln_llvm_emitter;
 
-/* ---- llvm_emit.c: functions, loops, statements ----------------------------------------------- */
+/* ---- llvm_emit.c: functions ------------------------------------------------------------------ */
 
 /* Adds the entry `name` to `module`. `arg_buffer`: [arg_count] buffers of `p` in the order of the
  * ABI, 0 for arguments that `p` does not touch. Scratch needs are raised to what this program
@@ -131,6 +131,21 @@ void kiln_llvm_emit_entry(LLVMContextRef context, LLVMModuleRef module, kiln_pro
                           const char *name, const kiln_buffer *arg_buffer, uint32_t arg_count,
                           const kiln_target *target, kiln_arena *arena, uint64_t *scratch_bytes,
                           uint64_t *worker_bytes);
+/* A parallel loop: its body in functions of its own, and the call that shares it out. */
+void kiln_llvm_parallel(kiln_llvm_emitter *e, kiln_stmt stmt);
+/* Where a temp lies in scratch memory (the worker's own inside parallel loops). */
+LLVMValueRef kiln_llvm_scratch(kiln_llvm_emitter *e, kiln_buffer buffer);
+LLVMBasicBlockRef kiln_llvm_append_block(kiln_llvm_emitter *e, const char *name);
+LLVMValueRef kiln_llvm_byte_pointer(kiln_llvm_emitter *e, LLVMValueRef base, LLVMValueRef offset);
+
+/* ---- llvm_stmt.c: statements and loops ------------------------------------------------------- */
+
+void kiln_llvm_stmt(kiln_llvm_emitter *e, kiln_stmt stmt);
+/* do { body of the loop `stmt` } while (++v != end), from `first`: i64 values, first < end. */
+void kiln_llvm_counted(kiln_llvm_emitter *e, kiln_stmt stmt, LLVMValueRef first, LLVMValueRef end);
+/* Opens and closes a level at the current place. */
+void kiln_llvm_push_level(kiln_llvm_emitter *e);
+void kiln_llvm_pop_level(kiln_llvm_emitter *e);
 
 /* ---- llvm_types.c: types, small builders, known values --------------------------------------- */
 

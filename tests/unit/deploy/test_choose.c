@@ -46,7 +46,7 @@ static int tear_down(void **state) {
 }
 
 static void use_graph(fixture *f, const char *text) {
-    f->graph = graph_from(&f->arena, text);
+    f->graph = graph_of(&f->arena, text);
     expect_ok(kiln_plan_create(f->graph, &f->arena, &f->plan));
 }
 

@@ -44,7 +44,7 @@ static packed pack_graph(kiln_arena *arena, kiln_graph *graph, kiln_db *db) {
 }
 
 static packed pack_text(kiln_arena *arena, const char *text) {
-    return pack_graph(arena, graph_from(arena, text), NULL);
+    return pack_graph(arena, graph_of(arena, text), NULL);
 }
 
 static void expect_close(const kiln_tensor *got, const kiln_tensor *wanted, uint32_t output) {
@@ -96,10 +96,10 @@ static void expect_module_equals_graph(const packed *m) {
     "constant w1: f32[8,3,3,3] = hash \"00112233445566778899aabbccddeeff\"\n" \
     "constant w2: f32[8,8,3,3] = hash \"10112233445566778899aabbccddeeff\"\n" \
     "constant w3: f32[8,5] = hash \"20112233445566778899aabbccddeeff\"\n"     \
-    "a: f32[1,8,9,9] = conv(x, w1) pads=[1,1,1,1] group 1\n"                  \
-    "b: f32[1,8,9,9] = relu(a) group 1\n"                                     \
-    "c: f32[1,8,9,9] = conv(b, w2) pads=[1,1,1,1] group 2\n"                  \
-    "d: f32[1,8,9,9] = add(c, b) group 2\n"                                   \
+    "a: f32[1,8,9,9] = conv(x, w1) pads=[1,1,1,1] kernel 1\n"                 \
+    "b: f32[1,8,9,9] = relu(a) kernel 1\n"                                    \
+    "c: f32[1,8,9,9] = conv(b, w2) pads=[1,1,1,1] kernel 2\n"                 \
+    "d: f32[1,8,9,9] = add(c, b) kernel 2\n"                                  \
     "e: f32[1,8,1,1] = global_average_pool(d)\n"                              \
     "f: f32[1,8] = flatten(e)\n"                                              \
     "g: f32[1,5] = matmul(f, w3)\n"                                           \
@@ -228,7 +228,7 @@ static void put_trace(packed *m, kiln_db *db, unsigned number, const char *op,
     "c: f32[1,8,3,5] = add(a, x)\noutput b\noutput c\n"
 
 static packed pack_pair(kiln_arena *arena, bool blocked_reader) {
-    packed m = {.arena = arena, .graph = graph_from(arena, PAIR)};
+    packed m = {.arena = arena, .graph = graph_of(arena, PAIR)};
     kiln_db *db = open_records(":memory:");
     put_parents(db);
     put_trace(&m, db, 1, "relu", "transform_layout(a, \"" BLOCKED "\")\n", "row", BLOCKED);
@@ -264,7 +264,7 @@ static void a_reader_of_the_same_layout_needs_no_conversion(void **state) {
 static void outputs_are_row_major_whatever_kernels_chose(void **state) {
     packed m = {
         .arena = *state,
-        .graph = graph_from(
+        .graph = graph_of(
             *state, "graph out\ninput x: f32[1,8,3,5]\na: f32[1,8,3,5] = relu(x)\noutput a\n")};
     kiln_db *db = open_records(":memory:");
     put_parents(db);

@@ -15,4 +15,14 @@ void expect_op(kiln_arena *arena, const char *inputs, const char *node, const ch
 /* That graph is refused, with that text. */
 void expect_op_refused(kiln_arena *arena, const char *inputs, const char *node, const char *needle);
 
+/* A f32 tensor in row-major order. */
+kiln_tensor tensor_from(kiln_arena *arena, const kiln_shape *shape, const float *value);
+/* Dtype, shape and every element are as given. */
+void expect_tensor(const kiln_tensor *tensor, const kiln_shape *shape, const float *value);
+
+#define SHAPE(...)                                                             \
+    (&(kiln_shape){.rank = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), \
+                   .dim = {__VA_ARGS__}})
+#define FLOATS(...) ((const float[]){__VA_ARGS__})
+
 #endif

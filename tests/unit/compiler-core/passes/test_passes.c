@@ -25,7 +25,7 @@ static kiln_graph *golden_graph(kiln_arena *arena, kiln_pass pass) {
     kiln_str name = {command + 9, (size_t)(start - 1 - (command + 9))};
     expect_str(name, kiln_pass_get(pass)->name);
     char *text = kiln_str_dup(arena, (kiln_str){start, (size_t)(end + 1 - start)});
-    return graph_from(arena, text);
+    return graph_of(arena, text);
 }
 
 static void eval(const kiln_graph *graph, kiln_arena *arena, kiln_tensor *output) {

@@ -7,7 +7,7 @@
 
 static kiln_plan plan_of(kiln_arena *arena, const char *text) {
     kiln_plan plan;
-    expect_ok(kiln_plan_create(graph_from(arena, text), arena, &plan));
+    expect_ok(kiln_plan_create(graph_of(arena, text), arena, &plan));
     return plan;
 }
 
@@ -22,8 +22,8 @@ static kiln_role role_of(const kiln_task *task, const char *name) {
 
 static void a_group_is_one_kernel(void **state) {
     kiln_plan plan = plan_of(*state, "graph g\ninput x: f32[4]\n"
-                                     "a: f32[4] = relu(x) group 1\n"
-                                     "b: f32[4] = neg(a) group 1\n"
+                                     "a: f32[4] = relu(x) kernel 1\n"
+                                     "b: f32[4] = neg(a) kernel 1\n"
                                      "c: f32[4] = exp(b)\noutput c\n");
     assert_int_equal(plan.step_count, 2);
     assert_int_equal(plan.tasks.count, 2);
@@ -35,22 +35,22 @@ static void a_group_is_one_kernel(void **state) {
 
 static void a_result_that_others_read_too_leaves_its_kernel(void **state) {
     kiln_plan plan = plan_of(*state, "graph g\ninput x: f32[4]\n"
-                                     "a: f32[4] = relu(x) group 1\n"
-                                     "b: f32[4] = neg(a) group 1\n"
+                                     "a: f32[4] = relu(x) kernel 1\n"
+                                     "b: f32[4] = neg(a) kernel 1\n"
                                      "c: f32[4] = exp(a)\noutput b\noutput c\n");
     assert_int_equal(role_of(&plan.tasks.task[0], "a"), KILN_ROLE_OUTPUT);
     assert_int_equal(role_of(&plan.tasks.task[0], "b"), KILN_ROLE_OUTPUT);
     plan = plan_of(*state, "graph g\ninput x: f32[4]\n"
-                           "a: f32[4] = relu(x) group 1\n"
-                           "b: f32[4] = neg(a) group 1\noutput b\noutput a\n");
+                           "a: f32[4] = relu(x) kernel 1\n"
+                           "b: f32[4] = neg(a) kernel 1\noutput b\noutput a\n");
     assert_int_equal(role_of(&plan.tasks.task[0], "a"), KILN_ROLE_OUTPUT);
 }
 
 static void an_argument_stands_once_inputs_first(void **state) {
-    kiln_graph *graph = graph_from(*state, "graph g\ninput x: f32[2]\nconstant w: f32[2] = [1, 2]\n"
-                                           "a: f32[2] = mul(w, x) group 1\n"
-                                           "b: f32[2] = add(a, w) group 1\n"
-                                           "c: f32[2] = add(b, x) group 1\noutput c\noutput c\n");
+    kiln_graph *graph = graph_of(*state, "graph g\ninput x: f32[2]\nconstant w: f32[2] = [1, 2]\n"
+                                         "a: f32[2] = mul(w, x) kernel 1\n"
+                                         "b: f32[2] = add(a, w) kernel 1\n"
+                                         "c: f32[2] = add(b, x) kernel 1\noutput c\noutput c\n");
     kiln_plan plan;
     expect_ok(kiln_plan_create(graph, *state, &plan));
     assert_int_equal(plan.step[0].arg_count, 3);
@@ -72,9 +72,9 @@ static void constants_of_one_element_are_literals(void **state) {
 /* Nodes of group 1 stand around one that needs the first and is needed by the last. */
 static void steps_run_producers_first(void **state) {
     kiln_plan plan = plan_of(*state, "graph g\ninput x: f32[4]\ninput z: f32[4]\n"
-                                     "a: f32[4] = neg(z) group 2\n"
+                                     "a: f32[4] = neg(z) kernel 2\n"
                                      "b: f32[4] = exp(x)\n"
-                                     "c: f32[4] = add(a, b) group 2\noutput c\n");
+                                     "c: f32[4] = add(a, b) kernel 2\noutput c\n");
     assert_int_equal(plan.step_count, 2);
     expect_str(plan.step[0].op, "exp");
     expect_str(plan.step[1].op, "neg+add");
@@ -82,10 +82,10 @@ static void steps_run_producers_first(void **state) {
 
 static void kernels_that_wait_for_each_other_are_refused(void **state) {
     kiln_plan plan;
-    kiln_graph *graph = graph_from(*state, "graph g\ninput x: f32[4]\n"
-                                           "a: f32[4] = neg(x) group 1\n"
-                                           "b: f32[4] = exp(a)\n"
-                                           "c: f32[4] = add(a, b) group 1\noutput c\n");
+    kiln_graph *graph = graph_of(*state, "graph g\ninput x: f32[4]\n"
+                                         "a: f32[4] = neg(x) kernel 1\n"
+                                         "b: f32[4] = exp(a)\n"
+                                         "c: f32[4] = add(a, b) kernel 1\noutput c\n");
     expect_error(kiln_plan_create(graph, *state, &plan), INTERNAL, "wait for each other");
 }
 
@@ -99,14 +99,14 @@ static void kernels_with_too_many_arguments_are_refused(void **state) {
     for (int i = 0; i < KILN_MANIFEST_ARGS_MAX; i++)
         kiln_strbuf_printf(&text, "%sx%d", i ? ", " : "", i);
     kiln_strbuf_text(&text, ") axis=0\noutput y\n");
-    kiln_graph *graph = graph_from(*state, text.data);
+    kiln_graph *graph = graph_of(*state, text.data);
     kiln_strbuf_deinit(&text);
     expect_error(kiln_plan_create(graph, *state, &plan), RESOURCE_EXHAUSTED, "arguments, at most");
 }
 
 static void aliases_are_steps_without_kernels(void **state) {
-    kiln_graph *graph = graph_from(*state, "graph g\ninput x: f32[2,3]\n"
-                                           "y: f32[1,6] = flatten(x) axis=0\noutput y\n");
+    kiln_graph *graph = graph_of(*state, "graph g\ninput x: f32[2,3]\n"
+                                         "y: f32[1,6] = flatten(x) axis=0\noutput y\n");
     kiln_plan plan;
     expect_ok(kiln_plan_create(graph, *state, &plan));
     assert_int_equal(plan.step_count, 1);
@@ -216,9 +216,9 @@ static void a_graph_made_by_hand_gives_what_a_person_computes(void **state) {
 }
 
 static void outputs_may_be_inputs_constants_and_each_other(void **state) {
-    kiln_graph *graph = graph_from(*state, "graph g\ninput x: f32[2]\nconstant c: f32[2] = [5, 6]\n"
-                                           "y: f32[2] = neg(x)\n"
-                                           "output y\noutput x\noutput c\noutput y\n");
+    kiln_graph *graph = graph_of(*state, "graph g\ninput x: f32[2]\nconstant c: f32[2] = [5, 6]\n"
+                                         "y: f32[2] = neg(x)\n"
+                                         "output y\noutput x\noutput c\noutput y\n");
     kiln_tensor input = tensor_from(*state, SHAPE(2), FLOATS(1, -2)), output[4];
     expect_ok(kiln_graph_eval(graph, &input, *state, output));
     expect_tensor(&output[0], SHAPE(2), FLOATS(-1, 2));
@@ -228,8 +228,8 @@ static void outputs_may_be_inputs_constants_and_each_other(void **state) {
 }
 
 static void aliases_keep_the_elements(void **state) {
-    kiln_graph *graph = graph_from(*state, "graph g\ninput x: f32[2,3]\na: f32[2,3] = neg(x)\n"
-                                           "y: f32[1,6] = flatten(a) axis=0\noutput y\n");
+    kiln_graph *graph = graph_of(*state, "graph g\ninput x: f32[2,3]\na: f32[2,3] = neg(x)\n"
+                                         "y: f32[1,6] = flatten(a) axis=0\noutput y\n");
     kiln_tensor input = tensor_from(*state, SHAPE(2, 3), FLOATS(1, 2, 3, 4, 5, 6)), output;
     expect_ok(kiln_graph_eval(graph, &input, *state, &output));
     expect_tensor(&output, SHAPE(1, 6), FLOATS(-1, -2, -3, -4, -5, -6));

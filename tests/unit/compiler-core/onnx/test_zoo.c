@@ -1,0 +1,92 @@
+#include "compiler-core/onnx/zoo.h"
+
+#include <string.h>
+
+#include "compiler-core/passes/pass.h"
+#include "compiler-core/task/task.h"
+#include "tests/unit/compiler-core/onnx/support.h"
+
+static kiln_str build(kiln_arena *arena, const char *name, uint64_t seed) {
+    kiln_strbuf bytes = {0};
+    expect_ok(kiln_zoo_build(kiln_str_from(name), seed, &bytes));
+    kiln_str copy = {kiln_arena_copy(arena, bytes.data, bytes.size), bytes.size};
+    kiln_strbuf_deinit(&bytes);
+    return copy;
+}
+
+static void same_seed_gives_the_same_bytes(void **state) {
+    kiln_str a = build(*state, "gemm:8x16x32", 1), b = build(*state, "gemm:8x16x32", 1),
+             c = build(*state, "gemm:8x16x32", 2);
+    assert_true(kiln_str_equal(a, b));
+    assert_false(kiln_str_equal(a, c));
+    assert_int_equal(a.size, c.size);
+}
+
+/* Millions of multiply-adds, twice: the work that the literature gives for these layers. */
+static void workloads_are_as_large_as_they_are_known_to_be(void **state) {
+    static const struct {
+        const char *name;
+        double mflop;
+    } rows[] = {{"conv:C1", 236.03}, {"conv:C2", 231.21}, {"conv:C3", 25.69},
+                {"conv:C5", 12.85},  {"conv:C9", 231.21}, {"conv:C12", 231.21},
+                {"conv:D1", 7.23},   {"conv:D9", 0.90},   {"gemm:100x200x300", 12}};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(rows); i++) {
+        kiln_arena arena;
+        kiln_graph *graph = NULL;
+        kiln_tasks tasks;
+        kiln_arena_init(&arena, 0);
+        expect_ok(kiln_onnx_import(build(&arena, rows[i].name, 1), NULL, NULL, &arena, &graph));
+        expect_ok(kiln_passes_run(graph, (kiln_str){0}));
+        expect_ok(kiln_tasks_extract(graph, &arena, &tasks));
+        assert_int_equal(tasks.count, 1);
+        assert_true(tasks.task[0].flops / 1e6 > rows[i].mflop - 0.01 &&
+                    tasks.task[0].flops / 1e6 < rows[i].mflop + 1);
+        kiln_arena_deinit(&arena);
+    }
+    (void)state;
+}
+
+static void unknown_names_are_refused_with_the_known_ones(void **state) {
+    static const char *const names[] = {
+        "",         "conv:C13",   "conv:",        "gemm:",
+        "gemm:8x8", "gemm:0x1x1", "gemm:8x8x8x8", "gemm:8x8x99999999",
+        "resnet"};
+    kiln_strbuf bytes = {0};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(names); i++) {
+        kiln_status st = kiln_zoo_build(kiln_str_from(names[i]), 1, &bytes);
+        assert_int_equal(kiln_status_code(st), KILN_INVALID_ARGUMENT);
+        kiln_status_free(st);
+        assert_int_equal(bytes.size, 0);
+    }
+    kiln_strbuf_deinit(&bytes);
+    (void)state;
+}
+
+static void every_listed_workload_builds(void **state) {
+    kiln_strbuf list = {0};
+    kiln_zoo_list(&list);
+    kiln_str rest = kiln_strbuf_view(&list);
+    uint32_t convs = 0;
+    while (rest.size) {
+        kiln_str line = kiln_str_cut(&rest, '\n'), name = kiln_str_cut(&line, ' ');
+        if (!kiln_str_starts(name, "conv:C") && !kiln_str_starts(name, "conv:D")) continue;
+        kiln_arena arena;
+        kiln_arena_init(&arena, 0);
+        build(&arena, kiln_str_dup(&arena, name), 1);
+        kiln_arena_deinit(&arena);
+        convs++;
+    }
+    assert_int_equal(convs, 21);
+    kiln_strbuf_deinit(&list);
+    (void)state;
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        test_with_arena(same_seed_gives_the_same_bytes),
+        test_with_arena(workloads_are_as_large_as_they_are_known_to_be),
+        test_with_arena(unknown_names_are_refused_with_the_known_ones),
+        test_with_arena(every_listed_workload_builds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -9,6 +9,7 @@
 #include "compiler-core/onnx/onnx.h"
 #include "compiler-core/ops/op.h"
 #include "compiler-core/passes/pass.h"
+#include "compiler-core/task/fill.h"
 
 /* Nodes that become one step: a fused group, or a node by itself. */
 typedef struct unit {
@@ -154,41 +155,6 @@ static void build_node(const planner *p, kiln_node n, kiln_program *te, kiln_buf
     kiln_node_build(p->graph, n, te, input, output);
 }
 
-/* ---- what boards fill arguments with ------------------------------------------------------------------------- */
-
-static void restrict_fill(kiln_program *te, kiln_expr load, kiln_fill fill) {
-    kiln_buffer_info *buffer = &te->buffer.data[kiln_expr_get(te, load)->payload.id];
-    if (buffer->fill != KILN_FILL_ZERO) buffer->fill = fill;
-}
-
-static void make_positive(kiln_program *te, kiln_expr load, void *context) {
-    (void)context;
-    restrict_fill(te, load, KILN_FILL_POSITIVE);
-}
-
-static void make_zero(kiln_program *te, kiln_expr load, void *context) {
-    (void)context;
-    restrict_fill(te, load, KILN_FILL_ZERO);
-}
-
-/* Divisors, logarithms and roots want positive data; indices that come from data want to be in range. */
-static void choose_fill(kiln_program *te, kiln_expr e) {
-    kiln_expr_node node = *kiln_expr_get(te, e);
-    bool positive = node.op == KILN_EXPR_SQRT || node.op == KILN_EXPR_LOG || node.op == KILN_EXPR_POW;
-    bool divides = node.op == KILN_EXPR_DIV || node.op == KILN_EXPR_REM || node.op == KILN_EXPR_FLOORMOD;
-    for (uint32_t i = 0; i < node.operand_count; i++) {
-        kiln_expr operand = kiln_expr_operand(te, e, i);
-        if ((positive && i == 0) || (divides && i == 1)) kiln_expr_visit_loads(te, operand, make_positive, NULL);
-        if (node.op == KILN_EXPR_LOAD) kiln_expr_visit_loads(te, operand, make_zero, NULL);
-        choose_fill(te, operand);
-    }
-}
-
-static void choose_fills(kiln_program *te) {
-    for (kiln_block b = 1; b < te->block.count; b++)
-        if (te->block.data[b].value) choose_fill(te, te->block.data[b].value);
-}
-
 /* ---- tasks and steps -------------------------------------------------------------------------------------------- */
 
 kiln_str kiln_task_key(const kiln_program *te, kiln_arena *arena) {
@@ -228,7 +194,7 @@ static kiln_status add_kernel(planner *p, uint32_t index, kiln_buffer *buffer_of
     add_buffers(p, te, port.constant.data, port.constant.count, KILN_ROLE_CONSTANT, buffer_of);
     add_buffers(p, te, port.output.data, port.output.count, KILN_ROLE_OUTPUT, buffer_of);
     for (uint32_t i = 0; i < u->node.count; i++) build_node(p, u->node.data[i], te, buffer_of);
-    choose_fills(te);
+    kiln_task_choose_fill(te);
     uint32_t at = 0;
     for (uint32_t i = 0; i < port.input.count; i++) step.arg[at++] = port.input.data[i];
     for (uint32_t i = 0; i < port.constant.count; i++) step.arg[at++] = port.constant.data[i];

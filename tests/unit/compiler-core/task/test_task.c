@@ -169,21 +169,6 @@ static void keys_forget_names_and_remember_everything_else(void **state) {
         assert_false(kiln_str_equal(key[0], key[i]));
 }
 
-static void divisors_are_filled_with_positive_data_and_indices_with_zero(void **state) {
-    kiln_plan plan = plan_of(*state, "graph g\ninput x: f32[4]\ninput d: f32[4]\n"
-                                     "y: f32[4] = div(x, d)\noutput y\n");
-    const kiln_program *te = plan.tasks.task[0].te;
-    assert_int_equal(te->buffer.data[kiln_program_find_buffer(te, KILN_STR("x"))].fill,
-                     KILN_FILL_UNIFORM);
-    assert_int_equal(te->buffer.data[kiln_program_find_buffer(te, KILN_STR("d"))].fill,
-                     KILN_FILL_POSITIVE);
-    plan = plan_of(*state, "graph g\ninput x: f32[4]\ninput i: i64[3]\n"
-                           "y: f32[3] = gather(x, i) axis=0\noutput y\n");
-    te = plan.tasks.task[0].te;
-    assert_int_equal(te->buffer.data[kiln_program_find_buffer(te, KILN_STR("i"))].fill,
-                     KILN_FILL_ZERO);
-}
-
 /* ---- running ----------------------------------------------------------------------------------
  */
 
@@ -248,7 +233,6 @@ int main(void) {
         test_with_arena(equal_computations_are_one_task),
         test_with_arena(keys_stay_what_they_were),
         test_with_arena(keys_forget_names_and_remember_everything_else),
-        test_with_arena(divisors_are_filled_with_positive_data_and_indices_with_zero),
         test_with_arena(a_graph_made_by_hand_gives_what_a_person_computes),
         test_with_arena(outputs_may_be_inputs_constants_and_each_other),
         test_with_arena(aliases_keep_the_elements),

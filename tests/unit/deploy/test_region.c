@@ -61,7 +61,7 @@ static void guard_pages_stop_strays(void **state) {
         kiln_region after = create(size, KILN_GUARD_AFTER), before = create(size, KILN_GUARD_BEFORE);
         assert_true(faults(&after, rounded));
         assert_false(faults(&after, (ptrdiff_t)size - 1));
-        assert_true(faults(&after, rounded - (ptrdiff_t)after.mapping_bytes));
+        assert_true(faults(&after, rounded - (ptrdiff_t)(after.mapping_bytes - after.guard_bytes)));
         assert_true(faults(&before, -1));
         assert_false(faults(&before, 0));
         assert_true(faults(&before, (ptrdiff_t)before.mapping_bytes - 2 * (ptrdiff_t)before.guard_bytes));

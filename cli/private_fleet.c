@@ -1,7 +1,7 @@
 #include "cli/private_fleet.h"
 
-#include <stdio.h>
-#include <unistd.h>
+#include <sched.h>
+#include <stdbool.h>
 
 #include "base/child.h"
 #include "base/clock.h"
@@ -20,6 +20,8 @@ struct kiln_private_fleet {
     kiln_arena *process;
     char *folder, *address;
     kiln_child child[MEMBER_COUNT];
+    cpu_set_t cores; /* of this process before it left one to measurements */
+    bool moved;
 };
 
 static char *log_path(const kiln_private_fleet *f, member m) {
@@ -40,10 +42,16 @@ static kiln_status start(kiln_private_fleet *f, member m, const char *const *opt
     return kiln_child_start(&child, &f->child[m]);
 }
 
-/* The cores that builders may use: all but the one that the rpc-server measures on, which is the last. */
-static const char *builder_cores(kiln_arena *process) {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return cores > 1 ? kiln_arena_printf(process, "0-%ld", cores - 2) : "0";
+/* Takes this process, and what it starts from now on, off the core that the rpc-server measures on, which is the
+ * highest. Proposing and talking would otherwise land there whenever a builder is busy. */
+static void leave_the_measuring_core(kiln_private_fleet *f) {
+    cpu_set_t rest;
+    if (sched_getaffinity(0, sizeof f->cores, &f->cores) != 0 || CPU_COUNT(&f->cores) < 2) return;
+    rest = f->cores;
+    int highest = CPU_SETSIZE - 1;
+    while (!CPU_ISSET((size_t)highest, &rest)) highest--;
+    CPU_CLR((size_t)highest, &rest);
+    f->moved = sched_setaffinity(0, sizeof rest, &rest) == 0;
 }
 
 kiln_status kiln_private_fleet_start(const char *db_path, kiln_arena *process, kiln_private_fleet **out_fleet) {
@@ -54,12 +62,13 @@ kiln_status kiln_private_fleet_start(const char *db_path, kiln_arena *process, k
     f->address = kiln_arena_printf(process, "unix:%s/tracker.sock", f->folder);
     const char *tracker[] = {"--listen", f->address, "--state", kiln_arena_printf(process, "%s/tracker", f->folder), NULL};
     const char *tuner[] = {"--tracker", f->address, "--db", db_path, "--state", kiln_arena_printf(process, "%s/tuner", f->folder),
-                           "--cores", builder_cores(process), NULL};
+                           NULL};
     const char *server[] = {"--tracker", f->address, "--key", "this-machine", "--state",
                             kiln_arena_printf(process, "%s/rpc-server", f->folder), NULL};
-    st = start(f, TRACKER, tracker);
+    st = start(f, RPC_SERVER, server); /* first, while every core is there; it waits for the tracker */
+    leave_the_measuring_core(f);
+    if (!st) st = start(f, TRACKER, tracker);
     if (!st) st = start(f, TUNER, tuner);
-    if (!st) st = start(f, RPC_SERVER, server);
     if (st) {
         kiln_private_fleet_stop(f);
         return kiln_status_note(st, "starting the private fleet");
@@ -103,5 +112,6 @@ void kiln_private_fleet_stop(kiln_private_fleet *f) {
             kiln_clock_wait_until(kiln_clock_ns() + KILN_NS_PER_MS);
         kiln_child_destroy(&f->child[m]);
     }
+    if (f->moved) sched_setaffinity(0, sizeof f->cores, &f->cores);
     kiln_status_free(kiln_folder_remove(f->folder)); /* a temporary folder that stays harms nobody */
 }

@@ -117,7 +117,8 @@ typedef struct block_facts {
 /* The basic block with the most multiply-adds. */
 static block_facts busiest_block(char *assembly) {
     block_facts best = {0}, now = {0};
-    for (char *line = strtok(assembly, "\n"); line; line = strtok(NULL, "\n")) {
+    for (char *line = assembly, *end; line; line = end) {
+        if ((end = strchr(line, '\n'))) *end++ = 0;
         bool ends = strstr(line, "\tj") == line; /* a jump; a label begins the next one */
         if (ends || (strchr(line, ':') && line[0] != '\t')) now = (block_facts){0};
         if (strstr(line, "vfmadd")) now.fused++;

@@ -4,8 +4,8 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/identity.h"
 #include "base/log.h"
-#include "base/rand.h"
 
 #define BLOB_BYTES_MAX ((uint64_t)8 << 30) /* of the tuner's store: models, references, artefacts */
 #define SOFTWARE "kiln-tuner 0.1.0"
@@ -145,37 +145,14 @@ static void carry_out(kiln_shell *shell, const kiln_tuner_action *action) {
 
 /* ---- life ------------------------------------------------------------------------------------------------ */
 
-/* The node's identity survives restarts: a file beside the blobs. */
-static kiln_status load_node(kiln_shell *shell) {
-    kiln_arena scratch;
-    kiln_arena_init(&scratch, 0);
-    char *path = kiln_arena_printf(&scratch, "%s/node", shell->options.state_folder);
-    kiln_str text = {0};
-    kiln_hash128 identity;
-    kiln_status st = kiln_rand_system(&identity, sizeof identity);
-    if (!st) kiln_hash128_print(identity, shell->boot);
-    if (!st) st = kiln_rand_system(&identity, sizeof identity);
-    if (!st && kiln_file_exists(path)) {
-        st = kiln_file_read(path, 256, &scratch, &text);
-        if (!st && !kiln_hash128_parse(kiln_str_trim(text), &identity))
-            st = KILN_ERROR(DATA_LOSS, "%s does not hold an identity; remove it", path);
-    } else if (!st) {
-        char line[KILN_HASH128_TEXT];
-        kiln_hash128_print(identity, line);
-        st = kiln_file_write(path, kiln_str_from(line), 0600);
-    }
-    if (!st) kiln_hash128_print(identity, shell->node);
-    kiln_arena_deinit(&scratch);
-    return st;
-}
-
 static kiln_status open_stores(kiln_shell *shell) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
     kiln_blob_store_options blobs = {.folder = kiln_arena_printf(&scratch, "%s/blobs", shell->options.state_folder),
                                      .bytes_max = BLOB_BYTES_MAX};
     kiln_status st = kiln_folder_create(shell->options.state_folder, 0700);
-    if (!st) st = load_node(shell);
+    if (!st) st = kiln_identity_create(shell->boot);
+    if (!st) st = kiln_identity_load(kiln_arena_printf(&scratch, "%s/node", shell->options.state_folder), shell->node);
     if (!st) st = kiln_blob_store_open(&blobs, &shell->store);
     if (!st) st = kiln_db_open(shell->options.db_path, KILN_DB_RECORDS, KILN_DB_WRITE, &shell->db);
     kiln_arena_deinit(&scratch);

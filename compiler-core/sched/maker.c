@@ -67,9 +67,7 @@ const char *kiln_make_categorical(kiln_maker *m, const int64_t *value, uint32_t 
     return name;
 }
 
-/* ---- names
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- names ---- */
 
 static const char *spelled(kiln_maker *m, kiln_str name) {
     bool bare = name.size > 0;

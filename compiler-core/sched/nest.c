@@ -90,8 +90,7 @@ void kiln_nest_visit_blocks(kiln_program *p, kiln_stmt stmt, kiln_block_visitor 
         kiln_nest_visit_blocks(p, p->stmt.data[stmt].child.data[i], visit, context);
 }
 
-/* ---- rewriting
- * -------------------------------------------------------------------------------------- */
+/* ---- rewriting ---- */
 
 kiln_expr *kiln_nest_replacements(kiln_program *p) {
     return KILN_ARENA_ARRAY(p->arena, kiln_expr, p->var.count);
@@ -128,8 +127,7 @@ void kiln_var_retire(kiln_program *p, kiln_var var) {
     p->var.data[var].name = kiln_str_from(kiln_arena_printf(p->arena, "~%u", var));
 }
 
-/* ---- blocks
- * ------------------------------------------------------------------------------------------- */
+/* ---- blocks ---- */
 
 typedef struct load_list {
     kiln_expr *out;

@@ -15,8 +15,7 @@
 #define BLOCK_NAME(p, b) KILN_STR_ARG((p)->block.data[b].name)
 #define BUFFER_NAME(p, u) KILN_STR_ARG((p)->buffer.data[u].name)
 
-/* ---- tree
- * ------------------------------------------------------------------------------------------- */
+/* ---- tree ---- */
 /* Loops from the outermost down to `stmt` (itself not included): out [KILN_LOOPS_MAX]. */
 uint32_t kiln_nest_loops(const kiln_program *p, kiln_stmt stmt, kiln_stmt *out);
 /* Lowest statement that contains both. */
@@ -37,8 +36,7 @@ typedef void (*kiln_block_visitor)(kiln_program *p, kiln_block block, void *cont
 void kiln_nest_visit_blocks(kiln_program *p, kiln_stmt stmt, kiln_block_visitor visit,
                             void *context);
 
-/* ---- rewriting
- * -------------------------------------------------------------------------------------- */
+/* ---- rewriting ---- */
 /* Table of replacements for kiln_expr_substitute with room for every variable; zeroed, from the
  * program's arena. */
 kiln_expr *kiln_nest_replacements(kiln_program *p);
@@ -49,8 +47,7 @@ void kiln_block_require(kiln_program *p, kiln_block block, kiln_expr condition);
 /* Gives a variable that no loop uses any more a name that nobody wants. */
 void kiln_var_retire(kiln_program *p, kiln_var var);
 
-/* ---- blocks
- * ------------------------------------------------------------------------------------------- */
+/* ---- blocks ---- */
 /* Distinct loads of value and init: out [KILN_LOADS_MAX]; further ones are left out and counted. */
 uint32_t kiln_block_loads(kiln_program *p, kiln_block block, kiln_expr *out);
 bool kiln_block_reads(kiln_program *p, kiln_block block, kiln_buffer buffer);

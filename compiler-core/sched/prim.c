@@ -2,8 +2,8 @@
 #include "compiler-core/sched/prim.h"
 
 #include "base/check.h"
+#include "compiler-core/sched/dependence.h"
 #include "compiler-core/sched/prim_all.h"
-#include "compiler-core/sched/region.h"
 
 enum { KIND_APPLY, KIND_SAMPLE };
 
@@ -68,8 +68,7 @@ bool kiln_prim_from_number(uint64_t number, kiln_prim *out_prim) {
     return false;
 }
 
-/* ---- undo
- * ---------------------------------------------------------------------------------------------- */
+/* ---- undo ---- */
 
 /* What primitives change in place. Of expressions, which are immutable, it is enough to forget the
  * new ones. */

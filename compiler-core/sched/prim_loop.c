@@ -1,8 +1,8 @@
 /* Primitives on loops: split, fuse, reorder, and what a loop is run as. */
 #include "base/check.h"
 #include "compiler-core/ir/affine.h"
+#include "compiler-core/sched/dependence.h"
 #include "compiler-core/sched/prim_all.h"
-#include "compiler-core/sched/region.h"
 
 #define VECTORIZE_EXTENT_MAX 64
 #define UNROLL_EXTENT_MAX 256
@@ -17,9 +17,7 @@ static kiln_status need_serial(const kiln_program *p, kiln_stmt loop) {
                : ILLEGAL("loop %.*s is already %s", LOOP_NAME(p, loop), kind_name[kind]);
 }
 
-/* ---- split
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- split ---- */
 
 /* Fills in the factor given as -1 and returns the product in *out_product. */
 static kiln_status resolve_factors(const kiln_program *p, kiln_stmt loop,
@@ -96,9 +94,7 @@ kiln_status kiln_prim_split(kiln_program *p, const kiln_prim_args *args) {
     return NULL;
 }
 
-/* ---- fuse
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- fuse ---- */
 
 kiln_status kiln_prim_fuse(kiln_program *p, const kiln_prim_args *args) {
     int64_t extent = 1;
@@ -137,9 +133,7 @@ kiln_status kiln_prim_fuse(kiln_program *p, const kiln_prim_args *args) {
     return NULL;
 }
 
-/* ---- reorder
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- reorder ---- */
 
 typedef struct reorder_check {
     const kiln_stmt *nest; /* in the new order */
@@ -231,9 +225,7 @@ kiln_status kiln_prim_reorder(kiln_program *p, const kiln_prim_args *args) {
     return check.status;
 }
 
-/* ---- kinds
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- kinds ---- */
 
 static bool has_loop_below(const kiln_program *p, kiln_stmt stmt) {
     for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++) {

@@ -2,8 +2,8 @@
 #include "base/check.h"
 #include "base/layout.h"
 #include "compiler-core/ir/affine.h"
+#include "compiler-core/sched/dependence.h"
 #include "compiler-core/sched/prim_all.h"
-#include "compiler-core/sched/region.h"
 
 static kiln_status parse_scope(kiln_str text, kiln_scope *out_scope) {
     static const char *const name[KILN_SCOPE_COUNT] = {
@@ -28,9 +28,7 @@ kiln_status kiln_prim_set_scope(kiln_program *p, const kiln_prim_args *args) {
     return NULL;
 }
 
-/* ---- copies
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- copies ---- */
 
 /* A temp like `buffer`. */
 static kiln_buffer temp_like(kiln_program *p, kiln_buffer buffer, kiln_str name, kiln_scope scope) {
@@ -136,9 +134,7 @@ kiln_status kiln_prim_cache_write(kiln_program *p, const kiln_prim_args *args) {
     return kiln_dependences_check(p, copy);
 }
 
-/* ---- layout
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- layout ---- */
 
 /* Replaces {k} by the k-th integer. */
 static kiln_status expand_layout(const kiln_prim_args *args, kiln_strbuf *out) {
@@ -188,9 +184,7 @@ kiln_status kiln_prim_transform_layout(kiln_program *p, const kiln_prim_args *ar
     return NULL;
 }
 
-/* ---- pad
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- pad ---- */
 
 typedef struct padding {
     kiln_expr in_range; /* over the padded iterator */

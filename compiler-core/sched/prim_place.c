@@ -1,11 +1,11 @@
 /* Primitives that move computation: compute_at, reverse_compute_at, inline, decompose_reduction. */
 #include "base/macros.h"
 #include "compiler-core/ir/affine.h"
+#include "compiler-core/sched/dependence.h"
 #include "compiler-core/sched/prim_all.h"
 #include "compiler-core/sched/region.h"
 
-/* ---- a block's points inside a loop
- * --------------------------------------------------------------------------- */
+/* ---- a block's points inside a loop ---- */
 
 /* Where the block's iterators run: iterator i over base[i] + [0, extent[i]). */
 typedef struct window {
@@ -39,6 +39,15 @@ static void narrow(kiln_program *p, kiln_block block, window *w, uint32_t i,
         p, kiln_expr_binary(p, KILN_EXPR_ADD, dim->base, kiln_expr_index(p, dim->low)), NULL);
 }
 
+/* Requires low <= value < end of the block's points; 0 for no bound. */
+static void require_between(kiln_program *p, kiln_block block, kiln_expr low, kiln_expr value,
+                            kiln_expr end) {
+    kiln_expr above = low ? kiln_expr_binary(p, KILN_EXPR_LE, low, value) : 0;
+    kiln_expr below = end ? kiln_expr_binary(p, KILN_EXPR_LT, value, end) : 0;
+    if (above) kiln_block_require(p, block, kiln_expr_simplify(p, above, NULL));
+    if (below) kiln_block_require(p, block, kiln_expr_simplify(p, below, NULL));
+}
+
 /* Puts the block into loops over the window at `at` in `parent`; points outside the domain are cut
  * off. */
 static void place(kiln_program *p, kiln_block block, const window *w, kiln_stmt parent,
@@ -48,18 +57,12 @@ static void place(kiln_program *p, kiln_block block, const window *w, kiln_stmt 
     kiln_nest_insert(p, parent, at, after, nest);
     p->block.data[block].predicate = 0;
     for (uint32_t i = 0; i < p->block.data[block].iter_count; i++) {
-        if (w->limit[i]) {
-            kiln_expr below_limit = kiln_expr_binary(
-                p, KILN_EXPR_LT, p->block.data[block].iter[i].binding, w->limit[i]);
-            kiln_block_require(p, block, kiln_expr_simplify(p, below_limit, NULL));
-        }
-        if (!w->base[i]) continue;
         const kiln_iter iter = p->block.data[block].iter[i];
-        kiln_expr below = kiln_expr_binary(p, KILN_EXPR_LE, kiln_expr_index(p, 0), iter.binding);
-        kiln_expr above =
-            kiln_expr_binary(p, KILN_EXPR_LT, iter.binding, kiln_expr_index(p, iter.extent));
-        kiln_block_require(p, block, kiln_expr_simplify(p, below, NULL));
-        kiln_block_require(p, block, kiln_expr_simplify(p, above, NULL));
+        kiln_expr end = kiln_expr_index(p, iter.extent);
+        if (w->limit[i]) require_between(p, block, 0, iter.binding, w->limit[i]);
+        bool limited = w->limit[i] && kiln_expr_bounds(p, w->limit[i], NULL).high <= iter.extent;
+        if (w->base[i])
+            require_between(p, block, kiln_expr_index(p, 0), iter.binding, limited ? 0 : end);
     }
 }
 
@@ -79,8 +82,7 @@ static kiln_status check_movable(kiln_program *p, kiln_block block, kiln_stmt lo
     return NULL;
 }
 
-/* ---- compute_at
- * --------------------------------------------------------------------------------------------- */
+/* ---- compute_at ---- */
 
 static kiln_status check_producer(kiln_program *p, kiln_block block, kiln_stmt loop,
                                   kiln_block *reader, uint32_t *out_count) {
@@ -160,8 +162,7 @@ uint32_t kiln_block_locations(kiln_program *p, kiln_block block, kiln_stmt *out)
     return count;
 }
 
-/* ---- reverse_compute_at
- * ---------------------------------------------------------------------------------------- */
+/* ---- reverse_compute_at ---- */
 
 /* Iterators of `block` that index `load` directly, where the load's buffer is as long as their
  * domain, follow the region that `writer` writes within one iteration of `loop`. */
@@ -222,9 +223,7 @@ kiln_status kiln_prim_reverse_compute_at(kiln_program *p, const kiln_prim_args *
     return kiln_dependences_check(p, block);
 }
 
-/* ---- inline
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- inline ---- */
 
 typedef struct inlining {
     kiln_buffer buffer;
@@ -288,8 +287,7 @@ kiln_status kiln_prim_inline(kiln_program *p, const kiln_prim_args *args) {
     return st;
 }
 
-/* ---- decompose_reduction
- * -------------------------------------------------------------------------------------- */
+/* ---- decompose_reduction ---- */
 
 /* The conjuncts of the predicate that concern what initialisation runs over. What concerns reduce
  * loops only holds at their first iteration, or the reduction would be empty. */

@@ -1,4 +1,4 @@
-/* Regions, dependences and races, by affine analysis of bindings. */
+/* Regions of buffers, by affine analysis of bindings. */
 #include "compiler-core/sched/region.h"
 
 #include <stdlib.h>
@@ -6,48 +6,35 @@
 #include "base/macros.h"
 #include "compiler-core/sched/nest.h"
 
-/* ---- variables that move
- * ---------------------------------------------------------------------------------- */
+/* ---- variables that move ---- */
 
-typedef struct movers {
-    kiln_var var[KILN_LOOPS_MAX];
-    uint32_t count;
-} movers;
-
-static movers movers_inside(const kiln_program *p, kiln_stmt stmt, kiln_stmt outer) {
-    movers m = {.count = 0};
+kiln_movers kiln_movers_inside(const kiln_program *p, kiln_stmt stmt, kiln_stmt outer) {
+    kiln_movers m = {.count = 0};
     for (kiln_stmt s = p->stmt.data[stmt].parent; s && s != outer; s = p->stmt.data[s].parent)
         if (p->stmt.data[s].kind == KILN_STMT_FOR && m.count < KILN_LOOPS_MAX)
             m.var[m.count++] = p->stmt.data[s].var;
     return m;
 }
 
-typedef struct mix {
-    bool moves, stands;
-} mix;
-
-static mix mix_of(const kiln_program *p, kiln_expr e, const movers *m) {
+kiln_mix kiln_mix_of(const kiln_program *p, kiln_expr e, const kiln_movers *m) {
     const kiln_expr_node *node = kiln_expr_get(p, e);
-    mix found = {false, false};
+    kiln_mix found = {false, false};
     if (node->op == KILN_EXPR_VAR) {
         for (uint32_t i = 0; i < m->count; i++) found.moves |= m->var[i] == node->payload.id;
         found.stands = !found.moves;
         return found;
     }
     for (uint32_t i = 0; i < node->operand_count; i++) {
-        mix below = mix_of(p, kiln_expr_operand(p, e, i), m);
+        kiln_mix below = kiln_mix_of(p, kiln_expr_operand(p, e, i), m);
         found.moves |= below.moves;
         found.stands |= below.stands;
     }
     return found;
 }
 
-/* ---- regions
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- regions ---- */
 
-/* The index expression over loop variables. */
-static kiln_expr bound_index(kiln_program *p, kiln_block block, kiln_expr index) {
+kiln_expr kiln_bound_index(kiln_program *p, kiln_block block, kiln_expr index) {
     kiln_expr *replacement = kiln_nest_replacements(p);
     const kiln_block_info *b = &p->block.data[block];
     for (uint32_t i = 0; i < b->iter_count; i++) replacement[b->iter[i].var] = b->iter[i].binding;
@@ -75,11 +62,11 @@ static bool steps_dense(step *s, uint32_t count) {
     return true;
 }
 
-static kiln_region_dim region_dim(kiln_program *p, kiln_expr index, const movers *m);
+static kiln_region_dim region_dim(kiln_program *p, kiln_expr index, const kiln_movers *m);
 
 /* floordiv(e, c) and floormod(e, c) of moving e take every combination of their values when e runs
  * through whole periods of c from 0 on. */
-static bool runs_whole_periods(kiln_program *p, kiln_expr term, const movers *m) {
+static bool runs_whole_periods(kiln_program *p, kiln_expr term, const kiln_movers *m) {
     const kiln_expr_node *node = kiln_expr_get(p, term);
     int64_t divisor;
     if (node->op != KILN_EXPR_FLOORDIV && node->op != KILN_EXPR_FLOORMOD) return false;
@@ -89,7 +76,7 @@ static bool runs_whole_periods(kiln_program *p, kiln_expr term, const movers *m)
            (dividend.high + 1) % divisor == 0;
 }
 
-static kiln_region_dim region_dim(kiln_program *p, kiln_expr index, const movers *m) {
+static kiln_region_dim region_dim(kiln_program *p, kiln_expr index, const kiln_movers *m) {
     kiln_region_dim dim = {.dense = true};
     kiln_affine sum;
     kiln_affine base = {0};
@@ -101,7 +88,7 @@ static kiln_region_dim region_dim(kiln_program *p, kiln_expr index, const movers
     }
     dim.low = dim.high = sum.constant;
     for (uint32_t i = 0; i < sum.term_count; i++) {
-        mix kind = mix_of(p, sum.term[i], m);
+        kiln_mix kind = kiln_mix_of(p, sum.term[i], m);
         if (!kind.moves) {
             base.term[base.term_count] = sum.term[i];
             base.coefficient[base.term_count++] = sum.coefficient[i];
@@ -124,7 +111,7 @@ static kiln_region_dim region_dim(kiln_program *p, kiln_expr index, const movers
 /* Where iterator i runs. Predicates cut off what lies outside its domain: at once where that is a
  * matter of constants, else `*out_above` and `*out_below` say that part of the interval may be
  * outside. */
-static kiln_region_dim iter_dim(kiln_program *p, const kiln_iter *iter, const movers *m,
+static kiln_region_dim iter_dim(kiln_program *p, const kiln_iter *iter, const kiln_movers *m,
                                 bool *out_below, bool *out_above) {
     kiln_region_dim dim = region_dim(p, iter->binding, m);
     *out_below = *out_above = false;
@@ -147,7 +134,7 @@ static kiln_expr scaled_base(kiln_program *p, kiln_expr sum, kiln_expr base, int
 
 /* Along one dimension, from where the iterators run. */
 static kiln_region_dim index_dim(kiln_program *p, kiln_block block, kiln_expr index,
-                                 const movers *m) {
+                                 const kiln_movers *m) {
     const kiln_block_info b = p->block.data[block];
     kiln_affine sum;
     kiln_region_dim dim = {.dense = true};
@@ -158,7 +145,7 @@ static kiln_region_dim index_dim(kiln_program *p, kiln_block block, kiln_expr in
         return iter_dim(p, &b.iter[plain], m, &below,
                         &above); /* the buffer ends where the domain does */
     if (!kiln_affine_of(p, index, NULL, &sum))
-        return region_dim(p, bound_index(p, block, index), m);
+        return region_dim(p, kiln_bound_index(p, block, index), m);
     dim.low = dim.high = sum.constant;
     /* Of what runs over its domain: what is left out, and where everything else stands. */
     uint32_t overrunning = 0, moving = 0;
@@ -168,7 +155,7 @@ static kiln_region_dim index_dim(kiln_program *p, kiln_block block, kiln_expr in
     for (uint32_t t = 0; t < sum.term_count; t++) {
         int i = kiln_block_iter_of(p, block, sum.term[t]);
         if (i < 0) { /* a quotient or remainder of iterators: only how far it reaches is known */
-            kiln_region_dim whole = region_dim(p, bound_index(p, block, index), m);
+            kiln_region_dim whole = region_dim(p, kiln_bound_index(p, block, index), m);
             whole.dense = whole.dense && !b.predicate;
             return whole;
         }
@@ -212,7 +199,7 @@ static kiln_region_dim index_dim(kiln_program *p, kiln_block block, kiln_expr in
 kiln_region kiln_region_of(kiln_program *p, kiln_block block, const kiln_expr *index, uint32_t rank,
                            kiln_stmt outer) {
     kiln_region region = {.rank = rank};
-    movers m = movers_inside(p, kiln_program_block_stmt(p, block), outer);
+    kiln_movers m = kiln_movers_inside(p, kiln_program_block_stmt(p, block), outer);
     for (uint32_t d = 0; d < rank; d++) region.dim[d] = index_dim(p, block, index[d], &m);
     return region;
 }
@@ -268,252 +255,4 @@ bool kiln_predicate_clips_domain(kiln_program *p, kiln_block block) {
     if (!predicate) return true;
     const kiln_block_info b = p->block.data[block];
     return clips_domain(p, &b, predicate);
-}
-
-/* ---- dependences
- * ---------------------------------------------------------------------------------------------- */
-
-static bool known_le(kiln_program *p, kiln_expr a, int64_t a_add, kiln_expr b, int64_t b_add) {
-    if (a == b) return a_add <= b_add;
-    kiln_expr left = kiln_expr_binary(p, KILN_EXPR_ADD, a ? a : kiln_expr_index(p, 0),
-                                      kiln_expr_index(p, a_add));
-    kiln_expr right = kiln_expr_binary(p, KILN_EXPR_ADD, b ? b : kiln_expr_index(p, 0),
-                                       kiln_expr_index(p, b_add));
-    return kiln_expr_prove(p, kiln_expr_binary(p, KILN_EXPR_LE, left, right), NULL);
-}
-
-static bool has_conjunct(const kiln_program *p, kiln_expr predicate, kiln_expr condition) {
-    if (!predicate) return false;
-    if (kiln_expr_get(p, predicate)->op != KILN_EXPR_AND) return predicate == condition;
-    return has_conjunct(p, kiln_expr_operand(p, predicate, 0), condition) ||
-           has_conjunct(p, kiln_expr_operand(p, predicate, 1), condition);
-}
-
-/* The reader's predicate keeps `index` below the limit. */
-static bool stays_below(kiln_program *p, kiln_block reader, kiln_expr index, kiln_expr limit) {
-    kiln_expr below = kiln_expr_binary(p, KILN_EXPR_LT, bound_index(p, reader, index), limit);
-    below = kiln_expr_simplify(p, below, NULL);
-    int64_t known;
-    return (kiln_expr_as_int(p, below, &known) && known) ||
-           has_conjunct(p, p->block.data[reader].predicate, below);
-}
-
-/* The writer's interval contains the reader's as far as that lies in the buffer. */
-static bool dim_covers(kiln_program *p, const kiln_region_dim *w, const kiln_region_dim *r,
-                       int64_t extent) {
-    if (!w->dense) return false;
-    bool low = known_le(p, w->base, w->low, r->base, r->low) || known_le(p, w->base, w->low, 0, 0);
-    bool high = known_le(p, r->base, r->high, w->base, w->high) ||
-                known_le(p, 0, extent - 1, w->base, w->high);
-    return low && high;
-}
-
-/* Whether a loop variable outside `common` takes part in choosing reduce iterators: then the sum is
- * complete only after that loop. */
-static bool reduces_across(kiln_program *p, kiln_block writer, kiln_stmt common) {
-    kiln_stmt loop[KILN_LOOPS_MAX];
-    uint32_t count = kiln_nest_loops(p, kiln_program_block_stmt(p, writer), loop);
-    const kiln_block_info *b = &p->block.data[writer];
-    for (uint32_t i = 0; i < b->iter_count; i++) {
-        if (!b->iter[i].reduce) continue;
-        for (uint32_t k = 0; k < count; k++)
-            if (kiln_stmt_is_inside(p, common, loop[k]) &&
-                kiln_expr_uses_var(p, b->iter[i].binding, p->stmt.data[loop[k]].var))
-                return true;
-    }
-    return false;
-}
-
-const char *kiln_dependence_broken(kiln_program *p, kiln_block writer, kiln_block reader,
-                                   kiln_buffer buffer) {
-    kiln_stmt w = kiln_program_block_stmt(p, writer);
-    kiln_stmt r = kiln_program_block_stmt(p, reader);
-    if (!kiln_nest_before(p, w, r)) return "it would be read before it is written";
-    kiln_stmt common = kiln_nest_common(p, w, r);
-    kiln_stmt loop[KILN_LOOPS_MAX];
-    bool shares = kiln_nest_loops(p, kiln_nest_child_towards(p, common, w), loop) > 0;
-    if (shares && reduces_across(p, writer, common)) return "its reduction is not complete there";
-
-    const kiln_block_info b = p->block.data[writer];
-    kiln_shape shape = p->buffer.data[buffer].shape;
-    kiln_region written = kiln_region_of(p, writer, b.index, b.index_count, shares ? common : 0);
-    if (!kiln_predicate_clips_domain(p, writer)) return "its predicate leaves elements out";
-    kiln_expr load[KILN_LOADS_MAX];
-    uint32_t load_count = kiln_block_loads(p, reader, load);
-    for (uint32_t i = 0; i < load_count; i++) {
-        const kiln_expr_node node = *kiln_expr_get(p, load[i]);
-        if (node.payload.id != buffer) continue;
-        kiln_expr index[KILN_RANK_MAX];
-        for (uint32_t d = 0; d < node.operand_count; d++)
-            index[d] = kiln_expr_operand(p, load[i], d);
-        kiln_region read =
-            kiln_region_of(p, reader, index, node.operand_count, shares ? common : 0);
-        for (uint32_t d = 0; d < read.rank; d++)
-            if (!dim_covers(p, &written.dim[d], &read.dim[d], shape.dim[d]) ||
-                (written.dim[d].limit && !stays_below(p, reader, index[d], written.dim[d].limit)))
-                return "more of it is read there than the same iteration wrote";
-    }
-    return NULL;
-}
-
-kiln_status kiln_dependences_check(kiln_program *p, kiln_block block) {
-    kiln_expr load[KILN_LOADS_MAX];
-    uint32_t count = kiln_block_loads(p, block, load);
-    kiln_buffer seen = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        kiln_buffer buffer = kiln_expr_get(p, load[i])->payload.id;
-        kiln_block writer = kiln_program_producer(p, buffer);
-        if (!writer || buffer == seen) continue;
-        seen = buffer;
-        const char *why = kiln_dependence_broken(p, writer, block, buffer);
-        if (why)
-            return ILLEGAL("%.*s reads %.*s from %.*s, but %s", BLOCK_NAME(p, block),
-                           BUFFER_NAME(p, buffer), BLOCK_NAME(p, writer), why);
-    }
-    kiln_buffer own = p->block.data[block].buffer;
-    for (kiln_block reader = 1; reader < p->block.count; reader++) {
-        if (p->block.data[reader].removed || reader == block || !kiln_block_reads(p, reader, own))
-            continue;
-        const char *why = kiln_dependence_broken(p, block, reader, own);
-        if (why)
-            return ILLEGAL("%.*s reads %.*s from %.*s, but %s", BLOCK_NAME(p, reader),
-                           BUFFER_NAME(p, own), BLOCK_NAME(p, block), why);
-    }
-    return NULL;
-}
-
-/* ---- iterations that write apart
- * ------------------------------------------------------------------------------- */
-
-/* What is known once the written element is known: expressions whose value it determines. */
-typedef struct known {
-    kiln_expr e[128];
-    uint32_t count;
-} known;
-
-static bool knows(const known *k, kiln_expr e) {
-    for (uint32_t i = 0; i < k->count; i++)
-        if (k->e[i] == e) return true;
-    return false;
-}
-
-static bool learn(known *k, kiln_expr e) {
-    if (knows(k, e) || k->count == KILN_ARRAY_COUNT(k->e)) return false;
-    k->e[k->count++] = e;
-    return true;
-}
-
-/* A sum of known value, whose still unknown moving terms have strides so far apart that the value
- * has one reading only (mixed radix), determines these terms. */
-static bool decode_sum(kiln_program *p, known *k, kiln_expr e, const movers *m) {
-    kiln_affine sum;
-    if (!kiln_affine_of(p, e, NULL, &sum)) return false;
-    uint32_t order[KILN_AFFINE_TERMS_MAX];
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < sum.term_count; i++) {
-        if (knows(k, sum.term[i]) || !mix_of(p, sum.term[i], m).moves) continue;
-        uint32_t at = count++;
-        while (at > 0 && llabs(sum.coefficient[order[at - 1]]) > llabs(sum.coefficient[i])) {
-            order[at] = order[at - 1];
-            at--;
-        }
-        order[at] = i;
-    }
-    int64_t reach = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        kiln_interval range = kiln_expr_bounds(p, sum.term[order[i]], NULL);
-        if (range.low == INT64_MIN || range.high == INT64_MAX) return false;
-        if (range.high > range.low && llabs(sum.coefficient[order[i]]) <= reach) return false;
-        reach += llabs(sum.coefficient[order[i]]) * (range.high - range.low);
-    }
-    bool learnt = false;
-    for (uint32_t i = 0; i < count; i++) learnt |= learn(k, sum.term[order[i]]);
-    return learnt;
-}
-
-/* floordiv(x, c) and floormod(x, c) together determine x. */
-static bool join_division(kiln_program *p, known *k, kiln_expr e) {
-    if (kiln_expr_get(p, e)->op != KILN_EXPR_FLOORDIV) return false;
-    kiln_expr x = kiln_expr_operand(p, e, 0), c = kiln_expr_operand(p, e, 1);
-    kiln_expr rest = kiln_expr_simplify(p, kiln_expr_binary(p, KILN_EXPR_FLOORMOD, x, c), NULL);
-    if (kiln_expr_is_const(p, rest)) return learn(k, x);
-    if (knows(k, rest)) return learn(k, x);
-    kiln_affine sum; /* a remainder that the simplifier split may be known by its terms */
-    if (!kiln_affine_of(p, rest, NULL, &sum)) return false;
-    for (uint32_t i = 0; i < sum.term_count; i++)
-        if (!knows(k, sum.term[i])) return false;
-    return learn(k, x);
-}
-
-bool kiln_element_determines(kiln_program *p, kiln_block block, kiln_stmt loop) {
-    if (p->stmt.data[loop].extent <= 1) return true;
-    kiln_var var = p->stmt.data[loop].var;
-    movers m = movers_inside(p, kiln_program_block_stmt(p, block), p->stmt.data[loop].parent);
-    known k = {.count = 0};
-    const kiln_block_info b = p->block.data[block];
-    for (uint32_t d = 0; d < b.index_count; d++)
-        learn(&k, kiln_expr_simplify(p, bound_index(p, block, b.index[d]), NULL));
-    kiln_expr wanted = kiln_expr_var(p, var);
-    for (bool learnt = true; learnt && !knows(&k, wanted);) {
-        learnt = false;
-        for (uint32_t i = 0; i < k.count; i++)
-            learnt |= decode_sum(p, &k, k.e[i], &m) || join_division(p, &k, k.e[i]);
-    }
-    return knows(&k, wanted);
-}
-
-typedef struct iterations_check {
-    kiln_stmt loop;
-    kiln_status status;
-} iterations_check;
-
-/* Every access to the buffer lies inside the loop: each iteration has its own. */
-static bool is_private(kiln_program *p, kiln_buffer buffer, kiln_stmt loop) {
-    if (p->buffer.data[buffer].role != KILN_ROLE_TEMP) return false;
-    for (kiln_block b = 1; b < p->block.count; b++) {
-        if (p->block.data[b].removed) continue;
-        bool touches = p->block.data[b].buffer == buffer || kiln_block_reads(p, b, buffer);
-        if (touches && !kiln_stmt_is_inside(p, kiln_program_block_stmt(p, b), loop)) return false;
-    }
-    return true;
-}
-
-static void check_block(kiln_program *p, kiln_block block, void *context) {
-    iterations_check *check = context;
-    if (check->status || p->stmt.data[check->loop].extent <= 1) return;
-    kiln_buffer buffer = p->block.data[block].buffer;
-    if (is_private(p, buffer, check->loop)) return;
-    const kiln_block_info *b = &p->block.data[block];
-    kiln_var var = p->stmt.data[check->loop].var;
-    for (uint32_t i = 0; i < b->iter_count; i++)
-        if (b->iter[i].reduce && kiln_expr_uses_var(p, b->iter[i].binding, var)) {
-            check->status =
-                ILLEGAL("iterations of %.*s add to the same elements of %.*s (reduce iterator %.*s "
-                        "of %.*s)",
-                        LOOP_NAME(p, check->loop), BUFFER_NAME(p, buffer),
-                        KILN_STR_ARG(kiln_iter_name(p, &b->iter[i])), BLOCK_NAME(p, block));
-            return;
-        }
-    if (!kiln_element_determines(p, block, check->loop))
-        check->status =
-            ILLEGAL("two iterations of %.*s may write the same element of %.*s (block %.*s)",
-                    LOOP_NAME(p, check->loop), BUFFER_NAME(p, buffer), BLOCK_NAME(p, block));
-}
-
-kiln_status kiln_iterations_check(kiln_program *p, kiln_stmt loop) {
-    iterations_check check = {loop, NULL};
-    kiln_nest_visit_blocks(p, loop, check_block, &check);
-    return check.status;
-}
-
-kiln_status kiln_iterations_check_all(kiln_program *p) {
-    kiln_status st = NULL;
-    for (kiln_stmt s = 1; s < p->stmt.count && !st; s++) {
-        const kiln_stmt_info *info = &p->stmt.data[s];
-        bool concurrent =
-            info->loop_kind == KILN_LOOP_PARALLEL || info->loop_kind == KILN_LOOP_VECTORIZE;
-        if (info->kind == KILN_STMT_FOR && concurrent && kiln_stmt_is_inside(p, s, p->root))
-            st = kiln_iterations_check(p, s);
-    }
-    return st;
 }

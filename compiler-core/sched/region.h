@@ -4,9 +4,24 @@
 #ifndef KILN_COMPILER_CORE_SCHED_REGION_H
 #define KILN_COMPILER_CORE_SCHED_REGION_H
 
-#include "base/status.h"
 #include "compiler-core/ir/affine.h"
 #include "compiler-core/ir/ir.h"
+#include "compiler-core/sched/nest.h"
+
+/* Variables of the loops between a statement and an outer one: those that move while the outer one
+ * stands still. */
+typedef struct kiln_movers {
+    kiln_var var[KILN_LOOPS_MAX];
+    uint32_t count;
+} kiln_movers;
+kiln_movers kiln_movers_inside(const kiln_program *p, kiln_stmt stmt, kiln_stmt outer);
+/* Which kinds of variables an expression has. */
+typedef struct kiln_mix {
+    bool moves, stands;
+} kiln_mix;
+kiln_mix kiln_mix_of(const kiln_program *p, kiln_expr e, const kiln_movers *m);
+/* An index over the block's iterators, as an expression over loop variables. */
+kiln_expr kiln_bound_index(kiln_program *p, kiln_block block, kiln_expr index);
 
 /* Indices touched along one dimension while the outer loops stand still: within base + [low, high].
  * `base` is over the variables that stand still; 0 stands for zero. */
@@ -34,23 +49,5 @@ kiln_region kiln_region_union(kiln_program *p, const kiln_region *a, const kiln_
                               const kiln_shape *shape);
 /* Whether the block's predicate cuts only what lies outside its domain. */
 bool kiln_predicate_clips_domain(kiln_program *p, kiln_block block);
-
-/* NULL when whatever `reader` reads of `buffer` has been written completely by `writer` earlier
- * within the same iteration of their common loops; else the reason. */
-const char *kiln_dependence_broken(kiln_program *p, kiln_block writer, kiln_block reader,
-                                   kiln_buffer buffer);
-/* All dependences of `block` as reader and as writer. ILLEGAL_SCHEDULE names the other block and
- * why. */
-KILN_MUST_USE kiln_status kiln_dependences_check(kiln_program *p, kiln_block block);
-
-/* Whether the element that `block` writes tells the value of the loop's variable, given the loops
- * around it: then no two of its iterations touch the same element. */
-bool kiln_element_determines(kiln_program *p, kiln_block block, kiln_stmt loop);
-/* Whether two different iterations of `loop` never write the same element of a buffer that lives
- * outside the loop, for all blocks below. ILLEGAL_SCHEDULE names the block and why. */
-KILN_MUST_USE kiln_status kiln_iterations_check(kiln_program *p, kiln_stmt loop);
-/* The same for each parallel or vectorized loop of the program: moving a reader can end a buffer's
- * privacy. */
-KILN_MUST_USE kiln_status kiln_iterations_check_all(kiln_program *p);
 
 #endif

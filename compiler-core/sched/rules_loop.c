@@ -2,8 +2,7 @@
 #include "compiler-core/sched/nest.h"
 #include "compiler-core/sched/rules.h"
 
-/* ---- blocks that stand alone
- * ---------------------------------------------------------------------------------- */
+/* ---- blocks that stand alone ---- */
 
 /* The iterator that runs over consecutive elements of what the block writes, or -1. */
 static int contiguous_iter(const kiln_program *p, const kiln_pattern *pattern) {
@@ -118,9 +117,7 @@ void kiln_sketch_finish(kiln_maker *m) {
             kiln_sketch_finish_block(m, b);
 }
 
-/* ---- rows
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- rows ---- */
 
 /* The last block that writes an output. */
 static kiln_block last_block(const kiln_program *p) {
@@ -189,9 +186,7 @@ bool kiln_sketch_rows(kiln_maker *m, uint32_t variant) {
     return true;
 }
 
-/* ---- anything
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- anything ---- */
 
 bool kiln_sketch_any(kiln_maker *m, uint32_t variant) {
     (void)variant;

@@ -19,9 +19,7 @@ static char next_letter(const char **letter) {
     return now;
 }
 
-/* ---- writing
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- writing ---- */
 
 typedef struct text_table {
     kiln_str text[TEXTS_MAX];
@@ -85,9 +83,7 @@ void kiln_trace_encode(const kiln_trace *trace, kiln_strbuf *out) {
     kiln_strbuf_deinit(&body);
 }
 
-/* ---- reading
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- reading ---- */
 
 typedef struct decoder {
     kiln_mpack_reader reader;

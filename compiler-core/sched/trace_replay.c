@@ -6,9 +6,7 @@
 #include "compiler-core/sched/prim.h"
 #include "compiler-core/sched/replay.h"
 
-/* ---- tilings
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- tilings ---- */
 
 uint64_t kiln_tilings_count(int64_t extent, uint32_t parts, int64_t last_max) {
     if (extent < 1 || parts == 0) return 0;
@@ -39,8 +37,7 @@ void kiln_tilings_at(int64_t extent, uint32_t parts, int64_t last_max, uint64_t 
     *out_factor = extent;
 }
 
-/* ---- resolving operands
- * --------------------------------------------------------------------------------------- */
+/* ---- resolving operands ---- */
 
 typedef kiln_replay replay;
 typedef kiln_replay_result result;
@@ -110,9 +107,7 @@ static kiln_status resolve(const replay *r, const kiln_instruction *in, kiln_pri
     return st;
 }
 
-/* ---- samplers
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- samplers ---- */
 
 static kiln_status choose(replay *r, uint64_t ways, uint64_t *out) {
     if (!r->choose) return KILN_ERROR(FAILED_PRECONDITION, "the decision is open");
@@ -215,8 +210,7 @@ static kiln_status close_sampler(replay *r, uint32_t at) {
     return st;
 }
 
-/* ---- the whole trace
- * ---------------------------------------------------------------------------------------------- */
+/* ---- the whole trace ---- */
 
 static bool is_at_root(const replay *r, const kiln_instruction *in) {
     for (uint32_t i = 0; i < in->operand_count; i++) {

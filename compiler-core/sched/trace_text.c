@@ -6,9 +6,7 @@
 #include "compiler-core/sched/replay.h"
 #include "compiler-core/sched/trace.h"
 
-/* ---- printing
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- printing ---- */
 
 static char sampler_letter(kiln_prim prim) {
     return prim == KILN_PRIM_PERFECT_TILE ? 't' : kiln_prim_name(prim)[0];
@@ -101,9 +99,7 @@ void kiln_trace_print(const kiln_trace *trace, kiln_strbuf *out) {
     }
 }
 
-/* ---- parsing
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- parsing ---- */
 
 #define LINE_OPERANDS_MAX 512
 

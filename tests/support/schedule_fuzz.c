@@ -95,8 +95,7 @@ static kiln_status check_program(const truth *t, kiln_program *p) {
     return st;
 }
 
-/* ---- drawing instructions
- * ---------------------------------------------------------------------------------------- */
+/* ---- drawing instructions ---- */
 
 typedef struct drawing {
     kiln_rand *r;
@@ -315,9 +314,7 @@ static bool draw_instruction(kiln_rand *r, const kiln_program *p, kiln_trace *tr
     return true;
 }
 
-/* ---- one pair
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- one pair ---- */
 
 static kiln_program *draw_program(uint64_t seed, kiln_arena *arena) {
     kiln_rand r;

@@ -128,9 +128,7 @@ kiln_program *chain_program(kiln_arena *arena, int64_t rows, int64_t columns) {
     return p;
 }
 
-/* ---- comparing
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- comparing ---- */
 
 static uint32_t make_args(const kiln_program *p, kiln_arena *arena, kiln_tensor *args) {
     kiln_buffer list[KILN_PROGRAM_BUFFERS_MAX];

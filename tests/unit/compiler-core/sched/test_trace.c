@@ -148,9 +148,7 @@ static void bad_text_is_refused_with_its_place(void **state) {
     }
 }
 
-/* ---- replay
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- replay ---- */
 
 static void open_decisions_are_drawn_and_closed(void **state) {
     kiln_arena *arena = *state;

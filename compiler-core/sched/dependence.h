@@ -1,0 +1,30 @@
+/* Legality of schedules: whether a reader's region is written before it reads, and whether two
+ * iterations of a loop can write the same element. All answers are safe: "no" may mean "not
+ * proved". Private to sched/. */
+#ifndef KILN_COMPILER_CORE_SCHED_DEPENDENCE_H
+#define KILN_COMPILER_CORE_SCHED_DEPENDENCE_H
+
+#include "base/status.h"
+#include "compiler-core/ir/ir.h"
+
+/* ---- dependence.c ---- */
+/* NULL when whatever `reader` reads of `buffer` has been written completely by `writer` earlier
+ * within the same iteration of their common loops; else the reason. */
+const char *kiln_dependence_broken(kiln_program *p, kiln_block writer, kiln_block reader,
+                                   kiln_buffer buffer);
+/* All dependences of `block` as reader and as writer. ILLEGAL_SCHEDULE names the other block and
+ * why. */
+KILN_MUST_USE kiln_status kiln_dependences_check(kiln_program *p, kiln_block block);
+
+/* ---- iterations.c ---- */
+/* Whether the element that `block` writes tells the value of the loop's variable, given the loops
+ * around it: then no two of its iterations touch the same element. */
+bool kiln_element_determines(kiln_program *p, kiln_block block, kiln_stmt loop);
+/* Whether two different iterations of `loop` never write the same element of a buffer that lives
+ * outside the loop, for all blocks below. ILLEGAL_SCHEDULE names the block and why. */
+KILN_MUST_USE kiln_status kiln_iterations_check(kiln_program *p, kiln_stmt loop);
+/* The same for each parallel or vectorized loop of the program: moving a reader can end a buffer's
+ * privacy. */
+KILN_MUST_USE kiln_status kiln_iterations_check_all(kiln_program *p);
+
+#endif

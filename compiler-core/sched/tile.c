@@ -1,0 +1,233 @@
+/* What to tile and how: analysis of the reduction, and the decisions that a search closes. */
+#include "compiler-core/sched/tile.h"
+
+#include "compiler-core/sched/nest.h"
+#include "compiler-core/sched/rules.h"
+
+#define TILE_ROWS_MAX 16
+#define REDUCE_BLOCK_MAX 64
+#define TAPS_UNROLLED_MAX 7
+#define FMA_IN_FLIGHT 10 /* accumulators that keep two FMA units of latency 4 to 5 busy */
+
+/* ---- analysis ---- */
+
+/* An output iterator of which blocks are blocks of a dimension of everything that it indexes. */
+static bool can_be_lanes(const kiln_tile *t, int i) {
+    if (!kiln_tile_has(t->pattern.spatial, i) || t->pattern.to.dim_of[i] < 0) return false;
+    for (uint32_t a = 0; a < t->pattern.from_count; a++)
+        if (kiln_tile_has(t->pattern.from[a].iters, i) && t->pattern.from[a].dim_of[i] < 0)
+            return false;
+    return true;
+}
+
+/* Weights and data: lanes over an iterator that indexes only one of two operands; constants are
+ * preferred, as packing them costs nothing, then the innermost output dimension. */
+static bool choose_packed(kiln_tile *t) {
+    if (!t->pattern.multiplies || t->pattern.from[0].buffer == t->pattern.from[1].buffer)
+        return false;
+    double best = 0;
+    for (int side = 0; side < 2; side++) {
+        const kiln_access *w = &t->pattern.from[side], *x = &t->pattern.from[1 - side];
+        for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++) {
+            if (!can_be_lanes(t, i) || !kiln_tile_has(w->iters, i) || kiln_tile_has(x->iters, i))
+                continue;
+            bool innermost = t->pattern.to.dim_of[i] + 1 == (int)kiln_tile_rank(t, &t->pattern.to);
+            double score =
+                (double)kiln_tile_extent(t, i) * (kiln_tile_role(t, w) == KILN_ROLE_CONSTANT ? 1e6
+                                                  : innermost                                ? 1e3
+                                                                                             : 1);
+            if (score <= best) continue;
+            best = score;
+            t->v = i;
+            t->weights = side;
+            t->data = 1 - side;
+        }
+    }
+    return best > 0;
+}
+
+/* Lanes over an iterator that all operands share. Making it contiguous costs a conversion unless it
+ * is, which pays for images but not for rows of a matrix. */
+static bool choose_shared(kiln_tile *t) {
+    t->data = -1;
+    for (uint32_t a = 0; a < t->pattern.from_count; a++)
+        if (kiln_tile_role(t, &t->pattern.from[a]) != KILN_ROLE_CONSTANT) {
+            if (t->data >= 0) return false;
+            t->data = (int)a;
+        } else {
+            t->weights = (int)a;
+        }
+    if (t->data < 0 || t->pattern.from_count > 2) return false;
+    const kiln_access *x = &t->pattern.from[t->data];
+    for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++) {
+        if (!can_be_lanes(t, i) || !kiln_tile_has(x->iters, i)) continue;
+        if (kiln_tile_rank(t, x) < 4 && x->dim_of[i] + 1 != (int)kiln_tile_rank(t, x)) continue;
+        if (t->v < 0 || kiln_tile_extent(t, i) > kiln_tile_extent(t, t->v)) t->v = i;
+    }
+    return t->v >= 0;
+}
+
+/* With data in vectors, neighbouring columns of a window read the same vectors: the window's
+ * columns are unrolled inside the tile, so that each vector is loaded once. Broadcast data has no
+ * such gain. */
+static int find_tap(const kiln_tile *t) {
+    const kiln_access *x = &t->pattern.from[t->data];
+    int tap = -1;
+    if (t->packs || t->mw < 0 || x->window == 0) return -1;
+    for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
+        if (kiln_tile_has(t->pattern.reduce, i) && kiln_tile_has(x->iters, i) && x->dim_of[i] < 0 &&
+            kiln_tile_extent(t, i) <= TAPS_UNROLLED_MAX)
+            tap = i;
+    return tap;
+}
+
+/* Whether v alone indexes its dimension of the output, so that padding it is padding the buffer.
+ * With groups of channels it does not; then partial vectors need masks. */
+bool kiln_tile_can_pad(const kiln_tile *t) {
+    const kiln_buffer_info *to = &t->m->replay.p->buffer.data[t->pattern.to.buffer];
+    return to->shape.dim[t->pattern.to.dim_of[t->v]] == kiln_tile_extent(t, t->v);
+}
+
+bool kiln_tile_analyse(kiln_tile *t) {
+    t->weights = t->data = t->v = t->mh = t->mw = t->k = -1;
+    if (!kiln_pattern_of(t->m->replay.p, t->block, &t->pattern)) return false;
+    t->packs = choose_packed(t);
+    if (!t->packs && !choose_shared(t)) return false;
+    const kiln_access *x = &t->pattern.from[t->data];
+    for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++) {
+        if (i != t->v && kiln_tile_has(t->pattern.spatial, i) && kiln_tile_has(x->iters, i) &&
+            t->pattern.to.dim_of[i] >= 0 &&
+            (!t->packs || !kiln_tile_has(t->pattern.from[t->weights].iters, i))) {
+            t->mh = t->mw;
+            t->mw = i;
+        }
+        bool blocks = t->packs && kiln_tile_has(t->pattern.reduce, i) && x->dim_of[i] >= 0 &&
+                      t->pattern.from[t->weights].dim_of[i] >= 0;
+        if (blocks && (t->k < 0 || kiln_tile_extent(t, i) > kiln_tile_extent(t, t->k))) t->k = i;
+    }
+    t->tap = find_tap(t);
+    t->lanes =
+        kiln_sketch_lanes(t->m->target, t->m->replay.p->buffer.data[t->pattern.to.buffer].dtype,
+                          kiln_tile_extent(t, t->v));
+    return t->lanes > 1;
+}
+
+/* ---- decisions ---- */
+
+static double max2(double a, double b) { return a > b ? a : b; }
+
+/* Share of the arithmetic peak that a tile reaches by its shape alone: partial tiles at the
+ * borders, few accumulators and many loads cost time. Two loads and two FMAs per cycle. */
+static double tile_efficiency(const kiln_tile *t, int64_t mh, int64_t mw, int64_t vectors) {
+    int64_t h = kiln_tile_extent(t, t->mh), w = kiln_tile_extent(t, t->mw),
+            n = (kiln_tile_extent(t, t->v) + t->lanes - 1) / t->lanes;
+    double cost = 0;
+    for (int tail_h = 0; tail_h < 2; tail_h++)
+        for (int tail_w = 0; tail_w < 2; tail_w++) {
+            int64_t rows = tail_h ? h % mh : mh, columns = tail_w ? w % mw : mw;
+            int64_t count = (tail_h ? (h % mh != 0) : h / mh) * (tail_w ? (w % mw != 0) : w / mw);
+            double points = (double)(rows * columns);
+            double loads = t->packs ? points + (double)vectors : points * (double)vectors * 1.5;
+            cost += (double)count * max2(max2(points * (double)vectors, FMA_IN_FLIGHT), loads);
+        }
+    cost *= (double)((n + vectors - 1) / vectors);
+    double useful = (double)(h * w) * (double)kiln_tile_extent(t, t->v) / (double)t->lanes;
+    return useful / cost * (mh > 1 && mw < w ? 0.97 : 1.0);
+}
+
+/* Blocks of channels that all kernels prefer, so that those that were not measured agree without
+ * conversions. */
+static int64_t channel_block(const kiln_tile *t) {
+    return (int64_t)t->m->target->vector_bytes / (int64_t)sizeof(float);
+}
+
+typedef struct tile_row {
+    int64_t mh, mw, vectors;
+    double efficiency;
+} tile_row;
+
+static void insert_row(tile_row *row, uint32_t *count, tile_row added) {
+    uint32_t at = *count < TILE_ROWS_MAX ? (*count)++ : TILE_ROWS_MAX;
+    while (at > 0 && row[at - 1].efficiency < added.efficiency - 1e-9) {
+        if (at < TILE_ROWS_MAX) row[at] = row[at - 1];
+        at--;
+    }
+    if (at < TILE_ROWS_MAX) row[at] = added;
+}
+
+/* Register tiles that fit: accumulators, one row of weights, one broadcast element. Best first. */
+const char *kiln_tile_sample_registers(kiln_tile *t) {
+    tile_row row[TILE_ROWS_MAX];
+    uint32_t count = 0;
+    int64_t registers = t->m->target->vector_registers;
+    int64_t vectors_max = KILN_MIN(6, (kiln_tile_extent(t, t->v) + t->lanes - 1) / t->lanes);
+    for (int64_t mh = 1; mh <= KILN_MIN(kiln_tile_extent(t, t->mh), 8); mh++)
+        for (int64_t mw = KILN_MIN(kiln_tile_extent(t, t->mw), 32); mw >= 1; mw--)
+            for (int64_t vectors = 1; vectors <= vectors_max; vectors++) {
+                if (mh * mw * vectors + vectors + 1 > registers) break;
+                if (vectors > 1 && kiln_tile_extent(t, t->v) % (vectors * t->lanes) != 0 &&
+                    !kiln_tile_can_pad(t))
+                    continue;
+                insert_row(row, &count,
+                           (tile_row){mh, mw, vectors, tile_efficiency(t, mh, mw, vectors)});
+            }
+    while (count > 1 && row[count - 1].efficiency < 0.8 * row[0].efficiency) count--;
+    kiln_strbuf text = {0};
+    for (uint32_t i = 0; i < count; i++)
+        kiln_strbuf_printf(&text, ", %lld, %lld, %lld", (long long)row[i].mh, (long long)row[i].mw,
+                           (long long)row[i].vectors);
+    const char *name = kiln_make_sampler(t->m, "choice(3%s) = 0", text.data);
+    kiln_strbuf_deinit(&text);
+    return name;
+}
+
+/* Reduce block (contiguous steps of data and weights), how many of them are unrolled, and lanes
+ * along the innermost dimension for the padding copy where the block is too short to fill a vector.
+ */
+const char *kiln_tile_sample_steps(kiln_tile *t) {
+    int64_t extent = t->k < 0 ? 1 : kiln_tile_extent(t, t->k);
+    kiln_strbuf text = {0};
+    uint32_t rows = 0, preferred = 0;
+    int64_t best = 0;
+    for (int64_t block = 1; block <= KILN_MIN(extent, REDUCE_BLOCK_MAX); block++) {
+        if (extent % block != 0 || (block < 4 && block < extent && extent % 4 == 0)) continue;
+        for (int64_t unrolled = 1; unrolled <= KILN_MIN(block, 4); unrolled *= 2) {
+            if (block % unrolled != 0) continue;
+            int64_t lanes = block > 1 ? 1 : t->lanes;
+            kiln_strbuf_printf(&text, ", %lld, %lld, %lld", (long long)block, (long long)unrolled,
+                               (long long)lanes);
+            if (block <= channel_block(t) && block * 64 + KILN_MIN(unrolled, 4) > best) {
+                best = block * 64 + KILN_MIN(unrolled, 4);
+                preferred = rows;
+            }
+            rows++;
+        }
+    }
+    const char *name = kiln_make_sampler(t->m, "choice(3%s) = %u", text.data, preferred);
+    kiln_strbuf_deinit(&text);
+    return name;
+}
+
+/* Splits a loop over tiles into rounds of tiles without remainder, preferring `preferred` tiles a
+ * round. */
+void kiln_tile_split_rounds(kiln_tile *t, const char *tiles_loop, int64_t preferred) {
+    kiln_stmt loop = kiln_program_find_loop(t->m->replay.p, kiln_str_from(tiles_loop));
+    int64_t tiles = loop ? t->m->replay.p->stmt.data[loop].extent : 1, round = 1;
+    for (int64_t r = 1; r <= KILN_MIN(tiles, preferred); r++)
+        if (tiles % r == 0) round = r;
+    const char *rounds =
+        kiln_make_sampler(t->m, "perfect_tile(%s, 2, 1000000) = [%lld, %lld]", tiles_loop,
+                          (long long)(tiles / round), (long long)round);
+    if (rounds) kiln_make(t->m, "split(%s, %s[0], %s[1])", tiles_loop, rounds, rounds);
+}
+
+/* Blocks of output channels: whole vectors that divide, or everything. */
+const char *kiln_tile_sample_block(kiln_tile *t, int64_t extent) {
+    int64_t value[16];
+    uint32_t count = 0;
+    for (int64_t block = t->lanes; block < extent && count + 1 < KILN_ARRAY_COUNT(value);
+         block += t->lanes)
+        if (extent % block == 0 && block <= 16 * t->lanes) value[count++] = block;
+    value[count++] = extent;
+    return kiln_make_categorical(t->m, value, count, channel_block(t));
+}

@@ -104,7 +104,7 @@ void kiln_tracker_board_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_
     board->env.governor = (kiln_str){0};
     peer->board = board;
     reattach(t, board);
-    t->fleet_changed = true;
+    t->fleet_changed = t->slots_changed = true;
 }
 
 static void end_leases(kiln_tracker *t, kiln_tracker_board *board, const char *why) {
@@ -123,7 +123,7 @@ void kiln_tracker_board_state(kiln_tracker *t, kiln_tracker_peer *peer,
     if (board->sick == message->board_state.sick) return;
     board->sick = message->board_state.sick;
     if (board->sick) end_leases(t, board, "the board says that it is sick");
-    t->fleet_changed = true;
+    t->fleet_changed = t->slots_changed = true;
 }
 
 void kiln_tracker_board_lost(kiln_tracker *t, kiln_tracker_board *board, const char *why) {
@@ -131,7 +131,7 @@ void kiln_tracker_board_lost(kiln_tracker *t, kiln_tracker_board *board, const c
     board->peer = NULL;
     board->lost_ns = t->now_ns;
     end_leases(t, board, why);
-    t->fleet_changed = true;
+    t->fleet_changed = t->slots_changed = true;
 }
 
 static bool has_label(const kiln_msg_board_up *up, const kiln_msg_label *label) {

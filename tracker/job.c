@@ -430,12 +430,12 @@ static uint32_t jobs_of(const kiln_tracker *t, const kiln_tracker_peer *tuner) {
 static kiln_tracker_peer *least_loaded_tuner(const kiln_tracker *t) {
     kiln_tracker_peer *best = NULL;
     uint32_t best_load = 0;
-    for (uint32_t i = 0; i < t->peer.count; i++) {
-        kiln_tracker_peer *peer = t->peer.data[i];
-        if (peer->role != KILN_PEER_TUNER || peer->closing) continue;
-        uint32_t load = jobs_of(t, peer);
+    for (uint32_t i = 0; i < t->tuner.count; i++) {
+        kiln_tracker_peer *tuner = t->tuner.data[i];
+        if (tuner->closing) continue;
+        uint32_t load = jobs_of(t, tuner);
         if (best && load >= best_load) continue;
-        best = peer;
+        best = tuner;
         best_load = load;
     }
     return best;

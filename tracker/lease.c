@@ -18,6 +18,18 @@ kiln_tracker_lease *kiln_tracker_lease_find(kiln_tracker *t, uint64_t number) {
                : NULL;
 }
 
+static void count_for_job(kiln_tracker *t, const kiln_tracker_lease *lease, int change) {
+    kiln_tracker_job *job = kiln_tracker_job_find(t, kiln_str_from(lease->job));
+    if (job) job->leases += (uint32_t)change;
+}
+
+static void add_lease(kiln_tracker *t, kiln_tracker_lease *lease) {
+    lease->board->slot[lease->slot] = lease->lease;
+    kiln_vec_push(&t->lease, lease);
+    kiln_map_put(&t->lease_of_number, number_key(&lease->lease), (uintptr_t)lease);
+    count_for_job(t, lease, 1);
+}
+
 static void free_lease(kiln_tracker_lease *lease) {
     kiln_vec_deinit(&lease->trial);
     kiln_free(lease);
@@ -96,12 +108,13 @@ void kiln_tracker_lease_end(kiln_tracker *t, kiln_tracker_lease *lease, kiln_cod
     kiln_tracker_persist(t, &row, 1); /* should it fail, the next tracker lets the lease expire */
     kiln_strbuf_deinit(&name);
 
+    count_for_job(t, lease, -1);
     lease->board->slot[lease->slot] = 0;
     kiln_map_remove(&t->lease_of_number, number_key(&lease->lease));
     for (uint32_t i = 0; i < t->lease.count; i++)
         if (t->lease.data[i] == lease) t->lease.data[i] = kiln_vec_last(&t->lease);
     t->lease.count--;
-    t->fleet_changed = true;
+    t->slots_changed = true;
     free_lease(lease);
 }
 
@@ -160,11 +173,8 @@ static void send_grant(kiln_tracker *t, const kiln_tracker_lease *lease) {
 
 /* A job's claim on the next free board: fewer leases per weight come first, then the older request.
  */
-static double load_of(const kiln_tracker *t, const kiln_tracker_request *request, uint32_t weight) {
-    uint32_t held = 0;
-    for (uint32_t i = 0; i < t->lease.count; i++)
-        held += kiln_str_is(request->want.job, t->lease.data[i]->job);
-    return (double)held / (double)(weight ? weight : 1);
+static double load_of(const kiln_tracker_job *job) {
+    return job ? (double)job->leases / (double)KILN_MAX(job->spec.weight, 1u) : 0;
 }
 
 static uint32_t choose_request(kiln_tracker *t, const kiln_tracker_board *board) {
@@ -173,8 +183,7 @@ static uint32_t choose_request(kiln_tracker *t, const kiln_tracker_board *board)
     for (uint32_t i = 0; i < t->request.count; i++) {
         const kiln_tracker_request *request = t->request.data[i];
         if (!kiln_tracker_board_fits(board, &request->target, &request->want)) continue;
-        const kiln_tracker_job *job = kiln_tracker_job_find(t, request->want.job);
-        double load = load_of(t, request, job ? job->spec.weight : 1);
+        double load = load_of(kiln_tracker_job_find(t, request->want.job));
         if (best != UINT32_MAX && load >= best_load) continue;
         best = i;
         best_load = load;
@@ -204,9 +213,7 @@ static void grant(kiln_tracker *t, kiln_tracker_board *board, uint32_t slot, uin
     };
     lease->persist = kiln_tracker_persist(t, row, 2);
     kiln_strbuf_deinit(&name);
-    board->slot[slot] = lease->lease;
-    kiln_vec_push(&t->lease, lease);
-    kiln_map_put(&t->lease_of_number, number_key(&lease->lease), (uintptr_t)lease);
+    add_lease(t, lease);
     remove_request(t, index);
 }
 
@@ -253,10 +260,8 @@ kiln_status kiln_tracker_lease_restore(kiln_tracker *t, const kiln_tracker_row *
     lease->board_due_ns = t->now_ns + KILN_TRACKER_WAIT_NS;
     kiln_tracker_set_text(lease->tuner, row->tuner);
     kiln_tracker_set_text(lease->job, row->job);
-    board->slot[row->slot] = lease->lease;
+    add_lease(t, lease);
     t->epoch = KILN_MAX(t->epoch, lease->lease);
-    kiln_vec_push(&t->lease, lease);
-    kiln_map_put(&t->lease_of_number, number_key(&lease->lease), (uintptr_t)lease);
     return KILN_OK;
 }
 
@@ -304,7 +309,7 @@ void kiln_tracker_lease_req(kiln_tracker *t, kiln_tracker_peer *tuner,
         return;
     }
     kiln_vec_push(&t->request, request);
-    t->fleet_changed = true;
+    t->slots_changed = true;
 }
 
 /* The lease that a tuner speaks of when it is its own; otherwise the tuner is told that it has

@@ -64,6 +64,7 @@ typedef struct kiln_tracker_job {
     kiln_msg_job_spec spec;
     kiln_target target;
     kiln_job_state state;
+    uint32_t leases; /* held for it */
     uint64_t opened_ns, assigned_ns;
     kiln_tracker_text tuner; /* node, empty: none */
     uint64_t tuner_lost_ns;  /* since when that tuner is not connected; 0: it is */
@@ -80,7 +81,8 @@ typedef struct kiln_tracker_job {
 
 struct kiln_tracker {
     KILN_VEC(kiln_tracker_peer *) peer;
-    kiln_map peer_of_id; /* 8 bytes of id -> pointer */
+    KILN_VEC(kiln_tracker_peer *) tuner; /* those of `peer` that are one */
+    kiln_map peer_of_id;                 /* 8 bytes of id -> pointer */
     KILN_VEC(kiln_tracker_board *) board;
     kiln_map board_of_node;
     KILN_VEC(kiln_tracker_request *) request; /* oldest first */
@@ -91,8 +93,8 @@ struct kiln_tracker {
     uint64_t epoch;   /* last lease number given out */
     uint64_t persist; /* last PERSIST */
     uint64_t next_tick_ns;
-    bool
-        fleet_changed; /* boards, tuners, leases or requests: grants and jobs are looked at again */
+    bool fleet_changed; /* boards or tuners: jobs are looked at again */
+    bool slots_changed; /* boards, leases or requests: grants are looked at again */
     uint64_t grants, results, stale_refused;
     /* Of the step under way. */
     uint64_t now_ns;

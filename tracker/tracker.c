@@ -93,28 +93,27 @@ void kiln_tracker_set_text(kiln_tracker_text out, kiln_str text) {
     out[size] = 0;
 }
 
-static kiln_tracker_peer *find_tuner(kiln_tracker *t, const char *boot, const char *node) {
-    for (uint32_t i = 0; i < t->peer.count; i++) {
-        kiln_tracker_peer *peer = t->peer.data[i];
-        if (peer->role != KILN_PEER_TUNER || peer->closing) continue;
-        if (boot ? strcmp(peer->boot, boot) == 0 : strcmp(peer->node, node) == 0) return peer;
+static kiln_tracker_peer *find_tuner(kiln_tracker *t, const char *text, bool by_boot) {
+    for (uint32_t i = 0; i < t->tuner.count; i++) {
+        kiln_tracker_peer *tuner = t->tuner.data[i];
+        if (!tuner->closing && strcmp(by_boot ? tuner->boot : tuner->node, text) == 0) return tuner;
     }
     return NULL;
 }
 
 kiln_tracker_peer *kiln_tracker_tuner_by_boot(kiln_tracker *t, const char *boot) {
-    return find_tuner(t, boot, NULL);
+    return find_tuner(t, boot, true);
 }
 
 kiln_tracker_peer *kiln_tracker_tuner_by_node(kiln_tracker *t, const char *node) {
-    return find_tuner(t, NULL, node);
+    return find_tuner(t, node, false);
 }
 
 /* Forgets what stood and fell with the connection. The entry itself goes when CLOSED comes. */
 static void let_go(kiln_tracker *t, kiln_tracker_peer *peer, const char *why) {
     if (peer->board) kiln_tracker_board_lost(t, peer->board, why);
     kiln_tracker_jobs_peer_gone(t, peer);
-    t->fleet_changed = true;
+    t->fleet_changed = t->slots_changed = true;
 }
 
 /* The same program connected again: its older connection is dead, whatever the network says. A
@@ -141,6 +140,7 @@ static void on_connected(kiln_tracker *t, uint64_t id, const kiln_msg_hello *hel
     kiln_tracker_set_text(peer->node, hello->node);
     kiln_tracker_set_text(peer->boot, hello->boot);
     kiln_vec_push(&t->peer, peer);
+    if (peer->role == KILN_PEER_TUNER) kiln_vec_push(&t->tuner, peer);
     kiln_map_put(&t->peer_of_id, id_key(&id), (uintptr_t)peer);
     if (peer->role == KILN_PEER_TRACKER || peer->role >= KILN_PEER_COUNT || !peer->node[0] ||
         !peer->boot[0]) {
@@ -163,8 +163,9 @@ static void on_closed(kiln_tracker *t, uint64_t id) {
     let_go(t, peer, "its connection closed");
     kiln_map_remove(&t->peer_of_id, id_key(&id));
     for (uint32_t i = 0; i < t->peer.count; i++)
-        if (t->peer.data[i] == peer) t->peer.data[i] = kiln_vec_last(&t->peer);
-    t->peer.count--;
+        if (t->peer.data[i] == peer) t->peer.data[i] = kiln_vec_pop(&t->peer);
+    for (uint32_t i = 0; i < t->tuner.count; i++)
+        if (t->tuner.data[i] == peer) t->tuner.data[i] = kiln_vec_pop(&t->tuner);
     kiln_free(peer);
 }
 
@@ -290,6 +291,9 @@ void kiln_tracker_step(kiln_tracker *t, uint64_t now_ns, const kiln_tracker_even
     if (t->fleet_changed) {
         t->fleet_changed = false;
         kiln_tracker_jobs_tick(t);
+    }
+    if (t->slots_changed) {
+        t->slots_changed = false;
         kiln_tracker_grant(t);
     }
     t->actions = NULL;
@@ -301,7 +305,7 @@ uint64_t kiln_tracker_next_ns(const kiln_tracker *t) { return t->next_tick_ns; }
 
 static kiln_status restore(kiln_tracker *t, const kiln_tracker_row *row) {
     switch (row->kind) {
-    case KILN_TRACKER_ROW_JOB: return kiln_tracker_job_restore(t, row);
+    case KILN_TRACKER_ROW_JOB: break;
     case KILN_TRACKER_ROW_LEASE: return kiln_tracker_lease_restore(t, row);
     case KILN_TRACKER_ROW_EPOCH: t->epoch = KILN_MAX(t->epoch, row->epoch); return KILN_OK;
     }
@@ -317,7 +321,11 @@ kiln_status kiln_tracker_create(const kiln_tracker_row *row, uint32_t row_count,
     kiln_map_init(&t->lease_of_number);
     kiln_map_init(&t->job_of_id);
     kiln_status st = KILN_OK;
-    for (uint32_t i = 0; !st && i < row_count; i++) st = restore(t, &row[i]);
+    /* Jobs first: leases are counted for them. */
+    for (uint32_t i = 0; !st && i < row_count; i++)
+        if (row[i].kind == KILN_TRACKER_ROW_JOB) st = kiln_tracker_job_restore(t, &row[i]);
+    for (uint32_t i = 0; !st && i < row_count; i++)
+        if (row[i].kind != KILN_TRACKER_ROW_JOB) st = restore(t, &row[i]);
     if (st) {
         kiln_tracker_destroy(t);
         return st;
@@ -333,6 +341,7 @@ void kiln_tracker_destroy(kiln_tracker *t) {
     kiln_tracker_leases_free(t);
     kiln_tracker_jobs_free(t);
     kiln_vec_deinit(&t->peer);
+    kiln_vec_deinit(&t->tuner);
     kiln_vec_deinit(&t->board);
     kiln_map_deinit(&t->peer_of_id);
     kiln_map_deinit(&t->board_of_node);
@@ -344,6 +353,7 @@ kiln_tracker_counts kiln_tracker_counts_of(const kiln_tracker *t) {
         .boards = t->board.count,
         .leases = t->lease.count,
         .requests = t->request.count,
+        .tuners = t->tuner.count,
         .grants = t->grants,
         .results = t->results,
         .stale_refused = t->stale_refused,
@@ -353,7 +363,6 @@ kiln_tracker_counts kiln_tracker_counts_of(const kiln_tracker *t) {
     for (uint32_t i = 0; i < t->job.count; i++)
         counts.jobs_open += kiln_tracker_job_is_open(t->job.data[i]);
     for (uint32_t i = 0; i < t->peer.count; i++) {
-        counts.tuners += t->peer.data[i]->role == KILN_PEER_TUNER;
         counts.clients += t->peer.data[i]->role == KILN_PEER_CLIENT;
     }
     return counts;

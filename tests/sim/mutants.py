@@ -15,8 +15,7 @@ import tempfile
 
 MUTANTS = [
     ("grant before it is on disk", "tracker/lease.c",
-     "    kiln_map_put(&t->lease_of_number, number_key(&lease->lease), (uintptr_t)lease);\n    remove_request(t, index);",
-     "    kiln_map_put(&t->lease_of_number, number_key(&lease->lease), (uintptr_t)lease);\n    remove_request(t, index);\n    send_grant(t, lease);"),
+     "    add_lease(t, lease);\n    remove_request(t, index);", "    add_lease(t, lease);\n    remove_request(t, index);\n    send_grant(t, lease);"),
     ("lease numbers start anew after a restart", "tracker/tracker.c",
      "t->epoch = KILN_MAX(t->epoch, row->epoch); return KILN_OK;", "return KILN_OK;"),
     ("a slot is granted twice", "tracker/lease.c", "if (board->slot[slot]) continue;", ""),

@@ -140,8 +140,8 @@ typedef struct kiln_blob_store_options {
     bool durable;       /* sync each blob before it is visible */
 } kiln_blob_store_options;
 
-/* PERMISSION_DENIED, RESOURCE_EXHAUSTED: the folder cannot be made. Unfinished files of dead
- * programs are removed. */
+/* PERMISSION_DENIED, RESOURCE_EXHAUSTED: the folder cannot be made. Unfinished
+ * transfers older than a day are removed. */
 KILN_MUST_USE kiln_status kiln_blob_store_open(const kiln_blob_store_options *options,
                                                kiln_blob_store **out_store);
 void kiln_blob_store_close(kiln_blob_store *store); /* NULL is fine */

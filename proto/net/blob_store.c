@@ -1,32 +1,34 @@
 /* Blobs as files: FOLDER/<SHA-256>. They come under another name and are renamed when they are
  * whole and right, so that a file with a digest for a name never lies. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/vec.h"
 #include "proto/net/internal.h"
 
-#define PART_PREFIX "part-" /* part-PID-N */
+#define HALF_PREFIX \
+    "half-" /* half-DIGEST: locked by who writes it, kept when a transfer breaks off */
+#define HALF_KEPT_S (24 * 3600) /* then nobody will come for the rest */
 
 struct kiln_blob_store {
     char *folder;
     kiln_arena arena;
     uint64_t bytes_max, bytes; /* `bytes` counts what this process knows of */
     bool durable;
-    uint64_t part_count;
 };
 
 struct kiln_blob_writer {
     kiln_blob_store *store;
+    kiln_digest digest;
     char *path;
     int fd;
     uint64_t size, written;
@@ -49,17 +51,13 @@ typedef struct stored_file {
     struct timespec used;
 } stored_file;
 
-/* A part belongs to a process: "part-PID-N". */
-static bool is_dead_part(const char *name) {
-    kiln_str rest = kiln_str_from(name);
-    if (!kiln_str_starts(rest, PART_PREFIX)) return false;
-    rest = kiln_str_slice(rest, strlen(PART_PREFIX), rest.size);
-    int64_t pid = 0;
-    return !kiln_str_to_i64(kiln_str_cut(&rest, '-'), &pid) || pid <= 0 ||
-           (kill((pid_t)pid, 0) != 0 && errno == ESRCH);
+/* What a transfer left that broke off long ago. */
+static bool is_stale_half(const char *name, const struct stat *info) {
+    return kiln_str_starts(kiln_str_from(name), HALF_PREFIX) &&
+           (uint64_t)info->st_mtime + HALF_KEPT_S < kiln_clock_wall_ns() / KILN_NS_PER_S;
 }
 
-/* Lists whole blobs into `arena`, removes parts of dead processes. */
+/* Lists whole blobs into `arena`, removes stale halves. */
 static kiln_status scan(kiln_blob_store *store, kiln_arena *arena, stored_file **out_files,
                         size_t *out_count) {
     char **names = NULL;
@@ -71,8 +69,9 @@ static kiln_status scan(kiln_blob_store *store, kiln_arena *arena, stored_file *
         char *path = kiln_arena_printf(arena, "%s/%s", store->folder, names[i]);
         kiln_digest digest;
         struct stat info;
-        if (is_dead_part(names[i])) unlink(path);
-        if (!kiln_digest_parse(kiln_str_from(names[i]), &digest) || stat(path, &info)) continue;
+        if (stat(path, &info)) continue;
+        if (is_stale_half(names[i], &info)) unlink(path);
+        if (!kiln_digest_parse(kiln_str_from(names[i]), &digest)) continue;
         files[kept++] =
             (stored_file){.path = path, .size = (uint64_t)info.st_size, .used = info.st_mtim};
     }
@@ -178,12 +177,12 @@ kiln_status kiln_blob_store_put(kiln_blob_store *store, kiln_str content, kiln_d
     kiln_status st = KILN_OK;
     if (!kiln_blob_store_has(store, &digest)) {
         kiln_blob_writer *writer = NULL;
-        st = kiln_blob_writer_open(store, content.size, &writer);
+        st = kiln_blob_writer_open(store, &digest, content.size, 0, &writer);
         if (!st) st = kiln_blob_writer_add(writer, content);
         if (st)
-            kiln_blob_writer_abandon(writer);
+            kiln_blob_writer_abandon(writer, false);
         else
-            st = kiln_blob_writer_finish(writer, &digest);
+            st = kiln_blob_writer_finish(writer);
     }
     if (!st) *out_digest = digest;
     return st;
@@ -191,25 +190,88 @@ kiln_status kiln_blob_store_put(kiln_blob_store *store, kiln_str content, kiln_d
 
 /* ---- Writing ---- */
 
-kiln_status kiln_blob_writer_open(kiln_blob_store *store, uint64_t size,
-                                  kiln_blob_writer **out_writer) {
+/* Whether the open file is still the one at `path`: who held the lock before may have renamed it.
+ */
+static bool is_at(int fd, const char *path) {
+    struct stat open_one, named;
+    return fstat(fd, &open_one) == 0 && stat(path, &named) == 0 &&
+           open_one.st_ino == named.st_ino && open_one.st_dev == named.st_dev;
+}
+
+/* Opens the half file and locks it; -1 when another transfer is at it, or the system says no
+ * (`errno`). */
+static int open_half(const char *path, int flags) {
+    int fd = open(path, O_RDWR | O_CLOEXEC | flags, 0600);
+    if (fd < 0) return -1;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && is_at(fd, path)) return fd;
+    close(fd);
+    errno = EWOULDBLOCK;
+    return -1;
+}
+
+static char *half_path(const kiln_blob_store *store, const kiln_digest *digest, kiln_strbuf *out) {
+    char name[KILN_DIGEST_TEXT];
+    kiln_digest_print(digest, name);
+    kiln_strbuf_printf(out, "%s/" HALF_PREFIX "%s", store->folder, name);
+    return out->data;
+}
+
+uint64_t kiln_blob_store_half(kiln_blob_store *store, const kiln_digest *digest) {
+    kiln_strbuf path = {0};
+    struct stat info = {0};
+    int fd = open_half(half_path(store, digest, &path), 0);
+    if (fd >= 0) {
+        if (fstat(fd, &info) != 0) info.st_size = 0;
+        close(fd);
+    }
+    kiln_strbuf_deinit(&path);
+    return (uint64_t)info.st_size;
+}
+
+/* Leaves the file with exactly the bytes before `offset`. */
+static kiln_status seek_to(const kiln_blob_writer *writer, uint64_t offset) {
+    struct stat info;
+    if (fstat(writer->fd, &info) != 0) return system_error(errno, "reading", writer->path);
+    if (offset && (uint64_t)info.st_size != offset)
+        return KILN_ERROR(ABORTED, "a blob cannot go on at byte %llu; ask again",
+                          (unsigned long long)offset);
+    if (ftruncate(writer->fd, (off_t)offset) != 0 || lseek(writer->fd, (off_t)offset, SEEK_SET) < 0)
+        return system_error(errno, "writing", writer->path);
+    return KILN_OK;
+}
+
+kiln_status kiln_blob_writer_open(kiln_blob_store *store, const kiln_digest *digest, uint64_t size,
+                                  uint64_t offset, kiln_blob_writer **out_writer) {
     if (size > KILN_BLOB_BYTES_MAX || (store->bytes_max && size > store->bytes_max))
         return KILN_ERROR(RESOURCE_EXHAUSTED,
                           "a blob of %llu bytes is larger than the store may be",
                           (unsigned long long)size);
+    if (offset > size) return KILN_ERROR(DATA_LOSS, "a blob that goes on behind its end");
     kiln_strbuf path = {0};
-    kiln_strbuf_printf(&path, "%s/" PART_PREFIX "%ld-%llu", store->folder, (long)getpid(),
-                       (unsigned long long)++store->part_count);
-    int fd = open(path.data, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    int fd = open_half(half_path(store, digest, &path), O_CREAT);
+    if (fd < 0 && errno == EWOULDBLOCK && offset == 0) {
+        /* Another connection or program brings it too; whoever is whole first wins. */
+        kiln_strbuf_printf(&path, "-%ld-%llx", (long)getpid(), (unsigned long long)kiln_clock_ns());
+        fd = open_half(path.data, O_CREAT);
+    }
     if (fd < 0) {
         kiln_status st = system_error(errno, "creating", path.data);
         kiln_strbuf_deinit(&path);
         return st;
     }
     kiln_blob_writer *writer = kiln_alloc(sizeof *writer);
-    *writer = (kiln_blob_writer){.store = store, .path = path.data, .fd = fd, .size = size};
-    *out_writer = writer;
-    return KILN_OK;
+    *writer = (kiln_blob_writer){.store = store,
+                                 .digest = *digest,
+                                 .path = path.data,
+                                 .fd = fd,
+                                 .size = size,
+                                 .written = offset};
+    kiln_status st = seek_to(writer, offset);
+    if (st)
+        kiln_blob_writer_abandon(writer, true);
+    else
+        *out_writer = writer;
+    return st;
 }
 
 kiln_status kiln_blob_writer_add(kiln_blob_writer *writer, kiln_str bytes) {
@@ -226,7 +288,7 @@ kiln_status kiln_blob_writer_add(kiln_blob_writer *writer, kiln_str bytes) {
     return KILN_OK;
 }
 
-static kiln_status check_content(const kiln_blob_writer *writer, const kiln_digest *digest) {
+static kiln_status check_content(const kiln_blob_writer *writer) {
     if (writer->written != writer->size)
         return KILN_ERROR(DATA_LOSS, "a blob ended after %llu of %llu bytes",
                           (unsigned long long)writer->written, (unsigned long long)writer->size);
@@ -236,26 +298,26 @@ static kiln_status check_content(const kiln_blob_writer *writer, const kiln_dige
     kiln_digest real;
     kiln_digest_of(mapping.data, mapping.size, &real);
     kiln_file_unmap(&mapping);
-    if (kiln_digest_equal(&real, digest)) return KILN_OK;
+    if (kiln_digest_equal(&real, &writer->digest)) return KILN_OK;
     char wanted[KILN_DIGEST_TEXT], got[KILN_DIGEST_TEXT];
-    kiln_digest_print(digest, wanted);
+    kiln_digest_print(&writer->digest, wanted);
     kiln_digest_print(&real, got);
     return KILN_ERROR(DATA_LOSS, "the content of blob %s has digest %s", wanted, got);
 }
 
-kiln_status kiln_blob_writer_finish(kiln_blob_writer *writer, const kiln_digest *digest) {
+kiln_status kiln_blob_writer_finish(kiln_blob_writer *writer) {
     kiln_blob_store *store = writer->store;
     kiln_arena arena;
     kiln_arena_init(&arena, 512);
-    char *path = path_of(store, digest, &arena);
-    kiln_status st = check_content(writer, digest);
+    char *path = path_of(store, &writer->digest, &arena);
+    kiln_status st = check_content(writer);
     if (!st && store->durable && fsync(writer->fd) != 0)
         st = system_error(errno, "syncing", writer->path);
     if (!st && rename(writer->path, path) != 0) st = system_error(errno, "renaming", writer->path);
     if (!st) store->bytes += writer->size;
     kiln_arena_deinit(&arena);
     if (st) {
-        kiln_blob_writer_abandon(writer);
+        kiln_blob_writer_abandon(writer, false);
         return st;
     }
     close(writer->fd);
@@ -264,10 +326,10 @@ kiln_status kiln_blob_writer_finish(kiln_blob_writer *writer, const kiln_digest 
     return store->bytes_max && store->bytes > store->bytes_max ? fit(store) : KILN_OK;
 }
 
-void kiln_blob_writer_abandon(kiln_blob_writer *writer) {
+void kiln_blob_writer_abandon(kiln_blob_writer *writer, bool keep) {
     if (!writer) return;
-    close(writer->fd);
-    unlink(writer->path);
+    if (!keep) unlink(writer->path);
+    close(writer->fd); /* and with it the lock */
     kiln_free(writer->path);
     kiln_free(writer);
 }

@@ -3,6 +3,8 @@
  *     upload:  BLOB_HAVE -> BLOB_MISSING; when missing: BLOB_PUT, DATA..., END -> BLOB_OK
  *     fetch:   BLOB_GET -> BLOB_PUT, DATA..., END
  *
+ * A transfer that broke off is taken up where it was: the receiver says what it has left.
+ *
  * At most KILN_NET_BLOB_WINDOW bytes of blobs are queued at a time, in turns between the transfers,
  * so that a message never waits behind more than that. */
 #include <string.h>
@@ -89,12 +91,12 @@ static void send_error(kiln_blobs *blobs, uint32_t stream, kiln_status status) {
 }
 
 static void send_ref(kiln_blobs *blobs, kiln_message_type type, uint32_t stream,
-                     const kiln_digest *digest, uint64_t size) {
+                     const kiln_digest *digest, uint64_t size, uint64_t offset) {
     kiln_msg_blob_ref ref = {.digest = *digest, .size = size};
     kiln_message message = {.type = type, .stream = stream};
-    if (type == KILN_MSG_BLOB_PUT) message.blob_put.blob = ref;
+    if (type == KILN_MSG_BLOB_PUT) message.blob_put = (kiln_msg_blob_put){ref, offset};
     if (type == KILN_MSG_BLOB_OK) message.blob_ok.blob = ref;
-    if (type == KILN_MSG_BLOB_GET) message.blob_get.digest = *digest;
+    if (type == KILN_MSG_BLOB_GET) message.blob_get = (kiln_msg_blob_get){*digest, offset};
     if (type == KILN_MSG_BLOB_HAVE) {
         message.blob_have.blobs.item = &ref;
         message.blob_have.blobs.count = 1;
@@ -160,7 +162,8 @@ static outgoing *add_outgoing(kiln_blobs *blobs, uint32_t stream, const kiln_dig
 
 static void begin_sending(kiln_blobs *blobs, outgoing *transfer) {
     transfer->sending = true;
-    send_ref(blobs, KILN_MSG_BLOB_PUT, transfer->stream, &transfer->digest, transfer->mapping.size);
+    send_ref(blobs, KILN_MSG_BLOB_PUT, transfer->stream, &transfer->digest, transfer->mapping.size,
+             transfer->offset);
     kiln_blobs_drained(blobs);
 }
 
@@ -172,7 +175,7 @@ void kiln_blobs_upload(kiln_blobs *blobs, const kiln_digest *digest, kiln_blobs_
     if (st)
         end_outgoing(blobs, transfer, st);
     else
-        send_ref(blobs, KILN_MSG_BLOB_HAVE, transfer->stream, digest, transfer->mapping.size);
+        send_ref(blobs, KILN_MSG_BLOB_HAVE, transfer->stream, digest, transfer->mapping.size, 0);
 }
 
 /* ---- Receiving ---- */
@@ -208,7 +211,8 @@ static void end_incoming(kiln_blobs *blobs, incoming *transfer, kiln_status stat
             break;
         }
     tell_waiters(blobs, transfer, status);
-    kiln_blob_writer_abandon(transfer->writer);
+    kiln_blob_writer_abandon(transfer->writer,
+                             true); /* the rest may come over another connection */
     kiln_vec_deinit(&transfer->waiter);
     kiln_free(transfer);
 }
@@ -240,7 +244,9 @@ void kiln_blobs_fetch(kiln_blobs *blobs, const kiln_digest *digest, kiln_blobs_d
     bool asked = transfer != NULL;
     if (!asked) transfer = add_incoming(blobs, kiln_conn_stream(blobs->conn), digest, true);
     kiln_vec_push(&transfer->waiter, waiting);
-    if (!asked) send_ref(blobs, KILN_MSG_BLOB_GET, transfer->stream, digest, 0);
+    if (!asked)
+        send_ref(blobs, KILN_MSG_BLOB_GET, transfer->stream, digest, 0,
+                 kiln_blob_store_half(blobs->store, digest));
 }
 
 /* The transfer failed on our side. A peer that is still sending is told, and what it sent meanwhile
@@ -248,7 +254,7 @@ void kiln_blobs_fetch(kiln_blobs *blobs, const kiln_digest *digest, kiln_blobs_d
 static void fail_incoming(kiln_blobs *blobs, incoming *transfer, kiln_status why) {
     if (!transfer->is_fetch) send_error(blobs, transfer->stream, why);
     tell_waiters(blobs, transfer, why);
-    kiln_blob_writer_abandon(transfer->writer);
+    kiln_blob_writer_abandon(transfer->writer, false);
     transfer->writer = NULL;
     transfer->skipping = true;
 }
@@ -256,11 +262,12 @@ static void fail_incoming(kiln_blobs *blobs, incoming *transfer, kiln_status why
 static void finish_incoming(kiln_blobs *blobs, incoming *transfer) {
     kiln_status st = KILN_OK;
     if (!transfer->skipping) {
-        st = kiln_blob_writer_finish(transfer->writer, &transfer->digest);
+        st = kiln_blob_writer_finish(transfer->writer);
         transfer->writer = NULL;
         if (!transfer->is_fetch && st) send_error(blobs, transfer->stream, st);
         if (!transfer->is_fetch && !st)
-            send_ref(blobs, KILN_MSG_BLOB_OK, transfer->stream, &transfer->digest, transfer->size);
+            send_ref(blobs, KILN_MSG_BLOB_OK, transfer->stream, &transfer->digest, transfer->size,
+                     0);
     }
     end_incoming(blobs, transfer, st);
 }
@@ -281,24 +288,36 @@ kiln_status kiln_blobs_data(kiln_blobs *blobs, uint32_t stream, kiln_str bytes, 
 
 static void on_have(kiln_blobs *blobs, const kiln_message *message) {
     kiln_message reply = {.type = KILN_MSG_BLOB_MISSING, .stream = message->stream};
-    kiln_msg_blob_ref *missing = kiln_alloc(sizeof *missing * message->blob_have.blobs.count);
-    reply.blob_missing.blobs.item = missing;
-    for (uint32_t i = 0; i < message->blob_have.blobs.count; i++) {
-        const kiln_msg_blob_ref *ref = &message->blob_have.blobs.item[i];
-        if (!kiln_blob_store_has(blobs->store, &ref->digest))
-            missing[reply.blob_missing.blobs.count++] = *ref;
+    const kiln_msg_blob_have *have = &message->blob_have;
+    kiln_msg_blob_ref *missing = kiln_alloc(sizeof *missing * have->blobs.count);
+    uint64_t *half = kiln_alloc(sizeof *half * have->blobs.count);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < have->blobs.count; i++) {
+        const kiln_msg_blob_ref *ref = &have->blobs.item[i];
+        if (kiln_blob_store_has(blobs->store, &ref->digest)) continue;
+        missing[count] = *ref;
+        half[count++] = kiln_blob_store_half(blobs->store, &ref->digest);
     }
+    reply.blob_missing.blobs.item = missing;
+    reply.blob_missing.blobs.count = count;
+    reply.blob_missing.have_bytes = (kiln_u64s){half, count};
     say(blobs, &reply);
     kiln_free(missing);
+    kiln_free(half);
 }
 
 static void on_missing(kiln_blobs *blobs, const kiln_message *message) {
+    const kiln_msg_blob_missing *missing = &message->blob_missing;
     outgoing *transfer = find_outgoing(blobs, message->stream);
     if (!transfer || transfer->sending) return;
-    if (message->blob_missing.blobs.count == 0)
+    if (missing->blobs.count == 0) {
         end_outgoing(blobs, transfer, KILN_OK);
-    else
-        begin_sending(blobs, transfer);
+        return;
+    }
+    /* A tail that is empty has no frame that could carry END: then all of it goes again. */
+    uint64_t half = missing->have_bytes.count ? missing->have_bytes.item[0] : 0;
+    transfer->offset = half < transfer->mapping.size ? half : 0;
+    begin_sending(blobs, transfer);
 }
 
 static void on_put(kiln_blobs *blobs, const kiln_message *message) {
@@ -314,16 +333,16 @@ static void on_put(kiln_blobs *blobs, const kiln_message *message) {
     }
     kiln_status st = KILN_OK;
     transfer->size = put->blob.size;
-    if (put->offset) st = KILN_ERROR(UNIMPLEMENTED, "blobs are sent from their start");
     if (!st && blobs->in.count > TRANSFERS_MAX && !transfer->is_fetch)
         st = KILN_ERROR(RESOURCE_EXHAUSTED, "more than %u blobs at a time", TRANSFERS_MAX);
-    if (!st) st = kiln_blob_writer_open(blobs->store, put->blob.size, &transfer->writer);
+    if (!st)
+        st = kiln_blob_writer_open(blobs->store, &transfer->digest, put->blob.size, put->offset,
+                                   &transfer->writer);
     if (st) fail_incoming(blobs, transfer, st);
 }
 
 static void on_get(kiln_blobs *blobs, const kiln_message *message) {
     kiln_status st = KILN_OK;
-    if (message->blob_get.offset) st = KILN_ERROR(UNIMPLEMENTED, "blobs are sent from their start");
     if (!st && blobs->out.count >= TRANSFERS_MAX)
         st = KILN_ERROR(RESOURCE_EXHAUSTED, "more than %u blobs at a time", TRANSFERS_MAX);
     outgoing *transfer =
@@ -336,6 +355,8 @@ static void on_get(kiln_blobs *blobs, const kiln_message *message) {
         return;
     }
     transfer->is_reply = true;
+    uint64_t half = message->blob_get.offset;
+    transfer->offset = half < transfer->mapping.size ? half : 0;
     begin_sending(blobs, transfer);
 }
 

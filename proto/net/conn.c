@@ -6,7 +6,8 @@
 #include "base/log.h"
 #include "proto/net/internal.h"
 
-#define FLUSH_NS UINT64_C(1000000000)  /* time a closing connection has to get its last words out \
+#define FLUSH_NS                                                                                  \
+    UINT64_C(1000000000)               /* time a closing connection has to get its last words out \
                                         */
 #define HELLO_BYTES_MAX ((size_t)4096) /* what an unknown peer may make us keep */
 

@@ -47,13 +47,19 @@ void kiln_blobs_destroy(kiln_blobs *blobs); /* ends every transfer with UNAVAILA
 
 /* blob_store.c: a blob that comes in pieces. */
 typedef struct kiln_blob_writer kiln_blob_writer;
-KILN_MUST_USE kiln_status kiln_blob_writer_open(kiln_blob_store *store, uint64_t size,
+/* Bytes of the blob that a transfer which broke off left behind; 0: none, or another transfer is at
+ * it. */
+uint64_t kiln_blob_store_half(kiln_blob_store *store, const kiln_digest *digest);
+/* Goes on at `offset`, which is 0 or what kiln_blob_store_half said; ABORTED when that is no longer
+ * so. */
+KILN_MUST_USE kiln_status kiln_blob_writer_open(kiln_blob_store *store, const kiln_digest *digest,
+                                                uint64_t size, uint64_t offset,
                                                 kiln_blob_writer **out_writer);
 KILN_MUST_USE kiln_status kiln_blob_writer_add(kiln_blob_writer *writer, kiln_str bytes);
 /* Checks the digest and makes the blob visible; DATA_LOSS when it is another content. Frees the
  * writer either way. */
-KILN_MUST_USE kiln_status kiln_blob_writer_finish(kiln_blob_writer *writer,
-                                                  const kiln_digest *digest);
-void kiln_blob_writer_abandon(kiln_blob_writer *writer); /* NULL is fine */
+KILN_MUST_USE kiln_status kiln_blob_writer_finish(kiln_blob_writer *writer);
+/* `keep`: another transfer may go on with what is there. NULL is fine. */
+void kiln_blob_writer_abandon(kiln_blob_writer *writer, bool keep);
 
 #endif

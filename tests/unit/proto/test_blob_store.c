@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "proto/net.h"
+#include "proto/net/internal.h"
 #include "tests/support/test.h"
 
 static kiln_blob_store *open_store(const char *folder, uint64_t bytes_max) {
@@ -89,15 +89,61 @@ static void above_its_limit_the_store_drops_what_was_not_used(void **state) {
     remove_folder(folder);
 }
 
-static void unfinished_files_of_dead_programs_go(void **state) {
+static void halves_are_kept_for_a_day(void **state) {
     char *folder = make_folder(*state);
-    char *dead = kiln_arena_printf(*state, "%s/part-99999999-1", folder);
-    char *ours = kiln_arena_printf(*state, "%s/part-%ld-1", folder, (long)getpid());
-    expect_ok(kiln_file_write(dead, KILN_STR("half"), 0600));
-    expect_ok(kiln_file_write(ours, KILN_STR("half"), 0600));
+    char *fresh = kiln_arena_printf(*state, "%s/half-1", folder);
+    char *stale = kiln_arena_printf(*state, "%s/half-2", folder);
+    const struct timespec long_ago[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+    expect_ok(kiln_file_write(fresh, KILN_STR("half"), 0600));
+    expect_ok(kiln_file_write(stale, KILN_STR("half"), 0600));
+    assert_int_equal(utimensat(AT_FDCWD, stale, long_ago, 0), 0);
     kiln_blob_store_close(open_store(folder, 0));
-    assert_false(kiln_file_exists(dead));
-    assert_true(kiln_file_exists(ours));
+    assert_true(kiln_file_exists(fresh));
+    assert_false(kiln_file_exists(stale));
+    remove_folder(folder);
+}
+
+static void two_transfers_may_bring_one_blob(void **state) {
+    char *folder = make_folder(*state);
+    kiln_blob_store *store = open_store(folder, 0);
+    kiln_str content = KILN_STR("content"), got = {0};
+    kiln_digest digest;
+    kiln_digest_of(content.data, content.size, &digest);
+    kiln_blob_writer *first = NULL, *second = NULL;
+    expect_ok(kiln_blob_writer_open(store, &digest, 7, 0, &first));
+    expect_ok(kiln_blob_writer_open(store, &digest, 7, 0, &second));
+    expect_ok(kiln_blob_writer_add(first, KILN_STR("cont")));
+    expect_ok(kiln_blob_writer_add(second, content));
+    assert_int_equal(kiln_blob_store_half(store, &digest), 0); /* somebody is at it */
+    expect_ok(kiln_blob_writer_finish(second));
+    assert_true(kiln_blob_store_has(store, &digest));
+    expect_ok(kiln_blob_writer_add(first, KILN_STR("ent")));
+    expect_ok(kiln_blob_writer_finish(first));
+    expect_ok(kiln_blob_store_get(store, &digest, *state, &got));
+    expect_str(got, "content");
+    kiln_blob_store_close(store);
+    remove_folder(folder);
+}
+
+static void a_transfer_goes_on_only_where_the_last_one_ended(void **state) {
+    char *folder = make_folder(*state);
+    kiln_blob_store *store = open_store(folder, 0);
+    kiln_str content = KILN_STR("content");
+    kiln_digest digest;
+    kiln_digest_of(content.data, content.size, &digest);
+    kiln_blob_writer *writer = NULL;
+    expect_ok(kiln_blob_writer_open(store, &digest, 7, 0, &writer));
+    expect_ok(kiln_blob_writer_add(writer, KILN_STR("cont")));
+    kiln_blob_writer_abandon(writer, true);
+    assert_int_equal(kiln_blob_store_half(store, &digest), 4);
+    expect_error(kiln_blob_writer_open(store, &digest, 7, 3, &writer), ABORTED, "byte 3");
+    expect_error(kiln_blob_writer_open(store, &digest, 7, 8, &writer), DATA_LOSS, "behind its end");
+    expect_ok(kiln_blob_writer_open(store, &digest, 7, 4, &writer));
+    expect_error(kiln_blob_writer_add(writer, KILN_STR("entx")), DATA_LOSS, "announced 7");
+    expect_ok(kiln_blob_writer_add(writer, KILN_STR("ent")));
+    expect_ok(kiln_blob_writer_finish(writer));
+    assert_true(kiln_blob_store_has(store, &digest));
+    kiln_blob_store_close(store);
     remove_folder(folder);
 }
 
@@ -120,7 +166,9 @@ int main(void) {
         test_with_arena(the_empty_blob_is_one_too),
         test_with_arena(a_blob_that_the_disk_changed_is_found_out_and_removed),
         test_with_arena(above_its_limit_the_store_drops_what_was_not_used),
-        test_with_arena(unfinished_files_of_dead_programs_go),
+        test_with_arena(halves_are_kept_for_a_day),
+        test_with_arena(two_transfers_may_bring_one_blob),
+        test_with_arena(a_transfer_goes_on_only_where_the_last_one_ended),
         test_with_arena(a_folder_that_cannot_be_made_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "tests/support/test.h"
 #include "tests/unit/proto/pair.h"
 
@@ -152,6 +153,87 @@ static void transfers_end_with_the_connection(void **state) {
     world_deinit(&w);
 }
 
+/* What a side has of a blob that is on its way. */
+static size_t half_bytes(blob_world *w, const char *side, const kiln_digest *digest) {
+    char name[KILN_DIGEST_TEXT];
+    kiln_str content = {0};
+    kiln_digest_print(digest, name);
+    char *path = kiln_arena_printf(&w->arena, "%s/%s/half-%s", w->folder, side, name);
+    if (!kiln_file_exists(path)) return 0;
+    expect_ok(kiln_file_read(path, 1 << 28, &w->arena, &content));
+    return content.size;
+}
+
+/* Breaks the connection when some of the blob has crossed, and opens another. */
+static void break_and_reopen(blob_world *w, const char *side, const kiln_digest *digest) {
+    pair *p = &w->p;
+    while (half_bytes(w, side, digest) < 100000 && !w->done_count) kiln_loop_run_once(p->loop);
+    kiln_conn_close(p->client.conn, KILN_ERROR(ABORTED, "the cable"));
+    pair_run_until(p, &p->client.closed);
+    pair_run_until(p, &p->server.closed);
+    pair_run_until_count(p, &w->done_count, 1);
+    assert_int_equal(w->code[0], KILN_UNAVAILABLE);
+    p->client.opened = p->client.closed = p->server.opened = p->server.closed = false;
+    pair_dial(p);
+    pair_run_until(p, &p->client.opened);
+    pair_run_until(p, &p->server.opened);
+}
+
+static void an_upload_that_broke_off_goes_on_where_it_was(void **state) {
+    (void)state;
+    blob_world w;
+    world_init(&w, 0);
+    kiln_digest digest = put_random(&w, w.p.client.store, 20000000);
+    kiln_blobs_upload(w.p.client.blobs, &digest, on_done, &w);
+    break_and_reopen(&w, "server", &digest);
+    size_t half = half_bytes(&w, "server", &digest);
+    assert_in_range(half, 100000, 20000000 - 1);
+    kiln_blobs_upload(w.p.client.blobs, &digest, on_done, &w);
+    kiln_loop_run_once(w.p.loop);
+    assert_true(half_bytes(&w, "server", &digest) >= half); /* nothing was thrown away */
+    pair_run_until_count(&w.p, &w.done_count, 2);
+    assert_int_equal(w.code[1], KILN_OK);
+    assert_true(kiln_blob_store_has(w.p.server.store, &digest));
+    assert_int_equal(half_bytes(&w, "server", &digest), 0);
+    world_deinit(&w);
+}
+
+static void a_fetch_that_broke_off_goes_on_where_it_was(void **state) {
+    (void)state;
+    blob_world w;
+    world_init(&w, 0);
+    kiln_digest digest = put_random(&w, w.p.server.store, 20000000);
+    kiln_blobs_fetch(w.p.client.blobs, &digest, on_done, &w);
+    break_and_reopen(&w, "client", &digest);
+    size_t half = half_bytes(&w, "client", &digest);
+    assert_in_range(half, 100000, 20000000 - 1);
+    kiln_blobs_fetch(w.p.client.blobs, &digest, on_done, &w);
+    kiln_loop_run_once(w.p.loop);
+    assert_true(half_bytes(&w, "client", &digest) >= half);
+    pair_run_until_count(&w.p, &w.done_count, 2);
+    assert_int_equal(w.code[1], KILN_OK);
+    world_deinit(&w);
+}
+
+static void a_half_that_is_wrong_is_found_out_and_starts_anew(void **state) {
+    (void)state;
+    blob_world w;
+    world_init(&w, 0);
+    kiln_digest digest = put_random(&w, w.p.server.store, 300000);
+    char name[KILN_DIGEST_TEXT];
+    kiln_digest_print(&digest, name);
+    char *path = kiln_arena_printf(&w.arena, "%s/client/half-%s", w.folder, name);
+    expect_ok(kiln_file_write(path, KILN_STR("not how it begins"), 0600));
+    kiln_blobs_fetch(w.p.client.blobs, &digest, on_done, &w);
+    pair_run_until_count(&w.p, &w.done_count, 1);
+    assert_int_equal(w.code[0], KILN_DATA_LOSS);
+    assert_false(kiln_blob_store_has(w.p.client.store, &digest));
+    kiln_blobs_fetch(w.p.client.blobs, &digest, on_done, &w);
+    pair_run_until_count(&w.p, &w.done_count, 2);
+    assert_int_equal(w.code[1], KILN_OK);
+    world_deinit(&w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blobs_of_every_size_go_up_and_down),
@@ -160,6 +242,9 @@ int main(void) {
         cmocka_unit_test(a_message_overtakes_a_large_upload),
         cmocka_unit_test(a_full_store_refuses_and_the_connection_lives),
         cmocka_unit_test(transfers_end_with_the_connection),
+        cmocka_unit_test(an_upload_that_broke_off_goes_on_where_it_was),
+        cmocka_unit_test(a_fetch_that_broke_off_goes_on_where_it_was),
+        cmocka_unit_test(a_half_that_is_wrong_is_found_out_and_starts_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,7 +86,7 @@ static void targets_without_a_backend_are_refused(void **state) {
 /* A 3x3 convolution with a tile of `pixels` by two vectors of `lanes` output channels. */
 static kiln_program *tiled_conv(kiln_arena *arena, uint32_t pixels, uint32_t lanes) {
     const conv_shape shape = {
-        .n = 1, .ic = 64, .h = 56, .w = 56, .oc = 64, .kh = 3, .kw = 3, .stride = 1, .padding = 1};
+        .n = 1, .ic = 16, .h = 4, .w = 56, .oc = 32, .kh = 3, .kw = 3, .stride = 1, .padding = 1};
     return schedule(
         conv_program(arena, &shape),
         kiln_arena_printf(

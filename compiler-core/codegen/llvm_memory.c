@@ -34,23 +34,26 @@ static LLVMTypeRef chunk_type(kiln_llvm_emitter *e, kiln_buffer buffer) {
     return width == 1 ? scalar : LLVMVectorType(scalar, width);
 }
 
+/* NULL for an element that does not exist: lanes that are masked off may name one. */
 static LLVMValueRef *chunk_at(kiln_llvm_emitter *e, kiln_buffer buffer, int64_t element) {
     kiln_llvm_registers *r = &e->registers[buffer];
-    KILN_CHECK(r->live && element >= 0 && element < (int64_t)r->chunk_count * r->width);
+    KILN_CHECK(r->live);
+    if (element < 0 || element >= (int64_t)r->chunk_count * r->width) return NULL;
     return &r->chunk[element / r->width];
 }
 
 static LLVMValueRef register_read_element(kiln_llvm_emitter *e, kiln_buffer buffer,
                                           int64_t element) {
-    LLVMValueRef chunk = *chunk_at(e, buffer, element);
-    if (!chunk) return LLVMGetPoison(kiln_llvm_compute_type(e, buffer_dtype(e, buffer)));
-    return kiln_llvm_extract(e, chunk, (uint32_t)(element % e->registers[buffer].width));
+    LLVMValueRef *chunk = chunk_at(e, buffer, element);
+    if (!chunk || !*chunk) return LLVMGetPoison(kiln_llvm_compute_type(e, buffer_dtype(e, buffer)));
+    return kiln_llvm_extract(e, *chunk, (uint32_t)(element % e->registers[buffer].width));
 }
 
 static void register_write_element(kiln_llvm_emitter *e, kiln_buffer buffer, int64_t element,
                                    LLVMValueRef value) {
     LLVMValueRef *chunk = chunk_at(e, buffer, element);
     uint32_t width = e->registers[buffer].width;
+    if (!chunk) return;
     if (!*chunk) *chunk = LLVMGetPoison(chunk_type(e, buffer));
     *chunk = width == 1 ? value : kiln_llvm_insert(e, *chunk, value, (uint32_t)(element % width));
 }
@@ -63,7 +66,7 @@ static LLVMValueRef *whole_chunks(kiln_llvm_emitter *e, kiln_buffer buffer,
     if (width == 1 || e->lanes % width != 0 || first % width != 0) return NULL;
     for (uint32_t lane = 1; lane < e->lanes; lane++)
         if (kiln_llvm_constant_offset(e, offset, lane) != first + lane) return NULL;
-    return chunk_at(e, buffer, first);
+    return chunk_at(e, buffer, first + e->lanes - 1) ? chunk_at(e, buffer, first) : NULL;
 }
 
 /* Lanes [first, first + count) of `v`, or with count over the lanes of `v`, both operands end to
@@ -145,8 +148,8 @@ static void register_store(kiln_llvm_emitter *e, kiln_buffer buffer, const kiln_
     }
     for (uint32_t lane = 0; lane < e->lanes; lane++) {
         int64_t element = kiln_llvm_constant_offset(e, offset, lane);
-        LLVMValueRef old =
-            *chunk_at(e, buffer, element) ? register_read_element(e, buffer, element) : NULL;
+        LLVMValueRef *at = chunk_at(e, buffer, element);
+        LLVMValueRef old = at && *at ? register_read_element(e, buffer, element) : NULL;
         LLVMValueRef mask = e->mask ? kiln_llvm_extract(e, e->mask, lane) : NULL;
         register_write_element(e, buffer, element,
                                blend(e, mask, kiln_llvm_extract(e, value, lane), old));

@@ -8,6 +8,8 @@
 
 #include "compiler-core/build.h"
 #include "compiler-core/codegen/codegen.h"
+#include "compiler-core/cost/analytic.h"
+#include "compiler-core/cost/features.h"
 #include "compiler-core/graph/graph.h"
 #include "compiler-core/graph/graph_text.h"
 #include "compiler-core/ir/eval.h"

@@ -128,7 +128,9 @@ KILN_MUST_USE kiln_status kiln_db_each(kiln_db *db, kiln_db_table table, kiln_db
 typedef enum kiln_db_order {
     KILN_DB_OLDEST, /* as they were stored */
     KILN_DB_NEWEST,
-    KILN_DB_FASTEST, /* by median; only records that may be best: outcome ok and checked */
+    KILN_DB_FASTEST, /* only records that may be best: outcome ok, checked, not raced out, not
+                        superseded by a final of the same trace, and no final that its default
+                        beat; finals first, then by median */
 } kiln_db_order;
 typedef struct kiln_db_filter {
     kiln_str task_key, target, job_id, codegen_version, trace_hash;
@@ -142,8 +144,8 @@ typedef struct kiln_db_filter {
 KILN_MUST_USE kiln_status kiln_db_records(kiln_db *db, const kiln_db_filter *filter,
                                           kiln_arena *arena, kiln_db_record **out_records,
                                           uint32_t *out_count);
-/* The fastest record per (task, target) among those that match, ordered by task key, then target.
- */
+/* The first record in the order KILN_DB_FASTEST per (task, target) among those that match, ordered
+ * by task key, then target. */
 KILN_MUST_USE kiln_status kiln_db_best(kiln_db *db, const kiln_db_filter *filter, kiln_arena *arena,
                                        kiln_db_record **out_records, uint32_t *out_count);
 /* The row with this identity; *out_found false when there is none. */
@@ -152,12 +154,14 @@ KILN_MUST_USE kiln_status kiln_db_find_task(kiln_db *db, kiln_str key, kiln_aren
 KILN_MUST_USE kiln_status kiln_db_find_job(kiln_db *db, kiln_str id, kiln_arena *arena,
                                            kiln_db_job *out_job, bool *out_found);
 
-/* Counts per (task, target), in order of the task's first record. */
+/* Counts per (task, target), in order of the task's first record. They are kept as records come in,
+ * so the cost is that of the pairs, not of the records. */
 typedef struct kiln_db_stat {
     kiln_str task_key, op, target;
     int64_t record_count;
     int64_t outcome_count[KILN_OUTCOME_COUNT];
-    double best_ns;    /* median of the fastest; 0 when nothing may be best */
+    int64_t raced_count, final_count; /* of record_count */
+    double best_ns;    /* median of the one that kiln_db_best returns; 0 when nothing may be best */
     double sampled_ns; /* median times number of samples, summed */
     int64_t first_wall_ns, last_wall_ns;
 } kiln_db_stat;

@@ -1,5 +1,8 @@
-/* Questions about records. "Best" is a query, never a stored fact, and only a record whose whole
- * output was compared with the reference can be the answer. */
+/* Questions about records. "Best" is a query, never a stored fact. Only a record whose whole output
+ * was compared with the reference can be the answer; it must not have been raced out; of a trace
+ * that was measured anew as a finalist, the newest final is the one that counts; and a final that
+ * is not faster than the default it was measured beside is no answer. Finals come first: what was
+ * measured alone looks faster than it is when it is the luckiest of many. */
 #include <string.h>
 
 #include "base/check.h"
@@ -21,12 +24,24 @@ static void add_condition(kiln_strbuf *sql, const char *row, condition_list *con
     kiln_strbuf_printf(sql, " AND %s.\"%s\" IS ?%d", row, column, conditions->count);
 }
 
+static void append_may_be_best(const char *row, kiln_strbuf *sql) {
+    /* The first three terms are those of the index record_best. */
+    kiln_strbuf_printf(sql, " AND %s.outcome = 'ok' AND %s.checked = 1 AND %s.raced = 0", row, row,
+                       row);
+    kiln_strbuf_printf(sql, " AND (%s.final = 0 OR %s.gain_low >= 1)", row, row);
+    kiln_strbuf_text(sql, " AND NOT EXISTS (SELECT 1 FROM record AS later WHERE later.final = 1");
+    static const char *const same[] = {"task_key", "target", "codegen_version", "trace_hash"};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(same); i++)
+        kiln_strbuf_printf(sql, " AND later.%s = %s.%s", same[i], row, same[i]);
+    kiln_strbuf_printf(sql, " AND (%s.final = 0 OR later.rowid > %s.rowid))", row, row);
+}
+
 /* Fills `conditions` anew: a statement may repeat the clause, its placeholders are numbered. */
 static void append_where(const kiln_db_filter *filter, const char *row, bool may_be_best,
                          kiln_strbuf *sql, condition_list *conditions) {
     conditions->count = 0;
     kiln_strbuf_text(sql, " WHERE 1");
-    if (may_be_best) kiln_strbuf_printf(sql, " AND %s.outcome = 'ok' AND %s.checked = 1", row, row);
+    if (may_be_best) append_may_be_best(row, sql);
     const struct {
         const char *column;
         kiln_str value;
@@ -74,7 +89,7 @@ kiln_status kiln_db_records(kiln_db *db, const kiln_db_filter *filter, kiln_aren
     static const char *const order_by[] = {
         [KILN_DB_OLDEST] = " ORDER BY rowid",
         [KILN_DB_NEWEST] = " ORDER BY rowid DESC",
-        [KILN_DB_FASTEST] = " ORDER BY median_ns, rowid",
+        [KILN_DB_FASTEST] = " ORDER BY final DESC, median_ns, rowid",
     };
     kiln_strbuf sql = {0};
     condition_list conditions = {0};
@@ -102,9 +117,9 @@ kiln_status kiln_db_best(kiln_db *db, const kiln_db_filter *filter, kiln_arena *
     kiln_strbuf_text(
         &sql, ") AS pair JOIN record AS best ON best.rowid = (SELECT one.rowid FROM record AS one");
     append_where(filter, "one", true, &sql, &conditions);
-    kiln_strbuf_text(
-        &sql, " AND one.task_key = pair.task_key AND one.target = pair.target"
-              " ORDER BY one.median_ns, one.rowid LIMIT 1) ORDER BY best.task_key, best.target");
+    kiln_strbuf_text(&sql, " AND one.task_key = pair.task_key AND one.target = pair.target"
+                           " ORDER BY one.final DESC, one.median_ns, one.rowid LIMIT 1) ORDER BY "
+                           "best.task_key, best.target");
     kiln_status st = collect(db, sql.data, &conditions, arena, out_records, out_count);
     kiln_strbuf_deinit(&sql);
     return st;
@@ -152,15 +167,20 @@ kiln_status kiln_db_stats(kiln_db *db, kiln_arena *arena, kiln_db_stat **out_sta
                           uint32_t *out_count) {
     KILN_CHECK(db->kind == KILN_DB_RECORDS);
     kiln_strbuf sql = {0};
-    kiln_strbuf_text(
-        &sql, "SELECT record.task_key, task.op, record.target, count(*),"
-              " min(median_ns) FILTER (WHERE outcome = 'ok' AND checked = 1),"
-              " sum(median_ns * length(samples_ns) / 8), min(stored_wall_ns), max(stored_wall_ns)");
+    condition_list none = {0};
+    kiln_strbuf_text(&sql, "SELECT stat.task_key, task.op, stat.target, sum(record_count),"
+                           " (SELECT one.median_ns FROM record AS one");
+    append_where(&(kiln_db_filter){0}, "one", true, &sql, &none);
+    kiln_strbuf_text(&sql, " AND one.task_key = stat.task_key AND one.target = stat.target"
+                           " ORDER BY one.final DESC, one.median_ns LIMIT 1),"
+                           " sum(sampled_ns), min(first_wall_ns), max(last_wall_ns),"
+                           " sum(record_count) FILTER (WHERE raced = 1),"
+                           " sum(record_count) FILTER (WHERE final = 1)");
     for (int i = 0; i < KILN_OUTCOME_COUNT; i++)
-        kiln_strbuf_printf(&sql, ", count(*) FILTER (WHERE outcome = '%s')",
+        kiln_strbuf_printf(&sql, ", sum(record_count) FILTER (WHERE outcome = '%s')",
                            kiln_outcome_name((kiln_outcome)i));
-    kiln_strbuf_text(&sql, " FROM record JOIN task ON task.key = record.task_key"
-                           " GROUP BY record.task_key, record.target ORDER BY min(record.rowid)");
+    kiln_strbuf_text(&sql, " FROM record_stat AS stat JOIN task ON task.key = stat.task_key"
+                           " GROUP BY stat.task_key, stat.target ORDER BY min(first_row)");
     sqlite3_stmt *statement = NULL;
     kiln_status st = kiln_db_prepare(db, sql.data, &statement);
     kiln_strbuf_deinit(&sql);
@@ -178,9 +198,11 @@ kiln_status kiln_db_stats(kiln_db *db, kiln_arena *arena, kiln_db_stat **out_sta
             .sampled_ns = sqlite3_column_double(statement, 5),
             .first_wall_ns = sqlite3_column_int64(statement, 6),
             .last_wall_ns = sqlite3_column_int64(statement, 7),
+            .raced_count = sqlite3_column_int64(statement, 8),
+            .final_count = sqlite3_column_int64(statement, 9),
         };
         for (int i = 0; i < KILN_OUTCOME_COUNT; i++)
-            stat.outcome_count[i] = sqlite3_column_int64(statement, 8 + i);
+            stat.outcome_count[i] = sqlite3_column_int64(statement, 10 + i);
         kiln_vec_push_in(arena, &found, stat);
     }
     if (rc != SQLITE_DONE) st = kiln_db_error(db->handle, db->path, rc, "counting records");

@@ -69,7 +69,8 @@ typedef enum kiln_job_state { KILN_JOB_STATES(X) KILN_JOB_STATE_COUNT } kiln_job
     X(NONE, 0, "none")                 \
     X(CONVERGED, 1, "converged")       \
     X(COUNT_CAP, 2, "capped by count") \
-    X(TIME_CAP, 3, "capped by time")
+    X(TIME_CAP, 3, "capped by time")   \
+    X(RACED, 4, "raced out")
 #define X(name, number, text) KILN_STOP_##name = number,
 typedef enum kiln_stop { KILN_STOPS(X) KILN_STOP_COUNT } kiln_stop;
 #undef X

@@ -182,6 +182,56 @@ static void a_job_is_replaced_and_keeps_its_records(void **state) {
     assert_string_equal(found_by(f, &(kiln_db_filter){.job_id = KILN_STR("j1")}), "r1 ");
 }
 
+/* A record of the trace that `trace` names. */
+static void put_one(fixture *f, unsigned number, const char *trace, double sample_ns, bool raced,
+                    double gain_low) {
+    kiln_db_record record = record_of(number, sample_ns);
+    record.trace_hash = kiln_str_from(trace);
+    record.raced = raced;
+    record.final = gain_low > 0;
+    record.gain_low = gain_low;
+    expect_ok(kiln_db_put_record(f->db, &record));
+}
+
+static void a_raced_out_record_is_never_best(void **state) {
+    fixture *f = *state;
+    put_one(f, 1, "a", 500, false, 0);
+    put_one(f, 2, "b", 400, true, 0);
+    assert_string_equal(best_of(f, &(kiln_db_filter){0}), "r1=500 ");
+    assert_string_equal(found_by(f, &(kiln_db_filter){.order = KILN_DB_FASTEST}), "r1 ");
+    assert_string_equal(found_by(f, &(kiln_db_filter){0}), "r1 r2 ");
+}
+
+static void finals_come_before_what_was_measured_alone(void **state) {
+    fixture *f = *state;
+    put_one(f, 1, "default", 520, false, 0);
+    put_one(f, 2, "lucky", 300, false, 0);
+    put_one(f, 3, "steady", 310, false, 0);
+    put_one(f, 4, "no finalist", 320, false, 0);
+    put_one(f, 5, "default", 510, false, 1);
+    put_one(f, 6, "lucky", 360, false, 1.3);
+    put_one(f, 7, "steady", 330, false, 1.4);
+    assert_string_equal(best_of(f, &(kiln_db_filter){0}), "r7=330 ");
+    assert_string_equal(found_by(f, &(kiln_db_filter){.order = KILN_DB_FASTEST}), "r7 r6 r5 r4 ");
+    put_one(f, 8, "steady", 340, false, 1.4); /* in a later job */
+    assert_string_equal(found_by(f, &(kiln_db_filter){.order = KILN_DB_FASTEST}), "r8 r6 r5 r4 ");
+}
+
+static void a_final_that_its_default_beats_is_not_best(void **state) {
+    fixture *f = *state;
+    put_one(f, 1, "default", 310, false, 0);
+    put_one(f, 2, "lucky", 300, false, 0);
+    put_one(f, 3, "default", 305, false, 1);
+    put_one(f, 4, "lucky", 304, false, 0.99);
+    assert_string_equal(best_of(f, &(kiln_db_filter){0}), "r3=305 ");
+    kiln_db_stat *stat = NULL;
+    uint32_t count = 0;
+    expect_ok(kiln_db_stats(f->db, &f->arena, &stat, &count));
+    assert_int_equal(count, 1);
+    assert_true(stat->best_ns == 305);
+    assert_int_equal(stat->final_count, 2);
+}
+
 static void stats_count_outcomes_per_task_and_target(void **state) {
     fixture *f = *state;
     put_record(f->db, 1, 500);
@@ -191,17 +241,20 @@ static void stats_count_outcomes_per_task_and_target(void **state) {
     crash.outcome = KILN_STR("crash");
     crash.blame = KILN_STR("candidate");
     expect_ok(kiln_db_put_record(f->db, &crash));
+    expect_ok(kiln_db_put_record(f->db, &crash)); /* the same record: stored once, counted once */
+    put_one(f, 4, "slow", 900, true, 0);
     kiln_db_stat *stat = NULL;
     uint32_t count = 0;
     expect_ok(kiln_db_stats(f->db, &f->arena, &stat, &count));
     assert_int_equal(count, 1);
     assert_true(kiln_str_is(stat->op, "conv2d"));
-    assert_int_equal(stat->record_count, 3);
-    assert_int_equal(stat->outcome_count[KILN_OUTCOME_OK], 2);
+    assert_int_equal(stat->record_count, 4);
+    assert_int_equal(stat->raced_count, 1);
+    assert_int_equal(stat->outcome_count[KILN_OUTCOME_OK], 3);
     assert_int_equal(stat->outcome_count[KILN_OUTCOME_CRASH], 1);
-    assert_true(stat->best_ns == 300 && stat->sampled_ns == 5 * 800);
+    assert_true(stat->best_ns == 300 && stat->sampled_ns == 5 * 1700);
     assert_int_equal(stat->first_wall_ns, 1001);
-    assert_int_equal(stat->last_wall_ns, 1003);
+    assert_int_equal(stat->last_wall_ns, 1004);
 }
 
 static kiln_status put_into(void *context, kiln_db_table table, const void *row) {
@@ -278,6 +331,9 @@ int main(void) {
         TEST(records_come_in_the_order_that_was_asked),
         TEST(broken_records_are_refused),
         TEST(a_job_is_replaced_and_keeps_its_records),
+        TEST(a_raced_out_record_is_never_best),
+        TEST(finals_come_before_what_was_measured_alone),
+        TEST(a_final_that_its_default_beats_is_not_best),
         TEST(stats_count_outcomes_per_task_and_target),
         TEST(rows_of_one_database_can_be_put_into_another),
         TEST(sql_reads_and_prints_every_type),

@@ -18,7 +18,7 @@
 #include "compiler-core/ir/reference.h"
 #include "compiler-core/lower/lower.h"
 #include "compiler-core/onnx/onnx.h"
-#include "compiler-core/onnx/zoo.h"
+#include "compiler-core/onnx/zoo/zoo.h"
 #include "compiler-core/passes/pass.h"
 #include "compiler-core/sched/space.h"
 #include "compiler-core/sched/trace.h"

@@ -8,18 +8,21 @@
 #include "deploy/module.h"
 
 /* kiln_module_open with a status. */
-KILN_MUST_USE kiln_status kiln_module_load(const char *path, uint32_t threads, kiln_module **out_module);
+KILN_MUST_USE kiln_status kiln_module_load(const char *path, uint32_t threads,
+                                           kiln_module **out_module);
 kiln_shape kiln_port_shape(const kiln_module_port *port);
 
-/* Times a module: warm-up, then at least 20 runs and 0.5 s; prints a line per kernel and the whole. The thread is
- * pinned to its core meanwhile when the module uses one. */
-KILN_MUST_USE kiln_status kiln_bench_print(kiln_module *module, const void *const *inputs, bool json, kiln_arena *process);
+/* Times a module: warm-up, then at least 20 runs and 0.5 s; prints a line per kernel and the whole.
+ * The thread is pinned to its core meanwhile when the module uses one. */
+KILN_MUST_USE kiln_status kiln_bench_print(kiln_module *module, const void *const *inputs,
+                                           bool json, kiln_arena *process);
 
 /* Runs two modules of the same model alternately on the same random inputs. */
 typedef struct kiln_bench_pair {
-    kiln_stats a, b;          /* ns */
-    double ratio, low, high;  /* a / b with its 95 % interval */
+    kiln_stats a, b;         /* ns */
+    double ratio, low, high; /* a / b with its 95 % interval */
 } kiln_bench_pair;
-KILN_MUST_USE kiln_status kiln_bench_compare(kiln_module *a, kiln_module *b, kiln_arena *process, kiln_bench_pair *out);
+KILN_MUST_USE kiln_status kiln_bench_compare(kiln_module *a, kiln_module *b, kiln_arena *process,
+                                             kiln_bench_pair *out);
 
 #endif

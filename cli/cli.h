@@ -1,6 +1,6 @@
-/* `kiln`, the command a person types. Each command is a row of commands.def and a file cmd_NAME.c; this header
- * holds what they share. Results go to standard output, one JSON object per line with --json; errors and
- * progress go to standard error. */
+/* `kiln`, the command a person types. Each command is a row of commands.def and a file cmd_NAME.c;
+ * this header holds what they share. Results go to standard output, one JSON object per line with
+ * --json; errors and progress go to standard error. */
 #ifndef KILN_CLI_CLI_H
 #define KILN_CLI_CLI_H
 
@@ -31,16 +31,19 @@ typedef struct kiln_args {
     bool help; /* help was printed: the command returns at once */
 } kiln_args;
 
-KILN_MUST_USE kiln_status kiln_args_parse(const kiln_opt_table *table, int argc, char **argv, kiln_arena *process, kiln_args *out);
+KILN_MUST_USE kiln_status kiln_args_parse(const kiln_opt_table *table, int argc, char **argv,
+                                          kiln_arena *process, kiln_args *out);
 
 /* Prints one JSON object as a line and frees it. */
 void kiln_json_line(json_t *object);
 json_t *kiln_json_str(kiln_str text);
 
 /* --db PATH, or $KILN_HOME/kiln.db. */
-KILN_MUST_USE kiln_status kiln_db_path(const char *option, kiln_arena *process, const char **out_path);
+KILN_MUST_USE kiln_status kiln_db_path(const char *option, kiln_arena *process,
+                                       const char **out_path);
 /* --target T, or native. */
-KILN_MUST_USE kiln_status kiln_target_option(const char *option, kiln_arena *process, kiln_target *out_target);
+KILN_MUST_USE kiln_status kiln_target_option(const char *option, kiln_arena *process,
+                                             kiln_target *out_target);
 /* Opens for reading; *out_db NULL when there is no such file yet. */
 KILN_MUST_USE kiln_status kiln_db_open_if_there(const char *path, kiln_db **out_db);
 /* Seconds or the like with three significant digits: "1.23 ms", "45.6 us". */
@@ -50,11 +53,12 @@ void kiln_print_time(double ns, kiln_strbuf *out);
 typedef struct kiln_stage_options {
     const char *stage, *after; /* `after` NULL: all passes */
     const kiln_target *target;
-    kiln_db *db;       /* NULL: default schedules */
-    const char *task;  /* number or key prefix; NULL: all */
+    kiln_db *db;      /* NULL: default schedules */
+    const char *task; /* number or key prefix; NULL: all */
 } kiln_stage_options;
 /* INVALID_ARGUMENT: no such stage, pass or task; the note lists those there are. */
-KILN_MUST_USE kiln_status kiln_stage_print(const char *model_path, const kiln_stage_options *options, kiln_arena *process,
+KILN_MUST_USE kiln_status kiln_stage_print(const char *model_path,
+                                           const kiln_stage_options *options, kiln_arena *process,
                                            kiln_strbuf *out);
 
 #endif

@@ -24,24 +24,26 @@ struct kiln_client {
     uint64_t lost_since_ns; /* 0: connected */
     kiln_status why;        /* of the last failed connection */
     kiln_timer *redial, *alarm;
-    char *folder;           /* of the blob store */
+    char *folder; /* of the blob store */
     kiln_blob_store *store;
     kiln_blobs *blobs;
-    uint32_t asked_stream;  /* 0: no question is open */
+    uint32_t asked_stream; /* 0: no question is open */
     kiln_arena *answer_arena;
     kiln_message *answer;
     bool answered, transferred;
     kiln_status transfer;
 };
 
-/* ---- the connection ------------------------------------------------------------------------------------ */
+/* ---- the connection
+ * ------------------------------------------------------------------------------------ */
 
 void kiln_client_wake(kiln_client *client) {
     client->woken = true;
     kiln_loop_stop(client->loop);
 }
 
-static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello, const kiln_msg_welcome *welcome) {
+static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello,
+                      const kiln_msg_welcome *welcome) {
     (void)hello;
     (void)welcome;
     kiln_client *c = context;
@@ -56,7 +58,8 @@ static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hell
 static void on_message(void *context, kiln_conn *conn, const kiln_message *message) {
     kiln_client *c = context;
     if (message->type == KILN_MSG_PING) {
-        kiln_message pong = {.type = KILN_MSG_PONG, .stream = message->stream, .pong = {message->ping.t_ns}};
+        kiln_message pong = {
+            .type = KILN_MSG_PONG, .stream = message->stream, .pong = {message->ping.t_ns}};
         kiln_status_free(kiln_conn_send(conn, &pong)); /* a connection that closes says so itself */
         return;
     }
@@ -78,7 +81,8 @@ static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
     c->open = false;
     if (c->lost_since_ns == 0) c->lost_since_ns = kiln_clock_ns();
     kiln_status_free(c->why);
-    c->why = kiln_status_make(kiln_status_code(why), __FILE__, __LINE__, "%s", kiln_status_text(why));
+    c->why =
+        kiln_status_make(kiln_status_code(why), __FILE__, __LINE__, "%s", kiln_status_text(why));
     kiln_timer_start(c->redial, RETRY_NS);
     kiln_client_wake(c);
 }
@@ -88,9 +92,16 @@ static const kiln_conn_handler handler = {on_opened, on_message, on_closed};
 static void dial(void *context) {
     kiln_client *c = context;
     if (c->conn) return;
-    kiln_dial_options options = {.address = c->address, .role = KILN_PEER_CLIENT, .node = c->node, .boot = c->node,
-                                 .name = "kiln", .software = "kiln " KILN_VERSION, .token = c->has_token ? c->token : NULL,
-                                 .insecure = c->options.insecure, .handler = &handler, .context = c};
+    kiln_dial_options options = {.address = c->address,
+                                 .role = KILN_PEER_CLIENT,
+                                 .node = c->node,
+                                 .boot = c->node,
+                                 .name = "kiln",
+                                 .software = "kiln " KILN_VERSION,
+                                 .token = c->has_token ? c->token : NULL,
+                                 .insecure = c->options.insecure,
+                                 .handler = &handler,
+                                 .context = c};
     c->conn = kiln_net_dial(c->loop, &options);
 }
 
@@ -108,10 +119,11 @@ static void run_for(kiln_client *c, uint64_t wait_ns) {
 static kiln_status check_lost(kiln_client *c) {
     if (c->lost_since_ns == 0) return KILN_OK;
     kiln_code code = kiln_status_code(c->why);
-    bool hopeless = code == KILN_UNAUTHENTICATED || code == KILN_FAILED_PRECONDITION || code == KILN_PERMISSION_DENIED;
+    bool hopeless = code == KILN_UNAUTHENTICATED || code == KILN_FAILED_PRECONDITION ||
+                    code == KILN_PERMISSION_DENIED;
     if (!hopeless && kiln_clock_ns() - c->lost_since_ns < KILN_CLIENT_PATIENCE_NS) return KILN_OK;
-    return kiln_status_make(hopeless ? code : KILN_UNAVAILABLE, __FILE__, __LINE__, "the tracker at %s: %s", c->options.tracker,
-                            kiln_status_text(c->why));
+    return kiln_status_make(hopeless ? code : KILN_UNAVAILABLE, __FILE__, __LINE__,
+                            "the tracker at %s: %s", c->options.tracker, kiln_status_text(c->why));
 }
 
 kiln_status kiln_client_wait(kiln_client *client, uint64_t wait_ns) {
@@ -119,7 +131,9 @@ kiln_status kiln_client_wait(kiln_client *client, uint64_t wait_ns) {
     return check_lost(client);
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------- */
+/* ---- life
+ * -------------------------------------------------------------------------------------------------
+ */
 
 static kiln_status prepare(kiln_client *c) {
     char *home = NULL;
@@ -138,8 +152,11 @@ static kiln_status prepare(kiln_client *c) {
     return st;
 }
 
-kiln_status kiln_client_open(const kiln_client_options *options, kiln_arena *process, kiln_client **out_client) {
-    if (!options->tracker) return KILN_ERROR(INVALID_ARGUMENT, "--tracker HOST:PORT or --tracker unix:PATH is missing");
+kiln_status kiln_client_open(const kiln_client_options *options, kiln_arena *process,
+                             kiln_client **out_client) {
+    if (!options->tracker)
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "--tracker HOST:PORT or --tracker unix:PATH is missing");
     kiln_client *c = kiln_alloc(sizeof *c);
     c->options = *options;
     c->process = process;
@@ -168,20 +185,26 @@ void kiln_client_close(kiln_client *c) {
     kiln_timer_destroy(c->alarm);
     kiln_loop_destroy(c->loop);
     kiln_blob_store_close(c->store);
-    if (c->folder) kiln_status_free(kiln_folder_remove(c->folder)); /* a temporary folder that stays harms nobody */
+    if (c->folder)
+        kiln_status_free(
+            kiln_folder_remove(c->folder)); /* a temporary folder that stays harms nobody */
     kiln_status_free(c->why);
     kiln_free(c);
 }
 
 kiln_loop *kiln_client_loop(kiln_client *client) { return client->loop; }
 
-/* ---- questions and blobs --------------------------------------------------------------------------------- */
+/* ---- questions and blobs
+ * --------------------------------------------------------------------------------- */
 
 void kiln_client_send(kiln_client *client, const kiln_message *message) {
-    if (client->open) kiln_status_free(kiln_conn_send(client->conn, message)); /* a closing connection says so itself */
+    if (client->open)
+        kiln_status_free(
+            kiln_conn_send(client->conn, message)); /* a closing connection says so itself */
 }
 
-kiln_status kiln_client_ask(kiln_client *client, const kiln_message *question, kiln_arena *arena, kiln_message *out_answer) {
+kiln_status kiln_client_ask(kiln_client *client, const kiln_message *question, kiln_arena *arena,
+                            kiln_message *out_answer) {
     kiln_status st = KILN_OK;
     while (!st && !client->open) st = kiln_client_wait(client, RETRY_NS);
     if (st) return st;
@@ -194,7 +217,8 @@ kiln_status kiln_client_ask(kiln_client *client, const kiln_message *question, k
     st = kiln_conn_send(client->conn, &message);
     while (!st && !client->answered) {
         st = kiln_client_wait(client, KILN_CLIENT_PATIENCE_NS);
-        if (!st && !client->open) st = KILN_ERROR(UNAVAILABLE, "the tracker went away before it answered");
+        if (!st && !client->open)
+            st = KILN_ERROR(UNAVAILABLE, "the tracker went away before it answered");
     }
     client->asked_stream = 0;
     if (!st && out_answer->type == KILN_MSG_ERROR) st = kiln_status_from_error(&out_answer->error);
@@ -211,7 +235,8 @@ static void on_transferred(void *context, const kiln_digest *digest, kiln_status
 
 /* Repeats a transfer that a lost connection interrupted. */
 static kiln_status transfer(kiln_client *c, const kiln_digest *digest,
-                            void (*start)(kiln_blobs *, const kiln_digest *, kiln_blobs_done, void *)) {
+                            void (*start)(kiln_blobs *, const kiln_digest *, kiln_blobs_done,
+                                          void *)) {
     for (;;) {
         kiln_status st = KILN_OK;
         while (!st && !c->open) st = kiln_client_wait(c, RETRY_NS);
@@ -219,17 +244,21 @@ static kiln_status transfer(kiln_client *c, const kiln_digest *digest,
         if (!st) start(c->blobs, digest, on_transferred, c);
         while (!st && !c->transferred) st = kiln_client_wait(c, KILN_CLIENT_PATIENCE_NS);
         if (st) return st;
-        if (!c->transfer || kiln_status_code(c->transfer) != KILN_UNAVAILABLE || c->open) return c->transfer;
+        if (!c->transfer || kiln_status_code(c->transfer) != KILN_UNAVAILABLE || c->open)
+            return c->transfer;
         kiln_status_free(c->transfer);
     }
 }
 
 kiln_status kiln_client_put(kiln_client *client, kiln_str content, kiln_digest *out_digest) {
     kiln_status st = kiln_blob_store_put(client->store, content, out_digest);
-    return st ? st : kiln_status_note(transfer(client, out_digest, kiln_blobs_upload), "sending a blob");
+    return st ? st
+              : kiln_status_note(transfer(client, out_digest, kiln_blobs_upload), "sending a blob");
 }
 
-kiln_status kiln_client_get(kiln_client *client, const kiln_digest *digest, kiln_arena *arena, kiln_str *out_content) {
-    kiln_status st = kiln_status_note(transfer(client, digest, kiln_blobs_fetch), "fetching a blob");
+kiln_status kiln_client_get(kiln_client *client, const kiln_digest *digest, kiln_arena *arena,
+                            kiln_str *out_content) {
+    kiln_status st =
+        kiln_status_note(transfer(client, digest, kiln_blobs_fetch), "fetching a blob");
     return st ? st : kiln_blob_store_get(client->store, digest, arena, out_content);
 }

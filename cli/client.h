@@ -11,33 +11,39 @@
 #include "proto/net.h"
 #include "proto/proto.h"
 
-#define KILN_CLIENT_PATIENCE_NS UINT64_C(10000000000) /* how long a lost or absent tracker is tried again */
+#define KILN_CLIENT_PATIENCE_NS \
+    UINT64_C(10000000000) /* how long a lost or absent tracker is tried again */
 
 typedef struct kiln_client kiln_client;
 
 typedef struct kiln_client_options {
     const char *tracker; /* ADDR */
     bool insecure;
-    /* Called for each message that is no answer to kiln_client_ask, and after each reconnect (message NULL).
-     * May be NULL. */
+    /* Called for each message that is no answer to kiln_client_ask, and after each reconnect
+     * (message NULL). May be NULL. */
     void (*message)(void *context, const kiln_message *message);
     void *context;
 } kiln_client_options;
 
-/* Dials and waits until the connection is open. INVALID_ARGUMENT: the address; UNAVAILABLE: nobody answers for
- * KILN_CLIENT_PATIENCE_NS; UNAUTHENTICATED: another user's tracker. */
-KILN_MUST_USE kiln_status kiln_client_open(const kiln_client_options *options, kiln_arena *process, kiln_client **out_client);
+/* Dials and waits until the connection is open. INVALID_ARGUMENT: the address; UNAVAILABLE: nobody
+ * answers for KILN_CLIENT_PATIENCE_NS; UNAUTHENTICATED: another user's tracker. */
+KILN_MUST_USE kiln_status kiln_client_open(const kiln_client_options *options, kiln_arena *process,
+                                           kiln_client **out_client);
 void kiln_client_close(kiln_client *client); /* NULL is fine */
 
-/* Sends and waits for the answer on the same stream, which lives in `arena`. An ERROR becomes a status. */
-KILN_MUST_USE kiln_status kiln_client_ask(kiln_client *client, const kiln_message *question, kiln_arena *arena,
-                                          kiln_message *out_answer);
+/* Sends and waits for the answer on the same stream, which lives in `arena`. An ERROR becomes a
+ * status. */
+KILN_MUST_USE kiln_status kiln_client_ask(kiln_client *client, const kiln_message *question,
+                                          kiln_arena *arena, kiln_message *out_answer);
 /* Sends without waiting; lost when there is no connection. */
 void kiln_client_send(kiln_client *client, const kiln_message *message);
 /* Gives the tracker a blob, or gets one: content in `arena`. */
-KILN_MUST_USE kiln_status kiln_client_put(kiln_client *client, kiln_str content, kiln_digest *out_digest);
-KILN_MUST_USE kiln_status kiln_client_get(kiln_client *client, const kiln_digest *digest, kiln_arena *arena, kiln_str *out_content);
-/* Handles what comes, for at most `wait_ns`. UNAVAILABLE: the tracker is gone for KILN_CLIENT_PATIENCE_NS. */
+KILN_MUST_USE kiln_status kiln_client_put(kiln_client *client, kiln_str content,
+                                          kiln_digest *out_digest);
+KILN_MUST_USE kiln_status kiln_client_get(kiln_client *client, const kiln_digest *digest,
+                                          kiln_arena *arena, kiln_str *out_content);
+/* Handles what comes, for at most `wait_ns`. UNAVAILABLE: the tracker is gone for
+ * KILN_CLIENT_PATIENCE_NS. */
 KILN_MUST_USE kiln_status kiln_client_wait(kiln_client *client, uint64_t wait_ns);
 /* Ends a wait early; from a callback or a signal's. */
 void kiln_client_wake(kiln_client *client);

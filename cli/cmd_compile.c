@@ -16,20 +16,22 @@ static void report(const kiln_pack_report *r, const char *output, size_t size, b
     uint32_t measured = 0;
     for (uint32_t i = 0; i < r->task_count; i++) measured += r->task[i].median_ns > 0;
     if (json) {
-        kiln_json_line(json_pack("{s:s, s:s, s:I, s:i, s:i, s:i, s:I, s:I}", "event", "compiled", "module", output, "bytes",
-                                 (json_int_t)size, "tasks", (int)r->task_count, "tuned", (int)measured, "conversions",
-                                 (int)r->conversion_count, "arena_bytes", (json_int_t)r->arena_bytes, "value_bytes",
-                                 (json_int_t)r->value_bytes));
+        kiln_json_line(
+            json_pack("{s:s, s:s, s:I, s:i, s:i, s:i, s:I, s:I}", "event", "compiled", "module",
+                      output, "bytes", (json_int_t)size, "tasks", (int)r->task_count, "tuned",
+                      (int)measured, "conversions", (int)r->conversion_count, "arena_bytes",
+                      (json_int_t)r->arena_bytes, "value_bytes", (json_int_t)r->value_bytes));
         return;
     }
-    printf("%s: %zu bytes, %u tasks (%u from stored records, %u default schedules), %u layout conversions,\n"
+    printf("%s: %zu bytes, %u tasks (%u from stored records, %u default schedules), %u layout "
+           "conversions,\n"
            "  %.1f KB of activations (%.1f KB without reuse)\n",
-           output, size, r->task_count, measured, r->task_count - measured, r->conversion_count, (double)r->arena_bytes / 1024,
-           (double)r->value_bytes / 1024);
+           output, size, r->task_count, measured, r->task_count - measured, r->conversion_count,
+           (double)r->arena_bytes / 1024, (double)r->value_bytes / 1024);
 }
 
-static kiln_status compile_module(kiln_arena *process, const char *model, const kiln_target *target, kiln_db *db,
-                                  const char *output, bool json) {
+static kiln_status compile_module(kiln_arena *process, const char *model, const kiln_target *target,
+                                  kiln_db *db, const char *output, bool json) {
     kiln_graph *graph = NULL;
     kiln_strbuf bytes = {0};
     kiln_pack_report packed;
@@ -42,42 +44,53 @@ static kiln_status compile_module(kiln_arena *process, const char *model, const 
     return st;
 }
 
-static kiln_status emit_text(kiln_arena *process, const char *model, const kiln_target *target, kiln_db *db, const char *emit,
-                             const char *output) {
+static kiln_status emit_text(kiln_arena *process, const char *model, const kiln_target *target,
+                             kiln_db *db, const char *emit, const char *output) {
     kiln_strbuf text = {0};
     kiln_stage_options options = {.stage = emit, .target = target, .db = db};
     kiln_status st = kiln_stage_print(model, &options, process, &text);
-    if (!st && output) st = kiln_file_write(output, kiln_strbuf_view(&text), 0666);
-    else if (!st) fwrite(text.data, 1, text.size, stdout);
+    if (!st && output)
+        st = kiln_file_write(output, kiln_strbuf_view(&text), 0666);
+    else if (!st)
+        fwrite(text.data, 1, text.size, stdout);
     kiln_strbuf_deinit(&text);
     return st;
 }
 
 kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
-    const char *target_text = NULL, *db_option = NULL, *output = NULL, *emit = "module", *db_path = NULL;
+    const char *target_text = NULL, *db_option = NULL, *output = NULL, *emit = "module",
+               *db_path = NULL;
     bool json = false;
     const kiln_opt option[] = {
         {"target", KILN_OPT_TEXT, &target_text, "T", "device to compile for (default native)"},
         {"db", KILN_OPT_TEXT, &db_option, "PATH", "records database (default $KILN_HOME/kiln.db)"},
-        {"output|o", KILN_OPT_TEXT, &output, "MODULE", "file to write (default: the model's name with .kiln)"},
-        {"emit", KILN_OPT_TEXT, &emit, "WHAT", "module, llvm, asm, loops or graph (default module)"},
+        {"output|o", KILN_OPT_TEXT, &output, "MODULE",
+         "file to write (default: the model's name with .kiln)"},
+        {"emit", KILN_OPT_TEXT, &emit, "WHAT",
+         "module, llvm, asm, loops or graph (default module)"},
         {"json", KILN_OPT_FLAG, &json, NULL, "print one object"},
     };
-    const kiln_opt_table table = {"kiln compile MODEL.onnx [options]",
-                                  "Makes a deployable module from a model and the best stored schedules; tasks without "
-                                  "records get their default schedule.",
-                                  option, KILN_ARRAY_COUNT(option), 1, 1};
+    const kiln_opt_table table = {
+        "kiln compile MODEL.onnx [options]",
+        "Makes a deployable module from a model and the best stored schedules; tasks without "
+        "records get their default schedule.",
+        option,
+        KILN_ARRAY_COUNT(option),
+        1,
+        1};
     kiln_args args;
     kiln_target target;
     kiln_db *db = NULL;
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
     if (st || args.help) return st;
-    if (strcmp(emit, "static-c") == 0) return KILN_ERROR(UNIMPLEMENTED, "--emit static-c is not there yet; use --emit module");
+    if (strcmp(emit, "static-c") == 0)
+        return KILN_ERROR(UNIMPLEMENTED, "--emit static-c is not there yet; use --emit module");
     st = kiln_target_option(target_text, process, &target);
     if (!st) st = kiln_db_path(db_option, process, &db_path);
     if (!st) st = kiln_db_open_if_there(db_path, &db);
     if (!st && strcmp(emit, "module") == 0)
-        st = compile_module(process, args.positional[0], &target, db, output ? output : default_output(process, args.positional[0]), json);
+        st = compile_module(process, args.positional[0], &target, db,
+                            output ? output : default_output(process, args.positional[0]), json);
     else if (!st)
         st = emit_text(process, args.positional[0], &target, db, emit, output);
     kiln_db_close(db);

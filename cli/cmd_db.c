@@ -17,7 +17,9 @@ typedef struct db_call {
     bool json;
 } db_call;
 
-/* ---- records ------------------------------------------------------------------------------------------------ */
+/* ---- records
+ * ------------------------------------------------------------------------------------------------
+ */
 
 static kiln_str op_of(const db_call *c, kiln_str key) {
     kiln_db_task task;
@@ -33,17 +35,24 @@ static void print_record(const db_call *c, const kiln_db_record *r) {
         return;
     }
     kiln_strbuf time = {0};
-    if (r->median_ns > 0) kiln_print_time(r->median_ns, &time);
-    else kiln_strbuf_char(&time, '-');
-    printf("%-35.*s %-26.*s %-12.*s %10s %8.1f GFLOP/s %5.1f %%  %-8.*s %.12s\n", KILN_STR_ARG(r->task_key),
-           KILN_STR_ARG(op_of(c, r->task_key)), KILN_STR_ARG(r->outcome), time.data, r->median_ns > 0 ? r->flops / r->median_ns : 0,
-           r->median_ns > 0 && r->peak_flops > 0 ? 100 * r->flops / r->median_ns * 1e9 / r->peak_flops : 0,
+    if (r->median_ns > 0)
+        kiln_print_time(r->median_ns, &time);
+    else
+        kiln_strbuf_char(&time, '-');
+    printf("%-35.*s %-26.*s %-12.*s %10s %8.1f GFLOP/s %5.1f %%  %-8.*s %.12s\n",
+           KILN_STR_ARG(r->task_key), KILN_STR_ARG(op_of(c, r->task_key)), KILN_STR_ARG(r->outcome),
+           time.data, r->median_ns > 0 ? r->flops / r->median_ns : 0,
+           r->median_ns > 0 && r->peak_flops > 0
+               ? 100 * r->flops / r->median_ns * 1e9 / r->peak_flops
+               : 0,
            KILN_STR_ARG(r->searcher), r->trace_hash.data);
     kiln_strbuf_deinit(&time);
 }
 
 static kiln_db_filter filter_of(const db_call *c, kiln_db_order order, uint32_t limit) {
-    return (kiln_db_filter){.task_key = kiln_str_from(c->task), .target = kiln_str_from(c->target), .order = order,
+    return (kiln_db_filter){.task_key = kiln_str_from(c->task),
+                            .target = kiln_str_from(c->target),
+                            .order = order,
                             .limit = c->limit ? (uint32_t)KILN_MIN(c->limit, UINT32_MAX) : limit};
 }
 
@@ -71,7 +80,9 @@ static kiln_status db_history(const db_call *c) { return print_records(c, KILN_D
 static json_t *outcome_counts(const kiln_db_stat *stat) {
     json_t *counts = json_object();
     for (unsigned k = 0; k < KILN_OUTCOME_COUNT; k++)
-        if (stat->outcome_count[k]) json_object_set_new(counts, kiln_outcome_name((kiln_outcome)k), json_integer(stat->outcome_count[k]));
+        if (stat->outcome_count[k])
+            json_object_set_new(counts, kiln_outcome_name((kiln_outcome)k),
+                                json_integer(stat->outcome_count[k]));
     return counts;
 }
 
@@ -82,28 +93,35 @@ static kiln_status db_stats(const db_call *c) {
     for (uint32_t i = 0; !st && i < count; i++) {
         const kiln_db_stat *s = &stat[i];
         if (c->json) {
-            kiln_json_line(json_pack("{s:s, s:o, s:o, s:o, s:I, s:I, s:f, s:o}", "event", "stats", "task",
-                                     kiln_json_str(s->task_key), "op", kiln_json_str(s->op), "target", kiln_json_str(s->target),
-                                     "records", (json_int_t)s->record_count, "ok", (json_int_t)s->outcome_count[KILN_OUTCOME_OK], "best_ms",
+            kiln_json_line(json_pack("{s:s, s:o, s:o, s:o, s:I, s:I, s:f, s:o}", "event", "stats",
+                                     "task", kiln_json_str(s->task_key), "op", kiln_json_str(s->op),
+                                     "target", kiln_json_str(s->target), "records",
+                                     (json_int_t)s->record_count, "ok",
+                                     (json_int_t)s->outcome_count[KILN_OUTCOME_OK], "best_ms",
                                      s->best_ns / 1e6, "outcomes", outcome_counts(s)));
             continue;
         }
         kiln_strbuf time = {0};
-        if (s->best_ns > 0) kiln_print_time(s->best_ns, &time);
-        else kiln_strbuf_char(&time, '-');
-        printf("%-35.*s %-26.*s %6lld records, %6lld ok, best %s\n", KILN_STR_ARG(s->task_key), KILN_STR_ARG(s->op),
-               (long long)s->record_count, (long long)s->outcome_count[KILN_OUTCOME_OK], time.data);
+        if (s->best_ns > 0)
+            kiln_print_time(s->best_ns, &time);
+        else
+            kiln_strbuf_char(&time, '-');
+        printf("%-35.*s %-26.*s %6lld records, %6lld ok, best %s\n", KILN_STR_ARG(s->task_key),
+               KILN_STR_ARG(s->op), (long long)s->record_count,
+               (long long)s->outcome_count[KILN_OUTCOME_OK], time.data);
         kiln_strbuf_deinit(&time);
     }
     return st;
 }
 
-/* ---- export, import, sql --------------------------------------------------------------------------------------- */
+/* ---- export, import, sql
+ * --------------------------------------------------------------------------------------- */
 
 static kiln_status export_row(void *context, kiln_db_table table, const void *row) {
     (void)context;
     kiln_row_print(table, row, stdout);
-    return ferror(stdout) ? KILN_ERROR(RESOURCE_EXHAUSTED, "the output cannot be written") : KILN_OK;
+    return ferror(stdout) ? KILN_ERROR(RESOURCE_EXHAUSTED, "the output cannot be written")
+                          : KILN_OK;
 }
 
 static kiln_status db_export(const db_call *c) {
@@ -117,7 +135,8 @@ static kiln_status db_export(const db_call *c) {
 static kiln_status db_import(const db_call *c) {
     kiln_str content = {0};
     uint64_t line_number = 0;
-    if (!c->argument) return KILN_ERROR(INVALID_ARGUMENT, "kiln db import FILE: the file is missing");
+    if (!c->argument)
+        return KILN_ERROR(INVALID_ARGUMENT, "kiln db import FILE: the file is missing");
     kiln_status st = kiln_file_read(c->argument, IMPORT_BYTES_MAX, c->process, &content);
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
@@ -130,23 +149,31 @@ static kiln_status db_import(const db_call *c) {
     kiln_arena_deinit(&scratch);
     if (!st) st = kiln_db_commit(c->db);
     if (!st) printf("%llu lines\n", (unsigned long long)line_number);
-    return st ? kiln_status_note(st, "%s:%llu (nothing was imported)", c->argument, (unsigned long long)line_number) : KILN_OK;
+    return st ? kiln_status_note(st, "%s:%llu (nothing was imported)", c->argument,
+                                 (unsigned long long)line_number)
+              : KILN_OK;
 }
 
-static kiln_status print_sql_row(void *context, uint32_t count, const char *const *names, const char *const *cells) {
+static kiln_status print_sql_row(void *context, uint32_t count, const char *const *names,
+                                 const char *const *cells) {
     const db_call *c = context;
     json_t *object = c->json ? json_object() : NULL;
     for (uint32_t i = 0; i < count; i++) {
-        if (object) json_object_set_new(object, names[i], cells[i] ? json_string(cells[i]) : json_null());
-        else printf("%s%s", i ? "\t" : "", cells[i] ? cells[i] : "NULL");
+        if (object)
+            json_object_set_new(object, names[i], cells[i] ? json_string(cells[i]) : json_null());
+        else
+            printf("%s%s", i ? "\t" : "", cells[i] ? cells[i] : "NULL");
     }
-    if (object) kiln_json_line(object);
-    else putchar('\n');
+    if (object)
+        kiln_json_line(object);
+    else
+        putchar('\n');
     return KILN_OK;
 }
 
 static kiln_status db_sql(const db_call *c) {
-    if (!c->argument) return KILN_ERROR(INVALID_ARGUMENT, "kiln db sql \"SELECT ...\": the statement is missing");
+    if (!c->argument)
+        return KILN_ERROR(INVALID_ARGUMENT, "kiln db sql \"SELECT ...\": the statement is missing");
     db_call context = *c;
     return kiln_db_sql(c->db, kiln_str_from(c->argument), print_sql_row, &context);
 }
@@ -156,8 +183,9 @@ static const struct {
     kiln_status (*run)(const db_call *c);
     kiln_db_mode mode;
 } actions[] = {
-    {"best", db_best, KILN_DB_READ},       {"top", db_top, KILN_DB_READ},       {"history", db_history, KILN_DB_READ},
-    {"stats", db_stats, KILN_DB_READ},     {"export", db_export, KILN_DB_READ}, {"import", db_import, KILN_DB_WRITE},
+    {"best", db_best, KILN_DB_READ},       {"top", db_top, KILN_DB_READ},
+    {"history", db_history, KILN_DB_READ}, {"stats", db_stats, KILN_DB_READ},
+    {"export", db_export, KILN_DB_READ},   {"import", db_import, KILN_DB_WRITE},
     {"sql", db_sql, KILN_DB_READ},
 };
 
@@ -171,9 +199,13 @@ kiln_status kiln_cmd_db(kiln_arena *process, int argc, char **argv) {
         {"limit", KILN_OPT_COUNT, &c.limit, "N", "at most so many (default: 10 for top, else all)"},
         {"json", KILN_OPT_FLAG, &c.json, NULL, "print one object per line"},
     };
-    const kiln_opt_table table = {"kiln db best|top|history|stats|export|import FILE|sql STATEMENT [options]",
-                                  "Looks into the records database. sql cannot change anything.", option,
-                                  KILN_ARRAY_COUNT(option), 1, 2};
+    const kiln_opt_table table = {
+        "kiln db best|top|history|stats|export|import FILE|sql STATEMENT [options]",
+        "Looks into the records database. sql cannot change anything.",
+        option,
+        KILN_ARRAY_COUNT(option),
+        1,
+        2};
     kiln_args args;
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
     if (st || args.help) return st;
@@ -186,6 +218,8 @@ kiln_status kiln_cmd_db(kiln_arena *process, int argc, char **argv) {
         kiln_db_close(c.db);
         return st;
     }
-    return KILN_ERROR(INVALID_ARGUMENT, "kiln db has no '%s'; there are best, top, history, stats, export, import, sql",
-                      args.positional[0]);
+    return KILN_ERROR(
+        INVALID_ARGUMENT,
+        "kiln db has no '%s'; there are best, top, history, stats, export, import, sql",
+        args.positional[0]);
 }

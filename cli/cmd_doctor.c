@@ -16,8 +16,11 @@ typedef struct doctor {
 
 static void say(doctor *d, bool good, const char *what, const char *found) {
     d->bad += !good;
-    if (d->json) kiln_json_line(json_pack("{s:s, s:s, s:b, s:s}", "event", "check", "what", what, "ok", good, "found", found));
-    else printf("%-4s %-18s %s\n", good ? "ok" : "BAD", what, found);
+    if (d->json)
+        kiln_json_line(json_pack("{s:s, s:s, s:b, s:s}", "event", "check", "what", what, "ok", good,
+                                 "found", found));
+    else
+        printf("%-4s %-18s %s\n", good ? "ok" : "BAD", what, found);
 }
 
 static void check_programs(doctor *d) {
@@ -50,16 +53,20 @@ static void check_machine(doctor *d) {
     say(d, !st, "target", st ? kiln_status_text(st) : text.data);
     kiln_status_free(st);
     kiln_strbuf_deinit(&text);
-    say(d, true, "FMA peak", kiln_arena_printf(d->process, "%.1f GFLOP/s on one core", kiln_peak_flops() / 1e9));
+    say(d, true, "FMA peak",
+        kiln_arena_printf(d->process, "%.1f GFLOP/s on one core", kiln_peak_flops() / 1e9));
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    say(d, true, "cores", cores > 1 ? kiln_arena_printf(d->process, "%ld", cores)
-                                    : "1: builds and measurements share it, so timings are noisy");
+    say(d, true, "cores",
+        cores > 1 ? kiln_arena_printf(d->process, "%ld", cores)
+                  : "1: builds and measurements share it, so timings are noisy");
 }
 
 kiln_status kiln_cmd_doctor(kiln_arena *process, int argc, char **argv) {
     doctor d = {.process = process};
-    const kiln_opt option[] = {{"json", KILN_OPT_FLAG, &d.json, NULL, "print one object per check"}};
-    const kiln_opt_table table = {"kiln doctor", "Checks this machine's set-up.", option, KILN_ARRAY_COUNT(option), 0, 0};
+    const kiln_opt option[] = {
+        {"json", KILN_OPT_FLAG, &d.json, NULL, "print one object per check"}};
+    const kiln_opt_table table = {
+        "kiln doctor", "Checks this machine's set-up.", option, KILN_ARRAY_COUNT(option), 0, 0};
     kiln_args args;
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
     if (st || args.help) return st;

@@ -38,7 +38,8 @@ kiln_shape kiln_port_shape(const kiln_module_port *port) {
     return shape;
 }
 
-/* ---- inputs --------------------------------------------------------------------------------------------- */
+/* ---- inputs
+ * --------------------------------------------------------------------------------------------- */
 
 static kiln_status read_tensor(const char *path, kiln_arena *process, kiln_tensor *out) {
     if (kiln_str_ends(kiln_str_from(path), ".pb")) {
@@ -51,7 +52,8 @@ static kiln_status read_tensor(const char *path, kiln_arena *process, kiln_tenso
 }
 
 /* A file fits when it holds one sample, or several stacked along its first dimension. */
-static kiln_status feed_from_file(const kiln_module_port *port, const char *path, kiln_arena *process, feed *out) {
+static kiln_status feed_from_file(const kiln_module_port *port, const char *path,
+                                  kiln_arena *process, feed *out) {
     kiln_tensor tensor;
     kiln_status st = read_tensor(path, process, &tensor);
     if (st) return st;
@@ -63,7 +65,8 @@ static kiln_status feed_from_file(const kiln_module_port *port, const char *path
         kiln_strbuf_text(&text, ", the module wants ");
         kiln_strbuf_printf(&text, "%s", kiln_dtype_name((kiln_dtype)port->dtype));
         kiln_shape_print(&shape, &text);
-        st = KILN_ERROR(INVALID_ARGUMENT, "%s: input %s is %s%s", path, port->name, kiln_dtype_name(tensor.dtype), text.data);
+        st = KILN_ERROR(INVALID_ARGUMENT, "%s: input %s is %s%s", path, port->name,
+                        kiln_dtype_name(tensor.dtype), text.data);
         kiln_strbuf_deinit(&text);
         return st;
     }
@@ -71,10 +74,12 @@ static kiln_status feed_from_file(const kiln_module_port *port, const char *path
     return KILN_OK;
 }
 
-static void feed_random(const kiln_module_port *port, uint32_t index, kiln_arena *process, feed *out) {
+static void feed_random(const kiln_module_port *port, uint32_t index, kiln_arena *process,
+                        feed *out) {
     kiln_shape shape = kiln_port_shape(port);
     char *data = kiln_arena_alloc_aligned(process, 64, port->size_bytes);
-    kiln_fill_data(data, (kiln_dtype)port->dtype, (size_t)kiln_shape_count(&shape), SEED + index, KILN_FILL_UNIFORM);
+    kiln_fill_data(data, (kiln_dtype)port->dtype, (size_t)kiln_shape_count(&shape), SEED + index,
+                   KILN_FILL_UNIFORM);
     *out = (feed){data, 1};
 }
 
@@ -89,43 +94,52 @@ static kiln_status find_input(const kiln_module *module, kiln_str name, uint32_t
         }
         kiln_strbuf_printf(&known, " %s", input);
     }
-    kiln_status st = KILN_ERROR(INVALID_ARGUMENT, "the module has no input '%.*s'; it has%s", KILN_STR_ARG(name),
-                                known.data ? known.data : " none");
+    kiln_status st = KILN_ERROR(INVALID_ARGUMENT, "the module has no input '%.*s'; it has%s",
+                                KILN_STR_ARG(name), known.data ? known.data : " none");
     kiln_strbuf_deinit(&known);
     return st;
 }
 
-static kiln_status make_feeds(const kiln_module *module, const kiln_opt_list *given, kiln_arena *process, feed *feeds,
-                              size_t *out_samples) {
+static kiln_status make_feeds(const kiln_module *module, const kiln_opt_list *given,
+                              kiln_arena *process, feed *feeds, size_t *out_samples) {
     uint32_t count = kiln_module_input_count(module);
     for (size_t i = 0; i < given->count; i++) {
         kiln_str rest = kiln_str_from(given->item[i]);
         kiln_str name = kiln_str_cut(&rest, '=');
         uint32_t index = 0;
-        if (rest.size == 0) return KILN_ERROR(INVALID_ARGUMENT, "--input %s: write NAME=FILE.npy", given->item[i]);
+        if (rest.size == 0)
+            return KILN_ERROR(INVALID_ARGUMENT, "--input %s: write NAME=FILE.npy", given->item[i]);
         kiln_status st = find_input(module, name, &index);
-        if (!st) st = feed_from_file(kiln_module_input(module, index), kiln_str_dup(process, rest), process, &feeds[index]);
+        if (!st)
+            st = feed_from_file(kiln_module_input(module, index), kiln_str_dup(process, rest),
+                                process, &feeds[index]);
         if (st) return st;
     }
     size_t samples = 1;
     for (uint32_t i = 0; i < count; i++) {
         if (!feeds[i].data) feed_random(kiln_module_input(module, i), i, process, &feeds[i]);
         if (feeds[i].samples > 1 && samples > 1 && feeds[i].samples != samples)
-            return KILN_ERROR(INVALID_ARGUMENT, "the inputs hold %zu and %zu samples", samples, feeds[i].samples);
+            return KILN_ERROR(INVALID_ARGUMENT, "the inputs hold %zu and %zu samples", samples,
+                              feeds[i].samples);
         samples = KILN_MAX(samples, feeds[i].samples);
     }
     *out_samples = samples;
     return KILN_OK;
 }
 
-/* ---- runs ------------------------------------------------------------------------------------------------- */
+/* ---- runs
+ * -------------------------------------------------------------------------------------------------
+ */
 
-static void point_inputs(const kiln_module *module, const feed *feeds, size_t sample, const void **inputs) {
+static void point_inputs(const kiln_module *module, const feed *feeds, size_t sample,
+                         const void **inputs) {
     for (uint32_t i = 0; i < kiln_module_input_count(module); i++)
-        inputs[i] = feeds[i].data + (feeds[i].samples > 1 ? sample : 0) * kiln_module_input(module, i)->size_bytes;
+        inputs[i] = feeds[i].data +
+                    (feeds[i].samples > 1 ? sample : 0) * kiln_module_input(module, i)->size_bytes;
 }
 
-static kiln_status write_outputs(const kiln_module *module, char **data, size_t samples, const char *folder, kiln_arena *process) {
+static kiln_status write_outputs(const kiln_module *module, char **data, size_t samples,
+                                 const char *folder, kiln_arena *process) {
     kiln_status st = kiln_folder_create(folder, 0777);
     for (uint32_t i = 0; !st && i < kiln_module_output_count(module); i++) {
         const kiln_module_port *port = kiln_module_output(module, i);
@@ -133,7 +147,8 @@ static kiln_status write_outputs(const kiln_module *module, char **data, size_t 
         if (samples > 1 && tensor.shape.rank > 0 && tensor.shape.dim[0] == 1) {
             tensor.shape.dim[0] = (int64_t)samples; /* stacked as the inputs were */
         } else if (samples > 1) {
-            memmove(&tensor.shape.dim[1], &tensor.shape.dim[0], tensor.shape.rank * sizeof tensor.shape.dim[0]);
+            memmove(&tensor.shape.dim[1], &tensor.shape.dim[0],
+                    tensor.shape.rank * sizeof tensor.shape.dim[0]);
             tensor.shape.dim[0] = (int64_t)samples;
             tensor.shape.rank++;
         }
@@ -159,31 +174,36 @@ static void print_outputs(const kiln_module *module, char **data, size_t samples
         }
         double mean = count ? sum / (double)count : 0;
         if (json) {
-            kiln_json_line(json_pack("{s:s, s:s, s:I, s:f, s:f, s:f}", "event", "output", "name", port->name, "elements",
-                                     (json_int_t)count, "min", low, "max", high, "mean", mean));
+            kiln_json_line(json_pack("{s:s, s:s, s:I, s:f, s:f, s:f}", "event", "output", "name",
+                                     port->name, "elements", (json_int_t)count, "min", low, "max",
+                                     high, "mean", mean));
             continue;
         }
         kiln_strbuf text = {0};
         kiln_shape_print(&shape, &text);
-        printf("%s: %s%s, %zu sample%s, min %.6g, max %.6g, mean %.6g\n", port->name, kiln_dtype_name((kiln_dtype)port->dtype),
-               text.data, samples, samples == 1 ? "" : "s", low, high, mean);
+        printf("%s: %s%s, %zu sample%s, min %.6g, max %.6g, mean %.6g\n", port->name,
+               kiln_dtype_name((kiln_dtype)port->dtype), text.data, samples,
+               samples == 1 ? "" : "s", low, high, mean);
         kiln_strbuf_deinit(&text);
     }
 }
 
-static kiln_status run_samples(kiln_module *module, const feed *feeds, size_t samples, const char *folder, bool json,
-                               kiln_arena *process) {
+static kiln_status run_samples(kiln_module *module, const feed *feeds, size_t samples,
+                               const char *folder, bool json, kiln_arena *process) {
     uint32_t output_count = kiln_module_output_count(module);
     char **data = KILN_ARENA_ARRAY(process, char *, output_count);
     void **outputs = KILN_ARENA_ARRAY(process, void *, output_count);
     const void **inputs = KILN_ARENA_ARRAY(process, const void *, kiln_module_input_count(module));
     for (uint32_t i = 0; i < output_count; i++)
-        data[i] = kiln_arena_alloc_aligned(process, 64, kiln_module_output(module, i)->size_bytes * samples);
+        data[i] = kiln_arena_alloc_aligned(process, 64,
+                                           kiln_module_output(module, i)->size_bytes * samples);
     for (size_t s = 0; s < samples; s++) {
         point_inputs(module, feeds, s, inputs);
-        for (uint32_t i = 0; i < output_count; i++) outputs[i] = data[i] + s * kiln_module_output(module, i)->size_bytes;
+        for (uint32_t i = 0; i < output_count; i++)
+            outputs[i] = data[i] + s * kiln_module_output(module, i)->size_bytes;
         int code = kiln_module_run(module, inputs, outputs);
-        if (code) return kiln_status_note(module_error(code, kiln_module_error(module)), "sample %zu", s);
+        if (code)
+            return kiln_status_note(module_error(code, kiln_module_error(module)), "sample %zu", s);
     }
     print_outputs(module, data, samples, json);
     return folder ? write_outputs(module, data, samples, folder, process) : KILN_OK;
@@ -195,14 +215,20 @@ kiln_status kiln_cmd_run(kiln_arena *process, int argc, char **argv) {
     uint64_t threads = 0;
     bool bench = false, json = false;
     const kiln_opt option[] = {
-        {"input", KILN_OPT_LIST, &given, "NAME=FILE", "an input from a .npy or .pb file; several samples may be stacked"},
+        {"input", KILN_OPT_LIST, &given, "NAME=FILE",
+         "an input from a .npy or .pb file; several samples may be stacked"},
         {"output", KILN_OPT_TEXT, &folder, "DIR", "write each output to DIR/NAME.npy"},
         {"bench", KILN_OPT_FLAG, &bench, NULL, "time runs, and each kernel"},
         {"threads", KILN_OPT_COUNT, &threads, "N", "threads to use (default: as compiled)"},
         {"json", KILN_OPT_FLAG, &json, NULL, "print one object per line"},
     };
-    const kiln_opt_table table = {"kiln run MODULE [options]", "Runs a module once per sample; inputs that are not given are "
-                                  "seeded random data.", option, KILN_ARRAY_COUNT(option), 1, 1};
+    const kiln_opt_table table = {"kiln run MODULE [options]",
+                                  "Runs a module once per sample; inputs that are not given are "
+                                  "seeded random data.",
+                                  option,
+                                  KILN_ARRAY_COUNT(option),
+                                  1,
+                                  1};
     kiln_args args;
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
     if (st || args.help) return st;
@@ -213,7 +239,8 @@ kiln_status kiln_cmd_run(kiln_arena *process, int argc, char **argv) {
     if (!st) st = make_feeds(module, &given, process, feeds, &samples);
     if (!st && !bench) st = run_samples(module, feeds, samples, folder, json, process);
     if (!st && bench) {
-        const void **inputs = KILN_ARENA_ARRAY(process, const void *, kiln_module_input_count(module));
+        const void **inputs =
+            KILN_ARENA_ARRAY(process, const void *, kiln_module_input_count(module));
         point_inputs(module, feeds, 0, inputs);
         st = kiln_bench_print(module, inputs, json, process);
     }

@@ -1,5 +1,6 @@
-/* kiln tune: submits a model to a tracker (its own private fleet when none is named), follows the job, brings the
- * records home, and packs the module. Always the same three programs over a socket. */
+/* kiln tune: submits a model to a tracker (its own private fleet when none is named), follows the
+ * job, brings the records home, and packs the module. Always the same three programs over a socket.
+ */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,27 +43,34 @@ typedef struct tune {
     char job[KILN_HASH128_TEXT];
     kiln_message open; /* JOB_OPEN, repeated after a reconnect */
     bool done, cancelled;
-    kiln_msg_job_done end; /* views in process */
+    kiln_msg_job_done end;     /* views in process */
     uint64_t start_ns, end_ns; /* of the job */
 } tune;
 
-/* ---- before ------------------------------------------------------------------------------------------------ */
+/* ---- before
+ * ------------------------------------------------------------------------------------------------
+ */
 
 /* Everything that can be wrong with the request is found before a program is started. */
 static kiln_status check_request(tune *t) {
     const tune_options *o = t->options;
     kiln_searcher_kind kind;
     kiln_db *db = NULL;
-    if (o->detach) return KILN_ERROR(UNIMPLEMENTED, "--detach is not there yet; leave the command running");
+    if (o->detach)
+        return KILN_ERROR(UNIMPLEMENTED, "--detach is not there yet; leave the command running");
     if (o->seconds < 0) return KILN_ERROR(INVALID_ARGUMENT, "--seconds %g is negative", o->seconds);
     kiln_status st = kiln_searcher_find(kiln_str_from(o->search), &kind);
     if (!st) st = kiln_target_option(o->target_text, t->process, &t->target);
-    if (!st && strcmp(t->target.kind.data ? kiln_str_dup(t->process, t->target.kind) : "", "cpu") != 0)
-        st = KILN_ERROR(UNIMPLEMENTED, "this version tunes cpu targets only, not %.*s", KILN_STR_ARG(t->target.kind));
+    if (!st &&
+        strcmp(t->target.kind.data ? kiln_str_dup(t->process, t->target.kind) : "", "cpu") != 0)
+        st = KILN_ERROR(UNIMPLEMENTED, "this version tunes cpu targets only, not %.*s",
+                        KILN_STR_ARG(t->target.kind));
     if (!st) st = kiln_model_load(o->model, t->process, &t->graph);
     if (!st) st = kiln_tasks_extract(t->graph, t->process, &t->tasks);
     if (!st) st = kiln_db_path(o->db, t->process, &t->db_path);
-    if (!st) st = kiln_db_open(t->db_path, KILN_DB_RECORDS, KILN_DB_WRITE, &db); /* unwritable, newer, no database */
+    if (!st)
+        st = kiln_db_open(t->db_path, KILN_DB_RECORDS, KILN_DB_WRITE,
+                          &db); /* unwritable, newer, no database */
     kiln_db_close(db);
     if (st) return st;
     kiln_strbuf text = {0};
@@ -78,7 +86,8 @@ static kiln_status send_records(tune *t, kiln_digest *out_digest) {
     kiln_strbuf bytes = {0};
     kiln_db_filter *filter = KILN_ARENA_ARRAY(t->process, kiln_db_filter, t->tasks.count);
     for (uint32_t i = 0; i < t->tasks.count; i++)
-        filter[i] = (kiln_db_filter){.task_key = t->tasks.task[i].key, .target = kiln_str_from(t->target_text)};
+        filter[i] = (kiln_db_filter){.task_key = t->tasks.task[i].key,
+                                     .target = kiln_str_from(t->target_text)};
     kiln_status st = kiln_db_open(t->db_path, KILN_DB_RECORDS, KILN_DB_READ, &db);
     if (!st) st = kiln_bundle_export(db, filter, t->tasks.count, &bytes);
     if (!st) st = kiln_client_put(t->client, kiln_strbuf_view(&bytes), out_digest);
@@ -87,7 +96,9 @@ static kiln_status send_records(tune *t, kiln_digest *out_digest) {
     return st;
 }
 
-/* ---- the job ------------------------------------------------------------------------------------------------ */
+/* ---- the job
+ * ------------------------------------------------------------------------------------------------
+ */
 
 static void on_message(void *context, const kiln_message *message) {
     tune *t = context;
@@ -107,11 +118,14 @@ static void on_message(void *context, const kiln_message *message) {
 static void on_signal(void *context, int signal) {
     (void)signal;
     tune *t = context;
-    if (t->cancelled) exit(kiln_code_exit(KILN_CANCELLED)); /* the second time; children end with us */
+    if (t->cancelled)
+        exit(kiln_code_exit(KILN_CANCELLED)); /* the second time; children end with us */
     t->cancelled = true;
     fprintf(stderr, "stopping; what is measured is kept (again: at once)\n");
-    kiln_message cancel = {.type = KILN_MSG_CANCEL, .cancel = {.scope = KILN_CANCEL_JOB, .id = kiln_str_from(t->job),
-                                                               .reason = KILN_STR("stopped by the user")}};
+    kiln_message cancel = {.type = KILN_MSG_CANCEL,
+                           .cancel = {.scope = KILN_CANCEL_JOB,
+                                      .id = kiln_str_from(t->job),
+                                      .reason = KILN_STR("stopped by the user")}};
     kiln_client_send(t->client, &cancel);
 }
 
@@ -124,11 +138,16 @@ static kiln_status open_job(tune *t) {
     const tune_options *o = t->options;
     kiln_strbuf model = {0};
     kiln_hash128 identity;
-    kiln_msg_job_spec spec = {.model_name = kiln_str_from(file_name(o->model)), .target = kiln_str_from(t->target_text),
-                              .searcher = kiln_str_from(o->search), .trials = (uint32_t)KILN_MIN(o->trials, 100000000u),
-                              .seconds = o->seconds, .seed = o->seed, .tasks = kiln_str_from(o->tasks),
+    kiln_msg_job_spec spec = {.model_name = kiln_str_from(file_name(o->model)),
+                              .target = kiln_str_from(t->target_text),
+                              .searcher = kiln_str_from(o->search),
+                              .trials = (uint32_t)KILN_MIN(o->trials, 100000000u),
+                              .seconds = o->seconds,
+                              .seed = o->seed,
+                              .tasks = kiln_str_from(o->tasks),
                               .project = KILN_STR("default"),
-                              .user = kiln_str_from(kiln_env("USER") ? kiln_env("USER") : "unknown")};
+                              .user =
+                                  kiln_str_from(kiln_env("USER") ? kiln_env("USER") : "unknown")};
     kiln_status st = kiln_onnx_embed(o->model, &model);
     if (!st) st = kiln_client_put(t->client, kiln_strbuf_view(&model), &spec.model);
     kiln_strbuf_deinit(&model);
@@ -158,10 +177,13 @@ static kiln_status follow(tune *t) {
     if (st) return kiln_status_note(st, "job %s", t->job);
     kiln_code code = KILN_INTERNAL;
     if (t->end.code && !kiln_code_from_wire(t->end.code, &code)) code = KILN_INTERNAL;
-    return t->end.code ? kiln_status_make(code, __FILE__, __LINE__, "job %s: %.*s", t->job, KILN_STR_ARG(t->end.text)) : KILN_OK;
+    return t->end.code ? kiln_status_make(code, __FILE__, __LINE__, "job %s: %.*s", t->job,
+                                          KILN_STR_ARG(t->end.text))
+                       : KILN_OK;
 }
 
-/* The records come home, unless the fleet wrote them here itself. Also after a job that was stopped. */
+/* The records come home, unless the fleet wrote them here itself. Also after a job that was
+ * stopped. */
 static kiln_status bring_records(tune *t) {
     static const kiln_digest none;
     kiln_str bytes = {0};
@@ -183,9 +205,14 @@ static void close_job(tune *t) {
 
 static kiln_status run_job(tune *t) {
     const tune_options *o = t->options;
-    kiln_status st = o->tracker ? KILN_OK : kiln_private_fleet_start(t->db_path, t->process, &t->fleet);
-    kiln_client_options client = {.tracker = o->tracker ? o->tracker : t->fleet ? kiln_private_fleet_address(t->fleet) : NULL,
-                                  .insecure = o->insecure, .message = on_message, .context = t};
+    kiln_status st =
+        o->tracker ? KILN_OK : kiln_private_fleet_start(t->db_path, t->process, &t->fleet);
+    kiln_client_options client = {.tracker = o->tracker ? o->tracker
+                                             : t->fleet ? kiln_private_fleet_address(t->fleet)
+                                                        : NULL,
+                                  .insecure = o->insecure,
+                                  .message = on_message,
+                                  .context = t};
     if (!st) st = kiln_client_open(&client, t->process, &t->client);
     if (!st) {
         kiln_loop_on_signal(kiln_client_loop(t->client), SIGINT, on_signal, t);
@@ -194,15 +221,19 @@ static kiln_status run_job(tune *t) {
     }
     if (!st) st = follow(t);
     kiln_status home = t->client ? bring_records(t) : KILN_OK;
-    if (st) kiln_status_free(home); /* the first error is the one to show */
-    else st = home;
+    if (st)
+        kiln_status_free(home); /* the first error is the one to show */
+    else
+        st = home;
     if (t->client) close_job(t);
     kiln_client_close(t->client);
     kiln_private_fleet_stop(t->fleet);
     return st;
 }
 
-/* ---- after -------------------------------------------------------------------------------------------------- */
+/* ---- after
+ * --------------------------------------------------------------------------------------------------
+ */
 
 typedef struct summary {
     uint32_t measured, verified;
@@ -221,7 +252,8 @@ static char *trace_text(const kiln_db_record *record, kiln_arena *process) {
     return copy;
 }
 
-static void add_task(tune *t, const kiln_task *task, const kiln_db_record *record, uint32_t count, summary *s) {
+static void add_task(tune *t, const kiln_task *task, const kiln_db_record *record, uint32_t count,
+                     summary *s) {
     const kiln_db_record *best = NULL, *base = NULL;
     uint32_t trials = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -236,18 +268,22 @@ static void add_task(tune *t, const kiln_task *task, const kiln_db_record *recor
         if (ok && kiln_str_is(r->searcher, "default")) base = r;
     }
     double best_ns = best ? best->median_ns : 0, default_ns = base ? base->median_ns : 0;
-    double share = best && best->peak_flops > 0 ? task->flops / best_ns * 1e9 / best->peak_flops : 0;
-    json_array_append_new(s->tasks, json_pack("{s:o, s:o, s:i, s:f, s:f, s:f, s:f, s:s}", "key", kiln_json_str(task->key), "op",
-                                              kiln_json_str(task->op), "trials", (int)trials, "best_ms", best_ns / 1e6,
-                                              "default_ms", default_ns / 1e6, "gflops", best ? task->flops / best_ns : 0.0,
-                                              "share_of_peak", share, "trace", best ? trace_text(best, t->process) : ""));
+    double share =
+        best && best->peak_flops > 0 ? task->flops / best_ns * 1e9 / best->peak_flops : 0;
+    json_array_append_new(
+        s->tasks,
+        json_pack("{s:o, s:o, s:i, s:f, s:f, s:f, s:f, s:s}", "key", kiln_json_str(task->key), "op",
+                  kiln_json_str(task->op), "trials", (int)trials, "best_ms", best_ns / 1e6,
+                  "default_ms", default_ns / 1e6, "gflops", best ? task->flops / best_ns : 0.0,
+                  "share_of_peak", share, "trace", best ? trace_text(best, t->process) : ""));
     if (t->options->json) return;
     kiln_strbuf line = {0};
     kiln_strbuf_printf(&line, "  %-30.*s %4u trials", KILN_STR_ARG(task->op), trials);
     if (best) {
         kiln_strbuf_text(&line, "  best ");
         kiln_print_time(best_ns, &line);
-        kiln_strbuf_printf(&line, " (%.1f GFLOP/s, %.0f %% of peak)", task->flops / best_ns, 100 * share);
+        kiln_strbuf_printf(&line, " (%.1f GFLOP/s, %.0f %% of peak)", task->flops / best_ns,
+                           100 * share);
         if (base) kiln_strbuf_printf(&line, ", %.2fx of the default", default_ns / best_ns);
     } else {
         kiln_strbuf_text(&line, "  nothing ran right; the default schedule is used");
@@ -262,7 +298,8 @@ static kiln_status summarise(tune *t) {
     double wall_s = (double)(t->end_ns - t->start_ns) / 1e9;
     kiln_status st = kiln_db_open(t->db_path, KILN_DB_RECORDS, KILN_DB_READ, &db);
     for (uint32_t i = 0; !st && i < t->tasks.count; i++) {
-        kiln_db_filter filter = {.task_key = t->tasks.task[i].key, .target = kiln_str_from(t->target_text)};
+        kiln_db_filter filter = {.task_key = t->tasks.task[i].key,
+                                 .target = kiln_str_from(t->target_text)};
         kiln_db_record *record = NULL;
         uint32_t count = 0;
         st = kiln_db_records(db, &filter, t->process, &record, &count);
@@ -270,18 +307,20 @@ static kiln_status summarise(tune *t) {
     }
     kiln_db_close(db);
     if (!st && t->options->json)
-        kiln_json_line(json_pack("{s:s, s:s, s:O, s:i, s:i, s:f, s:f, s:f}", "event", "done", "job", t->job, "tasks", s.tasks,
-                                 "measured", (int)s.measured, "verified", (int)s.verified, "peak_gflops", s.peak / 1e9,
-                                 "trials_per_s", s.verified / wall_s, "wall_s", wall_s));
+        kiln_json_line(json_pack("{s:s, s:s, s:O, s:i, s:i, s:f, s:f, s:f}", "event", "done", "job",
+                                 t->job, "tasks", s.tasks, "measured", (int)s.measured, "verified",
+                                 (int)s.verified, "peak_gflops", s.peak / 1e9, "trials_per_s",
+                                 s.verified / wall_s, "wall_s", wall_s));
     else if (!st)
-        printf("%u new trials, %u verified, %.1f per second, %.1f s; records in %s\n", s.measured, s.verified,
-               s.verified / wall_s, wall_s, t->db_path);
+        printf("%u new trials, %u verified, %.1f per second, %.1f s; records in %s\n", s.measured,
+               s.verified, s.verified / wall_s, wall_s, t->db_path);
     json_decref(s.tasks);
     return st;
 }
 
 static kiln_status pack_bytes(tune *t, kiln_db *db, kiln_strbuf *out) {
-    kiln_pack_options options = {.target = &t->target, .db = db, .model_name = kiln_str_from(file_name(t->options->model))};
+    kiln_pack_options options = {
+        .target = &t->target, .db = db, .model_name = kiln_str_from(file_name(t->options->model))};
     return kiln_pack(t->graph, &options, t->process, out, NULL);
 }
 
@@ -294,7 +333,8 @@ static kiln_status open_bytes(tune *t, const kiln_strbuf *bytes, kiln_module **o
 }
 
 /* Runs both modules here, alternately. */
-static kiln_status compare(tune *t, const kiln_strbuf *base, const kiln_strbuf *tuned, kiln_bench_pair *out) {
+static kiln_status compare(tune *t, const kiln_strbuf *base, const kiln_strbuf *tuned,
+                           kiln_bench_pair *out) {
     kiln_module *a = NULL, *b = NULL;
     kiln_status st = open_bytes(t, base, &a);
     if (!st) st = open_bytes(t, tuned, &b);
@@ -306,19 +346,26 @@ static kiln_status compare(tune *t, const kiln_strbuf *base, const kiln_strbuf *
 
 static void report_module(tune *t, const kiln_bench_pair *pair, bool tuned) {
     if (t->options->json) {
-        kiln_json_line(json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:b}", "event", "module", "file", t->options->out,
-                                 "default_ms", pair->a.median / 1e6, "tuned_ms", pair->b.median / 1e6, "ratio", pair->ratio,
-                                 "low", pair->low, "high", pair->high, "tuned", tuned));
+        kiln_json_line(json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:b}", "event", "module",
+                                 "file", t->options->out, "default_ms", pair->a.median / 1e6,
+                                 "tuned_ms", pair->b.median / 1e6, "ratio", pair->ratio, "low",
+                                 pair->low, "high", pair->high, "tuned", tuned));
         return;
     }
     bool equal = pair->low <= 1 && pair->high >= 1;
-    printf("whole model, interleaved: default %.4f ms, tuned %.4f ms: %s (%.2fx, 95 %% interval %.2f to %.2f)\n",
-           pair->a.median / 1e6, pair->b.median / 1e6, equal ? "equal" : pair->ratio > 1 ? "faster" : "slower", pair->ratio,
-           pair->low, pair->high);
-    printf("module in %s%s\n", t->options->out, tuned ? "" : ", with the default schedules, which are faster here");
+    printf("whole model, interleaved: default %.4f ms, tuned %.4f ms: %s (%.2fx, 95 %% interval "
+           "%.2f to %.2f)\n",
+           pair->a.median / 1e6, pair->b.median / 1e6,
+           equal             ? "equal"
+           : pair->ratio > 1 ? "faster"
+                             : "slower",
+           pair->ratio, pair->low, pair->high);
+    printf("module in %s%s\n", t->options->out,
+           tuned ? "" : ", with the default schedules, which are faster here");
 }
 
-/* Ships the tuned schedules, unless the whole model is slower with them; known only for this machine's target. */
+/* Ships the tuned schedules, unless the whole model is slower with them; known only for this
+ * machine's target. */
 static kiln_status pack_module(tune *t) {
     kiln_db *db = NULL;
     kiln_target native;
@@ -331,7 +378,8 @@ static kiln_status pack_module(tune *t) {
     if (!st && runs_here) st = pack_bytes(t, NULL, &base);
     if (!st && runs_here) st = compare(t, &base, &tuned, &pair);
     bool ship_tuned = pair.high >= 1;
-    if (!st) st = kiln_file_write(t->options->out, kiln_strbuf_view(ship_tuned ? &tuned : &base), 0666);
+    if (!st)
+        st = kiln_file_write(t->options->out, kiln_strbuf_view(ship_tuned ? &tuned : &base), 0666);
     if (!st) report_module(t, &pair, ship_tuned);
     kiln_strbuf_deinit(&base);
     kiln_strbuf_deinit(&tuned);
@@ -344,22 +392,31 @@ kiln_status kiln_cmd_tune(kiln_arena *process, int argc, char **argv) {
     tune_options o = {.search = "random", .tasks = ""};
     const kiln_opt option[] = {
         {"target", KILN_OPT_TEXT, &o.target_text, "T", "device to tune for (default native)"},
-        {"trials", KILN_OPT_COUNT, &o.trials, "N", "at most so many new measurements over all tasks (default 32 per task)"},
+        {"trials", KILN_OPT_COUNT, &o.trials, "N",
+         "at most so many new measurements over all tasks (default 32 per task)"},
         {"seconds", KILN_OPT_NUMBER, &o.seconds, "S", "stop proposing after this long"},
-        {"tasks", KILN_OPT_TEXT, &o.tasks, "FILTER", "only tasks whose key or operator contains one of these, comma-separated"},
-        {"tracker", KILN_OPT_TEXT, &o.tracker, "ADDR", "use this fleet (default: a private one on this machine)"},
+        {"tasks", KILN_OPT_TEXT, &o.tasks, "FILTER",
+         "only tasks whose key or operator contains one of these, comma-separated"},
+        {"tracker", KILN_OPT_TEXT, &o.tracker, "ADDR",
+         "use this fleet (default: a private one on this machine)"},
         {"db", KILN_OPT_TEXT, &o.db, "PATH", "records database (default $KILN_HOME/kiln.db)"},
-        {"seed", KILN_OPT_COUNT, &o.seed, "N", "seed of the search and of the test data (default 0)"},
+        {"seed", KILN_OPT_COUNT, &o.seed, "N",
+         "seed of the search and of the test data (default 0)"},
         {"search", KILN_OPT_TEXT, &o.search, "NAME", "random or grid (default random)"},
         {"out", KILN_OPT_TEXT, &o.out, "MODULE", "pack the best schedules into this module"},
         {"detach", KILN_OPT_FLAG, &o.detach, NULL, "do not wait for the end"},
         {"insecure", KILN_OPT_FLAG, &o.insecure, NULL, "connect without a token"},
-        {"json", KILN_OPT_FLAG, &o.json, NULL, "print one object per line; the last has \"event\":\"done\""},
+        {"json", KILN_OPT_FLAG, &o.json, NULL,
+         "print one object per line; the last has \"event\":\"done\""},
     };
-    const kiln_opt_table table = {"kiln tune MODEL.onnx [options]",
-                                  "Searches fast schedules for a model's kernels: every candidate is compiled, run on a real "
-                                  "device, checked and timed, and every result is stored.",
-                                  option, KILN_ARRAY_COUNT(option), 1, 1};
+    const kiln_opt_table table = {
+        "kiln tune MODEL.onnx [options]",
+        "Searches fast schedules for a model's kernels: every candidate is compiled, run on a real "
+        "device, checked and timed, and every result is stored.",
+        option,
+        KILN_ARRAY_COUNT(option),
+        1,
+        1};
     kiln_args args;
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
     if (st || args.help) return st;
@@ -372,8 +429,10 @@ kiln_status kiln_cmd_tune(kiln_arena *process, int argc, char **argv) {
     t.end_ns = kiln_clock_ns();
     if (!st && o.out) st = pack_module(&t);
     kiln_status summary_status = t.done ? summarise(&t) : KILN_OK;
-    if (!st) st = summary_status;
-    else kiln_status_free(summary_status);
+    if (!st)
+        st = summary_status;
+    else
+        kiln_status_free(summary_status);
     if (kiln_status_code(st) == KILN_CANCELLED)
         st = kiln_status_note(st, "stopped; the same command goes on where it was");
     return st;

@@ -1,5 +1,5 @@
-/* Compiles models in the layout of ONNX's backend tests with their default schedules, runs them, and compares
- * every output with the expected one:
+/* Compiles models in the layout of ONNX's backend tests with their default schedules, runs them,
+ * and compares every output with the expected one:
  *
  *     MODEL-DIR/model.onnx
  *     MODEL-DIR/test_data_set_K/{input,output}_N.pb */
@@ -27,9 +27,11 @@ typedef struct data_set {
     kiln_named_tensor input[FILES_MAX], output[FILES_MAX];
 } data_set;
 
-/* ---- reading -------------------------------------------------------------------------------------------- */
+/* ---- reading
+ * -------------------------------------------------------------------------------------------- */
 
-static kiln_status read_files(const char *folder, const char *kind, kiln_arena *arena, kiln_named_tensor *out, uint32_t *out_count) {
+static kiln_status read_files(const char *folder, const char *kind, kiln_arena *arena,
+                              kiln_named_tensor *out, uint32_t *out_count) {
     kiln_status st = KILN_OK;
     uint32_t i = 0;
     for (; !st && i < FILES_MAX; i++) {
@@ -42,18 +44,21 @@ static kiln_status read_files(const char *folder, const char *kind, kiln_arena *
 }
 
 /* Files are in the order of the model's ports; their own names may be empty. */
-static kiln_status read_data_set(const char *folder, const kiln_onnx_ports *ports, kiln_arena *arena, data_set *out) {
+static kiln_status read_data_set(const char *folder, const kiln_onnx_ports *ports,
+                                 kiln_arena *arena, data_set *out) {
     kiln_status st = read_files(folder, "input", arena, out->input, &out->input_count);
     if (!st) st = read_files(folder, "output", arena, out->output, &out->output_count);
     if (!st && out->input_count > ports->input_count)
-        st = KILN_ERROR(INVALID_ARGUMENT, "%s has %u inputs, the model %u", folder, out->input_count, ports->input_count);
+        st = KILN_ERROR(INVALID_ARGUMENT, "%s has %u inputs, the model %u", folder,
+                        out->input_count, ports->input_count);
     for (uint32_t i = 0; !st && i < out->input_count; i++) out->input[i].name = ports->input[i];
-    for (uint32_t i = 0; !st && i < out->output_count && i < ports->output_count; i++) out->output[i].name = ports->output[i];
+    for (uint32_t i = 0; !st && i < out->output_count && i < ports->output_count; i++)
+        out->output[i].name = ports->output[i];
     return st;
 }
 
-/* A model that is not supported anyway may come with data of kinds that cannot be read (sequences, optional
- * values): then the model is what to report. */
+/* A model that is not supported anyway may come with data of kinds that cannot be read (sequences,
+ * optional values): then the model is what to report. */
 static kiln_status blame_model(const char *model, kiln_status data_error, kiln_arena *arena) {
     kiln_graph *graph = NULL;
     kiln_status st = kiln_onnx_load(model, NULL, arena, &graph);
@@ -71,38 +76,47 @@ static kiln_tensor as_dtype(kiln_tensor tensor, kiln_dtype wanted) {
     return tensor;
 }
 
-/* ---- comparing ------------------------------------------------------------------------------------------- */
+/* ---- comparing
+ * ------------------------------------------------------------------------------------------- */
 
-/* design: single operators rtol 1e-3, atol 1e-7 (fp16 2e-2); whole models against the largest value, and the
- * direction of the whole output. */
-static bool same(const kiln_tensor *actual, const kiln_tensor *expected, bool single, kiln_strbuf *why) {
+/* design: single operators rtol 1e-3, atol 1e-7 (fp16 2e-2); whole models against the largest
+ * value, and the direction of the whole output. */
+static bool same(const kiln_tensor *actual, const kiln_tensor *expected, bool single,
+                 kiln_strbuf *why) {
     bool half = expected->dtype == KILN_F16 || expected->dtype == KILN_BF16;
     bool is_float = kiln_dtype_is_float(expected->dtype);
     double rtol = half ? 2e-2 : 1e-3;
     if (single || !is_float) {
         double atol = is_float ? (half ? 2e-2 : 1e-7) : (single ? 0 : 1);
         kiln_compare c = kiln_tensor_compare(actual, expected, is_float ? rtol : 0, atol);
-        if (c.mismatches) kiln_strbuf_printf(why, "%zu elements differ, by at most %.3g, first at %zu", c.mismatches, c.max_abs, c.first_index);
+        if (c.mismatches)
+            kiln_strbuf_printf(why, "%zu elements differ, by at most %.3g, first at %zu",
+                               c.mismatches, c.max_abs, c.first_index);
         return c.mismatches == 0;
     }
     kiln_compare c = kiln_tensor_compare(actual, expected, 1e30, 0); /* NaN and infinity only */
-    bool near = c.max_abs <= rtol * KILN_MAX(1e-6, c.max_ref) && c.cosine >= 0.9999 && c.mismatches == 0;
-    if (!near) kiln_strbuf_printf(why, "max |a-r| %.3g of max |r| %.3g, cosine %.6f", c.max_abs, c.max_ref, c.cosine);
+    bool near =
+        c.max_abs <= rtol * KILN_MAX(1e-6, c.max_ref) && c.cosine >= 0.9999 && c.mismatches == 0;
+    if (!near)
+        kiln_strbuf_printf(why, "max |a-r| %.3g of max |r| %.3g, cosine %.6f", c.max_abs, c.max_ref,
+                           c.cosine);
     return near;
 }
 
-static const kiln_named_tensor *find_tensor(const kiln_named_tensor *list, uint32_t count, const char *name) {
+static const kiln_named_tensor *find_tensor(const kiln_named_tensor *list, uint32_t count,
+                                            const char *name) {
     for (uint32_t i = 0; i < count; i++)
         if (kiln_str_is(list[i].name, name)) return &list[i];
     return NULL;
 }
 
-static kiln_status compare_outputs(const kiln_module *module, const data_set *data, void **outputs, bool single, bool *out_same,
-                                   kiln_strbuf *why) {
+static kiln_status compare_outputs(const kiln_module *module, const data_set *data, void **outputs,
+                                   bool single, bool *out_same, kiln_strbuf *why) {
     *out_same = true;
     for (uint32_t i = 0; i < kiln_module_output_count(module); i++) {
         const kiln_module_port *port = kiln_module_output(module, i);
-        const kiln_named_tensor *expected = find_tensor(data->output, data->output_count, port->name);
+        const kiln_named_tensor *expected =
+            find_tensor(data->output, data->output_count, port->name);
         if (!expected) continue; /* an output that the data set leaves out */
         kiln_tensor actual = {(kiln_dtype)port->dtype, kiln_port_shape(port), outputs[i]};
         kiln_tensor wanted = as_dtype(expected->tensor, actual.dtype);
@@ -122,12 +136,13 @@ static kiln_status compare_outputs(const kiln_module *module, const data_set *da
     return KILN_OK;
 }
 
-/* `uses`: how often the graph reads each of its values. Data for an input that nothing reads need not fit (CastLike
- * reads no more than a type). */
-static kiln_status run_data_set(kiln_module *module, const kiln_graph *graph, const data_set *data, bool single,
-                                kiln_arena *arena, bool *out_same, kiln_strbuf *why) {
+/* `uses`: how often the graph reads each of its values. Data for an input that nothing reads need
+ * not fit (CastLike reads no more than a type). */
+static kiln_status run_data_set(kiln_module *module, const kiln_graph *graph, const data_set *data,
+                                bool single, kiln_arena *arena, bool *out_same, kiln_strbuf *why) {
     const uint32_t *uses = kiln_graph_count_uses(graph, arena);
-    uint32_t input_count = kiln_module_input_count(module), output_count = kiln_module_output_count(module);
+    uint32_t input_count = kiln_module_input_count(module),
+             output_count = kiln_module_output_count(module);
     const void **inputs = KILN_ARENA_ARRAY(arena, const void *, input_count);
     void **outputs = KILN_ARENA_ARRAY(arena, void *, output_count);
     for (uint32_t i = 0; i < input_count; i++) {
@@ -141,21 +156,26 @@ static kiln_status run_data_set(kiln_module *module, const kiln_graph *graph, co
         if (!given) return KILN_ERROR(INVALID_ARGUMENT, "the data set has no input %s", port->name);
         kiln_tensor tensor = as_dtype(given->tensor, (kiln_dtype)port->dtype);
         if (tensor.dtype != (kiln_dtype)port->dtype || !kiln_shape_equal(&tensor.shape, &shape))
-            return KILN_ERROR(INVALID_ARGUMENT, "input %s of the data set has another dtype or shape than the model's", port->name);
+            return KILN_ERROR(
+                INVALID_ARGUMENT,
+                "input %s of the data set has another dtype or shape than the model's", port->name);
         inputs[i] = tensor.data;
     }
     for (uint32_t i = 0; i < output_count; i++)
         outputs[i] = kiln_arena_alloc_aligned(arena, 64, kiln_module_output(module, i)->size_bytes);
-    if (kiln_module_run(module, inputs, outputs)) return KILN_ERROR(INTERNAL, "%s", kiln_module_error(module));
+    if (kiln_module_run(module, inputs, outputs))
+        return KILN_ERROR(INTERNAL, "%s", kiln_module_error(module));
     return compare_outputs(module, data, outputs, single, out_same, why);
 }
 
-/* ---- one case -------------------------------------------------------------------------------------------- */
+/* ---- one case
+ * -------------------------------------------------------------------------------------------- */
 
 /* Inputs that become constants differ between data sets, so each data set gets its own module. */
-static kiln_status check_data_set(const char *model, const data_set *data, kiln_arena *arena, uint32_t *bound, bool *out_same,
-                                  kiln_strbuf *why) {
-    kiln_onnx_options options = {.known_count = data->input_count, .known = data->input, .out_bound_count = bound};
+static kiln_status check_data_set(const char *model, const data_set *data, kiln_arena *arena,
+                                  uint32_t *bound, bool *out_same, kiln_strbuf *why) {
+    kiln_onnx_options options = {
+        .known_count = data->input_count, .known = data->input, .out_bound_count = bound};
     kiln_graph *graph = NULL;
     kiln_target target;
     kiln_module *module = NULL;
@@ -177,7 +197,8 @@ static kiln_status check_data_set(const char *model, const data_set *data, kiln_
     return st;
 }
 
-static kiln_status check_case(const char *folder, kiln_arena *arena, verdict *out_verdict, uint32_t *bound, kiln_strbuf *why) {
+static kiln_status check_case(const char *folder, kiln_arena *arena, verdict *out_verdict,
+                              uint32_t *bound, kiln_strbuf *why) {
     char *model = kiln_arena_printf(arena, "%s/model.onnx", folder);
     kiln_onnx_ports ports;
     uint32_t sets = 0;
@@ -189,8 +210,10 @@ static kiln_status check_case(const char *folder, kiln_arena *arena, verdict *ou
         if (!kiln_file_is_folder(path)) break;
         memset(data, 0, sizeof *data);
         st = read_data_set(path, &ports, arena, data);
-        if (st) st = blame_model(model, st, arena);
-        else st = check_data_set(model, data, arena, bound, &right, why);
+        if (st)
+            st = blame_model(model, st, arena);
+        else
+            st = check_data_set(model, data, arena, bound, &right, why);
     }
     if (!st && sets == 0) st = KILN_ERROR(NOT_FOUND, "%s has no test_data_set_0", folder);
     if (!st) *out_verdict = right ? PASSED : FAILED;
@@ -206,9 +229,11 @@ static const char *name_of(const char *folder, kiln_arena *arena) {
 }
 
 static void print_case(const tally *t, const char *name, verdict v, const char *why) {
-    static const char *const word[] = {[PASSED] = "passed", [FAILED] = "FAILED", [UNSUPPORTED] = "unsupported"};
+    static const char *const word[] = {
+        [PASSED] = "passed", [FAILED] = "FAILED", [UNSUPPORTED] = "unsupported"};
     if (t->json) {
-        kiln_json_line(json_pack("{s:s, s:s, s:s, s:s}", "event", "case", "name", name, "verdict", word[v], "why", why));
+        kiln_json_line(json_pack("{s:s, s:s, s:s, s:s}", "event", "case", "name", name, "verdict",
+                                 word[v], "why", why));
     } else if (!t->quiet || v == FAILED) {
         printf("%-11s %s%s%s\n", word[v], name, why[0] ? ": " : "", why);
         fflush(stdout);
@@ -244,25 +269,36 @@ kiln_status kiln_cmd_verify(kiln_arena *process, int argc, char **argv) {
         {"quiet", KILN_OPT_FLAG, &t.quiet, NULL, "print only failures and the last line"},
         {"json", KILN_OPT_FLAG, &t.json, NULL, "print one object per case"},
     };
-    const kiln_opt_table table = {"kiln verify MODEL-DIR...",
-                                  "Compiles models in the layout of ONNX's backend tests and compares their outputs with the "
-                                  "expected ones.",
-                                  option, KILN_ARRAY_COUNT(option), 1, SIZE_MAX};
+    const kiln_opt_table table = {
+        "kiln verify MODEL-DIR...",
+        "Compiles models in the layout of ONNX's backend tests and compares their outputs with the "
+        "expected ones.",
+        option,
+        KILN_ARRAY_COUNT(option),
+        1,
+        SIZE_MAX};
     kiln_args args;
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
     if (st || args.help) return st;
     for (size_t i = 0; i < args.count; i++) {
         kiln_arena scratch;
         kiln_arena_init(&scratch, 0);
-        bool there = kiln_file_exists(kiln_arena_printf(&scratch, "%s/model.onnx", args.positional[i]));
+        bool there =
+            kiln_file_exists(kiln_arena_printf(&scratch, "%s/model.onnx", args.positional[i]));
         kiln_arena_deinit(&scratch);
-        if (!there) return KILN_ERROR(INVALID_ARGUMENT, "%s holds no model.onnx", args.positional[i]);
+        if (!there)
+            return KILN_ERROR(INVALID_ARGUMENT, "%s holds no model.onnx", args.positional[i]);
     }
     for (size_t i = 0; i < args.count; i++) verify_one(args.positional[i], &t);
     if (t.json)
-        kiln_json_line(json_pack("{s:s, s:i, s:i, s:i, s:i}", "event", "verify", "passed", (int)t.passed, "failed", (int)t.failed,
-                                 "unsupported", (int)t.unsupported, "bound", (int)t.bound));
-    else if (t.bound) printf("%u of the passed cases have inputs bound as constants\n", t.bound);
-    if (!t.json) printf("verify: %u passed, %u failed, %u unsupported\n", t.passed, t.failed, t.unsupported);
-    return t.failed ? KILN_ERROR(FAILED_PRECONDITION, "%u of %zu cases failed", t.failed, args.count) : KILN_OK;
+        kiln_json_line(json_pack("{s:s, s:i, s:i, s:i, s:i}", "event", "verify", "passed",
+                                 (int)t.passed, "failed", (int)t.failed, "unsupported",
+                                 (int)t.unsupported, "bound", (int)t.bound));
+    else if (t.bound)
+        printf("%u of the passed cases have inputs bound as constants\n", t.bound);
+    if (!t.json)
+        printf("verify: %u passed, %u failed, %u unsupported\n", t.passed, t.failed, t.unsupported);
+    return t.failed
+               ? KILN_ERROR(FAILED_PRECONDITION, "%u of %zu cases failed", t.failed, args.count)
+               : KILN_OK;
 }

@@ -13,23 +13,31 @@ kiln_status kiln_cmd_zoo(kiln_arena *process, int argc, char **argv) {
         {"seed", KILN_OPT_COUNT, &seed, "N", "seed of the weights (default 0)"},
         {"json", KILN_OPT_FLAG, &json, NULL, "print one object"},
     };
-    const kiln_opt_table table = {"kiln zoo NAME -o FILE, or kiln zoo list",
-                                  "Writes a well-known network or a single operator as ONNX, with seeded weights.", option,
-                                  KILN_ARRAY_COUNT(option), 1, 1};
+    const kiln_opt_table table = {
+        "kiln zoo NAME -o FILE, or kiln zoo list",
+        "Writes a well-known network or a single operator as ONNX, with seeded weights.",
+        option,
+        KILN_ARRAY_COUNT(option),
+        1,
+        1};
     kiln_args args;
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
     if (st || args.help) return st;
     kiln_strbuf bytes = {0};
     if (strcmp(args.positional[0], "list") == 0) {
         kiln_zoo_list(&bytes);
-        if (json) kiln_json_line(json_pack("{s:s, s:o}", "event", "zoo", "list", kiln_json_str(kiln_strbuf_view(&bytes))));
-        else fputs(bytes.data, stdout);
+        if (json)
+            kiln_json_line(json_pack("{s:s, s:o}", "event", "zoo", "list",
+                                     kiln_json_str(kiln_strbuf_view(&bytes))));
+        else
+            fputs(bytes.data, stdout);
     } else {
         if (!output) st = KILN_ERROR(INVALID_ARGUMENT, "-o FILE is missing");
         if (!st) st = kiln_zoo_build(kiln_str_from(args.positional[0]), seed, &bytes);
         if (!st) st = kiln_file_write(output, kiln_strbuf_view(&bytes), 0666);
         if (!st && json)
-            kiln_json_line(json_pack("{s:s, s:s, s:s, s:I}", "event", "zoo", "name", args.positional[0], "file", output, "bytes",
+            kiln_json_line(json_pack("{s:s, s:s, s:s, s:I}", "event", "zoo", "name",
+                                     args.positional[0], "file", output, "bytes",
                                      (json_int_t)bytes.size));
     }
     kiln_strbuf_deinit(&bytes);

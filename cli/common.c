@@ -3,9 +3,11 @@
 #include "base/file.h"
 #include "cli/cli.h"
 
-kiln_status kiln_args_parse(const kiln_opt_table *table, int argc, char **argv, kiln_arena *process, kiln_args *out) {
+kiln_status kiln_args_parse(const kiln_opt_table *table, int argc, char **argv, kiln_arena *process,
+                            kiln_args *out) {
     *out = (kiln_args){0};
-    kiln_status st = kiln_opt_parse(table, argc, argv, process, &out->positional, &out->count, &out->help);
+    kiln_status st =
+        kiln_opt_parse(table, argc, argv, process, &out->positional, &out->count, &out->help);
     if (st || !out->help) return st;
     kiln_strbuf text = {0};
     kiln_opt_print_help(table, &text);
@@ -43,11 +45,15 @@ kiln_status kiln_target_option(const char *option, kiln_arena *process, kiln_tar
 
 kiln_status kiln_db_open_if_there(const char *path, kiln_db **out_db) {
     *out_db = NULL;
-    return kiln_file_exists(path) ? kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_READ, out_db) : KILN_OK;
+    return kiln_file_exists(path) ? kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_READ, out_db)
+                                  : KILN_OK;
 }
 
 void kiln_print_time(double ns, kiln_strbuf *out) {
-    if (ns >= 1e9) kiln_strbuf_printf(out, "%.3g s", ns / 1e9);
-    else if (ns >= 1e6) kiln_strbuf_printf(out, "%.3g ms", ns / 1e6);
-    else kiln_strbuf_printf(out, "%.3g us", ns / 1e3);
+    if (ns >= 1e9)
+        kiln_strbuf_printf(out, "%.3g s", ns / 1e9);
+    else if (ns >= 1e6)
+        kiln_strbuf_printf(out, "%.3g ms", ns / 1e6);
+    else
+        kiln_strbuf_printf(out, "%.3g us", ns / 1e3);
 }

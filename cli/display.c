@@ -10,7 +10,9 @@
 #define PLAIN_NS (UINT64_C(5) * KILN_NS_PER_S)
 
 void kiln_display_init(kiln_display *display, bool json, kiln_arena *process) {
-    *display = (kiln_display){.process = process, .live = !json && isatty(STDERR_FILENO), .json = json,
+    *display = (kiln_display){.process = process,
+                              .live = !json && isatty(STDERR_FILENO),
+                              .json = json,
                               .start_ns = kiln_clock_ns()};
 }
 
@@ -18,7 +20,8 @@ static kiln_msg_task_state *find_task(kiln_display *d, kiln_str key) {
     for (uint32_t i = 0; i < d->task_count; i++)
         if (kiln_str_equal(d->task[i].key, key)) return &d->task[i];
     if (d->task_count == d->task_capacity)
-        d->task = kiln_vec_grow_in(d->process, d->task, sizeof *d->task, &d->task_capacity, d->task_count + 1);
+        d->task = kiln_vec_grow_in(d->process, d->task, sizeof *d->task, &d->task_capacity,
+                                   d->task_count + 1);
     return &d->task[d->task_count++];
 }
 
@@ -33,15 +36,18 @@ static void take_in(kiln_display *d, const kiln_msg_job_event *event) {
 }
 
 static void totals(const kiln_display *d, uint32_t *done, uint32_t *planned) {
-    for (uint32_t i = 0; i < d->task_count; i++) *done += d->task[i].done, *planned += d->task[i].planned;
+    for (uint32_t i = 0; i < d->task_count; i++)
+        *done += d->task[i].done, *planned += d->task[i].planned;
 }
 
 static void draw_task(const kiln_msg_task_state *t, uint32_t number, kiln_strbuf *out) {
-    kiln_strbuf_printf(out, "%3u %-30.30s %4u/%-4u", number, kiln_str_trim(t->op).size ? t->op.data : "", t->done, t->planned);
+    kiln_strbuf_printf(out, "%3u %-30.30s %4u/%-4u", number,
+                       kiln_str_trim(t->op).size ? t->op.data : "", t->done, t->planned);
     if (t->best_ns > 0) {
         kiln_strbuf_printf(out, " %8.1f GFLOP/s ", t->flops / t->best_ns);
         kiln_print_time(t->best_ns, out);
-        if (t->default_ns > 0) kiln_strbuf_printf(out, "  %.2fx of the default", t->default_ns / t->best_ns);
+        if (t->default_ns > 0)
+            kiln_strbuf_printf(out, "  %.2fx of the default", t->default_ns / t->best_ns);
     }
     if (t->failed) kiln_strbuf_printf(out, "  %u failed", t->failed);
     kiln_strbuf_char(out, '\n');

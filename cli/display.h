@@ -10,7 +10,7 @@
 typedef struct kiln_display {
     kiln_arena *process;
     bool live, json;
-    uint32_t lines;          /* drawn by the last frame */
+    uint32_t lines; /* drawn by the last frame */
     uint64_t start_ns, drawn_ns;
     uint32_t task_count;
     kiln_msg_task_state *task; /* copies */
@@ -18,7 +18,8 @@ typedef struct kiln_display {
 } kiln_display;
 
 void kiln_display_init(kiln_display *display, bool json, kiln_arena *process);
-/* Takes in what changed and draws: at once on a terminal (at most 10 times a second), else every 5 s. */
+/* Takes in what changed and draws: at once on a terminal (at most 10 times a second), else every 5
+ * s. */
 void kiln_display_update(kiln_display *display, const kiln_msg_job_event *event);
 /* The last frame. */
 void kiln_display_finish(kiln_display *display);

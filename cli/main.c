@@ -18,11 +18,15 @@ static const command_row command_table[] = {
 };
 
 static void print_help(FILE *out) {
-    fputs("Kiln finds, for each kernel of a network and each kind of device you own, the program that runs\n"
-          "fastest there.\n\nUsage: kiln COMMAND [options]; kiln COMMAND --help tells more.\n\n", out);
+    fputs("Kiln finds, for each kernel of a network and each kind of device you own, the program "
+          "that runs\n"
+          "fastest there.\n\nUsage: kiln COMMAND [options]; kiln COMMAND --help tells more.\n\n",
+          out);
     for (size_t i = 0; i < KILN_ARRAY_COUNT(command_table); i++)
         fprintf(out, "  %-9s %s\n", command_table[i].name, command_table[i].doc);
-    fputs("\nStart with: kiln zoo conv:C2 -o c2.onnx && kiln tune c2.onnx --out c2.kiln && kiln run c2.kiln --bench\n", out);
+    fputs("\nStart with: kiln zoo conv:C2 -o c2.onnx && kiln tune c2.onnx --out c2.kiln && kiln "
+          "run c2.kiln --bench\n",
+          out);
 }
 
 static const command_row *find_command(const char *name) {

@@ -12,7 +12,12 @@
 #define STOP_NS (UINT64_C(5) * KILN_NS_PER_S) /* before a program that does not stop is killed */
 #define LOG_BYTES_MAX ((size_t)1 << 20)
 
-typedef enum member { RPC_SERVER, TUNER, TRACKER, MEMBER_COUNT } member; /* in the order of stopping */
+typedef enum member {
+    RPC_SERVER,
+    TUNER,
+    TRACKER,
+    MEMBER_COUNT
+} member; /* in the order of stopping */
 
 static const char *const member_name[] = {"kiln-rpc-server", "kiln-tuner", "kiln-tracker"};
 
@@ -42,8 +47,9 @@ static kiln_status start(kiln_private_fleet *f, member m, const char *const *opt
     return kiln_child_start(&child, &f->child[m]);
 }
 
-/* Takes this process, and what it starts from now on, off the core that the rpc-server measures on, which is the
- * highest. Proposing and talking would otherwise land there whenever a builder is busy. */
+/* Takes this process, and what it starts from now on, off the core that the rpc-server measures on,
+ * which is the highest. Proposing and talking would otherwise land there whenever a builder is
+ * busy. */
 static void leave_the_measuring_core(kiln_private_fleet *f) {
     cpu_set_t rest;
     if (sched_getaffinity(0, sizeof f->cores, &f->cores) != 0 || CPU_COUNT(&f->cores) < 2) return;
@@ -54,18 +60,25 @@ static void leave_the_measuring_core(kiln_private_fleet *f) {
     f->moved = sched_setaffinity(0, sizeof rest, &rest) == 0;
 }
 
-kiln_status kiln_private_fleet_start(const char *db_path, kiln_arena *process, kiln_private_fleet **out_fleet) {
+kiln_status kiln_private_fleet_start(const char *db_path, kiln_arena *process,
+                                     kiln_private_fleet **out_fleet) {
     kiln_private_fleet *f = KILN_ARENA_NEW(process, kiln_private_fleet);
     f->process = process;
     kiln_status st = kiln_folder_create_temp("kiln-fleet", process, &f->folder);
     if (st) return st;
     f->address = kiln_arena_printf(process, "unix:%s/tracker.sock", f->folder);
-    const char *tracker[] = {"--listen", f->address, "--state", kiln_arena_printf(process, "%s/tracker", f->folder), NULL};
-    const char *tuner[] = {"--tracker", f->address, "--db", db_path, "--state", kiln_arena_printf(process, "%s/tuner", f->folder),
+    const char *tracker[] = {"--listen", f->address, "--state",
+                             kiln_arena_printf(process, "%s/tracker", f->folder), NULL};
+    const char *tuner[] = {"--tracker", f->address,
+                           "--db",      db_path,
+                           "--state",   kiln_arena_printf(process, "%s/tuner", f->folder),
                            NULL};
-    const char *server[] = {"--tracker", f->address, "--key", "this-machine", "--state",
-                            kiln_arena_printf(process, "%s/rpc-server", f->folder), NULL};
-    st = start(f, RPC_SERVER, server); /* first, while every core is there; it waits for the tracker */
+    const char *server[] = {"--tracker", f->address,
+                            "--key",     "this-machine",
+                            "--state",   kiln_arena_printf(process, "%s/rpc-server", f->folder),
+                            NULL};
+    st = start(f, RPC_SERVER,
+               server); /* first, while every core is there; it waits for the tracker */
     leave_the_measuring_core(f);
     if (!st) st = start(f, TRACKER, tracker);
     if (!st) st = start(f, TUNER, tuner);
@@ -95,9 +108,9 @@ kiln_status kiln_private_fleet_check(kiln_private_fleet *fleet) {
     for (member m = 0; m < MEMBER_COUNT; m++) {
         kiln_child_exit how;
         if (!kiln_child_ended(&fleet->child[m], &how)) continue;
-        return KILN_ERROR(UNAVAILABLE, "%s of the private fleet ended (%s %d): %.*s", member_name[m],
-                          how.signal ? "signal" : "exit code", how.signal ? how.signal : how.code,
-                          KILN_STR_ARG(last_words(fleet, m)));
+        return KILN_ERROR(UNAVAILABLE, "%s of the private fleet ended (%s %d): %.*s",
+                          member_name[m], how.signal ? "signal" : "exit code",
+                          how.signal ? how.signal : how.code, KILN_STR_ARG(last_words(fleet, m)));
     }
     return KILN_OK;
 }
@@ -113,5 +126,6 @@ void kiln_private_fleet_stop(kiln_private_fleet *f) {
         kiln_child_destroy(&f->child[m]);
     }
     if (f->moved) sched_setaffinity(0, sizeof f->cores, &f->cores);
-    kiln_status_free(kiln_folder_remove(f->folder)); /* a temporary folder that stays harms nobody */
+    kiln_status_free(
+        kiln_folder_remove(f->folder)); /* a temporary folder that stays harms nobody */
 }

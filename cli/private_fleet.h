@@ -1,5 +1,5 @@
-/* The fleet of one machine: a tracker, a tuner and an rpc-server as child processes, joined by a Unix socket in
- * a private folder. What `kiln tune` uses when no tracker is named. */
+/* The fleet of one machine: a tracker, a tuner and an rpc-server as child processes, joined by a
+ * Unix socket in a private folder. What `kiln tune` uses when no tracker is named. */
 #ifndef KILN_CLI_PRIVATE_FLEET_H
 #define KILN_CLI_PRIVATE_FLEET_H
 
@@ -8,9 +8,10 @@
 
 typedef struct kiln_private_fleet kiln_private_fleet;
 
-/* Starts the three programs; they may not be connected yet. The tuner keeps its records in `db_path`.
- * NOT_FOUND: a program is not installed beside this one. */
-KILN_MUST_USE kiln_status kiln_private_fleet_start(const char *db_path, kiln_arena *process, kiln_private_fleet **out_fleet);
+/* Starts the three programs; they may not be connected yet. The tuner keeps its records in
+ * `db_path`. NOT_FOUND: a program is not installed beside this one. */
+KILN_MUST_USE kiln_status kiln_private_fleet_start(const char *db_path, kiln_arena *process,
+                                                   kiln_private_fleet **out_fleet);
 /* Address of its tracker. */
 const char *kiln_private_fleet_address(const kiln_private_fleet *fleet);
 /* UNAVAILABLE with the last line of its log when one of the programs has ended. */

@@ -28,7 +28,8 @@ static json_t *real_to_json(double value) {
 
 static json_t *samples_to_json(const kiln_db_samples *samples) {
     json_t *array = json_array();
-    for (size_t i = 0; i < samples->count; i++) json_array_append_new(array, real_to_json(samples->data[i]));
+    for (size_t i = 0; i < samples->count; i++)
+        json_array_append_new(array, real_to_json(samples->data[i]));
     return array;
 }
 
@@ -55,7 +56,8 @@ json_t *kiln_row_to_json(kiln_db_table table, const void *row) {
 
 void kiln_row_print(kiln_db_table table, const void *row, FILE *out) {
     json_t *object = kiln_row_to_json(table, row);
-    json_dumpf(object, out, JSON_COMPACT | JSON_REAL_PRECISION(17)); /* a double comes back as it was */
+    json_dumpf(object, out,
+               JSON_COMPACT | JSON_REAL_PRECISION(17)); /* a double comes back as it was */
     fputc('\n', out);
     json_decref(object);
 }
@@ -81,11 +83,16 @@ static bool blob_from_json(const json_t *value, kiln_arena *scratch, kiln_str *o
 
 static bool real_from_json(const json_t *value, double *out) {
     const char *name = json_string_value(value);
-    if (json_is_number(value)) *out = json_number_value(value);
-    else if (name && strcmp(name, "inf") == 0) *out = INFINITY;
-    else if (name && strcmp(name, "-inf") == 0) *out = -INFINITY;
-    else if (name && strcmp(name, "nan") == 0) *out = NAN;
-    else return false;
+    if (json_is_number(value))
+        *out = json_number_value(value);
+    else if (name && strcmp(name, "inf") == 0)
+        *out = INFINITY;
+    else if (name && strcmp(name, "-inf") == 0)
+        *out = -INFINITY;
+    else if (name && strcmp(name, "nan") == 0)
+        *out = NAN;
+    else
+        return false;
     return true;
 }
 
@@ -99,7 +106,8 @@ static bool samples_from_json(const json_t *value, kiln_arena *scratch, kiln_db_
     return true;
 }
 
-static bool member_from_json(const kiln_db_column *column, const json_t *value, kiln_arena *scratch, void *row) {
+static bool member_from_json(const kiln_db_column *column, const json_t *value, kiln_arena *scratch,
+                             void *row) {
     void *member = (char *)row + column->offset;
     switch (column->type) {
     case KILN_DB_TEXT:
@@ -120,7 +128,8 @@ static bool member_from_json(const kiln_db_column *column, const json_t *value, 
 static kiln_status put_object(kiln_db *db, const json_t *object, kiln_arena *scratch) {
     kiln_db_table table;
     const char *name = json_string_value(json_object_get(object, "table"));
-    if (!name || !kiln_db_table_find(kiln_str_from(name), &table) || kiln_db_table_info_of(table)->kind != KILN_DB_RECORDS)
+    if (!name || !kiln_db_table_find(kiln_str_from(name), &table) ||
+        kiln_db_table_info_of(table)->kind != KILN_DB_RECORDS)
         return KILN_ERROR(INVALID_ARGUMENT, "\"table\" is missing or names no table of records");
     const kiln_db_table_info *info = kiln_db_table_info_of(table);
     void *row = kiln_arena_alloc(scratch, info->row_size);

@@ -1,4 +1,5 @@
-/* Rows of the records database as JSON lines, for people and other programs: `kiln db export` and `import`. */
+/* Rows of the records database as JSON lines, for people and other programs: `kiln db export` and
+ * `import`. */
 #ifndef KILN_CLI_ROWS_JSON_H
 #define KILN_CLI_ROWS_JSON_H
 
@@ -7,8 +8,8 @@
 
 #include "db/db.h"
 
-/* {"table": "record", "trial_id": ..., ...}; blobs are hexadecimal, samples an array, and numbers that
- * JSON does not have are "inf", "-inf", "nan". */
+/* {"table": "record", "trial_id": ..., ...}; blobs are hexadecimal, samples an array, and numbers
+ * that JSON does not have are "inf", "-inf", "nan". */
 json_t *kiln_row_to_json(kiln_db_table table, const void *row);
 /* The same as one line, with every digit. */
 void kiln_row_print(kiln_db_table table, const void *row, FILE *out);

@@ -12,18 +12,23 @@ typedef struct stage_context {
 typedef kiln_status (*task_printer)(const stage_context *c, const kiln_task *task);
 
 /* The best stored trace of a task, or the default schedule. */
-static kiln_status find_trace(const stage_context *c, const kiln_task *task, kiln_trace *out_trace, kiln_program **out_program) {
+static kiln_status find_trace(const stage_context *c, const kiln_task *task, kiln_trace *out_trace,
+                              kiln_program **out_program) {
     kiln_space space;
     if (c->options->db) {
         kiln_strbuf target = {0};
         kiln_target_print(c->options->target, &target);
-        kiln_db_filter filter = {.task_key = task->key, .target = kiln_strbuf_view(&target), .order = KILN_DB_FASTEST, .limit = 1};
+        kiln_db_filter filter = {.task_key = task->key,
+                                 .target = kiln_strbuf_view(&target),
+                                 .order = KILN_DB_FASTEST,
+                                 .limit = 1};
         kiln_db_record *record = NULL;
         uint32_t count = 0;
         kiln_status st = kiln_db_records(c->options->db, &filter, c->arena, &record, &count);
         kiln_strbuf_deinit(&target);
         if (!st && count) st = kiln_trace_decode(record[0].trace, c->arena, out_trace);
-        if (!st && count) st = kiln_trace_replay(out_trace, task->te, NULL, c->arena, out_program, NULL);
+        if (!st && count)
+            st = kiln_trace_replay(out_trace, task->te, NULL, c->arena, out_program, NULL);
         if (st || count) return st;
     }
     kiln_status st = kiln_space_create(task->te, c->options->target, c->arena, &space);
@@ -46,7 +51,8 @@ static kiln_status print_loops(const stage_context *c, const kiln_task *task) {
     kiln_strbuf_text(c->out, "# trace\n");
     kiln_trace_print(&trace, c->out);
     kiln_strbuf_text(c->out, "\n");
-    return kiln_lower_explain(program, c->options->target, kiln_str_from(c->options->after ? c->options->after : ""), c->arena,
+    return kiln_lower_explain(program, c->options->target,
+                              kiln_str_from(c->options->after ? c->options->after : ""), c->arena,
                               c->out);
 }
 
@@ -59,18 +65,25 @@ static kiln_status print_code(const stage_context *c, const kiln_task *task, kil
     kiln_codegen_options options = {.emit = emit, .optimise = 2};
     kiln_status st = find_trace(c, task, &trace, &program);
     if (!st) st = kiln_lower(program, c->options->target, c->arena, &lowered);
-    if (!st) st = kiln_codegen(&lowered, c->options->target, &options, c->arena, &text, &scratch, &worker_scratch);
+    if (!st)
+        st = kiln_codegen(&lowered, c->options->target, &options, c->arena, &text, &scratch,
+                          &worker_scratch);
     if (!st) kiln_strbuf_str(c->out, text);
     return st;
 }
 
-static kiln_status print_llvm(const stage_context *c, const kiln_task *task) { return print_code(c, task, KILN_EMIT_LLVM); }
-static kiln_status print_asm(const stage_context *c, const kiln_task *task) { return print_code(c, task, KILN_EMIT_ASM); }
+static kiln_status print_llvm(const stage_context *c, const kiln_task *task) {
+    return print_code(c, task, KILN_EMIT_LLVM);
+}
+static kiln_status print_asm(const stage_context *c, const kiln_task *task) {
+    return print_code(c, task, KILN_EMIT_ASM);
+}
 
 static const struct {
     const char *name;
     task_printer print;
-} task_stages[] = {{"space", print_space}, {"loops", print_loops}, {"llvm", print_llvm}, {"asm", print_asm}};
+} task_stages[] = {
+    {"space", print_space}, {"loops", print_loops}, {"llvm", print_llvm}, {"asm", print_asm}};
 
 /* "3", or the beginning of a key; NULL wants all. */
 static bool wants(const char *wanted, const kiln_task *task, uint32_t index) {
@@ -80,18 +93,21 @@ static bool wants(const char *wanted, const kiln_task *task, uint32_t index) {
     return kiln_str_starts(task->key, wanted);
 }
 
-static kiln_status print_tasks(const stage_context *c, const kiln_tasks *tasks, task_printer print) {
+static kiln_status print_tasks(const stage_context *c, const kiln_tasks *tasks,
+                               task_printer print) {
     uint32_t printed = 0;
     for (uint32_t i = 0; i < tasks->count; i++) {
         const kiln_task *task = &tasks->task[i];
         if (!wants(c->options->task, task, i)) continue;
-        kiln_strbuf_printf(c->out, "%s# task %u %.*s %.*s\n", printed++ ? "\n" : "", i, KILN_STR_ARG(task->key), KILN_STR_ARG(task->op));
+        kiln_strbuf_printf(c->out, "%s# task %u %.*s %.*s\n", printed++ ? "\n" : "", i,
+                           KILN_STR_ARG(task->key), KILN_STR_ARG(task->op));
         kiln_status st = print(c, task);
         if (st) return kiln_status_note(st, "task %u %.*s", i, KILN_STR_ARG(task->op));
     }
     if (printed) return KILN_OK;
-    return KILN_ERROR(INVALID_ARGUMENT, "--task %s: the model has tasks 0 to %u (see --stage tasks)",
-                      c->options->task ? c->options->task : "", tasks->count ? tasks->count - 1 : 0);
+    return KILN_ERROR(
+        INVALID_ARGUMENT, "--task %s: the model has tasks 0 to %u (see --stage tasks)",
+        c->options->task ? c->options->task : "", tasks->count ? tasks->count - 1 : 0);
 }
 
 static kiln_status print_graph(const char *path, const stage_context *c) {
@@ -102,7 +118,8 @@ static kiln_status print_graph(const char *path, const stage_context *c) {
     return st;
 }
 
-kiln_status kiln_stage_print(const char *model_path, const kiln_stage_options *options, kiln_arena *process, kiln_strbuf *out) {
+kiln_status kiln_stage_print(const char *model_path, const kiln_stage_options *options,
+                             kiln_arena *process, kiln_strbuf *out) {
     stage_context c = {options, process, out};
     if (strcmp(options->stage, "graph") == 0) return print_graph(model_path, &c);
     kiln_graph *graph = NULL;
@@ -115,6 +132,9 @@ kiln_status kiln_stage_print(const char *model_path, const kiln_stage_options *o
         return KILN_OK;
     }
     for (size_t i = 0; i < KILN_ARRAY_COUNT(task_stages); i++)
-        if (strcmp(options->stage, task_stages[i].name) == 0) return print_tasks(&c, &tasks, task_stages[i].print);
-    return KILN_ERROR(INVALID_ARGUMENT, "no stage is called '%s'; there are graph, tasks, space, loops, llvm, asm", options->stage);
+        if (strcmp(options->stage, task_stages[i].name) == 0)
+            return print_tasks(&c, &tasks, task_stages[i].print);
+    return KILN_ERROR(INVALID_ARGUMENT,
+                      "no stage is called '%s'; there are graph, tasks, space, loops, llvm, asm",
+                      options->stage);
 }

@@ -15,8 +15,7 @@
 #define BENCH_NS (KILN_NS_PER_S / 2)
 #define WARM_NS (KILN_NS_PER_S / 10)
 
-/* ---- one module, kernel by kernel
- * ------------------------------------------------------------------------- */
+/* ---- one module, kernel by kernel ------------------------------------------------------------ */
 
 typedef struct step_times {
     uint64_t started_ns;
@@ -83,8 +82,11 @@ static void print_text(const kiln_module *module, const kiln_stats *whole, const
         if (step->task[0] == 0) continue;
         kiln_strbuf_reset(&median);
         kiln_print_time(ns, &median);
-        printf("  %-24s %-28s %10s %8.1f GFLOP/s  %5.1f %% of peak\n", step->name, step->op,
-               median.data, step->flops / ns, 100 * step->flops / ns * 1e9 / peak);
+        printf("  %-24s %-28s %10s", step->name, step->op, median.data);
+        if (step->flops > 0) /* a conversion of layouts only moves */
+            printf(" %8.1f GFLOP/s  %5.1f %% of peak", step->flops / ns,
+                   100 * step->flops / ns * 1e9 / peak);
+        putchar('\n');
     }
     kiln_strbuf_reset(&median);
     kiln_print_time(whole->median, &median);
@@ -142,8 +144,7 @@ kiln_status kiln_bench_print(kiln_module *module, const void *const *inputs, boo
     return KILN_OK;
 }
 
-/* ---- two modules, interleaved
- * ------------------------------------------------------------------------------- */
+/* ---- two modules, interleaved ---------------------------------------------------------------- */
 
 static const void **random_inputs(const kiln_module *module, kiln_arena *process) {
     uint32_t count = kiln_module_input_count(module);

@@ -34,8 +34,7 @@ struct kiln_client {
     kiln_status transfer;
 };
 
-/* ---- the connection
- * ------------------------------------------------------------------------------------ */
+/* ---- the connection -------------------------------------------------------------------------- */
 
 void kiln_client_wake(kiln_client *client) {
     client->woken = true;
@@ -131,9 +130,7 @@ kiln_status kiln_client_wait(kiln_client *client, uint64_t wait_ns) {
     return check_lost(client);
 }
 
-/* ---- life
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static kiln_status prepare(kiln_client *c) {
     char *home = NULL;
@@ -194,8 +191,7 @@ void kiln_client_close(kiln_client *c) {
 
 kiln_loop *kiln_client_loop(kiln_client *client) { return client->loop; }
 
-/* ---- questions and blobs
- * --------------------------------------------------------------------------------- */
+/* ---- questions and blobs --------------------------------------------------------------------- */
 
 void kiln_client_send(kiln_client *client, const kiln_message *message) {
     if (client->open)

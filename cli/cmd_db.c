@@ -17,9 +17,7 @@ typedef struct db_call {
     bool json;
 } db_call;
 
-/* ---- records
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 static kiln_str op_of(const db_call *c, kiln_str key) {
     kiln_db_task task;
@@ -30,23 +28,34 @@ static kiln_str op_of(const db_call *c, kiln_str key) {
 }
 
 static void print_record(const db_call *c, const kiln_db_record *r) {
-    if (c->json) {
-        kiln_json_line(kiln_row_to_json(KILN_DB_TABLE_RECORD, r));
-        return;
-    }
-    kiln_strbuf time = {0};
-    if (r->median_ns > 0)
+    kiln_strbuf line = {0};
+    kiln_strbuf_printf(&line, "%-35.*s %-26.*s %-12.*s ", KILN_STR_ARG(r->task_key),
+                       KILN_STR_ARG(op_of(c, r->task_key)), KILN_STR_ARG(r->outcome));
+    if (r->median_ns > 0) {
+        kiln_strbuf time = {0};
+        double rate = r->flops / r->median_ns;
         kiln_print_time(r->median_ns, &time);
-    else
-        kiln_strbuf_char(&time, '-');
-    printf("%-35.*s %-26.*s %-12.*s %10s %8.1f GFLOP/s %5.1f %%  %-8.*s %.12s\n",
-           KILN_STR_ARG(r->task_key), KILN_STR_ARG(op_of(c, r->task_key)), KILN_STR_ARG(r->outcome),
-           time.data, r->median_ns > 0 ? r->flops / r->median_ns : 0,
-           r->median_ns > 0 && r->peak_flops > 0
-               ? 100 * r->flops / r->median_ns * 1e9 / r->peak_flops
-               : 0,
-           KILN_STR_ARG(r->searcher), r->trace_hash.data);
-    kiln_strbuf_deinit(&time);
+        kiln_strbuf_printf(&line, "%10s %8.1f %6.1f %%", time.data, rate,
+                           r->peak_flops > 0 ? 100 * rate * 1e9 / r->peak_flops : 0);
+        kiln_strbuf_deinit(&time);
+    } else {
+        kiln_strbuf_printf(&line, "%10s %8s %8s", "-", "-", "-");
+    }
+    printf("%s  %-9.*s %.12s\n", line.data, KILN_STR_ARG(r->searcher), r->trace_hash.data);
+    kiln_strbuf_deinit(&line);
+}
+
+static void print_record_list(const db_call *c, const kiln_db_record *record, uint32_t count) {
+    if (!c->json && count)
+        printf("%-35s %-26s %-12s %10s %8s %8s  %-9s %s\n", "task", "op", "outcome", "median",
+               "GFLOP/s", "of peak", "found by", "trace");
+    for (uint32_t i = 0; i < count; i++) {
+        if (c->json)
+            kiln_json_line(kiln_row_to_json(KILN_DB_TABLE_RECORD, &record[i]));
+        else
+            print_record(c, &record[i]);
+    }
+    if (!c->json && !count) printf("no records\n");
 }
 
 static kiln_db_filter filter_of(const db_call *c, kiln_db_order order, uint32_t limit) {
@@ -61,7 +70,7 @@ static kiln_status print_records(const db_call *c, kiln_db_order order, uint32_t
     kiln_db_record *record = NULL;
     uint32_t count = 0;
     kiln_status st = kiln_db_records(c->db, &filter, c->process, &record, &count);
-    for (uint32_t i = 0; !st && i < count; i++) print_record(c, &record[i]);
+    if (!st) print_record_list(c, record, count);
     return st;
 }
 
@@ -70,7 +79,7 @@ static kiln_status db_best(const db_call *c) {
     kiln_db_record *record = NULL;
     uint32_t count = 0;
     kiln_status st = kiln_db_best(c->db, &filter, c->process, &record, &count);
-    for (uint32_t i = 0; !st && i < count; i++) print_record(c, &record[i]);
+    if (!st) print_record_list(c, record, count);
     return st;
 }
 
@@ -114,14 +123,12 @@ static kiln_status db_stats(const db_call *c) {
     return st;
 }
 
-/* ---- export, import, sql
- * --------------------------------------------------------------------------------------- */
+/* ---- export, import, sql --------------------------------------------------------------------- */
 
 static kiln_status export_row(void *context, kiln_db_table table, const void *row) {
     (void)context;
     kiln_row_print(table, row, stdout);
-    return ferror(stdout) ? KILN_ERROR(RESOURCE_EXHAUSTED, "the output cannot be written")
-                          : KILN_OK;
+    return ferror(stdout) ? KILN_ERROR(CANCELLED, "nobody takes the rest") : KILN_OK;
 }
 
 static kiln_status db_export(const db_call *c) {

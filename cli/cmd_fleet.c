@@ -6,25 +6,34 @@
 #include "cli/cli.h"
 #include "cli/client.h"
 
+/* A call of `kiln fleet` or `kiln jobs`. */
+typedef struct tracker_call {
+    kiln_client_options client_options;
+    kiln_client *client;
+    kiln_arena *process;
+    const char *id; /* NULL: none was given */
+    bool json;
+} tracker_call;
+
+typedef void (*page_printer)(const kiln_msg_answer *answer, bool json);
+
 /* Asks page after page; `page` prints one. */
-static kiln_status query(kiln_client *client, kiln_topic topic, const char *id, kiln_arena *process,
-                         void (*page)(const kiln_msg_answer *answer, bool json), bool json) {
+static kiln_status query(tracker_call *c, kiln_topic topic, page_printer page) {
     uint32_t offset = 0;
-    kiln_status st = KILN_OK;
-    for (bool more = true; !st && more;) {
+    for (bool more = true; more;) {
         kiln_message question = {.type = KILN_MSG_QUERY,
-                                 .query = {topic, kiln_str_from(id), offset}},
-                     answer = {0};
-        st = kiln_client_ask(client, &question, process, &answer);
-        if (st) break;
+                                 .query = {topic, kiln_str_from(c->id), offset}};
+        kiln_message answer = {0};
+        kiln_status st = kiln_client_ask(c->client, &question, c->process, &answer);
+        if (st) return st;
         if (answer.type != KILN_MSG_ANSWER)
             return KILN_ERROR(DATA_LOSS, "the tracker answered %s", kiln_message_name(answer.type));
-        page(&answer.answer, json);
+        page(&answer.answer, c->json);
         uint32_t rows = answer.answer.boards.count + answer.answer.jobs.count;
         offset += rows;
         more = rows > 0 && offset < answer.answer.total;
     }
-    return st;
+    return KILN_OK;
 }
 
 static void print_json_row(kiln_record_type type, const void *row) {
@@ -34,8 +43,7 @@ static void print_json_row(kiln_record_type type, const void *row) {
     kiln_strbuf_deinit(&text);
 }
 
-/* ---- kiln fleet
- * ----------------------------------------------------------------------------------------- */
+/* ---- kiln fleet ------------------------------------------------------------------------------ */
 
 static void print_boards(const kiln_msg_answer *answer, bool json) {
     for (uint32_t i = 0; i < answer->boards.count; i++) {
@@ -70,60 +78,24 @@ static void print_nothing(const kiln_msg_answer *answer, bool json) {
     (void)json;
 }
 
-/* Round trips to the tracker, and how long ago each board was heard. */
-static kiln_status ping(kiln_client *client, kiln_arena *process, bool json) {
+static kiln_status fleet_list(tracker_call *c) { return query(c, KILN_TOPIC_FLEET, print_boards); }
+
+static kiln_status fleet_show(tracker_call *c) { return query(c, KILN_TOPIC_BOARD, print_board); }
+
+/* One round trip to the tracker. */
+static kiln_status fleet_ping(tracker_call *c) {
     uint64_t start_ns = kiln_clock_ns();
-    kiln_status st = query(client, KILN_TOPIC_FLEET, NULL, process, print_nothing, json);
+    kiln_status st = query(c, KILN_TOPIC_FLEET, print_nothing);
     double ms = (double)(kiln_clock_ns() - start_ns) / 1e6;
     if (st) return st;
-    if (json)
+    if (c->json)
         kiln_json_line(json_pack("{s:s, s:f}", "event", "ping", "tracker_ms", ms));
     else
         printf("tracker answers in %.3f ms\n", ms);
     return KILN_OK;
 }
 
-kiln_status kiln_cmd_fleet(kiln_arena *process, int argc, char **argv) {
-    kiln_client_options client_options = {0};
-    bool json = false;
-    const kiln_opt option[] = {
-        {"tracker", KILN_OPT_TEXT, &client_options.tracker, "ADDR", "HOST:PORT or unix:PATH"},
-        {"insecure", KILN_OPT_FLAG, &client_options.insecure, NULL, "connect without a token"},
-        {"json", KILN_OPT_FLAG, &json, NULL, "print one object per line"},
-    };
-    const kiln_opt_table table = {"kiln fleet [list|show ID|ping] --tracker ADDR",
-                                  "Looks at the boards of a tracker.",
-                                  option,
-                                  KILN_ARRAY_COUNT(option),
-                                  0,
-                                  2};
-    kiln_args args;
-    kiln_client *client = NULL;
-    kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
-    if (st || args.help) return st;
-    const char *action = args.count ? args.positional[0] : "list",
-               *id = args.count > 1 ? args.positional[1] : NULL;
-    if (strcmp(action, "drain") == 0 || strcmp(action, "quarantine") == 0)
-        return KILN_ERROR(
-            UNIMPLEMENTED,
-            "kiln fleet %s is not there yet; stop the board's kiln-rpc-server instead", action);
-    if (strcmp(action, "list") != 0 && strcmp(action, "show") != 0 && strcmp(action, "ping") != 0)
-        return KILN_ERROR(INVALID_ARGUMENT, "kiln fleet has no '%s'; there are list, show ID, ping",
-                          action);
-    if (strcmp(action, "show") == 0 && !id)
-        return KILN_ERROR(INVALID_ARGUMENT, "kiln fleet show ID: the board is missing");
-    st = kiln_client_open(&client_options, process, &client);
-    if (!st && strcmp(action, "list") == 0)
-        st = query(client, KILN_TOPIC_FLEET, NULL, process, print_boards, json);
-    if (!st && strcmp(action, "show") == 0)
-        st = query(client, KILN_TOPIC_BOARD, id, process, print_board, json);
-    if (!st && strcmp(action, "ping") == 0) st = ping(client, process, json);
-    kiln_client_close(client);
-    return st;
-}
-
-/* ---- kiln jobs
- * -------------------------------------------------------------------------------------------- */
+/* ---- kiln jobs ------------------------------------------------------------------------------- */
 
 static void print_jobs(const kiln_msg_answer *answer, bool json) {
     for (uint32_t i = 0; i < answer->jobs.count; i++) {
@@ -144,49 +116,111 @@ static void print_jobs(const kiln_msg_answer *answer, bool json) {
     if (!json && answer->total == 0) printf("no jobs\n");
 }
 
-kiln_status kiln_cmd_jobs(kiln_arena *process, int argc, char **argv) {
-    kiln_client_options client_options = {0};
-    bool json = false;
+static kiln_status jobs_list(tracker_call *c) { return query(c, KILN_TOPIC_JOBS, print_jobs); }
+
+static kiln_status jobs_show(tracker_call *c) { return query(c, KILN_TOPIC_JOB, print_jobs); }
+
+static kiln_status jobs_cancel(tracker_call *c) {
+    kiln_status st = query(c, KILN_TOPIC_JOB, print_nothing); /* there is such a job */
+    if (st) return st;
+    kiln_message stop = {.type = KILN_MSG_CANCEL,
+                         .cancel = {.scope = KILN_CANCEL_JOB,
+                                    .id = kiln_str_from(c->id),
+                                    .reason = KILN_STR("kiln jobs cancel")}};
+    kiln_client_send(c->client, &stop);
+    return jobs_show(c); /* the answer comes after the order */
+}
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
+typedef struct action {
+    const char *name;
+    bool wants_id;
+    kiln_status (*run)(tracker_call *c); /* NULL: not there yet */
+    const char *instead;                 /* what to do until it is there */
+} action;
+
+/* `kiln fleet` or `kiln jobs`: what they can do is a table, the first row what they do unasked. */
+typedef struct action_table {
+    const char *command, *usage, *summary;
+    const action *action;
+    size_t count;
+} action_table;
+
+static kiln_status no_such_action(const action_table *table, const char *name) {
+    kiln_strbuf known = {0};
+    for (size_t i = 0; i < table->count; i++)
+        if (table->action[i].run)
+            kiln_strbuf_printf(&known, "%s%s%s", i ? ", " : "", table->action[i].name,
+                               table->action[i].wants_id ? " ID" : "");
+    kiln_status st = KILN_ERROR(INVALID_ARGUMENT, "kiln %s has no '%s'; there are %s",
+                                table->command, name, known.data);
+    kiln_strbuf_deinit(&known);
+    return st;
+}
+
+static kiln_status find_action(const action_table *table, const kiln_args *args,
+                               const action **out) {
+    const char *name = args->count ? args->positional[0] : table->action[0].name;
+    for (size_t i = 0; i < table->count; i++) {
+        const action *a = &table->action[i];
+        if (strcmp(name, a->name) != 0) continue;
+        if (!a->run)
+            return KILN_ERROR(UNIMPLEMENTED, "kiln %s %s is not there yet; %s", table->command,
+                              name, a->instead);
+        if (a->wants_id && args->count < 2)
+            return KILN_ERROR(INVALID_ARGUMENT, "kiln %s %s ID: the ID is missing (kiln %s list)",
+                              table->command, name, table->command);
+        *out = a;
+        return KILN_OK;
+    }
+    return no_such_action(table, name);
+}
+
+static kiln_status run_action(const action_table *actions, kiln_arena *process, int argc,
+                              char **argv) {
+    tracker_call c = {.process = process};
     const kiln_opt option[] = {
-        {"tracker", KILN_OPT_TEXT, &client_options.tracker, "ADDR", "HOST:PORT or unix:PATH"},
-        {"insecure", KILN_OPT_FLAG, &client_options.insecure, NULL, "connect without a token"},
-        {"json", KILN_OPT_FLAG, &json, NULL, "print one object per line"},
+        {"tracker", KILN_OPT_TEXT, &c.client_options.tracker, "ADDR", "HOST:PORT or unix:PATH"},
+        {"insecure", KILN_OPT_FLAG, &c.client_options.insecure, NULL, "connect without a token"},
+        {"json", KILN_OPT_FLAG, &c.json, NULL, "print one object per line"},
     };
-    const kiln_opt_table table = {"kiln jobs [list|show ID|cancel ID] --tracker ADDR",
-                                  "Looks at tuning jobs.",
-                                  option,
-                                  KILN_ARRAY_COUNT(option),
-                                  0,
-                                  2};
+    const kiln_opt_table table = {
+        actions->usage, actions->summary, option, KILN_ARRAY_COUNT(option), 0, 2};
     kiln_args args;
-    kiln_client *client = NULL;
+    const action *a = NULL;
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
     if (st || args.help) return st;
-    const char *action = args.count ? args.positional[0] : "list",
-               *id = args.count > 1 ? args.positional[1] : NULL;
-    bool list = strcmp(action, "list") == 0, show = strcmp(action, "show") == 0,
-         cancel = strcmp(action, "cancel") == 0;
-    if (strcmp(action, "watch") == 0)
-        return KILN_ERROR(UNIMPLEMENTED,
-                          "kiln jobs watch is not there yet; repeat kiln jobs show ID");
-    if (!list && !show && !cancel)
-        return KILN_ERROR(INVALID_ARGUMENT,
-                          "kiln jobs has no '%s'; there are list, show ID, cancel ID", action);
-    if (!list && !id)
-        return KILN_ERROR(INVALID_ARGUMENT, "kiln jobs %s ID: the job is missing", action);
-    st = kiln_client_open(&client_options, process, &client);
-    if (!st && list) st = query(client, KILN_TOPIC_JOBS, NULL, process, print_jobs, json);
-    if (!st && !list)
-        st = query(client, KILN_TOPIC_JOB, id, process, show ? print_jobs : print_nothing, json);
-    if (!st && cancel) {
-        kiln_message stop = {.type = KILN_MSG_CANCEL,
-                             .cancel = {.scope = KILN_CANCEL_JOB,
-                                        .id = kiln_str_from(id),
-                                        .reason = KILN_STR("kiln jobs cancel")}};
-        kiln_client_send(client, &stop);
-        st = query(client, KILN_TOPIC_JOB, id, process, print_jobs,
-                   json); /* the answer comes after the order */
-    }
-    kiln_client_close(client);
+    st = find_action(actions, &args, &a);
+    if (st) return st;
+    c.id = a->wants_id ? args.positional[1] : NULL;
+    st = kiln_client_open(&c.client_options, process, &c.client);
+    if (!st) st = a->run(&c);
+    kiln_client_close(c.client);
     return st;
+}
+
+kiln_status kiln_cmd_fleet(kiln_arena *process, int argc, char **argv) {
+    static const char instead[] = "stop the board's kiln-rpc-server instead";
+    static const action actions[] = {
+        {"list", false, fleet_list, NULL},   {"show", true, fleet_show, NULL},
+        {"ping", false, fleet_ping, NULL},   {"drain", true, NULL, instead},
+        {"quarantine", true, NULL, instead},
+    };
+    static const action_table table = {"fleet", "kiln fleet [list|show ID|ping] --tracker ADDR",
+                                       "Looks at the boards of a tracker.", actions,
+                                       KILN_ARRAY_COUNT(actions)};
+    return run_action(&table, process, argc, argv);
+}
+
+kiln_status kiln_cmd_jobs(kiln_arena *process, int argc, char **argv) {
+    static const action actions[] = {
+        {"list", false, jobs_list, NULL},
+        {"show", true, jobs_show, NULL},
+        {"watch", true, NULL, "repeat kiln jobs show ID"},
+        {"cancel", true, jobs_cancel, NULL},
+    };
+    static const action_table table = {"jobs", "kiln jobs [list|show ID|cancel ID] --tracker ADDR",
+                                       "Looks at tuning jobs.", actions, KILN_ARRAY_COUNT(actions)};
+    return run_action(&table, process, argc, argv);
 }

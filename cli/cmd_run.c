@@ -38,8 +38,7 @@ kiln_shape kiln_port_shape(const kiln_module_port *port) {
     return shape;
 }
 
-/* ---- inputs
- * --------------------------------------------------------------------------------------------- */
+/* ---- inputs ---------------------------------------------------------------------------------- */
 
 static kiln_status read_tensor(const char *path, kiln_arena *process, kiln_tensor *out) {
     if (kiln_str_ends(kiln_str_from(path), ".pb")) {
@@ -127,9 +126,7 @@ static kiln_status make_feeds(const kiln_module *module, const kiln_opt_list *gi
     return KILN_OK;
 }
 
-/* ---- runs
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- runs ------------------------------------------------------------------------------------ */
 
 static void point_inputs(const kiln_module *module, const feed *feeds, size_t sample,
                          const void **inputs) {

@@ -47,9 +47,7 @@ typedef struct tune {
     uint64_t start_ns, end_ns; /* of the job */
 } tune;
 
-/* ---- before
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- before ---------------------------------------------------------------------------------- */
 
 /* Everything that can be wrong with the request is found before a program is started. */
 static kiln_status check_request(tune *t) {
@@ -96,9 +94,7 @@ static kiln_status send_records(tune *t, kiln_digest *out_digest) {
     return st;
 }
 
-/* ---- the job
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- the job --------------------------------------------------------------------------------- */
 
 static void on_message(void *context, const kiln_message *message) {
     tune *t = context;
@@ -115,18 +111,22 @@ static void on_message(void *context, const kiln_message *message) {
     }
 }
 
+static void cancel_job(tune *t, const char *reason) {
+    t->cancelled = true;
+    kiln_message cancel = {.type = KILN_MSG_CANCEL,
+                           .cancel = {.scope = KILN_CANCEL_JOB,
+                                      .id = kiln_str_from(t->job),
+                                      .reason = kiln_str_from(reason)}};
+    kiln_client_send(t->client, &cancel);
+}
+
 static void on_signal(void *context, int signal) {
     (void)signal;
     tune *t = context;
     if (t->cancelled)
         exit(kiln_code_exit(KILN_CANCELLED)); /* the second time; children end with us */
-    t->cancelled = true;
     fprintf(stderr, "stopping; what is measured is kept (again: at once)\n");
-    kiln_message cancel = {.type = KILN_MSG_CANCEL,
-                           .cancel = {.scope = KILN_CANCEL_JOB,
-                                      .id = kiln_str_from(t->job),
-                                      .reason = KILN_STR("stopped by the user")}};
-    kiln_client_send(t->client, &cancel);
+    cancel_job(t, "stopped by the user");
 }
 
 static const char *file_name(const char *path) {
@@ -165,6 +165,7 @@ static kiln_status follow(tune *t) {
     kiln_status st = KILN_OK;
     while (!st && !t->done) {
         st = kiln_client_wait(t->client, FLEET_CHECK_NS);
+        if (ferror(stdout) && !t->cancelled) cancel_job(t, "nobody reads the results any more");
         if (t->fleet && (st || !t->done)) {
             kiln_status dead = kiln_private_fleet_check(t->fleet);
             if (dead) {
@@ -231,9 +232,7 @@ static kiln_status run_job(tune *t) {
     return st;
 }
 
-/* ---- after
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- after ----------------------------------------------------------------------------------- */
 
 typedef struct summary {
     uint32_t measured, verified;

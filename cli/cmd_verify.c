@@ -27,8 +27,7 @@ typedef struct data_set {
     kiln_named_tensor input[FILES_MAX], output[FILES_MAX];
 } data_set;
 
-/* ---- reading
- * -------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static kiln_status read_files(const char *folder, const char *kind, kiln_arena *arena,
                               kiln_named_tensor *out, uint32_t *out_count) {
@@ -76,8 +75,7 @@ static kiln_tensor as_dtype(kiln_tensor tensor, kiln_dtype wanted) {
     return tensor;
 }
 
-/* ---- comparing
- * ------------------------------------------------------------------------------------------- */
+/* ---- comparing ------------------------------------------------------------------------------- */
 
 /* design: single operators rtol 1e-3, atol 1e-7 (fp16 2e-2); whole models against the largest
  * value, and the direction of the whole output. */
@@ -168,8 +166,7 @@ static kiln_status run_data_set(kiln_module *module, const kiln_graph *graph, co
     return compare_outputs(module, data, outputs, single, out_same, why);
 }
 
-/* ---- one case
- * -------------------------------------------------------------------------------------------- */
+/* ---- one case -------------------------------------------------------------------------------- */
 
 /* Inputs that become constants differ between data sets, so each data set gets its own module. */
 static kiln_status check_data_set(const char *model, const data_set *data, kiln_arena *arena,

@@ -1,6 +1,8 @@
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "cli/cli.h"
@@ -18,14 +20,14 @@ static const command_row command_table[] = {
 };
 
 static void print_help(FILE *out) {
-    fputs("Kiln finds, for each kernel of a network and each kind of device you own, the program "
-          "that runs\n"
-          "fastest there.\n\nUsage: kiln COMMAND [options]; kiln COMMAND --help tells more.\n\n",
+    fputs("Kiln finds, for each kernel of a network and each kind of device you own,\n"
+          "the program that runs fastest there.\n\nUsage: kiln COMMAND [options]; kiln COMMAND "
+          "--help tells more.\n\n",
           out);
     for (size_t i = 0; i < KILN_ARRAY_COUNT(command_table); i++)
         fprintf(out, "  %-9s %s\n", command_table[i].name, command_table[i].doc);
-    fputs("\nStart with: kiln zoo conv:C2 -o c2.onnx && kiln tune c2.onnx --out c2.kiln && kiln "
-          "run c2.kiln --bench\n",
+    fputs("\nStart with:\n  kiln zoo conv:C2 -o c2.onnx\n  kiln tune c2.onnx --out c2.kiln\n"
+          "  kiln run c2.kiln --bench\n",
           out);
 }
 
@@ -35,31 +37,51 @@ static const command_row *find_command(const char *name) {
     return NULL;
 }
 
+/* Whether nobody reads standard output any more, as after `kiln db export | head -3`. */
+static bool reader_is_gone(void) {
+    struct pollfd output = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return poll(&output, 1, 0) == 1 && (output.revents & (POLLERR | POLLHUP));
+}
+
+/* The one place where output that could not be written counts. A full disk is an error. A reader
+ * that has gone is none: then the program ends silently by SIGPIPE, as any that does not ignore
+ * that signal. */
+static kiln_status check_output(kiln_status st) {
+    fflush(stdout);
+    if (!ferror(stdout)) return st;
+    kiln_status_free(st); /* what came of it is not seen anyway */
+    if (reader_is_gone()) {
+        signal(SIGPIPE, SIG_DFL);
+        raise(SIGPIPE);
+    }
+    return KILN_ERROR(RESOURCE_EXHAUSTED, "standard output cannot be written");
+}
+
+static kiln_status run(kiln_arena *process, int argc, char **argv) {
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
+        print_help(stdout);
+        return KILN_OK;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("kiln %s, codegen %s\n", KILN_VERSION, kiln_codegen_version());
+        return KILN_OK;
+    }
+    const command_row *command = find_command(argv[1]);
+    return command ? command->run(process, argc - 1, argv + 1)
+                   : KILN_ERROR(INVALID_ARGUMENT, "no such command; kiln --help lists them");
+}
+
 int main(int argc, char **argv) {
-    signal(SIGPIPE, SIG_IGN); /* a peer or reader that goes away is an error, not an end */
+    signal(SIGPIPE, SIG_IGN); /* a peer that goes away is an error, not an end */
     kiln_log_init("kiln", KILN_LOG_WARN);
     if (argc < 2) {
         print_help(stderr);
         return kiln_code_exit(KILN_INVALID_ARGUMENT);
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
-        print_help(stdout);
-        return 0;
-    }
-    if (strcmp(argv[1], "--version") == 0) {
-        printf("kiln %s, codegen %s\n", KILN_VERSION, kiln_codegen_version());
-        return 0;
-    }
-    const command_row *command = find_command(argv[1]);
-    if (!command) {
-        fprintf(stderr, "kiln: no command is called '%s'; kiln --help lists them\n", argv[1]);
-        return kiln_code_exit(KILN_INVALID_ARGUMENT);
-    }
     kiln_arena process;
     kiln_arena_init(&process, 0);
-    kiln_status st = command->run(&process, argc - 1, argv + 1);
-    fflush(stdout);
-    if (st) fprintf(stderr, "kiln %s: %s\n", command->name, kiln_status_text(st));
+    kiln_status st = check_output(run(&process, argc, argv));
+    if (st) fprintf(stderr, "kiln %s: %s\n", argv[1], kiln_status_text(st));
     int exit_code = kiln_code_exit(kiln_status_code(st));
     kiln_status_free(st);
     kiln_arena_deinit(&process);

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """Every command as a person uses it, and one clear error for each bad input."""
+import os
 import pathlib
 import random
+import signal
 import socket
+import subprocess
 import sys
 
 import harness
@@ -41,7 +44,7 @@ def test_doctor_is_content(world):
 def test_help_of_every_command(world):
     for command in ("tune", "compile", "run", "verify", "explain", "fleet", "jobs", "db", "zoo", "doctor"):
         assert "Usage" in world.run(command, "--help").stdout or "usage" in world.run(command, "--help").stdout.lower()
-    world.refused("frobnicate", says="no command")
+    world.refused("frobnicate", says="no such command")
     world.refused("tune", digits(), "--trails", 3, says="--trials")
 
 
@@ -53,6 +56,27 @@ def test_later_features_say_so(world):
     assert world.refused("compile", digits(), "--emit", "static-c", says="static-c").returncode == 20
     assert world.refused("fleet", "drain", "x", "--tracker", "127.0.0.1:1", says="drain").returncode == 20
     assert world.refused("jobs", "watch", "--tracker", "127.0.0.1:1", says="watch").returncode == 20
+
+
+def test_closed_pipe_ends_every_printer_quietly(world):
+    db = world.path("t.db")
+    world.json("tune", world.zoo("gemm:8x8x8"), "--trials", 1, "--db", db)
+    for argv in (["--help"], ["db", "--help"], ["db", "export", "--db", db], ["db", "best", "--db", db, "--json"],
+                 ["zoo", "list"], ["explain", digits(), "--stage", "tasks"],
+                 ["tune", world.zoo("gemm:8x8x16"), "--trials", "1000000", "--db", db, "--json"]):
+        read_end, write_end = os.pipe()
+        os.close(read_end)
+        done = subprocess.run([harness.program("kiln"), *argv], env=world.env, stdout=write_end, stderr=subprocess.PIPE,
+                              text=True, timeout=harness.DEADLINE_S)
+        os.close(write_end)
+        assert done.returncode == -signal.SIGPIPE and done.stderr == "", f"{argv}: {done.returncode} {done.stderr!r}"
+        assert not list((world.folder / "tmp").iterdir()), f"{argv} left something"
+
+
+def test_full_output_device_is_an_error(world):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([harness.program("kiln"), "zoo", "list"], env=world.env, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 16 and "standard output" in done.stderr, done
 
 
 def test_damaged_models_are_refused(world):

@@ -82,15 +82,30 @@ static kiln_value passes_on(const kiln_graph *graph, kiln_node n) {
                                                                                 : 0;
 }
 
+/* Nodes stand in order, so a source has been looked through already: one sweep renames all uses. */
 kiln_status kiln_pass_remove_identity(kiln_graph *graph) {
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    kiln_value *source = KILN_ARENA_ARRAY(&scratch, kiln_value, graph->value.count);
+    for (kiln_value v = 0; v < graph->value.count; v++) source[v] = v;
     for (kiln_node n = 1; n < graph->node.count; n++) {
-        kiln_value source = passes_on(graph, n);
-        if (!source) continue;
-        kiln_value result = graph->node.data[n].output[0];
+        const kiln_node_info *node = &graph->node.data[n];
+        for (uint32_t i = 0; i < node->input_count; i++) node->input[i] = source[node->input[i]];
+        kiln_value passed = passes_on(graph, n);
+        if (!passed) continue;
+        source[node->output[0]] = passed;
         kiln_graph_remove_node(graph, n);
-        kiln_graph_replace_value(graph, result, source);
     }
+    for (uint32_t i = 0; i < graph->output.count; i++)
+        graph->output.data[i] = source[graph->output.data[i]];
+    kiln_arena_deinit(&scratch);
     return KILN_OK;
+}
+
+/* A result that nobody reads need not be computed. */
+static void drop_output(kiln_graph *graph, kiln_node node, uint32_t index) {
+    graph->value.data[graph->node.data[node].output[index]].producer = 0;
+    graph->node.data[node].output[index] = 0;
 }
 
 kiln_status kiln_pass_remove_dead(kiln_graph *graph) {
@@ -102,6 +117,8 @@ kiln_status kiln_pass_remove_dead(kiln_graph *graph) {
         bool used = false;
         for (uint32_t i = 0; i < node->output_count; i++)
             used = used || (node->output[i] && uses[node->output[i]]);
+        for (uint32_t i = 0; i < node->output_count; i++)
+            if (used && !uses[node->output[i]]) drop_output(graph, n, i);
         if (used || node->op == KILN_OP_NONE) continue;
         for (uint32_t i = 0; i < node->input_count; i++)
             if (node->input[i]) uses[node->input[i]]--;

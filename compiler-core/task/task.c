@@ -22,6 +22,7 @@ typedef struct planner {
     kiln_arena *arena;
     KILN_VEC(unit) unit;
     uint32_t *unit_of;  /* [node] index into unit, + 1; 0: removed */
+    uint32_t *outside;  /* [value] readers, less those in the unit that is being looked at */
     KILN_VEC(uint32_t) order; /* of units, producers first */
     KILN_VEC(kiln_task) task;
     KILN_VEC(kiln_step) step;
@@ -105,13 +106,12 @@ typedef struct ports {
 static void find_ports(const planner *p, uint32_t index, ports *out) {
     const kiln_graph *g = p->graph;
     const unit *u = &p->unit.data[index];
-    uint32_t *outside = kiln_graph_count_uses(g, p->arena); /* left over: readers outside of the unit */
     for (uint32_t i = 0; i < u->node.count; i++) {
         const kiln_node_info *node = &g->node.data[u->node.data[i]];
         for (uint32_t k = 0; k < node->input_count; k++) {
             kiln_value value = node->input[k];
+            p->outside[value]--;
             if (!value) continue;
-            outside[value]--;
             kiln_node producer = g->value.data[value].producer;
             if (producer && p->unit_of[producer] == index + 1) continue;
             if (kiln_value_is_literal(g, value)) continue;
@@ -122,7 +122,11 @@ static void find_ports(const planner *p, uint32_t index, ports *out) {
     for (uint32_t i = 0; i < u->node.count; i++) {
         const kiln_node_info *node = &g->node.data[u->node.data[i]];
         for (uint32_t k = 0; k < node->output_count; k++)
-            if (node->output[k] && outside[node->output[k]] > 0) ADD_ONCE(p->arena, &out->output, node->output[k]);
+            if (node->output[k] && p->outside[node->output[k]] > 0) ADD_ONCE(p->arena, &out->output, node->output[k]);
+    }
+    for (uint32_t i = 0; i < u->node.count; i++) {
+        const kiln_node_info *node = &g->node.data[u->node.data[i]];
+        for (uint32_t k = 0; k < node->input_count; k++) p->outside[node->input[k]]++;
     }
 }
 
@@ -215,6 +219,7 @@ static void add_alias(planner *p, kiln_node n) {
 
 static kiln_status make_plan(planner *p) {
     kiln_buffer *buffer_of = KILN_ARENA_ARRAY(p->arena, kiln_buffer, p->graph->value.count);
+    p->outside = kiln_graph_count_uses(p->graph, p->arena);
     find_units(p);
     kiln_status st = order_units(p);
     for (uint32_t i = 0; !st && i < p->order.count; i++) {

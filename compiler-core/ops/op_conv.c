@@ -72,8 +72,12 @@ static conv_axes make_axes(kiln_te *te, const kiln_window *w) {
     a.weight[0] = a.out[1];
     for (uint32_t d = 0; d < w->rank; d++)
         a.out[d + 2] = kiln_te_block_axis(te, &a.block, spatial[d], w->out[d], false);
-    a.weight[1] = kiln_te_block_axis(te, &a.block, "ic", weight->dim[1], true);
-    a.data[1] = kiln_add(te, kiln_mul(te, group, kiln_index(te, weight->dim[1])), a.weight[1]);
+    a.data[1] = group; /* one input channel per group needs no iterator */
+    a.weight[1] = kiln_index(te, 0);
+    if (weight->dim[1] != 1) {
+        a.weight[1] = kiln_te_block_axis(te, &a.block, "ic", weight->dim[1], true);
+        a.data[1] = kiln_add(te, kiln_mul(te, group, kiln_index(te, weight->dim[1])), a.weight[1]);
+    }
     for (uint32_t d = 0; d < w->rank; d++) {
         a.weight[d + 2] = kiln_te_block_axis(te, &a.block, kernel[d], w->kernel[d], true);
         a.data[d + 2] = kiln_add(te, kiln_mul(te, a.out[d + 2], kiln_index(te, w->stride[d])),

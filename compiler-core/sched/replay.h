@@ -24,6 +24,7 @@ typedef struct kiln_replay {
     kiln_replay_result *result; /* [closed.count] */
     kiln_choose choose;
     void *context;
+    bool snaps; /* decisions that do not fit become the nearest that does */
     kiln_arena *arena;
 } kiln_replay;
 
@@ -38,6 +39,13 @@ KILN_MUST_USE kiln_status kiln_trace_replay_choosing(const kiln_trace *trace,
                                                      const kiln_program *te, kiln_choose choose,
                                                      void *context, kiln_arena *arena,
                                                      kiln_program **out_program,
+                                                     kiln_trace *out_closed);
+
+/* As kiln_trace_replay, but a decision that does not fit its loop or table becomes the nearest that
+ * does (mutate.h). */
+KILN_MUST_USE kiln_status kiln_trace_replay_snapping(const kiln_trace *trace,
+                                                     const kiln_program *te, kiln_rand *rand,
+                                                     kiln_arena *arena, kiln_program **out_program,
                                                      kiln_trace *out_closed);
 
 /* Parses one line of trace text and appends it to `trace` (trace_text.c). */

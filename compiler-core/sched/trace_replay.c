@@ -1,4 +1,7 @@
 /* Replay: names are resolved, samplers closed, primitives applied. */
+#include <math.h>
+#include <string.h>
+
 #include "base/check.h"
 #include "base/macros.h"
 #include "base/vec.h"
@@ -116,6 +119,37 @@ static kiln_status choose(replay *r, uint64_t ways, uint64_t *out) {
     return NULL;
 }
 
+static bool tile_fits(const kiln_instruction *in, int64_t extent, uint32_t parts,
+                      int64_t last_max) {
+    int64_t product = 1;
+    if (in->decision_count != parts || in->decision[parts - 1] > last_max) return false;
+    for (uint32_t i = 0; i < parts; i++)
+        if (in->decision[i] < 1 || __builtin_mul_overflow(product, in->decision[i], &product))
+            return false;
+    return product == extent;
+}
+
+/* The tiling nearest to the decision, by ratios of the parts; inner parts, which rules choose with
+ * more care, count double. */
+static void snap_tile(kiln_instruction *in, int64_t extent, uint32_t parts, int64_t last_max,
+                      uint64_t ways) {
+    int64_t factor[KILN_DECISIONS_MAX], best[KILN_DECISIONS_MAX] = {0};
+    double least = 0;
+    for (uint64_t way = 0; way < ways; way++) {
+        double distance = 0;
+        kiln_tilings_at(extent, parts, last_max, way, factor);
+        for (uint32_t i = 0; i < parts; i++) {
+            double had = i < in->decision_count ? (double)KILN_MAX(in->decision[i], 1) : 1;
+            distance += fabs(log2((double)factor[i] / had)) * (i > 0 ? 2 : 1);
+        }
+        if (way > 0 && distance >= least) continue;
+        least = distance;
+        memcpy(best, factor, sizeof best);
+    }
+    memcpy(in->decision, best, sizeof best);
+    in->decision_count = parts;
+}
+
 static kiln_status close_tile(replay *r, kiln_instruction *in, const kiln_prim_args *args,
                               result *out) {
     int64_t extent = r->p->stmt.data[args->loop[0]].extent;
@@ -123,6 +157,9 @@ static kiln_status close_tile(replay *r, kiln_instruction *in, const kiln_prim_a
     if (parts < 1 || parts > KILN_DECISIONS_MAX)
         return KILN_ERROR(INVALID_ARGUMENT, "a tile has 1 to %d parts", KILN_DECISIONS_MAX);
     out->ways = kiln_tilings_count(extent, (uint32_t)parts, last_max);
+    if (r->snaps && in->decided && out->ways > 0 &&
+        !tile_fits(in, extent, (uint32_t)parts, last_max))
+        snap_tile(in, extent, (uint32_t)parts, last_max, out->ways);
     if (!in->decided) {
         uint64_t index = 0;
         if (out->ways == 0)
@@ -148,6 +185,8 @@ static kiln_status close_tile(replay *r, kiln_instruction *in, const kiln_prim_a
 static kiln_status close_index(replay *r, kiln_instruction *in, uint64_t ways, result *to,
                                uint64_t *out) {
     to->ways = ways;
+    if (r->snaps && in->decided && in->decision_count == 1 && (uint64_t)in->decision[0] >= ways)
+        in->decision[0] = (int64_t)ways - 1;
     if (!in->decided) {
         kiln_status st = choose(r, ways, out);
         if (st) return st;
@@ -263,17 +302,22 @@ kiln_status kiln_replay_step(kiln_replay *r, const kiln_instruction *in) {
     return kiln_status_note(st, "instruction %u (%s)", at + 1, kiln_prim_name(in->prim));
 }
 
+static kiln_status replay_all(kiln_replay *r, const kiln_trace *trace, kiln_program **out_program,
+                              kiln_trace *out_closed) {
+    for (uint32_t i = 0; i < trace->count; i++) {
+        kiln_status st = kiln_replay_step(r, &trace->instruction[i]);
+        if (st) return st;
+    }
+    if (out_closed) *out_closed = kiln_trace_copy(&r->closed, r->arena);
+    if (out_program) *out_program = r->p;
+    return NULL;
+}
+
 kiln_status kiln_trace_replay_choosing(const kiln_trace *trace, const kiln_program *te,
                                        kiln_choose choose_one, void *context, kiln_arena *arena,
                                        kiln_program **out_program, kiln_trace *out_closed) {
     kiln_replay r = kiln_replay_begin(te, choose_one, context, arena);
-    for (uint32_t i = 0; i < trace->count; i++) {
-        kiln_status st = kiln_replay_step(&r, &trace->instruction[i]);
-        if (st) return st;
-    }
-    if (out_closed) *out_closed = kiln_trace_copy(&r.closed, arena);
-    if (out_program) *out_program = r.p;
-    return NULL;
+    return replay_all(&r, trace, out_program, out_closed);
 }
 
 static uint64_t choose_randomly(void *context, uint64_t ways) {
@@ -285,4 +329,12 @@ kiln_status kiln_trace_replay(const kiln_trace *trace, const kiln_program *te, k
                               kiln_trace *out_closed) {
     return kiln_trace_replay_choosing(trace, te, rand ? choose_randomly : NULL, rand, arena,
                                       out_program, out_closed);
+}
+
+kiln_status kiln_trace_replay_snapping(const kiln_trace *trace, const kiln_program *te,
+                                       kiln_rand *rand, kiln_arena *arena,
+                                       kiln_program **out_program, kiln_trace *out_closed) {
+    kiln_replay r = kiln_replay_begin(te, choose_randomly, rand, arena);
+    r.snaps = true;
+    return replay_all(&r, trace, out_program, out_closed);
 }

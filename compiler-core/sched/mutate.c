@@ -1,0 +1,195 @@
+/* Moves on closed traces: one decision changes, replay judges. */
+#include "compiler-core/sched/mutate.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "base/macros.h"
+#include "compiler-core/sched/prim.h"
+#include "compiler-core/sched/replay.h"
+
+#define SKETCH_MOVES 12u /* one move in so many goes to another sketch */
+#define MOVES_MAX 8u     /* tried before there counts as nothing to change */
+
+/* ---- decisions ---- */
+
+static uint32_t rows_of(const kiln_instruction *in) {
+    if (in->prim == KILN_PRIM_CATEGORICAL) return in->operand_count;
+    int64_t width = in->operand_count ? in->operand[0].factor[0].value : 0;
+    return width > 0 ? (in->operand_count - 1) / (uint32_t)width : 0;
+}
+
+/* A prime factor of one part moves to another part; false when all parts are 1. */
+static bool move_tile(kiln_instruction *in, kiln_rand *rand) {
+    uint32_t from[KILN_DECISIONS_MAX], count = 0;
+    for (uint32_t i = 0; i < in->decision_count; i++)
+        if (in->decision[i] > 1) from[count++] = i;
+    if (count == 0 || in->decision_count < 2) return false;
+    uint32_t source = from[kiln_rand_below(rand, count)];
+    uint32_t target = (uint32_t)kiln_rand_below(rand, in->decision_count - 1);
+    target += target >= source;
+    int64_t prime[64];
+    uint32_t primes = 0;
+    int64_t rest = in->decision[source];
+    for (int64_t p = 2; p * p <= rest; p++)
+        for (; rest % p == 0; rest /= p) prime[primes++] = p;
+    if (rest > 1) prime[primes++] = rest;
+    int64_t moved = prime[kiln_rand_below(rand, primes)];
+    in->decision[source] /= moved;
+    in->decision[target] *= moved;
+    return true;
+}
+
+/* Another of `ways`: the next or the one before, or any. Tables are ordered by what their makers
+ * expect of them, so neighbours are alike. */
+static bool move_index(kiln_instruction *in, uint64_t ways, kiln_rand *rand) {
+    if (ways < 2) return false;
+    int64_t now = in->decision[0], next = (int64_t)kiln_rand_below(rand, ways - 1);
+    next += next >= now;
+    if (kiln_rand_below(rand, 2)) next = now + (kiln_rand_below(rand, 2) ? 1 : -1);
+    if (next < 0) next = 1;
+    if ((uint64_t)next >= ways) next = (int64_t)ways - 2;
+    in->decision[0] = next;
+    return true;
+}
+
+static bool move(kiln_instruction *in, kiln_rand *rand) {
+    switch (in->prim) {
+    case KILN_PRIM_PERFECT_TILE: return move_tile(in, rand);
+    case KILN_PRIM_CATEGORICAL:
+    case KILN_PRIM_CHOICE: return move_index(in, rows_of(in), rand);
+    case KILN_PRIM_LOCATION: {
+        int64_t places = in->operand_count > 1 ? in->operand[1].factor[0].value : 0;
+        return move_index(in, (uint64_t)KILN_MAX(places, 0) + 1, rand);
+    }
+    default: return false;
+    }
+}
+
+static uint32_t samplers_of(const kiln_trace *trace, uint32_t out_at[KILN_TRACE_INSTRUCTIONS_MAX]) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < trace->count; i++)
+        if (kiln_prim_is_sampler(trace->instruction[i].prim)) out_at[count++] = i;
+    return count;
+}
+
+/* A copy whose decisions may be changed; operands stay those of `trace`. */
+static kiln_trace shallow_copy(const kiln_trace *trace, kiln_arena *arena) {
+    kiln_trace copy = *trace;
+    copy.capacity = trace->count;
+    copy.instruction =
+        kiln_arena_copy(arena, trace->instruction, trace->count * sizeof *trace->instruction);
+    return copy;
+}
+
+static void take_decision(kiln_instruction *to, const kiln_instruction *from) {
+    if (to->prim != from->prim || !from->decided) return;
+    to->decided = true;
+    to->decision_count = from->decision_count;
+    memcpy(to->decision, from->decision, sizeof to->decision);
+}
+
+/* ---- comparing ---- */
+
+static bool same_operand(const kiln_operand *a, const kiln_operand *b) {
+    if (!kiln_str_equal(a->text, b->text) || a->factor_count != b->factor_count) return false;
+    for (uint32_t i = 0; i < a->factor_count; i++)
+        if (a->factor[i].sampler != b->factor[i].sampler ||
+            a->factor[i].value != b->factor[i].value)
+            return false;
+    return true;
+}
+
+static bool same_sketch(const kiln_trace *a, const kiln_trace *b) {
+    if (a->count != b->count) return false;
+    for (uint32_t i = 0; i < a->count; i++) {
+        const kiln_instruction *x = &a->instruction[i], *y = &b->instruction[i];
+        if (x->prim != y->prim || x->operand_count != y->operand_count) return false;
+        for (uint32_t k = 0; k < x->operand_count; k++)
+            if (!same_operand(&x->operand[k], &y->operand[k])) return false;
+    }
+    return true;
+}
+
+static double decision_distance(const kiln_instruction *a, const kiln_instruction *b) {
+    if (a->prim != b->prim || a->decision_count != b->decision_count) return 1;
+    uint32_t differ = 0;
+    for (uint32_t i = 0; i < a->decision_count; i++) differ += a->decision[i] != b->decision[i];
+    return a->decision_count ? (double)differ / a->decision_count : 0;
+}
+
+double kiln_trace_distance(const kiln_trace *a, const kiln_trace *b) {
+    uint32_t at_a[KILN_TRACE_INSTRUCTIONS_MAX], at_b[KILN_TRACE_INSTRUCTIONS_MAX];
+    uint32_t count_a = samplers_of(a, at_a), count_b = samplers_of(b, at_b);
+    uint32_t both = KILN_MIN(count_a, count_b);
+    double distance = (double)(KILN_MAX(count_a, count_b) - both) + !same_sketch(a, b);
+    for (uint32_t i = 0; i < both; i++)
+        distance += decision_distance(&a->instruction[at_a[i]], &b->instruction[at_b[i]]);
+    return distance;
+}
+
+/* ---- moves ---- */
+
+/* The decisions of `parent` in another sketch; what only that sketch asks is drawn. */
+static bool move_sketch(const kiln_space *space, const kiln_trace *parent, kiln_rand *rand,
+                        kiln_arena *arena, kiln_trace *out) {
+    const kiln_trace *other = &space->sketch[kiln_rand_below(rand, space->sketch_count)];
+    if (same_sketch(other, parent)) return false;
+    uint32_t from[KILN_TRACE_INSTRUCTIONS_MAX], to[KILN_TRACE_INSTRUCTIONS_MAX];
+    uint32_t count = KILN_MIN(samplers_of(parent, from), samplers_of(other, to));
+    *out = shallow_copy(other, arena);
+    for (uint32_t i = 0; i < count; i++)
+        take_decision(&out->instruction[to[i]], &parent->instruction[from[i]]);
+    return true;
+}
+
+static bool move_decision(const kiln_trace *parent, kiln_rand *rand, kiln_arena *arena,
+                          kiln_trace *out) {
+    uint32_t at[KILN_TRACE_INSTRUCTIONS_MAX];
+    uint32_t count = samplers_of(parent, at);
+    if (count == 0) return false;
+    *out = shallow_copy(parent, arena);
+    return move(&out->instruction[at[kiln_rand_below(rand, count)]], rand);
+}
+
+static bool same_decisions(const kiln_trace *a, const kiln_trace *b) {
+    return a->count == b->count && kiln_trace_distance(a, b) == 0;
+}
+
+static kiln_status replay_moved(const kiln_space *space, const kiln_trace *moved,
+                                const kiln_trace *parent, kiln_rand *rand, kiln_arena *arena,
+                                kiln_trace *out_trace, kiln_program **out_program) {
+    kiln_trace closed;
+    kiln_status st =
+        kiln_trace_replay_snapping(moved, space->te, rand, arena, out_program, &closed);
+    if (!st && same_decisions(&closed, parent))
+        st = KILN_ERROR(ILLEGAL_SCHEDULE, "the decision snapped back");
+    if (!st) *out_trace = closed;
+    return st;
+}
+
+kiln_status kiln_space_mutate(const kiln_space *space, const kiln_trace *parent, kiln_rand *rand,
+                              kiln_arena *arena, kiln_trace *out_trace,
+                              kiln_program **out_program) {
+    kiln_trace moved;
+    bool found = false;
+    for (uint32_t i = 0; i < MOVES_MAX && !found; i++) {
+        bool sketch = space->sketch_count > 1 && kiln_rand_below(rand, SKETCH_MOVES) == 0;
+        found = sketch ? move_sketch(space, parent, rand, arena, &moved)
+                       : move_decision(parent, rand, arena, &moved);
+    }
+    if (!found) return KILN_ERROR(ILLEGAL_SCHEDULE, "the trace has no decision to change");
+    return replay_moved(space, &moved, parent, rand, arena, out_trace, out_program);
+}
+
+kiln_status kiln_space_cross(const kiln_space *space, const kiln_trace *first,
+                             const kiln_trace *second, kiln_rand *rand, kiln_arena *arena,
+                             kiln_trace *out_trace, kiln_program **out_program) {
+    uint32_t to[KILN_TRACE_INSTRUCTIONS_MAX], from[KILN_TRACE_INSTRUCTIONS_MAX];
+    uint32_t count = KILN_MIN(samplers_of(first, to), samplers_of(second, from));
+    kiln_trace mixed = shallow_copy(first, arena);
+    for (uint32_t i = 0; i < count; i++)
+        if (kiln_rand_below(rand, 2))
+            take_decision(&mixed.instruction[to[i]], &second->instruction[from[i]]);
+    return replay_moved(space, &mixed, first, rand, arena, out_trace, out_program);
+}

@@ -1,0 +1,32 @@
+/* Moves in the space of closed traces: a search changes decisions of a trace that it has and
+ * replays it. Replay judges legality, as for any trace; decisions that no longer fit because
+ * another one changed (a tiling of a loop that now has another extent) snap to the nearest that
+ * does, so that a move keeps as much of a good trace as it can. */
+#ifndef KILN_COMPILER_CORE_SCHED_MUTATE_H
+#define KILN_COMPILER_CORE_SCHED_MUTATE_H
+
+#include "base/rand.h"
+#include "base/status.h"
+#include "compiler-core/sched/space.h"
+
+/* One random move from `parent`, a closed trace of this space or one recorded earlier:
+ *   tile        a prime factor of one part moves to another
+ *   categorical another category or row, near ones in the table's order more often
+ *   location    a neighbouring place
+ *   sketch      the same decisions in another sketch
+ * ILLEGAL_SCHEDULE: the move is not legal, or there is nothing to change. The new trace differs
+ * from `parent`. Costs one replay. */
+KILN_MUST_USE kiln_status kiln_space_mutate(const kiln_space *space, const kiln_trace *parent,
+                                            kiln_rand *rand, kiln_arena *arena,
+                                            kiln_trace *out_trace, kiln_program **out_program);
+/* Decisions of both parents: each from one of them by chance, where both have it; sketch of the
+ * first. ILLEGAL_SCHEDULE as above. */
+KILN_MUST_USE kiln_status kiln_space_cross(const kiln_space *space, const kiln_trace *first,
+                                           const kiln_trace *second, kiln_rand *rand,
+                                           kiln_arena *arena, kiln_trace *out_trace,
+                                           kiln_program **out_program);
+/* How many decisions differ, plus one when the sketches do. A decision of several numbers counts by
+ * the share of them that differs. */
+double kiln_trace_distance(const kiln_trace *a, const kiln_trace *b);
+
+#endif

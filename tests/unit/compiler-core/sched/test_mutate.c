@@ -1,0 +1,175 @@
+/* Moves between closed traces: legal, right, different, and able to reach what the space holds. */
+#include "compiler-core/sched/mutate.h"
+
+#include "base/map.h"
+#include "tests/unit/compiler-core/sched/support.h"
+
+static const conv_shape small_conv = {1, 8, 6, 7, 16, 3, 3, 1, 1, true};
+
+static kiln_target avx2(void) {
+    return (kiln_target){.kind = KILN_STR("cpu"),
+                         .arch = KILN_ARCH_X86_64,
+                         .vector_bytes = 32,
+                         .vector_registers = 16,
+                         .has_fma = true,
+                         .threads = 1,
+                         .cores = 1};
+}
+
+typedef struct walk {
+    kiln_target target;
+    kiln_space space;
+    kiln_program *te, *program;
+    kiln_trace trace;
+    kiln_rand rand;
+} walk;
+
+static void walk_begin(walk *w, kiln_program *te) {
+    w->target = avx2();
+    w->te = te;
+    kiln_rand_init(&w->rand, 3);
+    assert_null(kiln_space_create(te, &w->target, te->arena, &w->space));
+    assert_null(kiln_space_default(&w->space, te->arena, &w->trace, &w->program));
+}
+
+/* One legal move; illegal ones are drawn again, as searchers do. */
+static void walk_step(walk *w) {
+    for (uint32_t i = 0; i < 64; i++) {
+        kiln_trace moved;
+        kiln_status st =
+            kiln_space_mutate(&w->space, &w->trace, &w->rand, w->te->arena, &moved, &w->program);
+        if (!st) {
+            w->trace = moved;
+            return;
+        }
+        assert_int_equal(kiln_status_code(st), KILN_ILLEGAL_SCHEDULE);
+        kiln_status_free(st);
+    }
+    fail_msg("no legal move in 64");
+}
+
+static void moves_keep_what_the_program_computes(void **state) {
+    kiln_program *programs[] = {conv_program(*state, &small_conv),
+                                matmul_program(*state, 13, 24, 12)};
+    for (size_t i = 0; i < 2; i++) {
+        walk w;
+        walk_begin(&w, programs[i]);
+        for (uint32_t step = 0; step < 24; step++) {
+            walk_step(&w);
+            kiln_status st = same_result(w.te, w.program, w.te->arena);
+            if (st) fail_msg("%s", kiln_status_text(st));
+        }
+    }
+}
+
+static void a_moved_trace_differs_and_replays_to_the_same_program(void **state) {
+    walk w;
+    walk_begin(&w, conv_program(*state, &small_conv));
+    for (uint32_t step = 0; step < 24; step++) {
+        kiln_trace before = w.trace, again;
+        kiln_program *program = NULL;
+        walk_step(&w);
+        assert_true(kiln_trace_distance(&before, &w.trace) > 0);
+        assert_null(kiln_trace_replay(&w.trace, w.te, NULL, w.te->arena, &program, &again));
+        kiln_hash128 one = kiln_trace_hash(&w.trace), two = kiln_trace_hash(&again);
+        assert_memory_equal(&one, &two, sizeof one);
+    }
+}
+
+/* Every decision changes sooner or later, and so does the sketch. */
+static void moves_reach_every_decision_and_sketch(void **state) {
+    walk w;
+    walk_begin(&w, conv_program(*state, &small_conv));
+    kiln_trace first = w.trace;
+    kiln_map seen;
+    kiln_map_init(&seen);
+    uint32_t moved[KILN_TRACE_INSTRUCTIONS_MAX] = {0}, other_sketch = 0;
+    for (uint32_t step = 0; step < 400; step++) {
+        walk_step(&w);
+        char hash[KILN_HASH128_TEXT];
+        kiln_hash128_print(kiln_trace_hash(&w.trace), hash);
+        kiln_map_put(&seen, kiln_str_from(hash), 1);
+        if (w.trace.count != first.count) continue;
+        for (uint32_t i = 0; i < first.count; i++)
+            moved[i] += w.trace.instruction[i].decision_count &&
+                        first.instruction[i].decision_count &&
+                        w.trace.instruction[i].decision[0] != first.instruction[i].decision[0];
+        kiln_operand *a = NULL, *b = NULL;
+        for (uint32_t i = 0; i < first.count; i++)
+            if (first.instruction[i].prim == KILN_PRIM_REORDER && !a) {
+                a = first.instruction[i].operand;
+                b = w.trace.instruction[i].operand;
+            }
+        for (uint32_t k = 0; a && k < 12; k++)
+            other_sketch += !kiln_str_equal(a[k].text, b[k].text);
+    }
+    assert_true(kiln_map_count(&seen) > 100);
+    assert_true(other_sketch > 0);
+    for (uint32_t i = 0; i < first.count; i++)
+        if (first.instruction[i].prim == KILN_PRIM_CHOICE) assert_true(moved[i] > 0);
+    kiln_map_deinit(&seen);
+}
+
+static bool has_decision(const kiln_trace *trace, uint32_t at, const kiln_instruction *in) {
+    return trace->instruction[at].decision[0] == in->decision[0];
+}
+
+/* Tables of rows never snap, so a child's rows are those of its parents. */
+static void a_child_takes_its_decisions_from_its_parents(void **state) {
+    walk w;
+    walk_begin(&w, conv_program(*state, &small_conv));
+    kiln_trace first = w.trace, child;
+    for (uint32_t step = 0; step < 40; step++) walk_step(&w);
+    kiln_program *program = NULL;
+    uint32_t children = 0;
+    for (uint32_t i = 0; i < 32; i++) {
+        kiln_status st =
+            kiln_space_cross(&w.space, &first, &w.trace, &w.rand, w.te->arena, &child, &program);
+        if (st) {
+            kiln_status_free(st);
+            continue;
+        }
+        children++;
+        for (uint32_t k = 0; k < child.count; k++)
+            if (child.instruction[k].prim == KILN_PRIM_CHOICE)
+                assert_true(has_decision(&first, k, &child.instruction[k]) ||
+                            has_decision(&w.trace, k, &child.instruction[k]));
+        assert_null(same_result(w.te, program, w.te->arena));
+    }
+    assert_true(children > 4);
+}
+
+static void a_trace_without_decisions_has_no_neighbours(void **state) {
+    walk w;
+    walk_begin(&w, chain_program(*state, 1, 1));
+    kiln_trace moved;
+    for (uint32_t i = 0; i < w.trace.count; i++)
+        if (w.trace.instruction[i].decision_count) return; /* the rule grew decisions */
+    kiln_status st =
+        kiln_space_mutate(&w.space, &w.trace, &w.rand, w.te->arena, &moved, &w.program);
+    assert_int_equal(kiln_status_code(st), KILN_ILLEGAL_SCHEDULE);
+    kiln_status_free(st);
+}
+
+static void distance_counts_decisions(void **state) {
+    walk w;
+    walk_begin(&w, matmul_program(*state, 12, 32, 16));
+    assert_true(kiln_trace_distance(&w.trace, &w.trace) == 0);
+    kiln_trace before = w.trace;
+    walk_step(&w);
+    double once = kiln_trace_distance(&before, &w.trace);
+    assert_true(once > 0);
+    assert_true(once == kiln_trace_distance(&w.trace, &before));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(moves_keep_what_the_program_computes),
+        test_with_arena(a_moved_trace_differs_and_replays_to_the_same_program),
+        test_with_arena(moves_reach_every_decision_and_sketch),
+        test_with_arena(a_child_takes_its_decisions_from_its_parents),
+        test_with_arena(a_trace_without_decisions_has_no_neighbours),
+        test_with_arena(distance_counts_decisions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -68,7 +68,7 @@ kiln_zoo_value kiln_zoo_input(kiln_zoo_builder *b, int32_t type, kiln_zoo_shape 
 }
 
 void kiln_zoo_end(kiln_zoo_builder *b, kiln_str name, kiln_zoo_value y, kiln_strbuf *out) {
-    strcpy(y.name, "y"); /* everybody who names the value shares this text */
+    memcpy(y.name, "y", sizeof "y"); /* everybody who names the value shares this text */
     b->graph.name = kiln_str_dup(b->arena, name);
     PUSH(b, &b->graph, output,
          value_info(b, y.name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, &y.shape));

@@ -333,11 +333,14 @@ void kiln_shell_propose(kiln_shell *shell, const kiln_tuner_action *action) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
     kiln_trace trace;
+    uint64_t began_ns = kiln_clock_precise_ns();
     kiln_status st = ended ? KILN_ERROR(OUT_OF_RANGE, "nothing more is to be proposed")
                            : kiln_searcher_propose(searcher, &scratch, &trace);
     if (!st) {
         kiln_candidate *candidate = kiln_alloc(sizeof *candidate);
-        *candidate = (kiln_candidate){.task = action->task, .index = action->index};
+        *candidate = (kiln_candidate){.task = action->task,
+                                      .index = action->index,
+                                      .search_ns = kiln_clock_precise_ns() - began_ns};
         kiln_arena_init(&candidate->arena, 4096);
         keep_trace(candidate, &trace);
         kiln_vec_push(&job->candidate, candidate);

@@ -41,6 +41,8 @@ static void fill_measurement(kiln_db_record *row, const kiln_msg_trial_result *r
     row->throttled = result->before.throttle_bits != 0 || result->after.throttle_bits != 0;
     row->cache_state = KILN_STR("warm");
     row->peak_flops = result->peak_flops;
+    const kiln_msg_phases *spent = &result->times_ns;
+    row->board_ns = (double)(spent->fetch + spent->load + spent->warm + spent->run + spent->check);
 }
 
 static kiln_status put_record(kiln_shell_job *job, const kiln_candidate *candidate, const kiln_tuner_action *action,
@@ -61,6 +63,7 @@ static kiln_status put_record(kiln_shell_job *job, const kiln_candidate *candida
         .outcome = kiln_str_from(kiln_outcome_name(action->outcome)), .blame = kiln_str_from(kiln_blame_name(action->blame)),
         .detail = kiln_str_from(action->text), .stop_reason = kiln_str_from(kiln_stop_name(KILN_STOP_NONE)),
         .cache_state = KILN_STR("warm"), .flops = task->flops, .build_ns = (double)candidate->build_ns,
+        .search_ns = (double)candidate->search_ns,
         .project = job->spec.project, .user = job->spec.user, .stored_wall_ns = (int64_t)kiln_clock_wall_ns()};
     kiln_db_task task_row = {.key = task->key, .op = task->op, .canonical = task->text, .flops = task->flops};
     kiln_db_target target_row = {.target = job->spec.target};

@@ -49,7 +49,7 @@ typedef struct kiln_candidate {
     char hash[KILN_HASH128_TEXT];
     kiln_digest artefact; /* after BUILD */
     kiln_str algorithm, layout_in, layout_out;
-    uint64_t build_ns;
+    uint64_t search_ns, build_ns;
 } kiln_candidate;
 
 typedef struct kiln_shell_task {

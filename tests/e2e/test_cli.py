@@ -103,6 +103,13 @@ def test_bad_options_and_files_are_refused(world):
     world.refused("verify", world.path("nowhere"), says="model.onnx")
 
 
+def test_records_say_where_the_time_went(world):
+    world.json("tune", world.zoo("gemm:32x32x32"), "--trials", 3, "--db", world.path("t.db"))
+    [[search, build, board, train]] = world.sql(
+        "t.db", "SELECT min(search_ns), min(build_ns), min(board_ns), min(train_ns) FROM record")
+    assert float(search) > 0 and float(build) > 0 and float(board) > 0 and float(train) >= 0, (search, build, board, train)
+
+
 def test_newer_database_is_refused(world):
     db = world.path("new.db")
     world.json("tune", world.zoo("gemm:8x8x8"), "--trials", 1, "--db", db)

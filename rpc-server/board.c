@@ -59,21 +59,21 @@ static void read_temperature(kiln_arena *arena, kiln_msg_env *env) {
     }
 }
 
+/* Bits of a Raspberry Pi's firmware that speak of now; the others remember what once was. */
+#define THROTTLED_NOW 0xfu
+
 static void read_throttling(uint32_t core, kiln_arena *arena, kiln_msg_env *env) {
-    const char *path =
-        "/sys/devices/platform/soc/soc:firmware/get_throttled"; /* Raspberry Pi: hexadecimal bits */
-    kiln_str bits = read_text(path, arena);
+    kiln_str bits = read_text("/sys/devices/platform/soc/soc:firmware/get_throttled", arena);
     uint64_t number = 0;
     if (bits.size > 0 &&
         kiln_str_to_u64(
             (kiln_str){kiln_arena_printf(arena, "0x%.*s", KILN_STR_ARG(bits)), bits.size + 2},
-            &number)) {
-        env->throttle_bits = (uint32_t)number;
-        return;
-    }
-    path = kiln_arena_printf(
-        arena, "/sys/devices/system/cpu/cpu%u/thermal_throttle/core_throttle_count", core);
-    if (read_number(path, arena, &number)) env->throttle_bits = (uint32_t)number;
+            &number))
+        env->throttle_bits = (uint32_t)number & THROTTLED_NOW;
+    read_number(
+        kiln_arena_printf(
+            arena, "/sys/devices/system/cpu/cpu%u/thermal_throttle/core_throttle_count", core),
+        arena, &env->throttle_count);
 }
 
 kiln_msg_env kiln_board_read_env(uint32_t core, kiln_arena *arena) {

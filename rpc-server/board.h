@@ -22,8 +22,8 @@ typedef struct kiln_board_options {
 KILN_MUST_USE kiln_status kiln_board_describe(const kiln_board_options *options, kiln_arena *arena,
                                               kiln_msg_board_up *out_board);
 
-/* Clock of `core`, the hottest thermal zone, load, throttling (thermal_throttle counters of x86,
- * get_throttled bits of a Raspberry Pi where the firmware shows them). Costs some file reads. */
+/* Clock of `core`, the hottest thermal zone, load, throttling (the thermal_throttle counter of x86;
+ * the bits of a Raspberry Pi's get_throttled that speak of now). Costs some file reads. */
 kiln_msg_env kiln_board_read_env(uint32_t core, kiln_arena *arena);
 
 /* Cores that trials may use, the measuring one first: the process' own, highest first, because

@@ -16,12 +16,22 @@
 #include "base/manifest.h"
 #include "base/reference.h"
 #include "rpc-server/board.h"
+#include "rpc-server/drift.h"
 #include "rpc-server/sandbox.h"
 #include "rpc-server/talk.h"
 #include "rpc-server/verdict.h"
 
 /* Between two looks at a group that does not want to go. */
 #define GROUP_RETRY_NS UINT64_C(10000000)
+
+/* One of the kernels that are measured in turns. */
+typedef struct kernel {
+    const char *path;
+    kiln_mapping file;
+    kiln_artefact artefact;
+    uint64_t output_bytes;
+    kiln_timing timing; /* the child's word */
+} kernel;
 
 typedef struct cage {
     struct cage *next;
@@ -32,18 +42,18 @@ typedef struct cage {
 
     /* What was asked. */
     kiln_msg_policy policy;
-    kiln_mapping artefact_file;
-    kiln_artefact artefact;
+    double race_ns;
+    kernel *kernel; /* [kernel_count]; the trial's own first */
+    uint32_t kernel_count;
     const kiln_executor *executor;
     uint32_t worker_count;
-    char *artefact_path, *reference_path;
+    const char *reference_path;
 
     /* The child and what it may touch. */
     kiln_child child;
     pid_t group; /* outlives child.pid, which is 0 once reaped */
     int pidfd, outputs_fd, folder_fd;
     char *folder;
-    uint64_t output_bytes;
     kiln_watch *exit_watch, *note_watch;
     kiln_timer *retry;
 
@@ -51,10 +61,11 @@ typedef struct cage {
     uint64_t started_ns, entered_ns;
     kiln_phase phase;
     bool has_last_note, broke_rules;
-    kiln_inmate_note note; /* the last one */
-    double peak_flops;     /* of one core, said before candidate code ran */
-    double roofline_flops; /* best of this machine, all cores of the kernel */
-    bool judging;          /* on the pool: hands off */
+    kiln_inmate_note note;   /* the last one */
+    uint32_t measured_count; /* kernels whose timing was told */
+    double peak_flops;       /* of one core, said before candidate code ran */
+    double roofline_flops;   /* best of this machine, all cores of the kernel */
+    bool judging;            /* on the pool: hands off */
     kiln_child_exit exit;
     const char *death; /* NULL: there is a result */
     bool decided;      /* the result is known without comparing */
@@ -64,6 +75,7 @@ typedef struct cage {
 struct kiln_cages {
     kiln_cage_options options;
     double peak_flops; /* best that was seen on this machine */
+    kiln_drift drift;
     kiln_child spare;
     cage *first;
 };
@@ -75,7 +87,7 @@ static kiln_status start_child(kiln_cages *cages, kiln_child *out_child) {
     return kiln_child_start(&(kiln_child_options){.argv = argv, .socket_in = true}, out_child);
 }
 
-/* The waiting spare, or a new child; and the next spare. */
+/* The waiting spare, or a new child. */
 static kiln_status take_child(kiln_cages *cages, kiln_child *out_child) {
     kiln_child_exit ignored;
     kiln_status st = NULL;
@@ -86,10 +98,7 @@ static kiln_status take_child(kiln_cages *cages, kiln_child *out_child) {
     else
         st = start_child(cages, out_child);
     cages->spare = (kiln_child){.in_fd = -1, .out_fd = -1};
-    if (st) return st;
-    kiln_status_free(start_child(
-        cages, &cages->spare)); /* then the next trial starts its own, or says why not */
-    return NULL;
+    return st;
 }
 
 static bool group_is_gone(const cage *c) { return kill(-c->group, 0) != 0 && errno == ESRCH; }
@@ -118,7 +127,7 @@ static void clear_child(cage *c) {
 static void free_cage(cage *c) {
     clear_child(c);
     close_fd(&c->outputs_fd);
-    kiln_file_unmap(&c->artefact_file);
+    for (uint32_t i = 0; i < c->kernel_count; i++) kiln_file_unmap(&c->kernel[i].file);
     kiln_arena_deinit(&c->arena);
     kiln_free(c);
 }
@@ -137,24 +146,59 @@ static void decide_status(cage *c, kiln_outcome outcome, kiln_blame blame, kiln_
     kiln_status_free(status);
 }
 
-/* Compares what is in the outputs with the reference. */
+static uint64_t outputs_bytes(const cage *c) {
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < c->kernel_count; i++) total += 2 * c->kernel[i].output_bytes;
+    return total;
+}
+
+/* A rival's share of a result. */
+static kiln_msg_rival_result rival_of(const kiln_msg_trial_result *result) {
+    return (kiln_msg_rival_result){
+        .outcome = result->outcome,
+        .samples_ns = result->samples_ns,
+        .runs = result->runs,
+        .stop = result->stop,
+        .error = result->error,
+        .max_abs_error = result->max_abs_error,
+        .checked = result->checked,
+        .text = kiln_str_slice(result->text, 0, KILN_MESSAGES_PROSE),
+    };
+}
+
+/* Judges each kernel by what it left at `outputs`. */
+static void judge_kernels(cage *c, const char *outputs, const kiln_reference *reference) {
+    kiln_msg_rival_result *rival =
+        KILN_ARENA_ARRAY(&c->arena, kiln_msg_rival_result, c->kernel_count - 1);
+    for (uint32_t i = 0; i < c->kernel_count; i++) {
+        const kernel *k = &c->kernel[i];
+        kiln_evidence evidence = {
+            .manifest = &k->artefact.manifest,
+            .policy = &c->policy,
+            .reference = reference,
+            .first = outputs,
+            .last = outputs + k->output_bytes,
+            .timing = &k->timing,
+            .race_ns = c->kernel_count == 1 ? c->race_ns : 0,
+            .elapsed_ns = c->entered_ns - c->started_ns,
+            .peak_flops = c->roofline_flops,
+        };
+        kiln_msg_trial_result verdict = {0};
+        kiln_verdict_of(&evidence, &c->arena, i ? &verdict : &c->result);
+        if (i) rival[i - 1] = rival_of(&verdict);
+        outputs += 2 * k->output_bytes;
+    }
+    c->result.rivals.item = rival;
+    c->result.rivals.count = c->kernel_count - 1;
+}
+
 static kiln_status judge_outputs(cage *c, const kiln_reference *reference) {
-    size_t size = (size_t)c->output_bytes * 2;
-    char *outputs = mmap(NULL, KILN_MAX(size, 1), PROT_READ, MAP_SHARED, c->outputs_fd, 0);
+    size_t size = KILN_MAX((size_t)outputs_bytes(c), 1);
+    char *outputs = mmap(NULL, size, PROT_READ, MAP_SHARED, c->outputs_fd, 0);
     if (outputs == MAP_FAILED)
         return KILN_ERROR(RESOURCE_EXHAUSTED, "mapping the outputs: %s", strerror(errno));
-    kiln_evidence evidence = {
-        .manifest = &c->artefact.manifest,
-        .policy = &c->policy,
-        .reference = reference,
-        .first = outputs,
-        .last = outputs + c->output_bytes,
-        .timing = &c->note.timing,
-        .elapsed_ns = c->entered_ns - c->started_ns,
-        .peak_flops = c->roofline_flops,
-    };
-    kiln_verdict_of(&evidence, &c->arena, &c->result);
-    munmap(outputs, KILN_MAX(size, 1));
+    judge_kernels(c, outputs, reference);
+    munmap(outputs, size);
     return NULL;
 }
 
@@ -192,13 +236,15 @@ static void deliver(void *context) {
 }
 
 static void end_run(cage *c) {
+    const kiln_cage_options *options = &c->owner->options;
     clear_child(c);
     c->result.phase = c->phase;
     c->result.peak_flops = c->peak_flops * c->worker_count;
-    c->result.after = kiln_board_read_env(c->owner->options.core[0], &c->arena);
+    c->result.after = kiln_board_read_env(options->core[0], &c->arena);
+    c->result.out_of_band = kiln_drift_is_out(c->result.drift, &c->result.before, &c->result.after);
     c->roofline_flops = c->owner->peak_flops * c->worker_count;
     c->judging = true;
-    kiln_loop_work(c->owner->options.loop, judge, deliver, c);
+    kiln_loop_work(options->loop, judge, deliver, c);
 }
 
 static const char *describe_death(cage *c) {
@@ -254,6 +300,8 @@ static void verify_gone(void *context) {
     else
         c->death = describe_death(c);
     end_run(c);
+    /* The next one may start while this one is judged. */
+    c->owner->options.handler->vacated(c->owner->options.context, c->slot, c->run);
 }
 
 /* ---- Notes ---- */
@@ -292,24 +340,33 @@ static bool note_is_due(const cage *c, const kiln_inmate_note *note) {
     case KILN_INMATE_FAILED:
         return c->phase > KILN_PHASE_LOAD && note->code >= KILN_RAN_ERROR &&
                note->code <= KILN_RAN_STALE;
-    case KILN_INMATE_MEASURED: return c->phase == KILN_PHASE_CHECK;
+    case KILN_INMATE_MEASURED:
+        return c->phase == KILN_PHASE_CHECK && note->kernel == c->measured_count;
     }
     return false;
 }
 
+/* What the child says about its core before candidate code runs: the roofline, and the drift. */
+static void take_peak(cage *c, double peak_flops) {
+    c->peak_flops = peak_flops;
+    if (!(peak_flops > 0)) return; /* a processor without that kernel */
+    c->owner->peak_flops = KILN_MAX(c->owner->peak_flops, peak_flops);
+    c->result.drift = kiln_drift_take(&c->owner->drift, peak_flops);
+}
+
 static void take_note(cage *c, const kiln_inmate_note *note) {
     c->note = *note;
+    if (note->said == KILN_INMATE_MEASURED) {
+        c->kernel[c->measured_count++].timing = note->timing;
+        if (c->measured_count < c->kernel_count) return;
+    }
+    leave_phase(c);
     if (note->said != KILN_INMATE_PHASE) {
-        leave_phase(c);
         c->has_last_note = true;
         return;
     }
-    leave_phase(c);
     c->phase = (kiln_phase)note->phase;
-    if (c->phase == KILN_PHASE_WARM) {
-        c->owner->peak_flops = KILN_MAX(c->owner->peak_flops, note->peak_flops);
-        c->peak_flops = note->peak_flops;
-    }
+    if (c->phase == KILN_PHASE_WARM) take_peak(c, note->peak_flops);
     c->owner->options.handler->phase(c->owner->options.context, c->slot, c->run, c->phase);
 }
 
@@ -348,9 +405,10 @@ static void on_exit(void *context, unsigned ready_for) {
 
 /* Memory for the outputs that the child can fill but not resize under us. */
 static kiln_status create_outputs(cage *c) {
-    c->output_bytes = kiln_executor_output_bytes(&c->artefact.manifest);
+    for (uint32_t i = 0; i < c->kernel_count; i++)
+        c->kernel[i].output_bytes = kiln_executor_output_bytes(&c->kernel[i].artefact.manifest);
     c->outputs_fd = memfd_create("kiln-outputs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (c->outputs_fd < 0 || ftruncate(c->outputs_fd, (off_t)(2 * c->output_bytes)) != 0 ||
+    if (c->outputs_fd < 0 || ftruncate(c->outputs_fd, (off_t)outputs_bytes(c)) != 0 ||
         fcntl(c->outputs_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
         return KILN_ERROR(RESOURCE_EXHAUSTED, "memory for the outputs: %s", strerror(errno));
     return NULL;
@@ -370,28 +428,57 @@ static kiln_status create_folder(cage *c) {
     return NULL;
 }
 
-/* Decodes the artefact and finds who runs it; a bad one is the candidate's fault. */
-static bool read_artefact(cage *c, const char *path) {
-    kiln_status st = kiln_file_map(path, &c->artefact_file);
+/* Whether its sizes can be computed with. */
+static kiln_status check_shapes(const kiln_manifest *manifest) {
+    kiln_status st = NULL;
+    for (uint32_t i = 0; !st && i < manifest->arg_count; i++) {
+        kiln_shape physical =
+            kiln_layout_physical(&manifest->arg[i].layout, &manifest->arg[i].shape);
+        size_t bytes = 0;
+        st = kiln_shape_bytes(&physical, manifest->arg[i].dtype, &bytes);
+    }
+    return st;
+}
+
+/* Decodes an artefact and finds who runs it; a bad one is the candidate's fault. */
+static bool read_artefact(cage *c, kernel *k) {
+    kiln_status st = kiln_file_map(k->path, &k->file);
     if (st) {
         decide_status(c, KILN_OUTCOME_INFRA, KILN_BLAME_INFRA, st);
         return false;
     }
-    st = kiln_artefact_decode((kiln_str){c->artefact_file.data, c->artefact_file.size}, &c->arena,
-                              &c->artefact);
-    for (uint32_t i = 0; !st && i < c->artefact.manifest.arg_count; i++) {
-        const kiln_manifest_arg *arg = &c->artefact.manifest.arg[i];
-        kiln_shape physical = kiln_layout_physical(&arg->layout, &arg->shape);
-        size_t bytes = 0;
-        st = kiln_shape_bytes(&physical, arg->dtype, &bytes);
-    }
+    st = kiln_artefact_decode((kiln_str){k->file.data, k->file.size}, &c->arena, &k->artefact);
+    if (!st) st = check_shapes(&k->artefact.manifest);
     const kiln_executor *only = c->owner->options.executor;
-    c->executor = only ? only : st ? NULL : kiln_executor_for(c->artefact.manifest.payload_kind);
-    if (!st && !c->executor)
+    const kiln_executor *executor = only ? only
+                                    : st ? NULL
+                                         : kiln_executor_for(k->artefact.manifest.payload_kind);
+    if (!st && !executor)
         st = KILN_ERROR(UNIMPLEMENTED, "this board has no executor for payloads of kind %d",
-                        (int)c->artefact.manifest.payload_kind);
+                        (int)k->artefact.manifest.payload_kind);
+    if (!st && c->executor && c->executor != executor)
+        st = KILN_ERROR(INVALID_ARGUMENT, "rivals that need different executors");
     if (st) decide_status(c, KILN_OUTCOME_LINK_ERROR, KILN_BLAME_CANDIDATE, st);
+    c->executor = executor;
     return !st;
+}
+
+static bool read_artefacts(cage *c) {
+    uint32_t threads = 1;
+    for (uint32_t i = 0; i < c->kernel_count; i++) {
+        if (!read_artefact(c, &c->kernel[i])) return false;
+        threads = KILN_MAX(threads, c->kernel[i].artefact.manifest.threads_max);
+    }
+    c->worker_count = KILN_MAX(KILN_MIN(threads, c->owner->options.core_count), 1);
+    return true;
+}
+
+static kiln_status open_artefacts(const cage *c, int *fd) {
+    for (uint32_t i = 0; i < c->kernel_count; i++) {
+        fd[i] = open(c->kernel[i].path, O_RDONLY | O_CLOEXEC);
+        if (fd[i] < 0) return KILN_ERROR(NOT_FOUND, "%s: %s", c->kernel[i].path, strerror(errno));
+    }
+    return NULL;
 }
 
 static kiln_status send_order(cage *c, const kiln_msg_trial *trial) {
@@ -400,25 +487,27 @@ static kiln_status send_order(cage *c, const kiln_msg_trial *trial) {
     kiln_inmate_order order = {
         .magic = KILN_INMATE_MAGIC,
         .core_count = KILN_MIN(options->core_count, KILN_EXECUTOR_CORES_MAX),
-        .artefact_bytes = c->artefact_file.size,
-        .output_bytes = c->output_bytes,
+        .kernel_count = c->kernel_count,
         .seed = trial->seed,
         /* A second fence behind the deadlines, for a parent that is stopped or dead. */
         .cpu_seconds =
             (KILN_CAGE_CPU_S + (deadline->warm + deadline->run + deadline->check) / 1000) *
             c->worker_count,
+        .race_ns = c->race_ns,
         .policy = trial->policy,
     };
     while (kiln_executor_at(order.executor) != c->executor) order.executor++;
     memcpy(order.core, options->core, order.core_count * sizeof order.core[0]);
-    int artefact_fd = open(c->artefact_path, O_RDONLY | O_CLOEXEC);
-    if (artefact_fd < 0) return KILN_ERROR(NOT_FOUND, "%s: %s", c->artefact_path, strerror(errno));
+    for (uint32_t i = 0; i < c->kernel_count; i++)
+        order.kernel[i] = (kiln_inmate_kernel){c->kernel[i].file.size, c->kernel[i].output_bytes};
 
-    int fd[KILN_INMATE_FD_COUNT] = {[KILN_INMATE_ARTEFACT] = artefact_fd,
-                                    [KILN_INMATE_OUTPUTS] = c->outputs_fd,
-                                    [KILN_INMATE_FOLDER] = c->folder_fd};
-    kiln_status st = kiln_inmate_send_order(c->child.in_fd, &order, fd);
-    close(artefact_fd);
+    int fd[KILN_INMATE_FDS_MAX];
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(fd); i++) fd[i] = -1;
+    fd[KILN_INMATE_OUTPUTS] = c->outputs_fd;
+    fd[KILN_INMATE_FOLDER] = c->folder_fd;
+    kiln_status st = open_artefacts(c, fd + KILN_INMATE_ARTEFACT);
+    if (!st) st = kiln_inmate_send_order(c->child.in_fd, &order, fd);
+    for (uint32_t i = KILN_INMATE_ARTEFACT; i < KILN_ARRAY_COUNT(fd); i++) close_fd(&fd[i]);
     return st;
 }
 
@@ -438,29 +527,39 @@ static kiln_status launch(cage *c, const kiln_msg_trial *trial) {
     c->retry = kiln_timer_create(loop, verify_gone, c);
     c->note_watch = kiln_watch_create(loop, c->child.in_fd, KILN_WATCH_READ, on_note, c);
     c->exit_watch = kiln_watch_create(loop, c->pidfd, KILN_WATCH_READ, on_exit, c);
+    /* The next spare, while this one works. When it fails the next trial starts its own, or says
+     * why not. */
+    kiln_status_free(start_child(c->owner, &c->owner->spare));
     return NULL;
 }
 
+static void copy_request(cage *c, const kiln_msg_trial *trial, const kiln_cage_blobs *blobs) {
+    c->policy = trial->policy;
+    c->race_ns = trial->race_ns;
+    c->reference_path = kiln_str_dup(&c->arena, kiln_str_from(blobs->reference));
+    c->kernel_count = blobs->artefact_count;
+    c->kernel = KILN_ARENA_ARRAY(&c->arena, kernel, c->kernel_count);
+    for (uint32_t i = 0; i < c->kernel_count; i++)
+        c->kernel[i].path = kiln_str_dup(&c->arena, kiln_str_from(blobs->artefact[i]));
+}
+
 void kiln_cages_start(kiln_cages *cages, uint32_t slot, uint64_t run, const kiln_msg_trial *trial,
-                      const char *artefact_path, const char *reference_path) {
+                      const kiln_cage_blobs *blobs) {
+    KILN_CHECK(blobs->artefact_count >= 1);
+    KILN_CHECK(blobs->artefact_count <= KILN_INMATE_KERNELS_MAX);
     cage *c = kiln_alloc(sizeof *c);
     *c = (cage){.next = cages->first,
                 .owner = cages,
                 .slot = slot,
                 .run = run,
-                .policy = trial->policy,
                 .pidfd = -1,
                 .outputs_fd = -1,
                 .folder_fd = -1};
     cages->first = c;
     kiln_arena_init(&c->arena, 0);
-    c->artefact_path = kiln_arena_printf(&c->arena, "%s", artefact_path);
-    c->reference_path = kiln_arena_printf(&c->arena, "%s", reference_path);
+    copy_request(c, trial, blobs);
     c->result.before = kiln_board_read_env(cages->options.core[0], &c->arena);
-
-    if (read_artefact(c, artefact_path)) {
-        c->worker_count =
-            KILN_MAX(KILN_MIN(c->artefact.manifest.threads_max, cages->options.core_count), 1);
+    if (read_artefacts(c)) {
         kiln_status st = launch(c, trial);
         if (!st) return;
         decide_status(c, KILN_OUTCOME_INFRA, KILN_BLAME_BOARD,

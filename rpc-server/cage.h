@@ -21,6 +21,9 @@ typedef struct kiln_cages kiln_cages;
  * DIED the run is over: no process, no file, no descriptor of it is left. */
 typedef struct kiln_cage_handler {
     void (*phase)(void *context, uint32_t slot, uint64_t run, kiln_phase phase);
+    /* Its processes are gone and the next may start in its slot; how it ended is still being found
+     * out. */
+    void (*vacated)(void *context, uint32_t slot, uint64_t run);
     /* It ended by itself. Trial, attempt and lease are not filled; views last until it returns. */
     void (*finished)(void *context, uint32_t slot, uint64_t run,
                      const kiln_msg_trial_result *result);
@@ -48,9 +51,16 @@ KILN_MUST_USE kiln_status kiln_cages_create(const kiln_cage_options *options,
 /* Kills what runs, without a word to the handler. NULL is fine. */
 void kiln_cages_destroy(kiln_cages *cages);
 
-/* Starts `trial` (only its policy, seed and deadlines are used) with the blobs at these paths. */
+/* Where the blobs of a trial are. */
+typedef struct kiln_cage_blobs {
+    const char *reference;
+    uint32_t artefact_count;                        /* at least 1 */
+    const char *artefact[1 + KILN_MESSAGES_RIVALS]; /* its own, then its rivals' */
+} kiln_cage_blobs;
+
+/* Starts `trial` (only its policy, bound, seed and deadlines are used) with these blobs. */
 void kiln_cages_start(kiln_cages *cages, uint32_t slot, uint64_t run, const kiln_msg_trial *trial,
-                      const char *artefact_path, const char *reference_path);
+                      const kiln_cage_blobs *blobs);
 /* Kills the whole group; `died` follows when it is gone. Unknown runs are ignored. */
 void kiln_cages_kill(kiln_cages *cages, uint32_t slot, uint64_t run);
 

@@ -12,13 +12,24 @@
 #include "rpc-server/sandbox.h"
 #include "rpc-server/talk.h"
 
+/* A kernel under measurement. */
+typedef struct kernel {
+    struct inmate *inmate;
+    const kiln_executor_vtable *vtable;
+    void *program;
+    char *first, *last; /* where its outputs go after the first call and after the last */
+    uint64_t call_ns;   /* of the last checked call */
+    kiln_timing timing;
+} kernel;
+
+/* Large, and reused throughout: nothing may be allocated once the sandbox is shut. */
 typedef struct inmate {
     kiln_inmate_order order;
-    int fd[KILN_INMATE_FD_COUNT];
+    int fd[KILN_INMATE_FDS_MAX];
     const kiln_executor *executor;
-    void *device, *program;
-    char *outputs;         /* [2 * order.output_bytes] */
-    kiln_inmate_note note; /* reused: nothing may be allocated once the sandbox is shut */
+    void *device;
+    kernel kernel[KILN_INMATE_KERNELS_MAX];
+    kiln_inmate_note note;
 } inmate;
 
 static void say(inmate *self, kiln_inmate_said said) {
@@ -70,53 +81,79 @@ static kiln_status map(int fd, uint64_t size, int protection, void **out_data) {
     return NULL;
 }
 
-/* Links and fills. Nothing of the candidate runs before the sandbox is shut. */
-static kiln_status load(inmate *self, kiln_arena *arena) {
-    const kiln_inmate_order *order = &self->order;
-    void *bytes = NULL, *outputs = NULL;
+/* Links and fills kernel `index`, whose outputs go to `outputs`. */
+static kiln_status load_kernel(inmate *self, uint32_t index, char *outputs, kiln_arena *arena) {
+    const kiln_inmate_kernel *order = &self->order.kernel[index];
+    kernel *k = &self->kernel[index];
+    void *bytes = NULL;
     kiln_artefact artefact;
-    kiln_status st = pin_to(order->core[0]);
-    if (!st) st = map(self->fd[KILN_INMATE_ARTEFACT], order->artefact_bytes, PROT_READ, &bytes);
-    if (!st)
-        st = map(self->fd[KILN_INMATE_OUTPUTS], 2 * order->output_bytes, PROT_READ | PROT_WRITE,
-                 &outputs);
+    kiln_status st =
+        map(self->fd[KILN_INMATE_ARTEFACT + index], order->artefact_bytes, PROT_READ, &bytes);
     kiln_str artefact_bytes = {bytes, (size_t)order->artefact_bytes};
     if (!st) st = kiln_artefact_decode(artefact_bytes, arena, &artefact);
     if (st) return st;
+    *k = (kernel){.inmate = self, .vtable = self->executor->vtable};
+    k->first = outputs;
+    k->last = outputs + order->output_bytes;
+    st = k->vtable->load(self->device, artefact_bytes, &artefact.manifest, &k->program);
+    if (!st) k->vtable->fill(k->program, self->order.seed);
+    return st;
+}
 
-    self->outputs = outputs;
+/* Nothing of the candidates runs before the sandbox is shut. */
+static kiln_status load(inmate *self, kiln_arena *arena) {
+    const kiln_inmate_order *order = &self->order;
+    const kiln_executor_setup setup = {order->core_count, order->core};
+    uint64_t total = 0;
+    void *outputs = NULL;
+    for (uint32_t i = 0; i < order->kernel_count; i++) total += 2 * order->kernel[i].output_bytes;
     self->executor = kiln_executor_at(order->executor);
-    kiln_executor_setup setup = {order->core_count, order->core};
-    st = self->executor->vtable->open(&setup, &self->device);
-    if (!st)
-        st = self->executor->vtable->load(self->device, artefact_bytes, &artefact.manifest,
-                                          &self->program);
-    if (!st) self->executor->vtable->fill(self->program, order->seed);
+    kiln_status st = pin_to(order->core[0]);
+    if (!st) st = map(self->fd[KILN_INMATE_OUTPUTS], total, PROT_READ | PROT_WRITE, &outputs);
+    if (!st) st = self->executor->vtable->open(&setup, &self->device);
+    char *at = outputs;
+    for (uint32_t i = 0; !st && i < order->kernel_count; i++) {
+        st = load_kernel(self, i, at, arena);
+        at += 2 * order->kernel[i].output_bytes;
+    }
     return st;
 }
 
 /* Source of times for timing.h. What went wrong ends the process here, so it never fails. */
 static void run_timed(void *context, uint32_t runs, uint64_t *out_ns) {
-    inmate *self = context;
-    expect_ok(self, self->executor->vtable->run(self->program, runs, out_ns));
+    kernel *k = context;
+    expect_ok(k->inmate, k->vtable->run(k->program, runs, out_ns));
+}
+
+static void check(kernel *k, uint16_t poison, char *outputs) {
+    expect_ok(k->inmate, k->vtable->check(k->program, poison, outputs, &k->call_ns));
 }
 
 KILN_NORETURN static void measure(inmate *self) {
-    const kiln_executor_vtable *vtable = self->executor->vtable;
     const kiln_inmate_order *order = &self->order;
-    const kiln_timing_source source = {run_timed, self, kiln_timing_overhead_ns()};
-    uint64_t call_ns = 0;
-    expect_ok(self, vtable->prepare(self->program));
-    expect_ok(self, vtable->check(self->program, KILN_POISON_FIRST, self->outputs, &call_ns));
-    uint32_t runs = kiln_timing_warm_up(&source, &order->policy, call_ns);
-
+    const uint64_t overhead_ns = kiln_timing_overhead_ns();
+    kiln_timing_turn turn[KILN_INMATE_KERNELS_MAX];
+    for (uint32_t i = 0; i < order->kernel_count; i++) {
+        kernel *k = &self->kernel[i];
+        turn[i] = (kiln_timing_turn){{run_timed, k, overhead_ns}, 0, &k->timing};
+        expect_ok(self, k->vtable->prepare(k->program));
+        check(k, KILN_POISON_FIRST, k->first);
+        turn[i].runs = kiln_timing_warm_up(&turn[i].source, &order->policy, k->call_ns);
+    }
     enter(self, KILN_PHASE_RUN);
-    kiln_timing_sample(&source, &order->policy, runs, &self->note.timing);
+    kiln_timing_sample(turn, order->kernel_count, &order->policy, order->race_ns);
 
     enter(self, KILN_PHASE_CHECK);
-    char *last = self->outputs + order->output_bytes;
-    expect_ok(self, vtable->check(self->program, KILN_POISON_LAST, last, &call_ns));
-    say(self, KILN_INMATE_MEASURED);
+    for (uint32_t i = 0; i < order->kernel_count; i++) {
+        kernel *k = &self->kernel[i];
+        /* One that is raced out was checked once; nobody will ship it. */
+        if (k->timing.stop != KILN_STOP_RACED) check(k, KILN_POISON_LAST, k->last);
+    }
+    for (uint32_t i = 0; i < order->kernel_count; i++) {
+        self->note.kernel = i;
+        self->note.timing = self->kernel[i].timing;
+        say(self, KILN_INMATE_MEASURED);
+    }
     kiln_sandbox_exit(0);
 }
 

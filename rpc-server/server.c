@@ -15,10 +15,12 @@ typedef enum entry_state {
     ENTRY_READY,    /* waits for its slot */
     ENTRY_RUNNING,
     ENTRY_KILLING, /* its child was told to die and is not gone yet */
+    ENTRY_JUDGING, /* its child is gone; how it ended is being found out */
     ENTRY_KEPT,    /* has its result, which nobody acknowledged */
 } entry_state;
 
-enum { BLOB_ARTEFACT, BLOB_REFERENCE, BLOB_COUNT };
+/* Blobs of a trial: the reference, its artefact, those of its rivals. */
+#define BLOBS_MAX (2u + KILN_MESSAGES_RIVALS)
 
 /* A trial that we have heard of and may not forget. */
 typedef struct entry {
@@ -26,7 +28,7 @@ typedef struct entry {
     kiln_arena arena; /* of trial and result */
     kiln_msg_trial trial;
     bool is_void; /* its lease is over: nobody wants to know how it ends */
-    bool have[BLOB_COUNT], fetching[BLOB_COUNT];
+    bool have[BLOBS_MAX], fetching[BLOBS_MAX];
     uint32_t fetch_failures;
     uint64_t fetch_again_ns; /* 0: not due */
     uint64_t run;
@@ -109,7 +111,8 @@ static bool has_child(const entry *e) {
 static entry *find_run(kiln_server *s, uint32_t slot, uint64_t run) {
     for (uint32_t i = 0; i < s->entry.count; i++) {
         entry *e = s->entry.data[i];
-        if (has_child(e) && e->trial.slot == slot && e->run == run) return e;
+        bool waits = has_child(e) || e->state == ENTRY_JUDGING;
+        if (waits && e->trial.slot == slot && e->run == run) return e;
     }
     return NULL;
 }
@@ -203,13 +206,22 @@ static void keep_failure(kiln_server *s, entry *e, kiln_outcome outcome, const c
 
 /* ---- Blobs ---- */
 
-static const kiln_msg_blob_ref *blob_of(const entry *e, int which) {
-    return which == BLOB_ARTEFACT ? &e->trial.artefact : &e->trial.reference;
+static uint32_t blob_count(const entry *e) { return 2 + e->trial.rivals.count; }
+
+static const kiln_msg_blob_ref *blob_of(const entry *e, uint32_t which) {
+    if (which == 0) return &e->trial.reference;
+    return which == 1 ? &e->trial.artefact : &e->trial.rivals.item[which - 2];
+}
+
+static bool have_blobs(const entry *e) {
+    uint32_t which = 0;
+    while (which < blob_count(e) && e->have[which]) which++;
+    return which == blob_count(e);
 }
 
 static void fetch_missing(kiln_server *s, entry *e) {
     e->fetch_again_ns = 0;
-    for (int which = 0; which < BLOB_COUNT; which++) {
+    for (uint32_t which = 0; which < blob_count(e); which++) {
         if (e->have[which] || e->fetching[which]) continue;
         kiln_server_action *action = add_action(s, KILN_SERVER_FETCH);
         action->digest = blob_of(e, which)->digest;
@@ -223,7 +235,7 @@ static void fetch_missing(kiln_server *s, entry *e) {
 static void on_fetched(kiln_server *s, const kiln_server_event *event) {
     for (uint32_t i = 0; i < s->entry.count; i++) {
         entry *e = s->entry.data[i];
-        for (int which = 0; which < BLOB_COUNT && e->state == ENTRY_FETCHING; which++) {
+        for (uint32_t which = 0; which < blob_count(e) && e->state == ENTRY_FETCHING; which++) {
             if (!e->fetching[which] ||
                 !kiln_digest_equal(&blob_of(e, which)->digest, &event->digest))
                 continue;
@@ -235,8 +247,7 @@ static void on_fetched(kiln_server *s, const kiln_server_event *event) {
             else
                 e->fetch_again_ns = s->now_ns + FETCH_RETRY_NS;
         }
-        if (e->state == ENTRY_FETCHING && e->have[BLOB_ARTEFACT] && e->have[BLOB_REFERENCE])
-            e->state = ENTRY_READY;
+        if (e->state == ENTRY_FETCHING && have_blobs(e)) e->state = ENTRY_READY;
     }
 }
 
@@ -308,6 +319,19 @@ static void child_gone(kiln_server *s, entry *e) {
         if (other != e && other->state == ENTRY_KILLING && s->now_ns >= other->phase_until_ns)
             s->stray = true;
     }
+}
+
+/* The slot is free for the next one. A child that was killed has its end already. */
+static void on_vacated(kiln_server *s, const kiln_server_event *event) {
+    entry *e = find_run(s, event->slot, event->run);
+    if (!e || e->state == ENTRY_JUDGING) return;
+    child_gone(s, e);
+    if (e->is_void)
+        remove_entry(s, e);
+    else if (e->state == ENTRY_KILLING)
+        keep_failure(s, e, e->kill_outcome, e->kill_text);
+    else
+        e->state = ENTRY_JUDGING;
 }
 
 static void on_finished(kiln_server *s, const kiln_server_event *event) {
@@ -495,7 +519,8 @@ static void tick_entry(kiln_server *s, entry *e) {
                  s->link.state == KILN_LINK_UP)
             fetch_missing(s, e);
         break;
-    case ENTRY_READY: break;
+    case ENTRY_READY:
+    case ENTRY_JUDGING: break;
     case ENTRY_RUNNING:
         if (over)
             kill_child(s, e, KILN_OUTCOME_TIMEOUT,
@@ -520,7 +545,8 @@ static uint64_t entry_next_ns(const kiln_server *s, const entry *e) {
     case ENTRY_RUNNING: return e->phase_until_ns;
     case ENTRY_KILLING: return s->stray ? UINT64_MAX : e->phase_until_ns;
     case ENTRY_KEPT: return linked ? e->resend_ns : UINT64_MAX;
-    case ENTRY_READY: break;
+    case ENTRY_READY:
+    case ENTRY_JUDGING: break;
     }
     return UINT64_MAX;
 }
@@ -546,6 +572,7 @@ void kiln_server_step(kiln_server *s, uint64_t now_ns, const kiln_server_event *
     case KILN_SERVER_MESSAGE: on_message(s, event->message); break;
     case KILN_SERVER_FETCHED: on_fetched(s, event); break;
     case KILN_SERVER_PHASE: on_phase(s, event); break;
+    case KILN_SERVER_VACATED: on_vacated(s, event); break;
     case KILN_SERVER_FINISHED: on_finished(s, event); break;
     case KILN_SERVER_DIED: on_died(s, event); break;
     case KILN_SERVER_READING: on_reading(s, event); break;
@@ -589,7 +616,7 @@ kiln_server_counts kiln_server_counts_of(const kiln_server *s) {
     for (uint32_t i = 0; i < s->entry.count; i++) {
         const entry *e = s->entry.data[i];
         counts.waiting += e->state == ENTRY_FETCHING || e->state == ENTRY_READY;
-        counts.running += has_child(e);
+        counts.running += has_child(e) || e->state == ENTRY_JUDGING;
         counts.kept += e->state == ENTRY_KEPT;
     }
     return counts;

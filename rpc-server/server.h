@@ -44,6 +44,7 @@ typedef enum kiln_server_event_kind {
     KILN_SERVER_MESSAGE,  /* message from the tracker */
     KILN_SERVER_FETCHED,  /* digest, failure: a FETCH action is done */
     KILN_SERVER_PHASE,    /* slot, run, phase: the child entered a phase */
+    KILN_SERVER_VACATED,  /* slot, run: the child is gone; FINISHED or DIED is still to come */
     KILN_SERVER_FINISHED, /* slot, run, result: the child ended by itself with a result; it is gone
                            */
     KILN_SERVER_DIED, /* slot, run, text: the child is gone without a result (crash, or after KILL)
@@ -73,7 +74,7 @@ typedef enum kiln_server_action_kind {
     KILN_SERVER_SEND,    /* message to the tracker; dropped when there is no connection */
     KILN_SERVER_FETCH,   /* bring blob `digest` into the store; FETCHED follows, whatever happens */
     KILN_SERVER_START, /* start the contained child for `trial` in `slot` as `run`; its blobs are in
-                          the store. PHASE events, then FINISHED or DIED follow. */
+                          the store. PHASE events, perhaps VACATED, then FINISHED or DIED follow. */
     KILN_SERVER_KILL, /* kill the process group of `run` in `slot`; DIED follows when it is verified
                          gone */
 } kiln_server_action_kind;

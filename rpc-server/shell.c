@@ -204,6 +204,10 @@ static void on_phase(void *context, uint32_t slot, uint64_t run, kiln_phase phas
          &(kiln_server_event){.kind = KILN_SERVER_PHASE, .slot = slot, .run = run, .phase = phase});
 }
 
+static void on_vacated(void *context, uint32_t slot, uint64_t run) {
+    post(context, &(kiln_server_event){.kind = KILN_SERVER_VACATED, .slot = slot, .run = run});
+}
+
 static void on_finished(void *context, uint32_t slot, uint64_t run,
                         const kiln_msg_trial_result *result) {
     post(context, &(kiln_server_event){
@@ -215,19 +219,30 @@ static void on_died(void *context, uint32_t slot, uint64_t run, const char *text
          &(kiln_server_event){.kind = KILN_SERVER_DIED, .slot = slot, .run = run, .text = text});
 }
 
-static const kiln_cage_handler cage_handler = {on_phase, on_finished, on_died};
+static const kiln_cage_handler cage_handler = {on_phase, on_vacated, on_finished, on_died};
+
+/* Paths of a trial's blobs; they live in `scratch`. */
+static kiln_status find_blobs(kiln_server_shell *shell, const kiln_msg_trial *trial,
+                              kiln_arena *scratch, kiln_cage_blobs *out) {
+    char *path = NULL;
+    kiln_status st = kiln_blob_store_path(shell->store, &trial->reference.digest, scratch, &path);
+    out->reference = path;
+    out->artefact_count = 1 + trial->rivals.count;
+    for (uint32_t i = 0; !st && i < out->artefact_count; i++) {
+        const kiln_msg_blob_ref *blob = i ? &trial->rivals.item[i - 1] : &trial->artefact;
+        st = kiln_blob_store_path(shell->store, &blob->digest, scratch, &path);
+        out->artefact[i] = path;
+    }
+    return st;
+}
 
 static void start(kiln_server_shell *shell, const kiln_server_action *action) {
-    const kiln_msg_trial *trial = action->trial;
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
-    char *artefact = NULL, *reference = NULL;
-    kiln_status st =
-        kiln_blob_store_path(shell->store, &trial->artefact.digest, &scratch, &artefact);
-    if (!st)
-        st = kiln_blob_store_path(shell->store, &trial->reference.digest, &scratch, &reference);
+    kiln_cage_blobs blobs;
+    kiln_status st = find_blobs(shell, action->trial, &scratch, &blobs);
     if (!st) {
-        kiln_cages_start(shell->cages, action->slot, action->run, trial, artefact, reference);
+        kiln_cages_start(shell->cages, action->slot, action->run, action->trial, &blobs);
     } else { /* it was evicted between FETCHED and now */
         kiln_msg_trial_result result = {.outcome = KILN_OUTCOME_INFRA,
                                         .blame = KILN_BLAME_INFRA,

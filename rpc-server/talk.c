@@ -7,12 +7,15 @@
 /* Room for the descriptors that travel with an order. */
 typedef union order_control {
     struct cmsghdr header;
-    char space[CMSG_SPACE(sizeof(int) * KILN_INMATE_FD_COUNT)];
+    char space[CMSG_SPACE(sizeof(int) * KILN_INMATE_FDS_MAX)];
 } order_control;
 
-kiln_status kiln_inmate_send_order(int socket, const kiln_inmate_order *order,
-                                   const int fd[KILN_INMATE_FD_COUNT]) {
-    const size_t fd_bytes = sizeof fd[0] * KILN_INMATE_FD_COUNT;
+static size_t fd_bytes_of(const kiln_inmate_order *order) {
+    return sizeof(int) * (KILN_INMATE_ARTEFACT + order->kernel_count);
+}
+
+kiln_status kiln_inmate_send_order(int socket, const kiln_inmate_order *order, const int *fd) {
+    const size_t fd_bytes = fd_bytes_of(order);
     order_control control = {.header = {.cmsg_len = CMSG_LEN(fd_bytes),
                                         .cmsg_level = SOL_SOCKET,
                                         .cmsg_type = SCM_RIGHTS}};
@@ -21,7 +24,7 @@ kiln_status kiln_inmate_send_order(int socket, const kiln_inmate_order *order,
     struct msghdr message = {.msg_iov = &part,
                              .msg_iovlen = 1,
                              .msg_control = &control,
-                             .msg_controllen = sizeof control};
+                             .msg_controllen = CMSG_SPACE(fd_bytes)};
     if (sendmsg(socket, &message, MSG_NOSIGNAL) == sizeof *order) return NULL;
     return KILN_ERROR(UNAVAILABLE, "the contained child does not listen: %s", strerror(errno));
 }
@@ -35,8 +38,7 @@ kiln_inmate_got kiln_inmate_read_note(int socket, kiln_inmate_note *out_note) {
 }
 
 bool kiln_inmate_read_order(int socket, kiln_inmate_order *out_order,
-                            int out_fd[KILN_INMATE_FD_COUNT]) {
-    const size_t fd_bytes = sizeof out_fd[0] * KILN_INMATE_FD_COUNT;
+                            int out_fd[KILN_INMATE_FDS_MAX]) {
     order_control control;
     struct iovec part = {out_order, sizeof *out_order};
     struct msghdr message = {.msg_iov = &part,
@@ -46,9 +48,10 @@ bool kiln_inmate_read_order(int socket, kiln_inmate_order *out_order,
     ssize_t size = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
     const struct cmsghdr *passed = CMSG_FIRSTHDR(&message);
     if (size != sizeof *out_order || out_order->magic != KILN_INMATE_MAGIC || !passed ||
-        passed->cmsg_len != CMSG_LEN(fd_bytes))
+        out_order->kernel_count == 0 || out_order->kernel_count > KILN_INMATE_KERNELS_MAX ||
+        passed->cmsg_len != CMSG_LEN(fd_bytes_of(out_order)))
         return false;
-    memcpy(out_fd, CMSG_DATA(passed), fd_bytes);
+    memcpy(out_fd, CMSG_DATA(passed), fd_bytes_of(out_order));
     return true;
 }
 

@@ -1,5 +1,5 @@
 /* What a parent and its contained child say to each other, over a SOCK_SEQPACKET socket: one order
- * with three descriptors, then notes, all of one size. Both ends are the same program, so these are
+ * with its descriptors, then notes, all of one size. Both ends are the same program, so these are
  * plain structs. From the note WARM on, candidate code may have run in the child's address space,
  * so nothing it says is evidence: the parent bounds every number, and compares the outputs itself,
  * in memory that the child can write but whose expected content it never sees. */
@@ -16,21 +16,31 @@
 
 #define KILN_INMATE_MAGIC UINT32_C(0x31444c4b) /* "KLD1" */
 
-/* Descriptors passed with the order, in this order. */
+/* Kernels of one order: the trial's own, and those that it is measured in turns with. */
+#define KILN_INMATE_KERNELS_MAX (1u + KILN_MESSAGES_RIVALS)
+
+/* Descriptors passed with the order, in this order; one artefact per kernel. */
 typedef enum kiln_inmate_fd {
-    KILN_INMATE_ARTEFACT, /* the artefact's bytes, read-only */
-    KILN_INMATE_OUTPUTS,  /* sealed memory of 2 * output_bytes: after the first call, after the last
-                           */
+    KILN_INMATE_OUTPUTS,  /* sealed memory: per kernel 2 * output_bytes, after the first call and
+                             after the last */
     KILN_INMATE_FOLDER,   /* its own empty folder */
-    KILN_INMATE_FD_COUNT
+    KILN_INMATE_ARTEFACT, /* the first artefact's bytes, read-only; the others follow */
+    KILN_INMATE_FDS_MAX = KILN_INMATE_ARTEFACT + KILN_INMATE_KERNELS_MAX
 } kiln_inmate_fd;
+
+typedef struct kiln_inmate_kernel {
+    uint64_t artefact_bytes, output_bytes;
+} kiln_inmate_kernel;
 
 typedef struct kiln_inmate_order {
     uint32_t magic;
     uint32_t executor; /* row of executors.def */
     uint32_t core_count;
     uint32_t core[KILN_EXECUTOR_CORES_MAX];
-    uint64_t artefact_bytes, output_bytes, seed, cpu_seconds;
+    uint32_t kernel_count;
+    kiln_inmate_kernel kernel[KILN_INMATE_KERNELS_MAX];
+    uint64_t seed, cpu_seconds;
+    double race_ns;
     kiln_msg_policy policy;
 } kiln_inmate_order;
 
@@ -38,20 +48,21 @@ typedef enum kiln_inmate_said {
     KILN_INMATE_PHASE = 1, /* entered `phase` */
     KILN_INMATE_REFUSED,   /* the artefact cannot be run: code, text; last note */
     KILN_INMATE_FAILED,    /* a call of the candidate went wrong: code (kiln_ran); last note */
-    KILN_INMATE_MEASURED,  /* timing; last note */
+    KILN_INMATE_MEASURED,  /* timing of `kernel`; one after the other, that of the last kernel last
+                            */
 } kiln_inmate_said;
 
 typedef struct kiln_inmate_note {
-    uint32_t magic, said, phase;
+    uint32_t magic, said, phase, kernel;
     uint32_t code;     /* REFUSED: kiln_code; FAILED: kiln_ran */
     double peak_flops; /* PHASE WARM and later: of one core, measured before the candidate ran */
     char text[512];    /* REFUSED; NUL-terminated */
     kiln_timing timing;
 } kiln_inmate_note;
 
-/* Parent. UNAVAILABLE: the child does not listen. */
+/* Parent. `fd`: [KILN_INMATE_ARTEFACT + kernel_count]. UNAVAILABLE: the child does not listen. */
 KILN_MUST_USE kiln_status kiln_inmate_send_order(int socket, const kiln_inmate_order *order,
-                                                 const int fd[KILN_INMATE_FD_COUNT]);
+                                                 const int *fd);
 typedef enum kiln_inmate_got {
     KILN_INMATE_GOT_NOTE,
     KILN_INMATE_GOT_NOTHING, /* now */
@@ -64,7 +75,7 @@ kiln_inmate_got kiln_inmate_read_note(int socket, kiln_inmate_note *out_note);
 /* Child: waits. False when no order will come: a spare that is not needed, or a parent of another
  * version. */
 bool kiln_inmate_read_order(int socket, kiln_inmate_order *out_order,
-                            int out_fd[KILN_INMATE_FD_COUNT]);
+                            int out_fd[KILN_INMATE_FDS_MAX]);
 /* Child: false when the parent is gone. */
 bool kiln_inmate_send_note(int socket, const kiln_inmate_note *note);
 

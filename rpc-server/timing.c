@@ -63,18 +63,53 @@ static kiln_stop stop_reason(const kiln_msg_policy *policy, const kiln_timing *t
     return spent_ns >= policy->total_ns ? KILN_STOP_TIME_CAP : KILN_STOP_NONE;
 }
 
-void kiln_timing_sample(const kiln_timing_source *source, const kiln_msg_policy *policy,
-                        uint32_t runs, kiln_timing *out_timing) {
-    out_timing->stop = KILN_STOP_NONE;
-    out_timing->runs = runs;
-    out_timing->sample_count = 0;
+bool kiln_timing_is_raced(const kiln_timing *timing, double race_ns) {
+    if (race_ns <= 0 || timing->sample_count < KILN_TIMING_RACE_SAMPLES) return false;
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; i < KILN_TIMING_RACE_SAMPLES; i++)
+        least = KILN_MIN(least, timing->sample_ns[i]);
+    return (double)least > race_ns * timing->runs;
+}
+
+static void take_sample(const kiln_timing_turn *turn, uint64_t *spent_ns) {
+    uint64_t elapsed = 0;
+    turn->source.run(turn->source.context, turn->runs, &elapsed);
+    *spent_ns += elapsed;
+    elapsed -= KILN_MIN(elapsed, turn->source.overhead_ns);
+    turn->timing->sample_ns[turn->timing->sample_count++] = KILN_MAX(elapsed, 1);
+}
+
+/* One sample of each. */
+static void take_round(const kiln_timing_turn *turn, uint32_t count, bool backwards,
+                       uint64_t *spent_ns) {
+    for (uint32_t i = 0; i < count; i++)
+        take_sample(&turn[backwards ? count - 1 - i : i], spent_ns);
+}
+
+/* Whether all have enough; then each has its reason. */
+static bool have_enough(const kiln_timing_turn *turn, uint32_t count, const kiln_msg_policy *policy,
+                        uint64_t spent_ns) {
+    bool enough = true;
+    for (uint32_t i = 0; i < count; i++) {
+        turn[i].timing->stop = stop_reason(policy, turn[i].timing, spent_ns / count);
+        enough = enough && turn[i].timing->stop != KILN_STOP_NONE;
+    }
+    return enough;
+}
+
+void kiln_timing_sample(const kiln_timing_turn *turn, uint32_t count, const kiln_msg_policy *policy,
+                        double race_ns) {
+    for (uint32_t i = 0; i < count; i++) {
+        turn[i].timing->runs = turn[i].runs;
+        turn[i].timing->sample_count = 0;
+    }
     uint64_t spent_ns = 0;
-    while (out_timing->stop == KILN_STOP_NONE) {
-        uint64_t elapsed = 0;
-        source->run(source->context, runs, &elapsed);
-        spent_ns += elapsed;
-        elapsed -= KILN_MIN(elapsed, source->overhead_ns);
-        out_timing->sample_ns[out_timing->sample_count++] = KILN_MAX(elapsed, 1);
-        out_timing->stop = stop_reason(policy, out_timing, spent_ns);
+    for (bool backwards = false;; backwards = !backwards) {
+        take_round(turn, count, backwards, &spent_ns);
+        if (count == 1 && kiln_timing_is_raced(turn->timing, race_ns)) {
+            turn->timing->stop = KILN_STOP_RACED;
+            return;
+        }
+        if (have_enough(turn, count, policy, spent_ns)) return;
     }
 }

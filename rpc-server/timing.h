@@ -4,6 +4,7 @@
 #ifndef KILN_RPC_SERVER_TIMING_H
 #define KILN_RPC_SERVER_TIMING_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "proto/proto.h"
@@ -11,6 +12,9 @@
 #define KILN_TIMING_SAMPLES_MAX 1024u
 /* A sample is at least this many times the timer's own cost, which is then within 0.5 %. */
 #define KILN_TIMING_OVERHEADS 200u
+/* A kernel is raced out when so many first samples are all slower than the bound. Three: one burst
+ * of somebody else's work spoils two samples in a row more often than three. */
+#define KILN_TIMING_RACE_SAMPLES 3u
 /* Warm-up ends here even when the times still drift: a kernel that takes longer is warm after its
  * first call. */
 #define KILN_TIMING_WARM_NS UINT64_C(10000000)
@@ -39,9 +43,21 @@ uint64_t kiln_timing_overhead_ns(void);
  * already. */
 uint32_t kiln_timing_warm_up(const kiln_timing_source *source, const kiln_msg_policy *policy,
                              uint64_t first_ns);
-/* Takes samples of `runs` runs as `policy` says. */
-void kiln_timing_sample(const kiln_timing_source *source, const kiln_msg_policy *policy,
-                        uint32_t runs, kiln_timing *out_timing);
+/* One of several kernels that are timed in turns. */
+typedef struct kiln_timing_turn {
+    kiln_timing_source source;
+    uint32_t runs; /* per sample */
+    kiln_timing *timing;
+} kiln_timing_turn;
+
+/* Takes samples as `policy` says, of all kernels in turns, forwards and backwards alternately,
+ * until none of them needs more: they all get as many samples as each other, and the n-th of each
+ * were taken at about the same time. A single kernel is raced out when its first samples all take
+ * longer per run than `race_ns` (0: never). */
+void kiln_timing_sample(const kiln_timing_turn *turn, uint32_t count, const kiln_msg_policy *policy,
+                        double race_ns);
+/* Whether the first samples say that the kernel is slower than `race_ns` per run. */
+bool kiln_timing_is_raced(const kiln_timing *timing, double race_ns);
 
 /* Half the width of the median's 95 % interval over the median. `sample_ns`: [count], count >= 1.
  */

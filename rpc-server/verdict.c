@@ -21,14 +21,16 @@ static void refuse(kiln_msg_trial_result *result, kiln_outcome outcome, kiln_bla
 static const char *impossible(const kiln_evidence *evidence) {
     const kiln_timing *timing = evidence->timing;
     const kiln_msg_policy *policy = evidence->policy;
+    const bool raced = timing->stop == KILN_STOP_RACED;
     uint32_t most = KILN_MIN(policy->samples_max, KILN_TIMING_SAMPLES_MAX);
-    if (timing->sample_count < KILN_MAX(KILN_MIN(policy->samples_min, most), 1) ||
-        timing->sample_count > most)
+    uint32_t least = KILN_MAX(KILN_MIN(policy->samples_min, most), 1);
+    if (timing->sample_count < (raced ? 1 : least) || timing->sample_count > most)
         return "a number of samples that was not asked for";
     if (timing->runs == 0) return "samples of no run";
-    if (timing->stop != KILN_STOP_CONVERGED && timing->stop != KILN_STOP_COUNT_CAP &&
-        timing->stop != KILN_STOP_TIME_CAP)
+    if (timing->stop == KILN_STOP_NONE || timing->stop > KILN_STOP_RACED)
         return "no reason to have stopped";
+    if (raced && !kiln_timing_is_raced(timing, evidence->race_ns))
+        return "a lost race that it did not lose";
     uint64_t total = 0;
     for (uint32_t i = 0; i < timing->sample_count; i++) {
         if (timing->sample_ns[i] == 0) return "a sample of no time";
@@ -111,6 +113,7 @@ static void check_outputs(const kiln_evidence *evidence, kiln_arena *arena,
     }
     result->checked = true;
     compare_outputs(evidence, evidence->first, "after the first call", arena, result);
+    if (evidence->timing->stop == KILN_STOP_RACED) return;
     /* Most kernels give the same bytes again, also where the layout pads: then the answer is the
      * same. */
     if (memcmp(evidence->first, evidence->last, kiln_executor_output_bytes(evidence->manifest)) ==

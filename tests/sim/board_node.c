@@ -11,7 +11,8 @@ typedef struct child {
     uint64_t run;
     uint64_t lease;
     kiln_outcome outcome; /* what will come of it */
-    bool hangs;
+    bool raced, out_of_band;
+    uint64_t rival_count;
 } child;
 
 typedef struct fetch {
@@ -97,20 +98,42 @@ static void child_died(sim_node *node, uint64_t slot, uint64_t run) {
                                         .text = "signal 11"});
 }
 
+/* Everything of it is gone, and its outputs are compared: perhaps beside the next one's run. */
+static void child_judged(sim_node *node, uint64_t slot_and_child, uint64_t run) {
+    uint64_t samples[] = {1000, 1100, 1050, 1020, 1010};
+    kiln_msg_rival_result rivals[KILN_MESSAGES_RIVALS];
+    uint32_t rival_count = (uint32_t)(slot_and_child >> 8 & 255);
+    kiln_msg_trial_result result = {
+        .outcome = (uint32_t)(slot_and_child & 255),
+        .checked = true,
+        .runs = 1,
+        .stop = slot_and_child >> 24 & 1 ? KILN_STOP_RACED : KILN_STOP_CONVERGED,
+        .drift = 1,
+        .out_of_band = slot_and_child >> 25 & 1,
+    };
+    if (result.outcome == KILN_OUTCOME_OK)
+        result.samples_ns = (kiln_u64s){samples, KILN_ARRAY_COUNT(samples)};
+    for (uint32_t i = 0; i < rival_count; i++)
+        rivals[i] = (kiln_msg_rival_result){
+            .outcome = result.outcome, .samples_ns = result.samples_ns, .runs = 1, .checked = true};
+    result.rivals.item = rivals;
+    result.rivals.count = rival_count;
+    run_step(node, &(kiln_server_event){.kind = KILN_SERVER_FINISHED,
+                                        .slot = (uint32_t)(slot_and_child >> 16 & 255),
+                                        .run = run,
+                                        .result = &result});
+}
+
 static void child_finished(sim_node *node, uint64_t slot, uint64_t run) {
     board_state *s = node->state;
     child *c = &s->child[slot];
     if (!c->alive || c->run != run) return;
     c->alive = false;
-    uint64_t samples[] = {1000, 1100, 1050, 1020, 1010};
-    kiln_msg_trial_result result = {
-        .outcome = c->outcome, .checked = true, .runs = 1, .stop = KILN_STOP_CONVERGED};
-    if (c->outcome == KILN_OUTCOME_OK)
-        result.samples_ns = (kiln_u64s){samples, KILN_ARRAY_COUNT(samples)};
-    run_step(node, &(kiln_server_event){.kind = KILN_SERVER_FINISHED,
-                                        .slot = (uint32_t)slot,
-                                        .run = run,
-                                        .result = &result});
+    uint64_t ends = slot << 16 | c->rival_count << 8 | c->outcome;
+    ends |= (uint64_t)c->raced << 24 | (uint64_t)c->out_of_band << 25;
+    sim_at(node->world, sim_between(node->world, 0, 50 * SIM_MS), node, child_judged, ends, run);
+    run_step(node,
+             &(kiln_server_event){.kind = KILN_SERVER_VACATED, .slot = (uint32_t)slot, .run = run});
 }
 
 static void child_phase(sim_node *node, uint64_t slot_and_phase, uint64_t run) {
@@ -153,6 +176,9 @@ static void start_child(sim_node *node, const kiln_server_action *action) {
     child *c = &s->child[action->slot];
     *c = (child){.alive = true, .run = action->run, .lease = action->trial->lease};
     c->outcome = sim_chance(world, o->wrong_permille) ? KILN_OUTCOME_WRONG_RESULT : KILN_OUTCOME_OK;
+    c->raced = action->trial->race_ns > 0 && sim_chance(world, 300);
+    c->out_of_band = sim_chance(world, o->drift_permille);
+    c->rival_count = action->trial->rivals.count;
     uint64_t at = 0;
     for (uint64_t phase = KILN_PHASE_WARM; phase <= KILN_PHASE_CHECK; phase++) {
         at += sim_between(world, SIM_MS, 300 * SIM_MS);

@@ -9,10 +9,10 @@
 static void print_options(const sim_options *o) {
     printf("  boards %u, tuners %u, clients %u, builders %u, trials %u, tasks %u, latency %.3g ms, "
            "faults %g per minute, hang %u, "
-           "crash %u, wrong %u, repeat %u per mille\n",
+           "crash %u, wrong %u, repeat %u, drift %u per mille\n",
            o->boards, o->tuners, o->clients, o->builders, o->trials, o->tasks,
            (double)o->latency_ns / 1e6, o->faults_per_minute, o->hang_permille, o->crash_permille,
-           o->wrong_permille, o->repeat_permille);
+           o->wrong_permille, o->repeat_permille, o->drift_permille);
 }
 
 typedef struct totals {

@@ -11,6 +11,7 @@ typedef struct db_record {
     char job[KILN_HASH128_TEXT];
     uint32_t task, index;
     kiln_outcome outcome;
+    bool from_board; /* which waits for TRIAL_ACK */
 } db_record;
 
 /* What the shell holds of a job while it runs. */
@@ -35,6 +36,7 @@ typedef struct tuner_state {
     uint64_t last_upload;
     bool commit_due;
     kiln_map sent; /* trial -> lease it was last sent under */
+    uint64_t acks; /* TRIAL_ACKs sent */
     /* Disk. */
     KILN_VEC(db_record) db;
 } tuner_state;
@@ -221,6 +223,18 @@ static bool is_stored(const tuner_state *s, const db_record *record) {
     return false;
 }
 
+/* Tells the machine that a record is stored; its board must hear of it at once. */
+static void recorded(sim_node *node, const db_record *record, uint64_t handle) {
+    tuner_state *s = node->state;
+    uint64_t acks = s->acks;
+    bool due = record->from_board && find_job(s, handle) && node->conn && node->conn->shaken;
+    run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_RECORDED,
+                                       .job = handle,
+                                       .task = record->task,
+                                       .index = record->index});
+    if (due && s->acks == acks) sim_fail(node->world, "a stored result is not acknowledged");
+}
+
 static void committed(sim_node *node, uint64_t a, uint64_t b) {
     (void)a, (void)b;
     tuner_state *s = node->state;
@@ -229,11 +243,7 @@ static void committed(sim_node *node, uint64_t a, uint64_t b) {
     for (uint32_t i = 0; i < count; i++) kiln_vec_push(&s->db, s->pending.data[i]);
     for (uint32_t i = 0; i < count; i++) {
         db_record record = s->pending.data[i];
-        uint64_t handle = s->pending_job.data[i];
-        run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_RECORDED,
-                                           .job = handle,
-                                           .task = record.task,
-                                           .index = record.index});
+        recorded(node, &record, s->pending_job.data[i]);
     }
     memmove(s->pending.data, s->pending.data + count,
             (s->pending.count - count) * sizeof s->pending.data[0]);
@@ -251,7 +261,10 @@ static void begin_record(sim_node *node, const kiln_tuner_action *action) {
     tuner_state *s = node->state;
     sim_world *world = node->world;
     shell_job *job = find_job(s, action->job);
-    db_record record = {.task = action->task, .index = action->index, .outcome = action->outcome};
+    db_record record = {.task = action->task,
+                        .index = action->index,
+                        .outcome = action->outcome,
+                        .from_board = action->result};
     memcpy(record.job, job->id, sizeof record.job);
     bool twice = is_stored(s, &record);
     for (uint32_t i = 0; i < s->pending.count; i++)
@@ -294,6 +307,7 @@ static void send_message(sim_node *node, const kiln_message *message) {
     tuner_state *s = node->state;
     if (message->type == KILN_MSG_TRIAL)
         kiln_map_put(&s->sent, message->trial.trial, message->trial.lease);
+    s->acks += message->type == KILN_MSG_TRIAL_ACK;
     if (node->conn) sim_send(node, node->conn, message);
 }
 

@@ -213,6 +213,7 @@ static void draw_options(sim_world *world, uint64_t seed) {
         .crash_permille = (uint32_t)sim_between(world, 0, 60),
         .wrong_permille = (uint32_t)sim_between(world, 0, 60),
         .repeat_permille = (uint32_t)sim_between(world, 0, 20),
+        .drift_permille = (uint32_t)sim_between(world, 0, 100),
     };
 }
 

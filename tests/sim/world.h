@@ -73,7 +73,7 @@ typedef struct sim_options {
     uint32_t boards, tuners, clients, builders, trials, tasks;
     uint64_t latency_ns;
     double faults_per_minute;
-    uint32_t hang_permille, crash_permille, wrong_permille, repeat_permille;
+    uint32_t hang_permille, crash_permille, wrong_permille, repeat_permille, drift_permille;
 } sim_options;
 
 struct sim_world {

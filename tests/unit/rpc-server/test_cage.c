@@ -12,6 +12,7 @@
 #include "rpc-server/board.h"
 #include "rpc-server/cage.h"
 #include "rpc-server/inmate.h"
+#include "rpc-server/timing.h"
 #include "tests/unit/rpc-server/candidates.h"
 
 #define ELEMENTS CANDIDATE_ELEMENTS
@@ -27,11 +28,24 @@ typedef struct fixture {
     uint32_t core[KILN_EXECUTOR_CORES_MAX];
     uint64_t run;
     /* Of the run that is under way. */
-    bool ended, died;
+    bool vacated, ended, died;
+    double race_ns;
     kiln_phase phase, deadline_phase; /* killed a while after it enters this one */
     kiln_msg_trial_result result;
     const char *text;
 } fixture;
+
+/* Children of this process that are alive or not yet reaped. */
+static uint32_t count_children(void) {
+    char text[4096] = "";
+    FILE *file = fopen("/proc/thread-self/children", "r");
+    assert_non_null(file);
+    size_t size = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    uint32_t count = 0;
+    for (size_t i = 0; i < size; i++) count += text[i] == ' ';
+    return count;
+}
 
 static void on_deadline(void *context) {
     fixture *f = context;
@@ -43,6 +57,13 @@ static void on_phase(void *context, uint32_t slot, uint64_t run, kiln_phase phas
     assert_true(slot == 0 && run == f->run && phase > f->phase);
     f->phase = phase;
     if (phase == f->deadline_phase) kiln_timer_start(f->deadline, UINT64_C(100000000));
+}
+
+static void on_vacated(void *context, uint32_t slot, uint64_t run) {
+    fixture *f = context;
+    assert_true(slot == 0 && run == f->run && !f->ended);
+    assert_int_equal(count_children(), 1); /* the spare */
+    f->vacated = true;
 }
 
 static void on_finished(void *context, uint32_t slot, uint64_t run,
@@ -63,7 +84,7 @@ static void on_died(void *context, uint32_t slot, uint64_t run, const char *text
     f->died = f->ended = true;
 }
 
-static const kiln_cage_handler handler = {on_phase, on_finished, on_died};
+static const kiln_cage_handler handler = {on_phase, on_vacated, on_finished, on_died};
 
 static void create_cages(fixture *f, const kiln_executor *executor) {
     uint32_t core_count = kiln_board_cores(f->core, KILN_EXECUTOR_CORES_MAX);
@@ -106,7 +127,7 @@ static int tear_down(void **state) {
 static const char *write_artefact(fixture *f, const char *fault, double flops) {
     kiln_strbuf bytes = {0};
     candidate_artefact(the_object_folder, fault, flops, &bytes);
-    const char *path = kiln_arena_printf(&f->arena, "%s/artefact", f->folder);
+    const char *path = kiln_arena_printf(&f->arena, "%s/%s", f->folder, fault);
     expect_ok(kiln_file_write(path, kiln_strbuf_view(&bytes), 0600));
     kiln_strbuf_deinit(&bytes);
     return path;
@@ -130,33 +151,21 @@ static uint32_t count_entries(const char *path) {
     return count;
 }
 
-/* Children of this process that are alive or not yet reaped. */
-static uint32_t count_children(void) {
-    char text[4096] = "";
-    FILE *file = fopen("/proc/thread-self/children", "r");
-    assert_non_null(file);
-    size_t size = fread(text, 1, sizeof text - 1, file);
-    fclose(file);
-    uint32_t count = 0;
-    for (size_t i = 0; i < size; i++) count += text[i] == ' ';
-    return count;
-}
-
-static void run_paths(fixture *f, const char *artefact, const char *reference,
-                      kiln_phase deadline_phase) {
+static void run_blobs(fixture *f, const kiln_cage_blobs *blobs, kiln_phase deadline_phase) {
     uint32_t descriptors = count_entries("/proc/self/fd");
     f->run++;
-    f->ended = f->died = false;
+    f->vacated = f->ended = f->died = false;
     f->phase = KILN_PHASE_NONE;
     f->deadline_phase = deadline_phase;
     f->result = (kiln_msg_trial_result){0};
     kiln_msg_trial trial = {.seed = CANDIDATE_SEED,
+                            .race_ns = f->race_ns,
                             .policy = {.samples_min = 5,
                                        .samples_max = 20,
                                        .interval = 0.01,
                                        .sample_ns = 100000,
                                        .total_ns = 10000000}};
-    kiln_cages_start(f->cages, 0, f->run, &trial, artefact, reference);
+    kiln_cages_start(f->cages, 0, f->run, &trial, blobs);
     while (!f->ended && kiln_loop_run_once(f->loop)) {}
     assert_true(f->ended);
     kiln_timer_stop(f->deadline);
@@ -164,6 +173,11 @@ static void run_paths(fixture *f, const char *artefact, const char *reference,
     assert_int_equal(count_entries("/proc/self/fd"), descriptors);
     assert_int_equal(count_children(), 1);
     assert_int_equal(count_entries(kiln_arena_printf(&f->arena, "%s/run", f->folder)), 2);
+}
+
+static void run_paths(fixture *f, const char *artefact, const char *reference,
+                      kiln_phase deadline_phase) {
+    run_blobs(f, &(kiln_cage_blobs){reference, 1, {artefact}}, deadline_phase);
 }
 
 static void run_candidate(fixture *f, const char *fault, kiln_phase deadline_phase) {
@@ -197,6 +211,59 @@ static void an_honest_candidate_is_measured_and_checked(void **state) {
     assert_true(f->result.peak_flops > 1e9);
     assert_int_equal(f->phase, KILN_PHASE_CHECK);
     assert_true(f->result.times_ns.run > 0 && f->result.times_ns.load > 0);
+}
+
+static void a_kernel_above_the_bound_is_stopped_after_its_first_samples(void **state) {
+    fixture *f = *state;
+    f->race_ns = 0.5; /* nothing is that fast */
+    run_candidate(f, "honest", KILN_PHASE_NONE);
+    expect_outcome(f, KILN_OUTCOME_OK, "");
+    assert_int_equal(f->result.stop, KILN_STOP_RACED);
+    assert_int_equal(f->result.samples_ns.count, KILN_TIMING_RACE_SAMPLES);
+    assert_true(f->result.checked);
+    run_candidate(f, "slightly_wrong",
+                  KILN_PHASE_NONE); /* what it wrote is looked at all the same */
+    expect_outcome(f, KILN_OUTCOME_WRONG_RESULT, "after the first call");
+    f->race_ns = 1e9;
+    run_candidate(f, "honest", KILN_PHASE_NONE);
+    assert_in_range(f->result.samples_ns.count, 5, 20);
+}
+
+static void rivals_are_measured_in_turns_and_judged_alone(void **state) {
+    fixture *f = *state;
+    const kiln_cage_blobs blobs = {write_reference(f, ELEMENTS),
+                                   3,
+                                   {write_artefact(f, "honest", CANDIDATE_FLOPS),
+                                    write_artefact(f, "slightly_wrong", CANDIDATE_FLOPS),
+                                    write_artefact(f, "honest", CANDIDATE_FLOPS)}};
+    run_blobs(f, &blobs, KILN_PHASE_NONE);
+    expect_outcome(f, KILN_OUTCOME_OK, "");
+    assert_int_equal(f->result.rivals.count, 2);
+    const kiln_msg_rival_result *rival = f->result.rivals.item;
+    assert_int_equal(rival[0].outcome, KILN_OUTCOME_WRONG_RESULT);
+    assert_int_equal(rival[1].outcome, KILN_OUTCOME_OK);
+    assert_true(rival[1].checked && rival[1].runs >= 1);
+    /* The n-th samples of all were taken together, so that they can be compared in pairs. */
+    assert_int_equal(rival[0].samples_ns.count, f->result.samples_ns.count);
+    assert_int_equal(rival[1].samples_ns.count, f->result.samples_ns.count);
+}
+
+static void a_rival_that_does_not_link_ends_all(void **state) {
+    fixture *f = *state;
+    const char *broken = write_artefact(f, "half_of_it", 1);
+    expect_ok(kiln_file_write(broken, KILN_STR("rubbish"), 0600));
+    const kiln_cage_blobs blobs = {
+        write_reference(f, ELEMENTS), 2, {write_artefact(f, "honest", 1), broken}};
+    run_blobs(f, &blobs, KILN_PHASE_NONE);
+    expect_outcome(f, KILN_OUTCOME_LINK_ERROR, "");
+}
+
+static void drift_is_told_once_the_board_is_known(void **state) {
+    fixture *f = *state;
+    for (int i = 0; i < 5; i++) run_candidate(f, "honest", KILN_PHASE_NONE);
+    expect_outcome(f, KILN_OUTCOME_OK, "");
+    assert_true(f->result.drift > 0.2 && f->result.drift < 5);
+    assert_true(f->vacated);
 }
 
 static void threads_work_inside_the_sandbox(void **state) {
@@ -318,6 +385,10 @@ int main(int argc, char **argv) {
     the_object_folder = argv[1];
     const struct CMUnitTest tests[] = {
         TEST(an_honest_candidate_is_measured_and_checked),
+        TEST(a_kernel_above_the_bound_is_stopped_after_its_first_samples),
+        TEST(rivals_are_measured_in_turns_and_judged_alone),
+        TEST(a_rival_that_does_not_link_ends_all),
+        TEST(drift_is_told_once_the_board_is_known),
         TEST(threads_work_inside_the_sandbox),
         TEST(loops_for_ever),
         TEST(loops_in_prepare),

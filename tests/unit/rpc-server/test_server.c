@@ -149,6 +149,57 @@ static void blobs_are_fetched_first_and_then_the_child_starts(void **state) {
     assert_int_equal(find_sent(b, KILN_MSG_TRIAL_EVENT)->trial_event.phase, KILN_PHASE_LOAD);
 }
 
+static void blobs_of_rivals_are_fetched_as_well(void **state) {
+    bench *b = *state;
+    connect_to_tracker(b);
+    kiln_message message = trial("a", 7, 0);
+    kiln_msg_blob_ref rivals[] = {{digest('r'), 10}, {digest('s'), 10}};
+    message.trial.rivals.item = rivals;
+    message.trial.rivals.count = 2;
+    say(b, &message);
+    fetched(b, 'a', NULL);
+    fetched(b, 1, NULL);
+    fetched(b, 's', NULL);
+    assert_null(find(b, KILN_SERVER_START));
+    fetched(b, 'r', NULL);
+    assert_int_equal(find(b, KILN_SERVER_START)->trial->rivals.count, 2);
+}
+
+static void vacate(bench *b, uint32_t slot) {
+    step(b, &(kiln_server_event){.kind = KILN_SERVER_VACATED, .slot = slot, .run = b->run});
+}
+
+static void the_next_starts_while_the_last_is_judged(void **state) {
+    bench *b = *state;
+    connect_to_tracker(b);
+    send_trial(b, "a", 7, 0);
+    uint64_t first = b->run;
+    send_trial(b, "b", 7, 0);
+    vacate(b, 0);
+    expect_str(find(b, KILN_SERVER_START)->trial->trial, "b");
+    assert_null(find_sent(b, KILN_MSG_TRIAL_RESULT));
+    assert_int_equal(kiln_server_counts_of(b->server).running, 2);
+    uint64_t second = b->run;
+    b->run = first;
+    finish(b, 0);
+    expect_str(find_sent(b, KILN_MSG_TRIAL_RESULT)->trial_result.trial, "a");
+    b->run = second;
+    vacate(b, 0);
+    die(b, 0, "signal 11");
+    assert_int_equal(find_sent(b, KILN_MSG_TRIAL_RESULT)->trial_result.outcome, KILN_OUTCOME_CRASH);
+}
+
+static void a_trial_that_is_void_while_it_is_judged_is_forgotten(void **state) {
+    bench *b = *state;
+    connect_to_tracker(b);
+    send_trial(b, "a", 7, 0);
+    vacate(b, 0);
+    say(b, &(kiln_message){.type = KILN_MSG_LEASE_LOST, .lease_lost = {.lease = 7}});
+    assert_int_equal(kiln_server_counts_of(b->server).running, 0);
+    finish(b, 0);
+    assert_null(find_sent(b, KILN_MSG_TRIAL_RESULT));
+}
+
 static void one_trial_per_slot_and_slots_are_apart(void **state) {
     bench *b = *state;
     connect_to_tracker(b);
@@ -441,6 +492,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test(it_dials_and_introduces_itself),
         test(blobs_are_fetched_first_and_then_the_child_starts),
+        test(blobs_of_rivals_are_fetched_as_well),
+        test(the_next_starts_while_the_last_is_judged),
+        test(a_trial_that_is_void_while_it_is_judged_is_forgotten),
         test(one_trial_per_slot_and_slots_are_apart),
         test(a_result_is_sent_again_until_it_is_acknowledged),
         test(after_a_reconnect_it_says_what_it_has_and_sends_results_at_once),

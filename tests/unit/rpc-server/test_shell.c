@@ -323,7 +323,7 @@ static void a_killed_board_leaves_no_child(void **state) {
     uint32_t count = 0;
     for (uint64_t pid = 0; kiln_str_to_u64(kiln_str_cut(&children, ' '), &pid); count++)
         while (state_of(f, pid) != '\0' && state_of(f, pid) != 'Z') {
-        }                       /* it dies with its parent; who reaps it is not ours */
+        } /* it dies with its parent; who reaps it is not ours */
     assert_int_equal(count, 2); /* the one that measured, and the spare */
 }
 

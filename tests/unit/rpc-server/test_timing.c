@@ -42,7 +42,7 @@ static kiln_timing measure(machine *m, const kiln_msg_policy *policy, uint64_t o
     run(m, 1, &first_ns);
     uint32_t runs = kiln_timing_warm_up(&source, policy, first_ns);
     m->total_ns = 0;
-    kiln_timing_sample(&source, policy, runs, &timing);
+    kiln_timing_sample(&(kiln_timing_turn){source, runs, &timing}, 1, policy, 0);
     return timing;
 }
 
@@ -122,6 +122,35 @@ static void policies_beyond_the_limits_are_cut(void **state) {
     assert_int_equal(timing.sample_count, KILN_TIMING_SAMPLES_MAX);
 }
 
+static void a_clear_loser_stops_after_its_first_samples(void **state) {
+    (void)state;
+    machine m = {.base_ns = 2e6, .noise = 0.5};
+    kiln_timing timing;
+    const kiln_timing_turn turn = {{run, &m, 0}, 1, &timing};
+    kiln_rand_init(&m.rand, 7);
+    kiln_timing_sample(&turn, 1, &search_policy, 1.9e6);
+    assert_int_equal(timing.stop, KILN_STOP_RACED);
+    assert_int_equal(timing.sample_count, KILN_TIMING_RACE_SAMPLES);
+    kiln_timing_sample(&turn, 1, &search_policy, 3e6);
+    assert_true(timing.stop != KILN_STOP_RACED && timing.sample_count >= 5);
+}
+
+static void kernels_in_turns_get_as_many_samples_as_each_other(void **state) {
+    (void)state;
+    machine m[] = {{.base_ns = 1e6}, {.base_ns = 1e6, .noise = 0.5}, {.base_ns = 2e6}};
+    kiln_timing timing[3];
+    kiln_timing_turn turn[3];
+    for (int i = 0; i < 3; i++) {
+        kiln_rand_init(&m[i].rand, 7);
+        turn[i] = (kiln_timing_turn){{run, &m[i], 0}, 1, &timing[i]};
+    }
+    /* The first and the last would be done after five; the bound is for kernels that run alone. */
+    kiln_timing_sample(turn, 3, &search_policy, 1);
+    for (int i = 0; i < 3; i++) assert_int_equal(timing[i].sample_count, 20);
+    assert_int_equal(timing[0].stop, KILN_STOP_CONVERGED);
+    assert_int_equal(timing[1].stop, KILN_STOP_COUNT_CAP);
+}
+
 static void the_timer_costs_something_and_not_much(void **state) {
     (void)state;
     assert_in_range(kiln_timing_overhead_ns(), 1, 100000);
@@ -137,6 +166,8 @@ int main(void) {
         cmocka_unit_test(warm_up_of_a_restless_kernel_ends),
         cmocka_unit_test(a_kernel_without_time_is_not_divided_by),
         cmocka_unit_test(policies_beyond_the_limits_are_cut),
+        cmocka_unit_test(a_clear_loser_stops_after_its_first_samples),
+        cmocka_unit_test(kernels_in_turns_get_as_many_samples_as_each_other),
         cmocka_unit_test(the_timer_costs_something_and_not_much),
     };
     return cmocka_run_group_tests_name("rpc-server/timing", tests, NULL, NULL);

@@ -140,6 +140,24 @@ static void an_impossible_report_is_a_crash(void **state) {
     expect(f, KILN_OUTCOME_CRASH, "reason");
 }
 
+static void a_lost_race_is_believed_only_when_it_was_lost(void **state) {
+    fixture *f = *state;
+    f->timing.sample_count = 3;
+    f->timing.stop = KILN_STOP_RACED;
+    *element(f->last, 19, 1) = 1000; /* it was never written: the kernel was stopped before */
+    f->evidence.race_ns = 99999;     /* its samples are 100000 ns per run */
+    expect(f, KILN_OUTCOME_OK, "");
+    assert_int_equal(f->result.stop, KILN_STOP_RACED);
+    assert_true(f->result.checked);
+    f->evidence.race_ns = 100001;
+    expect(f, KILN_OUTCOME_CRASH, "race");
+    f->evidence.race_ns = 0;
+    expect(f, KILN_OUTCOME_CRASH, "race");
+    f->evidence.race_ns = 99999;
+    f->timing.sample_count = 2;
+    expect(f, KILN_OUTCOME_CRASH, "race");
+}
+
 static void faster_than_the_machine_is_wrong(void **state) {
     fixture *f = *state;
     f->manifest.flops = 100e9 * 0.0001 * 1.1; /* 110 % of the peak: its clock may have risen */
@@ -184,6 +202,7 @@ int main(void) {
         TEST(one_wrong_element_is_found_in_either_call),
         TEST(what_lies_in_padding_does_not_matter),
         TEST(an_impossible_report_is_a_crash),
+        TEST(a_lost_race_is_believed_only_when_it_was_lost),
         TEST(faster_than_the_machine_is_wrong),
         TEST(a_reference_that_does_not_fit_is_the_clients_fault),
         TEST(outputs_that_are_not_real_are_not_checked),

@@ -6,12 +6,12 @@
  * timing: a searcher for which proposal k uses the model trained on the first f(k) samples calls
  * train_begin when sample f(k) has arrived and train_wait before proposal k.
  *
- * Scores are -log2(latency / best latency of the same task): 0 is as good as the best known, -1
- * takes twice as long, greater is better. They compare candidates of one task. A model that was
- * never trained predicts by the analytic model alone.
+ * Scores are logarithms: of two candidates of one task, the one whose score is greater by 1 is
+ * predicted to take half the time. Between tasks they mean nothing. A model that was never trained
+ * predicts by the analytic model alone, and trees correct the analytic model.
  *
- * Not thread-safe: one owner calls. Deterministic: same calls, same scores. Decision 0013 says how
- * the parameters were chosen. */
+ * Not thread-safe: one owner calls. Deterministic: same calls, same scores. docs/decisions says
+ * how the parameters were chosen. */
 #ifndef KILN_TUNER_MODEL_MODEL_H
 #define KILN_TUNER_MODEL_MODEL_H
 
@@ -22,7 +22,7 @@
 #include "base/str.h"
 #include "compiler-core/core.h"
 
-/* Samples that a model keeps; later ones push out the oldest of other tasks. */
+/* Samples that a model takes; later ones are dropped. */
 #define KILN_COST_MODEL_SAMPLES_MAX 20000
 
 typedef struct kiln_cost_model kiln_cost_model;

@@ -1,0 +1,260 @@
+#include "compiler-core/cost/estimate.h"
+
+#include <math.h>
+
+#include "base/macros.h"
+
+/* Cycles per vector operation with all ports busy: two vector ports that multiply and add;
+ * division, calls and halves as the sequences that they become. Of Zen 3 and its like; other cores
+ * differ by factors that ranking does not see. */
+static const double op_cycles[KILN_PROFILE_OP_COUNT] = {
+    [KILN_PROFILE_F32_MAC] = 0.5, [KILN_PROFILE_F32_ADD] = 0.5, [KILN_PROFILE_F32_MUL] = 0.5,
+    [KILN_PROFILE_F32_DIV] = 5,   [KILN_PROFILE_F32_CALL] = 12, [KILN_PROFILE_F64] = 1,
+    [KILN_PROFILE_F16] = 2,       [KILN_PROFILE_I8_MAC] = 2,    [KILN_PROFILE_INT_MAC] = 1,
+    [KILN_PROFILE_INT_OPS] = 0.5, [KILN_PROFILE_CASTS] = 0.5,   [KILN_PROFILE_SELECTS] = 0.5,
+};
+static const double op_instructions[KILN_PROFILE_OP_COUNT] = {
+    [KILN_PROFILE_F32_MAC] = 1, [KILN_PROFILE_F32_ADD] = 1,   [KILN_PROFILE_F32_MUL] = 1,
+    [KILN_PROFILE_F32_DIV] = 1, [KILN_PROFILE_F32_CALL] = 24, [KILN_PROFILE_F64] = 2,
+    [KILN_PROFILE_F16] = 4,     [KILN_PROFILE_I8_MAC] = 4,    [KILN_PROFILE_INT_MAC] = 2,
+    [KILN_PROFILE_INT_OPS] = 1, [KILN_PROFILE_CASTS] = 1,     [KILN_PROFILE_SELECTS] = 1,
+};
+
+#define MAC_LATENCY 4
+#define FORWARD_LATENCY 8 /* an accumulator in memory goes through the store buffer */
+#define LOADS_PER_CYCLE 2
+#define BROADCASTS_PER_CYCLE                                             \
+    1 /* measured: a tile of 14 pixels by one vector takes twice as long \
+       */
+#define STORES_PER_CYCLE 1
+#define ISSUE_PER_CYCLE 5
+#define LOOP_INSTRUCTIONS 3
+#define FORK_CYCLES 6000 /* waking and joining the pool's threads */
+/* Share of a cache that loops can count on: other data and associativity take the rest. */
+#define CACHE_SHARE_FULL 0.6
+#define CACHE_SHARE_NONE 1.2
+/* Cycles to move a line from the next level that execution does not hide. */
+static const double line_cycles[KILN_CACHE_LEVELS] = {0.5, 1.5, 5.0};
+
+/* ---- tiles ----------------------------------------------------------------------------------- */
+
+static uint32_t element_bytes_of(const kiln_profile_statement *s) {
+    return KILN_MAX(s->access[0].element_bytes, 4); /* halves and bytes are computed in words */
+}
+
+static void find_tile(const kiln_profile *profile, const kiln_profile_statement *s, kiln_tile *t) {
+    uint32_t level = s->depth;
+    t->lanes = t->spatial = t->reduce = 1;
+    for (; level > 1; level--) {
+        const kiln_profile_loop *loop = &profile->loop[s->path[level - 1]];
+        double extent = (double)loop->extent;
+        if (loop->kind == KILN_LOOP_VECTORIZE)
+            t->lanes *= extent;
+        else if (loop->kind != KILN_LOOP_UNROLL && loop->extent > 1)
+            break;
+        else if (s->reduces[level - 1])
+            t->reduce *= extent;
+        else
+            t->spatial *= extent;
+    }
+    t->level = level;
+    double width = KILN_MAX(profile->target->vector_bytes / element_bytes_of(s), 1);
+    t->registers_per_vector = ceil(t->lanes / width);
+    t->fill = t->lanes > 1 ? t->lanes / (t->registers_per_vector * width) : 1 / width;
+    t->steps = t->spatial * t->reduce * t->registers_per_vector;
+    t->count = 1;
+    for (uint32_t k = 0; k < level; k++) t->count *= (double)profile->loop[s->path[k]].extent;
+}
+
+static void count_access(const kiln_profile_access *a, kiln_tile *t) {
+    double elements = a->elements[t->level];
+    if (!a->in_memory) return;
+    double vectors = t->lanes > 1 && a->lane_stride != 0
+                         ? elements / t->lanes * t->registers_per_vector
+                         : elements;
+    bool gathers = t->lanes > 1 && a->lane_stride != 0 && a->lane_stride != 1;
+    if (gathers) t->gathers += elements;
+    if (a->stores && !gathers) t->stores += vectors;
+    if (!a->loads || gathers) return;
+    if (t->lanes > 1 && a->lane_stride == 1)
+        t->vector_loads += vectors;
+    else
+        t->broadcasts += elements;
+}
+
+static void count_tile(const kiln_profile *profile, const kiln_profile_statement *s, kiln_tile *t) {
+    find_tile(profile, s, t);
+    for (uint32_t i = 0; i < s->access_count; i++) count_access(&s->access[i], t);
+    const kiln_profile_access *result = &s->access[0];
+    if (s->reduction)
+        t->accumulators = result->elements[t->level] / t->lanes * t->registers_per_vector;
+    t->operands = t->vector_loads / KILN_MAX(t->reduce, 1) + (t->broadcasts > 0);
+    for (uint32_t i = 0; i < KILN_PROFILE_OP_COUNT; i++)
+        t->code += s->ops[i] * op_instructions[i] * t->steps;
+    t->code += t->vector_loads + t->broadcasts + 2 * t->gathers + t->stores;
+}
+
+/* ---- traffic --------------------------------------------------------------------------------- */
+
+/* How surely data of so many bytes stays in a cache: 1 certainly, 0 not at all. */
+static double stays(double bytes, double cache_bytes) {
+    double share = bytes / cache_bytes;
+    if (share <= CACHE_SHARE_FULL) return 1;
+    if (share >= CACHE_SHARE_NONE) return 0;
+    return (CACHE_SHARE_NONE - share) / (CACHE_SHARE_NONE - CACHE_SHARE_FULL);
+}
+
+/* Lines that come from the next level in one run of the kernel. Where one iteration of a loop
+ * leaves room in the cache for the next to find what it used, all iterations together fetch what is
+ * distinct; else each fetches its own. Kernels run again and again, so a program that fits as a
+ * whole fetches nothing, and so does the reader of a temporary that is still there. */
+static double lines_fetched(const kiln_profile *profile, const kiln_profile_statement *s,
+                            const kiln_profile_access *a, double cache_bytes) {
+    double lines = a->lines[s->depth];
+    for (uint32_t k = s->depth; k-- > 0;) {
+        const kiln_profile_loop *loop = &profile->loop[s->path[k]];
+        double kept = stays(loop->body_bytes, cache_bytes);
+        lines = kept * a->lines[k] + (1 - kept) * lines * (double)loop->extent;
+    }
+    double again = stays(profile->bytes, cache_bytes);
+    if (profile->p->buffer.data[a->buffer].role == KILN_ROLE_TEMP && a->loads)
+        again =
+            KILN_MAX(again, stays(profile->loop[profile->home[a->buffer]].body_bytes, cache_bytes));
+    return lines * (1 - again) * (a->stores ? 2 : 1); /* stored lines are read and written back */
+}
+
+/* ---- cycles ---------------------------------------------------------------------------------- */
+
+static double share_of_points(const kiln_profile_statement *s) {
+    return s->iterations > 0 ? s->points / s->iterations : 1;
+}
+
+static void statement_terms(const kiln_estimate *e, uint32_t at, double *term) {
+    const kiln_profile *profile = e->profile;
+    const kiln_profile_statement *s = &profile->statement[at];
+    const kiln_tile *t = &e->tile[at];
+    double executed = t->count * share_of_points(s); /* tiles, partial ones by their share */
+    for (uint32_t i = 0; i < KILN_PROFILE_OP_COUNT; i++)
+        term[KILN_TERM_PORTS] += s->ops[i] * op_cycles[i] * t->steps * executed;
+    bool in_memory = s->access[0].in_memory;
+    if (s->reduction)
+        term[KILN_TERM_LATENCY] =
+            t->count * t->reduce * (in_memory ? FORWARD_LATENCY : MAC_LATENCY);
+    double loads = t->vector_loads + t->broadcasts + 2 * t->gathers;
+    term[KILN_TERM_LOADS] =
+        fmax(loads / LOADS_PER_CYCLE, t->broadcasts / BROADCASTS_PER_CYCLE) * executed;
+    term[KILN_TERM_STORES] = t->stores / STORES_PER_CYCLE * executed;
+    double loops = (double)(LOOP_INSTRUCTIONS + s->access_count);
+    term[KILN_TERM_ISSUE] = (t->code * executed + loops * t->count) / ISSUE_PER_CYCLE;
+    double over = t->accumulators + t->operands - profile->target->vector_registers;
+    if (!in_memory) term[KILN_TERM_SPILL] = KILN_MAX(over, 0) * t->reduce * executed;
+    double entered = t->count;
+    for (uint32_t k = t->level; k-- > 1;) {
+        entered /= (double)profile->loop[s->path[k]].extent;
+        term[KILN_TERM_OVERHEAD] += entered * LOOP_INSTRUCTIONS;
+    }
+    for (uint32_t level = 0; level < KILN_CACHE_LEVELS; level++)
+        for (uint32_t i = 0; i < s->access_count; i++)
+            term[KILN_TERM_L1 + level] += e->traffic[at][i][level] * line_cycles[level];
+}
+
+/* What overlaps counts by its largest; what execution cannot hide is added. */
+static double cycles_of_terms(const double *term) {
+    double busy = 0;
+    for (uint32_t i = KILN_TERM_PORTS; i <= KILN_TERM_ISSUE; i++) busy = fmax(busy, term[i]);
+    for (uint32_t i = KILN_TERM_SPILL; i < KILN_TERM_COUNT; i++) busy += term[i];
+    return busy;
+}
+
+kiln_part kiln_part_of(const kiln_estimate *estimate, uint32_t statement) {
+    const kiln_profile_statement *s = &estimate->profile->statement[statement];
+    if (statement == estimate->main) return KILN_PART_MAIN;
+    if (s->initial) return KILN_PART_INITS;
+    bool output = estimate->profile->p->buffer.data[s->access[0].buffer].role == KILN_ROLE_OUTPUT;
+    return output ? KILN_PART_WRITES : KILN_PART_PRODUCERS;
+}
+
+static double work_of(const kiln_profile_statement *s) {
+    double ops = 0;
+    for (uint32_t i = 0; i < KILN_PROFILE_OP_COUNT; i++)
+        ops += s->ops[i] *
+               (i == KILN_PROFILE_F32_MAC || i == KILN_PROFILE_I8_MAC || i == KILN_PROFILE_INT_MAC
+                    ? 2
+                    : 1);
+    return (ops + 0.01) * s->points; /* copies have work too */
+}
+
+/* Workers share the outermost parallel loop. */
+static void share_work(kiln_estimate *e) {
+    const kiln_profile *profile = e->profile;
+    e->workers = e->imbalance = 1;
+    const kiln_profile_statement *s = &profile->statement[e->main];
+    double threads = profile->target->threads;
+    for (uint32_t k = 1; k < s->depth && threads > 1; k++) {
+        const kiln_profile_loop *loop = &profile->loop[s->path[k]];
+        if (loop->kind != KILN_LOOP_PARALLEL) continue;
+        e->workers = fmin(threads, (double)loop->extent);
+        e->imbalance = ceil((double)loop->extent / e->workers) * e->workers / (double)loop->extent;
+        double forks = 1;
+        for (uint32_t outer = 1; outer < k; outer++)
+            forks *= (double)profile->loop[s->path[outer]].extent;
+        e->term[KILN_TERM_FORK] = forks * FORK_CYCLES;
+        return;
+    }
+}
+
+/* Vector registers of register buffers: those of one nest can live at once. */
+static double count_registers(const kiln_profile *profile, const kiln_estimate *e) {
+    double most = 0;
+    for (uint32_t i = 0; i < profile->statement_count; i++) {
+        const kiln_profile_statement *s = &profile->statement[i];
+        const kiln_profile_access *a = &s->access[0];
+        if (s->prepare || a->in_memory) continue;
+        const kiln_shape *shape = &profile->shape[a->buffer];
+        double elements = (double)kiln_shape_count(shape), width = fmax(e->tile[i].lanes, 1);
+        double bytes = width * KILN_MAX(a->element_bytes, 4);
+        most = fmax(most, ceil(elements / width) * ceil(bytes / profile->target->vector_bytes));
+    }
+    return most;
+}
+
+void kiln_estimate_make(const kiln_profile *profile, kiln_arena *arena, kiln_estimate *out) {
+    *out = (kiln_estimate){.profile = profile};
+    uint32_t count = profile->statement_count;
+    out->tile = KILN_ARENA_ARRAY(arena, kiln_tile, count);
+    out->traffic = kiln_arena_alloc(arena, sizeof *out->traffic * count);
+    out->cycles_of = KILN_ARENA_ARRAY(arena, double, count);
+    const double cache[KILN_CACHE_LEVELS] = {profile->target->l1_bytes, profile->target->l2_bytes,
+                                             profile->target->l3_bytes ? profile->target->l3_bytes
+                                                                       : profile->target->l2_bytes};
+    double most = -1;
+    for (uint32_t i = 0; i < count; i++) {
+        const kiln_profile_statement *s = &profile->statement[i];
+        if (s->prepare) continue;
+        count_tile(profile, s, &out->tile[i]);
+        for (uint32_t k = 0; k < s->access_count; k++)
+            for (uint32_t level = 0; level < KILN_CACHE_LEVELS && s->access[k].in_memory; level++)
+                out->traffic[i][k][level] = lines_fetched(profile, s, &s->access[k], cache[level]);
+        if (work_of(s) > most) {
+            most = work_of(s);
+            out->main = i;
+        }
+    }
+    if (most < 0) return; /* everything is constant */
+    share_work(out);
+    for (uint32_t i = 0; i < count; i++) {
+        const kiln_profile_statement *s = &profile->statement[i];
+        if (s->prepare) continue;
+        double term[KILN_TERM_COUNT] = {0};
+        statement_terms(out, i, term);
+        out->cycles_of[i] = cycles_of_terms(term);
+        for (uint32_t k = 0; k < KILN_TERM_COUNT; k++) out->term[k] += term[k];
+        out->part[kiln_part_of(out, i)] += out->cycles_of[i];
+        out->cycles += out->cycles_of[i];
+        double width = KILN_MAX(profile->target->vector_bytes / element_bytes_of(s), 1);
+        for (uint32_t k = 0; k < KILN_PROFILE_OP_COUNT; k++)
+            out->peak_cycles += s->ops[k] * op_cycles[k] * s->domain / width;
+    }
+    out->cycles = out->cycles * out->imbalance / out->workers + out->term[KILN_TERM_FORK];
+    out->registers = count_registers(profile, out);
+}

@@ -1,0 +1,274 @@
+/* How much memory is touched while loops from some depth inwards run: distinct elements, cache
+ * lines, consecutive bytes. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "compiler-core/cost/profile.h"
+
+#define NO_HOME UINT32_MAX
+
+/* ---- where temporaries live ------------------------------------------------------------------ */
+
+static uint32_t common_loop(const kiln_profile *profile, uint32_t a, uint32_t b) {
+    while (a != b) {
+        if (profile->loop[a].depth < profile->loop[b].depth) {
+            uint32_t swapped = a;
+            a = b;
+            b = swapped;
+        }
+        a = profile->loop[a].parent;
+    }
+    return a;
+}
+
+/* Lowering allocates a temporary inside the innermost loop around all its accesses, but outside
+ * vectorised ones. */
+static void find_homes(kiln_profile *profile) {
+    for (uint32_t i = 0; i < profile->statement_count; i++) {
+        const kiln_profile_statement *s = &profile->statement[i];
+        for (uint32_t k = 0; k < s->access_count; k++) {
+            uint32_t *home = &profile->home[s->access[k].buffer], here = s->path[s->depth - 1];
+            *home = *home == NO_HOME ? here : common_loop(profile, *home, here);
+        }
+    }
+    for (kiln_buffer b = 1; b < profile->p->buffer.count; b++) {
+        uint32_t *home = &profile->home[b];
+        if (profile->p->buffer.data[b].role != KILN_ROLE_TEMP) *home = 0;
+        if (*home == NO_HOME) continue;
+        for (uint32_t at = *home; at != 0; at = profile->loop[at].parent)
+            if (profile->loop[at].kind == KILN_LOOP_VECTORIZE) *home = profile->loop[at].parent;
+    }
+}
+
+/* Level of the path at which everything inside the home runs. */
+static uint32_t level_inside(const kiln_profile_statement *s, uint32_t home) {
+    uint32_t level = 0;
+    while (level < s->depth && s->path[level] != home) level++;
+    return KILN_MIN(level + 1, s->depth);
+}
+
+/* ---- elements and lines ---------------------------------------------------------------------- */
+
+/* One access while more and more loops run. */
+typedef struct measurement {
+    kiln_spread spread[KILN_RANK_MAX];
+    int64_t values[KILN_RANK_MAX], span[KILN_RANK_MAX];
+} measurement;
+
+static void clip(const kiln_shape *shape, uint32_t d, measurement *m) {
+    if (m->spread[d].any) m->values[d] = m->span[d] = shape->dim[d];
+    m->values[d] = KILN_MIN(m->values[d], shape->dim[d]);
+    m->span[d] = KILN_MIN(m->span[d], shape->dim[d]);
+}
+
+static void begin(const kiln_profile_access *a, const kiln_shape *shape, measurement *m) {
+    for (uint32_t d = 0; d < a->rank; d++) {
+        m->spread[d].count = 0;
+        m->spread[d].any = a->index[d].data;
+        m->values[d] = m->span[d] = 1;
+        clip(shape, d, m);
+    }
+}
+
+/* Lets one more loop run; false when the access does not depend on it. */
+static bool run_loop(const kiln_profile_access *a, kiln_var var, const kiln_shape *shape,
+                     measurement *m) {
+    bool moved = false;
+    for (uint32_t d = 0; d < a->rank; d++) {
+        const kiln_form *form = &a->index[d];
+        bool moves = false;
+        for (uint32_t i = 0; i < form->term_count; i++)
+            if (form->term[i].var == var) {
+                kiln_spread_add(&m->spread[d], &form->term[i]);
+                moves = true;
+            }
+        if (!moves) continue;
+        kiln_spread_measure(&m->spread[d], &m->values[d], &m->span[d]);
+        clip(shape, d, m);
+        moved = true;
+    }
+    return moved;
+}
+
+typedef struct piece {
+    int64_t extent, values, span; /* of the physical dimension; touched of it */
+} piece;
+
+/* What is touched of physical dimension `at`, for regions that begin where blocks begin. */
+static piece piece_of(const kiln_layout *layout, const kiln_shape *shape, uint32_t at,
+                      const measurement *m) {
+    if (layout->piece_count == 0) return (piece){shape->dim[at], m->values[at], m->span[at]};
+    const kiln_layout_piece *cut = &layout->piece[at];
+    int64_t divisor = cut->divisor, dim = shape->dim[cut->dim];
+    int64_t extent = cut->modulus ? cut->modulus : (dim + divisor - 1) / divisor;
+    int64_t span = KILN_MIN(extent, (m->span[cut->dim] + divisor - 1) / divisor);
+    int64_t values = divisor == 1 ? m->values[cut->dim] : span;
+    return (piece){extent, KILN_MIN(values, span), span};
+}
+
+/* Consecutive bytes, and lines when each such run begins a line. */
+static void measure_lines(const kiln_layout *layout, const kiln_shape *shape,
+                          uint32_t element_bytes, double line_bytes, const measurement *m,
+                          double *out_lines, double *out_run) {
+    uint32_t count = layout->piece_count ? layout->piece_count : shape->rank;
+    double run = element_bytes, runs = 1;
+    bool consecutive = true;
+    for (uint32_t at = count; at-- > 0;) {
+        piece one = piece_of(layout, shape, at, m);
+        if (one.extent == 1) continue;
+        double gap = (double)one.span / (double)one.values;
+        if (consecutive && gap * run <= line_bytes) { /* gaps within a line cost the line */
+            run *= (double)one.span;
+            consecutive = one.span == one.extent;
+        } else {
+            runs *= (double)one.values;
+            consecutive = false;
+        }
+    }
+    double lines = (run + line_bytes - 1) / line_bytes;
+    *out_lines = runs * (run < line_bytes ? 1 : (double)(int64_t)lines);
+    *out_run = run;
+}
+
+static double element_count(const kiln_profile_access *a, const measurement *m) {
+    double count = 1;
+    for (uint32_t d = 0; d < a->rank; d++) count *= (double)m->values[d];
+    return count;
+}
+
+static void measure_access(kiln_profile *profile, const kiln_profile_statement *s,
+                           kiln_profile_access *a, kiln_arena *arena) {
+    const kiln_buffer_info *info = &profile->p->buffer.data[a->buffer];
+    const kiln_shape *shape = &profile->shape[a->buffer];
+    double *table = KILN_ARENA_ARRAY(arena, double, 3 * (s->depth + 1));
+    a->elements = table;
+    a->lines = table + s->depth + 1;
+    a->run = a->lines + s->depth + 1;
+    bool temp = info->role == KILN_ROLE_TEMP && !s->prepare;
+    a->home_level = temp ? level_inside(s, profile->home[a->buffer]) : 0;
+    measurement m;
+    begin(a, shape, &m);
+    for (uint32_t level = s->depth + 1; level-- > 0;) {
+        bool moved = level < s->depth && level >= a->home_level &&
+                     run_loop(a, profile->loop[s->path[level]].var, shape, &m);
+        if (level < s->depth && !moved) {
+            a->elements[level] = a->elements[level + 1];
+            a->lines[level] = a->lines[level + 1];
+            a->run[level] = a->run[level + 1];
+            continue;
+        }
+        a->elements[level] = element_count(a, &m);
+        measure_lines(&info->layout, shape, a->element_bytes, profile->target->line_bytes, &m,
+                      &a->lines[level], &a->run[level]);
+    }
+}
+
+/* A temporary in memory is as large as what one execution of its home touches. */
+static void cut_shape(kiln_profile *profile, const kiln_profile_statement *s,
+                      const kiln_profile_access *a, bool first) {
+    const kiln_buffer_info *info = &profile->p->buffer.data[a->buffer];
+    measurement m;
+    begin(a, &info->shape, &m);
+    for (uint32_t level = level_inside(s, profile->home[a->buffer]); level < s->depth; level++)
+        (void)run_loop(a, profile->loop[s->path[level]].var, &info->shape, &m);
+    kiln_shape *shape = &profile->shape[a->buffer];
+    for (uint32_t d = 0; d < a->rank; d++)
+        shape->dim[d] = first ? m.span[d] : KILN_MAX(shape->dim[d], m.span[d]);
+}
+
+static void cut_shapes(kiln_profile *profile, kiln_arena *arena) {
+    bool *cut = KILN_ARENA_ARRAY(arena, bool, profile->p->buffer.count);
+    for (uint32_t i = 0; i < profile->statement_count; i++) {
+        const kiln_profile_statement *s = &profile->statement[i];
+        for (uint32_t k = 0; k < s->access_count && !s->prepare; k++) {
+            kiln_buffer b = s->access[k].buffer;
+            if (profile->p->buffer.data[b].role != KILN_ROLE_TEMP) continue;
+            cut_shape(profile, s, &s->access[k], !cut[b]);
+            cut[b] = true;
+        }
+    }
+}
+
+/* ---- loops ----------------------------------------------------------------------------------- */
+
+/* Accesses of one buffer share what they touch: of several below one loop the largest counts. */
+typedef struct touched {
+    double all, body;
+} touched;
+
+static void touch(const kiln_profile_statement *s, const kiln_profile_access *a, touched *by_loop) {
+    for (uint32_t k = 0; k < s->depth; k++) {
+        touched *t = &by_loop[s->path[k]];
+        t->all = KILN_MAX(t->all, a->lines[k]);
+        t->body = KILN_MAX(t->body, a->lines[k + 1]);
+    }
+}
+
+static void add_touched(kiln_profile *profile, kiln_buffer buffer, touched *by_loop) {
+    bool any = false;
+    for (uint32_t i = 0; i < profile->statement_count; i++) {
+        const kiln_profile_statement *s = &profile->statement[i];
+        for (uint32_t k = 0; k < s->access_count && !s->prepare; k++)
+            if (s->access[k].buffer == buffer && s->access[k].in_memory) {
+                touch(s, &s->access[k], by_loop);
+                any = true;
+            }
+    }
+    if (!any) return;
+    double line_bytes = profile->target->line_bytes;
+    profile->bytes += by_loop[0].all * line_bytes;
+    for (uint32_t l = 0; l < profile->loop_count; l++) {
+        profile->loop[l].bytes += by_loop[l].all * line_bytes;
+        profile->loop[l].body_bytes += by_loop[l].body * line_bytes;
+    }
+    memset(by_loop, 0, profile->loop_count * sizeof *by_loop);
+}
+
+/* ---- lanes ----------------------------------------------------------------------------------- */
+
+int64_t kiln_profile_stride(const kiln_profile *profile, const kiln_profile_access *access,
+                            kiln_var var) {
+    int64_t step[KILN_RANK_MAX] = {0};
+    bool moves = false;
+    for (uint32_t d = 0; d < access->rank; d++)
+        for (uint32_t i = 0; i < access->index[d].term_count; i++) {
+            const kiln_form_term *term = &access->index[d].term[i];
+            if (term->var != var || term->divisor != 1) continue;
+            step[d] += llabs(term->coefficient);
+            moves = true;
+        }
+    if (!moves) return 0;
+    const kiln_buffer_info *info = &profile->p->buffer.data[access->buffer];
+    return kiln_layout_offset(&info->layout, &profile->shape[access->buffer], step);
+}
+
+static void find_lane_strides(kiln_profile *profile, const kiln_profile_statement *s) {
+    for (uint32_t k = s->depth; k-- > 0;) {
+        const kiln_profile_loop *loop = &profile->loop[s->path[k]];
+        if (loop->kind != KILN_LOOP_VECTORIZE || loop->extent < 2) continue;
+        for (uint32_t i = 0; i < s->access_count; i++)
+            s->access[i].lane_stride = kiln_profile_stride(profile, &s->access[i], loop->var);
+        return;
+    }
+}
+
+void kiln_profile_measure(kiln_profile *profile, kiln_arena *arena) {
+    uint32_t buffer_count = profile->p->buffer.count;
+    profile->home = KILN_ARENA_ARRAY(arena, uint32_t, buffer_count);
+    profile->shape = KILN_ARENA_ARRAY(arena, kiln_shape, buffer_count);
+    for (kiln_buffer b = 1; b < buffer_count; b++) {
+        profile->home[b] = NO_HOME;
+        profile->shape[b] = profile->p->buffer.data[b].shape;
+    }
+    find_homes(profile);
+    cut_shapes(profile, arena);
+    for (uint32_t i = 0; i < profile->statement_count; i++) {
+        const kiln_profile_statement *s = &profile->statement[i];
+        for (uint32_t k = 0; k < s->access_count && !s->prepare; k++)
+            measure_access(profile, s, &s->access[k], arena);
+        if (!s->prepare) find_lane_strides(profile, s);
+    }
+    touched *by_loop = KILN_ARENA_ARRAY(arena, touched, profile->loop_count);
+    for (kiln_buffer b = 1; b < buffer_count; b++) add_touched(profile, b, by_loop);
+}

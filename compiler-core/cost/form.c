@@ -1,0 +1,241 @@
+#include "compiler-core/cost/form.h"
+
+#include <stdlib.h>
+
+#include "base/macros.h"
+
+#define COMBINATIONS_MAX 4096
+
+static bool add_term(kiln_form *f, kiln_form_term term) {
+    if (term.coefficient == 0 || term.extent < 2) return true;
+    for (uint32_t i = 0; i < f->term_count; i++) {
+        kiln_form_term *have = &f->term[i];
+        if (have->var != term.var || have->divisor != term.divisor || have->extent != term.extent)
+            continue;
+        have->coefficient += term.coefficient;
+        if (have->coefficient == 0) *have = f->term[--f->term_count];
+        return true;
+    }
+    if (f->term_count == KILN_FORM_TERMS_MAX) return false;
+    f->term[f->term_count++] = term;
+    return true;
+}
+
+static void add_form(kiln_form *f, const kiln_form *other, int64_t scale) {
+    f->constant += other->constant * scale;
+    f->exact = f->exact && other->exact;
+    f->data = f->data || other->data;
+    for (uint32_t i = 0; i < other->term_count; i++) {
+        kiln_form_term term = other->term[i];
+        term.coefficient *= scale;
+        if (!add_term(f, term)) f->exact = false;
+    }
+}
+
+static kiln_form constant_form(int64_t value) {
+    kiln_form f;
+    f.constant = value;
+    f.term_count = 0;
+    f.exact = true;
+    f.data = false;
+    return f;
+}
+
+static kiln_form unknown_form(void) {
+    kiln_form f = constant_form(0);
+    f.exact = false;
+    f.data = true;
+    return f;
+}
+
+void kiln_form_range(const kiln_form *form, int64_t *out_low, int64_t *out_high) {
+    int64_t low = form->constant, high = form->constant;
+    for (uint32_t i = 0; i < form->term_count; i++) {
+        int64_t reach = form->term[i].coefficient * (form->term[i].extent - 1);
+        if (reach < 0)
+            low += reach;
+        else
+            high += reach;
+    }
+    *out_low = low;
+    *out_high = high;
+}
+
+/* Cuts a digit in two where its multiples reach `divisor`: then the upper place is a multiple of
+ * the divisor, and the lower one stays below it. */
+static bool cut_digit(kiln_form *f, uint32_t at, int64_t divisor) {
+    kiln_form_term *term = &f->term[at];
+    if (term->coefficient <= 0 || divisor % term->coefficient != 0) return false;
+    int64_t lower = divisor / term->coefficient;
+    if (term->extent <= lower) return false;
+    kiln_form_term upper = *term;
+    upper.divisor = term->divisor * lower;
+    upper.extent = (term->extent + lower - 1) / lower;
+    upper.coefficient = divisor;
+    bool whole = term->extent % lower == 0;
+    term->extent = lower;
+    return add_term(f, upper) && whole;
+}
+
+/* x = divisor * quotient + remainder, term by term; false when the remainder may leave
+ * [0, divisor). */
+static bool divide(const kiln_form *x, int64_t divisor, kiln_form *quotient, kiln_form *remainder) {
+    kiln_form whole = *x;
+    bool exact = x->exact;
+    for (uint32_t i = 0; i < whole.term_count; i++)
+        if (whole.term[i].coefficient % divisor != 0 && whole.term[i].coefficient < divisor &&
+            whole.term[i].coefficient * (whole.term[i].extent - 1) >= divisor)
+            exact = cut_digit(&whole, i, divisor) && exact;
+    int64_t rest = ((whole.constant % divisor) + divisor) % divisor;
+    *remainder = constant_form(rest);
+    *quotient = constant_form((whole.constant - rest) / divisor);
+    for (uint32_t i = 0; i < whole.term_count; i++) {
+        kiln_form_term term = whole.term[i];
+        bool multiple = term.coefficient % divisor == 0;
+        if (multiple) term.coefficient /= divisor;
+        (void)add_term(multiple ? quotient : remainder, term);
+    }
+    int64_t low, high;
+    kiln_form_range(remainder, &low, &high);
+    quotient->exact = remainder->exact = exact;
+    quotient->data = remainder->data = x->data;
+    return low >= 0 && high < divisor;
+}
+
+/* What is not known one by one: the quotient's and remainder's range with the variables kept. */
+static kiln_form blur(const kiln_form *x, int64_t divisor, bool quotient) {
+    kiln_form f = constant_form(quotient ? x->constant / divisor : 0);
+    f.exact = false;
+    f.data = x->data;
+    int64_t left = divisor;
+    for (uint32_t i = 0; i < x->term_count; i++) {
+        kiln_form_term term = x->term[i];
+        int64_t reach = llabs(term.coefficient) * (term.extent - 1);
+        if (quotient) {
+            term.extent = reach / divisor + 1;
+            term.coefficient = 1;
+        } else {
+            term.coefficient = llabs(term.coefficient) % divisor;
+            if (term.coefficient == 0) continue;
+            term.extent = KILN_MIN(term.extent, KILN_MAX(left / term.coefficient, 1));
+            left -= term.coefficient * (term.extent - 1);
+        }
+        (void)add_term(&f, term);
+    }
+    return f;
+}
+
+static kiln_form form_of_var(const kiln_form_scope *scope, kiln_var var) {
+    if (scope->of_var && scope->of_var[var]) return *scope->of_var[var];
+    const kiln_var_info *info = &scope->p->var.data[var];
+    kiln_form f = constant_form(info->low);
+    (void)add_term(&f, (kiln_form_term){var, 1, info->high - info->low + 1, 1});
+    return f;
+}
+
+kiln_form kiln_form_of(const kiln_form_scope *scope, kiln_expr e) {
+    const kiln_program *p = scope->p;
+    const kiln_expr_node *node = kiln_expr_get(p, e);
+    int64_t factor;
+    switch ((kiln_expr_op)node->op) {
+    case KILN_EXPR_INT: return constant_form(node->payload.i);
+    case KILN_EXPR_VAR: return form_of_var(scope, node->payload.id);
+    case KILN_EXPR_CAST:
+        if (kiln_dtype_is_float((kiln_dtype)kiln_expr_get(p, kiln_expr_operand(p, e, 0))->dtype))
+            break;
+        return kiln_form_of(scope, kiln_expr_operand(p, e, 0));
+    case KILN_EXPR_ADD:
+    case KILN_EXPR_SUB: {
+        kiln_form a = kiln_form_of(scope, kiln_expr_operand(p, e, 0));
+        kiln_form b = kiln_form_of(scope, kiln_expr_operand(p, e, 1));
+        add_form(&a, &b, node->op == KILN_EXPR_ADD ? 1 : -1);
+        return a;
+    }
+    case KILN_EXPR_MUL: {
+        if (!kiln_expr_as_int(p, kiln_expr_operand(p, e, 1), &factor)) break;
+        kiln_form a = kiln_form_of(scope, kiln_expr_operand(p, e, 0)), f = constant_form(0);
+        add_form(&f, &a, factor);
+        return f;
+    }
+    case KILN_EXPR_FLOORDIV:
+    case KILN_EXPR_FLOORMOD: {
+        bool quotient = node->op == KILN_EXPR_FLOORDIV;
+        if (!kiln_expr_as_int(p, kiln_expr_operand(p, e, 1), &factor) || factor <= 0) break;
+        kiln_form x = kiln_form_of(scope, kiln_expr_operand(p, e, 0)), by[2];
+        if (!divide(&x, factor, &by[0], &by[1])) return blur(&x, factor, quotient);
+        return by[!quotient];
+    }
+    case KILN_EXPR_MIN:
+    case KILN_EXPR_MAX: { /* clamping: the range of the operand that moves */
+        kiln_form a = kiln_form_of(scope, kiln_expr_operand(p, e, 0));
+        kiln_form b = kiln_form_of(scope, kiln_expr_operand(p, e, 1));
+        kiln_form f = a.term_count >= b.term_count ? a : b;
+        f.exact = false;
+        f.data = a.data || b.data;
+        return f;
+    }
+    default: break;
+    }
+    return unknown_form();
+}
+
+/* ---- counting -------------------------------------------------------------------------------- */
+
+void kiln_spread_add(kiln_spread *spread, const kiln_form_term *term) {
+    if (spread->count == KILN_ARRAY_COUNT(spread->step)) {
+        spread->any = true;
+        return;
+    }
+    int64_t stride = llabs(term->coefficient);
+    uint32_t at = spread->count++;
+    for (; at > 0 && spread->step[at - 1].stride > stride; at--)
+        spread->step[at] = spread->step[at - 1];
+    spread->step[at].stride = stride;
+    spread->step[at].extent = term->extent;
+}
+
+void kiln_spread_measure(const kiln_spread *spread, int64_t *out_values, int64_t *out_span) {
+    int64_t values = 1, reach = 0;
+    for (uint32_t i = 0; i < spread->count; i++) {
+        int64_t stride = spread->step[i].stride, extent = spread->step[i].extent;
+        bool dense = values == reach + 1;
+        int64_t after = reach + stride * (extent - 1);
+        if (dense && stride <= reach + 1)
+            values = after + 1;
+        else if (stride > reach)
+            values *= extent;
+        else
+            values = KILN_MIN(values * extent, after + 1);
+        reach = after;
+    }
+    *out_values = values;
+    *out_span = reach + 1;
+}
+
+double kiln_form_share_within(const kiln_form *form, int64_t limit) {
+    int64_t low, high, combinations = 1, values, span;
+    kiln_form_range(form, &low, &high);
+    if (form->data || (low >= 0 && high < limit)) return 1;
+    kiln_spread spread;
+    spread.count = 0;
+    for (uint32_t i = 0; i < form->term_count; i++) {
+        combinations *= form->term[i].extent;
+        kiln_spread_add(&spread, &form->term[i]);
+    }
+    kiln_spread_measure(&spread, &values, &span);
+    int64_t inside = KILN_MIN(high, limit - 1) - KILN_MAX(low, 0) + 1;
+    bool one_each = values == span && values == combinations;
+    if (one_each || combinations > COMBINATIONS_MAX)
+        return KILN_MAX((double)inside / (double)(high - low + 1), 0);
+    int64_t digit[KILN_FORM_TERMS_MAX] = {0}, value = form->constant, within = 0;
+    for (int64_t n = 0; n < combinations; n++) {
+        within += value >= 0 && value < limit;
+        for (uint32_t i = 0; i < form->term_count; i++) {
+            value += form->term[i].coefficient;
+            if (++digit[i] < form->term[i].extent) break;
+            value -= digit[i] * form->term[i].coefficient;
+            digit[i] = 0;
+        }
+    }
+    return (double)within / (double)combinations;
+}

@@ -1,0 +1,239 @@
+#include "compiler-core/cost/profile.h"
+
+#include "base/macros.h"
+
+#define PATH_MAX_LOOPS 64
+
+/* ---- loops and statements -------------------------------------------------------------------- */
+
+typedef struct builder {
+    kiln_profile *profile;
+    const kiln_program *p;
+    kiln_arena *arena;
+    const kiln_form **of_var; /* [var count] forms of block iterators */
+    uint16_t *seen;           /* [expr count] statement that an expression was counted for */
+    uint32_t path[PATH_MAX_LOOPS];
+} builder;
+
+static void count_tree(const kiln_program *p, kiln_stmt stmt, kiln_profile *profile) {
+    const kiln_stmt_info *s = &p->stmt.data[stmt];
+    profile->loop_count += s->kind == KILN_STMT_FOR;
+    profile->statement_count += s->kind == KILN_STMT_BLOCK;
+    for (uint32_t i = 0; i < s->child.count; i++) count_tree(p, s->child.data[i], profile);
+}
+
+/* ---- operations ------------------------------------------------------------------------------ */
+
+static kiln_profile_op class_of(const kiln_expr_node *node) {
+    kiln_dtype dtype = (kiln_dtype)node->dtype;
+    if (node->op == KILN_EXPR_SELECT) return KILN_PROFILE_SELECTS;
+    if (node->op == KILN_EXPR_CAST) return KILN_PROFILE_CASTS;
+    if (!kiln_dtype_is_float(dtype)) return KILN_PROFILE_INT_OPS;
+    if (dtype == KILN_F64) return KILN_PROFILE_F64;
+    if (kiln_dtype_size(dtype) < 4) return KILN_PROFILE_F16;
+    switch ((kiln_expr_op)node->op) {
+    case KILN_EXPR_MUL: return KILN_PROFILE_F32_MUL;
+    case KILN_EXPR_DIV:
+    case KILN_EXPR_REM:
+    case KILN_EXPR_SQRT: return KILN_PROFILE_F32_DIV;
+    case KILN_EXPR_ADD:
+    case KILN_EXPR_SUB:
+    case KILN_EXPR_MIN:
+    case KILN_EXPR_MAX:
+    case KILN_EXPR_NEG:
+    case KILN_EXPR_ABS:
+    case KILN_EXPR_FLOOR:
+    case KILN_EXPR_CEIL:
+    case KILN_EXPR_ROUND: return KILN_PROFILE_F32_ADD;
+    default: return KILN_PROFILE_F32_CALL;
+    }
+}
+
+static void add_access(builder *b, kiln_profile_statement *s, kiln_buffer buffer,
+                       const kiln_expr *index, uint32_t rank, bool stores, bool conditional);
+
+/* Counts the operations on values and the loads below e, each distinct expression once. */
+static void walk_value(builder *b, kiln_profile_statement *s, kiln_expr e, bool conditional) {
+    const kiln_program *p = b->p;
+    const kiln_expr_node *node = kiln_expr_get(p, e);
+    if (b->seen[e] == s->block) return;
+    b->seen[e] = (uint16_t)s->block;
+    if (node->op == KILN_EXPR_LOAD) {
+        const kiln_expr *index = &p->operand.data[node->first_operand];
+        add_access(b, s, node->payload.id, index, node->operand_count, false, conditional);
+        return;
+    }
+    if (node->operand_count == 0 || node->dtype == KILN_INDEX_DTYPE) return;
+    kiln_expr first = kiln_expr_operand(p, e, 0);
+    bool on_index = node->op != KILN_EXPR_CAST && node->op != KILN_EXPR_SELECT &&
+                    kiln_expr_get(p, first)->dtype == KILN_INDEX_DTYPE;
+    if (on_index) return; /* conditions on indices are made part of the loops */
+    if (node->dtype != KILN_BOOL || node->op == KILN_EXPR_SELECT) s->ops[class_of(node)]++;
+    for (uint32_t i = 0; i < node->operand_count; i++)
+        walk_value(b, s, kiln_expr_operand(p, e, i),
+                   conditional || (node->op == KILN_EXPR_SELECT && i > 0));
+}
+
+/* A sum of products is one multiply-add a point; any other reduction one combination. */
+static void count_combination(builder *b, kiln_profile_statement *s, const kiln_block_info *info) {
+    const kiln_program *p = b->p;
+    const kiln_expr_node *value = kiln_expr_get(p, info->value);
+    kiln_dtype dtype = b->p->buffer.data[info->buffer].dtype;
+    bool product = info->combiner == KILN_COMBINE_SUM && value->op == KILN_EXPR_MUL;
+    kiln_expr_node combination = {.op = KILN_EXPR_ADD, .dtype = (uint8_t)dtype};
+    if (!product) {
+        s->ops[class_of(&combination)]++;
+        return;
+    }
+    const kiln_expr_node factor = {.op = KILN_EXPR_MUL, .dtype = (uint8_t)value->dtype};
+    s->ops[class_of(&factor)]--;
+    if (kiln_dtype_is_float(dtype)) {
+        kiln_profile_op class = class_of(&combination);
+        s->ops[class == KILN_PROFILE_F32_ADD ? KILN_PROFILE_F32_MAC : class] +=
+            class == KILN_PROFILE_F32_ADD ? 1 : 2;
+        return;
+    }
+    const kiln_expr_node *left = kiln_expr_get(p, kiln_expr_operand(p, info->value, 0));
+    kiln_dtype from = (kiln_dtype)left->dtype;
+    if (left->op == KILN_EXPR_CAST)
+        from = (kiln_dtype)kiln_expr_get(p, p->operand.data[left->first_operand])->dtype;
+    s->ops[kiln_dtype_size(from) == 1 ? KILN_PROFILE_I8_MAC : KILN_PROFILE_INT_MAC]++;
+}
+
+/* ---- accesses -------------------------------------------------------------------------------- */
+
+static void add_access(builder *b, kiln_profile_statement *s, kiln_buffer buffer,
+                       const kiln_expr *index, uint32_t rank, bool stores, bool conditional) {
+    if (s->access_count == KILN_PROFILE_ACCESSES_MAX) return;
+    const kiln_buffer_info *info = &b->p->buffer.data[buffer];
+    kiln_profile_access *a = &s->access[s->access_count++];
+    a->buffer = buffer;
+    a->loads = !stores;
+    a->stores = stores;
+    a->conditional = conditional;
+    a->in_memory = info->scope != KILN_SCOPE_REGISTER;
+    a->element_bytes = (uint32_t)kiln_dtype_size(info->dtype);
+    a->rank = rank;
+    a->index = KILN_ARENA_ARRAY(b->arena, kiln_form, rank);
+    kiln_form_scope scope = {b->p, b->of_var};
+    for (uint32_t d = 0; d < rank; d++) a->index[d] = kiln_form_of(&scope, index[d]);
+}
+
+static bool form_uses(const kiln_form *form, kiln_var var) {
+    for (uint32_t i = 0; i < form->term_count; i++)
+        if (form->term[i].var == var) return true;
+    return false;
+}
+
+static void bind_iterators(builder *b, kiln_profile_statement *s, const kiln_block_info *info) {
+    kiln_form *form = KILN_ARENA_ARRAY(b->arena, kiln_form, info->iter_count);
+    kiln_form_scope loops = {b->p, NULL};
+    double share = 1;
+    s->domain = 1;
+    for (uint32_t i = 0; i < info->iter_count; i++) {
+        const kiln_iter *iter = &info->iter[i];
+        form[i] = kiln_form_of(&loops, iter->binding);
+        b->of_var[iter->var] = &form[i];
+        s->domain *= (double)iter->extent;
+        if (info->predicate) share *= kiln_form_share_within(&form[i], iter->extent);
+        for (uint32_t k = 0; k < s->depth && iter->reduce; k++)
+            s->reduces[k] |= form_uses(&form[i], b->profile->loop[s->path[k]].var);
+    }
+    s->iterations = 1;
+    for (uint32_t k = 0; k < s->depth; k++)
+        s->iterations *= (double)b->profile->loop[s->path[k]].extent;
+    s->points = s->iterations * share;
+}
+
+static void add_statement(builder *b, const kiln_stmt_info *stmt, uint32_t depth, uint32_t nest) {
+    const kiln_block_info *info = &b->p->block.data[stmt->block];
+    kiln_profile_statement *s = &b->profile->statement[b->profile->statement_count++];
+    s->block = stmt->block;
+    s->nest = nest;
+    s->reduction = info->combiner != KILN_COMBINE_NONE;
+    s->initial = info->init_of != 0;
+    s->depth = depth;
+    s->path = kiln_arena_copy(b->arena, b->path, depth * sizeof *s->path);
+    s->reduces = KILN_ARENA_ARRAY(b->arena, bool, depth);
+    s->access = KILN_ARENA_ARRAY(b->arena, kiln_profile_access, KILN_PROFILE_ACCESSES_MAX);
+    bind_iterators(b, s, info);
+    add_access(b, s, info->buffer, info->index, info->index_count, true, false);
+    s->access[0].loads = s->reduction;
+    walk_value(b, s, info->value, false);
+    if (s->reduction) count_combination(b, s, info);
+}
+
+static void add_tree(builder *b, kiln_stmt stmt, uint32_t depth, uint32_t nest) {
+    const kiln_stmt_info *s = &b->p->stmt.data[stmt];
+    if (s->kind == KILN_STMT_FOR && depth < PATH_MAX_LOOPS) {
+        uint32_t parent = b->path[depth - 1];
+        uint32_t at = b->profile->loop_count++;
+        kiln_profile_loop *loop = &b->profile->loop[at];
+        loop->stmt = stmt;
+        loop->var = s->var;
+        loop->parent = parent;
+        loop->depth = depth;
+        loop->extent = s->extent;
+        loop->kind = s->loop_kind;
+        b->path[depth++] = at;
+    }
+    if (s->kind == KILN_STMT_BLOCK) add_statement(b, s, depth, nest);
+    bool at_root = stmt == b->p->root && s->kind == KILN_STMT_SEQ;
+    for (uint32_t i = 0; i < s->child.count; i++)
+        add_tree(b, s->child.data[i], depth, at_root ? i : nest);
+}
+
+/* ---- what runs once -------------------------------------------------------------------------- */
+
+static bool is_constant(const kiln_profile_statement *s, const bool *constant) {
+    for (uint32_t i = 0; i < s->access_count; i++)
+        if (!constant[s->access[i].buffer]) return false;
+    return true;
+}
+
+/* The same set of nests that lowering moves to the prepare program: the largest that reads only
+ * constants. */
+static void find_prepared(kiln_profile *profile, kiln_arena *arena) {
+    const kiln_program *p = profile->p;
+    bool *constant = KILN_ARENA_ARRAY(arena, bool, p->buffer.count);
+    bool *runs = KILN_ARENA_ARRAY(arena, bool, profile->nest_count);
+    for (kiln_buffer b = 1; b < p->buffer.count; b++) {
+        const kiln_buffer_info *info = &p->buffer.data[b];
+        constant[b] = info->role == KILN_ROLE_CONSTANT ||
+                      (info->role == KILN_ROLE_TEMP && info->scope == KILN_SCOPE_GLOBAL);
+    }
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t i = 0; i < profile->statement_count; i++) {
+            const kiln_profile_statement *s = &profile->statement[i];
+            if (!runs[s->nest] && is_constant(s, constant)) continue;
+            changed |= !runs[s->nest] || constant[s->access[0].buffer];
+            runs[s->nest] = true;
+            constant[s->access[0].buffer] = false;
+        }
+    }
+    for (uint32_t i = 0; i < profile->statement_count; i++)
+        profile->statement[i].prepare = !runs[profile->statement[i].nest];
+}
+
+kiln_profile *kiln_profile_create(const kiln_program *scheduled, const kiln_target *target,
+                                  kiln_arena *arena) {
+    kiln_profile *profile = KILN_ARENA_NEW(arena, kiln_profile);
+    profile->p = scheduled;
+    profile->target = target;
+    count_tree(scheduled, scheduled->root, profile);
+    profile->loop = KILN_ARENA_ARRAY(arena, kiln_profile_loop, profile->loop_count + 1);
+    profile->statement = KILN_ARENA_ARRAY(arena, kiln_profile_statement, profile->statement_count);
+    const kiln_stmt_info *root = &scheduled->stmt.data[scheduled->root];
+    profile->nest_count = root->kind == KILN_STMT_SEQ ? root->child.count + 1 : 1;
+    builder b = {.profile = profile, .p = scheduled, .arena = arena};
+    b.of_var = KILN_ARENA_ARRAY(arena, const kiln_form *, scheduled->var.count);
+    b.seen = KILN_ARENA_ARRAY(arena, uint16_t, scheduled->expr.count);
+    profile->loop[0].extent = 1;
+    profile->loop_count = 1;
+    profile->statement_count = 0;
+    add_tree(&b, scheduled->root, 1, 0);
+    find_prepared(profile, arena);
+    kiln_profile_measure(profile, arena);
+    return profile;
+}

@@ -1,0 +1,152 @@
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "tests/bench/cost.h"
+#include "tuner/model/model.h"
+
+/* Share of pairs of which the better has the higher score; pairs within 2 % of each other are ties
+ * that nobody can tell apart. */
+static double pair_share(const cost_task *task, const float *score, uint32_t from) {
+    double right = 0, pairs = 0;
+    for (uint32_t i = from; i < task->trial.count; i++)
+        for (uint32_t k = from; k < i; k++) {
+            double ratio = task->trial.data[i].ns / task->trial.data[k].ns;
+            if (ratio > 0.98 && ratio < 1.02) continue;
+            pairs++;
+            right += score[i] == score[k] ? 0.5 : (score[i] > score[k]) == (ratio < 1);
+        }
+    return pairs > 0 ? right / pairs : 1;
+}
+
+/* Speed of the best of the `top` highest scores over the best of all. */
+static double top_speed(const cost_task *task, const float *score, uint32_t from, uint32_t top) {
+    double best = INFINITY, best_top = INFINITY;
+    for (uint32_t i = from; i < task->trial.count; i++) {
+        uint32_t above = 0;
+        for (uint32_t k = from; k < task->trial.count; k++)
+            above += score[k] > score[i] || (score[k] == score[i] && k < i);
+        best = fmin(best, task->trial.data[i].ns);
+        if (above < top) best_top = fmin(best_top, task->trial.data[i].ns);
+    }
+    return best / best_top;
+}
+
+/* ---- models ---------------------------------------------------------------------------------- */
+
+static const float *features_of(const cost_trial *trial, kiln_feature_set set) {
+    return set == KILN_FEATURES_EXACT ? trial->features : trial->autotvm;
+}
+
+static void predict(kiln_cost_model *m, const cost_task *task, kiln_feature_set set, float *score) {
+    uint32_t columns = kiln_features_count(set), count = task->trial.count;
+    float *row = kiln_alloc((size_t)count * columns * sizeof *row);
+    for (uint32_t i = 0; i < count; i++)
+        memcpy(&row[(size_t)i * columns], features_of(&task->trial.data[i], set),
+               columns * sizeof *row);
+    kiln_status st = kiln_cost_model_predict(m, row, count, score);
+    if (st) fprintf(stderr, "%.200s\n", kiln_status_text(st));
+    kiln_status_free(st);
+    kiln_free(row);
+}
+
+/* Adds trials [from, to) of the task and trains. */
+static void teach(kiln_cost_model *m, const cost_task *task, kiln_feature_set set, uint32_t from,
+                  uint32_t to) {
+    for (uint32_t i = from; i < to && i < task->trial.count; i++)
+        kiln_cost_model_add(m, kiln_str_from(task->name), features_of(&task->trial.data[i], set),
+                            task->trial.data[i].ns);
+}
+
+static void train(kiln_cost_model *m) {
+    kiln_cost_model_train_begin(m);
+    kiln_status st = kiln_cost_model_train_wait(m);
+    if (st) fprintf(stderr, "%.200s\n", kiln_status_text(st));
+    kiln_status_free(st);
+}
+
+typedef struct rating {
+    double pairs, top16, top1;
+} rating;
+
+static rating rate(kiln_cost_model *m, const cost_task *task, kiln_feature_set set, uint32_t from) {
+    float *score = kiln_alloc(task->trial.count * sizeof *score);
+    predict(m, task, set, score);
+    rating r = {pair_share(task, score, from), top_speed(task, score, from, 16),
+                top_speed(task, score, from, 1)};
+    kiln_free(score);
+    return r;
+}
+
+static rating rate_cold(const cost_task *task) {
+    kiln_cost_model *m = kiln_cost_model_create(NULL);
+    rating r = rate(m, task, KILN_FEATURES_EXACT, 0);
+    kiln_cost_model_destroy(m);
+    return r;
+}
+
+/* Learns from the task's first trials, in the steps in which a search would; judged on the rest. */
+static rating rate_task(const cost_task *task, const kiln_cost_model_options *options) {
+    static const uint32_t step[] = {0, 32, 64, 100};
+    kiln_cost_model *m = kiln_cost_model_create(options);
+    for (uint32_t i = 1; i < KILN_ARRAY_COUNT(step); i++) {
+        teach(m, task, options->features, step[i - 1], step[i]);
+        train(m);
+    }
+    rating r = rate(m, task, options->features, 100);
+    kiln_cost_model_destroy(m);
+    return r;
+}
+
+/* Learns from all other tasks. */
+static rating rate_transfer(const cost_data *data, uint32_t left_out,
+                            const kiln_cost_model_options *options) {
+    kiln_cost_model *m = kiln_cost_model_create(options);
+    for (uint32_t t = 0; t < data->task.count; t++)
+        if (t != left_out) teach(m, &data->task.data[t], options->features, 0, 250);
+    train(m);
+    rating r = rate(m, &data->task.data[left_out], options->features, 0);
+    kiln_cost_model_destroy(m);
+    return r;
+}
+
+#define COLUMN_COUNT 6
+static const char *const column_name[COLUMN_COUNT] = {
+    "analytic, cold", "100 samples", "shuffled", "autotvm, 100", "other tasks", "autotvm, others"};
+
+void cost_judge(const cost_data *data) {
+    const kiln_cost_model_options exact = {KILN_FEATURES_EXACT, 1, false},
+                                  shuffled = {KILN_FEATURES_EXACT, 1, true},
+                                  autotvm = {KILN_FEATURES_AUTOTVM, 1, false};
+    rating sum[COLUMN_COUNT] = {{0, 0, 0}};
+    printf("%-10s", "task");
+    for (uint32_t c = 0; c < COLUMN_COUNT; c++) printf(" | %-17s", column_name[c]);
+    printf("\n%-10s", "");
+    for (uint32_t c = 0; c < COLUMN_COUNT; c++) printf(" | pairs top16 top1 ");
+    printf("\n");
+    for (uint32_t t = 0; t < data->task.count; t++) {
+        const cost_task *task = &data->task.data[t];
+        rating r[COLUMN_COUNT] = {rate_cold(task),
+                                  rate_task(task, &exact),
+                                  rate_task(task, &shuffled),
+                                  rate_task(task, &autotvm),
+                                  rate_transfer(data, t, &exact),
+                                  rate_transfer(data, t, &autotvm)};
+        printf("%-10s", task->name);
+        for (uint32_t c = 0; c < COLUMN_COUNT; c++) {
+            printf(" | %.3f %.3f %.3f", r[c].pairs, r[c].top16, r[c].top1);
+            sum[c].pairs += r[c].pairs;
+            sum[c].top16 += r[c].top16;
+            sum[c].top1 += r[c].top1;
+        }
+        printf("\n");
+        fflush(stdout);
+    }
+    printf("%-10s", "mean");
+    for (uint32_t c = 0; c < COLUMN_COUNT; c++)
+        printf(" | %.3f %.3f %.3f", sum[c].pairs / data->task.count,
+               sum[c].top16 / data->task.count, sum[c].top1 / data->task.count);
+    printf("\n");
+}

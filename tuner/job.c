@@ -46,13 +46,17 @@ void kiln_tuner_job_assign(kiln_tuner *t, const kiln_msg_job_assign *assign) {
     action->text = job->id;
 }
 
-/* Trials of task `index`: equal shares of the budget, the first ones one more, less what is stored.
- */
-static uint32_t plan(const kiln_tuner_job *job, uint32_t index, uint32_t stored_count) {
-    uint32_t share = KILN_TUNER_TRIALS_DEFAULT;
-    if (job->spec.trials)
-        share = job->spec.trials / job->task_count + (index < job->spec.trials % job->task_count);
-    return share > stored_count ? share - stored_count : 0;
+uint64_t kiln_tuner_budget(const kiln_msg_job_spec *spec, const kiln_tuner_task *task,
+                           uint32_t count, bool *out_closed) {
+    uint64_t trials = spec->trials, stored = 0;
+    if (!trials && spec->seconds <= 0) trials = (uint64_t)KILN_TUNER_TRIALS_DEFAULT * count;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t share = trials / count + (i < trials % count);
+        out_closed[i] = trials > 0 && task[i].stored_count >= share;
+        stored += KILN_MIN(task[i].stored_count, share) + task[i].repeat_count;
+    }
+    if (!trials) return UINT64_MAX;
+    return trials > stored ? trials - stored : 0;
 }
 
 static void keep_stored(kiln_tuner_job *job, const kiln_tuner_event *event) {
@@ -60,7 +64,7 @@ static void keep_stored(kiln_tuner_job *job, const kiln_tuner_event *event) {
         const kiln_tuner_result *result = &event->stored[i];
         if (result->task >= job->task_count) continue;
         kiln_tuner_job_task *task = &job->task[result->task];
-        if (result->index < task->planned)
+        if (result->index < KILN_TUNER_INDEX_MAX)
             task->stored_end = KILN_MAX(task->stored_end, result->index + 1);
     }
     for (uint32_t i = 0; i < job->task_count; i++)
@@ -94,10 +98,18 @@ void kiln_tuner_job_prepared(kiln_tuner_job *job, const kiln_tuner_event *event)
         task->given = event->task_list[i];
         task->given.key = kiln_str_from(kiln_str_dup(&job->arena, task->given.key));
         task->given.op = kiln_str_from(kiln_str_dup(&job->arena, task->given.op));
-        task->planned = plan(job, i, task->given.stored_count);
         task->best_ns = task->given.best_ns;
+        task->chance =
+            (kiln_tuner_chance){.op = task->given.op,
+                                .weight = KILN_MAX(task->given.weight, 1u),
+                                .flops = task->given.flops,
+                                .best_ns = task->given.best_ns,
+                                .tried = task->given.stored_count + task->given.repeat_count};
         task->changed = true;
     }
+    bool *closed = KILN_ARENA_ARRAY(&job->arena, bool, event->task_count);
+    job->budget = kiln_tuner_budget(&job->spec, event->task_list, event->task_count, closed);
+    for (uint32_t i = 0; i < event->task_count; i++) job->task[i].closed = closed[i];
     keep_stored(job, event);
     job->state = KILN_TUNER_JOB_RUNNING;
 }
@@ -110,12 +122,23 @@ static uint32_t measured(const kiln_tuner_job *job) {
     return count;
 }
 
-static kiln_msg_task_state state_of(const kiln_tuner_job_task *task) {
+/* Trials that a task is expected to get: those that it had, and its part of the rest. */
+static uint32_t expected(const kiln_tuner_job *job, const kiln_tuner_job_task *task) {
+    uint32_t open = 0, own = task->next_propose - task->missing;
+    for (uint32_t i = 0; i < job->task_count; i++) open += !job->task[i].closed;
+    if (task->closed || open == 0 || job->budget == UINT64_MAX) return own;
+    uint64_t rest = job->budget - KILN_MIN(job->proposed, job->budget), before = 0;
+    for (const kiln_tuner_job_task *other = job->task; other < task; other++)
+        before += !other->closed;
+    return own + (uint32_t)(rest / open + (before < rest % open));
+}
+
+static kiln_msg_task_state state_of(const kiln_tuner_job *job, const kiln_tuner_job_task *task) {
     return (kiln_msg_task_state){
         .key = task->given.key,
         .op = task->given.op,
         .weight = task->given.weight,
-        .planned = task->planned,
+        .planned = expected(job, task),
         .done = task->done,
         .failed = task->failed,
         .best_ns = task->best_ns,
@@ -137,7 +160,7 @@ static void send_done(kiln_tuner_job *job) {
     };
     kiln_msg_task_state *states =
         KILN_ARENA_ARRAY(&t->actions->arena, kiln_msg_task_state, job->task_count);
-    for (uint32_t i = 0; i < job->task_count; i++) states[i] = state_of(&job->task[i]);
+    for (uint32_t i = 0; i < job->task_count; i++) states[i] = state_of(job, &job->task[i]);
     done.job_done.tasks.item = states;
     done.job_done.tasks.count = job->task_count;
     kiln_tuner_send(t, &done);
@@ -236,20 +259,26 @@ static void send_event(kiln_tuner_job *job) {
     event.job_event.tasks.item = states;
     for (uint32_t i = 0; i < job->task_count; i++) {
         if (!job->task[i].changed) continue;
-        states[event.job_event.tasks.count++] = state_of(&job->task[i]);
+        states[event.job_event.tasks.count++] = state_of(job, &job->task[i]);
         job->task[i].changed = false;
     }
     job->event_ns = t->now_ns + KILN_TUNER_EVENT_NS;
     kiln_tuner_send(t, &event);
 }
 
-/* When the time budget is used up nothing new is proposed; what was proposed is finished. */
+/* When the time budget is used up nothing new is proposed, and what no builder has begun is
+ * dropped. */
 static void keep_time_budget(kiln_tuner_job *job) {
     if (job->spec.seconds <= 0) return;
     double elapsed_s = (double)(job->tuner->now_ns - job->began_ns) / 1e9;
     if (elapsed_s < job->spec.seconds) return;
-    for (uint32_t i = 0; i < job->task_count; i++)
-        job->task[i].planned = KILN_MIN(job->task[i].planned, job->task[i].next_propose);
+    for (uint32_t i = job->trial.count; i-- > 0;) {
+        kiln_tuner_trial *trial = job->trial.data[i];
+        if (trial->state > KILN_TRIAL_TO_BUILD) continue;
+        job->task[trial->task].next_propose--;
+        kiln_tuner_trial_remove(job, trial);
+    }
+    job->budget = 0;
 }
 
 void kiln_tuner_job_tick(kiln_tuner_job *job) {

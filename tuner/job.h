@@ -7,16 +7,21 @@
  * trial order <── RECORD ─ (commit) ─┘
  *
  * Rules it keeps:
- * - At most KILN_TUNER_LAG trials of a task lie between proposal and observation: trial `index` is
- * proposed when exactly the first index - LAG + 1 results of that task were observed, and results
- * are observed in index order: same seed and same results, same proposals, whatever the boards'
- * order of answering.
+ * - Trials of a job have one order: that of their proposals. Results are observed in it, whatever
+ * the boards' order of answering. As long as the window and the lags allow a proposal it is made,
+ * else the next result is observed; which task proposes is decided from observed results alone
+ * (turns.h). So the same seed and the same results give the same proposals in the same order.
+ * - Between proposal and observation lie at most KILN_TUNER_WINDOW trials of a job, and of one task
+ * at most kiln_tuner_lag of its next index.
  * - A trial has one identity for ever (job, task, index), and one record: a result that comes
  * twice, late, or under an old lease changes nothing. TRIAL_ACK follows the commit.
  * - A trial that takes its board down KILN_TUNER_ATTEMPTS_MAX times is recorded as board_lost.
  * - After a restart the shell gives the stored records back (`stored` of PREPARED); those trials
  * are proposed and observed again, so that the searcher is where it was, but neither built nor
- * measured. */
+ * measured.
+ * - `trials` of a job bounds the new measurements over all its tasks, less what is stored;
+ * `seconds` bounds the time from assignment to the last proposal. With neither each task has
+ * KILN_TUNER_TRIALS_DEFAULT. */
 #ifndef KILN_TUNER_JOB_H
 #define KILN_TUNER_JOB_H
 
@@ -30,8 +35,9 @@
 #define KILN_TUNER_JOBS_MAX 64u
 #define KILN_TUNER_TASKS_MAX KILN_MESSAGES_TASKS /* of one job */
 #define KILN_TUNER_TRIALS_DEFAULT 32u            /* per task, when the job names no budget */
-#define KILN_TUNER_LAG 16u    /* trials of one task between proposal and result */
-#define KILN_TUNER_WINDOW 24u /* trials of one job between proposal and result, over all tasks */
+#define KILN_TUNER_LAG_MIN 8u /* trials of one task between proposal and result: first ones */
+#define KILN_TUNER_LAG_MAX 24u
+#define KILN_TUNER_WINDOW 32u /* trials of one job between proposal and result, over all tasks */
 #define KILN_TUNER_LEASE_TRIALS 64u /* K */
 #define KILN_TUNER_LEASE_TTL_MS 15000u
 #define KILN_TUNER_LEASES_MAX 64u /* of one job: boards used at once */
@@ -51,7 +57,8 @@ typedef struct kiln_tuner_options {
 typedef struct kiln_tuner_task {
     kiln_str key, op;      /* for messages */
     uint32_t weight;       /* calls per inference */
-    uint32_t stored_count; /* records of other jobs that count towards this task's share */
+    uint32_t stored_count; /* records of other models' jobs: they count towards this task's share */
+    uint32_t repeat_count; /* records of earlier jobs on this model: they count towards the whole */
     double flops;
     double best_ns;              /* of those records; 0: none */
     double default_ns;           /* median of the default schedule where known; 0: unknown */
@@ -152,6 +159,19 @@ uint64_t kiln_tuner_next_ns(const kiln_tuner *tuner);
 
 void kiln_tuner_actions_reset(kiln_tuner_actions *actions);
 void kiln_tuner_actions_deinit(kiln_tuner_actions *actions);
+
+/* Trials that a job may measure (UINT64_MAX: the time bounds them), and which tasks get none of
+ * them: out_closed [count]. Of `trials` each task has an equal share, the first ones one more; what
+ * is stored of a share is not measured again. */
+uint64_t kiln_tuner_budget(const kiln_msg_job_spec *spec, const kiln_tuner_task *task,
+                           uint32_t count, bool *out_closed);
+
+/* Trials of one task that may lie between proposal and observation when `index` is proposed: few at
+ * first, when each result changes what is learned, more later, when boards should not wait. */
+static inline uint32_t kiln_tuner_lag(uint32_t index) {
+    uint32_t lag = KILN_TUNER_LAG_MIN + index / 16;
+    return lag < KILN_TUNER_LAG_MAX ? lag : KILN_TUNER_LAG_MAX;
+}
 
 /* Identity of trial `index` of a task of a job: the same in every run of every tuner. */
 void kiln_trial_identity(kiln_str job, kiln_str task_key, uint32_t index,

@@ -1,5 +1,6 @@
-/* A job from its model to its searchers. PREPARE goes: blobs here -> tasks found in a worker -> stored records
- * looked up, searchers made -> references of the tasks that will be measured made in workers -> PREPARED. */
+/* A job from its model to its searchers. PREPARE goes: blobs here -> tasks found in a worker ->
+ * stored records looked up, searchers made -> references of the tasks that will be measured made in
+ * workers -> PREPARED. */
 #include <math.h>
 #include <string.h>
 
@@ -7,10 +8,11 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/map.h"
 #include "db/bundle.h"
 #include "tuner/shell.h"
 
-#define TASKS_DEADLINE_NS (UINT64_C(300) * KILN_NS_PER_S)     /* large models fold large constants */
+#define TASKS_DEADLINE_NS (UINT64_C(300) * KILN_NS_PER_S) /* large models fold large constants */
 #define REFERENCE_DEADLINE_NS (UINT64_C(600) * KILN_NS_PER_S) /* serial, fp64 */
 #define BUILD_DEADLINE_NS (UINT64_C(20) * KILN_NS_PER_S)
 #define EXPORT_RECORDS_MAX 4096u /* newest per task */
@@ -41,12 +43,16 @@ kiln_shell_job *kiln_shell_find_job(kiln_shell *shell, uint64_t handle) {
     return NULL;
 }
 
-static kiln_str keep(kiln_arena *arena, kiln_str text) { return kiln_str_from(kiln_str_dup(arena, text)); }
+static kiln_str keep(kiln_arena *arena, kiln_str text) {
+    return kiln_str_from(kiln_str_dup(arena, text));
+}
 
-/* ---- PREPARE, last: the event ------------------------------------------------------------------------- */
+/* ---- PREPARE, last: the event
+ * ------------------------------------------------------------------------- */
 
 /* Results of this job that an earlier run of this tuner committed. */
-static kiln_status find_own_results(kiln_shell_job *job, kiln_tuner_result **out_result, uint32_t *out_count) {
+static kiln_status find_own_results(kiln_shell_job *job, kiln_tuner_result **out_result,
+                                    uint32_t *out_count) {
     kiln_db_filter filter = {.job_id = kiln_str_from(job->identity)};
     kiln_db_record *record = NULL;
     uint32_t count = 0, used = 0;
@@ -58,7 +64,8 @@ static kiln_status find_own_results(kiln_shell_job *job, kiln_tuner_result **out
             if (!kiln_str_equal(job->task[t].key, record[i].task_key)) continue;
             kiln_outcome outcome = KILN_OUTCOME_INFRA;
             if (!kiln_outcome_find(record[i].outcome, &outcome)) continue;
-            result[used++] = (kiln_tuner_result){t, (uint32_t)record[i].trial_index, outcome, record[i].median_ns};
+            result[used++] = (kiln_tuner_result){t, (uint32_t)record[i].trial_index, outcome,
+                                                 record[i].median_ns};
         }
     }
     *out_result = result;
@@ -66,19 +73,29 @@ static kiln_status find_own_results(kiln_shell_job *job, kiln_tuner_result **out
     return KILN_OK;
 }
 
+static kiln_tuner_task *list_tasks(kiln_shell_job *job) {
+    kiln_tuner_task *list = KILN_ARENA_ARRAY(&job->arena, kiln_tuner_task, job->task_count);
+    for (uint32_t i = 0; i < job->task_count; i++) {
+        const kiln_shell_task *task = &job->task[i];
+        list[i] = (kiln_tuner_task){.key = task->key,
+                                    .op = task->op,
+                                    .weight = task->weight,
+                                    .stored_count = task->stored_count,
+                                    .repeat_count = task->repeat_count,
+                                    .flops = task->flops,
+                                    .best_ns = task->best_ns,
+                                    .default_ns = task->default_ns,
+                                    .reference = task->reference,
+                                    .input_seed = job->spec.seed};
+    }
+    return list;
+}
+
 static void post_prepared(kiln_shell_job *job) {
     kiln_tuner_event event = {.kind = KILN_TUNER_PREPARED, .job = job->handle};
     kiln_tuner_result *stored = NULL;
     if (!job->failure) job->failure = find_own_results(job, &stored, &event.stored_count);
-    kiln_tuner_task *list = KILN_ARENA_ARRAY(&job->arena, kiln_tuner_task, job->task_count);
-    for (uint32_t i = 0; i < job->task_count; i++) {
-        const kiln_shell_task *task = &job->task[i];
-        list[i] = (kiln_tuner_task){.key = task->key, .op = task->op, .weight = task->weight,
-                                    .stored_count = task->stored_count, .flops = task->flops, .best_ns = task->best_ns,
-                                    .default_ns = task->default_ns, .reference = task->reference,
-                                    .input_seed = job->spec.seed};
-    }
-    event.task_list = list; /* in the job's arena: it outlives the event */
+    event.task_list = list_tasks(job); /* in the job's arena: it outlives the event */
     event.task_count = job->task_count;
     event.stored = stored;
     event.code = kiln_status_code(job->failure);
@@ -88,12 +105,15 @@ static void post_prepared(kiln_shell_job *job) {
 
 /* One thing that PREPARE waited for is there, or failed; the first failure counts. */
 static void part_done(kiln_shell_job *job, kiln_status st) {
-    if (st && job->failure) kiln_status_free(st);
-    else if (st) job->failure = st;
+    if (st && job->failure)
+        kiln_status_free(st);
+    else if (st)
+        job->failure = st;
     if (--job->waiting == 0) post_prepared(job);
 }
 
-/* ---- PREPARE, third: references ------------------------------------------------------------------------ */
+/* ---- PREPARE, third: references
+ * ------------------------------------------------------------------------ */
 
 /* The status of a worker's answer; owned. */
 static kiln_status reply_status(const kiln_work_reply *reply, const char *text) {
@@ -104,7 +124,8 @@ static kiln_status reply_status(const kiln_work_reply *reply, const char *text) 
     return kiln_status_make(code, __FILE__, __LINE__, "%.*s", KILN_STR_ARG(reply->text));
 }
 
-static void on_reference(void *context, const kiln_work_reply *reply, kiln_outcome outcome, const char *text) {
+static void on_reference(void *context, const kiln_work_reply *reply, kiln_outcome outcome,
+                         const char *text) {
     (void)outcome;
     ticket t;
     kiln_shell_job *job = ticket_use(context, &t);
@@ -123,58 +144,85 @@ static void ask_references(kiln_shell_job *job) {
         const kiln_shell_task *task = &job->task[i];
         if (!task->searcher) continue;
         job->waiting++;
-        kiln_work_request request = {.work = KILN_WORK_REFERENCE, .target = kiln_strbuf_view(&target), .te = task->text,
-                                     .task_key = task->key, .seed = job->spec.seed};
-        kiln_builders_submit(job->shell->builders, &request, false, REFERENCE_DEADLINE_NS, on_reference, ticket_make(job, i, 0));
+        kiln_work_request request = {.work = KILN_WORK_REFERENCE,
+                                     .target = kiln_strbuf_view(&target),
+                                     .te = task->text,
+                                     .task_key = task->key,
+                                     .seed = job->spec.seed};
+        kiln_builders_submit(job->shell->builders, &request, false, REFERENCE_DEADLINE_NS,
+                             on_reference, ticket_make(job, i, 0));
     }
     kiln_strbuf_deinit(&target);
 }
 
-/* ---- PREPARE, second: tasks ----------------------------------------------------------------------------- */
+/* ---- PREPARE, second: tasks
+ * ----------------------------------------------------------------------------- */
 
-/* How many trials this task gets in all, as the machine counts them: tuner/job.c divides equally. */
-static uint32_t share_of_task(const kiln_shell_job *job) {
-    if (job->spec.trials == 0) return KILN_TUNER_TRIALS_DEFAULT;
-    return (job->spec.trials + job->task_count - 1) / job->task_count;
+/* Whether a record was made for the model that this job tunes. Jobs that are not known were not. */
+static kiln_status is_repeat(kiln_shell_job *job, kiln_str job_id, kiln_map *known, bool *out) {
+    uint64_t answer = 0;
+    kiln_status st = KILN_OK;
+    if (!kiln_map_find(known, job_id, &answer)) {
+        char digest[KILN_DIGEST_TEXT];
+        kiln_db_job row;
+        bool found = false;
+        kiln_digest_print(&job->spec.model, digest);
+        st = kiln_db_find_job(job->shell->db, job_id, &job->arena, &row, &found);
+        answer = !st && found && kiln_str_is(row.model_digest, digest);
+        kiln_map_put(known, job_id, answer);
+    }
+    *out = answer != 0;
+    return st;
 }
 
 /* Stored records of other jobs for this task and target, made by this compiler. */
-static kiln_status look_up(kiln_shell_job *job, kiln_shell_task *task, kiln_str target, kiln_searcher *searcher) {
-    kiln_db_filter filter = {.task_key = task->key, .target = target,
+static kiln_status look_up(kiln_shell_job *job, kiln_shell_task *task, kiln_str target,
+                           kiln_searcher *searcher) {
+    kiln_db_filter filter = {.task_key = task->key,
+                             .target = target,
                              .codegen_version = kiln_str_from(kiln_codegen_version())};
     kiln_db_record *record = NULL;
     uint32_t count = 0;
     kiln_arena scratch;
+    kiln_map known; /* job -> whether it tuned this model */
     kiln_arena_init(&scratch, 0);
+    kiln_map_init(&known);
     kiln_status st = kiln_db_records(job->shell->db, &filter, &scratch, &record, &count);
     for (uint32_t i = 0; !st && i < count; i++) {
         if (kiln_str_is(record[i].job_id, job->identity)) continue; /* comes back as `stored` */
         if (record[i].median_ns > 0) {
-            if (task->best_ns <= 0 || record[i].median_ns < task->best_ns) task->best_ns = record[i].median_ns;
+            if (task->best_ns <= 0 || record[i].median_ns < task->best_ns)
+                task->best_ns = record[i].median_ns;
             if (kiln_str_is(record[i].searcher, "default")) task->default_ns = record[i].median_ns;
         }
-        task->stored_count++;
+        bool repeat = false;
+        st = is_repeat(job, record[i].job_id, &known, &repeat);
+        if (repeat)
+            task->repeat_count++;
+        else
+            task->stored_count++;
         kiln_searcher_exclude(searcher, record[i].trace_hash);
     }
+    kiln_map_deinit(&known);
     kiln_arena_deinit(&scratch);
     return st;
 }
 
-static kiln_status open_task(kiln_shell_job *job, const kiln_work_task *found, kiln_str target, kiln_shell_task *task) {
+static kiln_status open_task(kiln_shell_job *job, const kiln_work_task *found, kiln_str target,
+                             kiln_shell_task *task) {
     kiln_searcher_kind kind;
     kiln_searcher *searcher = NULL;
-    *task = (kiln_shell_task){.key = keep(&job->arena, found->key), .op = keep(&job->arena, found->op),
-                              .text = keep(&job->arena, found->te), .flops = found->flops, .weight = found->weight};
+    *task = (kiln_shell_task){.key = keep(&job->arena, found->key),
+                              .op = keep(&job->arena, found->op),
+                              .text = keep(&job->arena, found->te),
+                              .flops = found->flops,
+                              .weight = found->weight};
     kiln_status st = kiln_program_parse(task->text, &job->arena, &task->te);
     if (!st) st = kiln_searcher_find(job->spec.searcher, &kind);
     uint64_t seed = kiln_hash64(task->key.data, task->key.size, job->spec.seed);
     if (!st) st = kiln_searcher_create(kind, task->te, &job->target, seed, &searcher);
     if (!st) st = look_up(job, task, target, searcher);
-    if (!st && task->stored_count < share_of_task(job)) {
-        task->searcher = searcher;
-        searcher = NULL;
-    }
-    kiln_searcher_destroy(searcher);
+    task->searcher = searcher;
     return kiln_status_note(st, "task %.*s", KILN_STR_ARG(task->op));
 }
 
@@ -194,24 +242,39 @@ static kiln_status open_tasks(kiln_shell_job *job, const kiln_work_reply *reply)
     kiln_strbuf target = {0};
     kiln_target_print(&job->target, &target);
     job->task = KILN_ARENA_ARRAY(&job->arena, kiln_shell_task, reply->task_count);
-    for (uint32_t i = 0; i < reply->task_count; i++) job->task_count += wanted(job, &reply->task[i]);
+    for (uint32_t i = 0; i < reply->task_count; i++)
+        job->task_count += wanted(job, &reply->task[i]);
     kiln_status st = KILN_OK;
     if (reply->task_count && !job->task_count)
         st = KILN_ERROR(NOT_FOUND, "none of the model's %u tasks matches '%.*s'", reply->task_count,
                         KILN_STR_ARG(job->spec.tasks));
     for (uint32_t i = 0, at = 0; !st && i < reply->task_count; i++)
-        if (wanted(job, &reply->task[i])) st = open_task(job, &reply->task[i], kiln_strbuf_view(&target), &job->task[at++]);
+        if (wanted(job, &reply->task[i]))
+            st = open_task(job, &reply->task[i], kiln_strbuf_view(&target), &job->task[at++]);
     kiln_strbuf_deinit(&target);
     return st;
 }
 
-static void on_tasks(void *context, const kiln_work_reply *reply, kiln_outcome outcome, const char *text) {
+/* What gets no trials needs no searcher and no reference. */
+static void close_tasks(kiln_shell_job *job) {
+    bool *closed = KILN_ARENA_ARRAY(&job->arena, bool, job->task_count);
+    uint64_t budget = kiln_tuner_budget(&job->spec, list_tasks(job), job->task_count, closed);
+    for (uint32_t i = 0; i < job->task_count; i++) {
+        if (budget > 0 && !closed[i]) continue;
+        kiln_searcher_destroy(job->task[i].searcher);
+        job->task[i].searcher = NULL;
+    }
+}
+
+static void on_tasks(void *context, const kiln_work_reply *reply, kiln_outcome outcome,
+                     const char *text) {
     (void)outcome;
     ticket t;
     kiln_shell_job *job = ticket_use(context, &t);
     if (!job) return;
     kiln_status st = kiln_status_note(reply_status(reply, text), "reading the model");
     if (!st) st = open_tasks(job, reply);
+    if (!st) close_tasks(job);
     if (!st) ask_references(job);
     part_done(job, st);
 }
@@ -223,11 +286,14 @@ static void ask_tasks(kiln_shell_job *job) {
         part_done(job, st);
         return;
     }
-    kiln_work_request request = {.work = KILN_WORK_TASKS, .target = job->spec.target, .model_path = kiln_str_from(path)};
-    kiln_builders_submit(job->shell->builders, &request, true, TASKS_DEADLINE_NS, on_tasks, ticket_make(job, 0, 0));
+    kiln_work_request request = {
+        .work = KILN_WORK_TASKS, .target = job->spec.target, .model_path = kiln_str_from(path)};
+    kiln_builders_submit(job->shell->builders, &request, true, TASKS_DEADLINE_NS, on_tasks,
+                         ticket_make(job, 0, 0));
 }
 
-/* ---- PREPARE, first: blobs ------------------------------------------------------------------------------- */
+/* ---- PREPARE, first: blobs
+ * ------------------------------------------------------------------------------- */
 
 static const kiln_digest no_digest;
 
@@ -263,23 +329,36 @@ static void fetch_next(kiln_shell_job *job) {
     kiln_shell *shell = job->shell;
     const kiln_digest *need[] = {&job->spec.model, &job->spec.records};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(need); i++) {
-        if (kiln_digest_equal(need[i], &no_digest) || kiln_blob_store_has(shell->store, need[i])) continue;
-        if (shell->blobs) kiln_blobs_fetch(shell->blobs, need[i], on_fetched, ticket_make(job, 0, 0));
-        else part_done(job, KILN_ERROR(UNAVAILABLE, "the tracker went away while the model was fetched"));
+        if (kiln_digest_equal(need[i], &no_digest) || kiln_blob_store_has(shell->store, need[i]))
+            continue;
+        if (shell->blobs)
+            kiln_blobs_fetch(shell->blobs, need[i], on_fetched, ticket_make(job, 0, 0));
+        else
+            part_done(job,
+                      KILN_ERROR(UNAVAILABLE, "the tracker went away while the model was fetched"));
         return;
     }
     kiln_status st = import_records(job);
-    if (st) part_done(job, st);
-    else ask_tasks(job);
+    if (st)
+        part_done(job, st);
+    else
+        ask_tasks(job);
 }
 
 static kiln_status store_job(kiln_shell_job *job, const char *state) {
     char digest[KILN_DIGEST_TEXT];
     kiln_digest_print(&job->spec.model, digest);
-    kiln_db_job row = {.id = kiln_str_from(job->identity), .model = job->spec.model_name,
-                       .model_digest = kiln_str_from(digest), .target = job->spec.target, .searcher = job->spec.searcher,
-                       .trials_max = job->spec.trials, .seed = (int64_t)job->spec.seed, .project = job->spec.project,
-                       .user = job->spec.user, .state = kiln_str_from(state), .opened_wall_ns = (int64_t)job->opened_wall_ns};
+    kiln_db_job row = {.id = kiln_str_from(job->identity),
+                       .model = job->spec.model_name,
+                       .model_digest = kiln_str_from(digest),
+                       .target = job->spec.target,
+                       .searcher = job->spec.searcher,
+                       .trials_max = job->spec.trials,
+                       .seed = (int64_t)job->spec.seed,
+                       .project = job->spec.project,
+                       .user = job->spec.user,
+                       .state = kiln_str_from(state),
+                       .opened_wall_ns = (int64_t)job->opened_wall_ns};
     kiln_db_target target = {.target = job->spec.target};
     kiln_status st = kiln_db_put_target(job->shell->db, &target);
     return st ? st : kiln_db_put_job(job->shell->db, &row);
@@ -287,26 +366,34 @@ static kiln_status store_job(kiln_shell_job *job, const char *state) {
 
 void kiln_shell_prepare(kiln_shell *shell, const kiln_tuner_action *action) {
     kiln_shell_job *job = kiln_alloc(sizeof *job);
-    *job = (kiln_shell_job){.shell = shell, .next = shell->jobs, .handle = action->job,
-                            .opened_wall_ns = kiln_clock_wall_ns(), .waiting = 1};
+    *job = (kiln_shell_job){.shell = shell,
+                            .next = shell->jobs,
+                            .handle = action->job,
+                            .opened_wall_ns = kiln_clock_wall_ns(),
+                            .waiting = 1};
     shell->jobs = job;
     kiln_arena_init(&job->arena, 0);
     job->identity = kiln_str_dup(&job->arena, kiln_str_from(action->text));
-    kiln_message assign = {.type = KILN_MSG_JOB_ASSIGN, .job_assign = {kiln_str_from(job->identity), *action->spec}};
+    kiln_message assign = {.type = KILN_MSG_JOB_ASSIGN,
+                           .job_assign = {kiln_str_from(job->identity), *action->spec}};
     job->spec = kiln_message_copy(&assign, &job->arena).job_assign.spec;
-    kiln_log(KILN_LOG_INFO, "job %s: %.*s for %.*s", job->identity, KILN_STR_ARG(job->spec.model_name),
-             KILN_STR_ARG(job->spec.target));
+    kiln_log(KILN_LOG_INFO, "job %s: %.*s for %.*s", job->identity,
+             KILN_STR_ARG(job->spec.model_name), KILN_STR_ARG(job->spec.target));
     kiln_status st = kiln_target_parse(job->spec.target, &job->arena, &job->target);
     if (!st) st = store_job(job, "open");
-    if (st) part_done(job, st);
-    else fetch_next(job);
+    if (st)
+        part_done(job, st);
+    else
+        fetch_next(job);
 }
 
-/* ---- candidates ------------------------------------------------------------------------------------------ */
+/* ---- candidates
+ * ------------------------------------------------------------------------------------------ */
 
 kiln_candidate *kiln_shell_find_candidate(kiln_shell_job *job, uint32_t task, uint32_t index) {
     for (uint32_t i = 0; i < job->candidate.count; i++)
-        if (job->candidate.data[i]->task == task && job->candidate.data[i]->index == index) return job->candidate.data[i];
+        if (job->candidate.data[i]->task == task && job->candidate.data[i]->index == index)
+            return job->candidate.data[i];
     return NULL;
 }
 
@@ -318,7 +405,8 @@ static void candidate_destroy(kiln_candidate *candidate) {
 static void keep_trace(kiln_candidate *candidate, const kiln_trace *trace) {
     kiln_strbuf bytes = {0};
     kiln_trace_encode(trace, &bytes);
-    candidate->trace = (kiln_str){kiln_arena_copy(&candidate->arena, bytes.data, bytes.size), bytes.size};
+    candidate->trace =
+        (kiln_str){kiln_arena_copy(&candidate->arena, bytes.data, bytes.size), bytes.size};
     kiln_strbuf_deinit(&bytes);
     kiln_hash128_print(kiln_trace_hash(trace), candidate->hash);
 }
@@ -326,9 +414,13 @@ static void keep_trace(kiln_candidate *candidate, const kiln_trace *trace) {
 void kiln_shell_propose(kiln_shell *shell, const kiln_tuner_action *action) {
     kiln_shell_job *job = kiln_shell_find_job(shell, action->job);
     if (!job) return;
-    kiln_tuner_event event = {.kind = KILN_TUNER_PROPOSED, .job = job->handle, .task = action->task, .index = action->index};
+    kiln_tuner_event event = {.kind = KILN_TUNER_PROPOSED,
+                              .job = job->handle,
+                              .task = action->task,
+                              .index = action->index};
     kiln_searcher *searcher = job->task[action->task].searcher;
-    /* Behind the end of a space the machine may ask once more for each proposal that it has under way. */
+    /* Behind the end of a space the machine may ask once more for each proposal that it has under
+     * way. */
     bool ended = !searcher || kiln_searcher_proposed(searcher) < action->index;
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
@@ -345,7 +437,8 @@ void kiln_shell_propose(kiln_shell *shell, const kiln_tuner_action *action) {
         keep_trace(candidate, &trace);
         kiln_vec_push(&job->candidate, candidate);
     } else {
-        if (kiln_status_code(st) != KILN_OUT_OF_RANGE) kiln_log(KILN_LOG_ERROR, "%s", kiln_status_text(st));
+        if (kiln_status_code(st) != KILN_OUT_OF_RANGE)
+            kiln_log(KILN_LOG_ERROR, "%s", kiln_status_text(st));
         kiln_status_free(st);
         event.exhausted = true;
     }
@@ -365,22 +458,31 @@ void kiln_shell_observe(kiln_shell *shell, const kiln_tuner_action *action) {
     }
 }
 
-/* ---- BUILD -------------------------------------------------------------------------------------------------- */
+/* ---- BUILD
+ * --------------------------------------------------------------------------------------------------
+ */
 
 /* The outcome that a finished build stands for. */
 static kiln_outcome build_outcome(const kiln_work_reply *reply, kiln_outcome outcome) {
-    if (!reply) return outcome == KILN_OUTCOME_CRASH ? KILN_OUTCOME_BUILD_ERROR : outcome; /* the compiler died on it */
+    if (!reply)
+        return outcome == KILN_OUTCOME_CRASH ? KILN_OUTCOME_BUILD_ERROR
+                                             : outcome; /* the compiler died on it */
     if (reply->code == 0) return KILN_OUTCOME_OK;
     return reply->link_error ? KILN_OUTCOME_LINK_ERROR : KILN_OUTCOME_BUILD_ERROR;
 }
 
-static void on_built(void *context, const kiln_work_reply *reply, kiln_outcome outcome, const char *text) {
+static void on_built(void *context, const kiln_work_reply *reply, kiln_outcome outcome,
+                     const char *text) {
     ticket t;
     kiln_shell_job *job = ticket_use(context, &t);
     kiln_candidate *candidate = job ? kiln_shell_find_candidate(job, t.task, t.index) : NULL;
     if (!candidate) return;
-    kiln_tuner_event event = {.kind = KILN_TUNER_BUILT, .job = t.job, .task = t.task, .index = t.index,
-                              .outcome = build_outcome(reply, outcome), .text = text};
+    kiln_tuner_event event = {.kind = KILN_TUNER_BUILT,
+                              .job = t.job,
+                              .task = t.task,
+                              .index = t.index,
+                              .outcome = build_outcome(reply, outcome),
+                              .text = text};
     kiln_status st = reply_status(reply, text);
     if (!st) st = kiln_blob_store_put(job->shell->store, reply->bytes, &candidate->artefact);
     if (st && event.outcome == KILN_OUTCOME_OK) event.outcome = KILN_OUTCOME_INFRA;
@@ -398,16 +500,22 @@ static void on_built(void *context, const kiln_work_reply *reply, kiln_outcome o
 
 void kiln_shell_build(kiln_shell *shell, const kiln_tuner_action *action) {
     kiln_shell_job *job = kiln_shell_find_job(shell, action->job);
-    kiln_candidate *candidate = job ? kiln_shell_find_candidate(job, action->task, action->index) : NULL;
+    kiln_candidate *candidate =
+        job ? kiln_shell_find_candidate(job, action->task, action->index) : NULL;
     if (!candidate) return;
     const kiln_shell_task *task = &job->task[action->task];
-    kiln_work_request request = {.work = KILN_WORK_BUILD, .target = job->spec.target, .te = task->text,
-                                 .task_key = task->key, .trace = candidate->trace};
+    kiln_work_request request = {.work = KILN_WORK_BUILD,
+                                 .target = job->spec.target,
+                                 .te = task->text,
+                                 .task_key = task->key,
+                                 .trace = candidate->trace};
     kiln_builders_submit(shell->builders, &request, false, BUILD_DEADLINE_NS, on_built,
                          ticket_make(job, action->task, action->index));
 }
 
-/* ---- the end -------------------------------------------------------------------------------------------------- */
+/* ---- the end
+ * --------------------------------------------------------------------------------------------------
+ */
 
 /* Everything known about the job's tasks on its target: the client packs from it. */
 void kiln_shell_export(kiln_shell *shell, const kiln_tuner_action *action) {
@@ -417,7 +525,9 @@ void kiln_shell_export(kiln_shell *shell, const kiln_tuner_action *action) {
     kiln_strbuf bytes = {0};
     kiln_db_filter *filter = KILN_ARENA_ARRAY(&job->arena, kiln_db_filter, job->task_count);
     for (uint32_t i = 0; i < job->task_count; i++)
-        filter[i] = (kiln_db_filter){.task_key = job->task[i].key, .target = job->spec.target, .order = KILN_DB_NEWEST,
+        filter[i] = (kiln_db_filter){.task_key = job->task[i].key,
+                                     .target = job->spec.target,
+                                     .order = KILN_DB_NEWEST,
                                      .limit = EXPORT_RECORDS_MAX};
     kiln_status st = kiln_bundle_export(shell->db, filter, job->task_count, &bytes);
     if (!st) st = kiln_blob_store_put(shell->store, kiln_strbuf_view(&bytes), &event.digest);

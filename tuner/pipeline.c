@@ -25,56 +25,55 @@ void kiln_tuner_trial_remove(kiln_tuner_job *job, kiln_tuner_trial *trial) {
 
 /* ---- Proposing and observing ---- */
 
-/* Trials that still need work; those that only wait to be observed do not count, or a full window
- * could keep the proposal from being made that their observation waits for. */
-static uint32_t under_way(const kiln_tuner_job *job) {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < job->trial.count; i++)
-        count += job->trial.data[i]->state != KILN_TRIAL_RECORDED;
-    return count;
+/* The task that may and should propose next, or task_count. */
+static uint32_t choose(kiln_tuner_job *job) {
+    const kiln_tuner_chance *chance[KILN_TUNER_TASKS_MAX];
+    if (job->proposed >= job->budget || job->trial.count >= KILN_TUNER_WINDOW)
+        return job->task_count;
+    for (uint32_t i = 0; i < job->task_count; i++) {
+        kiln_tuner_job_task *task = &job->task[i];
+        uint32_t under_way = task->next_propose - task->next_observe;
+        task->chance.under_way = under_way;
+        task->chance.waits = task->closed || under_way >= kiln_tuner_lag(task->next_propose) ||
+                             task->next_propose >= KILN_TUNER_INDEX_MAX;
+        chance[i] = &task->chance;
+    }
+    return kiln_tuner_choose(chance, job->task_count);
 }
 
-static bool may_propose(const kiln_tuner_job_task *task) {
-    return task->next_propose < task->planned &&
-           task->next_propose < task->next_observe + KILN_TUNER_LAG;
-}
-
-static void propose(kiln_tuner_job *job, uint32_t index) {
+static bool propose(kiln_tuner_job *job) {
+    uint32_t index = choose(job);
+    if (index >= job->task_count) return false;
     kiln_tuner_job_task *task = &job->task[index];
     kiln_tuner_trial *trial = kiln_alloc(sizeof *trial);
     trial->task = index;
     trial->index = task->next_propose++;
     trial->attempt = 1;
+    job->proposed++;
     kiln_trial_identity(kiln_str_from(job->id), task->given.key, trial->index, trial->id);
     kiln_vec_push(&job->trial, trial);
     kiln_tuner_act_on(job, KILN_TUNER_PROPOSE, trial);
-}
-
-/* The next result in order, when every proposal that must not see it was made. */
-static bool observe(kiln_tuner_job *job, uint32_t index) {
-    kiln_tuner_job_task *task = &job->task[index];
-    if (may_propose(task)) return false;
-    kiln_tuner_trial *trial = kiln_tuner_trial_find(job, index, task->next_observe);
-    if (!trial || trial->state != KILN_TRIAL_RECORDED) return false;
-    kiln_tuner_action *action = kiln_tuner_act_on(job, KILN_TUNER_OBSERVE, trial);
-    action->outcome = trial->outcome;
-    action->median_ns = trial->median_ns;
-    task->next_observe++;
-    kiln_tuner_trial_remove(job, trial);
     return true;
 }
 
-/* One proposal or observation of one task after the other, in turns. */
-static bool advance_tasks(kiln_tuner_job *job) {
-    for (uint32_t i = 0; i < job->task_count; i++) {
-        uint32_t index = (job->turn + i) % job->task_count;
-        bool proposes = may_propose(&job->task[index]) && under_way(job) < KILN_TUNER_WINDOW;
-        if (proposes) propose(job, index);
-        if (!proposes && !observe(job, index)) continue;
-        job->turn = (index + 1) % job->task_count;
-        return true;
+/* The oldest trial's result, when it is there. */
+static bool observe(kiln_tuner_job *job) {
+    kiln_tuner_trial *trial = job->trial.count ? job->trial.data[0] : NULL;
+    if (!trial || trial->state < KILN_TRIAL_RECORDED) return false;
+    kiln_tuner_job_task *task = &job->task[trial->task];
+    task->next_observe++;
+    if (trial->state == KILN_TRIAL_EXHAUSTED) {
+        task->closed = task->changed = true;
+        task->missing++;
+        job->proposed--; /* no trial: others may have it */
+    } else {
+        kiln_tuner_action *action = kiln_tuner_act_on(job, KILN_TUNER_OBSERVE, trial);
+        action->outcome = trial->outcome;
+        action->median_ns = trial->median_ns;
+        kiln_tuner_chance_add(&task->chance, trial->median_ns);
     }
-    return false;
+    kiln_tuner_trial_remove(job, trial);
+    return true;
 }
 
 static void count_result(kiln_tuner_job *job, const kiln_tuner_trial *trial) {
@@ -87,24 +86,13 @@ static void count_result(kiln_tuner_job *job, const kiln_tuner_trial *trial) {
         task->best_ns = trial->median_ns;
 }
 
-static void drop_beyond_plan(kiln_tuner_job *job, uint32_t task) {
-    for (uint32_t i = job->trial.count; i-- > 0;) {
-        kiln_tuner_trial *trial = job->trial.data[i];
-        if (trial->task == task && trial->index >= job->task[task].planned)
-            kiln_tuner_trial_remove(job, trial);
-    }
-}
-
 void kiln_tuner_trial_proposed(kiln_tuner_job *job, const kiln_tuner_event *event) {
     if (event->task >= job->task_count) return;
     kiln_tuner_trial *trial = kiln_tuner_trial_find(job, event->task, event->index);
     if (!trial || trial->state != KILN_TRIAL_PROPOSING) return;
     kiln_tuner_job_task *task = &job->task[event->task];
     if (event->exhausted) {
-        task->planned = KILN_MIN(task->planned, event->index);
-        task->next_propose = KILN_MIN(task->next_propose, task->planned);
-        task->changed = true;
-        drop_beyond_plan(job, event->task);
+        trial->state = KILN_TRIAL_EXHAUSTED;
         return;
     }
     trial->state = KILN_TRIAL_TO_BUILD;
@@ -116,11 +104,7 @@ void kiln_tuner_trial_proposed(kiln_tuner_job *job, const kiln_tuner_event *even
     count_result(job, trial);
 }
 
-bool kiln_tuner_pipeline_is_done(const kiln_tuner_job *job) {
-    for (uint32_t i = 0; i < job->task_count; i++)
-        if (job->task[i].next_observe < job->task[i].planned) return false;
-    return job->trial.count == 0;
-}
+bool kiln_tuner_pipeline_is_done(const kiln_tuner_job *job) { return job->trial.count == 0; }
 
 /* ---- Building ---- */
 
@@ -260,6 +244,6 @@ void kiln_tuner_trial_recorded(kiln_tuner_job *job, const kiln_tuner_event *even
 }
 
 void kiln_tuner_pipeline_advance(kiln_tuner_job *job) {
-    while (advance_tasks(job)) continue;
+    while (propose(job) || observe(job)) continue;
     upload_what_can(job);
 }

@@ -1,9 +1,9 @@
-/* The tuner's shell: carries out what kiln_tuner_step (tuner/job.h) decides. One loop thread; LLVM and kernels
- * run in workers (measure/builder.h).
+/* The tuner's shell: carries out what kiln_tuner_step (tuner/job.h) decides. One loop thread; LLVM
+ * and kernels run in workers (measure/builder.h).
  *
  * shell.c    the machine, the connection, blobs, time
- * jobs.c     a job from its model to its searchers: PREPARE, PROPOSE, BUILD, OBSERVE, EXPORT, FORGET
- * records.c  results to rows, committed in groups */
+ * jobs.c     a job from its model to its searchers: PREPARE, PROPOSE, BUILD, OBSERVE, EXPORT,
+ * FORGET records.c  results to rows, committed in groups */
 #ifndef KILN_TUNER_SHELL_H
 #define KILN_TUNER_SHELL_H
 
@@ -29,23 +29,26 @@ typedef struct kiln_shell_options {
     const uint8_t *token; /* NULL: none */
     bool insecure;
     const char *db_path, *state_folder, *program; /* program: path of kiln-tuner, for workers */
-    const char *builder_cores; /* may be NULL */
+    const char *builder_cores;                    /* may be NULL */
     uint32_t builder_count;
     uint64_t seed; /* of dialling jitter */
 } kiln_shell_options;
 
-/* Opens the database and the blob store and dials. Errors are those of kiln_db_open and kiln_blob_store_open. */
-KILN_MUST_USE kiln_status kiln_shell_create(kiln_loop *loop, const kiln_shell_options *options, kiln_shell **out_shell);
+/* Opens the database and the blob store and dials. Errors are those of kiln_db_open and
+ * kiln_blob_store_open. */
+KILN_MUST_USE kiln_status kiln_shell_create(kiln_loop *loop, const kiln_shell_options *options,
+                                            kiln_shell **out_shell);
 /* Commits what is pending and closes everything. NULL is fine. */
 void kiln_shell_destroy(kiln_shell *shell);
 
-/* ---- inside ------------------------------------------------------------------------------------------- */
+/* ---- inside
+ * ------------------------------------------------------------------------------------------- */
 
 /* A proposal between PROPOSE and OBSERVE. */
 typedef struct kiln_candidate {
     uint32_t task, index;
-    kiln_arena arena;     /* owns the rest */
-    kiln_str trace;       /* binary form */
+    kiln_arena arena; /* owns the rest */
+    kiln_str trace;   /* binary form */
     char hash[KILN_HASH128_TEXT];
     kiln_digest artefact; /* after BUILD */
     kiln_str algorithm, layout_in, layout_out;
@@ -56,7 +59,7 @@ typedef struct kiln_shell_task {
     kiln_str key, op, text; /* program text */
     kiln_program *te;
     double flops;
-    uint32_t weight, stored_count;
+    uint32_t weight, stored_count, repeat_count; /* tuner/job.h */
     double best_ns, default_ns;
     kiln_searcher *searcher; /* NULL: its share is stored, nothing is proposed */
     kiln_msg_blob_ref reference;

@@ -1,19 +1,23 @@
-/* What the tuner's step holds, shared by step.c, job.c, pipeline.c and lease.c and nobody else. */
+/* What the tuner's step holds, shared by step.c, job.c, pipeline.c, turns.c and lease.c and nobody
+ * else. */
 #ifndef KILN_TUNER_STATE_H
 #define KILN_TUNER_STATE_H
 
 #include "base/hash.h"
 #include "tuner/job.h"
+#include "tuner/turns.h"
 
 #define KILN_TUNER_ARENA_BYTES ((size_t)4 << 10)
 #define KILN_TUNER_RETRY_NS UINT64_C(500000000)   /* after a failed upload */
 #define KILN_TUNER_RESEND_NS UINT64_C(2000000000) /* of JOB_DONE and LEASE_REQ */
-#define KILN_TUNER_IDLE_NS UINT64_C(1000000000)   /* a lease without work is given back after this \
-                                                   */
+#define KILN_TUNER_IDLE_NS                                                \
+    UINT64_C(1000000000) /* a lease without work is given back after this \
+                          */
 #define KILN_TUNER_SILENCE_NS \
-    UINT64_C(300000000000)        /* a sent trial without news: its lease is given up */
-#define KILN_TUNER_UPLOADS_MAX 5u /* failures of one upload on a connection that stays */
-#define KILN_TUNER_LOSSES_MAX 10u /* lost leases of all kinds, started or not */
+    UINT64_C(300000000000)            /* a sent trial without news: its lease is given up */
+#define KILN_TUNER_UPLOADS_MAX 5u     /* failures of one upload on a connection that stays */
+#define KILN_TUNER_INDEX_MAX 1000000u /* trials of one task of a job */
+#define KILN_TUNER_LOSSES_MAX 10u     /* lost leases of all kinds, started or not */
 
 typedef enum kiln_trial_state {
     KILN_TRIAL_PROPOSING,
@@ -23,7 +27,8 @@ typedef enum kiln_trial_state {
     KILN_TRIAL_READY,     /* waits for a lease */
     KILN_TRIAL_SENT,
     KILN_TRIAL_RECORDING,
-    KILN_TRIAL_RECORDED, /* waits for its turn to be observed */
+    KILN_TRIAL_RECORDED,  /* waits for its turn to be observed */
+    KILN_TRIAL_EXHAUSTED, /* there was no such candidate; waits for its turn to say so */
 } kiln_trial_state;
 
 /* A trial between PROPOSE and OBSERVE. */
@@ -52,10 +57,12 @@ typedef struct kiln_tuner_stored {
 } kiln_tuner_stored;
 
 typedef struct kiln_tuner_job_task {
-    kiln_tuner_task given; /* texts in the job's arena */
-    uint32_t planned;      /* trials of this job: indices below it */
+    kiln_tuner_task given;    /* texts in the job's arena */
+    kiln_tuner_chance chance; /* what observed results promise of further ones */
+    bool closed; /* nothing more is proposed: its share is stored, or its space ended */
     uint32_t next_propose, next_observe;
-    uint32_t done, failed;
+    uint32_t missing;      /* of those observed: there was no such candidate */
+    uint32_t done, failed; /* recorded */
     double best_ns;
     bool changed; /* since the last JOB_EVENT */
     bool reference_up, reference_uploading;
@@ -90,7 +97,8 @@ typedef struct kiln_tuner_job {
     kiln_tuner_job_state state;
     uint64_t began_ns;
     kiln_tuner_job_task *task;
-    uint32_t task_count, turn;          /* turn: the task that proposes next */
+    uint32_t task_count;
+    uint64_t budget, proposed;          /* trials of this job: at most, and so far */
     KILN_VEC(kiln_tuner_trial *) trial; /* in order of proposal */
     KILN_VEC(kiln_tuner_lease *) lease;
     kiln_code code;   /* how it ends */

@@ -39,7 +39,13 @@ MUTANTS = [
     ("a repeated TRIAL runs again", "rpc-server/server.c", "    if (known) {", "    if (false) {"),
     ("a result of another attempt is taken", "tuner/lease.c",
      "if (trial->state != KILN_TRIAL_SENT || trial->lease != result->lease || trial->attempt != result->attempt) return;", ""),
-    ("results are observed as they come", "tuner/pipeline.c", "    if (may_propose(task)) return false;\n", ""),
+    ("results are observed as they come", "tuner/pipeline.c",
+     "    if (!trial || trial->state < KILN_TRIAL_RECORDED) return false;\n",
+     "    for (uint32_t i = 0; i < job->trial.count; i++)\n"
+     "        if (job->trial.data[i]->state >= KILN_TRIAL_RECORDED) trial = job->trial.data[i];\n"
+     "    if (!trial || trial->state < KILN_TRIAL_RECORDED) return false;\n"),
+    ("tasks are chosen by results that were not observed yet", "tuner/pipeline.c",
+     "    task->failed += !ok;\n", "    task->failed += !ok;\n    task->chance.best_ns = trial->median_ns;\n"),
     ("stored results are measured again", "tuner/pipeline.c",
      "if (trial->index >= task->stored_end || !task->stored[trial->index].have) return;", "return;"),
     ("trials of a lost lease are forgotten", "tuner/lease.c", "    take_back_trials(job, lost->lease, lost->code == KILN_UNAVAILABLE);\n", ""),
@@ -49,7 +55,7 @@ MUTANTS = [
 ]
 
 SOURCES = ["tracker/device.c", "tracker/job.c", "tracker/lease.c", "tracker/query.c", "tracker/tracker.c", "rpc-server/server.c",
-           "tuner/job.c", "tuner/lease.c", "tuner/pipeline.c", "tuner/step.c"]
+           "tuner/job.c", "tuner/lease.c", "tuner/pipeline.c", "tuner/step.c", "tuner/turns.c"]
 SOURCES += ["tests/sim/" + name for name in ("board_node.c", "client_node.c", "main.c", "network.c", "tracker_node.c", "tuner_node.c", "world.c")]
 
 

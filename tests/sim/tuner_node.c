@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/stats.h"
 #include "tests/sim/world.h"
 #include "tuner/job.h"
 
@@ -11,6 +12,7 @@ typedef struct db_record {
     char job[KILN_HASH128_TEXT];
     uint32_t task, index;
     kiln_outcome outcome;
+    double median_ns;
     bool from_board; /* which waits for TRIAL_ACK */
 } db_record;
 
@@ -20,6 +22,7 @@ typedef struct shell_job {
     char id[KILN_HASH128_TEXT];
     kiln_msg_job_spec spec; /* views not used */
     uint32_t proposed[8], observed[8], space[8];
+    uint64_t history; /* hash of all proposals and observations so far, with their results */
 } shell_job;
 
 typedef struct upload {
@@ -39,11 +42,13 @@ typedef struct tuner_state {
     uint64_t acks; /* TRIAL_ACKs sent */
     /* Disk. */
     KILN_VEC(db_record) db;
+    kiln_map decided; /* job and history -> what was proposed next: for the checks only */
 } tuner_state;
 
 void *sim_tuner_state(void) {
     tuner_state *s = kiln_alloc(sizeof *s);
     kiln_map_init(&s->sent);
+    kiln_map_init(&s->decided);
     return s;
 }
 
@@ -55,6 +60,7 @@ void sim_tuner_free(void *memory) {
     kiln_vec_deinit(&s->pending_job);
     kiln_vec_deinit(&s->db);
     kiln_map_deinit(&s->sent);
+    kiln_map_deinit(&s->decided);
     kiln_free(s);
 }
 
@@ -84,8 +90,7 @@ static uint32_t find_stored(sim_node *node, const char *id, kiln_tuner_result **
     for (uint32_t i = 0; i < s->db.count; i++) {
         const db_record *r = &s->db.data[i];
         if (strcmp(r->job, id) != 0) continue;
-        (*out_results)[count++] = (kiln_tuner_result){r->task, r->index, r->outcome,
-                                                      r->outcome == KILN_OUTCOME_OK ? 1000.0 : 0};
+        (*out_results)[count++] = (kiln_tuner_result){r->task, r->index, r->outcome, r->median_ns};
     }
     return count;
 }
@@ -137,19 +142,40 @@ static void proposed(sim_node *node, uint64_t handle, uint64_t task_and_index) {
                                        .exhausted = index >= job->space[task]});
 }
 
-/* Proposal k is asked for when exactly the first k - lag + 1 results were told: the search is a
- * function of the seed. */
+static void remember(shell_job *job, char what, const kiln_tuner_action *action) {
+    uint64_t line[] = {job->history,  (uint64_t)what,  action->task,
+                       action->index, action->outcome, (uint64_t)action->median_ns};
+    job->history = kiln_hash64(line, sizeof line, 0);
+}
+
+/* The same history of a job leads to the same next proposal, also after a kill: what is asked of
+ * the searchers is a function of the seed and the results. */
+static void check_decision(sim_node *node, const shell_job *job, const kiln_tuner_action *action) {
+    tuner_state *s = node->state;
+    uint64_t decision = (uint64_t)action->task << 32 | action->index, before = 0;
+    kiln_strbuf key = {0};
+    kiln_strbuf_printf(&key, "%s %llx", job->id, (unsigned long long)job->history);
+    if (kiln_map_find(&s->decided, kiln_strbuf_view(&key), &before) && before != decision)
+        sim_fail(node->world,
+                 "with the same results, trial %u of task %u is proposed where it was %u of %u",
+                 action->index, action->task, (uint32_t)before, (uint32_t)(before >> 32));
+    kiln_map_put(&s->decided, kiln_strbuf_view(&key), decision);
+    kiln_strbuf_deinit(&key);
+}
+
 static void begin_propose(sim_node *node, const kiln_tuner_action *action) {
     tuner_state *s = node->state;
     shell_job *job = find_job(s, action->job);
-    uint32_t told = action->index >= KILN_TUNER_LAG ? action->index - KILN_TUNER_LAG + 1 : 0;
+    uint32_t told = job->observed[action->task];
     if (job->proposed[action->task] != action->index)
         sim_fail(node->world, "proposal %u of a task is asked for after %u", action->index,
                  job->proposed[action->task]);
     /* Past the end of the space nothing is observed any more. */
-    if (action->index <= job->space[action->task] && job->observed[action->task] != told)
-        sim_fail(node->world, "proposal %u is asked for after %u results", action->index,
-                 job->observed[action->task]);
+    if (action->index <= job->space[action->task] &&
+        told + kiln_tuner_lag(action->index) <= action->index)
+        sim_fail(node->world, "proposal %u is asked for after %u results", action->index, told);
+    check_decision(node, job, action);
+    remember(job, 'p', action);
     job->proposed[action->task] = action->index + 1;
     sim_at(node->world, sim_between(node->world, 0, SIM_MS), node, proposed, action->job,
            (uint64_t)action->task << 32 | action->index);
@@ -161,6 +187,7 @@ static void observe(sim_node *node, const kiln_tuner_action *action) {
     if (job->observed[action->task] != action->index)
         sim_fail(node->world, "result %u of a task is told after %u", action->index,
                  job->observed[action->task]);
+    remember(job, 'o', action);
     job->observed[action->task] = action->index + 1;
 }
 
@@ -257,6 +284,18 @@ static void committed(sim_node *node, uint64_t a, uint64_t b) {
     }
 }
 
+/* As the database derives it. */
+static double median_of(const kiln_msg_trial_result *result) {
+    double sample[64];
+    uint32_t count = 0;
+    while (result && result->outcome == KILN_OUTCOME_OK && count < result->samples_ns.count &&
+           count < KILN_ARRAY_COUNT(sample)) {
+        sample[count] = (double)result->samples_ns.item[count] / (result->runs ? result->runs : 1);
+        count++;
+    }
+    return count ? kiln_stats_median(sample, count) : 0;
+}
+
 static void begin_record(sim_node *node, const kiln_tuner_action *action) {
     tuner_state *s = node->state;
     sim_world *world = node->world;
@@ -264,6 +303,7 @@ static void begin_record(sim_node *node, const kiln_tuner_action *action) {
     db_record record = {.task = action->task,
                         .index = action->index,
                         .outcome = action->outcome,
+                        .median_ns = median_of(action->result),
                         .from_board = action->result};
     memcpy(record.job, job->id, sizeof record.job);
     bool twice = is_stored(s, &record);

@@ -33,7 +33,10 @@ static kiln_tuner_action keep(shop *s, const kiln_tuner_action *action) {
 static void help(shop *s, const kiln_tuner_action *action) {
     kiln_tuner_event event = {.job = action->job, .task = action->task, .index = action->index};
     switch ((int)action->kind) {
-    case KILN_TUNER_PROPOSE: event.kind = KILN_TUNER_PROPOSED; break;
+    case KILN_TUNER_PROPOSE:
+        event.kind = KILN_TUNER_PROPOSED;
+        event.exhausted = s->exhausted >> action->task & 1;
+        break;
     case KILN_TUNER_BUILD:
         event.kind = KILN_TUNER_BUILT;
         event.artefact =

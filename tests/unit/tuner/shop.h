@@ -18,6 +18,7 @@ typedef struct shop {
     uint64_t job;                     /* handle of the last PREPARE */
     bool by_hand; /* PROPOSE, BUILD, UPLOAD, RECORD are answered by the test only */
     uint64_t last_lease;
+    uint32_t exhausted; /* tasks, one bit each, whose space is empty */
 } shop;
 
 int shop_set_up(void **state);

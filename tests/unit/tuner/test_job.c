@@ -25,20 +25,57 @@ static void a_job_goes_from_assignment_to_its_end(void **state) {
     assert_int_equal(s->t->job.count, 0);
 }
 
-static void the_budget_is_shared_equally_less_what_is_stored(void **state) {
-    shop *s = *state;
+static uint64_t budget_with(shop *s, const kiln_tuner_task *task) {
     shop_open(s);
     shop_assign(s, 11);
-    kiln_tuner_task task[3] = {{.key = KILN_STR("a")},
-                               {.key = KILN_STR("b"), .stored_count = 3},
-                               {.key = KILN_STR("c"), .stored_count = 9}};
+    s->by_hand = true;
     shop_step(s,
               &(kiln_tuner_event){
                   .kind = KILN_TUNER_PREPARED, .job = s->job, .task_list = task, .task_count = 3});
-    const kiln_msg_job_event *event = &shop_take_sent(s, KILN_MSG_JOB_EVENT)->job_event;
-    assert_int_equal(event->tasks.item[0].planned, 4); /* 11 = 4 + 4 + 3 */
-    assert_int_equal(event->tasks.item[1].planned, 1);
-    assert_int_equal(event->tasks.item[2].planned, 0);
+    return s->t->job.data[0]->budget;
+}
+
+static void what_is_stored_of_a_share_is_not_measured_again(void **state) {
+    shop *s = *state;
+    const kiln_tuner_task task[3] = {{.key = KILN_STR("a")},
+                                     {.key = KILN_STR("b"), .stored_count = 3},
+                                     {.key = KILN_STR("c"), .stored_count = 9}};
+    assert_int_equal(budget_with(s, task), 5); /* 11 = 4 + 4 + 3, less 3 and 3 */
+    assert_false(s->t->job.data[0]->task[0].closed);
+    assert_true(s->t->job.data[0]->task[2].closed);
+}
+
+/* Shares of the first call were not equal; the second measures nothing all the same. */
+static void an_identical_job_measures_nothing(void **state) {
+    shop *s = *state;
+    const kiln_tuner_task task[3] = {{.key = KILN_STR("a"), .repeat_count = 9},
+                                     {.key = KILN_STR("b"), .repeat_count = 1},
+                                     {.key = KILN_STR("c"), .repeat_count = 1}};
+    assert_int_equal(budget_with(s, task), 0);
+}
+
+static void seconds_alone_bound_the_time_only(void **state) {
+    shop *s = *state;
+    shop_open(s);
+    kiln_message assign = {
+        .type = KILN_MSG_JOB_ASSIGN,
+        .job_assign = {.job = KILN_STR("j"), .spec = {.target = KILN_STR("cpu:x"), .seconds = 5}}};
+    shop_say(s, &assign);
+    shop_prepare(s, 1, NULL, 0);
+    uint64_t lease = shop_grant(s);
+    (void)lease;
+    for (uint32_t i = 0; i < 3 * KILN_TUNER_TRIALS_DEFAULT; i++) {
+        const kiln_message *trial = shop_take_sent(s, KILN_MSG_TRIAL);
+        if (!trial) {
+            shop_grant(s);
+            trial = shop_take_sent(s, KILN_MSG_TRIAL);
+        }
+        shop_answer(s, &trial->trial, KILN_OUTCOME_OK);
+    }
+    assert_int_equal(s->t->job.data[0]->state, KILN_TUNER_JOB_RUNNING);
+    shop_tick(s, 5 * SHOP_S + 1);
+    shop_run_dry(s);
+    assert_int_equal(s->t->job.data[0]->state, KILN_TUNER_JOB_ENDED);
 }
 
 static void without_a_budget_each_task_gets_the_default(void **state) {
@@ -179,7 +216,7 @@ static void when_the_time_is_up_nothing_new_is_proposed(void **state) {
     const kiln_message *done = done_of(s);
     assert_non_null(done);
     assert_int_equal(done->job_done.code, KILN_OK);
-    assert_int_equal(done->job_done.trials, KILN_TUNER_LAG);
+    assert_int_equal(done->job_done.trials, KILN_TUNER_LAG_MIN);
 }
 
 static void progress_is_told_but_not_too_often(void **state) {
@@ -210,7 +247,9 @@ static void too_many_jobs_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_shop(a_job_goes_from_assignment_to_its_end),
-        test_with_shop(the_budget_is_shared_equally_less_what_is_stored),
+        test_with_shop(what_is_stored_of_a_share_is_not_measured_again),
+        test_with_shop(an_identical_job_measures_nothing),
+        test_with_shop(seconds_alone_bound_the_time_only),
         test_with_shop(without_a_budget_each_task_gets_the_default),
         test_with_shop(a_job_whose_share_is_stored_measures_nothing),
         test_with_shop(what_cannot_be_prepared_ends_with_its_reason),

@@ -27,10 +27,12 @@ static kiln_program *matmul(kiln_arena *arena, int64_t m, int64_t n, int64_t k) 
     kiln_buffer b = kiln_buffer_create(p, KILN_STR("b"), KILN_F32, KILN_ROLE_CONSTANT, &b_shape);
     kiln_buffer c = kiln_buffer_create(p, KILN_STR("c"), KILN_F32, KILN_ROLE_OUTPUT, &c_shape);
     kiln_block block = kiln_block_create(p, KILN_STR("matmul"));
-    kiln_expr i = kiln_block_add_iter(p, block, "i", m, false), j = kiln_block_add_iter(p, block, "j", n, false);
+    kiln_expr i = kiln_block_add_iter(p, block, "i", m, false),
+              j = kiln_block_add_iter(p, block, "j", n, false);
     kiln_expr r = kiln_block_add_iter(p, block, "k", k, true);
-    kiln_expr value = kiln_expr_binary(p, KILN_EXPR_MUL, kiln_expr_load(p, a, (kiln_expr[]){i, r}, 2),
-                                       kiln_expr_load(p, b, (kiln_expr[]){r, j}, 2));
+    kiln_expr value =
+        kiln_expr_binary(p, KILN_EXPR_MUL, kiln_expr_load(p, a, (kiln_expr[]){i, r}, 2),
+                         kiln_expr_load(p, b, (kiln_expr[]){r, j}, 2));
     kiln_block_set(p, block, c, (kiln_expr[]){i, j}, 2, KILN_COMBINE_SUM, value, 0);
     return p;
 }
@@ -51,7 +53,8 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static kiln_searcher *open_searcher(fixture *f, const char *name, const kiln_program *te, uint64_t seed) {
+static kiln_searcher *open_searcher(fixture *f, const char *name, const kiln_program *te,
+                                    uint64_t seed) {
     kiln_searcher_kind kind;
     kiln_searcher *searcher = NULL;
     assert_null(kiln_searcher_find(kiln_str_from(name), &kind));
@@ -103,7 +106,8 @@ static void the_same_seed_gives_the_same_proposals_and_none_twice(void **state) 
 
 static void another_seed_gives_other_random_proposals(void **state) {
     fixture *f = *state;
-    kiln_searcher *a = open_searcher(f, "random", f->te, 5), *b = open_searcher(f, "random", f->te, 6);
+    kiln_searcher *a = open_searcher(f, "random", f->te, 5),
+                  *b = open_searcher(f, "random", f->te, 6);
     assert_string_not_equal(propose(f, a, PROPOSALS, NULL), propose(f, b, PROPOSALS, NULL));
     kiln_searcher_destroy(a);
     kiln_searcher_destroy(b);
@@ -122,7 +126,8 @@ static void no_trace_is_proposed_twice(void **state) {
 static void the_first_proposal_is_the_default_schedule(void **state) {
     fixture *f = *state;
     kiln_searcher *s = open_searcher(f, "random", f->te, 1);
-    assert_memory_equal(propose(f, s, 1, NULL), kiln_searcher_default_hash(s), KILN_HASH128_TEXT - 1);
+    assert_memory_equal(propose(f, s, 1, NULL), kiln_searcher_default_hash(s),
+                        KILN_HASH128_TEXT - 1);
     kiln_searcher_destroy(s);
 }
 
@@ -173,10 +178,13 @@ static void unknown_and_reserved_names_are_told_apart(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_same_seed_gives_the_same_proposals_and_none_twice, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(another_seed_gives_other_random_proposals, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_same_seed_gives_the_same_proposals_and_none_twice,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(another_seed_gives_other_random_proposals, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(no_trace_is_proposed_twice, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_first_proposal_is_the_default_schedule, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_first_proposal_is_the_default_schedule, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(excluded_traces_are_not_proposed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_tiny_space_ends, set_up, tear_down),
         cmocka_unit_test(unknown_and_reserved_names_are_told_apart),

@@ -30,14 +30,29 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static const kiln_work_request request = {.work = KILN_WORK_BUILD, .id = 7, .target = {"cpu:x", 5}, .te = {"program p", 9},
-                                          .task_key = {"v1:0", 4}, .trace = {"\0\1\2", 3}, .seed = UINT64_MAX};
+static const kiln_work_request request = {.work = KILN_WORK_BUILD,
+                                          .id = 7,
+                                          .target = {"cpu:x", 5},
+                                          .te = {"program p", 9},
+                                          .task_key = {"v1:0", 4},
+                                          .trace = {"\0\1\2", 3},
+                                          .seed = UINT64_MAX};
 
 static kiln_work_reply make_reply(kiln_work_task *task) {
-    *task = (kiln_work_task){KILN_STR("v1:1"), KILN_STR("conv+relu"), KILN_STR("program q"), 1.5e9, 3};
-    return (kiln_work_reply){.id = 9, .code = 13, .text = KILN_STR("gone"), .link_error = true, .elapsed_ns = 12345,
-                             .bytes = {"\0\xff", 2}, .algorithm = KILN_STR("direct"), .layout_in = KILN_STR("row"),
-                             .layout_out = KILN_STR("d0,d1/8,d1%8"), .codegen_version = KILN_STR("1"), .task_count = 1, .task = task};
+    *task =
+        (kiln_work_task){KILN_STR("v1:1"), KILN_STR("conv+relu"), KILN_STR("program q"), 1.5e9, 3};
+    return (kiln_work_reply){.id = 9,
+                             .code = 13,
+                             .text = KILN_STR("gone"),
+                             .link_error = true,
+                             .elapsed_ns = 12345,
+                             .bytes = {"\0\xff", 2},
+                             .algorithm = KILN_STR("direct"),
+                             .layout_in = KILN_STR("row"),
+                             .layout_out = KILN_STR("d0,d1/8,d1%8"),
+                             .codegen_version = KILN_STR("1"),
+                             .task_count = 1,
+                             .task = task};
 }
 
 static void a_request_comes_back_as_it_was_written(void **state) {
@@ -99,11 +114,14 @@ static void damaged_frames_end_in_an_error_or_a_message(void **state) {
     kiln_work_request got;
     for (unsigned i = 0; i < 5000; i++) {
         kiln_strbuf_reset(&f->frame);
-        if (i % 2) kiln_work_reply_write(&put, &f->frame);
-        else kiln_work_request_write(&request, &f->frame);
+        if (i % 2)
+            kiln_work_reply_write(&put, &f->frame);
+        else
+            kiln_work_request_write(&request, &f->frame);
         f->frame.data[4 + kiln_rand_below(&rand, f->frame.size - 4)] = (char)kiln_rand_u64(&rand);
-        kiln_status_free(i % 2 ? kiln_work_reply_read(kiln_strbuf_view(&f->frame), &f->arena, &reply)
-                               : kiln_work_request_read(kiln_strbuf_view(&f->frame), &f->arena, &got));
+        kiln_status_free(
+            i % 2 ? kiln_work_reply_read(kiln_strbuf_view(&f->frame), &f->arena, &reply)
+                  : kiln_work_request_read(kiln_strbuf_view(&f->frame), &f->arena, &got));
         kiln_arena_reset(&f->arena);
     }
 }
@@ -112,9 +130,11 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_request_comes_back_as_it_was_written, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_reply_comes_back_with_its_tasks, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_frame_is_whole_only_with_its_last_byte, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_frame_is_whole_only_with_its_last_byte, set_up,
+                                        tear_down),
         cmocka_unit_test(a_frame_beyond_the_limit_is_refused),
-        cmocka_unit_test_setup_teardown(damaged_frames_end_in_an_error_or_a_message, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(damaged_frames_end_in_an_error_or_a_message, set_up,
+                                        tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,96 @@
+/* Which task gets the next trial: what nothing is known of, then what promises most time saved. */
+#include "tuner/turns.h"
+
+#include "tests/support/test.h"
+
+static kiln_tuner_chance chance_of(double weight, double best_ns, uint32_t tried) {
+    return (kiln_tuner_chance){
+        .op = KILN_STR("conv"), .weight = weight, .best_ns = best_ns, .tried = tried};
+}
+
+static uint32_t choose(const kiln_tuner_chance *a, const kiln_tuner_chance *b) {
+    return kiln_tuner_choose((const kiln_tuner_chance *[]){a, b}, 2);
+}
+
+static void a_task_without_results_goes_first(void **state) {
+    (void)state;
+    kiln_tuner_chance known = chance_of(9, 1e9, 1), unknown = chance_of(1, 0, 0);
+    assert_int_equal(choose(&known, &unknown), 1);
+    kiln_tuner_chance waiting = chance_of(1, 0, 0);
+    waiting.under_way = 1;
+    assert_int_equal(choose(&waiting, &unknown), 1);
+}
+
+static void time_per_inference_counts_not_time_per_call(void **state) {
+    (void)state;
+    kiln_tuner_chance once = chance_of(1, 1e6, 10), often = chance_of(5, 4e5, 10);
+    assert_int_equal(choose(&once, &often), 1);
+}
+
+static void a_task_that_had_many_trials_waits_for_the_others(void **state) {
+    (void)state;
+    kiln_tuner_chance worn = chance_of(1, 1e6, 100), fresh = chance_of(1, 5e5, 5);
+    assert_int_equal(choose(&worn, &fresh), 1);
+    fresh.under_way = 60; /* and those under way count */
+    assert_int_equal(choose(&worn, &fresh), 0);
+}
+
+static void progress_asks_for_more(void **state) {
+    (void)state;
+    kiln_tuner_chance still = chance_of(1, 0, 40), moving = chance_of(1, 0, 40);
+    for (int i = 0; i < 20; i++) {
+        kiln_tuner_chance_add(&still, 1e6);
+        kiln_tuner_chance_add(&moving, 2e6 - 5e4 * i);
+    }
+    assert_true(still.best_ns < moving.best_ns);
+    assert_int_equal(choose(&still, &moving), 1);
+}
+
+static void failures_are_no_progress(void **state) {
+    (void)state;
+    kiln_tuner_chance c = chance_of(1, 0, 0);
+    kiln_tuner_chance_add(&c, 0);
+    assert_true(c.best_ns == 0);
+    kiln_tuner_chance_add(&c, 500);
+    kiln_tuner_chance_add(&c, 0);
+    assert_true(c.best_ns == 500);
+    assert_int_equal(c.tried, 3);
+}
+
+/* The same operator ran far faster elsewhere: there is much to gain here. */
+static void what_lags_behind_its_like_is_tried(void **state) {
+    (void)state;
+    kiln_tuner_chance fast = chance_of(1, 1e6, 30), slow = chance_of(1, 1e6, 30);
+    fast.flops = 1e8;
+    slow.flops = 1e6;
+    assert_int_equal(choose(&fast, &slow), 1);
+    slow.op = KILN_STR("softmax");
+    assert_int_equal(choose(&fast, &slow), 0);
+}
+
+static void a_trial_that_takes_long_must_promise_more(void **state) {
+    (void)state;
+    kiln_tuner_chance quick = chance_of(1000, 1e6, 10), slow = chance_of(1, 1e9, 10);
+    assert_int_equal(choose(&quick, &slow), 0);
+}
+
+static void when_all_wait_none_is_chosen(void **state) {
+    (void)state;
+    kiln_tuner_chance a = chance_of(1, 1, 1), b = chance_of(1, 1, 1);
+    a.waits = b.waits = true;
+    assert_int_equal(choose(&a, &b), 2);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_task_without_results_goes_first),
+        cmocka_unit_test(time_per_inference_counts_not_time_per_call),
+        cmocka_unit_test(a_task_that_had_many_trials_waits_for_the_others),
+        cmocka_unit_test(progress_asks_for_more),
+        cmocka_unit_test(failures_are_no_progress),
+        cmocka_unit_test(what_lags_behind_its_like_is_tried),
+        cmocka_unit_test(a_trial_that_takes_long_must_promise_more),
+        cmocka_unit_test(when_all_wait_none_is_chosen),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,64 @@
+#include "tuner/turns.h"
+
+#include <math.h>
+
+#include "base/macros.h"
+
+#define PROGRESS 0.2  /* weight of what the last trials gained; the rest is hope (Ansor's alpha) */
+#define SIMILAR 2.0   /* a task may come this near to the best speed of its like (Ansor's beta) */
+#define TRIAL_NS 60e6 /* of a trial whatever its kernel: proposal, build, transfer, load */
+#define TRIAL_RUNS 12.0 /* of the kernel in a trial at least: checked, warmed up, sampled */
+#define SAMPLES_NS 50e6 /* of samples at most, however short the kernel */
+
+void kiln_tuner_chance_add(kiln_tuner_chance *chance, double median_ns) {
+    chance->tried++;
+    if (median_ns > 0 && (chance->best_ns <= 0 || median_ns < chance->best_ns))
+        chance->best_ns = median_ns;
+    chance->trail_ns[chance->trail_count++ % KILN_TUNER_TRAIL] = chance->best_ns;
+}
+
+/* Gained per trial lately. */
+static double progress(const kiln_tuner_chance *c) {
+    uint32_t count = KILN_MIN(c->trail_count, KILN_TUNER_TRAIL);
+    if (count < 2) return 0;
+    double oldest = c->trail_ns[(c->trail_count - count) % KILN_TUNER_TRAIL];
+    return oldest > 0 ? (oldest - c->best_ns) / count : 0;
+}
+
+/* What may be gained yet: the n-th trial some 1/n of the time, or as much as the like allow. */
+static double hope(const kiln_tuner_chance *c, double flops_per_ns) {
+    double gain = c->best_ns / (c->tried + c->under_way + 1);
+    double reachable = flops_per_ns > 0 ? SIMILAR * c->flops / flops_per_ns : 0;
+    if (reachable > 0) gain = KILN_MAX(gain, (c->best_ns - reachable) / (c->under_way + 1));
+    return gain;
+}
+
+double kiln_tuner_chance_gain(const kiln_tuner_chance *c, double flops_per_ns) {
+    if (c->best_ns <= 0) return INFINITY;
+    double cost_ns = TRIAL_NS + KILN_MAX(TRIAL_RUNS * c->best_ns, SAMPLES_NS);
+    double gain = PROGRESS * progress(c) + (1 - PROGRESS) * hope(c, flops_per_ns);
+    return c->weight * gain / (cost_ns / 1e9);
+}
+
+static double best_speed(const kiln_tuner_chance *const *chance, uint32_t count, kiln_str op) {
+    double best = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (chance[i]->best_ns > 0 && kiln_str_equal(chance[i]->op, op))
+            best = KILN_MAX(best, chance[i]->flops / chance[i]->best_ns);
+    return best;
+}
+
+uint32_t kiln_tuner_choose(const kiln_tuner_chance *const *chance, uint32_t count) {
+    uint32_t chosen = count;
+    double most = -1;
+    for (uint32_t i = 0; i < count; i++) {
+        if (chance[i]->waits) continue;
+        double gain = kiln_tuner_chance_gain(chance[i], best_speed(chance, count, chance[i]->op));
+        /* Of those that nothing is known of, the one with fewest trials under way. */
+        if (isinf(gain)) gain = 1e300 / (1 + chance[i]->tried + chance[i]->under_way);
+        if (gain <= most) continue;
+        most = gain;
+        chosen = i;
+    }
+    return chosen;
+}

@@ -1,0 +1,39 @@
+/* Which task of a job gets the next trial: the one whose next trials promise most time saved per
+ * inference of the whole model and second of tuning. Pure, and from observed results alone, so that
+ * it is the same after a restart.
+ *
+ * Source: the gradient task scheduler of Ansor (OSDI'20, section 6), with two changes: gains are
+ * divided by what a trial costs, and the best speed of similar tasks is that of the same operator.
+ */
+#ifndef KILN_TUNER_TURNS_H
+#define KILN_TUNER_TURNS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/str.h"
+
+#define KILN_TUNER_TRAIL 8u /* trials over which progress is looked at */
+
+/* What is known of a task. */
+typedef struct kiln_tuner_chance {
+    kiln_str op;
+    double weight;                     /* calls per inference */
+    double flops;                      /* of one call; 0: unknown */
+    double best_ns;                    /* 0: nothing was measured */
+    uint32_t tried;                    /* results known, stored ones included */
+    uint32_t under_way;                /* proposed, not yet observed */
+    double trail_ns[KILN_TUNER_TRAIL]; /* best after each of the last results, in a ring */
+    uint32_t trail_count;
+    bool waits; /* may not propose now */
+} kiln_tuner_chance;
+
+/* Adds a result; `median_ns` 0: it failed. */
+void kiln_tuner_chance_add(kiln_tuner_chance *chance, double median_ns);
+/* Nanoseconds per inference that one more trial is expected to save, per second of tuning. Infinite
+ * when nothing was measured. `flops_per_ns`: the best speed among similar tasks; 0: unknown. */
+double kiln_tuner_chance_gain(const kiln_tuner_chance *chance, double flops_per_ns);
+/* The task to propose next, or `count` when all wait. The first of equals. Cost: O(count^2). */
+uint32_t kiln_tuner_choose(const kiln_tuner_chance *const *chance, uint32_t count);
+
+#endif

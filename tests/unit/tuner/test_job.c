@@ -200,7 +200,7 @@ static void a_full_disk_ends_the_job(void **state) {
     expect_str(done->job_done.text, "the disk is full");
 }
 
-static void when_the_time_is_up_nothing_new_is_proposed(void **state) {
+static void when_the_time_is_up_only_what_boards_have_is_finished(void **state) {
     shop *s = *state;
     shop_open(s);
     kiln_message assign = {
@@ -210,13 +210,15 @@ static void when_the_time_is_up_nothing_new_is_proposed(void **state) {
     shop_say(s, &assign);
     shop_prepare(s, 1, NULL, 0);
     assert_true(kiln_tuner_next_ns(s->t) <= s->now_ns + 5 * SHOP_S + 1);
+    shop_grant(s);
     shop_tick(s, 5 * SHOP_S + 1);
     shop_run_dry(s);
     s->seen = 0;
     const kiln_message *done = done_of(s);
     assert_non_null(done);
     assert_int_equal(done->job_done.code, KILN_OK);
-    assert_int_equal(done->job_done.trials, KILN_TUNER_LAG_MIN);
+    assert_int_equal(done->job_done.trials, KILN_TUNER_BOARD_DEPTH);
+    assert_int_equal(done->job_done.tasks.item[0].planned, KILN_TUNER_BOARD_DEPTH);
 }
 
 static void progress_is_told_but_not_too_often(void **state) {
@@ -257,7 +259,7 @@ int main(void) {
         test_with_shop(cancel_hands_in_what_is_recorded),
         test_with_shop(cancel_waits_for_a_record_under_way),
         test_with_shop(a_full_disk_ends_the_job),
-        test_with_shop(when_the_time_is_up_nothing_new_is_proposed),
+        test_with_shop(when_the_time_is_up_only_what_boards_have_is_finished),
         test_with_shop(progress_is_told_but_not_too_often),
         test_with_shop(too_many_jobs_are_refused),
     };

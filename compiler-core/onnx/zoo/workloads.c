@@ -146,10 +146,9 @@ kiln_status kiln_zoo_workload_layer_norm(builder *b, kiln_str rest, value *out) 
 void kiln_zoo_list_convs(kiln_strbuf *out) {
     for (size_t i = 0; i < KILN_ARRAY_COUNT(conv_table); i++) {
         const int64_t *v = conv_table[i].v;
-        kiln_strbuf_printf(out,
-                           "conv:%-4s %lldx%lld, %lld -> %lld channels, %lldx%lld, stride %lld%s\n",
-                           conv_table[i].name, (long long)v[H], (long long)v[W], (long long)v[IC],
-                           (long long)v[OC], (long long)v[KH], (long long)v[KW], (long long)v[SH],
-                           v[G] > 1 ? ", depthwise" : "");
+        kiln_strbuf_printf(out, "conv:%-4s = conv:%lld", conv_table[i].name, (long long)v[IC]);
+        for (unsigned k = IC + 1; k < CONV_FIELDS; k++)
+            kiln_strbuf_printf(out, ",%lld", (long long)v[k]);
+        kiln_strbuf_text(out, "\n");
     }
 }

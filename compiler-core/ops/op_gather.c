@@ -60,7 +60,8 @@ void kiln_te_gather(kiln_te *te) {
     uint32_t axis = axis_of(te), index_rank = kiln_te_in_shape(te, 1)->rank;
     kiln_te_block block = begin(te);
     kiln_expr index[KILN_RANK_MAX] = {0};
-    for (uint32_t d = 0; d < data->rank; d++) index[d] = block.i[d < axis ? d : d + index_rank - 1];
+    for (uint32_t d = 0; d < axis; d++) index[d] = block.i[d];
+    for (uint32_t d = axis + 1; d < data->rank; d++) index[d] = block.i[d + index_rank - 1];
     index[axis] = kiln_index_from(te, kiln_te_load(te, 1, &block.i[axis]), data->dim[axis]);
     store(te, &block, kiln_te_load_raw(te, 0, index));
 }

@@ -6,6 +6,8 @@ static void gather_takes_rows_by_index(void **state) {
     expect_op(*state, DATA, "y: f32[3,2] = gather(x, i)", "f32[3,2]: 5 6 1 2 3 4");
     expect_op(*state, "input x: f32[2,3]\nconstant i: i32[] = [-1]",
               "y: f32[2] = gather(x, i) axis=1", "f32[2]: 3 6");
+    expect_op(*state, "input x: f32[3]\nconstant i: i64[] = [1]", "y: f32[] = gather(x, i)",
+              "f32[]: 2");
 }
 
 static void indices_out_of_range_are_clamped(void **state) {

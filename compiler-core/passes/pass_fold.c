@@ -83,6 +83,28 @@ static kiln_value passes_on(const kiln_graph *graph, kiln_node n) {
 }
 
 /* Nodes stand in order, so a source has been looked through already: one sweep renames all uses. */
+static bool is_output(const kiln_graph *graph, kiln_value value) {
+    for (uint32_t i = 0; i < graph->output.count; i++)
+        if (graph->output.data[i] == value) return true;
+    return false;
+}
+
+/* An output is known by its name. A value that stands for it takes the name over, unless it is
+ * known by its own. */
+static bool may_stand_for(const kiln_graph *graph, kiln_value source, kiln_value result) {
+    return !is_output(graph, result) ||
+           (graph->value.data[source].producer && !is_output(graph, source));
+}
+
+static void take_name(kiln_graph *graph, kiln_value source, kiln_value result) {
+    if (!is_output(graph, result)) return;
+    kiln_str name = graph->value.data[source].name;
+    graph->value.data[source].name = graph->value.data[result].name;
+    graph->value.data[result].name = name;
+    for (uint32_t i = 0; i < graph->output.count; i++)
+        if (graph->output.data[i] == result) graph->output.data[i] = source;
+}
+
 kiln_status kiln_pass_remove_identity(kiln_graph *graph) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
@@ -92,12 +114,11 @@ kiln_status kiln_pass_remove_identity(kiln_graph *graph) {
         const kiln_node_info *node = &graph->node.data[n];
         for (uint32_t i = 0; i < node->input_count; i++) node->input[i] = source[node->input[i]];
         kiln_value passed = passes_on(graph, n);
-        if (!passed) continue;
+        if (!passed || !may_stand_for(graph, passed, node->output[0])) continue;
         source[node->output[0]] = passed;
+        take_name(graph, passed, node->output[0]);
         kiln_graph_remove_node(graph, n);
     }
-    for (uint32_t i = 0; i < graph->output.count; i++)
-        graph->output.data[i] = source[graph->output.data[i]];
     kiln_arena_deinit(&scratch);
     return KILN_OK;
 }

@@ -45,15 +45,29 @@ static void every_result_of_a_folded_node_is_constant(void **state) {
     assert_string_equal(result_of(*state, graph), "f32[1]: 3; f32[1]: 1");
 }
 
-static void identity_of_an_input_ends_as_that_input(void **state) {
+static void identities_go_but_outputs_keep_their_names(void **state) {
     kiln_graph *graph = graph_of(*state, "graph g\n"
-                                         "input x: f32[2]\n"
-                                         "a: f32[2] = identity(x)\n"
-                                         "b: f32[2] = reshape(a) shape=[2]\n"
-                                         "c: f32[2] = concat(b) axis=0\n"
-                                         "output c\n");
+                                         "input a: f32[2,3]\n"
+                                         "b: f32[2,3] = identity(a)\n"
+                                         "c: f32[2,3] = relu(b)\n"
+                                         "d: f32[2,3] = reshape(c) shape=[2,3]\n"
+                                         "e: f32[2,3] = identity(d)\n"
+                                         "f: f32[2,3] = identity(e)\n"
+                                         "g: f32[2,3] = identity(b)\n"
+                                         "output e\n"
+                                         "output f\n"
+                                         "output g\n");
     expect_ok(kiln_pass_run(KILN_PASS_REMOVE_IDENTITY, graph));
-    assert_int_equal(graph->output.data[0], graph->input.data[0]);
+    expect_ok(kiln_graph_verify(graph));
+    const char *const name[] = {"e", "f", "g"};
+    const kiln_op op[] = {KILN_OP_RELU, KILN_OP_IDENTITY, KILN_OP_IDENTITY};
+    for (uint32_t i = 0; i < 3; i++) {
+        const kiln_value_info *output = &graph->value.data[graph->output.data[i]];
+        assert_true(kiln_str_is(output->name, name[i]));
+        assert_int_equal(graph->node.data[output->producer].op, op[i]);
+    }
+    assert_int_equal(graph->node.data[graph->value.data[graph->output.data[0]].producer].input[0],
+                     graph->input.data[0]);
 }
 
 static void nodes_that_do_something_stay(void **state) {
@@ -86,7 +100,7 @@ int main(void) {
         test_with_arena(work_that_is_too_much_stays),
         test_with_arena(what_depends_on_an_input_stays),
         test_with_arena(every_result_of_a_folded_node_is_constant),
-        test_with_arena(identity_of_an_input_ends_as_that_input),
+        test_with_arena(identities_go_but_outputs_keep_their_names),
         test_with_arena(nodes_that_do_something_stay),
         test_with_arena(dead_chains_go_from_the_end),
     };

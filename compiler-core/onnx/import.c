@@ -29,10 +29,15 @@ static void add_problem(kiln_importer *im, const char *format, ...) {
     va_end(args);
 }
 
+static const char *first_output(const Onnx__NodeProto *node) {
+    for (size_t i = 0; i < node->n_output; i++)
+        if (*node->output[i]) return node->output[i];
+    return "";
+}
+
 /* A node is known by its name, or by its first output when it has none. */
 const char *kiln_import_node_name(const Onnx__NodeProto *node) {
-    if (node->name && *node->name) return node->name;
-    return node->n_output && node->output[0] ? node->output[0] : "";
+    return node->name && *node->name ? node->name : first_output(node);
 }
 
 void kiln_import_add_problem(kiln_importer *im, kiln_status st) {
@@ -73,11 +78,44 @@ kiln_value kiln_import_input(const kiln_importer *im, uint32_t index) {
 
 void kiln_import_define(kiln_importer *im, uint32_t index, kiln_value value) {
     if (index < im->node->n_output && *im->node->output[index])
-        kiln_map_put(&im->value, kiln_proto_text(im->node->output[index]), value);
+        kiln_map_put(&im->value, kiln_proto_text(im->node->output[index]),
+                     value ? value : KILN_IMPORT_POISON);
+}
+
+/* `wanted`, with a number when that is taken. */
+static kiln_str unique_name(kiln_importer *im, const char *wanted) {
+    kiln_str name = kiln_str_from(wanted);
+    while (!kiln_map_put(&im->taken, name, 0))
+        name =
+            kiln_str_from(kiln_arena_printf(im->graph->arena, "%s.%u", wanted, ++im->fresh_count));
+    return name;
+}
+
+static kiln_str scoped_name(kiln_importer *im, const char *name) {
+    if (!*im->scope) return kiln_proto_text(name); /* the model's own names come first */
+    return unique_name(im,
+                       kiln_arena_printf(im->graph->arena, "%s/%s", im->scope, name ? name : ""));
+}
+
+kiln_str kiln_import_output_name(kiln_importer *im, uint32_t index) {
+    return scoped_name(im, im->node->output[index]);
+}
+
+kiln_str kiln_import_fresh_name(kiln_importer *im) {
+    const char *base = kiln_import_node_name(im->node);
+    if (*im->scope) base = kiln_arena_printf(im->graph->arena, "%s/%s", im->scope, base);
+    return unique_name(im, base);
+}
+
+kiln_status kiln_import_take_memory(kiln_importer *im, size_t size_bytes) {
+    if (size_bytes > im->budget_bytes)
+        return KILN_ERROR(OUT_OF_RANGE, "the model's constants take more memory than is allowed");
+    im->budget_bytes -= size_bytes;
+    return KILN_OK;
 }
 
 void kiln_import_define_constant(kiln_importer *im, const kiln_tensor *tensor) {
-    kiln_value value = kiln_graph_add_named_value(im->graph, kiln_proto_text(im->node->output[0]));
+    kiln_value value = kiln_graph_add_named_value(im->graph, kiln_import_output_name(im, 0));
     kiln_graph_set_constant(im->graph, value, tensor);
     kiln_import_define(im, 0, value);
 }
@@ -114,12 +152,16 @@ static void bind_known_inputs(kiln_importer *im, kiln_value value) {
     kiln_arena_deinit(&scratch);
 }
 
+kiln_status kiln_import_evaluate(kiln_importer *im, kiln_value value, kiln_tensor *out_tensor) {
+    if (!kiln_value_is_constant(im->graph, value) && im->options->known_count)
+        bind_known_inputs(im, value);
+    return kiln_value_evaluate(im->graph, value, out_tensor);
+}
+
 kiln_status kiln_import_demand(kiln_importer *im, uint32_t index, kiln_tensor *out_tensor) {
     kiln_value value = kiln_import_input(im, index);
     if (!value) return KILN_ERROR(INVALID_ARGUMENT, "input %u is missing", index);
-    if (!kiln_value_is_constant(im->graph, value) && im->options->known_count)
-        bind_known_inputs(im, value);
-    kiln_status st = kiln_value_evaluate(im->graph, value, out_tensor);
+    kiln_status st = kiln_import_evaluate(im, value, out_tensor);
     return kiln_status_note(st, "input %u must be known when compiling", index);
 }
 
@@ -155,9 +197,7 @@ static kiln_status check_names(kiln_importer *im) {
             kiln_map_find(&im->value, kiln_proto_text(im->node->output[i]), &value))
             return KILN_ERROR(INVALID_ARGUMENT, "output \"%s\" is defined twice",
                               im->node->output[i]);
-    return im->node->n_output && *im->node->output[0]
-               ? KILN_OK
-               : KILN_ERROR(UNIMPLEMENTED, "its first output is left out");
+    return *first_output(im->node) ? KILN_OK : KILN_ERROR(INVALID_ARGUMENT, "it has no output");
 }
 
 static kiln_status import_one(kiln_importer *im) {
@@ -198,7 +238,7 @@ static kiln_status import_initializers(kiln_importer *im, const Onnx__GraphProto
         } else if (st) {
             return kiln_status_note(st, "initialiser \"%.*s\"", KILN_STR_ARG(name));
         }
-        kiln_value value = kiln_graph_add_named_value(im->graph, name);
+        kiln_value value = kiln_graph_add_named_value(im->graph, scoped_name(im, proto->name));
         if (!unsupported) kiln_graph_set_constant(im->graph, value, &tensor);
         if (!kiln_map_put(&im->value, name, unsupported ? KILN_IMPORT_POISON : value))
             return KILN_ERROR(INVALID_ARGUMENT, "initialiser \"%.*s\" is defined twice",
@@ -207,8 +247,9 @@ static kiln_status import_initializers(kiln_importer *im, const Onnx__GraphProto
     return KILN_OK;
 }
 
+/* `known`: what it is in the data that the caller has, or -1. */
 static kiln_status read_dimension(const kiln_importer *im,
-                                  const Onnx__TensorShapeProto__Dimension *dim,
+                                  const Onnx__TensorShapeProto__Dimension *dim, int64_t known,
                                   int64_t *out_extent) {
     if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE) {
         if (dim->dim_value < 0) return KILN_ERROR(INVALID_ARGUMENT, "a dimension is negative");
@@ -220,6 +261,10 @@ static kiln_status read_dimension(const kiln_importer *im,
     for (uint32_t i = 0; i < im->options->dim_count; i++) {
         if (!kiln_str_equal(im->options->dim_name[i], name)) continue;
         *out_extent = im->options->dim_value[i];
+        return KILN_OK;
+    }
+    if (known >= 0) {
+        *out_extent = known;
         return KILN_OK;
     }
     return KILN_ERROR(UNIMPLEMENTED, "dynamic dimension \"%.*s\"", KILN_STR_ARG(name));
@@ -238,9 +283,12 @@ static kiln_status read_type(const kiln_importer *im, const Onnx__ValueInfoProto
         return KILN_ERROR(UNIMPLEMENTED, "%zu dimensions, at most %u are supported", shape->n_dim,
                           KILN_RANK_MAX);
     *out_shape = (kiln_shape){.rank = (uint32_t)shape->n_dim};
+    const kiln_named_tensor *known = find_known(im, kiln_proto_text(info->name));
+    bool fits = known && known->tensor.shape.rank == shape->n_dim;
     kiln_status st = KILN_OK;
     for (size_t d = 0; !st && d < shape->n_dim; d++)
-        st = read_dimension(im, shape->dim[d], &out_shape->dim[d]);
+        st = read_dimension(im, shape->dim[d], fits ? known->tensor.shape.dim[d] : -1,
+                            &out_shape->dim[d]);
     size_t size_bytes;
     return st ? st : kiln_shape_bytes(out_shape, *out_dtype, &size_bytes);
 }
@@ -267,6 +315,27 @@ static kiln_status import_inputs(kiln_importer *im, const Onnx__GraphProto *grap
     return KILN_OK;
 }
 
+/* An output's value under the output's own name, which modules give their ports. */
+static kiln_value named_output(kiln_importer *im, kiln_str name, kiln_value value) {
+    kiln_graph *graph = im->graph;
+    kiln_value_info *info = &graph->value.data[value];
+    bool free_to_rename = info->producer != 0;
+    if (kiln_str_equal(info->name, name)) return value;
+    for (uint32_t i = 0; i < graph->output.count; i++)
+        free_to_rename = free_to_rename && graph->output.data[i] != value;
+    if (free_to_rename) {
+        info->name = kiln_str_from(kiln_str_dup(graph->arena, name));
+        return value;
+    }
+    kiln_node node = kiln_graph_add_node(graph, KILN_OP_IDENTITY, name, 1, 1);
+    kiln_graph_set_input(graph, node, 0, value);
+    kiln_value copy = kiln_graph_add_named_value(graph, name);
+    graph->value.data[copy].dtype = graph->value.data[value].dtype;
+    graph->value.data[copy].shape = graph->value.data[value].shape;
+    kiln_graph_set_output(graph, node, 0, copy);
+    return copy;
+}
+
 static kiln_status import_outputs(kiln_importer *im, const Onnx__GraphProto *graph) {
     if (graph->n_output == 0) return KILN_ERROR(INVALID_ARGUMENT, "the model has no output");
     for (size_t i = 0; i < graph->n_output; i++) {
@@ -274,10 +343,92 @@ static kiln_status import_outputs(kiln_importer *im, const Onnx__GraphProto *gra
         if (!kiln_map_find(&im->value, kiln_proto_text(graph->output[i]->name), &value))
             return KILN_ERROR(INVALID_ARGUMENT, "output \"%s\" is produced by no node",
                               graph->output[i]->name ? graph->output[i]->name : "");
-        if (value != KILN_IMPORT_POISON)
-            kiln_vec_push_in(im->graph->arena, &im->graph->output, (kiln_value)value);
+        if (value == KILN_IMPORT_POISON) continue;
+        kiln_value named =
+            named_output(im, kiln_proto_text(graph->output[i]->name), (kiln_value)value);
+        kiln_vec_push_in(im->graph->arena, &im->graph->output, named);
     }
     return KILN_OK;
+}
+
+/* ---- bodies ---------------------------------------------------------------------------------- */
+
+static kiln_status import_nodes(kiln_importer *im, Onnx__NodeProto *const *node, size_t count) {
+    kiln_status st = KILN_OK;
+    for (size_t i = 0; !st && i < count; i++) {
+        im->node = node[i];
+        if (im->graph->value.count + node[i]->n_output + 4 > KILN_GRAPH_VALUES_MAX)
+            st = KILN_ERROR(OUT_OF_RANGE, "too many tensors");
+        if (!st) st = import_one(im);
+    }
+    return st;
+}
+
+static kiln_status bind_body_inputs(kiln_importer *im, const Onnx__GraphProto *body,
+                                    const kiln_value *input) {
+    for (size_t i = 0; i < body->n_input; i++)
+        if (!kiln_map_put(&im->value, kiln_proto_text(body->input[i]->name),
+                          input[i] ? input[i] : KILN_IMPORT_POISON))
+            return KILN_ERROR(INVALID_ARGUMENT, "its body's input \"%.*s\" is defined twice",
+                              KILN_STR_ARG(kiln_proto_text(body->input[i]->name)));
+    return KILN_OK;
+}
+
+static kiln_status find_body_outputs(kiln_importer *im, const Onnx__GraphProto *body,
+                                     kiln_value *output) {
+    for (size_t i = 0; i < body->n_output; i++) {
+        uint64_t value = 0;
+        if (!kiln_map_find(&im->value, kiln_proto_text(body->output[i]->name), &value))
+            return KILN_ERROR(INVALID_ARGUMENT, "its body's output \"%.*s\" is produced by no node",
+                              KILN_STR_ARG(kiln_proto_text(body->output[i]->name)));
+        output[i] = value == KILN_IMPORT_POISON ? 0 : (kiln_value)value;
+    }
+    return KILN_OK;
+}
+
+static void forget_body(kiln_importer *im, const Onnx__GraphProto *body) {
+    for (size_t i = 0; i < body->n_input; i++)
+        kiln_map_remove(&im->value, kiln_proto_text(body->input[i]->name));
+    for (size_t i = 0; i < body->n_initializer; i++)
+        kiln_map_remove(&im->value, kiln_proto_text(body->initializer[i]->name));
+    for (size_t i = 0; i < body->n_node; i++)
+        for (size_t k = 0; k < body->node[i]->n_output; k++)
+            if (*body->node[i]->output[k])
+                kiln_map_remove(&im->value, kiln_proto_text(body->node[i]->output[k]));
+}
+
+kiln_status kiln_import_body(kiln_importer *im, const Onnx__GraphProto *body,
+                             const kiln_value *input, kiln_value *output) {
+    const Onnx__NodeProto *outer = im->node;
+    const char *outer_scope = im->scope;
+    if (im->depth == KILN_IMPORT_DEPTH_MAX)
+        return KILN_ERROR(UNIMPLEMENTED, "more than %u bodies within bodies",
+                          KILN_IMPORT_DEPTH_MAX);
+    kiln_str scope = kiln_import_fresh_name(im);
+    im->scope = kiln_str_dup(im->graph->arena, scope);
+    im->depth++;
+    kiln_status st = bind_body_inputs(im, body, input);
+    if (!st) st = import_initializers(im, body);
+    if (!st) st = import_nodes(im, body->node, body->n_node);
+    if (!st) st = find_body_outputs(im, body, output);
+    forget_body(im, body);
+    im->depth--;
+    im->scope = outer_scope;
+    im->node = outer;
+    return st;
+}
+
+/* ---- the model ------------------------------------------------------------------------------- */
+
+/* Names that the model gives come before those that the import makes up. */
+static void reserve_names(kiln_importer *im, const Onnx__GraphProto *graph) {
+    for (size_t i = 0; i < graph->n_input; i++)
+        kiln_map_put(&im->taken, kiln_proto_text(graph->input[i]->name), 0);
+    for (size_t i = 0; i < graph->n_initializer; i++)
+        kiln_map_put(&im->taken, kiln_proto_text(graph->initializer[i]->name), 0);
+    for (size_t i = 0; i < graph->n_node; i++)
+        for (size_t k = 0; k < graph->node[i]->n_output; k++)
+            kiln_map_put(&im->taken, kiln_proto_text(graph->node[i]->output[k]), 0);
 }
 
 /* Inputs that became constants are inputs no more. */
@@ -309,23 +460,21 @@ kiln_status kiln_import_model(const Onnx__ModelProto *model, const char *folder,
                               kiln_graph **out_graph) {
     const Onnx__GraphProto *proto = model->graph;
     kiln_importer im = {
-        .folder = folder, .options = options, .budget_bytes = KILN_TENSOR_BYTES_MAX};
+        .folder = folder, .options = options, .budget_bytes = KILN_TENSOR_BYTES_MAX, .scope = ""};
     im.graph = kiln_graph_create(arena, kiln_proto_text(proto->name));
     kiln_map_init(&im.value);
+    kiln_map_init(&im.taken);
+    reserve_names(&im, proto);
     kiln_status st = find_opset(&im, model);
     if (!st) st = import_initializers(&im, proto);
     if (!st) st = import_inputs(&im, proto);
-    for (size_t i = 0; !st && i < proto->n_node; i++) {
-        im.node = proto->node[i];
-        if (im.graph->value.count + im.node->n_output + 4 > KILN_GRAPH_VALUES_MAX)
-            st = KILN_ERROR(OUT_OF_RANGE, "too many tensors");
-        if (!st) st = import_one(&im);
-    }
+    if (!st) st = import_nodes(&im, proto->node, proto->n_node);
     if (!st) st = import_outputs(&im, proto);
     if (!st) st = problems_status(&im);
     if (!st) drop_bound_inputs(im.graph);
     if (!st && options->out_bound_count) *options->out_bound_count = im.bound_count;
     kiln_map_deinit(&im.value);
+    kiln_map_deinit(&im.taken);
     kiln_strbuf_deinit(&im.problems);
     if (!st) *out_graph = im.graph;
     return st;

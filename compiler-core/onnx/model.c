@@ -91,6 +91,7 @@ static kiln_dtype port_dtype(const Onnx__ValueInfoProto *info) {
 }
 
 static void list_ports(const Onnx__GraphProto *graph, kiln_arena *arena, kiln_onnx_ports *out) {
+    out->node_count = (uint32_t)graph->n_node;
     out->input = KILN_ARENA_ARRAY(arena, kiln_str, graph->n_input);
     out->output = KILN_ARENA_ARRAY(arena, kiln_str, graph->n_output);
     out->input_dtype = KILN_ARENA_ARRAY(arena, kiln_dtype, graph->n_input);

@@ -209,6 +209,7 @@ kiln_status kiln_import_emit(kiln_importer *im, const kiln_import_row *row, cons
                              uint32_t input_count) {
     uint32_t outputs = (uint32_t)im->node->n_output;
     while (outputs > 1 && !*im->node->output[outputs - 1]) outputs--;
+    if (!*im->node->output[0]) return KILN_ERROR(UNIMPLEMENTED, "its first output is left out");
     if (outputs > KILN_NODE_OPERANDS_MAX || im->graph->node.count == KILN_GRAPH_NODES_MAX)
         return KILN_ERROR(UNIMPLEMENTED, "so many nodes or outputs");
     uint8_t most = kiln_op_get(row->op)->outputs_max;
@@ -224,8 +225,7 @@ kiln_status kiln_import_emit(kiln_importer *im, const kiln_import_row *row, cons
     }
     for (uint32_t i = 0; i < outputs; i++) {
         if (!*im->node->output[i]) continue;
-        kiln_value value =
-            kiln_graph_add_named_value(im->graph, kiln_proto_text(im->node->output[i]));
+        kiln_value value = kiln_graph_add_named_value(im->graph, kiln_import_output_name(im, i));
         kiln_graph_set_output(im->graph, node, i, value);
         kiln_import_define(im, i, value);
     }

@@ -13,7 +13,7 @@
 
 #define KILN_ONNX_FILE_BYTES_MAX ((size_t)2 << 30) /* protobuf's own limit */
 #define KILN_ONNX_OPSET_MIN 1
-#define KILN_ONNX_OPSET_MAX 21
+#define KILN_ONNX_OPSET_MAX 27
 
 typedef struct kiln_named_tensor {
     kiln_str name;
@@ -22,7 +22,8 @@ typedef struct kiln_named_tensor {
 
 typedef struct kiln_onnx_options {
     /* Values of graph inputs by name. An input that some operator needs as a value (shape, axes,
-     * pads, ...) is taken from here and becomes a constant; the others stay inputs. */
+     * pads, ...) is taken from here and becomes a constant; the others stay inputs, and take only
+     * dimensions from here that the model leaves open. */
     uint32_t known_count;
     const kiln_named_tensor *known;
     /* Values of dimensions by name ("batch"): [dim_count]; an unnamed or unlisted one is an error.
@@ -54,9 +55,9 @@ KILN_MUST_USE kiln_status kiln_onnx_tensor_load(const char *path, kiln_arena *ar
 KILN_MUST_USE kiln_status kiln_onnx_tensor_decode(kiln_str bytes, kiln_arena *arena,
                                                   kiln_named_tensor *out_tensor);
 
-/* Names and types of the model's outputs and non-initialised inputs, without importing it. */
+/* Size, names and types of the model's outputs and non-initialised inputs, without importing it. */
 typedef struct kiln_onnx_ports {
-    uint32_t input_count, output_count;
+    uint32_t node_count, input_count, output_count;
     kiln_str *input, *output;
     kiln_dtype *input_dtype, *output_dtype; /* NONE: no tensor, or of a type that Kiln has not */
 } kiln_onnx_ports;

@@ -36,12 +36,17 @@ typedef struct kiln_importer {
     uint64_t budget_bytes;
     kiln_map
         value; /* ONNX name -> kiln_value; KILN_IMPORT_POISON: the result of an unsupported node */
+    kiln_map taken;              /* names of the graph's values, and of those to come */
     const Onnx__NodeProto *node; /* being imported */
+    const char *scope;           /* of names in a body, "loop.3"; "" outside of bodies */
+    uint32_t depth;              /* bodies around the current node */
+    uint32_t fresh_count;        /* numbers for names */
     kiln_strbuf problems;        /* one line each */
     uint32_t problem_count, bound_count;
 } kiln_importer;
 
 #define KILN_IMPORT_POISON UINT64_MAX
+#define KILN_IMPORT_DEPTH_MAX 16u /* bodies within bodies */
 
 struct kiln_import_row;
 /* Imports the current node. UNIMPLEMENTED becomes a line of the list, other errors end the import.
@@ -76,13 +81,29 @@ kiln_value kiln_import_input(const kiln_importer *im, uint32_t index);
  * and inputs whose value the caller knows. UNIMPLEMENTED: only known at run time. */
 KILN_MUST_USE kiln_status kiln_import_demand(kiln_importer *im, uint32_t index,
                                              kiln_tensor *out_tensor);
-/* Makes ONNX output `index` of the current node name `value`. */
+/* The same of any value. */
+KILN_MUST_USE kiln_status kiln_import_evaluate(kiln_importer *im, kiln_value value,
+                                               kiln_tensor *out_tensor);
+/* Makes ONNX output `index` of the current node name `value`; 0: the result of something
+ * unsupported. */
 void kiln_import_define(kiln_importer *im, uint32_t index, kiln_value value);
+/* Name of the value that ONNX output `index` gets, and one for a value that the model does not
+ * name. */
+kiln_str kiln_import_output_name(kiln_importer *im, uint32_t index);
+kiln_str kiln_import_fresh_name(kiln_importer *im);
+/* Takes memory for a constant from the model's budget; OUT_OF_RANGE. */
+KILN_MUST_USE kiln_status kiln_import_take_memory(kiln_importer *im, size_t size_bytes);
 /* A constant under ONNX output 0's name. */
 void kiln_import_define_constant(kiln_importer *im, const kiln_tensor *tensor);
 /* A graph node for the current ONNX node with these inputs, its attributes by `row`, and its
  * outputs. */
 KILN_MUST_USE kiln_status kiln_import_emit(kiln_importer *im, const kiln_import_row *row,
                                            const kiln_value *input, uint32_t input_count);
+
+/* Imports the nodes of a body (a branch of If, an iteration of Loop) into the graph. Its names are
+ * known during the call only; it sees those outside of it. `input`: one value per input of the
+ * body; `output`: [n_output], 0 where a result depends on something unsupported. */
+KILN_MUST_USE kiln_status kiln_import_body(kiln_importer *im, const Onnx__GraphProto *body,
+                                           const kiln_value *input, kiln_value *output);
 
 #endif

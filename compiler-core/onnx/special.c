@@ -89,10 +89,8 @@ kiln_status kiln_import_constant_of_shape(kiln_importer *im, const kiln_import_r
         item = kiln_tensor_create(im->graph->arena, KILN_F32, &(kiln_shape){.rank = 1, .dim = {1}});
     }
     st = kiln_shape_bytes(&shape, item.dtype, &size_bytes);
-    if (!st && size_bytes > im->budget_bytes)
-        st = KILN_ERROR(OUT_OF_RANGE, "the model's constants take more memory than is allowed");
+    if (!st) st = kiln_import_take_memory(im, size_bytes);
     if (st) return st;
-    im->budget_bytes -= size_bytes;
     kiln_tensor tensor = kiln_tensor_create(im->graph->arena, item.dtype, &shape);
     size_t each = kiln_dtype_size(item.dtype);
     for (size_t at = 0; at < size_bytes; at += each)
@@ -115,10 +113,8 @@ kiln_status kiln_import_eye_like(kiln_importer *im, const kiln_import_row *row) 
         return KILN_ERROR(UNIMPLEMENTED, "attribute dtype: %lld", (long long)type->i);
     if (in->shape.rank != 2) return KILN_ERROR(INVALID_ARGUMENT, "input 0 must be a matrix");
     st = kiln_shape_bytes(&in->shape, dtype, &size_bytes);
-    if (!st && size_bytes > im->budget_bytes)
-        st = KILN_ERROR(OUT_OF_RANGE, "the model's constants take more memory than is allowed");
+    if (!st) st = kiln_import_take_memory(im, size_bytes);
     if (st) return st;
-    im->budget_bytes -= size_bytes;
     kiln_tensor tensor = kiln_tensor_create(im->graph->arena, dtype, &in->shape);
     for (int64_t row_index = 0; row_index < in->shape.dim[0]; row_index++) {
         int64_t column;
@@ -224,12 +220,11 @@ static kiln_status align(kiln_importer *im, kiln_value *operand, uint32_t rank, 
     for (uint32_t d = axis + info->shape.rank; d < rank; d++)
         axes[ones++] = info->shape.rank + (d - axis - info->shape.rank);
     if (!ones) return KILN_OK;
-    kiln_str name = kiln_str_from(
-        kiln_arena_printf(im->graph->arena, "%.*s.aligned", KILN_STR_ARG(info->name)));
+    kiln_str name = kiln_import_fresh_name(im);
     kiln_node node = kiln_graph_add_node(im->graph, KILN_OP_UNSQUEEZE, name, 1, 1);
     kiln_graph_set_input(im->graph, node, 0, *operand);
     kiln_graph_set_ints(im->graph, node, "axes", axes, ones);
-    *operand = kiln_graph_add_value(im->graph, name);
+    *operand = kiln_graph_add_named_value(im->graph, name);
     kiln_graph_set_output(im->graph, node, 0, *operand);
     return kiln_node_infer(im->graph, node);
 }

@@ -64,7 +64,7 @@ static void long_lists_are_cut(void **state) {
 static void opsets_have_bounds(void **state) {
     model_parts parts = {
         .opset = 99, XY, .node_count = 1, .node = {node_of(*state, "Relu", "x", "y")}};
-    expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "opset 99; 21 is the newest known");
+    expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "opset 99; 27 is the newest known");
     parts.opset = -1;
     expect_import_refused(*state, &parts, KILN_INVALID_ARGUMENT, "opset -1 does not exist");
     parts = (model_parts){
@@ -133,7 +133,7 @@ static void old_broadcasts_align_at_their_axis(void **state) {
                          .initializer = {floats_of(*state, "k", k, 2)}};
     parts.node[0] =
         with_attr_int(with_attr_int(node_of(*state, "Add", "x k", "y"), "broadcast", 1), "axis", 0);
-    expect_contains(text_of_import(*state, &parts), "k.aligned: f32[2,1] = unsqueeze(k) axes=[1]");
+    expect_contains(text_of_import(*state, &parts), "f32[2,1] = unsqueeze(k) axes=[1]");
     parts.node[0] =
         with_attr_int(with_attr_int(node_of(*state, "Add", "x k", "y"), "broadcast", 1), "axis", 2);
     expect_import_refused(*state, &parts, KILN_INVALID_ARGUMENT,

@@ -119,6 +119,42 @@ kiln_shape kiln_layout_physical(const kiln_layout *layout, const kiln_shape *log
     return physical;
 }
 
+/* The pieces that say where elements lie, each with its extent as modulus: without those of extent
+ * 1, and with neighbours joined that follow each other in one dimension as they do in memory. */
+static uint32_t essential_pieces(const kiln_layout *layout, const kiln_shape *logical,
+                                 kiln_layout_piece *out) {
+    kiln_shape physical = kiln_layout_physical(layout, logical);
+    uint32_t count = 0;
+    for (uint32_t j = 0; j < physical.rank; j++) {
+        kiln_layout_piece piece = {j, 1, 0};
+        if (layout->piece_count) piece = layout->piece[j];
+        piece.modulus = physical.dim[j];
+        if (piece.modulus == 1) continue;
+        kiln_layout_piece *before = count ? &out[count - 1] : NULL;
+        bool joins =
+            before && before->dim == piece.dim && before->divisor == piece.divisor * piece.modulus;
+        if (joins)
+            *before =
+                (kiln_layout_piece){piece.dim, piece.divisor, before->modulus * piece.modulus};
+        else
+            out[count++] = piece;
+    }
+    return count;
+}
+
+bool kiln_layout_same_places(const kiln_layout *a, const kiln_layout *b,
+                             const kiln_shape *logical) {
+    kiln_layout_piece one[KILN_RANK_MAX], other[KILN_RANK_MAX];
+    if (kiln_layout_equal(a, b)) return true;
+    uint32_t count = essential_pieces(a, logical, one);
+    if (count != essential_pieces(b, logical, other)) return false;
+    for (uint32_t j = 0; j < count; j++)
+        if (one[j].dim != other[j].dim || one[j].divisor != other[j].divisor ||
+            one[j].modulus != other[j].modulus)
+            return false;
+    return true;
+}
+
 /* What one logical dimension's index adds to the offset. A layout's offset is the sum over
  * dimensions. */
 static int64_t dimension_offset(const kiln_layout *layout, const kiln_shape *physical, uint32_t dim,

@@ -41,6 +41,9 @@ KILN_MUST_USE kiln_status kiln_layout_parse(kiln_str text, uint32_t rank, kiln_l
 void kiln_layout_print(const kiln_layout *layout, kiln_strbuf *out); /* identity prints "row" */
 bool kiln_layout_is_identity(const kiln_layout *layout);
 bool kiln_layout_equal(const kiln_layout *a, const kiln_layout *b);
+/* Whether the elements of a tensor of this shape lie at the same places in both:
+ * "d0,d1/8,d2,d3,d1%8" is row-major where the last two dimensions are 1. */
+bool kiln_layout_same_places(const kiln_layout *a, const kiln_layout *b, const kiln_shape *logical);
 /* Extents in memory. */
 kiln_shape kiln_layout_physical(const kiln_layout *layout, const kiln_shape *logical);
 /* Element offset in memory of a logical index: [rank]. */

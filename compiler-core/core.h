@@ -16,6 +16,8 @@
 #include "compiler-core/ir/ir.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/ir/reference.h"
+#include "compiler-core/layout/assign.h"
+#include "compiler-core/layout/convert.h"
 #include "compiler-core/lower/lower.h"
 #include "compiler-core/onnx/onnx.h"
 #include "compiler-core/onnx/zoo/zoo.h"

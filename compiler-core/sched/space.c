@@ -2,6 +2,7 @@
 #include "compiler-core/sched/space.h"
 
 #include "base/check.h"
+#include "compiler-core/ir/eval.h"
 #include "compiler-core/sched/rules.h"
 
 #define SAMPLE_ATTEMPTS 256
@@ -25,24 +26,57 @@ static void add_sketch(kiln_space *space, const kiln_maker *m, kiln_arena *arena
     space->size[space->sketch_count++] = trace_size(m);
 }
 
+/* From here on no rule can change a given layout: its lines that try are illegal and left out. */
+static kiln_status give_layouts(kiln_maker *m, const kiln_layout *const *layout) {
+    kiln_program *p = m->replay.p;
+    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
+    uint32_t count = layout ? kiln_program_args(p, arg) : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!layout[i] || p->buffer.data[arg[i]].role == KILN_ROLE_CONSTANT) continue;
+        if (!kiln_layout_equal(layout[i], &p->buffer.data[arg[i]].layout)) {
+            kiln_strbuf text = {0};
+            kiln_layout_print(layout[i], &text);
+            bool applied = kiln_make(m, "transform_layout(%s, \"%s\")",
+                                     kiln_make_buffer_name(m, arg[i]), text.data);
+            kiln_strbuf_deinit(&text);
+            if (!applied)
+                return KILN_ERROR(ILLEGAL_SCHEDULE,
+                                  "argument %.*s of %.*s cannot have the layout it is given",
+                                  KILN_STR_ARG(p->buffer.data[arg[i]].name), KILN_STR_ARG(p->name));
+        }
+        p->buffer.data[arg[i]].pinned = true;
+    }
+    return KILN_OK;
+}
+
 kiln_status kiln_space_create(const kiln_program *te, const kiln_target *target, kiln_arena *arena,
                               kiln_space *out_space) {
+    return kiln_space_create_on(te, target, NULL, arena, out_space);
+}
+
+kiln_status kiln_space_create_on(const kiln_program *te, const kiln_target *target,
+                                 const kiln_layout *const *layout, kiln_arena *arena,
+                                 kiln_space *out_space) {
+    kiln_status st = KILN_OK;
     kiln_space space = {.te = te, .target = target};
     if (!kiln_str_is(target->kind, "cpu"))
         return KILN_ERROR(UNIMPLEMENTED, "there are no schedule rules for %.*s targets",
                           KILN_STR_ARG(target->kind));
     kiln_arena scratch;
     kiln_arena_init(&scratch, (size_t)1 << 20);
-    for (uint32_t r = 0; r < kiln_rules_cpu_count && space.sketch_count == 0; r++) {
+    for (uint32_t r = 0; !st && r < kiln_rules_cpu_count && space.sketch_count == 0; r++) {
         const kiln_rule *rule = &kiln_rules_cpu[r];
-        for (uint32_t v = 0; v < rule->variants && space.sketch_count < KILN_SKETCHES_MAX; v++) {
+        for (uint32_t v = 0; !st && v < rule->variants && space.sketch_count < KILN_SKETCHES_MAX;
+             v++) {
             kiln_maker m = kiln_maker_begin(te, target, &scratch);
-            if (rule->make(&m, v)) add_sketch(&space, &m, arena);
+            st = give_layouts(&m, layout);
+            if (!st && rule->make(&m, v)) add_sketch(&space, &m, arena);
             kiln_arena_reset(&scratch);
         }
         if (space.sketch_count) space.rule = rule->name;
     }
     kiln_arena_deinit(&scratch);
+    if (st) return st;
     KILN_CHECK(space.sketch_count > 0); /* the last rule always applies */
     *out_space = space;
     return NULL;

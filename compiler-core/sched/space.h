@@ -27,6 +27,12 @@ typedef struct kiln_space {
  * last rule always applies). `te` and `target` must outlive the space. */
 KILN_MUST_USE kiln_status kiln_space_create(const kiln_program *te, const kiln_target *target,
                                             kiln_arena *arena, kiln_space *out_space);
+/* The same with arguments' layouts given: [arguments of te, in the order of kiln_program_args],
+ * NULL where the rules may choose and for constants. The traces say the layouts themselves, so they
+ * replay on `te` like any other. ILLEGAL_SCHEDULE: an argument cannot have its layout. */
+KILN_MUST_USE kiln_status kiln_space_create_on(const kiln_program *te, const kiln_target *target,
+                                               const kiln_layout *const *layout, kiln_arena *arena,
+                                               kiln_space *out_space);
 /* A random closed trace that replays legally (drawn again until it does, at most 256 times), and
  * its program. */
 KILN_MUST_USE kiln_status kiln_space_sample(const kiln_space *space, kiln_rand *rand,

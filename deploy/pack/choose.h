@@ -1,25 +1,16 @@
-/* Which stored trace each task is packed with. Inside deploy/pack. */
+/* Which schedule each kernel is packed with. Inside deploy/pack. */
 #ifndef KILN_DEPLOY_PACK_CHOOSE_H
 #define KILN_DEPLOY_PACK_CHOOSE_H
 
 #include "deploy/pack/pack.h"
 
-/* One way to run a task: a trace and the layouts that it consumes and produces. */
-typedef struct kiln_choice {
-    kiln_str trace;       /* binary form; empty: the default schedule */
-    double median_ns;     /* 0: not measured */
-    bool is_default;
-    kiln_layout *layout;  /* [arguments of the task's program]; constants: row-major */
-} kiln_choice;
-
-/* For each task of the plan one choice. Starts from the fastest record per task and then changes one task at a
- * time while the sum over one inference of kernels (measured) and conversions (estimated from their bytes)
- * gets smaller. */
-KILN_MUST_USE kiln_status kiln_choose(const kiln_graph *graph, const kiln_plan *plan, const kiln_pack_options *options,
-                                      kiln_arena *arena, kiln_choice *out_choice);
-
-/* Layout in which each value is written, given the choices: [value count]; row-major for inputs, constants and
- * aliases. */
-void kiln_choice_layouts(const kiln_graph *graph, const kiln_plan *plan, const kiln_choice *choice, kiln_layout *out_layout);
+/* For each step of the plan that is a kernel, one way to run its task ([steps]; NULL for aliases):
+ * of the fastest record per combination of layouts and the default schedules, those that take least
+ * time together with the conversions between them (compiler-core/layout/assign.h). A conversion
+ * takes what its own record says, an estimate without one. Steps that share a way share the
+ * pointer. out_layout: [values], in which each is written. */
+KILN_MUST_USE kiln_status kiln_choose(const kiln_graph *graph, const kiln_plan *plan,
+                                      const kiln_pack_options *options, kiln_arena *arena,
+                                      const kiln_alternative **out_way, kiln_layout *out_layout);
 
 #endif

@@ -19,18 +19,18 @@ typedef struct packer {
     const kiln_pack_options *options;
     kiln_arena *arena;
     kiln_plan plan;
-    kiln_choice *choice;
-    kiln_layout *layout;   /* [value] in which it is written */
+    const kiln_alternative **way; /* [steps of the plan] */
+    kiln_layout *layout;          /* [value] in which it is written */
     KILN_VEC(kiln_str) kernel;
     KILN_VEC(packed_buffer) buffer;
     KILN_VEC(kiln_plan_step) step;
-    uint32_t *task_kernel; /* [task] index into kernel, + 1 */
-    kiln_map kernels;      /* conversions: key of the task -> index into kernel */
-    kiln_map buffers;      /* "value layout" -> index into buffer */
+    kiln_map kernels; /* key of the task and hash of the trace -> index into kernel */
+    kiln_map buffers; /* "value layout" -> index into buffer */
     kiln_pack_report report;
 } packer;
 
-/* ---- buffers -------------------------------------------------------------------------------------------- */
+/* ---- buffers
+ * -------------------------------------------------------------------------------------------- */
 
 static kiln_str buffer_key(packer *p, kiln_value value, const kiln_layout *layout) {
     kiln_strbuf text = {0};
@@ -47,7 +47,8 @@ static uint64_t physical_bytes(const packer *p, kiln_value value, const kiln_lay
     return (uint64_t)kiln_shape_count(&physical) * kiln_dtype_size(info->dtype);
 }
 
-static uint32_t add_buffer(packer *p, kiln_value value, const kiln_layout *layout, kiln_plan_buffer plan) {
+static uint32_t add_buffer(packer *p, kiln_value value, const kiln_layout *layout,
+                           kiln_plan_buffer plan) {
     packed_buffer buffer = {.plan = plan};
     buffer.plan.size_bytes = physical_bytes(p, value, layout);
     kiln_vec_push_in(p->arena, &p->buffer, buffer);
@@ -55,7 +56,8 @@ static uint32_t add_buffer(packer *p, kiln_value value, const kiln_layout *layou
     return p->buffer.count - 1;
 }
 
-static bool find_buffer(packer *p, kiln_value value, const kiln_layout *layout, uint32_t *out_index) {
+static bool find_buffer(packer *p, kiln_value value, const kiln_layout *layout,
+                        uint32_t *out_index) {
     uint64_t index = 0;
     if (!kiln_map_find(&p->buffers, buffer_key(p, value, layout), &index)) return false;
     *out_index = (uint32_t)index;
@@ -64,10 +66,21 @@ static bool find_buffer(packer *p, kiln_value value, const kiln_layout *layout, 
 
 static void add_step(packer *p, kiln_plan_step step) { kiln_vec_push_in(p->arena, &p->step, step); }
 
-/* ---- kernels --------------------------------------------------------------------------------------------- */
+/* ---- kernels
+ * --------------------------------------------------------------------------------------------- */
 
-static kiln_status add_kernel(packer *p, const kiln_program *te, kiln_str key, const kiln_trace *trace, uint32_t *out_index) {
+/* The kernel that a trace makes of a task, built once. */
+static kiln_status find_kernel(packer *p, const kiln_program *te, kiln_str key,
+                               const kiln_trace *trace, uint32_t *out_index) {
+    char hash[KILN_HASH128_TEXT];
+    uint64_t known = 0;
     kiln_artefact artefact;
+    kiln_hash128_print(kiln_trace_hash(trace), hash);
+    kiln_str name = kiln_str_from(kiln_arena_printf(p->arena, "%.*s %s", KILN_STR_ARG(key), hash));
+    if (kiln_map_find(&p->kernels, name, &known)) {
+        *out_index = (uint32_t)known;
+        return KILN_OK;
+    }
     kiln_status st = kiln_build(te, key, trace, p->options->target, p->arena, &artefact);
     if (st) return st;
     kiln_strbuf bytes = {0};
@@ -76,65 +89,41 @@ static kiln_status add_kernel(packer *p, const kiln_program *te, kiln_str key, c
     kiln_strbuf_deinit(&bytes);
     kiln_vec_push_in(p->arena, &p->kernel, copy);
     *out_index = p->kernel.count - 1;
+    kiln_map_put(&p->kernels, name, *out_index);
     return KILN_OK;
 }
 
-static kiln_status kernel_of_task(packer *p, uint32_t task_index, uint32_t *out_index) {
-    if (p->task_kernel[task_index]) {
-        *out_index = p->task_kernel[task_index] - 1;
-        return KILN_OK;
-    }
-    const kiln_task *task = &p->plan.tasks.task[task_index];
+static kiln_status kernel_of_step(packer *p, uint32_t step, uint32_t *out_index) {
+    const kiln_task *task = &p->plan.tasks.task[p->plan.step[step].task];
     kiln_trace trace;
-    kiln_status st = kiln_trace_decode(p->choice[task_index].trace, p->arena, &trace);
-    if (!st) st = add_kernel(p, task->te, task->key, &trace, out_index);
-    if (st) return kiln_status_note(st, "packing %.*s", KILN_STR_ARG(task->op));
-    p->task_kernel[task_index] = *out_index + 1;
-    return KILN_OK;
+    kiln_status st = kiln_trace_decode(p->way[step]->trace, p->arena, &trace);
+    if (!st) st = find_kernel(p, task->te, task->key, &trace, out_index);
+    return kiln_status_note(st, "packing %.*s", KILN_STR_ARG(task->op));
 }
 
-/* y = x, from one layout to another: a task like any other, run with its default schedule. */
-static kiln_program *conversion_te(packer *p, kiln_value value, const kiln_layout *from, const kiln_layout *to) {
-    const kiln_value_info *info = &p->graph->value.data[value];
-    kiln_program *te = kiln_program_create(p->arena, KILN_STR("convert"));
-    kiln_buffer x = kiln_buffer_create(te, KILN_STR("x"), info->dtype, KILN_ROLE_INPUT, &info->shape);
-    kiln_buffer y = kiln_buffer_create(te, KILN_STR("y"), info->dtype, KILN_ROLE_OUTPUT, &info->shape);
-    te->buffer.data[x].layout = *from;
-    te->buffer.data[y].layout = *to;
-    te->buffer.data[x].pinned = te->buffer.data[y].pinned = true;
-    kiln_block block = kiln_block_create(te, KILN_STR("convert"));
-    kiln_expr index[KILN_RANK_MAX];
-    for (uint32_t d = 0; d < info->shape.rank; d++) {
-        char name[8] = {'d', (char)('0' + d), 0};
-        index[d] = kiln_block_add_iter(te, block, name, info->shape.dim[d], false);
-    }
-    kiln_expr load = kiln_expr_load(te, x, index, info->shape.rank);
-    kiln_block_set(te, block, y, index, info->shape.rank, KILN_COMBINE_NONE, load, 0);
-    return te;
-}
-
-static kiln_status conversion_kernel(packer *p, const kiln_program *te, kiln_str key, uint32_t *out_index) {
-    uint64_t known = 0;
-    if (kiln_map_find(&p->kernels, key, &known)) {
-        *out_index = (uint32_t)known;
-        return KILN_OK;
-    }
+static kiln_status conversion_kernel(packer *p, const kiln_program *te, kiln_str key,
+                                     uint32_t *out_index) {
     kiln_space space;
     kiln_trace trace;
     kiln_program *program = NULL;
     kiln_status st = kiln_space_create(te, p->options->target, p->arena, &space);
     if (!st) st = kiln_space_default(&space, p->arena, &trace, &program);
-    if (!st) st = add_kernel(p, te, key, &trace, out_index);
-    if (!st) kiln_map_put(&p->kernels, key, *out_index);
+    if (!st) st = find_kernel(p, te, key, &trace, out_index);
     return kiln_status_note(st, "packing a layout conversion");
 }
 
-static kiln_status convert(packer *p, kiln_value value, uint32_t from, uint32_t to, const kiln_layout *from_layout,
-                           const kiln_layout *to_layout) {
-    kiln_program *te = conversion_te(p, value, from_layout, to_layout);
+static kiln_status convert(packer *p, kiln_value value, uint32_t from, uint32_t to,
+                           const kiln_layout *from_layout, const kiln_layout *to_layout) {
+    const kiln_value_info *info = &p->graph->value.data[value];
+    kiln_program *te =
+        kiln_conversion_te(info->dtype, &info->shape, from_layout, to_layout, p->arena);
     kiln_str key = kiln_task_key(te, p->arena);
-    kiln_plan_step step = {.action = KILN_ACTION_KERNEL, .name = p->graph->value.data[value].name, .op = KILN_STR("convert"),
-                           .task = key, .arg_count = 2, .output_count = 1};
+    kiln_plan_step step = {.action = KILN_ACTION_KERNEL,
+                           .name = info->name,
+                           .op = KILN_STR("convert"),
+                           .task = key,
+                           .arg_count = 2,
+                           .output_count = 1};
     kiln_status st = conversion_kernel(p, te, key, &step.kernel);
     if (st) return st;
     step.arg = kiln_arena_copy(p->arena, (uint32_t[]){from, to}, 2 * sizeof(uint32_t));
@@ -143,23 +132,30 @@ static kiln_status convert(packer *p, kiln_value value, uint32_t from, uint32_t 
     return KILN_OK;
 }
 
-/* ---- values ------------------------------------------------------------------------------------------------ */
+/* ---- values
+ * ------------------------------------------------------------------------------------------------
+ */
 
 /* The buffer that holds `value` in `layout`, converted when it is only there in another one. */
-static kiln_status read_value(packer *p, kiln_value value, const kiln_layout *layout, uint32_t *out_buffer) {
+static kiln_status read_value(packer *p, kiln_value value, const kiln_layout *layout,
+                              uint32_t *out_buffer) {
     static const kiln_layout row;
+    if (kiln_layout_same_places(layout, &row, &p->graph->value.data[value].shape)) layout = &row;
     if (find_buffer(p, value, layout, out_buffer)) return KILN_OK;
     if (kiln_value_is_constant(p->graph, value) && kiln_layout_is_identity(layout)) {
-        kiln_plan_buffer plan = {.storage = KILN_STORAGE_CONSTANT, .data = p->graph->value.data[value].data};
+        kiln_plan_buffer plan = {.storage = KILN_STORAGE_CONSTANT,
+                                 .data = p->graph->value.data[value].data};
         *out_buffer = add_buffer(p, value, &row, plan);
         return KILN_OK;
     }
     uint32_t source = 0;
     if (!find_buffer(p, value, &p->layout[value], &source)) {
-        kiln_status st = read_value(p, value, &row, &source); /* a constant that a kernel wants in its own layout */
+        kiln_status st = read_value(p, value, &row,
+                                    &source); /* a constant that a kernel wants in its own layout */
         if (st) return st;
     }
-    uint32_t result = add_buffer(p, value, layout, (kiln_plan_buffer){.storage = KILN_STORAGE_ARENA});
+    uint32_t result =
+        add_buffer(p, value, layout, (kiln_plan_buffer){.storage = KILN_STORAGE_ARENA});
     *out_buffer = result;
     return convert(p, value, source, result, &p->layout[value], layout);
 }
@@ -173,27 +169,36 @@ static bool is_output(const packer *p, kiln_value value, uint32_t *out_index) {
     return false;
 }
 
-/* A buffer for a value that a step is about to write: the caller's memory when it is a row-major output. */
+/* A buffer for a value that a step is about to write: the caller's memory when it is a row-major
+ * output. */
 static uint32_t write_value(packer *p, kiln_value value) {
     kiln_plan_buffer plan = {.storage = KILN_STORAGE_ARENA};
-    if (kiln_layout_is_identity(&p->layout[value]) && is_output(p, value, &plan.source)) plan.storage = KILN_STORAGE_OUTPUT;
+    if (kiln_layout_is_identity(&p->layout[value]) && is_output(p, value, &plan.source))
+        plan.storage = KILN_STORAGE_OUTPUT;
     return add_buffer(p, value, &p->layout[value], plan);
 }
 
-/* ---- steps --------------------------------------------------------------------------------------------------- */
+/* ---- steps
+ * ---------------------------------------------------------------------------------------------------
+ */
 
-static kiln_status pack_kernel(packer *p, const kiln_step *from) {
+static kiln_status pack_kernel(packer *p, uint32_t index) {
+    const kiln_step *from = &p->plan.step[index];
     const kiln_task *task = &p->plan.tasks.task[from->task];
     kiln_buffer args[KILN_PROGRAM_BUFFERS_MAX];
     uint32_t count = kiln_program_args(task->te, args);
     KILN_CHECK(count == from->arg_count);
     uint32_t *arg = KILN_ARENA_ARRAY(p->arena, uint32_t, count);
-    kiln_plan_step step = {.action = KILN_ACTION_KERNEL, .name = from->name, .op = from->op, .task = task->key,
-                           .arg_count = count, .arg = arg};
-    kiln_status st = kernel_of_task(p, from->task, &step.kernel);
+    kiln_plan_step step = {.action = KILN_ACTION_KERNEL,
+                           .name = from->name,
+                           .op = from->op,
+                           .task = task->key,
+                           .arg_count = count,
+                           .arg = arg};
+    kiln_status st = kernel_of_step(p, index, &step.kernel);
     for (uint32_t i = 0; !st && i < count; i++)
         if (task->te->buffer.data[args[i]].role != KILN_ROLE_OUTPUT)
-            st = read_value(p, from->arg[i], &p->choice[from->task].layout[i], &arg[i]);
+            st = read_value(p, from->arg[i], &p->way[index]->layout[i], &arg[i]);
     for (uint32_t i = 0; !st && i < count; i++) {
         if (task->te->buffer.data[args[i]].role != KILN_ROLE_OUTPUT) continue;
         arg[i] = write_value(p, from->arg[i]);
@@ -209,7 +214,8 @@ static kiln_status pack_alias(packer *p, const kiln_step *from) {
     uint32_t source = 0, output = 0;
     kiln_status st = read_value(p, from->arg[0], &row, &source);
     if (st) return st;
-    kiln_plan_step step = {.action = KILN_ACTION_ALIAS, .name = from->name, .op = from->op, .arg_count = 2};
+    kiln_plan_step step = {
+        .action = KILN_ACTION_ALIAS, .name = from->name, .op = from->op, .arg_count = 2};
     uint32_t *arg = KILN_ARENA_ARRAY(p->arena, uint32_t, 2);
     kiln_plan_buffer plan = {.storage = KILN_STORAGE_ALIAS, .source = source};
     if (is_output(p, from->arg[1], &output)) {
@@ -230,10 +236,12 @@ static kiln_status pack_alias(packer *p, const kiln_step *from) {
 static void pack_inputs(packer *p) {
     static const kiln_layout row;
     for (uint32_t i = 0; i < p->graph->input.count; i++)
-        add_buffer(p, p->graph->input.data[i], &row, (kiln_plan_buffer){.storage = KILN_STORAGE_INPUT, .source = i});
+        add_buffer(p, p->graph->input.data[i], &row,
+                   (kiln_plan_buffer){.storage = KILN_STORAGE_INPUT, .source = i});
 }
 
-/* Every output port gets its own buffer: converted or copied into where it was not written in place. */
+/* Every output port gets its own buffer: converted or copied into where it was not written in
+ * place. */
 static kiln_status pack_outputs(packer *p, kiln_plan_port *port) {
     static const kiln_layout row;
     kiln_status st = KILN_OK;
@@ -241,7 +249,8 @@ static kiln_status pack_outputs(packer *p, kiln_plan_port *port) {
         kiln_value value = p->graph->output.data[i];
         const kiln_value_info *info = &p->graph->value.data[value];
         uint32_t source = 0;
-        if (find_buffer(p, value, &row, &source) && p->buffer.data[source].plan.storage == KILN_STORAGE_OUTPUT &&
+        if (find_buffer(p, value, &row, &source) &&
+            p->buffer.data[source].plan.storage == KILN_STORAGE_OUTPUT &&
             p->buffer.data[source].plan.source == i) {
             port[i] = (kiln_plan_port){info->name, info->dtype, info->shape, source};
             continue;
@@ -252,9 +261,14 @@ static kiln_status pack_outputs(packer *p, kiln_plan_port *port) {
             st = read_value(p, value, &row, &source);
             if (st) break;
             uint32_t result = add_buffer(p, value, &row, plan);
-            add_step(p, (kiln_plan_step){.action = KILN_ACTION_COPY, .name = info->name, .op = KILN_STR("copy"), .arg_count = 2,
-                                         .output_count = 1,
-                                         .arg = kiln_arena_copy(p->arena, (uint32_t[]){source, result}, 2 * sizeof result)});
+            add_step(p,
+                     (kiln_plan_step){.action = KILN_ACTION_COPY,
+                                      .name = info->name,
+                                      .op = KILN_STR("copy"),
+                                      .arg_count = 2,
+                                      .output_count = 1,
+                                      .arg = kiln_arena_copy(p->arena, (uint32_t[]){source, result},
+                                                             2 * sizeof result)});
             port[i] = (kiln_plan_port){info->name, info->dtype, info->shape, result};
         } else {
             KILN_CHECK(find_buffer(p, value, &p->layout[value], &source));
@@ -266,10 +280,14 @@ static kiln_status pack_outputs(packer *p, kiln_plan_port *port) {
     return st;
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------------- */
+/* ---- memory
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 static uint32_t root_of(const packer *p, uint32_t buffer) {
-    return p->buffer.data[buffer].plan.storage == KILN_STORAGE_ALIAS ? p->buffer.data[buffer].plan.source : buffer;
+    return p->buffer.data[buffer].plan.storage == KILN_STORAGE_ALIAS
+               ? p->buffer.data[buffer].plan.source
+               : buffer;
 }
 
 static void find_lives(packer *p) {
@@ -288,7 +306,8 @@ static bool lives_meet(const packed_buffer *a, const packed_buffer *b) {
 }
 
 /* The lowest place where `buffer` meets none of the placed ones that live at the same time. */
-static uint64_t lowest_place(const packer *p, const uint32_t *placed, uint32_t placed_count, const packed_buffer *buffer) {
+static uint64_t lowest_place(const packer *p, const uint32_t *placed, uint32_t placed_count,
+                             const packed_buffer *buffer) {
     uint64_t offset = 0;
     for (bool moved = true; moved;) {
         moved = false;
@@ -297,7 +316,8 @@ static uint64_t lowest_place(const packer *p, const uint32_t *placed, uint32_t p
             if (!lives_meet(buffer, other)) continue;
             uint64_t end = other->plan.offset + other->plan.size_bytes;
             if (offset >= end || offset + buffer->plan.size_bytes <= other->plan.offset) continue;
-            offset = (end + KILN_KERNEL_ALIGNMENT - 1) / KILN_KERNEL_ALIGNMENT * KILN_KERNEL_ALIGNMENT;
+            offset =
+                (end + KILN_KERNEL_ALIGNMENT - 1) / KILN_KERNEL_ALIGNMENT * KILN_KERNEL_ALIGNMENT;
             moved = true;
         }
     }
@@ -311,20 +331,26 @@ static void place_buffers(packer *p) {
     for (uint32_t i = 0; i < p->buffer.count; i++) {
         if (p->buffer.data[i].plan.storage != KILN_STORAGE_ARENA) continue;
         uint32_t at = count++;
-        for (; at > 0 && p->buffer.data[order[at - 1]].plan.size_bytes < p->buffer.data[i].plan.size_bytes; at--)
+        for (; at > 0 &&
+               p->buffer.data[order[at - 1]].plan.size_bytes < p->buffer.data[i].plan.size_bytes;
+             at--)
             order[at] = order[at - 1];
         order[at] = i;
     }
     for (uint32_t i = 0; i < count; i++) {
         packed_buffer *buffer = &p->buffer.data[order[i]];
         buffer->plan.offset = lowest_place(p, order, i, buffer);
-        p->report.arena_bytes = KILN_MAX(p->report.arena_bytes, buffer->plan.offset + buffer->plan.size_bytes);
+        p->report.arena_bytes =
+            KILN_MAX(p->report.arena_bytes, buffer->plan.offset + buffer->plan.size_bytes);
         p->report.value_bytes += buffer->plan.size_bytes;
     }
-    p->report.arena_bytes = (p->report.arena_bytes + KILN_KERNEL_ALIGNMENT - 1) / KILN_KERNEL_ALIGNMENT * KILN_KERNEL_ALIGNMENT;
+    p->report.arena_bytes = (p->report.arena_bytes + KILN_KERNEL_ALIGNMENT - 1) /
+                            KILN_KERNEL_ALIGNMENT * KILN_KERNEL_ALIGNMENT;
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------------------------- */
+/* ---- the whole
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 static kiln_status encode(packer *p, kiln_plan_port *output, kiln_strbuf *out) {
     kiln_strbuf target = {0};
@@ -339,14 +365,20 @@ static kiln_status encode(packer *p, kiln_plan_port *output, kiln_strbuf *out) {
     }
     kiln_plan_buffer *buffer = KILN_ARENA_ARRAY(p->arena, kiln_plan_buffer, p->buffer.count);
     for (uint32_t i = 0; i < p->buffer.count; i++) buffer[i] = p->buffer.data[i].plan;
-    kiln_module_plan plan = {
-        .metadata_count = KILN_ARRAY_COUNT(metadata), .metadata = metadata,
-        .input_count = p->graph->input.count, .input = input,
-        .output_count = p->graph->output.count, .output = output,
-        .kernel_count = p->kernel.count, .kernel = p->kernel.data,
-        .buffer_count = p->buffer.count, .buffer = buffer,
-        .step_count = p->step.count, .step = p->step.data,
-        .arena_bytes = p->report.arena_bytes, .threads = p->options->target->threads};
+    kiln_module_plan plan = {.metadata_count = KILN_ARRAY_COUNT(metadata),
+                             .metadata = metadata,
+                             .input_count = p->graph->input.count,
+                             .input = input,
+                             .output_count = p->graph->output.count,
+                             .output = output,
+                             .kernel_count = p->kernel.count,
+                             .kernel = p->kernel.data,
+                             .buffer_count = p->buffer.count,
+                             .buffer = buffer,
+                             .step_count = p->step.count,
+                             .step = p->step.data,
+                             .arena_bytes = p->report.arena_bytes,
+                             .threads = p->options->target->threads};
     kiln_status st = kiln_module_encode(&plan, out);
     kiln_strbuf_deinit(&target);
     return st;
@@ -355,29 +387,35 @@ static kiln_status encode(packer *p, kiln_plan_port *output, kiln_strbuf *out) {
 static void fill_report(packer *p) {
     p->report.task_count = p->plan.tasks.count;
     p->report.task = KILN_ARENA_ARRAY(p->arena, kiln_pack_task, p->plan.tasks.count);
-    for (uint32_t i = 0; i < p->plan.tasks.count; i++)
-        p->report.task[i] = (kiln_pack_task){p->plan.tasks.task[i].key, p->plan.tasks.task[i].op, p->choice[i].median_ns,
-                                             p->choice[i].is_default};
+    for (uint32_t s = p->plan.step_count;
+         s-- > 0;) { /* of several ways the one that is used first */
+        const kiln_step *step = &p->plan.step[s];
+        if (step->kind != KILN_STEP_KERNEL) continue;
+        const kiln_task *task = &p->plan.tasks.task[step->task];
+        p->report.task[step->task] =
+            (kiln_pack_task){task->key, task->op, p->way[s]->median_ns, p->way[s]->is_default};
+    }
 }
 
-kiln_status kiln_pack(const kiln_graph *graph, const kiln_pack_options *options, kiln_arena *arena, kiln_strbuf *out,
-                      kiln_pack_report *out_report) {
+kiln_status kiln_pack(const kiln_graph *graph, const kiln_pack_options *options, kiln_arena *arena,
+                      kiln_strbuf *out, kiln_pack_report *out_report) {
     packer p = {.graph = graph, .options = options, .arena = arena};
     kiln_map_init(&p.kernels);
     kiln_map_init(&p.buffers);
     kiln_plan_port *output = KILN_ARENA_ARRAY(arena, kiln_plan_port, graph->output.count);
     kiln_status st = kiln_plan_create(graph, arena, &p.plan);
     if (!st) {
-        p.choice = KILN_ARENA_ARRAY(arena, kiln_choice, p.plan.tasks.count);
+        p.way = KILN_ARENA_ARRAY(arena, const kiln_alternative *, p.plan.step_count);
         p.layout = KILN_ARENA_ARRAY(arena, kiln_layout, graph->value.count);
-        p.task_kernel = KILN_ARENA_ARRAY(arena, uint32_t, p.plan.tasks.count);
-        st = kiln_choose(graph, &p.plan, options, arena, p.choice);
+        st = kiln_choose(graph, &p.plan, options, arena, p.way, p.layout);
     }
-    if (!st) kiln_choice_layouts(graph, &p.plan, p.choice, p.layout);
+    for (kiln_value v = 1; !st && v < graph->value.count; v++)
+        if (kiln_layout_same_places(&p.layout[v], &(kiln_layout){0}, &graph->value.data[v].shape))
+            p.layout[v] = (kiln_layout){0};
     if (!st) pack_inputs(&p);
     for (uint32_t s = 0; !st && s < p.plan.step_count; s++) {
         const kiln_step *step = &p.plan.step[s];
-        st = step->kind == KILN_STEP_KERNEL ? pack_kernel(&p, step) : pack_alias(&p, step);
+        st = step->kind == KILN_STEP_KERNEL ? pack_kernel(&p, s) : pack_alias(&p, step);
     }
     if (!st) st = pack_outputs(&p, output);
     if (!st) place_buffers(&p);

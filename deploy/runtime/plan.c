@@ -27,18 +27,19 @@ static kiln_status check_counts(const kiln_module_plan *plan) {
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(limit); i++)
         if (limit[i].count > limit[i].max)
-            return KILN_ERROR(INVALID_ARGUMENT, "%u %s, at most %u are allowed", limit[i].count, limit[i].what,
-                              limit[i].max);
+            return KILN_ERROR(INVALID_ARGUMENT, "%u %s, at most %u are allowed", limit[i].count,
+                              limit[i].what, limit[i].max);
     if (plan->threads == 0) return KILN_ERROR(INVALID_ARGUMENT, "no thread");
     if (plan->arena_bytes > KILN_MODULE_ARENA_BYTES_MAX)
-        return KILN_ERROR(INVALID_ARGUMENT, "arena of %llu bytes", (unsigned long long)plan->arena_bytes);
+        return KILN_ERROR(INVALID_ARGUMENT, "arena of %llu bytes",
+                          (unsigned long long)plan->arena_bytes);
     return KILN_OK;
 }
 
 static kiln_status check_text(kiln_str text, const char *what) {
     if (text.size > KILN_MODULE_NAME_MAX || memchr(text.data ? text.data : "", 0, text.size))
-        return KILN_ERROR(INVALID_ARGUMENT, "%s has %zu bytes (at most %u) or a NUL in it", what, text.size,
-                          KILN_MODULE_NAME_MAX);
+        return KILN_ERROR(INVALID_ARGUMENT, "%s has %zu bytes (at most %u) or a NUL in it", what,
+                          text.size, KILN_MODULE_NAME_MAX);
     return KILN_OK;
 }
 
@@ -54,22 +55,25 @@ static kiln_status check_metadata(const kiln_module_plan *plan) {
     return KILN_OK;
 }
 
-static kiln_status check_ports(const kiln_module_plan *plan, const kiln_plan_port *port, uint32_t count,
-                               kiln_module_storage storage) {
+static kiln_status check_ports(const kiln_module_plan *plan, const kiln_plan_port *port,
+                               uint32_t count, kiln_module_storage storage) {
     for (uint32_t i = 0; i < count; i++) {
         size_t bytes = 0;
         kiln_status st = check_text(port[i].name, "name");
         if (!st) st = kiln_shape_bytes(&port[i].shape, port[i].dtype, &bytes);
         if (st) return kiln_status_note(st, "port %u", i);
-        if (port[i].buffer >= plan->buffer_count) return KILN_ERROR(INVALID_ARGUMENT, "port %u has no buffer", i);
+        if (port[i].buffer >= plan->buffer_count)
+            return KILN_ERROR(INVALID_ARGUMENT, "port %u has no buffer", i);
         const kiln_plan_buffer *buffer = &plan->buffer[port[i].buffer];
         if (buffer->storage != storage || buffer->source != i || buffer->size_bytes != bytes)
-            return KILN_ERROR(INVALID_ARGUMENT, "port %u and its buffer %u disagree", i, port[i].buffer);
+            return KILN_ERROR(INVALID_ARGUMENT, "port %u and its buffer %u disagree", i,
+                              port[i].buffer);
     }
     return KILN_OK;
 }
 
-static bool port_owns(const kiln_plan_port *port, uint32_t count, uint32_t source, uint32_t buffer) {
+static bool port_owns(const kiln_plan_port *port, uint32_t count, uint32_t source,
+                      uint32_t buffer) {
     return source < count && port[source].buffer == buffer;
 }
 
@@ -84,7 +88,8 @@ static bool buffer_fits(const kiln_module_plan *plan, uint32_t index) {
     case KILN_STORAGE_INPUT: return port_owns(plan->input, plan->input_count, b->source, index);
     case KILN_STORAGE_OUTPUT: return port_owns(plan->output, plan->output_count, b->source, index);
     case KILN_STORAGE_ALIAS:
-        return b->source < plan->buffer_count && plan->buffer[b->source].storage != KILN_STORAGE_ALIAS &&
+        return b->source < plan->buffer_count &&
+               plan->buffer[b->source].storage != KILN_STORAGE_ALIAS &&
                plan->buffer[b->source].size_bytes == b->size_bytes;
     }
     return false;
@@ -93,13 +98,14 @@ static bool buffer_fits(const kiln_module_plan *plan, uint32_t index) {
 /* What is known while the steps are walked through. */
 typedef struct walk {
     const kiln_module_plan *plan;
-    kiln_manifest **manifest;              /* [kernel_count] */
-    uint32_t *first_write, *last_use;      /* [buffer_count] by root; NEVER */
-    uint32_t *live, live_count;            /* arena roots that are alive */
+    kiln_manifest **manifest;         /* [kernel_count] */
+    uint32_t *first_write, *last_use; /* [buffer_count] by root; NEVER */
+    uint32_t *live, live_count;       /* arena roots that are alive */
 } walk;
 
 /* Whether the step's arguments are what its kernel wants. */
 static kiln_status check_call(const walk *w, const kiln_plan_step *step) {
+    static const kiln_layout row;
     const kiln_manifest *manifest = w->manifest[step->kernel];
     uint32_t bound = 0, outputs = 0;
     for (uint32_t i = 0; i < manifest->arg_count; i++) {
@@ -108,20 +114,23 @@ static kiln_status check_call(const walk *w, const kiln_plan_step *step) {
         if (bound++ != i || i >= step->arg_count)
             return KILN_ERROR(INVALID_ARGUMENT, "kernel %u has more arguments", step->kernel);
         const kiln_plan_buffer *buffer = &w->plan->buffer[step->arg[i]];
-        kiln_module_storage storage = w->plan->buffer[kiln_module_plan_root(w->plan, step->arg[i])].storage;
+        kiln_module_storage storage =
+            w->plan->buffer[kiln_module_plan_root(w->plan, step->arg[i])].storage;
         size_t bytes = 0;
         kiln_status st = kiln_manifest_arg_bytes(arg, &bytes);
         if (st) return st;
         bool port = storage == KILN_STORAGE_INPUT || storage == KILN_STORAGE_OUTPUT;
-        if (bytes != buffer->size_bytes || (port && !kiln_layout_is_identity(&arg->layout)) ||
+        if (bytes != buffer->size_bytes ||
+            (port && !kiln_layout_same_places(&arg->layout, &row, &arg->shape)) ||
             (arg->role == KILN_ROLE_CONSTANT && storage != KILN_STORAGE_CONSTANT))
-            return KILN_ERROR(INVALID_ARGUMENT, "buffer %u does not suit argument %.*s (%zu bytes) of kernel %u",
+            return KILN_ERROR(INVALID_ARGUMENT,
+                              "buffer %u does not suit argument %.*s (%zu bytes) of kernel %u",
                               step->arg[i], KILN_STR_ARG(arg->name), bytes, step->kernel);
         outputs += arg->role == KILN_ROLE_OUTPUT;
     }
     if (bound != step->arg_count || outputs != step->output_count)
-        return KILN_ERROR(INVALID_ARGUMENT, "kernel %u takes %u arguments, %u of them outputs", step->kernel, bound,
-                          outputs);
+        return KILN_ERROR(INVALID_ARGUMENT, "kernel %u takes %u arguments, %u of them outputs",
+                          step->kernel, bound, outputs);
     return KILN_OK;
 }
 
@@ -135,19 +144,23 @@ static kiln_status check_step(const walk *w, const kiln_plan_step *step) {
         return KILN_ERROR(INVALID_ARGUMENT, "%u arguments", step->arg_count);
     for (uint32_t i = 0; i < step->arg_count; i++)
         if (step->arg[i] >= plan->buffer_count)
-            return KILN_ERROR(INVALID_ARGUMENT, "buffer %u of %u", step->arg[i], plan->buffer_count);
+            return KILN_ERROR(INVALID_ARGUMENT, "buffer %u of %u", step->arg[i],
+                              plan->buffer_count);
     if (step->action == KILN_ACTION_KERNEL) {
         if (step->kernel < plan->kernel_count) return check_call(w, step);
         return KILN_ERROR(INVALID_ARGUMENT, "kernel %u of %u", step->kernel, plan->kernel_count);
     }
     bool alias = step->action == KILN_ACTION_ALIAS;
-    if ((!alias && step->action != KILN_ACTION_COPY) || step->arg_count != 2 || step->output_count != !alias)
-        return KILN_ERROR(INVALID_ARGUMENT, "action %d with %u arguments", (int)step->action, step->arg_count);
-    bool same = kiln_module_plan_root(plan, step->arg[0]) == kiln_module_plan_root(plan, step->arg[1]);
+    if ((!alias && step->action != KILN_ACTION_COPY) || step->arg_count != 2 ||
+        step->output_count != !alias)
+        return KILN_ERROR(INVALID_ARGUMENT, "action %d with %u arguments", (int)step->action,
+                          step->arg_count);
+    bool same =
+        kiln_module_plan_root(plan, step->arg[0]) == kiln_module_plan_root(plan, step->arg[1]);
     bool sized = plan->buffer[step->arg[0]].size_bytes == plan->buffer[step->arg[1]].size_bytes;
     if (same != alias || !sized)
-        return KILN_ERROR(INVALID_ARGUMENT, "buffers %u and %u cannot be %s", step->arg[0], step->arg[1],
-                          alias ? "aliases" : "copied");
+        return KILN_ERROR(INVALID_ARGUMENT, "buffers %u and %u cannot be %s", step->arg[0],
+                          step->arg[1], alias ? "aliases" : "copied");
     return KILN_OK;
 }
 
@@ -160,7 +173,8 @@ static kiln_status follow_data(walk *w, uint32_t index) {
         kiln_module_storage storage = w->plan->buffer[root].storage;
         bool given = storage == KILN_STORAGE_INPUT || storage == KILN_STORAGE_CONSTANT;
         if (i < read_count && !given && w->first_write[root] == NEVER)
-            return KILN_ERROR(INVALID_ARGUMENT, "buffer %u is read before it is written", step->arg[i]);
+            return KILN_ERROR(INVALID_ARGUMENT, "buffer %u is read before it is written",
+                              step->arg[i]);
         if (i >= read_count && (given || w->first_write[root] != NEVER))
             return KILN_ERROR(INVALID_ARGUMENT, "buffer %u may not be written %s", step->arg[i],
                               given ? "at all" : "twice");
@@ -187,7 +201,8 @@ static kiln_status follow_memory(walk *w, uint32_t index) {
         if (buffer->storage != KILN_STORAGE_ARENA) continue;
         for (uint32_t j = 0; j < w->live_count; j++)
             if (overlap(buffer, &w->plan->buffer[w->live[j]]))
-                return KILN_ERROR(INVALID_ARGUMENT, "buffer %u overwrites buffer %u, which is still needed", root,
+                return KILN_ERROR(INVALID_ARGUMENT,
+                                  "buffer %u overwrites buffer %u, which is still needed", root,
                                   w->live[j]);
         w->live[w->live_count++] = root;
     }
@@ -225,10 +240,15 @@ static kiln_status decode_manifests(walk *w, kiln_arena *scratch) {
 kiln_status kiln_module_plan_check(const kiln_module_plan *plan) {
     kiln_status st = check_counts(plan);
     if (!st) st = check_metadata(plan);
-    if (!st) st = kiln_status_note(check_ports(plan, plan->input, plan->input_count, KILN_STORAGE_INPUT), "inputs");
-    if (!st) st = kiln_status_note(check_ports(plan, plan->output, plan->output_count, KILN_STORAGE_OUTPUT), "outputs");
+    if (!st)
+        st = kiln_status_note(check_ports(plan, plan->input, plan->input_count, KILN_STORAGE_INPUT),
+                              "inputs");
+    if (!st)
+        st = kiln_status_note(
+            check_ports(plan, plan->output, plan->output_count, KILN_STORAGE_OUTPUT), "outputs");
     for (uint32_t i = 0; !st && i < plan->buffer_count; i++)
-        if (!buffer_fits(plan, i)) st = KILN_ERROR(INVALID_ARGUMENT, "buffer %u is out of bounds or has no owner", i);
+        if (!buffer_fits(plan, i))
+            st = KILN_ERROR(INVALID_ARGUMENT, "buffer %u is out of bounds or has no owner", i);
     if (st) return kiln_status_note(st, "module plan");
 
     kiln_arena scratch;

@@ -185,6 +185,30 @@ static void padding_is_left_alone(void **state) {
     assert_memory_equal(packed, expected, sizeof expected);
 }
 
+static void layouts_that_place_every_element_alike_are_the_same_places(void **state) {
+    (void)state;
+    const struct {
+        const char *a, *b;
+        kiln_shape shape;
+        bool same;
+    } row[] = {
+        {"d0,d1/8,d2,d3,d1%8", "row", {4, {1, 64, 1, 1}}, true},
+        {"d0,d1/8,d2,d3,d1%8", "d0,d1/16,d2,d3,d1%16", {4, {1, 64, 1, 1}}, true},
+        {"d0,d1/8,d2,d3,d1%8", "row", {4, {1, 8, 1, 1}}, true},
+        {"d0,d2,d1", "row", {3, {5, 1, 7}}, true},
+        {"d0,d1/8,d2,d3,d1%8", "row", {4, {1, 64, 1, 2}}, false},
+        {"d0,d1/8,d2,d3,d1%8", "d0,d2,d3,d1", {4, {1, 8, 3, 3}}, true},
+        {"d0,d1/8,d2,d3,d1%8", "d0,d2,d3,d1", {4, {1, 16, 3, 3}}, false},
+        {"d0/4,d0%4", "row", {1, {5}}, false}, /* padding */
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        kiln_layout a = parsed(row[i].a, row[i].shape.rank),
+                    b = parsed(row[i].b, row[i].shape.rank);
+        assert_int_equal(kiln_layout_same_places(&a, &b, &row[i].shape), row[i].same);
+        assert_int_equal(kiln_layout_same_places(&b, &a, &row[i].shape), row[i].same);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_round_trips),
@@ -193,6 +217,7 @@ int main(void) {
         cmocka_unit_test(identity_is_row_major_for_every_rank),
         test_with_arena(random_layouts_keep_every_element),
         cmocka_unit_test(padding_is_left_alone),
+        cmocka_unit_test(layouts_that_place_every_element_alike_are_the_same_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

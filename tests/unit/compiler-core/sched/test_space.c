@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/rand.h"
+#include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir_text.h"
 #include "tests/unit/compiler-core/sched/support.h"
 
@@ -208,6 +209,36 @@ static void the_default_is_blocked_vectorised_and_deterministic(void **state) {
     kiln_strbuf_deinit(&text);
 }
 
+static void given_layouts_are_kept_by_every_draw(void **state) {
+    const kiln_program *te =
+        conv_program(*state, &(conv_shape){1, 16, 10, 10, 16, 3, 3, 1, 1, false});
+    kiln_target target = avx2(1);
+    kiln_layout row = {0}, blocked;
+    expect_ok(kiln_layout_parse(KILN_STR("d0,d1/4,d2,d3,d1%4"), 4, &blocked));
+    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
+    uint32_t count = kiln_program_args(te, arg);
+    const kiln_layout *given[KILN_PROGRAM_BUFFERS_MAX] = {0};
+    given[0] = &blocked;
+    given[count - 1] = &row;
+    kiln_space space;
+    kiln_rand rand;
+    kiln_rand_init(&rand, 3);
+    expect_ok(kiln_space_create_on(te, &target, given, te->arena, &space));
+    for (uint32_t i = 0; i < 8; i++) {
+        kiln_trace trace;
+        kiln_program *p;
+        assert_null(kiln_space_sample(&space, &rand, te->arena, &trace, &p));
+        expect_right(te, p, &trace);
+        assert_true(kiln_layout_equal(&p->buffer.data[arg[0]].layout, &blocked));
+        assert_true(kiln_layout_equal(&p->buffer.data[arg[count - 1]].layout, &row));
+    }
+    kiln_layout padding;
+    expect_ok(kiln_layout_parse(KILN_STR("d0,d1/64,d2,d3,d1%64"), 4, &padding));
+    given[0] = &padding;
+    expect_error(kiln_space_create_on(te, &target, given, te->arena, &space), ILLEGAL_SCHEDULE,
+                 "cannot have the layout");
+}
+
 static void threads_share_the_outer_loops(void **state) {
     kiln_arena *arena = *state;
     kiln_target target = avx2(2);
@@ -260,6 +291,7 @@ int main(void) {
         test_with_arena(the_space_of_a_convolution_is_large),
         test_with_arena(draws_from_the_space_of_a_convolution_are_legal),
         test_with_arena(the_default_is_blocked_vectorised_and_deterministic),
+        test_with_arena(given_layouts_are_kept_by_every_draw),
         test_with_arena(threads_share_the_outer_loops),
         test_with_arena(an_index_names_one_trace),
         test_with_arena(other_targets_have_no_rules_yet),

@@ -1,0 +1,163 @@
+/* Alternatives that need no measurement. */
+#include "compiler-core/layout/alternatives.h"
+
+#include "compiler-core/ir/eval.h"
+#include "compiler-core/sched/space.h"
+
+/* Estimates rank alternatives of one task against conversions of its arguments; both are of the
+ * order of one core of an AVX2 machine. */
+#define FLOPS_PER_S 50e9
+#define BYTES_PER_S 10e9
+#define UNMEASURED \
+    1.1 /* dearer than the fastest that was measured: only conversions saved make up for it */
+#define FOREIGN 1.02 /* on the layouts of others rather than on its own */
+#define FAMILIES_MAX 4u
+
+static bool same_layouts(const kiln_alternative *a, const kiln_alternative *b, uint32_t arg_count) {
+    for (uint32_t i = 0; i < arg_count; i++)
+        if (!kiln_layout_equal(&a->layout[i], &b->layout[i])) return false;
+    return true;
+}
+
+void kiln_alternatives_add(kiln_alternatives *list, const kiln_task *task,
+                           const kiln_alternative *way, kiln_arena *arena) {
+    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
+    uint32_t count = kiln_program_args(task->te, arg);
+    if (list->way.count == KILN_ALTERNATIVES_MAX) return;
+    for (uint32_t i = 0; i < list->way.count; i++)
+        if (same_layouts(&list->way.data[i], way, count)) return;
+    kiln_vec_push_in(arena, &list->way, *way);
+}
+
+static double estimate_ns(const kiln_task *task, const kiln_alternatives *list) {
+    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
+    uint32_t count = kiln_program_args(task->te, arg);
+    double bytes = 0, measured = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const kiln_buffer_info *buffer = &task->te->buffer.data[arg[i]];
+        bytes += (double)kiln_shape_count(&buffer->shape) * (double)kiln_dtype_size(buffer->dtype);
+    }
+    for (uint32_t i = 0; i < list->way.count; i++) {
+        double ns = list->way.data[i].median_ns;
+        if (ns > 0 && (measured <= 0 || ns < measured)) measured = ns;
+    }
+    if (measured > 0) return measured * UNMEASURED;
+    return (task->flops / FLOPS_PER_S + bytes / BYTES_PER_S) * 1e9;
+}
+
+/* The default schedule on `given` layouts (NULL: its own). ILLEGAL_SCHEDULE: an argument cannot
+ * have one. */
+static kiln_status make_default(const kiln_task *task, const kiln_target *target,
+                                const kiln_layout *const *given, kiln_arena *arena,
+                                kiln_alternative *out) {
+    kiln_space space;
+    kiln_trace trace;
+    kiln_program *program = NULL;
+    kiln_status st = kiln_space_create_on(task->te, target, given, arena, &space);
+    if (!st) st = kiln_space_default(&space, arena, &trace, &program);
+    if (st) return st;
+    kiln_strbuf bytes = {0};
+    kiln_trace_encode(&trace, &bytes);
+    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX], scheduled[KILN_PROGRAM_BUFFERS_MAX];
+    uint32_t count = kiln_program_args(task->te, arg);
+    kiln_program_args(program, scheduled);
+    *out = (kiln_alternative){.trace = {kiln_arena_copy(arena, bytes.data, bytes.size), bytes.size},
+                              .is_default = true,
+                              .layout = KILN_ARENA_ARRAY(arena, kiln_layout, count)};
+    for (uint32_t i = 0; i < count; i++)
+        if (task->te->buffer.data[arg[i]].role != KILN_ROLE_CONSTANT)
+            out->layout[i] = program->buffer.data[scheduled[i]].layout;
+    kiln_strbuf_deinit(&bytes);
+    return KILN_OK;
+}
+
+/* ---- the blocks that others write ------------------------------------------------------------ */
+
+/* A layout of tensors of one rank. */
+typedef struct family {
+    uint32_t rank;
+    kiln_layout layout;
+} family;
+
+typedef struct families {
+    uint32_t count;
+    family item[FAMILIES_MAX];
+} families;
+
+static void add_families(families *f, const kiln_task *task, const kiln_alternative *way) {
+    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
+    uint32_t count = kiln_program_args(task->te, arg);
+    for (uint32_t i = 0; i < count; i++) {
+        const kiln_buffer_info *buffer = &task->te->buffer.data[arg[i]];
+        bool known = buffer->role != KILN_ROLE_OUTPUT || kiln_layout_is_identity(&way->layout[i]);
+        for (uint32_t k = 0; k < f->count; k++)
+            known |= f->item[k].rank == buffer->shape.rank &&
+                     kiln_layout_equal(&f->item[k].layout, &way->layout[i]);
+        if (!known && f->count < FAMILIES_MAX)
+            f->item[f->count++] = (family){buffer->shape.rank, way->layout[i]};
+    }
+}
+
+/* Few operations per element that is moved: the time is that of the bytes, whatever the layout. */
+static bool is_light(const kiln_task *task) {
+    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
+    uint32_t count = kiln_program_args(task->te, arg);
+    double elements = 0;
+    for (uint32_t i = 0; i < count; i++)
+        elements += (double)kiln_shape_count(&task->te->buffer.data[arg[i]].shape);
+    return task->flops <= 16 * elements;
+}
+
+static bool fits(const family *f, const kiln_buffer_info *buffer) {
+    if (buffer->role == KILN_ROLE_CONSTANT || buffer->pinned || buffer->shape.rank != f->rank)
+        return false;
+    kiln_shape physical = kiln_layout_physical(&f->layout, &buffer->shape);
+    return kiln_shape_count(&physical) == kiln_shape_count(&buffer->shape);
+}
+
+static kiln_status add_on_family(const kiln_task *task, const kiln_target *target, const family *f,
+                                 kiln_arena *arena, kiln_alternatives *list) {
+    static const kiln_layout row;
+    const kiln_layout *given[KILN_PROGRAM_BUFFERS_MAX] = {0};
+    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
+    uint32_t count = kiln_program_args(task->te, arg), blocked_in = 0, blocked_out = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const kiln_buffer_info *buffer = &task->te->buffer.data[arg[i]];
+        bool blocked = fits(f, buffer);
+        given[i] = blocked ? &f->layout : &row;
+        if (blocked) ++*(buffer->role == KILN_ROLE_OUTPUT ? &blocked_out : &blocked_in);
+    }
+    if (!blocked_in && !blocked_out) return KILN_OK;
+    kiln_alternative way;
+    double cost_ns = estimate_ns(task, list) * FOREIGN;
+    kiln_status st = make_default(task, target, given, arena, &way);
+    if (kiln_status_code(st) == KILN_ILLEGAL_SCHEDULE) {
+        kiln_status_free(st); /* then not */
+        return KILN_OK;
+    }
+    way.cost_ns = cost_ns;
+    if (!st) kiln_alternatives_add(list, task, &way, arena);
+    return st;
+}
+
+kiln_status kiln_alternatives_add_defaults(const kiln_plan *plan, const kiln_target *target,
+                                           kiln_arena *arena, kiln_alternatives *list) {
+    families f = {0};
+    kiln_status st = KILN_OK;
+    for (uint32_t t = 0; !st && t < plan->tasks.count; t++) {
+        const kiln_task *task = &plan->tasks.task[t];
+        kiln_alternative way;
+        st = make_default(task, target, NULL, arena, &way);
+        if (st) return kiln_status_note(st, "the default schedule of %.*s", KILN_STR_ARG(task->op));
+        way.cost_ns = estimate_ns(task, &list[t]);
+        add_families(&f, task, &way);
+        kiln_alternatives_add(&list[t], task, &way, arena);
+        for (uint32_t i = 0; i < list[t].way.count; i++)
+            add_families(&f, task, &list[t].way.data[i]);
+    }
+    for (uint32_t t = 0; !st && t < plan->tasks.count; t++)
+        for (uint32_t k = 0; !st && k < f.count; k++)
+            if (is_light(&plan->tasks.task[t]))
+                st = add_on_family(&plan->tasks.task[t], target, &f.item[k], arena, &list[t]);
+    return kiln_status_note(st, "schedules on the layouts of others");
+}

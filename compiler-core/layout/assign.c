@@ -1,0 +1,163 @@
+/* From a graph to the problem of pbqp.h and back. */
+#include "compiler-core/layout/assign.h"
+
+#include <string.h>
+
+#include "compiler-core/ir/eval.h"
+#include "compiler-core/layout/pbqp.h"
+
+#define NOT_WRITTEN UINT32_MAX
+
+static const kiln_layout row;
+
+/* Where a value comes from: an argument of a kernel. */
+typedef struct writer {
+    uint32_t step,
+        arg; /* step NOT_WRITTEN: an input, a constant or an alias, which are row-major */
+} writer;
+
+static const kiln_task *task_of(const kiln_assignment *a, uint32_t step) {
+    return &a->plan->tasks.task[a->plan->step[step].task];
+}
+static const kiln_alternatives *ways_of(const kiln_assignment *a, uint32_t step) {
+    return &a->list[a->plan->step[step].task];
+}
+static bool is_kernel(const kiln_assignment *a, uint32_t step) {
+    return a->plan->step[step].kind == KILN_STEP_KERNEL;
+}
+
+static double convert_ns(const kiln_assignment *a, kiln_value value, const kiln_layout *from,
+                         const kiln_layout *to) {
+    if (kiln_layout_same_places(from, to, &a->graph->value.data[value].shape)) return 0;
+    return a->conversion_ns(a->context, value, from, to);
+}
+
+/* Calls `visit` for each argument of a kernel that is not a constant. */
+typedef void (*visit_arg)(void *context, uint32_t step, uint32_t arg, kiln_value value,
+                          bool writes);
+static void each_arg(const kiln_assignment *a, uint32_t step, visit_arg visit, void *context) {
+    const kiln_program *te = task_of(a, step)->te;
+    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
+    uint32_t count = kiln_program_args(te, arg);
+    for (uint32_t i = 0; i < count && i < a->plan->step[step].arg_count; i++) {
+        kiln_role role = te->buffer.data[arg[i]].role;
+        if (role != KILN_ROLE_CONSTANT)
+            visit(context, step, i, a->plan->step[step].arg[i], role == KILN_ROLE_OUTPUT);
+    }
+}
+
+/* ---- the problem ----------------------------------------------------------------------------- */
+
+typedef struct maker {
+    const kiln_assignment *a;
+    kiln_arena *arena;
+    writer *from;    /* [values] */
+    uint32_t *node;  /* [steps] of the problem; aliases have none */
+    double **own_ns; /* [steps][alternatives] */
+    kiln_pbqp *problem;
+} maker;
+
+static void note_writer(void *context, uint32_t step, uint32_t arg, kiln_value value, bool writes) {
+    maker *m = context;
+    if (writes) m->from[value] = (writer){step, arg};
+}
+
+/* The kernel at one end pays alone when the other end is row-major whatever happens, or is itself.
+ */
+static void charge_row(maker *m, uint32_t step, uint32_t arg, kiln_value value, bool writes) {
+    const kiln_alternatives *list = ways_of(m->a, step);
+    for (uint32_t i = 0; i < list->way.count; i++) {
+        const kiln_layout *layout = &list->way.data[i].layout[arg];
+        m->own_ns[step][i] +=
+            convert_ns(m->a, value, writes ? layout : &row, writes ? &row : layout);
+    }
+}
+
+static void charge_input(void *context, uint32_t step, uint32_t arg, kiln_value value,
+                         bool writes) {
+    maker *m = context;
+    if (!writes && m->from[value].step == NOT_WRITTEN) charge_row(m, step, arg, value, false);
+}
+
+static void charge_row_readers(maker *m) {
+    for (uint32_t s = 0; s < m->a->plan->step_count; s++) {
+        kiln_value read = m->a->plan->step[s].arg[0];
+        if (!is_kernel(m->a, s) && m->from[read].step != NOT_WRITTEN)
+            charge_row(m, m->from[read].step, m->from[read].arg, read, true);
+    }
+    for (uint32_t i = 0; i < m->a->graph->output.count; i++) {
+        kiln_value read = m->a->graph->output.data[i];
+        if (m->from[read].step != NOT_WRITTEN)
+            charge_row(m, m->from[read].step, m->from[read].arg, read, true);
+    }
+}
+
+static void add_edge(void *context, uint32_t step, uint32_t arg, kiln_value value, bool writes) {
+    maker *m = context;
+    const writer *from = &m->from[value];
+    if (writes || from->step == NOT_WRITTEN) return;
+    const kiln_alternatives *giver = ways_of(m->a, from->step), *taker = ways_of(m->a, step);
+    double *cost = KILN_ARENA_ARRAY(m->arena, double, (size_t)giver->way.count * taker->way.count),
+           most = 0;
+    for (uint32_t i = 0; i < giver->way.count; i++) {
+        for (uint32_t j = 0; j < taker->way.count; j++) {
+            double ns = convert_ns(m->a, value, &giver->way.data[i].layout[from->arg],
+                                   &taker->way.data[j].layout[arg]);
+            cost[(size_t)i * taker->way.count + j] = ns;
+            most = KILN_MAX(most, ns);
+        }
+    }
+    if (most > 0) kiln_pbqp_add_edge(m->problem, m->node[from->step], m->node[step], cost);
+}
+
+bool kiln_layout_assign(const kiln_assignment *a, kiln_arena *arena, uint32_t *out_way) {
+    uint32_t steps = a->plan->step_count, kernels = 0;
+    maker m = {.a = a,
+               .arena = arena,
+               .problem = kiln_pbqp_create(arena),
+               .from = KILN_ARENA_ARRAY(arena, writer, a->graph->value.count),
+               .node = KILN_ARENA_ARRAY(arena, uint32_t, steps),
+               .own_ns = KILN_ARENA_ARRAY(arena, double *, steps)};
+    memset(out_way, 0, steps * sizeof *out_way);
+    for (uint32_t v = 0; v < a->graph->value.count; v++) m.from[v].step = NOT_WRITTEN;
+    for (uint32_t s = 0; s < steps; s++) {
+        if (!is_kernel(a, s)) continue;
+        const kiln_alternatives *list = ways_of(a, s);
+        m.own_ns[s] = KILN_ARENA_ARRAY(arena, double, list->way.count);
+        for (uint32_t i = 0; i < list->way.count; i++) m.own_ns[s][i] = list->way.data[i].cost_ns;
+        each_arg(a, s, note_writer, &m);
+        each_arg(a, s, charge_input, &m);
+    }
+    charge_row_readers(&m);
+    for (uint32_t s = 0; s < steps; s++) {
+        if (!is_kernel(a, s)) continue;
+        m.node[s] = kiln_pbqp_add_node(m.problem, ways_of(a, s)->way.count, m.own_ns[s]);
+        each_arg(a, s, add_edge, &m); /* producers stand before their readers */
+        kernels++;
+    }
+    uint32_t *choice = KILN_ARENA_ARRAY(arena, uint32_t, kernels + 1);
+    bool exact = kiln_pbqp_solve(m.problem, choice);
+    for (uint32_t s = 0; s < steps; s++)
+        if (is_kernel(a, s)) out_way[s] = choice[m.node[s]];
+    return exact;
+}
+
+/* ---- what a choice means --------------------------------------------------------------------- */
+
+typedef struct reading {
+    const kiln_assignment *a;
+    const uint32_t *way;
+    kiln_layout *layout;
+} reading;
+
+static void note_layout(void *context, uint32_t step, uint32_t arg, kiln_value value, bool writes) {
+    reading *r = context;
+    if (writes) r->layout[value] = ways_of(r->a, step)->way.data[r->way[step]].layout[arg];
+}
+
+void kiln_layout_of_values(const kiln_assignment *a, const uint32_t *way, kiln_layout *out_layout) {
+    reading r = {a, way, out_layout};
+    memset(out_layout, 0, a->graph->value.count * sizeof *out_layout);
+    for (uint32_t s = 0; s < a->plan->step_count; s++)
+        if (is_kernel(a, s)) each_arg(a, s, note_layout, &r);
+}

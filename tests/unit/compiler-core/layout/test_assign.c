@@ -1,0 +1,142 @@
+/* The assignment over a graph against every assignment there is. */
+#include "compiler-core/layout/assign.h"
+
+#include "base/rand.h"
+#include "compiler-core/ir/eval.h"
+#include "tests/unit/compiler-core/graph/support.h"
+
+#define WAYS 3
+#define STEPS_MAX 16
+
+static const char *const layout_text[WAYS] = {"row", "d0,d1/8,d2,d3,d1%8", "d0,d1/16,d2,d3,d1%16"};
+
+/* A block with a shortcut, an alias, and two outputs. */
+#define NETWORK                                                                        \
+    "graph network\ninput x: f32[1,16,4,4]\na: f32[1,16,4,4] = relu(x)\n"              \
+    "b: f32[1,16,4,4] = exp(a)\nc: f32[1,16,4,4] = add(b, a)\n"                        \
+    "d: f32[1,256] = flatten(c)\ne: f32[1,256] = neg(d)\nf: f32[1,16,4,4] = tanh(c)\n" \
+    "output e\noutput f\n"
+
+typedef struct fixture {
+    kiln_graph *graph;
+    kiln_plan plan;
+    kiln_alternatives *list;
+    double per_element;
+} fixture;
+
+static double conversion_ns(void *context, kiln_value value, const kiln_layout *from,
+                            const kiln_layout *to) {
+    const fixture *f = context;
+    return (double)(value + from->piece_count +
+                    (uint64_t)(to->piece_count ? to->piece[1].divisor : 0)) *
+           f->per_element;
+}
+
+/* Every task on every combination of layouts of its first input and its output, at random times. */
+static fixture network(kiln_arena *arena, uint64_t seed) {
+    kiln_rand rand;
+    kiln_rand_init(&rand, seed);
+    fixture f = {.graph = graph_of(arena, NETWORK),
+                 .per_element = (double)kiln_rand_below(&rand, 8)};
+    expect_ok(kiln_plan_create(f.graph, arena, &f.plan));
+    f.list = KILN_ARENA_ARRAY(arena, kiln_alternatives, f.plan.tasks.count);
+    for (uint32_t t = 0; t < f.plan.tasks.count; t++) {
+        kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
+        uint32_t count = kiln_program_args(f.plan.tasks.task[t].te, arg);
+        uint32_t rank = f.plan.tasks.task[t].te->buffer.data[arg[0]].shape.rank;
+        for (uint32_t in = 0; in < (rank == 4 ? WAYS : 1); in++) {
+            for (uint32_t out = 0; out < (rank == 4 ? WAYS : 1); out++) {
+                kiln_alternative way = {.layout = KILN_ARENA_ARRAY(arena, kiln_layout, count),
+                                        .cost_ns = (double)kiln_rand_below(&rand, 100)};
+                expect_ok(kiln_layout_parse(kiln_str_from(layout_text[in]), rank, &way.layout[0]));
+                expect_ok(kiln_layout_parse(kiln_str_from(layout_text[out]), rank,
+                                            &way.layout[count - 1]));
+                kiln_alternatives_add(&f.list[t], &f.plan.tasks.task[t], &way, arena);
+            }
+        }
+    }
+    return f;
+}
+
+/* Step by step, as a module would run it. */
+static double time_of(fixture *f, const kiln_assignment *a, const uint32_t *way) {
+    static const kiln_layout row;
+    kiln_layout layout[64];
+    double total = 0;
+    kiln_layout_of_values(a, way, layout);
+    for (uint32_t s = 0; s < f->plan.step_count; s++) {
+        const kiln_step *step = &f->plan.step[s];
+        if (step->kind == KILN_STEP_ALIAS) {
+            if (!kiln_layout_equal(&layout[step->arg[0]], &row))
+                total += conversion_ns(f, step->arg[0], &layout[step->arg[0]], &row);
+            continue;
+        }
+        const kiln_alternative *taken = &f->list[step->task].way.data[way[s]];
+        total += taken->cost_ns;
+        for (uint32_t i = 0; i + 1 < step->arg_count; i++)
+            if (!kiln_layout_equal(&layout[step->arg[i]], &taken->layout[i]))
+                total += conversion_ns(f, step->arg[i], &layout[step->arg[i]], &taken->layout[i]);
+    }
+    for (uint32_t i = 0; i < f->graph->output.count; i++) {
+        kiln_value v = f->graph->output.data[i];
+        if (!kiln_layout_equal(&layout[v], &row)) total += conversion_ns(f, v, &layout[v], &row);
+    }
+    return total;
+}
+
+static double least_time(fixture *f, const kiln_assignment *a) {
+    uint32_t way[STEPS_MAX] = {0}, at = 0;
+    double best = time_of(f, a, way);
+    while (at < f->plan.step_count) {
+        for (at = 0; at < f->plan.step_count; at++) {
+            bool kernel = f->plan.step[at].kind == KILN_STEP_KERNEL;
+            if (kernel && ++way[at] < f->list[f->plan.step[at].task].way.count) break;
+            way[at] = 0;
+        }
+        if (at < f->plan.step_count && time_of(f, a, way) < best) best = time_of(f, a, way);
+    }
+    return best;
+}
+
+/* ---- promises -------------------------------------------------------------------------------- */
+
+static void nothing_is_faster_than_what_is_assigned(void **state) {
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        fixture f = network(*state, seed);
+        const kiln_assignment a = {f.graph, &f.plan, f.list, conversion_ns, &f};
+        uint32_t way[STEPS_MAX];
+        assert_true(kiln_layout_assign(&a, *state, way));
+        assert_float_equal(time_of(&f, &a, way), least_time(&f, &a), 1e-9);
+    }
+}
+
+static double never(void *context, kiln_value value, const kiln_layout *from,
+                    const kiln_layout *to) {
+    (void)context, (void)value, (void)from, (void)to;
+    fail_msg("a conversion was asked for");
+    return 0;
+}
+
+/* One element per channel: blocks of channels are row-major. */
+static void layouts_with_the_same_places_need_no_conversion(void **state) {
+    kiln_graph *graph =
+        graph_of(*state, "graph g\ninput x: f32[1,16,1,1]\ny: f32[1,16,1,1] = relu(x)\noutput y\n");
+    kiln_plan plan;
+    uint32_t way;
+    expect_ok(kiln_plan_create(graph, *state, &plan));
+    kiln_alternatives list = {0};
+    kiln_alternative blocked = {.layout = KILN_ARENA_ARRAY(*state, kiln_layout, 2), .cost_ns = 1};
+    for (uint32_t i = 0; i < 2; i++)
+        expect_ok(kiln_layout_parse(kiln_str_from(layout_text[1]), 4, &blocked.layout[i]));
+    kiln_alternatives_add(&list, &plan.tasks.task[0], &blocked, *state);
+    const kiln_assignment a = {graph, &plan, &list, never, NULL};
+    assert_true(kiln_layout_assign(&a, *state, &way));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(nothing_is_faster_than_what_is_assigned),
+        test_with_arena(layouts_with_the_same_places_need_no_conversion),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -49,6 +49,9 @@ KILN_MUST_USE kiln_status kiln_db_open_if_there(const char *path, kiln_db **out_
 /* Seconds or the like with three significant digits: "1.23 ms", "45.6 us". */
 void kiln_print_time(double ns, kiln_strbuf *out);
 
+/* The last part of a path. */
+const char *kiln_file_name(const char *path);
+
 /* The stages of `kiln explain` and `kiln compile --emit`. */
 typedef struct kiln_stage_options {
     const char *stage, *after; /* `after` NULL: all passes */

@@ -1,75 +1,91 @@
 #include "cli/display.h"
 
 #include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/opt.h"
 #include "cli/cli.h"
 
 #define LIVE_NS (UINT64_C(100) * KILN_NS_PER_MS)
+#define IDLE_NS KILN_NS_PER_S
 #define PLAIN_NS (UINT64_C(5) * KILN_NS_PER_S)
 
-void kiln_display_init(kiln_display *display, bool json, kiln_arena *process) {
-    *display = (kiln_display){.process = process,
-                              .live = !json && isatty(STDERR_FILENO),
-                              .json = json,
+#define COLUMNS_WIDE 100u        /* from here on there is room for the long curve */
+#define COLUMNS_FIXED 52u        /* of a line without its label and curve */
+#define LINES_AROUND 4u          /* heading, hidden tasks, model, totals */
+#define PLANNED_OPEN 1000000u    /* a task planned for more than this ends by time, not by count */
+#define SECONDS_SHOWN_MAX 360000 /* 100 hours: beyond it an estimate is none */
+
+static bool speaks_utf8(void) {
+    static const char *const name[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(name); i++) {
+        const char *value = kiln_env(name[i]);
+        if (value) return strstr(value, "UTF-8") || strstr(value, "utf8");
+    }
+    return false;
+}
+
+void kiln_display_init(kiln_display *display, const kiln_display_options *options) {
+    *display = (kiln_display){.options = *options,
+                              .live = !options->json && isatty(STDERR_FILENO),
+                              .utf8 = speaks_utf8(),
                               .start_ns = kiln_clock_ns()};
 }
 
-static kiln_msg_task_state *find_task(kiln_display *d, kiln_str key) {
-    for (uint32_t i = 0; i < d->task_count; i++)
-        if (kiln_str_equal(d->task[i].key, key)) return &d->task[i];
-    if (d->task_count == d->task_capacity)
-        d->task = kiln_vec_grow_in(d->process, d->task, sizeof *d->task, &d->task_capacity,
-                                   d->task_count + 1);
-    return &d->task[d->task_count++];
+/* ---- what is known -------------------------------------------------------------------------- */
+
+static void append_extents(const kiln_program *te, const kiln_block_info *block, bool reduce,
+                           kiln_strbuf *out) {
+    uint32_t shown = 0;
+    for (uint32_t i = 0; i < block->iter_count; i++)
+        if (block->iter[i].reduce == reduce && block->iter[i].extent > 1)
+            kiln_strbuf_printf(out, "%s%lld",
+                               shown++  ? "x"
+                               : reduce ? " over "
+                                        : " ",
+                               (long long)block->iter[i].extent);
+    (void)te;
 }
 
-static void take_in(kiln_display *d, const kiln_msg_job_event *event) {
-    for (uint32_t i = 0; i < event->tasks.count; i++) {
-        kiln_msg_task_state *task = find_task(d, event->tasks.item[i].key);
-        kiln_str key = task->key, op = task->op;
-        *task = event->tasks.item[i];
-        task->key = key.size ? key : kiln_str_from(kiln_str_dup(d->process, task->key));
-        task->op = op.size ? op : kiln_str_from(kiln_str_dup(d->process, task->op));
+static double points_of(const kiln_block_info *block) {
+    double points = 1;
+    for (uint32_t i = 0; i < block->iter_count; i++) points *= (double)block->iter[i].extent;
+    return points;
+}
+
+const char *kiln_task_label(const kiln_task *task, kiln_arena *arena) {
+    const kiln_block_info *largest = NULL;
+    for (uint32_t i = 1; i < task->te->block.count; i++) {
+        const kiln_block_info *block = &task->te->block.data[i];
+        if (!block->removed && (!largest || points_of(block) > points_of(largest))) largest = block;
     }
+    kiln_strbuf text = {0};
+    kiln_strbuf_str(&text, task->op);
+    if (largest) append_extents(task->te, largest, false, &text);
+    if (largest) append_extents(task->te, largest, true, &text);
+    const char *label = kiln_str_dup(arena, kiln_strbuf_view(&text));
+    kiln_strbuf_deinit(&text);
+    return label;
 }
 
-static void totals(const kiln_display *d, uint32_t *done, uint32_t *planned) {
-    for (uint32_t i = 0; i < d->task_count; i++)
-        *done += d->task[i].done, *planned += d->task[i].planned;
+static const char *label_of(const kiln_display *d, const kiln_msg_task_state *state) {
+    const kiln_tasks *tasks = d->options.tasks;
+    for (uint32_t i = 0; tasks && i < tasks->count; i++)
+        if (kiln_str_equal(tasks->task[i].key, state->key))
+            return kiln_task_label(&tasks->task[i], d->options.process);
+    return kiln_str_dup(d->options.process, state->op);
 }
 
-static void draw_task(const kiln_msg_task_state *t, uint32_t number, kiln_strbuf *out) {
-    kiln_strbuf_printf(out, "%3u %-30.30s %4u/%-4u", number,
-                       kiln_str_trim(t->op).size ? t->op.data : "", t->done, t->planned);
-    if (t->best_ns > 0) {
-        kiln_strbuf_printf(out, " %8.1f GFLOP/s ", t->flops / t->best_ns);
-        kiln_print_time(t->best_ns, out);
-        if (t->default_ns > 0)
-            kiln_strbuf_printf(out, "  %.2fx of the default", t->default_ns / t->best_ns);
-    }
-    if (t->failed) kiln_strbuf_printf(out, "  %u failed", t->failed);
-    kiln_strbuf_char(out, '\n');
-}
-
-static void draw(kiln_display *d) {
-    uint32_t done = 0, planned = 0;
-    totals(d, &done, &planned);
-    double seconds = (double)(kiln_clock_ns() - d->start_ns) / 1e9;
-    double left = done ? seconds / done * (planned - done) : 0;
-    kiln_strbuf out = {0};
-    if (d->live) {
-        for (uint32_t i = 0; i < d->lines; i++) kiln_strbuf_text(&out, "\033[A\033[2K");
-        for (uint32_t i = 0; i < d->task_count; i++) draw_task(&d->task[i], i, &out);
-        d->lines = d->task_count + 1;
-    }
-    kiln_strbuf_printf(&out, "%u of %u trials, %.0f s", done, planned, seconds);
-    if (done && done < planned) kiln_strbuf_printf(&out, ", about %.0f s left", left);
-    kiln_strbuf_char(&out, '\n');
-    fputs(out.data, stderr);
-    kiln_strbuf_deinit(&out);
-    d->drawn_ns = kiln_clock_ns();
+static kiln_display_task *find_task(kiln_display *d, const kiln_msg_task_state *state) {
+    for (uint32_t i = 0; i < d->task.count; i++)
+        if (kiln_str_equal(d->task.data[i].state.key, state->key)) return &d->task.data[i];
+    kiln_display_task task = {.label = label_of(d, state)};
+    task.state.key = kiln_str_from(kiln_str_dup(d->options.process, state->key));
+    kiln_vec_push_in(d->options.process, &d->task, task);
+    return &kiln_vec_last(&d->task);
 }
 
 static void print_json(const kiln_msg_job_event *event) {
@@ -86,14 +102,255 @@ static void print_json(const kiln_msg_job_event *event) {
 }
 
 void kiln_display_update(kiln_display *display, const kiln_msg_job_event *event) {
-    take_in(display, event);
-    if (display->json) {
-        if (event->tasks.count) print_json(event);
-    } else if (kiln_clock_ns() - display->drawn_ns >= (display->live ? LIVE_NS : PLAIN_NS)) {
-        draw(display);
+    for (uint32_t i = 0; i < event->tasks.count; i++) {
+        const kiln_msg_task_state *state = &event->tasks.item[i];
+        kiln_display_task *task = find_task(display, state);
+        kiln_str key = task->state.key;
+        task->state = *state;
+        task->state.key = key;
+        task->state.op = (kiln_str){0}; /* the label stands for it */
+        task->changed_ns = kiln_clock_ns();
+        kiln_curve_add(&task->curve, display->options.process, state->done, state->best_ns);
+    }
+    if (display->options.json && event->tasks.count) print_json(event);
+}
+
+/* ---- sums ----------------------------------------------------------------------------------- */
+
+typedef struct sums {
+    uint32_t done, failed;
+    uint64_t planned;           /* 0: until the time is over */
+    double default_ns, best_ns; /* of one inference; 0: not known of every task yet */
+    double elapsed_s, left_s;   /* left < 0: not known */
+} sums;
+
+static bool ends_by_count(const kiln_msg_task_state *t) { return t->planned <= PLANNED_OPEN; }
+
+static void add_inference(sums *s, const kiln_msg_task_state *t, bool *all) {
+    double base = t->default_ns > 0 ? t->default_ns : t->best_ns, weight = t->weight;
+    *all = *all && t->best_ns > 0;
+    s->default_ns += weight * base;
+    /* A task whose default nothing has beaten is shipped with it. */
+    s->best_ns += weight * (t->best_ns < base ? t->best_ns : base);
+}
+
+static sums sums_of(const kiln_display *d, uint64_t now_ns) {
+    sums s = {.elapsed_s = (double)(now_ns - d->start_ns) / 1e9, .left_s = -1};
+    bool all = d->task.count > 0, counted = true;
+    if (d->options.tasks)
+        all = d->task.count == d->options.tasks->count; /* --tasks leaves some out */
+    for (uint32_t i = 0; i < d->task.count; i++) {
+        const kiln_msg_task_state *t = &d->task.data[i].state;
+        s.done += t->done;
+        s.failed += t->failed;
+        s.planned += t->planned;
+        counted = counted && ends_by_count(t);
+        add_inference(&s, t, &all);
+    }
+    if (!all) s.default_ns = s.best_ns = 0;
+    if (!counted) s.planned = 0;
+    if (s.planned && s.done) s.left_s = s.elapsed_s / s.done * (double)(s.planned - s.done);
+    if (d->options.seconds > 0) {
+        double budget_s = KILN_MAX(d->options.seconds - s.elapsed_s, 0);
+        s.left_s = s.left_s < 0 ? budget_s : KILN_MIN(s.left_s, budget_s);
+    }
+    return s;
+}
+
+static void print_seconds(double seconds, kiln_strbuf *out) {
+    if (seconds < 0 || seconds > SECONDS_SHOWN_MAX) {
+        kiln_strbuf_text(out, "?");
+        return;
+    }
+    unsigned s = (unsigned)(seconds + 0.5);
+    if (s >= 3600)
+        kiln_strbuf_printf(out, "%u h %02u min", s / 3600, s / 60 % 60);
+    else if (s >= 120)
+        kiln_strbuf_printf(out, "%u min %02u s", s / 60, s % 60);
+    else
+        kiln_strbuf_printf(out, "%u s", s);
+}
+
+void kiln_display_line(const kiln_display *d, uint64_t now_ns, kiln_strbuf *out) {
+    sums s = sums_of(d, now_ns);
+    kiln_strbuf_printf(out, "%u ", s.done);
+    if (s.planned) kiln_strbuf_printf(out, "of %llu ", (unsigned long long)s.planned);
+    kiln_strbuf_text(out, "trials");
+    if (s.failed) kiln_strbuf_printf(out, " (%u failed)", s.failed);
+    if (s.done) kiln_strbuf_printf(out, ", %.1f per second", s.done / KILN_MAX(s.elapsed_s, 1e-3));
+    kiln_strbuf_text(out, ", ");
+    print_seconds(s.elapsed_s, out);
+    if (d->options.seconds > 0) {
+        kiln_strbuf_text(out, " of ");
+        print_seconds(d->options.seconds, out);
+    }
+    if (s.left_s > 0) {
+        kiln_strbuf_text(out, ", about ");
+        print_seconds(s.left_s, out);
+        kiln_strbuf_text(out, " left");
+    }
+    if (s.best_ns > 0) {
+        kiln_strbuf_text(out, "; kernels of one inference ");
+        kiln_print_time(s.best_ns, out);
+        kiln_strbuf_printf(out, ", %.2fx of the default", s.default_ns / s.best_ns);
+    }
+    kiln_strbuf_char(out, '\n');
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+typedef struct widths {
+    uint32_t columns, label, curve; /* `columns` of the whole line: the last one may wrap */
+} widths;
+
+static widths widths_of(uint32_t columns) {
+    widths w = {.columns = KILN_MAX(columns, 20u) - 1};
+    w.curve = w.columns < COLUMNS_WIDE ? 8 : 16;
+    uint32_t rest = w.columns > COLUMNS_FIXED + w.curve ? w.columns - COLUMNS_FIXED - w.curve : 0;
+    w.label = KILN_MIN(KILN_MAX(rest, 12u), 44u);
+    return w;
+}
+
+/* Appends text of at most `width` columns and pads it; labels are ASCII. */
+static void append_cell(const char *text, uint32_t width, kiln_strbuf *out) {
+    kiln_strbuf_printf(out, "%-*.*s", (int)width, (int)width, text);
+}
+
+static void draw_task(const kiln_display *d, const kiln_display_task *task, uint32_t number,
+                      const widths *w, double trial_s, kiln_strbuf *out) {
+    const kiln_msg_task_state *t = &task->state;
+    bool counted = ends_by_count(t);
+    kiln_strbuf_printf(out, "%3u ", number);
+    append_cell(task->label, w->label, out);
+    kiln_strbuf_char(out, ' ');
+    kiln_curve_draw(&task->curve, t->default_ns, counted ? t->planned : 0, w->curve, d->utf8, out);
+    kiln_strbuf_printf(out, " %5u", t->done);
+    if (counted)
+        kiln_strbuf_printf(out, "/%-4u", t->planned);
+    else
+        kiln_strbuf_text(out, "     ");
+    if (t->best_ns > 0) {
+        kiln_strbuf time = {0};
+        kiln_print_time(t->best_ns, &time);
+        kiln_strbuf_printf(out, " %7.1f %8s", t->flops / t->best_ns, time.data);
+        if (t->default_ns > 0)
+            kiln_strbuf_printf(out, " %5.2fx", t->default_ns / t->best_ns);
+        else
+            kiln_strbuf_text(out, "      -");
+        kiln_strbuf_deinit(&time);
+    } else {
+        kiln_strbuf_printf(out, " %7s %8s %6s", "-", "-", "-");
+    }
+    if (counted && trial_s > 0 && t->done < t->planned) {
+        kiln_strbuf_text(out, "  ");
+        print_seconds(trial_s * (t->planned - t->done), out);
     }
 }
 
-void kiln_display_finish(kiln_display *display) {
-    if (!display->json && display->task_count) draw(display);
+/* Keeps at most `columns` characters of the line that began at `start`, and ends it. */
+static void end_line(size_t start, uint32_t columns, kiln_strbuf *out) {
+    uint32_t shown = 0;
+    for (size_t i = start; i < out->size; i++) {
+        bool begins_character = ((unsigned char)out->data[i] & 0xc0) != 0x80;
+        if (!begins_character || shown++ < columns) continue;
+        out->size = i;
+        break;
+    }
+    kiln_strbuf_char(out, '\n');
+}
+
+/* Whether fewer than `room` tasks changed later than this one (or stand before it). */
+static bool is_shown(const kiln_display *d, uint32_t index, uint32_t room) {
+    uint32_t before = 0;
+    uint64_t mine = d->task.data[index].changed_ns;
+    for (uint32_t i = 0; i < d->task.count; i++) {
+        uint64_t other = d->task.data[i].changed_ns;
+        before += other > mine || (other == mine && i < index);
+    }
+    return before < room;
+}
+
+void kiln_display_frame(const kiln_display *d, uint64_t now_ns, kiln_display_size size,
+                        kiln_strbuf *out) {
+    sums s = sums_of(d, now_ns);
+    uint32_t room = size.rows > LINES_AROUND + 1 ? size.rows - LINES_AROUND : 1, hidden = 0;
+    widths w = widths_of(size.columns);
+    size_t start = out->size;
+    kiln_strbuf_printf(out, "  # %-*s %-*s %-10s %7s %8s %6s  %s", (int)w.label, "task",
+                       (int)w.curve, w.curve < 11 ? "best" : "best so far", "    trials", "GFLOP/s",
+                       "time", "gain", "left");
+    end_line(start, w.columns, out);
+    for (uint32_t i = 0; i < d->task.count; i++) {
+        start = out->size;
+        if (!is_shown(d, i, room)) {
+            hidden++;
+            continue;
+        }
+        draw_task(d, &d->task.data[i], i, &w, s.done ? s.elapsed_s / s.done : 0, out);
+        end_line(start, w.columns, out);
+    }
+    start = out->size;
+    if (hidden) {
+        kiln_strbuf_printf(out, "    and %u more task%s", hidden, hidden == 1 ? "" : "s");
+        end_line(start, w.columns, out);
+    }
+    start = out->size;
+    kiln_display_line(d, now_ns, out);
+    out->size--; /* its end is ours */
+    end_line(start, w.columns, out);
+}
+
+/* ---- drawing -------------------------------------------------------------------------------- */
+
+static kiln_display_size terminal_size(void) {
+    struct winsize size;
+    bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col && size.ws_row;
+    return known ? (kiln_display_size){size.ws_col, size.ws_row} : (kiln_display_size){80, 24};
+}
+
+/* Takes the last frame away. */
+static void erase(kiln_display *d, kiln_strbuf *out) {
+    if (d->lines) kiln_strbuf_printf(out, "\033[%uA\033[J", d->lines);
+    d->lines = 0;
+}
+
+static void draw(kiln_display *d) {
+    kiln_strbuf out = {0};
+    uint64_t now_ns = kiln_clock_ns();
+    if (d->live) {
+        erase(d, &out);
+        size_t start = out.size;
+        kiln_display_frame(d, now_ns, terminal_size(), &out);
+        for (size_t i = start; i < out.size; i++) d->lines += out.data[i] == '\n';
+    } else {
+        kiln_display_line(d, now_ns, &out);
+    }
+    fwrite(out.data, 1, out.size, stderr);
+    kiln_strbuf_deinit(&out);
+    d->drawn_ns = now_ns;
+}
+
+static bool changed_since(const kiln_display *d, uint64_t ns) {
+    for (uint32_t i = 0; i < d->task.count; i++)
+        if (d->task.data[i].changed_ns > ns) return true;
+    return false;
+}
+
+void kiln_display_tick(kiln_display *d) {
+    if (d->options.json || d->task.count == 0) return;
+    uint64_t pause_ns = !d->live ? PLAIN_NS : changed_since(d, d->drawn_ns) ? LIVE_NS : IDLE_NS;
+    if (kiln_clock_ns() - d->drawn_ns >= pause_ns) draw(d);
+}
+
+void kiln_display_say(kiln_display *d, const char *text) {
+    kiln_strbuf out = {0};
+    erase(d, &out);
+    kiln_strbuf_printf(&out, "%s\n", text);
+    fwrite(out.data, 1, out.size, stderr);
+    kiln_strbuf_deinit(&out);
+    d->drawn_ns = 0;
+}
+
+void kiln_display_finish(kiln_display *d) {
+    if (!d->options.json && d->task.count) draw(d);
 }

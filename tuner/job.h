@@ -78,9 +78,10 @@ typedef enum kiln_tuner_event_kind {
     KILN_TUNER_CLOSED,   /* it closed, or could not be made */
     KILN_TUNER_MESSAGE,  /* message from the tracker */
     KILN_TUNER_PREPARED, /* job, task..., stored..., failure: PREPARE is done */
-    KILN_TUNER_PROPOSED, /* job, task, index, exhausted: PROPOSE is done; the shell keeps the
-                            candidate under (job, task, index) until OBSERVE. exhausted: the space
-                            has no further candidate. */
+    KILN_TUNER_PROPOSED, /* job, task, index, exhausted, is_default: PROPOSE is done; the shell
+                            keeps the candidate under (job, task, index) until OBSERVE. exhausted:
+                            the space has no further candidate. is_default: it is the default
+                            schedule. */
     KILN_TUNER_BUILT, /* job, task, index, outcome, artefact, text: BUILD is done; the artefact is
                          in our store */
     KILN_TUNER_UPLOADED, /* digest, failure: UPLOAD is done */
@@ -99,7 +100,7 @@ typedef struct kiln_tuner_event {
     const kiln_tuner_result *stored; /* this job's own committed results, in any order */
     uint32_t stored_count;
     uint32_t task, index;
-    bool exhausted;
+    bool exhausted, is_default;
     kiln_outcome outcome; /* BUILT: OK, or BUILD_ERROR, LINK_ERROR, TIMEOUT, CRASH, INFRA */
     kiln_msg_blob_ref artefact;
     kiln_digest digest;

@@ -435,6 +435,8 @@ void kiln_shell_propose(kiln_shell *shell, const kiln_tuner_action *action) {
                                       .search_ns = kiln_clock_precise_ns() - began_ns};
         kiln_arena_init(&candidate->arena, 4096);
         keep_trace(candidate, &trace);
+        event.is_default = kiln_str_is(kiln_str_from(candidate->hash),
+                                       kiln_searcher_default_hash(searcher));
         kiln_vec_push(&job->candidate, candidate);
     } else {
         if (kiln_status_code(st) != KILN_OUT_OF_RANGE)

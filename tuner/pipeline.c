@@ -84,6 +84,7 @@ static void count_result(kiln_tuner_job *job, const kiln_tuner_trial *trial) {
     task->changed = true;
     if (ok && trial->median_ns > 0 && (task->best_ns <= 0 || trial->median_ns < task->best_ns))
         task->best_ns = trial->median_ns;
+    if (ok && trial->is_default) task->given.default_ns = trial->median_ns;
 }
 
 void kiln_tuner_trial_proposed(kiln_tuner_job *job, const kiln_tuner_event *event) {
@@ -96,6 +97,7 @@ void kiln_tuner_trial_proposed(kiln_tuner_job *job, const kiln_tuner_event *even
         return;
     }
     trial->state = KILN_TRIAL_TO_BUILD;
+    trial->is_default = event->is_default;
     if (trial->index >= task->stored_end || !task->stored[trial->index].have) return;
     /* An earlier run of this tuner recorded it already. */
     trial->outcome = task->stored[trial->index].outcome;

@@ -37,6 +37,7 @@ typedef struct kiln_tuner_trial {
     uint32_t task, index;
     char id[KILN_HASH128_TEXT];
     kiln_msg_blob_ref artefact;
+    bool is_default;
     bool artefact_up, uploading;
     uint32_t upload_failures;
     uint64_t upload_again_ns; /* 0: not due */

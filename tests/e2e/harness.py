@@ -1,14 +1,20 @@
 """Runs functions named test_* as TAP, with what they share: the built programs, a private home and folder per
 test, children that are gone afterwards. No fixed ports, no network beyond loopback, no sleeps: waiting is
 polling for a condition with a deadline that only a broken build reaches."""
+import codecs
+import fcntl
 import json
 import os
 import pathlib
+import pty
+import select
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import traceback
 
@@ -30,6 +36,42 @@ def until(condition, what):
             return value
         time.sleep(0.01)
     raise AssertionError(f"{what} did not happen in {DEADLINE_S} s")
+
+
+class Terminal:
+    """A program on a terminal of its own: what it shows, and keys typed."""
+
+    def __init__(self, argv, env, cwd, columns=100, rows=20):
+        self.shown = ""
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.chdir(cwd)
+            os.execve(argv[0], argv, {**env, "TERM": "xterm", "LC_ALL": "C.UTF-8"})
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.decoder = codecs.getincrementaldecoder("utf-8")()
+
+    def read(self):
+        """Takes in what is there; False at the end."""
+        if select.select([self.fd], [], [], 0.05)[0]:
+            try:
+                data = os.read(self.fd, 65536)
+            except OSError:  # what Linux says when the other end is closed
+                data = b""
+            self.shown += self.decoder.decode(data)
+            return bool(data)
+        return True
+
+    def until(self, condition, what):
+        until(lambda: not self.read() or condition(self.shown), what)
+        assert condition(self.shown), f"{what} did not happen: {self.shown!r}"
+
+    def type(self, keys):
+        os.write(self.fd, keys)
+
+    def wait(self):
+        until(lambda: not self.read(), "the end")
+        os.close(self.fd)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
 class World:
@@ -64,6 +106,13 @@ class World:
         assert lines and any(says in line for line in lines), f"{argv}: '{says}' is not in {done.stderr!r}"
         assert not list((self.folder / "tmp").iterdir()), f"{argv} left {list((self.folder / 'tmp').iterdir())}"
         return done
+
+    def terminal(self, *argv, **size):
+        return Terminal([program("kiln"), *map(str, argv)], self.env, self.folder, **size)
+
+    def left_nothing(self):
+        assert not list((self.folder / "tmp").iterdir()), f"left {list((self.folder / 'tmp').iterdir())}"
+        assert not processes_with(str(self.folder)), processes_with(str(self.folder))
 
     def start(self, name, *argv):
         log = open(self.path(f"{name}.{len(self.children)}.log"), "w")

@@ -36,6 +36,7 @@ static void help(shop *s, const kiln_tuner_action *action) {
     case KILN_TUNER_PROPOSE:
         event.kind = KILN_TUNER_PROPOSED;
         event.exhausted = s->exhausted >> action->task & 1;
+        event.is_default = action->index == 0;
         break;
     case KILN_TUNER_BUILD:
         event.kind = KILN_TUNER_BUILT;

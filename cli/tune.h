@@ -1,0 +1,49 @@
+/* What the parts of `kiln tune` share, and nobody else:
+ *
+ * cmd_tune.c     options, the order of things, the end
+ * tune_job.c     the job: its fleet, its progress, its records
+ * tune_report.c  what came of it, and the module */
+#ifndef KILN_CLI_TUNE_H
+#define KILN_CLI_TUNE_H
+
+#include "cli/cli.h"
+#include "cli/client.h"
+#include "cli/display.h"
+#include "cli/private_fleet.h"
+
+typedef struct kiln_tune_options {
+    const char *model, *target_text, *tasks, *tracker, *db, *search, *out;
+    uint64_t trials, seed;
+    double seconds;
+    bool detach, json, insecure;
+} kiln_tune_options;
+
+typedef struct kiln_tune {
+    const kiln_tune_options *options;
+    kiln_arena *process;
+    const char *db_path;
+    kiln_target target;
+    const char *target_text; /* canonical */
+    kiln_graph *graph;
+    kiln_tasks tasks;
+    kiln_private_fleet *fleet;
+    kiln_client *client;
+    kiln_display display;
+    char job[KILN_HASH128_TEXT];
+    kiln_message open;   /* JOB_OPEN, repeated after a reconnect */
+    uint32_t interrupts; /* how often the person (or a closed pipe) asked to stop */
+    bool cancel_sent, done;
+    kiln_msg_job_done end;     /* views in process */
+    uint64_t start_ns, end_ns; /* of the job */
+} kiln_tune;
+
+/* Runs the job to its end, with its own fleet unless a tracker is named; afterwards the records are
+ * in db_path. CANCELLED: stopped by the person; what was measured is kept all the same. */
+KILN_MUST_USE kiln_status kiln_tune_run_job(kiln_tune *tune);
+/* Prints a line per task and the totals, from the database. */
+KILN_MUST_USE kiln_status kiln_tune_summarise(kiln_tune *tune);
+/* Writes the module, with the tuned schedules unless the whole model is slower with them; which
+ * only runs on this machine's target can tell. */
+KILN_MUST_USE kiln_status kiln_tune_pack(kiln_tune *tune);
+
+#endif

@@ -1,0 +1,176 @@
+#include "cli/tune.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/rand.h"
+#include "db/bundle.h"
+
+#define TICK_NS (UINT64_C(200) * KILN_NS_PER_MS)
+
+/* ---- what comes from outside ----------------------------------------------------------------- */
+
+static void on_done(kiln_tune *t, const kiln_message *message) {
+    t->end = kiln_message_copy(message, t->process).job_done;
+    t->done = true;
+    kiln_msg_job_event last = {.job = t->end.job, .tasks = {t->end.tasks.item, t->end.tasks.count}};
+    kiln_display_update(&t->display, &last);
+    kiln_client_wake(t->client);
+}
+
+static void on_message(void *context, const kiln_message *message) {
+    kiln_tune *t = context;
+    if (!message) { /* connected again: the tracker attaches us to the job */
+        kiln_client_send(t->client, &t->open);
+        t->cancel_sent = false;
+        return;
+    }
+    if (message->type == KILN_MSG_JOB_EVENT)
+        kiln_display_update(&t->display, &message->job_event);
+    else if (message->type == KILN_MSG_JOB_DONE && !t->done)
+        on_done(t, message);
+}
+
+static void on_signal(void *context, int signal) {
+    (void)signal;
+    kiln_tune *t = context;
+    if (t->interrupts++ == 0)
+        kiln_display_say(&t->display, "stopping; what is measured is kept (again: at once)");
+    kiln_client_wake(t->client);
+}
+
+/* Tells the tracker, once per connection, that the person wants no more. */
+static void cancel(kiln_tune *t) {
+    if (t->cancel_sent) return;
+    kiln_message message = {.type = KILN_MSG_CANCEL,
+                            .cancel = {.scope = KILN_CANCEL_JOB,
+                                       .id = kiln_str_from(t->job),
+                                       .reason = KILN_STR("stopped by the user")}};
+    kiln_client_send(t->client, &message);
+    t->cancel_sent = true;
+}
+
+/* ---- the job --------------------------------------------------------------------------------- */
+
+/* What is known about the tasks already, for a tuner that keeps another database. */
+static kiln_status send_records(kiln_tune *t, kiln_digest *out_digest) {
+    kiln_db *db = NULL;
+    kiln_strbuf bytes = {0};
+    kiln_db_filter *filter = KILN_ARENA_ARRAY(t->process, kiln_db_filter, t->tasks.count);
+    for (uint32_t i = 0; i < t->tasks.count; i++)
+        filter[i] = (kiln_db_filter){.task_key = t->tasks.task[i].key,
+                                     .target = kiln_str_from(t->target_text)};
+    kiln_status st = kiln_db_open(t->db_path, KILN_DB_RECORDS, KILN_DB_READ, &db);
+    if (!st) st = kiln_bundle_export(db, filter, t->tasks.count, &bytes);
+    if (!st) st = kiln_client_put(t->client, kiln_strbuf_view(&bytes), out_digest);
+    kiln_strbuf_deinit(&bytes);
+    kiln_db_close(db);
+    return st;
+}
+
+static kiln_status open_job(kiln_tune *t) {
+    const kiln_tune_options *o = t->options;
+    kiln_strbuf model = {0};
+    kiln_hash128 identity;
+    kiln_msg_job_spec spec = {.model_name = kiln_str_from(kiln_file_name(o->model)),
+                              .target = kiln_str_from(t->target_text),
+                              .searcher = kiln_str_from(o->search),
+                              .trials = (uint32_t)KILN_MIN(o->trials, 100000000u),
+                              .seconds = o->seconds,
+                              .seed = o->seed,
+                              .tasks = kiln_str_from(o->tasks),
+                              .project = KILN_STR("default"),
+                              .user =
+                                  kiln_str_from(kiln_env("USER") ? kiln_env("USER") : "unknown")};
+    kiln_status st = kiln_onnx_embed(o->model, &model);
+    if (!st) st = kiln_client_put(t->client, kiln_strbuf_view(&model), &spec.model);
+    kiln_strbuf_deinit(&model);
+    if (!st && !t->fleet) st = send_records(t, &spec.records);
+    if (!st) st = kiln_rand_system(&identity, sizeof identity);
+    if (st) return st;
+    kiln_hash128_print(identity, t->job);
+    t->open = (kiln_message){.type = KILN_MSG_JOB_OPEN, .job_open = {kiln_str_from(t->job), spec}};
+    kiln_message answer;
+    return kiln_client_ask(t->client, &t->open, t->process, &answer);
+}
+
+static kiln_status how_it_ended(const kiln_tune *t) {
+    kiln_code code = KILN_INTERNAL;
+    if (!t->done) return KILN_ERROR(CANCELLED, "stopped at once");
+    if (t->end.code == 0) return KILN_OK;
+    if (!kiln_code_from_wire(t->end.code, &code)) code = KILN_INTERNAL;
+    return kiln_status_make(code, __FILE__, __LINE__, "%.*s", KILN_STR_ARG(t->end.text));
+}
+
+/* Follows the job to its end. The tracker itself ends jobs that nobody can serve. */
+static kiln_status follow(kiln_tune *t) {
+    kiln_status st = KILN_OK;
+    while (!st && !t->done && t->interrupts < 2) {
+        st = kiln_client_wait(t->client, TICK_NS);
+        if (ferror(stdout) && t->interrupts == 0) t->interrupts = 1; /* nobody reads on */
+        if (t->interrupts) cancel(t);
+        kiln_display_tick(&t->display);
+        if (t->fleet && (st || !t->done)) {
+            kiln_status dead = kiln_private_fleet_check(t->fleet);
+            if (dead) {
+                kiln_status_free(st);
+                st = dead;
+            }
+        }
+    }
+    kiln_display_finish(&t->display);
+    if (!st) st = how_it_ended(t);
+    return kiln_status_note(st, "job %s", t->job);
+}
+
+/* The records come home, unless the fleet wrote them here itself. Also after a job that was
+ * stopped. */
+static kiln_status bring_records(kiln_tune *t) {
+    static const kiln_digest none;
+    kiln_str bytes = {0};
+    kiln_db *db = NULL;
+    uint32_t count = 0;
+    if (t->fleet || !t->done || kiln_digest_equal(&t->end.records, &none)) return KILN_OK;
+    kiln_status st = kiln_client_get(t->client, &t->end.records, t->process, &bytes);
+    if (!st) st = kiln_db_open(t->db_path, KILN_DB_RECORDS, KILN_DB_WRITE, &db);
+    if (!st) st = kiln_bundle_import(db, bytes, &count);
+    kiln_db_close(db);
+    return kiln_status_note(st, "bringing the records of job %s into %s", t->job, t->db_path);
+}
+
+static void close_job(kiln_tune *t) {
+    if (!t->done) return;
+    kiln_message close = {.type = KILN_MSG_JOB_CLOSE, .job_close = {kiln_str_from(t->job)}};
+    kiln_client_send(t->client, &close);
+}
+
+kiln_status kiln_tune_run_job(kiln_tune *t) {
+    const kiln_tune_options *o = t->options;
+    kiln_status st =
+        o->tracker ? KILN_OK : kiln_private_fleet_start(t->db_path, t->process, &t->fleet);
+    kiln_client_options client = {.tracker = o->tracker ? o->tracker
+                                             : t->fleet ? kiln_private_fleet_address(t->fleet)
+                                                        : NULL,
+                                  .insecure = o->insecure,
+                                  .message = on_message,
+                                  .context = t};
+    if (!st) st = kiln_client_open(&client, t->process, &t->client);
+    if (!st) {
+        kiln_loop_on_signal(kiln_client_loop(t->client), SIGINT, on_signal, t);
+        kiln_loop_on_signal(kiln_client_loop(t->client), SIGTERM, on_signal, t);
+        st = open_job(t);
+    }
+    if (!st) st = follow(t);
+    kiln_status home = t->client ? bring_records(t) : KILN_OK;
+    if (st)
+        kiln_status_free(home); /* the first error is the one to show */
+    else
+        st = home;
+    if (t->client) close_job(t);
+    kiln_client_close(t->client);
+    kiln_private_fleet_stop(t->fleet);
+    t->end_ns = kiln_clock_ns();
+    return st;
+}

@@ -1,0 +1,201 @@
+#include "cli/tune.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "cli/bench.h"
+#include "deploy/pack/pack.h"
+
+#define SAMPLES_VERIFIED_MIN 5u
+#define MODULE_ALIGNMENT 4096u
+
+/* ---- tasks ----------------------------------------------------------------------------------- */
+
+typedef struct summary {
+    uint32_t measured, verified, raced; /* by this job */
+    double peak;
+    json_t *tasks;
+} summary;
+
+/* One task's records. */
+typedef struct task_summary {
+    const kiln_task *task;
+    uint32_t trials;
+    const kiln_db_record *best; /* as the database chooses; NULL: none */
+    double best_ns, default_ns, share;
+} task_summary;
+
+static char *trace_text(const kiln_db_record *record, kiln_arena *process) {
+    kiln_trace trace;
+    kiln_strbuf text = {0};
+    kiln_status st = kiln_trace_decode(record->trace, process, &trace);
+    if (!st) kiln_trace_print(&trace, &text);
+    kiln_status_free(st); /* a trace of another version has no text here */
+    char *copy = kiln_str_dup(process, kiln_strbuf_view(&text));
+    kiln_strbuf_deinit(&text);
+    return copy;
+}
+
+static void count_records(const kiln_tune *t, const kiln_db_record *record, uint32_t count,
+                          task_summary *task, summary *s) {
+    task->trials = count;
+    for (uint32_t i = 0; i < count; i++) {
+        const kiln_db_record *r = &record[i];
+        bool ours = kiln_str_is(r->job_id, t->job);
+        bool ok = kiln_str_is(r->outcome, "ok") && r->checked;
+        s->measured += ours;
+        s->raced += ours && r->raced;
+        s->verified += ours && ok && !r->raced && r->samples_ns.count >= SAMPLES_VERIFIED_MIN;
+        s->peak = KILN_MAX(s->peak, r->peak_flops);
+        if (ok && kiln_str_is(r->searcher, "default")) task->default_ns = r->median_ns;
+    }
+}
+
+static void print_task(const kiln_tune *t, const task_summary *task) {
+    kiln_strbuf line = {0};
+    kiln_strbuf_printf(&line, "  %-40s %4u trial%s", kiln_task_label(task->task, t->process),
+                       task->trials, task->trials == 1 ? " " : "s");
+    if (task->best) {
+        kiln_strbuf_text(&line, "  best ");
+        kiln_print_time(task->best_ns, &line);
+        if (task->share > 0)
+            kiln_strbuf_printf(&line, " (%.1f GFLOP/s, %.0f %% of peak)",
+                               task->task->flops / task->best_ns, 100 * task->share);
+        if (task->default_ns > 0)
+            kiln_strbuf_printf(&line, ", %.2fx of the default", task->default_ns / task->best_ns);
+    } else {
+        kiln_strbuf_text(&line, "  nothing measured ran right; the default schedule is used");
+    }
+    puts(line.data);
+    kiln_strbuf_deinit(&line);
+}
+
+static json_t *task_to_json(const kiln_tune *t, const task_summary *task) {
+    const kiln_task *of = task->task;
+    return json_pack("{s:o, s:o, s:s, s:i, s:f, s:f, s:f, s:f, s:s}", "key", kiln_json_str(of->key),
+                     "op", kiln_json_str(of->op), "label", kiln_task_label(of, t->process),
+                     "trials", (int)task->trials, "best_ms", task->best_ns / 1e6, "default_ms",
+                     task->default_ns / 1e6, "gflops", task->best ? of->flops / task->best_ns : 0.0,
+                     "share_of_peak", task->share, "trace",
+                     task->best ? trace_text(task->best, t->process) : "");
+}
+
+static kiln_status add_task(kiln_tune *t, kiln_db *db, const kiln_task *task, summary *s) {
+    task_summary row = {.task = task};
+    kiln_db_filter filter = {.task_key = task->key, .target = kiln_str_from(t->target_text)};
+    kiln_db_record *record = NULL, *best = NULL;
+    uint32_t count = 0, best_count = 0;
+    kiln_status st = kiln_db_records(db, &filter, t->process, &record, &count);
+    if (!st) st = kiln_db_best(db, &filter, t->process, &best, &best_count);
+    if (st) return st;
+    count_records(t, record, count, &row, s);
+    if (best_count) {
+        row.best = best;
+        row.best_ns = best->median_ns;
+        if (best->peak_flops > 0) row.share = task->flops / row.best_ns * 1e9 / best->peak_flops;
+    }
+    json_array_append_new(s->tasks, task_to_json(t, &row));
+    if (!t->options->json) print_task(t, &row);
+    return KILN_OK;
+}
+
+static void print_totals(const kiln_tune *t, const summary *s) {
+    double wall_s = (double)(t->end_ns - t->start_ns) / 1e9;
+    if (t->options->json) {
+        kiln_json_line(json_pack("{s:s, s:s, s:O, s:i, s:i, s:i, s:f, s:f, s:f}", "event", "done",
+                                 "job", t->job, "tasks", s->tasks, "measured", (int)s->measured,
+                                 "verified", (int)s->verified, "raced", (int)s->raced,
+                                 "peak_gflops", s->peak / 1e9, "trials_per_s", s->verified / wall_s,
+                                 "wall_s", wall_s));
+        return;
+    }
+    printf("%u new trials, %u verified", s->measured, s->verified);
+    if (s->raced) printf(", %u stopped early", s->raced);
+    printf(", %.1f per second, %.1f s; records in %s\n", s->verified / wall_s, wall_s, t->db_path);
+}
+
+kiln_status kiln_tune_summarise(kiln_tune *t) {
+    kiln_db *db = NULL;
+    summary s = {.tasks = json_array()};
+    kiln_status st = kiln_db_open(t->db_path, KILN_DB_RECORDS, KILN_DB_READ, &db);
+    for (uint32_t i = 0; !st && i < t->tasks.count; i++)
+        st = add_task(t, db, &t->tasks.task[i], &s);
+    kiln_db_close(db);
+    if (!st) print_totals(t, &s);
+    json_decref(s.tasks);
+    return st;
+}
+
+/* ---- the module ------------------------------------------------------------------------------ */
+
+static kiln_status pack_bytes(kiln_tune *t, kiln_db *db, kiln_strbuf *out) {
+    kiln_pack_options options = {.target = &t->target,
+                                 .db = db,
+                                 .model_name = kiln_str_from(kiln_file_name(t->options->model))};
+    return kiln_pack(t->graph, &options, t->process, out, NULL);
+}
+
+static kiln_status open_bytes(kiln_tune *t, const kiln_strbuf *bytes, kiln_module **out_module) {
+    char error[KILN_MODULE_ERROR_BYTES] = "";
+    void *aligned = kiln_arena_alloc_aligned(t->process, MODULE_ALIGNMENT, bytes->size);
+    memcpy(aligned, bytes->data, bytes->size);
+    int code = kiln_module_open_memory(aligned, bytes->size, NULL, out_module, error, sizeof error);
+    return code ? KILN_ERROR(INTERNAL, "%s", error) : KILN_OK;
+}
+
+/* Runs both modules here, alternately. */
+static kiln_status compare(kiln_tune *t, const kiln_strbuf *base, const kiln_strbuf *tuned,
+                           kiln_bench_pair *out) {
+    kiln_module *a = NULL, *b = NULL;
+    kiln_status st = open_bytes(t, base, &a);
+    if (!st) st = open_bytes(t, tuned, &b);
+    if (!st) st = kiln_bench_compare(a, b, t->process, out);
+    kiln_module_close(a);
+    kiln_module_close(b);
+    return st;
+}
+
+static void report_module(kiln_tune *t, const kiln_bench_pair *pair, bool tuned) {
+    if (t->options->json) {
+        kiln_json_line(json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:b}", "event", "module",
+                                 "file", t->options->out, "default_ms", pair->a.median / 1e6,
+                                 "tuned_ms", pair->b.median / 1e6, "ratio", pair->ratio, "low",
+                                 pair->low, "high", pair->high, "tuned", tuned));
+        return;
+    }
+    bool equal = pair->low <= 1 && pair->high >= 1;
+    printf("whole model, interleaved: default %.4f ms, tuned %.4f ms: %s (%.2fx, 95 %% interval "
+           "%.2f to %.2f)\n",
+           pair->a.median / 1e6, pair->b.median / 1e6,
+           equal             ? "equal"
+           : pair->ratio > 1 ? "faster"
+                             : "slower",
+           pair->ratio, pair->low, pair->high);
+    printf("module in %s%s\n", t->options->out,
+           tuned ? "" : ", with the default schedules, which are faster here");
+}
+
+/* Ships the tuned schedules, unless the whole model is slower with them; known only for this
+ * machine's target. */
+kiln_status kiln_tune_pack(kiln_tune *t) {
+    kiln_db *db = NULL;
+    kiln_target native;
+    kiln_strbuf base = {0}, tuned = {0}, reason = {0};
+    kiln_bench_pair pair = {.ratio = 1, .low = 1, .high = 1};
+    kiln_status st = kiln_db_open(t->db_path, KILN_DB_RECORDS, KILN_DB_READ, &db);
+    if (!st) st = kiln_target_native(t->process, &native);
+    if (!st) st = pack_bytes(t, db, &tuned);
+    bool runs_here = !st && kiln_target_runs_on(&t->target, &native, &reason);
+    if (!st && runs_here) st = pack_bytes(t, NULL, &base);
+    if (!st && runs_here) st = compare(t, &base, &tuned, &pair);
+    bool ship_tuned = pair.high >= 1;
+    if (!st)
+        st = kiln_file_write(t->options->out, kiln_strbuf_view(ship_tuned ? &tuned : &base), 0666);
+    if (!st) report_module(t, &pair, ship_tuned);
+    kiln_strbuf_deinit(&base);
+    kiln_strbuf_deinit(&tuned);
+    kiln_strbuf_deinit(&reason);
+    kiln_db_close(db);
+    return st;
+}

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""What `kiln tune` shows while it works, on a terminal and off it, and that Ctrl-C loses nothing."""
+import pathlib
+import re
+import shlex
+import sys
+
+import harness
+
+
+def test_terminal_shows_a_table_that_renews_itself(world):
+    seen = world.terminal("tune", world.zoo("gemm:64x64x64"), "--trials", 8, "--db", world.path("t.db"), columns=120)
+    assert seen.wait() == 0, seen.shown
+    assert re.search(r"\033\[\d+A\033\[J", seen.shown), "no frame was drawn over another"
+    last = seen.shown.split("\033[J")[-1].replace("\r", "").splitlines()
+    assert last[0].split() == ["#", "task", "best", "so", "far", "trials", "GFLOP/s", "time", "gain", "left"], last
+    assert re.search(r"matmul 64x64 over 64 +[ ▁▂▃▄▅▆▇█]{16} +8/8 ", last[1]), last
+    assert "8 of 8 trials" in last[2] and "of the default" in last[2], last
+    for frame in seen.shown.split("\033[J")[1:]:
+        table = frame.replace("\r", "").split("\n")[:3]
+        assert all(len(line) < 120 for line in table), table
+
+
+def test_time_budget_shows_time_left(world):
+    seen = world.terminal("tune", world.zoo("gemm:64x64x64"), "--seconds", 4, "--trials", 100000, "--db", world.path("t.db"))
+    assert seen.wait() == 0, seen.shown
+    assert re.search(r"\d+ s of 4 s, about \d+ s left", seen.shown), seen.shown[-2000:]
+
+
+def test_plain_lines_off_a_terminal(world):
+    done = world.run("tune", world.zoo("gemm:64x64x64"), "--trials", 4, "--db", world.path("t.db"))
+    assert "\033" not in done.stdout + done.stderr
+    assert "4 of 4 trials" in done.stderr and "4 trials  best" in done.stdout, done
+
+
+def test_ctrl_c_keeps_everything_and_the_command_it_names_goes_on(world):
+    model, module = world.zoo("gemm:96x96x96"), world.path("m'1.kiln")
+    seen = world.terminal("tune", model, "--trials", 40, "--db", world.path("t.db"), "--out", module)
+    done_so_far = lambda shown: max([0, *map(int, re.findall(r" (\d+)/40 ", shown))])
+    seen.until(lambda shown: done_so_far(shown) >= 3, "three trials")
+    seen.type(b"\x03")
+    assert seen.wait() == 10, seen.shown
+    assert "stopping" in seen.shown
+    world.left_nothing()
+    world.run("run", module)
+    pathlib.Path(module).unlink()
+    [[kept]] = world.sql("t.db", "SELECT count(*) FROM record")
+    assert 3 <= int(kept) < 40, kept
+
+    command = shlex.split(re.search("to go on where it stopped: (.*)", seen.shown).group(1))
+    assert command[0] == "kiln"
+    world.run(*command[1:])
+    world.run("run", module)
+    [[count, traces, jobs]] = world.sql("t.db", "SELECT count(*), count(DISTINCT trace_hash), count(DISTINCT job_id) FROM record")
+    assert (count, traces, jobs) == ("40", "40", "2"), (count, traces, jobs)
+
+
+def test_second_ctrl_c_does_not_wait(world):
+    tracker, address = world.tracker()  # nobody serves the job
+    seen = world.terminal("tune", world.zoo("gemm:8x8x8"), "--db", world.path("t.db"), "--tracker", address)
+    harness.until(lambda: world.json("jobs", "list", "--tracker", address), "the job")
+    tracker.kill()
+    seen.type(b"\x03")
+    seen.until(lambda shown: "stopping" in shown, "the first")
+    seen.type(b"\x03")
+    assert seen.wait() == 10, seen.shown
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main(sys.modules[__name__]))

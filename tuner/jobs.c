@@ -8,7 +8,6 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/map.h"
 #include "db/bundle.h"
 #include "tuner/shell.h"
 
@@ -158,71 +157,24 @@ static void ask_references(kiln_shell_job *job) {
 /* ---- PREPARE, second: tasks
  * ----------------------------------------------------------------------------- */
 
-/* Whether a record was made for the model that this job tunes. Jobs that are not known were not. */
-static kiln_status is_repeat(kiln_shell_job *job, kiln_str job_id, kiln_map *known, bool *out) {
-    uint64_t answer = 0;
-    kiln_status st = KILN_OK;
-    if (!kiln_map_find(known, job_id, &answer)) {
-        char digest[KILN_DIGEST_TEXT];
-        kiln_db_job row;
-        bool found = false;
-        kiln_digest_print(&job->spec.model, digest);
-        st = kiln_db_find_job(job->shell->db, job_id, &job->arena, &row, &found);
-        answer = !st && found && kiln_str_is(row.model_digest, digest);
-        kiln_map_put(known, job_id, answer);
-    }
-    *out = answer != 0;
-    return st;
-}
-
-/* Stored records of other jobs for this task and target, made by this compiler. */
-static kiln_status look_up(kiln_shell_job *job, kiln_shell_task *task, kiln_str target,
-                           kiln_searcher *searcher) {
-    kiln_db_filter filter = {.task_key = task->key,
-                             .target = target,
-                             .codegen_version = kiln_str_from(kiln_codegen_version())};
-    kiln_db_record *record = NULL;
-    uint32_t count = 0;
-    kiln_arena scratch;
-    kiln_map known; /* job -> whether it tuned this model */
-    kiln_arena_init(&scratch, 0);
-    kiln_map_init(&known);
-    kiln_status st = kiln_db_records(job->shell->db, &filter, &scratch, &record, &count);
-    for (uint32_t i = 0; !st && i < count; i++) {
-        if (kiln_str_is(record[i].job_id, job->identity)) continue; /* comes back as `stored` */
-        if (record[i].median_ns > 0) {
-            if (task->best_ns <= 0 || record[i].median_ns < task->best_ns)
-                task->best_ns = record[i].median_ns;
-            if (kiln_str_is(record[i].searcher, "default")) task->default_ns = record[i].median_ns;
-        }
-        bool repeat = false;
-        st = is_repeat(job, record[i].job_id, &known, &repeat);
-        if (repeat)
-            task->repeat_count++;
-        else
-            task->stored_count++;
-        kiln_searcher_exclude(searcher, record[i].trace_hash);
-    }
-    kiln_map_deinit(&known);
-    kiln_arena_deinit(&scratch);
-    return st;
-}
-
-static kiln_status open_task(kiln_shell_job *job, const kiln_work_task *found, kiln_str target,
+static kiln_status open_task(kiln_shell_job *job, const kiln_work_task *found,
                              kiln_shell_task *task) {
-    kiln_searcher_kind kind;
-    kiln_searcher *searcher = NULL;
+    kiln_searcher_options options = {0};
+    kiln_points *points = NULL;
     *task = (kiln_shell_task){.key = keep(&job->arena, found->key),
                               .op = keep(&job->arena, found->op),
                               .text = keep(&job->arena, found->te),
                               .flops = found->flops,
                               .weight = found->weight};
     kiln_status st = kiln_program_parse(task->text, &job->arena, &task->te);
-    if (!st) st = kiln_searcher_find(job->spec.searcher, &kind);
-    uint64_t seed = kiln_hash64(task->key.data, task->key.size, job->spec.seed);
-    if (!st) st = kiln_searcher_create(kind, task->te, &job->target, seed, &searcher);
-    if (!st) st = look_up(job, task, target, searcher);
-    task->searcher = searcher;
+    if (!st) st = kiln_searcher_find(job->spec.searcher, &options.kind);
+    if (!st && !job->model && kiln_searcher_learns(options.kind))
+        job->model = kiln_cost_model_create(&(kiln_cost_model_options){.seed = job->spec.seed});
+    options.seed = kiln_hash64(task->key.data, task->key.size, job->spec.seed);
+    options.task = task->key;
+    options.model = kiln_searcher_learns(options.kind) ? job->model : NULL;
+    if (!st) st = kiln_points_of_space(task->te, &job->target, &points);
+    if (!st) st = kiln_searcher_create(&options, points, &task->searcher);
     return kiln_status_note(st, "task %.*s", KILN_STR_ARG(task->op));
 }
 
@@ -239,8 +191,6 @@ static bool wanted(const kiln_shell_job *job, const kiln_work_task *task) {
 }
 
 static kiln_status open_tasks(kiln_shell_job *job, const kiln_work_reply *reply) {
-    kiln_strbuf target = {0};
-    kiln_target_print(&job->target, &target);
     job->task = KILN_ARENA_ARRAY(&job->arena, kiln_shell_task, reply->task_count);
     for (uint32_t i = 0; i < reply->task_count; i++)
         job->task_count += wanted(job, &reply->task[i]);
@@ -249,9 +199,7 @@ static kiln_status open_tasks(kiln_shell_job *job, const kiln_work_reply *reply)
         st = KILN_ERROR(NOT_FOUND, "none of the model's %u tasks matches '%.*s'", reply->task_count,
                         KILN_STR_ARG(job->spec.tasks));
     for (uint32_t i = 0, at = 0; !st && i < reply->task_count; i++)
-        if (wanted(job, &reply->task[i]))
-            st = open_task(job, &reply->task[i], kiln_strbuf_view(&target), &job->task[at++]);
-    kiln_strbuf_deinit(&target);
+        if (wanted(job, &reply->task[i])) st = open_task(job, &reply->task[i], &job->task[at++]);
     return st;
 }
 
@@ -274,6 +222,7 @@ static void on_tasks(void *context, const kiln_work_reply *reply, kiln_outcome o
     if (!job) return;
     kiln_status st = kiln_status_note(reply_status(reply, text), "reading the model");
     if (!st) st = open_tasks(job, reply);
+    if (!st) st = kiln_shell_find_lessons(job);
     if (!st) close_tasks(job);
     if (!st) ask_references(job);
     part_done(job, st);
@@ -390,74 +339,10 @@ void kiln_shell_prepare(kiln_shell *shell, const kiln_tuner_action *action) {
 /* ---- candidates
  * ------------------------------------------------------------------------------------------ */
 
-kiln_candidate *kiln_shell_find_candidate(kiln_shell_job *job, uint32_t task, uint32_t index) {
-    for (uint32_t i = 0; i < job->candidate.count; i++)
-        if (job->candidate.data[i]->task == task && job->candidate.data[i]->index == index)
-            return job->candidate.data[i];
-    return NULL;
-}
-
-static void candidate_destroy(kiln_candidate *candidate) {
+void kiln_candidate_destroy(kiln_candidate *candidate) {
+    if (!candidate) return;
     kiln_arena_deinit(&candidate->arena);
     kiln_free(candidate);
-}
-
-static void keep_trace(kiln_candidate *candidate, const kiln_trace *trace) {
-    kiln_strbuf bytes = {0};
-    kiln_trace_encode(trace, &bytes);
-    candidate->trace =
-        (kiln_str){kiln_arena_copy(&candidate->arena, bytes.data, bytes.size), bytes.size};
-    kiln_strbuf_deinit(&bytes);
-    kiln_hash128_print(kiln_trace_hash(trace), candidate->hash);
-}
-
-void kiln_shell_propose(kiln_shell *shell, const kiln_tuner_action *action) {
-    kiln_shell_job *job = kiln_shell_find_job(shell, action->job);
-    if (!job) return;
-    kiln_tuner_event event = {.kind = KILN_TUNER_PROPOSED,
-                              .job = job->handle,
-                              .task = action->task,
-                              .index = action->index};
-    kiln_searcher *searcher = job->task[action->task].searcher;
-    /* Behind the end of a space the machine may ask once more for each proposal that it has under
-     * way. */
-    bool ended = !searcher || kiln_searcher_proposed(searcher) < action->index;
-    kiln_arena scratch;
-    kiln_arena_init(&scratch, 0);
-    kiln_trace trace;
-    uint64_t began_ns = kiln_clock_precise_ns();
-    kiln_status st = ended ? KILN_ERROR(OUT_OF_RANGE, "nothing more is to be proposed")
-                           : kiln_searcher_propose(searcher, &scratch, &trace);
-    if (!st) {
-        kiln_candidate *candidate = kiln_alloc(sizeof *candidate);
-        *candidate = (kiln_candidate){.task = action->task,
-                                      .index = action->index,
-                                      .search_ns = kiln_clock_precise_ns() - began_ns};
-        kiln_arena_init(&candidate->arena, 4096);
-        keep_trace(candidate, &trace);
-        event.is_default = kiln_str_is(kiln_str_from(candidate->hash),
-                                       kiln_searcher_default_hash(searcher));
-        kiln_vec_push(&job->candidate, candidate);
-    } else {
-        if (kiln_status_code(st) != KILN_OUT_OF_RANGE)
-            kiln_log(KILN_LOG_ERROR, "%s", kiln_status_text(st));
-        kiln_status_free(st);
-        event.exhausted = true;
-    }
-    kiln_arena_deinit(&scratch);
-    kiln_shell_post(shell, &event);
-}
-
-void kiln_shell_observe(kiln_shell *shell, const kiln_tuner_action *action) {
-    kiln_shell_job *job = kiln_shell_find_job(shell, action->job);
-    if (!job) return;
-    for (uint32_t i = 0; i < job->candidate.count; i++) {
-        kiln_candidate *candidate = job->candidate.data[i];
-        if (candidate->task != action->task || candidate->index != action->index) continue;
-        job->candidate.data[i] = kiln_vec_pop(&job->candidate);
-        candidate_destroy(candidate);
-        return;
-    }
 }
 
 /* ---- BUILD
@@ -541,9 +426,15 @@ void kiln_shell_export(kiln_shell *shell, const kiln_tuner_action *action) {
 }
 
 void kiln_shell_job_destroy(kiln_shell_job *job) {
-    for (uint32_t i = 0; i < job->candidate.count; i++) candidate_destroy(job->candidate.data[i]);
-    kiln_vec_deinit(&job->candidate);
+    job->forgotten = true;
+    if (job->searching) return; /* when the searchers are done */
+    for (uint32_t i = 0; i < job->candidate.count; i++)
+        kiln_candidate_destroy(job->candidate.data[i]);
     for (uint32_t i = 0; i < job->task_count; i++) kiln_searcher_destroy(job->task[i].searcher);
+    kiln_cost_model_destroy(job->model);
+    kiln_vec_deinit(&job->candidate);
+    kiln_vec_deinit(&job->order);
+    kiln_vec_deinit(&job->now);
     kiln_status_free(job->failure);
     kiln_arena_deinit(&job->arena);
     kiln_free(job);

@@ -76,20 +76,28 @@ static kiln_status run(options *o) {
 int main(int argc, char **argv) {
     options o = {0};
     const kiln_opt option[] = {
-        {"tracker", KILN_OPT_TEXT, &o.tracker, "ADDR", "where the tracker listens: HOST:PORT or unix:PATH"},
+        {"tracker", KILN_OPT_TEXT, &o.tracker, "ADDR",
+         "where the tracker listens: HOST:PORT or unix:PATH"},
         {"db", KILN_OPT_TEXT, &o.db, "PATH", "records database (default $KILN_HOME/kiln.db)"},
         {"state", KILN_OPT_TEXT, &o.state, "DIR", "blobs and identity (default $KILN_HOME/tuner)"},
-        {"builders", KILN_OPT_COUNT, &o.builders, "N", "worker processes that compile (default: cores - 1)"},
-        {"cores", KILN_OPT_TEXT, &o.cores, "LIST", "cores for the workers, as in 1-3 (default: any)"},
+        {"builders", KILN_OPT_COUNT, &o.builders, "N",
+         "worker processes that compile (default: cores - 1)"},
+        {"cores", KILN_OPT_TEXT, &o.cores, "LIST",
+         "cores for the workers, as in 1-3 (default: any)"},
         {"insecure", KILN_OPT_FLAG, &o.insecure, NULL, "connect without a token"},
-        {"with-parent", KILN_OPT_FLAG, &o.with_parent, NULL, "end when the program that started this one does"},
+        {"with-parent", KILN_OPT_FLAG, &o.with_parent, NULL,
+         "end when the program that started this one does"},
         {"verbose", KILN_OPT_FLAG, &o.verbose, NULL, "log more"},
         {"worker", KILN_OPT_FLAG, &o.worker, NULL, "be a worker of another kiln-tuner (internal)"},
     };
-    const kiln_opt_table table = {"kiln-tuner --tracker ADDR [options]",
-                                  "Takes tuning jobs from a tracker, searches schedules, builds candidates and keeps every "
-                                  "record in a database.",
-                                  option, KILN_ARRAY_COUNT(option), 0, 0};
+    const kiln_opt_table table = {
+        "kiln-tuner --tracker ADDR [options]",
+        "Takes tuning jobs from a tracker, searches schedules, builds candidates and keeps every "
+        "record in a database.",
+        option,
+        KILN_ARRAY_COUNT(option),
+        0,
+        0};
     kiln_arena arguments;
     kiln_arena_init(&arguments, 0);
     const char **positional = NULL;
@@ -106,7 +114,9 @@ int main(int argc, char **argv) {
     } else if (!st) {
         kiln_log_init("kiln-tuner", o.verbose ? KILN_LOG_DEBUG : KILN_LOG_INFO);
         if (o.with_parent) kiln_child_die_with_parent();
-        st = o.tracker ? run(&o) : KILN_ERROR(INVALID_ARGUMENT, "--tracker ADDR is missing; see kiln-tuner --help");
+        st = o.tracker
+                 ? run(&o)
+                 : KILN_ERROR(INVALID_ARGUMENT, "--tracker ADDR is missing; see kiln-tuner --help");
     }
     if (st) fprintf(stderr, "kiln-tuner: %s\n", kiln_status_text(st));
     int exit_code = kiln_code_exit(kiln_status_code(st));

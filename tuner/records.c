@@ -1,22 +1,25 @@
-/* Results to rows. Records collect for at most KILN_DB_GROUP_NS and become durable together; only then does
- * the machine hear RECORDED and acknowledge them. */
+/* Results to rows. Records collect for at most KILN_DB_GROUP_NS and become durable together; only
+ * then does the machine hear RECORDED and acknowledge them. */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "tuner/shell.h"
 
 /* One row per board and one per state it was seen in. */
-static kiln_status put_device(kiln_shell *shell, const kiln_msg_lease_grant *grant, const kiln_msg_trial_result *result,
-                              kiln_arena *scratch, kiln_str *out_fingerprint) {
+static kiln_status put_device(kiln_shell *shell, const kiln_msg_lease_grant *grant,
+                              const kiln_msg_trial_result *result, kiln_arena *scratch,
+                              kiln_str *out_fingerprint) {
     kiln_db_device device = {.id = grant->board, .name = grant->key, .target = grant->target};
     const kiln_msg_env *env = &result->before;
-    char *content = kiln_arena_printf(scratch, "device=%.*s\nfirmware=%.*s\ngovernor=%.*s\nthrottle_bits=%u\n",
-                                      KILN_STR_ARG(grant->device), KILN_STR_ARG(grant->firmware),
-                                      KILN_STR_ARG(env->governor), env->throttle_bits);
+    char *content =
+        kiln_arena_printf(scratch, "device=%.*s\nfirmware=%.*s\ngovernor=%.*s\nthrottle_bits=%u\n",
+                          KILN_STR_ARG(grant->device), KILN_STR_ARG(grant->firmware),
+                          KILN_STR_ARG(env->governor), env->throttle_bits);
     char *id = kiln_arena_alloc(scratch, KILN_HASH128_TEXT);
     kiln_str text = kiln_str_from(content);
     kiln_hash128_print(kiln_hash128_of(text.data, text.size), id);
-    kiln_db_fingerprint fingerprint = {.id = kiln_str_from(id), .device_id = grant->board, .content = text};
+    kiln_db_fingerprint fingerprint = {
+        .id = kiln_str_from(id), .device_id = grant->board, .content = text};
     kiln_status st = kiln_db_put_device(shell->db, &device);
     if (!st) st = kiln_db_put_fingerprint(shell->db, &fingerprint);
     if (!st) *out_fingerprint = fingerprint.id;
@@ -27,11 +30,13 @@ static kiln_status put_device(kiln_shell *shell, const kiln_msg_lease_grant *gra
 static kiln_db_samples samples_of(const kiln_msg_trial_result *result, kiln_arena *scratch) {
     double *data = KILN_ARENA_ARRAY(scratch, double, result->samples_ns.count);
     double runs = result->runs ? result->runs : 1;
-    for (uint32_t i = 0; i < result->samples_ns.count; i++) data[i] = (double)result->samples_ns.item[i] / runs;
+    for (uint32_t i = 0; i < result->samples_ns.count; i++)
+        data[i] = (double)result->samples_ns.item[i] / runs;
     return (kiln_db_samples){data, result->samples_ns.count};
 }
 
-static void fill_measurement(kiln_db_record *row, const kiln_msg_trial_result *result, kiln_arena *scratch) {
+static void fill_measurement(kiln_db_record *row, const kiln_msg_trial_result *result,
+                             kiln_arena *scratch) {
     row->samples_ns = samples_of(result, scratch);
     row->runs_per_sample = result->runs;
     row->stop_reason = kiln_str_from(kiln_stop_name(result->stop));
@@ -45,27 +50,43 @@ static void fill_measurement(kiln_db_record *row, const kiln_msg_trial_result *r
     row->board_ns = (double)(spent->fetch + spent->load + spent->warm + spent->run + spent->check);
 }
 
-static kiln_status put_record(kiln_shell_job *job, const kiln_candidate *candidate, const kiln_tuner_action *action,
-                              kiln_arena *scratch) {
+static kiln_status put_record(kiln_shell_job *job, const kiln_candidate *candidate,
+                              const kiln_tuner_action *action, kiln_arena *scratch) {
     kiln_shell *shell = job->shell;
     const kiln_shell_task *task = &job->task[action->task];
     char digest[KILN_DIGEST_TEXT] = "";
     if (candidate->algorithm.size) kiln_digest_print(&candidate->artefact, digest);
-    bool is_default = kiln_str_is(kiln_str_from(candidate->hash), kiln_searcher_default_hash(task->searcher));
-    kiln_db_record row = {
-        .trial_id = kiln_str_from(action->trial), .attempt = action->attempt ? action->attempt : 1,
-        .job_id = kiln_str_from(job->identity), .task_key = task->key, .target = job->spec.target,
-        .trial_index = action->index, .trace = candidate->trace, .trace_hash = kiln_str_from(candidate->hash),
-        .codegen_version = kiln_str_from(kiln_codegen_version()), .artefact_kind = KILN_STR("elf"),
-        .artefact_digest = kiln_str_from(digest), .algorithm = candidate->algorithm, .threads = job->target.threads,
-        .layout_in = candidate->layout_in, .layout_out = candidate->layout_out,
-        .searcher = is_default ? KILN_STR("default") : job->spec.searcher,
-        .outcome = kiln_str_from(kiln_outcome_name(action->outcome)), .blame = kiln_str_from(kiln_blame_name(action->blame)),
-        .detail = kiln_str_from(action->text), .stop_reason = kiln_str_from(kiln_stop_name(KILN_STOP_NONE)),
-        .cache_state = KILN_STR("warm"), .flops = task->flops, .build_ns = (double)candidate->build_ns,
-        .search_ns = (double)candidate->search_ns,
-        .project = job->spec.project, .user = job->spec.user, .stored_wall_ns = (int64_t)kiln_clock_wall_ns()};
-    kiln_db_task task_row = {.key = task->key, .op = task->op, .canonical = task->text, .flops = task->flops};
+    bool is_default =
+        kiln_str_is(kiln_str_from(candidate->hash), kiln_searcher_default_hash(task->searcher));
+    kiln_db_record row = {.trial_id = kiln_str_from(action->trial),
+                          .attempt = action->attempt ? action->attempt : 1,
+                          .job_id = kiln_str_from(job->identity),
+                          .task_key = task->key,
+                          .target = job->spec.target,
+                          .trial_index = action->index,
+                          .trace = candidate->trace,
+                          .trace_hash = kiln_str_from(candidate->hash),
+                          .codegen_version = kiln_str_from(kiln_codegen_version()),
+                          .artefact_kind = KILN_STR("elf"),
+                          .artefact_digest = kiln_str_from(digest),
+                          .algorithm = candidate->algorithm,
+                          .threads = job->target.threads,
+                          .layout_in = candidate->layout_in,
+                          .layout_out = candidate->layout_out,
+                          .searcher = is_default ? KILN_STR("default") : job->spec.searcher,
+                          .outcome = kiln_str_from(kiln_outcome_name(action->outcome)),
+                          .blame = kiln_str_from(kiln_blame_name(action->blame)),
+                          .detail = kiln_str_from(action->text),
+                          .stop_reason = kiln_str_from(kiln_stop_name(KILN_STOP_NONE)),
+                          .cache_state = KILN_STR("warm"),
+                          .flops = task->flops,
+                          .build_ns = (double)candidate->build_ns,
+                          .search_ns = (double)candidate->search_ns,
+                          .project = job->spec.project,
+                          .user = job->spec.user,
+                          .stored_wall_ns = (int64_t)kiln_clock_wall_ns()};
+    kiln_db_task task_row = {
+        .key = task->key, .op = task->op, .canonical = task->text, .flops = task->flops};
     kiln_db_target target_row = {.target = job->spec.target};
     if (action->result) fill_measurement(&row, action->result, scratch);
     kiln_status st = kiln_db_put_task(shell->db, &task_row);
@@ -87,15 +108,20 @@ static void post_failure(kiln_shell *shell, kiln_tuner_event event, kiln_status 
 
 void kiln_shell_record(kiln_shell *shell, const kiln_tuner_action *action) {
     kiln_shell_job *job = kiln_shell_find_job(shell, action->job);
-    kiln_candidate *candidate = job ? kiln_shell_find_candidate(job, action->task, action->index) : NULL;
+    kiln_candidate *candidate =
+        job ? kiln_shell_find_candidate(job, action->task, action->index) : NULL;
     if (!candidate) return;
-    kiln_tuner_event event = {.kind = KILN_TUNER_RECORDED, .job = job->handle, .task = action->task, .index = action->index};
+    kiln_tuner_event event = {.kind = KILN_TUNER_RECORDED,
+                              .job = job->handle,
+                              .task = action->task,
+                              .index = action->index};
     kiln_arena scratch;
     kiln_arena_init(&scratch, 4096);
     kiln_status st = put_record(job, candidate, action, &scratch);
     kiln_arena_deinit(&scratch);
     if (st) {
-        kiln_shell_commit(shell); /* a failed write undid the group: those before it must hear of it */
+        kiln_shell_commit(
+            shell); /* a failed write undid the group: those before it must hear of it */
         post_failure(shell, event, st);
         kiln_status_free(st);
         return;
@@ -107,10 +133,13 @@ void kiln_shell_record(kiln_shell *shell, const kiln_tuner_action *action) {
 void kiln_shell_commit(void *context) {
     kiln_shell *shell = context;
     bool lost = shell->recorded.count > 0 && !kiln_db_pending(shell->db);
-    kiln_status st = lost ? KILN_ERROR(ABORTED, "a failed write undid the group") : kiln_db_commit(shell->db);
+    kiln_status st =
+        lost ? KILN_ERROR(ABORTED, "a failed write undid the group") : kiln_db_commit(shell->db);
     for (uint32_t i = 0; i < shell->recorded.count; i++) {
-        if (st) post_failure(shell, shell->recorded.data[i], st);
-        else kiln_shell_post(shell, &shell->recorded.data[i]);
+        if (st)
+            post_failure(shell, shell->recorded.data[i], st);
+        else
+            kiln_shell_post(shell, &shell->recorded.data[i]);
     }
     shell->recorded.count = 0;
     kiln_status_free(st);

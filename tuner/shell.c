@@ -7,10 +7,12 @@
 #include "base/identity.h"
 #include "base/log.h"
 
-#define BLOB_BYTES_MAX ((uint64_t)8 << 30) /* of the tuner's store: models, references, artefacts */
+#define BLOB_BYTES_MAX ((uint64_t)8 << 30) /* of the tuner's store: models, references, artefacts \
+                                            */
 #define SOFTWARE "kiln-tuner 0.1.0"
 
-/* ---- events in, actions out ------------------------------------------------------------------------- */
+/* ---- events in, actions out
+ * ------------------------------------------------------------------------- */
 
 static const char *keep_text(kiln_shell *shell, const char *text) {
     return text ? kiln_str_dup(&shell->event_arena, kiln_str_from(text)) : NULL;
@@ -33,7 +35,8 @@ static void carry_out(kiln_shell *shell, const kiln_tuner_action *action);
 static void decide(kiln_shell *shell, const kiln_tuner_event *event) {
     kiln_tuner_actions_reset(&shell->actions);
     kiln_tuner_step(shell->tuner, kiln_loop_now_ns(shell->loop), event, &shell->actions);
-    for (uint32_t i = 0; i < shell->actions.list.count; i++) carry_out(shell, &shell->actions.list.data[i]);
+    for (uint32_t i = 0; i < shell->actions.list.count; i++)
+        carry_out(shell, &shell->actions.list.data[i]);
 }
 
 /* Decides everything that was posted, also what the actions post meanwhile. */
@@ -49,7 +52,8 @@ static void pump(void *context) {
     kiln_arena_reset(&shell->event_arena);
     shell->pumping = false;
     uint64_t now_ns = kiln_loop_now_ns(shell->loop), next_ns = kiln_tuner_next_ns(shell->tuner);
-    if (next_ns != UINT64_MAX) kiln_timer_start(shell->tick, next_ns > now_ns ? next_ns - now_ns : 0);
+    if (next_ns != UINT64_MAX)
+        kiln_timer_start(shell->tick, next_ns > now_ns ? next_ns - now_ns : 0);
 }
 
 static void on_tick(void *context) {
@@ -57,9 +61,11 @@ static void on_tick(void *context) {
     kiln_shell_post(shell, &(kiln_tuner_event){.kind = KILN_TUNER_TICK});
 }
 
-/* ---- the connection ------------------------------------------------------------------------------------ */
+/* ---- the connection
+ * ------------------------------------------------------------------------------------ */
 
-static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello, const kiln_msg_welcome *welcome) {
+static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello,
+                      const kiln_msg_welcome *welcome) {
     (void)hello;
     (void)welcome;
     kiln_shell *shell = context;
@@ -72,7 +78,8 @@ static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hell
 
 static void on_message(void *context, kiln_conn *conn, const kiln_message *message) {
     kiln_shell *shell = context;
-    if (conn == shell->conn) kiln_shell_post(shell, &(kiln_tuner_event){.kind = KILN_TUNER_MESSAGE, .message = message});
+    if (conn == shell->conn)
+        kiln_shell_post(shell, &(kiln_tuner_event){.kind = KILN_TUNER_MESSAGE, .message = message});
 }
 
 static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
@@ -89,10 +96,16 @@ static const kiln_conn_handler conn_handler = {on_opened, on_message, on_closed}
 
 static void dial(kiln_shell *shell) {
     if (shell->conn) return;
-    kiln_dial_options options = {
-        .address = shell->options.tracker, .role = KILN_PEER_TUNER, .node = shell->node, .boot = shell->boot,
-        .name = "tuner", .software = SOFTWARE, .token = shell->options.token, .insecure = shell->options.insecure,
-        .handler = &conn_handler, .context = shell};
+    kiln_dial_options options = {.address = shell->options.tracker,
+                                 .role = KILN_PEER_TUNER,
+                                 .node = shell->node,
+                                 .boot = shell->boot,
+                                 .name = "tuner",
+                                 .software = SOFTWARE,
+                                 .token = shell->options.token,
+                                 .insecure = shell->options.insecure,
+                                 .handler = &conn_handler,
+                                 .context = shell};
     shell->conn = kiln_net_dial(shell->loop, &options);
 }
 
@@ -107,12 +120,15 @@ static void hang_up(kiln_shell *shell) {
 static void send_message(kiln_shell *shell, const kiln_message *message) {
     if (!shell->open) return;
     kiln_status st = kiln_conn_send(shell->conn, message);
-    if (st) kiln_log(KILN_LOG_ERROR, "sending %s: %s", kiln_message_name(message->type), kiln_status_text(st));
+    if (st)
+        kiln_log(KILN_LOG_ERROR, "sending %s: %s", kiln_message_name(message->type),
+                 kiln_status_text(st));
     kiln_status_free(st);
 }
 
 static void on_uploaded(void *context, const kiln_digest *digest, kiln_status status) {
-    kiln_tuner_event event = {.kind = KILN_TUNER_UPLOADED, .digest = *digest, .code = kiln_status_code(status)};
+    kiln_tuner_event event = {
+        .kind = KILN_TUNER_UPLOADED, .digest = *digest, .code = kiln_status_code(status)};
     if (status) event.failure = kiln_status_text(status);
     kiln_shell_post(context, &event);
     kiln_status_free(status);
@@ -123,7 +139,9 @@ static void upload(kiln_shell *shell, const kiln_digest *digest) {
         kiln_blobs_upload(shell->blobs, digest, on_uploaded, shell);
         return;
     }
-    kiln_shell_post(shell, &(kiln_tuner_event){.kind = KILN_TUNER_UPLOADED, .digest = *digest, .code = KILN_UNAVAILABLE,
+    kiln_shell_post(shell, &(kiln_tuner_event){.kind = KILN_TUNER_UPLOADED,
+                                               .digest = *digest,
+                                               .code = KILN_UNAVAILABLE,
                                                .failure = "there is no connection to the tracker"});
 }
 
@@ -143,23 +161,29 @@ static void carry_out(kiln_shell *shell, const kiln_tuner_action *action) {
     }
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------ */
+/* ---- life
+ * ------------------------------------------------------------------------------------------------
+ */
 
 static kiln_status open_stores(kiln_shell *shell) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
-    kiln_blob_store_options blobs = {.folder = kiln_arena_printf(&scratch, "%s/blobs", shell->options.state_folder),
-                                     .bytes_max = BLOB_BYTES_MAX};
+    kiln_blob_store_options blobs = {
+        .folder = kiln_arena_printf(&scratch, "%s/blobs", shell->options.state_folder),
+        .bytes_max = BLOB_BYTES_MAX};
     kiln_status st = kiln_folder_create(shell->options.state_folder, 0700);
     if (!st) st = kiln_identity_create(shell->boot);
-    if (!st) st = kiln_identity_load(kiln_arena_printf(&scratch, "%s/node", shell->options.state_folder), shell->node);
+    if (!st)
+        st = kiln_identity_load(kiln_arena_printf(&scratch, "%s/node", shell->options.state_folder),
+                                shell->node);
     if (!st) st = kiln_blob_store_open(&blobs, &shell->store);
     if (!st) st = kiln_db_open(shell->options.db_path, KILN_DB_RECORDS, KILN_DB_WRITE, &shell->db);
     kiln_arena_deinit(&scratch);
     return st;
 }
 
-kiln_status kiln_shell_create(kiln_loop *loop, const kiln_shell_options *options, kiln_shell **out_shell) {
+kiln_status kiln_shell_create(kiln_loop *loop, const kiln_shell_options *options,
+                              kiln_shell **out_shell) {
     kiln_shell *shell = kiln_alloc(sizeof *shell);
     shell->loop = loop;
     shell->options = *options;
@@ -172,10 +196,12 @@ kiln_status kiln_shell_create(kiln_loop *loop, const kiln_shell_options *options
     shell->tick = kiln_timer_create(loop, on_tick, shell);
     shell->soon = kiln_timer_create(loop, pump, shell);
     shell->commit = kiln_timer_create(loop, kiln_shell_commit, shell);
-    shell->builders = kiln_builders_create(loop, &(kiln_builders_options){options->program, options->builder_count,
-                                                                          options->builder_cores});
-    shell->tuner = kiln_tuner_create(&(kiln_tuner_options){.builders = options->builder_count, .seed = options->seed},
-                                     kiln_loop_now_ns(loop));
+    shell->builders = kiln_builders_create(
+        loop,
+        &(kiln_builders_options){options->program, options->builder_count, options->builder_cores});
+    shell->tuner = kiln_tuner_create(
+        &(kiln_tuner_options){.builders = options->builder_count, .seed = options->seed},
+        kiln_loop_now_ns(loop));
     on_tick(shell);
     *out_shell = shell;
     return KILN_OK;
@@ -183,8 +209,10 @@ kiln_status kiln_shell_create(kiln_loop *loop, const kiln_shell_options *options
 
 void kiln_shell_destroy(kiln_shell *shell) {
     if (!shell) return;
-    if (shell->db) kiln_status_free(kiln_db_commit(shell->db)); /* what fails here is measured again */
+    if (shell->db)
+        kiln_status_free(kiln_db_commit(shell->db)); /* what fails here is measured again */
     hang_up(shell);
+    kiln_shell_search_wait(shell);
     kiln_builders_destroy(shell->builders);
     while (shell->jobs) {
         kiln_shell_job *job = shell->jobs;

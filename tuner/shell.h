@@ -55,6 +55,23 @@ typedef struct kiln_candidate {
     uint64_t search_ns, build_ns;
 } kiln_candidate;
 
+/* A stored record that the searchers learn from before they propose. */
+typedef struct kiln_lesson {
+    uint32_t task;      /* of the job; its task_count: it is of another task */
+    kiln_str key, text; /* of that other task: key and program */
+    kiln_str trace, hash;
+    double latency_ns; /* 0: failed by its own fault */
+} kiln_lesson;
+
+/* An order for the searchers, in the order of the machine's actions. */
+typedef struct kiln_search_order {
+    bool observes; /* else proposes */
+    uint32_t task, index;
+    kiln_outcome outcome;
+    double median_ns;
+    kiln_candidate *candidate; /* what came of it; NULL: nothing further is to be proposed */
+} kiln_search_order;
+
 typedef struct kiln_shell_task {
     kiln_str key, op, text; /* program text */
     kiln_program *te;
@@ -79,6 +96,11 @@ struct kiln_shell_job {
     uint32_t waiting; /* blobs and references that PREPARE still waits for */
     kiln_status failure;
     KILN_VEC(kiln_candidate *) candidate;
+    /* While `searching` the searchers, the model, the lessons and `now` are a pool thread's. */
+    bool searching, taught, forgotten;
+    kiln_cost_model *model;                 /* NULL: the searcher asks none */
+    KILN_VEC(kiln_lesson) lesson;           /* in the arena */
+    KILN_VEC(kiln_search_order) order, now; /* waiting, under way */
 };
 
 struct kiln_shell {
@@ -116,7 +138,16 @@ void kiln_shell_record(kiln_shell *shell, const kiln_tuner_action *action);
 /* Makes pending records durable and posts their RECORDED events. */
 void kiln_shell_commit(void *shell);
 
+/* Reads what is to be learnt for the tasks of the job, which have their searchers (lessons.c). */
+KILN_MUST_USE kiln_status kiln_shell_find_lessons(kiln_shell_job *job);
+/* Teaches it; on the pool thread. */
+void kiln_shell_teach(kiln_shell_job *job);
+
 kiln_candidate *kiln_shell_find_candidate(kiln_shell_job *job, uint32_t task, uint32_t index);
+void kiln_candidate_destroy(kiln_candidate *candidate);
+/* Frees the job, now or when its searchers are done. */
 void kiln_shell_job_destroy(kiln_shell_job *job);
+/* Waits for the searchers of all jobs. */
+void kiln_shell_search_wait(kiln_shell *shell);
 
 #endif

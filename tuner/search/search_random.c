@@ -1,7 +1,10 @@
-/* Independent random draws: the baseline that every other searcher must beat, and the file to copy for a new
- * one (docs/how-to/searcher.md). */
-#include "tuner/search/searcher.h"
+/* Independent random draws: the baseline that every other searcher must beat, and the file to copy
+ * for a new one (docs/how-to/searcher.md). */
+#include "tuner/search/search.h"
 
-kiln_status kiln_search_random(kiln_draw *draw, kiln_arena *candidate, kiln_trace *out_trace, kiln_program **out_program) {
-    return kiln_space_sample(draw->space, &draw->rand, candidate, out_trace, out_program);
+kiln_status kiln_search_random(kiln_search *search) {
+    kiln_point point;
+    kiln_status st = search->points->draw(search->points, &search->rand, &search->scratch, &point);
+    if (!st) kiln_search_plan_add(search, &point);
+    return st;
 }

@@ -1,58 +1,70 @@
-/* Proposes candidates of one task. A searcher is deterministic: the same task, target, seed and observed
- * results give the same proposals, so that a killed tuner goes on where it was by proposing again from the
- * start. Proposal 0 is the default schedule, unless it is excluded. No trace is proposed twice, and none that replay,
- * legality or the register bound refuses: those are drawn again and leave no record.
+/* Proposes candidates of one task. A searcher is deterministic: the same task, target, seed, known
+ * records and observed results give the same proposals, so that a killed tuner goes on where it was
+ * by proposing and observing again from the start. Proposal 0 is the default schedule, unless it is
+ * known already. No trace is proposed twice, and none that replay, legality or the register bound
+ * refuses: those are drawn again and leave no record.
  *
- * A strategy is a row of searchers.def and one file with a draw function; copy search_random.c. */
+ * Calls of one searcher, and of all that share a model, come from one thread at a time, in the
+ * order of tuner/job.h; they may take tens of milliseconds (training, replays), so the tuner calls
+ * them off its loop. A strategy is a row of searchers.def and one file with a plan function
+ * (search.h). */
 #ifndef KILN_TUNER_SEARCH_SEARCHER_H
 #define KILN_TUNER_SEARCH_SEARCHER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/rand.h"
+#include "base/outcome.h"
 #include "base/status.h"
 #include "base/str.h"
-#include "base/target.h"
-#include "compiler-core/core.h"
+#include "tuner/model/model.h"
+#include "tuner/search/points.h"
 
 typedef enum kiln_searcher_kind {
-#define X(name, text, draw, doc) KILN_SEARCHER_##name,
+#define X(name, text, plan, learns, doc) KILN_SEARCHER_##name,
 #include "tuner/search/searchers.def"
 #undef X
     KILN_SEARCHER_COUNT
 } kiln_searcher_kind;
 
-/* NOT_FOUND: no such name (lists the known ones). UNIMPLEMENTED: reserved for a later version. */
+/* NOT_FOUND: no such name (lists the known ones). */
 KILN_MUST_USE kiln_status kiln_searcher_find(kiln_str name, kiln_searcher_kind *out_kind);
+/* Whether it asks a model, which must then be given. */
+bool kiln_searcher_learns(kiln_searcher_kind kind);
 
 typedef struct kiln_searcher kiln_searcher;
 
-/* `te` and `target` must outlive the searcher. Errors are those of kiln_space_create. */
-KILN_MUST_USE kiln_status kiln_searcher_create(kiln_searcher_kind kind, const kiln_program *te, const kiln_target *target,
-                                               uint64_t seed, kiln_searcher **out_searcher);
+typedef struct kiln_searcher_options {
+    kiln_searcher_kind kind;
+    uint64_t seed;
+    kiln_str task;          /* its group in the model; must outlive the searcher */
+    kiln_cost_model *model; /* shared by the searchers of a job; NULL where none is asked */
+    bool uninformed; /* begin with draws in the order of chance, not of the analytic model: for
+                        comparisons of what was learned */
+} kiln_searcher_options;
+
+/* Takes over `points`. INVALID_ARGUMENT: the strategy asks a model and there is none. */
+KILN_MUST_USE kiln_status kiln_searcher_create(const kiln_searcher_options *options,
+                                               kiln_points *points, kiln_searcher **out_searcher);
 void kiln_searcher_destroy(kiln_searcher *searcher); /* NULL is fine */
 
-/* Never propose a trace with this hash: it was measured before. Before the first proposal only. */
-void kiln_searcher_exclude(kiln_searcher *searcher, kiln_str trace_hash);
-/* The next proposal, with the number that kiln_searcher_proposed had before; trace in `candidate`.
- * OUT_OF_RANGE: no new candidate in many draws: the space is used up. About 1 ms. */
-KILN_MUST_USE kiln_status kiln_searcher_propose(kiln_searcher *searcher, kiln_arena *candidate, kiln_trace *out_trace);
+/* A record of this task from an earlier job: never proposed, and learnt from. Before the first
+ * proposal only. `latency_ns` <= 0: it failed by its own fault. A trace that does not replay any
+ * more is ignored. */
+void kiln_searcher_know(kiln_searcher *searcher, kiln_str trace, kiln_str hash, double latency_ns);
+/* The next proposal; it lives as long as the searcher. Its index is the number that
+ * kiln_searcher_proposed had before.
+ * OUT_OF_RANGE: no new candidate in many draws: the space is used up. */
+KILN_MUST_USE kiln_status kiln_searcher_propose(kiln_searcher *searcher,
+                                                const kiln_point **out_point);
+/* How proposal `index` ended; each once, in order. Board and infrastructure faults teach nothing.
+ */
+void kiln_searcher_observe(kiln_searcher *searcher, uint32_t index, kiln_outcome outcome,
+                           double median_ns);
 uint32_t kiln_searcher_proposed(const kiln_searcher *searcher);
 /* Hash of the default schedule's trace: [KILN_HASH128_TEXT]. */
 const char *kiln_searcher_default_hash(const kiln_searcher *searcher);
-
-/* For strategies: one draw, which may repeat earlier ones. `attempt` counts draws of this searcher so far.
- * ILLEGAL_SCHEDULE: draw again. OUT_OF_RANGE: nothing is left. */
-typedef struct kiln_draw {
-    const kiln_space *space;
-    kiln_rand rand;   /* seeded by (seed, attempt) */
-    uint64_t attempt;
-} kiln_draw;
-typedef kiln_status (*kiln_draw_function)(kiln_draw *draw, kiln_arena *candidate, kiln_trace *out_trace, kiln_program **out_program);
-
-/* The strategies, one file each. */
-KILN_MUST_USE kiln_status kiln_search_random(kiln_draw *draw, kiln_arena *candidate, kiln_trace *out_trace, kiln_program **out_program);
-KILN_MUST_USE kiln_status kiln_search_grid(kiln_draw *draw, kiln_arena *candidate, kiln_trace *out_trace, kiln_program **out_program);
+/* Its features: [KILN_FEATURE_COUNT], as long as the searcher. */
+const float *kiln_searcher_default_features(const kiln_searcher *searcher);
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/map.h"
 #include "tuner/search/searcher.h"
 
-#define PROPOSALS 12u
+#define PROPOSALS 40u
 
 typedef struct fixture {
     kiln_arena arena;
@@ -53,126 +53,179 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static kiln_searcher *open_searcher(fixture *f, const char *name, const kiln_program *te,
-                                    uint64_t seed) {
-    kiln_searcher_kind kind;
-    kiln_searcher *searcher = NULL;
-    assert_null(kiln_searcher_find(kiln_str_from(name), &kind));
-    assert_null(kiln_searcher_create(kind, te, &f->target, seed, &searcher));
-    return searcher;
+/* A searcher with a model of its own. */
+typedef struct seeker {
+    kiln_cost_model *model;
+    kiln_searcher *searcher;
+} seeker;
+
+static seeker seek(fixture *f, const char *name, const kiln_program *te, uint64_t seed) {
+    seeker s = {kiln_cost_model_create(NULL), NULL};
+    kiln_searcher_options options = {.seed = seed, .task = KILN_STR("task"), .model = s.model};
+    kiln_points *points = NULL;
+    assert_null(kiln_searcher_find(kiln_str_from(name), &options.kind));
+    assert_null(kiln_points_of_space(te, &f->target, &points));
+    assert_null(kiln_searcher_create(&options, points, &s.searcher));
+    return s;
 }
 
-/* Hashes of the next proposals, as one text. */
-static char *propose(fixture *f, kiln_searcher *searcher, uint32_t count, kiln_map *seen) {
+static void part(seeker *s) {
+    kiln_searcher_destroy(s->searcher);
+    kiln_cost_model_destroy(s->model);
+}
+
+/* A kernel that likes its trace's hash: something to learn, the same in every run. */
+static double latency_of(const kiln_point *point) {
+    return 1000 + (double)(kiln_hash64(point->hash, KILN_HASH128_TEXT - 1, 0) % 1000);
+}
+
+/* Hashes of the next proposals, as one text; results follow eight proposals later. */
+static char *propose(fixture *f, seeker *s, uint32_t count, kiln_map *seen) {
     kiln_strbuf text = {0};
+    const kiln_point *point[256];
     for (uint32_t i = 0; i < count; i++) {
-        kiln_trace trace;
-        char hash[KILN_HASH128_TEXT];
-        kiln_status st = kiln_searcher_propose(searcher, &f->arena, &trace);
-        assert_null(st);
-        kiln_hash128_print(kiln_trace_hash(&trace), hash);
-        if (seen) assert_true(kiln_map_put(seen, kiln_str_from(hash), 1));
-        kiln_strbuf_printf(&text, "%s ", hash);
+        if (i >= 8)
+            kiln_searcher_observe(s->searcher, i - 8,
+                                  i % 5 ? KILN_OUTCOME_OK : KILN_OUTCOME_WRONG_RESULT,
+                                  latency_of(point[i - 8]));
+        assert_null(kiln_searcher_propose(s->searcher, &point[i]));
+        if (seen) assert_true(kiln_map_put(seen, kiln_str_from(point[i]->hash), 1));
+        kiln_strbuf_printf(&text, "%s ", point[i]->hash);
     }
     char *copy = kiln_str_dup(&f->arena, kiln_strbuf_view(&text));
     kiln_strbuf_deinit(&text);
     return copy;
 }
 
-static const struct {
-    const char *name;
-    kiln_draw_function draw; /* NULL: reserved */
-} searcher_rows[] = {
-#define X(id, text, function, doc) {text, function},
+static const char *const searcher_names[] = {
+#define X(id, text, function, learns, doc) text,
 #include "tuner/search/searchers.def"
 #undef X
 };
 
 static void the_same_seed_gives_the_same_proposals_and_none_twice(void **state) {
     fixture *f = *state;
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(searcher_rows); i++) {
-        if (!searcher_rows[i].draw) continue;
-        const char *name = searcher_rows[i].name;
-        kiln_searcher *a = open_searcher(f, name, f->te, 5), *b = open_searcher(f, name, f->te, 5);
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(searcher_names); i++) {
+        seeker a = seek(f, searcher_names[i], f->te, 5), b = seek(f, searcher_names[i], f->te, 5);
         kiln_map seen;
         kiln_map_init(&seen);
-        assert_string_equal(propose(f, a, PROPOSALS, &seen), propose(f, b, PROPOSALS, NULL));
+        assert_string_equal(propose(f, &a, PROPOSALS, &seen), propose(f, &b, PROPOSALS, NULL));
         kiln_map_deinit(&seen);
-        assert_int_equal(kiln_searcher_proposed(a), PROPOSALS);
-        kiln_searcher_destroy(a);
-        kiln_searcher_destroy(b);
+        assert_int_equal(kiln_searcher_proposed(a.searcher), PROPOSALS);
+        part(&a);
+        part(&b);
     }
 }
 
 static void another_seed_gives_other_random_proposals(void **state) {
     fixture *f = *state;
-    kiln_searcher *a = open_searcher(f, "random", f->te, 5),
-                  *b = open_searcher(f, "random", f->te, 6);
-    assert_string_not_equal(propose(f, a, PROPOSALS, NULL), propose(f, b, PROPOSALS, NULL));
-    kiln_searcher_destroy(a);
-    kiln_searcher_destroy(b);
+    seeker a = seek(f, "random", f->te, 5), b = seek(f, "random", f->te, 6);
+    assert_string_not_equal(propose(f, &a, 12, NULL), propose(f, &b, 12, NULL));
+    part(&a);
+    part(&b);
 }
 
-static void no_trace_is_proposed_twice(void **state) {
+/* Results change what follows them, for those that learn from results. */
+static void results_steer_those_that_learn(void **state) {
     fixture *f = *state;
-    kiln_map seen;
-    kiln_map_init(&seen);
-    kiln_searcher *s = open_searcher(f, "random", f->te, 1);
-    propose(f, s, 4 * PROPOSALS, &seen);
-    kiln_searcher_destroy(s);
-    kiln_map_deinit(&seen);
+    static const struct {
+        const char *name;
+        bool steered;
+    } row[] = {{"random", false}, {"grid", false}, {"sa", true}, {"evolution", true}};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        seeker a = seek(f, row[i].name, f->te, 5), b = seek(f, row[i].name, f->te, 5);
+        const kiln_point *p = NULL, *q = NULL;
+        bool same = true;
+        for (uint32_t k = 0; k < 32; k++) {
+            assert_null(kiln_searcher_propose(a.searcher, &p));
+            assert_null(kiln_searcher_propose(b.searcher, &q));
+            same &= kiln_str_is(kiln_str_from(p->hash), q->hash);
+            double latency = latency_of(p);
+            kiln_searcher_observe(a.searcher, k, KILN_OUTCOME_OK, latency);
+            kiln_searcher_observe(b.searcher, k, KILN_OUTCOME_OK, 3000 - latency_of(q));
+        }
+        assert_int_equal(same, !row[i].steered);
+        part(&a);
+        part(&b);
+    }
 }
 
 static void the_first_proposal_is_the_default_schedule(void **state) {
     fixture *f = *state;
-    kiln_searcher *s = open_searcher(f, "random", f->te, 1);
-    assert_memory_equal(propose(f, s, 1, NULL), kiln_searcher_default_hash(s),
-                        KILN_HASH128_TEXT - 1);
-    kiln_searcher_destroy(s);
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(searcher_names); i++) {
+        seeker s = seek(f, searcher_names[i], f->te, 1);
+        assert_memory_equal(propose(f, &s, 1, NULL), kiln_searcher_default_hash(s.searcher),
+                            KILN_HASH128_TEXT - 1);
+        part(&s);
+    }
 }
 
-static void excluded_traces_are_not_proposed(void **state) {
+static void known_records_are_not_proposed_again(void **state) {
     fixture *f = *state;
-    kiln_searcher *s = open_searcher(f, "random", f->te, 1);
-    char *first = propose(f, s, PROPOSALS, NULL);
-    kiln_searcher_destroy(s);
+    seeker first = seek(f, "random", f->te, 1), second = seek(f, "random", f->te, 1);
     kiln_map seen;
     kiln_map_init(&seen);
-    s = open_searcher(f, "random", f->te, 1);
-    for (kiln_str rest = kiln_str_from(first); rest.size;) {
-        kiln_str hash = kiln_str_cut(&rest, ' ');
-        if (hash.size == 0) continue;
-        kiln_searcher_exclude(s, hash);
-        kiln_map_put(&seen, hash, 1);
+    for (uint32_t i = 0; i < 12; i++) {
+        const kiln_point *point = NULL;
+        assert_null(kiln_searcher_propose(first.searcher, &point));
+        kiln_searcher_know(second.searcher, point->trace, kiln_str_from(point->hash), 1000);
+        kiln_map_put(&seen, kiln_str_from(point->hash), 1);
     }
-    propose(f, s, PROPOSALS, &seen);
-    kiln_searcher_destroy(s);
+    propose(f, &second, 12, &seen);
+    part(&first);
+    part(&second);
     kiln_map_deinit(&seen);
+}
+
+/* Thousands of known records must not look like the end of the space. */
+static void many_known_records_do_not_end_the_space(void **state) {
+    fixture *f = *state;
+    seeker first = seek(f, "random", f->te, 1), second = seek(f, "random", f->te, 1);
+    const kiln_point *point = NULL;
+    for (uint32_t i = 0; i < 700; i++) {
+        assert_null(kiln_searcher_propose(first.searcher, &point));
+        kiln_searcher_know(second.searcher, point->trace, kiln_str_from(point->hash), 1000);
+    }
+    assert_null(kiln_searcher_propose(second.searcher, &point));
+    part(&first);
+    part(&second);
 }
 
 static void a_tiny_space_ends(void **state) {
     fixture *f = *state;
-    kiln_searcher *s = open_searcher(f, "random", matmul(&f->arena, 1, 1, 1), 1);
-    kiln_status st = KILN_OK;
-    uint32_t proposals = 0;
-    for (; !st && proposals < 5000; proposals++) {
-        kiln_trace trace;
-        st = kiln_searcher_propose(s, &f->arena, &trace);
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(searcher_names); i++) {
+        seeker s = seek(f, searcher_names[i], matmul(&f->arena, 1, 1, 1), 1);
+        kiln_status st = KILN_OK;
+        uint32_t proposals = 0;
+        for (const kiln_point *point; !st && proposals < 5000; proposals++) {
+            st = kiln_searcher_propose(s.searcher, &point);
+            if (!st) kiln_searcher_observe(s.searcher, proposals, KILN_OUTCOME_OK, 1000);
+        }
+        assert_int_equal(kiln_status_code(st), KILN_OUT_OF_RANGE);
+        assert_true(proposals > 1);
+        kiln_status_free(st);
+        part(&s);
     }
-    assert_int_equal(kiln_status_code(st), KILN_OUT_OF_RANGE);
-    assert_true(proposals > 1);
-    kiln_status_free(st);
-    kiln_searcher_destroy(s);
 }
 
-static void unknown_and_reserved_names_are_told_apart(void **state) {
+static void an_unknown_name_is_told_what_there_is(void **state) {
     (void)state;
     kiln_searcher_kind kind;
     kiln_status st = kiln_searcher_find(KILN_STR("oracle"), &kind);
     assert_int_equal(kiln_status_code(st), KILN_NOT_FOUND);
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(searcher_names); i++)
+        assert_non_null(strstr(kiln_status_text(st), searcher_names[i]));
     kiln_status_free(st);
-    st = kiln_searcher_find(KILN_STR("sa"), &kind);
-    assert_int_equal(kiln_status_code(st), KILN_UNIMPLEMENTED);
+}
+
+static void one_that_learns_needs_a_model(void **state) {
+    fixture *f = *state;
+    kiln_points *points = NULL;
+    kiln_searcher *searcher = NULL;
+    kiln_searcher_options options = {.kind = KILN_SEARCHER_SA, .task = KILN_STR("task")};
+    assert_null(kiln_points_of_space(f->te, &f->target, &points));
+    kiln_status st = kiln_searcher_create(&options, points, &searcher);
+    assert_int_equal(kiln_status_code(st), KILN_INVALID_ARGUMENT);
     kiln_status_free(st);
 }
 
@@ -182,12 +235,14 @@ int main(void) {
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(another_seed_gives_other_random_proposals, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(no_trace_is_proposed_twice, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(results_steer_those_that_learn, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_first_proposal_is_the_default_schedule, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(excluded_traces_are_not_proposed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(known_records_are_not_proposed_again, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(many_known_records_do_not_end_the_space, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_tiny_space_ends, set_up, tear_down),
-        cmocka_unit_test(unknown_and_reserved_names_are_told_apart),
+        cmocka_unit_test(an_unknown_name_is_told_what_there_is),
+        cmocka_unit_test_setup_teardown(one_that_learns_needs_a_model, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,230 @@
+/* What the database already knows: records of the job's own tasks, which count towards their shares
+ * and are never measured again, and records of other tasks of the same target, from which the model
+ * learns what it can before the first result (transfer). Those of tasks most like the job's own, by
+ * the features of their fastest trace, are taken. */
+#include <math.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "tuner/shell.h"
+
+#define OTHER_RECORDS_MAX 6000u /* newest, looked through */
+#define OTHER_TASKS 6u          /* the most similar are learnt from */
+#define OTHER_PER_TASK 128u     /* traces of each: replaying one takes about half a millisecond */
+
+/* ---- on the loop: reading ---- */
+
+/* Whether a record was made for the model that this job tunes. Jobs that are not known were not. */
+static kiln_status is_repeat(kiln_shell_job *job, kiln_str job_id, kiln_map *known, bool *out) {
+    uint64_t answer = 0;
+    kiln_status st = KILN_OK;
+    if (!kiln_map_find(known, job_id, &answer)) {
+        char digest[KILN_DIGEST_TEXT];
+        kiln_db_job row;
+        bool found = false;
+        kiln_digest_print(&job->spec.model, digest);
+        st = kiln_db_find_job(job->shell->db, job_id, &job->arena, &row, &found);
+        answer = !st && found && kiln_str_is(row.model_digest, digest);
+        kiln_map_put(known, job_id, answer);
+    }
+    *out = answer != 0;
+    return st;
+}
+
+/* Board and infrastructure faults teach nothing. */
+static bool teaches(const kiln_db_record *record) {
+    kiln_outcome outcome = KILN_OUTCOME_INFRA;
+    if (!kiln_outcome_find(record->outcome, &outcome)) return false;
+    return outcome == KILN_OUTCOME_OK || kiln_outcome_blame(outcome) == KILN_BLAME_CANDIDATE;
+}
+
+/* Views of the record are in the job's arena. */
+static void add_lesson(kiln_shell_job *job, uint32_t task, const kiln_db_record *record,
+                       kiln_str text) {
+    kiln_lesson lesson = {.task = task,
+                          .key = record->task_key,
+                          .text = text,
+                          .trace = record->trace,
+                          .hash = record->trace_hash,
+                          .latency_ns = kiln_str_is(record->outcome, "ok") ? record->median_ns : 0};
+    kiln_vec_push_in(&job->arena, &job->lesson, lesson);
+}
+
+static kiln_db_filter filter_of(const kiln_shell_job *job) {
+    return (kiln_db_filter){.target = job->spec.target,
+                            .codegen_version = kiln_str_from(kiln_codegen_version())};
+}
+
+/* Records of other jobs for one of this job's tasks, made by this compiler. */
+static kiln_status find_own(kiln_shell_job *job, uint32_t index, kiln_map *known) {
+    kiln_shell_task *task = &job->task[index];
+    kiln_db_filter filter = filter_of(job);
+    kiln_db_record *record = NULL;
+    uint32_t count = 0;
+    filter.task_key = task->key;
+    kiln_status st = kiln_db_records(job->shell->db, &filter, &job->arena, &record, &count);
+    for (uint32_t i = 0; !st && i < count; i++) {
+        bool repeat = false;
+        if (kiln_str_is(record[i].job_id, job->identity)) continue; /* comes back as `stored` */
+        if (record[i].median_ns > 0) {
+            if (task->best_ns <= 0 || record[i].median_ns < task->best_ns)
+                task->best_ns = record[i].median_ns;
+            if (kiln_str_is(record[i].searcher, "default")) task->default_ns = record[i].median_ns;
+        }
+        st = is_repeat(job, record[i].job_id, known, &repeat);
+        if (repeat)
+            task->repeat_count++;
+        else
+            task->stored_count++;
+        if (teaches(&record[i])) add_lesson(job, index, &record[i], (kiln_str){0});
+    }
+    return st;
+}
+
+static bool is_own(const kiln_shell_job *job, kiln_str key) {
+    for (uint32_t i = 0; i < job->task_count; i++)
+        if (kiln_str_equal(job->task[i].key, key)) return true;
+    return false;
+}
+
+/* Records of other tasks. Only those from before the job began: a restart must find the same. */
+static kiln_status find_others(kiln_shell_job *job) {
+    kiln_db_filter filter = filter_of(job);
+    kiln_db_record *record = NULL;
+    kiln_map text_of; /* task key -> kiln_str * of its program */
+    uint32_t count = 0;
+    filter.order = KILN_DB_NEWEST;
+    filter.limit = OTHER_RECORDS_MAX;
+    kiln_map_init(&text_of);
+    kiln_status st = kiln_db_records(job->shell->db, &filter, &job->arena, &record, &count);
+    for (uint32_t i = 0; !st && i < count; i++) {
+        uint64_t text = 0;
+        if (is_own(job, record[i].task_key) || !teaches(&record[i]) ||
+            (uint64_t)record[i].stored_wall_ns >= job->opened_wall_ns)
+            continue;
+        if (!kiln_map_find(&text_of, record[i].task_key, &text)) {
+            kiln_db_task *row = KILN_ARENA_NEW(&job->arena, kiln_db_task);
+            bool found = false;
+            st = kiln_db_find_task(job->shell->db, record[i].task_key, &job->arena, row, &found);
+            text = (uint64_t)(uintptr_t)row;
+            kiln_map_put(&text_of, record[i].task_key, text);
+        }
+        kiln_str program = ((const kiln_db_task *)(uintptr_t)text)->canonical;
+        if (!st && program.size) add_lesson(job, job->task_count, &record[i], program);
+    }
+    kiln_map_deinit(&text_of);
+    return st;
+}
+
+kiln_status kiln_shell_find_lessons(kiln_shell_job *job) {
+    kiln_map known; /* job -> whether it tuned this model */
+    kiln_map_init(&known);
+    kiln_status st = KILN_OK;
+    for (uint32_t i = 0; !st && i < job->task_count; i++) st = find_own(job, i, &known);
+    if (!st && job->model) st = find_others(job);
+    kiln_map_deinit(&known);
+    return st;
+}
+
+/* ---- on the pool thread: teaching ---- */
+
+typedef struct other_task {
+    kiln_str key, text;
+    double distance; /* to the most similar task of the job */
+    kiln_program *te;
+    uint32_t taught;
+} other_task;
+
+static kiln_status features_of(const kiln_shell_job *job, const kiln_program *te, kiln_str bytes,
+                               kiln_arena *scratch, float *out) {
+    kiln_trace trace;
+    kiln_program *program = NULL;
+    kiln_status st = kiln_trace_decode(bytes, scratch, &trace);
+    if (!st) st = kiln_trace_replay(&trace, te, NULL, scratch, &program, NULL);
+    if (!st) kiln_features_compute(program, &job->target, scratch, out);
+    return st;
+}
+
+static double nearest(const kiln_shell_job *job, const float *features) {
+    double least = INFINITY;
+    for (uint32_t i = 0; i < job->task_count; i++) {
+        if (!job->task[i].searcher) continue;
+        const float *own = kiln_searcher_default_features(job->task[i].searcher);
+        double sum = 0;
+        for (uint32_t f = 0; f < KILN_FEATURE_COUNT; f++) {
+            double difference = (double)features[f] - (double)own[f];
+            sum += difference * difference;
+        }
+        least = fmin(least, sum);
+    }
+    return least;
+}
+
+static other_task *find_other(other_task *other, uint32_t count, kiln_str key) {
+    for (uint32_t i = 0; i < count; i++)
+        if (kiln_str_equal(other[i].key, key)) return &other[i];
+    return NULL;
+}
+
+/* The other tasks, each with the similarity of its newest record. */
+static uint32_t list_others(const kiln_shell_job *job, kiln_arena *arena, other_task *other) {
+    uint32_t count = 0;
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, (size_t)1 << 20);
+    for (uint32_t i = 0; i < job->lesson.count; i++) {
+        const kiln_lesson *lesson = &job->lesson.data[i];
+        float features[KILN_FEATURE_COUNT];
+        if (lesson->task < job->task_count || find_other(other, count, lesson->key)) continue;
+        other_task added = {.key = lesson->key, .text = lesson->text, .distance = INFINITY};
+        kiln_status st = kiln_program_parse(lesson->text, arena, &added.te);
+        if (!st) st = features_of(job, added.te, lesson->trace, &scratch, features);
+        if (!st) added.distance = nearest(job, features);
+        kiln_status_free(st); /* of another version of the program text: nothing is learnt */
+        other[count++] = added;
+        kiln_arena_reset(&scratch);
+    }
+    kiln_arena_deinit(&scratch);
+    return count;
+}
+
+/* How many tasks are more like the job's. */
+static uint32_t rank_of(const other_task *other, uint32_t count, const other_task *task) {
+    uint32_t rank = 0;
+    for (const other_task *o = other; o < other + count; o++)
+        rank += o->distance < task->distance || (o->distance == task->distance && o < task);
+    return rank;
+}
+
+static void teach_others(kiln_shell_job *job) {
+    kiln_arena arena, scratch;
+    kiln_arena_init(&arena, 0);
+    kiln_arena_init(&scratch, (size_t)1 << 20);
+    other_task *other = KILN_ARENA_ARRAY(&arena, other_task, job->lesson.count);
+    uint32_t count = list_others(job, &arena, other);
+    for (uint32_t i = 0; i < job->lesson.count; i++) {
+        const kiln_lesson *lesson = &job->lesson.data[i];
+        float features[KILN_FEATURE_COUNT];
+        other_task *task =
+            lesson->task < job->task_count ? NULL : find_other(other, count, lesson->key);
+        if (!task || isinf(task->distance) || task->taught == OTHER_PER_TASK ||
+            rank_of(other, count, task) >= OTHER_TASKS)
+            continue;
+        kiln_status st = features_of(job, task->te, lesson->trace, &scratch, features);
+        if (!st) kiln_cost_model_add(job->model, task->key, features, lesson->latency_ns);
+        task->taught += !st;
+        kiln_status_free(st);
+        kiln_arena_reset(&scratch);
+    }
+    kiln_arena_deinit(&scratch);
+    kiln_arena_deinit(&arena);
+}
+
+void kiln_shell_teach(kiln_shell_job *job) {
+    if (job->model) teach_others(job);
+    for (uint32_t i = 0; i < job->lesson.count; i++) {
+        const kiln_lesson *lesson = &job->lesson.data[i];
+        kiln_searcher *searcher =
+            lesson->task < job->task_count ? job->task[lesson->task].searcher : NULL;
+        if (searcher) kiln_searcher_know(searcher, lesson->trace, lesson->hash, lesson->latency_ns);
+    }
+}

@@ -1,0 +1,133 @@
+/* Searching off the loop: orders of a job are carried out one after another on a pool thread, so
+ * that builds, transfers and measurements go on while a model is trained and traces are replayed.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "tuner/shell.h"
+
+/* ---- on the pool thread ---- */
+
+static kiln_candidate *propose(kiln_shell_job *job, const kiln_search_order *order) {
+    kiln_searcher *searcher = job->task[order->task].searcher;
+    const kiln_point *point = NULL;
+    uint64_t began_ns = kiln_clock_precise_ns();
+    /* Behind the end of a space the machine may ask once more for each proposal under way. */
+    if (!searcher || kiln_searcher_proposed(searcher) < order->index) return NULL;
+    kiln_status st = kiln_searcher_propose(searcher, &point);
+    if (st) {
+        if (kiln_status_code(st) != KILN_OUT_OF_RANGE)
+            kiln_log(KILN_LOG_ERROR, "%s", kiln_status_text(st));
+        kiln_status_free(st);
+        return NULL;
+    }
+    kiln_candidate *candidate = kiln_alloc(sizeof *candidate);
+    *candidate = (kiln_candidate){.task = order->task,
+                                  .index = order->index,
+                                  .search_ns = kiln_clock_precise_ns() - began_ns};
+    kiln_arena_init(&candidate->arena, 4096);
+    candidate->trace.data =
+        kiln_arena_copy(&candidate->arena, point->trace.data, point->trace.size);
+    candidate->trace.size = point->trace.size;
+    memcpy(candidate->hash, point->hash, sizeof candidate->hash);
+    return candidate;
+}
+
+static void carry_out_orders(void *context) {
+    kiln_shell_job *job = context;
+    if (!job->taught) kiln_shell_teach(job);
+    job->taught = true;
+    for (uint32_t i = 0; i < job->now.count; i++) {
+        kiln_search_order *order = &job->now.data[i];
+        kiln_searcher *searcher = job->task[order->task].searcher;
+        if (!order->observes)
+            order->candidate = propose(job, order);
+        else if (searcher)
+            kiln_searcher_observe(searcher, order->index, order->outcome, order->median_ns);
+    }
+}
+
+/* ---- on the loop ---- */
+
+static void start(kiln_shell_job *job);
+
+static void on_orders_done(void *context) {
+    kiln_shell_job *job = context;
+    job->searching = false;
+    for (uint32_t i = 0; i < job->now.count; i++) {
+        const kiln_search_order *order = &job->now.data[i];
+        if (order->observes) continue;
+        kiln_searcher *searcher = job->task[order->task].searcher;
+        if (order->candidate) kiln_vec_push(&job->candidate, order->candidate);
+        kiln_tuner_event event = {.kind = KILN_TUNER_PROPOSED,
+                                  .job = job->handle,
+                                  .task = order->task,
+                                  .index = order->index,
+                                  .exhausted = !order->candidate};
+        if (order->candidate)
+            event.is_default = kiln_str_is(kiln_str_from(order->candidate->hash),
+                                           kiln_searcher_default_hash(searcher));
+        if (!job->forgotten) kiln_shell_post(job->shell, &event);
+    }
+    job->now.count = 0;
+    if (job->forgotten)
+        kiln_shell_job_destroy(job);
+    else
+        start(job);
+}
+
+/* Hands over all waiting orders up to the first proposal: it is built while the next is thought of.
+ */
+static void start(kiln_shell_job *job) {
+    if (job->searching || job->order.count == 0) return;
+    uint32_t count = 0;
+    while (count < job->order.count && (count == 0 || job->order.data[count - 1].observes))
+        kiln_vec_push(&job->now, job->order.data[count++]);
+    job->order.count -= count;
+    memmove(job->order.data, job->order.data + count, job->order.count * sizeof *job->order.data);
+    job->searching = true;
+    kiln_loop_work(job->shell->loop, carry_out_orders, on_orders_done, job);
+}
+
+void kiln_shell_propose(kiln_shell *shell, const kiln_tuner_action *action) {
+    kiln_shell_job *job = kiln_shell_find_job(shell, action->job);
+    if (!job) return;
+    kiln_search_order order = {.task = action->task, .index = action->index};
+    kiln_vec_push(&job->order, order);
+    start(job);
+}
+
+void kiln_shell_observe(kiln_shell *shell, const kiln_tuner_action *action) {
+    kiln_shell_job *job = kiln_shell_find_job(shell, action->job);
+    if (!job) return;
+    kiln_search_order order = {.observes = true,
+                               .task = action->task,
+                               .index = action->index,
+                               .outcome = action->outcome,
+                               .median_ns = action->median_ns};
+    kiln_vec_push(&job->order, order);
+    for (uint32_t i = 0; i < job->candidate.count; i++) {
+        kiln_candidate *candidate = job->candidate.data[i];
+        if (candidate->task != action->task || candidate->index != action->index) continue;
+        job->candidate.data[i] = kiln_vec_pop(&job->candidate);
+        kiln_candidate_destroy(candidate);
+        break;
+    }
+    start(job);
+}
+
+kiln_candidate *kiln_shell_find_candidate(kiln_shell_job *job, uint32_t task, uint32_t index) {
+    for (uint32_t i = 0; i < job->candidate.count; i++)
+        if (job->candidate.data[i]->task == task && job->candidate.data[i]->index == index)
+            return job->candidate.data[i];
+    return NULL;
+}
+
+void kiln_shell_search_wait(kiln_shell *shell) {
+    for (kiln_shell_job *job = shell->jobs; job; job = job->next) {
+        job->order.count = 0;
+        while (job->searching) kiln_loop_run_once(shell->loop);
+    }
+}

@@ -1,9 +1,10 @@
-/* kiln db: best, top, history, stats, export, import, sql. */
+/* kiln db: best, top, history, stats, export, import, sql, plot. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "cli/cli.h"
+#include "cli/plot.h"
 #include "cli/rows_json.h"
 
 #define IMPORT_BYTES_MAX ((size_t)4 << 30)
@@ -12,7 +13,8 @@ typedef struct db_call {
     kiln_db *db;
     kiln_arena *process;
     const char *task, *target;
-    const char *argument; /* file or statement; NULL: none */
+    const char *argument;      /* file or statement; NULL: none */
+    const char *path, *output; /* of the database; of plot */
     uint64_t limit;
     bool json;
 } db_call;
@@ -185,6 +187,22 @@ static kiln_status db_sql(const db_call *c) {
     return kiln_db_sql(c->db, kiln_str_from(c->argument), print_sql_row, &context);
 }
 
+static kiln_status db_plot(const db_call *c) {
+    kiln_db_filter filter = filter_of(c, KILN_DB_OLDEST, 0);
+    kiln_plot plot = {.source = c->path};
+    kiln_strbuf page = {0};
+    if (!c->output)
+        return KILN_ERROR(INVALID_ARGUMENT, "kiln db plot -o FILE.html: the file is missing");
+    kiln_status st = kiln_plot_read(c->db, &filter, c->process, &plot);
+    if (!st) kiln_plot_print(&plot, &page);
+    if (!st) st = kiln_file_write(c->output, kiln_strbuf_view(&page), 0666);
+    kiln_strbuf_deinit(&page);
+    if (!st && c->json)
+        kiln_json_line(json_pack("{s:s, s:s, s:i}", "event", "plot", "file", c->output, "tasks",
+                                 (int)plot.task_count));
+    return st;
+}
+
 static const struct {
     const char *name;
     kiln_status (*run)(const db_call *c);
@@ -193,22 +211,24 @@ static const struct {
     {"best", db_best, KILN_DB_READ},       {"top", db_top, KILN_DB_READ},
     {"history", db_history, KILN_DB_READ}, {"stats", db_stats, KILN_DB_READ},
     {"export", db_export, KILN_DB_READ},   {"import", db_import, KILN_DB_WRITE},
-    {"sql", db_sql, KILN_DB_READ},
+    {"sql", db_sql, KILN_DB_READ},         {"plot", db_plot, KILN_DB_READ},
 };
 
 kiln_status kiln_cmd_db(kiln_arena *process, int argc, char **argv) {
-    const char *db_option = NULL, *path = NULL;
+    const char *db_option = NULL;
     db_call c = {.process = process};
     const kiln_opt option[] = {
         {"db", KILN_OPT_TEXT, &db_option, "PATH", "records database (default $KILN_HOME/kiln.db)"},
         {"task", KILN_OPT_TEXT, &c.task, "KEY", "only this task"},
         {"target", KILN_OPT_TEXT, &c.target, "T", "only this target, as stored"},
+        {"output|o", KILN_OPT_TEXT, &c.output, "FILE", "plot: the page to write"},
         {"limit", KILN_OPT_COUNT, &c.limit, "N", "at most so many (default: 10 for top, else all)"},
         {"json", KILN_OPT_FLAG, &c.json, NULL, "print one object per line"},
     };
     const kiln_opt_table table = {
-        "kiln db best|top|history|stats|export|import FILE|sql STATEMENT [options]",
-        "Looks into the records database. sql cannot change anything.",
+        "kiln db best|top|history|stats|export|import FILE|sql STATEMENT|plot [options]",
+        "Looks into the records database. sql cannot change anything; plot writes a page of "
+        "curves.",
         option,
         KILN_ARRAY_COUNT(option),
         1,
@@ -219,14 +239,14 @@ kiln_status kiln_cmd_db(kiln_arena *process, int argc, char **argv) {
     c.argument = args.count > 1 ? args.positional[1] : NULL;
     for (size_t i = 0; i < KILN_ARRAY_COUNT(actions); i++) {
         if (strcmp(args.positional[0], actions[i].name) != 0) continue;
-        st = kiln_db_path(db_option, process, &path);
-        if (!st) st = kiln_db_open(path, KILN_DB_RECORDS, actions[i].mode, &c.db);
+        st = kiln_db_path(db_option, process, &c.path);
+        if (!st) st = kiln_db_open(c.path, KILN_DB_RECORDS, actions[i].mode, &c.db);
         if (!st) st = actions[i].run(&c);
         kiln_db_close(c.db);
         return st;
     }
     return KILN_ERROR(
         INVALID_ARGUMENT,
-        "kiln db has no '%s'; there are best, top, history, stats, export, import, sql",
+        "kiln db has no '%s'; there are best, top, history, stats, export, import, sql, plot",
         args.positional[0]);
 }

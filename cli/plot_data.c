@@ -1,0 +1,90 @@
+#include "cli/display.h"
+#include "cli/plot.h"
+
+static void add_record(kiln_plot_task *task, const kiln_db_record *r, kiln_arena *arena) {
+    bool ok = kiln_str_is(r->outcome, "ok") && r->checked;
+    task->search_ns += r->search_ns;
+    task->build_ns += r->build_ns;
+    task->board_ns += r->board_ns;
+    task->train_ns += r->train_ns;
+    task->peak_flops = KILN_MAX(task->peak_flops, r->peak_flops * (double)r->threads);
+    if (ok && kiln_str_is(r->searcher, "default")) task->default_ns = r->median_ns;
+    if (r->final) return;
+    task->trial[task->trial_count++] = (kiln_plot_trial){ok ? r->median_ns : 0};
+    task->failed_count += !ok;
+    task->raced_count += r->raced != 0;
+    kiln_curve_add(&task->curve, arena, task->trial_count, ok && !r->raced ? r->median_ns : 0);
+}
+
+/* The label and the bytes come from the task's text; one that this version cannot read has neither.
+ */
+static void describe(kiln_plot_task *task, kiln_str canonical, kiln_arena *arena) {
+    kiln_program *te = NULL;
+    task->label = kiln_str_dup(arena, task->op);
+    kiln_status st = kiln_program_parse(canonical, arena, &te);
+    if (!st) {
+        kiln_task with_program = {.op = task->op, .te = te};
+        task->label = kiln_task_label(&with_program, arena);
+        task->bytes = kiln_program_argument_bytes(te);
+    }
+    kiln_status_free(st);
+}
+
+static kiln_status read_task(kiln_db *db, const kiln_db_stat *stat, kiln_arena *arena,
+                             kiln_plot_task *out) {
+    kiln_db_filter filter = {.task_key = stat->task_key, .target = stat->target};
+    kiln_db_record *record = NULL, *best = NULL;
+    kiln_db_task task;
+    uint32_t count = 0, best_count = 0;
+    bool found = false;
+    *out = (kiln_plot_task){.key = stat->task_key, .op = stat->op, .target = stat->target};
+    kiln_status st = kiln_db_records(db, &filter, arena, &record, &count);
+    if (!st) st = kiln_db_best(db, &filter, arena, &best, &best_count);
+    if (!st) st = kiln_db_find_task(db, stat->task_key, arena, &task, &found);
+    if (st) return st;
+    if (found) out->flops = task.flops;
+    describe(out, found ? task.canonical : KILN_STR(""), arena);
+    out->trial = KILN_ARENA_ARRAY(arena, kiln_plot_trial, count);
+    for (uint32_t i = 0; i < count; i++) add_record(out, &record[i], arena);
+    if (best_count) {
+        out->best_ns = best->median_ns;
+        out->found_by = best->searcher;
+    }
+    return KILN_OK;
+}
+
+static bool matches(const kiln_db_filter *filter, const kiln_db_stat *stat) {
+    return (!filter->task_key.size || kiln_str_equal(filter->task_key, stat->task_key)) &&
+           (!filter->target.size || kiln_str_equal(filter->target, stat->target));
+}
+
+/* The slope of memory is measured here and now, so it is shown when every task is this machine's.
+ */
+static kiln_status measure_machine(kiln_plot *plot, kiln_arena *arena) {
+    kiln_target native;
+    kiln_strbuf reason = {0};
+    bool ours = true;
+    kiln_status st = kiln_target_native(arena, &native);
+    for (uint32_t i = 0; !st && i < plot->task_count; i++) {
+        kiln_target target;
+        st = kiln_target_parse(plot->task[i].target, arena, &target);
+        ours = !st && ours && kiln_target_runs_on(&target, &native, &reason);
+    }
+    if (!st && ours) st = kiln_machine_measure(arena, &plot->machine);
+    kiln_strbuf_deinit(&reason);
+    return st;
+}
+
+kiln_status kiln_plot_read(kiln_db *db, const kiln_db_filter *filter, kiln_arena *arena,
+                           kiln_plot *out) {
+    kiln_db_stat *stat = NULL;
+    uint32_t count = 0;
+    kiln_status st = kiln_db_stats(db, arena, &stat, &count);
+    if (st) return st;
+    out->task = KILN_ARENA_ARRAY(arena, kiln_plot_task, count);
+    out->task_count = 0;
+    for (uint32_t i = 0; !st && i < count; i++)
+        if (matches(filter, &stat[i]))
+            st = read_task(db, &stat[i], arena, &out->task[out->task_count++]);
+    return st ? st : measure_machine(out, arena);
+}

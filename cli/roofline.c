@@ -1,0 +1,45 @@
+#include "cli/roofline.h"
+
+#include <string.h>
+
+#include "base/macros.h"
+#include "deploy/runtime/peak.h"
+
+#define MEMORY_BYTES ((size_t)128 << 20) /* more than caches of one core's share hold */
+
+kiln_status kiln_machine_measure(kiln_arena *arena, kiln_machine *out) {
+    kiln_target native;
+    kiln_arena scratch;
+    kiln_status st = kiln_target_native(arena, &native);
+    if (st) return st;
+    kiln_arena_init(&scratch, 0);
+    char *memory = kiln_arena_alloc_aligned(&scratch, 64, MEMORY_BYTES);
+    memset(memory, 1, MEMORY_BYTES); /* pages of their own: untouched ones are all the same page */
+    size_t cached = native.l2_bytes ? native.l2_bytes / 2 : 0;
+    *out = (kiln_machine){.peak_flops = kiln_peak_flops(),
+                          .memory_bytes = kiln_peak_read(memory, MEMORY_BYTES),
+                          .cache_bytes = cached ? kiln_peak_read(memory, cached) : 0,
+                          .l2_bytes = native.l2_bytes};
+    kiln_arena_deinit(&scratch);
+    return KILN_OK;
+}
+
+double kiln_program_argument_bytes(const kiln_program *te) {
+    double bytes = 0;
+    for (uint32_t i = 1; i < te->buffer.count; i++) {
+        const kiln_buffer_info *buffer = &te->buffer.data[i];
+        if (buffer->role != KILN_ROLE_TEMP)
+            bytes +=
+                (double)kiln_shape_count(&buffer->shape) * (double)kiln_dtype_size(buffer->dtype);
+    }
+    return bytes;
+}
+
+double kiln_roof(const kiln_machine *machine, double intensity, kiln_bound *out_bound) {
+    double memory = intensity * machine->memory_bytes;
+    bool both = machine->peak_flops > 0 && machine->memory_bytes > 0;
+    *out_bound = !both                          ? KILN_BOUND_UNKNOWN
+                 : memory < machine->peak_flops ? KILN_BOUND_MEMORY
+                                                : KILN_BOUND_ARITHMETIC;
+    return *out_bound == KILN_BOUND_MEMORY ? memory : machine->peak_flops;
+}

@@ -1,0 +1,52 @@
+/* The roofline: what sets the bound, and what the machine can do. */
+#include "cli/roofline.h"
+
+#include "deploy/runtime/peak.h"
+#include "tests/support/test.h"
+
+static void the_lower_of_two_roofs_counts(void **state) {
+    (void)state;
+    const kiln_machine m = {.peak_flops = 100e9, .memory_bytes = 10e9};
+    kiln_bound bound;
+    assert_true(kiln_roof(&m, 2, &bound) == 20e9 && bound == KILN_BOUND_MEMORY);
+    assert_true(kiln_roof(&m, 10, &bound) == 100e9 && bound == KILN_BOUND_ARITHMETIC);
+    assert_true(kiln_roof(&m, 1e6, &bound) == 100e9 && bound == KILN_BOUND_ARITHMETIC);
+}
+
+static void a_machine_not_known_sets_no_bound(void **state) {
+    (void)state;
+    const kiln_machine m = {.peak_flops = 100e9};
+    kiln_bound bound;
+    assert_true(kiln_roof(&m, 0.001, &bound) == 100e9 && bound == KILN_BOUND_UNKNOWN);
+}
+
+static void arguments_count_once_and_temps_do_not(void **state) {
+    kiln_program *te = NULL;
+    static const char text[] =
+        "program t\ninput x: f32[4,8]\nconstant w: f32[8]\ntemp m: f32[4,8]\n"
+        "output y: f32[4,8]\n"
+        "block a(i:4, j:8): m[i, j] = x[i, j] + w[j]\n"
+        "block b(i:4, j:8): y[i, j] = m[i, j] * m[i, j]\n";
+    expect_ok(kiln_program_parse(kiln_str_from(text), *state, &te));
+    assert_true(kiln_program_argument_bytes(te) == 4.0 * (32 + 8 + 32));
+}
+
+static void caches_are_read_faster_than_memory(void **state) {
+    kiln_machine m;
+    expect_ok(kiln_machine_measure(*state, &m));
+#if defined(__x86_64__)
+    assert_true(m.peak_flops > 1e9 && m.memory_bytes > 1e8);
+    if (m.cache_bytes > 0) assert_true(m.cache_bytes > m.memory_bytes);
+#endif
+    assert_true(kiln_peak_read(state, 0) == 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_lower_of_two_roofs_counts),
+        cmocka_unit_test(a_machine_not_known_sets_no_bound),
+        test_with_arena(arguments_count_once_and_temps_do_not),
+        test_with_arena(caches_are_read_faster_than_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -47,6 +47,7 @@ static void add_trial(cost_task *task, const kiln_trace *trace, const kiln_progr
         trial.autotvm = kiln_alloc(kiln_features_count(KILN_FEATURES_AUTOTVM) * sizeof(float));
         kiln_features_compute(program, target, &arena, trial.features);
         uint64_t computed = kiln_clock_thread_ns();
+        kiln_features_autotvm_compute(program, target, &arena, trial.autotvm);
         speed->replay_ns += (double)(replayed - begin);
         speed->features_ns += (double)(computed - replayed);
         speed->count++;

@@ -23,7 +23,10 @@ static char *print_decisions(const kiln_trace *trace) {
     for (uint32_t i = 0; i < trace->count; i++) {
         const kiln_instruction *in = &trace->instruction[i];
         for (uint32_t k = 0; k < in->decision_count; k++)
-            kiln_strbuf_printf(&text, "%s%lld", k ? "," : text.size ? ";" : "",
+            kiln_strbuf_printf(&text, "%s%lld",
+                               k           ? ","
+                               : text.size ? ";"
+                                           : "",
                                (long long)in->decision[k]);
     }
     kiln_strbuf_char(&text, '\0');

@@ -75,7 +75,7 @@ static void keep_stored(kiln_tuner_job *job, const kiln_tuner_event *event) {
         if (result->task >= job->task_count || result->index >= job->task[result->task].stored_end)
             continue;
         job->task[result->task].stored[result->index] =
-            (kiln_tuner_stored){true, result->outcome, result->median_ns};
+            (kiln_tuner_stored){true, result->outcome, result->median_ns, result->raced};
     }
 }
 
@@ -105,6 +105,7 @@ void kiln_tuner_job_prepared(kiln_tuner_job *job, const kiln_tuner_event *event)
                                 .flops = task->given.flops,
                                 .best_ns = task->given.best_ns,
                                 .tried = task->given.stored_count + task->given.repeat_count};
+        kiln_tuner_race_take(&task->race, task->given.best_ns);
         task->changed = true;
     }
     bool *closed = KILN_ARENA_ARRAY(&job->arena, bool, event->task_count);
@@ -144,6 +145,7 @@ static kiln_msg_task_state state_of(const kiln_tuner_job *job, const kiln_tuner_
         .best_ns = task->best_ns,
         .default_ns = task->given.default_ns,
         .flops = task->given.flops,
+        .raced = task->raced,
     };
 }
 
@@ -291,7 +293,9 @@ void kiln_tuner_job_tick(kiln_tuner_job *job) {
         kiln_tuner_pipeline_advance(job);
         kiln_tuner_leases_advance(job);
         send_event(job);
-        if (job->state == KILN_TUNER_JOB_RUNNING && kiln_tuner_pipeline_is_done(job)) export(job);
+        if (job->state == KILN_TUNER_JOB_RUNNING && kiln_tuner_pipeline_is_done(job) &&
+            !kiln_tuner_finals_advance(job))
+            export(job);
         break;
     case KILN_TUNER_JOB_STOPPING:
         if (job->trial.count == 0) export(job);

@@ -16,6 +16,10 @@
  * - A trial has one identity for ever (job, task, index), and one record: a result that comes
  * twice, late, or under an old lease changes nothing. TRIAL_ACK follows the commit.
  * - A trial that takes its board down KILN_TUNER_ATTEMPTS_MAX times is recorded as board_lost.
+ * - A candidate that is clearly slower than its rivals is stopped after its first samples (race.h).
+ * - Samples that their board calls out of band are taken again, KILN_TUNER_ATTEMPTS_MAX times in
+ * all; a task stays on one board while the others have work of their own.
+ * - When all trials are observed the finalists of each task are measured anew (finalist.h).
  * - After a restart the shell gives the stored records back (`stored` of PREPARED); those trials
  * are proposed and observed again, so that the searcher is where it was, but neither built nor
  * measured.
@@ -31,6 +35,7 @@
 #include "base/arena.h"
 #include "base/vec.h"
 #include "proto/proto.h"
+#include "tuner/finalist.h"
 
 #define KILN_TUNER_JOBS_MAX 64u
 #define KILN_TUNER_TASKS_MAX KILN_MESSAGES_TASKS /* of one job */
@@ -71,6 +76,7 @@ typedef struct kiln_tuner_result {
     uint32_t task, index;
     kiln_outcome outcome;
     double median_ns; /* of one run; 0 unless ok */
+    bool raced;       /* stopped early: median_ns is a lower bound, and no best */
 } kiln_tuner_result;
 
 typedef enum kiln_tuner_event_kind {
@@ -87,6 +93,8 @@ typedef enum kiln_tuner_event_kind {
     KILN_TUNER_UPLOADED, /* digest, failure: UPLOAD is done */
     KILN_TUNER_RECORDED, /* job, task, index, failure: RECORD is committed (or cannot be: the job
                             ends) */
+    KILN_TUNER_GATHERED, /* job, task, finalist...: GATHER is done; the artefacts are in our store,
+                            the default's first. Fewer than two: there is no final. */
     KILN_TUNER_EXPORTED, /* job, digest, failure: EXPORT is done; the blob is in our store */
     KILN_TUNER_TICK,     /* at kiln_tuner_next_ns, or more often */
 } kiln_tuner_event_kind;
@@ -103,6 +111,8 @@ typedef struct kiln_tuner_event {
     bool exhausted, is_default;
     kiln_outcome outcome; /* BUILT: OK, or BUILD_ERROR, LINK_ERROR, TIMEOUT, CRASH, INFRA */
     kiln_msg_blob_ref artefact;
+    const kiln_msg_blob_ref *finalist;
+    uint32_t finalist_count;
     kiln_digest digest;
     const char *text;    /* BUILT: error text for the record */
     kiln_code code;      /* of failure */
@@ -122,9 +132,13 @@ typedef enum kiln_tuner_action_kind {
     KILN_TUNER_UPLOAD, /* give blob `digest` to the tracker; UPLOADED follows */
     KILN_TUNER_RECORD, /* write the record of (job, task, index): from `result` (a board's), or
                           `outcome` and `text` when no board answered; RECORDED follows after the
-                          commit. `grant` is the lease's. */
+                          commit. `grant` is the lease's. Of a final (index KILN_TUNER_FINAL): a
+                          record for each of the finalists, from `result` and its rivals. */
     KILN_TUNER_OBSERVE, /* tell the searcher and the model of (job, task) how candidate `index`
                            ended; forget the candidate */
+    KILN_TUNER_GATHER,  /* find the default and the KILN_TUNER_FINALISTS fastest candidates of (job,
+                           task) among all its records, and build what is not in our store; GATHERED
+                           follows */
     KILN_TUNER_EXPORT,  /* write the job's records as a JSON-lines blob; EXPORTED follows */
     KILN_TUNER_FORGET,  /* the job is over: free what the shell keeps for it */
 } kiln_tuner_action_kind;
@@ -141,6 +155,7 @@ typedef struct kiln_tuner_action {
     kiln_outcome outcome;                /* RECORD, OBSERVE */
     kiln_blame blame;                    /* RECORD */
     double median_ns;                    /* OBSERVE: of one run; 0 unless ok */
+    bool raced;                          /* OBSERVE: median_ns is a lower bound */
     const kiln_msg_trial_result *result; /* RECORD; NULL when no board answered */
     const kiln_msg_lease_grant *grant;   /* RECORD: board, device; NULL when no board answered */
 } kiln_tuner_action;

@@ -60,11 +60,11 @@ static kiln_status find_own_results(kiln_shell_job *job, kiln_tuner_result **out
     kiln_tuner_result *result = KILN_ARENA_ARRAY(&job->arena, kiln_tuner_result, count);
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t t = 0; t < job->task_count; t++) {
-            if (!kiln_str_equal(job->task[t].key, record[i].task_key)) continue;
+            if (record[i].final || !kiln_str_equal(job->task[t].key, record[i].task_key)) continue;
             kiln_outcome outcome = KILN_OUTCOME_INFRA;
             if (!kiln_outcome_find(record[i].outcome, &outcome)) continue;
             result[used++] = (kiln_tuner_result){t, (uint32_t)record[i].trial_index, outcome,
-                                                 record[i].median_ns};
+                                                 record[i].median_ns, record[i].raced != 0};
         }
     }
     *out_result = result;

@@ -14,6 +14,12 @@ static const kiln_msg_policy search_policy = {.samples_min = 5,
                                               .interval = 0.01,
                                               .sample_ns = 1000000,
                                               .total_ns = 50000000};
+/* The same for finals: each of their kernels gets so much. */
+static const kiln_msg_policy final_policy = {.samples_min = 10,
+                                             .samples_max = 40,
+                                             .interval = 0.005,
+                                             .sample_ns = 1000000,
+                                             .total_ns = 100000000};
 static const kiln_msg_phases search_deadlines_ms = {
     .fetch = 30000, .load = 10000, .warm = 10000, .run = 10000, .check = 10000};
 
@@ -136,7 +142,10 @@ void kiln_tuner_on_grant(kiln_tuner *t, const kiln_message *message) {
 
 static void send_trial(kiln_tuner_job *job, const kiln_tuner_lease *lease,
                        const kiln_tuner_trial *trial) {
-    const kiln_tuner_task *task = &job->task[trial->task].given;
+    const kiln_tuner_job_task *task = &job->task[trial->task];
+    const bool final = trial->index == KILN_TUNER_FINAL;
+    kiln_msg_blob_ref rivals[KILN_TUNER_ARTEFACTS_MAX];
+    memcpy(rivals, trial->artefact, sizeof rivals);
     kiln_message message = {
         .type = KILN_MSG_TRIAL,
         .trial = {.trial = kiln_str_from(trial->id),
@@ -144,26 +153,60 @@ static void send_trial(kiln_tuner_job *job, const kiln_tuner_lease *lease,
                   .lease = lease->lease,
                   .job = kiln_str_from(job->id),
                   .slot = lease->grant.slot,
-                  .artefact = trial->artefact,
-                  .reference = task->reference,
-                  .seed = task->input_seed,
-                  .policy = search_policy,
+                  .artefact = trial->artefact[0],
+                  .rivals = {rivals + 1, trial->artefact_count - 1},
+                  .reference = task->given.reference,
+                  .seed = task->given.input_seed,
+                  .race_ns = final ? 0 : kiln_tuner_race_bound_ns(&task->race),
+                  .policy = final ? final_policy : search_policy,
                   .deadlines_ms = search_deadlines_ms},
     };
     kiln_tuner_send(job->tuner, &message);
 }
 
-static kiln_tuner_trial *next_ready(kiln_tuner_job *job) {
-    for (uint32_t i = 0; i < job->trial.count; i++)
-        if (job->trial.data[i]->state == KILN_TRIAL_READY) return job->trial.data[i];
-    return NULL;
+static bool holds_board(const kiln_tuner_job *job, const char *node) {
+    for (uint32_t i = 0; i < job->lease.count; i++)
+        if (job->lease.data[i]->lease && kiln_str_is(job->lease.data[i]->grant.board, node))
+            return true;
+    return false;
+}
+
+/* How far a trial is from the board: 0 its task is measured there; 1 nowhere; 2 on another one. */
+static uint32_t distance(const kiln_tuner_job *job, const kiln_tuner_lease *lease,
+                         const kiln_tuner_trial *trial) {
+    const char *home = job->task[trial->task].home;
+    if (!home) return 1;
+    return kiln_str_is(lease->grant.board, home) ? 0 : 2;
+}
+
+/* The trial for an idle place on the lease's board: times of one task are best compared when one
+ * board took them, but no board waits while there is work. */
+static kiln_tuner_trial *next_ready(kiln_tuner_job *job, const kiln_tuner_lease *lease) {
+    kiln_tuner_trial *best = NULL;
+    uint32_t best_distance = UINT32_MAX;
+    for (uint32_t i = 0; i < job->trial.count && best_distance > 0; i++) {
+        kiln_tuner_trial *trial = job->trial.data[i];
+        if (trial->state != KILN_TRIAL_READY) continue;
+        uint32_t far = distance(job, lease, trial);
+        if (far >= best_distance) continue;
+        best = trial;
+        best_distance = far;
+    }
+    return best;
+}
+
+static void settle(kiln_tuner_job *job, const kiln_tuner_lease *lease, uint32_t task) {
+    const char *home = job->task[task].home;
+    if (!home || !holds_board(job, home))
+        job->task[task].home = kiln_str_dup(&job->arena, lease->grant.board);
 }
 
 static void keep_busy(kiln_tuner_job *job, kiln_tuner_lease *lease) {
     kiln_tuner *t = job->tuner;
     kiln_tuner_trial *trial = NULL;
     while (lease->sent < lease->grant.trials && in_flight(job, lease) < KILN_TUNER_BOARD_DEPTH &&
-           (trial = next_ready(job))) {
+           (trial = next_ready(job, lease))) {
+        settle(job, lease, trial->task);
         trial->state = KILN_TRIAL_SENT;
         trial->lease = lease->lease;
         trial->started = false;
@@ -175,7 +218,7 @@ static void keep_busy(kiln_tuner_job *job, kiln_tuner_lease *lease) {
 
 /* The lease is gone: its trials go back, at most so often. */
 static void take_back_trials(kiln_tuner_job *job, uint64_t number, bool board_lost) {
-    for (uint32_t i = 0; i < job->trial.count; i++) {
+    for (uint32_t i = job->trial.count; i-- > 0;) { /* a final that fails is gone */
         kiln_tuner_trial *trial = job->trial.data[i];
         if (trial->state != KILN_TRIAL_SENT || trial->lease != number) continue;
         trial->state = KILN_TRIAL_READY;
@@ -342,6 +385,13 @@ static void acknowledge(kiln_tuner *t, const kiln_msg_trial_result *result) {
     kiln_tuner_send(t, &ack);
 }
 
+/* Nothing was measured, or nothing that can be trusted, and the candidate is not to blame. */
+static bool is_to_be_repeated(const kiln_tuner_trial *trial, const kiln_msg_trial_result *result) {
+    bool spoilt = result->outcome == KILN_OUTCOME_OK && result->out_of_band;
+    return (spoilt || result->outcome == KILN_OUTCOME_INFRA) &&
+           trial->attempt < KILN_TUNER_ATTEMPTS_MAX;
+}
+
 void kiln_tuner_on_result(kiln_tuner *t, const kiln_msg_trial_result *result) {
     kiln_tuner_job *job = NULL, *owner = NULL;
     kiln_tuner_trial *trial = find_trial(t, result->trial, &job);
@@ -355,14 +405,20 @@ void kiln_tuner_on_result(kiln_tuner *t, const kiln_msg_trial_result *result) {
         trial->attempt != result->attempt)
         return;
     trial->outcome = (kiln_outcome)result->outcome;
-    if (trial->outcome == KILN_OUTCOME_INFRA && trial->attempt < KILN_TUNER_ATTEMPTS_MAX) {
-        acknowledge(
-            t,
-            result); /* not the candidate's fault: once more, and perhaps its blobs are missing */
+    if (is_to_be_repeated(trial, result)) {
+        acknowledge(t, result);
         trial->attempt++;
-        kiln_tuner_trial_reupload(job, trial);
+        trial->state = KILN_TRIAL_READY;
+        /* Perhaps its blobs are missing. */
+        if (trial->outcome == KILN_OUTCOME_INFRA) kiln_tuner_trial_reupload(job, trial);
         return;
     }
+    if (trial->index == KILN_TUNER_FINAL && !kiln_tuner_final_count(job, trial, result)) {
+        acknowledge(t, result);
+        kiln_tuner_final_end(job, trial);
+        return;
+    }
+    trial->raced = result->stop == KILN_STOP_RACED;
     trial->median_ns = trial->outcome == KILN_OUTCOME_OK ? median_of(result) : 0;
     trial->state = KILN_TRIAL_RECORDING;
     trial->from_board = true;

@@ -55,6 +55,10 @@ static kiln_db_filter filter_of(const kiln_shell_job *job) {
                             .codegen_version = kiln_str_from(kiln_codegen_version())};
 }
 
+static bool may_be_best(const kiln_db_record *record) {
+    return kiln_str_is(record->outcome, "ok") && record->checked && !record->raced;
+}
+
 /* Records of other jobs for one of this job's tasks, made by this compiler. */
 static kiln_status find_own(kiln_shell_job *job, uint32_t index, kiln_map *known) {
     kiln_shell_task *task = &job->task[index];
@@ -66,7 +70,8 @@ static kiln_status find_own(kiln_shell_job *job, uint32_t index, kiln_map *known
     for (uint32_t i = 0; !st && i < count; i++) {
         bool repeat = false;
         if (kiln_str_is(record[i].job_id, job->identity)) continue; /* comes back as `stored` */
-        if (record[i].median_ns > 0) {
+        if (record[i].final) continue;                              /* no trial of its own */
+        if (may_be_best(&record[i])) {
             if (task->best_ns <= 0 || record[i].median_ns < task->best_ns)
                 task->best_ns = record[i].median_ns;
             if (kiln_str_is(record[i].searcher, "default")) task->default_ns = record[i].median_ns;

@@ -70,6 +70,7 @@ static bool observe(kiln_tuner_job *job) {
         kiln_tuner_action *action = kiln_tuner_act_on(job, KILN_TUNER_OBSERVE, trial);
         action->outcome = trial->outcome;
         action->median_ns = trial->median_ns;
+        action->raced = trial->raced;
         kiln_tuner_chance_add(&task->chance, trial->median_ns);
     }
     kiln_tuner_trial_remove(job, trial);
@@ -81,10 +82,12 @@ static void count_result(kiln_tuner_job *job, const kiln_tuner_trial *trial) {
     bool ok = trial->outcome == KILN_OUTCOME_OK;
     task->done++;
     task->failed += !ok;
+    task->raced += trial->raced;
     task->changed = true;
-    if (ok && trial->median_ns > 0 && (task->best_ns <= 0 || trial->median_ns < task->best_ns))
-        task->best_ns = trial->median_ns;
-    if (ok && trial->is_default) task->given.default_ns = trial->median_ns;
+    if (!ok || trial->raced || trial->median_ns <= 0) return;
+    kiln_tuner_race_take(&task->race, trial->median_ns);
+    if (task->best_ns <= 0 || trial->median_ns < task->best_ns) task->best_ns = trial->median_ns;
+    if (trial->is_default) task->given.default_ns = trial->median_ns;
 }
 
 void kiln_tuner_trial_proposed(kiln_tuner_job *job, const kiln_tuner_event *event) {
@@ -102,6 +105,7 @@ void kiln_tuner_trial_proposed(kiln_tuner_job *job, const kiln_tuner_event *even
     /* An earlier run of this tuner recorded it already. */
     trial->outcome = task->stored[trial->index].outcome;
     trial->median_ns = task->stored[trial->index].median_ns;
+    trial->raced = task->stored[trial->index].raced;
     trial->state = KILN_TRIAL_RECORDED;
     count_result(job, trial);
 }
@@ -138,7 +142,8 @@ void kiln_tuner_trial_built(kiln_tuner_job *job, const kiln_tuner_event *event) 
         kiln_tuner_trial_fail(job, trial, event->outcome, event->text);
         return;
     }
-    trial->artefact = event->artefact;
+    trial->artefact[0] = event->artefact;
+    trial->artefact_count = 1;
     trial->state = KILN_TRIAL_UPLOADING;
 }
 
@@ -150,17 +155,18 @@ static void upload(kiln_tuner_job *job, kiln_tuner_trial *trial) {
         task->reference_uploading = true;
         kiln_tuner_upload(job->tuner, &task->given.reference.digest);
     }
-    if (!trial->artefact_up && !trial->uploading) {
+    bool artefacts_up = trial->up_count == trial->artefact_count;
+    if (!artefacts_up && !trial->uploading) {
         trial->uploading = true;
-        kiln_tuner_upload(job->tuner, &trial->artefact.digest);
+        kiln_tuner_upload(job->tuner, &trial->artefact[trial->up_count].digest);
     }
     trial->upload_again_ns = 0;
-    if (task->reference_up && trial->artefact_up) trial->state = KILN_TRIAL_READY;
+    if (task->reference_up && artefacts_up) trial->state = KILN_TRIAL_READY;
 }
 
 void kiln_tuner_trial_reupload(kiln_tuner_job *job, kiln_tuner_trial *trial) {
     trial->state = KILN_TRIAL_UPLOADING;
-    trial->artefact_up = false;
+    trial->up_count = 0;
     job->task[trial->task].reference_up = false;
 }
 
@@ -183,16 +189,16 @@ void kiln_tuner_trial_uploaded(kiln_tuner_job *job, const kiln_tuner_event *even
         task->reference_uploading = false;
         task->reference_up = !event->failure;
     }
-    for (uint32_t i = 0; i < job->trial.count; i++) {
+    for (uint32_t i = job->trial.count; i-- > 0;) { /* a final that fails is gone */
         kiln_tuner_trial *trial = job->trial.data[i];
         if (trial->state != KILN_TRIAL_UPLOADING) continue;
-        bool artefact =
-            trial->uploading && kiln_digest_equal(&trial->artefact.digest, &event->digest);
+        bool artefact = trial->uploading &&
+                        kiln_digest_equal(&trial->artefact[trial->up_count].digest, &event->digest);
         bool reference =
             kiln_digest_equal(&job->task[trial->task].given.reference.digest, &event->digest);
         if (artefact) {
             trial->uploading = false;
-            trial->artefact_up = !event->failure;
+            trial->up_count += !event->failure;
         }
         if ((artefact || reference) && event->failure) upload_failed(job, trial, event);
     }
@@ -211,6 +217,10 @@ static void upload_what_can(kiln_tuner_job *job) {
 
 void kiln_tuner_trial_fail(kiln_tuner_job *job, kiln_tuner_trial *trial, kiln_outcome outcome,
                            const char *text) {
+    if (trial->index == KILN_TUNER_FINAL) {
+        kiln_tuner_final_end(job, trial);
+        return;
+    }
     trial->state = KILN_TRIAL_RECORDING;
     trial->outcome = outcome;
     trial->median_ns = 0;
@@ -239,9 +249,13 @@ void kiln_tuner_trial_recorded(kiln_tuner_job *job, const kiln_tuner_event *even
                             kiln_str_from(event->failure));
         return;
     }
+    if (trial->from_board) acknowledge(job, trial);
+    if (trial->index == KILN_TUNER_FINAL) {
+        kiln_tuner_final_end(job, trial);
+        return;
+    }
     trial->state = KILN_TRIAL_RECORDED;
     count_result(job, trial);
-    if (trial->from_board) acknowledge(job, trial);
     if (job->state == KILN_TUNER_JOB_STOPPING) kiln_tuner_trial_remove(job, trial);
 }
 

@@ -43,7 +43,9 @@ static void fill_measurement(kiln_db_record *row, const kiln_msg_trial_result *r
     row->error = result->error;
     row->max_abs_error = result->max_abs_error;
     row->checked = result->checked;
-    row->throttled = result->before.throttle_bits != 0 || result->after.throttle_bits != 0;
+    row->raced = result->stop == KILN_STOP_RACED;
+    row->throttled = result->out_of_band;
+    row->drift = result->drift;
     row->cache_state = KILN_STR("warm");
     row->peak_flops = result->peak_flops;
     const kiln_msg_phases *spent = &result->times_ns;
@@ -99,6 +101,60 @@ static kiln_status put_record(kiln_shell_job *job, const kiln_candidate *candida
     return st;
 }
 
+static kiln_str final_identity(const kiln_tuner_action *action, const kiln_db_record *row,
+                               kiln_arena *scratch) {
+    kiln_str text = kiln_str_from(kiln_arena_printf(scratch, "final 1\n%s\n%.*s\n", action->trial,
+                                                    KILN_STR_ARG(row->trace_hash)));
+    char *id = kiln_arena_alloc(scratch, KILN_HASH128_TEXT);
+    kiln_hash128_print(kiln_hash128_of(text.data, text.size), id);
+    return kiln_str_from(id);
+}
+
+/* What the board said of finalist `place`, as if it had been measured alone. */
+static kiln_msg_trial_result result_of(const kiln_msg_trial_result *result, uint32_t place) {
+    kiln_msg_trial_result own = *result;
+    if (place == 0) return own;
+    const kiln_msg_rival_result *rival = &result->rivals.item[place - 1];
+    own.outcome = rival->outcome;
+    own.blame = kiln_outcome_blame((kiln_outcome)rival->outcome);
+    own.samples_ns = rival->samples_ns;
+    own.runs = rival->runs;
+    own.stop = rival->stop;
+    own.error = rival->error;
+    own.max_abs_error = rival->max_abs_error;
+    own.checked = rival->checked;
+    own.text = rival->text;
+    return own;
+}
+
+/* One more record for each finalist: all that was known of it, with the samples of the final. */
+static kiln_status put_final(kiln_shell_job *job, const kiln_tuner_action *action,
+                             kiln_arena *scratch) {
+    const kiln_shell_task *task = &job->task[action->task];
+    kiln_str fingerprint = {0};
+    kiln_status st = put_device(job->shell, action->grant, action->result, scratch, &fingerprint);
+    for (uint32_t place = 0; !st && place < task->finalist_count; place++) {
+        kiln_db_record row = task->finalist[place].row;
+        const kiln_msg_trial_result own = result_of(action->result, place);
+        row.trial_id = final_identity(action, &row, scratch);
+        row.attempt = action->attempt;
+        row.job_id = kiln_str_from(job->identity);
+        row.device_id = action->grant->board;
+        row.fingerprint_id = fingerprint;
+        row.outcome = kiln_str_from(kiln_outcome_name((kiln_outcome)own.outcome));
+        row.blame = kiln_str_from(kiln_blame_name((kiln_blame)own.blame));
+        row.detail = own.text;
+        row.final = 1;
+        row.gain_low = kiln_tuner_standing_of(action->result, place).gain_low;
+        row.project = job->spec.project;
+        row.user = job->spec.user;
+        row.stored_wall_ns = (int64_t)kiln_clock_wall_ns();
+        fill_measurement(&row, &own, scratch);
+        st = kiln_db_put_record(job->shell->db, &row);
+    }
+    return st;
+}
+
 static void post_failure(kiln_shell *shell, kiln_tuner_event event, kiln_status st) {
     kiln_log(KILN_LOG_ERROR, "storing a record: %s", kiln_status_text(st));
     event.code = kiln_status_code(st);
@@ -108,16 +164,18 @@ static void post_failure(kiln_shell *shell, kiln_tuner_event event, kiln_status 
 
 void kiln_shell_record(kiln_shell *shell, const kiln_tuner_action *action) {
     kiln_shell_job *job = kiln_shell_find_job(shell, action->job);
+    bool final = action->index == KILN_TUNER_FINAL;
     kiln_candidate *candidate =
-        job ? kiln_shell_find_candidate(job, action->task, action->index) : NULL;
-    if (!candidate) return;
+        job && !final ? kiln_shell_find_candidate(job, action->task, action->index) : NULL;
+    if (!candidate && !(job && final)) return;
     kiln_tuner_event event = {.kind = KILN_TUNER_RECORDED,
                               .job = job->handle,
                               .task = action->task,
                               .index = action->index};
     kiln_arena scratch;
     kiln_arena_init(&scratch, 4096);
-    kiln_status st = put_record(job, candidate, action, &scratch);
+    kiln_status st =
+        final ? put_final(job, action, &scratch) : put_record(job, candidate, action, &scratch);
     kiln_arena_deinit(&scratch);
     if (st) {
         kiln_shell_commit(

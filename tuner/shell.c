@@ -7,8 +7,9 @@
 #include "base/identity.h"
 #include "base/log.h"
 
-#define BLOB_BYTES_MAX ((uint64_t)8 << 30) /* of the tuner's store: models, references, artefacts \
-                                            */
+#define BLOB_BYTES_MAX                                                         \
+    ((uint64_t)8 << 30) /* of the tuner's store: models, references, artefacts \
+                         */
 #define SOFTWARE "kiln-tuner 0.1.0"
 
 /* ---- events in, actions out
@@ -156,6 +157,7 @@ static void carry_out(kiln_shell *shell, const kiln_tuner_action *action) {
     case KILN_TUNER_BUILD: kiln_shell_build(shell, action); break;
     case KILN_TUNER_RECORD: kiln_shell_record(shell, action); break;
     case KILN_TUNER_OBSERVE: kiln_shell_observe(shell, action); break;
+    case KILN_TUNER_GATHER: kiln_shell_gather(shell, action); break;
     case KILN_TUNER_EXPORT: kiln_shell_export(shell, action); break;
     case KILN_TUNER_FORGET: kiln_shell_forget(shell, action); break;
     }

@@ -3,7 +3,8 @@
  *
  * shell.c    the machine, the connection, blobs, time
  * jobs.c     a job from its model to its searchers: PREPARE, PROPOSE, BUILD, OBSERVE, EXPORT,
- * FORGET records.c  results to rows, committed in groups */
+ * FORGET final.c    who stands in a task's final: GATHER records.c  results to rows, committed in
+ * groups */
 #ifndef KILN_TUNER_SHELL_H
 #define KILN_TUNER_SHELL_H
 
@@ -72,6 +73,13 @@ typedef struct kiln_search_order {
     kiln_candidate *candidate; /* what came of it; NULL: nothing further is to be proposed */
 } kiln_search_order;
 
+/* One that stands in a final. */
+typedef struct kiln_finalist {
+    kiln_db_record
+        row; /* as it was measured before, without its samples; views in the job's arena */
+    kiln_msg_blob_ref artefact; /* size 0: it is not there (yet) */
+} kiln_finalist;
+
 typedef struct kiln_shell_task {
     kiln_str key, op, text; /* program text */
     kiln_program *te;
@@ -80,6 +88,8 @@ typedef struct kiln_shell_task {
     double best_ns, default_ns;
     kiln_searcher *searcher; /* NULL: its share is stored, nothing is proposed */
     kiln_msg_blob_ref reference;
+    kiln_finalist *finalist;                   /* after GATHER; the default first */
+    uint32_t finalist_count, finalist_waiting; /* waiting: for so many artefacts */
 } kiln_shell_task;
 
 struct kiln_shell_job {
@@ -132,6 +142,7 @@ void kiln_shell_prepare(kiln_shell *shell, const kiln_tuner_action *action);
 void kiln_shell_propose(kiln_shell *shell, const kiln_tuner_action *action);
 void kiln_shell_build(kiln_shell *shell, const kiln_tuner_action *action);
 void kiln_shell_observe(kiln_shell *shell, const kiln_tuner_action *action);
+void kiln_shell_gather(kiln_shell *shell, const kiln_tuner_action *action);
 void kiln_shell_export(kiln_shell *shell, const kiln_tuner_action *action);
 void kiln_shell_forget(kiln_shell *shell, const kiln_tuner_action *action);
 void kiln_shell_record(kiln_shell *shell, const kiln_tuner_action *action);

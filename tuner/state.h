@@ -1,10 +1,11 @@
-/* What the tuner's step holds, shared by step.c, job.c, pipeline.c, turns.c and lease.c and nobody
- * else. */
+/* What the tuner's step holds, shared by step.c, job.c, pipeline.c, turns.c, finalist.c and lease.c
+ * and nobody else. */
 #ifndef KILN_TUNER_STATE_H
 #define KILN_TUNER_STATE_H
 
 #include "base/hash.h"
 #include "tuner/job.h"
+#include "tuner/race.h"
 #include "tuner/turns.h"
 
 #define KILN_TUNER_ARENA_BYTES ((size_t)4 << 10)
@@ -31,14 +32,17 @@ typedef enum kiln_trial_state {
     KILN_TRIAL_EXHAUSTED, /* there was no such candidate; waits for its turn to say so */
 } kiln_trial_state;
 
-/* A trial between PROPOSE and OBSERVE. */
+#define KILN_TUNER_ARTEFACTS_MAX (1u + KILN_TUNER_FINALISTS)
+
+/* A trial between PROPOSE and OBSERVE, or a final. */
 typedef struct kiln_tuner_trial {
     kiln_trial_state state;
     uint32_t task, index;
     char id[KILN_HASH128_TEXT];
-    kiln_msg_blob_ref artefact;
+    kiln_msg_blob_ref artefact[KILN_TUNER_ARTEFACTS_MAX]; /* one, or those of the finalists */
+    uint32_t artefact_count, up_count; /* how many there are, and are with the tracker */
+    bool uploading;                    /* the next one */
     bool is_default;
-    bool artefact_up, uploading;
     uint32_t upload_failures;
     uint64_t upload_again_ns; /* 0: not due */
     uint32_t attempt;         /* 1 for the first */
@@ -49,23 +53,34 @@ typedef struct kiln_tuner_trial {
     bool from_board;          /* recorded from a TRIAL_RESULT, which is acknowledged with `lease` */
     kiln_outcome outcome;
     double median_ns;
+    bool raced;
 } kiln_tuner_trial;
 
 typedef struct kiln_tuner_stored {
     bool have;
     kiln_outcome outcome;
     double median_ns;
+    bool raced;
 } kiln_tuner_stored;
+
+typedef enum kiln_tuner_final_state {
+    KILN_TUNER_FINAL_NONE,
+    KILN_TUNER_FINAL_OPEN, /* being gathered or measured */
+    KILN_TUNER_FINAL_DONE,
+} kiln_tuner_final_state;
 
 typedef struct kiln_tuner_job_task {
     kiln_tuner_task given;    /* texts in the job's arena */
     kiln_tuner_chance chance; /* what observed results promise of further ones */
     bool closed; /* nothing more is proposed: its share is stored, or its space ended */
     uint32_t next_propose, next_observe;
-    uint32_t missing;      /* of those observed: there was no such candidate */
-    uint32_t done, failed; /* recorded */
+    uint32_t missing;             /* of those observed: there was no such candidate */
+    uint32_t done, failed, raced; /* recorded */
     double best_ns;
-    bool changed; /* since the last JOB_EVENT */
+    kiln_tuner_race race;
+    kiln_tuner_final_state final;
+    const char *home; /* node of the board that measures it, in the job's arena; NULL: none yet */
+    bool changed;     /* since the last JOB_EVENT */
     bool reference_up, reference_uploading;
     kiln_tuner_stored *stored; /* [stored_end], by index; what an earlier run recorded */
     uint32_t stored_end;
@@ -158,6 +173,16 @@ void kiln_tuner_trial_reupload(kiln_tuner_job *job, kiln_tuner_trial *trial);
 kiln_tuner_trial *kiln_tuner_trial_find(kiln_tuner_job *job, uint32_t task, uint32_t index);
 void kiln_tuner_trial_remove(kiln_tuner_job *job, kiln_tuner_trial *trial);
 bool kiln_tuner_pipeline_is_done(const kiln_tuner_job *job);
+
+/* finalist.c */
+/* When every trial was observed: begins the finals that are due. False when they are all over. */
+bool kiln_tuner_finals_advance(kiln_tuner_job *job);
+void kiln_tuner_final_gathered(kiln_tuner_job *job, const kiln_tuner_event *event);
+/* Takes a final's result into the task's state; false when it cannot be used. */
+bool kiln_tuner_final_count(kiln_tuner_job *job, const kiln_tuner_trial *trial,
+                            const kiln_msg_trial_result *result);
+/* It is recorded, or given up: what was measured alone stands. Frees the trial. */
+void kiln_tuner_final_end(kiln_tuner_job *job, kiln_tuner_trial *trial);
 
 /* lease.c */
 /* Asks for boards, sends trials, gives boards back. */

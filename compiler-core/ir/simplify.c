@@ -324,21 +324,18 @@ static kiln_expr simplify(simplifier *s, kiln_expr e) {
     return done;
 }
 
-/* With the variables' own ranges results last beyond this walk. */
 static void begin(simplifier *s, kiln_program *p, const kiln_interval *range) {
     s->p = s->linear.p = p;
-    s->memo = range ? kiln_memo_begin(p) : &p->simplified;
+    s->memo = kiln_memo_begin(p);
     kiln_bounds_init(&s->linear.bounds, p, range);
 }
 
 kiln_expr kiln_expr_simplify(kiln_program *p, kiln_expr e, const kiln_interval *range) {
     if (!e) return 0;
-    kiln_expr known = range ? 0 : kiln_memo_find(&p->simplified, e);
-    if (known) return known;
     simplifier s;
     begin(&s, p, range);
     kiln_expr done = simplify(&s, e);
-    if (range) kiln_memo_end(p);
+    kiln_memo_end(p);
     return done;
 }
 
@@ -346,7 +343,7 @@ bool kiln_affine_of(kiln_program *p, kiln_expr e, const kiln_interval *range, ki
     simplifier s;
     begin(&s, p, range);
     bool fits = affine_of(&s, e, out);
-    if (range) kiln_memo_end(p);
+    kiln_memo_end(p);
     return fits;
 }
 

@@ -51,11 +51,13 @@ MUTANTS = [
     ("trials of a lost lease are forgotten", "tuner/lease.c", "    take_back_trials(job, lost->lease, lost->code == KILN_UNAVAILABLE);\n", ""),
     ("the end of a job is sent once", "tuner/job.c", "        if (again) send_done(job);\n", ""),
     ("a failed upload is not repeated", "tuner/pipeline.c", "        if (t->link.state == KILN_LINK_UP) upload(job, trial);", "        if (!trial->upload_failures && !trial->upload_again_ns && t->link.state == KILN_LINK_UP) upload(job, trial);"),
+    ("samples out of band are kept", "tuner/lease.c",
+     "bool spoilt = result->outcome == KILN_OUTCOME_OK && result->out_of_band;", "bool spoilt = false;"),
     ("no acknowledgement", "tuner/pipeline.c", "    if (trial->from_board) acknowledge(job, trial);\n", ""),
 ]
 
 SOURCES = ["tracker/device.c", "tracker/job.c", "tracker/lease.c", "tracker/query.c", "tracker/tracker.c", "rpc-server/server.c",
-           "tuner/job.c", "tuner/lease.c", "tuner/pipeline.c", "tuner/step.c", "tuner/turns.c"]
+           "tuner/finalist.c", "tuner/job.c", "tuner/lease.c", "tuner/pipeline.c", "tuner/race.c", "tuner/step.c", "tuner/turns.c"]
 SOURCES += ["tests/sim/" + name for name in ("board_node.c", "client_node.c", "main.c", "network.c", "tracker_node.c", "tuner_node.c", "world.c")]
 
 

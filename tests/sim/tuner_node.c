@@ -89,8 +89,9 @@ static uint32_t find_stored(sim_node *node, const char *id, kiln_tuner_result **
     uint32_t count = 0;
     for (uint32_t i = 0; i < s->db.count; i++) {
         const db_record *r = &s->db.data[i];
-        if (strcmp(r->job, id) != 0) continue;
-        (*out_results)[count++] = (kiln_tuner_result){r->task, r->index, r->outcome, r->median_ns};
+        if (strcmp(r->job, id) != 0 || r->index == KILN_TUNER_FINAL) continue;
+        (*out_results)[count++] = (kiln_tuner_result){
+            .task = r->task, .index = r->index, .outcome = r->outcome, .median_ns = r->median_ns};
     }
     return count;
 }
@@ -238,7 +239,7 @@ static void fail_uploads(sim_node *node) {
     while (s->uploads.count) uploaded(node, s->uploads.data[0].number, 1);
 }
 
-/* ---- RECORD ---- */
+/* ---- RECORD, GATHER ---- */
 
 static bool is_stored(const tuner_state *s, const db_record *record) {
     for (uint32_t i = 0; i < s->db.count; i++) {
@@ -248,6 +249,25 @@ static bool is_stored(const tuner_state *s, const db_record *record) {
             return true;
     }
     return false;
+}
+
+/* The finalists of a task whose trials are all observed; none when an earlier run of the tuner
+ * stored its final. */
+static void gathered(sim_node *node, uint64_t handle, uint64_t task) {
+    tuner_state *s = node->state;
+    shell_job *job = find_job(s, handle);
+    if (!job) return;
+    db_record final = {.task = (uint32_t)task, .index = KILN_TUNER_FINAL};
+    memcpy(final.job, job->id, sizeof final.job);
+    kiln_msg_blob_ref finalist[1 + KILN_TUNER_FINALISTS];
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(finalist); i++)
+        finalist[i] = (kiln_msg_blob_ref){digest_of("artefact", task << 32 | i), 4096};
+    bool over = is_stored(s, &final);
+    run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_GATHERED,
+                                       .job = handle,
+                                       .task = (uint32_t)task,
+                                       .finalist = finalist,
+                                       .finalist_count = over ? 0 : KILN_ARRAY_COUNT(finalist)});
 }
 
 /* Tells the machine that a record is stored; its board must hear of it at once. */
@@ -317,6 +337,10 @@ static void begin_record(sim_node *node, const kiln_tuner_action *action) {
                            lease != action->result->lease))
         sim_fail(world, "a result under lease %llu is recorded for a trial sent under %llu",
                  (unsigned long long)action->result->lease, (unsigned long long)lease);
+    if (action->result && action->result->out_of_band && action->outcome == KILN_OUTCOME_OK &&
+        action->result->attempt < KILN_TUNER_ATTEMPTS_MAX)
+        sim_fail(world, "samples out of band are recorded after %u attempts",
+                 action->result->attempt);
     world->records++;
     kiln_vec_push(&s->pending, record);
     kiln_vec_push(&s->pending_job, action->job);
@@ -369,6 +393,10 @@ static void carry_out(sim_node *node, const kiln_tuner_action *action) {
     case KILN_TUNER_UPLOAD: begin_upload(node, &action->digest); break;
     case KILN_TUNER_RECORD: begin_record(node, action); break;
     case KILN_TUNER_OBSERVE: observe(node, action); break;
+    case KILN_TUNER_GATHER:
+        sim_at(node->world, sim_between(node->world, 0, 300 * SIM_MS), node, gathered, action->job,
+               action->task);
+        break;
     case KILN_TUNER_EXPORT: sim_at(node->world, 10 * SIM_MS, node, exported, action->job, 0); break;
     case KILN_TUNER_FORGET: forget(node, action->job); break;
     }
@@ -428,7 +456,8 @@ const sim_program sim_tuner_program = {start, stop, opened, on_message, closed, 
 uint32_t sim_tuner_record_count(const sim_node *node, kiln_str job) {
     const tuner_state *s = node->state;
     uint32_t count = 0;
-    for (uint32_t i = 0; i < s->db.count; i++) count += kiln_str_is(job, s->db.data[i].job);
+    for (uint32_t i = 0; i < s->db.count; i++)
+        count += kiln_str_is(job, s->db.data[i].job) && s->db.data[i].index != KILN_TUNER_FINAL;
     return count;
 }
 

@@ -48,6 +48,14 @@ static void help(shop *s, const kiln_tuner_action *action) {
         event.digest = action->digest;
         break;
     case KILN_TUNER_RECORD: event.kind = KILN_TUNER_RECORDED; break;
+    case KILN_TUNER_GATHER:
+        event.kind = KILN_TUNER_GATHERED;
+        event.finalist_count = s->finalists;
+        kiln_msg_blob_ref *finalist = KILN_ARENA_ARRAY(&s->arena, kiln_msg_blob_ref, s->finalists);
+        for (uint32_t i = 0; i < s->finalists; i++)
+            finalist[i] = (kiln_msg_blob_ref){{{7, (uint8_t)action->task, (uint8_t)i}}, 100};
+        event.finalist = finalist;
+        break;
     case KILN_TUNER_EXPORT:
         event.kind = KILN_TUNER_EXPORTED;
         event.digest = (kiln_digest){{77}};
@@ -155,12 +163,25 @@ uint64_t shop_grant(shop *s) {
     kiln_message grant = {.type = KILN_MSG_LEASE_GRANT,
                           .lease_grant = {.request = ask->lease_req.request,
                                           .lease = ++s->last_lease,
-                                          .board = KILN_STR("b"),
+                                          .board = kiln_str_from(s->board ? s->board : "b"),
                                           .target = KILN_STR("cpu:x"),
                                           .trials = ask->lease_req.trials,
                                           .ttl_ms = ask->lease_req.ttl_ms}};
     shop_say(s, &grant);
     return s->last_lease;
+}
+
+void shop_answer_with(shop *s, const kiln_msg_trial *trial, uint64_t run_ns,
+                      const kiln_msg_trial_result *how) {
+    uint64_t samples[5];
+    for (uint32_t i = 0; i < 5; i++) samples[i] = run_ns + i;
+    kiln_message result = {.type = KILN_MSG_TRIAL_RESULT, .trial_result = *how};
+    result.trial_result.trial = trial->trial;
+    result.trial_result.attempt = trial->attempt;
+    result.trial_result.lease = trial->lease;
+    result.trial_result.runs = 1;
+    result.trial_result.samples_ns = (kiln_u64s){samples, 5};
+    shop_say(s, &result);
 }
 
 void shop_answer(shop *s, const kiln_msg_trial *trial, kiln_outcome outcome) {
@@ -172,6 +193,15 @@ void shop_answer(shop *s, const kiln_msg_trial *trial, kiln_outcome outcome) {
                                             .outcome = outcome,
                                             .runs = 2}};
     if (outcome == KILN_OUTCOME_OK) result.trial_result.samples_ns = (kiln_u64s){samples, 3};
+    kiln_msg_rival_result rival[KILN_MESSAGES_RIVALS];
+    uint64_t faster[KILN_MESSAGES_RIVALS][3];
+    for (uint32_t i = 0; i < trial->rivals.count; i++) {
+        for (uint32_t k = 0; k < 3; k++) faster[i][k] = samples[k] * (1000 - i) / 1000;
+        rival[i] = (kiln_msg_rival_result){
+            .outcome = outcome, .runs = 2, .samples_ns = {faster[i], 3}, .checked = true};
+    }
+    result.trial_result.rivals.item = rival;
+    result.trial_result.rivals.count = trial->rivals.count;
     shop_say(s, &result);
 }
 

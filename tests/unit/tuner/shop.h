@@ -16,9 +16,11 @@ typedef struct shop {
     KILN_VEC(kiln_tuner_action) done; /* every action so far, oldest first; deep */
     uint32_t seen;                    /* those before it were taken */
     uint64_t job;                     /* handle of the last PREPARE */
+    uint32_t finalists;               /* that GATHER finds; 0: no finals */
     bool by_hand; /* PROPOSE, BUILD, UPLOAD, RECORD are answered by the test only */
     uint64_t last_lease;
     uint32_t exhausted; /* tasks, one bit each, whose space is empty */
+    const char *board;  /* of the next grant; NULL: "b" */
 } shop;
 
 int shop_set_up(void **state);
@@ -46,8 +48,11 @@ void shop_prepare(shop *s, uint32_t task_count, const kiln_tuner_result *stored,
                   uint32_t stored_count);
 /* Grants the oldest request that was not taken; returns the lease. */
 uint64_t shop_grant(shop *s);
-/* The board's answer to a TRIAL. */
+/* The board's answer to a TRIAL; its rivals, if any, take `i` per mille less each. */
 void shop_answer(shop *s, const kiln_msg_trial *trial, kiln_outcome outcome);
+/* The same with samples of `run_ns` per run, and whatever `how` says of stop and out_of_band. */
+void shop_answer_with(shop *s, const kiln_msg_trial *trial, uint64_t run_ns,
+                      const kiln_msg_trial_result *how);
 /* Answers every TRIAL and request that comes until nothing new happens. */
 void shop_run_dry(shop *s);
 

@@ -171,10 +171,10 @@ static void an_upload_that_lost_its_connection_is_never_given_up(void **state) {
 
 static void stored_results_are_proposed_and_observed_but_not_measured(void **state) {
     shop *s = *state;
-    static const kiln_tuner_result stored[] = {{0, 2, KILN_OUTCOME_CRASH, 0},
-                                               {0, 0, KILN_OUTCOME_OK, 500},
-                                               {7, 0, KILN_OUTCOME_OK, 1},
-                                               {0, 99, KILN_OUTCOME_OK, 1}};
+    static const kiln_tuner_result stored[] = {{0, 2, KILN_OUTCOME_CRASH, 0, false},
+                                               {0, 0, KILN_OUTCOME_OK, 500, false},
+                                               {7, 0, KILN_OUTCOME_OK, 1, false},
+                                               {0, 99, KILN_OUTCOME_OK, 1, false}};
     shop_open(s);
     shop_assign(s, 4);
     shop_prepare(s, 1, stored, 4);

@@ -1,0 +1,168 @@
+/* Races, repeated measurements and finals of a job. */
+#include "tests/unit/tuner/shop.h"
+
+static const kiln_msg_trial_result plain = {.outcome = KILN_OUTCOME_OK, .checked = true};
+
+/* Answers trials of the search, each 100 ns slower than the one before, until `count` are done. */
+static void search(shop *s, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        const kiln_message *trial = shop_take_sent(s, KILN_MSG_TRIAL);
+        if (!trial) {
+            shop_grant(s);
+            trial = shop_take_sent(s, KILN_MSG_TRIAL);
+        }
+        assert_non_null(trial);
+        shop_answer_with(s, &trial->trial, 1000 + 100 * i, &plain);
+    }
+}
+
+static void trials_carry_a_bound_once_enough_is_known(void **state) {
+    shop *s = *state;
+    shop_open(s);
+    shop_assign(s, 12);
+    shop_prepare(s, 1, NULL, 0);
+    shop_grant(s);
+    const kiln_message *first = shop_take_sent(s, KILN_MSG_TRIAL);
+    assert_true(first->trial.race_ns == 0 && first->trial.rivals.count == 0);
+    shop_answer_with(s, &first->trial, 1000, &plain);
+    search(s, 8);
+    assert_true(shop_take_sent(s, KILN_MSG_TRIAL)->trial.race_ns == 1002 * 2); /* the median's */
+}
+
+static void a_raced_out_result_is_no_best_and_is_counted_apart(void **state) {
+    shop *s = *state;
+    shop_open(s);
+    shop_assign(s, 2);
+    shop_prepare(s, 1, NULL, 0);
+    shop_grant(s);
+    const kiln_message *first = shop_take_sent(s, KILN_MSG_TRIAL);
+    const kiln_message *second = shop_take_sent(s, KILN_MSG_TRIAL);
+    kiln_msg_trial_result raced = plain;
+    raced.stop = KILN_STOP_RACED;
+    shop_answer_with(s, &first->trial, 500, &raced);
+    shop_answer_with(s, &second->trial, 900, &plain);
+    const kiln_tuner_action *seen = shop_take(s, KILN_TUNER_OBSERVE);
+    assert_true(seen->raced && seen->median_ns == 502);
+    const kiln_msg_task_state *task = shop_take_sent(s, KILN_MSG_JOB_DONE)->job_done.tasks.item;
+    assert_int_equal(task->done, 2);
+    assert_int_equal(task->raced, 1);
+    assert_int_equal(task->failed, 0);
+    assert_true(task->best_ns == 902);
+}
+
+static void samples_out_of_band_are_taken_again(void **state) {
+    shop *s = *state;
+    shop_open(s);
+    shop_assign(s, 1);
+    shop_prepare(s, 1, NULL, 0);
+    shop_grant(s);
+    kiln_msg_trial_result drifted = plain;
+    drifted.out_of_band = true;
+    for (uint32_t attempt = 1; attempt <= KILN_TUNER_ATTEMPTS_MAX; attempt++) {
+        assert_int_equal(shop_count(s, KILN_TUNER_RECORD), 0);
+        const kiln_message *trial = shop_take_sent(s, KILN_MSG_TRIAL);
+        assert_int_equal(trial->trial.attempt, attempt);
+        shop_answer_with(s, &trial->trial, 500, &drifted);
+    }
+    /* Three times is no accident: then they are what there is, and marked. */
+    assert_int_equal(shop_count(s, KILN_TUNER_RECORD), 1);
+    assert_int_equal(shop_count_sent(s, KILN_MSG_TRIAL), 0);
+}
+
+static void finalists_are_measured_in_turns_when_all_trials_are_observed(void **state) {
+    shop *s = *state;
+    s->finalists = 4;
+    shop_open(s);
+    shop_assign(s, 6);
+    shop_prepare(s, 1, NULL, 0);
+    search(s, 6);
+    assert_int_equal(shop_count_sent(s, KILN_MSG_JOB_DONE), 0);
+    const kiln_message *final = shop_take_sent(s, KILN_MSG_TRIAL);
+    assert_non_null(final);
+    assert_int_equal(final->trial.rivals.count, 3);
+    assert_int_equal(final->trial.artefact.digest.byte[0], 7);
+    assert_true(final->trial.race_ns == 0 && final->trial.policy.interval == 0.005);
+    shop_answer(s, &final->trial, KILN_OUTCOME_OK);
+    const kiln_tuner_action *record = shop_take(s, KILN_TUNER_RECORD);
+    assert_int_equal(record->index, KILN_TUNER_FINAL);
+    const kiln_msg_task_state *task = shop_take_sent(s, KILN_MSG_JOB_DONE)->job_done.tasks.item;
+    assert_int_equal(task->done, 6); /* a final is no trial */
+    assert_true(task->default_ns == 1050);
+    assert_true(task->best_ns < 1050 && task->best_ns > 1047);
+}
+
+static void a_final_that_fails_leaves_what_was_measured_alone(void **state) {
+    shop *s = *state;
+    s->finalists = 4;
+    shop_open(s);
+    shop_assign(s, 3);
+    shop_prepare(s, 1, NULL, 0);
+    search(s, 3);
+    const kiln_message *final = shop_take_sent(s, KILN_MSG_TRIAL);
+    shop_answer(s, &final->trial, KILN_OUTCOME_CRASH);
+    assert_int_equal(shop_count(s, KILN_TUNER_RECORD), 0);
+    const kiln_message *ack = shop_take_sent(s, KILN_MSG_TRIAL_ACK);
+    assert_non_null(ack);
+    const kiln_msg_task_state *task = shop_take_sent(s, KILN_MSG_JOB_DONE)->job_done.tasks.item;
+    assert_true(task->best_ns == 1002);
+}
+
+static void without_rivals_in_the_answer_there_is_no_final(void **state) {
+    shop *s = *state; /* a board of an older version measures the first artefact only */
+    s->finalists = 2;
+    shop_open(s);
+    shop_assign(s, 1);
+    shop_prepare(s, 1, NULL, 0);
+    search(s, 1);
+    const kiln_message *final = shop_take_sent(s, KILN_MSG_TRIAL);
+    shop_answer_with(s, &final->trial, 10, &plain);
+    assert_int_equal(shop_count(s, KILN_TUNER_RECORD), 0);
+    assert_int_equal(shop_count_sent(s, KILN_MSG_JOB_DONE), 1);
+}
+
+static void a_job_that_measured_nothing_has_no_final(void **state) {
+    shop *s = *state;
+    s->finalists = 4;
+    shop_open(s);
+    shop_assign(s, 2);
+    shop_prepare(s, 1, NULL, 0);
+    shop_grant(s);
+    for (int i = 0; i < 2; i++)
+        shop_answer(s, &shop_take_sent(s, KILN_MSG_TRIAL)->trial, KILN_OUTCOME_CRASH);
+    assert_int_equal(shop_count(s, KILN_TUNER_GATHER), 0);
+    assert_int_equal(shop_count_sent(s, KILN_MSG_JOB_DONE), 1);
+}
+
+static void only_a_gain_that_pairs_show_counts(void **state) {
+    (void)state;
+    uint64_t base[20], noisy[20], faster[20];
+    for (uint64_t i = 0; i < 20; i++) {
+        base[i] = 1000 + 7 * i;
+        noisy[i] = i % 2 ? base[i] - 40 : base[i] + 45;
+        faster[i] = base[i] - 40; /* always, at the same moment */
+    }
+    kiln_msg_rival_result rival[] = {
+        {.outcome = KILN_OUTCOME_OK, .runs = 1, .samples_ns = {noisy, 20}},
+        {.outcome = KILN_OUTCOME_OK, .runs = 1, .samples_ns = {faster, 20}},
+        {.outcome = KILN_OUTCOME_WRONG_RESULT, .runs = 1, .samples_ns = {faster, 20}}};
+    const kiln_msg_trial_result result = {
+        .outcome = KILN_OUTCOME_OK, .runs = 1, .samples_ns = {base, 20}, .rivals = {rival, 3}};
+    assert_true(kiln_tuner_standing_of(&result, 0).gain_low == 1);
+    assert_true(kiln_tuner_standing_of(&result, 1).gain_low < 1);
+    assert_true(kiln_tuner_standing_of(&result, 2).gain_low > 1);
+    assert_true(kiln_tuner_standing_of(&result, 3).median_ns == 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_shop(trials_carry_a_bound_once_enough_is_known),
+        test_with_shop(a_raced_out_result_is_no_best_and_is_counted_apart),
+        test_with_shop(samples_out_of_band_are_taken_again),
+        test_with_shop(finalists_are_measured_in_turns_when_all_trials_are_observed),
+        test_with_shop(a_final_that_fails_leaves_what_was_measured_alone),
+        test_with_shop(without_rivals_in_the_answer_there_is_no_final),
+        test_with_shop(a_job_that_measured_nothing_has_no_final),
+        cmocka_unit_test(only_a_gain_that_pairs_show_counts),
+    };
+    return cmocka_run_group_tests_name("tuner/finalist", tests, NULL, NULL);
+}

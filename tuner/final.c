@@ -1,0 +1,169 @@
+/* Who stands in a task's final: GATHER. The fastest traces of all its records, whichever job
+ * measured them, and the default schedule; what is not in our blob store any more is built again.
+ */
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "tuner/shell.h"
+
+#define BUILD_DEADLINE_NS (UINT64_C(20) * KILN_NS_PER_S)
+
+/* What the end of a build needs to find its way back: the job may be gone by then. */
+typedef struct errand {
+    kiln_shell *shell;
+    uint64_t job;
+    uint32_t task, place;
+} errand;
+
+/* The row without its samples; views in `arena`. */
+static kiln_db_record copy_row(const kiln_db_record *row, kiln_arena *arena) {
+    kiln_db_record copy = *row;
+    const kiln_db_table_info *table = kiln_db_table_info_of(KILN_DB_TABLE_RECORD);
+    for (uint32_t i = 0; i < table->column_count; i++) {
+        const kiln_db_column *column = &table->column[i];
+        kiln_str *text = (kiln_str *)(void *)((char *)&copy + column->offset);
+        if (column->type == KILN_DB_TEXT || column->type == KILN_DB_BLOB)
+            text->data = kiln_str_dup(arena, *text);
+    }
+    copy.samples_ns = (kiln_db_samples){0};
+    return copy;
+}
+
+static bool stands(const kiln_shell_task *task, kiln_str trace_hash) {
+    for (uint32_t i = 0; i < task->finalist_count; i++)
+        if (kiln_str_equal(task->finalist[i].row.trace_hash, trace_hash)) return true;
+    return false;
+}
+
+static void add_finalist(kiln_shell_job *job, kiln_shell_task *task, const kiln_db_record *row) {
+    task->finalist[task->finalist_count++] = (kiln_finalist){.row = copy_row(row, &job->arena)};
+}
+
+/* The default first, then the fastest others. */
+static void choose(kiln_shell_job *job, kiln_shell_task *task, const kiln_db_record *row,
+                   uint32_t count) {
+    kiln_str base = kiln_str_from(kiln_searcher_default_hash(task->searcher));
+    for (uint32_t i = 0; i < count && task->finalist_count == 0; i++)
+        if (kiln_str_equal(row[i].trace_hash, base)) add_finalist(job, task, &row[i]);
+    while (task->finalist_count >= 1 && task->finalist_count <= KILN_TUNER_FINALISTS) {
+        const kiln_db_record *best = NULL;
+        for (uint32_t i = 0; i < count; i++)
+            if (!stands(task, row[i].trace_hash) && (!best || row[i].median_ns < best->median_ns))
+                best = &row[i];
+        if (!best) return;
+        add_finalist(job, task, best);
+    }
+}
+
+/* Whether this job's final was recorded already, before the tuner was started anew. */
+static bool is_over(const kiln_shell_job *job, const kiln_db_record *row, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        if (row[i].final && kiln_str_is(row[i].job_id, job->identity)) return true;
+    return false;
+}
+
+static kiln_status find_finalists(kiln_shell_job *job, kiln_shell_task *task) {
+    kiln_db_filter filter = {.task_key = task->key,
+                             .target = job->spec.target,
+                             .order = KILN_DB_FASTEST,
+                             .codegen_version = kiln_str_from(kiln_codegen_version())};
+    kiln_db_record *row = NULL;
+    uint32_t count = 0;
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    kiln_status st = kiln_db_records(job->shell->db, &filter, &scratch, &row, &count);
+    task->finalist = KILN_ARENA_ARRAY(&job->arena, kiln_finalist, 1 + KILN_TUNER_FINALISTS);
+    if (!st && task->searcher && !is_over(job, row, count)) choose(job, task, row, count);
+    kiln_arena_deinit(&scratch);
+    return st;
+}
+
+/* All are there, or one cannot be had: then there is no final. */
+static void post_gathered(kiln_shell_job *job, uint32_t index) {
+    kiln_shell_task *task = &job->task[index];
+    kiln_tuner_event event = {.kind = KILN_TUNER_GATHERED, .job = job->handle, .task = index};
+    kiln_msg_blob_ref *list =
+        KILN_ARENA_ARRAY(&job->arena, kiln_msg_blob_ref, task->finalist_count);
+    event.finalist_count = task->finalist_count;
+    for (uint32_t i = 0; i < task->finalist_count; i++) {
+        list[i] = task->finalist[i].artefact;
+        if (list[i].size == 0) event.finalist_count = 0;
+    }
+    event.finalist = list; /* in the job's arena: it outlives the event */
+    kiln_shell_post(job->shell, &event);
+}
+
+static void part_done(kiln_shell_job *job, uint32_t index) {
+    if (--job->task[index].finalist_waiting == 0) post_gathered(job, index);
+}
+
+static kiln_status keep_artefact(kiln_shell_job *job, kiln_str bytes, kiln_finalist *finalist) {
+    kiln_status st = kiln_blob_store_put(job->shell->store, bytes, &finalist->artefact.digest);
+    if (!st) finalist->artefact.size = bytes.size;
+    return st;
+}
+
+static void on_built(void *context, const kiln_work_reply *reply, kiln_outcome outcome,
+                     const char *text) {
+    (void)outcome;
+    errand e = *(errand *)context;
+    kiln_free(context);
+    kiln_shell_job *job = kiln_shell_find_job(e.shell, e.job);
+    if (!job) return;
+    kiln_status st = KILN_OK;
+    if (reply && reply->code == 0)
+        st = keep_artefact(job, reply->bytes, &job->task[e.task].finalist[e.place]);
+    else
+        st = KILN_ERROR(INTERNAL, "%s", reply ? "it was built before and cannot be now" : text);
+    if (st)
+        kiln_log(KILN_LOG_WARN, "a finalist of %.*s: %s", KILN_STR_ARG(job->task[e.task].op),
+                 kiln_status_text(st));
+    kiln_status_free(st); /* without an artefact there is no final, and the search's times stand */
+    part_done(job, e.task);
+}
+
+static void build(kiln_shell_job *job, uint32_t index, uint32_t place) {
+    kiln_shell_task *task = &job->task[index];
+    kiln_work_request request = {.work = KILN_WORK_BUILD,
+                                 .target = job->spec.target,
+                                 .te = task->text,
+                                 .task_key = task->key,
+                                 .trace = task->finalist[place].row.trace};
+    errand *e = kiln_alloc(sizeof *e);
+    *e = (errand){job->shell, job->handle, index, place};
+    kiln_builders_submit(job->shell->builders, &request, false, BUILD_DEADLINE_NS, on_built, e);
+}
+
+/* Its artefact from our store, where it mostly still is. */
+static bool find_artefact(kiln_shell_job *job, kiln_finalist *finalist) {
+    kiln_digest digest;
+    kiln_str bytes = {0};
+    if (!kiln_digest_parse(finalist->row.artefact_digest, &digest)) return false;
+    if (!kiln_blob_store_has(job->shell->store, &digest)) return false;
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    kiln_status st = kiln_blob_store_get(job->shell->store, &digest, &scratch, &bytes);
+    if (!st) finalist->artefact = (kiln_msg_blob_ref){digest, bytes.size};
+    bool found = !st;
+    kiln_status_free(st); /* it is built again */
+    kiln_arena_deinit(&scratch);
+    return found;
+}
+
+void kiln_shell_gather(kiln_shell *shell, const kiln_tuner_action *action) {
+    kiln_shell_job *job = kiln_shell_find_job(shell, action->job);
+    if (!job) return;
+    kiln_shell_task *task = &job->task[action->task];
+    kiln_status st = find_finalists(job, task);
+    if (st)
+        kiln_log(KILN_LOG_WARN, "finalists of %.*s: %s", KILN_STR_ARG(task->op),
+                 kiln_status_text(st));
+    kiln_status_free(st);
+    task->finalist_waiting = 1;
+    for (uint32_t i = 0; i < task->finalist_count && task->finalist_count > 1; i++) {
+        if (find_artefact(job, &task->finalist[i])) continue;
+        task->finalist_waiting++;
+        build(job, action->task, i);
+    }
+    part_done(job, action->task);
+}

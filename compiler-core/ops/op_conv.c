@@ -4,7 +4,7 @@
 #include "base/check.h"
 #include "compiler-core/ops/rules.h"
 
-static kiln_status check_bias(const kiln_infer *infer, uint32_t input, int64_t channels) {
+kiln_status kiln_conv_check_bias(const kiln_infer *infer, uint32_t input, int64_t channels) {
     const kiln_value_info *bias = kiln_node_input(infer->graph, infer->node, input);
     if (bias && (bias->shape.rank != 1 || bias->shape.dim[0] != channels))
         return KILN_ERROR(INVALID_ARGUMENT, "the bias must be a vector of %lld elements",
@@ -36,11 +36,12 @@ kiln_status kiln_rule_conv(kiln_infer *infer) {
     memcpy(&infer->shape[0].dim[2], window.out, sizeof *window.out * window.rank);
     if (integer) {
         const kiln_value_info *zero = kiln_node_input(infer->graph, infer->node, 3);
-        return !zero || kiln_shape_count(&zero->shape) == 1 ? KILN_OK : check_bias(infer, 3, c_out);
+        return !zero || kiln_shape_count(&zero->shape) == 1 ? KILN_OK
+                                                            : kiln_conv_check_bias(infer, 3, c_out);
     }
     if (weight->dtype != data->dtype)
         return KILN_ERROR(INVALID_ARGUMENT, "data and weights differ in type");
-    return check_bias(infer, 2, c_out);
+    return kiln_conv_check_bias(infer, 2, c_out);
 }
 
 /* The iterators of a convolution. With several groups of several channels each, the output channel
@@ -130,105 +131,5 @@ void kiln_te_conv(kiln_te *te) {
         y = integer_operand(te, y, 3, a.out[1]);
     }
     kiln_te_accumulate(te, &a.block, sum, a.out, rank, KILN_COMBINE_SUM, kiln_mul(te, x, y));
-    if (sum != te->output[0]) finish(te, sum, has_bias);
-}
-
-/* ---- transposed ------------------------------------------------------------------------------ */
-
-/* Pads and output sizes: from output_shape, auto_pad or pads and output_padding. */
-static kiln_status resolve_transpose(const kiln_node_info *node, const kiln_shape *data,
-                                     const kiln_shape *weight, kiln_window *w) {
-    kiln_status st = kiln_window_resolve(node, data, weight, w);
-    if (st) return st;
-    uint32_t extra_count = 0, shape_count = 0;
-    const int64_t *extra = kiln_node_ints(node, "output_padding", &extra_count);
-    const int64_t *shape = kiln_node_ints(node, "output_shape", &shape_count);
-    kiln_str auto_pad = kiln_node_text(node, "auto_pad");
-    bool upper = kiln_str_is(auto_pad, "SAME_UPPER"),
-         same = upper || kiln_str_is(auto_pad, "SAME_LOWER");
-    if ((extra && extra_count != w->rank) ||
-        (shape && shape_count != w->rank && shape_count != w->rank + 2))
-        return KILN_ERROR(
-            INVALID_ARGUMENT,
-            "attributes output_padding and output_shape need one item per spatial dimension");
-    for (uint32_t d = 0; d < w->rank; d++) {
-        int64_t more = extra ? extra[d] : 0;
-        int64_t full =
-            (w->in[d] - 1) * w->stride[d] + (w->kernel[d] - 1) * w->dilation[d] + 1 + more;
-        w->out[d] = shape  ? shape[d + shape_count - w->rank]
-                    : same ? w->in[d] * w->stride[d]
-                           : full - w->pad_low[d] - w->pad_high[d];
-        if (shape || same) {
-            int64_t total = KILN_MAX(full - w->out[d], 0);
-            w->pad_low[d] = upper ? total / 2 : total - total / 2;
-            if (!same) w->pad_low[d] = total / 2;
-        }
-        if (w->out[d] < 1 || more < 0)
-            return KILN_ERROR(INVALID_ARGUMENT, "the output would be empty in dimension %u", d + 2);
-    }
-    return KILN_OK;
-}
-
-/* weights: [c_in][c_out / group][kernel..] */
-kiln_status kiln_rule_conv_transpose(kiln_infer *infer) {
-    const kiln_value_info *data = kiln_node_input(infer->graph, infer->node, 0);
-    const kiln_value_info *weight = kiln_node_input(infer->graph, infer->node, 1);
-    int64_t group = kiln_node_int(infer->node, "group");
-    if (data->shape.rank != weight->shape.rank)
-        return KILN_ERROR(INVALID_ARGUMENT, "data and weights differ in rank");
-    if (weight->dtype != data->dtype)
-        return KILN_ERROR(INVALID_ARGUMENT, "data and weights differ in type");
-    kiln_window window;
-    kiln_status st = resolve_transpose(infer->node, &data->shape, &weight->shape, &window);
-    if (st) return st;
-    if (group < 1 || data->shape.dim[1] % group != 0 || weight->shape.dim[0] != data->shape.dim[1])
-        return KILN_ERROR(INVALID_ARGUMENT,
-                          "attribute group: %lld groups do not fit %lld input channels",
-                          (long long)group, (long long)data->shape.dim[1]);
-    infer->dtype[0] = data->dtype;
-    infer->shape[0] = data->shape;
-    infer->shape[0].dim[1] = weight->shape.dim[1] * group;
-    memcpy(&infer->shape[0].dim[2], window.out, sizeof *window.out * window.rank);
-    return check_bias(infer, 2, infer->shape[0].dim[1]);
-}
-
-/* Each output gathers: input i contributes through kernel element k where i * stride = out + pad -
- * k * dilation. */
-void kiln_te_conv_transpose(kiln_te *te) {
-    const kiln_shape *weight = kiln_te_in_shape(te, 1);
-    const kiln_shape *shape = &te->p->buffer.data[te->output[0]].shape;
-    kiln_window w;
-    kiln_status st = resolve_transpose(te->node, kiln_te_in_shape(te, 0), weight, &w);
-    KILN_CHECK(st == NULL);
-    int64_t groups = kiln_node_int(te->node, "group"), each = weight->dim[0] / groups;
-    kiln_dtype dtype = te->p->buffer.data[te->output[0]].dtype, wide = kiln_te_compute_dtype(dtype);
-    bool has_bias = kiln_te_has(te, 2);
-    kiln_buffer sum = te->output[0];
-    if (has_bias || wide != dtype) sum = kiln_te_temp(te, "sum", wide, shape);
-
-    kiln_te_block block = kiln_te_block_begin(te, "", shape);
-    kiln_expr group =
-        kiln_expr_binary(te->p, KILN_EXPR_FLOORDIV, block.i[1], kiln_index(te, weight->dim[1]));
-    kiln_expr in_group =
-        kiln_expr_binary(te->p, KILN_EXPR_FLOORMOD, block.i[1], kiln_index(te, weight->dim[1]));
-    kiln_expr channel = kiln_te_block_axis(te, &block, "ic", each, true);
-    channel = kiln_add(te, kiln_mul(te, group, kiln_index(te, each)), channel);
-    kiln_expr data[KILN_RANK_MAX] = {block.i[0], channel},
-              kernel[KILN_RANK_MAX] = {channel, in_group};
-    kiln_expr valid = kiln_expr_int(te->p, KILN_BOOL, 1);
-    for (uint32_t d = 0; d < w.rank; d++) {
-        kernel[d + 2] = kiln_te_block_axis(te, &block, "k", w.kernel[d], true);
-        kiln_expr reach = kiln_sub(te, kiln_index_affine(te, block.i[d + 2], 1, w.pad_low[d]),
-                                   kiln_mul(te, kernel[d + 2], kiln_index(te, w.dilation[d])));
-        data[d + 2] =
-            kiln_expr_binary(te->p, KILN_EXPR_FLOORDIV, reach, kiln_index(te, w.stride[d]));
-        kiln_expr rest =
-            kiln_expr_binary(te->p, KILN_EXPR_FLOORMOD, reach, kiln_index(te, w.stride[d]));
-        valid = kiln_and(te, valid, kiln_expr_binary(te->p, KILN_EXPR_EQ, rest, kiln_index(te, 0)));
-        valid = kiln_and(te, valid, kiln_index_inside(te, data[d + 2], 0, w.in[d]));
-    }
-    kiln_expr product = kiln_mul(te, kiln_te_load(te, 0, data), kiln_te_load(te, 1, kernel));
-    kiln_expr value = kiln_select(te, valid, product, kiln_te_const(te, product, 0));
-    kiln_te_accumulate(te, &block, sum, block.i, shape->rank, KILN_COMBINE_SUM, value);
     if (sum != te->output[0]) finish(te, sum, has_bias);
 }

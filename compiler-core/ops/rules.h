@@ -160,6 +160,10 @@ kiln_buffer kiln_te_pad_window(kiln_te *te, const kiln_window *window, kiln_expr
 kiln_expr kiln_te_read_window(kiln_te *te, kiln_buffer padded, const kiln_expr *index,
                               uint32_t rank);
 
+/* Input `input` of a convolution, if given, holds one number per output channel. */
+KILN_MUST_USE kiln_status kiln_conv_check_bias(const kiln_infer *infer, uint32_t input,
+                                               int64_t channels);
+
 /* ---- what ops.def names ---------------------------------------------------------------------- */
 #define X(id, name, least, most, results, dtypes, attrs, rule, te, element) \
     KILN_MUST_USE kiln_status kiln_rule_##rule(kiln_infer *infer);          \

@@ -174,6 +174,25 @@ int kiln_block_iter_of(const kiln_program *p, kiln_block block, kiln_expr var_ex
     return -1;
 }
 
+int kiln_block_find_iter(const kiln_program *p, kiln_block block, kiln_str name) {
+    const kiln_block_info *b = &p->block.data[block];
+    for (uint32_t i = 0; i < b->iter_count; i++)
+        if (kiln_str_equal(kiln_iter_name(p, &b->iter[i]), name)) return (int)i;
+    return -1;
+}
+
+kiln_stmt kiln_block_own_loop(const kiln_program *p, kiln_block block, uint32_t iter) {
+    const kiln_iter *it = &p->block.data[block].iter[iter];
+    kiln_stmt loop[KILN_LOOPS_MAX];
+    uint32_t count = kiln_nest_loops(p, kiln_program_block_stmt(p, block), loop);
+    for (uint32_t l = 0; l < count; l++) {
+        const kiln_expr_node *binding = kiln_expr_get(p, it->binding);
+        if (binding->op == KILN_EXPR_VAR && binding->payload.id == p->stmt.data[loop[l]].var)
+            return p->stmt.data[loop[l]].extent == it->extent ? loop[l] : 0;
+    }
+    return 0;
+}
+
 kiln_reach kiln_block_reach(const kiln_program *p, kiln_block block, kiln_var var) {
     kiln_reach found = {false, false};
     const kiln_block_info *b = &p->block.data[block];

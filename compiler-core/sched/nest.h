@@ -55,6 +55,11 @@ bool kiln_block_reads(kiln_program *p, kiln_block block, kiln_buffer buffer);
 uint32_t kiln_buffer_readers(kiln_program *p, kiln_buffer buffer, kiln_block *out);
 /* Position of the iterator with this variable, or -1. */
 int kiln_block_iter_of(const kiln_program *p, kiln_block block, kiln_expr var_expr);
+/* Position of the iterator of that name, or -1. */
+int kiln_block_find_iter(const kiln_program *p, kiln_block block, kiln_str name);
+/* The loop that steps iterator `iter` through its whole range and nothing else; 0: it was split,
+ * fused or shrunk. */
+kiln_stmt kiln_block_own_loop(const kiln_program *p, kiln_block block, uint32_t iter);
 /* Kinds of iterators whose binding uses the variable. */
 typedef struct kiln_reach {
     bool spatial, reduce;

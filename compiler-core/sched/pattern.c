@@ -16,6 +16,8 @@ static void add_index(kiln_program *p, const kiln_block_info *b, kiln_expr index
         out->iters |= 1u << i;
         any_spatial |= !b->iter[i].reduce;
         any_reduce |= b->iter[i].reduce;
+        int64_t step = affine ? kiln_affine_coefficient(p, &sum, b->iter[i].var) : 0;
+        if (b->iter[i].reduce) out->step[d] = step < 0 ? -step : step;
         bool steps_by_one = affine && kiln_affine_coefficient(p, &sum, b->iter[i].var) == 1 &&
                             sum.constant % b->iter[i].extent == 0;
         for (uint32_t t = 0; steps_by_one && t < sum.term_count; t++) {

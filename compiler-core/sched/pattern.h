@@ -14,6 +14,8 @@ typedef struct kiln_access {
     /* The dimension in which iterator i steps by one and everything else by multiples of its
      * extent, so that blocks of the iterator are blocks of that dimension; -1: none. */
     int8_t dim_of[KILN_BLOCK_ITERS_MAX];
+    int64_t step[KILN_RANK_MAX]; /* by which dimension d grows with a reduce iterator, or shrinks;
+                                    0: none */
     uint32_t window; /* bit d: dimension d is indexed by spatial and reduce iterators together */
 } kiln_access;
 

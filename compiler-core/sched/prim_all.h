@@ -10,6 +10,7 @@ typedef kiln_status (*kiln_prim_function)(kiln_program *p, const kiln_prim_args 
 
 /* prim_loop.c */
 kiln_status kiln_prim_split(kiln_program *p, const kiln_prim_args *args);
+kiln_status kiln_prim_divide(kiln_program *p, const kiln_prim_args *args);
 kiln_status kiln_prim_fuse(kiln_program *p, const kiln_prim_args *args);
 kiln_status kiln_prim_reorder(kiln_program *p, const kiln_prim_args *args);
 kiln_status kiln_prim_vectorize(kiln_program *p, const kiln_prim_args *args);

@@ -1,4 +1,6 @@
 /* Primitives on loops: split, fuse, reorder, and what a loop is run as. */
+#include <string.h>
+
 #include "base/check.h"
 #include "compiler-core/ir/affine.h"
 #include "compiler-core/sched/dependence.h"
@@ -92,6 +94,81 @@ kiln_status kiln_prim_split(kiln_program *p, const kiln_prim_args *args) {
         body = kiln_stmt_for(p, var[i], 0, factor[i], KILN_LOOP_SERIAL, body);
     kiln_var_retire(p, old);
     return NULL;
+}
+
+/* ---- divide ---- */
+
+static kiln_status check_divisible(kiln_program *p, const kiln_prim_args *args, uint32_t *out_iter,
+                                   kiln_stmt *out_loop) {
+    kiln_block block = args->block;
+    const kiln_block_info *b = &p->block.data[block];
+    int i = kiln_block_find_iter(p, block, args->text);
+    int64_t factor = args->integer[0];
+    if (i < 0)
+        return ILLEGAL("%.*s has no iterator %.*s", BLOCK_NAME(p, block), KILN_STR_ARG(args->text));
+    if (b->iter[i].reduce) return ILLEGAL("%.*s is a reduce iterator", KILN_STR_ARG(args->text));
+    if (b->iter_count == KILN_BLOCK_ITERS_MAX)
+        return ILLEGAL("%.*s has as many iterators as a block may have", BLOCK_NAME(p, block));
+    if (factor < 1 || b->iter[i].extent % factor != 0)
+        return ILLEGAL("%lld does not divide %.*s", (long long)factor, KILN_STR_ARG(args->text));
+    *out_loop = kiln_block_own_loop(p, block, (uint32_t)i);
+    if (!*out_loop)
+        return ILLEGAL("%.*s has no loop of its own any more", KILN_STR_ARG(args->text));
+    *out_iter = (uint32_t)i;
+    return NULL;
+}
+
+/* Makes iterator `i` two, bound to the loops `outer` and `inner`; returns what the old one was. */
+static kiln_expr divide_iter(kiln_program *p, kiln_block block, uint32_t i, kiln_stmt outer,
+                             kiln_stmt inner) {
+    kiln_block_info *b = &p->block.data[block];
+    kiln_str name = p->var.data[b->iter[i].var].name;
+    kiln_stmt loop[2] = {outer, inner};
+    kiln_expr term[2];
+    memmove(&b->iter[i + 2], &b->iter[i + 1], (b->iter_count - i - 1) * sizeof *b->iter);
+    b->iter_count++;
+    for (uint32_t k = 0; k < 2; k++) {
+        int64_t extent = p->stmt.data[loop[k]].extent;
+        char *part = kiln_arena_printf(p->arena, "%.*s.%u", KILN_STR_ARG(name), k);
+        kiln_var var = kiln_var_create(p, kiln_str_from(part), 0, extent - 1);
+        term[k] = kiln_expr_var(p, var);
+        kiln_expr binding = kiln_expr_var(p, p->stmt.data[loop[k]].var);
+        p->block.data[block].iter[i + k] =
+            (kiln_iter){.var = var, .extent = extent, .binding = binding};
+    }
+    term[0] =
+        kiln_expr_binary(p, KILN_EXPR_MUL, term[0], kiln_expr_index(p, p->stmt.data[inner].extent));
+    return kiln_expr_binary(p, KILN_EXPR_ADD, term[0], term[1]);
+}
+
+kiln_status kiln_prim_divide(kiln_program *p, const kiln_prim_args *args) {
+    kiln_block block = args->block;
+    uint32_t i = 0;
+    kiln_stmt loop = 0;
+    kiln_status st = check_divisible(p, args, &i, &loop);
+    if (st) return st;
+    int64_t factor = args->integer[0];
+    kiln_prim_args split = {.loop = {loop},
+                            .loop_count = 1,
+                            .integer = {p->stmt.data[loop].extent / factor, factor},
+                            .integer_count = 2};
+    kiln_stmt parent = p->stmt.data[loop].parent;
+    uint32_t place = 0;
+    while (p->stmt.data[parent].child.data[place] != loop) place++;
+    st = kiln_prim_split(p, &split);
+    if (st) return st;
+    kiln_stmt outer = p->stmt.data[parent].child.data[place];
+    kiln_var old = p->block.data[block].iter[i].var;
+    kiln_expr *replacement = kiln_nest_replacements(p);
+    replacement[old] = divide_iter(p, block, i, outer, p->stmt.data[outer].child.data[0]);
+    kiln_block_info b = p->block.data[block];
+    for (uint32_t d = 0; d < b.index_count; d++)
+        b.index[d] = kiln_expr_simplify(p, kiln_expr_substitute(p, b.index[d], replacement), NULL);
+    b.value = kiln_expr_simplify(p, kiln_expr_substitute(p, b.value, replacement), NULL);
+    if (b.init) b.init = kiln_expr_simplify(p, kiln_expr_substitute(p, b.init, replacement), NULL);
+    p->block.data[block] = b;
+    kiln_var_retire(p, old);
+    return kiln_dependences_check(p, block);
 }
 
 /* ---- fuse ---- */

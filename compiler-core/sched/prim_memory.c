@@ -212,10 +212,10 @@ static kiln_status find_padded(kiln_program *p, const kiln_prim_args *args, uint
                                uint32_t *out_dim, kiln_stmt *out_loop) {
     kiln_block block = args->block;
     const kiln_block_info *b = &p->block.data[block];
-    uint32_t i = 0;
-    while (i < b->iter_count && !kiln_str_equal(kiln_iter_name(p, &b->iter[i]), args->text)) i++;
-    if (i == b->iter_count)
+    int found = kiln_block_find_iter(p, block, args->text);
+    if (found < 0)
         return ILLEGAL("%.*s has no iterator %.*s", BLOCK_NAME(p, block), KILN_STR_ARG(args->text));
+    uint32_t i = (uint32_t)found;
     if (b->iter[i].reduce) return ILLEGAL("%.*s is a reduce iterator", KILN_STR_ARG(args->text));
     if (b->init_of || (kiln_block_is_reduction(p, block) && !b->init))
         return ILLEGAL("the reduction of %.*s has been decomposed", BLOCK_NAME(p, block));
@@ -227,15 +227,11 @@ static kiln_status find_padded(kiln_program *p, const kiln_prim_args *args, uint
     if (d == b->index_count || p->buffer.data[b->buffer].shape.dim[d] != b->iter[i].extent)
         return ILLEGAL("%.*s does not run over a whole dimension of %.*s", KILN_STR_ARG(args->text),
                        BUFFER_NAME(p, b->buffer));
-    kiln_stmt loop[KILN_LOOPS_MAX];
-    uint32_t count = kiln_block_loops(p, block, loop);
-    uint32_t l = 0;
-    while (l < count && kiln_expr_var(p, p->stmt.data[loop[l]].var) != b->iter[i].binding) l++;
-    if (l == count || p->stmt.data[loop[l]].extent != b->iter[i].extent)
-        return ILLEGAL("%.*s has no loop of its own any more", KILN_STR_ARG(args->text));
+    kiln_stmt loop = kiln_block_own_loop(p, block, i);
+    if (!loop) return ILLEGAL("%.*s has no loop of its own any more", KILN_STR_ARG(args->text));
     *out_iter = i;
     *out_dim = d;
-    *out_loop = loop[l];
+    *out_loop = loop;
     return NULL;
 }
 
@@ -250,8 +246,8 @@ static void count_block(kiln_program *p, kiln_block block, void *context) {
 }
 
 kiln_status kiln_prim_pad(kiln_program *p, const kiln_prim_args *args) {
-    uint32_t i, d;
-    kiln_stmt loop;
+    uint32_t i = 0, d = 0;
+    kiln_stmt loop = 0;
     kiln_status st = find_padded(p, args, &i, &d, &loop);
     if (st) return st;
     int64_t multiple = args->integer[0];

@@ -14,6 +14,37 @@ static const char *loop(const kiln_tile *t, int iter, const char *suffix) {
     return kiln_make_loop_name(t->m, t->block, iter, suffix);
 }
 
+/* The iterator of `reader` that index `e` takes the quotient or remainder of, if it can be divided
+ * so; -1: none. */
+static int divided_iter(const kiln_program *p, kiln_block reader, kiln_expr e, int64_t *out_by) {
+    const kiln_expr_node *node = kiln_expr_get(p, e);
+    if (node->op != KILN_EXPR_FLOORDIV && node->op != KILN_EXPR_FLOORMOD) return -1;
+    if (!kiln_expr_is_const(p, kiln_expr_operand(p, e, 1))) return -1;
+    *out_by = kiln_expr_get(p, kiln_expr_operand(p, e, 1))->payload.i;
+    int i = kiln_block_iter_of(p, reader, kiln_expr_operand(p, e, 0));
+    return i >= 0 && *out_by > 1 && p->block.data[reader].iter[i].extent % *out_by == 0 ? i : -1;
+}
+
+/* What reads a result in several strides gets an iterator for each, so that it can follow tiles. */
+static void divide_reader(kiln_maker *m, kiln_buffer buffer, kiln_block reader) {
+    kiln_program *p = m->replay.p;
+    kiln_expr load[KILN_LOADS_MAX];
+    uint32_t count = kiln_block_loads(p, reader, load);
+    for (uint32_t k = 0; k < count; k++) {
+        if (kiln_expr_get(p, load[k])->payload.id != buffer) continue;
+        for (uint32_t d = 0; d < p->buffer.data[buffer].shape.rank; d++) {
+            int64_t by = 0;
+            int i = divided_iter(p, reader, kiln_expr_operand(p, load[k], d), &by);
+            if (i < 0) continue;
+            kiln_str name = kiln_iter_name(p, &p->block.data[reader].iter[i]);
+            if (kiln_make(m, "divide(%s, \"%.*s\", %lld)", kiln_make_block_name(m, reader),
+                          KILN_STR_ARG(name), (long long)by))
+                divide_reader(m, buffer, reader); /* its loads are others now */
+            return;
+        }
+    }
+}
+
 /* A reduction whose result must stay in memory as it is writes it through a copy of the tile. */
 static kiln_block separate_result(kiln_tile *t) {
     kiln_program *p = t->m->replay.p;
@@ -21,6 +52,8 @@ static kiln_block separate_result(kiln_tile *t) {
     kiln_block *reader = KILN_ARENA_ARRAY(p->arena, kiln_block, p->block.count);
     uint32_t count = kiln_buffer_readers(p, buffer, reader);
     kiln_pattern follower;
+    if (count == 1) divide_reader(t->m, buffer, reader[0]);
+    p = t->m->replay.p;
     bool follows = p->buffer.data[buffer].role == KILN_ROLE_TEMP && count == 1 &&
                    !kiln_block_is_reduction(p, reader[0]) &&
                    kiln_pattern_of(p, reader[0], &follower);
@@ -37,6 +70,12 @@ static kiln_block separate_result(kiln_tile *t) {
     if (follows) return reader[0];
     kiln_make(t->m, "cache_write(%s, \"register\")", kiln_make_block_name(t->m, t->block));
     return kiln_program_producer(t->m->replay.p, buffer);
+}
+
+/* Whether the reduction reads only every so many elements along a dimension of the weights. */
+static bool is_strided(const kiln_tile *t, const kiln_access *w, uint32_t d) {
+    int64_t extent = t->m->replay.p->buffer.data[w->buffer].shape.dim[d];
+    return w->step[d] > 1 && extent % w->step[d] == 0;
 }
 
 /* Packed copy of the weights in reading order; tails of v are zeros. */
@@ -61,9 +100,14 @@ static void pack_weights(kiln_tile *t, bool taps_outside) {
 
     kiln_strbuf text = {0};
     kiln_strbuf_printf(&text, "d%d/{0}", dv);
+    for (int part = 0; part < 2; part++) /* a walk through the reduction leaves most of these out */
+        for (uint32_t d = 0; d < rank; d++)
+            if (is_strided(t, &w, d))
+                kiln_strbuf_printf(&text, ",d%u%c%lld", d, "/%"[part], (long long)w.step[d]);
     if (dk >= 0 && !taps_outside) kiln_strbuf_printf(&text, ",d%d/{1}", dk);
     for (uint32_t d = 0; d < rank; d++)
-        if ((int)d != dv && (int)d != dk) kiln_strbuf_printf(&text, ",d%u", d);
+        if ((int)d != dv && (int)d != dk && !is_strided(t, &w, d))
+            kiln_strbuf_printf(&text, ",d%u", d);
     if (dk >= 0 && taps_outside) kiln_strbuf_printf(&text, ",d%d/{1}", dk);
     if (dk >= 0) kiln_strbuf_printf(&text, ",d%d%%{1}", dk);
     kiln_strbuf_printf(&text, ",d%d%%{0}", dv);

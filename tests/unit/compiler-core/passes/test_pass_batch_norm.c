@@ -36,6 +36,20 @@ static void weights_and_bias_take_the_normalisation_in(void **state) {
                  0);
 }
 
+static void transposed_convolutions_take_it_in_along_their_channels(void **state) {
+    expect_norms(*state,
+                 "constant t: f32[1,2,2] = [1, 2, 3, 4]\n"
+                 "c: f32[1,2,4] = conv_transpose(x, t)\ny: f32[1,2,4] = batch_norm(c, s, b, m, v) "
+                 "epsilon=0\noutput y\n",
+                 0);
+    expect_norms(*state,
+                 "constant t: f32[2,1,2] = [1, 2, 3, 4]\nconstant e: f32[2,1,1] = [1, 2]\n"
+                 "d: f32[1,2,3] = conv(x, e)\n"
+                 "c: f32[1,2,4] = conv_transpose(d, t) group=2\n"
+                 "y: f32[1,2,4] = batch_norm(c, s, b, m, v) epsilon=0\noutput y\n",
+                 0);
+}
+
 static void convolution_with_other_readers_stays(void **state) {
     expect_norms(*state,
                  "c: f32[1,2,2] = conv(x, w)\ny: f32[1,2,2] = batch_norm(c, s, b, m, v)\noutput "
@@ -67,6 +81,7 @@ static void shared_weights_are_not_changed(void **state) {
 int main(void) {
     static const struct CMUnitTest tests[] = {
         test_with_arena(weights_and_bias_take_the_normalisation_in),
+        test_with_arena(transposed_convolutions_take_it_in_along_their_channels),
         test_with_arena(convolution_with_other_readers_stays),
         test_with_arena(statistics_known_at_run_time_only_stay),
         test_with_arena(normalisation_of_something_else_stays),

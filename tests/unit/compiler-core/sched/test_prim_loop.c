@@ -52,6 +52,32 @@ static void fuse_makes_one_loop(void **state) {
 }
 
 /* The simplifier recombines quotient and remainder. */
+static void divide_makes_two_iterators_of_one(void **state) {
+    kiln_arena *arena = *state;
+    expect_loops(chain_program(arena, 6, 10), "divide(c, \"i\", 2)\n",
+                 "  for a.i in 6:\n"
+                 "    for a.j in 10:\n"
+                 "      block a(i=a.i, j=a.j)\n"
+                 "  for c.i.0 in 3:\n"
+                 "    for c.i.1 in 2:\n"
+                 "      for c.j in 10:\n"
+                 "        block c(i.0=c.i.0, i.1=c.i.1, j=c.j)\n");
+    expect_line(chain_program(arena, 6, 10), "divide(c, \"i\", 2)\n",
+                "block c(i.0:3, i.1:2, j:10): y[i.0*2 + i.1, j] = t[i.0*2 + i.1, j] + 1.0");
+}
+
+static void divide_refuses_what_has_no_two_parts(void **state) {
+    kiln_arena *arena = *state;
+    expect_illegal(chain_program(arena, 6, 10), "divide(c, \"i\", 4)\n", "4 does not divide i");
+    expect_illegal(chain_program(arena, 6, 10), "divide(c, \"k\", 2)\n", "c has no iterator k");
+    expect_illegal(chain_program(arena, 6, 10),
+                   "split(c.i, -1, 2)\n"
+                   "divide(c, \"i\", 2)\n",
+                   "i has no loop of its own any more");
+    expect_illegal(matmul_program(arena, 6, 10, 4), "divide(matmul, \"k\", 2)\n",
+                   "k is a reduce iterator");
+}
+
 static void fuse_after_split_goes_back(void **state) {
     kiln_arena *arena = *state;
     expect_loops(chain_program(arena, 6, 10),
@@ -218,6 +244,8 @@ int main(void) {
         test_with_arena(split_that_divides_needs_no_predicate),
         test_with_arena(split_refuses_factors_that_do_not_cover),
         test_with_arena(fuse_makes_one_loop),
+        test_with_arena(divide_makes_two_iterators_of_one),
+        test_with_arena(divide_refuses_what_has_no_two_parts),
         test_with_arena(fuse_after_split_goes_back),
         test_with_arena(fuse_refuses_loops_that_are_not_nested),
         test_with_arena(reorder_changes_the_order),

@@ -104,6 +104,17 @@ static const char depthwise_convolution[] =
     "select(and(and(1 <= k, k < 7), and(1 <= l, l < 8)), x[i, j, k - 1, l - 1], 0.0)\n"
     "block conv(n:1, g:12, oh:6, ow:7 | kh:3, kw:3): y[n, g, oh, ow] sum= xp[n, g, oh + kh, ow + "
     "kw]*w[g, 0, kh, kw] init 0.0\n";
+static const char phases_of_a_convolution[] =
+    "program phases\n"
+    "input x: f32[1,6,5,6]\n"
+    "constant w: f32[6,20,4,4]\n"
+    "temp s: f32[1,20,2,2,4,5]\n"
+    "output y: f32[1,20,8,10]\n"
+    "block sum(n:1, c:20, p:2, q:2, h:4, w:5 | ic:6, kh:2, kw:2): s[n, c, p, q, h, w] sum= x[n, "
+    "ic, "
+    "h + kh, w + kw]*w[ic, c, p - kh*2 + 2, q - kw*2 + 2] init 0.0\n"
+    "block join(n:1, c:20, h:8, w:10): y[n, c, h, w] = s[n, c, floormod(h, 2), floormod(w, 2), "
+    "floordiv(h, 2), floordiv(w, 2)]\n";
 static const char pooling[] = "program pool\n"
                               "input x: f32[2,10,9,9]\n"
                               "output y: f32[2,10,4,4]\n"
@@ -145,10 +156,24 @@ static void expect_rule(kiln_arena *arena, const char *text, const char *rule) {
 static void patterns_find_their_rule(void **state) {
     expect_rule(*state, grouped_convolution, "tile");
     expect_rule(*state, depthwise_convolution, "tile");
+    expect_rule(*state, phases_of_a_convolution, "tile");
     expect_rule(*state, pooling, "tile");
     expect_rule(*state, global_pooling, "tile");
     expect_rule(*state, rows, "rows");
     expect_rule(*state, column_sums, "tile");
+}
+
+/* What joins the phases is computed tile by tile, with the sums in registers. */
+static void readers_in_several_strides_follow_tiles(void **state) {
+    kiln_target target = avx2(1);
+    kiln_program *te, *p;
+    kiln_trace trace;
+    assert_null(kiln_program_parse(kiln_str_from(phases_of_a_convolution), *state, &te));
+    kiln_space space = make_space(te, &target);
+    assert_null(kiln_space_default(&space, *state, &trace, &p));
+    for (kiln_buffer b = 1; b < p->buffer.count; b++)
+        if (kiln_str_is(p->buffer.data[b].name, "s"))
+            assert_int_equal(p->buffer.data[b].scope, KILN_SCOPE_REGISTER);
 }
 
 static const conv_shape c2 = {1, 64, 56, 56, 64, 3, 3, 1, 1, true};
@@ -288,6 +313,7 @@ int main(void) {
         test_with_arena(draws_compute_the_matrix_product),
         test_with_arena(draws_compute_elementwise_chains),
         test_with_arena(patterns_find_their_rule),
+        test_with_arena(readers_in_several_strides_follow_tiles),
         test_with_arena(the_space_of_a_convolution_is_large),
         test_with_arena(draws_from_the_space_of_a_convolution_are_legal),
         test_with_arena(the_default_is_blocked_vectorised_and_deterministic),

@@ -31,6 +31,7 @@ static const char every_primitive[] = "inline(bias)\n"
                                       "split(pad.w, -1, c3[0]*c3[1])\n"
                                       "annotate(pad.w.0, \"note=here\")\n"
                                       "cache_write(relu, \"global\")\n"
+                                      "divide(relu.write, \"w\", 5)\n"
                                       "fuse(relu.write.c, relu.write.h)\n"
                                       "parallel(relu.write.n)\n";
 

@@ -260,6 +260,9 @@ kiln_status kiln_tracker_lease_restore(kiln_tracker *t, const kiln_tracker_row *
     lease->board_due_ns = t->now_ns + KILN_TRACKER_WAIT_NS;
     kiln_tracker_set_text(lease->tuner, row->tuner);
     kiln_tracker_set_text(lease->job, row->job);
+    /* Its holder may come back as another run of the same tuner, which ends the lease at once. */
+    const kiln_tracker_job *job = kiln_tracker_job_find(t, row->job);
+    if (job) kiln_tracker_set_text(lease->node, kiln_str_from(job->tuner));
     add_lease(t, lease);
     t->epoch = KILN_MAX(t->epoch, lease->lease);
     return KILN_OK;

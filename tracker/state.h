@@ -50,7 +50,7 @@ typedef struct kiln_tracker_lease {
     kiln_tracker_board *board;
     uint32_t slot, trials, ttl_ms;
     kiln_tracker_text tuner; /* boot: a lease belongs to one run of a tuner */
-    kiln_tracker_text node;  /* of that tuner; empty after a restart of the tracker */
+    kiln_tracker_text node;  /* of that tuner */
     kiln_tracker_text job;
     uint64_t expires_ns;
     uint64_t

@@ -53,6 +53,8 @@ MUTANTS = [
     ("a failed upload is not repeated", "tuner/pipeline.c", "        if (t->link.state == KILN_LINK_UP) upload(job, trial);", "        if (!trial->upload_failures && !trial->upload_again_ns && t->link.state == KILN_LINK_UP) upload(job, trial);"),
     ("samples out of band are kept", "tuner/lease.c",
      "bool spoilt = result->outcome == KILN_OUTCOME_OK && result->out_of_band;", "bool spoilt = false;"),
+    ("a restored lease has nobody", "tracker/lease.c",
+     "if (job) kiln_tracker_set_text(lease->node, kiln_str_from(job->tuner));", ""),
     ("no acknowledgement", "tuner/pipeline.c", "    if (trial->from_board) acknowledge(job, trial);\n", ""),
 ]
 

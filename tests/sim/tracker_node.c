@@ -145,6 +145,17 @@ static void check_job(sim_world *world, kiln_tracker *t, const kiln_tracker_job 
         sim_fail(world, "job %s runs on without its client", job->id);
 }
 
+/* A tuner that was started anew holds nothing of its former run: its boards are free for others. */
+static void check_lease(sim_world *world, kiln_tracker *t, const kiln_tracker_lease *lease) {
+    const kiln_tracker_job *job = kiln_tracker_job_find(t, kiln_str_from(lease->job));
+    if (lease->expires_ns + SIM_S < world->now_ns)
+        sim_fail(world, "lease %llu does not expire", (unsigned long long)lease->lease);
+    if (job && kiln_tracker_tuner_by_node(t, job->tuner) &&
+        !kiln_tracker_tuner_by_boot(t, lease->tuner))
+        sim_fail(world, "lease %llu is kept for a run of a tuner that is over",
+                 (unsigned long long)lease->lease);
+}
+
 static void check_promises(sim_node *node) {
     tracker_state *s = node->state;
     sim_world *world = node->world;
@@ -152,6 +163,8 @@ static void check_promises(sim_node *node) {
     s->check_ns = world->now_ns + SIM_S;
     for (uint32_t i = 0; i < s->machine->job.count; i++)
         check_job(world, s->machine, s->machine->job.data[i]);
+    for (uint32_t i = 0; i < s->machine->lease.count; i++)
+        check_lease(world, s->machine, s->machine->lease.data[i]);
     for (uint32_t i = 0; i < s->machine->peer.count; i++) {
         const kiln_tracker_peer *peer = s->machine->peer.data[i];
         if (!peer->closing && world->now_ns - peer->heard_ns > 7 * SIM_S)

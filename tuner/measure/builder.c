@@ -42,7 +42,8 @@ struct kiln_builders {
     uint32_t worker_count;
 };
 
-/* ---- one worker --------------------------------------------------------------------------------------- */
+/* ---- one worker
+ * --------------------------------------------------------------------------------------- */
 
 static void worker_stop(worker *w) {
     kiln_watch_destroy(w->in);
@@ -53,15 +54,17 @@ static void worker_stop(worker *w) {
     kiln_strbuf_reset(&w->answer);
 }
 
-/* Takes the job from the worker and reports it. The callback may submit more. */
-static void worker_finish(worker *w, const kiln_work_reply *reply, kiln_outcome outcome, const char *text) {
+/* Takes the job from the worker and reports it. The callback may submit more, or destroy the pool:
+ * nothing of it is touched afterwards. */
+static void worker_finish(worker *w, const kiln_work_reply *reply, kiln_outcome outcome,
+                          const char *text) {
     pending job = w->job;
     w->job = (pending){0};
     w->busy = false;
     kiln_timer_stop(w->deadline);
+    kiln_timer_start(w->pool->start, 0);
     job.done(job.context, reply, outcome, text);
     kiln_strbuf_deinit(&job.frame);
-    kiln_timer_start(w->pool->start, 0);
 }
 
 static void worker_lost(worker *w, kiln_outcome outcome, const char *text) {
@@ -69,13 +72,16 @@ static void worker_lost(worker *w, kiln_outcome outcome, const char *text) {
     if (w->busy) worker_finish(w, NULL, outcome, text);
 }
 
-static void on_deadline(void *context) { worker_lost(context, KILN_OUTCOME_TIMEOUT, "the worker passed its deadline"); }
+static void on_deadline(void *context) {
+    worker_lost(context, KILN_OUTCOME_TIMEOUT, "the worker passed its deadline");
+}
 
 static void on_writable(void *context, unsigned ready_for) {
     (void)ready_for;
     worker *w = context;
     while (w->written < w->job.frame.size) {
-        ssize_t n = write(w->child.in_fd, w->job.frame.data + w->written, w->job.frame.size - w->written);
+        ssize_t n =
+            write(w->child.in_fd, w->job.frame.data + w->written, w->job.frame.size - w->written);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && errno == EAGAIN) return;
         if (n < 0) {
@@ -95,7 +101,9 @@ static void take_answer(worker *w) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
     kiln_work_reply reply = {0};
-    if (!st) st = kiln_work_reply_read(kiln_str_slice(kiln_strbuf_view(&w->answer), 0, size), &scratch, &reply);
+    if (!st)
+        st = kiln_work_reply_read(kiln_str_slice(kiln_strbuf_view(&w->answer), 0, size), &scratch,
+                                  &reply);
     if (st || !w->busy) {
         worker_lost(w, KILN_OUTCOME_CRASH, st ? kiln_status_text(st) : "a worker spoke unasked");
         kiln_status_free(st);
@@ -138,9 +146,11 @@ static kiln_status worker_start(worker *w) {
     return KILN_OK;
 }
 
-/* ---- the pool ------------------------------------------------------------------------------------------ */
+/* ---- the pool
+ * ------------------------------------------------------------------------------------------ */
 
-static void worker_give(worker *w, pending job) {
+/* False when no process could be had for it; it was reported. */
+static bool worker_give(worker *w, pending job) {
     w->job = job;
     w->busy = true;
     w->written = 0;
@@ -148,17 +158,22 @@ static void worker_give(worker *w, pending job) {
     if (st) {
         worker_finish(w, NULL, KILN_OUTCOME_INFRA, kiln_status_text(st));
         kiln_status_free(st);
-        return;
+        return false;
     }
     kiln_timer_start(w->deadline, job.deadline_ns);
     kiln_watch_set(w->in, KILN_WATCH_WRITE);
+    return true;
 }
 
 static void hand_out(void *context) {
     kiln_builders *pool = context;
-    for (uint32_t i = 0; i < pool->worker_count && pool->head < pool->queue.count; i++)
-        if (!pool->worker[i].busy) worker_give(&pool->worker[i], pool->queue.data[pool->head++]);
-    if (pool->head == pool->queue.count) pool->head = pool->queue.count = 0;
+    for (uint32_t i = 0; i < pool->worker_count && pool->head < pool->queue.count; i++) {
+        worker *w = &pool->worker[i];
+        if (w->busy) continue;
+        pending job = pool->queue.data[pool->head++];
+        if (pool->head == pool->queue.count) pool->head = pool->queue.count = 0;
+        if (!worker_give(w, job)) return; /* called again, unless the callback destroyed the pool */
+    }
 }
 
 static char *copy_text(const char *text) {
@@ -195,7 +210,8 @@ void kiln_builders_destroy(kiln_builders *pool) {
         kiln_strbuf_deinit(&w->answer);
         kiln_strbuf_deinit(&w->job.frame);
     }
-    for (uint32_t i = pool->head; i < pool->queue.count; i++) kiln_strbuf_deinit(&pool->queue.data[i].frame);
+    for (uint32_t i = pool->head; i < pool->queue.count; i++)
+        kiln_strbuf_deinit(&pool->queue.data[i].frame);
     kiln_vec_deinit(&pool->queue);
     kiln_timer_destroy(pool->start);
     kiln_free(pool->worker);
@@ -204,13 +220,14 @@ void kiln_builders_destroy(kiln_builders *pool) {
     kiln_free(pool);
 }
 
-void kiln_builders_submit(kiln_builders *pool, const kiln_work_request *request, bool urgent, uint64_t deadline_ns,
-                          kiln_builders_done done, void *context) {
+void kiln_builders_submit(kiln_builders *pool, const kiln_work_request *request, bool urgent,
+                          uint64_t deadline_ns, kiln_builders_done done, void *context) {
     pending job = {.deadline_ns = deadline_ns, .urgent = urgent, .done = done, .context = context};
     kiln_work_request_write(request, &job.frame);
     kiln_vec_push(&pool->queue, job);
     uint32_t at = pool->queue.count - 1;
-    for (; urgent && at > pool->head && !pool->queue.data[at - 1].urgent; at--) pool->queue.data[at] = pool->queue.data[at - 1];
+    for (; urgent && at > pool->head && !pool->queue.data[at - 1].urgent; at--)
+        pool->queue.data[at] = pool->queue.data[at - 1];
     pool->queue.data[at] = job;
     kiln_timer_start(pool->start, 0);
 }

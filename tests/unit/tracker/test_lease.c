@@ -290,6 +290,21 @@ static void leases_and_their_numbers_survive_a_restart(void **state) {
     assert_true(fleet_lease(f, 3) > released);
 }
 
+static void a_lease_ends_when_tracker_and_tuner_both_start_anew(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    uint64_t lease = fleet_lease(f, 1);
+    fleet_restart(f);
+    fleet_board(f, 10, "board", 1);
+    fleet_tuner(f, 21, "tuner", "tuner-2");
+    const kiln_message *lost = fleet_take(f, 10, KILN_MSG_LEASE_LOST);
+    assert_non_null(lost);
+    assert_int_equal(lost->lease_lost.lease, lease);
+    kiln_message again = fleet_request("j", 1);
+    fleet_say(f, 21, &again);
+    assert_non_null(fleet_take(f, 21, KILN_MSG_LEASE_GRANT));
+}
+
 static void a_lease_whose_board_does_not_come_back_after_a_restart_ends(void **state) {
     fleet *f = *state;
     static const uint64_t alive[] = {20, 0};
@@ -336,6 +351,7 @@ int main(void) {
         test_with_fleet(a_tuner_that_was_started_anew_loses_its_old_leases),
         test_with_fleet(a_tuner_that_only_reconnects_keeps_its_lease),
         test_with_fleet(leases_and_their_numbers_survive_a_restart),
+        test_with_fleet(a_lease_ends_when_tracker_and_tuner_both_start_anew),
         test_with_fleet(a_lease_whose_board_does_not_come_back_after_a_restart_ends),
         cmocka_unit_test(a_stored_lease_without_sense_is_named),
     };

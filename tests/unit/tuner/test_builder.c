@@ -271,6 +271,32 @@ static void a_callback_may_submit_more(void **state) {
     assert_true(f->got[1].replied);
 }
 
+static void destroy_pool(void *context, const kiln_work_reply *reply, kiln_outcome outcome,
+                         const char *text) {
+    fixture *f = context;
+    (void)reply, (void)outcome, (void)text;
+    kiln_builders_destroy(f->pool);
+    f->pool = NULL;
+    f->count++;
+    kiln_loop_stop(f->loop);
+}
+
+static void a_callback_may_destroy_the_pool(void **state) {
+    fixture *f = *state;
+    const char *programs[] = {own_path, "/nowhere/at/all"}; /* an answer, and none */
+    for (uint32_t i = 0; i < 2; i++) {
+        f->pool = kiln_builders_create(
+            f->loop, &(kiln_builders_options){.program = programs[i], .worker_count = 2});
+        for (uint32_t k = 0; k < 3; k++) {
+            const kiln_work_request request = {.work = KILN_WORK_BUILD, .id = k};
+            kiln_builders_submit(f->pool, &request, false, 10 * SECOND, destroy_pool, f);
+        }
+        kiln_loop_run(f->loop);
+        assert_null(f->pool);
+        assert_int_equal(f->count, i + 1);
+    }
+}
+
 static void a_program_that_is_not_there_blames_the_machine(void **state) {
     fixture *f = *state;
     const kiln_builders_options options = {.program = "/nowhere/kiln-tuner", .worker_count = 1};
@@ -315,6 +341,7 @@ int main(int argc, char **argv) {
         POOL_TEST(a_worker_that_speaks_nonsense_is_replaced),
         POOL_TEST(deadlines_count_from_when_a_worker_takes_the_request),
         POOL_TEST(a_callback_may_submit_more),
+        POOL_TEST(a_callback_may_destroy_the_pool),
         POOL_TEST(a_program_that_is_not_there_blames_the_machine),
         POOL_TEST(destroying_the_pool_ends_its_workers_and_calls_nobody),
     };

@@ -16,27 +16,68 @@ static void report(const kiln_pack_report *r, const char *output, size_t size, b
     uint32_t measured = 0;
     for (uint32_t i = 0; i < r->task_count; i++) measured += r->task[i].median_ns > 0;
     if (json) {
-        kiln_json_line(
-            json_pack("{s:s, s:s, s:I, s:i, s:i, s:i, s:I, s:I}", "event", "compiled", "module",
-                      output, "bytes", (json_int_t)size, "tasks", (int)r->task_count, "tuned",
-                      (int)measured, "conversions", (int)r->conversion_count, "arena_bytes",
-                      (json_int_t)r->arena_bytes, "value_bytes", (json_int_t)r->value_bytes));
+        kiln_json_line(json_pack(
+            "{s:s, s:s, s:I, s:i, s:i, s:i, s:I, s:I, s:I}", "event", "compiled", "module", output,
+            "bytes", (json_int_t)size, "tasks", (int)r->task_count, "tuned", (int)measured,
+            "conversions", (int)r->conversion_count, "arena_bytes", (json_int_t)r->arena_bytes,
+            "live_bytes", (json_int_t)r->live_bytes, "value_bytes", (json_int_t)r->value_bytes));
         return;
     }
-    printf("%s: %zu bytes, %u tasks (%u from stored records, %u default schedules), %u layout "
-           "conversions,\n"
-           "  %.1f KB of activations (%.1f KB without reuse)\n",
-           output, size, r->task_count, measured, r->task_count - measured, r->conversion_count,
-           (double)r->arena_bytes / 1024, (double)r->value_bytes / 1024);
+    printf(
+        "%s: %zu bytes, %u tasks (%u from stored records, %u default schedules), %u layout "
+        "conversions,\n"
+        "  %.1f KB of activations (at least %.1f KB are alive at once, all together are %.1f KB)\n",
+        output, size, r->task_count, measured, r->task_count - measured, r->conversion_count,
+        (double)r->arena_bytes / 1024, (double)r->live_bytes / 1024, (double)r->value_bytes / 1024);
 }
 
-static kiln_status compile_module(kiln_arena *process, const char *model, const kiln_target *target,
-                                  kiln_db *db, const char *output, bool json) {
+/* What `--without a,b` leaves out: bits of passes and of planners. */
+typedef struct omissions {
+    uint32_t passes, planners;
+} omissions;
+
+static kiln_status unknown_omission(kiln_str word) {
+    kiln_strbuf list = {0};
+    for (uint32_t i = 0; i < KILN_PASS_COUNT; i++)
+        kiln_strbuf_printf(&list, "%s, ", kiln_pass_get((kiln_pass)i)->name);
+    for (uint32_t i = 0; i < KILN_PLANNER_COUNT; i++)
+        kiln_strbuf_printf(&list, "%s%s", i ? ", " : "", kiln_planner_name((kiln_planner)i));
+    kiln_status st =
+        KILN_ERROR(INVALID_ARGUMENT, "--without: nothing is called '%.*s'; there are %s",
+                   KILN_STR_ARG(word), list.data);
+    kiln_strbuf_deinit(&list);
+    return st;
+}
+
+static kiln_status parse_omissions(const char *text, omissions *out) {
+    kiln_str rest = kiln_str_from(text ? text : "");
+    *out = (omissions){0};
+    while (rest.size) {
+        kiln_str word = kiln_str_trim(kiln_str_cut(&rest, ','));
+        kiln_pass pass;
+        bool known = kiln_pass_find(word, &pass);
+        if (known) out->passes |= 1u << pass;
+        for (uint32_t i = 0; i < KILN_PLANNER_COUNT; i++) {
+            if (!kiln_str_is(word, kiln_planner_name((kiln_planner)i))) continue;
+            out->planners |= 1u << i;
+            known = true;
+        }
+        if (!known) return unknown_omission(word);
+    }
+    return KILN_OK;
+}
+
+static kiln_status compile_module(kiln_arena *process, const char *model, const omissions *without,
+                                  const kiln_target *target, kiln_db *db, const char *output,
+                                  bool json) {
     kiln_graph *graph = NULL;
     kiln_strbuf bytes = {0};
     kiln_pack_report packed;
-    kiln_pack_options options = {.target = target, .db = db, .model_name = kiln_str_from(model)};
-    kiln_status st = kiln_model_load(model, process, &graph);
+    kiln_pack_options options = {.target = target,
+                                 .db = db,
+                                 .model_name = kiln_str_from(model),
+                                 .without = without->planners};
+    kiln_status st = kiln_model_load_without(model, without->passes, process, &graph);
     if (!st) st = kiln_pack(graph, &options, process, &bytes, &packed);
     if (!st) st = kiln_file_write(output, kiln_strbuf_view(&bytes), 0666);
     if (!st) report(&packed, output, bytes.size, json);
@@ -59,7 +100,7 @@ static kiln_status emit_text(kiln_arena *process, const char *model, const kiln_
 
 kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
     const char *target_text = NULL, *db_option = NULL, *output = NULL, *emit = "module",
-               *db_path = NULL;
+               *db_path = NULL, *without_text = NULL;
     bool json = false;
     const kiln_opt option[] = {
         {"target", KILN_OPT_TEXT, &target_text, "T", "device to compile for (default native)"},
@@ -68,6 +109,8 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
          "file to write (default: the model's name with .kiln)"},
         {"emit", KILN_OPT_TEXT, &emit, "WHAT",
          "module, llvm, asm, loops or graph (default module)"},
+        {"without", KILN_OPT_TEXT, &without_text, "NAME,...",
+         "leave out passes, layout or reuse, to see what each is worth"},
         {"json", KILN_OPT_FLAG, &json, NULL, "print one object"},
     };
     const kiln_opt_table table = {
@@ -80,16 +123,18 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
         1};
     kiln_args args;
     kiln_target target;
+    omissions without;
     kiln_db *db = NULL;
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
     if (st || args.help) return st;
     if (strcmp(emit, "static-c") == 0)
         return KILN_ERROR(UNIMPLEMENTED, "--emit static-c is not there yet; use --emit module");
-    st = kiln_target_option(target_text, process, &target);
+    st = parse_omissions(without_text, &without);
+    if (!st) st = kiln_target_option(target_text, process, &target);
     if (!st) st = kiln_db_path(db_option, process, &db_path);
     if (!st) st = kiln_db_open_if_there(db_path, &db);
     if (!st && strcmp(emit, "module") == 0)
-        st = compile_module(process, args.positional[0], &target, db,
+        st = compile_module(process, args.positional[0], &without, &target, db,
                             output ? output : default_output(process, args.positional[0]), json);
     else if (!st)
         st = emit_text(process, args.positional[0], &target, db, emit, output);

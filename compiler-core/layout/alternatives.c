@@ -161,3 +161,23 @@ kiln_status kiln_alternatives_add_defaults(const kiln_plan *plan, const kiln_tar
                 st = add_on_family(&plan->tasks.task[t], target, &f.item[k], arena, &list[t]);
     return kiln_status_note(st, "schedules on the layouts of others");
 }
+
+kiln_status kiln_alternatives_keep_row_major(const kiln_plan *plan, const kiln_target *target,
+                                             kiln_arena *arena, kiln_alternatives *list) {
+    static const kiln_layout row;
+    kiln_status st = KILN_OK;
+    for (uint32_t t = 0; !st && t < plan->tasks.count; t++) {
+        const kiln_task *task = &plan->tasks.task[t];
+        const kiln_layout *given[KILN_PROGRAM_BUFFERS_MAX];
+        kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
+        uint32_t count = kiln_program_args(task->te, arg), measured = list[t].way.count;
+        kiln_alternative way = {.layout = KILN_ARENA_ARRAY(arena, kiln_layout, count)};
+        for (uint32_t i = 0; i < count; i++) given[i] = &row;
+        for (uint32_t i = 0; i < measured && !way.trace.size; i++)
+            if (same_layouts(&list[t].way.data[i], &way, count)) way = list[t].way.data[i];
+        if (!way.trace.size) st = make_default(task, target, given, arena, &way);
+        list[t].way.count = 0;
+        if (!st) kiln_alternatives_add(&list[t], task, &way, arena);
+    }
+    return kiln_status_note(st, "row-major schedules");
+}

@@ -48,3 +48,10 @@ kiln_status kiln_passes_run(kiln_graph *graph, kiln_str last) {
     for (uint32_t i = 0; !st && i <= (uint32_t)stop; i++) st = kiln_pass_run((kiln_pass)i, graph);
     return st;
 }
+
+kiln_status kiln_passes_run_without(kiln_graph *graph, uint32_t without) {
+    kiln_status st = KILN_OK;
+    for (uint32_t i = 0; !st && i < KILN_PASS_COUNT; i++)
+        if (!(without >> i & 1)) st = kiln_pass_run((kiln_pass)i, graph);
+    return st;
+}

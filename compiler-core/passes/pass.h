@@ -25,5 +25,7 @@ KILN_MUST_USE kiln_status kiln_pass_run(kiln_pass pass, kiln_graph *graph);
 /* Runs every pass up to and including the one named `last`; an empty name runs all.
  * INVALID_ARGUMENT: no pass of that name; the note lists them. */
 KILN_MUST_USE kiln_status kiln_passes_run(kiln_graph *graph, kiln_str last);
+/* All but those whose bit (1 << kiln_pass) is set: what each is worth can be measured. */
+KILN_MUST_USE kiln_status kiln_passes_run_without(kiln_graph *graph, uint32_t without);
 
 #endif

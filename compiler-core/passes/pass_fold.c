@@ -82,44 +82,12 @@ static kiln_value passes_on(const kiln_graph *graph, kiln_node n) {
                                                                                 : 0;
 }
 
-/* Nodes stand in order, so a source has been looked through already: one sweep renames all uses. */
-static bool is_output(const kiln_graph *graph, kiln_value value) {
-    for (uint32_t i = 0; i < graph->output.count; i++)
-        if (graph->output.data[i] == value) return true;
-    return false;
-}
-
-/* An output is known by its name. A value that stands for it takes the name over, unless it is
- * known by its own. */
-static bool may_stand_for(const kiln_graph *graph, kiln_value source, kiln_value result) {
-    return !is_output(graph, result) ||
-           (graph->value.data[source].producer && !is_output(graph, source));
-}
-
-static void take_name(kiln_graph *graph, kiln_value source, kiln_value result) {
-    if (!is_output(graph, result)) return;
-    kiln_str name = graph->value.data[source].name;
-    graph->value.data[source].name = graph->value.data[result].name;
-    graph->value.data[result].name = name;
-    for (uint32_t i = 0; i < graph->output.count; i++)
-        if (graph->output.data[i] == result) graph->output.data[i] = source;
+static kiln_value look_through(kiln_sweep *sweep, kiln_node node) {
+    return passes_on(sweep->graph, node);
 }
 
 kiln_status kiln_pass_remove_identity(kiln_graph *graph) {
-    kiln_arena scratch;
-    kiln_arena_init(&scratch, 0);
-    kiln_value *source = KILN_ARENA_ARRAY(&scratch, kiln_value, graph->value.count);
-    for (kiln_value v = 0; v < graph->value.count; v++) source[v] = v;
-    for (kiln_node n = 1; n < graph->node.count; n++) {
-        const kiln_node_info *node = &graph->node.data[n];
-        for (uint32_t i = 0; i < node->input_count; i++) node->input[i] = source[node->input[i]];
-        kiln_value passed = passes_on(graph, n);
-        if (!passed || !may_stand_for(graph, passed, node->output[0])) continue;
-        source[node->output[0]] = passed;
-        take_name(graph, passed, node->output[0]);
-        kiln_graph_remove_node(graph, n);
-    }
-    kiln_arena_deinit(&scratch);
+    kiln_graph_sweep(graph, look_through, NULL);
     return KILN_OK;
 }
 

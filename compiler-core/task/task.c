@@ -248,9 +248,13 @@ kiln_status kiln_tasks_extract(const kiln_graph *graph, kiln_arena *arena, kiln_
 }
 
 kiln_status kiln_model_load(const char *path, kiln_arena *arena, kiln_graph **out_graph) {
+    return kiln_model_load_without(path, 0, arena, out_graph);
+}
+
+kiln_status kiln_model_load_without(const char *path, uint32_t without, kiln_arena *arena, kiln_graph **out_graph) {
     kiln_graph *graph = NULL;
     kiln_status st = kiln_onnx_load(path, NULL, arena, &graph);
-    if (!st) st = kiln_passes_run(graph, KILN_STR(""));
+    if (!st) st = kiln_passes_run_without(graph, without);
     if (!st) *out_graph = graph;
     return st;
 }

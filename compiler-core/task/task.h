@@ -1,8 +1,8 @@
 /* Tasks: what is tuned. A task is the fused computation of one kernel as a tensor expression; equal
  * computations in one or many models are one task, found again by its key.
  *
- * The program's arguments stand in the order of kernel_abi.h: inputs, constants, outputs. The text of the
- * tensor expression (ir_text.h) is all that travels to tuners, builders and boards. */
+ * The program's arguments stand in the order of kernel_abi.h: inputs, constants, outputs. The text
+ * of the tensor expression (ir_text.h) is all that travels to tuners, builders and boards. */
 #ifndef KILN_COMPILER_CORE_TASK_TASK_H
 #define KILN_COMPILER_CORE_TASK_TASK_H
 
@@ -47,20 +47,28 @@ typedef struct kiln_plan {
     kiln_step *step;
 } kiln_plan;
 
-/* Reads, checks and imports an ONNX file, and runs all passes: ready for extraction. Everything in `arena`.
- * Errors as kiln_onnx_load's. */
-KILN_MUST_USE kiln_status kiln_model_load(const char *path, kiln_arena *arena, kiln_graph **out_graph);
-/* Cuts a fused graph into tasks. RESOURCE_EXHAUSTED: a kernel has more than KILN_MANIFEST_ARGS_MAX arguments. */
-KILN_MUST_USE kiln_status kiln_tasks_extract(const kiln_graph *graph, kiln_arena *arena, kiln_tasks *out_tasks);
+/* Reads, checks and imports an ONNX file, and runs all passes: ready for extraction. Everything in
+ * `arena`. Errors as kiln_onnx_load's. */
+KILN_MUST_USE kiln_status kiln_model_load(const char *path, kiln_arena *arena,
+                                          kiln_graph **out_graph);
+/* The same without the passes whose bit (1 << kiln_pass) is set. */
+KILN_MUST_USE kiln_status kiln_model_load_without(const char *path, uint32_t without,
+                                                  kiln_arena *arena, kiln_graph **out_graph);
+/* Cuts a fused graph into tasks. RESOURCE_EXHAUSTED: a kernel has more than KILN_MANIFEST_ARGS_MAX
+ * arguments. */
+KILN_MUST_USE kiln_status kiln_tasks_extract(const kiln_graph *graph, kiln_arena *arena,
+                                             kiln_tasks *out_tasks);
 /* The same, and the steps that use them. */
-KILN_MUST_USE kiln_status kiln_plan_create(const kiln_graph *graph, kiln_arena *arena, kiln_plan *out_plan);
+KILN_MUST_USE kiln_status kiln_plan_create(const kiln_graph *graph, kiln_arena *arena,
+                                           kiln_plan *out_plan);
 /* Key of a tensor expression, in `arena`. */
 kiln_str kiln_task_key(const kiln_program *te, kiln_arena *arena);
 /* One line per task (key, op, flops, weight); with `verbose` the tensor expressions as well. */
 void kiln_tasks_print(const kiln_tasks *tasks, bool verbose, kiln_strbuf *out);
 
-/* Runs the plan with the interpreter: the truth that modules are tested against. `input`: [graph inputs];
- * `output`: [graph outputs], made in `arena`. */
-KILN_MUST_USE kiln_status kiln_graph_eval(const kiln_graph *graph, const kiln_tensor *input, kiln_arena *arena, kiln_tensor *output);
+/* Runs the plan with the interpreter: the truth that modules are tested against. `input`: [graph
+ * inputs]; `output`: [graph outputs], made in `arena`. */
+KILN_MUST_USE kiln_status kiln_graph_eval(const kiln_graph *graph, const kiln_tensor *input,
+                                          kiln_arena *arena, kiln_tensor *output);
 
 #endif

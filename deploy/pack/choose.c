@@ -112,7 +112,10 @@ kiln_status kiln_choose(const kiln_graph *graph, const kiln_plan *plan,
     kiln_alternatives *list = KILN_ARENA_ARRAY(arena, kiln_alternatives, plan->tasks.count);
     for (uint32_t t = 0; !c.failure && options->db && t < plan->tasks.count; t++)
         c.failure = add_records(&c, &plan->tasks.task[t], &list[t]);
-    if (!c.failure) c.failure = kiln_alternatives_add_defaults(plan, options->target, arena, list);
+    bool free = !(options->without >> KILN_PLANNER_LAYOUT & 1);
+    if (!c.failure)
+        c.failure = (free ? kiln_alternatives_add_defaults
+                          : kiln_alternatives_keep_row_major)(plan, options->target, arena, list);
     if (!c.failure) {
         const kiln_assignment assignment = {graph, plan, list, conversion_ns, &c};
         uint32_t *way = KILN_ARENA_ARRAY(arena, uint32_t, plan->step_count);

@@ -16,7 +16,9 @@ typedef struct constant_places {
     uint64_t size;
 } constant_places;
 
-static uint64_t round_up(uint64_t value, uint64_t alignment) { return (value + alignment - 1) / alignment * alignment; }
+static uint64_t round_up(uint64_t value, uint64_t alignment) {
+    return (value + alignment - 1) / alignment * alignment;
+}
 
 static void place_constants(const kiln_module_plan *plan, constant_places *places) {
     kiln_map seen;
@@ -36,7 +38,8 @@ static void place_constants(const kiln_module_plan *plan, constant_places *place
     kiln_map_deinit(&seen);
 }
 
-static void write_metadata(const kiln_module_plan *plan, const constant_places *places, kiln_strbuf *out) {
+static void write_metadata(const kiln_module_plan *plan, const constant_places *places,
+                           kiln_strbuf *out) {
     (void)places;
     kiln_mpack_write_map(out, plan->metadata_count);
     for (uint32_t i = 0; i < plan->metadata_count; i++) {
@@ -52,19 +55,22 @@ static void write_ports(const kiln_plan_port *port, uint32_t count, kiln_strbuf 
         kiln_mpack_write_str(out, port[i].name);
         kiln_mpack_write_u64(out, (uint64_t)port[i].dtype);
         kiln_mpack_write_array(out, port[i].shape.rank);
-        for (uint32_t d = 0; d < port[i].shape.rank; d++) kiln_mpack_write_i64(out, port[i].shape.dim[d]);
+        for (uint32_t d = 0; d < port[i].shape.rank; d++)
+            kiln_mpack_write_i64(out, port[i].shape.dim[d]);
         kiln_mpack_write_u64(out, port[i].buffer);
     }
 }
 
-static void write_signature(const kiln_module_plan *plan, const constant_places *places, kiln_strbuf *out) {
+static void write_signature(const kiln_module_plan *plan, const constant_places *places,
+                            kiln_strbuf *out) {
     (void)places;
     kiln_mpack_write_array(out, 2);
     write_ports(plan->input, plan->input_count, out);
     write_ports(plan->output, plan->output_count, out);
 }
 
-static void write_kernels(const kiln_module_plan *plan, const constant_places *places, kiln_strbuf *out) {
+static void write_kernels(const kiln_module_plan *plan, const constant_places *places,
+                          kiln_strbuf *out) {
     (void)places;
     kiln_mpack_write_array(out, plan->kernel_count);
     for (uint32_t i = 0; i < plan->kernel_count; i++)
@@ -83,7 +89,8 @@ static void write_step(const kiln_plan_step *step, kiln_strbuf *out) {
     for (uint32_t i = 0; i < step->arg_count; i++) kiln_mpack_write_u64(out, step->arg[i]);
 }
 
-static void write_plan(const kiln_module_plan *plan, const constant_places *places, kiln_strbuf *out) {
+static void write_plan(const kiln_module_plan *plan, const constant_places *places,
+                       kiln_strbuf *out) {
     kiln_mpack_write_array(out, 4);
     kiln_mpack_write_u64(out, plan->threads);
     kiln_mpack_write_u64(out, plan->arena_bytes);
@@ -93,7 +100,8 @@ static void write_plan(const kiln_module_plan *plan, const constant_places *plac
         kiln_mpack_write_array(out, 4);
         kiln_mpack_write_u64(out, (uint64_t)b->storage);
         kiln_mpack_write_u64(out, b->size_bytes);
-        kiln_mpack_write_u64(out, b->storage == KILN_STORAGE_CONSTANT ? places->offset[i] : b->offset);
+        kiln_mpack_write_u64(out,
+                             b->storage == KILN_STORAGE_CONSTANT ? places->offset[i] : b->offset);
         kiln_mpack_write_u64(out, b->source);
     }
     kiln_mpack_write_array(out, plan->step_count);
@@ -109,7 +117,8 @@ static void pad_to(kiln_strbuf *out, size_t begin, uint64_t size) {
     }
 }
 
-static void write_constants(const kiln_module_plan *plan, const constant_places *places, kiln_strbuf *out) {
+static void write_constants(const kiln_module_plan *plan, const constant_places *places,
+                            kiln_strbuf *out) {
     size_t begin = out->size;
     for (uint32_t i = 0; i < places->order_count; i++) {
         const kiln_plan_buffer *b = &plan->buffer[places->order[i]];
@@ -118,7 +127,8 @@ static void write_constants(const kiln_module_plan *plan, const constant_places 
     }
 }
 
-typedef void (*section_writer)(const kiln_module_plan *plan, const constant_places *places, kiln_strbuf *out);
+typedef void (*section_writer)(const kiln_module_plan *plan, const constant_places *places,
+                               kiln_strbuf *out);
 
 static const struct {
     uint32_t number, alignment;
@@ -136,7 +146,8 @@ static void put_u64(char *at, uint64_t value) { memcpy(at, &value, sizeof value)
 
 /* Appends the file's sections behind room for header and table, then fills those in. */
 static void encode(const kiln_module_plan *plan, const constant_places *places, kiln_strbuf *out) {
-    const size_t table_bytes = KILN_MODULE_HEADER_BYTES + KILN_MODULE_SECTION_COUNT * KILN_MODULE_ENTRY_BYTES;
+    const size_t table_bytes =
+        KILN_MODULE_HEADER_BYTES + KILN_MODULE_SECTION_COUNT * KILN_MODULE_ENTRY_BYTES;
     size_t begin = out->size;
     pad_to(out, begin, table_bytes);
     for (uint32_t i = 0; i < KILN_MODULE_SECTION_COUNT; i++) {
@@ -149,14 +160,16 @@ static void encode(const kiln_module_plan *plan, const constant_places *places, 
         put_u32(entry + KILN_MODULE_ENTRY_AT_ALIGNMENT, section_table[i].alignment);
         put_u64(entry + KILN_MODULE_ENTRY_AT_OFFSET, offset);
         put_u64(entry + KILN_MODULE_ENTRY_AT_SIZE, size);
-        put_u64(entry + KILN_MODULE_ENTRY_AT_CHECKSUM, kiln_hash64(out->data + begin + offset, size, 0));
+        put_u64(entry + KILN_MODULE_ENTRY_AT_CHECKSUM,
+                kiln_hash64(out->data + begin + offset, size, 0));
     }
     char *header = out->data + begin;
     memcpy(header + KILN_MODULE_AT_MAGIC, KILN_MODULE_MAGIC, 8);
     put_u32(header + KILN_MODULE_AT_VERSION, KILN_MODULE_VERSION);
     put_u32(header + KILN_MODULE_AT_SECTION_COUNT, KILN_MODULE_SECTION_COUNT);
     put_u64(header + KILN_MODULE_AT_FILE_BYTES, out->size - begin);
-    put_u64(header + KILN_MODULE_AT_CHECKSUM, kiln_hash64(header, table_bytes, 0)); /* while it is zero */
+    put_u64(header + KILN_MODULE_AT_CHECKSUM,
+            kiln_hash64(header, table_bytes, 0)); /* while it is zero */
 }
 
 kiln_status kiln_module_encode(const kiln_module_plan *plan, kiln_strbuf *out) {

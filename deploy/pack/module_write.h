@@ -1,5 +1,5 @@
-/* Writes a module file from a plan (deploy/format.h). Used by pack, which makes the plan from a graph and
- * the best kernels, and by tests. */
+/* Writes a module file from a plan (deploy/format.h). Used by pack, which makes the plan from a
+ * graph and the best kernels, and by tests. */
 #ifndef KILN_DEPLOY_MODULE_WRITE_H
 #define KILN_DEPLOY_MODULE_WRITE_H
 

@@ -6,6 +6,7 @@
 #include "base/vec.h"
 #include "deploy/format.h"
 #include "deploy/pack/choose.h"
+#include "deploy/pack/memory.h"
 #include "deploy/pack/module_write.h"
 
 /* A value in one layout: what becomes a buffer of the module. */
@@ -29,8 +30,17 @@ typedef struct packer {
     kiln_pack_report report;
 } packer;
 
-/* ---- buffers
- * -------------------------------------------------------------------------------------------- */
+const char *kiln_planner_name(kiln_planner planner) {
+    static const char *const name[] = {
+#define X(id, name, doc) name,
+#include "deploy/pack/planners.def"
+#undef X
+    };
+    KILN_CHECK((unsigned)planner < KILN_PLANNER_COUNT);
+    return name[planner];
+}
+
+/* ---- buffers --------------------------------------------------------------------------------- */
 
 static kiln_str buffer_key(packer *p, kiln_value value, const kiln_layout *layout) {
     kiln_strbuf text = {0};
@@ -66,8 +76,7 @@ static bool find_buffer(packer *p, kiln_value value, const kiln_layout *layout,
 
 static void add_step(packer *p, kiln_plan_step step) { kiln_vec_push_in(p->arena, &p->step, step); }
 
-/* ---- kernels
- * --------------------------------------------------------------------------------------------- */
+/* ---- kernels --------------------------------------------------------------------------------- */
 
 /* The kernel that a trace makes of a task, built once. */
 static kiln_status find_kernel(packer *p, const kiln_program *te, kiln_str key,
@@ -132,9 +141,7 @@ static kiln_status convert(packer *p, kiln_value value, uint32_t from, uint32_t 
     return KILN_OK;
 }
 
-/* ---- values
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 /* The buffer that holds `value` in `layout`, converted when it is only there in another one. */
 static kiln_status read_value(packer *p, kiln_value value, const kiln_layout *layout,
@@ -178,9 +185,7 @@ static uint32_t write_value(packer *p, kiln_value value) {
     return add_buffer(p, value, &p->layout[value], plan);
 }
 
-/* ---- steps
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static kiln_status pack_kernel(packer *p, uint32_t index) {
     const kiln_step *from = &p->plan.step[index];
@@ -280,9 +285,7 @@ static kiln_status pack_outputs(packer *p, kiln_plan_port *port) {
     return st;
 }
 
-/* ---- memory
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static uint32_t root_of(const packer *p, uint32_t buffer) {
     return p->buffer.data[buffer].plan.storage == KILN_STORAGE_ALIAS
@@ -301,56 +304,27 @@ static void find_lives(packer *p) {
     }
 }
 
-static bool lives_meet(const packed_buffer *a, const packed_buffer *b) {
-    return a->first_step <= b->last_step && b->first_step <= a->last_step;
-}
-
-/* The lowest place where `buffer` meets none of the placed ones that live at the same time. */
-static uint64_t lowest_place(const packer *p, const uint32_t *placed, uint32_t placed_count,
-                             const packed_buffer *buffer) {
-    uint64_t offset = 0;
-    for (bool moved = true; moved;) {
-        moved = false;
-        for (uint32_t i = 0; i < placed_count; i++) {
-            const packed_buffer *other = &p->buffer.data[placed[i]];
-            if (!lives_meet(buffer, other)) continue;
-            uint64_t end = other->plan.offset + other->plan.size_bytes;
-            if (offset >= end || offset + buffer->plan.size_bytes <= other->plan.offset) continue;
-            offset =
-                (end + KILN_KERNEL_ALIGNMENT - 1) / KILN_KERNEL_ALIGNMENT * KILN_KERNEL_ALIGNMENT;
-            moved = true;
-        }
-    }
-    return offset;
-}
-
-/* First fit by decreasing size (Pisarchyk and Lee 2020, "greedy by size"). */
+/* Memory for what no caller holds and no constant is. */
 static void place_buffers(packer *p) {
-    uint32_t *order = KILN_ARENA_ARRAY(p->arena, uint32_t, p->buffer.count), count = 0;
+    uint32_t *index = KILN_ARENA_ARRAY(p->arena, uint32_t, p->buffer.count), count = 0;
+    kiln_memory_value *value = KILN_ARENA_ARRAY(p->arena, kiln_memory_value, p->buffer.count);
     find_lives(p);
     for (uint32_t i = 0; i < p->buffer.count; i++) {
-        if (p->buffer.data[i].plan.storage != KILN_STORAGE_ARENA) continue;
-        uint32_t at = count++;
-        for (; at > 0 &&
-               p->buffer.data[order[at - 1]].plan.size_bytes < p->buffer.data[i].plan.size_bytes;
-             at--)
-            order[at] = order[at - 1];
-        order[at] = i;
+        const packed_buffer *buffer = &p->buffer.data[i];
+        if (buffer->plan.storage != KILN_STORAGE_ARENA) continue;
+        value[count] =
+            (kiln_memory_value){buffer->plan.size_bytes, buffer->first_step, buffer->last_step, 0};
+        index[count++] = i;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        packed_buffer *buffer = &p->buffer.data[order[i]];
-        buffer->plan.offset = lowest_place(p, order, i, buffer);
-        p->report.arena_bytes =
-            KILN_MAX(p->report.arena_bytes, buffer->plan.offset + buffer->plan.size_bytes);
-        p->report.value_bytes += buffer->plan.size_bytes;
-    }
-    p->report.arena_bytes = (p->report.arena_bytes + KILN_KERNEL_ALIGNMENT - 1) /
-                            KILN_KERNEL_ALIGNMENT * KILN_KERNEL_ALIGNMENT;
+    bool reuse = !(p->options->without >> KILN_PLANNER_REUSE & 1);
+    kiln_memory_peak peak = kiln_memory_plan(value, count, reuse, p->arena);
+    for (uint32_t i = 0; i < count; i++) p->buffer.data[index[i]].plan.offset = value[i].offset;
+    p->report.arena_bytes = peak.arena_bytes;
+    p->report.live_bytes = peak.live_bytes;
+    p->report.value_bytes = peak.value_bytes;
 }
 
-/* ---- the whole
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static kiln_status encode(packer *p, kiln_plan_port *output, kiln_strbuf *out) {
     kiln_strbuf target = {0};

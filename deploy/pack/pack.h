@@ -1,6 +1,7 @@
-/* Graph + best records -> module. Each task's kernel is built from the best stored trace (or the default
- * schedule), kernels run on the layouts that their traces chose, and where a producer's and a consumer's
- * layouts differ a conversion kernel stands between them. Graph inputs and outputs are row-major. */
+/* Graph + best records -> module. Each task's kernel is built from the best stored trace (or the
+ * default schedule), kernels run on the layouts that their traces chose, and where a producer's and
+ * a consumer's layouts differ a conversion kernel stands between them. Graph inputs and outputs are
+ * row-major. */
 #ifndef KILN_DEPLOY_PACK_H
 #define KILN_DEPLOY_PACK_H
 
@@ -14,30 +15,42 @@
 #include "compiler-core/core.h"
 #include "db/db.h"
 
+typedef enum kiln_planner {
+#define X(id, name, doc) KILN_PLANNER_##id,
+#include "deploy/pack/planners.def"
+#undef X
+    KILN_PLANNER_COUNT
+} kiln_planner;
+
+const char *kiln_planner_name(kiln_planner planner);
+
 typedef struct kiln_pack_options {
     const kiln_target *target;
-    kiln_db *db;           /* NULL: default schedules only */
+    kiln_db *db; /* NULL: default schedules only */
     kiln_str model_name;
+    uint32_t without; /* bits 1 << kiln_planner: what is left out, to see what it is worth */
 } kiln_pack_options;
 
 /* What went in, for people. */
 typedef struct kiln_pack_task {
     kiln_str key, op;
-    double median_ns;      /* of the record; 0: default schedule, not measured */
-    bool is_default;       /* the trace is the default schedule's */
+    double median_ns; /* of the record; 0: default schedule, not measured */
+    bool is_default;  /* the trace is the default schedule's */
 } kiln_pack_task;
 
 typedef struct kiln_pack_report {
     uint32_t task_count;
-    kiln_pack_task *task;  /* in the order of the graph's tasks */
+    kiln_pack_task *task; /* in the order of the graph's tasks */
     uint32_t conversion_count;
-    uint64_t arena_bytes;  /* planned activation memory */
-    uint64_t value_bytes;  /* what it would be without reuse */
+    uint64_t arena_bytes; /* planned activation memory */
+    uint64_t live_bytes;  /* the least it could be: the largest set of values alive at once */
+    uint64_t value_bytes; /* what it would be without reuse */
 } kiln_pack_report;
 
 /* Appends the module's bytes to `out`. `out_report` lives in `arena`; NULL: not wanted.
  * Errors of kiln_plan_create, kiln_build and kiln_module_encode, noted with the task. */
-KILN_MUST_USE kiln_status kiln_pack(const kiln_graph *graph, const kiln_pack_options *options, kiln_arena *arena,
-                                    kiln_strbuf *out, kiln_pack_report *out_report);
+KILN_MUST_USE kiln_status kiln_pack(const kiln_graph *graph, const kiln_pack_options *options,
+                                    kiln_arena *arena, kiln_strbuf *out,
+                                    kiln_pack_report *out_report);
 
 #endif

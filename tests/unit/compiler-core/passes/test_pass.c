@@ -32,6 +32,20 @@ static void passes_stop_after_the_one_that_is_named(void **state) {
     assert_int_equal(graph->node.data[1].op, KILN_OP_NONE);
 }
 
+static void passes_that_are_named_are_left_out(void **state) {
+    static const char *const text =
+        "graph g\ninput x: f32[2]\na: f32[2] = identity(x)\nb: f32[2] = exp(a)\n"
+        "y: f32[2] = neg(b)\noutput y\n";
+    kiln_graph *graph = graph_of(*state, text);
+    expect_ok(kiln_passes_run_without(graph, 1u << KILN_PASS_FUSE));
+    assert_int_equal(graph->node.data[1].op, KILN_OP_NONE);
+    assert_int_equal(graph->node.data[3].group, 0);
+    graph = graph_of(*state, text);
+    expect_ok(kiln_passes_run_without(graph, 1u << KILN_PASS_REMOVE_IDENTITY));
+    assert_int_equal(graph->node.data[1].op, KILN_OP_IDENTITY);
+    assert_int_equal(graph->node.data[2].group, graph->node.data[3].group);
+}
+
 /* The same results before and after all passes. */
 static void passes_keep_what_a_graph_computes(void **state) {
     const char *text = "graph g\n"
@@ -62,6 +76,7 @@ int main(void) {
         test_with_arena(passes_are_found_by_name),
         test_with_arena(unknown_pass_is_refused_with_the_known_ones),
         test_with_arena(passes_stop_after_the_one_that_is_named),
+        test_with_arena(passes_that_are_named_are_left_out),
         test_with_arena(passes_keep_what_a_graph_computes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@ static uint32_t norms_after(kiln_arena *arena, const char *body, bool *out_same)
     kiln_graph *graph = graph_of(arena, kiln_arena_printf(arena, "%s%s", HEAD, body));
     const char *before = result_of(arena, graph);
     uint32_t norms = 0;
-    expect_ok(kiln_pass_run(KILN_PASS_FOLD_BATCH_NORM, graph));
+    expect_ok(kiln_pass_run(KILN_PASS_FOLD_SCALE, graph));
     for (kiln_node n = 1; n < graph->node.count; n++)
         norms += graph->node.data[n].op == KILN_OP_BATCH_NORM;
     const char *after = result_of(arena, graph);
@@ -70,6 +70,42 @@ static void normalisation_of_something_else_stays(void **state) {
                  1);
 }
 
+static uint32_t scales_after(kiln_arena *arena, const char *body) {
+    kiln_graph *graph = graph_of(arena, kiln_arena_printf(arena, "%s%s", HEAD, body));
+    const char *before = result_of(arena, graph);
+    uint32_t count = 0;
+    expect_ok(kiln_pass_run(KILN_PASS_FOLD_SCALE, graph));
+    assert_string_equal(result_of(arena, graph), before);
+    for (kiln_node n = 1; n < graph->node.count; n++)
+        count += graph->node.data[n].op != KILN_OP_NONE && graph->node.data[n].op != KILN_OP_CONV;
+    return count;
+}
+
+static void constants_of_channels_move_into_the_weights(void **state) {
+    static const char *const chain =
+        "constant k: f32[2,1] = [2, 4]\nconstant h: f32[1] = [0.5]\nc: f32[1,2,2] = conv(x, w)\n"
+        "d: f32[1,2,2] = mul(k, c)\ne: f32[1,2,2] = add(d, k)\nf: f32[1,2,2] = sub(k, e)\n"
+        "g: f32[1,2,2] = sub(f, h)\ny: f32[1,2,2] = div(g, k)\noutput y\n";
+    assert_int_equal(scales_after(*state, chain), 0);
+}
+
+static void constants_of_places_stay(void **state) {
+    assert_int_equal(scales_after(*state,
+                                  "constant k: f32[2] = [2, 4]\nc: f32[1,2,2] = conv(x, w)\n"
+                                  "y: f32[1,2,2] = mul(c, k)\noutput y\n"),
+                     1);
+    assert_int_equal(scales_after(*state, "constant k: f32[1] = [2]\nc: f32[1,2,2] = conv(x, w)\n"
+                                          "y: f32[1,2,2] = div(k, c)\noutput y\n"),
+                     1);
+}
+
+static void a_constant_that_makes_the_result_larger_stays(void **state) {
+    assert_int_equal(scales_after(*state,
+                                  "constant k: f32[1,1,1,1] = [2]\nc: f32[1,2,2] = conv(x, w)\n"
+                                  "y: f32[1,1,2,2] = mul(c, k)\noutput y\n"),
+                     1);
+}
+
 /* Two convolutions share weights; only one is normalised. */
 static void shared_weights_are_not_changed(void **state) {
     expect_norms(*state,
@@ -85,6 +121,9 @@ int main(void) {
         test_with_arena(convolution_with_other_readers_stays),
         test_with_arena(statistics_known_at_run_time_only_stay),
         test_with_arena(normalisation_of_something_else_stays),
+        test_with_arena(constants_of_channels_move_into_the_weights),
+        test_with_arena(constants_of_places_stay),
+        test_with_arena(a_constant_that_makes_the_result_larger_stays),
         test_with_arena(shared_weights_are_not_changed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

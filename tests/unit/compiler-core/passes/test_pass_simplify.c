@@ -1,0 +1,155 @@
+/* The rows of simplify.def: each does what no other row does, keeps what the graph computes, and
+ * knows where to stop. */
+#include <string.h>
+
+#include "base/macros.h"
+#include "compiler-core/graph/graph_text.h"
+#include "compiler-core/passes/pass.h"
+#include "compiler-core/passes/rewrite.h"
+#include "tests/unit/compiler-core/graph/support.h"
+
+#define HEAD                                                                                       \
+    "graph g\ninput x: f32[1,2,3,3]\ninput i: i32[2]\nconstant w: f32[1,2,2,2] = [1, 2, 3, 4, 5, " \
+    "6, 7, 8]\n"                                                                                   \
+    "constant zero: f32[1] = [0]\nconstant ones: f32[2,1,1] = [1, 1]\nconstant two: f32[1] = "     \
+    "[2]\n"                                                                                        \
+    "constant three: f32[] = [3]\nconstant ifive: i32[1] = [5]\n"
+
+typedef struct example {
+    kiln_simplify_row row;
+    bool applies;
+    const char *body;
+} example;
+
+static const example table[] = {
+    {KILN_SIMPLIFY_NEUTRAL, true,
+     "a: f32[1,2,3,3] = add(zero, x)\ny: f32[1,2,3,3] = neg(a)\noutput y\n"},
+    {KILN_SIMPLIFY_NEUTRAL, true,
+     "a: f32[1,2,3,3] = mul(x, ones)\ny: f32[1,2,3,3] = neg(a)\noutput y\n"},
+    {KILN_SIMPLIFY_NEUTRAL, true,
+     "a: f32[1,2,3,3] = sub(x, zero)\ny: f32[1,2,3,3] = neg(a)\noutput y\n"},
+    {KILN_SIMPLIFY_NEUTRAL, true,
+     "a: f32[1,2,3,3] = div(x, ones)\ny: f32[1,2,3,3] = neg(a)\noutput y\n"},
+    {KILN_SIMPLIFY_NEUTRAL, false,
+     "a: f32[1,2,3,3] = sub(zero, x)\ny: f32[1,2,3,3] = neg(a)\noutput y\n"},
+    {KILN_SIMPLIFY_NEUTRAL, false,
+     "a: f32[1,2,3,3] = div(ones, x)\ny: f32[1,2,3,3] = neg(a)\noutput y\n"},
+    {KILN_SIMPLIFY_NEUTRAL, false,
+     "constant r: f32[2,1,1,1] = [1, 1]\na: f32[2,2,3,3] = mul(x, r)\noutput a\n"},
+    {KILN_SIMPLIFY_NEUTRAL, false,
+     "y: f32[1,2,3,3] = add(x, zero)\noutput y\n"}, /* an output is no input */
+    {KILN_SIMPLIFY_TWICE, true, "a: f32[1,2,3,3] = relu(x)\nb: f32[1,2,3,3] = relu(a)\noutput b\n"},
+    {KILN_SIMPLIFY_TWICE, true, "a: f32[1,2,3,3] = abs(x)\nb: f32[1,2,3,3] = abs(a)\noutput b\n"},
+    {KILN_SIMPLIFY_TWICE, false, "a: f32[1,2,3,3] = exp(x)\nb: f32[1,2,3,3] = exp(a)\noutput b\n"},
+    {KILN_SIMPLIFY_TWICE, false, "a: f32[1,2,3,3] = relu(x)\nb: f32[1,2,3,3] = abs(a)\noutput b\n"},
+    {KILN_SIMPLIFY_UNDONE, true,
+     "a: f32[1,2,3,3] = neg(x)\nb: f32[1,2,3,3] = neg(a)\ny: f32[1,2,3,3] = exp(b)\noutput y\n"},
+    {KILN_SIMPLIFY_GATHERED, true,
+     "a: f32[1,2,3,3] = add(x, two)\nb: f32[1,2,3,3] = add(three, a)\noutput b\n"},
+    {KILN_SIMPLIFY_GATHERED, true,
+     "a: f32[1,2,3,3] = mul(two, x)\nb: f32[1,2,3,3] = mul(a, three)\noutput b\noutput a\n"},
+    {KILN_SIMPLIFY_GATHERED, false,
+     "a: f32[1,2,3,3] = add(x, two)\nb: f32[1,2,3,3] = mul(a, three)\noutput b\n"},
+    {KILN_SIMPLIFY_GATHERED, false,
+     "a: i32[2] = mul(i, ifive)\nb: i32[2] = mul(a, ifive)\noutput b\n"},
+    {KILN_SIMPLIFY_CASTS, true, "a: i64[2] = cast(i) to=7\nb: f32[2] = cast(a) to=1\noutput b\n"},
+    {KILN_SIMPLIFY_CASTS, true,
+     "a: i64[2] = cast(i) to=7\nb: i32[2] = cast(a) to=6\ny: i32[2] = neg(b)\noutput y\n"},
+    {KILN_SIMPLIFY_CASTS, false,
+     "a: i32[1,2,3,3] = cast(x) to=6\nb: f32[1,2,3,3] = cast(a) to=1\noutput b\n"},
+    {KILN_SIMPLIFY_VIEWS, true,
+     "a: f32[6,3] = reshape(x) shape=[6,3]\nb: f32[9,2] = reshape(a) shape=[9,2]\noutput b\n"},
+    {KILN_SIMPLIFY_VIEWS, true,
+     "a: f32[2,3,3] = squeeze(x) axes=[0]\nb: f32[1,2,3,3] = unsqueeze(a) axes=[0]\n"
+     "y: f32[1,2,3,3] = neg(b)\noutput y\n"},
+    {KILN_SIMPLIFY_TRANSPOSES, true,
+     "a: f32[3,1,2,3] = transpose(x) perm=[2,0,1,3]\n"
+     "b: f32[3,3,2,1] = transpose(a) perm=[3,0,2,1]\noutput b\n"},
+    {KILN_SIMPLIFY_TRANSPOSES, true,
+     "a: f32[3,3,2,1] = transpose(x)\nb: f32[1,2,3,3] = transpose(a)\n"
+     "y: f32[1,2,3,3] = neg(b)\noutput y\n"},
+    {KILN_SIMPLIFY_FLAT_TRANSPOSE, true,
+     "a: f32[2,3,1,3] = transpose(x) perm=[1,2,0,3]\noutput a\n"},
+    {KILN_SIMPLIFY_FLAT_TRANSPOSE, false,
+     "a: f32[1,3,2,3] = transpose(x) perm=[0,2,1,3]\noutput a\n"},
+    {KILN_SIMPLIFY_PADDING, true,
+     "a: f32[1,2,5,6] = pad(x) pads=[0,0,1,1,0,0,1,2]\nb: f32[1,1,4,5] = conv(a, w)\noutput b\n"},
+    {KILN_SIMPLIFY_PADDING, true,
+     "a: f32[1,2,4,4] = pad(x, zero) pads=[0,0,1,0,0,0,0,1]\n"
+     "b: f32[1,1,5,5] = conv(a, w) pads=[1,1,1,1]\noutput b\n"},
+    {KILN_SIMPLIFY_PADDING, false,
+     "a: f32[1,2,4,4] = pad(x, two) pads=[0,0,1,0,0,0,0,1]\nb: f32[1,1,3,3] = conv(a, w)\noutput "
+     "b\n"},
+    {KILN_SIMPLIFY_PADDING, false,
+     "a: f32[1,2,4,4] = pad(x) pads=[0,0,1,0,0,0,0,1] mode=\"edge\"\nb: f32[1,1,3,3] = conv(a, "
+     "w)\noutput b\n"},
+    {KILN_SIMPLIFY_PADDING, false,
+     "a: f32[1,2,4,4] = pad(x) pads=[0,0,1,0,0,0,0,1]\nb: f32[1,1,3,3] = conv(a, w)\noutput "
+     "b\noutput a\n"},
+    {KILN_SIMPLIFY_PADDING, false,
+     "a: f32[1,2,2,2] = pad(x) pads=[0,0,-1,0,0,0,0,-1]\nb: f32[1,1,1,1] = conv(a, w)\noutput b\n"},
+};
+
+static kiln_graph *graph_with(kiln_arena *arena, const example *e) {
+    return graph_of(arena, kiln_arena_printf(arena, "%s%s", HEAD, e->body));
+}
+
+static const char *text_after(kiln_arena *arena, const example *e, uint32_t rows) {
+    kiln_graph *graph = graph_with(arena, e);
+    kiln_strbuf text = {0};
+    kiln_graph_simplify(graph, rows);
+    expect_ok(kiln_graph_verify(graph));
+    kiln_graph_print(graph, &text);
+    const char *copy = kiln_str_dup(arena, kiln_strbuf_view(&text));
+    kiln_strbuf_deinit(&text);
+    return copy;
+}
+
+static void every_row_does_what_no_other_does(void **state) {
+    uint32_t shown = 0;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(table); i++) {
+        const example *e = &table[i];
+        const char *untouched = text_after(*state, e, 0),
+                   *others = text_after(*state, e, ~(1u << e->row));
+        const char *all = text_after(*state, e, ~0u);
+        if (e->applies) shown |= 1u << e->row;
+        if (strcmp(others, untouched) != 0)
+            fail_msg("example %zu of %s: another row applies", i, kiln_simplify_name(e->row));
+        if ((strcmp(all, untouched) != 0) != e->applies)
+            fail_msg("example %zu of %s:\n%s", i, kiln_simplify_name(e->row), all);
+    }
+    assert_int_equal(shown, (1u << KILN_SIMPLIFY_COUNT) - 1);
+}
+
+static void every_row_keeps_what_the_graph_computes(void **state) {
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(table); i++) {
+        kiln_graph *graph = graph_with(*state, &table[i]);
+        const char *before = result_of(*state, graph);
+        expect_ok(kiln_pass_run(KILN_PASS_SIMPLIFY, graph));
+        assert_string_equal(result_of(*state, graph), before);
+    }
+}
+
+static void rows_make_work_for_each_other(void **state) {
+    kiln_graph *graph =
+        graph_of(*state, "graph g\ninput x: f32[2,3]\nconstant zero: f32[1] = [0]\n"
+                         "a: f32[3,2] = transpose(x)\nb: f32[3,2] = add(a, zero)\n"
+                         "c: f32[2,3] = transpose(b)\nd: f32[2,3] = neg(c)\ny: f32[2,3] = neg(d)\n"
+                         "z: f32[2,3] = exp(y)\noutput z\n");
+    kiln_strbuf text = {0};
+    expect_ok(kiln_pass_run(KILN_PASS_SIMPLIFY, graph));
+    expect_ok(kiln_pass_run(KILN_PASS_REMOVE_DEAD, graph));
+    kiln_graph_print(graph, &text);
+    assert_non_null(strstr(text.data, "z: f32[2,3] = exp(x)\noutput z"));
+    assert_null(strstr(text.data, "transpose"));
+    kiln_strbuf_deinit(&text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(every_row_does_what_no_other_does),
+        test_with_arena(every_row_keeps_what_the_graph_computes),
+        test_with_arena(rows_make_work_for_each_other),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -85,7 +85,7 @@ static size_t padding_of(const kiln_arena_chunk *chunk, size_t alignment) {
     return (size_t)(-at & (alignment - 1));
 }
 
-void *kiln_arena_alloc_aligned(kiln_arena *arena, size_t alignment, size_t size_bytes) {
+static void *reserve(kiln_arena *arena, size_t alignment, size_t size_bytes) {
     KILN_CHECK(alignment > 0 && (alignment & (alignment - 1)) == 0);
     KILN_CHECK(size_bytes <= SIZE_MAX / 4 && alignment <= SIZE_MAX / 4);
     if (alignment < OBJECT_ALIGNMENT) alignment = OBJECT_ALIGNMENT;
@@ -100,7 +100,11 @@ void *kiln_arena_alloc_aligned(kiln_arena *arena, size_t alignment, size_t size_
     arena->used_bytes += padding + wanted;
     arena->high_water_bytes = KILN_MAX(arena->high_water_bytes, arena->used_bytes);
     ASAN_UNPOISON_MEMORY_REGION(object, size_bytes);
-    return memset(object, 0, size_bytes);
+    return object;
+}
+
+void *kiln_arena_alloc_aligned(kiln_arena *arena, size_t alignment, size_t size_bytes) {
+    return memset(reserve(arena, alignment, size_bytes), 0, size_bytes);
 }
 
 void *kiln_arena_alloc(kiln_arena *arena, size_t size_bytes) {
@@ -108,7 +112,7 @@ void *kiln_arena_alloc(kiln_arena *arena, size_t size_bytes) {
 }
 
 void *kiln_arena_copy(kiln_arena *arena, const void *data, size_t size_bytes) {
-    void *copy = kiln_arena_alloc(arena, size_bytes);
+    void *copy = reserve(arena, OBJECT_ALIGNMENT, size_bytes);
     if (size_bytes) memcpy(copy, data, size_bytes);
     return copy;
 }

@@ -124,15 +124,22 @@ char *kiln_str_dup(kiln_arena *arena, kiln_str s) {
     return copy;
 }
 
+/* Formats once where the text is short, as names are. */
 char *kiln_arena_printf(kiln_arena *arena, const char *format, ...) {
+    char brief[128];
     va_list args, again;
     va_start(args, format);
     va_copy(again, args);
-    int size = vsnprintf(NULL, 0, format, args);
+    int size = vsnprintf(brief, sizeof brief, format, args);
     va_end(args);
     KILN_CHECK(size >= 0);
-    char *text = kiln_arena_alloc(arena, (size_t)size + 1);
-    vsnprintf(text, (size_t)size + 1, format, again);
+    char *text = NULL;
+    if ((size_t)size < sizeof brief) {
+        text = kiln_arena_copy(arena, brief, (size_t)size + 1);
+    } else {
+        text = kiln_arena_alloc(arena, (size_t)size + 1);
+        vsnprintf(text, (size_t)size + 1, format, again);
+    }
     va_end(again);
     return text;
 }

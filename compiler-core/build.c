@@ -23,14 +23,17 @@ static kiln_str copy_str(kiln_arena *arena, kiln_str s) {
     return (kiln_str){kiln_str_dup(arena, s), s.size};
 }
 
-static void fill_args(const kiln_lowered *lowered, kiln_arena *arena, kiln_manifest *m) {
+/* An argument that neither program touches (an empty tensor) is described by the scheduled one. */
+static void fill_args(const kiln_program *scheduled, const kiln_lowered *lowered, kiln_arena *arena,
+                      kiln_manifest *m) {
     m->arg_count = lowered->arg_count;
     m->arg = KILN_ARENA_ARRAY(arena, kiln_manifest_arg, m->arg_count);
     for (uint32_t i = 0; i < m->arg_count; i++) {
-        kiln_buffer in_run = lowered->arg[i].in_run;
-        const kiln_program *p = in_run ? lowered->run : lowered->prepare;
-        const kiln_buffer_info *info =
-            &p->buffer.data[in_run ? in_run : lowered->arg[i].in_prepare];
+        kiln_buffer in_run = lowered->arg[i].in_run, in_prepare = lowered->arg[i].in_prepare;
+        const kiln_program *p = in_run ? lowered->run : in_prepare ? lowered->prepare : scheduled;
+        const kiln_buffer_info *info = &p->buffer.data[in_run       ? in_run
+                                                       : in_prepare ? in_prepare
+                                                                    : lowered->arg[i].in_scheduled];
         m->arg[i] = (kiln_manifest_arg){
             .name = copy_str(arena, info->name),
             .dtype = info->dtype,
@@ -70,7 +73,7 @@ static kiln_status compile(const kiln_program *scheduled, const kiln_target *tar
                           (unsigned long long)KILN_BUILD_SCRATCH_MAX);
     m->has_prepare = lowered.prepare != NULL;
     m->threads_max = has_parallel(lowered.run, lowered.run->root) ? target->threads : 1;
-    fill_args(&lowered, arena, m);
+    fill_args(scheduled, &lowered, arena, m);
     return KILN_OK;
 }
 

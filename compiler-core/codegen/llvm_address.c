@@ -236,10 +236,11 @@ bool kiln_llvm_linear(kiln_llvm_emitter *e, const kiln_affine *a, LLVMValueRef *
 }
 
 int64_t kiln_llvm_constant_offset(kiln_llvm_emitter *e, const kiln_affine *offset, uint32_t lane) {
-    if (e->lanes) kiln_llvm_enter_lane(e, lane);
+    bool in_lanes = e->lanes != 0;
+    if (in_lanes) kiln_llvm_enter_lane(e, lane);
     split_form form;
     split_of(e, offset, &form);
-    if (e->lanes) kiln_llvm_leave_lane(e);
+    if (in_lanes) kiln_llvm_leave_lane(e);
     KILN_CHECK(form.count == 0); /* lowering refuses other accesses to registers */
     return form.constant;
 }
@@ -254,12 +255,20 @@ void kiln_llvm_enter_lane(kiln_llvm_emitter *e, uint32_t lane) {
     slot->constant += lane;
     e->constant_of[e->lane_var] = kiln_expr_index(e->p, slot->constant);
     e->stamp = ++e->last_stamp;
+    e->lane = lane;
+    e->all_lanes = e->lanes;
+    e->all_mask = e->mask;
+    e->lanes = 0;
+    e->mask = NULL;
 }
 
 void kiln_llvm_leave_lane(kiln_llvm_emitter *e) {
     kiln_llvm_slot *slot = &e->slot[e->lane_var];
     slot->binding = KILN_LLVM_LANES;
     slot->constant = LLVMConstIntGetSExtValue(slot->value);
+    e->lanes = e->all_lanes;
+    e->mask = e->all_mask;
+    e->all_mask = NULL;
     e->constant_of[e->lane_var] = 0;
     e->stamp = ++e->last_stamp;
 }

@@ -105,6 +105,9 @@ typedef struct kiln_llvm_emitter {
     uint32_t lanes; /* 0 outside vector loops */
     kiln_var lane_var;
     LLVMValueRef mask; /* <lanes x i1>, or NULL: all lanes */
+    /* While one lane is emitted by itself: which, and what `lanes` and `mask` are outside of it. */
+    uint32_t lane, all_lanes;
+    LLVMValueRef all_mask;
 
     kiln_llvm_registers *registers; /* [buffer count] */
     kiln_llvm_table loads;          /* values loaded from memory, splats */

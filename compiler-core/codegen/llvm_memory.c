@@ -281,11 +281,16 @@ LLVMValueRef kiln_llvm_load(kiln_llvm_emitter *e, kiln_expr load) {
     if (in_registers(e, buffer)) return register_load(e, buffer, offset);
 
     kiln_llvm_address a = kiln_llvm_address_of(e, buffer, offset);
-    if (e->lanes == 0) return load_scalar_at(e, buffer, &a, 0);
+    guarded_load g = {buffer, &a};
+    if (e->lanes == 0) {
+        if (!e->all_mask || kiln_llvm_load_is_safe(e, load))
+            return load_scalar_at(e, buffer, &a, 0);
+        return kiln_llvm_branch(e, kiln_llvm_extract(e, e->all_mask, e->lane), guarded_load_side,
+                                zero_side, &g);
+    }
     LLVMValueRef mask = e->mask && !kiln_llvm_load_is_safe(e, load) ? e->mask : NULL;
     if (a.linear && a.lane_stride == 0) {
         if (!mask) return load_scalar_at(e, buffer, &a, 0);
-        guarded_load g = {buffer, &a};
         return kiln_llvm_branch(e, any_lane(e, mask), guarded_load_side, zero_side, &g);
     }
 

@@ -109,11 +109,11 @@ static double stays(double bytes, double cache_bytes) {
  * distinct; else each fetches its own. Kernels run again and again, so a program that fits as a
  * whole fetches nothing, and so does the reader of a temporary that is still there. */
 static double lines_fetched(const kiln_profile *profile, const kiln_profile_statement *s,
-                            const kiln_profile_access *a, double cache_bytes) {
+                            const kiln_profile_access *a, double cache_bytes, bool by_address) {
     double lines = a->lines[s->depth];
     for (uint32_t k = s->depth; k-- > 0;) {
         const kiln_profile_loop *loop = &profile->loop[s->path[k]];
-        double kept = stays(loop->body_bytes, cache_bytes);
+        double kept = stays(by_address ? loop->body_crowd : loop->body_bytes, cache_bytes);
         lines = kept * a->lines[k] + (1 - kept) * lines * (double)loop->extent;
     }
     double again = stays(profile->bytes, cache_bytes);
@@ -234,7 +234,8 @@ void kiln_estimate_make(const kiln_profile *profile, kiln_arena *arena, kiln_est
         count_tile(profile, s, &out->tile[i]);
         for (uint32_t k = 0; k < s->access_count; k++)
             for (uint32_t level = 0; level < KILN_CACHE_LEVELS && s->access[k].in_memory; level++)
-                out->traffic[i][k][level] = lines_fetched(profile, s, &s->access[k], cache[level]);
+                out->traffic[i][k][level] =
+                    lines_fetched(profile, s, &s->access[k], cache[level], level < 2);
         if (work_of(s) > most) {
             most = work_of(s);
             out->main = i;

@@ -142,10 +142,11 @@ static void put_nest(writer *w) {
     put(w, KILN_FEATURE_NEST_SERIAL_LOOPS, serial);
 }
 
-static double lines_at(const kiln_profile_statement *s, uint32_t level) {
+static double lines_at(const kiln_profile_statement *s, uint32_t level, bool crowd) {
     double lines = 0;
     for (uint32_t i = 0; i < s->access_count; i++)
-        if (s->access[i].in_memory) lines += s->access[i].lines[level];
+        if (s->access[i].in_memory)
+            lines += s->access[i].lines[level] * (crowd ? s->access[i].crowding[level] : 1);
     return lines;
 }
 
@@ -155,9 +156,11 @@ static void put_fits(writer *w) {
     uint32_t reduction = reduction_level(s, w->tile);
     const uint32_t level[] = {w->tile->level, reduction, KILN_MAX(reduction, 1) - 1};
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(level); i++) {
-        double bytes = lines_at(s, level[i]) * target->line_bytes;
+        double bytes = lines_at(s, level[i], false) * target->line_bytes;
+        double crowd = lines_at(s, level[i], true) * target->line_bytes;
         put_ratio(w, KILN_FEATURE_FIT_TILE_L1 + 2 * i, bytes, target->l1_bytes);
         put_ratio(w, KILN_FEATURE_FIT_TILE_L2 + 2 * i, bytes, target->l2_bytes);
+        put_ratio(w, KILN_FEATURE_CROWD_TILE + i, crowd, target->l1_bytes);
     }
     const uint32_t cache[] = {target->l1_bytes, target->l2_bytes, target->l3_bytes};
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(cache); i++) {
@@ -177,7 +180,15 @@ static kiln_feature operand_family(const kiln_profile_access *a, const kiln_tile
     return KILN_FEATURE_OTHER_BYTES;
 }
 
-enum { OPERAND_BYTES, OPERAND_REUSE, OPERAND_STRIDE, OPERAND_RUN, OPERAND_TILE, OPERAND_L1 };
+enum {
+    OPERAND_BYTES,
+    OPERAND_REUSE,
+    OPERAND_STRIDE,
+    OPERAND_RUN,
+    OPERAND_TILE,
+    OPERAND_CROWDING,
+    OPERAND_L1
+};
 
 /* Several operands of one kind count together; stride and run are of the last. */
 static void put_operands(writer *w) {
@@ -198,6 +209,7 @@ static void put_operands(writer *w) {
             break;
         }
         sum[row + OPERAND_RUN] = a->run[reduction];
+        sum[row + OPERAND_CROWDING] = a->crowding[reduction] - 1;
         sum[row + OPERAND_TILE] += a->lines[reduction] * w->profile->target->line_bytes;
         for (uint32_t level = 0; level < KILN_CACHE_LEVELS; level++)
             sum[row + OPERAND_L1 + level] +=

@@ -43,6 +43,7 @@ void kiln_features_compute(const kiln_program *scheduled, const kiln_target *tar
                            kiln_arena *scratch, float *out);
 /* The baseline's: [KILN_FEATURES_AUTOTVM_COUNT], padded with zeros. Source: AutoTVM (NeurIPS'18),
  * feature_visitor and touch_extractor of TVM 0.8. */
-void kiln_features_autotvm_compute(const kiln_program *scheduled, kiln_arena *scratch, float *out);
+void kiln_features_autotvm_compute(const kiln_program *scheduled, const kiln_target *target,
+                                   kiln_arena *scratch, float *out);
 
 #endif

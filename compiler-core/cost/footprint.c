@@ -1,5 +1,6 @@
 /* How much memory is touched while loops from some depth inwards run: distinct elements, cache
  * lines, consecutive bytes. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,7 @@
 #include "compiler-core/cost/profile.h"
 
 #define NO_HOME UINT32_MAX
+#define PAGE_BYTES 4096
 
 /* ---- where temporaries live ------------------------------------------------------------------ */
 
@@ -107,12 +109,24 @@ static piece piece_of(const kiln_layout *layout, const kiln_shape *shape, uint32
     return (piece){extent, KILN_MIN(values, span), span};
 }
 
+typedef struct extent_in_memory {
+    double lines, run, crowding;
+} extent_in_memory;
+
+/* Multiples of a stride fall only into the sets that its largest power of two allows. Beyond a page
+ * addresses are the system's choice. */
+static double crowding_of(double stride, double run, double line_bytes) {
+    double sparse = 1, filled = run > line_bytes ? run : line_bytes;
+    for (int64_t s = (int64_t)stride; s % 2 == 0 && sparse < PAGE_BYTES; s /= 2) sparse *= 2;
+    return sparse > filled ? sparse / filled : 1;
+}
+
 /* Consecutive bytes, and lines when each such run begins a line. */
-static void measure_lines(const kiln_layout *layout, const kiln_shape *shape,
-                          uint32_t element_bytes, double line_bytes, const measurement *m,
-                          double *out_lines, double *out_run) {
+static extent_in_memory measure_lines(const kiln_layout *layout, const kiln_shape *shape,
+                                      uint32_t element_bytes, double line_bytes,
+                                      const measurement *m) {
     uint32_t count = layout->piece_count ? layout->piece_count : shape->rank;
-    double run = element_bytes, runs = 1;
+    double run = element_bytes, runs = 1, stride = element_bytes, crowding = PAGE_BYTES;
     bool consecutive = true;
     for (uint32_t at = count; at-- > 0;) {
         piece one = piece_of(layout, shape, at, m);
@@ -123,12 +137,13 @@ static void measure_lines(const kiln_layout *layout, const kiln_shape *shape,
             consecutive = one.span == one.extent;
         } else {
             runs *= (double)one.values;
+            if (one.values > 1) crowding = fmin(crowding, crowding_of(stride, run, line_bytes));
             consecutive = false;
         }
+        stride *= (double)one.extent;
     }
-    double lines = (run + line_bytes - 1) / line_bytes;
-    *out_lines = runs * (run < line_bytes ? 1 : (double)(int64_t)lines);
-    *out_run = run;
+    double lines = ceil(run / line_bytes);
+    return (extent_in_memory){runs * lines, run, runs > 1 ? crowding : 1};
 }
 
 static double element_count(const kiln_profile_access *a, const measurement *m) {
@@ -141,10 +156,11 @@ static void measure_access(kiln_profile *profile, const kiln_profile_statement *
                            kiln_profile_access *a, kiln_arena *arena) {
     const kiln_buffer_info *info = &profile->p->buffer.data[a->buffer];
     const kiln_shape *shape = &profile->shape[a->buffer];
-    double *table = KILN_ARENA_ARRAY(arena, double, 3 * (s->depth + 1));
+    double *table = KILN_ARENA_ARRAY(arena, double, 4 * (s->depth + 1));
     a->elements = table;
     a->lines = table + s->depth + 1;
     a->run = a->lines + s->depth + 1;
+    a->crowding = a->run + s->depth + 1;
     bool temp = info->role == KILN_ROLE_TEMP && !s->prepare;
     a->home_level = temp ? level_inside(s, profile->home[a->buffer]) : 0;
     measurement m;
@@ -156,11 +172,15 @@ static void measure_access(kiln_profile *profile, const kiln_profile_statement *
             a->elements[level] = a->elements[level + 1];
             a->lines[level] = a->lines[level + 1];
             a->run[level] = a->run[level + 1];
+            a->crowding[level] = a->crowding[level + 1];
             continue;
         }
         a->elements[level] = element_count(a, &m);
-        measure_lines(&info->layout, shape, a->element_bytes, profile->target->line_bytes, &m,
-                      &a->lines[level], &a->run[level]);
+        extent_in_memory touched =
+            measure_lines(&info->layout, shape, a->element_bytes, profile->target->line_bytes, &m);
+        a->lines[level] = touched.lines;
+        a->run[level] = touched.run;
+        a->crowding[level] = touched.crowding;
     }
 }
 
@@ -194,7 +214,7 @@ static void cut_shapes(kiln_profile *profile, kiln_arena *arena) {
 
 /* Accesses of one buffer share what they touch: of several below one loop the largest counts. */
 typedef struct touched {
-    double all, body;
+    double all, body, crowd;
 } touched;
 
 static void touch(const kiln_profile_statement *s, const kiln_profile_access *a, touched *by_loop) {
@@ -202,6 +222,7 @@ static void touch(const kiln_profile_statement *s, const kiln_profile_access *a,
         touched *t = &by_loop[s->path[k]];
         t->all = KILN_MAX(t->all, a->lines[k]);
         t->body = KILN_MAX(t->body, a->lines[k + 1]);
+        t->crowd = KILN_MAX(t->crowd, a->lines[k + 1] * a->crowding[k + 1]);
     }
 }
 
@@ -221,6 +242,7 @@ static void add_touched(kiln_profile *profile, kiln_buffer buffer, touched *by_l
     for (uint32_t l = 0; l < profile->loop_count; l++) {
         profile->loop[l].bytes += by_loop[l].all * line_bytes;
         profile->loop[l].body_bytes += by_loop[l].body * line_bytes;
+        profile->loop[l].body_crowd += by_loop[l].crowd * line_bytes;
     }
     memset(by_loop, 0, profile->loop_count * sizeof *by_loop);
 }

@@ -35,8 +35,9 @@ typedef struct kiln_profile_loop {
     int64_t extent;
     uint8_t kind; /* kiln_loop_kind */
     /* Memory that the statements of the run program inside touch, in whole cache lines: by all
-     * iterations, and by one. */
-    double bytes, body_bytes;
+     * iterations, and by one. Then what one needs of a cache that finds lines by their address:
+     * more, where strides are multiples of large powers of two. */
+    double bytes, body_bytes, body_crowd;
 } kiln_profile_loop;
 
 /* Levels count from 0 to the statement's depth: at level k the loops path[k] and inside it run. */
@@ -51,7 +52,8 @@ typedef struct kiln_profile_access {
     kiln_form *index;    /* [rank] */
     double *elements;    /* [depth + 1] distinct elements touched */
     double *lines;       /* [depth + 1] cache lines */
-    double *run;         /* [depth + 1] consecutive bytes */
+    double *crowding; /* [depth + 1] share of a cache's sets that they fall into, inverted: 1..64 */
+    double *run;      /* [depth + 1] consecutive bytes */
 } kiln_profile_access;
 
 typedef struct kiln_profile_statement {

@@ -419,20 +419,21 @@ kiln_expr kiln_expr_substitute(kiln_program *p, kiln_expr e, const kiln_expr *re
     return kiln_expr_rewrite(p, e, replace_var, (void *)(uintptr_t)replacement);
 }
 
-typedef struct visiting {
-    kiln_load_visitor visit;
-    void *context;
-} visiting;
-
-static kiln_expr visit_load(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
-    const visiting *v = context;
-    if (p->expr.data[e].op == KILN_EXPR_LOAD) v->visit(p, e, v->context);
-    return rebuilt;
+static void visit_loads(kiln_program *p, kiln_expr_memo *memo, kiln_expr e, kiln_load_visitor visit,
+                        void *context) {
+    uint32_t count = p->expr.data[e].operand_count;
+    bool is_load = p->expr.data[e].op == KILN_EXPR_LOAD;
+    if ((count == 0 && !is_load) || kiln_memo_find(memo, e)) return;
+    for (uint32_t i = 0; i < count; i++)
+        visit_loads(p, memo, kiln_expr_operand(p, e, i), visit, context);
+    if (is_load) visit(p, e, context);
+    kiln_memo_put(p, memo, e, e);
 }
 
 void kiln_expr_visit_loads(kiln_program *p, kiln_expr e, kiln_load_visitor visit, void *context) {
-    visiting v = {visit, context};
-    (void)kiln_expr_rewrite(p, e, visit_load, &v);
+    if (!e) return;
+    visit_loads(p, kiln_memo_begin(p), e, visit, context);
+    kiln_memo_end(p);
 }
 
 /* Nodes known not to use the variable, by id modulo the size: keeps shared subexpressions cheap

@@ -58,6 +58,7 @@ kiln_program *kiln_program_copy(const kiln_program *program, kiln_arena *arena) 
     }
     memset(p->memo, 0, sizeof p->memo);
     p->memo_depth = 0;
+    p->simplified = (kiln_expr_memo){0};
     return p;
 }
 
@@ -65,9 +66,14 @@ kiln_program *kiln_program_copy(const kiln_program *program, kiln_arena *arena) 
 
 typedef bool (*name_taken)(const kiln_program *p, kiln_str name);
 
+/* Names of variables begin alike and differ at their end. */
 static bool var_taken(const kiln_program *p, kiln_str name) {
-    for (uint32_t i = 1; i < p->var.count; i++)
-        if (kiln_str_equal(p->var.data[i].name, name)) return true;
+    for (uint32_t i = 1; i < p->var.count; i++) {
+        kiln_str other = p->var.data[i].name;
+        bool ends_alike = other.size == name.size && name.size > 0 &&
+                          other.data[name.size - 1] == name.data[name.size - 1];
+        if (ends_alike && kiln_str_equal(other, name)) return true;
+    }
     return false;
 }
 
@@ -106,6 +112,13 @@ kiln_var kiln_var_create(kiln_program *p, kiln_str name, int64_t low, int64_t hi
     kiln_var_info info = {.name = unique_name(p, name, var_taken), .low = low, .high = high};
     kiln_vec_push_in(p->arena, &p->var, info);
     return p->var.count - 1;
+}
+
+void kiln_var_set_range(kiln_program *p, kiln_var var, int64_t low, int64_t high) {
+    kiln_var_info *info = &p->var.data[var];
+    if (info->low != low || info->high != high) p->simplified.epoch++;
+    info->low = low;
+    info->high = high;
 }
 
 kiln_buffer kiln_buffer_create(kiln_program *p, kiln_str name, kiln_dtype dtype, kiln_role role,

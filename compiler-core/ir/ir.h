@@ -68,7 +68,7 @@ typedef struct kiln_expr_node {
 typedef struct kiln_var_info {
     kiln_str name; /* unique in the program; "conv.oc", after a split "conv.oc.0" */
     /* Values lie in [low, high] (inclusive) wherever the variable is in scope; kept true by whoever
-     * makes or changes a loop or block. The simplifier relies on it. */
+     * makes or changes a loop or block (kiln_var_set_range). The simplifier relies on it. */
     int64_t low, high;
 } kiln_var_info;
 
@@ -199,6 +199,7 @@ typedef struct kiln_program {
     KILN_VEC(kiln_stmt_info) stmt;
     kiln_stmt root;                           /* loop programs; 0 for tensor expressions */
     kiln_expr_memo memo[KILN_MEMO_DEPTH_MAX]; /* scratch */
+    kiln_expr_memo simplified; /* results of kiln_expr_simplify, true while ranges stay */
     uint32_t memo_depth;
 } kiln_program;
 
@@ -262,6 +263,8 @@ void kiln_expr_visit_loads(kiln_program *p, kiln_expr e, kiln_load_visitor visit
 /* ---- variables, buffers, blocks -------------------------------------------------- */
 /* `name` is made unique by a suffix "'2" when taken. Range [low, high]. */
 kiln_var kiln_var_create(kiln_program *p, kiln_str name, int64_t low, int64_t high);
+/* The one way to change a range: what was simplified with the old one is forgotten. */
+void kiln_var_set_range(kiln_program *p, kiln_var var, int64_t low, int64_t high);
 kiln_buffer kiln_buffer_create(kiln_program *p, kiln_str name, kiln_dtype dtype, kiln_role role,
                                const kiln_shape *shape);
 /* A new block with no iterators yet, appended in execution order. The name is made unique. */

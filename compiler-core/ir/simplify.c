@@ -324,18 +324,21 @@ static kiln_expr simplify(simplifier *s, kiln_expr e) {
     return done;
 }
 
+/* With the variables' own ranges results last beyond this walk. */
 static void begin(simplifier *s, kiln_program *p, const kiln_interval *range) {
     s->p = s->linear.p = p;
-    s->memo = kiln_memo_begin(p);
+    s->memo = range ? kiln_memo_begin(p) : &p->simplified;
     kiln_bounds_init(&s->linear.bounds, p, range);
 }
 
 kiln_expr kiln_expr_simplify(kiln_program *p, kiln_expr e, const kiln_interval *range) {
     if (!e) return 0;
+    kiln_expr known = range ? 0 : kiln_memo_find(&p->simplified, e);
+    if (known) return known;
     simplifier s;
     begin(&s, p, range);
     kiln_expr done = simplify(&s, e);
-    kiln_memo_end(p);
+    if (range) kiln_memo_end(p);
     return done;
 }
 
@@ -343,7 +346,7 @@ bool kiln_affine_of(kiln_program *p, kiln_expr e, const kiln_interval *range, ki
     simplifier s;
     begin(&s, p, range);
     bool fits = affine_of(&s, e, out);
-    kiln_memo_end(p);
+    if (range) kiln_memo_end(p);
     return fits;
 }
 

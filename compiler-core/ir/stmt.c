@@ -77,8 +77,7 @@ kiln_stmt kiln_stmt_for(kiln_program *p, kiln_var var, int64_t first, int64_t ex
     info->var = var;
     info->first = first;
     info->extent = extent;
-    p->var.data[var].low = first;
-    p->var.data[var].high = first + (extent > 0 ? extent - 1 : 0);
+    kiln_var_set_range(p, var, first, first + (extent > 0 ? extent - 1 : 0));
     if (body) kiln_stmt_wrap(p, body, loop);
     return loop;
 }

@@ -250,9 +250,8 @@ static kiln_var loop_var(kiln_parser *ps, kiln_str name, int64_t first, int64_t 
     kiln_stmt same = ps->status ? 0 : kiln_program_find_loop(ps->p, name);
     if (!same) return ps->status ? 0 : kiln_var_create(ps->p, name, first, last);
     kiln_var var = ps->p->stmt.data[same].var;
-    kiln_var_info *info = &ps->p->var.data[var];
-    info->low = KILN_MIN(info->low, first);
-    info->high = KILN_MAX(info->high, last);
+    const kiln_var_info *info = &ps->p->var.data[var];
+    kiln_var_set_range(ps->p, var, KILN_MIN(info->low, first), KILN_MAX(info->high, last));
     return var;
 }
 

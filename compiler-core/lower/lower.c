@@ -43,6 +43,7 @@ static kiln_status add_args(const kiln_lowering *l, const kiln_program *schedule
             return KILN_ERROR(RESOURCE_EXHAUSTED, "the kernel has more than %d arguments",
                               KILN_MANIFEST_ARGS_MAX);
         out->arg[out->arg_count].name = l->run->buffer.data[b].name;
+        out->arg[out->arg_count].in_scheduled = b;
         out->arg[out->arg_count].in_prepare = buffer_in(l->prepare, b);
         out->arg[out->arg_count].in_run = buffer_in(l->run, b);
         out->arg_count++;

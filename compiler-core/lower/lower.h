@@ -30,6 +30,7 @@ typedef struct kiln_lowered {
     uint32_t arg_count;
     struct {
         kiln_str name;
+        kiln_buffer in_scheduled;
         kiln_buffer in_prepare, in_run; /* 0: that program does not touch it */
     } arg[KILN_MANIFEST_ARGS_MAX];
     uint32_t registers; /* vector registers of the widest region */

@@ -166,8 +166,7 @@ static kiln_stmt make_part(partition *part, int64_t begin, int64_t end) {
     kiln_stmt_info *s = &p->stmt.data[copy];
     s->first = begin;
     s->extent = end - begin;
-    p->var.data[s->var].low = begin;
-    p->var.data[s->var].high = end - 1;
+    kiln_var_set_range(p, s->var, begin, end - 1);
     return copy;
 }
 

@@ -251,8 +251,8 @@ static kiln_status import_initializers(kiln_importer *im, const Onnx__GraphProto
 static kiln_status read_dimension(const kiln_importer *im,
                                   const Onnx__TensorShapeProto__Dimension *dim, int64_t known,
                                   int64_t *out_extent) {
-    if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE) {
-        if (dim->dim_value < 0) return KILN_ERROR(INVALID_ARGUMENT, "a dimension is negative");
+    bool has_value = dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+    if (has_value && dim->dim_value >= 0) { /* some exporters write -1 for an open one */
         *out_extent = dim->dim_value;
         return KILN_OK;
     }

@@ -4,7 +4,6 @@
  * all steps. What is left in a step is the product with the hidden state, a task that all steps
  * share, and arithmetic on vectors. */
 #include <string.h>
-#include <strings.h>
 
 #include "compiler-core/onnx/compose.h"
 #include "compiler-core/ops/op.h"
@@ -70,9 +69,7 @@ static kiln_value activate(kiln_composer *c, const activation *a, kiln_value x) 
 
 static const activation_row *find_activation(kiln_str name) {
     for (size_t i = 0; i < KILN_ARRAY_COUNT(activation_table); i++)
-        if (name.size == strlen(activation_table[i].name) &&
-            strncasecmp(name.data, activation_table[i].name, name.size) == 0)
-            return &activation_table[i];
+        if (kiln_str_is(name, activation_table[i].name)) return &activation_table[i];
     return NULL;
 }
 

@@ -53,6 +53,19 @@ kiln_status kiln_rule_reshape(kiln_infer *infer) {
     return KILN_OK;
 }
 
+/* The same bytes as elements of another type of their size. */
+kiln_status kiln_rule_bit_cast(kiln_infer *infer) {
+    const kiln_value_info *in = start(infer);
+    int64_t to = kiln_node_int(infer->node, "to");
+    if (to < 0 || to > 1000 || !kiln_dtype_from_onnx((int)to, &infer->dtype[0]))
+        return KILN_ERROR(UNIMPLEMENTED, "attribute to: type %lld is not supported", (long long)to);
+    if (kiln_dtype_size(infer->dtype[0]) != kiln_dtype_size(in->dtype))
+        return KILN_ERROR(INVALID_ARGUMENT, "attribute to: %s and %s differ in size",
+                          kiln_dtype_name(infer->dtype[0]), kiln_dtype_name(in->dtype));
+    infer->shape[0] = in->shape;
+    return KILN_OK;
+}
+
 /* To a matrix: dimensions before `axis`, and from it on. */
 kiln_status kiln_rule_flatten(kiln_infer *infer) {
     const kiln_value_info *in = start(infer);

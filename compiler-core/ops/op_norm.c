@@ -108,8 +108,11 @@ void kiln_te_lp_norm(kiln_te *te) {
     kiln_te_block block = kiln_te_block_begin(te, "", shape);
     kiln_expr norm = kiln_te_read_reduced(te, sum, 1u << axis, block.i, block.rank);
     if (kiln_node_int(te->node, "p") != 1) norm = kiln_expr_unary(te->p, KILN_EXPR_SQRT, norm);
+    /* A vector of zeros stays one. */
+    kiln_expr is_zero = kiln_expr_binary(te->p, KILN_EXPR_EQ, norm, kiln_te_const(te, norm, 0));
+    kiln_expr divisor = kiln_select(te, is_zero, kiln_te_const(te, norm, 1), norm);
     kiln_te_store(te, &block, te->output[0], block.i, block.rank,
-                  kiln_div(te, kiln_te_load(te, 0, block.i), norm));
+                  kiln_div(te, kiln_te_load(te, 0, block.i), divisor));
 }
 
 /* ---- mean and variance ----------------------------------------------------------------------- */
@@ -228,6 +231,30 @@ void kiln_te_layer_norm(kiln_te *te) {
             i == 1 ? mean_at(te, &m, block.i) : inverse_deviation(te, &m, block.i);
         kiln_te_store(te, &block, te->output[i], block.i, block.rank, statistic);
     }
+}
+
+static kiln_expr square_of_input(kiln_te *te, const void *context, const kiln_expr *i) {
+    (void)context;
+    kiln_expr x = kiln_te_load(te, 0, i);
+    return kiln_mul(te, x, x);
+}
+
+/* x / sqrt(mean of x^2 + epsilon) * scale, over the dimensions from `axis` on. */
+void kiln_te_rms_norm(kiln_te *te) {
+    const kiln_shape *shape = kiln_te_in_shape(te, 0);
+    uint32_t axis = 0;
+    kiln_status st = kiln_axis_resolve(kiln_node_int(te->node, "axis"), shape->rank, "axis", &axis);
+    KILN_CHECK(st == NULL);
+    kiln_dtype wide = kiln_te_compute_dtype(kiln_te_in_dtype(te, 0));
+    moments m = {.mask = layer_mask(shape->rank, axis), .rank = shape->rank, .count = 1};
+    for (uint32_t d = axis; d < shape->rank; d++) m.count *= (double)shape->dim[d];
+    m.square =
+        kiln_te_reduce(te, "square", shape, m.mask, wide, KILN_COMBINE_SUM, square_of_input, NULL);
+    kiln_te_block block = kiln_te_block_begin(te, "", shape);
+    kiln_expr value =
+        kiln_mul(te, kiln_te_load(te, 0, block.i), inverse_deviation(te, &m, block.i));
+    kiln_te_store(te, &block, te->output[0], block.i, block.rank,
+                  kiln_mul(te, value, kiln_te_load_broadcast(te, 1, block.i, block.rank)));
 }
 
 kiln_status kiln_rule_mean_variance_norm(kiln_infer *infer) {

@@ -238,7 +238,8 @@ static void arg_output(kiln_te *te, kiln_combiner combiner) {
 void kiln_te_arg_max(kiln_te *te) { arg_output(te, KILN_COMBINE_MAX); }
 void kiln_te_arg_min(kiln_te *te) { arg_output(te, KILN_COMBINE_MIN); }
 
-/* ---- running sums ---------------------------------------------------------------------------- */
+/* ---- running sums and products
+ * ---------------------------------------------------------------------------- */
 
 kiln_status kiln_rule_cum_sum(kiln_infer *infer) {
     const kiln_value_info *in = kiln_node_input(infer->graph, infer->node, 0);
@@ -251,8 +252,8 @@ kiln_status kiln_rule_cum_sum(kiln_infer *infer) {
     return st;
 }
 
-/* Each output sums what stands before it (quadratic; scans come with recurrences). */
-void kiln_te_cum_sum(kiln_te *te) {
+/* Each output combines what stands before it; quadratic. */
+static void cumulate(kiln_te *te, kiln_combiner combiner) {
     const kiln_shape *shape = kiln_te_in_shape(te, 0);
     uint32_t mask = 0, axis = 0;
     kiln_status st = kiln_axes_resolve(te->node, "axis", shape->rank, 1, &mask);
@@ -270,13 +271,16 @@ void kiln_te_cum_sum(kiln_te *te) {
     kiln_expr counts = kiln_expr_binary(te->p, exclusive ? KILN_EXPR_LT : KILN_EXPR_LE,
                                         reverse ? at : element[axis], reverse ? element[axis] : at);
     kiln_expr x = kiln_te_load(te, 0, element);
-    kiln_te_accumulate(te, &block, sum, block.i, shape->rank, KILN_COMBINE_SUM,
-                       kiln_select(te, counts, x, kiln_te_const(te, x, 0)));
+    kiln_te_accumulate(te, &block, sum, block.i, shape->rank, combiner,
+                       kiln_select(te, counts, x, kiln_expr_identity(te->p, combiner, wide)));
     if (sum == te->output[0]) return;
     kiln_te_block round = kiln_te_block_begin(te, "round", shape);
     kiln_te_store(te, &round, te->output[0], round.i, round.rank,
                   kiln_te_read(te, sum, round.i, round.rank));
 }
+
+void kiln_te_cum_sum(kiln_te *te) { cumulate(te, KILN_COMBINE_SUM); }
+void kiln_te_cum_prod(kiln_te *te) { cumulate(te, KILN_COMBINE_PROD); }
 
 /* ---- hardmax: 1 at the first maximum, else 0 ------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 /* Resize: every output element is a weighted sum of a few input elements ("taps") per dimension:
- * one for nearest, two for linear, four for cubic. Positions are computed in f64 from the output
- * index, exactly as the operator's definition writes them. */
+ * one for nearest, two for linear, four for cubic, more when made smaller without aliasing.
+ * Positions are computed in f64 from the output index, exactly as the operator's definition writes
+ * them. */
 #include <math.h>
 
 #include "base/check.h"
@@ -13,12 +14,33 @@ typedef struct resize_plan {
     bool whole[KILN_RANK_MAX]; /* this dimension stays as it is */
 } resize_plan;
 
+/* The one scale of all resized dimensions that keeps their ratio: the smallest or the largest that
+ * any of the sizes asks for; 0: each has its own. */
+static double common_scale(const kiln_node_info *node, const kiln_shape *shape) {
+    uint32_t count = 0, axes_count = 0;
+    const int64_t *sizes = kiln_node_ints(node, "sizes", &count),
+                  *axes = kiln_node_ints(node, "axes", &axes_count);
+    kiln_str policy = kiln_node_text(node, "keep_aspect_ratio_policy");
+    bool smallest = kiln_str_is(policy, "not_larger");
+    if (!count || kiln_str_is(policy, "stretch")) return 0;
+    double scale = smallest ? INFINITY : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t d = axes ? (axes[i] < 0 ? axes[i] + shape->rank : axes[i]) : i;
+        double own = d < 0 || d >= shape->rank ? 0 : (double)sizes[i] / (double)shape->dim[d];
+        scale = smallest ? fmin(scale, own) : fmax(scale, own);
+    }
+    return scale;
+}
+
 static kiln_status resolve_dimension(const kiln_node_info *node, uint32_t d, uint32_t item,
-                                     resize_plan *plan) {
+                                     double common, resize_plan *plan) {
     uint32_t scale_count = 0, size_count = 0;
     const double *scales = kiln_node_floats(node, "scales", &scale_count);
     const int64_t *sizes = kiln_node_ints(node, "sizes", &size_count);
-    if (size_count) {
+    if (size_count && common > 0) {
+        plan->scale[d] = common;
+        plan->out[d] = (int64_t)floor(common * (double)plan->in[d] + 0.5);
+    } else if (size_count) {
         plan->out[d] = sizes[item];
         plan->scale[d] = (double)sizes[item] / (double)plan->in[d];
     } else {
@@ -47,6 +69,7 @@ static kiln_status resolve(const kiln_node_info *node, const kiln_shape *shape, 
     if ((scale_count ? scale_count : size_count) != count || count > shape->rank ||
         (roi_count && roi_count != 2 * count))
         return KILN_ERROR(INVALID_ARGUMENT, "scales, sizes or roi do not have %u items", count);
+    double common = common_scale(node, shape);
     for (uint32_t d = 0; d < shape->rank; d++) {
         plan->in[d] = plan->out[d] = shape->dim[d];
         plan->scale[d] = plan->roi_end[d] = 1;
@@ -58,7 +81,7 @@ static kiln_status resolve(const kiln_node_info *node, const kiln_shape *shape, 
         kiln_status st = axes ? kiln_axis_resolve(axes[i], shape->rank, "axes", &d) : KILN_OK;
         if (!st && seen >> d & 1u)
             st = KILN_ERROR(INVALID_ARGUMENT, "attribute axes names dimension %u twice", d);
-        if (!st) st = resolve_dimension(node, d, i, plan);
+        if (!st) st = resolve_dimension(node, d, i, common, plan);
         if (st) return st;
         seen |= 1u << d;
         if (!roi_count || !kiln_str_is(kiln_node_text(node, "coordinate_transformation_mode"),
@@ -77,11 +100,28 @@ static bool text_is_one_of(kiln_str text, const char *const *word, uint32_t coun
     return false;
 }
 
+#define TAPS_MAX 32
+
+/* How far the filter is stretched: making smaller without aliasing looks at all that falls into one
+ * element. */
+static double filter_scale(const kiln_node_info *node, const resize_plan *plan, uint32_t d) {
+    return kiln_node_int(node, "antialias") ? fmin(plan->scale[d], 1) : 1;
+}
+
+/* Elements that one output element is made of. They begin at floor(position) + 1 - taps / 2. */
+static double taps_of(const kiln_node_info *node, const resize_plan *plan, uint32_t d) {
+    kiln_str mode = kiln_node_text(node, "mode");
+    if (plan->whole[d] || kiln_str_is(mode, "nearest")) return 1;
+    double reach = kiln_str_is(mode, "cubic") ? 2 : 1;
+    return -2 * floor(-reach / filter_scale(node, plan, d));
+}
+
 kiln_status kiln_rule_resize(kiln_infer *infer) {
     static const char *const modes[] = {"nearest", "linear", "cubic"};
     static const char *const transforms[] = {
         "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
         "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"};
+    static const char *const policies[] = {"stretch", "not_larger", "not_smaller"};
     static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
                                             "ceil"};
     const kiln_value_info *in = kiln_node_input(infer->graph, infer->node, 0);
@@ -99,12 +139,15 @@ kiln_status kiln_rule_resize(kiln_infer *infer) {
     if (!kiln_str_is(mode, "nearest") && !kiln_dtype_is_float(in->dtype))
         return KILN_ERROR(UNIMPLEMENTED, "attribute mode: %.*s interpolation of integers",
                           KILN_STR_ARG(mode));
-    if (kiln_node_int(infer->node, "antialias"))
-        return KILN_ERROR(UNIMPLEMENTED, "attribute antialias: 1");
-    if (!kiln_str_is(kiln_node_text(infer->node, "keep_aspect_ratio_policy"), "stretch"))
-        return KILN_ERROR(UNIMPLEMENTED, "attribute keep_aspect_ratio_policy: only stretch");
+    kiln_str policy = kiln_node_text(infer->node, "keep_aspect_ratio_policy");
+    if (!text_is_one_of(policy, policies, KILN_ARRAY_COUNT(policies)))
+        return KILN_ERROR(UNIMPLEMENTED, "attribute keep_aspect_ratio_policy: \"%.*s\"",
+                          KILN_STR_ARG(policy));
     resize_plan plan;
     kiln_status st = resolve(infer->node, &in->shape, &plan);
+    for (uint32_t d = 0; !st && d < in->shape.rank; d++)
+        if (taps_of(infer->node, &plan, d) > TAPS_MAX)
+            st = KILN_ERROR(UNIMPLEMENTED, "attribute antialias: a scale of %g", plan.scale[d]);
     infer->dtype[0] = in->dtype;
     infer->shape[0].rank = in->shape.rank;
     for (uint32_t d = 0; !st && d < in->shape.rank; d++) infer->shape[0].dim[d] = plan.out[d];
@@ -149,7 +192,6 @@ static kiln_expr round_position(kiln_te *te, kiln_expr x) {
     return kiln_expr_unary(te->p, KILN_EXPR_CEIL, kiln_sub(te, x, f64(te, 0.5)));
 }
 
-#define TAPS_MAX 4
 typedef struct taps {
     uint32_t count;
     kiln_expr index[TAPS_MAX];
@@ -166,45 +208,55 @@ static kiln_expr cubic_weight(kiln_te *te, double a, kiln_expr t, bool inner) {
     return kiln_add(te, kiln_mul(te, value, t), f64(te, c0));
 }
 
-/* Taps that fall outside lose their weight, and the others share it. */
-static void exclude_outside(kiln_te *te, taps *t, kiln_expr base, int64_t extent) {
+/* The filter at distance `t` >= 0 from its centre. Unless it is stretched, it is known which piece
+ * a tap lies in. */
+static kiln_expr filter_weight(kiln_te *te, kiln_expr t, bool inner, bool stretched) {
+    kiln_expr zero = f64(te, 0), one = f64(te, 1);
+    if (!kiln_str_is(kiln_node_text(te->node, "mode"), "cubic")) {
+        kiln_expr weight = kiln_sub(te, one, t);
+        return stretched ? kiln_max(te, weight, zero) : weight;
+    }
+    double a = kiln_node_float(te->node, "cubic_coeff_a");
+    if (!stretched) return cubic_weight(te, a, t, inner);
+    kiln_expr outer =
+        kiln_select(te, kiln_less(te, t, f64(te, 2)), cubic_weight(te, a, t, false), zero);
+    return kiln_select(te, kiln_less(te, t, one), cubic_weight(te, a, t, true), outer);
+}
+
+/* Taps that fall outside lose their weight where they are excluded, and the others share it. */
+static void share_weight(kiln_te *te, taps *t, const kiln_expr *at, int64_t extent) {
     kiln_expr sum = f64(te, 0);
     for (uint32_t k = 0; k < t->count; k++) {
-        kiln_expr inside = kiln_index_inside(
-            te, kiln_index_affine(te, base, 1, (int64_t)k - (t->count == 4)), 0, extent);
-        t->weight[k] = kiln_select(te, inside, t->weight[k], f64(te, 0));
+        if (kiln_node_int(te->node, "exclude_outside"))
+            t->weight[k] =
+                kiln_select(te, kiln_index_inside(te, at[k], 0, extent), t->weight[k], f64(te, 0));
         sum = kiln_add(te, sum, t->weight[k]);
     }
     for (uint32_t k = 0; k < t->count; k++) t->weight[k] = kiln_div(te, t->weight[k], sum);
 }
 
 static taps make_taps(kiln_te *te, const resize_plan *plan, uint32_t d, kiln_expr i) {
-    if (plan->whole[d]) return (taps){.count = 1, .index = {i}};
-    kiln_str mode = kiln_node_text(te->node, "mode");
+    taps t = {.count = (uint32_t)taps_of(te->node, plan, d), .index = {i}};
+    if (plan->whole[d]) return t;
+    bool nearest = kiln_str_is(kiln_node_text(te->node, "mode"), "nearest");
+    double stretch = filter_scale(te->node, plan, d);
     kiln_expr x = position(te, plan, d, i), zero = kiln_index(te, 0),
-              last = kiln_index(te, plan->in[d] - 1);
-    bool nearest = kiln_str_is(mode, "nearest"), cubic = kiln_str_is(mode, "cubic");
+              last = kiln_index(te, plan->in[d] - 1), at[TAPS_MAX];
     kiln_expr floor_x =
         nearest ? round_position(te, x) : kiln_expr_unary(te->p, KILN_EXPR_FLOOR, x);
     kiln_expr base = kiln_expr_cast(te->p, KILN_INDEX_DTYPE, floor_x), s = kiln_sub(te, x, floor_x);
-    taps t = {.count = nearest ? 1 : cubic ? 4 : 2};
     for (uint32_t k = 0; k < t.count; k++) {
-        kiln_expr at = kiln_index_affine(te, base, 1, (int64_t)k - (cubic ? 1 : 0));
-        t.index[k] = kiln_max(te, kiln_min(te, at, last), zero);
+        int64_t offset = nearest ? 0 : (int64_t)k + 1 - t.count / 2;
+        at[k] = kiln_index_affine(te, base, 1, offset);
+        t.index[k] = kiln_max(te, kiln_min(te, at[k], last), zero);
+        kiln_expr distance = offset <= 0 ? kiln_add(te, s, f64(te, (double)-offset))
+                                         : kiln_sub(te, f64(te, (double)offset), s);
+        if (stretch < 1) distance = kiln_mul(te, distance, f64(te, stretch));
+        bool inner = offset == 0 || offset == 1;
+        if (!nearest) t.weight[k] = filter_weight(te, distance, inner, stretch < 1);
     }
-    kiln_expr one = f64(te, 1);
-    if (t.count == 2) {
-        t.weight[0] = kiln_sub(te, one, s);
-        t.weight[1] = s;
-    }
-    double a = kiln_node_float(te->node, "cubic_coeff_a");
-    for (uint32_t k = 0; cubic && k < 4; k++) {
-        kiln_expr distance = k < 2 ? kiln_add(te, s, f64(te, 1 - (double)k))
-                                   : kiln_sub(te, f64(te, (double)k - 1), s);
-        t.weight[k] = cubic_weight(te, a, distance, k == 1 || k == 2);
-    }
-    if (t.count > 1 && kiln_node_int(te->node, "exclude_outside"))
-        exclude_outside(te, &t, base, plan->in[d]);
+    if (!nearest && (stretch < 1 || kiln_node_int(te->node, "exclude_outside")))
+        share_weight(te, &t, at, plan->in[d]);
     return t;
 }
 

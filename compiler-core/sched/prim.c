@@ -116,6 +116,7 @@ static void forget_expressions(kiln_program *p, const snapshot *s) {
         if (p->expr_slot.data[i] >= s->expr_count) p->expr_slot.data[i] = 0;
     p->expr.count = s->expr_count;
     p->operand.count = s->operand_count;
+    p->simplified.epoch++;
 }
 
 static void snapshot_restore(kiln_program *p, const snapshot *s) {
@@ -130,13 +131,17 @@ static void snapshot_restore(kiln_program *p, const snapshot *s) {
     p->root = s->root;
 }
 
-kiln_status kiln_prim_apply(kiln_program *p, kiln_prim prim, const kiln_prim_args *args) {
+kiln_status kiln_prim_apply_once(kiln_program *p, kiln_prim prim, const kiln_prim_args *args) {
     KILN_CHECK(prim < KILN_PRIM_COUNT);
     KILN_CHECK(function_table[prim] != NULL);
     KILN_CHECK(p->root != 0);
-    snapshot before = snapshot_take(p);
     kiln_status st = function_table[prim](p, args);
-    if (!st && moves_accesses[prim]) st = kiln_iterations_check_all(p);
+    return !st && moves_accesses[prim] ? kiln_iterations_check_all(p) : st;
+}
+
+kiln_status kiln_prim_apply(kiln_program *p, kiln_prim prim, const kiln_prim_args *args) {
+    snapshot before = snapshot_take(p);
+    kiln_status st = kiln_prim_apply_once(p, prim, args);
     if (st) snapshot_restore(p, &before);
     return st;
 }

@@ -23,6 +23,10 @@ typedef struct kiln_prim_args {
 /* Applies one APPLY primitive. On error the program is as before. */
 KILN_MUST_USE kiln_status kiln_prim_apply(kiln_program *p, kiln_prim prim,
                                           const kiln_prim_args *args);
+/* The same without the means to undo, which cost more than most primitives: on error the program is
+ * fit for nothing but its arena's reset. */
+KILN_MUST_USE kiln_status kiln_prim_apply_once(kiln_program *p, kiln_prim prim,
+                                               const kiln_prim_args *args);
 const char *kiln_prim_name(kiln_prim prim);
 /* Operand letters of prims.def. */
 const char *kiln_prim_operands(kiln_prim prim);

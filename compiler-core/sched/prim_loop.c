@@ -50,6 +50,18 @@ static kiln_status resolve_factors(const kiln_program *p, kiln_stmt loop,
     return NULL;
 }
 
+/* "name.i"; made by hand, because candidates are replayed by the thousand. */
+static kiln_str part_name(kiln_program *p, kiln_str name, uint32_t i) {
+    KILN_CHECK(i < 100);
+    char *text = kiln_arena_alloc(p->arena, name.size + 3);
+    memcpy(text, name.data, name.size);
+    size_t size = name.size;
+    text[size++] = '.';
+    if (i >= 10) text[size++] = (char)('0' + i / 10);
+    text[size++] = (char)('0' + i % 10);
+    return (kiln_str){text, size};
+}
+
 static void require_below(kiln_program *p, kiln_block block, void *context) {
     kiln_block_require(p, block, *(kiln_expr *)context);
 }
@@ -73,8 +85,7 @@ kiln_status kiln_prim_split(kiln_program *p, const kiln_prim_args *args) {
     kiln_var var[KILN_BLOCK_ITERS_MAX];
     for (uint32_t i = 0; i < args->integer_count; i++) {
         stride /= factor[i];
-        char *part = kiln_arena_printf(p->arena, "%.*s.%u", KILN_STR_ARG(name), i);
-        var[i] = kiln_var_create(p, kiln_str_from(part), 0, factor[i] - 1);
+        var[i] = kiln_var_create(p, part_name(p, name, i), 0, factor[i] - 1);
         if (factor[i] == 1) continue; /* always 0 */
         kiln_expr term = kiln_expr_binary(p, KILN_EXPR_MUL, kiln_expr_var(p, var[i]),
                                           kiln_expr_index(p, stride));

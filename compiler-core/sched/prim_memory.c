@@ -266,8 +266,8 @@ kiln_status kiln_prim_pad(kiln_program *p, const kiln_prim_args *args) {
     if (extent == old) return NULL;
     kiln_var var = b->iter[i].var;
     b->iter[i].extent = extent;
-    p->var.data[var].high = extent - 1;
-    p->var.data[p->stmt.data[loop].var].high = extent - 1;
+    kiln_var_set_range(p, var, 0, extent - 1);
+    kiln_var_set_range(p, p->stmt.data[loop].var, 0, extent - 1);
     p->stmt.data[loop].extent = extent;
     p->buffer.data[b->buffer].shape.dim[d] = extent;
     padding pad = {

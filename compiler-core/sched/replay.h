@@ -24,13 +24,14 @@ typedef struct kiln_replay {
     kiln_replay_result *result; /* [closed.count] */
     kiln_choose choose;
     void *context;
-    bool snaps; /* decisions that do not fit become the nearest that does */
+    bool snaps;      /* decisions that do not fit become the nearest that does */
+    bool ends_early; /* a step that fails ends the replay: nothing needs to be undone */
     kiln_arena *arena;
 } kiln_replay;
 
 kiln_replay kiln_replay_begin(const kiln_program *te, kiln_choose choose, void *context,
                               kiln_arena *arena);
-/* Applies one more instruction; on error nothing has happened. */
+/* Applies one more instruction; on error nothing has happened, unless the replay ends early. */
 KILN_MUST_USE kiln_status kiln_replay_step(kiln_replay *r, const kiln_instruction *in);
 
 /* As kiln_trace_replay. `choose` NULL: an open decision is FAILED_PRECONDITION. `out_program` may

@@ -91,8 +91,12 @@ kiln_status kiln_space_sample(const kiln_space *space, kiln_rand *rand, kiln_are
         kiln_status_free(st); /* a draw that is illegal is drawn again */
         const kiln_trace *sketch = &space->sketch[kiln_rand_below(rand, space->sketch_count)];
         kiln_trace closed;
-        st = kiln_trace_replay(sketch, space->te, rand, &scratch, NULL, &closed);
-        if (!st) st = kiln_trace_replay(&closed, space->te, NULL, arena, out_program, out_trace);
+        kiln_program *program = NULL;
+        st = kiln_trace_replay(sketch, space->te, rand, &scratch, &program, &closed);
+        if (!st) {
+            *out_trace = kiln_trace_copy(&closed, arena);
+            if (out_program) *out_program = kiln_program_copy(program, arena);
+        }
         kiln_arena_reset(&scratch);
         if (kiln_status_code(st) != KILN_ILLEGAL_SCHEDULE) break;
     }

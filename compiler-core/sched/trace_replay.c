@@ -270,7 +270,9 @@ static kiln_status apply_one(replay *r, uint32_t at) {
     if (is_at_root(r, in)) return NULL; /* a location that means: stay where it is */
     kiln_prim_args args = {0};
     kiln_status st = resolve(r, in, &args);
-    return st ? st : kiln_prim_apply(r->p, in->prim, &args);
+    if (st) return st;
+    return r->ends_early ? kiln_prim_apply_once(r->p, in->prim, &args)
+                         : kiln_prim_apply(r->p, in->prim, &args);
 }
 
 kiln_replay kiln_replay_begin(const kiln_program *te, kiln_choose choose_one, void *context,
@@ -304,6 +306,7 @@ kiln_status kiln_replay_step(kiln_replay *r, const kiln_instruction *in) {
 
 static kiln_status replay_all(kiln_replay *r, const kiln_trace *trace, kiln_program **out_program,
                               kiln_trace *out_closed) {
+    r->ends_early = true;
     for (uint32_t i = 0; i < trace->count; i++) {
         kiln_status st = kiln_replay_step(r, &trace->instruction[i]);
         if (st) return st;

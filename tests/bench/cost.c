@@ -1,7 +1,7 @@
 /* Judges cost models on recorded trials, with nothing measured:
  *
  *     bench-cost DATABASE...          tables: how well each model ranks the trials of each task
- *     bench-cost --dump DATABASE...   one line a trial: task, nanoseconds, features
+ *     bench-cost --dump DATABASE...   one line a trial: task, nanoseconds, decisions, features
  *
  * A database (kiln tune --db) gives its tasks and their records. Random searches give the fairest
  * picture. */
@@ -18,6 +18,21 @@
 #include "db/db.h"
 #include "tests/bench/cost.h"
 
+static char *print_decisions(const kiln_trace *trace) {
+    kiln_strbuf text = {0};
+    for (uint32_t i = 0; i < trace->count; i++) {
+        const kiln_instruction *in = &trace->instruction[i];
+        for (uint32_t k = 0; k < in->decision_count; k++)
+            kiln_strbuf_printf(&text, "%s%lld",
+                               k           ? ","
+                               : text.size ? ";"
+                                           : "",
+                               (long long)in->decision[k]);
+    }
+    kiln_strbuf_char(&text, '\0');
+    return text.data;
+}
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 static void add_trial(cost_task *task, const kiln_trace *trace, const kiln_program *te,
@@ -31,9 +46,11 @@ static void add_trial(cost_task *task, const kiln_trace *trace, const kiln_progr
     if (!st) {
         cost_trial trial = {.ns = ns};
         trial.features = kiln_alloc(kiln_features_count(KILN_FEATURES_EXACT) * sizeof(float));
+        trial.decisions = print_decisions(trace);
         trial.autotvm = kiln_alloc(kiln_features_count(KILN_FEATURES_AUTOTVM) * sizeof(float));
         kiln_features_compute(program, target, &arena, trial.features);
         uint64_t computed = kiln_clock_thread_ns();
+        kiln_features_autotvm_compute(program, target, &arena, trial.autotvm);
         speed->replay_ns += (double)(replayed - begin);
         speed->features_ns += (double)(computed - replayed);
         speed->count++;
@@ -96,7 +113,7 @@ static void dump(const cost_data *data) {
     for (uint32_t t = 0; t < data->task.count; t++)
         for (uint32_t i = 0; i < data->task.data[t].trial.count; i++) {
             const cost_trial *trial = &data->task.data[t].trial.data[i];
-            printf("%s %.9g", data->task.data[t].name, trial->ns);
+            printf("%s %.9g %s", data->task.data[t].name, trial->ns, trial->decisions);
             for (uint32_t f = 0; f < KILN_FEATURE_COUNT; f++)
                 printf(" %.6g", (double)trial->features[f]);
             printf("\n");

@@ -10,6 +10,7 @@ typedef struct cost_trial {
     double ns;
     float *features; /* exact ones */
     float *autotvm;
+    char *decisions; /* "3;5;4,1": of each sampler */
 } cost_trial;
 
 typedef struct cost_task {

@@ -288,8 +288,25 @@ static void outputs_are_row_major_whatever_kernels_chose(void **state) {
     expect_module_equals_graph(&m);
 }
 
+static void empty_operands_are_never_read(void **state) {
+    packed m = pack_text(*state, "graph empty\ninput x: f32[2,3]\ninput none: f32[2,0]\n"
+                                 "y: f32[2,3] = concat(x, none) axis=1\noutput y\n");
+    expect_module_equals_graph(&m);
+}
+
+/* Rows of three elements: vectors with lanes switched off, in which the address of one load waits
+ * for another load under the same mask. */
+static void indices_may_be_computed_from_loads_in_part_of_a_vector(void **state) {
+    packed m = pack_text(*state, "graph nested\ninput x: f32[3,3]\ninput u: f32[2,3]\n"
+                                 "constant i: i64[2,3] = [1, 0, 2, 0, 2, 1]\n"
+                                 "y: f32[3,3] = scatter_elements(x, i, u)\noutput y\n");
+    expect_module_equals_graph(&m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        test_with_arena(empty_operands_are_never_read),
+        test_with_arena(indices_may_be_computed_from_loads_in_part_of_a_vector),
         test_with_arena(a_small_network_gives_what_the_interpreter_says),
         test_with_arena(any_value_may_be_an_output),
         test_with_arena(aliases_of_inputs_and_of_aliases_are_the_same_bytes),

@@ -1,3 +1,4 @@
+#include "tests/unit/compiler-core/graph/support.h"
 #include "tests/unit/compiler-core/onnx/support.h"
 
 #include <string.h>
@@ -59,6 +60,21 @@ static void long_lists_are_cut(void **state) {
     parts.output = "o0:1";
     expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "\n  ...");
     expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "16 things");
+}
+
+static void negative_dimensions_are_open(void **state) {
+    model_parts parts = {.opset = 13,
+                         .input = "x:-1,3",
+                         .output = "y:1",
+                         .node_count = 1,
+                         .node = {node_of(*state, "Relu", "x", "y")}};
+    expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "input \"x\": dynamic dimension");
+    const kiln_named_tensor known = {KILN_STR("x"),
+                                     kiln_tensor_create(*state, KILN_F32, SHAPE(2, 3))};
+    const kiln_onnx_options options = {.known_count = 1, .known = &known};
+    kiln_graph *graph = NULL;
+    expect_ok(kiln_onnx_import(model_of(*state, &parts), NULL, &options, *state, &graph));
+    assert_int_equal(graph->value.data[graph->input.data[0]].shape.dim[0], 2);
 }
 
 static void opsets_have_bounds(void **state) {
@@ -229,6 +245,7 @@ int main(void) {
         test_with_arena(everything_unsupported_is_listed_at_once),
         test_with_arena(long_lists_are_cut),
         test_with_arena(opsets_have_bounds),
+        test_with_arena(negative_dimensions_are_open),
         test_with_arena(names_must_be_defined_once_and_before_use),
         test_with_arena(contradictions_name_the_node),
         test_with_arena(dimensions_can_be_given_by_name),

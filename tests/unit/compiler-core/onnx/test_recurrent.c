@@ -285,7 +285,7 @@ static void activations_are_taken_by_name(void **state) {
     layer_case k = {.op = "RNN", .direction = "forward", .gates = 1, .states = 1};
     model_parts parts = layer_model(*state, &k, 1);
     message name = with_text(with_int(with_text(message_of(*state), 1, "activations"), 20, 8), 9,
-                             "hardsigmoid");
+                             "HardSigmoid");
     parts.node[0] = with_message(parts.node[0], 5, name);
     const char *text = text_of_import(*state, &parts);
     expect_contains(text, "= hard_sigmoid(");

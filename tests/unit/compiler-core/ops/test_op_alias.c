@@ -37,6 +37,12 @@ static void ones_come_and_go(void **state) {
     expect_op_refused(*state, BOX, "y: f32[1,3] = unsqueeze(x) axes=[0,1,2,3,4,5]", "at most 8");
 }
 
+static void bits_may_be_another_number(void **state) {
+    expect_op(*state, "constant k: f32[2] = [1, -0]\ninput x: f32[1]",
+              "y: u32[2] = bit_cast(k) to=12", "u32[2]: 1.06535e+09 2.14748e+09");
+    expect_op_refused(*state, "input x: f32[2]", "y: u8[8] = bit_cast(x) to=2", "differ in size");
+}
+
 static void aliases_are_no_kernels(void **state) {
     (void)state;
     assert_true(kiln_op_is_alias(KILN_OP_RESHAPE));
@@ -49,6 +55,7 @@ int main(void) {
         test_with_arena(reshape_keeps_zeros_and_fills_in_one),
         test_with_arena(flatten_cuts_anywhere),
         test_with_arena(ones_come_and_go),
+        test_with_arena(bits_may_be_another_number),
         test_with_arena(aliases_are_no_kernels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

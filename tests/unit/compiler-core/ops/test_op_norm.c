@@ -34,6 +34,11 @@ static void other_normalisations(void **state) {
               "f32[2]: 0.6 -0.8");
     expect_op(*state, "constant k: f32[2] = [3, -5]\ninput x: f32[1]", "y: f32[2] = lp_norm(k) p=1",
               "f32[2]: 0.375 -0.625");
+    expect_op(*state, "constant k: f32[2] = [0, 0]\ninput x: f32[1]", "y: f32[2] = lp_norm(k)",
+              "f32[2]: 0 0");
+    expect_op(*state,
+              "constant k: f32[1,2] = [1, 7]\nconstant s: f32[2] = [1, 10]\ninput x: f32[1]",
+              "y: f32[1,2] = rms_norm(k, s) epsilon=0", "f32[1,2]: 0.2 14");
     expect_op(*state, "input x: f32[2,1,1]", "y: f32[2,1,1] = mean_variance_norm(x) axes=[0]",
               "f32[2,1,1]: -1 1");
     expect_op(*state, "input x: f32[1,3,1]", "y: f32[1,3,1] = lrn(x) size=3 alpha=3 beta=1 bias=0",

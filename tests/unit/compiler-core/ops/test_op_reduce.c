@@ -53,6 +53,9 @@ static void running_sums_go_either_way(void **state) {
               "f32[4]: 0 1 3 6");
     expect_op(*state, "input x: f32[4]", "y: f32[4] = cum_sum(x) axis=[0] reverse=1",
               "f32[4]: 10 9 7 4");
+    expect_op(*state, "input x: f32[4]", "y: f32[4] = cum_prod(x) axis=[0]", "f32[4]: 1 2 6 24");
+    expect_op(*state, "input x: i32[4]", "y: i32[4] = cum_prod(x) axis=[0] reverse=1 exclusive=1",
+              "i32[4]: 24 12 4 1");
     expect_op_refused(*state, MATRIX, "y: f32[2,3] = cum_sum(x) axis=[0,1]",
                       "attribute axis must be one dimension");
     expect_op_refused(*state, MATRIX, "y: f32[2,3] = cum_sum(x) axis=[]",

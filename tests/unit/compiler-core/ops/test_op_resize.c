@@ -33,13 +33,34 @@ static void only_named_axes_change(void **state) {
               "f32[2,4]: 1 1 2 2 3 3 4 4");
 }
 
+static void the_ratio_of_dimensions_can_be_kept(void **state) {
+    expect_op(*state, "input x: f32[1,2]",
+              "y: f32[2,4] = resize(x) sizes=[9,4] keep_aspect_ratio_policy=\"not_larger\"",
+              "f32[2,4]: 1 1 2 2 1 1 2 2");
+    expect_op(*state, "input x: f32[2,1]",
+              "y: f32[4,2] = resize(x) sizes=[2,2] keep_aspect_ratio_policy=\"not_smaller\"",
+              "f32[4,2]: 1 1 1 1 2 2 2 2");
+}
+
+/* Without it every second element is not looked at. */
+static void making_smaller_can_weigh_all_elements(void **state) {
+    expect_op(*state, "input x: f32[8]",
+              "y: f32[2] = resize(x) scales=[0.25] mode=\"linear\" antialias=1",
+              "f32[2]: 2.65625 6.34375");
+}
+
 static void what_cannot_be_is_refused(void **state) {
     expect_op_refused(*state, LINE, "y: f32[4] = resize(x)", "either scales or sizes");
     expect_op_refused(*state, LINE, "y: f32[4] = resize(x) scales=[0]", "out of range");
     expect_op_refused(*state, LINE, "y: f32[4] = resize(x) scales=[nan]", "out of range");
     expect_op_refused(*state, LINE, "y: f32[4] = resize(x) scales=[1] mode=\"magic\"",
                       "attribute mode: \"magic\"");
-    expect_op_refused(*state, LINE, "y: f32[4] = resize(x) scales=[1] antialias=1", "antialias");
+    expect_op_refused(*state, LINE,
+                      "y: f32[1] = resize(x) scales=[0.01] mode=\"linear\" antialias=1",
+                      "antialias");
+    expect_op_refused(*state, LINE,
+                      "y: f32[4] = resize(x) sizes=[4] keep_aspect_ratio_policy=\"never\"",
+                      "keep_aspect_ratio_policy: \"never\"");
     expect_op_refused(*state, "input x: i32[4]", "y: i32[8] = resize(x) scales=[2] mode=\"linear\"",
                       "interpolation of integers");
     expect_op_refused(*state, "input x: f32[0]", "y: f32[4] = resize(x) sizes=[4]",
@@ -48,8 +69,12 @@ static void what_cannot_be_is_refused(void **state) {
 
 int main(void) {
     static const struct CMUnitTest tests[] = {
-        test_with_arena(nearest_takes_one_element),    test_with_arena(linear_weighs_two),
-        test_with_arena(cubic_keeps_what_is_constant), test_with_arena(only_named_axes_change),
+        test_with_arena(nearest_takes_one_element),
+        test_with_arena(linear_weighs_two),
+        test_with_arena(cubic_keeps_what_is_constant),
+        test_with_arena(only_named_axes_change),
+        test_with_arena(the_ratio_of_dimensions_can_be_kept),
+        test_with_arena(making_smaller_can_weigh_all_elements),
         test_with_arena(what_cannot_be_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

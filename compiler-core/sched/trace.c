@@ -7,6 +7,8 @@
 #include "base/vec.h"
 #include "compiler-core/sched/prim.h"
 
+bool kiln_instruction_samples(const kiln_instruction *in) { return kiln_prim_is_sampler(in->prim); }
+
 uint32_t kiln_trace_add(kiln_trace *trace, kiln_arena *arena, kiln_prim prim,
                         const kiln_operand *operand, uint32_t operand_count) {
     KILN_CHECK(trace->count < KILN_TRACE_INSTRUCTIONS_MAX);

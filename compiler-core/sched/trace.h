@@ -61,6 +61,9 @@ typedef struct kiln_trace {
     kiln_instruction *instruction; /* in the arena it was built in */
 } kiln_trace;
 
+/* Whether it carries a decision: a sampler. */
+bool kiln_instruction_samples(const kiln_instruction *in);
+
 /* Building, used by rules. Operand makers are below; operands are copied. Returns the instruction's
  * index + 1. */
 uint32_t kiln_trace_add(kiln_trace *trace, kiln_arena *arena, kiln_prim prim,

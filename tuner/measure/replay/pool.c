@@ -1,0 +1,279 @@
+#include "tuner/measure/replay/pool.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/macros.h"
+#include "base/map.h"
+#include "tuner/job.h"
+
+#define GENES_MAX 64u     /* numbers that a trace decides */
+#define NEIGHBOURS 12u    /* of a member */
+#define SKETCH_DIFFERS 2u /* another sketch is as far as so many other decisions */
+
+typedef struct member {
+    kiln_point point;
+    kiln_outcome outcome;
+    double median_ns;
+    uint32_t sketch, gene_count;
+    int64_t gene[GENES_MAX];
+    uint32_t neighbour[NEIGHBOURS]; /* nearest first */
+} member;
+
+struct kiln_pool {
+    kiln_points points;
+    kiln_arena memory;
+    kiln_str key;
+    member *member;
+    uint32_t count, neighbour_count;
+    double best_ns;
+    kiln_map index; /* hash -> member */
+};
+
+/* ---- making ---- */
+
+static bool take_genes(const kiln_trace *trace, member *m) {
+    for (uint32_t i = 0; i < trace->count; i++)
+        for (uint32_t k = 0; k < trace->instruction[i].decision_count; k++) {
+            if (m->gene_count == GENES_MAX) return false;
+            m->gene[m->gene_count++] = trace->instruction[i].decision[k];
+        }
+    return true;
+}
+
+/* False: the trace does not replay any more. */
+static bool make_member(kiln_pool *pool, const kiln_replay_trial *trial, const kiln_program *te,
+                        const kiln_target *target, kiln_arena *scratch, member *out) {
+    kiln_program *program = NULL;
+    kiln_strbuf bytes = {0};
+    *out =
+        (member){.outcome = trial->outcome, .median_ns = trial->median_ns, .sketch = trial->sketch};
+    kiln_status st = kiln_trace_replay(&trial->trace, te, NULL, scratch, &program, NULL);
+    bool replays = st == NULL && take_genes(&trial->trace, out);
+    kiln_status_free(st);
+    if (!replays) return false;
+    float *features = KILN_ARENA_ARRAY(&pool->memory, float, KILN_FEATURE_COUNT);
+    kiln_features_compute(program, target, scratch, features);
+    kiln_trace_encode(&trial->trace, &bytes);
+    out->point.features = features;
+    out->point.trace.data = kiln_arena_copy(&pool->memory, bytes.data, bytes.size);
+    out->point.trace.size = bytes.size;
+    kiln_hash128_print(kiln_hash128_of(bytes.data, bytes.size), out->point.hash);
+    kiln_strbuf_deinit(&bytes);
+    return true;
+}
+
+static uint32_t gene_distance(const member *a, const member *b) {
+    uint32_t both = KILN_MIN(a->gene_count, b->gene_count);
+    uint32_t distance = KILN_MAX(a->gene_count, b->gene_count) - both;
+    if (a->sketch != b->sketch) distance += SKETCH_DIFFERS;
+    for (uint32_t i = 0; i < both; i++) distance += a->gene[i] != b->gene[i];
+    return distance;
+}
+
+static void find_neighbours(kiln_pool *pool, member *m) {
+    uint32_t distance[NEIGHBOURS], count = 0;
+    for (uint32_t i = 0; i < pool->count; i++) {
+        if (&pool->member[i] == m) continue;
+        uint32_t d = gene_distance(m, &pool->member[i]), at = count;
+        while (at > 0 && distance[at - 1] > d) at--;
+        if (at == NEIGHBOURS) continue;
+        count = KILN_MIN(count + 1, NEIGHBOURS);
+        memmove(&distance[at + 1], &distance[at], (count - at - 1) * sizeof *distance);
+        memmove(&m->neighbour[at + 1], &m->neighbour[at], (count - at - 1) * sizeof *m->neighbour);
+        distance[at] = d;
+        m->neighbour[at] = i;
+    }
+    pool->neighbour_count = count;
+}
+
+static void index_members(kiln_pool *pool) {
+    for (uint32_t i = 0; i < pool->count; i++) {
+        member *m = &pool->member[i];
+        kiln_map_put(&pool->index, kiln_str_from(m->point.hash), i);
+        if (m->outcome == KILN_OUTCOME_OK && m->median_ns > 0 &&
+            (pool->best_ns <= 0 || m->median_ns < pool->best_ns))
+            pool->best_ns = m->median_ns;
+        find_neighbours(pool, m);
+    }
+}
+
+/* ---- moving ---- */
+
+static kiln_status give(kiln_pool *pool, uint32_t index, kiln_point *out) {
+    *out = pool->member[index].point;
+    return KILN_OK;
+}
+
+static member *member_of(kiln_pool *pool, const kiln_point *point) {
+    uint64_t index = 0;
+    KILN_CHECK(kiln_map_find(&pool->index, kiln_str_from(point->hash), &index));
+    return &pool->member[index];
+}
+
+static kiln_status pool_first(kiln_points *points, uint32_t index, kiln_arena *arena,
+                              kiln_point *out) {
+    (void)arena;
+    return index ? KILN_ERROR(OUT_OF_RANGE, "only the default schedule is marked in a log")
+                 : give((kiln_pool *)(void *)points, 0, out);
+}
+
+static kiln_status pool_draw(kiln_points *points, kiln_rand *rand, kiln_arena *arena,
+                             kiln_point *out) {
+    kiln_pool *pool = (kiln_pool *)(void *)points;
+    (void)arena;
+    return give(pool, (uint32_t)kiln_rand_below(rand, pool->count), out);
+}
+
+static kiln_status pool_at(kiln_points *points, uint64_t index, kiln_arena *arena,
+                           kiln_point *out) {
+    kiln_pool *pool = (kiln_pool *)(void *)points;
+    (void)arena;
+    return index < pool->count ? give(pool, (uint32_t)index, out)
+                               : KILN_ERROR(OUT_OF_RANGE, "the log has %u trials", pool->count);
+}
+
+static double pool_size(kiln_points *points) { return ((kiln_pool *)(void *)points)->count; }
+
+static kiln_status pool_mutate(kiln_points *points, const kiln_point *parent, kiln_rand *rand,
+                               kiln_arena *arena, kiln_point *out) {
+    kiln_pool *pool = (kiln_pool *)(void *)points;
+    (void)arena;
+    if (pool->neighbour_count == 0) return KILN_ERROR(ILLEGAL_SCHEDULE, "the log has one trial");
+    uint64_t which = kiln_rand_below(rand, pool->neighbour_count);
+    return give(pool, member_of(pool, parent)->neighbour[which], out);
+}
+
+static kiln_status pool_cross(kiln_points *points, const kiln_point *a, const kiln_point *b,
+                              kiln_rand *rand, kiln_arena *arena, kiln_point *out) {
+    kiln_pool *pool = (kiln_pool *)(void *)points;
+    const member *first = member_of(pool, a), *second = member_of(pool, b);
+    member child = *first;
+    uint32_t least = UINT32_MAX, best = 0;
+    (void)arena;
+    for (uint32_t i = 0; i < KILN_MIN(first->gene_count, second->gene_count); i++)
+        if (kiln_rand_below(rand, 2)) child.gene[i] = second->gene[i];
+    for (uint32_t i = 0; i < pool->count; i++) {
+        uint32_t distance = gene_distance(&child, &pool->member[i]);
+        bool parent = &pool->member[i] == first || &pool->member[i] == second;
+        if (parent || distance >= least) continue;
+        least = distance;
+        best = i;
+    }
+    return least == UINT32_MAX ? KILN_ERROR(ILLEGAL_SCHEDULE, "there is no third member")
+                               : give(pool, best, out);
+}
+
+static double pool_distance(kiln_points *points, const kiln_point *a, const kiln_point *b) {
+    kiln_pool *pool = (kiln_pool *)(void *)points;
+    return gene_distance(member_of(pool, a), member_of(pool, b));
+}
+
+static kiln_status pool_find(kiln_points *points, kiln_str trace, kiln_arena *arena,
+                             kiln_point *out) {
+    kiln_pool *pool = (kiln_pool *)(void *)points;
+    char hash[KILN_HASH128_TEXT];
+    uint64_t index = 0;
+    (void)arena;
+    kiln_hash128_print(kiln_hash128_of(trace.data, trace.size), hash);
+    return kiln_map_find(&pool->index, kiln_str_from(hash), &index)
+               ? give(pool, (uint32_t)index, out)
+               : KILN_ERROR(NOT_FOUND, "the log has no such trace");
+}
+
+static kiln_status pool_check(kiln_points *points, const kiln_point *point) {
+    (void)points;
+    (void)point;
+    return KILN_OK; /* it was measured */
+}
+
+static void pool_let_go(kiln_points *points) { (void)points; /* it serves the next search */ }
+
+/* ---- life ---- */
+
+kiln_status kiln_pool_create(const kiln_replay_log *log, kiln_pool **out_pool) {
+    static const kiln_points table = {pool_first,  pool_draw,  pool_at,       pool_size,
+                                      pool_mutate, pool_cross, pool_distance, pool_find,
+                                      pool_check,  pool_let_go};
+    kiln_pool *pool = kiln_alloc(sizeof *pool);
+    kiln_arena scratch, text;
+    kiln_program *te = NULL;
+    kiln_target target;
+    pool->points = table;
+    kiln_arena_init(&pool->memory, 0);
+    kiln_arena_init(&scratch, (size_t)1 << 20);
+    kiln_arena_init(&text, 0);
+    kiln_map_init(&pool->index);
+    pool->key = kiln_str_from(kiln_str_dup(&pool->memory, log->key));
+    pool->member = KILN_ARENA_ARRAY(&pool->memory, member, log->trial_count);
+    kiln_status st = kiln_program_parse(log->program, &text, &te);
+    if (!st) st = kiln_target_parse(log->target, &text, &target);
+    for (uint32_t i = 0; !st && i < log->trial_count; i++) {
+        pool->count +=
+            make_member(pool, &log->trial[i], te, &target, &scratch, &pool->member[pool->count]);
+        kiln_arena_reset(&scratch);
+        if (i == 0 && pool->count == 0)
+            st = KILN_ERROR(FAILED_PRECONDITION, "the default schedule of the log does not replay");
+    }
+    if (!st) index_members(pool);
+    if (!st && (pool->best_ns <= 0 || pool->count < log->trial_count / 2))
+        st = KILN_ERROR(FAILED_PRECONDITION, "%u of %u traces replay", pool->count,
+                        log->trial_count);
+    kiln_arena_deinit(&scratch);
+    kiln_arena_deinit(&text);
+    if (st)
+        kiln_pool_destroy(pool);
+    else
+        *out_pool = pool;
+    return kiln_status_note(st, "replaying the log of %.*s", KILN_STR_ARG(log->key));
+}
+
+void kiln_pool_destroy(kiln_pool *pool) {
+    if (!pool) return;
+    kiln_map_deinit(&pool->index);
+    kiln_arena_deinit(&pool->memory);
+    kiln_free(pool);
+}
+
+uint32_t kiln_pool_count(const kiln_pool *pool) { return pool->count; }
+double kiln_pool_best_ns(const kiln_pool *pool) { return pool->best_ns; }
+
+/* ---- searching ---- */
+
+kiln_status kiln_pool_search(kiln_pool *pool, const kiln_replay_options *options, uint32_t trials,
+                             double *out_best_ns) {
+    kiln_cost_model *model = kiln_cost_model_create(&(kiln_cost_model_options){
+        .seed = options->seed, .shuffle_labels = options->shuffle_labels});
+    kiln_searcher_options search = {.kind = options->kind,
+                                    .seed = options->seed,
+                                    .task = pool->key,
+                                    .model = model,
+                                    .uninformed = options->uninformed};
+    kiln_searcher *searcher = NULL;
+    const member **asked = kiln_alloc(trials * sizeof *asked);
+    uint32_t observed = 0, k = 0;
+    double best = 0;
+    kiln_status st = kiln_searcher_create(&search, &pool->points, &searcher);
+    for (; !st && k < trials; k++) {
+        const kiln_point *point = NULL;
+        for (; observed + kiln_tuner_lag(k) <= k; observed++)
+            kiln_searcher_observe(searcher, observed, asked[observed]->outcome,
+                                  asked[observed]->median_ns);
+        st = kiln_searcher_propose(searcher, &point);
+        if (st) break;
+        asked[k] = member_of(pool, point);
+        double median_ns = asked[k]->outcome == KILN_OUTCOME_OK ? asked[k]->median_ns : 0;
+        if (median_ns > 0 && (best <= 0 || median_ns < best)) best = median_ns;
+        out_best_ns[k] = best;
+    }
+    if (kiln_status_code(st) == KILN_OUT_OF_RANGE) {
+        kiln_status_free(st); /* all of the log was proposed */
+        st = KILN_OK;
+    }
+    for (; !st && k < trials; k++) out_best_ns[k] = best;
+    kiln_searcher_destroy(searcher);
+    kiln_cost_model_destroy(model);
+    kiln_free(asked);
+    return st;
+}

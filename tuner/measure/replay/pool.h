@@ -1,0 +1,37 @@
+/* The points of a recorded log (tuner/search/points.h): a searcher that moves in it proposes traces
+ * that were measured, and gets the measured times. What stands for the moves of the whole space,
+ * since a log holds one trace in hundreds: a draw is any member, a neighbour is one of the few
+ * members that differ in the fewest decisions, a child is the member nearest to a mixture of its
+ * parents. The default schedule is the first proposal, as it is of every search. */
+#ifndef KILN_TUNER_MEASURE_REPLAY_POOL_H
+#define KILN_TUNER_MEASURE_REPLAY_POOL_H
+
+#include "tuner/measure/replay/log.h"
+#include "tuner/search/searcher.h"
+
+/* A log made ready: traces replayed, features computed. Serves any number of searches, one at a
+ * time. */
+typedef struct kiln_pool kiln_pool;
+
+/* About 0.3 ms a trial. Traces that do not replay any more are left out. INVALID_ARGUMENT: the
+ * program or target does not parse. FAILED_PRECONDITION: hardly a trace replays. `log` may go
+ * afterwards. */
+KILN_MUST_USE kiln_status kiln_pool_create(const kiln_replay_log *log, kiln_pool **out_pool);
+void kiln_pool_destroy(kiln_pool *pool); /* NULL is fine */
+uint32_t kiln_pool_count(const kiln_pool *pool);
+double kiln_pool_best_ns(const kiln_pool *pool);
+
+typedef struct kiln_replay_options {
+    kiln_searcher_kind kind;
+    uint64_t seed;
+    bool uninformed;     /* kiln_searcher_options */
+    bool shuffle_labels; /* the model learns nothing: kiln_cost_model_options */
+} kiln_replay_options;
+
+/* Searches the pool as a tuner would, results coming as late as tuner/job.h lets them:
+ * out_best_ns[k] is the fastest of the first k + 1 trials, [trials]. Searches end early when they
+ * end: the rest then repeats the last. */
+KILN_MUST_USE kiln_status kiln_pool_search(kiln_pool *pool, const kiln_replay_options *options,
+                                           uint32_t trials, double *out_best_ns);
+
+#endif

@@ -160,7 +160,8 @@ typedef struct kiln_db_stat {
     kiln_str task_key, op, target;
     int64_t record_count;
     int64_t outcome_count[KILN_OUTCOME_COUNT];
-    int64_t raced_count, final_count; /* of record_count */
+    int64_t raced_count; /* of record_count */
+    int64_t final_count; /* beside them: candidates measured once more */
     double best_ns;    /* median of the one that kiln_db_best returns; 0 when nothing may be best */
     double sampled_ns; /* median times number of samples, summed */
     int64_t first_wall_ns, last_wall_ns;

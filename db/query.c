@@ -168,7 +168,8 @@ kiln_status kiln_db_stats(kiln_db *db, kiln_arena *arena, kiln_db_stat **out_sta
     KILN_CHECK(db->kind == KILN_DB_RECORDS);
     kiln_strbuf sql = {0};
     condition_list none = {0};
-    kiln_strbuf_text(&sql, "SELECT stat.task_key, task.op, stat.target, sum(record_count),"
+    kiln_strbuf_text(&sql, "SELECT stat.task_key, task.op, stat.target,"
+                           " coalesce(sum(record_count) FILTER (WHERE final = 0), 0),"
                            " (SELECT one.median_ns FROM record AS one");
     append_where(&(kiln_db_filter){0}, "one", true, &sql, &none);
     kiln_strbuf_text(&sql, " AND one.task_key = stat.task_key AND one.target = stat.target"
@@ -177,7 +178,7 @@ kiln_status kiln_db_stats(kiln_db *db, kiln_arena *arena, kiln_db_stat **out_sta
                            " sum(record_count) FILTER (WHERE raced = 1),"
                            " sum(record_count) FILTER (WHERE final = 1)");
     for (int i = 0; i < KILN_OUTCOME_COUNT; i++)
-        kiln_strbuf_printf(&sql, ", sum(record_count) FILTER (WHERE outcome = '%s')",
+        kiln_strbuf_printf(&sql, ", sum(record_count) FILTER (WHERE outcome = '%s' AND final = 0)",
                            kiln_outcome_name((kiln_outcome)i));
     kiln_strbuf_text(&sql, " FROM record_stat AS stat JOIN task ON task.key = stat.task_key"
                            " GROUP BY stat.task_key, stat.target ORDER BY min(first_row)");

@@ -48,6 +48,11 @@ void kiln_watch_destroy(kiln_watch *watch); /* NULL is fine */
 void kiln_loop_on_signal(kiln_loop *loop, int signal, void (*raised)(void *context, int signal),
                          void *context);
 
+/* A loop for a program that serves: SIGINT and SIGTERM end kiln_loop_run, and are logged. Made
+ * before anybody can know that the program is there: who asks it to stop must always get an orderly
+ * end. Errors of kiln_loop_create. */
+KILN_MUST_USE kiln_status kiln_loop_create_stoppable(kiln_loop **out_loop);
+
 /* Runs `run` on a pool thread, then `done` on the loop. `context` is the caller's until then. */
 void kiln_loop_work(kiln_loop *loop, void (*run)(void *context), void (*done)(void *context),
                     void *context);

@@ -1,7 +1,6 @@
 #include "rpc-server/shell.h"
 
 #include <sched.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -300,20 +299,6 @@ static kiln_status open_parts(kiln_server_shell *shell) {
     return st ? st : kiln_cages_create(&cages, &shell->cages);
 }
 
-static void on_signal(void *context, int signal) {
-    kiln_log(KILN_LOG_INFO, "stopping on signal %d", signal);
-    kiln_loop_stop(context);
-}
-
-/* Before anybody can know that we are there: who asks us to stop must always get an orderly end. */
-static kiln_status create_loop(kiln_server_shell *shell) {
-    kiln_status st = kiln_loop_create(&shell->loop);
-    if (st) return st;
-    kiln_loop_on_signal(shell->loop, SIGINT, on_signal, shell->loop);
-    kiln_loop_on_signal(shell->loop, SIGTERM, on_signal, shell->loop);
-    return NULL;
-}
-
 kiln_status kiln_server_shell_create(const kiln_server_shell_options *options,
                                      kiln_server_shell **out_shell) {
     kiln_server_shell *shell = kiln_alloc(sizeof *shell);
@@ -323,7 +308,7 @@ kiln_status kiln_server_shell_create(const kiln_server_shell_options *options,
     kiln_arena_init(&shell->event_arena, 0);
     uint64_t seed = 0;
     kiln_status st = kiln_rand_system(&seed, sizeof seed);
-    if (!st) st = create_loop(shell);
+    if (!st) st = kiln_loop_create_stoppable(&shell->loop);
     if (!st) st = open_parts(shell);
     if (st) {
         kiln_server_shell_destroy(shell);

@@ -1,9 +1,5 @@
 /* kiln-tracker: the one place everybody dials. */
-#include <stdio.h>
-
-#include "base/child.h"
-#include "base/log.h"
-#include "base/opt.h"
+#include "base/daemon.h"
 #include "tracker/shell.h"
 
 #define DEFAULT_LISTEN "127.0.0.1:9477"
@@ -11,7 +7,7 @@
 typedef struct options {
     kiln_opt_list listen;
     const char *port_file, *state, *keys;
-    bool insecure, with_parent, verbose;
+    bool insecure;
 } options;
 
 static kiln_status parse_addresses(const options *o, kiln_address *out_address,
@@ -28,34 +24,32 @@ static kiln_status parse_addresses(const options *o, kiln_address *out_address,
     return NULL;
 }
 
-static kiln_status run(const options *o) {
+static kiln_status run(const void *given, kiln_arena *process) {
+    const options *o = given;
     if (o->keys)
         return KILN_ERROR(
             UNIMPLEMENTED,
             "--keys: encrypted connections are not there yet; listen on loopback (a token is "
             "made by itself), on unix:PATH, or with --insecure");
-    kiln_arena process;
-    kiln_arena_init(&process, 0);
     kiln_address address[KILN_TRACKER_ADDRESSES_MAX];
     kiln_tracker_shell_options shell_options = {
         .address = address, .insecure = o->insecure, .port_file = o->port_file};
     kiln_tracker_shell *shell = NULL;
     char *home = NULL;
     kiln_status st = parse_addresses(o, address, &shell_options.address_count);
-    if (!st) st = kiln_home(&process, &home);
+    if (!st) st = kiln_home(process, &home);
     if (!st) {
         shell_options.home = home;
         shell_options.state_folder =
-            o->state ? o->state : kiln_arena_printf(&process, "%s/tracker", home);
+            o->state ? o->state : kiln_arena_printf(process, "%s/tracker", home);
         st = kiln_tracker_shell_create(&shell_options, &shell);
     }
     if (!st) kiln_tracker_shell_run(shell);
     kiln_tracker_shell_destroy(shell);
-    kiln_arena_deinit(&process);
     return st;
 }
 
-static kiln_status parse_and_run(int argc, char **argv, kiln_arena *arena) {
+int main(int argc, char **argv) {
     options o = {0};
     const kiln_opt option[] = {
         {"listen", KILN_OPT_LIST, &o.listen, "ADDR",
@@ -66,42 +60,16 @@ static kiln_status parse_and_run(int argc, char **argv, kiln_arena *arena) {
         {"keys", KILN_OPT_TEXT, &o.keys, "F", "keys of nodes, for encrypted connections"},
         {"insecure", KILN_OPT_FLAG, &o.insecure, NULL,
          "accept anybody, in plain text, also from other machines"},
-        {"with-parent", KILN_OPT_FLAG, &o.with_parent, NULL,
-         "end when the program that started this one does"},
-        {"verbose", KILN_OPT_FLAG, &o.verbose, NULL, "log more"},
     };
-    const kiln_opt_table table = {
-        "kiln-tracker [options]",
-        "The one place everybody dials: knows the boards, queues the jobs, grants leases, keeps "
-        "the blobs.",
-        option,
-        KILN_ARRAY_COUNT(option),
-        0,
-        0};
-    const char **positional = NULL;
-    size_t count = 0;
-    bool help = false;
-    kiln_status st = kiln_opt_parse(&table, argc, argv, arena, &positional, &count, &help);
-    if (st) return st;
-    if (help) {
-        kiln_strbuf text = {0};
-        kiln_opt_print_help(&table, &text);
-        fputs(text.data, stdout);
-        kiln_strbuf_deinit(&text);
-        return NULL;
-    }
-    kiln_log_init("kiln-tracker", o.verbose ? KILN_LOG_DEBUG : KILN_LOG_INFO);
-    if (o.with_parent) kiln_child_die_with_parent();
-    return run(&o);
-}
-
-int main(int argc, char **argv) {
-    kiln_arena arena;
-    kiln_arena_init(&arena, 0);
-    kiln_status st = parse_and_run(argc, argv, &arena);
-    if (st) fprintf(stderr, "kiln-tracker: %s\n", kiln_status_text(st));
-    int exit_code = kiln_code_exit(kiln_status_code(st));
-    kiln_status_free(st);
-    kiln_arena_deinit(&arena);
-    return exit_code;
+    const kiln_daemon daemon = {
+        .name = "kiln-tracker",
+        .table = {.usage = "kiln-tracker [options]",
+                  .summary = "The one place everybody dials: knows the boards, queues the jobs, "
+                             "grants leases, keeps the blobs.",
+                  .option = option,
+                  .option_count = KILN_ARRAY_COUNT(option)},
+        .run = run,
+        .options = &o,
+    };
+    return kiln_daemon_main(&daemon, argc, argv);
 }

@@ -1,6 +1,5 @@
 #include "tracker/shell.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -306,20 +305,6 @@ static kiln_status open_parts(kiln_tracker_shell *shell) {
     return st ? st : write_port_file(shell);
 }
 
-static void on_signal(void *context, int signal) {
-    kiln_log(KILN_LOG_INFO, "stopping on signal %d", signal);
-    kiln_loop_stop(context);
-}
-
-/* Before anybody can know that we are there: who asks us to stop must always get an orderly end. */
-static kiln_status create_loop(kiln_tracker_shell *shell) {
-    kiln_status st = kiln_loop_create(&shell->loop);
-    if (st) return st;
-    kiln_loop_on_signal(shell->loop, SIGINT, on_signal, shell->loop);
-    kiln_loop_on_signal(shell->loop, SIGTERM, on_signal, shell->loop);
-    return NULL;
-}
-
 kiln_status kiln_tracker_shell_create(const kiln_tracker_shell_options *options,
                                       kiln_tracker_shell **out_shell) {
     KILN_CHECK(options->address_count >= 1 && options->address_count <= KILN_TRACKER_ADDRESSES_MAX);
@@ -329,7 +314,7 @@ kiln_status kiln_tracker_shell_create(const kiln_tracker_shell_options *options,
     kiln_arena_init(&shell->arena, 0);
     kiln_arena_init(&shell->event_arena, 0);
     kiln_map_init(&shell->conns);
-    kiln_status st = create_loop(shell);
+    kiln_status st = kiln_loop_create_stoppable(&shell->loop);
     if (!st) st = open_parts(shell);
     if (st) {
         kiln_tracker_shell_destroy(shell);

@@ -1,14 +1,8 @@
 /* kiln-tuner: takes jobs from the tracker, searches, builds candidates, keeps the records. */
-#include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/child.h"
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/opt.h"
+#include "base/daemon.h"
 #include "base/proc.h"
 #include "base/rand.h"
 #include "tuner/measure/worker.h"
@@ -17,13 +11,8 @@
 typedef struct options {
     const char *tracker, *db, *state, *cores;
     uint64_t builders;
-    bool insecure, worker, with_parent, verbose;
+    bool insecure;
 } options;
-
-static void on_signal(void *context, int signal) {
-    kiln_log(KILN_LOG_INFO, "stopping on signal %d", signal);
-    kiln_loop_stop(context);
-}
 
 /* One builder per core but the one that measurements own. */
 static uint32_t default_builders(void) {
@@ -31,7 +20,9 @@ static uint32_t default_builders(void) {
     return cores > 2 ? (uint32_t)cores - 1 : 1;
 }
 
-static kiln_status fill_defaults(options *o, kiln_arena *process, kiln_shell_options *out) {
+static kiln_status fill_defaults(const options *o, kiln_arena *process, kiln_shell_options *out) {
+    if (!o->tracker)
+        return KILN_ERROR(INVALID_ARGUMENT, "--tracker ADDR is missing; see kiln-tuner --help");
     char *home = NULL;
     kiln_status st = kiln_home(process, &home);
     if (!st) st = kiln_address_parse(kiln_str_from(o->tracker), &out->tracker);
@@ -53,27 +44,23 @@ static kiln_status fill_defaults(options *o, kiln_arena *process, kiln_shell_opt
     return st;
 }
 
-static kiln_status run(options *o) {
-    kiln_arena process;
-    kiln_arena_init(&process, 0);
+static kiln_status run(const void *given, kiln_arena *process) {
     kiln_loop *loop = NULL;
     kiln_shell *shell = NULL;
     kiln_shell_options shell_options = {0};
-    kiln_status st = fill_defaults(o, &process, &shell_options);
-    if (!st) st = kiln_loop_create(&loop);
+    kiln_status st = fill_defaults(given, process, &shell_options);
+    if (!st) st = kiln_loop_create_stoppable(&loop);
     if (!st) st = kiln_shell_create(loop, &shell_options, &shell);
-    if (!st) {
-        kiln_loop_on_signal(loop, SIGINT, on_signal, loop);
-        kiln_loop_on_signal(loop, SIGTERM, on_signal, loop);
-        kiln_loop_run(loop);
-    }
+    if (!st) kiln_loop_run(loop);
     kiln_shell_destroy(shell);
     kiln_loop_destroy(loop);
-    kiln_arena_deinit(&process);
     return st;
 }
 
 int main(int argc, char **argv) {
+    /* A worker is this program again; it may be told its cores: --worker [--cores LIST]. */
+    if (argc >= 2 && strcmp(argv[1], "--worker") == 0)
+        return kiln_worker_main(argc == 4 ? argv[3] : NULL);
     options o = {0};
     const kiln_opt option[] = {
         {"tracker", KILN_OPT_TEXT, &o.tracker, "ADDR",
@@ -85,42 +72,16 @@ int main(int argc, char **argv) {
         {"cores", KILN_OPT_TEXT, &o.cores, "LIST",
          "cores for the workers, as in 1-3 (default: any)"},
         {"insecure", KILN_OPT_FLAG, &o.insecure, NULL, "connect without a token"},
-        {"with-parent", KILN_OPT_FLAG, &o.with_parent, NULL,
-         "end when the program that started this one does"},
-        {"verbose", KILN_OPT_FLAG, &o.verbose, NULL, "log more"},
-        {"worker", KILN_OPT_FLAG, &o.worker, NULL, "be a worker of another kiln-tuner (internal)"},
     };
-    const kiln_opt_table table = {
-        "kiln-tuner --tracker ADDR [options]",
-        "Takes tuning jobs from a tracker, searches schedules, builds candidates and keeps every "
-        "record in a database.",
-        option,
-        KILN_ARRAY_COUNT(option),
-        0,
-        0};
-    kiln_arena arguments;
-    kiln_arena_init(&arguments, 0);
-    const char **positional = NULL;
-    size_t count = 0;
-    bool help = false;
-    kiln_status st = kiln_opt_parse(&table, argc, argv, &arguments, &positional, &count, &help);
-    if (!st && help) {
-        kiln_strbuf text = {0};
-        kiln_opt_print_help(&table, &text);
-        fputs(text.data, stdout);
-        kiln_strbuf_deinit(&text);
-    } else if (!st && o.worker) {
-        return kiln_worker_main(o.cores);
-    } else if (!st) {
-        kiln_log_init("kiln-tuner", o.verbose ? KILN_LOG_DEBUG : KILN_LOG_INFO);
-        if (o.with_parent) kiln_child_die_with_parent();
-        st = o.tracker
-                 ? run(&o)
-                 : KILN_ERROR(INVALID_ARGUMENT, "--tracker ADDR is missing; see kiln-tuner --help");
-    }
-    if (st) fprintf(stderr, "kiln-tuner: %s\n", kiln_status_text(st));
-    int exit_code = kiln_code_exit(kiln_status_code(st));
-    kiln_status_free(st);
-    kiln_arena_deinit(&arguments);
-    return exit_code;
+    const kiln_daemon daemon = {
+        .name = "kiln-tuner",
+        .table = {.usage = "kiln-tuner --tracker ADDR [options]",
+                  .summary = "Takes tuning jobs from a tracker, searches schedules, builds "
+                             "candidates and keeps every record in a database.",
+                  .option = option,
+                  .option_count = KILN_ARRAY_COUNT(option)},
+        .run = run,
+        .options = &o,
+    };
+    return kiln_daemon_main(&daemon, argc, argv);
 }

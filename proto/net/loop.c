@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "proto/net/internal.h"
 
 struct kiln_loop_signal {
@@ -171,6 +172,19 @@ void kiln_watch_destroy(kiln_watch *watch) {
 static void on_signal(uv_signal_t *uv, int number) {
     kiln_loop_signal *signal = uv->data;
     signal->raised(signal->context, number);
+}
+
+static void stop_on_signal(void *context, int number) {
+    kiln_log(KILN_LOG_INFO, "stopping on signal %d", number);
+    kiln_loop_stop(context);
+}
+
+kiln_status kiln_loop_create_stoppable(kiln_loop **out_loop) {
+    kiln_status st = kiln_loop_create(out_loop);
+    if (st) return st;
+    kiln_loop_on_signal(*out_loop, SIGINT, stop_on_signal, *out_loop);
+    kiln_loop_on_signal(*out_loop, SIGTERM, stop_on_signal, *out_loop);
+    return NULL;
 }
 
 void kiln_loop_on_signal(kiln_loop *loop, int number, void (*raised)(void *context, int signal),

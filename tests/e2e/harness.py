@@ -114,10 +114,10 @@ class World:
         assert not list((self.folder / "tmp").iterdir()), f"left {list((self.folder / 'tmp').iterdir())}"
         assert not processes_with(str(self.folder)), processes_with(str(self.folder))
 
-    def start(self, name, *argv):
+    def start(self, name, *argv, before=None):
         log = open(self.path(f"{name}.{len(self.children)}.log"), "w")
         child = subprocess.Popen([program(name), *map(str, argv)], env=self.env, cwd=self.folder, stdout=log, stderr=log,
-                                 start_new_session=True)
+                                 start_new_session=True, preexec_fn=before)
         self.children.append(child)
         return child
 
@@ -132,8 +132,10 @@ class World:
     def tuner(self, address, db="tuner.db"):
         return self.start("kiln-tuner", "--tracker", address, "--db", self.path(db), "--builders", 1)
 
-    def board(self, address, key="board"):
-        return self.start("kiln-rpc-server", "--tracker", address, "--key", key)
+    def board(self, address, key="board", state=None, before=None):
+        """`state`: a folder of its own, for a second board; `before` is called in its process first."""
+        own = ["--state", self.path(state)] if state else []
+        return self.start("kiln-rpc-server", "--tracker", address, "--key", key, *own, before=before)
 
     def sql(self, db, statement):
         return [line.split("\t") for line in self.run("db", "sql", statement, "--db", self.path(db)).stdout.splitlines()]

@@ -19,8 +19,8 @@ def start_tune(world, model, address, trials, db="client.db"):
 
 
 def records(world, db="tuner.db"):
-    """(trial, attempt, outcome) of every stored record; none while there is no database yet."""
-    done = world.run("db", "sql", "SELECT trial_id, attempt, outcome FROM record", "--db", world.path(db), ok=False)
+    """(trial, attempt, outcome) of every stored trial; none while there is no database yet. Finals are no trials."""
+    done = world.run("db", "sql", "SELECT trial_id, attempt, outcome FROM record WHERE final = 0", "--db", world.path(db), ok=False)
     return [tuple(line.split("\t")) for line in done.stdout.splitlines()] if done.returncode == 0 else []
 
 
@@ -51,6 +51,29 @@ def test_named_tracker_sends_records_home(world):
     assert sorted(records(world, "client.db")) == sorted(records(world, "tuner.db"))
     assert [b["key"] for b in world.json("fleet", "list", "--tracker", address)] == ["board"]
     assert [j["state"] for j in world.json("jobs", "list", "--tracker", address)] == ["done"]
+
+
+def test_boards_share_a_job_and_records_name_them(world):
+    """Two boards of the same target, each on a core of its own: both are given trials, whoever is idle."""
+    _, address = world.tracker()
+    cores = sorted(os.sched_getaffinity(0))
+    for number in range(2):
+        core = {cores[number % len(cores)]}
+        world.board(address, key=f"board{number}", state=f"board{number}",
+                    before=lambda core=core: os.sched_setaffinity(0, core))
+    world.tuner(address)
+    until(lambda: len(world.json("fleet", "list", "--tracker", address)) == 2, "both boards")
+    done = world.json("tune", world.zoo("conv:C3"), "--trials", 24, "--target", "native", "--tracker", address,
+                      "--db", world.path("client.db"))[-1]
+    assert done["measured"] == 24, done
+    boards = world.json("fleet", "list", "--tracker", address)
+    assert len(boards) == 2 and all(board["trials"] > 0 for board in boards), boards
+    by_device = world.sql("client.db", "SELECT name, count(*) FROM record JOIN device ON device.id = device_id"
+                                       " WHERE final = 0 GROUP BY name ORDER BY name")
+    assert [name for name, _ in by_device] == ["board0", "board1"], by_device
+    # A final is one measurement on one board: its times were taken side by side.
+    finals = world.sql("client.db", "SELECT count(DISTINCT device_id), count(*), min(gain_low) FROM record WHERE final = 1")
+    assert finals[0][0] == "1" and int(finals[0][1]) >= 2, finals
 
 
 def test_killed_tracker_ends_tune_with_unavailable_and_the_job(world):
@@ -105,7 +128,7 @@ def test_interrupt_stops_cleanly_and_goes_on(world):
     tune.send_signal(signal.SIGINT)
     assert tune.wait(timeout=60) == 10, open(world.path("tune.log")).read()
     kept = len(records(world, "t.db"))
-    assert "goes on" in open(world.path("tune.log")).read()
+    assert "to go on" in open(world.path("tune.log")).read()
     assert not processes_with(str(world.folder))
     done = world.json("tune", model, "--trials", kept + 1, "--db", db)[-1]
     assert done["measured"] == 1, done

@@ -1,0 +1,18 @@
+/* What the daemons' mains have in common: options, --help, the log, the exit code. */
+#ifndef KILN_BASE_DAEMON_H
+#define KILN_BASE_DAEMON_H
+
+#include "base/opt.h"
+
+typedef struct kiln_daemon {
+    const char *name;     /* "kiln-tracker": in messages and the log */
+    kiln_opt_table table; /* its own options; --with-parent and --verbose are added */
+    kiln_status (*run)(const void *options, kiln_arena *process); /* to its orderly end */
+    const void *options; /* what the table's options fill */
+} kiln_daemon;
+
+/* Parses, prints --help or runs. Errors go to standard error, once, with the program's name.
+ * Returns the exit code. */
+int kiln_daemon_main(const kiln_daemon *daemon, int argc, char **argv);
+
+#endif

@@ -95,7 +95,7 @@ static bool same(const kiln_tensor *actual, const kiln_tensor *expected, bool si
     }
     kiln_compare c = kiln_tensor_compare(actual, expected, 0, DBL_MAX); /* NaN and infinity only */
     bool near = c.max_abs <= rtol * KILN_MAX(1e-6, c.max_ref) &&
-                (c.cosine >= 0.9999 || c.max_ref == 0) && c.mismatches == 0;
+                (c.cosine >= 0.9999 || c.max_ref == 0 || c.max_abs == 0) && c.mismatches == 0;
     if (!near)
         kiln_strbuf_printf(why, "max |a-r| %.3g of max |r| %.3g, cosine %.6f", c.max_abs, c.max_ref,
                            c.cosine);

@@ -204,5 +204,14 @@ const kiln_shape *kiln_compose_shape(const kiln_composer *c, kiln_value value) {
 }
 
 void kiln_compose_define(kiln_composer *c, uint32_t index, kiln_value value) {
-    if (!c->st) kiln_import_define(c->im, index, value);
+    if (c->st) return;
+    kiln_value before = kiln_import_defined(c->im, index);
+    if (before && value) { /* a part has the output's name so far */
+        kiln_value_info *part = &c->im->graph->value.data[before],
+                        *whole = &c->im->graph->value.data[value];
+        kiln_str name = part->name;
+        part->name = whole->name;
+        whole->name = name;
+    }
+    kiln_import_define(c->im, index, value);
 }

@@ -82,6 +82,12 @@ void kiln_import_define(kiln_importer *im, uint32_t index, kiln_value value) {
                      value ? value : KILN_IMPORT_POISON);
 }
 
+kiln_value kiln_import_defined(const kiln_importer *im, uint32_t index) {
+    uint64_t value = 0;
+    kiln_map_find(&im->value, kiln_proto_text(im->node->output[index]), &value);
+    return value == KILN_IMPORT_POISON ? 0 : (kiln_value)value;
+}
+
 /* `wanted`, with a number when that is taken. */
 static kiln_str unique_name(kiln_importer *im, const char *wanted) {
     kiln_str name = kiln_str_from(wanted);

@@ -87,6 +87,8 @@ KILN_MUST_USE kiln_status kiln_import_evaluate(kiln_importer *im, kiln_value val
 /* Makes ONNX output `index` of the current node name `value`; 0: the result of something
  * unsupported. */
 void kiln_import_define(kiln_importer *im, uint32_t index, kiln_value value);
+/* The value of ONNX output `index` so far; 0: none. */
+kiln_value kiln_import_defined(const kiln_importer *im, uint32_t index);
 /* Name of the value that ONNX output `index` gets, and one for a value that the model does not
  * name. */
 kiln_str kiln_import_output_name(kiln_importer *im, uint32_t index);

@@ -1,6 +1,6 @@
 /* Lowered programs to bytes. Backends are rows of backends.def; the CPU backend emits LLVM IR
- * through the C API: already unrolled and vectorised SSA, a short pass pipeline, one TargetMachine
- * per process and target. Same lowered program, target and codegen version give the same bytes. */
+ * through the C API: already unrolled and vectorised SSA, which goes to instruction selection as
+ * it is. Same lowered program, target and codegen version give the same bytes. */
 #ifndef KILN_COMPILER_CORE_CODEGEN_CODEGEN_H
 #define KILN_COMPILER_CORE_CODEGEN_CODEGEN_H
 
@@ -10,7 +10,7 @@
 #include "compiler-core/lower/lower.h"
 
 /* Bump when any target's bytes change; golden hashes fail otherwise. */
-#define KILN_CODEGEN_VERSION 1
+#define KILN_CODEGEN_VERSION 2
 /* "1-llvm19.1.7" */
 const char *kiln_codegen_version(void);
 
@@ -18,7 +18,7 @@ typedef enum kiln_emit { KILN_EMIT_OBJECT, KILN_EMIT_ASM, KILN_EMIT_LLVM } kiln_
 
 typedef struct kiln_codegen_options {
     kiln_emit emit;
-    uint32_t optimise; /* 2: the short pipeline; 0: none (differential tests) */
+    uint32_t optimise; /* 2: as usual; 0: LLVM optimises nothing (differential tests) */
 } kiln_codegen_options;
 
 /* `out_bytes` in `arena`; `*out_scratch` and `*out_worker_scratch`: bytes the kernel expects in

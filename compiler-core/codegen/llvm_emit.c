@@ -79,34 +79,20 @@ LLVMValueRef kiln_llvm_byte_pointer(kiln_llvm_emitter *e, LLVMValueRef base, LLV
     return LLVMBuildGEP2(e->builder, kiln_llvm_int(e, 8), base, &offset, 1, "");
 }
 
-/* Every function that has loops is internal and takes: services, scratch, worker scratch, the data
- * pointers of the arguments (none aliases another), then `extra_count` integers. Callers that the
- * ABI fixes (the entry, bodies of parallel loops) only unpack for it. */
-typedef struct inner_function {
-    LLVMValueRef function;
-    LLVMTypeRef type;
-    uint32_t arg_count, extra_count; /* parameters: 3 + arg_count + extra_count */
-} inner_function;
+/* Starts a function; what it unpacks from its parameters goes before the level that the caller
+ * pushes next. */
+static void begin_function(kiln_llvm_emitter *e, LLVMValueRef function) {
+    e->function = function;
+    LLVMPositionBuilderAtEnd(e->builder, kiln_llvm_append_block(e, ""));
+    memset(e->level, 0, sizeof e->level);
+    e->level_count = 0;
+    e->loads = (kiln_llvm_table){0};
+    e->stamp = ++e->last_stamp;
+}
 
-enum { PARAMETER_SERVICES, PARAMETER_SCRATCH, PARAMETER_WORKER, PARAMETER_ARGS };
-
-#define PARAMETERS_MAX (PARAMETER_ARGS + KILN_MANIFEST_ARGS_MAX + KILN_LLVM_LEVELS_MAX + 2)
-
-static inner_function new_inner_function(kiln_llvm_emitter *e, const char *name, uint32_t arg_count,
-                                         uint32_t extra_count) {
-    LLVMTypeRef parameter[PARAMETERS_MAX];
-    uint32_t pointers = PARAMETER_ARGS + arg_count, count = pointers + extra_count;
-    KILN_CHECK(count <= PARAMETERS_MAX);
-    for (uint32_t i = 0; i < count; i++)
-        parameter[i] = i < pointers ? kiln_llvm_ptr(e) : kiln_llvm_int(e, 64);
-    inner_function inner = {.arg_count = arg_count, .extra_count = extra_count};
-    inner.type = LLVMFunctionType(kiln_llvm_int(e, 32), parameter, count, false);
-    inner.function = new_function(e, name, inner.type, LLVMInternalLinkage);
-    for (uint32_t i = PARAMETER_SCRATCH; i < pointers; i++) {
-        add_attribute(e, inner.function, i + 1, "noalias", 0);
-        add_attribute(e, inner.function, i + 1, "align", KILN_KERNEL_ALIGNMENT);
-    }
-    return inner;
+static void end_function(kiln_llvm_emitter *e) {
+    LLVMBuildRet(e->builder, LLVMConstInt(kiln_llvm_int(e, 32), KILN_KERNEL_OK, false));
+    kiln_llvm_pop_level(e);
 }
 
 static kiln_llvm_arguments touched(kiln_llvm_emitter *e, const kiln_buffer *arg_buffer,
@@ -116,13 +102,6 @@ static kiln_llvm_arguments touched(kiln_llvm_emitter *e, const kiln_buffer *arg_
     for (uint32_t i = 0; i < arg_count; i++)
         if (arg_buffer[i]) buffer[a.count++] = arg_buffer[i];
     return a;
-}
-
-/* Puts data pointers of arguments and temps in place for the function being written. */
-static void bind_data(kiln_llvm_emitter *e, const inner_function *inner) {
-    e->services = LLVMGetParam(inner->function, PARAMETER_SERVICES);
-    for (uint32_t i = 0; i < e->args.count; i++)
-        e->data[e->args.buffer[i]] = LLVMGetParam(inner->function, PARAMETER_ARGS + i);
 }
 
 /* ---- parallel loops -------------------------------------------------------------------------- */
@@ -148,95 +127,73 @@ static LLVMValueRef closure_word(kiln_llvm_emitter *e, LLVMValueRef base, uint32
     return kiln_llvm_byte_pointer(e, base, kiln_llvm_i64(e, 8 * (int64_t)word));
 }
 
-/* int32 body(context, begin, end, worker): unpacks and calls `inner`. */
-static LLVMValueRef emit_body_wrapper(kiln_llvm_emitter *e, const char *name, const closure *c,
-                                      const inner_function *inner) {
-    LLVMTypeRef i64 = kiln_llvm_int(e, 64);
-    LLVMTypeRef parameter[4] = {kiln_llvm_ptr(e), i64, i64, kiln_llvm_int(e, 32)};
-    LLVMTypeRef type = LLVMFunctionType(kiln_llvm_int(e, 32), parameter, 4, false);
-    LLVMValueRef function = new_function(e, name, type, LLVMInternalLinkage);
-    LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder);
-    LLVMPositionBuilderAtEnd(e->builder, LLVMAppendBasicBlockInContext(e->context, function, ""));
+static LLVMValueRef closure_take(kiln_llvm_emitter *e, LLVMTypeRef type, uint32_t word) {
+    LLVMValueRef base = LLVMGetParam(e->function, 0);
+    return LLVMBuildLoad2(e->builder, type, closure_word(e, base, word), "");
+}
 
-    LLVMValueRef context = LLVMGetParam(function, 0), value[PARAMETERS_MAX];
-    uint32_t pointers = PARAMETER_ARGS + inner->arg_count, at = 0;
-    value[PARAMETER_SERVICES] =
-        LLVMBuildLoad2(e->builder, kiln_llvm_ptr(e), closure_word(e, context, at++), "");
-    value[PARAMETER_SCRATCH] =
-        LLVMBuildLoad2(e->builder, kiln_llvm_ptr(e), closure_word(e, context, at++), "");
-    LLVMValueRef worker = LLVMBuildZExt(e->builder, LLVMGetParam(function, 3), i64, "");
+/* Takes everything out of the closure, in the order in which closure_fill put it there, and finds
+ * this worker's scratch. */
+static void closure_unpack(kiln_llvm_emitter *e, const closure *c) {
+    LLVMTypeRef i64 = kiln_llvm_int(e, 64), ptr = kiln_llvm_ptr(e);
+    uint32_t at = 0;
+    e->services = closure_take(e, ptr, at++);
+    e->scratch = closure_take(e, ptr, at++);
+    for (uint32_t i = 0; i < e->args.count; i++)
+        e->data[e->args.buffer[i]] = closure_take(e, ptr, at++);
+    for (uint32_t i = 0; i < c->captured_count; i++)
+        e->slot[c->captured[i]] =
+            (kiln_llvm_slot){.binding = KILN_LLVM_SERIAL, .value = closure_take(e, i64, at++)};
+    LLVMValueRef worker = LLVMBuildZExt(e->builder, LLVMGetParam(e->function, 3), i64, "");
     worker = LLVMBuildMul(e->builder, worker, kiln_llvm_i64(e, (int64_t)e->worker_bytes), "");
     worker = LLVMBuildAdd(e->builder, worker, kiln_llvm_i64(e, (int64_t)e->scratch_bytes), "");
-    value[PARAMETER_WORKER] = kiln_llvm_byte_pointer(e, value[PARAMETER_SCRATCH], worker);
-    for (uint32_t i = PARAMETER_ARGS; i < pointers + c->captured_count; i++)
-        value[i] = LLVMBuildLoad2(e->builder, i < pointers ? kiln_llvm_ptr(e) : i64,
-                                  closure_word(e, context, at++), "");
-    value[pointers + c->captured_count] = LLVMGetParam(function, 1);
-    value[pointers + c->captured_count + 1] = LLVMGetParam(function, 2);
-    uint32_t count = pointers + inner->extra_count;
-    LLVMBuildRet(e->builder,
-                 LLVMBuildCall2(e->builder, inner->type, inner->function, value, count, ""));
-    LLVMPositionBuilderAtEnd(e->builder, here);
-    return function;
+    e->worker_scratch = kiln_llvm_byte_pointer(e, e->scratch, worker);
 }
 
-static void begin_function(kiln_llvm_emitter *e, LLVMValueRef function) {
-    e->function = function;
-    LLVMPositionBuilderAtEnd(e->builder, kiln_llvm_append_block(e, ""));
-    memset(e->level, 0, sizeof e->level);
-    e->level_count = 0;
-    kiln_llvm_push_level(e);
-    e->loads = (kiln_llvm_table){0};
-    e->stamp = ++e->last_stamp;
+/* Temps around a parallel loop are shared by all workers. */
+static void find_shared_temps(kiln_llvm_emitter *e, LLVMValueRef *const outer_data) {
+    for (kiln_buffer b = 1; b < e->p->buffer.count; b++) {
+        if (!outer_data[b] || e->p->buffer.data[b].role != KILN_ROLE_TEMP) continue;
+        LLVMValueRef offset = kiln_llvm_i64(e, (int64_t)e->scratch_offset[b]);
+        e->data[b] = kiln_llvm_byte_pointer(e, e->scratch, offset);
+    }
 }
 
-/* The loop itself, over [begin, end), in a function of its own. */
-static void emit_body_function(kiln_llvm_emitter *e, kiln_stmt stmt, const closure *c,
-                               const inner_function *inner) {
-    kiln_llvm_emitter saved = *e;
+/* int32 body(context, begin, end, worker): the loop itself, over [begin, end). */
+static LLVMValueRef emit_body(kiln_llvm_emitter *e, kiln_stmt stmt, const closure *c) {
+    const kiln_llvm_emitter saved = *e;
     kiln_llvm_slot slot[KILN_LLVM_LEVELS_MAX];
-    LLVMValueRef *data = e->data;
-    e->data = kiln_arena_copy(e->arena, data, sizeof *data * e->p->buffer.count);
+    for (uint32_t i = 0; i < c->captured_count; i++) slot[i] = e->slot[c->captured[i]];
+    e->data = KILN_ARENA_ARRAY(e->arena, LLVMValueRef, e->p->buffer.count);
     e->in_parallel = true;
-    begin_function(e, inner->function);
-    bind_data(e, inner);
-    LLVMValueRef scratch = LLVMGetParam(inner->function, PARAMETER_SCRATCH);
-    LLVMBasicBlockRef entry = LLVMGetInsertBlock(e->builder);
-    LLVMPositionBuilderBefore(e->builder, e->level[0]->marker);
-    for (kiln_buffer b = 1; b < e->p->buffer.count;
-         b++) /* temps around the loop are shared by all workers */
-        if (data[b] && e->p->buffer.data[b].role == KILN_ROLE_TEMP)
-            e->data[b] =
-                kiln_llvm_byte_pointer(e, scratch, kiln_llvm_i64(e, (int64_t)e->scratch_offset[b]));
-    LLVMPositionBuilderAtEnd(e->builder, entry);
-    uint32_t first_captured = PARAMETER_ARGS + inner->arg_count;
-    for (uint32_t i = 0; i < c->captured_count; i++) {
-        slot[i] = e->slot[c->captured[i]];
-        e->slot[c->captured[i]] =
-            (kiln_llvm_slot){.binding = KILN_LLVM_SERIAL,
-                             .value = LLVMGetParam(inner->function, first_captured + i)};
-    }
-    LLVMValueRef begin = LLVMGetParam(inner->function, first_captured + c->captured_count);
-    LLVMValueRef end = LLVMGetParam(inner->function, first_captured + c->captured_count + 1);
-    int64_t first = e->p->stmt.data[stmt].first;
-    if (first != 0) {
-        begin = LLVMBuildAdd(e->builder, begin, kiln_llvm_i64(e, first), "");
-        end = LLVMBuildAdd(e->builder, end, kiln_llvm_i64(e, first), "");
-    }
+
+    LLVMTypeRef i64 = kiln_llvm_int(e, 64), i32 = kiln_llvm_int(e, 32);
+    LLVMTypeRef parameter[4] = {kiln_llvm_ptr(e), i64, i64, i32};
+    LLVMTypeRef type = LLVMFunctionType(i32, parameter, 4, false);
+    const char *name = kiln_arena_printf(e->arena, "%s.body%u", e->name, ++e->function_count);
+    LLVMValueRef function = new_function(e, name, type, LLVMInternalLinkage);
+    begin_function(e, function);
+    closure_unpack(e, c);
+    find_shared_temps(e, saved.data);
+    LLVMValueRef first = kiln_llvm_i64(e, e->p->stmt.data[stmt].first);
+    LLVMValueRef begin = LLVMBuildAdd(e->builder, LLVMGetParam(function, 1), first, "");
+    LLVMValueRef end = LLVMBuildAdd(e->builder, LLVMGetParam(function, 2), first, "");
+    kiln_llvm_push_level(e);
     kiln_llvm_counted(e, stmt, begin, end);
-    LLVMBuildRet(e->builder, LLVMConstInt(kiln_llvm_int(e, 32), KILN_KERNEL_OK, false));
-    kiln_llvm_pop_level(e);
+    end_function(e);
 
     for (uint32_t i = 0; i < c->captured_count; i++) e->slot[c->captured[i]] = slot[i];
     /* Tables that grew keep their growth; what belongs to the function is taken back. */
     e->function = saved.function;
     e->services = saved.services;
-    e->data = data;
+    e->scratch = saved.scratch;
+    e->data = saved.data;
     memcpy(e->level, saved.level, sizeof e->level);
     e->level_count = saved.level_count;
     e->loads = saved.loads;
     e->in_parallel = false;
     e->stamp = ++e->last_stamp;
+    return function;
 }
 
 static LLVMValueRef closure_fill(kiln_llvm_emitter *e, const closure *c) {
@@ -247,8 +204,7 @@ static LLVMValueRef closure_fill(kiln_llvm_emitter *e, const closure *c) {
     LLVMPositionBuilderAtEnd(e->builder, here);
     uint32_t at = 0;
     LLVMBuildStore(e->builder, e->services, closure_word(e, words, at++));
-    LLVMBuildStore(e->builder, LLVMGetParam(e->function, PARAMETER_SCRATCH),
-                   closure_word(e, words, at++));
+    LLVMBuildStore(e->builder, e->scratch, closure_word(e, words, at++));
     for (uint32_t i = 0; i < e->args.count; i++)
         LLVMBuildStore(e->builder, e->data[e->args.buffer[i]], closure_word(e, words, at++));
     for (uint32_t i = 0; i < c->captured_count; i++)
@@ -260,15 +216,9 @@ void kiln_llvm_parallel(kiln_llvm_emitter *e, kiln_stmt stmt) {
     const kiln_stmt_info *s = &e->p->stmt.data[stmt];
     int64_t extent = s->extent;
     closure c = make_closure(e);
-    uint32_t number = ++e->function_count;
-    inner_function inner =
-        new_inner_function(e, kiln_arena_printf(e->arena, "%s.loop%u", e->name, number),
-                           e->args.count, c.captured_count + 2);
-    LLVMValueRef body =
-        emit_body_wrapper(e, kiln_arena_printf(e->arena, "%s.body%u", e->name, number), &c, &inner);
     LLVMValueRef words = closure_fill(e, &c);
     LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder);
-    emit_body_function(e, stmt, &c, &inner);
+    LLVMValueRef body = emit_body(e, stmt, &c);
     LLVMPositionBuilderAtEnd(e->builder, here);
 
     LLVMTypeRef i32 = kiln_llvm_int(e, 32), ptr = kiln_llvm_ptr(e);
@@ -292,8 +242,7 @@ void kiln_llvm_parallel(kiln_llvm_emitter *e, kiln_stmt stmt) {
 LLVMValueRef kiln_llvm_scratch(kiln_llvm_emitter *e, kiln_buffer buffer) {
     LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder);
     LLVMPositionBuilderBefore(e->builder, e->level[0]->marker);
-    uint32_t parameter = e->in_parallel ? PARAMETER_WORKER : PARAMETER_SCRATCH;
-    LLVMValueRef base = LLVMGetParam(e->function, parameter);
+    LLVMValueRef base = e->in_parallel ? e->worker_scratch : e->scratch;
     int64_t offset = (int64_t)e->scratch_offset[buffer];
     LLVMValueRef data = kiln_llvm_byte_pointer(e, base, kiln_llvm_i64(e, offset));
     LLVMPositionBuilderAtEnd(e->builder, here);
@@ -302,26 +251,19 @@ LLVMValueRef kiln_llvm_scratch(kiln_llvm_emitter *e, kiln_buffer buffer) {
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
-/* int32 name(args, services): unpacks descriptors and calls the inner function. */
-static void emit_entry_wrapper(kiln_llvm_emitter *e, const inner_function *inner,
-                               const kiln_buffer *arg_buffer, uint32_t arg_count) {
+/* int32 name(args, services): finds the data of each argument in its descriptor. */
+static void begin_entry(kiln_llvm_emitter *e, const kiln_buffer *arg_buffer, uint32_t arg_count) {
     LLVMTypeRef ptr = kiln_llvm_ptr(e);
     LLVMTypeRef type = LLVMFunctionType(kiln_llvm_int(e, 32), (LLVMTypeRef[]){ptr, ptr}, 2, false);
-    e->function = new_function(e, e->name, type, LLVMExternalLinkage);
-    LLVMPositionBuilderAtEnd(e->builder, kiln_llvm_append_block(e, ""));
-    LLVMValueRef value[PARAMETERS_MAX];
-    value[PARAMETER_SERVICES] = LLVMGetParam(e->function, 1);
-    value[PARAMETER_SCRATCH] =
-        load_pointer(e, value[PARAMETER_SERVICES], offsetof(kiln_kernel_services, scratch));
-    value[PARAMETER_WORKER] = value[PARAMETER_SCRATCH];
-    uint32_t at = PARAMETER_ARGS;
+    begin_function(e, new_function(e, e->name, type, LLVMExternalLinkage));
+    e->services = LLVMGetParam(e->function, 1);
+    e->scratch = load_pointer(e, e->services, offsetof(kiln_kernel_services, scratch));
     for (uint32_t i = 0; i < arg_count; i++) {
         if (!arg_buffer[i]) continue;
         LLVMValueRef tensor = load_pointer(e, LLVMGetParam(e->function, 0), 8 * (uint64_t)i);
-        value[at++] = load_pointer(e, tensor, offsetof(kiln_kernel_tensor, data));
+        e->data[arg_buffer[i]] = load_pointer(e, tensor, offsetof(kiln_kernel_tensor, data));
     }
-    LLVMBuildRet(e->builder,
-                 LLVMBuildCall2(e->builder, inner->type, inner->function, value, at, ""));
+    kiln_llvm_push_level(e);
 }
 
 void kiln_llvm_emit_entry(LLVMContextRef context, LLVMModuleRef module, kiln_program *p,
@@ -348,14 +290,9 @@ void kiln_llvm_emit_entry(LLVMContextRef context, LLVMModuleRef module, kiln_pro
     while (plan_scratch(e, p->root, 0, false)) {}
 
     e->args = touched(e, arg_buffer, arg_count);
-    inner_function inner =
-        new_inner_function(e, kiln_arena_printf(arena, "%s.main", name), e->args.count, 0);
-    emit_entry_wrapper(e, &inner, arg_buffer, arg_count);
-    begin_function(e, inner.function);
-    bind_data(e, &inner);
+    begin_entry(e, arg_buffer, arg_count);
     kiln_llvm_stmt(e, p->root);
-    LLVMBuildRet(e->builder, LLVMConstInt(kiln_llvm_int(e, 32), KILN_KERNEL_OK, false));
-    kiln_llvm_pop_level(e);
+    end_function(e);
     LLVMDisposeBuilder(e->builder);
     *scratch_bytes = e->scratch_bytes;
     *worker_bytes = e->worker_bytes;

@@ -2,9 +2,9 @@
  *
  * What is emitted is already unrolled, vectorised SSA: UNROLL loops are copied here, the variable
  * of a VECTORIZE loop becomes the lanes of vector values, REGISTER buffers are tables of SSA values
- * joined by phis. Nothing relies on LLVM to find loads, loops or vectors again, which is why the
- * pass pipeline can be short. Within a vector loop every expression is either uniform (a scalar) or
- * has all lanes (a vector); the LLVM type of a value says which. */
+ * joined by phis. Nothing relies on LLVM to find loads, loops or vectors again, which is why no
+ * pass runs before instruction selection. Within a vector loop every expression is either uniform
+ * (a scalar) or has all lanes (a vector); the LLVM type of a value says which. */
 #ifndef KILN_COMPILER_CORE_CODEGEN_LLVM_EMIT_H
 #define KILN_COMPILER_CORE_CODEGEN_LLVM_EMIT_H
 
@@ -91,8 +91,9 @@ typedef struct kiln_llvm_emitter {
     kiln_llvm_arguments args;
 
     /* The function being written. */
-    LLVMValueRef function, services;
-    LLVMValueRef *data; /* [buffer count] start of each buffer in memory */
+    LLVMValueRef function, services, scratch;
+    LLVMValueRef worker_scratch; /* in bodies of parallel loops */
+    LLVMValueRef *data;          /* [buffer count] start of each buffer in memory */
     kiln_llvm_level *level[KILN_LLVM_LEVELS_MAX];
     uint32_t level_count;
     uint32_t function_count; /* parallel bodies so far, for their names */

@@ -1,9 +1,10 @@
-/* LLVM modules to bytes: target machine, pass pipeline, output. */
+/* LLVM modules to bytes: target machine and output. There is no pass pipeline: what is emitted is
+ * the code that is wanted, and simplifycfg, early-cse or instcombine on it cost a millisecond and
+ * made no kernel of conv:C1..C12 faster. */
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
-#include <llvm-c/Transforms/PassBuilder.h>
 
 #include <llvm/Config/llvm-config.h>
 
@@ -40,10 +41,21 @@ static kiln_status make_machine(llvm_job *job, const kiln_target *target, uint32
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
-    /* Loop strength reduction takes half of all time and finds nothing: addresses are stepped
-     * already. LLVM has only this process-wide switch for it, which may be set again. */
-    static const char *const arguments[] = {"kiln", "-disable-lsr"};
-    LLVMParseCommandLineOptions(2, arguments, "");
+    /* Passes of the code generator that find nothing in what is emitted here, where addresses are
+     * stepped and no expression is there twice. Loop strength reduction would take half of all
+     * time, the others a tenth; kernels of conv:C2 and C9 run as fast without (candidates drawn at
+     * random, within 1 %). LLVM has only these process-wide switches, which may be set again. */
+    static const char *const arguments[] = {
+        "kiln",
+        "-disable-lsr",
+        "-disable-cgp",
+        "-disable-postra-machine-licm",
+        "-disable-machine-cse",
+        "-disable-constant-hoisting",
+        "-disable-mergeicmps",
+        "-disable-partial-libcall-inlining",
+    };
+    LLVMParseCommandLineOptions(KILN_ARRAY_COUNT(arguments), arguments, "");
     const char *triple = kiln_str_dup(arena, target->triple);
     LLVMTargetRef found;
     if (LLVMGetTargetFromTriple(triple, &found, &job->message))
@@ -88,20 +100,6 @@ static kiln_status make_module(llvm_job *job, const kiln_lowered *lowered,
                : KILN_OK;
 }
 
-/* What is emitted needs no clean-up but joining blocks and dropping what was not used. */
-#define PIPELINE "function(simplifycfg,early-cse)"
-
-static kiln_status run_passes(llvm_job *job) {
-    LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-    LLVMErrorRef error = LLVMRunPasses(job->module, PIPELINE, job->machine, options);
-    LLVMDisposePassBuilderOptions(options);
-    if (!error) return KILN_OK;
-    char *message = LLVMGetErrorMessage(error);
-    kiln_status st = KILN_ERROR(INTERNAL, "LLVM passes: %s", message);
-    LLVMDisposeErrorMessage(message);
-    return st;
-}
-
 static kiln_status write_bytes(llvm_job *job, kiln_emit emit, kiln_arena *arena,
                                kiln_str *out_bytes) {
     if (emit == KILN_EMIT_LLVM) {
@@ -127,7 +125,6 @@ kiln_status kiln_llvm_emit(const kiln_lowered *lowered, const kiln_target *targe
     kiln_arena_init(&scratch, 256 << 10);
     kiln_status st = make_machine(&job, target, options->optimise, &scratch);
     if (!st) st = make_module(&job, lowered, target, &scratch, &output);
-    if (!st && options->optimise) st = run_passes(&job);
     if (!st) st = write_bytes(&job, options->emit, arena, &output.bytes);
     llvm_job_deinit(&job);
     kiln_arena_deinit(&scratch);

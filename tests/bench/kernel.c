@@ -1,6 +1,6 @@
 /* Times one convolution kernel in this process, from a trace in text form:
  *
- *     bench-kernel HEIGHT,WIDTH,C_IN,C_OUT,KERNEL,STRIDE,PAD TRACE-FILE [TARGET
+ *     bench-kernel HEIGHT,WIDTH,C_IN,C_OUT,KERNEL,STRIDE,PAD TRACE-FILE|default [TARGET
  * [scheduled|loops|llvm|asm|object]]
  *
  * Prints the time from trace to object (median of several) and the share of the machine's FMA peak,
@@ -15,6 +15,7 @@
 #include "compiler-core/codegen/codegen.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/lower/lower.h"
+#include "compiler-core/sched/space.h"
 #include "deploy/runtime/kernel.h"
 #include "deploy/runtime/peak.h"
 
@@ -177,13 +178,27 @@ static kiln_status show(const kiln_program *te, const kiln_trace *trace, const k
     return st;
 }
 
+/* The trace in a file, or what the rules prefer. */
+static kiln_status find_trace(const char *name, const kiln_program *te, const kiln_target *target,
+                              kiln_arena *arena, kiln_trace *out_trace) {
+    kiln_str text;
+    kiln_program *scheduled;
+    if (strcmp(name, "default") == 0) {
+        kiln_space *space = KILN_ARENA_NEW(arena, kiln_space);
+        kiln_status st = kiln_space_create(te, target, arena, space);
+        return st ? st : kiln_space_default(space, arena, out_trace, &scheduled);
+    }
+    kiln_status st = kiln_file_read(name, 1 << 20, arena, &text);
+    return st ? st : kiln_trace_parse(text, arena, out_trace);
+}
+
 int main(int argc, char **argv) {
     conv_shape s;
     long long v[7];
     if (argc < 3 || sscanf(argv[1], "%lld,%lld,%lld,%lld,%lld,%lld,%lld", &v[0], &v[1], &v[2],
                            &v[3], &v[4], &v[5], &v[6]) != 7) {
         fprintf(stderr,
-                "usage: %s HEIGHT,WIDTH,C_IN,C_OUT,KERNEL,STRIDE,PAD TRACE-FILE [TARGET "
+                "usage: %s HEIGHT,WIDTH,C_IN,C_OUT,KERNEL,STRIDE,PAD TRACE-FILE|default [TARGET "
                 "[scheduled|loops|llvm|asm|object]]\n",
                 argv[0]);
         return 2;
@@ -193,13 +208,11 @@ int main(int argc, char **argv) {
     kiln_arena_init(&arena, 1 << 20);
     kiln_target target;
     kiln_trace trace;
-    kiln_str text;
     kiln_artefact artefact;
     kiln_program *te = make_conv(&arena, &s);
     kiln_status st = argc > 3 ? kiln_target_parse(kiln_str_from(argv[3]), &arena, &target)
                               : kiln_target_native(&arena, &target);
-    if (!st) st = kiln_file_read(argv[2], 1 << 20, &arena, &text);
-    if (!st) st = kiln_trace_parse(text, &arena, &trace);
+    if (!st) st = find_trace(argv[2], te, &target, &arena, &trace);
     if (!st && argc > 4) {
         st = show(te, &trace, &target, argv[4], &arena);
     } else if (!st) {

@@ -59,12 +59,17 @@ static void draw_fuse(drawing *d, kiln_block block, kiln_prim_args *args) {
     args->loop_count = 2;
 }
 
+/* Factors whose product is not much more than the loop has: iterations that only predicates stop
+ * would keep the interpreter busy for ever. */
 static void draw_split(drawing *d, kiln_prim_args *args) {
     static const int64_t factor[] = {2, 3, 4, 5, 8, 16};
+    int64_t extent = d->p->stmt.data[args->loop[0]].extent;
     args->integer[0] = -1;
     args->integer[1] = factor[below(d, KILN_ARRAY_COUNT(factor))];
     args->integer_count = 2;
     if (below(d, 3) == 0) args->integer[args->integer_count++] = factor[below(d, 3)];
+    int64_t product = args->integer[1] * (args->integer_count > 2 ? args->integer[2] : 1);
+    if (product > 2 * extent) args->loop_count = 0;
 }
 
 static void draw_args(drawing *d, kiln_prim prim, kiln_prim_args *args) {

@@ -150,24 +150,61 @@ static void describe(const kiln_manifest_arg *from, call_arg *arg) {
     };
 }
 
-kiln_status kiln_call_create(const kiln_kernel *kernel, kiln_guard guard, kiln_call **out_call) {
+static size_t align_up(size_t value) {
+    return (value + KILN_KERNEL_ALIGNMENT - 1) & ~(size_t)(KILN_KERNEL_ALIGNMENT - 1);
+}
+
+static bool is_packed(const kiln_kernel *kernel, uint32_t arg) {
+    return kernel->manifest.arg[arg].role == KILN_ROLE_PACKED;
+}
+
+size_t kiln_kernel_packed_bytes(const kiln_kernel *kernel) {
+    size_t sum = 0;
+    for (uint32_t i = 0; i < kernel->manifest.arg_count; i++)
+        if (is_packed(kernel, i)) sum += align_up(kernel->arg_bytes[i]);
+    return sum;
+}
+
+/* A call without memory for its packed arguments. */
+static kiln_call *new_call(const kiln_kernel *kernel) {
     uint32_t count = kernel->manifest.arg_count;
     kiln_call *call = kiln_alloc(sizeof *call);
     call->kernel = kernel;
     call->arg = kiln_alloc(count * sizeof *call->arg);
     call->args = kiln_alloc(count * sizeof *call->args);
+    for (uint32_t i = 0; i < count; i++) {
+        describe(&kernel->manifest.arg[i], &call->arg[i]);
+        call->args[i] = &call->arg[i].tensor;
+    }
+    return call;
+}
+
+kiln_status kiln_call_create(const kiln_kernel *kernel, kiln_guard guard, kiln_call **out_call) {
+    kiln_call *call = new_call(kernel);
     kiln_status st = KILN_OK;
-    for (uint32_t i = 0; !st && i < count; i++) {
+    for (uint32_t i = 0; !st && i < kernel->manifest.arg_count; i++) {
         call_arg *arg = &call->arg[i];
-        describe(&kernel->manifest.arg[i], arg);
-        call->args[i] = &arg->tensor;
-        if (kernel->manifest.arg[i].role != KILN_ROLE_PACKED) continue;
+        if (!is_packed(kernel, i)) continue;
         st = kiln_region_create(kernel->arg_bytes[i], guard, &arg->packed);
         if (!st) arg->tensor.data = arg->packed.data;
     }
     if (st) {
         kiln_call_destroy(call);
         return kiln_status_note(st, "packed constants");
+    }
+    *out_call = call;
+    return KILN_OK;
+}
+
+kiln_status kiln_call_create_over(const kiln_kernel *kernel, void *packed, kiln_call **out_call) {
+    size_t bytes = kiln_kernel_packed_bytes(kernel), offset = 0;
+    if (bytes > 0 && (!packed || (uintptr_t)packed % KILN_KERNEL_ALIGNMENT != 0))
+        return KILN_ERROR(INVALID_ARGUMENT, "memory for packed constants is not aligned to %d", KILN_KERNEL_ALIGNMENT);
+    kiln_call *call = new_call(kernel);
+    for (uint32_t i = 0; i < kernel->manifest.arg_count; i++) {
+        if (!is_packed(kernel, i)) continue;
+        call->arg[i].tensor.data = (uint8_t *)packed + offset;
+        offset += align_up(kernel->arg_bytes[i]);
     }
     *out_call = call;
     return KILN_OK;
@@ -218,6 +255,6 @@ int32_t kiln_call_run(const kiln_call *call, const kiln_services *services) {
 }
 
 const kiln_region *kiln_call_packed(const kiln_call *call, uint32_t arg) {
-    bool packed = arg < call->kernel->manifest.arg_count && call->kernel->manifest.arg[arg].role == KILN_ROLE_PACKED;
-    return packed ? &call->arg[arg].packed : NULL;
+    bool owned = arg < call->kernel->manifest.arg_count && call->arg[arg].packed.mapping;
+    return owned ? &call->arg[arg].packed : NULL;
 }

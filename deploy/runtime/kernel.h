@@ -52,8 +52,14 @@ const kiln_manifest *kiln_kernel_manifest(const kiln_kernel *kernel);
 const kiln_object *kiln_kernel_object(const kiln_kernel *kernel);
 size_t kiln_kernel_arg_bytes(const kiln_kernel *kernel, uint32_t arg);
 
+/* All packed arguments one after the other, each aligned to KILN_KERNEL_ALIGNMENT. */
+size_t kiln_kernel_packed_bytes(const kiln_kernel *kernel);
+
 /* A call owns its packed buffers, laid out with `guard`; every other argument is the caller's memory. */
 KILN_MUST_USE kiln_status kiln_call_create(const kiln_kernel *kernel, kiln_guard guard, kiln_call **out_call);
+/* The same over the caller's memory of kiln_kernel_packed_bytes, aligned to KILN_KERNEL_ALIGNMENT: calls of
+ * one kernel with the same constants may share it, and then one of them is prepared for all. */
+KILN_MUST_USE kiln_status kiln_call_create_over(const kiln_kernel *kernel, void *packed, kiln_call **out_call);
 void kiln_call_destroy(kiln_call *call); /* accepts NULL */
 
 /* Binds memory to an input, constant or output (physical layout). Constants that run() does not read
@@ -71,7 +77,8 @@ KILN_MUST_USE kiln_status kiln_call_prepare(kiln_call *call, const kiln_services
  * `services` must allow at most the manifest's threads_max. No allocation, no system call of its own. */
 int32_t kiln_call_run(const kiln_call *call, const kiln_services *services);
 
-/* Packed buffer of an argument with that role (tests and boards look for stray writes); else NULL. */
+/* Packed buffer of an argument with that role that the call owns (tests and boards look for stray writes);
+ * else NULL. */
 const kiln_region *kiln_call_packed(const kiln_call *call, uint32_t arg);
 
 #endif

@@ -20,14 +20,14 @@ struct kiln_module {
     kiln_arena arena; /* lives as long as the module */
     kiln_mapping mapping;
     kiln_module_plan plan;
-    size_t constant_bytes, packed_bytes;
+    size_t constant_bytes;
     uint32_t thread_count;
     kiln_pool *pool;         /* NULL with one thread */
     kiln_services *services; /* [thread_count]; n-1 for kernels that may use n threads */
     kiln_kernel **kernel;    /* [kernel_count] */
     kiln_call **call;        /* [step_count]; NULL for steps that call no kernel */
     uint32_t *call_threads;  /* [step_count] */
-    kiln_region activations, scratch, staging;
+    kiln_region activations, scratch, staging, packed;
     void **address;       /* [buffer_count] by root; ports' are set at each run */
     uint8_t **input_stage, **output_stage; /* aligned copies for callers' memory that is not */
     patch *patch;
@@ -132,19 +132,46 @@ static bool is_port(const kiln_module_plan *plan, uint32_t root) {
     return storage == KILN_STORAGE_INPUT || storage == KILN_STORAGE_OUTPUT;
 }
 
-static kiln_status create_call(kiln_module *m, uint32_t index) {
+/* Whether two steps call one kernel with the same constants, so that what it packs is the same. */
+static bool packs_alike(const kiln_module *m, const kiln_plan_step *a, const kiln_plan_step *b) {
+    if (a->action != KILN_ACTION_KERNEL || a->kernel != b->kernel) return false;
+    const kiln_manifest *manifest = kiln_kernel_manifest(m->kernel[a->kernel]);
+    for (uint32_t i = 0; i < a->arg_count; i++)
+        if (manifest->arg[i].role == KILN_ROLE_CONSTANT &&
+            m->address[kiln_module_plan_root(&m->plan, a->arg[i])] !=
+                m->address[kiln_module_plan_root(&m->plan, b->arg[i])])
+            return false;
+    return true;
+}
+
+/* Where each step's packed constants lie in one region: [step_count]. Steps that pack alike, as those of an
+ * unrolled recurrence do, share them; `out_owner` is the first of each. */
+static kiln_status place_packed(kiln_module *m, size_t *out_offset, uint32_t *out_owner) {
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < m->plan.step_count; i++) {
+        const kiln_plan_step *step = &m->plan.step[i];
+        out_owner[i] = i;
+        if (step->action != KILN_ACTION_KERNEL) continue;
+        size_t wanted = kiln_kernel_packed_bytes(m->kernel[step->kernel]);
+        for (uint32_t k = 0; wanted > 0 && out_owner[i] == i && k < i; k++)
+            if (packs_alike(m, &m->plan.step[k], step)) out_owner[i] = k;
+        out_offset[i] = out_owner[i] == i ? bytes : out_offset[out_owner[i]];
+        if (out_owner[i] == i) bytes += wanted;
+    }
+    return kiln_status_note(kiln_region_create(bytes, KILN_GUARD_NONE, &m->packed), "packed constants");
+}
+
+static kiln_status create_call(kiln_module *m, uint32_t index, size_t packed_offset, bool prepares) {
     const kiln_plan_step *step = &m->plan.step[index];
     const kiln_kernel *kernel = m->kernel[step->kernel];
     m->call_threads[index] = threads_of(m, kernel);
-    kiln_status st = kiln_call_create(kernel, KILN_GUARD_NONE, &m->call[index]);
+    kiln_status st = kiln_call_create_over(kernel, (uint8_t *)m->packed.data + packed_offset, &m->call[index]);
     for (uint32_t i = 0; !st && i < step->arg_count; i++) {
         uint32_t root = kiln_module_plan_root(&m->plan, step->arg[i]);
         st = kiln_call_bind(m->call[index], i, m->address[root], kiln_kernel_arg_bytes(kernel, i));
         if (is_port(&m->plan, root)) m->patch[m->patch_count++] = (patch){index, i, root};
     }
-    for (uint32_t i = step->arg_count; i < kiln_kernel_manifest(kernel)->arg_count; i++)
-        m->packed_bytes += kiln_kernel_arg_bytes(kernel, i);
-    if (!st) st = kiln_call_prepare(m->call[index], &m->services[m->call_threads[index] - 1]);
+    if (!st && prepares) st = kiln_call_prepare(m->call[index], &m->services[m->call_threads[index] - 1]);
     return kiln_status_note(st, "step %u", index);
 }
 
@@ -155,9 +182,11 @@ static kiln_status create_calls(kiln_module *m) {
     m->call = KILN_ARENA_ARRAY(&m->arena, kiln_call *, plan->step_count);
     m->call_threads = KILN_ARENA_ARRAY(&m->arena, uint32_t, plan->step_count);
     m->patch = KILN_ARENA_ARRAY(&m->arena, patch, arg_count);
-    kiln_status st = KILN_OK;
+    size_t *packed_offset = KILN_ARENA_ARRAY(&m->arena, size_t, plan->step_count);
+    uint32_t *owner = KILN_ARENA_ARRAY(&m->arena, uint32_t, plan->step_count);
+    kiln_status st = place_packed(m, packed_offset, owner);
     for (uint32_t i = 0; !st && i < plan->step_count; i++)
-        if (plan->step[i].action == KILN_ACTION_KERNEL) st = create_call(m, i);
+        if (plan->step[i].action == KILN_ACTION_KERNEL) st = create_call(m, i, packed_offset[i], owner[i] == i);
     return st;
 }
 
@@ -262,6 +291,7 @@ void kiln_module_close(kiln_module *m) {
     kiln_region_destroy(&m->activations);
     kiln_region_destroy(&m->scratch);
     kiln_region_destroy(&m->staging);
+    kiln_region_destroy(&m->packed);
     kiln_file_unmap(&m->mapping);
     kiln_arena_deinit(&m->arena);
     kiln_free(m);
@@ -277,7 +307,7 @@ uint32_t kiln_module_threads(const kiln_module *m) { return m->thread_count; }
 size_t kiln_module_arena_bytes(const kiln_module *m) {
     return (size_t)m->plan.arena_bytes + m->scratch.size_bytes;
 }
-size_t kiln_module_packed_bytes(const kiln_module *m) { return m->packed_bytes; }
+size_t kiln_module_packed_bytes(const kiln_module *m) { return m->packed.size_bytes; }
 size_t kiln_module_constant_bytes(const kiln_module *m) { return m->constant_bytes; }
 const char *kiln_module_error(const kiln_module *m) { return m->error; }
 

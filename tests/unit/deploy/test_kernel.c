@@ -116,6 +116,36 @@ static void rebinding_changes_where_results_go(void **state) {
     kiln_region_destroy(&memory);
 }
 
+static void calls_over_the_same_memory_are_prepared_once(void **state) {
+    world *w = *state;
+    kiln_kernel *kernel = load(w);
+    kiln_call *call[2];
+    kiln_region memory;
+    kiln_services services;
+    assert_int_equal(kiln_kernel_packed_bytes(kernel), 4032); /* 4000 to the next multiple of 64 */
+    assert_null(kiln_region_create(6 * 4096, KILN_GUARD_NONE, &memory));
+    uint8_t *at = memory.data;
+    kiln_services_init(&services, NULL, 1, at + 5 * 4096);
+    for (uint32_t c = 0; c < 2; c++) {
+        assert_null(kiln_call_create_over(kernel, at, &call[c]));
+        assert_null(kiln_call_packed(call[c], 3));
+        for (uint32_t i = 0; i < 3; i++)
+            assert_null(kiln_call_bind(call[c], i, at + (1 + i + (i == 2 ? c : 0)) * 4096, FIXTURE_BYTES));
+    }
+    ((float *)(void *)(at + 2 * 4096))[1] = 5;
+    assert_null(kiln_call_prepare(call[0], &services));
+    for (uint32_t c = 0; c < 2; c++) {
+        assert_int_equal(kiln_call_run(call[c], &services), KILN_KERNEL_OK);
+        assert_true(((float *)(void *)(at + (3 + c) * 4096))[1] == 12.0f);
+        kiln_call_destroy(call[c]);
+    }
+    kiln_status st = kiln_call_create_over(kernel, at + 4, &call[0]);
+    assert_int_equal(kiln_status_code(st), KILN_INVALID_ARGUMENT);
+    kiln_status_free(st);
+    kiln_kernel_unload(kernel);
+    kiln_region_destroy(&memory);
+}
+
 static void wrong_argument_is_refused(void **state) {
     kiln_kernel *kernel = load(*state);
     kiln_call *call = NULL;
@@ -275,6 +305,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(kernel_runs_between_guard_pages, set_up, tear_down),
         cmocka_unit_test_setup_teardown(rebinding_changes_where_results_go, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(calls_over_the_same_memory_are_prepared_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wrong_argument_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(descriptors_show_physical_extents, set_up, tear_down),
         cmocka_unit_test_setup_teardown(code_of_another_machine_is_refused, set_up, tear_down),

@@ -101,7 +101,7 @@ static void module_says_what_it_is(void **state) {
     assert_string_equal(kiln_module_metadata(m, "model"), "fixture");
     assert_string_equal(kiln_module_metadata(m, "note"), "");
     assert_null(kiln_module_metadata(m, "licence"));
-    assert_int_equal(kiln_module_packed_bytes(m), 3 * FIXTURE_BYTES);
+    assert_int_equal(kiln_module_packed_bytes(m), 2 * 4032); /* the third step packs what the first did */
     assert_true(kiln_module_arena_bytes(m) >= 2 * FIXTURE_BYTES);
     assert_int_equal(kiln_module_constant_bytes(m), 4032 + FIXTURE_BYTES); /* equal constants are stored once */
 }

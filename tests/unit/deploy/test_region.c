@@ -15,7 +15,7 @@
 #include "base/macros.h"
 #include "deploy/runtime/region.h"
 
-static const size_t sizes[] = {0, 1, 63, 64, 65, 4095, 4096, 4097, 100000};
+static const size_t sizes[] = {0, 1, 63, 64, 65, 4095, 4096, 4097, 100000, (size_t)5 << 20};
 static const kiln_guard guards[] = {KILN_GUARD_NONE, KILN_GUARD_AFTER, KILN_GUARD_BEFORE};
 
 static kiln_region create(size_t size, kiln_guard guard) {

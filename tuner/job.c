@@ -276,7 +276,7 @@ static void keep_time_budget(kiln_tuner_job *job) {
     if (elapsed_s < job->spec.seconds) return;
     for (uint32_t i = job->trial.count; i-- > 0;) {
         kiln_tuner_trial *trial = job->trial.data[i];
-        if (trial->state >= KILN_TRIAL_SENT) continue;
+        if (trial->state >= KILN_TRIAL_SENT || trial->index == KILN_TUNER_FINAL) continue;
         job->task[trial->task].next_propose--;
         kiln_tuner_trial_remove(job, trial);
     }

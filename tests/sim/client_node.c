@@ -7,6 +7,7 @@
 
 typedef struct client_state {
     bool drawn, detach, cancels, done;
+    double seconds; /* budget; 0: trials alone */
     char job[KILN_HASH128_TEXT];
     uint64_t lost_ns; /* since when there is no tracker; 0: there is one */
     uint64_t dial_ns, heard_ns, ping_ns;
@@ -40,7 +41,8 @@ static void start(sim_node *node) {
     *s = (client_state){.drawn = true,
                         .lost_ns = world->now_ns,
                         .detach = sim_chance(world, 200),
-                        .cancels = sim_chance(world, 150)};
+                        .cancels = sim_chance(world, 150),
+                        .seconds = sim_chance(world, 200) ? 5 : 0};
     kiln_hash128_print((kiln_hash128){kiln_rand_u64(&world->rand), kiln_rand_u64(&world->rand)},
                        s->job);
     dial(node);
@@ -71,6 +73,7 @@ static void opened(sim_node *node, sim_conn *conn, const kiln_msg_hello *hello) 
                      .spec = {.target = KILN_STR("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"),
                               .searcher = KILN_STR("random"),
                               .trials = world->options.trials,
+                              .seconds = s->seconds,
                               .detach = s->detach,
                               .seed = world->options.seed}},
     };

@@ -185,7 +185,9 @@ static void begin_propose(sim_node *node, const kiln_tuner_action *action) {
 static void observe(sim_node *node, const kiln_tuner_action *action) {
     tuner_state *s = node->state;
     shell_job *job = find_job(s, action->job);
-    if (job->observed[action->task] != action->index)
+    /* What no board had when the time was up is left out. */
+    bool gap = job->spec.seconds > 0 && job->observed[action->task] < action->index;
+    if (job->observed[action->task] != action->index && !gap)
         sim_fail(node->world, "result %u of a task is told after %u", action->index,
                  job->observed[action->task]);
     remember(job, 'o', action);

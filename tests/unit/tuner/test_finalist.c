@@ -120,6 +120,27 @@ static void without_rivals_in_the_answer_there_is_no_final(void **state) {
     assert_int_equal(shop_count_sent(s, KILN_MSG_JOB_DONE), 1);
 }
 
+/* What no board has is dropped when the time is up, but not the final that follows. */
+static void a_final_is_measured_after_the_time_is_up(void **state) {
+    shop *s = *state;
+    s->finalists = 4;
+    shop_open(s);
+    kiln_message assign = {
+        .type = KILN_MSG_JOB_ASSIGN,
+        .job_assign = {.job = KILN_STR("j"), .spec = {.target = KILN_STR("cpu:x"), .seconds = 5}}};
+    shop_say(s, &assign);
+    shop_prepare(s, 1, NULL, 0);
+    shop_grant(s);
+    shop_tick(s, 5 * SHOP_S + 1);
+    for (uint32_t i = 0; i < KILN_TUNER_BOARD_DEPTH; i++)
+        shop_answer(s, &shop_take_sent(s, KILN_MSG_TRIAL)->trial, KILN_OUTCOME_OK);
+    const kiln_message *final = shop_take_sent(s, KILN_MSG_TRIAL);
+    assert_non_null(final);
+    assert_int_equal(final->trial.rivals.count, 3);
+    shop_answer(s, &final->trial, KILN_OUTCOME_OK);
+    assert_int_equal(shop_count_sent(s, KILN_MSG_JOB_DONE), 1);
+}
+
 static void a_job_that_measured_nothing_has_no_final(void **state) {
     shop *s = *state;
     s->finalists = 4;
@@ -161,6 +182,7 @@ int main(void) {
         test_with_shop(finalists_are_measured_in_turns_when_all_trials_are_observed),
         test_with_shop(a_final_that_fails_leaves_what_was_measured_alone),
         test_with_shop(without_rivals_in_the_answer_there_is_no_final),
+        test_with_shop(a_final_is_measured_after_the_time_is_up),
         test_with_shop(a_job_that_measured_nothing_has_no_final),
         cmocka_unit_test(only_a_gain_that_pairs_show_counts),
     };

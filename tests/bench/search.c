@@ -34,20 +34,20 @@ static const contender contender_table[] = {
     {"sa, start by chance", "sa", true, false}, {"the same, shuffled", "sa", true, true},
 };
 
-static kiln_status load(const char *path, kiln_pool **out_pool) {
+static kiln_status load(const char *path, kiln_replay_pool **out_pool) {
     kiln_arena arena;
     kiln_str text;
     kiln_replay_log log;
     kiln_arena_init(&arena, 0);
     kiln_status st = kiln_file_read(path, (size_t)64 << 20, &arena, &text);
     if (!st) st = kiln_replay_log_parse(text, &arena, &log);
-    if (!st) st = kiln_pool_create(&log, out_pool);
+    if (!st) st = kiln_replay_pool_create(&log, out_pool);
     kiln_arena_deinit(&arena);
     return kiln_status_note(st, "%s", path);
 }
 
 /* Prints the shares of the best at each mark, geometric mean over logs and seeds. */
-static kiln_status run(const contender *c, kiln_pool *const *pool, uint32_t pools) {
+static kiln_status run(const contender *c, kiln_replay_pool *const *pool, uint32_t pools) {
     double sum[KILN_ARRAY_COUNT(mark)] = {0}, best[TRIALS];
     kiln_replay_options options = {.uninformed = c->uninformed,
                                    .shuffle_labels = c->shuffle_labels};
@@ -56,9 +56,9 @@ static kiln_status run(const contender *c, kiln_pool *const *pool, uint32_t pool
     for (uint32_t p = 0; !st && p < pools; p++)
         for (uint64_t seed = 1; !st && seed <= SEEDS; seed++) {
             options.seed = seed;
-            st = kiln_pool_search(pool[p], &options, TRIALS, best);
+            st = kiln_replay_pool_search(pool[p], &options, TRIALS, best);
             for (size_t m = 0; m < KILN_ARRAY_COUNT(mark); m++)
-                sum[m] += log(kiln_pool_best_ns(pool[p]) / best[mark[m] - 1]);
+                sum[m] += log(kiln_replay_pool_best_ns(pool[p]) / best[mark[m] - 1]);
         }
     if (st) return st;
     printf("%-20s", c->name);
@@ -71,21 +71,22 @@ static kiln_status run(const contender *c, kiln_pool *const *pool, uint32_t pool
 }
 
 static kiln_status compare(int count, char **path) {
-    kiln_pool *pool[LOGS_MAX] = {0};
+    kiln_replay_pool *pool[LOGS_MAX] = {0};
     kiln_status st = KILN_OK;
     uint32_t pools = 0;
     for (; !st && (int)pools < count && pools < LOGS_MAX; pools++) {
         st = load(path[pools], &pool[pools]);
         if (!st)
-            printf("%s: %u trials, best %.1f us\n", path[pools], kiln_pool_count(pool[pools]),
-                   kiln_pool_best_ns(pool[pools]) / 1e3);
+            printf("%s: %u trials, best %.1f us\n", path[pools],
+                   kiln_replay_pool_count(pool[pools]),
+                   kiln_replay_pool_best_ns(pool[pools]) / 1e3);
     }
     printf("%-20s", "best found after");
     for (size_t m = 0; m < KILN_ARRAY_COUNT(mark); m++) printf("%8u", mark[m]);
     printf("%10s\n", "ms/trial");
     for (size_t c = 0; !st && c < KILN_ARRAY_COUNT(contender_table); c++)
         st = run(&contender_table[c], pool, pools);
-    for (uint32_t p = 0; p < pools; p++) kiln_pool_destroy(pool[p]);
+    for (uint32_t p = 0; p < pools; p++) kiln_replay_pool_destroy(pool[p]);
     return st;
 }
 

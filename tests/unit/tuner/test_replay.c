@@ -38,13 +38,13 @@ static kiln_str read_log(uint32_t index, kiln_arena *arena) {
     return text;
 }
 
-static kiln_pool *open_pool(uint32_t index) {
+static kiln_replay_pool *open_pool(uint32_t index) {
     kiln_arena arena;
     kiln_replay_log log;
-    kiln_pool *pool = NULL;
+    kiln_replay_pool *pool = NULL;
     kiln_arena_init(&arena, 0);
     kiln_status st = kiln_replay_log_parse(read_log(index, &arena), &arena, &log);
-    if (!st) st = kiln_pool_create(&log, &pool);
+    if (!st) st = kiln_replay_pool_create(&log, &pool);
     if (st) fail_msg("%s: %s", logs.path[index], kiln_status_text(st));
     kiln_arena_deinit(&arena);
     return pool;
@@ -57,7 +57,7 @@ typedef struct finds {
     double at_32[PAIRS_MAX], at_64[PAIRS_MAX];
 } finds;
 
-static kiln_pool *pools[LOGS_MAX];
+static kiln_replay_pool *pools[LOGS_MAX];
 
 static const finds *search_all(const contender *c) {
     static struct {
@@ -76,9 +76,9 @@ static const finds *search_all(const contender *c) {
         for (uint32_t s = 0; s < SEEDS; s++) {
             double best[TRIALS];
             options.seed = s + 1;
-            assert_null(kiln_pool_search(pools[p], &options, TRIALS, best));
-            known[slot].found.at_32[p * SEEDS + s] = kiln_pool_best_ns(pools[p]) / best[31];
-            known[slot].found.at_64[p * SEEDS + s] = kiln_pool_best_ns(pools[p]) / best[63];
+            assert_null(kiln_replay_pool_search(pools[p], &options, TRIALS, best));
+            known[slot].found.at_32[p * SEEDS + s] = kiln_replay_pool_best_ns(pools[p]) / best[31];
+            known[slot].found.at_64[p * SEEDS + s] = kiln_replay_pool_best_ns(pools[p]) / best[63];
         }
     }
     return &known[slot].found;
@@ -199,18 +199,18 @@ static void damaged_logs_are_refused(void **state) {
 static void a_search_of_a_pool_finds_all_of_it_in_the_end(void **state) {
     (void)state;
     if (!pools[0]) pools[0] = open_pool(0);
-    uint32_t trials = kiln_pool_count(pools[0]) + 100;
+    uint32_t trials = kiln_replay_pool_count(pools[0]) + 100;
     double *best = kiln_alloc(trials * sizeof *best);
     kiln_replay_options options = {.kind = KILN_SEARCHER_GRID, .seed = 1};
-    assert_null(kiln_pool_search(pools[0], &options, trials, best));
-    assert_true(best[trials - 1] == kiln_pool_best_ns(pools[0]));
+    assert_null(kiln_replay_pool_search(pools[0], &options, trials, best));
+    assert_true(best[trials - 1] == kiln_replay_pool_best_ns(pools[0]));
     for (uint32_t i = 1; i < trials; i++) assert_true(best[i] <= best[i - 1]);
     kiln_free(best);
 }
 
 static int close_pools(void **state) {
     (void)state;
-    for (uint32_t i = 0; i < LOGS_MAX; i++) kiln_pool_destroy(pools[i]);
+    for (uint32_t i = 0; i < LOGS_MAX; i++) kiln_replay_pool_destroy(pools[i]);
     return 0;
 }
 

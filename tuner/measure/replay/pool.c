@@ -21,7 +21,7 @@ typedef struct member {
     uint32_t neighbour[NEIGHBOURS]; /* nearest first */
 } member;
 
-struct kiln_pool {
+struct kiln_replay_pool {
     kiln_points points;
     kiln_arena memory;
     kiln_str key;
@@ -43,8 +43,9 @@ static bool take_genes(const kiln_trace *trace, member *m) {
 }
 
 /* False: the trace does not replay any more. */
-static bool make_member(kiln_pool *pool, const kiln_replay_trial *trial, const kiln_program *te,
-                        const kiln_target *target, kiln_arena *scratch, member *out) {
+static bool make_member(kiln_replay_pool *pool, const kiln_replay_trial *trial,
+                        const kiln_program *te, const kiln_target *target, kiln_arena *scratch,
+                        member *out) {
     kiln_program *program = NULL;
     kiln_strbuf bytes = {0};
     *out =
@@ -72,7 +73,7 @@ static uint32_t gene_distance(const member *a, const member *b) {
     return distance;
 }
 
-static void find_neighbours(kiln_pool *pool, member *m) {
+static void find_neighbours(kiln_replay_pool *pool, member *m) {
     uint32_t distance[NEIGHBOURS], count = 0;
     for (uint32_t i = 0; i < pool->count; i++) {
         if (&pool->member[i] == m) continue;
@@ -88,7 +89,7 @@ static void find_neighbours(kiln_pool *pool, member *m) {
     pool->neighbour_count = count;
 }
 
-static void index_members(kiln_pool *pool) {
+static void index_members(kiln_replay_pool *pool) {
     for (uint32_t i = 0; i < pool->count; i++) {
         member *m = &pool->member[i];
         kiln_map_put(&pool->index, kiln_str_from(m->point.hash), i);
@@ -101,12 +102,12 @@ static void index_members(kiln_pool *pool) {
 
 /* ---- moving ---- */
 
-static kiln_status give(kiln_pool *pool, uint32_t index, kiln_point *out) {
+static kiln_status give(kiln_replay_pool *pool, uint32_t index, kiln_point *out) {
     *out = pool->member[index].point;
     return KILN_OK;
 }
 
-static member *member_of(kiln_pool *pool, const kiln_point *point) {
+static member *member_of(kiln_replay_pool *pool, const kiln_point *point) {
     uint64_t index = 0;
     KILN_CHECK(kiln_map_find(&pool->index, kiln_str_from(point->hash), &index));
     return &pool->member[index];
@@ -116,29 +117,29 @@ static kiln_status pool_first(kiln_points *points, uint32_t index, kiln_arena *a
                               kiln_point *out) {
     (void)arena;
     return index ? KILN_ERROR(OUT_OF_RANGE, "only the default schedule is marked in a log")
-                 : give((kiln_pool *)(void *)points, 0, out);
+                 : give((kiln_replay_pool *)(void *)points, 0, out);
 }
 
 static kiln_status pool_draw(kiln_points *points, kiln_rand *rand, kiln_arena *arena,
                              kiln_point *out) {
-    kiln_pool *pool = (kiln_pool *)(void *)points;
+    kiln_replay_pool *pool = (kiln_replay_pool *)(void *)points;
     (void)arena;
     return give(pool, (uint32_t)kiln_rand_below(rand, pool->count), out);
 }
 
 static kiln_status pool_at(kiln_points *points, uint64_t index, kiln_arena *arena,
                            kiln_point *out) {
-    kiln_pool *pool = (kiln_pool *)(void *)points;
+    kiln_replay_pool *pool = (kiln_replay_pool *)(void *)points;
     (void)arena;
     return index < pool->count ? give(pool, (uint32_t)index, out)
                                : KILN_ERROR(OUT_OF_RANGE, "the log has %u trials", pool->count);
 }
 
-static double pool_size(kiln_points *points) { return ((kiln_pool *)(void *)points)->count; }
+static double pool_size(kiln_points *points) { return ((kiln_replay_pool *)(void *)points)->count; }
 
 static kiln_status pool_mutate(kiln_points *points, const kiln_point *parent, kiln_rand *rand,
                                kiln_arena *arena, kiln_point *out) {
-    kiln_pool *pool = (kiln_pool *)(void *)points;
+    kiln_replay_pool *pool = (kiln_replay_pool *)(void *)points;
     (void)arena;
     if (pool->neighbour_count == 0) return KILN_ERROR(ILLEGAL_SCHEDULE, "the log has one trial");
     uint64_t which = kiln_rand_below(rand, pool->neighbour_count);
@@ -147,7 +148,7 @@ static kiln_status pool_mutate(kiln_points *points, const kiln_point *parent, ki
 
 static kiln_status pool_cross(kiln_points *points, const kiln_point *a, const kiln_point *b,
                               kiln_rand *rand, kiln_arena *arena, kiln_point *out) {
-    kiln_pool *pool = (kiln_pool *)(void *)points;
+    kiln_replay_pool *pool = (kiln_replay_pool *)(void *)points;
     const member *first = member_of(pool, a), *second = member_of(pool, b);
     member child = *first;
     uint32_t least = UINT32_MAX, best = 0;
@@ -166,13 +167,13 @@ static kiln_status pool_cross(kiln_points *points, const kiln_point *a, const ki
 }
 
 static double pool_distance(kiln_points *points, const kiln_point *a, const kiln_point *b) {
-    kiln_pool *pool = (kiln_pool *)(void *)points;
+    kiln_replay_pool *pool = (kiln_replay_pool *)(void *)points;
     return gene_distance(member_of(pool, a), member_of(pool, b));
 }
 
 static kiln_status pool_find(kiln_points *points, kiln_str trace, kiln_arena *arena,
                              kiln_point *out) {
-    kiln_pool *pool = (kiln_pool *)(void *)points;
+    kiln_replay_pool *pool = (kiln_replay_pool *)(void *)points;
     char hash[KILN_HASH128_TEXT];
     uint64_t index = 0;
     (void)arena;
@@ -192,11 +193,11 @@ static void pool_let_go(kiln_points *points) { (void)points; /* it serves the ne
 
 /* ---- life ---- */
 
-kiln_status kiln_pool_create(const kiln_replay_log *log, kiln_pool **out_pool) {
+kiln_status kiln_replay_pool_create(const kiln_replay_log *log, kiln_replay_pool **out_pool) {
     static const kiln_points table = {pool_first,  pool_draw,  pool_at,       pool_size,
                                       pool_mutate, pool_cross, pool_distance, pool_find,
                                       pool_check,  pool_let_go};
-    kiln_pool *pool = kiln_alloc(sizeof *pool);
+    kiln_replay_pool *pool = kiln_alloc(sizeof *pool);
     kiln_arena scratch, text;
     kiln_program *te = NULL;
     kiln_target target;
@@ -223,26 +224,26 @@ kiln_status kiln_pool_create(const kiln_replay_log *log, kiln_pool **out_pool) {
     kiln_arena_deinit(&scratch);
     kiln_arena_deinit(&text);
     if (st)
-        kiln_pool_destroy(pool);
+        kiln_replay_pool_destroy(pool);
     else
         *out_pool = pool;
     return kiln_status_note(st, "replaying the log of %.*s", KILN_STR_ARG(log->key));
 }
 
-void kiln_pool_destroy(kiln_pool *pool) {
+void kiln_replay_pool_destroy(kiln_replay_pool *pool) {
     if (!pool) return;
     kiln_map_deinit(&pool->index);
     kiln_arena_deinit(&pool->memory);
     kiln_free(pool);
 }
 
-uint32_t kiln_pool_count(const kiln_pool *pool) { return pool->count; }
-double kiln_pool_best_ns(const kiln_pool *pool) { return pool->best_ns; }
+uint32_t kiln_replay_pool_count(const kiln_replay_pool *pool) { return pool->count; }
+double kiln_replay_pool_best_ns(const kiln_replay_pool *pool) { return pool->best_ns; }
 
 /* ---- searching ---- */
 
-kiln_status kiln_pool_search(kiln_pool *pool, const kiln_replay_options *options, uint32_t trials,
-                             double *out_best_ns) {
+kiln_status kiln_replay_pool_search(kiln_replay_pool *pool, const kiln_replay_options *options,
+                                    uint32_t trials, double *out_best_ns) {
     kiln_cost_model *model = kiln_cost_model_create(&(kiln_cost_model_options){
         .seed = options->seed, .shuffle_labels = options->shuffle_labels});
     kiln_searcher_options search = {.kind = options->kind,

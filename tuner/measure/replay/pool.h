@@ -11,15 +11,16 @@
 
 /* A log made ready: traces replayed, features computed. Serves any number of searches, one at a
  * time. */
-typedef struct kiln_pool kiln_pool;
+typedef struct kiln_replay_pool kiln_replay_pool;
 
 /* About 0.3 ms a trial. Traces that do not replay any more are left out. INVALID_ARGUMENT: the
  * program or target does not parse. FAILED_PRECONDITION: hardly a trace replays. `log` may go
  * afterwards. */
-KILN_MUST_USE kiln_status kiln_pool_create(const kiln_replay_log *log, kiln_pool **out_pool);
-void kiln_pool_destroy(kiln_pool *pool); /* NULL is fine */
-uint32_t kiln_pool_count(const kiln_pool *pool);
-double kiln_pool_best_ns(const kiln_pool *pool);
+KILN_MUST_USE kiln_status kiln_replay_pool_create(const kiln_replay_log *log,
+                                                  kiln_replay_pool **out_pool);
+void kiln_replay_pool_destroy(kiln_replay_pool *pool); /* NULL is fine */
+uint32_t kiln_replay_pool_count(const kiln_replay_pool *pool);
+double kiln_replay_pool_best_ns(const kiln_replay_pool *pool);
 
 typedef struct kiln_replay_options {
     kiln_searcher_kind kind;
@@ -31,7 +32,8 @@ typedef struct kiln_replay_options {
 /* Searches the pool as a tuner would, results coming as late as tuner/job.h lets them:
  * out_best_ns[k] is the fastest of the first k + 1 trials, [trials]. Searches end early when they
  * end: the rest then repeats the last. */
-KILN_MUST_USE kiln_status kiln_pool_search(kiln_pool *pool, const kiln_replay_options *options,
-                                           uint32_t trials, double *out_best_ns);
+KILN_MUST_USE kiln_status kiln_replay_pool_search(kiln_replay_pool *pool,
+                                                  const kiln_replay_options *options,
+                                                  uint32_t trials, double *out_best_ns);
 
 #endif

@@ -204,7 +204,7 @@ const kiln_shape *kiln_compose_shape(const kiln_composer *c, kiln_value value) {
 }
 
 void kiln_compose_define(kiln_composer *c, uint32_t index, kiln_value value) {
-    if (c->st) return;
+    if (c->st || index >= c->im->node->n_output || !*c->im->node->output[index]) return;
     kiln_value before = kiln_import_defined(c->im, index);
     if (before && value) { /* a part has the output's name so far */
         kiln_value_info *part = &c->im->graph->value.data[before],

@@ -53,7 +53,8 @@ kiln_value kiln_compose_constant(kiln_composer *c, const kiln_tensor *tensor);
 
 kiln_dtype kiln_compose_dtype(const kiln_composer *c, kiln_value value);
 const kiln_shape *kiln_compose_shape(const kiln_composer *c, kiln_value value);
-/* The current ONNX node's output `index` is `value`, and takes its name from a part that was emitted under it. */
+/* The current ONNX node's output `index` is `value`, and takes its name from a part that was
+ * emitted under it. Nothing happens when the node leaves that output out. */
 void kiln_compose_define(kiln_composer *c, uint32_t index, kiln_value value);
 /* Keeps `st` unless there is an error already. */
 void kiln_compose_fail(kiln_composer *c, kiln_status st);

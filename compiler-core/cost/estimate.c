@@ -21,11 +21,8 @@ static const double op_instructions[KILN_PROFILE_OP_COUNT] = {
 };
 
 #define MAC_LATENCY 4
-#define FORWARD_LATENCY 8 /* an accumulator in memory goes through the store buffer */
-#define LOADS_PER_CYCLE 2
-#define BROADCASTS_PER_CYCLE                                             \
-    1 /* measured: a tile of 14 pixels by one vector takes twice as long \
-       */
+#define FORWARD_LATENCY 8   /* an accumulator in memory goes through the store buffer */
+#define LOADS_PER_CYCLE 1.8 /* measured: tiles of one vector take 1.2 times as long as of two */
 #define STORES_PER_CYCLE 1
 #define ISSUE_PER_CYCLE 5
 #define LOOP_INSTRUCTIONS 3
@@ -33,8 +30,9 @@ static const double op_instructions[KILN_PROFILE_OP_COUNT] = {
 /* Share of a cache that loops can count on: other data and associativity take the rest. */
 #define CACHE_SHARE_FULL 0.6
 #define CACHE_SHARE_NONE 1.2
-/* Cycles to move a line from the next level that execution does not hide. */
-static const double line_cycles[KILN_CACHE_LEVELS] = {0.5, 1.5, 5.0};
+/* Cycles to move a line from the next level, which overlaps with execution but for a part. */
+static const double line_cycles[KILN_CACHE_LEVELS] = {1.2, 2.0, 2.5};
+#define LINES_EXPOSED 0.15
 
 /* ---- tiles ----------------------------------------------------------------------------------- */
 
@@ -141,17 +139,16 @@ static void statement_terms(const kiln_estimate *e, uint32_t at, double *term) {
         term[KILN_TERM_LATENCY] =
             t->count * t->reduce * (in_memory ? FORWARD_LATENCY : MAC_LATENCY);
     double loads = t->vector_loads + t->broadcasts + 2 * t->gathers;
-    term[KILN_TERM_LOADS] =
-        fmax(loads / LOADS_PER_CYCLE, t->broadcasts / BROADCASTS_PER_CYCLE) * executed;
+    term[KILN_TERM_LOADS] = loads / LOADS_PER_CYCLE * executed;
     term[KILN_TERM_STORES] = t->stores / STORES_PER_CYCLE * executed;
     double loops = (double)(LOOP_INSTRUCTIONS + s->access_count);
     term[KILN_TERM_ISSUE] = (t->code * executed + loops * t->count) / ISSUE_PER_CYCLE;
     double over = t->accumulators + t->operands - profile->target->vector_registers;
-    if (!in_memory) term[KILN_TERM_SPILL] = KILN_MAX(over, 0) * t->reduce * executed;
+    if (!in_memory) term[KILN_TERM_SPILL] = 0.4 * KILN_MAX(over, 0) * t->reduce * executed;
     double entered = t->count;
     for (uint32_t k = t->level; k-- > 1;) {
         entered /= (double)profile->loop[s->path[k]].extent;
-        term[KILN_TERM_OVERHEAD] += entered * LOOP_INSTRUCTIONS;
+        term[KILN_TERM_OVERHEAD] += entered * LOOP_INSTRUCTIONS / 2;
     }
     for (uint32_t level = 0; level < KILN_CACHE_LEVELS; level++)
         for (uint32_t i = 0; i < s->access_count; i++)
@@ -160,10 +157,13 @@ static void statement_terms(const kiln_estimate *e, uint32_t at, double *term) {
 
 /* What overlaps counts by its largest; what execution cannot hide is added. */
 static double cycles_of_terms(const double *term) {
-    double busy = 0;
+    double busy = 0, lines = 0;
     for (uint32_t i = KILN_TERM_PORTS; i <= KILN_TERM_ISSUE; i++) busy = fmax(busy, term[i]);
-    for (uint32_t i = KILN_TERM_SPILL; i < KILN_TERM_COUNT; i++) busy += term[i];
-    return busy;
+    for (uint32_t i = KILN_TERM_L1; i <= KILN_TERM_L3; i++) {
+        busy = fmax(busy, term[i]);
+        lines += term[i];
+    }
+    return busy + term[KILN_TERM_SPILL] + term[KILN_TERM_OVERHEAD] + LINES_EXPOSED * lines;
 }
 
 kiln_part kiln_part_of(const kiln_estimate *estimate, uint32_t statement) {

@@ -8,7 +8,8 @@
 #include "compiler-core/cost/estimate.h"
 
 #define NOMINAL_GHZ 3.0 /* of predicted times; measured ones are compared within a task */
-#define LOOPS_SHOWN 10
+#define UNROLLED_SHOWN 6
+#define LOOPS_SHOWN 12
 
 static const struct {
     const char *name, *unit, *doc;
@@ -112,9 +113,20 @@ static uint32_t reduction_level(const kiln_profile_statement *s, const kiln_tile
     return level;
 }
 
+/* The loop's extent and kind, by its place from the inside out: within the tile or around it. */
+static void put_loop(writer *w, uint32_t k) {
+    const kiln_profile_statement *s = w->main;
+    bool inside = k >= w->tile->level;
+    uint32_t place = inside ? s->depth - 1 - k : w->tile->level - 1 - k;
+    if (place >= (inside ? UNROLLED_SHOWN : LOOPS_SHOWN)) return;
+    uint32_t row = (inside ? KILN_FEATURE_UNROLLED0_EXTENT : KILN_FEATURE_LOOP0_EXTENT) + 2 * place;
+    put_count(w, row, (double)w->profile->loop[s->path[k]].extent);
+    w->out[row + 1] = s->reduces[k] ? -1 : 1;
+}
+
 static void put_nest(writer *w) {
     const kiln_profile_statement *s = w->main;
-    uint32_t reduction = reduction_level(s, w->tile), shown = 0, serial = 0, parallel_depth = 0;
+    uint32_t reduction = reduction_level(s, w->tile), serial = 0, parallel_depth = 0;
     double parallel = 1, reduce_trips = 1, reduce_outside = 1;
     for (uint32_t k = s->depth; k-- > 1;) {
         const kiln_profile_loop *loop = &w->profile->loop[s->path[k]];
@@ -125,11 +137,8 @@ static void put_nest(writer *w) {
             parallel *= extent;
             parallel_depth = k;
         }
-        bool is_serial = k < w->tile->level && loop->extent > 1;
-        serial += is_serial;
-        if (!is_serial || shown == LOOPS_SHOWN) continue;
-        put_count(w, KILN_FEATURE_LOOP0_EXTENT + 2 * shown, extent);
-        w->out[KILN_FEATURE_LOOP0_KIND + 2 * shown++] = s->reduces[k] ? -1 : 1;
+        serial += k < w->tile->level && loop->extent > 1;
+        put_loop(w, k);
     }
     const kiln_profile_loop *inner = &w->profile->loop[s->path[w->tile->level - 1]];
     put(w, KILN_FEATURE_NEST_DEPTH, s->depth - 1);

@@ -52,6 +52,12 @@ void kiln_print_time(double ns, kiln_strbuf *out);
 /* The last part of a path. */
 const char *kiln_file_name(const char *path);
 
+/* Whether this is the task that a person names: by its number, by the beginning of its key, or not
+ * at all (NULL: every task is). */
+bool kiln_task_is(const kiln_task *task, uint32_t number, const char *wanted);
+/* INVALID_ARGUMENT saying which tasks there are. */
+KILN_MUST_USE kiln_status kiln_no_such_task(const kiln_tasks *tasks, const char *wanted);
+
 /* The stages of `kiln explain` and `kiln compile --emit`. */
 typedef struct kiln_stage_options {
     const char *stage, *after; /* `after` NULL: all passes */

@@ -1,43 +1,73 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "cli/why.h"
+
+typedef struct explain {
+    const char *model, *stage, *task, *after, *target_text, *db_path, *why;
+    bool json;
+    kiln_arena *process;
+} explain;
+
+/* Which schedule won: asked of the database, so there is always one. */
+static kiln_status explain_why(const explain *e, const kiln_target *target, kiln_strbuf *text) {
+    const char *path = NULL;
+    kiln_db *db = NULL;
+    kiln_status st = kiln_db_path(e->db_path, e->process, &path);
+    if (!st) st = kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_READ, &db);
+    kiln_why_options options = {e->why, target, db, e->json};
+    if (!st) st = kiln_why_print(e->model, &options, e->process, text);
+    if (!st && !e->json) fwrite(text->data, 1, text->size, stdout);
+    kiln_db_close(db);
+    return st;
+}
+
+static kiln_status explain_stage(const explain *e, const kiln_target *target, kiln_strbuf *text) {
+    kiln_db *db = NULL;
+    kiln_status st =
+        e->db_path ? kiln_db_open(e->db_path, KILN_DB_RECORDS, KILN_DB_READ, &db) : KILN_OK;
+    kiln_stage_options options = {e->stage, e->after, target, db, e->task};
+    if (!st) st = kiln_stage_print(e->model, &options, e->process, text);
+    if (!st && e->json)
+        kiln_json_line(json_pack("{s:s, s:s, s:o}", "event", "explain", "stage", e->stage, "text",
+                                 kiln_json_str(kiln_strbuf_view(text))));
+    else if (!st)
+        fwrite(text->data, 1, text->size, stdout);
+    kiln_db_close(db);
+    return st;
+}
 
 kiln_status kiln_cmd_explain(kiln_arena *process, int argc, char **argv) {
-    const char *stage = "graph", *task = NULL, *after = NULL, *target_text = NULL, *db_path = NULL;
-    bool json = false;
+    explain e = {.stage = "graph", .process = process};
     const kiln_opt option[] = {
-        {"stage", KILN_OPT_TEXT, &stage, "STAGE",
+        {"stage", KILN_OPT_TEXT, &e.stage, "STAGE",
          "graph, tasks, space, loops, llvm or asm (default graph)"},
-        {"task", KILN_OPT_TEXT, &task, "K",
+        {"task", KILN_OPT_TEXT, &e.task, "K",
          "only this task: its number or the beginning of its key"},
-        {"after", KILN_OPT_TEXT, &after, "PASS", "stop after this pass (graph and loops)"},
-        {"target", KILN_OPT_TEXT, &target_text, "T", "device to compile for (default native)"},
-        {"db", KILN_OPT_TEXT, &db_path, "PATH",
-         "take the best stored schedules from here (default: the unsearched ones)"},
-        {"json", KILN_OPT_FLAG, &json, NULL, "print one object with the text"},
+        {"after", KILN_OPT_TEXT, &e.after, "PASS", "stop after this pass (graph and loops)"},
+        {"why", KILN_OPT_TEXT, &e.why, "K",
+         "instead of a stage: which stored schedule of this task won, and why"},
+        {"target", KILN_OPT_TEXT, &e.target_text, "T", "device to compile for (default native)"},
+        {"db", KILN_OPT_TEXT, &e.db_path, "PATH",
+         "take the best stored schedules from here (default: the unsearched ones; with --why "
+         "$KILN_HOME/kiln.db)"},
+        {"json", KILN_OPT_FLAG, &e.json, NULL, "print one object with the text"},
     };
-    const kiln_opt_table table = {"kiln explain MODEL.onnx --stage STAGE [options]",
-                                  "Prints a stage of compilation as text.",
-                                  option,
-                                  KILN_ARRAY_COUNT(option),
-                                  1,
-                                  1};
+    const kiln_opt_table table = {
+        "kiln explain MODEL.onnx [--stage STAGE | --why K] [options]",
+        "Prints a stage of compilation as text, or why a schedule was chosen.",
+        option,
+        KILN_ARRAY_COUNT(option),
+        1,
+        1};
     kiln_args args;
     kiln_target target;
-    kiln_db *db = NULL;
     kiln_strbuf text = {0};
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
     if (st || args.help) return st;
-    st = kiln_target_option(target_text, process, &target);
-    if (!st && db_path) st = kiln_db_open(db_path, KILN_DB_RECORDS, KILN_DB_READ, &db);
-    kiln_stage_options options = {stage, after, &target, db, task};
-    if (!st) st = kiln_stage_print(args.positional[0], &options, process, &text);
-    if (!st && json)
-        kiln_json_line(json_pack("{s:s, s:s, s:o}", "event", "explain", "stage", stage, "text",
-                                 kiln_json_str(kiln_strbuf_view(&text))));
-    else if (!st)
-        fwrite(text.data, 1, text.size, stdout);
+    e.model = args.positional[0];
+    st = kiln_target_option(e.target_text, process, &target);
+    if (!st) st = e.why ? explain_why(&e, &target, &text) : explain_stage(&e, &target, &text);
     kiln_strbuf_deinit(&text);
-    kiln_db_close(db);
     return st;
 }

@@ -85,12 +85,16 @@ static const struct {
 } task_stages[] = {
     {"space", print_space}, {"loops", print_loops}, {"llvm", print_llvm}, {"asm", print_asm}};
 
-/* "3", or the beginning of a key; NULL wants all. */
-static bool wants(const char *wanted, const kiln_task *task, uint32_t index) {
-    uint64_t number = 0;
+bool kiln_task_is(const kiln_task *task, uint32_t number, const char *wanted) {
+    uint64_t value = 0;
     if (!wanted) return true;
-    if (kiln_str_to_u64(kiln_str_from(wanted), &number)) return number == index;
+    if (kiln_str_to_u64(kiln_str_from(wanted), &value)) return value == number;
     return kiln_str_starts(task->key, wanted);
+}
+
+kiln_status kiln_no_such_task(const kiln_tasks *tasks, const char *wanted) {
+    return KILN_ERROR(INVALID_ARGUMENT, "task %s: the model has tasks 0 to %u (see --stage tasks)",
+                      wanted ? wanted : "", tasks->count ? tasks->count - 1 : 0);
 }
 
 static kiln_status print_tasks(const stage_context *c, const kiln_tasks *tasks,
@@ -98,16 +102,13 @@ static kiln_status print_tasks(const stage_context *c, const kiln_tasks *tasks,
     uint32_t printed = 0;
     for (uint32_t i = 0; i < tasks->count; i++) {
         const kiln_task *task = &tasks->task[i];
-        if (!wants(c->options->task, task, i)) continue;
+        if (!kiln_task_is(task, i, c->options->task)) continue;
         kiln_strbuf_printf(c->out, "%s# task %u %.*s %.*s\n", printed++ ? "\n" : "", i,
                            KILN_STR_ARG(task->key), KILN_STR_ARG(task->op));
         kiln_status st = print(c, task);
         if (st) return kiln_status_note(st, "task %u %.*s", i, KILN_STR_ARG(task->op));
     }
-    if (printed) return KILN_OK;
-    return KILN_ERROR(
-        INVALID_ARGUMENT, "--task %s: the model has tasks 0 to %u (see --stage tasks)",
-        c->options->task ? c->options->task : "", tasks->count ? tasks->count - 1 : 0);
+    return printed ? KILN_OK : kiln_no_such_task(tasks, c->options->task);
 }
 
 static kiln_status print_graph(const char *path, const stage_context *c) {

@@ -16,6 +16,7 @@
 #include "compiler-core/ir/ir.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/ir/reference.h"
+#include "compiler-core/ir/words.h"
 #include "compiler-core/layout/assign.h"
 #include "compiler-core/layout/convert.h"
 #include "compiler-core/lower/lower.h"

@@ -1,0 +1,325 @@
+#include "cli/why.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/outcome.h"
+#include "cli/display.h"
+
+#define RIVALS_MAX 5u
+#define TERMS_MAX 3u
+#define TERM_SHARE_MIN 0.1 /* terms of the analytic model below a tenth are not worth a word */
+
+/* One stored schedule, replayed. */
+typedef struct schedule {
+    const kiln_db_record *record; /* NULL: the default, never measured */
+    kiln_trace trace;
+    kiln_program *program;
+} schedule;
+
+typedef struct why {
+    const kiln_why_options *options;
+    const kiln_task *task;
+    kiln_str target;
+    kiln_arena *arena;
+    kiln_strbuf *out;
+    kiln_db_record *record; /* all of the task, oldest first */
+    uint32_t record_count;
+    schedule winner, fallback, rival[RIVALS_MAX];
+    uint32_t rival_count;
+    kiln_machine machine;
+    kiln_attributions attributions;
+} why;
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static kiln_status replay(const why *w, const kiln_db_record *record, schedule *out) {
+    out->record = record;
+    kiln_status st = kiln_trace_decode(record->trace, w->arena, &out->trace);
+    if (!st) st = kiln_trace_replay(&out->trace, w->task->te, NULL, w->arena, &out->program, NULL);
+    return kiln_status_note(st, "the stored schedule %.12s", record->trace_hash.data);
+}
+
+/* The fastest few other schedules, each once. */
+static kiln_status find_rivals(why *w, const kiln_db_record *fastest, uint32_t count) {
+    kiln_status st = KILN_OK;
+    for (uint32_t i = 0; !st && i < count && w->rival_count < RIVALS_MAX; i++) {
+        bool seen = kiln_str_equal(fastest[i].trace_hash, w->winner.record->trace_hash);
+        for (uint32_t k = 0; k < w->rival_count; k++)
+            seen = seen || kiln_str_equal(fastest[i].trace_hash, w->rival[k].record->trace_hash);
+        if (!seen) st = replay(w, &fastest[i], &w->rival[w->rival_count++]);
+    }
+    return st;
+}
+
+static kiln_status find_fallback(why *w) {
+    kiln_space space;
+    for (uint32_t i = w->record_count; i-- > 0;)
+        if (kiln_str_is(w->record[i].searcher, "default") && w->record[i].median_ns > 0)
+            return replay(w, &w->record[i], &w->fallback);
+    kiln_status st = kiln_space_create(w->task->te, w->options->target, w->arena, &space);
+    if (!st) st = kiln_space_default(&space, w->arena, &w->fallback.trace, &w->fallback.program);
+    return st;
+}
+
+static kiln_status read_all(why *w) {
+    kiln_db_filter filter = {.task_key = w->task->key, .target = w->target};
+    kiln_db_record *fastest = NULL, *best = NULL;
+    uint32_t fastest_count = 0, best_count = 0;
+    kiln_db *db = w->options->db;
+    kiln_status st = kiln_db_records(db, &filter, w->arena, &w->record, &w->record_count);
+    if (!st) st = kiln_db_best(db, &filter, w->arena, &best, &best_count);
+    filter.order = KILN_DB_FASTEST;
+    if (!st) st = kiln_db_records(db, &filter, w->arena, &fastest, &fastest_count);
+    if (st) return st;
+    if (!best_count)
+        return KILN_ERROR(NOT_FOUND, "nothing measured can be best for %.*s; tune it first",
+                          KILN_STR_ARG(w->target));
+    st = replay(w, best, &w->winner);
+    if (!st) st = find_rivals(w, fastest, fastest_count);
+    if (!st) st = find_fallback(w);
+    if (!st) st = kiln_machine_measure(w->arena, &w->machine);
+    if (!st)
+        st = kiln_attributions_of(db, w->task, w->options->target, w->winner.program,
+                                  w->fallback.program, w->arena, &w->attributions);
+    return st;
+}
+
+/* ---- who won --------------------------------------------------------------------------------- */
+
+static double default_ns(const why *w) {
+    return w->fallback.record ? w->fallback.record->median_ns : 0;
+}
+
+static double share_of_peak(const why *w) {
+    const kiln_db_record *r = w->winner.record;
+    double peak = r->peak_flops * (double)r->threads;
+    return peak > 0 ? w->task->flops / r->median_ns * 1e9 / peak : 0;
+}
+
+/* In how many decisions two schedules differ; -1 when their steps do. */
+static int differing_decisions(const kiln_trace *a, const kiln_trace *b) {
+    int count = 0;
+    if (a->count != b->count) return -1;
+    for (uint32_t i = 0; i < a->count; i++) {
+        const kiln_instruction *x = &a->instruction[i], *y = &b->instruction[i];
+        if (x->prim != y->prim || x->operand_count != y->operand_count) return -1;
+        bool same = x->decision_count == y->decision_count &&
+                    memcmp(x->decision, y->decision, x->decision_count * sizeof *x->decision) == 0;
+        count += !same;
+    }
+    return count;
+}
+
+static void print_outcomes(const why *w) {
+    uint32_t count[KILN_OUTCOME_COUNT] = {0}, raced = 0;
+    for (uint32_t i = 0; i < w->record_count; i++) {
+        kiln_outcome outcome = KILN_OUTCOME_INFRA;
+        if (!kiln_outcome_find(w->record[i].outcome, &outcome)) continue;
+        count[outcome]++;
+        raced += w->record[i].raced != 0;
+    }
+    kiln_strbuf_printf(w->out, "  out of %u measurement%s: %u ok", w->record_count,
+                       w->record_count == 1 ? "" : "s", count[KILN_OUTCOME_OK]);
+    if (raced) kiln_strbuf_printf(w->out, " (%u stopped early)", raced);
+    for (unsigned k = 0; k < KILN_OUTCOME_COUNT; k++)
+        if (k != KILN_OUTCOME_OK && count[k])
+            kiln_strbuf_printf(w->out, ", %u %s", count[k], kiln_outcome_name((kiln_outcome)k));
+    kiln_strbuf_char(w->out, '\n');
+}
+
+static void print_rival(const why *w, schedule *rival) {
+    const kiln_db_record *r = rival->record;
+    int differs = differing_decisions(&w->winner.trace, &rival->trace);
+    kiln_strbuf_text(w->out, "    ");
+    kiln_print_time(r->median_ns, w->out);
+    kiln_strbuf_printf(
+        w->out, " (%+.1f %%, %.*s): ", 100 * (r->median_ns / w->winner.record->median_ns - 1),
+        KILN_STR_ARG(r->searcher));
+    kiln_program_tile_words(rival->program, w->out);
+    if (differs < 0)
+        kiln_strbuf_text(w->out, "; another sketch\n");
+    else
+        kiln_strbuf_printf(w->out, "; %d other decision%s\n", differs, differs == 1 ? "" : "s");
+}
+
+static void print_winner(why *w) {
+    const kiln_db_record *r = w->winner.record;
+    kiln_strbuf_printf(w->out, "Who won\n  %.12s, found by %.*s: ", r->trace_hash.data,
+                       KILN_STR_ARG(r->searcher));
+    kiln_print_time(r->median_ns, w->out);
+    kiln_strbuf_printf(w->out, ", %.1f GFLOP/s", w->task->flops / r->median_ns);
+    if (default_ns(w) > 0) {
+        kiln_strbuf_printf(w->out, "; %.2fx of the default, which takes ",
+                           default_ns(w) / r->median_ns);
+        kiln_print_time(default_ns(w), w->out);
+    }
+    kiln_strbuf_char(w->out, '\n');
+    print_outcomes(w);
+    if (w->rival_count) kiln_strbuf_text(w->out, "  ahead of\n");
+    for (uint32_t i = 0; i < w->rival_count; i++) print_rival(w, &w->rival[i]);
+}
+
+/* ---- its loops, the roofline, the model ------------------------------------------------------ */
+
+static void print_indented(kiln_str text, kiln_strbuf *out) {
+    while (text.size) {
+        kiln_str line = kiln_str_cut(&text, '\n');
+        kiln_strbuf_printf(out, "  %.*s\n", KILN_STR_ARG(line));
+    }
+}
+
+static void print_loops(why *w) {
+    kiln_strbuf words = {0};
+    kiln_program_words(w->winner.program, &words);
+    kiln_strbuf_text(w->out, "\nIts loops\n");
+    print_indented(kiln_strbuf_view(&words), w->out);
+    kiln_strbuf_deinit(&words);
+}
+
+/* The largest terms of the analytic model: where it sees the cycles go. */
+static void print_terms(why *w) {
+    float feature[KILN_FEATURE_COUNT];
+    double cycles[KILN_FEATURE_CYCLES_FORK + 1] = {0}, sum = 0;
+    kiln_features_compute(w->winner.program, w->options->target, w->arena, feature);
+    for (unsigned i = KILN_FEATURE_CYCLES_PORTS; i <= KILN_FEATURE_CYCLES_FORK; i++)
+        sum += cycles[i] = exp2(feature[i]) - 1;
+    if (sum <= 0) return;
+    kiln_strbuf_text(w->out, "  the analytic model sees the cycles in:");
+    for (unsigned shown = 0; shown < TERMS_MAX; shown++) {
+        unsigned largest = KILN_FEATURE_CYCLES_PORTS;
+        for (unsigned i = largest; i <= KILN_FEATURE_CYCLES_FORK; i++)
+            if (cycles[i] > cycles[largest]) largest = i;
+        if (shown && cycles[largest] < TERM_SHARE_MIN * sum) break;
+        kiln_strbuf_printf(w->out, "%s %s %.0f %%", shown ? "," : "",
+                           kiln_feature_doc((kiln_feature)largest), 100 * cycles[largest] / sum);
+        cycles[largest] = 0;
+    }
+    kiln_strbuf_char(w->out, '\n');
+}
+
+static const char *const bound_words[] = {
+    [KILN_BOUND_UNKNOWN] = "what bounds it is not known",
+    [KILN_BOUND_ARITHMETIC] = "bound by arithmetic",
+    [KILN_BOUND_MEMORY] = "bound by memory",
+};
+
+static double bytes_of(const why *w) { return kiln_program_argument_bytes(w->task->te); }
+
+static void print_roofline(why *w) {
+    double bytes = bytes_of(w), intensity = bytes > 0 ? w->task->flops / bytes : 0;
+    double rate = w->task->flops / w->winner.record->median_ns;
+    kiln_bound bound;
+    kiln_machine machine = w->machine;
+    if (w->winner.record->peak_flops > 0)
+        machine.peak_flops = w->winner.record->peak_flops * (double)w->winner.record->threads;
+    double roof = kiln_roof(&machine, intensity, &bound);
+    kiln_strbuf_printf(w->out,
+                       "\nOn the roofline\n  %.4g MFLOP over %.4g MB of inputs, constants and "
+                       "outputs: %.3g operations per byte\n  %.1f GFLOP/s, %.0f %% of the peak of "
+                       "%.1f; %s\n",
+                       w->task->flops / 1e6, bytes / 1e6, intensity, rate, 100 * share_of_peak(w),
+                       machine.peak_flops / 1e9, bound_words[bound]);
+    if (bound == KILN_BOUND_MEMORY && rate * 1e9 > roof)
+        kiln_strbuf_printf(
+            w->out,
+            "  memory of this machine brings %.1f GB/s, good for %.1f GFLOP/s: what it "
+            "touches stays in a cache\n",
+            machine.memory_bytes / 1e9, roof / 1e9);
+    else if (bound == KILN_BOUND_MEMORY)
+        kiln_strbuf_printf(w->out,
+                           "  memory of this machine brings %.1f GB/s: a roof of %.1f GFLOP/s\n",
+                           machine.memory_bytes / 1e9, roof / 1e9);
+    print_terms(w);
+}
+
+static void print_attributions(why *w) {
+    const kiln_attributions *a = &w->attributions;
+    kiln_strbuf_printf(w->out, "\nWhat a cost model learnt from %u trial%s of %u task%s\n",
+                       a->sample_count, a->sample_count == 1 ? "" : "s", a->task_count,
+                       a->task_count == 1 ? "" : "s");
+    if (!a->count) {
+        kiln_strbuf_text(w->out, "  nothing that tells them apart\n");
+        return;
+    }
+    kiln_strbuf_printf(w->out,
+                       "  it expects %.2fx the speed of this task's average trial; in doublings of "
+                       "speed:\n    winner default average\n",
+                       a->gain);
+    for (uint32_t i = 0; i < a->count; i++) {
+        const kiln_attribution *item = &a->item[i];
+        kiln_strbuf_printf(w->out, "    %+6.2f  %+6.2f  %+6.2f  %s = %.4g %s: %s\n", item->winner,
+                           item->fallback, item->average, kiln_feature_name(item->feature),
+                           item->value, kiln_feature_unit(item->feature),
+                           kiln_feature_doc(item->feature));
+    }
+}
+
+/* ---- the answer ------------------------------------------------------------------------------ */
+
+static void print_text(why *w, uint32_t number) {
+    kiln_strbuf_printf(w->out, "%stask %u %s\n  %.*s, %g per inference\n\n",
+                       w->out->size ? "\n" : "", number, kiln_task_label(w->task, w->arena),
+                       KILN_STR_ARG(w->task->key), w->task->weight);
+    print_winner(w);
+    print_loops(w);
+    print_roofline(w);
+    print_attributions(w);
+}
+
+static void print_json(why *w, uint32_t number) {
+    const kiln_attributions *a = &w->attributions;
+    const kiln_db_record *r = w->winner.record;
+    double bytes = bytes_of(w);
+    kiln_strbuf words = {0};
+    kiln_program_words(w->winner.program, &words);
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < a->count; i++)
+        json_array_append_new(list,
+                              json_pack("{s:s, s:f, s:f, s:f, s:f}", "feature",
+                                        kiln_feature_name(a->item[i].feature), "value",
+                                        a->item[i].value, "winner", a->item[i].winner, "default",
+                                        a->item[i].fallback, "average", a->item[i].average));
+    json_t *object =
+        json_pack("{s:s, s:i, s:o, s:s, s:o, s:o, s:f, s:f, s:i, s:f, s:f, s:o, s:i, s:o}", "event",
+                  "why", "task", (int)number, "key", kiln_json_str(w->task->key), "label",
+                  kiln_task_label(w->task, w->arena), "trace", kiln_json_str(r->trace_hash),
+                  "found_by", kiln_json_str(r->searcher), "best_ms", r->median_ns / 1e6,
+                  "default_ms", default_ns(w) / 1e6, "measurements", (int)w->record_count,
+                  "intensity", bytes > 0 ? w->task->flops / bytes : 0.0, "share_of_peak",
+                  share_of_peak(w), "loops", kiln_json_str(kiln_strbuf_view(&words)), "samples",
+                  (int)a->sample_count, "attributions", list);
+    kiln_json_line(object);
+    kiln_strbuf_deinit(&words);
+}
+
+static kiln_status explain_task(const kiln_why_options *options, const kiln_task *task,
+                                uint32_t number, kiln_arena *process, kiln_strbuf *out) {
+    kiln_strbuf target = {0};
+    why w = {.options = options, .task = task, .arena = process, .out = out};
+    kiln_target_print(options->target, &target);
+    w.target = kiln_str_from(kiln_str_dup(process, kiln_strbuf_view(&target)));
+    kiln_strbuf_deinit(&target);
+    kiln_status st = read_all(&w);
+    if (st) return kiln_status_note(st, "task %u %.*s", number, KILN_STR_ARG(task->op));
+    if (options->json)
+        print_json(&w, number);
+    else
+        print_text(&w, number);
+    return KILN_OK;
+}
+
+kiln_status kiln_why_print(const char *model_path, const kiln_why_options *options,
+                           kiln_arena *process, kiln_strbuf *out) {
+    kiln_graph *graph = NULL;
+    kiln_tasks tasks;
+    uint32_t found = 0;
+    kiln_status st = kiln_model_load(model_path, process, &graph);
+    if (!st) st = kiln_tasks_extract(graph, process, &tasks);
+    for (uint32_t i = 0; !st && i < tasks.count; i++) {
+        if (!kiln_task_is(&tasks.task[i], i, options->task)) continue;
+        found++;
+        st = explain_task(options, &tasks.task[i], i, process, out);
+    }
+    return st || found ? st : kiln_no_such_task(&tasks, options->task);
+}

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""`kiln explain --why`: the winner is the database's best, its reasons are complete, and what is not known is said."""
+import re
+import sys
+
+import harness
+
+
+def tuned(world):
+    model, db = world.zoo("gemm:64x64x64"), world.path("t.db")
+    world.json("tune", model, "--trials", 24, "--db", db, "--search", "random")
+    return model, db
+
+
+def test_every_part_is_answered(world):
+    model, db = tuned(world)
+    text = world.run("explain", model, "--why", "0", "--db", db).stdout
+    parts = re.findall(r"^[A-Z].*", text, re.M)
+    assert parts[0] == "Who won" and parts[1] == "Its loops" and parts[2] == "On the roofline", parts
+    assert re.fullmatch(r"What a cost model learnt from \d+ trials of 1 task", parts[3]), parts
+    assert "out of 24 measurements" in text and "accumulators in registers" in text
+    assert re.search(r"operations per byte", text) and re.search(r"% of the peak of", text) and "bound by" in text
+    assert len(re.findall(r"^    .* \(\+\d+\.\d %, \w+\): ", text, re.M)) == 5, text
+
+
+def test_winner_is_the_best_record(world):
+    model, db = tuned(world)
+    [why] = world.json("explain", model, "--why", "0", "--db", db)
+    [best] = world.json("db", "best", "--db", db)
+    assert why["trace"] == best["trace_hash"] and abs(why["best_ms"] - best["median_ns"] / 1e6) < 1e-9
+    assert why["found_by"] == best["searcher"] and why["measurements"] == 24
+    assert abs(why["intensity"] - 2 * 64**3 / (3 * 64 * 64 * 4)) < 1e-6 and 0 < why["share_of_peak"] <= 1.2
+    assert why["samples"] == 24 and all(a["feature"] for a in why["attributions"]), why
+    distance = [abs(a["winner"] - a["average"]) for a in why["attributions"]]
+    assert distance == sorted(distance, reverse=True), distance
+
+
+def test_what_is_not_known_is_said(world):
+    model, db = tuned(world)
+    world.refused("explain", model, "--why", "7", "--db", db, says="tasks 0 to 0")
+    world.refused("explain", world.zoo("gemm:8x8x8"), "--why", "0", "--db", db, says="tune it first")
+    world.refused("explain", model, "--why", "0", "--db", world.path("none.db"), says="none.db")
+
+
+def test_few_trials_teach_nothing(world):
+    model, db = world.zoo("gemm:16x16x16"), world.path("t.db")
+    world.json("tune", model, "--trials", 1, "--db", db)
+    text = world.run("explain", model, "--why", "0", "--db", db).stdout
+    assert "learnt from 1 trial of 1 task" in text and "nothing that tells them apart" in text, text
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main(sys.modules[__name__]))

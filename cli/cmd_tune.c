@@ -112,7 +112,7 @@ kiln_status kiln_cmd_tune(kiln_arena *process, int argc, char **argv) {
                                                           .tasks = &t.tasks,
                                                           .process = process});
     st = tune_and_report(&t);
-    if (kiln_status_code(st) == KILN_CANCELLED)
+    if (kiln_status_code(st) == KILN_CANCELLED && !ferror(stdout))
         fprintf(stderr, "to go on where it stopped: %s\n", command);
     return st;
 }

@@ -134,8 +134,8 @@ static void print_rival(const why *w, schedule *rival) {
     kiln_strbuf_text(w->out, "    ");
     kiln_print_time(r->median_ns, w->out);
     kiln_strbuf_printf(
-        w->out, " (%+.1f %%, %.*s): ", 100 * (r->median_ns / w->winner.record->median_ns - 1),
-        KILN_STR_ARG(r->searcher));
+        w->out, " (%+.1f %%, %.*s%s): ", 100 * (r->median_ns / w->winner.record->median_ns - 1),
+        KILN_STR_ARG(r->searcher), w->winner.record->final && !r->final ? ", measured alone" : "");
     kiln_program_tile_words(rival->program, w->out);
     if (differs < 0)
         kiln_strbuf_text(w->out, "; another sketch\n");
@@ -155,6 +155,8 @@ static void print_winner(why *w) {
         kiln_print_time(default_ns(w), w->out);
     }
     kiln_strbuf_char(w->out, '\n');
+    if (r->final)
+        kiln_strbuf_text(w->out, "  measured anew at the end, in turns with its rivals\n");
     print_outcomes(w);
     if (w->rival_count) kiln_strbuf_text(w->out, "  ahead of\n");
     for (uint32_t i = 0; i < w->rival_count; i++) print_rival(w, &w->rival[i]);

@@ -50,8 +50,6 @@ def test_help_of_every_command(world):
 
 def test_later_features_say_so(world):
     db = ("--db", world.path("t.db"))
-    assert world.refused("tune", digits(), "--search", "sa", *db, says="sa").returncode == 20
-    assert world.refused("tune", digits(), "--search", "evolution", *db, says="evolution").returncode == 20
     assert world.refused("tune", digits(), "--detach", *db, says="--detach").returncode == 20
     assert world.refused("compile", digits(), "--emit", "static-c", says="static-c").returncode == 20
     assert world.refused("fleet", "drain", "x", "--tracker", "127.0.0.1:1", says="drain").returncode == 20
@@ -134,7 +132,7 @@ def test_export_and_import_keep_every_record(world):
     world.run("db", "import", world.path("rows.jsonl"), "--db", copy)
     assert world.run("db", "export", "--db", copy).stdout == exported
     world.refused("db", "sql", "DELETE FROM record", "--db", db, says="")
-    assert len(world.json("db", "history", "--db", db)) == 2
+    assert len([r for r in world.json("db", "history", "--db", db) if not r["final"]]) == 2
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ static kiln_status check_request(kiln_tune *t) {
     if (o->detach)
         return KILN_ERROR(UNIMPLEMENTED, "--detach is not there yet; leave the command running");
     if (o->seconds < 0) return KILN_ERROR(INVALID_ARGUMENT, "--seconds %g is negative", o->seconds);
+    kiln_tuning tuning = {0};
     kiln_status st = kiln_searcher_find(kiln_str_from(o->search), &kind);
     if (!st) st = kiln_target_option(o->target_text, t->process, &t->target);
     if (!st &&
@@ -23,7 +24,8 @@ static kiln_status check_request(kiln_tune *t) {
         st = KILN_ERROR(UNIMPLEMENTED, "this version tunes cpu targets only, not %.*s",
                         KILN_STR_ARG(t->target.kind));
     if (!st) st = kiln_model_load(o->model, t->process, &t->graph);
-    if (!st) st = kiln_tasks_extract(t->graph, t->process, &t->tasks);
+    if (!st) st = kiln_tuning_create(t->graph, &t->target, t->process, &tuning);
+    t->tasks = tuning.tasks;
     if (!st) st = kiln_db_path(o->db, t->process, &t->db_path);
     if (!st)
         st = kiln_db_open(t->db_path, KILN_DB_RECORDS, KILN_DB_WRITE,

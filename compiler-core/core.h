@@ -19,6 +19,7 @@
 #include "compiler-core/ir/words.h"
 #include "compiler-core/layout/assign.h"
 #include "compiler-core/layout/convert.h"
+#include "compiler-core/layout/tuning.h"
 #include "compiler-core/lower/lower.h"
 #include "compiler-core/onnx/onnx.h"
 #include "compiler-core/onnx/zoo/zoo.h"

@@ -157,6 +157,21 @@ static void ask_references(kiln_shell_job *job) {
 /* ---- PREPARE, second: tasks
  * ----------------------------------------------------------------------------- */
 
+static kiln_status parse_layouts(kiln_str text, const kiln_program *te, kiln_arena *arena,
+                                 const kiln_layout **out_layout) {
+    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
+    uint32_t count = kiln_program_args(te, arg);
+    kiln_status st = KILN_OK;
+    for (uint32_t i = 0; !st && i < count; i++) {
+        kiln_layout *layout = KILN_ARENA_NEW(arena, kiln_layout);
+        kiln_str part = kiln_str_cut(&text, ';');
+        if (part.size == 0) continue;
+        st = kiln_layout_parse(part, te->buffer.data[arg[i]].shape.rank, layout);
+        out_layout[i] = layout;
+    }
+    return st;
+}
+
 static kiln_status open_task(kiln_shell_job *job, const kiln_work_task *found,
                              kiln_shell_task *task) {
     kiln_searcher_options options = {0};
@@ -173,7 +188,9 @@ static kiln_status open_task(kiln_shell_job *job, const kiln_work_task *found,
     options.seed = kiln_hash64(task->key.data, task->key.size, job->spec.seed);
     options.task = task->key;
     options.model = kiln_searcher_learns(options.kind) ? job->model : NULL;
-    if (!st) st = kiln_points_of_space(task->te, &job->target, &points);
+    const kiln_layout *layout[KILN_PROGRAM_BUFFERS_MAX] = {0};
+    if (!st) st = parse_layouts(found->layouts, task->te, &job->arena, layout);
+    if (!st) st = kiln_points_of_space_on(task->te, &job->target, layout, &points);
     if (!st) st = kiln_searcher_create(&options, points, &task->searcher);
     return kiln_status_note(st, "task %.*s", KILN_STR_ARG(task->op));
 }

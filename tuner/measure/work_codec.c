@@ -68,10 +68,11 @@ void kiln_work_reply_write(const kiln_work_reply *message, kiln_strbuf *out) {
     kiln_mpack_write_array(out, message->task_count);
     for (uint32_t i = 0; i < message->task_count; i++) {
         const kiln_work_task *task = &message->task[i];
-        kiln_mpack_write_array(out, 5);
+        kiln_mpack_write_array(out, 6);
         kiln_mpack_write_str(out, task->key);
         kiln_mpack_write_str(out, task->op);
         kiln_mpack_write_str(out, task->te);
+        kiln_mpack_write_str(out, task->layouts);
         kiln_mpack_write_f64(out, task->flops);
         kiln_mpack_write_u64(out, task->weight);
     }
@@ -131,10 +132,11 @@ kiln_status kiln_work_request_read(kiln_str frame, kiln_arena *arena, kiln_work_
 static kiln_status read_task(kiln_mpack_reader *r, kiln_work_task *out) {
     uint32_t parts = 0;
     kiln_status st = kiln_mpack_read_array(r, &parts);
-    if (!st && parts != 5) st = KILN_ERROR(DATA_LOSS, "a task of %u parts", parts);
+    if (!st && parts != 6) st = KILN_ERROR(DATA_LOSS, "a task of %u parts", parts);
     if (!st) st = kiln_mpack_read_str(r, &out->key);
     if (!st) st = kiln_mpack_read_str(r, &out->op);
     if (!st) st = kiln_mpack_read_str(r, &out->te);
+    if (!st) st = kiln_mpack_read_str(r, &out->layouts);
     if (!st) st = kiln_mpack_read_f64(r, &out->flops);
     if (!st) st = read_small(r, UINT32_MAX, &out->weight);
     return st;

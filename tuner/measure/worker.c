@@ -22,23 +22,43 @@ static void fail(kiln_work_reply *reply, kiln_status st, kiln_arena *arena) {
 
 /* ---- TASKS -------------------------------------------------------------------------------------------- */
 
+static kiln_str text_of(kiln_strbuf *text, kiln_arena *arena) {
+    kiln_str copy = {kiln_arena_copy(arena, text->data ? text->data : "", text->size), text->size};
+    kiln_strbuf_deinit(text);
+    return copy;
+}
+
+/* Layouts to search on, joined by ';'. */
+static kiln_str agreed_layouts(const kiln_program *te, const kiln_layout *const *layout, kiln_arena *arena) {
+    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
+    uint32_t count = kiln_program_args(te, arg);
+    kiln_strbuf text = {0};
+    for (uint32_t i = 0; i < count; i++) {
+        if (i) kiln_strbuf_char(&text, ';');
+        if (layout[i]) kiln_layout_print(layout[i], &text);
+    }
+    return text_of(&text, arena);
+}
+
 static kiln_status find_tasks(const kiln_work_request *request, kiln_arena *arena, kiln_work_reply *reply) {
     kiln_graph *graph = NULL;
-    kiln_tasks tasks;
+    kiln_target target;
+    kiln_tuning tuning = {0};
     kiln_status st = kiln_model_load(kiln_str_dup(arena, request->model_path), arena, &graph);
-    if (!st) st = kiln_tasks_extract(graph, arena, &tasks);
-    if (!st && tasks.count > KILN_WORK_TASKS_MAX)
-        st = KILN_ERROR(RESOURCE_EXHAUSTED, "the model has %u tasks, at most %u are tuned", tasks.count, KILN_WORK_TASKS_MAX);
+    if (!st) st = kiln_target_parse(request->target, arena, &target);
+    if (!st) st = kiln_tuning_create(graph, &target, arena, &tuning);
+    if (!st && tuning.tasks.count > KILN_WORK_TASKS_MAX)
+        st = KILN_ERROR(RESOURCE_EXHAUSTED, "the model has %u tasks, at most %u are tuned", tuning.tasks.count, KILN_WORK_TASKS_MAX);
     if (st) return st;
-    reply->task_count = tasks.count;
-    reply->task = KILN_ARENA_ARRAY(arena, kiln_work_task, tasks.count);
-    for (uint32_t i = 0; i < tasks.count; i++) {
-        const kiln_task *task = &tasks.task[i];
+    reply->task_count = tuning.tasks.count;
+    reply->task = KILN_ARENA_ARRAY(arena, kiln_work_task, tuning.tasks.count);
+    for (uint32_t i = 0; i < tuning.tasks.count; i++) {
+        const kiln_task *task = &tuning.tasks.task[i];
         kiln_strbuf text = {0};
         kiln_program_print(task->te, &text);
-        kiln_str te = {kiln_arena_copy(arena, text.data, text.size), text.size};
-        kiln_strbuf_deinit(&text);
-        reply->task[i] = (kiln_work_task){kiln_str_from(kiln_str_dup(arena, task->key)), task->op, te, task->flops, (uint32_t)task->weight};
+        reply->task[i] = (kiln_work_task){.key = kiln_str_from(kiln_str_dup(arena, task->key)), .op = task->op, .te = text_of(&text, arena),
+                                          .layouts = agreed_layouts(task->te, tuning.layout[i], arena), .flops = task->flops,
+                                          .weight = (uint32_t)task->weight};
     }
     return KILN_OK;
 }

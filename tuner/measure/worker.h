@@ -34,6 +34,7 @@ typedef struct kiln_work_request {
 
 typedef struct kiln_work_task {
     kiln_str key, op, te;
+    kiln_str layouts; /* of its arguments, to search on, joined by ';'; empty: free */
     double flops;
     uint32_t weight;
 } kiln_work_task;

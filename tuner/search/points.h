@@ -46,6 +46,10 @@ struct kiln_points {
 /* The space of `te` on `target`; both must outlive it. Errors are those of kiln_space_create. */
 KILN_MUST_USE kiln_status kiln_points_of_space(const kiln_program *te, const kiln_target *target,
                                                kiln_points **out_points);
+/* The same with layouts of arguments given (kiln_space_create_on); copied. */
+KILN_MUST_USE kiln_status kiln_points_of_space_on(const kiln_program *te, const kiln_target *target,
+                                                  const kiln_layout *const *layout,
+                                                  kiln_points **out_points);
 
 /* A copy whose parts live in `arena`. */
 kiln_point kiln_point_copy(const kiln_point *point, kiln_arena *arena);

@@ -123,6 +123,11 @@ static void space_destroy(kiln_points *points) {
 
 kiln_status kiln_points_of_space(const kiln_program *te, const kiln_target *target,
                                  kiln_points **out_points) {
+    return kiln_points_of_space_on(te, target, NULL, out_points);
+}
+
+kiln_status kiln_points_of_space_on(const kiln_program *te, const kiln_target *target,
+                                    const kiln_layout *const *layout, kiln_points **out_points) {
     static const kiln_points table = {space_first,  space_draw,   space_at,       space_size,
                                       space_mutate, space_cross,  space_distance, space_find,
                                       space_check,  space_destroy};
@@ -131,7 +136,7 @@ kiln_status kiln_points_of_space(const kiln_program *te, const kiln_target *targ
     s->target = target;
     kiln_arena_init(&s->memory, 0);
     kiln_arena_init(&s->scratch, (size_t)1 << 20);
-    kiln_status st = kiln_space_create(te, target, &s->memory, &s->space);
+    kiln_status st = kiln_space_create_on(te, target, layout, &s->memory, &s->space);
     if (st)
         space_destroy(&s->base);
     else

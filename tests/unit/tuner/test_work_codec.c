@@ -39,8 +39,12 @@ static const kiln_work_request request = {.work = KILN_WORK_BUILD,
                                           .seed = UINT64_MAX};
 
 static kiln_work_reply make_reply(kiln_work_task *task) {
-    *task =
-        (kiln_work_task){KILN_STR("v1:1"), KILN_STR("conv+relu"), KILN_STR("program q"), 1.5e9, 3};
+    *task = (kiln_work_task){.key = KILN_STR("v1:1"),
+                             .op = KILN_STR("conv+relu"),
+                             .te = KILN_STR("program q"),
+                             .layouts = KILN_STR(";d0,d1/8,d1%8"),
+                             .flops = 1.5e9,
+                             .weight = 3};
     return (kiln_work_reply){.id = 9,
                              .code = 13,
                              .text = KILN_STR("gone"),

@@ -1,0 +1,89 @@
+/* What is tuned: tasks on layouts that agree, and the conversions that remain. */
+#include "compiler-core/layout/tuning.h"
+
+#include "compiler-core/ir/eval.h"
+#include "compiler-core/passes/pass.h"
+#include "compiler-core/sched/space.h"
+#include "tests/unit/compiler-core/graph/support.h"
+
+#define WEIGHTS                                                                \
+    "constant w: f32[16,16,3,3] = hash \"00112233445566778899aabbccddeeff\"\n" \
+    "constant v: f32[32,16,3,3] = hash \"10112233445566778899aabbccddeeff\"\n"
+
+typedef struct fixture {
+    kiln_target target;
+    kiln_tuning tuning;
+} fixture;
+
+static fixture tuning_of(kiln_arena *arena, const char *body) {
+    fixture f;
+    kiln_graph *graph = graph_of(
+        arena, kiln_arena_printf(arena, "graph g\ninput x: f32[1,16,9,9]\n" WEIGHTS "%s", body));
+    expect_ok(kiln_passes_run(graph, (kiln_str){0}));
+    expect_ok(kiln_target_parse(KILN_STR("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"), arena,
+                                &f.target));
+    expect_ok(kiln_tuning_create(graph, &f.target, arena, &f.tuning));
+    return f;
+}
+
+static uint32_t conversions(const fixture *f) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < f->tuning.tasks.count; i++)
+        count += kiln_str_is(f->tuning.tasks.task[i].op, "convert");
+    return count;
+}
+
+#define CHAIN                                                                    \
+    "a: f32[1,16,9,9] = conv(x, w) pads=[1,1,1,1]\nb: f32[1,16,9,9] = relu(a)\n" \
+    "c: f32[1,32,9,9] = conv(b, v) pads=[1,1,1,1]\noutput c\n"
+
+static void neighbours_agree_and_the_edges_are_free(void **state) {
+    fixture f = tuning_of(*state, CHAIN);
+    const kiln_layout ***layout = f.tuning.layout;
+    assert_int_equal(f.tuning.tasks.count - conversions(&f), 2);
+    assert_null(layout[0][0]);     /* x */
+    assert_non_null(layout[0][2]); /* b, written */
+    assert_non_null(layout[1][0]); /* b, read */
+    assert_null(layout[1][2]);     /* c */
+    assert_true(kiln_layout_equal(layout[0][2], layout[1][0]));
+    assert_false(kiln_layout_is_identity(layout[0][2]));
+}
+
+static void a_kernel_alone_chooses_everything_itself(void **state) {
+    fixture f = tuning_of(*state, "a: f32[1,16,9,9] = conv(x, w) pads=[1,1,1,1]\noutput a\n");
+    for (uint32_t i = 0; i < 3; i++) assert_null(f.tuning.layout[0][i]);
+}
+
+static void spaces_exist_on_the_layouts(void **state) {
+    fixture f = tuning_of(*state, CHAIN);
+    for (uint32_t t = 0; t < f.tuning.tasks.count; t++) {
+        kiln_space space;
+        kiln_trace trace;
+        kiln_program *program;
+        expect_ok(kiln_space_create_on(f.tuning.tasks.task[t].te, &f.target, f.tuning.layout[t],
+                                       *state, &space));
+        expect_ok(kiln_space_default(&space, *state, &trace, &program));
+    }
+}
+
+static void what_is_left_to_convert_is_tuned_too(void **state) {
+    fixture f = tuning_of(*state, CHAIN);
+    assert_int_equal(conversions(&f), 2); /* x to blocks, c from blocks */
+    for (uint32_t i = 0; i < f.tuning.tasks.count; i++) {
+        const kiln_task *task = &f.tuning.tasks.task[i];
+        assert_true(kiln_str_equal(task->key, kiln_task_key(task->te, *state)));
+        assert_float_equal(task->weight, 1, 0);
+    }
+    f = tuning_of(*state, "a: f32[1,16,9,9] = relu(x)\noutput a\n");
+    assert_int_equal(conversions(&f), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(neighbours_agree_and_the_edges_are_free),
+        test_with_arena(a_kernel_alone_chooses_everything_itself),
+        test_with_arena(spaces_exist_on_the_layouts),
+        test_with_arena(what_is_left_to_convert_is_tuned_too),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -224,6 +224,49 @@ static void a_board_without_news_is_given_up(void **state) {
     assert_non_null(shop_take_sent(s, KILN_MSG_LEASE_REQ));
 }
 
+/* Two boards for the oldest two requests. */
+static void grant_two(shop *s, uint64_t lease[2]) {
+    s->board = "b0";
+    lease[0] = shop_grant(s);
+    s->board = "b1";
+    lease[1] = shop_grant(s);
+}
+
+static void a_task_stays_on_the_board_that_began_it(void **state) {
+    shop *s = *state;
+    uint64_t lease[2];
+    shop_open(s);
+    shop_assign(s, 16);
+    shop_prepare(s, 2, NULL, 0);
+    grant_two(s, lease);
+    s->seen = 0;
+    uint32_t sent_to[2] = {0};
+    for (uint32_t i = 0; i < 10; i++) {
+        const kiln_message *trial = shop_take_sent(s, KILN_MSG_TRIAL);
+        assert_non_null(trial);
+        uint32_t task = trial->trial.reference.digest.byte[1];
+        assert_int_equal(trial->trial.lease, lease[task]);
+        sent_to[task]++;
+        shop_answer(s, &trial->trial, KILN_OUTCOME_OK);
+    }
+    assert_true(sent_to[0] >= 3 && sent_to[1] >= 3);
+}
+
+static void no_board_waits_while_there_is_work(void **state) {
+    shop *s = *state;
+    uint64_t lease[2];
+    shop_open(s);
+    shop_assign(s, 8);
+    shop_prepare(s, 1, NULL, 0);
+    grant_two(s, lease);
+    s->seen = 0;
+    uint32_t sent_to[2] = {0};
+    for (uint32_t i = 0; i < 6; i++)
+        sent_to[shop_take_sent(s, KILN_MSG_TRIAL)->trial.lease == lease[1]]++;
+    assert_int_equal(sent_to[0], KILN_TUNER_BOARD_DEPTH);
+    assert_int_equal(sent_to[1], KILN_TUNER_BOARD_DEPTH);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_shop(a_board_has_a_few_trials_at_a_time),
@@ -241,6 +284,8 @@ int main(void) {
         test_with_shop(a_result_is_acknowledged_after_its_commit_and_again_when_it_repeats),
         test_with_shop(after_a_reconnect_leases_are_renewed_and_trials_repeated),
         test_with_shop(a_board_without_news_is_given_up),
+        test_with_shop(a_task_stays_on_the_board_that_began_it),
+        test_with_shop(no_board_waits_while_there_is_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -117,20 +117,34 @@ void kiln_te_lp_norm(kiln_te *te) {
 
 /* ---- mean and variance ----------------------------------------------------------------------- */
 
+/* Temps in the compute dtype, reduced dimensions kept as 1. */
 typedef struct moments {
-    kiln_buffer sum, square; /* of x, of (x - mean)^2; reduced dimensions kept as 1 */
+    kiln_buffer mean;
+    kiln_buffer square; /* sum of (x - mean)^2 */
     uint32_t mask, rank;
     double count;
 } moments;
 
-static kiln_expr mean_at(kiln_te *te, const moments *m, const kiln_expr *i) {
-    kiln_expr sum = kiln_te_read_reduced(te, m->sum, m->mask, i, m->rank);
+/* The value at one element of a temp of the moments' shape. */
+typedef kiln_expr (*statistic)(kiln_te *te, const moments *m, kiln_buffer from, const kiln_expr *i);
+
+/* Such a temp: computed once per row of what is reduced, not once per element. */
+static kiln_buffer make_statistic(kiln_te *te, const char *suffix, const moments *m,
+                                  kiln_buffer from, statistic value) {
+    const kiln_buffer_info source = te->p->buffer.data[from];
+    kiln_buffer to = kiln_te_temp(te, suffix, source.dtype, &source.shape);
+    kiln_te_block block = kiln_te_block_begin(te, suffix, &source.shape);
+    kiln_te_store(te, &block, to, block.i, block.rank, value(te, m, from, block.i));
+    return to;
+}
+
+static kiln_expr average(kiln_te *te, const moments *m, kiln_buffer sums, const kiln_expr *i) {
+    kiln_expr sum = kiln_te_read_reduced(te, sums, m->mask, i, m->rank);
     return kiln_div(te, sum, kiln_te_const(te, sum, m->count));
 }
 
-static kiln_expr variance_at(kiln_te *te, const moments *m, const kiln_expr *i) {
-    kiln_expr sum = kiln_te_read_reduced(te, m->square, m->mask, i, m->rank);
-    return kiln_div(te, sum, kiln_te_const(te, sum, m->count));
+static kiln_expr mean_at(kiln_te *te, const moments *m, const kiln_expr *i) {
+    return kiln_te_read_reduced(te, m->mean, m->mask, i, m->rank);
 }
 
 static kiln_expr squared_difference(kiln_te *te, const void *context, const kiln_expr *i) {
@@ -144,19 +158,30 @@ static moments make_moments(kiln_te *te, uint32_t mask) {
     moments m = {.mask = mask, .rank = shape->rank, .count = 1};
     for (uint32_t d = 0; d < shape->rank; d++)
         if (mask >> d & 1u) m.count *= (double)shape->dim[d];
-    m.sum =
+    kiln_buffer sum =
         kiln_te_reduce(te, "sum", shape, mask, wide, KILN_COMBINE_SUM, kiln_te_operand_input, NULL);
+    m.mean = make_statistic(te, "mean", &m, sum, average);
     m.square =
         kiln_te_reduce(te, "square", shape, mask, wide, KILN_COMBINE_SUM, squared_difference, &m);
     return m;
 }
 
-static kiln_expr inverse_deviation(kiln_te *te, const moments *m, const kiln_expr *i) {
-    kiln_expr variance = variance_at(te, m, i);
+static kiln_expr inverse_deviation(kiln_te *te, const moments *m, kiln_buffer squares,
+                                   const kiln_expr *i) {
+    kiln_expr variance = average(te, m, squares, i);
     kiln_expr guarded =
         kiln_add(te, variance, kiln_te_const(te, variance, kiln_node_float(te->node, "epsilon")));
     return kiln_div(te, kiln_te_const(te, variance, 1),
                     kiln_expr_unary(te->p, KILN_EXPR_SQRT, guarded));
+}
+
+/* A temp of 1 / sqrt(variance + epsilon). */
+static kiln_buffer make_inverse(kiln_te *te, const moments *m) {
+    return make_statistic(te, "inverse", m, m->square, inverse_deviation);
+}
+
+static kiln_expr statistic_at(kiln_te *te, const moments *m, kiln_buffer temp, const kiln_expr *i) {
+    return kiln_te_read_reduced(te, temp, m->mask, i, m->rank);
 }
 
 kiln_status kiln_rule_instance_norm(kiln_infer *infer) {
@@ -170,9 +195,10 @@ kiln_status kiln_rule_instance_norm(kiln_infer *infer) {
 void kiln_te_instance_norm(kiln_te *te) {
     const kiln_shape *shape = kiln_te_in_shape(te, 0);
     moments m = make_moments(te, kiln_mask_all(shape->rank) & ~3u);
+    kiln_buffer inverse = make_inverse(te, &m);
     kiln_te_block block = kiln_te_block_begin(te, "", shape);
     kiln_expr value = kiln_sub(te, kiln_te_load(te, 0, block.i), mean_at(te, &m, block.i));
-    value = kiln_mul(te, kiln_mul(te, value, inverse_deviation(te, &m, block.i)),
+    value = kiln_mul(te, kiln_mul(te, value, statistic_at(te, &m, inverse, block.i)),
                      kiln_te_load(te, 1, &block.i[1]));
     kiln_te_store(te, &block, te->output[0], block.i, block.rank,
                   kiln_add(te, value, kiln_te_load(te, 2, &block.i[1])));
@@ -205,10 +231,10 @@ kiln_status kiln_rule_layer_norm(kiln_infer *infer) {
     return KILN_OK;
 }
 
-static void layer_norm_output(kiln_te *te, const moments *m) {
+static void layer_norm_output(kiln_te *te, const moments *m, kiln_buffer inverse) {
     kiln_te_block block = kiln_te_block_begin(te, "", kiln_te_in_shape(te, 0));
     kiln_expr value = kiln_sub(te, kiln_te_load(te, 0, block.i), mean_at(te, m, block.i));
-    value = kiln_mul(te, value, inverse_deviation(te, m, block.i));
+    value = kiln_mul(te, value, statistic_at(te, m, inverse, block.i));
     value = kiln_mul(te, value, kiln_te_load_broadcast(te, 1, block.i, block.rank));
     if (kiln_te_has(te, 2))
         value = kiln_add(te, value, kiln_te_load_broadcast(te, 2, block.i, block.rank));
@@ -222,14 +248,15 @@ void kiln_te_layer_norm(kiln_te *te) {
     kiln_status st = kiln_axis_resolve(kiln_node_int(te->node, "axis"), shape->rank, "axis", &axis);
     KILN_CHECK(st == NULL);
     moments m = make_moments(te, layer_mask(shape->rank, axis));
-    if (te->output[0]) layer_norm_output(te, &m);
+    kiln_buffer inverse = make_inverse(te, &m);
+    if (te->output[0]) layer_norm_output(te, &m, inverse);
     for (uint32_t i = 1; i < te->node->output_count; i++) {
         if (!te->output[i]) continue;
         kiln_te_block block = kiln_te_block_begin(te, i == 1 ? "mean" : "deviation",
                                                   &te->p->buffer.data[te->output[i]].shape);
-        kiln_expr statistic =
-            i == 1 ? mean_at(te, &m, block.i) : inverse_deviation(te, &m, block.i);
-        kiln_te_store(te, &block, te->output[i], block.i, block.rank, statistic);
+        kiln_expr wanted =
+            i == 1 ? mean_at(te, &m, block.i) : statistic_at(te, &m, inverse, block.i);
+        kiln_te_store(te, &block, te->output[i], block.i, block.rank, wanted);
     }
 }
 
@@ -250,9 +277,10 @@ void kiln_te_rms_norm(kiln_te *te) {
     for (uint32_t d = axis; d < shape->rank; d++) m.count *= (double)shape->dim[d];
     m.square =
         kiln_te_reduce(te, "square", shape, m.mask, wide, KILN_COMBINE_SUM, square_of_input, NULL);
+    kiln_buffer inverse = make_inverse(te, &m);
     kiln_te_block block = kiln_te_block_begin(te, "", shape);
     kiln_expr value =
-        kiln_mul(te, kiln_te_load(te, 0, block.i), inverse_deviation(te, &m, block.i));
+        kiln_mul(te, kiln_te_load(te, 0, block.i), statistic_at(te, &m, inverse, block.i));
     kiln_te_store(te, &block, te->output[0], block.i, block.rank,
                   kiln_mul(te, value, kiln_te_load_broadcast(te, 1, block.i, block.rank)));
 }
@@ -276,7 +304,8 @@ void kiln_te_mean_variance_norm(kiln_te *te) {
     moments m = make_moments(te, mask);
     kiln_te_block block = kiln_te_block_begin(te, "", shape);
     kiln_expr value = kiln_sub(te, kiln_te_load(te, 0, block.i), mean_at(te, &m, block.i));
-    kiln_expr deviation = kiln_expr_unary(te->p, KILN_EXPR_SQRT, variance_at(te, &m, block.i));
+    kiln_expr deviation =
+        kiln_expr_unary(te->p, KILN_EXPR_SQRT, average(te, &m, m.square, block.i));
     deviation = kiln_add(te, deviation, kiln_te_const(te, deviation, 1e-9));
     kiln_te_store(te, &block, te->output[0], block.i, block.rank, kiln_div(te, value, deviation));
 }

@@ -47,6 +47,18 @@ static bool reads_only_constants(kiln_program *p, kiln_block block) {
     return only;
 }
 
+static int64_t points_of(const kiln_program *p, kiln_block block) {
+    int64_t points = 1;
+    for (uint32_t i = 0; i < p->block.data[block].iter_count; i++)
+        points *= p->block.data[block].iter[i].extent;
+    return points;
+}
+
+/* Whether the reader would evaluate it more than once per element. */
+static bool is_repeated(const kiln_program *p, kiln_block block, kiln_block reader) {
+    return points_of(p, reader) > points_of(p, block);
+}
+
 static bool wants_inline(kiln_program *p, kiln_block block) {
     const kiln_block_info *b = &p->block.data[block];
     if (b->removed || kiln_block_is_reduction(p, block) ||
@@ -59,7 +71,7 @@ static bool wants_inline(kiln_program *p, kiln_block block) {
     for (uint32_t i = 0; i < count; i++) feeds_reduction |= kiln_block_is_reduction(p, reader[i]);
     if (feeds_reduction)
         return kiln_expr_get(p, value)->op == KILN_EXPR_LOAD || reads_only_constants(p, block);
-    return count == 1 || (count > 1 && is_cheap(p, value));
+    return is_cheap(p, value) || (count == 1 && !is_repeated(p, block, reader[0]));
 }
 
 void kiln_sketch_inline(kiln_maker *m) {

@@ -129,12 +129,11 @@ static kiln_block last_block(const kiln_program *p) {
     return last;
 }
 
-/* Iterators of `last` that index everything that reductions hand to it: the rows. */
+/* Iterators of `last` that index everything that earlier blocks hand to it: the rows. */
 static uint32_t row_iters(kiln_program *p, const kiln_pattern *last) {
     uint32_t rows = last->spatial, found = 0;
     for (uint32_t a = 0; a < last->from_count; a++) {
-        kiln_block writer = kiln_program_producer(p, last->from[a].buffer);
-        if (!writer || !kiln_block_is_reduction(p, writer)) continue;
+        if (!kiln_program_producer(p, last->from[a].buffer)) continue;
         uint32_t plain = 0;
         for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
             if (last->from[a].dim_of[i] >= 0) plain |= 1u << i;

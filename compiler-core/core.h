@@ -24,6 +24,7 @@
 #include "compiler-core/onnx/onnx.h"
 #include "compiler-core/onnx/zoo/zoo.h"
 #include "compiler-core/passes/pass.h"
+#include "compiler-core/sched/in_place.h"
 #include "compiler-core/sched/mutate.h"
 #include "compiler-core/sched/space.h"
 #include "compiler-core/sched/trace.h"

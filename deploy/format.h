@@ -125,7 +125,8 @@ uint32_t kiln_module_plan_root(const kiln_module_plan *plan, uint32_t buffer);
 /* Checks a plan by the rules that writer and reader share. Indices and counts are in range; sizes agree
  * (ports, aliases, copies); arena buffers lie inside the arena; each buffer is written once, before it is
  * read, never by a step that also reads it, and is in the arena or an output; every output is written; no
- * two arena buffers share bytes while both are alive. Arguments fit the kernels in number, role, size and
+ * two arena buffers share bytes while both are alive, but that a kernel may write a result exactly where an
+ * input stands that nobody needs after it. Arguments fit the kernels in number, role, size and
  * (ports) row-major layout: for this the manifests are decoded from the artefacts.
  * INVALID_ARGUMENT names the step or buffer; errors of kiln_artefact_decode. Cost: steps times the
  * buffers that are alive at once. */

@@ -23,6 +23,7 @@ typedef struct packer {
     const kiln_alternative **way; /* [steps of the plan] */
     kiln_layout *layout;          /* [value] in which it is written */
     KILN_VEC(kiln_str) kernel;
+    KILN_VEC(uint32_t *) in_place; /* [kernels][arguments] which input it may overwrite, + 1 */
     KILN_VEC(packed_buffer) buffer;
     KILN_VEC(kiln_plan_step) step;
     kiln_map kernels; /* key of the task and hash of the trace -> index into kernel */
@@ -78,6 +79,26 @@ static void add_step(packer *p, kiln_plan_step step) { kiln_vec_push_in(p->arena
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
+/* Which of its inputs each result may overwrite. */
+static kiln_status find_in_place(packer *p, const kiln_program *te, const kiln_trace *trace) {
+    kiln_arena scratch;
+    kiln_program *program = NULL;
+    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
+    kiln_arena_init(&scratch, 0);
+    kiln_status st = kiln_trace_replay(trace, te, NULL, &scratch, &program, NULL);
+    uint32_t count = st ? 0 : kiln_program_args(program, arg);
+    uint32_t *over = KILN_ARENA_ARRAY(p->arena, uint32_t, count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (program->buffer.data[arg[i]].role != KILN_ROLE_OUTPUT) continue;
+        kiln_buffer input = kiln_program_in_place(program, arg[i]);
+        for (uint32_t k = 0; input && k < count; k++)
+            if (arg[k] == input) over[i] = k + 1;
+    }
+    kiln_vec_push_in(p->arena, &p->in_place, over);
+    kiln_arena_deinit(&scratch);
+    return st;
+}
+
 /* The kernel that a trace makes of a task, built once. */
 static kiln_status find_kernel(packer *p, const kiln_program *te, kiln_str key,
                                const kiln_trace *trace, uint32_t *out_index) {
@@ -91,6 +112,7 @@ static kiln_status find_kernel(packer *p, const kiln_program *te, kiln_str key,
         return KILN_OK;
     }
     kiln_status st = kiln_build(te, key, trace, p->options->target, p->arena, &artefact);
+    if (!st) st = find_in_place(p, te, trace);
     if (st) return st;
     kiln_strbuf bytes = {0};
     kiln_artefact_encode(&artefact, &bytes);
@@ -304,24 +326,68 @@ static void find_lives(packer *p) {
     }
 }
 
+static bool is_on(const packer *p, kiln_planner planner) {
+    return !(p->options->without >> planner & 1);
+}
+
+static bool in_arena(const packer *p, uint32_t buffer) {
+    return p->buffer.data[buffer].plan.storage == KILN_STORAGE_ARENA;
+}
+
+/* The input buffer whose place a step's result takes over: read once, by nobody later. */
+static bool takes_over(const packer *p, uint32_t s, uint32_t arg, uint32_t *out_input) {
+    const kiln_plan_step *step = &p->step.data[s];
+    uint32_t over = step->action == KILN_ACTION_KERNEL ? p->in_place.data[step->kernel][arg] : 0;
+    if (!over || !in_arena(p, step->arg[arg])) return false;
+    uint32_t input = root_of(p, step->arg[over - 1]), reads = 0;
+    for (uint32_t i = 0; i < step->arg_count; i++) reads += root_of(p, step->arg[i]) == input;
+    *out_input = input;
+    return reads == 1 && in_arena(p, input) && p->buffer.data[input].last_step == s &&
+           p->buffer.data[input].plan.size_bytes == p->buffer.data[step->arg[arg]].plan.size_bytes;
+}
+
+/* place: [buffers] the buffer at whose place each stands, itself or an earlier one, which then
+ * lives as long. */
+static void share_places(packer *p, uint32_t *place) {
+    uint32_t *last = KILN_ARENA_ARRAY(p->arena, uint32_t, p->buffer.count), input = 0;
+    for (uint32_t i = 0; i < p->buffer.count; i++) {
+        place[i] = i;
+        last[i] = p->buffer.data[i].last_step;
+    }
+    for (uint32_t s = 0; is_on(p, KILN_PLANNER_IN_PLACE) && s < p->step.count; s++) {
+        const kiln_plan_step *step = &p->step.data[s];
+        for (uint32_t i = step->arg_count - step->output_count; i < step->arg_count; i++) {
+            if (!takes_over(p, s, i, &input)) continue;
+            place[step->arg[i]] = place[input];
+            last[place[input]] = p->buffer.data[step->arg[i]].last_step;
+        }
+    }
+    for (uint32_t i = 0; i < p->buffer.count; i++) p->buffer.data[i].last_step = last[i];
+}
+
 /* Memory for what no caller holds and no constant is. */
 static void place_buffers(packer *p) {
+    uint32_t *place = KILN_ARENA_ARRAY(p->arena, uint32_t, p->buffer.count);
     uint32_t *index = KILN_ARENA_ARRAY(p->arena, uint32_t, p->buffer.count), count = 0;
     kiln_memory_value *value = KILN_ARENA_ARRAY(p->arena, kiln_memory_value, p->buffer.count);
     find_lives(p);
+    share_places(p, place);
     for (uint32_t i = 0; i < p->buffer.count; i++) {
         const packed_buffer *buffer = &p->buffer.data[i];
-        if (buffer->plan.storage != KILN_STORAGE_ARENA) continue;
+        if (!in_arena(p, i) || place[i] != i) continue;
         value[count] =
             (kiln_memory_value){buffer->plan.size_bytes, buffer->first_step, buffer->last_step, 0};
         index[count++] = i;
     }
-    bool reuse = !(p->options->without >> KILN_PLANNER_REUSE & 1);
-    kiln_memory_peak peak = kiln_memory_plan(value, count, reuse, p->arena);
+    kiln_memory_peak peak = kiln_memory_plan(value, count, is_on(p, KILN_PLANNER_REUSE), p->arena);
     for (uint32_t i = 0; i < count; i++) p->buffer.data[index[i]].plan.offset = value[i].offset;
+    for (uint32_t i = 0; i < p->buffer.count; i++) {
+        if (!in_arena(p, i)) continue;
+        p->buffer.data[i].plan.offset = p->buffer.data[place[i]].plan.offset;
+        p->report.value_bytes += p->buffer.data[i].plan.size_bytes;
+    }
     p->report.arena_bytes = peak.arena_bytes;
     p->report.live_bytes = peak.live_bytes;
-    p->report.value_bytes = peak.value_bytes;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */

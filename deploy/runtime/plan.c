@@ -188,6 +188,17 @@ static bool overlap(const kiln_plan_buffer *a, const kiln_plan_buffer *b) {
     return a->offset < b->offset + b->size_bytes && b->offset < a->offset + a->size_bytes;
 }
 
+/* A result may stand exactly where an input of the step stood that is not needed after it: the
+ * kernel reads each element before it writes the one at the same place, which only its maker can
+ * know. */
+static bool takes_over(const walk *w, uint32_t index, const kiln_plan_buffer *result,
+                       uint32_t root) {
+    const kiln_plan_buffer *input = &w->plan->buffer[root];
+    return w->plan->step[index].action == KILN_ACTION_KERNEL && w->first_write[root] < index &&
+           w->last_use[root] == index && result->offset == input->offset &&
+           result->size_bytes == input->size_bytes;
+}
+
 /* Adds what the step writes to the arena to the buffers alive, which must lie elsewhere. */
 static kiln_status follow_memory(walk *w, uint32_t index) {
     const kiln_plan_step *step = &w->plan->step[index];
@@ -200,7 +211,8 @@ static kiln_status follow_memory(walk *w, uint32_t index) {
         const kiln_plan_buffer *buffer = &w->plan->buffer[root];
         if (buffer->storage != KILN_STORAGE_ARENA) continue;
         for (uint32_t j = 0; j < w->live_count; j++)
-            if (overlap(buffer, &w->plan->buffer[w->live[j]]))
+            if (overlap(buffer, &w->plan->buffer[w->live[j]]) &&
+                !takes_over(w, index, buffer, w->live[j]))
                 return KILN_ERROR(INVALID_ARGUMENT,
                                   "buffer %u overwrites buffer %u, which is still needed", root,
                                   w->live[j]);

@@ -1,0 +1,61 @@
+/* Results over inputs. */
+#include "compiler-core/sched/in_place.h"
+
+#include "compiler-core/ir/eval.h"
+#include "compiler-core/sched/nest.h"
+
+/* The block that alone writes `output`, in one go; 0: there are several, or it accumulates there,
+ * or somebody reads it. */
+static kiln_block only_writer(kiln_program *p, kiln_buffer output) {
+    kiln_block writer = 0;
+    for (kiln_block b = 1; b < p->block.count; b++) {
+        const kiln_block_info *info = &p->block.data[b];
+        if (info->removed) continue;
+        if (kiln_block_reads(p, b, output)) return 0;
+        if (info->buffer != output) continue;
+        if (writer || info->combiner != KILN_COMBINE_NONE || info->init_of) return 0;
+        writer = b;
+    }
+    return writer;
+}
+
+/* The load is of the element that the block writes. */
+static bool loads_own_element(const kiln_program *p, kiln_block block, kiln_expr load) {
+    const kiln_block_info *b = &p->block.data[block];
+    for (uint32_t d = 0; d < b->index_count; d++) {
+        int iter = kiln_block_iter_of(p, block, b->index[d]);
+        bool alone = p->buffer.data[b->buffer].shape.dim[d] == 1; /* there is no other index */
+        if (!alone &&
+            (iter < 0 || iter != kiln_block_iter_of(p, block, kiln_expr_operand(p, load, d))))
+            return false;
+    }
+    return true;
+}
+
+static bool may_be_overwritten(kiln_program *p, kiln_block writer, kiln_buffer input) {
+    const kiln_buffer_info *in = &p->buffer.data[input],
+                           *out = &p->buffer.data[p->block.data[writer].buffer];
+    kiln_expr load[KILN_LOADS_MAX];
+    if (in->role != KILN_ROLE_INPUT || in->dtype != out->dtype ||
+        !kiln_shape_equal(&in->shape, &out->shape) ||
+        !kiln_layout_equal(&in->layout, &out->layout) || !kiln_block_reads(p, writer, input))
+        return false;
+    for (kiln_block b = 1; b < p->block.count; b++)
+        if (b != writer && !p->block.data[b].removed && kiln_block_reads(p, b, input)) return false;
+    uint32_t count = kiln_block_loads(p, writer, load);
+    if (count > KILN_LOADS_MAX) return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (kiln_expr_get(p, load[i])->payload.id == input &&
+            !loads_own_element(p, writer, load[i]))
+            return false;
+    return true;
+}
+
+kiln_buffer kiln_program_in_place(kiln_program *p, kiln_buffer output) {
+    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
+    uint32_t count = kiln_program_args(p, arg);
+    kiln_block writer = only_writer(p, output);
+    for (uint32_t i = 0; writer && i < count; i++)
+        if (may_be_overwritten(p, writer, arg[i])) return arg[i];
+    return 0;
+}

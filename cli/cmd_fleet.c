@@ -1,3 +1,4 @@
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -5,6 +6,9 @@
 #include "base/opt.h"
 #include "cli/cli.h"
 #include "cli/client.h"
+#include "cli/display.h"
+
+#define WATCH_NS (UINT64_C(500) * KILN_NS_PER_MS)
 
 /* A call of `kiln fleet` or `kiln jobs`. */
 typedef struct tracker_call {
@@ -131,6 +135,62 @@ static kiln_status jobs_cancel(tracker_call *c) {
     return jobs_show(c); /* the answer comes after the order */
 }
 
+typedef struct watch {
+    kiln_client *client;
+    bool stopped;
+} watch;
+
+static void on_stop(void *context, int signal) {
+    (void)signal;
+    watch *w = context;
+    w->stopped = true;
+    kiln_client_wake(w->client);
+}
+
+static bool has_ended(const kiln_msg_job_row *job) {
+    return kiln_str_is(job->state, "done") || kiln_str_is(job->state, "failed") ||
+           kiln_str_is(job->state, "cancelled");
+}
+
+/* One look at the job: what it has done goes to the display; at its end its row is printed. */
+static kiln_status look(tracker_call *c, kiln_display *display, bool *out_ended) {
+    kiln_message question = {.type = KILN_MSG_QUERY,
+                             .query = {KILN_TOPIC_JOB, kiln_str_from(c->id), 0}};
+    kiln_message answer = {0};
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    kiln_status st = kiln_client_ask(c->client, &question, &scratch, &answer);
+    if (!st && (answer.type != KILN_MSG_ANSWER || answer.answer.jobs.count != 1))
+        st = KILN_ERROR(DATA_LOSS, "the tracker answered %s", kiln_message_name(answer.type));
+    if (!st) {
+        const kiln_msg_job_row *job = &answer.answer.jobs.item[0];
+        kiln_msg_job_event event = {.job = job->job, .tasks = {job->tasks.item, job->tasks.count}};
+        display->start_ns = kiln_clock_ns() - job->age_ms * KILN_NS_PER_MS;
+        kiln_display_update(display, &event);
+        *out_ended = has_ended(job);
+        if (*out_ended) kiln_display_finish(display);
+        if (*out_ended) print_jobs(&answer.answer, c->json);
+    }
+    kiln_arena_deinit(&scratch);
+    return st;
+}
+
+/* Follows a job that somebody else opened. Ctrl-C ends the watching, not the job. */
+static kiln_status jobs_watch(tracker_call *c) {
+    watch w = {.client = c->client};
+    kiln_display display;
+    bool ended = false;
+    kiln_display_init(&display, &(kiln_display_options){.json = c->json, .process = c->process});
+    kiln_loop_on_signal(kiln_client_loop(c->client), SIGINT, on_stop, &w);
+    kiln_status st = look(c, &display, &ended);
+    while (!st && !ended && !w.stopped && !ferror(stdout)) {
+        kiln_display_tick(&display);
+        st = kiln_client_wait(c->client, WATCH_NS);
+        if (!st && !w.stopped) st = look(c, &display, &ended);
+    }
+    return st;
+}
+
 /* ---- both ------------------------------------------------------------------------------------ */
 
 typedef struct action {
@@ -217,10 +277,12 @@ kiln_status kiln_cmd_jobs(kiln_arena *process, int argc, char **argv) {
     static const action actions[] = {
         {"list", false, jobs_list, NULL},
         {"show", true, jobs_show, NULL},
-        {"watch", true, NULL, "repeat kiln jobs show ID"},
+        {"watch", true, jobs_watch, NULL},
         {"cancel", true, jobs_cancel, NULL},
     };
-    static const action_table table = {"jobs", "kiln jobs [list|show ID|cancel ID] --tracker ADDR",
-                                       "Looks at tuning jobs.", actions, KILN_ARRAY_COUNT(actions)};
+    static const action_table table = {
+        "jobs", "kiln jobs [list|show ID|watch ID|cancel ID] --tracker ADDR",
+        "Looks at tuning jobs: all, one, one until it ends; or ends it.", actions,
+        KILN_ARRAY_COUNT(actions)};
     return run_action(&table, process, argc, argv);
 }

@@ -29,10 +29,11 @@ static bool speaks_utf8(void) {
 }
 
 void kiln_display_init(kiln_display *display, const kiln_display_options *options) {
-    *display = (kiln_display){.options = *options,
-                              .live = !options->json && isatty(STDERR_FILENO),
-                              .utf8 = speaks_utf8(),
-                              .start_ns = kiln_clock_ns()};
+    *display =
+        (kiln_display){.options = *options,
+                       .live = isatty(STDERR_FILENO) && !(options->json && isatty(STDOUT_FILENO)),
+                       .utf8 = speaks_utf8(),
+                       .start_ns = kiln_clock_ns()};
 }
 
 /* ---- what is known -------------------------------------------------------------------------- */
@@ -336,8 +337,13 @@ static bool changed_since(const kiln_display *d, uint64_t ns) {
     return false;
 }
 
+/* JSON goes to standard output; plain lines beside it would help nobody, a table does. */
+static bool is_shown_at_all(const kiln_display *d) {
+    return d->task.count > 0 && (d->live || !d->options.json);
+}
+
 void kiln_display_tick(kiln_display *d) {
-    if (d->options.json || d->task.count == 0) return;
+    if (!is_shown_at_all(d)) return;
     uint64_t pause_ns = !d->live ? PLAIN_NS : changed_since(d, d->drawn_ns) ? LIVE_NS : IDLE_NS;
     if (kiln_clock_ns() - d->drawn_ns >= pause_ns) draw(d);
 }
@@ -352,5 +358,5 @@ void kiln_display_say(kiln_display *d, const char *text) {
 }
 
 void kiln_display_finish(kiln_display *d) {
-    if (!d->options.json && d->task.count) draw(d);
+    if (is_shown_at_all(d)) draw(d);
 }

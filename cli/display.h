@@ -1,5 +1,6 @@
-/* Progress of a tuning job: a table that renews itself on a terminal, plain lines otherwise, one
- * object per line with --json. */
+/* Progress of a tuning job on standard error: a table that renews itself on a terminal, plain lines
+ * otherwise. With --json one object per line on standard output, and the table only if that is no
+ * terminal. */
 #ifndef KILN_CLI_DISPLAY_H
 #define KILN_CLI_DISPLAY_H
 

@@ -84,6 +84,7 @@ static kiln_status put_record(kiln_shell_job *job, const kiln_candidate *candida
                           .flops = task->flops,
                           .build_ns = (double)candidate->build_ns,
                           .search_ns = (double)candidate->search_ns,
+                          .train_ns = (double)candidate->train_ns,
                           .project = job->spec.project,
                           .user = job->spec.user,
                           .stored_wall_ns = (int64_t)kiln_clock_wall_ns()};

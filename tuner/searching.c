@@ -10,10 +10,14 @@
 
 /* ---- on the pool thread ---- */
 
+static uint64_t trained_so_far(const kiln_shell_job *job) {
+    return job->model ? kiln_cost_model_trained_ns(job->model) : 0;
+}
+
 static kiln_candidate *propose(kiln_shell_job *job, const kiln_search_order *order) {
     kiln_searcher *searcher = job->task[order->task].searcher;
     const kiln_point *point = NULL;
-    uint64_t began_ns = kiln_clock_precise_ns();
+    uint64_t began_ns = kiln_clock_precise_ns(), trained_ns = trained_so_far(job);
     /* Behind the end of a space the machine may ask once more for each proposal under way. */
     if (!searcher || kiln_searcher_proposed(searcher) < order->index) return NULL;
     kiln_status st = kiln_searcher_propose(searcher, &point);
@@ -24,9 +28,10 @@ static kiln_candidate *propose(kiln_shell_job *job, const kiln_search_order *ord
         return NULL;
     }
     kiln_candidate *candidate = kiln_alloc(sizeof *candidate);
-    *candidate = (kiln_candidate){.task = order->task,
-                                  .index = order->index,
-                                  .search_ns = kiln_clock_precise_ns() - began_ns};
+    *candidate = (kiln_candidate){
+        .task = order->task, .index = order->index, .train_ns = trained_so_far(job) - trained_ns};
+    candidate->search_ns = kiln_clock_precise_ns() - began_ns;
+    candidate->search_ns -= KILN_MIN(candidate->search_ns, candidate->train_ns);
     kiln_arena_init(&candidate->arena, 4096);
     candidate->trace.data =
         kiln_arena_copy(&candidate->arena, point->trace.data, point->trace.size);

@@ -53,7 +53,7 @@ typedef struct kiln_candidate {
     char hash[KILN_HASH128_TEXT];
     kiln_digest artefact; /* after BUILD */
     kiln_str algorithm, layout_in, layout_out;
-    uint64_t search_ns, build_ns;
+    uint64_t search_ns, train_ns, build_ns;
 } kiln_candidate;
 
 /* A stored record that the searchers learn from before they propose. */

@@ -53,6 +53,20 @@ def test_named_tracker_sends_records_home(world):
     assert [j["state"] for j in world.json("jobs", "list", "--tracker", address)] == ["done"]
 
 
+def test_jobs_watch_follows_a_job_to_its_end(world):
+    _, address = world.tracker()
+    world.board(address)
+    world.tuner(address)
+    world.refused("jobs", "watch", "--tracker", address, says="ID is missing")
+    world.refused("jobs", "watch", "f00d", "--tracker", address, says="f00d")
+    tuning = start_tune(world, world.zoo("conv:C3"), address, 6)
+    [job] = until(lambda: world.json("jobs", "list", "--tracker", address), "the job")
+    lines = world.json("jobs", "watch", job["job"], "--tracker", address)
+    assert lines[-1]["job"] == job["job"] and lines[-1]["state"] == "done" and lines[-1]["done"] >= 6, lines[-1]
+    assert all(line["event"] == "progress" for line in lines[:-1]), lines
+    assert tuning.wait() == 0
+
+
 def test_boards_share_a_job_and_records_name_them(world):
     """Two boards of the same target, each on a core of its own: both are given trials, whoever is idle."""
     _, address = world.tracker()

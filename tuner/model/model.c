@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/rand.h"
@@ -36,6 +37,7 @@ struct kiln_cost_model {
     KILN_VEC(float) row; /* [sample count][column_count] */
     kiln_booster *booster;
     uint32_t trained_on;
+    uint64_t trained_ns;
     /* A training under way: its thread alone touches these until it is joined. */
     bool training, threaded;
     pthread_t thread;
@@ -47,6 +49,7 @@ struct kiln_cost_model {
         kiln_booster_plan plan;
         kiln_booster *result;
         kiln_status status;
+        uint64_t took_ns;
     } job;
 };
 
@@ -140,9 +143,11 @@ static void make_labels(kiln_cost_model *m) {
 
 static void *train(void *context) {
     kiln_cost_model *m = context;
+    uint64_t began_ns = kiln_clock_precise_ns();
     if (!m->job.status)
         m->job.status = kiln_booster_train(kiln_strbuf_view(&m->job.from), &m->job.data,
                                            &m->job.plan, &m->job.result);
+    m->job.took_ns = kiln_clock_precise_ns() - began_ns;
     return NULL;
 }
 
@@ -183,6 +188,7 @@ kiln_status kiln_cost_model_train_wait(kiln_cost_model *model) {
     if (m->threaded) pthread_join(m->thread, NULL);
     m->training = false;
     kiln_status st = m->job.status;
+    m->trained_ns += m->job.took_ns;
     if (!st) {
         kiln_booster_destroy(m->booster);
         m->booster = m->job.result;
@@ -193,6 +199,8 @@ kiln_status kiln_cost_model_train_wait(kiln_cost_model *model) {
 }
 
 uint32_t kiln_cost_model_trained_on(const kiln_cost_model *model) { return model->trained_on; }
+
+uint64_t kiln_cost_model_trained_ns(const kiln_cost_model *model) { return model->trained_ns; }
 
 void kiln_cost_model_destroy(kiln_cost_model *model) {
     if (!model) return;

@@ -53,6 +53,8 @@ void kiln_cost_model_train_begin(kiln_cost_model *model);
 KILN_MUST_USE kiln_status kiln_cost_model_train_wait(kiln_cost_model *model);
 /* Samples that the booster in use has seen; 0: none yet, predictions are analytic. */
 uint32_t kiln_cost_model_trained_on(const kiln_cost_model *model);
+/* Time that all trainings taken over so far took on their thread. */
+uint64_t kiln_cost_model_trained_ns(const kiln_cost_model *model);
 
 /* Scores of `row_count` candidates of one task: `rows` [row_count][kiln_features_count], row-major;
  * `out_score` [row_count]. Larger batches cost less a row: 128 rows about 5 us each. */

@@ -4,7 +4,7 @@
 #include "compiler-core/sched/rules.h"
 
 const kiln_rule kiln_rules_cpu[] = {
-    {"tile", 4, kiln_sketch_tile},
+    {"tile", 8, kiln_sketch_tile},
     {"rows", 1, kiln_sketch_rows},
     {"any", 1, kiln_sketch_any},
 };
@@ -25,6 +25,18 @@ int64_t kiln_sketch_lanes(const kiln_target *target, kiln_dtype dtype, int64_t e
     int64_t lanes = (int64_t)(target->vector_bytes / kiln_dtype_size(dtype));
     while (lanes > 1 && extent * 2 <= lanes) lanes /= 2;
     return lanes;
+}
+
+/* Below this, waking workers and waiting for them (a few microseconds) costs more than it saves. */
+#define SHARED_WORK_MIN 16384.0
+
+bool kiln_sketch_share(kiln_maker *m, kiln_block block, const char *list) {
+    if (m->target->threads <= 1 || kiln_pattern_work(m->replay.p, block) < SHARED_WORK_MIN)
+        return false;
+    kiln_str rest = kiln_str_from(list), head = kiln_str_trim(kiln_str_cut(&rest, ','));
+    if (head.size == 0) return false;
+    if (rest.size == 0) return kiln_make(m, "parallel(%.*s)", KILN_STR_ARG(head));
+    return kiln_make(m, "fuse(%s)", list) && kiln_make(m, "parallel(%.*s.f)", KILN_STR_ARG(head));
 }
 
 /* Whether evaluating `e` twice costs little: no division, no function. */

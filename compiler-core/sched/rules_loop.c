@@ -45,7 +45,6 @@ static void order_and_share(kiln_maker *m, const kiln_pattern *pattern, int lane
     for (uint32_t i = 0; i < b->iter_count; i++)
         if (!b->iter[i].reduce && (int)i != lanes_iter) outer |= 1u << i;
     const char *outer_list = loop_list(m, pattern->block, outer);
-    const char *head = outer_list;
     if (lanes_iter >= 0) {
         const char *low = kiln_make_loop_name(m, pattern->block, lanes_iter, ".0");
         outer_list = kiln_arena_printf(m->arena, "%s%s%s", outer_list, outer ? ", " : "", low);
@@ -54,14 +53,7 @@ static void order_and_share(kiln_maker *m, const kiln_pattern *pattern, int lane
                   kiln_make_loop_name(m, pattern->block, lanes_iter, ".1"));
         kiln_make(m, "vectorize(%s)", kiln_make_loop_name(m, pattern->block, lanes_iter, ".1"));
     }
-    if (!share || m->target->threads <= 1) return;
-    uint32_t count = bits(outer) + (lanes_iter >= 0);
-    kiln_str rest = kiln_str_from(*head ? head : outer_list);
-    kiln_str first = kiln_str_trim(kiln_str_cut(&rest, ','));
-    if (count > 1 && kiln_make(m, "fuse(%s)", outer_list))
-        kiln_make(m, "parallel(%.*s.f)", KILN_STR_ARG(first));
-    else
-        kiln_make(m, "parallel(%.*s)", KILN_STR_ARG(first));
+    if (share) kiln_sketch_share(m, pattern->block, outer_list);
 }
 
 static void vectorize_block(kiln_maker *m, kiln_block block, bool share) {

@@ -147,34 +147,59 @@ static int iter_along(kiln_program *p, kiln_block block, int dim) {
     return -1;
 }
 
-/* The padded copy of the data: where, and in vectors along its blocks. */
-static void place_copy(kiln_tile *t, kiln_block copy, int dim, const char *block_size,
-                       const char *lanes, uint32_t outer_loops, uint32_t preferred) {
+/* The padded copy of the data, in vectors along its blocks; alone at the root it is shared out. */
+static void vectorize_copy(kiln_tile *t, kiln_block copy, int dim, const char *block_size,
+                           const char *lanes, bool at_root) {
     kiln_maker *m = t->m;
-    const char *name = kiln_make_block_name(m, copy);
-    const char *place = kiln_make_sampler(m, "location(%s, %u) = %u", name, outer_loops, preferred);
-    if (place) kiln_make(m, "compute_at(%s, %s)", name, place);
     int rank = (int)m->replay.p->buffer.data[m->replay.p->block.data[copy].buffer].shape.rank;
     int inner = iter_along(m->replay.p, copy, dim), last = iter_along(m->replay.p, copy, rank - 1);
-    if (inner < 0 || last < 0 || inner == last) {
-        if (last >= 0 && kiln_make(m, "split(%s, -1, %lld)", kiln_make_loop_name(m, copy, last, ""),
-                                   (long long)t->lanes))
-            kiln_make(m, "vectorize(%s)", kiln_make_loop_name(m, copy, last, ".1"));
-        return;
-    }
-    kiln_make(m, "split(%s, -1, %s)", kiln_make_loop_name(m, copy, inner, ""), block_size);
-    kiln_make(m, "split(%s, -1, %s)", kiln_make_loop_name(m, copy, last, ""), lanes);
+    if (last < 0) return;
+    bool blocked = inner >= 0 && inner != last;
     const char *order = "";
     for (uint32_t i = 0; i < m->replay.p->block.data[copy].iter_count; i++)
         if ((int)i != last)
             order = kiln_arena_printf(
-                m->arena, "%s%s, ", order,
-                kiln_make_loop_name(m, copy, (int)i, (int)i == inner ? ".0" : ""));
-    kiln_make(m, "reorder(%s%s, %s, %s)", order, kiln_make_loop_name(m, copy, last, ".0"),
-              kiln_make_loop_name(m, copy, last, ".1"), kiln_make_loop_name(m, copy, inner, ".1"));
-    kiln_make(m, "fuse(%s, %s)", kiln_make_loop_name(m, copy, last, ".1"),
-              kiln_make_loop_name(m, copy, inner, ".1"));
-    kiln_make(m, "vectorize(%s)", kiln_make_loop_name(m, copy, last, ".1.f"));
+                m->arena, "%s%s%s", order, *order ? ", " : "",
+                kiln_make_loop_name(m, copy, (int)i, blocked && (int)i == inner ? ".0" : ""));
+    if (blocked) {
+        kiln_make(m, "split(%s, -1, %s)", kiln_make_loop_name(m, copy, inner, ""), block_size);
+        kiln_make(m, "split(%s, -1, %s)", kiln_make_loop_name(m, copy, last, ""), lanes);
+        kiln_make(m, "reorder(%s, %s, %s, %s)", order, kiln_make_loop_name(m, copy, last, ".0"),
+                  kiln_make_loop_name(m, copy, last, ".1"),
+                  kiln_make_loop_name(m, copy, inner, ".1"));
+        kiln_make(m, "fuse(%s, %s)", kiln_make_loop_name(m, copy, last, ".1"),
+                  kiln_make_loop_name(m, copy, inner, ".1"));
+        kiln_make(m, "vectorize(%s)", kiln_make_loop_name(m, copy, last, ".1.f"));
+    } else if (kiln_make(m, "split(%s, -1, %lld)", kiln_make_loop_name(m, copy, last, ""),
+                         (long long)t->lanes)) {
+        kiln_make(m, "vectorize(%s)", kiln_make_loop_name(m, copy, last, ".1"));
+    }
+    if (at_root) kiln_sketch_share(m, copy, order);
+}
+
+/* Where the padded copy is made. Around the second round of tiles at most: further inside, border
+ * tests multiply the code. Copies that are used for one vector of outputs only are preferred there,
+ * some rows at a time, others at the root, in a loop of their own. Only what is at the root can be
+ * shared out apart, so with threads that is a sketch of its own. */
+static void place_copy(kiln_tile *t, kiln_block copy, uint32_t variant, uint32_t outer_count) {
+    kiln_maker *m = t->m;
+    bool threads = m->target->threads > 1, at_root = threads && !(variant & 4) == t->packs;
+    uint32_t inside = 2 * ((t->mh >= 0) + (t->mw >= 0));
+    uint32_t places = outer_count > inside ? outer_count - inside : 0;
+    const char *name = kiln_make_block_name(m, copy), *place = NULL;
+    if (!at_root)
+        place = kiln_make_sampler(m, "location(%s, %u) = %u", name, places,
+                                  t->packs && !threads ? 0 : places);
+    if (place) kiln_make(m, "compute_at(%s, %s)", name, place);
+    if (t->packs) {
+        int dim = t->k >= 0 ? t->pattern.from[t->data].dim_of[t->k] : -1;
+        const char *element = t->k >= 0 ? kiln_arena_printf(m->arena, "%s[0]", t->steps) : "1";
+        vectorize_copy(t, copy, dim, element, kiln_arena_printf(m->arena, "%s[2]", t->steps),
+                       at_root);
+    } else {
+        vectorize_copy(t, copy, t->pattern.from[t->data].dim_of[t->v],
+                       kiln_arena_printf(m->arena, "%lld", (long long)t->lanes), "1", at_root);
+    }
 }
 
 /* Splits the tile's loops and orders the nest. `*out_outer`: loops outside the tile, outermost
@@ -305,11 +330,11 @@ static void block_output(kiln_tile *t, kiln_block follower, const char *size) {
     }
 }
 
-static const char *fuse_outer(kiln_tile *t, const char *outer, uint32_t *outer_count) {
-    /* The loops up to and with the first round of rows: enough iterations to share out. */
-    kiln_str rest = kiln_str_from(outer);
-    kiln_strbuf first = {0};
-    kiln_str innermost = {0};
+/* Shares out the loops up to and with the first round of rows: enough iterations, and each thread
+ * gets weights of its own. Returns the innermost loop of `outer`. */
+static const char *share_outer(kiln_tile *t, const char *outer, uint32_t *outer_count) {
+    kiln_str rest = kiln_str_from(outer), innermost = {0};
+    const char *first = "";
     const kiln_block_info *b = &t->m->replay.p->block.data[t->block];
     uint32_t others = 0;
     for (uint32_t i = 0; i < b->iter_count; i++) others += !b->iter[i].reduce;
@@ -318,15 +343,10 @@ static const char *fuse_outer(kiln_tile *t, const char *outer, uint32_t *outer_c
     for (uint32_t i = 0; i < *outer_count; i++) {
         innermost = kiln_str_trim(kiln_str_cut(&rest, ','));
         if (i < shared)
-            kiln_strbuf_printf(&first, "%s%.*s", i ? ", " : "", KILN_STR_ARG(innermost));
+            first = kiln_arena_printf(t->m->arena, "%s%s%.*s", first, i ? ", " : "",
+                                      KILN_STR_ARG(innermost));
     }
-    if (t->m->target->threads > 1 && shared > 1 && kiln_make(t->m, "fuse(%s)", first.data)) {
-        kiln_str head = kiln_strbuf_view(&first);
-        head = kiln_str_cut(&head, ',');
-        kiln_make(t->m, "parallel(%.*s.f)", KILN_STR_ARG(head));
-        *outer_count -= shared - 1;
-    }
-    kiln_strbuf_deinit(&first);
+    if (kiln_sketch_share(t->m, t->block, first)) *outer_count -= shared - 1;
     return kiln_str_dup(t->m->arena, innermost);
 }
 
@@ -362,6 +382,7 @@ bool kiln_sketch_tile(kiln_maker *m, uint32_t variant) {
         t.packs ? NULL
                 : kiln_tile_sample_block(&t, kiln_tile_extent(&t, t.v)); /* the same in and out */
     block_data(&t, t.packs ? t.k : t.v, t.packs ? element : blocks, &copy);
+    if ((variant & 4) && (!copy || m->target->threads <= 1)) return false; /* the same as without */
     block_output(&t, follower, blocks);
     const char *name = kiln_make_block_name(m, t.block);
     kiln_make(
@@ -373,23 +394,9 @@ bool kiln_sketch_tile(kiln_maker *m, uint32_t variant) {
     uint32_t outer_count;
     const char *first_reduce;
     make_nest(&t, variant, &outer, &outer_count, &first_reduce);
-    const char *at = fuse_outer(&t, outer.data, &outer_count);
+    const char *at = share_outer(&t, outer.data, &outer_count);
     kiln_strbuf_deinit(&outer);
-    if (copy) {
-        int dim = t.pattern.from[t.data].dim_of[t.packs ? KILN_MAX(t.k, 0) : t.v];
-        if (t.packs && t.k < 0) dim = -1;
-        /* Around the second round of tiles at most: further inside, border tests multiply the code.
-         * Copies that are used for one vector of outputs only are made there, some rows at a time.
-         */
-        uint32_t inside = 2 * ((t.mh >= 0) + (t.mw >= 0));
-        uint32_t places = outer_count > inside ? outer_count - inside : 0;
-        if (t.packs)
-            place_copy(&t, copy, dim, element, kiln_arena_printf(m->arena, "%s[2]", t.steps),
-                       places, 0);
-        else
-            place_copy(&t, copy, dim, kiln_arena_printf(m->arena, "%lld", (long long)t.lanes), "1",
-                       places, places);
-    }
+    if (copy) place_copy(&t, copy, variant, outer_count);
     place_follower(&t, follower, at);
     kiln_make(m, "vectorize(%s)", loop(&t, t.v, ".2"));
     kiln_make(m, "unroll(%s)", loop(&t, t.v, ".1"));

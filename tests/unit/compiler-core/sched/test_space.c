@@ -71,7 +71,7 @@ static void draws_compute_the_convolution(void **state) {
 }
 
 static void draws_compute_the_matrix_product(void **state) {
-    static const int64_t size[][3] = {{6, 16, 8}, {1, 40, 12}, {13, 10, 7}, {33, 24, 5}};
+    static const int64_t size[][3] = {{40, 24, 33}, {1, 40, 12}, {1, 500, 40}, {33, 24, 5}};
     for (size_t i = 0; i < 4; i++) {
         kiln_target target = i % 2 ? avx512(1) : avx2(2);
         expect_samples_right(matmul_program(*state, size[i][0], size[i][1], size[i][2]), &target,
@@ -264,6 +264,15 @@ static void given_layouts_are_kept_by_every_draw(void **state) {
                  "cannot have the layout");
 }
 
+/* Outermost loops below `stmt` that work on anything but constants and are not parallel. */
+static uint32_t serial_nests(kiln_program *p, kiln_stmt stmt) {
+    const kiln_stmt_info *s = &p->stmt.data[stmt];
+    if (s->kind == KILN_STMT_FOR) return s->loop_kind != KILN_LOOP_PARALLEL;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < s->child.count; i++) count += serial_nests(p, s->child.data[i]);
+    return count;
+}
+
 static void threads_share_the_outer_loops(void **state) {
     kiln_arena *arena = *state;
     kiln_target target = avx2(2);
@@ -274,6 +283,18 @@ static void threads_share_the_outer_loops(void **state) {
     kiln_stmt loop = kiln_program_find_loop(p, KILN_STR("conv.n.f"));
     assert_true(loop != 0);
     assert_int_equal(p->stmt.data[loop].loop_kind, KILN_LOOP_PARALLEL);
+    assert_int_equal(serial_nests(p, p->root), 1); /* packs the weights, before anything runs */
+}
+
+static void little_work_is_not_shared_out(void **state) {
+    kiln_arena *arena = *state;
+    kiln_target target = avx2(2);
+    kiln_trace trace;
+    kiln_program *p;
+    kiln_space space = make_space(matmul_program(arena, 1, 64, 64), &target);
+    assert_null(kiln_space_default(&space, arena, &trace, &p));
+    for (kiln_stmt s = 1; s < p->stmt.count; s++)
+        assert_int_not_equal(p->stmt.data[s].loop_kind, KILN_LOOP_PARALLEL);
 }
 
 static void an_index_names_one_trace(void **state) {
@@ -319,6 +340,7 @@ int main(void) {
         test_with_arena(the_default_is_blocked_vectorised_and_deterministic),
         test_with_arena(given_layouts_are_kept_by_every_draw),
         test_with_arena(threads_share_the_outer_loops),
+        test_with_arena(little_work_is_not_shared_out),
         test_with_arena(an_index_names_one_trace),
         test_with_arena(other_targets_have_no_rules_yet),
     };

@@ -197,6 +197,19 @@ kiln_status kiln_import_cast_like(kiln_importer *im, const kiln_import_row *row)
     return kiln_import_emit(im, &with_type, &input, 1);
 }
 
+/* Before opset 20 the modes were named after images. */
+kiln_status kiln_import_grid_sample(kiln_importer *im, const kiln_import_row *row) {
+    const Onnx__AttributeProto *mode = kiln_import_attribute(im, "mode");
+    kiln_str name = mode ? kiln_proto_bytes(mode->s) : KILN_STR("bilinear");
+    const char *now = kiln_str_is(name, "bilinear")  ? "linear"
+                      : kiln_str_is(name, "bicubic") ? "cubic"
+                                                     : "nearest";
+    kiln_value input[] = {kiln_import_input(im, 0), kiln_import_input(im, 1)};
+    char *spec = kiln_arena_printf(im->graph->arena, "-mode mode=%s", now);
+    kiln_import_row renamed = {row->name, row->since, row->op, row->import, spec};
+    return kiln_import_emit(im, &renamed, input, 2);
+}
+
 /* At inference the ratio does not matter; training_mode (input 2) must be false. */
 kiln_status kiln_import_dropout(kiln_importer *im, const kiln_import_row *row) {
     if (kiln_import_input(im, 2)) {

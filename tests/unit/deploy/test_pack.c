@@ -246,6 +246,23 @@ static void modules_are_the_same_bytes_every_time(void **state) {
     assert_memory_equal(a.bytes.data, b.bytes.data, a.bytes.size);
 }
 
+/* Without any record the default schedules agree, and memory is what is alive at once. */
+static void networks_convert_at_their_edges_only_and_waste_no_memory(void **state) {
+    static const char *const name[] = {"resnet18", "squeezenet1_1", "mobilenet_v2"};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(name); i++) {
+        kiln_strbuf bytes = {0};
+        kiln_graph *graph = NULL;
+        expect_ok(kiln_zoo_build(kiln_str_from(name[i]), 1, &bytes));
+        expect_ok(kiln_onnx_import(kiln_strbuf_view(&bytes), NULL, NULL, *state, &graph));
+        kiln_strbuf_deinit(&bytes);
+        expect_ok(kiln_passes_run(graph, (kiln_str){0}));
+        packed m = pack_graph(*state, graph, NULL);
+        assert_in_range(m.report.conversion_count, 0, 2);
+        assert_true((double)m.report.arena_bytes <= 1.1 * (double)m.report.live_bytes);
+        assert_true(m.report.value_bytes > 2 * m.report.arena_bytes);
+    }
+}
+
 /* ---- stored layouts ---------------------------------------------------------------------------
  */
 
@@ -371,6 +388,7 @@ int main(void) {
         test_with_arena(only_the_same_elements_are_overwritten),
         test_with_arena(planners_can_be_left_out),
         test_with_arena(modules_are_the_same_bytes_every_time),
+        test_with_arena(networks_convert_at_their_edges_only_and_waste_no_memory),
         test_with_arena(a_conversion_stands_where_layouts_differ),
         test_with_arena(a_reader_of_the_same_layout_needs_no_conversion),
         test_with_arena(outputs_are_row_major_whatever_kernels_chose),

@@ -116,6 +116,30 @@ static void networks_make_what_they_are_known_for(void **state) {
     (void)state;
 }
 
+/* Activations, residual sums and normalisations are part of the convolutions' kernels. */
+static void every_convolution_is_one_kernel(void **state) {
+    static const struct {
+        const char *name;
+        uint32_t others; /* pooling and the last layer */
+    } rows[] = {{"resnet18", 3}, {"mobilenet_v1", 2}, {"mobilenet_v2", 2}};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(rows); i++) {
+        kiln_arena arena;
+        kiln_plan plan;
+        uint32_t convolutions = 0, kernels = 0;
+        kiln_arena_init(&arena, 0);
+        kiln_graph *graph = import_zoo(&arena, rows[i].name);
+        expect_ok(kiln_passes_run(graph, (kiln_str){0}));
+        expect_ok(kiln_plan_create(graph, &arena, &plan));
+        for (kiln_node n = 1; n < graph->node.count; n++)
+            convolutions += graph->node.data[n].op == KILN_OP_CONV;
+        for (uint32_t s = 0; s < plan.step_count; s++)
+            kernels += plan.step[s].kind == KILN_STEP_KERNEL;
+        assert_int_equal(kernels, convolutions + rows[i].others);
+        kiln_arena_deinit(&arena);
+    }
+    (void)state;
+}
+
 static void unknown_names_are_refused_with_the_known_ones(void **state) {
     static const char *const names[] = {
         "",         "conv:C13",   "conv:",          "gemm:",
@@ -158,6 +182,7 @@ int main(void) {
         test_with_arena(workloads_are_as_large_as_they_are_known_to_be),
         test_with_arena(networks_have_as_many_parameters_as_published),
         test_with_arena(networks_make_what_they_are_known_for),
+        test_with_arena(every_convolution_is_one_kernel),
         test_with_arena(unknown_names_are_refused_with_the_known_ones),
         test_with_arena(every_listed_workload_builds),
     };

@@ -1,0 +1,272 @@
+/* What the profile counts by affine analysis against counting by hand: every iteration of the loops
+ * is run, and what it touches is written down. */
+#include "compiler-core/cost/profile.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/rand.h"
+#include "compiler-core/sched/space.h"
+#include "tests/unit/compiler-core/sched/support.h"
+
+#define ELEMENTS_MAX 4096
+
+static kiln_target avx2(void) {
+    return (kiln_target){.kind = KILN_STR("cpu"),
+                         .arch = KILN_ARCH_X86_64,
+                         .vector_bytes = 32,
+                         .vector_registers = 16,
+                         .has_fma = true,
+                         .threads = 1,
+                         .cores = 1,
+                         .l1_bytes = 32768,
+                         .l2_bytes = 524288,
+                         .l3_bytes = 8388608,
+                         .line_bytes = 64};
+}
+
+static int64_t floor_divide(int64_t a, int64_t b) { return a / b - (a % b < 0); }
+
+/* Value of an index or condition when variables have these values. */
+static int64_t value_of(const kiln_program *p, kiln_expr e, const int64_t *var) {
+    const kiln_expr_node *node = kiln_expr_get(p, e);
+    if (node->op == KILN_EXPR_INT) return node->payload.i;
+    if (node->op == KILN_EXPR_VAR) return var[node->payload.id];
+    int64_t a = value_of(p, kiln_expr_operand(p, e, 0), var);
+    int64_t b = node->operand_count > 1 ? value_of(p, kiln_expr_operand(p, e, 1), var) : 0;
+    switch ((kiln_expr_op)node->op) {
+    case KILN_EXPR_ADD: return a + b;
+    case KILN_EXPR_SUB: return a - b;
+    case KILN_EXPR_MUL: return a * b;
+    case KILN_EXPR_FLOORDIV: return floor_divide(a, b);
+    case KILN_EXPR_FLOORMOD: return a - b * floor_divide(a, b);
+    case KILN_EXPR_LT: return a < b;
+    case KILN_EXPR_LE: return a <= b;
+    case KILN_EXPR_AND: return a && b;
+    default: fail_msg("an operator that no index here has"); return 0;
+    }
+}
+
+/* One access of one statement while the loops from `level` inwards run. */
+typedef struct counting {
+    const kiln_profile *profile;
+    const kiln_profile_statement *s;
+    const kiln_profile_access *a; /* NULL: points are counted */
+    uint32_t level;
+    int64_t *var;
+    kiln_expr index[KILN_RANK_MAX];
+    bool touched[ELEMENTS_MAX];
+    int64_t now, most, points;
+} counting;
+
+static void touch(counting *c) {
+    const kiln_program *p = c->profile->p;
+    const kiln_block_info *b = &p->block.data[c->s->block];
+    if (b->predicate && !value_of(p, b->predicate, c->var)) return;
+    c->points++;
+    if (!c->a) return;
+    for (uint32_t i = 0; i < b->iter_count; i++)
+        c->var[b->iter[i].var] = value_of(p, b->iter[i].binding, c->var);
+    const kiln_shape *shape = &p->buffer.data[c->a->buffer].shape;
+    int64_t at = 0;
+    for (uint32_t d = 0; d < c->a->rank; d++) {
+        int64_t index = value_of(p, c->index[d], c->var);
+        if (index < 0 || index >= shape->dim[d]) return; /* guarded by a select */
+        at = at * shape->dim[d] + index;
+    }
+    assert_in_range(at, 0, ELEMENTS_MAX - 1);
+    c->now += !c->touched[at];
+    c->touched[at] = true;
+}
+
+static void run(counting *c, uint32_t depth) {
+    if (depth == c->level) {
+        memset(c->touched, 0, sizeof c->touched);
+        c->now = 0;
+    }
+    if (depth == c->s->depth) {
+        touch(c);
+    } else {
+        const kiln_profile_loop *loop = &c->profile->loop[c->s->path[depth]];
+        for (int64_t i = 0; i < loop->extent; i++) {
+            c->var[loop->var] = i;
+            run(c, depth + 1);
+        }
+    }
+    if (depth == c->level && c->now > c->most) c->most = c->now;
+}
+
+static int64_t count_points(const kiln_profile *profile, const kiln_profile_statement *s,
+                            kiln_arena *arena) {
+    counting *c = KILN_ARENA_NEW(arena, counting);
+    c->profile = profile;
+    c->s = s;
+    c->var = KILN_ARENA_ARRAY(arena, int64_t, profile->p->var.count);
+    run(c, 0);
+    return c->points;
+}
+
+typedef struct finding {
+    kiln_buffer buffer;
+    kiln_expr *index;
+    uint32_t count;
+    bool found;
+} finding;
+
+static void find_load(kiln_program *p, kiln_expr load, void *context) {
+    finding *f = context;
+    if (kiln_expr_get(p, load)->payload.id != f->buffer) return;
+    f->found = true;
+    for (uint32_t d = 0; d < f->count; d++) f->index[d] = kiln_expr_operand(p, load, d);
+}
+
+/* The most distinct elements that any iteration of the outer loops touches. */
+static int64_t count_elements(const kiln_profile *profile, const kiln_profile_statement *s,
+                              const kiln_profile_access *a, uint32_t level, kiln_arena *arena) {
+    counting *c = KILN_ARENA_NEW(arena, counting);
+    c->profile = profile;
+    c->s = s;
+    c->a = a;
+    c->level = level;
+    c->var = KILN_ARENA_ARRAY(arena, int64_t, profile->p->var.count);
+    const kiln_block_info *b = &profile->p->block.data[s->block];
+    memcpy(c->index, b->index, sizeof c->index);
+    if (!a->stores) {
+        finding f = {a->buffer, c->index, a->rank, false};
+        kiln_expr_visit_loads((kiln_program *)(uintptr_t)profile->p, b->value, find_load, &f);
+        assert_true(f.found);
+    }
+    run(c, 0);
+    return c->most;
+}
+
+/* Exact where no tile reaches beyond its domain; else what a full tile would touch. Returns how
+ * many counts were compared exactly. */
+static uint32_t check_statement(const kiln_profile *profile, const kiln_profile_statement *s) {
+    bool whole = s->points == s->iterations;
+    uint32_t compared = 0;
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 1 << 16);
+    assert_int_equal(llround(s->points), count_points(profile, s, &scratch));
+    for (uint32_t i = 0; i < s->access_count; i++) {
+        const kiln_profile_access *a = &s->access[i];
+        for (uint32_t d = 0; d < a->rank; d++) assert_true(a->index[d].exact);
+        for (uint32_t level = a->home_level; level <= s->depth; level++) {
+            kiln_arena_reset(&scratch);
+            int64_t counted = count_elements(profile, s, a, level, &scratch);
+            compared += whole;
+            bool right = whole ? (int64_t)a->elements[level] == counted
+                               : (int64_t)a->elements[level] >= counted;
+            if (!right)
+                fail_msg("block %u, access %u, level %u of %u: %g elements, counted %lld", s->block,
+                         i, level, s->depth, a->elements[level], (long long)counted);
+        }
+    }
+    kiln_arena_deinit(&scratch);
+    return compared;
+}
+
+/* Random schedules of one computation. */
+static void check_draws(kiln_program *te, uint32_t draws) {
+    kiln_target target = avx2();
+    kiln_space space;
+    kiln_arena arena;
+    kiln_arena_init(&arena, 1 << 16);
+    expect_ok(kiln_space_create(te, &target, te->arena, &space));
+    uint32_t compared = 0;
+    for (uint32_t i = 0; i < draws; i++) {
+        kiln_rand rand;
+        kiln_trace trace;
+        kiln_program *program = NULL;
+        kiln_rand_init(&rand, i);
+        expect_ok(kiln_space_sample(&space, &rand, &arena, &trace, &program));
+        const kiln_profile *profile = kiln_profile_create(program, &target, &arena);
+        uint32_t run_statements = 0;
+        for (uint32_t k = 0; k < profile->statement_count; k++) {
+            if (profile->statement[k].prepare) continue;
+            run_statements++;
+            compared += check_statement(profile, &profile->statement[k]);
+        }
+        assert_in_range(run_statements, 1, profile->statement_count);
+        kiln_arena_reset(&arena);
+    }
+    kiln_arena_deinit(&arena);
+    assert_in_range(compared, 100, UINT32_MAX);
+}
+
+static void matrix_products_touch_what_is_counted(void **state) {
+    check_draws(matmul_program(*state, 13, 24, 12), 12);
+}
+
+static void padded_convolutions_touch_what_is_counted(void **state) {
+    const conv_shape shape = {1, 6, 6, 6, 16, 3, 3, 1, 1, true};
+    check_draws(conv_program(*state, &shape), 10);
+}
+
+static void strided_convolutions_touch_what_is_counted(void **state) {
+    const conv_shape shape = {1, 4, 8, 12, 8, 3, 3, 2, 1, false};
+    check_draws(conv_program(*state, &shape), 10);
+}
+
+static const kiln_profile *profile_of(kiln_program *program, kiln_arena *arena) {
+    static kiln_target target; /* outlives the profile */
+    target = avx2();
+    return kiln_profile_create(program, &target, arena);
+}
+
+static void operations_are_counted_by_type(void **state) {
+    const conv_shape shape = {1, 4, 6, 6, 8, 3, 3, 1, 1, true};
+    const kiln_profile *profile = profile_of(schedule(conv_program(*state, &shape), ""), *state);
+    double macs = 0, adds = 0;
+    for (uint32_t i = 0; i < profile->statement_count; i++) {
+        macs += profile->statement[i].ops[KILN_PROFILE_F32_MAC] * profile->statement[i].points;
+        adds += profile->statement[i].ops[KILN_PROFILE_F32_ADD] * profile->statement[i].points;
+    }
+    assert_int_equal((int64_t)macs, 8 * 6 * 6 * 4 * 9);
+    assert_int_equal((int64_t)adds, 2 * 8 * 6 * 6); /* bias, and the maximum of relu */
+}
+
+static void lines_follow_the_layout(void **state) {
+    static const char plain[] = "reorder(matmul.k, matmul.n)\n";
+    static const char packed[] = "reorder(matmul.k, matmul.n)\n"
+                                 "cache_read(matmul, w, \"global\")\n"
+                                 "transform_layout(w.read, \"d1/{0},d0,d1%{0}\", 16)\n"
+                                 "split(matmul.n, -1, 16)\n"
+                                 "reorder(matmul.n.0, matmul.k, matmul.n.1)\n";
+    kiln_program *te = matmul_program(*state, 4, 64, 32);
+    const kiln_profile *a = profile_of(schedule(te, plain), *state);
+    const kiln_profile *b = profile_of(schedule(te, packed), *state);
+    const kiln_profile_statement *row = &a->statement[0], *panel = NULL;
+    for (uint32_t i = 0; i < b->statement_count; i++)
+        if (b->statement[i].reduction) panel = &b->statement[i];
+    assert_non_null(panel);
+    /* One k: 64 consecutive floats are 4 lines; a panel of 16 columns is one line a row, and its
+     * rows follow each other. */
+    assert_int_equal((int64_t)row->access[2].lines[row->depth - 1], 4);
+    assert_int_equal((int64_t)row->access[2].run[row->depth - 1], 256);
+    assert_int_equal((int64_t)panel->access[2].lines[panel->depth - 2], 32);
+    assert_int_equal((int64_t)panel->access[2].run[panel->depth - 2], 32 * 64);
+}
+
+static void work_on_constants_is_not_counted(void **state) {
+    kiln_program *te = matmul_program(*state, 4, 16, 8);
+    const kiln_profile *profile =
+        profile_of(schedule(te, "cache_read(matmul, w, \"global\")\n"), *state);
+    uint32_t prepared = 0;
+    for (uint32_t i = 0; i < profile->statement_count; i++)
+        prepared += profile->statement[i].prepare;
+    assert_int_equal(profile->statement_count, 2);
+    assert_int_equal(prepared, 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(matrix_products_touch_what_is_counted),
+        test_with_arena(padded_convolutions_touch_what_is_counted),
+        test_with_arena(strided_convolutions_touch_what_is_counted),
+        test_with_arena(operations_are_counted_by_type),
+        test_with_arena(lines_follow_the_layout),
+        test_with_arena(work_on_constants_is_not_counted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -19,7 +19,7 @@ static uint32_t runs_of(const kiln_u64s *samples, uint32_t runs, double *out_ns)
 }
 
 kiln_tuner_standing kiln_tuner_standing_of(const kiln_msg_trial_result *result, uint32_t place) {
-    double base[SAMPLES_MAX], own[SAMPLES_MAX], ratio = 0, low = 0, high = 0;
+    double base[SAMPLES_MAX], own[SAMPLES_MAX], gain[SAMPLES_MAX];
     uint32_t count = runs_of(&result->samples_ns, result->runs, base);
     kiln_tuner_standing none = {0};
     if (count == 0 || result->outcome != KILN_OUTCOME_OK) return none;
@@ -27,8 +27,9 @@ kiln_tuner_standing kiln_tuner_standing_of(const kiln_msg_trial_result *result, 
     const kiln_msg_rival_result *rival = &result->rivals.item[place - 1];
     if (rival->outcome != KILN_OUTCOME_OK) return none;
     if (runs_of(&rival->samples_ns, rival->runs, own) != count) return none;
-    kiln_stats_ratio(base, own, count, &ratio, &low, &high);
-    return (kiln_tuner_standing){kiln_stats_median(own, count), low};
+    /* Pair by pair: what slows the machine down for longer than a round slows both. */
+    for (uint32_t i = 0; i < count; i++) gain[i] = own[i] > 0 ? base[i] / own[i] : 0;
+    return (kiln_tuner_standing){kiln_stats_median(own, count), kiln_stats_of(gain, count).low};
 }
 
 /* ---- Finals of a job ---- */

@@ -18,9 +18,9 @@ _Static_assert(KILN_TUNER_FINALISTS <= KILN_MESSAGES_RIVALS, "a final is one tri
 /* How a finalist did. */
 typedef struct kiln_tuner_standing {
     double median_ns; /* of one run; 0 when it did not run right */
-    double gain_low;  /* lower end of the 95 % interval of the default's time over its own, from the
-                         samples that were taken together; at least 1: it is really faster. The
-                         default  itself has 1. */
+    double gain_low;  /* lower end of the 95 % interval of the median of the default's time over its
+                         own, from the  samples that were taken together; at least 1: it is really
+                         faster. The  default  itself has 1. */
 } kiln_tuner_standing;
 
 /* Of the default (place 0) or finalist `place` - 1 in a final's result. */

@@ -8,7 +8,8 @@
 #include "compiler-core/onnx/compose.h"
 #include "compiler-core/ops/op.h"
 
-#define STEPS_MAX 4096 /* of both directions together: each is about ten nodes */
+#define STEPS_MAX \
+    2048 /* of both directions together: each is about ten nodes and five buffers of a module */
 #define GATES_MAX 4
 #define ACTIVATIONS_MAX 3
 

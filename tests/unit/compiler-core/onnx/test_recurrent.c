@@ -303,7 +303,7 @@ static void steps_share_their_tasks(void **state) {
     uint32_t shared = 0;
     expect_ok(kiln_tasks_extract(graph, *state, &tasks));
     for (uint32_t i = 0; i < tasks.count; i++)
-        shared += kiln_str_is(tasks.task[i].op, "gemm") && tasks.task[i].weight >= STEPS;
+        shared += kiln_str_is(tasks.task[i].op, "gemm") && (int)tasks.task[i].weight >= STEPS;
     assert_int_equal(shared, 1);
 }
 

@@ -45,16 +45,12 @@ static double estimate_ns(const kiln_task *task, const kiln_alternatives *list) 
     return (task->flops / FLOPS_PER_S + bytes / BYTES_PER_S) * 1e9;
 }
 
-/* The default schedule on `given` layouts (NULL: its own). ILLEGAL_SCHEDULE: an argument cannot
- * have one. */
-static kiln_status make_default(const kiln_task *task, const kiln_target *target,
-                                const kiln_layout *const *given, kiln_arena *arena,
-                                kiln_alternative *out) {
-    kiln_space space;
+/* The default schedule of a space of the task. */
+static kiln_status default_of(const kiln_task *task, const kiln_space *space, kiln_arena *arena,
+                              kiln_alternative *out) {
     kiln_trace trace;
     kiln_program *program = NULL;
-    kiln_status st = kiln_space_create_on(task->te, target, given, arena, &space);
-    if (!st) st = kiln_space_default(&space, arena, &trace, &program);
+    kiln_status st = kiln_space_default(space, arena, &trace, &program);
     if (st) return st;
     kiln_strbuf bytes = {0};
     kiln_trace_encode(&trace, &bytes);
@@ -69,6 +65,16 @@ static kiln_status make_default(const kiln_task *task, const kiln_target *target
             out->layout[i] = program->buffer.data[scheduled[i]].layout;
     kiln_strbuf_deinit(&bytes);
     return KILN_OK;
+}
+
+/* The default schedule on `given` layouts (NULL: its own). ILLEGAL_SCHEDULE: an argument cannot
+ * have one. */
+static kiln_status make_default(const kiln_task *task, const kiln_target *target,
+                                const kiln_layout *const *given, kiln_arena *arena,
+                                kiln_alternative *out) {
+    kiln_space space;
+    kiln_status st = kiln_space_create_on(task->te, target, given, arena, &space);
+    return st ? st : default_of(task, &space, arena, out);
 }
 
 /* ---- the blocks that others write ------------------------------------------------------------ */
@@ -162,20 +168,15 @@ kiln_status kiln_alternatives_add_defaults(const kiln_plan *plan, const kiln_tar
     return kiln_status_note(st, "schedules on the layouts of others");
 }
 
-kiln_status kiln_alternatives_keep_row_major(const kiln_plan *plan, const kiln_target *target,
+kiln_status kiln_alternatives_make_row_major(const kiln_plan *plan, const kiln_target *target,
                                              kiln_arena *arena, kiln_alternatives *list) {
-    static const kiln_layout row;
     kiln_status st = KILN_OK;
     for (uint32_t t = 0; !st && t < plan->tasks.count; t++) {
         const kiln_task *task = &plan->tasks.task[t];
-        const kiln_layout *given[KILN_PROGRAM_BUFFERS_MAX];
-        kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
-        uint32_t count = kiln_program_args(task->te, arg), measured = list[t].way.count;
-        kiln_alternative way = {.layout = KILN_ARENA_ARRAY(arena, kiln_layout, count)};
-        for (uint32_t i = 0; i < count; i++) given[i] = &row;
-        for (uint32_t i = 0; i < measured && !way.trace.size; i++)
-            if (same_layouts(&list[t].way.data[i], &way, count)) way = list[t].way.data[i];
-        if (!way.trace.size) st = make_default(task, target, given, arena, &way);
+        kiln_space space;
+        kiln_alternative way;
+        st = kiln_space_create_row_major(task->te, target, arena, &space);
+        if (!st) st = default_of(task, &space, arena, &way);
         list[t].way.count = 0;
         if (!st) kiln_alternatives_add(&list[t], task, &way, arena);
     }

@@ -34,9 +34,9 @@ KILN_MUST_USE kiln_status kiln_alternatives_add_defaults(const kiln_plan *plan,
                                                          const kiln_target *target,
                                                          kiln_arena *arena,
                                                          kiln_alternatives *list);
-/* Leaves each task its fastest measured way with every argument row-major, or the default schedule
- * for that: what a module is without a choice of layouts. */
-KILN_MUST_USE kiln_status kiln_alternatives_keep_row_major(const kiln_plan *plan,
+/* Leaves each task nothing but the default schedule with everything row-major
+ * (kiln_space_create_row_major): what a module is without a choice of layouts. */
+KILN_MUST_USE kiln_status kiln_alternatives_make_row_major(const kiln_plan *plan,
                                                            const kiln_target *target,
                                                            kiln_arena *arena,
                                                            kiln_alternatives *list);

@@ -13,8 +13,18 @@ kiln_maker kiln_maker_begin(const kiln_program *te, const kiln_target *target, k
         .arena = arena, .target = target, .replay = kiln_replay_begin(te, NULL, NULL, arena)};
 }
 
+static bool is_unwanted(const kiln_maker *m, const kiln_instruction *in) {
+    if (!m->row_major || in->prim != KILN_PRIM_TRANSFORM_LAYOUT) return false;
+    kiln_buffer buffer = kiln_program_find_buffer(m->replay.p, in->operand[0].text);
+    return buffer && m->replay.p->buffer.data[buffer].scope == KILN_SCOPE_GLOBAL;
+}
+
 static bool add_line(kiln_maker *m, kiln_str line) {
     kiln_status st = kiln_trace_parse_line(line, &m->trace, m->arena);
+    if (!st && is_unwanted(m, &m->trace.instruction[m->trace.count - 1])) {
+        m->trace.count--;
+        return false;
+    }
     if (!st) {
         st = kiln_replay_step(&m->replay, &m->trace.instruction[m->trace.count - 1]);
         if (st) m->trace.count--;

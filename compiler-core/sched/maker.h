@@ -14,6 +14,7 @@ typedef struct kiln_maker {
     const kiln_target *target;
     kiln_replay replay; /* replay.p: the program so far */
     kiln_trace trace;   /* the lines so far; decisions are the preferred ones */
+    bool row_major;     /* lines that give memory another layout are left out */
 } kiln_maker;
 
 kiln_maker kiln_maker_begin(const kiln_program *te, const kiln_target *target, kiln_arena *arena);

@@ -49,14 +49,9 @@ static kiln_status give_layouts(kiln_maker *m, const kiln_layout *const *layout)
     return KILN_OK;
 }
 
-kiln_status kiln_space_create(const kiln_program *te, const kiln_target *target, kiln_arena *arena,
-                              kiln_space *out_space) {
-    return kiln_space_create_on(te, target, NULL, arena, out_space);
-}
-
-kiln_status kiln_space_create_on(const kiln_program *te, const kiln_target *target,
-                                 const kiln_layout *const *layout, kiln_arena *arena,
-                                 kiln_space *out_space) {
+static kiln_status create(const kiln_program *te, const kiln_target *target,
+                          const kiln_layout *const *layout, bool row_major, kiln_arena *arena,
+                          kiln_space *out_space) {
     kiln_status st = KILN_OK;
     kiln_space space = {.te = te, .target = target};
     if (!kiln_str_is(target->kind, "cpu"))
@@ -69,6 +64,7 @@ kiln_status kiln_space_create_on(const kiln_program *te, const kiln_target *targ
         for (uint32_t v = 0; !st && v < rule->variants && space.sketch_count < KILN_SKETCHES_MAX;
              v++) {
             kiln_maker m = kiln_maker_begin(te, target, &scratch);
+            m.row_major = row_major;
             st = give_layouts(&m, layout);
             if (!st && rule->make(&m, v)) add_sketch(&space, &m, arena);
             kiln_arena_reset(&scratch);
@@ -80,6 +76,22 @@ kiln_status kiln_space_create_on(const kiln_program *te, const kiln_target *targ
     KILN_CHECK(space.sketch_count > 0); /* the last rule always applies */
     *out_space = space;
     return NULL;
+}
+
+kiln_status kiln_space_create(const kiln_program *te, const kiln_target *target, kiln_arena *arena,
+                              kiln_space *out_space) {
+    return create(te, target, NULL, false, arena, out_space);
+}
+
+kiln_status kiln_space_create_on(const kiln_program *te, const kiln_target *target,
+                                 const kiln_layout *const *layout, kiln_arena *arena,
+                                 kiln_space *out_space) {
+    return create(te, target, layout, false, arena, out_space);
+}
+
+kiln_status kiln_space_create_row_major(const kiln_program *te, const kiln_target *target,
+                                        kiln_arena *arena, kiln_space *out_space) {
+    return create(te, target, NULL, true, arena, out_space);
 }
 
 kiln_status kiln_space_sample(const kiln_space *space, kiln_rand *rand, kiln_arena *arena,

@@ -33,6 +33,11 @@ KILN_MUST_USE kiln_status kiln_space_create(const kiln_program *te, const kiln_t
 KILN_MUST_USE kiln_status kiln_space_create_on(const kiln_program *te, const kiln_target *target,
                                                const kiln_layout *const *layout, kiln_arena *arena,
                                                kiln_space *out_space);
+/* The space in which everything in memory stays row-major, weights and copies included: what
+ * schedules are without a choice of layouts. Errors of kiln_space_create. */
+KILN_MUST_USE kiln_status kiln_space_create_row_major(const kiln_program *te,
+                                                      const kiln_target *target, kiln_arena *arena,
+                                                      kiln_space *out_space);
 /* A random closed trace that replays legally (drawn again until it does, at most 256 times), and
  * its program. */
 KILN_MUST_USE kiln_status kiln_space_sample(const kiln_space *space, kiln_rand *rand,

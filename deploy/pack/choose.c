@@ -115,7 +115,7 @@ kiln_status kiln_choose(const kiln_graph *graph, const kiln_plan *plan,
     bool free = !(options->without >> KILN_PLANNER_LAYOUT & 1);
     if (!c.failure)
         c.failure = (free ? kiln_alternatives_add_defaults
-                          : kiln_alternatives_keep_row_major)(plan, options->target, arena, list);
+                          : kiln_alternatives_make_row_major)(plan, options->target, arena, list);
     if (!c.failure) {
         const kiln_assignment assignment = {graph, plan, list, conversion_ns, &c};
         uint32_t *way = KILN_ARENA_ARRAY(arena, uint32_t, plan->step_count);

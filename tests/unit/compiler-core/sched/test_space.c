@@ -273,6 +273,21 @@ static uint32_t serial_nests(kiln_program *p, kiln_stmt stmt) {
     return count;
 }
 
+static void a_row_major_space_changes_no_layout_in_memory(void **state) {
+    const kiln_program *te =
+        conv_program(*state, &(conv_shape){1, 16, 10, 10, 16, 3, 3, 1, 1, true});
+    kiln_target target = avx2(1);
+    kiln_space space;
+    kiln_trace trace;
+    kiln_program *p;
+    expect_ok(kiln_space_create_row_major(te, &target, te->arena, &space));
+    expect_ok(kiln_space_default(&space, te->arena, &trace, &p));
+    expect_right(te, p, &trace);
+    for (kiln_buffer b = 1; b < p->buffer.count; b++)
+        if (p->buffer.data[b].scope == KILN_SCOPE_GLOBAL)
+            assert_true(kiln_layout_is_identity(&p->buffer.data[b].layout));
+}
+
 static void threads_share_the_outer_loops(void **state) {
     kiln_arena *arena = *state;
     kiln_target target = avx2(2);
@@ -339,6 +354,7 @@ int main(void) {
         test_with_arena(draws_from_the_space_of_a_convolution_are_legal),
         test_with_arena(the_default_is_blocked_vectorised_and_deterministic),
         test_with_arena(given_layouts_are_kept_by_every_draw),
+        test_with_arena(a_row_major_space_changes_no_layout_in_memory),
         test_with_arena(threads_share_the_outer_loops),
         test_with_arena(little_work_is_not_shared_out),
         test_with_arena(an_index_names_one_trace),

@@ -8,6 +8,12 @@
 #include "cli/tune.h"
 #include "tuner/search/searcher.h"
 
+static const char searchers_help[] = "one of:"
+#define X(name, text, plan, learns, doc) " " text
+#include "tuner/search/searchers.def"
+#undef X
+                                     " (default sa)";
+
 /* Everything that can be wrong with the request is found before a program is started. */
 static kiln_status check_request(kiln_tune *t) {
     const kiln_tune_options *o = t->options;
@@ -73,7 +79,7 @@ static kiln_status tune_and_report(kiln_tune *t) {
 }
 
 kiln_status kiln_cmd_tune(kiln_arena *process, int argc, char **argv) {
-    kiln_tune_options o = {.search = "random", .tasks = ""};
+    kiln_tune_options o = {.search = "sa", .tasks = ""};
     const kiln_opt option[] = {
         {"target", KILN_OPT_TEXT, &o.target_text, "T", "device to tune for (default native)"},
         {"trials", KILN_OPT_COUNT, &o.trials, "N",
@@ -86,7 +92,7 @@ kiln_status kiln_cmd_tune(kiln_arena *process, int argc, char **argv) {
         {"db", KILN_OPT_TEXT, &o.db, "PATH", "records database (default $KILN_HOME/kiln.db)"},
         {"seed", KILN_OPT_COUNT, &o.seed, "N",
          "seed of the search and of the test data (default 0)"},
-        {"search", KILN_OPT_TEXT, &o.search, "NAME", "random or grid (default random)"},
+        {"search", KILN_OPT_TEXT, &o.search, "NAME", searchers_help},
         {"out", KILN_OPT_TEXT, &o.out, "MODULE", "pack the best schedules into this module"},
         {"detach", KILN_OPT_FLAG, &o.detach, NULL, "do not wait for the end"},
         {"insecure", KILN_OPT_FLAG, &o.insecure, NULL, "connect without a token"},

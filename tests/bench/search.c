@@ -29,9 +29,9 @@ typedef struct contender {
 } contender;
 
 static const contender contender_table[] = {
-    {"random", "random", false, false},         {"grid", "grid", false, false},
-    {"evolution", "evolution", false, false},   {"sa", "sa", false, false},
-    {"sa, start by chance", "sa", true, false}, {"the same, shuffled", "sa", true, true},
+    {"random", "random", false, false},       {"grid", "grid", false, false},
+    {"evolution", "evolution", false, false}, {"sa", "sa", false, false},
+    {"sa, results alone", "sa", true, false}, {"the same, shuffled", "sa", true, true},
 };
 
 static kiln_status load(const char *path, kiln_replay_pool **out_pool) {

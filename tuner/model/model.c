@@ -31,7 +31,7 @@ struct kiln_cost_model {
     kiln_feature_set set;
     uint32_t column_count;
     uint64_t seed;
-    bool shuffle_labels;
+    bool shuffle_labels, trees_alone;
     kiln_map task; /* name -> number */
     KILN_VEC(sample) sample;
     KILN_VEC(float) row; /* [sample count][column_count] */
@@ -59,6 +59,7 @@ kiln_cost_model *kiln_cost_model_create(const kiln_cost_model_options *options) 
         m->set = options->features;
         m->seed = options->seed;
         m->shuffle_labels = options->shuffle_labels;
+        m->trees_alone = options->trees_alone;
     }
     m->column_count = kiln_features_count(m->set);
     kiln_map_init(&m->task);
@@ -81,7 +82,7 @@ uint32_t kiln_cost_model_sample_count(const kiln_cost_model *model) { return mod
 
 /* What is predicted before any tree: the analytic model, which the exact features contain. */
 static float margin_of(const kiln_cost_model *m, const float *row) {
-    return m->set == KILN_FEATURES_EXACT ? -row[KILN_FEATURE_NS] : 0;
+    return m->set == KILN_FEATURES_EXACT && !m->trees_alone ? -row[KILN_FEATURE_NS] : 0;
 }
 
 /* ---- training -------------------------------------------------------------------------------- */
@@ -233,7 +234,7 @@ kiln_status kiln_cost_model_contributions(kiln_cost_model *model, const float *r
         st = kiln_booster_contributions(model->booster, row, model->column_count, out_contribution);
     else
         memset(out_contribution, 0, (model->column_count + 1) * sizeof *out_contribution);
-    if (!st && model->set == KILN_FEATURES_EXACT)
+    if (!st && model->set == KILN_FEATURES_EXACT && !model->trees_alone)
         out_contribution[KILN_FEATURE_NS] += margin_of(model, row);
     return st;
 }

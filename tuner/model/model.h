@@ -30,6 +30,7 @@ typedef struct kiln_cost_model kiln_cost_model;
 typedef struct kiln_cost_model_options {
     kiln_feature_set features;
     uint64_t seed;
+    bool trees_alone;    /* nothing from the analytic model: to see what results alone teach */
     bool shuffle_labels; /* learn nothing: for the test that a searcher's lead comes from here */
 } kiln_cost_model_options;
 

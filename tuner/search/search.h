@@ -6,8 +6,9 @@
 #include "base/vec.h"
 #include "tuner/search/searcher.h"
 
-#define KILN_SEARCH_BATCH 4u /* proposals planned at once: each batch sees all results before it \
-                              */
+#define KILN_SEARCH_BATCH                                                  \
+    4u /* proposals planned at once: each batch sees all results before it \
+        */
 
 /* A candidate with its result. */
 typedef struct kiln_search_result {
@@ -47,7 +48,7 @@ void kiln_search_plan_add(kiln_search *search,
 kiln_arena *kiln_search_turn(kiln_search *search);
 /* A point by chance that was not seen; tried some times, then any error of the last draw. */
 KILN_MUST_USE kiln_status kiln_search_draw(kiln_search *search, kiln_arena *arena, kiln_point *out);
-/* Trains the model on all results that came since, and waits for it. */
+/* Trains the model, when enough results came since it last was, and waits for it. */
 void kiln_search_train(kiln_search *search);
 /* Fills in the scores of `point` [count]. */
 void kiln_search_score(kiln_search *search, kiln_point *point, uint32_t count);

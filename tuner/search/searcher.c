@@ -222,6 +222,10 @@ kiln_status kiln_searcher_propose(kiln_searcher *searcher, const kiln_point **ou
 /* ---- for strategies ---- */
 
 #define DRAWS_MAX 64
+/* Trees are grown when so many results are new, and more the more there are already: over a job the
+ * time for it then grows little faster than the number of results. */
+#define TRAIN_STEP 4u
+#define TRAIN_SHARE 12u
 
 kiln_arena *kiln_search_turn(kiln_search *search) {
     kiln_arena *arena = &search->kept[search->kept_turn ^= 1];
@@ -242,7 +246,9 @@ kiln_status kiln_search_draw(kiln_search *search, kiln_arena *arena, kiln_point 
 
 void kiln_search_train(kiln_search *search) {
     kiln_cost_model *model = search->options.model;
-    if (kiln_cost_model_sample_count(model) == kiln_cost_model_trained_on(model)) return;
+    uint32_t samples = kiln_cost_model_sample_count(model);
+    uint32_t trained_on = kiln_cost_model_trained_on(model);
+    if (samples < trained_on + TRAIN_STEP + trained_on / TRAIN_SHARE) return;
     kiln_cost_model_train_begin(model);
     kiln_status_free(
         kiln_cost_model_train_wait(model)); /* predictions go on with the trees before */

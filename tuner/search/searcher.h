@@ -57,7 +57,8 @@ void kiln_searcher_know(kiln_searcher *searcher, kiln_str trace, kiln_str hash, 
  * OUT_OF_RANGE: no new candidate in many draws: the space is used up. */
 KILN_MUST_USE kiln_status kiln_searcher_propose(kiln_searcher *searcher,
                                                 const kiln_point **out_point);
-/* How proposal `index` ended; each at most once, in order. Board and infrastructure faults teach nothing.
+/* How proposal `index` ended; each at most once, in order. Board and infrastructure faults teach
+ * nothing.
  */
 void kiln_searcher_observe(kiln_searcher *searcher, uint32_t index, kiln_outcome outcome,
                            double median_ns);

@@ -244,8 +244,10 @@ double kiln_replay_pool_best_ns(const kiln_replay_pool *pool) { return pool->bes
 
 kiln_status kiln_replay_pool_search(kiln_replay_pool *pool, const kiln_replay_options *options,
                                     uint32_t trials, double *out_best_ns) {
-    kiln_cost_model *model = kiln_cost_model_create(&(kiln_cost_model_options){
-        .seed = options->seed, .shuffle_labels = options->shuffle_labels});
+    kiln_cost_model *model = kiln_cost_model_create(
+        &(kiln_cost_model_options){.seed = options->seed,
+                                   .trees_alone = options->uninformed,
+                                   .shuffle_labels = options->shuffle_labels});
     kiln_searcher_options search = {.kind = options->kind,
                                     .seed = options->seed,
                                     .task = pool->key,

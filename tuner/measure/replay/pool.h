@@ -25,7 +25,8 @@ double kiln_replay_pool_best_ns(const kiln_replay_pool *pool);
 typedef struct kiln_replay_options {
     kiln_searcher_kind kind;
     uint64_t seed;
-    bool uninformed;     /* kiln_searcher_options */
+    bool
+        uninformed; /* begin by chance, and a model of trees alone: the analytic model has no say */
     bool shuffle_labels; /* the model learns nothing: kiln_cost_model_options */
 } kiln_replay_options;
 

@@ -111,6 +111,12 @@ static bool same_sketch(const kiln_trace *a, const kiln_trace *b) {
     return true;
 }
 
+bool kiln_space_holds(const kiln_space *space, const kiln_trace *trace) {
+    for (uint32_t i = 0; i < space->sketch_count; i++)
+        if (same_sketch(&space->sketch[i], trace)) return true;
+    return false;
+}
+
 static double decision_distance(const kiln_instruction *a, const kiln_instruction *b) {
     if (a->prim != b->prim || a->decision_count != b->decision_count) return 1;
     uint32_t differ = 0;

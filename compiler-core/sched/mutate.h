@@ -25,6 +25,9 @@ KILN_MUST_USE kiln_status kiln_space_cross(const kiln_space *space, const kiln_t
                                            const kiln_trace *second, kiln_rand *rand,
                                            kiln_arena *arena, kiln_trace *out_trace,
                                            kiln_program **out_program);
+/* Whether the trace closes a sketch of this space. A record of the same task may not: it was made
+ * by other rules, or on other layouts. */
+bool kiln_space_holds(const kiln_space *space, const kiln_trace *trace);
 /* How many decisions differ, plus one when the sketches do. A decision of several numbers counts by
  * the share of them that differs. */
 double kiln_trace_distance(const kiln_trace *a, const kiln_trace *b);

@@ -35,7 +35,8 @@ struct kiln_points {
                          kiln_rand *rand, kiln_arena *arena, kiln_point *out);
     /* How far apart two points are: kiln_trace_distance. */
     double (*distance)(kiln_points *points, const kiln_point *a, const kiln_point *b);
-    /* A trace from elsewhere: a record of this task. */
+    /* A trace from elsewhere: a record of this task. NOT_FOUND: it is no member, so that no search
+     * may move from it; `out` is written all the same. */
     kiln_status (*find)(kiln_points *points, kiln_str trace, kiln_arena *arena, kiln_point *out);
     /* Whether a candidate can be built, as far as it can be told without a compiler: lowering and
      * the register bound. ILLEGAL_SCHEDULE, RESOURCE_EXHAUSTED: no. */

@@ -100,7 +100,10 @@ static kiln_status space_find(kiln_points *points, kiln_str bytes, kiln_arena *a
     kiln_trace trace;
     kiln_status st = kiln_trace_decode(bytes, &s->scratch, &trace);
     if (!st) st = kiln_trace_replay(&trace, s->space.te, NULL, &s->scratch, &program, NULL);
-    return st ? st : point_of(s, &trace, program, arena, out);
+    if (!st) st = point_of(s, &trace, program, arena, out);
+    if (!st && !kiln_space_holds(&s->space, &trace))
+        st = KILN_ERROR(NOT_FOUND, "the trace closes no sketch of this space");
+    return st;
 }
 
 static kiln_status space_check(kiln_points *points, const kiln_point *point) {

@@ -115,7 +115,6 @@ static void insert_result(kiln_search *search, kiln_search_result added) {
 }
 
 static void learn(kiln_search *search, const kiln_point *point, double latency_ns) {
-    insert_result(search, (kiln_search_result){point, latency_ns > 0 ? latency_ns : 0});
     if (search->options.model)
         kiln_cost_model_add(search->options.model, search->options.task, point->features,
                             latency_ns);
@@ -128,7 +127,9 @@ void kiln_searcher_know(kiln_searcher *searcher, kiln_str trace, kiln_str hash, 
     if (kiln_str_is(hash, searcher->default_hash)) searcher->default_is_due = false;
     kiln_point *point = KILN_ARENA_NEW(&search->memory, kiln_point);
     kiln_status st = search->points->find(search->points, trace, &search->memory, point);
-    if (!st) learn(search, point, latency_ns);
+    bool outside = kiln_status_code(st) == KILN_NOT_FOUND && point->features;
+    if (!st) insert_result(search, (kiln_search_result){point, latency_ns > 0 ? latency_ns : 0});
+    if (!st || outside) learn(search, point, latency_ns);
     kiln_status_free(st); /* of another version of the primitives: nothing is known of it */
 }
 
@@ -136,8 +137,10 @@ void kiln_searcher_observe(kiln_searcher *searcher, uint32_t index, kiln_outcome
                            double median_ns) {
     KILN_CHECK(index < searcher->proposed.count);
     if (outcome != KILN_OUTCOME_OK && kiln_outcome_blame(outcome) != KILN_BLAME_CANDIDATE) return;
-    learn(&searcher->search, searcher->proposed.data[index],
-          outcome == KILN_OUTCOME_OK ? median_ns : 0);
+    const kiln_point *point = searcher->proposed.data[index];
+    double latency_ns = outcome == KILN_OUTCOME_OK && median_ns > 0 ? median_ns : 0;
+    insert_result(&searcher->search, (kiln_search_result){point, latency_ns});
+    learn(&searcher->search, point, latency_ns);
 }
 
 /* ---- proposals ---- */

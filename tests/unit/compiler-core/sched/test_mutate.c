@@ -151,6 +151,23 @@ static void a_trace_without_decisions_has_no_neighbours(void **state) {
     kiln_status_free(st);
 }
 
+/* Also after the way through bytes, as records take it. */
+static void a_space_holds_its_own_traces_and_no_others(void **state) {
+    walk w, other;
+    walk_begin(&w, conv_program(*state, &small_conv));
+    walk_begin(&other, matmul_program(*state, 12, 32, 16));
+    for (uint32_t step = 0; step < 12; step++) {
+        kiln_strbuf bytes = {0};
+        kiln_trace again;
+        walk_step(&w);
+        kiln_trace_encode(&w.trace, &bytes);
+        assert_null(kiln_trace_decode(kiln_strbuf_view(&bytes), w.te->arena, &again));
+        kiln_strbuf_deinit(&bytes);
+        assert_true(kiln_space_holds(&w.space, &again));
+        assert_false(kiln_space_holds(&other.space, &again));
+    }
+}
+
 static void distance_counts_decisions(void **state) {
     walk w;
     walk_begin(&w, matmul_program(*state, 12, 32, 16));
@@ -169,6 +186,7 @@ int main(void) {
         test_with_arena(moves_reach_every_decision_and_sketch),
         test_with_arena(a_child_takes_its_decisions_from_its_parents),
         test_with_arena(a_trace_without_decisions_has_no_neighbours),
+        test_with_arena(a_space_holds_its_own_traces_and_no_others),
         test_with_arena(distance_counts_decisions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

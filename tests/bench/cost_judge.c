@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/macros.h"
 #include "tests/bench/cost.h"
 #include "tuner/model/model.h"
@@ -112,6 +113,32 @@ static rating rate_transfer(const cost_data *data, uint32_t left_out,
     return r;
 }
 
+/* Time of one prediction in batches as searchers ask for them. */
+static void print_speed(const cost_task *task) {
+    enum { BATCH = 128, ROUNDS = 64 };
+    uint32_t columns = kiln_features_count(KILN_FEATURES_EXACT);
+    kiln_cost_model *m = kiln_cost_model_create(NULL);
+    teach(m, task, KILN_FEATURES_EXACT, 0, 250);
+    uint64_t begin = kiln_clock_precise_ns();
+    train(m);
+    uint64_t trained = kiln_clock_precise_ns();
+    float *row = kiln_alloc((size_t)BATCH * columns * sizeof *row), score[BATCH];
+    for (uint32_t i = 0; i < BATCH; i++)
+        memcpy(&row[(size_t)i * columns], task->trial.data[i % task->trial.count].features,
+               columns * sizeof *row);
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        uint64_t from = kiln_clock_precise_ns();
+        kiln_status_free(kiln_cost_model_predict(m, row, BATCH, score)); /* timed, not looked at */
+        least = KILN_MIN(least, kiln_clock_precise_ns() - from);
+    }
+    printf("training on %u samples %.0f ms, prediction %.2f us a candidate in batches of %d\n",
+           kiln_cost_model_trained_on(m), (double)(trained - begin) * 1e-6,
+           (double)least * 1e-3 / (double)BATCH, BATCH);
+    kiln_free(row);
+    kiln_cost_model_destroy(m);
+}
+
 #define COLUMN_COUNT 6
 static const char *const column_name[COLUMN_COUNT] = {
     "analytic, cold", "100 samples", "shuffled", "autotvm, 100", "other tasks", "autotvm, others"};
@@ -149,4 +176,5 @@ void cost_judge(const cost_data *data) {
         printf(" | %.3f %.3f %.3f", sum[c].pairs / data->task.count,
                sum[c].top16 / data->task.count, sum[c].top1 / data->task.count);
     printf("\n");
+    if (data->task.count > 0) print_speed(&data->task.data[0]);
 }

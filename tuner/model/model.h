@@ -10,8 +10,8 @@
  * predicted to take half the time. Between tasks they mean nothing. A model that was never trained
  * predicts by the analytic model alone, and trees correct the analytic model.
  *
- * Not thread-safe: one owner calls. Deterministic: same calls, same scores. docs/decisions says
- * how the parameters were chosen. */
+ * Not thread-safe: one owner calls. Deterministic: same calls, same scores. docs/decisions/0015
+ * says how the parameters were chosen. */
 #ifndef KILN_TUNER_MODEL_MODEL_H
 #define KILN_TUNER_MODEL_MODEL_H
 
@@ -41,7 +41,8 @@ void kiln_cost_model_destroy(kiln_cost_model *model);
 
 /* One measured candidate. `task` groups what is comparable: key and target of a task. `features`:
  * kiln_features_count of the model's set. `latency_ns` <= 0: it failed by its own fault (build,
- * wrong result, crash, timeout); faults of boards are no samples. */
+ * wrong result, crash, timeout); faults of boards are no samples. The least of a candidate's
+ * samples ranks better than their median: what disturbs a measurement makes it longer. */
 void kiln_cost_model_add(kiln_cost_model *model, kiln_str task, const float *features,
                          double latency_ns);
 uint32_t kiln_cost_model_sample_count(const kiln_cost_model *model);

@@ -129,7 +129,8 @@ static void contributions_add_up_to_the_score(void **state) {
         train(m);
     }
     expect_ok(kiln_cost_model_contributions(m, c->row[200], part));
-    float hidden = fabsf(part[KILN_FEATURE_TILE_LOADS]), other = fabsf(part[KILN_FEATURE_OPS_CASTS]);
+    float hidden = fabsf(part[KILN_FEATURE_TILE_LOADS]),
+          other = fabsf(part[KILN_FEATURE_OPS_CASTS]);
     assert_true(hidden > 10 * other); /* what matters stands out */
     kiln_cost_model_destroy(m);
 }

@@ -9,7 +9,9 @@
 /* Nobody is stopped who could still be among so many: more than the finalists of a task. */
 #define KILN_TUNER_RACE_RANK 5u
 /* Nor who is within this factor of the best. Far from it on purpose: a model learns from exact
- * times near the best, and of what lies further only that it does. */
+ * times near the best, and of what lies further only that it does. Of the recorded logs in
+ * tuner/measure/replay/logs it would have stopped 1 to 7 % of 500 trials of a dense convolution,
+ * and half of those of a depthwise one; 1.5 would have stopped 9 to 39 and 82 %. */
 #define KILN_TUNER_RACE_FACTOR 2.0
 
 typedef struct kiln_tuner_race {

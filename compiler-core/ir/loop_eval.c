@@ -25,12 +25,14 @@ typedef struct touch {
 
 typedef struct shadow {
     kiln_tensor tensor;
-    kiln_stmt home;       /* starts a new life when it is executed; 0: one life, or those that ALLOCs start */
+    kiln_stmt
+        home; /* starts a new life when it is executed; 0: one life, or those that ALLOCs start */
     uint32_t home_depth;  /* concurrent loops around the home, this life */
     uint32_t life;        /* number of the life, from 1 */
     uint32_t *written_in; /* [element]: the life in which it was written; 0 never */
     touch *touched;       /* [element][depth][read, write] */
     bool is_given;        /* filled by the caller */
+    bool is_away;         /* has ALLOCs, and none of them is being executed */
 } shadow;
 
 typedef struct level {
@@ -122,6 +124,7 @@ static kiln_status load_element(kiln_interp *in, kiln_buffer buffer, const int64
     shadow *sh = &ex->buffer[buffer];
     int64_t offset = kiln_interp_offset(&sh->tensor.shape, index);
     if (offset < 0) return finding(ex, buffer, index, "is read and lies outside");
+    if (sh->is_away) return finding(ex, buffer, index, "is read outside of its alloc");
     if (!sh->is_given && sh->written_in[offset] != sh->life)
         return finding(ex, buffer, index, "is read and was never written");
     kiln_status st = touch_element(ex, buffer, index, offset, false);
@@ -134,6 +137,7 @@ static kiln_status store_element(execution *ex, kiln_buffer buffer, const int64_
     shadow *sh = &ex->buffer[buffer];
     int64_t offset = kiln_interp_offset(&sh->tensor.shape, index);
     if (offset < 0) return finding(ex, buffer, index, "is written and lies outside");
+    if (sh->is_away) return finding(ex, buffer, index, "is written outside of its alloc");
     kiln_status st = touch_element(ex, buffer, index, offset, true);
     if (st) return st;
     sh->written_in[offset] = sh->life;
@@ -237,13 +241,21 @@ static void begin_lives(execution *ex, kiln_stmt stmt) {
         if (ex->buffer[b].home == stmt) begin_life(ex, b);
 }
 
+static kiln_status execute_alloc(execution *ex, const kiln_stmt_info *s) {
+    begin_life(ex, s->buffer);
+    ex->buffer[s->buffer].is_away = false;
+    kiln_status st = execute_children(ex, s);
+    ex->buffer[s->buffer].is_away = true;
+    return st;
+}
+
 static kiln_status execute(execution *ex, kiln_stmt stmt) {
     const kiln_stmt_info *s = &ex->in.p->stmt.data[stmt];
     bool holds;
     ex->stmt = stmt;
     if (ex->is_home[stmt]) begin_lives(ex, stmt);
     switch ((kiln_stmt_kind)s->kind) {
-    case KILN_STMT_ALLOC: begin_life(ex, s->buffer); return execute_children(ex, s);
+    case KILN_STMT_ALLOC: return execute_alloc(ex, s);
     case KILN_STMT_SEQ: return execute_children(ex, s);
     case KILN_STMT_FOR: return execute_for(ex, stmt);
     case KILN_STMT_BLOCK: return execute_block(ex, s->block);
@@ -298,8 +310,13 @@ static void extend_by_stmt(execution *ex, kiln_stmt stmt, kiln_stmt *seen) {
     for (uint32_t i = 0; i < b->index_count; i++) extend_by_loads(ex, b->index[i], stmt, seen);
 }
 
-/* Where each temp begins its lives: at its ALLOCs, of which lowering makes several when it copies code, or else
- * at its home. */
+static void leave_to_allocs(shadow *sh) {
+    sh->home = 0;
+    sh->is_away = true;
+}
+
+/* Where each temp begins its lives: at its ALLOCs, of which lowering makes several when it copies
+ * code, or else at its home. */
 static void find_homes(execution *ex) {
     const kiln_program *p = ex->in.p;
     kiln_stmt *seen = kiln_alloc(sizeof *seen * p->expr.count);
@@ -308,7 +325,7 @@ static void find_homes(execution *ex) {
     kiln_free(seen);
     for (kiln_stmt s = 1; s < p->stmt.count; s++)
         if (p->stmt.data[s].kind == KILN_STMT_ALLOC && kiln_stmt_is_inside(p, s, p->root))
-            ex->buffer[p->stmt.data[s].buffer].home = 0;
+            leave_to_allocs(&ex->buffer[p->stmt.data[s].buffer]);
     for (kiln_buffer b = 1; b < p->buffer.count; b++) {
         kiln_stmt *home = &ex->buffer[b].home;
         kiln_stmt_kind kind = (kiln_stmt_kind)p->stmt.data[*home].kind;

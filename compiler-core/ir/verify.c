@@ -14,6 +14,7 @@ typedef struct verifier {
     uint32_t stamp;
     uint32_t *seen;   /* [expr count]: stamp of the walk that visited it */
     bool *is_written; /* [buffer count]: by what came before */
+    bool *is_away;    /* [buffer count]: has ALLOCs, and this is in none of them */
     uint32_t *placed; /* [block count] */
     uint32_t visited; /* statements */
     bool guarded;     /* a predicate or if may exclude some values */
@@ -117,6 +118,8 @@ static void verify_expr(verifier *v, kiln_expr e, bool guarded) {
     }
     if (node->op == KILN_EXPR_LOAD) {
         const kiln_buffer_info *b = &v->p->buffer.data[node->payload.id];
+        REQUIRE(v, !v->is_away[node->payload.id], "%.*s is read outside of its alloc",
+                KILN_STR_ARG(b->name));
         REQUIRE(v, v->is_written[node->payload.id], "%.*s is read before it is written",
                 KILN_STR_ARG(b->name));
         verify_index(v, node->payload.id, v->p->operand.data + node->first_operand,
@@ -142,6 +145,7 @@ static void verify_access(verifier *v, kiln_buffer buffer, const kiln_expr *inde
     const kiln_buffer_info *b = &v->p->buffer.data[buffer];
     REQUIRE(v, b->role != KILN_ROLE_INPUT && b->role != KILN_ROLE_CONSTANT,
             "%.*s may not be written", KILN_STR_ARG(b->name));
+    REQUIRE(v, !v->is_away[buffer], "%.*s is written outside of its alloc", KILN_STR_ARG(b->name));
     REQUIRE(v, count == b->shape.rank, "%.*s has %u dimensions", KILN_STR_ARG(b->name),
             b->shape.rank);
     for (uint32_t i = 0; i < count; i++)
@@ -339,7 +343,11 @@ static void verify_alloc(verifier *v, kiln_stmt stmt) {
     v->place = KILN_STR("alloc");
     REQUIRE(v, buffer > 0 && buffer < v->p->buffer.count, "no buffer is allocated");
     REQUIRE(v, v->p->buffer.data[buffer].role == KILN_ROLE_TEMP, "an argument is allocated");
+    REQUIRE(v, v->is_away[buffer], "%.*s is allocated inside its own alloc",
+            KILN_STR_ARG(v->p->buffer.data[buffer].name));
+    v->is_away[buffer] = v->is_written[buffer] = false;
     verify_children(v, stmt);
+    v->is_away[buffer] = true;
 }
 
 static void verify_stmt(verifier *v, kiln_stmt stmt) {
@@ -365,8 +373,19 @@ static void verify_stmt(verifier *v, kiln_stmt stmt) {
     FAIL(v, "statement %u has no kind", stmt);
 }
 
+/* A temp that is allocated anywhere lives nowhere else. */
+static void find_allocs(verifier *v) {
+    for (kiln_stmt s = 1; s < v->p->stmt.count; s++) {
+        const kiln_stmt_info *info = &v->p->stmt.data[s];
+        if (info->kind == KILN_STMT_ALLOC && info->buffer < v->p->buffer.count &&
+            kiln_stmt_is_inside(v->p, s, v->p->root))
+            v->is_away[info->buffer] = true;
+    }
+}
+
 static void verify_tree(verifier *v) {
     v->place = KILN_STR("loops");
+    find_allocs(v);
     REQUIRE(v, v->p->root < v->p->stmt.count, "the root is missing");
     REQUIRE(v, v->p->stmt.data[v->p->root].parent == 0, "the root has a parent");
     verify_stmt(v, v->p->root);
@@ -394,6 +413,7 @@ kiln_status kiln_program_verify(const kiln_program *p) {
     v.range = kiln_alloc(sizeof *v.range * p->var.count);
     v.seen = kiln_alloc(sizeof *v.seen * p->expr.count);
     v.is_written = kiln_alloc(p->buffer.count);
+    v.is_away = kiln_alloc(p->buffer.count);
     v.placed = kiln_alloc(sizeof *v.placed * p->block.count);
 
     for (kiln_expr e = 1; e < p->expr.count && !v.status; e++) verify_expr_node(&v, e);
@@ -414,6 +434,7 @@ kiln_status kiln_program_verify(const kiln_program *p) {
     kiln_free(v.range);
     kiln_free(v.seen);
     kiln_free(v.is_written);
+    kiln_free(v.is_away);
     kiln_free(v.placed);
     return v.status;
 }

@@ -1,5 +1,6 @@
 /* The loop interpreter: what it computes and what its shadow memory finds. */
 #include "compiler-core/ir/eval.h"
+#include "compiler-core/ir/ir_text.h"
 #include "tests/unit/compiler-core/ir/support.h"
 
 /* Runs with x = 1, 2, 3, ... and returns the status; the first output is left in `*out`. */
@@ -226,6 +227,27 @@ static void an_allocation_starts_uninitialised_each_time(void **state) {
                    "t[0] is read and was never written, i=1");
 }
 
+static void a_temp_outside_of_its_allocation_is_found(void **state) {
+    kiln_program *p = parse(*state, "program late\n"
+                                    "input x: f32[4]\n"
+                                    "output y: f32[4]\n"
+                                    "temp t: f32[1]\n"
+                                    "loops:\n"
+                                    "  for i in 4:\n"
+                                    "    alloc t:\n"
+                                    "      t[0] = x[i]\n"
+                                    "      y[i] = t[0]\n");
+    kiln_tensor args[64];
+    uint32_t count = make_args(p, 1, args);
+    kiln_stmt read = 0;
+    for (kiln_stmt s = 1; s < p->stmt.count; s++)
+        if (p->stmt.data[s].kind == KILN_STMT_STORE) read = s; /* the last one */
+    kiln_stmt_remove(p, read);
+    kiln_stmt_append(p, kiln_program_find_loop(p, KILN_STR("i")), read);
+    expect_error(kiln_program_verify(p), INTERNAL, "outside of its alloc");
+    expect_error(kiln_loop_eval(p, args, count), FAILED_PRECONDITION, "outside of its alloc");
+}
+
 /* Lowering copies code, and the allocation in it. */
 static void a_temp_may_be_allocated_in_several_places(void **state) {
     kiln_program *p = parse(*state, "program twice\n"
@@ -288,6 +310,7 @@ int main(void) {
         PROGRAM_TEST(loops_one_after_another_do_not_race),
         PROGRAM_TEST(a_temp_inside_a_parallel_loop_is_private),
         PROGRAM_TEST(an_allocation_starts_uninitialised_each_time),
+        PROGRAM_TEST(a_temp_outside_of_its_allocation_is_found),
         PROGRAM_TEST(a_temp_may_be_allocated_in_several_places),
         PROGRAM_TEST(running_outside_the_domain_is_found),
         PROGRAM_TEST(tensors_must_fit_the_arguments),

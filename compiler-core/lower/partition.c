@@ -127,9 +127,18 @@ static kiln_expr cut_selects(kiln_program *p, kiln_expr e, kiln_expr rebuilt, vo
     return rebuilt;
 }
 
+/* Beside a loop inside it, an if costs nothing, and a copy of all that is around it much. */
+static bool has_loop(const kiln_program *p, kiln_stmt stmt) {
+    const kiln_stmt_info *s = &p->stmt.data[stmt];
+    if (s->kind == KILN_STMT_FOR && s->loop_kind == KILN_LOOP_SERIAL) return true;
+    for (uint32_t i = 0; i < s->child.count; i++)
+        if (has_loop(p, s->child.data[i])) return true;
+    return false;
+}
+
 static void find_cuts(partition *part, kiln_stmt stmt) {
     const kiln_stmt_info s = part->p->stmt.data[stmt];
-    if (s.kind == KILN_STMT_IF) cut_condition(part, s.condition);
+    if (s.kind == KILN_STMT_IF && !has_loop(part->p, stmt)) cut_condition(part, s.condition);
     if (s.kind == KILN_STMT_STORE) kiln_expr_rewrite(part->p, s.value, cut_selects, part);
     for (uint32_t i = 0; i < s.child.count; i++) find_cuts(part, s.child.data[i]);
 }

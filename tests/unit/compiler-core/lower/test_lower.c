@@ -167,6 +167,16 @@ static void padding_is_split_off(void **state) {
                  "  y[0] = 0.0\n  for i'3 in 1..9:\n    y[i'3] = x[i'3 - 1]\n  y[9] = 0.0\n");
 }
 
+static void conditions_on_rows_are_asked_once_a_row(void **state) {
+    expect_loops(((kiln_program *)*state)->arena,
+                 "program test\ninput x: f32[7,8]\noutput y: f32[8,8]\n"
+                 "block p(a:8, b:8): y[a, b] = select(1 <= a, x[a - 1, b], 0.0)\nloops:\n"
+                 "  for i in 8:\n    for j in 8:\n      block p(a=i, b=j)\n",
+                 "partition",
+                 "  for i in 8:\n    if 1 <= i:\n      for j in 8:\n        y[i, j] = x[i - 1, j]\n"
+                 "    if i < 1:\n      for j'2 in 8:\n        y[i, j'2] = 0.0\n");
+}
+
 static void vector_tails_are_masked(void **state) {
     expect_loops(((kiln_program *)*state)->arena,
                  HEAD
@@ -297,6 +307,7 @@ int main(void) {
         PROGRAM_TEST(reductions_start_from_their_initial_value),
         PROGRAM_TEST(full_tiles_carry_no_predicate),
         PROGRAM_TEST(padding_is_split_off),
+        PROGRAM_TEST(conditions_on_rows_are_asked_once_a_row),
         PROGRAM_TEST(vector_tails_are_masked),
         PROGRAM_TEST(temps_keep_what_one_execution_touches),
         PROGRAM_TEST(temps_of_parallel_iterations_are_private),

@@ -135,6 +135,75 @@ static uint32_t row_iters(kiln_program *p, const kiln_pattern *last) {
     return found ? rows : 0;
 }
 
+#define PARTS_OF_VECTORS_MAX 4
+
+/* The reduce iterator along which everything that a block reads is contiguous, or -1. */
+static int contiguous_reduction(const kiln_program *p, const kiln_pattern *pattern) {
+    for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++) {
+        bool read = false;
+        for (uint32_t a = 0; a < pattern->from_count; a++) read |= pattern->from[a].dim_of[i] >= 0;
+        if ((pattern->reduce >> i & 1) && read && reads_contiguously(p, pattern, i)) return i;
+    }
+    return -1;
+}
+
+/* A reduction along contiguous elements becomes one of several vectors, and one of their lanes.
+ * Returns the block that makes the vectors; 0: none. */
+static kiln_block reduce_in_lanes(kiln_maker *m, kiln_block block) {
+    kiln_program *p = m->replay.p;
+    kiln_pattern pattern;
+    if (!kiln_block_is_reduction(p, block) || !kiln_pattern_of(p, block, &pattern)) return 0;
+    int iter = contiguous_reduction(p, &pattern);
+    if (iter < 0) return 0;
+    const kiln_iter *along = &p->block.data[block].iter[iter];
+    int64_t lanes =
+        kiln_sketch_lanes(m->target, p->buffer.data[pattern.to.buffer].dtype, along->extent);
+    int64_t parts[PARTS_OF_VECTORS_MAX];
+    uint32_t count = 0;
+    for (int64_t vectors = 1; vectors <= PARTS_OF_VECTORS_MAX; vectors *= 2)
+        if (lanes > 1 && vectors * lanes * 2 <= along->extent) parts[count++] = vectors * lanes;
+    if (count == 0) return 0;
+    const char *sampled = kiln_make_categorical(m, parts, count, 2 * lanes);
+    kiln_block part = p->block.count;
+    kiln_str name = kiln_iter_name(p, along);
+    return kiln_make(m, "rfactor(%s, \"%.*s\", %s)", kiln_make_block_name(m, block),
+                     KILN_STR_ARG(name), sampled)
+               ? part
+               : 0;
+}
+
+/* The vectors of a reduction, which stay in registers while it runs; then their lanes, one by one.
+ */
+static void keep_lanes_in_registers(kiln_maker *m, kiln_block block, kiln_block part) {
+    kiln_program *p = m->replay.p;
+    const kiln_block_info *b = &p->block.data[part];
+    int lane = -1, along = -1;
+    for (uint32_t i = 0; i < b->iter_count; i++) {
+        if (b->iter[i].reduce && along < 0) along = (int)i;
+        if (!b->iter[i].reduce) lane = (int)i; /* the last spatial one */
+    }
+    int64_t lanes =
+        kiln_sketch_lanes(m->target, p->buffer.data[b->buffer].dtype, b->iter[lane].extent);
+    kiln_buffer parts = b->buffer;
+    kiln_make(m, "split(%s, -1, %lld)", kiln_make_loop_name(m, part, lane, ""), (long long)lanes);
+    const char *order = "";
+    for (uint32_t i = 0; i < b->iter_count; i++)
+        if (b->iter[i].reduce)
+            order = kiln_arena_printf(m->arena, "%s%s, ", order,
+                                      kiln_make_loop_name(m, part, (int)i, ""));
+    kiln_make(m, "reorder(%s%s, %s)", order, kiln_make_loop_name(m, part, lane, ".0"),
+              kiln_make_loop_name(m, part, lane, ".1"));
+    kiln_make(m, "vectorize(%s)", kiln_make_loop_name(m, part, lane, ".1"));
+    kiln_make(m, "unroll(%s)", kiln_make_loop_name(m, part, lane, ".0"));
+    kiln_make(m, "decompose_reduction(%s, %s)", kiln_make_block_name(m, part),
+              kiln_make_loop_name(m, part, along, ""));
+    b = &p->block.data[block];
+    for (uint32_t i = 0; i < b->iter_count; i++)
+        if (b->iter[i].reduce)
+            kiln_make(m, "unroll(%s)", kiln_make_loop_name(m, block, (int)i, ""));
+    kiln_make(m, "set_scope(%s, \"register\")", kiln_make_buffer_name(m, parts));
+}
+
 bool kiln_sketch_rows(kiln_maker *m, uint32_t variant) {
     (void)variant;
     uint32_t reductions;
@@ -148,6 +217,10 @@ bool kiln_sketch_rows(kiln_maker *m, uint32_t variant) {
     uint32_t rows = row_iters(p, &pattern);
     if (!rows) return false;
 
+    kiln_block *part = KILN_ARENA_ARRAY(m->arena, kiln_block, last + 1);
+    for (kiln_block b = 1; b < last; b++)
+        if (!p->block.data[b].removed) part[b] = reduce_in_lanes(m, b);
+
     /* Rows outermost; everything else is computed for one row at a time. */
     uint32_t columns = 0;
     for (uint32_t i = 0; i < p->block.data[last].iter_count; i++)
@@ -159,11 +232,14 @@ bool kiln_sketch_rows(kiln_maker *m, uint32_t variant) {
     if (bits(rows) > 1 && kiln_make(m, "fuse(%s)", row_list))
         at = kiln_make_loop_name(m, last, outermost, ".f");
     if (m->target->threads > 1) kiln_make(m, "parallel(%s)", at);
-    for (kiln_block b = last - 1; b >= 1; b--)
-        if (!p->block.data[b].removed)
-            kiln_make(m, "compute_at(%s, %s)", kiln_make_block_name(m, b), at);
+    for (kiln_block b = last - 1; b >= 1; b--) {
+        if (p->block.data[b].removed) continue;
+        kiln_make(m, "compute_at(%s, %s)", kiln_make_block_name(m, b), at);
+        if (part[b]) kiln_make(m, "compute_at(%s, %s)", kiln_make_block_name(m, part[b]), at);
+    }
     for (kiln_block b = 1; b <= last; b++) {
         if (p->block.data[b].removed || !kiln_pattern_of(p, b, &pattern)) continue;
+        if (part[b]) keep_lanes_in_registers(m, b, part[b]);
         int iter = contiguous_iter(p, &pattern);
         bool is_row = b == last && iter >= 0 && (rows >> iter & 1);
         if (iter < 0 || is_row || kiln_block_is_reduction(p, b)) continue;

@@ -4,6 +4,7 @@ Workloads are names of the zoo (default: conv:C1..C12, conv:D1..D9, products, so
 thread. Times are those of the kernel alone, without conversions of layouts, by each library's own profiler where it has
 one; libraries run their direct convolution. A ratio is the fastest peer's time / Kiln's."""
 import os
+import re
 import statistics
 
 import bench_e2e
@@ -89,7 +90,7 @@ def run(options, work):
         shape, library = table[name]
         times, task = compare(name, shape, library, options, work)
         ratio = min(us for rival, us in times.items() if rival != "Kiln") / times["Kiln"]
-        groups.setdefault(name[:6].rstrip("0123456789"), []).append(ratio)
+        groups.setdefault(re.match("[a-z]+(:[CD])?", name)[0], []).append(ratio)
         print(f"{name:<20}" + "".join(f"{times[c]:>12.1f}" if c in times else f"{'-':>12}" for c in columns)
               + f"{task['share_of_peak']:>9.2f}{ratio:>7.2f}", flush=True)
     for group, ratios in groups.items():

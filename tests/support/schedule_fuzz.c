@@ -269,6 +269,7 @@ static void draw_operands(drawing *d, kiln_prim prim) {
     case KILN_PRIM_DECOMPOSE_REDUCTION: draw_decompose(d); break;
     case KILN_PRIM_TRANSFORM_LAYOUT: draw_layout(d); break;
     case KILN_PRIM_DIVIDE:
+    case KILN_PRIM_RFACTOR:
     case KILN_PRIM_PAD: draw_pad(d); break;
     case KILN_PRIM_INLINE: give_name(d, d->p->block.data[draw_block(d)].name); break;
     case KILN_PRIM_VECTORIZE:

@@ -176,6 +176,23 @@ static void readers_in_several_strides_follow_tiles(void **state) {
             assert_int_equal(p->buffer.data[b].scope, KILN_SCOPE_REGISTER);
 }
 
+/* Reductions along rows run in lanes, which stay in registers. */
+static void rows_are_reduced_in_lanes(void **state) {
+    kiln_target target = avx2(1);
+    kiln_program *te, *p;
+    kiln_trace trace;
+    assert_null(kiln_program_parse(kiln_str_from(rows), *state, &te));
+    kiln_space space = make_space(te, &target);
+    assert_null(kiln_space_default(&space, *state, &trace, &p));
+    uint32_t found = 0;
+    for (kiln_buffer b = 1; b < p->buffer.count; b++)
+        if (p->buffer.data[b].scope == KILN_SCOPE_REGISTER) {
+            assert_int_equal(p->buffer.data[b].shape.dim[1], 16);
+            found++;
+        }
+    assert_int_equal(found, 2);
+}
+
 static const conv_shape c2 = {1, 64, 56, 56, 64, 3, 3, 1, 1, true};
 
 static void the_space_of_a_convolution_is_large(void **state) {
@@ -350,6 +367,7 @@ int main(void) {
         test_with_arena(draws_compute_elementwise_chains),
         test_with_arena(patterns_find_their_rule),
         test_with_arena(readers_in_several_strides_follow_tiles),
+        test_with_arena(rows_are_reduced_in_lanes),
         test_with_arena(the_space_of_a_convolution_is_large),
         test_with_arena(draws_from_the_space_of_a_convolution_are_legal),
         test_with_arena(the_default_is_blocked_vectorised_and_deterministic),

@@ -174,6 +174,9 @@ static const struct hand_row {
     {"softmax, vectors", SOFTMAX, "vectorize(e.j)\nvectorize(y.j)\n", 3, 1},
     {"shift, serial", SHIFT, "", 3, 1},
     {"shift, split", SHIFT, "split(shift.i, 5, 8)\n", 3, 1},
+    {"padding of rows in parallel, a few columns at a time", CONV,
+     "split(pad.w, -1, 3)\nunroll(pad.w.1)\nunroll(pad.w.0)\nunroll(pad.c)\nparallel(pad.h)\n", 3,
+     4},
     {"shift, in parallel", SHIFT, "split(shift.i, 10, 4)\nparallel(shift.i.0)\n", 3, 4},
     {"shift, vectors", SHIFT, "split(shift.i, 5, 8)\nvectorize(shift.i.1)\n", 4, 1},
     {"clamp", CLAMP, "", 3, 1},
@@ -309,6 +312,19 @@ static void full_tiles_carry_no_condition(void **state) {
         "split(copy.i, 5, 8)\n", is_if);
 }
 
+static bool is_choice(const kiln_program *p, kiln_stmt s) {
+    const kiln_stmt_info *info = &p->stmt.data[s];
+    return info->kind == KILN_STMT_STORE && kiln_expr_get(p, info->value)->op == KILN_EXPR_SELECT;
+}
+
+/* Whether a row is inside is asked once a row, also where rows are fused and cannot be split. */
+static void rows_are_chosen_outside_of_their_loop(void **state) {
+    expect_none(state,
+                "program rows\ninput x: f32[3,2,8]\noutput y: f32[4,2,8]\n"
+                "block rows(a:4, c:2, b:8): y[a, c, b] = select(1 <= a, x[a - 1, c, b], 0.0)\n",
+                "fuse(rows.a, rows.c)\n", is_choice);
+}
+
 static void expect_refused(void **state, const char *trace, const char *why) {
     kiln_target target = x86_target(*state, 3, 1);
     kiln_program *te = parse_in(*state, DENSE);
@@ -352,6 +368,7 @@ int main(void) {
         test_with_arena(vectors_are_cut_to_hardware),
         test_with_arena(unrolled_nests_stay_short),
         test_with_arena(full_tiles_carry_no_condition),
+        test_with_arena(rows_are_chosen_outside_of_their_loop),
         test_with_arena(registers_that_cannot_be_are_refused),
         test_with_arena(registers_are_counted),
     };

@@ -68,7 +68,8 @@ static void samples_teach_what_the_analytic_model_does_not_know(void **state) {
 
 static void shuffled_labels_teach_nothing(void **state) {
     candidates *c = make_candidates(*state, 2);
-    const kiln_cost_model_options options = {KILN_FEATURES_EXACT, 1, true};
+    const kiln_cost_model_options options = {
+        .features = KILN_FEATURES_EXACT, .seed = 1, .shuffle_labels = true};
     kiln_cost_model *learner = kiln_cost_model_create(NULL);
     kiln_cost_model *fooled = kiln_cost_model_create(&options);
     add(learner, c, 0, 120);
@@ -178,7 +179,7 @@ static void a_saved_model_predicts_the_same_and_goes_on_learning(void **state) {
 
 static void other_bytes_and_other_features_are_refused(void **state) {
     candidates *c = make_candidates(*state, 8);
-    const kiln_cost_model_options baseline = {KILN_FEATURES_AUTOTVM, 1, false};
+    const kiln_cost_model_options baseline = {.features = KILN_FEATURES_AUTOTVM, .seed = 1};
     kiln_cost_model *m = kiln_cost_model_create(NULL);
     kiln_cost_model *other = kiln_cost_model_create(&baseline);
     kiln_strbuf bytes = {0};

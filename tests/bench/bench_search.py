@@ -27,8 +27,9 @@ def replay(work):
 
 
 def medians(db):
-    """Of the trials in their order; raced-out ones are lower bounds and can be no best."""
-    statement = "select median_ns from record where outcome = 'ok' and raced = 0 and final = 0 order by trial_index"
+    """Of the layer's trials in their order, without its conversions; raced-out ones are lower bounds and can be no best."""
+    statement = ("select median_ns from record where outcome = 'ok' and raced = 0 and final = 0 and task_key = "
+                 "(select task_key from record group by task_key order by count(*) desc limit 1) order by trial_index")
     return [float(row["median_ns"]) for row in kiln.lines("db", "sql", statement, "--db", db) if "median_ns" in row]
 
 

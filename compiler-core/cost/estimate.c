@@ -31,8 +31,8 @@ static const double op_instructions[KILN_PROFILE_OP_COUNT] = {
 #define CACHE_SHARE_FULL 0.6
 #define CACHE_SHARE_NONE 1.2
 /* Cycles to move a line from the next level, which overlaps with execution but for a part. */
-static const double line_cycles[KILN_CACHE_LEVELS] = {1.2, 2.0, 2.5};
-#define LINES_EXPOSED 0.15
+static const double line_cycles[KILN_CACHE_LEVELS] = {1.3, 1.8, 1.0};
+#define LINES_EXPOSED 0.12
 
 /* ---- tiles ----------------------------------------------------------------------------------- */
 

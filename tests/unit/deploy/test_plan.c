@@ -55,7 +55,11 @@ static void input_written(kiln_module_plan *p) { args_of(p, 1)[2] = FIXTURE_X; }
 static void read_before_written(kiln_module_plan *p) { args_of(p, 0)[0] = FIXTURE_A1; }
 static void written_twice(kiln_module_plan *p) { args_of(p, 1)[2] = FIXTURE_A0; }
 static void output_unwritten(kiln_module_plan *p) { p->step_count--; }
-static void overlapping(kiln_module_plan *p) { p->buffer[FIXTURE_A1].offset = p->buffer[FIXTURE_A0].offset; }
+static void in_place(kiln_module_plan *p) { p->buffer[FIXTURE_A1].offset = p->buffer[FIXTURE_A0].offset; }
+static void overlapping(kiln_module_plan *p) {
+    in_place(p);
+    args_of(p, 4)[0] = FIXTURE_A0;
+}
 static void overlapping_partly(kiln_module_plan *p) { p->buffer[FIXTURE_A1].offset -= 64; }
 static void alias_of_another_buffer(kiln_module_plan *p) { args_of(p, 2)[0] = FIXTURE_A0; }
 static void copy_onto_itself(kiln_module_plan *p) { args_of(p, 4)[1] = FIXTURE_A1; }
@@ -96,6 +100,13 @@ static void broken_rule_is_named(void **state) {
         assert_non_null(st);
         kiln_status_free(st);
     }
+}
+
+static void result_takes_the_place_of_an_input_read_for_the_last_time(void **state) {
+    (void)state;
+    kiln_module_plan plan = fixture_plan(&arena, "kernel_static.o");
+    in_place(&plan);
+    assert_null(kiln_module_plan_check(&plan));
 }
 
 static void memory_is_used_again_after_the_last_reader(void **state) {
@@ -144,6 +155,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_plan_is_accepted),
         cmocka_unit_test(broken_rule_is_named),
+        cmocka_unit_test(result_takes_the_place_of_an_input_read_for_the_last_time),
         cmocka_unit_test(memory_is_used_again_after_the_last_reader),
         cmocka_unit_test(blocked_layout_is_refused_at_the_edge),
         cmocka_unit_test(root_of_an_alias_is_its_source),

@@ -330,8 +330,25 @@ static void block_output(kiln_tile *t, kiln_block follower, const char *size) {
     }
 }
 
-/* Shares out the loops up to and with the first round of rows: enough iterations, and each thread
- * gets weights of its own. Returns the innermost loop of `outer`. */
+/* With so many parts a thread, the last ones cost little waiting. */
+#define PARTS_PER_THREAD 4
+
+/* How many of the outermost loops are shared out: those outside of the first round of rows, where
+ * each thread gets weights of its own, and that round as well. But the tail of tiles that do not
+ * divide the image cannot be cut off a fused loop: then the rows stay outside of it if the others
+ * are parts enough. */
+static uint32_t shared_loops(const kiln_tile *t, uint32_t outside) {
+    const kiln_program *p = t->m->replay.p;
+    kiln_stmt loop[KILN_LOOPS_MAX];
+    uint32_t count = kiln_nest_loops(p, kiln_program_block_stmt(p, t->block), loop);
+    int64_t parts = 1;
+    for (uint32_t i = 0; i < outside && i < count; i++) parts *= p->stmt.data[loop[i]].extent;
+    bool has_rows = t->mh >= 0 || t->mw >= 0, has_tail = p->block.data[t->block].predicate != 0;
+    bool suffice = parts >= PARTS_PER_THREAD * (int64_t)t->m->target->threads;
+    return outside + (has_rows && !(has_tail && suffice));
+}
+
+/* Shares out the outermost loops. Returns the innermost loop of `outer`. */
 static const char *share_outer(kiln_tile *t, const char *outer, uint32_t *outer_count) {
     kiln_str rest = kiln_str_from(outer), innermost = {0};
     const char *first = "";
@@ -339,7 +356,7 @@ static const char *share_outer(kiln_tile *t, const char *outer, uint32_t *outer_
     uint32_t others = 0;
     for (uint32_t i = 0; i < b->iter_count; i++) others += !b->iter[i].reduce;
     others -= (t->mh >= 0) + (t->mw >= 0) + 1;
-    uint32_t shared = others + 1 + (t->mh >= 0 || t->mw >= 0);
+    uint32_t shared = shared_loops(t, others + 1);
     for (uint32_t i = 0; i < *outer_count; i++) {
         innermost = kiln_str_trim(kiln_str_cut(&rest, ','));
         if (i < shared)

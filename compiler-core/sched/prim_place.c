@@ -164,6 +164,22 @@ uint32_t kiln_block_locations(kiln_program *p, kiln_block block, kiln_stmt *out)
 
 /* ---- reverse_compute_at ---- */
 
+/* A domain of one point has a constant index, which does not say in which iterations it is visited:
+ * a loop around it that has more would run the consumer where nothing was written. */
+static kiln_status check_visits(const kiln_program *p, kiln_block writer, kiln_stmt loop) {
+    const kiln_block_info *b = &p->block.data[writer];
+    kiln_stmt around[KILN_LOOPS_MAX + 1];
+    uint32_t count = kiln_nest_loops(p, loop, around);
+    around[count++] = loop;
+    for (uint32_t i = 0; i < b->iter_count; i++)
+        for (uint32_t k = 0; k < count; k++)
+            if (b->iter[i].extent == 1 && p->stmt.data[around[k]].extent > 1 &&
+                kiln_expr_uses_var(p, b->iter[i].binding, p->stmt.data[around[k]].var))
+                return ILLEGAL("not every iteration of %.*s runs %.*s", LOOP_NAME(p, around[k]),
+                               BLOCK_NAME(p, writer));
+    return NULL;
+}
+
 /* Iterators of `block` that index `load` directly, where the load's buffer is as long as their
  * domain, follow the region that `writer` writes within one iteration of `loop`. */
 static kiln_status follow_writer(kiln_program *p, kiln_block block, kiln_expr load,
@@ -213,7 +229,8 @@ kiln_status kiln_prim_reverse_compute_at(kiln_program *p, const kiln_prim_args *
         for (uint32_t c = 0; c < p->stmt.data[parent].child.count; c++)
             if (kiln_stmt_is_inside(p, placed, p->stmt.data[parent].child.data[c]))
                 last = KILN_MAX(last, (int)c);
-        st = follow_writer(p, block, load[k], writer, loop, &w, followed);
+        st = check_visits(p, writer, loop);
+        if (!st) st = follow_writer(p, block, load[k], writer, loop, &w, followed);
     }
     if (!st && last < 0)
         st = ILLEGAL("%.*s reads nothing that is computed in %.*s", BLOCK_NAME(p, block),

@@ -135,6 +135,14 @@ static void reverse_compute_at_follows_the_producer(void **state) {
                  "        block c(i=a.i, j=c.j)\n");
 }
 
+static void reverse_compute_at_wants_the_producer_in_every_iteration(void **state) {
+    kiln_arena *arena = *state;
+    expect_illegal(chain_program(arena, 1, 10),
+                   "split(a.i, 3, -1)\n"
+                   "reverse_compute_at(c, a.i.0)\n",
+                   "not every iteration of a.i.0 runs a");
+}
+
 static void reverse_compute_at_takes_a_tile(void **state) {
     kiln_arena *arena = *state;
     expect_loops(conv_program(arena, &small_conv),
@@ -262,6 +270,7 @@ int main(void) {
         test_with_arena(compute_at_computes_a_whole_sum),
         test_with_arena(compute_at_refuses_places_without_the_readers),
         test_with_arena(reverse_compute_at_follows_the_producer),
+        test_with_arena(reverse_compute_at_wants_the_producer_in_every_iteration),
         test_with_arena(reverse_compute_at_takes_a_tile),
         test_with_arena(reverse_compute_at_refuses_what_is_not_complete),
         test_with_arena(inline_puts_the_value_into_its_readers),

@@ -100,8 +100,6 @@ static bool text_is_one_of(kiln_str text, const char *const *word, uint32_t coun
     return false;
 }
 
-#define TAPS_MAX 32
-
 /* How far the filter is stretched: making smaller without aliasing looks at all that falls into one
  * element. */
 static double filter_scale(const kiln_node_info *node, const resize_plan *plan, uint32_t d) {
@@ -146,7 +144,7 @@ kiln_status kiln_rule_resize(kiln_infer *infer) {
     resize_plan plan;
     kiln_status st = resolve(infer->node, &in->shape, &plan);
     for (uint32_t d = 0; !st && d < in->shape.rank; d++)
-        if (taps_of(infer->node, &plan, d) > TAPS_MAX)
+        if (taps_of(infer->node, &plan, d) > KILN_TAPS_MAX)
             st = KILN_ERROR(UNIMPLEMENTED, "attribute antialias: a scale of %g", plan.scale[d]);
     infer->dtype[0] = in->dtype;
     infer->shape[0].rank = in->shape.rank;
@@ -192,12 +190,6 @@ static kiln_expr round_position(kiln_te *te, kiln_expr x) {
     return kiln_expr_unary(te->p, KILN_EXPR_CEIL, kiln_sub(te, x, f64(te, 0.5)));
 }
 
-typedef struct taps {
-    uint32_t count;
-    kiln_expr index[TAPS_MAX];
-    kiln_expr weight[TAPS_MAX]; /* f64; 0: 1 */
-} taps;
-
 /* Keys' cubic convolution with coefficient a, at distance `t` >= 0: the inner piece below 1, else
  * the outer. */
 static kiln_expr cubic_weight(kiln_te *te, double a, kiln_expr t, bool inner) {
@@ -224,7 +216,7 @@ static kiln_expr filter_weight(kiln_te *te, kiln_expr t, bool inner, bool stretc
 }
 
 /* Taps that fall outside lose their weight where they are excluded, and the others share it. */
-static void share_weight(kiln_te *te, taps *t, const kiln_expr *at, int64_t extent) {
+static void share_weight(kiln_te *te, kiln_taps *t, const kiln_expr *at, int64_t extent) {
     kiln_expr sum = f64(te, 0);
     for (uint32_t k = 0; k < t->count; k++) {
         if (kiln_node_int(te->node, "exclude_outside"))
@@ -235,13 +227,13 @@ static void share_weight(kiln_te *te, taps *t, const kiln_expr *at, int64_t exte
     for (uint32_t k = 0; k < t->count; k++) t->weight[k] = kiln_div(te, t->weight[k], sum);
 }
 
-static taps make_taps(kiln_te *te, const resize_plan *plan, uint32_t d, kiln_expr i) {
-    taps t = {.count = (uint32_t)taps_of(te->node, plan, d), .index = {i}};
+static kiln_taps make_taps(kiln_te *te, const resize_plan *plan, uint32_t d, kiln_expr i) {
+    kiln_taps t = {.count = (uint32_t)taps_of(te->node, plan, d), .index = {i}};
     if (plan->whole[d]) return t;
     bool nearest = kiln_str_is(kiln_node_text(te->node, "mode"), "nearest");
     double stretch = filter_scale(te->node, plan, d);
     kiln_expr x = position(te, plan, d, i), zero = kiln_index(te, 0),
-              last = kiln_index(te, plan->in[d] - 1), at[TAPS_MAX];
+              last = kiln_index(te, plan->in[d] - 1), at[KILN_TAPS_MAX];
     kiln_expr floor_x =
         nearest ? round_position(te, x) : kiln_expr_unary(te->p, KILN_EXPR_FLOOR, x);
     kiln_expr base = kiln_expr_cast(te->p, KILN_INDEX_DTYPE, floor_x), s = kiln_sub(te, x, floor_x);
@@ -260,30 +252,15 @@ static taps make_taps(kiln_te *te, const resize_plan *plan, uint32_t d, kiln_exp
     return t;
 }
 
-/* Sum over the taps of dimensions d.., the earlier dimensions being chosen already. */
-static kiln_expr sum_taps(kiln_te *te, const taps *t, uint32_t d, uint32_t rank, kiln_expr *index) {
-    if (d == rank) return kiln_te_load(te, 0, index);
-    kiln_expr sum = 0;
-    for (uint32_t k = 0; k < t[d].count; k++) {
-        index[d] = t[d].index[k];
-        kiln_expr value = sum_taps(te, t, d + 1, rank, index);
-        kiln_dtype dtype = (kiln_dtype)kiln_expr_get(te->p, value)->dtype;
-        if (t[d].weight[k])
-            value = kiln_mul(te, kiln_expr_cast(te->p, dtype, t[d].weight[k]), value);
-        sum = sum ? kiln_add(te, sum, value) : value;
-    }
-    return sum;
-}
-
 void kiln_te_resize(kiln_te *te) {
     resize_plan plan;
     kiln_status st = resolve(te->node, kiln_te_in_shape(te, 0), &plan);
     KILN_CHECK(st == NULL);
     kiln_te_block block = kiln_te_block_begin(te, "", &te->p->buffer.data[te->output[0]].shape);
-    taps t[KILN_RANK_MAX];
+    kiln_taps t[KILN_RANK_MAX];
     kiln_expr index[KILN_RANK_MAX] = {0};
     for (uint32_t d = 0; d < block.rank; d++) t[d] = make_taps(te, &plan, d, block.i[d]);
-    kiln_expr value = sum_taps(te, t, 0, block.rank, index);
+    kiln_expr value = kiln_te_sum_taps(te, t, 0, block.rank, index);
     if (kiln_str_is(kiln_node_text(te->node, "coordinate_transformation_mode"),
                     "tf_crop_and_resize")) {
         kiln_expr outside =

@@ -3,8 +3,6 @@
 #include "base/check.h"
 #include "compiler-core/ops/rules.h"
 
-#define TAPS_MAX 4
-
 /* data: [n][channels][d...], grid: [n][o...][r] with the last dimension's coordinate first. */
 kiln_status kiln_rule_grid_sample(kiln_infer *infer) {
     static const char *const modes[] = {"linear", "nearest", "cubic"};
@@ -77,11 +75,6 @@ static kiln_expr position(kiln_te *te, const side *s, bool corners, kiln_expr co
     return s->border ? clamp(te, x, 0, length - 1) : reflect(te, s, x);
 }
 
-typedef struct taps {
-    uint32_t count;
-    kiln_expr index[TAPS_MAX], weight[TAPS_MAX]; /* weight 0: 1 */
-} taps;
-
 /* Keys' cubic convolution with a = -0.75 at distance t >= 0: the piece below 1, or that up to 2. */
 static kiln_expr cubic_weight(kiln_te *te, kiln_expr t, bool inner) {
     double a = -0.75, c3 = inner ? a + 2 : a, c2 = inner ? -(a + 3) : -5 * a,
@@ -92,8 +85,8 @@ static kiln_expr cubic_weight(kiln_te *te, kiln_expr t, bool inner) {
     return kiln_add(te, kiln_mul(te, value, t), kiln_te_const(te, t, c0));
 }
 
-static taps make_taps(kiln_te *te, const side *s, kiln_expr x) {
-    taps t = {.count = s->nearest ? 1 : s->cubic ? 4 : 2};
+static kiln_taps make_taps(kiln_te *te, const side *s, kiln_expr x) {
+    kiln_taps t = {.count = s->nearest ? 1 : s->cubic ? 4 : 2};
     kiln_expr base = s->nearest ? x : kiln_expr_unary(te->p, KILN_EXPR_FLOOR, x);
     kiln_expr past = kiln_sub(te, x, base);
     double last = (double)(s->extent - 1);
@@ -117,21 +110,6 @@ static taps make_taps(kiln_te *te, const side *s, kiln_expr x) {
     return t;
 }
 
-/* Sum over the taps of dimensions d.., the earlier ones being chosen already. */
-static kiln_expr sum_taps(kiln_te *te, const taps *t, uint32_t d, uint32_t rank, kiln_expr *index) {
-    if (d == rank) return kiln_te_load(te, 0, index);
-    kiln_expr sum = 0;
-    for (uint32_t k = 0; k < t[d].count; k++) {
-        index[d] = t[d].index[k];
-        kiln_expr value = sum_taps(te, t, d + 1, rank, index);
-        kiln_dtype dtype = (kiln_dtype)kiln_expr_get(te->p, value)->dtype;
-        if (t[d].weight[k])
-            value = kiln_mul(te, kiln_expr_cast(te->p, dtype, t[d].weight[k]), value);
-        sum = sum ? kiln_add(te, sum, value) : value;
-    }
-    return sum;
-}
-
 void kiln_te_grid_sample(kiln_te *te) {
     const kiln_shape *data = kiln_te_in_shape(te, 0);
     kiln_str mode = kiln_node_text(te->node, "mode"),
@@ -139,7 +117,7 @@ void kiln_te_grid_sample(kiln_te *te) {
     bool corners = kiln_node_int(te->node, "align_corners") != 0;
     kiln_te_block block = kiln_te_block_begin(te, "", &te->p->buffer.data[te->output[0]].shape);
     kiln_expr index[KILN_RANK_MAX] = {block.i[0], block.i[1]}, at[KILN_RANK_MAX] = {block.i[0]};
-    taps t[KILN_RANK_MAX];
+    kiln_taps t[KILN_RANK_MAX];
     for (uint32_t d = 2; d < data->rank; d++) at[d - 1] = block.i[d];
     for (uint32_t d = 2; d < data->rank; d++) {
         double edge = corners ? 0 : 0.5;
@@ -154,5 +132,5 @@ void kiln_te_grid_sample(kiln_te *te) {
         t[d] = make_taps(te, &s, position(te, &s, corners, kiln_te_load(te, 1, at)));
     }
     kiln_te_store(te, &block, te->output[0], block.i, block.rank,
-                  sum_taps(te, t, 2, data->rank, index));
+                  kiln_te_sum_taps(te, t, 2, data->rank, index));
 }

@@ -100,6 +100,15 @@ kiln_expr kiln_te_read_reduced(kiln_te *te, kiln_buffer buffer, uint32_t mask, c
                                uint32_t rank);
 /* Input 0 as an operand. */
 kiln_expr kiln_te_operand_input(kiln_te *te, const void *context, const kiln_expr *i);
+/* What one element of a result is interpolated from along one dimension of input 0. */
+#define KILN_TAPS_MAX 32
+typedef struct kiln_taps {
+    uint32_t count;
+    kiln_expr index[KILN_TAPS_MAX], weight[KILN_TAPS_MAX]; /* weight 0: 1 */
+} kiln_taps;
+/* Sum over the taps of dimensions d.., those before being chosen in `index` already. */
+kiln_expr kiln_te_sum_taps(kiln_te *te, const kiln_taps *t, uint32_t d, uint32_t rank,
+                           kiln_expr *index);
 /* A constant of the dtype of `like`. */
 kiln_expr kiln_te_const(kiln_te *te, kiln_expr like, double value);
 

@@ -165,3 +165,18 @@ kiln_expr kiln_index_from(kiln_te *te, kiln_expr value, int64_t extent) {
         kiln_select(te, kiln_less(te, i, zero), kiln_index_affine(te, i, 1, extent), i);
     return kiln_max(te, kiln_min(te, from_start, kiln_index(te, extent - 1)), zero);
 }
+
+kiln_expr kiln_te_sum_taps(kiln_te *te, const kiln_taps *t, uint32_t d, uint32_t rank,
+                           kiln_expr *index) {
+    if (d == rank) return kiln_te_load(te, 0, index);
+    kiln_expr sum = 0;
+    for (uint32_t k = 0; k < t[d].count; k++) {
+        index[d] = t[d].index[k];
+        kiln_expr value = kiln_te_sum_taps(te, t, d + 1, rank, index);
+        kiln_dtype dtype = (kiln_dtype)kiln_expr_get(te->p, value)->dtype;
+        if (t[d].weight[k])
+            value = kiln_mul(te, kiln_expr_cast(te->p, dtype, t[d].weight[k]), value);
+        sum = sum ? kiln_add(te, sum, value) : value;
+    }
+    return sum;
+}

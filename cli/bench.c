@@ -103,12 +103,14 @@ static void print_json(const kiln_module *module, const kiln_stats *whole, const
     json_t *kernels = json_array();
     for (uint32_t i = 0; i < kiln_module_step_count(module); i++) {
         const kiln_module_step *step = kiln_module_step_at(module, i);
-        double ns = kiln_stats_median(times->sample[i], runs);
         if (step->task[0] == 0) continue;
-        json_array_append_new(kernels, json_pack("{s:s, s:s, s:s, s:f, s:f, s:f}", "name",
-                                                 step->name, "op", step->op, "task", step->task,
-                                                 "median_ms", ns / 1e6, "gflops", step->flops / ns,
-                                                 "share_of_peak", step->flops / ns * 1e9 / peak));
+        kiln_stats own = kiln_stats_of(times->sample[i], runs);
+        double per_ns = step->flops / own.median;
+        json_array_append_new(
+            kernels, json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:f}", "name", step->name, "op",
+                               step->op, "task", step->task, "median_ms", own.median / 1e6,
+                               "min_ms", own.minimum / 1e6, "gflops", per_ns, "share_of_peak",
+                               per_ns * 1e9 / peak));
     }
     kiln_json_line(json_pack("{s:s, s:f, s:f, s:f, s:i, s:i, s:f, s:o}", "event", "bench",
                              "median_ms", whole->median / 1e6, "min_ms", whole->minimum / 1e6,

@@ -4,7 +4,7 @@
 
     run FILE      writes the output as .npy
     time SECONDS  prints {"median_ms", "min_ms", "runs"}
-    kernels       prints {name: microseconds}, minimum of several runs, by the peer's own profiler"""
+    kernels       prints {name: microseconds}, minimum of several runs, by the peer's own profiler; without conversions of layouts"""
 import collections
 import json
 import sys
@@ -30,7 +30,7 @@ class OnnxRuntime:
     def kernels(self):
         with open(self.session.end_profiling(), encoding="utf-8") as file:
             for e in json.load(file):
-                if e["name"].endswith("_kernel_time"):
+                if e["name"].endswith("_kernel_time") and not e["args"]["op_name"].startswith("Reorder"):
                     yield e["name"].removesuffix("_kernel_time"), e["dur"]
 
 
@@ -48,7 +48,7 @@ class OpenVino:
         self.request.infer()
         if self.profile:
             self.seen += [(p.node_name, p.real_time.total_seconds() * 1e6) for p in self.request.get_profiling_info()
-                          if str(p.status).endswith("EXECUTED")]
+                          if str(p.status).endswith("EXECUTED") and p.node_type != "Reorder"]
         return self.request.get_output_tensor(0).data
 
     def kernels(self):

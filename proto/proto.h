@@ -89,10 +89,22 @@ typedef enum kiln_topic {
     KILN_TOPIC_COUNT
 } kiln_topic;
 
+/* Whether a board may be leased; lasts over restarts of board and tracker. */
+#define KILN_DUTIES(X)                                                                   \
+    X(IN_SERVICE, 0, "in service")                                                       \
+    X(DRAINED, 1, "drained")         /* its leases end in their own time; no new ones */ \
+    X(QUARANTINED, 2, "quarantined") /* its leases end at once, as it cannot be trusted */
+#define X(name, number, text) KILN_DUTY_##name = number,
+typedef enum kiln_duty { KILN_DUTIES(X) KILN_DUTY_COUNT } kiln_duty;
+#undef X
+
+#define KILN_PRIORITY_MAX 100u
+
 const char *kiln_peer_role_name(kiln_peer_role role); /* "board" */
 const char *kiln_phase_name(kiln_phase phase);
 const char *kiln_job_state_name(kiln_job_state state);
 const char *kiln_stop_name(kiln_stop stop);
+const char *kiln_duty_name(kiln_duty duty); /* "drained" */
 
 /* ---- Messages ---- */
 

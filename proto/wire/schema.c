@@ -137,3 +137,4 @@ const char *kiln_peer_role_name(kiln_peer_role role) {
 NAMES(kiln_phase_name, kiln_phase, KILN_PHASES)
 NAMES(kiln_job_state_name, kiln_job_state, KILN_JOB_STATES)
 NAMES(kiln_stop_name, kiln_stop, KILN_STOPS)
+NAMES(kiln_duty_name, kiln_duty, KILN_DUTIES)

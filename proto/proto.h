@@ -24,24 +24,35 @@
 #include "base/str.h"
 
 #define KILN_PROTO_VERSION_MIN 1u
-#define KILN_PROTO_VERSION_MAX 1u
+#define KILN_PROTO_VERSION_MAX 2u
 
 #define KILN_FRAME_MAGIC UINT32_C(0x314e4c4b) /* "KLN1" */
 #define KILN_FRAME_HEADER_BYTES 16u
 #define KILN_FRAME_CONTROL_MAX ((size_t)256 << 10) /* body of a message */
 #define KILN_FRAME_DATA_MAX ((size_t)64 << 10)     /* body of a DATA frame */
 #define KILN_BLOB_BYTES_MAX ((uint64_t)1 << 30)
+/* DATA bytes that a stream may carry before the receiver grants more with WINDOW (version 2). */
+#define KILN_STREAM_CREDIT ((uint32_t)256 << 10)
+#define KILN_STREAM_CREDIT_MAX ((uint32_t)16 << 20) /* that a stream may ever have */
 
 /* ---- Words used in fields. Numbers are on the wire and are never reused. ---- */
 
-/* Who a peer is. */
-typedef enum kiln_peer_role {
-    KILN_PEER_TRACKER = 0,
-    KILN_PEER_BOARD = 1,
-    KILN_PEER_TUNER = 2,
-    KILN_PEER_CLIENT = 3,
-    KILN_PEER_COUNT
-} kiln_peer_role;
+/* Who a peer is. What each may send stands in messages.def. */
+#define KILN_PEER_ROLES(X)   \
+    X(TRACKER, 0, "tracker") \
+    X(BOARD, 1, "board")     \
+    X(TUNER, 2, "tuner")     \
+    X(CLIENT, 3, "client")   \
+    X(ADMIN, 4, "admin")     \
+    X(BUILDER, 5, "builder")
+#define X(name, number, text) KILN_PEER_##name = number,
+typedef enum kiln_peer_role { KILN_PEER_ROLES(X) KILN_PEER_COUNT } kiln_peer_role;
+#undef X
+
+/* What a peer understands beyond the version, bits of HELLO and WELCOME. */
+typedef enum kiln_wire_feature {
+    KILN_WIRE_ZSTD = 1, /* frames whose body is compressed */
+} kiln_wire_feature;
 
 /* Phases of a trial on a board, in order. */
 #define KILN_PHASES(X)   \
@@ -78,6 +89,7 @@ typedef enum kiln_stop { KILN_STOPS(X) KILN_STOP_COUNT } kiln_stop;
 typedef enum kiln_cancel_scope {
     KILN_CANCEL_JOB = 0,
     KILN_CANCEL_TRIAL = 1,
+    KILN_CANCEL_LEASE = 2,
     KILN_CANCEL_COUNT
 } kiln_cancel_scope;
 
@@ -101,6 +113,7 @@ typedef enum kiln_duty { KILN_DUTIES(X) KILN_DUTY_COUNT } kiln_duty;
 #define KILN_PRIORITY_MAX 100u
 
 const char *kiln_peer_role_name(kiln_peer_role role); /* "board" */
+bool kiln_peer_role_find(kiln_str name, kiln_peer_role *out_role);
 const char *kiln_phase_name(kiln_phase phase);
 const char *kiln_job_state_name(kiln_job_state state);
 const char *kiln_stop_name(kiln_stop stop);

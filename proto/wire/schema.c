@@ -12,6 +12,10 @@ enum {
     BOARD = 1u << KILN_PEER_BOARD,
     TUNER = 1u << KILN_PEER_TUNER,
     CLIENT = 1u << KILN_PEER_CLIENT,
+    ADMIN = 1u << KILN_PEER_ADMIN,
+    BUILDER = 1u << KILN_PEER_BUILDER,
+    PEOPLE = CLIENT | ADMIN,
+    PEERS = BOARD | TUNER | CLIENT | ADMIN | BUILDER,
 };
 
 /* clang-format off */
@@ -121,12 +125,6 @@ bool kiln_field_is_empty(const kiln_field_info *field, const void *owner) {
 }
 
 /* Names of the closed sets. */
-const char *kiln_peer_role_name(kiln_peer_role role) {
-    static const char *const name[] = {"tracker", "board", "tuner", "client"};
-    KILN_CHECK((unsigned)role < KILN_ARRAY_COUNT(name));
-    return name[role];
-}
-
 #define NAMES(function, type, set)                            \
     const char *function(type value) {                        \
         static const char *const name[] = {set(NAME_ROW)};    \
@@ -134,7 +132,17 @@ const char *kiln_peer_role_name(kiln_peer_role role) {
         return name[value];                                   \
     }
 #define NAME_ROW(name, number, text) [number] = text,
+NAMES(kiln_peer_role_name, kiln_peer_role, KILN_PEER_ROLES)
 NAMES(kiln_phase_name, kiln_phase, KILN_PHASES)
 NAMES(kiln_job_state_name, kiln_job_state, KILN_JOB_STATES)
 NAMES(kiln_stop_name, kiln_stop, KILN_STOPS)
 NAMES(kiln_duty_name, kiln_duty, KILN_DUTIES)
+
+bool kiln_peer_role_find(kiln_str name, kiln_peer_role *out_role) {
+    for (kiln_peer_role role = 0; role < KILN_PEER_COUNT; role++)
+        if (kiln_str_is(name, kiln_peer_role_name(role))) {
+            *out_role = role;
+            return true;
+        }
+    return false;
+}

@@ -46,7 +46,7 @@ kiln_status kiln_target_option(const char *option, kiln_arena *process, kiln_tar
 
 kiln_status kiln_db_open_if_there(const char *path, kiln_db **out_db) {
     *out_db = NULL;
-    return kiln_file_exists(path) ? kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_READ, out_db)
+    return kiln_db_is_there(path) ? kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_READ, out_db)
                                   : KILN_OK;
 }
 

@@ -1,7 +1,7 @@
 /* What was learned, on disk: the front header of db/. Two kinds of database go through the same
  * code: the records database of the tuner and the command line (tasks, targets, devices, jobs,
- * measurement records) and the tracker's own (jobs, leases, the epoch). Both are SQLite files in
- * WAL mode with STRICT tables; nobody opens another program's file for writing.
+ * measurement records) and the tracker's own (jobs, leases, the epoch). Each is an SQLite file, or,
+ * for teams, a schema in a PostgreSQL database that several tuners and a standby tracker share.
  *
  * Writes collect in one transaction that the first of them opens; kiln_db_commit makes the group
  * durable (synchronous = FULL), and only then may anything in it be acknowledged. A write or commit
@@ -82,18 +82,34 @@ typedef struct kiln_db_table_info {
     size_t row_size;
 } kiln_db_table_info;
 
-/* Opens or (KILN_DB_WRITE) creates the file at `path`, brings its schema up to date, and takes the
- * writer's place. ":memory:" is for tests. NOT_FOUND            reading a file that does not exist
- * PERMISSION_DENIED    the file or its folder cannot be read or written; the note says which
+/* Opens the database at `path`, with KILN_DB_WRITE creates it and brings its schema up to date.
+ * `path` is a file, or postgres://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE (what libpq takes);
+ * ":memory:" is for tests.
+ * NOT_FOUND            reading what does not exist
+ * PERMISSION_DENIED    the file or its folder cannot be read or written; the server lets us not in
  * FAILED_PRECONDITION  a newer Kiln wrote it, or it is the other kind of database
  * DATA_LOSS            it is not a database, or is damaged
- * UNAVAILABLE          another process holds the writer's place for longer than 5 s */
+ * UNAVAILABLE          another process holds the writer's place for longer than 5 s, or the server
+ *                      cannot be reached
+ * UNIMPLEMENTED        a server's address in a build without it */
 KILN_MUST_USE kiln_status kiln_db_open(const char *path, kiln_db_kind kind, kiln_db_mode mode,
                                        kiln_db **out_db);
 /* Undoes what is not committed. NULL is fine. */
 void kiln_db_close(kiln_db *db);
+/* Whether there is something to open for reading; a server is asked only by opening. */
+bool kiln_db_is_there(const char *path);
+/* Appends `path` as it may be shown: without user, password and options of a server. */
+void kiln_db_print_path(const char *path, kiln_strbuf *out);
+/* Tries to become the one program that leads here (trackers that share a database do), never
+ * waits. Whoever leads does so until it closes, dies, or loses its connection to the server: then
+ * its writes fail with ABORTED and it must not go on. Leading already: stays so.
+ * UNAVAILABLE          the server cannot be reached */
+KILN_MUST_USE kiln_status kiln_db_lead(kiln_db *db, bool *out_leads);
+
 /* Makes every write since the last commit durable. Nothing open: nothing happens.
- * RESOURCE_EXHAUSTED   the disk is full; the group is undone */
+ * RESOURCE_EXHAUSTED   the disk is full; the group is undone
+ * UNAVAILABLE          the server is gone; the group is undone, or stored whole when the server got
+ *                      it just before: offering it again is right in both cases */
 KILN_MUST_USE kiln_status kiln_db_commit(kiln_db *db);
 void kiln_db_rollback(kiln_db *db);
 /* Whether writes wait for a commit. */
@@ -118,8 +134,8 @@ bool kiln_db_table_find(kiln_str name, kiln_db_table *out_table);
 KILN_MUST_USE kiln_status kiln_db_put(kiln_db *db, kiln_db_table table, const void *row);
 /* Removes the row with this identity (first column; tables with REPLACE only). Absent is fine. */
 KILN_MUST_USE kiln_status kiln_db_remove(kiln_db *db, kiln_db_table table, kiln_str identity);
-/* Calls `visit` for each row in order of insertion; views last until it returns. Stops at its first
- * error. */
+/* Calls `visit` for each row in order of insertion; views last until it returns. It may not use
+ * `db`. Stops at its first error. */
 typedef kiln_status (*kiln_db_visit)(void *context, kiln_db_table table, const void *row);
 KILN_MUST_USE kiln_status kiln_db_each(kiln_db *db, kiln_db_table table, kiln_db_visit visit,
                                        void *context);
@@ -169,9 +185,9 @@ typedef struct kiln_db_stat {
 KILN_MUST_USE kiln_status kiln_db_stats(kiln_db *db, kiln_arena *arena, kiln_db_stat **out_stats,
                                         uint32_t *out_count);
 
-/* One read-only statement of a person. Cells are text as SQLite prints them; blobs are hex; NULL is
- * NULL. INVALID_ARGUMENT     it does not parse, is more than one statement, or would change
- * something */
+/* One read-only statement of a person, in the words of the database that it is. Cells are text as
+ * that prints them; blobs are hex; NULL is NULL.
+ * INVALID_ARGUMENT     it does not parse, is more than one statement, or would change something */
 typedef kiln_status (*kiln_db_sql_row)(void *context, uint32_t column_count,
                                        const char *const *names, const char *const *cells);
 KILN_MUST_USE kiln_status kiln_db_sql(kiln_db *db, kiln_str sql, kiln_db_sql_row row,

@@ -7,21 +7,25 @@
 
 #include "base/check.h"
 #include "base/vec.h"
-#include "db/internal.h"
+#include "db/backend.h"
 
 typedef KILN_VEC(kiln_db_record) record_list;
 
 /* Texts of the filter that were set, in the order of their placeholders. */
 typedef struct condition_list {
     kiln_str value[8];
-    int count;
+    uint32_t count;
 } condition_list;
 
-/* `row` is what the record is called in `sql`. IS, because empty text is stored as NULL. */
+/* `row` is what the record is called in `sql`. Empty text is stored as NULL. */
 static void add_condition(kiln_strbuf *sql, const char *row, condition_list *conditions,
                           const char *column, kiln_str value) {
+    if (value.size == 0) {
+        kiln_strbuf_printf(sql, " AND %s.\"%s\" IS NULL", row, column);
+        return;
+    }
     conditions->value[conditions->count++] = value;
-    kiln_strbuf_printf(sql, " AND %s.\"%s\" IS ?%d", row, column, conditions->count);
+    kiln_strbuf_printf(sql, " AND %s.\"%s\" = $%u", row, column, conditions->count);
 }
 
 static void append_may_be_best(const char *row, kiln_strbuf *sql) {
@@ -36,11 +40,12 @@ static void append_may_be_best(const char *row, kiln_strbuf *sql) {
     kiln_strbuf_printf(sql, " AND (%s.final = 0 OR later.rowid > %s.rowid))", row, row);
 }
 
-/* Fills `conditions` anew: a statement may repeat the clause, its placeholders are numbered. */
+/* Fills `conditions` anew: a statement may repeat the clause, or its beginning, because the
+ * placeholders are numbered. */
 static void append_where(const kiln_db_filter *filter, const char *row, bool may_be_best,
                          kiln_strbuf *sql, condition_list *conditions) {
     conditions->count = 0;
-    kiln_strbuf_text(sql, " WHERE 1");
+    kiln_strbuf_text(sql, " WHERE 1 = 1");
     if (may_be_best) append_may_be_best(row, sql);
     const struct {
         const char *column;
@@ -63,21 +68,20 @@ static void append_where(const kiln_db_filter *filter, const char *row, bool may
 static kiln_status collect(kiln_db *db, const char *sql, const condition_list *conditions,
                            kiln_arena *arena, kiln_db_record **out_records, uint32_t *out_count) {
     KILN_CHECK(db->kind == KILN_DB_RECORDS);
-    sqlite3_stmt *statement = NULL;
+    kiln_db_statement *statement = NULL;
     kiln_status st = kiln_db_prepare(db, sql, &statement);
     if (st) return st;
-    for (int i = 0; i < conditions->count; i++)
+    for (uint32_t i = 0; i < conditions->count; i++)
         kiln_db_bind_text(statement, i + 1, conditions->value[i]);
 
     record_list found = {0};
-    int rc;
-    while ((rc = sqlite3_step(statement)) == SQLITE_ROW) {
+    bool row = false;
+    while (!(st = db->backend->step(statement, "reading records", &row)) && row) {
         kiln_db_record record;
         kiln_db_row_read(statement, kiln_db_table_info_of(KILN_DB_TABLE_RECORD), arena, &record);
         kiln_vec_push_in(arena, &found, record);
     }
-    if (rc != SQLITE_DONE) st = kiln_db_error(db->handle, db->path, rc, "reading records");
-    sqlite3_finalize(statement);
+    kiln_db_release(statement);
     if (st) return st;
     *out_records = found.data;
     *out_count = found.count;
@@ -108,12 +112,13 @@ kiln_status kiln_db_best(kiln_db *db, const kiln_db_filter *filter, kiln_arena *
                          kiln_db_record **out_records, uint32_t *out_count) {
     kiln_strbuf sql = {0};
     condition_list conditions = {0};
-    /* One look into the index record_best per task and target. The first stored wins a tie, so the
-     * answer does not depend on the order in which SQLite looks. */
+    /* One look into the index record_best per task and target that was counted. The first stored
+     * wins a tie, so the answer does not depend on the order in which the database looks. */
+    const kiln_db_filter pair = {.task_key = filter->task_key, .target = filter->target};
     kiln_strbuf_text(&sql, "SELECT ");
     kiln_db_column_list(kiln_db_table_info_of(KILN_DB_TABLE_RECORD), "best.", &sql);
-    kiln_strbuf_text(&sql, " FROM (SELECT DISTINCT task_key, target FROM record");
-    append_where(filter, "record", true, &sql, &conditions);
+    kiln_strbuf_text(&sql, " FROM (SELECT DISTINCT task_key, target FROM record_stat");
+    append_where(&pair, "record_stat", false, &sql, &conditions);
     kiln_strbuf_text(
         &sql, ") AS pair JOIN record AS best ON best.rowid = (SELECT one.rowid FROM record AS one");
     append_where(filter, "one", true, &sql, &conditions);
@@ -132,19 +137,17 @@ static kiln_status find_row(kiln_db *db, kiln_db_table table, kiln_str identity,
     kiln_strbuf sql = {0};
     kiln_strbuf_text(&sql, "SELECT ");
     kiln_db_column_list(info, "", &sql);
-    kiln_strbuf_printf(&sql, " FROM \"%s\" WHERE \"%s\" = ?", info->name, info->column[0].name);
-    sqlite3_stmt *statement = NULL;
+    kiln_strbuf_printf(&sql, " FROM \"%s\" WHERE \"%s\" = $1", info->name, info->column[0].name);
+    kiln_db_statement *statement = NULL;
     kiln_status st = kiln_db_prepare(db, sql.data, &statement);
     kiln_strbuf_deinit(&sql);
     if (st) return st;
     kiln_db_bind_text(statement, 1, identity);
-    int rc = sqlite3_step(statement);
-    if (rc == SQLITE_ROW)
-        kiln_db_row_read(statement, info, arena, out_row);
-    else if (rc != SQLITE_DONE)
-        st = kiln_db_error(db->handle, db->path, rc, info->name);
-    sqlite3_finalize(statement);
-    if (!st) *out_found = rc == SQLITE_ROW;
+    bool found = false;
+    st = db->backend->step(statement, info->name, &found);
+    if (!st && found) kiln_db_row_read(statement, info, arena, out_row);
+    kiln_db_release(statement);
+    if (!st) *out_found = found;
     return st;
 }
 
@@ -158,56 +161,67 @@ kiln_status kiln_db_find_job(kiln_db *db, kiln_str id, kiln_arena *arena, kiln_d
     return find_row(db, KILN_DB_TABLE_JOB, id, arena, out_job, out_found);
 }
 
-static kiln_str dup_column(sqlite3_stmt *statement, int index, kiln_arena *arena) {
-    kiln_str bytes = kiln_db_column_bytes(statement, index);
+static kiln_str dup_column(kiln_db_statement *statement, uint32_t index, kiln_arena *arena) {
+    kiln_str bytes = statement->db->backend->column_bytes(statement, index);
     return (kiln_str){kiln_str_dup(arena, bytes), bytes.size};
+}
+
+/* Columns 0 to 9 in the order in which read_stat takes them, then one per outcome. */
+static void append_stats(kiln_strbuf *sql) {
+    condition_list none = {0};
+    kiln_strbuf_text(sql, "SELECT stat.task_key, task.op, stat.target,"
+                          " CAST(sum(record_count) FILTER (WHERE final = 0) AS BIGINT),"
+                          " (SELECT one.median_ns FROM record AS one");
+    append_where(&(kiln_db_filter){0}, "one", true, sql, &none);
+    kiln_strbuf_text(sql, " AND one.task_key = stat.task_key AND one.target = stat.target"
+                          " ORDER BY one.final DESC, one.median_ns LIMIT 1),"
+                          " sum(sampled_ns), min(first_wall_ns), max(last_wall_ns),"
+                          " CAST(sum(record_count) FILTER (WHERE raced = 1) AS BIGINT),"
+                          " CAST(sum(record_count) FILTER (WHERE final = 1) AS BIGINT)");
+    for (int i = 0; i < KILN_OUTCOME_COUNT; i++)
+        kiln_strbuf_printf(
+            sql, ", CAST(sum(record_count) FILTER (WHERE outcome = '%s' AND final = 0) AS BIGINT)",
+            kiln_outcome_name((kiln_outcome)i));
+    kiln_strbuf_text(sql, " FROM record_stat AS stat JOIN task ON task.key = stat.task_key"
+                          " GROUP BY stat.task_key, task.op, stat.target ORDER BY min(first_row)");
+}
+
+static kiln_db_stat read_stat(kiln_db_statement *statement, kiln_arena *arena) {
+    const kiln_db_backend *backend = statement->db->backend;
+    kiln_db_stat stat = {
+        .task_key = dup_column(statement, 0, arena),
+        .op = dup_column(statement, 1, arena),
+        .target = dup_column(statement, 2, arena),
+        .record_count = backend->column_int(statement, 3),
+        .best_ns = backend->column_real(statement, 4),
+        .sampled_ns = backend->column_real(statement, 5),
+        .first_wall_ns = backend->column_int(statement, 6),
+        .last_wall_ns = backend->column_int(statement, 7),
+        .raced_count = backend->column_int(statement, 8),
+        .final_count = backend->column_int(statement, 9),
+    };
+    for (uint32_t i = 0; i < KILN_OUTCOME_COUNT; i++)
+        stat.outcome_count[i] = backend->column_int(statement, 10 + i);
+    return stat;
 }
 
 kiln_status kiln_db_stats(kiln_db *db, kiln_arena *arena, kiln_db_stat **out_stats,
                           uint32_t *out_count) {
     KILN_CHECK(db->kind == KILN_DB_RECORDS);
     kiln_strbuf sql = {0};
-    condition_list none = {0};
-    kiln_strbuf_text(&sql, "SELECT stat.task_key, task.op, stat.target,"
-                           " coalesce(sum(record_count) FILTER (WHERE final = 0), 0),"
-                           " (SELECT one.median_ns FROM record AS one");
-    append_where(&(kiln_db_filter){0}, "one", true, &sql, &none);
-    kiln_strbuf_text(&sql, " AND one.task_key = stat.task_key AND one.target = stat.target"
-                           " ORDER BY one.final DESC, one.median_ns LIMIT 1),"
-                           " sum(sampled_ns), min(first_wall_ns), max(last_wall_ns),"
-                           " sum(record_count) FILTER (WHERE raced = 1),"
-                           " sum(record_count) FILTER (WHERE final = 1)");
-    for (int i = 0; i < KILN_OUTCOME_COUNT; i++)
-        kiln_strbuf_printf(&sql, ", sum(record_count) FILTER (WHERE outcome = '%s' AND final = 0)",
-                           kiln_outcome_name((kiln_outcome)i));
-    kiln_strbuf_text(&sql, " FROM record_stat AS stat JOIN task ON task.key = stat.task_key"
-                           " GROUP BY stat.task_key, stat.target ORDER BY min(first_row)");
-    sqlite3_stmt *statement = NULL;
+    append_stats(&sql);
+    kiln_db_statement *statement = NULL;
     kiln_status st = kiln_db_prepare(db, sql.data, &statement);
     kiln_strbuf_deinit(&sql);
     if (st) return st;
 
     KILN_VEC(kiln_db_stat) found = {0};
-    int rc;
-    while ((rc = sqlite3_step(statement)) == SQLITE_ROW) {
-        kiln_db_stat stat = {
-            .task_key = dup_column(statement, 0, arena),
-            .op = dup_column(statement, 1, arena),
-            .target = dup_column(statement, 2, arena),
-            .record_count = sqlite3_column_int64(statement, 3),
-            .best_ns = sqlite3_column_double(statement, 4),
-            .sampled_ns = sqlite3_column_double(statement, 5),
-            .first_wall_ns = sqlite3_column_int64(statement, 6),
-            .last_wall_ns = sqlite3_column_int64(statement, 7),
-            .raced_count = sqlite3_column_int64(statement, 8),
-            .final_count = sqlite3_column_int64(statement, 9),
-        };
-        for (int i = 0; i < KILN_OUTCOME_COUNT; i++)
-            stat.outcome_count[i] = sqlite3_column_int64(statement, 10 + i);
+    bool row = false;
+    while (!(st = db->backend->step(statement, "counting records", &row)) && row) {
+        kiln_db_stat stat = read_stat(statement, arena);
         kiln_vec_push_in(arena, &found, stat);
     }
-    if (rc != SQLITE_DONE) st = kiln_db_error(db->handle, db->path, rc, "counting records");
-    sqlite3_finalize(statement);
+    kiln_db_release(statement);
     if (st) return st;
     *out_stats = found.data;
     *out_count = found.count;

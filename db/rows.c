@@ -3,7 +3,7 @@
 
 #include "base/check.h"
 #include "base/stats.h"
-#include "db/internal.h"
+#include "db/backend.h"
 
 #define COLUMN(R, type, name, meaning) {#name, meaning, KILN_DB_##type, offsetof(R, name)},
 #define TABLE(NAME, name, kind, conflict, identity, columns) \
@@ -71,7 +71,7 @@ static kiln_status prepare_put(kiln_db *db, kiln_db_table table) {
     kiln_strbuf_printf(&sql, "INSERT INTO \"%s\" (", info->name);
     kiln_db_column_list(info, "", &sql);
     for (uint32_t i = 0; i < info->column_count; i++)
-        kiln_strbuf_text(&sql, i ? ", ?" : ") VALUES (?");
+        kiln_strbuf_printf(&sql, i ? ", $%u" : ") VALUES ($%u", i + 1);
     kiln_strbuf_text(&sql, ") ON CONFLICT ");
     append_conflict(info, &sql);
     kiln_status st = kiln_db_prepare(db, sql.data, &db->put[table]);
@@ -79,45 +79,22 @@ static kiln_status prepare_put(kiln_db *db, kiln_db_table table) {
     return st;
 }
 
-void kiln_db_bind_text(sqlite3_stmt *statement, int index, kiln_str text) {
-    if (text.size > 0)
-        sqlite3_bind_text(statement, index, text.data, (int)text.size, SQLITE_STATIC);
-    else
-        sqlite3_bind_null(statement, index);
-}
-
-static void bind_column(sqlite3_stmt *statement, int index, const kiln_db_column *column,
-                        const void *member) {
-    switch (column->type) {
-    case KILN_DB_TEXT: kiln_db_bind_text(statement, index, *(const kiln_str *)member); break;
-    case KILN_DB_BLOB: {
-        kiln_str bytes = *(const kiln_str *)member;
-        if (bytes.size > 0)
-            sqlite3_bind_blob(statement, index, bytes.data, (int)bytes.size, SQLITE_STATIC);
-        break;
-    }
-    case KILN_DB_INT: sqlite3_bind_int64(statement, index, *(const int64_t *)member); break;
-    case KILN_DB_REAL: sqlite3_bind_double(statement, index, *(const double *)member); break;
-    case KILN_DB_SAMPLES: {
-        kiln_db_samples samples = *(const kiln_db_samples *)member;
-        if (samples.count > 0)
-            sqlite3_bind_blob(statement, index, samples.data, (int)(samples.count * sizeof(double)),
-                              SQLITE_STATIC);
-        break;
-    }
-    }
-}
-
-/* Bytes of a column of variable size, for the limit. */
-static size_t bytes_of(const kiln_db_column *column, const void *member) {
+static kiln_db_value value_of(const kiln_db_column *column, const void *member) {
+    kiln_db_value value = {.type = column->type};
     switch (column->type) {
     case KILN_DB_TEXT:
-    case KILN_DB_BLOB: return ((const kiln_str *)member)->size;
-    case KILN_DB_SAMPLES: return ((const kiln_db_samples *)member)->count * sizeof(double);
-    case KILN_DB_INT:
-    case KILN_DB_REAL: break;
+    case KILN_DB_BLOB: value.bytes = *(const kiln_str *)member; break;
+    case KILN_DB_INT: value.integer = *(const int64_t *)member; break;
+    case KILN_DB_REAL: value.real = *(const double *)member; break;
+    case KILN_DB_SAMPLES: {
+        const kiln_db_samples *samples = member;
+        value.type = KILN_DB_BLOB;
+        value.bytes =
+            (kiln_str){(const char *)samples->data, samples->count * sizeof *samples->data};
+        break;
     }
-    return 0;
+    }
+    return value;
 }
 
 static const void *member_of(const void *row, const kiln_db_column *column) {
@@ -143,54 +120,53 @@ kiln_status kiln_db_put(kiln_db *db, kiln_db_table table, const void *row) {
         row = &derived;
     }
     for (uint32_t i = 0; i < info->column_count; i++)
-        if (bytes_of(&info->column[i], member_of(row, &info->column[i])) > KILN_DB_TEXT_MAX)
+        if (value_of(&info->column[i], member_of(row, &info->column[i])).bytes.size >
+            KILN_DB_TEXT_MAX)
             return KILN_ERROR(INVALID_ARGUMENT, "%s.%s is longer than %zu bytes", info->name,
                               info->column[i].name, KILN_DB_TEXT_MAX);
 
     kiln_status st = prepare_put(db, table);
     if (!st) st = kiln_db_begin(db);
     if (st) return st;
-    for (uint32_t i = 0; i < info->column_count; i++)
-        bind_column(db->put[table], (int)i + 1, &info->column[i], member_of(row, &info->column[i]));
-    return kiln_db_run(db, db->put[table], info->name);
+    for (uint32_t i = 0; i < info->column_count; i++) {
+        kiln_db_value value = value_of(&info->column[i], member_of(row, &info->column[i]));
+        db->backend->bind(db->put[table], i + 1, &value);
+    }
+    return kiln_db_run(db->put[table], info->name);
 }
 
 kiln_status kiln_db_remove(kiln_db *db, kiln_db_table table, kiln_str identity) {
     const kiln_db_table_info *info = kiln_db_table_info_of(table);
     KILN_CHECK(info->kind == db->kind && info->conflict == KILN_DB_REPLACE);
     kiln_strbuf sql = {0};
-    kiln_strbuf_printf(&sql, "DELETE FROM \"%s\" WHERE \"%s\" = ?", info->name,
+    kiln_strbuf_printf(&sql, "DELETE FROM \"%s\" WHERE \"%s\" = $1", info->name,
                        info->column[0].name);
-    sqlite3_stmt *statement = NULL;
+    kiln_db_statement *statement = NULL;
     kiln_status st = kiln_db_prepare(db, sql.data, &statement);
     if (!st) st = kiln_db_begin(db);
     if (!st) {
         kiln_db_bind_text(statement, 1, identity);
-        st = kiln_db_run(db, statement, info->name);
+        st = kiln_db_run(statement, info->name);
     }
-    sqlite3_finalize(statement);
+    kiln_db_release(statement);
     kiln_strbuf_deinit(&sql);
     return st;
 }
 
-kiln_str kiln_db_column_bytes(sqlite3_stmt *statement, int index) {
-    const void *data = sqlite3_column_blob(statement, index); /* before the size, says SQLite */
-    return (kiln_str){data, (size_t)sqlite3_column_bytes(statement, index)};
-}
-
-static void read_column(sqlite3_stmt *statement, int index, const kiln_db_column *column,
+static void read_column(kiln_db_statement *statement, uint32_t index, kiln_db_type type,
                         kiln_arena *arena, void *member) {
-    switch (column->type) {
+    const kiln_db_backend *backend = statement->db->backend;
+    switch (type) {
     case KILN_DB_TEXT:
     case KILN_DB_BLOB: {
-        kiln_str bytes = kiln_db_column_bytes(statement, index);
+        kiln_str bytes = backend->column_bytes(statement, index);
         *(kiln_str *)member = (kiln_str){kiln_str_dup(arena, bytes), bytes.size};
         break;
     }
-    case KILN_DB_INT: *(int64_t *)member = sqlite3_column_int64(statement, index); break;
-    case KILN_DB_REAL: *(double *)member = sqlite3_column_double(statement, index); break;
+    case KILN_DB_INT: *(int64_t *)member = backend->column_int(statement, index); break;
+    case KILN_DB_REAL: *(double *)member = backend->column_real(statement, index); break;
     case KILN_DB_SAMPLES: {
-        kiln_str bytes = kiln_db_column_bytes(statement, index);
+        kiln_str bytes = backend->column_bytes(statement, index);
         size_t count = bytes.size / sizeof(double);
         *(kiln_db_samples *)member =
             (kiln_db_samples){kiln_arena_copy(arena, bytes.data, count * sizeof(double)), count};
@@ -199,10 +175,10 @@ static void read_column(sqlite3_stmt *statement, int index, const kiln_db_column
     }
 }
 
-void kiln_db_row_read(sqlite3_stmt *statement, const kiln_db_table_info *table, kiln_arena *arena,
-                      void *row) {
+void kiln_db_row_read(kiln_db_statement *statement, const kiln_db_table_info *table,
+                      kiln_arena *arena, void *row) {
     for (uint32_t i = 0; i < table->column_count; i++)
-        read_column(statement, (int)i, &table->column[i], arena,
+        read_column(statement, i, table->column[i].type, arena,
                     (char *)row + table->column[i].offset);
 }
 
@@ -213,21 +189,22 @@ kiln_status kiln_db_each(kiln_db *db, kiln_db_table table, kiln_db_visit visit, 
     kiln_strbuf_text(&sql, "SELECT ");
     kiln_db_column_list(info, "", &sql);
     kiln_strbuf_printf(&sql, " FROM \"%s\" ORDER BY rowid", info->name);
-    sqlite3_stmt *statement = NULL;
+    kiln_db_statement *statement = NULL;
     kiln_status st = kiln_db_prepare(db, sql.data, &statement);
     kiln_strbuf_deinit(&sql);
 
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
-    int rc = SQLITE_DONE;
-    while (!st && (rc = sqlite3_step(statement)) == SQLITE_ROW) {
+    bool found = !st;
+    while (!st && found) {
+        st = db->backend->step(statement, info->name, &found);
+        if (st || !found) break;
         kiln_arena_reset(&scratch);
         void *row = kiln_arena_alloc(&scratch, info->row_size);
         kiln_db_row_read(statement, info, &scratch, row);
         st = visit(context, table, row);
     }
-    if (!st && rc != SQLITE_DONE) st = kiln_db_error(db->handle, db->path, rc, info->name);
-    sqlite3_finalize(statement);
+    kiln_db_release(statement);
     kiln_arena_deinit(&scratch);
     return st;
 }

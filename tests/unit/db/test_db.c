@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "db/internal.h"
+#include "db/sqlite.h"
 #include "tests/unit/db/support.h"
 
 static void what_was_committed_is_there_after_reopening(void **state) {
@@ -55,8 +55,9 @@ static void a_full_disk_undoes_the_group_and_loses_nothing_before_it(void **stat
     expect_ok(kiln_db_commit(db));
 
     /* SQLite's own limit stands for the disk's: the same code, SQLITE_FULL, at the same places. */
-    assert_int_equal(sqlite3_exec(db->handle, "PRAGMA max_page_count = 40", NULL, NULL, NULL),
-                     SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(kiln_db_sqlite_handle(db), "PRAGMA max_page_count = 40", NULL, NULL, NULL),
+        SQLITE_OK);
     kiln_status st = NULL;
     unsigned stored = 0;
     while (!st && stored < 10000) {
@@ -68,8 +69,9 @@ static void a_full_disk_undoes_the_group_and_loses_nothing_before_it(void **stat
     assert_int_equal(count_records(path), 1);
 
     /* With room again, the same handle goes on. */
-    assert_int_equal(sqlite3_exec(db->handle, "PRAGMA max_page_count = 100000", NULL, NULL, NULL),
-                     SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(kiln_db_sqlite_handle(db), "PRAGMA max_page_count = 100000", NULL, NULL, NULL),
+        SQLITE_OK);
     for (unsigned i = 1; i <= stored; i++) put_record(db, i, 500);
     expect_ok(kiln_db_commit(db));
     kiln_db_close(db);
@@ -124,7 +126,7 @@ static void a_second_writer_is_told_who_is_in_its_way(void **state) {
     kiln_db *first = open_records(path), *second = open_records(path);
     put_parents(first);
     put_record(first, 1, 500);
-    sqlite3_busy_timeout(second->handle, 1);
+    sqlite3_busy_timeout(kiln_db_sqlite_handle(second), 1);
     kiln_db_record record = record_of(2, 500);
     expect_error(kiln_db_put_record(second, &record), UNAVAILABLE, "another program is writing");
     expect_ok(kiln_db_commit(first));

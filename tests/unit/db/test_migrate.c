@@ -1,8 +1,8 @@
 /* Schema versions, and that the schema holds what rows.def says. */
 #include <string.h>
 
-#include "db/internal.h"
-#include "db/migrate.h"
+#include "db/backend.h"
+#include "db/sqlite.h"
 #include "tests/unit/db/support.h"
 
 static sqlite3 *open_raw(const char *path) {
@@ -61,16 +61,21 @@ static const char *const three_scripts[] = {
     "CREATE TABLE b (z INTEGER) STRICT; INSERT INTO b SELECT y FROM a;",
 };
 
+/* Opens for writing with the first `count` of `script`, and closes. */
+static void migrate(const char *path, const char *const *script, uint32_t count) {
+    kiln_db *db = NULL;
+    expect_ok(kiln_db_open_with(path, KILN_DB_RECORDS, KILN_DB_WRITE,
+                                &(kiln_db_migrations){script, count}, &db));
+    assert_int_equal(number_of(kiln_db_sqlite_handle(db), "PRAGMA user_version"), count);
+    kiln_db_close(db);
+}
+
 static void every_earlier_version_arrives_at_the_newest(void **state) {
     for (uint32_t from = 0; from <= 3; from++) {
         const char *path = path_in(state, (const char *[]){"0.db", "1.db", "2.db", "3.db"}[from]);
+        migrate(path, three_scripts, from);
+        migrate(path, three_scripts, 3);
         sqlite3 *handle = open_raw(path);
-        expect_ok(kiln_db_migrate(handle, path, KILN_DB_RECORDS, KILN_DB_WRITE,
-                                  &(kiln_db_migrations){three_scripts, from}));
-        assert_int_equal(number_of(handle, "PRAGMA user_version"), from);
-        expect_ok(kiln_db_migrate(handle, path, KILN_DB_RECORDS, KILN_DB_WRITE,
-                                  &(kiln_db_migrations){three_scripts, 3}));
-        assert_int_equal(number_of(handle, "PRAGMA user_version"), 3);
         assert_int_equal(number_of(handle, "SELECT z FROM b"), 2);
         sqlite3_close(handle);
     }
@@ -80,10 +85,11 @@ static void a_failing_script_leaves_the_version_before_it(void **state) {
     const char *path = path_in(state, "a.db");
     const char *const scripts[] = {
         three_scripts[0], "CREATE TABLE c (x INTEGER) STRICT; INSERT INTO nowhere VALUES (1);"};
-    sqlite3 *handle = open_raw(path);
-    expect_error(kiln_db_migrate(handle, path, KILN_DB_RECORDS, KILN_DB_WRITE,
-                                 &(kiln_db_migrations){scripts, 2}),
+    kiln_db *db = NULL;
+    expect_error(kiln_db_open_with(path, KILN_DB_RECORDS, KILN_DB_WRITE,
+                                   &(kiln_db_migrations){scripts, 2}, &db),
                  INTERNAL, "nowhere");
+    sqlite3 *handle = open_raw(path);
     assert_int_equal(number_of(handle, "PRAGMA user_version"), 1);
     assert_int_equal(number_of(handle, "SELECT count(*) FROM sqlite_schema WHERE name = 'c'"), 0);
     sqlite3_close(handle);
@@ -91,13 +97,11 @@ static void a_failing_script_leaves_the_version_before_it(void **state) {
 
 static void reading_an_older_schema_asks_for_one_opening_for_writing(void **state) {
     const char *path = path_in(state, "a.db");
-    sqlite3 *handle = open_raw(path);
-    expect_ok(kiln_db_migrate(handle, path, KILN_DB_RECORDS, KILN_DB_WRITE,
-                              &(kiln_db_migrations){three_scripts, 1}));
-    expect_error(kiln_db_migrate(handle, path, KILN_DB_RECORDS, KILN_DB_READ,
-                                 &(kiln_db_migrations){three_scripts, 2}),
+    migrate(path, three_scripts, 1);
+    kiln_db *db = NULL;
+    expect_error(kiln_db_open_with(path, KILN_DB_RECORDS, KILN_DB_READ,
+                                   &(kiln_db_migrations){three_scripts, 2}, &db),
                  FAILED_PRECONDITION, "open it once for writing");
-    sqlite3_close(handle);
 }
 
 /* The table's columns as SQLite has them: "name TYPE,..." */
@@ -129,15 +133,15 @@ static void rows_def_and_the_schema_list_the_same_columns(void **state) {
         for (uint32_t i = 0; i < info->column_count; i++)
             kiln_strbuf_printf(&wanted, "%s %s,", info->column[i].name,
                                type_name[info->column[i].type]);
-        schema_columns(db[info->kind]->handle, info->name, &found);
+        schema_columns(kiln_db_sqlite_handle(db[info->kind]), info->name, &found);
         assert_string_equal(found.data ? found.data : "(no such table)", wanted.data);
         kiln_strbuf_deinit(&wanted);
         kiln_strbuf_deinit(&found);
     }
     for (int kind = 0; kind < 2; kind++) {
-        int64_t tables =
-            number_of(db[kind]->handle, "SELECT count(*) FROM sqlite_schema WHERE type = 'table'"
-                                        " AND name <> 'record_stat'"); /* kept by a trigger */
+        int64_t tables = number_of(kiln_db_sqlite_handle(db[kind]),
+                                   "SELECT count(*) FROM sqlite_schema WHERE type = 'table'"
+                                   " AND name <> 'record_stat'"); /* kept by a trigger */
         for (unsigned table = 0; table < KILN_DB_TABLE_COUNT; table++)
             tables -= (int)kiln_db_table_info_of((kiln_db_table)table)->kind == kind;
         assert_int_equal(tables, 0);
@@ -147,11 +151,12 @@ static void rows_def_and_the_schema_list_the_same_columns(void **state) {
 
 static void a_database_is_durable_and_checks_its_references(void **state) {
     kiln_db *db = open_records(path_in(state, "a.db"));
-    assert_int_equal(number_of(db->handle, "PRAGMA foreign_keys"), 1);
-    assert_int_equal(number_of(db->handle, "PRAGMA synchronous"), 2); /* FULL */
-    assert_int_equal(number_of(db->handle, "SELECT journal_mode = 'wal' FROM pragma_journal_mode"),
+    assert_int_equal(number_of(kiln_db_sqlite_handle(db), "PRAGMA foreign_keys"), 1);
+    assert_int_equal(number_of(kiln_db_sqlite_handle(db), "PRAGMA synchronous"), 2); /* FULL */
+    assert_int_equal(number_of(kiln_db_sqlite_handle(db),
+                               "SELECT journal_mode = 'wal' FROM pragma_journal_mode"),
                      1);
-    assert_int_equal(number_of(db->handle,
+    assert_int_equal(number_of(kiln_db_sqlite_handle(db),
                                "SELECT count(*) FROM pragma_table_list WHERE schema = 'main'"
                                " AND name NOT LIKE 'sqlite_%' AND NOT strict"),
                      0);
@@ -190,11 +195,7 @@ static void the_fence_of_a_tracker_never_goes_back(void **state) {
 /* What version 1 stored is there afterwards, counted, and the newest columns say "no". */
 static void records_of_the_first_schema_are_counted(void **state) {
     const char *path = path_in(state, "a.db");
-    const kiln_db_migrations *all = &kiln_db_migrations_of[KILN_DB_RECORDS];
-    sqlite3 *handle = open_raw(path);
-    expect_ok(kiln_db_migrate(handle, path, KILN_DB_RECORDS, KILN_DB_WRITE,
-                              &(kiln_db_migrations){all->script, 1}));
-    sqlite3_close(handle);
+    migrate(path, kiln_db_sqlite_migrations[KILN_DB_RECORDS].script, 1);
     run_raw(
         path,
         "INSERT INTO task VALUES ('t1', 'conv2d', NULL, 1.0);"

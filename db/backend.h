@@ -1,0 +1,136 @@
+/* The seam between what db/ does and who stores it: one table of operations per back end, private
+ * to db/. Above it (rows.c, query.c, sql.c, migrate.c, bundle.c) is the only copy of every rule;
+ * it speaks the SQL that all back ends understand: double quotes round names that may be reserved,
+ * placeholders $1, $2, ..., "ON CONFLICT", "FILTER", CAST to BIGINT and DOUBLE PRECISION, and in
+ * each table that is read in order of insertion a column rowid. Below it (sqlite.c, postgres.c) is
+ * everything in which they differ: opening, the writer's place, durability, what an error means,
+ * and schema/<back end>/.
+ *
+ * To add one: a row in backends.def, one file, its schema; the contract tests (tests/unit/db) run
+ * over every row. */
+#ifndef KILN_DB_BACKEND_H
+#define KILN_DB_BACKEND_H
+
+#include "db/db.h"
+
+#define KILN_DB_STATEMENTS_MAX 48u /* kept prepared per handle */
+
+typedef struct kiln_db_migrations {
+    const char *const *script; /* [count]; script[i] leads from version i to i + 1 */
+    uint32_t count;
+} kiln_db_migrations;
+
+/* A prepared statement; a back end's own begins with this. */
+typedef struct kiln_db_statement {
+    kiln_db *db;
+    kiln_str sql; /* heap-owned */
+    bool busy;    /* between kiln_db_prepare and kiln_db_release */
+    uint64_t last_use;
+} kiln_db_statement;
+
+/* What is bound. Empty bytes of TEXT and BLOB are stored as NULL. */
+typedef struct kiln_db_value {
+    kiln_db_type type; /* not SAMPLES: those are a BLOB */
+    kiln_str bytes;    /* TEXT, BLOB: lasts until the statement is reset */
+    int64_t integer;
+    double real;
+} kiln_db_value;
+
+/* All members are required and are called from the handle's thread. `doing` is what was tried, for
+ * people: "storing a record". Errors are those that db.h promises. */
+typedef struct kiln_db_backend {
+    /* By kiln_db_kind. */
+    const kiln_db_migrations *migrations;
+
+    /* Opens db->path for db->mode and sets db->session, which `close` frees; after a failed `open`
+     * `close` is called too. May write nothing yet to what may be somebody else's. */
+    kiln_status (*open)(kiln_db *db);
+    void (*close)(kiln_db *db);
+    /* The schema's version; 0: nothing is there yet. FAILED_PRECONDITION: not a database of this
+     * kind. */
+    kiln_status (*read_version)(kiln_db *db, int64_t *out_version);
+    /* Runs a migration's script and sets the version, inside a group. */
+    kiln_status (*migrate)(kiln_db *db, const char *script, uint32_t version);
+
+    /* Takes the writer's place and opens a transaction. UNAVAILABLE: somebody else holds it. */
+    kiln_status (*begin)(kiln_db *db);
+    /* Durable when it returns NULL; otherwise `rollback` follows. */
+    kiln_status (*commit)(kiln_db *db);
+    /* Also when the back end has undone everything by itself already, and when there is nothing. */
+    void (*rollback)(kiln_db *db);
+
+    /* *out_statement gets a heap-owned struct of the back end; the caller fills in its
+     * kiln_db_statement. */
+    kiln_status (*prepare)(kiln_db *db, const char *sql, kiln_db_statement **out_statement);
+    void (*finalize)(kiln_db_statement *statement);
+    void (*bind)(kiln_db_statement *statement, uint32_t index, const kiln_db_value *value);
+    /* The next row; *out_row false at the end. Its columns last until the next step or reset. */
+    kiln_status (*step)(kiln_db_statement *statement, const char *doing, bool *out_row);
+    /* Runs a statement that returns no row, in a group. After INVALID_ARGUMENT the group is as it
+     * was before. */
+    kiln_status (*run)(kiln_db_statement *statement, const char *doing);
+    /* Ready to be bound and stepped anew; bindings are forgotten. */
+    void (*reset)(kiln_db_statement *statement);
+
+    /* NULL is empty or 0. Views last until the next step. */
+    kiln_str (*column_bytes)(kiln_db_statement *statement, uint32_t index);
+    int64_t (*column_int)(kiln_db_statement *statement, uint32_t index);
+    double (*column_real)(kiln_db_statement *statement, uint32_t index);
+
+    /* A person's statement: calls `row` for each row of it; refuses all that does not only read. */
+    kiln_status (*read_sql)(kiln_db *db, kiln_str sql, kiln_db_sql_row row, void *context);
+
+    /* See kiln_db_lead. */
+    kiln_status (*lead)(kiln_db *db, bool *out_leads);
+} kiln_db_backend;
+
+struct kiln_db {
+    const kiln_db_backend *backend;
+    const kiln_db_migrations *migrations; /* of its kind */
+    void *session;                        /* of the back end */
+    char *path;
+    kiln_strbuf name; /* the path as people may see it: no password */
+    kiln_db_kind kind;
+    kiln_db_mode mode;
+    bool pending;                                /* a group is open */
+    kiln_db_statement *put[KILN_DB_TABLE_COUNT]; /* busy for as long as the handle lives */
+    kiln_db_statement *statement[KILN_DB_STATEMENTS_MAX];
+    uint32_t statement_count;
+    uint64_t clock; /* counts uses of statements */
+};
+
+/* By kiln_db_kind; made by embed.py. */
+extern const kiln_db_migrations kiln_db_sqlite_migrations[], kiln_db_postgres_migrations[];
+
+extern const kiln_db_backend kiln_db_sqlite;
+extern const kiln_db_backend kiln_db_postgres; /* with -Dpostgres=enabled */
+
+/* kiln_db_open with the schema brought to the end of `migrations` and no further: how tests make
+ * old databases. NULL: the back end's own. */
+KILN_MUST_USE kiln_status kiln_db_open_with(const char *path, kiln_db_kind kind, kiln_db_mode mode,
+                                            const kiln_db_migrations *migrations, kiln_db **out_db);
+/* Brings an open handle's schema up to date, each script in a group of its own: a crash leaves the
+ * old version or the new one. When reading, the version must be the newest already. */
+KILN_MUST_USE kiln_status kiln_db_migrate(kiln_db *db);
+
+/* A statement with this text: a kept one that is idle, or a new one. Every one is given back with
+ * kiln_db_release. */
+KILN_MUST_USE kiln_status kiln_db_prepare(kiln_db *db, const char *sql,
+                                          kiln_db_statement **out_statement);
+void kiln_db_release(kiln_db_statement *statement); /* NULL is fine */
+void kiln_db_bind_text(kiln_db_statement *statement, uint32_t index, kiln_str text);
+
+/* Opens the group when there is none. */
+KILN_MUST_USE kiln_status kiln_db_begin(kiln_db *db);
+/* Runs a statement that returns no row and resets it. A failure other than INVALID_ARGUMENT undoes
+ * the group. */
+KILN_MUST_USE kiln_status kiln_db_run(kiln_db_statement *statement, const char *doing);
+
+/* Appends the table's column names, quoted and separated by commas, each after `prefix`. */
+void kiln_db_column_list(const kiln_db_table_info *table, const char *prefix, kiln_strbuf *out);
+/* Reads columns 0.. of the current row, in rows.def's order, into a row struct; views in `arena`.
+ */
+void kiln_db_row_read(kiln_db_statement *statement, const kiln_db_table_info *table,
+                      kiln_arena *arena, void *row);
+
+#endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/child.h"
+#include "base/fail.h"
 #include "base/log.h"
 
 #define COMMON_OPTIONS 2
@@ -38,6 +39,8 @@ static kiln_status parse_and_run(const kiln_daemon *daemon, int argc, char **arg
         print_help(&table);
         return KILN_OK;
     }
+    st = kiln_fail_arm(kiln_env("KILN_FAIL"));
+    if (st) return st;
     kiln_log_init(daemon->name, verbose ? KILN_LOG_DEBUG : KILN_LOG_INFO);
     if (with_parent) kiln_child_die_with_parent();
     return daemon->run(daemon->options, process);

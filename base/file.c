@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fail.h"
 #include "base/opt.h"
 #include "base/vec.h"
 
@@ -24,7 +25,8 @@
 
 /* Opens a regular file for reading and finds its size. */
 static kiln_status open_regular(const char *path, int *out_fd, size_t *out_size) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a named pipe must not hang us */
+    /* A named pipe must not hang us. */
+    int fd = kiln_fail_io() ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return ERRNO_ERROR("opening", path);
     struct stat info;
     kiln_status st = KILN_OK;
@@ -46,7 +48,7 @@ static size_t read_fully(int fd, char *data, size_t size) {
     size_t done = 0;
     errno = 0;
     while (done < size) {
-        ssize_t got = read(fd, data + done, size - done);
+        ssize_t got = kiln_fail_io() ? -1 : read(fd, data + done, size - done);
         if (got < 0 && errno == EINTR) {
             errno = 0;
             continue;
@@ -102,7 +104,7 @@ kiln_status kiln_file_read_system(const char *path, kiln_arena *arena, kiln_str 
 
 static bool write_fully(int fd, kiln_str content) {
     for (size_t done = 0; done < content.size;) {
-        ssize_t put = write(fd, content.data + done, content.size - done);
+        ssize_t put = kiln_fail_io() ? -1 : write(fd, content.data + done, content.size - done);
         if (put < 0 && errno == EINTR) continue;
         if (put < 0) return false;
         done += (size_t)put;
@@ -128,14 +130,17 @@ kiln_status kiln_file_write(const char *path, kiln_str content, unsigned mode) {
     kiln_arena scratch = {0};
     char *beside = kiln_arena_printf(&scratch, "%s.XXXXXX", path);
     kiln_status st = KILN_OK;
-    int fd = mkostemp(beside, O_CLOEXEC);
+    int fd = kiln_fail_io() ? -1 : mkostemp(beside, O_CLOEXEC);
     if (fd < 0) {
         st = ERRNO_ERROR("creating a file beside", path);
     } else {
-        bool whole = write_fully(fd, content) && fchmod(fd, (mode_t)mode) == 0 && fsync(fd) == 0;
+        bool whole = write_fully(fd, content) && fchmod(fd, (mode_t)mode) == 0 && !kiln_fail_io() &&
+                     fsync(fd) == 0;
         if (!whole) st = ERRNO_ERROR("writing", path);
         if (close(fd) != 0 && !st) st = ERRNO_ERROR("closing", path);
-        if (!st && rename(beside, path) != 0) st = ERRNO_ERROR("replacing", path);
+        if (!st) st = kiln_fail_at(KILN_FAIL_FILE_REPLACE);
+        if (!st && (kiln_fail_io() || rename(beside, path) != 0))
+            st = ERRNO_ERROR("replacing", path);
         if (st)
             unlink(beside);
         else
@@ -153,7 +158,8 @@ bool kiln_file_is_folder(const char *path) {
 }
 
 static kiln_status create_one(const char *path, mode_t mode) {
-    if (mkdir(path, mode) == 0 || kiln_file_is_folder(path)) return KILN_OK;
+    if (kiln_file_is_folder(path)) return KILN_OK;
+    if (!kiln_fail_io() && (mkdir(path, mode) == 0 || kiln_file_is_folder(path))) return KILN_OK;
     return ERRNO_ERROR("creating folder", path);
 }
 
@@ -175,7 +181,7 @@ kiln_status kiln_folder_create(const char *path, unsigned mode) {
 kiln_status kiln_folder_create_temp(const char *prefix, kiln_arena *arena, char **out_path) {
     const char *parent = kiln_env("TMPDIR");
     char *path = kiln_arena_printf(arena, "%s/%s-XXXXXX", parent ? parent : "/tmp", prefix);
-    if (!mkdtemp(path)) return ERRNO_ERROR("creating temporary folder", path);
+    if (kiln_fail_io() || !mkdtemp(path)) return ERRNO_ERROR("creating temporary folder", path);
     *out_path = path;
     return KILN_OK;
 }
@@ -198,7 +204,7 @@ static int by_name(const void *a, const void *b) {
 kiln_status kiln_folder_lock(const char *path, int *out_fd) {
     kiln_strbuf name = {0};
     kiln_strbuf_printf(&name, "%s/lock", path);
-    int fd = open(name.data, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    int fd = kiln_fail_io() ? -1 : open(name.data, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     kiln_status st = NULL;
     if (fd < 0)
         st = ERRNO_ERROR("opening", name.data);

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/fail.h"
 #include "base/file.h"
 #include "base/vec.h"
 #include "proto/net/internal.h"
@@ -201,7 +202,7 @@ static bool is_at(int fd, const char *path) {
 /* Opens the half file and locks it; -1 when another transfer is at it, or the system says no
  * (`errno`). */
 static int open_half(const char *path, int flags) {
-    int fd = open(path, O_RDWR | O_CLOEXEC | flags, 0600);
+    int fd = kiln_fail_io() ? -1 : open(path, O_RDWR | O_CLOEXEC | flags, 0600);
     if (fd < 0) return -1;
     if (flock(fd, LOCK_EX | LOCK_NB) == 0 && is_at(fd, path)) return fd;
     close(fd);
@@ -235,7 +236,8 @@ static kiln_status seek_to(const kiln_blob_writer *writer, uint64_t offset) {
     if (offset && (uint64_t)info.st_size != offset)
         return KILN_ERROR(ABORTED, "a blob cannot go on at byte %llu; ask again",
                           (unsigned long long)offset);
-    if (ftruncate(writer->fd, (off_t)offset) != 0 || lseek(writer->fd, (off_t)offset, SEEK_SET) < 0)
+    if (kiln_fail_io() || ftruncate(writer->fd, (off_t)offset) != 0 ||
+        lseek(writer->fd, (off_t)offset, SEEK_SET) < 0)
         return system_error(errno, "writing", writer->path);
     return KILN_OK;
 }
@@ -280,7 +282,7 @@ kiln_status kiln_blob_writer_add(kiln_blob_writer *writer, kiln_str bytes) {
                           (unsigned long long)writer->size);
     writer->written += bytes.size;
     while (bytes.size) {
-        ssize_t size = write(writer->fd, bytes.data, bytes.size);
+        ssize_t size = kiln_fail_io() ? -1 : write(writer->fd, bytes.data, bytes.size);
         if (size < 0 && errno == EINTR) continue;
         if (size < 0) return system_error(errno, "writing", writer->path);
         bytes = kiln_str_slice(bytes, (size_t)size, bytes.size);
@@ -311,9 +313,12 @@ kiln_status kiln_blob_writer_finish(kiln_blob_writer *writer) {
     kiln_arena_init(&arena, 512);
     char *path = path_of(store, &writer->digest, &arena);
     kiln_status st = check_content(writer);
-    if (!st && store->durable && fsync(writer->fd) != 0)
+    if (!st && store->durable && (kiln_fail_io() || fsync(writer->fd) != 0))
         st = system_error(errno, "syncing", writer->path);
-    if (!st && rename(writer->path, path) != 0) st = system_error(errno, "renaming", writer->path);
+    if (!st) st = kiln_fail_at(KILN_FAIL_BLOB_RENAME);
+    if (!st && (kiln_fail_io() || rename(writer->path, path) != 0))
+        st = system_error(errno, "renaming", writer->path);
+    if (!st) kiln_fail_pass(KILN_FAIL_BLOB_KEPT);
     if (!st) store->bytes += writer->size;
     kiln_arena_deinit(&arena);
     if (st) {

@@ -1,14 +1,58 @@
 #include "tests/unit/db/support.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
+#include "base/check.h"
 #include "base/file.h"
+#ifdef KILN_WITH_POSTGRES
+#include <libpq-fe.h>
+#endif
+
+#define PLACES_MAX 4
 
 typedef struct folder {
     kiln_arena arena;
     char *path;
+    const char *place[PLACES_MAX];
 } folder;
+
+static const char *the_server; /* NULL: files */
+
+void choose_place(int argc, char **argv) { the_server = argc > 1 ? argv[1] : NULL; }
+bool on_server(void) { return the_server; }
+
+#ifdef KILN_WITH_POSTGRES
+static void empty(const char *address) {
+    PGconn *conn = PQconnectdb(address);
+    assert_int_equal(PQstatus(conn), CONNECTION_OK);
+    PGresult *result = PQexec(conn, "SET client_min_messages = warning;"
+                                    "DROP SCHEMA IF EXISTS kiln_records CASCADE;"
+                                    "DROP SCHEMA IF EXISTS kiln_tracker CASCADE");
+    assert_int_equal(PQresultStatus(result), PGRES_COMMAND_OK);
+    PQclear(result);
+    PQfinish(conn);
+}
+#else
+static void empty(const char *address) { (void)address; }
+#endif
+
+const char *place(void **state, unsigned number) {
+    folder *f = *state;
+    KILN_CHECK(number < PLACES_MAX);
+    if (f->place[number]) return f->place[number];
+    if (the_server) {
+        const char *at = strstr(the_server, "%u");
+        assert_non_null(at);
+        f->place[number] = kiln_arena_printf(&f->arena, "%.*s%u%s", (int)(at - the_server),
+                                             the_server, number, at + strlen("%u"));
+        empty(f->place[number]);
+    } else {
+        f->place[number] = kiln_arena_printf(&f->arena, "%s/place%u.db", f->path, number);
+    }
+    return f->place[number];
+}
 
 int folder_create(void **state) {
     folder *f = kiln_alloc(sizeof *f);
@@ -31,11 +75,13 @@ const char *path_in(void **state, const char *name) {
     return kiln_arena_printf(&f->arena, "%s/%s", f->path, name);
 }
 
-kiln_db *open_records(const char *path) {
+kiln_db *open_as(const char *path, kiln_db_mode mode) {
     kiln_db *db = NULL;
-    expect_ok(kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_WRITE, &db));
+    expect_ok(kiln_db_open(path, KILN_DB_RECORDS, mode, &db));
     return db;
 }
+
+kiln_db *open_records(const char *path) { return open_as(path, KILN_DB_WRITE); }
 
 #define TEXT(literal) KILN_STR(literal)
 

@@ -5,6 +5,15 @@
 #include "db/db.h"
 #include "tests/support/test.h"
 
+/* Where contract tests keep their databases: a program's argument. PLACE is the address of a
+ * PostgreSQL server with "%u" for a number from 0 that names one of its databases; without it,
+ * files. */
+void choose_place(int argc, char **argv);
+bool on_server(void);
+/* The address of database `number` of this test: emptied on the first call of the test, of which
+ * there is one per `state`. */
+const char *place(void **state, unsigned number);
+
 /* cmocka set-up and tear-down: *state becomes the path of a new, empty folder. */
 int folder_create(void **state);
 int folder_remove(void **state);
@@ -12,6 +21,7 @@ int folder_remove(void **state);
 const char *path_in(void **state, const char *name);
 
 kiln_db *open_records(const char *path);
+kiln_db *open_as(const char *path, kiln_db_mode mode);
 
 /* One task, one target, one device and one job, committed. */
 void put_parents(kiln_db *db);

@@ -12,6 +12,7 @@
 #include "tests/unit/db/support.h"
 
 typedef struct fixture {
+    void *folder;
     kiln_db *from, *to;
     kiln_strbuf bytes;
     kiln_arena arena;
@@ -21,7 +22,10 @@ static fixture the_fixture;
 
 static int set_up(void **state) {
     fixture *f = &the_fixture;
-    *f = (fixture){.from = open_records(":memory:"), .to = open_records(":memory:")};
+    *f = (fixture){0};
+    folder_create(&f->folder);
+    f->from = open_records(place(&f->folder, 0));
+    f->to = open_records(place(&f->folder, 1));
     kiln_arena_init(&f->arena, 0);
     put_parents(f->from);
     put_record(f->from, 1, 500);
@@ -37,6 +41,7 @@ static int tear_down(void **state) {
     kiln_db_close(f->to);
     kiln_strbuf_deinit(&f->bytes);
     kiln_arena_deinit(&f->arena);
+    folder_remove(&f->folder);
     return 0;
 }
 
@@ -120,7 +125,8 @@ static void a_damaged_bundle_ends_in_an_error_or_whole_rows(void **state) {
     }
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    choose_place(argc, argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(records_arrive_with_their_parents, set_up, tear_down),
         cmocka_unit_test_setup_teardown(importing_twice_stores_once, set_up, tear_down),

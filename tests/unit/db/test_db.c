@@ -1,193 +1,213 @@
-/* Opening, durability and failures of the file below. */
-#include <fcntl.h>
-#include <signal.h>
+/* Opening, groups, statements, leadership: what every back end promises. Runs over files, and in
+ * tests/unit/db/contract.py over a server. */
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/file.h"
-#include "db/sqlite.h"
+#include "base/check.h"
+#include "db/backend.h"
 #include "tests/unit/db/support.h"
 
+static kiln_status keep_text(void *context, uint32_t count, const char *const *names,
+                             const char *const *cells) {
+    for (uint32_t i = 0; i < count; i++)
+        kiln_strbuf_printf(context, "%s=%s;", names[i], cells[i] ? cells[i] : "NULL");
+    return NULL;
+}
+
+static kiln_status stop_after(void *context, kiln_db_table table, const void *row) {
+    (void)table, (void)row;
+    uint32_t *left = context;
+    return --*left > 0 ? NULL : KILN_ERROR(CANCELLED, "enough");
+}
+
 static void what_was_committed_is_there_after_reopening(void **state) {
-    const char *path = path_in(state, "a.db");
-    kiln_db *db = open_records(path);
+    kiln_db *db = open_records(place(state, 0));
     put_parents(db);
     put_record(db, 1, 500);
     assert_true(kiln_db_pending(db));
     expect_ok(kiln_db_commit(db));
     assert_false(kiln_db_pending(db));
-    put_record(db, 2, 500); /* not committed: closing forgets it */
+    expect_ok(kiln_db_commit(db)); /* nothing is open: nothing happens */
+    put_record(db, 2, 500);        /* not committed: closing forgets it */
     kiln_db_close(db);
-    assert_int_equal(count_records(path), 1);
+    assert_int_equal(count_records(place(state, 0)), 1);
 }
 
 static void a_reader_beside_the_writer_sees_whole_groups_only(void **state) {
-    const char *path = path_in(state, "a.db");
-    kiln_db *db = open_records(path);
+    kiln_db *db = open_records(place(state, 0));
     put_parents(db);
     for (unsigned i = 0; i < 10; i++) put_record(db, i, 500);
-    assert_int_equal(count_records(path), 0);
+    assert_int_equal(count_records(place(state, 0)), 0);
     expect_ok(kiln_db_commit(db));
-    assert_int_equal(count_records(path), 10);
+    assert_int_equal(count_records(place(state, 0)), 10);
     kiln_db_close(db);
 }
 
 static void a_refused_row_leaves_the_group_as_it_was(void **state) {
-    const char *path = path_in(state, "a.db");
-    kiln_db *db = open_records(path);
+    kiln_db *db = open_records(place(state, 0));
     put_parents(db);
     put_record(db, 1, 500);
     kiln_db_record orphan = record_of(2, 500);
     orphan.task_key = KILN_STR("unknown");
-    expect_error(kiln_db_put_record(db, &orphan), INVALID_ARGUMENT, "FOREIGN KEY");
+    expect_error(kiln_db_put_record(db, &orphan), INVALID_ARGUMENT, "record: ");
+    put_record(db, 3, 500);
     expect_ok(kiln_db_commit(db));
     kiln_db_close(db);
-    assert_int_equal(count_records(path), 1);
+    assert_int_equal(count_records(place(state, 0)), 2);
 }
 
-static void a_full_disk_undoes_the_group_and_loses_nothing_before_it(void **state) {
-    const char *path = path_in(state, "a.db");
-    kiln_db *db = open_records(path);
+static void a_group_that_is_taken_back_leaves_nothing(void **state) {
+    kiln_db *db = open_records(place(state, 0));
     put_parents(db);
-    put_record(db, 0, 500);
-    expect_ok(kiln_db_commit(db));
-
-    /* SQLite's own limit stands for the disk's: the same code, SQLITE_FULL, at the same places. */
-    assert_int_equal(
-        sqlite3_exec(kiln_db_sqlite_handle(db), "PRAGMA max_page_count = 40", NULL, NULL, NULL),
-        SQLITE_OK);
-    kiln_status st = NULL;
-    unsigned stored = 0;
-    while (!st && stored < 10000) {
-        kiln_db_record record = record_of(++stored, 500);
-        st = kiln_db_put_record(db, &record);
-    }
-    expect_error(st, RESOURCE_EXHAUSTED, "disk is full");
+    put_record(db, 1, 500);
+    kiln_db_rollback(db);
     assert_false(kiln_db_pending(db));
-    assert_int_equal(count_records(path), 1);
-
-    /* With room again, the same handle goes on. */
-    assert_int_equal(
-        sqlite3_exec(kiln_db_sqlite_handle(db), "PRAGMA max_page_count = 100000", NULL, NULL, NULL),
-        SQLITE_OK);
-    for (unsigned i = 1; i <= stored; i++) put_record(db, i, 500);
+    kiln_db_rollback(db);
+    put_record(db, 2, 500);
     expect_ok(kiln_db_commit(db));
     kiln_db_close(db);
-    assert_int_equal(count_records(path), stored + 1);
+    assert_int_equal(count_records(place(state, 0)), 1);
 }
 
-/* Stores groups of three until it is killed; says after each commit how many records are
- * acknowledged. */
-static void write_until_killed(const char *path, int acknowledge) {
-    kiln_db *db = open_records(path);
-    for (unsigned number = 0;; number += 3) {
-        for (unsigned i = 0; i < 3; i++) put_record(db, number + i, 500);
+static void several_writers_take_turns(void **state) {
+    kiln_db *one = open_records(place(state, 0)), *other = open_records(place(state, 0));
+    put_parents(one);
+    for (unsigned i = 0; i < 20; i++) {
+        kiln_db *db = i % 2 ? one : other;
+        put_record(db, i, 500);
+        put_record(db, i / 2, 500); /* stored already, maybe by the other */
         expect_ok(kiln_db_commit(db));
-        unsigned count = number + 3;
-        if (write(acknowledge, &count, sizeof count) != sizeof count) _exit(1);
     }
+    kiln_db_close(one);
+    kiln_db_close(other);
+    assert_int_equal(count_records(place(state, 0)), 20);
 }
 
-static void a_killed_writer_loses_nothing_acknowledged_and_tears_no_group(void **state) {
-    const char *path = path_in(state, "a.db");
-    kiln_db *parents = open_records(path);
-    put_parents(parents);
-    kiln_db_close(parents);
+static void reading_what_is_not_there_says_so(void **state) {
+    kiln_db *db = NULL;
+    expect_error(kiln_db_open(place(state, 0), KILN_DB_RECORDS, KILN_DB_READ, &db), NOT_FOUND,
+                 "there is no");
+    assert_int_equal(kiln_db_is_there(place(state, 0)), on_server()); /* only opening can tell */
+    kiln_db_close(open_records(place(state, 0)));
+    assert_true(kiln_db_is_there(place(state, 0)));
+    kiln_db_close(open_as(place(state, 0), KILN_DB_READ));
+}
 
-    int pipe_ends[2];
-    assert_int_equal(pipe2(pipe_ends, O_CLOEXEC), 0);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) write_until_killed(path, pipe_ends[1]);
-    close(pipe_ends[1]);
-    unsigned acknowledged = 0;
-    while (acknowledged < 300)
-        assert_int_equal(read(pipe_ends[0], &acknowledged, sizeof acknowledged),
-                         sizeof acknowledged);
-    kill(child, SIGKILL); /* it is somewhere inside a group now */
-    assert_int_equal(waitpid(child, NULL, 0), child);
-    unsigned count;
-    while (read(pipe_ends[0], &count, sizeof count) == sizeof count) acknowledged = count;
-    close(pipe_ends[0]);
+static void only_one_leads_until_it_closes(void **state) {
+    kiln_db *first = open_records(place(state, 0)), *second = open_records(place(state, 0));
+    bool leads = false;
+    expect_ok(kiln_db_lead(first, &leads));
+    assert_true(leads);
+    expect_ok(kiln_db_lead(second, &leads));
+    assert_false(leads);
+    expect_ok(kiln_db_lead(first, &leads)); /* stays so */
+    assert_true(leads);
+    put_parents(second); /* writing is another thing */
+    kiln_db_close(first);
+    expect_ok(kiln_db_lead(second, &leads));
+    assert_true(leads);
+    kiln_db_close(second);
+}
 
-    kiln_db *db = open_records(path);
-    put_record(db, 100000, 500); /* the writer's place is free again */
+static void rows_that_are_replaced_keep_their_place_and_can_be_removed(void **state) {
+    kiln_db *db = NULL;
+    expect_ok(kiln_db_open(place(state, 0), KILN_DB_TRACKER, KILN_DB_WRITE, &db));
+    kiln_db_tracker_job job = {KILN_STR("a"), KILN_STR("open"), KILN_STR("\0\1")};
+    expect_ok(kiln_db_put_tracker_job(db, &job));
+    job.id = KILN_STR("b");
+    expect_ok(kiln_db_put_tracker_job(db, &job));
+    job = (kiln_db_tracker_job){KILN_STR("a"), KILN_STR("done"), KILN_STR("\2")};
+    expect_ok(kiln_db_put_tracker_job(db, &job));
+    expect_ok(kiln_db_remove(db, KILN_DB_TABLE_TRACKER_JOB, KILN_STR("b")));
+    expect_ok(kiln_db_remove(db, KILN_DB_TABLE_TRACKER_JOB, KILN_STR("never there")));
+    expect_ok(kiln_db_commit(db));
+    kiln_strbuf cells = {0};
+    expect_ok(
+        kiln_db_sql(db, KILN_STR("SELECT id, state, body FROM tracker_job"), keep_text, &cells));
+    assert_string_equal(cells.data, "id=a;state=done;body=02;");
+    kiln_strbuf_deinit(&cells);
+    kiln_db_close(db);
+}
+
+static void the_fence_of_a_tracker_never_goes_back(void **state) {
+    kiln_db *db = NULL;
+    expect_ok(kiln_db_open(place(state, 0), KILN_DB_TRACKER, KILN_DB_WRITE, &db));
+    kiln_db_tracker_epoch row = {.id = KILN_STR("epoch"), .epoch = 7};
+    expect_ok(kiln_db_put_tracker_epoch(db, &row));
+    row.epoch = 6;
+    expect_error(kiln_db_put_tracker_epoch(db, &row), INVALID_ARGUMENT, "only grows");
+    row.epoch = 8;
+    expect_ok(kiln_db_put_tracker_epoch(db, &row));
     expect_ok(kiln_db_commit(db));
     kiln_db_close(db);
-    uint32_t found = count_records(path) - 1;
-    assert_int_equal(found % 3, 0);
-    assert_in_range(found, acknowledged, acknowledged + 3);
 }
 
-static void a_second_writer_is_told_who_is_in_its_way(void **state) {
-    const char *path = path_in(state, "a.db");
-    kiln_db *first = open_records(path), *second = open_records(path);
-    put_parents(first);
-    put_record(first, 1, 500);
-    sqlite3_busy_timeout(kiln_db_sqlite_handle(second), 1);
-    kiln_db_record record = record_of(2, 500);
-    expect_error(kiln_db_put_record(second, &record), UNAVAILABLE, "another program is writing");
-    expect_ok(kiln_db_commit(first));
-    expect_ok(kiln_db_put_record(second, &record));
-    expect_ok(kiln_db_commit(second));
-    kiln_db_close(first);
-    kiln_db_close(second);
-    assert_int_equal(count_records(path), 2);
+static void a_visitor_that_stops_is_heard(void **state) {
+    kiln_db *db = open_records(place(state, 0));
+    put_parents(db);
+    for (unsigned i = 0; i < 5; i++) put_record(db, i, 500);
+    expect_ok(kiln_db_commit(db));
+    uint32_t left = 3;
+    expect_error(kiln_db_each(db, KILN_DB_TABLE_RECORD, stop_after, &left), CANCELLED, "enough");
+    assert_int_equal(left, 0);
+    put_record(db, 9, 500); /* the handle is as good as before */
+    expect_ok(kiln_db_commit(db));
+    kiln_db_close(db);
+    assert_int_equal(count_records(place(state, 0)), 6);
 }
 
-static void opening_says_what_is_wrong(void **state) {
-    kiln_db *db = NULL;
-    expect_error(kiln_db_open(path_in(state, "none.db"), KILN_DB_RECORDS, KILN_DB_READ, &db),
-                 NOT_FOUND, "none.db");
-    expect_error(kiln_db_open(path_in(state, "no/folder.db"), KILN_DB_RECORDS, KILN_DB_WRITE, &db),
-                 NOT_FOUND, "no/folder.db");
-    expect_error(kiln_db_open(path_in(state, "."), KILN_DB_RECORDS, KILN_DB_WRITE, &db),
-                 PERMISSION_DENIED, "is a folder");
-
-    const char *text = path_in(state, "text.db");
-    char line[4096];
-    memset(line, 'x', sizeof line);
-    expect_ok(kiln_file_write(text, (kiln_str){line, sizeof line}, 0600));
-    expect_error(kiln_db_open(text, KILN_DB_RECORDS, KILN_DB_WRITE, &db), DATA_LOSS,
-                 "not a database");
-    assert_null(db);
+/* More questions than statements are kept: the oldest make room, and are prepared anew. */
+static void any_number_of_different_questions_can_be_asked(void **state) {
+    kiln_db *db = open_records(place(state, 0));
+    put_parents(db);
+    put_record(db, 1, 500);
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+    for (uint32_t round = 0; round < 2; round++)
+        for (uint32_t limit = 1; limit <= KILN_DB_STATEMENTS_MAX + 3; limit++) {
+            kiln_db_record *record = NULL;
+            uint32_t count = 0;
+            expect_ok(
+                kiln_db_records(db, &(kiln_db_filter){.limit = limit}, &arena, &record, &count));
+            assert_int_equal(count, 1);
+        }
+    kiln_arena_deinit(&arena);
+    kiln_db_close(db);
 }
 
-static void files_that_may_not_be_written_are_refused_at_opening(void **state) {
-    const char *path = path_in(state, "a.db");
-    kiln_db_close(open_records(path));
-    assert_int_equal(chmod(path, 0444), 0);
-    assert_int_equal(chmod(path_in(state, "."), 0555), 0);
-    uid_t user = geteuid();
-    /* Root may write everything: be somebody else for a moment. */
-    if (user == 0)
-        assert_int_equal(chown(path_in(state, "."), 65534, 65534) | chown(path, 65534, 65534) |
-                             seteuid(65534),
-                         0);
-    kiln_db *db = NULL;
-    kiln_status old_file = kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_WRITE, &db);
-    kiln_status new_file =
-        kiln_db_open(path_in(state, "b.db"), KILN_DB_RECORDS, KILN_DB_WRITE, &db);
-    if (user == 0) assert_int_equal(seteuid(0), 0);
-    assert_int_equal(chmod(path_in(state, "."), 0755), 0);
-    expect_error(old_file, PERMISSION_DENIED, "a.db");
-    expect_error(new_file, PERMISSION_DENIED, "b.db");
+static void an_address_is_shown_without_its_secrets(void **state) {
+    (void)state;
+    static const char *const shown[][2] = {
+        {"/a/b.db", "/a/b.db"},
+        {"postgres:///kiln", "postgres:///kiln"},
+        {"postgres://me@host:1/kiln", "postgres://host:1/kiln"},
+        {"postgres://me:p@ss@host/kiln?password=x", "postgres://host/kiln"},
+        {"postgresql://me:secret@host/kiln?a@b", "postgresql://host/kiln"},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(shown); i++) {
+        kiln_strbuf text = {0};
+        kiln_db_print_path(shown[i][0], &text);
+        assert_string_equal(text.data, shown[i][1]);
+        kiln_strbuf_deinit(&text);
+    }
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, folder_create, folder_remove)
 
-int main(void) {
+int main(int argc, char **argv) {
+    choose_place(argc, argv);
     const struct CMUnitTest tests[] = {
         TEST(what_was_committed_is_there_after_reopening),
         TEST(a_reader_beside_the_writer_sees_whole_groups_only),
         TEST(a_refused_row_leaves_the_group_as_it_was),
-        TEST(a_full_disk_undoes_the_group_and_loses_nothing_before_it),
-        TEST(a_killed_writer_loses_nothing_acknowledged_and_tears_no_group),
-        TEST(a_second_writer_is_told_who_is_in_its_way),
-        TEST(opening_says_what_is_wrong),
-        TEST(files_that_may_not_be_written_are_refused_at_opening),
+        TEST(a_group_that_is_taken_back_leaves_nothing),
+        TEST(several_writers_take_turns),
+        TEST(reading_what_is_not_there_says_so),
+        TEST(only_one_leads_until_it_closes),
+        TEST(rows_that_are_replaced_keep_their_place_and_can_be_removed),
+        TEST(the_fence_of_a_tracker_never_goes_back),
+        TEST(a_visitor_that_stops_is_heard),
+        TEST(any_number_of_different_questions_can_be_asked),
+        TEST(an_address_is_shown_without_its_secrets),
     };
     return cmocka_run_group_tests_name("db", tests, NULL, NULL);
 }

@@ -179,19 +179,6 @@ static void not_even_another_program_changes_a_record(void **state) {
     assert_int_equal(count_records(path), 1);
 }
 
-static void the_fence_of_a_tracker_never_goes_back(void **state) {
-    kiln_db *db = NULL;
-    expect_ok(kiln_db_open(path_in(state, "t.db"), KILN_DB_TRACKER, KILN_DB_WRITE, &db));
-    kiln_db_tracker_epoch row = {.id = KILN_STR("epoch"), .epoch = 7};
-    expect_ok(kiln_db_put_tracker_epoch(db, &row));
-    row.epoch = 6;
-    expect_error(kiln_db_put_tracker_epoch(db, &row), INVALID_ARGUMENT, "only grows");
-    row.epoch = 8;
-    expect_ok(kiln_db_put_tracker_epoch(db, &row));
-    expect_ok(kiln_db_commit(db));
-    kiln_db_close(db);
-}
-
 /* What version 1 stored is there afterwards, counted, and the newest columns say "no". */
 static void records_of_the_first_schema_are_counted(void **state) {
     const char *path = path_in(state, "a.db");
@@ -233,7 +220,6 @@ int main(void) {
         TEST(rows_def_and_the_schema_list_the_same_columns),
         TEST(records_of_the_first_schema_are_counted),
         TEST(not_even_another_program_changes_a_record),
-        TEST(the_fence_of_a_tracker_never_goes_back),
         TEST(a_database_is_durable_and_checks_its_references),
     };
     return cmocka_run_group_tests_name("db/migrate", tests, NULL, NULL);

@@ -1,0 +1,304 @@
+/* What only a server can do to us: lose connections, restart, refuse, hold another schema. The
+ * promises that it shares with files are those of test_db.c, test_query.c and test_bundle.c. */
+#include <libpq-fe.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "db/backend.h"
+#include "tests/unit/db/support.h"
+
+/* Asks the server behind Kiln's back; the first cell. */
+static char *ask(void **state, const char *sql) {
+    static char cell[4096];
+    PGconn *conn = PQconnectdb(place(state, 0));
+    PQclear(PQexec(conn, "SET client_min_messages = warning"));
+    PGresult *result = PQexec(conn, sql);
+    ExecStatusType status = PQresultStatus(result);
+    if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK)
+        fail_msg("%s: %s", sql, PQerrorMessage(conn));
+    snprintf(cell, sizeof cell, "%s", PQntuples(result) > 0 ? PQgetvalue(result, 0, 0) : "");
+    PQclear(result);
+    PQfinish(conn);
+    return cell;
+}
+
+/* Ends all of Kiln's connections, as a restart of the server does. */
+static void cut(void **state) {
+    ask(state, "SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity"
+               " WHERE application_name = 'kiln'");
+}
+
+static void a_lost_connection_undoes_the_group_and_the_next_goes_on(void **state) {
+    kiln_db *db = open_records(place(state, 0));
+    put_parents(db);
+    put_record(db, 1, 500);
+    expect_ok(kiln_db_commit(db));
+    put_record(db, 2, 500);
+    cut(state);
+    expect_error(kiln_db_commit(db), UNAVAILABLE, "the server is gone");
+    assert_false(kiln_db_pending(db));
+    put_record(db, 2, 500); /* over a new connection, its statement prepared anew */
+    cut(state);
+    kiln_db_record record = record_of(3, 500);
+    expect_error(kiln_db_put_record(db, &record), UNAVAILABLE, "the server is gone");
+    put_record(db, 2, 500);
+    put_record(db, 3, 500);
+    expect_ok(kiln_db_commit(db));
+    kiln_db_close(db);
+    assert_int_equal(count_records(place(state, 0)), 3);
+}
+
+static void reading_goes_on_over_a_new_connection(void **state) {
+    kiln_db *db = open_records(place(state, 0));
+    put_parents(db);
+    put_record(db, 1, 500);
+    expect_ok(kiln_db_commit(db));
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+    for (int round = 0; round < 2; round++) {
+        kiln_db_record *record = NULL;
+        uint32_t count = 0;
+        kiln_status st = kiln_db_records(db, &(kiln_db_filter){0}, &arena, &record, &count);
+        if (round == 1 && st) { /* that the connection is gone may be noticed by the first only */
+            expect_error(st, UNAVAILABLE, "the server is gone");
+            st = kiln_db_records(db, &(kiln_db_filter){0}, &arena, &record, &count);
+        }
+        expect_ok(st);
+        assert_int_equal(count, 1);
+        cut(state);
+    }
+    kiln_arena_deinit(&arena);
+    kiln_db_close(db);
+}
+
+static void who_led_and_lost_its_connection_may_not_write(void **state) {
+    kiln_db *old = NULL, *standby = NULL;
+    bool leads = false;
+    expect_ok(kiln_db_open(place(state, 0), KILN_DB_TRACKER, KILN_DB_WRITE, &old));
+    expect_ok(kiln_db_lead(old, &leads));
+    assert_true(leads);
+    kiln_db_tracker_epoch row = {.id = KILN_STR("epoch"), .epoch = 7};
+    expect_ok(kiln_db_put_tracker_epoch(old, &row));
+    cut(state);
+    expect_error(kiln_db_commit(old), ABORTED, "another may have it");
+    expect_ok(kiln_db_open(place(state, 0), KILN_DB_TRACKER, KILN_DB_WRITE, &standby));
+    expect_ok(kiln_db_lead(standby, &leads));
+    assert_true(leads);
+    expect_error(kiln_db_put_tracker_epoch(old, &row), ABORTED, "another may have it");
+    expect_error(kiln_db_lead(old, &leads), ABORTED, "another may have it");
+    kiln_db_close(old);
+    kiln_db_close(standby);
+}
+
+static void the_kinds_stand_beside_each_other_and_lead_on_their_own(void **state) {
+    kiln_db *records = open_records(place(state, 0)), *tracker = NULL;
+    expect_ok(kiln_db_open(place(state, 0), KILN_DB_TRACKER, KILN_DB_WRITE, &tracker));
+    bool leads = false;
+    expect_ok(kiln_db_lead(records, &leads));
+    assert_true(leads);
+    expect_ok(kiln_db_lead(tracker, &leads));
+    assert_true(leads);
+    put_parents(records);
+    put_record(records, 1, 500); /* and a group of each may be open */
+    expect_ok(kiln_db_put_tracker_epoch(
+        tracker, &(kiln_db_tracker_epoch){.id = KILN_STR("epoch"), .epoch = 1}));
+    expect_ok(kiln_db_commit(records));
+    expect_ok(kiln_db_commit(tracker));
+    kiln_db_close(records);
+    kiln_db_close(tracker);
+}
+
+static void text_that_the_server_refuses_is_mended(void **state) {
+    static const char text[] =
+        "ok \xff\xfe \xc3\xa9 \xc0\x80 \xed\xa0\x80 \xe2\x82\xac \0 \xf0\x9f";
+    kiln_db *db = open_records(place(state, 0));
+    put_parents(db);
+    kiln_db_record record = record_of(1, 500);
+    record.detail = (kiln_str){text, sizeof text - 1};
+    expect_ok(kiln_db_put_record(db, &record));
+    expect_ok(kiln_db_commit(db));
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+    kiln_db_record *got = NULL;
+    uint32_t count = 0;
+    expect_ok(kiln_db_records(db, &(kiln_db_filter){0}, &arena, &got, &count));
+    expect_str(got->detail, "ok ?? \xc3\xa9 ?? ??? \xe2\x82\xac ? ??");
+    kiln_arena_deinit(&arena);
+    kiln_db_close(db);
+}
+
+static void a_newer_schema_is_refused_and_left_alone(void **state) {
+    kiln_db_close(open_records(place(state, 0)));
+    ask(state, "UPDATE kiln_records.kiln_schema SET version = 999");
+    kiln_db *db = NULL;
+    for (int mode = KILN_DB_READ; mode <= KILN_DB_WRITE; mode++)
+        expect_error(kiln_db_open(place(state, 0), KILN_DB_RECORDS, (kiln_db_mode)mode, &db),
+                     FAILED_PRECONDITION, "newer Kiln");
+    assert_string_equal(ask(state, "SELECT version FROM kiln_records.kiln_schema"), "999");
+}
+
+static void every_earlier_version_arrives_at_the_newest(void **state) {
+    static const char *const script[] = {
+        "CREATE TABLE a (x BIGINT); INSERT INTO a VALUES (1);",
+        "ALTER TABLE a ADD COLUMN y BIGINT; UPDATE a SET y = x + 1;",
+        "CREATE TABLE b (z BIGINT); INSERT INTO b SELECT y FROM a;",
+        "CREATE TABLE c (x BIGINT); INSERT INTO nowhere VALUES (1);",
+    };
+    for (uint32_t from = 0; from <= 3; from++) {
+        ask(state, "DROP SCHEMA IF EXISTS kiln_records CASCADE");
+        for (uint32_t to = from; to <= 3; to += 3 - from + (from == 3)) {
+            kiln_db *db = NULL;
+            expect_ok(kiln_db_open_with(place(state, 0), KILN_DB_RECORDS, KILN_DB_WRITE,
+                                        &(kiln_db_migrations){script, to}, &db));
+            kiln_db_close(db);
+        }
+        assert_string_equal(ask(state, "SELECT z FROM kiln_records.b"), "2");
+    }
+    kiln_db *db = NULL;
+    expect_error(kiln_db_open_with(place(state, 0), KILN_DB_RECORDS, KILN_DB_READ,
+                                   &(kiln_db_migrations){script, 4}, &db),
+                 FAILED_PRECONDITION, "open it once for writing");
+    expect_error(kiln_db_open_with(place(state, 0), KILN_DB_RECORDS, KILN_DB_WRITE,
+                                   &(kiln_db_migrations){script, 4}, &db),
+                 FAILED_PRECONDITION, "nowhere");
+    assert_string_equal(ask(state, "SELECT version FROM kiln_records.kiln_schema"), "3");
+    assert_string_equal(ask(state, "SELECT to_regclass('kiln_records.c') IS NULL"), "t");
+}
+
+static void rows_def_and_the_schema_list_the_same_columns(void **state) {
+    static const char *const type_name[] = {
+        [KILN_DB_TEXT] = "text",     [KILN_DB_BLOB] = "bytea",
+        [KILN_DB_INT] = "bigint",    [KILN_DB_REAL] = "double precision",
+        [KILN_DB_SAMPLES] = "bytea",
+    };
+    kiln_db *tracker = NULL;
+    kiln_db_close(open_records(place(state, 0)));
+    expect_ok(kiln_db_open(place(state, 0), KILN_DB_TRACKER, KILN_DB_WRITE, &tracker));
+    kiln_db_close(tracker);
+    for (unsigned table = 0; table < KILN_DB_TABLE_COUNT; table++) {
+        const kiln_db_table_info *info = kiln_db_table_info_of((kiln_db_table)table);
+        kiln_strbuf wanted = {0}, sql = {0};
+        for (uint32_t i = 0; i < info->column_count; i++)
+            kiln_strbuf_printf(&wanted, "%s%s %s", i ? "," : "", info->column[i].name,
+                               type_name[info->column[i].type]);
+        kiln_strbuf_printf(
+            &sql,
+            "SELECT string_agg(column_name || ' ' || data_type, ',' ORDER BY ordinal_position)"
+            " FROM information_schema.columns WHERE table_schema = '%s' AND table_name = '%s'"
+            " AND column_name <> 'rowid'",
+            info->kind == KILN_DB_RECORDS ? "kiln_records" : "kiln_tracker", info->name);
+        assert_string_equal(ask(state, sql.data), wanted.data);
+        kiln_strbuf_deinit(&wanted);
+        kiln_strbuf_deinit(&sql);
+    }
+}
+
+static kiln_status no_row(void *context, uint32_t count, const char *const *names,
+                          const char *const *cells) {
+    (void)context, (void)count, (void)names, (void)cells;
+    return NULL;
+}
+
+static void a_persons_statement_only_reads(void **state) {
+    kiln_db *db = open_records(place(state, 0));
+    put_parents(db);
+    static const char *const refused[] = {
+        "COPY task TO STDOUT",
+        "COPY task FROM STDIN",
+        "SET TRANSACTION READ WRITE",
+        "CREATE TEMP TABLE x (y int)",
+        "SELECT nextval('task_rowid_seq')",
+        "SELECT 1; SELECT 2",
+    };
+    for (int pending = 0; pending < 2; pending++) {
+        for (size_t i = 0; i < KILN_ARRAY_COUNT(refused); i++)
+            expect_error(kiln_db_sql(db, kiln_str_from(refused[i]), no_row, NULL), INVALID_ARGUMENT,
+                         "");
+        put_record(db, (unsigned)pending, 500); /* the group is unharmed */
+    }
+    expect_ok(kiln_db_commit(db));
+    kiln_db_close(db);
+    assert_int_equal(count_records(place(state, 0)), 2);
+}
+
+static void not_even_another_program_changes_a_record(void **state) {
+    kiln_db *db = open_records(place(state, 0));
+    put_parents(db);
+    put_record(db, 1, 500);
+    expect_ok(kiln_db_commit(db));
+    kiln_db_close(db);
+    PGconn *conn = PQconnectdb(place(state, 0));
+    static const char *const change[] = {"UPDATE kiln_records.record SET median_ns = 1",
+                                         "DELETE FROM kiln_records.record",
+                                         "TRUNCATE kiln_records.record"};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(change); i++) {
+        PGresult *result = PQexec(conn, change[i]);
+        assert_int_equal(PQresultStatus(result), PGRES_FATAL_ERROR);
+        PQclear(result);
+    }
+    PQfinish(conn);
+    assert_int_equal(count_records(place(state, 0)), 1);
+}
+
+static void a_second_writer_is_told_who_is_in_its_way(void **state) {
+    kiln_strbuf hasty = {0};
+    kiln_strbuf_printf(&hasty, "%s&options=-c%%20lock_timeout%%3D50ms", place(state, 0));
+    kiln_db *first = open_records(place(state, 0)), *second = open_records(hasty.data);
+    kiln_strbuf_deinit(&hasty);
+    put_parents(first);
+    put_record(first, 1, 500);
+    kiln_db_record record = record_of(2, 500);
+    expect_error(kiln_db_put_record(second, &record), UNAVAILABLE, "another program is writing");
+    assert_false(kiln_db_pending(second));
+    expect_ok(kiln_db_commit(first));
+    expect_ok(kiln_db_put_record(second, &record));
+    expect_ok(kiln_db_commit(second));
+    kiln_db_close(first);
+    kiln_db_close(second);
+    assert_int_equal(count_records(place(state, 0)), 2);
+}
+
+static void who_may_not_enter_is_told_apart_from_nobody_there(void **state) {
+    kiln_db *db = NULL;
+    expect_error(kiln_db_open("postgres://me:secret@/x?host=/nonexistent", KILN_DB_RECORDS,
+                              KILN_DB_READ, &db),
+                 UNAVAILABLE, "postgres:///x: the server cannot be reached");
+    kiln_strbuf address = {0};
+    kiln_strbuf_printf(&address, "%s&dbname=not_there", place(state, 0));
+    expect_error(kiln_db_open(address.data, KILN_DB_RECORDS, KILN_DB_WRITE, &db), PERMISSION_DENIED,
+                 "not_there");
+    kiln_strbuf_deinit(&address);
+    kiln_db_close(open_records(place(state, 0)));
+    ask(state, "DROP ROLE IF EXISTS guest; CREATE ROLE guest LOGIN;"
+               "GRANT USAGE ON SCHEMA kiln_records TO guest;"
+               "GRANT SELECT ON ALL TABLES IN SCHEMA kiln_records TO guest");
+    kiln_strbuf_printf(&address, "%s&user=guest", place(state, 0));
+    expect_ok(kiln_db_open(address.data, KILN_DB_RECORDS, KILN_DB_WRITE, &db));
+    expect_error(kiln_db_put_target(db, &(kiln_db_target){KILN_STR("cpu:x")}), PERMISSION_DENIED,
+                 "target");
+    assert_false(kiln_db_pending(db));
+    kiln_db_close(db);
+    kiln_strbuf_deinit(&address);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, folder_create, folder_remove)
+
+int main(int argc, char **argv) {
+    choose_place(argc, argv);
+    const struct CMUnitTest tests[] = {
+        TEST(a_lost_connection_undoes_the_group_and_the_next_goes_on),
+        TEST(reading_goes_on_over_a_new_connection),
+        TEST(who_led_and_lost_its_connection_may_not_write),
+        TEST(the_kinds_stand_beside_each_other_and_lead_on_their_own),
+        TEST(text_that_the_server_refuses_is_mended),
+        TEST(a_newer_schema_is_refused_and_left_alone),
+        TEST(every_earlier_version_arrives_at_the_newest),
+        TEST(rows_def_and_the_schema_list_the_same_columns),
+        TEST(a_persons_statement_only_reads),
+        TEST(not_even_another_program_changes_a_record),
+        TEST(a_second_writer_is_told_who_is_in_its_way),
+        TEST(who_may_not_enter_is_told_apart_from_nobody_there),
+    };
+    return cmocka_run_group_tests_name("db/postgres", tests, NULL, NULL);
+}

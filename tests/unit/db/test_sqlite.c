@@ -1,0 +1,163 @@
+/* Files: what is refused at opening, full disks, killed writers. */
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "db/sqlite.h"
+#include "tests/unit/db/support.h"
+
+static void a_full_disk_undoes_the_group_and_loses_nothing_before_it(void **state) {
+    const char *path = path_in(state, "a.db");
+    kiln_db *db = open_records(path);
+    put_parents(db);
+    put_record(db, 0, 500);
+    expect_ok(kiln_db_commit(db));
+
+    /* SQLite's own limit stands for the disk's: the same code, SQLITE_FULL, at the same places. */
+    assert_int_equal(
+        sqlite3_exec(kiln_db_sqlite_handle(db), "PRAGMA max_page_count = 40", NULL, NULL, NULL),
+        SQLITE_OK);
+    kiln_status st = NULL;
+    unsigned stored = 0;
+    while (!st && stored < 10000) {
+        kiln_db_record record = record_of(++stored, 500);
+        st = kiln_db_put_record(db, &record);
+    }
+    expect_error(st, RESOURCE_EXHAUSTED, "disk is full");
+    assert_false(kiln_db_pending(db));
+    assert_int_equal(count_records(path), 1);
+
+    /* With room again, the same handle goes on. */
+    assert_int_equal(
+        sqlite3_exec(kiln_db_sqlite_handle(db), "PRAGMA max_page_count = 100000", NULL, NULL, NULL),
+        SQLITE_OK);
+    for (unsigned i = 1; i <= stored; i++) put_record(db, i, 500);
+    expect_ok(kiln_db_commit(db));
+    kiln_db_close(db);
+    assert_int_equal(count_records(path), stored + 1);
+}
+
+/* Stores groups of three until it is killed; says after each commit how many records are
+ * acknowledged. */
+static void write_until_killed(const char *path, int acknowledge) {
+    kiln_db *db = open_records(path);
+    for (unsigned number = 0;; number += 3) {
+        for (unsigned i = 0; i < 3; i++) put_record(db, number + i, 500);
+        expect_ok(kiln_db_commit(db));
+        unsigned count = number + 3;
+        if (write(acknowledge, &count, sizeof count) != sizeof count) _exit(1);
+    }
+}
+
+static void a_killed_writer_loses_nothing_acknowledged_and_tears_no_group(void **state) {
+    const char *path = path_in(state, "a.db");
+    kiln_db *parents = open_records(path);
+    put_parents(parents);
+    kiln_db_close(parents);
+
+    int pipe_ends[2];
+    assert_int_equal(pipe2(pipe_ends, O_CLOEXEC), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) write_until_killed(path, pipe_ends[1]);
+    close(pipe_ends[1]);
+    unsigned acknowledged = 0;
+    while (acknowledged < 300)
+        assert_int_equal(read(pipe_ends[0], &acknowledged, sizeof acknowledged),
+                         sizeof acknowledged);
+    kill(child, SIGKILL); /* it is somewhere inside a group now */
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    unsigned count;
+    while (read(pipe_ends[0], &count, sizeof count) == sizeof count) acknowledged = count;
+    close(pipe_ends[0]);
+
+    kiln_db *db = open_records(path);
+    put_record(db, 100000, 500); /* the writer's place is free again */
+    expect_ok(kiln_db_commit(db));
+    kiln_db_close(db);
+    uint32_t found = count_records(path) - 1;
+    assert_int_equal(found % 3, 0);
+    assert_in_range(found, acknowledged, acknowledged + 3);
+}
+
+static void a_second_writer_is_told_who_is_in_its_way(void **state) {
+    const char *path = path_in(state, "a.db");
+    kiln_db *first = open_records(path), *second = open_records(path);
+    put_parents(first);
+    put_record(first, 1, 500);
+    sqlite3_busy_timeout(kiln_db_sqlite_handle(second), 1);
+    kiln_db_record record = record_of(2, 500);
+    expect_error(kiln_db_put_record(second, &record), UNAVAILABLE, "another program is writing");
+    expect_ok(kiln_db_commit(first));
+    expect_ok(kiln_db_put_record(second, &record));
+    expect_ok(kiln_db_commit(second));
+    kiln_db_close(first);
+    kiln_db_close(second);
+    assert_int_equal(count_records(path), 2);
+}
+
+static void opening_says_what_is_wrong(void **state) {
+    kiln_db *db = NULL;
+    expect_error(kiln_db_open(path_in(state, "none.db"), KILN_DB_RECORDS, KILN_DB_READ, &db),
+                 NOT_FOUND, "none.db");
+    expect_error(kiln_db_open(path_in(state, "no/folder.db"), KILN_DB_RECORDS, KILN_DB_WRITE, &db),
+                 NOT_FOUND, "no/folder.db");
+    expect_error(kiln_db_open(path_in(state, "."), KILN_DB_RECORDS, KILN_DB_WRITE, &db),
+                 PERMISSION_DENIED, "is a folder");
+
+    const char *text = path_in(state, "text.db");
+    char line[4096];
+    memset(line, 'x', sizeof line);
+    expect_ok(kiln_file_write(text, (kiln_str){line, sizeof line}, 0600));
+    expect_error(kiln_db_open(text, KILN_DB_RECORDS, KILN_DB_WRITE, &db), DATA_LOSS,
+                 "not a database");
+    assert_null(db);
+}
+
+static void files_that_may_not_be_written_are_refused_at_opening(void **state) {
+    const char *path = path_in(state, "a.db");
+    kiln_db_close(open_records(path));
+    assert_int_equal(chmod(path, 0444), 0);
+    assert_int_equal(chmod(path_in(state, "."), 0555), 0);
+    uid_t user = geteuid();
+    /* Root may write everything: be somebody else for a moment. */
+    if (user == 0)
+        assert_int_equal(chown(path_in(state, "."), 65534, 65534) | chown(path, 65534, 65534) |
+                             seteuid(65534),
+                         0);
+    kiln_db *db = NULL;
+    kiln_status old_file = kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_WRITE, &db);
+    kiln_status new_file =
+        kiln_db_open(path_in(state, "b.db"), KILN_DB_RECORDS, KILN_DB_WRITE, &db);
+    if (user == 0) assert_int_equal(seteuid(0), 0);
+    assert_int_equal(chmod(path_in(state, "."), 0755), 0);
+    expect_error(old_file, PERMISSION_DENIED, "a.db");
+    expect_error(new_file, PERMISSION_DENIED, "b.db");
+}
+
+/* A build without libpq must not make a file that is called like a server. */
+static void an_address_that_nobody_takes_is_no_file(void **state) {
+    (void)state;
+    kiln_db *db = NULL;
+    expect_error(kiln_db_open("mysql://me:secret@host/x", KILN_DB_RECORDS, KILN_DB_WRITE, &db),
+                 UNIMPLEMENTED, "mysql://host/x: ");
+    assert_null(db);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, folder_create, folder_remove)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_full_disk_undoes_the_group_and_loses_nothing_before_it),
+        TEST(a_killed_writer_loses_nothing_acknowledged_and_tears_no_group),
+        TEST(a_second_writer_is_told_who_is_in_its_way),
+        TEST(opening_says_what_is_wrong),
+        TEST(files_that_may_not_be_written_are_refused_at_opening),
+        TEST(an_address_that_nobody_takes_is_no_file),
+    };
+    return cmocka_run_group_tests_name("db/sqlite", tests, NULL, NULL);
+}

@@ -6,7 +6,7 @@
 
 typedef struct options {
     kiln_opt_list listen;
-    const char *port_file, *state, *keys;
+    const char *port_file, *state, *db, *keys;
     bool insecure;
 } options;
 
@@ -33,7 +33,7 @@ static kiln_status run(const void *given, kiln_arena *process) {
             "made by itself), on unix:PATH, or with --insecure");
     kiln_address address[KILN_TRACKER_ADDRESSES_MAX];
     kiln_tracker_shell_options shell_options = {
-        .address = address, .insecure = o->insecure, .port_file = o->port_file};
+        .address = address, .insecure = o->insecure, .db_path = o->db, .port_file = o->port_file};
     kiln_tracker_shell *shell = NULL;
     char *home = NULL;
     kiln_status st = parse_addresses(o, address, &shell_options.address_count);
@@ -44,7 +44,7 @@ static kiln_status run(const void *given, kiln_arena *process) {
             o->state ? o->state : kiln_arena_printf(process, "%s/tracker", home);
         st = kiln_tracker_shell_create(&shell_options, &shell);
     }
-    if (!st) kiln_tracker_shell_run(shell);
+    if (!st) st = kiln_tracker_shell_run(shell);
     kiln_tracker_shell_destroy(shell);
     return st;
 }
@@ -57,6 +57,9 @@ int main(int argc, char **argv) {
         {"port-file", KILN_OPT_TEXT, &o.port_file, "F", "gets the port once it listens"},
         {"state", KILN_OPT_TEXT, &o.state, "DIR",
          "jobs, leases and blobs (default $KILN_HOME/tracker)"},
+        {"db", KILN_OPT_TEXT, &o.db, "PATH",
+         "jobs and leases elsewhere: a file, or postgres://HOST/DATABASE, where the trackers that "
+         "share it stand by for the one that leads"},
         {"keys", KILN_OPT_TEXT, &o.keys, "F", "keys of nodes, for encrypted connections"},
         {"insecure", KILN_OPT_FLAG, &o.insecure, NULL,
          "accept anybody, in plain text, also from other machines"},

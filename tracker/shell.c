@@ -14,6 +14,7 @@
 
 #define SOFTWARE "kiln-tracker 0.1.0"
 #define GOAWAY_MS 0u
+#define LEAD_NS UINT64_C(200000000) /* between two looks at who leads */
 
 struct kiln_tracker_shell {
     kiln_loop *loop;
@@ -33,7 +34,9 @@ struct kiln_tracker_shell {
     kiln_arena event_arena;
     KILN_VEC(uint64_t) waiting; /* numbers of PERSIST actions that wait for the commit */
     kiln_map conns;             /* kiln_conn_id to kiln_conn */
-    kiln_timer *soon, *tick;
+    kiln_timer *soon, *tick, *lead;
+    bool serving;        /* else another tracker leads, and this one stands by */
+    kiln_status failure; /* why it cannot go on */
 };
 
 /* ---- What survives the tracker ---- */
@@ -161,8 +164,22 @@ static void close_peer(kiln_tracker_shell *shell, const kiln_tracker_action *act
                         kiln_status_make(action->code, __FILE__, __LINE__, "%s", action->text));
 }
 
-/* Says of every waiting PERSIST how it went: all or none of a group is durable. */
+/* Ends the run with `failure`, which is taken. */
+static void give_up(kiln_tracker_shell *shell, kiln_status failure) {
+    if (shell->failure)
+        kiln_status_free(failure); /* the first says why */
+    else
+        shell->failure = failure;
+    kiln_loop_stop(shell->loop);
+}
+
+/* Says of every waiting PERSIST how it went: all or none of a group is durable. Who lost the lead
+ * says nothing more: another decides now. */
 static void report(kiln_tracker_shell *shell, kiln_status failure) {
+    if (kiln_status_code(failure) == KILN_ABORTED) {
+        give_up(shell, failure);
+        return;
+    }
     if (failure) kiln_log(KILN_LOG_ERROR, "cannot keep the state: %s", kiln_status_text(failure));
     for (uint32_t i = 0; i < shell->waiting.count; i++)
         post(shell, &(kiln_tracker_event){.kind = KILN_TRACKER_PERSISTED,
@@ -191,6 +208,7 @@ static void carry_out(kiln_tracker_shell *shell, const kiln_tracker_action *acti
 }
 
 static void decide(kiln_tracker_shell *shell, const kiln_tracker_event *event) {
+    if (shell->failure) return;
     kiln_tracker_actions_reset(&shell->actions);
     kiln_tracker_step(shell->tracker, kiln_loop_now_ns(shell->loop), event, &shell->actions);
     for (uint32_t i = 0; i < shell->actions.list.count; i++)
@@ -297,12 +315,42 @@ static kiln_status open_parts(kiln_tracker_shell *shell) {
     if (!st) st = kiln_folder_lock(state, &shell->lock_fd);
     if (!st) st = kiln_identity_create(shell->boot);
     if (!st) st = kiln_blob_store_open(&blobs, &shell->store);
-    if (!st)
-        st = kiln_db_open(kiln_arena_printf(&shell->arena, "%s/tracker.db", state), KILN_DB_TRACKER,
-                          KILN_DB_WRITE, &shell->db);
-    if (!st) st = create_tracker(shell);
+    const char *db_path = shell->options.db_path;
+    if (!db_path) db_path = kiln_arena_printf(&shell->arena, "%s/tracker.db", state);
+    if (!st) st = kiln_db_open(db_path, KILN_DB_TRACKER, KILN_DB_WRITE, &shell->db);
+    return st;
+}
+
+static kiln_status serve(kiln_tracker_shell *shell) {
+    kiln_status st = create_tracker(shell);
     for (uint32_t i = 0; !st && i < shell->options.address_count; i++) st = listen_on(shell, i);
-    return st ? st : write_port_file(shell);
+    if (!st) st = write_port_file(shell);
+    if (!st) shell->serving = true;
+    if (!st) on_tick(shell);
+    return st;
+}
+
+/* Takes the lead when it is free, and makes sure that it is still ours. */
+static kiln_status look_who_leads(kiln_tracker_shell *shell) {
+    bool leads = false;
+    kiln_status st = kiln_db_lead(shell->db, &leads);
+    if (!st && leads && !shell->serving) st = serve(shell);
+    return st;
+}
+
+static void on_lead(void *context) {
+    kiln_tracker_shell *shell = context;
+    kiln_status st = look_who_leads(shell);
+    /* A server that restarts is no reason for a standby to end. */
+    if (!shell->serving && kiln_status_code(st) == KILN_UNAVAILABLE) {
+        kiln_log(KILN_LOG_WARN, "stands by: %s", kiln_status_text(st));
+        kiln_status_free(st);
+        st = NULL;
+    }
+    if (st)
+        give_up(shell, st);
+    else
+        kiln_timer_start(shell->lead, LEAD_NS);
 }
 
 kiln_status kiln_tracker_shell_create(const kiln_tracker_shell_options *options,
@@ -315,19 +363,29 @@ kiln_status kiln_tracker_shell_create(const kiln_tracker_shell_options *options,
     kiln_arena_init(&shell->event_arena, 0);
     kiln_map_init(&shell->conns);
     kiln_status st = kiln_loop_create_stoppable(&shell->loop);
-    if (!st) st = open_parts(shell);
+    if (!st) {
+        shell->soon = kiln_timer_create(shell->loop, pump, shell);
+        shell->tick = kiln_timer_create(shell->loop, on_tick, shell);
+        shell->lead = kiln_timer_create(shell->loop, on_lead, shell);
+        st = open_parts(shell);
+    }
+    if (!st) st = look_who_leads(shell);
     if (st) {
         kiln_tracker_shell_destroy(shell);
         return st;
     }
-    shell->soon = kiln_timer_create(shell->loop, pump, shell);
-    shell->tick = kiln_timer_create(shell->loop, on_tick, shell);
-    on_tick(shell);
+    if (!shell->serving) kiln_log(KILN_LOG_INFO, "another tracker leads; standing by");
+    kiln_timer_start(shell->lead, LEAD_NS);
     *out_shell = shell;
     return NULL;
 }
 
-void kiln_tracker_shell_run(kiln_tracker_shell *shell) { kiln_loop_run(shell->loop); }
+kiln_status kiln_tracker_shell_run(kiln_tracker_shell *shell) {
+    kiln_loop_run(shell->loop);
+    kiln_status st = shell->failure;
+    shell->failure = NULL;
+    return st;
+}
 
 static void close_connections(kiln_tracker_shell *shell) {
     kiln_message goaway = {
@@ -356,9 +414,11 @@ void kiln_tracker_shell_destroy(kiln_tracker_shell *shell) {
     kiln_db_close(shell->db);
     kiln_timer_destroy(shell->soon);
     kiln_timer_destroy(shell->tick);
+    kiln_timer_destroy(shell->lead);
     shell->soon = NULL;
     kiln_loop_destroy(shell->loop);
     if (shell->tracker) kiln_tracker_destroy(shell->tracker);
+    kiln_status_free(shell->failure);
     kiln_tracker_actions_deinit(&shell->actions);
     kiln_blob_store_close(shell->store);
     if (shell->lock_fd >= 0) close(shell->lock_fd);

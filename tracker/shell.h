@@ -1,6 +1,9 @@
 /* The tracker's shell: carries out what kiln_tracker_step (tracker/tracker.h) decides: sockets, the
  * tracker's own database, blobs. One loop thread. Rows to keep are joined into one commit per round
- * of the loop, and what waits for them goes on when they are durable. */
+ * of the loop, and what waits for them goes on when they are durable.
+ *
+ * Trackers that share a database (on a server) stand by until the one that leads is gone, then read
+ * what it left and take its place: same fences, same jobs. */
 #ifndef KILN_TRACKER_SHELL_H
 #define KILN_TRACKER_SHELL_H
 
@@ -20,17 +23,23 @@ typedef struct kiln_tracker_shell_options {
     const char *home; /* where the loopback token is made */
     bool insecure;
     const char *state_folder;
+    const char *db_path;   /* NULL: tracker.db in the state folder */
     const char *port_file; /* gets the port of the first TCP address; NULL: none */
 } kiln_tracker_shell_options;
 
-/* Reads what the last tracker left, listens, then writes the port file. Strings of `options`
- * outlive it. ALREADY_EXISTS       an address is in use FAILED_PRECONDITION  another tracker uses
- * the state folder, or a newer Kiln wrote it PERMISSION_DENIED    the folder cannot be written, or
- * an address needs --insecure */
+/* Reads what the last tracker left, listens, then writes the port file; where another tracker
+ * leads, all of that happens later, in kiln_tracker_shell_run. Strings of `options` outlive it.
+ * ALREADY_EXISTS       an address is in use
+ * FAILED_PRECONDITION  another tracker uses the state folder, or a newer Kiln wrote it
+ * PERMISSION_DENIED    the folder cannot be written, or an address needs --insecure
+ * UNAVAILABLE          the database's server cannot be reached */
 KILN_MUST_USE kiln_status kiln_tracker_shell_create(const kiln_tracker_shell_options *options,
                                                     kiln_tracker_shell **out_shell);
-/* Serves until SIGINT or SIGTERM. */
-void kiln_tracker_shell_run(kiln_tracker_shell *shell);
+/* Serves until SIGINT or SIGTERM.
+ * ABORTED              the connection to the database's server was lost, and with it the lead:
+ *                      another tracker serves now or soon; started anew this one stands by
+ * and the errors of kiln_tracker_shell_create, when its turn comes */
+KILN_MUST_USE kiln_status kiln_tracker_shell_run(kiln_tracker_shell *shell);
 /* Says GOAWAY to everybody, makes pending rows durable, closes. NULL is fine. */
 void kiln_tracker_shell_destroy(kiln_tracker_shell *shell);
 

@@ -70,6 +70,12 @@ static kiln_status send_records(kiln_tune *t, kiln_digest *out_digest) {
     return st;
 }
 
+/* What is left of the budget when the job begins: reading the model took some of it. */
+static double seconds_left(const kiln_tune *t) {
+    double spent_s = (double)(kiln_clock_ns() - t->start_ns) / 1e9;
+    return t->options->seconds > 0 ? KILN_MAX(t->options->seconds - spent_s, 1e-3) : 0;
+}
+
 static kiln_status open_job(kiln_tune *t) {
     const kiln_tune_options *o = t->options;
     kiln_strbuf model = {0};
@@ -78,7 +84,6 @@ static kiln_status open_job(kiln_tune *t) {
                               .target = kiln_str_from(t->target_text),
                               .searcher = kiln_str_from(o->search),
                               .trials = (uint32_t)KILN_MIN(o->trials, 100000000u),
-                              .seconds = o->seconds,
                               .seed = o->seed,
                               .tasks = kiln_str_from(o->tasks),
                               .project = KILN_STR("default"),
@@ -90,6 +95,7 @@ static kiln_status open_job(kiln_tune *t) {
     if (!st && !t->fleet) st = send_records(t, &spec.records);
     if (!st) st = kiln_rand_system(&identity, sizeof identity);
     if (st) return st;
+    spec.seconds = seconds_left(t);
     kiln_hash128_print(identity, t->job);
     t->open = (kiln_message){.type = KILN_MSG_JOB_OPEN, .job_open = {kiln_str_from(t->job), spec}};
     kiln_message answer;

@@ -24,6 +24,7 @@ typedef struct task_summary {
     uint32_t trials;
     const kiln_db_record *best; /* as the database chooses; NULL: none */
     double best_ns, default_ns, share;
+    kiln_rest rest;
 } task_summary;
 
 static char *trace_text(const kiln_db_record *record, kiln_arena *process) {
@@ -69,22 +70,31 @@ static void print_task(const kiln_tune *t, const task_summary *task) {
     } else {
         kiln_strbuf_text(&line, "  nothing measured ran right; the default schedule is used");
     }
+    if (task->rest) kiln_strbuf_printf(&line, "; %s", kiln_rest_name(task->rest));
     puts(line.data);
     kiln_strbuf_deinit(&line);
 }
 
+static kiln_rest rest_of(const kiln_tune *t, kiln_str key) {
+    for (uint32_t i = 0; t->done && i < t->end.tasks.count; i++)
+        if (kiln_str_equal(t->end.tasks.item[i].key, key))
+            return (kiln_rest)t->end.tasks.item[i].rest;
+    return KILN_REST_NONE;
+}
+
 static json_t *task_to_json(const kiln_tune *t, const task_summary *task) {
     const kiln_task *of = task->task;
-    return json_pack("{s:o, s:o, s:s, s:i, s:f, s:f, s:f, s:f, s:s}", "key", kiln_json_str(of->key),
-                     "op", kiln_json_str(of->op), "label", kiln_task_label(of, t->process),
-                     "trials", (int)task->trials, "best_ms", task->best_ns / 1e6, "default_ms",
-                     task->default_ns / 1e6, "gflops", task->best ? of->flops / task->best_ns : 0.0,
-                     "share_of_peak", task->share, "trace",
-                     task->best ? trace_text(task->best, t->process) : "");
+    return json_pack("{s:o, s:o, s:s, s:i, s:f, s:f, s:f, s:f, s:s, s:s}", "key",
+                     kiln_json_str(of->key), "op", kiln_json_str(of->op), "label",
+                     kiln_task_label(of, t->process), "trials", (int)task->trials, "best_ms",
+                     task->best_ns / 1e6, "default_ms", task->default_ns / 1e6, "gflops",
+                     task->best ? of->flops / task->best_ns : 0.0, "share_of_peak", task->share,
+                     "trace", task->best ? trace_text(task->best, t->process) : "", "note",
+                     kiln_rest_name(task->rest));
 }
 
 static kiln_status add_task(kiln_tune *t, kiln_db *db, const kiln_task *task, summary *s) {
-    task_summary row = {.task = task};
+    task_summary row = {.task = task, .rest = rest_of(t, task->key)};
     kiln_db_filter filter = {.task_key = task->key, .target = kiln_str_from(t->target_text)};
     kiln_db_record *record = NULL, *best = NULL;
     uint32_t count = 0, best_count = 0;

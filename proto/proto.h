@@ -86,6 +86,18 @@ typedef enum kiln_job_state { KILN_JOB_STATES(X) KILN_JOB_STATE_COUNT } kiln_job
 typedef enum kiln_stop { KILN_STOPS(X) KILN_STOP_COUNT } kiln_stop;
 #undef X
 
+/* Why a task of a job rests. */
+#define KILN_RESTS(X)                                           \
+    X(NONE, 0, "")                                              \
+    X(STORED, 1, "its share of the trials was measured before") \
+    X(NO_OTHERS, 2, "there are no other schedules")             \
+    X(AT_PEAK, 3, "at the machine's peak")                      \
+    X(SMALL, 4, "more trials would hardly be felt")             \
+    X(NO_FINAL, 5, "no time was left for its final")
+#define X(name, number, text) KILN_REST_##name = number,
+typedef enum kiln_rest { KILN_RESTS(X) KILN_REST_COUNT } kiln_rest;
+#undef X
+
 typedef enum kiln_cancel_scope {
     KILN_CANCEL_JOB = 0,
     KILN_CANCEL_TRIAL = 1,
@@ -118,6 +130,7 @@ const char *kiln_phase_name(kiln_phase phase);
 const char *kiln_job_state_name(kiln_job_state state);
 const char *kiln_stop_name(kiln_stop stop);
 const char *kiln_duty_name(kiln_duty duty); /* "drained" */
+const char *kiln_rest_name(kiln_rest rest); /* for people; NONE: "" */
 
 /* ---- Messages ---- */
 

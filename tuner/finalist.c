@@ -34,19 +34,104 @@ kiln_tuner_standing kiln_tuner_standing_of(const kiln_msg_trial_result *result, 
 
 /* ---- Finals of a job ---- */
 
+/* With fifteen pairs three odd ones do not move the interval across the median. */
+const kiln_msg_policy kiln_tuner_final_policy = {.samples_min = 15,
+                                                 .samples_max = 40,
+                                                 .interval = 0.005,
+                                                 .sample_ns = 1000000,
+                                                 .total_ns = 150000000};
+#define KERNEL_NS 20e6   /* of a finalist beside its runs: brought, loaded, its output compared */
+#define CHECKED_RUNS 4.0 /* before the first sample and after the last */
+
 static bool was_measured(const kiln_tuner_job_task *task) { return task->done > task->failed; }
 
-bool kiln_tuner_finals_advance(kiln_tuner_job *job) {
-    bool open = false;
+/* Of a board, for all that stand in it: each kernel is brought, warmed up, checked and sampled. */
+static double cost_ns(const kiln_tuner_job_task *task) {
+    const kiln_msg_policy *policy = &kiln_tuner_final_policy;
+    double sample_ns = KILN_MAX((double)policy->sample_ns, task->best_ns);
+    double samples_ns = KILN_MIN(policy->samples_max * sample_ns, (double)policy->total_ns);
+    samples_ns = KILN_MAX(samples_ns, policy->samples_min * sample_ns);
+    return KILN_TUNER_ARTEFACTS_MAX * (samples_ns + CHECKED_RUNS * task->best_ns + KERNEL_NS);
+}
+
+static uint32_t count_boards(const kiln_tuner_job *job) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < job->lease.count; i++) count += job->lease.data[i]->lease != 0;
+    return KILN_MAX(count, 1u);
+}
+
+/* Of all finals in that state, on the boards that are there. */
+static double costs_ns(const kiln_tuner_job *job, kiln_tuner_final_state state) {
+    double sum = 0;
+    for (uint32_t i = 0; i < job->task_count; i++)
+        if (job->task[i].final == state && was_measured(&job->task[i]))
+            sum += cost_ns(&job->task[i]);
+    return sum / count_boards(job);
+}
+
+uint64_t kiln_tuner_finals_reserve_ns(const kiln_tuner_job *job) {
+    double share = job->spec.seconds * 1e9 * KILN_TUNER_FINALS_SHARE;
+    return (uint64_t)KILN_MIN(costs_ns(job, KILN_TUNER_FINAL_NONE), share);
+}
+
+/* What the network is faster by, should the task's final confirm its best. */
+static double promise_ns(const kiln_tuner_job_task *task) {
+    return KILN_MAX(task->given.weight, 1u) * KILN_MAX(task->given.default_ns - task->best_ns, 0);
+}
+
+/* The one to begin next, which has time; NULL: none. */
+static kiln_tuner_job_task *next_final(const kiln_tuner_job *job) {
+    uint64_t end_ns = kiln_tuner_job_end_ns(job), now_ns = job->tuner->now_ns;
+    double left_ns = end_ns > now_ns ? (double)(end_ns - now_ns) : 0;
+    kiln_tuner_job_task *best = NULL;
+    left_ns -= costs_ns(job, KILN_TUNER_FINAL_OPEN);
     for (uint32_t i = 0; i < job->task_count; i++) {
         kiln_tuner_job_task *task = &job->task[i];
-        if (task->final == KILN_TUNER_FINAL_NONE && was_measured(task)) {
-            task->final = KILN_TUNER_FINAL_OPEN;
-            kiln_tuner_act_on(job, KILN_TUNER_GATHER, NULL)->task = i;
-        }
-        open = open || task->final == KILN_TUNER_FINAL_OPEN;
+        bool due = task->final == KILN_TUNER_FINAL_NONE && was_measured(task);
+        if (!due || cost_ns(task) > left_ns) continue;
+        if (!best || promise_ns(task) > promise_ns(best)) best = task;
     }
-    return open;
+    return best;
+}
+
+static uint32_t count_open(const kiln_tuner_job *job) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < job->task_count; i++)
+        count += job->task[i].final == KILN_TUNER_FINAL_OPEN;
+    return count;
+}
+
+/* No board has them and the time is up. */
+static void drop_late(kiln_tuner_job *job) {
+    if (job->tuner->now_ns < kiln_tuner_job_end_ns(job)) return;
+    for (uint32_t i = job->trial.count; i-- > 0;)
+        if (job->trial.data[i]->state < KILN_TRIAL_SENT)
+            kiln_tuner_final_end(job, job->trial.data[i]);
+}
+
+/* There is no time for what remains. */
+static void give_up_rest(kiln_tuner_job *job) {
+    for (uint32_t i = 0; i < job->task_count; i++) {
+        kiln_tuner_job_task *task = &job->task[i];
+        if (task->final != KILN_TUNER_FINAL_NONE || !was_measured(task)) continue;
+        task->final = KILN_TUNER_FINAL_DONE;
+        task->rest = KILN_REST_NO_FINAL;
+        task->changed = true;
+    }
+}
+
+bool kiln_tuner_finals_advance(kiln_tuner_job *job) {
+    uint32_t most = KILN_TUNER_BOARD_DEPTH * count_boards(job);
+    drop_late(job);
+    for (uint32_t open = count_open(job); open < most; open++) {
+        kiln_tuner_job_task *task = next_final(job);
+        if (!task) break;
+        task->final = KILN_TUNER_FINAL_OPEN;
+        kiln_tuner_act_on(job, KILN_TUNER_GATHER, NULL)->task = (uint32_t)(task - job->task);
+    }
+    if (count_open(job) > 0) return true;
+    give_up_rest(job);
+    return false;
 }
 
 void kiln_tuner_final_gathered(kiln_tuner_job *job, const kiln_tuner_event *event) {

@@ -11,9 +11,15 @@
 
 #include "proto/proto.h"
 
+/* Share of a job's time that finals are given at most. */
+#define KILN_TUNER_FINALS_SHARE 0.3
+
 #define KILN_TUNER_FINAL UINT32_MAX /* index of the trial that measures a task's finalists */
 #define KILN_TUNER_FINALISTS 3u     /* candidates, beside the default */
 _Static_assert(KILN_TUNER_FINALISTS <= KILN_MESSAGES_RIVALS, "a final is one trial");
+
+/* As for a trial, but longer: each of the kernels gets so much. */
+extern const kiln_msg_policy kiln_tuner_final_policy;
 
 /* How a finalist did. */
 typedef struct kiln_tuner_standing {

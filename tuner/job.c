@@ -74,8 +74,8 @@ static void keep_stored(kiln_tuner_job *job, const kiln_tuner_event *event) {
         const kiln_tuner_result *result = &event->stored[i];
         if (result->task >= job->task_count || result->index >= job->task[result->task].stored_end)
             continue;
-        job->task[result->task].stored[result->index] =
-            (kiln_tuner_stored){true, result->outcome, result->median_ns, result->raced};
+        job->task[result->task].stored[result->index] = (kiln_tuner_stored){
+            true, result->outcome, result->median_ns, result->peak_flops, result->raced};
     }
 }
 
@@ -105,12 +105,16 @@ void kiln_tuner_job_prepared(kiln_tuner_job *job, const kiln_tuner_event *event)
                                 .flops = task->given.flops,
                                 .best_ns = task->given.best_ns,
                                 .tried = task->given.stored_count + task->given.repeat_count};
+        kiln_tuner_chance_limit(&task->chance, task->given.peak_flops);
         kiln_tuner_race_take(&task->race, task->given.best_ns);
         task->changed = true;
     }
     bool *closed = KILN_ARENA_ARRAY(&job->arena, bool, event->task_count);
     job->budget = kiln_tuner_budget(&job->spec, event->task_list, event->task_count, closed);
-    for (uint32_t i = 0; i < event->task_count; i++) job->task[i].closed = closed[i];
+    for (uint32_t i = 0; i < event->task_count; i++) {
+        job->task[i].closed = closed[i];
+        if (closed[i]) job->task[i].rest = KILN_REST_STORED;
+    }
     keep_stored(job, event);
     job->state = KILN_TUNER_JOB_RUNNING;
 }
@@ -146,6 +150,7 @@ static kiln_msg_task_state state_of(const kiln_tuner_job *job, const kiln_tuner_
         .default_ns = task->given.default_ns,
         .flops = task->given.flops,
         .raced = task->raced,
+        .rest = task->rest,
     };
 }
 
@@ -268,19 +273,39 @@ static void send_event(kiln_tuner_job *job) {
     kiln_tuner_send(t, &event);
 }
 
-/* When the time budget is used up nothing new is proposed, and what no builder has begun is
- * dropped. */
+uint64_t kiln_tuner_job_end_ns(const kiln_tuner_job *job) {
+    double budget_ns = job->spec.seconds * 1e9;
+    /* A budget beyond what the clock can tell is none. */
+    if (budget_ns <= 0 || budget_ns > 9e18) return UINT64_MAX;
+    return job->began_ns + (uint64_t)budget_ns;
+}
+
+/* When only finals are left time for. */
+static uint64_t search_end_ns(const kiln_tuner_job *job) {
+    uint64_t end_ns = kiln_tuner_job_end_ns(job);
+    return end_ns == UINT64_MAX ? end_ns : end_ns - kiln_tuner_finals_reserve_ns(job);
+}
+
+/* When the time for trials is used up nothing new is proposed, and what no board has is dropped. */
 static void keep_time_budget(kiln_tuner_job *job) {
-    if (job->spec.seconds <= 0) return;
-    double elapsed_s = (double)(job->tuner->now_ns - job->began_ns) / 1e9;
-    if (elapsed_s < job->spec.seconds) return;
+    if (job->searched || job->tuner->now_ns < search_end_ns(job)) return;
     for (uint32_t i = job->trial.count; i-- > 0;) {
         kiln_tuner_trial *trial = job->trial.data[i];
-        if (trial->state >= KILN_TRIAL_SENT || trial->index == KILN_TUNER_FINAL) continue;
+        if (trial->state >= KILN_TRIAL_SENT) continue;
         job->task[trial->task].next_propose--;
         kiln_tuner_trial_remove(job, trial);
     }
     job->budget = 0;
+}
+
+static void run(kiln_tuner_job *job) {
+    keep_time_budget(job);
+    kiln_tuner_pipeline_advance(job);
+    kiln_tuner_leases_advance(job);
+    send_event(job);
+    if (job->state != KILN_TUNER_JOB_RUNNING) return;
+    job->searched = job->searched || kiln_tuner_pipeline_is_done(job);
+    if (job->searched && !kiln_tuner_finals_advance(job)) export(job);
 }
 
 void kiln_tuner_job_tick(kiln_tuner_job *job) {
@@ -288,15 +313,7 @@ void kiln_tuner_job_tick(kiln_tuner_job *job) {
     bool again = job->again_ns && t->now_ns >= job->again_ns && t->link.state == KILN_LINK_UP;
     switch (job->state) {
     case KILN_TUNER_JOB_PREPARING: break;
-    case KILN_TUNER_JOB_RUNNING:
-        keep_time_budget(job);
-        kiln_tuner_pipeline_advance(job);
-        kiln_tuner_leases_advance(job);
-        send_event(job);
-        if (job->state == KILN_TUNER_JOB_RUNNING && kiln_tuner_pipeline_is_done(job) &&
-            !kiln_tuner_finals_advance(job))
-            export(job);
-        break;
+    case KILN_TUNER_JOB_RUNNING: run(job); break;
     case KILN_TUNER_JOB_STOPPING:
         if (job->trial.count == 0) export(job);
         break;
@@ -333,9 +350,6 @@ uint64_t kiln_tuner_job_next_ns(const kiln_tuner_job *job) {
     }
     uint64_t leases = kiln_tuner_leases_next_ns(job);
     next = KILN_MIN(next, leases);
-    if (job->spec.seconds <= 0) return next;
-    /* A budget beyond what the clock can tell is none. */
-    double budget_ns = job->spec.seconds * 1e9;
-    uint64_t end = budget_ns < 9e18 ? job->began_ns + (uint64_t)budget_ns + 1 : UINT64_MAX;
+    uint64_t end = job->searched ? kiln_tuner_job_end_ns(job) : search_end_ns(job);
     return job->tuner->now_ns < end ? KILN_MIN(next, end) : next;
 }

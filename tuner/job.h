@@ -24,8 +24,9 @@
  * are proposed and observed again, so that the searcher is where it was, but neither built nor
  * measured.
  * - `trials` of a job bounds the new measurements over all its tasks, less what is stored;
- * `seconds` bounds the time from assignment to the last proposal. With neither each task has
- * KILN_TUNER_TRIALS_DEFAULT. */
+ * `seconds` bounds the time from assignment to the end of the finals, which have a share of it of
+ * their own; while it alone bounds the job, tasks that promise too little get no further trial
+ * (turns.h). With neither each task has KILN_TUNER_TRIALS_DEFAULT. */
 #ifndef KILN_TUNER_JOB_H
 #define KILN_TUNER_JOB_H
 
@@ -65,18 +66,19 @@ typedef struct kiln_tuner_task {
     uint32_t stored_count; /* records of other models' jobs: they count towards this task's share */
     uint32_t repeat_count; /* records of earlier jobs on this model: they count towards the whole */
     double flops;
-    double best_ns;              /* of those records; 0: none */
-    double default_ns;           /* median of the default schedule where known; 0: unknown */
-    kiln_msg_blob_ref reference; /* blob in our store */
-    uint64_t input_seed;         /* of the inputs that boards make */
+    double best_ns;      /* of those records; 0: none */
+    double default_ns;   /* median of the default schedule where known; 0: unknown */
+    double peak_flops;   /* of the boards that measured it before; 0: unknown */
+    uint64_t input_seed; /* of the inputs that boards make */
 } kiln_tuner_task;
 
 /* How trial `index` of `task` ended, as it is recorded and observed. */
 typedef struct kiln_tuner_result {
     uint32_t task, index;
     kiln_outcome outcome;
-    double median_ns; /* of one run; 0 unless ok */
-    bool raced;       /* stopped early: median_ns is a lower bound, and no best */
+    double median_ns;  /* of one run; 0 unless ok */
+    bool raced;        /* stopped early: median_ns is a lower bound, and no best */
+    double peak_flops; /* that its board reached beside it; 0: unknown */
 } kiln_tuner_result;
 
 typedef enum kiln_tuner_event_kind {
@@ -90,9 +92,11 @@ typedef enum kiln_tuner_event_kind {
                             schedule. */
     KILN_TUNER_BUILT, /* job, task, index, outcome, artefact, text: BUILD is done; the artefact is
                          in our store */
-    KILN_TUNER_UPLOADED, /* digest, failure: UPLOAD is done */
-    KILN_TUNER_RECORDED, /* job, task, index, failure: RECORD is committed (or cannot be: the job
-                            ends) */
+    KILN_TUNER_REFERENCED, /* job, task, artefact, failure: REFERENCE is done; the blob is in our
+                              store */
+    KILN_TUNER_UPLOADED,   /* digest, failure: UPLOAD is done */
+    KILN_TUNER_RECORDED,   /* job, task, index, failure: RECORD is committed (or cannot be: the job
+                              ends) */
     KILN_TUNER_GATHERED, /* job, task, finalist...: GATHER is done; the artefacts are in our store,
                             the default's first. Fewer than two: there is no final. */
     KILN_TUNER_EXPORTED, /* job, digest, failure: EXPORT is done; the blob is in our store */
@@ -124,23 +128,25 @@ typedef enum kiln_tuner_action_kind {
     KILN_TUNER_HANG_UP,
     KILN_TUNER_SEND,    /* message to the tracker; dropped when there is no connection */
     KILN_TUNER_PREPARE, /* fetch and import the model of `spec` (job identity `text`), find tasks,
-                           make references, look up stored records; PREPARED follows */
+                           look up stored records; PREPARED follows */
     KILN_TUNER_PROPOSE, /* ask the searcher of (job, task) for candidate `index`; PROPOSED follows
                          */
-    KILN_TUNER_BUILD,  /* build it in a worker; BUILT follows. At most `builders` are out at a time.
-                        */
-    KILN_TUNER_UPLOAD, /* give blob `digest` to the tracker; UPLOADED follows */
-    KILN_TUNER_RECORD, /* write the record of (job, task, index): from `result` (a board's), or
-                          `outcome` and `text` when no board answered; RECORDED follows after the
-                          commit. `grant` is the lease's. Of a final (index KILN_TUNER_FINAL): a
-                          record for each of the finalists, from `result` and its rivals. */
-    KILN_TUNER_OBSERVE, /* tell the searcher and the model of (job, task) how candidate `index`
-                           ended; forget the candidate */
-    KILN_TUNER_GATHER,  /* find the default and the KILN_TUNER_FINALISTS fastest candidates of (job,
-                           task) among all its records, and build what is not in our store; GATHERED
-                           follows */
-    KILN_TUNER_EXPORT,  /* write the job's records as a JSON-lines blob; EXPORTED follows */
-    KILN_TUNER_FORGET,  /* the job is over: free what the shell keeps for it */
+    KILN_TUNER_BUILD, /* build it in a worker; BUILT follows. At most `builders` are out at a time.
+                       */
+    KILN_TUNER_REFERENCE, /* make the reference of (job, task) in a worker; REFERENCED follows. It
+                             counts as a build. */
+    KILN_TUNER_UPLOAD,    /* give blob `digest` to the tracker; UPLOADED follows */
+    KILN_TUNER_RECORD,    /* write the record of (job, task, index): from `result` (a board's), or
+                             `outcome` and `text` when no board answered; RECORDED follows after the
+                             commit. `grant` is the lease's. Of a final (index KILN_TUNER_FINAL): a
+                             record for each of the finalists, from `result` and its rivals. */
+    KILN_TUNER_OBSERVE,   /* tell the searcher and the model of (job, task) how candidate `index`
+                             ended; forget the candidate */
+    KILN_TUNER_GATHER, /* find the default and the KILN_TUNER_FINALISTS fastest candidates of (job,
+                          task) among all its records, and build what is not in our store; GATHERED
+                          follows */
+    KILN_TUNER_EXPORT, /* write the job's records as a JSON-lines blob; EXPORTED follows */
+    KILN_TUNER_FORGET, /* the job is over: free what the shell keeps for it */
 } kiln_tuner_action_kind;
 
 typedef struct kiln_tuner_action {

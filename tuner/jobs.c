@@ -1,6 +1,5 @@
 /* A job from its model to its searchers. PREPARE goes: blobs here -> tasks found in a worker ->
- * stored records looked up, searchers made -> references of the tasks that will be measured made in
- * workers -> PREPARED. */
+ * stored records looked up, searchers made -> PREPARED. */
 #include <math.h>
 #include <string.h>
 
@@ -63,8 +62,12 @@ static kiln_status find_own_results(kiln_shell_job *job, kiln_tuner_result **out
             if (record[i].final || !kiln_str_equal(job->task[t].key, record[i].task_key)) continue;
             kiln_outcome outcome = KILN_OUTCOME_INFRA;
             if (!kiln_outcome_find(record[i].outcome, &outcome)) continue;
-            result[used++] = (kiln_tuner_result){t, (uint32_t)record[i].trial_index, outcome,
-                                                 record[i].median_ns, record[i].raced != 0};
+            result[used++] = (kiln_tuner_result){t,
+                                                 (uint32_t)record[i].trial_index,
+                                                 outcome,
+                                                 record[i].median_ns,
+                                                 record[i].raced != 0,
+                                                 record[i].peak_flops};
         }
     }
     *out_result = result;
@@ -84,7 +87,7 @@ static kiln_tuner_task *list_tasks(kiln_shell_job *job) {
                                     .flops = task->flops,
                                     .best_ns = task->best_ns,
                                     .default_ns = task->default_ns,
-                                    .reference = task->reference,
+                                    .peak_flops = task->peak_flops,
                                     .input_seed = job->spec.seed};
     }
     return list;
@@ -111,9 +114,6 @@ static void part_done(kiln_shell_job *job, kiln_status st) {
     if (--job->waiting == 0) post_prepared(job);
 }
 
-/* ---- PREPARE, third: references
- * ------------------------------------------------------------------------ */
-
 /* The status of a worker's answer; owned. */
 static kiln_status reply_status(const kiln_work_reply *reply, const char *text) {
     if (!reply) return KILN_ERROR(INTERNAL, "%s", text);
@@ -121,37 +121,6 @@ static kiln_status reply_status(const kiln_work_reply *reply, const char *text) 
     if (reply->code == 0) return KILN_OK;
     if (!kiln_code_from_wire(reply->code, &code)) code = KILN_INTERNAL;
     return kiln_status_make(code, __FILE__, __LINE__, "%.*s", KILN_STR_ARG(reply->text));
-}
-
-static void on_reference(void *context, const kiln_work_reply *reply, kiln_outcome outcome,
-                         const char *text) {
-    (void)outcome;
-    ticket t;
-    kiln_shell_job *job = ticket_use(context, &t);
-    if (!job) return;
-    kiln_shell_task *task = &job->task[t.task];
-    kiln_status st = reply_status(reply, text);
-    if (!st) st = kiln_blob_store_put(job->shell->store, reply->bytes, &task->reference.digest);
-    if (!st) task->reference.size = reply->bytes.size;
-    part_done(job, kiln_status_note(st, "making the reference of %.*s", KILN_STR_ARG(task->op)));
-}
-
-static void ask_references(kiln_shell_job *job) {
-    kiln_strbuf target = {0};
-    kiln_target_print(&job->target, &target);
-    for (uint32_t i = 0; i < job->task_count; i++) {
-        const kiln_shell_task *task = &job->task[i];
-        if (!task->searcher) continue;
-        job->waiting++;
-        kiln_work_request request = {.work = KILN_WORK_REFERENCE,
-                                     .target = kiln_strbuf_view(&target),
-                                     .te = task->text,
-                                     .task_key = task->key,
-                                     .seed = job->spec.seed};
-        kiln_builders_submit(job->shell->builders, &request, false, REFERENCE_DEADLINE_NS,
-                             on_reference, ticket_make(job, i, 0));
-    }
-    kiln_strbuf_deinit(&target);
 }
 
 /* ---- PREPARE, second: tasks
@@ -220,7 +189,7 @@ static kiln_status open_tasks(kiln_shell_job *job, const kiln_work_reply *reply)
     return st;
 }
 
-/* What gets no trials needs no searcher and no reference. */
+/* What gets no trials needs no searcher. */
 static void close_tasks(kiln_shell_job *job) {
     bool *closed = KILN_ARENA_ARRAY(&job->arena, bool, job->task_count);
     uint64_t budget = kiln_tuner_budget(&job->spec, list_tasks(job), job->task_count, closed);
@@ -241,7 +210,6 @@ static void on_tasks(void *context, const kiln_work_reply *reply, kiln_outcome o
     if (!st) st = open_tasks(job, reply);
     if (!st) st = kiln_shell_find_lessons(job);
     if (!st) close_tasks(job);
-    if (!st) ask_references(job);
     part_done(job, st);
 }
 
@@ -351,6 +319,44 @@ void kiln_shell_prepare(kiln_shell *shell, const kiln_tuner_action *action) {
         part_done(job, st);
     else
         fetch_next(job);
+}
+
+/* ---- REFERENCE
+ * -----------------------------------------------------------------------------------------------
+ */
+
+static void on_reference(void *context, const kiln_work_reply *reply, kiln_outcome outcome,
+                         const char *text) {
+    (void)outcome;
+    ticket t;
+    kiln_shell_job *job = ticket_use(context, &t);
+    if (!job) return;
+    const kiln_shell_task *task = &job->task[t.task];
+    kiln_tuner_event event = {.kind = KILN_TUNER_REFERENCED, .job = t.job, .task = t.task};
+    kiln_status st = reply_status(reply, text);
+    if (!st) st = kiln_blob_store_put(job->shell->store, reply->bytes, &event.artefact.digest);
+    if (!st) event.artefact.size = reply->bytes.size;
+    st = kiln_status_note(st, "making the reference of %.*s", KILN_STR_ARG(task->op));
+    event.code = kiln_status_code(st);
+    if (st) event.failure = kiln_status_text(st);
+    kiln_shell_post(job->shell, &event);
+    kiln_status_free(st);
+}
+
+void kiln_shell_reference(kiln_shell *shell, const kiln_tuner_action *action) {
+    kiln_shell_job *job = kiln_shell_find_job(shell, action->job);
+    if (!job) return;
+    const kiln_shell_task *task = &job->task[action->task];
+    kiln_strbuf target = {0};
+    kiln_target_print(&job->target, &target);
+    kiln_work_request request = {.work = KILN_WORK_REFERENCE,
+                                 .target = kiln_strbuf_view(&target),
+                                 .te = task->text,
+                                 .task_key = task->key,
+                                 .seed = job->spec.seed};
+    kiln_builders_submit(shell->builders, &request, false, REFERENCE_DEADLINE_NS, on_reference,
+                         ticket_make(job, action->task, 0));
+    kiln_strbuf_deinit(&target);
 }
 
 /* ---- candidates

@@ -14,13 +14,6 @@ static const kiln_msg_policy search_policy = {.samples_min = 5,
                                               .interval = 0.01,
                                               .sample_ns = 1000000,
                                               .total_ns = 50000000};
-/* The same for finals: each of their kernels gets so much. With fifteen pairs three odd ones do not
- * move the interval across the median. */
-static const kiln_msg_policy final_policy = {.samples_min = 15,
-                                             .samples_max = 40,
-                                             .interval = 0.005,
-                                             .sample_ns = 1000000,
-                                             .total_ns = 150000000};
 static const kiln_msg_phases search_deadlines_ms = {
     .fetch = 30000, .load = 10000, .warm = 10000, .run = 10000, .check = 10000};
 
@@ -156,10 +149,10 @@ static void send_trial(kiln_tuner_job *job, const kiln_tuner_lease *lease,
                   .slot = lease->grant.slot,
                   .artefact = trial->artefact[0],
                   .rivals = {rivals + 1, trial->artefact_count - 1},
-                  .reference = task->given.reference,
+                  .reference = task->reference,
                   .seed = task->given.input_seed,
                   .race_ns = final ? 0 : kiln_tuner_race_bound_ns(&task->race),
-                  .policy = final ? final_policy : search_policy,
+                  .policy = final ? kiln_tuner_final_policy : search_policy,
                   .deadlines_ms = search_deadlines_ms},
     };
     kiln_tuner_send(job->tuner, &message);
@@ -421,6 +414,7 @@ void kiln_tuner_on_result(kiln_tuner *t, const kiln_msg_trial_result *result) {
     }
     trial->raced = result->stop == KILN_STOP_RACED;
     trial->median_ns = trial->outcome == KILN_OUTCOME_OK ? median_of(result) : 0;
+    trial->peak_flops = result->peak_flops;
     trial->state = KILN_TRIAL_RECORDING;
     trial->from_board = true;
     record(job, trial, result, lease);

@@ -72,6 +72,7 @@ static kiln_status find_own(kiln_shell_job *job, uint32_t index, kiln_map *known
         if (kiln_str_is(record[i].job_id, job->identity)) continue; /* comes back as `stored` */
         if (record[i].final) continue;                              /* no trial of its own */
         if (may_be_best(&record[i])) {
+            task->peak_flops = KILN_MAX(task->peak_flops, record[i].peak_flops);
             if (task->best_ns <= 0 || record[i].median_ns < task->best_ns)
                 task->best_ns = record[i].median_ns;
             if (kiln_str_is(record[i].searcher, "default")) task->default_ns = record[i].median_ns;

@@ -25,6 +25,20 @@ void kiln_tuner_trial_remove(kiln_tuner_job *job, kiln_tuner_trial *trial) {
 
 /* ---- Proposing and observing ---- */
 
+/* Trials that were asked for are made; time that was given need not be used up. */
+static void leave_what_is_not_worth(kiln_tuner_job *job, const kiln_tuner_chance *const *chance) {
+    for (uint32_t i = 0; i < job->task_count; i++) {
+        kiln_tuner_job_task *task = &job->task[i];
+        kiln_rest before = task->rest;
+        if (task->closed) continue;
+        bool worth = kiln_tuner_is_worth(chance, job->task_count, i);
+        bool at_peak = kiln_tuner_is_at_peak(&task->chance);
+        task->chance.waits = task->chance.waits || !worth;
+        task->rest = worth ? KILN_REST_NONE : at_peak ? KILN_REST_AT_PEAK : KILN_REST_SMALL;
+        task->changed = task->changed || task->rest != before;
+    }
+}
+
 /* The task that may and should propose next, or task_count. */
 static uint32_t choose(kiln_tuner_job *job) {
     const kiln_tuner_chance *chance[KILN_TUNER_TASKS_MAX];
@@ -38,6 +52,7 @@ static uint32_t choose(kiln_tuner_job *job) {
                              task->next_propose >= KILN_TUNER_INDEX_MAX;
         chance[i] = &task->chance;
     }
+    if (job->budget == UINT64_MAX) leave_what_is_not_worth(job, chance);
     return kiln_tuner_choose(chance, job->task_count);
 }
 
@@ -64,6 +79,7 @@ static bool observe(kiln_tuner_job *job) {
     task->next_observe++;
     if (trial->state == KILN_TRIAL_EXHAUSTED) {
         task->closed = task->changed = true;
+        task->rest = KILN_REST_NO_OTHERS;
         task->missing++;
         job->proposed--; /* no trial: others may have it */
     } else {
@@ -71,6 +87,7 @@ static bool observe(kiln_tuner_job *job) {
         action->outcome = trial->outcome;
         action->median_ns = trial->median_ns;
         action->raced = trial->raced;
+        kiln_tuner_chance_limit(&task->chance, trial->peak_flops);
         kiln_tuner_chance_add(&task->chance, trial->median_ns);
     }
     kiln_tuner_trial_remove(job, trial);
@@ -105,6 +122,7 @@ void kiln_tuner_trial_proposed(kiln_tuner_job *job, const kiln_tuner_event *even
     /* An earlier run of this tuner recorded it already. */
     trial->outcome = task->stored[trial->index].outcome;
     trial->median_ns = task->stored[trial->index].median_ns;
+    trial->peak_flops = task->stored[trial->index].peak_flops;
     trial->raced = task->stored[trial->index].raced;
     trial->state = KILN_TRIAL_RECORDED;
     count_result(job, trial);
@@ -114,21 +132,57 @@ bool kiln_tuner_pipeline_is_done(const kiln_tuner_job *job) { return job->trial.
 
 /* ---- Building ---- */
 
+static void make_reference(kiln_tuner_job *job, uint32_t index) {
+    job->task[index].reference_state = KILN_TUNER_REFERENCE_MAKING;
+    kiln_tuner_act_on(job, KILN_TUNER_REFERENCE, NULL)->task = index;
+}
+
+void kiln_tuner_reference_made(kiln_tuner_job *job, const kiln_tuner_event *event) {
+    if (event->task >= job->task_count) return;
+    kiln_tuner_job_task *task = &job->task[event->task];
+    if (task->reference_state != KILN_TUNER_REFERENCE_MAKING) return;
+    if (event->failure) { /* nothing of the task could be checked */
+        kiln_tuner_job_stop(job, event->code ? event->code : KILN_INTERNAL,
+                            kiln_str_from(event->failure));
+        return;
+    }
+    task->reference = event->artefact;
+    task->reference_state = KILN_TUNER_REFERENCE_HERE;
+}
+
+/* Candidates and references that builders have. */
+static uint32_t count_busy(const kiln_tuner_job *job) {
+    uint32_t busy = 0;
+    for (uint32_t i = 0; i < job->trial.count; i++)
+        busy += job->trial.data[i]->state == KILN_TRIAL_BUILDING;
+    for (uint32_t i = 0; i < job->task_count; i++)
+        busy += job->task[i].reference_state == KILN_TUNER_REFERENCE_MAKING;
+    return busy;
+}
+
+/* The oldest candidate that waits for it, after its task's reference. */
+static bool start_build(kiln_tuner_job *job) {
+    uint32_t i = 0;
+    while (i < job->trial.count && job->trial.data[i]->state != KILN_TRIAL_TO_BUILD) i++;
+    if (i == job->trial.count) return false;
+    kiln_tuner_trial *trial = job->trial.data[i];
+    if (job->task[trial->task].reference_state == KILN_TUNER_REFERENCE_NONE) {
+        make_reference(job, trial->task);
+        return true;
+    }
+    trial->state = KILN_TRIAL_BUILDING;
+    kiln_tuner_act_on(job, KILN_TUNER_BUILD, trial);
+    return true;
+}
+
 void kiln_tuner_builds_start(kiln_tuner *t) {
     uint32_t busy = 0;
-    for (uint32_t j = 0; j < t->job.count; j++)
-        for (uint32_t i = 0; i < t->job.data[j]->trial.count; i++)
-            busy += t->job.data[j]->trial.data[i]->state == KILN_TRIAL_BUILDING;
+    for (uint32_t j = 0; j < t->job.count; j++) busy += count_busy(t->job.data[j]);
     /* One candidate per job in turns, oldest first. */
     for (bool any = true; any && busy < t->options.builders;) {
         any = false;
         for (uint32_t j = 0; j < t->job.count && busy < t->options.builders; j++) {
-            kiln_tuner_job *job = t->job.data[j];
-            uint32_t i = 0;
-            while (i < job->trial.count && job->trial.data[i]->state != KILN_TRIAL_TO_BUILD) i++;
-            if (i == job->trial.count) continue;
-            job->trial.data[i]->state = KILN_TRIAL_BUILDING;
-            kiln_tuner_act_on(job, KILN_TUNER_BUILD, job->trial.data[i]);
+            if (!start_build(t->job.data[j])) continue;
             busy++;
             any = true;
         }
@@ -151,9 +205,11 @@ void kiln_tuner_trial_built(kiln_tuner_job *job, const kiln_tuner_event *event) 
 
 static void upload(kiln_tuner_job *job, kiln_tuner_trial *trial) {
     kiln_tuner_job_task *task = &job->task[trial->task];
-    if (!task->reference_up && !task->reference_uploading) {
-        task->reference_uploading = true;
-        kiln_tuner_upload(job->tuner, &task->given.reference.digest);
+    if (task->reference_state == KILN_TUNER_REFERENCE_NONE)
+        make_reference(job, trial->task); /* of a final whose trials an earlier run measured */
+    if (task->reference_state == KILN_TUNER_REFERENCE_HERE) {
+        task->reference_state = KILN_TUNER_REFERENCE_UPLOADING;
+        kiln_tuner_upload(job->tuner, &task->reference.digest);
     }
     bool artefacts_up = trial->up_count == trial->artefact_count;
     if (!artefacts_up && !trial->uploading) {
@@ -161,13 +217,16 @@ static void upload(kiln_tuner_job *job, kiln_tuner_trial *trial) {
         kiln_tuner_upload(job->tuner, &trial->artefact[trial->up_count].digest);
     }
     trial->upload_again_ns = 0;
-    if (task->reference_up && artefacts_up) trial->state = KILN_TRIAL_READY;
+    if (task->reference_state == KILN_TUNER_REFERENCE_UP && artefacts_up)
+        trial->state = KILN_TRIAL_READY;
 }
 
 void kiln_tuner_trial_reupload(kiln_tuner_job *job, kiln_tuner_trial *trial) {
     trial->state = KILN_TRIAL_UPLOADING;
     trial->up_count = 0;
-    job->task[trial->task].reference_up = false;
+    kiln_tuner_job_task *task = &job->task[trial->task];
+    if (task->reference_state == KILN_TUNER_REFERENCE_UP)
+        task->reference_state = KILN_TUNER_REFERENCE_HERE;
 }
 
 /* A trial that cannot be uploaded is given up only when the connection is not to blame. */
@@ -183,11 +242,10 @@ static void upload_failed(kiln_tuner_job *job, kiln_tuner_trial *trial,
 void kiln_tuner_trial_uploaded(kiln_tuner_job *job, const kiln_tuner_event *event) {
     for (uint32_t i = 0; i < job->task_count; i++) {
         kiln_tuner_job_task *task = &job->task[i];
-        if (!task->reference_uploading ||
-            !kiln_digest_equal(&task->given.reference.digest, &event->digest))
-            continue;
-        task->reference_uploading = false;
-        task->reference_up = !event->failure;
+        if (task->reference_state == KILN_TUNER_REFERENCE_UPLOADING &&
+            kiln_digest_equal(&task->reference.digest, &event->digest))
+            task->reference_state =
+                event->failure ? KILN_TUNER_REFERENCE_HERE : KILN_TUNER_REFERENCE_UP;
     }
     for (uint32_t i = job->trial.count; i-- > 0;) { /* a final that fails is gone */
         kiln_tuner_trial *trial = job->trial.data[i];
@@ -195,7 +253,7 @@ void kiln_tuner_trial_uploaded(kiln_tuner_job *job, const kiln_tuner_event *even
         bool artefact = trial->uploading &&
                         kiln_digest_equal(&trial->artefact[trial->up_count].digest, &event->digest);
         bool reference =
-            kiln_digest_equal(&job->task[trial->task].given.reference.digest, &event->digest);
+            kiln_digest_equal(&job->task[trial->task].reference.digest, &event->digest);
         if (artefact) {
             trial->uploading = false;
             trial->up_count += !event->failure;

@@ -155,6 +155,7 @@ static void carry_out(kiln_shell *shell, const kiln_tuner_action *action) {
     case KILN_TUNER_PREPARE: kiln_shell_prepare(shell, action); break;
     case KILN_TUNER_PROPOSE: kiln_shell_propose(shell, action); break;
     case KILN_TUNER_BUILD: kiln_shell_build(shell, action); break;
+    case KILN_TUNER_REFERENCE: kiln_shell_reference(shell, action); break;
     case KILN_TUNER_RECORD: kiln_shell_record(shell, action); break;
     case KILN_TUNER_OBSERVE: kiln_shell_observe(shell, action); break;
     case KILN_TUNER_GATHER: kiln_shell_gather(shell, action); break;

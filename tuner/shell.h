@@ -2,8 +2,9 @@
  * and kernels run in workers (measure/builder.h).
  *
  * shell.c    the machine, the connection, blobs, time
- * jobs.c     a job from its model to its searchers: PREPARE, PROPOSE, BUILD, OBSERVE, EXPORT,
- * FORGET final.c    who stands in a task's final: GATHER records.c  results to rows, committed in
+ * jobs.c     a job from its model to its searchers: PREPARE, REFERENCE, BUILD, EXPORT, FORGET
+ * searching.c  the searchers, off the loop: PROPOSE, OBSERVE
+ * final.c      who stands in a task's final: GATHER records.c  results to rows, committed in
  * groups */
 #ifndef KILN_TUNER_SHELL_H
 #define KILN_TUNER_SHELL_H
@@ -85,9 +86,8 @@ typedef struct kiln_shell_task {
     kiln_program *te;
     double flops;
     uint32_t weight, stored_count, repeat_count; /* tuner/job.h */
-    double best_ns, default_ns;
-    kiln_searcher *searcher; /* NULL: its share is stored, nothing is proposed */
-    kiln_msg_blob_ref reference;
+    double best_ns, default_ns, peak_flops;
+    kiln_searcher *searcher;                   /* NULL: its share is stored, nothing is proposed */
     kiln_finalist *finalist;                   /* after GATHER; the default first */
     uint32_t finalist_count, finalist_waiting; /* waiting: for so many artefacts */
 } kiln_shell_task;
@@ -103,7 +103,7 @@ struct kiln_shell_job {
     uint64_t opened_wall_ns;
     kiln_shell_task *task;
     uint32_t task_count;
-    uint32_t waiting; /* blobs and references that PREPARE still waits for */
+    uint32_t waiting; /* parts that PREPARE still waits for */
     kiln_status failure;
     KILN_VEC(kiln_candidate *) candidate;
     /* While `searching` the searchers, the model, the lessons and `now` are a pool thread's. */
@@ -140,6 +140,7 @@ kiln_shell_job *kiln_shell_find_job(kiln_shell *shell, uint64_t handle);
 /* Actions by name (tuner/job.h). */
 void kiln_shell_prepare(kiln_shell *shell, const kiln_tuner_action *action);
 void kiln_shell_propose(kiln_shell *shell, const kiln_tuner_action *action);
+void kiln_shell_reference(kiln_shell *shell, const kiln_tuner_action *action);
 void kiln_shell_build(kiln_shell *shell, const kiln_tuner_action *action);
 void kiln_shell_observe(kiln_shell *shell, const kiln_tuner_action *action);
 void kiln_shell_gather(kiln_shell *shell, const kiln_tuner_action *action);

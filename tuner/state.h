@@ -53,13 +53,14 @@ typedef struct kiln_tuner_trial {
     bool from_board;          /* recorded from a TRIAL_RESULT, which is acknowledged with `lease` */
     kiln_outcome outcome;
     double median_ns;
+    double peak_flops; /* of its board; 0: unknown */
     bool raced;
 } kiln_tuner_trial;
 
 typedef struct kiln_tuner_stored {
     bool have;
     kiln_outcome outcome;
-    double median_ns;
+    double median_ns, peak_flops;
     bool raced;
 } kiln_tuner_stored;
 
@@ -69,10 +70,21 @@ typedef enum kiln_tuner_final_state {
     KILN_TUNER_FINAL_DONE,
 } kiln_tuner_final_state;
 
+/* What a task's results are compared with. It is made when the first candidate is about to be
+ * built, so that no task waits for those of others. */
+typedef enum kiln_tuner_reference_state {
+    KILN_TUNER_REFERENCE_NONE,
+    KILN_TUNER_REFERENCE_MAKING,
+    KILN_TUNER_REFERENCE_HERE, /* in our store */
+    KILN_TUNER_REFERENCE_UPLOADING,
+    KILN_TUNER_REFERENCE_UP,
+} kiln_tuner_reference_state;
+
 typedef struct kiln_tuner_job_task {
     kiln_tuner_task given;    /* texts in the job's arena */
     kiln_tuner_chance chance; /* what observed results promise of further ones */
-    bool closed; /* nothing more is proposed: its share is stored, or its space ended */
+    bool closed;    /* nothing more is proposed: its share is stored, or its space ended */
+    kiln_rest rest; /* why nothing more is proposed, or no final was */
     uint32_t next_propose, next_observe;
     uint32_t missing;             /* of those observed: there was no such candidate */
     uint32_t done, failed, raced; /* recorded */
@@ -81,7 +93,8 @@ typedef struct kiln_tuner_job_task {
     kiln_tuner_final_state final;
     const char *home; /* node of the board that measures it, in the job's arena; NULL: none yet */
     bool changed;     /* since the last JOB_EVENT */
-    bool reference_up, reference_uploading;
+    kiln_tuner_reference_state reference_state;
+    kiln_msg_blob_ref reference;
     kiln_tuner_stored *stored; /* [stored_end], by index; what an earlier run recorded */
     uint32_t stored_end;
 } kiln_tuner_job_task;
@@ -115,6 +128,7 @@ typedef struct kiln_tuner_job {
     kiln_tuner_job_task *task;
     uint32_t task_count;
     uint64_t budget, proposed;          /* trials of this job: at most, and so far */
+    bool searched;                      /* all trials are over: finals follow */
     KILN_VEC(kiln_tuner_trial *) trial; /* in order of proposal */
     KILN_VEC(kiln_tuner_lease *) lease;
     kiln_code code;   /* how it ends */
@@ -156,11 +170,14 @@ void kiln_tuner_job_forget(kiln_tuner_job *job); /* frees it */
 void kiln_tuner_job_tick(kiln_tuner_job *job);
 void kiln_tuner_job_reconnected(kiln_tuner_job *job);
 uint64_t kiln_tuner_job_next_ns(const kiln_tuner_job *job);
+/* When its time is up; UINT64_MAX: never. */
+uint64_t kiln_tuner_job_end_ns(const kiln_tuner_job *job);
 
 /* pipeline.c */
 /* Proposes, observes, builds and uploads whatever can be. */
 void kiln_tuner_pipeline_advance(kiln_tuner_job *job);
 void kiln_tuner_builds_start(kiln_tuner *t);
+void kiln_tuner_reference_made(kiln_tuner_job *job, const kiln_tuner_event *event);
 void kiln_tuner_trial_proposed(kiln_tuner_job *job, const kiln_tuner_event *event);
 void kiln_tuner_trial_built(kiln_tuner_job *job, const kiln_tuner_event *event);
 void kiln_tuner_trial_uploaded(kiln_tuner_job *job, const kiln_tuner_event *event);
@@ -175,7 +192,10 @@ void kiln_tuner_trial_remove(kiln_tuner_job *job, kiln_tuner_trial *trial);
 bool kiln_tuner_pipeline_is_done(const kiln_tuner_job *job);
 
 /* finalist.c */
-/* When every trial was observed: begins the finals that are due. False when they are all over. */
+/* Time that the finals of the job's tasks are to get before its end, of what `seconds` names. */
+uint64_t kiln_tuner_finals_reserve_ns(const kiln_tuner_job *job);
+/* When every trial was observed: begins finals while there is time, those first that promise most.
+ * False when they are all over. */
 bool kiln_tuner_finals_advance(kiln_tuner_job *job);
 void kiln_tuner_final_gathered(kiln_tuner_job *job, const kiln_tuner_event *event);
 /* Takes a final's result into the task's state; false when it cannot be used. */

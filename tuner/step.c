@@ -117,6 +117,7 @@ static void on_job_event(kiln_tuner *t, const kiln_tuner_event *event) {
     case KILN_TUNER_PREPARED: kiln_tuner_job_prepared(job, event); break;
     case KILN_TUNER_PROPOSED: kiln_tuner_trial_proposed(job, event); break;
     case KILN_TUNER_BUILT: kiln_tuner_trial_built(job, event); break;
+    case KILN_TUNER_REFERENCED: kiln_tuner_reference_made(job, event); break;
     case KILN_TUNER_RECORDED: kiln_tuner_trial_recorded(job, event); break;
     case KILN_TUNER_GATHERED: kiln_tuner_final_gathered(job, event); break;
     case KILN_TUNER_EXPORTED: kiln_tuner_job_exported(job, event); break;
@@ -152,6 +153,7 @@ void kiln_tuner_step(kiln_tuner *t, uint64_t now_ns, const kiln_tuner_event *eve
     case KILN_TUNER_PREPARED:
     case KILN_TUNER_PROPOSED:
     case KILN_TUNER_BUILT:
+    case KILN_TUNER_REFERENCED:
     case KILN_TUNER_RECORDED:
     case KILN_TUNER_GATHERED:
     case KILN_TUNER_EXPORTED: on_job_event(t, event); break;

@@ -4,9 +4,11 @@
 
 #include "base/macros.h"
 
-#define PROGRESS 0.2  /* weight of what the last trials gained; the rest is hope (Ansor's alpha) */
-#define SIMILAR 2.0   /* a task may come this near to the best speed of its like (Ansor's beta) */
-#define TRIAL_NS 60e6 /* of a trial whatever its kernel: proposal, build, transfer, load */
+#define PROGRESS 0.2 /* weight of what the last trials gained; the rest is hope (Ansor's alpha) */
+#define SIMILAR 2.0  /* a task may come this near to the best speed of its like (Ansor's beta) */
+#define NEVER_DONE 0.01 /* of the time may be gained even at the peak: that is measured, too */
+#define NEAR_PEAK 0.9
+#define TRIAL_NS 60e6   /* of a trial whatever its kernel: proposal, build, transfer, load */
 #define TRIAL_RUNS 12.0 /* of the kernel in a trial at least: checked, warmed up, sampled */
 #define SAMPLES_NS 50e6 /* of samples at most, however short the kernel */
 
@@ -17,6 +19,12 @@ void kiln_tuner_chance_add(kiln_tuner_chance *chance, double median_ns) {
     chance->trail_ns[chance->trail_count++ % KILN_TUNER_TRAIL] = chance->best_ns;
 }
 
+void kiln_tuner_chance_limit(kiln_tuner_chance *chance, double peak_flops) {
+    if (!(peak_flops > 0)) return;
+    double floor_ns = chance->flops / peak_flops * 1e9;
+    if (chance->floor_ns <= 0 || floor_ns < chance->floor_ns) chance->floor_ns = floor_ns;
+}
+
 /* Gained per trial lately. */
 static double progress(const kiln_tuner_chance *c) {
     uint32_t count = KILN_MIN(c->trail_count, KILN_TUNER_TRAIL);
@@ -25,9 +33,11 @@ static double progress(const kiln_tuner_chance *c) {
     return oldest > 0 ? (oldest - c->best_ns) / count : 0;
 }
 
-/* What may be gained yet: the n-th trial some 1/n of the time, or as much as the like allow. */
+/* What may be gained yet: the n-th trial some 1/n of the time above the peak's, or as much as the
+ * like allow. */
 static double hope(const kiln_tuner_chance *c, double flops_per_ns) {
-    double gain = c->best_ns / (c->tried + c->under_way + 1);
+    double above = KILN_MAX(c->best_ns - c->floor_ns, NEVER_DONE * c->best_ns);
+    double gain = above / (c->tried + c->under_way + 1);
     double reachable = flops_per_ns > 0 ? SIMILAR * c->flops / flops_per_ns : 0;
     if (reachable > 0) gain = KILN_MAX(gain, (c->best_ns - reachable) / (c->under_way + 1));
     return gain;
@@ -61,4 +71,15 @@ uint32_t kiln_tuner_choose(const kiln_tuner_chance *const *chance, uint32_t coun
         chosen = i;
     }
     return chosen;
+}
+
+bool kiln_tuner_is_at_peak(const kiln_tuner_chance *chance) {
+    return chance->best_ns > 0 && chance->floor_ns >= NEAR_PEAK * chance->best_ns;
+}
+
+bool kiln_tuner_is_worth(const kiln_tuner_chance *const *chance, uint32_t count, uint32_t which) {
+    double inference_ns = 0;
+    for (uint32_t i = 0; i < count; i++) inference_ns += chance[i]->weight * chance[i]->best_ns;
+    double speed = best_speed(chance, count, chance[which]->op);
+    return kiln_tuner_chance_gain(chance[which], speed) >= KILN_TUNER_WORTH * inference_ns;
 }

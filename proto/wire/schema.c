@@ -137,6 +137,7 @@ NAMES(kiln_phase_name, kiln_phase, KILN_PHASES)
 NAMES(kiln_job_state_name, kiln_job_state, KILN_JOB_STATES)
 NAMES(kiln_stop_name, kiln_stop, KILN_STOPS)
 NAMES(kiln_duty_name, kiln_duty, KILN_DUTIES)
+NAMES(kiln_rest_name, kiln_rest, KILN_RESTS)
 
 bool kiln_peer_role_find(kiln_str name, kiln_peer_role *out_role) {
     for (kiln_peer_role role = 0; role < KILN_PEER_COUNT; role++)

@@ -108,7 +108,6 @@ static void prepared(sim_node *node, uint64_t handle, uint64_t b) {
     for (uint32_t i = 0; i < event.task_count; i++) {
         tasks[i] = (kiln_tuner_task){
             .key = kiln_str_from(key[i]), .op = KILN_STR("conv2d"), .weight = 1, .flops = 1e6};
-        tasks[i].reference = (kiln_msg_blob_ref){digest_of(key[i], 0), 64};
         /* The third task has a small space: what it yields depends on nothing but the job. */
         job->space[i] = i == 2 ? 5 : UINT32_MAX;
     }
@@ -194,7 +193,14 @@ static void observe(sim_node *node, const kiln_tuner_action *action) {
     job->observed[action->task] = action->index + 1;
 }
 
-/* ---- BUILD, UPLOAD ---- */
+/* ---- REFERENCE, BUILD, UPLOAD ---- */
+
+static void referenced(sim_node *node, uint64_t handle, uint64_t task) {
+    run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_REFERENCED,
+                                       .job = handle,
+                                       .task = (uint32_t)task,
+                                       .artefact = {digest_of("reference", task), 64}});
+}
 
 static void built(sim_node *node, uint64_t handle, uint64_t task_and_index) {
     sim_world *world = node->world;
@@ -388,6 +394,10 @@ static void carry_out(sim_node *node, const kiln_tuner_action *action) {
     case KILN_TUNER_SEND: send_message(node, &action->message); break;
     case KILN_TUNER_PREPARE: begin_prepare(node, action); break;
     case KILN_TUNER_PROPOSE: begin_propose(node, action); break;
+    case KILN_TUNER_REFERENCE:
+        sim_at(node->world, sim_between(node->world, 5 * SIM_MS, SIM_S), node, referenced,
+               action->job, action->task);
+        break;
     case KILN_TUNER_BUILD:
         sim_at(node->world, sim_between(node->world, 5 * SIM_MS, 200 * SIM_MS), node, built,
                action->job, trial);

@@ -43,6 +43,11 @@ static void help(shop *s, const kiln_tuner_action *action) {
         event.artefact =
             (kiln_msg_blob_ref){{{9, (uint8_t)action->task, (uint8_t)action->index}}, 100};
         break;
+    case KILN_TUNER_REFERENCE:
+        event.kind = KILN_TUNER_REFERENCED;
+        event.failure = s->reference_failure;
+        event.artefact = (kiln_msg_blob_ref){{{8, (uint8_t)action->task}}, 10};
+        break;
     case KILN_TUNER_UPLOAD:
         event.kind = KILN_TUNER_UPLOADED;
         event.digest = action->digest;
@@ -76,9 +81,9 @@ void shop_step(shop *s, const kiln_tuner_event *event) {
     }
     uint32_t end = s->done.count;
     kiln_tuner_actions_deinit(&actions);
-    for (uint32_t i = begin; i < end && !s->by_hand; i++) {
+    for (uint32_t i = begin; i < end; i++) {
         kiln_tuner_action action = s->done.data[i];
-        help(s, &action);
+        if (!s->by_hand || action.kind == KILN_TUNER_REFERENCE) help(s, &action);
     }
 }
 
@@ -131,12 +136,15 @@ uint32_t shop_count_sent(const shop *s, kiln_message_type type) {
 
 void shop_skip(shop *s) { s->seen = s->done.count; }
 
-void shop_assign(shop *s, uint32_t trials) {
+void shop_assign(shop *s, uint32_t trials) { shop_assign_for(s, 0, trials); }
+
+void shop_assign_for(shop *s, double seconds, uint32_t trials) {
     kiln_message assign = {.type = KILN_MSG_JOB_ASSIGN,
                            .job_assign = {.job = KILN_STR("j"),
                                           .spec = {.target = KILN_STR("cpu:x"),
                                                    .searcher = KILN_STR("random"),
-                                                   .trials = trials}}};
+                                                   .trials = trials,
+                                                   .seconds = seconds}}};
     shop_say(s, &assign);
 }
 
@@ -146,7 +154,6 @@ void shop_prepare(shop *s, uint32_t task_count, const kiln_tuner_result *stored,
     for (uint32_t i = 0; i < task_count; i++) {
         task[i].key = kiln_str_from(kiln_arena_printf(&s->arena, "t%u", i));
         task[i].op = KILN_STR("conv2d");
-        task[i].reference = (kiln_msg_blob_ref){{{8, (uint8_t)i}}, 10};
         task[i].input_seed = 4;
     }
     shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_PREPARED,
@@ -157,9 +164,20 @@ void shop_prepare(shop *s, uint32_t task_count, const kiln_tuner_result *stored,
                                      .stored_count = stored_count});
 }
 
+void shop_begin(shop *s, uint32_t trials, uint32_t task_count) {
+    shop_begin_for(s, 0, trials, task_count);
+}
+
+void shop_begin_for(shop *s, double seconds, uint32_t trials, uint32_t task_count) {
+    shop_open(s);
+    shop_assign_for(s, seconds, trials);
+    shop_prepare(s, task_count, NULL, 0);
+}
+
 uint64_t shop_grant(shop *s) {
     const kiln_message *ask = shop_take_sent(s, KILN_MSG_LEASE_REQ);
     assert_non_null(ask);
+    s->asked = s->seen;
     kiln_message grant = {.type = KILN_MSG_LEASE_GRANT,
                           .lease_grant = {.request = ask->lease_req.request,
                                           .lease = ++s->last_lease,
@@ -203,6 +221,24 @@ void shop_answer(shop *s, const kiln_msg_trial *trial, kiln_outcome outcome) {
     result.trial_result.rivals.item = rival;
     result.trial_result.rivals.count = trial->rivals.count;
     shop_say(s, &result);
+}
+
+const kiln_msg_trial *shop_next_trial(shop *s) {
+    while (!shop_count_sent(s, KILN_MSG_TRIAL)) {
+        uint32_t end = s->done.count;
+        s->seen = s->asked;
+        shop_grant(s);
+        s->seen = end;
+    }
+    const kiln_message *message = shop_take_sent(s, KILN_MSG_TRIAL);
+    assert_non_null(message);
+    return &message->trial;
+}
+
+const kiln_msg_job_done *shop_done(shop *s) {
+    const kiln_message *message = shop_take_sent(s, KILN_MSG_JOB_DONE);
+    assert_non_null(message);
+    return &message->job_done;
 }
 
 void shop_run_dry(shop *s) {

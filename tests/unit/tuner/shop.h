@@ -15,12 +15,14 @@ typedef struct shop {
     uint64_t now_ns;
     KILN_VEC(kiln_tuner_action) done; /* every action so far, oldest first; deep */
     uint32_t seen;                    /* those before it were taken */
+    uint32_t asked;                   /* requests for leases before it were taken */
     uint64_t job;                     /* handle of the last PREPARE */
     uint32_t finalists;               /* that GATHER finds; 0: no finals */
     bool by_hand; /* PROPOSE, BUILD, UPLOAD, RECORD are answered by the test only */
     uint64_t last_lease;
-    uint32_t exhausted; /* tasks, one bit each, whose space is empty */
-    const char *board;  /* of the next grant; NULL: "b" */
+    uint32_t exhausted;            /* tasks, one bit each, whose space is empty */
+    const char *board;             /* of the next grant; NULL: "b" */
+    const char *reference_failure; /* NULL: references are made, also by_hand */
 } shop;
 
 int shop_set_up(void **state);
@@ -44,8 +46,12 @@ void shop_skip(shop *s);
 
 /* JOB_ASSIGN "j" with this budget, then PREPARED with so many tasks ("t0", "t1", ...), all new. */
 void shop_assign(shop *s, uint32_t trials);
+void shop_assign_for(shop *s, double seconds, uint32_t trials); /* 0 trials: as many as can be */
 void shop_prepare(shop *s, uint32_t task_count, const kiln_tuner_result *stored,
                   uint32_t stored_count);
+/* All of that, on a new connection. */
+void shop_begin(shop *s, uint32_t trials, uint32_t task_count);
+void shop_begin_for(shop *s, double seconds, uint32_t trials, uint32_t task_count);
 /* Grants the oldest request that was not taken; returns the lease. */
 uint64_t shop_grant(shop *s);
 /* The board's answer to a TRIAL; its rivals, if any, take `i` per mille less each. */
@@ -53,6 +59,10 @@ void shop_answer(shop *s, const kiln_msg_trial *trial, kiln_outcome outcome);
 /* The same with samples of `run_ns` per run, and whatever `how` says of stop and out_of_band. */
 void shop_answer_with(shop *s, const kiln_msg_trial *trial, uint64_t run_ns,
                       const kiln_msg_trial_result *how);
+/* The next TRIAL that was not taken, on a new lease where none was sent. */
+const kiln_msg_trial *shop_next_trial(shop *s);
+/* The JOB_DONE that was not taken. */
+const kiln_msg_job_done *shop_done(shop *s);
 /* Answers every TRIAL and request that comes until nothing new happens. */
 void shop_run_dry(shop *s);
 

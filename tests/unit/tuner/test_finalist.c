@@ -5,45 +5,34 @@ static const kiln_msg_trial_result plain = {.outcome = KILN_OUTCOME_OK, .checked
 
 /* Answers trials of the search, each 100 ns slower than the one before, until `count` are done. */
 static void search(shop *s, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++) {
-        const kiln_message *trial = shop_take_sent(s, KILN_MSG_TRIAL);
-        if (!trial) {
-            shop_grant(s);
-            trial = shop_take_sent(s, KILN_MSG_TRIAL);
-        }
-        assert_non_null(trial);
-        shop_answer_with(s, &trial->trial, 1000 + 100 * i, &plain);
-    }
+    for (uint32_t i = 0; i < count; i++)
+        shop_answer_with(s, shop_next_trial(s), 1000 + 100 * i, &plain);
 }
 
 static void trials_carry_a_bound_once_enough_is_known(void **state) {
     shop *s = *state;
-    shop_open(s);
-    shop_assign(s, 12);
-    shop_prepare(s, 1, NULL, 0);
+    shop_begin(s, 12, 1);
     shop_grant(s);
-    const kiln_message *first = shop_take_sent(s, KILN_MSG_TRIAL);
-    assert_true(first->trial.race_ns == 0 && first->trial.rivals.count == 0);
-    shop_answer_with(s, &first->trial, 1000, &plain);
+    const kiln_msg_trial *first = shop_next_trial(s);
+    assert_true(first->race_ns == 0 && first->rivals.count == 0);
+    shop_answer_with(s, first, 1000, &plain);
     search(s, 8);
-    assert_true(shop_take_sent(s, KILN_MSG_TRIAL)->trial.race_ns == 1002 * 2); /* the median's */
+    assert_true(shop_next_trial(s)->race_ns == 1002 * 2); /* the median's */
 }
 
 static void a_raced_out_result_is_no_best_and_is_counted_apart(void **state) {
     shop *s = *state;
-    shop_open(s);
-    shop_assign(s, 2);
-    shop_prepare(s, 1, NULL, 0);
+    shop_begin(s, 2, 1);
     shop_grant(s);
-    const kiln_message *first = shop_take_sent(s, KILN_MSG_TRIAL);
-    const kiln_message *second = shop_take_sent(s, KILN_MSG_TRIAL);
+    const kiln_msg_trial *first = shop_next_trial(s);
+    const kiln_msg_trial *second = shop_next_trial(s);
     kiln_msg_trial_result raced = plain;
     raced.stop = KILN_STOP_RACED;
-    shop_answer_with(s, &first->trial, 500, &raced);
-    shop_answer_with(s, &second->trial, 900, &plain);
+    shop_answer_with(s, first, 500, &raced);
+    shop_answer_with(s, second, 900, &plain);
     const kiln_tuner_action *seen = shop_take(s, KILN_TUNER_OBSERVE);
     assert_true(seen->raced && seen->median_ns == 502);
-    const kiln_msg_task_state *task = shop_take_sent(s, KILN_MSG_JOB_DONE)->job_done.tasks.item;
+    const kiln_msg_task_state *task = shop_done(s)->tasks.item;
     assert_int_equal(task->done, 2);
     assert_int_equal(task->raced, 1);
     assert_int_equal(task->failed, 0);
@@ -52,17 +41,15 @@ static void a_raced_out_result_is_no_best_and_is_counted_apart(void **state) {
 
 static void samples_out_of_band_are_taken_again(void **state) {
     shop *s = *state;
-    shop_open(s);
-    shop_assign(s, 1);
-    shop_prepare(s, 1, NULL, 0);
+    shop_begin(s, 1, 1);
     shop_grant(s);
     kiln_msg_trial_result drifted = plain;
     drifted.out_of_band = true;
     for (uint32_t attempt = 1; attempt <= KILN_TUNER_ATTEMPTS_MAX; attempt++) {
         assert_int_equal(shop_count(s, KILN_TUNER_RECORD), 0);
-        const kiln_message *trial = shop_take_sent(s, KILN_MSG_TRIAL);
-        assert_int_equal(trial->trial.attempt, attempt);
-        shop_answer_with(s, &trial->trial, 500, &drifted);
+        const kiln_msg_trial *trial = shop_next_trial(s);
+        assert_int_equal(trial->attempt, attempt);
+        shop_answer_with(s, trial, 500, &drifted);
     }
     /* Three times is no accident: then they are what there is, and marked. */
     assert_int_equal(shop_count(s, KILN_TUNER_RECORD), 1);
@@ -72,20 +59,17 @@ static void samples_out_of_band_are_taken_again(void **state) {
 static void finalists_are_measured_in_turns_when_all_trials_are_observed(void **state) {
     shop *s = *state;
     s->finalists = 4;
-    shop_open(s);
-    shop_assign(s, 6);
-    shop_prepare(s, 1, NULL, 0);
+    shop_begin(s, 6, 1);
     search(s, 6);
     assert_int_equal(shop_count_sent(s, KILN_MSG_JOB_DONE), 0);
-    const kiln_message *final = shop_take_sent(s, KILN_MSG_TRIAL);
-    assert_non_null(final);
-    assert_int_equal(final->trial.rivals.count, 3);
-    assert_int_equal(final->trial.artefact.digest.byte[0], 7);
-    assert_true(final->trial.race_ns == 0 && final->trial.policy.interval == 0.005);
-    shop_answer(s, &final->trial, KILN_OUTCOME_OK);
+    const kiln_msg_trial *final = shop_next_trial(s);
+    assert_int_equal(final->rivals.count, 3);
+    assert_int_equal(final->artefact.digest.byte[0], 7);
+    assert_true(final->race_ns == 0 && final->policy.interval == 0.005);
+    shop_answer(s, final, KILN_OUTCOME_OK);
     const kiln_tuner_action *record = shop_take(s, KILN_TUNER_RECORD);
     assert_int_equal(record->index, KILN_TUNER_FINAL);
-    const kiln_msg_task_state *task = shop_take_sent(s, KILN_MSG_JOB_DONE)->job_done.tasks.item;
+    const kiln_msg_task_state *task = shop_done(s)->tasks.item;
     assert_int_equal(task->done, 6); /* a final is no trial */
     assert_true(task->default_ns == 1050);
     assert_true(task->best_ns < 1050 && task->best_ns > 1047);
@@ -94,62 +78,99 @@ static void finalists_are_measured_in_turns_when_all_trials_are_observed(void **
 static void a_final_that_fails_leaves_what_was_measured_alone(void **state) {
     shop *s = *state;
     s->finalists = 4;
-    shop_open(s);
-    shop_assign(s, 3);
-    shop_prepare(s, 1, NULL, 0);
+    shop_begin(s, 3, 1);
     search(s, 3);
-    const kiln_message *final = shop_take_sent(s, KILN_MSG_TRIAL);
-    shop_answer(s, &final->trial, KILN_OUTCOME_CRASH);
+    const kiln_msg_trial *final = shop_next_trial(s);
+    shop_answer(s, final, KILN_OUTCOME_CRASH);
     assert_int_equal(shop_count(s, KILN_TUNER_RECORD), 0);
     const kiln_message *ack = shop_take_sent(s, KILN_MSG_TRIAL_ACK);
     assert_non_null(ack);
-    const kiln_msg_task_state *task = shop_take_sent(s, KILN_MSG_JOB_DONE)->job_done.tasks.item;
+    const kiln_msg_task_state *task = shop_done(s)->tasks.item;
     assert_true(task->best_ns == 1002);
 }
 
 static void without_rivals_in_the_answer_there_is_no_final(void **state) {
     shop *s = *state; /* a board of an older version measures the first artefact only */
     s->finalists = 2;
-    shop_open(s);
-    shop_assign(s, 1);
-    shop_prepare(s, 1, NULL, 0);
+    shop_begin(s, 1, 1);
     search(s, 1);
-    const kiln_message *final = shop_take_sent(s, KILN_MSG_TRIAL);
-    shop_answer_with(s, &final->trial, 10, &plain);
+    const kiln_msg_trial *final = shop_next_trial(s);
+    shop_answer_with(s, final, 10, &plain);
     assert_int_equal(shop_count(s, KILN_TUNER_RECORD), 0);
     assert_int_equal(shop_count_sent(s, KILN_MSG_JOB_DONE), 1);
 }
 
-/* What no board has is dropped when the time is up, but not the final that follows. */
-static void a_final_is_measured_after_the_time_is_up(void **state) {
+/* The rest of the budget is what the finals of the tasks measured so far will take. */
+static void time_is_kept_for_finals(void **state) {
     shop *s = *state;
     s->finalists = 4;
-    shop_open(s);
-    kiln_message assign = {
-        .type = KILN_MSG_JOB_ASSIGN,
-        .job_assign = {.job = KILN_STR("j"), .spec = {.target = KILN_STR("cpu:x"), .seconds = 5}}};
-    shop_say(s, &assign);
-    shop_prepare(s, 1, NULL, 0);
-    shop_grant(s);
-    shop_tick(s, 5 * SHOP_S + 1);
+    shop_begin_for(s, 5, 0, 2);
+    search(s, 20); /* a board that has begun a task does not leave it for another at once */
+    uint64_t reserve_ns = kiln_tuner_finals_reserve_ns(s->t->job.data[0]);
+    assert_true(reserve_ns > SHOP_S / 4 && reserve_ns < SHOP_S);
+    shop_tick(s, 5 * SHOP_S - reserve_ns);
     for (uint32_t i = 0; i < KILN_TUNER_BOARD_DEPTH; i++)
-        shop_answer(s, &shop_take_sent(s, KILN_MSG_TRIAL)->trial, KILN_OUTCOME_OK);
-    const kiln_message *final = shop_take_sent(s, KILN_MSG_TRIAL);
-    assert_non_null(final);
-    assert_int_equal(final->trial.rivals.count, 3);
-    shop_answer(s, &final->trial, KILN_OUTCOME_OK);
+        shop_answer_with(s, shop_next_trial(s), 2000, &plain);
+    assert_int_equal(shop_count(s, KILN_TUNER_GATHER), 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        const kiln_msg_trial *final = shop_next_trial(s);
+        assert_int_equal(final->rivals.count, 3);
+        shop_answer(s, final, KILN_OUTCOME_OK);
+    }
+    assert_int_equal(shop_count_sent(s, KILN_MSG_JOB_DONE), 1);
+}
+
+static void finals_get_no_more_than_their_share(void **state) {
+    shop *s = *state;
+    shop_begin_for(s, 0.5, 0, 4);
+    search(s, 30);
+    assert_int_equal(kiln_tuner_finals_reserve_ns(s->t->job.data[0]),
+                     (uint64_t)(0.5 * KILN_TUNER_FINALS_SHARE * 1e9));
+}
+
+/* Time for one final of two: the network gains most by the second task. */
+static void finals_that_promise_most_come_first_and_late_ones_not_at_all(void **state) {
+    shop *s = *state;
+    s->finalists = 4;
+    shop_begin_for(s, 5, 0, 2);
+    for (uint32_t i = 0; i < 20; i++) {
+        const kiln_msg_trial *trial = shop_next_trial(s);
+        bool base = trial->artefact.digest.byte[2] == 0, second = trial->artefact.digest.byte[1];
+        shop_answer_with(s, trial, base ? 5000 : second ? 1000 : 4900, &plain);
+    }
+    shop_tick(s, 4650 * SHOP_MS);
+    for (uint32_t i = 0; i < KILN_TUNER_BOARD_DEPTH; i++)
+        shop_answer_with(s, shop_next_trial(s), 6000, &plain);
+    assert_int_equal(shop_count(s, KILN_TUNER_GATHER), 1);
+    assert_int_equal(shop_take(s, KILN_TUNER_GATHER)->task, 1);
+    const kiln_msg_trial *final = shop_next_trial(s);
+    shop_tick(s, 200 * SHOP_MS);
+    shop_answer(s, final, KILN_OUTCOME_OK);
+    assert_int_equal(shop_count(s, KILN_TUNER_GATHER), 0);
+    assert_int_equal(shop_done(s)->tasks.item[0].rest, KILN_REST_NO_FINAL);
+}
+
+/* A final that no board has taken when the time is up is dropped. */
+static void the_job_ends_in_time_without_a_board(void **state) {
+    shop *s = *state;
+    s->finalists = 4;
+    shop_begin_for(s, 5, 3, 1);
+    search(s, 3);
+    assert_int_equal(shop_count(s, KILN_TUNER_GATHER), 1);
+    kiln_message lost = {.type = KILN_MSG_LEASE_LOST, .lease_lost = {.lease = s->last_lease}};
+    shop_say(s, &lost);
+    assert_true(kiln_tuner_next_ns(s->t) <= s->now_ns + 5 * SHOP_S);
+    assert_int_equal(shop_count_sent(s, KILN_MSG_JOB_DONE), 0);
+    shop_tick(s, 5 * SHOP_S);
     assert_int_equal(shop_count_sent(s, KILN_MSG_JOB_DONE), 1);
 }
 
 static void a_job_that_measured_nothing_has_no_final(void **state) {
     shop *s = *state;
     s->finalists = 4;
-    shop_open(s);
-    shop_assign(s, 2);
-    shop_prepare(s, 1, NULL, 0);
+    shop_begin(s, 2, 1);
     shop_grant(s);
-    for (int i = 0; i < 2; i++)
-        shop_answer(s, &shop_take_sent(s, KILN_MSG_TRIAL)->trial, KILN_OUTCOME_CRASH);
+    for (int i = 0; i < 2; i++) shop_answer(s, shop_next_trial(s), KILN_OUTCOME_CRASH);
     assert_int_equal(shop_count(s, KILN_TUNER_GATHER), 0);
     assert_int_equal(shop_count_sent(s, KILN_MSG_JOB_DONE), 1);
 }
@@ -185,7 +206,10 @@ int main(void) {
         test_with_shop(finalists_are_measured_in_turns_when_all_trials_are_observed),
         test_with_shop(a_final_that_fails_leaves_what_was_measured_alone),
         test_with_shop(without_rivals_in_the_answer_there_is_no_final),
-        test_with_shop(a_final_is_measured_after_the_time_is_up),
+        test_with_shop(time_is_kept_for_finals),
+        test_with_shop(finals_get_no_more_than_their_share),
+        test_with_shop(finals_that_promise_most_come_first_and_late_ones_not_at_all),
+        test_with_shop(the_job_ends_in_time_without_a_board),
         test_with_shop(a_job_that_measured_nothing_has_no_final),
         cmocka_unit_test(only_a_gain_that_pairs_show_counts),
     };

@@ -1,7 +1,5 @@
 #include "tests/unit/tuner/shop.h"
 
-static const kiln_message *done_of(shop *s) { return shop_take_sent(s, KILN_MSG_JOB_DONE); }
-
 static void a_job_goes_from_assignment_to_its_end(void **state) {
     shop *s = *state;
     shop_open(s);
@@ -11,15 +9,14 @@ static void a_job_goes_from_assignment_to_its_end(void **state) {
     shop_prepare(s, 2, NULL, 0);
     shop_run_dry(s);
     s->seen = 0;
-    const kiln_message *done = done_of(s);
-    assert_non_null(done);
-    assert_int_equal(done->job_done.code, KILN_OK);
-    assert_int_equal(done->job_done.trials, 10);
-    assert_int_equal(done->job_done.records.byte[0], 77);
-    assert_int_equal(done->job_done.tasks.count, 2);
-    assert_int_equal(done->job_done.tasks.item[0].planned, 5);
-    assert_true(done->job_done.tasks.item[0].best_ns == 1050); /* median of one run */
-    assert_true(done->job_done.tasks.item[0].default_ns >= 1050);
+    const kiln_msg_job_done *done = shop_done(s);
+    assert_int_equal(done->code, KILN_OK);
+    assert_int_equal(done->trials, 10);
+    assert_int_equal(done->records.byte[0], 77);
+    assert_int_equal(done->tasks.count, 2);
+    assert_int_equal(done->tasks.item[0].planned, 5);
+    assert_true(done->tasks.item[0].best_ns == 1050); /* median of one run */
+    assert_true(done->tasks.item[0].default_ns >= 1050);
     kiln_message close = {.type = KILN_MSG_JOB_CLOSE, .job_close = {.job = KILN_STR("j")}};
     shop_say(s, &close);
     assert_non_null(shop_take(s, KILN_TUNER_FORGET));
@@ -57,33 +54,51 @@ static void an_identical_job_measures_nothing(void **state) {
 
 static void seconds_alone_bound_the_time_only(void **state) {
     shop *s = *state;
-    shop_open(s);
-    kiln_message assign = {
-        .type = KILN_MSG_JOB_ASSIGN,
-        .job_assign = {.job = KILN_STR("j"), .spec = {.target = KILN_STR("cpu:x"), .seconds = 5}}};
-    shop_say(s, &assign);
-    shop_prepare(s, 1, NULL, 0);
-    uint64_t lease = shop_grant(s);
-    (void)lease;
-    for (uint32_t i = 0; i < 3 * KILN_TUNER_TRIALS_DEFAULT; i++) {
-        const kiln_message *trial = shop_take_sent(s, KILN_MSG_TRIAL);
-        if (!trial) {
-            shop_grant(s);
-            trial = shop_take_sent(s, KILN_MSG_TRIAL);
-        }
-        shop_answer(s, &trial->trial, KILN_OUTCOME_OK);
-    }
+    shop_begin_for(s, 5, 0, 1);
+    for (uint32_t i = 0; i < 3 * KILN_TUNER_TRIALS_DEFAULT; i++)
+        shop_answer(s, shop_next_trial(s), KILN_OUTCOME_OK);
     assert_int_equal(s->t->job.data[0]->state, KILN_TUNER_JOB_RUNNING);
     shop_tick(s, 5 * SHOP_S + 1);
     shop_run_dry(s);
     assert_int_equal(s->t->job.data[0]->state, KILN_TUNER_JOB_ENDED);
 }
 
+/* A kernel of a million operations in 1050 ns, on a board that can do `peak_flops`. */
+static uint32_t trials_of(shop *s, double seconds, uint32_t trials, double peak_flops) {
+    const kiln_tuner_task task = {.key = KILN_STR("a"), .flops = 1e6};
+    const kiln_msg_trial_result result = {
+        .outcome = KILN_OUTCOME_OK, .checked = true, .peak_flops = peak_flops};
+    shop_open(s);
+    shop_assign_for(s, seconds, trials);
+    shop_step(s,
+              &(kiln_tuner_event){
+                  .kind = KILN_TUNER_PREPARED, .job = s->job, .task_list = &task, .task_count = 1});
+    uint32_t count = 0;
+    while (count < 2000 && !shop_count_sent(s, KILN_MSG_JOB_DONE)) {
+        shop_answer_with(s, shop_next_trial(s), 1050, &result);
+        count++;
+    }
+    return count;
+}
+
+static void at_the_peak_time_is_not_used_up(void **state) {
+    shop *s = *state;
+    uint32_t count = trials_of(s, 3600, 0, 1e12); /* 1000 ns at its peak */
+    assert_true(count > 100 && count < 2000);
+    assert_int_equal(shop_done(s)->tasks.item[0].rest, KILN_REST_AT_PEAK);
+}
+
+static void far_from_the_peak_it_is(void **state) {
+    assert_int_equal(trials_of(*state, 3600, 0, 1e14), 2000);
+}
+
+static void trials_that_were_asked_for_are_made_even_at_the_peak(void **state) {
+    assert_int_equal(trials_of(*state, 0, 1900, 1e12), 1900);
+}
+
 static void without_a_budget_each_task_gets_the_default(void **state) {
     shop *s = *state;
-    shop_open(s);
-    shop_assign(s, 0);
-    shop_prepare(s, 1, NULL, 0);
+    shop_begin(s, 0, 1);
     assert_int_equal(shop_take_sent(s, KILN_MSG_JOB_EVENT)->job_event.tasks.item[0].planned,
                      KILN_TUNER_TRIALS_DEFAULT);
 }
@@ -96,9 +111,9 @@ static void a_job_whose_share_is_stored_measures_nothing(void **state) {
     shop_step(s,
               &(kiln_tuner_event){
                   .kind = KILN_TUNER_PREPARED, .job = s->job, .task_list = &task, .task_count = 1});
-    const kiln_message *done = done_of(s);
-    assert_int_equal(done->job_done.code, KILN_OK);
-    assert_int_equal(done->job_done.trials, 0);
+    const kiln_msg_job_done *done = shop_done(s);
+    assert_int_equal(done->code, KILN_OK);
+    assert_int_equal(done->trials, 0);
     s->seen = 0;
     assert_int_equal(shop_count(s, KILN_TUNER_PROPOSE), 0);
     assert_int_equal(shop_count_sent(s, KILN_MSG_LEASE_REQ), 0);
@@ -112,36 +127,32 @@ static void what_cannot_be_prepared_ends_with_its_reason(void **state) {
                                      .job = s->job,
                                      .code = KILN_UNIMPLEMENTED,
                                      .failure = "unknown operator Foo"});
-    const kiln_message *done = done_of(s);
-    assert_int_equal(done->job_done.code, KILN_UNIMPLEMENTED);
-    expect_str(done->job_done.text, "unknown operator Foo");
+    const kiln_msg_job_done *done = shop_done(s);
+    assert_int_equal(done->code, KILN_UNIMPLEMENTED);
+    expect_str(done->text, "unknown operator Foo");
 }
 
 static void the_end_is_repeated_until_it_is_heard(void **state) {
     shop *s = *state;
-    shop_open(s);
-    shop_assign(s, 1);
-    shop_prepare(s, 1, NULL, 0);
+    shop_begin(s, 1, 1);
     shop_run_dry(s);
     shop_skip(s);
     shop_tick(s, KILN_TUNER_RESEND_NS);
-    assert_non_null(done_of(s));
+    (void)shop_done(s);
     shop_close(s);
     shop_tick(s, KILN_TUNER_RESEND_NS);
-    assert_null(done_of(s));
+    assert_int_equal(shop_count_sent(s, KILN_MSG_JOB_DONE), 0);
     shop_open(s);
-    assert_non_null(done_of(s));
+    (void)shop_done(s);
     shop_assign(s, 1); /* the tracker lost it: the same job is not done anew */
     assert_int_equal(shop_count(s, KILN_TUNER_PREPARE), 0);
 }
 
 static void cancel_hands_in_what_is_recorded(void **state) {
     shop *s = *state;
-    shop_open(s);
-    shop_assign(s, 8);
-    shop_prepare(s, 1, NULL, 0);
+    shop_begin(s, 8, 1);
     uint64_t lease = shop_grant(s);
-    shop_answer(s, &shop_take_sent(s, KILN_MSG_TRIAL)->trial, KILN_OUTCOME_OK);
+    shop_answer(s, shop_next_trial(s), KILN_OUTCOME_OK);
     kiln_message cancel = {
         .type = KILN_MSG_CANCEL,
         .cancel = {.scope = KILN_CANCEL_JOB, .id = KILN_STR("j"), .reason = KILN_STR("enough")}};
@@ -149,22 +160,20 @@ static void cancel_hands_in_what_is_recorded(void **state) {
     shop_say(s, &cancel);
     assert_int_equal(shop_take_sent(s, KILN_MSG_LEASE_RELEASE)->lease_release.lease, lease);
     assert_int_equal(s->t->job.data[0]->lease.count, 0);
-    const kiln_message *done = done_of(s);
-    assert_int_equal(done->job_done.code, KILN_CANCELLED);
-    expect_str(done->job_done.text, "enough");
-    assert_int_equal(done->job_done.trials, 1);
-    assert_int_equal(done->job_done.records.byte[0], 77);
+    const kiln_msg_job_done *done = shop_done(s);
+    assert_int_equal(done->code, KILN_CANCELLED);
+    expect_str(done->text, "enough");
+    assert_int_equal(done->trials, 1);
+    assert_int_equal(done->records.byte[0], 77);
 }
 
 static void cancel_waits_for_a_record_under_way(void **state) {
     shop *s = *state;
-    shop_open(s);
-    shop_assign(s, 8);
-    shop_prepare(s, 1, NULL, 0);
+    shop_begin(s, 8, 1);
     shop_grant(s);
-    const kiln_message *trial = shop_take_sent(s, KILN_MSG_TRIAL);
+    const kiln_msg_trial *trial = shop_next_trial(s);
     s->by_hand = true;
-    shop_answer(s, &trial->trial, KILN_OUTCOME_OK);
+    shop_answer(s, trial, KILN_OUTCOME_OK);
     const kiln_tuner_action *record = shop_take(s, KILN_TUNER_RECORD);
     kiln_message cancel = {.type = KILN_MSG_CANCEL,
                            .cancel = {.scope = KILN_CANCEL_JOB, .id = KILN_STR("j")}};
@@ -179,13 +188,11 @@ static void cancel_waits_for_a_record_under_way(void **state) {
 
 static void a_full_disk_ends_the_job(void **state) {
     shop *s = *state;
-    shop_open(s);
-    shop_assign(s, 8);
-    shop_prepare(s, 1, NULL, 0);
+    shop_begin(s, 8, 1);
     shop_grant(s);
-    const kiln_message *trial = shop_take_sent(s, KILN_MSG_TRIAL);
+    const kiln_msg_trial *trial = shop_next_trial(s);
     s->by_hand = true;
-    shop_answer(s, &trial->trial, KILN_OUTCOME_OK);
+    shop_answer(s, trial, KILN_OUTCOME_OK);
     const kiln_tuner_action *record = shop_take(s, KILN_TUNER_RECORD);
     s->by_hand = false;
     shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_RECORDED,
@@ -196,37 +203,28 @@ static void a_full_disk_ends_the_job(void **state) {
                                      .failure = "the disk is full"});
     assert_int_equal(shop_count_sent(s, KILN_MSG_TRIAL_ACK),
                      0); /* nothing that is not kept is acknowledged */
-    const kiln_message *done = done_of(s);
-    assert_int_equal(done->job_done.code, KILN_RESOURCE_EXHAUSTED);
-    expect_str(done->job_done.text, "the disk is full");
+    const kiln_msg_job_done *done = shop_done(s);
+    assert_int_equal(done->code, KILN_RESOURCE_EXHAUSTED);
+    expect_str(done->text, "the disk is full");
 }
 
 static void when_the_time_is_up_only_what_boards_have_is_finished(void **state) {
     shop *s = *state;
-    shop_open(s);
-    kiln_message assign = {
-        .type = KILN_MSG_JOB_ASSIGN,
-        .job_assign = {.job = KILN_STR("j"),
-                       .spec = {.target = KILN_STR("cpu:x"), .trials = 1000, .seconds = 5}}};
-    shop_say(s, &assign);
-    shop_prepare(s, 1, NULL, 0);
+    shop_begin_for(s, 5, 1000, 1);
     assert_true(kiln_tuner_next_ns(s->t) <= s->now_ns + 5 * SHOP_S + 1);
     shop_grant(s);
     shop_tick(s, 5 * SHOP_S + 1);
     shop_run_dry(s);
     s->seen = 0;
-    const kiln_message *done = done_of(s);
-    assert_non_null(done);
-    assert_int_equal(done->job_done.code, KILN_OK);
-    assert_int_equal(done->job_done.trials, KILN_TUNER_BOARD_DEPTH);
-    assert_int_equal(done->job_done.tasks.item[0].planned, KILN_TUNER_BOARD_DEPTH);
+    const kiln_msg_job_done *done = shop_done(s);
+    assert_int_equal(done->code, KILN_OK);
+    assert_int_equal(done->trials, KILN_TUNER_BOARD_DEPTH);
+    assert_int_equal(done->tasks.item[0].planned, KILN_TUNER_BOARD_DEPTH);
 }
 
 static void progress_is_told_but_not_too_often(void **state) {
     shop *s = *state;
-    shop_open(s);
-    shop_assign(s, 64);
-    shop_prepare(s, 1, NULL, 0);
+    shop_begin(s, 64, 1);
     assert_int_equal(shop_count_sent(s, KILN_MSG_JOB_EVENT), 1);
     shop_run_dry(s);
     s->seen = 0;
@@ -244,7 +242,7 @@ static void too_many_jobs_are_refused(void **state) {
         shop_say(s, &assign);
     }
     assert_int_equal(s->t->job.count, KILN_TUNER_JOBS_MAX);
-    assert_int_equal(done_of(s)->job_done.code, KILN_RESOURCE_EXHAUSTED);
+    assert_int_equal(shop_done(s)->code, KILN_RESOURCE_EXHAUSTED);
 }
 
 int main(void) {
@@ -253,6 +251,9 @@ int main(void) {
         test_with_shop(what_is_stored_of_a_share_is_not_measured_again),
         test_with_shop(an_identical_job_measures_nothing),
         test_with_shop(seconds_alone_bound_the_time_only),
+        test_with_shop(at_the_peak_time_is_not_used_up),
+        test_with_shop(far_from_the_peak_it_is),
+        test_with_shop(trials_that_were_asked_for_are_made_even_at_the_peak),
         test_with_shop(without_a_budget_each_task_gets_the_default),
         test_with_shop(a_job_whose_share_is_stored_measures_nothing),
         test_with_shop(what_cannot_be_prepared_ends_with_its_reason),

@@ -1,11 +1,5 @@
 #include "tests/unit/tuner/shop.h"
 
-static void begin(shop *s, uint32_t trials) {
-    shop_open(s);
-    shop_assign(s, trials);
-    shop_prepare(s, 1, NULL, 0);
-}
-
 static void lose(shop *s, uint64_t lease, kiln_code code) {
     kiln_message lost = {.type = KILN_MSG_LEASE_LOST,
                          .lease_lost = {.lease = lease, .code = (uint32_t)code}};
@@ -23,22 +17,22 @@ static void note_started(shop *s, const kiln_msg_trial *trial) {
 
 static void a_board_has_a_few_trials_at_a_time(void **state) {
     shop *s = *state;
-    begin(s, 16);
+    shop_begin(s, 16, 1);
     shop_grant(s);
     assert_int_equal(shop_count_sent(s, KILN_MSG_TRIAL), KILN_TUNER_BOARD_DEPTH);
-    shop_answer(s, &shop_take_sent(s, KILN_MSG_TRIAL)->trial, KILN_OUTCOME_OK);
+    shop_answer(s, shop_next_trial(s), KILN_OUTCOME_OK);
     assert_int_equal(shop_count_sent(s, KILN_MSG_TRIAL), KILN_TUNER_BOARD_DEPTH);
 }
 
 static void it_asks_for_as_many_boards_as_it_can_keep_busy(void **state) {
     shop *s = *state;
-    begin(s, 7);
+    shop_begin(s, 7, 1);
     assert_int_equal(shop_count_sent(s, KILN_MSG_LEASE_REQ), 3); /* ceil(7 / 3) */
 }
 
 static void a_request_is_repeated_until_it_is_answered(void **state) {
     shop *s = *state;
-    begin(s, 1);
+    shop_begin(s, 1, 1);
     const kiln_message *first = shop_take_sent(s, KILN_MSG_LEASE_REQ);
     shop_tick(s, KILN_TUNER_RESEND_NS);
     const kiln_message *second = shop_take_sent(s, KILN_MSG_LEASE_REQ);
@@ -52,7 +46,7 @@ static void a_request_is_repeated_until_it_is_answered(void **state) {
 
 static void a_refused_request_is_asked_again_later(void **state) {
     shop *s = *state;
-    begin(s, 1);
+    shop_begin(s, 1, 1);
     const kiln_message *first = shop_take_sent(s, KILN_MSG_LEASE_REQ);
     kiln_message error = kiln_message_error(KILN_RESOURCE_EXHAUSTED, 0, "the disk is full");
     error.error.about = KILN_STR("j");
@@ -66,7 +60,7 @@ static void a_refused_request_is_asked_again_later(void **state) {
 
 static void a_lease_is_renewed_in_time(void **state) {
     shop *s = *state;
-    begin(s, 1);
+    shop_begin(s, 1, 1);
     uint64_t lease = shop_grant(s);
     shop_skip(s);
     for (int i = 0; i < 10; i++) {
@@ -89,7 +83,7 @@ static void a_grant_that_nobody_waits_for_goes_back(void **state) {
 
 static void a_used_up_lease_goes_back_and_another_is_asked_for(void **state) {
     shop *s = *state;
-    begin(s, 100);
+    shop_begin(s, 100, 1);
     shop_run_dry(s);
     s->seen = 0;
     uint32_t released = 0;
@@ -101,15 +95,14 @@ static void a_used_up_lease_goes_back_and_another_is_asked_for(void **state) {
 
 static void an_idle_board_goes_back_after_a_second(void **state) {
     shop *s = *state;
-    begin(s, 7);
+    shop_begin(s, 7, 1);
     shop_grant(s);
     shop_grant(s);
     uint64_t idle = shop_grant(s); /* 3 + 3 + 1 */
     s->seen = 0;
-    const kiln_message *trial = NULL;
-    while ((trial = shop_take_sent(s, KILN_MSG_TRIAL)))
-        if (trial->trial.lease == idle) break;
-    shop_answer(s, &trial->trial, KILN_OUTCOME_OK);
+    const kiln_msg_trial *trial = shop_next_trial(s);
+    while (trial->lease != idle) trial = shop_next_trial(s);
+    shop_answer(s, trial, KILN_OUTCOME_OK);
     shop_skip(s);
     shop_tick(s, KILN_TUNER_IDLE_NS);
     assert_int_equal(shop_take_sent(s, KILN_MSG_LEASE_RELEASE)->lease_release.lease, idle);
@@ -117,29 +110,29 @@ static void an_idle_board_goes_back_after_a_second(void **state) {
 
 static void a_lost_lease_gives_its_trials_back_and_a_late_result_is_refused(void **state) {
     shop *s = *state;
-    begin(s, 1);
+    shop_begin(s, 1, 1);
     uint64_t lease = shop_grant(s);
-    const kiln_message *trial = shop_take_sent(s, KILN_MSG_TRIAL);
+    const kiln_msg_trial *trial = shop_next_trial(s);
     lose(s, lease, KILN_DEADLINE_EXCEEDED);
-    shop_answer(s, &trial->trial, KILN_OUTCOME_OK);
+    shop_answer(s, trial, KILN_OUTCOME_OK);
     assert_int_equal(shop_count(s, KILN_TUNER_RECORD), 0);
     assert_int_equal(shop_count_sent(s, KILN_MSG_TRIAL_ACK), 0);
     shop_grant(s);
-    const kiln_message *again = shop_take_sent(s, KILN_MSG_TRIAL);
-    assert_true(kiln_str_equal(again->trial.trial, trial->trial.trial));
-    assert_int_equal(again->trial.attempt, 1); /* it had not begun */
-    shop_answer(s, &again->trial, KILN_OUTCOME_OK);
+    const kiln_msg_trial *again = shop_next_trial(s);
+    assert_true(kiln_str_equal(again->trial, trial->trial));
+    assert_int_equal(again->attempt, 1); /* it had not begun */
+    shop_answer(s, again, KILN_OUTCOME_OK);
     assert_int_equal(shop_count(s, KILN_TUNER_RECORD), 1);
 }
 
 static void a_trial_that_takes_three_boards_down_is_recorded_as_that(void **state) {
     shop *s = *state;
-    begin(s, 1);
+    shop_begin(s, 1, 1);
     for (uint32_t i = 1; i <= KILN_TUNER_ATTEMPTS_MAX; i++) {
         uint64_t lease = shop_grant(s);
-        const kiln_message *trial = shop_take_sent(s, KILN_MSG_TRIAL);
-        assert_int_equal(trial->trial.attempt, i);
-        note_started(s, &trial->trial);
+        const kiln_msg_trial *trial = shop_next_trial(s);
+        assert_int_equal(trial->attempt, i);
+        note_started(s, trial);
         assert_int_equal(shop_count(s, KILN_TUNER_RECORD), 0);
         lose(s, lease, KILN_UNAVAILABLE);
     }
@@ -151,7 +144,7 @@ static void a_trial_that_takes_three_boards_down_is_recorded_as_that(void **stat
 
 static void a_trial_whose_leases_are_lost_for_ever_ends_as_infra(void **state) {
     shop *s = *state;
-    begin(s, 1);
+    shop_begin(s, 1, 1);
     for (uint32_t i = 0; i <= KILN_TUNER_LOSSES_MAX; i++) {
         assert_int_equal(shop_count(s, KILN_TUNER_RECORD), 0);
         lose(s, shop_grant(s), KILN_ABORTED);
@@ -161,59 +154,59 @@ static void a_trial_whose_leases_are_lost_for_ever_ends_as_infra(void **state) {
 
 static void a_boards_trouble_is_tried_again_with_fresh_blobs(void **state) {
     shop *s = *state;
-    begin(s, 1);
+    shop_begin(s, 1, 1);
     shop_grant(s);
-    const kiln_message *trial = shop_take_sent(s, KILN_MSG_TRIAL);
-    shop_answer(s, &trial->trial, KILN_OUTCOME_INFRA);
+    const kiln_msg_trial *trial = shop_next_trial(s);
+    shop_answer(s, trial, KILN_OUTCOME_INFRA);
     assert_int_equal(shop_count(s, KILN_TUNER_UPLOAD), 2);
     assert_int_equal(shop_count(s, KILN_TUNER_RECORD), 0);
     const kiln_message *ack =
         shop_take_sent(s, KILN_MSG_TRIAL_ACK); /* the board may forget this attempt */
     assert_int_equal(ack->trial_ack.attempt, 1);
-    const kiln_message *again = shop_take_sent(s, KILN_MSG_TRIAL);
-    assert_int_equal(again->trial.attempt, 2);
-    shop_answer(s, &again->trial, KILN_OUTCOME_INFRA);
-    again = shop_take_sent(s, KILN_MSG_TRIAL);
-    assert_int_equal(again->trial.attempt, 3);
-    shop_answer(s, &again->trial, KILN_OUTCOME_INFRA);
+    const kiln_msg_trial *again = shop_next_trial(s);
+    assert_int_equal(again->attempt, 2);
+    shop_answer(s, again, KILN_OUTCOME_INFRA);
+    again = shop_next_trial(s);
+    assert_int_equal(again->attempt, 3);
+    shop_answer(s, again, KILN_OUTCOME_INFRA);
     assert_int_equal(shop_take(s, KILN_TUNER_RECORD)->outcome, KILN_OUTCOME_INFRA);
 }
 
 static void a_result_is_acknowledged_after_its_commit_and_again_when_it_repeats(void **state) {
     shop *s = *state;
-    begin(s, 2);
+    shop_begin(s, 2, 1);
     shop_grant(s);
-    const kiln_message *trial = shop_take_sent(s, KILN_MSG_TRIAL);
+    const kiln_msg_trial *trial = shop_next_trial(s);
     s->by_hand = true;
-    shop_answer(s, &trial->trial, KILN_OUTCOME_OK);
-    shop_answer(s, &trial->trial,
+    shop_answer(s, trial, KILN_OUTCOME_OK);
+    shop_answer(s, trial,
                 KILN_OUTCOME_OK); /* the board repeats itself while the commit is under way */
     assert_int_equal(shop_count(s, KILN_TUNER_RECORD), 1);
     assert_int_equal(shop_count_sent(s, KILN_MSG_TRIAL_ACK), 0);
     shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_RECORDED, .job = s->job});
     assert_int_equal(shop_count_sent(s, KILN_MSG_TRIAL_ACK), 1);
-    shop_answer(s, &trial->trial, KILN_OUTCOME_OK); /* that one got lost */
+    shop_answer(s, trial, KILN_OUTCOME_OK); /* that one got lost */
     assert_int_equal(shop_count_sent(s, KILN_MSG_TRIAL_ACK), 2);
     assert_int_equal(shop_count(s, KILN_TUNER_RECORD), 1);
 }
 
 static void after_a_reconnect_leases_are_renewed_and_trials_repeated(void **state) {
     shop *s = *state;
-    begin(s, 2);
+    shop_begin(s, 2, 1);
     uint64_t lease = shop_grant(s);
     shop_close(s);
     shop_skip(s);
     shop_tick(s, SHOP_S);
     shop_open(s);
     assert_int_equal(shop_count_sent(s, KILN_MSG_TRIAL), 2);
-    assert_int_equal(shop_take_sent(s, KILN_MSG_TRIAL)->trial.lease, lease);
+    assert_int_equal(shop_next_trial(s)->lease, lease);
     s->seen = 0;
     assert_int_equal(shop_count_sent(s, KILN_MSG_LEASE_RENEW), 1);
 }
 
 static void a_board_without_news_is_given_up(void **state) {
     shop *s = *state;
-    begin(s, 1);
+    shop_begin(s, 1, 1);
     uint64_t lease = shop_grant(s);
     shop_skip(s);
     for (uint64_t waited = 0; waited < KILN_TUNER_SILENCE_NS; waited += 5 * SHOP_S) {
@@ -235,19 +228,17 @@ static void grant_two(shop *s, uint64_t lease[2]) {
 static void a_task_stays_on_the_board_that_began_it(void **state) {
     shop *s = *state;
     uint64_t lease[2];
-    shop_open(s);
-    shop_assign(s, 16);
-    shop_prepare(s, 2, NULL, 0);
+    shop_begin(s, 16, 2);
     grant_two(s, lease);
     s->seen = 0;
     uint32_t sent_to[2] = {0};
     for (uint32_t i = 0; i < 10; i++) {
-        const kiln_message *trial = shop_take_sent(s, KILN_MSG_TRIAL);
+        const kiln_msg_trial *trial = shop_next_trial(s);
         assert_non_null(trial);
-        uint32_t task = trial->trial.reference.digest.byte[1];
-        assert_int_equal(trial->trial.lease, lease[task]);
+        uint32_t task = trial->reference.digest.byte[1];
+        assert_int_equal(trial->lease, lease[task]);
         sent_to[task]++;
-        shop_answer(s, &trial->trial, KILN_OUTCOME_OK);
+        shop_answer(s, trial, KILN_OUTCOME_OK);
     }
     assert_true(sent_to[0] >= 3 && sent_to[1] >= 3);
 }
@@ -255,14 +246,11 @@ static void a_task_stays_on_the_board_that_began_it(void **state) {
 static void no_board_waits_while_there_is_work(void **state) {
     shop *s = *state;
     uint64_t lease[2];
-    shop_open(s);
-    shop_assign(s, 8);
-    shop_prepare(s, 1, NULL, 0);
+    shop_begin(s, 8, 1);
     grant_two(s, lease);
     s->seen = 0;
     uint32_t sent_to[2] = {0};
-    for (uint32_t i = 0; i < 6; i++)
-        sent_to[shop_take_sent(s, KILN_MSG_TRIAL)->trial.lease == lease[1]]++;
+    for (uint32_t i = 0; i < 6; i++) sent_to[shop_next_trial(s)->lease == lease[1]]++;
     assert_int_equal(sent_to[0], KILN_TUNER_BOARD_DEPTH);
     assert_int_equal(sent_to[1], KILN_TUNER_BOARD_DEPTH);
 }

@@ -12,9 +12,7 @@ static void built(shop *s, const kiln_tuner_action *build, kiln_outcome outcome)
 
 static void proposals_lead_observations_by_the_lag(void **state) {
     shop *s = *state;
-    shop_open(s);
-    shop_assign(s, 100);
-    shop_prepare(s, 1, NULL, 0);
+    shop_begin(s, 100, 1);
     shop_run_dry(s);
     uint32_t observed = 0, proposed = 0;
     for (uint32_t i = 0; i < s->done.count; i++) {
@@ -34,16 +32,14 @@ static void proposals_lead_observations_by_the_lag(void **state) {
 
 static void results_are_observed_in_order_however_they_come(void **state) {
     shop *s = *state;
-    shop_open(s);
-    shop_assign(s, 3);
-    shop_prepare(s, 1, NULL, 0);
+    shop_begin(s, 3, 1);
     shop_grant(s);
-    const kiln_message *trial[3];
-    for (int i = 0; i < 3; i++) trial[i] = shop_take_sent(s, KILN_MSG_TRIAL);
-    shop_answer(s, &trial[2]->trial, KILN_OUTCOME_OK);
-    shop_answer(s, &trial[1]->trial, KILN_OUTCOME_OK);
+    const kiln_msg_trial *trial[3];
+    for (int i = 0; i < 3; i++) trial[i] = shop_next_trial(s);
+    shop_answer(s, trial[2], KILN_OUTCOME_OK);
+    shop_answer(s, trial[1], KILN_OUTCOME_OK);
     assert_int_equal(shop_count(s, KILN_TUNER_OBSERVE), 0);
-    shop_answer(s, &trial[0]->trial, KILN_OUTCOME_WRONG_RESULT);
+    shop_answer(s, trial[0], KILN_OUTCOME_WRONG_RESULT);
     const kiln_tuner_action *observe = shop_take(s, KILN_TUNER_OBSERVE);
     assert_int_equal(observe->index, 0);
     assert_int_equal(observe->outcome, KILN_OUTCOME_WRONG_RESULT);
@@ -55,9 +51,7 @@ static void results_are_observed_in_order_however_they_come(void **state) {
 static void a_search_space_that_ends_ends_the_task(void **state) {
     shop *s = *state;
     s->exhausted = 1u << 0;
-    shop_open(s);
-    shop_assign(s, 10);
-    shop_prepare(s, 1, NULL, 0);
+    shop_begin(s, 10, 1);
     s->seen = 0;
     assert_int_equal(shop_count(s, KILN_TUNER_EXPORT), 1);
     assert_int_equal(shop_count(s, KILN_TUNER_BUILD), 0);
@@ -66,9 +60,7 @@ static void a_search_space_that_ends_ends_the_task(void **state) {
 static void no_more_builds_than_builders_are_out(void **state) {
     shop *s = *state;
     s->by_hand = true;
-    shop_open(s);
-    shop_assign(s, 10);
-    shop_prepare(s, 1, NULL, 0);
+    shop_begin(s, 10, 1);
     for (uint32_t i = 0; i < 10; i++)
         shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_PROPOSED, .job = s->job, .index = i});
     assert_int_equal(shop_count(s, KILN_TUNER_BUILD), 4);
@@ -79,9 +71,7 @@ static void no_more_builds_than_builders_are_out(void **state) {
 static void a_candidate_that_does_not_compile_is_recorded_without_a_board(void **state) {
     shop *s = *state;
     s->by_hand = true;
-    shop_open(s);
-    shop_assign(s, 1);
-    shop_prepare(s, 1, NULL, 0);
+    shop_begin(s, 1, 1);
     shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_PROPOSED, .job = s->job});
     built(s, shop_take(s, KILN_TUNER_BUILD), KILN_OUTCOME_BUILD_ERROR);
     const kiln_tuner_action *record = shop_take(s, KILN_TUNER_RECORD);
@@ -100,9 +90,7 @@ static void a_candidate_that_does_not_compile_is_recorded_without_a_board(void *
 static void a_trial_is_ready_when_artefact_and_reference_are_with_the_tracker(void **state) {
     shop *s = *state;
     s->by_hand = true;
-    shop_open(s);
-    shop_assign(s, 1);
-    shop_prepare(s, 1, NULL, 0);
+    shop_begin(s, 1, 1);
     shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_PROPOSED, .job = s->job});
     built(s, shop_take(s, KILN_TUNER_BUILD), KILN_OUTCOME_OK);
     const kiln_tuner_action *first = shop_take(s, KILN_TUNER_UPLOAD),
@@ -113,7 +101,7 @@ static void a_trial_is_ready_when_artefact_and_reference_are_with_the_tracker(vo
     shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_UPLOADED, .digest = first->digest});
     assert_int_equal(shop_count_sent(s, KILN_MSG_TRIAL), 0);
     shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_UPLOADED, .digest = second->digest});
-    const kiln_msg_trial *trial = &shop_take_sent(s, KILN_MSG_TRIAL)->trial;
+    const kiln_msg_trial *trial = shop_next_trial(s);
     assert_int_equal(trial->artefact.digest.byte[0], 9);
     assert_int_equal(trial->reference.digest.byte[0], 8);
     assert_int_equal(trial->seed, 4);
@@ -121,12 +109,36 @@ static void a_trial_is_ready_when_artefact_and_reference_are_with_the_tracker(vo
     assert_int_equal(trial->attempt, 1);
 }
 
+/* No task waits for the references of others. */
+static void a_reference_is_made_before_the_first_candidate_of_its_task(void **state) {
+    shop *s = *state;
+    shop_begin(s, 6, 2);
+    shop_run_dry(s);
+    s->seen = 0;
+    assert_int_equal(shop_count(s, KILN_TUNER_REFERENCE), 2);
+    bool made[2] = {false};
+    for (uint32_t i = 0; i < s->done.count; i++) {
+        const kiln_tuner_action *action = &s->done.data[i];
+        if (action->kind == KILN_TUNER_REFERENCE) made[action->task] = true;
+        if (action->kind == KILN_TUNER_BUILD) assert_true(made[action->task]);
+        if (action->kind == KILN_TUNER_BUILD && action->task == 0 && action->index == 0)
+            assert_false(made[1]);
+    }
+}
+
+static void a_reference_that_cannot_be_made_ends_the_job(void **state) {
+    shop *s = *state;
+    s->reference_failure = "no memory for it";
+    shop_begin(s, 6, 2);
+    const kiln_msg_job_done *done = shop_done(s);
+    assert_int_equal(done->code, KILN_INTERNAL);
+    expect_str(done->text, "no memory for it");
+}
+
 static void an_upload_that_fails_is_repeated_and_given_up_in_the_end(void **state) {
     shop *s = *state;
     s->by_hand = true;
-    shop_open(s);
-    shop_assign(s, 1);
-    shop_prepare(s, 1, NULL, 0);
+    shop_begin(s, 1, 1);
     shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_PROPOSED, .job = s->job});
     built(s, shop_take(s, KILN_TUNER_BUILD), KILN_OUTCOME_OK);
     const kiln_digest artefact = {{9}};
@@ -152,9 +164,7 @@ static void an_upload_that_fails_is_repeated_and_given_up_in_the_end(void **stat
 static void an_upload_that_lost_its_connection_is_never_given_up(void **state) {
     shop *s = *state;
     s->by_hand = true;
-    shop_open(s);
-    shop_assign(s, 1);
-    shop_prepare(s, 1, NULL, 0);
+    shop_begin(s, 1, 1);
     shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_PROPOSED, .job = s->job});
     built(s, shop_take(s, KILN_TUNER_BUILD), KILN_OUTCOME_OK);
     for (uint32_t i = 0; i < 3 * KILN_TUNER_UPLOADS_MAX; i++) {
@@ -171,10 +181,12 @@ static void an_upload_that_lost_its_connection_is_never_given_up(void **state) {
 
 static void stored_results_are_proposed_and_observed_but_not_measured(void **state) {
     shop *s = *state;
-    static const kiln_tuner_result stored[] = {{0, 2, KILN_OUTCOME_CRASH, 0, false},
-                                               {0, 0, KILN_OUTCOME_OK, 500, false},
-                                               {7, 0, KILN_OUTCOME_OK, 1, false},
-                                               {0, 99, KILN_OUTCOME_OK, 1, false}};
+    static const kiln_tuner_result stored[] = {
+        {.index = 2, .outcome = KILN_OUTCOME_CRASH},
+        {.index = 0, .outcome = KILN_OUTCOME_OK, .median_ns = 500},
+        {.task = 7, .outcome = KILN_OUTCOME_OK, .median_ns = 1},
+        {.index = 99, .outcome = KILN_OUTCOME_OK, .median_ns = 1},
+    };
     shop_open(s);
     shop_assign(s, 4);
     shop_prepare(s, 1, stored, 4);
@@ -187,9 +199,9 @@ static void stored_results_are_proposed_and_observed_but_not_measured(void **sta
     const kiln_tuner_action *first = shop_take(s, KILN_TUNER_OBSERVE);
     assert_true(first->median_ns == 500);
     s->seen = 0;
-    const kiln_message *done = shop_take_sent(s, KILN_MSG_JOB_DONE);
-    assert_int_equal(done->job_done.trials, 4);
-    assert_true(done->job_done.tasks.item[0].best_ns == 500);
+    const kiln_msg_job_done *done = shop_done(s);
+    assert_int_equal(done->trials, 4);
+    assert_true(done->tasks.item[0].best_ns == 500);
 }
 
 static void tasks_take_turns_while_nothing_is_known(void **state) {
@@ -213,16 +225,14 @@ static void the_order_of_answers_does_not_change_what_is_proposed(void **state) 
         void *fresh = NULL;
         shop_set_up(&fresh);
         shop *s = fresh;
-        shop_open(s);
-        shop_assign(s, 60);
-        shop_prepare(s, 3, NULL, 0);
+        shop_begin(s, 60, 3);
         shop_grant(s);
         for (;;) { /* of the trials that are out, the oldest or the newest is answered */
-            const kiln_message *trial = shop_take_sent(s, KILN_MSG_TRIAL), *next = NULL;
-            if (!trial) break;
-            next = turn ? shop_take_sent(s, KILN_MSG_TRIAL) : NULL;
-            if (next) shop_answer(s, &next->trial, KILN_OUTCOME_OK);
-            shop_answer(s, &trial->trial, KILN_OUTCOME_OK);
+            if (!shop_count_sent(s, KILN_MSG_TRIAL)) break;
+            const kiln_msg_trial *trial = shop_next_trial(s), *next = NULL;
+            if (turn && shop_count_sent(s, KILN_MSG_TRIAL)) next = shop_next_trial(s);
+            if (next) shop_answer(s, next, KILN_OUTCOME_OK);
+            shop_answer(s, trial, KILN_OUTCOME_OK);
         }
         uint32_t count = 0;
         for (uint32_t i = 0; i < s->done.count && count < 60; i++)
@@ -238,15 +248,13 @@ static void the_order_of_answers_does_not_change_what_is_proposed(void **state) 
 static void trials_of_an_exhausted_task_go_to_others(void **state) {
     shop *s = *state;
     s->exhausted = 1u << 0;
-    shop_open(s);
-    shop_assign(s, 6);
-    shop_prepare(s, 2, NULL, 0);
+    shop_begin(s, 6, 2);
     shop_run_dry(s);
     s->seen = 0;
     assert_int_equal(shop_count(s, KILN_TUNER_OBSERVE), 6);
-    const kiln_message *done = shop_take_sent(s, KILN_MSG_JOB_DONE);
-    assert_int_equal(done->job_done.tasks.item[0].planned, 0);
-    assert_int_equal(done->job_done.tasks.item[1].planned, 6);
+    const kiln_msg_job_done *done = shop_done(s);
+    assert_int_equal(done->tasks.item[0].planned, 0);
+    assert_int_equal(done->tasks.item[1].planned, 6);
 }
 
 int main(void) {
@@ -257,6 +265,8 @@ int main(void) {
         test_with_shop(no_more_builds_than_builders_are_out),
         test_with_shop(a_candidate_that_does_not_compile_is_recorded_without_a_board),
         test_with_shop(a_trial_is_ready_when_artefact_and_reference_are_with_the_tracker),
+        test_with_shop(a_reference_is_made_before_the_first_candidate_of_its_task),
+        test_with_shop(a_reference_that_cannot_be_made_ends_the_job),
         test_with_shop(an_upload_that_fails_is_repeated_and_given_up_in_the_end),
         test_with_shop(an_upload_that_lost_its_connection_is_never_given_up),
         test_with_shop(stored_results_are_proposed_and_observed_but_not_measured),

@@ -39,9 +39,7 @@ static void events_of_forgotten_jobs_are_ignored(void **state) {
 /* Whatever the tracker sends, also nonsense, the tuner goes on. */
 static void every_message_of_the_table_is_survived(void **state) {
     shop *s = *state;
-    shop_open(s);
-    shop_assign(s, 4);
-    shop_prepare(s, 1, NULL, 0);
+    shop_begin(s, 4, 1);
     kiln_message_type type = 0;
     while ((type = kiln_message_next(type))) {
         kiln_message empty = {.type = type};

@@ -74,6 +74,33 @@ static void a_trial_that_takes_long_must_promise_more(void **state) {
     assert_int_equal(choose(&quick, &slow), 0);
 }
 
+static void what_is_near_the_peak_waits_for_what_is_not(void **state) {
+    (void)state;
+    kiln_tuner_chance near = chance_of(2, 1e6, 10), far = chance_of(1, 1e6, 10);
+    assert_int_equal(choose(&near, &far), 0);
+    near.flops = far.flops = 9.6e7;
+    near.op = KILN_STR("gemm");           /* its like are no faster */
+    kiln_tuner_chance_limit(&near, 1e11); /* 0.96 ms at least */
+    assert_int_equal(choose(&near, &far), 1);
+    kiln_tuner_chance_limit(&near, 5e10); /* of a slower board */
+    kiln_tuner_chance_limit(&near, 0);
+    assert_true(near.floor_ns == 9.6e5);
+}
+
+static bool is_worth(const kiln_tuner_chance *a, const kiln_tuner_chance *b) {
+    return kiln_tuner_is_worth((const kiln_tuner_chance *[]){a, b}, 2, 0);
+}
+
+static void what_is_a_small_part_of_an_inference_is_soon_not_worth_a_trial(void **state) {
+    (void)state;
+    kiln_tuner_chance small = chance_of(1, 1e4, 20), rest = chance_of(1, 1e8, 20);
+    small.op = KILN_STR("relu");
+    assert_false(is_worth(&small, &rest));
+    assert_true(is_worth(&rest, &small));
+    small.best_ns = 0; /* nobody knows */
+    assert_true(is_worth(&small, &rest));
+}
+
 static void when_all_wait_none_is_chosen(void **state) {
     (void)state;
     kiln_tuner_chance a = chance_of(1, 1, 1), b = chance_of(1, 1, 1);
@@ -90,6 +117,8 @@ int main(void) {
         cmocka_unit_test(failures_are_no_progress),
         cmocka_unit_test(what_lags_behind_its_like_is_tried),
         cmocka_unit_test(a_trial_that_takes_long_must_promise_more),
+        cmocka_unit_test(what_is_near_the_peak_waits_for_what_is_not),
+        cmocka_unit_test(what_is_a_small_part_of_an_inference_is_soon_not_worth_a_trial),
         cmocka_unit_test(when_all_wait_none_is_chosen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

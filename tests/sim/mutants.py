@@ -32,10 +32,10 @@ MUTANTS = [
     ("the end of a job is told before it is written", "tracker/job.c",
      "    job->persist = persist_job(t, job);\n    kiln_tracker_leases_end_of_job(t, job->id);",
      "    kiln_tracker_leases_end_of_job(t, job->id);"),
-    ("two trials run in one slot", "rpc-server/server.c",
-     "if (e->state != ENTRY_READY || taken[e->trial.slot]) continue;", "if (e->state != ENTRY_READY) continue;"),
-    ("a hanging child is left alone", "rpc-server/server.c", "        if (over)\n            kill_child(", "        if (false)\n            kill_child("),
-    ("a lost lease's child runs on", "rpc-server/server.c", "if (s->entry.data[i]->trial.lease == lease) make_void", "if (false) make_void"),
+    ("two trials run in one slot", "rpc-server/trials.c",
+     "if (e->state != KILN_ENTRY_READY || taken[e->trial.slot]) continue;", "if (e->state != KILN_ENTRY_READY) continue;"),
+    ("a hanging child is left alone", "rpc-server/trials.c", "        if (over)\n            kiln_server_kill(", "        if (false)\n            kiln_server_kill("),
+    ("a lost lease's child runs on", "rpc-server/trials.c", "if (s->entry.data[i]->trial.lease == lease) kiln_server_void", "if (false) kiln_server_void"),
     ("a repeated TRIAL runs again", "rpc-server/server.c", "    if (known) {", "    if (false) {"),
     ("a result of another attempt is taken", "tuner/lease.c",
      "if (trial->state != KILN_TRIAL_SENT || trial->lease != result->lease || trial->attempt != result->attempt) return;", ""),
@@ -58,7 +58,7 @@ MUTANTS = [
     ("no acknowledgement", "tuner/pipeline.c", "    if (trial->from_board) acknowledge(job, trial);\n", ""),
 ]
 
-SOURCES = ["tracker/device.c", "tracker/job.c", "tracker/lease.c", "tracker/query.c", "tracker/tracker.c", "rpc-server/server.c",
+SOURCES = ["tracker/device.c", "tracker/job.c", "tracker/lease.c", "tracker/query.c", "tracker/tracker.c", "rpc-server/health.c", "rpc-server/server.c", "rpc-server/trials.c",
            "tuner/finalist.c", "tuner/job.c", "tuner/lease.c", "tuner/pipeline.c", "tuner/race.c", "tuner/step.c", "tuner/turns.c"]
 SOURCES += ["tests/sim/" + name for name in ("board_node.c", "client_node.c", "main.c", "network.c", "tracker_node.c", "tuner_node.c", "world.c")]
 

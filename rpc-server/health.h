@@ -1,0 +1,66 @@
+/* Whether a board may be trusted with measurements. Pure: server.c asks and tells. It is sick while
+ * a child that was killed is not gone, while its readings say so, and from a failed self-check (the
+ * golden kernel of rpc-server/golden.h) until one passes. It checks itself before the first trial,
+ * after each kill, after KILN_HEALTH_FAULTS trials in a row that came to no result, and now and
+ * then. When none of that helps it asks to be switched off and on. */
+#ifndef KILN_RPC_SERVER_HEALTH_H
+#define KILN_RPC_SERVER_HEALTH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/outcome.h"
+
+#define KILN_HEALTH_FAULTS 5u                        /* in a row, then the board looks at itself */
+#define KILN_HEALTH_PERIOD_NS UINT64_C(600000000000) /* between two checks without a reason */
+#define KILN_HEALTH_RETRY_NS UINT64_C(2000000000)    /* after a failed check, doubled each time */
+#define KILN_HEALTH_RETRY_MAX_NS UINT64_C(60000000000)
+#define KILN_HEALTH_STRAY_NS UINT64_C(30000000000)  /* a child that is not gone by then never goes \
+                                                     */
+#define KILN_HEALTH_CHECKS 4u                       /* failed in a row: beyond help */
+#define KILN_HEALTH_CYCLE_NS UINT64_C(600000000000) /* between two power cycles */
+
+typedef struct kiln_health {
+    bool checks; /* false: it never checks itself */
+    bool stray;
+    uint64_t stray_since_ns;
+    char *unwell;  /* what the last reading said; NULL: well */
+    char *ailment; /* what the last self-check said; NULL: it passed, or there was none */
+    bool check_due, checking;
+    uint64_t check_at_ns;   /* when it is due: not before; else the next without a reason */
+    uint32_t failed_checks; /* in a row */
+    uint32_t fault_run;     /* trials in a row that came to no result */
+    uint64_t cycle_not_before_ns;
+} kiln_health;
+
+/* With `checks` the first one is due at once. */
+void kiln_health_init(kiln_health *health, bool checks, uint64_t now_ns);
+void kiln_health_deinit(kiln_health *health);
+
+/* A reading of clock and temperature came; `failure`: NULL, or why the board is sick (copied). */
+void kiln_health_reading(kiln_health *health, const char *failure);
+/* Whether some killed child is not gone at its deadline. */
+void kiln_health_stray(kiln_health *health, bool stray, uint64_t now_ns);
+/* A killed child is gone. */
+void kiln_health_killed(kiln_health *health, uint64_t now_ns);
+/* How a trial ended that was started. A wrong answer is a sign of health: the board computed. */
+void kiln_health_ended(kiln_health *health, kiln_outcome outcome, kiln_blame blame,
+                       uint64_t now_ns);
+/* A check was started; it has ended: NULL, or what is wrong (copied). */
+void kiln_health_check_begun(kiln_health *health);
+void kiln_health_checked(kiln_health *health, const char *failure, uint64_t now_ns);
+/* It was told to be switched off and on. */
+void kiln_health_cycled(kiln_health *health, uint64_t now_ns);
+
+bool kiln_health_is_sick(const kiln_health *health);
+/* Why; NULL when it is not. Lasts until the next change. */
+const char *kiln_health_text(const kiln_health *health);
+/* Whether a trial may start: not while a check is due or under way, not while it is sick. */
+bool kiln_health_may_start(const kiln_health *health);
+/* Whether a check shall start now, if nothing else runs. */
+bool kiln_health_wants_check(const kiln_health *health, uint64_t now_ns);
+bool kiln_health_wants_cycle(const kiln_health *health, uint64_t now_ns);
+/* When the answers may change by time alone; UINT64_MAX: never. */
+uint64_t kiln_health_next_ns(const kiln_health *health, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,88 @@
+/* What the rpc-server's decisions hold, shared by server.c and trials.c and nobody else. */
+#ifndef KILN_RPC_SERVER_STATE_H
+#define KILN_RPC_SERVER_STATE_H
+
+#include "rpc-server/health.h"
+#include "rpc-server/server.h"
+
+typedef enum kiln_server_entry_state {
+    KILN_ENTRY_FETCHING, /* blobs are missing */
+    KILN_ENTRY_READY,    /* waits for its slot */
+    KILN_ENTRY_RUNNING,
+    KILN_ENTRY_KILLING, /* its child was told to die and is not gone yet */
+    KILN_ENTRY_JUDGING, /* its child is gone; how it ended is being found out */
+    KILN_ENTRY_KEPT,    /* has its result, which nobody acknowledged */
+} kiln_server_entry_state;
+
+/* Blobs of a trial: the reference, its artefact, those of its rivals. */
+#define KILN_ENTRY_BLOBS_MAX (2u + KILN_MESSAGES_RIVALS)
+
+/* A trial that we have heard of and may not forget. */
+typedef struct kiln_server_entry {
+    kiln_server_entry_state state;
+    kiln_arena arena; /* of trial and result */
+    kiln_msg_trial trial;
+    bool is_void; /* its lease is over: nobody wants to know how it ends */
+    bool have[KILN_ENTRY_BLOBS_MAX], fetching[KILN_ENTRY_BLOBS_MAX];
+    uint32_t fetch_failures;
+    uint64_t fetch_again_ns; /* 0: not due */
+    uint64_t run;
+    kiln_phase phase;
+    uint64_t phase_since_ns, phase_until_ns; /* deadline of phase; of dying, when killing */
+    uint64_t began_ns;                       /* when it came */
+    kiln_msg_phases spent_ns;
+    kiln_outcome kill_outcome; /* what the kill makes of it */
+    const char *kill_text;
+    kiln_msg_trial_result result;
+    uint64_t resend_ns;
+} kiln_server_entry;
+
+struct kiln_server {
+    kiln_link link;
+    kiln_arena arena; /* of board */
+    kiln_msg_board_up board;
+    uint64_t slot_lease[KILN_SERVER_SLOTS_MAX]; /* newest lease each slot has seen */
+    KILN_VEC(kiln_server_entry *) entry;        /* in order of arrival */
+    uint64_t last_run;
+    kiln_msg_env env;
+    kiln_health health;
+    bool told_sick; /* what the tracker knows */
+    /* Of the step under way. */
+    uint64_t now_ns;
+    kiln_server_actions *actions;
+};
+
+/* server.c */
+kiln_server_action *kiln_server_act(kiln_server *s, kiln_server_action_kind kind);
+/* Sends a deep copy, when there is a connection. */
+void kiln_server_send(kiln_server *s, const kiln_message *message);
+
+/* trials.c */
+kiln_server_entry *kiln_server_find(kiln_server *s, kiln_str trial, uint32_t attempt,
+                                    uint64_t lease);
+bool kiln_server_has_child(const kiln_server_entry *e);
+/* Takes a TRIAL that is new and may run; begins to bring its blobs. */
+void kiln_server_take(kiln_server *s, const kiln_message *message);
+void kiln_server_forget(kiln_server *s, kiln_server_entry *e);
+/* Brings what is missing and not on its way. */
+void kiln_server_fetch(kiln_server *s, kiln_server_entry *e);
+void kiln_server_on_fetched(kiln_server *s, const kiln_server_event *event);
+/* Starts what is ready where the slot is free and the board is well; also the board's self-check.
+ */
+void kiln_server_start(kiln_server *s);
+void kiln_server_on_phase(kiln_server *s, const kiln_server_event *event);
+void kiln_server_on_vacated(kiln_server *s, const kiln_server_event *event);
+void kiln_server_on_finished(kiln_server *s, const kiln_server_event *event);
+void kiln_server_on_died(kiln_server *s, const kiln_server_event *event);
+/* `text` must live as long as the entry. */
+void kiln_server_kill(kiln_server *s, kiln_server_entry *e, kiln_outcome outcome, const char *text);
+/* Ends a trial that did not run, or whose child is gone. */
+void kiln_server_fail(kiln_server *s, kiln_server_entry *e, kiln_outcome outcome, const char *text);
+void kiln_server_send_result(kiln_server *s, kiln_server_entry *e);
+/* Its lease is over: a child must die first, everything else is forgotten now. */
+void kiln_server_void(kiln_server *s, kiln_server_entry *e);
+void kiln_server_void_lease(kiln_server *s, uint64_t lease);
+void kiln_server_tick_entry(kiln_server *s, kiln_server_entry *e);
+uint64_t kiln_server_entry_next_ns(const kiln_server *s, const kiln_server_entry *e);
+
+#endif

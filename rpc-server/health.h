@@ -15,7 +15,8 @@
 #define KILN_HEALTH_PERIOD_NS UINT64_C(600000000000) /* between two checks without a reason */
 #define KILN_HEALTH_RETRY_NS UINT64_C(2000000000)    /* after a failed check, doubled each time */
 #define KILN_HEALTH_RETRY_MAX_NS UINT64_C(60000000000)
-#define KILN_HEALTH_STRAY_NS UINT64_C(30000000000)  /* a child that is not gone by then never goes \
+#define KILN_HEALTH_STRAY_NS                                                                       \
+    UINT64_C(30000000000)                           /* a child that is not gone by then never goes \
                                                      */
 #define KILN_HEALTH_CHECKS 4u                       /* failed in a row: beyond help */
 #define KILN_HEALTH_CYCLE_NS UINT64_C(600000000000) /* between two power cycles */

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/fail.h"
 #include "base/file.h"
 #include "base/identity.h"
 #include "base/log.h"
@@ -122,6 +123,8 @@ static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hell
 
 static void on_message(void *context, kiln_conn *conn, const kiln_message *message) {
     kiln_server_shell *shell = context;
+    if (message->type == KILN_MSG_TRIAL) kiln_fail_pass(KILN_FAIL_SERVER_TRIAL);
+    if (message->type == KILN_MSG_TRIAL_ACK) kiln_fail_pass(KILN_FAIL_SERVER_ACK);
     if (conn == shell->conn)
         post(shell, &(kiln_server_event){.kind = KILN_SERVER_MESSAGE, .message = message});
 }
@@ -175,7 +178,10 @@ static void hang_up(kiln_server_shell *shell) {
 
 static void send_message(kiln_server_shell *shell, const kiln_message *message) {
     if (!shell->open) return;
+    const bool is_result = message->type == KILN_MSG_TRIAL_RESULT;
+    if (is_result) kiln_fail_pass(KILN_FAIL_SERVER_RESULT);
     kiln_status st = kiln_conn_send(shell->conn, message);
+    if (is_result) kiln_fail_pass(KILN_FAIL_SERVER_TOLD);
     if (st)
         kiln_log(KILN_LOG_ERROR, "sending %s: %s", kiln_message_name(message->type),
                  kiln_status_text(st));
@@ -183,6 +189,7 @@ static void send_message(kiln_server_shell *shell, const kiln_message *message) 
 }
 
 static void on_fetched(void *context, const kiln_digest *digest, kiln_status status) {
+    kiln_fail_pass(KILN_FAIL_SERVER_FETCHED);
     post(context, &(kiln_server_event){.kind = KILN_SERVER_FETCHED,
                                        .digest = *digest,
                                        .failure = status ? kiln_status_text(status) : NULL});
@@ -310,6 +317,7 @@ kiln_status kiln_server_shell_create(const kiln_server_shell_options *options,
     kiln_status st = kiln_rand_system(&seed, sizeof seed);
     if (!st) st = kiln_loop_create_stoppable(&shell->loop);
     if (!st) st = open_parts(shell);
+    if (!st) st = kiln_fail_at(KILN_FAIL_SERVER_READY);
     if (st) {
         kiln_server_shell_destroy(shell);
         return st;

@@ -1,0 +1,160 @@
+#include "rpc-server/lot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/fail.h"
+#include "base/layout.h"
+#include "base/macros.h"
+
+/* ---- Artefacts ---- */
+
+/* Whether its sizes can be computed with. */
+static kiln_status check_shapes(const kiln_manifest *manifest) {
+    kiln_status st = NULL;
+    for (uint32_t i = 0; !st && i < manifest->arg_count; i++) {
+        kiln_shape physical =
+            kiln_layout_physical(&manifest->arg[i].layout, &manifest->arg[i].shape);
+        size_t bytes = 0;
+        st = kiln_shape_bytes(&physical, manifest->arg[i].dtype, &bytes);
+    }
+    return st;
+}
+
+/* Decodes a mapped artefact and finds who runs it. */
+static kiln_status decode(kiln_lot *lot, kiln_lot_kernel *k, const kiln_executor *only,
+                          kiln_arena *arena) {
+    kiln_status st =
+        kiln_artefact_decode((kiln_str){k->file.data, k->file.size}, arena, &k->artefact);
+    if (!st) st = check_shapes(&k->artefact.manifest);
+    if (st) return st;
+    const kiln_manifest *manifest = &k->artefact.manifest;
+    const kiln_executor *executor = only ? only : kiln_executor_for(manifest->payload_kind);
+    if (!executor)
+        return KILN_ERROR(UNIMPLEMENTED, "this board has no executor for payloads of kind %d",
+                          (int)manifest->payload_kind);
+    if (lot->executor && lot->executor != executor)
+        return KILN_ERROR(INVALID_ARGUMENT, "rivals that need different executors");
+    lot->executor = executor;
+    lot->threads = KILN_MAX(lot->threads, manifest->threads_max);
+    k->output_bytes = kiln_executor_output_bytes(manifest);
+    return NULL;
+}
+
+kiln_status kiln_lot_open(const char *const *path, uint32_t count, const kiln_executor *only,
+                          kiln_arena *arena, kiln_lot *out_lot, kiln_outcome *out_outcome) {
+    kiln_status st = NULL;
+    *out_lot = (kiln_lot){.count = count, .threads = 1, .outputs_fd = -1};
+    out_lot->kernel = KILN_ARENA_ARRAY(arena, kiln_lot_kernel, count);
+    for (uint32_t i = 0; !st && i < count; i++) {
+        kiln_lot_kernel *k = &out_lot->kernel[i];
+        k->path = kiln_str_dup(arena, kiln_str_from(path[i]));
+        *out_outcome = KILN_OUTCOME_INFRA;
+        st = kiln_file_map(k->path, &k->file);
+        if (st) return st;
+        *out_outcome = KILN_OUTCOME_LINK_ERROR;
+        st = decode(out_lot, k, only, arena);
+    }
+    return st;
+}
+
+kiln_status kiln_lot_open_files(const kiln_lot *lot, int *out_fd) {
+    for (uint32_t i = 0; i < lot->count; i++) {
+        out_fd[i] = open(lot->kernel[i].path, O_RDONLY | O_CLOEXEC);
+        if (out_fd[i] < 0)
+            return KILN_ERROR(NOT_FOUND, "%s: %s", lot->kernel[i].path, strerror(errno));
+    }
+    return NULL;
+}
+
+void kiln_lot_close(kiln_lot *lot) {
+    for (uint32_t i = 0; i < lot->count; i++) kiln_file_unmap(&lot->kernel[i].file);
+    if (lot->outputs_fd >= 0) close(lot->outputs_fd);
+    *lot = (kiln_lot){.outputs_fd = -1};
+}
+
+/* ---- Outputs ---- */
+
+static uint64_t outputs_bytes(const kiln_lot *lot) {
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < lot->count; i++) total += 2 * lot->kernel[i].output_bytes;
+    return total;
+}
+
+kiln_status kiln_lot_create_outputs(kiln_lot *lot) {
+    kiln_status st = kiln_fail_at(KILN_FAIL_CAGE_OUTPUTS);
+    if (st) return st;
+    lot->outputs_fd = memfd_create("kiln-outputs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (lot->outputs_fd < 0 || ftruncate(lot->outputs_fd, (off_t)outputs_bytes(lot)) != 0 ||
+        fcntl(lot->outputs_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "memory for the outputs: %s", strerror(errno));
+    return NULL;
+}
+
+/* ---- Judging ---- */
+
+/* A rival's share of a result. */
+static kiln_msg_rival_result rival_of(const kiln_msg_trial_result *result) {
+    return (kiln_msg_rival_result){
+        .outcome = result->outcome,
+        .samples_ns = result->samples_ns,
+        .runs = result->runs,
+        .stop = result->stop,
+        .error = result->error,
+        .max_abs_error = result->max_abs_error,
+        .checked = result->checked,
+        .text = kiln_str_slice(result->text, 0, KILN_MESSAGES_PROSE),
+    };
+}
+
+/* Judges each kernel by what it left at `outputs`. */
+static void judge_kernels(const kiln_lot *lot, const char *outputs, const kiln_evidence *shared,
+                          kiln_arena *arena, kiln_msg_trial_result *result) {
+    kiln_msg_rival_result *rival = KILN_ARENA_ARRAY(arena, kiln_msg_rival_result, lot->count - 1);
+    for (uint32_t i = 0; i < lot->count; i++) {
+        const kiln_lot_kernel *k = &lot->kernel[i];
+        kiln_evidence evidence = *shared;
+        evidence.manifest = &k->artefact.manifest;
+        evidence.first = outputs;
+        evidence.last = outputs + k->output_bytes;
+        evidence.timing = &k->timing;
+        if (lot->count > 1) evidence.race_ns = 0; /* in turns nobody is raced out */
+        kiln_msg_trial_result verdict = {0};
+        kiln_verdict_of(&evidence, arena, i ? &verdict : result);
+        if (i) rival[i - 1] = rival_of(&verdict);
+        outputs += 2 * k->output_bytes;
+    }
+    result->rivals.item = rival;
+    result->rivals.count = lot->count - 1;
+}
+
+static kiln_status judge_outputs(const kiln_lot *lot, const kiln_evidence *shared,
+                                 kiln_arena *arena, kiln_msg_trial_result *result) {
+    size_t size = KILN_MAX((size_t)outputs_bytes(lot), 1);
+    char *outputs = mmap(NULL, size, PROT_READ, MAP_SHARED, lot->outputs_fd, 0);
+    if (outputs == MAP_FAILED)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "mapping the outputs: %s", strerror(errno));
+    judge_kernels(lot, outputs, shared, arena, result);
+    munmap(outputs, size);
+    return NULL;
+}
+
+kiln_status kiln_lot_judge(const kiln_lot *lot, const char *reference_path,
+                           const kiln_evidence *shared, kiln_arena *arena,
+                           kiln_msg_trial_result *result) {
+    kiln_mapping file = {0};
+    kiln_reference reference;
+    kiln_evidence evidence = *shared;
+    kiln_status st = kiln_fail_at(KILN_FAIL_CAGE_JUDGE);
+    if (!st && lot->executor->checked) {
+        evidence.reference = &reference;
+        st = kiln_file_map(reference_path, &file);
+        if (!st) st = kiln_reference_decode((kiln_str){file.data, file.size}, &reference);
+    }
+    if (!st) st = judge_outputs(lot, &evidence, arena, result);
+    kiln_file_unmap(&file);
+    return st ? kiln_status_note(st, "judging the outputs") : NULL;
+}

@@ -1,0 +1,49 @@
+/* The kernels that one measurement is about, as the parent of the contained child sees them: what
+ * their artefacts say, the memory that the child leaves their outputs in, and what is judged of
+ * them in the end. */
+#ifndef KILN_RPC_SERVER_LOT_H
+#define KILN_RPC_SERVER_LOT_H
+
+#include "base/file.h"
+#include "base/manifest.h"
+#include "rpc-server/executor.h"
+#include "rpc-server/verdict.h"
+
+typedef struct kiln_lot_kernel {
+    const char *path;
+    kiln_mapping file;
+    kiln_artefact artefact;
+    uint64_t output_bytes;
+    kiln_timing timing; /* the child's word */
+} kiln_lot_kernel;
+
+typedef struct kiln_lot {
+    uint32_t count;
+    kiln_lot_kernel *kernel; /* [count]; the trial's own first, then its rivals */
+    const kiln_executor *executor;
+    uint32_t threads; /* most that one of them uses, at least 1 */
+    int outputs_fd;   /* -1: none */
+} kiln_lot;
+
+/* Reads the artefacts at `path` [count]; `only`: the executor that runs them all, NULL: as they
+ * ask. Pieces live in `arena`; kiln_lot_close whatever comes. `*out_outcome`, when it fails: INFRA
+ * (a file that is not there) or LINK_ERROR (no artefact, or none for this board). */
+KILN_MUST_USE kiln_status kiln_lot_open(const char *const *path, uint32_t count,
+                                        const kiln_executor *only, kiln_arena *arena,
+                                        kiln_lot *out_lot, kiln_outcome *out_outcome);
+/* Memory for all outputs, twice, that a child can fill but not resize under us.
+ * RESOURCE_EXHAUSTED. */
+KILN_MUST_USE kiln_status kiln_lot_create_outputs(kiln_lot *lot);
+/* Opens each artefact for the child into `out_fd` [count], which the caller closes. */
+KILN_MUST_USE kiln_status kiln_lot_open_files(const kiln_lot *lot, int *out_fd);
+
+/* Compares what a child left with the reference at `path` (unless the executor's outputs are made
+ * up) and fills `*result` and its rivals. `shared`: policy, race_ns, elapsed_ns and peak_flops of
+ * all. NOT_FOUND, INVALID_ARGUMENT: the reference. Any thread. */
+KILN_MUST_USE kiln_status kiln_lot_judge(const kiln_lot *lot, const char *reference_path,
+                                         const kiln_evidence *shared, kiln_arena *arena,
+                                         kiln_msg_trial_result *result);
+/* Accepts a zeroed one with outputs_fd -1. */
+void kiln_lot_close(kiln_lot *lot);
+
+#endif

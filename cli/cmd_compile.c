@@ -17,18 +17,21 @@ static void report(const kiln_pack_report *r, const char *output, size_t size, b
     for (uint32_t i = 0; i < r->task_count; i++) measured += r->task[i].median_ns > 0;
     if (json) {
         kiln_json_line(json_pack(
-            "{s:s, s:s, s:I, s:i, s:i, s:i, s:I, s:I, s:I}", "event", "compiled", "module", output,
-            "bytes", (json_int_t)size, "tasks", (int)r->task_count, "tuned", (int)measured,
+            "{s:s, s:s, s:I, s:i, s:i, s:i, s:I, s:I, s:I, s:I}", "event", "compiled", "module",
+            output, "bytes", (json_int_t)size, "tasks", (int)r->task_count, "tuned", (int)measured,
             "conversions", (int)r->conversion_count, "arena_bytes", (json_int_t)r->arena_bytes,
-            "live_bytes", (json_int_t)r->live_bytes, "value_bytes", (json_int_t)r->value_bytes));
+            "live_bytes", (json_int_t)r->live_bytes, "value_bytes", (json_int_t)r->value_bytes,
+            "window_bytes", (json_int_t)r->window_bytes));
         return;
     }
     printf(
         "%s: %zu bytes, %u tasks (%u from stored records, %u default schedules), %u layout "
         "conversions,\n"
-        "  %.1f KB of activations (at least %.1f KB are alive at once, all together are %.1f KB)\n",
+        "  %.1f KB of activations (at least %.1f KB are alive at once, all together are %.1f KB), "
+        "%.1f KB lie inside of others\n",
         output, size, r->task_count, measured, r->task_count - measured, r->conversion_count,
-        (double)r->arena_bytes / 1024, (double)r->live_bytes / 1024, (double)r->value_bytes / 1024);
+        (double)r->arena_bytes / 1024, (double)r->live_bytes / 1024, (double)r->value_bytes / 1024,
+        (double)r->window_bytes / 1024);
 }
 
 /* What `--without a,b` leaves out: bits of passes and of planners. */
@@ -110,7 +113,7 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
         {"emit", KILN_OPT_TEXT, &emit, "WHAT",
          "module, llvm, asm, loops or graph (default module)"},
         {"without", KILN_OPT_TEXT, &without_text, "NAME,...",
-         "leave out passes, layout or reuse, to see what each is worth"},
+         "leave out passes or parts of planning, to see what each is worth"},
         {"json", KILN_OPT_FLAG, &json, NULL, "print one object"},
     };
     const kiln_opt_table table = {

@@ -67,13 +67,13 @@ typedef enum kiln_module_storage {
     KILN_STORAGE_CONSTANT = 2, /* `data`, in the constants section of a file */
     KILN_STORAGE_INPUT = 3,    /* the caller's memory for input `source` */
     KILN_STORAGE_OUTPUT = 4,   /* the caller's memory for output `source` */
-    KILN_STORAGE_ALIAS = 5,    /* the same bytes as buffer `source`, which is no alias */
+    KILN_STORAGE_ALIAS = 5,    /* bytes of buffer `source` from `offset` on; that one is no alias */
 } kiln_module_storage;
 
 typedef struct kiln_plan_buffer {
     kiln_module_storage storage;
     uint64_t size_bytes; /* physical, padding elements included */
-    uint64_t offset;     /* in the arena: a multiple of 64; for constants the file decides */
+    uint64_t offset;     /* in the arena or of an alias: a multiple of 64; constants: the file decides */
     uint32_t source;
     const void *data; /* constants: the bytes; NULL otherwise */
 } kiln_plan_buffer;
@@ -81,7 +81,7 @@ typedef struct kiln_plan_buffer {
 /* What a step does. Numbers are on disk. */
 typedef enum kiln_plan_action {
     KILN_ACTION_KERNEL = 1, /* calls kernel `kernel`; arg: one buffer per argument that is not packed */
-    KILN_ACTION_ALIAS = 2,  /* nothing; arg: source, result (an alias of it). Kept for people and timing */
+    KILN_ACTION_ALIAS = 2,  /* nothing: its arguments are bytes of one buffer. Kept for people and timing */
     KILN_ACTION_COPY = 3,   /* copies bytes; arg: source, result of the same size */
 } kiln_plan_action;
 
@@ -119,14 +119,15 @@ typedef struct kiln_module_plan {
     uint32_t threads; /* that the kernels were compiled for, >= 1 */
 } kiln_module_plan;
 
-/* The buffer whose bytes `buffer` names: itself, or what it is an alias of. */
+/* The buffer whose bytes `buffer` names: itself, or what it is an alias of; and where in it they begin. */
 uint32_t kiln_module_plan_root(const kiln_module_plan *plan, uint32_t buffer);
+uint64_t kiln_module_plan_offset(const kiln_module_plan *plan, uint32_t buffer);
 
 /* Checks a plan by the rules that writer and reader share. Indices and counts are in range; sizes agree
- * (ports, aliases, copies); arena buffers lie inside the arena; each buffer is written once, before it is
- * read, never by a step that also reads it, and is in the arena or an output; every output is written; no
- * two arena buffers share bytes while both are alive, but that a kernel may write a result exactly where an
- * input stands that nobody needs after it. Arguments fit the kernels in number, role, size and
+ * (ports, copies); arena buffers lie inside the arena and aliases inside their source; each byte of a buffer
+ * is written once, before it is read, and is in the arena or an output; every output is written; no two arena
+ * buffers share bytes while both are alive (from the first write into one to its last use, of aliases too),
+ * but that a kernel may write a result exactly where an input stands that nobody needs after it. Arguments fit the kernels in number, role, size and
  * (ports) row-major layout: for this the manifests are decoded from the artefacts.
  * INVALID_ARGUMENT names the step or buffer; errors of kiln_artefact_decode. Cost: steps times the
  * buffers that are alive at once. */

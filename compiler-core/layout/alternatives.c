@@ -2,6 +2,7 @@
 #include "compiler-core/layout/alternatives.h"
 
 #include "compiler-core/ir/eval.h"
+#include "compiler-core/layout/parts.h"
 #include "compiler-core/sched/space.h"
 
 /* Estimates rank alternatives of one task against conversions of its arguments; both are of the
@@ -166,6 +167,17 @@ kiln_status kiln_alternatives_add_defaults(const kiln_plan *plan, const kiln_tar
             if (is_light(&plan->tasks.task[t]))
                 st = add_on_family(&plan->tasks.task[t], target, &f.item[k], arena, &list[t]);
     return kiln_status_note(st, "schedules on the layouts of others");
+}
+
+void kiln_alternatives_free_windows(const kiln_plan *plan, kiln_arena *arena,
+                                    kiln_alternatives *list) {
+    for (uint32_t t = 0; t < plan->tasks.count; t++) {
+        const kiln_program *te = plan->tasks.task[t].te;
+        const kiln_parts parts = kiln_parts_of(te, arena);
+        for (uint32_t i = 0; parts.count && i < list[t].way.count; i++)
+            if (kiln_parts_are_windows(&parts, te, list[t].way.data[i].layout))
+                list[t].way.data[i].cost_ns = 0;
+    }
 }
 
 kiln_status kiln_alternatives_make_row_major(const kiln_plan *plan, const kiln_target *target,

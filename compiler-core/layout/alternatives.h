@@ -34,6 +34,9 @@ KILN_MUST_USE kiln_status kiln_alternatives_add_defaults(const kiln_plan *plan,
                                                          const kiln_target *target,
                                                          kiln_arena *arena,
                                                          kiln_alternatives *list);
+/* Whatever needs no kernel on its layouts (parts.h) costs nothing: for those who leave it out. */
+void kiln_alternatives_free_windows(const kiln_plan *plan, kiln_arena *arena,
+                                    kiln_alternatives *list);
 /* Leaves each task nothing but the default schedule with everything row-major
  * (kiln_space_create_row_major): what a module is without a choice of layouts. */
 KILN_MUST_USE kiln_status kiln_alternatives_make_row_major(const kiln_plan *plan,

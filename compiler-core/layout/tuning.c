@@ -28,6 +28,7 @@ static kiln_status assign(tuner *t, const kiln_target *target) {
     kiln_alternatives *list = KILN_ARENA_ARRAY(t->arena, kiln_alternatives, t->plan.tasks.count);
     kiln_status st = kiln_alternatives_add_defaults(&t->plan, target, t->arena, list);
     if (st) return st;
+    kiln_alternatives_free_windows(&t->plan, t->arena, list);
     const kiln_assignment assignment = {t->graph, &t->plan, list, estimate_ns, t};
     uint32_t *way = KILN_ARENA_ARRAY(t->arena, uint32_t, t->plan.step_count);
     t->way = KILN_ARENA_ARRAY(t->arena, const kiln_alternative *, t->plan.step_count);

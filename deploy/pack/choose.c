@@ -116,6 +116,8 @@ kiln_status kiln_choose(const kiln_graph *graph, const kiln_plan *plan,
     if (!c.failure)
         c.failure = (free ? kiln_alternatives_add_defaults
                           : kiln_alternatives_make_row_major)(plan, options->target, arena, list);
+    if (!c.failure && !(options->without >> KILN_PLANNER_WINDOWS & 1))
+        kiln_alternatives_free_windows(plan, arena, list);
     if (!c.failure) {
         const kiln_assignment assignment = {graph, plan, list, conversion_ns, &c};
         uint32_t *way = KILN_ARENA_ARRAY(arena, uint32_t, plan->step_count);

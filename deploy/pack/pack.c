@@ -22,6 +22,7 @@ typedef struct packer {
     kiln_plan plan;
     const kiln_alternative **way; /* [steps of the plan] */
     kiln_layout *layout;          /* [value] in which it is written */
+    kiln_windows windows;
     KILN_VEC(kiln_str) kernel;
     KILN_VEC(uint32_t *) in_place; /* [kernels][arguments] which input it may overwrite, + 1 */
     KILN_VEC(packed_buffer) buffer;
@@ -75,7 +76,31 @@ static bool find_buffer(packer *p, kiln_value value, const kiln_layout *layout,
     return true;
 }
 
+static uint32_t root_of(const packer *p, uint32_t buffer) {
+    return p->buffer.data[buffer].plan.storage == KILN_STORAGE_ALIAS
+               ? p->buffer.data[buffer].plan.source
+               : buffer;
+}
+
+/* Bytes of another buffer from `offset` on. */
+static kiln_plan_buffer alias_of(const packer *p, uint32_t buffer, uint64_t offset) {
+    const kiln_plan_buffer *b = &p->buffer.data[buffer].plan;
+    if (b->storage == KILN_STORAGE_ALIAS) offset += b->offset;
+    return (kiln_plan_buffer){
+        .storage = KILN_STORAGE_ALIAS, .source = root_of(p, buffer), .offset = offset};
+}
+
 static void add_step(packer *p, kiln_plan_step step) { kiln_vec_push_in(p->arena, &p->step, step); }
+
+static void add_copy(packer *p, kiln_str name, uint32_t from, uint32_t to) {
+    add_step(p, (kiln_plan_step){.action = KILN_ACTION_COPY,
+                                 .name = name,
+                                 .op = KILN_STR("copy"),
+                                 .arg_count = 2,
+                                 .output_count = 1,
+                                 .arg = kiln_arena_copy(p->arena, (uint32_t[]){from, to},
+                                                        2 * sizeof(uint32_t))});
+}
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
@@ -198,12 +223,19 @@ static bool is_output(const packer *p, kiln_value value, uint32_t *out_index) {
     return false;
 }
 
-/* A buffer for a value that a step is about to write: the caller's memory when it is a row-major
- * output. */
+/* A buffer for a value that a step is about to write: its place in another one, the caller's memory
+ * when it is a row-major output. Of a whole that is written in parts it is there already. */
 static uint32_t write_value(packer *p, kiln_value value) {
+    const kiln_window *window = &p->windows.of[value];
     kiln_plan_buffer plan = {.storage = KILN_STORAGE_ARENA};
-    if (kiln_layout_is_identity(&p->layout[value]) && is_output(p, value, &plan.source))
+    uint32_t known = 0;
+    if (find_buffer(p, value, &p->layout[value], &known)) return known;
+    if (window->whole) {
+        plan = alias_of(p, write_value(p, window->whole), window->offset_bytes);
+        p->report.window_bytes += physical_bytes(p, value, &p->layout[value]);
+    } else if (kiln_layout_is_identity(&p->layout[value]) && is_output(p, value, &plan.source)) {
         plan.storage = KILN_STORAGE_OUTPUT;
+    }
     return add_buffer(p, value, &p->layout[value], plan);
 }
 
@@ -235,6 +267,78 @@ static kiln_status pack_kernel(packer *p, uint32_t index) {
     return st;
 }
 
+/* Brings an operand that is not written in its place there; the bytes of it get no name. */
+static kiln_status bring(packer *p, kiln_value operand, uint32_t whole, uint64_t offset,
+                         const kiln_layout *layout, uint32_t *out_part) {
+    const kiln_value_info *info = &p->graph->value.data[operand];
+    const kiln_layout *from = &p->layout[operand];
+    packed_buffer part = {.plan = alias_of(p, whole, offset)};
+    uint32_t source = 0;
+    kiln_status st = read_value(p, operand, from, &source);
+    if (st) return st;
+    part.plan.size_bytes = physical_bytes(p, operand, layout);
+    kiln_vec_push_in(p->arena, &p->buffer, part);
+    *out_part = p->buffer.count - 1;
+    if (!kiln_layout_same_places(from, layout, &info->shape))
+        return convert(p, operand, source, *out_part, from, layout);
+    add_copy(p, info->name, source, *out_part);
+    return KILN_OK;
+}
+
+/* Operands lie in the result already, most of them. */
+static kiln_status pack_joined(packer *p, const kiln_step *from, const kiln_parts *parts,
+                               uint32_t *arg) {
+    kiln_value whole = from->arg[parts->part[0].whole];
+    uint32_t result = write_value(p, whole);
+    kiln_status st = KILN_OK;
+    for (uint32_t i = 0; !st && i < parts->count; i++) {
+        kiln_value operand = from->arg[parts->part[i].arg];
+        const kiln_window *window = &p->windows.of[operand];
+        const kiln_value_info *info = &p->graph->value.data[operand];
+        uint64_t offset = 0;
+        KILN_CHECK(kiln_part_offset(&parts->part[i], &p->graph->value.data[whole].shape,
+                                    info->shape.dim[parts->part[i].axis], info->dtype,
+                                    &p->layout[whole], &offset));
+        if (window->whole == whole && window->offset_bytes == offset)
+            arg[i] = write_value(p, operand);
+        else
+            st = bring(p, operand, result, offset, &p->layout[whole], &arg[i]);
+    }
+    arg[parts->count] = result;
+    return st;
+}
+
+static kiln_status pack_cut(packer *p, uint32_t index, const kiln_parts *parts, uint32_t *arg) {
+    const kiln_step *from = &p->plan.step[index];
+    uint32_t whole = parts->part[0].whole;
+    kiln_status st =
+        read_value(p, from->arg[whole], &p->way[index]->layout[whole], &arg[parts->count]);
+    for (uint32_t i = 0; !st && i < parts->count; i++) {
+        kiln_value result = from->arg[parts->part[i].arg];
+        const kiln_layout *layout = &p->layout[result];
+        arg[i] = add_buffer(p, result, layout,
+                            alias_of(p, arg[parts->count], p->windows.of[result].offset_bytes));
+        p->report.window_bytes += physical_bytes(p, result, layout);
+    }
+    return st;
+}
+
+/* A step that needs no kernel: its arguments are parts of one of them. */
+static kiln_status pack_windows(packer *p, uint32_t index) {
+    const kiln_step *from = &p->plan.step[index];
+    const kiln_parts *parts = p->windows.step[index];
+    uint32_t *arg = KILN_ARENA_ARRAY(p->arena, uint32_t, parts->count + 1);
+    kiln_status st =
+        parts->joins ? pack_joined(p, from, parts, arg) : pack_cut(p, index, parts, arg);
+    if (!st)
+        add_step(p, (kiln_plan_step){.action = KILN_ACTION_ALIAS,
+                                     .name = from->name,
+                                     .op = from->op,
+                                     .arg_count = parts->count + 1,
+                                     .arg = arg});
+    return st;
+}
+
 /* The same bytes under another shape: only row-major bytes have a shape that can change. */
 static kiln_status pack_alias(packer *p, const kiln_step *from) {
     static const kiln_layout row;
@@ -244,14 +348,12 @@ static kiln_status pack_alias(packer *p, const kiln_step *from) {
     kiln_plan_step step = {
         .action = KILN_ACTION_ALIAS, .name = from->name, .op = from->op, .arg_count = 2};
     uint32_t *arg = KILN_ARENA_ARRAY(p->arena, uint32_t, 2);
-    kiln_plan_buffer plan = {.storage = KILN_STORAGE_ALIAS, .source = source};
+    kiln_plan_buffer plan = alias_of(p, source, 0);
     if (is_output(p, from->arg[1], &output)) {
         step.action = KILN_ACTION_COPY; /* an output is the caller's memory */
         step.output_count = 1;
         plan = (kiln_plan_buffer){.storage = KILN_STORAGE_ARENA};
         if (is_output(p, from->arg[1], &plan.source)) plan.storage = KILN_STORAGE_OUTPUT;
-    } else if (p->buffer.data[source].plan.storage == KILN_STORAGE_ALIAS) {
-        plan.source = p->buffer.data[source].plan.source;
     }
     arg[0] = source;
     arg[1] = add_buffer(p, from->arg[1], &row, plan);
@@ -288,14 +390,7 @@ static kiln_status pack_outputs(packer *p, kiln_plan_port *port) {
             st = read_value(p, value, &row, &source);
             if (st) break;
             uint32_t result = add_buffer(p, value, &row, plan);
-            add_step(p,
-                     (kiln_plan_step){.action = KILN_ACTION_COPY,
-                                      .name = info->name,
-                                      .op = KILN_STR("copy"),
-                                      .arg_count = 2,
-                                      .output_count = 1,
-                                      .arg = kiln_arena_copy(p->arena, (uint32_t[]){source, result},
-                                                             2 * sizeof result)});
+            add_copy(p, info->name, source, result);
             port[i] = (kiln_plan_port){info->name, info->dtype, info->shape, result};
         } else {
             KILN_CHECK(find_buffer(p, value, &p->layout[value], &source));
@@ -308,12 +403,6 @@ static kiln_status pack_outputs(packer *p, kiln_plan_port *port) {
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
-
-static uint32_t root_of(const packer *p, uint32_t buffer) {
-    return p->buffer.data[buffer].plan.storage == KILN_STORAGE_ALIAS
-               ? p->buffer.data[buffer].plan.source
-               : buffer;
-}
 
 static void find_lives(packer *p) {
     for (uint32_t i = 0; i < p->buffer.count; i++) p->buffer.data[i].first_step = UINT32_MAX;
@@ -452,10 +541,19 @@ kiln_status kiln_pack(const kiln_graph *graph, const kiln_pack_options *options,
     for (kiln_value v = 1; !st && v < graph->value.count; v++)
         if (kiln_layout_same_places(&p.layout[v], &(kiln_layout){0}, &graph->value.data[v].shape))
             p.layout[v] = (kiln_layout){0};
-    if (!st) pack_inputs(&p);
+    if (!st) {
+        kiln_windows_find(graph, &p.plan, p.way, p.layout, is_on(&p, KILN_PLANNER_WINDOWS), arena,
+                          &p.windows);
+        pack_inputs(&p);
+    }
     for (uint32_t s = 0; !st && s < p.plan.step_count; s++) {
         const kiln_step *step = &p.plan.step[s];
-        st = step->kind == KILN_STEP_KERNEL ? pack_kernel(&p, s) : pack_alias(&p, step);
+        if (p.windows.step[s])
+            st = pack_windows(&p, s);
+        else if (step->kind == KILN_STEP_KERNEL)
+            st = pack_kernel(&p, s);
+        else
+            st = pack_alias(&p, step);
     }
     if (!st) st = pack_outputs(&p, output);
     if (!st) place_buffers(&p);

@@ -42,9 +42,10 @@ typedef struct kiln_pack_report {
     uint32_t task_count;
     kiln_pack_task *task; /* in the order of the graph's tasks */
     uint32_t conversion_count;
-    uint64_t arena_bytes; /* planned activation memory */
-    uint64_t live_bytes;  /* the least it could be: the largest set of values alive at once */
-    uint64_t value_bytes; /* what it would be without reuse */
+    uint64_t arena_bytes;  /* planned activation memory */
+    uint64_t live_bytes;   /* the least it could be: the largest set of values alive at once */
+    uint64_t value_bytes;  /* what it would be without reuse */
+    uint64_t window_bytes; /* of values that lie inside of others: what no kernel has to copy */
 } kiln_pack_report;
 
 /* Appends the module's bytes to `out`. `out_report` lives in `arena`; NULL: not wanted.

@@ -11,7 +11,7 @@
 #include "deploy/runtime/kernel.h"
 #include "deploy/runtime/module_read.h"
 
-/* A kernel argument that is the caller's memory, so it changes at each run. */
+/* A kernel argument in the caller's memory, which changes at each run. */
 typedef struct patch {
     uint32_t step, arg, buffer;
 } patch;
@@ -132,14 +132,18 @@ static bool is_port(const kiln_module_plan *plan, uint32_t root) {
     return storage == KILN_STORAGE_INPUT || storage == KILN_STORAGE_OUTPUT;
 }
 
+static void *address_of(const kiln_module *m, uint32_t buffer) {
+    uint8_t *root = m->address[kiln_module_plan_root(&m->plan, buffer)];
+    return root + kiln_module_plan_offset(&m->plan, buffer);
+}
+
 /* Whether two steps call one kernel with the same constants, so that what it packs is the same. */
 static bool packs_alike(const kiln_module *m, const kiln_plan_step *a, const kiln_plan_step *b) {
     if (a->action != KILN_ACTION_KERNEL || a->kernel != b->kernel) return false;
     const kiln_manifest *manifest = kiln_kernel_manifest(m->kernel[a->kernel]);
     for (uint32_t i = 0; i < a->arg_count; i++)
         if (manifest->arg[i].role == KILN_ROLE_CONSTANT &&
-            m->address[kiln_module_plan_root(&m->plan, a->arg[i])] !=
-                m->address[kiln_module_plan_root(&m->plan, b->arg[i])])
+            address_of(m, a->arg[i]) != address_of(m, b->arg[i]))
             return false;
     return true;
 }
@@ -167,9 +171,10 @@ static kiln_status create_call(kiln_module *m, uint32_t index, size_t packed_off
     m->call_threads[index] = threads_of(m, kernel);
     kiln_status st = kiln_call_create_over(kernel, (uint8_t *)m->packed.data + packed_offset, &m->call[index]);
     for (uint32_t i = 0; !st && i < step->arg_count; i++) {
-        uint32_t root = kiln_module_plan_root(&m->plan, step->arg[i]);
-        st = kiln_call_bind(m->call[index], i, m->address[root], kiln_kernel_arg_bytes(kernel, i));
-        if (is_port(&m->plan, root)) m->patch[m->patch_count++] = (patch){index, i, root};
+        uint32_t buffer = step->arg[i];
+        st = kiln_call_bind(m->call[index], i, address_of(m, buffer), kiln_kernel_arg_bytes(kernel, i));
+        if (is_port(&m->plan, kiln_module_plan_root(&m->plan, buffer)))
+            m->patch[m->patch_count++] = (patch){index, i, buffer};
     }
     if (!st && prepares) st = kiln_call_prepare(m->call[index], &m->services[m->call_threads[index] - 1]);
     return kiln_status_note(st, "step %u", index);
@@ -351,7 +356,7 @@ static void bind_ports(kiln_module *m, const void *const *inputs, void *const *o
     for (uint32_t i = 0; i < plan->output_count; i++)
         m->address[plan->output[i].buffer] = aligned(outputs[i]) ? outputs[i] : m->output_stage[i];
     for (uint32_t i = 0; i < m->patch_count; i++)
-        kiln_call_rebind(m->call[m->patch[i].step], m->patch[i].arg, m->address[m->patch[i].buffer]);
+        kiln_call_rebind(m->call[m->patch[i].step], m->patch[i].arg, address_of(m, m->patch[i].buffer));
 }
 
 static int32_t run_step(kiln_module *m, uint32_t index) {
@@ -360,8 +365,8 @@ static int32_t run_step(kiln_module *m, uint32_t index) {
     case KILN_ACTION_KERNEL: return kiln_call_run(m->call[index], &m->services[m->call_threads[index] - 1]);
     case KILN_ACTION_ALIAS: return KILN_KERNEL_OK;
     case KILN_ACTION_COPY:
-        memcpy(m->address[kiln_module_plan_root(&m->plan, step->arg[1])],
-               m->address[kiln_module_plan_root(&m->plan, step->arg[0])], (size_t)m->plan.buffer[step->arg[0]].size_bytes);
+        memcpy(address_of(m, step->arg[1]), address_of(m, step->arg[0]),
+               (size_t)m->plan.buffer[step->arg[0]].size_bytes);
         return KILN_KERNEL_OK;
     }
     return KILN_KERNEL_FAILED;

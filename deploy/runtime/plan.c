@@ -12,6 +12,11 @@ uint32_t kiln_module_plan_root(const kiln_module_plan *plan, uint32_t buffer) {
     return b->storage == KILN_STORAGE_ALIAS ? b->source : buffer;
 }
 
+uint64_t kiln_module_plan_offset(const kiln_module_plan *plan, uint32_t buffer) {
+    const kiln_plan_buffer *b = &plan->buffer[buffer];
+    return b->storage == KILN_STORAGE_ALIAS ? b->offset : 0;
+}
+
 static kiln_status check_counts(const kiln_module_plan *plan) {
     const struct {
         const char *what;
@@ -77,29 +82,40 @@ static bool port_owns(const kiln_plan_port *port, uint32_t count, uint32_t sourc
     return source < count && port[source].buffer == buffer;
 }
 
+static bool lies_within(const kiln_plan_buffer *b, uint64_t bytes) {
+    return b->offset % KILN_KERNEL_ALIGNMENT == 0 && b->offset <= bytes &&
+           b->size_bytes <= bytes - b->offset;
+}
+
 static bool buffer_fits(const kiln_module_plan *plan, uint32_t index) {
     const kiln_plan_buffer *b = &plan->buffer[index];
     if (b->size_bytes > KILN_TENSOR_BYTES_MAX) return false;
     switch (b->storage) {
-    case KILN_STORAGE_ARENA:
-        return b->offset % KILN_KERNEL_ALIGNMENT == 0 && b->offset <= plan->arena_bytes &&
-               b->size_bytes <= plan->arena_bytes - b->offset;
+    case KILN_STORAGE_ARENA: return lies_within(b, plan->arena_bytes);
     case KILN_STORAGE_CONSTANT: return b->data != NULL;
     case KILN_STORAGE_INPUT: return port_owns(plan->input, plan->input_count, b->source, index);
     case KILN_STORAGE_OUTPUT: return port_owns(plan->output, plan->output_count, b->source, index);
     case KILN_STORAGE_ALIAS:
         return b->source < plan->buffer_count &&
                plan->buffer[b->source].storage != KILN_STORAGE_ALIAS &&
-               plan->buffer[b->source].size_bytes == b->size_bytes;
+               lies_within(b, plan->buffer[b->source].size_bytes);
     }
     return false;
 }
 
+/* Bytes of a root that a step has written; a root's ranges are chained and never overlap. */
+typedef struct range {
+    uint64_t begin, end;
+    struct range *next;
+} range;
+
 /* What is known while the steps are walked through. */
 typedef struct walk {
     const kiln_module_plan *plan;
+    kiln_arena *scratch;
     kiln_manifest **manifest;         /* [kernel_count] */
     uint32_t *first_write, *last_use; /* [buffer_count] by root; NEVER */
+    range **written;                  /* [buffer_count] by root */
     uint32_t *live, live_count;       /* arena roots that are alive */
 } walk;
 
@@ -150,18 +166,50 @@ static kiln_status check_step(const walk *w, const kiln_plan_step *step) {
         if (step->kernel < plan->kernel_count) return check_call(w, step);
         return KILN_ERROR(INVALID_ARGUMENT, "kernel %u of %u", step->kernel, plan->kernel_count);
     }
-    bool alias = step->action == KILN_ACTION_ALIAS;
-    if ((!alias && step->action != KILN_ACTION_COPY) || step->arg_count != 2 ||
-        step->output_count != !alias)
+    bool alias = step->action == KILN_ACTION_ALIAS,
+         copy = step->action == KILN_ACTION_COPY && step->arg_count == 2;
+    if ((!alias && !copy) || step->arg_count < 2 || step->output_count != copy)
         return KILN_ERROR(INVALID_ARGUMENT, "action %d with %u arguments", (int)step->action,
                           step->arg_count);
-    bool same =
-        kiln_module_plan_root(plan, step->arg[0]) == kiln_module_plan_root(plan, step->arg[1]);
-    bool sized = plan->buffer[step->arg[0]].size_bytes == plan->buffer[step->arg[1]].size_bytes;
-    if (same != alias || !sized)
-        return KILN_ERROR(INVALID_ARGUMENT, "buffers %u and %u cannot be %s", step->arg[0],
-                          step->arg[1], alias ? "aliases" : "copied");
+    const uint32_t *arg = step->arg;
+    if (copy && plan->buffer[arg[0]].size_bytes != plan->buffer[arg[1]].size_bytes)
+        return KILN_ERROR(INVALID_ARGUMENT, "buffers %u and %u cannot be copied", arg[0], arg[1]);
+    for (uint32_t i = 1; alias && i < step->arg_count; i++)
+        if (kiln_module_plan_root(plan, arg[i]) != kiln_module_plan_root(plan, arg[0]))
+            return KILN_ERROR(INVALID_ARGUMENT, "buffers %u and %u cannot be aliases", arg[0],
+                              arg[i]);
     return KILN_OK;
+}
+
+/* How many bytes of a buffer have been written. */
+static uint64_t written_bytes(const walk *w, uint32_t buffer) {
+    uint64_t begin = kiln_module_plan_offset(w->plan, buffer), bytes = 0;
+    uint64_t end = begin + w->plan->buffer[buffer].size_bytes;
+    for (const range *r = w->written[kiln_module_plan_root(w->plan, buffer)]; r; r = r->next)
+        if (r->begin < end && begin < r->end)
+            bytes += KILN_MIN(r->end, end) - KILN_MAX(r->begin, begin);
+    return bytes;
+}
+
+static bool is_written(const walk *w, uint32_t buffer) {
+    return w->first_write[kiln_module_plan_root(w->plan, buffer)] != NEVER &&
+           written_bytes(w, buffer) == w->plan->buffer[buffer].size_bytes;
+}
+
+/* Nothing else was written there, were it of no bytes. */
+static bool is_untouched(const walk *w, uint32_t buffer) {
+    bool part = w->plan->buffer[buffer].storage == KILN_STORAGE_ALIAS;
+    return part ? written_bytes(w, buffer) == 0 : w->first_write[buffer] == NEVER;
+}
+
+static void note_write(walk *w, uint32_t buffer, uint32_t step) {
+    uint32_t root = kiln_module_plan_root(w->plan, buffer);
+    range *r = KILN_ARENA_NEW(w->scratch, range);
+    r->begin = kiln_module_plan_offset(w->plan, buffer);
+    r->end = r->begin + w->plan->buffer[buffer].size_bytes;
+    r->next = w->written[root];
+    w->written[root] = r;
+    if (w->first_write[root] == NEVER) w->first_write[root] = step;
 }
 
 /* Enters a step's reads and writes, in order of steps. */
@@ -172,13 +220,13 @@ static kiln_status follow_data(walk *w, uint32_t index) {
         uint32_t root = kiln_module_plan_root(w->plan, step->arg[i]);
         kiln_module_storage storage = w->plan->buffer[root].storage;
         bool given = storage == KILN_STORAGE_INPUT || storage == KILN_STORAGE_CONSTANT;
-        if (i < read_count && !given && w->first_write[root] == NEVER)
+        if (i < read_count && !given && !is_written(w, step->arg[i]))
             return KILN_ERROR(INVALID_ARGUMENT, "buffer %u is read before it is written",
                               step->arg[i]);
-        if (i >= read_count && (given || w->first_write[root] != NEVER))
+        if (i >= read_count && (given || !is_untouched(w, step->arg[i])))
             return KILN_ERROR(INVALID_ARGUMENT, "buffer %u may not be written %s", step->arg[i],
                               given ? "at all" : "twice");
-        if (i >= read_count) w->first_write[root] = index;
+        if (i >= read_count) note_write(w, step->arg[i], index);
         w->last_use[root] = index;
     }
     return KILN_OK;
@@ -188,15 +236,22 @@ static bool overlap(const kiln_plan_buffer *a, const kiln_plan_buffer *b) {
     return a->offset < b->offset + b->size_bytes && b->offset < a->offset + a->size_bytes;
 }
 
-/* A result may stand exactly where an input of the step stood that is not needed after it: the
- * kernel reads each element before it writes the one at the same place, which only its maker can
- * know. */
-static bool takes_over(const walk *w, uint32_t index, const kiln_plan_buffer *result,
-                       uint32_t root) {
-    const kiln_plan_buffer *input = &w->plan->buffer[root];
-    return w->plan->step[index].action == KILN_ACTION_KERNEL && w->first_write[root] < index &&
+/* A whole result may stand exactly where an input of the step stood that is not needed after it:
+ * the kernel reads each element before it writes the one at the same place, which only its maker
+ * can know. */
+static bool takes_over(const walk *w, uint32_t index, uint32_t written, uint32_t root) {
+    const kiln_plan_buffer *input = &w->plan->buffer[root], *result = &w->plan->buffer[written];
+    return w->plan->step[index].action == KILN_ACTION_KERNEL &&
+           result->storage == KILN_STORAGE_ARENA && w->first_write[root] < index &&
            w->last_use[root] == index && result->offset == input->offset &&
            result->size_bytes == input->size_bytes;
+}
+
+/* From the first write into any part of it on. */
+static bool is_live(const walk *w, uint32_t root) {
+    for (uint32_t i = 0; i < w->live_count; i++)
+        if (w->live[i] == root) return true;
+    return false;
 }
 
 /* Adds what the step writes to the arena to the buffers alive, which must lie elsewhere. */
@@ -209,10 +264,10 @@ static kiln_status follow_memory(walk *w, uint32_t index) {
     for (uint32_t i = step->arg_count - step->output_count; i < step->arg_count; i++) {
         uint32_t root = kiln_module_plan_root(w->plan, step->arg[i]);
         const kiln_plan_buffer *buffer = &w->plan->buffer[root];
-        if (buffer->storage != KILN_STORAGE_ARENA) continue;
+        if (buffer->storage != KILN_STORAGE_ARENA || is_live(w, root)) continue;
         for (uint32_t j = 0; j < w->live_count; j++)
             if (overlap(buffer, &w->plan->buffer[w->live[j]]) &&
-                !takes_over(w, index, buffer, w->live[j]))
+                !takes_over(w, index, step->arg[i], w->live[j]))
                 return KILN_ERROR(INVALID_ARGUMENT,
                                   "buffer %u overwrites buffer %u, which is still needed", root,
                                   w->live[j]);
@@ -229,7 +284,7 @@ static kiln_status check_steps(walk *w) {
         if (st) return kiln_status_note(st, "step %u", i);
     }
     for (uint32_t i = 0; i < plan->output_count; i++)
-        if (w->first_write[plan->output[i].buffer] == NEVER)
+        if (!is_written(w, plan->output[i].buffer))
             return KILN_ERROR(INVALID_ARGUMENT, "output %u is never written", i);
     for (uint32_t i = 0; i < plan->step_count; i++) {
         kiln_status st = follow_memory(w, i);
@@ -265,11 +320,12 @@ kiln_status kiln_module_plan_check(const kiln_module_plan *plan) {
 
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
-    walk w = {.plan = plan};
+    walk w = {.plan = plan, .scratch = &scratch};
     size_t table_bytes = plan->buffer_count * sizeof(uint32_t);
     w.first_write = kiln_arena_alloc(&scratch, table_bytes);
     w.last_use = kiln_arena_alloc(&scratch, table_bytes);
     w.live = kiln_arena_alloc(&scratch, table_bytes);
+    w.written = KILN_ARENA_ARRAY(&scratch, range *, plan->buffer_count);
     memset(w.first_write, 0xff, table_bytes); /* NEVER */
     st = decode_manifests(&w, &scratch);
     if (!st) st = check_steps(&w);

@@ -298,7 +298,7 @@ static void plan_with_broken_rules_is_damage(void **state) {
     memcpy(&size, w->copy + entry(KILN_MODULE_INDEX_PLAN, KILN_MODULE_ENTRY_AT_SIZE), sizeof size);
     assert_int_equal(w->copy[offset + size - 1], FIXTURE_OUT1); /* the last argument of the last step */
     put(w, offset + size - 1, FIXTURE_A1, 1);
-    refused(w, w->good.size, KILN_DATA_LOSS, "cannot be copied");
+    refused(w, w->good.size, KILN_DATA_LOSS, "may not be written twice");
 }
 
 /* Random damage behind right checksums: no promise about the answer, only that there is one. */

@@ -240,6 +240,105 @@ static void planners_can_be_left_out(void **state) {
     expect_module_equals_graph(&m);
 }
 
+/* Kernels whose operator begins with `op`. */
+static uint32_t kernels_of(const packed *m, const char *op) {
+    uint32_t count = 0;
+    for (uint32_t s = 0; s < m->plan.step_count; s++)
+        count +=
+            m->plan.step[s].action == KILN_ACTION_KERNEL && kiln_str_starts(m->plan.step[s].op, op);
+    return count;
+}
+
+static uint32_t copies_of(const packed *m) {
+    uint32_t count = 0;
+    for (uint32_t s = 0; s < m->plan.step_count; s++)
+        count += m->plan.step[s].action == KILN_ACTION_COPY;
+    return count;
+}
+
+#define BRANCHES                                                               \
+    "graph branches\ninput x: f32[1,8,6,6]\n"                                  \
+    "constant w1: f32[16,8,1,1] = hash \"00112233445566778899aabbccddeeff\"\n" \
+    "constant w3: f32[24,8,3,3] = hash \"10112233445566778899aabbccddeeff\"\n" \
+    "constant k: f32[1,8,6,6] = hash \"20112233445566778899aabbccddeeff\"\n"   \
+    "a: f32[1,16,6,6] = conv(x, w1)\nb: f32[1,24,6,6] = conv(x, w3) pads=[1,1,1,1]\n"
+
+/* Packed with windows and without: both compute what the interpreter says. */
+static packed pack_windows(kiln_arena *arena, const char *text) {
+    packed without = pack_without(arena, text, 1u << KILN_PLANNER_WINDOWS);
+    assert_int_equal(without.report.window_bytes, 0);
+    expect_module_equals_graph(&without);
+    packed m = pack_text(arena, text);
+    expect_no_live_overlap(&m.plan);
+    expect_module_equals_graph(&m);
+    return m;
+}
+
+static void operands_are_written_where_they_end_up(void **state) {
+    const char *text = BRANCHES "j: f32[1,40,6,6] = concat(a, b) axis=1\n"
+                                "y: f32[1,40,1,1] = global_average_pool(j)\noutput y\n";
+    packed m = pack_windows(*state, text);
+    assert_int_equal(kernels_of(&m, "concat"), 0);
+    assert_int_equal(copies_of(&m), 0);
+    assert_int_equal(m.report.window_bytes, 40 * 36 * 4);
+    packed without = pack_without(*state, text, 1u << KILN_PLANNER_WINDOWS);
+    assert_int_equal(kernels_of(&without, "concat"), 1);
+    assert_true(m.report.live_bytes < without.report.live_bytes);
+}
+
+/* What cannot be written in place is copied or converted there: a graph input, a constant, an
+ * output of the graph, an operand that has its place already. */
+static void other_operands_are_brought_into_their_places(void **state) {
+    packed m = pack_windows(*state, BRANCHES
+                            "j: f32[1,80,6,6] = concat(a, x, k, b, b) axis=1\n"
+                            "y: f32[1,80,1,1] = global_average_pool(j)\noutput y\noutput a\n");
+    assert_int_equal(kernels_of(&m, "concat"), 0);
+    assert_int_equal(m.report.window_bytes, 24 * 36 * 4);
+}
+
+static void concatenations_nest(void **state) {
+    packed m = pack_windows(
+        *state, BRANCHES "j: f32[1,40,6,6] = concat(a, b) axis=1\n"
+                         "constant w: f32[8,40,1,1] = hash \"30112233445566778899aabbccddeeff\"\n"
+                         "c: f32[1,8,6,6] = conv(j, w)\n"
+                         "l: f32[1,48,6,6] = concat(j, c) axis=1\n"
+                         "y: f32[1,48,1,1] = global_average_pool(l)\noutput y\n");
+    assert_int_equal(kernels_of(&m, "concat"), 0);
+    assert_int_equal(copies_of(&m), 0);
+}
+
+static void an_output_may_be_written_in_parts(void **state) {
+    packed m = pack_windows(*state, "graph out\ninput x: f32[4,32]\na: f32[4,32] = exp(x)\n"
+                                    "b: f32[1,32] = reduce_sum(x) axes=[0]\n"
+                                    "y: f32[5,32] = concat(a, b) axis=0\noutput y\n");
+    assert_int_equal(m.report.arena_bytes, 0);
+    assert_int_equal(kernels_of(&m, "concat"), 0);
+}
+
+static void slices_are_read_where_they_lie(void **state) {
+    packed m = pack_windows(*state, "graph cut\ninput x: f32[6,32]\ns: f32[6,32] = softmax(x)\n"
+                                    "p: f32[2,32], q: f32[4,32] = split(s) axis=0 split=[2,4]\n"
+                                    "a: f32[2,1] = reduce_sum(p) axes=[1]\n"
+                                    "b: f32[4,1] = reduce_max(q) axes=[1]\n"
+                                    "c: f32[4,32] = softmax(q)\noutput a\noutput b\noutput c\n");
+    assert_int_equal(kernels_of(&m, "split"), 0);
+    assert_int_equal(m.report.window_bytes, 6 * 32 * 4);
+}
+
+/* Rows of 12 bytes; columns; channels within a block of a layout: kernels move these. */
+static void what_is_no_run_of_bytes_is_copied_by_a_kernel(void **state) {
+    packed m =
+        pack_windows(*state, "graph odd\ninput x: f32[4,3]\na: f32[1,3] = reduce_max(x) axes=[0]\n"
+                             "b: f32[1,3] = reduce_sum(x) axes=[0]\n"
+                             "y: f32[2,3] = concat(a, b) axis=0\noutput y\n");
+    assert_int_equal(kernels_of(&m, "concat"), 1);
+    m = pack_windows(*state,
+                     "graph columns\ninput x: f32[4,32]\na: f32[4,1] = reduce_max(x) axes=[1]\n"
+                     "b: f32[4,1] = reduce_sum(x) axes=[1]\n"
+                     "y: f32[4,2] = concat(a, b) axis=1\noutput y\n");
+    assert_int_equal(kernels_of(&m, "concat"), 1);
+}
+
 static void modules_are_the_same_bytes_every_time(void **state) {
     packed a = pack_text(*state, NETWORK "output h\n"), b = pack_text(*state, NETWORK "output h\n");
     assert_int_equal(a.bytes.size, b.bytes.size);
@@ -387,6 +486,12 @@ int main(void) {
         test_with_arena(what_is_needed_later_is_not_overwritten),
         test_with_arena(only_the_same_elements_are_overwritten),
         test_with_arena(planners_can_be_left_out),
+        test_with_arena(operands_are_written_where_they_end_up),
+        test_with_arena(other_operands_are_brought_into_their_places),
+        test_with_arena(concatenations_nest),
+        test_with_arena(an_output_may_be_written_in_parts),
+        test_with_arena(slices_are_read_where_they_lie),
+        test_with_arena(what_is_no_run_of_bytes_is_copied_by_a_kernel),
         test_with_arena(modules_are_the_same_bytes_every_time),
         test_with_arena(networks_convert_at_their_edges_only_and_waste_no_memory),
         test_with_arena(a_conversion_stands_where_layouts_differ),

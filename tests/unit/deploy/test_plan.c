@@ -37,7 +37,11 @@ static void constant_without_bytes(kiln_module_plan *p) { p->buffer[FIXTURE_W0].
 static void storage_unknown(kiln_module_plan *p) { p->buffer[FIXTURE_A0].storage = (kiln_module_storage)9; }
 static void alias_of_alias(kiln_module_plan *p) { p->buffer[FIXTURE_A1_ALIAS].source = FIXTURE_A1_ALIAS; }
 static void alias_of_nothing(kiln_module_plan *p) { p->buffer[FIXTURE_A1_ALIAS].source = 99; }
-static void alias_of_other_size(kiln_module_plan *p) { p->buffer[FIXTURE_A1_ALIAS].size_bytes = 64; }
+static void alias_beyond_its_source(kiln_module_plan *p) { p->buffer[FIXTURE_A1_ALIAS].offset = 64; }
+static void alias_unaligned(kiln_module_plan *p) {
+    p->buffer[FIXTURE_A1_ALIAS].offset = 4;
+    p->buffer[FIXTURE_A1_ALIAS].size_bytes = 64;
+}
 static void port_without_buffer(kiln_module_plan *p) { p->input[0].buffer = 99; }
 static void port_in_the_arena(kiln_module_plan *p) { p->input[0].buffer = FIXTURE_A0; }
 static void port_of_other_size(kiln_module_plan *p) { p->input[0].shape.dim[0] = 11; }
@@ -63,6 +67,7 @@ static void overlapping(kiln_module_plan *p) {
 static void overlapping_partly(kiln_module_plan *p) { p->buffer[FIXTURE_A1].offset -= 64; }
 static void alias_of_another_buffer(kiln_module_plan *p) { args_of(p, 2)[0] = FIXTURE_A0; }
 static void copy_onto_itself(kiln_module_plan *p) { args_of(p, 4)[1] = FIXTURE_A1; }
+static void copy_of_other_size(kiln_module_plan *p) { p->buffer[FIXTURE_A1_ALIAS].size_bytes = 64; }
 static void kernel_damaged(kiln_module_plan *p) { p->kernel[0].size /= 2; }
 
 static void broken_rule_is_named(void **state) {
@@ -78,7 +83,8 @@ static void broken_rule_is_named(void **state) {
         {offset_wraps, "buffer 4"},              {offset_unaligned, "buffer 3"},
         {size_huge, "buffer 3"},                 {constant_without_bytes, "buffer 1"},
         {storage_unknown, "buffer 3"},           {alias_of_alias, "buffer 5"},
-        {alias_of_nothing, "buffer 5"},          {alias_of_other_size, "buffer 5"},
+        {alias_of_nothing, "buffer 5"},          {alias_beyond_its_source, "buffer 5"},
+        {alias_unaligned, "buffer 5"},           {copy_of_other_size, "argument x"},
         {port_without_buffer, "port 0 has no"}, {port_in_the_arena, "disagree"},
         {port_of_other_size, "disagree"},        {port_shared, "outputs: port 1"},
         {input_without_port, "buffer 0"},        {kernel_missing, "kernel 1 of 1"},
@@ -89,7 +95,7 @@ static void broken_rule_is_named(void **state) {
         {read_before_written, "read before"},    {written_twice, "twice"},
         {output_unwritten, "output 1"},          {overlapping, "overwrites buffer 3"},
         {overlapping_partly, "overwrites"},      {alias_of_another_buffer, "aliases"},
-        {copy_onto_itself, "copied"},            {kernel_damaged, "kernel 0"},
+        {copy_onto_itself, "twice"},             {kernel_damaged, "kernel 0"},
     };
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         kiln_module_plan plan = fixture_plan(&arena, "kernel_static.o");
@@ -129,6 +135,86 @@ static void memory_is_used_again_after_the_last_reader(void **state) {
     assert_null(kiln_module_plan_check(&plan));
 }
 
+/* The fixture with its first two results side by side in one buffer. */
+enum { WHOLE = FIXTURE_BUFFER_COUNT, FIRST_PART, SECOND_PART, PARTS_BUFFER_COUNT };
+
+static kiln_module_plan plan_in_parts(void) {
+    const uint64_t slot = 4032; /* FIXTURE_BYTES rounded up to 64 */
+    kiln_module_plan plan = fixture_plan(&arena, "kernel_static.o");
+    kiln_plan_buffer *buffer = KILN_ARENA_ARRAY(&arena, kiln_plan_buffer, PARTS_BUFFER_COUNT);
+    memcpy(buffer, plan.buffer, FIXTURE_BUFFER_COUNT * sizeof *buffer);
+    buffer[WHOLE] = (kiln_plan_buffer){.storage = KILN_STORAGE_ARENA, .size_bytes = slot + FIXTURE_BYTES};
+    buffer[FIRST_PART] = (kiln_plan_buffer){.storage = KILN_STORAGE_ALIAS, .size_bytes = FIXTURE_BYTES, .source = WHOLE};
+    buffer[SECOND_PART] = buffer[FIRST_PART];
+    buffer[SECOND_PART].offset = slot;
+    static uint32_t joined[2];
+    memcpy(joined, (uint32_t[]){FIRST_PART, SECOND_PART}, sizeof joined);
+    args_of(&plan, 0)[2] = args_of(&plan, 1)[0] = FIRST_PART;
+    args_of(&plan, 1)[2] = args_of(&plan, 3)[0] = SECOND_PART;
+    args_of(&plan, 4)[0] = FIRST_PART;
+    plan.step[2].arg = joined;
+    plan.buffer = buffer;
+    plan.buffer_count = PARTS_BUFFER_COUNT;
+    return plan;
+}
+
+static void a_buffer_may_be_written_in_parts(void **state) {
+    (void)state;
+    kiln_module_plan plan = plan_in_parts();
+    kiln_status st = kiln_module_plan_check(&plan);
+    if (st) fail_msg("%s", kiln_status_text(st));
+}
+
+static void parts_overlap(kiln_module_plan *p) { p->buffer[SECOND_PART].offset -= 64; }
+static void a_gap_is_read(kiln_module_plan *p) { /* the bytes between the parts, then the first part alone */
+    p->buffer[FIXTURE_A1_ALIAS] = (kiln_plan_buffer){
+        .storage = KILN_STORAGE_ALIAS, .size_bytes = FIXTURE_BYTES, .source = WHOLE, .offset = 64};
+    args_of(p, 1)[0] = FIXTURE_A1_ALIAS;
+}
+static void whole_written_after_a_part(kiln_module_plan *p) {
+    p->buffer[WHOLE].size_bytes = FIXTURE_BYTES;
+    p->buffer[SECOND_PART].offset = 0;
+    args_of(p, 1)[2] = WHOLE;
+}
+/* The first part's buffer lives on while others are written: nothing may lie in its second half either. */
+static void half_of_a_live_buffer_taken(kiln_module_plan *p) {
+    p->buffer[FIXTURE_A1].offset = 4032;
+    args_of(p, 1)[2] = FIXTURE_A1;
+    args_of(p, 2)[1] = FIRST_PART;
+    args_of(p, 3)[0] = FIXTURE_A1;
+}
+/* A kernel may write over its input, but not a part of a larger buffer. */
+static void part_takes_over_an_input(kiln_module_plan *p) {
+    p->buffer[FIXTURE_A0].offset = 0;
+    args_of(p, 0)[2] = args_of(p, 1)[0] = FIXTURE_A0;
+    args_of(p, 2)[0] = args_of(p, 4)[0] = SECOND_PART;
+}
+static void alias_of_two_buffers(kiln_module_plan *p) { args_of(p, 2)[1] = FIXTURE_X; }
+
+static void broken_rules_of_parts_are_named(void **state) {
+    (void)state;
+    static const struct {
+        void (*apply)(kiln_module_plan *plan);
+        const char *text;
+    } row[] = {
+        {parts_overlap, "twice"},
+        {a_gap_is_read, "read before"},
+        {whole_written_after_a_part, "twice"},
+        {half_of_a_live_buffer_taken, "overwrites"},
+        {part_takes_over_an_input, "overwrites"},
+        {alias_of_two_buffers, "aliases"},
+    };
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        kiln_module_plan plan = plan_in_parts();
+        row[i].apply(&plan);
+        kiln_status st = kiln_module_plan_check(&plan);
+        assert_non_null(st);
+        if (!strstr(kiln_status_text(st), row[i].text))
+            fail_msg("row %zu: '%s' does not say '%s'", i, kiln_status_text(st), row[i].text);
+        kiln_status_free(st);
+    }
+}
+
 static void blocked_layout_is_refused_at_the_edge(void **state) {
     (void)state;
     kiln_module_plan plan = fixture_plan(&arena, "kernel_static.o");
@@ -157,6 +243,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(broken_rule_is_named),
         cmocka_unit_test(result_takes_the_place_of_an_input_read_for_the_last_time),
         cmocka_unit_test(memory_is_used_again_after_the_last_reader),
+        cmocka_unit_test(a_buffer_may_be_written_in_parts),
+        cmocka_unit_test(broken_rules_of_parts_are_named),
         cmocka_unit_test(blocked_layout_is_refused_at_the_edge),
         cmocka_unit_test(root_of_an_alias_is_its_source),
     };

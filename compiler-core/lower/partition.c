@@ -4,14 +4,16 @@
  * first and their parts looked at again.
  *
  * Iterations of a parallel loop must stay together to be shared out evenly: its body is doubled
- * under ifs instead. Vectorized loops keep their conditions, which become lane masks; unrolled ones
- * need no splitting. */
+ * under ifs instead, also where the condition is on a digit of its variable, as those that were
+ * fused to be shared out leave. Vectorized loops keep their conditions, which become lane masks;
+ * unrolled ones need no splitting. */
 #include <string.h>
 
 #include "base/check.h"
 #include "compiler-core/lower/pass.h"
 
-#define CUTS_MAX 4u /* a loop becomes at most one part more than that */
+#define CUTS_MAX 4u   /* a loop becomes at most one part more than that */
+#define DIGITS_MAX 4u /* of a parallel loop's variable */
 
 typedef struct partition {
     kiln_program *p;
@@ -22,6 +24,8 @@ typedef struct partition {
     uint32_t cut_count;
     int64_t cut[CUTS_MAX]; /* increasing; a part begins at each */
     bool too_many;
+    uint32_t digit_count;
+    kiln_expr digit[DIGITS_MAX]; /* what conditions have instead of the loop's variable itself */
 } partition;
 
 /* ---- where to cut ---------------------------------------------------------------------------- */
@@ -57,17 +61,33 @@ static bool is_inside(const partition *part, kiln_var var) {
     return !kiln_lower_loop_of(part->p, outer, var);
 }
 
+/* A quotient or remainder of the loop's variable alone. */
+static void note_digit(partition *part, kiln_expr term, kiln_var var) {
+    kiln_program *p = part->p;
+    kiln_expr_op op = kiln_expr_get(p, term)->op;
+    if (op != KILN_EXPR_FLOORDIV && op != KILN_EXPR_FLOORMOD) return;
+    if (!kiln_expr_uses_var(p, term, var) || part->digit_count == DIGITS_MAX) return;
+    for (uint32_t i = 0; i < part->digit_count; i++)
+        if (part->digit[i] == term) return;
+    for (kiln_var v = 1; v < p->var.count; v++)
+        if (v != var && kiln_expr_uses_var(p, term, v)) return;
+    part->digit[part->digit_count++] = term;
+}
+
 /* rest = form without the loop's variable: known interval, or false when loops outside (not
  * constant here) or anything but plain variables enter. */
-static bool rest_of(const partition *part, const kiln_affine *form, kiln_var var,
-                    int64_t *coefficient, kiln_interval *rest) {
+static bool rest_of(partition *part, const kiln_affine *form, kiln_var var, int64_t *coefficient,
+                    kiln_interval *rest) {
     const kiln_program *p = part->p;
     *coefficient = 0;
     *rest = (kiln_interval){form->constant, form->constant};
     for (uint32_t i = 0; i < form->term_count; i++) {
         const kiln_expr_node *node = kiln_expr_get(p, form->term[i]);
         int64_t c = form->coefficient[i];
-        if (node->op != KILN_EXPR_VAR) return false;
+        if (node->op != KILN_EXPR_VAR) {
+            note_digit(part, form->term[i], var);
+            return false;
+        }
         kiln_var v = node->payload.id;
         if (v == var) {
             *coefficient = c;
@@ -253,13 +273,18 @@ static void split_parallel(partition *part) {
     }
 }
 
-static void split_loop(partition *outer, kiln_stmt loop) {
+static partition look_at(const partition *outer, kiln_stmt loop) {
     partition part = *outer;
     part.loop = loop;
-    part.cut_count = 0;
+    part.cut_count = part.digit_count = 0;
     part.too_many = false;
     grow_range(&part);
     find_cuts(&part, loop);
+    return part;
+}
+
+static void split_loop(partition *outer, kiln_stmt loop) {
+    partition part = look_at(outer, loop);
     uint64_t added = kiln_lower_size(part.p, loop) * part.cut_count;
     if (part.cut_count == 0 || part.too_many || added > part.budget) {
         split_tree(outer, part.p->stmt.data[loop].child.data[0]);
@@ -273,12 +298,38 @@ static void split_loop(partition *outer, kiln_stmt loop) {
     outer->budget = part.budget;
 }
 
+/* For a while the digit is the variable of a loop of its own around the body, which is cut like any
+ * other; false when nothing of it is left. */
+static bool split_digit(partition *part, kiln_stmt loop, kiln_expr digit) {
+    kiln_program *p = part->p;
+    kiln_stmt body = p->stmt.data[loop].child.data[0];
+    kiln_interval range = kiln_expr_bounds(p, digit, part->range);
+    kiln_var var = kiln_var_create(p, KILN_STR("digit"), range.low, range.high);
+    kiln_expr stand_in = kiln_expr_var(p, var);
+    kiln_lower_replace(p, body, digit, stand_in);
+    kiln_stmt around =
+        kiln_stmt_for(p, var, range.low, range.high - range.low + 1, KILN_LOOP_PARALLEL, body);
+    split_loop(part, around);
+    if (p->stmt.data[around].child.count == 0) return false;
+    kiln_lower_replace(p, around, stand_in, digit);
+    kiln_stmt_replace(p, around, p->stmt.data[around].child.data[0]);
+    return true;
+}
+
+static void split_parallel_loop(partition *part, kiln_stmt loop) {
+    grow_range(part);
+    const partition seen = look_at(part, loop);
+    for (uint32_t i = 0; i < seen.digit_count; i++)
+        if (!split_digit(part, loop, seen.digit[i])) return;
+    split_loop(part, loop);
+}
+
 static void split_tree(partition *part, kiln_stmt stmt) {
     kiln_program *p = part->p;
     const kiln_stmt_info *s = &p->stmt.data[stmt];
-    if (s->kind == KILN_STMT_FOR &&
-        (s->loop_kind == KILN_LOOP_SERIAL || s->loop_kind == KILN_LOOP_PARALLEL)) {
-        split_loop(part, stmt);
+    bool serial = s->loop_kind == KILN_LOOP_SERIAL, shared = s->loop_kind == KILN_LOOP_PARALLEL;
+    if (s->kind == KILN_STMT_FOR && (serial || shared)) {
+        (serial ? split_loop : split_parallel_loop)(part, stmt);
         return;
     }
     /* A child that is split is replaced by one statement, or vanishes when nothing of it is left.

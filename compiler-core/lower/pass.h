@@ -25,6 +25,8 @@ typedef kiln_status (*kiln_lower_pass)(kiln_lowering *l);
 typedef kiln_expr (*kiln_lower_rewriter)(kiln_program *p, kiln_expr e, void *context);
 void kiln_lower_rewrite(kiln_program *p, kiln_stmt stmt, kiln_lower_rewriter rewrite,
                         void *context);
+/* Puts `to` wherever `from` is in them. */
+void kiln_lower_replace(kiln_program *p, kiln_stmt stmt, kiln_expr from, kiln_expr to);
 /* Simplifies the tree below `stmt`, given the ranges of variables (`range`: [var count], or NULL
  * for their own): expressions, decided ifs, loops that run once or never, sequences of one. `stmt`
  * may be replaced or vanish. */

@@ -21,6 +21,25 @@ void kiln_lower_rewrite(kiln_program *p, kiln_stmt stmt, kiln_lower_rewriter rew
         kiln_lower_rewrite(p, get(p, stmt)->child.data[i], rewrite, context);
 }
 
+typedef struct replacing {
+    kiln_expr from, to;
+} replacing;
+
+static kiln_expr replace_node(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
+    (void)p;
+    const replacing *r = context;
+    return e == r->from ? r->to : rebuilt;
+}
+
+static kiln_expr replace_in(kiln_program *p, kiln_expr e, void *context) {
+    return kiln_expr_rewrite(p, e, replace_node, context);
+}
+
+void kiln_lower_replace(kiln_program *p, kiln_stmt stmt, kiln_expr from, kiln_expr to) {
+    replacing r = {from, to};
+    kiln_lower_rewrite(p, stmt, replace_in, &r);
+}
+
 typedef struct load_visit {
     kiln_stmt stmt;
     kiln_lower_load_visitor visit;

@@ -69,20 +69,6 @@ static void find_condition(search *s, kiln_stmt stmt) {
 /* ---- the two loops ----------------------------------------------------------------------------
  */
 
-typedef struct replacing {
-    kiln_expr from, to;
-} replacing;
-
-static kiln_expr replace_node(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
-    (void)p;
-    const replacing *r = context;
-    return e == r->from ? r->to : rebuilt;
-}
-
-static kiln_expr replace_in(kiln_program *p, kiln_expr e, void *context) {
-    return kiln_expr_rewrite(p, e, replace_node, context);
-}
-
 /* if answer: the loop, with its first condition decided. */
 static kiln_stmt answered(kiln_program *p, kiln_stmt loop, bool holds) {
     search s = {.p = p, .loop = loop};
@@ -90,8 +76,8 @@ static kiln_stmt answered(kiln_program *p, kiln_stmt loop, bool holds) {
     kiln_stmt version = kiln_stmt_create(p, KILN_STMT_IF);
     p->stmt.data[version].condition =
         holds ? s.invariant : kiln_expr_unary(p, KILN_EXPR_NOT, s.invariant);
-    replacing r = {s.whole, holds && s.rest ? s.rest : kiln_expr_int(p, KILN_BOOL, holds)};
-    kiln_lower_rewrite(p, loop, replace_in, &r);
+    kiln_lower_replace(p, loop, s.whole,
+                       holds && s.rest ? s.rest : kiln_expr_int(p, KILN_BOOL, holds));
     kiln_stmt_append(p, version, loop);
     return version;
 }

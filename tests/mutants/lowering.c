@@ -177,6 +177,11 @@ static const struct hand_row {
     {"padding of rows in parallel, a few columns at a time", CONV,
      "split(pad.w, -1, 3)\nunroll(pad.w.1)\nunroll(pad.w.0)\nunroll(pad.c)\nparallel(pad.h)\n", 3,
      4},
+    {"conv, channels and rows fused and shared, with tails of both", CONV,
+     "split(conv.oc, -1, 4)\nsplit(conv.oh, -1, 2)\n"
+     "reorder(conv.oc.0, conv.oh.0, conv.ow, conv.ic, conv.kh, conv.kw, conv.oh.1, conv.oc.1)\n"
+     "fuse(conv.oc.0, conv.oh.0)\nparallel(conv.oc.0.f)\n",
+     3, 4},
     {"shift, in parallel", SHIFT, "split(shift.i, 10, 4)\nparallel(shift.i.0)\n", 3, 4},
     {"shift, vectors", SHIFT, "split(shift.i, 5, 8)\nvectorize(shift.i.1)\n", 4, 1},
     {"clamp", CLAMP, "", 3, 1},
@@ -312,6 +317,22 @@ static void full_tiles_carry_no_condition(void **state) {
         "split(copy.i, 5, 8)\n", is_if);
 }
 
+static bool is_if_in_loop(const kiln_program *p, kiln_stmt s) {
+    bool inside = false;
+    for (kiln_stmt at = s; at; at = p->stmt.data[at].parent)
+        inside |= is_loop(p, at, KILN_LOOP_SERIAL);
+    return inside && is_if(p, s);
+}
+static void full_tiles_of_shared_loops_carry_no_condition(void **state) {
+    kiln_target target = x86_target(*state, 3, 2);
+    kiln_lowered lowered;
+    kiln_program *te = parse_in(*state, "program copy\ninput x: f32[6,37]\noutput y: f32[6,37]\n"
+                                        "block copy(i:6, j:37): y[i, j] = x[i, j] + 1.0\n");
+    const char *trace = "split(copy.j, -1, 8)\nfuse(copy.i, copy.j.0)\nparallel(copy.i.f)\n";
+    expect_ok(kiln_lower(replay_text(te, trace), &target, *state, &lowered));
+    assert_int_equal(count_below(lowered.run, lowered.run->root, is_if_in_loop), 0);
+}
+
 static bool is_choice(const kiln_program *p, kiln_stmt s) {
     const kiln_stmt_info *info = &p->stmt.data[s];
     return info->kind == KILN_STMT_STORE && kiln_expr_get(p, info->value)->op == KILN_EXPR_SELECT;
@@ -368,6 +389,7 @@ int main(void) {
         test_with_arena(vectors_are_cut_to_hardware),
         test_with_arena(unrolled_nests_stay_short),
         test_with_arena(full_tiles_carry_no_condition),
+        test_with_arena(full_tiles_of_shared_loops_carry_no_condition),
         test_with_arena(rows_are_chosen_outside_of_their_loop),
         test_with_arena(registers_that_cannot_be_are_refused),
         test_with_arena(registers_are_counted),

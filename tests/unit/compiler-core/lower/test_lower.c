@@ -113,9 +113,9 @@ static kiln_program *program_of(kiln_arena *arena, const char *text) {
 }
 
 /* The statement tree after a pass, without declarations. */
-static void expect_loops(kiln_arena *arena, const char *program, const char *after,
-                         const char *wanted) {
-    kiln_target target = target_of(arena, AVX2);
+static void expect_loops_on(kiln_arena *arena, const char *device, const char *program,
+                            const char *after, const char *wanted) {
+    kiln_target target = target_of(arena, device);
     kiln_strbuf text = {0};
     kiln_status st =
         kiln_lower_explain(program_of(arena, program), &target, kiln_str_from(after), arena, &text);
@@ -124,6 +124,11 @@ static void expect_loops(kiln_arena *arena, const char *program, const char *aft
     assert_non_null(loops);
     assert_string_equal(loops + strlen("loops:\n"), wanted);
     kiln_strbuf_deinit(&text);
+}
+
+static void expect_loops(kiln_arena *arena, const char *program, const char *after,
+                         const char *wanted) {
+    expect_loops_on(arena, AVX2, program, after, wanted);
 }
 
 static void expect_refused(kiln_arena *arena, const char *program, kiln_code code,
@@ -223,6 +228,25 @@ static void loops_are_parallel_only_where_there_are_threads(void **state) {
     expect_loops(arena, program, "threads", "  for i in 62:\n    block c(a=i)\n");
 }
 
+/* Rows and tiles of 4 columns, fused: the tail of each row burdens no other tile. */
+static void tails_of_fused_loops_that_threads_share_are_cut_off(void **state) {
+    kiln_arena *arena = ((kiln_program *)*state)->arena;
+    const char *program = "program test\ninput x: f32[3,10]\noutput y: f32[3,10]\n"
+                          "block c(a:3, b:10): y[a, b] = x[a, b]\n"
+                          "loops:\n  parallel f in 9:\n    for i in 4:\n"
+                          "      block c(a=floordiv(f, 3), b=floormod(f, 3)*4 + i) "
+                          "if floormod(f, 3)*4 + i < 10\n";
+    expect_loops_on(arena, AVX2 ",cores=2,threads=2", program, "partition",
+                    "  parallel f in 9:\n"
+                    "    if floormod(f, 3) < 2:\n"
+                    "      for i'2 in 4:\n"
+                    "        y[floordiv(f, 3), floormod(f, 3)*4 + i'2] = "
+                    "x[floordiv(f, 3), floormod(f, 3)*4 + i'2]\n"
+                    "    if 2 <= floormod(f, 3):\n"
+                    "      for i'4 in 2:\n"
+                    "        y[floordiv(f, 3), i'4 + 8] = x[floordiv(f, 3), i'4 + 8]\n");
+}
+
 static void packing_of_constants_moves_to_prepare(void **state) {
     kiln_arena *arena = ((kiln_program *)*state)->arena;
     const char *program =
@@ -312,6 +336,7 @@ int main(void) {
         PROGRAM_TEST(temps_keep_what_one_execution_touches),
         PROGRAM_TEST(temps_of_parallel_iterations_are_private),
         PROGRAM_TEST(loops_are_parallel_only_where_there_are_threads),
+        PROGRAM_TEST(tails_of_fused_loops_that_threads_share_are_cut_off),
         PROGRAM_TEST(packing_of_constants_moves_to_prepare),
         PROGRAM_TEST(registers_chosen_by_a_serial_loop_are_refused),
         PROGRAM_TEST(more_registers_than_the_target_has_are_refused),

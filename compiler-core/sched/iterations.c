@@ -52,10 +52,35 @@ static bool decode_sum(kiln_program *p, known *k, kiln_expr e, const kiln_movers
     return learnt;
 }
 
+/* floordiv(x, a) when `digit` is floormod(floordiv(x, a), b) and a*b is `product`; 0: it is not. */
+static kiln_expr digit_above(kiln_program *p, kiln_expr digit, kiln_expr x, int64_t product) {
+    if (kiln_expr_get(p, digit)->op != KILN_EXPR_FLOORMOD) return 0;
+    kiln_expr quotient = kiln_expr_operand(p, digit, 0);
+    if (kiln_expr_get(p, quotient)->op != KILN_EXPR_FLOORDIV) return 0;
+    int64_t a, b;
+    bool fits = kiln_expr_operand(p, quotient, 0) == x &&
+                kiln_expr_as_int(p, kiln_expr_operand(p, quotient, 1), &a) &&
+                kiln_expr_as_int(p, kiln_expr_operand(p, digit, 1), &b) && b > 0 &&
+                a * b == product;
+    return fits ? quotient : 0;
+}
+
+/* floordiv(x, a*b) and floormod(floordiv(x, a), b) together determine floordiv(x, a). */
+static bool join_digits(kiln_program *p, known *k, kiln_expr x, int64_t product) {
+    bool learnt = false;
+    for (uint32_t i = 0; i < k->count; i++) {
+        kiln_expr quotient = digit_above(p, k->e[i], x, product);
+        learnt |= quotient && learn(k, quotient);
+    }
+    return learnt;
+}
+
 /* floordiv(x, c) and floormod(x, c) together determine x. */
 static bool join_division(kiln_program *p, known *k, kiln_expr e) {
     if (kiln_expr_get(p, e)->op != KILN_EXPR_FLOORDIV) return false;
     kiln_expr x = kiln_expr_operand(p, e, 0), c = kiln_expr_operand(p, e, 1);
+    int64_t divisor;
+    if (kiln_expr_as_int(p, c, &divisor) && join_digits(p, k, x, divisor)) return true;
     kiln_expr rest = kiln_expr_simplify(p, kiln_expr_binary(p, KILN_EXPR_FLOORMOD, x, c), NULL);
     if (kiln_expr_is_const(p, rest)) return learn(k, x);
     if (knows(k, rest)) return learn(k, x);

@@ -86,6 +86,18 @@ static void fused_and_split_loops_tell_what_they_write(void **state) {
     assert_true(kiln_element_determines(p, c, kiln_program_find_loop(p, KILN_STR("c.i.f.2"))));
 }
 
+static void any_number_of_fused_loops_tell_what_they_write(void **state) {
+    kiln_arena *arena = *state;
+    const conv_shape shape = {2, 2, 4, 5, 3, 1, 1, 1, 0, false};
+    kiln_program *p =
+        schedule(conv_program(arena, &shape), "fuse(conv.n, conv.oc, conv.oh, conv.ow)\n");
+    kiln_block conv = kiln_program_find_block(p, KILN_STR("conv"));
+    kiln_stmt fused = kiln_program_find_loop(p, KILN_STR("conv.n.f"));
+    assert_true(kiln_element_determines(p, conv, fused));
+    p->block.data[conv].index[1] = kiln_expr_index(p, 0); /* all channels write the first one */
+    assert_false(kiln_element_determines(p, conv, fused));
+}
+
 /* Rows of a padded image overlap between tiles: they may be copied in parallel only where each tile
  * has its own copy. */
 static void overlapping_copies_are_private_or_serial(void **state) {
@@ -105,6 +117,7 @@ int main(void) {
         test_with_arena(regions_follow_the_loops_that_move),
         test_with_arena(strided_writes_leave_holes),
         test_with_arena(fused_and_split_loops_tell_what_they_write),
+        test_with_arena(any_number_of_fused_loops_tell_what_they_write),
         test_with_arena(overlapping_copies_are_private_or_serial),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

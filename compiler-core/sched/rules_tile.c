@@ -202,6 +202,19 @@ static void place_copy(kiln_tile *t, kiln_block copy, uint32_t variant, uint32_t
     }
 }
 
+static int64_t operand_bytes(const kiln_tile *t, int operand) {
+    if (operand < 0) return 0;
+    const kiln_buffer_info *b = &t->m->replay.p->buffer.data[t->pattern.from[operand].buffer];
+    return kiln_shape_count(&b->shape) * (int64_t)kiln_dtype_size(b->dtype);
+}
+
+/* Threads read either all weights and their own rows of the data, or their own weights and all of
+ * the data: whichever is less. Lanes that all operands share leave each thread its own of both. */
+static bool shares_rows_first(const kiln_tile *t) {
+    return t->packs && t->m->target->threads > 1 && (t->mh >= 0 || t->mw >= 0) &&
+           operand_bytes(t, t->weights) < operand_bytes(t, t->data);
+}
+
 /* Splits the tile's loops and orders the nest. `*out_outer`: loops outside the tile, outermost
  * first. */
 static void make_nest(kiln_tile *t, uint32_t variant, kiln_strbuf *out_outer,
@@ -226,9 +239,12 @@ static void make_nest(kiln_tile *t, uint32_t variant, kiln_strbuf *out_outer,
     for (uint32_t i = 0; i < b->iter_count; i++)
         if (!b->iter[i].reduce && (int)i != t->v && (int)i != t->mh && (int)i != t->mw)
             OUTER((int)i, "");
-    OUTER(t->v, ".0.0");
+    bool rows_first = shares_rows_first(t);
+    if (!rows_first) OUTER(t->v, ".0.0");
     if (t->mh >= 0) OUTER(t->mh, ".0.0");
+    if (rows_first && t->mh >= 0) OUTER(t->v, ".0.0");
     if (t->mw >= 0) OUTER(t->mw, ".0.0");
+    if (rows_first && t->mh < 0) OUTER(t->v, ".0.0");
     if (!vectors_innermost) OUTER(t->v, ".0.1");
     if (t->mh >= 0) OUTER(t->mh, ".0.1");
     if (t->mw >= 0) OUTER(t->mw, ".0.1");
@@ -330,22 +346,28 @@ static void block_output(kiln_tile *t, kiln_block follower, const char *size) {
     }
 }
 
-/* With so many parts a thread, the last ones cost little waiting. */
-#define PARTS_PER_THREAD 4
+/* Share of the threads' time that they wait for the last one, when all parts take as long. */
+static double waiting(int64_t parts, int64_t threads) {
+    return 1 - (double)parts / (double)((parts + threads - 1) / threads * threads);
+}
 
-/* How many of the outermost loops are shared out: those outside of the first round of rows, where
- * each thread gets weights of its own, and that round as well. But the tail of tiles that do not
- * divide the image cannot be cut off a fused loop: then the rows stay outside of it if the others
- * are parts enough. */
-static uint32_t shared_loops(const kiln_tile *t, uint32_t outside) {
+#define WAITING_MAX 0.04 /* less than what one more loop around smaller parts would cost */
+
+/* How many of the outermost loops are shared out, from `least` to `most`: as few as keep the
+ * threads equally busy. */
+static uint32_t shared_loops(const kiln_tile *t, uint32_t least, uint32_t most) {
     const kiln_program *p = t->m->replay.p;
     kiln_stmt loop[KILN_LOOPS_MAX];
-    uint32_t count = kiln_nest_loops(p, kiln_program_block_stmt(p, t->block), loop);
-    int64_t parts = 1;
-    for (uint32_t i = 0; i < outside && i < count; i++) parts *= p->stmt.data[loop[i]].extent;
-    bool has_rows = t->mh >= 0 || t->mw >= 0, has_tail = p->block.data[t->block].predicate != 0;
-    bool suffice = parts >= PARTS_PER_THREAD * (int64_t)t->m->target->threads;
-    return outside + (has_rows && !(has_tail && suffice));
+    uint32_t count = kiln_nest_loops(p, kiln_program_block_stmt(p, t->block), loop), best = least;
+    int64_t parts = 1, threads = t->m->target->threads;
+    double lost = 2;
+    for (uint32_t i = 0; i < most && i < count && lost > WAITING_MAX; i++) {
+        parts *= p->stmt.data[loop[i]].extent;
+        if (i + 1 < least || waiting(parts, threads) >= lost) continue;
+        lost = waiting(parts, threads);
+        best = i + 1;
+    }
+    return best;
 }
 
 /* Shares out the outermost loops. Returns the innermost loop of `outer`. */
@@ -356,7 +378,7 @@ static const char *share_outer(kiln_tile *t, const char *outer, uint32_t *outer_
     uint32_t others = 0;
     for (uint32_t i = 0; i < b->iter_count; i++) others += !b->iter[i].reduce;
     others -= (t->mh >= 0) + (t->mw >= 0) + 1;
-    uint32_t shared = shared_loops(t, others + 1);
+    uint32_t shared = shared_loops(t, others + 1, others + 1 + (t->mh >= 0) + (t->mw >= 0));
     for (uint32_t i = 0; i < *outer_count; i++) {
         innermost = kiln_str_trim(kiln_str_cut(&rest, ','));
         if (i < shared)

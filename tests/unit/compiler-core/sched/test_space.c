@@ -305,6 +305,17 @@ static void a_row_major_space_changes_no_layout_in_memory(void **state) {
             assert_true(kiln_layout_is_identity(&p->buffer.data[b].layout));
 }
 
+/* The parallel loop of that block. */
+static kiln_stmt find_parallel(const kiln_program *p, const char *block) {
+    for (kiln_stmt s = 1; s < p->stmt.count; s++)
+        if (p->stmt.data[s].kind == KILN_STMT_FOR &&
+            p->stmt.data[s].loop_kind == KILN_LOOP_PARALLEL && kiln_stmt_is_inside(p, s, p->root) &&
+            kiln_str_starts(p->var.data[p->stmt.data[s].var].name, block))
+            return s;
+    fail_msg("nothing of %s is shared out", block);
+    return 0;
+}
+
 static void threads_share_the_outer_loops(void **state) {
     kiln_arena *arena = *state;
     kiln_target target = avx2(2);
@@ -316,6 +327,48 @@ static void threads_share_the_outer_loops(void **state) {
     assert_true(loop != 0);
     assert_int_equal(p->stmt.data[loop].loop_kind, KILN_LOOP_PARALLEL);
     assert_int_equal(serial_nests(p, p->root), 1); /* packs the weights, before anything runs */
+}
+
+/* Images that no tile divides, few and odd numbers of tiles: no thread waits long for another. */
+static void threads_get_equal_shares(void **state) {
+    static const conv_shape shape[] = {
+        {1, 128, 27, 27, 32, 1, 1, 1, 0, false}, {1, 48, 13, 13, 192, 3, 3, 1, 1, true},
+        {1, 64, 9, 9, 64, 3, 3, 1, 0, true},     {1, 16, 55, 55, 64, 3, 3, 1, 1, true},
+        {1, 32, 20, 20, 64, 4, 4, 2, 0, true},   {1, 512, 7, 7, 512, 1, 1, 1, 0, true},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(shape); i++)
+        for (uint32_t threads = 2; threads <= 4; threads += 2) {
+            kiln_target target = avx2(threads);
+            kiln_trace trace;
+            kiln_program *p;
+            kiln_space space = make_space(conv_program(*state, &shape[i]), &target);
+            expect_ok(kiln_space_default(&space, *state, &trace, &p));
+            int64_t parts = p->stmt.data[find_parallel(p, "conv.")].extent;
+            int64_t rounds = (parts + threads - 1) / threads;
+            assert_true((double)parts >= 0.85 * (double)(rounds * threads));
+        }
+}
+
+static void threads_split_the_larger_operand(void **state) {
+    static const struct {
+        conv_shape shape;
+        const char *first; /* loop whose parts go to different threads */
+    } row[] = {
+        {{1, 256, 27, 27, 32, 1, 1, 1, 0, true}, "conv.oh.0.0"}, /* 746 KB of data, 32 of weights */
+        {{1, 512, 7, 7, 512, 1, 1, 1, 0, true},
+         "conv.oc.0.0"}, /* 100 KB of data, 1049 of weights */
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        kiln_target target = avx2(2);
+        kiln_trace trace;
+        kiln_strbuf text = {0};
+        kiln_space space = make_space(conv_program(*state, &row[i].shape), &target);
+        expect_ok(kiln_space_default(&space, *state, &trace, NULL));
+        kiln_trace_print(&trace, &text);
+        const char *wanted = kiln_arena_printf(*state, "fuse(conv.n, %s", row[i].first);
+        if (!strstr(text.data, wanted)) fail_msg("no %s in\n%s", wanted, text.data);
+        kiln_strbuf_deinit(&text);
+    }
 }
 
 static void little_work_is_not_shared_out(void **state) {
@@ -374,6 +427,8 @@ int main(void) {
         test_with_arena(given_layouts_are_kept_by_every_draw),
         test_with_arena(a_row_major_space_changes_no_layout_in_memory),
         test_with_arena(threads_share_the_outer_loops),
+        test_with_arena(threads_get_equal_shares),
+        test_with_arena(threads_split_the_larger_operand),
         test_with_arena(little_work_is_not_shared_out),
         test_with_arena(an_index_names_one_trace),
         test_with_arena(other_targets_have_no_rules_yet),

@@ -442,7 +442,8 @@ static kiln_tracker_peer *least_loaded_tuner(const kiln_tracker *t) {
 }
 
 static void assign(kiln_tracker *t, kiln_tracker_job *job, const kiln_tracker_peer *tuner) {
-    /* An assignment that did not reach the disk before the tracker was killed may have left some. */
+    /* An assignment that did not reach the disk before the tracker was killed may have left some.
+     */
     kiln_tracker_leases_end_of_job(t, job->id);
     job->state = KILN_JOB_RUNNING;
     job->assigned_ns = t->now_ns;

@@ -1,10 +1,8 @@
-/* Leases: the queue of requests, grants that are on disk before they are sent, and the fence.
- * Everything about a trial passes through here and is let through only under a lease that holds. */
+/* Leases: grants that are on disk before they are sent, their end, and the fence. */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
-#include "base/hash.h"
 #include "tracker/state.h"
 
 static kiln_str number_key(const uint64_t *number) {
@@ -35,32 +33,10 @@ static void free_lease(kiln_tracker_lease *lease) {
     kiln_free(lease);
 }
 
-static void free_request(kiln_tracker_request *request) {
-    kiln_arena_deinit(&request->arena);
-    kiln_free(request);
-}
-
 void kiln_tracker_leases_free(kiln_tracker *t) {
     for (uint32_t i = 0; i < t->lease.count; i++) free_lease(t->lease.data[i]);
-    for (uint32_t i = 0; i < t->request.count; i++) free_request(t->request.data[i]);
     kiln_vec_deinit(&t->lease);
-    kiln_vec_deinit(&t->request);
     kiln_map_deinit(&t->lease_of_number);
-}
-
-static void remove_request(kiln_tracker *t, uint32_t index) {
-    free_request(t->request.data[index]);
-    memmove(&t->request.data[index], &t->request.data[index + 1],
-            (--t->request.count - index) * sizeof t->request.data[0]);
-}
-
-/* Index of a waiting request, or UINT32_MAX. */
-static uint32_t find_request(const kiln_tracker *t, const char *tuner, uint64_t number) {
-    for (uint32_t i = 0; i < t->request.count; i++) {
-        const kiln_tracker_request *request = t->request.data[i];
-        if (request->want.request == number && strcmp(request->tuner, tuner) == 0) return i;
-    }
-    return UINT32_MAX;
 }
 
 static kiln_tracker_lease *find_granted(kiln_tracker *t, const char *tuner, uint64_t request) {
@@ -119,19 +95,14 @@ void kiln_tracker_lease_end(kiln_tracker *t, kiln_tracker_lease *lease, kiln_cod
 }
 
 void kiln_tracker_leases_end_of_job(kiln_tracker *t, const char *job) {
-    for (uint32_t i = t->request.count; i-- > 0;)
-        if (kiln_str_is(t->request.data[i]->want.job, job)) remove_request(t, i);
+    kiln_tracker_requests_end_of_job(t, job);
     for (uint32_t i = t->lease.count; i-- > 0;)
         if (strcmp(t->lease.data[i]->job, job) == 0)
             kiln_tracker_lease_end(t, t->lease.data[i], KILN_OK, "the job is over");
 }
 
 void kiln_tracker_leases_tuner_up(kiln_tracker *t, const kiln_tracker_peer *tuner) {
-    for (uint32_t i = t->request.count; i-- > 0;) {
-        const kiln_tracker_request *request = t->request.data[i];
-        if (strcmp(request->node, tuner->node) == 0 && strcmp(request->tuner, tuner->boot) != 0)
-            remove_request(t, i);
-    }
+    kiln_tracker_requests_tuner_up(t, tuner);
     for (uint32_t i = t->lease.count; i-- > 0;) {
         kiln_tracker_lease *lease = t->lease.data[i];
         if (strcmp(lease->node, tuner->node) == 0 && strcmp(lease->tuner, tuner->boot) != 0)
@@ -171,30 +142,8 @@ static void send_grant(kiln_tracker *t, const kiln_tracker_lease *lease) {
     kiln_tracker_send(t, kiln_tracker_tuner_by_boot(t, lease->tuner), &grant);
 }
 
-/* A job's claim on the next free board: fewer leases per weight come first, then the older request.
- */
-static double load_of(const kiln_tracker_job *job) {
-    return job ? (double)job->leases / (double)KILN_MAX(job->spec.weight, 1u) : 0;
-}
-
-static uint32_t choose_request(kiln_tracker *t, const kiln_tracker_board *board) {
-    uint32_t best = UINT32_MAX;
-    double best_load = 0;
-    for (uint32_t i = 0; i < t->request.count; i++) {
-        const kiln_tracker_request *request = t->request.data[i];
-        if (!kiln_tracker_board_fits(board, &request->target, &request->want)) continue;
-        double load = load_of(kiln_tracker_job_find(t, request->want.job));
-        if (best != UINT32_MAX && load >= best_load) continue;
-        best = i;
-        best_load = load;
-    }
-    return best;
-}
-
-/* Takes the slot now and asks for the row to be written; the holder hears of it when that is done.
- */
-static void grant(kiln_tracker *t, kiln_tracker_board *board, uint32_t slot, uint32_t index) {
-    const kiln_tracker_request *request = t->request.data[index];
+void kiln_tracker_lease_grant(kiln_tracker *t, kiln_tracker_board *board, uint32_t slot,
+                              kiln_tracker_request *request) {
     kiln_tracker_lease *lease = kiln_alloc(sizeof *lease);
     lease->lease = ++t->epoch;
     lease->request = request->want.request;
@@ -214,19 +163,13 @@ static void grant(kiln_tracker *t, kiln_tracker_board *board, uint32_t slot, uin
     lease->persist = kiln_tracker_persist(t, row, 2);
     kiln_strbuf_deinit(&name);
     add_lease(t, lease);
-    remove_request(t, index);
+    kiln_tracker_request_remove(t, request);
 }
 
-void kiln_tracker_grant(kiln_tracker *t) {
-    for (uint32_t b = 0; b < t->board.count && t->request.count; b++) {
-        kiln_tracker_board *board = t->board.data[b];
-        for (uint32_t slot = 0; board->peer && board->known && slot < board->up.slots; slot++) {
-            if (board->slot[slot]) continue;
-            uint32_t index = choose_request(t, board);
-            if (index == UINT32_MAX) break;
-            grant(t, board, slot, index);
-        }
-    }
+bool kiln_tracker_lease_repeat(kiln_tracker *t, const kiln_tracker_peer *tuner, uint64_t request) {
+    const kiln_tracker_lease *granted = find_granted(t, tuner->boot, request);
+    if (granted && !granted->persist) send_grant(t, granted);
+    return granted != NULL;
 }
 
 void kiln_tracker_lease_persisted(kiln_tracker *t, uint64_t persist, const char *failure) {
@@ -270,54 +213,8 @@ kiln_status kiln_tracker_lease_restore(kiln_tracker *t, const kiln_tracker_row *
 
 /* ---- What tuners say about leases ---- */
 
-static bool is_job_of(kiln_tracker *t, kiln_str id, const kiln_tracker_peer *tuner) {
-    const kiln_tracker_job *job = kiln_tracker_job_find(t, id);
-    return job && job->state == KILN_JOB_RUNNING && strcmp(job->tuner, tuner->node) == 0;
-}
-
-void kiln_tracker_lease_req(kiln_tracker *t, kiln_tracker_peer *tuner,
-                            const kiln_message *message) {
-    const kiln_msg_lease_req *want = &message->lease_req;
-    if (!is_job_of(t, want->job, tuner)) {
-        kiln_tracker_send_error(t, tuner, message->stream, KILN_NOT_FOUND, want->job, want->request,
-                                "job %.*s is not this tuner's", KILN_STR_ARG(want->job));
-        return;
-    }
-    const kiln_tracker_lease *granted = find_granted(t, tuner->boot, want->request);
-    if (granted && !granted->persist) send_grant(t, granted); /* it got lost on the way */
-    if (granted || find_request(t, tuner->boot, want->request) != UINT32_MAX) return;
-    if (t->request.count >= KILN_TRACKER_REQUESTS_MAX) {
-        kiln_tracker_send_error(t, tuner, message->stream, KILN_RESOURCE_EXHAUSTED, want->job,
-                                want->request, "the queue of lease requests is full");
-        return;
-    }
-    if (want->trials == 0 || want->ttl_ms == 0 || want->ttl_ms > KILN_TRACKER_LEASE_TTL_MAX_MS) {
-        kiln_tracker_send_error(t, tuner, message->stream, KILN_INVALID_ARGUMENT, want->job,
-                                want->request,
-                                "a lease needs trials, and a time to live of at most %u ms",
-                                KILN_TRACKER_LEASE_TTL_MAX_MS);
-        return;
-    }
-    kiln_tracker_request *request = kiln_alloc(sizeof *request);
-    kiln_arena_init(&request->arena, KILN_TRACKER_ARENA_BYTES);
-    request->want = kiln_message_copy(message, &request->arena).lease_req;
-    kiln_tracker_set_text(request->tuner, kiln_str_from(tuner->boot));
-    kiln_tracker_set_text(request->node, kiln_str_from(tuner->node));
-    kiln_status st = kiln_target_parse(request->want.target, &request->arena, &request->target);
-    if (st) {
-        kiln_tracker_send_error(t, tuner, message->stream, kiln_status_code(st), want->job,
-                                want->request, "%s", kiln_status_text(st));
-        kiln_status_free(st);
-        free_request(request);
-        return;
-    }
-    kiln_vec_push(&t->request, request);
-    t->slots_changed = true;
-}
-
-/* The lease that a tuner speaks of when it is its own; otherwise the tuner is told that it has
- * none. */
-static kiln_tracker_lease *own_lease(kiln_tracker *t, kiln_tracker_peer *tuner, uint64_t number) {
+kiln_tracker_lease *kiln_tracker_lease_own(kiln_tracker *t, kiln_tracker_peer *tuner,
+                                           uint64_t number) {
     kiln_tracker_lease *lease = kiln_tracker_lease_find(t, number);
     if (lease && strcmp(lease->tuner, tuner->boot) == 0 && !lease->persist) return lease;
     kiln_message lost = {
@@ -332,7 +229,7 @@ static kiln_tracker_lease *own_lease(kiln_tracker *t, kiln_tracker_peer *tuner, 
 
 void kiln_tracker_lease_renew(kiln_tracker *t, kiln_tracker_peer *tuner,
                               const kiln_message *message) {
-    kiln_tracker_lease *lease = own_lease(t, tuner, message->lease_renew.lease);
+    kiln_tracker_lease *lease = kiln_tracker_lease_own(t, tuner, message->lease_renew.lease);
     if (!lease) return;
     lease->expires_ns = t->now_ns + lease->ttl_ms * UINT64_C(1000000);
     kiln_tracker_send(t, tuner, message);
@@ -345,67 +242,7 @@ void kiln_tracker_lease_release(kiln_tracker *t, kiln_tracker_peer *tuner,
                                                : find_granted(t, tuner->boot, release->request);
     if (lease && strcmp(lease->tuner, tuner->boot) == 0)
         kiln_tracker_lease_end(t, lease, KILN_OK, "released");
-    uint32_t index = release->lease ? UINT32_MAX : find_request(t, tuner->boot, release->request);
-    if (index != UINT32_MAX) remove_request(t, index);
-}
-
-/* ---- Trials on their way ---- */
-
-/* False when the lease has sent its K trials and this is another one. */
-static bool count_trial(kiln_tracker_lease *lease, kiln_str trial) {
-    uint64_t hash = kiln_hash64(trial.data, trial.size, 0);
-    for (uint32_t i = 0; i < lease->trial.count; i++)
-        if (lease->trial.data[i] == hash) return true;
-    if (lease->trial.count >= lease->trials) return false;
-    kiln_vec_push(&lease->trial, hash);
-    return true;
-}
-
-static uint64_t lease_in(const kiln_message *message) {
-    if (message->type == KILN_MSG_TRIAL) return message->trial.lease;
-    if (message->type == KILN_MSG_TRIAL_ACK) return message->trial_ack.lease;
-    if (message->type == KILN_MSG_CANCEL) return message->cancel.lease;
-    if (message->type == KILN_MSG_TRIAL_EVENT) return message->trial_event.lease;
-    return message->trial_result.lease;
-}
-
-static void forward(kiln_tracker *t, const kiln_tracker_peer *to, const kiln_message *message) {
-    kiln_message copy = *message;
-    copy.stream = 0; /* streams belong to one connection */
-    kiln_tracker_send(t, to, &copy);
-}
-
-void kiln_tracker_trial_down(kiln_tracker *t, kiln_tracker_peer *tuner,
-                             const kiln_message *message) {
-    kiln_tracker_lease *lease = own_lease(t, tuner, lease_in(message));
-    if (!lease) {
-        t->stale_refused += message->type == KILN_MSG_TRIAL;
-        return;
-    }
-    if (message->type == KILN_MSG_TRIAL && !count_trial(lease, message->trial.trial)) {
-        kiln_tracker_send_error(t, tuner, message->stream, KILN_RESOURCE_EXHAUSTED,
-                                message->trial.trial, lease->lease, "lease %llu was for %u trials",
-                                (unsigned long long)lease->lease, lease->trials);
-        return;
-    }
-    forward(t, lease->board->peer, message);
-}
-
-void kiln_tracker_trial_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message) {
-    uint64_t number = lease_in(message);
-    kiln_tracker_lease *lease = kiln_tracker_lease_find(t, number);
-    if (!lease ||
-        lease->board != peer->board) { /* the fence: a late answer under a lease that is over */
-        t->stale_refused++;
-        kiln_message lost = {.type = KILN_MSG_LEASE_LOST,
-                             .lease_lost = {.lease = number, .code = KILN_ABORTED}};
-        kiln_tracker_send(t, peer, &lost);
-        return;
-    }
-    if (message->type == KILN_MSG_TRIAL_RESULT) {
-        lease->board->results++;
-        t->results++;
-    }
-    /* A holder that is away gets it when the board sends it again. */
-    forward(t, kiln_tracker_tuner_by_boot(t, lease->tuner), message);
+    kiln_tracker_request *request =
+        release->lease ? NULL : kiln_tracker_request_find(t, tuner->boot, release->request);
+    if (request) kiln_tracker_request_remove(t, request);
 }

@@ -129,20 +129,37 @@ bool kiln_tracker_board_fits(const kiln_tracker_board *board, const kiln_target 
                              const kiln_msg_lease_req *want);
 void kiln_tracker_board_free(kiln_tracker_board *board);
 
-/* lease.c */
+/* queue.c */
 void kiln_tracker_lease_req(kiln_tracker *t, kiln_tracker_peer *tuner, const kiln_message *message);
+/* A waiting request; NULL. */
+kiln_tracker_request *kiln_tracker_request_find(kiln_tracker *t, const char *tuner,
+                                                uint64_t number);
+void kiln_tracker_request_remove(kiln_tracker *t, kiln_tracker_request *request);
+void kiln_tracker_requests_end_of_job(kiln_tracker *t, const char *job);
+/* A tuner came: what a former run of it asked for is forgotten. */
+void kiln_tracker_requests_tuner_up(kiln_tracker *t, const kiln_tracker_peer *tuner);
+void kiln_tracker_requests_free(kiln_tracker *t);
+/* Grants what can be granted. */
+void kiln_tracker_grant(kiln_tracker *t);
+
+/* lease.c */
+/* Takes the slot now and asks for the row to be written; the holder hears of it when that is done.
+ * `request` is removed. */
+void kiln_tracker_lease_grant(kiln_tracker *t, kiln_tracker_board *board, uint32_t slot,
+                              kiln_tracker_request *request);
+/* Whether the request was granted already; then its holder is told again, as the grant may have
+ * got lost on the way. */
+bool kiln_tracker_lease_repeat(kiln_tracker *t, const kiln_tracker_peer *tuner, uint64_t request);
 void kiln_tracker_lease_renew(kiln_tracker *t, kiln_tracker_peer *tuner,
                               const kiln_message *message);
 void kiln_tracker_lease_release(kiln_tracker *t, kiln_tracker_peer *tuner,
                                 const kiln_message *message);
-/* From tuner to board: TRIAL, TRIAL_ACK, CANCEL; from board to tuner: TRIAL_EVENT, TRIAL_RESULT. */
-void kiln_tracker_trial_down(kiln_tracker *t, kiln_tracker_peer *tuner,
-                             const kiln_message *message);
-void kiln_tracker_trial_up(kiln_tracker *t, kiln_tracker_peer *board, const kiln_message *message);
-/* Grants what can be granted. */
-void kiln_tracker_grant(kiln_tracker *t);
 void kiln_tracker_lease_persisted(kiln_tracker *t, uint64_t persist, const char *failure);
 kiln_tracker_lease *kiln_tracker_lease_find(kiln_tracker *t, uint64_t lease);
+/* The lease that a tuner speaks of when it is its own; otherwise the tuner is told that it has
+ * none. */
+kiln_tracker_lease *kiln_tracker_lease_own(kiln_tracker *t, kiln_tracker_peer *tuner,
+                                           uint64_t number);
 /* Ends a lease: board and holder are told, the slot is free, late results are refused from here on.
  */
 void kiln_tracker_lease_end(kiln_tracker *t, kiln_tracker_lease *lease, kiln_code code,
@@ -153,6 +170,12 @@ void kiln_tracker_leases_tuner_up(kiln_tracker *t, const kiln_tracker_peer *tune
 void kiln_tracker_leases_tick(kiln_tracker *t);
 KILN_MUST_USE kiln_status kiln_tracker_lease_restore(kiln_tracker *t, const kiln_tracker_row *row);
 void kiln_tracker_leases_free(kiln_tracker *t);
+
+/* relay.c */
+/* From tuner to board: TRIAL, TRIAL_ACK, CANCEL; from board to tuner: TRIAL_EVENT, TRIAL_RESULT. */
+void kiln_tracker_trial_down(kiln_tracker *t, kiln_tracker_peer *tuner,
+                             const kiln_message *message);
+void kiln_tracker_trial_up(kiln_tracker *t, kiln_tracker_peer *board, const kiln_message *message);
 
 /* job.c */
 void kiln_tracker_job_open(kiln_tracker *t, kiln_tracker_peer *client, const kiln_message *message);

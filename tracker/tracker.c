@@ -338,6 +338,7 @@ void kiln_tracker_destroy(kiln_tracker *t) {
     if (!t) return;
     for (uint32_t i = 0; i < t->peer.count; i++) kiln_free(t->peer.data[i]);
     for (uint32_t i = 0; i < t->board.count; i++) kiln_tracker_board_free(t->board.data[i]);
+    kiln_tracker_requests_free(t);
     kiln_tracker_leases_free(t);
     kiln_tracker_jobs_free(t);
     kiln_vec_deinit(&t->peer);

@@ -15,10 +15,10 @@ import tempfile
 
 MUTANTS = [
     ("grant before it is on disk", "tracker/lease.c",
-     "    add_lease(t, lease);\n    remove_request(t, index);", "    add_lease(t, lease);\n    remove_request(t, index);\n    send_grant(t, lease);"),
+     "    add_lease(t, lease);\n    kiln_tracker_request_remove(t, request);", "    add_lease(t, lease);\n    send_grant(t, lease);\n    kiln_tracker_request_remove(t, request);"),
     ("lease numbers start anew after a restart", "tracker/tracker.c",
      "t->epoch = KILN_MAX(t->epoch, row->epoch); return KILN_OK;", "return KILN_OK;"),
-    ("a slot is granted twice", "tracker/lease.c", "if (board->slot[slot]) continue;", ""),
+    ("a slot is granted twice", "tracker/queue.c", "if (board->slot[slot]) continue;", ""),
     ("silent peers are kept", "tracker/tracker.c", "    drop_silent_peers(t);\n", ""),
     ("a lost client's job runs on for ever", "tracker/job.c",
      "if (!job->spec.detach) job->client_lost_ns = t->now_ns;", ""),
@@ -58,7 +58,9 @@ MUTANTS = [
     ("no acknowledgement", "tuner/pipeline.c", "    if (trial->from_board) acknowledge(job, trial);\n", ""),
 ]
 
-SOURCES = ["tracker/device.c", "tracker/job.c", "tracker/lease.c", "tracker/query.c", "tracker/tracker.c", "rpc-server/health.c", "rpc-server/server.c", "rpc-server/trials.c",
+SOURCES = ["tracker/device.c", "tracker/job.c", "tracker/lease.c", "tracker/query.c", "tracker/queue.c",
+           "tracker/relay.c", "tracker/tracker.c",
+           "rpc-server/health.c", "rpc-server/server.c", "rpc-server/trials.c",
            "tuner/finalist.c", "tuner/job.c", "tuner/lease.c", "tuner/pipeline.c", "tuner/race.c", "tuner/step.c", "tuner/turns.c"]
 SOURCES += ["tests/sim/" + name for name in ("board_node.c", "client_node.c", "main.c", "network.c", "tracker_node.c", "tuner_node.c", "world.c")]
 

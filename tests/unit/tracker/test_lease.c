@@ -2,12 +2,6 @@
 
 #include "tests/unit/tracker/fleet.h"
 
-static kiln_message trial(uint64_t lease, const char *id) {
-    return (kiln_message){
-        .type = KILN_MSG_TRIAL,
-        .trial = {.trial = kiln_str_from(id), .attempt = 1, .lease = lease, .job = KILN_STR("j")}};
-}
-
 static kiln_message result(uint64_t lease, const char *id) {
     return (kiln_message){
         .type = KILN_MSG_TRIAL_RESULT,
@@ -45,39 +39,6 @@ static void a_grant_that_cannot_be_written_is_refused_and_the_slot_is_free_again
     while (f->persists.count) fleet_persist(f, NULL);
     f->hold_disk = false;
     assert_true(fleet_lease(f, 6) > 0);
-}
-
-static void one_slot_has_one_lease_and_the_next_request_waits(void **state) {
-    fleet *f = *state;
-    fleet_running_job(f);
-    uint64_t first = fleet_lease(f, 1);
-    kiln_message ask = fleet_request("j", 2);
-    fleet_say(f, 20, &ask);
-    assert_null(fleet_take(f, 20, KILN_MSG_LEASE_GRANT));
-    kiln_message release = {.type = KILN_MSG_LEASE_RELEASE, .lease_release = {.lease = first}};
-    fleet_say(f, 20, &release);
-    const kiln_message *grant = fleet_take(f, 20, KILN_MSG_LEASE_GRANT);
-    assert_non_null(grant);
-    assert_true(grant->lease_grant.lease > first);
-}
-
-static void two_slots_are_leased_apart(void **state) {
-    fleet *f = *state;
-    fleet_running_job(f);
-    fleet_board(f, 11, "large", 2);
-    uint64_t lease[3];
-    for (uint64_t i = 0; i < 3; i++) lease[i] = fleet_lease(f, i + 1);
-    assert_true(lease[0] != lease[1] && lease[1] != lease[2]);
-    assert_int_equal(kiln_tracker_counts_of(f->t).leases, 3);
-}
-
-static void a_repeated_request_gets_the_same_grant(void **state) {
-    fleet *f = *state;
-    fleet_running_job(f);
-    fleet_board(f, 11, "second", 1);
-    uint64_t first = fleet_lease(f, 1);
-    assert_int_equal(fleet_lease(f, 1), first);
-    assert_int_equal(kiln_tracker_counts_of(f->t).leases, 1);
 }
 
 static void lease_expires_and_late_result_is_refused(void **state) {
@@ -121,127 +82,6 @@ static void a_lost_board_ends_its_lease_at_once(void **state) {
     assert_non_null(lost);
     assert_int_equal(lost->lease_lost.lease, lease);
     assert_int_equal(lost->lease_lost.code, KILN_UNAVAILABLE);
-}
-
-static void trials_and_answers_pass_under_a_lease_that_holds(void **state) {
-    fleet *f = *state;
-    fleet_running_job(f);
-    uint64_t lease = fleet_lease(f, 1);
-    kiln_message down = trial(lease, "t"), up = result(lease, "t");
-    down.stream = 99;
-    fleet_say(f, 20, &down);
-    const kiln_message *got = fleet_take(f, 10, KILN_MSG_TRIAL);
-    assert_non_null(got);
-    assert_int_equal(got->stream, 0); /* streams belong to one connection */
-    kiln_message event = {.type = KILN_MSG_TRIAL_EVENT,
-                          .trial_event = {.trial = KILN_STR("t"), .attempt = 1, .lease = lease}};
-    fleet_say(f, 10, &event);
-    assert_non_null(fleet_take(f, 20, KILN_MSG_TRIAL_EVENT));
-    fleet_say(f, 10, &up);
-    assert_non_null(fleet_take(f, 20, KILN_MSG_TRIAL_RESULT));
-    kiln_message ack = {.type = KILN_MSG_TRIAL_ACK,
-                        .trial_ack = {.trial = KILN_STR("t"), .attempt = 1, .lease = lease}};
-    fleet_say(f, 20, &ack);
-    assert_non_null(fleet_take(f, 10, KILN_MSG_TRIAL_ACK));
-    kiln_message cancel = {
-        .type = KILN_MSG_CANCEL,
-        .cancel = {.scope = KILN_CANCEL_TRIAL, .id = KILN_STR("t"), .lease = lease}};
-    fleet_say(f, 20, &cancel);
-    assert_non_null(fleet_take(f, 10, KILN_MSG_CANCEL));
-}
-
-static void a_lease_is_good_for_its_trials_and_repeats_are_free(void **state) {
-    fleet *f = *state;
-    fleet_running_job(f);
-    uint64_t lease = fleet_lease(f, 1);
-    kiln_message first = trial(lease, "t1"), second = trial(lease, "t2"),
-                 third = trial(lease, "t3");
-    fleet_say(f, 20, &first);
-    fleet_say(f, 20, &first);
-    fleet_say(f, 20, &second);
-    assert_null(fleet_take(f, 20, KILN_MSG_ERROR));
-    fleet_say(f, 20, &third);
-    const kiln_message *error = fleet_take(f, 20, KILN_MSG_ERROR);
-    assert_non_null(error);
-    assert_int_equal(error->error.code, KILN_RESOURCE_EXHAUSTED);
-    expect_str(error->error.about, "t3");
-}
-
-static void nobody_uses_anothers_lease(void **state) {
-    fleet *f = *state;
-    fleet_running_job(f);
-    uint64_t lease = fleet_lease(f, 1);
-    fleet_tuner(f, 21, "thief", "thief-1");
-    fleet_board(f, 11, "liar", 1);
-    kiln_message down = trial(lease, "t"), up = result(lease, "t");
-    kiln_message renew = {.type = KILN_MSG_LEASE_RENEW, .lease_renew = {.lease = lease}};
-    kiln_message release = {.type = KILN_MSG_LEASE_RELEASE, .lease_release = {.lease = lease}};
-    fleet_say(f, 21, &down);
-    assert_null(fleet_take(f, 10, KILN_MSG_TRIAL));
-    fleet_say(f, 21, &renew);
-    assert_null(fleet_take(f, 21, KILN_MSG_LEASE_RENEW));
-    fleet_say(f, 21, &release);
-    fleet_say(f, 11, &up);
-    assert_null(fleet_take(f, 20, KILN_MSG_TRIAL_RESULT));
-    assert_int_equal(kiln_tracker_counts_of(f->t).leases, 1);
-}
-
-static void a_request_for_a_foreign_job_is_refused(void **state) {
-    fleet *f = *state;
-    fleet_running_job(f);
-    fleet_tuner(f, 21, "other", "other-1");
-    kiln_message ask = fleet_request("j", 1);
-    fleet_say(f, 21, &ask);
-    const kiln_message *error = fleet_take(f, 21, KILN_MSG_ERROR);
-    assert_non_null(error);
-    assert_int_equal(error->error.code, KILN_NOT_FOUND);
-    assert_int_equal(error->stream, 3);
-}
-
-static void a_bad_request_is_refused_with_its_reason(void **state) {
-    fleet *f = *state;
-    fleet_running_job(f);
-    kiln_message ask = fleet_request("j", 1);
-    ask.lease_req.ttl_ms = 3600000;
-    fleet_say(f, 20, &ask);
-    assert_int_equal(fleet_take(f, 20, KILN_MSG_ERROR)->error.code, KILN_INVALID_ARGUMENT);
-    ask = fleet_request("j", 2);
-    ask.lease_req.target = KILN_STR("cpu:");
-    fleet_say(f, 20, &ask);
-    assert_int_equal(fleet_take(f, 20, KILN_MSG_ERROR)->error.code, KILN_INVALID_ARGUMENT);
-}
-
-static void labels_and_targets_choose_the_board(void **state) {
-    fleet *f = *state;
-    fleet_running_job(f);
-    kiln_msg_label want = {KILN_STR("room"), KILN_STR("lab")};
-    kiln_message ask = fleet_request("j", 1);
-    ask.lease_req.labels.item = &want;
-    ask.lease_req.labels.count = 1;
-    fleet_say(f, 20, &ask);
-    assert_null(fleet_take(f, 20, KILN_MSG_LEASE_GRANT));
-    fleet_connect(f, 11, KILN_PEER_BOARD, "lab-board", "boot");
-    kiln_message up = {
-        .type = KILN_MSG_BOARD_UP,
-        .board_up = {.key = KILN_STR("lab-board"), .target = KILN_STR(FLEET_TARGET), .slots = 1}};
-    up.board_up.labels.item = &want;
-    up.board_up.labels.count = 1;
-    fleet_say(f, 11, &up);
-    const kiln_message *grant = fleet_take(f, 20, KILN_MSG_LEASE_GRANT);
-    assert_non_null(grant);
-    expect_str(grant->lease_grant.board, "lab-board");
-}
-
-static void the_job_with_fewer_leases_is_served_first(void **state) {
-    fleet *f = *state;
-    fleet_running_job(f);
-    fleet_open_job(f, 30, "k", false);
-    fleet_lease(f, 1);
-    kiln_message more = fleet_request("j", 2), other = fleet_request("k", 3);
-    fleet_say(f, 20, &more); /* older, but its job has a board already */
-    fleet_say(f, 20, &other);
-    fleet_board(f, 11, "second", 1);
-    assert_int_equal(fleet_take(f, 20, KILN_MSG_LEASE_GRANT)->lease_grant.request, 3);
 }
 
 static void a_tuner_that_was_started_anew_loses_its_old_leases(void **state) {
@@ -335,19 +175,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_fleet(a_grant_is_on_disk_before_it_is_sent),
         test_with_fleet(a_grant_that_cannot_be_written_is_refused_and_the_slot_is_free_again),
-        test_with_fleet(one_slot_has_one_lease_and_the_next_request_waits),
-        test_with_fleet(two_slots_are_leased_apart),
-        test_with_fleet(a_repeated_request_gets_the_same_grant),
         test_with_fleet(lease_expires_and_late_result_is_refused),
         test_with_fleet(a_renewed_lease_lives_on),
         test_with_fleet(a_lost_board_ends_its_lease_at_once),
-        test_with_fleet(trials_and_answers_pass_under_a_lease_that_holds),
-        test_with_fleet(a_lease_is_good_for_its_trials_and_repeats_are_free),
-        test_with_fleet(nobody_uses_anothers_lease),
-        test_with_fleet(a_request_for_a_foreign_job_is_refused),
-        test_with_fleet(a_bad_request_is_refused_with_its_reason),
-        test_with_fleet(labels_and_targets_choose_the_board),
-        test_with_fleet(the_job_with_fewer_leases_is_served_first),
         test_with_fleet(a_tuner_that_was_started_anew_loses_its_old_leases),
         test_with_fleet(a_tuner_that_only_reconnects_keeps_its_lease),
         test_with_fleet(leases_and_their_numbers_survive_a_restart),

@@ -1,0 +1,85 @@
+#include "tests/unit/tracker/fleet.h"
+
+static kiln_message trial(uint64_t lease, const char *id) {
+    return (kiln_message){
+        .type = KILN_MSG_TRIAL,
+        .trial = {.trial = kiln_str_from(id), .attempt = 1, .lease = lease, .job = KILN_STR("j")}};
+}
+
+static kiln_message result(uint64_t lease, const char *id) {
+    return (kiln_message){
+        .type = KILN_MSG_TRIAL_RESULT,
+        .trial_result = {.trial = kiln_str_from(id), .attempt = 1, .lease = lease}};
+}
+
+static void trials_and_answers_pass_under_a_lease_that_holds(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    uint64_t lease = fleet_lease(f, 1);
+    kiln_message down = trial(lease, "t"), up = result(lease, "t");
+    down.stream = 99;
+    fleet_say(f, 20, &down);
+    const kiln_message *got = fleet_take(f, 10, KILN_MSG_TRIAL);
+    assert_non_null(got);
+    assert_int_equal(got->stream, 0); /* streams belong to one connection */
+    kiln_message event = {.type = KILN_MSG_TRIAL_EVENT,
+                          .trial_event = {.trial = KILN_STR("t"), .attempt = 1, .lease = lease}};
+    fleet_say(f, 10, &event);
+    assert_non_null(fleet_take(f, 20, KILN_MSG_TRIAL_EVENT));
+    fleet_say(f, 10, &up);
+    assert_non_null(fleet_take(f, 20, KILN_MSG_TRIAL_RESULT));
+    kiln_message ack = {.type = KILN_MSG_TRIAL_ACK,
+                        .trial_ack = {.trial = KILN_STR("t"), .attempt = 1, .lease = lease}};
+    fleet_say(f, 20, &ack);
+    assert_non_null(fleet_take(f, 10, KILN_MSG_TRIAL_ACK));
+    kiln_message cancel = {
+        .type = KILN_MSG_CANCEL,
+        .cancel = {.scope = KILN_CANCEL_TRIAL, .id = KILN_STR("t"), .lease = lease}};
+    fleet_say(f, 20, &cancel);
+    assert_non_null(fleet_take(f, 10, KILN_MSG_CANCEL));
+}
+
+static void a_lease_is_good_for_its_trials_and_repeats_are_free(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    uint64_t lease = fleet_lease(f, 1);
+    kiln_message first = trial(lease, "t1"), second = trial(lease, "t2"),
+                 third = trial(lease, "t3");
+    fleet_say(f, 20, &first);
+    fleet_say(f, 20, &first);
+    fleet_say(f, 20, &second);
+    assert_null(fleet_take(f, 20, KILN_MSG_ERROR));
+    fleet_say(f, 20, &third);
+    const kiln_message *error = fleet_take(f, 20, KILN_MSG_ERROR);
+    assert_non_null(error);
+    assert_int_equal(error->error.code, KILN_RESOURCE_EXHAUSTED);
+    expect_str(error->error.about, "t3");
+}
+
+static void nobody_uses_anothers_lease(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    uint64_t lease = fleet_lease(f, 1);
+    fleet_tuner(f, 21, "thief", "thief-1");
+    fleet_board(f, 11, "liar", 1);
+    kiln_message down = trial(lease, "t"), up = result(lease, "t");
+    kiln_message renew = {.type = KILN_MSG_LEASE_RENEW, .lease_renew = {.lease = lease}};
+    kiln_message release = {.type = KILN_MSG_LEASE_RELEASE, .lease_release = {.lease = lease}};
+    fleet_say(f, 21, &down);
+    assert_null(fleet_take(f, 10, KILN_MSG_TRIAL));
+    fleet_say(f, 21, &renew);
+    assert_null(fleet_take(f, 21, KILN_MSG_LEASE_RENEW));
+    fleet_say(f, 21, &release);
+    fleet_say(f, 11, &up);
+    assert_null(fleet_take(f, 20, KILN_MSG_TRIAL_RESULT));
+    assert_int_equal(kiln_tracker_counts_of(f->t).leases, 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_fleet(trials_and_answers_pass_under_a_lease_that_holds),
+        test_with_fleet(a_lease_is_good_for_its_trials_and_repeats_are_free),
+        test_with_fleet(nobody_uses_anothers_lease),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

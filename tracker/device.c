@@ -1,4 +1,5 @@
 /* Boards: who is here, what it is, how it fares. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -11,26 +12,53 @@ kiln_tracker_board *kiln_tracker_board_find(kiln_tracker *t, kiln_str node) {
                                                           : NULL;
 }
 
-static bool holds_lease(const kiln_tracker_board *board) {
-    for (uint32_t i = 0; i < KILN_TRACKER_SLOTS_MAX; i++)
-        if (board->slot[i]) return true;
-    return false;
+kiln_tracker_board *kiln_tracker_board_named(kiln_tracker *t, kiln_str name) {
+    kiln_tracker_board *found = kiln_tracker_board_find(t, name);
+    for (uint32_t i = 0; !found && i < t->board.count; i++)
+        if (t->board.data[i]->known && kiln_str_equal(t->board.data[i]->up.key, name))
+            found = t->board.data[i];
+    for (uint32_t i = 0; found && i < t->board.count; i++) {
+        const kiln_tracker_board *other = t->board.data[i];
+        if (other != found && other->known && kiln_str_equal(other->up.key, name) &&
+            !kiln_str_is(name, found->node))
+            return NULL;
+    }
+    return found;
+}
+
+static void free_board(kiln_tracker_board *board) {
+    kiln_vec_deinit(&board->fits);
+    kiln_arena_deinit(&board->arena);
+    kiln_free(board);
+}
+
+void kiln_tracker_boards_free(kiln_tracker *t) {
+    for (uint32_t i = 0; i < t->board.count; i++) free_board(t->board.data[i]);
+    kiln_vec_deinit(&t->board);
+    kiln_vec_deinit(&t->idle);
+    kiln_vec_deinit(&t->offered);
+    kiln_map_deinit(&t->board_of_node);
 }
 
 /* Makes room by forgetting the board that is lost for longest. False when all are here. */
 static bool forget_one(kiln_tracker *t) {
     uint32_t oldest = UINT32_MAX;
+    if (!t->actions) return false; /* nothing can be taken from the disk yet */
     for (uint32_t i = 0; i < t->board.count; i++) {
         const kiln_tracker_board *board = t->board.data[i];
-        if (board->peer || holds_lease(board)) continue;
+        if (board->peer || board->busy || board->order) continue;
+        if (board->duty != KILN_DUTY_IN_SERVICE) continue; /* that would be to forget an order */
         if (oldest == UINT32_MAX || board->lost_ns < t->board.data[oldest]->lost_ns) oldest = i;
     }
     if (oldest == UINT32_MAX) return false;
     kiln_tracker_board *board = t->board.data[oldest];
+    kiln_tracker_row row = {
+        .kind = KILN_TRACKER_ROW_BOARD, .removed = true, .id = kiln_str_from(board->node)};
+    kiln_tracker_persist(t, &row, 1);
     kiln_map_remove(&t->board_of_node, kiln_str_from(board->node));
-    memmove(&t->board.data[oldest], &t->board.data[oldest + 1],
-            (--t->board.count - oldest) * sizeof(board));
-    kiln_tracker_board_free(board);
+    kiln_tracker_remove(&t->board, board);
+    if (board->offered) kiln_tracker_remove(&t->offered, board);
+    free_board(board);
     return true;
 }
 
@@ -47,14 +75,48 @@ kiln_tracker_board *kiln_tracker_board_get(kiln_tracker *t, kiln_str node) {
     return board;
 }
 
-void kiln_tracker_board_free(kiln_tracker_board *board) {
-    kiln_arena_deinit(&board->arena);
-    kiln_free(board);
+/* ---- Whether it may be leased ---- */
+
+static void leave_idle(kiln_tracker *t, kiln_tracker_board *board) {
+    kiln_tracker_board *last = kiln_vec_pop(&t->idle);
+    if (last != board) {
+        t->idle.data[board->idle_at - 1] = last;
+        last->idle_at = board->idle_at;
+    }
+    board->idle_at = 0;
 }
+
+static bool is_available(const kiln_tracker_board *board) {
+    return board->peer && !board->peer->closing && board->known && !board->sick &&
+           !board->leaving && board->duty == KILN_DUTY_IN_SERVICE;
+}
+
+void kiln_tracker_board_refresh(kiln_tracker *t, kiln_tracker_board *board) {
+    bool available = is_available(board);
+    if (available != board->available) kiln_tracker_wants_count(t, board, available);
+    board->available = available;
+    if (!available && board->reserved) {
+        board->reserved->reserving = NULL;
+        board->reserved = NULL;
+    }
+    bool has_room = available && board->busy < board->up.slots;
+    bool idle = has_room && !board->reserved;
+    if (board->idle_at && !idle) leave_idle(t, board);
+    if (!board->idle_at && idle) {
+        kiln_vec_push(&t->idle, board);
+        board->idle_at = t->idle.count;
+    }
+    if (board->offered || !has_room || (board->reserved && board->busy > 0)) return;
+    board->offered = true;
+    kiln_vec_push(&t->offered, board);
+}
+
+/* ---- What it is ---- */
 
 static kiln_status describe(kiln_tracker_board *board, const kiln_message *message) {
     kiln_arena_reset(&board->arena);
     board->known = false;
+    board->fits.count = 0;
     board->up = kiln_message_copy(message, &board->arena).board_up;
     if (board->up.slots == 0) return KILN_ERROR(INVALID_ARGUMENT, "a board has at least one slot");
     kiln_status st = kiln_target_parse(board->up.target, &board->arena, &board->target);
@@ -66,14 +128,8 @@ static kiln_status describe(kiln_tracker_board *board, const kiln_message *messa
 /* A trial that the board still has belongs to a lease that holds, or is told to end. */
 static void reattach(kiln_tracker *t, kiln_tracker_board *board) {
     for (uint32_t i = 0; i < KILN_TRACKER_SLOTS_MAX; i++) {
-        kiln_tracker_lease *lease =
-            board->slot[i] ? kiln_tracker_lease_find(t, board->slot[i]) : NULL;
-        if (!lease) continue;
-        if (i < board->up.slots)
-            lease->board_due_ns = 0;
-        else
-            kiln_tracker_lease_end(t, lease, KILN_UNAVAILABLE,
-                                   "the board came back with fewer slots");
+        kiln_tracker_lease *lease = kiln_tracker_lease_find(t, board->slot[i]);
+        if (lease) lease->board_due_ns = 0;
     }
     for (uint32_t i = 0; i < board->up.running.count; i++) {
         uint64_t number = board->up.running.item[i].lease;
@@ -85,6 +141,21 @@ static void reattach(kiln_tracker *t, kiln_tracker_board *board) {
     }
 }
 
+/* Whether the row on disk says something else. */
+static bool is_news(const kiln_tracker_board *board, const kiln_message *message) {
+    const kiln_msg_board_up *a = &board->up, *b = &message->board_up;
+    if (!board->known || a->slots != b->slots || a->memory_bytes != b->memory_bytes ||
+        !kiln_str_equal(a->key, b->key) || !kiln_str_equal(a->target, b->target) ||
+        !kiln_str_equal(a->device, b->device) || !kiln_str_equal(a->firmware, b->firmware) ||
+        a->labels.count != b->labels.count)
+        return true;
+    for (uint32_t i = 0; i < a->labels.count; i++)
+        if (!kiln_str_equal(a->labels.item[i].key, b->labels.item[i].key) ||
+            !kiln_str_equal(a->labels.item[i].value, b->labels.item[i].value))
+            return true;
+    return false;
+}
+
 void kiln_tracker_board_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message) {
     kiln_tracker_board *board = kiln_tracker_board_get(t, kiln_str_from(peer->node));
     if (!board) {
@@ -92,25 +163,36 @@ void kiln_tracker_board_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_
                           "this tracker has as many boards as it can hold");
         return;
     }
+    uint32_t slots = board->known ? board->up.slots : message->board_up.slots;
+    bool restarted = strcmp(board->boot, peer->boot) != 0, news = is_news(board, message);
+    board->peer = NULL; /* until it is known what it is */
+    kiln_tracker_board_refresh(t, board);
     kiln_status st = describe(board, message);
     if (st) {
         kiln_tracker_drop(t, peer, kiln_status_code(st), kiln_status_text(st));
         kiln_status_free(st);
         return;
     }
+    if (slots != board->up.slots)
+        kiln_tracker_board_end_leases(t, board, "the board came back with other slots");
     board->peer = peer;
     board->sick = board->leaving = false;
     board->env = board->up.env;
     board->env.governor = (kiln_str){0};
     peer->board = board;
+    kiln_tracker_set_text(board->boot, kiln_str_from(peer->boot));
     reattach(t, board);
-    t->fleet_changed = t->slots_changed = true;
+    if (board->lost_busy && restarted)
+        kiln_tracker_board_fault(t, board, "it went away while a trial ran, and was started anew");
+    else if (news)
+        kiln_tracker_board_keep(t, board);
+    board->lost_busy = false;
+    kiln_tracker_board_refresh(t, board);
 }
 
-static void end_leases(kiln_tracker *t, kiln_tracker_board *board, const char *why) {
+void kiln_tracker_board_end_leases(kiln_tracker *t, kiln_tracker_board *board, const char *why) {
     for (uint32_t i = 0; i < KILN_TRACKER_SLOTS_MAX; i++) {
-        kiln_tracker_lease *lease =
-            board->slot[i] ? kiln_tracker_lease_find(t, board->slot[i]) : NULL;
+        kiln_tracker_lease *lease = kiln_tracker_lease_find(t, board->slot[i]);
         if (lease) kiln_tracker_lease_end(t, lease, KILN_UNAVAILABLE, why);
     }
 }
@@ -122,34 +204,61 @@ void kiln_tracker_board_state(kiln_tracker *t, kiln_tracker_peer *peer,
     board->env.governor = (kiln_str){0};
     if (board->sick == message->board_state.sick) return;
     board->sick = message->board_state.sick;
-    if (board->sick) end_leases(t, board, "the board says that it is sick");
-    t->fleet_changed = t->slots_changed = true;
+    kiln_str text = message->board_state.text;
+    if (board->duty == KILN_DUTY_IN_SERVICE)
+        snprintf(board->text, sizeof board->text, "%.*s",
+                 (int)KILN_MIN(text.size, sizeof board->text - 1), text.size ? text.data : "");
+    kiln_tracker_board_refresh(t, board);
+    if (board->sick) kiln_tracker_board_end_leases(t, board, "the board says that it is sick");
 }
 
 void kiln_tracker_board_lost(kiln_tracker *t, kiln_tracker_board *board, const char *why) {
     if (board->peer) board->peer->board = NULL;
     board->peer = NULL;
     board->lost_ns = t->now_ns;
-    end_leases(t, board, why);
-    t->fleet_changed = t->slots_changed = true;
+    for (uint32_t i = 0; i < KILN_TRACKER_SLOTS_MAX; i++) {
+        const kiln_tracker_lease *lease = kiln_tracker_lease_find(t, board->slot[i]);
+        board->lost_busy |= lease && lease->trial.count > 0;
+    }
+    kiln_tracker_board_refresh(t, board);
+    kiln_tracker_board_end_leases(t, board, why);
+    if (board->results != board->kept_results) kiln_tracker_board_keep(t, board);
 }
 
-static bool has_label(const kiln_msg_board_up *up, const kiln_msg_label *label) {
-    for (uint32_t i = 0; i < up->labels.count; i++)
-        if (kiln_str_equal(up->labels.item[i].key, label->key) &&
-            kiln_str_equal(up->labels.item[i].value, label->value))
-            return true;
-    return false;
-}
+/* ---- On disk ---- */
 
-bool kiln_tracker_board_fits(const kiln_tracker_board *board, const kiln_target *target,
-                             const kiln_msg_lease_req *want) {
-    if (!board->peer || board->peer->closing || !board->known || board->sick || board->leaving)
-        return false;
-    for (uint32_t i = 0; want && i < want->labels.count; i++)
-        if (!has_label(&board->up, &want->labels.item[i])) return false;
-    kiln_strbuf reason = {0};
-    bool fits = kiln_target_runs_on(target, &board->target, &reason);
-    kiln_strbuf_deinit(&reason);
-    return fits;
+kiln_status kiln_tracker_board_restore(kiln_tracker *t, const kiln_tracker_row *row) {
+    kiln_tracker_board *board = kiln_tracker_board_get(t, row->id);
+    kiln_msg_kept_board kept = {0};
+    kiln_status st = KILN_OK;
+    if (!board || board->known) st = KILN_ERROR(DATA_LOSS, "it is there twice, or one too many");
+    if (!st) st = kiln_record_decode(KILN_RECORD_kept_board, row->body, &board->arena, &kept);
+    if (!st && (kept.slots == 0 || kept.slots > KILN_TRACKER_SLOTS_MAX))
+        st = KILN_ERROR(DATA_LOSS, "it has %u slots", kept.slots);
+    if (!st) {
+        kiln_record_copy(KILN_RECORD_kept_board, &kept, &board->arena); /* row->body goes away */
+        st = kiln_target_parse(kept.target, &board->arena, &board->target);
+    }
+    if (st) return kiln_status_note(st, "stored board %.*s", KILN_STR_ARG(row->id));
+    board->up = (kiln_msg_board_up){.key = kept.key,
+                                    .target = kept.target,
+                                    .slots = kept.slots,
+                                    .device = kept.device,
+                                    .memory_bytes = kept.memory_bytes,
+                                    .firmware = kept.firmware};
+    board->up.labels.item = kept.labels.item;
+    board->up.labels.count = kept.labels.count;
+    board->known = true;
+    board->duty = (kiln_duty)kept.duty;
+    snprintf(board->text, sizeof board->text, "%.*s", (int)kept.text.size,
+             kept.text.size ? kept.text.data : "");
+    board->results = board->kept_results = kept.results;
+    board->ok = kept.ok;
+    board->faults = kept.faults;
+    board->fault_run = kept.fault_run;
+    /* A quarantine of ours, not a person's, begins anew: how long the tracker was away is unknown.
+     */
+    if (board->duty == KILN_DUTY_QUARANTINED && board->fault_run >= KILN_TRACKER_FAULTS_MAX)
+        board->probation_ns = t->now_ns + KILN_TRACKER_PROBATION_NS;
+    return KILN_OK;
 }

@@ -1,4 +1,5 @@
-/* Jobs: opened by clients, handed to the least loaded tuner, watched until they end. */
+/* Jobs: opened by clients, worked on by tuners, and their end. Who works on them, and for how long
+ * they wait for that, is assign.c. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -15,6 +16,7 @@ bool kiln_tracker_job_is_open(const kiln_tracker_job *job) {
 }
 
 static void free_job(kiln_tracker_job *job) {
+    kiln_vec_deinit(&job->request);
     kiln_arena_deinit(&job->arena);
     kiln_free(job);
 }
@@ -25,10 +27,30 @@ void kiln_tracker_jobs_free(kiln_tracker *t) {
     kiln_map_deinit(&t->job_of_id);
 }
 
-static void remove_job(kiln_tracker *t, uint32_t index) {
-    kiln_tracker_job *job = t->job.data[index];
+/* An open job stands in its project, and knows what it wants of a board. */
+static kiln_status enter(kiln_tracker *t, kiln_tracker_job *job) {
+    const kiln_msg_job_spec *spec = &job->spec;
+    kiln_status st = kiln_tracker_want_get(t, spec->target, spec->key, spec->labels.item,
+                                           spec->labels.count, false, &job->want);
+    if (st) return st;
+    job->project = kiln_tracker_project_join(t, job);
+    t->jobs_open++;
+    return KILN_OK;
+}
+
+static void leave(kiln_tracker *t, kiln_tracker_job *job) {
+    if (!job->want) return;
+    kiln_tracker_leases_end_of_job(t, job);
+    kiln_tracker_project_leave(t, job);
+    kiln_tracker_want_unref(t, job->want);
+    job->want = NULL;
+    t->jobs_open--;
+}
+
+static void remove_job(kiln_tracker *t, kiln_tracker_job *job) {
+    leave(t, job);
     kiln_map_remove(&t->job_of_id, kiln_str_from(job->id));
-    memmove(&t->job.data[index], &t->job.data[index + 1], (--t->job.count - index) * sizeof job);
+    kiln_tracker_remove(&t->job, job);
     free_job(job);
 }
 
@@ -38,7 +60,7 @@ static kiln_str copy_text(kiln_tracker_job *job, kiln_str text) {
 
 /* ---- On disk ---- */
 
-static uint64_t persist_job(kiln_tracker *t, const kiln_tracker_job *job) {
+uint64_t kiln_tracker_job_keep(kiln_tracker *t, const kiln_tracker_job *job) {
     kiln_msg_kept_job kept = {
         .spec = job->spec,
         .tuner = kiln_str_from(job->tuner),
@@ -47,6 +69,7 @@ static uint64_t persist_job(kiln_tracker *t, const kiln_tracker_job *job) {
         .records = job->done.records,
         .trials = job->done.trials,
         .wall_ms = job->done.wall_ms,
+        .abandoned = job->abandoned,
     };
     if (!kiln_tracker_job_is_open(job)) {
         kept.tasks.item = job->done.tasks.item;
@@ -70,13 +93,13 @@ static uint64_t persist_job(kiln_tracker *t, const kiln_tracker_job *job) {
 static void forget_old_jobs(kiln_tracker *t) {
     uint32_t ended = 0;
     for (uint32_t i = t->job.count; i-- > 0;) {
-        const kiln_tracker_job *job = t->job.data[i];
+        kiln_tracker_job *job = t->job.data[i];
         if (kiln_tracker_job_is_open(job) || job->persist) continue;
         if (++ended <= KILN_TRACKER_JOBS_KEPT || job->client) continue;
         kiln_tracker_row row = {
             .kind = KILN_TRACKER_ROW_JOB, .removed = true, .id = kiln_str_from(job->id)};
         kiln_tracker_persist(t, &row, 1);
-        remove_job(t, i);
+        remove_job(t, job);
     }
 }
 
@@ -110,11 +133,12 @@ kiln_status kiln_tracker_job_restore(kiln_tracker *t, const kiln_tracker_row *ro
     if (!st) st = kiln_record_decode(KILN_RECORD_kept_job, row->body, &job->arena, &kept);
     if (!st) {
         kiln_record_copy(KILN_RECORD_kept_job, &kept, &job->arena); /* row->body is the caller's */
-        st = kiln_target_parse(kept.spec.target, &job->arena, &job->target);
+        job->spec = kept.spec;
+        if (kiln_tracker_job_is_open(job)) st = enter(t, job);
     }
     if (st) return kiln_status_note(st, "stored job %.*s", KILN_STR_ARG(row->id));
-    job->spec = kept.spec;
     kiln_tracker_set_text(job->tuner, kept.tuner);
+    job->abandoned = kept.abandoned;
     job->done = (kiln_msg_job_done){
         .job = kiln_str_from(job->id),
         .code = kept.code,
@@ -126,16 +150,16 @@ kiln_status kiln_tracker_job_restore(kiln_tracker *t, const kiln_tracker_row *ro
     job->done.tasks.item = kept.tasks.item;
     job->done.tasks.count = kept.tasks.count;
     /* Nobody is connected yet: tuner and client have their usual time to come back. */
-    job->assigned_ns = job->tuner_lost_ns = job->client_lost_ns = t->now_ns;
-    if (job->spec.detach) job->client_lost_ns = 0;
+    job->assigned_ns = job->tuner_lost_ns = t->now_ns;
+    if (!job->spec.detach) job->client_until_ns = t->now_ns + KILN_TRACKER_WAIT_NS;
     t->fleet_changed = true;
     return KILN_OK;
 }
 
 /* ---- What the client hears ---- */
 
-static void tell_state(kiln_tracker *t, kiln_tracker_job *job, const kiln_tracker_peer *client,
-                       uint32_t stream, const char *text) {
+void kiln_tracker_job_tell(kiln_tracker *t, kiln_tracker_job *job, const kiln_tracker_peer *client,
+                           uint32_t stream, const char *text) {
     kiln_message message = {
         .type = KILN_MSG_JOB_STATE,
         .stream = stream,
@@ -162,13 +186,13 @@ static void end_job(kiln_tracker *t, kiln_tracker_job *job, const kiln_msg_job_d
     job->state = done->code == KILN_OK          ? KILN_JOB_DONE
                  : done->code == KILN_CANCELLED ? KILN_JOB_CANCELLED
                                                 : KILN_JOB_FAILED;
-    job->persist = persist_job(t, job);
-    kiln_tracker_leases_end_of_job(t, job->id);
+    job->persist = kiln_tracker_job_keep(t, job);
+    leave(t, job);
     t->fleet_changed = true;
 }
 
-static void end_without_tuner(kiln_tracker *t, kiln_tracker_job *job, kiln_code code,
-                              const char *text) {
+void kiln_tracker_job_end(kiln_tracker *t, kiln_tracker_job *job, kiln_code code,
+                          const char *text) {
     kiln_msg_job_done done = {
         .job = kiln_str_from(job->id),
         .code = (uint32_t)code,
@@ -186,13 +210,13 @@ static void close_at_tuner(kiln_tracker *t, const kiln_tracker_peer *tuner, kiln
     kiln_tracker_send(t, tuner, &message);
 }
 
-/* Stops a job: its tuner hands in what it has, or, when there is none, it ends here and now. */
-static void stop_job(kiln_tracker *t, kiln_tracker_job *job, kiln_code code, const char *text) {
+void kiln_tracker_job_stop(kiln_tracker *t, kiln_tracker_job *job, kiln_code code,
+                           const char *text) {
     if (!kiln_tracker_job_is_open(job) || job->ending_ns) return;
     const kiln_tracker_peer *tuner =
         job->state == KILN_JOB_RUNNING ? kiln_tracker_tuner_by_node(t, job->tuner) : NULL;
     if (!tuner) {
-        end_without_tuner(t, job, code, text);
+        kiln_tracker_job_end(t, job, code, text);
         return;
     }
     job->ending_ns = t->now_ns;
@@ -208,6 +232,33 @@ static void stop_job(kiln_tracker *t, kiln_tracker_job *job, kiln_code code, con
     kiln_tracker_send(t, tuner, &message);
 }
 
+/* Says at once what there is for the job and how long it may take. What nobody ever saw is not
+ * waited for. */
+static void welcome(kiln_tracker *t, kiln_tracker_job *job) {
+    kiln_strbuf text = {0};
+    kiln_strbuf_text(&text, "opened; ");
+    bool named = job->spec.key.size || job->spec.labels.count;
+    bool seen = kiln_tracker_want_describe(t, job->want, &text);
+    kiln_tracker_job_tell(t, job, job->client, job->client_stream, text.data);
+    if (!seen && named && !job->spec.detach)
+        kiln_tracker_job_end(t, job, KILN_NOT_FOUND, text.data + strlen("opened; "));
+    kiln_strbuf_deinit(&text);
+    t->fleet_changed = true;
+}
+
+/* The client of an abandoned job came back after all: it goes on with what its tuner has stored. */
+static void reopen(kiln_tracker *t, kiln_tracker_job *job) {
+    job->abandoned = false;
+    job->state = KILN_JOB_WAITING;
+    job->tuner[0] = 0;
+    job->ending_ns = 0;
+    job->done = (kiln_msg_job_done){.job = kiln_str_from(job->id)};
+    job->task_capacity = 0;
+    kiln_status st = enter(t, job);
+    KILN_CHECK(st == NULL); /* it was open before */
+    job->persist = kiln_tracker_job_keep(t, job);
+}
+
 void kiln_tracker_job_persisted(kiln_tracker *t, uint64_t persist, const char *failure) {
     uint32_t index = 0;
     while (index < t->job.count && t->job.data[index]->persist != persist) index++;
@@ -219,17 +270,20 @@ void kiln_tracker_job_persisted(kiln_tracker *t, uint64_t persist, const char *f
             kiln_tracker_send_error(t, job->client, job->client_stream, KILN_RESOURCE_EXHAUSTED,
                                     kiln_str_from(job->id), 0,
                                     "the tracker cannot keep the job: %s", failure);
-            remove_job(t, index);
+            remove_job(t, job);
             return;
         }
-        tell_state(t, job, job->client, job->client_stream, "opened");
-        t->fleet_changed = true;
+        welcome(t, job);
         return;
     }
     /* An end that could not be written is known until the next restart, and then found again: its
      * tuner, which is not told, repeats it. */
     if (!failure)
         close_at_tuner(t, kiln_tracker_tuner_by_node(t, job->tuner), kiln_str_from(job->id));
+    if (job->abandoned && job->client) {
+        reopen(t, job);
+        return;
+    }
     tell_end(t, job);
     forget_old_jobs(t);
 }
@@ -257,16 +311,14 @@ static void attach(kiln_tracker *t, kiln_tracker_job *job, kiln_tracker_peer *cl
     }
     job->client = client;
     job->client_stream = message->stream;
-    job->client_lost_ns = 0;
+    job->client_until_ns = 0;
     if (job->persist) return; /* its answer is on the way */
-    tell_state(t, job, client, message->stream, "attached");
+    if (job->abandoned && !kiln_tracker_job_is_open(job)) {
+        reopen(t, job);
+        return;
+    }
+    kiln_tracker_job_tell(t, job, client, message->stream, "attached");
     if (!kiln_tracker_job_is_open(job)) tell_end(t, job);
-}
-
-static uint32_t open_count(const kiln_tracker *t) {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < t->job.count; i++) count += kiln_tracker_job_is_open(t->job.data[i]);
-    return count;
 }
 
 void kiln_tracker_job_open(kiln_tracker *t, kiln_tracker_peer *client,
@@ -282,24 +334,24 @@ void kiln_tracker_job_open(kiln_tracker *t, kiln_tracker_peer *client,
                                 "a job needs an identity");
         return;
     }
-    if (open_count(t) >= KILN_TRACKER_JOBS_MAX) {
+    if (t->jobs_open >= KILN_TRACKER_JOBS_MAX) {
         kiln_tracker_send_error(t, client, message->stream, KILN_RESOURCE_EXHAUSTED, id, 0,
-                                "%u jobs are open already", open_count(t));
+                                "%u jobs are open already", t->jobs_open);
         return;
     }
     job = add_job(t, id);
     job->spec = kiln_message_copy(message, &job->arena).job_open.spec;
-    kiln_status st = kiln_target_parse(job->spec.target, &job->arena, &job->target);
+    kiln_status st = enter(t, job);
     if (st) {
         kiln_tracker_send_error(t, client, message->stream, kiln_status_code(st), id, 0, "%s",
                                 kiln_status_text(st));
         kiln_status_free(st);
-        remove_job(t, t->job.count - 1);
+        remove_job(t, job);
         return;
     }
     job->client = client;
     job->client_stream = message->stream;
-    job->persist = persist_job(t, job);
+    job->persist = kiln_tracker_job_keep(t, job);
 }
 
 void kiln_tracker_job_close(kiln_tracker *t, kiln_tracker_peer *client,
@@ -317,9 +369,9 @@ void kiln_tracker_job_cancel(kiln_tracker *t, kiln_tracker_peer *client,
                                 "there is no job %.*s", KILN_STR_ARG(message->cancel.id));
         return;
     }
-    tell_state(t, job, client, message->stream,
-               kiln_tracker_job_is_open(job) ? "stopping" : "it had ended already");
-    stop_job(t, job, KILN_CANCELLED, "cancelled on request");
+    kiln_tracker_job_tell(t, job, client, message->stream,
+                          kiln_tracker_job_is_open(job) ? "stopping" : "it had ended already");
+    kiln_tracker_job_stop(t, job, KILN_CANCELLED, "cancelled on request");
 }
 
 /* ---- What tuners say ---- */
@@ -334,6 +386,16 @@ static kiln_tracker_job *own_job(kiln_tracker *t, kiln_tracker_peer *tuner, kiln
     return NULL;
 }
 
+static void make_room_for_task(kiln_tracker_job *job) {
+    uint32_t count = job->done.tasks.count;
+    if (count < job->task_capacity) return;
+    job->task_capacity = KILN_MAX(2 * count, 8u);
+    kiln_msg_task_state *grown =
+        KILN_ARENA_ARRAY(&job->arena, kiln_msg_task_state, job->task_capacity);
+    if (count) memcpy(grown, job->done.tasks.item, count * sizeof *grown);
+    job->done.tasks.item = grown;
+}
+
 /* Newer states replace older ones of the same task. Texts are copied once per task. */
 static void merge_tasks(kiln_tracker_job *job, const kiln_msg_job_event *event) {
     for (uint32_t i = 0; i < event->tasks.count; i++) {
@@ -344,12 +406,9 @@ static void merge_tasks(kiln_tracker_job *job, const kiln_msg_job_event *event) 
             at++;
         if (at == KILN_MESSAGES_TASKS) continue;
         if (at == job->done.tasks.count) {
-            kiln_msg_task_state *grown = KILN_ARENA_ARRAY(&job->arena, kiln_msg_task_state, at + 1);
-            if (at) memcpy(grown, job->done.tasks.item, at * sizeof *grown);
-            job->done.tasks.item = grown;
-            job->done.tasks.count++;
-            grown[at] = (kiln_msg_task_state){.key = copy_text(job, news->key),
-                                              .op = copy_text(job, news->op)};
+            make_room_for_task(job);
+            job->done.tasks.item[job->done.tasks.count++] = (kiln_msg_task_state){
+                .key = copy_text(job, news->key), .op = copy_text(job, news->op)};
         }
         kiln_str key = job->done.tasks.item[at].key, op = job->done.tasks.item[at].op;
         job->done.tasks.item[at] = *news;
@@ -373,140 +432,16 @@ void kiln_tracker_job_done(kiln_tracker *t, kiln_tracker_peer *tuner, const kiln
     if (job) end_job(t, job, &message->job_done);
 }
 
-static void send_assign(kiln_tracker *t, const kiln_tracker_job *job,
-                        const kiln_tracker_peer *tuner) {
-    kiln_message message = {.type = KILN_MSG_JOB_ASSIGN,
-                            .job_assign = {.job = kiln_str_from(job->id), .spec = job->spec}};
-    kiln_tracker_send(t, tuner, &message);
-    if (!job->ending_ns) return;
-    kiln_message cancel = {
-        .type = KILN_MSG_CANCEL,
-        .cancel = {.scope = KILN_CANCEL_JOB,
-                   .id = kiln_str_from(job->id),
-                   .code = (uint32_t)job->ending_code,
-                   .reason = kiln_str_from(job->ending_text)},
-    };
-    kiln_tracker_send(t, tuner, &cancel);
-}
-
-void kiln_tracker_jobs_tuner_up(kiln_tracker *t, kiln_tracker_peer *tuner) {
-    for (uint32_t i = 0; i < t->job.count; i++) {
-        kiln_tracker_job *job = t->job.data[i];
-        if (job->state != KILN_JOB_RUNNING || strcmp(job->tuner, tuner->node) != 0) continue;
-        job->tuner_lost_ns = 0;
-        send_assign(t, job, tuner);
-    }
-}
-
 void kiln_tracker_jobs_peer_gone(kiln_tracker *t, kiln_tracker_peer *peer) {
+    if (peer->role == KILN_PEER_BOARD) return;
     for (uint32_t i = 0; i < t->job.count; i++) {
         kiln_tracker_job *job = t->job.data[i];
         if (job->client == peer) {
             job->client = NULL;
-            if (!job->spec.detach) job->client_lost_ns = t->now_ns;
+            if (!job->spec.detach) job->client_until_ns = t->now_ns + KILN_TRACKER_CLIENT_GRACE_NS;
         }
         if (peer->role == KILN_PEER_TUNER && job->state == KILN_JOB_RUNNING &&
             !job->tuner_lost_ns && !kiln_tracker_tuner_by_node(t, job->tuner))
             job->tuner_lost_ns = t->now_ns;
-    }
-}
-
-/* ---- Time ---- */
-
-static bool has_board(const kiln_tracker *t, const kiln_tracker_job *job) {
-    for (uint32_t i = 0; i < t->board.count; i++)
-        if (kiln_tracker_board_fits(t->board.data[i], &job->target, NULL)) return true;
-    return false;
-}
-
-static uint32_t jobs_of(const kiln_tracker *t, const kiln_tracker_peer *tuner) {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < t->job.count; i++)
-        count += t->job.data[i]->state == KILN_JOB_RUNNING &&
-                 strcmp(t->job.data[i]->tuner, tuner->node) == 0;
-    return count;
-}
-
-static kiln_tracker_peer *least_loaded_tuner(const kiln_tracker *t) {
-    kiln_tracker_peer *best = NULL;
-    uint32_t best_load = 0;
-    for (uint32_t i = 0; i < t->tuner.count; i++) {
-        kiln_tracker_peer *tuner = t->tuner.data[i];
-        if (tuner->closing) continue;
-        uint32_t load = jobs_of(t, tuner);
-        if (best && load >= best_load) continue;
-        best = tuner;
-        best_load = load;
-    }
-    return best;
-}
-
-static void assign(kiln_tracker *t, kiln_tracker_job *job, const kiln_tracker_peer *tuner) {
-    /* An assignment that did not reach the disk before the tracker was killed may have left some.
-     */
-    kiln_tracker_leases_end_of_job(t, job->id);
-    job->state = KILN_JOB_RUNNING;
-    job->assigned_ns = t->now_ns;
-    job->tuner_lost_ns = 0;
-    kiln_tracker_set_text(job->tuner, kiln_str_from(tuner->node));
-    persist_job(t, job); /* should it fail, the next tracker assigns it again */
-    send_assign(t, job, tuner);
-    tell_state(t, job, job->client, 0, "assigned");
-}
-
-/* A tuner that is away keeps its jobs for a while; then they wait for another. */
-static void take_from_lost_tuner(kiln_tracker *t, kiln_tracker_job *job) {
-    if (!job->tuner_lost_ns || t->now_ns - job->tuner_lost_ns < KILN_TRACKER_TUNER_GRACE_NS) return;
-    job->state = KILN_JOB_WAITING;
-    job->tuner[0] = 0;
-    kiln_tracker_leases_end_of_job(t, job->id);
-    tell_state(t, job, job->client, 0, "its tuner went away");
-}
-
-static void fail_unserved(kiln_tracker *t, kiln_tracker_job *job, bool tuner, bool board) {
-    char text[KILN_MESSAGES_TARGET + 128];
-    kiln_strbuf line = {0};
-    if (!tuner) kiln_strbuf_text(&line, "no kiln-tuner is connected to the tracker");
-    if (!tuner && !board) kiln_strbuf_text(&line, ", and ");
-    if (!board)
-        kiln_strbuf_printf(&line, "no board that runs %.*s is connected",
-                           KILN_STR_ARG(job->spec.target));
-    size_t size = KILN_MIN(line.size, sizeof text - 1);
-    memcpy(text, line.data, size);
-    text[size] = 0;
-    kiln_strbuf_deinit(&line);
-    stop_job(t, job, KILN_UNAVAILABLE, text);
-}
-
-static void look_after(kiln_tracker *t, kiln_tracker_job *job) {
-    if (job->state == KILN_JOB_RUNNING) take_from_lost_tuner(t, job);
-    if (job->ending_ns) {
-        bool late = t->now_ns - job->ending_ns >= KILN_TRACKER_WAIT_NS;
-        if (late || job->state == KILN_JOB_WAITING)
-            end_without_tuner(t, job, job->ending_code, job->ending_text);
-        return;
-    }
-    if (job->client_lost_ns && t->now_ns - job->client_lost_ns >= KILN_TRACKER_WAIT_NS) {
-        stop_job(t, job, KILN_CANCELLED, "its client went away");
-        return;
-    }
-    kiln_tracker_peer *tuner = job->state == KILN_JOB_RUNNING
-                                   ? kiln_tracker_tuner_by_node(t, job->tuner)
-                                   : least_loaded_tuner(t);
-    bool board = has_board(t, job);
-    if (tuner && board) {
-        job->unserved_ns = 0;
-        if (job->state == KILN_JOB_WAITING) assign(t, job, tuner);
-        return;
-    }
-    if (!job->unserved_ns) job->unserved_ns = t->now_ns;
-    if (!job->spec.detach && t->now_ns - job->unserved_ns >= KILN_TRACKER_WAIT_NS)
-        fail_unserved(t, job, tuner != NULL, board);
-}
-
-void kiln_tracker_jobs_tick(kiln_tracker *t) {
-    for (uint32_t i = 0; i < t->job.count; i++) {
-        kiln_tracker_job *job = t->job.data[i];
-        if (kiln_tracker_job_is_open(job) && !job->persist) look_after(t, job);
     }
 }

@@ -16,16 +16,58 @@ kiln_tracker_lease *kiln_tracker_lease_find(kiln_tracker *t, uint64_t number) {
                : NULL;
 }
 
-static void count_for_job(kiln_tracker *t, const kiln_tracker_lease *lease, int change) {
-    kiln_tracker_job *job = kiln_tracker_job_find(t, kiln_str_from(lease->job));
-    if (job) job->leases += (uint32_t)change;
+/* A lease of the whole board stands in all of its slots. */
+static void set_slots(kiln_tracker_lease *lease, uint64_t from, uint64_t to) {
+    kiln_tracker_board *board = lease->board;
+    for (uint32_t i = 0; i < KILN_TRACKER_SLOTS_MAX; i++) {
+        bool is_its = from ? board->slot[i] == from
+                           : i == lease->slot || (lease->whole && i < board->up.slots);
+        if (!is_its) continue;
+        board->slot[i] = to;
+        board->busy += to ? 1u : UINT32_MAX; /* minus one */
+    }
 }
 
 static void add_lease(kiln_tracker *t, kiln_tracker_lease *lease) {
-    lease->board->slot[lease->slot] = lease->lease;
+    kiln_tracker_request_key key;
+    set_slots(lease, 0, lease->lease);
+    lease->index = t->lease.count;
     kiln_vec_push(&t->lease, lease);
     kiln_map_put(&t->lease_of_number, number_key(&lease->lease), (uintptr_t)lease);
-    count_for_job(t, lease, 1);
+    if (lease->request)
+        kiln_map_put(&t->lease_of_request,
+                     kiln_tracker_request_name(&key, lease->tuner, lease->request),
+                     (uintptr_t)lease);
+    if (lease->persist)
+        kiln_map_put(&t->lease_of_persist, number_key(&lease->persist), (uintptr_t)lease);
+    if (lease->job) {
+        lease->job->leases++;
+        kiln_tracker_project_granted(t, lease->job->project);
+    }
+    kiln_tracker_board_refresh(t, lease->board);
+}
+
+/* Its time is paid, and all that knows it forgets it. */
+static void remove_lease(kiln_tracker *t, kiln_tracker_lease *lease) {
+    kiln_tracker_request_key key;
+    if (lease->job) {
+        uint64_t held_ns = lease->persist ? 0 : t->now_ns - lease->granted_ns;
+        lease->job->leases--;
+        kiln_tracker_project_ended(t, lease->job->project,
+                                   held_ns * (lease->whole ? lease->board->up.slots : 1));
+    }
+    set_slots(lease, lease->lease, 0);
+    kiln_map_remove(&t->lease_of_number, number_key(&lease->lease));
+    if (lease->request)
+        kiln_map_remove(&t->lease_of_request,
+                        kiln_tracker_request_name(&key, lease->tuner, lease->request));
+    if (lease->persist) kiln_map_remove(&t->lease_of_persist, number_key(&lease->persist));
+    kiln_tracker_lease *last = kiln_vec_pop(&t->lease);
+    if (last != lease) {
+        t->lease.data[lease->index] = last;
+        last->index = lease->index;
+    }
+    kiln_tracker_board_refresh(t, lease->board);
 }
 
 static void free_lease(kiln_tracker_lease *lease) {
@@ -37,13 +79,17 @@ void kiln_tracker_leases_free(kiln_tracker *t) {
     for (uint32_t i = 0; i < t->lease.count; i++) free_lease(t->lease.data[i]);
     kiln_vec_deinit(&t->lease);
     kiln_map_deinit(&t->lease_of_number);
+    kiln_map_deinit(&t->lease_of_request);
+    kiln_map_deinit(&t->lease_of_persist);
 }
 
 static kiln_tracker_lease *find_granted(kiln_tracker *t, const char *tuner, uint64_t request) {
-    for (uint32_t i = 0; i < t->lease.count; i++)
-        if (t->lease.data[i]->request == request && strcmp(t->lease.data[i]->tuner, tuner) == 0)
-            return t->lease.data[i];
-    return NULL;
+    kiln_tracker_request_key key;
+    uint64_t value = 0;
+    return kiln_map_find(&t->lease_of_request, kiln_tracker_request_name(&key, tuner, request),
+                         &value)
+               ? (kiln_tracker_lease *)(uintptr_t)value
+               : NULL;
 }
 
 /* ---- The end of a lease ---- */
@@ -57,11 +103,13 @@ static kiln_tracker_row row_of(const kiln_tracker_lease *lease, kiln_strbuf *nam
         .id = kiln_strbuf_view(name),
         .board = kiln_str_from(lease->board->node),
         .tuner = kiln_str_from(lease->tuner),
-        .job = kiln_str_from(lease->job),
+        .node = kiln_str_from(lease->node),
+        .job = kiln_str_from(lease->job ? lease->job->id : NULL),
         .epoch = lease->lease,
         .slot = lease->slot,
         .trials = lease->trials,
         .ttl_ms = lease->ttl_ms,
+        .whole = lease->whole,
     };
 }
 
@@ -76,7 +124,8 @@ void kiln_tracker_lease_end(kiln_tracker *t, kiln_tracker_lease *lease, kiln_cod
     if (lease->persist && code != KILN_OK) {
         /* The holder does not know this number yet; it knows its request, which ends with it. */
         kiln_tracker_send_error(t, kiln_tracker_tuner_by_boot(t, lease->tuner), 0, code,
-                                kiln_str_from(lease->job), lease->request, "%s", why);
+                                kiln_str_from(lease->job ? lease->job->id : NULL), lease->request,
+                                "%s", why);
     }
     kiln_strbuf name = {0};
     kiln_tracker_row row = row_of(lease, &name);
@@ -84,20 +133,14 @@ void kiln_tracker_lease_end(kiln_tracker *t, kiln_tracker_lease *lease, kiln_cod
     kiln_tracker_persist(t, &row, 1); /* should it fail, the next tracker lets the lease expire */
     kiln_strbuf_deinit(&name);
 
-    count_for_job(t, lease, -1);
-    lease->board->slot[lease->slot] = 0;
-    kiln_map_remove(&t->lease_of_number, number_key(&lease->lease));
-    for (uint32_t i = 0; i < t->lease.count; i++)
-        if (t->lease.data[i] == lease) t->lease.data[i] = kiln_vec_last(&t->lease);
-    t->lease.count--;
-    t->slots_changed = true;
+    remove_lease(t, lease);
     free_lease(lease);
 }
 
-void kiln_tracker_leases_end_of_job(kiln_tracker *t, const char *job) {
+void kiln_tracker_leases_end_of_job(kiln_tracker *t, kiln_tracker_job *job) {
     kiln_tracker_requests_end_of_job(t, job);
-    for (uint32_t i = t->lease.count; i-- > 0;)
-        if (strcmp(t->lease.data[i]->job, job) == 0)
+    for (uint32_t i = t->lease.count; job->leases && i-- > 0;)
+        if (t->lease.data[i]->job == job)
             kiln_tracker_lease_end(t, t->lease.data[i], KILN_OK, "the job is over");
 }
 
@@ -149,12 +192,14 @@ void kiln_tracker_lease_grant(kiln_tracker *t, kiln_tracker_board *board, uint32
     lease->request = request->want.request;
     lease->board = board;
     lease->slot = slot;
+    lease->whole = kiln_tracker_want_is_whole(request->fit, board);
     lease->trials = request->want.trials;
     lease->ttl_ms = request->want.ttl_ms;
+    lease->granted_ns = t->now_ns;
     lease->expires_ns = t->now_ns + lease->ttl_ms * UINT64_C(1000000);
+    lease->job = request->job;
     kiln_tracker_set_text(lease->tuner, kiln_str_from(request->tuner));
     kiln_tracker_set_text(lease->node, kiln_str_from(request->node));
-    kiln_tracker_set_text(lease->job, request->want.job);
     kiln_strbuf name = {0};
     kiln_tracker_row row[] = {
         row_of(lease, &name),
@@ -162,8 +207,8 @@ void kiln_tracker_lease_grant(kiln_tracker *t, kiln_tracker_board *board, uint32
     };
     lease->persist = kiln_tracker_persist(t, row, 2);
     kiln_strbuf_deinit(&name);
-    add_lease(t, lease);
     kiln_tracker_request_remove(t, request);
+    add_lease(t, lease);
 }
 
 bool kiln_tracker_lease_repeat(kiln_tracker *t, const kiln_tracker_peer *tuner, uint64_t request) {
@@ -172,20 +217,20 @@ bool kiln_tracker_lease_repeat(kiln_tracker *t, const kiln_tracker_peer *tuner, 
     return granted != NULL;
 }
 
-void kiln_tracker_lease_persisted(kiln_tracker *t, uint64_t persist, const char *failure) {
-    for (uint32_t i = 0; i < t->lease.count; i++) {
-        kiln_tracker_lease *lease = t->lease.data[i];
-        if (lease->persist != persist) continue;
-        if (failure) {
-            kiln_tracker_lease_end(t, lease, KILN_RESOURCE_EXHAUSTED, failure);
-            return;
-        }
-        lease->persist = 0;
-        lease->expires_ns = t->now_ns + lease->ttl_ms * UINT64_C(1000000);
-        t->grants++;
-        send_grant(t, lease);
-        return;
+bool kiln_tracker_lease_persisted(kiln_tracker *t, uint64_t persist, const char *failure) {
+    uint64_t value = 0;
+    if (!kiln_map_find(&t->lease_of_persist, number_key(&persist), &value)) return false;
+    kiln_tracker_lease *lease = (kiln_tracker_lease *)(uintptr_t)value;
+    if (failure) {
+        kiln_tracker_lease_end(t, lease, KILN_RESOURCE_EXHAUSTED, failure);
+        return true;
     }
+    kiln_map_remove(&t->lease_of_persist, number_key(&persist));
+    lease->persist = 0;
+    lease->expires_ns = t->now_ns + lease->ttl_ms * UINT64_C(1000000);
+    t->grants++;
+    send_grant(t, lease);
+    return true;
 }
 
 kiln_status kiln_tracker_lease_restore(kiln_tracker *t, const kiln_tracker_row *row) {
@@ -193,19 +238,27 @@ kiln_status kiln_tracker_lease_restore(kiln_tracker *t, const kiln_tracker_row *
     if (!board || row->slot >= KILN_TRACKER_SLOTS_MAX || row->epoch == 0 || board->slot[row->slot])
         return KILN_ERROR(DATA_LOSS, "stored lease %.*s of board %.*s makes no sense",
                           KILN_STR_ARG(row->id), KILN_STR_ARG(row->board));
+    kiln_tracker_job *job = kiln_tracker_job_find(t, row->job);
     kiln_tracker_lease *lease = kiln_alloc(sizeof *lease);
     lease->lease = row->epoch;
     lease->board = board;
     lease->slot = row->slot;
+    lease->whole = row->whole;
     lease->trials = row->trials;
     lease->ttl_ms = row->ttl_ms;
+    lease->granted_ns = t->now_ns;
     lease->expires_ns = t->now_ns + lease->ttl_ms * UINT64_C(1000000);
+    lease->restored = true;
     lease->board_due_ns = t->now_ns + KILN_TRACKER_WAIT_NS;
+    lease->job = job && kiln_tracker_job_is_open(job) ? job : NULL;
     kiln_tracker_set_text(lease->tuner, row->tuner);
-    kiln_tracker_set_text(lease->job, row->job);
     /* Its holder may come back as another run of the same tuner, which ends the lease at once. */
-    const kiln_tracker_job *job = kiln_tracker_job_find(t, row->job);
-    if (job) kiln_tracker_set_text(lease->node, kiln_str_from(job->tuner));
+    kiln_tracker_set_text(lease->node, row->node);
+    if (!row->node.size && job) kiln_tracker_set_text(lease->node, kiln_str_from(job->tuner));
+    /* Nobody comes back to what was left of a job that ended, or that another tuner has. */
+    bool is_due =
+        lease->job && job->state == KILN_JOB_RUNNING && strcmp(lease->node, job->tuner) == 0;
+    if (!is_due) lease->expires_ns = t->now_ns;
     add_lease(t, lease);
     t->epoch = KILN_MAX(t->epoch, lease->lease);
     return KILN_OK;

@@ -8,11 +8,25 @@ static uint64_t ms_since(const kiln_tracker *t, uint64_t then_ns) {
     return (t->now_ns - then_ns) / UINT64_C(1000000);
 }
 
-static const char *state_of(const kiln_tracker_board *board, uint32_t busy) {
+static const char *state_of(const kiln_tracker_board *board) {
+    if (board->duty == KILN_DUTY_QUARANTINED) return "quarantined";
+    if (board->duty == KILN_DUTY_DRAINED) return board->busy ? "draining" : "drained";
     if (!board->peer) return "lost";
     if (board->sick) return "sick";
     if (board->leaving) return "leaving";
-    return busy ? "leased" : "free";
+    return board->busy ? "leased" : "free";
+}
+
+/* Who has the board, and until when at about: leases last as long as they lately did. */
+static void say_holder(const kiln_tracker *t, const kiln_tracker_lease *lease,
+                       kiln_msg_board_row *row) {
+    uint64_t held_ms = ms_since(t, lease->granted_ns), usual_ms = (uint64_t)(t->lease_ns / 1e6);
+    uint64_t left_ms = usual_ms > held_ms ? usual_ms - held_ms : 1;
+    row->held_ms = KILN_MAX(row->held_ms, held_ms);
+    row->eta_ms = row->eta_ms ? KILN_MIN(row->eta_ms, left_ms) : left_ms;
+    if (!lease->job) return;
+    row->job = kiln_str_from(lease->job->id);
+    row->user = lease->job->spec.user;
 }
 
 static kiln_msg_board_row board_row(kiln_tracker *t, const kiln_tracker_board *board) {
@@ -20,24 +34,40 @@ static kiln_msg_board_row board_row(kiln_tracker *t, const kiln_tracker_board *b
         .node = kiln_str_from(board->node),
         .key = board->up.key,
         .target = board->up.target,
+        .state = kiln_str_from(state_of(board)),
         .device = board->up.device,
         .slots = board->up.slots,
+        .busy = board->busy,
         .trials = board->results,
         .memory_bytes = board->up.memory_bytes,
         .env = board->env,
         .silent_ms = ms_since(t, board->peer ? board->peer->heard_ns : board->lost_ns),
+        .ok = board->ok,
+        .faults = board->faults,
+        .fault_run = board->fault_run,
+        .noise = board->noise,
+        .drift = board->drift,
     };
     row.labels.item = board->up.labels.item;
     row.labels.count = board->up.labels.count;
+    if (board->sick || board->duty != KILN_DUTY_IN_SERVICE) row.text = kiln_str_from(board->text);
     for (uint32_t i = 0; i < KILN_TRACKER_SLOTS_MAX; i++) {
-        const kiln_tracker_lease *lease =
-            board->slot[i] ? kiln_tracker_lease_find(t, board->slot[i]) : NULL;
-        if (!lease) continue;
-        row.busy++;
-        row.job = kiln_str_from(lease->job);
+        const kiln_tracker_lease *lease = kiln_tracker_lease_find(t, board->slot[i]);
+        if (lease) say_holder(t, lease, &row);
     }
-    row.state = kiln_str_from(state_of(board, row.busy));
+    if (row.busy < row.slots) row.eta_ms = 0;
     return row;
+}
+
+/* From what is done and how long that took. */
+static uint64_t eta_ms(const kiln_tracker *t, const kiln_tracker_job *job) {
+    uint64_t done = 0, planned = 0;
+    for (uint32_t i = 0; i < job->done.tasks.count; i++) {
+        done += job->done.tasks.item[i].done;
+        planned += job->done.tasks.item[i].planned;
+    }
+    if (job->state != KILN_JOB_RUNNING || done == 0 || planned <= done) return 0;
+    return ms_since(t, job->assigned_ns) * (planned - done) / done;
 }
 
 static kiln_msg_job_row job_row(const kiln_tracker *t, const kiln_tracker_job *job,
@@ -54,6 +84,12 @@ static kiln_msg_job_row job_row(const kiln_tracker *t, const kiln_tracker_job *j
         .text = job->done.text,
         .age_ms = ms_since(t, job->opened_ns),
         .detach = job->spec.detach,
+        .records = job->done.records,
+        .eta_ms = eta_ms(t, job),
+        .project = job->spec.project,
+        .priority = job->spec.priority,
+        .boards = job->leases,
+        .code = job->done.code,
     };
     for (uint32_t i = 0; i < job->done.tasks.count; i++) row.done += job->done.tasks.item[i].done;
     if (with_tasks) {
@@ -93,6 +129,17 @@ static void answer_jobs(kiln_tracker *t, const kiln_msg_query *query, kiln_msg_a
         page[answer->jobs.count++] = job_row(t, job, one);
     }
     answer->jobs.item = page;
+}
+
+void kiln_tracker_answer_board(kiln_tracker *t, const kiln_tracker_peer *client, uint32_t stream,
+                               const kiln_tracker_board *board) {
+    kiln_msg_board_row row = board_row(t, board);
+    kiln_message reply = {.type = KILN_MSG_ANSWER,
+                          .stream = stream,
+                          .answer = {.topic = KILN_TOPIC_BOARD, .total = 1}};
+    reply.answer.boards.item = &row;
+    reply.answer.boards.count = 1;
+    kiln_tracker_send(t, client, &reply);
 }
 
 void kiln_tracker_query(kiln_tracker *t, kiln_tracker_peer *client, const kiln_message *message) {

@@ -1,127 +1,264 @@
-/* The queue: requests for boards, and whose turn it is when one is free. */
+/* The queue: requests for boards, and whose turn it is when one is free.
+ *
+ * First the project that had least of its share (share.c); of its jobs the one of highest priority,
+ * where waiting counts as priority; of equals the one that holds less, then who came first. A board
+ * that is free for nobody's turn lies in `idle`, so that a new request that fits one has it at
+ * once: had an older request fitted, it would have it. */
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/check.h"
 #include "tracker/state.h"
+
+kiln_str kiln_tracker_request_name(kiln_tracker_request_key *key, const char *tuner,
+                                   uint64_t number) {
+    memset(key, 0, sizeof *key);
+    key->number = number;
+    kiln_tracker_set_text(key->tuner, kiln_str_from(tuner));
+    return (kiln_str){(const char *)key, sizeof *key};
+}
+
+kiln_tracker_request *kiln_tracker_request_find(kiln_tracker *t, const char *tuner,
+                                                uint64_t number) {
+    kiln_tracker_request_key key;
+    uint64_t value = 0;
+    return kiln_map_find(&t->request_of_key, kiln_tracker_request_name(&key, tuner, number), &value)
+               ? (kiln_tracker_request *)(uintptr_t)value
+               : NULL;
+}
 
 static void free_request(kiln_tracker_request *request) {
     kiln_arena_deinit(&request->arena);
     kiln_free(request);
 }
 
-void kiln_tracker_request_remove(kiln_tracker *t, kiln_tracker_request *request) {
-    uint32_t index = 0;
-    while (t->request.data[index] != request) index++;
-    memmove(&t->request.data[index], &t->request.data[index + 1],
-            (--t->request.count - index) * sizeof request);
-    free_request(request);
-}
-
-kiln_tracker_request *kiln_tracker_request_find(kiln_tracker *t, const char *tuner,
-                                                uint64_t number) {
-    for (uint32_t i = 0; i < t->request.count; i++) {
-        kiln_tracker_request *request = t->request.data[i];
-        if (request->want.request == number && strcmp(request->tuner, tuner) == 0) return request;
+static void add_request(kiln_tracker *t, kiln_tracker_request *request) {
+    kiln_tracker_request_key key;
+    kiln_tracker_job *job = request->job;
+    kiln_map_put(&t->request_of_key,
+                 kiln_tracker_request_name(&key, request->tuner, request->want.request),
+                 (uintptr_t)request);
+    t->request_count++;
+    if (job->request.count == 0) {
+        if (job->project->waiting.count == 0) kiln_tracker_project_wakes(t, job->project);
+        kiln_vec_push(&job->project->waiting, job);
     }
-    return NULL;
+    kiln_vec_push(&job->request, request);
+    request->fresh = true;
+    kiln_vec_push(&t->fresh, request);
 }
 
-void kiln_tracker_requests_end_of_job(kiln_tracker *t, const char *job) {
-    for (uint32_t i = t->request.count; i-- > 0;)
-        if (kiln_str_is(t->request.data[i]->want.job, job))
-            kiln_tracker_request_remove(t, t->request.data[i]);
+void kiln_tracker_request_remove(kiln_tracker *t, kiln_tracker_request *request) {
+    kiln_tracker_request_key key;
+    kiln_tracker_job *job = request->job;
+    kiln_tracker_board *reserved = request->reserving;
+    kiln_map_remove(&t->request_of_key,
+                    kiln_tracker_request_name(&key, request->tuner, request->want.request));
+    t->request_count--;
+    kiln_tracker_remove(&job->request, request);
+    if (job->request.count == 0) kiln_tracker_remove(&job->project->waiting, job);
+    if (request->fresh) kiln_tracker_remove(&t->fresh, request);
+    kiln_tracker_want_unref(t, request->fit);
+    free_request(request);
+    if (!reserved) return;
+    reserved->reserved = NULL;
+    kiln_tracker_board_refresh(t, reserved);
+}
+
+void kiln_tracker_requests_end_of_job(kiln_tracker *t, kiln_tracker_job *job) {
+    while (job->request.count) kiln_tracker_request_remove(t, kiln_vec_last(&job->request));
 }
 
 void kiln_tracker_requests_tuner_up(kiln_tracker *t, const kiln_tracker_peer *tuner) {
-    for (uint32_t i = t->request.count; i-- > 0;) {
-        kiln_tracker_request *request = t->request.data[i];
-        if (strcmp(request->node, tuner->node) == 0 && strcmp(request->tuner, tuner->boot) != 0)
-            kiln_tracker_request_remove(t, request);
+    for (uint32_t j = 0; j < t->job.count; j++) {
+        kiln_tracker_job *job = t->job.data[j];
+        for (uint32_t i = job->request.count; i-- > 0;) {
+            kiln_tracker_request *request = job->request.data[i];
+            if (strcmp(request->node, tuner->node) == 0 && strcmp(request->tuner, tuner->boot) != 0)
+                kiln_tracker_request_remove(t, request);
+        }
     }
 }
 
 void kiln_tracker_requests_free(kiln_tracker *t) {
-    for (uint32_t i = 0; i < t->request.count; i++) free_request(t->request.data[i]);
-    kiln_vec_deinit(&t->request);
+    for (uint32_t j = 0; j < t->job.count; j++) {
+        for (uint32_t i = 0; i < t->job.data[j]->request.count; i++)
+            free_request(t->job.data[j]->request.data[i]);
+        kiln_vec_deinit(&t->job.data[j]->request);
+    }
+    kiln_vec_deinit(&t->fresh);
+    kiln_map_deinit(&t->request_of_key);
 }
 
-/* ---- Grants ---- */
+/* ---- Whose turn it is ---- */
 
-/* A job's claim on the next free board: fewer leases per weight come first, then the older request.
- */
-static double load_of(const kiln_tracker_job *job) {
-    return job ? (double)job->leases / (double)KILN_MAX(job->spec.weight, 1u) : 0;
+/* A request for the whole board waits for one board only, which is kept free for it. */
+static bool may_have(const kiln_tracker_board *board, const kiln_tracker_request *request) {
+    if (!kiln_tracker_want_fits(request->fit, (kiln_tracker_board *)board)) return false;
+    bool must_wait = board->busy > 0 && kiln_tracker_want_is_whole(request->fit, board);
+    return !must_wait || !request->reserving || request->reserving == board;
 }
 
-static kiln_tracker_request *choose(kiln_tracker *t, const kiln_tracker_board *board) {
+/* The oldest request of a job that may have the board; one that would like this very board goes
+ * first. */
+static kiln_tracker_request *of_job(const kiln_tracker_job *job, const kiln_tracker_board *board) {
+    kiln_tracker_request *oldest = NULL;
+    for (uint32_t i = 0; i < job->request.count; i++) {
+        kiln_tracker_request *request = job->request.data[i];
+        if (!may_have(board, request)) continue;
+        if (kiln_str_is(request->want.board, board->node)) return request;
+        if (!oldest) oldest = request;
+    }
+    return oldest;
+}
+
+static uint64_t priority_of(const kiln_tracker *t, const kiln_tracker_request *request) {
+    return request->job->spec.priority + (t->now_ns - request->since_ns) / KILN_TRACKER_AGEING_NS;
+}
+
+static bool is_before(const kiln_tracker *t, const kiln_tracker_request *a,
+                      const kiln_tracker_request *b) {
+    uint64_t a_priority = priority_of(t, a), b_priority = priority_of(t, b);
+    if (a_priority != b_priority) return a_priority > b_priority;
+    if (a->job->leases != b->job->leases) return a->job->leases < b->job->leases;
+    return a->order < b->order;
+}
+
+static kiln_tracker_request *of_project(const kiln_tracker *t, const kiln_tracker_project *project,
+                                        const kiln_tracker_board *board) {
     kiln_tracker_request *best = NULL;
-    double best_load = 0;
-    for (uint32_t i = 0; i < t->request.count; i++) {
-        kiln_tracker_request *request = t->request.data[i];
-        if (!kiln_tracker_board_fits(board, &request->target, &request->want)) continue;
-        double load = load_of(kiln_tracker_job_find(t, request->want.job));
-        if (best && load >= best_load) continue;
-        best = request;
-        best_load = load;
+    for (uint32_t i = 0; i < project->waiting.count; i++) {
+        kiln_tracker_request *request = of_job(project->waiting.data[i], board);
+        if (request && (!best || is_before(t, request, best))) best = request;
     }
     return best;
 }
 
+static kiln_tracker_request *choose(const kiln_tracker *t, const kiln_tracker_board *board) {
+    kiln_tracker_request *best = NULL;
+    double best_claim = 0;
+    for (uint32_t i = 0; i < t->project.count; i++) {
+        const kiln_tracker_project *project = t->project.data[i];
+        double claim = kiln_tracker_project_claim(t, project);
+        if (best && claim > best_claim) continue;
+        kiln_tracker_request *request = of_project(t, project, board);
+        if (!request) continue;
+        if (best && claim == best_claim && !is_before(t, request, best)) continue;
+        best = request;
+        best_claim = claim;
+    }
+    return best;
+}
+
+/* ---- Grants ---- */
+
+static uint32_t free_slot(const kiln_tracker_board *board) {
+    uint32_t slot = 0;
+    while (board->slot[slot]) slot++;
+    return slot;
+}
+
+/* Gives the board, or keeps it free until all of it can be given. */
+static void give(kiln_tracker *t, kiln_tracker_board *board, kiln_tracker_request *request) {
+    if (board->busy > 0 && kiln_tracker_want_is_whole(request->fit, board)) {
+        board->reserved = request;
+        request->reserving = board;
+        kiln_tracker_board_refresh(t, board);
+        return;
+    }
+    kiln_tracker_lease_grant(t, board, free_slot(board), request);
+}
+
+static void serve_board(kiln_tracker *t, kiln_tracker_board *board) {
+    while (board->available && board->busy < board->up.slots) {
+        kiln_tracker_request *request = board->reserved ? board->reserved : choose(t, board);
+        if (!request || (board->reserved && board->busy > 0)) return;
+        give(t, board, request);
+    }
+}
+
+static void serve_request(kiln_tracker *t, kiln_tracker_request *request) {
+    kiln_tracker_board *liked = kiln_tracker_board_find(t, request->want.board), *found = NULL;
+    if (liked && liked->idle_at && may_have(liked, request)) found = liked;
+    for (uint32_t i = 0; !found && i < t->idle.count; i++)
+        if (may_have(t->idle.data[i], request)) found = t->idle.data[i];
+    if (found) give(t, found, request);
+}
+
 void kiln_tracker_grant(kiln_tracker *t) {
-    for (uint32_t b = 0; b < t->board.count && t->request.count; b++) {
-        kiln_tracker_board *board = t->board.data[b];
-        for (uint32_t slot = 0; board->peer && board->known && slot < board->up.slots; slot++) {
-            if (board->slot[slot]) continue;
-            kiln_tracker_request *request = choose(t, board);
-            if (!request) break;
-            kiln_tracker_lease_grant(t, board, slot, request);
-        }
+    while (t->offered.count) {
+        kiln_tracker_board *board = kiln_vec_pop(&t->offered);
+        board->offered = false;
+        serve_board(t, board);
+    }
+    while (t->fresh.count) {
+        kiln_tracker_request *request = t->fresh.data[0];
+        request->fresh = false;
+        kiln_tracker_remove(&t->fresh, request);
+        serve_request(t, request);
     }
 }
 
 /* ---- What tuners ask ---- */
 
-static bool is_job_of(kiln_tracker *t, kiln_str id, const kiln_tracker_peer *tuner) {
-    const kiln_tracker_job *job = kiln_tracker_job_find(t, id);
-    return job && job->state == KILN_JOB_RUNNING && strcmp(job->tuner, tuner->node) == 0;
+static kiln_tracker_job *running_job_of(kiln_tracker *t, kiln_str id,
+                                        const kiln_tracker_peer *tuner) {
+    kiln_tracker_job *job = kiln_tracker_job_find(t, id);
+    bool is_its = job && job->state == KILN_JOB_RUNNING && strcmp(job->tuner, tuner->node) == 0;
+    return is_its && !job->ending_ns ? job : NULL;
+}
+
+/* Why the request cannot wait here; NULL. */
+static kiln_status refusal(const kiln_tracker *t, const kiln_tracker_job *job,
+                           const kiln_msg_lease_req *want) {
+    if (!job) return KILN_ERROR(NOT_FOUND, "job %.*s is not this tuner's", KILN_STR_ARG(want->job));
+    if (t->request_count >= KILN_TRACKER_REQUESTS_MAX)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "the queue of lease requests is full");
+    if (job->request.count >= KILN_TRACKER_REQUESTS_OF_JOB_MAX)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "%u lease requests of this job wait already",
+                          job->request.count);
+    if (want->trials == 0 || want->ttl_ms == 0 || want->ttl_ms > KILN_TRACKER_LEASE_TTL_MAX_MS)
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "a lease needs trials, and a time to live of at most %u ms",
+                          KILN_TRACKER_LEASE_TTL_MAX_MS);
+    return KILN_OK;
+}
+
+/* What the job wants, and what this request wants beside it. */
+static kiln_status find_fit(kiln_tracker *t, const kiln_tracker_job *job,
+                            const kiln_msg_lease_req *want, kiln_tracker_want **out_fit) {
+    kiln_msg_label label[2 * KILN_MESSAGES_LABELS];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < job->spec.labels.count; i++) label[count++] = job->spec.labels.item[i];
+    for (uint32_t i = 0; i < want->labels.count; i++) label[count++] = want->labels.item[i];
+    return kiln_tracker_want_get(t, want->target, job->spec.key, label, count, want->exclusive,
+                                 out_fit);
 }
 
 void kiln_tracker_lease_req(kiln_tracker *t, kiln_tracker_peer *tuner,
                             const kiln_message *message) {
     const kiln_msg_lease_req *want = &message->lease_req;
-    if (!is_job_of(t, want->job, tuner)) {
-        kiln_tracker_send_error(t, tuner, message->stream, KILN_NOT_FOUND, want->job, want->request,
-                                "job %.*s is not this tuner's", KILN_STR_ARG(want->job));
+    kiln_tracker_job *job = running_job_of(t, want->job, tuner);
+    if (job && (kiln_tracker_lease_repeat(t, tuner, want->request) ||
+                kiln_tracker_request_find(t, tuner->boot, want->request)))
         return;
-    }
-    if (kiln_tracker_lease_repeat(t, tuner, want->request) ||
-        kiln_tracker_request_find(t, tuner->boot, want->request))
-        return;
-    if (t->request.count >= KILN_TRACKER_REQUESTS_MAX) {
-        kiln_tracker_send_error(t, tuner, message->stream, KILN_RESOURCE_EXHAUSTED, want->job,
-                                want->request, "the queue of lease requests is full");
-        return;
-    }
-    if (want->trials == 0 || want->ttl_ms == 0 || want->ttl_ms > KILN_TRACKER_LEASE_TTL_MAX_MS) {
-        kiln_tracker_send_error(t, tuner, message->stream, KILN_INVALID_ARGUMENT, want->job,
-                                want->request,
-                                "a lease needs trials, and a time to live of at most %u ms",
-                                KILN_TRACKER_LEASE_TTL_MAX_MS);
-        return;
-    }
-    kiln_tracker_request *request = kiln_alloc(sizeof *request);
-    kiln_arena_init(&request->arena, KILN_TRACKER_ARENA_BYTES);
-    request->want = kiln_message_copy(message, &request->arena).lease_req;
-    kiln_tracker_set_text(request->tuner, kiln_str_from(tuner->boot));
-    kiln_tracker_set_text(request->node, kiln_str_from(tuner->node));
-    kiln_status st = kiln_target_parse(request->want.target, &request->arena, &request->target);
+    kiln_tracker_want *fit = NULL;
+    kiln_status st = refusal(t, job, want);
+    if (!st) st = find_fit(t, job, want, &fit);
     if (st) {
         kiln_tracker_send_error(t, tuner, message->stream, kiln_status_code(st), want->job,
                                 want->request, "%s", kiln_status_text(st));
         kiln_status_free(st);
-        free_request(request);
         return;
     }
-    kiln_vec_push(&t->request, request);
-    t->slots_changed = true;
+    kiln_tracker_request *request = kiln_alloc(sizeof *request);
+    kiln_arena_init(&request->arena, 512);
+    request->want = kiln_message_copy(message, &request->arena).lease_req;
+    request->fit = fit;
+    request->job = job;
+    request->order = ++t->last_order;
+    request->since_ns = t->now_ns;
+    kiln_tracker_set_text(request->tuner, kiln_str_from(tuner->boot));
+    kiln_tracker_set_text(request->node, kiln_str_from(tuner->node));
+    add_request(t, request);
 }

@@ -4,14 +4,20 @@
 #include "base/hash.h"
 #include "tracker/state.h"
 
-/* False when the lease has sent its K trials and this is another one. */
-static bool count_trial(kiln_tracker_lease *lease, kiln_str trial) {
-    uint64_t hash = kiln_hash64(trial.data, trial.size, 0);
+static kiln_tracker_sent *find_sent(kiln_tracker_lease *lease, uint64_t hash) {
     for (uint32_t i = 0; i < lease->trial.count; i++)
-        if (lease->trial.data[i] == hash) return true;
-    if (lease->trial.count >= lease->trials) return false;
-    kiln_vec_push(&lease->trial, hash);
-    return true;
+        if (lease->trial.data[i].hash == hash) return &lease->trial.data[i];
+    return NULL;
+}
+
+/* The entry of a trial, a new one if need be; NULL when the lease has had its K trials and this is
+ * another one. */
+static kiln_tracker_sent *count_trial(kiln_tracker_lease *lease, kiln_str trial) {
+    kiln_tracker_sent entry = {.hash = kiln_hash64(trial.data, trial.size, 0)};
+    kiln_tracker_sent *sent = find_sent(lease, entry.hash);
+    if (sent || lease->trial.count >= lease->trials) return sent;
+    kiln_vec_push(&lease->trial, entry);
+    return &kiln_vec_last(&lease->trial);
 }
 
 static uint64_t lease_in(const kiln_message *message) {
@@ -44,21 +50,33 @@ void kiln_tracker_trial_down(kiln_tracker *t, kiln_tracker_peer *tuner,
     forward(t, lease->board->peer, message);
 }
 
+/* The fence: a late answer under a lease that is over, or one that nobody asked for. */
+static void refuse(kiln_tracker *t, const kiln_tracker_peer *board, uint64_t lease) {
+    kiln_message lost = {.type = KILN_MSG_LEASE_LOST,
+                         .lease_lost = {.lease = lease, .code = KILN_ABORTED}};
+    t->stale_refused++;
+    kiln_tracker_send(t, board, &lost);
+}
+
 void kiln_tracker_trial_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message) {
-    uint64_t number = lease_in(message);
-    kiln_tracker_lease *lease = kiln_tracker_lease_find(t, number);
-    if (!lease ||
-        lease->board != peer->board) { /* the fence: a late answer under a lease that is over */
-        t->stale_refused++;
-        kiln_message lost = {.type = KILN_MSG_LEASE_LOST,
-                             .lease_lost = {.lease = number, .code = KILN_ABORTED}};
-        kiln_tracker_send(t, peer, &lost);
+    kiln_tracker_lease *lease = kiln_tracker_lease_find(t, lease_in(message));
+    if (!lease || lease->board != peer->board) {
+        refuse(t, peer, lease_in(message));
         return;
     }
-    if (message->type == KILN_MSG_TRIAL_RESULT) {
-        lease->board->results++;
-        t->results++;
+    bool is_result = message->type == KILN_MSG_TRIAL_RESULT;
+    kiln_str trial = is_result ? message->trial_result.trial : message->trial_event.trial;
+    kiln_tracker_sent *sent = lease->restored
+                                  ? count_trial(lease, trial)
+                                  : find_sent(lease, kiln_hash64(trial.data, trial.size, 0));
+    if (!sent) {
+        refuse(t, peer, lease->lease);
+        return;
     }
     /* A holder that is away gets it when the board sends it again. */
     forward(t, kiln_tracker_tuner_by_boot(t, lease->tuner), message);
+    if (!is_result || message->trial_result.attempt <= sent->attempt) return;
+    sent->attempt = message->trial_result.attempt;
+    t->results++;
+    kiln_tracker_board_judge(t, lease->board, &message->trial_result); /* it may end the lease */
 }

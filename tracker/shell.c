@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "db/db.h"
+#include "tracker/keep.h"
 #include "tracker/tracker.h"
 
 #define SOFTWARE "kiln-tracker 0.1.0"
@@ -39,82 +40,16 @@ struct kiln_tracker_shell {
     kiln_status failure; /* why it cannot go on */
 };
 
-/* ---- What survives the tracker ---- */
-
-static kiln_status put_row(kiln_db *db, const kiln_tracker_row *row) {
-    static const kiln_db_table table[] = {
-        [KILN_TRACKER_ROW_JOB] = KILN_DB_TABLE_TRACKER_JOB,
-        [KILN_TRACKER_ROW_LEASE] = KILN_DB_TABLE_TRACKER_LEASE,
-        [KILN_TRACKER_ROW_EPOCH] = KILN_DB_TABLE_TRACKER_EPOCH,
-    };
-    if (row->removed) return kiln_db_remove(db, table[row->kind], row->id);
-    switch (row->kind) {
-    case KILN_TRACKER_ROW_JOB:
-        return kiln_db_put_tracker_job(db, &(kiln_db_tracker_job){row->id, row->state, row->body});
-    case KILN_TRACKER_ROW_LEASE:
-        return kiln_db_put_tracker_lease(
-            db, &(kiln_db_tracker_lease){row->id, row->board, row->tuner, row->job,
-                                         (int64_t)row->epoch, row->slot, row->trials, row->ttl_ms});
-    case KILN_TRACKER_ROW_EPOCH:
-        return kiln_db_put_tracker_epoch(db,
-                                         &(kiln_db_tracker_epoch){row->id, (int64_t)row->epoch});
-    }
-    return KILN_ERROR(INTERNAL, "a row of unknown kind %d", (int)row->kind);
-}
-
-typedef struct row_reader {
-    kiln_arena arena;
-    KILN_VEC(kiln_tracker_row) rows;
-} row_reader;
-
-static kiln_str keep(row_reader *reader, kiln_str text) {
-    return (kiln_str){kiln_str_dup(&reader->arena, text), text.size};
-}
-
-static kiln_status read_row(void *context, kiln_db_table table, const void *data) {
-    row_reader *reader = context;
-    kiln_tracker_row row = {0};
-    if (table == KILN_DB_TABLE_TRACKER_JOB) {
-        const kiln_db_tracker_job *job = data;
-        row = (kiln_tracker_row){.kind = KILN_TRACKER_ROW_JOB,
-                                 .id = keep(reader, job->id),
-                                 .state = keep(reader, job->state),
-                                 .body = keep(reader, job->body)};
-    } else if (table == KILN_DB_TABLE_TRACKER_LEASE) {
-        const kiln_db_tracker_lease *lease = data;
-        row = (kiln_tracker_row){.kind = KILN_TRACKER_ROW_LEASE,
-                                 .id = keep(reader, lease->id),
-                                 .board = keep(reader, lease->board),
-                                 .tuner = keep(reader, lease->tuner),
-                                 .job = keep(reader, lease->job),
-                                 .epoch = (uint64_t)lease->epoch,
-                                 .slot = (uint32_t)lease->slot,
-                                 .trials = (uint32_t)lease->trials,
-                                 .ttl_ms = (uint32_t)lease->ttl_ms};
-    } else {
-        const kiln_db_tracker_epoch *epoch = data;
-        row = (kiln_tracker_row){.kind = KILN_TRACKER_ROW_EPOCH,
-                                 .id = keep(reader, epoch->id),
-                                 .epoch = (uint64_t)epoch->epoch};
-    }
-    kiln_vec_push(&reader->rows, row);
-    return NULL;
-}
-
 /* A machine that goes on where the last one stopped. */
 static kiln_status create_tracker(kiln_tracker_shell *shell) {
-    row_reader reader = {0};
-    kiln_arena_init(&reader.arena, 0);
-    kiln_status st = kiln_db_each(shell->db, KILN_DB_TABLE_TRACKER_JOB, read_row, &reader);
-    if (!st) st = kiln_db_each(shell->db, KILN_DB_TABLE_TRACKER_LEASE, read_row, &reader);
-    if (!st) st = kiln_db_each(shell->db, KILN_DB_TABLE_TRACKER_EPOCH, read_row, &reader);
-    if (!st)
-        st = kiln_tracker_create(reader.rows.data, reader.rows.count, kiln_loop_now_ns(shell->loop),
-                                 &shell->tracker);
-    if (!st && reader.rows.count > 0)
-        kiln_log(KILN_LOG_INFO, "goes on with %u rows of the last run", reader.rows.count);
-    kiln_vec_deinit(&reader.rows);
-    kiln_arena_deinit(&reader.arena);
+    kiln_arena arena;
+    kiln_tracker_row *rows = NULL;
+    uint32_t count = 0;
+    kiln_arena_init(&arena, 0);
+    kiln_status st = kiln_tracker_keep_read(shell->db, &arena, &rows, &count);
+    if (!st) st = kiln_tracker_create(rows, count, kiln_loop_now_ns(shell->loop), &shell->tracker);
+    if (!st && count > 0) kiln_log(KILN_LOG_INFO, "goes on with %u rows of the last run", count);
+    kiln_arena_deinit(&arena);
     return st;
 }
 
@@ -193,7 +128,7 @@ static void persist(kiln_tracker_shell *shell, const kiln_tracker_action *action
     kiln_vec_push(&shell->waiting, action->persist);
     kiln_status st = NULL;
     for (uint32_t i = 0; !st && i < action->row_count; i++)
-        st = put_row(shell->db, &action->row[i]);
+        st = kiln_tracker_keep_put(shell->db, &action->row[i]);
     if (!st) return;
     kiln_db_rollback(shell->db);
     report(shell, st);

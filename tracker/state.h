@@ -2,6 +2,8 @@
 #ifndef KILN_TRACKER_STATE_H
 #define KILN_TRACKER_STATE_H
 
+#include <string.h>
+
 #include "base/map.h"
 #include "base/target.h"
 #include "tracker/tracker.h"
@@ -12,6 +14,14 @@
 
 typedef char kiln_tracker_text[KILN_MESSAGES_TEXT + 1]; /* an identity, NUL-terminated */
 
+/* Takes `item`, which is there, out of a vector of pointers; the rest keeps its order. */
+#define kiln_tracker_remove(v, item)                                                             \
+    do {                                                                                         \
+        uint32_t at_ = 0;                                                                        \
+        while ((v)->data[at_] != (item)) at_++;                                                  \
+        memmove(&(v)->data[at_], &(v)->data[at_ + 1], (--(v)->count - at_) * sizeof *(v)->data); \
+    } while (0)
+
 /* A connection. */
 typedef struct kiln_tracker_peer {
     uint64_t id;
@@ -20,82 +30,158 @@ typedef struct kiln_tracker_peer {
     uint64_t heard_ns;
     bool closing;                     /* CLOSE was emitted; nothing from it counts any more */
     struct kiln_tracker_board *board; /* of a board, after BOARD_UP */
+    uint32_t jobs; /* of a tuner: those it has, as of the last look at all jobs */
 } kiln_tracker_peer;
 
-/* A board that was here since the tracker started, or that a lease waits for. */
+/* What requests want of a board. Requests that want the same share one entry, and each board
+ * remembers of each whether it fits. */
+typedef struct kiln_tracker_want {
+    uint32_t number; /* its place in kiln_tracker.want */
+    uint32_t users;  /* jobs and requests */
+    kiln_arena arena;
+    char *text; /* of all that follows: its identity */
+    kiln_str key;
+    const kiln_msg_label *label;
+    uint32_t label_count;
+    kiln_target target;
+    bool exclusive;
+    uint32_t boards, slots; /* that fit and may be leased now, free or not */
+} kiln_tracker_want;
+
+/* A board that this tracker or one before it saw. */
 typedef struct kiln_tracker_board {
-    kiln_tracker_text node;
+    kiln_tracker_text node, boot;
     kiln_arena arena; /* of `up` and `target`; renewed by each BOARD_UP */
     kiln_msg_board_up up;
     kiln_target target;
     bool known;              /* `up` and `target` hold */
     kiln_tracker_peer *peer; /* NULL: lost */
     uint64_t lost_ns;        /* when peer is NULL */
+    bool lost_busy;          /* it was lost while a trial of ours ran */
     bool sick, leaving;
+    kiln_duty duty;
+    char text[KILN_MESSAGES_NAME + 1]; /* why it is sick or off duty */
+    uint64_t probation_ns;             /* quarantined by us until then; 0: by a person, or not */
+    uint64_t results, ok, faults;
+    uint32_t fault_run;
+    uint64_t kept_results; /* `results` as of the last row */
+    double noise, drift;
     kiln_msg_env env; /* last reading; no views but `governor`, which is left out */
-    uint64_t results;
     uint64_t slot[KILN_TRACKER_SLOTS_MAX]; /* lease, 0: free */
+    uint32_t busy;                         /* slots that are not free */
+    bool available;   /* here, well, on duty: it counts in the wants that it fits */
+    bool offered;     /* it is in kiln_tracker.offered */
+    uint32_t idle_at; /* its place in kiln_tracker.idle + 1; 0: not there */
+    struct kiln_tracker_request *reserved; /* gets all slots when the last one is free */
+    KILN_VEC(uint8_t) fits;                /* by want: unknown, yes, no */
+    uint64_t order; /* PERSIST of an order, whose giver waits for it; 0: none */
+    uint64_t order_peer;
+    uint32_t order_stream;
 } kiln_tracker_board;
+
+/* Who pays: jobs with the same name of project. */
+typedef struct kiln_tracker_project {
+    char *name;
+    uint32_t jobs; /* open ones */
+    uint32_t weight;
+    uint32_t held;   /* leases */
+    double used;     /* time of slots over weight, on a scale that all projects share */
+    double lease_ns; /* how long its leases last, lately */
+    KILN_VEC(struct kiln_tracker_job *) waiting; /* its jobs with requests in the queue */
+} kiln_tracker_project;
 
 typedef struct kiln_tracker_request {
     kiln_arena arena;
-    kiln_msg_lease_req want;
-    kiln_target target;
+    kiln_msg_lease_req want; /* as it came */
+    kiln_tracker_want *fit;
+    struct kiln_tracker_job *job;
+    uint64_t order, since_ns;      /* of arrival */
     kiln_tracker_text tuner, node; /* of the tuner: its run and itself */
+    kiln_tracker_board *reserving; /* kept free for it; NULL: none */
+    bool fresh;                    /* it is in kiln_tracker.fresh */
 } kiln_tracker_request;
+
+/* A trial that was sent under a lease. */
+typedef struct kiln_tracker_sent {
+    uint64_t hash;
+    uint32_t attempt; /* last one that a result came of; 0: none */
+} kiln_tracker_sent;
 
 typedef struct kiln_tracker_lease {
     uint64_t lease, request;
     uint64_t persist; /* > 0: the grant waits for this */
+    uint32_t index;   /* in kiln_tracker.lease */
     kiln_tracker_board *board;
     uint32_t slot, trials, ttl_ms;
-    kiln_tracker_text tuner; /* boot: a lease belongs to one run of a tuner */
-    kiln_tracker_text node;  /* of that tuner */
-    kiln_tracker_text job;
-    uint64_t expires_ns;
+    bool whole;                   /* it has all slots of its board */
+    kiln_tracker_text tuner;      /* boot: a lease belongs to one run of a tuner */
+    kiln_tracker_text node;       /* of that tuner */
+    struct kiln_tracker_job *job; /* NULL: unknown, after a restart */
+    uint64_t granted_ns, expires_ns;
     uint64_t
         board_due_ns; /* after a restart of the tracker: the board must be back by then; 0: it is */
-    KILN_VEC(uint64_t) trial; /* hashes of the trials sent under it */
+    bool restored;    /* trials may have been sent before this tracker began */
+    KILN_VEC(kiln_tracker_sent) trial;
 } kiln_tracker_lease;
 
 typedef struct kiln_tracker_job {
     kiln_tracker_text id;
-    kiln_arena arena; /* of spec, target and tasks */
+    kiln_arena arena; /* of spec and tasks */
     kiln_msg_job_spec spec;
-    kiln_target target;
+    kiln_tracker_want *want;       /* while it is open */
+    kiln_tracker_project *project; /* while it is open */
     kiln_job_state state;
-    uint32_t leases; /* held for it */
+    uint32_t leases;                          /* held for it */
+    KILN_VEC(kiln_tracker_request *) request; /* in the queue, oldest first */
     uint64_t opened_ns, assigned_ns;
     kiln_tracker_text tuner; /* node, empty: none */
     uint64_t tuner_lost_ns;  /* since when that tuner is not connected; 0: it is */
     kiln_tracker_peer *client;
-    uint32_t client_stream;  /* of JOB_OPEN, while its answer is due */
-    uint64_t client_lost_ns; /* 0: there is one, or none is needed */
-    uint64_t unserved_ns;    /* since when tuner or board is missing; 0: served */
-    uint64_t ending_ns;      /* since when the tuner was told to stop; 0: it was not */
+    uint32_t client_stream;   /* of JOB_OPEN, while its answer is due */
+    uint64_t client_until_ns; /* its client must be back by then; 0: there is one, or none is needed
+                               */
+    bool abandoned;           /* it was stopped because its client did not come back */
+    uint64_t unserved_ns;     /* since when tuner or board is missing; 0: served */
+    uint64_t ending_ns;       /* since when the tuner was told to stop; 0: it was not */
     kiln_code ending_code;
     char *ending_text;      /* in arena */
     kiln_msg_job_done done; /* once ended; also holds the task states while it runs */
-    uint64_t persist;       /* > 0: its opening or its end waits for this */
+    uint32_t task_capacity;
+    uint64_t persist; /* > 0: its opening or its end waits for this */
 } kiln_tracker_job;
 
 struct kiln_tracker {
     KILN_VEC(kiln_tracker_peer *) peer;
     KILN_VEC(kiln_tracker_peer *) tuner; /* those of `peer` that are one */
     kiln_map peer_of_id;                 /* 8 bytes of id -> pointer */
+    kiln_map tuner_of_boot;
     KILN_VEC(kiln_tracker_board *) board;
     kiln_map board_of_node;
-    KILN_VEC(kiln_tracker_request *) request; /* oldest first */
+    KILN_VEC(kiln_tracker_board *) idle;    /* available, with a free slot that nobody reserved */
+    KILN_VEC(kiln_tracker_board *) offered; /* something got free there: requests are looked at */
+    KILN_VEC(kiln_tracker_want *) want;     /* NULL: a free place */
+    kiln_map want_of_text;
+    KILN_VEC(kiln_tracker_project *) project;
+    kiln_map project_of_name;
+    uint32_t request_count;
+    kiln_map request_of_key;                /* number, tuner's boot -> pointer */
+    KILN_VEC(kiln_tracker_request *) fresh; /* not yet offered to the idle boards */
     KILN_VEC(kiln_tracker_lease *) lease;
     kiln_map lease_of_number;         /* 8 bytes -> pointer */
+    kiln_map lease_of_request;        /* number, tuner's boot -> pointer */
+    kiln_map lease_of_persist;        /* 8 bytes -> pointer */
     KILN_VEC(kiln_tracker_job *) job; /* oldest first */
     kiln_map job_of_id;
-    uint64_t epoch;   /* last lease number given out */
-    uint64_t persist; /* last PERSIST */
+    uint32_t jobs_open;
+    uint32_t orders;     /* of boards, that wait for the disk */
+    uint64_t epoch;      /* last lease number given out */
+    uint64_t persist;    /* last PERSIST */
+    uint64_t last_order; /* of a request */
+    double shared;       /* project.used of who got the last lease: where newcomers begin */
+    double lease_ns;     /* how long leases last, lately; 0: none ended yet */
     uint64_t next_tick_ns;
-    bool fleet_changed; /* boards or tuners: jobs are looked at again */
-    bool slots_changed; /* boards, leases or requests: grants are looked at again */
-    uint64_t grants, results, stale_refused;
+    bool fleet_changed; /* tuners, or whether any board fits: jobs are looked at again */
+    uint64_t grants, results, stale_refused, quarantines;
     /* Of the step under way. */
     uint64_t now_ns;
     kiln_tracker_actions *actions;
@@ -111,6 +197,7 @@ void kiln_tracker_send_error(kiln_tracker *t, const kiln_tracker_peer *peer, uin
 void kiln_tracker_drop(kiln_tracker *t, kiln_tracker_peer *peer, kiln_code code, const char *text);
 /* Emits a PERSIST of `row` (copied) and returns its number. */
 uint64_t kiln_tracker_persist(kiln_tracker *t, const kiln_tracker_row *row, uint32_t count);
+kiln_tracker_peer *kiln_tracker_peer_find(kiln_tracker *t, uint64_t id); /* NULL: gone */
 /* The connected tuner with this boot, or node; NULL. */
 kiln_tracker_peer *kiln_tracker_tuner_by_boot(kiln_tracker *t, const char *boot);
 kiln_tracker_peer *kiln_tracker_tuner_by_node(kiln_tracker *t, const char *node);
@@ -118,28 +205,80 @@ void kiln_tracker_set_text(kiln_tracker_text out, kiln_str text);
 
 /* device.c */
 kiln_tracker_board *kiln_tracker_board_find(kiln_tracker *t, kiln_str node);
-/* Makes an empty entry when there is none. */
+/* By node, or by key when only one board has it; NULL. */
+kiln_tracker_board *kiln_tracker_board_named(kiln_tracker *t, kiln_str name);
+/* Makes an empty entry when there is none; NULL when there are too many. */
 kiln_tracker_board *kiln_tracker_board_get(kiln_tracker *t, kiln_str node);
 void kiln_tracker_board_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message);
 void kiln_tracker_board_state(kiln_tracker *t, kiln_tracker_peer *peer,
                               const kiln_message *message);
 void kiln_tracker_board_lost(kiln_tracker *t, kiln_tracker_board *board, const char *why);
-/* Whether it is here, well, and runs code for the target. */
-bool kiln_tracker_board_fits(const kiln_tracker_board *board, const kiln_target *target,
-                             const kiln_msg_lease_req *want);
-void kiln_tracker_board_free(kiln_tracker_board *board);
+/* After any change of what a board is, does or holds: counts it among those that may be leased, and
+ * offers its free slots. */
+void kiln_tracker_board_refresh(kiln_tracker *t, kiln_tracker_board *board);
+void kiln_tracker_board_end_leases(kiln_tracker *t, kiln_tracker_board *board, const char *why);
+KILN_MUST_USE kiln_status kiln_tracker_board_restore(kiln_tracker *t, const kiln_tracker_row *row);
+void kiln_tracker_boards_free(kiln_tracker *t);
+
+/* duty.c */
+/* Has the board's row written, and returns the number of that. */
+uint64_t kiln_tracker_board_keep(kiln_tracker *t, kiln_tracker_board *board);
+void kiln_tracker_board_order(kiln_tracker *t, kiln_tracker_peer *client,
+                              const kiln_message *message);
+void kiln_tracker_order_persisted(kiln_tracker *t, uint64_t persist, const char *failure);
+/* Counts what a result says about its board. */
+void kiln_tracker_board_judge(kiln_tracker *t, kiln_tracker_board *board,
+                              const kiln_msg_trial_result *result);
+/* A fault of the board itself; after too many in a row it is quarantined. */
+void kiln_tracker_board_fault(kiln_tracker *t, kiln_tracker_board *board, const char *why);
+void kiln_tracker_duties_tick(kiln_tracker *t);
+
+/* want.c */
+/* The entry for these wishes, with one more user. */
+KILN_MUST_USE kiln_status kiln_tracker_want_get(kiln_tracker *t, kiln_str target, kiln_str key,
+                                                const kiln_msg_label *label, uint32_t label_count,
+                                                bool exclusive, kiln_tracker_want **out_want);
+void kiln_tracker_want_unref(kiln_tracker *t, kiln_tracker_want *want);
+/* Whether the board, when it is available, is what is wanted. */
+bool kiln_tracker_want_fits(kiln_tracker_want *want, kiln_tracker_board *board);
+/* Whether nothing else may be measured on the board at the same time. */
+bool kiln_tracker_want_is_whole(const kiln_tracker_want *want, const kiln_tracker_board *board);
+/* The board becomes available, or stops to be. */
+void kiln_tracker_wants_count(kiln_tracker *t, kiln_tracker_board *board, bool available);
+/* One line for people: what fits and how long it may take, or what there is instead. Whether any
+ * board that was ever seen fits. */
+bool kiln_tracker_want_describe(kiln_tracker *t, kiln_tracker_want *want, kiln_strbuf *out);
+void kiln_tracker_wants_free(kiln_tracker *t);
+
+/* share.c */
+kiln_tracker_project *kiln_tracker_project_join(kiln_tracker *t, kiln_tracker_job *job);
+void kiln_tracker_project_leave(kiln_tracker *t, kiln_tracker_job *job);
+/* Less is first: time of slots that it had or is about to have, over its weight. */
+double kiln_tracker_project_claim(const kiln_tracker *t, const kiln_tracker_project *project);
+/* Its first request comes into the queue. */
+void kiln_tracker_project_wakes(kiln_tracker *t, kiln_tracker_project *project);
+void kiln_tracker_project_granted(kiln_tracker *t, kiln_tracker_project *project);
+void kiln_tracker_project_ended(kiln_tracker *t, kiln_tracker_project *project, uint64_t held_ns);
+void kiln_tracker_projects_free(kiln_tracker *t);
 
 /* queue.c */
+/* Number and run of its tuner name a request, also after it was granted. */
+typedef struct kiln_tracker_request_key {
+    uint64_t number;
+    kiln_tracker_text tuner;
+} kiln_tracker_request_key;
+kiln_str kiln_tracker_request_name(kiln_tracker_request_key *key, const char *tuner,
+                                   uint64_t number);
 void kiln_tracker_lease_req(kiln_tracker *t, kiln_tracker_peer *tuner, const kiln_message *message);
 /* A waiting request; NULL. */
 kiln_tracker_request *kiln_tracker_request_find(kiln_tracker *t, const char *tuner,
                                                 uint64_t number);
 void kiln_tracker_request_remove(kiln_tracker *t, kiln_tracker_request *request);
-void kiln_tracker_requests_end_of_job(kiln_tracker *t, const char *job);
+void kiln_tracker_requests_end_of_job(kiln_tracker *t, kiln_tracker_job *job);
 /* A tuner came: what a former run of it asked for is forgotten. */
 void kiln_tracker_requests_tuner_up(kiln_tracker *t, const kiln_tracker_peer *tuner);
 void kiln_tracker_requests_free(kiln_tracker *t);
-/* Grants what can be granted. */
+/* Grants what can be granted on boards that were offered, and to requests that are new. */
 void kiln_tracker_grant(kiln_tracker *t);
 
 /* lease.c */
@@ -154,7 +293,8 @@ void kiln_tracker_lease_renew(kiln_tracker *t, kiln_tracker_peer *tuner,
                               const kiln_message *message);
 void kiln_tracker_lease_release(kiln_tracker *t, kiln_tracker_peer *tuner,
                                 const kiln_message *message);
-void kiln_tracker_lease_persisted(kiln_tracker *t, uint64_t persist, const char *failure);
+/* Whether it was about a lease. */
+bool kiln_tracker_lease_persisted(kiln_tracker *t, uint64_t persist, const char *failure);
 kiln_tracker_lease *kiln_tracker_lease_find(kiln_tracker *t, uint64_t lease);
 /* The lease that a tuner speaks of when it is its own; otherwise the tuner is told that it has
  * none. */
@@ -164,7 +304,7 @@ kiln_tracker_lease *kiln_tracker_lease_own(kiln_tracker *t, kiln_tracker_peer *t
  */
 void kiln_tracker_lease_end(kiln_tracker *t, kiln_tracker_lease *lease, kiln_code code,
                             const char *why);
-void kiln_tracker_leases_end_of_job(kiln_tracker *t, const char *job);
+void kiln_tracker_leases_end_of_job(kiln_tracker *t, kiln_tracker_job *job);
 /* A tuner came: what a former run of it held is free. */
 void kiln_tracker_leases_tuner_up(kiln_tracker *t, const kiln_tracker_peer *tuner);
 void kiln_tracker_leases_tick(kiln_tracker *t);
@@ -186,16 +326,30 @@ void kiln_tracker_job_close(kiln_tracker *t, kiln_tracker_peer *client,
 void kiln_tracker_job_cancel(kiln_tracker *t, kiln_tracker_peer *client,
                              const kiln_message *message);
 void kiln_tracker_job_persisted(kiln_tracker *t, uint64_t persist, const char *failure);
-void kiln_tracker_jobs_tuner_up(kiln_tracker *t, kiln_tracker_peer *tuner);
 void kiln_tracker_jobs_peer_gone(kiln_tracker *t, kiln_tracker_peer *peer);
-/* Assigns, notices what is missing, ends what waited too long. */
-void kiln_tracker_jobs_tick(kiln_tracker *t);
+/* Has the job's row written, and returns the number of that. */
+uint64_t kiln_tracker_job_keep(kiln_tracker *t, const kiln_tracker_job *job);
+void kiln_tracker_job_tell(kiln_tracker *t, kiln_tracker_job *job, const kiln_tracker_peer *client,
+                           uint32_t stream, const char *text);
+/* Stops a job: its tuner hands in what it has, or, when there is none, it ends here and now. */
+void kiln_tracker_job_stop(kiln_tracker *t, kiln_tracker_job *job, kiln_code code,
+                           const char *text);
+/* Ends a job without its tuner. */
+void kiln_tracker_job_end(kiln_tracker *t, kiln_tracker_job *job, kiln_code code, const char *text);
 kiln_tracker_job *kiln_tracker_job_find(kiln_tracker *t, kiln_str id);
 bool kiln_tracker_job_is_open(const kiln_tracker_job *job);
 KILN_MUST_USE kiln_status kiln_tracker_job_restore(kiln_tracker *t, const kiln_tracker_row *row);
 void kiln_tracker_jobs_free(kiln_tracker *t);
 
+/* assign.c */
+void kiln_tracker_jobs_tuner_up(kiln_tracker *t, kiln_tracker_peer *tuner);
+/* Assigns, notices what is missing, ends what waited too long. */
+void kiln_tracker_jobs_tick(kiln_tracker *t);
+
 /* query.c */
 void kiln_tracker_query(kiln_tracker *t, kiln_tracker_peer *client, const kiln_message *message);
+/* ANSWER with this board's row. */
+void kiln_tracker_answer_board(kiln_tracker *t, const kiln_tracker_peer *client, uint32_t stream,
+                               const kiln_tracker_board *board);
 
 #endif

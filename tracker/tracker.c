@@ -47,18 +47,19 @@ void kiln_tracker_drop(kiln_tracker *t, kiln_tracker_peer *peer, kiln_code code,
     action->text = kiln_str_dup(&t->actions->arena, kiln_str_from(text));
 }
 
-static kiln_str copy_view(kiln_arena *arena, kiln_str view) {
-    return (kiln_str){kiln_arena_copy(arena, view.data, view.size), view.size};
+kiln_tracker_row kiln_tracker_row_copy(const kiln_tracker_row *row, kiln_arena *arena) {
+    kiln_tracker_row copy = *row;
+    kiln_str *text[] = {&copy.id,    &copy.state, &copy.body, &copy.board,
+                        &copy.tuner, &copy.node,  &copy.job};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(text); i++)
+        text[i]->data = kiln_arena_copy(arena, text[i]->data, text[i]->size);
+    return copy;
 }
 
 uint64_t kiln_tracker_persist(kiln_tracker *t, const kiln_tracker_row *row, uint32_t count) {
     kiln_arena *arena = &t->actions->arena;
-    kiln_tracker_row *copy = kiln_arena_copy(arena, row, count * sizeof *row);
-    for (uint32_t i = 0; i < count; i++) {
-        kiln_str *view[] = {&copy[i].id,    &copy[i].state, &copy[i].body,
-                            &copy[i].board, &copy[i].tuner, &copy[i].job};
-        for (size_t v = 0; v < KILN_ARRAY_COUNT(view); v++) *view[v] = copy_view(arena, *view[v]);
-    }
+    kiln_tracker_row *copy = KILN_ARENA_ARRAY(arena, kiln_tracker_row, count);
+    for (uint32_t i = 0; i < count; i++) copy[i] = kiln_tracker_row_copy(&row[i], arena);
     kiln_tracker_action *action = add_action(t, KILN_TRACKER_PERSIST);
     action->row = copy;
     action->row_count = count;
@@ -80,7 +81,7 @@ void kiln_tracker_actions_deinit(kiln_tracker_actions *actions) {
 
 static kiln_str id_key(const uint64_t *id) { return (kiln_str){(const char *)id, sizeof *id}; }
 
-static kiln_tracker_peer *find_peer(kiln_tracker *t, uint64_t id) {
+kiln_tracker_peer *kiln_tracker_peer_find(kiln_tracker *t, uint64_t id) {
     uint64_t value = 0;
     return kiln_map_find(&t->peer_of_id, id_key(&id), &value)
                ? (kiln_tracker_peer *)(uintptr_t)value
@@ -93,27 +94,30 @@ void kiln_tracker_set_text(kiln_tracker_text out, kiln_str text) {
     out[size] = 0;
 }
 
-static kiln_tracker_peer *find_tuner(kiln_tracker *t, const char *text, bool by_boot) {
-    for (uint32_t i = 0; i < t->tuner.count; i++) {
-        kiln_tracker_peer *tuner = t->tuner.data[i];
-        if (!tuner->closing && strcmp(by_boot ? tuner->boot : tuner->node, text) == 0) return tuner;
-    }
-    return NULL;
-}
-
 kiln_tracker_peer *kiln_tracker_tuner_by_boot(kiln_tracker *t, const char *boot) {
-    return find_tuner(t, boot, true);
+    uint64_t value = 0;
+    if (!kiln_map_find(&t->tuner_of_boot, kiln_str_from(boot), &value)) return NULL;
+    kiln_tracker_peer *tuner = (kiln_tracker_peer *)(uintptr_t)value;
+    return tuner->closing ? NULL : tuner;
 }
 
 kiln_tracker_peer *kiln_tracker_tuner_by_node(kiln_tracker *t, const char *node) {
-    return find_tuner(t, node, false);
+    for (uint32_t i = 0; i < t->tuner.count; i++) {
+        kiln_tracker_peer *tuner = t->tuner.data[i];
+        if (!tuner->closing && strcmp(tuner->node, node) == 0) return tuner;
+    }
+    return NULL;
 }
 
 /* Forgets what stood and fell with the connection. The entry itself goes when CLOSED comes. */
 static void let_go(kiln_tracker *t, kiln_tracker_peer *peer, const char *why) {
     if (peer->board) kiln_tracker_board_lost(t, peer->board, why);
     kiln_tracker_jobs_peer_gone(t, peer);
-    t->fleet_changed = t->slots_changed = true;
+    t->fleet_changed |= peer->role == KILN_PEER_TUNER;
+}
+
+static bool is_person(const kiln_tracker_peer *peer) {
+    return peer->role == KILN_PEER_CLIENT || peer->role == KILN_PEER_ADMIN;
 }
 
 /* The same program connected again: its older connection is dead, whatever the network says. A
@@ -124,7 +128,7 @@ static void replace_older(kiln_tracker *t, const kiln_tracker_peer *newer) {
         if (peer == newer || peer->closing || peer->role != newer->role ||
             strcmp(peer->node, newer->node) != 0)
             continue;
-        if (peer->role == KILN_PEER_CLIENT) continue; /* one person may well run two commands */
+        if (is_person(peer)) continue; /* one person may well run two commands */
         kiln_tracker_drop(t, peer, KILN_ABORTED,
                           "a newer connection of the same node replaces this one");
         let_go(t, peer, "it connected again");
@@ -132,7 +136,7 @@ static void replace_older(kiln_tracker *t, const kiln_tracker_peer *newer) {
 }
 
 static void on_connected(kiln_tracker *t, uint64_t id, const kiln_msg_hello *hello) {
-    KILN_CHECK(find_peer(t, id) == NULL);
+    KILN_CHECK(kiln_tracker_peer_find(t, id) == NULL);
     kiln_tracker_peer *peer = kiln_alloc(sizeof *peer);
     peer->id = id;
     peer->role = (kiln_peer_role)hello->role;
@@ -149,15 +153,15 @@ static void on_connected(kiln_tracker *t, uint64_t id, const kiln_msg_hello *hel
         return;
     }
     replace_older(t, peer);
-    if (peer->role == KILN_PEER_TUNER) {
-        kiln_tracker_leases_tuner_up(t, peer);
-        kiln_tracker_jobs_tuner_up(t, peer);
-    }
+    if (peer->role != KILN_PEER_TUNER) return;
+    kiln_map_put(&t->tuner_of_boot, kiln_str_from(peer->boot), (uintptr_t)peer);
+    kiln_tracker_leases_tuner_up(t, peer);
+    kiln_tracker_jobs_tuner_up(t, peer);
     t->fleet_changed = true;
 }
 
 static void on_closed(kiln_tracker *t, uint64_t id) {
-    kiln_tracker_peer *peer = find_peer(t, id);
+    kiln_tracker_peer *peer = kiln_tracker_peer_find(t, id);
     if (!peer) return;
     peer->closing = true; /* it is no tuner to be found any more */
     let_go(t, peer, "its connection closed");
@@ -166,6 +170,10 @@ static void on_closed(kiln_tracker *t, uint64_t id) {
         if (t->peer.data[i] == peer) t->peer.data[i] = kiln_vec_pop(&t->peer);
     for (uint32_t i = 0; i < t->tuner.count; i++)
         if (t->tuner.data[i] == peer) t->tuner.data[i] = kiln_vec_pop(&t->tuner);
+    uint64_t value = 0;
+    if (kiln_map_find(&t->tuner_of_boot, kiln_str_from(peer->boot), &value) &&
+        value == (uintptr_t)peer)
+        kiln_map_remove(&t->tuner_of_boot, kiln_str_from(peer->boot));
     kiln_free(peer);
 }
 
@@ -194,12 +202,13 @@ static void on_nothing(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_mess
 
 static void on_goaway(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message) {
     (void)message;
-    if (peer->board) peer->board->leaving = true;
-    t->fleet_changed = true;
+    if (!peer->board) return;
+    peer->board->leaving = true;
+    kiln_tracker_board_refresh(t, peer->board);
 }
 
 static void on_cancel(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message) {
-    if (message->cancel.scope == KILN_CANCEL_JOB && peer->role == KILN_PEER_CLIENT)
+    if (message->cancel.scope == KILN_CANCEL_JOB && is_person(peer))
         kiln_tracker_job_cancel(t, peer, message);
     else if (message->cancel.scope == KILN_CANCEL_TRIAL && peer->role == KILN_PEER_TUNER)
         kiln_tracker_trial_down(t, peer, message);
@@ -236,6 +245,7 @@ static const message_row rule_table[] = {
     {KILN_MSG_TRIAL_RESULT, kiln_tracker_trial_up},
     {KILN_MSG_CANCEL, on_cancel},
     {KILN_MSG_QUERY, kiln_tracker_query},
+    {KILN_MSG_BOARD_ORDER, kiln_tracker_board_order},
 };
 
 static message_rule find_rule(kiln_message_type type) {
@@ -245,7 +255,7 @@ static message_rule find_rule(kiln_message_type type) {
 }
 
 static void on_message(kiln_tracker *t, uint64_t id, const kiln_message *message) {
-    kiln_tracker_peer *peer = find_peer(t, id);
+    kiln_tracker_peer *peer = kiln_tracker_peer_find(t, id);
     if (!peer || peer->closing) return;
     peer->heard_ns = t->now_ns;
     message_rule rule = find_rule(message->type);
@@ -270,6 +280,7 @@ static void on_tick(kiln_tracker *t) {
     t->next_tick_ns = t->now_ns + KILN_TRACKER_TICK_NS;
     drop_silent_peers(t);
     kiln_tracker_leases_tick(t);
+    kiln_tracker_duties_tick(t);
     kiln_tracker_jobs_tick(t);
 }
 
@@ -283,8 +294,9 @@ void kiln_tracker_step(kiln_tracker *t, uint64_t now_ns, const kiln_tracker_even
     case KILN_TRACKER_CLOSED: on_closed(t, event->peer); break;
     case KILN_TRACKER_MESSAGE: on_message(t, event->peer, event->message); break;
     case KILN_TRACKER_PERSISTED:
-        kiln_tracker_lease_persisted(t, event->persist, event->failure);
+        if (kiln_tracker_lease_persisted(t, event->persist, event->failure)) break;
         kiln_tracker_job_persisted(t, event->persist, event->failure);
+        kiln_tracker_order_persisted(t, event->persist, event->failure);
         break;
     case KILN_TRACKER_TICK: on_tick(t); break;
     }
@@ -292,10 +304,7 @@ void kiln_tracker_step(kiln_tracker *t, uint64_t now_ns, const kiln_tracker_even
         t->fleet_changed = false;
         kiln_tracker_jobs_tick(t);
     }
-    if (t->slots_changed) {
-        t->slots_changed = false;
-        kiln_tracker_grant(t);
-    }
+    kiln_tracker_grant(t);
     t->actions = NULL;
 }
 
@@ -305,9 +314,11 @@ uint64_t kiln_tracker_next_ns(const kiln_tracker *t) { return t->next_tick_ns; }
 
 static kiln_status restore(kiln_tracker *t, const kiln_tracker_row *row) {
     switch (row->kind) {
-    case KILN_TRACKER_ROW_JOB: break;
+    case KILN_TRACKER_ROW_JOB: return kiln_tracker_job_restore(t, row);
+    case KILN_TRACKER_ROW_BOARD: return kiln_tracker_board_restore(t, row);
     case KILN_TRACKER_ROW_LEASE: return kiln_tracker_lease_restore(t, row);
     case KILN_TRACKER_ROW_EPOCH: t->epoch = KILN_MAX(t->epoch, row->epoch); return KILN_OK;
+    case KILN_TRACKER_ROW_KIND_COUNT: break;
     }
     return KILN_ERROR(DATA_LOSS, "a stored row of kind %d", (int)row->kind);
 }
@@ -316,16 +327,16 @@ kiln_status kiln_tracker_create(const kiln_tracker_row *row, uint32_t row_count,
                                 kiln_tracker **out_tracker) {
     kiln_tracker *t = kiln_alloc(sizeof *t);
     t->now_ns = t->next_tick_ns = now_ns;
-    kiln_map_init(&t->peer_of_id);
-    kiln_map_init(&t->board_of_node);
-    kiln_map_init(&t->lease_of_number);
-    kiln_map_init(&t->job_of_id);
+    kiln_map *map[] = {&t->peer_of_id,      &t->tuner_of_boot,    &t->board_of_node,
+                       &t->want_of_text,    &t->project_of_name,  &t->request_of_key,
+                       &t->lease_of_number, &t->lease_of_request, &t->lease_of_persist,
+                       &t->job_of_id};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(map); i++) kiln_map_init(map[i]);
     kiln_status st = KILN_OK;
-    /* Jobs first: leases are counted for them. */
-    for (uint32_t i = 0; !st && i < row_count; i++)
-        if (row[i].kind == KILN_TRACKER_ROW_JOB) st = kiln_tracker_job_restore(t, &row[i]);
-    for (uint32_t i = 0; !st && i < row_count; i++)
-        if (row[i].kind != KILN_TRACKER_ROW_JOB) st = restore(t, &row[i]);
+    /* In the order of the kinds: a lease names its job and its board. */
+    for (unsigned kind = 0; kind < KILN_TRACKER_ROW_KIND_COUNT; kind++)
+        for (uint32_t i = 0; !st && i < row_count; i++)
+            if (row[i].kind == (kiln_tracker_row_kind)kind) st = restore(t, &row[i]);
     if (st) {
         kiln_tracker_destroy(t);
         return st;
@@ -337,15 +348,16 @@ kiln_status kiln_tracker_create(const kiln_tracker_row *row, uint32_t row_count,
 void kiln_tracker_destroy(kiln_tracker *t) {
     if (!t) return;
     for (uint32_t i = 0; i < t->peer.count; i++) kiln_free(t->peer.data[i]);
-    for (uint32_t i = 0; i < t->board.count; i++) kiln_tracker_board_free(t->board.data[i]);
     kiln_tracker_requests_free(t);
     kiln_tracker_leases_free(t);
     kiln_tracker_jobs_free(t);
+    kiln_tracker_boards_free(t);
+    kiln_tracker_projects_free(t);
+    kiln_tracker_wants_free(t);
     kiln_vec_deinit(&t->peer);
     kiln_vec_deinit(&t->tuner);
-    kiln_vec_deinit(&t->board);
     kiln_map_deinit(&t->peer_of_id);
-    kiln_map_deinit(&t->board_of_node);
+    kiln_map_deinit(&t->tuner_of_boot);
     kiln_free(t);
 }
 
@@ -353,7 +365,8 @@ kiln_tracker_counts kiln_tracker_counts_of(const kiln_tracker *t) {
     kiln_tracker_counts counts = {
         .boards = t->board.count,
         .leases = t->lease.count,
-        .requests = t->request.count,
+        .requests = t->request_count,
+        .jobs_open = t->jobs_open,
         .tuners = t->tuner.count,
         .grants = t->grants,
         .results = t->results,
@@ -361,10 +374,8 @@ kiln_tracker_counts kiln_tracker_counts_of(const kiln_tracker *t) {
     };
     for (uint32_t i = 0; i < t->board.count; i++)
         counts.boards_connected += t->board.data[i]->peer != NULL;
-    for (uint32_t i = 0; i < t->job.count; i++)
-        counts.jobs_open += kiln_tracker_job_is_open(t->job.data[i]);
     for (uint32_t i = 0; i < t->peer.count; i++) {
-        counts.clients += t->peer.data[i]->role == KILN_PEER_CLIENT;
+        counts.clients += is_person(t->peer.data[i]);
     }
     return counts;
 }

@@ -1,15 +1,20 @@
 /* The tracker's decisions: who is connected, which board is whose, which job runs where. Pure:
- * `step` gets the time and one event, and leaves actions for the shell (tracker/main.c) or the
+ * `step` gets the time and one event, and leaves actions for the shell (tracker/shell.c) or the
  * simulator (tests/sim) to carry out in order. No clock, no socket, no file, no randomness.
  *
  * Rules it keeps:
  * - A slot of a board has at most one lease. A lease is one number that only grows, over restarts
- * too, and is on disk before anybody hears of it; whatever carries an older number is refused.
+ *   too, and is on disk before anybody hears of it; whatever carries an older number is refused.
  * - A peer that is silent for KILN_LINK_SILENCE_NS, or whose connection closes, is lost at once: a
- * board's leases end, a tuner's end when they are not renewed, a client's jobs when it does not
- * come back.
+ *   board's leases end, a tuner's end when they are not renewed, a client's jobs when it does not
+ *   come back in KILN_TRACKER_CLIENT_GRACE_NS.
  * - Every job ends, every request is answered. A job that no tuner or no board can serve for
- *   KILN_TRACKER_WAIT_NS fails with UNAVAILABLE naming what is missing, unless it is detached. */
+ *   KILN_TRACKER_WAIT_NS fails with UNAVAILABLE naming what is missing, and one for a board that
+ *   nobody ever saw with NOT_FOUND at once, unless it is detached: then it waits.
+ * - Projects share the boards' time by weight; a project's jobs go by priority, which waiting
+ *   raises, so that nobody waits for ever.
+ * - A board off duty gets no lease. One that fails KILN_TRACKER_FAULTS_MAX times without a good
+ *   result between is put there for KILN_TRACKER_PROBATION_NS. */
 #ifndef KILN_TRACKER_TRACKER_H
 #define KILN_TRACKER_TRACKER_H
 
@@ -22,34 +27,48 @@
 #include "proto/proto.h"
 
 #define KILN_TRACKER_WAIT_NS \
-    UINT64_C(10000000000) /* for a tuner or a fitting board, and for a lost client */
+    UINT64_C(10000000000) /* for a tuner or a fitting board; after a restart for everybody */
+#define KILN_TRACKER_CLIENT_GRACE_NS \
+    UINT64_C(500000000) /* a client that lost its connection dials again within this */
 #define KILN_TRACKER_TUNER_GRACE_NS \
     UINT64_C(5000000000) /* a lost tuner's jobs wait so long for it before another gets them */
 #define KILN_TRACKER_LEASE_TTL_MAX_MS 60000u
-#define KILN_TRACKER_BOARDS_MAX 4096u
+#define KILN_TRACKER_BOARDS_MAX 16384u
 #define KILN_TRACKER_JOBS_MAX 4096u /* open ones */
 #define KILN_TRACKER_JOBS_KEPT \
     256u /* ended ones, for `kiln jobs list` and clients that come back */
-#define KILN_TRACKER_REQUESTS_MAX 4096u /* lease requests in the queue */
+#define KILN_TRACKER_REQUESTS_MAX 4096u             /* lease requests in the queue */
+#define KILN_TRACKER_REQUESTS_OF_JOB_MAX 64u        /* of these */
+#define KILN_TRACKER_AGEING_NS UINT64_C(2000000000) /* waiting so long is worth one of priority */
+#define KILN_TRACKER_FAULTS_MAX 3u
+#define KILN_TRACKER_PROBATION_NS (UINT64_C(600) * 1000000000)
 
 typedef struct kiln_tracker kiln_tracker;
 
 /* What must survive the tracker, one row at a time. Identity: (kind, id). Texts are views. */
 typedef enum kiln_tracker_row_kind {
     KILN_TRACKER_ROW_JOB,
+    KILN_TRACKER_ROW_BOARD,
     KILN_TRACKER_ROW_LEASE,
-    KILN_TRACKER_ROW_EPOCH
+    KILN_TRACKER_ROW_EPOCH,
+    KILN_TRACKER_ROW_KIND_COUNT
 } kiln_tracker_row_kind;
 typedef struct kiln_tracker_row {
     kiln_tracker_row_kind kind;
-    bool removed;   /* the row goes away */
-    kiln_str id;    /* job: identity; lease: its board and slot, "NODE/0"; epoch: "epoch" */
+    bool removed; /* the row goes away */
+    kiln_str id;  /* job: identity; board: node; lease: its board and slot, "NODE/0"; epoch: "epoch"
+                   */
     kiln_str state; /* job: kiln_job_state_name */
-    kiln_str body;  /* job: record `kept_job` of messages.def, encoded */
-    kiln_str board, tuner, job; /* lease: nodes of board and holder, job identity */
+    kiln_str body;  /* job, board: record `kept_job`, `kept_board` of messages.def, encoded */
+    kiln_str board, tuner, node,
+        job;        /* lease: node of the board, boot and node of the holder, job */
     uint64_t epoch; /* lease: its number; epoch: highest number that may have been given out */
     uint32_t slot, trials, ttl_ms; /* lease */
+    bool whole;                    /* lease: it has all slots */
 } kiln_tracker_row;
+
+/* A copy whose texts lie in `arena`. */
+kiln_tracker_row kiln_tracker_row_copy(const kiln_tracker_row *row, kiln_arena *arena);
 
 typedef enum kiln_tracker_event_kind {
     KILN_TRACKER_CONNECTED, /* peer, hello */
@@ -102,8 +121,8 @@ KILN_MUST_USE kiln_status kiln_tracker_create(const kiln_tracker_row *row, uint3
 void kiln_tracker_destroy(kiln_tracker *tracker);
 
 /* Decides. Appends to `actions`. `now_ns` never goes back. Whatever a peer sends is answered or
- * refused here and never ends the tracker. Cost: O(1) in messages, O(waiting requests x boards)
- * when something got free. */
+ * refused here and never ends the tracker. Cost: O(1) in messages, O(jobs that wait for a board)
+ * per grant. */
 void kiln_tracker_step(kiln_tracker *tracker, uint64_t now_ns, const kiln_tracker_event *event,
                        kiln_tracker_actions *actions);
 /* When the next TICK is due. */

@@ -56,14 +56,6 @@ void sim_tracker_free(void *memory) {
 
 /* ---- Disk ---- */
 
-static kiln_tracker_row copy_row(const kiln_tracker_row *row, kiln_arena *arena) {
-    kiln_tracker_row copy = *row;
-    kiln_str *view[] = {&copy.id, &copy.state, &copy.body, &copy.board, &copy.tuner, &copy.job};
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(view); i++)
-        view[i]->data = kiln_arena_copy(arena, view[i]->data, view[i]->size);
-    return copy;
-}
-
 static void write_row(tracker_state *s, const kiln_tracker_row *row) {
     uint32_t at = 0;
     while (at < s->disk.count && !(s->disk.data[at]->row.kind == row->kind &&
@@ -77,7 +69,7 @@ static void write_row(tracker_state *s, const kiln_tracker_row *row) {
     if (row->removed) return;
     disk_row *stored = kiln_alloc(sizeof *stored);
     kiln_arena_init(&stored->arena, 1024);
-    stored->row = copy_row(row, &stored->arena);
+    stored->row = kiln_tracker_row_copy(row, &stored->arena);
     kiln_vec_push(&s->disk, stored);
 }
 
@@ -105,7 +97,8 @@ static void begin_commit(sim_node *node, const kiln_tracker_action *action) {
     c->row_count = action->row_count;
     kiln_arena_init(&c->arena, 1024);
     c->row = KILN_ARENA_ARRAY(&c->arena, kiln_tracker_row, action->row_count);
-    for (uint32_t i = 0; i < c->row_count; i++) c->row[i] = copy_row(&action->row[i], &c->arena);
+    for (uint32_t i = 0; i < c->row_count; i++)
+        c->row[i] = kiln_tracker_row_copy(&action->row[i], &c->arena);
     kiln_vec_push(&s->commits, c);
     uint64_t at = world->now_ns + sim_between(world, SIM_MS / 5, 25 * SIM_MS);
     if (at < s->commit_at_ns) at = s->commit_at_ns;
@@ -141,13 +134,13 @@ static void check_job(sim_world *world, kiln_tracker *t, const kiln_tracker_job 
     if (job->spec.detach) return;
     if (job->unserved_ns && job->unserved_ns < long_ago)
         sim_fail(world, "job %s waits for what is missing", job->id);
-    if (!job->client && (!job->client_lost_ns || job->client_lost_ns < long_ago))
+    if (!job->client && (!job->client_until_ns || job->client_until_ns + SIM_S < now))
         sim_fail(world, "job %s runs on without its client", job->id);
 }
 
 /* A tuner that was started anew holds nothing of its former run: its boards are free for others. */
 static void check_lease(sim_world *world, kiln_tracker *t, const kiln_tracker_lease *lease) {
-    const kiln_tracker_job *job = kiln_tracker_job_find(t, kiln_str_from(lease->job));
+    const kiln_tracker_job *job = lease->job;
     if (lease->expires_ns + SIM_S < world->now_ns)
         sim_fail(world, "lease %llu does not expire", (unsigned long long)lease->lease);
     if (job && kiln_tracker_tuner_by_node(t, job->tuner) &&

@@ -13,11 +13,7 @@ static void write_row(fleet *f, const kiln_tracker_row *row) {
         break;
     }
     if (row->removed) return;
-    kiln_tracker_row copy = *row;
-    kiln_str *view[] = {&copy.id, &copy.state, &copy.body, &copy.board, &copy.tuner, &copy.job};
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(view); i++) {
-        if (view[i]->size) view[i]->data = kiln_arena_copy(&f->arena, view[i]->data, view[i]->size);
-    }
+    kiln_tracker_row copy = kiln_tracker_row_copy(row, &f->arena);
     kiln_vec_push(&f->rows, copy);
 }
 

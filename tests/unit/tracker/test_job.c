@@ -208,15 +208,105 @@ static void cancelling_nothing_says_so(void **state) {
     assert_int_equal(fleet_take(f, 30, KILN_MSG_ERROR)->error.code, KILN_NOT_FOUND);
 }
 
-static void a_client_that_stays_away_cancels_its_job(void **state) {
+static void work_of_a_client_that_is_gone_is_gone_within_a_second(void **state) {
     fleet *f = *state;
     static const uint64_t others[] = {10, 20, 0};
     fleet_running_job(f);
+    fleet_lease(f, 1);
+    kiln_message ask = fleet_request("j", 2);
+    fleet_say(f, 20, &ask);
     fleet_disconnect(f, 30);
-    fleet_wait(f, 9 * FLEET_S, others);
-    assert_null(fleet_take(f, 20, KILN_MSG_CANCEL));
-    fleet_wait(f, 2 * FLEET_S, others);
+    fleet_wait(f, 400 * FLEET_MS, others);
+    assert_null(fleet_take(f, 20, KILN_MSG_CANCEL)); /* it may dial again */
+    fleet_wait(f, 600 * FLEET_MS, others);
     assert_non_null(fleet_take(f, 20, KILN_MSG_CANCEL));
+    assert_non_null(fleet_take(f, 10, KILN_MSG_LEASE_LOST));
+    assert_int_equal(kiln_tracker_counts_of(f->t).leases, 0);
+    assert_int_equal(kiln_tracker_counts_of(f->t).requests, 0);
+    ask = fleet_request("j", 3);
+    fleet_say(f, 20, &ask); /* its tuner did not hear yet */
+    assert_non_null(fleet_take(f, 20, KILN_MSG_ERROR));
+    assert_int_equal(kiln_tracker_counts_of(f->t).leases, 0);
+}
+
+static void a_client_that_comes_back_late_finds_its_job_going_on(void **state) {
+    fleet *f = *state;
+    static const uint64_t others[] = {10, 20, 0};
+    for (int before_its_end = 0; before_its_end < 2; before_its_end++) {
+        if (before_its_end == 0) fleet_running_job(f);
+        fleet_disconnect(f, 30 + (uint64_t)before_its_end);
+        fleet_wait(f, FLEET_S, others);
+        kiln_message done = done_message(KILN_CANCELLED);
+        fleet_forget_sent(f);
+        if (!before_its_end) fleet_say(f, 20, &done);
+        fleet_connect(f, 31 + (uint64_t)before_its_end, KILN_PEER_CLIENT, "client", "c");
+        fleet_open_job(f, 31 + (uint64_t)before_its_end, "j", false);
+        if (before_its_end) fleet_say(f, 20, &done);
+        assert_non_null(fleet_take(f, 20, KILN_MSG_JOB_CLOSE));
+        assert_non_null(fleet_take(f, 20, KILN_MSG_JOB_ASSIGN));
+        assert_null(fleet_take(f, 31 + (uint64_t)before_its_end, KILN_MSG_JOB_DONE));
+        assert_int_equal(kiln_tracker_counts_of(f->t).jobs_open, 1);
+    }
+}
+
+static void a_detached_job_does_not_notice_that_its_client_went(void **state) {
+    fleet *f = *state;
+    static const uint64_t others[] = {10, 20, 0};
+    fleet_board(f, 10, "board", 1);
+    fleet_tuner(f, 20, "tuner", "tuner-1");
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "client-1");
+    fleet_open_job(f, 30, "j", true);
+    fleet_lease(f, 1);
+    fleet_disconnect(f, 30);
+    fleet_wait(f, 10 * FLEET_S, others);
+    fleet_restart(f);
+    fleet_board(f, 10, "board", 1);
+    fleet_tuner(f, 20, "tuner", "tuner-1");
+    fleet_wait(f, 20 * FLEET_S, others);
+    assert_null(fleet_take(f, 20, KILN_MSG_CANCEL));
+    assert_int_equal(kiln_tracker_counts_of(f->t).jobs_open, 1);
+}
+
+static kiln_message job_for(const char *id, const char *key, bool detach) {
+    kiln_message open = fleet_job(id, detach);
+    open.job_open.spec.key = kiln_str_from(key);
+    return open;
+}
+
+static void a_job_for_an_unknown_board_hears_at_once_what_there_is(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    fleet_board(f, 11, "rpi3", 1);
+    fleet_disconnect(f, 11);
+    kiln_message open = job_for("k", "rpi9", false);
+    fleet_say(f, 30, &open);
+    const kiln_message *done = fleet_take(f, 30, KILN_MSG_JOB_DONE);
+    assert_non_null(done);
+    assert_int_equal(done->job_done.code, KILN_NOT_FOUND);
+    expect_str(done->job_done.text, "no board called rpi9 that runs " FLEET_TARGET
+                                    " is connected; there are board (1 of 1 in service), rpi3 (0 "
+                                    "of 1 in service)");
+    open = job_for("l", "rpi9", true); /* detached, it waits for such a board */
+    fleet_say(f, 30, &open);
+    assert_null(fleet_take(f, 30, KILN_MSG_JOB_DONE));
+    open = job_for("m", "rpi3", false); /* known, and perhaps it comes back */
+    fleet_say(f, 30, &open);
+    assert_null(fleet_take(f, 30, KILN_MSG_JOB_DONE));
+}
+
+static void a_job_hears_at_once_how_long_it_may_wait(void **state) {
+    fleet *f = *state;
+    static const uint64_t everybody_here[] = {10, 20, 30, 0};
+    fleet_running_job(f);
+    uint64_t lease = fleet_lease(f, 1);
+    fleet_wait(f, 8 * FLEET_S, everybody_here);
+    kiln_message release = {.type = KILN_MSG_LEASE_RELEASE, .lease_release = {.lease = lease}};
+    fleet_say(f, 20, &release);
+    fleet_lease(f, 2);
+    fleet_open_job(f, 30, "k", false);
+    const kiln_message *answer = fleet_take(f, 30, KILN_MSG_JOB_STATE);
+    assert_non_null(answer);
+    expect_str(answer->job_state.text, "opened; 1 board fits, all busy; expected wait 8 s");
 }
 
 static void a_lost_tuners_job_goes_to_another_after_a_grace(void **state) {
@@ -306,7 +396,11 @@ int main(void) {
         test_with_fleet(cancel_reaches_the_tuner_and_its_end_the_client),
         test_with_fleet(a_tuner_that_does_not_stop_is_not_waited_for),
         test_with_fleet(cancelling_nothing_says_so),
-        test_with_fleet(a_client_that_stays_away_cancels_its_job),
+        test_with_fleet(work_of_a_client_that_is_gone_is_gone_within_a_second),
+        test_with_fleet(a_client_that_comes_back_late_finds_its_job_going_on),
+        test_with_fleet(a_detached_job_does_not_notice_that_its_client_went),
+        test_with_fleet(a_job_for_an_unknown_board_hears_at_once_what_there_is),
+        test_with_fleet(a_job_hears_at_once_how_long_it_may_wait),
         test_with_fleet(a_lost_tuners_job_goes_to_another_after_a_grace),
         test_with_fleet(a_tuner_that_comes_back_in_time_keeps_its_job),
         test_with_fleet(jobs_survive_a_restart),

@@ -1,0 +1,243 @@
+#include "tests/unit/tracker/fleet.h"
+
+static const uint64_t everybody[] = {10, 20, 30, 0};
+
+static kiln_message order(const char *board, kiln_duty duty, const char *why) {
+    return (kiln_message){.type = KILN_MSG_BOARD_ORDER,
+                          .stream = 7,
+                          .board_order = {.board = kiln_str_from(board),
+                                          .duty = (uint32_t)duty,
+                                          .text = kiln_str_from(why)}};
+}
+
+static const kiln_msg_board_row *say_order(fleet *f, const char *board, kiln_duty duty) {
+    kiln_message message = order(board, duty, "because");
+    fleet_say(f, 30, &message);
+    const kiln_message *answer = fleet_take(f, 30, KILN_MSG_ANSWER);
+    assert_non_null(answer);
+    assert_int_equal(answer->stream, 7);
+    assert_int_equal(answer->answer.boards.count, 1);
+    return &answer->answer.boards.item[0];
+}
+
+static bool is_granted(fleet *f, uint64_t request) {
+    kiln_message ask = fleet_request("j", request);
+    fleet_say(f, 20, &ask);
+    return fleet_take(f, 20, KILN_MSG_LEASE_GRANT) != NULL;
+}
+
+static void release(fleet *f, uint64_t lease) {
+    kiln_message message = {.type = KILN_MSG_LEASE_RELEASE, .lease_release = {.lease = lease}};
+    fleet_say(f, 20, &message);
+}
+
+/* The board's trial ends so. */
+static void give_result(fleet *f, uint64_t lease, const char *id, kiln_outcome outcome,
+                        kiln_blame blame) {
+    kiln_message trial = {
+        .type = KILN_MSG_TRIAL,
+        .trial = {.trial = kiln_str_from(id), .attempt = 1, .lease = lease, .job = KILN_STR("j")}};
+    kiln_message result = {.type = KILN_MSG_TRIAL_RESULT,
+                           .trial_result = {.trial = kiln_str_from(id),
+                                            .attempt = 1,
+                                            .lease = lease,
+                                            .outcome = (uint32_t)outcome,
+                                            .blame = (uint32_t)blame}};
+    fleet_say(f, 20, &trial);
+    fleet_say(f, 10, &result);
+    fleet_say(f, 10, &result); /* a board repeats itself until it is heard */
+}
+
+/* Trials of one lease each, all the board's fault. */
+static void fault(fleet *f, uint32_t count) {
+    static uint64_t request = 100;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t lease = fleet_lease(f, ++request);
+        give_result(f, lease, "t", KILN_OUTCOME_INFRA, KILN_BLAME_BOARD);
+        release(f, lease);
+    }
+}
+
+static void a_drained_board_ends_what_it_has_and_gets_no_more(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    uint64_t lease = fleet_lease(f, 1);
+    expect_str(say_order(f, "board", KILN_DUTY_DRAINED)->state, "draining");
+    assert_null(fleet_take(f, 20, KILN_MSG_LEASE_LOST));
+    give_result(f, lease, "t", KILN_OUTCOME_OK, KILN_BLAME_NONE);
+    assert_non_null(fleet_take(f, 20, KILN_MSG_TRIAL_RESULT));
+    release(f, lease);
+    assert_false(is_granted(f, 2));
+    const kiln_msg_board_row *row = say_order(f, "board", KILN_DUTY_DRAINED);
+    expect_str(row->state, "drained");
+    expect_str(row->text, "because");
+    expect_str(say_order(f, "board", KILN_DUTY_IN_SERVICE)->state, "leased");
+    assert_non_null(fleet_take(f, 20, KILN_MSG_LEASE_GRANT)); /* request 2 */
+}
+
+static void a_quarantined_board_loses_its_lease_at_once(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    uint64_t lease = fleet_lease(f, 1);
+    expect_str(say_order(f, "board", KILN_DUTY_QUARANTINED)->state, "quarantined");
+    assert_int_equal(fleet_take(f, 20, KILN_MSG_LEASE_LOST)->lease_lost.lease, lease);
+    assert_false(is_granted(f, 2));
+    fleet_wait(f, 3600 * FLEET_S, everybody); /* a person's order does not end by itself */
+    assert_null(fleet_take(f, 20, KILN_MSG_LEASE_GRANT));
+}
+
+static void an_order_outlives_tracker_and_board(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    say_order(f, "board", KILN_DUTY_DRAINED);
+    fleet_restart(f);
+    fleet_tuner(f, 20, "tuner", "tuner-1");
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "client-1");
+    fleet_open_job(f, 30, "j", false);
+    fleet_board(f, 10, "board", 1);
+    assert_false(is_granted(f, 1));
+    expect_str(say_order(f, "board", KILN_DUTY_IN_SERVICE)->state, "leased");
+}
+
+static void an_order_is_on_disk_before_it_is_answered(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    f->hold_disk = true;
+    kiln_message message = order("board", KILN_DUTY_DRAINED, "");
+    fleet_say(f, 30, &message);
+    assert_null(fleet_take(f, 30, KILN_MSG_ANSWER));
+    fleet_say(f, 30, &message);
+    assert_int_equal(fleet_take(f, 30, KILN_MSG_ERROR)->error.code, KILN_ABORTED);
+    fleet_persist(f, "the disk is full");
+    const kiln_message *error = fleet_take(f, 30, KILN_MSG_ERROR);
+    assert_int_equal(error->error.code, KILN_RESOURCE_EXHAUSTED);
+}
+
+static void an_order_for_nobody_or_several_is_refused(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    kiln_message message = order("stranger", KILN_DUTY_DRAINED, "");
+    fleet_say(f, 30, &message);
+    assert_int_equal(fleet_take(f, 30, KILN_MSG_ERROR)->error.code, KILN_NOT_FOUND);
+    for (uint64_t i = 0; i < 2; i++) {
+        fleet_connect(f, 40 + i, KILN_PEER_BOARD, i ? "node-1" : "node-0", "boot");
+        kiln_message up = {
+            .type = KILN_MSG_BOARD_UP,
+            .board_up = {.key = KILN_STR("twin"), .target = KILN_STR(FLEET_TARGET), .slots = 1}};
+        fleet_say(f, 40 + i, &up);
+    }
+    message = order("twin", KILN_DUTY_DRAINED, "");
+    fleet_say(f, 30, &message);
+    assert_int_equal(fleet_take(f, 30, KILN_MSG_ERROR)->error.code, KILN_NOT_FOUND);
+    expect_str(say_order(f, "node-1", KILN_DUTY_DRAINED)->state, "drained");
+}
+
+static void faults_in_a_row_quarantine_a_board_for_a_while(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    fault(f, KILN_TRACKER_FAULTS_MAX - 1);
+    uint64_t lease = fleet_lease(f, 1);
+    give_result(f, lease, "t", KILN_OUTCOME_INFRA, KILN_BLAME_BOARD);
+    assert_non_null(fleet_take(f, 20, KILN_MSG_TRIAL_RESULT)); /* which is told all the same */
+    assert_int_equal(kiln_tracker_counts_of(f->t).leases, 0);
+    assert_false(is_granted(f, 2));
+    fleet_restart(f); /* also over a restart */
+    fleet_tuner(f, 20, "tuner", "tuner-1");
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "client-1");
+    kiln_message open = fleet_job("k", true);
+    fleet_say(f, 30, &open);
+    fleet_board(f, 10, "board", 1);
+    fleet_forget_sent(f);
+    fleet_wait(f, KILN_TRACKER_PROBATION_NS - FLEET_S, everybody);
+    assert_null(fleet_take(f, 20, KILN_MSG_JOB_ASSIGN));
+    fleet_wait(f, 2 * FLEET_S, everybody);
+    assert_non_null(fleet_take(f, 20, KILN_MSG_JOB_ASSIGN));
+}
+
+static void a_good_result_forgives_the_faults_before(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    for (int i = 0; i < 3; i++) {
+        fault(f, KILN_TRACKER_FAULTS_MAX - 1);
+        uint64_t lease = fleet_lease(f, (uint64_t)i + 1);
+        give_result(f, lease, "t", KILN_OUTCOME_OK, KILN_BLAME_NONE);
+        release(f, lease);
+    }
+    assert_true(is_granted(f, 9));
+}
+
+static void a_candidates_fault_is_not_its_boards(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    for (uint64_t i = 1; i < 20; i++) {
+        uint64_t lease = fleet_lease(f, i);
+        give_result(f, lease, "t", KILN_OUTCOME_CRASH, KILN_BLAME_CANDIDATE);
+        release(f, lease);
+    }
+    assert_true(is_granted(f, 30));
+}
+
+static void a_board_that_dies_under_trials_is_quarantined(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    static const char *const boot[] = {"first", "second", "third", "fourth"};
+    for (uint32_t i = 0; i < 4; i++) {
+        fleet_disconnect(f, i ? 40 + i - 1 : 10);
+        fleet_connect(f, 40 + i, KILN_PEER_BOARD, "board", boot[i]);
+        kiln_message up = {
+            .type = KILN_MSG_BOARD_UP,
+            .board_up = {.key = KILN_STR("board"), .target = KILN_STR(FLEET_TARGET), .slots = 1}};
+        fleet_say(f, 40 + i, &up);
+        if (i == 3) break;
+        uint64_t lease = fleet_lease(f, i + 1);
+        kiln_message trial = {.type = KILN_MSG_TRIAL,
+                              .trial = {.trial = KILN_STR("t"), .attempt = 1, .lease = lease}};
+        fleet_say(f, 20, &trial);
+    }
+    assert_false(is_granted(f, 9));
+    expect_str(say_order(f, "board", KILN_DUTY_IN_SERVICE)->state, "leased");
+}
+
+static void a_row_tells_a_boards_history_and_noise(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    uint64_t lease = fleet_lease(f, 1), samples[] = {100, 110, 90, 100, 100, 120, 80, 100};
+    kiln_message trial = {.type = KILN_MSG_TRIAL,
+                          .trial = {.trial = KILN_STR("t"), .attempt = 1, .lease = lease}};
+    kiln_message result = {.type = KILN_MSG_TRIAL_RESULT,
+                           .trial_result = {.trial = KILN_STR("t"),
+                                            .attempt = 1,
+                                            .lease = lease,
+                                            .samples_ns = {samples, 8},
+                                            .drift = 1.25}};
+    fleet_say(f, 20, &trial);
+    fleet_say(f, 10, &result);
+    fleet_wait(f, 2 * FLEET_S, everybody);
+    kiln_message query = {.type = KILN_MSG_QUERY,
+                          .query = {.topic = KILN_TOPIC_BOARD, .id = KILN_STR("board")}};
+    fleet_say(f, 30, &query);
+    const kiln_msg_board_row *row = &fleet_take(f, 30, KILN_MSG_ANSWER)->answer.boards.item[0];
+    assert_int_equal(row->trials, 1);
+    assert_int_equal(row->ok, 1);
+    assert_true(row->noise > 0.04 && row->noise < 0.11);
+    assert_true(row->drift == 1.25);
+    assert_int_equal(row->held_ms, 2000);
+    assert_true(row->eta_ms > 0);
+    expect_str(row->job, "j");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_fleet(a_drained_board_ends_what_it_has_and_gets_no_more),
+        test_with_fleet(a_quarantined_board_loses_its_lease_at_once),
+        test_with_fleet(an_order_outlives_tracker_and_board),
+        test_with_fleet(an_order_is_on_disk_before_it_is_answered),
+        test_with_fleet(an_order_for_nobody_or_several_is_refused),
+        test_with_fleet(faults_in_a_row_quarantine_a_board_for_a_while),
+        test_with_fleet(a_good_result_forgives_the_faults_before),
+        test_with_fleet(a_candidates_fault_is_not_its_boards),
+        test_with_fleet(a_board_that_dies_under_trials_is_quarantined),
+        test_with_fleet(a_row_tells_a_boards_history_and_noise),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,125 @@
+/* Who works on a job, and for how long it waits for that: the least loaded tuner gets it, one that
+ * is lost keeps it for a while, and a job that cannot be served ends with the reason. */
+#include "tracker/state.h"
+
+static void send_assign(kiln_tracker *t, const kiln_tracker_job *job,
+                        const kiln_tracker_peer *tuner) {
+    kiln_message message = {.type = KILN_MSG_JOB_ASSIGN,
+                            .job_assign = {.job = kiln_str_from(job->id), .spec = job->spec}};
+    kiln_tracker_send(t, tuner, &message);
+    if (!job->ending_ns) return;
+    kiln_message cancel = {
+        .type = KILN_MSG_CANCEL,
+        .cancel = {.scope = KILN_CANCEL_JOB,
+                   .id = kiln_str_from(job->id),
+                   .code = (uint32_t)job->ending_code,
+                   .reason = kiln_str_from(job->ending_text)},
+    };
+    kiln_tracker_send(t, tuner, &cancel);
+}
+
+void kiln_tracker_jobs_tuner_up(kiln_tracker *t, kiln_tracker_peer *tuner) {
+    for (uint32_t i = 0; i < t->job.count; i++) {
+        kiln_tracker_job *job = t->job.data[i];
+        if (job->state != KILN_JOB_RUNNING || strcmp(job->tuner, tuner->node) != 0) continue;
+        job->tuner_lost_ns = 0;
+        send_assign(t, job, tuner);
+    }
+}
+
+/* ---- Tuners ---- */
+
+/* Counts the jobs of each tuner. */
+static void count_loads(kiln_tracker *t) {
+    for (uint32_t i = 0; i < t->tuner.count; i++) t->tuner.data[i]->jobs = 0;
+    for (uint32_t i = 0; i < t->job.count; i++) {
+        kiln_tracker_job *job = t->job.data[i];
+        kiln_tracker_peer *tuner =
+            job->state == KILN_JOB_RUNNING ? kiln_tracker_tuner_by_node(t, job->tuner) : NULL;
+        if (tuner) tuner->jobs++;
+    }
+}
+
+static kiln_tracker_peer *least_loaded_tuner(const kiln_tracker *t) {
+    kiln_tracker_peer *best = NULL;
+    for (uint32_t i = 0; i < t->tuner.count; i++) {
+        kiln_tracker_peer *tuner = t->tuner.data[i];
+        if (!tuner->closing && (!best || tuner->jobs < best->jobs)) best = tuner;
+    }
+    return best;
+}
+
+static void assign(kiln_tracker *t, kiln_tracker_job *job, kiln_tracker_peer *tuner) {
+    /* An assignment that did not reach the disk before the tracker was killed may have left some.
+     */
+    kiln_tracker_leases_end_of_job(t, job);
+    job->state = KILN_JOB_RUNNING;
+    job->assigned_ns = t->now_ns;
+    tuner->jobs++;
+    job->tuner_lost_ns = 0;
+    kiln_tracker_set_text(job->tuner, kiln_str_from(tuner->node));
+    kiln_tracker_job_keep(t, job); /* should it fail, the next tracker assigns it again */
+    send_assign(t, job, tuner);
+    kiln_tracker_job_tell(t, job, job->client, 0, "assigned");
+}
+
+/* A tuner that is away keeps its jobs for a while; then they wait for another. */
+static void take_from_lost_tuner(kiln_tracker *t, kiln_tracker_job *job) {
+    if (!job->tuner_lost_ns || t->now_ns - job->tuner_lost_ns < KILN_TRACKER_TUNER_GRACE_NS) return;
+    job->state = KILN_JOB_WAITING;
+    job->tuner[0] = 0;
+    kiln_tracker_leases_end_of_job(t, job);
+    kiln_tracker_job_tell(t, job, job->client, 0, "its tuner went away");
+}
+
+static void fail_unserved(kiln_tracker *t, kiln_tracker_job *job, bool tuner, bool board) {
+    kiln_strbuf text = {0};
+    if (!tuner) kiln_strbuf_text(&text, "no kiln-tuner is connected to the tracker");
+    if (!tuner && !board) kiln_strbuf_text(&text, ", and ");
+    if (!board) kiln_tracker_want_describe(t, job->want, &text);
+    kiln_tracker_job_stop(t, job, KILN_UNAVAILABLE, text.data);
+    kiln_strbuf_deinit(&text);
+}
+
+/* Its client does not come back: its boards are free now, its tuner hands in what it has. Should
+ * the client come back even so, the job goes on. */
+static void abandon(kiln_tracker *t, kiln_tracker_job *job) {
+    job->abandoned = true;
+    kiln_tracker_leases_end_of_job(t, job);
+    kiln_tracker_job_stop(t, job, KILN_CANCELLED, "its client went away");
+}
+
+static void look_after(kiln_tracker *t, kiln_tracker_job *job) {
+    if (job->state == KILN_JOB_RUNNING) take_from_lost_tuner(t, job);
+    if (job->ending_ns) {
+        bool late = t->now_ns - job->ending_ns >= KILN_TRACKER_WAIT_NS;
+        if (late || job->state == KILN_JOB_WAITING)
+            kiln_tracker_job_end(t, job, job->ending_code, job->ending_text);
+        return;
+    }
+    if (job->client_until_ns && t->now_ns >= job->client_until_ns) {
+        abandon(t, job);
+        return;
+    }
+    kiln_tracker_peer *tuner = job->state == KILN_JOB_RUNNING
+                                   ? kiln_tracker_tuner_by_node(t, job->tuner)
+                                   : least_loaded_tuner(t);
+    bool board = job->want->boards > 0;
+    if (tuner && board) {
+        job->unserved_ns = 0;
+        if (job->state == KILN_JOB_WAITING) assign(t, job, tuner);
+        return;
+    }
+    if (!job->unserved_ns) job->unserved_ns = t->now_ns;
+    if (!job->spec.detach && t->now_ns - job->unserved_ns >= KILN_TRACKER_WAIT_NS)
+        fail_unserved(t, job, tuner != NULL, board);
+}
+
+void kiln_tracker_jobs_tick(kiln_tracker *t) {
+    if (t->jobs_open == 0) return;
+    count_loads(t);
+    for (uint32_t i = 0; i < t->job.count; i++) {
+        kiln_tracker_job *job = t->job.data[i];
+        if (kiln_tracker_job_is_open(job) && !job->persist) look_after(t, job);
+    }
+}

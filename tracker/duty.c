@@ -1,0 +1,168 @@
+/* Boards on duty and off it: orders of people, and quarantine of boards that fail again and again.
+ * Both are kept on disk. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "tracker/state.h"
+
+#define LATELY 0.1       /* weight of the newest trial in a board's noise */
+#define NOISE_SAMPLES 64 /* looked at, per trial */
+
+/* ---- On disk ---- */
+
+uint64_t kiln_tracker_board_keep(kiln_tracker *t, kiln_tracker_board *board) {
+    kiln_msg_kept_board kept = {
+        .key = board->up.key,
+        .target = board->up.target,
+        .slots = board->up.slots,
+        .device = board->up.device,
+        .memory_bytes = board->up.memory_bytes,
+        .firmware = board->up.firmware,
+        .duty = board->duty,
+        .results = board->results,
+        .ok = board->ok,
+        .faults = board->faults,
+        .fault_run = board->fault_run,
+    };
+    if (board->duty != KILN_DUTY_IN_SERVICE) kept.text = kiln_str_from(board->text);
+    kept.labels.item = board->up.labels.item;
+    kept.labels.count = board->up.labels.count;
+    kiln_strbuf body = {0};
+    kiln_status st = kiln_record_encode(KILN_RECORD_kept_board, &kept, &body);
+    KILN_CHECK(st == NULL); /* every part came through the decoder or is shorter */
+    kiln_tracker_row row = {.kind = KILN_TRACKER_ROW_BOARD,
+                            .id = kiln_str_from(board->node),
+                            .body = kiln_strbuf_view(&body)};
+    uint64_t persist = kiln_tracker_persist(t, &row, 1);
+    kiln_strbuf_deinit(&body);
+    board->kept_results = board->results;
+    return persist;
+}
+
+/* ---- Duty ---- */
+
+static void set_duty(kiln_tracker *t, kiln_tracker_board *board, kiln_duty duty, const char *text) {
+    board->duty = duty;
+    snprintf(board->text, sizeof board->text, "%s", text);
+    kiln_tracker_board_refresh(t, board);
+    if (duty == KILN_DUTY_QUARANTINED) kiln_tracker_board_end_leases(t, board, board->text);
+}
+
+void kiln_tracker_board_fault(kiln_tracker *t, kiln_tracker_board *board, const char *why) {
+    board->faults++;
+    board->fault_run++;
+    if (board->fault_run >= KILN_TRACKER_FAULTS_MAX && board->duty == KILN_DUTY_IN_SERVICE) {
+        char text[KILN_MESSAGES_NAME];
+        snprintf(text, sizeof text, "%u faults in a row, the last: %.180s", board->fault_run, why);
+        board->probation_ns = t->now_ns + KILN_TRACKER_PROBATION_NS;
+        t->quarantines++;
+        set_duty(t, board, KILN_DUTY_QUARANTINED, text);
+    }
+    kiln_tracker_board_keep(t, board);
+}
+
+/* Another try: one more fault, and it is off duty again. */
+static void end_probation(kiln_tracker *t, kiln_tracker_board *board) {
+    board->probation_ns = 0;
+    board->fault_run = KILN_TRACKER_FAULTS_MAX - 1;
+    set_duty(t, board, KILN_DUTY_IN_SERVICE, "");
+    kiln_tracker_board_keep(t, board);
+}
+
+void kiln_tracker_duties_tick(kiln_tracker *t) {
+    for (uint32_t i = 0; i < t->board.count; i++) {
+        kiln_tracker_board *board = t->board.data[i];
+        if (board->probation_ns && t->now_ns >= board->probation_ns) end_probation(t, board);
+    }
+}
+
+/* ---- What results say about their board ---- */
+
+static int compare_samples(const void *a, const void *b) {
+    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return (left > right) - (left < right);
+}
+
+/* Half the distance between the quartiles over the median; negative when there are too few samples.
+ */
+static double noise_of(const kiln_u64s *samples) {
+    uint64_t sorted[NOISE_SAMPLES];
+    uint32_t count = KILN_MIN(samples->count, (uint32_t)NOISE_SAMPLES);
+    if (count < 4) return -1;
+    memcpy(sorted, samples->item, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, compare_samples);
+    uint64_t median = sorted[count / 2];
+    return median ? (double)(sorted[count * 3 / 4] - sorted[count / 4]) / 2 / (double)median : -1;
+}
+
+static void learn_noise(kiln_tracker_board *board, const kiln_msg_trial_result *result) {
+    double noise = noise_of(&result->samples_ns);
+    if (noise >= 0) board->noise += board->ok > 1 ? LATELY * (noise - board->noise) : noise;
+    if (result->drift > 0) board->drift = result->drift;
+}
+
+void kiln_tracker_board_judge(kiln_tracker *t, kiln_tracker_board *board,
+                              const kiln_msg_trial_result *result) {
+    board->results++;
+    kiln_blame blame = result->blame ? (kiln_blame)result->blame
+                                     : kiln_outcome_blame((kiln_outcome)result->outcome);
+    if (blame == KILN_BLAME_BOARD) {
+        char why[KILN_MESSAGES_NAME];
+        snprintf(why, sizeof why, "%.*s", (int)KILN_MIN(result->text.size, sizeof why - 1),
+                 result->text.size ? result->text.data : "");
+        kiln_tracker_board_fault(t, board, why);
+    } else if (result->outcome == KILN_OUTCOME_OK) {
+        bool forgiven = board->fault_run > 0;
+        board->fault_run = 0;
+        board->ok++;
+        learn_noise(board, result);
+        if (forgiven) kiln_tracker_board_keep(t, board);
+    }
+}
+
+/* ---- Orders ---- */
+
+void kiln_tracker_board_order(kiln_tracker *t, kiln_tracker_peer *client,
+                              const kiln_message *message) {
+    const kiln_msg_board_order *order = &message->board_order;
+    kiln_tracker_board *board = kiln_tracker_board_named(t, order->board);
+    if (!board || board->order) {
+        kiln_tracker_send_error(t, client, message->stream, board ? KILN_ABORTED : KILN_NOT_FOUND,
+                                (kiln_str){0}, 0,
+                                board ? "another order for %.*s is under way"
+                                      : "there is no board %.*s, or several have this name: kiln "
+                                        "fleet list shows them",
+                                KILN_STR_ARG(order->board));
+        return;
+    }
+    char text[KILN_MESSAGES_NAME + 1];
+    snprintf(text, sizeof text, "%.*s", (int)order->text.size,
+             order->text.size ? order->text.data : "");
+    board->probation_ns = 0;
+    board->fault_run = 0;
+    set_duty(t, board, (kiln_duty)order->duty, text);
+    board->order = kiln_tracker_board_keep(t, board);
+    t->orders++;
+    board->order_peer = client->id;
+    board->order_stream = message->stream;
+}
+
+void kiln_tracker_order_persisted(kiln_tracker *t, uint64_t persist, const char *failure) {
+    uint32_t at = t->orders ? 0 : t->board.count;
+    while (at < t->board.count && t->board.data[at]->order != persist) at++;
+    if (at == t->board.count) return;
+    kiln_tracker_board *board = t->board.data[at];
+    const kiln_tracker_peer *client = kiln_tracker_peer_find(t, board->order_peer);
+    board->order = 0;
+    t->orders--;
+    if (failure)
+        kiln_tracker_send_error(t, client, board->order_stream, KILN_RESOURCE_EXHAUSTED,
+                                (kiln_str){0}, 0,
+                                "the order holds until the tracker is started anew, as it cannot "
+                                "be kept: %s",
+                                failure);
+    else
+        kiln_tracker_answer_board(t, client, board->order_stream, board);
+}

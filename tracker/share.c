@@ -1,0 +1,103 @@
+/* Fair shares between projects: each is charged the time that it holds slots, over its weight, and
+ * the one that was charged least comes first. What a lease will cost is not known when it is given,
+ * so that it counts as much as the project's leases lately lasted, until it ends. (Start-time fair
+ * queueing, Goyal, Vin and Cheng 1996.) */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/macros.h"
+#include "tracker/state.h"
+
+#define FIRST_LEASE_NS 2e9 /* taken for a lease as long as none has ended */
+#define LATELY 0.2         /* weight of the newest duration in the running mean */
+#define CREDIT_LEASES \
+    3 /* so much may be made up for after a pause: one between two leases is none */
+
+static uint32_t weight_of(const kiln_tracker_job *job) { return KILN_MAX(job->spec.weight, 1u); }
+
+kiln_tracker_project *kiln_tracker_project_join(kiln_tracker *t, kiln_tracker_job *job) {
+    uint64_t value = 0;
+    kiln_tracker_project *project = NULL;
+    if (kiln_map_find(&t->project_of_name, job->spec.project, &value)) {
+        project = (kiln_tracker_project *)(uintptr_t)value;
+    } else {
+        project = kiln_alloc(sizeof *project);
+        kiln_map_put(&t->project_of_name, job->spec.project, (uintptr_t)project);
+        kiln_vec_push(&t->project, project);
+        project->name = kiln_alloc(job->spec.project.size + 1);
+        if (job->spec.project.size)
+            memcpy(project->name, job->spec.project.data, job->spec.project.size);
+    }
+    project->jobs++;
+    project->weight = KILN_MAX(project->weight, weight_of(job));
+    return project;
+}
+
+static void free_project(kiln_tracker_project *project) {
+    kiln_vec_deinit(&project->waiting);
+    kiln_free(project->name);
+    kiln_free(project);
+}
+
+/* One without jobs and leases is forgotten: what it used too much is forgiven, as all that time
+ * passed without it. */
+static void forget_unused(kiln_tracker *t, kiln_tracker_project *project) {
+    if (project->jobs || project->held) return;
+    for (uint32_t i = 0; i < t->project.count; i++)
+        if (t->project.data[i] == project) t->project.data[i] = kiln_vec_pop(&t->project);
+    kiln_map_remove(&t->project_of_name, kiln_str_from(project->name));
+    free_project(project);
+}
+
+void kiln_tracker_project_leave(kiln_tracker *t, kiln_tracker_job *job) {
+    kiln_tracker_project *project = job->project;
+    if (!project) return;
+    job->project = NULL;
+    project->jobs--;
+    project->weight = 1;
+    for (uint32_t i = 0; i < t->job.count; i++)
+        if (t->job.data[i]->project == project)
+            project->weight = KILN_MAX(project->weight, weight_of(t->job.data[i]));
+    forget_unused(t, project);
+}
+
+static double expected_ns(const kiln_tracker *t, const kiln_tracker_project *project) {
+    if (project->lease_ns > 0) return project->lease_ns;
+    return t->lease_ns > 0 ? t->lease_ns : FIRST_LEASE_NS;
+}
+
+double kiln_tracker_project_claim(const kiln_tracker *t, const kiln_tracker_project *project) {
+    return project->used + project->held * expected_ns(t, project) / project->weight;
+}
+
+void kiln_tracker_project_wakes(kiln_tracker *t, kiln_tracker_project *project) {
+    /* Who did not ask for long gets no time for it afterwards. */
+    double lease_ns = t->lease_ns > 0 ? t->lease_ns : FIRST_LEASE_NS;
+    project->used = KILN_MAX(project->used, t->shared - CREDIT_LEASES * lease_ns);
+}
+
+void kiln_tracker_project_granted(kiln_tracker *t, kiln_tracker_project *project) {
+    double claim = kiln_tracker_project_claim(t, project);
+    t->shared = KILN_MAX(t->shared, claim);
+    project->held++;
+}
+
+static void update_mean(double *mean, double value) {
+    *mean = *mean > 0 ? *mean + LATELY * (value - *mean) : value;
+}
+
+void kiln_tracker_project_ended(kiln_tracker *t, kiln_tracker_project *project, uint64_t held_ns) {
+    project->held--;
+    project->used += (double)held_ns / project->weight;
+    if (held_ns) {
+        update_mean(&project->lease_ns, (double)held_ns);
+        update_mean(&t->lease_ns, (double)held_ns);
+    }
+    forget_unused(t, project);
+}
+
+void kiln_tracker_projects_free(kiln_tracker *t) {
+    for (uint32_t i = 0; i < t->project.count; i++) free_project(t->project.data[i]);
+    kiln_vec_deinit(&t->project);
+    kiln_map_deinit(&t->project_of_name);
+}

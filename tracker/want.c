@@ -1,0 +1,212 @@
+/* What jobs and requests want of a board, and which boards are that. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "tracker/state.h"
+
+enum { UNKNOWN, FITS, FITS_NOT };
+
+/* ---- The table of wants ---- */
+
+static uint32_t free_place(kiln_tracker *t) {
+    for (uint32_t i = 0; i < t->want.count; i++)
+        if (!t->want.data[i]) return i;
+    kiln_vec_push(&t->want, NULL);
+    return t->want.count - 1;
+}
+
+static kiln_str copy_text(kiln_arena *arena, kiln_str text) {
+    return (kiln_str){kiln_str_dup(arena, text), text.size};
+}
+
+static kiln_status fill(kiln_tracker_want *want, kiln_str text, kiln_str target, kiln_str key,
+                        const kiln_msg_label *label, uint32_t label_count) {
+    want->text = kiln_str_dup(&want->arena, text);
+    want->key = copy_text(&want->arena, key);
+    kiln_msg_label *labels = KILN_ARENA_ARRAY(&want->arena, kiln_msg_label, label_count);
+    for (uint32_t i = 0; i < label_count; i++)
+        labels[i] = (kiln_msg_label){copy_text(&want->arena, label[i].key),
+                                     copy_text(&want->arena, label[i].value)};
+    want->label = labels;
+    want->label_count = label_count;
+    return kiln_target_parse(copy_text(&want->arena, target), &want->arena, &want->target);
+}
+
+static void free_want(kiln_tracker_want *want) {
+    if (!want) return;
+    kiln_arena_deinit(&want->arena);
+    kiln_free(want);
+}
+
+static void add_want(kiln_tracker *t, kiln_tracker_want *want) {
+    want->number = free_place(t);
+    t->want.data[want->number] = want;
+    kiln_map_put(&t->want_of_text, kiln_str_from(want->text), (uintptr_t)want);
+    for (uint32_t i = 0; i < t->board.count; i++) {
+        kiln_tracker_board *board = t->board.data[i];
+        if (want->number < board->fits.count) board->fits.data[want->number] = UNKNOWN;
+        if (!board->available || !kiln_tracker_want_fits(want, board)) continue;
+        want->boards++;
+        want->slots += board->up.slots;
+    }
+}
+
+kiln_status kiln_tracker_want_get(kiln_tracker *t, kiln_str target, kiln_str key,
+                                  const kiln_msg_label *label, uint32_t label_count, bool exclusive,
+                                  kiln_tracker_want **out_want) {
+    kiln_strbuf text = {0};
+    uint64_t value = 0;
+    kiln_status st = KILN_OK;
+    /* Lengths keep apart what contains the separators. */
+    kiln_strbuf_printf(&text, "%d|%zu:%.*s|%.*s", exclusive, key.size, KILN_STR_ARG(key),
+                       KILN_STR_ARG(target));
+    for (uint32_t i = 0; i < label_count; i++)
+        kiln_strbuf_printf(&text, "|%zu:%.*s=%zu:%.*s", label[i].key.size,
+                           KILN_STR_ARG(label[i].key), label[i].value.size,
+                           KILN_STR_ARG(label[i].value));
+    kiln_tracker_want *want = NULL;
+    if (kiln_map_find(&t->want_of_text, kiln_strbuf_view(&text), &value)) {
+        want = (kiln_tracker_want *)(uintptr_t)value;
+    } else {
+        want = kiln_alloc(sizeof *want);
+        kiln_arena_init(&want->arena, KILN_TRACKER_ARENA_BYTES);
+        want->exclusive = exclusive;
+        st = fill(want, kiln_strbuf_view(&text), target, key, label, label_count);
+        if (!st) add_want(t, want);
+    }
+    kiln_strbuf_deinit(&text);
+    if (st) {
+        free_want(want);
+        return st;
+    }
+    want->users++;
+    *out_want = want;
+    return KILN_OK;
+}
+
+void kiln_tracker_want_unref(kiln_tracker *t, kiln_tracker_want *want) {
+    if (!want || --want->users) return;
+    kiln_map_remove(&t->want_of_text, kiln_str_from(want->text));
+    t->want.data[want->number] = NULL;
+    free_want(want);
+}
+
+void kiln_tracker_wants_free(kiln_tracker *t) {
+    for (uint32_t i = 0; i < t->want.count; i++) free_want(t->want.data[i]);
+    kiln_vec_deinit(&t->want);
+    kiln_map_deinit(&t->want_of_text);
+}
+
+/* ---- Which boards ---- */
+
+static bool has_label(const kiln_msg_board_up *up, const kiln_msg_label *label) {
+    for (uint32_t i = 0; i < up->labels.count; i++)
+        if (kiln_str_equal(up->labels.item[i].key, label->key) &&
+            kiln_str_equal(up->labels.item[i].value, label->value))
+            return true;
+    return false;
+}
+
+static bool compare(const kiln_tracker_want *want, const kiln_tracker_board *board) {
+    if (!board->known) return false;
+    if (want->key.size && !kiln_str_equal(want->key, board->up.key) &&
+        !kiln_str_is(want->key, board->node))
+        return false;
+    for (uint32_t i = 0; i < want->label_count; i++)
+        if (!has_label(&board->up, &want->label[i])) return false;
+    kiln_strbuf reason = {0};
+    bool runs = kiln_target_runs_on(&want->target, &board->target, &reason);
+    kiln_strbuf_deinit(&reason);
+    return runs;
+}
+
+bool kiln_tracker_want_fits(kiln_tracker_want *want, kiln_tracker_board *board) {
+    while (board->fits.count <= want->number) kiln_vec_push(&board->fits, UNKNOWN);
+    uint8_t *fits = &board->fits.data[want->number];
+    if (*fits == UNKNOWN) *fits = compare(want, board) ? FITS : FITS_NOT;
+    return *fits == FITS;
+}
+
+bool kiln_tracker_want_is_whole(const kiln_tracker_want *want, const kiln_tracker_board *board) {
+    uint32_t threads = want->target.threads, cores = board->target.cores; /* 1: unknown */
+    return want->exclusive || (threads > 1 && (uint64_t)threads * board->up.slots > cores);
+}
+
+void kiln_tracker_wants_count(kiln_tracker *t, kiln_tracker_board *board, bool available) {
+    for (uint32_t i = 0; i < t->want.count; i++) {
+        kiln_tracker_want *want = t->want.data[i];
+        if (!want || !kiln_tracker_want_fits(want, board)) continue;
+        if (available && want->boards == 0) t->fleet_changed = true;
+        want->boards += available ? 1u : UINT32_MAX; /* minus one */
+        want->slots += available ? board->up.slots : 0u - board->up.slots;
+        if (want->boards == 0) t->fleet_changed = true;
+    }
+}
+
+/* ---- For people ---- */
+
+static uint32_t waiting_for(const kiln_tracker *t, const kiln_tracker_want *want) {
+    uint32_t count = 0;
+    for (uint32_t p = 0; p < t->project.count; p++)
+        for (uint32_t j = 0; j < t->project.data[p]->waiting.count; j++) {
+            const kiln_tracker_job *job = t->project.data[p]->waiting.data[j];
+            if (job->want == want) count += job->request.count;
+        }
+    return count;
+}
+
+/* "; there are rpi3 (1 of 2 in service), ...": the first few names. */
+static void list_what_there_is(const kiln_tracker *t, kiln_strbuf *out) {
+    enum { NAMES_MAX = 8 };
+    struct {
+        kiln_str key;
+        uint32_t boards, here;
+    } name[NAMES_MAX];
+    uint32_t count = 0;
+    bool more = false;
+    for (uint32_t i = 0; i < t->board.count; i++) {
+        const kiln_tracker_board *board = t->board.data[i];
+        uint32_t at = 0;
+        if (!board->known) continue;
+        while (at < count && !kiln_str_equal(name[at].key, board->up.key)) at++;
+        more |= at == NAMES_MAX;
+        if (at == NAMES_MAX) continue;
+        if (at == count) {
+            name[at].key = board->up.key;
+            name[at].boards = name[at].here = 0;
+            count++;
+        }
+        name[at].boards++;
+        name[at].here += board->available;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        kiln_strbuf_printf(out, "%s%.*s (%u of %u in service)", i ? ", " : "; there are ",
+                           KILN_STR_ARG(name[i].key), name[i].here, name[i].boards);
+    if (more) kiln_strbuf_text(out, ", ...");
+}
+
+bool kiln_tracker_want_describe(kiln_tracker *t, kiln_tracker_want *want, kiln_strbuf *out) {
+    if (want->boards > 0) {
+        double turns = (double)(waiting_for(t, want) + 1) / want->slots;
+        kiln_strbuf_printf(out, "%u board%s", want->boards, want->boards == 1 ? " fits" : "s fit");
+        for (uint32_t i = 0; i < t->idle.count; i++)
+            if (kiln_tracker_want_fits(want, t->idle.data[i])) return true;
+        kiln_strbuf_printf(out, ", all busy; expected wait %.0f s", turns * t->lease_ns / 1e9);
+        return true;
+    }
+    uint32_t away = 0;
+    for (uint32_t i = 0; i < t->board.count; i++)
+        away += kiln_tracker_want_fits(want, t->board.data[i]);
+    kiln_strbuf_text(out, "no board ");
+    if (want->key.size) kiln_strbuf_printf(out, "called %.*s ", KILN_STR_ARG(want->key));
+    for (uint32_t i = 0; i < want->label_count; i++)
+        kiln_strbuf_printf(out, "with %.*s=%.*s ", KILN_STR_ARG(want->label[i].key),
+                           KILN_STR_ARG(want->label[i].value));
+    kiln_strbuf_text(out, "that runs ");
+    kiln_target_print(&want->target, out);
+    kiln_strbuf_text(out, " is connected");
+    if (away) kiln_strbuf_printf(out, " and in service (%u would fit)", away);
+    list_what_there_is(t, out);
+    return away > 0;
+}

@@ -15,7 +15,7 @@ struct kiln_client {
     kiln_client_options options;
     kiln_arena *process;
     kiln_loop *loop;
-    kiln_address address;
+    kiln_addresses tracker;
     uint8_t token[KILN_TOKEN_BYTES];
     bool has_token;
     char node[KILN_HASH128_TEXT];
@@ -91,7 +91,7 @@ static const kiln_conn_handler handler = {on_opened, on_message, on_closed};
 static void dial(void *context) {
     kiln_client *c = context;
     if (c->conn) return;
-    kiln_dial_options options = {.address = c->address,
+    kiln_dial_options options = {.address = *kiln_addresses_next(&c->tracker),
                                  .role = KILN_PEER_CLIENT,
                                  .node = c->node,
                                  .boot = c->node,
@@ -135,9 +135,9 @@ kiln_status kiln_client_wait(kiln_client *client, uint64_t wait_ns) {
 static kiln_status prepare(kiln_client *c) {
     char *home = NULL;
     kiln_hash128 identity;
-    kiln_status st = kiln_address_parse(kiln_str_from(c->options.tracker), &c->address);
+    kiln_status st = kiln_addresses_parse(kiln_str_from(c->options.tracker), &c->tracker);
     if (!st) st = kiln_home(c->process, &home);
-    if (!st && !c->address.is_unix && !c->options.insecure) {
+    if (!st && kiln_addresses_need_token(&c->tracker) && !c->options.insecure) {
         st = kiln_token_read(home, false, c->token);
         c->has_token = !st;
     }

@@ -40,6 +40,7 @@ typedef struct session {
     PGconn *conn;
     uint32_t connection;  /* number of the connection: what was prepared on another is gone */
     uint32_t names;       /* of statements, given out so far */
+    bool broken;          /* the connection is of no use any more */
     bool leads;           /* this connection holds the leader's lock */
     statement *streaming; /* rows of it are still coming */
 } session;
@@ -89,10 +90,11 @@ static kiln_str first_line(const char *text) {
     return kiln_str_cut(&rest, '\n');
 }
 
-static bool is_lost(const session *s) { return PQstatus(s->conn) != CONNECTION_OK; }
+static bool is_lost(const session *s) { return s->broken || PQstatus(s->conn) != CONNECTION_OK; }
 
 static kiln_status lost(const kiln_db *db, const char *doing) {
-    const session *s = session_of(db);
+    session *s = session_of(db);
+    s->broken = true;
     if (s->leads)
         return KILN_ERROR(ABORTED,
                           "%s: %s: the connection is lost, and with it the lead: another may have "
@@ -105,16 +107,17 @@ static kiln_status lost(const kiln_db *db, const char *doing) {
 
 static kiln_status error_of(const kiln_db *db, const PGresult *result, const char *doing) {
     const session *s = session_of(db);
-    /* A server that ends a connection says so first. */
+    /* A server that ends a connection says so first; an error without a state is libpq's own. */
     const char *severity =
         result ? PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED) : NULL;
-    if (is_lost(s) || (severity && strcmp(severity, "FATAL") == 0)) return lost(db, doing);
     const char *state = result ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : NULL;
+    if (is_lost(s) || !state || (severity && strcmp(severity, "FATAL") == 0))
+        return lost(db, doing);
     const char *message = result ? PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY) : NULL;
     kiln_str why = first_line(message ? message : PQerrorMessage(s->conn));
     kiln_code code = KILN_INTERNAL;
     const char *advice = "";
-    for (size_t i = 0; state && i < KILN_ARRAY_COUNT(errors); i++) {
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(errors); i++) {
         if (strncmp(state, errors[i].state, strlen(errors[i].state)) != 0) continue;
         code = errors[i].code;
         advice = errors[i].advice;
@@ -195,20 +198,34 @@ static kiln_status reconnect(kiln_db *db, const char *doing) {
     if (!is_lost(s)) return NULL;
     if (s->leads || db->pending) return lost(db, doing);
     PQreset(s->conn);
+    s->broken = false;
     return is_lost(s) ? lost(db, doing) : set_up(db);
 }
 
 /* ---- The schema's version: one row in kiln_schema ---- */
 
+/* Asks the catalogue, not to_regclass: that may answer from before the wait for the writer's place.
+ */
 static kiln_status postgres_read_version(kiln_db *db, int64_t *out_version) {
+    const char *schema = kinds[db->kind].schema;
     int64_t there = 0;
-    kiln_status st = read_number(db, "SELECT to_regclass('kiln_schema') IS NOT NULL", &there);
-    if (st) return st;
-    if (there) return read_number(db, "SELECT version FROM kiln_schema", out_version);
-    if (db->mode == KILN_DB_READ)
-        return KILN_ERROR(NOT_FOUND, "%s: there is no Kiln in this database yet", db->name.data);
-    *out_version = 0;
-    return NULL;
+    kiln_strbuf sql = {0};
+    kiln_strbuf_printf(
+        &sql,
+        "SELECT EXISTS (SELECT FROM pg_class JOIN pg_namespace AS place ON"
+        " place.oid = relnamespace WHERE relname = 'kiln_schema' AND nspname = '%s')",
+        schema);
+    kiln_status st = read_number(db, sql.data, &there);
+    kiln_strbuf_reset(&sql);
+    kiln_strbuf_printf(&sql, "SELECT version FROM %s.kiln_schema", schema);
+    if (!st && there)
+        st = read_number(db, sql.data, out_version);
+    else if (!st && db->mode == KILN_DB_READ)
+        st = KILN_ERROR(NOT_FOUND, "%s: there is no Kiln in this database yet", db->name.data);
+    else if (!st)
+        *out_version = 0;
+    kiln_strbuf_deinit(&sql);
+    return st;
 }
 
 static kiln_status postgres_migrate(kiln_db *db, const char *script, uint32_t version) {
@@ -250,9 +267,9 @@ static kiln_status postgres_commit(kiln_db *db) {
 }
 
 static void postgres_rollback(kiln_db *db) {
-    PGconn *conn = session_of(db)->conn;
-    if (PQstatus(conn) == CONNECTION_OK && PQtransactionStatus(conn) != PQTRANS_IDLE)
-        PQclear(PQexec(conn, "ROLLBACK"));
+    session *s = session_of(db);
+    if (!is_lost(s) && PQtransactionStatus(s->conn) != PQTRANS_IDLE)
+        PQclear(PQexec(s->conn, "ROLLBACK"));
 }
 
 /* ---- Statements ---- */

@@ -38,6 +38,20 @@ typedef struct kiln_address {
 KILN_MUST_USE kiln_status kiln_address_parse(kiln_str text, kiln_address *out_address);
 void kiln_address_print(const kiln_address *address, kiln_strbuf *out);
 
+/* Where a tracker may be: "ADDR" or "ADDR,ADDR,..." when others stand by for it. Who dials takes
+ * the next one each time. */
+#define KILN_ADDRESSES_MAX 4u
+typedef struct kiln_addresses {
+    kiln_address item[KILN_ADDRESSES_MAX];
+    uint32_t count, turn;
+} kiln_addresses;
+
+/* INVALID_ARGUMENT: as for one address, or more than KILN_ADDRESSES_MAX. */
+KILN_MUST_USE kiln_status kiln_addresses_parse(kiln_str text, kiln_addresses *out_addresses);
+const kiln_address *kiln_addresses_next(kiln_addresses *addresses);
+/* Whether one of them is reached over TCP. */
+bool kiln_addresses_need_token(const kiln_addresses *addresses);
+
 /* ---- The loopback token: a file that only this user can read. ---- */
 /* Reads `home`/token; `create` makes it (0600, random) when it is missing. NOT_FOUND: no tracker of
  * this user ever ran here. PERMISSION_DENIED: others can read the file, or we cannot. */

@@ -17,7 +17,7 @@ static kiln_status fill(const options *o, kiln_arena *process, kiln_server_shell
         return KILN_ERROR(INVALID_ARGUMENT,
                           "--tracker ADDR is missing; see kiln-rpc-server --help");
     char *home = NULL, *program = NULL;
-    kiln_status st = kiln_address_parse(kiln_str_from(o->tracker), &out->tracker);
+    kiln_status st = kiln_addresses_parse(kiln_str_from(o->tracker), &out->tracker);
     if (!st) st = kiln_home(process, &home);
     if (!st) st = kiln_proc_self(process, &program);
     if (st) return st;
@@ -49,7 +49,7 @@ int main(int argc, char **argv) {
     options o = {0};
     const kiln_opt option[] = {
         {"tracker", KILN_OPT_TEXT, &o.tracker, "ADDR",
-         "where the tracker listens: HOST:PORT or unix:PATH"},
+         "where the tracker listens: HOST:PORT or unix:PATH; ADDR,ADDR: or those that stand by"},
         {"key", KILN_OPT_TEXT, &o.key, "K",
          "name under which this board serves (default: the host's name)"},
         {"labels", KILN_OPT_TEXT, &o.labels, "K=V,...", "properties that jobs may ask for"},

@@ -143,7 +143,7 @@ static const kiln_conn_handler conn_handler = {on_opened, on_message, on_closed}
 
 /* The loopback token; read at each dial, because the first tracker of a user makes it. */
 static const uint8_t *read_token(kiln_server_shell *shell) {
-    if (shell->options.tracker.is_unix || shell->options.insecure) return NULL;
+    if (!kiln_addresses_need_token(&shell->options.tracker) || shell->options.insecure) return NULL;
     kiln_status st = kiln_token_read(shell->options.home, false, shell->token);
     if (!st) return shell->token;
     kiln_log(KILN_LOG_DEBUG, "no token: %s", kiln_status_text(st));
@@ -154,7 +154,7 @@ static const uint8_t *read_token(kiln_server_shell *shell) {
 static void dial(kiln_server_shell *shell) {
     if (shell->conn) return;
     kiln_dial_options options = {
-        .address = shell->options.tracker,
+        .address = *kiln_addresses_next(&shell->options.tracker),
         .role = KILN_PEER_BOARD,
         .node = shell->node,
         .boot = shell->boot,

@@ -16,7 +16,7 @@
 typedef struct kiln_server_shell kiln_server_shell;
 
 typedef struct kiln_server_shell_options {
-    kiln_address tracker;
+    kiln_addresses tracker;
     const char *home; /* where the loopback token is, read again at each dial */
     bool insecure;
     const char *state_folder, *program;

@@ -25,14 +25,14 @@ static kiln_status fill_defaults(const options *o, kiln_arena *process, kiln_she
         return KILN_ERROR(INVALID_ARGUMENT, "--tracker ADDR is missing; see kiln-tuner --help");
     char *home = NULL;
     kiln_status st = kiln_home(process, &home);
-    if (!st) st = kiln_address_parse(kiln_str_from(o->tracker), &out->tracker);
+    if (!st) st = kiln_addresses_parse(kiln_str_from(o->tracker), &out->tracker);
     if (st) return st;
     out->insecure = o->insecure;
     out->db_path = o->db ? o->db : kiln_arena_printf(process, "%s/kiln.db", home);
     out->state_folder = o->state ? o->state : kiln_arena_printf(process, "%s/tuner", home);
     out->builder_cores = o->cores;
     out->builder_count = o->builders ? (uint32_t)KILN_MIN(o->builders, 256) : default_builders();
-    if (!out->tracker.is_unix && !o->insecure) {
+    if (kiln_addresses_need_token(&out->tracker) && !o->insecure) {
         uint8_t *token = kiln_arena_alloc(process, KILN_TOKEN_BYTES);
         st = kiln_token_read(home, false, token);
         out->token = token;
@@ -64,7 +64,7 @@ int main(int argc, char **argv) {
     options o = {0};
     const kiln_opt option[] = {
         {"tracker", KILN_OPT_TEXT, &o.tracker, "ADDR",
-         "where the tracker listens: HOST:PORT or unix:PATH"},
+         "where the tracker listens: HOST:PORT or unix:PATH; ADDR,ADDR: or those that stand by"},
         {"db", KILN_OPT_TEXT, &o.db, "PATH", "records database (default $KILN_HOME/kiln.db)"},
         {"state", KILN_OPT_TEXT, &o.state, "DIR", "blobs and identity (default $KILN_HOME/tuner)"},
         {"builders", KILN_OPT_COUNT, &o.builders, "N",

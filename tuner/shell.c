@@ -97,7 +97,7 @@ static const kiln_conn_handler conn_handler = {on_opened, on_message, on_closed}
 
 static void dial(kiln_shell *shell) {
     if (shell->conn) return;
-    kiln_dial_options options = {.address = shell->options.tracker,
+    kiln_dial_options options = {.address = *kiln_addresses_next(&shell->options.tracker),
                                  .role = KILN_PEER_TUNER,
                                  .node = shell->node,
                                  .boot = shell->boot,

@@ -27,7 +27,7 @@ typedef struct kiln_shell kiln_shell;
 typedef struct kiln_shell_job kiln_shell_job;
 
 typedef struct kiln_shell_options {
-    kiln_address tracker;
+    kiln_addresses tracker;
     const uint8_t *token; /* NULL: none */
     bool insecure;
     const char *db_path, *state_folder, *program; /* program: path of kiln-tuner, for workers */

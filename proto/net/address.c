@@ -71,6 +71,29 @@ void kiln_address_print(const kiln_address *address, kiln_strbuf *out) {
         kiln_strbuf_printf(out, brackets ? "[%s]:%u" : "%s:%u", address->host, address->port);
 }
 
+kiln_status kiln_addresses_parse(kiln_str text, kiln_addresses *out_addresses) {
+    kiln_addresses list = {0};
+    do {
+        kiln_str one = kiln_str_cut(&text, ',');
+        if (list.count == KILN_ADDRESSES_MAX)
+            return KILN_ERROR(INVALID_ARGUMENT, "more than %u addresses", KILN_ADDRESSES_MAX);
+        kiln_status st = kiln_address_parse(kiln_str_trim(one), &list.item[list.count++]);
+        if (st) return st;
+    } while (text.size > 0);
+    *out_addresses = list;
+    return KILN_OK;
+}
+
+const kiln_address *kiln_addresses_next(kiln_addresses *addresses) {
+    return &addresses->item[addresses->turn++ % addresses->count];
+}
+
+bool kiln_addresses_need_token(const kiln_addresses *addresses) {
+    for (uint32_t i = 0; i < addresses->count; i++)
+        if (!addresses->item[i].is_unix) return true;
+    return false;
+}
+
 /* ---- The token ---- */
 
 static int hex_digit(char c) {

@@ -1,5 +1,6 @@
 """A throw-away PostgreSQL server: its data and its Unix socket in a private folder, no TCP port, run by an
 unprivileged user (the server refuses root), stopped at the end."""
+import contextlib
 import glob
 import os
 import pathlib
@@ -8,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 import urllib.parse
 
 USER = "kiln"
@@ -24,6 +26,11 @@ def is_installed():
 
 
 class Server:
+    """`durable`: as a server stands; else without syncing, for tests that never crash it."""
+
+    def __init__(self, durable=True):
+        self.durable = durable
+
     def __enter__(self):
         self.bin = programs()
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="kiln-pg-", dir="/tmp"))  # short: a socket's path is limited
@@ -49,17 +56,24 @@ class Server:
         done = subprocess.run([self.bin / name, "--pgdata", self.folder / "data", *argv], **self.owner, cwd=self.folder,
                               stdin=subprocess.DEVNULL, capture_output=name != "pg_ctl",
                               env={"PATH": os.environ["PATH"], "LC_ALL": "C"})
-        assert done.returncode == 0, f"{name}: {done.stderr}"
+        log = self.folder / "log"
+        assert done.returncode == 0, f"{name}: {done.stderr} {log.read_text()[-2000:] if log.exists() else ''}"
 
     def start(self):
         self.run("pg_ctl", "start", "--silent", "--wait", "--log", self.folder / "log", "--options",
-                 f"-c listen_addresses='' -c unix_socket_directories='{self.folder}'")
+                 f"-c listen_addresses='' -c unix_socket_directories='{self.folder}' -c fsync={'on' if self.durable else 'off'}")
 
     def kill(self):
         """As if its machine lost power, but for the page cache: every process of it gets SIGKILL."""
-        for child in pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split():
-            os.kill(int(child), signal.SIGKILL)
-        os.kill(self.pid, signal.SIGKILL)
+        os.kill(self.pid, signal.SIGSTOP)  # or it starts others for those that die
+        all_of_it = pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split() + [str(self.pid)]
+        for process in all_of_it:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(process), signal.SIGKILL)
+        while any(pathlib.Path(f"/proc/{process}/fd/0").exists() for process in all_of_it):
+            time.sleep(0.01)  # the next one refuses to start beside them
+        for lock in [self.folder / "data/postmaster.pid", *self.folder.glob(".s.PGSQL.*.lock")]:
+            lock.unlink()  # they name a process that nobody may have waited for yet
 
     @property
     def pid(self):

@@ -82,6 +82,23 @@ static void a_file_that_is_no_token_is_refused(void **state) {
     remove_folder(home);
 }
 
+static void several_addresses_take_turns(void **state) {
+    (void)state;
+    kiln_addresses list;
+    expect_ok(kiln_addresses_parse(KILN_STR("unix:/a, host:1"), &list));
+    assert_true(kiln_addresses_need_token(&list));
+    static const char *const turns[] = {"/a", "host", "/a"};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(turns); i++)
+        assert_string_equal(kiln_addresses_next(&list)->host, turns[i]);
+    expect_ok(kiln_addresses_parse(KILN_STR("unix:/a"), &list));
+    assert_false(kiln_addresses_need_token(&list));
+    assert_string_equal(kiln_addresses_next(&list)->host, kiln_addresses_next(&list)->host);
+    expect_error(kiln_addresses_parse(KILN_STR("a:1,b"), &list), INVALID_ARGUMENT, "'b'");
+    expect_error(kiln_addresses_parse(KILN_STR("a:1,b:2,c:3,d:4,e:5"), &list), INVALID_ARGUMENT,
+                 "more than 4");
+    expect_error(kiln_addresses_parse(KILN_STR(""), &list), INVALID_ARGUMENT, "port");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(addresses_parse_and_print),
@@ -89,6 +106,7 @@ int main(void) {
         test_with_arena(the_first_tracker_makes_a_token_that_others_read),
         test_with_arena(a_token_that_others_can_read_is_refused),
         test_with_arena(a_file_that_is_no_token_is_refused),
+        cmocka_unit_test(several_addresses_take_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

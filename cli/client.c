@@ -16,8 +16,7 @@ struct kiln_client {
     kiln_arena *process;
     kiln_loop *loop;
     kiln_addresses tracker;
-    uint8_t token[KILN_TOKEN_BYTES];
-    bool has_token;
+    char *home;
     char node[KILN_HASH128_TEXT];
     kiln_conn *conn;
     bool open, was_open, woken;
@@ -91,14 +90,18 @@ static const kiln_conn_handler handler = {on_opened, on_message, on_closed};
 static void dial(void *context) {
     kiln_client *c = context;
     if (c->conn) return;
-    kiln_dial_options options = {.address = *kiln_addresses_next(&c->tracker),
-                                 .role = KILN_PEER_CLIENT,
+    const kiln_address *address = kiln_addresses_next(&c->tracker);
+    kiln_credentials credentials = {0};
+    kiln_status st = kiln_credentials_load(address, c->home, c->options.key_file,
+                                           c->options.insecure, &credentials);
+    kiln_status_free(st); /* it was there at the start; the tracker refuses, and says so */
+    kiln_dial_options options = {.address = *address,
+                                 .role = c->options.admin ? KILN_PEER_ADMIN : KILN_PEER_CLIENT,
                                  .node = c->node,
                                  .boot = c->node,
                                  .name = "kiln",
                                  .software = "kiln " KILN_VERSION,
-                                 .token = c->has_token ? c->token : NULL,
-                                 .insecure = c->options.insecure,
+                                 .credentials = &credentials,
                                  .handler = &handler,
                                  .context = c};
     c->conn = kiln_net_dial(c->loop, &options);
@@ -133,14 +136,11 @@ kiln_status kiln_client_wait(kiln_client *client, uint64_t wait_ns) {
 /* ---- life ------------------------------------------------------------------------------------ */
 
 static kiln_status prepare(kiln_client *c) {
-    char *home = NULL;
     kiln_hash128 identity;
     kiln_status st = kiln_addresses_parse(kiln_str_from(c->options.tracker), &c->tracker);
-    if (!st) st = kiln_home(c->process, &home);
-    if (!st && kiln_addresses_need_token(&c->tracker) && !c->options.insecure) {
-        st = kiln_token_read(home, false, c->token);
-        c->has_token = !st;
-    }
+    if (!st) st = kiln_home(c->process, &c->home);
+    if (!st)
+        st = kiln_credentials_check(&c->tracker, c->home, c->options.key_file, c->options.insecure);
     if (!st) st = kiln_rand_system(&identity, sizeof identity);
     if (!st) kiln_hash128_print(identity, c->node);
     if (!st) st = kiln_folder_create_temp("kiln-client", c->process, &c->folder);

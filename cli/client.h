@@ -17,8 +17,10 @@
 typedef struct kiln_client kiln_client;
 
 typedef struct kiln_client_options {
-    const char *tracker; /* ADDR */
+    const char *tracker;  /* ADDR */
+    const char *key_file; /* NULL: $KILN_HOME/key, where one is needed */
     bool insecure;
+    bool admin; /* speaks as administrator, not as client */
     /* Called for each message that is no answer to kiln_client_ask, and after each reconnect
      * (message NULL). May be NULL. */
     void (*message)(void *context, const kiln_message *message);

@@ -242,7 +242,10 @@ static kiln_status run_action(const action_table *actions, kiln_arena *process, 
     tracker_call c = {.process = process};
     const kiln_opt option[] = {
         {"tracker", KILN_OPT_TEXT, &c.client_options.tracker, "ADDR", "HOST:PORT or unix:PATH"},
-        {"insecure", KILN_OPT_FLAG, &c.client_options.insecure, NULL, "connect without a token"},
+        {"key-file", KILN_OPT_TEXT, &c.client_options.key_file, "F",
+         "key to show to a tracker on another machine (default $KILN_HOME/key)"},
+        {"insecure", KILN_OPT_FLAG, &c.client_options.insecure, NULL,
+         "connect in plain text, without a key"},
         {"json", KILN_OPT_FLAG, &c.json, NULL, "print one object per line"},
     };
     const kiln_opt_table table = {

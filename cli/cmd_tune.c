@@ -96,7 +96,9 @@ kiln_status kiln_cmd_tune(kiln_arena *process, int argc, char **argv) {
         {"search", KILN_OPT_TEXT, &o.search, "NAME", searchers_help},
         {"out", KILN_OPT_TEXT, &o.out, "MODULE", "pack the best schedules into this module"},
         {"detach", KILN_OPT_FLAG, &o.detach, NULL, "do not wait for the end"},
-        {"insecure", KILN_OPT_FLAG, &o.insecure, NULL, "connect without a token"},
+        {"key-file", KILN_OPT_TEXT, &o.key_file, "F",
+         "key to show to a tracker on another machine (default $KILN_HOME/key)"},
+        {"insecure", KILN_OPT_FLAG, &o.insecure, NULL, "connect in plain text, without a key"},
         {"json", KILN_OPT_FLAG, &o.json, NULL,
          "print one object per line; the last has \"event\":\"done\""},
     };

@@ -12,7 +12,7 @@
 #include "cli/private_fleet.h"
 
 typedef struct kiln_tune_options {
-    const char *model, *target_text, *tasks, *tracker, *db, *search, *out;
+    const char *model, *target_text, *tasks, *tracker, *db, *search, *out, *key_file;
     uint64_t trials, seed;
     double seconds;
     bool detach, json, insecure;

@@ -159,6 +159,7 @@ kiln_status kiln_tune_run_job(kiln_tune *t) {
     kiln_client_options client = {.tracker = o->tracker ? o->tracker
                                              : t->fleet ? kiln_private_fleet_address(t->fleet)
                                                         : NULL,
+                                  .key_file = o->key_file,
                                   .insecure = o->insecure,
                                   .message = on_message,
                                   .context = t};

@@ -3,9 +3,14 @@
  * and at most KILN_NET_QUEUE_MAX bytes wait for a peer that does not read; then the connection
  * closes.
  *
- * A connection opens with HELLO and WELCOME: versions and, on TCP, the token (or, later, a key).
- * Everything runs on the loop's thread. Callbacks may send, close and dial; they may not destroy
- * the loop. */
+ * Who may connect: on a Unix socket whoever can open it; on loopback who knows the token; from
+ * anywhere who holds a key (proto/keys.h), over TLS 1.3. Anybody, in plain text, only with
+ * `insecure`. A listener tells TLS and plain text apart by the first byte. Until a peer is known it
+ * costs at most KILN_NET_STRANGER_BYTES and KILN_NET_HANDSHAKE_NS, and there are at most
+ * KILN_NET_STRANGERS_MAX of them: then the oldest makes place.
+ *
+ * A connection opens with HELLO and WELCOME. Everything runs on the loop's thread. Callbacks may
+ * send, close and dial; they may not destroy the loop. */
 #ifndef KILN_PROTO_NET_H
 #define KILN_PROTO_NET_H
 
@@ -16,6 +21,7 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "base/str.h"
+#include "proto/keys.h"
 #include "proto/loop.h"
 #include "proto/proto.h"
 
@@ -24,6 +30,9 @@
     ((size_t)256 << 10) /* blob bytes queued at a time: a message waits behind no more */
 #define KILN_NET_HANDSHAKE_NS UINT64_C(5000000000)
 #define KILN_NET_DIAL_NS UINT64_C(5000000000)
+#define KILN_NET_STRANGER_BYTES ((size_t)64 << 10)
+#define KILN_NET_STRANGERS_MAX 1024u
+#define KILN_NET_KEYS_NS UINT64_C(500000000) /* between two looks at a key file */
 #define KILN_TOKEN_BYTES 32
 
 /* ---- Addresses: "HOST:PORT" (HOST:0 picks a port; [::1]:PORT) or "unix:PATH". ---- */
@@ -49,14 +58,60 @@ typedef struct kiln_addresses {
 /* INVALID_ARGUMENT: as for one address, or more than KILN_ADDRESSES_MAX. */
 KILN_MUST_USE kiln_status kiln_addresses_parse(kiln_str text, kiln_addresses *out_addresses);
 const kiln_address *kiln_addresses_next(kiln_addresses *addresses);
-/* Whether one of them is reached over TCP. */
-bool kiln_addresses_need_token(const kiln_addresses *addresses);
 
 /* ---- The loopback token: a file that only this user can read. ---- */
 /* Reads `home`/token; `create` makes it (0600, random) when it is missing. NOT_FOUND: no tracker of
  * this user ever ran here. PERMISSION_DENIED: others can read the file, or we cannot. */
 KILN_MUST_USE kiln_status kiln_token_read(const char *home, bool create,
                                           uint8_t out_token[KILN_TOKEN_BYTES]);
+
+/* ---- Key files ---- */
+
+/* Whether this build speaks TLS (meson option `tls`); without it keys are refused. */
+bool kiln_tls_supported(void);
+
+/* NOT_FOUND; PERMISSION_DENIED: others can read the file, or we cannot; DATA_LOSS as
+ * kiln_keys_parse. */
+KILN_MUST_USE kiln_status kiln_keys_read(const char *path, kiln_keys *out_keys);
+/* Replaces the file in one step, 0600. */
+KILN_MUST_USE kiln_status kiln_keys_write(const char *path, const kiln_keys *keys);
+
+/* A key file that a listener goes by. It is looked at every KILN_NET_KEYS_NS; connections whose key
+ * is gone are closed then. */
+typedef struct kiln_keyring kiln_keyring;
+/* How a reading of the changed file went: NULL, or why the keys stay what they were. `status` is
+ * the caller's. */
+typedef void (*kiln_keyring_changed)(void *context, kiln_status status);
+/* `changed` may be NULL. Errors as kiln_keys_read; UNIMPLEMENTED without TLS. */
+KILN_MUST_USE kiln_status kiln_keyring_open(kiln_loop *loop, const char *path,
+                                            kiln_keyring_changed changed, void *context,
+                                            kiln_keyring **out_ring);
+/* Reads the file now, changed or not (SIGHUP). */
+void kiln_keyring_reload(kiln_keyring *ring);
+uint32_t kiln_keyring_count(const kiln_keyring *ring);
+/* After the listeners that use it are closed and before the loop is destroyed. NULL is fine. */
+void kiln_keyring_close(kiln_keyring *ring);
+
+/* ---- What a program shows to a tracker ---- */
+
+typedef struct kiln_credentials {
+    bool insecure; /* plain text to anywhere */
+    bool has_token, has_key;
+    uint8_t token[KILN_TOKEN_BYTES]; /* only ever sent to loopback */
+    kiln_key key;                    /* then TLS on TCP, and key.node is the node that is said */
+} kiln_credentials;
+
+/* Finds them, in this order: nothing for a Unix socket; the newest key in `key_file` when that is
+ * not NULL; nothing with `insecure`; on loopback the token in `home`; the key in `home`/key. Cheap
+ * enough for every dial, so that a replaced key is taken up.
+ * NOT_FOUND, PERMISSION_DENIED, DATA_LOSS: the file; PERMISSION_DENIED also when there is no key
+ * for another machine: the note says how to get one. */
+KILN_MUST_USE kiln_status kiln_credentials_load(const kiln_address *address, const char *home,
+                                                const char *key_file, bool insecure,
+                                                kiln_credentials *out_credentials);
+/* Whether there are some for each of these addresses: errors of kiln_credentials_load. */
+KILN_MUST_USE kiln_status kiln_credentials_check(const kiln_addresses *addresses, const char *home,
+                                                 const char *key_file, bool insecure);
 
 /* ---- Connections ---- */
 typedef struct kiln_conn kiln_conn;
@@ -78,34 +133,33 @@ typedef struct kiln_conn_handler {
     void (*closed)(void *context, kiln_conn *conn, kiln_status why);
 } kiln_conn_handler;
 
-/* Place for TLS: turns bytes for the wire into others and back. All members NULL is the identity.
- */
-typedef struct kiln_conn_filter {
-    void *(*create)(void *config, bool dialled);
-    /* Appends to `out`; `out_reply` gets bytes that must go to the peer first (handshakes). */
-    kiln_status (*encrypt)(void *filter, kiln_str plain, kiln_strbuf *out);
-    kiln_status (*decrypt)(void *filter, kiln_str cipher, kiln_strbuf *out_plain,
-                           kiln_strbuf *out_reply);
-    void (*destroy)(void *filter);
-    void *config;
-} kiln_conn_filter;
+/* Who is at the other end. */
+typedef struct kiln_peer {
+    char address[64];              /* "192.0.2.1:40000", "unix" */
+    char key[KILN_KEY_NAME_BYTES]; /* proven by TLS; of a refused peer the one it claimed; or "" */
+    kiln_peer_role role;           /* as it said in HELLO; TRACKER before */
+    bool is_loopback;              /* or a Unix socket */
+} kiln_peer;
 
 typedef struct kiln_listen_options {
     kiln_address address;
     const char *boot, *software; /* for WELCOME */
     uint32_t heartbeat_ms;       /* 0: 2000 */
-    const uint8_t *token; /* [KILN_TOKEN_BYTES], checked on TCP; NULL only with `insecure` or on
-                             Unix sockets */
-    bool insecure;        /* TCP without token, and plaintext beyond loopback */
-    kiln_conn_filter filter;
+    const uint8_t *token;  /* [KILN_TOKEN_BYTES], checked on TCP; NULL only with `insecure` or on
+                              Unix sockets */
+    bool insecure;         /* TCP without token, and plaintext beyond loopback */
+    kiln_keyring *keyring; /* TCP: who holds one of its keys may come from anywhere; NULL: nobody.
+                              Outlives the listener and its connections */
     const kiln_conn_handler
         *handler; /* outlives the listener and its connections, like `context` */
     void *context;
+    /* A peer was turned away before `opened`. For the audit log; may be NULL. */
+    void (*refused)(void *context, const kiln_peer *peer, kiln_status why);
 } kiln_listen_options;
 
 /* Listens. A Unix socket file is made 0600; a stale one of a dead program is replaced.
  * ALREADY_EXISTS      the port or path is in use; the note names it
- * PERMISSION_DENIED   plaintext beyond loopback without `insecure`, or the system says no
+ * PERMISSION_DENIED   beyond loopback with neither keys nor `insecure`, or the system says no
  * UNAVAILABLE         the host name does not resolve */
 KILN_MUST_USE kiln_status kiln_net_listen(kiln_loop *loop, const kiln_listen_options *options,
                                           kiln_listener **out_listener);
@@ -118,9 +172,7 @@ typedef struct kiln_dial_options {
     kiln_address address;
     kiln_peer_role role;
     const char *node, *boot, *name, *software; /* for HELLO; name and software may be NULL */
-    const uint8_t *token;                      /* sent on loopback TCP only; may be NULL */
-    bool insecure;
-    kiln_conn_filter filter;
+    const kiln_credentials *credentials;       /* copied; NULL: none */
     const kiln_conn_handler *handler;
     void *context;
 } kiln_dial_options;
@@ -130,6 +182,10 @@ kiln_conn *kiln_net_dial(kiln_loop *loop, const kiln_dial_options *options);
 
 void kiln_conn_set_user(kiln_conn *conn, void *user);
 void *kiln_conn_user(const kiln_conn *conn);
+/* Lives as long as the connection. */
+const kiln_peer *kiln_conn_peer(const kiln_conn *conn);
+/* Version that both sides speak; 0 before `opened`. */
+uint32_t kiln_conn_version(const kiln_conn *conn);
 /* Number that no other connection of this process has had; what step functions call a peer. */
 uint64_t kiln_conn_id(const kiln_conn *conn);
 /* The next free stream of our parity. */

@@ -228,6 +228,8 @@ kiln_message kiln_message_copy(const kiln_message *message, kiln_arena *arena);
  * left out. */
 void kiln_message_print(const kiln_message *message, kiln_strbuf *out);
 void kiln_message_print_json(const kiln_message *message, kiln_strbuf *out);
+/* A text as JSON, with its quotes; what is no UTF-8 becomes U+FFFD. */
+void kiln_json_print_text(kiln_str text, kiln_strbuf *out);
 /* The same for one record: KILN_RECORD_PRINT_JSON(board_row, &row, out). */
 typedef enum kiln_record_type {
 #define RECORD(name, doc) KILN_RECORD_##name,

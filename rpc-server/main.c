@@ -8,7 +8,7 @@
 #include "rpc-server/shell.h"
 
 typedef struct options {
-    const char *tracker, *key, *labels, *state, *executor;
+    const char *tracker, *key, *labels, *state, *executor, *key_file;
     bool insecure;
 } options;
 
@@ -23,6 +23,7 @@ static kiln_status fill(const options *o, kiln_arena *process, kiln_server_shell
     if (st) return st;
     out->home = home;
     out->program = program;
+    out->key_file = o->key_file;
     out->insecure = o->insecure;
     out->state_folder = o->state ? o->state : kiln_arena_printf(process, "%s/rpc-server", home);
     out->board = (kiln_board_options){.key = o->key, .labels = o->labels};
@@ -57,7 +58,9 @@ int main(int argc, char **argv) {
          "cached blobs and identity (default $KILN_HOME/rpc-server)"},
         {"executor", KILN_OPT_TEXT, &o.executor, "NAME",
          "use only this one; null is a fake board (default: as artefacts ask)"},
-        {"insecure", KILN_OPT_FLAG, &o.insecure, NULL, "connect without a token"},
+        {"key-file", KILN_OPT_TEXT, &o.key_file, "F",
+         "key to show to the tracker (default $KILN_HOME/key; on this machine none is needed)"},
+        {"insecure", KILN_OPT_FLAG, &o.insecure, NULL, "connect in plain text, without a key"},
     };
     const kiln_daemon daemon = {
         .name = "kiln-rpc-server",

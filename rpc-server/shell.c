@@ -33,7 +33,6 @@ struct kiln_server_shell {
     kiln_arena event_arena;
     kiln_timer *soon, *tick, *reading;
 
-    uint8_t token[KILN_TOKEN_BYTES];
     kiln_conn *conn;
     bool open;
     kiln_blobs *blobs; /* of conn; NULL while it is not open */
@@ -141,27 +140,25 @@ static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
 
 static const kiln_conn_handler conn_handler = {on_opened, on_message, on_closed};
 
-/* The loopback token; read at each dial, because the first tracker of a user makes it. */
-static const uint8_t *read_token(kiln_server_shell *shell) {
-    if (!kiln_addresses_need_token(&shell->options.tracker) || shell->options.insecure) return NULL;
-    kiln_status st = kiln_token_read(shell->options.home, false, shell->token);
-    if (!st) return shell->token;
-    kiln_log(KILN_LOG_DEBUG, "no token: %s", kiln_status_text(st));
-    kiln_status_free(st); /* the tracker refuses, and says so */
-    return NULL;
-}
-
+/* Credentials are read at each dial: the first tracker of a user makes the token, and keys are
+ * replaced. */
 static void dial(kiln_server_shell *shell) {
+    const kiln_server_shell_options *own = &shell->options;
+    kiln_credentials credentials = {0};
     if (shell->conn) return;
+    const kiln_address *address = kiln_addresses_next(&shell->options.tracker);
+    kiln_status st =
+        kiln_credentials_load(address, own->home, own->key_file, own->insecure, &credentials);
+    if (st) kiln_log(KILN_LOG_DEBUG, "no credentials: %s", kiln_status_text(st));
+    kiln_status_free(st); /* the tracker, or dialling, refuses then, and says so */
     kiln_dial_options options = {
-        .address = *kiln_addresses_next(&shell->options.tracker),
+        .address = *address,
         .role = KILN_PEER_BOARD,
         .node = shell->node,
         .boot = shell->boot,
         .name = kiln_str_dup(&shell->event_arena, shell->board.key),
         .software = SOFTWARE,
-        .token = read_token(shell),
-        .insecure = shell->options.insecure,
+        .credentials = &credentials,
         .handler = &conn_handler,
         .context = shell,
     };

@@ -17,7 +17,7 @@ typedef struct kiln_server_shell kiln_server_shell;
 
 typedef struct kiln_server_shell_options {
     kiln_addresses tracker;
-    const char *home; /* where the loopback token is, read again at each dial */
+    const char *home, *key_file; /* credentials, read again at each dial; key_file may be NULL */
     bool insecure;
     const char *state_folder, *program;
     kiln_board_options board;

@@ -26,14 +26,14 @@ static kiln_status parse_addresses(const options *o, kiln_address *out_address,
 
 static kiln_status run(const void *given, kiln_arena *process) {
     const options *o = given;
-    if (o->keys)
-        return KILN_ERROR(
-            UNIMPLEMENTED,
-            "--keys: encrypted connections are not there yet; listen on loopback (a token is "
-            "made by itself), on unix:PATH, or with --insecure");
     kiln_address address[KILN_TRACKER_ADDRESSES_MAX];
     kiln_tracker_shell_options shell_options = {
-        .address = address, .insecure = o->insecure, .db_path = o->db, .port_file = o->port_file};
+        .address = address,
+        .insecure = o->insecure,
+        .db_path = o->db,
+        .keys = o->keys,
+        .port_file = o->port_file,
+    };
     kiln_tracker_shell *shell = NULL;
     char *home = NULL;
     kiln_status st = parse_addresses(o, address, &shell_options.address_count);
@@ -60,7 +60,9 @@ int main(int argc, char **argv) {
         {"db", KILN_OPT_TEXT, &o.db, "PATH",
          "jobs and leases elsewhere: a file, or postgres://HOST/DATABASE, where the trackers that "
          "share it stand by for the one that leads"},
-        {"keys", KILN_OPT_TEXT, &o.keys, "F", "keys of nodes, for encrypted connections"},
+        {"keys", KILN_OPT_TEXT, &o.keys, "F",
+         "keys of those who may come from other machines, as `kiln key` keeps them (default "
+         "$KILN_HOME/keys where that is there)"},
         {"insecure", KILN_OPT_FLAG, &o.insecure, NULL,
          "accept anybody, in plain text, also from other machines"},
     };

@@ -1,5 +1,6 @@
 #include "tracker/shell.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -10,6 +11,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "db/db.h"
+#include "tracker/audit.h"
 #include "tracker/keep.h"
 #include "tracker/tracker.h"
 
@@ -26,6 +28,8 @@ struct kiln_tracker_shell {
     int lock_fd;
     kiln_db *db;
     kiln_blob_store *store;
+    kiln_keyring *keyring; /* NULL: nobody comes from other machines, or everybody */
+    kiln_audit *audit;
     kiln_listener *listener[KILN_TRACKER_ADDRESSES_MAX];
 
     kiln_tracker *tracker;
@@ -180,13 +184,18 @@ static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hell
     uint64_t peer = kiln_conn_id(conn);
     kiln_map_put(&shell->conns, key_of(&peer), (uint64_t)(uintptr_t)conn);
     kiln_blobs_attach(conn, shell->store);
-    kiln_log(KILN_LOG_INFO, "%s %.*s connected", kiln_peer_role_name((kiln_peer_role)hello->role),
-             KILN_STR_ARG(hello->name.size > 0 ? hello->name : hello->node));
+    const char *key = kiln_conn_peer(conn)->key;
+    kiln_log(KILN_LOG_INFO, "%s %.*s connected%s%s",
+             kiln_peer_role_name((kiln_peer_role)hello->role),
+             KILN_STR_ARG(hello->name.size > 0 ? hello->name : hello->node),
+             key[0] ? " with key " : "", key);
     post(shell,
          &(kiln_tracker_event){.kind = KILN_TRACKER_CONNECTED, .peer = peer, .hello = hello});
 }
 
 static void on_message(void *context, kiln_conn *conn, const kiln_message *message) {
+    kiln_tracker_shell *shell = context;
+    if (kiln_audit_wants(message)) kiln_audit_act(shell->audit, kiln_conn_peer(conn), message);
     post(context, &(kiln_tracker_event){.kind = KILN_TRACKER_MESSAGE,
                                         .peer = kiln_conn_id(conn),
                                         .message = message});
@@ -201,6 +210,40 @@ static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
         post(shell, &(kiln_tracker_event){.kind = KILN_TRACKER_CLOSED, .peer = peer});
 }
 
+static void on_refused(void *context, const kiln_peer *peer, kiln_status why) {
+    kiln_tracker_shell *shell = context;
+    kiln_audit_refused(shell->audit, peer, why, kiln_loop_now_ns(shell->loop));
+}
+
+/* ---- Keys ---- */
+
+static void on_keys(void *context, kiln_status status) {
+    kiln_tracker_shell *shell = context;
+    uint32_t count = kiln_keyring_count(shell->keyring);
+    if (status)
+        kiln_log(KILN_LOG_ERROR, "the key file changed, its %u keys stay in force: %s", count,
+                 kiln_status_text(status));
+    else
+        kiln_log(KILN_LOG_INFO, "%u keys are in force", count);
+    kiln_audit_keys(shell->audit, count, status);
+}
+
+static void on_hangup(void *context, int number) {
+    (void)number;
+    kiln_tracker_shell *shell = context;
+    if (shell->keyring) kiln_keyring_reload(shell->keyring);
+}
+
+/* The named file must be there; the usual one need not. */
+static kiln_status open_keys(kiln_tracker_shell *shell) {
+    const char *path = shell->options.keys;
+    const char *usual = kiln_arena_printf(&shell->arena, "%s/keys", shell->options.home);
+    if (!path && kiln_file_exists(usual) && kiln_tls_supported()) path = usual;
+    kiln_loop_on_signal(shell->loop, SIGHUP, on_hangup, shell);
+    if (!path) return KILN_OK;
+    return kiln_keyring_open(shell->loop, path, on_keys, shell, &shell->keyring);
+}
+
 static const kiln_conn_handler conn_handler = {on_opened, on_message, on_closed};
 
 /* ---- Life ---- */
@@ -212,8 +255,10 @@ static kiln_status listen_on(kiln_tracker_shell *shell, uint32_t index) {
         .boot = shell->boot,
         .software = SOFTWARE,
         .insecure = options->insecure,
+        .keyring = shell->keyring,
         .handler = &conn_handler,
         .context = shell,
+        .refused = on_refused,
     };
     if (!listen.address.is_unix && !options->insecure) {
         kiln_status st = kiln_token_read(options->home, true, shell->token);
@@ -248,6 +293,10 @@ static kiln_status open_parts(kiln_tracker_shell *shell) {
                                      .durable = true};
     kiln_status st = kiln_folder_create(state, 0700);
     if (!st) st = kiln_folder_lock(state, &shell->lock_fd);
+    if (!st)
+        st =
+            kiln_audit_open(kiln_arena_printf(&shell->arena, "%s/audit.log", state), &shell->audit);
+    if (!st) st = open_keys(shell);
     if (!st) st = kiln_identity_create(shell->boot);
     if (!st) st = kiln_blob_store_open(&blobs, &shell->store);
     const char *db_path = shell->options.db_path;
@@ -351,7 +400,9 @@ void kiln_tracker_shell_destroy(kiln_tracker_shell *shell) {
     kiln_timer_destroy(shell->tick);
     kiln_timer_destroy(shell->lead);
     shell->soon = NULL;
+    kiln_keyring_close(shell->keyring);
     kiln_loop_destroy(shell->loop);
+    kiln_audit_close(shell->audit);
     if (shell->tracker) kiln_tracker_destroy(shell->tracker);
     kiln_status_free(shell->failure);
     kiln_tracker_actions_deinit(&shell->actions);

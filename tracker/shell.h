@@ -21,6 +21,7 @@ typedef struct kiln_tracker_shell_options {
     const kiln_address *address; /* [address_count] to listen on, at least one */
     uint32_t address_count;
     const char *home; /* where the loopback token is made */
+    const char *keys; /* key file; NULL: `home`/keys where that is there */
     bool insecure;
     const char *state_folder;
     const char *db_path;   /* NULL: tracker.db in the state folder */
@@ -31,11 +32,12 @@ typedef struct kiln_tracker_shell_options {
  * leads, all of that happens later, in kiln_tracker_shell_run. Strings of `options` outlive it.
  * ALREADY_EXISTS       an address is in use
  * FAILED_PRECONDITION  another tracker uses the state folder, or a newer Kiln wrote it
- * PERMISSION_DENIED    the folder cannot be written, or an address needs --insecure
+ * PERMISSION_DENIED    the folder cannot be written, others can read the key file, or an address
+ *                      needs keys or --insecure
  * UNAVAILABLE          the database's server cannot be reached */
 KILN_MUST_USE kiln_status kiln_tracker_shell_create(const kiln_tracker_shell_options *options,
                                                     kiln_tracker_shell **out_shell);
-/* Serves until SIGINT or SIGTERM.
+/* Serves until SIGINT or SIGTERM; SIGHUP reads the key file again.
  * ABORTED              the connection to the database's server was lost, and with it the lead:
  *                      another tracker serves now or soon; started anew this one stands by
  * and the errors of kiln_tracker_shell_create, when its turn comes */

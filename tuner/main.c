@@ -9,7 +9,7 @@
 #include "tuner/shell.h"
 
 typedef struct options {
-    const char *tracker, *db, *state, *cores;
+    const char *tracker, *db, *state, *cores, *key_file;
     uint64_t builders;
     bool insecure;
 } options;
@@ -27,16 +27,15 @@ static kiln_status fill_defaults(const options *o, kiln_arena *process, kiln_she
     kiln_status st = kiln_home(process, &home);
     if (!st) st = kiln_addresses_parse(kiln_str_from(o->tracker), &out->tracker);
     if (st) return st;
+    out->home = home;
+    out->key_file = o->key_file;
     out->insecure = o->insecure;
     out->db_path = o->db ? o->db : kiln_arena_printf(process, "%s/kiln.db", home);
     out->state_folder = o->state ? o->state : kiln_arena_printf(process, "%s/tuner", home);
     out->builder_cores = o->cores;
     out->builder_count = o->builders ? (uint32_t)KILN_MIN(o->builders, 256) : default_builders();
-    if (kiln_addresses_need_token(&out->tracker) && !o->insecure) {
-        uint8_t *token = kiln_arena_alloc(process, KILN_TOKEN_BYTES);
-        st = kiln_token_read(home, false, token);
-        out->token = token;
-    }
+    /* A wrong set-up shows now, not in the log. */
+    st = kiln_credentials_check(&out->tracker, home, o->key_file, o->insecure);
     if (!st) st = kiln_rand_system(&out->seed, sizeof out->seed);
     char *program = NULL;
     if (!st) st = kiln_proc_self(process, &program);
@@ -71,7 +70,9 @@ int main(int argc, char **argv) {
          "worker processes that compile (default: cores - 1)"},
         {"cores", KILN_OPT_TEXT, &o.cores, "LIST",
          "cores for the workers, as in 1-3 (default: any)"},
-        {"insecure", KILN_OPT_FLAG, &o.insecure, NULL, "connect without a token"},
+        {"key-file", KILN_OPT_TEXT, &o.key_file, "F",
+         "key to show to the tracker (default $KILN_HOME/key; on this machine none is needed)"},
+        {"insecure", KILN_OPT_FLAG, &o.insecure, NULL, "connect in plain text, without a key"},
     };
     const kiln_daemon daemon = {
         .name = "kiln-tuner",

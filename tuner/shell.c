@@ -96,15 +96,21 @@ static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
 static const kiln_conn_handler conn_handler = {on_opened, on_message, on_closed};
 
 static void dial(kiln_shell *shell) {
+    const kiln_shell_options *own = &shell->options;
+    kiln_credentials credentials = {0};
     if (shell->conn) return;
-    kiln_dial_options options = {.address = *kiln_addresses_next(&shell->options.tracker),
+    const kiln_address *address = kiln_addresses_next(&shell->options.tracker);
+    kiln_status st =
+        kiln_credentials_load(address, own->home, own->key_file, own->insecure, &credentials);
+    if (st) kiln_log(KILN_LOG_WARN, "no credentials: %s", kiln_status_text(st));
+    kiln_status_free(st); /* the tracker, or dialling, refuses then */
+    kiln_dial_options options = {.address = *address,
                                  .role = KILN_PEER_TUNER,
                                  .node = shell->node,
                                  .boot = shell->boot,
                                  .name = "tuner",
                                  .software = SOFTWARE,
-                                 .token = shell->options.token,
-                                 .insecure = shell->options.insecure,
+                                 .credentials = &credentials,
                                  .handler = &conn_handler,
                                  .context = shell};
     shell->conn = kiln_net_dial(shell->loop, &options);

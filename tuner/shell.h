@@ -28,7 +28,7 @@ typedef struct kiln_shell_job kiln_shell_job;
 
 typedef struct kiln_shell_options {
     kiln_addresses tracker;
-    const uint8_t *token; /* NULL: none */
+    const char *home, *key_file; /* credentials, read at each dial; key_file may be NULL */
     bool insecure;
     const char *db_path, *state_folder, *program; /* program: path of kiln-tuner, for workers */
     const char *builder_cores;                    /* may be NULL */

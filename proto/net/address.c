@@ -88,12 +88,6 @@ const kiln_address *kiln_addresses_next(kiln_addresses *addresses) {
     return &addresses->item[addresses->turn++ % addresses->count];
 }
 
-bool kiln_addresses_need_token(const kiln_addresses *addresses) {
-    for (uint32_t i = 0; i < addresses->count; i++)
-        if (!addresses->item[i].is_unix) return true;
-    return false;
-}
-
 /* ---- The token ---- */
 
 static int hex_digit(char c) {

@@ -10,13 +10,22 @@
 
 typedef struct kiln_loop_signal kiln_loop_signal;
 
+/* Connections that were accepted, oldest first. */
+typedef struct kiln_conn_list {
+    kiln_conn *oldest, *newest;
+    uint32_t count;
+} kiln_conn_list;
+
 struct kiln_loop {
     uv_loop_t uv;
     uv_async_t wake;
     void (*on_wake)(void *context);
     void *wake_context;
     kiln_loop_signal *signals;
-    kiln_arena message; /* of the message being handled; handlers do not nest */
+    kiln_arena message;                 /* of the message being handled; handlers do not nest */
+    kiln_strbuf plain;                  /* of the read being handled, decrypted */
+    struct kiln_tls_context *tls;       /* made with the first key */
+    kiln_conn_list strangers, accepted; /* before and after their handshake */
     uint64_t last_conn_id;
     char read_buffer[KILN_NET_READ_BYTES]; /* of the read being handled */
 };
@@ -24,7 +33,7 @@ struct kiln_loop {
 /* UNAVAILABLE, PERMISSION_DENIED, ... for a libuv error number, with "WHAT: reason". */
 KILN_MUST_USE kiln_status kiln_net_error(int uv_code, const char *format, ...) KILN_PRINTF(2, 3);
 
-/* conn.c: takes over a stream handle that the listener accepted. */
+/* dial.c: takes over a stream handle that the listener accepted. */
 typedef union kiln_socket {
     uv_handle_t handle;
     uv_stream_t stream;
@@ -32,9 +41,17 @@ typedef union kiln_socket {
     uv_pipe_t pipe;
 } kiln_socket;
 void kiln_conn_accept(kiln_loop *loop, const kiln_listen_options *options, kiln_socket *socket);
+/* conn.c */
 void kiln_conn_send_data(kiln_conn *conn, uint32_t stream, kiln_str bytes, bool end);
 kiln_loop *kiln_conn_loop(kiln_conn *conn);
 void kiln_conn_set_blobs(kiln_conn *conn, kiln_blobs *blobs);
+
+/* shake.c: closes the accepted connections whose key is no longer in `ring`. */
+void kiln_conns_check_keys(kiln_loop *loop, const kiln_keyring *ring);
+/* keyring.c: NULL when there is none. */
+const kiln_key *kiln_keyring_find(const kiln_keyring *ring, const kiln_key *name);
+/* loop.c: made when it is first asked for; errors of kiln_tls_context_create. */
+KILN_MUST_USE kiln_status kiln_loop_tls(kiln_loop *loop, struct kiln_tls_context **out_context);
 
 /* blobs.c: called by the connection. */
 bool kiln_blobs_message(kiln_blobs *blobs,

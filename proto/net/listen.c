@@ -99,12 +99,12 @@ static void learn_port(kiln_listener *listener) {
 }
 
 static kiln_status check_secure(const kiln_listen_options *options) {
-    if (options->address.is_unix || options->insecure || options->filter.encrypt) return KILN_OK;
+    if (options->address.is_unix || options->insecure || options->keyring) return KILN_OK;
     if (!options->address.is_loopback)
         return KILN_ERROR(
             PERMISSION_DENIED,
-            "%s can be reached from other machines and there are no keys; --insecure listens "
-            "there all the same, open to everyone",
+            "%s can be reached from other machines: --keys F lets in who holds a key (`kiln key "
+            "new` makes them), --insecure everybody",
             options->address.host);
     if (!options->token) return KILN_ERROR(PERMISSION_DENIED, "listening on TCP needs a token");
     return KILN_OK;

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "proto/net/internal.h"
+#include "proto/net/tls.h"
 
 struct kiln_loop_signal {
     uv_signal_t uv;
@@ -85,8 +86,16 @@ void kiln_loop_destroy(kiln_loop *loop) {
     }
     uv_run(&loop->uv, UV_RUN_DEFAULT); /* close callbacks */
     KILN_CHECK(uv_loop_close(&loop->uv) == 0);
+    kiln_tls_context_destroy(loop->tls);
     kiln_arena_deinit(&loop->message);
+    kiln_strbuf_deinit(&loop->plain);
     kiln_free(loop);
+}
+
+kiln_status kiln_loop_tls(kiln_loop *loop, kiln_tls_context **out_context) {
+    kiln_status st = loop->tls ? KILN_OK : kiln_tls_context_create(&loop->tls);
+    if (!st) *out_context = loop->tls;
+    return st;
 }
 
 void kiln_loop_run(kiln_loop *loop) { uv_run(&loop->uv, UV_RUN_DEFAULT); }

@@ -22,7 +22,7 @@ static size_t utf8_length(const uint8_t *s, size_t size) {
     return length;
 }
 
-static void print_text(kiln_str text, kiln_strbuf *out) {
+void kiln_json_print_text(kiln_str text, kiln_strbuf *out) {
     kiln_strbuf_char(out, '"');
     for (size_t i = 0; i < text.size;) {
         const uint8_t *at = (const uint8_t *)text.data + i;
@@ -73,7 +73,7 @@ static void print_field(const kiln_field_info *field, const void *at, kiln_strbu
         kiln_strbuf_printf(out, "%llu", (unsigned long long)*(const uint64_t *)at);
         return;
     case KILN_FIELD_f64: kiln_strbuf_printf(out, "%.17g", *(const double *)at); return;
-    case KILN_FIELD_text: print_text(*(const kiln_str *)at, out); return;
+    case KILN_FIELD_text: kiln_json_print_text(*(const kiln_str *)at, out); return;
     /* Opaque bytes may be secrets (the token): only their size is shown. */
     case KILN_FIELD_bytes:
         kiln_strbuf_printf(out, "\"(%zu bytes)\"", ((const kiln_str *)at)->size);

@@ -40,6 +40,16 @@ static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
     memcpy(end->why_text, text.data, text.size);
 }
 
+static void on_refused(void *context, const kiln_peer *peer, kiln_status why) {
+    pair *p = (pair *)(void *)((char *)context - offsetof(pair, server));
+    p->refused = *peer;
+    p->refused_count++;
+    kiln_str text =
+        kiln_str_slice(kiln_str_from(kiln_status_text(why)), 0, sizeof p->refused_why - 1);
+    memset(p->refused_why, 0, sizeof p->refused_why);
+    memcpy(p->refused_why, text.data, text.size);
+}
+
 static const kiln_conn_handler handler = {on_opened, on_message, on_closed};
 
 static void on_deadline(void *context) { ((pair *)context)->late = true; }
@@ -48,12 +58,17 @@ void pair_init(pair *p) {
     *p = (pair){0};
     expect_ok(kiln_loop_create(&p->loop));
     p->deadline = kiln_timer_create(p->loop, on_deadline, p);
-    p->listen = (kiln_listen_options){
-        .boot = "tracker-boot", .token = token, .handler = &handler, .context = &p->server};
+    p->listen = (kiln_listen_options){.boot = "tracker-boot",
+                                      .token = token,
+                                      .handler = &handler,
+                                      .context = &p->server,
+                                      .refused = on_refused};
+    p->credentials.has_token = true;
+    memcpy(p->credentials.token, token, sizeof token);
     p->dial = (kiln_dial_options){.role = KILN_PEER_TUNER,
                                   .node = "tuner-node",
                                   .boot = "tuner-boot",
-                                  .token = token,
+                                  .credentials = &p->credentials,
                                   .handler = &handler,
                                   .context = &p->client};
     pair_set_address(p, "127.0.0.1:0");

@@ -27,8 +27,12 @@ typedef struct pair {
     pair_end server, client;
     kiln_timer *deadline;
     bool late;
-    kiln_listen_options listen; /* change before pair_listen */
-    kiln_dial_options dial;     /* change before pair_dial */
+    kiln_listen_options listen;   /* change before pair_listen */
+    kiln_dial_options dial;       /* change before pair_dial */
+    kiln_credentials credentials; /* of dial; change before pair_dial */
+    kiln_peer refused;            /* the last one turned away */
+    char refused_why[512];
+    uint32_t refused_count;
 } pair;
 
 /* TCP on loopback with a token that both know. */

@@ -1,5 +1,4 @@
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -404,8 +403,10 @@ static void read_hex(kiln_str *text, kiln_strbuf *out) {
     while (kiln_str_starts(*text, "  ")) {
         kiln_str line = kiln_str_trim(kiln_str_cut(text, '\n'));
         for (size_t i = 0; i + 1 < line.size; i += 2) {
-            const char digits[] = {line.data[i], line.data[i + 1], 0};
-            kiln_strbuf_char(out, (char)strtoul(digits, NULL, 16));
+            const char digits[] = {'0', 'x', line.data[i], line.data[i + 1]};
+            uint64_t byte = 0;
+            assert_true(kiln_str_to_u64((kiln_str){digits, sizeof digits}, &byte));
+            kiln_strbuf_char(out, (char)byte);
         }
     }
 }

@@ -140,7 +140,7 @@ static void options_that_cannot_be_served_say_why(void **state) {
     fixture *f = *state;
     REFUSED(f, PERMISSION_DENIED, "insecure", "--listen", "0.0.0.0:0", "--state", in(f, "state"));
     REFUSED(f, INVALID_ARGUMENT, "--listen", "--listen", "nonsense", "--state", in(f, "state"));
-    REFUSED(f, UNIMPLEMENTED, "--keys", "--keys", "k", "--state", in(f, "state"));
+    REFUSED(f, NOT_FOUND, "nowhere", "--keys", "/nowhere", "--state", in(f, "state"));
     REFUSED(f, INVALID_ARGUMENT, "--lisen", "--lisen", "x");
 }
 

@@ -1,0 +1,164 @@
+/* `kiln key`: the key file of a tracker, and the one-key files of its nodes. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/rand.h"
+#include "cli/cli.h"
+#include "proto/net.h"
+
+typedef struct key_call {
+    const char *keys, *output, *name; /* `name`: NULL where none is needed */
+    bool json;
+    kiln_arena *process;
+} key_call;
+
+static void report(const key_call *c, const char *event, const char *name, const char *file) {
+    if (c->json)
+        kiln_json_line(json_pack("{s:s, s:s, s:s}", "event", event, "key", name, "file", file));
+}
+
+/* ---- kiln key new ---- */
+
+/* The file of one node, beside the tracker's: never over another one. */
+static kiln_status write_own(const char *path, const kiln_key *key) {
+    kiln_keys own = {0};
+    if (kiln_file_exists(path))
+        return KILN_ERROR(ALREADY_EXISTS, "%s is there already; -o FILE names another", path);
+    kiln_vec_push(&own.key, *key);
+    kiln_status st = kiln_keys_write(path, &own);
+    kiln_keys_deinit(&own);
+    return st;
+}
+
+static kiln_status read_or_begin(const char *path, kiln_keys *out_keys) {
+    return kiln_file_exists(path) ? kiln_keys_read(path, out_keys) : KILN_OK;
+}
+
+static kiln_status key_new(key_call *c) {
+    kiln_key name;
+    kiln_keys keys = {0};
+    const kiln_key *key = NULL;
+    uint8_t secret[KILN_KEY_BYTES];
+    char text[KILN_KEY_NAME_BYTES];
+    kiln_status st = kiln_key_name_parse(kiln_str_from(c->name), &name);
+    if (!st && name.generation)
+        st = KILN_ERROR(INVALID_ARGUMENT, "the generation is counted by itself: %s/%s",
+                        kiln_peer_role_name(name.role), name.node);
+    if (st) return st;
+    const char *output = c->output ? c->output : kiln_arena_printf(c->process, "%s.key", name.node);
+    st = read_or_begin(c->keys, &keys);
+    if (!st) st = kiln_rand_system(secret, sizeof secret);
+    if (!st) st = kiln_keys_add(&keys, &name, secret, &key);
+    if (!st) kiln_key_name_print(key, text);
+    if (!st) st = write_own(output, key);
+    if (!st) {
+        st = kiln_keys_write(c->keys, &keys);
+        if (st) unlink(output); /* a key that no tracker knows */
+    }
+    explicit_bzero(secret, sizeof secret);
+    kiln_keys_deinit(&keys);
+    if (st) return st;
+    report(c, "new", text, output);
+    if (!c->json)
+        printf("%s is in %s, and its tracker's in %s.\n"
+               "Move it to the node as $KILN_HOME/key (~/.local/state/kiln/key), or name it there "
+               "with --key-file.\n",
+               text, output, c->keys);
+    return KILN_OK;
+}
+
+/* ---- kiln key list ---- */
+
+static kiln_status key_list(key_call *c) {
+    kiln_keys keys = {0};
+    kiln_status st = read_or_begin(c->keys, &keys);
+    if (st) return st;
+    for (uint32_t i = 0; i < keys.key.count; i++) {
+        char text[KILN_KEY_NAME_BYTES];
+        kiln_key_name_print(&keys.key.data[i], text);
+        report(c, "key", text, c->keys);
+        if (!c->json) puts(text);
+    }
+    if (keys.key.count == 0 && !c->json)
+        printf("no keys in %s; kiln key new ROLE/NODE makes one\n", c->keys);
+    kiln_keys_deinit(&keys);
+    return KILN_OK;
+}
+
+/* ---- kiln key revoke ---- */
+
+static kiln_status key_revoke(key_call *c) {
+    kiln_key name;
+    kiln_keys keys = {0};
+    kiln_status st = kiln_key_name_parse(kiln_str_from(c->name), &name);
+    if (!st) st = kiln_keys_read(c->keys, &keys);
+    uint32_t count = st ? 0 : kiln_keys_revoke(&keys, &name);
+    if (!st && count == 0) st = KILN_ERROR(NOT_FOUND, "%s has no key %s", c->keys, c->name);
+    if (!st) st = kiln_keys_write(c->keys, &keys);
+    kiln_keys_deinit(&keys);
+    if (st) return st;
+    report(c, "revoked", c->name, c->keys);
+    if (!c->json)
+        printf("%s: %u %s revoked; a running tracker cuts who uses it within a second\n", c->name,
+               count, count == 1 ? "key" : "keys");
+    return KILN_OK;
+}
+
+typedef struct key_action {
+    const char *name;
+    bool wants_name;
+    kiln_status (*run)(key_call *c);
+} key_action;
+
+static const key_action action_table[] = {
+    {"new", true, key_new},
+    {"list", false, key_list},
+    {"revoke", true, key_revoke},
+};
+
+static kiln_status find_action(const kiln_args *args, const key_action **out_action) {
+    const char *name = args->positional[0];
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(action_table); i++) {
+        if (strcmp(name, action_table[i].name) != 0) continue;
+        if (action_table[i].wants_name != (args->count == 2))
+            return KILN_ERROR(INVALID_ARGUMENT, "kiln key %s %s", name,
+                              action_table[i].wants_name
+                                  ? "needs ROLE/NODE, as in board/rpi-1 or client/ann"
+                                  : "takes no name");
+        *out_action = &action_table[i];
+        return KILN_OK;
+    }
+    return KILN_ERROR(INVALID_ARGUMENT, "kiln key has no '%s'; there are new, list and revoke",
+                      name);
+}
+
+kiln_status kiln_cmd_key(kiln_arena *process, int argc, char **argv) {
+    key_call c = {.process = process};
+    const kiln_opt option[] = {
+        {"keys", KILN_OPT_TEXT, &c.keys, "F", "the tracker's key file (default $KILN_HOME/keys)"},
+        {"output|o", KILN_OPT_TEXT, &c.output, "FILE", "the node's key file (default NODE.key)"},
+        {"json", KILN_OPT_FLAG, &c.json, NULL, "print one object per line"},
+    };
+    const kiln_opt_table table = {
+        "kiln key new ROLE/NODE [-o FILE], kiln key list, kiln key revoke ROLE/NODE[/GENERATION]",
+        "Keeps the keys with which boards, tuners and people on other machines come to a tracker. "
+        "ROLE is board, tuner, client, builder or admin. A second `new` for a node begins to "
+        "replace its key: both are valid until the older one is revoked.",
+        option,
+        KILN_ARRAY_COUNT(option),
+        1,
+        2};
+    kiln_args args;
+    const key_action *action = NULL;
+    char *home = NULL;
+    kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
+    if (st || args.help) return st;
+    st = find_action(&args, &action);
+    if (!st) st = kiln_home(process, &home);
+    if (st) return st;
+    if (!c.keys) c.keys = kiln_arena_printf(process, "%s/keys", home);
+    if (args.count == 2) c.name = args.positional[1];
+    return action->run(&c);
+}

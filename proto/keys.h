@@ -1,0 +1,71 @@
+/* Keys: who may speak to a tracker over a network, and as what. A key is a secret that one node and
+ * its tracker share; TLS proves that both know it (docs/reference/keys.md).
+ *
+ * A key is called ROLE/NODE/GENERATION, as in "board/rpi-1/2". NODE is also the identity under
+ * which its holder appears in the fleet. A node has at most two generations at a time, so that a
+ * key can be replaced without a moment in which none is right. A key file is text, one key a line;
+ * a tracker's holds the keys of all its nodes, a node's its own. This header is text and decisions
+ * only; proto/net.h reads files and watches them. */
+#ifndef KILN_PROTO_KEYS_H
+#define KILN_PROTO_KEYS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "proto/proto.h"
+
+#define KILN_KEY_BYTES 32u
+#define KILN_KEY_GENERATIONS 2u /* of one node at a time */
+#define KILN_KEY_GENERATION_MAX 999999999u
+#define KILN_KEYS_MAX 32768u    /* of one file */
+#define KILN_KEY_NAME_BYTES 96u /* longest "ROLE/NODE/GENERATION" and its NUL */
+#define KILN_KEY_FILE_MAX ((size_t)8 << 20)
+
+typedef struct kiln_key {
+    kiln_peer_role role;               /* any but TRACKER */
+    char node[KILN_MESSAGES_TEXT + 1]; /* letters, digits, dot, dash, underscore */
+    uint32_t generation;               /* from 1; 0 in names that mean all of them */
+    uint8_t secret[KILN_KEY_BYTES];
+} kiln_key;
+
+/* Sorted by role, node, generation; zero-initialise. */
+typedef struct kiln_keys {
+    KILN_VEC(kiln_key) key;
+} kiln_keys;
+
+/* Forgets the secrets, in memory too. */
+void kiln_keys_deinit(kiln_keys *keys);
+
+/* "ROLE/NODE" or "ROLE/NODE/GENERATION" into a key without a secret. INVALID_ARGUMENT: neither; the
+ * note says what is wrong and which roles there are. */
+KILN_MUST_USE kiln_status kiln_key_name_parse(kiln_str text, kiln_key *out_name);
+/* NUL-terminated; a generation of 0 is left out. */
+void kiln_key_name_print(const kiln_key *name, char out_text[KILN_KEY_NAME_BYTES]);
+
+/* Reads the text of a key file. DATA_LOSS with the line's number; `*out_keys` is empty then. */
+KILN_MUST_USE kiln_status kiln_keys_parse(kiln_str text, kiln_keys *out_keys);
+/* The text that parses to the same; holds secrets. */
+void kiln_keys_print(const kiln_keys *keys, kiln_strbuf *out);
+
+/* The key of that role, node and generation; NULL. O(log n). */
+const kiln_key *kiln_keys_find(const kiln_keys *keys, const kiln_key *name);
+/* The newest generation of `name`, or of the only node in a node's own file when `name` is NULL.
+ * NOT_FOUND; INVALID_ARGUMENT: `name` is NULL and there are several nodes. */
+KILN_MUST_USE kiln_status kiln_keys_newest(const kiln_keys *keys, const kiln_key *name,
+                                           const kiln_key **out_key);
+/* Adds the next generation of name's role and node with `secret`, and drops the oldest when there
+ * would be more than KILN_KEY_GENERATIONS. `*out_key` is valid until the keys change.
+ * RESOURCE_EXHAUSTED: KILN_KEYS_MAX. OUT_OF_RANGE: KILN_KEY_GENERATION_MAX. */
+KILN_MUST_USE kiln_status kiln_keys_add(kiln_keys *keys, const kiln_key *name,
+                                        const uint8_t secret[KILN_KEY_BYTES],
+                                        const kiln_key **out_key);
+/* Removes one generation, or all of the node when name's is 0; returns how many. */
+uint32_t kiln_keys_revoke(kiln_keys *keys, const kiln_key *name);
+
+/* Whether who holds a key of `role` may say HELLO as `as`: as itself, and an admin as a client. */
+bool kiln_key_may_speak_as(kiln_peer_role role, kiln_peer_role as);
+
+#endif

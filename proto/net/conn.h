@@ -1,0 +1,75 @@
+/* One connection, shared by conn.c (bytes, frames, its end), shake.c (who is there) and dial.c (how
+ * it is made). */
+#ifndef KILN_PROTO_NET_CONN_H
+#define KILN_PROTO_NET_CONN_H
+
+#include "proto/net/internal.h"
+#include "proto/net/tls.h"
+
+typedef enum kiln_conn_state {
+    KILN_CONN_DIALLING,
+    KILN_CONN_SHAKING,
+    KILN_CONN_OPEN,
+    KILN_CONN_FLUSHING,
+    KILN_CONN_CLOSED
+} kiln_conn_state;
+
+struct kiln_conn {
+    kiln_loop *loop;
+    kiln_socket *socket; /* NULL while a name is resolved and between two tries */
+    kiln_conn_state state;
+    bool dialled, was_opened;
+    bool heard; /* a byte came in */
+    uint64_t id;
+    uint32_t next_stream, version;
+    kiln_peer peer;
+    const kiln_conn_handler *handler;
+    void *context, *user;
+    kiln_tls *tls; /* NULL: plain text */
+    kiln_frame_reader reader;
+    size_t queued_bytes;
+    kiln_timer *timer;      /* of dialling, handshake, flushing */
+    kiln_status why;        /* why it closes; the first reason stands */
+    kiln_status last_words; /* ERROR on stream 0 that the peer sent */
+    kiln_blobs *blobs;
+    /* Dialling. */
+    kiln_arena arena; /* of the strings of `dial` */
+    kiln_dial_options dial;
+    kiln_credentials credentials;
+    uv_getaddrinfo_t resolve;
+    bool resolving;
+    struct addrinfo *found, *next_address;
+    uv_connect_t connect;
+    /* Listening. */
+    kiln_listen_options listen;
+    kiln_conn *older, *newer; /* in the loop's list of strangers or of known peers */
+};
+
+/* conn.c */
+kiln_conn *kiln_conn_make(kiln_loop *loop, const kiln_conn_handler *handler, void *context);
+/* The socket is connected: reads, and waits for the handshake. */
+void kiln_conn_start(kiln_conn *conn);
+/* Closes now, for that reason. */
+void kiln_conn_fail(kiln_conn *conn, kiln_status why);
+/* Says why, then closes when that is out. */
+void kiln_conn_fail_telling(kiln_conn *conn, kiln_status why);
+/* Sends in any state in which bytes can go out. */
+KILN_MUST_USE kiln_status kiln_conn_put(kiln_conn *conn, const kiln_message *message);
+void kiln_conn_put_raw(kiln_conn *conn, kiln_strbuf *bytes); /* as they are; empties it */
+void kiln_conn_release(kiln_conn *conn); /* calls `closed` and frees: no handle is left */
+
+/* shake.c */
+/* The socket is there; the dialling side speaks first. */
+void kiln_conn_greet(kiln_conn *conn);
+/* Keys are proven: over TLS the dialling side says HELLO now. */
+void kiln_conn_secured(kiln_conn *conn);
+/* The first bytes from who dialled us: TLS or plain text? */
+void kiln_conn_recognise(kiln_conn *conn, kiln_str bytes);
+/* A message before the connection is open. */
+void kiln_conn_shake(kiln_conn *conn, const kiln_message *message);
+void kiln_conn_learn_address(kiln_conn *conn);
+/* Takes it out of the list it is in. */
+void kiln_conn_unlist(kiln_conn *conn);
+void kiln_conn_list_stranger(kiln_conn *conn);
+
+#endif

@@ -1,0 +1,137 @@
+/* How a connection is made: by dialling, or taken from a listener. */
+#include "base/alloc.h"
+#include "base/check.h"
+#include "proto/net/conn.h"
+
+void kiln_conn_accept(kiln_loop *loop, const kiln_listen_options *options, kiln_socket *socket) {
+    kiln_conn *conn = kiln_conn_make(loop, options->handler, options->context);
+    conn->listen = *options;
+    conn->next_stream = 2;
+    conn->socket = socket;
+    socket->handle.data = conn;
+    kiln_conn_list_stranger(conn);
+    kiln_conn_start(conn);
+}
+
+static void try_next(kiln_conn *conn, int last_code);
+
+static void free_socket(uv_handle_t *handle) { kiln_free(handle); }
+
+static void on_connected(uv_connect_t *connect, int code) {
+    kiln_conn *conn = connect->data;
+    if (conn->state == KILN_CONN_CLOSED) return;
+    if (code == 0) {
+        kiln_conn_start(conn);
+        return;
+    }
+    uv_close(&conn->socket->handle, free_socket);
+    conn->socket = NULL;
+    try_next(conn, code);
+}
+
+static kiln_status dial_error(const kiln_conn *conn, int code) {
+    kiln_strbuf address = {0};
+    kiln_address_print(&conn->dial.address, &address);
+    kiln_status st = kiln_net_error(code, "dialling %s", address.data);
+    kiln_strbuf_deinit(&address);
+    if (code == UV_ECONNREFUSED || code == UV_ENOENT)
+        st = kiln_status_note(st, "no tracker listens there");
+    return st;
+}
+
+/* A name may have several addresses (IPv4 and IPv6): the first that answers is taken. */
+static void try_next(kiln_conn *conn, int last_code) {
+    struct addrinfo *address = conn->next_address;
+    if (!address) {
+        kiln_conn_fail(conn, dial_error(conn, last_code));
+        return;
+    }
+    conn->next_address = address->ai_next;
+    conn->socket = kiln_alloc(sizeof *conn->socket);
+    KILN_CHECK(uv_tcp_init(&conn->loop->uv, &conn->socket->tcp) == 0);
+    conn->socket->handle.data = conn;
+    conn->connect.data = conn;
+    int code = uv_tcp_connect(&conn->connect, &conn->socket->tcp, address->ai_addr, on_connected);
+    if (code) on_connected(&conn->connect, code);
+}
+
+static void on_resolved(uv_getaddrinfo_t *resolve, int code, struct addrinfo *found) {
+    kiln_conn *conn = resolve->data;
+    conn->resolving = false;
+    conn->found = conn->next_address = found;
+    if (conn->state == KILN_CONN_CLOSED)
+        kiln_conn_release(conn); /* closed meanwhile */
+    else
+        try_next(conn, code ? code : UV_EAI_NONAME);
+}
+
+static void dial_tcp(kiln_conn *conn) {
+    const kiln_address *address = &conn->dial.address;
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_family = AF_UNSPEC};
+    kiln_strbuf port = {0};
+    kiln_strbuf_printf(&port, "%u", address->port);
+    conn->resolve.data = conn;
+    int code = uv_getaddrinfo(&conn->loop->uv, &conn->resolve, on_resolved, address->host,
+                              port.data, &hints);
+    kiln_strbuf_deinit(&port);
+    conn->resolving = code == 0;
+    if (code) kiln_conn_fail(conn, dial_error(conn, code));
+}
+
+static void dial_unix(kiln_conn *conn) {
+    conn->socket = kiln_alloc(sizeof *conn->socket);
+    KILN_CHECK(uv_pipe_init(&conn->loop->uv, &conn->socket->pipe, 0) == 0);
+    conn->socket->handle.data = conn;
+    conn->connect.data = conn;
+    uv_pipe_connect(&conn->connect, &conn->socket->pipe, conn->dial.address.host, on_connected);
+}
+
+static const char *keep(kiln_conn *conn, const char *text) {
+    return text ? kiln_str_dup(&conn->arena, kiln_str_from(text)) : NULL;
+}
+
+/* Why a connection may not even be tried. */
+static kiln_status check_dial(const kiln_dial_options *options,
+                              const kiln_credentials *credentials) {
+    if (options->address.is_unix || options->address.is_loopback || credentials->insecure ||
+        credentials->has_key)
+        return KILN_OK;
+    return KILN_ERROR(PERMISSION_DENIED,
+                      "%s is not this machine and there is no key for it: --key-file F names one "
+                      "(`kiln key new` makes it), --insecure talks in the clear",
+                      options->address.host);
+}
+
+/* Over TLS the key says which node we are. */
+static kiln_status take_credentials(kiln_conn *conn, const kiln_dial_options *options) {
+    kiln_tls_context *tls = NULL;
+    if (options->credentials) conn->credentials = *options->credentials;
+    kiln_status st = check_dial(options, &conn->credentials);
+    if (st || options->address.is_unix || !conn->credentials.has_key) return st;
+    st = kiln_loop_tls(conn->loop, &tls);
+    if (st) return st;
+    conn->tls = kiln_tls_dial(tls, &conn->credentials.key);
+    conn->dial.node = conn->credentials.key.node;
+    return KILN_OK;
+}
+
+kiln_conn *kiln_net_dial(kiln_loop *loop, const kiln_dial_options *options) {
+    kiln_conn *conn = kiln_conn_make(loop, options->handler, options->context);
+    conn->dialled = true;
+    conn->next_stream = 1;
+    conn->peer.role = KILN_PEER_TRACKER;
+    conn->dial = *options;
+    conn->dial.node = keep(conn, options->node);
+    conn->dial.boot = keep(conn, options->boot);
+    conn->dial.name = keep(conn, options->name);
+    conn->dial.software = keep(conn, options->software);
+    kiln_timer_start(conn->timer, KILN_NET_DIAL_NS);
+    kiln_status st = take_credentials(conn, options);
+    if (st)
+        kiln_conn_fail(conn, st);
+    else if (options->address.is_unix)
+        dial_unix(conn);
+    else
+        dial_tcp(conn);
+    return conn;
+}

@@ -1,0 +1,165 @@
+/* Key files: reading, writing, watching; and which credentials a program shows. */
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/file.h"
+#include "proto/net/internal.h"
+
+kiln_status kiln_keys_read(const char *path, kiln_keys *out_keys) {
+    struct stat info;
+    if (stat(path, &info) == 0 && (info.st_mode & 077))
+        return KILN_ERROR(PERMISSION_DENIED, "%s can be read by others; chmod 600 %s", path, path);
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+    kiln_str text = {0};
+    kiln_status st = kiln_file_read(path, KILN_KEY_FILE_MAX, &arena, &text);
+    if (!st) st = kiln_status_note(kiln_keys_parse(text, out_keys), "%s", path);
+    if (text.size) explicit_bzero((char *)(uintptr_t)text.data, text.size);
+    kiln_arena_deinit(&arena);
+    return st;
+}
+
+kiln_status kiln_keys_write(const char *path, const kiln_keys *keys) {
+    kiln_strbuf text = {0};
+    kiln_keys_print(keys, &text);
+    kiln_status st = kiln_file_write(path, kiln_strbuf_view(&text), 0600);
+    explicit_bzero(text.data, text.size);
+    kiln_strbuf_deinit(&text);
+    return st;
+}
+
+/* ---- A file that is watched ---- */
+
+struct kiln_keyring {
+    kiln_loop *loop;
+    char *path;
+    kiln_arena arena;
+    kiln_keys keys;
+    struct stat seen;
+    kiln_timer *timer;
+    kiln_keyring_changed changed;
+    void *context;
+};
+
+static bool is_same(const struct stat *a, const struct stat *b) {
+    return a->st_ino == b->st_ino && a->st_size == b->st_size && a->st_mode == b->st_mode &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* On an error the keys stay what they were: half a file must not lock everybody out. */
+static kiln_status read_again(kiln_keyring *ring) {
+    kiln_keys keys = {0};
+    kiln_status st = kiln_keys_read(ring->path, &keys);
+    if (st) return st;
+    kiln_keys_deinit(&ring->keys);
+    ring->keys = keys;
+    return KILN_OK;
+}
+
+void kiln_keyring_reload(kiln_keyring *ring) {
+    kiln_status st = read_again(ring);
+    if (!st) kiln_conns_check_keys(ring->loop, ring);
+    if (ring->changed) ring->changed(ring->context, st);
+    kiln_status_free(st);
+}
+
+static void look(void *context) {
+    kiln_keyring *ring = context;
+    struct stat now = {0};
+    kiln_timer_start(ring->timer, KILN_NET_KEYS_NS);
+    if (stat(ring->path, &now) != 0) memset(&now, 0, sizeof now);
+    if (is_same(&now, &ring->seen)) return;
+    ring->seen = now;
+    kiln_keyring_reload(ring);
+}
+
+kiln_status kiln_keyring_open(kiln_loop *loop, const char *path, kiln_keyring_changed changed,
+                              void *context, kiln_keyring **out_ring) {
+    kiln_keys keys = {0};
+    struct stat seen = {0};
+    struct kiln_tls_context *tls = NULL;
+    kiln_status st = kiln_loop_tls(loop, &tls);
+    if (!st && stat(path, &seen) != 0) memset(&seen, 0, sizeof seen); /* reading says why */
+    if (!st) st = kiln_keys_read(path, &keys);
+    if (st) return st;
+    kiln_keyring *ring = kiln_alloc(sizeof *ring);
+    *ring = (kiln_keyring){
+        .loop = loop, .keys = keys, .seen = seen, .changed = changed, .context = context};
+    kiln_arena_init(&ring->arena, 256);
+    ring->path = kiln_str_dup(&ring->arena, kiln_str_from(path));
+    ring->timer = kiln_timer_create(loop, look, ring);
+    kiln_timer_start(ring->timer, KILN_NET_KEYS_NS);
+    *out_ring = ring;
+    return KILN_OK;
+}
+
+uint32_t kiln_keyring_count(const kiln_keyring *ring) { return ring->keys.key.count; }
+
+const kiln_key *kiln_keyring_find(const kiln_keyring *ring, const kiln_key *name) {
+    return kiln_keys_find(&ring->keys, name);
+}
+
+void kiln_keyring_close(kiln_keyring *ring) {
+    if (!ring) return;
+    kiln_timer_destroy(ring->timer);
+    kiln_keys_deinit(&ring->keys);
+    kiln_arena_deinit(&ring->arena);
+    kiln_free(ring);
+}
+
+/* ---- Credentials ---- */
+
+static kiln_status load_key(const char *path, kiln_credentials *credentials) {
+    kiln_keys keys = {0};
+    const kiln_key *key = NULL;
+    kiln_status st = kiln_keys_read(path, &keys);
+    if (!st) st = kiln_status_note(kiln_keys_newest(&keys, NULL, &key), "%s", path);
+    if (!st) {
+        credentials->key = *key;
+        credentials->has_key = true;
+    }
+    kiln_keys_deinit(&keys);
+    return st;
+}
+
+kiln_status kiln_credentials_load(const kiln_address *address, const char *home,
+                                  const char *key_file, bool insecure,
+                                  kiln_credentials *out_credentials) {
+    kiln_credentials found = {.insecure = insecure};
+    kiln_status st = KILN_OK;
+    if (!address->is_unix && key_file) {
+        st = load_key(key_file, &found);
+    } else if (!address->is_unix && !insecure) {
+        kiln_strbuf path = {0};
+        kiln_strbuf_printf(&path, "%s/key", home);
+        bool has_file = kiln_file_exists(path.data);
+        if (address->is_loopback) st = kiln_token_read(home, false, found.token);
+        found.has_token = address->is_loopback && !st;
+        if (has_file && !found.has_token) {
+            kiln_status_free(st); /* the key will do */
+            st = load_key(path.data, &found);
+        } else if (!found.has_token && !st) {
+            st = KILN_ERROR(PERMISSION_DENIED,
+                            "%s is another machine and there is no key for it in %s: an "
+                            "administrator makes one with `kiln key new`; or --insecure, in the "
+                            "clear",
+                            address->host, path.data);
+        }
+        kiln_strbuf_deinit(&path);
+    }
+    if (!st) *out_credentials = found;
+    explicit_bzero(&found, sizeof found);
+    return st;
+}
+
+kiln_status kiln_credentials_check(const kiln_addresses *addresses, const char *home,
+                                   const char *key_file, bool insecure) {
+    kiln_credentials found = {0};
+    kiln_status st = KILN_OK;
+    for (uint32_t i = 0; !st && i < addresses->count; i++)
+        st = kiln_credentials_load(&addresses->item[i], home, key_file, insecure, &found);
+    explicit_bzero(&found, sizeof found);
+    return st;
+}

@@ -1,0 +1,256 @@
+/* The handshake: who is at the other end, and whether it may be. */
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "proto/net/conn.h"
+
+/* ---- Lists of accepted connections ---- */
+
+static kiln_conn_list *list_of(kiln_conn *conn) {
+    return conn->was_opened ? &conn->loop->accepted : &conn->loop->strangers;
+}
+
+void kiln_conn_unlist(kiln_conn *conn) {
+    kiln_conn_list *list = list_of(conn);
+    *(conn->older ? &conn->older->newer : &list->oldest) = conn->newer;
+    *(conn->newer ? &conn->newer->older : &list->newest) = conn->older;
+    conn->older = conn->newer = NULL;
+    list->count--;
+}
+
+static void enlist(kiln_conn *conn) {
+    kiln_conn_list *list = list_of(conn);
+    conn->older = list->newest;
+    *(conn->older ? &conn->older->newer : &list->oldest) = conn;
+    list->newest = conn;
+    list->count++;
+}
+
+/* Crowds of silent peers do not keep others out: the one that has waited longest goes. */
+void kiln_conn_list_stranger(kiln_conn *conn) {
+    kiln_conn *oldest = conn->loop->strangers.oldest;
+    while (oldest && oldest->state == KILN_CONN_CLOSED) oldest = oldest->newer;
+    if (conn->loop->strangers.count >= KILN_NET_STRANGERS_MAX && oldest)
+        kiln_conn_fail(oldest, KILN_ERROR(RESOURCE_EXHAUSTED, "%u others wait to be known",
+                                          KILN_NET_STRANGERS_MAX));
+    enlist(conn);
+}
+
+void kiln_conns_check_keys(kiln_loop *loop, const kiln_keyring *ring) {
+    for (kiln_conn *conn = loop->accepted.oldest, *next; conn; conn = next) {
+        next = conn->newer;
+        const kiln_key *key = conn->tls ? kiln_tls_key(conn->tls) : NULL;
+        if (conn->listen.keyring != ring || !key || kiln_keyring_find(ring, key)) continue;
+        kiln_conn_fail_telling(
+            conn, KILN_ERROR(UNAUTHENTICATED, "the key %s was revoked", conn->peer.key));
+    }
+}
+
+/* ---- Where it is ---- */
+
+static bool is_loopback(const struct sockaddr_storage *address) {
+    if (address->ss_family == AF_INET) {
+        struct sockaddr_in v4;
+        memcpy(&v4, address, sizeof v4);
+        return ntohl(v4.sin_addr.s_addr) >> 24 == 127;
+    }
+    struct sockaddr_in6 v6;
+    memcpy(&v6, address, sizeof v6);
+    if (address->ss_family != AF_INET6) return false;
+    return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr) ||
+           (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr) && v6.sin6_addr.s6_addr[12] == 127);
+}
+
+static void print_address(const struct sockaddr_storage *address, kiln_strbuf *out) {
+    char host[INET6_ADDRSTRLEN] = "?";
+    bool is_v6 = address->ss_family == AF_INET6;
+    struct sockaddr_in6 v6;
+    struct sockaddr_in v4;
+    memcpy(&v6, address, sizeof v6);
+    memcpy(&v4, address, sizeof v4);
+    inet_ntop(address->ss_family, is_v6 ? (void *)&v6.sin6_addr : (void *)&v4.sin_addr, host,
+              sizeof host);
+    kiln_strbuf_printf(out, is_v6 ? "[%s]:%u" : "%s:%u", host,
+                       ntohs(is_v6 ? v6.sin6_port : v4.sin_port));
+}
+
+void kiln_conn_learn_address(kiln_conn *conn) {
+    struct sockaddr_storage address = {0};
+    int size = sizeof address;
+    kiln_strbuf text = {0};
+    conn->peer.is_loopback = conn->socket->handle.type != UV_TCP;
+    if (conn->peer.is_loopback) {
+        kiln_strbuf_text(&text, "unix");
+    } else if (uv_tcp_getpeername(&conn->socket->tcp, (struct sockaddr *)&address, &size) == 0) {
+        conn->peer.is_loopback = is_loopback(&address);
+        print_address(&address, &text);
+    } else {
+        kiln_strbuf_text(&text, "gone");
+    }
+    kiln_str cut = kiln_str_slice(kiln_strbuf_view(&text), 0, sizeof conn->peer.address - 1);
+    memcpy(conn->peer.address, cut.data, cut.size);
+    kiln_strbuf_deinit(&text);
+}
+
+/* ---- First words ---- */
+
+static void say_hello(kiln_conn *conn) {
+    const kiln_dial_options *dial = &conn->dial;
+    kiln_message hello = {
+        .type = KILN_MSG_HELLO,
+        .hello = {.version_min = KILN_PROTO_VERSION_MIN,
+                  .version_max = KILN_PROTO_VERSION_MAX,
+                  .role = dial->role,
+                  .node = kiln_str_from(dial->node),
+                  .boot = kiln_str_from(dial->boot),
+                  .name = kiln_str_from(dial->name),
+                  .software = kiln_str_from(dial->software),
+                  .clock_ns = kiln_clock_ns()},
+    };
+    /* The token never leaves the machine. */
+    if (conn->credentials.has_token && !dial->address.is_unix && dial->address.is_loopback)
+        hello.hello.token = (kiln_str){(const char *)conn->credentials.token, KILN_TOKEN_BYTES};
+    kiln_status st = kiln_conn_put(conn, &hello);
+    if (st) kiln_conn_fail(conn, st);
+}
+
+void kiln_conn_greet(kiln_conn *conn) {
+    if (!conn->dialled) return;
+    if (!conn->tls) {
+        say_hello(conn);
+        return;
+    }
+    kiln_strbuf wire = {0};
+    kiln_status st = kiln_tls_begin(conn->tls, &wire);
+    if (wire.size) kiln_conn_put_raw(conn, &wire);
+    kiln_strbuf_deinit(&wire);
+    if (st) kiln_conn_fail(conn, st);
+}
+
+void kiln_conn_secured(kiln_conn *conn) {
+    kiln_key_name_print(kiln_tls_key(conn->tls), conn->peer.key);
+    if (conn->dialled) say_hello(conn);
+}
+
+void kiln_conn_recognise(kiln_conn *conn, kiln_str bytes) {
+    kiln_tls_context *tls = NULL;
+    if ((uint8_t)bytes.data[0] != KILN_TLS_FIRST_BYTE || !conn->listen.keyring) return;
+    kiln_status st = kiln_loop_tls(conn->loop, &tls);
+    if (st)
+        kiln_conn_fail(conn, st);
+    else
+        conn->tls = kiln_tls_accept(tls, conn->listen.keyring);
+}
+
+/* ---- HELLO and WELCOME ---- */
+
+/* Compares in a time that does not depend on where the difference is. */
+static bool same_token(kiln_str given, const uint8_t *token) {
+    uint8_t difference = 0;
+    if (given.size != KILN_TOKEN_BYTES) return false;
+    for (size_t i = 0; i < KILN_TOKEN_BYTES; i++)
+        difference |= (uint8_t)((uint8_t)given.data[i] ^ token[i]);
+    return difference == 0;
+}
+
+/* What TLS has proven must be what HELLO says. */
+static kiln_status check_key(const kiln_key *key, const kiln_msg_hello *hello) {
+    if (!kiln_key_may_speak_as(key->role, (kiln_peer_role)hello->role))
+        return KILN_ERROR(PERMISSION_DENIED, "the key of a %s does not let it speak as %s",
+                          kiln_peer_role_name(key->role),
+                          kiln_peer_role_name((kiln_peer_role)hello->role));
+    if (!kiln_str_is(hello->node, key->node))
+        return KILN_ERROR(PERMISSION_DENIED, "the key of %s does not let it speak as %.*s",
+                          key->node, KILN_STR_ARG(hello->node));
+    return KILN_OK;
+}
+
+static kiln_status check_plain(const kiln_conn *conn, const kiln_msg_hello *hello) {
+    const kiln_listen_options *listen = &conn->listen;
+    if (listen->address.is_unix) return KILN_OK;
+    if (listen->insecure && (hello->role != KILN_PEER_ADMIN || conn->peer.is_loopback))
+        return KILN_OK;
+    if (!conn->peer.is_loopback)
+        return KILN_ERROR(UNAUTHENTICATED, listen->insecure
+                                               ? "an administrator needs a key, or this machine"
+                                               : "this tracker wants a key: --key-file F");
+    if (listen->token && same_token(hello->token, listen->token)) return KILN_OK;
+    if (hello->token.size)
+        return KILN_ERROR(UNAUTHENTICATED,
+                          "the token is not this tracker's; do both run with the same KILN_HOME?");
+    return KILN_ERROR(UNAUTHENTICATED,
+                      "this tracker wants the token in its user's KILN_HOME, or a key");
+}
+
+static kiln_status check_hello(const kiln_conn *conn, const kiln_msg_hello *hello,
+                               uint32_t *out_version) {
+    kiln_status st = kiln_version_agree(hello->version_min, hello->version_max, out_version);
+    if (st) return st;
+    if (hello->role == KILN_PEER_TRACKER)
+        return KILN_ERROR(INVALID_ARGUMENT, "trackers do not dial each other");
+    return conn->tls ? check_key(kiln_tls_key(conn->tls), hello) : check_plain(conn, hello);
+}
+
+static void opened(kiln_conn *conn, const kiln_msg_hello *hello, const kiln_msg_welcome *welcome) {
+    if (!conn->dialled) kiln_conn_unlist(conn);
+    conn->state = KILN_CONN_OPEN;
+    conn->was_opened = true;
+    if (!conn->dialled) enlist(conn);
+    kiln_timer_stop(conn->timer);
+    conn->handler->opened(conn->context, conn, hello, welcome);
+}
+
+static void on_hello(kiln_conn *conn, const kiln_message *message) {
+    const kiln_msg_hello *hello = &message->hello;
+    if (message->type != KILN_MSG_HELLO) {
+        kiln_conn_fail_telling(conn, KILN_ERROR(DATA_LOSS, "a connection starts with HELLO, not %s",
+                                                kiln_message_name(message->type)));
+        return;
+    }
+    kiln_status st = check_hello(conn, hello, &conn->version);
+    if (st) {
+        kiln_conn_fail_telling(conn, st);
+        return;
+    }
+    kiln_message welcome = {
+        .type = KILN_MSG_WELCOME,
+        .welcome = {.version = conn->version,
+                    .boot = kiln_str_from(conn->listen.boot),
+                    .heartbeat_ms = conn->listen.heartbeat_ms ? conn->listen.heartbeat_ms : 2000,
+                    .software = kiln_str_from(conn->listen.software),
+                    .session = conn->id,
+                    .clock_ns = kiln_clock_ns()},
+    };
+    st = kiln_conn_put(conn, &welcome);
+    if (st) {
+        kiln_conn_fail(conn, st);
+        return;
+    }
+    conn->peer.role = (kiln_peer_role)hello->role;
+    opened(conn, hello, NULL);
+}
+
+static void on_welcome(kiln_conn *conn, const kiln_message *message) {
+    if (message->type == KILN_MSG_ERROR) {
+        kiln_conn_fail(conn, kiln_status_from_error(&message->error));
+    } else if (message->type != KILN_MSG_WELCOME) {
+        kiln_conn_fail_telling(conn, KILN_ERROR(DATA_LOSS, "HELLO is answered by WELCOME, not %s",
+                                                kiln_message_name(message->type)));
+    } else {
+        uint32_t version = message->welcome.version;
+        kiln_status st = kiln_version_agree(version, version, &conn->version);
+        if (st)
+            kiln_conn_fail_telling(conn, st);
+        else
+            opened(conn, NULL, &message->welcome);
+    }
+}
+
+void kiln_conn_shake(kiln_conn *conn, const kiln_message *message) {
+    if (conn->dialled)
+        on_welcome(conn, message);
+    else
+        on_hello(conn, message);
+}

@@ -1,0 +1,43 @@
+/* TLS 1.3 with keys that both sides have, on bytes: no socket here. tls.c does it with OpenSSL;
+ * tls_none.c stands in for it in builds without. One object per connection; OpenSSL reads and
+ * writes the caller's buffers, so that an idle connection holds none. */
+#ifndef KILN_PROTO_NET_TLS_H
+#define KILN_PROTO_NET_TLS_H
+
+#include "proto/net.h"
+
+#define KILN_TLS_HELLO_MAX ((size_t)4096) /* a record of a peer that has proven nothing yet */
+#define KILN_TLS_FIRST_BYTE 0x16          /* every TLS connection begins with it, no frame does */
+
+typedef struct kiln_tls_context kiln_tls_context; /* what connections of a loop share */
+typedef struct kiln_tls kiln_tls;
+
+/* UNIMPLEMENTED: this build has no TLS. RESOURCE_EXHAUSTED: OpenSSL could not be set up. */
+KILN_MUST_USE kiln_status kiln_tls_context_create(kiln_tls_context **out_context);
+void kiln_tls_context_destroy(kiln_tls_context *context); /* NULL is fine */
+
+/* For who listens: any key of `ring`, which outlives it, is accepted. */
+kiln_tls *kiln_tls_accept(kiln_tls_context *context, const kiln_keyring *ring);
+/* For who dials: shows `key` (copied), and accepts only who has it too. */
+kiln_tls *kiln_tls_dial(kiln_tls_context *context, const kiln_key *key);
+void kiln_tls_destroy(kiln_tls *tls); /* NULL is fine */
+
+/* Appends what the dialling side sends first. */
+KILN_MUST_USE kiln_status kiln_tls_begin(kiln_tls *tls, kiln_strbuf *out_wire);
+/* Takes what came in: appends what is for the reader to `out_plain`, and what must be answered to
+ * `out_wire` (also when it fails: it tells the peer).
+ * UNAUTHENTICATED: the peer has not proven a key. DATA_LOSS: changed on the way, or not TLS.
+ * UNAVAILABLE: the peer has closed. */
+KILN_MUST_USE kiln_status kiln_tls_receive(kiln_tls *tls, kiln_str wire, kiln_strbuf *out_plain,
+                                           kiln_strbuf *out_wire);
+/* Both sides have proven the key. */
+bool kiln_tls_ready(const kiln_tls *tls);
+/* Only when ready. */
+KILN_MUST_USE kiln_status kiln_tls_send(kiln_tls *tls, kiln_str plain, kiln_strbuf *out_wire);
+/* The key of this connection; before it is ready, the one that the peer claims, and NULL when it
+ * claims none of ours. Its secret is only set on the dialling side. */
+const kiln_key *kiln_tls_key(const kiln_tls *tls);
+/* What the peer called its key, as it came (for the audit log). */
+const char *kiln_tls_claim(const kiln_tls *tls);
+
+#endif

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Keys: a fleet whose programs come with keys, over TLS, and what happens without one."""
+import json
+import os
+import pathlib
+import stat
+import sys
+
+import harness
+from harness import until
+
+
+def make_key(world, name):
+    """The file that a node gets."""
+    file = world.path(name.replace("/", "_") + ".key")
+    world.run("key", "new", name, "-o", file)
+    assert stat.S_IMODE(os.stat(file).st_mode) == 0o600, file
+    return file
+
+
+def audit(world):
+    path = pathlib.Path(world.home) / "tracker" / "audit.log"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def names(world):
+    return [row["key"] for row in world.json("key", "list")]
+
+
+def test_keys_are_made_listed_replaced_and_revoked(world):
+    make_key(world, "board/rpi-1")
+    make_key(world, "client/ann")
+    ring = pathlib.Path(world.home) / "keys"
+    assert stat.S_IMODE(ring.stat().st_mode) == 0o600
+    world.refused("key", "new", "board/rpi-1", "-o", world.path("board_rpi-1.key"), says="is there already")
+    world.run("key", "new", "board/rpi-1", "-o", world.path("second.key"))
+    assert names(world) == ["board/rpi-1/1", "board/rpi-1/2", "client/ann/1"]
+    secret = pathlib.Path(world.path("second.key")).read_text().split()[-1]
+    assert len(secret) == 64 and secret in ring.read_text() and secret not in world.run("key", "list").stdout
+    world.run("key", "revoke", "board/rpi-1/1")
+    assert names(world) == ["board/rpi-1/2", "client/ann/1"]
+    world.refused("key", "revoke", "board/rpi-1/1", says="has no key")
+    world.refused("key", "new", "pilot/x", says="ROLE/NODE")
+    os.chmod(ring, 0o644)
+    world.refused("key", "list", says="chmod 600")
+
+
+def test_a_fleet_with_keys_tunes_and_a_revoked_board_is_cut(world):
+    key = {role: make_key(world, f"{role}/{role}-1") for role in ("board", "tuner", "client", "admin")}
+    _, address = world.tracker()
+    world.start("kiln-rpc-server", "--tracker", address, "--key", "shelf", "--key-file", key["board"])
+    world.start("kiln-tuner", "--tracker", address, "--db", world.path("tuner.db"), "--builders", 1, "--key-file", key["tuner"])
+    done = world.json("tune", world.zoo("conv:C3"), "--trials", 3, "--tracker", address, "--key-file", key["client"], "--db",
+                      world.path("client.db"))[-1]
+    assert done["measured"] == 3, done
+    fleet = lambda: world.json("fleet", "list", "--tracker", address, "--key-file", key["client"])
+    assert [(b["key"], b["node"], b["state"]) for b in fleet()] == [("shelf", "board-1", "free")]
+    # With the wrong role, a revoked key, and no tracker of ours.
+    world.refused("fleet", "list", "--tracker", address, "--key-file", key["board"], says="does not let it speak as client")
+    world.run("key", "revoke", "board/board-1")
+    until(lambda: fleet()[0]["state"] == "lost", "the revoked board cut")
+    until(lambda: any(e["event"] == "refused" and e.get("key") == "board/board-1/1" for e in audit(world)), "it turned away")
+    # An admin may do what a client may; what ends another's job is written down.
+    job = world.json("jobs", "list", "--tracker", address, "--key-file", key["admin"])[0]["job"]
+    world.run("jobs", "cancel", job, "--tracker", address, "--key-file", key["client"])
+    acts = [e for e in audit(world) if e["event"] == "act"]
+    assert [(e["key"], e["message"], e["body"]["id"]) for e in acts] == [("client/client-1/1", "CANCEL", job)], acts
+
+
+def test_the_token_serves_beside_keys_and_strangers_are_told(world):
+    make_key(world, "client/ann")
+    _, address = world.tracker()
+    assert world.json("fleet", "list", "--tracker", address) == []  # by the token, as ever
+    stranger = pathlib.Path(world.path("stranger.key"))
+    stranger.write_text("kiln-keys 1\nclient/eve/1 " + "0" * 64 + "\n")
+    os.chmod(stranger, 0o600)
+    world.refused("fleet", "list", "--tracker", address, "--key-file", stranger, says="does not accept the key client/eve/1")
+    until(lambda: audit(world), "an audit line")
+    event = audit(world)[-1]
+    assert (event["event"], event["key"], event["code"]) == ("refused", "client/eve/1", "UNAUTHENTICATED"), event
+    world.refused("fleet", "list", "--tracker", "192.0.2.1:9", says="kiln key new")
+
+
+if __name__ == "__main__":
+    harness.main(sys.modules[__name__])

@@ -1,0 +1,191 @@
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "tests/support/test.h"
+#include "tests/unit/proto/pair.h"
+
+#define SECRET "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+
+typedef struct fixture {
+    kiln_arena *arena;
+    char *folder, *path;
+    kiln_loop *loop;
+    kiln_keyring *ring;
+    uint32_t changes;
+    kiln_code last;
+} fixture;
+
+static void on_changed(void *context, kiln_status status) {
+    fixture *f = context;
+    f->changes++;
+    f->last = kiln_status_code(status);
+}
+
+static void set_up(fixture *f, kiln_arena *arena) {
+    *f = (fixture){.arena = arena, .folder = make_folder(arena)};
+    f->path = kiln_arena_printf(arena, "%s/keys", f->folder);
+    expect_ok(kiln_loop_create(&f->loop));
+}
+
+static void tear_down(fixture *f) {
+    kiln_keyring_close(f->ring);
+    kiln_loop_destroy(f->loop);
+    remove_folder(f->folder);
+}
+
+static void write_file(const fixture *f, const char *text) {
+    expect_ok(kiln_file_write(f->path, kiln_str_from(text), 0600));
+}
+
+static void keys_are_written_so_that_only_we_read_them(void **state) {
+    fixture f;
+    set_up(&f, *state);
+    kiln_keys keys = {0}, again = {0};
+    struct stat info;
+    expect_ok(kiln_keys_parse(KILN_STR("kiln-keys 1\nboard/a/1 " SECRET), &keys));
+    expect_ok(kiln_keys_write(f.path, &keys));
+    assert_int_equal(stat(f.path, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0600);
+    expect_ok(kiln_keys_read(f.path, &again));
+    assert_int_equal(again.key.count, 1);
+    kiln_keys_deinit(&keys);
+    kiln_keys_deinit(&again);
+    tear_down(&f);
+}
+
+static void a_file_that_others_can_read_is_no_secret(void **state) {
+    fixture f;
+    kiln_keys keys = {0};
+    set_up(&f, *state);
+    expect_ok(kiln_file_write(f.path, KILN_STR("kiln-keys 1\n"), 0640));
+    expect_error(kiln_keys_read(f.path, &keys), PERMISSION_DENIED, "chmod 600");
+    expect_error(kiln_keyring_open(f.loop, f.path, NULL, NULL, &f.ring), PERMISSION_DENIED, f.path);
+    tear_down(&f);
+}
+
+static void a_missing_file_is_named(void **state) {
+    fixture f;
+    set_up(&f, *state);
+    expect_error(kiln_keyring_open(f.loop, f.path, NULL, NULL, &f.ring), NOT_FOUND, f.path);
+    tear_down(&f);
+}
+
+static void a_changed_file_is_read_again(void **state) {
+    fixture f;
+    set_up(&f, *state);
+    write_file(&f, "kiln-keys 1\n");
+    expect_ok(kiln_keyring_open(f.loop, f.path, on_changed, &f, &f.ring));
+    assert_int_equal(kiln_keyring_count(f.ring), 0);
+    write_file(&f, "kiln-keys 1\nboard/a/1 " SECRET "\n");
+    while (f.changes == 0) kiln_loop_run_once(f.loop);
+    assert_int_equal(f.last, KILN_OK);
+    assert_int_equal(kiln_keyring_count(f.ring), 1);
+    kiln_keyring_reload(f.ring); /* unasked it would see no reason */
+    assert_int_equal(f.changes, 2);
+    tear_down(&f);
+}
+
+static void a_broken_file_leaves_the_keys_as_they_were(void **state) {
+    fixture f;
+    set_up(&f, *state);
+    write_file(&f, "kiln-keys 1\nboard/a/1 " SECRET "\n");
+    expect_ok(kiln_keyring_open(f.loop, f.path, on_changed, &f, &f.ring));
+    write_file(&f, "kiln-keys 1\nboard/a/1 " SECRET "\nboard/b/1 00\n");
+    kiln_keyring_reload(f.ring);
+    assert_int_equal(f.last, KILN_DATA_LOSS);
+    assert_int_equal(kiln_keyring_count(f.ring), 1);
+    tear_down(&f);
+}
+
+/* ---- Credentials ---- */
+
+typedef struct request {
+    const char *address, *key_file;
+    bool insecure;
+} request;
+
+static kiln_status load(const fixture *f, request r, kiln_credentials *out) {
+    kiln_address address;
+    expect_ok(kiln_address_parse(kiln_str_from(r.address), &address));
+    return kiln_credentials_load(&address, f->folder, r.key_file, r.insecure, out);
+}
+
+static void a_unix_socket_needs_nothing(void **state) {
+    fixture f;
+    kiln_credentials c;
+    set_up(&f, *state);
+    expect_ok(load(&f, (request){.address = "unix:/x", .key_file = "/nowhere"}, &c));
+    assert_false(c.has_key || c.has_token || c.insecure);
+    tear_down(&f);
+}
+
+static void loopback_takes_the_token_and_then_the_key(void **state) {
+    fixture f;
+    kiln_credentials c;
+    uint8_t token[KILN_TOKEN_BYTES];
+    set_up(&f, *state);
+    expect_error(load(&f, (request){.address = "127.0.0.1:1"}, &c), NOT_FOUND, "no tracker");
+    f.path = kiln_arena_printf(*state, "%s/key", f.folder);
+    write_file(&f, "kiln-keys 1\nboard/a/1 " SECRET "\n");
+    expect_ok(load(&f, (request){.address = "127.0.0.1:1"}, &c));
+    assert_true(c.has_key && !c.has_token);
+    expect_ok(kiln_token_read(f.folder, true, token));
+    expect_ok(load(&f, (request){.address = "127.0.0.1:1"}, &c));
+    assert_true(c.has_token && !c.has_key);
+    assert_memory_equal(c.token, token, sizeof token);
+    tear_down(&f);
+}
+
+static void another_machine_takes_a_key_or_consent(void **state) {
+    fixture f;
+    kiln_credentials c;
+    uint8_t token[KILN_TOKEN_BYTES];
+    set_up(&f, *state);
+    expect_ok(kiln_token_read(f.folder, true, token));
+    expect_error(load(&f, (request){.address = "192.0.2.1:1"}, &c), PERMISSION_DENIED,
+                 "kiln key new");
+    expect_ok(load(&f, (request){.address = "192.0.2.1:1", .insecure = true}, &c));
+    assert_true(c.insecure && !c.has_token && !c.has_key);
+    f.path = kiln_arena_printf(*state, "%s/mine", f.folder);
+    expect_error(load(&f, (request){.address = "192.0.2.1:1", .key_file = f.path}, &c), NOT_FOUND,
+                 "mine");
+    write_file(&f, "kiln-keys 1\nclient/ann/1 " SECRET "\nclient/ann/2 " SECRET "\n");
+    expect_ok(load(&f, (request){.address = "192.0.2.1:1", .key_file = f.path}, &c));
+    assert_int_equal(c.key.generation, 2);
+    expect_ok(load(&f, (request){.address = "127.0.0.1:1", .key_file = f.path}, &c));
+    assert_true(c.has_key && !c.has_token); /* asked for by name */
+    write_file(&f, "kiln-keys 1\nclient/ann/1 " SECRET "\nclient/bob/2 " SECRET "\n");
+    expect_error(load(&f, (request){.address = "192.0.2.1:1", .key_file = f.path}, &c),
+                 INVALID_ARGUMENT, "several nodes");
+    tear_down(&f);
+}
+
+static void every_address_wants_its_credentials(void **state) {
+    fixture f;
+    kiln_addresses list;
+    set_up(&f, *state);
+    expect_ok(kiln_addresses_parse(KILN_STR("unix:/x,192.0.2.1:1"), &list));
+    expect_error(kiln_credentials_check(&list, f.folder, NULL, false), PERMISSION_DENIED,
+                 "192.0.2.1");
+    expect_ok(kiln_credentials_check(&list, f.folder, NULL, true));
+    list.count = 1;
+    expect_ok(kiln_credentials_check(&list, f.folder, NULL, false));
+    tear_down(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(keys_are_written_so_that_only_we_read_them),
+        test_with_arena(a_file_that_others_can_read_is_no_secret),
+        test_with_arena(a_missing_file_is_named),
+        test_with_arena(a_changed_file_is_read_again),
+        test_with_arena(a_broken_file_leaves_the_keys_as_they_were),
+        test_with_arena(a_unix_socket_needs_nothing),
+        test_with_arena(loopback_takes_the_token_and_then_the_key),
+        test_with_arena(another_machine_takes_a_key_or_consent),
+        test_with_arena(every_address_wants_its_credentials),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

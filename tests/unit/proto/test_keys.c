@@ -1,0 +1,226 @@
+#include "proto/keys.h"
+
+#include <string.h>
+
+#include "tests/support/test.h"
+
+#define SECRET "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+
+static kiln_key name_of(const char *text) {
+    kiln_key name;
+    expect_ok(kiln_key_name_parse(kiln_str_from(text), &name));
+    return name;
+}
+
+static const kiln_key *add(kiln_keys *keys, const char *text, uint8_t fill) {
+    uint8_t secret[KILN_KEY_BYTES];
+    kiln_key name = name_of(text);
+    const kiln_key *key = NULL;
+    memset(secret, fill, sizeof secret);
+    expect_ok(kiln_keys_add(keys, &name, secret, &key));
+    assert_memory_equal(key->secret, secret, sizeof secret);
+    return key;
+}
+
+static void names_say_role_node_and_generation(void **state) {
+    (void)state;
+    char text[KILN_KEY_NAME_BYTES];
+    kiln_key name = name_of("board/rpi-1.lab_2/17");
+    assert_int_equal(name.role, KILN_PEER_BOARD);
+    assert_string_equal(name.node, "rpi-1.lab_2");
+    assert_int_equal(name.generation, 17);
+    kiln_key_name_print(&name, text);
+    assert_string_equal(text, "board/rpi-1.lab_2/17");
+    name = name_of("admin/ann");
+    assert_int_equal(name.generation, 0);
+    kiln_key_name_print(&name, text);
+    assert_string_equal(text, "admin/ann");
+}
+
+static void the_longest_name_fits(void **state) {
+    kiln_key name = {.role = KILN_PEER_BUILDER, .generation = KILN_KEY_GENERATION_MAX};
+    char text[KILN_KEY_NAME_BYTES];
+    (void)state;
+    memset(name.node, 'x', KILN_MESSAGES_TEXT);
+    kiln_key_name_print(&name, text);
+    kiln_key again = name_of(text);
+    assert_string_equal(again.node, name.node);
+}
+
+static void what_is_no_name_is_refused_with_a_reason(void **state) {
+    static const char *const bad[][2] = {
+        {"", "ROLE/NODE"},
+        {"board", "the node"},
+        {"board/", "the node"},
+        {"tracker/t", "ROLE/NODE"},
+        {"pilot/p", "ROLE/NODE"},
+        {"board/a b", "the node"},
+        {"board/../x", "the gener"},
+        {"board/a/0", "generation"},
+        {"board/a/", "generation"},
+        {"board/a/x", "generation"},
+        {"board/a/1/2", "generation"},
+        {"board/a/1000000000", "generation"},
+        {"board/12345678901234567890123456789012345678901234567890123456789012345", "64"},
+    };
+    (void)state;
+    kiln_key name;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(bad); i++)
+        expect_error(kiln_key_name_parse(kiln_str_from(bad[i][0]), &name), INVALID_ARGUMENT,
+                     bad[i][1]);
+}
+
+static void a_file_round_trips_in_order(void **state) {
+    (void)state;
+    kiln_keys keys = {0}, again = {0};
+    kiln_strbuf text = {0}, text_again = {0};
+    add(&keys, "client/zoe", 1);
+    add(&keys, "board/b", 2);
+    add(&keys, "board/a", 3);
+    add(&keys, "board/b", 4);
+    kiln_keys_print(&keys, &text);
+    expect_ok(kiln_keys_parse(kiln_strbuf_view(&text), &again));
+    kiln_keys_print(&again, &text_again);
+    assert_string_equal(text.data, text_again.data);
+    assert_int_equal(again.key.count, 4);
+    assert_string_equal(again.key.data[0].node, "a");
+    assert_int_equal(again.key.data[2].generation, 2);
+    assert_int_equal(again.key.data[3].role, KILN_PEER_CLIENT);
+    kiln_strbuf_deinit(&text);
+    kiln_strbuf_deinit(&text_again);
+    kiln_keys_deinit(&keys);
+    kiln_keys_deinit(&again);
+}
+
+static void comments_and_empty_lines_are_skipped(void **state) {
+    (void)state;
+    kiln_keys keys = {0};
+    expect_ok(kiln_keys_parse(
+        KILN_STR("# mine\n\nkiln-keys 1\n  # of the lab\nboard/a/2   " SECRET "  \r\n\n"), &keys));
+    assert_int_equal(keys.key.count, 1);
+    assert_int_equal(keys.key.data[0].secret[1], 0x11);
+    kiln_keys_deinit(&keys);
+    expect_ok(kiln_keys_parse(KILN_STR("kiln-keys 1"), &keys)); /* nobody, yet */
+    assert_int_equal(keys.key.count, 0);
+}
+
+static void a_damaged_file_is_refused_with_its_line_and_never_its_secret(void **state) {
+    static const char *const bad[][2] = {
+        {"", "empty"},
+        {"# only\n", "empty"},
+        {"kiln-keys 2\n", "line 1"},
+        {"board/a/1 " SECRET "\n", "begins with"},
+        {"kiln-keys 1\nboard/a " SECRET "\n", "line 2 of the key file: the generation"},
+        {"kiln-keys 1\nboard/a/1\n", "64 hexadecimal"},
+        {"kiln-keys 1\nboard/a/1 " SECRET "00\n", "64 hexadecimal"},
+        {"kiln-keys 1\n\nboard/a/1 zz112233\n", "line 3"},
+        {"kiln-keys 1\nboard/a/1 " SECRET "\nboard/a/1 " SECRET "\n", "twice"},
+        {"kiln-keys 1\nboard/a/1 " SECRET "\nboard/a/2 " SECRET "\nboard/a/3 " SECRET "\n",
+         "more than 2 generations"},
+    };
+    (void)state;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(bad); i++) {
+        kiln_keys keys = {0};
+        kiln_status st = kiln_keys_parse(kiln_str_from(bad[i][0]), &keys);
+        assert_null(strstr(kiln_status_text(st), "112233"));
+        expect_error(st, DATA_LOSS, bad[i][1]);
+        assert_int_equal(keys.key.count, 0);
+    }
+}
+
+static void only_two_generations_are_kept(void **state) {
+    (void)state;
+    kiln_keys keys = {0};
+    for (uint8_t i = 1; i <= 5; i++) assert_int_equal(add(&keys, "board/a", i)->generation, i);
+    add(&keys, "board/b", 9);
+    assert_int_equal(keys.key.count, 3);
+    kiln_key fourth = name_of("board/a/4"), third = name_of("board/a/3");
+    assert_non_null(kiln_keys_find(&keys, &fourth));
+    assert_null(kiln_keys_find(&keys, &third));
+    kiln_keys_deinit(&keys);
+}
+
+static void generations_run_out_in_an_orderly_way(void **state) {
+    (void)state;
+    kiln_keys keys = {0};
+    const kiln_key *key = NULL;
+    uint8_t secret[KILN_KEY_BYTES] = {0};
+    kiln_key name = name_of("board/a");
+    expect_ok(kiln_keys_parse(KILN_STR("kiln-keys 1\nboard/a/999999999 " SECRET), &keys));
+    expect_error(kiln_keys_add(&keys, &name, secret, &key), OUT_OF_RANGE, "another name");
+    kiln_keys_deinit(&keys);
+}
+
+static void revoking_takes_one_generation_or_the_node(void **state) {
+    (void)state;
+    kiln_keys keys = {0};
+    add(&keys, "board/a", 1);
+    add(&keys, "board/a", 2);
+    add(&keys, "board/ab", 3);
+    add(&keys, "tuner/a", 4);
+    kiln_key first = name_of("board/a/1"), all = name_of("board/a"), none = name_of("client/a");
+    assert_int_equal(kiln_keys_revoke(&keys, &first), 1);
+    assert_int_equal(kiln_keys_revoke(&keys, &first), 0);
+    assert_int_equal(kiln_keys_revoke(&keys, &none), 0);
+    assert_int_equal(add(&keys, "board/a", 5)->generation, 3); /* numbers do not come back */
+    assert_int_equal(kiln_keys_revoke(&keys, &all), 2);
+    assert_int_equal(keys.key.count, 2);
+    assert_string_equal(keys.key.data[0].node, "ab");
+    kiln_keys_deinit(&keys);
+}
+
+static void the_newest_key_is_found(void **state) {
+    (void)state;
+    kiln_keys keys = {0};
+    const kiln_key *key = NULL;
+    expect_error(kiln_keys_newest(&keys, NULL, &key), NOT_FOUND, "no key");
+    add(&keys, "board/a", 1);
+    add(&keys, "board/a", 2);
+    expect_ok(kiln_keys_newest(&keys, NULL, &key));
+    assert_int_equal(key->generation, 2);
+    add(&keys, "board/b", 3);
+    expect_error(kiln_keys_newest(&keys, NULL, &key), INVALID_ARGUMENT, "several nodes");
+    kiln_key b = name_of("board/b"), c = name_of("board/c");
+    expect_ok(kiln_keys_newest(&keys, &b, &key));
+    assert_int_equal(key->secret[0], 3);
+    expect_error(kiln_keys_newest(&keys, &c, &key), NOT_FOUND, "board c");
+    kiln_keys_deinit(&keys);
+}
+
+static void a_file_has_a_largest_size(void **state) {
+    (void)state;
+    kiln_keys keys = {0};
+    kiln_strbuf text = {0};
+    kiln_strbuf_text(&text, "kiln-keys 1\n");
+    for (unsigned i = 0; i <= KILN_KEYS_MAX; i++)
+        kiln_strbuf_printf(&text, "board/n%05u/1 " SECRET "\n", i);
+    assert_true(text.size < KILN_KEY_FILE_MAX);
+    expect_error(kiln_keys_parse(kiln_strbuf_view(&text), &keys), DATA_LOSS, "more than 32768");
+    kiln_strbuf_deinit(&text);
+}
+
+static void roles_speak_for_themselves_and_admins_as_clients(void **state) {
+    (void)state;
+    for (kiln_peer_role key = 0; key < KILN_PEER_COUNT; key++)
+        for (kiln_peer_role as = 0; as < KILN_PEER_COUNT; as++)
+            assert_int_equal(kiln_key_may_speak_as(key, as),
+                             key == as || (key == KILN_PEER_ADMIN && as == KILN_PEER_CLIENT));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_say_role_node_and_generation),
+        cmocka_unit_test(the_longest_name_fits),
+        cmocka_unit_test(what_is_no_name_is_refused_with_a_reason),
+        cmocka_unit_test(a_file_round_trips_in_order),
+        cmocka_unit_test(comments_and_empty_lines_are_skipped),
+        cmocka_unit_test(a_damaged_file_is_refused_with_its_line_and_never_its_secret),
+        cmocka_unit_test(only_two_generations_are_kept),
+        cmocka_unit_test(generations_run_out_in_an_orderly_way),
+        cmocka_unit_test(revoking_takes_one_generation_or_the_node),
+        cmocka_unit_test(the_newest_key_is_found),
+        cmocka_unit_test(a_file_has_a_largest_size),
+        cmocka_unit_test(roles_speak_for_themselves_and_admins_as_clients),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,308 @@
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "tests/support/test.h"
+#include "tests/unit/proto/pair.h"
+#include "tests/unit/proto/sample.h"
+
+/* A pair whose listener goes by a key file. */
+typedef struct locked {
+    pair p;
+    char *folder, *path;
+    kiln_keyring *ring;
+    kiln_keys keys;
+} locked;
+
+static const kiln_key *add_key(locked *l, const char *text, uint8_t fill) {
+    uint8_t secret[KILN_KEY_BYTES];
+    kiln_key name;
+    const kiln_key *key = NULL;
+    memset(secret, fill, sizeof secret);
+    expect_ok(kiln_key_name_parse(kiln_str_from(text), &name));
+    expect_ok(kiln_keys_add(&l->keys, &name, secret, &key));
+    expect_ok(kiln_keys_write(l->path, &l->keys));
+    return key;
+}
+
+static void show(locked *l, const kiln_key *key) {
+    l->p.credentials = (kiln_credentials){.has_key = true, .key = *key};
+}
+
+static void set_up(locked *l, kiln_arena *arena) {
+    *l = (locked){.folder = make_folder(arena)};
+    l->path = kiln_arena_printf(arena, "%s/keys", l->folder);
+    pair_init(&l->p);
+    show(l, add_key(l, "tuner/tuna", 7));
+    expect_ok(kiln_keyring_open(l->p.loop, l->path, NULL, NULL, &l->ring));
+    l->p.listen.keyring = l->ring;
+}
+
+static void tear_down(locked *l) {
+    pair *p = &l->p;
+    if (p->client.conn) kiln_conn_close(p->client.conn, KILN_OK);
+    if (p->server.conn) kiln_conn_close(p->server.conn, KILN_OK);
+    kiln_keyring_close(l->ring);
+    p->client.conn = p->server.conn = NULL;
+    pair_deinit(p);
+    kiln_keys_deinit(&l->keys);
+    remove_folder(l->folder);
+}
+
+static void expect_refused(locked *l, kiln_code code, const char *client, const char *server) {
+    if (!l->p.listener) pair_listen(&l->p);
+    pair_dial(&l->p);
+    pair_run_until(&l->p, &l->p.client.closed);
+    assert_int_equal(l->p.client.why, code);
+    expect_contains(l->p.client.why_text, client);
+    pair_run_until_count(&l->p, &l->p.refused_count, 1);
+    expect_contains(l->p.refused_why, server);
+    assert_false(l->p.server.opened);
+}
+
+static void who_holds_a_key_speaks_over_tls_under_its_name(void **state) {
+    locked l;
+    set_up(&l, *state);
+    pair_open(&l.p);
+    assert_string_equal(l.p.server.peer_node, "tuna"); /* not what the options said */
+    const kiln_peer *peer = kiln_conn_peer(l.p.server.conn);
+    assert_string_equal(peer->key, "tuner/tuna/1");
+    assert_int_equal(peer->role, KILN_PEER_TUNER);
+    assert_true(peer->is_loopback);
+    expect_contains(peer->address, "127.0.0.1:");
+    for (uint64_t i = 0; i < 100; i++)
+        expect_ok(kiln_conn_send(l.p.client.conn,
+                                 &(kiln_message){.type = KILN_MSG_PING, .ping = {.t_ns = i}}));
+    pair_run_until_count(&l.p, &l.p.server.message_count, 100);
+    assert_int_equal(l.p.server.t_ns[99], 99);
+    tear_down(&l);
+}
+
+static void the_token_still_does_on_loopback(void **state) {
+    locked l;
+    set_up(&l, *state);
+    l.p.credentials = (kiln_credentials){.has_token = true};
+    memcpy(l.p.credentials.token, l.p.listen.token, KILN_TOKEN_BYTES);
+    pair_open(&l.p);
+    assert_string_equal(kiln_conn_peer(l.p.server.conn)->key, "");
+    tear_down(&l);
+}
+
+static void a_wrong_secret_is_refused(void **state) {
+    locked l;
+    set_up(&l, *state);
+    l.p.credentials.key.secret[31] ^= 1;
+    expect_refused(&l, KILN_UNAUTHENTICATED, "does not accept the key tuner/tuna/1",
+                   "a wrong secret for the key tuner/tuna/1");
+    assert_string_equal(l.p.refused.key, "tuner/tuna/1");
+    tear_down(&l);
+}
+
+static void an_unknown_key_is_refused_and_its_name_is_noted(void **state) {
+    locked l;
+    set_up(&l, *state);
+    l.p.credentials.key.generation = 9;
+    expect_refused(&l, KILN_UNAUTHENTICATED, "does not accept the key", "no key of ours");
+    assert_string_equal(l.p.refused.key, "tuner/tuna/9");
+    expect_contains(l.p.refused.address, "127.0.0.1:");
+    tear_down(&l);
+}
+
+static void a_key_lets_speak_in_its_own_role_only(void **state) {
+    locked l;
+    set_up(&l, *state);
+    l.p.dial.role = KILN_PEER_ADMIN;
+    expect_refused(&l, KILN_PERMISSION_DENIED, "the key of a tuner", "speak as admin");
+    tear_down(&l);
+}
+
+static void an_admin_may_speak_as_client(void **state) {
+    locked l;
+    set_up(&l, *state);
+    show(&l, add_key(&l, "admin/ann", 8));
+    kiln_keyring_reload(l.ring);
+    l.p.dial.role = KILN_PEER_CLIENT;
+    pair_open(&l.p);
+    assert_string_equal(kiln_conn_peer(l.p.server.conn)->key, "admin/ann/1");
+    tear_down(&l);
+}
+
+static void both_generations_are_valid_while_a_key_is_replaced(void **state) {
+    for (int newer = 0; newer < 2; newer++) {
+        locked l;
+        set_up(&l, *state);
+        kiln_key old = l.p.credentials.key;
+        kiln_key young = *add_key(&l, "tuner/tuna", 9);
+        kiln_keyring_reload(l.ring);
+        show(&l, newer ? &young : &old);
+        pair_open(&l.p);
+        tear_down(&l);
+    }
+}
+
+static void a_revoked_key_is_cut_within_a_second(void **state) {
+    locked l;
+    set_up(&l, *state);
+    pair_open(&l.p);
+    kiln_key name = l.p.credentials.key;
+    assert_int_equal(kiln_keys_revoke(&l.keys, &name), 1);
+    uint64_t start_ns = kiln_clock_ns();
+    expect_ok(kiln_keys_write(l.path, &l.keys));
+    pair_run_until(&l.p, &l.p.client.closed);
+    assert_true(kiln_clock_ns() - start_ns < KILN_NS_PER_S);
+    assert_int_equal(l.p.client.why, KILN_UNAUTHENTICATED);
+    expect_contains(l.p.client.why_text, "revoked");
+    pair_run_until(&l.p, &l.p.server.closed);
+    tear_down(&l);
+}
+
+static void a_tracker_without_keys_says_so(void **state) {
+    locked l;
+    set_up(&l, *state);
+    l.p.listen.keyring = NULL;
+    expect_refused(&l, KILN_UNAUTHENTICATED, "started with --keys", "not Kiln's protocol");
+    tear_down(&l);
+}
+
+static void who_does_not_know_the_key_is_no_tracker(void **state) {
+    locked l, other;
+    set_up(&l, *state);
+    set_up(&other, *state);
+    add_key(&other, "tuner/tuna", 70); /* an impostor has a file of its own */
+    kiln_keyring_reload(other.ring);
+    kiln_key name = l.p.credentials.key;
+    kiln_keys_revoke(&other.keys, &name);
+    add_key(&other, "tuner/tuna", 71);
+    show(&other, &l.p.credentials.key);
+    other.p.credentials.key.generation = 3;
+    kiln_keyring_reload(other.ring);
+    expect_refused(&other, KILN_UNAUTHENTICATED, "does not accept", "wrong secret");
+    tear_down(&other);
+    tear_down(&l);
+}
+
+/* ---- Strangers ---- */
+
+static int dial_raw(const pair *p) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(p->dial.address.port)};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+static void hostile_tls_is_dropped_before_it_costs(void **state) {
+    const struct {
+        kiln_str bytes;
+        const char *why;
+    } hostile[] = {
+        {KILN_STR("\x16\x03\x01\xff\xff\x01\x00\xff\xff"), "a record of 65540 bytes"},
+        {KILN_STR("\x16\x03\x01\x00\x08\x01\x01\xff\xff\0\0\0\0"), "a handshake in pieces"},
+        {KILN_STR("\x16\x03\x01\x00\x02\x01\x00"), "a handshake in pieces"},
+        {KILN_STR("\x16\x03\x01\x00\x00\x16\x03\x01\x00\x00"), "a handshake in pieces"},
+        {KILN_STR("\x16\x03\x01\x00\x06\x01\x00\x00\x02\x03\x03"), "no key of ours"},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(hostile); i++) {
+        locked l;
+        set_up(&l, *state);
+        pair_listen(&l.p);
+        int fd = dial_raw(&l.p);
+        assert_int_equal(send(fd, hostile[i].bytes.data, hostile[i].bytes.size, MSG_NOSIGNAL),
+                         hostile[i].bytes.size);
+        pair_run_until_count(&l.p, &l.p.refused_count, 1);
+        expect_contains(l.p.refused_why, hostile[i].why);
+        close(fd);
+        tear_down(&l);
+    }
+}
+
+static void a_crowd_of_silent_peers_keeps_nobody_out(void **state) {
+    enum { CROWD = KILN_NET_STRANGERS_MAX / 8 * 9 };
+    static int fd[CROWD];
+    (void)state;
+    pair p;
+    pair_init(&p);
+    pair_listen(&p);
+    for (unsigned i = 0; i < CROWD; i++) {
+        fd[i] = dial_raw(&p);
+        kiln_loop_run_once(p.loop); /* the queue of the listener is not what is tested */
+    }
+    pair_dial(&p);
+    pair_run_until(&p, &p.client.opened);
+    assert_true(p.refused_count >= CROWD - KILN_NET_STRANGERS_MAX);
+    expect_contains(p.refused_why, "others wait");
+    for (unsigned i = 0; i < CROWD; i++) close(fd[i]);
+    pair_run_until_count(&p, &p.refused_count, CROWD);
+    pair_deinit(&p);
+}
+
+/* ---- Who may send what ---- */
+
+/* Every message from every role over a connection of its own: what the table does not allow is
+ * answered by PERMISSION_DENIED and not delivered, everything else is delivered. */
+static void check_role(kiln_peer_role role, kiln_arena *arena) {
+    pair p;
+    pair_init(&p);
+    p.dial.role = role;
+    pair_open(&p);
+    uint32_t delivered = 0, refused = 0;
+    kiln_message_type type = 0;
+    while ((type = kiln_message_next(type))) {
+        kiln_message message = sample_message(type, SAMPLE_EMPTY, arena);
+        p.client.last_error = KILN_OK;
+        expect_ok(kiln_conn_send(p.client.conn, &message));
+        if (kiln_message_may_send(type, role)) {
+            pair_run_until_count(&p, &p.server.message_count, ++delivered);
+            assert_int_equal(p.server.type[delivered - 1], type);
+        } else {
+            pair_run_until_count(&p, &p.client.message_count, ++refused);
+            assert_int_equal(p.client.last_error, KILN_PERMISSION_DENIED);
+        }
+    }
+    assert_int_equal(p.server.message_count, delivered);
+    assert_int_equal(p.client.message_count, refused);
+    assert_true(refused > 0);
+    pair_deinit(&p);
+}
+
+static void the_table_of_permissions_holds_on_the_wire(void **state) {
+    for (kiln_peer_role role = KILN_PEER_BOARD; role < KILN_PEER_COUNT; role++)
+        check_role(role, *state);
+}
+
+static void nobody_dials_as_a_tracker(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p);
+    p.dial.role = KILN_PEER_TRACKER;
+    pair_listen(&p);
+    pair_dial(&p);
+    pair_run_until(&p, &p.client.closed);
+    assert_int_equal(p.client.why, KILN_INVALID_ARGUMENT);
+    pair_deinit(&p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(who_holds_a_key_speaks_over_tls_under_its_name),
+        test_with_arena(the_token_still_does_on_loopback),
+        test_with_arena(a_wrong_secret_is_refused),
+        test_with_arena(an_unknown_key_is_refused_and_its_name_is_noted),
+        test_with_arena(a_key_lets_speak_in_its_own_role_only),
+        test_with_arena(an_admin_may_speak_as_client),
+        test_with_arena(both_generations_are_valid_while_a_key_is_replaced),
+        test_with_arena(a_revoked_key_is_cut_within_a_second),
+        test_with_arena(a_tracker_without_keys_says_so),
+        test_with_arena(who_does_not_know_the_key_is_no_tracker),
+        test_with_arena(hostile_tls_is_dropped_before_it_costs),
+        cmocka_unit_test(a_crowd_of_silent_peers_keeps_nobody_out),
+        test_with_arena(the_table_of_permissions_holds_on_the_wire),
+        cmocka_unit_test(nobody_dials_as_a_tracker),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,145 @@
+#include "tracker/audit.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "tests/support/test.h"
+
+typedef struct fixture {
+    kiln_arena *arena;
+    char *folder, *path;
+    kiln_audit *audit;
+    kiln_peer peer;
+} fixture;
+
+static void set_up(fixture *f, kiln_arena *arena) {
+    *f = (fixture){
+        .arena = arena,
+        .folder = make_folder(arena),
+        .peer = {.address = "192.0.2.7:4711", .key = "admin/ann/1", .role = KILN_PEER_ADMIN}};
+    f->path = kiln_arena_printf(arena, "%s/audit.log", f->folder);
+    expect_ok(kiln_audit_open(f->path, &f->audit));
+}
+
+/* Closes the log and reads it. */
+static const char *read_log(fixture *f) {
+    kiln_str text = {0};
+    kiln_audit_close(f->audit);
+    expect_ok(kiln_file_read(f->path, 64 << 20, f->arena, &text));
+    remove_folder(f->folder);
+    return text.data;
+}
+
+static uint32_t count_of(const char *text, const char *needle) {
+    uint32_t count = 0;
+    for (const char *at = strstr(text, needle); at; at = strstr(at + 1, needle)) count++;
+    return count;
+}
+
+static void an_act_says_who_and_what(void **state) {
+    fixture f;
+    set_up(&f, *state);
+    kiln_message order = {
+        .type = KILN_MSG_BOARD_ORDER,
+        .board_order = {.board = KILN_STR("rpi"), .duty = 1, .text = KILN_STR("say \"no\"\n")}};
+    assert_true(kiln_audit_wants(&order));
+    kiln_audit_act(f.audit, &f.peer, &order);
+    const char *text = read_log(&f);
+    expect_contains(text, "{\"time\":\"2");
+    expect_contains(text,
+                    "\"event\":\"act\",\"from\":\"192.0.2.7:4711\",\"key\":\"admin/ann/1\","
+                    "\"role\":\"admin\",\"message\":\"BOARD_ORDER\",\"body\":{\"board\":\"rpi\"");
+    expect_contains(text, "say \\\"no\\\"\\u000a");
+    assert_int_equal(count_of(text, "\n"), 1);
+}
+
+static void what_changes_nothing_for_others_is_not_written(void **state) {
+    (void)state;
+    kiln_message job = {.type = KILN_MSG_CANCEL, .cancel = {.scope = KILN_CANCEL_JOB}};
+    kiln_message trial = {.type = KILN_MSG_CANCEL, .cancel = {.scope = KILN_CANCEL_TRIAL}};
+    assert_true(kiln_audit_wants(&job));
+    assert_false(kiln_audit_wants(&trial));
+    assert_false(kiln_audit_wants(&(kiln_message){.type = KILN_MSG_QUERY}));
+    assert_false(kiln_audit_wants(&(kiln_message){.type = KILN_MSG_TRIAL_RESULT}));
+}
+
+static void a_crowd_that_is_refused_cannot_fill_the_disk(void **state) {
+    fixture f;
+    set_up(&f, *state);
+    kiln_status why = KILN_ERROR(UNAUTHENTICATED, "no key of ours");
+    for (uint64_t i = 0; i < 1000; i++) kiln_audit_refused(f.audit, &f.peer, why, i);
+    kiln_audit_refused(f.audit, &f.peer, why, 2 * KILN_AUDIT_WINDOW_NS); /* a new window */
+    kiln_status_free(why);
+    const char *text = read_log(&f);
+    assert_int_equal(count_of(text, "\"event\":\"refused\""), KILN_AUDIT_REFUSED_MAX + 1);
+    expect_contains(text, "\"event\":\"refused_more\",\"count\":980}");
+    expect_contains(text, "\"code\":\"UNAUTHENTICATED\",\"text\":\"no key of ours\"");
+}
+
+static void what_was_only_counted_is_written_at_the_end(void **state) {
+    fixture f;
+    set_up(&f, *state);
+    kiln_status why = KILN_ERROR(DATA_LOSS, "noise");
+    for (uint64_t i = 0; i < 25; i++) kiln_audit_refused(f.audit, &f.peer, why, 1);
+    kiln_status_free(why);
+    expect_contains(read_log(&f), "\"refused_more\",\"count\":5}");
+}
+
+static void readings_of_the_key_file_are_written(void **state) {
+    fixture f;
+    set_up(&f, *state);
+    kiln_status why = KILN_ERROR(DATA_LOSS, "line 3");
+    kiln_audit_keys(f.audit, 7, NULL);
+    kiln_audit_keys(f.audit, 7, why);
+    kiln_status_free(why);
+    const char *text = read_log(&f);
+    expect_contains(text, "\"event\":\"keys\",\"count\":7}\n");
+    expect_contains(text, "\"count\":7,\"code\":\"DATA_LOSS\",\"text\":\"line 3\"}\n");
+}
+
+static void a_full_log_is_moved_aside_and_lines_are_appended_over_restarts(void **state) {
+    fixture f;
+    struct stat info;
+    set_up(&f, *state);
+    static char prose[KILN_MESSAGES_NAME];
+    memset(prose, 'x', sizeof prose);
+    kiln_message order = {.type = KILN_MSG_BOARD_ORDER,
+                          .board_order = {.text = {prose, sizeof prose}}};
+    kiln_audit_act(f.audit, &f.peer, &order);
+    kiln_audit_close(f.audit);
+    assert_int_equal(stat(f.path, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0600);
+    off_t line = info.st_size;
+    expect_ok(kiln_audit_open(f.path, &f.audit));
+    kiln_audit_act(f.audit, &f.peer, &order);
+    assert_int_equal(stat(f.path, &info), 0);
+    assert_int_equal(info.st_size, 2 * line);
+    for (uint64_t i = 0; i < KILN_AUDIT_BYTES_MAX / (uint64_t)line; i++)
+        kiln_audit_act(f.audit, &f.peer, &order);
+    assert_int_equal(stat(kiln_arena_printf(*state, "%s.1", f.path), &info), 0);
+    assert_true((uint64_t)info.st_size <= KILN_AUDIT_BYTES_MAX);
+    assert_int_equal(stat(f.path, &info), 0);
+    assert_true(info.st_size > 0 && info.st_size <= 4 * line);
+    kiln_audit_close(f.audit);
+    remove_folder(f.folder);
+}
+
+static void a_log_that_cannot_be_made_is_named(void **state) {
+    kiln_audit *audit = NULL;
+    (void)state;
+    expect_error(kiln_audit_open("/nowhere/audit.log", &audit), NOT_FOUND, "/nowhere/audit.log");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(an_act_says_who_and_what),
+        cmocka_unit_test(what_changes_nothing_for_others_is_not_written),
+        test_with_arena(a_crowd_that_is_refused_cannot_fill_the_disk),
+        test_with_arena(what_was_only_counted_is_written_at_the_end),
+        test_with_arena(readings_of_the_key_file_are_written),
+        test_with_arena(a_full_log_is_moved_aside_and_lines_are_appended_over_restarts),
+        cmocka_unit_test(a_log_that_cannot_be_made_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

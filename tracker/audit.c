@@ -1,0 +1,157 @@
+#include "tracker/audit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+struct kiln_audit {
+    kiln_arena arena;
+    char *path, *old_path;
+    int fd;
+    uint64_t bytes;
+    uint64_t window_ns;       /* since when `refused` are counted */
+    uint32_t refused, silent; /* in this window; of them without a line */
+};
+
+static kiln_status open_file(kiln_audit *audit) {
+    struct stat info;
+    audit->fd = open(audit->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (audit->fd < 0 || fstat(audit->fd, &info) != 0)
+        return kiln_status_make(kiln_code_from_errno(errno), __FILE__, __LINE__,
+                                "the audit log %s: %s", audit->path, strerror(errno));
+    audit->bytes = (uint64_t)info.st_size;
+    return KILN_OK;
+}
+
+kiln_status kiln_audit_open(const char *path, kiln_audit **out_audit) {
+    kiln_audit *audit = kiln_alloc(sizeof *audit);
+    kiln_arena_init(&audit->arena, 512);
+    audit->path = kiln_str_dup(&audit->arena, kiln_str_from(path));
+    audit->old_path = kiln_arena_printf(&audit->arena, "%s.1", path);
+    kiln_status st = open_file(audit);
+    if (st) {
+        kiln_audit_close(audit);
+        return st;
+    }
+    *out_audit = audit;
+    return KILN_OK;
+}
+
+/* ---- Lines ---- */
+
+static void begin(kiln_strbuf *line, const char *event) {
+    uint64_t now_ns = kiln_clock_wall_ns();
+    time_t seconds = (time_t)(now_ns / KILN_NS_PER_S);
+    struct tm utc;
+    gmtime_r(&seconds, &utc);
+    kiln_strbuf_printf(line, "{\"time\":\"%04d-%02d-%02dT%02d:%02d:%02d.%03uZ\",\"event\":\"%s\"",
+                       utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min,
+                       utc.tm_sec, (unsigned)(now_ns % KILN_NS_PER_S / KILN_NS_PER_MS), event);
+}
+
+static void add_text(kiln_strbuf *line, const char *name, const char *text) {
+    kiln_strbuf_printf(line, ",\"%s\":", name);
+    kiln_json_print_text(kiln_str_from(text), line);
+}
+
+static void add_peer(kiln_strbuf *line, const kiln_peer *peer) {
+    add_text(line, "from", peer->address);
+    if (peer->key[0]) add_text(line, "key", peer->key);
+}
+
+static void add_status(kiln_strbuf *line, kiln_status why) {
+    add_text(line, "code", kiln_code_name(kiln_status_code(why)));
+    add_text(line, "text", kiln_status_text(why));
+}
+
+static void move_aside(kiln_audit *audit) {
+    close(audit->fd);
+    if (rename(audit->path, audit->old_path) != 0)
+        kiln_log(KILN_LOG_ERROR, "the audit log cannot be moved aside: %s", strerror(errno));
+    kiln_status st = open_file(audit);
+    if (st) kiln_log(KILN_LOG_ERROR, "%s", kiln_status_text(st));
+    kiln_status_free(st);
+}
+
+/* One write for the whole line: after a crash there is no half one before a whole one. */
+static void end(kiln_audit *audit, kiln_strbuf *line) {
+    kiln_strbuf_text(line, "}\n");
+    if (audit->bytes + line->size > KILN_AUDIT_BYTES_MAX) move_aside(audit);
+    ssize_t size = audit->fd < 0 ? -1 : write(audit->fd, line->data, line->size);
+    if (size == (ssize_t)line->size)
+        audit->bytes += line->size;
+    else
+        kiln_log(KILN_LOG_ERROR, "not in the audit log: %s", line->data);
+    kiln_strbuf_deinit(line);
+}
+
+/* ---- Events ---- */
+
+bool kiln_audit_wants(const kiln_message *message) {
+    bool admin_only = kiln_message_may_send(message->type, KILN_PEER_ADMIN) &&
+                      !kiln_message_may_send(message->type, KILN_PEER_CLIENT);
+    return admin_only || message->type == KILN_MSG_BOARD_ORDER ||
+           (message->type == KILN_MSG_CANCEL && message->cancel.scope == KILN_CANCEL_JOB);
+}
+
+void kiln_audit_act(kiln_audit *audit, const kiln_peer *peer, const kiln_message *message) {
+    kiln_strbuf line = {0};
+    begin(&line, "act");
+    add_peer(&line, peer);
+    add_text(&line, "role", kiln_peer_role_name(peer->role));
+    add_text(&line, "message", kiln_message_name(message->type));
+    kiln_strbuf_text(&line, ",\"body\":");
+    kiln_message_print_json(message, &line);
+    end(audit, &line);
+}
+
+static void tell_silent(kiln_audit *audit) {
+    if (audit->silent == 0) return;
+    kiln_strbuf line = {0};
+    begin(&line, "refused_more");
+    kiln_strbuf_printf(&line, ",\"count\":%u", audit->silent);
+    end(audit, &line);
+    audit->silent = 0;
+}
+
+void kiln_audit_refused(kiln_audit *audit, const kiln_peer *peer, kiln_status why,
+                        uint64_t now_ns) {
+    if (now_ns - audit->window_ns >= KILN_AUDIT_WINDOW_NS) {
+        tell_silent(audit);
+        audit->window_ns = now_ns;
+        audit->refused = 0;
+    }
+    if (audit->refused++ >= KILN_AUDIT_REFUSED_MAX) {
+        audit->silent++;
+        return;
+    }
+    kiln_strbuf line = {0};
+    begin(&line, "refused");
+    add_peer(&line, peer);
+    add_status(&line, why);
+    end(audit, &line);
+}
+
+void kiln_audit_keys(kiln_audit *audit, uint32_t count, kiln_status why) {
+    kiln_strbuf line = {0};
+    begin(&line, "keys");
+    kiln_strbuf_printf(&line, ",\"count\":%u", count);
+    if (why) add_status(&line, why);
+    end(audit, &line);
+}
+
+void kiln_audit_close(kiln_audit *audit) {
+    if (!audit) return;
+    tell_silent(audit);
+    if (audit->fd >= 0) close(audit->fd);
+    kiln_arena_deinit(&audit->arena);
+    kiln_free(audit);
+}

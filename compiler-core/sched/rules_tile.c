@@ -222,12 +222,14 @@ static void make_nest(kiln_tile *t, uint32_t variant, kiln_strbuf *out_outer,
     kiln_maker *m = t->m;
     bool vectors_innermost = variant & 1, taps_outside = variant & 2;
     kiln_make(m, "split(%s, -1, %s[2], %lld)", loop(t, t->v, ""), t->tile, (long long)t->lanes);
-    kiln_tile_split_rounds(t, loop(t, t->v, ".0"), vectors_innermost ? INT64_MAX : 1);
+    bool all_vectors = vectors_innermost || kiln_tile_keeps_weights(t);
+    kiln_tile_split_rounds(t, loop(t, t->v, ".0"), all_vectors ? INT64_MAX : 1);
     const int m_iter[2] = {t->mh, t->mw};
     for (uint32_t i = 0; i < 2; i++) {
         if (m_iter[i] < 0) continue;
         kiln_make(m, "split(%s, -1, %s[%u])", loop(t, m_iter[i], ""), t->tile, i);
-        kiln_tile_split_rounds(t, loop(t, m_iter[i], ".0"), i == 1 ? INT64_MAX : t->packs ? 4 : 8);
+        const char *tiles = loop(t, m_iter[i], ".0");
+        kiln_tile_split_rounds(t, tiles, i == 1 ? INT64_MAX : kiln_tile_rows_a_round(t, tiles));
     }
     if (t->k >= 0) kiln_make(m, "split(%s, -1, %s[0])", loop(t, t->k, ""), t->steps);
 

@@ -36,6 +36,13 @@ bool kiln_tile_analyse(kiln_tile *t);
 /* Whether the lanes' iterator alone indexes its dimension of the output. */
 bool kiln_tile_can_pad(const kiln_tile *t);
 
+/* Whether all weights stay in the second cache and the data does not: then rows of outputs are
+ * finished, with all weights, before the next, so that the data is fetched once. Otherwise one
+ * panel of weights comes after the other. */
+bool kiln_tile_keeps_weights(const kiln_tile *t);
+/* Preferred tiles of rows a round; `rows_loop` runs over all of them. */
+int64_t kiln_tile_rows_a_round(const kiln_tile *t, const char *rows_loop);
+
 /* Samplers; each returns the sampler's name. */
 const char *kiln_tile_sample_registers(kiln_tile *t);
 const char *kiln_tile_sample_steps(kiln_tile *t);

@@ -1,7 +1,7 @@
 /* Times one convolution kernel in this process, from a trace in text form:
  *
  *     bench-kernel HEIGHT,WIDTH,C_IN,C_OUT,KERNEL,STRIDE,PAD TRACE-FILE|default [TARGET
- * [scheduled|loops|llvm|asm|object]]
+ * [trace|scheduled|loops|llvm|asm|object]]
  *
  * Prints the time from trace to object (median of several) and the share of the machine's FMA peak,
  * or the form asked for instead. Padding is a block of its own ("pad") and counts. */
@@ -158,7 +158,9 @@ static kiln_status show(const kiln_program *te, const kiln_trace *trace, const k
     kiln_program *scheduled = NULL;
     kiln_strbuf text = {0};
     kiln_status st = kiln_trace_replay(trace, te, NULL, arena, &scheduled, NULL);
-    if (!st && strcmp(stage, "scheduled") == 0) {
+    if (!st && strcmp(stage, "trace") == 0) {
+        kiln_trace_print(trace, &text);
+    } else if (!st && strcmp(stage, "scheduled") == 0) {
         kiln_program_print(scheduled, &text);
     } else if (!st && strcmp(stage, "loops") == 0) {
         st = kiln_lower_explain(scheduled, target, KILN_STR("registers"), arena, &text);
@@ -199,7 +201,7 @@ int main(int argc, char **argv) {
                            &v[3], &v[4], &v[5], &v[6]) != 7) {
         fprintf(stderr,
                 "usage: %s HEIGHT,WIDTH,C_IN,C_OUT,KERNEL,STRIDE,PAD TRACE-FILE|default [TARGET "
-                "[scheduled|loops|llvm|asm|object]]\n",
+                "[trace|scheduled|loops|llvm|asm|object]]\n",
                 argv[0]);
         return 2;
     }

@@ -14,6 +14,8 @@ static kiln_target avx2(uint32_t threads) {
                          .vector_bytes = 32,
                          .vector_registers = 16,
                          .has_fma = true,
+                         .l1_bytes = 32 << 10,
+                         .l2_bytes = 512 << 10,
                          .threads = threads,
                          .cores = threads};
 }
@@ -251,6 +253,39 @@ static void the_default_is_blocked_vectorised_and_deterministic(void **state) {
     kiln_strbuf_deinit(&text);
 }
 
+static int64_t default_extent(kiln_arena *arena, const conv_shape *shape, const char *loop) {
+    kiln_target target = avx2(1);
+    kiln_trace trace;
+    kiln_program *p;
+    kiln_space space = make_space(conv_program(arena, shape), &target);
+    expect_ok(kiln_space_default(&space, arena, &trace, &p));
+    kiln_stmt found = kiln_program_find_loop(p, kiln_str_from(loop));
+    assert_true(found != 0);
+    return p->stmt.data[found].extent;
+}
+
+static const conv_shape few_channels = {1, 64, 56, 56, 128, 1, 1, 2, 0, false},
+                        many_channels = {1, 512, 14, 14, 512, 1, 1, 1, 0, false};
+
+static void what_exceeds_the_second_cache_is_fetched_once(void **state) {
+    assert_int_equal(default_extent(*state, &few_channels, "conv.oc.0.0"), 1);
+    assert_true(default_extent(*state, &few_channels, "conv.oh.0.0") > 1);
+    assert_true(default_extent(*state, &many_channels, "conv.oc.0.0") > 1);
+    assert_int_equal(default_extent(*state, &many_channels, "conv.oc.0.1"), 1);
+}
+
+/* The second cache gives less than a vector a cycle: each must serve several points. */
+static void streamed_weights_serve_many_points(void **state) {
+    int64_t points = default_extent(*state, &many_channels, "conv.oh.1") *
+                     default_extent(*state, &many_channels, "conv.ow.1");
+    assert_true(points >= 4);
+}
+
+static void steps_without_taps_are_unrolled_whole(void **state) {
+    assert_int_equal(default_extent(*state, &many_channels, "conv.ic.1.0"), 1);
+    assert_int_equal(default_extent(*state, &c2, "conv.ic.1.0"), 2);
+}
+
 static void given_layouts_are_kept_by_every_draw(void **state) {
     const kiln_program *te =
         conv_program(*state, &(conv_shape){1, 16, 10, 10, 16, 3, 3, 1, 1, false});
@@ -424,6 +459,9 @@ int main(void) {
         test_with_arena(the_space_of_a_convolution_is_large),
         test_with_arena(draws_from_the_space_of_a_convolution_are_legal),
         test_with_arena(the_default_is_blocked_vectorised_and_deterministic),
+        test_with_arena(what_exceeds_the_second_cache_is_fetched_once),
+        test_with_arena(streamed_weights_serve_many_points),
+        test_with_arena(steps_without_taps_are_unrolled_whole),
         test_with_arena(given_layouts_are_kept_by_every_draw),
         test_with_arena(a_row_major_space_changes_no_layout_in_memory),
         test_with_arena(threads_share_the_outer_loops),

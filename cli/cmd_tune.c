@@ -19,8 +19,14 @@ static kiln_status check_request(kiln_tune *t) {
     const kiln_tune_options *o = t->options;
     kiln_searcher_kind kind;
     kiln_db *db = NULL;
-    if (o->detach)
-        return KILN_ERROR(UNIMPLEMENTED, "--detach is not there yet; leave the command running");
+    if (o->detach && (!o->tracker || o->out))
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "--detach needs --tracker, as a private fleet ends with its command, and "
+                          "goes without --out: kiln compile packs when the job is done");
+    if (o->priority > KILN_PRIORITY_MAX)
+        return KILN_ERROR(INVALID_ARGUMENT, "--priority is at most %u", KILN_PRIORITY_MAX);
+    if (o->job && (!*o->job || strlen(o->job) >= sizeof t->job))
+        return KILN_ERROR(INVALID_ARGUMENT, "--job is 1 to %zu characters", sizeof t->job - 1);
     if (o->seconds < 0) return KILN_ERROR(INVALID_ARGUMENT, "--seconds %g is negative", o->seconds);
     kiln_tuning tuning = {0};
     kiln_status st = kiln_searcher_find(kiln_str_from(o->search), &kind);
@@ -79,7 +85,7 @@ static kiln_status tune_and_report(kiln_tune *t) {
 }
 
 kiln_status kiln_cmd_tune(kiln_arena *process, int argc, char **argv) {
-    kiln_tune_options o = {.search = "sa", .tasks = ""};
+    kiln_tune_options o = {.search = "sa", .tasks = "", .project = "default"};
     const kiln_opt option[] = {
         {"target", KILN_OPT_TEXT, &o.target_text, "T", "device to tune for (default native)"},
         {"trials", KILN_OPT_COUNT, &o.trials, "N",
@@ -95,7 +101,16 @@ kiln_status kiln_cmd_tune(kiln_arena *process, int argc, char **argv) {
          "seed of the search and of the test data (default 0)"},
         {"search", KILN_OPT_TEXT, &o.search, "NAME", searchers_help},
         {"out", KILN_OPT_TEXT, &o.out, "MODULE", "pack the best schedules into this module"},
-        {"detach", KILN_OPT_FLAG, &o.detach, NULL, "do not wait for the end"},
+        {"detach", KILN_OPT_FLAG, &o.detach, NULL,
+         "do not wait for the end; kiln jobs attach brings the records"},
+        {"job", KILN_OPT_TEXT, &o.job, "ID",
+         "name of the job: the same command again comes back to it (default: a new one)"},
+        {"on", KILN_OPT_TEXT, &o.on, "KEY,K=V,...",
+         "only boards of this key and with these labels; either may be left out"},
+        {"project", KILN_OPT_TEXT, &o.project, "NAME",
+         "who pays: projects share the boards evenly (default \"default\")"},
+        {"priority", KILN_OPT_COUNT, &o.priority, "N",
+         "0 to 100: higher goes first within the project (default 0)"},
         {"key-file", KILN_OPT_TEXT, &o.key_file, "F",
          "key to show to a tracker on another machine (default $KILN_HOME/key)"},
         {"insecure", KILN_OPT_FLAG, &o.insecure, NULL, "connect in plain text, without a key"},

@@ -12,8 +12,9 @@
 #include "cli/private_fleet.h"
 
 typedef struct kiln_tune_options {
-    const char *model, *target_text, *tasks, *tracker, *db, *search, *out, *key_file;
-    uint64_t trials, seed;
+    const char *model, *target_text, *tasks, *tracker, *db, *search, *out, *key_file, *on, *project;
+    const char *job;
+    uint64_t trials, seed, priority;
     double seconds;
     bool detach, json, insecure;
 } kiln_tune_options;
@@ -37,8 +38,16 @@ typedef struct kiln_tune {
     uint64_t start_ns, end_ns; /* of the job */
 } kiln_tune;
 
-/* Runs the job to its end, with its own fleet unless a tracker is named; afterwards the records are
- * in db_path. CANCELLED: stopped by the person; what was measured is kept all the same. */
+/* Records of a job that ended, from the tracker into the database at `db_path`; none when `records`
+ * is zero. */
+KILN_MUST_USE kiln_status kiln_tune_bring_records(kiln_client *client, const kiln_digest *records,
+                                                  const char *db_path, kiln_arena *process);
+/* "KEY" or "KEY,K=V,...", or labels alone: which boards a job is for. INVALID_ARGUMENT. */
+KILN_MUST_USE kiln_status kiln_tune_parse_on(const char *on, kiln_arena *process,
+                                             kiln_msg_job_spec *spec);
+/* Runs the job to its end, or with --detach until the tracker has it, with its own fleet unless a
+ * tracker is named; afterwards the records are in db_path. CANCELLED: stopped by the person; what
+ * was measured is kept all the same. */
 KILN_MUST_USE kiln_status kiln_tune_run_job(kiln_tune *tune);
 /* Prints a line per task and the totals, from the database. */
 KILN_MUST_USE kiln_status kiln_tune_summarise(kiln_tune *tune);

@@ -76,6 +76,26 @@ static double seconds_left(const kiln_tune *t) {
     return t->options->seconds > 0 ? KILN_MAX(t->options->seconds - spent_s, 1e-3) : 0;
 }
 
+kiln_status kiln_tune_parse_on(const char *on, kiln_arena *process, kiln_msg_job_spec *spec) {
+    kiln_str rest = kiln_str_from(on);
+    spec->labels.item = KILN_ARENA_ARRAY(process, kiln_msg_label, KILN_MESSAGES_LABELS);
+    for (bool first = true; rest.size; first = false) {
+        kiln_str value = kiln_str_cut(&rest, ',');
+        if (first && kiln_str_find_char(value, '=') == value.size) {
+            spec->key = value;
+            continue;
+        }
+        kiln_str key = kiln_str_cut(&value, '=');
+        if (!key.size || !value.size || spec->labels.count == KILN_MESSAGES_LABELS)
+            return KILN_ERROR(INVALID_ARGUMENT,
+                              "--on %s: write the board's key, or labels as K=V, or both, "
+                              "comma-separated, %u labels at most",
+                              on, KILN_MESSAGES_LABELS);
+        spec->labels.item[spec->labels.count++] = (kiln_msg_label){key, value};
+    }
+    return KILN_OK;
+}
+
 static kiln_status open_job(kiln_tune *t) {
     const kiln_tune_options *o = t->options;
     kiln_strbuf model = {0};
@@ -86,17 +106,23 @@ static kiln_status open_job(kiln_tune *t) {
                               .trials = (uint32_t)KILN_MIN(o->trials, 100000000u),
                               .seed = o->seed,
                               .tasks = kiln_str_from(o->tasks),
-                              .project = KILN_STR("default"),
+                              .project = kiln_str_from(o->project),
+                              .priority = (uint32_t)o->priority,
+                              .detach = o->detach,
                               .user =
                                   kiln_str_from(kiln_env("USER") ? kiln_env("USER") : "unknown")};
-    kiln_status st = kiln_onnx_embed(o->model, &model);
+    kiln_status st = kiln_tune_parse_on(o->on, t->process, &spec);
+    if (!st) st = kiln_onnx_embed(o->model, &model);
     if (!st) st = kiln_client_put(t->client, kiln_strbuf_view(&model), &spec.model);
     kiln_strbuf_deinit(&model);
     if (!st && !t->fleet) st = send_records(t, &spec.records);
     if (!st) st = kiln_rand_system(&identity, sizeof identity);
     if (st) return st;
     spec.seconds = seconds_left(t);
-    kiln_hash128_print(identity, t->job);
+    if (o->job)
+        memcpy(t->job, o->job, strlen(o->job) + 1);
+    else
+        kiln_hash128_print(identity, t->job);
     t->open = (kiln_message){.type = KILN_MSG_JOB_OPEN, .job_open = {kiln_str_from(t->job), spec}};
     kiln_message answer;
     return kiln_client_ask(t->client, &t->open, t->process, &answer);
@@ -131,25 +157,42 @@ static kiln_status follow(kiln_tune *t) {
     return kiln_status_note(st, "job %s", t->job);
 }
 
-/* The records come home, unless the fleet wrote them here itself. Also after a job that was
- * stopped. */
-static kiln_status bring_records(kiln_tune *t) {
+kiln_status kiln_tune_bring_records(kiln_client *client, const kiln_digest *records,
+                                    const char *db_path, kiln_arena *process) {
     static const kiln_digest none;
     kiln_str bytes = {0};
     kiln_db *db = NULL;
     uint32_t count = 0;
-    if (t->fleet || !t->done || kiln_digest_equal(&t->end.records, &none)) return KILN_OK;
-    kiln_status st = kiln_client_get(t->client, &t->end.records, t->process, &bytes);
-    if (!st) st = kiln_db_open(t->db_path, KILN_DB_RECORDS, KILN_DB_WRITE, &db);
+    if (kiln_digest_equal(records, &none)) return KILN_OK;
+    kiln_status st = kiln_client_get(client, records, process, &bytes);
+    if (!st) st = kiln_db_open(db_path, KILN_DB_RECORDS, KILN_DB_WRITE, &db);
     if (!st) st = kiln_bundle_import(db, bytes, &count);
     kiln_db_close(db);
-    return kiln_status_note(st, "bringing the records of job %s into %s", t->job, t->db_path);
+    return kiln_status_note(st, "bringing the records into %s", db_path);
+}
+
+/* The records come home, unless the fleet wrote them here itself. Also after a job that was
+ * stopped. */
+static kiln_status bring_records(kiln_tune *t) {
+    if (t->fleet || !t->done) return KILN_OK;
+    return kiln_status_note(
+        kiln_tune_bring_records(t->client, &t->end.records, t->db_path, t->process), "job %s",
+        t->job);
 }
 
 static void close_job(kiln_tune *t) {
     if (!t->done) return;
     kiln_message close = {.type = KILN_MSG_JOB_CLOSE, .job_close = {kiln_str_from(t->job)}};
     kiln_client_send(t->client, &close);
+}
+
+static void say_detached(const kiln_tune *t) {
+    if (t->options->json)
+        kiln_json_line(json_pack("{s:s, s:s}", "event", "detached", "job", t->job));
+    else
+        printf("job %s is the tracker's now; its records come with: kiln jobs attach %s --tracker "
+               "%s\n",
+               t->job, t->job, t->options->tracker);
 }
 
 kiln_status kiln_tune_run_job(kiln_tune *t) {
@@ -169,7 +212,8 @@ kiln_status kiln_tune_run_job(kiln_tune *t) {
         kiln_loop_on_signal(kiln_client_loop(t->client), SIGTERM, on_signal, t);
         st = open_job(t);
     }
-    if (!st) st = follow(t);
+    if (!st && o->detach) say_detached(t);
+    if (!st && !o->detach) st = follow(t);
     kiln_status home = t->client ? bring_records(t) : KILN_OK;
     if (st)
         kiln_status_free(home); /* the first error is the one to show */

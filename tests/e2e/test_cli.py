@@ -49,10 +49,7 @@ def test_help_of_every_command(world):
 
 
 def test_later_features_say_so(world):
-    db = ("--db", world.path("t.db"))
-    assert world.refused("tune", digits(), "--detach", *db, says="--detach").returncode == 20
     assert world.refused("compile", digits(), "--emit", "static-c", says="static-c").returncode == 20
-    assert world.refused("fleet", "drain", "x", "--tracker", "127.0.0.1:1", says="drain").returncode == 20
 
 
 def test_closed_pipe_ends_every_printer_quietly(world):

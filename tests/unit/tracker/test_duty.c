@@ -1,6 +1,14 @@
 #include "tests/unit/tracker/fleet.h"
 
-static const uint64_t everybody[] = {10, 20, 30, 0};
+#define ADMIN 33u
+
+static const uint64_t everybody[] = {10, 20, 30, ADMIN, 0};
+
+/* A running job, and somebody who may give orders. */
+static void set_up(fleet *f) {
+    fleet_running_job(f);
+    fleet_connect(f, ADMIN, KILN_PEER_ADMIN, "admin", "admin-1");
+}
 
 static kiln_message order(const char *board, kiln_duty duty, const char *why) {
     return (kiln_message){.type = KILN_MSG_BOARD_ORDER,
@@ -12,8 +20,8 @@ static kiln_message order(const char *board, kiln_duty duty, const char *why) {
 
 static const kiln_msg_board_row *say_order(fleet *f, const char *board, kiln_duty duty) {
     kiln_message message = order(board, duty, "because");
-    fleet_say(f, 30, &message);
-    const kiln_message *answer = fleet_take(f, 30, KILN_MSG_ANSWER);
+    fleet_say(f, ADMIN, &message);
+    const kiln_message *answer = fleet_take(f, ADMIN, KILN_MSG_ANSWER);
     assert_non_null(answer);
     assert_int_equal(answer->stream, 7);
     assert_int_equal(answer->answer.boards.count, 1);
@@ -60,7 +68,7 @@ static void fault(fleet *f, uint32_t count) {
 
 static void a_drained_board_ends_what_it_has_and_gets_no_more(void **state) {
     fleet *f = *state;
-    fleet_running_job(f);
+    set_up(f);
     uint64_t lease = fleet_lease(f, 1);
     expect_str(say_order(f, "board", KILN_DUTY_DRAINED)->state, "draining");
     assert_null(fleet_take(f, 20, KILN_MSG_LEASE_LOST));
@@ -77,7 +85,7 @@ static void a_drained_board_ends_what_it_has_and_gets_no_more(void **state) {
 
 static void a_quarantined_board_loses_its_lease_at_once(void **state) {
     fleet *f = *state;
-    fleet_running_job(f);
+    set_up(f);
     uint64_t lease = fleet_lease(f, 1);
     expect_str(say_order(f, "board", KILN_DUTY_QUARANTINED)->state, "quarantined");
     assert_int_equal(fleet_take(f, 20, KILN_MSG_LEASE_LOST)->lease_lost.lease, lease);
@@ -88,11 +96,12 @@ static void a_quarantined_board_loses_its_lease_at_once(void **state) {
 
 static void an_order_outlives_tracker_and_board(void **state) {
     fleet *f = *state;
-    fleet_running_job(f);
+    set_up(f);
     say_order(f, "board", KILN_DUTY_DRAINED);
     fleet_restart(f);
     fleet_tuner(f, 20, "tuner", "tuner-1");
     fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "client-1");
+    fleet_connect(f, ADMIN, KILN_PEER_ADMIN, "admin", "admin-1");
     fleet_open_job(f, 30, "j", false);
     fleet_board(f, 10, "board", 1);
     assert_false(is_granted(f, 1));
@@ -101,24 +110,33 @@ static void an_order_outlives_tracker_and_board(void **state) {
 
 static void an_order_is_on_disk_before_it_is_answered(void **state) {
     fleet *f = *state;
-    fleet_running_job(f);
+    set_up(f);
     f->hold_disk = true;
     kiln_message message = order("board", KILN_DUTY_DRAINED, "");
-    fleet_say(f, 30, &message);
-    assert_null(fleet_take(f, 30, KILN_MSG_ANSWER));
-    fleet_say(f, 30, &message);
-    assert_int_equal(fleet_take(f, 30, KILN_MSG_ERROR)->error.code, KILN_ABORTED);
+    fleet_say(f, ADMIN, &message);
+    assert_null(fleet_take(f, ADMIN, KILN_MSG_ANSWER));
+    fleet_say(f, ADMIN, &message);
+    assert_int_equal(fleet_take(f, ADMIN, KILN_MSG_ERROR)->error.code, KILN_ABORTED);
     fleet_persist(f, "the disk is full");
-    const kiln_message *error = fleet_take(f, 30, KILN_MSG_ERROR);
+    const kiln_message *error = fleet_take(f, ADMIN, KILN_MSG_ERROR);
     assert_int_equal(error->error.code, KILN_RESOURCE_EXHAUSTED);
+}
+
+static void a_client_gives_no_orders(void **state) {
+    fleet *f = *state;
+    set_up(f);
+    kiln_message message = order("board", KILN_DUTY_DRAINED, "");
+    fleet_say(f, 30, &message);
+    assert_int_equal(fleet_take(f, 30, KILN_MSG_ERROR)->error.code, KILN_PERMISSION_DENIED);
+    assert_true(is_granted(f, 1));
 }
 
 static void an_order_for_nobody_or_several_is_refused(void **state) {
     fleet *f = *state;
-    fleet_running_job(f);
+    set_up(f);
     kiln_message message = order("stranger", KILN_DUTY_DRAINED, "");
-    fleet_say(f, 30, &message);
-    assert_int_equal(fleet_take(f, 30, KILN_MSG_ERROR)->error.code, KILN_NOT_FOUND);
+    fleet_say(f, ADMIN, &message);
+    assert_int_equal(fleet_take(f, ADMIN, KILN_MSG_ERROR)->error.code, KILN_NOT_FOUND);
     for (uint64_t i = 0; i < 2; i++) {
         fleet_connect(f, 40 + i, KILN_PEER_BOARD, i ? "node-1" : "node-0", "boot");
         kiln_message up = {
@@ -127,14 +145,14 @@ static void an_order_for_nobody_or_several_is_refused(void **state) {
         fleet_say(f, 40 + i, &up);
     }
     message = order("twin", KILN_DUTY_DRAINED, "");
-    fleet_say(f, 30, &message);
-    assert_int_equal(fleet_take(f, 30, KILN_MSG_ERROR)->error.code, KILN_NOT_FOUND);
+    fleet_say(f, ADMIN, &message);
+    assert_int_equal(fleet_take(f, ADMIN, KILN_MSG_ERROR)->error.code, KILN_NOT_FOUND);
     expect_str(say_order(f, "node-1", KILN_DUTY_DRAINED)->state, "drained");
 }
 
 static void faults_in_a_row_quarantine_a_board_for_a_while(void **state) {
     fleet *f = *state;
-    fleet_running_job(f);
+    set_up(f);
     fault(f, KILN_TRACKER_FAULTS_MAX - 1);
     uint64_t lease = fleet_lease(f, 1);
     give_result(f, lease, "t", KILN_OUTCOME_INFRA, KILN_BLAME_BOARD);
@@ -156,7 +174,7 @@ static void faults_in_a_row_quarantine_a_board_for_a_while(void **state) {
 
 static void a_good_result_forgives_the_faults_before(void **state) {
     fleet *f = *state;
-    fleet_running_job(f);
+    set_up(f);
     for (int i = 0; i < 3; i++) {
         fault(f, KILN_TRACKER_FAULTS_MAX - 1);
         uint64_t lease = fleet_lease(f, (uint64_t)i + 1);
@@ -168,7 +186,7 @@ static void a_good_result_forgives_the_faults_before(void **state) {
 
 static void a_candidates_fault_is_not_its_boards(void **state) {
     fleet *f = *state;
-    fleet_running_job(f);
+    set_up(f);
     for (uint64_t i = 1; i < 20; i++) {
         uint64_t lease = fleet_lease(f, i);
         give_result(f, lease, "t", KILN_OUTCOME_CRASH, KILN_BLAME_CANDIDATE);
@@ -179,7 +197,7 @@ static void a_candidates_fault_is_not_its_boards(void **state) {
 
 static void a_board_that_dies_under_trials_is_quarantined(void **state) {
     fleet *f = *state;
-    fleet_running_job(f);
+    set_up(f);
     static const char *const boot[] = {"first", "second", "third", "fourth"};
     for (uint32_t i = 0; i < 4; i++) {
         fleet_disconnect(f, i ? 40 + i - 1 : 10);
@@ -200,7 +218,7 @@ static void a_board_that_dies_under_trials_is_quarantined(void **state) {
 
 static void a_row_tells_a_boards_history_and_noise(void **state) {
     fleet *f = *state;
-    fleet_running_job(f);
+    set_up(f);
     uint64_t lease = fleet_lease(f, 1), samples[] = {100, 110, 90, 100, 100, 120, 80, 100};
     kiln_message trial = {.type = KILN_MSG_TRIAL,
                           .trial = {.trial = KILN_STR("t"), .attempt = 1, .lease = lease}};
@@ -232,6 +250,7 @@ int main(void) {
         test_with_fleet(a_quarantined_board_loses_its_lease_at_once),
         test_with_fleet(an_order_outlives_tracker_and_board),
         test_with_fleet(an_order_is_on_disk_before_it_is_answered),
+        test_with_fleet(a_client_gives_no_orders),
         test_with_fleet(an_order_for_nobody_or_several_is_refused),
         test_with_fleet(faults_in_a_row_quarantine_a_board_for_a_while),
         test_with_fleet(a_good_result_forgives_the_faults_before),

@@ -1,0 +1,94 @@
+#include "cli/tracker_call.h"
+
+#include <stdio.h>
+#include <string.h>
+
+kiln_status kiln_tracker_ask_pages(kiln_tracker_call *c, kiln_topic topic, kiln_page_printer page) {
+    uint32_t offset = 0;
+    for (bool more = true; more;) {
+        kiln_message question = {.type = KILN_MSG_QUERY,
+                                 .query = {topic, kiln_str_from(c->id), offset}};
+        kiln_message answer = {0};
+        kiln_status st = kiln_client_ask(c->client, &question, c->process, &answer);
+        if (st) return st;
+        if (answer.type != KILN_MSG_ANSWER)
+            return KILN_ERROR(DATA_LOSS, "the tracker answered %s", kiln_message_name(answer.type));
+        page(&answer.answer, c->json);
+        uint32_t rows = answer.answer.boards.count + answer.answer.jobs.count;
+        offset += rows;
+        more = rows > 0 && offset < answer.answer.total;
+    }
+    return KILN_OK;
+}
+
+void kiln_print_record(kiln_record_type type, const void *row) {
+    kiln_strbuf text = {0};
+    kiln_record_print_json(type, row, &text);
+    puts(text.data);
+    kiln_strbuf_deinit(&text);
+}
+
+void kiln_print_nothing(const kiln_msg_answer *answer, bool json) {
+    (void)answer;
+    (void)json;
+}
+
+static kiln_status no_such_action(const kiln_tracker_actions_table *table, const char *name) {
+    kiln_strbuf known = {0};
+    for (size_t i = 0; i < table->count; i++)
+        kiln_strbuf_printf(&known, "%s%s%s", i ? ", " : "", table->action[i].name,
+                           table->action[i].wants_id ? " ID" : "");
+    kiln_status st = KILN_ERROR(INVALID_ARGUMENT, "kiln %s has no '%s'; there are %s",
+                                table->command, name, known.data);
+    kiln_strbuf_deinit(&known);
+    return st;
+}
+
+static kiln_status find_action(const kiln_tracker_actions_table *table, const kiln_args *args,
+                               const kiln_tracker_action **out) {
+    const char *name = args->count ? args->positional[0] : table->action[0].name;
+    for (size_t i = 0; i < table->count; i++) {
+        const kiln_tracker_action *a = &table->action[i];
+        if (strcmp(name, a->name) != 0) continue;
+        if (a->wants_id && args->count < 2)
+            return KILN_ERROR(INVALID_ARGUMENT, "kiln %s %s ID: the ID is missing (kiln %s list)",
+                              table->command, name, table->command);
+        *out = a;
+        return KILN_OK;
+    }
+    return no_such_action(table, name);
+}
+
+kiln_status kiln_tracker_call_run(const kiln_tracker_actions_table *actions, kiln_arena *process,
+                                  int argc, char **argv) {
+    kiln_tracker_call c = {.process = process};
+    kiln_opt option[] = {
+        {"tracker", KILN_OPT_TEXT, &c.client_options.tracker, "ADDR", "HOST:PORT or unix:PATH"},
+        {"key-file", KILN_OPT_TEXT, &c.client_options.key_file, "F",
+         "key to show to a tracker on another machine (default $KILN_HOME/key)"},
+        {"insecure", KILN_OPT_FLAG, &c.client_options.insecure, NULL,
+         "connect in plain text, without a key"},
+        {"json", KILN_OPT_FLAG, &c.json, NULL, "print one object per line"},
+        {0},
+    };
+    size_t count = KILN_ARRAY_COUNT(option) - 1;
+    if (actions->takes_why)
+        option[count++] =
+            (kiln_opt){"why", KILN_OPT_TEXT, &c.why, "TEXT", "shown beside the board's state"};
+    if (actions->takes_db)
+        option[count++] = (kiln_opt){"db", KILN_OPT_TEXT, &c.db, "PATH",
+                                     "records database (default $KILN_HOME/kiln.db)"};
+    const kiln_opt_table table = {actions->usage, actions->summary, option, count, 0, 2};
+    kiln_args args;
+    const kiln_tracker_action *a = NULL;
+    kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
+    if (st || args.help) return st;
+    st = find_action(actions, &args, &a);
+    if (st) return st;
+    c.id = a->wants_id ? args.positional[1] : NULL;
+    c.client_options.admin = a->admin;
+    st = kiln_client_open(&c.client_options, process, &c.client);
+    if (!st) st = a->run(&c);
+    kiln_client_close(c.client);
+    return st;
+}

@@ -1,0 +1,44 @@
+/* A call of `kiln fleet` or `kiln jobs`: what both do is a table of actions on a tracker. */
+#ifndef KILN_CLI_TRACKER_CALL_H
+#define KILN_CLI_TRACKER_CALL_H
+
+#include "cli/cli.h"
+#include "cli/client.h"
+
+typedef struct kiln_tracker_call {
+    kiln_client_options client_options;
+    kiln_client *client;
+    kiln_arena *process;
+    const char *id; /* NULL: none was given */
+    const char *why, *db;
+    bool json;
+} kiln_tracker_call;
+
+typedef struct kiln_tracker_action {
+    const char *name;
+    bool wants_id;
+    kiln_status (*run)(kiln_tracker_call *call);
+    bool admin; /* changes what others use */
+} kiln_tracker_action;
+
+/* What `kiln fleet` or `kiln jobs` can do; the first row is what they do unasked. */
+typedef struct kiln_tracker_actions_table {
+    const char *command, *usage, *summary;
+    const kiln_tracker_action *action;
+    size_t count;
+    bool takes_why, takes_db;
+} kiln_tracker_actions_table;
+
+/* Parses the command line, connects, runs the action. */
+KILN_MUST_USE kiln_status kiln_tracker_call_run(const kiln_tracker_actions_table *actions,
+                                                kiln_arena *process, int argc, char **argv);
+
+/* Asks page after page; `page` prints one. */
+typedef void (*kiln_page_printer)(const kiln_msg_answer *answer, bool json);
+KILN_MUST_USE kiln_status kiln_tracker_ask_pages(kiln_tracker_call *call, kiln_topic topic,
+                                                 kiln_page_printer page);
+/* A page of which nothing is shown: whether there is an answer is all that is asked. */
+void kiln_print_nothing(const kiln_msg_answer *answer, bool json);
+void kiln_print_record(kiln_record_type type, const void *row);
+
+#endif

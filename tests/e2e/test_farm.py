@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""A fleet that is left alone: jobs without their command, boards off duty, programs that die at the worst moment."""
+import os
+import signal
+import sys
+
+import harness
+from harness import until
+
+
+def fleet(world, boards=1):
+    _, address = world.tracker()
+    for number in range(boards):
+        world.board(address, key=f"board{number}", state=f"board{number}")
+    tuner = world.tuner(address)
+    until(lambda: len(world.json("fleet", "--tracker", address)) == boards, "the boards")
+    return address, tuner
+
+
+def states(world, address):
+    return {board["key"]: board["state"] for board in world.json("fleet", "--tracker", address)}
+
+
+def job_of(world, address):
+    [job] = world.json("jobs", "--tracker", address)
+    return job
+
+
+def test_a_detached_job_is_found_again_with_its_records(world):
+    address, _ = fleet(world)
+    line = world.json("tune", world.zoo("conv:C3"), "--trials", 4, "--tracker", address, "--db", world.path("client.db"), "--detach")[-1]
+    assert line["event"] == "detached" and not os.path.exists(world.path("other.db")), line
+    assert job_of(world, address)["detach"]
+    last = world.json("jobs", "attach", line["job"], "--tracker", address, "--db", world.path("other.db"))[-1]
+    assert last["state"] == "done" and last["done"] >= 4, last
+    [[count]] = world.sql("other.db", "SELECT count(*) FROM record WHERE final = 0")
+    assert count == "4", count
+    again = world.json("jobs", "attach", line["job"], "--tracker", address, "--db", world.path("other.db"))[-1]
+    assert again["state"] == "done", again
+    [[count]] = world.sql("other.db", "SELECT count(*) FROM record WHERE final = 0")
+    assert count == "4", count
+
+
+def test_a_detached_job_outlives_tracker_and_tuner(world):
+    model = world.zoo("conv:C2")
+    port = world.folder / "port"
+    listen = ["--listen", "127.0.0.1:0", "--port-file", port]
+    tracker = world.start("kiln-tracker", *listen)
+    until(port.exists, "the tracker listening")
+    address = f"127.0.0.1:{port.read_text().strip()}"
+    world.board(address)
+    tuner = world.tuner(address)
+    job = world.json("tune", model, "--trials", 16, "--tracker", address, "--db", world.path("client.db"), "--detach")[-1]["job"]
+    until(lambda: job_of(world, address).get("done", 0) >= 2, "the first results")
+    for child in (tracker, tuner):
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+    world.start("kiln-tracker", "--listen", address)
+    world.tuner(address)
+    last = world.json("jobs", "attach", job, "--tracker", address, "--db", world.path("client.db"))[-1]
+    assert last["state"] == "done" and last["done"] == 16, last
+    rows = world.sql("client.db", "SELECT count(*), count(DISTINCT trial_id) FROM record WHERE final = 0")
+    assert rows == [["16", "16"]], rows
+
+
+def test_the_same_job_twice_is_one(world):
+    _, address = world.tracker()
+    tune = ["--trials", 2, "--tracker", address, "--db", world.path("c.db"), "--detach", "--job", "nightly"]
+    for _ in range(2):
+        assert world.json("tune", world.zoo("conv:C3"), *tune)[-1]["job"] == "nightly"
+    assert job_of(world, address)["state"] == "waiting"
+    assert world.refused("tune", world.zoo("conv:C2"), *tune, says="asks for something else").returncode == 14
+    world.run("jobs", "cancel", "nightly", "--tracker", address)
+    assert job_of(world, address)["state"] == "cancelled"
+    assert world.refused("jobs", "attach", "nightly", "--tracker", address, "--db", world.path("c.db"), says="cancelled").returncode == 10
+
+
+def test_detaching_needs_a_fleet_that_stays(world):
+    assert world.refused("tune", world.zoo("conv:C3"), "--detach", "--db", world.path("c.db"), says="--tracker").returncode == 2
+
+
+def test_boards_go_off_duty_and_come_back(world):
+    address, _ = fleet(world, boards=2)
+    [row] = world.json("fleet", "drain", "board0", "--why", "new fan", "--tracker", address)
+    assert row["state"] == "drained" and row["text"] == "new fan", row
+    assert world.json("fleet", "quarantine", "board1", "--tracker", address)[0]["state"] == "quarantined"
+    assert states(world, address) == {"board0": "drained", "board1": "quarantined"}
+    assert "new fan" in world.run("fleet", "--tracker", address).stdout
+    done = world.refused("tune", world.zoo("conv:C3"), "--trials", 2, "--tracker", address, "--db", world.path("c.db"), says="2 would fit")
+    assert done.returncode == 21
+    world.run("fleet", "release", "board0", "--tracker", address)
+    done = world.json("tune", world.zoo("conv:C3"), "--trials", 2, "--tracker", address, "--db", world.path("c.db"))[-1]
+    assert done["measured"] == 2, done
+    rows = {board["key"]: board.get("trials", 0) for board in world.json("fleet", "--tracker", address)}
+    assert rows["board0"] >= 2 and rows["board1"] == 0, rows
+    assert world.refused("fleet", "drain", "board7", "--tracker", address, says="board7").returncode == 13
+
+
+def test_a_job_for_a_board_that_is_not_there_ends_at_once(world):
+    address, _ = fleet(world, boards=1)
+    done = world.refused("tune", world.zoo("conv:C3"), "--trials", 2, "--tracker", address, "--db", world.path("c.db"), "--on", "rpi9",
+                         says="no board called rpi9")
+    assert done.returncode == 13 and "board0 (1 of 1 in service)" in done.stderr, done.stderr
+    world.refused("tune", world.zoo("conv:C3"), "--tracker", address, "--db", world.path("c.db"), "--on", "a,b", says="--on")
+    done = world.json("tune", world.zoo("conv:C3"), "--trials", 2, "--tracker", address, "--db", world.path("c.db"), "--on", "board0")[-1]
+    assert done["measured"] == 2, done
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main(sys.modules[__name__]))

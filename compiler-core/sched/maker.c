@@ -111,3 +111,8 @@ const char *kiln_make_loop_name(kiln_maker *m, kiln_block block, int iter, const
                                     KILN_STR_ARG(name), suffix);
     return spelled(m, kiln_str_from(whole));
 }
+
+const char *kiln_make_stmt_name(kiln_maker *m, kiln_stmt loop) {
+    const kiln_program *p = m->replay.p;
+    return spelled(m, p->var.data[p->stmt.data[loop].var].name);
+}

@@ -32,5 +32,7 @@ const char *kiln_make_block_name(kiln_maker *m, kiln_block block);
 const char *kiln_make_buffer_name(kiln_maker *m, kiln_buffer buffer);
 /* Loop "BLOCK.ITER" + suffix, of iterator `iter`. */
 const char *kiln_make_loop_name(kiln_maker *m, kiln_block block, int iter, const char *suffix);
+/* Of the loop statement. */
+const char *kiln_make_stmt_name(kiln_maker *m, kiln_stmt loop);
 
 #endif

@@ -31,9 +31,9 @@ kiln_block kiln_sketch_main_reduction(const kiln_program *p, uint32_t *out_count
 /* Blocked layout "d0,d1/{0},d2,d1%{0}" that puts blocks of dimension `dim` innermost; NULL when
  * that dimension is innermost already. In the arena. */
 const char *kiln_sketch_blocked_layout(kiln_maker *m, uint32_t rank, int dim);
-/* Where the target has threads and the block enough work, fuses the perfectly nested loops of
- * `list` ("a, b, ..") and shares their iterations out. False when it does not. */
-bool kiln_sketch_share(kiln_maker *m, kiln_block block, const char *list);
+/* Where the target has threads and the block enough work, shares out the outermost loops around it,
+ * fused: as few as keep the threads equally busy, at most `most`. How many; 0: none. */
+uint32_t kiln_sketch_share(kiln_maker *m, kiln_block block, uint32_t most);
 /* Vectorises and parallelises a block that stands alone at the root. */
 void kiln_sketch_finish_block(kiln_maker *m, kiln_block block);
 /* The same for all that stand alone and have not been touched. */

@@ -30,13 +30,33 @@ int64_t kiln_sketch_lanes(const kiln_target *target, kiln_dtype dtype, int64_t e
 /* Below this, waking workers and waiting for them (a few microseconds) costs more than it saves. */
 #define SHARED_WORK_MIN 16384.0
 
-bool kiln_sketch_share(kiln_maker *m, kiln_block block, const char *list) {
-    if (m->target->threads <= 1 || kiln_pattern_work(m->replay.p, block) < SHARED_WORK_MIN)
-        return false;
-    kiln_str rest = kiln_str_from(list), head = kiln_str_trim(kiln_str_cut(&rest, ','));
-    if (head.size == 0) return false;
-    if (rest.size == 0) return kiln_make(m, "parallel(%.*s)", KILN_STR_ARG(head));
-    return kiln_make(m, "fuse(%s)", list) && kiln_make(m, "parallel(%.*s.f)", KILN_STR_ARG(head));
+/* Share of the threads' time in which they wait for the last of `parts` equal ones. */
+static double waiting(int64_t parts, int64_t threads) {
+    return 1 - (double)parts / (double)((parts + threads - 1) / threads * threads);
+}
+
+#define WAITING_MAX 0.04 /* less than dividing by one more loop's extent in every part costs */
+
+uint32_t kiln_sketch_share(kiln_maker *m, kiln_block block, uint32_t most) {
+    const kiln_program *p = m->replay.p;
+    int64_t parts = 1, threads = m->target->threads;
+    if (threads <= 1 || kiln_pattern_work(p, block) < SHARED_WORK_MIN) return 0;
+    kiln_stmt loop[KILN_LOOPS_MAX], stmt = kiln_program_block_stmt(p, block);
+    uint32_t count = kiln_nest_loops(p, stmt, loop), shared = 0;
+    const char *list = "", *fused = "";
+    double least = 1;
+    for (uint32_t i = 0; i < most && i < count && least > WAITING_MAX; i++) {
+        parts *= p->stmt.data[loop[i]].extent;
+        list = kiln_arena_printf(m->arena, "%s%s%s", list, i ? ", " : "",
+                                 kiln_make_stmt_name(m, loop[i]));
+        if (waiting(parts, threads) >= least) continue;
+        least = waiting(parts, threads);
+        fused = list;
+        shared = i + 1;
+    }
+    if (shared == 0 || (shared > 1 && !kiln_make(m, "fuse(%s)", fused))) return 0;
+    kiln_nest_loops(m->replay.p, kiln_program_block_stmt(m->replay.p, block), loop);
+    return kiln_make(m, "parallel(%s)", kiln_make_stmt_name(m, loop[0])) ? shared : 0;
 }
 
 /* Whether evaluating `e` twice costs little: no division, no function. */

@@ -44,16 +44,16 @@ static void order_and_share(kiln_maker *m, const kiln_pattern *pattern, int lane
     uint32_t outer = 0;
     for (uint32_t i = 0; i < b->iter_count; i++)
         if (!b->iter[i].reduce && (int)i != lanes_iter) outer |= 1u << i;
-    const char *outer_list = loop_list(m, pattern->block, outer);
     if (lanes_iter >= 0) {
+        const char *outer_list = loop_list(m, pattern->block, outer);
         const char *low = kiln_make_loop_name(m, pattern->block, lanes_iter, ".0");
-        outer_list = kiln_arena_printf(m->arena, "%s%s%s", outer_list, outer ? ", " : "", low);
         const char *reduce = loop_list(m, pattern->block, pattern->reduce);
-        kiln_make(m, "reorder(%s%s%s, %s)", outer_list, *reduce ? ", " : "", reduce,
+        kiln_make(m, "reorder(%s%s%s%s%s, %s)", outer_list, outer ? ", " : "", low,
+                  *reduce ? ", " : "", reduce,
                   kiln_make_loop_name(m, pattern->block, lanes_iter, ".1"));
         kiln_make(m, "vectorize(%s)", kiln_make_loop_name(m, pattern->block, lanes_iter, ".1"));
     }
-    if (share) kiln_sketch_share(m, pattern->block, outer_list);
+    if (share) kiln_sketch_share(m, pattern->block, bits(outer) + (lanes_iter >= 0));
 }
 
 static void vectorize_block(kiln_maker *m, kiln_block block, bool share) {

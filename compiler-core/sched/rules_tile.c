@@ -174,7 +174,7 @@ static void vectorize_copy(kiln_tile *t, kiln_block copy, int dim, const char *b
                          (long long)t->lanes)) {
         kiln_make(m, "vectorize(%s)", kiln_make_loop_name(m, copy, last, ".1"));
     }
-    if (at_root) kiln_sketch_share(m, copy, order);
+    if (at_root) kiln_sketch_share(m, copy, m->replay.p->block.data[copy].iter_count - 1);
 }
 
 /* Where the padded copy is made. Around the second round of tiles at most: further inside, border
@@ -215,12 +215,49 @@ static bool shares_rows_first(const kiln_tile *t) {
            operand_bytes(t, t->weights) < operand_bytes(t, t->data);
 }
 
-/* Splits the tile's loops and orders the nest. `*out_outer`: loops outside the tile, outermost
- * first. */
-static void make_nest(kiln_tile *t, uint32_t variant, kiln_strbuf *out_outer,
-                      uint32_t *out_outer_count, const char **out_first_reduce) {
+/* The list of loops that reorder takes. */
+typedef struct loop_order {
+    const kiln_tile *t;
+    const char *text, *first, *last;
+    uint32_t count;
+} loop_order;
+
+static void put(loop_order *order, int iter, const char *suffix) {
+    if (iter < 0) return;
+    order->last = loop(order->t, iter, suffix);
+    if (!order->first) order->first = order->last;
+    order->text = kiln_arena_printf(order->t->m->arena, "%s%s%s", order->text,
+                                    order->count++ ? ", " : "", order->last);
+}
+
+/* One loop each of rows, columns and vectors. */
+static void put_round(loop_order *order, bool vectors_last, const char *suffix) {
+    const kiln_tile *t = order->t;
+    if (!vectors_last) put(order, t->v, suffix);
+    put(order, t->mh, suffix);
+    put(order, t->mw, suffix);
+    if (vectors_last) put(order, t->v, suffix);
+}
+
+/* Reduce loops outside of the tile. */
+static void put_reduction(loop_order *order, bool taps_outside) {
+    const kiln_tile *t = order->t;
+    const kiln_block_info *b = &t->m->replay.p->block.data[t->block];
+    if (!taps_outside) put(order, t->k, ".0");
+    for (uint32_t i = 0; i < b->iter_count; i++)
+        if (b->iter[i].reduce && (int)i != t->k && (int)i != t->tap) put(order, (int)i, "");
+    if (taps_outside) put(order, t->k, ".0");
+}
+
+static const char *first_reduce_loop(const kiln_tile *t, bool taps_outside) {
+    loop_order order = {.t = t, .text = ""};
+    put_reduction(&order, taps_outside);
+    put(&order, t->tap, "");
+    return order.first;
+}
+
+static void split_tile(kiln_tile *t, bool vectors_innermost) {
     kiln_maker *m = t->m;
-    bool vectors_innermost = variant & 1, taps_outside = variant & 2;
     kiln_make(m, "split(%s, -1, %s[2], %lld)", loop(t, t->v, ""), t->tile, (long long)t->lanes);
     bool all_vectors = vectors_innermost || kiln_tile_keeps_weights(t);
     kiln_tile_split_rounds(t, loop(t, t->v, ".0"), all_vectors ? INT64_MAX : 1);
@@ -231,53 +268,31 @@ static void make_nest(kiln_tile *t, uint32_t variant, kiln_strbuf *out_outer,
         const char *tiles = loop(t, m_iter[i], ".0");
         kiln_tile_split_rounds(t, tiles, i == 1 ? INT64_MAX : kiln_tile_rows_a_round(t, tiles));
     }
-    if (t->k >= 0) kiln_make(m, "split(%s, -1, %s[0])", loop(t, t->k, ""), t->steps);
+    if (t->k < 0) return;
+    kiln_make(m, "split(%s, -1, %s[0])", loop(t, t->k, ""), t->steps);
+    kiln_make(m, "split(%s, -1, %s[1])", loop(t, t->k, ".1"), t->steps);
+}
 
-    kiln_strbuf order = {0};
-    uint32_t count = 0;
-#define OUTER(iter, suffix) \
-    (kiln_strbuf_printf(&order, "%s%s", count ? ", " : "", loop(t, iter, suffix)), count++)
-    const kiln_block_info *b = &m->replay.p->block.data[t->block];
+/* Splits the tile's loops and orders the nest. Returns the loops outside of the reduction. */
+static loop_order make_nest(kiln_tile *t, uint32_t variant) {
+    bool vectors_innermost = variant & 1, taps_outside = variant & 2;
+    split_tile(t, vectors_innermost);
+    loop_order order = {.t = t, .text = ""};
+    const kiln_block_info *b = &t->m->replay.p->block.data[t->block];
     for (uint32_t i = 0; i < b->iter_count; i++)
         if (!b->iter[i].reduce && (int)i != t->v && (int)i != t->mh && (int)i != t->mw)
-            OUTER((int)i, "");
-    bool rows_first = shares_rows_first(t);
-    if (!rows_first) OUTER(t->v, ".0.0");
-    if (t->mh >= 0) OUTER(t->mh, ".0.0");
-    if (rows_first && t->mh >= 0) OUTER(t->v, ".0.0");
-    if (t->mw >= 0) OUTER(t->mw, ".0.0");
-    if (rows_first && t->mh < 0) OUTER(t->v, ".0.0");
-    if (!vectors_innermost) OUTER(t->v, ".0.1");
-    if (t->mh >= 0) OUTER(t->mh, ".0.1");
-    if (t->mw >= 0) OUTER(t->mw, ".0.1");
-    if (vectors_innermost) OUTER(t->v, ".0.1");
-    *out_outer_count = count;
-    kiln_strbuf_str(out_outer, kiln_strbuf_view(&order));
-
-    *out_first_reduce = NULL;
-    if (t->k >= 0 && !taps_outside) *out_first_reduce = loop(t, t->k, ".0");
-    for (uint32_t i = 0; i < b->iter_count; i++)
-        if (b->iter[i].reduce && (int)i != t->k && (int)i != t->tap && !*out_first_reduce)
-            *out_first_reduce = loop(t, (int)i, "");
-    if (!*out_first_reduce)
-        *out_first_reduce = t->k >= 0 ? loop(t, t->k, ".0") : loop(t, t->tap, "");
-    if (t->k >= 0 && !taps_outside) OUTER(t->k, ".0");
-    for (uint32_t i = 0; i < b->iter_count; i++)
-        if (b->iter[i].reduce && (int)i != t->k && (int)i != t->tap) OUTER((int)i, "");
-    if (t->k >= 0 && taps_outside) OUTER(t->k, ".0");
-    if (t->k >= 0) {
-        kiln_make(m, "split(%s, -1, %s[1])", loop(t, t->k, ".1"), t->steps);
-        OUTER(t->k, ".1.0");
-        OUTER(t->k, ".1.1");
-    }
-    if (t->mh >= 0) OUTER(t->mh, ".1");
-    if (t->mw >= 0) OUTER(t->mw, ".1");
-    OUTER(t->v, ".1");
-    if (t->tap >= 0) OUTER(t->tap, "");
-    OUTER(t->v, ".2");
-#undef OUTER
-    kiln_make(m, "reorder(%s)", order.data);
-    kiln_strbuf_deinit(&order);
+            put(&order, (int)i, "");
+    put_round(&order, shares_rows_first(t), ".0.0");
+    put_round(&order, vectors_innermost, ".0.1");
+    const loop_order outer = order;
+    put_reduction(&order, taps_outside);
+    put(&order, t->k, ".1.0");
+    put(&order, t->k, ".1.1");
+    put_round(&order, true, ".1");
+    put(&order, t->tap, "");
+    put(&order, t->v, ".2");
+    kiln_make(t->m, "reorder(%s)", order.text);
+    return outer;
 }
 
 /* What follows the reduction, at the tile: lanes contiguous, the rest unrolled because registers
@@ -348,47 +363,13 @@ static void block_output(kiln_tile *t, kiln_block follower, const char *size) {
     }
 }
 
-/* Share of the threads' time that they wait for the last one, when all parts take as long. */
-static double waiting(int64_t parts, int64_t threads) {
-    return 1 - (double)parts / (double)((parts + threads - 1) / threads * threads);
-}
-
-#define WAITING_MAX 0.04 /* less than what one more loop around smaller parts would cost */
-
-/* How many of the outermost loops are shared out, from `least` to `most`: as few as keep the
- * threads equally busy. */
-static uint32_t shared_loops(const kiln_tile *t, uint32_t least, uint32_t most) {
-    const kiln_program *p = t->m->replay.p;
-    kiln_stmt loop[KILN_LOOPS_MAX];
-    uint32_t count = kiln_nest_loops(p, kiln_program_block_stmt(p, t->block), loop), best = least;
-    int64_t parts = 1, threads = t->m->target->threads;
-    double lost = 2;
-    for (uint32_t i = 0; i < most && i < count && lost > WAITING_MAX; i++) {
-        parts *= p->stmt.data[loop[i]].extent;
-        if (i + 1 < least || waiting(parts, threads) >= lost) continue;
-        lost = waiting(parts, threads);
-        best = i + 1;
-    }
-    return best;
-}
-
-/* Shares out the outermost loops. Returns the innermost loop of `outer`. */
-static const char *share_outer(kiln_tile *t, const char *outer, uint32_t *outer_count) {
-    kiln_str rest = kiln_str_from(outer), innermost = {0};
-    const char *first = "";
+/* How many of the outermost loops may be shared out: those outside of the first round of rows and
+ * columns, and that round as well. Each output iterator has one loop there. */
+static uint32_t loops_to_share(const kiln_tile *t) {
     const kiln_block_info *b = &t->m->replay.p->block.data[t->block];
-    uint32_t others = 0;
-    for (uint32_t i = 0; i < b->iter_count; i++) others += !b->iter[i].reduce;
-    others -= (t->mh >= 0) + (t->mw >= 0) + 1;
-    uint32_t shared = shared_loops(t, others + 1, others + 1 + (t->mh >= 0) + (t->mw >= 0));
-    for (uint32_t i = 0; i < *outer_count; i++) {
-        innermost = kiln_str_trim(kiln_str_cut(&rest, ','));
-        if (i < shared)
-            first = kiln_arena_printf(t->m->arena, "%s%s%.*s", first, i ? ", " : "",
-                                      KILN_STR_ARG(innermost));
-    }
-    if (kiln_sketch_share(t->m, t->block, first)) *outer_count -= shared - 1;
-    return kiln_str_dup(t->m->arena, innermost);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < b->iter_count; i++) count += !b->iter[i].reduce;
+    return count;
 }
 
 /* The accumulators become registers: lanes innermost, so that each vector is one register. */
@@ -431,21 +412,18 @@ bool kiln_sketch_tile(kiln_maker *m, uint32_t variant) {
         KILN_STR_ARG(kiln_iter_name(m->replay.p, &m->replay.p->block.data[t.block].iter[t.v])),
         vector);
 
-    kiln_strbuf outer = {0};
-    uint32_t outer_count;
-    const char *first_reduce;
-    make_nest(&t, variant, &outer, &outer_count, &first_reduce);
-    const char *at = share_outer(&t, outer.data, &outer_count);
-    kiln_strbuf_deinit(&outer);
+    const loop_order outer = make_nest(&t, variant);
+    uint32_t shared = kiln_sketch_share(m, t.block, loops_to_share(&t));
+    uint32_t outer_count = outer.count - (shared > 1 ? shared - 1 : 0);
     if (copy) place_copy(&t, copy, variant, outer_count);
-    place_follower(&t, follower, at);
+    place_follower(&t, follower, outer.last);
     kiln_make(m, "vectorize(%s)", loop(&t, t.v, ".2"));
     kiln_make(m, "unroll(%s)", loop(&t, t.v, ".1"));
     if (t.mw >= 0) kiln_make(m, "unroll(%s)", loop(&t, t.mw, ".1"));
     if (t.mh >= 0) kiln_make(m, "unroll(%s)", loop(&t, t.mh, ".1"));
     if (t.k >= 0) kiln_make(m, "unroll(%s)", loop(&t, t.k, ".1.1"));
     if (t.tap >= 0) kiln_make(m, "unroll(%s)", loop(&t, t.tap, ""));
-    kiln_make(m, "decompose_reduction(%s, %s)", name, first_reduce);
+    kiln_make(m, "decompose_reduction(%s, %s)", name, first_reduce_loop(&t, variant & 2));
     place_accumulators(&t);
     kiln_sketch_finish(m);
     return true;

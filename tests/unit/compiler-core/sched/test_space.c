@@ -406,6 +406,25 @@ static void threads_split_the_larger_operand(void **state) {
     }
 }
 
+/* Nothing more is divided per vector than what the threads need; names may be any. */
+static void threads_fuse_as_few_loops_as_keep_them_busy(void **state) {
+    static const char text[] = "program heads\n"
+                               "input \"q:0\": f32[4,128,64]\n"
+                               "input \"k:0\": f32[4,64,128]\n"
+                               "output y: f32[4,128,128]\n"
+                               "block product(h:4, m:128, n:128 | k:64): y[h, m, n] sum= "
+                               "\"q:0\"[h, m, k]*\"k:0\"[h, k, n] init 0.0\n";
+    kiln_program *te, *p;
+    expect_ok(kiln_program_parse(kiln_str_from(text), *state, &te));
+    kiln_target target = avx2(2);
+    kiln_trace trace;
+    kiln_space space = make_space(te, &target);
+    expect_ok(kiln_space_default(&space, *state, &trace, &p));
+    assert_int_equal(serial_nests(p, p->root), 0);
+    assert_int_equal(p->stmt.data[find_parallel(p, "product.")].extent, 4);
+    assert_int_equal(p->stmt.data[find_parallel(p, "k:0.read.")].extent, 4);
+}
+
 static void little_work_is_not_shared_out(void **state) {
     kiln_arena *arena = *state;
     kiln_target target = avx2(2);
@@ -467,6 +486,7 @@ int main(void) {
         test_with_arena(threads_share_the_outer_loops),
         test_with_arena(threads_get_equal_shares),
         test_with_arena(threads_split_the_larger_operand),
+        test_with_arena(threads_fuse_as_few_loops_as_keep_them_busy),
         test_with_arena(little_work_is_not_shared_out),
         test_with_arena(an_index_names_one_trace),
         test_with_arena(other_targets_have_no_rules_yet),

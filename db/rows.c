@@ -127,7 +127,10 @@ kiln_status kiln_db_put(kiln_db *db, kiln_db_table table, const void *row) {
 
     kiln_status st = prepare_put(db, table);
     if (!st) st = kiln_db_begin(db);
-    if (st) return st;
+    if (st) {
+        kiln_db_rollback(db); /* a failed write undoes the group, also before it got to the row */
+        return st;
+    }
     for (uint32_t i = 0; i < info->column_count; i++) {
         kiln_db_value value = value_of(&info->column[i], member_of(row, &info->column[i]));
         db->backend->bind(db->put[table], i + 1, &value);
@@ -147,6 +150,8 @@ kiln_status kiln_db_remove(kiln_db *db, kiln_db_table table, kiln_str identity) 
     if (!st) {
         kiln_db_bind_text(statement, 1, identity);
         st = kiln_db_run(statement, info->name);
+    } else {
+        kiln_db_rollback(db);
     }
     kiln_db_release(statement);
     kiln_strbuf_deinit(&sql);

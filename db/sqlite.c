@@ -88,16 +88,15 @@ static bool parent_is_folder(const char *path) {
  * is. */
 static kiln_status open_error(const kiln_db *db, int rc) {
     const char *path = db->path;
+    if ((rc & 0xff) != SQLITE_CANTOPEN) return error_of(db, rc, "opening the database");
     if (db->mode == KILN_DB_READ && !kiln_file_exists(path))
         return KILN_ERROR(NOT_FOUND, "%s: there is no such database", path);
     if (kiln_file_is_folder(path))
         return KILN_ERROR(PERMISSION_DENIED, "%s is a folder; name a file in it", path);
     if (!parent_is_folder(path))
         return KILN_ERROR(NOT_FOUND, "%s: its folder does not exist", path);
-    if ((rc & 0xff) == SQLITE_CANTOPEN)
-        return KILN_ERROR(PERMISSION_DENIED,
-                          "%s: the file, or one beside it, cannot be opened or made", path);
-    return error_of(db, rc, "opening the database");
+    return KILN_ERROR(PERMISSION_DENIED, "%s: the file, or one beside it, cannot be opened or made",
+                      path);
 }
 
 /* ---- Opening ---- */

@@ -44,6 +44,11 @@ KILN_MUST_USE kiln_status kiln_db_path(const char *option, kiln_arena *process,
 /* --target T, or native. */
 KILN_MUST_USE kiln_status kiln_target_option(const char *option, kiln_arena *process,
                                              kiln_target *out_target);
+/* --dim NAME=N...: sizes of dimensions that the model leaves open. INVALID_ARGUMENT: not of that
+ * form, or a name twice. */
+extern const char kiln_dim_help[];
+KILN_MUST_USE kiln_status kiln_dim_option(const kiln_opt_list *option, kiln_arena *process,
+                                          kiln_onnx_options *out_options);
 /* Opens for reading; *out_db NULL when there is no such file yet. */
 KILN_MUST_USE kiln_status kiln_db_open_if_there(const char *path, kiln_db **out_db);
 /* Seconds or the like with three significant digits: "1.23 ms", "45.6 us". */
@@ -62,8 +67,9 @@ KILN_MUST_USE kiln_status kiln_no_such_task(const kiln_tasks *tasks, const char 
 typedef struct kiln_stage_options {
     const char *stage, *after; /* `after` NULL: all passes */
     const kiln_target *target;
-    kiln_db *db;      /* NULL: default schedules */
-    const char *task; /* number or key prefix; NULL: all */
+    kiln_db *db;                   /* NULL: default schedules */
+    const kiln_onnx_options *onnx; /* NULL: none */
+    const char *task;              /* number or key prefix; NULL: all */
 } kiln_stage_options;
 /* INVALID_ARGUMENT: no such stage, pass or task; the note lists those there are. */
 KILN_MUST_USE kiln_status kiln_stage_print(const char *model_path,

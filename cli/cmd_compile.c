@@ -70,7 +70,14 @@ static kiln_status parse_omissions(const char *text, omissions *out) {
     return KILN_OK;
 }
 
-static kiln_status compile_module(kiln_arena *process, const char *model, const omissions *without,
+/* The file, its open dimensions, and what is left out of its compilation. */
+typedef struct source {
+    const char *path;
+    kiln_onnx_options onnx;
+    omissions without;
+} source;
+
+static kiln_status compile_module(kiln_arena *process, const source *model,
                                   const kiln_target *target, kiln_db *db, const char *output,
                                   bool json) {
     kiln_graph *graph = NULL;
@@ -78,9 +85,10 @@ static kiln_status compile_module(kiln_arena *process, const char *model, const 
     kiln_pack_report packed;
     kiln_pack_options options = {.target = target,
                                  .db = db,
-                                 .model_name = kiln_str_from(model),
-                                 .without = without->planners};
-    kiln_status st = kiln_model_load_without(model, without->passes, process, &graph);
+                                 .model_name = kiln_str_from(model->path),
+                                 .without = model->without.planners};
+    kiln_status st =
+        kiln_model_load_with(model->path, &model->onnx, model->without.passes, process, &graph);
     if (!st) st = kiln_pack(graph, &options, process, &bytes, &packed);
     if (!st) st = kiln_file_write(output, kiln_strbuf_view(&bytes), 0666);
     if (!st) report(&packed, output, bytes.size, json);
@@ -88,11 +96,11 @@ static kiln_status compile_module(kiln_arena *process, const char *model, const 
     return st;
 }
 
-static kiln_status emit_text(kiln_arena *process, const char *model, const kiln_target *target,
+static kiln_status emit_text(kiln_arena *process, const source *model, const kiln_target *target,
                              kiln_db *db, const char *emit, const char *output) {
     kiln_strbuf text = {0};
-    kiln_stage_options options = {.stage = emit, .target = target, .db = db};
-    kiln_status st = kiln_stage_print(model, &options, process, &text);
+    kiln_stage_options options = {.stage = emit, .target = target, .db = db, .onnx = &model->onnx};
+    kiln_status st = kiln_stage_print(model->path, &options, process, &text);
     if (!st && output)
         st = kiln_file_write(output, kiln_strbuf_view(&text), 0666);
     else if (!st)
@@ -104,6 +112,7 @@ static kiln_status emit_text(kiln_arena *process, const char *model, const kiln_
 kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
     const char *target_text = NULL, *db_option = NULL, *output = NULL, *emit = "module",
                *db_path = NULL, *without_text = NULL;
+    kiln_opt_list dim = {0};
     bool json = false;
     const kiln_opt option[] = {
         {"target", KILN_OPT_TEXT, &target_text, "T", "device to compile for (default native)"},
@@ -114,6 +123,7 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
          "module, llvm, asm, loops or graph (default module)"},
         {"without", KILN_OPT_TEXT, &without_text, "NAME,...",
          "leave out passes or parts of planning, to see what each is worth"},
+        {"dim", KILN_OPT_LIST, &dim, "NAME=N", kiln_dim_help},
         {"json", KILN_OPT_FLAG, &json, NULL, "print one object"},
     };
     const kiln_opt_table table = {
@@ -126,21 +136,23 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
         1};
     kiln_args args;
     kiln_target target;
-    omissions without;
+    source model;
     kiln_db *db = NULL;
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
     if (st || args.help) return st;
     if (strcmp(emit, "static-c") == 0)
         return KILN_ERROR(UNIMPLEMENTED, "--emit static-c is not there yet; use --emit module");
-    st = parse_omissions(without_text, &without);
+    model.path = args.positional[0];
+    st = parse_omissions(without_text, &model.without);
+    if (!st) st = kiln_dim_option(&dim, process, &model.onnx);
     if (!st) st = kiln_target_option(target_text, process, &target);
     if (!st) st = kiln_db_path(db_option, process, &db_path);
     if (!st) st = kiln_db_open_if_there(db_path, &db);
     if (!st && strcmp(emit, "module") == 0)
-        st = compile_module(process, args.positional[0], &without, &target, db,
-                            output ? output : default_output(process, args.positional[0]), json);
+        st = compile_module(process, &model, &target, db,
+                            output ? output : default_output(process, model.path), json);
     else if (!st)
-        st = emit_text(process, args.positional[0], &target, db, emit, output);
+        st = emit_text(process, &model, &target, db, emit, output);
     kiln_db_close(db);
     return st;
 }

@@ -5,6 +5,8 @@
 
 typedef struct explain {
     const char *model, *stage, *task, *after, *target_text, *db_path, *why;
+    kiln_opt_list dim;
+    kiln_onnx_options onnx;
     bool json;
     kiln_arena *process;
 } explain;
@@ -15,7 +17,7 @@ static kiln_status explain_why(const explain *e, const kiln_target *target, kiln
     kiln_db *db = NULL;
     kiln_status st = kiln_db_path(e->db_path, e->process, &path);
     if (!st) st = kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_READ, &db);
-    kiln_why_options options = {e->why, target, db, e->json};
+    kiln_why_options options = {e->why, target, db, e->json, &e->onnx};
     if (!st) st = kiln_why_print(e->model, &options, e->process, text);
     if (!st && !e->json) fwrite(text->data, 1, text->size, stdout);
     kiln_db_close(db);
@@ -26,7 +28,7 @@ static kiln_status explain_stage(const explain *e, const kiln_target *target, ki
     kiln_db *db = NULL;
     kiln_status st =
         e->db_path ? kiln_db_open(e->db_path, KILN_DB_RECORDS, KILN_DB_READ, &db) : KILN_OK;
-    kiln_stage_options options = {e->stage, e->after, target, db, e->task};
+    kiln_stage_options options = {e->stage, e->after, target, db, &e->onnx, e->task};
     if (!st) st = kiln_stage_print(e->model, &options, e->process, text);
     if (!st && e->json)
         kiln_json_line(json_pack("{s:s, s:s, s:o}", "event", "explain", "stage", e->stage, "text",
@@ -51,6 +53,7 @@ kiln_status kiln_cmd_explain(kiln_arena *process, int argc, char **argv) {
         {"db", KILN_OPT_TEXT, &e.db_path, "PATH",
          "take the best stored schedules from here (default: the unsearched ones; with --why "
          "$KILN_HOME/kiln.db)"},
+        {"dim", KILN_OPT_LIST, &e.dim, "NAME=N", kiln_dim_help},
         {"json", KILN_OPT_FLAG, &e.json, NULL, "print one object with the text"},
     };
     const kiln_opt_table table = {
@@ -67,6 +70,7 @@ kiln_status kiln_cmd_explain(kiln_arena *process, int argc, char **argv) {
     if (st || args.help) return st;
     e.model = args.positional[0];
     st = kiln_target_option(e.target_text, process, &target);
+    if (!st) st = kiln_dim_option(&e.dim, process, &e.onnx);
     if (!st) st = e.why ? explain_why(&e, &target, &text) : explain_stage(&e, &target, &text);
     kiln_strbuf_deinit(&text);
     return st;

@@ -35,7 +35,8 @@ static kiln_status check_request(kiln_tune *t) {
         strcmp(t->target.kind.data ? kiln_str_dup(t->process, t->target.kind) : "", "cpu") != 0)
         st = KILN_ERROR(UNIMPLEMENTED, "this version tunes cpu targets only, not %.*s",
                         KILN_STR_ARG(t->target.kind));
-    if (!st) st = kiln_model_load(o->model, t->process, &t->graph);
+    if (!st) st = kiln_dim_option(&o->dim, t->process, &t->onnx);
+    if (!st) st = kiln_model_load_with(o->model, &t->onnx, 0, t->process, &t->graph);
     if (!st) st = kiln_tuning_create(t->graph, &t->target, t->process, &tuning);
     t->tasks = tuning.tasks;
     if (!st) st = kiln_db_path(o->db, t->process, &t->db_path);
@@ -101,6 +102,7 @@ kiln_status kiln_cmd_tune(kiln_arena *process, int argc, char **argv) {
          "seed of the search and of the test data (default 0)"},
         {"search", KILN_OPT_TEXT, &o.search, "NAME", searchers_help},
         {"out", KILN_OPT_TEXT, &o.out, "MODULE", "pack the best schedules into this module"},
+        {"dim", KILN_OPT_LIST, &o.dim, "NAME=N", kiln_dim_help},
         {"detach", KILN_OPT_FLAG, &o.detach, NULL,
          "do not wait for the end; kiln jobs attach brings the records"},
         {"job", KILN_OPT_TEXT, &o.job, "ID",

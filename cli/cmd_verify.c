@@ -21,6 +21,7 @@ typedef struct tally {
     uint32_t passed, failed, unsupported;
     uint32_t bound; /* passed with an input bound as a constant */
     bool json, quiet;
+    kiln_onnx_options onnx; /* sizes of open dimensions */
 } tally;
 
 typedef struct data_set {
@@ -185,10 +186,10 @@ static kiln_status run_data_set(kiln_module *module, const kiln_graph *graph, co
 
 /* Inputs that become constants differ between data sets, so each data set gets its own module. */
 static kiln_status check_data_set(const char *model, const data_set *data, bool single,
-                                  kiln_arena *arena, uint32_t *bound, bool *out_same,
+                                  kiln_onnx_options options, kiln_arena *arena, bool *out_same,
                                   kiln_strbuf *why) {
-    kiln_onnx_options options = {
-        .known_count = data->input_count, .known = data->input, .out_bound_count = bound};
+    options.known_count = data->input_count;
+    options.known = data->input;
     kiln_graph *graph = NULL;
     kiln_target target;
     kiln_module *module = NULL;
@@ -209,8 +210,8 @@ static kiln_status check_data_set(const char *model, const data_set *data, bool 
     return st;
 }
 
-static kiln_status check_case(const char *folder, kiln_arena *arena, verdict *out_verdict,
-                              uint32_t *bound, kiln_strbuf *why) {
+static kiln_status check_case(const char *folder, const kiln_onnx_options *options,
+                              kiln_arena *arena, verdict *out_verdict, kiln_strbuf *why) {
     char *model = kiln_arena_printf(arena, "%s/model.onnx", folder);
     kiln_onnx_ports ports;
     uint32_t sets = 0;
@@ -225,7 +226,7 @@ static kiln_status check_case(const char *folder, kiln_arena *arena, verdict *ou
         if (st)
             st = blame_model(model, st, arena);
         else
-            st = check_data_set(model, data, ports.node_count == 1, arena, bound, &right, why);
+            st = check_data_set(model, data, ports.node_count == 1, *options, arena, &right, why);
     }
     if (!st && sets == 0) st = KILN_ERROR(NOT_FOUND, "%s has no test_data_set_0", folder);
     if (!st) *out_verdict = right ? PASSED : FAILED;
@@ -259,7 +260,9 @@ static void verify_one(const char *folder, tally *t) {
     uint32_t bound = 0;
     kiln_strbuf why = {0};
     kiln_strbuf_text(&why, "");
-    kiln_status st = check_case(folder, &arena, &v, &bound, &why);
+    kiln_onnx_options options = t->onnx;
+    options.out_bound_count = &bound;
+    kiln_status st = check_case(folder, &options, &arena, &v, &why);
     if (st) {
         v = kiln_status_code(st) == KILN_UNIMPLEMENTED ? UNSUPPORTED : FAILED;
         kiln_strbuf_reset(&why);
@@ -277,7 +280,9 @@ static void verify_one(const char *folder, tally *t) {
 
 kiln_status kiln_cmd_verify(kiln_arena *process, int argc, char **argv) {
     tally t = {0};
+    kiln_opt_list dim = {0};
     const kiln_opt option[] = {
+        {"dim", KILN_OPT_LIST, &dim, "NAME=N", kiln_dim_help},
         {"quiet", KILN_OPT_FLAG, &t.quiet, NULL, "print only failures and the last line"},
         {"json", KILN_OPT_FLAG, &t.json, NULL, "print one object per case"},
     };
@@ -292,6 +297,8 @@ kiln_status kiln_cmd_verify(kiln_arena *process, int argc, char **argv) {
     kiln_args args;
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
     if (st || args.help) return st;
+    st = kiln_dim_option(&dim, process, &t.onnx);
+    if (st) return st;
     for (size_t i = 0; i < args.count; i++) {
         kiln_arena scratch;
         kiln_arena_init(&scratch, 0);

@@ -44,6 +44,30 @@ kiln_status kiln_target_option(const char *option, kiln_arena *process, kiln_tar
     return kiln_target_parse(kiln_str_from(option ? option : "native"), process, out_target);
 }
 
+const char kiln_dim_help[] = "size of a dimension that the model leaves open (again for each)";
+
+kiln_status kiln_dim_option(const kiln_opt_list *option, kiln_arena *process,
+                            kiln_onnx_options *out_options) {
+    kiln_str *name = KILN_ARENA_ARRAY(process, kiln_str, option->count);
+    int64_t *value = KILN_ARENA_ARRAY(process, int64_t, option->count);
+    for (size_t i = 0; i < option->count; i++) {
+        uint64_t size = 0;
+        kiln_str rest = kiln_str_from(option->item[i]);
+        name[i] = kiln_str_cut(&rest, '=');
+        if (!name[i].size || !kiln_str_to_u64(rest, &size) || size == 0 || size > INT32_MAX)
+            return KILN_ERROR(INVALID_ARGUMENT, "--dim wants NAME=N with N of 1 or more, not '%s'",
+                              option->item[i]);
+        for (size_t k = 0; k < i; k++)
+            if (kiln_str_equal(name[k], name[i]))
+                return KILN_ERROR(INVALID_ARGUMENT, "--dim %.*s is given twice",
+                                  KILN_STR_ARG(name[i]));
+        value[i] = (int64_t)size;
+    }
+    *out_options = (kiln_onnx_options){
+        .dim_count = (uint32_t)option->count, .dim_name = name, .dim_value = value};
+    return KILN_OK;
+}
+
 kiln_status kiln_db_open_if_there(const char *path, kiln_db **out_db) {
     *out_db = NULL;
     return kiln_db_is_there(path) ? kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_READ, out_db)

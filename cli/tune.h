@@ -17,6 +17,7 @@ typedef struct kiln_tune_options {
     uint64_t trials, seed, priority;
     double seconds;
     bool detach, json, insecure;
+    kiln_opt_list dim;
 } kiln_tune_options;
 
 typedef struct kiln_tune {
@@ -25,6 +26,7 @@ typedef struct kiln_tune {
     const char *db_path;
     kiln_target target;
     const char *target_text; /* canonical */
+    kiln_onnx_options onnx;  /* sizes of open dimensions */
     kiln_graph *graph;
     kiln_tasks tasks;
     kiln_private_fleet *fleet;

@@ -112,7 +112,7 @@ static kiln_status open_job(kiln_tune *t) {
                               .user =
                                   kiln_str_from(kiln_env("USER") ? kiln_env("USER") : "unknown")};
     kiln_status st = kiln_tune_parse_on(o->on, t->process, &spec);
-    if (!st) st = kiln_onnx_embed(o->model, &model);
+    if (!st) st = kiln_onnx_embed(o->model, &t->onnx, &model);
     if (!st) st = kiln_client_put(t->client, kiln_strbuf_view(&model), &spec.model);
     kiln_strbuf_deinit(&model);
     if (!st && !t->fleet) st = send_records(t, &spec.records);

@@ -316,7 +316,7 @@ kiln_status kiln_why_print(const char *model_path, const kiln_why_options *optio
     kiln_graph *graph = NULL;
     kiln_tasks tasks;
     uint32_t found = 0;
-    kiln_status st = kiln_model_load(model_path, process, &graph);
+    kiln_status st = kiln_model_load_with(model_path, options->onnx, 0, process, &graph);
     if (!st) st = kiln_tasks_extract(graph, process, &tasks);
     for (uint32_t i = 0; !st && i < tasks.count; i++) {
         if (!kiln_task_is(&tasks.task[i], i, options->task)) continue;

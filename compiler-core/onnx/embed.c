@@ -47,27 +47,63 @@ static kiln_status pack(const Onnx__ModelProto *model, const char *path, kiln_st
     return KILN_OK;
 }
 
-kiln_status kiln_onnx_embed(const char *path, kiln_strbuf *out) {
+/* An open dimension with what it was before: a name that protobuf-c frees with the message. */
+typedef struct filled_dim {
+    Onnx__TensorShapeProto__Dimension *dim, before;
+} filled_dim;
+typedef KILN_VEC(filled_dim) filled_dims;
+
+static void fill_dims(const Onnx__GraphProto *graph, const kiln_onnx_options *options,
+                      kiln_arena *arena, filled_dims *out) {
+    for (size_t i = 0; i < graph->n_input; i++) {
+        const Onnx__TypeProto *type = graph->input[i]->type;
+        if (!type || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE) continue;
+        const Onnx__TensorShapeProto *shape = type->tensor_type->shape;
+        for (size_t d = 0; shape && d < shape->n_dim; d++) {
+            int64_t value = 0;
+            filled_dim filled = {shape->dim[d], *shape->dim[d]};
+            if (!kiln_onnx_dim_is_open(filled.dim)) continue;
+            kiln_str name = kiln_onnx_dim_name(graph->input[i], d, arena);
+            if (!kiln_onnx_dim_find(options, name, &value)) continue;
+            kiln_vec_push_in(arena, out, filled);
+            filled.dim->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+            filled.dim->dim_value = value;
+        }
+    }
+}
+
+static void empty_dims(filled_dims *filled) {
+    for (uint32_t i = 0; i < filled->count; i++) *filled->data[i].dim = filled->data[i].before;
+}
+
+static kiln_status embed(Onnx__ModelProto *model, const char *path,
+                         const kiln_onnx_options *options, kiln_arena *arena, kiln_strbuf *out) {
+    filled_dims filled = {0};
+    size_t folded = 0;
+    kiln_status st = kiln_onnx_dims_check(model->graph, options);
+    if (!st) fill_dims(model->graph, options, arena, &filled);
+    for (; !st && folded < model->graph->n_initializer; folded++)
+        st = fold_tensor(model->graph->initializer[folded], folder_of(path, arena), arena);
+    if (!st) st = pack(model, path, out);
+    for (size_t i = 0; i < folded; i++) unfold_tensor(model->graph->initializer[i]);
+    empty_dims(&filled);
+    return st;
+}
+
+kiln_status kiln_onnx_embed(const char *path, const kiln_onnx_options *options, kiln_strbuf *out) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
     kiln_str bytes = {0};
     kiln_status st = kiln_file_read(path, KILN_ONNX_FILE_BYTES_MAX, &scratch, &bytes);
     Onnx__ModelProto *model = NULL;
     if (!st) st = kiln_onnx_model_unpack(bytes, &model);
-    size_t tensor_count = model ? model->graph->n_initializer : 0;
-    bool external = false;
-    for (size_t i = 0; i < tensor_count; i++)
-        external |= kiln_onnx_is_external(model->graph->initializer[i]);
-    if (!st && !external)
+    bool changes = options && options->dim_count > 0;
+    for (size_t i = 0; !st && i < model->graph->n_initializer; i++)
+        changes = changes || kiln_onnx_is_external(model->graph->initializer[i]);
+    if (!st && changes)
+        st = embed(model, path, options, &scratch, out);
+    else if (!st)
         kiln_strbuf_append(out, bytes.data, bytes.size); /* the same bytes, the same name */
-    if (!st && external) {
-        size_t folded = 0;
-        for (; !st && folded < tensor_count; folded++)
-            st =
-                fold_tensor(model->graph->initializer[folded], folder_of(path, &scratch), &scratch);
-        if (!st) st = pack(model, path, out);
-        for (size_t i = 0; i < tensor_count; i++) unfold_tensor(model->graph->initializer[i]);
-    }
     kiln_onnx_model_free(model);
     kiln_arena_deinit(&scratch);
     return kiln_status_note(st, "reading %s", path);

@@ -254,26 +254,21 @@ static kiln_status import_initializers(kiln_importer *im, const Onnx__GraphProto
 }
 
 /* `known`: what it is in the data that the caller has, or -1. */
-static kiln_status read_dimension(const kiln_importer *im,
-                                  const Onnx__TensorShapeProto__Dimension *dim, int64_t known,
-                                  int64_t *out_extent) {
-    bool has_value = dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
-    if (has_value && dim->dim_value >= 0) { /* some exporters write -1 for an open one */
+static kiln_status read_dimension(const kiln_importer *im, const Onnx__ValueInfoProto *info,
+                                  size_t place, int64_t known, int64_t *out_extent) {
+    const Onnx__TensorShapeProto__Dimension *dim = info->type->tensor_type->shape->dim[place];
+    if (!kiln_onnx_dim_is_open(dim)) {
         *out_extent = dim->dim_value;
         return KILN_OK;
     }
-    bool named = dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
-    kiln_str name = named ? kiln_proto_text(dim->dim_param) : (kiln_str){0};
-    for (uint32_t i = 0; i < im->options->dim_count; i++) {
-        if (!kiln_str_equal(im->options->dim_name[i], name)) continue;
-        *out_extent = im->options->dim_value[i];
-        return KILN_OK;
-    }
+    kiln_str name = kiln_onnx_dim_name(info, place, im->graph->arena);
+    if (kiln_onnx_dim_find(im->options, name, out_extent)) return KILN_OK;
     if (known >= 0) {
         *out_extent = known;
         return KILN_OK;
     }
-    return KILN_ERROR(UNIMPLEMENTED, "dynamic dimension \"%.*s\"", KILN_STR_ARG(name));
+    return KILN_ERROR(UNIMPLEMENTED, "dimension \"%.*s\" is open; give it a size: --dim %.*s=N",
+                      KILN_STR_ARG(name), KILN_STR_ARG(name));
 }
 
 static kiln_status read_type(const kiln_importer *im, const Onnx__ValueInfoProto *info,
@@ -293,8 +288,8 @@ static kiln_status read_type(const kiln_importer *im, const Onnx__ValueInfoProto
     bool fits = known && known->tensor.shape.rank == shape->n_dim;
     kiln_status st = KILN_OK;
     for (size_t d = 0; !st && d < shape->n_dim; d++)
-        st = read_dimension(im, shape->dim[d], fits ? known->tensor.shape.dim[d] : -1,
-                            &out_shape->dim[d]);
+        st =
+            read_dimension(im, info, d, fits ? known->tensor.shape.dim[d] : -1, &out_shape->dim[d]);
     size_t size_bytes;
     return st ? st : kiln_shape_bytes(out_shape, *out_dtype, &size_bytes);
 }
@@ -472,6 +467,7 @@ kiln_status kiln_import_model(const Onnx__ModelProto *model, const char *folder,
     kiln_map_init(&im.taken);
     reserve_names(&im, proto);
     kiln_status st = find_opset(&im, model);
+    if (!st) st = kiln_onnx_dims_check(proto, options);
     if (!st) st = import_initializers(&im, proto);
     if (!st) st = import_inputs(&im, proto);
     if (!st) st = import_nodes(&im, proto->node, proto->n_node);

@@ -26,8 +26,9 @@ typedef struct kiln_onnx_options {
      * dimensions from here that the model leaves open. */
     uint32_t known_count;
     const kiln_named_tensor *known;
-    /* Values of dimensions by name ("batch"): [dim_count]; an unnamed or unlisted one is an error.
-     */
+    /* Values of open dimensions of inputs by name ("batch"; one that the model leaves unnamed is
+     * called by its input and place, "x.0"): [dim_count]. One that is not listed is an error, and
+     * so is a name that no input has. */
     uint32_t dim_count;
     const kiln_str *dim_name;
     const int64_t *dim_value;
@@ -46,9 +47,11 @@ KILN_MUST_USE kiln_status kiln_onnx_load(const char *path, const kiln_onnx_optio
 KILN_MUST_USE kiln_status kiln_onnx_import(kiln_str bytes, const char *folder,
                                            const kiln_onnx_options *options, kiln_arena *arena,
                                            kiln_graph **out_graph);
-/* Appends the model as one piece: the file's own bytes, or with external data folded into it.
- * Errors as kiln_onnx_load's; unsupported operators are not looked at. */
-KILN_MUST_USE kiln_status kiln_onnx_embed(const char *path, kiln_strbuf *out);
+/* Appends the model as one piece: the file's own bytes, or with external data folded into it and
+ * the dimensions of `options` (NULL: none) filled in. Errors as kiln_onnx_load's; unsupported
+ * operators and open dimensions are not looked at. */
+KILN_MUST_USE kiln_status kiln_onnx_embed(const char *path, const kiln_onnx_options *options,
+                                          kiln_strbuf *out);
 /* One TensorProto (the .pb files of test data sets); its name may be empty. */
 KILN_MUST_USE kiln_status kiln_onnx_tensor_load(const char *path, kiln_arena *arena,
                                                 kiln_named_tensor *out_tensor);

@@ -27,6 +27,17 @@ KILN_MUST_USE kiln_status kiln_onnx_tensor(const Onnx__TensorProto *proto, const
                                            uint64_t *budget_bytes, kiln_arena *arena,
                                            kiln_tensor *out_tensor);
 
+/* Whether the model leaves the dimension open; some exporters write -1 for that. */
+bool kiln_onnx_dim_is_open(const Onnx__TensorShapeProto__Dimension *dim);
+/* What an open dimension is called: its name, or "INPUT.PLACE". In `arena`. */
+kiln_str kiln_onnx_dim_name(const Onnx__ValueInfoProto *input, size_t place, kiln_arena *arena);
+/* Its value among `options`, by that name; false: none is given. */
+bool kiln_onnx_dim_find(const kiln_onnx_options *options, kiln_str name, int64_t *out_value);
+/* Whether every name of `options` is that of an open dimension. INVALID_ARGUMENT: says which there
+ * are. */
+KILN_MUST_USE kiln_status kiln_onnx_dims_check(const Onnx__GraphProto *graph,
+                                               const kiln_onnx_options *options);
+
 /* ---- import ---------------------------------------------------------------------------------- */
 typedef struct kiln_importer {
     kiln_graph *graph;

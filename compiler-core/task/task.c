@@ -248,12 +248,13 @@ kiln_status kiln_tasks_extract(const kiln_graph *graph, kiln_arena *arena, kiln_
 }
 
 kiln_status kiln_model_load(const char *path, kiln_arena *arena, kiln_graph **out_graph) {
-    return kiln_model_load_without(path, 0, arena, out_graph);
+    return kiln_model_load_with(path, NULL, 0, arena, out_graph);
 }
 
-kiln_status kiln_model_load_without(const char *path, uint32_t without, kiln_arena *arena, kiln_graph **out_graph) {
+kiln_status kiln_model_load_with(const char *path, const kiln_onnx_options *options, uint32_t without,
+                                 kiln_arena *arena, kiln_graph **out_graph) {
     kiln_graph *graph = NULL;
-    kiln_status st = kiln_onnx_load(path, NULL, arena, &graph);
+    kiln_status st = kiln_onnx_load(path, options, arena, &graph);
     if (!st) st = kiln_passes_run_without(graph, without);
     if (!st) *out_graph = graph;
     return st;

@@ -39,7 +39,8 @@ static void everything_unsupported_is_listed_at_once(void **state) {
     const char *text = kiln_status_text(st);
     assert_int_equal(kiln_status_code(st), KILN_UNIMPLEMENTED);
     expect_contains(text, "5 things of this model are not supported:");
-    expect_contains(text, "input \"z\": dynamic dimension \"batch\"");
+    expect_contains(text,
+                    "input \"z\": dimension \"batch\" is open; give it a size: --dim batch=N");
     expect_contains(text, "node \"first\": Frobnicate (opset 13): operator");
     expect_contains(text, "node \"c\": Relu (opset 13): attribute inplace");
     expect_contains(text, "node \"c\": Relu (opset 13): attribute fast");
@@ -68,7 +69,8 @@ static void negative_dimensions_are_open(void **state) {
                          .output = "y:1",
                          .node_count = 1,
                          .node = {node_of(*state, "Relu", "x", "y")}};
-    expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "input \"x\": dynamic dimension");
+    expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED,
+                          "input \"x\": dimension \"x.0\" is open");
     const kiln_named_tensor known = {KILN_STR("x"),
                                      kiln_tensor_create(*state, KILN_F32, SHAPE(2, 3))};
     const kiln_onnx_options options = {.known_count = 1, .known = &known};
@@ -125,6 +127,18 @@ static void dimensions_can_be_given_by_name(void **state) {
     kiln_graph *graph = NULL;
     expect_ok(kiln_onnx_import(model_of(*state, &parts), NULL, &options, *state, &graph));
     assert_int_equal(graph->value.data[graph->output.data[0]].shape.dim[0], 7);
+    name = KILN_STR("channels");
+    expect_error(kiln_onnx_import(model_of(*state, &parts), NULL, &options, *state, &graph),
+                 INVALID_ARGUMENT, "no open dimension \"channels\"; open are batch");
+    parts.input = "x:-1,3";
+    expect_error(kiln_onnx_import(model_of(*state, &parts), NULL, &options, *state, &graph),
+                 INVALID_ARGUMENT, "open are x.0");
+    name = KILN_STR("x.0"); /* what has no name is called by its place */
+    expect_ok(kiln_onnx_import(model_of(*state, &parts), NULL, &options, *state, &graph));
+    assert_int_equal(graph->value.data[graph->output.data[0]].shape.dim[0], 7);
+    parts.input = "x:7,3";
+    expect_error(kiln_onnx_import(model_of(*state, &parts), NULL, &options, *state, &graph),
+                 INVALID_ARGUMENT, "its shapes are all known");
 }
 
 static void initializers_that_are_inputs_too_are_constants(void **state) {

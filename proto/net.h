@@ -191,7 +191,8 @@ uint64_t kiln_conn_id(const kiln_conn *conn);
 /* The next free stream of our parity. */
 uint32_t kiln_conn_stream(kiln_conn *conn);
 /* Sends. A message that breaks a limit is a bug of the sender and is answered by OUT_OF_RANGE; a
- * connection that is closing swallows it. Over KILN_NET_QUEUE_MAX the connection closes. */
+ * connection that is closing swallows it. Over KILN_NET_QUEUE_MAX the connection closes.
+ * UNIMPLEMENTED: the peer speaks a version that does not have this message. */
 KILN_MUST_USE kiln_status kiln_conn_send(kiln_conn *conn, const kiln_message *message);
 size_t kiln_conn_queued_bytes(const kiln_conn *conn);
 /* Sends `why` as ERROR on stream 0 when it is not NULL (ownership passes), flushes, closes;

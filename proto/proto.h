@@ -32,7 +32,7 @@
 #define KILN_FRAME_DATA_MAX ((size_t)64 << 10)     /* body of a DATA frame */
 #define KILN_BLOB_BYTES_MAX ((uint64_t)1 << 30)
 /* DATA bytes that a stream may carry before the receiver grants more with WINDOW (version 2). */
-#define KILN_STREAM_CREDIT ((uint32_t)256 << 10)
+#define KILN_STREAM_CREDIT ((uint32_t)1 << 20)
 #define KILN_STREAM_CREDIT_MAX ((uint32_t)16 << 20) /* that a stream may ever have */
 
 /* ---- Words used in fields. Numbers are on the wire and are never reused. ---- */
@@ -208,6 +208,8 @@ typedef struct kiln_message {
 const char *kiln_message_name(kiln_message_type type);
 /* Whether a peer of this role may send the type (messages.def, `from`). */
 bool kiln_message_may_send(kiln_message_type type, kiln_peer_role role);
+/* The first protocol version that has the type. */
+uint32_t kiln_message_since(kiln_message_type type);
 /* Walks the types in the order of messages.def: start with 0; 0 after the last. */
 kiln_message_type kiln_message_next(kiln_message_type type);
 

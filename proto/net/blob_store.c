@@ -44,21 +44,41 @@ static kiln_status system_error(int number, const char *what, const char *path) 
     return kiln_status_make(code, __FILE__, __LINE__, "%s %s: %s", what, path, strerror(number));
 }
 
+/* Whether the open file is still the one at `path`: who held the lock before may have renamed it.
+ */
+static bool is_at(int fd, const char *path) {
+    struct stat open_one, named;
+    return fstat(fd, &open_one) == 0 && stat(path, &named) == 0 &&
+           open_one.st_ino == named.st_ino && open_one.st_dev == named.st_dev;
+}
+
+/* Opens the half file and locks it; -1 when another transfer is at it, or the system says no
+ * (`errno`). */
+static int open_half(const char *path, int flags) {
+    int fd = kiln_fail_io() ? -1 : open(path, O_RDWR | O_CLOEXEC | flags, 0600);
+    if (fd < 0) return -1;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && is_at(fd, path)) return fd;
+    close(fd);
+    errno = EWOULDBLOCK;
+    return -1;
+}
+
 /* ---- The folder ---- */
 
 typedef struct stored_file {
     char *path;
     uint64_t size;
     struct timespec used;
+    bool is_half;
 } stored_file;
 
 /* What a transfer left that broke off long ago. */
-static bool is_stale_half(const char *name, const struct stat *info) {
-    return kiln_str_starts(kiln_str_from(name), HALF_PREFIX) &&
-           (uint64_t)info->st_mtime + HALF_KEPT_S < kiln_clock_wall_ns() / KILN_NS_PER_S;
+static bool is_stale(const struct stat *info) {
+    return (uint64_t)info->st_mtime + HALF_KEPT_S < kiln_clock_wall_ns() / KILN_NS_PER_S;
 }
 
-/* Lists whole blobs into `arena`, removes stale halves. */
+/* Lists whole blobs and what transfers have brought of others into `arena`, removes stale halves.
+ */
 static kiln_status scan(kiln_blob_store *store, kiln_arena *arena, stored_file **out_files,
                         size_t *out_count) {
     char **names = NULL;
@@ -71,10 +91,11 @@ static kiln_status scan(kiln_blob_store *store, kiln_arena *arena, stored_file *
         kiln_digest digest;
         struct stat info;
         if (stat(path, &info)) continue;
-        if (is_stale_half(names[i], &info)) unlink(path);
-        if (!kiln_digest_parse(kiln_str_from(names[i]), &digest)) continue;
-        files[kept++] =
-            (stored_file){.path = path, .size = (uint64_t)info.st_size, .used = info.st_mtim};
+        bool is_half = kiln_str_starts(kiln_str_from(names[i]), HALF_PREFIX);
+        if (is_half && is_stale(&info) && unlink(path) == 0) continue;
+        if (!is_half && !kiln_digest_parse(kiln_str_from(names[i]), &digest)) continue;
+        files[kept++] = (stored_file){
+            .path = path, .size = (uint64_t)info.st_size, .used = info.st_mtim, .is_half = is_half};
     }
     *out_files = files;
     *out_count = kept;
@@ -88,9 +109,17 @@ static int by_use(const void *a, const void *b) {
     return left->tv_nsec < right->tv_nsec ? -1 : left->tv_nsec > right->tv_nsec;
 }
 
-/* Counts what is there; above the limit the blobs that were not used for longest go, down to 7/8 of
- * it. */
-static kiln_status fit(kiln_blob_store *store) {
+/* Removes it unless a transfer is at it. */
+static bool evict(const stored_file *file) {
+    int fd = file->is_half ? open_half(file->path, 0) : -1;
+    bool gone = (fd >= 0 || !file->is_half) && unlink(file->path) == 0;
+    if (fd >= 0) close(fd);
+    return gone;
+}
+
+/* Counts what is there. When that and the `coming` bytes are above the limit, what was not used for
+ * longest goes, down to 7/8 of it. */
+static kiln_status fit(kiln_blob_store *store, uint64_t coming) {
     kiln_arena arena;
     kiln_arena_init(&arena, 0);
     stored_file *files = NULL;
@@ -98,10 +127,10 @@ static kiln_status fit(kiln_blob_store *store) {
     kiln_status st = scan(store, &arena, &files, &count);
     uint64_t bytes = 0;
     for (size_t i = 0; !st && i < count; i++) bytes += files[i].size;
-    if (!st && store->bytes_max && bytes > store->bytes_max) {
+    if (!st && store->bytes_max && bytes + coming > store->bytes_max) {
         qsort(files, count, sizeof *files, by_use);
-        for (size_t i = 0; i < count && bytes > store->bytes_max / 8 * 7; i++)
-            if (unlink(files[i].path) == 0) bytes -= files[i].size;
+        for (size_t i = 0; i < count && bytes + coming > store->bytes_max / 8 * 7; i++)
+            if (evict(&files[i])) bytes -= files[i].size;
     }
     if (!st) store->bytes = bytes;
     kiln_arena_deinit(&arena);
@@ -117,7 +146,7 @@ kiln_status kiln_blob_store_open(const kiln_blob_store_options *options,
     store->folder = kiln_str_dup(&store->arena, kiln_str_from(options->folder));
     store->bytes_max = options->bytes_max;
     store->durable = options->durable;
-    st = fit(store);
+    st = fit(store, 0);
     if (st) {
         kiln_blob_store_close(store);
         return kiln_status_note(st, "opening the blob store %s", options->folder);
@@ -191,25 +220,6 @@ kiln_status kiln_blob_store_put(kiln_blob_store *store, kiln_str content, kiln_d
 
 /* ---- Writing ---- */
 
-/* Whether the open file is still the one at `path`: who held the lock before may have renamed it.
- */
-static bool is_at(int fd, const char *path) {
-    struct stat open_one, named;
-    return fstat(fd, &open_one) == 0 && stat(path, &named) == 0 &&
-           open_one.st_ino == named.st_ino && open_one.st_dev == named.st_dev;
-}
-
-/* Opens the half file and locks it; -1 when another transfer is at it, or the system says no
- * (`errno`). */
-static int open_half(const char *path, int flags) {
-    int fd = kiln_fail_io() ? -1 : open(path, O_RDWR | O_CLOEXEC | flags, 0600);
-    if (fd < 0) return -1;
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && is_at(fd, path)) return fd;
-    close(fd);
-    errno = EWOULDBLOCK;
-    return -1;
-}
-
 static char *half_path(const kiln_blob_store *store, const kiln_digest *digest, kiln_strbuf *out) {
     char name[KILN_DIGEST_TEXT];
     kiln_digest_print(digest, name);
@@ -276,10 +286,26 @@ kiln_status kiln_blob_writer_open(kiln_blob_store *store, const kiln_digest *dig
     return st;
 }
 
+/* Counts bytes that are to be written; others make place for them. */
+static kiln_status make_room(kiln_blob_store *store, size_t size) {
+    kiln_status st = KILN_OK;
+    store->bytes += size;
+    if (store->bytes_max == 0 || store->bytes <= store->bytes_max) return KILN_OK;
+    st = fit(store, size);
+    if (st) return st;
+    store->bytes += size; /* fit has counted what is there */
+    return store->bytes <= store->bytes_max
+               ? KILN_OK
+               : KILN_ERROR(RESOURCE_EXHAUSTED, "the quota of %llu bytes for blobs is used up",
+                            (unsigned long long)store->bytes_max);
+}
+
 kiln_status kiln_blob_writer_add(kiln_blob_writer *writer, kiln_str bytes) {
     if (bytes.size > writer->size - writer->written)
         return KILN_ERROR(DATA_LOSS, "more than the announced %llu bytes of a blob",
                           (unsigned long long)writer->size);
+    kiln_status st = make_room(writer->store, bytes.size);
+    if (st) return st;
     writer->written += bytes.size;
     while (bytes.size) {
         ssize_t size = kiln_fail_io() ? -1 : write(writer->fd, bytes.data, bytes.size);
@@ -319,7 +345,6 @@ kiln_status kiln_blob_writer_finish(kiln_blob_writer *writer) {
     if (!st && (kiln_fail_io() || rename(writer->path, path) != 0))
         st = system_error(errno, "renaming", writer->path);
     if (!st) kiln_fail_pass(KILN_FAIL_BLOB_KEPT);
-    if (!st) store->bytes += writer->size;
     kiln_arena_deinit(&arena);
     if (st) {
         kiln_blob_writer_abandon(writer, false);
@@ -328,12 +353,13 @@ kiln_status kiln_blob_writer_finish(kiln_blob_writer *writer) {
     close(writer->fd);
     kiln_free(writer->path);
     kiln_free(writer);
-    return store->bytes_max && store->bytes > store->bytes_max ? fit(store) : KILN_OK;
+    return KILN_OK;
 }
 
 void kiln_blob_writer_abandon(kiln_blob_writer *writer, bool keep) {
     if (!writer) return;
-    if (!keep) unlink(writer->path);
+    if (!keep && unlink(writer->path) == 0)
+        writer->store->bytes -= KILN_MIN(writer->store->bytes, writer->written);
     close(writer->fd); /* and with it the lock */
     kiln_free(writer->path);
     kiln_free(writer);

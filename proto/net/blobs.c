@@ -5,8 +5,9 @@
  *
  * A transfer that broke off is taken up where it was: the receiver says what it has left.
  *
- * At most KILN_NET_BLOB_WINDOW bytes of blobs are queued at a time, in turns between the transfers,
- * so that a message never waits behind more than that. */
+ * A transfer sends no more DATA than the receiver has given it credit for: KILN_STREAM_CREDIT at
+ * first, then what each WINDOW adds. And at most KILN_NET_BLOB_WINDOW bytes of blobs are queued at
+ * a time, in turns between the transfers, so that a message never waits behind more than that. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -34,8 +35,9 @@ typedef struct outgoing {
     kiln_digest digest;
     kiln_mapping mapping;
     uint64_t offset;
-    bool sending;  /* between BLOB_PUT and END */
-    bool is_reply; /* to BLOB_GET: over with END, nobody waits */
+    uint64_t credit; /* bytes of DATA that the receiver will take now */
+    bool sending;    /* between BLOB_PUT and END */
+    bool is_reply;   /* to BLOB_GET: over with END, nobody waits */
     waiter waiter;
 } outgoing;
 
@@ -43,6 +45,7 @@ typedef struct incoming {
     uint32_t stream;
     kiln_digest digest;
     uint64_t size;
+    uint64_t credit, taken;   /* what the peer may send yet; what came since the last WINDOW */
     kiln_blob_writer *writer; /* NULL before BLOB_PUT, and when the rest is only skipped */
     bool is_fetch;            /* we asked; else the peer put */
     bool skipping;            /* it failed and was refused; DATA still under way is thrown away */
@@ -119,14 +122,24 @@ static void end_outgoing(kiln_blobs *blobs, outgoing *transfer, kiln_status stat
     kiln_free(transfer);
 }
 
+/* Peers of version 1 know no credit. */
+static uint64_t first_credit(const kiln_blobs *blobs) {
+    return kiln_conn_version(blobs->conn) >= 2 ? KILN_STREAM_CREDIT : UINT64_MAX;
+}
+
+static bool can_send(const outgoing *transfer) {
+    return transfer->sending && (transfer->credit || transfer->offset == transfer->mapping.size);
+}
+
 static void send_chunk(kiln_blobs *blobs, outgoing *transfer) {
     uint64_t left = transfer->mapping.size - transfer->offset;
-    size_t size = (size_t)KILN_MIN(left, (uint64_t)KILN_FRAME_DATA_MAX);
+    size_t size = (size_t)KILN_MIN(KILN_MIN(left, transfer->credit), (uint64_t)KILN_FRAME_DATA_MAX);
     const char *data = transfer->mapping.data;
     bool end = size == left;
     kiln_conn_send_data(blobs->conn, transfer->stream,
                         (kiln_str){size ? data + transfer->offset : "", size}, end);
     transfer->offset += size;
+    transfer->credit -= size;
     transfer->sending = !end;
     if (end && transfer->is_reply) end_outgoing(blobs, transfer, KILN_OK);
 }
@@ -137,8 +150,9 @@ void kiln_blobs_drained(kiln_blobs *blobs) {
            kiln_conn_queued_bytes(blobs->conn) < KILN_NET_BLOB_WINDOW) {
         blobs->turn = (blobs->turn + 1) % blobs->out.count;
         outgoing *transfer = blobs->out.data[blobs->turn];
-        idle = transfer->sending ? 0 : idle + 1;
-        if (transfer->sending) send_chunk(blobs, transfer);
+        bool ready = can_send(transfer);
+        idle = ready ? 0 : idle + 1;
+        if (ready) send_chunk(blobs, transfer);
     }
 }
 
@@ -156,6 +170,7 @@ static outgoing *add_outgoing(kiln_blobs *blobs, uint32_t stream, const kiln_dig
     outgoing *transfer = kiln_alloc(sizeof *transfer);
     transfer->stream = stream;
     transfer->digest = *digest;
+    transfer->credit = first_credit(blobs);
     kiln_vec_push(&blobs->out, transfer);
     return transfer;
 }
@@ -186,6 +201,7 @@ static incoming *add_incoming(kiln_blobs *blobs, uint32_t stream, const kiln_dig
     transfer->stream = stream;
     transfer->digest = *digest;
     transfer->is_fetch = is_fetch;
+    transfer->credit = first_credit(blobs);
     kiln_vec_push(&blobs->in, transfer);
     return transfer;
 }
@@ -272,15 +288,35 @@ static void finish_incoming(kiln_blobs *blobs, incoming *transfer) {
     end_incoming(blobs, transfer, st);
 }
 
+/* What was taken may be sent again: in a few large pieces, so that WINDOW costs little. Who was
+ * told that its blob is refused gets none. */
+static void renew_credit(kiln_blobs *blobs, incoming *transfer, size_t taken) {
+    if (kiln_conn_version(blobs->conn) < 2) return;
+    transfer->credit -= taken;
+    transfer->taken += taken;
+    if (transfer->taken < KILN_STREAM_CREDIT / 2 || transfer->skipping) return;
+    kiln_message window = {.type = KILN_MSG_WINDOW,
+                           .stream = transfer->stream,
+                           .window = {.bytes = (uint32_t)transfer->taken}};
+    transfer->credit += transfer->taken;
+    transfer->taken = 0;
+    say(blobs, &window);
+}
+
 kiln_status kiln_blobs_data(kiln_blobs *blobs, uint32_t stream, kiln_str bytes, bool end) {
     incoming *transfer = find_incoming(blobs, stream);
     if (!transfer || (!transfer->writer && !transfer->skipping))
         return KILN_ERROR(DATA_LOSS, "DATA on stream %u, where no blob was announced", stream);
+    if (bytes.size > transfer->credit)
+        return KILN_ERROR(DATA_LOSS, "more DATA on stream %u than it had credit for", stream);
     if (!transfer->skipping) {
         kiln_status st = kiln_blob_writer_add(transfer->writer, bytes);
         if (st) fail_incoming(blobs, transfer, st);
     }
-    if (end) finish_incoming(blobs, transfer);
+    if (end)
+        finish_incoming(blobs, transfer);
+    else
+        renew_credit(blobs, transfer, bytes.size);
     return KILN_OK;
 }
 
@@ -360,6 +396,19 @@ static void on_get(kiln_blobs *blobs, const kiln_message *message) {
     begin_sending(blobs, transfer);
 }
 
+/* A stream that is gone needs no credit any more: WINDOW and END cross each other. */
+static void on_window(kiln_blobs *blobs, const kiln_message *message) {
+    outgoing *transfer = find_outgoing(blobs, message->stream);
+    if (!transfer) return;
+    transfer->credit += message->window.bytes;
+    if (transfer->credit > KILN_STREAM_CREDIT_MAX)
+        kiln_conn_close(blobs->conn,
+                        KILN_ERROR(DATA_LOSS, "more credit on stream %u than a stream may have",
+                                   message->stream));
+    else
+        kiln_blobs_drained(blobs);
+}
+
 static void on_ok(kiln_blobs *blobs, const kiln_message *message) {
     outgoing *transfer = find_outgoing(blobs, message->stream);
     if (transfer && !transfer->is_reply) end_outgoing(blobs, transfer, KILN_OK);
@@ -383,6 +432,7 @@ bool kiln_blobs_message(kiln_blobs *blobs, const kiln_message *message) {
     case KILN_MSG_BLOB_PUT: on_put(blobs, message); return true;
     case KILN_MSG_BLOB_OK: on_ok(blobs, message); return true;
     case KILN_MSG_BLOB_GET: on_get(blobs, message); return true;
+    case KILN_MSG_WINDOW: on_window(blobs, message); return true;
     case KILN_MSG_ERROR: return on_error(blobs, message);
     default: return false;
     }

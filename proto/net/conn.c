@@ -204,8 +204,17 @@ kiln_status kiln_conn_put(kiln_conn *conn, const kiln_message *message) {
     return st;
 }
 
+static kiln_status check_version(const kiln_conn *conn, kiln_message_type type) {
+    if (kiln_message_since(type) <= conn->version) return KILN_OK;
+    return KILN_ERROR(UNIMPLEMENTED,
+                      "%s is not in version %u of the protocol, which is spoken here",
+                      kiln_message_name(type), conn->version);
+}
+
 kiln_status kiln_conn_send(kiln_conn *conn, const kiln_message *message) {
-    return conn->state == KILN_CONN_OPEN ? kiln_conn_put(conn, message) : KILN_OK;
+    if (conn->state != KILN_CONN_OPEN) return KILN_OK;
+    kiln_status st = check_version(conn, message->type);
+    return st ? st : kiln_conn_put(conn, message);
 }
 
 void kiln_conn_send_data(kiln_conn *conn, uint32_t stream, kiln_str bytes, bool end) {
@@ -225,10 +234,12 @@ static void refuse(kiln_conn *conn, uint32_t stream, kiln_status why) {
 }
 
 static void on_open_message(kiln_conn *conn, const kiln_message *message) {
-    if (!kiln_message_may_send(message->type, conn->peer.role)) {
-        refuse(conn, message->stream,
-               KILN_ERROR(PERMISSION_DENIED, "a %s may not send %s",
-                          kiln_peer_role_name(conn->peer.role), kiln_message_name(message->type)));
+    kiln_status st = check_version(conn, message->type);
+    if (!st && !kiln_message_may_send(message->type, conn->peer.role))
+        st = KILN_ERROR(PERMISSION_DENIED, "a %s may not send %s",
+                        kiln_peer_role_name(conn->peer.role), kiln_message_name(message->type));
+    if (st) {
+        refuse(conn, message->stream, st);
         return;
     }
     if (conn->blobs && kiln_blobs_message(conn->blobs, message)) return;

@@ -88,6 +88,12 @@ bool kiln_message_may_send(kiln_message_type type, kiln_peer_role role) {
     return schema && (schema->from >> role & 1u);
 }
 
+uint32_t kiln_message_since(kiln_message_type type) {
+    const kiln_schema *schema = kiln_schema_of_message(type);
+    KILN_CHECK(schema != NULL);
+    return schema->since;
+}
+
 kiln_message_type kiln_message_next(kiln_message_type type) {
     if (type == 0) return message_table[0].type;
     const kiln_schema *schema = kiln_schema_of_message(type);

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "tests/support/test.h"
-#include "tests/unit/proto/pair.h"
+#include "tests/unit/proto/raw.h"
 
 typedef struct blob_world {
     pair p;
@@ -107,11 +107,11 @@ static void a_message_overtakes_a_large_upload(void **state) {
     world_init(&w, 0);
     kiln_digest digest = put_random(&w, w.p.client.store, 30000000);
     kiln_blobs_upload(w.p.client.blobs, &digest, on_done, &w);
-    /* The answer to BLOB_HAVE starts the transfer; then the queue is as full as it gets. */
-    while (kiln_conn_queued_bytes(w.p.client.conn) < KILN_NET_BLOB_WINDOW / 2 && !w.done_count)
+    for (int i = 0; i < 30; i++) { /* the transfer is well under way then */
         kiln_loop_run_once(w.p.loop);
-    assert_true(kiln_conn_queued_bytes(w.p.client.conn) <=
-                KILN_NET_BLOB_WINDOW + 2 * KILN_FRAME_DATA_MAX);
+        assert_true(kiln_conn_queued_bytes(w.p.client.conn) <=
+                    KILN_NET_BLOB_WINDOW + 2 * KILN_FRAME_DATA_MAX);
+    }
     expect_ok(kiln_conn_send(w.p.client.conn,
                              &(kiln_message){.type = KILN_MSG_PING, .ping = {.t_ns = 1}}));
     pair_run_until_count(&w.p, &w.p.server.message_count, 1);
@@ -234,6 +234,142 @@ static void a_half_that_is_wrong_is_found_out_and_starts_anew(void **state) {
     world_deinit(&w);
 }
 
+/* ---- Credit ---- */
+
+/* The raw peer takes the place of the client, which goes. */
+static void raw_open(blob_world *w, raw_peer *r, uint32_t version) {
+    kiln_conn_close(w->p.client.conn, KILN_OK);
+    pair_run_until(&w->p, &w->p.server.closed);
+    w->p.server.opened = w->p.server.closed = false;
+    raw_dial(r, &w->p);
+    raw_hello(r, KILN_PEER_CLIENT, version);
+}
+
+static void raw_done(blob_world *w, raw_peer *r) {
+    raw_close(r);
+    if (w->p.server.conn) pair_run_until(&w->p, &w->p.server.closed);
+    world_deinit(w);
+}
+
+static void no_more_is_sent_than_there_is_credit_for(void **state) {
+    (void)state;
+    blob_world w;
+    raw_peer r;
+    world_init(&w, 0);
+    kiln_digest digest = put_random(&w, w.p.server.store, 3 << 20);
+    raw_open(&w, &r, 2);
+    raw_say(&r, &(kiln_message){
+                    .type = KILN_MSG_BLOB_GET, .stream = 1, .blob_get = {.digest = digest}});
+    raw_expect(&r, KILN_MSG_BLOB_PUT);
+    assert_int_equal(raw_drain_data(&r, 1), KILN_STREAM_CREDIT);
+    raw_say(&r, &(kiln_message){.type = KILN_MSG_WINDOW, .stream = 1, .window = {.bytes = 70001}});
+    assert_int_equal(raw_drain_data(&r, 1), 70001);
+    raw_say(&r, &(kiln_message){.type = KILN_MSG_WINDOW, .stream = 77, .window = {.bytes = 9}});
+    assert_int_equal(raw_drain_data(&r, 1), 0); /* credit of a stream that is none */
+    raw_done(&w, &r);
+}
+
+static void a_stream_without_credit_holds_no_other_up(void **state) {
+    (void)state;
+    blob_world w;
+    raw_peer r;
+    kiln_frame frame;
+    world_init(&w, 0);
+    kiln_digest large = put_random(&w, w.p.server.store, 3 << 20);
+    kiln_digest small = put_random(&w, w.p.server.store, 1000);
+    raw_open(&w, &r, 2);
+    raw_say(&r,
+            &(kiln_message){.type = KILN_MSG_BLOB_GET, .stream = 1, .blob_get = {.digest = large}});
+    raw_expect(&r, KILN_MSG_BLOB_PUT);
+    assert_int_equal(raw_drain_data(&r, 1), KILN_STREAM_CREDIT);
+    raw_say(&r,
+            &(kiln_message){.type = KILN_MSG_BLOB_GET, .stream = 3, .blob_get = {.digest = small}});
+    raw_expect(&r, KILN_MSG_BLOB_PUT);
+    assert_true(raw_read(&r, &frame));
+    assert_int_equal(frame.stream, 3);
+    assert_int_equal(frame.body.size, 1000);
+    raw_done(&w, &r);
+}
+
+static void version_1_knows_no_credit_and_needs_none(void **state) {
+    (void)state;
+    blob_world w;
+    raw_peer r;
+    world_init(&w, 0);
+    kiln_digest digest = put_random(&w, w.p.server.store, 3 << 20);
+    raw_open(&w, &r, 1);
+    raw_say(&r, &(kiln_message){
+                    .type = KILN_MSG_BLOB_GET, .stream = 1, .blob_get = {.digest = digest}});
+    raw_expect(&r, KILN_MSG_BLOB_PUT);
+    size_t size = 0;
+    for (kiln_frame frame = {0}; size < 3 << 20; size += frame.body.size)
+        assert_true(raw_read(&r, &frame) && frame.type == KILN_MSG_DATA);
+    raw_say(&r, &(kiln_message){.type = KILN_MSG_WINDOW, .stream = 1, .window = {.bytes = 9}});
+    assert_int_equal(raw_expect(&r, KILN_MSG_ERROR).error.code, KILN_UNIMPLEMENTED);
+    raw_done(&w, &r);
+}
+
+static void credit_without_end_is_no_credit(void **state) {
+    (void)state;
+    blob_world w;
+    raw_peer r;
+    kiln_frame frame;
+    world_init(&w, 0);
+    kiln_digest digest = put_random(&w, w.p.server.store, 40 << 20);
+    raw_open(&w, &r, 2);
+    raw_say(&r, &(kiln_message){
+                    .type = KILN_MSG_BLOB_GET, .stream = 1, .blob_get = {.digest = digest}});
+    for (int i = 0; i < 2; i++)
+        raw_say(&r, &(kiln_message){.type = KILN_MSG_WINDOW,
+                                    .stream = 1,
+                                    .window = {.bytes = KILN_STREAM_CREDIT_MAX}});
+    while (raw_read(&r, &frame))
+        if (frame.type == KILN_MSG_ERROR) break;
+    assert_int_equal(frame.type, KILN_MSG_ERROR);
+    raw_done(&w, &r);
+    assert_int_equal(w.p.server.why, KILN_DATA_LOSS);
+}
+
+static void who_goes_on_sending_a_refused_blob_is_cut(void **state) {
+    (void)state;
+    blob_world w;
+    raw_peer r;
+    world_init(&w, 100000);
+    raw_open(&w, &r, 2);
+    kiln_message put = {.type = KILN_MSG_BLOB_PUT,
+                        .stream = 1,
+                        .blob_put = {.blob = {.digest = {{9}}, .size = 1 << 20}}};
+    raw_say(&r, &put);
+    assert_int_equal(raw_expect(&r, KILN_MSG_ERROR).error.code, KILN_RESOURCE_EXHAUSTED);
+    for (size_t sent = 0; sent <= KILN_STREAM_CREDIT; sent += 50000)
+        raw_send_data(&r, 1, 50000, false);
+    kiln_message why = raw_expect(&r, KILN_MSG_ERROR);
+    expect_str(kiln_str_slice(why.error.text, 0, 9), "more DATA");
+    raw_done(&w, &r);
+}
+
+static void what_transfers_leave_behind_counts_for_the_quota(void **state) {
+    (void)state;
+    blob_world w;
+    raw_peer r;
+    world_init(&w, 300000);
+    kiln_digest old = put_random(&w, w.p.server.store, 100000);
+    raw_open(&w, &r, 2);
+    for (uint32_t i = 0; i < 3; i++) { /* never finished: 240,000 bytes of them */
+        kiln_message put = {.type = KILN_MSG_BLOB_PUT,
+                            .stream = 2 * i + 1,
+                            .blob_put = {.blob = {.digest = {{(uint8_t)(i + 1)}}, .size = 200000}}};
+        raw_say(&r, &put);
+        raw_send_data(&r, put.stream, 60000, false);
+        raw_send_data(&r, put.stream, 20000, false);
+    }
+    raw_drain_data(&r, 0);
+    assert_false(kiln_blob_store_has(w.p.server.store, &old)); /* made place */
+    raw_send_data(&r, 5, 65000, false);                        /* and now nothing else can */
+    assert_int_equal(raw_expect(&r, KILN_MSG_ERROR).error.code, KILN_RESOURCE_EXHAUSTED);
+    raw_done(&w, &r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blobs_of_every_size_go_up_and_down),
@@ -245,6 +381,12 @@ int main(void) {
         cmocka_unit_test(an_upload_that_broke_off_goes_on_where_it_was),
         cmocka_unit_test(a_fetch_that_broke_off_goes_on_where_it_was),
         cmocka_unit_test(a_half_that_is_wrong_is_found_out_and_starts_anew),
+        cmocka_unit_test(no_more_is_sent_than_there_is_credit_for),
+        cmocka_unit_test(a_stream_without_credit_holds_no_other_up),
+        cmocka_unit_test(version_1_knows_no_credit_and_needs_none),
+        cmocka_unit_test(credit_without_end_is_no_credit),
+        cmocka_unit_test(who_goes_on_sending_a_refused_blob_is_cut),
+        cmocka_unit_test(what_transfers_leave_behind_counts_for_the_quota),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

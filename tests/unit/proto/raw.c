@@ -1,0 +1,121 @@
+#include "tests/unit/proto/raw.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "tests/support/test.h"
+
+void raw_take(raw_peer *r, pair *p, int fd) {
+    memset(r, 0, sizeof *r);
+    r->p = p;
+    r->fd = fd;
+    kiln_arena_init(&r->arena, 0);
+}
+
+void raw_dial(raw_peer *r, pair *p) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(p->dial.address.port)};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    raw_take(r, p, fd);
+}
+
+void raw_close(raw_peer *r) {
+    close(r->fd);
+    kiln_frame_reader_deinit(&r->reader);
+    kiln_arena_deinit(&r->arena);
+}
+
+void raw_send(raw_peer *r, kiln_str bytes) {
+    kiln_timer_start(r->p->deadline, 20 * KILN_NS_PER_S);
+    while (bytes.size && !r->p->late) {
+        ssize_t sent = send(r->fd, bytes.data, bytes.size, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent < 0 && errno != EAGAIN) break; /* the other side has closed: reading shows it */
+        if (sent > 0)
+            bytes = kiln_str_slice(bytes, (size_t)sent, bytes.size);
+        else
+            kiln_loop_run_once(r->p->loop);
+    }
+    kiln_timer_stop(r->p->deadline);
+    assert_false(r->p->late);
+}
+
+void raw_say(raw_peer *r, const kiln_message *message) {
+    kiln_strbuf bytes = {0};
+    expect_ok(kiln_frame_write_message(&bytes, message));
+    raw_send(r, kiln_strbuf_view(&bytes));
+    kiln_strbuf_deinit(&bytes);
+}
+
+void raw_send_data(raw_peer *r, uint32_t stream, size_t size, bool end) {
+    kiln_strbuf bytes = {0};
+    char *zeros = kiln_arena_alloc(&r->arena, size);
+    kiln_frame_write(&bytes, KILN_MSG_DATA, end ? KILN_FRAME_END : 0, stream,
+                     (kiln_str){zeros, size});
+    raw_send(r, kiln_strbuf_view(&bytes));
+    kiln_strbuf_deinit(&bytes);
+}
+
+void raw_hello(raw_peer *r, kiln_peer_role role, uint32_t version) {
+    kiln_message hello = {
+        .type = KILN_MSG_HELLO,
+        .hello = {.version_min = 1,
+                  .version_max = version,
+                  .role = role,
+                  .node = KILN_STR("raw"),
+                  .boot = KILN_STR("raw-1"),
+                  .token = {(const char *)r->p->listen.token, KILN_TOKEN_BYTES}},
+    };
+    raw_say(r, &hello);
+    assert_int_equal(raw_expect(r, KILN_MSG_WELCOME).welcome.version, version);
+}
+
+bool raw_read(raw_peer *r, kiln_frame *out_frame) {
+    bool ready = false;
+    kiln_timer_start(r->p->deadline, 20 * KILN_NS_PER_S);
+    while (!ready && !r->closed && !r->p->late) {
+        expect_ok(kiln_frame_read(&r->reader, &r->input, out_frame, &ready));
+        if (ready) break;
+        ssize_t size = recv(r->fd, r->buffer, sizeof r->buffer, MSG_DONTWAIT);
+        if (size > 0)
+            r->input = (kiln_str){r->buffer, (size_t)size};
+        else if (size == 0 || errno != EAGAIN)
+            r->closed = true;
+        else
+            kiln_loop_run_once(r->p->loop);
+    }
+    kiln_timer_stop(r->p->deadline);
+    assert_false(r->p->late);
+    if (ready)
+        out_frame->body.data =
+            kiln_arena_copy(&r->arena, out_frame->body.data, out_frame->body.size);
+    return ready;
+}
+
+kiln_message raw_expect(raw_peer *r, kiln_message_type type) {
+    kiln_frame frame = {0};
+    kiln_message message = {0};
+    assert_true(raw_read(r, &frame));
+    assert_string_equal(kiln_message_name(frame.type), kiln_message_name(type));
+    expect_ok(kiln_message_decode(type, frame.stream, frame.body, &r->arena, &message));
+    return message;
+}
+
+size_t raw_drain_data(raw_peer *r, uint32_t stream) {
+    size_t size = 0;
+    kiln_frame frame = {0};
+    /* The pair does not answer PING, but refuses what a client may not send, in its turn. */
+    raw_say(r, &(kiln_message){.type = KILN_MSG_WELCOME, .stream = 999});
+    while (raw_read(r, &frame) && frame.type == KILN_MSG_DATA) {
+        assert_int_equal(frame.stream, stream);
+        size += frame.body.size;
+    }
+    assert_int_equal(frame.type, KILN_MSG_ERROR);
+    assert_int_equal(frame.stream, 999);
+    return size;
+}

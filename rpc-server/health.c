@@ -51,18 +51,29 @@ void kiln_health_ended(kiln_health *health, kiln_outcome outcome, kiln_blame bla
         ask_for_check(health, now_ns);
 }
 
-void kiln_health_check_begun(kiln_health *health) { health->checking = true; }
+void kiln_health_check_begun(kiln_health *health, uint64_t now_ns) {
+    health->checking = true;
+    health->check_until_ns = now_ns + KILN_HEALTH_CHECK_NS;
+}
+
+bool kiln_health_check_is_over(kiln_health *health, uint64_t now_ns) {
+    if (!health->checking || now_ns < health->check_until_ns) return false;
+    health->check_until_ns = UINT64_MAX;
+    kiln_health_stray(health, true, now_ns);
+    return true;
+}
 
 void kiln_health_checked(kiln_health *health, const char *failure, uint64_t now_ns) {
-    health->checking = false;
-    set_text(&health->ailment, failure);
+    health->checking = health->stray = false;
     health->check_due = failure != NULL;
     if (failure) {
-        uint32_t doublings = KILN_MIN(health->failed_checks++, 6);
+        uint32_t doublings = KILN_MIN(health->failed_checks, 10);
+        if (health->failed_checks++ > 0) set_text(&health->ailment, failure);
         health->check_at_ns =
             now_ns + KILN_MIN(KILN_HEALTH_RETRY_NS << doublings, KILN_HEALTH_RETRY_MAX_NS);
     } else {
         health->failed_checks = 0;
+        set_text(&health->ailment, NULL);
         health->check_at_ns = now_ns + KILN_HEALTH_PERIOD_NS;
     }
 }
@@ -102,6 +113,7 @@ uint64_t kiln_health_next_ns(const kiln_health *health, uint64_t now_ns) {
     uint64_t next = UINT64_MAX;
     if (health->checks && !health->checking && !health->stray && health->check_at_ns > now_ns)
         next = health->check_at_ns;
+    if (health->checking) next = KILN_MIN(next, health->check_until_ns);
     uint64_t hopeless = hopeless_ns(health);
     if (hopeless == UINT64_MAX) return next;
     uint64_t cycle = KILN_MAX(hopeless, health->cycle_not_before_ns);

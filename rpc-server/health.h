@@ -1,6 +1,7 @@
 /* Whether a board may be trusted with measurements. Pure: server.c asks and tells. It is sick while
- * a child that was killed is not gone, while its readings say so, and from a failed self-check (the
- * golden kernel of rpc-server/golden.h) until one passes. It checks itself before the first trial,
+ * a child that was killed is not gone, while its readings say so, and from the second self-check in
+ * a row that fails (the golden kernel of rpc-server/golden.h; one may be a neighbour's doing) until
+ * one passes. It checks itself before the first trial,
  * after each kill, after KILN_HEALTH_FAULTS trials in a row that came to no result, and now and
  * then. When none of that helps it asks to be switched off and on. */
 #ifndef KILN_RPC_SERVER_HEALTH_H
@@ -13,11 +14,12 @@
 
 #define KILN_HEALTH_FAULTS 5u                        /* in a row, then the board looks at itself */
 #define KILN_HEALTH_PERIOD_NS UINT64_C(600000000000) /* between two checks without a reason */
-#define KILN_HEALTH_RETRY_NS UINT64_C(2000000000)    /* after a failed check, doubled each time */
+#define KILN_HEALTH_RETRY_NS UINT64_C(500000000)     /* after a failed check, doubled each time */
 #define KILN_HEALTH_RETRY_MAX_NS UINT64_C(60000000000)
 #define KILN_HEALTH_STRAY_NS                                                                       \
     UINT64_C(30000000000)                           /* a child that is not gone by then never goes \
                                                      */
+#define KILN_HEALTH_CHECK_NS UINT64_C(10000000000)  /* deadline of a check */
 #define KILN_HEALTH_CHECKS 4u                       /* failed in a row: beyond help */
 #define KILN_HEALTH_CYCLE_NS UINT64_C(600000000000) /* between two power cycles */
 
@@ -28,9 +30,10 @@ typedef struct kiln_health {
     char *unwell;  /* what the last reading said; NULL: well */
     char *ailment; /* what the last self-check said; NULL: it passed, or there was none */
     bool check_due, checking;
-    uint64_t check_at_ns;   /* when it is due: not before; else the next without a reason */
-    uint32_t failed_checks; /* in a row */
-    uint32_t fault_run;     /* trials in a row that came to no result */
+    uint64_t check_until_ns; /* its deadline; UINT64_MAX: none, or it was told to die */
+    uint64_t check_at_ns;    /* when it is due: not before; else the next without a reason */
+    uint32_t failed_checks;  /* in a row */
+    uint32_t fault_run;      /* trials in a row that came to no result */
     uint64_t cycle_not_before_ns;
 } kiln_health;
 
@@ -48,7 +51,7 @@ void kiln_health_killed(kiln_health *health, uint64_t now_ns);
 void kiln_health_ended(kiln_health *health, kiln_outcome outcome, kiln_blame blame,
                        uint64_t now_ns);
 /* A check was started; it has ended: NULL, or what is wrong (copied). */
-void kiln_health_check_begun(kiln_health *health);
+void kiln_health_check_begun(kiln_health *health, uint64_t now_ns);
 void kiln_health_checked(kiln_health *health, const char *failure, uint64_t now_ns);
 /* It was told to be switched off and on. */
 void kiln_health_cycled(kiln_health *health, uint64_t now_ns);
@@ -60,6 +63,9 @@ const char *kiln_health_text(const kiln_health *health);
 bool kiln_health_may_start(const kiln_health *health);
 /* Whether a check shall start now, if nothing else runs. */
 bool kiln_health_wants_check(const kiln_health *health, uint64_t now_ns);
+/* Whether the check that runs is over its deadline: true once, then it counts as a stray until it
+ * has ended. */
+bool kiln_health_check_is_over(kiln_health *health, uint64_t now_ns);
 bool kiln_health_wants_cycle(const kiln_health *health, uint64_t now_ns);
 /* When the answers may change by time alone; UINT64_MAX: never. */
 uint64_t kiln_health_next_ns(const kiln_health *health, uint64_t now_ns);

@@ -8,7 +8,7 @@
 #include "rpc-server/shell.h"
 
 typedef struct options {
-    const char *tracker, *key, *labels, *state, *executor, *key_file;
+    const char *tracker, *key, *labels, *state, *executor, *power_cycle, *key_file;
     bool insecure;
 } options;
 
@@ -25,6 +25,7 @@ static kiln_status fill(const options *o, kiln_arena *process, kiln_server_shell
     out->program = program;
     out->key_file = o->key_file;
     out->insecure = o->insecure;
+    out->power_cycle = o->power_cycle;
     out->state_folder = o->state ? o->state : kiln_arena_printf(process, "%s/rpc-server", home);
     out->board = (kiln_board_options){.key = o->key, .labels = o->labels};
     if (!o->executor) return NULL;
@@ -58,6 +59,8 @@ int main(int argc, char **argv) {
          "cached blobs and identity (default $KILN_HOME/rpc-server)"},
         {"executor", KILN_OPT_TEXT, &o.executor, "NAME",
          "use only this one; null is a fake board (default: as artefacts ask)"},
+        {"power-cycle", KILN_OPT_TEXT, &o.power_cycle, "COMMAND",
+         "switches this board off and on; run when nothing else helps"},
         {"key-file", KILN_OPT_TEXT, &o.key_file, "F",
          "key to show to the tracker (default $KILN_HOME/key; on this machine none is needed)"},
         {"insecure", KILN_OPT_FLAG, &o.insecure, NULL, "connect in plain text, without a key"},

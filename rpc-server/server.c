@@ -45,6 +45,19 @@ static void tell_state(kiln_server *s) {
     kiln_server_send(s, &message);
 }
 
+static void on_checked(kiln_server *s, const kiln_server_event *event) {
+    if (event->run == s->check_run) kiln_health_checked(&s->health, event->failure, s->now_ns);
+}
+
+static void tick_health(kiln_server *s) {
+    if (kiln_health_check_is_over(&s->health, s->now_ns))
+        kiln_server_act(s, KILN_SERVER_KILL)->run = s->check_run;
+    if (!kiln_health_wants_cycle(&s->health, s->now_ns)) return;
+    kiln_health_cycled(&s->health, s->now_ns);
+    kiln_server_act(s, KILN_SERVER_POWER_CYCLE)->text =
+        kiln_str_dup(&s->actions->arena, kiln_str_from(kiln_health_text(&s->health)));
+}
+
 static void on_reading(kiln_server *s, const kiln_server_event *event) {
     kiln_health_reading(&s->health, event->failure);
     if (event->env) s->env = *event->env;
@@ -173,7 +186,8 @@ static void tick_link(kiln_server *s) {
 /* ---- Time ---- */
 
 uint64_t kiln_server_next_ns(const kiln_server *s) {
-    uint64_t next = kiln_link_next_ns(&s->link);
+    uint64_t next =
+        KILN_MIN(kiln_link_next_ns(&s->link), kiln_health_next_ns(&s->health, s->now_ns));
     for (uint32_t i = 0; i < s->entry.count; i++)
         next = KILN_MIN(next, kiln_server_entry_next_ns(s, s->entry.data[i]));
     return next;
@@ -196,12 +210,14 @@ void kiln_server_step(kiln_server *s, uint64_t now_ns, const kiln_server_event *
     case KILN_SERVER_VACATED: kiln_server_on_vacated(s, event); break;
     case KILN_SERVER_FINISHED: kiln_server_on_finished(s, event); break;
     case KILN_SERVER_DIED: kiln_server_on_died(s, event); break;
+    case KILN_SERVER_CHECKED: on_checked(s, event); break;
     case KILN_SERVER_READING: on_reading(s, event); break;
     case KILN_SERVER_TICK: break;
     }
     tick_link(s);
     for (uint32_t i = 0; i < s->entry.count; i++) kiln_server_tick_entry(s, s->entry.data[i]);
     kiln_server_start(s);
+    tick_health(s);
     if (is_sick(s) != s->told_sick) tell_state(s);
     s->actions = NULL;
 }
@@ -219,7 +235,7 @@ kiln_server *kiln_server_create(const kiln_server_options *options, uint64_t now
     s->env = s->board.env;
     s->env.governor = (kiln_str){0};
     s->now_ns = now_ns;
-    kiln_health_init(&s->health, false, now_ns);
+    kiln_health_init(&s->health, options->checks, now_ns);
     kiln_link_init(&s->link, now_ns, options->seed);
     return s;
 }

@@ -8,6 +8,8 @@
  * one started.
  * - A child that is over its deadline is killed; one that does not die within KILN_SERVER_KILL_NS
  * makes the board sick: nothing is measured beside a stray process.
+ * - The board checks itself (rpc-server/health.h) with nothing else running; until it passes no
+ * trial starts.
  * - A result is kept, and sent again, until TRIAL_ACK, LEASE_LOST or a newer lease on its slot. */
 #ifndef KILN_RPC_SERVER_SERVER_H
 #define KILN_RPC_SERVER_SERVER_H
@@ -36,6 +38,7 @@ typedef struct kiln_server_options {
     const kiln_msg_board_up
         *board;    /* what this board is; copied. `running` is filled by the machine. */
     uint64_t seed; /* of the jitter between dials */
+    bool checks;   /* the board checks itself */
 } kiln_server_options;
 
 typedef enum kiln_server_event_kind {
@@ -49,6 +52,7 @@ typedef enum kiln_server_event_kind {
                            */
     KILN_SERVER_DIED, /* slot, run, text: the child is gone without a result (crash, or after KILL)
                        */
+    KILN_SERVER_CHECKED, /* run, failure: a CHECK is over, its child is gone */
     KILN_SERVER_READING, /* env, failure: a reading for BOARD_STATE; failure: why the board is sick
                           */
     KILN_SERVER_TICK,    /* at kiln_server_next_ns, or more often */
@@ -58,8 +62,8 @@ typedef struct kiln_server_event {
     kiln_server_event_kind kind;
     const kiln_message *message;
     kiln_digest digest;
-    const char
-        *failure; /* FETCHED: NULL when the blob is in the store. READING: NULL when healthy. */
+    const char *failure; /* FETCHED: NULL when the blob is in the store. READING, CHECKED: NULL when
+                            healthy. */
     uint32_t slot;
     uint64_t run; /* of START: events of an older run are ignored */
     kiln_phase phase;
@@ -75,8 +79,10 @@ typedef enum kiln_server_action_kind {
     KILN_SERVER_FETCH,   /* bring blob `digest` into the store; FETCHED follows, whatever happens */
     KILN_SERVER_START, /* start the contained child for `trial` in `slot` as `run`; its blobs are in
                           the store. PHASE events, perhaps VACATED, then FINISHED or DIED follow. */
-    KILN_SERVER_KILL, /* kill the process group of `run` in `slot`; DIED follows when it is verified
-                         gone */
+    KILN_SERVER_KILL,  /* kill the process group of `run` in `slot`; DIED or CHECKED follows when it
+                          is verified gone */
+    KILN_SERVER_CHECK, /* start the board's self-check in `slot` as `run`; CHECKED follows */
+    KILN_SERVER_POWER_CYCLE, /* have the board switched off and on, if there is a way: `text` */
 } kiln_server_action_kind;
 
 typedef struct kiln_server_action {
@@ -87,6 +93,7 @@ typedef struct kiln_server_action {
     uint32_t slot;
     uint64_t run; /* unique number of this start */
     const kiln_msg_trial *trial;
+    const char *text; /* POWER_CYCLE: why */
 } kiln_server_action;
 
 typedef struct kiln_server_actions {

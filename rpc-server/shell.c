@@ -13,6 +13,8 @@
 #include "base/vec.h"
 #include "deploy/runtime/peak.h"
 #include "rpc-server/cage.h"
+#include "rpc-server/golden.h"
+#include "rpc-server/power.h"
 #include "rpc-server/server.h"
 
 #define SOFTWARE "kiln-rpc-server 0.1.0"
@@ -38,6 +40,9 @@ struct kiln_server_shell {
     kiln_blobs *blobs; /* of conn; NULL while it is not open */
     kiln_blob_store *store;
     kiln_cages *cages;
+    kiln_golden golden;
+    uint64_t check_run; /* the run that is the self-check; 0: none */
+    kiln_power *power;
 };
 
 /* ---- Events in, actions out ---- */
@@ -202,6 +207,23 @@ static void fetch(kiln_server_shell *shell, const kiln_digest *digest) {
 
 /* ---- Measurements ---- */
 
+static void begin_check(kiln_server_shell *shell, uint64_t run) {
+    const kiln_msg_trial trial = kiln_golden_trial();
+    const kiln_cage_blobs blobs = {shell->golden.reference, 1, {shell->golden.artefact}};
+    shell->check_run = run;
+    kiln_cages_start(shell->cages, 0, run, &trial, &blobs);
+}
+
+/* Whether that run was the self-check: then its end is decided here. */
+static bool end_check(kiln_server_shell *shell, uint64_t run, const kiln_msg_trial_result *result) {
+    if (run != shell->check_run) return false;
+    shell->check_run = 0;
+    const char *failure = kiln_golden_judge(&shell->golden, result, &shell->event_arena);
+    if (failure) kiln_log(KILN_LOG_WARN, "%s", failure);
+    post(shell, &(kiln_server_event){.kind = KILN_SERVER_CHECKED, .run = run, .failure = failure});
+    return true;
+}
+
 static void on_phase(void *context, uint32_t slot, uint64_t run, kiln_phase phase) {
     post(context,
          &(kiln_server_event){.kind = KILN_SERVER_PHASE, .slot = slot, .run = run, .phase = phase});
@@ -213,11 +235,16 @@ static void on_vacated(void *context, uint32_t slot, uint64_t run) {
 
 static void on_finished(void *context, uint32_t slot, uint64_t run,
                         const kiln_msg_trial_result *result) {
-    post(context, &(kiln_server_event){
-                      .kind = KILN_SERVER_FINISHED, .slot = slot, .run = run, .result = result});
+    if (!end_check(context, run, result))
+        post(context,
+             &(kiln_server_event){
+                 .kind = KILN_SERVER_FINISHED, .slot = slot, .run = run, .result = result});
 }
 
 static void on_died(void *context, uint32_t slot, uint64_t run, const char *text) {
+    const kiln_msg_trial_result crash = {.outcome = KILN_OUTCOME_CRASH,
+                                         .text = kiln_str_from(text)};
+    if (end_check(context, run, &crash)) return;
     post(context,
          &(kiln_server_event){.kind = KILN_SERVER_DIED, .slot = slot, .run = run, .text = text});
 }
@@ -264,6 +291,8 @@ static void carry_out(kiln_server_shell *shell, const kiln_server_action *action
     case KILN_SERVER_FETCH: fetch(shell, &action->digest); break;
     case KILN_SERVER_START: start(shell, action); break;
     case KILN_SERVER_KILL: kiln_cages_kill(shell->cages, action->slot, action->run); break;
+    case KILN_SERVER_CHECK: begin_check(shell, action->run); break;
+    case KILN_SERVER_POWER_CYCLE: kiln_power_cycle(shell->power, action->text); break;
     }
 }
 
@@ -300,6 +329,9 @@ static kiln_status open_parts(kiln_server_shell *shell) {
     cages.peak_flops = shell->options.board.peak_flops = kiln_peak_flops();
     if (!st) st = kiln_board_describe(&shell->options.board, &shell->arena, &shell->board);
     cages.core_count = share_cores(shell);
+    if (!st)
+        st = kiln_golden_open(kiln_arena_printf(&shell->arena, "%s/golden", state), &shell->arena,
+                              &shell->golden);
     return st ? st : kiln_cages_create(&cages, &shell->cages);
 }
 
@@ -322,8 +354,12 @@ kiln_status kiln_server_shell_create(const kiln_server_shell_options *options,
     shell->soon = kiln_timer_create(shell->loop, pump, shell);
     shell->tick = kiln_timer_create(shell->loop, on_tick, shell);
     shell->reading = kiln_timer_create(shell->loop, on_reading, shell);
-    shell->server = kiln_server_create(&(kiln_server_options){.board = &shell->board, .seed = seed},
-                                       kiln_loop_now_ns(shell->loop));
+    shell->power =
+        kiln_power_create(shell->loop, shell->options.power_cycle,
+                          kiln_str_dup(&shell->arena, shell->board.key), KILN_POWER_LIMIT_NS);
+    shell->server = kiln_server_create(
+        &(kiln_server_options){.board = &shell->board, .seed = seed, .checks = true},
+        kiln_loop_now_ns(shell->loop));
     on_tick(shell);
     kiln_timer_start(shell->reading, KILN_SERVER_READING_NS);
     *out_shell = shell;
@@ -336,6 +372,7 @@ void kiln_server_shell_destroy(kiln_server_shell *shell) {
     if (!shell) return;
     hang_up(shell);
     kiln_cages_destroy(shell->cages);
+    kiln_power_destroy(shell->power);
     kiln_timer_destroy(shell->soon);
     kiln_timer_destroy(shell->tick);
     kiln_timer_destroy(shell->reading);

@@ -43,7 +43,7 @@ struct kiln_server {
     kiln_msg_board_up board;
     uint64_t slot_lease[KILN_SERVER_SLOTS_MAX]; /* newest lease each slot has seen */
     KILN_VEC(kiln_server_entry *) entry;        /* in order of arrival */
-    uint64_t last_run;
+    uint64_t last_run, check_run;
     kiln_msg_env env;
     kiln_health health;
     bool told_sick; /* what the tracker knows */

@@ -236,10 +236,21 @@ static void start(kiln_server *s, kiln_server_entry *e) {
     action->trial = trial;
 }
 
+static void start_check(kiln_server *s) {
+    s->check_run = ++s->last_run;
+    kiln_health_check_begun(&s->health, s->now_ns);
+    kiln_server_act(s, KILN_SERVER_CHECK)->run = s->check_run;
+}
+
 void kiln_server_start(kiln_server *s) {
-    bool taken[KILN_SERVER_SLOTS_MAX] = {false};
+    bool taken[KILN_SERVER_SLOTS_MAX] = {false}, any = false;
     for (uint32_t i = 0; i < s->entry.count; i++)
-        if (kiln_server_has_child(s->entry.data[i])) taken[s->entry.data[i]->trial.slot] = true;
+        if (kiln_server_has_child(s->entry.data[i]))
+            any = taken[s->entry.data[i]->trial.slot] = true;
+    if (kiln_health_wants_check(&s->health, s->now_ns)) {
+        if (!any) start_check(s);
+        return;
+    }
     for (uint32_t i = 0; i < s->entry.count && kiln_health_may_start(&s->health); i++) {
         kiln_server_entry *e = s->entry.data[i];
         if (e->state != KILN_ENTRY_READY || taken[e->trial.slot]) continue;

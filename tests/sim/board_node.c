@@ -27,6 +27,7 @@ typedef struct board_state {
     uint64_t last_fetch;
     kiln_map begun; /* trial, attempt, lease -> that it was started in this run */
     uint64_t sick_until_ns;
+    bool checking;
     /* Disk. */
     KILN_VEC(kiln_digest) cache;
 } board_state;
@@ -154,6 +155,7 @@ static void check_start(sim_node *node, const kiln_server_action *action) {
     sim_world *world = node->world;
     uint64_t key = node->index * 16 + action->slot, newest = 0;
     kiln_str view = {(const char *)&key, sizeof key};
+    if (s->checking) sim_fail(world, "board %u runs a trial beside its check", node->index);
     if (s->child[action->slot].alive)
         sim_fail(world, "board %u runs two trials in slot %u", node->index, action->slot);
     if (kiln_map_find(&world->started, view, &newest) && action->trial->lease < newest)
@@ -199,6 +201,27 @@ static void kill_child(sim_node *node, const kiln_server_action *action) {
     sim_at(node->world, delay, node, child_died, action->slot, action->run);
 }
 
+/* ---- The self-check ---- */
+
+static void check_ends(sim_node *node, uint64_t run, uint64_t passes) {
+    board_state *s = node->state;
+    s->checking = false;
+    run_step(node, &(kiln_server_event){.kind = KILN_SERVER_CHECKED,
+                                        .run = run,
+                                        .failure = passes ? NULL : "a wrong output"});
+}
+
+/* With nothing beside it, and now and then in vain. */
+static void begin_check(sim_node *node, const kiln_server_action *action) {
+    board_state *s = node->state;
+    for (uint32_t i = 0; i < SLOTS_MAX; i++)
+        if (s->child[i].alive)
+            sim_fail(node->world, "board %u checks itself beside a trial", node->index);
+    s->checking = true;
+    sim_at(node->world, sim_between(node->world, SIM_MS, 50 * SIM_MS), node, check_ends,
+           action->run, !sim_chance(node->world, 50));
+}
+
 /* ---- The program ---- */
 
 static void carry_out(sim_node *node, const kiln_server_action *action) {
@@ -214,6 +237,10 @@ static void carry_out(sim_node *node, const kiln_server_action *action) {
     case KILN_SERVER_FETCH: begin_fetch(node, &action->digest); break;
     case KILN_SERVER_START: start_child(node, action); break;
     case KILN_SERVER_KILL: kill_child(node, action); break;
+    case KILN_SERVER_CHECK: begin_check(node, action); break;
+    case KILN_SERVER_POWER_CYCLE:
+        sim_note(node->world, "board %u: %s", node->index, action->text);
+        break;
     }
 }
 
@@ -235,7 +262,8 @@ static void start(sim_node *node) {
         .slots = 1 + node->index % SLOTS_MAX,
     };
     s->machine = kiln_server_create(
-        &(kiln_server_options){.board = &up, .seed = kiln_rand_u64(&node->world->rand)},
+        &(kiln_server_options){
+            .board = &up, .seed = kiln_rand_u64(&node->world->rand), .checks = true},
         node->world->now_ns);
     sim_tick_at(node, node->world->now_ns);
 }
@@ -245,6 +273,7 @@ static void stop(sim_node *node) {
     kiln_server_destroy(s->machine);
     s->machine = NULL;
     s->fetches.count = 0;
+    s->checking = false;
     kiln_map_reset(&s->begun);
     for (uint32_t i = 0; i < SLOTS_MAX; i++)
         s->child[i].alive = false; /* they die with their parent */

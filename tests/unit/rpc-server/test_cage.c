@@ -11,6 +11,7 @@
 #include "base/proc.h"
 #include "rpc-server/board.h"
 #include "rpc-server/cage.h"
+#include "rpc-server/golden.h"
 #include "rpc-server/inmate.h"
 #include "rpc-server/timing.h"
 #include "tests/unit/rpc-server/candidates.h"
@@ -151,21 +152,15 @@ static uint32_t count_entries(const char *path) {
     return count;
 }
 
-static void run_blobs(fixture *f, const kiln_cage_blobs *blobs, kiln_phase deadline_phase) {
+static void run_trial(fixture *f, const kiln_msg_trial *trial, const kiln_cage_blobs *blobs,
+                      kiln_phase deadline_phase) {
     uint32_t descriptors = count_entries("/proc/self/fd");
     f->run++;
     f->vacated = f->ended = f->died = false;
     f->phase = KILN_PHASE_NONE;
     f->deadline_phase = deadline_phase;
     f->result = (kiln_msg_trial_result){0};
-    kiln_msg_trial trial = {.seed = CANDIDATE_SEED,
-                            .race_ns = f->race_ns,
-                            .policy = {.samples_min = 5,
-                                       .samples_max = 20,
-                                       .interval = 0.01,
-                                       .sample_ns = 100000,
-                                       .total_ns = 10000000}};
-    kiln_cages_start(f->cages, 0, f->run, &trial, blobs);
+    kiln_cages_start(f->cages, 0, f->run, trial, blobs);
     while (!f->ended && kiln_loop_run_once(f->loop)) {}
     assert_true(f->ended);
     kiln_timer_stop(f->deadline);
@@ -173,6 +168,17 @@ static void run_blobs(fixture *f, const kiln_cage_blobs *blobs, kiln_phase deadl
     assert_int_equal(count_entries("/proc/self/fd"), descriptors);
     assert_int_equal(count_children(), 1);
     assert_int_equal(count_entries(kiln_arena_printf(&f->arena, "%s/run", f->folder)), 2);
+}
+
+static void run_blobs(fixture *f, const kiln_cage_blobs *blobs, kiln_phase deadline_phase) {
+    const kiln_msg_trial trial = {.seed = CANDIDATE_SEED,
+                                  .race_ns = f->race_ns,
+                                  .policy = {.samples_min = 5,
+                                             .samples_max = 20,
+                                             .interval = 0.01,
+                                             .sample_ns = 100000,
+                                             .total_ns = 10000000}};
+    run_trial(f, &trial, blobs, deadline_phase);
 }
 
 static void run_paths(fixture *f, const char *artefact, const char *reference,
@@ -350,6 +356,20 @@ static void a_reference_of_another_task_is_not_the_candidates_fault(void **state
     expect_outcome(f, KILN_OUTCOME_INFRA, "/nowhere");
 }
 
+static void the_golden_kernel_passes(void **state) {
+    fixture *f = *state;
+    kiln_golden golden;
+    const char *folder = kiln_arena_printf(&f->arena, "%s/golden", f->folder);
+    expect_ok(kiln_golden_open(folder, &f->arena, &golden));
+    const kiln_msg_trial trial = kiln_golden_trial();
+    run_trial(f, &trial, &(kiln_cage_blobs){golden.reference, 1, {golden.artefact}},
+              KILN_PHASE_NONE);
+    expect_outcome(f, KILN_OUTCOME_OK, "");
+    assert_true(f->result.checked);
+    assert_null(kiln_golden_judge(&golden, &f->result, &f->arena));
+    assert_true(golden.best_ns > 0);
+}
+
 static uint64_t resident_bytes(fixture *f) {
     kiln_str text;
     uint64_t pages = 0;
@@ -417,6 +437,7 @@ int main(int argc, char **argv) {
         TEST(made_up_results_are_never_checked),
         TEST(what_does_not_link_is_a_link_error),
         TEST(a_reference_of_another_task_is_not_the_candidates_fault),
+        TEST(the_golden_kernel_passes),
         TEST(many_faults_leave_no_memory_behind),
     };
     return cmocka_run_group_tests_name("rpc-server/cage", tests, NULL, NULL);

@@ -380,6 +380,77 @@ static void a_sick_board_starts_nothing_until_it_is_well(void **state) {
     assert_non_null(find(b, KILN_SERVER_START));
 }
 
+static kiln_server *create_checking(const bench *b) {
+    static const kiln_msg_board_up up = {.key = {"b", 1}, .target = {"cpu:x", 5}, .slots = 2};
+    return kiln_server_create(&(kiln_server_options){.board = &up, .seed = 1, .checks = true},
+                              b->now_ns);
+}
+
+static void checked(bench *b, uint64_t run, const char *failure) {
+    step(b, &(kiln_server_event){.kind = KILN_SERVER_CHECKED, .run = run, .failure = failure});
+}
+
+static void it_checks_itself_alone_and_before_anything_else(void **state) {
+    bench *b = *state;
+    kiln_server_destroy(b->server);
+    b->server = create_checking(b);
+    connect_to_tracker(b);
+    const kiln_server_action *check = find(b, KILN_SERVER_CHECK);
+    assert_non_null(check);
+    uint64_t run = check->run;
+    send_trial(b, "a", 7, 0);
+    assert_null(find(b, KILN_SERVER_START));
+    checked(b, run + 1, NULL); /* of another */
+    assert_null(find(b, KILN_SERVER_START));
+    checked(b, run, NULL);
+    assert_non_null(find(b, KILN_SERVER_START));
+    /* A kill: the other slot's trial ends first, then it looks at itself, then the next begins. */
+    send_trial(b, "c", 7, 1);
+    uint64_t other = b->run;
+    tick_heard(b, 2 * S);
+    b->run = other - 1;
+    die(b, 0, "signal 9");
+    send_trial(b, "d", 7, 0);
+    assert_null(find(b, KILN_SERVER_START));
+    b->run = other;
+    die(b, 1, "signal 9");
+    assert_non_null(find(b, KILN_SERVER_CHECK));
+    assert_null(find(b, KILN_SERVER_START));
+    checked(b, find(b, KILN_SERVER_CHECK)->run, NULL);
+    assert_non_null(find(b, KILN_SERVER_START));
+}
+
+static void a_board_that_fails_its_check_says_so_and_asks_for_help(void **state) {
+    bench *b = *state;
+    kiln_server_destroy(b->server);
+    b->server = create_checking(b);
+    connect_to_tracker(b);
+    for (uint32_t i = 0; i < 4; i++) {
+        const kiln_server_action *check = find(b, KILN_SERVER_CHECK);
+        assert_non_null(check);
+        assert_null(find(b, KILN_SERVER_POWER_CYCLE));
+        checked(b, check->run, "one bit is wrong");
+        const kiln_message *told = find_sent(b, KILN_MSG_BOARD_STATE);
+        assert_true(i != 1 || (told && told->board_state.sick));
+        if (i < 3) tick_heard(b, S / 2 << i);
+    }
+    const kiln_server_action *cycle = find(b, KILN_SERVER_POWER_CYCLE);
+    assert_non_null(cycle);
+    assert_string_equal(cycle->text, "one bit is wrong");
+}
+
+static void a_check_that_hangs_is_killed(void **state) {
+    bench *b = *state;
+    kiln_server_destroy(b->server);
+    b->server = create_checking(b);
+    connect_to_tracker(b);
+    uint64_t run = find(b, KILN_SERVER_CHECK)->run;
+    for (int i = 0; i < 10; i++) tick_heard(b, S);
+    assert_non_null(find(b, KILN_SERVER_KILL));
+    assert_int_equal(find(b, KILN_SERVER_KILL)->run, run);
+    assert_true(find_sent(b, KILN_MSG_BOARD_STATE)->board_state.sick);
+}
+
 static void a_fetch_that_fails_twice_is_nobodys_candidates_fault(void **state) {
     bench *b = *state;
     connect_to_tracker(b);
@@ -506,6 +577,9 @@ int main(void) {
         test(events_of_an_earlier_run_are_ignored),
         test(nothing_is_measured_beside_a_child_that_does_not_die),
         test(a_sick_board_starts_nothing_until_it_is_well),
+        test(it_checks_itself_alone_and_before_anything_else),
+        test(a_board_that_fails_its_check_says_so_and_asks_for_help),
+        test(a_check_that_hangs_is_killed),
         test(a_fetch_that_fails_twice_is_nobodys_candidates_fault),
         test(a_fetch_that_the_connection_broke_is_repeated_on_the_next),
         test(blobs_that_do_not_come_in_time_end_the_trial),

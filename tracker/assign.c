@@ -85,6 +85,7 @@ static void fail_unserved(kiln_tracker *t, kiln_tracker_job *job, bool tuner, bo
  * the client come back even so, the job goes on. */
 static void abandon(kiln_tracker *t, kiln_tracker_job *job) {
     job->abandoned = true;
+    t->abandoned++;
     kiln_tracker_leases_end_of_job(t, job);
     kiln_tracker_job_stop(t, job, KILN_CANCELLED, "its client went away");
 }

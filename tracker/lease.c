@@ -159,9 +159,11 @@ void kiln_tracker_leases_tick(kiln_tracker *t) {
         if (lease->board_due_ns && t->now_ns >= lease->board_due_ns)
             kiln_tracker_lease_end(t, lease, KILN_UNAVAILABLE,
                                    "its board did not come back after the tracker's restart");
-        else if (t->now_ns >= lease->expires_ns)
+        else if (t->now_ns >= lease->expires_ns) {
+            t->expired++;
             kiln_tracker_lease_end(t, lease, KILN_DEADLINE_EXCEEDED,
                                    "the lease was not renewed in time");
+        }
     }
 }
 
@@ -207,6 +209,8 @@ void kiln_tracker_lease_grant(kiln_tracker *t, kiln_tracker_board *board, uint32
     };
     lease->persist = kiln_tracker_persist(t, row, 2);
     kiln_strbuf_deinit(&name);
+    t->waits[kiln_tracker_wait_bucket(t->now_ns - request->since_ns)]++;
+    t->waited_ns += t->now_ns - request->since_ns;
     kiln_tracker_request_remove(t, request);
     add_lease(t, lease);
 }

@@ -6,7 +6,7 @@
 
 typedef struct options {
     kiln_opt_list listen;
-    const char *port_file, *state, *db, *keys;
+    const char *port_file, *state, *db, *keys, *http, *http_port_file;
     bool insecure;
 } options;
 
@@ -33,6 +33,8 @@ static kiln_status run(const void *given, kiln_arena *process) {
         .db_path = o->db,
         .keys = o->keys,
         .port_file = o->port_file,
+        .http = o->http,
+        .http_port_file = o->http_port_file,
     };
     kiln_tracker_shell *shell = NULL;
     char *home = NULL;
@@ -63,6 +65,9 @@ int main(int argc, char **argv) {
         {"keys", KILN_OPT_TEXT, &o.keys, "F",
          "keys of those who may come from other machines, as `kiln key` keeps them (default "
          "$KILN_HOME/keys where that is there)"},
+        {"http", KILN_OPT_TEXT, &o.http, "ADDR",
+         "serve /metrics, /state and /healthz over HTTP: PORT (on this machine) or IP:PORT"},
+        {"http-port-file", KILN_OPT_TEXT, &o.http_port_file, "F", "gets that port once it listens"},
         {"insecure", KILN_OPT_FLAG, &o.insecure, NULL,
          "accept anybody, in plain text, also from other machines"},
     };

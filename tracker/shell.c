@@ -1,6 +1,7 @@
 #include "tracker/shell.h"
 
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -12,6 +13,7 @@
 #include "base/vec.h"
 #include "db/db.h"
 #include "tracker/audit.h"
+#include "tracker/http.h"
 #include "tracker/keep.h"
 #include "tracker/tracker.h"
 
@@ -30,6 +32,7 @@ struct kiln_tracker_shell {
     kiln_blob_store *store;
     kiln_keyring *keyring; /* NULL: nobody comes from other machines, or everybody */
     kiln_audit *audit;
+    kiln_http *http;
     kiln_listener *listener[KILN_TRACKER_ADDRESSES_MAX];
 
     kiln_tracker *tracker;
@@ -246,7 +249,7 @@ static kiln_status open_keys(kiln_tracker_shell *shell) {
 
 static const kiln_conn_handler conn_handler = {on_opened, on_message, on_closed};
 
-/* ---- Life ---- */
+/* ---- Addresses ---- */
 
 static kiln_status listen_on(kiln_tracker_shell *shell, uint32_t index) {
     const kiln_tracker_shell_options *options = &shell->options;
@@ -274,17 +277,57 @@ static kiln_status listen_on(kiln_tracker_shell *shell, uint32_t index) {
     return NULL;
 }
 
-/* The port of the first TCP address: a starting script waits for this file. */
+/* For whoever waits for it; by rename, so that it is whole. */
+static kiln_status write_port(kiln_tracker_shell *shell, const char *path, unsigned port) {
+    if (!path) return NULL;
+    return kiln_file_write(path, kiln_str_from(kiln_arena_printf(&shell->arena, "%u\n", port)),
+                           0644);
+}
+
+/* The port of the first TCP address. */
 static kiln_status write_port_file(kiln_tracker_shell *shell) {
-    if (!shell->options.port_file) return NULL;
     unsigned port = 0;
     for (uint32_t i = 0; port == 0 && i < shell->options.address_count; i++) {
         const kiln_address *address = kiln_listener_address(shell->listener[i]);
         if (!address->is_unix) port = address->port;
     }
-    char *line = kiln_arena_printf(&shell->arena, "%u\n", port);
-    return kiln_file_write(shell->options.port_file, kiln_str_from(line), 0644);
+    return write_port(shell, shell->options.port_file, port);
 }
+
+/* ---- HTTP ---- */
+
+/* A tracker that stands by is healthy, and counts nothing. */
+static bool on_page(void *context, const char *path, kiln_strbuf *out, const char **out_type) {
+    kiln_tracker_shell *shell = context;
+    if (strcmp(path, "/healthz") == 0) {
+        kiln_strbuf_text(out, shell->serving ? "serving\n" : "standing by\n");
+        return true;
+    }
+    if (!shell->serving) return false;
+    if (strcmp(path, "/metrics") == 0) {
+        *out_type = "text/plain; version=0.0.4";
+        kiln_tracker_print_metrics(shell->tracker, out);
+        return true;
+    }
+    if (strcmp(path, "/state") != 0) return false;
+    *out_type = "application/json";
+    kiln_tracker_print_state(shell->tracker, out);
+    return true;
+}
+
+static kiln_status open_http(kiln_tracker_shell *shell) {
+    if (!shell->options.http) return NULL;
+    kiln_http_options options = {.address = shell->options.http,
+                                 .anywhere = shell->options.insecure,
+                                 .page = on_page,
+                                 .context = shell};
+    kiln_status st = kiln_http_create(shell->loop, &options, &shell->http);
+    if (st) return st;
+    kiln_log(KILN_LOG_INFO, "/metrics and /state on port %u", kiln_http_port(shell->http));
+    return write_port(shell, shell->options.http_port_file, kiln_http_port(shell->http));
+}
+
+/* ---- Life ---- */
 
 static kiln_status open_parts(kiln_tracker_shell *shell) {
     const char *state = shell->options.state_folder;
@@ -302,6 +345,7 @@ static kiln_status open_parts(kiln_tracker_shell *shell) {
     const char *db_path = shell->options.db_path;
     if (!db_path) db_path = kiln_arena_printf(&shell->arena, "%s/tracker.db", state);
     if (!st) st = kiln_db_open(db_path, KILN_DB_TRACKER, KILN_DB_WRITE, &shell->db);
+    if (!st) st = open_http(shell);
     return st;
 }
 
@@ -400,6 +444,7 @@ void kiln_tracker_shell_destroy(kiln_tracker_shell *shell) {
     kiln_timer_destroy(shell->tick);
     kiln_timer_destroy(shell->lead);
     shell->soon = NULL;
+    kiln_http_destroy(shell->http);
     kiln_keyring_close(shell->keyring);
     kiln_loop_destroy(shell->loop);
     kiln_audit_close(shell->audit);

@@ -26,6 +26,8 @@ typedef struct kiln_tracker_shell_options {
     const char *state_folder;
     const char *db_path;   /* NULL: tracker.db in the state folder */
     const char *port_file; /* gets the port of the first TCP address; NULL: none */
+    const char *http;      /* address of /metrics and /state (tracker/http.h); NULL: none */
+    const char *http_port_file;
 } kiln_tracker_shell_options;
 
 /* Reads what the last tracker left, listens, then writes the port file; where another tracker

@@ -10,6 +10,7 @@
 
 #define KILN_TRACKER_TICK_NS UINT64_C(250000000)
 #define KILN_TRACKER_SLOTS_MAX 16u
+#define KILN_TRACKER_WAIT_BUCKETS 9u
 #define KILN_TRACKER_ARENA_BYTES ((size_t)2 << 10) /* first chunk of a board, request or job */
 
 typedef char kiln_tracker_text[KILN_MESSAGES_TEXT + 1]; /* an identity, NUL-terminated */
@@ -181,7 +182,8 @@ struct kiln_tracker {
     double lease_ns;     /* how long leases last, lately; 0: none ended yet */
     uint64_t next_tick_ns;
     bool fleet_changed; /* tuners, or whether any board fits: jobs are looked at again */
-    uint64_t grants, results, stale_refused, quarantines;
+    uint64_t grants, expired, results, stale_refused, quarantines, abandoned;
+    uint64_t waits[KILN_TRACKER_WAIT_BUCKETS], waited_ns; /* of requests that were granted */
     /* Of the step under way. */
     uint64_t now_ns;
     kiln_tracker_actions *actions;
@@ -197,6 +199,7 @@ void kiln_tracker_send_error(kiln_tracker *t, const kiln_tracker_peer *peer, uin
 void kiln_tracker_drop(kiln_tracker *t, kiln_tracker_peer *peer, kiln_code code, const char *text);
 /* Emits a PERSIST of `row` (copied) and returns its number. */
 uint64_t kiln_tracker_persist(kiln_tracker *t, const kiln_tracker_row *row, uint32_t count);
+bool kiln_tracker_is_person(const kiln_tracker_peer *peer);
 kiln_tracker_peer *kiln_tracker_peer_find(kiln_tracker *t, uint64_t id); /* NULL: gone */
 /* The connected tuner with this boot, or node; NULL. */
 kiln_tracker_peer *kiln_tracker_tuner_by_boot(kiln_tracker *t, const char *boot);
@@ -348,8 +351,13 @@ void kiln_tracker_jobs_tick(kiln_tracker *t);
 
 /* query.c */
 void kiln_tracker_query(kiln_tracker *t, kiln_tracker_peer *client, const kiln_message *message);
+void kiln_tracker_print_boards(kiln_tracker *t, kiln_strbuf *out);
+void kiln_tracker_print_jobs(kiln_tracker *t, kiln_strbuf *out);
 /* ANSWER with this board's row. */
 void kiln_tracker_answer_board(kiln_tracker *t, const kiln_tracker_peer *client, uint32_t stream,
                                const kiln_tracker_board *board);
+
+/* metrics.c */
+uint32_t kiln_tracker_wait_bucket(uint64_t wait_ns);
 
 #endif

@@ -116,7 +116,7 @@ static void let_go(kiln_tracker *t, kiln_tracker_peer *peer, const char *why) {
     t->fleet_changed |= peer->role == KILN_PEER_TUNER;
 }
 
-static bool is_person(const kiln_tracker_peer *peer) {
+bool kiln_tracker_is_person(const kiln_tracker_peer *peer) {
     return peer->role == KILN_PEER_CLIENT || peer->role == KILN_PEER_ADMIN;
 }
 
@@ -128,7 +128,7 @@ static void replace_older(kiln_tracker *t, const kiln_tracker_peer *newer) {
         if (peer == newer || peer->closing || peer->role != newer->role ||
             strcmp(peer->node, newer->node) != 0)
             continue;
-        if (is_person(peer)) continue; /* one person may well run two commands */
+        if (kiln_tracker_is_person(peer)) continue; /* one person may well run two commands */
         kiln_tracker_drop(t, peer, KILN_ABORTED,
                           "a newer connection of the same node replaces this one");
         let_go(t, peer, "it connected again");
@@ -208,7 +208,7 @@ static void on_goaway(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_messa
 }
 
 static void on_cancel(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message) {
-    if (message->cancel.scope == KILN_CANCEL_JOB && is_person(peer))
+    if (message->cancel.scope == KILN_CANCEL_JOB && kiln_tracker_is_person(peer))
         kiln_tracker_job_cancel(t, peer, message);
     else if (message->cancel.scope == KILN_CANCEL_TRIAL && peer->role == KILN_PEER_TUNER)
         kiln_tracker_trial_down(t, peer, message);
@@ -359,23 +359,4 @@ void kiln_tracker_destroy(kiln_tracker *t) {
     kiln_map_deinit(&t->peer_of_id);
     kiln_map_deinit(&t->tuner_of_boot);
     kiln_free(t);
-}
-
-kiln_tracker_counts kiln_tracker_counts_of(const kiln_tracker *t) {
-    kiln_tracker_counts counts = {
-        .boards = t->board.count,
-        .leases = t->lease.count,
-        .requests = t->request_count,
-        .jobs_open = t->jobs_open,
-        .tuners = t->tuner.count,
-        .grants = t->grants,
-        .results = t->results,
-        .stale_refused = t->stale_refused,
-    };
-    for (uint32_t i = 0; i < t->board.count; i++)
-        counts.boards_connected += t->board.data[i]->peer != NULL;
-    for (uint32_t i = 0; i < t->peer.count; i++) {
-        counts.clients += is_person(t->peer.data[i]);
-    }
-    return counts;
 }

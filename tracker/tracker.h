@@ -131,11 +131,17 @@ uint64_t kiln_tracker_next_ns(const kiln_tracker *tracker);
 void kiln_tracker_actions_reset(kiln_tracker_actions *actions);
 void kiln_tracker_actions_deinit(kiln_tracker_actions *actions);
 
-/* Numbers for metrics and tests. */
+/* Numbers for metrics and tests: the rows of counts.def. */
 typedef struct kiln_tracker_counts {
-    uint32_t boards, boards_connected, tuners, clients, jobs_open, leases, requests;
-    uint64_t grants, results, stale_refused;
+#define X(type, name, kind, doc) type name;
+#include "tracker/counts.def"
+#undef X
 } kiln_tracker_counts;
 kiln_tracker_counts kiln_tracker_counts_of(const kiln_tracker *tracker);
+/* The same and more for Prometheus: per board and project, and how long requests waited. */
+void kiln_tracker_print_metrics(const kiln_tracker *tracker, kiln_strbuf *out);
+/* {"counts":{...},"boards":[...],"jobs":[...]}, rows as in `kiln fleet --json` and `kiln jobs
+ * --json`. */
+void kiln_tracker_print_state(kiln_tracker *tracker, kiln_strbuf *out);
 
 #endif

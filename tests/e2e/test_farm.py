@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """A fleet that is left alone: jobs without their command, boards off duty, programs that die at the worst moment."""
+import json
 import os
 import signal
 import sys
+import urllib.request
 
 import harness
 from harness import until
@@ -104,6 +106,25 @@ def test_a_job_for_a_board_that_is_not_there_ends_at_once(world):
     world.refused("tune", world.zoo("conv:C3"), "--tracker", address, "--db", world.path("c.db"), "--on", "a,b", says="--on")
     done = world.json("tune", world.zoo("conv:C3"), "--trials", 2, "--tracker", address, "--db", world.path("c.db"), "--on", "board0")[-1]
     assert done["measured"] == 2, done
+
+
+def test_a_tracker_tells_machines_what_it_counts(world):
+    port = world.folder / "http"
+    world.start("kiln-tracker", "--listen", f"unix:{world.path('socket')}", "--http", "0", "--http-port-file", port)
+    until(port.exists, "HTTP listening")
+    address = f"unix:{world.path('socket')}"
+    world.board(address)
+    world.tuner(address)
+    page = lambda path: urllib.request.urlopen(f"http://127.0.0.1:{port.read_text().strip()}{path}", timeout=20).read().decode()
+    until(lambda: "kiln_boards_connected 1\n" in page("/metrics"), "the board")
+    done = world.json("tune", world.zoo("conv:C3"), "--trials", 3, "--tracker", address, "--db", world.path("c.db"))[-1]
+    assert done["measured"] == 3, done
+    results = [line for line in page("/metrics").splitlines() if line.startswith("kiln_results_total ")]
+    assert results and int(results[0].split()[1]) >= 3, results
+    state = json.loads(page("/state"))
+    assert state["boards"][0]["trials"] >= 3 and state["jobs"][0]["state"] == "done", state
+    assert page("/healthz") == "serving\n"
+    world.refused("--listen", "127.0.0.1:0", "--state", world.path("s2"), "--http", "0.0.0.0:0", says="--insecure", name="kiln-tracker")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,123 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "tests/unit/tracker/fleet.h"
+
+/* The value after "NAME " at the beginning of a line; -1 when there is none. */
+static double value_of(const kiln_strbuf *text, const char *name) {
+    size_t size = strlen(name);
+    kiln_str rest = kiln_strbuf_view(text);
+    while (rest.size) {
+        kiln_str line = kiln_str_cut(&rest, '\n');
+        double value = 0;
+        if (!kiln_str_starts(line, name) || line.size <= size || line.data[size] != ' ') continue;
+        assert_true(kiln_str_to_f64(kiln_str_slice(line, size + 1, line.size), &value));
+        return value;
+    }
+    return -1;
+}
+
+/* Every sample's metric was introduced, and none twice: what a scraper insists on. */
+static void expect_exposition(const kiln_strbuf *text) {
+    kiln_map types;
+    kiln_map_init(&types);
+    kiln_str rest = kiln_strbuf_view(text);
+    assert_true(text->data[text->size - 1] == '\n');
+    while (rest.size) {
+        kiln_str line = kiln_str_cut(&rest, '\n');
+        if (kiln_str_starts(line, "# HELP ")) continue;
+        bool is_type = kiln_str_starts(line, "# TYPE ");
+        if (is_type) line = kiln_str_slice(line, strlen("# TYPE "), line.size);
+        size_t end = 0;
+        while (end < line.size && line.data[end] != ' ' && line.data[end] != '{') end++;
+        kiln_str name = kiln_str_slice(line, 0, end);
+        if (is_type) {
+            assert_true(kiln_map_put(&types, name, 1));
+            continue;
+        }
+        static const char *const suffix[] = {"_bucket", "_sum", "_count"};
+        uint64_t unused = 0;
+        bool known = kiln_map_find(&types, name, &unused);
+        for (size_t i = 0; !known && i < KILN_ARRAY_COUNT(suffix); i++)
+            known = kiln_str_ends(name, suffix[i]) &&
+                    kiln_map_find(&types, kiln_str_slice(name, 0, name.size - strlen(suffix[i])),
+                                  &unused);
+        if (!known) fail_msg("%.*s has no type", KILN_STR_ARG(name));
+    }
+    kiln_map_deinit(&types);
+}
+
+static void the_fleet_is_counted(void **state) {
+    fleet *f = *state;
+    static const uint64_t alive[] = {10, 11, 20, 30, 0};
+    fleet_running_job(f);
+    fleet_board(f, 11, "quo\"te", 2);
+    fleet_lease(f, 1);
+    fleet_lease(f, 2);
+    fleet_lease(f, 3);
+    kiln_message ask = fleet_request("j", 4);
+    fleet_say(f, 20, &ask);
+    fleet_wait(f, FLEET_S, alive);
+    kiln_strbuf text = {0};
+    kiln_tracker_print_metrics(f->t, &text);
+    expect_exposition(&text);
+    assert_true(value_of(&text, "kiln_boards_connected") == 2);
+    assert_true(value_of(&text, "kiln_slots") == 3);
+    assert_true(value_of(&text, "kiln_leases") == 3);
+    assert_true(value_of(&text, "kiln_requests") == 1);
+    assert_true(value_of(&text, "kiln_grants_total") == 3);
+    assert_true(value_of(&text, "kiln_jobs_open") == 1);
+    assert_true(value_of(&text, "kiln_lease_wait_seconds_count") == 3);
+    assert_true(value_of(&text, "kiln_lease_wait_seconds_bucket{le=\"+Inf\"}") == 3);
+    assert_true(value_of(&text, "kiln_project_leases{project=\"\"}") == 3);
+    assert_true(value_of(&text, "kiln_board_busy_slots{node=\"quo\\\"te\",key=\"quo\\\"te\"}") ==
+                2);
+    kiln_strbuf_deinit(&text);
+}
+
+static void the_state_is_json_with_the_rows_of_the_commands(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    fleet_lease(f, 1);
+    kiln_strbuf text = {0};
+    kiln_tracker_print_state(f->t, &text);
+    json_t *root = json_loadb(text.data, text.size, 0, NULL);
+    assert_non_null(root);
+    const json_t *board = json_array_get(json_object_get(root, "boards"), 0);
+    const json_t *job = json_array_get(json_object_get(root, "jobs"), 0);
+    assert_string_equal(json_string_value(json_object_get(board, "state")), "leased");
+    assert_string_equal(json_string_value(json_object_get(job, "job")), "j");
+    const json_t *counts = json_object_get(root, "counts");
+    assert_int_equal(json_integer_value(json_object_get(counts, "leases")), 1);
+    json_decref(root);
+    kiln_strbuf_deinit(&text);
+}
+
+static void long_waits_are_in_their_bucket(void **state) {
+    fleet *f = *state;
+    static const uint64_t alive[] = {10, 20, 30, 0};
+    fleet_running_job(f);
+    uint64_t lease = fleet_lease(f, 1);
+    kiln_message ask = fleet_request("j", 2);
+    fleet_say(f, 20, &ask);
+    fleet_wait(f, 5 * FLEET_S, alive);
+    kiln_message release = {.type = KILN_MSG_LEASE_RELEASE, .lease_release = {.lease = lease}};
+    fleet_say(f, 20, &release);
+    kiln_strbuf text = {0};
+    kiln_tracker_print_metrics(f->t, &text);
+    assert_true(value_of(&text, "kiln_lease_wait_seconds_bucket{le=\"1\"}") == 1);
+    assert_true(value_of(&text, "kiln_lease_wait_seconds_bucket{le=\"10\"}") == 2);
+    assert_true(value_of(&text, "kiln_lease_wait_seconds_sum") == 5);
+    kiln_strbuf_deinit(&text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_fleet(the_fleet_is_counted),
+        test_with_fleet(the_state_is_json_with_the_rows_of_the_commands),
+        test_with_fleet(long_waits_are_in_their_bucket),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

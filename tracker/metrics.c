@@ -1,0 +1,152 @@
+/* What a tracker counts, as text for Prometheus and as JSON. */
+#include "tracker/state.h"
+
+kiln_tracker_counts kiln_tracker_counts_of(const kiln_tracker *t) {
+    kiln_tracker_counts counts = {
+        .boards = t->board.count,
+        .leases = t->lease.count,
+        .requests = t->request_count,
+        .jobs_open = t->jobs_open,
+        .tuners = t->tuner.count,
+        .grants = t->grants,
+        .expired = t->expired,
+        .results = t->results,
+        .stale_refused = t->stale_refused,
+        .quarantines = t->quarantines,
+        .abandoned = t->abandoned,
+    };
+    for (uint32_t i = 0; i < t->board.count; i++) {
+        const kiln_tracker_board *board = t->board.data[i];
+        counts.boards_connected += board->peer != NULL;
+        counts.boards_available += board->available;
+        counts.boards_off_duty += board->duty != KILN_DUTY_IN_SERVICE;
+        counts.slots += board->available ? board->up.slots : 0;
+    }
+    for (uint32_t i = 0; i < t->peer.count; i++)
+        counts.clients += kiln_tracker_is_person(t->peer.data[i]);
+    return counts;
+}
+
+/* ---- Prometheus: text exposition format 0.0.4 ---- */
+
+static const double wait_bound_s[] = {0.001, 0.01, 0.1, 1, 10, 60, 600, 3600};
+_Static_assert(KILN_ARRAY_COUNT(wait_bound_s) + 1 == KILN_TRACKER_WAIT_BUCKETS, "and one above");
+
+uint32_t kiln_tracker_wait_bucket(uint64_t wait_ns) {
+    uint32_t bucket = 0;
+    while (bucket < KILN_ARRAY_COUNT(wait_bound_s) && (double)wait_ns / 1e9 > wait_bound_s[bucket])
+        bucket++;
+    return bucket;
+}
+
+static void print_waits(const kiln_tracker *t, kiln_strbuf *out) {
+    uint64_t count = 0;
+    kiln_strbuf_text(out, "# HELP kiln_lease_wait_seconds from request to grant\n"
+                          "# TYPE kiln_lease_wait_seconds histogram\n");
+    for (uint32_t i = 0; i < KILN_TRACKER_WAIT_BUCKETS; i++) {
+        count += t->waits[i];
+        kiln_strbuf_text(out, "kiln_lease_wait_seconds_bucket{le=\"");
+        if (i < KILN_ARRAY_COUNT(wait_bound_s))
+            kiln_strbuf_printf(out, "%.9g", wait_bound_s[i]);
+        else
+            kiln_strbuf_text(out, "+Inf");
+        kiln_strbuf_printf(out, "\"} %llu\n", (unsigned long long)count);
+    }
+    kiln_strbuf_printf(out,
+                       "kiln_lease_wait_seconds_sum %.9g\nkiln_lease_wait_seconds_count %llu\n",
+                       (double)t->waited_ns / 1e9, (unsigned long long)count);
+}
+
+/* A label's value: quotes, backslashes and line ends are escaped. */
+static void print_label(kiln_strbuf *out, const char *name, kiln_str value) {
+    kiln_strbuf_printf(out, "%s=\"", name);
+    for (size_t i = 0; i < value.size; i++) {
+        char c = value.data[i];
+        if (c == '\\' || c == '"') kiln_strbuf_char(out, '\\');
+        if (c == '\n')
+            kiln_strbuf_text(out, "\\n");
+        else
+            kiln_strbuf_char(out, c);
+    }
+    kiln_strbuf_char(out, '"');
+}
+
+/* X(name, kind, doc, value of board `b`) */
+#define BOARD_METRICS(X)                                                                       \
+    X(available, "gauge", "1: it may be leased", b->available)                                 \
+    X(busy_slots, "gauge", "slots that are leased", b->busy)                                   \
+    X(results_total, "counter", "results it ever gave", b->results)                            \
+    X(faults_total, "counter", "results blamed on it, and losses under trials", b->faults)     \
+    X(noise_ratio, "gauge", "spread of a trial's samples over their median, lately", b->noise) \
+    X(drift_ratio, "gauge", "its reference kernel's time over the usual one", b->drift)        \
+    X(temperature_celsius, "gauge", "last reading", (double)b->env.temperature_mc / 1e3)       \
+    X(silence_seconds, "gauge", "since it was heard",                                          \
+      (double)(t->now_ns - (b->peer ? b->peer->heard_ns : b->lost_ns)) / 1e9)
+
+static void print_board_value(const kiln_tracker_board *board, const char *name, double value,
+                              kiln_strbuf *out) {
+    kiln_strbuf_printf(out, "kiln_board_%s{", name);
+    print_label(out, "node", kiln_str_from(board->node));
+    kiln_strbuf_char(out, ',');
+    print_label(out, "key", board->up.key);
+    kiln_strbuf_printf(out, "} %.9g\n", value);
+}
+
+static void print_boards(const kiln_tracker *t, kiln_strbuf *out) {
+#define X(name, kind, doc, value)                                                                  \
+    kiln_strbuf_text(out, "# HELP kiln_board_" #name " " doc "\n# TYPE kiln_board_" #name " " kind \
+                          "\n");                                                                   \
+    for (uint32_t i = 0; i < t->board.count; i++) {                                                \
+        const kiln_tracker_board *b = t->board.data[i];                                            \
+        if (b->known) print_board_value(b, #name, (double)(value), out);                           \
+    }
+    BOARD_METRICS(X)
+#undef X
+}
+
+static void print_projects(const kiln_tracker *t, kiln_strbuf *out) {
+    kiln_strbuf_text(out, "# HELP kiln_project_leases leases that a project holds\n"
+                          "# TYPE kiln_project_leases gauge\n");
+    for (uint32_t i = 0; i < t->project.count; i++) {
+        kiln_strbuf_text(out, "kiln_project_leases{");
+        print_label(out, "project", kiln_str_from(t->project.data[i]->name));
+        kiln_strbuf_printf(out, "} %u\n", t->project.data[i]->held);
+    }
+}
+
+void kiln_tracker_print_metrics(const kiln_tracker *t, kiln_strbuf *out) {
+    const kiln_tracker_counts counts = kiln_tracker_counts_of(t);
+#define SUFFIX_GAUGE ""
+#define SUFFIX_COUNTER "_total"
+#define KIND_GAUGE "gauge"
+#define KIND_COUNTER "counter"
+#define X(type, name, kind, doc)                                                    \
+    kiln_strbuf_printf(out,                                                         \
+                       "# HELP kiln_" #name SUFFIX_##kind                           \
+                       " " doc "\n# TYPE kiln_" #name SUFFIX_##kind " " KIND_##kind \
+                       "\nkiln_" #name SUFFIX_##kind " %llu\n",                     \
+                       (unsigned long long)counts.name);
+#include "tracker/counts.def"
+#undef X
+    print_waits(t, out);
+    print_projects(t, out);
+    print_boards(t, out);
+}
+
+/* ---- JSON ---- */
+
+void kiln_tracker_print_state(kiln_tracker *t, kiln_strbuf *out) {
+    const kiln_tracker_counts counts = kiln_tracker_counts_of(t);
+    kiln_strbuf_text(out, "{\"counts\":{");
+    const char *comma = "";
+#define X(type, name, kind, doc)                                                             \
+    kiln_strbuf_printf(out, "%s\"" #name "\":%llu", comma, (unsigned long long)counts.name); \
+    comma = ",";
+#include "tracker/counts.def"
+#undef X
+    kiln_strbuf_text(out, "},\"boards\":[");
+    kiln_tracker_print_boards(t, out);
+    kiln_strbuf_text(out, "],\"jobs\":[");
+    kiln_tracker_print_jobs(t, out);
+    kiln_strbuf_text(out, "]}\n");
+}

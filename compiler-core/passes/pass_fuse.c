@@ -5,7 +5,8 @@
  * one of its operands when nobody else reads that group's result: so there is never a path out of a
  * group and back into it. Into a group with a reduction only elementwise and broadcasting nodes are
  * taken, which compute on the reduction's result where it is; chains of movement and arithmetic
- * without any reduction merge freely. */
+ * without any reduction merge freely. A result that is read several times joins its readers as soon
+ * as they are one group: x * sigmoid(x), or the chain that exporters write for GELU. */
 #include "base/check.h"
 #include "base/manifest.h"
 #include "compiler-core/ops/op.h"
@@ -22,6 +23,8 @@ typedef struct fusion {
     const uint32_t *uses;
     kiln_access *access; /* [node count] class of the group that the node leads */
     uint32_t *size;      /* [node count] nodes in the group that the node leads */
+    kiln_node *next;     /* [node count] in its group, whose leader is first; 0: none */
+    kiln_node *last;     /* [node count] of the group that the node leads */
     uint32_t *values;    /* [node count] upper bound of its operands */
 } fusion;
 
@@ -62,6 +65,35 @@ static bool may_join(const fusion *f, kiln_node n, uint32_t index, const kiln_op
            same_shape(f->graph, value, node->output[0]);
 }
 
+/* Whether all that read `value` are nodes of `group`, each of them element by element. */
+static bool reads_elements_alone(const fusion *f, kiln_value value, uint32_t group) {
+    uint32_t found = 0;
+    for (kiln_node n = group; n; n = f->next[n]) found += reads(&f->graph->node.data[n], value);
+    for (kiln_node n = group; n && found == f->uses[value]; n = f->next[n]) {
+        const kiln_node_info *node = &f->graph->node.data[n];
+        kiln_op_class class;
+        if (!reads(node, value)) continue;
+        kiln_node_classify(f->graph, n, &class);
+        for (uint32_t i = 0; i < node->input_count; i++)
+            if (node->input[i] == value && class.input[i] > KILN_ACCESS_ELEMENTWISE) return false;
+    }
+    return found == f->uses[value];
+}
+
+/* Whether `group`, whose result is like `result`, may follow the producer of `value`, which several
+ * of its nodes read. Nobody else reads what the producer's group computes, so no path leaves it and
+ * comes back. */
+static bool may_follow(const fusion *f, kiln_value value, uint32_t group, kiln_value result) {
+    kiln_node producer = value ? f->graph->value.data[value].producer : 0;
+    if (!producer || !is_kernel(f->graph, producer) || f->uses[value] < 2) return false;
+    uint32_t from = f->graph->node.data[producer].group;
+    return from != group && f->graph->node.data[producer].output_count == 1 &&
+           f->access[group] <= KILN_ACCESS_BROADCAST &&
+           f->size[from] + f->size[group] <= GROUP_NODES_MAX &&
+           f->values[from] + f->values[group] <= GROUP_VALUES_MAX &&
+           same_shape(f->graph, value, result) && reads_elements_alone(f, value, group);
+}
+
 /* The group with the most work wins: a reduction rather than arithmetic, and the later one of
  * equals. */
 static uint32_t choose_group(const fusion *f, kiln_node n, const kiln_op_class *class) {
@@ -77,29 +109,47 @@ static uint32_t choose_group(const fusion *f, kiln_node n, const kiln_op_class *
     return best;
 }
 
-/* Nodes after `last` have no group yet. */
-static void move_group(fusion *f, uint32_t from, uint32_t to, kiln_node last) {
-    for (kiln_node n = f->size[from] == 1 ? from : 1; n <= last; n++)
-        if (f->graph->node.data[n].group == from) f->graph->node.data[n].group = to;
+static void move_group(fusion *f, uint32_t from, uint32_t to) {
+    for (kiln_node n = from; n; n = f->next[n]) f->graph->node.data[n].group = to;
+    f->next[f->last[to]] = from;
+    f->last[to] = f->last[from];
     f->access[to] = KILN_MAX(f->access[to], f->access[from]);
     f->size[to] += f->size[from];
     f->values[to] += f->values[from];
 }
 
-static void fuse_node(fusion *f, kiln_node n) {
+/* Where the group that ends with `n` now has all readers of what its nodes read, it follows that.
+ */
+static void follow_producers(fusion *f, kiln_node n) {
+    uint32_t group = f->graph->node.data[n].group;
+    for (kiln_node reader = group; reader; reader = f->next[reader]) {
+        const kiln_node_info *node = &f->graph->node.data[reader];
+        for (uint32_t i = 0; i < node->input_count; i++) {
+            kiln_value value = node->input[i];
+            if (!may_follow(f, value, group, f->graph->node.data[n].output[0])) continue;
+            uint32_t from = f->graph->node.data[f->graph->value.data[value].producer].group;
+            move_group(f, group, from);
+            follow_producers(f, n);
+            return;
+        }
+    }
+}
+
+static void join_operands(fusion *f, kiln_node n) {
     kiln_node_info *node = &f->graph->node.data[n];
     kiln_op_class class;
     kiln_node_classify(f->graph, n, &class);
     node->group = n;
     f->access[n] = class.node;
     f->size[n] = 1;
+    f->last[n] = n;
     f->values[n] = node->input_count + node->output_count;
     if (class.node > KILN_ACCESS_INJECTIVE || node->input_count > FUSED_INPUTS_MAX ||
         node->output_count > 1)
         return;
     uint32_t group = choose_group(f, n, &class);
     if (!group) return;
-    move_group(f, n, group, n);
+    move_group(f, n, group);
     /* Other operands that only this node reads, computed without a reduction, come along. They may
      * read what the group reads but never its result, which nobody but `n` reads. */
     for (uint32_t i = 0; i < node->input_count; i++) {
@@ -115,8 +165,13 @@ static void fuse_node(fusion *f, kiln_node n) {
             continue;
         if (f->access[group] > KILN_ACCESS_INJECTIVE && f->access[other] > KILN_ACCESS_BROADCAST)
             continue;
-        move_group(f, other, group, n);
+        move_group(f, other, group);
     }
+}
+
+static void fuse_node(fusion *f, kiln_node n) {
+    join_operands(f, n);
+    if (f->graph->node.data[n].output_count == 1) follow_producers(f, n);
 }
 
 kiln_status kiln_pass_fuse(kiln_graph *graph) {
@@ -127,6 +182,8 @@ kiln_status kiln_pass_fuse(kiln_graph *graph) {
         .uses = kiln_graph_count_uses(graph, &scratch),
         .access = KILN_ARENA_ARRAY(&scratch, kiln_access, graph->node.count),
         .size = KILN_ARENA_ARRAY(&scratch, uint32_t, graph->node.count),
+        .next = KILN_ARENA_ARRAY(&scratch, kiln_node, graph->node.count),
+        .last = KILN_ARENA_ARRAY(&scratch, kiln_node, graph->node.count),
         .values = KILN_ARENA_ARRAY(&scratch, uint32_t, graph->node.count),
     };
     for (kiln_node n = 1; n < graph->node.count; n++) graph->node.data[n].group = 0;

@@ -249,6 +249,74 @@ kiln_value kiln_simplify_padding(kiln_sweep *s, kiln_node n) {
     return 0;
 }
 
+/* ---- norms ----------------------------------------------------------------------------------- */
+
+/* `value` is the mean of another one over its last dimensions, which are kept as 1. */
+static bool is_mean(const kiln_sweep *s, kiln_value value, kiln_value *out_of, uint32_t *out_axis) {
+    const kiln_node_info *mean = made_by(s, value, KILN_OP_REDUCE_MEAN);
+    if (!mean || !kiln_node_has(mean, "axes")) return false;
+    uint32_t rank = value_of(s, mean->input[0])->shape.rank, mask = 0, axis = 0;
+    kiln_status st = kiln_axes_resolve(mean, "axes", rank, 0, &mask);
+    kiln_status_free(st); /* the graph was verified */
+    if (st || !mask || value_of(s, value)->shape.rank != rank) return false;
+    while (!(mask >> axis & 1)) axis++;
+    *out_of = mean->input[0];
+    *out_axis = axis;
+    return mask == (kiln_mask_all(rank) & ~0u << axis);
+}
+
+/* `value` is x - mean(x). */
+static bool is_deviation(const kiln_sweep *s, kiln_value value, kiln_value *out_x,
+                         uint32_t *out_axis) {
+    const kiln_node_info *sub = made_by(s, value, KILN_OP_SUB);
+    return sub && is_mean(s, sub->input[1], out_x, out_axis) && sub->input[0] == *out_x &&
+           same_type(s, *out_x, value);
+}
+
+/* What `value` is the square of; 0: it is no square. */
+static kiln_value square_root(const kiln_sweep *s, kiln_value value) {
+    const kiln_node_info *mul = made_by(s, value, KILN_OP_MUL),
+                         *pow = made_by(s, value, KILN_OP_POW);
+    if (mul && mul->input[0] == mul->input[1]) return mul->input[0];
+    return pow && kiln_value_is_literal(s->graph, pow->input[1]) && is_all(s, pow->input[1], 2)
+               ? pow->input[0]
+               : 0;
+}
+
+static kiln_value ones_like(kiln_sweep *s, kiln_value like, kiln_value norm) {
+    const kiln_shape one = {.rank = 1, .dim = {1}};
+    kiln_tensor ones = kiln_tensor_create(s->graph->arena, value_of(s, like)->dtype, &one);
+    kiln_dtype_store_f64(ones.dtype, ones.data, 0, 1);
+    const char *name =
+        kiln_arena_printf(s->graph->arena, "%.*s.scale", KILN_STR_ARG(value_of(s, norm)->name));
+    return kiln_graph_add_constant(s->graph, kiln_str_from(name), &ones);
+}
+
+kiln_value kiln_simplify_norm(kiln_sweep *s, kiln_node n) {
+    const kiln_node_info *div = node_of(s, n);
+    const kiln_node_info *root =
+        div->op == KILN_OP_DIV ? made_by(s, div->input[1], KILN_OP_SQRT) : NULL;
+    const kiln_node_info *sum = root ? made_by(s, root->input[0], KILN_OP_ADD) : NULL;
+    int side = sum ? literal_side(s, sum) : -1;
+    kiln_value x = 0, again = 0, square = 0;
+    uint32_t axis = 0, other = 0, third = 0;
+    if (side < 0 || !is_deviation(s, div->input[0], &x, &axis) ||
+        !is_mean(s, sum->input[1 - side], &square, &other) ||
+        !is_deviation(s, square_root(s, square), &again, &third) || again != x || other != axis ||
+        third != axis || !same_type(s, x, div->output[0]))
+        return 0;
+    const kiln_value_info *epsilon = value_of(s, sum->input[side]);
+    const kiln_attr attr = {.name = KILN_STR("epsilon"),
+                            .kind = KILN_ATTR_FLOAT,
+                            .f = kiln_dtype_load_f64(epsilon->dtype, epsilon->data, 0)};
+    s->graph->node.data[n].op = KILN_OP_LAYER_NORM;
+    kiln_graph_set_attr(s->graph, n, &attr);
+    kiln_graph_set_int(s->graph, n, "axis", axis);
+    kiln_sweep_set_input(s, n, 1, ones_like(s, x, div->output[0]));
+    kiln_sweep_set_input(s, n, 0, x);
+    return 0;
+}
+
 /* ---- the pass -------------------------------------------------------------------------------- */
 
 static kiln_value look(kiln_sweep *s, kiln_node n) {

@@ -50,6 +50,48 @@ static void one_reader_may_read_twice(void **state) {
     expect_kernels(*state, CONV "y: f32[1,2,4,4] = mul(c, c)\noutput y\n", "conv+mul");
 }
 
+#define ROOT_HALF \
+    "constant r: f32[] = [1.41421354]\nconstant o: f32[] = [1]\nconstant h: f32[] = [0.5]\n"
+
+/* x * sigmoid(x); GELU as exporters write it, in two orders; x * clip(x + 3) / 6. */
+static void several_readers_that_are_one_chain_follow_what_they_read(void **state) {
+    expect_kernels(*state,
+                   CONV "s: f32[1,2,4,4] = sigmoid(c)\ny: f32[1,2,4,4] = mul(c, s)\noutput y\n",
+                   "conv+sigmoid+mul");
+    expect_kernels(*state,
+                   ROOT_HALF CONV
+                   "b: f32[1,2,4,4] = add(c, v)\nd: f32[1,2,4,4] = div(b, r)\n"
+                   "e: f32[1,2,4,4] = erf(d)\nf: f32[1,2,4,4] = add(e, o)\n"
+                   "g: f32[1,2,4,4] = mul(b, f)\ny: f32[1,2,4,4] = mul(g, h)\noutput y\n",
+                   "conv+add+div+erf+add+mul+mul");
+    expect_kernels(*state,
+                   ROOT_HALF CONV "p: f32[1,2,4,4] = mul(c, h)\nd: f32[1,2,4,4] = div(c, r)\n"
+                                  "e: f32[1,2,4,4] = erf(d)\nf: f32[1,2,4,4] = add(e, o)\n"
+                                  "y: f32[1,2,4,4] = mul(p, f)\noutput y\n",
+                   "conv+mul+div+erf+add+mul");
+    expect_kernels(
+        *state,
+        "s: f32[1,2,4,4] = softmax(x)\na: f32[1,2,4,4] = add(s, v)\n"
+        "b: f32[1,2,4,4] = mul(s, a)\ny: f32[1,2,4,4] = transpose(b) perm=[0,1,3,2]\noutput y\n",
+        "softmax+add+mul, transpose");
+}
+
+static void a_reader_outside_of_the_chain_keeps_it_apart(void **state) {
+    expect_kernels(
+        *state,
+        CONV "s: f32[1,2,4,4] = sigmoid(c)\ny: f32[1,2,4,4] = mul(c, s)\noutput y\noutput c\n",
+        "conv, sigmoid+mul");
+    expect_kernels(*state,
+                   CONV "p: f32[1,2,1,1] = global_average_pool(c)\ns: f32[1,2,1,1] = sigmoid(p)\n"
+                        "y: f32[1,2,4,4] = mul(c, s)\noutput y\n",
+                   "conv, global_average_pool+sigmoid, mul");
+    expect_kernels(
+        *state,
+        CONV
+        "t: f32[1,2,4,4] = transpose(c) perm=[0,1,3,2]\ny: f32[1,2,4,4] = mul(c, t)\noutput y\n",
+        "conv, transpose+mul");
+}
+
 static void movement_does_not_join_a_reduction(void **state) {
     expect_kernels(*state, CONV "y: f32[1,4,4,2] = transpose(c) perm=[0,2,3,1]\noutput y\n",
                    "conv, transpose");
@@ -105,6 +147,8 @@ int main(void) {
         test_with_arena(arithmetic_joins_the_reduction_before_it),
         test_with_arena(a_value_with_two_readers_ends_its_kernel),
         test_with_arena(one_reader_may_read_twice),
+        test_with_arena(several_readers_that_are_one_chain_follow_what_they_read),
+        test_with_arena(a_reader_outside_of_the_chain_keeps_it_apart),
         test_with_arena(movement_does_not_join_a_reduction),
         test_with_arena(broadcasting_a_reduction_needs_a_kernel_of_its_own),
         test_with_arena(two_reductions_never_share_a_kernel),

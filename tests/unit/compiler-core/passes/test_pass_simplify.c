@@ -15,6 +15,13 @@
     "[2]\n"                                                                                        \
     "constant three: f32[] = [3]\nconstant ifive: i32[1] = [5]\n"
 
+/* Layer normalisation in the operators that exporters write. */
+#define NORM(axes, mean, square, sum)                                                            \
+    "constant tiny: f32[] = [0.001]\nm: f32[" mean "] = reduce_mean(x) axes=" axes               \
+    "\nd: f32[1,2,3,3] = sub(x, m)\nq: f32[1,2,3,3] = " square "\nv: f32[" mean                  \
+    "] = reduce_mean(q) axes=" axes "\ne: f32[" mean "] = " sum "\nr: f32[" mean "] = sqrt(e)\n" \
+    "y: f32[1,2,3,3] = div(d, r)\n"
+
 typedef struct example {
     kiln_simplify_row row;
     bool applies;
@@ -72,6 +79,13 @@ static const example table[] = {
      "a: f32[2,3,1,3] = transpose(x) perm=[1,2,0,3]\noutput a\n"},
     {KILN_SIMPLIFY_FLAT_TRANSPOSE, false,
      "a: f32[1,3,2,3] = transpose(x) perm=[0,2,1,3]\noutput a\n"},
+    {KILN_SIMPLIFY_NORM, true, NORM("[-1]", "1,2,3,1", "pow(d, two)", "add(v, tiny)") "output y\n"},
+    {KILN_SIMPLIFY_NORM, true,
+     NORM("[2,3]", "1,2,1,1", "mul(d, d)",
+          "add(tiny, v)") "z: f32[1,2,3,3] = mul(y, three)\noutput z\n"},
+    {KILN_SIMPLIFY_NORM, false, NORM("[2]", "1,2,1,3", "mul(d, d)", "add(v, tiny)") "output y\n"},
+    {KILN_SIMPLIFY_NORM, false, NORM("[3]", "1,2,3,1", "mul(d, x)", "add(v, tiny)") "output y\n"},
+    {KILN_SIMPLIFY_NORM, false, NORM("[3]", "1,2,3,1", "mul(x, x)", "add(v, tiny)") "output y\n"},
     {KILN_SIMPLIFY_PADDING, true,
      "a: f32[1,2,5,6] = pad(x) pads=[0,0,1,1,0,0,1,2]\nb: f32[1,1,4,5] = conv(a, w)\noutput b\n"},
     {KILN_SIMPLIFY_PADDING, true,

@@ -180,14 +180,24 @@ void kiln_alternatives_free_windows(const kiln_plan *plan, kiln_arena *arena,
     }
 }
 
+static kiln_status row_major_space(const kiln_task *task, const kiln_target *target, bool packed,
+                                   kiln_arena *arena, kiln_space *out_space) {
+    static const kiln_layout row;
+    const kiln_layout *given[KILN_PROGRAM_BUFFERS_MAX];
+    for (uint32_t i = 0; i < KILN_PROGRAM_BUFFERS_MAX; i++) given[i] = &row;
+    return packed ? kiln_space_create_on(task->te, target, given, arena, out_space)
+                  : kiln_space_create_row_major(task->te, target, arena, out_space);
+}
+
 kiln_status kiln_alternatives_make_row_major(const kiln_plan *plan, const kiln_target *target,
-                                             kiln_arena *arena, kiln_alternatives *list) {
+                                             bool packed, kiln_arena *arena,
+                                             kiln_alternatives *list) {
     kiln_status st = KILN_OK;
     for (uint32_t t = 0; !st && t < plan->tasks.count; t++) {
         const kiln_task *task = &plan->tasks.task[t];
         kiln_space space;
         kiln_alternative way;
-        st = kiln_space_create_row_major(task->te, target, arena, &space);
+        st = row_major_space(task, target, packed, arena, &space);
         if (!st) st = default_of(task, &space, arena, &way);
         list[t].way.count = 0;
         if (!st) kiln_alternatives_add(&list[t], task, &way, arena);

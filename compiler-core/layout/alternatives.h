@@ -37,10 +37,11 @@ KILN_MUST_USE kiln_status kiln_alternatives_add_defaults(const kiln_plan *plan,
 /* Whatever needs no kernel on its layouts (parts.h) costs nothing: for those who leave it out. */
 void kiln_alternatives_free_windows(const kiln_plan *plan, kiln_arena *arena,
                                     kiln_alternatives *list);
-/* Leaves each task nothing but the default schedule with everything row-major
- * (kiln_space_create_row_major): what a module is without a choice of layouts. */
+/* Leaves each task nothing but the default schedule on row-major arguments. `packed`: copies in
+ * other layouts are its own affair, weights among them; otherwise everything is row-major
+ * (kiln_space_create_row_major): what a module is without any choice of layouts. */
 KILN_MUST_USE kiln_status kiln_alternatives_make_row_major(const kiln_plan *plan,
-                                                           const kiln_target *target,
+                                                           const kiln_target *target, bool packed,
                                                            kiln_arena *arena,
                                                            kiln_alternatives *list);
 

@@ -112,10 +112,12 @@ kiln_status kiln_choose(const kiln_graph *graph, const kiln_plan *plan,
     kiln_alternatives *list = KILN_ARENA_ARRAY(arena, kiln_alternatives, plan->tasks.count);
     for (uint32_t t = 0; !c.failure && options->db && t < plan->tasks.count; t++)
         c.failure = add_records(&c, &plan->tasks.task[t], &list[t]);
-    bool free = !(options->without >> KILN_PLANNER_LAYOUT & 1);
-    if (!c.failure)
-        c.failure = (free ? kiln_alternatives_add_defaults
-                          : kiln_alternatives_make_row_major)(plan, options->target, arena, list);
+    bool packed = !(options->without >> KILN_PLANNER_LAYOUT & 1),
+         exchange = packed && !(options->without >> KILN_PLANNER_EXCHANGE & 1);
+    if (!c.failure && exchange)
+        c.failure = kiln_alternatives_add_defaults(plan, options->target, arena, list);
+    else if (!c.failure)
+        c.failure = kiln_alternatives_make_row_major(plan, options->target, packed, arena, list);
     if (!c.failure && !(options->without >> KILN_PLANNER_WINDOWS & 1))
         kiln_alternatives_free_windows(plan, arena, list);
     if (!c.failure) {

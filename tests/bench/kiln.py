@@ -38,9 +38,10 @@ def target(threads):
     return "native" if threads == 1 else f"native,threads={threads}"
 
 
-def compile_default(model, module, threads=1):
-    """With no record and no measurement: an empty database."""
-    lines("compile", model, "--target", target(threads), "--db", module.with_suffix(".empty.db"), "-o", module)
+def compile_default(model, module, threads=1, without=""):
+    """With no record and no measurement: an empty database; and without what these words name."""
+    lines("compile", model, "--target", target(threads), "--db", module.with_suffix(".empty.db"), "-o", module,
+          *(["--without", without] if without else []))
     return module
 
 

@@ -6,6 +6,7 @@
 #include <spawn.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -165,4 +166,9 @@ void kiln_child_destroy(kiln_child *child) {
 void kiln_child_die_with_parent(void) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() == 1) _exit(1); /* it was gone before the call */
+}
+
+void kiln_child_give_way(void) {
+    (void)setpriority(PRIO_PROCESS, 0,
+                      19); /* on Linux the thread's own; raising it is allowed to all */
 }

@@ -47,5 +47,8 @@ void kiln_child_destroy(kiln_child *child);
 /* Called first thing by a program that must not outlive its parent (PR_SET_PDEATHSIG, and a check
  * that the parent is still there). */
 void kiln_child_die_with_parent(void);
+/* The calling thread, and what it starts, runs from now on only when nothing else wants its core.
+ */
+void kiln_child_give_way(void);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/child.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "tuner/shell.h"
@@ -41,6 +42,7 @@ static kiln_candidate *propose(kiln_shell_job *job, const kiln_search_order *ord
 }
 
 static void carry_out_orders(void *context) {
+    kiln_child_give_way(); /* to kernels that are timed on all cores of this machine */
     kiln_shell_job *job = context;
     if (!job->taught) kiln_shell_teach(job);
     job->taught = true;

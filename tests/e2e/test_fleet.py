@@ -42,6 +42,32 @@ def test_second_identical_tune_measures_nothing(world):
     assert second["tasks"][0]["best_ms"] == first["tasks"][0]["best_ms"]
 
 
+def test_two_threads_are_searched_kept_and_packed_apart_from_one(world):
+    if len(os.sched_getaffinity(0)) < 2:
+        raise harness.Skip("a second core")
+    model, db = world.zoo("conv:C3"), world.path("t.db")
+    for threads, target, new in ((1, "native", 6), (2, "native,threads=2", 6), (1, "native", 0), (2, "native,threads=2", 0)):
+        module = world.path(f"c3.{threads}.kiln")
+        done = world.json("tune", model, "--target", target, "--trials", 6, "--db", db, "--out", module)[-1]
+        assert done["measured"] == new, done
+        assert world.json("run", module, "--bench")[-1]["threads"] == threads
+        loops = world.run("explain", model, "--stage", "loops", "--task", 0, "--target", target, "--db", db).stdout
+        assert ("  parallel " in loops.split("# run")[-1]) == (threads > 1), loops
+    rows = world.sql("t.db", "SELECT DISTINCT target, threads FROM record")
+    assert len(rows) == 2 and all((",threads=2" in target) == (threads == "2") for target, threads in rows), rows
+
+
+def test_builders_give_way_to_what_is_timed(world):
+    _, address = world.tracker()
+    world.board(address)
+    tuner = world.tuner(address)
+    tune = start_tune(world, world.zoo("conv:C3"), address, 100000)
+    workers = f"/proc/{tuner.pid}/task/{tuner.pid}/children"
+    until(lambda: [p for p in open(workers).read().split() if os.getpriority(os.PRIO_PROCESS, int(p)) == 19], "a modest builder")
+    os.killpg(tune.pid, signal.SIGINT)
+    tune.wait(timeout=harness.DEADLINE_S)
+
+
 def test_named_tracker_sends_records_home(world):
     _, address = world.tracker()
     world.board(address)

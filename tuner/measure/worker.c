@@ -233,6 +233,7 @@ static void stay_on(const char *cores) {
 
 int kiln_worker_main(const char *cores) {
     kiln_child_die_with_parent();
+    kiln_child_give_way(); /* to kernels that are timed on all cores of this machine */
     stay_on(cores);
     kiln_arena arena;
     kiln_arena_init(&arena, (size_t)1 << 20);

@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -112,11 +114,28 @@ static void errors_are_appended_to_their_file(void **state) {
     remove_folder(folder);
 }
 
+static void *give_way(void *context) {
+    kiln_child_give_way();
+    *(int *)context = getpriority(PRIO_PROCESS, 0);
+    return NULL;
+}
+
+static void a_thread_gives_way_and_the_others_do_not(void **state) {
+    (void)state;
+    int before = getpriority(PRIO_PROCESS, 0), inside = 0;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, give_way, &inside), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(inside, 19);
+    assert_int_equal(getpriority(PRIO_PROCESS, 0), before);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pipes_join_us_and_the_exit_code_comes_back),
         cmocka_unit_test(a_socket_as_input_carries_messages_both_ways),
         cmocka_unit_test(stopping_and_destroying_end_the_child),
+        cmocka_unit_test(a_thread_gives_way_and_the_others_do_not),
         cmocka_unit_test(a_program_that_cannot_start_is_an_error),
         test_with_arena(errors_are_appended_to_their_file),
     };

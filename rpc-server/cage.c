@@ -308,7 +308,7 @@ static kiln_inmate_order order_of(const cage *c, const kiln_msg_trial *trial) {
     const kiln_msg_phases *deadline = &trial->deadlines_ms;
     kiln_inmate_order order = {
         .magic = KILN_INMATE_MAGIC,
-        .core_count = KILN_MIN(options->core_count, KILN_EXECUTOR_CORES_MAX),
+        .core_count = KILN_MIN(c->worker_count, KILN_EXECUTOR_CORES_MAX),
         .kernel_count = c->lot.count,
         .seed = trial->seed,
         /* A second fence behind the deadlines, for a parent that is stopped or dead. */

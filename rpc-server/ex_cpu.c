@@ -14,10 +14,15 @@
 #include "deploy/runtime/services.h"
 #include "rpc-server/executor.h"
 
+/* All programs share the pool: workers of another would spin beside the one that is timed. */
+typedef struct cpu_device {
+    uint32_t core_count;
+    kiln_pool *pool; /* NULL with one core */
+} cpu_device;
+
 typedef struct cpu_program {
     kiln_kernel *kernel;
     kiln_call *call;
-    kiln_pool *pool; /* NULL with one thread */
     kiln_services services;
     kiln_region scratch;
     kiln_region arg[KILN_MANIFEST_ARGS_MAX]; /* packed arguments belong to the call: empty here */
@@ -30,21 +35,42 @@ typedef struct cpu_program {
 static const uint16_t spoilt_element[4] = {KILN_POISON_LAST, KILN_POISON_LAST, KILN_POISON_LAST,
                                            KILN_POISON_LAST};
 
+static int32_t do_nothing(void *context, int64_t begin, int64_t end, int32_t worker) {
+    (void)context, (void)begin, (void)end, (void)worker;
+    return 0;
+}
+
+static void cpu_close(void *context) {
+    cpu_device *device = context;
+    if (!device) return;
+    kiln_pool_destroy(device->pool);
+    kiln_free(device);
+}
+
+/* Returns when every thread has started and found its core, which takes system calls: none is left
+ * for later. */
 static kiln_status cpu_open(const kiln_executor_setup *setup, void **out_device) {
-    kiln_executor_setup *device = kiln_alloc(sizeof *device);
-    *device = *setup;
+    cpu_device *device = kiln_alloc(sizeof *device);
+    device->core_count = KILN_MAX(setup->core_count, 1);
+    if (device->core_count > 1) {
+        kiln_status st = kiln_pool_create(
+            &(kiln_pool_options){.worker_count = device->core_count, .core = setup->core},
+            &device->pool);
+        if (st) {
+            cpu_close(device);
+            return st;
+        }
+        kiln_pool_run(device->pool, device->core_count, device->core_count, do_nothing, NULL);
+    }
     *out_device = device;
     return NULL;
 }
-
-static void cpu_close(void *device) { kiln_free(device); }
 
 static void cpu_unload(void *context) {
     cpu_program *program = context;
     if (!program) return;
     kiln_call_destroy(program->call);
     kiln_kernel_unload(program->kernel);
-    kiln_pool_destroy(program->pool);
     for (uint32_t i = 0; i < KILN_MANIFEST_ARGS_MAX; i++) kiln_region_destroy(&program->arg[i]);
     kiln_region_destroy(&program->scratch);
     kiln_free(program);
@@ -64,36 +90,19 @@ static kiln_status create_buffers(cpu_program *program, uint32_t worker_count) {
     return st ? st : kiln_region_create(scratch_bytes, KILN_GUARD_AFTER, &program->scratch);
 }
 
-static int32_t do_nothing(void *context, int64_t begin, int64_t end, int32_t worker) {
-    (void)context, (void)begin, (void)end, (void)worker;
-    return 0;
-}
-
-/* Returns when every thread has started and found its core, which takes system calls: none is left
- * for later. */
-static kiln_status create_pool(const kiln_executor_setup *device, uint32_t worker_count,
-                               kiln_pool **out_pool) {
-    if (worker_count == 1) return NULL;
-    kiln_status st = kiln_pool_create(
-        &(kiln_pool_options){.worker_count = worker_count, .core = device->core}, out_pool);
-    if (!st) kiln_pool_run(*out_pool, worker_count, worker_count, do_nothing, NULL);
-    return st;
-}
-
 static kiln_status cpu_load(void *context, kiln_str artefact, const kiln_manifest *manifest,
                             void **out_program) {
-    const kiln_executor_setup *device = context;
+    const cpu_device *device = context;
     uint32_t worker_count = KILN_MAX(KILN_MIN(manifest->threads_max, device->core_count), 1);
     cpu_program *program = kiln_alloc(sizeof *program);
     kiln_status st = kiln_kernel_load(artefact, NULL, &program->kernel);
     if (!st) st = create_buffers(program, worker_count);
-    if (!st) st = create_pool(device, worker_count, &program->pool);
     if (st) {
         cpu_unload(program);
         return st;
     }
     kiln_rand_init(&program->rand, kiln_clock_precise_ns());
-    kiln_services_init(&program->services, program->pool, worker_count, program->scratch.data);
+    kiln_services_init(&program->services, device->pool, worker_count, program->scratch.data);
     *out_program = program;
     return NULL;
 }

@@ -20,7 +20,7 @@ typedef enum kiln_lifetime { KILN_LIFETIME_TRIAL, KILN_LIFETIME_FAULT } kiln_lif
 typedef enum kiln_sandbox_profile { KILN_SANDBOX_FULL, KILN_SANDBOX_OPEN } kiln_sandbox_profile;
 
 typedef struct kiln_executor_setup {
-    uint32_t core_count; /* cores that belong to the trial; the caller runs on core[0] */
+    uint32_t core_count; /* as many as the trial's kernels can use; the caller runs on core[0] */
     const uint32_t *core;
 } kiln_executor_setup;
 

@@ -47,11 +47,28 @@ static void add_lease(kiln_tracker *t, kiln_tracker_lease *lease) {
     kiln_tracker_board_refresh(t, lease->board);
 }
 
+/* How long a trial takes on this board, lately. */
+static void learn_pace(kiln_tracker_board *board, uint64_t held_ns, uint32_t trials) {
+    if (trials == 0 || held_ns == 0) return;
+    double trial_ns = (double)held_ns / trials;
+    board->trial_ns = board->trial_ns > 0 ? (board->trial_ns + trial_ns) / 2 : trial_ns;
+}
+
+/* So many trials that the board changes hands often enough while others wait for one like it. */
+static uint32_t count_of_trials(const kiln_tracker *t, const kiln_tracker_board *board,
+                                const kiln_tracker_request *request) {
+    uint32_t wanted = request->want.trials;
+    if (t->request_count <= 1 || board->trial_ns <= 0) return wanted;
+    double fair = KILN_TRACKER_SLICE_NS / board->trial_ns;
+    return fair < 1 ? 1 : fair < wanted ? (uint32_t)fair : wanted;
+}
+
 /* Its time is paid, and all that knows it forgets it. */
 static void remove_lease(kiln_tracker *t, kiln_tracker_lease *lease) {
     kiln_tracker_request_key key;
+    uint64_t held_ns = lease->persist ? 0 : t->now_ns - lease->granted_ns;
+    learn_pace(lease->board, held_ns, lease->trial.count);
     if (lease->job) {
-        uint64_t held_ns = lease->persist ? 0 : t->now_ns - lease->granted_ns;
         lease->job->leases--;
         kiln_tracker_project_ended(t, lease->job->project,
                                    held_ns * (lease->whole ? lease->board->up.slots : 1));
@@ -195,7 +212,7 @@ void kiln_tracker_lease_grant(kiln_tracker *t, kiln_tracker_board *board, uint32
     lease->board = board;
     lease->slot = slot;
     lease->whole = kiln_tracker_want_is_whole(request->fit, board);
-    lease->trials = request->want.trials;
+    lease->trials = count_of_trials(t, board, request);
     lease->ttl_ms = request->want.ttl_ms;
     lease->granted_ns = t->now_ns;
     lease->expires_ns = t->now_ns + lease->ttl_ms * UINT64_C(1000000);

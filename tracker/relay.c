@@ -50,12 +50,23 @@ void kiln_tracker_trial_down(kiln_tracker *t, kiln_tracker_peer *tuner,
     forward(t, lease->board->peer, message);
 }
 
-/* The fence: a late answer under a lease that is over, or one that nobody asked for. */
+/* The fence: a late answer under a lease that is over. */
 static void refuse(kiln_tracker *t, const kiln_tracker_peer *board, uint64_t lease) {
     kiln_message lost = {.type = KILN_MSG_LEASE_LOST,
                          .lease_lost = {.lease = lease, .code = KILN_ABORTED}};
     t->stale_refused++;
     kiln_tracker_send(t, board, &lost);
+}
+
+/* An answer that nobody asked for: the lease holds, so the board is told to forget the trial only.
+ */
+static void swallow(kiln_tracker *t, const kiln_tracker_peer *board, const kiln_message *message) {
+    const kiln_msg_trial_result *result = &message->trial_result;
+    kiln_message ack = {
+        .type = KILN_MSG_TRIAL_ACK,
+        .trial_ack = {.trial = result->trial, .attempt = result->attempt, .lease = result->lease}};
+    t->stale_refused++;
+    if (message->type == KILN_MSG_TRIAL_RESULT) kiln_tracker_send(t, board, &ack);
 }
 
 void kiln_tracker_trial_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message) {
@@ -70,7 +81,7 @@ void kiln_tracker_trial_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_
                                   ? count_trial(lease, trial)
                                   : find_sent(lease, kiln_hash64(trial.data, trial.size, 0));
     if (!sent) {
-        refuse(t, peer, lease->lease);
+        swallow(t, peer, message);
         return;
     }
     /* A holder that is away gets it when the board sends it again. */

@@ -67,6 +67,7 @@ typedef struct kiln_tracker_board {
     uint32_t fault_run;
     uint64_t kept_results; /* `results` as of the last row */
     double noise, drift;
+    double trial_ns;  /* how long a trial takes, lately; 0: unknown */
     kiln_msg_env env; /* last reading; no views but `governor`, which is left out */
     uint64_t slot[KILN_TRACKER_SLOTS_MAX]; /* lease, 0: free */
     uint32_t busy;                         /* slots that are not free */

@@ -40,6 +40,7 @@
 #define KILN_TRACKER_REQUESTS_MAX 4096u             /* lease requests in the queue */
 #define KILN_TRACKER_REQUESTS_OF_JOB_MAX 64u        /* of these */
 #define KILN_TRACKER_AGEING_NS UINT64_C(2000000000) /* waiting so long is worth one of priority */
+#define KILN_TRACKER_SLICE_NS 20e9 /* about so long a lease lasts while others wait */
 #define KILN_TRACKER_FAULTS_MAX 3u
 #define KILN_TRACKER_PROBATION_NS (UINT64_C(600) * 1000000000)
 

@@ -1,4 +1,6 @@
 /* A board's shell, played: children that run, hang, crash and die late, and a blob cache. */
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/check.h"
 #include "rpc-server/server.h"
@@ -11,7 +13,7 @@ typedef struct child {
     uint64_t run;
     uint64_t lease;
     kiln_outcome outcome; /* what will come of it */
-    bool raced, out_of_band;
+    bool raced, out_of_band, broken;
     uint64_t rival_count;
 } child;
 
@@ -26,7 +28,8 @@ typedef struct board_state {
     KILN_VEC(fetch) fetches;
     uint64_t last_fetch;
     kiln_map begun; /* trial, attempt, lease -> that it was started in this run */
-    uint64_t sick_until_ns;
+    uint64_t sick_until_ns, broken_until_ns, hot_until_ns;
+    uint32_t slowness; /* of its measurements, times; 0: not drawn yet */
     bool checking;
     /* Disk. */
     KILN_VEC(kiln_digest) cache;
@@ -112,6 +115,7 @@ static void child_judged(sim_node *node, uint64_t slot_and_child, uint64_t run) 
         .stop = slot_and_child >> 24 & 1 ? KILN_STOP_RACED : KILN_STOP_CONVERGED,
         .drift = 1,
         .out_of_band = slot_and_child >> 25 & 1,
+        .blame = slot_and_child >> 26 & 1 ? KILN_BLAME_BOARD : KILN_BLAME_NONE,
     };
     if (result.outcome == KILN_OUTCOME_OK)
         result.samples_ns = (kiln_u64s){samples, KILN_ARRAY_COUNT(samples)};
@@ -132,7 +136,7 @@ static void child_finished(sim_node *node, uint64_t slot, uint64_t run) {
     if (!c->alive || c->run != run) return;
     c->alive = false;
     uint64_t ends = slot << 16 | c->rival_count << 8 | c->outcome;
-    ends |= (uint64_t)c->raced << 24 | (uint64_t)c->out_of_band << 25;
+    ends |= (uint64_t)c->raced << 24 | (uint64_t)c->out_of_band << 25 | (uint64_t)c->broken << 26;
     sim_at(node->world, sim_between(node->world, 0, 50 * SIM_MS), node, child_judged, ends, run);
     run_step(node,
              &(kiln_server_event){.kind = KILN_SERVER_VACATED, .slot = (uint32_t)slot, .run = run});
@@ -169,6 +173,13 @@ static void check_start(sim_node *node, const kiln_server_action *action) {
         sim_fail(world, "a trial runs twice under one lease");
 }
 
+/* Liars hear of it. */
+static void remember_trial(sim_node *node, const kiln_msg_trial *trial) {
+    sim_heard *heard = &node->world->heard[node->world->heard_count++ % SIM_HEARD];
+    *heard = (sim_heard){.lease = trial->lease, .attempt = trial->attempt, .board = node->index};
+    memcpy(heard->trial, trial->trial.data, trial->trial.size);
+}
+
 static void start_child(sim_node *node, const kiln_server_action *action) {
     board_state *s = node->state;
     sim_world *world = node->world;
@@ -180,11 +191,15 @@ static void start_child(sim_node *node, const kiln_server_action *action) {
     *c = (child){.alive = true, .run = action->run, .lease = action->trial->lease};
     c->outcome = sim_chance(world, o->wrong_permille) ? KILN_OUTCOME_WRONG_RESULT : KILN_OUTCOME_OK;
     c->raced = action->trial->race_ns > 0 && sim_chance(world, 300);
-    c->out_of_band = sim_chance(world, o->drift_permille);
+    c->out_of_band = sim_chance(world, world->now_ns < s->hot_until_ns ? 900 : o->drift_permille);
+    c->broken = world->now_ns < s->broken_until_ns;
+    if (c->broken) c->outcome = KILN_OUTCOME_INFRA;
+    if (!s->slowness) s->slowness = sim_chance(world, 200) ? (uint32_t)sim_between(world, 2, 8) : 1;
+    remember_trial(node, action->trial);
     c->rival_count = action->trial->rivals.count;
     uint64_t at = 0;
     for (uint64_t phase = KILN_PHASE_WARM; phase <= KILN_PHASE_CHECK; phase++) {
-        at += sim_between(world, SIM_MS, 300 * SIM_MS);
+        at += sim_between(world, SIM_MS, 300 * SIM_MS) * s->slowness;
         sim_at(world, at, node, child_phase, (uint64_t)action->slot << 8 | phase, action->run);
     }
     at += SIM_MS;
@@ -222,7 +237,39 @@ static void begin_check(sim_node *node, const kiln_server_action *action) {
            action->run, !sim_chance(node->world, 50));
 }
 
+/* ---- Lies ---- */
+
+/* A result of what others measure, of what nobody asked for, or under a lease that is yet to come:
+ * all of them must be refused. */
+static void lie(sim_node *node, const kiln_msg_trial_result *truth) {
+    sim_world *world = node->world;
+    const sim_heard *heard = &world->heard[sim_between(world, 0, SIM_HEARD - 1)];
+    kiln_message lie = {.type = KILN_MSG_TRIAL_RESULT, .trial_result = *truth};
+    lie.trial_result.text = KILN_STR("a lie");
+    uint64_t kind = sim_between(world, 0, 2);
+    if (kind == 0) {
+        if (heard->board == node->index || !heard->trial[0]) return;
+        lie.trial_result.trial = kiln_str_from(heard->trial);
+        lie.trial_result.lease = heard->lease;
+        lie.trial_result.attempt = heard->attempt;
+    } else if (kind == 1) {
+        lie.trial_result.trial = KILN_STR("nobody");
+    } else {
+        lie.trial_result.lease += sim_between(world, 1, 5);
+    }
+    sim_note(world, "board %u lies", node->index);
+    sim_send(node, node->conn, &lie);
+}
+
 /* ---- The program ---- */
+
+static void send_message(sim_node *node, const kiln_message *message) {
+    if (!node->conn) return;
+    if (message->type == KILN_MSG_TRIAL_RESULT &&
+        sim_chance(node->world, node->world->options.lie_permille))
+        lie(node, &message->trial_result);
+    sim_send(node, node->conn, message);
+}
 
 static void carry_out(sim_node *node, const kiln_server_action *action) {
     switch (action->kind) {
@@ -231,9 +278,7 @@ static void carry_out(sim_node *node, const kiln_server_action *action) {
         if (node->conn) sim_close(node, node->conn);
         fail_fetches(node);
         break;
-    case KILN_SERVER_SEND:
-        if (node->conn) sim_send(node, node->conn, &action->message);
-        break;
+    case KILN_SERVER_SEND: send_message(node, &action->message); break;
     case KILN_SERVER_FETCH: begin_fetch(node, &action->digest); break;
     case KILN_SERVER_START: start_child(node, action); break;
     case KILN_SERVER_KILL: kill_child(node, action); break;
@@ -248,7 +293,7 @@ static void run_step(sim_node *node, const kiln_server_event *event) {
     board_state *s = node->state;
     kiln_server_actions actions = {0};
     kiln_arena_init(&actions.arena, 0);
-    kiln_server_step(s->machine, node->world->now_ns, event, &actions);
+    kiln_server_step(s->machine, sim_clock(node), event, &actions);
     for (uint32_t i = 0; i < actions.list.count; i++) carry_out(node, &actions.list.data[i]);
     kiln_server_actions_deinit(&actions);
     sim_tick_at(node, kiln_server_next_ns(s->machine));
@@ -264,8 +309,8 @@ static void start(sim_node *node) {
     s->machine = kiln_server_create(
         &(kiln_server_options){
             .board = &up, .seed = kiln_rand_u64(&node->world->rand), .checks = true},
-        node->world->now_ns);
-    sim_tick_at(node, node->world->now_ns);
+        sim_clock(node));
+    sim_tick_at(node, sim_clock(node));
 }
 
 static void stop(sim_node *node) {
@@ -314,6 +359,18 @@ void sim_board_make_sick(sim_node *node, uint64_t until_ns) {
     s->sick_until_ns = until_ns;
     sim_at(node->world, 0, node, read_health, 0, 0);
     sim_at(node->world, until_ns - node->world->now_ns, node, read_health, 0, 0);
+}
+
+void sim_board_break(sim_node *node, uint64_t until_ns) {
+    board_state *s = node->state;
+    sim_note(node->world, "board %u breaks", node->index);
+    s->broken_until_ns = until_ns;
+}
+
+void sim_board_heat(sim_node *node, uint64_t until_ns) {
+    board_state *s = node->state;
+    sim_note(node->world, "board %u is hot", node->index);
+    s->hot_until_ns = until_ns;
 }
 
 void sim_board_check_rest(sim_node *node) {

@@ -55,6 +55,13 @@ MUTANTS = [
      "bool spoilt = result->outcome == KILN_OUTCOME_OK && result->out_of_band;", "bool spoilt = false;"),
     ("a restored lease has nobody", "tracker/lease.c", "kiln_tracker_set_text(lease->node, row->node);",
      "kiln_tracker_set_text(lease->node, kiln_str_from(job ? job->tuner : NULL));"),
+    ("a board off duty is leased", "tracker/device.c", "board->duty == KILN_DUTY_IN_SERVICE;", "true;"),
+    ("an order is forgotten by a restart", "tracker/device.c", "board->duty = (kiln_duty)kept.duty;", ""),
+    ("a free slot is offered to nobody", "tracker/device.c", "kiln_vec_push(&t->offered, board);", "board->offered = false;"),
+    ("a quarantine of ours never ends", "tracker/duty.c", "if (board->probation_ns && t->now_ns >= board->probation_ns)", "if (false)"),
+    ("anybody's answer is believed", "tracker/relay.c", "if (!lease || lease->board != peer->board) {", "if (!lease) {"),
+    ("a result is acknowledged before it is stored", "tuner/lease.c",
+     "trial->from_board = true;\n    record(", "trial->from_board = true;\n    acknowledge(t, result);\n    record("),
     ("no acknowledgement", "tuner/pipeline.c", "    if (trial->from_board) acknowledge(job, trial);\n", ""),
 ]
 
@@ -63,7 +70,7 @@ SOURCES = ["tracker/assign.c", "tracker/device.c", "tracker/duty.c", "tracker/jo
            "tracker/want.c",
            "rpc-server/health.c", "rpc-server/server.c", "rpc-server/trials.c",
            "tuner/finalist.c", "tuner/job.c", "tuner/lease.c", "tuner/pipeline.c", "tuner/race.c", "tuner/step.c", "tuner/turns.c"]
-SOURCES += ["tests/sim/" + name for name in ("board_node.c", "client_node.c", "main.c", "network.c", "tracker_node.c", "tuner_node.c", "world.c")]
+SOURCES += ["tests/sim/" + name for name in ("admin_node.c", "board_node.c", "client_node.c", "faults.c", "main.c", "network.c", "tracker_node.c", "tuner_node.c", "world.c")]
 
 
 def main():

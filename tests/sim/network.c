@@ -157,7 +157,7 @@ static void tracker_opened(sim_node *none, uint64_t conn_at, uint64_t b) {
     (void)none, (void)b;
     sim_conn *conn = (sim_conn *)(uintptr_t)conn_at;
     sim_node *node = conn->side[0], *tracker = conn->side[1];
-    if (!is_there(conn, 0)) return;
+    if (!is_there(conn, 0) || node->cut_off_ns > node->world->now_ns) return; /* it will give up */
     if (!tracker->alive) {
         end_side(conn, 0); /* refused */
         return;
@@ -169,6 +169,7 @@ static void tracker_opened(sim_node *none, uint64_t conn_at, uint64_t b) {
         .version_max = 1,
         .role = node->kind == SIM_BOARD   ? KILN_PEER_BOARD
                 : node->kind == SIM_TUNER ? KILN_PEER_TUNER
+                : node->kind == SIM_ADMIN ? KILN_PEER_ADMIN
                                           : KILN_PEER_CLIENT,
         .node = kiln_str_from(node->identity),
         .boot = kiln_str_from(node->boot),

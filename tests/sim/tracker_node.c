@@ -108,6 +108,13 @@ static void begin_commit(sim_node *node, const kiln_tracker_action *action) {
 
 /* ---- Checks ---- */
 
+/* A new lease, not one that is told again, is never of a board that is off duty. */
+static void check_duty(sim_world *world, const kiln_msg_lease_grant *grant) {
+    for (uint32_t i = 0; i < world->options.boards; i++)
+        if (kiln_str_is(grant->board, world->node.data[1 + i]->identity) && world->duty[i])
+            sim_fail(world, "board %u is %s and leased", i, kiln_duty_name(world->duty[i]));
+}
+
 /* No lease is given to two requests, and those of a slot only grow. */
 static void check_grant(sim_world *world, const sim_conn *conn, const kiln_msg_lease_grant *grant) {
     uint64_t number = grant->lease, before = 0, newest = 0;
@@ -115,6 +122,7 @@ static void check_grant(sim_world *world, const sim_conn *conn, const kiln_msg_l
     uint64_t holder = kiln_hash64(conn->side[0]->boot, KILN_HASH128_TEXT, grant->request);
     if (kiln_map_find(&world->granted, view, &before) && before != holder)
         sim_fail(world, "lease %llu is given to two requests", (unsigned long long)number);
+    if (!before) check_duty(world, grant);
     kiln_map_put(&world->granted, view, holder);
     char *slot =
         kiln_arena_printf(&world->scratch, "%.*s/%u", KILN_STR_ARG(grant->board), grant->slot);
@@ -126,7 +134,7 @@ static void check_grant(sim_world *world, const sim_conn *conn, const kiln_msg_l
 
 /* What is promised about time, with a second of grace. */
 static void check_job(sim_world *world, kiln_tracker *t, const kiln_tracker_job *job) {
-    uint64_t now = world->now_ns, long_ago = now > 11 * SIM_S ? now - 11 * SIM_S : 0;
+    uint64_t now = sim_clock(world->tracker), long_ago = now > 11 * SIM_S ? now - 11 * SIM_S : 0;
     if (!kiln_tracker_job_is_open(job) || job->persist || job->ending_ns) return;
     bool tuner = job->state == KILN_JOB_WAITING || kiln_tracker_tuner_by_node(t, job->tuner);
     if (!tuner && job->tuner_lost_ns + 6 * SIM_S < now)
@@ -141,7 +149,7 @@ static void check_job(sim_world *world, kiln_tracker *t, const kiln_tracker_job 
 /* A tuner that was started anew holds nothing of its former run: its boards are free for others. */
 static void check_lease(sim_world *world, kiln_tracker *t, const kiln_tracker_lease *lease) {
     const kiln_tracker_job *job = lease->job;
-    if (lease->expires_ns + SIM_S < world->now_ns)
+    if (lease->expires_ns + SIM_S < sim_clock(world->tracker))
         sim_fail(world, "lease %llu does not expire", (unsigned long long)lease->lease);
     if (job && kiln_tracker_tuner_by_node(t, job->tuner) &&
         !kiln_tracker_tuner_by_boot(t, lease->tuner))
@@ -149,18 +157,37 @@ static void check_lease(sim_world *world, kiln_tracker *t, const kiln_tracker_le
                  (unsigned long long)lease->lease);
 }
 
+/* Nobody waits while there is what they want, nor longer than their turn may take. */
+static void check_waiting(sim_world *world, kiln_tracker *t, const kiln_tracker_job *job) {
+    if (!job->request.count) return;
+    kiln_tracker_request *request = job->request.data[0];
+    for (uint32_t i = 0; i < t->idle.count; i++) {
+        kiln_tracker_board *board = t->idle.data[i];
+        bool needs_all = kiln_tracker_want_is_whole(request->fit, board);
+        if (kiln_tracker_want_fits(request->fit, board) && !(needs_all && board->busy))
+            sim_fail(world, "board %s idles while a request waits", board->node);
+    }
+    uint64_t waited_ns = sim_clock(world->tracker) - request->since_ns;
+    if (!request->fit->boards || world->tracker->jumped_ns) return;
+    world->longest_wait_ns = KILN_MAX(world->longest_wait_ns, waited_ns);
+    if (waited_ns > SIM_WAIT_NS)
+        sim_fail(world, "a request waits for %.0f s", (double)waited_ns / 1e9);
+}
+
 static void check_promises(sim_node *node) {
     tracker_state *s = node->state;
     sim_world *world = node->world;
-    if (world->now_ns < s->check_ns) return;
+    if (world->now_ns < s->check_ns || world->now_ns < node->jumped_ns + SIM_S) return;
     s->check_ns = world->now_ns + SIM_S;
-    for (uint32_t i = 0; i < s->machine->job.count; i++)
+    for (uint32_t i = 0; i < s->machine->job.count; i++) {
         check_job(world, s->machine, s->machine->job.data[i]);
+        check_waiting(world, s->machine, s->machine->job.data[i]);
+    }
     for (uint32_t i = 0; i < s->machine->lease.count; i++)
         check_lease(world, s->machine, s->machine->lease.data[i]);
     for (uint32_t i = 0; i < s->machine->peer.count; i++) {
         const kiln_tracker_peer *peer = s->machine->peer.data[i];
-        if (!peer->closing && world->now_ns - peer->heard_ns > 7 * SIM_S)
+        if (!peer->closing && sim_clock(node) - peer->heard_ns > 7 * SIM_S)
             sim_fail(world, "a dead %s goes unnoticed", kiln_peer_role_name(peer->role));
     }
 }
@@ -189,7 +216,7 @@ static void run_step(sim_node *node, const kiln_tracker_event *event) {
     tracker_state *s = node->state;
     kiln_tracker_actions actions = {0}; /* its own: carrying out may come back here */
     kiln_arena_init(&actions.arena, 0);
-    kiln_tracker_step(s->machine, node->world->now_ns, event, &actions);
+    kiln_tracker_step(s->machine, sim_clock(node), event, &actions);
     for (uint32_t i = 0; i < actions.list.count; i++) carry_out(node, &actions.list.data[i]);
     kiln_tracker_actions_deinit(&actions);
     check_promises(node);
@@ -201,11 +228,11 @@ static void start(sim_node *node) {
     kiln_tracker_row *rows =
         KILN_ARENA_ARRAY(&node->world->scratch, kiln_tracker_row, s->disk.count);
     for (uint32_t i = 0; i < s->disk.count; i++) rows[i] = s->disk.data[i]->row;
-    kiln_status st = kiln_tracker_create(rows, s->disk.count, node->world->now_ns, &s->machine);
+    kiln_status st = kiln_tracker_create(rows, s->disk.count, sim_clock(node), &s->machine);
     if (st) sim_fail(node->world, "the tracker does not start: %s", kiln_status_text(st));
     kiln_status_free(st);
     s->check_ns = node->world->now_ns;
-    if (!st) sim_tick_at(node, node->world->now_ns);
+    if (!st) sim_tick_at(node, sim_clock(node));
 }
 
 static void stop(sim_node *node) {
@@ -261,12 +288,21 @@ void sim_tracker_fill_disk(sim_node *node, uint64_t until_ns) {
     s->full_until_ns = until_ns;
 }
 
+bool sim_tracker_is_at_rest(const sim_world *world) {
+    const tracker_state *s = world->tracker->state;
+    if (!s->machine) return false;
+    kiln_tracker_counts counts = kiln_tracker_counts_of(s->machine);
+    return counts.jobs_open == 0 && counts.boards_off_duty == 0 && counts.leases == 0;
+}
+
 void sim_tracker_check_rest(sim_node *node) {
     tracker_state *s = node->state;
     kiln_tracker_counts counts = kiln_tracker_counts_of(s->machine);
     if (counts.jobs_open) sim_fail(node->world, "%u jobs are still open", counts.jobs_open);
     if (counts.leases) sim_fail(node->world, "%u leases are still held", counts.leases);
     if (counts.requests) sim_fail(node->world, "%u lease requests still wait", counts.requests);
+    if (counts.boards_off_duty)
+        sim_fail(node->world, "%u boards are off duty", counts.boards_off_duty);
     if (counts.boards_connected != node->world->options.boards)
         sim_fail(node->world, "%u of %u boards are connected", counts.boards_connected,
                  node->world->options.boards);

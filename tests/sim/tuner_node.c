@@ -14,6 +14,8 @@ typedef struct db_record {
     kiln_outcome outcome;
     double median_ns;
     bool from_board; /* which waits for TRIAL_ACK */
+    uint32_t attempt;
+    char trial[KILN_MESSAGES_TEXT + 1];
 } db_record;
 
 /* What the shell holds of a job while it runs. */
@@ -36,6 +38,7 @@ typedef struct tuner_state {
     KILN_VEC(upload) uploads;
     KILN_VEC(db_record) pending; /* with handles below */
     KILN_VEC(uint64_t) pending_job;
+    uint32_t durable; /* so many of `pending` are in the database, and not yet told of */
     uint64_t last_upload;
     bool commit_due;
     kiln_map sent; /* trial -> lease it was last sent under */
@@ -296,6 +299,7 @@ static void committed(sim_node *node, uint64_t a, uint64_t b) {
     s->commit_due = false;
     uint32_t count = s->pending.count;
     for (uint32_t i = 0; i < count; i++) kiln_vec_push(&s->db, s->pending.data[i]);
+    s->durable = count;
     for (uint32_t i = 0; i < count; i++) {
         db_record record = s->pending.data[i];
         recorded(node, &record, s->pending_job.data[i]);
@@ -306,6 +310,7 @@ static void committed(sim_node *node, uint64_t a, uint64_t b) {
             (s->pending_job.count - count) * sizeof(uint64_t));
     s->pending.count -= count;
     s->pending_job.count -= count;
+    s->durable = 0;
     if (s->pending.count && !s->commit_due) {
         s->commit_due = true;
         sim_at(node->world, 20 * SIM_MS, node, committed, 0, 0);
@@ -334,6 +339,10 @@ static void begin_record(sim_node *node, const kiln_tuner_action *action) {
                         .median_ns = median_of(action->result),
                         .from_board = action->result};
     memcpy(record.job, job->id, sizeof record.job);
+    record.attempt = action->result ? action->result->attempt : 0;
+    memcpy(record.trial, action->trial, strlen(action->trial) + 1);
+    if (action->result && kiln_str_is(action->result->text, "a lie"))
+        sim_fail(world, "a lie is recorded");
     bool twice = is_stored(s, &record);
     for (uint32_t i = 0; i < s->pending.count; i++)
         twice |= s->pending.data[i].task == record.task &&
@@ -375,11 +384,21 @@ static void forget(sim_node *node, uint64_t handle) {
     }
 }
 
+/* What is acknowledged is on disk, or will never be stored. */
+static void check_ack(sim_node *node, const kiln_msg_trial_ack *ack) {
+    tuner_state *s = node->state;
+    s->acks++;
+    for (uint32_t i = s->durable; i < s->pending.count; i++)
+        if (s->pending.data[i].attempt == ack->attempt &&
+            kiln_str_is(ack->trial, s->pending.data[i].trial))
+            sim_fail(node->world, "a result is acknowledged before it is stored");
+}
+
 static void send_message(sim_node *node, const kiln_message *message) {
     tuner_state *s = node->state;
     if (message->type == KILN_MSG_TRIAL)
         kiln_map_put(&s->sent, message->trial.trial, message->trial.lease);
-    s->acks += message->type == KILN_MSG_TRIAL_ACK;
+    if (message->type == KILN_MSG_TRIAL_ACK) check_ack(node, &message->trial_ack);
     if (node->conn) sim_send(node, node->conn, message);
 }
 
@@ -418,7 +437,7 @@ static void run_step(sim_node *node, const kiln_tuner_event *event) {
     tuner_state *s = node->state;
     kiln_tuner_actions actions = {0};
     kiln_arena_init(&actions.arena, 0);
-    kiln_tuner_step(s->machine, node->world->now_ns, event, &actions);
+    kiln_tuner_step(s->machine, sim_clock(node), event, &actions);
     for (uint32_t i = 0; i < actions.list.count; i++) carry_out(node, &actions.list.data[i]);
     kiln_tuner_actions_deinit(&actions);
     sim_tick_at(node, kiln_tuner_next_ns(s->machine));
@@ -428,8 +447,8 @@ static void start(sim_node *node) {
     tuner_state *s = node->state;
     s->machine = kiln_tuner_create(&(kiln_tuner_options){.builders = node->world->options.builders,
                                                          .seed = kiln_rand_u64(&node->world->rand)},
-                                   node->world->now_ns);
-    sim_tick_at(node, node->world->now_ns);
+                                   sim_clock(node));
+    sim_tick_at(node, sim_clock(node));
 }
 
 static void stop(sim_node *node) {
@@ -441,6 +460,7 @@ static void stop(sim_node *node) {
         for (uint32_t i = 0; i < s->pending.count; i++) kiln_vec_push(&s->db, s->pending.data[i]);
     s->pending.count = s->pending_job.count = s->jobs.count = s->uploads.count = 0;
     s->commit_due = false;
+    s->durable = 0;
     kiln_map_reset(&s->sent);
 }
 

@@ -87,7 +87,7 @@ void sim_fail(sim_world *world, const char *format, ...) {
 
 /* ---- Programs ---- */
 
-static const char *const kind_name[] = {"tracker", "board", "tuner", "client"};
+static const char *const kind_name[] = {"tracker", "board", "tuner", "client", "admin"};
 
 static void draw_identity(sim_world *world, char out_text[KILN_HASH128_TEXT]) {
     kiln_hash128_print((kiln_hash128){kiln_rand_u64(&world->rand), kiln_rand_u64(&world->rand)},
@@ -121,6 +121,8 @@ void sim_kill(sim_node *node, bool silent) {
     node->program->stop(node);
 }
 
+uint64_t sim_clock(const sim_node *node) { return node->world->now_ns + node->ahead_ns; }
+
 static void on_tick(sim_node *node, uint64_t at_ns, uint64_t b) {
     (void)b;
     if (node->tick_ns != at_ns) return; /* an earlier one took its place */
@@ -131,6 +133,7 @@ static void on_tick(sim_node *node, uint64_t at_ns, uint64_t b) {
 void sim_tick_at(sim_node *node, uint64_t at_ns) {
     sim_world *world = node->world;
     if (at_ns == UINT64_MAX) return;
+    at_ns = at_ns > node->ahead_ns ? at_ns - node->ahead_ns : 0;
     /* A step that wants to be asked again at once would stop the clock. */
     if (at_ns <= world->now_ns) at_ns = world->now_ns + SIM_MS;
     if (at_ns >= node->tick_ns) return;
@@ -148,51 +151,10 @@ static sim_node *add_node(sim_world *world, sim_kind kind, uint32_t index,
     return node;
 }
 
-/* ---- Faults ---- */
-
 static void start_again(sim_node *none, uint64_t index, uint64_t world_at) {
     (void)none;
     sim_world *world = (sim_world *)(uintptr_t)world_at;
     sim_start(world->node.data[index]);
-}
-
-static void kill_one(sim_world *world) {
-    uint32_t index = (uint32_t)sim_between(world, 0, world->node.count - 1);
-    sim_node *node = world->node.data[index];
-    /* Clients are killed less often: nobody is surprised that their jobs are cancelled. */
-    if (!node->alive || (node->kind == SIM_CLIENT && !sim_chance(world, 200))) return;
-    sim_kill(node, sim_chance(world, 300));
-    if (node->kind == SIM_CLIENT) return;
-    sim_at(world, sim_between(world, 10 * SIM_MS, 20 * SIM_S), NULL, start_again, index,
-           (uintptr_t)world);
-}
-
-static void cut_one(sim_world *world) {
-    if (world->conn.count == 0) return;
-    sim_conn *conn = world->conn.data[sim_between(world, 0, world->conn.count - 1)];
-    bool silent = sim_chance(world, 400);
-    sim_note(world, "cut %llu%s", (unsigned long long)conn->id, silent ? " silently" : "");
-    sim_cut(conn, silent);
-}
-
-static void one_fault(sim_node *none, uint64_t a, uint64_t world_at) {
-    (void)none, (void)a;
-    sim_world *world = (sim_world *)(uintptr_t)world_at;
-    if (sim_is_calm(world)) return;
-    uint64_t kind = sim_between(world, 0, 99);
-    sim_node *any = world->node.data[sim_between(world, 0, world->node.count - 1)];
-    if (kind < 35)
-        kill_one(world);
-    else if (kind < 75)
-        cut_one(world);
-    else if (kind < 85)
-        world->slow_until_ns = world->now_ns + sim_between(world, SIM_S, 10 * SIM_S);
-    else if (kind < 92)
-        sim_tracker_fill_disk(world->tracker, world->now_ns + sim_between(world, SIM_S, 5 * SIM_S));
-    else if (any->kind == SIM_BOARD && any->alive)
-        sim_board_make_sick(any, world->now_ns + sim_between(world, SIM_S, 20 * SIM_S));
-    double mean_ns = 60e9 / world->options.faults_per_minute;
-    sim_at(world, sim_between(world, 1, (uint64_t)(2 * mean_ns)), NULL, one_fault, 0, world_at);
 }
 
 /* ---- A history ---- */
@@ -214,6 +176,7 @@ static void draw_options(sim_world *world, uint64_t seed) {
         .wrong_permille = (uint32_t)sim_between(world, 0, 60),
         .repeat_permille = (uint32_t)sim_between(world, 0, 20),
         .drift_permille = (uint32_t)sim_between(world, 0, 100),
+        .lie_permille = sim_chance(world, 300) ? (uint32_t)sim_between(world, 1, 200) : 0,
     };
 }
 
@@ -232,16 +195,17 @@ void sim_world_init(sim_world *world, uint64_t seed, bool trace) {
         add_node(world, SIM_TUNER, i, &sim_tuner_program, sim_tuner_state());
     for (uint32_t i = 0; i < o->clients; i++)
         add_node(world, SIM_CLIENT, i, &sim_client_program, sim_client_state());
+    add_node(world, SIM_ADMIN, 0, &sim_admin_program, sim_admin_state());
     for (uint32_t i = 0; i < world->node.count; i++) {
         uint64_t latest = world->node.data[i]->kind == SIM_CLIENT ? 90 * SIM_S : 3 * SIM_S;
         sim_at(world, sim_between(world, 0, latest), NULL, start_again, i, (uintptr_t)world);
     }
-    if (o->faults_per_minute > 0) sim_at(world, SIM_S, NULL, one_fault, 0, (uintptr_t)world);
+    sim_faults_start(world);
 }
 
 void sim_world_deinit(sim_world *world) {
     static void (*const free_state[])(void *) = {sim_tracker_free, sim_board_free, sim_tuner_free,
-                                                 sim_client_free};
+                                                 sim_client_free, sim_admin_free};
     sim_network_deinit(world);
     for (uint32_t i = 0; i < world->node.count; i++) {
         sim_node *node = world->node.data[i];
@@ -269,7 +233,7 @@ static bool is_over(const sim_world *world) {
 static void check_rest(sim_world *world) {
     for (uint32_t i = 0; i < world->node.count && !world->failed; i++) {
         sim_node *node = world->node.data[i];
-        if (!node->alive && node->kind != SIM_CLIENT)
+        if (!node->alive && node->kind != SIM_CLIENT && node->kind != SIM_ADMIN)
             sim_fail(world, "%s %u is not running", kind_name[node->kind], node->index);
         else if (node->kind == SIM_TRACKER)
             sim_tracker_check_rest(node);
@@ -295,7 +259,9 @@ static void run_until(sim_world *world, uint64_t end_ns, bool (*over)(const sim_
 void sim_world_run(sim_world *world) {
     run_until(world, SIM_END_NS, is_over);
     if (!world->failed && !is_over(world)) sim_fail(world, "a client still waits for its answer");
-    /* What clients no longer wait for must end too: detached jobs, leases, kept results. */
-    run_until(world, world->now_ns + 400 * SIM_S, NULL);
+    /* What clients no longer wait for must end too: detached jobs on slow boards, probation of
+     * boards; then leases and kept results. */
+    run_until(world, world->now_ns + SIM_REST_NS, sim_tracker_is_at_rest);
+    run_until(world, world->now_ns + 60 * SIM_S, NULL);
     if (!world->failed) check_rest(world);
 }

@@ -5,8 +5,9 @@
  *
  * What is real: the three steps, the codec (each message crosses the network as bytes). What is
  * played here: the shells, sockets, SQLite, searchers, builders, kernels. Faults come until
- * `calm_ns`: connections cut or silent, programs killed and started again, disks full, boards sick,
- * hanging and slow. After that everything must come to its end. */
+ * `calm_ns` (faults.c): connections cut or silent, nodes behind a partition, programs killed and
+ * started again without what was not synced, disks full, clocks that jump, boards sick, broken,
+ * hot, slow, hanging, and lying. After that everything must come to its end. */
 #ifndef KILN_TESTS_SIM_WORLD_H
 #define KILN_TESTS_SIM_WORLD_H
 
@@ -24,13 +25,15 @@
 #define SIM_BOARDS_MAX 6u
 #define SIM_TUNERS_MAX 2u
 #define SIM_CLIENTS_MAX 4u
-#define SIM_END_NS (1800 * SIM_S) /* virtual time by which every history must be over */
+#define SIM_REST_NS (5000 * SIM_S) /* for what goes on when every client has its answer */
+#define SIM_WAIT_NS (1500 * SIM_S) /* longest that a request may wait for its turn */
+#define SIM_END_NS (1800 * SIM_S)  /* virtual time by which every history must be over */
 
 typedef struct sim_world sim_world;
 typedef struct sim_node sim_node;
 typedef struct sim_conn sim_conn;
 
-typedef enum sim_kind { SIM_TRACKER, SIM_BOARD, SIM_TUNER, SIM_CLIENT } sim_kind;
+typedef enum sim_kind { SIM_TRACKER, SIM_BOARD, SIM_TUNER, SIM_CLIENT, SIM_ADMIN } sim_kind;
 
 /* What a kind of program does with what happens to it. `start` and `stop` make and drop everything
  * that does not survive a kill; the rest of the node is its disk. */
@@ -52,9 +55,12 @@ struct sim_node {
     bool alive;
     uint32_t run; /* grows with each start; events of older runs are dropped */
     char identity[KILN_HASH128_TEXT], boot[KILN_HASH128_TEXT];
-    sim_conn *conn;   /* of one that dials */
-    uint64_t tick_ns; /* earliest tick in the queue */
-    void *state;      /* of the program's kind: lives as long as the world */
+    sim_conn *conn;      /* of one that dials */
+    uint64_t tick_ns;    /* earliest tick in the queue */
+    uint64_t ahead_ns;   /* of its clock before the world's: it only jumps forward */
+    uint64_t jumped_ns;  /* when it last did */
+    uint64_t cut_off_ns; /* until then nothing reaches it */
+    void *state;         /* of the program's kind: lives as long as the world */
 };
 
 typedef void (*sim_fire)(sim_node *node, uint64_t a, uint64_t b);
@@ -74,7 +80,16 @@ typedef struct sim_options {
     uint64_t latency_ns;
     double faults_per_minute;
     uint32_t hang_permille, crash_permille, wrong_permille, repeat_permille, drift_permille;
+    uint32_t lie_permille;
 } sim_options;
+
+/* A trial that a board began: what a liar may have heard of. */
+typedef struct sim_heard {
+    char trial[KILN_MESSAGES_TEXT + 1];
+    uint64_t lease;
+    uint32_t attempt, board;
+} sim_heard;
+#define SIM_HEARD 16u
 
 struct sim_world {
     sim_options options;
@@ -92,9 +107,13 @@ struct sim_world {
     bool trace; /* print every event */
     kiln_arena scratch;
     /* What the checkers remember. */
-    kiln_map granted; /* lease -> hash of (tuner run, request) */
-    kiln_map newest;  /* board, slot -> newest lease that was granted */
-    kiln_map started; /* board, slot -> newest lease that ran there */
+    kiln_map granted;               /* lease -> hash of (tuner run, request) */
+    kiln_map newest;                /* board, slot -> newest lease that was granted */
+    kiln_map started;               /* board, slot -> newest lease that ran there */
+    kiln_duty duty[SIM_BOARDS_MAX]; /* as the tracker confirmed it; in service while in doubt */
+    sim_heard heard[SIM_HEARD];
+    uint32_t heard_count;
+    uint64_t longest_wait_ns; /* of a request while a board that fits was in service */
     uint64_t records, results, jobs_ok, jobs_ended;
 };
 
@@ -115,6 +134,12 @@ void sim_note(sim_world *world, const char *format, ...)
     KILN_PRINTF(2, 3); /* into the hash, and the trace */
 void sim_fail(sim_world *world, const char *format, ...) KILN_PRINTF(2, 3);
 bool sim_is_calm(const sim_world *world);
+/* The node's own clock. Ticks are asked for on it. */
+uint64_t sim_clock(const sim_node *node);
+
+/* ---- faults.c ---- */
+/* Begins to let things go wrong, until it is calm. */
+void sim_faults_start(sim_world *world);
 
 /* ---- network.c ---- */
 struct sim_conn {
@@ -136,20 +161,29 @@ void sim_network_deinit(sim_world *world);
 
 /* ---- the programs ---- */
 extern const sim_program sim_tracker_program, sim_board_program, sim_tuner_program,
-    sim_client_program;
+    sim_client_program, sim_admin_program;
 void *sim_tracker_state(void);
 void *sim_board_state(void);
 void *sim_tuner_state(void);
 void *sim_client_state(void);
+void *sim_admin_state(void);
 void sim_tracker_free(void *state);
 void sim_board_free(void *state);
 void sim_tuner_free(void *state);
 void sim_client_free(void *state);
+void sim_admin_free(void *state);
 
 bool sim_tracker_has_blob(sim_node *tracker, const kiln_digest *digest);
 void sim_tracker_store_blob(sim_node *tracker, const kiln_digest *digest);
 void sim_tracker_fill_disk(sim_node *tracker, uint64_t until_ns);
+/* Whether no job is open and every board is on duty. */
+bool sim_tracker_is_at_rest(const sim_world *world);
 void sim_board_make_sick(sim_node *board, uint64_t until_ns);
+/* Its measurements fail by its own fault, or are out of band. */
+void sim_board_break(sim_node *board, uint64_t until_ns);
+void sim_board_heat(sim_node *board, uint64_t until_ns);
+/* Drains or quarantines a board for a while. */
+void sim_admin_order(sim_node *admin);
 bool sim_client_is_done(const sim_node *client);
 /* Records of a job in this tuner's database: how many there are below `planned` of each task. */
 uint32_t sim_tuner_record_count(const sim_node *tuner, kiln_str job);

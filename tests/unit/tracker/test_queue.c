@@ -231,6 +231,29 @@ static void priority_goes_first_and_waiting_makes_up_for_it(void **state) {
     assert_true(users[0].longest_wait_ns <= 16 * FLEET_S);
 }
 
+static void leases_of_a_slow_board_are_short_while_others_wait(void **state) {
+    fleet *f = *state;
+    static const uint64_t alive[] = {10, 20, 30, 0};
+    fleet_running_job(f);
+    uint64_t lease = fleet_lease(f, 1);
+    kiln_message trial = {.type = KILN_MSG_TRIAL,
+                          .trial = {.trial = KILN_STR("t"), .attempt = 1, .lease = lease}};
+    fleet_say(f, TUNER, &trial);
+    fleet_wait(f, 10 * FLEET_S, alive); /* one trial in ten seconds */
+    for (uint64_t i = 2; i <= 3; i++) {
+        kiln_message ask = fleet_request("j", i);
+        ask.lease_req.trials = 64;
+        fleet_say(f, TUNER, &ask);
+    }
+    for (int waiting = 1; waiting >= 0; waiting--) {
+        kiln_message back = {.type = KILN_MSG_LEASE_RELEASE, .lease_release = {.lease = lease}};
+        fleet_say(f, TUNER, &back);
+        const kiln_message *grant = fleet_take(f, TUNER, KILN_MSG_LEASE_GRANT);
+        assert_int_equal(grant->lease_grant.trials, waiting ? 2 : 64);
+        lease = grant->lease_grant.lease;
+    }
+}
+
 /* ---- Boards ---- */
 
 static uint64_t ask_like(fleet *f, uint64_t request, const char *board, bool exclusive) {
@@ -364,6 +387,7 @@ int main(void) {
         test_with_fleet(weight_is_what_a_project_gets_more),
         test_with_fleet(a_newcomer_is_not_paid_for_the_time_before),
         test_with_fleet(priority_goes_first_and_waiting_makes_up_for_it),
+        test_with_fleet(leases_of_a_slow_board_are_short_while_others_wait),
         test_with_fleet(a_task_goes_on_on_its_board),
         test_with_fleet(a_board_that_is_free_is_not_kept_for_who_likes_another),
         test_with_fleet(an_exclusive_lease_has_all_slots),

@@ -75,6 +75,15 @@ void raw_hello(raw_peer *r, kiln_peer_role role, uint32_t version) {
     assert_int_equal(raw_expect(r, KILN_MSG_WELCOME).welcome.version, version);
 }
 
+void raw_wait(raw_peer *r) {
+    char byte;
+    kiln_timer_start(r->p->deadline, 20 * KILN_NS_PER_S);
+    while (!r->p->late && recv(r->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) < 0)
+        kiln_loop_run_once(r->p->loop);
+    kiln_timer_stop(r->p->deadline);
+    assert_false(r->p->late);
+}
+
 bool raw_read(raw_peer *r, kiln_frame *out_frame) {
     bool ready = false;
     kiln_timer_start(r->p->deadline, 20 * KILN_NS_PER_S);

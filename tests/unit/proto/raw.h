@@ -10,7 +10,7 @@ typedef struct raw_peer {
     kiln_arena arena; /* of everything it has read */
     kiln_frame_reader reader;
     kiln_str input; /* read from the socket, not yet cut */
-    char buffer[65536];
+    char buffer[4096];
     bool closed; /* by the other side */
 } raw_peer;
 
@@ -24,6 +24,8 @@ void raw_say(raw_peer *r, const kiln_message *message);
 void raw_send_data(raw_peer *r, uint32_t stream, size_t size, bool end);
 /* HELLO with this version, by the pair's token. */
 void raw_hello(raw_peer *r, kiln_peer_role role, uint32_t version);
+/* Until there is something to read. */
+void raw_wait(raw_peer *r);
 /* The next frame, while the loop runs; false when the other side closed. Its body lives in `arena`.
  * Fails the test after 20 s. */
 bool raw_read(raw_peer *r, kiln_frame *out_frame);

@@ -1,13 +1,11 @@
-#include <arpa/inet.h>
-#include <errno.h>
+#include <malloc.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "tests/support/test.h"
-#include "tests/unit/proto/pair.h"
+#include "tests/unit/proto/raw.h"
 #include "tests/unit/proto/sample.h"
 
 /* A pair whose listener goes by a key file. */
@@ -187,15 +185,6 @@ static void who_does_not_know_the_key_is_no_tracker(void **state) {
 
 /* ---- Strangers ---- */
 
-static int dial_raw(const pair *p) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(p->dial.address.port)};
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_true(fd >= 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
-    return fd;
-}
-
 static void hostile_tls_is_dropped_before_it_costs(void **state) {
     const struct {
         kiln_str bytes;
@@ -211,32 +200,93 @@ static void hostile_tls_is_dropped_before_it_costs(void **state) {
         locked l;
         set_up(&l, *state);
         pair_listen(&l.p);
-        int fd = dial_raw(&l.p);
-        assert_int_equal(send(fd, hostile[i].bytes.data, hostile[i].bytes.size, MSG_NOSIGNAL),
-                         hostile[i].bytes.size);
+        raw_peer r;
+        raw_dial(&r, &l.p);
+        raw_send(&r, hostile[i].bytes);
         pair_run_until_count(&l.p, &l.p.refused_count, 1);
         expect_contains(l.p.refused_why, hostile[i].why);
-        close(fd);
+        raw_close(&r);
         tear_down(&l);
     }
 }
 
+/* What malloc has given out; 0 under a sanitizer, which has its own. */
+static size_t bytes_in_use(void) { return mallinfo2().uordblks; }
+
+/* The ClientHello of who holds a key, and then silence: the listener has answered it. */
+static void a_stranger_costs_at_most_64_kilobytes(void **state) {
+    enum { STRANGERS = 64 };
+    static raw_peer r[STRANGERS];
+    locked l;
+    kiln_str hello = {0};
+    set_up(&l, *state);
+    expect_ok(kiln_file_write(l.path,
+                              KILN_STR("kiln-keys 1\nboard/a/1 00112233445566778899aabbccddee"
+                                       "ff00112233445566778899aabbccddeeff\n"),
+                              0600)); /* whose ClientHello it is */
+    kiln_keyring_reload(l.ring);
+    expect_ok(kiln_file_read("tests/fuzz/corpus/tls/known", 4096, *state, &hello));
+    pair_listen(&l.p);
+    size_t before = bytes_in_use();
+    for (int i = 0; i < STRANGERS; i++) {
+        raw_dial(&r[i], &l.p);
+        raw_send(&r[i], kiln_str_slice(hello, 1, hello.size));
+        raw_wait(&r[i]);
+    }
+    printf("# a stranger costs %zu bytes\n", (bytes_in_use() - before) / STRANGERS);
+    assert_int_equal(l.p.refused_count, 0);
+    assert_true(bytes_in_use() - before < STRANGERS * KILN_NET_STRANGER_BYTES);
+    for (int i = 0; i < STRANGERS; i++) raw_close(&r[i]);
+    pair_run_until_count(&l.p, &l.p.refused_count, STRANGERS);
+    tear_down(&l);
+}
+
+static void an_idle_connection_over_tls_costs_at_most_24_kilobytes(void **state) {
+    enum { PAIRS = 64 };
+    locked l;
+    set_up(&l, *state);
+    pair_open(&l.p); /* what is made once */
+    size_t before = bytes_in_use();
+    kiln_conn *first_client = l.p.client.conn, *first_server = l.p.server.conn;
+    kiln_conn *client[PAIRS];
+    for (int i = 0; i < PAIRS; i++) {
+        l.p.client.opened = l.p.server.opened = false;
+        pair_dial(&l.p);
+        pair_run_until(&l.p, &l.p.client.opened);
+        pair_run_until(&l.p, &l.p.server.opened);
+        client[i] = l.p.client.conn;
+    }
+    size_t each = (bytes_in_use() - before) / (2 * PAIRS); /* both sides are in this process */
+    printf("# an idle connection over TLS costs %zu bytes\n", each);
+    assert_true(each <= 24 << 10);
+    for (int i = 0; i < PAIRS; i++) {
+        l.p.client.closed = l.p.server.closed = false;
+        kiln_conn_close(client[i], KILN_OK);
+        pair_run_until(&l.p, &l.p.client.closed);
+        pair_run_until(&l.p, &l.p.server.closed);
+    }
+    l.p.client.closed = l.p.server.closed = false;
+    l.p.client.conn = first_client;
+    l.p.server.conn = first_server;
+    tear_down(&l);
+}
+
 static void a_crowd_of_silent_peers_keeps_nobody_out(void **state) {
     enum { CROWD = KILN_NET_STRANGERS_MAX / 8 * 9 };
-    static int fd[CROWD];
+    static raw_peer r[CROWD];
     (void)state;
     pair p;
     pair_init(&p);
     pair_listen(&p);
     for (unsigned i = 0; i < CROWD; i++) {
-        fd[i] = dial_raw(&p);
+        raw_dial(&r[i], &p);
         kiln_loop_run_once(p.loop); /* the queue of the listener is not what is tested */
     }
     pair_dial(&p);
     pair_run_until(&p, &p.client.opened);
     assert_true(p.refused_count >= CROWD - KILN_NET_STRANGERS_MAX);
     expect_contains(p.refused_why, "others wait");
-    for (unsigned i = 0; i < CROWD; i++) close(fd[i]);
+    for (unsigned i = 0; i < CROWD; i++) raw_close(&r[i]);
     pair_run_until_count(&p, &p.refused_count, CROWD);
     pair_deinit(&p);
 }
@@ -300,6 +350,8 @@ int main(void) {
         test_with_arena(a_tracker_without_keys_says_so),
         test_with_arena(who_does_not_know_the_key_is_no_tracker),
         test_with_arena(hostile_tls_is_dropped_before_it_costs),
+        test_with_arena(a_stranger_costs_at_most_64_kilobytes),
+        test_with_arena(an_idle_connection_over_tls_costs_at_most_24_kilobytes),
         cmocka_unit_test(a_crowd_of_silent_peers_keeps_nobody_out),
         test_with_arena(the_table_of_permissions_holds_on_the_wire),
         cmocka_unit_test(nobody_dials_as_a_tracker),

@@ -262,7 +262,8 @@ void kiln_messages_print_docs(kiln_strbuf *out);
 /* Makes a shallow copy of a record deep: afterwards nothing in it points outside `arena`. */
 void kiln_record_copy(kiln_record_type type, void *record, kiln_arena *arena);
 
-/* An ERROR message; `text` (cut at its limit) must outlive it. */
+/* An ERROR message; `text` (cut at its limit) must outlive it. Blame and retry_after_ms are those
+ * that the code usually means; who knows better sets them. */
 kiln_message kiln_message_error(kiln_code code, uint32_t stream, const char *text);
 /* An ERROR message that carries `status` (NULL is a bug) to the peer, and back. The text lives in
  * `arena`. */

@@ -115,11 +115,12 @@ static void on_ack(kiln_server *s, const kiln_msg_trial_ack *ack) {
 }
 
 static void on_cancel(kiln_server *s, const kiln_msg_cancel *cancel) {
-    if (cancel->scope != KILN_CANCEL_TRIAL) return;
+    bool whole_lease = cancel->scope == KILN_CANCEL_LEASE;
+    if (cancel->scope != KILN_CANCEL_TRIAL && !whole_lease) return;
     for (uint32_t i = s->entry.count; i-- > 0;) {
         kiln_server_entry *e = s->entry.data[i];
-        if (e->trial.lease != cancel->lease || !kiln_str_equal(e->trial.trial, cancel->id))
-            continue;
+        if (e->trial.lease != cancel->lease) continue;
+        if (!whole_lease && !kiln_str_equal(e->trial.trial, cancel->id)) continue;
         if (e->state == KILN_ENTRY_RUNNING)
             kiln_server_kill(s, e, KILN_OUTCOME_INFRA, "cancelled");
         else if (e->state == KILN_ENTRY_FETCHING || e->state == KILN_ENTRY_READY)

@@ -98,7 +98,7 @@ static void end(kiln_audit *audit, kiln_strbuf *line) {
 bool kiln_audit_wants(const kiln_message *message) {
     bool admin_only = kiln_message_may_send(message->type, KILN_PEER_ADMIN) &&
                       !kiln_message_may_send(message->type, KILN_PEER_CLIENT);
-    return admin_only || message->type == KILN_MSG_BOARD_ORDER ||
+    return admin_only ||
            (message->type == KILN_MSG_CANCEL && message->cancel.scope == KILN_CANCEL_JOB);
 }
 

@@ -210,7 +210,7 @@ static void on_goaway(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_messa
 static void on_cancel(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message) {
     if (message->cancel.scope == KILN_CANCEL_JOB && kiln_tracker_is_person(peer))
         kiln_tracker_job_cancel(t, peer, message);
-    else if (message->cancel.scope == KILN_CANCEL_TRIAL && peer->role == KILN_PEER_TUNER)
+    else if (message->cancel.scope != KILN_CANCEL_JOB && peer->role == KILN_PEER_TUNER)
         kiln_tracker_trial_down(t, peer, message);
     else
         kiln_tracker_send_error(t, peer, message->stream, KILN_PERMISSION_DENIED,

@@ -304,35 +304,3 @@ kiln_message kiln_message_copy(const kiln_message *message, kiln_arena *arena) {
 void kiln_record_copy(kiln_record_type type, void *record, kiln_arena *arena) {
     copy_fields(kiln_schema_of_record(type), record, arena);
 }
-
-/* ---- Errors and versions ---- */
-
-kiln_message kiln_message_error(kiln_code code, uint32_t stream, const char *text) {
-    kiln_str view = kiln_str_slice(kiln_str_from(text), 0, KILN_MESSAGES_PROSE);
-    return (kiln_message){
-        .type = KILN_MSG_ERROR, .stream = stream, .error = {.code = (uint32_t)code, .text = view}};
-}
-
-kiln_message kiln_message_from_status(kiln_status status, uint32_t stream, kiln_arena *arena) {
-    KILN_CHECK(status != NULL);
-    return kiln_message_error(kiln_status_code(status), stream,
-                              kiln_str_dup(arena, kiln_str_from(kiln_status_text(status))));
-}
-
-kiln_status kiln_status_from_error(const kiln_msg_error *error) {
-    kiln_code code = KILN_INTERNAL;
-    if (!kiln_code_from_wire(error->code, &code) || code == KILN_OK) code = KILN_INTERNAL;
-    return kiln_status_make(code, __FILE__, __LINE__, "%.*s", KILN_STR_ARG(error->text));
-}
-
-kiln_status kiln_version_agree(uint32_t peer_min, uint32_t peer_max, uint32_t *out_version) {
-    uint32_t newest = KILN_MIN(peer_max, KILN_PROTO_VERSION_MAX);
-    if (peer_min <= newest && newest >= KILN_PROTO_VERSION_MIN) {
-        *out_version = newest;
-        return KILN_OK;
-    }
-    return KILN_ERROR(FAILED_PRECONDITION,
-                      "the peer speaks protocol %u to %u, we speak %u to %u; upgrade %s", peer_min,
-                      peer_max, KILN_PROTO_VERSION_MIN, KILN_PROTO_VERSION_MAX,
-                      peer_max < KILN_PROTO_VERSION_MIN ? "the peer" : "this side");
-}

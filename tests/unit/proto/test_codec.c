@@ -345,33 +345,6 @@ static void a_copy_shares_nothing(void **state) {
     for_each(copies_deeply);
 }
 
-static void an_error_crosses_the_wire_with_code_and_text(void **state) {
-    kiln_status st = KILN_ERROR(RESOURCE_EXHAUSTED, "the disk %s is full", "sda");
-    st = kiln_status_note(st, "keeping the job");
-    kiln_message message = kiln_message_from_status(st, 5, *state);
-    kiln_status_free(st);
-    assert_int_equal(message.stream, 5);
-    expect_error(kiln_status_from_error(&message.error), RESOURCE_EXHAUSTED,
-                 "keeping the job: the disk sda is full");
-    message.error.code = 9999;
-    expect_error(kiln_status_from_error(&message.error), INTERNAL, "disk");
-    message.error.code = 0; /* an error that says OK is none the less one */
-    expect_error(kiln_status_from_error(&message.error), INTERNAL, "disk");
-}
-
-static void versions_agree_on_the_newest_common_one(void **state) {
-    (void)state;
-    uint32_t version = 0;
-    expect_ok(kiln_version_agree(1, 1, &version));
-    assert_int_equal(version, 1);
-    expect_ok(kiln_version_agree(1, 7, &version));
-    assert_int_equal(version, KILN_PROTO_VERSION_MAX);
-    expect_error(kiln_version_agree(KILN_PROTO_VERSION_MAX + 1, 9, &version), FAILED_PRECONDITION,
-                 "upgrade this side");
-    expect_error(kiln_version_agree(0, 0, &version), FAILED_PRECONDITION, "upgrade the peer");
-    expect_error(kiln_version_agree(2, 1, &version), FAILED_PRECONDITION, "upgrade");
-}
-
 /* ---- Golden vectors: bytes that other versions of Kiln have sent. ---- */
 
 static void print_vector(kiln_message_type type, kiln_arena *arena, kiln_strbuf *out) {
@@ -449,8 +422,6 @@ int main(void) {
         test_with_arena(a_text_with_a_nul_is_refused),
         test_with_arena(an_unknown_type_is_unimplemented),
         cmocka_unit_test(a_copy_shares_nothing),
-        test_with_arena(an_error_crosses_the_wire_with_code_and_text),
-        cmocka_unit_test(versions_agree_on_the_newest_common_one),
         test_with_arena(bytes_of_every_message_are_as_they_were),
         test_with_arena(what_version_1_said_still_means_the_same),
     };

@@ -517,6 +517,24 @@ static void cancel_ends_a_waiting_and_a_running_trial(void **state) {
     expect_str(find_sent(b, KILN_MSG_TRIAL_RESULT)->trial_result.text, "cancelled");
 }
 
+static void cancelling_a_lease_ends_all_its_trials_and_no_other(void **state) {
+    bench *b = *state;
+    connect_to_tracker(b);
+    send_trial(b, "a", 7, 0);
+    send_trial(b, "b", 7, 0);
+    kiln_message cancel = {.type = KILN_MSG_CANCEL,
+                           .cancel = {.scope = KILN_CANCEL_LEASE, .lease = 6}};
+    say(b, &cancel);
+    assert_null(find_sent(b, KILN_MSG_TRIAL_RESULT));
+    assert_null(find(b, KILN_SERVER_KILL));
+    cancel.cancel.lease = 7;
+    say(b, &cancel);
+    expect_str(find_sent(b, KILN_MSG_TRIAL_RESULT)->trial_result.trial, "b"); /* it waited */
+    assert_non_null(find(b, KILN_SERVER_KILL));
+    die(b, 0, "signal 9");
+    expect_str(find_sent(b, KILN_MSG_TRIAL_RESULT)->trial_result.text, "cancelled");
+}
+
 static void a_slot_that_does_not_exist_is_refused(void **state) {
     bench *b = *state;
     connect_to_tracker(b);
@@ -584,6 +602,7 @@ int main(void) {
         test(a_fetch_that_the_connection_broke_is_repeated_on_the_next),
         test(blobs_that_do_not_come_in_time_end_the_trial),
         test(cancel_ends_a_waiting_and_a_running_trial),
+        test(cancelling_a_lease_ends_all_its_trials_and_no_other),
         test(a_slot_that_does_not_exist_is_refused),
         test(more_trials_than_it_can_hold_are_refused),
         test(a_silent_tracker_is_hung_up_and_dialled_again),

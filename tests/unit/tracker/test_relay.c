@@ -37,6 +37,9 @@ static void trials_and_answers_pass_under_a_lease_that_holds(void **state) {
         .cancel = {.scope = KILN_CANCEL_TRIAL, .id = KILN_STR("t"), .lease = lease}};
     fleet_say(f, 20, &cancel);
     assert_non_null(fleet_take(f, 10, KILN_MSG_CANCEL));
+    cancel.cancel = (kiln_msg_cancel){.scope = KILN_CANCEL_LEASE, .lease = lease};
+    fleet_say(f, 20, &cancel);
+    assert_int_equal(fleet_take(f, 10, KILN_MSG_CANCEL)->cancel.scope, KILN_CANCEL_LEASE);
 }
 
 static void a_lease_is_good_for_its_trials_and_repeats_are_free(void **state) {

@@ -101,12 +101,18 @@ static kiln_status open_error(const kiln_db *db, int rc) {
 
 /* ---- Opening ---- */
 
+/* Records come in everywhere in their indexes. With the 64 MiB cache a group need not be written
+ * before its commit, and with a log of 32 MiB a page is copied into the file less often: 60,000
+ * records came in at 4,700 a second with SQLite's defaults, 6,000 with the cache and 9,800 with
+ * both
+ * (./dev bench db). A log of that size is read again in some 20 ms after a crash. */
 static kiln_status set_up(kiln_db *db) {
     sqlite3 *handle = session_of(db)->handle;
     sqlite3_extended_result_codes(handle, 1);
     sqlite3_busy_timeout(handle, BUSY_TIMEOUT_MS);
-    const char *pragmas =
-        "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA synchronous = FULL;";
+    const char *pragmas = "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;"
+                          "PRAGMA synchronous = FULL; PRAGMA cache_size = -65536;"
+                          "PRAGMA wal_autocheckpoint = 8000;";
     int rc = sqlite3_exec(handle, pragmas, NULL, NULL, NULL);
     /* The first read finds out what kind of file this is, before anything is written to it. */
     if (rc == SQLITE_OK)

@@ -47,7 +47,7 @@ static struct {
         char name[NAME_MAX_BYTES];
         content content;
     } saved[FILES_MAX];
-    bool safe_overwrite, lasting, failed, off;
+    bool lasting, failed, off;
     disk_fault fault;
     uint64_t countdown, operations, random;
 } disk;
@@ -215,7 +215,7 @@ static int disk_sector(sqlite3_file *base) {
 
 static int disk_character(sqlite3_file *base) {
     (void)base;
-    return disk.safe_overwrite ? SQLITE_IOCAP_POWERSAFE_OVERWRITE : 0;
+    return SQLITE_IOCAP_POWERSAFE_OVERWRITE;
 }
 
 static int disk_shm_map(sqlite3_file *base, int region, int size, int extend,
@@ -349,9 +349,8 @@ void disk_install(void) {
     KILN_CHECK(sqlite3_vfs_register(&disk.vfs, 1) == SQLITE_OK);
 }
 
-void disk_format(bool safe_overwrite) {
+void disk_format(void) {
     for (int i = 0; i < FILES_MAX; i++) remove_file(&disk.file[i]);
-    disk.safe_overwrite = safe_overwrite;
     disk.operations = disk.random = 0;
     disk_fail(0, DISK_FINE, false);
     disk.off = false;
@@ -381,10 +380,10 @@ static void tear(disk_file *f, const change *one, kiln_rand *rand) {
         uint64_t fate = kiln_rand_below(rand, 8);
         if (fate < 4) apply(&f->durable, one, begin, end);
         if (fate == 4) apply(&f->durable, one, begin, begin + kiln_rand_below(rand, end - begin));
-        if (fate == 5 && !disk.safe_overwrite) { /* the whole sector is rubbish */
-            size_t at = ((size_t)one->offset + begin) / SECTOR * SECTOR;
-            if (f->durable.size < at + SECTOR) resize(&f->durable, at + SECTOR);
-            for (size_t i = 0; i < SECTOR; i++) f->durable.data[at + i] = (char)kiln_rand_u64(rand);
+        if (fate == 5) { /* rubbish, of these bytes alone */
+            apply(&f->durable, one, begin, end);
+            for (size_t i = begin; i < end; i++)
+                f->durable.data[(size_t)one->offset + i] = (char)kiln_rand_u64(rand);
         }
         begin = end;
     }
@@ -435,8 +434,8 @@ void disk_save(void) {
     }
 }
 
-void disk_restore(bool safe_overwrite) {
-    disk_format(safe_overwrite);
+void disk_restore(void) {
+    disk_format();
     for (int i = 0; i < FILES_MAX; i++) {
         if (!disk.saved[i].content.data) continue;
         disk_file *f = make_file(disk.saved[i].name);

@@ -3,6 +3,9 @@
  * were made or removed without a sync of their folder come and go. And single operations fail as on
  * a full or broken disk; a sync that fails has thrown away what it should have written.
  *
+ * A write that power interrupts harms nothing beside its own bytes; that much SQLite takes for
+ * granted on Linux (SQLITE_IOCAP_POWERSAFE_OVERWRITE), and without it no log could be appended to.
+ *
  * One disk per process, used by one connection at a time. */
 #ifndef KILN_TESTS_UNIT_DB_DISK_H
 #define KILN_TESTS_UNIT_DB_DISK_H
@@ -22,9 +25,7 @@ typedef enum disk_fault {
 
 /* Becomes SQLite's default disk. Before any database is opened. */
 void disk_install(void);
-/* Empty. `safe_overwrite`: a write that power interrupts harms nothing beside its own bytes (as
- * SQLite is told of most systems); else it may spoil the rest of its sectors. */
-void disk_format(bool safe_overwrite);
+void disk_format(void); /* empty */
 /* The `nth` operation from now (1: the next) meets `fault`; `lasting`: all after it too, until the
  * next call. 0: none. */
 void disk_fail(uint64_t nth, disk_fault fault, bool lasting);
@@ -38,6 +39,6 @@ uint64_t disk_operations(void);
 /* The disk as it is, with nothing waiting to be synced, for disk_restore: to begin many runs at one
  * state. */
 void disk_save(void);
-void disk_restore(bool safe_overwrite);
+void disk_restore(void);
 
 #endif

@@ -159,11 +159,10 @@ static void arm(world *w) {
 
 /* One life of a database: rounds of writing, each ended by a loss of power. */
 static void live(world *w, bool from_nothing) {
-    bool safe = kiln_rand_below(&w->rand, 2) != 0;
     if (from_nothing)
-        disk_format(safe);
+        disk_format();
     else
-        disk_restore(safe);
+        disk_restore();
     uint32_t rounds = 1 + (uint32_t)kiln_rand_below(&w->rand, 3);
     bool has_parents = !from_nothing;
     for (uint32_t round = 0; round < rounds && !w->lost; round++) {
@@ -198,7 +197,7 @@ static void live(world *w, bool from_nothing) {
 }
 
 static void prepare_disk(void) {
-    disk_format(true);
+    disk_format();
     kiln_db *db = open_records(PATH);
     put_parents(db);
     kiln_db_close(db);
@@ -283,7 +282,7 @@ static void each_operation_that_fails_is_told_and_loses_nothing(void **state) {
         for (uint64_t nth = 1; failed; nth++) {
             static world w;
             w = (world){.seed = nth};
-            disk_restore(true);
+            disk_restore();
             disk_fail(nth, kinds[kind / 2].fault, lasting);
             kiln_status st = session(&w);
             failed = disk_failed();
@@ -306,7 +305,7 @@ static void a_full_disk_is_called_so_once_and_room_again_is_enough(void **state)
     static world w;
     w = (world){0};
     prepare_disk();
-    disk_restore(true);
+    disk_restore();
     kiln_db *db = open_records(PATH);
     w.record_count = 20;
     expect_ok(put_group(&w, db, 0, 10));
@@ -344,7 +343,7 @@ static void each_allocation_that_fails_is_told_and_loses_nothing(void **state) {
     for (uint64_t nth = 1; allocation_failed; nth += 1 + nth / sparse) {
         static world w;
         w = (world){.seed = nth};
-        disk_restore(true);
+        disk_restore();
         int64_t used = sqlite3_memory_used();
         allocation_failed = false;
         allocations_left = nth;

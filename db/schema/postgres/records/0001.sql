@@ -98,7 +98,8 @@ CREATE TABLE record (
 
 CREATE INDEX record_best ON record (task_key, target, final DESC, median_ns, rowid)
     WHERE outcome = 'ok' AND checked = 1 AND raced = 0;
-CREATE INDEX record_known ON record (task_key, target, codegen_version, trace_hash);
+CREATE INDEX record_task ON record (task_key, target, rowid);
+CREATE INDEX record_final ON record (task_key, target, codegen_version, trace_hash) WHERE final = 1;
 CREATE INDEX record_job ON record (job_id);
 
 -- Records are append-only, so their counts only grow, with each insert. One group writes at a time (the writer's

@@ -10,7 +10,6 @@
 
 #define OTHER_RECORDS_MAX 6000u /* newest, looked through */
 #define OTHER_TASKS 6u          /* the most similar are learnt from */
-#define OTHER_PER_TASK 128u     /* traces of each: replaying one takes about half a millisecond */
 
 /* ---- on the loop: reading ---- */
 
@@ -212,11 +211,11 @@ static void teach_others(kiln_shell_job *job) {
         float features[KILN_FEATURE_COUNT];
         other_task *task =
             lesson->task < job->task_count ? NULL : find_other(other, count, lesson->key);
-        if (!task || isinf(task->distance) || task->taught == OTHER_PER_TASK ||
+        if (!task || isinf(task->distance) || task->taught == KILN_LESSONS_PER_TASK ||
             rank_of(other, count, task) >= OTHER_TASKS)
             continue;
         kiln_status st = features_of(job, task->te, lesson->trace, &scratch, features);
-        if (!st) kiln_cost_model_add(job->model, task->key, features, lesson->latency_ns);
+        if (!st) kiln_cost_model_learn(job->model, task->key, features, lesson->latency_ns);
         task->taught += !st;
         kiln_status_free(st);
         kiln_arena_reset(&scratch);

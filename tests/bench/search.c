@@ -25,13 +25,18 @@ static const uint32_t mark[] = {8, 16, 32, 64, 100, 128};
 typedef struct contender {
     const char *name;
     const char *searcher;
-    bool uninformed, shuffle_labels;
+    bool uninformed, shuffle_labels, knows_others;
 } contender;
 
 static const contender contender_table[] = {
-    {"random", "random", false, false},       {"grid", "grid", false, false},
-    {"evolution", "evolution", false, false}, {"sa", "sa", false, false},
-    {"sa, results alone", "sa", true, false}, {"the same, shuffled", "sa", true, true},
+    {"random", "random", false, false, false},
+    {"grid", "grid", false, false, false},
+    {"evolution", "evolution", false, false, false},
+    {"sa", "sa", false, false, false},
+    {"sa, others known", "sa", false, false, true},
+    {"sa, results alone", "sa", true, false, false},
+    {"the same, others known", "sa", true, false, true},
+    {"the same, shuffled", "sa", true, true, false},
 };
 
 static kiln_status load(const char *path, kiln_replay_pool **out_pool) {
@@ -50,7 +55,9 @@ static kiln_status load(const char *path, kiln_replay_pool **out_pool) {
 static kiln_status run(const contender *c, kiln_replay_pool *const *pool, uint32_t pools) {
     double sum[KILN_ARRAY_COUNT(mark)] = {0}, best[TRIALS];
     kiln_replay_options options = {.uninformed = c->uninformed,
-                                   .shuffle_labels = c->shuffle_labels};
+                                   .shuffle_labels = c->shuffle_labels,
+                                   .known = pool,
+                                   .known_count = c->knows_others ? pools : 0};
     kiln_status st = kiln_searcher_find(kiln_str_from(c->searcher), &options.kind);
     uint64_t began_ns = kiln_clock_thread_ns();
     for (uint32_t p = 0; !st && p < pools; p++)
@@ -61,7 +68,7 @@ static kiln_status run(const contender *c, kiln_replay_pool *const *pool, uint32
                 sum[m] += log(kiln_replay_pool_best_ns(pool[p]) / best[mark[m] - 1]);
         }
     if (st) return st;
-    printf("%-20s", c->name);
+    printf("%-24s", c->name);
     for (size_t m = 0; m < KILN_ARRAY_COUNT(mark); m++)
         printf("%8.4f", exp(sum[m] / (pools * SEEDS)));
     printf("%10.2f\n",
@@ -81,7 +88,7 @@ static kiln_status compare(int count, char **path) {
                    kiln_replay_pool_count(pool[pools]),
                    kiln_replay_pool_best_ns(pool[pools]) / 1e3);
     }
-    printf("%-20s", "best found after");
+    printf("%-24s", "best found after");
     for (size_t m = 0; m < KILN_ARRAY_COUNT(mark); m++) printf("%8u", mark[m]);
     printf("%10s\n", "ms/trial");
     for (size_t c = 0; !st && c < KILN_ARRAY_COUNT(contender_table); c++)

@@ -63,7 +63,8 @@ static kiln_status make_matrix(const kiln_booster_data *data, DMatrixHandle *out
     bool failed =
         XGDMatrixCreateFromMat(data->row, data->row_count, data->column_count, NAN, &m) != 0;
     failed = failed || XGDMatrixSetFloatInfo(m, "label", data->label, data->row_count) != 0 ||
-             XGDMatrixSetFloatInfo(m, "base_margin", data->margin, data->row_count) != 0;
+             XGDMatrixSetFloatInfo(m, "base_margin", data->margin, data->row_count) != 0 ||
+             XGDMatrixSetFloatInfo(m, "weight", data->weight, data->row_count) != 0;
     if (failed) {
         kiln_status st = xgboost_error("take the samples");
         if (m) XGDMatrixFree(m);
@@ -132,7 +133,7 @@ static kiln_status validate(kiln_booster *b, DMatrixHandle held_out, const kiln_
     for (uint32_t i = 0; i < data->row_count; i++) {
         if (!data->held_out[i]) continue;
         double miss = (double)*score++ - data->label[i];
-        error += miss * miss;
+        error += data->weight[i] * miss * miss;
     }
     *out_error = error;
     return KILN_OK;

@@ -16,6 +16,7 @@ typedef struct kiln_booster_data {
     uint32_t row_count, column_count;
     const float *row;     /* [row_count][column_count] */
     const float *label;   /* [row_count] greater is better */
+    const float *weight;  /* [row_count] how much it counts */
     const float *margin;  /* [row_count] what is predicted without any tree */
     const bool *held_out; /* [row_count] judges how many trees to add; learnt from after that */
 } kiln_booster_data;

@@ -13,8 +13,12 @@
 #include "base/vec.h"
 #include "tuner/model/booster.h"
 
+/* Lessons of other tasks: with all their weight, or before the task itself has spoken, they move
+ * the search from where the analytic model rightly sends it (docs/decisions/0015). */
+#define LESSON_WEIGHT 0.1f
+#define OWN_MIN 8u
 #define SAMPLES_MIN 16 /* fewer teach the trees less than the analytic model knows */
-#define HELD_OUT_EVERY 4
+#define HELD_OUT_EVERY 4u
 #define ROUNDS_FRESH 200
 #define ROUNDS_MORE 60
 #define PATIENCE 12
@@ -25,6 +29,7 @@
 typedef struct sample {
     uint32_t task;
     float log_ns; /* NAN: failed */
+    bool lesson;  /* of a task that is not searched */
 } sample;
 
 struct kiln_cost_model {
@@ -36,14 +41,14 @@ struct kiln_cost_model {
     KILN_VEC(sample) sample;
     KILN_VEC(float) row; /* [sample count][column_count] */
     kiln_booster *booster;
-    uint32_t trained_on;
+    uint32_t trained_on, lesson_count;
     uint64_t trained_ns;
     /* A training under way: its thread alone touches these until it is joined. */
     bool training, threaded;
     pthread_t thread;
     struct {
         kiln_strbuf from; /* trees to go on from */
-        float *row, *label, *margin;
+        float *row, *label, *weight, *margin;
         bool *held_out;
         kiln_booster_data data;
         kiln_booster_plan plan;
@@ -68,14 +73,29 @@ kiln_cost_model *kiln_cost_model_create(const kiln_cost_model_options *options) 
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-void kiln_cost_model_add(kiln_cost_model *model, kiln_str task, const float *features,
-                         double latency_ns) {
+static void add(kiln_cost_model *model, kiln_str task, const float *features, double latency_ns,
+                bool lesson) {
     uint64_t number = kiln_map_count(&model->task);
     if (!kiln_map_find(&model->task, task, &number)) kiln_map_put(&model->task, task, number);
     if (model->sample.count == KILN_COST_MODEL_SAMPLES_MAX) return;
-    sample added = {(uint32_t)number, latency_ns > 0 ? log2f((float)latency_ns) : NAN};
+    sample added = {(uint32_t)number, latency_ns > 0 ? log2f((float)latency_ns) : NAN, lesson};
+    model->lesson_count += lesson;
     kiln_vec_push(&model->sample, added);
     for (uint32_t i = 0; i < model->column_count; i++) kiln_vec_push(&model->row, features[i]);
+}
+
+void kiln_cost_model_add(kiln_cost_model *model, kiln_str task, const float *features,
+                         double latency_ns) {
+    add(model, task, features, latency_ns, false);
+}
+
+void kiln_cost_model_learn(kiln_cost_model *model, kiln_str task, const float *features,
+                           double latency_ns) {
+    add(model, task, features, latency_ns, true);
+}
+
+uint32_t kiln_cost_model_own_count(const kiln_cost_model *model) {
+    return model->sample.count - model->lesson_count;
 }
 
 uint32_t kiln_cost_model_sample_count(const kiln_cost_model *model) { return model->sample.count; }
@@ -156,15 +176,25 @@ static void free_job(kiln_cost_model *m) {
     kiln_strbuf_deinit(&m->job.from);
     kiln_free(m->job.row);
     kiln_free(m->job.label);
+    kiln_free(m->job.weight);
     kiln_free(m->job.margin);
     kiln_free(m->job.held_out);
     memset(&m->job, 0, sizeof m->job);
+}
+
+/* What no tree is made from, to see how many trees help: every so-many-th new sample of the tasks
+ * that are searched, since it is them that the trees serve. */
+static void hold_out(kiln_cost_model *m, uint32_t from) {
+    for (uint32_t i = from, own = 0; i < m->sample.count; i++)
+        if (!m->sample.data[i].lesson)
+            m->job.held_out[i] = own++ % HELD_OUT_EVERY == HELD_OUT_EVERY - 1;
 }
 
 void kiln_cost_model_train_begin(kiln_cost_model *model) {
     kiln_cost_model *m = model;
     uint32_t count = m->sample.count;
     if (m->training || count < SAMPLES_MIN || count == m->trained_on) return;
+    if (kiln_cost_model_own_count(m) < OWN_MIN) return;
     bool goes_on = m->booster && kiln_booster_trees(m->booster) <= TREES_MAX;
     if (goes_on) m->job.status = kiln_booster_save(m->booster, &m->job.from);
     m->job.row = kiln_alloc(m->row.count * sizeof *m->job.row);
@@ -172,11 +202,18 @@ void kiln_cost_model_train_begin(kiln_cost_model *model) {
     m->job.label = kiln_alloc(count * sizeof *m->job.label);
     m->job.margin = kiln_alloc(count * sizeof *m->job.margin);
     m->job.held_out = kiln_alloc(count * sizeof *m->job.held_out);
+    m->job.weight = kiln_alloc(count * sizeof *m->job.weight);
+    for (uint32_t i = 0; i < count; i++)
+        m->job.weight[i] = m->sample.data[i].lesson ? LESSON_WEIGHT : 1;
     make_labels(m);
-    for (uint32_t i = goes_on ? m->trained_on : 0; i < count; i++)
-        m->job.held_out[i] = i % HELD_OUT_EVERY == HELD_OUT_EVERY - 1;
-    m->job.data = (kiln_booster_data){count,        m->column_count, m->job.row,
-                                      m->job.label, m->job.margin,   m->job.held_out};
+    hold_out(m, goes_on ? m->trained_on : 0);
+    m->job.data = (kiln_booster_data){.row_count = count,
+                                      .column_count = m->column_count,
+                                      .row = m->job.row,
+                                      .label = m->job.label,
+                                      .weight = m->job.weight,
+                                      .margin = m->job.margin,
+                                      .held_out = m->job.held_out};
     m->job.plan = (kiln_booster_plan){goes_on ? ROUNDS_MORE : ROUNDS_FRESH, PATIENCE, m->seed};
     m->training = true;
     m->threaded = pthread_create(&m->thread, NULL, train, m) == 0;

@@ -47,6 +47,15 @@ void kiln_cost_model_add(kiln_cost_model *model, kiln_str task, const float *fea
                          double latency_ns);
 uint32_t kiln_cost_model_sample_count(const kiln_cost_model *model);
 
+/* The same of a task that is not searched: it counts a tenth, nothing is trained before some own
+ * samples are there, and these alone say when to train and how many trees are enough. At most
+ * KILN_LESSONS_PER_TASK of each task are worth their time. */
+#define KILN_LESSONS_PER_TASK 128u
+void kiln_cost_model_learn(kiln_cost_model *model, kiln_str task, const float *features,
+                           double latency_ns);
+/* Samples of searched tasks. */
+uint32_t kiln_cost_model_own_count(const kiln_cost_model *model);
+
 /* Starts training on all samples added so far, going on from the booster before (warm start).
  * Nothing happens when a training is under way or there are too few samples. */
 void kiln_cost_model_train_begin(kiln_cost_model *model);

@@ -249,9 +249,9 @@ kiln_status kiln_search_draw(kiln_search *search, kiln_arena *arena, kiln_point 
 
 void kiln_search_train(kiln_search *search) {
     kiln_cost_model *model = search->options.model;
-    uint32_t samples = kiln_cost_model_sample_count(model);
-    uint32_t trained_on = kiln_cost_model_trained_on(model);
-    if (samples < trained_on + TRAIN_STEP + trained_on / TRAIN_SHARE) return;
+    uint32_t fresh = kiln_cost_model_sample_count(model) - kiln_cost_model_trained_on(model);
+    uint32_t own = kiln_cost_model_own_count(model);
+    if (fresh < TRAIN_STEP + (own - KILN_MIN(own, fresh)) / TRAIN_SHARE) return;
     kiln_cost_model_train_begin(model);
     kiln_status_free(
         kiln_cost_model_train_wait(model)); /* predictions go on with the trees before */

@@ -66,6 +66,40 @@ static void samples_teach_what_the_analytic_model_does_not_know(void **state) {
     kiln_cost_model_destroy(m);
 }
 
+static void learn(kiln_cost_model *m, const candidates *c, uint32_t from, uint32_t to) {
+    for (uint32_t i = from; i < to; i++)
+        kiln_cost_model_learn(m, KILN_STR("other task"), c->row[i], c->ns[i]);
+}
+
+static void other_tasks_teach_once_the_task_itself_has_spoken(void **state) {
+    candidates *other = make_candidates(*state, 3), *c = make_candidates(*state, 4);
+    kiln_cost_model *m = kiln_cost_model_create(NULL);
+    double cold = pairs_right(m, c, 8);
+    learn(m, other, 0, 120);
+    train(m);
+    assert_int_equal(kiln_cost_model_trained_on(m), 0);
+    add(m, c, 0, 8);
+    assert_int_equal(kiln_cost_model_own_count(m), 8);
+    train(m);
+    assert_int_equal(kiln_cost_model_trained_on(m), 128);
+    assert_true(pairs_right(m, c, 8) > cold + 0.1);
+    kiln_cost_model_destroy(m);
+}
+
+/* Tasks on which the opposite holds. */
+static void what_other_tasks_teach_wrongly_is_soon_unlearnt(void **state) {
+    candidates *other = make_candidates(*state, 5), *c = make_candidates(*state, 6);
+    for (uint32_t i = 0; i < ROWS; i++)
+        other->ns[i] = exp2(2 * (double)other->row[i][KILN_FEATURE_NS]) / other->ns[i];
+    kiln_cost_model *m = kiln_cost_model_create(NULL);
+    double cold = pairs_right(m, c, 80);
+    learn(m, other, 0, 120);
+    add(m, c, 0, 80);
+    train(m);
+    assert_true(pairs_right(m, c, 80) > cold + 0.05);
+    kiln_cost_model_destroy(m);
+}
+
 static void shuffled_labels_teach_nothing(void **state) {
     candidates *c = make_candidates(*state, 2);
     const kiln_cost_model_options options = {
@@ -210,6 +244,8 @@ static void destroying_waits_for_a_training_that_is_under_way(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(samples_teach_what_the_analytic_model_does_not_know),
+        test_with_arena(other_tasks_teach_once_the_task_itself_has_spoken),
+        test_with_arena(what_other_tasks_teach_wrongly_is_soon_unlearnt),
         test_with_arena(shuffled_labels_teach_nothing),
         test_with_arena(same_calls_give_the_same_scores_whatever_the_timing),
         test_with_arena(one_row_scores_as_in_a_batch),

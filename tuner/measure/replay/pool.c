@@ -242,6 +242,20 @@ double kiln_replay_pool_best_ns(const kiln_replay_pool *pool) { return pool->bes
 
 /* ---- searching ---- */
 
+/* As many trials of each other task as a tuner takes from its database, the newest first. */
+static void teach(kiln_cost_model *model, const kiln_replay_options *options,
+                  const kiln_replay_pool *self) {
+    for (uint32_t p = 0; p < options->known_count; p++) {
+        const kiln_replay_pool *other = options->known[p];
+        uint32_t count = KILN_MIN(other->count, KILN_LESSONS_PER_TASK);
+        for (uint32_t i = 0; other != self && i < count; i++) {
+            const member *m = &other->member[other->count - 1 - i];
+            double ns = m->outcome == KILN_OUTCOME_OK ? m->median_ns : 0;
+            kiln_cost_model_learn(model, other->key, m->point.features, ns);
+        }
+    }
+}
+
 kiln_status kiln_replay_pool_search(kiln_replay_pool *pool, const kiln_replay_options *options,
                                     uint32_t trials, double *out_best_ns) {
     kiln_cost_model *model = kiln_cost_model_create(
@@ -254,6 +268,7 @@ kiln_status kiln_replay_pool_search(kiln_replay_pool *pool, const kiln_replay_op
                                     .model = model,
                                     .uninformed = options->uninformed};
     kiln_searcher *searcher = NULL;
+    teach(model, options, pool);
     const member **asked = kiln_alloc(trials * sizeof *asked);
     uint32_t observed = 0, k = 0;
     double best = 0;

@@ -28,6 +28,9 @@ typedef struct kiln_replay_options {
     bool
         uninformed; /* begin by chance, and a model of trees alone: the analytic model has no say */
     bool shuffle_labels; /* the model learns nothing: kiln_cost_model_options */
+    /* Logs of other tasks that the model knows from the start (transfer); not the pool itself. */
+    kiln_replay_pool *const *known;
+    uint32_t known_count;
 } kiln_replay_options;
 
 /* Searches the pool as a tuner would, results coming as late as tuner/job.h lets them:

@@ -39,20 +39,37 @@ static void add_finalist(kiln_shell_job *job, kiln_shell_task *task, const kiln_
     task->finalist[task->finalist_count++] = (kiln_finalist){.row = copy_row(row, &job->arena)};
 }
 
-/* The default first, then the fastest others. */
+static bool pair_stands(const kiln_shell_task *task, const kiln_db_record *row) {
+    for (uint32_t i = 0; i < task->finalist_count; i++)
+        if (kiln_str_equal(task->finalist[i].row.layout_in, row->layout_in) &&
+            kiln_str_equal(task->finalist[i].row.layout_out, row->layout_out))
+            return true;
+    return false;
+}
+
+/* The fastest that do not stand yet, `most` of them; with `pairs`, of other pairs of layouts. */
+static void add_fastest(kiln_shell_job *job, kiln_shell_task *task, const kiln_db_record *row,
+                        uint32_t count, uint32_t most, bool pairs) {
+    for (uint32_t added = 0; added < most; added++) {
+        const kiln_db_record *best = NULL;
+        for (uint32_t i = 0; i < count; i++) {
+            if (stands(task, row[i].trace_hash) || (pairs && pair_stands(task, &row[i]))) continue;
+            if (!best || row[i].median_ns < best->median_ns) best = &row[i];
+        }
+        if (!best) return;
+        add_finalist(job, task, best);
+    }
+}
+
+/* The default first, then the fastest others, then the fastest of other pairs of layouts. */
 static void choose(kiln_shell_job *job, kiln_shell_task *task, const kiln_db_record *row,
                    uint32_t count) {
     kiln_str base = kiln_str_from(kiln_searcher_default_hash(task->searcher));
     for (uint32_t i = 0; i < count && task->finalist_count == 0; i++)
         if (kiln_str_equal(row[i].trace_hash, base)) add_finalist(job, task, &row[i]);
-    while (task->finalist_count >= 1 && task->finalist_count <= KILN_TUNER_FINALISTS) {
-        const kiln_db_record *best = NULL;
-        for (uint32_t i = 0; i < count; i++)
-            if (!stands(task, row[i].trace_hash) && (!best || row[i].median_ns < best->median_ns))
-                best = &row[i];
-        if (!best) return;
-        add_finalist(job, task, best);
-    }
+    if (task->finalist_count == 0) return;
+    add_fastest(job, task, row, count, KILN_TUNER_FINALISTS_FASTEST, false);
+    add_fastest(job, task, row, count, KILN_TUNER_FINALISTS_PAIRS, true);
 }
 
 /* Whether this job's final was recorded already, before the tuner was started anew. */

@@ -18,18 +18,44 @@ static uint32_t runs_of(const kiln_u64s *samples, uint32_t runs, double *out_ns)
     return count;
 }
 
+uint32_t kiln_tuner_quiet_rounds(const kiln_msg_trial_result *result, bool *out_quiet) {
+    double burden[SAMPLES_MAX] = {0}, own[SAMPLES_MAX];
+    uint32_t rounds = KILN_MIN(result->samples_ns.count, SAMPLES_MAX), kept = 0;
+    for (uint32_t place = 0; place <= result->rivals.count; place++) {
+        const kiln_msg_rival_result *rival = place ? &result->rivals.item[place - 1] : NULL;
+        const kiln_u64s *samples = rival ? &rival->samples_ns : &result->samples_ns;
+        if ((rival && rival->outcome != KILN_OUTCOME_OK) || samples->count != rounds) continue;
+        (void)runs_of(samples, 1, own);
+        double least = rounds ? kiln_stats_of(own, rounds).minimum : 0;
+        for (uint32_t i = 0; least > 0 && i < rounds; i++) burden[i] += own[i] / least;
+    }
+    double most = rounds ? kiln_stats_median(burden, rounds) : 0;
+    for (uint32_t i = 0; i < rounds; i++) kept += out_quiet[i] = burden[i] <= most;
+    return kept;
+}
+
+static double quiet_median(const double *own, const bool *quiet, uint32_t rounds) {
+    double kept[SAMPLES_MAX];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < rounds; i++)
+        if (quiet[i]) kept[count++] = own[i];
+    return kiln_stats_median(kept, count);
+}
+
 kiln_tuner_standing kiln_tuner_standing_of(const kiln_msg_trial_result *result, uint32_t place) {
     double base[SAMPLES_MAX], own[SAMPLES_MAX], gain[SAMPLES_MAX];
+    bool quiet[SAMPLES_MAX];
     uint32_t count = runs_of(&result->samples_ns, result->runs, base);
     kiln_tuner_standing none = {0};
     if (count == 0 || result->outcome != KILN_OUTCOME_OK) return none;
-    if (place == 0) return (kiln_tuner_standing){kiln_stats_median(base, count), 1};
+    (void)kiln_tuner_quiet_rounds(result, quiet);
+    if (place == 0) return (kiln_tuner_standing){quiet_median(base, quiet, count), 1};
     const kiln_msg_rival_result *rival = &result->rivals.item[place - 1];
     if (rival->outcome != KILN_OUTCOME_OK) return none;
     if (runs_of(&rival->samples_ns, rival->runs, own) != count) return none;
     /* Pair by pair: what slows the machine down for longer than a round slows both. */
     for (uint32_t i = 0; i < count; i++) gain[i] = own[i] > 0 ? base[i] / own[i] : 0;
-    return (kiln_tuner_standing){kiln_stats_median(own, count), kiln_stats_of(gain, count).low};
+    return (kiln_tuner_standing){quiet_median(own, quiet, count), kiln_stats_of(gain, count).low};
 }
 
 /* ---- Finals of a job ---- */
@@ -41,6 +67,7 @@ const kiln_msg_policy kiln_tuner_final_policy = {.samples_min = 15,
                                                  .sample_ns = 1000000,
                                                  .total_ns = 150000000};
 #define KERNEL_NS 20e6   /* of a finalist beside its runs: brought, loaded, its output compared */
+#define DISTURBED 1.06   /* identical artefacts differ by less on a quiet machine: ./dev bench aa */
 #define CHECKED_RUNS 4.0 /* before the first sample and after the last */
 
 static bool was_measured(const kiln_tuner_job_task *task) { return task->done > task->failed; }
@@ -51,7 +78,8 @@ static double cost_ns(const kiln_tuner_job_task *task) {
     double sample_ns = KILN_MAX((double)policy->sample_ns, task->best_ns);
     double samples_ns = KILN_MIN(policy->samples_max * sample_ns, (double)policy->total_ns);
     samples_ns = KILN_MAX(samples_ns, policy->samples_min * sample_ns);
-    return KILN_TUNER_ARTEFACTS_MAX * (samples_ns + CHECKED_RUNS * task->best_ns + KERNEL_NS);
+    return (1 + KILN_TUNER_FINALISTS_FASTEST) *
+           (samples_ns + CHECKED_RUNS * task->best_ns + KERNEL_NS);
 }
 
 static uint32_t count_boards(const kiln_tuner_job *job) {
@@ -156,6 +184,16 @@ void kiln_tuner_final_gathered(kiln_tuner_job *job, const kiln_tuner_event *even
 void kiln_tuner_final_end(kiln_tuner_job *job, kiln_tuner_trial *trial) {
     job->task[trial->task].final = KILN_TUNER_FINAL_DONE;
     kiln_tuner_trial_remove(job, trial);
+}
+
+/* All of it: the default took clearly longer than in the search. */
+bool kiln_tuner_final_is_disturbed(const kiln_tuner_job *job, const kiln_tuner_trial *trial,
+                                   const kiln_msg_trial_result *result) {
+    const kiln_tuner_job_task *task = &job->task[trial->task];
+    uint64_t end_ns = kiln_tuner_job_end_ns(job), now_ns = job->tuner->now_ns;
+    double base_ns = kiln_tuner_standing_of(result, 0).median_ns;
+    bool has_time = end_ns > now_ns && (double)(end_ns - now_ns) > cost_ns(task);
+    return has_time && task->given.default_ns > 0 && base_ns > DISTURBED * task->given.default_ns;
 }
 
 /* What the task is said to have reached from here on is what its final says. */

@@ -15,7 +15,11 @@
 #define KILN_TUNER_FINALS_SHARE 0.3
 
 #define KILN_TUNER_FINAL UINT32_MAX /* index of the trial that measures a task's finalists */
-#define KILN_TUNER_FINALISTS 3u     /* candidates, beside the default */
+/* Candidates beside the default: the fastest, and where there are several pairs of layouts the
+ * fastest of the best of those that are not among them, since a network may want another pair. */
+#define KILN_TUNER_FINALISTS_FASTEST 3u
+#define KILN_TUNER_FINALISTS_PAIRS 2u
+#define KILN_TUNER_FINALISTS (KILN_TUNER_FINALISTS_FASTEST + KILN_TUNER_FINALISTS_PAIRS)
 _Static_assert(KILN_TUNER_FINALISTS <= KILN_MESSAGES_RIVALS, "a final is one trial");
 
 /* As for a trial, but longer: each of the kernels gets so much. */
@@ -23,12 +27,16 @@ extern const kiln_msg_policy kiln_tuner_final_policy;
 
 /* How a finalist did. */
 typedef struct kiln_tuner_standing {
-    double median_ns; /* of one run; 0 when it did not run right */
+    double median_ns; /* of one run, in the quiet rounds; 0 when it did not run right */
     double gain_low;  /* lower end of the 95 % interval of the median of the default's time over its
                          own, from the  samples that were taken together; at least 1: it is really
                          faster. The  default  itself has 1. */
 } kiln_tuner_standing;
 
+/* Rounds of a final that nobody disturbed: what a neighbour slows down takes longer for all who
+ * stand, so the faster half is kept, by the sum of all times over each one's least. Sets
+ * out_quiet [samples of the default] and returns how many are. */
+uint32_t kiln_tuner_quiet_rounds(const kiln_msg_trial_result *result, bool *out_quiet);
 /* Of the default (place 0) or finalist `place` - 1 in a final's result. */
 kiln_tuner_standing kiln_tuner_standing_of(const kiln_msg_trial_result *result, uint32_t place);
 

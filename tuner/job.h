@@ -142,9 +142,8 @@ typedef enum kiln_tuner_action_kind {
                              record for each of the finalists, from `result` and its rivals. */
     KILN_TUNER_OBSERVE,   /* tell the searcher and the model of (job, task) how candidate `index`
                              ended; forget the candidate */
-    KILN_TUNER_GATHER, /* find the default and the KILN_TUNER_FINALISTS fastest candidates of (job,
-                          task) among all its records, and build what is not in our store; GATHERED
-                          follows */
+    KILN_TUNER_GATHER, /* find the default and the finalists (finalist.h) of (job, task) among all
+                           its records, and build what is not in our store; GATHERED follows */
     KILN_TUNER_EXPORT, /* write the job's records as a JSON-lines blob; EXPORTED follows */
     KILN_TUNER_FORGET, /* the job is over: free what the shell keeps for it */
 } kiln_tuner_action_kind;

@@ -380,8 +380,11 @@ static void acknowledge(kiln_tuner *t, const kiln_msg_trial_result *result) {
 }
 
 /* Nothing was measured, or nothing that can be trusted, and the candidate is not to blame. */
-static bool is_to_be_repeated(const kiln_tuner_trial *trial, const kiln_msg_trial_result *result) {
-    bool spoilt = result->outcome == KILN_OUTCOME_OK && result->out_of_band;
+static bool is_to_be_repeated(const kiln_tuner_job *job, const kiln_tuner_trial *trial,
+                              const kiln_msg_trial_result *result) {
+    bool disturbed = result->out_of_band || (trial->index == KILN_TUNER_FINAL &&
+                                             kiln_tuner_final_is_disturbed(job, trial, result));
+    bool spoilt = result->outcome == KILN_OUTCOME_OK && disturbed;
     return (spoilt || result->outcome == KILN_OUTCOME_INFRA) &&
            trial->attempt < KILN_TUNER_ATTEMPTS_MAX;
 }
@@ -399,7 +402,7 @@ void kiln_tuner_on_result(kiln_tuner *t, const kiln_msg_trial_result *result) {
         trial->attempt != result->attempt)
         return;
     trial->outcome = (kiln_outcome)result->outcome;
-    if (is_to_be_repeated(trial, result)) {
+    if (is_to_be_repeated(job, trial, result)) {
         acknowledge(t, result);
         trial->attempt++;
         trial->state = KILN_TRIAL_READY;

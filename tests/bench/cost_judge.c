@@ -144,9 +144,11 @@ static const char *const column_name[COLUMN_COUNT] = {
     "analytic, cold", "100 samples", "shuffled", "autotvm, 100", "other tasks", "autotvm, others"};
 
 void cost_judge(const cost_data *data) {
-    const kiln_cost_model_options exact = {KILN_FEATURES_EXACT, 1, false},
-                                  shuffled = {KILN_FEATURES_EXACT, 1, true},
-                                  autotvm = {KILN_FEATURES_AUTOTVM, 1, false};
+    const kiln_cost_model_options exact = {.features = KILN_FEATURES_EXACT, .seed = 1},
+                                  shuffled = {.features = KILN_FEATURES_EXACT,
+                                              .seed = 1,
+                                              .shuffle_labels = true},
+                                  autotvm = {.features = KILN_FEATURES_AUTOTVM, .seed = 1};
     rating sum[COLUMN_COUNT] = {{0, 0, 0}};
     printf("%-10s", "task");
     for (uint32_t c = 0; c < COLUMN_COUNT; c++) printf(" | %-17s", column_name[c]);

@@ -74,8 +74,13 @@ static void keep_stored(kiln_tuner_job *job, const kiln_tuner_event *event) {
         const kiln_tuner_result *result = &event->stored[i];
         if (result->task >= job->task_count || result->index >= job->task[result->task].stored_end)
             continue;
-        job->task[result->task].stored[result->index] = (kiln_tuner_stored){
-            true, result->outcome, result->median_ns, result->peak_flops, result->raced};
+        job->task[result->task].stored[result->index] =
+            (kiln_tuner_stored){.have = true,
+                                .outcome = result->outcome,
+                                .median_ns = result->median_ns,
+                                .least_ns = result->least_ns,
+                                .peak_flops = result->peak_flops,
+                                .raced = result->raced};
     }
 }
 

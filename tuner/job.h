@@ -77,6 +77,7 @@ typedef struct kiln_tuner_result {
     uint32_t task, index;
     kiln_outcome outcome;
     double median_ns;  /* of one run; 0 unless ok */
+    double least_ns;   /* the same of the samples' least */
     bool raced;        /* stopped early: median_ns is a lower bound, and no best */
     double peak_flops; /* that its board reached beside it; 0: unknown */
 } kiln_tuner_result;
@@ -159,8 +160,10 @@ typedef struct kiln_tuner_action {
     kiln_digest digest;
     kiln_outcome outcome;                /* RECORD, OBSERVE */
     kiln_blame blame;                    /* RECORD */
-    double median_ns;                    /* OBSERVE: of one run; 0 unless ok */
-    bool raced;                          /* OBSERVE: median_ns is a lower bound */
+    double least_ns;                     /* OBSERVE: of one run, the least sample; 0 unless ok.
+                                            What disturbs a measurement makes it longer, so it
+                                            ranks candidates better than their median. */
+    bool raced;                          /* OBSERVE: it lost after its first samples */
     const kiln_msg_trial_result *result; /* RECORD; NULL when no board answered */
     const kiln_msg_lease_grant *grant;   /* RECORD: board, device; NULL when no board answered */
 } kiln_tuner_action;

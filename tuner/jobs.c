@@ -62,12 +62,13 @@ static kiln_status find_own_results(kiln_shell_job *job, kiln_tuner_result **out
             if (record[i].final || !kiln_str_equal(job->task[t].key, record[i].task_key)) continue;
             kiln_outcome outcome = KILN_OUTCOME_INFRA;
             if (!kiln_outcome_find(record[i].outcome, &outcome)) continue;
-            result[used++] = (kiln_tuner_result){t,
-                                                 (uint32_t)record[i].trial_index,
-                                                 outcome,
-                                                 record[i].median_ns,
-                                                 record[i].raced != 0,
-                                                 record[i].peak_flops};
+            result[used++] = (kiln_tuner_result){.task = t,
+                                                 .index = (uint32_t)record[i].trial_index,
+                                                 .outcome = outcome,
+                                                 .median_ns = record[i].median_ns,
+                                                 .least_ns = record[i].min_ns,
+                                                 .raced = record[i].raced != 0,
+                                                 .peak_flops = record[i].peak_flops};
         }
     }
     *out_result = result;

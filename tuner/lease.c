@@ -343,13 +343,13 @@ void kiln_tuner_on_trial_event(kiln_tuner *t, const kiln_msg_trial_event *event)
     trial->started = true;
 }
 
-/* Median of one run. */
-static double median_of(const kiln_msg_trial_result *result) {
+/* Of one run; all zero without samples. */
+static kiln_stats stats_of(const kiln_msg_trial_result *result) {
     double sample[1024];
     uint32_t count = KILN_MIN(result->samples_ns.count, (uint32_t)KILN_ARRAY_COUNT(sample));
     for (uint32_t i = 0; i < count; i++)
         sample[i] = (double)result->samples_ns.item[i] / (result->runs ? result->runs : 1);
-    return count ? kiln_stats_median(sample, count) : 0;
+    return count ? kiln_stats_of(sample, count) : (kiln_stats){0};
 }
 
 static void record(kiln_tuner_job *job, kiln_tuner_trial *trial,
@@ -416,7 +416,10 @@ void kiln_tuner_on_result(kiln_tuner *t, const kiln_msg_trial_result *result) {
         return;
     }
     trial->raced = result->stop == KILN_STOP_RACED;
-    trial->median_ns = trial->outcome == KILN_OUTCOME_OK ? median_of(result) : 0;
+    bool ok = trial->outcome == KILN_OUTCOME_OK;
+    kiln_stats stats = ok ? stats_of(result) : (kiln_stats){0};
+    trial->median_ns = stats.median;
+    trial->least_ns = stats.minimum;
     trial->peak_flops = result->peak_flops;
     trial->state = KILN_TRIAL_RECORDING;
     trial->from_board = true;

@@ -45,7 +45,7 @@ static void add_lesson(kiln_shell_job *job, uint32_t task, const kiln_db_record 
                           .text = text,
                           .trace = record->trace,
                           .hash = record->trace_hash,
-                          .latency_ns = kiln_str_is(record->outcome, "ok") ? record->median_ns : 0};
+                          .latency_ns = kiln_str_is(record->outcome, "ok") ? record->min_ns : 0};
     kiln_vec_push_in(&job->arena, &job->lesson, lesson);
 }
 

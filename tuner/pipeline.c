@@ -85,7 +85,7 @@ static bool observe(kiln_tuner_job *job) {
     } else {
         kiln_tuner_action *action = kiln_tuner_act_on(job, KILN_TUNER_OBSERVE, trial);
         action->outcome = trial->outcome;
-        action->median_ns = trial->median_ns;
+        action->least_ns = trial->least_ns;
         action->raced = trial->raced;
         kiln_tuner_chance_limit(&task->chance, trial->peak_flops);
         kiln_tuner_chance_add(&task->chance, trial->median_ns);
@@ -122,6 +122,7 @@ void kiln_tuner_trial_proposed(kiln_tuner_job *job, const kiln_tuner_event *even
     /* An earlier run of this tuner recorded it already. */
     trial->outcome = task->stored[trial->index].outcome;
     trial->median_ns = task->stored[trial->index].median_ns;
+    trial->least_ns = task->stored[trial->index].least_ns;
     trial->peak_flops = task->stored[trial->index].peak_flops;
     trial->raced = task->stored[trial->index].raced;
     trial->state = KILN_TRIAL_RECORDED;
@@ -281,7 +282,7 @@ void kiln_tuner_trial_fail(kiln_tuner_job *job, kiln_tuner_trial *trial, kiln_ou
     }
     trial->state = KILN_TRIAL_RECORDING;
     trial->outcome = outcome;
-    trial->median_ns = 0;
+    trial->median_ns = trial->least_ns = 0;
     kiln_tuner_action *action = kiln_tuner_act_on(job, KILN_TUNER_RECORD, trial);
     action->outcome = outcome;
     action->blame = kiln_outcome_blame(outcome);

@@ -70,7 +70,7 @@ typedef struct kiln_search_order {
     bool observes; /* else proposes */
     uint32_t task, index;
     kiln_outcome outcome;
-    double median_ns;
+    double least_ns;
     kiln_candidate *candidate; /* what came of it; NULL: nothing further is to be proposed */
 } kiln_search_order;
 

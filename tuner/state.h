@@ -52,7 +52,7 @@ typedef struct kiln_tuner_trial {
     uint64_t news_ns;         /* when sent: last sign of it */
     bool from_board;          /* recorded from a TRIAL_RESULT, which is acknowledged with `lease` */
     kiln_outcome outcome;
-    double median_ns;
+    double median_ns, least_ns;
     double peak_flops; /* of its board; 0: unknown */
     bool raced;
 } kiln_tuner_trial;
@@ -60,7 +60,7 @@ typedef struct kiln_tuner_trial {
 typedef struct kiln_tuner_stored {
     bool have;
     kiln_outcome outcome;
-    double median_ns, peak_flops;
+    double median_ns, least_ns, peak_flops;
     bool raced;
 } kiln_tuner_stored;
 

@@ -12,7 +12,7 @@ typedef struct db_record {
     char job[KILN_HASH128_TEXT];
     uint32_t task, index;
     kiln_outcome outcome;
-    double median_ns;
+    double median_ns, least_ns;
     bool from_board; /* which waits for TRIAL_ACK */
     uint32_t attempt;
     char trial[KILN_MESSAGES_TEXT + 1];
@@ -93,8 +93,11 @@ static uint32_t find_stored(sim_node *node, const char *id, kiln_tuner_result **
     for (uint32_t i = 0; i < s->db.count; i++) {
         const db_record *r = &s->db.data[i];
         if (strcmp(r->job, id) != 0 || r->index == KILN_TUNER_FINAL) continue;
-        (*out_results)[count++] = (kiln_tuner_result){
-            .task = r->task, .index = r->index, .outcome = r->outcome, .median_ns = r->median_ns};
+        (*out_results)[count++] = (kiln_tuner_result){.task = r->task,
+                                                      .index = r->index,
+                                                      .outcome = r->outcome,
+                                                      .median_ns = r->median_ns,
+                                                      .least_ns = r->least_ns};
     }
     return count;
 }
@@ -147,7 +150,7 @@ static void proposed(sim_node *node, uint64_t handle, uint64_t task_and_index) {
 
 static void remember(shell_job *job, char what, const kiln_tuner_action *action) {
     uint64_t line[] = {job->history,  (uint64_t)what,  action->task,
-                       action->index, action->outcome, (uint64_t)action->median_ns};
+                       action->index, action->outcome, (uint64_t)action->least_ns};
     job->history = kiln_hash64(line, sizeof line, 0);
 }
 
@@ -318,7 +321,7 @@ static void committed(sim_node *node, uint64_t a, uint64_t b) {
 }
 
 /* As the database derives it. */
-static double median_of(const kiln_msg_trial_result *result) {
+static kiln_stats stats_of(const kiln_msg_trial_result *result) {
     double sample[64];
     uint32_t count = 0;
     while (result && result->outcome == KILN_OUTCOME_OK && count < result->samples_ns.count &&
@@ -326,17 +329,19 @@ static double median_of(const kiln_msg_trial_result *result) {
         sample[count] = (double)result->samples_ns.item[count] / (result->runs ? result->runs : 1);
         count++;
     }
-    return count ? kiln_stats_median(sample, count) : 0;
+    return count ? kiln_stats_of(sample, count) : (kiln_stats){0};
 }
 
 static void begin_record(sim_node *node, const kiln_tuner_action *action) {
     tuner_state *s = node->state;
     sim_world *world = node->world;
     shell_job *job = find_job(s, action->job);
+    kiln_stats stats = stats_of(action->result);
     db_record record = {.task = action->task,
                         .index = action->index,
                         .outcome = action->outcome,
-                        .median_ns = median_of(action->result),
+                        .median_ns = stats.median,
+                        .least_ns = stats.minimum,
                         .from_board = action->result};
     memcpy(record.job, job->id, sizeof record.job);
     record.attempt = action->result ? action->result->attempt : 0;

@@ -134,13 +134,13 @@ void kiln_searcher_know(kiln_searcher *searcher, kiln_str trace, kiln_str hash, 
 }
 
 void kiln_searcher_observe(kiln_searcher *searcher, uint32_t index, kiln_outcome outcome,
-                           double median_ns) {
+                           double latency_ns) {
     KILN_CHECK(index < searcher->proposed.count);
     if (outcome != KILN_OUTCOME_OK && kiln_outcome_blame(outcome) != KILN_BLAME_CANDIDATE) return;
     const kiln_point *point = searcher->proposed.data[index];
-    double latency_ns = outcome == KILN_OUTCOME_OK && median_ns > 0 ? median_ns : 0;
-    insert_result(&searcher->search, (kiln_search_result){point, latency_ns});
-    learn(&searcher->search, point, latency_ns);
+    double least_ns = outcome == KILN_OUTCOME_OK && latency_ns > 0 ? latency_ns : 0;
+    insert_result(&searcher->search, (kiln_search_result){point, least_ns});
+    learn(&searcher->search, point, least_ns);
 }
 
 /* ---- proposals ---- */

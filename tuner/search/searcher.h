@@ -58,10 +58,9 @@ void kiln_searcher_know(kiln_searcher *searcher, kiln_str trace, kiln_str hash, 
 KILN_MUST_USE kiln_status kiln_searcher_propose(kiln_searcher *searcher,
                                                 const kiln_point **out_point);
 /* How proposal `index` ended; each at most once, in order. Board and infrastructure faults teach
- * nothing.
- */
+ * nothing. `latency_ns`: of one run, the least sample where there are several. */
 void kiln_searcher_observe(kiln_searcher *searcher, uint32_t index, kiln_outcome outcome,
-                           double median_ns);
+                           double latency_ns);
 uint32_t kiln_searcher_proposed(const kiln_searcher *searcher);
 /* Hash of the default schedule's trace: [KILN_HASH128_TEXT]. */
 const char *kiln_searcher_default_hash(const kiln_searcher *searcher);

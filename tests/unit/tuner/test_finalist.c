@@ -31,7 +31,7 @@ static void a_raced_out_result_is_no_best_and_is_counted_apart(void **state) {
     shop_answer_with(s, first, 500, &raced);
     shop_answer_with(s, second, 900, &plain);
     const kiln_tuner_action *seen = shop_take(s, KILN_TUNER_OBSERVE);
-    assert_true(seen->raced && seen->median_ns == 502);
+    assert_true(seen->raced && seen->least_ns == 500);
     const kiln_msg_task_state *task = shop_done(s)->tasks.item;
     assert_int_equal(task->done, 2);
     assert_int_equal(task->raced, 1);
@@ -70,7 +70,7 @@ static void finalists_are_measured_in_turns_when_all_trials_are_observed(void **
     const kiln_tuner_action *record = shop_take(s, KILN_TUNER_RECORD);
     assert_int_equal(record->index, KILN_TUNER_FINAL);
     const kiln_msg_task_state *task = shop_done(s)->tasks.item;
-    assert_int_equal(task->done, 6); /* a final is no trial */
+    assert_int_equal(task->done, 6);       /* a final is no trial */
     assert_true(task->default_ns == 1025); /* of the quiet two of three rounds */
     assert_true(task->best_ns < 1025 && task->best_ns > 1022);
 }

@@ -186,13 +186,15 @@ void kiln_tuner_final_end(kiln_tuner_job *job, kiln_tuner_trial *trial) {
     kiln_tuner_trial_remove(job, trial);
 }
 
-/* All of it: the default took clearly longer than in the search. */
+/* All of it: the default took clearly longer than in the search. First finals go before second
+ * ones. */
 bool kiln_tuner_final_is_disturbed(const kiln_tuner_job *job, const kiln_tuner_trial *trial,
                                    const kiln_msg_trial_result *result) {
     const kiln_tuner_job_task *task = &job->task[trial->task];
     uint64_t end_ns = kiln_tuner_job_end_ns(job), now_ns = job->tuner->now_ns;
     double base_ns = kiln_tuner_standing_of(result, 0).median_ns;
-    bool has_time = end_ns > now_ns && (double)(end_ns - now_ns) > cost_ns(task);
+    double others_ns = costs_ns(job, KILN_TUNER_FINAL_NONE) + costs_ns(job, KILN_TUNER_FINAL_OPEN);
+    bool has_time = end_ns > now_ns && (double)(end_ns - now_ns) > others_ns + cost_ns(task);
     return has_time && task->given.default_ns > 0 && base_ns > DISTURBED * task->given.default_ns;
 }
 

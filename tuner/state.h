@@ -201,7 +201,8 @@ void kiln_tuner_final_gathered(kiln_tuner_job *job, const kiln_tuner_event *even
 /* Takes a final's result into the task's state; false when it cannot be used. */
 bool kiln_tuner_final_count(kiln_tuner_job *job, const kiln_tuner_trial *trial,
                             const kiln_msg_trial_result *result);
-/* Whether its figures are those of a disturbed machine, and there is time to take them again. */
+/* Whether its figures are those of a disturbed machine, and there is time to take them again beside
+ * all other finals. */
 bool kiln_tuner_final_is_disturbed(const kiln_tuner_job *job, const kiln_tuner_trial *trial,
                                    const kiln_msg_trial_result *result);
 /* It is recorded, or given up: what was measured alone stands. Frees the trial. */

@@ -124,10 +124,11 @@ kiln_status kiln_stage_print(const char *model_path, const kiln_stage_options *o
     stage_context c = {options, process, out};
     if (strcmp(options->stage, "graph") == 0) return print_graph(model_path, &c);
     kiln_graph *graph = NULL;
-    kiln_tasks tasks;
+    kiln_tuning tuning;
     kiln_status st = kiln_model_load_with(model_path, options->onnx, 0, process, &graph);
-    if (!st) st = kiln_tasks_extract(graph, process, &tasks);
+    if (!st) st = kiln_tuning_create(graph, options->target, process, &tuning);
     if (st) return st;
+    const kiln_tasks tasks = tuning.tasks; /* numbered as kiln tune does */
     if (strcmp(options->stage, "tasks") == 0) {
         kiln_tasks_print(&tasks, true, out);
         return KILN_OK;

@@ -314,10 +314,11 @@ static kiln_status explain_task(const kiln_why_options *options, const kiln_task
 kiln_status kiln_why_print(const char *model_path, const kiln_why_options *options,
                            kiln_arena *process, kiln_strbuf *out) {
     kiln_graph *graph = NULL;
-    kiln_tasks tasks;
+    kiln_tuning tuning = {0};
     uint32_t found = 0;
     kiln_status st = kiln_model_load_with(model_path, options->onnx, 0, process, &graph);
-    if (!st) st = kiln_tasks_extract(graph, process, &tasks);
+    if (!st) st = kiln_tuning_create(graph, options->target, process, &tuning);
+    const kiln_tasks tasks = tuning.tasks; /* numbered as kiln tune does */
     for (uint32_t i = 0; !st && i < tasks.count; i++) {
         if (!kiln_task_is(&tasks.task[i], i, options->task)) continue;
         found++;

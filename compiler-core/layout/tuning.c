@@ -5,6 +5,7 @@
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/layout/assign.h"
 #include "compiler-core/layout/convert.h"
+#include "compiler-core/layout/windows.h"
 
 typedef struct tuner {
     const kiln_graph *graph;
@@ -12,6 +13,7 @@ typedef struct tuner {
     kiln_plan plan;
     const kiln_alternative **way; /* [steps] */
     kiln_layout *layout;          /* [values] in which each is written */
+    bool *runs;                   /* [tasks of the plan] some step of it needs a kernel */
     bool *written, *read;         /* [values] by a kernel */
     KILN_VEC(kiln_task) task;
     kiln_map conversions; /* key -> index into task */
@@ -39,6 +41,16 @@ static kiln_status assign(tuner *t, const kiln_target *target) {
         if (t->plan.step[s].kind == KILN_STEP_KERNEL)
             t->way[s] = &list[t->plan.step[s].task].way.data[way[s]];
     return KILN_OK;
+}
+
+/* What only moves values that lie inside of others is never called. */
+static void find_runs(tuner *t) {
+    kiln_windows windows;
+    t->runs = KILN_ARENA_ARRAY(t->arena, bool, t->plan.tasks.count);
+    kiln_windows_find(t->graph, &t->plan, t->way, t->layout, true, t->arena, &windows);
+    for (uint32_t s = 0; s < t->plan.step_count; s++)
+        if (t->plan.step[s].kind == KILN_STEP_KERNEL && !windows.step[s])
+            t->runs[t->plan.step[s].task] = true;
 }
 
 static bool is_written(const tuner *t, uint32_t step, uint32_t arg) {
@@ -108,15 +120,21 @@ kiln_status kiln_tuning_create(const kiln_graph *graph, const kiln_target *targe
     if (!st) st = assign(&t, target);
     if (st) return st;
     find_links(&t);
-    for (uint32_t i = 0; i < t.plan.tasks.count; i++)
+    find_runs(&t);
+    const kiln_layout ***agreed = KILN_ARENA_ARRAY(arena, const kiln_layout **, t.plan.tasks.count);
+    agree(&t, agreed);
+    uint32_t own = 0;
+    for (uint32_t i = 0; i < t.plan.tasks.count; i++) {
+        if (!t.runs[i]) continue;
         kiln_vec_push_in(arena, &t.task, t.plan.tasks.task[i]);
+        agreed[own++] = agreed[i];
+    }
     kiln_map_init(&t.conversions);
     add_conversions(&t);
     kiln_map_deinit(&t.conversions);
     const kiln_layout ***layout = KILN_ARENA_ARRAY(arena, const kiln_layout **, t.task.count);
-    agree(&t, layout);
-    for (uint32_t i = t.plan.tasks.count; i < t.task.count; i++)
-        layout[i] = KILN_ARENA_ARRAY(arena, const kiln_layout *, 2); /* pinned by the task itself */
+    for (uint32_t i = 0; i < t.task.count; i++) /* conversions are pinned by the task itself */
+        layout[i] = i < own ? agreed[i] : KILN_ARENA_ARRAY(arena, const kiln_layout *, 2);
     *out_tuning = (kiln_tuning){{t.task.count, t.task.data}, layout};
     return KILN_OK;
 }

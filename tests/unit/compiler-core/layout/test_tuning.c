@@ -78,12 +78,25 @@ static void what_is_left_to_convert_is_tuned_too(void **state) {
     assert_int_equal(conversions(&f), 0);
 }
 
+static void what_needs_no_kernel_is_not_tuned(void **state) {
+    fixture f = tuning_of(*state, "a: f32[1,16,9,9] = conv(x, w) pads=[1,1,1,1]\n"
+                                  "b: f32[1,32,9,9] = conv(a, v) pads=[1,1,1,1]\n"
+                                  "j: f32[1,48,9,9] = concat(a, b) axis=1\n"
+                                  "y: f32[1,48,1,1] = global_average_pool(j)\noutput y\n");
+    for (uint32_t i = 0; i < f.tuning.tasks.count; i++)
+        assert_false(kiln_str_is(f.tuning.tasks.task[i].op, "concat"));
+    assert_int_equal(f.tuning.tasks.count - conversions(&f), 3);
+    f = tuning_of(*state, "j: f32[1,32,9,9] = concat(x, x) axis=1\noutput j\n");
+    assert_int_equal(f.tuning.tasks.count, 1); /* graph inputs have to be copied */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(neighbours_agree_and_the_edges_are_free),
         test_with_arena(a_kernel_alone_chooses_everything_itself),
         test_with_arena(spaces_exist_on_the_layouts),
         test_with_arena(what_is_left_to_convert_is_tuned_too),
+        test_with_arena(what_needs_no_kernel_is_not_tuned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

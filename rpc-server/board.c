@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/macros.h"
 #include "base/target.h"
 #include "base/vec.h"
-#include "rpc-server/sandbox.h"
 
 /* Whole content, trimmed; empty when it cannot be read. */
 static kiln_str read_text(const char *path, kiln_arena *arena) {
@@ -149,12 +149,6 @@ kiln_status kiln_board_describe(const kiln_board_options *options, kiln_arena *a
 
     add_label(arena, &labels, "peak_gflops",
               kiln_arena_printf(arena, "%.1f", options->peak_flops / 1e9));
-    kiln_strbuf missing = {0};
-    kiln_sandbox_missing(&missing);
-    if (missing.size > 0)
-        add_label(arena, &labels, "lacks", kiln_str_dup(arena, kiln_strbuf_view(&missing)));
-    kiln_strbuf_deinit(&missing);
-
     uint32_t core[KILN_EXECUTOR_CORES_MAX];
     kiln_board_cores(core, KILN_EXECUTOR_CORES_MAX);
     const char *key = options->key ? options->key : kiln_arena_printf(arena, "%s", system.nodename);
@@ -182,5 +176,15 @@ uint32_t kiln_board_cores(uint32_t *out_core, uint32_t limit) {
     uint32_t count = 0;
     for (int core = CPU_SETSIZE - 1; core >= 0 && count < limit; core--)
         if (CPU_ISSET(core, &set)) out_core[count++] = (uint32_t)core;
+    return count;
+}
+
+uint32_t kiln_board_share_cores(uint32_t *out_core, uint32_t limit) {
+    uint32_t count = kiln_board_cores(out_core, limit);
+    cpu_set_t set;
+    if (count < 2 || sched_getaffinity(0, sizeof set, &set) != 0) return count;
+    CPU_CLR(out_core[0], &set);
+    if (sched_setaffinity(0, sizeof set, &set) != 0)
+        kiln_log(KILN_LOG_DEBUG, "cannot leave the measuring core");
     return count;
 }

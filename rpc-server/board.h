@@ -16,9 +16,8 @@ typedef struct kiln_board_options {
     double peak_flops;             /* of one core; goes into the labels */
 } kiln_board_options;
 
-/* BOARD_UP without `running`. Labels that are added to the given ones: `peak_gflops`, and `lacks`
- * when this platform has no seccomp or the server is not root. INVALID_ARGUMENT: a label is not
- * k=v. */
+/* BOARD_UP without `running`, `cached` and `missing`. The label `peak_gflops` is added to the given
+ * ones. INVALID_ARGUMENT: a label is not k=v. */
 KILN_MUST_USE kiln_status kiln_board_describe(const kiln_board_options *options, kiln_arena *arena,
                                               kiln_msg_board_up *out_board);
 
@@ -30,5 +29,8 @@ kiln_msg_env kiln_board_read_env(uint32_t core, kiln_arena *arena);
  * systems put their interrupts on the low ones and builders stay there. At least 1, at most
  * `limit`. */
 uint32_t kiln_board_cores(uint32_t *out_core, uint32_t limit);
+/* The same, and keeps this process, the threads it starts from now on and its children until they
+ * are pinned off the measuring core, where there is another. */
+uint32_t kiln_board_share_cores(uint32_t *out_core, uint32_t limit);
 
 #endif

@@ -10,6 +10,7 @@
 #include "rpc-server/board.h"
 #include "rpc-server/drift.h"
 #include "rpc-server/lot.h"
+#include "rpc-server/sandbox.h"
 #include "rpc-server/talk.h"
 #include "rpc-server/ward.h"
 
@@ -54,6 +55,7 @@ struct kiln_cages {
     double peak_flops; /* best that was seen on this machine */
     kiln_drift drift;
     kiln_wards wards;
+    kiln_strbuf missing;
     cage *first;
 };
 
@@ -166,6 +168,7 @@ static void read_last_note(cage *c) {
         decide(c, failure[c->note.code].outcome, KILN_BLAME_CANDIDATE, failure[c->note.code].text);
         break;
     case KILN_INMATE_MEASURED:
+    case KILN_INMATE_READY:
     case KILN_INMATE_PHASE: break;
     }
 }
@@ -218,6 +221,7 @@ static bool note_is_due(const cage *c, const kiln_inmate_note *note) {
         !memchr(note->text, 0, sizeof note->text))
         return false;
     switch ((kiln_inmate_said)note->said) {
+    case KILN_INMATE_READY: return c->phase == KILN_PHASE_NONE && c->note.said == 0;
     case KILN_INMATE_PHASE:
         /* One after the other, from LOAD on. */
         return note->phase <= KILN_PHASE_CHECK &&
@@ -242,6 +246,7 @@ static void take_peak(cage *c, double peak_flops) {
 
 static void take_note(cage *c, const kiln_inmate_note *note) {
     c->note = *note;
+    if (note->said == KILN_INMATE_READY) return;
     if (note->said == KILN_INMATE_MEASURED) {
         c->lot.kernel[c->measured_count++].timing = note->timing;
         if (c->measured_count < c->lot.count) return;
@@ -400,8 +405,13 @@ kiln_status kiln_cages_create(const kiln_cage_options *options, kiln_cages **out
         kiln_cages_destroy(cages);
         return st;
     }
+    kiln_sandbox_missing(cages->wards.fences, &cages->missing);
     *out_cages = cages;
     return NULL;
+}
+
+const char *kiln_cages_missing(const kiln_cages *cages) {
+    return cages->missing.data ? cages->missing.data : "";
 }
 
 void kiln_cages_destroy(kiln_cages *cages) {
@@ -412,5 +422,6 @@ void kiln_cages_destroy(kiln_cages *cages) {
         if (!c->judging) free_cage(c); /* else the pool's completion does */
     }
     kiln_wards_close(&cages->wards);
+    kiln_strbuf_deinit(&cages->missing);
     kiln_free(cages);
 }

@@ -51,6 +51,10 @@ KILN_MUST_USE kiln_status kiln_cages_create(const kiln_cage_options *options,
 /* Kills what runs, without a word to the handler. NULL is fine. */
 void kiln_cages_destroy(kiln_cages *cages);
 
+/* Fences (rpc-server/fences.def) that this machine does not allow, comma-separated; lasts as long
+ * as `cages`. */
+const char *kiln_cages_missing(const kiln_cages *cages);
+
 /* Where the blobs of a trial are. */
 typedef struct kiln_cage_blobs {
     const char *reference;

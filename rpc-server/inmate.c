@@ -30,6 +30,7 @@ typedef struct inmate {
     void *device;
     kernel kernel[KILN_INMATE_KERNELS_MAX];
     kiln_inmate_note note;
+    kiln_sandbox sandbox;
 } inmate;
 
 static void say(inmate *self, kiln_inmate_said said) {
@@ -159,9 +160,14 @@ KILN_NORETURN static void measure(inmate *self) {
 
 void kiln_inmate_main(void) {
     static inmate self; /* large, and used to the end of the process */
-    kiln_sandbox_confine();
+    kiln_sandbox_confine(&self.sandbox);
+    self.note.code = self.sandbox.fences;
+    say(&self, KILN_INMATE_READY);
     if (!kiln_inmate_read_order(KILN_SANDBOX_SOCKET, &self.order, self.fd)) kiln_sandbox_exit(0);
-    if (fchdir(self.fd[KILN_INMATE_FOLDER]) != 0) kiln_sandbox_exit(KILN_INTERNAL);
+    /* Where it has no files of its own, an empty folder must do. */
+    if (!(self.sandbox.fences & 1U << KILN_FENCE_FOLDER) &&
+        fchdir(self.fd[KILN_INMATE_FOLDER]) != 0)
+        kiln_sandbox_exit(KILN_INTERNAL);
 
     kiln_arena arena;
     kiln_arena_init(&arena, 0);
@@ -169,7 +175,7 @@ void kiln_inmate_main(void) {
     kiln_status st = load(&self, &arena);
     if (st) end_refused(&self, st);
     self.note.peak_flops = kiln_peak_flops();
-    kiln_sandbox_shut(self.executor->sandbox, self.order.cpu_seconds);
+    kiln_sandbox_shut(&self.sandbox, self.executor->sandbox, self.order.cpu_seconds);
     enter(&self, KILN_PHASE_WARM);
     measure(&self);
 }

@@ -12,19 +12,26 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/child.h"
 #include "base/macros.h"
+#include "rpc-server/namespaces.h"
 
 static bool have_seccomp(void) {
     uint32_t action = SECCOMP_RET_KILL_PROCESS;
     return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
 }
 
-void kiln_sandbox_missing(kiln_strbuf *out) {
-    if (!have_seccomp()) kiln_strbuf_text(out, "seccomp");
-    if (geteuid() != 0) kiln_strbuf_text(out, out->size ? ",uid" : "uid");
+void kiln_sandbox_missing(uint32_t fences, kiln_strbuf *out) {
+    static const char *const text[] = {
+#define X(name, text, doc) text,
+#include "rpc-server/fences.def"
+#undef X
+    };
+    for (int i = 0; i < KILN_FENCE_COUNT; i++)
+        if (!(fences & 1U << i)) kiln_strbuf_printf(out, "%s%s", out->size ? "," : "", text[i]);
 }
 
 /* Ends the process: a half-built sandbox must not be used. */
@@ -41,28 +48,98 @@ static void limit(int resource, uint64_t value, const char *doing) {
     must(setrlimit(resource, &(struct rlimit){wanted, wanted}), doing);
 }
 
-void kiln_sandbox_confine(void) {
-    if (geteuid() == 0) {
-        must(setgroups(0, NULL), "leaving root's groups");
-        must(setresgid(KILN_SANDBOX_USER, KILN_SANDBOX_USER, KILN_SANDBOX_USER),
-             "leaving root's group");
-        must(setresuid(KILN_SANDBOX_USER, KILN_SANDBOX_USER, KILN_SANDBOX_USER), "leaving root");
-    }
+/* ---- Whether a limit is one here: qemu-user takes some and ignores them ---- */
+
+/* Whether `denied` is so with the soft limit of `resource` at 0. */
+static bool limit_holds(int resource, bool (*denied)(void)) {
+    struct rlimit now;
+    must(getrlimit(resource, &now), "reading a limit");
+    bool holds = setrlimit(resource, &(struct rlimit){0, now.rlim_max}) == 0 && denied();
+    must(setrlimit(resource, &now), "resetting a limit");
+    return holds;
+}
+
+static bool cannot_fork(void) {
+    pid_t child = fork();
+    if (child == 0) kiln_sandbox_exit(0);
+    if (child > 0) waitpid(child, NULL, 0);
+    return child < 0;
+}
+
+static bool cannot_map(void) {
+    const size_t size = (size_t)1 << 20;
+    void *data = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data != MAP_FAILED) munmap(data, size);
+    return data == MAP_FAILED;
+}
+
+/* ---- The first step ---- */
+
+static bool leave_root(void) {
+    if (geteuid() != 0) return false;
+    must(setgroups(0, NULL), "leaving root's groups");
+    must(setresgid(KILN_SANDBOX_USER, KILN_SANDBOX_USER, KILN_SANDBOX_USER),
+         "leaving root's group");
+    must(setresuid(KILN_SANDBOX_USER, KILN_SANDBOX_USER, KILN_SANDBOX_USER), "leaving root");
+    return true;
+}
+
+/* What holds for the process that computes and for the one that guards it. */
+static bool bind_to_parent(void) {
+    bool left_root = leave_root();
+    kiln_namespace_leave_rights();
     /* After the change of user, which clears it. */
     kiln_child_die_with_parent();
     must(prctl(PR_SET_DUMPABLE, 0), "forbidding core dumps");
     must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "forbidding new privileges");
     limit(RLIMIT_CORE, 0, "limiting core dumps");
     limit(RLIMIT_FSIZE, 0, "limiting files");
+    return left_root;
 }
 
+/* Waits for the first process of the namespace and ends as it did. */
+KILN_NORETURN static void guard(pid_t child) {
+    int status = 0;
+    close_range(0, ~0U, 0); /* the socket must end with the child */
+    bind_to_parent();
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    if (WIFSIGNALED(status)) {
+        signal(WTERMSIG(status), SIG_DFL);
+        kill(getpid(), WTERMSIG(status));
+    }
+    kiln_sandbox_exit(WEXITSTATUS(status));
+}
+
+/* A file system and processes of its own, unless a sanitizer must read /proc and map files. */
+static uint32_t enter_namespaces(void) {
+    uint32_t fences = 0;
+    pid_t child = 0;
+    if (KILN_SANITIZED || !kiln_namespace_user()) return 0;
+    const uid_t owner = geteuid() == 0 ? KILN_SANDBOX_USER : geteuid();
+    if (kiln_namespace_network()) fences |= 1U << KILN_FENCE_NETWORK;
+    if (kiln_namespace_processes(&child)) fences |= 1U << KILN_FENCE_PIDS;
+    if (child > 0) guard(child);
+    if (kiln_namespace_files(KILN_SANDBOX_FOLDER_BYTES, owner)) fences |= 1U << KILN_FENCE_FOLDER;
+    return fences;
+}
+
+void kiln_sandbox_confine(kiln_sandbox *out_sandbox) {
+    int memory_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    uint32_t fences = enter_namespaces();
+    if (bind_to_parent()) fences |= 1U << KILN_FENCE_UID;
+    if (limit_holds(RLIMIT_NPROC, cannot_fork)) fences |= 1U << KILN_FENCE_PROCESSES;
+    if (!KILN_SANITIZED && limit_holds(RLIMIT_AS, cannot_map)) fences |= 1U << KILN_FENCE_MEMORY;
+    if (have_seccomp()) fences |= 1U << KILN_FENCE_SECCOMP;
+    *out_sandbox = (kiln_sandbox){fences, memory_fd};
+}
+
+/* ---- The second step ---- */
+
 /* Address space in use now, in bytes. */
-static uint64_t address_space(void) {
+static uint64_t address_space(int memory_fd) {
     char line[128];
-    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    ssize_t size = fd >= 0 ? read(fd, line, sizeof line) : -1;
+    ssize_t size = pread(memory_fd, line, sizeof line, 0);
     must(size > 0 ? 0 : -1, "reading the size of the process");
-    close(fd);
     uint64_t pages = 0;
     kiln_str text = {line, (size_t)size};
     must(kiln_str_to_u64(kiln_str_cut(&text, ' '), &pages) ? 0 : -1,
@@ -122,13 +199,16 @@ KILN_NORETURN void kiln_sandbox_exit(int code) {
     for (;;) syscall(SYS_exit_group, code);
 }
 
-void kiln_sandbox_shut(kiln_sandbox_profile profile, uint64_t cpu_seconds) {
+void kiln_sandbox_shut(const kiln_sandbox *sandbox, kiln_sandbox_profile profile,
+                       uint64_t cpu_seconds) {
     limit(RLIMIT_CPU, cpu_seconds, "limiting processor time");
     if (!KILN_SANITIZED)
-        limit(RLIMIT_AS, address_space() + KILN_SANDBOX_GROWTH_BYTES, "limiting memory");
+        limit(RLIMIT_AS, address_space(sandbox->memory_fd) + KILN_SANDBOX_GROWTH_BYTES,
+              "limiting memory");
     limit(RLIMIT_NPROC, 0, "limiting processes");
     must(close_range(KILN_SANDBOX_SOCKET + 1, ~0U, 0), "closing descriptors");
     limit(RLIMIT_NOFILE, KILN_SANDBOX_SOCKET + 1, "limiting descriptors");
     reset_fault_signals();
-    if (profile == KILN_SANDBOX_FULL && have_seccomp()) install_filter();
+    if (profile == KILN_SANDBOX_FULL && sandbox->fences & 1U << KILN_FENCE_SECCOMP)
+        install_filter();
 }

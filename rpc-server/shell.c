@@ -1,6 +1,5 @@
 #include "rpc-server/shell.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -298,17 +297,6 @@ static void carry_out(kiln_server_shell *shell, const kiln_server_action *action
 
 /* ---- Life ---- */
 
-/* Trials get the highest core; this process and its threads stay off it where there is another. */
-static uint32_t share_cores(kiln_server_shell *shell) {
-    uint32_t count = kiln_board_cores(shell->core, KILN_EXECUTOR_CORES_MAX);
-    cpu_set_t set;
-    if (count < 2 || sched_getaffinity(0, sizeof set, &set) != 0) return count;
-    CPU_CLR(shell->core[0], &set);
-    if (sched_setaffinity(0, sizeof set, &set) != 0)
-        kiln_log(KILN_LOG_DEBUG, "cannot leave the measuring core");
-    return count;
-}
-
 static kiln_status open_parts(kiln_server_shell *shell) {
     const char *state = shell->options.state_folder;
     kiln_blob_store_options blobs = {.folder = kiln_arena_printf(&shell->arena, "%s/blobs", state),
@@ -328,11 +316,17 @@ static kiln_status open_parts(kiln_server_shell *shell) {
     if (!st) st = kiln_blob_store_open(&blobs, &shell->store);
     cages.peak_flops = shell->options.board.peak_flops = kiln_peak_flops();
     if (!st) st = kiln_board_describe(&shell->options.board, &shell->arena, &shell->board);
-    cages.core_count = share_cores(shell);
+    cages.core_count = kiln_board_share_cores(shell->core, KILN_EXECUTOR_CORES_MAX);
     if (!st)
         st = kiln_golden_open(kiln_arena_printf(&shell->arena, "%s/golden", state), &shell->arena,
                               &shell->golden);
-    return st ? st : kiln_cages_create(&cages, &shell->cages);
+    if (!st) st = kiln_cages_create(&cages, &shell->cages);
+    if (st) return st;
+    shell->board.missing = kiln_str_from(kiln_cages_missing(shell->cages));
+    if (shell->board.missing.size > 0)
+        kiln_log(KILN_LOG_WARN, "candidates are contained without %s, which this machine refuses",
+                 kiln_cages_missing(shell->cages));
+    return NULL;
 }
 
 kiln_status kiln_server_shell_create(const kiln_server_shell_options *options,

@@ -1,8 +1,11 @@
 #include "rpc-server/talk.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+
+#define READY_MS 10000
 
 /* Room for the descriptors that travel with an order. */
 typedef union order_control {
@@ -35,6 +38,20 @@ kiln_inmate_got kiln_inmate_read_note(int socket, kiln_inmate_note *out_note) {
     if (got < 0)
         return errno == EAGAIN || errno == EINTR ? KILN_INMATE_GOT_NOTHING : KILN_INMATE_GOT_END;
     return got == sizeof *out_note ? KILN_INMATE_GOT_NOTE : KILN_INMATE_GOT_RUBBISH;
+}
+
+kiln_status kiln_inmate_await_ready(int socket, uint32_t *out_fences) {
+    kiln_inmate_note note;
+    struct pollfd ready = {.fd = socket, .events = POLLIN};
+    int count = poll(&ready, 1, READY_MS);
+    if (count == 0)
+        return KILN_ERROR(DEADLINE_EXCEEDED, "a contained child was not ready after %d ms",
+                          READY_MS);
+    ssize_t got = recv(socket, &note, sizeof note, MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC);
+    if (got != sizeof note || note.said != KILN_INMATE_READY)
+        return KILN_ERROR(UNAVAILABLE, "a contained child ended before it was ready");
+    *out_fences = note.code;
+    return NULL;
 }
 
 bool kiln_inmate_read_order(int socket, kiln_inmate_order *out_order,

@@ -46,6 +46,7 @@ typedef struct kiln_inmate_order {
 
 typedef enum kiln_inmate_said {
     KILN_INMATE_PHASE = 1, /* entered `phase` */
+    KILN_INMATE_READY,     /* the first note, before the order: code (fences that hold) */
     KILN_INMATE_REFUSED,   /* the artefact cannot be run: code, text; last note */
     KILN_INMATE_FAILED,    /* a call of the candidate went wrong: code (kiln_ran); last note */
     KILN_INMATE_MEASURED,  /* timing of `kernel`; one after the other, that of the last kernel last
@@ -54,7 +55,7 @@ typedef enum kiln_inmate_said {
 
 typedef struct kiln_inmate_note {
     uint32_t magic, said, phase, kernel;
-    uint32_t code;     /* REFUSED: kiln_code; FAILED: kiln_ran */
+    uint32_t code;     /* REFUSED: kiln_code; FAILED: kiln_ran; READY: a bit per kiln_fence */
     double peak_flops; /* PHASE WARM and later: of one core, measured before the candidate ran */
     char text[512];    /* REFUSED; NUL-terminated */
     kiln_timing timing;
@@ -71,6 +72,9 @@ typedef enum kiln_inmate_got {
 } kiln_inmate_got;
 /* Parent: the next note, without waiting. */
 kiln_inmate_got kiln_inmate_read_note(int socket, kiln_inmate_note *out_note);
+/* Parent: waits for the first note of a child and leaves it to be read. DEADLINE_EXCEEDED,
+ * UNAVAILABLE: it does not get ready. */
+KILN_MUST_USE kiln_status kiln_inmate_await_ready(int socket, uint32_t *out_fences);
 
 /* Child: waits. False when no order will come: a spare that is not needed, or a parent of another
  * version. */

@@ -5,11 +5,14 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fail.h"
 #include "base/file.h"
 #include "rpc-server/sandbox.h"
+#include "rpc-server/talk.h"
 
 static void close_fd(int *fd) {
     if (*fd >= 0) close(*fd);
@@ -29,12 +32,22 @@ kiln_status kiln_wards_open(kiln_wards *wards) {
     kiln_status st = kiln_file_is_folder(wards->folder) ? kiln_folder_remove(wards->folder) : NULL;
     if (!st) st = kiln_folder_create(wards->folder, 0700);
     if (st) return kiln_status_note(st, "folder for measurements");
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
     st = start_child(wards, &wards->spare);
+    if (!st) st = kiln_inmate_await_ready(wards->spare.in_fd, &wards->fences);
     return st ? kiln_status_note(st, "starting the first contained child") : NULL;
 }
 
+/* Also what the leader of the group left to us. */
+static void destroy_child(kiln_child *child, pid_t group) {
+    kiln_child_destroy(child);
+    if (group == 0) return;
+    kill(-group, SIGKILL);
+    while (waitpid(-group, NULL, 0) > 0 || errno == EINTR) {}
+}
+
 void kiln_wards_close(kiln_wards *wards) {
-    kiln_child_destroy(&wards->spare);
+    destroy_child(&wards->spare, wards->spare.pid);
     if (wards->folder && kiln_file_is_folder(wards->folder))
         kiln_status_free(kiln_folder_remove(wards->folder)); /* the next start tries again */
 }
@@ -46,8 +59,8 @@ void kiln_wards_refill(kiln_wards *wards) {
 /* The waiting spare, or a new child. */
 static kiln_status take_child(kiln_wards *wards, kiln_child *out_child) {
     kiln_child_exit ignored;
-    if (wards->spare.pid && kiln_child_ended(&wards->spare, &ignored))
-        kiln_child_destroy(&wards->spare);
+    const pid_t group = wards->spare.pid;
+    if (group && kiln_child_ended(&wards->spare, &ignored)) destroy_child(&wards->spare, group);
     kiln_status st = wards->spare.pid ? NULL : start_child(wards, &wards->spare);
     if (st) return st;
     *out_child = wards->spare;
@@ -91,11 +104,13 @@ bool kiln_ward_ended(kiln_ward *ward, kiln_child_exit *out_exit) {
 }
 
 bool kiln_ward_is_gone(const kiln_ward *ward) {
+    while (waitpid(-ward->group, NULL, WNOHANG) > 0) {} /* what the leader left to us */
     return kill(-ward->group, 0) != 0 && errno == ESRCH;
 }
 
 void kiln_ward_release(kiln_ward *ward) {
-    kiln_child_destroy(&ward->child);
+    destroy_child(&ward->child, ward->group);
+    ward->group = 0;
     close_fd(&ward->pidfd);
     close_fd(&ward->folder_fd);
     if (ward->folder)

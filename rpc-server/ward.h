@@ -15,6 +15,7 @@
 typedef struct kiln_wards {
     const char *program, *folder; /* of the caller */
     kiln_child spare;
+    uint32_t fences; /* bit per kiln_fence that holds for children here */
 } kiln_wards;
 
 /* Zeroed but for the descriptors: none. */
@@ -28,7 +29,8 @@ typedef struct kiln_ward {
     char *folder;
 } kiln_ward;
 
-/* Empties the folder of what an earlier server left and starts the first spare. PERMISSION_DENIED,
+/* Empties the folder of what an earlier server left, starts the first spare and waits until it is
+ * ready. Makes this process the parent of what its children leave behind. PERMISSION_DENIED,
  * RESOURCE_EXHAUSTED: the folder; NOT_FOUND: the program. */
 KILN_MUST_USE kiln_status kiln_wards_open(kiln_wards *wards);
 /* Ends the spare and removes the folder. Accepts one that was not opened. */

@@ -211,7 +211,7 @@ static void open_bench(bench *b, char **argv) {
                                        .program = argv[2],
                                        .folder = kiln_arena_printf(&b->arena, "%s/run", folder),
                                        .core_count =
-                                           kiln_board_cores(b->core, KILN_EXECUTOR_CORES_MAX),
+                                           kiln_board_share_cores(b->core, KILN_EXECUTOR_CORES_MAX),
                                        .core = b->core,
                                        .handler = &handler,
                                        .context = b};

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "rpc-server/board.h"
-#include "rpc-server/sandbox.h"
 #include "tests/support/test.h"
 
 static kiln_status describe(kiln_arena *arena, const char *labels, kiln_msg_board_up *out_board) {
@@ -32,16 +31,6 @@ static void a_board_says_what_it_is(void **state) {
     assert_string_equal(label(&arena, &board, "room"), "2");
     assert_string_equal(label(&arena, &board, "owner"), "me");
     assert_string_equal(label(&arena, &board, "peak_gflops"), "123.4");
-    /* What is missing is said, and only that. */
-    kiln_strbuf missing = {0};
-    kiln_sandbox_missing(&missing);
-    const char *lacks = label(&arena, &board, "lacks");
-    if (missing.size > 0)
-        assert_string_equal(lacks, missing.data);
-    else
-        assert_null(lacks);
-    assert_int_equal(missing.size > 0 && strstr(missing.data, "uid"), geteuid() != 0);
-    kiln_strbuf_deinit(&missing);
 
     /* It fits into a message. */
     kiln_strbuf body = {0};

@@ -1,0 +1,203 @@
+/* Escapes, each tried in a process of its own that is confined as a candidate's is, before system
+ * calls are shut off: what holds here holds also where seccomp is missing. */
+#include "rpc-server/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/support/test.h"
+
+#define BIT(fence) (1U << KILN_FENCE_##fence)
+
+/* What a child says about its attempt by its exit code; 0 is left to children that ended otherwise.
+ */
+enum { ESCAPED = 1, DENIED = 2, NOT_FENCED = 3 };
+
+static pid_t the_test;
+static struct sockaddr_in the_listener;
+
+/* Confines; ends here where this machine has no such fence. */
+static kiln_sandbox confine(uint32_t needed) {
+    kiln_sandbox sandbox;
+    kiln_sandbox_confine(&sandbox);
+    if ((sandbox.fences & needed) != needed) _exit(NOT_FENCED);
+    return sandbox;
+}
+
+KILN_NORETURN static void end(bool escaped) { _exit(escaped ? ESCAPED : DENIED); }
+
+static void expect_denied(void (*attempt)(void)) {
+    int how = run_in_child(attempt);
+    if (!WIFEXITED(how) || WEXITSTATUS(how) == ESCAPED || WEXITSTATUS(how) == 0)
+        fail_msg("it ended with status %#x", (unsigned)how);
+    if (WEXITSTATUS(how) == NOT_FENCED) skip(); /* and the board says so */
+}
+
+static bool opens(const char *path, int flags) { return open(path, flags, 0600) >= 0; }
+
+#define ATTEMPT(name, fences, escaped) \
+    static void try_##name(void) {     \
+        confine(fences);               \
+        end(escaped);                  \
+    }                                  \
+    static void name(void **state) {   \
+        (void)state;                   \
+        expect_denied(try_##name);     \
+    }
+
+static bool connects(void) {
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    return fd >= 0 && connect(fd, (const struct sockaddr *)&the_listener, sizeof the_listener) == 0;
+}
+
+static bool forks(void) {
+    pid_t child = fork();
+    if (child == 0) kiln_sandbox_exit(0);
+    return child >= 0;
+}
+
+static bool leaves_its_group(void) { return setsid() >= 0 && forks(); }
+
+static bool writes_in_its_folder(void) {
+    signal(SIGXFSZ, SIG_IGN);
+    int fd = open("file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    return fd >= 0 && write(fd, "x", 1) == 1;
+}
+
+static bool raises_its_limits(void) {
+    const struct rlimit free_size = {RLIM_INFINITY, RLIM_INFINITY};
+    return setrlimit(RLIMIT_FSIZE, &free_size) == 0;
+}
+
+static bool goes_up(void) {
+    for (int i = 0; i < 20; i++)
+        if (chdir("..") != 0) return false;
+    return opens("etc/passwd", O_RDONLY);
+}
+
+ATTEMPT(reads_files_of_others, BIT(FOLDER), opens("/etc/passwd", O_RDONLY))
+ATTEMPT(sees_other_processes, BIT(FOLDER), opens("/proc/1/status", O_RDONLY))
+ATTEMPT(climbs_out_of_its_folder, BIT(FOLDER), goes_up())
+ATTEMPT(creates_a_file_elsewhere, BIT(UID), opens("/etc/kiln-was-here", O_WRONLY | O_CREAT))
+ATTEMPT(writes_a_byte_to_a_file, 0, writes_in_its_folder())
+ATTEMPT(reaches_the_machines_network, BIT(NETWORK), connects())
+ATTEMPT(stops_its_parent, BIT(PIDS), kill(the_test, SIGSTOP) == 0)
+ATTEMPT(stops_everybody, BIT(PIDS), kill(-1, SIGSTOP) == 0)
+ATTEMPT(reads_its_parents_memory, BIT(PIDS), ptrace(PTRACE_ATTACH, the_test, NULL, NULL) == 0)
+ATTEMPT(becomes_root_again, BIT(UID), setuid(0) == 0 || seteuid(0) == 0)
+ATTEMPT(mounts, BIT(FOLDER), unshare(CLONE_NEWNS) == 0)
+ATTEMPT(raises_limits, 0, raises_its_limits())
+
+/* ---- After the second step ---- */
+
+static bool takes_memory(void) {
+    const size_t size = 2 * KILN_SANDBOX_GROWTH_BYTES;
+    return mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED;
+}
+
+#define ATTEMPT_WHEN_SHUT(name, fences, escaped)            \
+    static void try_##name(void) {                          \
+        kiln_sandbox sandbox = confine(fences);             \
+        kiln_sandbox_shut(&sandbox, KILN_SANDBOX_OPEN, 10); \
+        kiln_sandbox_exit((escaped) ? ESCAPED : DENIED);    \
+    }                                                       \
+    static void name(void **state) {                        \
+        (void)state;                                        \
+        expect_denied(try_##name);                          \
+    }
+
+ATTEMPT_WHEN_SHUT(starts_a_process, BIT(PROCESSES), forks())
+ATTEMPT_WHEN_SHUT(starts_a_process_in_a_session_of_its_own, BIT(PROCESSES), leaves_its_group())
+ATTEMPT_WHEN_SHUT(takes_more_memory, BIT(MEMORY), takes_memory())
+ATTEMPT_WHEN_SHUT(opens_a_descriptor, 0, dup(KILN_SANDBOX_SOCKET) >= 0)
+
+static void try_system_call(void) {
+    kiln_sandbox sandbox = confine(BIT(SECCOMP));
+    kiln_sandbox_shut(&sandbox, KILN_SANDBOX_FULL, 10);
+    kiln_sandbox_exit(getpid() > 0 ? ESCAPED : DENIED);
+}
+
+static void any_other_system_call_is_deadly(void **state) {
+    (void)state;
+    int how = run_in_child(try_system_call);
+    if (WIFEXITED(how) && WEXITSTATUS(how) == NOT_FENCED) skip();
+    assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGSYS);
+}
+
+/* ---- Honesty ---- */
+
+static void all_is_listed_and_nothing_else(void **state) {
+    (void)state;
+    kiln_strbuf missing = {0};
+    kiln_sandbox_missing((1U << KILN_FENCE_COUNT) - 1, &missing);
+    assert_int_equal(missing.size, 0);
+    kiln_sandbox_missing(~(BIT(SECCOMP) | BIT(UID)), &missing);
+    assert_string_equal(missing.data, "uid,seccomp");
+    kiln_strbuf_deinit(&missing);
+}
+
+static void say_fences(void) {
+    kiln_sandbox sandbox;
+    kiln_sandbox_confine(&sandbox);
+    _exit((int)sandbox.fences);
+}
+
+static void unshare_network(void) { _exit(unshare(CLONE_NEWNET) == 0); }
+
+static void what_this_machine_allows_is_used(void **state) {
+    (void)state;
+    int how = run_in_child(say_fences);
+    assert_true(WIFEXITED(how));
+    uint32_t fences = (uint32_t)WEXITSTATUS(how);
+    assert_int_equal((fences & BIT(UID)) != 0, geteuid() == 0);
+    if (KILN_SANITIZED) return; /* which needs files */
+    bool allowed = WEXITSTATUS(run_in_child(unshare_network)) == 1;
+    if (allowed) assert_true(fences & BIT(NETWORK) && fences & BIT(FOLDER));
+}
+
+static int open_listener(void **state) {
+    (void)state;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    the_listener =
+        (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof the_listener;
+    the_test = getpid();
+    return fd < 0 || bind(fd, (const struct sockaddr *)&the_listener, size) != 0 ||
+           listen(fd, 1) != 0 || getsockname(fd, (struct sockaddr *)&the_listener, &size) != 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_files_of_others),
+        cmocka_unit_test(sees_other_processes),
+        cmocka_unit_test(climbs_out_of_its_folder),
+        cmocka_unit_test(creates_a_file_elsewhere),
+        cmocka_unit_test(writes_a_byte_to_a_file),
+        cmocka_unit_test(reaches_the_machines_network),
+        cmocka_unit_test(starts_a_process),
+        cmocka_unit_test(starts_a_process_in_a_session_of_its_own),
+        cmocka_unit_test(stops_its_parent),
+        cmocka_unit_test(stops_everybody),
+        cmocka_unit_test(reads_its_parents_memory),
+        cmocka_unit_test(becomes_root_again),
+        cmocka_unit_test(mounts),
+        cmocka_unit_test(raises_limits),
+        cmocka_unit_test(takes_more_memory),
+        cmocka_unit_test(opens_a_descriptor),
+        cmocka_unit_test(any_other_system_call_is_deadly),
+        cmocka_unit_test(all_is_listed_and_nothing_else),
+        cmocka_unit_test(what_this_machine_allows_is_used),
+    };
+    return cmocka_run_group_tests_name("rpc-server/sandbox", tests, open_listener, NULL);
+}

@@ -1,8 +1,10 @@
 /* Schema versions, and that the schema holds what rows.def says. */
+#include <stdio.h>
 #include <string.h>
 
 #include "db/backend.h"
 #include "db/sqlite.h"
+#include "tests/unit/db/old_file.h"
 #include "tests/unit/db/support.h"
 
 static sqlite3 *open_raw(const char *path) {
@@ -179,33 +181,53 @@ static void not_even_another_program_changes_a_record(void **state) {
     assert_int_equal(count_records(path), 1);
 }
 
-/* What version 1 stored is there afterwards, counted, and the newest columns say "no". */
-static void records_of_the_first_schema_are_counted(void **state) {
-    const char *path = path_in(state, "a.db");
-    migrate(path, kiln_db_sqlite_migrations[KILN_DB_RECORDS].script, 1);
-    run_raw(
-        path,
-        "INSERT INTO task VALUES ('t1', 'conv2d', NULL, 1.0);"
-        "INSERT INTO target VALUES ('cpu:x');"
-        "INSERT INTO job VALUES ('j1', NULL, NULL, 'cpu:x', NULL, 1, 0, NULL, NULL, 'open', 0);"
-        "INSERT INTO record (trial_id, attempt, job_id, task_key, target, trial_index, trace,"
-        " trace_hash, codegen_version, threads, outcome, blame, checked, error, max_abs_error,"
-        " samples_ns, runs_per_sample, throttled, median_ns, min_ns, flops, peak_flops, build_ns,"
-        " stored_wall_ns) VALUES ('r1', 1, 'j1', 't1', 'cpu:x', 0, x'80', 'h', '1', 1, 'ok', "
-        "'none',"
-        " 1, 0.0, 0.0, zeroblob(16), 1, 0, 300.0, 300.0, 1.0, 0.0, 0.0, 7)");
-    kiln_db *db = open_records(path);
-    kiln_db_stat *stat = NULL;
-    uint32_t count = 0;
-    kiln_arena arena;
-    kiln_arena_init(&arena, 0);
-    expect_ok(kiln_db_stats(db, &arena, &stat, &count));
-    assert_int_equal(count, 1);
-    assert_int_equal(stat->record_count, 1);
-    assert_int_equal(stat->raced_count + stat->final_count, 0);
-    assert_true(stat->best_ns == 300 && stat->sampled_ns == 600);
-    kiln_arena_deinit(&arena);
-    kiln_db_close(db);
+/* A file's name, until the next call. */
+static const char *numbered(int kind, uint32_t version) {
+    static char name[32];
+    snprintf(name, sizeof name, "%d-%u.db", kind, version);
+    return name;
+}
+
+/* Every version that there ever was, of both kinds, with a row in each table that it had. */
+static void files_of_every_earlier_version_keep_all_they_hold(void **state) {
+    for (int kind = 0; kind < 2; kind++)
+        for (uint32_t version = 1; version <= kiln_db_sqlite_migrations[kind].count; version++) {
+            const char *path = path_in(state, numbered(kind, version));
+            make_old_file(path, (kiln_db_kind)kind, version);
+            kiln_db *db = NULL;
+            expect_ok(kiln_db_open(path, (kiln_db_kind)kind, KILN_DB_WRITE, &db));
+            expect_old_rows(db, (kiln_db_kind)kind, version);
+            assert_int_equal(number_of(kiln_db_sqlite_handle(db),
+                                       "SELECT count(*) FROM pragma_integrity_check"
+                                       " WHERE integrity_check = 'ok'"),
+                             1);
+            assert_int_equal(number_of(kiln_db_sqlite_handle(db),
+                                       "SELECT count(*) FROM pragma_foreign_key_check"),
+                             0);
+            kiln_db_close(db);
+        }
+}
+
+/* Records from before there were counts are counted, and what is asked of them is answered. */
+static void records_of_every_earlier_version_are_counted(void **state) {
+    for (uint32_t version = 1; version <= kiln_db_sqlite_migrations[KILN_DB_RECORDS].count;
+         version++) {
+        const char *path = path_in(state, numbered(KILN_DB_RECORDS, version));
+        make_old_file(path, KILN_DB_RECORDS, version);
+        kiln_db *db = open_records(path);
+        kiln_db_stat *stat = NULL;
+        uint32_t count = 0;
+        kiln_arena arena;
+        kiln_arena_init(&arena, 0);
+        expect_ok(kiln_db_stats(db, &arena, &stat, &count));
+        assert_int_equal(count, 1);
+        assert_int_equal(stat->record_count + stat->final_count, 1);
+        assert_int_equal(stat->raced_count, version > 1); /* the column's value in old_file.c */
+        assert_true(stat->sampled_ns == 5);
+        assert_true(stat->best_ns == (version > 1 ? 0 : 2.5));
+        kiln_arena_deinit(&arena);
+        kiln_db_close(db);
+    }
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, folder_create, folder_remove)
@@ -218,7 +240,8 @@ int main(void) {
         TEST(a_failing_script_leaves_the_version_before_it),
         TEST(reading_an_older_schema_asks_for_one_opening_for_writing),
         TEST(rows_def_and_the_schema_list_the_same_columns),
-        TEST(records_of_the_first_schema_are_counted),
+        TEST(files_of_every_earlier_version_keep_all_they_hold),
+        TEST(records_of_every_earlier_version_are_counted),
         TEST(not_even_another_program_changes_a_record),
         TEST(a_database_is_durable_and_checks_its_references),
     };

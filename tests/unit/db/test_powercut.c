@@ -10,8 +10,10 @@
 
 #include "base/check.h"
 #include "base/vec.h"
+#include "db/backend.h"
 #include "db/sqlite.h"
 #include "tests/unit/db/disk.h"
+#include "tests/unit/db/old_file.h"
 #include "tests/unit/db/support.h"
 
 #define PATH "disk.db"
@@ -240,6 +242,34 @@ static void settings_that_lose_records_are_found_out(void **state) {
     }
 }
 
+/* An old file loses power at each operation of being opened by today's program. */
+static void power_lost_in_a_migration_leaves_an_old_or_a_new_file(void **state) {
+    (void)state;
+    for (uint32_t version = 1; version < kiln_db_sqlite_migrations[KILN_DB_RECORDS].count;
+         version++) {
+        disk_format();
+        make_old_file(PATH, KILN_DB_RECORDS, version);
+        disk_save();
+        bool cut = true;
+        for (uint64_t nth = 1; cut; nth++) {
+            static world w;
+            w = (world){.seed = nth};
+            kiln_rand_init(&w.rand, nth);
+            disk_restore();
+            disk_fail(nth, DISK_CUT, true);
+            kiln_db *db = NULL;
+            kiln_status st = kiln_db_open(PATH, KILN_DB_RECORDS, KILN_DB_WRITE, &db);
+            cut = st != NULL;
+            kiln_status_free(st);
+            kiln_db_close(db);
+            disk_reboot(&w.rand);
+            db = open_after_reboot(&w);
+            expect_old_rows(db, KILN_DB_RECORDS, version);
+            kiln_db_close(db);
+        }
+    }
+}
+
 /* ---- The n-th operation, the n-th allocation ---- */
 
 /* A session from opening to closing; says what went wrong first, NULL if nothing did. */
@@ -385,6 +415,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_acknowledged_record_is_lost_when_power_is),
         cmocka_unit_test(settings_that_lose_records_are_found_out),
+        cmocka_unit_test(power_lost_in_a_migration_leaves_an_old_or_a_new_file),
         cmocka_unit_test(each_operation_that_fails_is_told_and_loses_nothing),
         cmocka_unit_test(a_full_disk_is_called_so_once_and_room_again_is_enough),
         cmocka_unit_test(each_allocation_that_fails_is_told_and_loses_nothing),

@@ -49,6 +49,29 @@ void kiln_tuner_leases_drop(kiln_tuner_job *job) {
 
 /* ---- Asking ---- */
 
+/* Whether a lease of that board can take more trials. */
+static bool has_room_on(const kiln_tuner_job *job, const char *node) {
+    for (uint32_t i = 0; i < job->lease.count; i++) {
+        const kiln_tuner_lease *lease = job->lease.data[i];
+        if (lease->lease && lease->sent < lease->grant.trials &&
+            kiln_str_is(lease->grant.board, node))
+            return true;
+    }
+    return false;
+}
+
+/* The board that a task which has trials left is measured on, where no lease of it is left: there
+ * the task should go on. NULL: none. */
+static const char *missing_home(const kiln_tuner_job *job) {
+    for (uint32_t i = 0; i < job->trial.count; i++) {
+        const kiln_tuner_trial *trial = job->trial.data[i];
+        const char *home = job->task[trial->task].home;
+        bool is_due = trial->state >= KILN_TRIAL_TO_BUILD && trial->state <= KILN_TRIAL_READY;
+        if (is_due && home && !has_room_on(job, home)) return home;
+    }
+    return NULL;
+}
+
 static void ask(kiln_tuner_job *job, kiln_tuner_lease *lease) {
     kiln_message message = {
         .type = KILN_MSG_LEASE_REQ,
@@ -56,7 +79,8 @@ static void ask(kiln_tuner_job *job, kiln_tuner_lease *lease) {
                       .job = kiln_str_from(job->id),
                       .target = job->spec.target,
                       .trials = KILN_TUNER_LEASE_TRIALS,
-                      .ttl_ms = KILN_TUNER_LEASE_TTL_MS},
+                      .ttl_ms = KILN_TUNER_LEASE_TTL_MS,
+                      .board = kiln_str_from(missing_home(job))},
     };
     kiln_tuner_send(job->tuner, &message);
     lease->ask_ns = job->tuner->now_ns + KILN_TUNER_RESEND_NS;

@@ -7,11 +7,14 @@
 #include "tests/sim/world.h"
 
 #define SLOTS_MAX 2u
+/* A phase's deadline as the tuner gives it, until the child is gone: killing may take its time. */
+#define PHASE_NS (10 * SIM_S + KILN_SERVER_KILL_NS + 5 * SIM_S + SIM_S)
 
 typedef struct child {
     bool alive;
     uint64_t run;
     uint64_t lease;
+    uint64_t phase_ns;    /* when its phase began */
     kiln_outcome outcome; /* what will come of it */
     bool raced, out_of_band, broken;
     uint64_t rival_count;
@@ -146,6 +149,7 @@ static void child_phase(sim_node *node, uint64_t slot_and_phase, uint64_t run) {
     board_state *s = node->state;
     uint32_t slot = (uint32_t)(slot_and_phase >> 8);
     if (!s->child[slot].alive || s->child[slot].run != run) return;
+    s->child[slot].phase_ns = node->world->now_ns;
     run_step(node, &(kiln_server_event){.kind = KILN_SERVER_PHASE,
                                         .slot = slot,
                                         .run = run,
@@ -188,7 +192,10 @@ static void start_child(sim_node *node, const kiln_server_action *action) {
     if (!is_cached(s, &action->trial->artefact.digest))
         sim_fail(world, "a trial starts without its artefact");
     child *c = &s->child[action->slot];
-    *c = (child){.alive = true, .run = action->run, .lease = action->trial->lease};
+    *c = (child){.alive = true,
+                 .run = action->run,
+                 .lease = action->trial->lease,
+                 .phase_ns = world->now_ns};
     c->outcome = sim_chance(world, o->wrong_permille) ? KILN_OUTCOME_WRONG_RESULT : KILN_OUTCOME_OK;
     c->raced = action->trial->race_ns > 0 && sim_chance(world, 300);
     c->out_of_band = sim_chance(world, world->now_ns < s->hot_until_ns ? 900 : o->drift_permille);
@@ -289,6 +296,14 @@ static void carry_out(sim_node *node, const kiln_server_action *action) {
     }
 }
 
+/* No child outlives its deadline. */
+static void check_children(sim_node *node) {
+    const board_state *s = node->state;
+    for (uint32_t i = 0; i < SLOTS_MAX; i++)
+        if (s->child[i].alive && node->world->now_ns > s->child[i].phase_ns + PHASE_NS)
+            sim_fail(node->world, "board %u leaves a hanging child alone", node->index);
+}
+
 static void run_step(sim_node *node, const kiln_server_event *event) {
     board_state *s = node->state;
     kiln_server_actions actions = {0};
@@ -296,6 +311,7 @@ static void run_step(sim_node *node, const kiln_server_event *event) {
     kiln_server_step(s->machine, sim_clock(node), event, &actions);
     for (uint32_t i = 0; i < actions.list.count; i++) carry_out(node, &actions.list.data[i]);
     kiln_server_actions_deinit(&actions);
+    check_children(node);
     sim_tick_at(node, kiln_server_next_ns(s->machine));
 }
 

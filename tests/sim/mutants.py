@@ -5,7 +5,8 @@ usage: mutants.py SOURCE_ROOT BUILD_ROOT [SEEDS]
 
 A checker that nobody has seen fail proves nothing. Faults that another rule makes good (a lost LEASE_LOST, which the
 next LEASE_RENEW repeats) are left to the unit tests. Each row is (name, file, text, replacement), white space as it comes; the file is
-compiled with the replacement and linked with the simulator's own objects."""
+compiled with the replacement and linked with the simulator's own objects and libraries."""
+import glob
 import os
 import re
 import shlex
@@ -14,8 +15,8 @@ import sys
 import tempfile
 
 MUTANTS = [
-    ("grant before it is on disk", "tracker/lease.c",
-     "    add_lease(t, lease);\n    kiln_tracker_request_remove(t, request);", "    add_lease(t, lease);\n    send_grant(t, lease);\n    kiln_tracker_request_remove(t, request);"),
+    ("grant before it is on disk", "tracker/lease.c", "kiln_tracker_request_remove(t, request);\n    add_lease(t, lease);",
+     "kiln_tracker_request_remove(t, request);\n    add_lease(t, lease);\n    send_grant(t, lease);"),
     ("lease numbers start anew after a restart", "tracker/tracker.c",
      "t->epoch = KILN_MAX(t->epoch, row->epoch); return KILN_OK;", "return KILN_OK;"),
     ("a slot is granted twice", "tracker/queue.c", "while (board->slot[slot]) slot++;", ""),
@@ -53,38 +54,33 @@ MUTANTS = [
     ("a failed upload is not repeated", "tuner/pipeline.c", "        if (t->link.state == KILN_LINK_UP) upload(job, trial);", "        if (!trial->upload_failures && !trial->upload_again_ns && t->link.state == KILN_LINK_UP) upload(job, trial);"),
     ("samples out of band are kept", "tuner/lease.c",
      "bool spoilt = result->outcome == KILN_OUTCOME_OK && result->out_of_band;", "bool spoilt = false;"),
-    ("a restored lease has nobody", "tracker/lease.c", "kiln_tracker_set_text(lease->node, row->node);",
-     "kiln_tracker_set_text(lease->node, kiln_str_from(job ? job->tuner : NULL));"),
+    ("a restored lease has nobody", "tracker/lease.c",
+     "    kiln_tracker_set_text(lease->node, row->node);\n"
+     "    if (!row->node.size && job) kiln_tracker_set_text(lease->node, kiln_str_from(job->tuner));\n"
+     "    /* Nobody comes back to what was left of a job that ended, or that another tuner has. */\n"
+     "    bool is_due = lease->job && job->state == KILN_JOB_RUNNING && strcmp(lease->node, job->tuner) == 0;\n"
+     "    if (!is_due) lease->expires_ns = t->now_ns;\n", ""),
     ("a board off duty is leased", "tracker/device.c", "board->duty == KILN_DUTY_IN_SERVICE;", "true;"),
     ("an order is forgotten by a restart", "tracker/device.c", "board->duty = (kiln_duty)kept.duty;", ""),
     ("a free slot is offered to nobody", "tracker/device.c", "kiln_vec_push(&t->offered, board);", "board->offered = false;"),
     ("a quarantine of ours never ends", "tracker/duty.c", "if (board->probation_ns && t->now_ns >= board->probation_ns)", "if (false)"),
     ("anybody's answer is believed", "tracker/relay.c", "if (!lease || lease->board != peer->board) {", "if (!lease) {"),
     ("a result is acknowledged before it is stored", "tuner/lease.c",
-     "trial->from_board = true;\n    record(", "trial->from_board = true;\n    acknowledge(t, result);\n    record("),
+     "record(job, trial, result, lease);", "record(job, trial, result, lease);\n    acknowledge(t, result);"),
     ("no acknowledgement", "tuner/pipeline.c", "    if (trial->from_board) acknowledge(job, trial);\n", ""),
 ]
-
-SOURCES = ["tracker/assign.c", "tracker/device.c", "tracker/duty.c", "tracker/job.c", "tracker/lease.c",
-           "tracker/query.c", "tracker/queue.c", "tracker/relay.c", "tracker/share.c", "tracker/tracker.c",
-           "tracker/want.c",
-           "rpc-server/health.c", "rpc-server/server.c", "rpc-server/trials.c",
-           "tuner/finalist.c", "tuner/job.c", "tuner/lease.c", "tuner/pipeline.c", "tuner/race.c", "tuner/step.c", "tuner/turns.c"]
-SOURCES += ["tests/sim/" + name for name in ("admin_node.c", "board_node.c", "client_node.c", "faults.c", "main.c", "network.c", "tracker_node.c", "tuner_node.c", "world.c")]
-
 
 def main():
     source, build = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
     seeds = sys.argv[3] if len(sys.argv) > 3 else "200"
-    libraries = [f"{build}/proto/libkiln-proto.a", f"{build}/base/libkiln_base.a"]
-    libraries += shlex.split("-lmd -lxxhash -lpthread -lm")
+    rest = sorted(glob.glob(f"{build}/tests/sim/kiln-sim.p/*.o"))
+    # The linker takes nothing out of an archive that the mutant defines already.
+    rest += [f"{build}/{path}" for path in ("tracker/libkiln-tracker-step.a", "rpc-server/libkiln-server-step.a",
+                                            "tuner/libkiln-tuner-step.a", "proto/libkiln-proto.a", "base/libkiln_base.a")]
+    rest += shlex.split("-lmd -lxxhash -lpthread -lm")
     compile_command = ["cc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", f"-I{source}", "-c"]
     survived = []
     with tempfile.TemporaryDirectory() as folder:
-        objects = {}
-        for path in SOURCES:
-            objects[path] = f"{folder}/{path.replace('/', '_')}.o"
-            subprocess.run(compile_command + [f"{source}/{path}", "-o", objects[path]], check=True)
         for number, (name, path, text, replacement) in enumerate(MUTANTS):
             with open(f"{source}/{path}") as file:
                 content = file.read()
@@ -96,8 +92,7 @@ def main():
             with open(mutant, "w") as file:
                 file.write(re.sub(pattern, lambda match: replacement, content))
             subprocess.run(compile_command + [mutant, "-o", f"{folder}/mutant.o"], check=True)
-            rest = [object for other, object in objects.items() if other != path]
-            subprocess.run(["cc", "-o", program, f"{folder}/mutant.o"] + rest + libraries, check=True)
+            subprocess.run(["cc", "-o", program, f"{folder}/mutant.o"] + rest, check=True)
             run = subprocess.run([program, "--stop", seeds], capture_output=True, text=True)
             failed = [line for line in run.stdout.splitlines() if "FAILED" in line]
             caught = run.returncode != 0

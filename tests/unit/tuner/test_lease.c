@@ -243,6 +243,22 @@ static void a_task_stays_on_the_board_that_began_it(void **state) {
     assert_true(sent_to[0] >= 3 && sent_to[1] >= 3);
 }
 
+static void a_task_asks_for_the_board_that_began_it(void **state) {
+    shop *s = *state;
+    shop_begin(s, 200, 1);
+    s->board = "b0";
+    uint64_t lease = shop_grant(s);
+    uint32_t asked = 0, liked = 0;
+    s->seen = 0;
+    lose(s, lease, KILN_DEADLINE_EXCEEDED); /* its board is free again, and known */
+    for (const kiln_message *ask; (ask = shop_take_sent(s, KILN_MSG_LEASE_REQ));) {
+        asked += ask->lease_req.board.size == 0;
+        liked += kiln_str_is(ask->lease_req.board, "b0");
+    }
+    assert_true(asked > 0); /* before it was granted */
+    assert_int_equal(liked, 1);
+}
+
 static void no_board_waits_while_there_is_work(void **state) {
     shop *s = *state;
     uint64_t lease[2];
@@ -273,6 +289,7 @@ int main(void) {
         test_with_shop(after_a_reconnect_leases_are_renewed_and_trials_repeated),
         test_with_shop(a_board_without_news_is_given_up),
         test_with_shop(a_task_stays_on_the_board_that_began_it),
+        test_with_shop(a_task_asks_for_the_board_that_began_it),
         test_with_shop(no_board_waits_while_there_is_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,19 +1,12 @@
 #include "deploy/pack/pack.h"
 
 #include "base/check.h"
-#include "base/kernel_abi.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "deploy/format.h"
 #include "deploy/pack/choose.h"
-#include "deploy/pack/memory.h"
 #include "deploy/pack/module_write.h"
-
-/* A value in one layout: what becomes a buffer of the module. */
-typedef struct packed_buffer {
-    kiln_plan_buffer plan;
-    uint32_t first_step, last_step; /* in which it is written and read last; arena buffers only */
-} packed_buffer;
+#include "deploy/pack/places.h"
 
 typedef struct packer {
     const kiln_graph *graph;
@@ -24,8 +17,8 @@ typedef struct packer {
     kiln_layout *layout;          /* [value] in which it is written */
     kiln_windows windows;
     KILN_VEC(kiln_str) kernel;
-    KILN_VEC(uint32_t *) in_place; /* [kernels][arguments] which input it may overwrite, + 1 */
-    KILN_VEC(packed_buffer) buffer;
+    KILN_VEC(uint32_t *) in_place;     /* [kernels][arguments] which input it may overwrite, + 1 */
+    KILN_VEC(kiln_plan_buffer) buffer; /* a value in one layout each */
     KILN_VEC(kiln_plan_step) step;
     kiln_map kernels; /* key of the task and hash of the trace -> index into kernel */
     kiln_map buffers; /* "value layout" -> index into buffer */
@@ -61,9 +54,8 @@ static uint64_t physical_bytes(const packer *p, kiln_value value, const kiln_lay
 
 static uint32_t add_buffer(packer *p, kiln_value value, const kiln_layout *layout,
                            kiln_plan_buffer plan) {
-    packed_buffer buffer = {.plan = plan};
-    buffer.plan.size_bytes = physical_bytes(p, value, layout);
-    kiln_vec_push_in(p->arena, &p->buffer, buffer);
+    plan.size_bytes = physical_bytes(p, value, layout);
+    kiln_vec_push_in(p->arena, &p->buffer, plan);
     kiln_map_put(&p->buffers, buffer_key(p, value, layout), p->buffer.count - 1);
     return p->buffer.count - 1;
 }
@@ -77,14 +69,13 @@ static bool find_buffer(packer *p, kiln_value value, const kiln_layout *layout,
 }
 
 static uint32_t root_of(const packer *p, uint32_t buffer) {
-    return p->buffer.data[buffer].plan.storage == KILN_STORAGE_ALIAS
-               ? p->buffer.data[buffer].plan.source
-               : buffer;
+    return p->buffer.data[buffer].storage == KILN_STORAGE_ALIAS ? p->buffer.data[buffer].source
+                                                                : buffer;
 }
 
 /* Bytes of another buffer from `offset` on. */
 static kiln_plan_buffer alias_of(const packer *p, uint32_t buffer, uint64_t offset) {
-    const kiln_plan_buffer *b = &p->buffer.data[buffer].plan;
+    const kiln_plan_buffer *b = &p->buffer.data[buffer];
     if (b->storage == KILN_STORAGE_ALIAS) offset += b->offset;
     return (kiln_plan_buffer){
         .storage = KILN_STORAGE_ALIAS, .source = root_of(p, buffer), .offset = offset};
@@ -272,11 +263,11 @@ static kiln_status bring(packer *p, kiln_value operand, uint32_t whole, uint64_t
                          const kiln_layout *layout, uint32_t *out_part) {
     const kiln_value_info *info = &p->graph->value.data[operand];
     const kiln_layout *from = &p->layout[operand];
-    packed_buffer part = {.plan = alias_of(p, whole, offset)};
+    kiln_plan_buffer part = alias_of(p, whole, offset);
     uint32_t source = 0;
     kiln_status st = read_value(p, operand, from, &source);
     if (st) return st;
-    part.plan.size_bytes = physical_bytes(p, operand, layout);
+    part.size_bytes = physical_bytes(p, operand, layout);
     kiln_vec_push_in(p->arena, &p->buffer, part);
     *out_part = p->buffer.count - 1;
     if (!kiln_layout_same_places(from, layout, &info->shape))
@@ -379,8 +370,8 @@ static kiln_status pack_outputs(packer *p, kiln_plan_port *port) {
         const kiln_value_info *info = &p->graph->value.data[value];
         uint32_t source = 0;
         if (find_buffer(p, value, &row, &source) &&
-            p->buffer.data[source].plan.storage == KILN_STORAGE_OUTPUT &&
-            p->buffer.data[source].plan.source == i) {
+            p->buffer.data[source].storage == KILN_STORAGE_OUTPUT &&
+            p->buffer.data[source].source == i) {
             port[i] = (kiln_plan_port){info->name, info->dtype, info->shape, source};
             continue;
         }
@@ -402,84 +393,25 @@ static kiln_status pack_outputs(packer *p, kiln_plan_port *port) {
     return st;
 }
 
-/* ---- memory ---------------------------------------------------------------------------------- */
-
-static void find_lives(packer *p) {
-    for (uint32_t i = 0; i < p->buffer.count; i++) p->buffer.data[i].first_step = UINT32_MAX;
-    for (uint32_t s = 0; s < p->step.count; s++) {
-        for (uint32_t i = 0; i < p->step.data[s].arg_count; i++) {
-            packed_buffer *buffer = &p->buffer.data[root_of(p, p->step.data[s].arg[i])];
-            if (buffer->first_step == UINT32_MAX) buffer->first_step = s;
-            buffer->last_step = s;
-        }
-    }
-}
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static bool is_on(const packer *p, kiln_planner planner) {
     return !(p->options->without >> planner & 1);
 }
 
-static bool in_arena(const packer *p, uint32_t buffer) {
-    return p->buffer.data[buffer].plan.storage == KILN_STORAGE_ARENA;
-}
-
-/* The input buffer whose place a step's result takes over: read once, by nobody later. */
-static bool takes_over(const packer *p, uint32_t s, uint32_t arg, uint32_t *out_input) {
-    const kiln_plan_step *step = &p->step.data[s];
-    uint32_t over = step->action == KILN_ACTION_KERNEL ? p->in_place.data[step->kernel][arg] : 0;
-    if (!over || !in_arena(p, step->arg[arg])) return false;
-    uint32_t input = root_of(p, step->arg[over - 1]), reads = 0;
-    for (uint32_t i = 0; i < step->arg_count; i++) reads += root_of(p, step->arg[i]) == input;
-    *out_input = input;
-    return reads == 1 && in_arena(p, input) && p->buffer.data[input].last_step == s &&
-           p->buffer.data[input].plan.size_bytes == p->buffer.data[step->arg[arg]].plan.size_bytes;
-}
-
-/* place: [buffers] the buffer at whose place each stands, itself or an earlier one, which then
- * lives as long. */
-static void share_places(packer *p, uint32_t *place) {
-    uint32_t *last = KILN_ARENA_ARRAY(p->arena, uint32_t, p->buffer.count), input = 0;
-    for (uint32_t i = 0; i < p->buffer.count; i++) {
-        place[i] = i;
-        last[i] = p->buffer.data[i].last_step;
-    }
-    for (uint32_t s = 0; is_on(p, KILN_PLANNER_IN_PLACE) && s < p->step.count; s++) {
-        const kiln_plan_step *step = &p->step.data[s];
-        for (uint32_t i = step->arg_count - step->output_count; i < step->arg_count; i++) {
-            if (!takes_over(p, s, i, &input)) continue;
-            place[step->arg[i]] = place[input];
-            last[place[input]] = p->buffer.data[step->arg[i]].last_step;
-        }
-    }
-    for (uint32_t i = 0; i < p->buffer.count; i++) p->buffer.data[i].last_step = last[i];
-}
-
-/* Memory for what no caller holds and no constant is. */
 static void place_buffers(packer *p) {
-    uint32_t *place = KILN_ARENA_ARRAY(p->arena, uint32_t, p->buffer.count);
-    uint32_t *index = KILN_ARENA_ARRAY(p->arena, uint32_t, p->buffer.count), count = 0;
-    kiln_memory_value *value = KILN_ARENA_ARRAY(p->arena, kiln_memory_value, p->buffer.count);
-    find_lives(p);
-    share_places(p, place);
-    for (uint32_t i = 0; i < p->buffer.count; i++) {
-        const packed_buffer *buffer = &p->buffer.data[i];
-        if (!in_arena(p, i) || place[i] != i) continue;
-        value[count] =
-            (kiln_memory_value){buffer->plan.size_bytes, buffer->first_step, buffer->last_step, 0};
-        index[count++] = i;
-    }
-    kiln_memory_peak peak = kiln_memory_plan(value, count, is_on(p, KILN_PLANNER_REUSE), p->arena);
-    for (uint32_t i = 0; i < count; i++) p->buffer.data[index[i]].plan.offset = value[i].offset;
-    for (uint32_t i = 0; i < p->buffer.count; i++) {
-        if (!in_arena(p, i)) continue;
-        p->buffer.data[i].plan.offset = p->buffer.data[place[i]].plan.offset;
-        p->report.value_bytes += p->buffer.data[i].plan.size_bytes;
-    }
+    const kiln_places places = {.buffer = p->buffer.data,
+                                .buffer_count = p->buffer.count,
+                                .step = p->step.data,
+                                .step_count = p->step.count,
+                                .in_place = p->in_place.data,
+                                .overwrite = is_on(p, KILN_PLANNER_IN_PLACE),
+                                .reuse = is_on(p, KILN_PLANNER_REUSE)};
+    kiln_memory_peak peak = kiln_places_find(&places, p->arena);
+    p->report.value_bytes = peak.value_bytes;
     p->report.arena_bytes = peak.arena_bytes;
     p->report.live_bytes = peak.live_bytes;
 }
-
-/* ---- the whole ------------------------------------------------------------------------------- */
 
 static kiln_status encode(packer *p, kiln_plan_port *output, kiln_strbuf *out) {
     kiln_strbuf target = {0};
@@ -492,8 +424,6 @@ static kiln_status encode(packer *p, kiln_plan_port *output, kiln_strbuf *out) {
         const kiln_value_info *info = &p->graph->value.data[p->graph->input.data[i]];
         input[i] = (kiln_plan_port){info->name, info->dtype, info->shape, i};
     }
-    kiln_plan_buffer *buffer = KILN_ARENA_ARRAY(p->arena, kiln_plan_buffer, p->buffer.count);
-    for (uint32_t i = 0; i < p->buffer.count; i++) buffer[i] = p->buffer.data[i].plan;
     kiln_module_plan plan = {.metadata_count = KILN_ARRAY_COUNT(metadata),
                              .metadata = metadata,
                              .input_count = p->graph->input.count,
@@ -503,7 +433,7 @@ static kiln_status encode(packer *p, kiln_plan_port *output, kiln_strbuf *out) {
                              .kernel_count = p->kernel.count,
                              .kernel = p->kernel.data,
                              .buffer_count = p->buffer.count,
-                             .buffer = buffer,
+                             .buffer = p->buffer.data,
                              .step_count = p->step.count,
                              .step = p->step.data,
                              .arena_bytes = p->report.arena_bytes,

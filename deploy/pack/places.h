@@ -1,0 +1,22 @@
+/* Where the buffers of a module lie in its arena. Inside deploy/pack; pure. */
+#ifndef KILN_DEPLOY_PACK_PLACES_H
+#define KILN_DEPLOY_PACK_PLACES_H
+
+#include "deploy/format.h"
+#include "deploy/pack/memory.h"
+
+typedef struct kiln_places {
+    kiln_plan_buffer *buffer; /* [buffer_count] those of storage ARENA get their offset */
+    uint32_t buffer_count, step_count;
+    const kiln_plan_step *step;
+    /* [kernels][arguments] for results: the argument whose place it may take, + 1 */
+    uint32_t *const *in_place;
+    bool overwrite, reuse; /* results take places of inputs; values share bytes */
+} kiln_places;
+
+/* A buffer lives from the first step that touches any part of it to the last one. A result takes
+ * the place of an input that is read for the last time, where its kernel allows. `value_bytes` of
+ * what is returned counts every buffer of the arena. Cost: that of kiln_memory_plan. */
+kiln_memory_peak kiln_places_find(const kiln_places *places, kiln_arena *scratch);
+
+#endif

@@ -25,6 +25,29 @@ void raw_dial(raw_peer *r, pair *p) {
     raw_take(r, p, fd);
 }
 
+int raw_listen(pair *p) {
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t size = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+    p->dial.address.port = ntohs(address.sin_port);
+    return fd;
+}
+
+void raw_accept(raw_peer *r, pair *p, int listener) {
+    int fd = -1;
+    kiln_timer_start(p->deadline, 20 * KILN_NS_PER_S);
+    while (!p->late && (fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) < 0)
+        kiln_loop_run_once(p->loop);
+    kiln_timer_stop(p->deadline);
+    assert_true(fd >= 0);
+    raw_take(r, p, fd);
+}
+
 void raw_close(raw_peer *r) {
     close(r->fd);
     kiln_frame_reader_deinit(&r->reader);

@@ -16,6 +16,9 @@ typedef struct raw_peer {
 
 /* Connects to the pair's listener. */
 void raw_dial(raw_peer *r, pair *p);
+/* In place of a tracker: listens, and tells the pair's dialling end where; accepts. */
+int raw_listen(pair *p);
+void raw_accept(raw_peer *r, pair *p, int listener);
 /* A socket that is connected already. */
 void raw_take(raw_peer *r, pair *p, int fd);
 void raw_close(raw_peer *r);

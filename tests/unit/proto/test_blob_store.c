@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fail.h"
 #include "base/file.h"
 #include "proto/net/internal.h"
 #include "tests/support/test.h"
@@ -147,6 +148,58 @@ static void a_transfer_goes_on_only_where_the_last_one_ended(void **state) {
     remove_folder(folder);
 }
 
+/* The n-th operation on a file fails, for every n: it is an error, never a blob that lies, and the
+ * next try does it. */
+static void whichever_operation_fails_no_blob_lies(void **state) {
+    static char content[200000];
+    uint32_t failed = 0;
+    bool whole = false;
+    memset(content, 'x', sizeof content);
+    for (uint64_t nth = 1; !whole; nth++) {
+        char *folder = make_folder(*state);
+        kiln_digest digest, again;
+        kiln_str got = {0};
+        kiln_blob_store *store = NULL;
+        expect_ok(kiln_blob_store_open(
+            &(kiln_blob_store_options){.folder = folder, .durable = true, .bytes_max = 1 << 20},
+            &store));
+        kiln_digest_of(content, sizeof content, &digest);
+        kiln_fail_io_nth(nth);
+        kiln_status st = kiln_blob_store_put(store, (kiln_str){content, sizeof content}, &again);
+        kiln_fail_io_nth(0);
+        whole = st == NULL;
+        failed += !whole;
+        assert_int_equal(kiln_blob_store_has(store, &digest), whole);
+        assert_true(whole || kiln_status_code(st) == KILN_RESOURCE_EXHAUSTED);
+        kiln_status_free(st);
+        expect_ok(kiln_blob_store_put(store, (kiln_str){content, sizeof content}, &again));
+        expect_ok(kiln_blob_store_get(store, &digest, *state, &got));
+        assert_int_equal(got.size, sizeof content);
+        kiln_blob_store_close(store);
+        remove_folder(folder);
+    }
+    assert_true(failed >= 4); /* open, truncate, write, sync, rename */
+}
+
+static void what_is_no_blob_in_the_folder_is_left_alone(void **state) {
+    char *folder = make_folder(*state);
+    kiln_digest digest, missing = {{1}};
+    char *path = NULL, *foreign = kiln_arena_printf(*state, "%s/README", folder);
+    expect_ok(kiln_file_write(foreign, KILN_STR("mine"), 0600));
+    kiln_blob_store *store = open_store(folder, 10000);
+    static char content[6000];
+    for (int i = 0; i < 4; i++) {
+        content[0] = (char)i;
+        expect_ok(kiln_blob_store_put(store, (kiln_str){content, sizeof content}, &digest));
+        expect_ok(kiln_blob_store_put(store, (kiln_str){content, sizeof content}, &digest));
+    }
+    assert_true(kiln_file_exists(foreign));
+    expect_error(kiln_blob_store_path(store, &missing, *state, &path), NOT_FOUND, "blob");
+    kiln_blob_store_close(store);
+    kiln_blob_store_close(NULL);
+    remove_folder(folder);
+}
+
 static void a_folder_that_cannot_be_made_is_named(void **state) {
     char *folder = make_folder(*state);
     char *file = kiln_arena_printf(*state, "%s/file", folder);
@@ -162,6 +215,8 @@ static void a_folder_that_cannot_be_made_is_named(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        test_with_arena(whichever_operation_fails_no_blob_lies),
+        test_with_arena(what_is_no_blob_in_the_folder_is_left_alone),
         test_with_arena(what_is_put_is_got_under_its_digest),
         test_with_arena(the_empty_blob_is_one_too),
         test_with_arena(a_blob_that_the_disk_changed_is_found_out_and_removed),

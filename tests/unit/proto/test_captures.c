@@ -1,8 +1,6 @@
 /* Sessions that programs of each protocol version had (tests/support/capture.py), replayed against
  * this one's: what version N-1 says is understood, and its programs are answered as they expect. */
-#include <arpa/inet.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -180,19 +178,6 @@ static void who_dials_with_another_version_is_served(void **state) {
 
 /* ---- Trackers of other versions ---- */
 
-static int listen_raw(pair *p) {
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t size = sizeof address;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    assert_true(fd >= 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
-    assert_int_equal(listen(fd, 1), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
-    p->dial.address.port = ntohs(address.sin_port);
-    return fd;
-}
-
 static void dial_it(capture *c) {
     pair p;
     raw_peer r;
@@ -200,10 +185,9 @@ static void dial_it(capture *c) {
     kiln_frame hello;
     pair_init(&p);
     p.dial.role = c->role;
-    int listener = listen_raw(&p);
+    int listener = raw_listen(&p);
     pair_dial(&p);
-    kiln_loop_run_once(p.loop); /* the name is resolved, then connecting does not wait */
-    raw_take(&r, &p, accept4(listener, NULL, NULL, SOCK_CLOEXEC));
+    raw_accept(&r, &p, listener);
     assert_true(raw_read(&r, &hello) && hello.type == KILN_MSG_HELLO);
     for (uint32_t i = 0; i < c->frame.count; i++) {
         const captured_frame *f = &c->frame.data[i];

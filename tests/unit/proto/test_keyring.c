@@ -61,11 +61,15 @@ static void a_file_that_others_can_read_is_no_secret(void **state) {
     set_up(&f, *state);
     expect_ok(kiln_file_write(f.path, KILN_STR("kiln-keys 1\n"), 0640));
     expect_error(kiln_keys_read(f.path, &keys), PERMISSION_DENIED, "chmod 600");
-    expect_error(kiln_keyring_open(f.loop, f.path, NULL, NULL, &f.ring), PERMISSION_DENIED, f.path);
+    kiln_code code = kiln_tls_supported() ? KILN_PERMISSION_DENIED : KILN_UNIMPLEMENTED;
+    kiln_status st = kiln_keyring_open(f.loop, f.path, NULL, NULL, &f.ring);
+    assert_int_equal(kiln_status_code(st), code);
+    kiln_status_free(st);
     tear_down(&f);
 }
 
 static void a_missing_file_is_named(void **state) {
+    if (!kiln_tls_supported()) skip();
     fixture f;
     set_up(&f, *state);
     expect_error(kiln_keyring_open(f.loop, f.path, NULL, NULL, &f.ring), NOT_FOUND, f.path);
@@ -73,6 +77,7 @@ static void a_missing_file_is_named(void **state) {
 }
 
 static void a_changed_file_is_read_again(void **state) {
+    if (!kiln_tls_supported()) skip();
     fixture f;
     set_up(&f, *state);
     write_file(&f, "kiln-keys 1\n");
@@ -88,6 +93,7 @@ static void a_changed_file_is_read_again(void **state) {
 }
 
 static void a_broken_file_leaves_the_keys_as_they_were(void **state) {
+    if (!kiln_tls_supported()) skip();
     fixture f;
     set_up(&f, *state);
     write_file(&f, "kiln-keys 1\nboard/a/1 " SECRET "\n");

@@ -32,6 +32,7 @@ static void show(locked *l, const kiln_key *key) {
 }
 
 static void set_up(locked *l, kiln_arena *arena) {
+    if (!kiln_tls_supported()) skip();
     *l = (locked){.folder = make_folder(arena)};
     l->path = kiln_arena_printf(arena, "%s/keys", l->folder);
     pair_init(&l->p);

@@ -27,7 +27,8 @@ int64_t kiln_sketch_lanes(const kiln_target *target, kiln_dtype dtype, int64_t e
     return lanes;
 }
 
-/* Below this, waking workers and waiting for them (a few microseconds) costs more than it saves. */
+/* Below this, what moves between the cores' caches costs more than sharing saves. Fork and join
+ * themselves take 0.13 us while workers spin, some microseconds when they sleep. */
 #define SHARED_WORK_MIN 16384.0
 
 /* Share of the threads' time in which they wait for the last of `parts` equal ones. */

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/fail.h"
 #include "base/file.h"
 #include "db/backend.h"
 
@@ -165,7 +166,8 @@ kiln_status kiln_db_begin(kiln_db *db) {
 
 kiln_status kiln_db_run(kiln_db_statement *statement, const char *doing) {
     kiln_db *db = statement->db;
-    kiln_status st = db->backend->run(statement, doing);
+    kiln_status st = kiln_fail_at(KILN_FAIL_DB_PUT);
+    if (!st) st = db->backend->run(statement, doing);
     db->backend->reset(statement);
     if (st && kiln_status_code(st) != KILN_INVALID_ARGUMENT) kiln_db_rollback(db);
     return st;
@@ -173,8 +175,12 @@ kiln_status kiln_db_run(kiln_db_statement *statement, const char *doing) {
 
 kiln_status kiln_db_commit(kiln_db *db) {
     if (!db->pending) return NULL;
-    kiln_status st = db->backend->commit(db);
-    if (st) db->backend->rollback(db);
+    kiln_status st = kiln_fail_at(KILN_FAIL_DB_COMMIT);
+    if (!st) st = db->backend->commit(db);
+    if (!st)
+        kiln_fail_pass(KILN_FAIL_DB_DURABLE);
+    else
+        db->backend->rollback(db);
     db->pending = false;
     return st;
 }

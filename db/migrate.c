@@ -1,5 +1,6 @@
 /* Brings a schema up to date. The scripts in schema/<back end>/<kind>/NNNN.sql are compiled in; a
  * database's version is the number of the last one applied to it. */
+#include "base/fail.h"
 #include "db/backend.h"
 
 static kiln_status check_version(const kiln_db *db, int64_t version) {
@@ -25,6 +26,7 @@ static kiln_status migrate_once(kiln_db *db, bool *out_done) {
     bool done = !st && version == db->migrations->count;
     if (!st && !done)
         st = db->backend->migrate(db, db->migrations->script[version], (uint32_t)version + 1);
+    if (!st && !done) st = kiln_fail_at(KILN_FAIL_DB_MIGRATE);
     if (!st && !done) st = kiln_db_commit(db);
     if (db->pending) kiln_db_rollback(db);
     if (!st) *out_done = done;

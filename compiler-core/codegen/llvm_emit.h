@@ -233,6 +233,11 @@ bool kiln_llvm_load_is_safe(kiln_llvm_emitter *e, kiln_expr load);
 void kiln_llvm_registers_begin(kiln_llvm_emitter *e, kiln_buffer buffer, kiln_stmt scope);
 void kiln_llvm_registers_end(kiln_llvm_emitter *e, kiln_buffer buffer);
 
+/* ---- llvm_prefetch.c ------------------------------------------------------------------------- */
+
+/* At the start of the body of `loop`: what its annotations ask to be fetched ahead. */
+void kiln_llvm_prefetch(kiln_llvm_emitter *e, kiln_stmt loop);
+
 /* ---- llvm_expr.c, llvm_math.c: values -------------------------------------------------------- */
 
 /* The value of any expression for the current bindings, in the compute type of its dtype. */

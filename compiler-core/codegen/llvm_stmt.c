@@ -147,6 +147,7 @@ void kiln_llvm_counted(kiln_llvm_emitter *e, kiln_stmt stmt, LLVMValueRef first,
     set_counter(e, counter, first, preheader);
     uint32_t mark = kiln_llvm_table_mark(&e->loads);
     forget_loads(e, stored);
+    kiln_llvm_prefetch(e, stmt);
     kiln_llvm_stmt(e, body);
     forget_loads(e, stored);
     kiln_llvm_table_pop(&e->loads, mark);

@@ -29,6 +29,7 @@ kiln_status kiln_prim_cache_read(kiln_program *p, const kiln_prim_args *args);
 kiln_status kiln_prim_cache_write(kiln_program *p, const kiln_prim_args *args);
 kiln_status kiln_prim_set_scope(kiln_program *p, const kiln_prim_args *args);
 kiln_status kiln_prim_transform_layout(kiln_program *p, const kiln_prim_args *args);
+kiln_status kiln_prim_prefetch(kiln_program *p, const kiln_prim_args *args);
 kiln_status kiln_prim_pad(kiln_program *p, const kiln_prim_args *args);
 
 #endif

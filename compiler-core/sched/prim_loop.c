@@ -117,7 +117,6 @@ static kiln_status check_divisible(kiln_program *p, const kiln_prim_args *args, 
     int64_t factor = args->integer[0];
     if (i < 0)
         return ILLEGAL("%.*s has no iterator %.*s", BLOCK_NAME(p, block), KILN_STR_ARG(args->text));
-    if (b->iter[i].reduce) return ILLEGAL("%.*s is a reduce iterator", KILN_STR_ARG(args->text));
     if (b->iter_count == KILN_BLOCK_ITERS_MAX)
         return ILLEGAL("%.*s has as many iterators as a block may have", BLOCK_NAME(p, block));
     if (factor < 1 || b->iter[i].extent % factor != 0)
@@ -134,6 +133,7 @@ static kiln_expr divide_iter(kiln_program *p, kiln_block block, uint32_t i, kiln
                              kiln_stmt inner) {
     kiln_block_info *b = &p->block.data[block];
     kiln_str name = p->var.data[b->iter[i].var].name;
+    bool reduce = b->iter[i].reduce;
     kiln_stmt loop[2] = {outer, inner};
     kiln_expr term[2];
     memmove(&b->iter[i + 2], &b->iter[i + 1], (b->iter_count - i - 1) * sizeof *b->iter);
@@ -145,7 +145,7 @@ static kiln_expr divide_iter(kiln_program *p, kiln_block block, uint32_t i, kiln
         term[k] = kiln_expr_var(p, var);
         kiln_expr binding = kiln_expr_var(p, p->stmt.data[loop[k]].var);
         p->block.data[block].iter[i + k] =
-            (kiln_iter){.var = var, .extent = extent, .binding = binding};
+            (kiln_iter){.var = var, .extent = extent, .reduce = reduce, .binding = binding};
     }
     term[0] =
         kiln_expr_binary(p, KILN_EXPR_MUL, term[0], kiln_expr_index(p, p->stmt.data[inner].extent));

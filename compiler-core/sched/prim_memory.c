@@ -278,3 +278,38 @@ kiln_status kiln_prim_pad(kiln_program *p, const kiln_prim_args *args) {
     if (b->init) b->init = kiln_expr_rewrite(p, b->init, guard_load, &pad);
     return kiln_dependences_check(p, args->block); /* longer, it may read more of other temps */
 }
+
+/* ---- prefetch ---- */
+
+typedef struct reading {
+    kiln_buffer buffer;
+    bool found;
+} reading;
+
+static void find_reading(kiln_program *p, kiln_block block, void *context) {
+    reading *r = context;
+    kiln_expr load[KILN_LOADS_MAX];
+    uint32_t count = kiln_block_loads(p, block, load);
+    for (uint32_t i = 0; i < count && i < KILN_LOADS_MAX; i++)
+        r->found |= kiln_expr_get(p, load[i])->payload.id == r->buffer;
+}
+
+kiln_status kiln_prim_prefetch(kiln_program *p, const kiln_prim_args *args) {
+    kiln_stmt loop = args->loop[0];
+    const kiln_buffer_info *buffer = &p->buffer.data[args->buffer];
+    reading r = {.buffer = args->buffer};
+    if (args->integer[0] != 0 && args->integer[0] != 1)
+        return ILLEGAL("%lld is neither 0 nor 1", (long long)args->integer[0]);
+    if (p->stmt.data[loop].loop_kind != KILN_LOOP_SERIAL)
+        return ILLEGAL("the iterations of %.*s do not follow one another", LOOP_NAME(p, loop));
+    if (buffer->scope != KILN_SCOPE_GLOBAL)
+        return ILLEGAL("%.*s is not in memory", BUFFER_NAME(p, args->buffer));
+    kiln_nest_visit_blocks(p, loop, find_reading, &r);
+    if (!r.found)
+        return ILLEGAL("nothing inside %.*s reads %.*s", LOOP_NAME(p, loop),
+                       BUFFER_NAME(p, args->buffer));
+    if (args->integer[0] == 0) return NULL;
+    const char *text = kiln_arena_printf(p->arena, "prefetch=%.*s", BUFFER_NAME(p, args->buffer));
+    kiln_vec_push_in(p->arena, &p->stmt.data[loop].annotation, kiln_str_from(text));
+    return NULL;
+}

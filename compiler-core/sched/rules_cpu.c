@@ -4,7 +4,7 @@
 #include "compiler-core/sched/rules.h"
 
 const kiln_rule kiln_rules_cpu[] = {
-    {"tile", 8, kiln_sketch_tile},
+    {"tile", 16, kiln_sketch_tile},
     {"rows", 1, kiln_sketch_rows},
     {"any", 1, kiln_sketch_any},
 };

@@ -78,16 +78,16 @@ static bool is_strided(const kiln_tile *t, const kiln_access *w, uint32_t d) {
     return w->step[d] > 1 && extent % w->step[d] == 0;
 }
 
-/* Packed copy of the weights in reading order; tails of v are zeros. */
-static void pack_weights(kiln_tile *t, bool taps_outside) {
-    if (t->weights < 0) return;
+/* Packed copy of the weights in reading order; tails of v are zeros. 0: none is made. */
+static kiln_buffer pack_weights(kiln_tile *t, bool taps_outside) {
+    if (t->weights < 0) return 0;
     const kiln_access w = t->pattern.from[t->weights];
     int dv = w.dim_of[t->v], dk = t->k < 0 ? -1 : w.dim_of[t->k];
     uint32_t rank = kiln_tile_rank(t, &w);
     kiln_block before = t->m->replay.p->block.count;
     if (!kiln_make(t->m, "cache_read(%s, %s, \"global\")", kiln_make_block_name(t->m, t->block),
                    kiln_make_buffer_name(t->m, w.buffer)))
-        return;
+        return 0;
     kiln_buffer packed = t->m->replay.p->block.data[before].buffer;
     const char *name = kiln_make_buffer_name(t->m, packed);
     bool whole_vectors = kiln_tile_can_pad(t) || kiln_tile_extent(t, t->v) % t->lanes == 0;
@@ -115,6 +115,7 @@ static void pack_weights(kiln_tile *t, bool taps_outside) {
     kiln_strbuf_deinit(&text);
     if (t->m->replay.p->buffer.data[w.buffer].role != KILN_ROLE_CONSTANT)
         kiln_sketch_finish_block(t->m, before);
+    return packed;
 }
 
 /* Gives `buffer`, and the argument that it is a copy of, blocks along the dimension of iterator
@@ -130,6 +131,11 @@ static void block_data(kiln_tile *t, int iter, const char *size, kiln_block *out
               layout, size);
     kiln_pattern copy;
     if (!*out_producer || !kiln_pattern_of(p, *out_producer, &copy) || copy.from_count != 1) return;
+    kiln_block maker = kiln_program_producer(p, copy.from[0].buffer);
+    if (maker && kiln_block_is_reduction(p, maker)) { /* the result of another tile, not a copy */
+        *out_producer = 0;
+        return;
+    }
     int source = -1;
     for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
         if (copy.to.dim_of[i] == dim) source = copy.from[0].dim_of[i];
@@ -331,6 +337,14 @@ static void place_follower(kiln_tile *t, kiln_block follower, const char *at) {
     kiln_strbuf_deinit(&order);
 }
 
+static bool feeds_reduction(kiln_program *p, kiln_buffer buffer) {
+    kiln_block *reader = KILN_ARENA_ARRAY(p->arena, kiln_block, p->block.count);
+    uint32_t count = kiln_buffer_readers(p, buffer, reader);
+    for (uint32_t i = 0; i < count; i++)
+        if (kiln_block_is_reduction(p, reader[i])) return true;
+    return false;
+}
+
 /* Output blocks: the follower's result, and other arguments that it reads element by element. */
 static void block_output(kiln_tile *t, kiln_block follower, const char *size) {
     kiln_maker *m = t->m;
@@ -344,7 +358,7 @@ static void block_output(kiln_tile *t, kiln_block follower, const char *size) {
             if (pattern.from[a].dim_of[i] == t->pattern.to.dim_of[t->v] &&
                 kiln_tile_has(pattern.spatial, i))
                 lanes_iter = i;
-    if (lanes_iter < 0) return;
+    if (lanes_iter < 0 || feeds_reduction(p, pattern.to.buffer)) return;
     int dim = pattern.to.dim_of[lanes_iter];
     const char *layout = kiln_sketch_blocked_layout(m, kiln_tile_rank(t, &pattern.to), dim);
     if (!layout) return;
@@ -384,11 +398,21 @@ static void place_accumulators(kiln_tile *t) {
     kiln_make(t->m, "transform_layout(%s, \"%sd%d\")", name, layout, lanes_dim);
 }
 
-bool kiln_sketch_tile(kiln_maker *m, uint32_t variant) {
-    uint32_t reductions;
-    kiln_sketch_inline(m);
-    kiln_tile t = {.m = m, .block = kiln_sketch_main_reduction(m->replay.p, &reductions)};
-    if (!t.block || reductions != 1 || !kiln_tile_analyse(&t)) return false;
+/* While tiles use one panel of weights, each block of steps fetches a share of the next. */
+static void fetch_ahead(kiln_tile *t, kiln_buffer packed, bool taps_outside) {
+    const kiln_block_info *b = &t->m->replay.p->block.data[t->block];
+    const char *steps = loop(t, t->k, ".0");
+    for (uint32_t i = 0; i < b->iter_count && !taps_outside; i++)
+        if (b->iter[i].reduce && (int)i != t->k && b->iter[i].extent > 1)
+            steps = loop(t, (int)i, "");
+    const char *ahead = kiln_make_sampler(t->m, "categorical(0, 1) = 1");
+    kiln_make(t->m, "prefetch(%s, %s, %s)", kiln_make_buffer_name(t->m, packed), steps, ahead);
+}
+
+/* Tiles one reduction. `variant`: as make_nest and place_copy read it. */
+static bool tile_reduction(kiln_maker *m, kiln_block block, int lanes_iter, uint32_t variant) {
+    kiln_tile t = {.m = m, .block = block, .given_v = lanes_iter};
+    if (!kiln_tile_analyse(&t)) return false;
     if ((variant & 2) && (t.k < 0 || (t.pattern.reduce & ~(1u << t.k)) == 0))
         return false; /* the same as without */
 
@@ -396,7 +420,7 @@ bool kiln_sketch_tile(kiln_maker *m, uint32_t variant) {
     t.steps = kiln_tile_sample_steps(&t);
     kiln_block follower = separate_result(&t);
     if (!kiln_tile_analyse(&t)) return false; /* the block's buffer may be another now */
-    pack_weights(&t, variant & 2);
+    kiln_buffer packed = pack_weights(&t, variant & 2);
     kiln_block copy = 0;
     const char *element = t.k >= 0 ? kiln_arena_printf(m->arena, "%s[0]", t.steps) : "1";
     const char *vector = kiln_arena_printf(m->arena, "%s[2]*%lld", t.tile, (long long)t.lanes);
@@ -425,6 +449,34 @@ bool kiln_sketch_tile(kiln_maker *m, uint32_t variant) {
     if (t.tap >= 0) kiln_make(m, "unroll(%s)", loop(&t, t.tap, ""));
     kiln_make(m, "decompose_reduction(%s, %s)", name, first_reduce_loop(&t, variant & 2));
     place_accumulators(&t);
-    kiln_sketch_finish(m);
+    if (packed && kiln_tile_fetches_ahead(&t)) fetch_ahead(&t, packed, variant & 2);
     return true;
+}
+
+/* The reduction in parts that are summed up later, so that the weights of a part stay in the second
+ * cache while all tiles use them. Returns the block that makes the parts, or 0. */
+static kiln_block reduce_in_parts(kiln_tile *t) {
+    kiln_maker *m = t->m;
+    const char *parts = kiln_tile_sample_parts(t);
+    const char *block = kiln_make_block_name(m, t->block);
+    kiln_str along = kiln_iter_name(m->replay.p, &m->replay.p->block.data[t->block].iter[t->k]);
+    if (!kiln_make(m, "divide(%s, \"%.*s\", %s[0])", block, KILN_STR_ARG(along), parts)) return 0;
+    kiln_block made = m->replay.p->block.count;
+    return kiln_make(m, "rfactor(%s, \"%.*s.0\", %s[1])", block, KILN_STR_ARG(along), parts) ? made
+                                                                                             : 0;
+}
+
+bool kiln_sketch_tile(kiln_maker *m, uint32_t variant) {
+    uint32_t reductions;
+    kiln_sketch_inline(m);
+    kiln_tile t = {
+        .m = m, .block = kiln_sketch_main_reduction(m->replay.p, &reductions), .given_v = -1};
+    if (!t.block || reductions != 1 || !kiln_tile_analyse(&t)) return false;
+    bool wants_parts = kiln_tile_wants_parts(&t), whole = variant & 8;
+    if (!wants_parts && whole) return false; /* the same as without */
+    kiln_block part = wants_parts && !whole ? reduce_in_parts(&t) : 0;
+    bool made = part ? tile_reduction(m, part, t.v, variant) && tile_reduction(m, t.block, t.v, 0)
+                     : tile_reduction(m, t.block, -1, variant);
+    if (made) kiln_sketch_finish(m);
+    return made;
 }

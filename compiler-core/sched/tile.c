@@ -20,6 +20,7 @@
 
 /* An output iterator of which blocks are blocks of a dimension of everything that it indexes. */
 static bool can_be_lanes(const kiln_tile *t, int i) {
+    if (t->given_v >= 0 && i != t->given_v) return false;
     if (!kiln_tile_has(t->pattern.spatial, i) || t->pattern.to.dim_of[i] < 0) return false;
     for (uint32_t a = 0; a < t->pattern.from_count; a++)
         if (kiln_tile_has(t->pattern.from[a].iters, i) && t->pattern.from[a].dim_of[i] < 0)
@@ -123,13 +124,52 @@ bool kiln_tile_analyse(kiln_tile *t) {
 
 static double max2(double a, double b) { return a > b ? a : b; }
 
-/* Whether the weights of one tile leave room for anything else in the first cache; if not, each
- * tile streams them anew. */
-static bool streams_weights(const kiln_tile *t, int64_t vectors) {
+static double bytes_of(const kiln_tile *t, const kiln_access *a) {
+    const kiln_buffer_info *b = &t->m->replay.p->buffer.data[a->buffer];
+    return (double)kiln_shape_count(&b->shape) * (double)kiln_dtype_size(b->dtype);
+}
+
+/* Bytes of weights for so many vectors of outputs. */
+static double panel_bytes(const kiln_tile *t, int64_t vectors) {
     double bytes = (double)(vectors * t->m->target->vector_bytes);
     for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
         if (kiln_tile_has(t->pattern.reduce, i)) bytes *= (double)kiln_tile_extent(t, i);
-    return t->packs && bytes > t->m->target->l1_bytes / 2.0;
+    return bytes;
+}
+
+/* Whether the weights of one tile leave room for anything else in the first cache; if not, each
+ * tile streams them anew. */
+static bool streams_weights(const kiln_tile *t, int64_t vectors) {
+    return t->packs && panel_bytes(t, vectors) > t->m->target->l1_bytes / 2.0;
+}
+
+#define PANEL_VECTORS 2
+#define PARTS_MAX 8
+
+bool kiln_tile_fetches_ahead(const kiln_tile *t) {
+    return t->packs && t->k >= 0 && t->mw >= 0 &&
+           bytes_of(t, &t->pattern.from[t->weights]) > t->m->target->l2_bytes / 2.0;
+}
+
+bool kiln_tile_wants_parts(const kiln_tile *t) {
+    return t->packs && kiln_tile_extent(t, t->k) % 8 == 0 &&
+           panel_bytes(t, PANEL_VECTORS) > t->m->target->l2_bytes / 2.0;
+}
+
+const char *kiln_tile_sample_parts(kiln_tile *t) {
+    /* The part in use and the one that is fetched meanwhile take half of the cache. */
+    double room = t->m->target->l2_bytes / 4.0, panel = panel_bytes(t, PANEL_VECTORS);
+    int64_t extent = kiln_tile_extent(t, t->k);
+    kiln_strbuf text = {0};
+    uint32_t rows = 0, preferred = 0;
+    for (int64_t parts = 2; parts <= PARTS_MAX && extent % (parts * 4) == 0; parts *= 2) {
+        kiln_strbuf_printf(&text, ", %lld, %lld", (long long)(extent / parts), (long long)parts);
+        if (panel / (double)(parts / 2) > room) preferred = rows;
+        rows++;
+    }
+    const char *name = kiln_make_sampler(t->m, "choice(2%s) = %u", text.data, preferred);
+    kiln_strbuf_deinit(&text);
+    return name;
 }
 
 /* Share of the arithmetic peak that a tile reaches by its shape alone: partial tiles at the
@@ -232,11 +272,6 @@ const char *kiln_tile_sample_steps(kiln_tile *t) {
     const char *name = kiln_make_sampler(t->m, "choice(3%s) = %u", text.data, preferred);
     kiln_strbuf_deinit(&text);
     return name;
-}
-
-static double bytes_of(const kiln_tile *t, const kiln_access *a) {
-    const kiln_buffer_info *b = &t->m->replay.p->buffer.data[a->buffer];
-    return (double)kiln_shape_count(&b->shape) * (double)kiln_dtype_size(b->dtype);
 }
 
 bool kiln_tile_keeps_weights(const kiln_tile *t) {

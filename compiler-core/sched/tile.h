@@ -10,6 +10,7 @@ typedef struct kiln_tile {
     kiln_block block;
     kiln_pattern pattern;
     int weights, data; /* positions in pattern.from, or -1 */
+    int given_v;       /* what v must be, or -1 */
     int v, mh, mw, k; /* iterators: lanes, rows and columns of the tile, blocked reduction; or -1 */
     int tap; /* reduce iterator that slides over the columns, when data is loaded as vectors; or -1
               */
@@ -40,10 +41,18 @@ bool kiln_tile_can_pad(const kiln_tile *t);
  * finished, with all weights, before the next, so that the data is fetched once. Otherwise one
  * panel of weights comes after the other. */
 bool kiln_tile_keeps_weights(const kiln_tile *t);
+/* Whether the weights come from beyond the second cache, so that fetching them ahead pays. */
+bool kiln_tile_fetches_ahead(const kiln_tile *t);
 /* Preferred tiles of rows a round; `rows_loop` runs over all of them. */
 int64_t kiln_tile_rows_a_round(const kiln_tile *t, const char *rows_loop);
 
+/* Whether a panel of weights exceeds the second cache, so that a reduction in parts pays: a part of
+ * the panel stays there while all tiles use it. */
+bool kiln_tile_wants_parts(const kiln_tile *t);
+
 /* Samplers; each returns the sampler's name. */
+/* (steps, parts) of the blocked reduction. */
+const char *kiln_tile_sample_parts(kiln_tile *t);
 const char *kiln_tile_sample_registers(kiln_tile *t);
 const char *kiln_tile_sample_steps(kiln_tile *t);
 const char *kiln_tile_sample_block(kiln_tile *t, int64_t extent);

@@ -216,6 +216,20 @@ static void draw_cache(drawing *d, bool read) {
     give_name(d, KILN_STR("global"));
 }
 
+/* A loop around a block, and something that the block reads. */
+static void draw_prefetch(drawing *d) {
+    kiln_block block = draw_block(d);
+    kiln_expr load[KILN_LOADS_MAX];
+    kiln_stmt loop[KILN_LOOPS_MAX];
+    uint32_t loads = kiln_block_loads((kiln_program *)(uintptr_t)d->p, block, load),
+             loops = kiln_block_loops(d->p, block, loop);
+    if (loads == 0 || loops == 0) return;
+    kiln_expr read = load[kiln_rand_below(d->r, loads)];
+    give_name(d, d->p->buffer.data[kiln_expr_get(d->p, read)->payload.id].name);
+    give_loop(d, loop[kiln_rand_below(d->r, loops)]);
+    give_int(d, (int64_t)kiln_rand_below(d->r, 2));
+}
+
 static void draw_layout(drawing *d) {
     static const int64_t size[] = {2, 3, 4, 8};
     kiln_buffer buffer = 1 + (kiln_buffer)kiln_rand_below(d->r, d->p->buffer.count - 1);
@@ -267,6 +281,7 @@ static void draw_operands(drawing *d, kiln_prim prim) {
     case KILN_PRIM_CACHE_WRITE: draw_cache(d, false); break;
     case KILN_PRIM_SET_SCOPE: draw_scope(d); break;
     case KILN_PRIM_DECOMPOSE_REDUCTION: draw_decompose(d); break;
+    case KILN_PRIM_PREFETCH: draw_prefetch(d); break;
     case KILN_PRIM_TRANSFORM_LAYOUT: draw_layout(d); break;
     case KILN_PRIM_DIVIDE:
     case KILN_PRIM_RFACTOR:

@@ -146,6 +146,37 @@ static void tiles_of_14_by_2_stay_in_avx512_registers(void **state) {
     expect_tile_in_registers(((kiln_program *)*state)->arena, level[3], 14, 16);
 }
 
+/* ---- prefetching ---- */
+
+/* Lines that one iteration of the loop over k fetches. */
+static uint32_t lines_fetched(kiln_arena *arena, int64_t m, const char *order) {
+    kiln_target target = target_of(arena, level[2]);
+    kiln_str text;
+    kiln_program *p = schedule(matmul_program(arena, m, 32, 16),
+                               kiln_arena_printf(arena,
+                                                 "cache_read(matmul, w, \"global\")\n"
+                                                 "transform_layout(w.read, \"d1/8,d0,d1%%8\")\n"
+                                                 "split(matmul.n, -1, 8)\n"
+                                                 "reorder(%s, matmul.k, matmul.n.1)\n"
+                                                 "vectorize(matmul.n.1)\n"
+                                                 "prefetch(w.read, matmul.k, 1)\n",
+                                                 order));
+    assert_null(emit(p, &target, KILN_EMIT_LLVM, arena, &text));
+    uint32_t count = 0;
+    const char *call = "call void @llvm.prefetch";
+    for (const char *at = kiln_str_dup(arena, text); (at = strstr(at, call)); at++) count++;
+    return count;
+}
+
+/* A panel of 8 lines is read again by each row: the next one is split over rows and steps. */
+static void the_next_part_is_fetched_in_equal_shares(void **state) {
+    kiln_arena *arena = ((kiln_program *)*state)->arena;
+    assert_int_equal(lines_fetched(arena, 64, "matmul.n.0, matmul.m"), 1);
+    /* Nothing is read twice before the next panel, so nothing would be early. */
+    assert_int_equal(lines_fetched(arena, 64, "matmul.m, matmul.n.0"), 0);
+    assert_int_equal(lines_fetched(arena, 1, "matmul.n.0, matmul.m"), 0);
+}
+
 /* ---- artefacts ------------------------------------------------------------------------------- */
 
 static void manifests_say_what_was_built(void **state) {
@@ -215,6 +246,7 @@ int main(void) {
         PROGRAM_TEST(targets_without_a_backend_are_refused),
         PROGRAM_TEST(tiles_of_6_by_2_stay_in_avx2_registers),
         PROGRAM_TEST(tiles_of_14_by_2_stay_in_avx512_registers),
+        PROGRAM_TEST(the_next_part_is_fetched_in_equal_shares),
         PROGRAM_TEST(manifests_say_what_was_built),
         PROGRAM_TEST(references_compute_result_and_bound),
     };

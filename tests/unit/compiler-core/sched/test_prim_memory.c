@@ -153,8 +153,32 @@ static void pad_refuses_outputs_sums_and_split_loops(void **state) {
                    "other blocks share loop a.j");
 }
 
+static void prefetch_marks_the_loop(void **state) {
+    kiln_arena *arena = *state;
+    kiln_program *te = matmul_program(arena, 6, 10, 4);
+    expect_line(te, "prefetch(w, matmul.k, 1)\n", "      for matmul.k in 4 @\"prefetch=w\":");
+    expect_line(te, "prefetch(w, matmul.k, 0)\n", "      for matmul.k in 4:");
+}
+
+static void prefetch_refuses_what_the_loop_does_not_stream(void **state) {
+    kiln_arena *arena = *state;
+    kiln_program *te = matmul_program(arena, 6, 10, 4);
+    expect_illegal(te, "prefetch(y, matmul.k, 1)\n", "nothing inside matmul.k reads y");
+    expect_illegal(te, "prefetch(w, matmul.k, 2)\n", "2 is neither 0 nor 1");
+    expect_illegal(te,
+                   "unroll(matmul.k)\n"
+                   "prefetch(w, matmul.k, 1)\n",
+                   "the iterations of matmul.k do not follow one another");
+    expect_illegal(chain_program(arena, 6, 10),
+                   "set_scope(t, \"register\")\n"
+                   "prefetch(t, c.i, 1)\n",
+                   "t is not in memory");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        test_with_arena(prefetch_marks_the_loop),
+        test_with_arena(prefetch_refuses_what_the_loop_does_not_stream),
         test_with_arena(cache_read_copies_before_the_reader),
         test_with_arena(cache_read_redirects_the_reader),
         test_with_arena(cache_read_refuses_what_is_not_read),

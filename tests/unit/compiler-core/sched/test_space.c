@@ -286,6 +286,22 @@ static void steps_without_taps_are_unrolled_whole(void **state) {
     assert_int_equal(default_extent(*state, &c2, "conv.ic.1.0"), 2);
 }
 
+static void panels_beyond_the_second_cache_are_used_in_parts(void **state) {
+    static const conv_shape shape = {1, 512, 7, 7, 512, 3, 3, 1, 1, true};
+    assert_int_equal(default_extent(*state, &shape, "conv.part.ic.0.1"), 4);
+}
+
+/* With caches this small everything streams: parts, prefetches, rows outside. */
+static void draws_for_tiny_caches_compute_the_convolution(void **state) {
+    static const conv_shape shape[] = {{1, 16, 6, 7, 20, 3, 3, 1, 1, true},
+                                       {1, 64, 5, 4, 16, 1, 1, 1, 0, false}};
+    kiln_target target = avx2(1);
+    target.l1_bytes = 256;
+    for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++)
+        for (target.l2_bytes = 1 << 9; target.l2_bytes <= 1 << 15; target.l2_bytes <<= 3)
+            expect_samples_right(conv_program(*state, &shape[i]), &target, 6);
+}
+
 static void given_layouts_are_kept_by_every_draw(void **state) {
     const kiln_program *te =
         conv_program(*state, &(conv_shape){1, 16, 10, 10, 16, 3, 3, 1, 1, false});
@@ -481,6 +497,8 @@ int main(void) {
         test_with_arena(what_exceeds_the_second_cache_is_fetched_once),
         test_with_arena(streamed_weights_serve_many_points),
         test_with_arena(steps_without_taps_are_unrolled_whole),
+        test_with_arena(panels_beyond_the_second_cache_are_used_in_parts),
+        test_with_arena(draws_for_tiny_caches_compute_the_convolution),
         test_with_arena(given_layouts_are_kept_by_every_draw),
         test_with_arena(a_row_major_space_changes_no_layout_in_memory),
         test_with_arena(threads_share_the_outer_loops),

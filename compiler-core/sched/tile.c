@@ -10,8 +10,8 @@
 #define TAPS_UNROLLED_MAX 7
 #define STEPS_UNROLLED_MAX 8
 
-/* Times in slots of half a cycle, one FMA each. Measured on Zen 3 with the tiles of 1x1
- * convolutions. */
+/* Times in slots of half a cycle, one FMA each. Fitted to the times of a few tiles of 1x1
+ * convolutions on one Zen 3; the causes given are what fits, no counters were read. */
 #define FMA_IN_FLIGHT 9.0   /* accumulators that keep two FMA units of latency 4 busy */
 #define BROADCAST_SLOTS 1.2 /* two loads a cycle, but those of one bank exclude each other */
 #define STREAMED_SLOTS 2.3  /* a vector of weights that comes from the second cache */

@@ -6,8 +6,9 @@
 #include "base/child.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "base/trace.h"
 
-#define COMMON_OPTIONS 2
+#define COMMON_OPTIONS 4
 
 static void print_help(const kiln_opt_table *table) {
     kiln_strbuf text = {0};
@@ -18,11 +19,14 @@ static void print_help(const kiln_opt_table *table) {
 
 static kiln_status parse_and_run(const kiln_daemon *daemon, int argc, char **argv,
                                  kiln_arena *process) {
-    bool with_parent = false, verbose = false, help = false;
+    const char *trace = NULL;
+    bool with_parent = false, verbose = false, json = false, help = false;
     const kiln_opt common[COMMON_OPTIONS] = {
         {"with-parent", KILN_OPT_FLAG, &with_parent, NULL,
          "end when the program that started this one does"},
         {"verbose", KILN_OPT_FLAG, &verbose, NULL, "log more"},
+        {"log-json", KILN_OPT_FLAG, &json, NULL, "log one JSON object per line"},
+        {"trace", KILN_OPT_TEXT, &trace, "F", "write what is done and when, for kiln trace"},
     };
     kiln_opt_table table = daemon->table;
     kiln_opt *option = KILN_ARENA_ARRAY(process, kiln_opt, table.option_count + COMMON_OPTIONS);
@@ -42,8 +46,12 @@ static kiln_status parse_and_run(const kiln_daemon *daemon, int argc, char **arg
     st = kiln_fail_arm(kiln_env("KILN_FAIL"));
     if (st) return st;
     kiln_log_init(daemon->name, verbose ? KILN_LOG_DEBUG : KILN_LOG_INFO);
+    if (json) kiln_log_as_json();
     if (with_parent) kiln_child_die_with_parent();
-    return daemon->run(daemon->options, process);
+    if (trace) st = kiln_trace_open(trace, daemon->name);
+    if (!st) st = daemon->run(daemon->options, process);
+    kiln_trace_close();
+    return st;
 }
 
 int kiln_daemon_main(const kiln_daemon *daemon, int argc, char **argv) {

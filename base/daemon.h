@@ -6,7 +6,7 @@
 
 typedef struct kiln_daemon {
     const char *name;     /* "kiln-tracker": in messages and the log */
-    kiln_opt_table table; /* its own options; --with-parent and --verbose are added */
+    kiln_opt_table table; /* its own options; those of every daemon are added */
     kiln_status (*run)(const void *options, kiln_arena *process); /* to its orderly end */
     const void *options; /* what the table's options fill */
 } kiln_daemon;

@@ -1,6 +1,7 @@
 #include "base/log.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -13,35 +14,118 @@
 /* Set once by main before any thread starts; read-only afterwards. */
 static const char *program_name = "kiln";
 static kiln_log_level threshold = KILN_LOG_WARN;
+static bool as_json;
 
 void kiln_log_init(const char *program, kiln_log_level level) {
     program_name = program;
     threshold = level;
 }
 
-/* One write per line, so that lines of several processes on one terminal do not mix. */
-void kiln_log(kiln_log_level level, const char *format, ...) {
-    static const char *const level_name[] = {"error", "warn", "info", "debug"};
-    if (level > threshold) return;
+void kiln_log_as_json(void) { as_json = true; }
 
+/* A line in the making, on the stack: logging needs no memory. What does not fit is cut off. */
+typedef struct line {
+    char text[LINE_MAX_BYTES];
+    size_t size;
+} line;
+
+#define TAIL_BYTES 4 /* always fit: quote, brace, line end */
+
+static void add_char(line *l, char c) {
+    if (l->size < sizeof l->text - TAIL_BYTES) l->text[l->size++] = c;
+}
+
+static void add_format(line *l, const char *format, va_list args) {
+    size_t room = sizeof l->text - TAIL_BYTES - l->size;
+    int size = vsnprintf(l->text + l->size, room, format, args);
+    if (size > 0) l->size += (size_t)size < room ? (size_t)size : room - 1;
+}
+
+static void KILN_PRINTF(2, 3) add(line *l, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    add_format(l, format, args);
+    va_end(args);
+}
+
+/* Inside quotes. A letter and its backslash are cut off together. */
+static void add_quoted(line *l, kiln_str text) {
+    static const char hex[] = "0123456789abcdef";
+    for (size_t i = 0; i < text.size && l->size + 6 < sizeof l->text - TAIL_BYTES; i++) {
+        unsigned char c = (unsigned char)text.data[i];
+        if (c == '"' || c == '\\') add_char(l, '\\');
+        if (c >= ' ')
+            add_char(l, (char)c);
+        else
+            add(l, "\\u00%c%c", hex[c >> 4], hex[c & 15]);
+    }
+}
+
+static bool is_plain(kiln_str text) {
+    for (size_t i = 0; i < text.size; i++)
+        if ((unsigned char)text.data[i] <= ' ' || text.data[i] == '"' || text.data[i] == '=')
+            return false;
+    return true;
+}
+
+static void begin(line *l, kiln_log_level level) {
+    static const char *const level_name[] = {"error", "warn", "info", "debug"};
     uint64_t wall_ns = kiln_clock_wall_ns();
     time_t seconds = (time_t)(wall_ns / KILN_NS_PER_S);
     struct tm utc;
     char stamp[32] = "";
+    l->size = 0;
     if (gmtime_r(&seconds, &utc)) strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &utc);
+    add(l,
+        as_json ? "{\"level\":\"%s\",\"time\":\"%s.%03uZ\",\"program\":\"%s\",\"message\":\""
+                : "%s %s.%03uZ %s ",
+        level_name[level], stamp, (unsigned)(wall_ns / KILN_NS_PER_MS % 1000), program_name);
+}
 
-    char line[LINE_MAX_BYTES];
-    int head = snprintf(line, sizeof line, "%s %s.%03uZ %s ", level_name[level], stamp,
-                        (unsigned)(wall_ns / KILN_NS_PER_MS % 1000), program_name);
-    size_t size = head > 0 && (size_t)head < sizeof line / 2 ? (size_t)head : 0;
-    va_list args;
-    va_start(args, format);
-    int body = vsnprintf(line + size, sizeof line - size - 1, format, args);
-    va_end(args);
-    size = body < 0 ? size : strlen(line);
-    for (size_t i = 0; i < size; i++)
-        if (line[i] == '\n') line[i] = ' '; /* peers' text must not forge lines */
-    line[size++] = '\n';
-    ssize_t ignored = write(STDERR_FILENO, line, size);
+/* One write per line, so that lines of several processes on one terminal do not mix. */
+static void end(line *l) {
+    for (size_t i = 0; i < l->size; i++)
+        if (l->text[i] == '\n') l->text[i] = ' '; /* peers' text must not forge lines */
+    if (as_json) l->text[l->size++] = '}';
+    l->text[l->size++] = '\n';
+    ssize_t ignored = write(STDERR_FILENO, l->text, l->size);
     (void)ignored; /* a closed stderr must not stop a daemon */
+}
+
+void kiln_log(kiln_log_level level, const char *format, ...) {
+    if (level > threshold) return;
+    line l, message = {.size = 0};
+    va_list args;
+    begin(&l, level);
+    va_start(args, format);
+    if (as_json) {
+        add_format(&message, format, args);
+        add_quoted(&l, (kiln_str){message.text, message.size});
+        l.text[l.size++] = '"';
+    } else {
+        add_format(&l, format, args);
+    }
+    va_end(args);
+    end(&l);
+}
+
+void kiln_log_event(kiln_log_level level, const char *message, const kiln_log_field *field,
+                    uint32_t field_count) {
+    if (level > threshold) return;
+    line l;
+    begin(&l, level);
+    add(&l, as_json ? "%s\"" : "%s", message);
+    for (uint32_t i = 0; i < field_count; i++) {
+        /* A field is whole, cut in its value, or not there. */
+        if (!field[i].value.size || l.size + strlen(field[i].name) + 16 > sizeof l.text) continue;
+        bool quoted = as_json || !is_plain(field[i].value);
+        add(&l, as_json ? ",\"%s\":" : " %s=", field[i].name);
+        if (quoted) add_char(&l, '"');
+        if (quoted)
+            add_quoted(&l, field[i].value);
+        else
+            add(&l, "%.*s", KILN_STR_ARG(field[i].value));
+        if (quoted) l.text[l.size++] = '"';
+    }
+    end(&l);
 }

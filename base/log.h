@@ -1,9 +1,12 @@
-/* Leveled lines on stderr: "level time program message key=value ...". Libraries log at debug only;
- * the top of each program logs each event once. */
+/* Leveled lines on stderr: "level time program message key=value ...", or one JSON object each.
+ * Libraries log at debug only; the top of each program logs each event once. */
 #ifndef KILN_BASE_LOG_H
 #define KILN_BASE_LOG_H
 
+#include <stdint.h>
+
 #include "base/macros.h"
+#include "base/str.h"
 
 typedef enum kiln_log_level {
     KILN_LOG_ERROR,
@@ -14,6 +17,16 @@ typedef enum kiln_log_level {
 
 /* Called once from main. `program` must outlive the process. */
 void kiln_log_init(const char *program, kiln_log_level level);
+/* From here on each line is {"level":...,"time":...,"program":...,"message":...} and fields. */
+void kiln_log_as_json(void);
 void kiln_log(kiln_log_level level, const char *format, ...) KILN_PRINTF(2, 3);
+
+/* What a line is about: job, trial, board, lease, ... A field without a value is left out. */
+typedef struct kiln_log_field {
+    const char *name;
+    kiln_str value;
+} kiln_log_field;
+void kiln_log_event(kiln_log_level level, const char *message, const kiln_log_field *field,
+                    uint32_t field_count);
 
 #endif

@@ -22,7 +22,7 @@ struct kiln_client {
     bool open, was_open, woken;
     uint64_t lost_since_ns; /* 0: connected */
     kiln_status why;        /* of the last failed connection */
-    kiln_timer *redial, *alarm;
+    kiln_timer *redial, *alarm, *beat;
     char *folder; /* of the blob store */
     kiln_blob_store *store;
     kiln_blobs *blobs;
@@ -49,6 +49,7 @@ static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hell
     c->open = c->was_open = true;
     c->lost_since_ns = 0;
     c->blobs = kiln_blobs_attach(conn, c->store);
+    kiln_timer_start(c->beat, KILN_LINK_HEARTBEAT_NS);
     if (again && c->options.message) c->options.message(c->options.context, NULL);
     kiln_client_wake(c);
 }
@@ -107,6 +108,15 @@ static void dial(void *context) {
     c->conn = kiln_net_dial(c->loop, &options);
 }
 
+/* A peer that says nothing is taken for dead. */
+static void on_beat(void *context) {
+    kiln_client *c = context;
+    if (!c->open) return;
+    kiln_status_free(
+        kiln_conn_send(c->conn, &(kiln_message){.type = KILN_MSG_PING})); /* or closed */
+    kiln_timer_start(c->beat, KILN_LINK_HEARTBEAT_NS);
+}
+
 static void on_alarm(void *context) { kiln_loop_stop(((kiln_client *)context)->loop); }
 
 /* Runs the loop until something happened or the time is over. */
@@ -161,6 +171,7 @@ kiln_status kiln_client_open(const kiln_client_options *options, kiln_arena *pro
     if (!st) {
         c->redial = kiln_timer_create(c->loop, dial, c);
         c->alarm = kiln_timer_create(c->loop, on_alarm, c);
+        c->beat = kiln_timer_create(c->loop, on_beat, c);
         c->lost_since_ns = kiln_clock_ns();
         dial(c);
     }
@@ -180,6 +191,7 @@ void kiln_client_close(kiln_client *c) {
     if (conn) kiln_conn_close(conn, KILN_OK);
     kiln_timer_destroy(c->redial);
     kiln_timer_destroy(c->alarm);
+    kiln_timer_destroy(c->beat);
     kiln_loop_destroy(c->loop);
     kiln_blob_store_close(c->store);
     if (c->folder)

@@ -4,11 +4,13 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/file.h"
 #include "base/identity.h"
 #include "base/log.h"
 #include "base/rand.h"
+#include "base/trace.h"
 #include "base/vec.h"
 #include "deploy/runtime/peak.h"
 #include "rpc-server/cage.h"
@@ -115,7 +117,8 @@ static void on_reading(void *context) {
 
 static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello,
                       const kiln_msg_welcome *welcome) {
-    (void)hello, (void)welcome;
+    (void)hello;
+    kiln_trace_clock(welcome->boot, welcome->clock_ns, kiln_clock_ns());
     kiln_server_shell *shell = context;
     if (conn != shell->conn) return;
     shell->open = true;
@@ -177,7 +180,23 @@ static void hang_up(kiln_server_shell *shell) {
     if (conn) kiln_conn_close(conn, NULL);
 }
 
+/* What a trial does is told to the tracker, and so to the trace. */
+static void trace_trial(const kiln_message *message) {
+    if (message->type == KILN_MSG_TRIAL_EVENT) {
+        const kiln_log_field field = {
+            "phase", kiln_str_from(kiln_phase_name((kiln_phase)message->trial_event.phase))};
+        kiln_trace_event(KILN_TRACE_MARK, KILN_TRACE_PHASE, message->trial_event.trial,
+                         kiln_clock_ns(), &field, 1);
+    } else if (message->type == KILN_MSG_TRIAL_RESULT) {
+        const kiln_log_field field = {"outcome", kiln_str_from(kiln_outcome_name(
+                                                     (kiln_outcome)message->trial_result.outcome))};
+        kiln_trace_event(KILN_TRACE_END, KILN_TRACE_RUN, message->trial_result.trial,
+                         kiln_clock_ns(), &field, 1);
+    }
+}
+
 static void send_message(kiln_server_shell *shell, const kiln_message *message) {
+    trace_trial(message);
     if (!shell->open) return;
     const bool is_result = message->type == KILN_MSG_TRIAL_RESULT;
     if (is_result) kiln_fail_pass(KILN_FAIL_SERVER_RESULT);
@@ -288,7 +307,11 @@ static void carry_out(kiln_server_shell *shell, const kiln_server_action *action
     case KILN_SERVER_HANG_UP: hang_up(shell); break;
     case KILN_SERVER_SEND: send_message(shell, &action->message); break;
     case KILN_SERVER_FETCH: fetch(shell, &action->digest); break;
-    case KILN_SERVER_START: start(shell, action); break;
+    case KILN_SERVER_START:
+        kiln_trace_event(KILN_TRACE_BEGIN, KILN_TRACE_RUN, action->trial->trial, kiln_clock_ns(),
+                         &(kiln_log_field){"job", action->trial->job}, 1);
+        start(shell, action);
+        break;
     case KILN_SERVER_KILL: kiln_cages_kill(shell->cages, action->slot, action->run); break;
     case KILN_SERVER_CHECK: begin_check(shell, action->run); break;
     case KILN_SERVER_POWER_CYCLE: kiln_power_cycle(shell->power, action->text); break;

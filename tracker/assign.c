@@ -60,6 +60,9 @@ static void assign(kiln_tracker *t, kiln_tracker_job *job, kiln_tracker_peer *tu
     kiln_tracker_set_text(job->tuner, kiln_str_from(tuner->node));
     kiln_tracker_job_keep(t, job); /* should it fail, the next tracker assigns it again */
     send_assign(t, job, tuner);
+    kiln_tracker_log(t, &(kiln_tracker_note){.what = KILN_TRACKER_JOB_ASSIGNED,
+                                             .job = kiln_str_from(job->id),
+                                             .tuner = kiln_str_from(job->tuner)});
     kiln_tracker_job_tell(t, job, job->client, 0, "assigned");
 }
 

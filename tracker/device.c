@@ -182,6 +182,9 @@ void kiln_tracker_board_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_
     peer->board = board;
     kiln_tracker_set_text(board->boot, kiln_str_from(peer->boot));
     reattach(t, board);
+    kiln_tracker_log(t, &(kiln_tracker_note){.what = KILN_TRACKER_BOARD_UP,
+                                             .board = kiln_str_from(board->node),
+                                             .text = board->up.key});
     if (board->lost_busy && restarted)
         kiln_tracker_board_fault(t, board, "it went away while a trial ran, and was started anew");
     else if (news)
@@ -220,6 +223,9 @@ void kiln_tracker_board_lost(kiln_tracker *t, kiln_tracker_board *board, const c
         const kiln_tracker_lease *lease = kiln_tracker_lease_find(t, board->slot[i]);
         board->lost_busy |= lease && lease->trial.count > 0;
     }
+    kiln_tracker_log(t, &(kiln_tracker_note){.what = KILN_TRACKER_BOARD_LOST,
+                                             .board = kiln_str_from(board->node),
+                                             .text = kiln_str_from(why)});
     kiln_tracker_board_refresh(t, board);
     kiln_tracker_board_end_leases(t, board, why);
     if (board->results != board->kept_results) kiln_tracker_board_keep(t, board);

@@ -46,6 +46,9 @@ uint64_t kiln_tracker_board_keep(kiln_tracker *t, kiln_tracker_board *board) {
 static void set_duty(kiln_tracker *t, kiln_tracker_board *board, kiln_duty duty, const char *text) {
     board->duty = duty;
     snprintf(board->text, sizeof board->text, "%s", text);
+    kiln_tracker_log(t, &(kiln_tracker_note){.what = KILN_TRACKER_BOARD_DUTY,
+                                             .board = kiln_str_from(board->node),
+                                             .text = kiln_str_from(kiln_duty_name(duty))});
     kiln_tracker_board_refresh(t, board);
     if (duty == KILN_DUTY_QUARANTINED) kiln_tracker_board_end_leases(t, board, board->text);
 }
@@ -53,6 +56,9 @@ static void set_duty(kiln_tracker *t, kiln_tracker_board *board, kiln_duty duty,
 void kiln_tracker_board_fault(kiln_tracker *t, kiln_tracker_board *board, const char *why) {
     board->faults++;
     board->fault_run++;
+    kiln_tracker_log(t, &(kiln_tracker_note){.what = KILN_TRACKER_BOARD_FAULT,
+                                             .board = kiln_str_from(board->node),
+                                             .text = kiln_str_from(why)});
     if (board->fault_run >= KILN_TRACKER_FAULTS_MAX && board->duty == KILN_DUTY_IN_SERVICE) {
         char text[KILN_MESSAGES_NAME];
         snprintf(text, sizeof text, "%u faults in a row, the last: %.180s", board->fault_run, why);

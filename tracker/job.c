@@ -188,6 +188,10 @@ static void end_job(kiln_tracker *t, kiln_tracker_job *job, const kiln_msg_job_d
                                                 : KILN_JOB_FAILED;
     job->persist = kiln_tracker_job_keep(t, job);
     leave(t, job);
+    kiln_tracker_log(t, &(kiln_tracker_note){.what = KILN_TRACKER_JOB_ENDED,
+                                             .job = job->done.job,
+                                             .tuner = kiln_str_from(job->tuner),
+                                             .text = job->done.text});
     t->fleet_changed = true;
 }
 
@@ -219,6 +223,9 @@ void kiln_tracker_job_stop(kiln_tracker *t, kiln_tracker_job *job, kiln_code cod
         kiln_tracker_job_end(t, job, code, text);
         return;
     }
+    kiln_tracker_log(t, &(kiln_tracker_note){.what = KILN_TRACKER_JOB_STOPPED,
+                                             .job = kiln_str_from(job->id),
+                                             .text = kiln_str_from(text)});
     job->ending_ns = t->now_ns;
     job->ending_code = code;
     job->ending_text = kiln_str_dup(&job->arena, kiln_str_from(text));
@@ -239,6 +246,9 @@ static void welcome(kiln_tracker *t, kiln_tracker_job *job) {
     kiln_strbuf_text(&text, "opened; ");
     bool named = job->spec.key.size || job->spec.labels.count;
     bool seen = kiln_tracker_want_describe(t, job->want, &text);
+    kiln_tracker_log(t, &(kiln_tracker_note){.what = KILN_TRACKER_JOB_OPENED,
+                                             .job = kiln_str_from(job->id),
+                                             .text = job->spec.model_name});
     kiln_tracker_job_tell(t, job, job->client, job->client_stream, text.data);
     if (!seen && named && !job->spec.detach)
         kiln_tracker_job_end(t, job, KILN_NOT_FOUND, text.data + strlen("opened; "));

@@ -109,6 +109,17 @@ static kiln_tracker_lease *find_granted(kiln_tracker *t, const char *tuner, uint
                : NULL;
 }
 
+static void note(kiln_tracker *t, const kiln_tracker_lease *lease, kiln_tracker_happening what,
+                 const char *text) {
+    kiln_tracker_log(t,
+                     &(kiln_tracker_note){.what = what,
+                                          .job = kiln_str_from(lease->job ? lease->job->id : NULL),
+                                          .board = kiln_str_from(lease->board->node),
+                                          .tuner = kiln_str_from(lease->node),
+                                          .lease = lease->lease,
+                                          .text = kiln_str_from(text)});
+}
+
 /* ---- The end of a lease ---- */
 
 /* Row of a lease, named by its slot, so that a slot has one row whatever could not be written
@@ -144,6 +155,7 @@ void kiln_tracker_lease_end(kiln_tracker *t, kiln_tracker_lease *lease, kiln_cod
                                 kiln_str_from(lease->job ? lease->job->id : NULL), lease->request,
                                 "%s", why);
     }
+    if (!lease->persist) note(t, lease, KILN_TRACKER_LEASE_ENDED, why);
     kiln_strbuf name = {0};
     kiln_tracker_row row = row_of(lease, &name);
     row.removed = true;
@@ -251,6 +263,7 @@ bool kiln_tracker_lease_persisted(kiln_tracker *t, uint64_t persist, const char 
     lease->expires_ns = t->now_ns + lease->ttl_ms * UINT64_C(1000000);
     t->grants++;
     send_grant(t, lease);
+    note(t, lease, KILN_TRACKER_LEASE_GRANTED, NULL);
     return true;
 }
 

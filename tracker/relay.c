@@ -28,6 +28,17 @@ static uint64_t lease_in(const kiln_message *message) {
     return message->trial_result.lease;
 }
 
+static void note(kiln_tracker *t, const kiln_tracker_lease *lease, kiln_tracker_happening what,
+                 kiln_str trial, const char *text) {
+    kiln_tracker_log(t,
+                     &(kiln_tracker_note){.what = what,
+                                          .job = kiln_str_from(lease->job ? lease->job->id : NULL),
+                                          .board = kiln_str_from(lease->board->node),
+                                          .trial = trial,
+                                          .lease = lease->lease,
+                                          .text = kiln_str_from(text)});
+}
+
 static void forward(kiln_tracker *t, const kiln_tracker_peer *to, const kiln_message *message) {
     kiln_message copy = *message;
     copy.stream = 0; /* streams belong to one connection */
@@ -48,6 +59,8 @@ void kiln_tracker_trial_down(kiln_tracker *t, kiln_tracker_peer *tuner,
         return;
     }
     forward(t, lease->board->peer, message);
+    if (message->type == KILN_MSG_TRIAL)
+        note(t, lease, KILN_TRACKER_TRIAL_SENT, message->trial.trial, NULL);
 }
 
 /* The fence: a late answer under a lease that is over. */
@@ -89,5 +102,7 @@ void kiln_tracker_trial_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_
     if (!is_result || message->trial_result.attempt <= sent->attempt) return;
     sent->attempt = message->trial_result.attempt;
     t->results++;
+    note(t, lease, KILN_TRACKER_TRIAL_RESULT, trial,
+         kiln_outcome_name((kiln_outcome)message->trial_result.outcome));
     kiln_tracker_board_judge(t, lease->board, &message->trial_result); /* it may end the lease */
 }

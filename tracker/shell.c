@@ -1,6 +1,7 @@
 #include "tracker/shell.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include "base/identity.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "base/trace.h"
 #include "base/vec.h"
 #include "db/db.h"
 #include "tracker/audit.h"
@@ -141,11 +143,44 @@ static void persist(kiln_tracker_shell *shell, const kiln_tracker_action *action
     report(shell, st);
 }
 
+/* Into the log, and into the trace, where what it is about has one. */
+static void note_down(kiln_tracker_shell *shell, const kiln_tracker_note *note) {
+    enum { KILN_TRACE_NONE = KILN_TRACE_NAME_COUNT };
+    static const struct {
+        kiln_log_level level;
+        const char *text;
+        unsigned trace;
+        kiln_trace_phase phase;
+    } row[] = {
+#define X(NAME, level, text, trace, phase, id) \
+    {KILN_LOG_##level, text, KILN_TRACE_##trace, KILN_TRACE_##phase},
+#include "tracker/journal.def"
+#undef X
+    };
+    char number[24] = "";
+    if (note->lease) snprintf(number, sizeof number, "%llu", (unsigned long long)note->lease);
+    kiln_str job = note->job, board = note->board, trial = note->trial,
+             lease = kiln_str_from(number), id = {0};
+    switch (note->what) {
+#define X(NAME, level, text, trace, phase, field) \
+    case KILN_TRACKER_##NAME: id = field; break;
+#include "tracker/journal.def"
+#undef X
+    }
+    const kiln_log_field field[] = {{"job", job},     {"trial", trial},       {"lease", lease},
+                                    {"board", board}, {"tuner", note->tuner}, {"text", note->text}};
+    kiln_log_event(row[note->what].level, row[note->what].text, field, KILN_ARRAY_COUNT(field));
+    if (row[note->what].trace != KILN_TRACE_NONE)
+        kiln_trace_event(row[note->what].phase, (kiln_trace_name)row[note->what].trace, id,
+                         kiln_loop_now_ns(shell->loop), field, KILN_ARRAY_COUNT(field));
+}
+
 static void carry_out(kiln_tracker_shell *shell, const kiln_tracker_action *action) {
     switch (action->kind) {
     case KILN_TRACKER_SEND: send_message(shell, action->peer, &action->message); break;
     case KILN_TRACKER_CLOSE: close_peer(shell, action); break;
     case KILN_TRACKER_PERSIST: persist(shell, action); break;
+    case KILN_TRACKER_LOG: note_down(shell, action->note); break;
     }
 }
 

@@ -202,6 +202,8 @@ void kiln_tracker_drop(kiln_tracker *t, kiln_tracker_peer *peer, kiln_code code,
 uint64_t kiln_tracker_persist(kiln_tracker *t, const kiln_tracker_row *row, uint32_t count);
 bool kiln_tracker_is_person(const kiln_tracker_peer *peer);
 kiln_tracker_peer *kiln_tracker_peer_find(kiln_tracker *t, uint64_t id); /* NULL: gone */
+/* Has it noted down; copied. */
+void kiln_tracker_log(kiln_tracker *t, const kiln_tracker_note *note);
 /* The connected tuner with this boot, or node; NULL. */
 kiln_tracker_peer *kiln_tracker_tuner_by_boot(kiln_tracker *t, const char *boot);
 kiln_tracker_peer *kiln_tracker_tuner_by_node(kiln_tracker *t, const char *node);

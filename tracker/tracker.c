@@ -67,6 +67,15 @@ uint64_t kiln_tracker_persist(kiln_tracker *t, const kiln_tracker_row *row, uint
     return action->persist;
 }
 
+void kiln_tracker_log(kiln_tracker *t, const kiln_tracker_note *note) {
+    kiln_arena *arena = &t->actions->arena;
+    kiln_tracker_note *copy = kiln_arena_copy(arena, note, sizeof *note);
+    kiln_str *text[] = {&copy->job, &copy->board, &copy->trial, &copy->tuner, &copy->text};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(text); i++)
+        text[i]->data = kiln_arena_copy(arena, text[i]->data, text[i]->size);
+    add_action(t, KILN_TRACKER_LOG)->note = copy;
+}
+
 void kiln_tracker_actions_reset(kiln_tracker_actions *actions) {
     kiln_arena_reset(&actions->arena);
     actions->list.count = 0;

@@ -89,12 +89,25 @@ typedef struct kiln_tracker_event {
         failure; /* PERSISTED: NULL when it is durable, else why it is not (and nothing of it is) */
 } kiln_tracker_event;
 
+/* What happened, with whom: a row of journal.def. Empty fields do not apply. */
+typedef enum kiln_tracker_happening {
+#define X(NAME, level, text, trace, phase, id) KILN_TRACKER_##NAME,
+#include "tracker/journal.def"
+#undef X
+} kiln_tracker_happening;
+typedef struct kiln_tracker_note {
+    kiln_tracker_happening what;
+    kiln_str job, board, trial, tuner, text;
+    uint64_t lease;
+} kiln_tracker_note;
+
 typedef enum kiln_tracker_action_kind {
     KILN_TRACKER_SEND,    /* message to peer */
     KILN_TRACKER_CLOSE,   /* close peer, telling it code and text; CLOSED follows */
     KILN_TRACKER_PERSIST, /* make `row` durable in one transaction, then PERSISTED with `persist`;
                              the loop goes on meanwhile. Transactions are done in order; a shell may
                              join several into one commit. */
+    KILN_TRACKER_LOG,     /* `note`, for the log and the trace */
 } kiln_tracker_action_kind;
 
 typedef struct kiln_tracker_action {
@@ -106,6 +119,7 @@ typedef struct kiln_tracker_action {
     uint64_t persist;
     const kiln_tracker_row *row;
     uint32_t row_count;
+    const kiln_tracker_note *note;
 } kiln_tracker_action;
 
 /* Filled by step; the shell owns it, and resets both parts when it has carried the actions out. */

@@ -7,6 +7,8 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/str.h"
+#include "base/trace.h"
 #include "db/bundle.h"
 #include "tuner/shell.h"
 
@@ -382,12 +384,24 @@ static kiln_outcome build_outcome(const kiln_work_reply *reply, kiln_outcome out
     return reply->link_error ? KILN_OUTCOME_LINK_ERROR : KILN_OUTCOME_BUILD_ERROR;
 }
 
+static void trace_build(const kiln_shell_job *job, uint32_t task, uint32_t index,
+                        kiln_trace_phase phase) {
+    if (!kiln_trace_is_on()) return;
+    kiln_strbuf id = {0};
+    kiln_strbuf_printf(&id, "%s/%u/%u", job->identity, task, index);
+    const kiln_log_field field[] = {{"job", kiln_str_from(job->identity)},
+                                    {"task", job->task[task].key}};
+    kiln_trace_event(phase, KILN_TRACE_BUILD, kiln_strbuf_view(&id), kiln_clock_ns(), field, 2);
+    kiln_strbuf_deinit(&id);
+}
+
 static void on_built(void *context, const kiln_work_reply *reply, kiln_outcome outcome,
                      const char *text) {
     ticket t;
     kiln_shell_job *job = ticket_use(context, &t);
     kiln_candidate *candidate = job ? kiln_shell_find_candidate(job, t.task, t.index) : NULL;
     if (!candidate) return;
+    trace_build(job, t.task, t.index, KILN_TRACE_END);
     kiln_tuner_event event = {.kind = KILN_TUNER_BUILT,
                               .job = t.job,
                               .task = t.task,
@@ -414,6 +428,7 @@ void kiln_shell_build(kiln_shell *shell, const kiln_tuner_action *action) {
     kiln_candidate *candidate =
         job ? kiln_shell_find_candidate(job, action->task, action->index) : NULL;
     if (!candidate) return;
+    trace_build(job, action->task, action->index, KILN_TRACE_BEGIN);
     const kiln_shell_task *task = &job->task[action->task];
     kiln_work_request request = {.work = KILN_WORK_BUILD,
                                  .target = job->spec.target,

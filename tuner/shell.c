@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/identity.h"
 #include "base/log.h"
+#include "base/trace.h"
 
 #define BLOB_BYTES_MAX                                                         \
     ((uint64_t)8 << 30) /* of the tuner's store: models, references, artefacts \
@@ -68,7 +69,7 @@ static void on_tick(void *context) {
 static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello,
                       const kiln_msg_welcome *welcome) {
     (void)hello;
-    (void)welcome;
+    kiln_trace_clock(welcome->boot, welcome->clock_ns, kiln_clock_ns());
     kiln_shell *shell = context;
     if (conn != shell->conn) return;
     shell->open = true;
@@ -79,8 +80,11 @@ static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hell
 
 static void on_message(void *context, kiln_conn *conn, const kiln_message *message) {
     kiln_shell *shell = context;
-    if (conn == shell->conn)
-        kiln_shell_post(shell, &(kiln_tuner_event){.kind = KILN_TUNER_MESSAGE, .message = message});
+    if (conn != shell->conn) return;
+    if (message->type == KILN_MSG_TRIAL_RESULT)
+        kiln_trace_event(KILN_TRACE_END, KILN_TRACE_WAIT, message->trial_result.trial,
+                         kiln_clock_ns(), NULL, 0);
+    kiln_shell_post(shell, &(kiln_tuner_event){.kind = KILN_TUNER_MESSAGE, .message = message});
 }
 
 static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
@@ -126,6 +130,11 @@ static void hang_up(kiln_shell *shell) {
 
 static void send_message(kiln_shell *shell, const kiln_message *message) {
     if (!shell->open) return;
+    if (message->type == KILN_MSG_TRIAL) {
+        const kiln_log_field field = {"job", message->trial.job};
+        kiln_trace_event(KILN_TRACE_BEGIN, KILN_TRACE_WAIT, message->trial.trial, kiln_clock_ns(),
+                         &field, 1);
+    }
     kiln_status st = kiln_conn_send(shell->conn, message);
     if (st)
         kiln_log(KILN_LOG_ERROR, "sending %s: %s", kiln_message_name(message->type),

@@ -32,6 +32,7 @@ GLOBALS = {
     "base/alloc.c": "counts and fails allocations of the whole process, for tests",
     "base/fail.c": "what shall fail in this process, set once by main",
     "base/log.c": "set once by main before any thread starts",
+    "base/trace.c": "opened once by main; written by the loop's thread only",
     "rpc-server/inmate.c": "the whole state of a contained child, which runs one measurement and ends",
 }
 SOURCE_FOLDERS = ("base/", "proto/", "compiler-core/", "db/", "deploy/", "rpc-server/", "tracker/", "tuner/", "cli/")

@@ -127,5 +127,44 @@ def test_a_tracker_tells_machines_what_it_counts(world):
     world.refused("--listen", "127.0.0.1:0", "--state", world.path("s2"), "--http", "0.0.0.0:0", says="--insecure", name="kiln-tracker")
 
 
+def test_traces_of_the_programs_join_into_one(world):
+    port = world.folder / "port"
+    trace = lambda name: ["--trace", world.path(f"{name}.json")]
+    world.start("kiln-tracker", "--listen", "127.0.0.1:0", "--port-file", port, "--log-json", "--verbose", *trace("tracker"))
+    until(port.exists, "the tracker listening")
+    address = f"127.0.0.1:{port.read_text().strip()}"
+    world.start("kiln-rpc-server", "--tracker", address, "--key", "board", *trace("board"))
+    world.start("kiln-tuner", "--tracker", address, "--db", world.path("tuner.db"), "--builders", 1, *trace("tuner"))
+    done = world.json("tune", world.zoo("conv:C3"), "--trials", 3, "--tracker", address, "--db", world.path("c.db"))[-1]
+    assert done["measured"] == 3, done
+    programs = world.children[:]
+    for child in programs[1:]:
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(timeout=60) == 0
+    os.killpg(programs[0].pid, signal.SIGKILL)  # what it wrote so far is enough
+    programs[0].wait()
+    world.run("trace", *(world.path(f"{name}.json") for name in ("tracker", "board", "tuner")), "-o", world.path("all.json"))
+    events = json.load(open(world.path("all.json")))["traceEvents"]
+    names = [event["args"]["name"].split()[0] for event in events if event["ph"] == "M"]
+    assert sorted(names) == ["kiln-rpc-server", "kiln-tracker", "kiln-tuner"], names
+    span = {(event["name"], event["ph"], event["id"]): event for event in events if "id" in event}
+    trials = [key[2] for key in span if key[:2] == ("child", "b")]
+    assert len(trials) >= 3, span
+    nested = 0
+    for trial in trials:  # the tuner's span holds the tracker's, which holds the board's: on one clock, if clocks were joined
+        order = [span.get((name, phase, trial)) for name, phase in
+                 (("sent", "b"), ("on the board", "b"), ("child", "b"), ("child", "e"), ("on the board", "e"), ("sent", "e"))]
+        if None in order:
+            continue  # the killed tracker kept its last moment to itself
+        times = [event["ts"] for event in order]
+        assert all(a <= b + 5000 for a, b in zip(times, times[1:])), times
+        nested += 1
+    assert nested >= 1, span
+    log = [json.loads(line) for line in open(world.path("kiln-tracker.0.log"))]
+    results = [line for line in log if line["message"] == "trial's result"]
+    assert len(results) >= 3 and all(line["job"] and line["trial"] and line["lease"] and line["board"] for line in results), results
+    world.refused("trace", world.path("tuner.db"), says="no trace of Kiln")
+
+
 if __name__ == "__main__":
     sys.exit(harness.main(sys.modules[__name__]))

@@ -195,8 +195,7 @@ static void check_promises(sim_node *node) {
 /* ---- The program ---- */
 
 static void carry_out(sim_node *node, const kiln_tracker_action *action) {
-    sim_conn *conn =
-        action->kind == KILN_TRACKER_PERSIST ? NULL : sim_find_conn(node->world, action->peer);
+    sim_conn *conn = action->peer ? sim_find_conn(node->world, action->peer) : NULL;
     switch (action->kind) {
     case KILN_TRACKER_SEND:
         if (action->message.type == KILN_MSG_LEASE_GRANT)
@@ -209,6 +208,7 @@ static void carry_out(sim_node *node, const kiln_tracker_action *action) {
         node->program->closed(node, conn);
         break;
     case KILN_TRACKER_PERSIST: begin_commit(node, action); break;
+    case KILN_TRACKER_LOG: break;
     }
 }
 

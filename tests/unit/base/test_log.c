@@ -51,10 +51,49 @@ static void one_call_is_one_line(void **state) {
     assert_ptr_equal(strchr(text, '\n'), text + size - 1);
 }
 
+static const kiln_log_field fields[] = {
+    {"job", {"j-1", 3}}, {"trial", {"", 0}}, {"text", {"two \"words\"\n", 12}}};
+
+static void speak_fields(void) { kiln_log_event(KILN_LOG_INFO, "lease granted", fields, 3); }
+
+static void speak_long_fields(void) {
+    static char x[4000];
+    memset(x, '"', sizeof x);
+    kiln_log_field many[] = {{"text", {x, sizeof x}}, {"job", {"j", 1}}};
+    kiln_log_event(KILN_LOG_INFO, "much", many, 2);
+}
+
+static void an_event_has_fields(void **state) {
+    (void)state;
+    char text[4096];
+    kiln_log_init("tester", KILN_LOG_INFO);
+    heard(speak_fields, text, sizeof text);
+    expect_contains(text, " tester lease granted job=j-1 text=\"two \\\"words\\\"\\u000a\"\n");
+}
+
+/* Last: there is no way back. */
+static void lines_are_objects_when_asked(void **state) {
+    (void)state;
+    char text[4096];
+    kiln_log_as_json();
+    heard(speak_fields, text, sizeof text);
+    expect_contains(text, "\"program\":\"tester\",\"message\":\"lease granted\",\"job\":\"j-1\",");
+    expect_contains(text, "\"text\":\"two \\\"words\\\"\\u000a\"}\n");
+    heard(speak_two_lines, text, sizeof text);
+    expect_contains(text, "\"message\":\"one\\u000aerror forged\"}\n");
+    size_t size = heard(speak_too_much, text, sizeof text);
+    assert_true(size <= 2048 && strcmp(text + size - 3, "\"}\n") == 0);
+    size = heard(speak_long_fields, text, sizeof text);
+    assert_true(size <= 2048 && strcmp(text + size - 3, "\"}\n") == 0);
+    assert_true(text[size - 4] == '"' && text[size - 5] == '\\'); /* no half escape */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(levels_below_the_threshold_are_silent),
         cmocka_unit_test(one_call_is_one_line),
+        cmocka_unit_test(an_event_has_fields),
+        cmocka_unit_test(lines_are_objects_when_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,7 @@ static void step(fleet *f, const kiln_tracker_event *event) {
         } else if (action->kind == KILN_TRACKER_CLOSE) {
             f->dropped = action->peer;
             f->drop_code = action->code;
-        } else {
+        } else if (action->kind == KILN_TRACKER_PERSIST) {
             kiln_vec_push(&f->persists, action->persist);
             for (uint32_t r = 0; r < action->row_count; r++) write_row(f, &action->row[r]);
         }

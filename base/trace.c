@@ -1,0 +1,114 @@
+#include "base/trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define PIECE_BYTES ((size_t)16 << 10) /* written at once */
+#define PIECE_NS (KILN_NS_PER_S / 4)   /* nothing waits longer, as long as events come */
+
+/* Opened once by main before any thread starts; events come from the loop's thread only. */
+static int trace_fd = -1;
+static kiln_strbuf piece;
+static uint64_t piece_since_ns;
+
+static const struct {
+    const char *category, *name;
+} name_table[] = {
+#define X(NAME, category, name, doc) {category, name},
+#include "base/trace.def"
+#undef X
+};
+
+/* What cannot be written is lost: a trace never stops a program. */
+static void flush(void) {
+    ssize_t ignored = write(trace_fd, piece.data, piece.size);
+    (void)ignored;
+    piece.size = 0;
+}
+
+static void add_text(kiln_str text) {
+    for (size_t i = 0; i < text.size; i++) {
+        unsigned char c = (unsigned char)text.data[i];
+        if (c == '"' || c == '\\') kiln_strbuf_char(&piece, '\\');
+        if (c < ' ')
+            kiln_strbuf_printf(&piece, "\\u%04x", c);
+        else
+            kiln_strbuf_char(&piece, (char)c);
+    }
+}
+
+static void add_fields(const kiln_log_field *field, uint32_t count) {
+    const char *comma = "";
+    kiln_strbuf_text(&piece, ",\"args\":{");
+    for (uint32_t i = 0; i < count; i++) {
+        if (!field[i].value.size) continue;
+        kiln_strbuf_printf(&piece, "%s\"%s\":\"", comma, field[i].name);
+        add_text(field[i].value);
+        kiln_strbuf_char(&piece, '"');
+        comma = ",";
+    }
+    kiln_strbuf_text(&piece, "}},\n");
+}
+
+bool kiln_trace_is_on(void) { return trace_fd >= 0; }
+
+void kiln_trace_event(kiln_trace_phase phase, kiln_trace_name name, kiln_str id, uint64_t now_ns,
+                      const kiln_log_field *field, uint32_t field_count) {
+    static const char letter[] = {'b', 'e', 'n'};
+    if (trace_fd < 0) return;
+    if (piece.size == 0) piece_since_ns = now_ns;
+    kiln_strbuf_printf(&piece, "{\"ph\":\"%c\",\"cat\":\"%s\",\"name\":\"%s\",\"id\":\"",
+                       letter[phase], name_table[name].category, name_table[name].name);
+    add_text(id);
+    kiln_strbuf_printf(&piece, "\",\"pid\":%ld,\"tid\":1,\"ts\":%llu.%03u", (long)getpid(),
+                       (unsigned long long)(now_ns / 1000), (unsigned)(now_ns % 1000));
+    add_fields(field, field_count);
+    if (piece.size >= PIECE_BYTES || now_ns - piece_since_ns >= PIECE_NS) flush();
+}
+
+void kiln_trace_clock(kiln_str their_boot, uint64_t their_ns, uint64_t now_ns) {
+    if (trace_fd < 0 || their_ns == 0) return;
+    kiln_strbuf_printf(&piece,
+                       "{\"ph\":\"M\",\"name\":\"kiln_clock\",\"pid\":%ld,\"args\":{\"boot\":\"",
+                       (long)getpid());
+    add_text(their_boot);
+    kiln_strbuf_printf(&piece, "\",\"their_ns\":%llu,\"own_ns\":%llu}},\n",
+                       (unsigned long long)their_ns, (unsigned long long)now_ns);
+}
+
+kiln_status kiln_trace_open(const char *path, const char *program) {
+    char host[256] = "";
+    trace_fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (trace_fd < 0)
+        return kiln_status_make(kiln_code_from_errno(errno), __FILE__, __LINE__, "the trace %s: %s",
+                                path, strerror(errno));
+    gethostname(host, sizeof host - 1);
+    kiln_strbuf_printf(
+        &piece, "[\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%ld,\"args\":{\"name\":\"",
+        (long)getpid());
+    add_text(kiln_str_from(program));
+    kiln_strbuf_text(&piece, " on ");
+    add_text(kiln_str_from(host));
+    kiln_strbuf_printf(
+        &piece,
+        "\"}},\n{\"ph\":\"M\",\"name\":\"kiln_origin\",\"pid\":%ld,\"args\":{\"own_ns\":"
+        "%llu,\"wall_ns\":%llu}},\n",
+        (long)getpid(), (unsigned long long)kiln_clock_ns(),
+        (unsigned long long)kiln_clock_wall_ns());
+    flush();
+    return KILN_OK;
+}
+
+void kiln_trace_close(void) {
+    if (trace_fd < 0) return;
+    kiln_strbuf_text(&piece, "{}]\n");
+    flush();
+    kiln_strbuf_deinit(&piece);
+    close(trace_fd);
+    trace_fd = -1;
+}

@@ -1,0 +1,39 @@
+/* Traces of a program in Chrome's format (chrome://tracing, Perfetto), for `kiln trace`, which
+ * joins those of several programs. Off until main opens a file; then one event is one line, written
+ * at once in pieces of whole lines, so that a killed program leaves all but its last moment. */
+#ifndef KILN_BASE_TRACE_H
+#define KILN_BASE_TRACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/log.h"
+#include "base/status.h"
+#include "base/str.h"
+
+typedef enum kiln_trace_name {
+#define X(NAME, category, name, doc) KILN_TRACE_##NAME,
+#include "base/trace.def"
+#undef X
+    KILN_TRACE_NAME_COUNT
+} kiln_trace_name;
+
+typedef enum kiln_trace_phase {
+    KILN_TRACE_BEGIN,
+    KILN_TRACE_END,
+    KILN_TRACE_MARK
+} kiln_trace_phase;
+
+/* Called once from main; `program` outlives the process. PERMISSION_DENIED, NOT_FOUND: the file
+ * cannot be made. */
+KILN_MUST_USE kiln_status kiln_trace_open(const char *path, const char *program);
+bool kiln_trace_is_on(void);
+/* `id` names the thing: BEGIN and END of the same name and id belong together. */
+void kiln_trace_event(kiln_trace_phase phase, kiln_trace_name name, kiln_str id, uint64_t now_ns,
+                      const kiln_log_field *field, uint32_t field_count);
+/* Another program's clock (the tracker's, from WELCOME) as it was at `now_ns` of ours. */
+void kiln_trace_clock(kiln_str their_boot, uint64_t their_ns, uint64_t now_ns);
+/* Writes what is left, and the end of the list. */
+void kiln_trace_close(void);
+
+#endif

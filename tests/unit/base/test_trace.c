@@ -1,0 +1,51 @@
+#include "base/trace.h"
+
+#include <string.h>
+
+#include "base/file.h"
+#include "tests/support/test.h"
+
+/* Last to first: once open, a trace stays open until it is closed. */
+static void nothing_happens_without_a_file(void **state) {
+    (void)state;
+    assert_false(kiln_trace_is_on());
+    kiln_trace_event(KILN_TRACE_BEGIN, KILN_TRACE_JOB, KILN_STR("j"), 1, NULL, 0);
+    kiln_trace_clock(KILN_STR("b"), 1, 2);
+    kiln_trace_close();
+    expect_error(kiln_trace_open("/nowhere/t.json", "tester"), NOT_FOUND, "/nowhere/t.json");
+    assert_false(kiln_trace_is_on());
+}
+
+static void events_are_lines_of_chromes_format(void **state) {
+    (void)state;
+    kiln_arena arena;
+    kiln_str text;
+    kiln_arena_init(&arena, 0);
+    char *folder = make_folder(&arena);
+    const char *path = kiln_arena_printf(&arena, "%s/t.json", folder);
+    const kiln_log_field field[] = {{"job", {"a \"b\"\n", 6}}, {"text", {"", 0}}};
+    expect_ok(kiln_trace_open(path, "tester"));
+    assert_true(kiln_trace_is_on());
+    kiln_trace_clock(KILN_STR("boot"), 5000, 4000);
+    kiln_trace_event(KILN_TRACE_BEGIN, KILN_TRACE_LEASE, KILN_STR("7"), 1234567, field, 2);
+    kiln_trace_event(KILN_TRACE_END, KILN_TRACE_LEASE, KILN_STR("7"), 2234567, NULL, 0);
+    kiln_trace_close();
+    expect_ok(kiln_file_read(path, 65536, &arena, &text));
+    const char *whole = kiln_str_dup(&arena, text);
+    assert_true(kiln_str_starts(text, "[\n{\"ph\":\"M\",\"name\":\"process_name\""));
+    assert_true(kiln_str_ends(text, "}},\n{}]\n"));
+    expect_contains(whole, "\"boot\":\"boot\",\"their_ns\":5000,\"own_ns\":4000");
+    expect_contains(whole, "{\"ph\":\"b\",\"cat\":\"lease\",\"name\":\"lease\",\"id\":\"7\"");
+    expect_contains(whole, "\"ts\":1234.567,\"args\":{\"job\":\"a \\\"b\\\"\\u000a\"}},\n");
+    expect_contains(whole, "{\"ph\":\"e\"");
+    remove_folder(folder);
+    kiln_arena_deinit(&arena);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_happens_without_a_file),
+        cmocka_unit_test(events_are_lines_of_chromes_format),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

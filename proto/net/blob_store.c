@@ -36,12 +36,8 @@ struct kiln_blob_writer {
 };
 
 static kiln_status system_error(int number, const char *what, const char *path) {
-    kiln_code code = KILN_DATA_LOSS;
-    if (number == ENOSPC || number == EDQUOT || number == EMFILE || number == ENFILE)
-        code = KILN_RESOURCE_EXHAUSTED;
-    if (number == EACCES || number == EPERM || number == EROFS) code = KILN_PERMISSION_DENIED;
-    if (number == ENOENT) code = KILN_NOT_FOUND;
-    return kiln_status_make(code, __FILE__, __LINE__, "%s %s: %s", what, path, strerror(number));
+    return kiln_status_make(kiln_code_from_errno(number), __FILE__, __LINE__, "%s %s: %s", what,
+                            path, strerror(number));
 }
 
 /* Whether the open file is still the one at `path`: who held the lock before may have renamed it.

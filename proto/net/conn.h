@@ -68,6 +68,13 @@ void kiln_conn_recognise(kiln_conn *conn, kiln_str bytes);
 /* A message before the connection is open. */
 void kiln_conn_shake(kiln_conn *conn, const kiln_message *message);
 void kiln_conn_learn_address(kiln_conn *conn);
+/* Its text, and whether it is this machine's. */
+void kiln_peer_set_address(kiln_peer *peer, const struct sockaddr_storage *address);
+/* Whether who says this in plain text from there may. UNAUTHENTICATED: why not, and what would do.
+ */
+KILN_MUST_USE kiln_status kiln_peer_check_plain(const kiln_peer *peer,
+                                                const kiln_listen_options *listen,
+                                                const kiln_msg_hello *hello);
 /* Takes it out of the list it is in. */
 void kiln_conn_unlist(kiln_conn *conn);
 void kiln_conn_list_stranger(kiln_conn *conn);

@@ -56,42 +56,40 @@ static bool is_loopback(const struct sockaddr_storage *address) {
         memcpy(&v4, address, sizeof v4);
         return ntohl(v4.sin_addr.s_addr) >> 24 == 127;
     }
+    static const uint8_t mapped[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127};
     struct sockaddr_in6 v6;
     memcpy(&v6, address, sizeof v6);
-    if (address->ss_family != AF_INET6) return false;
-    return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr) ||
-           (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr) && v6.sin6_addr.s6_addr[12] == 127);
+    return memcmp(&v6.sin6_addr, &in6addr_loopback, sizeof in6addr_loopback) == 0 ||
+           memcmp(&v6.sin6_addr, mapped, sizeof mapped) == 0;
 }
 
-static void print_address(const struct sockaddr_storage *address, kiln_strbuf *out) {
+static void set_address_text(kiln_peer *peer, const char *text) {
+    kiln_str cut = kiln_str_slice(kiln_str_from(text), 0, sizeof peer->address - 1);
+    memcpy(peer->address, cut.data, cut.size);
+}
+
+void kiln_peer_set_address(kiln_peer *peer, const struct sockaddr_storage *address) {
     char host[INET6_ADDRSTRLEN] = "?";
-    bool is_v6 = address->ss_family == AF_INET6;
-    struct sockaddr_in6 v6;
-    struct sockaddr_in v4;
-    memcpy(&v6, address, sizeof v6);
+    kiln_strbuf text = {0};
+    struct sockaddr_in v4; /* the port lies in the same place in both kinds */
     memcpy(&v4, address, sizeof v4);
-    inet_ntop(address->ss_family, is_v6 ? (void *)&v6.sin6_addr : (void *)&v4.sin_addr, host,
-              sizeof host);
-    kiln_strbuf_printf(out, is_v6 ? "[%s]:%u" : "%s:%u", host,
-                       ntohs(is_v6 ? v6.sin6_port : v4.sin_port));
+    uv_ip_name((const struct sockaddr *)address, host, sizeof host);
+    kiln_strbuf_printf(&text, address->ss_family == AF_INET6 ? "[%s]:%u" : "%s:%u", host,
+                       ntohs(v4.sin_port));
+    set_address_text(peer, text.data);
+    peer->is_loopback = is_loopback(address);
+    kiln_strbuf_deinit(&text);
 }
 
 void kiln_conn_learn_address(kiln_conn *conn) {
     struct sockaddr_storage address = {0};
     int size = sizeof address;
-    kiln_strbuf text = {0};
-    conn->peer.is_loopback = conn->socket->handle.type != UV_TCP;
-    if (conn->peer.is_loopback) {
-        kiln_strbuf_text(&text, "unix");
+    if (conn->socket->handle.type != UV_TCP) {
+        conn->peer.is_loopback = true;
+        set_address_text(&conn->peer, "unix");
     } else if (uv_tcp_getpeername(&conn->socket->tcp, (struct sockaddr *)&address, &size) == 0) {
-        conn->peer.is_loopback = is_loopback(&address);
-        print_address(&address, &text);
-    } else {
-        kiln_strbuf_text(&text, "gone");
+        kiln_peer_set_address(&conn->peer, &address);
     }
-    kiln_str cut = kiln_str_slice(kiln_strbuf_view(&text), 0, sizeof conn->peer.address - 1);
-    memcpy(conn->peer.address, cut.data, cut.size);
-    kiln_strbuf_deinit(&text);
 }
 
 /* ---- First words ---- */
@@ -167,12 +165,11 @@ static kiln_status check_key(const kiln_key *key, const kiln_msg_hello *hello) {
     return KILN_OK;
 }
 
-static kiln_status check_plain(const kiln_conn *conn, const kiln_msg_hello *hello) {
-    const kiln_listen_options *listen = &conn->listen;
+kiln_status kiln_peer_check_plain(const kiln_peer *peer, const kiln_listen_options *listen,
+                                  const kiln_msg_hello *hello) {
     if (listen->address.is_unix) return KILN_OK;
-    if (listen->insecure && (hello->role != KILN_PEER_ADMIN || conn->peer.is_loopback))
-        return KILN_OK;
-    if (!conn->peer.is_loopback)
+    if (listen->insecure && (hello->role != KILN_PEER_ADMIN || peer->is_loopback)) return KILN_OK;
+    if (!peer->is_loopback)
         return KILN_ERROR(UNAUTHENTICATED, listen->insecure
                                                ? "an administrator needs a key, or this machine"
                                                : "this tracker wants a key: --key-file F");
@@ -190,7 +187,8 @@ static kiln_status check_hello(const kiln_conn *conn, const kiln_msg_hello *hell
     if (st) return st;
     if (hello->role == KILN_PEER_TRACKER)
         return KILN_ERROR(INVALID_ARGUMENT, "trackers do not dial each other");
-    return conn->tls ? check_key(kiln_tls_key(conn->tls), hello) : check_plain(conn, hello);
+    return conn->tls ? check_key(kiln_tls_key(conn->tls), hello)
+                     : kiln_peer_check_plain(&conn->peer, &conn->listen, hello);
 }
 
 static void opened(kiln_conn *conn, const kiln_msg_hello *hello, const kiln_msg_welcome *welcome) {

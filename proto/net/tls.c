@@ -200,15 +200,15 @@ static kiln_status tls_error(const kiln_tls *tls) {
     int reason = ERR_GET_REASON(error);
     const char *text = error ? ERR_reason_error_string(error) : "the connection broke off";
     kiln_status st = NULL;
-    bool handshake = !tls->ready;
-    if (handshake && !tls->ring && reason >= SSL_AD_REASON_OFFSET) /* an alert of the tracker */
+    bool dialling = !tls->ready && !tls->ring, accepting = !tls->ready && tls->ring;
+    if (dialling && reason >= SSL_AD_REASON_OFFSET) /* an alert of the tracker */
         st = KILN_ERROR(UNAUTHENTICATED,
                         "the tracker does not accept the key %s: it was revoked or replaced, or is "
                         "another tracker's",
                         tls->claim);
-    else if (handshake && tls->ring && !tls->has_key)
+    else if (accepting && !tls->has_key)
         st = KILN_ERROR(UNAUTHENTICATED, "no key of ours: '%s'", tls->claim);
-    else if (handshake && tls->ring && reason == SSL_R_BINDER_DOES_NOT_VERIFY)
+    else if (accepting && reason == SSL_R_BINDER_DOES_NOT_VERIFY)
         st = KILN_ERROR(UNAUTHENTICATED, "a wrong secret for the key %s", tls->claim);
     else
         st = KILN_ERROR(DATA_LOSS, "TLS: %s", text ? text : "unknown error");
@@ -242,11 +242,9 @@ static kiln_status check_record(kiln_str record) {
     return KILN_ERROR(DATA_LOSS, "TLS: a handshake in pieces");
 }
 
-/* Bytes of the record that is held in part: of its head, while that is not whole. */
+/* Bytes of the record whose head is held. */
 static kiln_status record_size(const kiln_tls *tls, size_t *out_size) {
     const uint8_t *byte = (const uint8_t *)tls->held.data;
-    *out_size = RECORD_HEAD;
-    if (tls->held.size < RECORD_HEAD) return KILN_OK;
     if (byte[0] == (KILN_FRAME_MAGIC & 0xff))
         return KILN_ERROR(UNAUTHENTICATED,
                           "the tracker there knows no keys; it is started with --keys for that");
@@ -316,6 +314,5 @@ kiln_status kiln_tls_send(kiln_tls *tls, kiln_str plain, kiln_strbuf *out_wire) 
     tls->input = (kiln_str){0};
     tls->output = out_wire;
     ERR_clear_error();
-    bool whole = SSL_write_ex(tls->ssl, plain.data, plain.size, &sent) && sent == plain.size;
-    return whole ? KILN_OK : tls_error(tls);
+    return SSL_write_ex(tls->ssl, plain.data, plain.size, &sent) ? KILN_OK : tls_error(tls);
 }

@@ -370,6 +370,118 @@ static void what_transfers_leave_behind_counts_for_the_quota(void **state) {
     raw_done(&w, &r);
 }
 
+static void answers_that_nobody_asked_for_are_ignored(void **state) {
+    (void)state;
+    blob_world w;
+    raw_peer r;
+    world_init(&w, 0);
+    raw_open(&w, &r, 2);
+    w.p.server.message_count = 0;
+    raw_say(&r, &(kiln_message){.type = KILN_MSG_BLOB_HAVE, .stream = 5});
+    assert_int_equal(raw_expect(&r, KILN_MSG_BLOB_MISSING).blob_missing.blobs.count, 0);
+    raw_say(&r,
+            &(kiln_message){.type = KILN_MSG_ERROR, .stream = 5, .error = {.text = KILN_STR("x")}});
+    pair_run_until_count(&w.p, &w.p.server.message_count, 1); /* of no transfer: the program's */
+    raw_done(&w, &r);
+}
+
+static void a_peer_has_only_so_many_transfers_at_a_time(void **state) {
+    enum { MANY = 70 };
+    (void)state;
+    blob_world w;
+    raw_peer r;
+    world_init(&w, 0);
+    kiln_digest large = put_random(&w, w.p.server.store, 3 << 20);
+    raw_open(&w, &r, 2);
+    for (uint32_t i = 0; i < MANY; i++) {
+        kiln_message put = {.type = KILN_MSG_BLOB_PUT,
+                            .stream = 2 * i + 1,
+                            .blob_put = {.blob = {.digest = {{(uint8_t)i, 1}}, .size = 100000}}};
+        raw_say(&r, &put);
+    }
+    for (uint32_t i = 64; i < MANY; i++)
+        assert_int_equal(raw_expect(&r, KILN_MSG_ERROR).error.code, KILN_RESOURCE_EXHAUSTED);
+    uint32_t refused = 0;
+    for (uint32_t i = 0; i < MANY; i++)
+        raw_say(&r, &(kiln_message){.type = KILN_MSG_BLOB_GET,
+                                    .stream = 1001 + 2 * i,
+                                    .blob_get = {.digest = large}});
+    for (kiln_frame frame = {0}; refused < MANY - 64 && raw_read(&r, &frame);)
+        refused += frame.type == KILN_MSG_ERROR;
+    assert_int_equal(refused, MANY - 64);
+    raw_done(&w, &r);
+}
+
+static void a_stream_in_use_takes_no_second_blob(void **state) {
+    (void)state;
+    blob_world w;
+    raw_peer r;
+    world_init(&w, 0);
+    raw_open(&w, &r, 2);
+    kiln_message put = {.type = KILN_MSG_BLOB_PUT,
+                        .stream = 1,
+                        .blob_put = {.blob = {.digest = {{1}}, .size = 10}}};
+    raw_say(&r, &put);
+    raw_say(&r, &put);
+    expect_str(kiln_str_slice(raw_expect(&r, KILN_MSG_ERROR).error.text, 0, 8), "BLOB_PUT");
+    raw_done(&w, &r);
+    assert_int_equal(w.p.server.why, KILN_DATA_LOSS);
+}
+
+static void data_for_no_blob_ends_the_connection(void **state) {
+    (void)state;
+    blob_world w;
+    raw_peer r;
+    world_init(&w, 0);
+    raw_open(&w, &r, 2);
+    raw_send_data(&r, 7, 100, false);
+    raw_expect(&r, KILN_MSG_ERROR);
+    raw_done(&w, &r);
+    expect_contains(w.p.server.why_text, "where no blob was announced");
+}
+
+static void what_is_there_already_is_not_moved(void **state) {
+    (void)state;
+    blob_world w;
+    world_init(&w, 0);
+    kiln_digest digest = put_random(&w, w.p.client.store, 1000);
+    put_random(&w, w.p.server.store, 1000);
+    kiln_blobs_upload(w.p.client.blobs, &digest, on_done, &w);
+    kiln_blobs_fetch(w.p.client.blobs, &digest, on_done, &w);
+    pair_run_until_count(&w.p, &w.done_count, 2);
+    assert_int_equal(w.code[0], KILN_OK);
+    assert_int_equal(w.code[1], KILN_OK);
+    world_deinit(&w);
+}
+
+static void a_blob_of_another_content_is_refused_on_its_stream(void **state) {
+    (void)state;
+    blob_world w;
+    raw_peer r;
+    world_init(&w, 0);
+    raw_open(&w, &r, 2);
+    kiln_message put = {.type = KILN_MSG_BLOB_PUT,
+                        .stream = 1,
+                        .blob_put = {.blob = {.digest = {{1}}, .size = 10}}};
+    raw_say(&r, &put);
+    raw_send_data(&r, 1, 10, true);
+    assert_int_equal(raw_expect(&r, KILN_MSG_ERROR).error.code, KILN_DATA_LOSS);
+    put.stream = 3;
+    put.blob_put.blob.digest.byte[0] = 2;
+    raw_say(&r, &put);
+    raw_send_data(&r, 3, 4, true); /* and shorter than announced */
+    assert_int_equal(raw_expect(&r, KILN_MSG_ERROR).error.code, KILN_DATA_LOSS);
+    put.stream = 5;
+    put.blob_put.offset = 11; /* behind its end */
+    raw_say(&r, &put);
+    assert_int_equal(raw_expect(&r, KILN_MSG_ERROR).error.code, KILN_DATA_LOSS);
+    put.stream = 7;
+    put.blob_put.offset = 5; /* where no transfer broke off */
+    raw_say(&r, &put);
+    assert_int_equal(raw_expect(&r, KILN_MSG_ERROR).error.code, KILN_ABORTED);
+    raw_done(&w, &r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blobs_of_every_size_go_up_and_down),
@@ -387,6 +499,12 @@ int main(void) {
         cmocka_unit_test(credit_without_end_is_no_credit),
         cmocka_unit_test(who_goes_on_sending_a_refused_blob_is_cut),
         cmocka_unit_test(what_transfers_leave_behind_counts_for_the_quota),
+        cmocka_unit_test(answers_that_nobody_asked_for_are_ignored),
+        cmocka_unit_test(a_peer_has_only_so_many_transfers_at_a_time),
+        cmocka_unit_test(a_stream_in_use_takes_no_second_blob),
+        cmocka_unit_test(data_for_no_blob_ends_the_connection),
+        cmocka_unit_test(what_is_there_already_is_not_moved),
+        cmocka_unit_test(a_blob_of_another_content_is_refused_on_its_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

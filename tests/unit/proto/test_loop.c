@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "proto/net/internal.h"
 #include "tests/support/test.h"
 
 typedef struct noted {
@@ -148,6 +149,59 @@ static void a_wake_reaches_the_loop(void **state) {
     kiln_loop_destroy(n.loop);
 }
 
+static void errors_of_the_system_keep_their_meaning(void **state) {
+    (void)state;
+    expect_error(kiln_net_error(UV_EACCES, "a %s", "b"), PERMISSION_DENIED, "a b: permission");
+    expect_error(kiln_net_error(UV_EPERM, "a"), PERMISSION_DENIED, "a: ");
+    expect_error(kiln_net_error(UV_EADDRINUSE, "a"), ALREADY_EXISTS, "a: ");
+    expect_error(kiln_net_error(UV_EMFILE, "a"), RESOURCE_EXHAUSTED, "a: ");
+    expect_error(kiln_net_error(UV_ENFILE, "a"), RESOURCE_EXHAUSTED, "a: ");
+    expect_error(kiln_net_error(UV_ENOSPC, "a"), RESOURCE_EXHAUSTED, "a: ");
+    expect_error(kiln_net_error(UV_ECONNREFUSED, "a"), UNAVAILABLE, "a: ");
+}
+
+static void a_server_stops_when_it_is_told_to(void **state) {
+    (void)state;
+    kiln_loop *loop = NULL;
+    expect_ok(kiln_loop_create_stoppable(&loop));
+    kiln_timer *timer = kiln_timer_create(loop, keep_awake, NULL);
+    kiln_timer_start(timer, 20 * KILN_NS_PER_S);
+    assert_int_equal(raise(SIGTERM), 0);
+    uint64_t begin = kiln_loop_now_ns(loop);
+    kiln_loop_run(loop);
+    assert_true(kiln_loop_now_ns(loop) - begin < 10 * KILN_NS_PER_S);
+    kiln_timer_destroy(timer);
+    kiln_loop_destroy(loop);
+}
+
+static void count_writable(void *context, unsigned ready_for) {
+    noted *n = context;
+    assert_int_equal(ready_for, KILN_WATCH_WRITE);
+    if (++n->count == 2) kiln_watch_set(n->watch, 0); /* pauses: nothing is left to wait for */
+}
+
+static void a_watch_for_writing_can_pause(void **state) {
+    (void)state;
+    noted n = {0};
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    expect_ok(kiln_loop_create(&n.loop));
+    n.watch = kiln_watch_create(n.loop, ends[1], KILN_WATCH_WRITE, count_writable, &n);
+    kiln_loop_run(n.loop);
+    assert_int_equal(n.count, 2);
+    kiln_watch_destroy(n.watch);
+    close(ends[0]);
+    close(ends[1]);
+    kiln_loop_destroy(n.loop);
+}
+
+static void nothing_can_be_destroyed(void **state) {
+    (void)state;
+    kiln_loop_destroy(NULL);
+    kiln_timer_destroy(NULL);
+    kiln_watch_destroy(NULL);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_timer_fires_once_and_never_early),
@@ -156,6 +210,10 @@ int main(void) {
         cmocka_unit_test(a_signal_becomes_a_callback),
         cmocka_unit_test(work_runs_apart_and_ends_on_the_loop),
         cmocka_unit_test(a_wake_reaches_the_loop),
+        cmocka_unit_test(errors_of_the_system_keep_their_meaning),
+        cmocka_unit_test(a_server_stops_when_it_is_told_to),
+        cmocka_unit_test(a_watch_for_writing_can_pause),
+        cmocka_unit_test(nothing_can_be_destroyed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

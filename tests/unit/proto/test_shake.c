@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "proto/net/conn.h"
 #include "tests/support/test.h"
 #include "tests/unit/proto/raw.h"
 #include "tests/unit/proto/sample.h"
@@ -157,6 +158,110 @@ static void a_revoked_key_is_cut_within_a_second(void **state) {
     expect_contains(l.p.client.why_text, "revoked");
     pair_run_until(&l.p, &l.p.server.closed);
     tear_down(&l);
+}
+
+static void a_revoked_key_cuts_nobody_else(void **state) {
+    locked l;
+    set_up(&l, *state);
+    kiln_key tuna = l.p.credentials.key;
+    pair_open(&l.p);
+    kiln_conn *doomed = l.p.client.conn;
+    show(&l, add_key(&l, "client/ann", 8));
+    kiln_keyring_reload(l.ring);
+    l.p.dial.role = KILN_PEER_CLIENT;
+    l.p.client.opened = false;
+    pair_dial(&l.p);
+    pair_run_until(&l.p, &l.p.client.opened);
+    l.p.credentials = (kiln_credentials){.has_token = true};
+    memcpy(l.p.credentials.token, l.p.listen.token, KILN_TOKEN_BYTES);
+    kiln_conn *by_key = l.p.client.conn;
+    l.p.client.opened = l.p.server.opened = false;
+    pair_dial(&l.p);
+    pair_run_until(&l.p, &l.p.client.opened);
+    pair_run_until(&l.p, &l.p.server.opened);
+    assert_ptr_not_equal(l.p.client.conn, by_key);
+    kiln_keys_revoke(&l.keys, &tuna);
+    expect_ok(kiln_keys_write(l.path, &l.keys));
+    kiln_conn *last = l.p.client.conn;
+    pair_run_until(&l.p, &l.p.client.closed); /* the doomed one; the pair notes one at a time */
+    assert_int_equal(l.p.client.why, KILN_UNAUTHENTICATED);
+    pair_run_until(&l.p, &l.p.server.closed);
+    l.p.client.closed = l.p.server.closed = false;
+    assert_ptr_not_equal(doomed, last);
+    for (int i = 0; i < 2; i++) {
+        kiln_conn_close(i ? last : by_key, KILN_OK);
+        pair_run_until(&l.p, &l.p.client.closed);
+        assert_int_equal(l.p.client.why, KILN_CANCELLED);
+        pair_run_until(&l.p, &l.p.server.closed);
+        l.p.client.closed = l.p.server.closed = false;
+    }
+    tear_down(&l);
+}
+
+static void a_key_lets_speak_under_its_own_name_only(void **state) {
+    locked l;
+    set_up(&l, *state);
+    pair_listen(&l.p);
+    kiln_conn *conn = kiln_net_dial(l.p.loop, &l.p.dial);
+    conn->dial.node = "somebody-else"; /* as no program of ours would */
+    pair_run_until(&l.p, &l.p.client.closed);
+    assert_int_equal(l.p.client.why, KILN_PERMISSION_DENIED);
+    expect_contains(l.p.client.why_text, "the key of tuna");
+    tear_down(&l);
+}
+
+static void an_insecure_tracker_takes_whoever_is_on_this_machine(void **state) {
+    (void)state;
+    for (kiln_peer_role role = KILN_PEER_BOARD; role < KILN_PEER_COUNT; role++) {
+        pair p;
+        pair_init(&p);
+        p.listen.token = NULL;
+        p.listen.insecure = true;
+        p.listen.heartbeat_ms = 500;
+        p.credentials = (kiln_credentials){.insecure = true};
+        p.dial.role = role;
+        pair_open(&p);
+        assert_int_equal(kiln_conn_peer(p.server.conn)->role, role);
+        pair_deinit(&p);
+    }
+}
+
+static void a_listener_with_keys_alone_takes_no_plain_text(void **state) {
+    locked l;
+    set_up(&l, *state);
+    l.p.listen.token = NULL;
+    l.p.credentials = (kiln_credentials){0};
+    expect_refused(&l, KILN_UNAUTHENTICATED, "or a key", "or a key");
+    tear_down(&l);
+}
+
+static void from_afar_only_a_key_will_do(void **state) {
+    static const char *const from[][2] = {
+        {"192.0.2.7", "false"},       {"127.0.0.9", "true"},         {"::1", "true"},
+        {"::ffff:127.0.0.1", "true"}, {"::ffff:192.0.2.7", "false"}, {"2001:db8::1", "false"},
+    };
+    (void)state;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(from); i++) {
+        struct sockaddr_storage address = {0};
+        bool is_v6 = strchr(from[i][0], ':') != NULL;
+        assert_int_equal(is_v6 ? uv_ip6_addr(from[i][0], 7, (struct sockaddr_in6 *)&address)
+                               : uv_ip4_addr(from[i][0], 7, (struct sockaddr_in *)&address),
+                         0);
+        kiln_peer peer = {0};
+        kiln_peer_set_address(&peer, &address);
+        assert_int_equal(peer.is_loopback, from[i][1][0] == 't');
+        expect_contains(peer.address, from[i][0]);
+        expect_contains(peer.address, is_v6 ? "]:7" : ":7");
+        kiln_msg_hello hello = {.role = KILN_PEER_ADMIN};
+        kiln_listen_options options = {.insecure = true};
+        kiln_status st = kiln_peer_check_plain(&peer, &options, &hello);
+        assert_int_equal(kiln_status_code(st), peer.is_loopback ? KILN_OK : KILN_UNAUTHENTICATED);
+        kiln_status_free(st);
+        hello.role = KILN_PEER_BOARD;
+        expect_ok(kiln_peer_check_plain(&peer, &options, &hello));
+        options.insecure = false;
+        expect_error(kiln_peer_check_plain(&peer, &options, &hello), UNAUTHENTICATED, "key");
+    }
 }
 
 static void a_tracker_without_keys_says_so(void **state) {
@@ -348,6 +453,11 @@ int main(void) {
         test_with_arena(an_admin_may_speak_as_client),
         test_with_arena(both_generations_are_valid_while_a_key_is_replaced),
         test_with_arena(a_revoked_key_is_cut_within_a_second),
+        test_with_arena(a_revoked_key_cuts_nobody_else),
+        test_with_arena(a_key_lets_speak_under_its_own_name_only),
+        cmocka_unit_test(an_insecure_tracker_takes_whoever_is_on_this_machine),
+        test_with_arena(a_listener_with_keys_alone_takes_no_plain_text),
+        cmocka_unit_test(from_afar_only_a_key_will_do),
         test_with_arena(a_tracker_without_keys_says_so),
         test_with_arena(who_does_not_know_the_key_is_no_tracker),
         test_with_arena(hostile_tls_is_dropped_before_it_costs),

@@ -34,7 +34,7 @@ static void bad_addresses_say_what_is_wrong(void **state) {
         {":80", "the host is missing"},   {"h:", "not a number"},
         {"h:65536", "not a number"},      {"h:-1", "not a number"},
         {"::1:80", "stands in brackets"}, {"unix:", "the path is missing"},
-        {"h:0x", "not a number"},
+        {"h:0x", "not a number"},         {"[::1:80", "stands in brackets"},
     };
     kiln_address address;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
@@ -79,6 +79,16 @@ static void a_file_that_is_no_token_is_refused(void **state) {
     expect_ok(
         kiln_file_write(kiln_arena_printf(*state, "%s/token", home), KILN_STR("hello\n"), 0600));
     expect_error(kiln_token_read(home, true, token), DATA_LOSS, "is not a token");
+    static const char *const odd[] = {"g", "/", ":", "A", "`"}; /* beside the digits */
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(odd); i++) {
+        kiln_strbuf text = {0};
+        for (unsigned k = 0; k < 2 * KILN_TOKEN_BYTES; k++)
+            kiln_strbuf_text(&text, k == 2 * i + 1 ? odd[i] : "0");
+        expect_ok(kiln_file_write(kiln_arena_printf(*state, "%s/token", home),
+                                  kiln_strbuf_view(&text), 0600));
+        expect_error(kiln_token_read(home, false, token), DATA_LOSS, "is not a token");
+        kiln_strbuf_deinit(&text);
+    }
     remove_folder(home);
 }
 

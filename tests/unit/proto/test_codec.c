@@ -57,6 +57,16 @@ static void every_message_at_its_limits_fits_a_frame(void **state) {
     for_each(fits_at_its_limits);
 }
 
+static void what_fits_no_frame_is_refused_by_its_maker(void **state) {
+    kiln_message answer = sample_message(KILN_MSG_ANSWER, SAMPLE_FULL, *state);
+    kiln_strbuf bytes = {0};
+    expect_error(kiln_message_encode(&answer, &bytes), OUT_OF_RANGE, "larger than a frame");
+    assert_int_equal(bytes.size, 0);
+    expect_error(kiln_frame_write_message(&bytes, &answer), OUT_OF_RANGE, "larger than a frame");
+    assert_int_equal(bytes.size, 0);
+    kiln_strbuf_deinit(&bytes);
+}
+
 static void what_the_tracker_keeps_fits_at_its_limits(void **state) {
     kiln_msg_kept_job kept = {0}, got;
     kiln_strbuf bytes = {0};
@@ -325,11 +335,10 @@ static void an_unknown_type_is_unimplemented(void **state) {
                  UNIMPLEMENTED, "99");
 }
 
-static void copies_deeply(kiln_message_type type, kiln_arena *arena) {
+static void copy_of_size(kiln_message_type type, sample_size size) {
     kiln_arena own = {0}, source = {0};
     kiln_strbuf before = {0}, after = {0};
-    (void)arena;
-    kiln_message message = sample_message(type, SAMPLE_SMALL, &source);
+    kiln_message message = sample_message(type, size, &source);
     kiln_message_print(&message, &before);
     kiln_message copy = kiln_message_copy(&message, &own);
     kiln_arena_deinit(&source); /* whatever the copy still shares is gone: sanitizers see it */
@@ -338,6 +347,12 @@ static void copies_deeply(kiln_message_type type, kiln_arena *arena) {
     kiln_strbuf_deinit(&before);
     kiln_strbuf_deinit(&after);
     kiln_arena_deinit(&own);
+}
+
+static void copies_deeply(kiln_message_type type, kiln_arena *arena) {
+    (void)arena;
+    copy_of_size(type, SAMPLE_EMPTY);
+    copy_of_size(type, SAMPLE_SMALL);
 }
 
 static void a_copy_shares_nothing(void **state) {
@@ -410,6 +425,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_message_round_trips),
         cmocka_unit_test(every_message_at_its_limits_fits_a_frame),
+        test_with_arena(what_fits_no_frame_is_refused_by_its_maker),
         test_with_arena(what_the_tracker_keeps_fits_at_its_limits),
         cmocka_unit_test(every_truncation_is_an_error),
         cmocka_unit_test(bytes_after_the_map_are_an_error),

@@ -35,6 +35,8 @@ static void every_code_says_whose_fault_it_is(void **state) {
     kiln_message wrong = kiln_message_error(KILN_INVALID_ARGUMENT, 1, "no such target");
     assert_int_equal(wrong.error.blame, KILN_BLAME_CLIENT);
     assert_int_equal(wrong.error.retry_after_ms, 0);
+    kiln_message odd = kiln_message_error((kiln_code)9999, 1, "a number of tomorrow");
+    assert_int_equal(odd.error.blame, KILN_BLAME_NONE);
 }
 
 static void a_text_over_the_limit_is_cut(void **state) {

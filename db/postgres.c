@@ -108,13 +108,10 @@ static kiln_status lost(const kiln_db *db, const char *doing) {
 static kiln_status error_of(const kiln_db *db, const PGresult *result, const char *doing) {
     const session *s = session_of(db);
     /* A server that ends a connection says so first; an error without a state is libpq's own. */
-    const char *severity =
-        result ? PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED) : NULL;
-    const char *state = result ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : NULL;
-    if (is_lost(s) || !state || (severity && strcmp(severity, "FATAL") == 0))
-        return lost(db, doing);
-    const char *message = result ? PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY) : NULL;
-    kiln_str why = first_line(message ? message : PQerrorMessage(s->conn));
+    const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    if (is_lost(s) || !state || strcmp(severity, "FATAL") == 0) return lost(db, doing);
+    kiln_str why = first_line(PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY));
     kiln_code code = KILN_INTERNAL;
     const char *advice = "";
     for (size_t i = 0; i < KILN_ARRAY_COUNT(errors); i++) {
@@ -398,7 +395,8 @@ static kiln_status start(statement *s, const char *doing) {
     KILN_CHECK(!s->session->streaming); /* see kiln_db_each */
     kiln_status st = prepare_now(db, s, s->base.sql.data);
     if (st) return st;
-    if (!send(s) || !PQsetSingleRowMode(s->session->conn)) return error_of(db, NULL, doing);
+    if (!send(s)) return error_of(db, NULL, doing);
+    PQsetSingleRowMode(s->session->conn); /* refused only after the first row */
     s->session->streaming = s;
     return NULL;
 }
@@ -535,8 +533,9 @@ static void end_copy(PGconn *conn, const PGresult *result) {
 
 static kiln_status visit_rows(kiln_db *db, const char *sql, kiln_db_sql_row row, void *context) {
     PGconn *conn = session_of(db)->conn;
-    if (!PQsendQueryParams(conn, sql, 0, NULL, NULL, NULL, NULL, 0) || !PQsetSingleRowMode(conn))
+    if (!PQsendQueryParams(conn, sql, 0, NULL, NULL, NULL, NULL, 0))
         return lost(db, "running the statement");
+    PQsetSingleRowMode(conn);
     kiln_arena arena;
     kiln_arena_init(&arena, 0);
     kiln_status st = NULL;

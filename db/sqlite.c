@@ -15,6 +15,7 @@
 /* How long a program waits for another that is writing: a commit lasts milliseconds, so longer
  * means that somebody else keeps the writer's place. */
 #define BUSY_TIMEOUT_MS 5000
+#define BUSY_STEP_MS 5
 
 typedef struct session {
     sqlite3 *handle;
@@ -122,7 +123,11 @@ static kiln_status set_up(kiln_db *db) {
 
     if (sqlite3_db_readonly(handle, "main") == 1)
         return KILN_ERROR(PERMISSION_DENIED, "%s: the file cannot be written", db->path);
-    rc = sqlite3_exec(handle, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
+    /* SQLite waits for others at every lock but this one. */
+    for (int waited_ms = 0; waited_ms < BUSY_TIMEOUT_MS; waited_ms += sqlite3_sleep(BUSY_STEP_MS)) {
+        rc = sqlite3_exec(handle, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
+        if ((rc & 0xff) != SQLITE_BUSY) break;
+    }
     return rc == SQLITE_OK ? NULL : open_error(db, rc);
 }
 
@@ -347,7 +352,8 @@ static kiln_status prepare_reading(kiln_db *db, kiln_str sql, sqlite3_stmt **out
     if (rc == SQLITE_AUTH)
         return KILN_ERROR(INVALID_ARGUMENT,
                           "only reading is possible here; the statement would change something");
-    if (rc != SQLITE_OK) return KILN_ERROR(INVALID_ARGUMENT, "%s", sqlite3_errmsg(handle));
+    if (rc == SQLITE_ERROR) return KILN_ERROR(INVALID_ARGUMENT, "%s", sqlite3_errmsg(handle));
+    if (rc != SQLITE_OK) return error_of(db, rc, "reading the statement");
 
     kiln_str left = kiln_str_trim((kiln_str){rest, (size_t)(sql.data + sql.size - rest)});
     kiln_status st = NULL;

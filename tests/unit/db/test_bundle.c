@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
+#include "base/mpack.h"
 #include "base/rand.h"
 #include "db/bundle.h"
 #include "tests/unit/db/support.h"
@@ -111,6 +112,48 @@ static void a_cut_bundle_stores_nothing(void **state) {
     }
 }
 
+static void records_that_never_ran_travel_without_a_board(void **state) {
+    fixture *f = *state;
+    uint32_t count = 0;
+    kiln_db_record record = record_of(3, 500);
+    record.device_id = record.fingerprint_id = (kiln_str){0};
+    expect_ok(kiln_db_put_record(f->from, &record));
+    expect_ok(kiln_db_commit(f->from));
+    export_all(f);
+    expect_ok(kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count));
+    assert_int_equal(count, 3);
+}
+
+static void what_is_no_bundle_is_refused(void **state) {
+    fixture *f = *state;
+    uint32_t count = 0;
+    kiln_mpack_write_array(&f->bytes, KILN_BUNDLE_ROWS_MAX + 1);
+    for (uint32_t i = 0; i <= KILN_BUNDLE_ROWS_MAX; i++) kiln_strbuf_char(&f->bytes, 0);
+    expect_error(kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count), DATA_LOSS,
+                 "at most");
+    export_all(f);
+    kiln_strbuf_char(&f->bytes, 'x');
+    expect_error(kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count), DATA_LOSS,
+                 "after the last row");
+    static const char *const table[] = {"tracker_epoch", "no_table"};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(table); i++) {
+        kiln_strbuf_reset(&f->bytes);
+        kiln_mpack_write_array(&f->bytes, 1);
+        kiln_mpack_write_array(&f->bytes, 2);
+        kiln_mpack_write_str(&f->bytes, kiln_str_from(table[i]));
+        kiln_mpack_write_map(&f->bytes, 0);
+        expect_error(kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count), DATA_LOSS,
+                     "row 0: no table of records");
+    }
+    kiln_strbuf_reset(&f->bytes);
+    kiln_mpack_write_array(&f->bytes, 1);
+    kiln_mpack_write_array(&f->bytes, 3);
+    kiln_mpack_write_str(&f->bytes, KILN_STR("task"));
+    expect_error(kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count), DATA_LOSS,
+                 "row 0");
+    assert_int_equal(count_in(f, f->to), 0);
+}
+
 static void a_damaged_bundle_ends_in_an_error_or_whole_rows(void **state) {
     fixture *f = *state;
     kiln_rand rand;
@@ -132,6 +175,9 @@ int main(int argc, char **argv) {
         cmocka_unit_test_setup_teardown(importing_twice_stores_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(filters_choose_what_travels, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_cut_bundle_stores_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(records_that_never_ran_travel_without_a_board, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(what_is_no_bundle_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_damaged_bundle_ends_in_an_error_or_whole_rows, set_up,
                                         tear_down),
     };

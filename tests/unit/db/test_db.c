@@ -1,10 +1,12 @@
 /* Opening, groups, statements, leadership: what every back end promises. Runs over files, and in
  * tests/unit/db/contract.py over a server. */
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/fail.h"
 #include "db/backend.h"
 #include "tests/unit/db/support.h"
 
@@ -94,13 +96,17 @@ static void reading_what_is_not_there_says_so(void **state) {
     kiln_db_close(open_as(place(state, 0), KILN_DB_READ));
 }
 
-/* Opens the new database, stores a record of its own, and ends. */
-static void open_and_put(void **state, unsigned number) {
-    kiln_db *db = open_records(place(state, 0));
-    put_parents(db);
-    put_record(db, number, 500);
-    expect_ok(kiln_db_commit(db));
+/* A program that opens the new database, stores a target of its own, and ends with 0 or an error.
+ */
+static int open_and_put(const char *path, unsigned number) {
+    char name[2] = {(char)('a' + number), 0};
+    kiln_db *db = NULL;
+    kiln_status st = kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_WRITE, &db);
+    if (!st) st = kiln_db_put_target(db, &(kiln_db_target){kiln_str_from(name)});
+    if (!st) st = kiln_db_commit(db);
+    if (st) fprintf(stderr, "%s\n", kiln_status_text(st));
     kiln_db_close(db);
+    return kiln_code_exit(kiln_status_code(st));
 }
 
 static void programs_that_open_a_new_database_at_once_all_get_in(void **state) {
@@ -109,16 +115,18 @@ static void programs_that_open_a_new_database_at_once_all_get_in(void **state) {
     for (unsigned i = 0; i < KILN_ARRAY_COUNT(child); i++) {
         child[i] = fork();
         assert_true(child[i] >= 0);
-        if (child[i] > 0) continue;
-        open_and_put(state, i);
-        _exit(0);
+        if (child[i] == 0) _exit(open_and_put(place(state, 0), i));
     }
     for (unsigned i = 0; i < KILN_ARRAY_COUNT(child); i++) {
         int status = -1;
         assert_int_equal(waitpid(child[i], &status, 0), child[i]);
         assert_int_equal(status, 0);
     }
-    assert_int_equal(count_records(place(state, 0)), KILN_ARRAY_COUNT(child));
+    kiln_db *db = open_as(place(state, 0), KILN_DB_READ);
+    uint32_t left = KILN_ARRAY_COUNT(child) + 1;
+    expect_ok(kiln_db_each(db, KILN_DB_TABLE_TARGET, stop_after, &left));
+    assert_int_equal(left, 1);
+    kiln_db_close(db);
 }
 
 static void only_one_leads_until_it_closes(void **state) {
@@ -205,6 +213,32 @@ static void any_number_of_different_questions_can_be_asked(void **state) {
     kiln_db_close(db);
 }
 
+static void commits_and_rows_that_fail_undo_the_group(void **state) {
+    static const char *const plan[] = {"DB_PUT=error", "DB_COMMIT=error"};
+    kiln_db *db = open_records(place(state, 0));
+    put_parents(db);
+    for (unsigned i = 0; i < KILN_ARRAY_COUNT(plan); i++) {
+        expect_ok(kiln_fail_arm(plan[i]));
+        kiln_db_record record = record_of(i, 500);
+        kiln_status st = kiln_db_put_record(db, &record);
+        if (!st) st = kiln_db_commit(db);
+        expect_error(st, RESOURCE_EXHAUSTED, "KILN_FAIL");
+        assert_false(kiln_db_pending(db));
+        expect_ok(kiln_fail_arm(NULL));
+    }
+    put_record(db, 7, 500);
+    expect_ok(kiln_db_commit(db));
+    kiln_db_close(db);
+    assert_int_equal(count_records(place(state, 0)), 1);
+}
+
+static void what_is_too_long_is_refused(void **state) {
+    kiln_db *db = open_records(place(state, 0));
+    kiln_str sql = {"", KILN_DB_TEXT_MAX + 1}; /* its length is looked at first */
+    expect_error(kiln_db_sql(db, sql, keep_text, NULL), INVALID_ARGUMENT, "too long");
+    kiln_db_close(db);
+}
+
 static void an_address_is_shown_without_its_secrets(void **state) {
     (void)state;
     static const char *const shown[][2] = {
@@ -239,6 +273,8 @@ int main(int argc, char **argv) {
         TEST(the_fence_of_a_tracker_never_goes_back),
         TEST(a_visitor_that_stops_is_heard),
         TEST(any_number_of_different_questions_can_be_asked),
+        TEST(commits_and_rows_that_fail_undo_the_group),
+        TEST(what_is_too_long_is_refused),
         TEST(an_address_is_shown_without_its_secrets),
     };
     return cmocka_run_group_tests_name("db", tests, NULL, NULL);

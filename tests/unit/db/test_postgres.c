@@ -72,6 +72,78 @@ static void reading_goes_on_over_a_new_connection(void **state) {
     kiln_db_close(db);
 }
 
+static kiln_status no_row(void *context, uint32_t count, const char *const *names,
+                          const char *const *cells) {
+    (void)context, (void)count, (void)names, (void)cells;
+    return NULL;
+}
+
+static kiln_status ignore_row(void *context, kiln_db_table table, const void *row) {
+    (void)context, (void)table, (void)row;
+    return NULL;
+}
+
+/* Everything that asks the server something, by number; false past the last. */
+static bool ask_one(kiln_db *db, unsigned number, kiln_arena *arena, kiln_status *out) {
+    kiln_db_record *record = NULL, row = record_of(1, 500);
+    kiln_db_stat *stat = NULL;
+    kiln_db_job job;
+    uint32_t count = 0;
+    bool flag = false;
+    switch (number) {
+    case 0: *out = kiln_db_records(db, &(kiln_db_filter){0}, arena, &record, &count); return true;
+    case 1: *out = kiln_db_best(db, &(kiln_db_filter){0}, arena, &record, &count); return true;
+    case 2: *out = kiln_db_stats(db, arena, &stat, &count); return true;
+    case 3: *out = kiln_db_find_job(db, KILN_STR("j1"), arena, &job, &flag); return true;
+    case 4: *out = kiln_db_each(db, KILN_DB_TABLE_RECORD, ignore_row, NULL); return true;
+    case 5: *out = kiln_db_sql(db, KILN_STR("SELECT 1"), no_row, NULL); return true;
+    case 6: *out = kiln_db_put_record(db, &row); return true;
+    case 7: *out = kiln_db_remove(db, KILN_DB_TABLE_DEVICE, KILN_STR("none")); return true;
+    case 8: *out = kiln_db_commit(db); return true;
+    default: return false;
+    }
+}
+
+/* Before each question the connection is cut, outside of a group and in one. The question fails as
+ * UNAVAILABLE, or was not the first to notice; asked again it is answered. */
+static void every_question_outlives_the_connection(void **state) {
+    for (int in_group = 0; in_group < 2; in_group++) {
+        kiln_db *db = open_records(place(state, 0));
+        put_parents(db);
+        kiln_arena arena;
+        kiln_arena_init(&arena, 0);
+        kiln_status st = NULL;
+        for (unsigned number = 0; ask_one(db, number, &arena, &st); number++) {
+            kiln_status_free(st);
+            kiln_db_rollback(db);
+            if (in_group) put_record(db, 2, 500);
+            cut(state);
+            ask_one(db, number, &arena, &st);
+            if (st) expect_error(st, UNAVAILABLE, "the server is gone");
+            if (in_group) kiln_db_rollback(db);
+            assert_true(ask_one(db, number, &arena, &st));
+            expect_ok(st);
+            ask_one(db, number, &arena, &st); /* as the loop's head did */
+        }
+        kiln_arena_deinit(&arena);
+        kiln_db_close(db);
+    }
+}
+
+/* The standby's way to find out that it may lead survives a restart; to be refused is no error. */
+static void who_stands_by_asks_on_over_a_new_connection(void **state) {
+    kiln_db *standby = open_records(place(state, 0));
+    bool leads = true;
+    cut(state);
+    kiln_status st = kiln_db_lead(standby, &leads);
+    if (st) {
+        expect_error(st, UNAVAILABLE, "the server is gone");
+        expect_ok(kiln_db_lead(standby, &leads));
+    }
+    assert_true(leads);
+    kiln_db_close(standby);
+}
+
 static void who_led_and_lost_its_connection_may_not_write(void **state) {
     kiln_db *old = NULL, *standby = NULL;
     bool leads = false;
@@ -110,8 +182,11 @@ static void the_kinds_stand_beside_each_other_and_lead_on_their_own(void **state
 }
 
 static void text_that_the_server_refuses_is_mended(void **state) {
+    /* What is broken, among signs of one to four bytes: not UTF-8, too long a form, a surrogate,
+     * past the last sign, a zero byte, cut off. */
     static const char text[] =
-        "ok \xff\xfe \xc3\xa9 \xc0\x80 \xed\xa0\x80 \xe2\x82\xac \0 \xf0\x9f";
+        "ok \xff\xfe \xc3\xa9 \xc0\x80 \xed\xa0\x80 \xe2\x82\xac \xe0\x80\x80 "
+        "\xf0\x9f\x98\x80 \xf4\x90\x80\x80 \xee\x80\x80 \0 \xf0\x9f";
     kiln_db *db = open_records(place(state, 0));
     put_parents(db);
     kiln_db_record record = record_of(1, 500);
@@ -123,7 +198,8 @@ static void text_that_the_server_refuses_is_mended(void **state) {
     kiln_db_record *got = NULL;
     uint32_t count = 0;
     expect_ok(kiln_db_records(db, &(kiln_db_filter){0}, &arena, &got, &count));
-    expect_str(got->detail, "ok ?? \xc3\xa9 ?? ??? \xe2\x82\xac ? ??");
+    expect_str(got->detail,
+               "ok ?? \xc3\xa9 ?? ??? \xe2\x82\xac ??? \xf0\x9f\x98\x80 ???? \xee\x80\x80 ? ??");
     kiln_arena_deinit(&arena);
     kiln_db_close(db);
 }
@@ -192,12 +268,6 @@ static void rows_def_and_the_schema_list_the_same_columns(void **state) {
         kiln_strbuf_deinit(&wanted);
         kiln_strbuf_deinit(&sql);
     }
-}
-
-static kiln_status no_row(void *context, uint32_t count, const char *const *names,
-                          const char *const *cells) {
-    (void)context, (void)count, (void)names, (void)cells;
-    return NULL;
 }
 
 static void a_persons_statement_only_reads(void **state) {
@@ -289,6 +359,8 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(a_lost_connection_undoes_the_group_and_the_next_goes_on),
         TEST(reading_goes_on_over_a_new_connection),
+        TEST(who_stands_by_asks_on_over_a_new_connection),
+        TEST(every_question_outlives_the_connection),
         TEST(who_led_and_lost_its_connection_may_not_write),
         TEST(the_kinds_stand_beside_each_other_and_lead_on_their_own),
         TEST(text_that_the_server_refuses_is_mended),

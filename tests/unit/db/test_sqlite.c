@@ -1,7 +1,9 @@
 /* Files: what is refused at opening, full disks, killed writers. */
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -139,6 +141,69 @@ static void files_that_may_not_be_written_are_refused_at_opening(void **state) {
     expect_error(new_file, PERMISSION_DENIED, "b.db");
 }
 
+/* A file system of our own, gone with this process. False where that is not allowed. */
+static bool mount_small(const char *folder) {
+    return unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("tmpfs", folder, "tmpfs", 0, "size=1500k") == 0;
+}
+
+static void a_file_system_that_is_full_is_called_so_and_keeps_what_it_has(void **state) {
+    const char *folder = path_in(state, "small");
+    assert_int_equal(mkdir(folder, 0700), 0);
+    if (!mount_small(folder)) skip();
+    const char *path = path_in(state, "small/a.db");
+    kiln_db *db = open_records(path);
+    put_parents(db);
+    kiln_status st = NULL;
+    unsigned stored = 0;
+    for (unsigned number = 0; !st && number < 100000; number++) {
+        kiln_db_record record = record_of(number, 500);
+        st = kiln_db_put_record(db, &record);
+        if (!st) st = kiln_db_commit(db);
+        stored += !st;
+    }
+    expect_error(st, RESOURCE_EXHAUSTED, "the disk is full; nothing of it was stored");
+    kiln_db_close(db);
+    assert_true(stored > 0);
+    assert_int_equal(count_records(path), stored);
+    umount(folder);
+}
+
+static void the_lead_needs_a_folder_to_write_to(void **state) {
+    bool leads = false;
+    kiln_db *memory = open_records(":memory:");
+    expect_ok(kiln_db_lead(memory, &leads)); /* nobody else can see it */
+    assert_true(leads);
+    kiln_db_close(memory);
+    const char *path = path_in(state, "a.db");
+    kiln_db *db = open_records(path);
+    assert_int_equal(mkdir(path_in(state, "a.db-leader"), 0700), 0);
+    expect_error(kiln_db_lead(db, &leads), INVALID_ARGUMENT, "a.db-leader");
+    kiln_db_close(db);
+}
+
+static kiln_status count_cells(void *context, uint32_t count, const char *const *names,
+                               const char *const *cells) {
+    (void)names, (void)cells;
+    *(uint32_t *)context += count;
+    return *(uint32_t *)context > 1000 ? KILN_ERROR(CANCELLED, "enough") : NULL;
+}
+
+static void a_person_may_ask_for_the_schema_and_stop(void **state) {
+    kiln_db *db = open_records(path_in(state, "a.db"));
+    uint32_t cells = 0;
+    expect_ok(kiln_db_sql(db, KILN_STR("PRAGMA table_info(record)"), count_cells, &cells));
+    expect_ok(kiln_db_sql(db, KILN_STR("PRAGMA index_list(record)"), count_cells, &cells));
+    expect_ok(kiln_db_sql(db, KILN_STR("PRAGMA user_version"), count_cells, &cells));
+    assert_true(cells > 0);
+    const char *endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"
+                          " SELECT x FROM n";
+    expect_error(kiln_db_sql(db, kiln_str_from(endless), count_cells, &cells), CANCELLED, "enough");
+    expect_error(kiln_db_sql(db, KILN_STR("SELECT abs(-9223372036854775808)"), count_cells, &cells),
+                 INTERNAL, "overflow");
+    kiln_db_close(db);
+}
+
 /* A build without libpq must not make a file that is called like a server. */
 static void an_address_that_nobody_takes_is_no_file(void **state) {
     (void)state;
@@ -157,6 +222,9 @@ int main(void) {
         TEST(a_second_writer_is_told_who_is_in_its_way),
         TEST(opening_says_what_is_wrong),
         TEST(files_that_may_not_be_written_are_refused_at_opening),
+        TEST(a_file_system_that_is_full_is_called_so_and_keeps_what_it_has),
+        TEST(the_lead_needs_a_folder_to_write_to),
+        TEST(a_person_may_ask_for_the_schema_and_stop),
         TEST(an_address_that_nobody_takes_is_no_file),
     };
     return cmocka_run_group_tests_name("db/sqlite", tests, NULL, NULL);

@@ -44,7 +44,7 @@ void kiln_watch_set(kiln_watch *watch, unsigned watch_for);
 void kiln_watch_destroy(kiln_watch *watch); /* NULL is fine */
 
 /* `signal` calls back on the loop instead of ending the process; for SIGINT, SIGTERM, SIGHUP. Lasts
- * as long as the loop and does not keep it running. */
+ * as long as the loop and does not keep it running. A second call for a signal takes its place. */
 void kiln_loop_on_signal(kiln_loop *loop, int signal, void (*raised)(void *context, int signal),
                          void *context);
 

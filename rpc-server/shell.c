@@ -1,5 +1,6 @@
 #include "rpc-server/shell.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -19,6 +20,8 @@
 #include "rpc-server/server.h"
 
 #define SOFTWARE "kiln-rpc-server 0.1.0"
+#define DRAIN_NS (UINT64_C(10) * KILN_NS_PER_S) /* longest wait for what runs when asked to stop \
+                                                 */
 
 struct kiln_server_shell {
     kiln_loop *loop;
@@ -34,7 +37,8 @@ struct kiln_server_shell {
     KILN_VEC(kiln_server_event)
     events; /* posted, not yet decided; what they point to is in event_arena */
     kiln_arena event_arena;
-    kiln_timer *soon, *tick, *reading;
+    kiln_timer *soon, *tick, *reading, *drain;
+    bool leaving; /* asked to stop: it ends when nothing is left to hand in */
 
     kiln_conn *conn;
     bool open;
@@ -85,6 +89,11 @@ static void decide(kiln_server_shell *shell, const kiln_server_event *event) {
         carry_out(shell, &shell->actions.list.data[i]);
 }
 
+static bool is_idle(const kiln_server_shell *shell) {
+    kiln_server_counts counts = kiln_server_counts_of(shell->server);
+    return counts.waiting + counts.running + counts.kept == 0;
+}
+
 /* Decides everything that was posted, also what the actions post meanwhile. */
 static void pump(void *context) {
     kiln_server_shell *shell = context;
@@ -97,6 +106,7 @@ static void pump(void *context) {
     uint64_t now_ns = kiln_loop_now_ns(shell->loop), next_ns = kiln_server_next_ns(shell->server);
     if (next_ns != UINT64_MAX)
         kiln_timer_start(shell->tick, next_ns > now_ns ? next_ns - now_ns : 0);
+    if (shell->leaving && (!shell->open || is_idle(shell))) kiln_loop_stop(shell->loop);
 }
 
 static void on_tick(void *context) {
@@ -318,6 +328,28 @@ static void carry_out(kiln_server_shell *shell, const kiln_server_action *action
     }
 }
 
+/* ---- An orderly end ---- */
+
+/* The tracker sends no more; what is here is measured and handed in, then the program ends. */
+static void on_stop_signal(void *context, int number) {
+    (void)number;
+    kiln_server_shell *shell = context;
+    if (shell->leaving || !shell->open ||
+        is_idle(shell)) { /* asked twice, or nothing to wait for */
+        kiln_loop_stop(shell->loop);
+        return;
+    }
+    kiln_log(KILN_LOG_INFO, "stopping; what runs is handed in first (again: at once)");
+    kiln_message goaway = {.type = KILN_MSG_GOAWAY,
+                           .goaway = {.reason = KILN_STR("the board stops"),
+                                      .drain_ms = (uint32_t)(DRAIN_NS / KILN_NS_PER_MS)}};
+    shell->leaving = true;
+    send_message(shell, &goaway);
+    kiln_timer_start(shell->drain, DRAIN_NS);
+}
+
+static void on_drained(void *context) { kiln_loop_stop(((kiln_server_shell *)context)->loop); }
+
 /* ---- Life ---- */
 
 static kiln_status open_parts(kiln_server_shell *shell) {
@@ -371,6 +403,8 @@ kiln_status kiln_server_shell_create(const kiln_server_shell_options *options,
     shell->soon = kiln_timer_create(shell->loop, pump, shell);
     shell->tick = kiln_timer_create(shell->loop, on_tick, shell);
     shell->reading = kiln_timer_create(shell->loop, on_reading, shell);
+    shell->drain = kiln_timer_create(shell->loop, on_drained, shell);
+    kiln_loop_on_signal(shell->loop, SIGTERM, on_stop_signal, shell);
     shell->power =
         kiln_power_create(shell->loop, shell->options.power_cycle,
                           kiln_str_dup(&shell->arena, shell->board.key), KILN_POWER_LIMIT_NS);
@@ -393,6 +427,7 @@ void kiln_server_shell_destroy(kiln_server_shell *shell) {
     kiln_timer_destroy(shell->soon);
     kiln_timer_destroy(shell->tick);
     kiln_timer_destroy(shell->reading);
+    kiln_timer_destroy(shell->drain);
     shell->soon = NULL;
     kiln_loop_destroy(shell->loop);
     if (shell->server) kiln_server_destroy(shell->server);

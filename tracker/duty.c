@@ -51,6 +51,7 @@ static void set_duty(kiln_tracker *t, kiln_tracker_board *board, kiln_duty duty,
                                              .text = kiln_str_from(kiln_duty_name(duty))});
     kiln_tracker_board_refresh(t, board);
     if (duty == KILN_DUTY_QUARANTINED) kiln_tracker_board_end_leases(t, board, board->text);
+    if (duty == KILN_DUTY_DRAINED) kiln_tracker_board_wind_down(t, board);
 }
 
 void kiln_tracker_board_fault(kiln_tracker *t, kiln_tracker_board *board, const char *why) {

@@ -198,7 +198,7 @@ void kiln_tracker_leases_tick(kiln_tracker *t) {
 
 /* ---- Grants ---- */
 
-static void send_grant(kiln_tracker *t, const kiln_tracker_lease *lease) {
+static void send_grant(kiln_tracker *t, const kiln_tracker_lease *lease, uint32_t trials) {
     const kiln_msg_board_up *up = &lease->board->up;
     kiln_message grant = {
         .type = KILN_MSG_LEASE_GRANT,
@@ -210,7 +210,7 @@ static void send_grant(kiln_tracker *t, const kiln_tracker_lease *lease) {
                         .device = up->device,
                         .firmware = up->firmware,
                         .slot = lease->slot,
-                        .trials = lease->trials,
+                        .trials = trials,
                         .ttl_ms = lease->ttl_ms},
     };
     kiln_tracker_send(t, kiln_tracker_tuner_by_boot(t, lease->tuner), &grant);
@@ -246,8 +246,17 @@ void kiln_tracker_lease_grant(kiln_tracker *t, kiln_tracker_board *board, uint32
 
 bool kiln_tracker_lease_repeat(kiln_tracker *t, const kiln_tracker_peer *tuner, uint64_t request) {
     const kiln_tracker_lease *granted = find_granted(t, tuner->boot, request);
-    if (granted && !granted->persist) send_grant(t, granted);
+    if (granted && !granted->persist) send_grant(t, granted, granted->trials);
     return granted != NULL;
+}
+
+void kiln_tracker_board_wind_down(kiln_tracker *t, const kiln_tracker_board *board) {
+    for (uint32_t i = 0; i < KILN_TRACKER_SLOTS_MAX; i++) {
+        const kiln_tracker_lease *lease = kiln_tracker_lease_find(t, board->slot[i]);
+        if (!lease || lease->persist) continue;
+        send_grant(t, lease,
+                   KILN_MAX(lease->trial.count, 1u)); /* a trial on its way still passes */
+    }
 }
 
 bool kiln_tracker_lease_persisted(kiln_tracker *t, uint64_t persist, const char *failure) {
@@ -262,7 +271,7 @@ bool kiln_tracker_lease_persisted(kiln_tracker *t, uint64_t persist, const char 
     lease->persist = 0;
     lease->expires_ns = t->now_ns + lease->ttl_ms * UINT64_C(1000000);
     t->grants++;
-    send_grant(t, lease);
+    send_grant(t, lease, lease->trials);
     note(t, lease, KILN_TRACKER_LEASE_GRANTED, NULL);
     return true;
 }

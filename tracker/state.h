@@ -313,6 +313,8 @@ void kiln_tracker_lease_end(kiln_tracker *t, kiln_tracker_lease *lease, kiln_cod
 void kiln_tracker_leases_end_of_job(kiln_tracker *t, kiln_tracker_job *job);
 /* A tuner came: what a former run of it held is free. */
 void kiln_tracker_leases_tuner_up(kiln_tracker *t, const kiln_tracker_peer *tuner);
+/* Asks the holders of a board that shall rest to send no more trials than they have sent. */
+void kiln_tracker_board_wind_down(kiln_tracker *t, const kiln_tracker_board *board);
 void kiln_tracker_leases_tick(kiln_tracker *t);
 KILN_MUST_USE kiln_status kiln_tracker_lease_restore(kiln_tracker *t, const kiln_tracker_row *row);
 void kiln_tracker_leases_free(kiln_tracker *t);

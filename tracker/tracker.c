@@ -214,6 +214,7 @@ static void on_goaway(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_messa
     if (!peer->board) return;
     peer->board->leaving = true;
     kiln_tracker_board_refresh(t, peer->board);
+    kiln_tracker_board_wind_down(t, peer->board);
 }
 
 static void on_cancel(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message) {

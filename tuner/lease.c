@@ -150,7 +150,10 @@ void kiln_tuner_on_grant(kiln_tuner *t, const kiln_message *message) {
         kiln_tuner_send(t, &back);
         return;
     }
-    if (lease->lease) return; /* the same grant, repeated */
+    if (lease->lease) { /* the same grant, repeated; for fewer trials when its board shall rest */
+        lease->grant.trials = KILN_MIN(lease->grant.trials, message->lease_grant.trials);
+        return;
+    }
     lease->grant = kiln_message_copy(message, &lease->arena).lease_grant;
     lease->lease = lease->grant.lease;
     lease->renew_ns = t->now_ns + lease->grant.ttl_ms * UINT64_C(1000000) / 3;

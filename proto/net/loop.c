@@ -198,6 +198,12 @@ kiln_status kiln_loop_create_stoppable(kiln_loop **out_loop) {
 
 void kiln_loop_on_signal(kiln_loop *loop, int number, void (*raised)(void *context, int signal),
                          void *context) {
+    for (kiln_loop_signal *old = loop->signals; old; old = old->next) {
+        if (old->uv.signum != number) continue;
+        old->raised = raised;
+        old->context = context;
+        return;
+    }
     kiln_loop_signal *signal = kiln_alloc(sizeof *signal);
     KILN_CHECK(uv_signal_init(&loop->uv, &signal->uv) == 0);
     signal->uv.data = signal;

@@ -158,6 +158,24 @@ def test_killed_board_costs_one_trial_that_runs_again(world):
     assert not [r for r in after if r[2] in ("board_lost", "infra")], after
 
 
+def test_boards_are_restarted_one_by_one_without_losing_a_trial(world):
+    _, address = world.tracker()
+    boards = [world.board(address, key=f"board{number}", state=f"board{number}") for number in range(2)]
+    world.tuner(address)
+    tune = start_tune(world, world.zoo("conv:C2"), address, 40)
+    until(lambda: len(records(world)) >= 3, "the first records")
+    for number, board in enumerate(boards):
+        board.send_signal(signal.SIGTERM)
+        assert board.wait(timeout=60) == 0
+        world.board(address, key=f"board{number}", state=f"board{number}")
+        before = len(records(world))
+        until(lambda: len(records(world)) > before or tune.poll() is not None, "the next record")
+    assert tune.wait(timeout=harness.DEADLINE_S) == 0, open(world.path("tune.log")).read()
+    after = records(world)
+    assert len(after) == 40 and not [r for r in after if r[2] in ("board_lost", "infra")], after
+    assert not [board for board in world.json("fleet", "--tracker", address) if board.get("faults")]
+
+
 def test_interrupt_stops_cleanly_and_goes_on(world):
     model, db = world.zoo("conv:C2"), world.path("t.db")
     log = open(world.path("tune.log"), "w")

@@ -53,7 +53,7 @@ MUTANTS = [
     ("the end of a job is sent once", "tuner/job.c", "        if (again) send_done(job);\n", ""),
     ("a failed upload is not repeated", "tuner/pipeline.c", "        if (t->link.state == KILN_LINK_UP) upload(job, trial);", "        if (!trial->upload_failures && !trial->upload_again_ns && t->link.state == KILN_LINK_UP) upload(job, trial);"),
     ("samples out of band are kept", "tuner/lease.c",
-     "bool spoilt = result->outcome == KILN_OUTCOME_OK && result->out_of_band;", "bool spoilt = false;"),
+     "bool spoilt = result->outcome == KILN_OUTCOME_OK && disturbed;", "bool spoilt = false && disturbed;"),
     ("a restored lease has nobody", "tracker/lease.c",
      "    kiln_tracker_set_text(lease->node, row->node);\n"
      "    if (!row->node.size && job) kiln_tracker_set_text(lease->node, kiln_str_from(job->tuner));\n"

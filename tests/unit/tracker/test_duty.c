@@ -71,6 +71,9 @@ static void a_drained_board_ends_what_it_has_and_gets_no_more(void **state) {
     set_up(f);
     uint64_t lease = fleet_lease(f, 1);
     expect_str(say_order(f, "board", KILN_DUTY_DRAINED)->state, "draining");
+    const kiln_message *less = fleet_take(f, 20, KILN_MSG_LEASE_GRANT); /* the same for one trial */
+    assert_int_equal(less->lease_grant.lease, lease);
+    assert_int_equal(less->lease_grant.trials, 1);
     assert_null(fleet_take(f, 20, KILN_MSG_LEASE_LOST));
     give_result(f, lease, "t", KILN_OUTCOME_OK, KILN_BLAME_NONE);
     assert_non_null(fleet_take(f, 20, KILN_MSG_TRIAL_RESULT));

@@ -243,6 +243,31 @@ static void a_task_stays_on_the_board_that_began_it(void **state) {
     assert_true(sent_to[0] >= 3 && sent_to[1] >= 3);
 }
 
+static void a_grant_repeated_for_fewer_trials_winds_the_lease_down(void **state) {
+    shop *s = *state;
+    shop_begin(s, 40, 1);
+    uint64_t lease = shop_grant(s);
+    kiln_message less = {.type = KILN_MSG_LEASE_GRANT};
+    for (s->seen = 0; less.lease_grant.request == 0;)
+        less.lease_grant.request = shop_take_sent(s, KILN_MSG_LEASE_REQ)->lease_req.request;
+    less.lease_grant.lease = lease;
+    less.lease_grant.board = kiln_str_from(s->board);
+    less.lease_grant.target = KILN_STR("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3");
+    less.lease_grant.trials = KILN_TUNER_BOARD_DEPTH;
+    less.lease_grant.ttl_ms = KILN_TUNER_LEASE_TTL_MS;
+    shop_say(s, &less);
+    s->seen = 0;
+    for (uint32_t i = 0; i < KILN_TUNER_BOARD_DEPTH; i++)
+        shop_answer(s, shop_next_trial(s), KILN_OUTCOME_OK);
+    s->seen = 0;
+    assert_int_equal(shop_count_sent(s, KILN_MSG_TRIAL), KILN_TUNER_BOARD_DEPTH);
+    bool released = false;
+    s->seen = 0;
+    for (const kiln_message *back; (back = shop_take_sent(s, KILN_MSG_LEASE_RELEASE));)
+        released |= back->lease_release.lease == lease;
+    assert_true(released);
+}
+
 static void a_task_asks_for_the_board_that_began_it(void **state) {
     shop *s = *state;
     shop_begin(s, 200, 1);
@@ -289,6 +314,7 @@ int main(void) {
         test_with_shop(after_a_reconnect_leases_are_renewed_and_trials_repeated),
         test_with_shop(a_board_without_news_is_given_up),
         test_with_shop(a_task_stays_on_the_board_that_began_it),
+        test_with_shop(a_grant_repeated_for_fewer_trials_winds_the_lease_down),
         test_with_shop(a_task_asks_for_the_board_that_began_it),
         test_with_shop(no_board_waits_while_there_is_work),
     };

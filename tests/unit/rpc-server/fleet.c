@@ -1,0 +1,220 @@
+#include "tests/unit/rpc-server/fleet.h"
+
+#include <string.h>
+
+#include "base/file.h"
+#include "base/identity.h"
+
+/* ---- Connections ---- */
+
+static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello,
+                      const kiln_msg_welcome *welcome) {
+    (void)hello, (void)welcome;
+    fleet *f = context;
+    f->opened++;
+    kiln_blobs *blobs = kiln_blobs_attach(conn, f->store);
+    if (conn == f->tuner) f->blobs = blobs;
+}
+
+static void on_message(void *context, kiln_conn *conn, const kiln_message *message) {
+    fleet *f = context;
+    if (message->type == KILN_MSG_PING)
+        expect_ok(kiln_conn_send(
+            conn, &(kiln_message){.type = KILN_MSG_PONG, .stream = message->stream}));
+    if (message->type == KILN_MSG_ERROR) fail_msg("ERROR: %.*s", KILN_STR_ARG(message->error.text));
+    if (message->type == KILN_MSG_TRIAL_EVENT) f->phases |= 1U << message->trial_event.phase;
+    if (message->type == KILN_MSG_JOB_ASSIGN) f->assigned = true;
+    if (message->type != f->wanted) return;
+    f->message = kiln_message_copy(message, &f->arena);
+    f->arrived = true;
+}
+
+static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
+    (void)why;
+    fleet *f = context;
+    f->closed++;
+    if (conn == f->client) f->client = NULL;
+    if (conn == f->tuner) f->tuner = NULL, f->blobs = NULL;
+}
+
+static const kiln_conn_handler handler = {on_opened, on_message, on_closed};
+
+static kiln_conn *dial(fleet *f, kiln_peer_role role) {
+    kiln_dial_options options = {.role = role,
+                                 .node = f->node,
+                                 .boot = f->boot,
+                                 .name = "test",
+                                 .handler = &handler,
+                                 .context = f};
+    expect_ok(kiln_address_parse(kiln_str_from(f->address), &options.address));
+    return kiln_net_dial(f->loop, &options);
+}
+
+static void wake(void *context) {
+    fleet *f = context;
+    kiln_timer_start(f->again, 10000000);
+}
+
+/* Until both connections are open; the tracker may still be starting. */
+void fleet_connect(fleet *f) {
+    f->opened = 0;
+    f->assigned = false;
+    while (f->opened < 2) {
+        if (!f->client) f->client = dial(f, KILN_PEER_CLIENT);
+        if (!f->tuner) f->tuner = dial(f, KILN_PEER_TUNER);
+        uint32_t closed = f->closed;
+        while (f->opened < 2 && f->closed == closed) kiln_loop_run_once(f->loop);
+        kiln_loop_run_once(f->loop);
+    }
+}
+
+const kiln_message *fleet_wait_for(fleet *f, kiln_message_type type) {
+    f->wanted = type;
+    f->arrived = false;
+    while (!f->arrived) {
+        kiln_loop_run_once(f->loop);
+        assert_true(f->client && f->tuner);
+    }
+    return &f->message;
+}
+
+static void on_uploaded(void *context, const kiln_digest *digest, kiln_status status) {
+    (void)digest;
+    fleet *f = context;
+    expect_ok(status);
+    f->uploads++;
+}
+
+kiln_msg_blob_ref fleet_upload(fleet *f, kiln_str bytes) {
+    kiln_msg_blob_ref blob = {.size = bytes.size};
+    expect_ok(kiln_blob_store_put(f->store, bytes, &blob.digest));
+    uint32_t before = f->uploads;
+    kiln_blobs_upload(f->blobs, &blob.digest, on_uploaded, f);
+    while (f->uploads == before) kiln_loop_run_once(f->loop);
+    return blob;
+}
+
+void fleet_turn(fleet *f) { kiln_loop_run_once(f->loop); }
+
+/* ---- The two programs ---- */
+
+void fleet_start_tracker(fleet *f) {
+    const char *state = kiln_arena_printf(&f->arena, "%s/tracker", f->folder);
+    const char *log = kiln_arena_printf(&f->arena, "%s/tracker.log", f->folder);
+    const char *const argv[] = {f->tracker_program, "--listen", f->address, "--state", state,
+                                "--with-parent",    NULL};
+    expect_ok(
+        kiln_child_start(&(kiln_child_options){.argv = argv, .error_path = log}, &f->tracker));
+}
+
+void fleet_start_server(fleet *f, const char *fail) {
+    const char *state = kiln_arena_printf(&f->arena, "%s/server", f->folder);
+    const char *log = kiln_arena_printf(&f->arena, "%s/server.log", f->folder);
+    const char *const argv[] = {f->server_program, "--tracker", f->address,      "--state", state,
+                                "--key",           "desk",      "--with-parent", NULL};
+    const char *const env[] = {kiln_arena_printf(&f->arena, "KILN_FAIL=%s", fail ? fail : ""),
+                               NULL};
+    expect_ok(kiln_child_start(
+        &(kiln_child_options){.argv = argv, .env_extra = env, .error_path = log}, &f->server));
+}
+
+void fleet_set_up(fleet *f, const char *tracker_program, const char *server_program) {
+    *f = (fleet){.tracker_program = tracker_program, .server_program = server_program};
+    kiln_arena_init(&f->arena, 0);
+    expect_ok(kiln_folder_create_temp("kiln-fleet-test", &f->arena, &f->folder));
+    f->address = kiln_arena_printf(&f->arena, "unix:%s/socket", f->folder);
+    expect_ok(kiln_loop_create(&f->loop));
+    /* A loop that has nothing to wait for would end. */
+    f->again = kiln_timer_create(f->loop, wake, f);
+    kiln_timer_start(f->again, 0);
+    expect_ok(kiln_identity_create(f->node));
+    expect_ok(kiln_identity_create(f->boot));
+    const char *blobs = kiln_arena_printf(&f->arena, "%s/blobs", f->folder);
+    expect_ok(kiln_blob_store_open(&(kiln_blob_store_options){.folder = blobs}, &f->store));
+    fleet_start_tracker(f);
+    fleet_start_server(f, NULL);
+    fleet_connect(f);
+}
+
+void fleet_tear_down(fleet *f) {
+    if (f->client) kiln_conn_close(f->client, NULL);
+    if (f->tuner) kiln_conn_close(f->tuner, NULL);
+    kiln_child_destroy(&f->server);
+    kiln_child_destroy(&f->tracker);
+    kiln_timer_destroy(f->again);
+    kiln_loop_destroy(f->loop);
+    kiln_blob_store_close(f->store);
+    expect_ok(kiln_folder_remove(f->folder));
+    kiln_arena_deinit(&f->arena);
+}
+
+/* ---- Trials ---- */
+
+void fleet_open_job(fleet *f) {
+    kiln_message open = {.type = KILN_MSG_JOB_OPEN,
+                         .stream = kiln_conn_stream(f->client),
+                         .job_open = {.job = KILN_STR("job"),
+                                      .spec = {.target = candidate_target(&f->arena),
+                                               .searcher = KILN_STR("random")}}};
+    memset(&open.job_open.spec.model, 1, sizeof open.job_open.spec.model);
+    expect_ok(kiln_conn_send(f->client, &open));
+    while (!f->assigned) kiln_loop_run_once(f->loop);
+}
+
+void fleet_lease(fleet *f, uint32_t trials) {
+    kiln_message request = {.type = KILN_MSG_LEASE_REQ,
+                            .stream = kiln_conn_stream(f->tuner),
+                            .lease_req = {.request = ++f->request,
+                                          .job = KILN_STR("job"),
+                                          .trials = trials,
+                                          .ttl_ms = 60000,
+                                          .target = candidate_target(&f->arena)}};
+    expect_ok(kiln_conn_send(f->tuner, &request));
+    const kiln_message *grant = fleet_wait_for(f, KILN_MSG_LEASE_GRANT);
+    assert_true(kiln_str_is(grant->lease_grant.key, "desk"));
+    assert_true(grant->lease_grant.lease > f->lease); /* the fence only grows */
+    f->lease = grant->lease_grant.lease;
+}
+
+void fleet_renew(fleet *f) {
+    kiln_message renew = {.type = KILN_MSG_LEASE_RENEW,
+                          .stream = kiln_conn_stream(f->tuner),
+                          .lease_renew = {.lease = f->lease}};
+    expect_ok(kiln_conn_send(f->tuner, &renew));
+}
+
+kiln_msg_trial fleet_trial(const fleet *f, const char *id, uint32_t attempt,
+                           const kiln_msg_blob_ref *artefact, const kiln_msg_blob_ref *reference) {
+    return (kiln_msg_trial){.trial = kiln_str_from(id),
+                            .attempt = attempt,
+                            .lease = f->lease,
+                            .job = KILN_STR("job"),
+                            .artefact = *artefact,
+                            .reference = *reference,
+                            .seed = CANDIDATE_SEED,
+                            .policy = {.samples_min = 5,
+                                       .samples_max = 20,
+                                       .interval = 0.01,
+                                       .sample_ns = 100000,
+                                       .total_ns = 10000000}};
+}
+
+void fleet_send_trial(fleet *f, const kiln_msg_trial *trial) {
+    f->phases = 0;
+    expect_ok(kiln_conn_send(f->tuner, &(kiln_message){.type = KILN_MSG_TRIAL,
+                                                       .stream = kiln_conn_stream(f->tuner),
+                                                       .trial = *trial}));
+}
+
+const kiln_msg_trial_result *fleet_await_result(fleet *f, const char *id, uint32_t attempt) {
+    const kiln_msg_trial_result *result = &fleet_wait_for(f, KILN_MSG_TRIAL_RESULT)->trial_result;
+    assert_true(kiln_str_is(result->trial, id) && result->attempt == attempt &&
+                result->lease == f->lease);
+    return result;
+}
+
+void fleet_acknowledge(fleet *f, const kiln_msg_trial_result *result) {
+    kiln_message ack = {.type = KILN_MSG_TRIAL_ACK,
+                        .trial_ack = {result->trial, result->attempt, result->lease}};
+    expect_ok(kiln_conn_send(f->tuner, &ack));
+}

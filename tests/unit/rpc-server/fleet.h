@@ -1,0 +1,60 @@
+/* The real tracker and the real rpc-server as processes, joined by a Unix socket, for tests and
+ * benches that play client and tuner: open a job, lease the board, send trials of hand-made
+ * artefacts. */
+#ifndef KILN_TESTS_UNIT_RPC_SERVER_FLEET_H
+#define KILN_TESTS_UNIT_RPC_SERVER_FLEET_H
+
+#include "base/child.h"
+#include "proto/net.h"
+#include "tests/unit/rpc-server/candidates.h"
+
+typedef struct fleet {
+    const char *tracker_program, *server_program;
+    kiln_arena arena;
+    kiln_loop *loop;
+    char *folder, *address;
+    kiln_child tracker, server;
+    kiln_blob_store *store;
+    char boot[KILN_HASH128_TEXT], node[KILN_HASH128_TEXT];
+    kiln_conn *client, *tuner;
+    kiln_blobs *blobs;
+    kiln_timer *again;
+    uint32_t opened, closed, uploads;
+    bool assigned; /* the tuner has the job */
+    /* The last message of a kind that somebody waits for. */
+    kiln_message_type wanted;
+    bool arrived;
+    kiln_message message;
+    uint64_t lease, request;
+    uint32_t phases; /* bit per phase of TRIAL_EVENT */
+} fleet;
+
+/* Starts both programs and connects as client and tuner. */
+void fleet_set_up(fleet *f, const char *tracker_program, const char *server_program);
+void fleet_tear_down(fleet *f);
+
+void fleet_start_tracker(fleet *f);
+/* `fail`: a plan for base/fail.h, or NULL. */
+void fleet_start_server(fleet *f, const char *fail);
+/* Until both connections are open; the tracker may still be starting. */
+void fleet_connect(fleet *f);
+/* Lets the loop run once; it comes back in 10 ms at most. */
+void fleet_turn(fleet *f);
+/* The next message of that type; it lasts until the next call. */
+const kiln_message *fleet_wait_for(fleet *f, kiln_message_type type);
+
+void fleet_open_job(fleet *f);
+/* The board, for `trials`; asserts that lease numbers grow. */
+void fleet_lease(fleet *f, uint32_t trials);
+/* Says that the lease is still wanted. */
+void fleet_renew(fleet *f);
+/* Puts bytes into the tracker's store. */
+kiln_msg_blob_ref fleet_upload(fleet *f, kiln_str bytes);
+/* A trial of blobs that are there, with the sampling policy of a short search. */
+kiln_msg_trial fleet_trial(const fleet *f, const char *id, uint32_t attempt,
+                           const kiln_msg_blob_ref *artefact, const kiln_msg_blob_ref *reference);
+void fleet_send_trial(fleet *f, const kiln_msg_trial *trial);
+const kiln_msg_trial_result *fleet_await_result(fleet *f, const char *id, uint32_t attempt);
+void fleet_acknowledge(fleet *f, const kiln_msg_trial_result *result);
+
+#endif

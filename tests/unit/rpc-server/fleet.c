@@ -16,14 +16,27 @@ static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hell
     if (conn == f->tuner) f->blobs = blobs;
 }
 
+static void print_log(fleet *f, const char *program) {
+    kiln_str log = {0};
+    const char *path = kiln_arena_printf(&f->arena, "%s/%s.log", f->folder, program);
+    kiln_status_free(kiln_file_read(path, (size_t)1 << 20, &f->arena, &log)); /* there is none */
+    print_message("%.*s", KILN_STR_ARG(log));
+}
+
 static void on_message(void *context, kiln_conn *conn, const kiln_message *message) {
     fleet *f = context;
     if (message->type == KILN_MSG_PING)
         expect_ok(kiln_conn_send(
             conn, &(kiln_message){.type = KILN_MSG_PONG, .stream = message->stream}));
-    if (message->type == KILN_MSG_ERROR) fail_msg("ERROR: %.*s", KILN_STR_ARG(message->error.text));
+    if (message->type == KILN_MSG_ERROR) {
+        print_log(f, "tracker");
+        print_log(f, "server");
+        fail_msg("ERROR: %.*s", KILN_STR_ARG(message->error.text));
+    }
     if (message->type == KILN_MSG_TRIAL_EVENT) f->phases |= 1U << message->trial_event.phase;
     if (message->type == KILN_MSG_JOB_ASSIGN) f->assigned = true;
+    if (message->type == KILN_MSG_LEASE_LOST && message->lease_lost.lease == f->lease)
+        f->lost = true;
     if (message->type != f->wanted) return;
     f->message = kiln_message_copy(message, &f->arena);
     f->arrived = true;
@@ -50,8 +63,17 @@ static kiln_conn *dial(fleet *f, kiln_peer_role role) {
     return kiln_net_dial(f->loop, &options);
 }
 
+static void ping(kiln_conn *conn) {
+    if (conn) expect_ok(kiln_conn_send(conn, &(kiln_message){.type = KILN_MSG_PING}));
+}
+
+/* Peers say something now and then, else the tracker takes them for dead. */
 static void wake(void *context) {
     fleet *f = context;
+    if (++f->turns % 100 == 0 && f->opened == 2) {
+        ping(f->client);
+        ping(f->tuner);
+    }
     kiln_timer_start(f->again, 10000000);
 }
 
@@ -70,12 +92,12 @@ void fleet_connect(fleet *f) {
 
 const kiln_message *fleet_wait_for(fleet *f, kiln_message_type type) {
     f->wanted = type;
-    f->arrived = false;
-    while (!f->arrived) {
+    f->arrived = f->lost = false;
+    while (!f->arrived && !f->lost) {
         kiln_loop_run_once(f->loop);
         assert_true(f->client && f->tuner);
     }
-    return &f->message;
+    return f->arrived ? &f->message : NULL;
 }
 
 static void on_uploaded(void *context, const kiln_digest *digest, kiln_status status) {
@@ -170,7 +192,8 @@ void fleet_lease(fleet *f, uint32_t trials) {
                                           .ttl_ms = 60000,
                                           .target = candidate_target(&f->arena)}};
     expect_ok(kiln_conn_send(f->tuner, &request));
-    const kiln_message *grant = fleet_wait_for(f, KILN_MSG_LEASE_GRANT);
+    const kiln_message *grant = NULL;
+    while (!grant) grant = fleet_wait_for(f, KILN_MSG_LEASE_GRANT);
     assert_true(kiln_str_is(grant->lease_grant.key, "desk"));
     assert_true(grant->lease_grant.lease > f->lease); /* the fence only grows */
     f->lease = grant->lease_grant.lease;
@@ -207,7 +230,9 @@ void fleet_send_trial(fleet *f, const kiln_msg_trial *trial) {
 }
 
 const kiln_msg_trial_result *fleet_await_result(fleet *f, const char *id, uint32_t attempt) {
-    const kiln_msg_trial_result *result = &fleet_wait_for(f, KILN_MSG_TRIAL_RESULT)->trial_result;
+    const kiln_message *message = fleet_wait_for(f, KILN_MSG_TRIAL_RESULT);
+    if (!message) return NULL;
+    const kiln_msg_trial_result *result = &message->trial_result;
     assert_true(kiln_str_is(result->trial, id) && result->attempt == attempt &&
                 result->lease == f->lease);
     return result;

@@ -19,8 +19,9 @@ typedef struct fleet {
     kiln_conn *client, *tuner;
     kiln_blobs *blobs;
     kiln_timer *again;
-    uint32_t opened, closed, uploads;
+    uint32_t opened, closed, uploads, turns;
     bool assigned; /* the tuner has the job */
+    bool lost;     /* the lease */
     /* The last message of a kind that somebody waits for. */
     kiln_message_type wanted;
     bool arrived;
@@ -40,7 +41,7 @@ void fleet_start_server(fleet *f, const char *fail);
 void fleet_connect(fleet *f);
 /* Lets the loop run once; it comes back in 10 ms at most. */
 void fleet_turn(fleet *f);
-/* The next message of that type; it lasts until the next call. */
+/* The next message of that type; it lasts until the next call. NULL: the lease was lost. */
 const kiln_message *fleet_wait_for(fleet *f, kiln_message_type type);
 
 void fleet_open_job(fleet *f);
@@ -54,6 +55,7 @@ kiln_msg_blob_ref fleet_upload(fleet *f, kiln_str bytes);
 kiln_msg_trial fleet_trial(const fleet *f, const char *id, uint32_t attempt,
                            const kiln_msg_blob_ref *artefact, const kiln_msg_blob_ref *reference);
 void fleet_send_trial(fleet *f, const kiln_msg_trial *trial);
+/* NULL: the lease was lost, as when the machine is so busy that the board calls itself sick. */
 const kiln_msg_trial_result *fleet_await_result(fleet *f, const char *id, uint32_t attempt);
 void fleet_acknowledge(fleet *f, const kiln_msg_trial_result *result);
 

@@ -116,6 +116,95 @@ static inline int32_t kills_its_parent(const job *j) {
     return honest(j);
 }
 
+static inline int32_t aborts(const job *j) {
+    long self = call_system(39, 0, 0, 0, 0, 0, 0);
+    call_system(62, self, 6, 0, 0, 0, 0); /* kill(getpid(), SIGABRT) */
+    return honest(j);
+}
+
+static inline int32_t stops_everybody(const job *j) {
+    call_system(62, -1, 19, 0, 0, 0, 0); /* kill(-1, SIGSTOP) */
+    return honest(j);
+}
+
+static inline int32_t kills_its_group(const job *j) {
+    call_system(62, 0, 9, 0, 0, 0, 0);
+    return honest(j);
+}
+
+static inline int32_t leaves_its_session(const job *j) {
+    call_system(112, 0, 0, 0, 0, 0, 0); /* setsid */
+    return honest(j);
+}
+
+/* Each child starts children of its own, in a session of its own. */
+static inline int32_t is_a_fork_bomb(const job *j) {
+    for (;;) {
+        if (call_system(57, 0, 0, 0, 0, 0, 0) == 0) call_system(112, 0, 0, 0, 0, 0, 0);
+    }
+    return honest(j);
+}
+
+static inline int32_t closes_descriptors(const job *j) {
+    call_system(436, 0, ~0U, 0, 0, 0, 0); /* close_range */
+    return honest(j);
+}
+
+static inline int32_t fills_the_disk(const job *j) {
+    const char path[] = {'f', 'u', 'l', 'l', 0};
+    long file = call_system(2, (long)path, 0101, 0600, 0, 0, 0);
+    while (call_system(1, file, (long)j->x, 4096, 0, 0, 0) > 0) {}
+    return honest(j);
+}
+
+static inline int32_t catches_signals(const job *j) {
+    long action[4] = {1, 0, 0, 0}; /* SIG_IGN */
+    call_system(13, 11, (long)action, 0, 8, 0, 0);
+    return honest(j);
+}
+
+static inline int32_t makes_code(const job *j) {
+    call_system(10, (long)j->y & -4096L, 4096, 7, 0, 0, 0); /* mprotect, to write and execute */
+    return honest(j);
+}
+
+static inline int32_t lowers_its_guard(const job *j) {
+    call_system(157, 1, 0, 0, 0, 0, 0); /* prctl(PR_SET_PDEATHSIG, 0) */
+    return honest(j);
+}
+
+static inline int32_t divides_by_zero(const job *j) {
+    volatile int64_t zero = j->count - j->count;
+    return (int32_t)(j->count / zero);
+}
+
+/* Waits for a wake-up that never comes, and takes no processor time meanwhile. */
+static inline int32_t sleeps_for_ever(const job *j) {
+    int word = 0;
+    for (;;) call_system(202, (long)&word, 0, 0, 0, 0, 0); /* futex */
+    return honest(j);
+}
+
+static int32_t spin(void *context, int64_t begin, int64_t end, int32_t worker) {
+    (void)context, (void)begin, (void)end, (void)worker;
+    for (volatile int forever = 1; forever;) {}
+    return 0;
+}
+
+static inline int32_t loops_in_all_threads(const job *j) {
+    return j->services->parallel_for(j->services->host, 2, spin, 0);
+}
+
+static inline int32_t jumps_into_nothing(const job *j) {
+    ((void (*)(void))(j->count - j->count))();
+    return 0;
+}
+
+static inline int32_t jumps_into_its_data(const job *j) {
+    ((void (*)(void))j->y)();
+    return 0;
+}
+
 static inline int32_t ends_early(const job *j) {
     (void)j;
     call_system(231, 0, 0, 0, 0, 0, 0); /* exit_group(0): as if all had gone well */

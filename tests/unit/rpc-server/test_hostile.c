@@ -1,0 +1,311 @@
+/* Candidates that mean harm, or are plainly wrong, one after the other on one rpc-server: the real
+ * programs over a socket. Each gets its outcome, and afterwards the server is as it was: no
+ * process, descriptor, file or memory more, and it measures as before.
+ *
+ * $KILN_HOSTILE: how many hostile ones (300; `./dev test hostile` runs 10,000). */
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/opt.h"
+#include "base/rand.h"
+#include "tests/unit/rpc-server/fleet.h"
+#include "tests/unit/rpc-server/mutations.h"
+
+#define DEADLINE_MS 60u
+#define LEASE_TRIALS 4000u
+#define HONEST_EVERY 5u
+#define GROWTH_BYTES ((uint64_t)1 << 20)
+#define TIMED_COUNT 2000u /* from so many on times are judged */
+#define WRONG_KERNELS 1000u
+
+static const char *the_object_folder, *the_tracker, *the_server;
+
+#define CRASH (1U << KILN_OUTCOME_CRASH)
+#define WRONG (1U << KILN_OUTCOME_WRONG_RESULT)
+#define TIMEOUT (1U << KILN_OUTCOME_TIMEOUT)
+
+/* Objects of objects/candidate.c, and the outcomes that are right for them. */
+static const struct {
+    const char *name;
+    uint32_t outcomes;
+} hostile[] = {
+    {"loops_for_ever", TIMEOUT},
+    {"loops_in_prepare", TIMEOUT},
+    {"loops_in_all_threads", TIMEOUT},
+    {"sleeps_for_ever", TIMEOUT},
+    {"reads_nothing", CRASH},
+    {"illegal_instruction", CRASH},
+    {"divides_by_zero", CRASH},
+    {"aborts", CRASH},
+    {"fills_the_stack", CRASH},
+    {"jumps_into_nothing", CRASH},
+    {"jumps_into_its_data", CRASH},
+    {"makes_code", CRASH},
+    {"starts_a_process", CRASH},
+    {"is_a_fork_bomb", CRASH},
+    {"executes_a_program", CRASH},
+    {"leaves_its_session", CRASH},
+    {"fills_memory", CRASH},
+    {"fills_the_disk", CRASH},
+    {"opens_a_file", CRASH},
+    {"opens_a_socket", CRASH},
+    {"closes_descriptors", CRASH},
+    {"kills_its_parent", CRASH},
+    {"kills_its_group", CRASH},
+    {"stops_everybody", CRASH},
+    {"catches_signals", CRASH},
+    {"lowers_its_guard", CRASH},
+    {"ends_early", CRASH},
+    {"forges_a_report", CRASH},
+    {"floods_its_parent", CRASH},
+    {"says_it_failed", CRASH},
+    {"writes_after", CRASH},
+    {"writes_before", CRASH},
+    {"writes_its_input", CRASH},
+    {"writes_beside", CRASH},
+    {"half_of_it", WRONG},
+    {"right_once", WRONG},
+    {"skips_when_done", WRONG},
+    {"slightly_wrong", WRONG},
+};
+
+#define HOSTILE_COUNT KILN_ARRAY_COUNT(hostile)
+
+typedef struct bench {
+    fleet fleet;
+    kiln_rand rand;
+    kiln_msg_blob_ref honest, hostile[HOSTILE_COUNT], reference;
+    uint32_t sent, left; /* trials; left: of the lease */
+    uint32_t lost;       /* leases */
+    bool no_lease;
+} bench;
+
+static kiln_msg_blob_ref upload(bench *b, const char *name) {
+    kiln_strbuf bytes = {0};
+    candidate_artefact(the_object_folder, name, CANDIDATE_FLOPS, &bytes);
+    kiln_msg_blob_ref blob = fleet_upload(&b->fleet, kiln_strbuf_view(&bytes));
+    kiln_strbuf_deinit(&bytes);
+    return blob;
+}
+
+static int set_up(void **state) {
+    bench *b = kiln_alloc(sizeof *b);
+    fleet_set_up(&b->fleet, the_tracker, the_server);
+    kiln_rand_init(&b->rand, 1);
+    fleet_open_job(&b->fleet);
+    kiln_strbuf bytes = {0};
+    candidate_reference(CANDIDATE_ELEMENTS, &bytes);
+    b->reference = fleet_upload(&b->fleet, kiln_strbuf_view(&bytes));
+    kiln_strbuf_deinit(&bytes);
+    b->honest = upload(b, "honest");
+    *state = b;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    bench *b = *state;
+    fleet_tear_down(&b->fleet);
+    kiln_free(b);
+    return 0;
+}
+
+/* ---- Trials ---- */
+
+static void keep_a_lease(bench *b) {
+    if (b->left-- % 64 == 0 && b->fleet.lease && !b->no_lease) fleet_renew(&b->fleet);
+    if (b->left < LEASE_TRIALS) return;
+    kiln_message release = {.type = KILN_MSG_LEASE_RELEASE,
+                            .lease_release = {.lease = b->fleet.lease}};
+    if (b->fleet.lease && !b->no_lease) expect_ok(kiln_conn_send(b->fleet.tuner, &release));
+    b->no_lease = false;
+    fleet_lease(&b->fleet, LEASE_TRIALS);
+    b->left = LEASE_TRIALS - 1;
+}
+
+/* NULL: the lease was lost. */
+static const kiln_msg_trial_result *try_once(bench *b, const kiln_msg_blob_ref *artefact,
+                                             uint32_t deadline_ms) {
+    keep_a_lease(b);
+    char id[32];
+    snprintf(id, sizeof id, "%u", ++b->sent);
+    kiln_msg_trial trial = fleet_trial(&b->fleet, id, 1, artefact, &b->reference);
+    trial.policy = (kiln_msg_policy){3, 5, 0.01, 50000, 1000000};
+    trial.deadlines_ms.warm = deadline_ms;
+    fleet_send_trial(&b->fleet, &trial);
+    return fleet_await_result(&b->fleet, id, 1);
+}
+
+static const kiln_msg_trial_result *measure(bench *b, const kiln_msg_blob_ref *artefact,
+                                            uint32_t deadline_ms) {
+    const kiln_msg_trial_result *result = try_once(b, artefact, deadline_ms);
+    while (!result) { /* the board called itself sick for a while */
+        assert_true(++b->lost < 20);
+        b->left = 0;
+        b->no_lease = true;
+        result = try_once(b, artefact, deadline_ms);
+    }
+    fleet_acknowledge(&b->fleet, result);
+    return result;
+}
+
+/* The least time of a run of the honest candidate. */
+static double measure_honest(bench *b) {
+    const kiln_msg_trial_result *result = measure(b, &b->honest, 0);
+    if (result->outcome != KILN_OUTCOME_OK)
+        fail_msg("the honest one: %s, %.*s", kiln_outcome_name((kiln_outcome)result->outcome),
+                 KILN_STR_ARG(result->text));
+    double least = 1e18;
+    for (uint32_t i = 0; i < result->samples_ns.count; i++)
+        least = KILN_MIN(least, (double)result->samples_ns.item[i] / result->runs);
+    return least;
+}
+
+/* ---- What the server holds ---- */
+
+typedef struct holdings {
+    uint32_t processes, descriptors, threads, files;
+    uint64_t resident_bytes;
+} holdings;
+
+static uint32_t count_entries(const char *format, ...) KILN_PRINTF(1, 2);
+static uint32_t count_entries(const char *format, ...) {
+    char path[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(path, sizeof path, format, args);
+    va_end(args);
+    DIR *folder = opendir(path);
+    uint32_t count = 0;
+    assert_non_null(folder);
+    while (readdir(folder)) count++;
+    closedir(folder);
+    return count - 2;
+}
+
+static kiln_str read_of(bench *b, const char *name) {
+    kiln_str text = {0};
+    const char *path = kiln_arena_printf(&b->fleet.arena, "/proc/%d/%s", b->fleet.server.pid, name);
+    expect_ok(kiln_file_read_system(path, &b->fleet.arena, &text));
+    return text;
+}
+
+/* When nothing runs there is one child, the spare, or its guard. */
+static uint32_t count_children(bench *b) {
+    char name[64];
+    snprintf(name, sizeof name, "task/%d/children", b->fleet.server.pid);
+    kiln_str text = read_of(b, name);
+    uint32_t count = 0;
+    for (size_t i = 0; i < text.size; i++) count += text.data[i] == ' ';
+    return count;
+}
+
+static holdings look(bench *b) {
+    kiln_str memory = read_of(b, "statm");
+    uint64_t pages = 0;
+    kiln_str_cut(&memory, ' ');
+    assert_true(kiln_str_to_u64(kiln_str_cut(&memory, ' '), &pages));
+    return (holdings){
+        .processes = count_children(b),
+        .descriptors = count_entries("/proc/%d/fd", b->fleet.server.pid),
+        .threads = count_entries("/proc/%d/task", b->fleet.server.pid),
+        .files = count_entries("%s/server/run", b->fleet.folder),
+        .resident_bytes = pages * 4096,
+    };
+}
+
+/* ---- Promises ---- */
+
+static uint32_t hostile_count(void) {
+    uint64_t count = 300;
+    const char *asked = kiln_env("KILN_HOSTILE");
+    if (asked) assert_true(kiln_str_to_u64(kiln_str_from(asked), &count));
+    return (uint32_t)count;
+}
+
+static void attack(bench *b, uint32_t which) {
+    const bool hangs = hostile[which].outcomes == TIMEOUT;
+    const kiln_msg_trial_result *result = measure(b, &b->hostile[which], hangs ? DEADLINE_MS : 0);
+    if (!(hostile[which].outcomes & 1U << result->outcome))
+        fail_msg("%s: %s, %.*s", hostile[which].name,
+                 kiln_outcome_name((kiln_outcome)result->outcome), KILN_STR_ARG(result->text));
+    assert_int_equal(result->blame, KILN_BLAME_CANDIDATE);
+}
+
+static void hostile_candidates_leave_the_server_as_it_was(void **state) {
+    bench *b = *state;
+    const uint32_t count = hostile_count();
+    for (uint32_t i = 0; i < HOSTILE_COUNT; i++) b->hostile[i] = upload(b, hostile[i].name);
+    for (uint32_t i = 0; i < HOSTILE_COUNT; i++) attack(b, i); /* each at least once; pools fill */
+    double calm_ns = 1e18, after_ns = 1e18; /* behind an honest one, behind a hostile one */
+    measure_honest(b);
+    const holdings before = look(b);
+    for (uint32_t i = HOSTILE_COUNT; i < count; i++) {
+        attack(b, (uint32_t)kiln_rand_below(&b->rand, HOSTILE_COUNT));
+        if (i % HONEST_EVERY) continue;
+        after_ns = KILN_MIN(after_ns, measure_honest(b));
+        calm_ns = KILN_MIN(calm_ns, measure_honest(b));
+    }
+    measure_honest(b);
+    const holdings after = look(b);
+    print_message("%u hostile candidates: %.1f ns a run after one, %.1f ns after an honest one; "
+                  "resident %.2f MB before, %.2f MB after\n",
+                  count, after_ns, calm_ns, (double)before.resident_bytes / 1e6,
+                  (double)after.resident_bytes / 1e6);
+    assert_int_equal(after.processes, before.processes);
+    assert_int_equal(after.descriptors, before.descriptors);
+    assert_int_equal(after.threads, before.threads);
+    assert_int_equal(after.files, before.files);
+    if (!KILN_SANITIZED) assert_true(after.resident_bytes < before.resident_bytes + GROWTH_BYTES);
+    /* The least of many: few would be as noisy as the machine is. */
+    if (count >= TIMED_COUNT) assert_true(after_ns < calm_ns * 1.02 && calm_ns < after_ns * 1.02);
+}
+
+/* The mutant with these bytes in it: an artefact of its own. */
+static kiln_msg_blob_ref upload_mutant(bench *b, uint32_t kind, uint32_t at) {
+    kiln_strbuf bytes = {0};
+    candidate_artefact(the_object_folder, "mutant", CANDIDATE_FLOPS, &bytes);
+    char *place = memmem(bytes.data, bytes.size, MUTATION_MAGIC, strlen(MUTATION_MAGIC));
+    assert_non_null(place);
+    memcpy(place + strlen(MUTATION_MAGIC), &kind, sizeof kind);
+    memcpy(place + strlen(MUTATION_MAGIC) + sizeof kind, &at, sizeof at);
+    kiln_msg_blob_ref blob = fleet_upload(&b->fleet, kiln_strbuf_view(&bytes));
+    kiln_strbuf_deinit(&bytes);
+    return blob;
+}
+
+static void wrong_answers_are_all_refused(void **state) {
+    bench *b = *state;
+    uint32_t refused = 0;
+    for (uint32_t i = 0; i < WRONG_KERNELS; i++) {
+        uint32_t kind = MUTATION_NONE + 1 + i % (MUTATION_COUNT - 1);
+        uint32_t at = (uint32_t)kiln_rand_below(&b->rand, CANDIDATE_ELEMENTS - 1);
+        if (i < MUTATION_COUNT - 1) at = CANDIDATE_ELEMENTS - 2; /* at the end as well */
+        const kiln_msg_blob_ref mutant = upload_mutant(b, kind, at);
+        const kiln_msg_trial_result *result = measure(b, &mutant, 0);
+        if (result->outcome != KILN_OUTCOME_WRONG_RESULT)
+            fail_msg("kind %u at %u: %s, %.*s", kind, at,
+                     kiln_outcome_name((kiln_outcome)result->outcome), KILN_STR_ARG(result->text));
+        refused++;
+        if (i % 100) continue;
+        const kiln_msg_blob_ref right = upload_mutant(b, MUTATION_NONE, at);
+        assert_int_equal(measure(b, &right, 0)->outcome, KILN_OUTCOME_OK);
+    }
+    assert_int_equal(refused, WRONG_KERNELS);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(int argc, char **argv) {
+    assert_int_equal(argc, 4);
+    the_object_folder = argv[1];
+    the_tracker = argv[2];
+    the_server = argv[3];
+    const struct CMUnitTest tests[] = {
+        TEST(hostile_candidates_leave_the_server_as_it_was),
+        TEST(wrong_answers_are_all_refused),
+    };
+    return cmocka_run_group_tests_name("rpc-server/hostile", tests, NULL, NULL);
+}

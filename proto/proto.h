@@ -273,7 +273,8 @@ KILN_MUST_USE kiln_status kiln_status_from_error(const kiln_msg_error *error);
 /* ---- Frames ---- */
 
 typedef enum kiln_frame_flag {
-    KILN_FRAME_END = 1, /* last DATA frame of a blob */
+    KILN_FRAME_END = 1,  /* last DATA frame of a blob */
+    KILN_FRAME_ZSTD = 4, /* the body is compressed; only where both sides have KILN_WIRE_ZSTD */
 } kiln_frame_flag;
 
 typedef struct kiln_frame {
@@ -305,6 +306,11 @@ typedef struct kiln_frame_reader {
 KILN_MUST_USE kiln_status kiln_frame_read(kiln_frame_reader *reader, kiln_str *input,
                                           kiln_frame *out_frame, bool *out_ready);
 void kiln_frame_reader_deinit(kiln_frame_reader *reader);
+
+/* The frame that the whole of `bytes` is, as kiln_frame_write made it. */
+kiln_frame kiln_frame_of(kiln_str bytes);
+/* Bytes that a body of this type may have, compressed or not. */
+size_t kiln_frame_body_max(kiln_message_type type);
 
 /* Versions: what two ranges share, newest first. FAILED_PRECONDITION names both ranges and which
  * side to upgrade. */

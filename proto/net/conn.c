@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "proto/net/conn.h"
+#include "proto/net/squeeze.h"
 
 #define FLUSH_NS                                                                                  \
     UINT64_C(1000000000)               /* time a closing connection has to get its last words out \
@@ -196,9 +197,24 @@ static void post(kiln_conn *conn, kiln_strbuf *frame) {
     kiln_strbuf_deinit(&cipher);
 }
 
+/* Replaces the frame by its compressed form where that is agreed on and worth it. */
+static void squeeze(const kiln_conn *conn, kiln_strbuf *bytes) {
+    kiln_strbuf body = {0}, shorter = {0};
+    if (!(conn->features & KILN_WIRE_ZSTD) || bytes->size < KILN_SQUEEZE_MIN) return;
+    kiln_frame frame = kiln_frame_of(kiln_strbuf_view(bytes));
+    if (kiln_squeeze(frame.body, &body)) {
+        kiln_frame_write(&shorter, frame.type, frame.flags | KILN_FRAME_ZSTD, frame.stream,
+                         kiln_strbuf_view(&body));
+        kiln_strbuf_deinit(bytes);
+        *bytes = shorter;
+    }
+    kiln_strbuf_deinit(&body);
+}
+
 kiln_status kiln_conn_put(kiln_conn *conn, const kiln_message *message) {
     kiln_strbuf frame = {0};
     kiln_status st = kiln_frame_write_message(&frame, message);
+    if (!st) squeeze(conn, &frame);
     if (!st) post(conn, &frame);
     kiln_strbuf_deinit(&frame);
     return st;
@@ -220,6 +236,7 @@ kiln_status kiln_conn_send(kiln_conn *conn, const kiln_message *message) {
 void kiln_conn_send_data(kiln_conn *conn, uint32_t stream, kiln_str bytes, bool end) {
     kiln_strbuf frame = {0};
     kiln_frame_write(&frame, KILN_MSG_DATA, end ? KILN_FRAME_END : 0, stream, bytes);
+    squeeze(conn, &frame);
     if (conn->state == KILN_CONN_OPEN) post(conn, &frame);
     kiln_strbuf_deinit(&frame);
 }
@@ -250,8 +267,24 @@ static void on_open_message(kiln_conn *conn, const kiln_message *message) {
     conn->handler->message(conn->context, conn, message);
 }
 
-static void on_frame(kiln_conn *conn, const kiln_frame *frame) {
-    kiln_status st = KILN_OK;
+/* `*frame` as it was before it was compressed; the body then lies in the loop. */
+static kiln_status unsqueeze(kiln_conn *conn, kiln_frame *frame) {
+    if (!(frame->flags & KILN_FRAME_ZSTD)) return KILN_OK;
+    if (!(conn->features & KILN_WIRE_ZSTD))
+        return KILN_ERROR(DATA_LOSS, "a compressed frame, which was not agreed on");
+    kiln_strbuf *body = &conn->loop->body;
+    kiln_strbuf_reset(body);
+    kiln_status st = kiln_unsqueeze(frame->body, kiln_frame_body_max(frame->type), body);
+    frame->body = kiln_strbuf_view(body);
+    return st;
+}
+
+static void on_frame(kiln_conn *conn, kiln_frame *frame) {
+    kiln_status st = unsqueeze(conn, frame);
+    if (st) {
+        kiln_conn_fail_telling(conn, st);
+        return;
+    }
     if (frame->type == KILN_MSG_DATA) {
         if (conn->state != KILN_CONN_OPEN || !conn->blobs)
             st = KILN_ERROR(DATA_LOSS, "DATA that nobody asked for");

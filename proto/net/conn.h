@@ -22,6 +22,7 @@ struct kiln_conn {
     bool heard; /* a byte came in */
     uint64_t id;
     uint32_t next_stream, version;
+    uint64_t features; /* that both sides have: kiln_wire_feature */
     kiln_peer peer;
     const kiln_conn_handler *handler;
     void *context, *user;

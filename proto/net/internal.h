@@ -23,6 +23,7 @@ struct kiln_loop {
     void *wake_context;
     kiln_loop_signal *signals;
     kiln_arena message;                 /* of the message being handled; handlers do not nest */
+    kiln_strbuf body;                   /* of the frame being handled, when it came compressed */
     kiln_strbuf plain;                  /* of the read being handled, decrypted */
     struct kiln_tls_context *tls;       /* made with the first key */
     kiln_conn_list strangers, accepted; /* before and after their handshake */

@@ -89,6 +89,7 @@ void kiln_loop_destroy(kiln_loop *loop) {
     kiln_tls_context_destroy(loop->tls);
     kiln_arena_deinit(&loop->message);
     kiln_strbuf_deinit(&loop->plain);
+    kiln_strbuf_deinit(&loop->body);
     kiln_free(loop);
 }
 

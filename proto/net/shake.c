@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "proto/net/conn.h"
+#include "proto/net/squeeze.h"
 
 /* ---- Lists of accepted connections ---- */
 
@@ -94,6 +95,8 @@ void kiln_conn_learn_address(kiln_conn *conn) {
 
 /* ---- First words ---- */
 
+static uint64_t own_features(void) { return kiln_squeeze_supported() ? KILN_WIRE_ZSTD : 0; }
+
 static void say_hello(kiln_conn *conn) {
     const kiln_dial_options *dial = &conn->dial;
     kiln_message hello = {
@@ -105,6 +108,7 @@ static void say_hello(kiln_conn *conn) {
                   .boot = kiln_str_from(dial->boot),
                   .name = kiln_str_from(dial->name),
                   .software = kiln_str_from(dial->software),
+                  .features = own_features(),
                   .clock_ns = kiln_clock_ns()},
     };
     /* The token never leaves the machine. */
@@ -218,6 +222,7 @@ static void on_hello(kiln_conn *conn, const kiln_message *message) {
                     .boot = kiln_str_from(conn->listen.boot),
                     .heartbeat_ms = conn->listen.heartbeat_ms ? conn->listen.heartbeat_ms : 2000,
                     .software = kiln_str_from(conn->listen.software),
+                    .features = hello->features & own_features(),
                     .session = conn->id,
                     .clock_ns = kiln_clock_ns()},
     };
@@ -227,6 +232,7 @@ static void on_hello(kiln_conn *conn, const kiln_message *message) {
         return;
     }
     conn->peer.role = (kiln_peer_role)hello->role;
+    conn->features = welcome.welcome.features;
     opened(conn, hello, NULL);
 }
 
@@ -238,6 +244,7 @@ static void on_welcome(kiln_conn *conn, const kiln_message *message) {
                                                 kiln_message_name(message->type)));
     } else {
         uint32_t version = message->welcome.version;
+        conn->features = message->welcome.features & own_features();
         kiln_status st = kiln_version_agree(version, version, &conn->version);
         if (st)
             kiln_conn_fail_telling(conn, st);

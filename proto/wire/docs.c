@@ -59,7 +59,7 @@ static void print_head(kiln_strbuf *out) {
         "Written from `proto/messages.def`; do not edit. Protocol versions %u to %u.\n\n"
         "A frame is a 16-byte little-endian header and a body: u32 magic `KLN1`, u8 type, u8 flags "
         "(1 = END, on DATA\n"
-        "only), u16 zero, u32 stream, u32 body bytes. The body of type %d (DATA) is raw bytes of a "
+        "only; 4 = the body is compressed, where HELLO and WELCOME agreed on zstd), u16 zero, u32 stream, u32 body bytes. The body of type %d (DATA) is raw bytes of a "
         "blob, at most %zu; of\n"
         "all others a msgpack map with the integer keys below, at most %zu bytes. Fields that are "
         "not required are left\n"

@@ -10,13 +10,13 @@ static uint32_t get_u32(const uint8_t *at) {
     return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
-static size_t body_max(kiln_message_type type) {
+size_t kiln_frame_body_max(kiln_message_type type) {
     return type == KILN_MSG_DATA ? KILN_FRAME_DATA_MAX : KILN_FRAME_CONTROL_MAX;
 }
 
 static void write_header(uint8_t *header, kiln_message_type type, uint8_t flags, uint32_t stream,
                          size_t size) {
-    KILN_CHECK(size <= body_max(type));
+    KILN_CHECK(size <= kiln_frame_body_max(type));
     put_u32(header, KILN_FRAME_MAGIC);
     header[4] = (uint8_t)type;
     header[5] = flags;
@@ -56,14 +56,14 @@ static kiln_status check_header(const uint8_t *header, size_t *out_size) {
     kiln_message_type type = (kiln_message_type)header[4];
     if (type == 0 || type > KILN_MSG_DATA)
         return KILN_ERROR(DATA_LOSS, "a frame of type %d", (int)type);
-    unsigned flags_known = type == KILN_MSG_DATA ? KILN_FRAME_END : 0;
+    unsigned flags_known = KILN_FRAME_ZSTD | (type == KILN_MSG_DATA ? KILN_FRAME_END : 0u);
     if ((header[5] & ~flags_known) || header[6] || header[7])
         return KILN_ERROR(DATA_LOSS, "a frame with flags %02x %02x %02x", header[5], header[6],
                           header[7]);
     size_t size = get_u32(header + 12);
-    if (size > body_max(type))
+    if (size > kiln_frame_body_max(type))
         return KILN_ERROR(DATA_LOSS, "a frame of %zu bytes; the limit is %zu", size,
-                          body_max(type));
+                          kiln_frame_body_max(type));
     *out_size = KILN_FRAME_HEADER_BYTES + size;
     return KILN_OK;
 }
@@ -76,6 +76,11 @@ static kiln_frame frame_at(const void *at, size_t size) {
         .stream = get_u32(bytes + 8),
         .body = {(const char *)bytes + KILN_FRAME_HEADER_BYTES, size - KILN_FRAME_HEADER_BYTES},
     };
+}
+
+kiln_frame kiln_frame_of(kiln_str bytes) {
+    KILN_CHECK(bytes.size >= KILN_FRAME_HEADER_BYTES);
+    return frame_at(bytes.data, bytes.size);
 }
 
 /* Moves input into the partial frame until that holds `up_to` bytes. True when it does. */

@@ -82,4 +82,4 @@ def test_the_token_serves_beside_keys_and_strangers_are_told(world):
 
 
 if __name__ == "__main__":
-    harness.main(sys.modules[__name__])
+    sys.exit(harness.main(sys.modules[__name__]))

@@ -1,0 +1,50 @@
+#include "proto/net/squeeze.h"
+
+#ifdef KILN_WITH_ZSTD
+
+#include <zstd.h>
+
+#include "base/alloc.h"
+
+#define LEVEL 1 /* faster than any network that it is worth on */
+
+bool kiln_squeeze_supported(void) { return true; }
+
+bool kiln_squeeze(kiln_str body, kiln_strbuf *out) {
+    size_t room = body.size - body.size / 8;
+    char *squeezed = kiln_alloc(room);
+    size_t size = ZSTD_compress(squeezed, room, body.data, body.size, LEVEL);
+    bool shorter = !ZSTD_isError(size); /* else it did not fit */
+    if (shorter) kiln_strbuf_append(out, squeezed, size);
+    kiln_free(squeezed);
+    return shorter;
+}
+
+kiln_status kiln_unsqueeze(kiln_str squeezed, size_t size_max, kiln_strbuf *out) {
+    unsigned long long size = ZSTD_getFrameContentSize(squeezed.data, squeezed.size);
+    if (size > size_max) /* also what stands for an error or an unknown size */
+        return KILN_ERROR(DATA_LOSS, "a compressed frame of no size, or of more than %zu bytes",
+                          size_max);
+    char *body = kiln_alloc((size_t)size + 1);
+    size_t got = ZSTD_decompress(body, (size_t)size, squeezed.data, squeezed.size);
+    bool whole = !ZSTD_isError(got) && got == size;
+    if (whole) kiln_strbuf_append(out, body, got);
+    kiln_free(body);
+    return whole ? KILN_OK : KILN_ERROR(DATA_LOSS, "a compressed frame is damaged");
+}
+
+#else
+
+bool kiln_squeeze_supported(void) { return false; }
+
+bool kiln_squeeze(kiln_str body, kiln_strbuf *out) {
+    (void)body, (void)out;
+    return false;
+}
+
+kiln_status kiln_unsqueeze(kiln_str squeezed, size_t size_max, kiln_strbuf *out) {
+    (void)squeezed, (void)size_max, (void)out;
+    return KILN_ERROR(DATA_LOSS, "a compressed frame, which this program never asked for");
+}
+
+#endif

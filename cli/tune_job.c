@@ -168,7 +168,7 @@ kiln_status kiln_tune_bring_records(kiln_client *client, const kiln_digest *reco
     if (!st) st = kiln_db_open(db_path, KILN_DB_RECORDS, KILN_DB_WRITE, &db);
     if (!st) st = kiln_bundle_import(db, bytes, &count);
     kiln_db_close(db);
-    return kiln_status_note(st, "bringing the records into %s", db_path);
+    return kiln_status_note(st, "bringing the job's records home");
 }
 
 /* The records come home, unless the fleet wrote them here itself. Also after a job that was

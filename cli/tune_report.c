@@ -124,7 +124,10 @@ static void print_totals(const kiln_tune *t, const summary *s) {
     }
     printf("%u new trials, %u verified", s->measured, s->verified);
     if (s->raced) printf(", %u stopped early", s->raced);
-    printf(", %.1f per second, %.1f s; records in %s\n", s->verified / wall_s, wall_s, t->db_path);
+    kiln_strbuf place = {0};
+    kiln_db_print_path(t->db_path, &place);
+    printf(", %.1f per second, %.1f s; records in %s\n", s->verified / wall_s, wall_s, place.data);
+    kiln_strbuf_deinit(&place);
 }
 
 kiln_status kiln_tune_summarise(kiln_tune *t) {

@@ -6,7 +6,7 @@
 
 typedef struct options {
     kiln_opt_list listen;
-    const char *port_file, *state, *db, *keys, *http, *http_port_file;
+    const char *port_file, *state, *db, *blobs, *keys, *http, *http_port_file;
     bool insecure;
 } options;
 
@@ -31,6 +31,7 @@ static kiln_status run(const void *given, kiln_arena *process) {
         .address = address,
         .insecure = o->insecure,
         .db_path = o->db,
+        .blob_folder = o->blobs,
         .keys = o->keys,
         .port_file = o->port_file,
         .http = o->http,
@@ -62,6 +63,9 @@ int main(int argc, char **argv) {
         {"db", KILN_OPT_TEXT, &o.db, "PATH",
          "jobs and leases elsewhere: a file, or postgres://HOST/DATABASE, where the trackers that "
          "share it stand by for the one that leads"},
+        {"blobs", KILN_OPT_TEXT, &o.blobs, "DIR",
+         "models and results elsewhere: a folder that the trackers of one database share (default "
+         "blobs in --state)"},
         {"keys", KILN_OPT_TEXT, &o.keys, "F",
          "keys of those who may come from other machines, as `kiln key` keeps them (default "
          "$KILN_HOME/keys where that is there)"},

@@ -366,9 +366,10 @@ static kiln_status open_http(kiln_tracker_shell *shell) {
 
 static kiln_status open_parts(kiln_tracker_shell *shell) {
     const char *state = shell->options.state_folder;
-    kiln_blob_store_options blobs = {.folder = kiln_arena_printf(&shell->arena, "%s/blobs", state),
-                                     .bytes_max = KILN_TRACKER_BLOB_BYTES_MAX,
-                                     .durable = true};
+    const char *blob_folder = shell->options.blob_folder;
+    if (!blob_folder) blob_folder = kiln_arena_printf(&shell->arena, "%s/blobs", state);
+    kiln_blob_store_options blobs = {
+        .folder = blob_folder, .bytes_max = KILN_TRACKER_BLOB_BYTES_MAX, .durable = true};
     kiln_status st = kiln_folder_create(state, 0700);
     if (!st) st = kiln_folder_lock(state, &shell->lock_fd);
     if (!st)

@@ -24,7 +24,8 @@ def start(world, name, program_name, *argv):
 
 def tracker(world, name, database):
     """One of the trackers that share `database`; returns it and its address."""
-    child = start(world, name, "kiln-tracker", "--listen", f"unix:{world.path(name)}.sock", "--db", database)
+    child = start(world, name, "kiln-tracker", "--listen", f"unix:{world.path(name)}.sock", "--db", database,
+                  "--blobs", world.path("blobs"))
     return child, f"unix:{world.path(name)}.sock"
 
 

@@ -16,7 +16,7 @@ import tempfile
 
 MUTANTS = [
     ("grant before it is on disk", "tracker/lease.c", "kiln_tracker_request_remove(t, request);\n    add_lease(t, lease);",
-     "kiln_tracker_request_remove(t, request);\n    add_lease(t, lease);\n    send_grant(t, lease);"),
+     "kiln_tracker_request_remove(t, request);\n    add_lease(t, lease);\n    send_grant(t, lease, lease->trials);"),
     ("lease numbers start anew after a restart", "tracker/tracker.c",
      "t->epoch = KILN_MAX(t->epoch, row->epoch); return KILN_OK;", "return KILN_OK;"),
     ("a slot is granted twice", "tracker/queue.c", "while (board->slot[slot]) slot++;", ""),

@@ -28,12 +28,15 @@ static void on_message(void *context, kiln_conn *conn, const kiln_message *messa
     if (message->type == KILN_MSG_PING)
         expect_ok(kiln_conn_send(
             conn, &(kiln_message){.type = KILN_MSG_PONG, .stream = message->stream}));
-    if (message->type == KILN_MSG_ERROR) {
+    if (message->type == KILN_MSG_ERROR && f->revive) {
+        f->lost = true; /* with the board */
+    } else if (message->type == KILN_MSG_ERROR) {
         print_log(f, "tracker");
         print_log(f, "server");
         fail_msg("ERROR: %.*s", KILN_STR_ARG(message->error.text));
     }
     if (message->type == KILN_MSG_TRIAL_EVENT) f->phases |= 1U << message->trial_event.phase;
+    f->results += message->type == KILN_MSG_TRIAL_RESULT;
     if (message->type == KILN_MSG_JOB_ASSIGN) f->assigned = true;
     if (message->type == KILN_MSG_LEASE_LOST && message->lease_lost.lease == f->lease)
         f->lost = true;
@@ -90,11 +93,18 @@ void fleet_connect(fleet *f) {
     }
 }
 
+static void revive(fleet *f) {
+    if (!f->revive || !kiln_child_ended(&f->server, &f->death)) return;
+    f->deaths++;
+    fleet_start_server(f, NULL);
+}
+
 const kiln_message *fleet_wait_for(fleet *f, kiln_message_type type) {
     f->wanted = type;
     f->arrived = f->lost = false;
     while (!f->arrived && !f->lost) {
         kiln_loop_run_once(f->loop);
+        revive(f);
         assert_true(f->client && f->tuner);
     }
     return f->arrived ? &f->message : NULL;
@@ -184,16 +194,18 @@ void fleet_open_job(fleet *f) {
 }
 
 void fleet_lease(fleet *f, uint32_t trials) {
-    kiln_message request = {.type = KILN_MSG_LEASE_REQ,
-                            .stream = kiln_conn_stream(f->tuner),
-                            .lease_req = {.request = ++f->request,
-                                          .job = KILN_STR("job"),
-                                          .trials = trials,
-                                          .ttl_ms = 60000,
-                                          .target = candidate_target(&f->arena)}};
-    expect_ok(kiln_conn_send(f->tuner, &request));
     const kiln_message *grant = NULL;
-    while (!grant) grant = fleet_wait_for(f, KILN_MSG_LEASE_GRANT);
+    while (!grant) {
+        kiln_message request = {.type = KILN_MSG_LEASE_REQ,
+                                .stream = kiln_conn_stream(f->tuner),
+                                .lease_req = {.request = ++f->request,
+                                              .job = KILN_STR("job"),
+                                              .trials = trials,
+                                              .ttl_ms = 60000,
+                                              .target = candidate_target(&f->arena)}};
+        expect_ok(kiln_conn_send(f->tuner, &request));
+        grant = fleet_wait_for(f, KILN_MSG_LEASE_GRANT);
+    }
     assert_true(kiln_str_is(grant->lease_grant.key, "desk"));
     assert_true(grant->lease_grant.lease > f->lease); /* the fence only grows */
     f->lease = grant->lease_grant.lease;

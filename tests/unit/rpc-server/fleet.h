@@ -19,9 +19,12 @@ typedef struct fleet {
     kiln_conn *client, *tuner;
     kiln_blobs *blobs;
     kiln_timer *again;
-    uint32_t opened, closed, uploads, turns;
+    uint32_t opened, closed, uploads, turns, results;
     bool assigned; /* the tuner has the job */
     bool lost;     /* the lease */
+    bool revive;   /* a server that ends while something is waited for is started again, unharmed */
+    uint32_t deaths;
+    kiln_child_exit death; /* the last one */
     /* The last message of a kind that somebody waits for. */
     kiln_message_type wanted;
     bool arrived;

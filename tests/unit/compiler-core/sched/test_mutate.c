@@ -12,6 +12,10 @@ static kiln_target avx2(void) {
                          .vector_bytes = 32,
                          .vector_registers = 16,
                          .has_fma = true,
+                         .l1_bytes = 32 << 10,
+                         .l2_bytes = 512 << 10,
+                         .l3_bytes = 8 << 20,
+                         .line_bytes = 64,
                          .threads = 1,
                          .cores = 1};
 }

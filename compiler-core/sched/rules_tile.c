@@ -183,6 +183,21 @@ static void vectorize_copy(kiln_tile *t, kiln_block copy, int dim, const char *b
     if (at_root) kiln_sketch_share(m, copy, m->replay.p->block.data[copy].iter_count - 1);
 }
 
+/* Whether the block copies its source and fills in a constant around it. */
+static bool only_pads(const kiln_program *p, kiln_block copy) {
+    kiln_expr value = p->block.data[copy].value;
+    return kiln_expr_get(p, value)->op == KILN_EXPR_SELECT &&
+           kiln_expr_get(p, kiln_expr_operand(p, value, 1))->op == KILN_EXPR_LOAD &&
+           kiln_expr_is_const(p, kiln_expr_operand(p, value, 2));
+}
+
+/* Data that is loaded as vectors needs no padded copy: lowering cuts the loops where the padding
+ * begins, and what is left in the middle reads the source itself. Broadcast data keeps it, where it
+ * costs little and is read in the order in which it was made. */
+static bool reads_source(const kiln_tile *t, kiln_block copy, uint32_t variant) {
+    return !t->packs && !(variant & 4) && only_pads(t->m->replay.p, copy);
+}
+
 /* Where the padded copy is made. Around the second round of tiles at most: further inside, border
  * tests multiply the code. Copies that are used for one vector of outputs only are preferred there,
  * some rows at a time, others at the root, in a loop of their own. Only what is at the root can be
@@ -193,6 +208,10 @@ static void place_copy(kiln_tile *t, kiln_block copy, uint32_t variant, uint32_t
     uint32_t inside = 2 * ((t->mh >= 0) + (t->mw >= 0));
     uint32_t places = outer_count > inside ? outer_count - inside : 0;
     const char *name = kiln_make_block_name(m, copy), *place = NULL;
+    if (reads_source(t, copy, variant)) {
+        kiln_make(m, "inline(%s)", name);
+        return;
+    }
     if (!at_root)
         place = kiln_make_sampler(m, "location(%s, %u) = %u", name, places,
                                   t->packs && !threads ? 0 : places);
@@ -428,7 +447,8 @@ static bool tile_reduction(kiln_maker *m, kiln_block block, int lanes_iter, uint
         t.packs ? NULL
                 : kiln_tile_sample_block(&t, kiln_tile_extent(&t, t.v)); /* the same in and out */
     block_data(&t, t.packs ? t.k : t.v, t.packs ? element : blocks, &copy);
-    if ((variant & 4) && (!copy || m->target->threads <= 1)) return false; /* the same as without */
+    bool copies_apart = m->target->threads > 1 || (copy && reads_source(&t, copy, 0));
+    if ((variant & 4) && (!copy || !copies_apart)) return false; /* the same as without */
     block_output(&t, follower, blocks);
     const char *name = kiln_make_block_name(m, t.block);
     kiln_make(

@@ -165,6 +165,35 @@ static void patterns_find_their_rule(void **state) {
     expect_rule(*state, column_sums, "tile");
 }
 
+static bool has_block(const kiln_program *p, const char *name) {
+    for (kiln_block b = 1; b < p->block.count; b++)
+        if (!p->block.data[b].removed && kiln_str_is(p->block.data[b].name, name)) return true;
+    return false;
+}
+
+/* The default reads what is loaded as vectors where it lies; a padded copy is a sketch of its own,
+ * and the default where elements are broadcast. */
+static void vectors_are_read_without_a_padded_copy(void **state) {
+    for (uint32_t threads = 1; threads <= 2; threads++) {
+        kiln_target target = avx2(threads);
+        kiln_program *te, *p;
+        kiln_trace trace;
+        assert_null(kiln_program_parse(kiln_str_from(depthwise_convolution), *state, &te));
+        kiln_space space = make_space(te, &target);
+        uint32_t copies = 0;
+        for (uint32_t i = 0; i < space.sketch_count; i++) {
+            assert_null(kiln_trace_replay(&space.preferred[i], te, NULL, *state, &p, &trace));
+            if (i == 0) assert_false(has_block(p, "pad"));
+            copies += has_block(p, "pad");
+        }
+        assert_in_range(copies, 1, space.sketch_count - 1);
+        const conv_shape broadcast = {1, 8, 6, 7, 16, 3, 3, 1, 1, true};
+        space = make_space(conv_program(*state, &broadcast), &target);
+        assert_null(kiln_space_default(&space, *state, &trace, &p));
+        assert_true(has_block(p, "pad"));
+    }
+}
+
 /* What joins the phases is computed tile by tile, with the sums in registers. */
 static void readers_in_several_strides_follow_tiles(void **state) {
     kiln_target target = avx2(1);
@@ -489,6 +518,7 @@ int main(void) {
         test_with_arena(draws_compute_the_matrix_product),
         test_with_arena(draws_compute_elementwise_chains),
         test_with_arena(patterns_find_their_rule),
+        test_with_arena(vectors_are_read_without_a_padded_copy),
         test_with_arena(readers_in_several_strides_follow_tiles),
         test_with_arena(rows_are_reduced_in_lanes),
         test_with_arena(the_space_of_a_convolution_is_large),

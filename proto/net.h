@@ -31,7 +31,7 @@
 #define KILN_NET_HANDSHAKE_NS UINT64_C(5000000000)
 #define KILN_NET_DIAL_NS UINT64_C(5000000000)
 #define KILN_NET_STRANGER_BYTES ((size_t)64 << 10)
-#define KILN_NET_STRANGERS_MAX 1024u
+#define KILN_NET_STRANGERS_MAX 16384u        /* more than any fleet that comes back at once */
 #define KILN_NET_KEYS_NS UINT64_C(500000000) /* between two looks at a key file */
 #define KILN_TOKEN_BYTES 32
 
@@ -145,6 +145,7 @@ typedef struct kiln_listen_options {
     kiln_address address;
     const char *boot, *software; /* for WELCOME */
     uint32_t heartbeat_ms;       /* 0: 2000 */
+    uint32_t strangers_max;      /* 0: KILN_NET_STRANGERS_MAX */
     const uint8_t *token;  /* [KILN_TOKEN_BYTES], checked on TCP; NULL only with `insecure` or on
                               Unix sockets */
     bool insecure;         /* TCP without token, and plaintext beyond loopback */

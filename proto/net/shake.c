@@ -32,10 +32,11 @@ static void enlist(kiln_conn *conn) {
 /* Crowds of silent peers do not keep others out: the one that has waited longest goes. */
 void kiln_conn_list_stranger(kiln_conn *conn) {
     kiln_conn *oldest = conn->loop->strangers.oldest;
+    uint32_t most =
+        conn->listen.strangers_max ? conn->listen.strangers_max : KILN_NET_STRANGERS_MAX;
     while (oldest && oldest->state == KILN_CONN_CLOSED) oldest = oldest->newer;
-    if (conn->loop->strangers.count >= KILN_NET_STRANGERS_MAX && oldest)
-        kiln_conn_fail(oldest, KILN_ERROR(RESOURCE_EXHAUSTED, "%u others wait to be known",
-                                          KILN_NET_STRANGERS_MAX));
+    if (conn->loop->strangers.count >= most && oldest)
+        kiln_conn_fail(oldest, KILN_ERROR(RESOURCE_EXHAUSTED, "%u others wait to be known", most));
     enlist(conn);
 }
 

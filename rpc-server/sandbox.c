@@ -19,6 +19,14 @@
 #include "base/macros.h"
 #include "rpc-server/namespaces.h"
 
+/* ThreadSanitizer starts a thread of its own in the child of a fork, and that thread makes system
+ * calls. */
+#if defined(__SANITIZE_THREAD__)
+#define MAY_FORK 0
+#else
+#define MAY_FORK (!KILN_SANITIZED)
+#endif
+
 static bool have_seccomp(void) {
     uint32_t action = SECCOMP_RET_KILL_PROCESS;
     return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
@@ -114,7 +122,7 @@ KILN_NORETURN static void guard(pid_t child) {
 static uint32_t enter_namespaces(void) {
     uint32_t fences = 0;
     pid_t child = 0;
-    if (KILN_SANITIZED || !kiln_namespace_user()) return 0;
+    if (!MAY_FORK || !kiln_namespace_user()) return 0;
     const uid_t owner = geteuid() == 0 ? KILN_SANDBOX_USER : geteuid();
     if (kiln_namespace_network()) fences |= 1U << KILN_FENCE_NETWORK;
     if (kiln_namespace_processes(&child)) fences |= 1U << KILN_FENCE_PIDS;
@@ -127,7 +135,7 @@ void kiln_sandbox_confine(kiln_sandbox *out_sandbox) {
     int memory_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
     uint32_t fences = enter_namespaces();
     if (bind_to_parent()) fences |= 1U << KILN_FENCE_UID;
-    if (limit_holds(RLIMIT_NPROC, cannot_fork)) fences |= 1U << KILN_FENCE_PROCESSES;
+    if (MAY_FORK && limit_holds(RLIMIT_NPROC, cannot_fork)) fences |= 1U << KILN_FENCE_PROCESSES;
     if (!KILN_SANITIZED && limit_holds(RLIMIT_AS, cannot_map)) fences |= 1U << KILN_FENCE_MEMORY;
     if (have_seccomp()) fences |= 1U << KILN_FENCE_SECCOMP;
     *out_sandbox = (kiln_sandbox){fences, memory_fd};

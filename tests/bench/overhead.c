@@ -103,6 +103,7 @@ int main(int argc, char **argv) {
     b.artefact = upload(&b, &artefact);
     b.reference = upload(&b, &reference);
     fleet_lease(&b.fleet, 4096);
+    assert_true(b.fleet.lease_trials > 2 * count);
     kiln_msg_phases times;
     size_t bytes = 0;
     run_one(&b, &times, &bytes); /* brings the blobs */

@@ -209,6 +209,7 @@ void fleet_lease(fleet *f, uint32_t trials) {
     assert_true(kiln_str_is(grant->lease_grant.key, "desk"));
     assert_true(grant->lease_grant.lease > f->lease); /* the fence only grows */
     f->lease = grant->lease_grant.lease;
+    f->lease_trials = grant->lease_grant.trials;
 }
 
 void fleet_renew(fleet *f) {

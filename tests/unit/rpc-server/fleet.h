@@ -30,7 +30,8 @@ typedef struct fleet {
     bool arrived;
     kiln_message message;
     uint64_t lease, request;
-    uint32_t phases; /* bit per phase of TRIAL_EVENT */
+    uint32_t lease_trials; /* that were granted */
+    uint32_t phases;       /* bit per phase of TRIAL_EVENT */
 } fleet;
 
 /* Starts both programs and connects as client and tuner. */
@@ -48,7 +49,7 @@ void fleet_turn(fleet *f);
 const kiln_message *fleet_wait_for(fleet *f, kiln_message_type type);
 
 void fleet_open_job(fleet *f);
-/* The board, for `trials`; asserts that lease numbers grow. */
+/* The board, for `trials` or fewer; asserts that lease numbers grow. */
 void fleet_lease(fleet *f, uint32_t trials);
 /* Says that the lease is still wanted. */
 void fleet_renew(fleet *f);

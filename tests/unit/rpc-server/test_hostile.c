@@ -115,14 +115,17 @@ static int tear_down(void **state) {
 /* ---- Trials ---- */
 
 static void keep_a_lease(bench *b) {
-    if (b->left-- % 64 == 0 && b->fleet.lease && !b->no_lease) fleet_renew(&b->fleet);
-    if (b->left < LEASE_TRIALS) return;
+    if (b->left % 64 == 0 && b->fleet.lease && !b->no_lease) fleet_renew(&b->fleet);
+    if (b->left > 0) {
+        b->left--;
+        return;
+    }
     kiln_message release = {.type = KILN_MSG_LEASE_RELEASE,
                             .lease_release = {.lease = b->fleet.lease}};
     if (b->fleet.lease && !b->no_lease) expect_ok(kiln_conn_send(b->fleet.tuner, &release));
     b->no_lease = false;
     fleet_lease(&b->fleet, LEASE_TRIALS);
-    b->left = LEASE_TRIALS - 1;
+    b->left = b->fleet.lease_trials - 1;
 }
 
 /* NULL: the lease was lost. */

@@ -14,6 +14,7 @@ kiln_tracker_board *kiln_tracker_board_find(kiln_tracker *t, kiln_str node) {
 
 kiln_tracker_board *kiln_tracker_board_named(kiln_tracker *t, kiln_str name) {
     kiln_tracker_board *found = kiln_tracker_board_find(t, name);
+    if (found && !found->known) return NULL;
     for (uint32_t i = 0; !found && i < t->board.count; i++)
         if (t->board.data[i]->known && kiln_str_equal(t->board.data[i]->up.key, name))
             found = t->board.data[i];

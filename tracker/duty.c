@@ -13,6 +13,7 @@
 /* ---- On disk ---- */
 
 uint64_t kiln_tracker_board_keep(kiln_tracker *t, kiln_tracker_board *board) {
+    if (!board->known) return 0; /* a lease waits for it; what it is will be known when it comes */
     kiln_msg_kept_board kept = {
         .key = board->up.key,
         .target = board->up.target,

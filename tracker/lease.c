@@ -253,7 +253,7 @@ bool kiln_tracker_lease_repeat(kiln_tracker *t, const kiln_tracker_peer *tuner, 
 void kiln_tracker_board_wind_down(kiln_tracker *t, const kiln_tracker_board *board) {
     for (uint32_t i = 0; i < KILN_TRACKER_SLOTS_MAX; i++) {
         const kiln_tracker_lease *lease = kiln_tracker_lease_find(t, board->slot[i]);
-        if (!lease || lease->persist) continue;
+        if (!lease || lease->persist || lease->restored) continue; /* its request is not known */
         send_grant(t, lease,
                    KILN_MAX(lease->trial.count, 1u)); /* a trial on its way still passes */
     }

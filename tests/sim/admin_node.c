@@ -78,6 +78,7 @@ static void on_message(sim_node *node, sim_conn *conn, const kiln_message *messa
     if (message->type != KILN_MSG_ANSWER || !s->wanted) return;
     s->wanted = false;
     world->duty[s->board] = s->duty;
+    world->duty_lease[s->board] = sim_tracker_newest_lease(world);
     if (s->duty != KILN_DUTY_IN_SERVICE)
         sim_at(world, sim_between(world, SIM_S, 20 * SIM_S), node, release, s->board, 0);
     sim_close(node, conn);

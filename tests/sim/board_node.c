@@ -171,8 +171,11 @@ static void check_start(sim_node *node, const kiln_server_action *action) {
                  (unsigned long long)action->trial->lease, (unsigned long long)newest);
     kiln_map_put(&world->started, view, action->trial->lease);
     const kiln_msg_trial *trial = action->trial;
-    char *begun = kiln_arena_printf(&world->scratch, "%.*s %u %llu", KILN_STR_ARG(trial->trial),
-                                    trial->attempt, (unsigned long long)trial->lease);
+    /* A tracker may be killed between telling the end of a lease and writing it down; then the next
+     * one takes it for held, and its trials are sent again. */
+    char *begun =
+        kiln_arena_printf(&world->scratch, "%.*s %u %llu %u", KILN_STR_ARG(trial->trial),
+                          trial->attempt, (unsigned long long)trial->lease, world->tracker->run);
     if (!kiln_map_put(&s->begun, kiln_str_from(begun), 1))
         sim_fail(world, "a trial runs twice under one lease");
 }

@@ -1,6 +1,7 @@
 /* Connections: in order, as bytes, with delays; until they are cut, or silently swallow everything.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
@@ -186,6 +187,7 @@ void sim_dial(sim_node *node) {
                        .side = {node, world->tracker},
                        .run = {node->run, 0},
                        .open = {true, false}};
+    memcpy(conn->boot, node->boot, sizeof conn->boot);
     kiln_vec_push(&world->conn, conn);
     node->conn = conn;
     sim_at(world, draw_delay(world), NULL, tracker_opened, (uintptr_t)conn, 0);

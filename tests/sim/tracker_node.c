@@ -108,10 +108,11 @@ static void begin_commit(sim_node *node, const kiln_tracker_action *action) {
 
 /* ---- Checks ---- */
 
-/* A new lease, not one that is told again, is never of a board that is off duty. */
+/* A lease that is given, not told again, is never of a board that is off duty. */
 static void check_duty(sim_world *world, const kiln_msg_lease_grant *grant) {
     for (uint32_t i = 0; i < world->options.boards; i++)
-        if (kiln_str_is(grant->board, world->node.data[1 + i]->identity) && world->duty[i])
+        if (kiln_str_is(grant->board, world->node.data[1 + i]->identity) && world->duty[i] &&
+            grant->lease > world->duty_lease[i])
             sim_fail(world, "board %u is %s and leased", i, kiln_duty_name(world->duty[i]));
 }
 
@@ -119,10 +120,10 @@ static void check_duty(sim_world *world, const kiln_msg_lease_grant *grant) {
 static void check_grant(sim_world *world, const sim_conn *conn, const kiln_msg_lease_grant *grant) {
     uint64_t number = grant->lease, before = 0, newest = 0;
     kiln_str view = {(const char *)&number, sizeof number};
-    uint64_t holder = kiln_hash64(conn->side[0]->boot, KILN_HASH128_TEXT, grant->request);
+    uint64_t holder = kiln_hash64(conn->boot, KILN_HASH128_TEXT, grant->request);
     if (kiln_map_find(&world->granted, view, &before) && before != holder)
         sim_fail(world, "lease %llu is given to two requests", (unsigned long long)number);
-    if (!before) check_duty(world, grant);
+    check_duty(world, grant);
     kiln_map_put(&world->granted, view, holder);
     char *slot =
         kiln_arena_printf(&world->scratch, "%.*s/%u", KILN_STR_ARG(grant->board), grant->slot);
@@ -286,6 +287,11 @@ void sim_tracker_fill_disk(sim_node *node, uint64_t until_ns) {
     tracker_state *s = node->state;
     sim_note(node->world, "the tracker's disk is full");
     s->full_until_ns = until_ns;
+}
+
+uint64_t sim_tracker_newest_lease(const sim_world *world) {
+    const tracker_state *s = world->tracker->state;
+    return s->machine ? s->machine->epoch : UINT64_MAX;
 }
 
 bool sim_tracker_is_at_rest(const sim_world *world) {

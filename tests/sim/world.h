@@ -111,6 +111,7 @@ struct sim_world {
     kiln_map newest;                /* board, slot -> newest lease that was granted */
     kiln_map started;               /* board, slot -> newest lease that ran there */
     kiln_duty duty[SIM_BOARDS_MAX]; /* as the tracker confirmed it; in service while in doubt */
+    uint64_t duty_lease[SIM_BOARDS_MAX]; /* newest lease then: older ones may still be told */
     sim_heard heard[SIM_HEARD];
     uint32_t heard_count;
     uint64_t longest_wait_ns; /* of a request while a board that fits was in service */
@@ -147,8 +148,9 @@ struct sim_conn {
     sim_node *side[2]; /* who dialled; the tracker */
     uint32_t run[2];
     bool open[2];
-    bool shaken; /* the dialling side knows that it is open */
-    bool silent; /* nothing comes through any more, and nobody is told */
+    char boot[KILN_HASH128_TEXT]; /* of who dialled */
+    bool shaken;                  /* the dialling side knows that it is open */
+    bool silent;                  /* nothing comes through any more, and nobody is told */
     uint64_t last_arrival_ns[2];
 };
 void sim_dial(sim_node *node);
@@ -176,6 +178,7 @@ void sim_admin_free(void *state);
 bool sim_tracker_has_blob(sim_node *tracker, const kiln_digest *digest);
 void sim_tracker_store_blob(sim_node *tracker, const kiln_digest *digest);
 void sim_tracker_fill_disk(sim_node *tracker, uint64_t until_ns);
+uint64_t sim_tracker_newest_lease(const sim_world *world);
 /* Whether no job is open and every board is on duty. */
 bool sim_tracker_is_at_rest(const sim_world *world);
 void sim_board_make_sick(sim_node *board, uint64_t until_ns);

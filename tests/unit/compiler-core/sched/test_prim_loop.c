@@ -1,4 +1,6 @@
 /* Primitives on loops: what they make, and what they refuse. */
+#include <string.h>
+
 #include "tests/unit/compiler-core/sched/support.h"
 
 static void split_makes_tiles_and_cuts_the_tail(void **state) {
@@ -144,6 +146,68 @@ static void reorder_refuses_to_move_the_start_of_a_sum(void **state) {
                    "fuse(matmul.n, matmul.k)\n"
                    "reorder(matmul.n.f, matmul.m)\n",
                    "matmul.n.f mixes spatial and reduce iterators of matmul");
+    expect_illegal(matmul_program(arena, 6, 10, 4),
+                   "fuse(matmul.n, matmul.k)\n"
+                   "split(matmul.n.f, -1, 3)\n"
+                   "reorder(matmul.n.f.1, matmul.n.f.0)\n",
+                   "matmul.n.f.1 mixes spatial and reduce iterators of matmul");
+}
+
+/* Every order of `count` loops named in `loop` after `before`: counts those that apply, which must
+ * compute the same, and those that are refused. */
+static void try_orders(kiln_program *te, const char *before, const char *const *loop,
+                       uint32_t count, uint32_t *applied, uint32_t *refused) {
+    uint32_t orders = 1;
+    for (uint32_t i = 2; i <= count; i++) orders *= i;
+    for (uint32_t order = 0; order < orders; order++) {
+        const char *left[4] = {0};
+        memcpy(left, loop, count * sizeof *loop);
+        kiln_strbuf text = {0};
+        kiln_strbuf_printf(&text, "%sreorder(", before);
+        for (uint32_t i = count, digits = order; i > 0; digits /= i--) {
+            uint32_t pick = digits % i;
+            kiln_strbuf_printf(&text, "%s%s", left[pick], i > 1 ? ", " : ")\n");
+            left[pick] = left[i - 1];
+        }
+        kiln_trace trace;
+        kiln_program *p = NULL;
+        assert_null(kiln_trace_parse(kiln_strbuf_view(&text), te->arena, &trace));
+        kiln_status st = kiln_trace_replay(&trace, te, NULL, te->arena, &p, NULL);
+        if (!st) {
+            st = same_result(te, p, te->arena);
+            if (st) fail_msg("%s\n%s", kiln_status_text(st), text.data);
+            ++*applied;
+        } else {
+            assert_int_equal(kiln_status_code(st), KILN_ILLEGAL_SCHEDULE);
+            kiln_status_free(st);
+            ++*refused;
+        }
+        kiln_strbuf_deinit(&text);
+    }
+}
+
+/* Loops fused from spatial and reduce iterators, in either order, and split at every factor. */
+static void no_order_updates_a_sum_before_its_start(void **state) {
+    static const char *const fused[][4] = {
+        {"matmul.m", "", "fuse(matmul.n, matmul.k)\n", "matmul.n.f"},
+        {"matmul.n", "reorder(matmul.n, matmul.m, matmul.k)\n", "fuse(matmul.m, matmul.k)\n",
+         "matmul.m.f"},
+        {"matmul.m", "reorder(matmul.m, matmul.k, matmul.n)\n", "fuse(matmul.k, matmul.n)\n",
+         "matmul.k.f"},
+        {"matmul.k", "", "fuse(matmul.m, matmul.n)\n", "matmul.m.f"},
+    };
+    uint32_t applied = 0, refused = 0;
+    for (size_t i = 0; i < sizeof fused / sizeof fused[0]; i++)
+        for (uint32_t factor = 2; factor <= 13; factor++) {
+            kiln_program *te = matmul_program(*state, 3, 4, 3);
+            const char *name = fused[i][3];
+            char *before = kiln_arena_printf(te->arena, "%s%ssplit(%s, -1, %u)\n", fused[i][1],
+                                             fused[i][2], name, factor);
+            const char *loop[3] = {fused[i][0], kiln_arena_printf(te->arena, "%s.0", name),
+                                   kiln_arena_printf(te->arena, "%s.1", name)};
+            try_orders(te, before, loop, 3, &applied, &refused);
+        }
+    assert_true(applied > 50 && refused > 50);
 }
 
 static void vectorize_takes_an_innermost_loop(void **state) {
@@ -257,6 +321,7 @@ int main(void) {
         test_with_arena(reorder_changes_the_order),
         test_with_arena(reorder_refuses_what_is_no_perfect_nest),
         test_with_arena(reorder_refuses_to_move_the_start_of_a_sum),
+        test_with_arena(no_order_updates_a_sum_before_its_start),
         test_with_arena(vectorize_takes_an_innermost_loop),
         test_with_arena(vectorize_refuses_what_lanes_cannot_do),
         test_with_arena(unroll_marks_the_loop),

@@ -22,10 +22,6 @@ void kiln_expr_print(const kiln_program *p, kiln_expr e, kiln_strbuf *out);
 KILN_MUST_USE kiln_status kiln_program_parse(kiln_str text, kiln_arena *arena,
                                              kiln_program **out_program);
 
-/* Canonical text of a tensor expression: buffers and iterators renamed in order of appearance (b0,
- * i0), so that equal computations have equal text whatever the model called them. The task key
- * hashes this. */
-void kiln_te_canonical_print(const kiln_program *te, kiln_strbuf *out);
 /* Structural hash of a program's own text. */
 kiln_hash128 kiln_program_hash(const kiln_program *p);
 

@@ -81,12 +81,10 @@ static void print_name(kiln_strbuf *out, kiln_str name) { kiln_name_print(name, 
 
 /* ---- expressions ----------------------------------------------------------------- */
 
-/* How names are written: plainly, or canonically as b0, i0 for the task key. */
 typedef struct printer {
     const kiln_program *p;
     kiln_strbuf *out;
     const kiln_block_info *block; /* whose iterators go by their short names; NULL outside blocks */
-    const uint32_t *buffer_number; /* canonical: [buffer count]; NULL: plain */
 } printer;
 
 enum { PRECEDENCE_COMPARE = 1, PRECEDENCE_SUM, PRECEDENCE_PRODUCT, PRECEDENCE_PRIMARY };
@@ -94,21 +92,13 @@ enum { PRECEDENCE_COMPARE = 1, PRECEDENCE_SUM, PRECEDENCE_PRODUCT, PRECEDENCE_PR
 static void print_expr(const printer *pr, kiln_expr e, int precedence);
 
 static void print_buffer_name(const printer *pr, kiln_buffer buffer) {
-    if (pr->buffer_number) {
-        kiln_strbuf_printf(pr->out, "b%u", pr->buffer_number[buffer]);
-    } else {
-        print_name(pr->out, pr->p->buffer.data[buffer].name);
-    }
+    print_name(pr->out, pr->p->buffer.data[buffer].name);
 }
 
 static void print_var(const printer *pr, kiln_var var) {
     for (uint32_t i = 0; pr->block && i < pr->block->iter_count; i++) {
         if (pr->block->iter[i].var != var) continue;
-        if (pr->buffer_number) {
-            kiln_strbuf_printf(pr->out, "i%u", i);
-        } else {
-            print_name(pr->out, kiln_iter_name(pr->p, &pr->block->iter[i]));
-        }
+        print_name(pr->out, kiln_iter_name(pr->p, &pr->block->iter[i]));
         return;
     }
     print_name(pr->out, pr->p->var.data[var].name);
@@ -228,12 +218,12 @@ static void print_buffer(const printer *pr, kiln_buffer buffer) {
     print_buffer_name(pr, buffer);
     kiln_strbuf_printf(pr->out, ": %s", kiln_dtype_name(b->dtype));
     kiln_shape_print(&b->shape, pr->out);
-    if (b->pinned || (!pr->buffer_number && !kiln_layout_is_identity(&b->layout))) {
+    if (b->pinned || !kiln_layout_is_identity(&b->layout)) {
         kiln_strbuf_text(pr->out, b->pinned ? " pinned(" : " layout(");
         kiln_layout_print(&b->layout, pr->out);
         kiln_strbuf_char(pr->out, ')');
     }
-    if (!pr->buffer_number && b->scope != KILN_SCOPE_GLOBAL)
+    if (b->scope != KILN_SCOPE_GLOBAL)
         kiln_strbuf_printf(pr->out, " scope(%s)", kiln_scope_word[b->scope]);
     if (b->fill != KILN_FILL_UNIFORM)
         kiln_strbuf_printf(pr->out, " fill(%s)", kiln_fill_word[b->fill]);
@@ -265,7 +255,7 @@ static void print_init(const printer *pr, const kiln_block_info *b) {
 static void print_block(printer *pr, kiln_block block) {
     const kiln_block_info *b = &pr->p->block.data[block];
     kiln_strbuf_text(pr->out, "block ");
-    if (!pr->buffer_number) print_name(pr->out, b->name);
+    print_name(pr->out, b->name);
     pr->block = b;
     kiln_strbuf_char(pr->out, '(');
     print_iters(pr, b, false);
@@ -398,22 +388,6 @@ void kiln_program_print(const kiln_program *p, kiln_strbuf *out) {
     if (!p->root) return;
     kiln_strbuf_text(out, "loops:\n");
     print_stmt(&pr, p->root, 1);
-}
-
-void kiln_te_canonical_print(const kiln_program *te, kiln_strbuf *out) {
-    uint32_t number[KILN_PROGRAM_BUFFERS_MAX] = {0};
-    bool used[KILN_PROGRAM_BUFFERS_MAX] = {false};
-    uint32_t next = 0;
-    find_used_buffers(te, used);
-    for (kiln_buffer b = 1; b < te->buffer.count; b++)
-        if (used[b]) number[b] = next++;
-
-    printer pr = {.p = te, .out = out, .buffer_number = number};
-    kiln_strbuf_text(out, "te 1\n"); /* version of this form: part of every task key */
-    for (kiln_buffer b = 1; b < te->buffer.count; b++)
-        if (used[b]) print_buffer(&pr, b);
-    for (kiln_block b = 1; b < te->block.count; b++)
-        if (!te->block.data[b].removed) print_block(&pr, b);
 }
 
 kiln_hash128 kiln_program_hash(const kiln_program *p) {

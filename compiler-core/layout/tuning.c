@@ -2,6 +2,7 @@
 #include "compiler-core/layout/tuning.h"
 
 #include "base/map.h"
+#include "base/reference.h"
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/layout/assign.h"
 #include "compiler-core/layout/convert.h"
@@ -13,7 +14,7 @@ typedef struct tuner {
     kiln_plan plan;
     const kiln_alternative **way; /* [steps] */
     kiln_layout *layout;          /* [values] in which each is written */
-    bool *runs;                   /* [tasks of the plan] some step of it needs a kernel */
+    bool *tuned;                  /* [tasks of the plan] */
     bool *written, *read;         /* [values] by a kernel */
     KILN_VEC(kiln_task) task;
     kiln_map conversions; /* key -> index into task */
@@ -43,14 +44,24 @@ static kiln_status assign(tuner *t, const kiln_target *target) {
     return KILN_OK;
 }
 
+/* Boards compare every output with its reference: what has more of them keeps its default. */
+static bool can_be_checked(const kiln_program *te) {
+    kiln_buffer buffer[KILN_PROGRAM_BUFFERS_MAX];
+    uint32_t count = kiln_program_args(te, buffer), outputs = 0;
+    for (uint32_t i = 0; i < count; i++)
+        outputs += te->buffer.data[buffer[i]].role == KILN_ROLE_OUTPUT;
+    return outputs <= KILN_REFERENCE_OUTPUTS_MAX;
+}
+
 /* What only moves values that lie inside of others is never called. */
-static void find_runs(tuner *t) {
+static void find_tuned(tuner *t) {
     kiln_windows windows;
-    t->runs = KILN_ARENA_ARRAY(t->arena, bool, t->plan.tasks.count);
+    t->tuned = KILN_ARENA_ARRAY(t->arena, bool, t->plan.tasks.count);
     kiln_windows_find(t->graph, &t->plan, t->way, t->layout, true, t->arena, &windows);
     for (uint32_t s = 0; s < t->plan.step_count; s++)
         if (t->plan.step[s].kind == KILN_STEP_KERNEL && !windows.step[s])
-            t->runs[t->plan.step[s].task] = true;
+            t->tuned[t->plan.step[s].task] =
+                can_be_checked(t->plan.tasks.task[t->plan.step[s].task].te);
 }
 
 static bool is_written(const tuner *t, uint32_t step, uint32_t arg) {
@@ -120,12 +131,12 @@ kiln_status kiln_tuning_create(const kiln_graph *graph, const kiln_target *targe
     if (!st) st = assign(&t, target);
     if (st) return st;
     find_links(&t);
-    find_runs(&t);
+    find_tuned(&t);
     const kiln_layout ***agreed = KILN_ARENA_ARRAY(arena, const kiln_layout **, t.plan.tasks.count);
     agree(&t, agreed);
     uint32_t own = 0;
     for (uint32_t i = 0; i < t.plan.tasks.count; i++) {
-        if (!t.runs[i]) continue;
+        if (!t.tuned[i]) continue;
         kiln_vec_push_in(arena, &t.task, t.plan.tasks.task[i]);
         agreed[own++] = agreed[i];
     }

@@ -130,11 +130,16 @@ static void find_ports(const planner *p, uint32_t index, ports *out) {
     }
 }
 
+/* Buffers are named after their role and number, never after the model's values: traces speak of buffers, and a trace of
+ * this task must fit wherever its key occurs. */
 static void add_buffers(const planner *p, kiln_program *te, const kiln_value *value, uint32_t count, kiln_role role,
                         kiln_buffer *buffer_of) {
+    static const char letter[] = {
+        [KILN_ROLE_INPUT] = 'x', [KILN_ROLE_CONSTANT] = 'w', [KILN_ROLE_OUTPUT] = 'y', [KILN_ROLE_TEMP] = 't'};
     for (uint32_t i = 0; i < count; i++) {
         const kiln_value_info *info = &p->graph->value.data[value[i]];
-        buffer_of[value[i]] = kiln_buffer_create(te, info->name, info->dtype, role, &info->shape);
+        kiln_str name = kiln_str_from(kiln_arena_printf(p->arena, "%c%u", letter[role], te->buffer.count - 1));
+        buffer_of[value[i]] = kiln_buffer_create(te, name, info->dtype, role, &info->shape);
     }
 }
 
@@ -162,11 +167,8 @@ static void build_node(const planner *p, kiln_node n, kiln_program *te, kiln_buf
 /* ---- tasks and steps -------------------------------------------------------------------------------------------- */
 
 kiln_str kiln_task_key(const kiln_program *te, kiln_arena *arena) {
-    kiln_strbuf text = {0};
     char hash[KILN_HASH128_TEXT];
-    kiln_te_canonical_print(te, &text);
-    kiln_hash128_print(kiln_hash128_of(text.data, text.size), hash);
-    kiln_strbuf_deinit(&text);
+    kiln_hash128_print(kiln_program_hash(te), hash);
     return kiln_str_from(kiln_arena_printf(arena, "v%d:%s", KILN_TASK_KEY_VERSION, hash));
 }
 

@@ -12,10 +12,10 @@
 #include "compiler-core/ir/ir.h"
 #include "compiler-core/onnx/onnx.h"
 
-#define KILN_TASK_KEY_VERSION 1
+#define KILN_TASK_KEY_VERSION 2
 
 typedef struct kiln_task {
-    kiln_str key; /* "v1:<32 hex digits>": hash of the canonical text of `te` */
+    kiln_str key; /* "v2:<32 hex digits>": hash of the text of `te` */
     kiln_str op;  /* for people: "conv+add+relu" */
     kiln_program *te;
     double flops;  /* of one run */
@@ -64,7 +64,9 @@ KILN_MUST_USE kiln_status kiln_tasks_extract(const kiln_graph *graph, kiln_arena
 /* The same, and the steps that use them. */
 KILN_MUST_USE kiln_status kiln_plan_create(const kiln_graph *graph, kiln_arena *arena,
                                            kiln_plan *out_plan);
-/* Key of a tensor expression, in `arena`. */
+/* Key of a tensor expression, in `arena`. Its text has no name of a model: kernels' buffers are
+ * named after role and number, the rest by their operators. Equal keys mean equal names, so that a
+ * trace recorded under a key fits every program with this key. */
 kiln_str kiln_task_key(const kiln_program *te, kiln_arena *arena);
 /* One line per task (key, op, flops, weight); with `verbose` the tensor expressions as well. */
 void kiln_tasks_print(const kiln_tasks *tasks, bool verbose, kiln_strbuf *out);

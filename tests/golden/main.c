@@ -47,15 +47,6 @@ static kiln_str take_line(kiln_str *rest) {
 typedef kiln_status (*golden_command)(kiln_str input, kiln_str argument, kiln_arena *arena,
                                       kiln_strbuf *out);
 
-static kiln_status run_canonical(kiln_str input, kiln_str argument, kiln_arena *arena,
-                                 kiln_strbuf *out) {
-    kiln_program *p;
-    kiln_status st = kiln_program_parse(input, arena, &p);
-    (void)argument;
-    if (!st) kiln_te_canonical_print(p, out);
-    return st;
-}
-
 static kiln_status run_loops(kiln_str input, kiln_str argument, kiln_arena *arena,
                              kiln_strbuf *out) {
     kiln_program *p;
@@ -179,7 +170,6 @@ static const struct {
     const char *name;
     golden_command run;
 } command_table[] = {
-    {"canonical", run_canonical},
     {"graph", run_graph},
     {"loops", run_loops},
     {"lower", run_lower},

@@ -1,4 +1,4 @@
-/* What is printed is read again; canonical text knows no names. */
+/* What is printed is read again. */
 #include <string.h>
 
 #include "compiler-core/ir/ir_text.h"
@@ -31,30 +31,6 @@ static void everything_that_is_reserved_or_rare_comes_back(void **state) {
                               "    token pop 0 1\n");
 }
 
-static void canonical_text_does_not_depend_on_names(void **state) {
-    kiln_strbuf a = {0};
-    kiln_strbuf b = {0};
-    kiln_te_canonical_print(parse(*state, "program one\n"
-                                          "input x: f32[4,6] layout(d1,d0)\n"
-                                          "output y: f32[4]\n"
-                                          "block sum(i:4 | j:6): y[i] sum= x[i, j] init 0.0\n"),
-                            &a);
-    kiln_te_canonical_print(
-        parse(*state,
-              "program other\n"
-              "input \"in:0\": f32[4,6]\n"
-              "output out: f32[4]\n"
-              "block reduce(row:4 | column:6): out[row] sum= \"in:0\"[row, column] init 0.0\n"),
-        &b);
-    assert_string_equal(a.data, "te 1\n"
-                                "input b0: f32[4,6]\n"
-                                "output b1: f32[4]\n"
-                                "block (i0:4 | i1:6): b1[i0] sum= b0[i0, i1] init 0.0\n");
-    assert_string_equal(a.data, b.data);
-    kiln_strbuf_deinit(&a);
-    kiln_strbuf_deinit(&b);
-}
-
 static void inlined_blocks_and_their_buffers_are_not_printed(void **state) {
     kiln_program *p = parse(*state, "program p\n"
                                     "input x: f32[4]\n"
@@ -73,7 +49,6 @@ static void inlined_blocks_and_their_buffers_are_not_printed(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         PROGRAM_TEST(everything_that_is_reserved_or_rare_comes_back),
-        PROGRAM_TEST(canonical_text_does_not_depend_on_names),
         PROGRAM_TEST(inlined_blocks_and_their_buffers_are_not_printed),
     };
     return cmocka_run_group_tests_name("compiler-core/ir/text_print", tests, NULL, NULL);

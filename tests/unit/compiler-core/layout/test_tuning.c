@@ -1,6 +1,7 @@
 /* What is tuned: tasks on layouts that agree, and the conversions that remain. */
 #include "compiler-core/layout/tuning.h"
 
+#include "base/reference.h"
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/passes/pass.h"
 #include "compiler-core/sched/space.h"
@@ -90,6 +91,23 @@ static void what_needs_no_kernel_is_not_tuned(void **state) {
     assert_int_equal(f.tuning.tasks.count, 1); /* graph inputs have to be copied */
 }
 
+/* Columns of a matrix: no runs of bytes, so that the kernel stays. */
+static void what_boards_cannot_check_is_not_tuned(void **state) {
+    for (int columns = KILN_REFERENCE_OUTPUTS_MAX; columns <= KILN_REFERENCE_OUTPUTS_MAX + 1;
+         columns++) {
+        kiln_strbuf body = {0};
+        kiln_strbuf_printf(&body, "m: f32[162,%d] = reshape(z) shape=[162,%d]\n", columns, columns);
+        for (int i = 0; i < columns; i++)
+            kiln_strbuf_printf(&body, "%sc%d: f32[162,1]", i ? ", " : "", i);
+        kiln_strbuf_text(&body, " = split(m) axis=1\n");
+        for (int i = 0; i < columns; i++) kiln_strbuf_printf(&body, "output c%d\n", i);
+        fixture f = tuning_of(
+            *state, kiln_arena_printf(*state, "input z: f32[%d]\n%s", 162 * columns, body.data));
+        kiln_strbuf_deinit(&body);
+        assert_int_equal(f.tuning.tasks.count, columns == KILN_REFERENCE_OUTPUTS_MAX);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(neighbours_agree_and_the_edges_are_free),
@@ -97,6 +115,7 @@ int main(void) {
         test_with_arena(spaces_exist_on_the_layouts),
         test_with_arena(what_is_left_to_convert_is_tuned_too),
         test_with_arena(what_needs_no_kernel_is_not_tuned),
+        test_with_arena(what_boards_cannot_check_is_not_tuned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

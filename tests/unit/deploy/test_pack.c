@@ -411,10 +411,10 @@ static packed pack_pair(kiln_arena *arena, bool blocked_reader) {
     packed m = {.arena = arena, .graph = graph_of(arena, PAIR)};
     kiln_db *db = open_records(":memory:");
     put_parents(db);
-    put_trace(&m, db, 1, "relu", "transform_layout(a, \"" BLOCKED "\")\n", "row", BLOCKED);
+    put_trace(&m, db, 1, "relu", "transform_layout(y1, \"" BLOCKED "\")\n", "row", BLOCKED);
     put_trace(&m, db, 1000, "relu", "", "row", "row");
     if (blocked_reader)
-        put_trace(&m, db, 1, "conv", "transform_layout(a, \"" BLOCKED "\")\n", BLOCKED, "row");
+        put_trace(&m, db, 1, "conv", "transform_layout(x0, \"" BLOCKED "\")\n", BLOCKED, "row");
     put_trace(&m, db, blocked_reader ? 1000 : 1, "conv", "", "row", "row");
     put_trace(&m, db, 1, "conv+neg", "", "row", "row");
     m = pack_graph(arena, m.graph, db);
@@ -451,7 +451,7 @@ static void outputs_are_row_major_whatever_kernels_chose(void **state) {
     kiln_db *db = open_records(":memory:");
     put_parents(db);
     put_trace(&m, db, 1, "relu",
-              "transform_layout(x, \"" BLOCKED "\")\ntransform_layout(a, \"" BLOCKED "\")\n",
+              "transform_layout(x0, \"" BLOCKED "\")\ntransform_layout(y1, \"" BLOCKED "\")\n",
               BLOCKED, BLOCKED);
     put_trace(&m, db, 1000, "relu", "", "row", "row");
     m = pack_graph(*state, m.graph, db);

@@ -4,7 +4,7 @@
 #include "compiler-core/task/task.h"
 #include "tests/unit/compiler-core/graph/support.h"
 
-/* The fills of the arguments of the only kernel: "x uniform, v positive". */
+/* The fills of the arguments of the only kernel: "x0 uniform, x1 positive". */
 static void expect_fills(kiln_arena *arena, const char *body, const char *expected) {
     kiln_graph *graph = graph_of(arena, kiln_arena_printf(arena,
                                                           "graph g\n"
@@ -31,28 +31,28 @@ static void expect_fills(kiln_arena *arena, const char *body, const char *expect
 }
 
 static void divisors_roots_and_logarithms_are_positive(void **state) {
-    expect_fills(*state, "y: f32[2,4] = div(x, v)", "x uniform, v positive");
-    expect_fills(*state, "y: f32[2,4] = sqrt(x)", "x positive");
-    expect_fills(*state, "y: f32[2,4] = pow(x, v)", "x positive, v uniform");
-    expect_fills(*state, "y: f32[2,4] = mod(x, v) fmod=1", "x uniform, v positive");
-    expect_fills(*state, "y: f32[2,4] = add(x, v)", "x uniform, v uniform");
+    expect_fills(*state, "y: f32[2,4] = div(x, v)", "x0 uniform, x1 positive");
+    expect_fills(*state, "y: f32[2,4] = sqrt(x)", "x0 positive");
+    expect_fills(*state, "y: f32[2,4] = pow(x, v)", "x0 positive, x1 uniform");
+    expect_fills(*state, "y: f32[2,4] = mod(x, v) fmod=1", "x0 uniform, x1 positive");
+    expect_fills(*state, "y: f32[2,4] = add(x, v)", "x0 uniform, x1 uniform");
 }
 
 static void signs_are_followed_through_temps(void **state) {
-    expect_fills(*state, "y: f32[2,1] = reduce_log_sum(x) axes=[1]", "x positive");
+    expect_fills(*state, "y: f32[2,1] = reduce_log_sum(x) axes=[1]", "x0 positive");
     expect_fills(*state, "a: f32[2,4] = mul(x, v)\nb: f32[2,4] = add(a, v)\ny: f32[2,4] = log(b)",
-                 "x positive, v positive");
+                 "x0 positive, x1 positive");
 }
 
 static void what_is_positive_anyway_stays_free(void **state) {
-    expect_fills(*state, "y: f32[2,4] = softmax(x)", "x uniform");
-    expect_fills(*state, "y: f32[2,4] = softplus(x)", "x uniform");
-    expect_fills(*state, "y: f32[2,4] = softsign(x)", "x uniform");
-    expect_fills(*state, "y: f32[2,1] = reduce_l2(x) axes=[1]", "x uniform");
+    expect_fills(*state, "y: f32[2,4] = softmax(x)", "x0 uniform");
+    expect_fills(*state, "y: f32[2,4] = softplus(x)", "x0 uniform");
+    expect_fills(*state, "y: f32[2,4] = softsign(x)", "x0 uniform");
+    expect_fills(*state, "y: f32[2,1] = reduce_l2(x) axes=[1]", "x0 uniform");
 }
 
 static void indices_are_small_and_positive(void **state) {
-    expect_fills(*state, "y: f32[2,4] = gather(x, i)", "x uniform, i positive");
+    expect_fills(*state, "y: f32[2,4] = gather(x, i)", "x0 uniform, x1 positive");
 }
 
 int main(void) {

@@ -334,8 +334,7 @@ static void carry_out(kiln_server_shell *shell, const kiln_server_action *action
 static void on_stop_signal(void *context, int number) {
     (void)number;
     kiln_server_shell *shell = context;
-    if (shell->leaving || !shell->open ||
-        is_idle(shell)) { /* asked twice, or nothing to wait for */
+    if (shell->leaving || !shell->open) { /* asked twice, or nobody to tell */
         kiln_loop_stop(shell->loop);
         return;
     }
@@ -346,6 +345,7 @@ static void on_stop_signal(void *context, int number) {
     shell->leaving = true;
     send_message(shell, &goaway);
     kiln_timer_start(shell->drain, DRAIN_NS);
+    on_tick(shell); /* with nothing to wait for that is all */
 }
 
 static void on_drained(void *context) { kiln_loop_stop(((kiln_server_shell *)context)->loop); }

@@ -222,7 +222,7 @@ void kiln_tracker_board_lost(kiln_tracker *t, kiln_tracker_board *board, const c
     board->lost_ns = t->now_ns;
     for (uint32_t i = 0; i < KILN_TRACKER_SLOTS_MAX; i++) {
         const kiln_tracker_lease *lease = kiln_tracker_lease_find(t, board->slot[i]);
-        board->lost_busy |= lease && lease->trial.count > 0;
+        board->lost_busy |= !board->leaving && lease && lease->trial.count > 0;
     }
     kiln_tracker_log(t, &(kiln_tracker_note){.what = KILN_TRACKER_BOARD_LOST,
                                              .board = kiln_str_from(board->node),

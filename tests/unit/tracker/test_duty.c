@@ -198,8 +198,8 @@ static void a_candidates_fault_is_not_its_boards(void **state) {
     assert_true(is_granted(f, 30));
 }
 
-static void a_board_that_dies_under_trials_is_quarantined(void **state) {
-    fleet *f = *state;
+/* A board goes three times while a trial is on its way to it, and comes back. */
+static void go_under_trials(fleet *f, bool says_so) {
     set_up(f);
     static const char *const boot[] = {"first", "second", "third", "fourth"};
     for (uint32_t i = 0; i < 4; i++) {
@@ -210,13 +210,29 @@ static void a_board_that_dies_under_trials_is_quarantined(void **state) {
             .board_up = {.key = KILN_STR("board"), .target = KILN_STR(FLEET_TARGET), .slots = 1}};
         fleet_say(f, 40 + i, &up);
         if (i == 3) break;
+        fleet_forget_sent(f); /* among it that the lease before winds down */
         uint64_t lease = fleet_lease(f, i + 1);
         kiln_message trial = {.type = KILN_MSG_TRIAL,
                               .trial = {.trial = KILN_STR("t"), .attempt = 1, .lease = lease}};
+        kiln_message away = {.type = KILN_MSG_GOAWAY, .goaway = {.reason = KILN_STR("stopping")}};
+        if (says_so) fleet_say(f, 40 + i, &away);
         fleet_say(f, 20, &trial);
     }
+}
+
+static void a_board_that_dies_under_trials_is_quarantined(void **state) {
+    fleet *f = *state;
+    go_under_trials(f, false);
     assert_false(is_granted(f, 9));
     expect_str(say_order(f, "board", KILN_DUTY_IN_SERVICE)->state, "leased");
+}
+
+/* A trial may cross its farewell. */
+static void a_board_that_says_it_goes_is_not_at_fault(void **state) {
+    fleet *f = *state;
+    go_under_trials(f, true);
+    fleet_forget_sent(f);
+    assert_true(is_granted(f, 9));
 }
 
 static void a_row_tells_a_boards_history_and_noise(void **state) {
@@ -259,6 +275,7 @@ int main(void) {
         test_with_fleet(a_good_result_forgives_the_faults_before),
         test_with_fleet(a_candidates_fault_is_not_its_boards),
         test_with_fleet(a_board_that_dies_under_trials_is_quarantined),
+        test_with_fleet(a_board_that_says_it_goes_is_not_at_fault),
         test_with_fleet(a_row_tells_a_boards_history_and_noise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

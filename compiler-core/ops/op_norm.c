@@ -70,10 +70,17 @@ void kiln_te_softmax(kiln_te *te) {
     kiln_te_accumulate(te, &add, sum, index, shape->rank, KILN_COMBINE_SUM,
                        kiln_te_read(te, power, element, shape->rank));
 
+    /* One division per sum, not one per element. */
+    kiln_buffer scale = kiln_te_temp(te, "scale", wide, &kept);
+    kiln_te_block invert = kiln_te_block_begin(te, "scale", &kept);
+    kiln_expr total = kiln_te_read(te, sum, invert.i, invert.rank);
+    kiln_te_store(te, &invert, scale, invert.i, invert.rank,
+                  kiln_div(te, kiln_te_const(te, total, 1), total));
+
     kiln_te_block last = kiln_te_block_begin(te, "", shape);
-    kiln_expr total = kiln_te_read_reduced(te, sum, c.mask, last.i, last.rank);
     kiln_te_store(te, &last, te->output[0], last.i, last.rank,
-                  kiln_div(te, kiln_te_read(te, power, last.i, last.rank), total));
+                  kiln_mul(te, kiln_te_read(te, power, last.i, last.rank),
+                           kiln_te_read_reduced(te, scale, c.mask, last.i, last.rank)));
 }
 
 static void log_softmax_into(kiln_te *te, kiln_buffer output, uint32_t mask) {

@@ -321,13 +321,16 @@ KILN_MUST_USE kiln_status kiln_version_agree(uint32_t peer_min, uint32_t peer_ma
  *
  * Used inside the steps of tuner and rpc-server and by clients: dials, waits longer after each
  * failure (100 ms doubling to 5 s, a quarter of it random), pings, and gives up a tracker that is
- * silent. */
+ * silent. Silence is what this program was there to hear: after a gap between two ticks (stopped,
+ * starved, busy) it begins anew, because what came meanwhile is not read yet. */
 typedef enum kiln_link_state { KILN_LINK_DOWN, KILN_LINK_DIALLING, KILN_LINK_UP } kiln_link_state;
 
 #define KILN_LINK_HEARTBEAT_NS (UINT64_C(2000000000))
 #define KILN_LINK_SILENCE_NS                                            \
     (UINT64_C(6000000000)) /* dead after this: with one tick, under 7 s \
                             */
+/* Between two ticks of a program that listens: more than a heartbeat, less than silence. */
+#define KILN_LINK_GAP_NS (UINT64_C(4000000000))
 #define KILN_LINK_BACKOFF_MIN_NS (UINT64_C(100000000))
 #define KILN_LINK_BACKOFF_MAX_NS (UINT64_C(5000000000))
 
@@ -336,6 +339,7 @@ typedef struct kiln_link {
     uint64_t dial_at_ns;    /* when down */
     uint64_t backoff_ns;    /* next wait */
     uint64_t heard_ns;      /* last frame from the tracker */
+    uint64_t ticked_ns;     /* last tick */
     uint64_t ping_at_ns;    /* when up */
     uint64_t down_since_ns; /* since when there is no connection; 0 when up */
     uint64_t up_since_ns;

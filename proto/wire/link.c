@@ -14,7 +14,7 @@ void kiln_link_init(kiln_link *link, uint64_t now_ns, uint64_t seed) {
 
 void kiln_link_opened(kiln_link *link, uint64_t now_ns) {
     link->state = KILN_LINK_UP;
-    link->up_since_ns = link->heard_ns = now_ns;
+    link->up_since_ns = link->heard_ns = link->ticked_ns = now_ns;
     link->ping_at_ns = now_ns + KILN_LINK_HEARTBEAT_NS;
 }
 
@@ -41,6 +41,8 @@ kiln_link_want kiln_link_tick(kiln_link *link, uint64_t now_ns) {
         return KILN_LINK_DIAL;
     }
     if (link->state != KILN_LINK_UP) return KILN_LINK_NOTHING;
+    if (now_ns - link->ticked_ns >= KILN_LINK_GAP_NS) link->heard_ns = now_ns;
+    link->ticked_ns = now_ns;
     if (now_ns - link->heard_ns >= KILN_LINK_SILENCE_NS) {
         kiln_link_closed(link, now_ns);
         return KILN_LINK_HANG_UP;

@@ -77,6 +77,19 @@ static void a_tracker_that_answers_is_kept(void **state) {
     }
 }
 
+/* The timer of a program that was stopped fires before what came meanwhile is read. */
+static void who_did_not_listen_gives_nobody_up(void **state) {
+    (void)state;
+    kiln_link link;
+    kiln_link_init(&link, 0, 1);
+    assert_int_equal(kiln_link_tick(&link, 0), KILN_LINK_DIAL);
+    kiln_link_opened(&link, 0);
+    assert_int_equal(kiln_link_tick(&link, 60 * S), KILN_LINK_PING);
+    uint64_t now = 60 * S;
+    while (kiln_link_tick(&link, now) != KILN_LINK_HANG_UP) now = kiln_link_next_ns(&link);
+    assert_int_equal(now, 66 * S);
+}
+
 static void only_a_connection_that_lasted_makes_the_wait_short_again(void **state) {
     (void)state;
     kiln_link link;
@@ -103,6 +116,7 @@ int main(void) {
         cmocka_unit_test(boards_do_not_dial_in_step),
         cmocka_unit_test(a_silent_tracker_is_given_up_within_seven_seconds),
         cmocka_unit_test(a_tracker_that_answers_is_kept),
+        cmocka_unit_test(who_did_not_listen_gives_nobody_up),
         cmocka_unit_test(only_a_connection_that_lasted_makes_the_wait_short_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,9 @@ typedef struct fleet {
     kiln_conn *client, *tuner;
     kiln_blobs *blobs;
     kiln_timer *again;
-    uint32_t opened, closed, uploads, turns, results;
+    uint32_t opened, closed, uploads, results;
+    char why_closed[256]; /* the connection that closed last */
+    uint64_t pinged_ns;
     bool assigned; /* the tuner has the job */
     bool lost;     /* the lease */
     bool revive;   /* a server that ends while something is waited for is started again, unharmed */

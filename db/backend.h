@@ -52,8 +52,11 @@ typedef struct kiln_db_backend {
     /* Runs a migration's script and sets the version, inside a group. */
     kiln_status (*migrate)(kiln_db *db, const char *script, uint32_t version);
 
-    /* Takes the writer's place and opens a transaction. UNAVAILABLE: somebody else holds it. */
+    /* Opens a transaction. UNAVAILABLE: somebody else holds the writer's place. */
     kiln_status (*begin)(kiln_db *db);
+    /* Afterwards the group holds the writer's place, and every run of it was taken or refused, as
+     * kiln_db_settle says. */
+    kiln_status (*settle)(kiln_db *db);
     /* Durable when it returns NULL; otherwise `rollback` follows. */
     kiln_status (*commit)(kiln_db *db);
     /* Also when the back end has undone everything by itself already, and when there is nothing. */
@@ -66,8 +69,8 @@ typedef struct kiln_db_backend {
     void (*bind)(kiln_db_statement *statement, uint32_t index, const kiln_db_value *value);
     /* The next row; *out_row false at the end. Its columns last until the next step or reset. */
     kiln_status (*step)(kiln_db_statement *statement, const char *doing, bool *out_row);
-    /* Runs a statement that returns no row, in a group. After INVALID_ARGUMENT the group is as it
-     * was before. */
+    /* Runs a statement that returns no row, in a group; or keeps it until the next settle, step or
+     * commit. After INVALID_ARGUMENT the group is as it was before. */
     kiln_status (*run)(kiln_db_statement *statement, const char *doing);
     /* Ready to be bound and stepped anew; bindings are forgotten. */
     void (*reset)(kiln_db_statement *statement);

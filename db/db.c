@@ -173,6 +173,13 @@ kiln_status kiln_db_run(kiln_db_statement *statement, const char *doing) {
     return st;
 }
 
+kiln_status kiln_db_settle(kiln_db *db) {
+    if (!db->pending) return NULL;
+    kiln_status st = db->backend->settle(db);
+    if (st && kiln_status_code(st) != KILN_INVALID_ARGUMENT) kiln_db_rollback(db);
+    return st;
+}
+
 kiln_status kiln_db_commit(kiln_db *db) {
     if (!db->pending) return NULL;
     kiln_status st = kiln_fail_at(KILN_FAIL_DB_COMMIT);

@@ -106,7 +106,13 @@ void kiln_db_print_path(const char *path, kiln_strbuf *out);
  * UNAVAILABLE          the server cannot be reached */
 KILN_MUST_USE kiln_status kiln_db_lead(kiln_db *db, bool *out_leads);
 
+/* Waits until every row of the open group was taken or refused. A file does that in each put; a
+ * server gets many rows at a time, and only this and kiln_db_commit say what it refused.
+ * INVALID_ARGUMENT     rows were refused, the first for this reason; the group goes on without them
+ * others               as kiln_db_put: the group is undone */
+KILN_MUST_USE kiln_status kiln_db_settle(kiln_db *db);
 /* Makes every write since the last commit durable. Nothing open: nothing happens.
+ * INVALID_ARGUMENT     a row was refused, and nobody settled to hear of it; the group is undone
  * RESOURCE_EXHAUSTED   the disk is full; the group is undone
  * UNAVAILABLE          the server is gone; the group is undone, or stored whole when the server got
  *                      it just before: offering it again is right in both cases */
@@ -120,8 +126,8 @@ bool kiln_db_pending(const kiln_db *db);
  * record offered twice is stored once), REPLACE overwrites it. Views are copied. In a record,
  * `median_ns` and `min_ns` are derived from the samples here; 'ok' needs at least one sample.
  * INVALID_ARGUMENT     a column breaks a rule of the schema (unknown outcome, missing parent row,
- * ...); this row is refused and the group goes on RESOURCE_EXHAUSTED   the disk is full; the group
- * is undone */
+ *                      ...); this row is refused and the group goes on (see kiln_db_settle)
+ * RESOURCE_EXHAUSTED   the disk is full; the group is undone */
 #define TABLE(NAME, name, kind, conflict, identity, columns) \
     KILN_MUST_USE kiln_status kiln_db_put_##name(kiln_db *db, const kiln_db_##name *row);
 #include "db/rows.def"

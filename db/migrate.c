@@ -22,6 +22,7 @@ static kiln_status read_version(kiln_db *db, int64_t *out_version) {
 static kiln_status migrate_once(kiln_db *db, bool *out_done) {
     int64_t version = 0;
     kiln_status st = kiln_db_begin(db);
+    if (!st) st = kiln_db_settle(db);
     if (!st) st = read_version(db, &version);
     bool done = !st && version == db->migrations->count;
     if (!st && !done)

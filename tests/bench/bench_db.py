@@ -1,4 +1,4 @@
-"""db [--rows N] [--group G] [--server]: durable results per second, best-k, opening; beside a log of JSON lines
+"""db [--rows N] [--group G] [--postgres]: durable results per second, best-k, opening; beside a log of JSON lines
 
 Kiln's side is build/tests/bench/bench-db: rows like a tuner's over 200 tasks, committed in groups as the tuner does.
 The other side is how TVM keeps its tuning logs: a line of JSON per result, here appended and synced in groups of the
@@ -19,7 +19,7 @@ import postgres
 def add_options(parser):
     parser.add_argument("--rows", type=int, default=100000)
     parser.add_argument("--group", type=int, default=0, help="rows per commit (default: what comes in 10 ms, as in the tuner)")
-    parser.add_argument("--server", action="store_true", help="on a PostgreSQL server of its own, too")
+    parser.add_argument("--postgres", action="store_true", help="on a PostgreSQL server of its own, too")
 
 
 def fill(path, options):
@@ -79,9 +79,9 @@ def run(options, work):
     stored, read_s = peer(work / "log.json", options.rows, group)
     print(f"JSON lines: {options.rows} rows in groups of {group}")
     print(f"  durable results   {stored:.0f} /s\n  open and best       {read_s * 1e3:.0f} ms (all lines are read)")
-    if options.server:
+    if options.postgres:
         if not postgres.is_installed():
-            raise SystemExit("--server needs Debian's package postgresql")
+            raise SystemExit("--postgres needs Debian's package postgresql")
         with postgres.Server() as server:
             server.create("bench")
             show("Kiln, a PostgreSQL server", fill(server.address("bench"), options))

@@ -141,6 +141,11 @@ void put_record(kiln_db *db, unsigned number, double sample_ns) {
     expect_ok(kiln_db_put_record(db, &record));
 }
 
+kiln_status put_now(kiln_db *db, const kiln_db_record *row) {
+    kiln_status st = kiln_db_put_record(db, row);
+    return st ? st : kiln_db_settle(db);
+}
+
 static kiln_status count_row(void *context, kiln_db_table table, const void *row) {
     (void)table, (void)row;
     ++*(uint32_t *)context;

@@ -30,6 +30,8 @@ void put_parents(kiln_db *db);
 kiln_db_record record_of(unsigned number, double sample_ns);
 /* Puts record_of(number, sample_ns) without a commit. */
 void put_record(kiln_db *db, unsigned number, double sample_ns);
+/* Puts it and settles: what a database says of the row itself. */
+kiln_status put_now(kiln_db *db, const kiln_db_record *row);
 /* How many records a new reader sees. */
 uint32_t count_records(const char *path);
 

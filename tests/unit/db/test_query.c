@@ -148,16 +148,16 @@ static void broken_records_are_refused(void **state) {
     fixture *f = *state;
     kiln_db_record bad = record_of(1, 500);
     bad.outcome = KILN_STR("great");
-    expect_error(kiln_db_put_record(f->db, &bad), INVALID_ARGUMENT, "outcome");
+    expect_error(put_now(f->db, &bad), INVALID_ARGUMENT, "outcome");
     bad = record_of(1, 500);
     bad.samples_ns.count = 0; /* ok without a sample */
-    expect_error(kiln_db_put_record(f->db, &bad), INVALID_ARGUMENT, "record");
+    expect_error(put_now(f->db, &bad), INVALID_ARGUMENT, "record");
     bad = record_of(1, 500);
     bad.trial_id = KILN_STR("");
-    expect_error(kiln_db_put_record(f->db, &bad), INVALID_ARGUMENT, "trial_id");
+    expect_error(put_now(f->db, &bad), INVALID_ARGUMENT, "trial_id");
     bad = record_of(1, 500);
     bad.detail.size = KILN_DB_TEXT_MAX + 1;
-    expect_error(kiln_db_put_record(f->db, &bad), INVALID_ARGUMENT, "detail");
+    expect_error(put_now(f->db, &bad), INVALID_ARGUMENT, "detail");
     assert_string_equal(found_by(f, &(kiln_db_filter){0}), "");
 }
 

@@ -126,13 +126,27 @@ kiln_status kiln_proc_run(const kiln_proc_options *options, kiln_arena *arena,
     return st;
 }
 
-kiln_status kiln_proc_self(kiln_arena *arena, char **out_path) {
+/* Where a link of /proc leads; empty when it cannot be read. */
+static kiln_str read_link(const char *link, kiln_arena *arena) {
     char path[PATH_MAX];
-    ssize_t size = readlink("/proc/self/exe", path, sizeof path);
-    if (size <= 0 || (size_t)size >= sizeof path)
+    ssize_t size = readlink(link, path, sizeof path);
+    if (size <= 0 || (size_t)size >= sizeof path) return (kiln_str){0};
+    return (kiln_str){kiln_str_dup(arena, (kiln_str){path, (size_t)size}), (size_t)size};
+}
+
+const char *kiln_proc_emulator(kiln_arena *arena) {
+    /* qemu-user answers for the program where it asks for itself, and forgets this name of it. */
+    kiln_str own = read_link("/proc/self/exe", arena);
+    kiln_str runs = read_link("/proc/thread-self/exe", arena);
+    return own.size == 0 || runs.size == 0 || kiln_str_equal(own, runs) ? NULL : runs.data;
+}
+
+kiln_status kiln_proc_self(kiln_arena *arena, char **out_path) {
+    kiln_str path = read_link("/proc/self/exe", arena);
+    if (path.size == 0)
         return KILN_ERROR(NOT_FOUND,
                           "the running program's own path is unknown; is /proc mounted?");
-    *out_path = kiln_str_dup(arena, (kiln_str){path, (size_t)size});
+    *out_path = kiln_str_dup(arena, path);
     return KILN_OK;
 }
 

@@ -36,4 +36,9 @@ KILN_MUST_USE kiln_status kiln_proc_run(const kiln_proc_options *options, kiln_a
 KILN_MUST_USE kiln_status kiln_proc_self(kiln_arena *arena, char **out_path);
 KILN_MUST_USE kiln_status kiln_proc_sibling(const char *name, kiln_arena *arena, char **out_path);
 
+/* Path of the emulator that this program runs under (qemu-user), or NULL: it is the machine's own.
+ * Programs for the same machine are started as arguments of the emulator, since the kernel does not
+ * know how to. */
+const char *kiln_proc_emulator(kiln_arena *arena);
+
 #endif

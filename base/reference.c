@@ -46,10 +46,10 @@ void kiln_reference_encode(const kiln_reference *reference, kiln_strbuf *out) {
         entry[i].rank = output->shape.rank;
         memcpy(entry[i].dim, output->shape.dim, sizeof output->shape.dim[0] * output->shape.rank);
         entry[i].value_offset = align_up(end);
-        end = entry[i].value_offset + count * kiln_dtype_size(output->dtype);
+        end = (size_t)entry[i].value_offset + count * kiln_dtype_size(output->dtype);
         if (!output->bound) continue;
         entry[i].bound_offset = align_up(end);
-        end = entry[i].bound_offset + count * sizeof(float);
+        end = (size_t)entry[i].bound_offset + count * sizeof(float);
     }
 
     kiln_strbuf_append(out, &header, sizeof header);

@@ -10,7 +10,7 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
-#elif defined(__aarch64__)
+#else
 #include <sys/auxv.h>
 #endif
 
@@ -367,7 +367,6 @@ bool kiln_target_runs_on(const kiln_target *wanted, const kiln_target *device,
     return true;
 }
 
-#if defined(__linux__)
 /* Physical cores: processors that are the first of their hardware threads; all that are online when
  * the kernel does not tell. */
 static uint32_t count_cores(kiln_arena *scratch) {
@@ -389,7 +388,6 @@ static uint32_t count_cores(kiln_arena *scratch) {
     }
     return cores ? cores : online > 0 ? (uint32_t)online : 1;
 }
-#endif
 
 #if defined(__x86_64__)
 static uint64_t enabled_state(void) {
@@ -423,25 +421,39 @@ static const char *find_machine(kiln_strbuf *out_features) {
     return level_name[level];
 }
 #define NATIVE_TRIPLE "x86_64-unknown-linux-gnu"
-#elif defined(__aarch64__)
-static const char *find_machine(kiln_strbuf *out_features) {
-    static const struct {
-        int type;
-        unsigned bit; /* arch/arm64/include/uapi/asm/hwcap.h */
-        const char *name;
-    } row[] = {{AT_HWCAP, 7, "crc"},      {AT_HWCAP, 8, "lse"},   {AT_HWCAP, 10, "fullfp16"},
-               {AT_HWCAP, 20, "dotprod"}, {AT_HWCAP, 22, "sve"},  {AT_HWCAP2, 1, "sve2"},
-               {AT_HWCAP2, 13, "i8mm"},   {AT_HWCAP2, 14, "bf16"}};
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++)
-        if (getauxval((unsigned long)row[i].type) >> row[i].bit & 1)
-            kiln_strbuf_printf(out_features, "+%s", row[i].name);
-    return "generic";
-}
+#else
+static const struct {
+    kiln_arch arch;
+    unsigned long vector;
+    unsigned bit;
+    const char *name;
+} hwcap_table[] = {
+#define X(arch, vector, bit, name) {KILN_ARCH_##arch, vector, bit, name},
+#include "base/hwcaps.def"
+#undef X
+};
+
+#if defined(__aarch64__)
 #define NATIVE_TRIPLE "aarch64-unknown-linux-gnu"
+#define NATIVE_ARCH KILN_ARCH_AARCH64
+#elif defined(__arm__)
+#define NATIVE_TRIPLE "armv7-unknown-linux-gnueabihf"
+#define NATIVE_ARCH KILN_ARCH_ARM
+#elif defined(__riscv) && __riscv_xlen == 64
+#define NATIVE_TRIPLE "riscv64-unknown-linux-gnu"
+#define NATIVE_ARCH KILN_ARCH_RISCV64
+#endif
+
+static const char *find_machine(kiln_strbuf *out_features) {
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(hwcap_table); i++)
+        if (hwcap_table[i].arch == NATIVE_ARCH &&
+            getauxval(hwcap_table[i].vector) >> hwcap_table[i].bit & 1)
+            kiln_strbuf_printf(out_features, "+%s", hwcap_table[i].name);
+    return find_cpu(NATIVE_ARCH, (kiln_str){0})->name;
+}
 #endif
 
 kiln_status kiln_target_native(kiln_arena *arena, kiln_target *out_target) {
-#ifdef NATIVE_TRIPLE
     kiln_strbuf features = {0};
     kiln_target target = {0};
     const char *mcpu = find_machine(&features);
@@ -453,8 +465,4 @@ kiln_status kiln_target_native(kiln_arena *arena, kiln_target *out_target) {
     kiln_strbuf_deinit(&features);
     if (!st) *out_target = target;
     return st;
-#else
-    (void)arena, (void)out_target;
-    return KILN_ERROR(UNIMPLEMENTED, "this machine's processor is not recognised; name a target");
-#endif
 }

@@ -12,7 +12,8 @@
 #include "base/str.h"
 
 #define KILN_RANK_MAX 8
-#define KILN_TENSOR_BYTES_MAX ((size_t)1 << 34) /* 16 GiB */
+/* 16 GiB, or 1 GiB where addresses have 32 bits. */
+#define KILN_TENSOR_BYTES_MAX ((size_t)(UINT64_C(1) << (SIZE_MAX > UINT32_MAX ? 34 : 30)))
 
 typedef struct kiln_shape {
     uint32_t rank;              /* 0 = scalar, one element */

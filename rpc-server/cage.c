@@ -399,7 +399,9 @@ kiln_status kiln_cages_create(const kiln_cage_options *options, kiln_cages **out
     kiln_cages *cages = kiln_alloc(sizeof *cages);
     *cages = (kiln_cages){.options = *options,
                           .peak_flops = options->peak_flops,
-                          .wards = {.program = options->program, .folder = options->folder}};
+                          .wards = {.program = options->program,
+                                    .folder = options->folder,
+                                    .emulator = options->emulator}};
     kiln_status st = kiln_wards_open(&cages->wards);
     if (st) {
         kiln_cages_destroy(cages);

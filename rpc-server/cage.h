@@ -33,8 +33,9 @@ typedef struct kiln_cage_handler {
 
 typedef struct kiln_cage_options {
     kiln_loop *loop;
-    const char *program; /* path of kiln-rpc-server */
-    const char *folder;  /* of the children's own folders; what is in it goes away */
+    const char *program;  /* path of kiln-rpc-server */
+    const char *emulator; /* that it runs under (base/proc.h); NULL: none */
+    const char *folder;   /* of the children's own folders; what is in it goes away */
     const kiln_executor
         *executor; /* used for everything; NULL: the one that the artefact asks for */
     uint32_t core_count;

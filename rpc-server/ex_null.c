@@ -48,7 +48,7 @@ static kiln_ran null_run(void *context, uint32_t runs, uint64_t *out_ns) {
 static kiln_ran null_check(void *context, uint16_t poison, void *out_outputs, uint64_t *out_ns) {
     (void)poison;
     null_program *program = context;
-    memset(out_outputs, 0, program->output_bytes);
+    memset(out_outputs, 0, (size_t)program->output_bytes);
     return null_run(program, 1, out_ns);
 }
 

@@ -87,6 +87,8 @@ static uint64_t outputs_bytes(const kiln_lot *lot) {
 kiln_status kiln_lot_create_outputs(kiln_lot *lot) {
     kiln_status st = kiln_fail_at(KILN_FAIL_CAGE_OUTPUTS);
     if (st) return st;
+    if (outputs_bytes(lot) > SIZE_MAX / 2)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "the outputs are larger than this machine's memory");
     lot->outputs_fd = memfd_create("kiln-outputs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (lot->outputs_fd < 0 || ftruncate(lot->outputs_fd, (off_t)outputs_bytes(lot)) != 0 ||
         fcntl(lot->outputs_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)

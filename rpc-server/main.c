@@ -23,6 +23,7 @@ static kiln_status fill(const options *o, kiln_arena *process, kiln_server_shell
     if (st) return st;
     out->home = home;
     out->program = program;
+    out->emulator = kiln_proc_emulator(process);
     out->key_file = o->key_file;
     out->insecure = o->insecure;
     out->power_cycle = o->power_cycle;

@@ -20,7 +20,8 @@ static void close_fd(int *fd) {
 }
 
 static kiln_status start_child(const kiln_wards *wards, kiln_child *out_child) {
-    const char *const argv[] = {wards->program, "--child", NULL};
+    const char *const emulated[] = {wards->emulator, wards->program, "--child", NULL};
+    const char *const *argv = wards->emulator ? emulated : emulated + 1;
     kiln_status st = kiln_fail_at(KILN_FAIL_CAGE_CHILD);
     return st ? st
               : kiln_child_start(&(kiln_child_options){.argv = argv, .socket_in = true}, out_child);

@@ -14,6 +14,7 @@
 /* Where children come from. */
 typedef struct kiln_wards {
     const char *program, *folder; /* of the caller */
+    const char *emulator;         /* that the program runs under; NULL: none */
     kiln_child spare;
     uint32_t fences; /* bit per kiln_fence that holds for children here */
 } kiln_wards;

@@ -1,5 +1,6 @@
 #include "proto/loop.h"
 
+#include <nss.h>
 #include <signal.h>
 #include <stdarg.h>
 
@@ -60,9 +61,18 @@ static void on_async(uv_async_t *async) {
     if (loop->on_wake) loop->on_wake(loop->wake_context);
 }
 
+/* Names are looked up by the libc inside of a static program: modules that the machine has for its
+ * own libc (mDNS, ...) must not be loaded into it. */
+static void look_up_names_alone(void) {
+#ifdef KILN_STATIC
+    __nss_configure_lookup("hosts", "files dns");
+#endif
+}
+
 kiln_status kiln_loop_create(kiln_loop **out_loop) {
     kiln_loop *loop = kiln_alloc(sizeof *loop);
     signal(SIGPIPE, SIG_IGN); /* a peer that is gone shows as an error of the write */
+    look_up_names_alone();
     int code = uv_loop_init(&loop->uv);
     if (code == 0) code = uv_async_init(&loop->uv, &loop->wake, on_async);
     if (code) {

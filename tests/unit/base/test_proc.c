@@ -125,6 +125,10 @@ static void siblings_are_found_beside_us_and_in_kiln_bin(void **state) {
     remove_folder(folder);
 }
 
+static void a_program_of_this_machine_has_no_emulator(void **state) {
+    assert_null(kiln_proc_emulator(*state));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(output_error_and_exit_code_come_back),
@@ -136,6 +140,7 @@ int main(void) {
         test_with_arena(a_signal_is_reported),
         test_with_arena(a_program_that_cannot_start_is_an_error),
         test_with_arena(siblings_are_found_beside_us_and_in_kiln_bin),
+        test_with_arena(a_program_of_this_machine_has_no_emulator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,13 @@
 """Runs functions named test_* as TAP, with what they share: the built programs, a private home and folder per
 test, children that are gone afterwards. No fixed ports, no network beyond loopback, no sleeps: waiting is
-polling for a condition with a deadline that only a broken build reaches."""
+polling for a condition with a deadline that only a broken build reaches, however busy the machine is."""
 import codecs
 import fcntl
 import json
 import os
 import pathlib
 import pty
+import re
 import select
 import shutil
 import signal
@@ -19,7 +20,8 @@ import time
 import traceback
 
 PROGRAMS = pathlib.Path(os.environ["KILN_BIN"])  # the build folder
-DEADLINE_S = 120
+DEADLINE_S = 300
+SHOWN, SHOWN_OF_LOG = 600, (6, 240)  # characters of an assertion's text that a failure shows; lines, characters of logs
 
 
 def program(name):
@@ -34,7 +36,7 @@ def until(condition, what):
         value = condition()
         if value:
             return value
-        time.sleep(0.01)
+        time.sleep(0.02)
     raise AssertionError(f"{what} did not happen in {DEADLINE_S} s")
 
 
@@ -63,15 +65,17 @@ class Terminal:
 
     def until(self, condition, what):
         until(lambda: not self.read() or condition(self.shown), what)
-        assert condition(self.shown), f"{what} did not happen: {self.shown!r}"
+        assert condition(self.shown), f"{what} did not happen: {self.shown[-SHOWN:]!r}"
 
     def type(self, keys):
         os.write(self.fd, keys)
 
-    def wait(self):
+    def ends(self, code):
+        """Waits for the end of the program, which must be this one."""
         until(lambda: not self.read(), "the end")
         os.close(self.fd)
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        got = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        assert got == code, f"it ended with {got}, not {code}: {self.shown[-SHOWN:]!r}"
 
 
 class Skip(Exception):
@@ -115,31 +119,59 @@ class World:
         return Terminal([program("kiln"), *map(str, argv)], self.env, self.folder, **size)
 
     def left_nothing(self):
+        until(lambda: not processes_with(str(self.folder)), "the end of what was started")  # the last ones die with their parents
         assert not list((self.folder / "tmp").iterdir()), f"left {list((self.folder / 'tmp').iterdir())}"
-        assert not processes_with(str(self.folder)), processes_with(str(self.folder))
 
-    def start(self, name, *argv, before=None):
-        log = open(self.path(f"{name}.{len(self.children)}.log"), "w")
-        child = subprocess.Popen([program(name), *map(str, argv)], env=self.env, cwd=self.folder, stdout=log, stderr=log,
-                                 start_new_session=True, preexec_fn=before)
+    def start(self, name, *argv, before=None, home=None):
+        """Starts a program whose output goes to a file, child.log. `before` is called in its process first; `home`:
+        a KILN_HOME of its own, as on another machine."""
+        path = self.folder / f"{name}.{len(self.children)}.log"
+        env = {**self.env, "KILN_HOME": self.path(home)} if home else self.env
+        with open(path, "w") as log:
+            child = subprocess.Popen([program(name), *map(str, argv)], env=env, cwd=self.folder, stdout=log, stderr=log,
+                                     start_new_session=True, preexec_fn=before)
+        child.log = path
         self.children.append(child)
         return child
 
-    def tracker(self):
-        """Starts one on a port of its choice; returns it and its address."""
+    def tracker(self, *options, address="127.0.0.1:0", home=None):
+        """Starts one, by default on a port of its choice; returns it and its address once it listens."""
         port = self.folder / f"port.{len(self.children)}"
-        child = self.start("kiln-tracker", "--listen", "127.0.0.1:0", "--port-file", port)
+        child = self.start("kiln-tracker", "--listen", address, "--port-file", port, *options, home=home)
         until(lambda: port.exists() or child.poll() is not None, "the tracker listening")
         assert child.poll() is None, "the tracker ended"
-        return child, f"127.0.0.1:{port.read_text().strip()}"
+        return child, re.sub(":0$", f":{port.read_text().strip()}", address)
 
-    def tuner(self, address, db="tuner.db"):
-        return self.start("kiln-tuner", "--tracker", address, "--db", self.path(db), "--builders", 1)
+    def tuner(self, address, *options, db=None, home=None, wait=True):
+        """Starts one, and waits until it is connected unless that may never happen."""
+        child = self.start("kiln-tuner", "--tracker", address, "--db", db or self.path("tuner.db"), "--builders", 1, *options,
+                           home=home)
+        return connected(child) if wait else child
 
-    def board(self, address, key="board", state=None, before=None):
-        """`state`: a folder of its own, for a second board; `before` is called in its process first."""
+    def board(self, address, *options, key="board", state=None, before=None, wait=True):
+        """The same. `state`: a folder of its own, for a second board."""
         own = ["--state", self.path(state)] if state else []
-        return self.start("kiln-rpc-server", "--tracker", address, "--key", key, *own, before=before)
+        child = self.start("kiln-rpc-server", "--tracker", address, "--key", key, *own, *options, before=before)
+        return connected(child) if wait else child
+
+    def fleet(self):
+        """A tracker, a board and a tuner that have found each other: (tracker, address, board, tuner)."""
+        tracker, address = self.tracker()
+        return tracker, address, self.board(address), self.tuner(address)
+
+    def tune(self, model, address, trials, db="client.db"):
+        """Starts `kiln tune`."""
+        return self.start("kiln", "tune", model, "--trials", trials, "--tracker", address, "--db", self.path(db), "--json")
+
+    def ends(self, child, code=0):
+        """Waits for the end of a program that must end so."""
+        got = child.wait(timeout=DEADLINE_S)
+        assert got == code, f"{child.log.name[:-4]} ended with {got}, not {code}"
+
+    def kill(self, child):
+        """kill -9 of the program and what it started."""
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
 
     def sql(self, db, statement):
         return [line.split("\t") for line in self.run("db", "sql", statement, "--db", self.path(db)).stdout.splitlines()]
@@ -157,6 +189,12 @@ class World:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
+def connected(child):
+    until(lambda: "connected to the tracker" in child.log.read_text() or child.poll() is not None, f"{child.log.name[:-4]} connecting")
+    assert child.poll() is None, f"{child.log.name[:-4]} ended"
+    return child
+
+
 def processes_with(text):
     """Command lines of living processes that contain `text`."""
     found = []
@@ -169,6 +207,18 @@ def processes_with(text):
             if text in command:
                 found.append(command)
     return found
+
+
+def explain(error, world):
+    """What a reader needs of a failure, and no more: what failed, where in the test, and the programs' last words."""
+    text = f"{type(error).__name__}: {error}"
+    lines = [text[:SHOWN] + (f" ... and {len(text) - SHOWN} characters more" if len(text) > SHOWN else "")]
+    lines += [f"  {pathlib.Path(frame.filename).name}:{frame.lineno} in {frame.name}: {frame.line}"
+              for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(str(pathlib.Path(__file__).parent))]
+    for log in sorted(world.folder.glob("*.log")):
+        count, width = SHOWN_OF_LOG
+        lines += [f"{log.name}: {line[:width]}" for line in log.read_text(errors="replace").splitlines()[-count:]]
+    print("\n".join("# " + line for line in "\n".join(lines).splitlines()))
 
 
 def main(module):
@@ -184,14 +234,10 @@ def main(module):
             print(f"ok {number} - {name[5:]}")
         except Skip as reason:
             print(f"ok {number} - {name[5:]} # SKIP {reason}")
-        except Exception:
+        except Exception as error:
             failed += 1
             print(f"not ok {number} - {name[5:]}")
-            for line in traceback.format_exc().splitlines():
-                print(f"# {line}")
-            for log in sorted(world.folder.glob("*.log")):
-                for line in log.read_text(errors="replace").splitlines()[-5:]:
-                    print(f"# {log.name}: {line}")
+            explain(error, world)
         finally:
             world.close()
         sys.stdout.flush()

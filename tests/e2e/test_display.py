@@ -3,15 +3,15 @@
 import pathlib
 import re
 import shlex
+import signal
 import sys
 
 import harness
 
 
-def test_terminal_shows_a_table_that_renews_itself(world):
+def test_terminal_shows_a_table(world):
     seen = world.terminal("tune", world.zoo("gemm:64x64x64"), "--trials", 8, "--db", world.path("t.db"), columns=120)
-    assert seen.wait() == 0, seen.shown
-    assert re.search(r"\033\[\d+A\033\[J", seen.shown), "no frame was drawn over another"
+    seen.ends(0)
     last = seen.shown.split("\033[J")[-1].replace("\r", "").splitlines()
     assert last[0].split() == ["#", "task", "best", "so", "far", "trials", "GFLOP/s", "time", "gain", "left"], last
     assert re.search(r"matmul 64x64 over 64 +[ ▁▂▃▄▅▆▇█]{16} +8/8 ", last[1]), last
@@ -22,9 +22,10 @@ def test_terminal_shows_a_table_that_renews_itself(world):
 
 
 def test_time_budget_shows_time_left(world):
-    seen = world.terminal("tune", world.zoo("gemm:64x64x64"), "--seconds", 4, "--trials", 100000, "--db", world.path("t.db"))
-    assert seen.wait() == 0, seen.shown
-    assert re.search(r"\d+ s of 4 s, about \d+ s left", seen.shown), seen.shown[-2000:]
+    seen = world.terminal("tune", world.zoo("conv:C2"), "--seconds", 1200, "--db", world.path("t.db"))
+    seen.until(lambda shown: re.search(r"\d+ s of 20 min 00 s, about \d+ min \d\d s left", shown), "time left")
+    seen.type(b"\x03")
+    seen.ends(10)
 
 
 def test_plain_lines_off_a_terminal(world):
@@ -35,35 +36,39 @@ def test_plain_lines_off_a_terminal(world):
 
 def test_ctrl_c_keeps_everything_and_the_command_it_names_goes_on(world):
     model, module = world.zoo("gemm:96x96x96"), world.path("m'1.kiln")
-    seen = world.terminal("tune", model, "--trials", 40, "--db", world.path("t.db"), "--out", module)
-    done_so_far = lambda shown: max([0, *map(int, re.findall(r" (\d+)/40 ", shown))])
+    seen = world.terminal("tune", model, "--trials", 4000, "--db", world.path("t.db"), "--out", module)
+    done_so_far = lambda shown: max([0, *map(int, re.findall(r" (\d+)/4000 ", shown))])
     seen.until(lambda shown: done_so_far(shown) >= 3, "three trials")
     seen.type(b"\x03")
-    assert seen.wait() == 10, seen.shown
+    seen.ends(10)
     assert "stopping" in seen.shown
+    assert re.search(r"\033\[\d+A\033\[J", seen.shown), "no frame was drawn over another"
     world.left_nothing()
     world.run("run", module)
     pathlib.Path(module).unlink()
-    [[kept]] = world.sql("t.db", "SELECT count(*) FROM record")
-    assert 3 <= int(kept) < 40, kept
+    [[kept]] = world.sql("t.db", "SELECT count(*) FROM record WHERE final = 0")
+    assert 3 <= int(kept) < 4000, kept
 
     command = shlex.split(re.search("to go on where it stopped: (.*)", seen.shown).group(1))
     assert command[0] == "kiln"
+    trials = command.index("--trials") + 1
+    assert command[trials] == "4000", command
+    command[trials] = str(int(kept) + 3)  # the same, but with an end in sight
     world.run(*command[1:])
     world.run("run", module)
-    [[count, traces, jobs]] = world.sql("t.db", "SELECT count(*), count(DISTINCT trace_hash), count(DISTINCT job_id) FROM record WHERE final = 0")
-    assert (count, traces, jobs) == ("40", "40", "2"), (count, traces, jobs)
+    [found] = world.sql("t.db", "SELECT count(*), count(DISTINCT trace_hash), count(DISTINCT job_id) FROM record WHERE final = 0")
+    assert found == [command[trials], command[trials], "2"], (kept, found)
 
 
 def test_second_ctrl_c_does_not_wait(world):
-    tracker, address = world.tracker()  # nobody serves the job
-    seen = world.terminal("tune", world.zoo("gemm:8x8x8"), "--db", world.path("t.db"), "--tracker", address)
+    tracker, address, _, _ = world.fleet()
+    seen = world.terminal("tune", world.zoo("conv:C2"), "--trials", 100000, "--db", world.path("t.db"), "--tracker", address)
     harness.until(lambda: world.json("jobs", "list", "--tracker", address), "the job")
-    tracker.kill()
+    tracker.send_signal(signal.SIGSTOP)  # it hears nothing of the first
     seen.type(b"\x03")
     seen.until(lambda shown: "stopping" in shown, "the first")
     seen.type(b"\x03")
-    assert seen.wait() == 10, seen.shown
+    seen.ends(10)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """kill -9 of the real programs at the worst moments of what they keep: before and after a commit."""
-import os
+import signal
 import sys
 
 import harness
 from harness import until
-from test_fleet import records, start_tune
+from test_fleet import records
 
 # Killed in a migration, after a commit (four more of migrations come first) of which nobody heard, before one, and
 # before a row; between them a commit that fails once.
@@ -21,30 +21,34 @@ def failing(world, moment, start):
         del world.env["KILN_FAIL"]
 
 
-def check_job(world, tune, trials):
-    assert tune.wait(timeout=harness.DEADLINE_S) == 0, open(world.path("tune.log")).read()
+def stop(world, tune, kept):
+    """Ends a job once it has gone on; what was stored is there, once, and the client has it too."""
+    until(lambda: set(records(world)) - kept, "another record")
+    tune.send_signal(signal.SIGINT)
+    world.ends(tune, 10)
     after = records(world)
-    assert len(after) == trials and len({trial for trial, _, _ in after}) == trials, after
+    assert len({trial for trial, _, _ in after}) == len(after), "a trial has two records"
+    assert kept <= set(after), kept - set(after)
     assert sorted(records(world, "client.db")) == sorted(after), "the client has other records than the tuner"
 
 
 def test_a_tuner_killed_round_its_commits_loses_and_repeats_nothing(world):
     _, address = world.tracker()
     world.board(address)
-    tune = start_tune(world, world.zoo("conv:C3"), address, 24)
+    tune = world.tune(world.zoo("conv:C3"), address, 100000)
     kept = set()
     for moment in MOMENTS:
-        tuner = failing(world, moment, lambda: world.tuner(address))
+        tuner = failing(world, moment, lambda: world.tuner(address, wait=False))
         if moment.endswith("error"):
             until(lambda: len(records(world)) > len(kept), "a record in spite of a commit that failed")
-            os.killpg(tuner.pid, 9)
-        tuner.wait(timeout=harness.DEADLINE_S)
+            world.kill(tuner)
+        world.ends(tuner, -signal.SIGKILL)
         now = set(records(world))
         assert kept <= now, (moment, kept - now)
         kept = now
+    assert kept
     world.tuner(address)
-    check_job(world, tune, 24)
-    assert kept and kept <= set(records(world))
+    stop(world, tune, kept)
 
 
 def test_a_tracker_killed_round_its_commits_forgets_no_job(world):
@@ -54,14 +58,14 @@ def test_a_tracker_killed_round_its_commits_forgets_no_job(world):
         return world.start("kiln-tracker", "--listen", address, "--state", world.path("state"))
 
     first = failing(world, "DB_COMMIT:2=kill", tracker)
-    world.board(address)
-    world.tuner(address)
-    tune = start_tune(world, world.zoo("conv:C3"), address, 8)
-    first.wait(timeout=harness.DEADLINE_S)
+    world.board(address, wait=False)
+    world.tuner(address, wait=False)
+    tune = world.tune(world.zoo("conv:C3"), address, 100000)
+    world.ends(first, -signal.SIGKILL)
     for moment in ("DB_DURABLE:2", "DB_PUT:3=kill"):
-        failing(world, moment, tracker).wait(timeout=harness.DEADLINE_S)
+        world.ends(failing(world, moment, tracker), -signal.SIGKILL)
     tracker()
-    check_job(world, tune, 8)
+    stop(world, tune, set(records(world)))
 
 
 if __name__ == "__main__":

@@ -14,9 +14,9 @@ def fleet(world, boards=1):
     _, address = world.tracker()
     for number in range(boards):
         world.board(address, key=f"board{number}", state=f"board{number}")
-    tuner = world.tuner(address)
+    world.tuner(address)
     until(lambda: len(world.json("fleet", "--tracker", address)) == boards, "the boards")
-    return address, tuner
+    return address
 
 
 def states(world, address):
@@ -29,7 +29,7 @@ def job_of(world, address):
 
 
 def test_a_detached_job_is_found_again_with_its_records(world):
-    address, _ = fleet(world)
+    address = fleet(world)
     line = world.json("tune", world.zoo("conv:C3"), "--trials", 4, "--tracker", address, "--db", world.path("client.db"), "--detach")[-1]
     assert line["event"] == "detached" and not os.path.exists(world.path("other.db")), line
     assert job_of(world, address)["detach"]
@@ -44,20 +44,15 @@ def test_a_detached_job_is_found_again_with_its_records(world):
 
 
 def test_a_detached_job_outlives_tracker_and_tuner(world):
-    model = world.zoo("conv:C2")
-    port = world.folder / "port"
-    listen = ["--listen", "127.0.0.1:0", "--port-file", port]
-    tracker = world.start("kiln-tracker", *listen)
-    until(port.exists, "the tracker listening")
-    address = f"127.0.0.1:{port.read_text().strip()}"
+    model, address = world.zoo("conv:C2"), f"unix:{world.path('socket')}"  # which nobody else takes meanwhile
+    tracker, _ = world.tracker(address=address)
     world.board(address)
     tuner = world.tuner(address)
     job = world.json("tune", model, "--trials", 16, "--tracker", address, "--db", world.path("client.db"), "--detach")[-1]["job"]
     until(lambda: job_of(world, address).get("done", 0) >= 2, "the first results")
     for child in (tracker, tuner):
-        os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
-    world.start("kiln-tracker", "--listen", address)
+        world.kill(child)
+    world.tracker(address=address)
     world.tuner(address)
     last = world.json("jobs", "attach", job, "--tracker", address, "--db", world.path("client.db"))[-1]
     assert last["state"] == "done" and last["done"] == 16, last
@@ -82,7 +77,7 @@ def test_detaching_needs_a_fleet_that_stays(world):
 
 
 def test_boards_go_off_duty_and_come_back(world):
-    address, _ = fleet(world, boards=2)
+    address = fleet(world, boards=2)
     [row] = world.json("fleet", "drain", "board0", "--why", "new fan", "--tracker", address)
     assert row["state"] == "drained" and row["text"] == "new fan", row
     assert world.json("fleet", "quarantine", "board1", "--tracker", address)[0]["state"] == "quarantined"
@@ -99,7 +94,7 @@ def test_boards_go_off_duty_and_come_back(world):
 
 
 def test_a_job_for_a_board_that_is_not_there_ends_at_once(world):
-    address, _ = fleet(world, boards=1)
+    address = fleet(world, boards=1)
     done = world.refused("tune", world.zoo("conv:C3"), "--trials", 2, "--tracker", address, "--db", world.path("c.db"), "--on", "rpi9",
                          says="no board called rpi9")
     assert done.returncode == 13 and "board0 (1 of 1 in service)" in done.stderr, done.stderr
@@ -110,12 +105,12 @@ def test_a_job_for_a_board_that_is_not_there_ends_at_once(world):
 
 def test_a_tracker_tells_machines_what_it_counts(world):
     port = world.folder / "http"
-    world.start("kiln-tracker", "--listen", f"unix:{world.path('socket')}", "--http", "0", "--http-port-file", port)
+    _, address = world.tracker("--http", "0", "--http-port-file", port, address=f"unix:{world.path('socket')}")
     until(port.exists, "HTTP listening")
-    address = f"unix:{world.path('socket')}"
     world.board(address)
     world.tuner(address)
-    page = lambda path: urllib.request.urlopen(f"http://127.0.0.1:{port.read_text().strip()}{path}", timeout=20).read().decode()
+    ask = lambda path: urllib.request.urlopen(f"http://127.0.0.1:{port.read_text().strip()}{path}", timeout=harness.DEADLINE_S)
+    page = lambda path: ask(path).read().decode()
     until(lambda: "kiln_boards_connected 1\n" in page("/metrics"), "the board")
     done = world.json("tune", world.zoo("conv:C3"), "--trials", 3, "--tracker", address, "--db", world.path("c.db"))[-1]
     assert done["measured"] == 3, done
@@ -128,18 +123,15 @@ def test_a_tracker_tells_machines_what_it_counts(world):
 
 
 def test_traces_of_the_programs_join_into_one(world):
-    port = world.folder / "port"
     trace = lambda name: ["--trace", world.path(f"{name}.json")]
-    world.start("kiln-tracker", "--listen", "127.0.0.1:0", "--port-file", port, "--log-json", "--verbose", *trace("tracker"))
-    until(port.exists, "the tracker listening")
-    address = f"127.0.0.1:{port.read_text().strip()}"
-    world.start("kiln-rpc-server", "--tracker", address, "--key", "board", *trace("board"))
-    world.start("kiln-tuner", "--tracker", address, "--db", world.path("tuner.db"), "--builders", 1, *trace("tuner"))
+    tracker, address = world.tracker("--log-json", "--verbose", *trace("tracker"))
+    world.board(address, *trace("board"))
+    world.tuner(address, *trace("tuner"))
     done = world.json("tune", world.zoo("conv:C3"), "--trials", 3, "--tracker", address, "--db", world.path("c.db"))[-1]
     assert done["measured"] == 3, done
     for child in world.children[::-1]:
         child.send_signal(signal.SIGTERM)
-        assert child.wait(timeout=60) == 0
+        world.ends(child)
     world.run("trace", *(world.path(f"{name}.json") for name in ("tracker", "board", "tuner")), "-o", world.path("all.json"))
     events = json.load(open(world.path("all.json")))["traceEvents"]
     names = [event["args"]["name"].split()[0] for event in events if event["ph"] == "M"]
@@ -150,7 +142,7 @@ def test_traces_of_the_programs_join_into_one(world):
     for trial in trials:  # all three programs speak of it, each in order (how clocks are joined: the next test)
         for name in ("sent", "on the board", "child"):
             assert span[name, "b", trial] <= span[name, "e", trial], (name, trial)
-    log = [json.loads(line) for line in open(world.path("kiln-tracker.0.log"))]
+    log = [json.loads(line) for line in open(tracker.log)]
     results = [line for line in log if line["message"] == "trial's result"]
     assert len(results) >= 3 and all(line["job"] and line["trial"] and line["lease"] and line["board"] for line in results), results
     world.refused("trace", world.path("tuner.db"), says="no trace of Kiln")

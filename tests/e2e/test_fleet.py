@@ -1,21 +1,12 @@
 #!/usr/bin/env python3
 """The real programs over real sockets: tuning, and what happens when one of them dies."""
+import contextlib
 import os
 import signal
-import subprocess
 import sys
 
 import harness
-from harness import processes_with, program, until
-
-
-def start_tune(world, model, address, trials, db="client.db"):
-    log = open(world.path("tune.log"), "w")
-    child = subprocess.Popen([program("kiln"), "tune", model, "--trials", str(trials), "--tracker", address, "--db",
-                              world.path(db), "--json"], env=world.env, cwd=world.folder, stdout=log, stderr=log,
-                             start_new_session=True)
-    world.children.append(child)
-    return child
+from harness import until
 
 
 def records(world, db="tuner.db"):
@@ -29,8 +20,7 @@ def test_private_fleet_tunes_stores_packs_and_leaves_nothing(world):
     done = world.json("tune", model, "--trials", 6, "--db", db, "--out", world.path("c3.kiln"))[-1]
     assert done["event"] == "done" and done["measured"] == 6 and done["verified"] > 0, done
     assert done["tasks"][0]["best_ms"] > 0 and done["tasks"][0]["trace"], done
-    assert not processes_with(str(world.folder)), processes_with(str(world.folder))
-    assert not os.listdir(world.env["TMPDIR"])
+    world.left_nothing()
     assert world.json("run", world.path("c3.kiln"), "--bench")[-1]["median_ms"] > 0
 
 
@@ -58,20 +48,20 @@ def test_two_threads_are_searched_kept_and_packed_apart_from_one(world):
 
 
 def test_builders_give_way_to_what_is_timed(world):
-    _, address = world.tracker()
-    world.board(address)
-    tuner = world.tuner(address)
-    tune = start_tune(world, world.zoo("conv:C3"), address, 100000)
-    workers = f"/proc/{tuner.pid}/task/{tuner.pid}/children"
-    until(lambda: [p for p in open(workers).read().split() if os.getpriority(os.PRIO_PROCESS, int(p)) == 19], "a modest builder")
-    os.killpg(tune.pid, signal.SIGINT)
-    tune.wait(timeout=harness.DEADLINE_S)
+    _, address, _, tuner = world.fleet()
+    world.tune(world.zoo("conv:C3"), address, 100000)
+
+    def modest_builders():
+        for process in open(f"/proc/{tuner.pid}/task/{tuner.pid}/children").read().split():
+            with contextlib.suppress(ProcessLookupError):  # it may end meanwhile
+                if os.getpriority(os.PRIO_PROCESS, int(process)) == 19:
+                    yield process
+
+    until(lambda: list(modest_builders()), "a modest builder")
 
 
 def test_named_tracker_sends_records_home(world):
-    _, address = world.tracker()
-    world.board(address)
-    world.tuner(address)
+    _, address, _, _ = world.fleet()
     done = world.json("tune", world.zoo("conv:C3"), "--trials", 4, "--tracker", address, "--db", world.path("client.db"))[-1]
     assert done["measured"] == 4, done
     assert sorted(records(world, "client.db")) == sorted(records(world, "tuner.db"))
@@ -80,21 +70,19 @@ def test_named_tracker_sends_records_home(world):
 
 
 def test_jobs_watch_follows_a_job_to_its_end(world):
-    _, address = world.tracker()
-    world.board(address)
-    world.tuner(address)
+    _, address, _, _ = world.fleet()
     world.refused("jobs", "watch", "--tracker", address, says="ID is missing")
     world.refused("jobs", "watch", "f00d", "--tracker", address, says="f00d")
-    tuning = start_tune(world, world.zoo("conv:C3"), address, 6)
+    tune = world.tune(world.zoo("conv:C3"), address, 6)
     [job] = until(lambda: world.json("jobs", "list", "--tracker", address), "the job")
     lines = world.json("jobs", "watch", job["job"], "--tracker", address)
     assert lines[-1]["job"] == job["job"] and lines[-1]["state"] == "done" and lines[-1]["done"] >= 6, lines[-1]
     assert all(line["event"] == "progress" for line in lines[:-1]), lines
-    assert tuning.wait() == 0
+    world.ends(tune)
 
 
 def test_boards_share_a_job_and_records_name_them(world):
-    """Two boards of the same target, each on a core of its own: both are given trials, whoever is idle."""
+    """Two boards of the same target, each on a core of its own where there are two: both are given trials."""
     _, address = world.tracker()
     cores = sorted(os.sched_getaffinity(0))
     for number in range(2):
@@ -102,92 +90,91 @@ def test_boards_share_a_job_and_records_name_them(world):
         world.board(address, key=f"board{number}", state=f"board{number}",
                     before=lambda core=core: os.sched_setaffinity(0, core))
     world.tuner(address)
-    until(lambda: len(world.json("fleet", "list", "--tracker", address)) == 2, "both boards")
-    done = world.json("tune", world.zoo("conv:C3"), "--trials", 24, "--target", "native", "--tracker", address,
-                      "--db", world.path("client.db"))[-1]
-    assert done["measured"] == 24, done
-    boards = world.json("fleet", "list", "--tracker", address)
-    assert len(boards) == 2 and all(board["trials"] > 0 for board in boards), boards
-    by_device = world.sql("client.db", "SELECT name, count(*) FROM record JOIN device ON device.id = device_id"
-                                       " WHERE final = 0 GROUP BY name ORDER BY name")
-    assert [name for name, _ in by_device] == ["board0", "board1"], by_device
-    # A final is one measurement on one board: its times were taken side by side.
-    finals = world.sql("client.db", "SELECT count(DISTINCT device_id), count(*), min(gain_low) FROM record WHERE final = 1")
-    assert finals[0][0] == "1" and int(finals[0][1]) >= 2, finals
+    tune = world.tune(world.zoo("conv:C3"), address, 100000)  # until both had some, however slow one of them is
+    until(lambda: len([board for board in world.json("fleet", "list", "--tracker", address) if board.get("trials")]) == 2, "trials on both")
+    tune.send_signal(signal.SIGINT)
+    world.ends(tune, 10)
+    by_device = world.sql("client.db", "SELECT DISTINCT name FROM record JOIN device ON device.id = device_id"
+                                       " WHERE final = 0 ORDER BY name")
+    assert by_device == [["board0"], ["board1"]], by_device
+
+
+def test_a_final_is_one_measurement_on_one_board(world):
+    _, address = world.tracker()
+    for number in range(2):
+        world.board(address, key=f"board{number}", state=f"board{number}")
+    world.tuner(address)
+    world.json("tune", world.zoo("conv:C3"), "--trials", 24, "--tracker", address, "--db", world.path("client.db"))
+    finals = world.sql("client.db", "SELECT count(DISTINCT device_id), count(*) FROM record WHERE final = 1")
+    assert finals[0][0] == "1" and int(finals[0][1]) >= 2, finals  # the times were taken side by side
 
 
 def test_killed_tracker_ends_tune_with_unavailable_and_the_job(world):
-    tracker, address = world.tracker()
-    world.board(address)
-    world.tuner(address)
-    tune = start_tune(world, world.zoo("conv:C2"), address, 4000)
+    tracker, address, _, _ = world.fleet()
+    tune = world.tune(world.zoo("conv:C2"), address, 100000)
     until(lambda: len(records(world)) >= 2, "the first records")
-    os.killpg(tracker.pid, signal.SIGKILL)
-    assert tune.wait(timeout=60) == 21, open(world.path("tune.log")).read()
-    assert "job " in open(world.path("tune.log")).read().splitlines()[-1]
+    world.kill(tracker)
+    world.ends(tune, 21)
+    assert "job " in tune.log.read_text().splitlines()[-1]
+
+
+def expect_each_once(world, trials):
+    """Every trial has one record, and none blames the fleet."""
+    after = records(world)
+    assert len(after) == trials and len({trial for trial, _, _ in after}) == trials, f"{len(after)} records of {trials} trials"
+    lost = [record for record in after if record[2] in ("board_lost", "infra")]
+    assert not lost, lost
 
 
 def test_killed_tuner_goes_on_without_repeating_a_trial(world):
-    _, address = world.tracker()
-    world.board(address)
-    tuner = world.tuner(address)
-    tune = start_tune(world, world.zoo("conv:C2"), address, 24)
+    _, address, _, tuner = world.fleet()
+    tune = world.tune(world.zoo("conv:C2"), address, 24)
     until(lambda: len(records(world)) >= 4, "the first records")
-    os.killpg(tuner.pid, signal.SIGKILL)
-    tuner.wait()
+    world.kill(tuner)
     kept = set(records(world))
     world.tuner(address)
-    assert tune.wait(timeout=harness.DEADLINE_S) == 0, open(world.path("tune.log")).read()
-    after = records(world)
-    assert kept <= set(after) and len(after) == 24, (len(kept), len(after))
-    assert len({trial for trial, _, _ in after}) == 24, "a trial was recorded twice"
+    world.ends(tune)
+    assert kept <= set(records(world)), kept - set(records(world))
+    expect_each_once(world, 24)
 
 
 def test_killed_board_costs_one_trial_that_runs_again(world):
-    _, address = world.tracker()
-    board = world.board(address)
-    world.tuner(address)
-    tune = start_tune(world, world.zoo("conv:C2"), address, 12)
+    _, address, board, _ = world.fleet()
+    tune = world.tune(world.zoo("conv:C2"), address, 12)
     until(lambda: len(records(world)) >= 2, "the first records")
-    os.killpg(board.pid, signal.SIGKILL)
-    board.wait()
+    world.kill(board)
     world.board(address)
-    assert tune.wait(timeout=harness.DEADLINE_S) == 0, open(world.path("tune.log")).read()
-    after = records(world)
-    assert len(after) == 12 and len({trial for trial, _, _ in after}) == 12, after
-    assert not [r for r in after if r[2] in ("board_lost", "infra")], after
+    world.ends(tune)
+    expect_each_once(world, 12)
 
 
 def test_boards_are_restarted_one_by_one_without_losing_a_trial(world):
     _, address = world.tracker()
     boards = [world.board(address, key=f"board{number}", state=f"board{number}") for number in range(2)]
     world.tuner(address)
-    tune = start_tune(world, world.zoo("conv:C2"), address, 40)
+    tune = world.tune(world.zoo("conv:C2"), address, 40)
     until(lambda: len(records(world)) >= 3, "the first records")
     for number, board in enumerate(boards):
         board.send_signal(signal.SIGTERM)
-        assert board.wait(timeout=60) == 0
+        world.ends(board)
         world.board(address, key=f"board{number}", state=f"board{number}")
         before = len(records(world))
         until(lambda: len(records(world)) > before or tune.poll() is not None, "the next record")
-    assert tune.wait(timeout=harness.DEADLINE_S) == 0, open(world.path("tune.log")).read()
-    after = records(world)
-    assert len(after) == 40 and not [r for r in after if r[2] in ("board_lost", "infra")], after
-    assert not [board for board in world.json("fleet", "--tracker", address) if board.get("faults")]
+    world.ends(tune)
+    expect_each_once(world, 40)
+    faulty = [board for board in world.json("fleet", "--tracker", address) if board.get("faults")]
+    assert not faulty, faulty
 
 
 def test_interrupt_stops_cleanly_and_goes_on(world):
     model, db = world.zoo("conv:C2"), world.path("t.db")
-    log = open(world.path("tune.log"), "w")
-    tune = subprocess.Popen([program("kiln"), "tune", model, "--trials", "4000", "--db", db], env=world.env,
-                            cwd=world.folder, stdout=log, stderr=log, start_new_session=True)
-    world.children.append(tune)
+    tune = world.start("kiln", "tune", model, "--trials", 100000, "--db", db)
     until(lambda: len(records(world, "t.db")) >= 2, "the first records")
     tune.send_signal(signal.SIGINT)
-    assert tune.wait(timeout=60) == 10, open(world.path("tune.log")).read()
+    world.ends(tune, 10)
     kept = len(records(world, "t.db"))
-    assert "to go on" in open(world.path("tune.log")).read()
-    assert not processes_with(str(world.folder))
+    assert "to go on" in tune.log.read_text()
+    world.left_nothing()
     done = world.json("tune", model, "--trials", kept + 1, "--db", db)[-1]
     assert done["measured"] == 1, done
 

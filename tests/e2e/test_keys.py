@@ -48,13 +48,14 @@ def test_keys_are_made_listed_replaced_and_revoked(world):
 def test_a_fleet_with_keys_tunes_and_a_revoked_board_is_cut(world):
     key = {role: make_key(world, f"{role}/{role}-1") for role in ("board", "tuner", "client", "admin")}
     _, address = world.tracker()
-    world.start("kiln-rpc-server", "--tracker", address, "--key", "shelf", "--key-file", key["board"])
-    world.start("kiln-tuner", "--tracker", address, "--db", world.path("tuner.db"), "--builders", 1, "--key-file", key["tuner"])
+    world.board(address, "--key-file", key["board"], key="shelf")
+    world.tuner(address, "--key-file", key["tuner"])
     done = world.json("tune", world.zoo("conv:C3"), "--trials", 3, "--tracker", address, "--key-file", key["client"], "--db",
                       world.path("client.db"))[-1]
     assert done["measured"] == 3, done
     fleet = lambda: world.json("fleet", "list", "--tracker", address, "--key-file", key["client"])
-    assert [(b["key"], b["node"], b["state"]) for b in fleet()] == [("shelf", "board-1", "free")]
+    assert [(b["key"], b["node"]) for b in fleet()] == [("shelf", "board-1")]
+    until(lambda: fleet()[0]["state"] == "free", "the board given back")
     # With the wrong role, a revoked key, and no tracker of ours.
     world.refused("fleet", "list", "--tracker", address, "--key-file", key["board"], says="does not let it speak as client")
     world.run("key", "revoke", "board/board-1")

@@ -13,6 +13,7 @@ import time
 import urllib.parse
 
 USER = "kiln"
+DEADLINE_S = 300
 
 
 def programs():
@@ -49,7 +50,7 @@ class Server:
 
     def __exit__(self, *_):
         if (self.folder / "data/postmaster.pid").exists():
-            self.run("pg_ctl", "stop", "--mode=immediate", "--silent")
+            self.run("pg_ctl", "stop", "--mode=immediate", "--silent", f"--timeout={DEADLINE_S}")
         shutil.rmtree(self.folder)
 
     def run(self, name, *argv):
@@ -60,12 +61,14 @@ class Server:
         assert done.returncode == 0, f"{name}: {done.stderr} {log.read_text()[-2000:] if log.exists() else ''}"
 
     def start(self):
-        self.run("pg_ctl", "start", "--silent", "--wait", "--log", self.folder / "log", "--options",
+        self.run("pg_ctl", "start", "--silent", "--wait", f"--timeout={DEADLINE_S}", "--log", self.folder / "log", "--options",
                  f"-c listen_addresses='' -c unix_socket_directories='{self.folder}' -c fsync={'on' if self.durable else 'off'}")
 
     def kill(self):
         """As if its machine lost power, but for the page cache: every process of it gets SIGKILL."""
         os.kill(self.pid, signal.SIGSTOP)  # or it starts others for those that die
+        while " T " not in pathlib.Path(f"/proc/{self.pid}/stat").read_text():
+            time.sleep(0.01)
         all_of_it = pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split() + [str(self.pid)]
         for process in all_of_it:
             with contextlib.suppress(ProcessLookupError):

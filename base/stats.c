@@ -111,3 +111,14 @@ void kiln_stats_ratio(const double *a, const double *b, size_t count, double *ou
     kiln_free(drawn_b);
     kiln_free(ratio);
 }
+
+void kiln_print_time(double ns, kiln_strbuf *out) {
+    if (ns >= 1e9)
+        kiln_strbuf_printf(out, "%.3g s", ns / 1e9);
+    else if (ns >= 1e6)
+        kiln_strbuf_printf(out, "%.3g ms", ns / 1e6);
+    else if (ns >= 1e3)
+        kiln_strbuf_printf(out, "%.3g us", ns / 1e3);
+    else
+        kiln_strbuf_printf(out, "%.3g ns", ns);
+}

@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+#include "base/str.h"
+
 typedef struct kiln_stats {
     double median, minimum, maximum, mean;
     double mad;       /* median absolute deviation */
@@ -20,5 +22,7 @@ double kiln_stats_geomean(const double *value, size_t count); /* values > 0 */
  * with a fixed seed). */
 void kiln_stats_ratio(const double *a, const double *b, size_t count, double *out_ratio,
                       double *out_low, double *out_high);
+/* A time with three significant digits: "1.23 ms", "45.6 us". */
+void kiln_print_time(double ns, kiln_strbuf *out);
 
 #endif

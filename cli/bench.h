@@ -7,11 +7,6 @@
 #include "base/tensor.h"
 #include "deploy/module.h"
 
-/* kiln_module_open with a status. */
-KILN_MUST_USE kiln_status kiln_module_load(const char *path, uint32_t threads,
-                                           kiln_module **out_module);
-kiln_shape kiln_port_shape(const kiln_module_port *port);
-
 /* Times a module: warm-up, then at least 20 runs and 0.5 s; prints a line per kernel and the whole.
  * The thread is pinned to its core meanwhile when the module uses one. */
 KILN_MUST_USE kiln_status kiln_bench_print(kiln_module *module, const void *const *inputs,

@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/opt.h"
+#include "base/stats.h"
 #include "base/status.h"
 #include "base/str.h"
 #include "base/target.h"
@@ -51,9 +52,6 @@ KILN_MUST_USE kiln_status kiln_dim_option(const kiln_opt_list *option, kiln_aren
                                           kiln_onnx_options *out_options);
 /* Opens for reading; *out_db NULL when there is no such file yet. */
 KILN_MUST_USE kiln_status kiln_db_open_if_there(const char *path, kiln_db **out_db);
-/* Seconds or the like with three significant digits: "1.23 ms", "45.6 us". */
-void kiln_print_time(double ns, kiln_strbuf *out);
-
 /* The last part of a path. */
 const char *kiln_file_name(const char *path);
 

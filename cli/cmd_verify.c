@@ -9,8 +9,8 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "cli/bench.h"
 #include "cli/cli.h"
+#include "deploy/run/run.h"
 #include "deploy/pack/pack.h"
 
 #define FILES_MAX 256u

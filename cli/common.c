@@ -78,14 +78,3 @@ const char *kiln_file_name(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
 }
-
-void kiln_print_time(double ns, kiln_strbuf *out) {
-    if (ns >= 1e9)
-        kiln_strbuf_printf(out, "%.3g s", ns / 1e9);
-    else if (ns >= 1e6)
-        kiln_strbuf_printf(out, "%.3g ms", ns / 1e6);
-    else if (ns >= 1e3)
-        kiln_strbuf_printf(out, "%.3g us", ns / 1e3);
-    else
-        kiln_strbuf_printf(out, "%.3g ns", ns);
-}

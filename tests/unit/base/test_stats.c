@@ -64,12 +64,27 @@ static void ratio_of_paired_samples_has_an_interval(void **state) {
     assert_true(ratio == 1 && low == 1 && high == 1);
 }
 
+static void times_print_with_three_digits(void **state) {
+    static const struct {
+        double ns;
+        const char *text;
+    } row[] = {{12, "12 ns"}, {45600, "45.6 us"}, {1234567, "1.23 ms"}, {2.5e9, "2.5 s"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        kiln_strbuf text = {0};
+        kiln_print_time(row[i].ns, &text);
+        assert_string_equal(text.data, row[i].text);
+        kiln_strbuf_deinit(&text);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_samples_give_known_figures),
         cmocka_unit_test(few_samples_give_their_whole_range),
         cmocka_unit_test(interval_covers_the_true_median_as_often_as_it_says),
         cmocka_unit_test(ratio_of_paired_samples_has_an_interval),
+        cmocka_unit_test(times_print_with_three_digits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,206 @@
+#include "deploy/run/run.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/macros.h"
+
+#define SEED 1u
+
+static kiln_status module_error(int code, const char *text) {
+    kiln_code kiln = KILN_INTERNAL;
+    if (!kiln_code_from_wire((unsigned)code, &kiln)) kiln = KILN_INTERNAL;
+    return kiln_status_make(kiln, __FILE__, __LINE__, "%s", text);
+}
+
+kiln_status kiln_module_load(const char *path, uint32_t threads, kiln_module **out_module) {
+    char error[KILN_MODULE_ERROR_BYTES] = "";
+    kiln_module_options options = {.threads = threads};
+    int code = kiln_module_open(path, &options, out_module, error, sizeof error);
+    return code ? module_error(code, error) : KILN_OK;
+}
+
+kiln_shape kiln_port_shape(const kiln_module_port *port) {
+    kiln_shape shape = {.rank = port->rank};
+    memcpy(shape.dim, port->shape, port->rank * sizeof *port->shape);
+    return shape;
+}
+
+/* ---- inputs ---------------------------------------------------------------------------------- */
+
+/* A file fits when it holds one sample, or several stacked along its first dimension. */
+static kiln_status feed_from_file(const kiln_module_port *port, const char *path,
+                                  kiln_run_reader reader, kiln_arena *arena, kiln_run_feed *out) {
+    kiln_tensor tensor;
+    kiln_status st = reader(path, arena, &tensor);
+    if (st) return st;
+    kiln_shape shape = kiln_port_shape(port);
+    int64_t one = kiln_shape_count(&shape), all = kiln_shape_count(&tensor.shape);
+    if (tensor.dtype != (kiln_dtype)port->dtype || one == 0 || all == 0 || all % one != 0) {
+        kiln_strbuf text = {0};
+        kiln_shape_print(&tensor.shape, &text);
+        kiln_strbuf_text(&text, ", the module wants ");
+        kiln_strbuf_printf(&text, "%s", kiln_dtype_name((kiln_dtype)port->dtype));
+        kiln_shape_print(&shape, &text);
+        st = KILN_ERROR(INVALID_ARGUMENT, "%s: input %s is %s%s", path, port->name,
+                        kiln_dtype_name(tensor.dtype), text.data);
+        kiln_strbuf_deinit(&text);
+        return st;
+    }
+    *out = (kiln_run_feed){tensor.data, (size_t)(all / one)};
+    return KILN_OK;
+}
+
+static void feed_random(const kiln_module_port *port, uint32_t index, kiln_arena *arena,
+                        kiln_run_feed *out) {
+    kiln_shape shape = kiln_port_shape(port);
+    char *data = kiln_arena_alloc_aligned(arena, 64, port->size_bytes);
+    kiln_fill_data(data, (kiln_dtype)port->dtype, (size_t)kiln_shape_count(&shape), SEED + index,
+                   KILN_FILL_UNIFORM);
+    *out = (kiln_run_feed){data, 1};
+}
+
+static kiln_status find_input(const kiln_module *module, kiln_str name, uint32_t *out_index) {
+    kiln_strbuf known = {0};
+    for (uint32_t i = 0; i < kiln_module_input_count(module); i++) {
+        const char *input = kiln_module_input(module, i)->name;
+        if (kiln_str_is(name, input)) {
+            kiln_strbuf_deinit(&known);
+            *out_index = i;
+            return KILN_OK;
+        }
+        kiln_strbuf_printf(&known, " %s", input);
+    }
+    kiln_status st = KILN_ERROR(INVALID_ARGUMENT, "the module has no input '%.*s'; it has%s",
+                                KILN_STR_ARG(name), known.data ? known.data : " none");
+    kiln_strbuf_deinit(&known);
+    return st;
+}
+
+/* Reads the inputs that are given. */
+static kiln_status feed_given(kiln_run *run, const kiln_opt_list *given, kiln_run_reader reader,
+                              kiln_arena *arena) {
+    kiln_status st = KILN_OK;
+    for (size_t i = 0; !st && i < given->count; i++) {
+        kiln_str rest = kiln_str_from(given->item[i]);
+        kiln_str name = kiln_str_cut(&rest, '=');
+        uint32_t index = 0;
+        if (rest.size == 0)
+            return KILN_ERROR(INVALID_ARGUMENT, "--input %s: write NAME=FILE.npy", given->item[i]);
+        st = find_input(run->module, name, &index);
+        if (!st)
+            st = feed_from_file(kiln_module_input(run->module, index), kiln_str_dup(arena, rest),
+                                reader, arena, &run->feed[index]);
+    }
+    return st;
+}
+
+static kiln_status count_samples(kiln_run *run) {
+    run->samples = 1;
+    for (uint32_t i = 0; i < kiln_module_input_count(run->module); i++) {
+        size_t samples = run->feed[i].samples;
+        if (samples > 1 && run->samples > 1 && samples != run->samples)
+            return KILN_ERROR(INVALID_ARGUMENT, "the inputs hold %zu and %zu samples", run->samples,
+                              samples);
+        run->samples = KILN_MAX(run->samples, samples);
+    }
+    return KILN_OK;
+}
+
+kiln_status kiln_run_init(kiln_run *run, kiln_module *module, const kiln_opt_list *given,
+                          kiln_run_reader reader, kiln_arena *arena) {
+    const uint32_t inputs = kiln_module_input_count(module);
+    const uint32_t outputs = kiln_module_output_count(module);
+    *run = (kiln_run){.module = module,
+                      .feed = KILN_ARENA_ARRAY(arena, kiln_run_feed, inputs),
+                      .output = KILN_ARENA_ARRAY(arena, char *, outputs),
+                      .inputs = KILN_ARENA_ARRAY(arena, const void *, inputs),
+                      .outputs = KILN_ARENA_ARRAY(arena, void *, outputs)};
+    kiln_status st = feed_given(run, given, reader, arena);
+    for (uint32_t i = 0; !st && i < inputs; i++)
+        if (!run->feed[i].data) feed_random(kiln_module_input(module, i), i, arena, &run->feed[i]);
+    if (!st) st = count_samples(run);
+    if (st) return st;
+    for (uint32_t i = 0; i < outputs; i++)
+        run->output[i] = kiln_arena_alloc_aligned(
+            arena, 64, kiln_module_output(module, i)->size_bytes * run->samples);
+    kiln_run_point(run, 0);
+    return KILN_OK;
+}
+
+/* ---- runs ------------------------------------------------------------------------------------ */
+
+void kiln_run_point(kiln_run *run, size_t sample) {
+    for (uint32_t i = 0; i < kiln_module_input_count(run->module); i++)
+        run->inputs[i] = run->feed[i].data + (run->feed[i].samples > 1 ? sample : 0) *
+                                                 kiln_module_input(run->module, i)->size_bytes;
+    for (uint32_t i = 0; i < kiln_module_output_count(run->module); i++)
+        run->outputs[i] = run->output[i] + sample * kiln_module_output(run->module, i)->size_bytes;
+}
+
+kiln_status kiln_run_samples(kiln_run *run) {
+    for (size_t sample = 0; sample < run->samples; sample++) {
+        kiln_run_point(run, sample);
+        int code = kiln_module_run(run->module, run->inputs, run->outputs);
+        if (code)
+            return kiln_status_note(module_error(code, kiln_module_error(run->module)),
+                                    "sample %zu", sample);
+    }
+    return KILN_OK;
+}
+
+kiln_run_range kiln_run_range_of(const kiln_run *run, uint32_t output) {
+    const kiln_module_port *port = kiln_module_output(run->module, output);
+    kiln_shape shape = kiln_port_shape(port);
+    kiln_run_range range = {.count = (size_t)kiln_shape_count(&shape) * run->samples};
+    double sum = 0;
+    for (size_t k = 0; k < range.count; k++) {
+        double v = kiln_dtype_load_f64((kiln_dtype)port->dtype, run->output[output], k);
+        range.low = k == 0 || v < range.low ? v : range.low;
+        range.high = k == 0 || v > range.high ? v : range.high;
+        sum += v;
+    }
+    range.mean = range.count ? sum / (double)range.count : 0;
+    return range;
+}
+
+void kiln_run_print(const kiln_run *run) {
+    for (uint32_t i = 0; i < kiln_module_output_count(run->module); i++) {
+        const kiln_module_port *port = kiln_module_output(run->module, i);
+        const kiln_run_range range = kiln_run_range_of(run, i);
+        kiln_shape shape = kiln_port_shape(port);
+        kiln_strbuf text = {0};
+        kiln_shape_print(&shape, &text);
+        printf("%s: %s%s, %zu sample%s, min %.6g, max %.6g, mean %.6g\n", port->name,
+               kiln_dtype_name((kiln_dtype)port->dtype), text.data, run->samples,
+               run->samples == 1 ? "" : "s", range.low, range.high, range.mean);
+        kiln_strbuf_deinit(&text);
+    }
+}
+
+/* The shape of all samples: stacked as the inputs were. */
+static kiln_shape stacked_shape(const kiln_module_port *port, size_t samples) {
+    kiln_shape shape = kiln_port_shape(port);
+    if (samples == 1) return shape;
+    if (shape.rank == 0 || shape.dim[0] != 1) {
+        memmove(&shape.dim[1], &shape.dim[0], shape.rank * sizeof shape.dim[0]);
+        shape.rank++;
+    }
+    shape.dim[0] = (int64_t)samples;
+    return shape;
+}
+
+kiln_status kiln_run_write(const kiln_run *run, const char *folder, kiln_arena *arena) {
+    kiln_status st = kiln_folder_create(folder, 0777);
+    for (uint32_t i = 0; !st && i < kiln_module_output_count(run->module); i++) {
+        const kiln_module_port *port = kiln_module_output(run->module, i);
+        const kiln_tensor tensor = {(kiln_dtype)port->dtype, stacked_shape(port, run->samples),
+                                    run->output[i]};
+        char *name = kiln_arena_printf(arena, "%s", port->name);
+        for (char *c = name; *c; c++)
+            if (*c == '/') *c = '_';
+        st = kiln_tensor_write_npy(kiln_arena_printf(arena, "%s/%s.npy", folder, name), &tensor);
+    }
+    return st;
+}

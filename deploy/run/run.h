@@ -1,0 +1,89 @@
+/* Runs a module on given or random inputs and times it: what `kiln run` on a workstation and
+ * `kiln-run` on a board have in common. In use:
+ *
+ *     kiln_module_load("net.kiln", 0, &module);
+ *     kiln_run_init(&run, module, &given, kiln_tensor_read_npy, arena);
+ *     kiln_run_samples(&run);              or kiln_run_time(&run, arena, &times)
+ *     kiln_run_print(&run);
+ *     kiln_module_close(module); */
+#ifndef KILN_DEPLOY_RUN_H
+#define KILN_DEPLOY_RUN_H
+
+#include "base/opt.h"
+#include "base/status.h"
+#include "base/tensor.h"
+#include "deploy/module.h"
+
+/* kiln_module_open with a status. */
+KILN_MUST_USE kiln_status kiln_module_load(const char *path, uint32_t threads,
+                                           kiln_module **out_module);
+kiln_shape kiln_port_shape(const kiln_module_port *port);
+
+/* Reads a file of one tensor into `arena`. */
+typedef kiln_status (*kiln_run_reader)(const char *path, kiln_arena *arena,
+                                       kiln_tensor *out_tensor);
+
+/* What one input is fed: [samples] stacked along the file's first dimension, or one. */
+typedef struct kiln_run_feed {
+    const char *data;
+    size_t samples;
+} kiln_run_feed;
+
+typedef struct kiln_run {
+    kiln_module *module;
+    size_t samples;
+    kiln_run_feed *feed; /* [input] */
+    char **output;       /* [output] all samples, one after the other */
+    const void **inputs; /* [input] of one sample */
+    void **outputs;      /* [output] of one sample */
+} kiln_run;
+
+/* `given`: "NAME=FILE" each; the other inputs are random, always the same. Memory in `arena`.
+ * INVALID_ARGUMENT: no such input, a tensor of another type or size; errors of `reader`. */
+KILN_MUST_USE kiln_status kiln_run_init(kiln_run *run, kiln_module *module,
+                                        const kiln_opt_list *given, kiln_run_reader reader,
+                                        kiln_arena *arena);
+/* Sets `inputs` and `outputs` to those of a sample. */
+void kiln_run_point(kiln_run *run, size_t sample);
+/* Runs the module once per sample. INTERNAL: a kernel failed. */
+KILN_MUST_USE kiln_status kiln_run_samples(kiln_run *run);
+
+typedef struct kiln_run_range {
+    size_t count;
+    double low, high, mean;
+} kiln_run_range;
+/* Of all elements of an output. */
+kiln_run_range kiln_run_range_of(const kiln_run *run, uint32_t output);
+/* A line per output, to standard output. */
+void kiln_run_print(const kiln_run *run);
+/* FOLDER/NAME.npy per output; samples are stacked as the inputs were. Errors: those of files. */
+KILN_MUST_USE kiln_status kiln_run_write(const kiln_run *run, const char *folder,
+                                         kiln_arena *arena);
+
+/* ---- times -------------------------------------------------------------------------------- */
+
+#define KILN_RUN_TIMES_MAX 2000u
+
+typedef struct kiln_run_times {
+    uint32_t runs;     /* at most KILN_RUN_TIMES_MAX */
+    double *whole;     /* [runs] ns */
+    double **step;     /* [step][runs] ns, of as many other runs */
+    double peak_flops; /* of the core; 0: unknown */
+} kiln_run_times;
+
+/* Buffers for the outputs of one run, aligned. */
+void **kiln_run_make_outputs(const kiln_module *module, kiln_arena *arena);
+/* One run of `module`. INTERNAL: a kernel failed. */
+KILN_MUST_USE kiln_status kiln_run_once(kiln_module *module, const void *const *inputs,
+                                        void *const *outputs, double *out_ns);
+/* Runs for a tenth of a second. */
+KILN_MUST_USE kiln_status kiln_run_warm_up(kiln_module *module, const void *const *inputs,
+                                           void *const *outputs);
+/* Warm-up, then at least 20 runs and 0.5 s, then as many runs step by step. The thread is pinned to
+ * its core meanwhile when the module uses one. */
+KILN_MUST_USE kiln_status kiln_run_time(kiln_module *module, const void *const *inputs,
+                                        kiln_arena *arena, kiln_run_times *out_times);
+/* A line per kernel and one for the whole, to standard output. */
+void kiln_run_print_times(const kiln_module *module, const kiln_run_times *times);
+
+#endif

@@ -1,0 +1,127 @@
+#include <sched.h>
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/macros.h"
+#include "base/stats.h"
+#include "deploy/run/run.h"
+#include "deploy/runtime/peak.h"
+
+#define RUNS_MIN 20u
+#define BENCH_NS (KILN_NS_PER_S / 2)
+#define WARM_NS (KILN_NS_PER_S / 10)
+
+typedef struct step_times {
+    uint64_t started_ns;
+    double **sample; /* [step][KILN_RUN_TIMES_MAX] */
+    uint32_t run;
+} step_times;
+
+static void on_step(void *context, uint32_t step, int done) {
+    step_times *times = context;
+    uint64_t now_ns = kiln_clock_precise_ns();
+    if (done) times->sample[step][times->run] = (double)(now_ns - times->started_ns);
+    times->started_ns = kiln_clock_precise_ns();
+}
+
+void **kiln_run_make_outputs(const kiln_module *module, kiln_arena *arena) {
+    uint32_t count = kiln_module_output_count(module);
+    void **outputs = KILN_ARENA_ARRAY(arena, void *, count);
+    for (uint32_t i = 0; i < count; i++)
+        outputs[i] = kiln_arena_alloc_aligned(arena, 64, kiln_module_output(module, i)->size_bytes);
+    return outputs;
+}
+
+kiln_status kiln_run_once(kiln_module *module, const void *const *inputs, void *const *outputs,
+                          double *out_ns) {
+    uint64_t start_ns = kiln_clock_precise_ns();
+    int code = kiln_module_run(module, inputs, outputs);
+    *out_ns = (double)(kiln_clock_precise_ns() - start_ns);
+    return code ? KILN_ERROR(INTERNAL, "%s", kiln_module_error(module)) : KILN_OK;
+}
+
+kiln_status kiln_run_warm_up(kiln_module *module, const void *const *inputs, void *const *outputs) {
+    uint64_t end_ns = kiln_clock_ns() + WARM_NS;
+    kiln_status st = KILN_OK;
+    double ignored = 0;
+    do st = kiln_run_once(module, inputs, outputs, &ignored);
+    while (!st && kiln_clock_ns() < end_ns);
+    return st;
+}
+
+/* Whole runs first, undisturbed by the hook; then as many runs again step by step. */
+static kiln_status measure(kiln_module *module, const void *const *inputs, void *const *outputs,
+                           step_times *times, double *whole, uint32_t *out_runs) {
+    kiln_status st = kiln_run_warm_up(module, inputs, outputs);
+    uint32_t runs = 0;
+    uint64_t end_ns = kiln_clock_ns() + BENCH_NS;
+    while (!st && runs < KILN_RUN_TIMES_MAX && (runs < RUNS_MIN || kiln_clock_ns() < end_ns))
+        st = kiln_run_once(module, inputs, outputs, &whole[runs++]);
+    kiln_module_set_hook(module, on_step, times);
+    double ignored = 0;
+    for (times->run = 0; !st && times->run < runs; times->run++)
+        st = kiln_run_once(module, inputs, outputs, &ignored);
+    kiln_module_set_hook(module, NULL, NULL);
+    *out_runs = runs;
+    return st;
+}
+
+/* On the core where it is now. */
+static void pin(cpu_set_t *before) {
+    cpu_set_t one;
+    sched_getaffinity(0, sizeof *before, before);
+    CPU_ZERO(&one);
+    CPU_SET((size_t)sched_getcpu(), &one);
+    sched_setaffinity(0, sizeof one, &one);
+}
+
+kiln_status kiln_run_time(kiln_module *module, const void *const *inputs, kiln_arena *arena,
+                          kiln_run_times *out_times) {
+    const uint32_t step_count = kiln_module_step_count(module);
+    const bool pinned = kiln_module_threads(module) == 1;
+    cpu_set_t before;
+    if (pinned) pin(&before);
+    kiln_run_times times = {.whole = KILN_ARENA_ARRAY(arena, double, KILN_RUN_TIMES_MAX),
+                            .step = KILN_ARENA_ARRAY(arena, double *, step_count),
+                            .peak_flops = kiln_peak_flops()};
+    for (uint32_t i = 0; i < step_count; i++)
+        times.step[i] = KILN_ARENA_ARRAY(arena, double, KILN_RUN_TIMES_MAX);
+    step_times steps = {.sample = times.step};
+    kiln_status st = measure(module, inputs, kiln_run_make_outputs(module, arena), &steps,
+                             times.whole, &times.runs);
+    if (pinned) sched_setaffinity(0, sizeof before, &before);
+    if (!st) *out_times = times;
+    return st;
+}
+
+/* GFLOP/s, and the share of the peak where that is known. */
+static void print_rate(double flops, double ns, double peak) {
+    printf(" %8.1f GFLOP/s", flops / ns);
+    if (peak > 0) printf("  %5.1f %% of peak", 100 * flops / ns * 1e9 / peak);
+}
+
+void kiln_run_print_times(const kiln_module *module, const kiln_run_times *times) {
+    kiln_strbuf median = {0}, minimum = {0};
+    for (uint32_t i = 0; i < kiln_module_step_count(module); i++) {
+        const kiln_module_step *step = kiln_module_step_at(module, i);
+        double ns = kiln_stats_median(times->step[i], times->runs);
+        if (step->task[0] == 0) continue;
+        kiln_strbuf_reset(&median);
+        kiln_print_time(ns, &median);
+        printf("  %-24s %-28s %10s", step->name, step->op, median.data);
+        if (step->flops > 0) /* a conversion of layouts only moves */
+            print_rate(step->flops, ns, times->peak_flops);
+        putchar('\n');
+    }
+    const kiln_stats whole = kiln_stats_of(times->whole, times->runs);
+    kiln_strbuf_reset(&median);
+    kiln_print_time(whole.median, &median);
+    kiln_print_time(whole.minimum, &minimum);
+    printf("median %s, min %s, %u runs, %u thread%s", median.data, minimum.data, times->runs,
+           kiln_module_threads(module), kiln_module_threads(module) == 1 ? "" : "s");
+    if (times->peak_flops > 0) printf(", FMA peak of a core %.1f GFLOP/s", times->peak_flops / 1e9);
+    putchar('\n');
+    kiln_strbuf_deinit(&median);
+    kiln_strbuf_deinit(&minimum);
+}

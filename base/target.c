@@ -38,12 +38,32 @@ typedef struct cpu_info {
     unsigned level;
     const char *features; /* blank-separated */
     uint32_t l1_kib, l2_kib, l3_kib, line_bytes;
+    kiln_core core;
 } cpu_info;
 
 static const cpu_info cpu_table[] = {
-#define X(arch, name, level, features, l1, l2, l3, line) \
-    {KILN_ARCH_##arch, name, level, features, l1, l2, l3, line},
+#define X(arch, name, level, features, l1, l2, l3, line, issue, vector, loads, latency) \
+    {KILN_ARCH_##arch,                                                                  \
+     name,                                                                              \
+     level,                                                                             \
+     features,                                                                          \
+     l1,                                                                                \
+     l2,                                                                                \
+     l3,                                                                                \
+     line,                                                                              \
+     {issue, vector / 10.0, loads / 10.0, latency}},
 #include "base/cpus.def"
+#undef X
+};
+
+static const struct {
+    kiln_arch arch;
+    const char *feature;
+    uint32_t bytes, registers, factor_lanes;
+} vector_table[] = {
+#define X(arch, feature, bytes, registers, factor_lanes) \
+    {KILN_ARCH_##arch, feature, bytes, registers, factor_lanes},
+#include "base/vectors.def"
 #undef X
 };
 
@@ -58,10 +78,14 @@ static const struct {
 static const struct {
     const char *prefix; /* of the triple */
     kiln_arch arch;
+    uint32_t pointer_bytes;
+    const char
+        *fma; /* the feature that brings fused multiply-adds; "": always there; NULL: never */
 } arch_table[] = {
-    {"x86_64-", KILN_ARCH_X86_64}, {"aarch64-", KILN_ARCH_AARCH64}, {"arm64-", KILN_ARCH_AARCH64},
-    {"armv7", KILN_ARCH_ARM},      {"arm-", KILN_ARCH_ARM},         {"riscv64-", KILN_ARCH_RISCV64},
-    {"wasm32-", KILN_ARCH_WASM32},
+    {"x86_64-", KILN_ARCH_X86_64, 8, "fma"}, {"aarch64-", KILN_ARCH_AARCH64, 8, ""},
+    {"arm64-", KILN_ARCH_AARCH64, 8, ""},    {"armv7", KILN_ARCH_ARM, 4, "vfp4"},
+    {"arm-", KILN_ARCH_ARM, 4, "vfp4"},      {"riscv64-", KILN_ARCH_RISCV64, 8, ""},
+    {"wasm32-", KILN_ARCH_WASM32, 4, NULL},
 };
 
 static const char *const kind_table[] = {"cpu", "cuda", "opencl", "vta"};
@@ -114,18 +138,25 @@ static bool has_named(const kiln_target *target, const char *name) {
 static void derive(kiln_target *target) {
     const cpu_info *cpu = find_cpu(target->arch, target->mcpu);
     if (!cpu) return;
-    bool is_arm = target->arch == KILN_ARCH_ARM, is_avx512 = has_named(target, "avx512f");
-    target->vector_bytes = is_avx512 ? 64 : has_named(target, "avx") ? 32 : 16;
-    target->vector_registers =
-        is_avx512 || target->arch == KILN_ARCH_AARCH64 || target->arch == KILN_ARCH_RISCV64 ? 32
-                                                                                            : 16;
-    target->has_fma = target->arch == KILN_ARCH_X86_64 ? has_named(target, "fma")
-                      : is_arm                         ? has_named(target, "vfp4")
-                                                       : target->arch != KILN_ARCH_WASM32;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(vector_table); i++) {
+        const char *feature = vector_table[i].feature;
+        if (vector_table[i].arch != target->arch || (*feature && !has_named(target, feature)))
+            continue;
+        target->vector_bytes = vector_table[i].bytes;
+        target->vector_registers = vector_table[i].registers;
+        target->factor_lanes = vector_table[i].factor_lanes;
+    }
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(arch_table); i++) {
+        if (arch_table[i].arch != target->arch) continue;
+        const char *fma = arch_table[i].fma;
+        target->pointer_bytes = arch_table[i].pointer_bytes;
+        target->has_fma = fma && (!*fma || has_named(target, fma));
+    }
     target->l1_bytes = cpu->l1_kib << 10;
     target->l2_bytes = cpu->l2_kib << 10;
     target->l3_bytes = cpu->l3_kib << 10;
     target->line_bytes = cpu->line_bytes;
+    target->core = cpu->core;
 }
 
 static void list_names(kiln_strbuf *out) {
@@ -339,6 +370,18 @@ kiln_target kiln_target_copy(const kiln_target *target, kiln_arena *arena) {
     for (size_t i = 0; i < KILN_ARRAY_COUNT(text); i++)
         text[i]->data = kiln_str_dup(arena, *text[i]);
     return copy;
+}
+
+void kiln_target_spell_features(const kiln_target *target, kiln_strbuf *out) {
+    const cpu_info *cpu = find_cpu(target->arch, target->mcpu);
+    kiln_str listed = kiln_str_from(cpu && cpu->level == 0 ? cpu->features : "");
+    const char *comma = "";
+    for (; listed.size; comma = ",") {
+        kiln_str name = kiln_str_cut(&listed, ' ');
+        kiln_strbuf_printf(out, "%s+%.*s", comma, KILN_STR_ARG(name));
+    }
+    if (target->features.size)
+        kiln_strbuf_printf(out, "%s%.*s", comma, KILN_STR_ARG(target->features));
 }
 
 bool kiln_target_runs_on(const kiln_target *wanted, const kiln_target *device,

@@ -21,6 +21,14 @@ typedef enum kiln_arch {
     KILN_ARCH_OTHER, /* kinds other than cpu */
 } kiln_arch;
 
+/* What one core does per cycle, of cpus.def. */
+typedef struct kiln_core {
+    double issue;   /* instructions */
+    double vector;  /* multiply-adds of whole vectors */
+    double loads;   /* of whole vectors */
+    double latency; /* cycles from one multiply-add to the next on the same accumulator */
+} kiln_core;
+
 typedef struct kiln_target {
     kiln_str kind;   /* "cpu", "cuda", "opencl", "vta" */
     kiln_str triple; /* "x86_64-unknown-linux-gnu"; for other kinds what follows the colon */
@@ -33,8 +41,11 @@ typedef struct kiln_target {
     /* Derived from arch, mcpu and features; not part of the text. */
     uint32_t vector_bytes;     /* widest fp32 vector: 64, 32 or 16 */
     uint32_t vector_registers; /* 32 or 16 */
+    uint32_t factor_lanes;     /* elements of a register of which a multiply-add takes one; or 1 */
+    uint32_t pointer_bytes;
     bool has_fma;
     uint32_t l1_bytes, l2_bytes, l3_bytes, line_bytes; /* L1d and L2 per core */
+    kiln_core core;
 } kiln_target;
 
 /* INVALID_ARGUMENT: the note quotes the bad part and lists the known names. Strings live in
@@ -50,6 +61,9 @@ KILN_MUST_USE kiln_status kiln_target_native(kiln_arena *arena, kiln_target *out
 /* Whether code for `wanted` runs on `device`; when not, a reason naming the missing feature. */
 bool kiln_target_runs_on(const kiln_target *wanted, const kiln_target *device,
                          kiln_strbuf *out_reason);
+/* Features as a compiler wants them, "+neon,+crc,-lse": those that the row of `mcpu` lists, unless
+ * its name brings them (x86-64 levels), then the target's own. */
+void kiln_target_spell_features(const kiln_target *target, kiln_strbuf *out);
 /* Copies all strings into `arena`. */
 kiln_target kiln_target_copy(const kiln_target *target, kiln_arena *arena);
 

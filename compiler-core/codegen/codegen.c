@@ -27,6 +27,12 @@ kiln_status kiln_codegen(const kiln_lowered *lowered, const kiln_target *target,
         *out_worker_scratch = output.worker_bytes;
         return KILN_OK;
     }
-    return KILN_ERROR(UNIMPLEMENTED, "no backend for %.*s:%.*s (there is one for cpu on x86-64)",
-                      KILN_STR_ARG(target->kind), KILN_STR_ARG(target->triple));
+    kiln_strbuf known = {0};
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(backend_table); i++)
+        kiln_strbuf_printf(&known, " %s:%s", backend_table[i].kind, backend_table[i].name);
+    kiln_status st =
+        KILN_ERROR(UNIMPLEMENTED, "no backend for %.*s:%.*s; there are%s",
+                   KILN_STR_ARG(target->kind), KILN_STR_ARG(target->triple), known.data);
+    kiln_strbuf_deinit(&known);
+    return st;
 }

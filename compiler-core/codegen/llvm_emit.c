@@ -51,15 +51,22 @@ static void add_text_attribute(kiln_llvm_emitter *e, LLVMValueRef function, cons
     LLVMAddAttributeAtIndex(function, LLVMAttributeFunctionIndex, attribute);
 }
 
+const char *kiln_llvm_features(const kiln_target *target, kiln_arena *arena) {
+    kiln_strbuf text = {0};
+    kiln_target_spell_features(target, &text);
+    const char *features = kiln_str_dup(arena, kiln_strbuf_view(&text));
+    kiln_strbuf_deinit(&text);
+    return features;
+}
+
 static LLVMValueRef new_function(kiln_llvm_emitter *e, const char *name, LLVMTypeRef type,
                                  LLVMLinkage linkage) {
     LLVMValueRef function = LLVMAddFunction(e->module, name, type);
     LLVMSetLinkage(function, linkage);
     add_attribute(e, function, LLVMAttributeFunctionIndex, "nounwind", 0);
     add_text_attribute(e, function, "target-cpu", kiln_str_dup(e->arena, e->target->mcpu));
-    if (e->target->features.size > 0)
-        add_text_attribute(e, function, "target-features",
-                           kiln_str_dup(e->arena, e->target->features));
+    const char *features = kiln_llvm_features(e->target, e->arena);
+    if (*features) add_text_attribute(e, function, "target-features", features);
     add_text_attribute(e, function, "prefer-vector-width",
                        kiln_arena_printf(e->arena, "%u", e->target->vector_bytes * 8));
     return function;
@@ -68,6 +75,20 @@ static LLVMValueRef new_function(kiln_llvm_emitter *e, const char *name, LLVMTyp
 LLVMBasicBlockRef kiln_llvm_append_block(kiln_llvm_emitter *e, const char *name) {
     return LLVMAppendBasicBlockInContext(e->context, e->function, name);
 }
+
+/* Where members of the ABI's structures lie on the target, whose pointers may be shorter than here.
+ */
+enum { SERVICE_HOST, SERVICE_PARALLEL_FOR, SERVICE_SCRATCH };
+
+static uint64_t service_offset(const kiln_llvm_emitter *e, uint32_t pointer) {
+    return 8 + (uint64_t)pointer * e->target->pointer_bytes;
+}
+_Static_assert(offsetof(kiln_kernel_services, parallel_for) ==
+                       8 + SERVICE_PARALLEL_FOR * sizeof(void *) &&
+                   offsetof(kiln_kernel_services, scratch) ==
+                       8 + SERVICE_SCRATCH * sizeof(void *) &&
+                   offsetof(kiln_kernel_tensor, data) == 0,
+               "as service_offset and begin_entry have it");
 
 static LLVMValueRef load_pointer(kiln_llvm_emitter *e, LLVMValueRef base, uint64_t byte_offset) {
     LLVMValueRef offset = kiln_llvm_i64(e, (int64_t)byte_offset);
@@ -224,9 +245,9 @@ void kiln_llvm_parallel(kiln_llvm_emitter *e, kiln_stmt stmt) {
     LLVMTypeRef i32 = kiln_llvm_int(e, 32), ptr = kiln_llvm_ptr(e);
     LLVMTypeRef type =
         LLVMFunctionType(i32, (LLVMTypeRef[]){ptr, kiln_llvm_int(e, 64), ptr, ptr}, 4, false);
-    LLVMValueRef host = load_pointer(e, e->services, offsetof(kiln_kernel_services, host));
+    LLVMValueRef host = load_pointer(e, e->services, service_offset(e, SERVICE_HOST));
     LLVMValueRef parallel_for =
-        load_pointer(e, e->services, offsetof(kiln_kernel_services, parallel_for));
+        load_pointer(e, e->services, service_offset(e, SERVICE_PARALLEL_FOR));
     LLVMValueRef status =
         LLVMBuildCall2(e->builder, type, parallel_for,
                        (LLVMValueRef[]){host, kiln_llvm_i64(e, extent), body, words}, 4, "");
@@ -257,11 +278,12 @@ static void begin_entry(kiln_llvm_emitter *e, const kiln_buffer *arg_buffer, uin
     LLVMTypeRef type = LLVMFunctionType(kiln_llvm_int(e, 32), (LLVMTypeRef[]){ptr, ptr}, 2, false);
     begin_function(e, new_function(e, e->name, type, LLVMExternalLinkage));
     e->services = LLVMGetParam(e->function, 1);
-    e->scratch = load_pointer(e, e->services, offsetof(kiln_kernel_services, scratch));
+    e->scratch = load_pointer(e, e->services, service_offset(e, SERVICE_SCRATCH));
     for (uint32_t i = 0; i < arg_count; i++) {
         if (!arg_buffer[i]) continue;
-        LLVMValueRef tensor = load_pointer(e, LLVMGetParam(e->function, 0), 8 * (uint64_t)i);
-        e->data[arg_buffer[i]] = load_pointer(e, tensor, offsetof(kiln_kernel_tensor, data));
+        LLVMValueRef tensor =
+            load_pointer(e, LLVMGetParam(e->function, 0), (uint64_t)i * e->target->pointer_bytes);
+        e->data[arg_buffer[i]] = load_pointer(e, tensor, 0);
     }
     kiln_llvm_push_level(e);
 }

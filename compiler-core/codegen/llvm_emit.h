@@ -139,6 +139,8 @@ void kiln_llvm_emit_entry(LLVMContextRef context, LLVMModuleRef module, kiln_pro
 void kiln_llvm_parallel(kiln_llvm_emitter *e, kiln_stmt stmt);
 /* Where a temp lies in scratch memory (the worker's own inside parallel loops). */
 LLVMValueRef kiln_llvm_scratch(kiln_llvm_emitter *e, kiln_buffer buffer);
+/* The target's features as LLVM wants them. */
+const char *kiln_llvm_features(const kiln_target *target, kiln_arena *arena);
 LLVMBasicBlockRef kiln_llvm_append_block(kiln_llvm_emitter *e, const char *name);
 LLVMValueRef kiln_llvm_byte_pointer(kiln_llvm_emitter *e, LLVMValueRef base, LLVMValueRef offset);
 

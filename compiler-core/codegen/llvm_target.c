@@ -35,12 +35,25 @@ static void llvm_job_deinit(llvm_job *job) {
     if (job->message) LLVMDisposeMessage(job->message);
 }
 
-static kiln_status make_machine(llvm_job *job, const kiln_target *target, uint32_t optimise,
-                                kiln_arena *arena) {
-    LLVMInitializeX86TargetInfo(); /* these register tables once and then do nothing */
-    LLVMInitializeX86Target();
-    LLVMInitializeX86TargetMC();
-    LLVMInitializeX86AsmPrinter();
+/* Registers the code generator of an architecture, once; then it does nothing. Gives its ABI's
+ * name. */
+static const char *open_machine(kiln_arch arch) {
+    switch (arch) {
+#define X(arch, name, abi)                  \
+    case KILN_ARCH_##arch:                  \
+        LLVMInitialize##name##TargetInfo(); \
+        LLVMInitialize##name##Target();     \
+        LLVMInitialize##name##TargetMC();   \
+        LLVMInitialize##name##AsmPrinter(); \
+        return abi;
+#include "compiler-core/codegen/llvm_machines.def"
+#undef X
+    case KILN_ARCH_OTHER: break;
+    }
+    return "";
+}
+
+static void set_switches(void) {
     /* Passes of the code generator that find nothing in what is emitted here, where addresses are
      * stepped and no expression is there twice. Loop strength reduction would take half of all
      * time, the others a tenth; kernels of conv:C2 and C9 run as fast without (candidates drawn at
@@ -56,16 +69,28 @@ static kiln_status make_machine(llvm_job *job, const kiln_target *target, uint32
         "-disable-partial-libcall-inlining",
     };
     LLVMParseCommandLineOptions(KILN_ARRAY_COUNT(arguments), arguments, "");
+}
+
+static kiln_status make_machine(llvm_job *job, const kiln_target *target, uint32_t optimise,
+                                kiln_arena *arena) {
+    const char *abi = open_machine(target->arch);
+    set_switches();
     const char *triple = kiln_str_dup(arena, target->triple);
     LLVMTargetRef found;
     if (LLVMGetTargetFromTriple(triple, &found, &job->message))
         return KILN_ERROR(UNIMPLEMENTED, "LLVM: %s", job->message);
     /* Position independent with a small code model: relative addresses within the object and PLT
      * calls to services, no GOT. */
-    job->machine = LLVMCreateTargetMachine(
-        found, triple, kiln_str_dup(arena, target->mcpu), kiln_str_dup(arena, target->features),
-        optimise ? LLVMCodeGenLevelDefault : LLVMCodeGenLevelNone, LLVMRelocPIC,
-        LLVMCodeModelSmall);
+    LLVMTargetMachineOptionsRef options = LLVMCreateTargetMachineOptions();
+    LLVMTargetMachineOptionsSetCPU(options, kiln_str_dup(arena, target->mcpu));
+    LLVMTargetMachineOptionsSetFeatures(options, kiln_llvm_features(target, arena));
+    LLVMTargetMachineOptionsSetABI(options, abi);
+    LLVMTargetMachineOptionsSetCodeGenOptLevel(options, optimise ? LLVMCodeGenLevelDefault
+                                                                 : LLVMCodeGenLevelNone);
+    LLVMTargetMachineOptionsSetRelocMode(options, LLVMRelocPIC);
+    LLVMTargetMachineOptionsSetCodeModel(options, LLVMCodeModelSmall);
+    job->machine = LLVMCreateTargetMachineWithOptions(found, triple, options);
+    LLVMDisposeTargetMachineOptions(options);
     if (!job->machine) return KILN_ERROR(UNIMPLEMENTED, "LLVM has no machine for %s", triple);
     return KILN_OK;
 }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/map.h"
 #include "deploy/runtime/load.h"
 #include "deploy/runtime/services.h"
 
@@ -26,26 +27,31 @@ static shown show(kiln_str name) {
 }
 
 static kiln_status read_header(kiln_str bytes, const kiln_object_arch *arch, Elf64_Ehdr *out_header) {
-    Elf64_Ehdr h;
+    const kiln_elf_class *elf = arch->elf;
+    const unsigned char class = elf->wide ? ELFCLASS64 : ELFCLASS32;
     if (bytes.size > KILN_OBJECT_BYTES_MAX)
         return KILN_ERROR(OUT_OF_RANGE, "object has %zu bytes, at most %zu are allowed", bytes.size,
                           KILN_OBJECT_BYTES_MAX);
-    if (bytes.size < sizeof h || memcmp(bytes.data, ELFMAG, SELFMAG) != 0)
+    if (bytes.size < elf->header_bytes || memcmp(bytes.data, ELFMAG, SELFMAG) != 0)
         return KILN_ERROR(DATA_LOSS, "not an ELF object (%zu bytes)", bytes.size);
-    memcpy(&h, bytes.data, sizeof h);
-    if (h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_ident[EI_DATA] != ELFDATA2LSB || h.e_machine != arch->machine)
-        return KILN_ERROR(UNIMPLEMENTED, "object is for another machine (ELF class %u, data %u, machine %u; %s has 2, 1, %u)",
-                          h.e_ident[EI_CLASS], h.e_ident[EI_DATA], h.e_machine, arch->name, arch->machine);
+    Elf64_Ehdr h = kiln_elf_header(elf, bytes.data);
+    if (h.e_ident[EI_CLASS] != class || h.e_ident[EI_DATA] != ELFDATA2LSB || h.e_machine != arch->machine)
+        return KILN_ERROR(UNIMPLEMENTED,
+                          "object is for another machine (ELF class %u, data %u, machine %u; %s has %u, 1, %u)",
+                          h.e_ident[EI_CLASS], h.e_ident[EI_DATA], h.e_machine, arch->name, class, arch->machine);
+    if ((h.e_flags & arch->flags_mask) != arch->flags)
+        return KILN_ERROR(UNIMPLEMENTED, "object has flags %#x: on %s a kernel is compiled for %s", h.e_flags,
+                          arch->name, arch->flags_meaning);
     if (h.e_ident[EI_VERSION] != EV_CURRENT || h.e_version != EV_CURRENT)
         return KILN_ERROR(UNIMPLEMENTED, "object has ELF version %u", h.e_version);
     if (h.e_type != ET_REL)
         return KILN_ERROR(UNIMPLEMENTED, "ELF type is %u: only relocatable objects (1) can be loaded", h.e_type);
-    if (h.e_phnum != 0 || h.e_ehsize != sizeof h || h.e_shentsize != sizeof(Elf64_Shdr))
+    if (h.e_phnum != 0 || h.e_ehsize != elf->header_bytes || h.e_shentsize != elf->section_bytes)
         return KILN_ERROR(DATA_LOSS, "object header has wrong sizes");
     if (h.e_shnum == 0 || h.e_shnum > KILN_OBJECT_SECTIONS_MAX)
         return KILN_ERROR(OUT_OF_RANGE, "object has %u sections, 1 to %u are allowed", h.e_shnum,
                           KILN_OBJECT_SECTIONS_MAX);
-    if (!inside(bytes.size, h.e_shoff, h.e_shnum * sizeof(Elf64_Shdr)))
+    if (!inside(bytes.size, h.e_shoff, h.e_shnum * elf->section_bytes))
         return KILN_ERROR(DATA_LOSS, "section table lies outside the file");
     *out_header = h;
     return KILN_OK;
@@ -69,13 +75,15 @@ static bool named(kiln_str name, const char *stem) {
 }
 
 /* Decides what becomes of a section that the object wants in memory; the rest is for linkers only. */
-static kiln_status classify(kiln_object_section *s) {
+static kiln_status classify(const kiln_object_arch *arch, kiln_object_section *s) {
     const Elf64_Shdr *h = &s->header;
     const uint64_t known = SHF_ALLOC | SHF_EXECINSTR | SHF_MERGE | SHF_STRINGS;
     if (!(h->sh_flags & SHF_ALLOC) || h->sh_size == 0 || h->sh_type == SHT_NOTE) return KILN_OK;
+    if (arch->unused_type && h->sh_type == arch->unused_type) return KILN_OK;
     bool code = h->sh_flags & SHF_EXECINSTR;
     bool fits = h->sh_type == SHT_PROGBITS && (h->sh_flags & ~known) == 0;
-    if (!fits || !named(s->name, code ? ".text" : ".rodata"))
+    bool expected = code ? named(s->name, ".text") : named(s->name, ".rodata") || named(s->name, ".srodata");
+    if (!fits || !expected)
         return KILN_ERROR(UNIMPLEMENTED,
                           "section %s (type %#x, flags %#llx, %llu bytes): an object may hold .text and .rodata only",
                           show(s->name).text, h->sh_type, (unsigned long long)h->sh_flags,
@@ -89,13 +97,27 @@ static kiln_status classify(kiln_object_section *s) {
     return KILN_OK;
 }
 
+/* What a section of its own says about the ABI, on processors that have one. */
+static kiln_status check_attributes(const kiln_object_image *image) {
+    const kiln_object_arch *arch = image->arch;
+    if (!arch->attributes_suit) return KILN_OK;
+    for (uint32_t i = 1; i < image->section_count; i++) {
+        const Elf64_Shdr *h = &image->section[i].header;
+        if (h->sh_type != arch->attributes_type) continue;
+        if (arch->attributes_suit((kiln_str){image->bytes.data + h->sh_offset, (size_t)h->sh_size})) return KILN_OK;
+    }
+    return KILN_ERROR(UNIMPLEMENTED, "object's attributes do not suit: on %s a kernel is compiled for %s", arch->name,
+                      arch->attributes_meaning);
+}
+
 static kiln_status read_sections(kiln_object_image *image, const Elf64_Ehdr *header, kiln_arena *arena) {
     kiln_str bytes = image->bytes;
+    const kiln_elf_class *elf = image->arch->elf;
     image->section_count = header->e_shnum;
     image->section = KILN_ARENA_ARRAY(arena, kiln_object_section, header->e_shnum);
     for (uint32_t i = 0; i < image->section_count; i++) {
         Elf64_Shdr *h = &image->section[i].header;
-        memcpy(h, bytes.data + header->e_shoff + i * sizeof *h, sizeof *h);
+        *h = kiln_elf_section(elf, bytes.data + header->e_shoff + i * elf->section_bytes);
         image->section[i].place = KILN_OBJECT_NO_PLACE;
         if (h->sh_type == SHT_NULL || h->sh_type == SHT_NOBITS) continue;
         if (!inside(bytes.size, h->sh_offset, h->sh_size))
@@ -107,10 +129,10 @@ static kiln_status read_sections(kiln_object_image *image, const Elf64_Ehdr *hea
     for (uint32_t i = 1; i < image->section_count; i++) {
         kiln_object_section *s = &image->section[i];
         kiln_status st = read_name(bytes, names, s->header.sh_name, &s->name);
-        if (!st) st = classify(s);
+        if (!st) st = classify(image->arch, s);
         if (st) return st;
     }
-    return KILN_OK;
+    return check_attributes(image);
 }
 
 /* Fills in where a symbol is: in a loaded section, in the host, or (other sections, file names) nowhere. */
@@ -120,7 +142,7 @@ static kiln_status resolve_symbol(const kiln_object_image *image, const Elf64_Sy
         return KILN_ERROR(UNIMPLEMENTED, "symbol %s has type %u (thread-local, common or indirect)",
                           show(symbol->name).text, type);
     if (raw->st_shndx == SHN_UNDEF) {
-        symbol->service = kiln_service_find(symbol->name);
+        symbol->service = kiln_service_find(image->arch->arch, symbol->name);
         if (symbol->service != KILN_SERVICE_NONE) return KILN_OK;
         return KILN_ERROR(NOT_FOUND, "undefined symbol %s: a kernel may only call what kernel_services.def lists",
                           show(symbol->name).text);
@@ -150,8 +172,9 @@ static kiln_status read_symbols(kiln_object_image *image, kiln_arena *arena, uin
     }
     if (!table) return KILN_ERROR(DATA_LOSS, "object has no symbol table");
     const Elf64_Shdr *h = &image->section[table].header;
-    uint64_t count = h->sh_size / sizeof(Elf64_Sym);
-    if (h->sh_entsize != sizeof(Elf64_Sym) || h->sh_size % sizeof(Elf64_Sym) != 0 || h->sh_link >= image->section_count)
+    const kiln_elf_class *elf = image->arch->elf;
+    uint64_t count = h->sh_size / elf->symbol_bytes;
+    if (h->sh_entsize != elf->symbol_bytes || h->sh_size % elf->symbol_bytes != 0 || h->sh_link >= image->section_count)
         return KILN_ERROR(DATA_LOSS, "symbol table is malformed");
     if (count > KILN_OBJECT_SYMBOLS_MAX)
         return KILN_ERROR(OUT_OF_RANGE, "object has %llu symbols, at most %u are allowed", (unsigned long long)count,
@@ -162,8 +185,7 @@ static kiln_status read_symbols(kiln_object_image *image, kiln_arena *arena, uin
         kiln_object_symbol *symbol = &image->symbol[i];
         symbol->service = KILN_SERVICE_NONE;
         if (i == 0) continue; /* the reserved symbol, which nothing may refer to */
-        Elf64_Sym raw;
-        memcpy(&raw, image->bytes.data + h->sh_offset + i * sizeof raw, sizeof raw);
+        Elf64_Sym raw = kiln_elf_symbol(elf, image->bytes.data + h->sh_offset + i * elf->symbol_bytes);
         kiln_status st = read_name(image->bytes, &image->section[h->sh_link].header, raw.st_name, &symbol->name);
         if (!st) st = resolve_symbol(image, &raw, symbol);
         if (st) return kiln_status_note(st, "symbol %u", i);
@@ -177,13 +199,20 @@ static kiln_status read_symbols(kiln_object_image *image, kiln_arena *arena, uin
 typedef kiln_status (*relocation_visit)(void *context, const kiln_object_section *section,
                                         const Elf64_Rela *relocation, const kiln_relocation_kind *kind);
 
+static uint32_t relocation_type(const kiln_object_image *image) { return image->arch->addends ? SHT_RELA : SHT_REL; }
+
+static size_t relocation_bytes(const kiln_object_image *image) {
+    const kiln_elf_class *elf = image->arch->elf;
+    return image->arch->addends ? elf->rela_bytes : elf->rel_bytes;
+}
+
 static kiln_status visit_section(const kiln_object_image *image, const Elf64_Shdr *h, relocation_visit visit,
                                  void *context) {
     const kiln_object_section *home = &image->section[h->sh_info];
     kiln_status st = KILN_OK;
-    for (uint64_t at = 0; !st && at < h->sh_size; at += sizeof(Elf64_Rela)) {
-        Elf64_Rela r;
-        memcpy(&r, image->bytes.data + h->sh_offset + at, sizeof r);
+    for (uint64_t at = 0; !st && at < h->sh_size; at += relocation_bytes(image)) {
+        Elf64_Rela r =
+            kiln_elf_relocation(image->arch->elf, image->bytes.data + h->sh_offset + at, image->arch->addends);
         uint32_t number = (uint32_t)ELF64_R_TYPE(r.r_info);
         const kiln_relocation_kind *kind = kiln_relocation_find(image->arch, number);
         if (!kind || !kind->apply)
@@ -200,7 +229,7 @@ static kiln_status visit_relocations(const kiln_object_image *image, relocation_
     kiln_status st = KILN_OK;
     for (uint32_t i = 1; !st && i < image->section_count; i++) {
         const Elf64_Shdr *h = &image->section[i].header;
-        if (h->sh_type == SHT_RELA && image->section[h->sh_info].place != KILN_OBJECT_NO_PLACE)
+        if (h->sh_type == relocation_type(image) && image->section[h->sh_info].place != KILN_OBJECT_NO_PLACE)
             st = visit_section(image, h, visit, context);
     }
     return st;
@@ -215,11 +244,13 @@ static kiln_status check_relocation_sections(const kiln_object_image *image, uin
         if (h->sh_info >= image->section_count)
             return KILN_ERROR(DATA_LOSS, "relocations are for section %u of %u", h->sh_info, image->section_count);
         if (image->section[h->sh_info].place == KILN_OBJECT_NO_PLACE) continue;
-        if (h->sh_type == SHT_REL)
-            return KILN_ERROR(UNIMPLEMENTED, "relocations without addends in %s", show(image->section[i].name).text);
-        if (h->sh_entsize != sizeof(Elf64_Rela) || h->sh_size % sizeof(Elf64_Rela) != 0 || h->sh_link != symbol_table)
+        if (h->sh_type != relocation_type(image))
+            return KILN_ERROR(UNIMPLEMENTED, "relocations with%s addends in %s", image->arch->addends ? "out" : "",
+                              show(image->section[i].name).text);
+        size_t bytes = relocation_bytes(image);
+        if (h->sh_entsize != bytes || h->sh_size % bytes != 0 || h->sh_link != symbol_table)
             return KILN_ERROR(DATA_LOSS, "relocation section %s is malformed", show(image->section[i].name).text);
-        count += h->sh_size / sizeof(Elf64_Rela);
+        count += h->sh_size / bytes;
     }
     if (count > RELOCATIONS_MAX)
         return KILN_ERROR(OUT_OF_RANGE, "object has %llu relocations, at most %u are allowed",
@@ -293,11 +324,14 @@ typedef struct link_state {
     const kiln_object_image *image;
     uint8_t *memory;
     uint64_t address;
+    kiln_map distance; /* of relocations that others are the low part of, by their place */
 } link_state;
 
-static kiln_status apply_relocation(void *context, const kiln_object_section *section, const Elf64_Rela *r,
-                                    const kiln_relocation_kind *kind) {
-    const link_state *link = context;
+static kiln_str place_key(const size_t *place) { return (kiln_str){(const char *)place, sizeof *place}; }
+
+/* Symbol + addend, modulo 2^64 as the ABIs have it; `apply` finds what does not fit. */
+static uint64_t value_of(const link_state *link, const Elf64_Rela *r, const kiln_relocation_kind *kind,
+                         const uint8_t *place) {
     const kiln_object_image *image = link->image;
     const kiln_object_symbol *symbol = &image->symbol[ELF64_R_SYM(r->r_info)];
     uint64_t value = link->address;
@@ -305,8 +339,39 @@ static kiln_status apply_relocation(void *context, const kiln_object_section *se
         value += image->veneer_place + (uint64_t)image->veneer[symbol->service] * image->arch->veneer_bytes;
     else
         value += image->section[symbol->section].place + symbol->value;
-    value += (uint64_t)r->r_addend; /* modulo 2^64, as the ABI has it; `apply` finds what does not fit */
+    return value + (uint64_t)(kind->addend ? kind->addend(place) : r->r_addend);
+}
+
+static kiln_status note_distance(void *context, const kiln_object_section *section, const Elf64_Rela *r,
+                                 const kiln_relocation_kind *kind) {
+    link_state *link = context;
     size_t place = section->place + (size_t)r->r_offset;
+    bool is_high = false;
+    for (uint32_t i = 0; i < link->image->arch->relocation_count; i++)
+        is_high |= link->image->arch->relocation[i].high == kind->number;
+    if (!is_high) return KILN_OK;
+    uint64_t value = value_of(link, r, kind, link->memory + place);
+    (void)kiln_map_put(&link->distance, place_key(&place), value - (link->address + place));
+    return KILN_OK;
+}
+
+/* The distance that the high part reaches whose place the symbol names. */
+static kiln_status find_distance(const link_state *link, const Elf64_Rela *r, uint64_t *out_value) {
+    const kiln_object_symbol *symbol = &link->image->symbol[ELF64_R_SYM(r->r_info)];
+    size_t place = link->image->section[symbol->section].place + (size_t)symbol->value;
+    bool found = symbol->section && kiln_map_find(&link->distance, place_key(&place), out_value);
+    return found ? KILN_OK : KILN_ERROR(DATA_LOSS, "%s is at no high part", show(symbol->name).text);
+}
+
+static kiln_status apply_relocation(void *context, const kiln_object_section *section, const Elf64_Rela *r,
+                                    const kiln_relocation_kind *kind) {
+    const link_state *link = context;
+    const kiln_object_image *image = link->image;
+    const kiln_object_symbol *symbol = &image->symbol[ELF64_R_SYM(r->r_info)];
+    size_t place = section->place + (size_t)r->r_offset;
+    uint64_t value = value_of(link, r, kind, link->memory + place);
+    kiln_status st = kind->high ? find_distance(link, r, &value) : KILN_OK;
+    if (st) return st;
     if (!kind->apply(link->memory + place, link->address + place, value))
         return KILN_ERROR(OUT_OF_RANGE, "%s with addend %lld does not fit in %u bytes", show(symbol->name).text,
                           (long long)r->r_addend, kind->byte_count);
@@ -314,7 +379,8 @@ static kiln_status apply_relocation(void *context, const kiln_object_section *se
 }
 
 kiln_status kiln_object_link(const kiln_object_image *image, uint8_t *memory, uint64_t address) {
-    memset(memory, image->arch->trap, image->code_bytes);
+    for (size_t at = 0; at < image->veneer_place; at += sizeof(uint32_t))
+        kiln_relocate_put32(memory + at, image->arch->trap);
     for (uint32_t i = 1; i < image->section_count; i++) {
         const kiln_object_section *s = &image->section[i];
         if (s->place != KILN_OBJECT_NO_PLACE)
@@ -325,6 +391,10 @@ kiln_status kiln_object_link(const kiln_object_image *image, uint8_t *memory, ui
         uint8_t *place = memory + image->veneer_place + (size_t)image->veneer[service] * image->arch->veneer_bytes;
         image->arch->write_veneer(place, kiln_service_address(service));
     }
-    link_state link = {image, memory, address};
-    return visit_relocations(image, apply_relocation, &link);
+    link_state link = {.image = image, .memory = memory, .address = address};
+    kiln_map_init(&link.distance);
+    kiln_status st = visit_relocations(image, note_distance, &link);
+    if (!st) st = visit_relocations(image, apply_relocation, &link);
+    kiln_map_deinit(&link.distance);
+    return st;
 }

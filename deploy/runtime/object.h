@@ -3,7 +3,6 @@
 #ifndef KILN_DEPLOY_OBJECT_H
 #define KILN_DEPLOY_OBJECT_H
 
-#include <elf.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

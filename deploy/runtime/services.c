@@ -7,17 +7,21 @@
 #include "base/dtype.h"
 #include "base/macros.h"
 
-/* A bf16 result travels in the low 16 bits of the first vector register, as a float's bits do. */
+/* A half travels in the low 16 bits of the first vector register, as a float's bits do. */
 static float in_low_half(uint32_t bits) {
     float carrier;
     memcpy(&carrier, &bits, sizeof carrier);
     return carrier;
 }
 
-static float truncate_f32_to_bf16(float value) { return in_low_half(kiln_f32_to_bf16(value)); }
+static uint16_t low_half_of(float carrier) {
+    uint32_t bits;
+    memcpy(&bits, &carrier, sizeof bits);
+    return (uint16_t)bits;
+}
 
-/* Rounds to float towards odd first: then rounding again to bf16 gives what one rounding would. */
-static float truncate_f64_to_bf16(double value) {
+/* To float towards odd: rounding again to fewer bits gives what one rounding would. */
+static float odd_float(double value) {
     float near = (float)value;
     if (isfinite(value) && (double)near != value) {
         uint32_t bits;
@@ -26,38 +30,54 @@ static float truncate_f64_to_bf16(double value) {
         bits |= 1;
         memcpy(&near, &bits, sizeof near);
     }
-    return truncate_f32_to_bf16(near);
+    return near;
 }
+
+static float extend_f16_to_f32(float carrier) { return kiln_f16_to_f32(low_half_of(carrier)); }
+static double extend_f16_to_f64(float carrier) { return (double)extend_f16_to_f32(carrier); }
+static float truncate_f32_to_f16(float value) { return in_low_half(kiln_f32_to_f16(value)); }
+static float truncate_f64_to_f16(double value) { return truncate_f32_to_f16(odd_float(value)); }
+static float truncate_f32_to_bf16(float value) { return in_low_half(kiln_f32_to_bf16(value)); }
+static float truncate_f64_to_bf16(double value) { return truncate_f32_to_bf16(odd_float(value)); }
 
 typedef void (*any_function)(void);
 
 /* The compiler's own conversions: their types do not exist in C11, and only their addresses matter. */
+/* The runtime library's own: only their addresses matter, and only on ARM are they there. */
+#if defined(__arm__)
+#define ARM_ADDRESS(symbol) symbol
 #define X(symbol)
-#define HELPER(symbol) extern void symbol(void);
+#define ARM_HELPER(symbol) extern void symbol(void);
 #define OWN(symbol, function)
 #include "deploy/runtime/kernel_services.def"
 #undef X
-#undef HELPER
+#undef ARM_HELPER
 #undef OWN
+#else
+#define ARM_ADDRESS(symbol) NULL
+#endif
 
 static const struct {
     const char *symbol;
     any_function function;
+    kiln_arch arch; /* whose code alone may name it; OTHER: everybody's */
 } service_table[] = {
-#define X(symbol) {#symbol, (any_function)symbol},
-#define HELPER(symbol) {#symbol, symbol},
-#define OWN(symbol, function) {#symbol, (any_function)function},
+#define X(symbol) {#symbol, (any_function)symbol, KILN_ARCH_OTHER},
+#define ARM_HELPER(symbol) {#symbol, ARM_ADDRESS(symbol), KILN_ARCH_ARM},
+#define OWN(symbol, function) {#symbol, (any_function)function, KILN_ARCH_OTHER},
 #include "deploy/runtime/kernel_services.def"
 #undef X
-#undef HELPER
+#undef ARM_HELPER
 #undef OWN
 };
 
 uint32_t kiln_service_count(void) { return (uint32_t)KILN_ARRAY_COUNT(service_table); }
 
-uint32_t kiln_service_find(kiln_str symbol) {
-    for (uint32_t i = 0; i < kiln_service_count(); i++)
-        if (kiln_str_is(symbol, service_table[i].symbol)) return i;
+uint32_t kiln_service_find(kiln_arch arch, kiln_str symbol) {
+    for (uint32_t i = 0; i < kiln_service_count(); i++) {
+        bool named = service_table[i].arch == KILN_ARCH_OTHER || service_table[i].arch == arch;
+        if (named && kiln_str_is(symbol, service_table[i].symbol)) return i;
+    }
     return KILN_SERVICE_NONE;
 }
 

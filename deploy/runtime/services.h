@@ -9,15 +9,16 @@
 #include "base/kernel_abi.h"
 #include "base/manifest.h"
 #include "base/str.h"
+#include "base/target.h"
 #include "deploy/runtime/pool.h"
 
 #define KILN_SERVICE_NONE UINT32_MAX
 
-/* Index of a symbol in kernel_services.def, or KILN_SERVICE_NONE. */
-uint32_t kiln_service_find(kiln_str symbol);
+/* Index of a symbol in kernel_services.def that code for `arch` may name, or KILN_SERVICE_NONE. */
+uint32_t kiln_service_find(kiln_arch arch, kiln_str symbol);
 uint32_t kiln_service_count(void);
 const char *kiln_service_name(uint32_t service);
-/* Address of the function in this process. */
+/* Address of the function in this process; 0 for one that only other processors have. */
 uintptr_t kiln_service_address(uint32_t service);
 
 /* A services table and what stands behind it. Must stay where it was initialised: `table.host` points

@@ -13,20 +13,29 @@
 static void every_symbol_has_an_address_and_is_found(void **state) {
     (void)state;
     for (uint32_t i = 0; i < kiln_service_count(); i++) {
-        assert_int_equal(kiln_service_find(kiln_str_from(kiln_service_name(i))), i); /* names are unique */
-        assert_true(kiln_service_address(i) != 0);
+        kiln_str name = kiln_str_from(kiln_service_name(i));
+        bool of_arm = kiln_service_find(KILN_ARCH_X86_64, name) == KILN_SERVICE_NONE;
+        assert_int_equal(kiln_service_find(of_arm ? KILN_ARCH_ARM : KILN_ARCH_X86_64, name), i); /* names are unique */
+        assert_true(kiln_service_address(i) != 0 || of_arm);
     }
+}
+
+static void helpers_of_one_processor_are_for_its_code_alone(void **state) {
+    (void)state;
+    assert_true(kiln_service_find(KILN_ARCH_ARM, KILN_STR("__aeabi_ldivmod")) != KILN_SERVICE_NONE);
+    assert_int_equal(kiln_service_find(KILN_ARCH_X86_64, KILN_STR("__aeabi_ldivmod")), KILN_SERVICE_NONE);
+    assert_int_equal(kiln_service_find(KILN_ARCH_AARCH64, KILN_STR("__aeabi_ldivmod")), KILN_SERVICE_NONE);
 }
 
 static void what_is_not_listed_is_not_found(void **state) {
     (void)state;
     static const char *const absent[] = {"", "system", "malloc", "printf", "expf ", "exp\nf", "mmap", "__tls_get_addr"};
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
-        assert_int_equal(kiln_service_find(kiln_str_from(absent[i])), KILN_SERVICE_NONE);
-    assert_int_equal(kiln_service_find((kiln_str){"expfoo", 3}), kiln_service_find(KILN_STR("exp")));
+        assert_int_equal(kiln_service_find(KILN_ARCH_X86_64, kiln_str_from(absent[i])), KILN_SERVICE_NONE);
+    assert_int_equal(kiln_service_find(KILN_ARCH_ARM, (kiln_str){"expfoo", 3}), kiln_service_find(KILN_ARCH_X86_64, KILN_STR("exp")));
 }
 
-static uintptr_t address(const char *symbol) { return kiln_service_address(kiln_service_find(kiln_str_from(symbol))); }
+static uintptr_t address(const char *symbol) { return kiln_service_address(kiln_service_find(KILN_ARCH_X86_64, kiln_str_from(symbol))); }
 
 static void addresses_are_those_of_the_functions(void **state) {
     (void)state;
@@ -64,6 +73,21 @@ static void brain_floats_are_rounded_once(void **state) {
     assert_int_equal(low_half(from_double(-0.0)), 0x8000);
     assert_int_equal(low_half(from_double(1e300)), 0x7f80);
     assert_true(isnan(kiln_bf16_to_f32(low_half(from_double(NAN)))));
+}
+
+static void halves_are_converted_by_the_tables_of_base(void **state) {
+    (void)state;
+    float (*to_float)(float) = (float (*)(float))address("__extendhfsf2");
+    double (*to_double)(float) = (double (*)(float))address("__extendhfdf2");
+    float (*from_float)(float) = (float (*)(float))address("__truncsfhf2");
+    float (*from_double)(double) = (float (*)(double))address("__truncdfhf2");
+    assert_int_equal(low_half(from_float(1.5f)), 0x3e00);
+    assert_true(to_float(from_float(-0.25f)) == -0.25f && to_double(from_float(-0.25f)) == -0.25);
+    /* As above, between two halves. */
+    double middle = 1.0 + 1.0 / 2048, above = middle + ldexp(1.0, -40);
+    assert_int_equal(low_half(from_double(middle)), 0x3c00);
+    assert_int_equal(low_half(from_double(above)), 0x3c01);
+    assert_int_equal(low_half(from_double(-1e300)), 0xfc00);
 }
 
 static void scratch_holds_all_regions_aligned(void **state) {
@@ -113,9 +137,11 @@ static void table_without_pool_runs_in_the_caller(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_symbol_has_an_address_and_is_found),
+        cmocka_unit_test(helpers_of_one_processor_are_for_its_code_alone),
         cmocka_unit_test(what_is_not_listed_is_not_found),
         cmocka_unit_test(addresses_are_those_of_the_functions),
         cmocka_unit_test(brain_floats_are_rounded_once),
+        cmocka_unit_test(halves_are_converted_by_the_tables_of_base),
         cmocka_unit_test(scratch_holds_all_regions_aligned),
         cmocka_unit_test(table_runs_loops_with_its_workers),
         cmocka_unit_test(table_without_pool_runs_in_the_caller),

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "base/clock.h"
 #include "tests/support/test.h"
 
 static const uint8_t token[KILN_TOKEN_BYTES] = {1, 2, 3};
@@ -95,14 +94,14 @@ void pair_listen(pair *p) {
 void pair_dial(pair *p) { assert_non_null(kiln_net_dial(p->loop, &p->dial)); }
 
 void pair_run_until(pair *p, const bool *flag) {
-    kiln_timer_start(p->deadline, 20 * KILN_NS_PER_S);
+    kiln_timer_start(p->deadline, PAIR_DEADLINE_NS);
     while (!*flag && !p->late) kiln_loop_run_once(p->loop);
     kiln_timer_stop(p->deadline);
     assert_true(*flag);
 }
 
 void pair_run_until_count(pair *p, const uint32_t *count, uint32_t at_least) {
-    kiln_timer_start(p->deadline, 20 * KILN_NS_PER_S);
+    kiln_timer_start(p->deadline, PAIR_DEADLINE_NS);
     while (*count < at_least && !p->late) kiln_loop_run_once(p->loop);
     kiln_timer_stop(p->deadline);
     assert_true(*count >= at_least);

@@ -3,9 +3,11 @@
 #ifndef KILN_TESTS_PROTO_PAIR_H
 #define KILN_TESTS_PROTO_PAIR_H
 
+#include "base/clock.h"
 #include "proto/net.h"
 
 #define PAIR_MESSAGES_MAX 4096u
+#define PAIR_DEADLINE_NS (300 * KILN_NS_PER_S) /* only what is broken reaches it */
 
 typedef struct pair_end {
     kiln_conn *conn; /* NULL before opened and after closed */
@@ -42,7 +44,7 @@ void pair_deinit(pair *p);
 void pair_set_address(pair *p, const char *text);
 void pair_listen(pair *p);
 void pair_dial(pair *p);
-/* Runs until `*flag`; fails the test after 20 s. */
+/* Runs until `*flag`; fails the test after PAIR_DEADLINE_NS. */
 void pair_run_until(pair *p, const bool *flag);
 void pair_run_until_count(pair *p, const uint32_t *count, uint32_t at_least);
 /* Listens, dials, and runs until both are open. */

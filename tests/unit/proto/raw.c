@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "tests/support/test.h"
 
 void raw_take(raw_peer *r, pair *p, int fd) {
@@ -25,22 +24,27 @@ void raw_dial(raw_peer *r, pair *p) {
     raw_take(r, p, fd);
 }
 
-int raw_listen(pair *p) {
+int raw_bind(pair *p) {
     struct sockaddr_in address = {.sin_family = AF_INET};
     socklen_t size = sizeof address;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     assert_true(fd >= 0);
     assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
-    assert_int_equal(listen(fd, 1), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
     p->dial.address.port = ntohs(address.sin_port);
     return fd;
 }
 
+int raw_listen(pair *p) {
+    int fd = raw_bind(p);
+    assert_int_equal(listen(fd, 1), 0);
+    return fd;
+}
+
 void raw_accept(raw_peer *r, pair *p, int listener) {
     int fd = -1;
-    kiln_timer_start(p->deadline, 20 * KILN_NS_PER_S);
+    kiln_timer_start(p->deadline, PAIR_DEADLINE_NS);
     while (!p->late && (fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) < 0)
         kiln_loop_run_once(p->loop);
     kiln_timer_stop(p->deadline);
@@ -55,7 +59,7 @@ void raw_close(raw_peer *r) {
 }
 
 void raw_send(raw_peer *r, kiln_str bytes) {
-    kiln_timer_start(r->p->deadline, 20 * KILN_NS_PER_S);
+    kiln_timer_start(r->p->deadline, PAIR_DEADLINE_NS);
     while (bytes.size && !r->p->late) {
         ssize_t sent = send(r->fd, bytes.data, bytes.size, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent < 0 && errno != EAGAIN) break; /* the other side has closed: reading shows it */
@@ -100,7 +104,7 @@ void raw_hello(raw_peer *r, kiln_peer_role role, uint32_t version) {
 
 void raw_wait(raw_peer *r) {
     char byte;
-    kiln_timer_start(r->p->deadline, 20 * KILN_NS_PER_S);
+    kiln_timer_start(r->p->deadline, PAIR_DEADLINE_NS);
     while (!r->p->late && recv(r->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) < 0)
         kiln_loop_run_once(r->p->loop);
     kiln_timer_stop(r->p->deadline);
@@ -109,7 +113,7 @@ void raw_wait(raw_peer *r) {
 
 bool raw_read(raw_peer *r, kiln_frame *out_frame) {
     bool ready = false;
-    kiln_timer_start(r->p->deadline, 20 * KILN_NS_PER_S);
+    kiln_timer_start(r->p->deadline, PAIR_DEADLINE_NS);
     while (!ready && !r->closed && !r->p->late) {
         expect_ok(kiln_frame_read(&r->reader, &r->input, out_frame, &ready));
         if (ready) break;

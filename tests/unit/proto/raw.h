@@ -16,7 +16,9 @@ typedef struct raw_peer {
 
 /* Connects to the pair's listener. */
 void raw_dial(raw_peer *r, pair *p);
-/* In place of a tracker: listens, and tells the pair's dialling end where; accepts. */
+/* A port where nobody listens, told to the pair's dialling end, for as long as the socket lives. */
+int raw_bind(pair *p);
+/* In place of a tracker: listens there; accepts. */
 int raw_listen(pair *p);
 void raw_accept(raw_peer *r, pair *p, int listener);
 /* A socket that is connected already. */
@@ -30,7 +32,7 @@ void raw_hello(raw_peer *r, kiln_peer_role role, uint32_t version);
 /* Until there is something to read. */
 void raw_wait(raw_peer *r);
 /* The next frame, while the loop runs; false when the other side closed. Its body lives in `arena`.
- * Fails the test after 20 s. */
+ */
 bool raw_read(raw_peer *r, kiln_frame *out_frame);
 /* The next one is a message of that type; returns it decoded. */
 kiln_message raw_expect(raw_peer *r, kiln_message_type type);

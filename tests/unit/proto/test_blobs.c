@@ -179,22 +179,29 @@ static void break_and_reopen(blob_world *w, const char *side, const kiln_digest 
     pair_run_until(p, &p->server.opened);
 }
 
+typedef void (*transfer_start)(kiln_blobs *, const kiln_digest *, kiln_blobs_done, void *);
+
+static void expect_resumed(blob_world *w, transfer_start start, kiln_blob_store *from,
+                           kiln_blob_store *to, const char *side) {
+    kiln_digest digest = put_random(w, from, 20000000);
+    start(w->p.client.blobs, &digest, on_done, w);
+    break_and_reopen(w, side, &digest);
+    size_t half = half_bytes(w, side, &digest);
+    assert_in_range(half, 100000, 20000000 - 1);
+    start(w->p.client.blobs, &digest, on_done, w);
+    kiln_loop_run_once(w->p.loop);
+    assert_true(half_bytes(w, side, &digest) >= half); /* nothing was thrown away */
+    pair_run_until_count(&w->p, &w->done_count, 2);
+    assert_int_equal(w->code[1], KILN_OK);
+    assert_true(kiln_blob_store_has(to, &digest));
+    assert_int_equal(half_bytes(w, side, &digest), 0);
+}
+
 static void an_upload_that_broke_off_goes_on_where_it_was(void **state) {
     (void)state;
     blob_world w;
     world_init(&w, 0);
-    kiln_digest digest = put_random(&w, w.p.client.store, 20000000);
-    kiln_blobs_upload(w.p.client.blobs, &digest, on_done, &w);
-    break_and_reopen(&w, "server", &digest);
-    size_t half = half_bytes(&w, "server", &digest);
-    assert_in_range(half, 100000, 20000000 - 1);
-    kiln_blobs_upload(w.p.client.blobs, &digest, on_done, &w);
-    kiln_loop_run_once(w.p.loop);
-    assert_true(half_bytes(&w, "server", &digest) >= half); /* nothing was thrown away */
-    pair_run_until_count(&w.p, &w.done_count, 2);
-    assert_int_equal(w.code[1], KILN_OK);
-    assert_true(kiln_blob_store_has(w.p.server.store, &digest));
-    assert_int_equal(half_bytes(&w, "server", &digest), 0);
+    expect_resumed(&w, kiln_blobs_upload, w.p.client.store, w.p.server.store, "server");
     world_deinit(&w);
 }
 
@@ -202,16 +209,7 @@ static void a_fetch_that_broke_off_goes_on_where_it_was(void **state) {
     (void)state;
     blob_world w;
     world_init(&w, 0);
-    kiln_digest digest = put_random(&w, w.p.server.store, 20000000);
-    kiln_blobs_fetch(w.p.client.blobs, &digest, on_done, &w);
-    break_and_reopen(&w, "client", &digest);
-    size_t half = half_bytes(&w, "client", &digest);
-    assert_in_range(half, 100000, 20000000 - 1);
-    kiln_blobs_fetch(w.p.client.blobs, &digest, on_done, &w);
-    kiln_loop_run_once(w.p.loop);
-    assert_true(half_bytes(&w, "client", &digest) >= half);
-    pair_run_until_count(&w.p, &w.done_count, 2);
-    assert_int_equal(w.code[1], KILN_OK);
+    expect_resumed(&w, kiln_blobs_fetch, w.p.server.store, w.p.client.store, "client");
     world_deinit(&w);
 }
 
@@ -236,13 +234,42 @@ static void a_half_that_is_wrong_is_found_out_and_starts_anew(void **state) {
 
 /* ---- Credit ---- */
 
-/* The raw peer takes the place of the client, which goes. */
-static void raw_open(blob_world *w, raw_peer *r, uint32_t version) {
+/* A world in which a raw peer has the client's place. */
+static void raw_open(blob_world *w, raw_peer *r, uint64_t server_bytes_max, uint32_t version) {
+    world_init(w, server_bytes_max);
     kiln_conn_close(w->p.client.conn, KILN_OK);
     pair_run_until(&w->p, &w->p.server.closed);
     w->p.server.opened = w->p.server.closed = false;
     raw_dial(r, &w->p);
     raw_hello(r, KILN_PEER_CLIENT, version);
+}
+
+static void raw_say_get(raw_peer *r, uint32_t stream, const kiln_digest *digest) {
+    raw_say(r, &(kiln_message){
+                   .type = KILN_MSG_BLOB_GET, .stream = stream, .blob_get = {.digest = *digest}});
+}
+
+/* Asks for a blob, which is announced. */
+static void raw_get(raw_peer *r, uint32_t stream, const kiln_digest *digest) {
+    raw_say_get(r, stream, digest);
+    raw_expect(r, KILN_MSG_BLOB_PUT);
+}
+
+/* Announces a blob that goes by `first`, from `offset` on. */
+static void raw_put(raw_peer *r, uint32_t stream, uint8_t first, size_t size, uint64_t offset) {
+    raw_say(r, &(kiln_message){
+                   .type = KILN_MSG_BLOB_PUT,
+                   .stream = stream,
+                   .blob_put = {.blob = {.digest = {{first, 1}}, .size = size}, .offset = offset}});
+}
+
+static void raw_window(raw_peer *r, uint32_t stream, uint32_t bytes) {
+    raw_say(r,
+            &(kiln_message){.type = KILN_MSG_WINDOW, .stream = stream, .window = {.bytes = bytes}});
+}
+
+static void expect_refusal(raw_peer *r, kiln_code code) {
+    assert_int_equal(raw_expect(r, KILN_MSG_ERROR).error.code, code);
 }
 
 static void raw_done(blob_world *w, raw_peer *r) {
@@ -255,16 +282,13 @@ static void no_more_is_sent_than_there_is_credit_for(void **state) {
     (void)state;
     blob_world w;
     raw_peer r;
-    world_init(&w, 0);
+    raw_open(&w, &r, 0, 2);
     kiln_digest digest = put_random(&w, w.p.server.store, 3 << 20);
-    raw_open(&w, &r, 2);
-    raw_say(&r, &(kiln_message){
-                    .type = KILN_MSG_BLOB_GET, .stream = 1, .blob_get = {.digest = digest}});
-    raw_expect(&r, KILN_MSG_BLOB_PUT);
+    raw_get(&r, 1, &digest);
     assert_int_equal(raw_drain_data(&r, 1), KILN_STREAM_CREDIT);
-    raw_say(&r, &(kiln_message){.type = KILN_MSG_WINDOW, .stream = 1, .window = {.bytes = 70001}});
+    raw_window(&r, 1, 70001);
     assert_int_equal(raw_drain_data(&r, 1), 70001);
-    raw_say(&r, &(kiln_message){.type = KILN_MSG_WINDOW, .stream = 77, .window = {.bytes = 9}});
+    raw_window(&r, 77, 9);
     assert_int_equal(raw_drain_data(&r, 1), 0); /* credit of a stream that is none */
     raw_done(&w, &r);
 }
@@ -274,17 +298,12 @@ static void a_stream_without_credit_holds_no_other_up(void **state) {
     blob_world w;
     raw_peer r;
     kiln_frame frame;
-    world_init(&w, 0);
+    raw_open(&w, &r, 0, 2);
     kiln_digest large = put_random(&w, w.p.server.store, 3 << 20);
     kiln_digest small = put_random(&w, w.p.server.store, 1000);
-    raw_open(&w, &r, 2);
-    raw_say(&r,
-            &(kiln_message){.type = KILN_MSG_BLOB_GET, .stream = 1, .blob_get = {.digest = large}});
-    raw_expect(&r, KILN_MSG_BLOB_PUT);
+    raw_get(&r, 1, &large);
     assert_int_equal(raw_drain_data(&r, 1), KILN_STREAM_CREDIT);
-    raw_say(&r,
-            &(kiln_message){.type = KILN_MSG_BLOB_GET, .stream = 3, .blob_get = {.digest = small}});
-    raw_expect(&r, KILN_MSG_BLOB_PUT);
+    raw_get(&r, 3, &small);
     assert_true(raw_read(&r, &frame));
     assert_int_equal(frame.stream, 3);
     assert_int_equal(frame.body.size, 1000);
@@ -295,17 +314,14 @@ static void version_1_knows_no_credit_and_needs_none(void **state) {
     (void)state;
     blob_world w;
     raw_peer r;
-    world_init(&w, 0);
+    raw_open(&w, &r, 0, 1);
     kiln_digest digest = put_random(&w, w.p.server.store, 3 << 20);
-    raw_open(&w, &r, 1);
-    raw_say(&r, &(kiln_message){
-                    .type = KILN_MSG_BLOB_GET, .stream = 1, .blob_get = {.digest = digest}});
-    raw_expect(&r, KILN_MSG_BLOB_PUT);
+    raw_get(&r, 1, &digest);
     size_t size = 0;
     for (kiln_frame frame = {0}; size < 3 << 20; size += frame.body.size)
         assert_true(raw_read(&r, &frame) && frame.type == KILN_MSG_DATA);
-    raw_say(&r, &(kiln_message){.type = KILN_MSG_WINDOW, .stream = 1, .window = {.bytes = 9}});
-    assert_int_equal(raw_expect(&r, KILN_MSG_ERROR).error.code, KILN_UNIMPLEMENTED);
+    raw_window(&r, 1, 9);
+    expect_refusal(&r, KILN_UNIMPLEMENTED);
     raw_done(&w, &r);
 }
 
@@ -314,15 +330,10 @@ static void credit_without_end_is_no_credit(void **state) {
     blob_world w;
     raw_peer r;
     kiln_frame frame;
-    world_init(&w, 0);
+    raw_open(&w, &r, 0, 2);
     kiln_digest digest = put_random(&w, w.p.server.store, 40 << 20);
-    raw_open(&w, &r, 2);
-    raw_say(&r, &(kiln_message){
-                    .type = KILN_MSG_BLOB_GET, .stream = 1, .blob_get = {.digest = digest}});
-    for (int i = 0; i < 2; i++)
-        raw_say(&r, &(kiln_message){.type = KILN_MSG_WINDOW,
-                                    .stream = 1,
-                                    .window = {.bytes = KILN_STREAM_CREDIT_MAX}});
+    raw_say_get(&r, 1, &digest);
+    for (int i = 0; i < 2; i++) raw_window(&r, 1, KILN_STREAM_CREDIT_MAX);
     while (raw_read(&r, &frame))
         if (frame.type == KILN_MSG_ERROR) break;
     assert_int_equal(frame.type, KILN_MSG_ERROR);
@@ -334,13 +345,9 @@ static void who_goes_on_sending_a_refused_blob_is_cut(void **state) {
     (void)state;
     blob_world w;
     raw_peer r;
-    world_init(&w, 100000);
-    raw_open(&w, &r, 2);
-    kiln_message put = {.type = KILN_MSG_BLOB_PUT,
-                        .stream = 1,
-                        .blob_put = {.blob = {.digest = {{9}}, .size = 1 << 20}}};
-    raw_say(&r, &put);
-    assert_int_equal(raw_expect(&r, KILN_MSG_ERROR).error.code, KILN_RESOURCE_EXHAUSTED);
+    raw_open(&w, &r, 100000, 2);
+    raw_put(&r, 1, 9, 1 << 20, 0);
+    expect_refusal(&r, KILN_RESOURCE_EXHAUSTED);
     for (size_t sent = 0; sent <= KILN_STREAM_CREDIT; sent += 50000)
         raw_send_data(&r, 1, 50000, false);
     kiln_message why = raw_expect(&r, KILN_MSG_ERROR);
@@ -352,21 +359,18 @@ static void what_transfers_leave_behind_counts_for_the_quota(void **state) {
     (void)state;
     blob_world w;
     raw_peer r;
-    world_init(&w, 300000);
+    raw_open(&w, &r, 300000, 2);
     kiln_digest old = put_random(&w, w.p.server.store, 100000);
-    raw_open(&w, &r, 2);
-    for (uint32_t i = 0; i < 3; i++) { /* never finished: 240,000 bytes of them */
-        kiln_message put = {.type = KILN_MSG_BLOB_PUT,
-                            .stream = 2 * i + 1,
-                            .blob_put = {.blob = {.digest = {{(uint8_t)(i + 1)}}, .size = 200000}}};
-        raw_say(&r, &put);
-        raw_send_data(&r, put.stream, 60000, false);
-        raw_send_data(&r, put.stream, 20000, false);
+    for (uint32_t stream = 1; stream <= 5;
+         stream += 2) { /* never finished: 240,000 bytes of them */
+        raw_put(&r, stream, (uint8_t)stream, 200000, 0);
+        raw_send_data(&r, stream, 60000, false);
+        raw_send_data(&r, stream, 20000, false);
     }
     raw_drain_data(&r, 0);
     assert_false(kiln_blob_store_has(w.p.server.store, &old)); /* made place */
     raw_send_data(&r, 5, 65000, false);                        /* and now nothing else can */
-    assert_int_equal(raw_expect(&r, KILN_MSG_ERROR).error.code, KILN_RESOURCE_EXHAUSTED);
+    expect_refusal(&r, KILN_RESOURCE_EXHAUSTED);
     raw_done(&w, &r);
 }
 
@@ -374,8 +378,7 @@ static void answers_that_nobody_asked_for_are_ignored(void **state) {
     (void)state;
     blob_world w;
     raw_peer r;
-    world_init(&w, 0);
-    raw_open(&w, &r, 2);
+    raw_open(&w, &r, 0, 2);
     w.p.server.message_count = 0;
     raw_say(&r, &(kiln_message){.type = KILN_MSG_BLOB_HAVE, .stream = 5});
     assert_int_equal(raw_expect(&r, KILN_MSG_BLOB_MISSING).blob_missing.blobs.count, 0);
@@ -390,22 +393,12 @@ static void a_peer_has_only_so_many_transfers_at_a_time(void **state) {
     (void)state;
     blob_world w;
     raw_peer r;
-    world_init(&w, 0);
+    raw_open(&w, &r, 0, 2);
     kiln_digest large = put_random(&w, w.p.server.store, 3 << 20);
-    raw_open(&w, &r, 2);
-    for (uint32_t i = 0; i < MANY; i++) {
-        kiln_message put = {.type = KILN_MSG_BLOB_PUT,
-                            .stream = 2 * i + 1,
-                            .blob_put = {.blob = {.digest = {{(uint8_t)i, 1}}, .size = 100000}}};
-        raw_say(&r, &put);
-    }
-    for (uint32_t i = 64; i < MANY; i++)
-        assert_int_equal(raw_expect(&r, KILN_MSG_ERROR).error.code, KILN_RESOURCE_EXHAUSTED);
+    for (uint32_t i = 0; i < MANY; i++) raw_put(&r, 2 * i + 1, (uint8_t)i, 100000, 0);
+    for (uint32_t i = 64; i < MANY; i++) expect_refusal(&r, KILN_RESOURCE_EXHAUSTED);
     uint32_t refused = 0;
-    for (uint32_t i = 0; i < MANY; i++)
-        raw_say(&r, &(kiln_message){.type = KILN_MSG_BLOB_GET,
-                                    .stream = 1001 + 2 * i,
-                                    .blob_get = {.digest = large}});
+    for (uint32_t i = 0; i < MANY; i++) raw_say_get(&r, 1001 + 2 * i, &large);
     for (kiln_frame frame = {0}; refused < MANY - 64 && raw_read(&r, &frame);)
         refused += frame.type == KILN_MSG_ERROR;
     assert_int_equal(refused, MANY - 64);
@@ -416,13 +409,9 @@ static void a_stream_in_use_takes_no_second_blob(void **state) {
     (void)state;
     blob_world w;
     raw_peer r;
-    world_init(&w, 0);
-    raw_open(&w, &r, 2);
-    kiln_message put = {.type = KILN_MSG_BLOB_PUT,
-                        .stream = 1,
-                        .blob_put = {.blob = {.digest = {{1}}, .size = 10}}};
-    raw_say(&r, &put);
-    raw_say(&r, &put);
+    raw_open(&w, &r, 0, 2);
+    raw_put(&r, 1, 1, 10, 0);
+    raw_put(&r, 1, 1, 10, 0);
     expect_str(kiln_str_slice(raw_expect(&r, KILN_MSG_ERROR).error.text, 0, 8), "BLOB_PUT");
     raw_done(&w, &r);
     assert_int_equal(w.p.server.why, KILN_DATA_LOSS);
@@ -432,8 +421,7 @@ static void data_for_no_blob_ends_the_connection(void **state) {
     (void)state;
     blob_world w;
     raw_peer r;
-    world_init(&w, 0);
-    raw_open(&w, &r, 2);
+    raw_open(&w, &r, 0, 2);
     raw_send_data(&r, 7, 100, false);
     raw_expect(&r, KILN_MSG_ERROR);
     raw_done(&w, &r);
@@ -458,27 +446,17 @@ static void a_blob_of_another_content_is_refused_on_its_stream(void **state) {
     (void)state;
     blob_world w;
     raw_peer r;
-    world_init(&w, 0);
-    raw_open(&w, &r, 2);
-    kiln_message put = {.type = KILN_MSG_BLOB_PUT,
-                        .stream = 1,
-                        .blob_put = {.blob = {.digest = {{1}}, .size = 10}}};
-    raw_say(&r, &put);
+    raw_open(&w, &r, 0, 2);
+    raw_put(&r, 1, 1, 10, 0);
     raw_send_data(&r, 1, 10, true);
-    assert_int_equal(raw_expect(&r, KILN_MSG_ERROR).error.code, KILN_DATA_LOSS);
-    put.stream = 3;
-    put.blob_put.blob.digest.byte[0] = 2;
-    raw_say(&r, &put);
+    expect_refusal(&r, KILN_DATA_LOSS);
+    raw_put(&r, 3, 2, 10, 0);
     raw_send_data(&r, 3, 4, true); /* and shorter than announced */
-    assert_int_equal(raw_expect(&r, KILN_MSG_ERROR).error.code, KILN_DATA_LOSS);
-    put.stream = 5;
-    put.blob_put.offset = 11; /* behind its end */
-    raw_say(&r, &put);
-    assert_int_equal(raw_expect(&r, KILN_MSG_ERROR).error.code, KILN_DATA_LOSS);
-    put.stream = 7;
-    put.blob_put.offset = 5; /* where no transfer broke off */
-    raw_say(&r, &put);
-    assert_int_equal(raw_expect(&r, KILN_MSG_ERROR).error.code, KILN_ABORTED);
+    expect_refusal(&r, KILN_DATA_LOSS);
+    raw_put(&r, 5, 2, 10, 11); /* behind its end */
+    expect_refusal(&r, KILN_DATA_LOSS);
+    raw_put(&r, 7, 2, 10, 5); /* where no transfer broke off */
+    expect_refusal(&r, KILN_ABORTED);
     raw_done(&w, &r);
 }
 

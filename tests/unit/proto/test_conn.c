@@ -1,10 +1,7 @@
-#include <arpa/inet.h>
-#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "proto/net/conn.h"
 #include "tests/support/test.h"
 #include "tests/unit/proto/raw.h"
@@ -79,14 +76,12 @@ static void dialling_nobody_says_so(void **state) {
     (void)state;
     pair p;
     pair_init(&p);
-    pair_listen(&p); /* a port that was free, and is again */
-    kiln_listener_close(p.listener);
-    p.listener = NULL;
-    kiln_loop_run_once(p.loop);
+    int nobody = raw_bind(&p);
     pair_dial(&p);
     pair_run_until(&p, &p.client.closed);
     assert_int_equal(p.client.why, KILN_UNAVAILABLE);
     expect_contains(p.client.why_text, "no tracker listens there");
+    close(nobody);
     pair_deinit(&p);
 }
 
@@ -148,44 +143,19 @@ static void a_message_of_another_role_is_refused_and_not_delivered(void **state)
     pair_deinit(&p);
 }
 
-/* A peer of bytes: connects to the listener by hand. */
-static int dial_raw(const pair *p) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(p->dial.address.port)};
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_true(fd >= 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
-    return fd;
-}
-
-/* Runs the loop until the other side closed; what it said is left in `out`. */
-static size_t read_to_end(pair *p, int fd, char *out, size_t size) {
-    size_t got = 0;
-    kiln_timer_start(p->deadline, 20 * KILN_NS_PER_S);
-    while (!p->late) {
-        ssize_t n = recv(fd, out + got, size - got, MSG_DONTWAIT);
-        if (n == 0 || (n < 0 && errno != EAGAIN)) break;
-        if (n > 0)
-            got += (size_t)n;
-        else
-            kiln_loop_run_once(p->loop);
-    }
-    kiln_timer_stop(p->deadline);
-    assert_false(p->late);
-    return got;
-}
-
-static void expect_refusal(kiln_str bytes, const char *needle) {
+static void expect_refusal(kiln_str bytes, const char *why) {
     pair p;
+    raw_peer r;
+    kiln_frame frame;
     pair_init(&p);
     pair_listen(&p);
-    int fd = dial_raw(&p);
-    char said[8192] = {0};
-    assert_int_equal(send(fd, bytes.data, bytes.size, MSG_NOSIGNAL), bytes.size);
-    size_t got = read_to_end(&p, fd, said, sizeof said - 1);
-    assert_true(memmem(said, got, needle, strlen(needle)) != NULL);
+    raw_dial(&r, &p);
+    raw_send(&r, bytes);
+    const kiln_message error = raw_expect(&r, KILN_MSG_ERROR);
+    expect_contains(kiln_str_dup(&r.arena, error.error.text), why);
+    assert_false(raw_read(&r, &frame)); /* and it is cut */
     assert_false(p.server.opened);
-    close(fd);
+    raw_close(&r);
     pair_deinit(&p);
 }
 
@@ -208,21 +178,11 @@ static void strangers_are_told_why_and_dropped(void **state) {
 static void a_peer_that_does_not_read_costs_a_bounded_queue(void **state) {
     (void)state;
     pair p;
+    raw_peer r;
     pair_init(&p);
-    p.listen.insecure = true;
     pair_listen(&p);
-    int fd = dial_raw(&p);
-    kiln_strbuf bytes = {0};
-    kiln_message hello = {.type = KILN_MSG_HELLO,
-                          .hello = {.version_min = 1,
-                                    .version_max = 1,
-                                    .role = KILN_PEER_CLIENT,
-                                    .node = KILN_STR("n"),
-                                    .boot = KILN_STR("b")}};
-    expect_ok(kiln_frame_write_message(&bytes, &hello));
-    assert_int_equal(send(fd, bytes.data, bytes.size, MSG_NOSIGNAL), bytes.size);
-    kiln_strbuf_deinit(&bytes);
-    pair_run_until(&p, &p.server.opened);
+    raw_dial(&r, &p);
+    raw_hello(&r, KILN_PEER_CLIENT, 1);
     static char text[KILN_MESSAGES_PROSE];
     memset(text, 'x', sizeof text);
     kiln_message away = {.type = KILN_MSG_GOAWAY, .goaway = {.reason = {text, sizeof text}}};
@@ -238,7 +198,7 @@ static void a_peer_that_does_not_read_costs_a_bounded_queue(void **state) {
     pair_run_until(&p, &p.server.closed);
     assert_int_equal(p.server.why, KILN_RESOURCE_EXHAUSTED);
     assert_true(most <= KILN_NET_QUEUE_MAX);
-    close(fd);
+    raw_close(&r);
     pair_deinit(&p);
 }
 

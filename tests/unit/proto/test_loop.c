@@ -7,6 +7,8 @@
 #include "proto/net/internal.h"
 #include "tests/support/test.h"
 
+#define LATE_NS (300 * KILN_NS_PER_S) /* only what is broken reaches it */
+
 typedef struct noted {
     kiln_loop *loop;
     kiln_timer *timer;
@@ -89,15 +91,19 @@ static void on_signal(void *context, int number) {
     kiln_loop_stop(n->loop);
 }
 
-static void keep_awake(void *context) { (void)context; }
+/* For loops that have nothing else to wait for. */
+static void fail_late(void *context) {
+    (void)context;
+    fail_msg("nothing happened");
+}
 
 static void a_signal_becomes_a_callback(void **state) {
     (void)state;
     noted n = {0};
     expect_ok(kiln_loop_create(&n.loop));
     kiln_loop_on_signal(n.loop, SIGUSR1, on_signal, &n);
-    n.timer = kiln_timer_create(n.loop, keep_awake, &n);
-    kiln_timer_start(n.timer, 20 * KILN_NS_PER_S);
+    n.timer = kiln_timer_create(n.loop, fail_late, NULL);
+    kiln_timer_start(n.timer, LATE_NS);
     assert_int_equal(raise(SIGUSR1), 0);
     kiln_loop_run(n.loop);
     assert_int_equal(n.count, 1);
@@ -140,8 +146,8 @@ static void a_wake_reaches_the_loop(void **state) {
     noted n = {0};
     expect_ok(kiln_loop_create(&n.loop));
     kiln_loop_on_wake(n.loop, woken, &n);
-    n.timer = kiln_timer_create(n.loop, keep_awake, &n);
-    kiln_timer_start(n.timer, 20 * KILN_NS_PER_S);
+    n.timer = kiln_timer_create(n.loop, fail_late, NULL);
+    kiln_timer_start(n.timer, LATE_NS);
     kiln_loop_wake(n.loop);
     kiln_loop_run(n.loop);
     assert_int_equal(n.count, 1);
@@ -164,12 +170,10 @@ static void a_server_stops_when_it_is_told_to(void **state) {
     (void)state;
     kiln_loop *loop = NULL;
     expect_ok(kiln_loop_create_stoppable(&loop));
-    kiln_timer *timer = kiln_timer_create(loop, keep_awake, NULL);
-    kiln_timer_start(timer, 20 * KILN_NS_PER_S);
+    kiln_timer *timer = kiln_timer_create(loop, fail_late, NULL);
+    kiln_timer_start(timer, LATE_NS);
     assert_int_equal(raise(SIGTERM), 0);
-    uint64_t begin = kiln_loop_now_ns(loop);
     kiln_loop_run(loop);
-    assert_true(kiln_loop_now_ns(loop) - begin < 10 * KILN_NS_PER_S);
     kiln_timer_destroy(timer);
     kiln_loop_destroy(loop);
 }

@@ -144,16 +144,15 @@ static void both_generations_are_valid_while_a_key_is_replaced(void **state) {
     }
 }
 
-static void a_revoked_key_is_cut_within_a_second(void **state) {
+static void a_revoked_key_is_cut_at_the_next_look(void **state) {
+    _Static_assert(2 * KILN_NET_KEYS_NS <= KILN_NS_PER_S, "within a second");
     locked l;
     set_up(&l, *state);
     pair_open(&l.p);
     kiln_key name = l.p.credentials.key;
     assert_int_equal(kiln_keys_revoke(&l.keys, &name), 1);
-    uint64_t start_ns = kiln_clock_ns();
     expect_ok(kiln_keys_write(l.path, &l.keys));
     pair_run_until(&l.p, &l.p.client.closed);
-    assert_true(kiln_clock_ns() - start_ns < KILN_NS_PER_S);
     assert_int_equal(l.p.client.why, KILN_UNAUTHENTICATED);
     expect_contains(l.p.client.why_text, "revoked");
     pair_run_until(&l.p, &l.p.server.closed);
@@ -453,7 +452,7 @@ int main(void) {
         test_with_arena(a_key_lets_speak_in_its_own_role_only),
         test_with_arena(an_admin_may_speak_as_client),
         test_with_arena(both_generations_are_valid_while_a_key_is_replaced),
-        test_with_arena(a_revoked_key_is_cut_within_a_second),
+        test_with_arena(a_revoked_key_is_cut_at_the_next_look),
         test_with_arena(a_revoked_key_cuts_nobody_else),
         test_with_arena(a_key_lets_speak_under_its_own_name_only),
         cmocka_unit_test(an_insecure_tracker_takes_whoever_is_on_this_machine),

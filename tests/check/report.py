@@ -10,6 +10,7 @@ import re
 import sys
 
 CASE = re.compile(r"^(not ok|ok)\b(.*)$", re.M)
+LINES, WIDTH = 40, 300  # shown of a failed case
 
 
 def count(test):
@@ -30,21 +31,22 @@ def count(test):
     return passed, failed, skipped
 
 
-def show(lines, count):
-    for line in lines[-count:]:
-        print("    " + line)
+def show(lines):
+    for line in lines:
+        print("    " + line[:WIDTH])
 
 
 def failed_cases(stdout):
-    """Lines of the failed cases with what cmocka says about them; all lines of a program without TAP."""
-    kept, inside = [], False
+    """What failed cases say about themselves, each from its beginning; the end of a program without TAP."""
+    kept, room = [], 0
     lines = stdout.rstrip().splitlines()
     for line in lines:
         if CASE.match(line):
-            inside = line.startswith("not ok")
-        if inside:
+            room = LINES if line.startswith("not ok") else 0
+        if room:
             kept.append(line)
-    return kept or lines
+            room -= 1
+    return kept or lines[-LINES:]
 
 
 def main(arguments):
@@ -63,8 +65,8 @@ def main(arguments):
             if counts[1]:
                 name = test["name"].split(" / ")[-1]
                 print(f"\n{name}: {test['result']}")
-                show(failed_cases(test.get("stdout") or ""), 30)
-                show((test.get("stderr") or "").rstrip().splitlines(), 30)
+                show(failed_cases(test.get("stdout") or ""))
+                show((test.get("stderr") or "").rstrip().splitlines()[-LINES:])
                 print(f"  again: ./dev {label} {name}")
     if total == [0, 0, 0]:
         total[1] = 1

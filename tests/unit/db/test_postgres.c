@@ -25,7 +25,7 @@ static char *ask(void **state, const char *sql) {
 
 /* Ends all of Kiln's connections, as a restart of the server does. */
 static void cut(void **state) {
-    ask(state, "SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity"
+    ask(state, "SELECT count(pg_terminate_backend(pid, 300000)) FROM pg_stat_activity"
                " WHERE application_name = 'kiln'");
 }
 

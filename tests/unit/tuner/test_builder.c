@@ -14,6 +14,7 @@
 #include "tests/support/test.h"
 
 #define SECOND UINT64_C(1000000000)
+#define PATIENCE (300 * SECOND) /* only what is broken reaches it */
 #define ANSWERS_MAX 16
 
 /* ---- the worker -------------------------------------------------------------------------------
@@ -108,7 +109,7 @@ static int set_up(void **state) {
     *f = (fixture){0};
     expect_ok(kiln_loop_create(&f->loop));
     f->deadline = kiln_timer_create(f->loop, on_late, f);
-    kiln_timer_start(f->deadline, 60 * SECOND);
+    kiln_timer_start(f->deadline, PATIENCE);
     return 0;
 }
 
@@ -139,7 +140,7 @@ static void on_done(void *context, const kiln_work_reply *reply, kiln_outcome ou
     kiln_loop_stop(f->loop);
     const char *then = f->then;
     f->then = NULL;
-    if (then) submit(f, then, true, 60 * SECOND);
+    if (then) submit(f, then, true, PATIENCE);
 }
 
 static void submit_sized(fixture *f, const char *what, bool urgent, uint64_t deadline_ns,
@@ -164,7 +165,7 @@ static void run_until(fixture *f, uint32_t count) {
 static void requests_are_answered_in_order_by_one_worker(void **state) {
     fixture *f = *state;
     start_pool(f, 1, NULL);
-    for (int i = 0; i < 5; i++) submit(f, "reply", false, 60 * SECOND);
+    for (int i = 0; i < 5; i++) submit(f, "reply", false, PATIENCE);
     assert_int_equal(f->count, 0); /* never from inside */
     run_until(f, 5);
     for (uint32_t i = 0; i < 5; i++) {
@@ -178,10 +179,10 @@ static void requests_are_answered_in_order_by_one_worker(void **state) {
 static void urgent_requests_go_first_and_keep_their_order(void **state) {
     fixture *f = *state;
     start_pool(f, 1, NULL);
-    submit(f, "reply", false, 60 * SECOND); /* 0 */
-    submit(f, "reply", false, 60 * SECOND); /* 1 */
-    submit(f, "reply", true, 60 * SECOND);  /* 2 */
-    submit(f, "reply", true, 60 * SECOND);  /* 3 */
+    submit(f, "reply", false, PATIENCE); /* 0 */
+    submit(f, "reply", false, PATIENCE); /* 1 */
+    submit(f, "reply", true, PATIENCE);  /* 2 */
+    submit(f, "reply", true, PATIENCE);  /* 3 */
     run_until(f, 4);
     static const uint64_t order[] = {2, 3, 0, 1};
     for (uint32_t i = 0; i < 4; i++) assert_int_equal(f->got[i].id, order[i]);
@@ -190,9 +191,9 @@ static void urgent_requests_go_first_and_keep_their_order(void **state) {
 static void workers_work_beside_each_other(void **state) {
     fixture *f = *state;
     start_pool(f, 2, NULL);
-    submit(f, "hang", false, 60 * SECOND);
-    submit(f, "reply", false, 60 * SECOND);
-    submit(f, "reply", false, 60 * SECOND);
+    submit(f, "hang", false, PATIENCE);
+    submit(f, "reply", false, PATIENCE);
+    submit(f, "reply", false, PATIENCE);
     run_until(f, 2);
     assert_int_equal(f->got[0].id, 1);
     assert_int_equal(f->got[1].id, 2);
@@ -201,7 +202,7 @@ static void workers_work_beside_each_other(void **state) {
 static void workers_are_told_their_cores(void **state) {
     fixture *f = *state;
     start_pool(f, 1, "1-3");
-    submit(f, "reply", false, 60 * SECOND);
+    submit(f, "reply", false, PATIENCE);
     run_until(f, 1);
     expect_contains(f->got[0].text, " --cores 1-3");
 }
@@ -211,7 +212,7 @@ static void long_frames_pass_both_ways(void **state) {
     static char program[2000000];
     memset(program, 'p', sizeof program);
     start_pool(f, 1, NULL);
-    submit_sized(f, "long", false, 60 * SECOND, (kiln_str){program, sizeof program});
+    submit_sized(f, "long", false, PATIENCE, (kiln_str){program, sizeof program});
     run_until(f, 1);
     assert_true(f->got[0].replied);
     assert_int_equal(f->got[0].bytes_size, sizeof program);
@@ -223,9 +224,9 @@ static void long_frames_pass_both_ways(void **state) {
 static void expect_replaced(fixture *f, const char *what, uint64_t deadline_ns,
                             kiln_outcome outcome, const char *why) {
     start_pool(f, 1, NULL);
-    submit(f, "reply", false, 60 * SECOND);
+    submit(f, "reply", false, PATIENCE);
     submit(f, what, false, deadline_ns);
-    submit(f, "reply", false, 60 * SECOND);
+    submit(f, "reply", false, PATIENCE);
     run_until(f, 3);
     assert_true(f->got[0].replied);
     assert_false(f->got[1].replied);
@@ -237,16 +238,16 @@ static void expect_replaced(fixture *f, const char *what, uint64_t deadline_ns,
 }
 
 static void a_worker_that_dies_is_replaced(void **state) {
-    expect_replaced(*state, "die", 60 * SECOND, KILN_OUTCOME_CRASH, "died");
+    expect_replaced(*state, "die", PATIENCE, KILN_OUTCOME_CRASH, "died");
 }
 static void a_worker_that_ends_is_replaced(void **state) {
-    expect_replaced(*state, "end", 60 * SECOND, KILN_OUTCOME_CRASH, "died");
+    expect_replaced(*state, "end", PATIENCE, KILN_OUTCOME_CRASH, "died");
 }
 static void a_worker_past_its_deadline_is_replaced(void **state) {
     expect_replaced(*state, "hang", SECOND / 50, KILN_OUTCOME_TIMEOUT, "deadline");
 }
 static void a_worker_that_speaks_nonsense_is_replaced(void **state) {
-    expect_replaced(*state, "nonsense", 60 * SECOND, KILN_OUTCOME_CRASH, "frame");
+    expect_replaced(*state, "nonsense", PATIENCE, KILN_OUTCOME_CRASH, "frame");
 }
 
 static void deadlines_count_from_when_a_worker_takes_the_request(void **state) {
@@ -265,7 +266,7 @@ static void a_callback_may_submit_more(void **state) {
     fixture *f = *state;
     start_pool(f, 1, NULL);
     f->then = "reply";
-    submit(f, "die", false, 60 * SECOND);
+    submit(f, "die", false, PATIENCE);
     run_until(f, 2);
     assert_false(f->got[0].replied);
     assert_true(f->got[1].replied);
@@ -289,7 +290,7 @@ static void a_callback_may_destroy_the_pool(void **state) {
             f->loop, &(kiln_builders_options){.program = programs[i], .worker_count = 2});
         for (uint32_t k = 0; k < 3; k++) {
             const kiln_work_request request = {.work = KILN_WORK_BUILD, .id = k};
-            kiln_builders_submit(f->pool, &request, false, 10 * SECOND, destroy_pool, f);
+            kiln_builders_submit(f->pool, &request, false, PATIENCE, destroy_pool, f);
         }
         kiln_loop_run(f->loop);
         assert_null(f->pool);
@@ -301,7 +302,7 @@ static void a_program_that_is_not_there_blames_the_machine(void **state) {
     fixture *f = *state;
     const kiln_builders_options options = {.program = "/nowhere/kiln-tuner", .worker_count = 1};
     f->pool = kiln_builders_create(f->loop, &options);
-    submit(f, "reply", false, 60 * SECOND);
+    submit(f, "reply", false, PATIENCE);
     run_until(f, 1);
     assert_false(f->got[0].replied);
     assert_int_equal(f->got[0].outcome, KILN_OUTCOME_INFRA);
@@ -311,12 +312,12 @@ static void a_program_that_is_not_there_blames_the_machine(void **state) {
 static void destroying_the_pool_ends_its_workers_and_calls_nobody(void **state) {
     fixture *f = *state;
     start_pool(f, 1, NULL);
-    submit(f, "reply", false, 60 * SECOND);
+    submit(f, "reply", false, PATIENCE);
     run_until(f, 1);
     uint64_t pid;
     assert_true(kiln_str_to_u64(kiln_str_from(f->got[0].text), &pid));
-    submit(f, "hang", false, 60 * SECOND);
-    submit(f, "reply", false, 60 * SECOND);
+    submit(f, "hang", false, PATIENCE);
+    submit(f, "reply", false, PATIENCE);
     kiln_builders_destroy(f->pool);
     f->pool = NULL;
     assert_int_equal(kill((pid_t)pid, 0), -1);

@@ -30,7 +30,8 @@
 struct kiln_arena_chunk {
     kiln_arena_chunk *older;
     size_t size, used; /* of data */
-    _Alignas(OBJECT_ALIGNMENT) unsigned char data[];
+    /* As the allocator aligns, which on 32 bits is less than objects get: see padding_of. */
+    _Alignas(max_align_t) unsigned char data[];
 };
 
 void kiln_arena_init(kiln_arena *arena, size_t chunk_bytes) {

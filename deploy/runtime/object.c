@@ -1,8 +1,9 @@
 #include "deploy/runtime/object.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
+#include "base/vec.h"
 #include "deploy/runtime/load.h"
 #include "deploy/runtime/services.h"
 
@@ -320,14 +321,18 @@ kiln_status kiln_object_read(kiln_str bytes, const kiln_object_arch *arch, size_
     return KILN_OK;
 }
 
+/* How far the relocation at a place reaches, for those that others are the low part of. */
+typedef struct reached {
+    size_t place;
+    uint64_t distance;
+} reached;
+
 typedef struct link_state {
     const kiln_object_image *image;
     uint8_t *memory;
     uint64_t address;
-    kiln_map distance; /* of relocations that others are the low part of, by their place */
+    KILN_VEC(reached) high; /* by place, once all are known */
 } link_state;
-
-static kiln_str place_key(const size_t *place) { return (kiln_str){(const char *)place, sizeof *place}; }
 
 /* Symbol + addend, modulo 2^64 as the ABIs have it; `apply` finds what does not fit. */
 static uint64_t value_of(const link_state *link, const Elf64_Rela *r, const kiln_relocation_kind *kind,
@@ -351,16 +356,25 @@ static kiln_status note_distance(void *context, const kiln_object_section *secti
         is_high |= link->image->arch->relocation[i].high == kind->number;
     if (!is_high) return KILN_OK;
     uint64_t value = value_of(link, r, kind, link->memory + place);
-    (void)kiln_map_put(&link->distance, place_key(&place), value - (link->address + place));
+    kiln_vec_push(&link->high, ((reached){place, value - (link->address + place)}));
     return KILN_OK;
+}
+
+static int compare_places(const void *a, const void *b) {
+    size_t x = ((const reached *)a)->place, y = ((const reached *)b)->place;
+    return (x > y) - (x < y);
 }
 
 /* The distance that the high part reaches whose place the symbol names. */
 static kiln_status find_distance(const link_state *link, const Elf64_Rela *r, uint64_t *out_value) {
     const kiln_object_symbol *symbol = &link->image->symbol[ELF64_R_SYM(r->r_info)];
     size_t place = link->image->section[symbol->section].place + (size_t)symbol->value;
-    bool found = symbol->section && kiln_map_find(&link->distance, place_key(&place), out_value);
-    return found ? KILN_OK : KILN_ERROR(DATA_LOSS, "%s is at no high part", show(symbol->name).text);
+    const reached *found = NULL;
+    if (symbol->section && link->high.count)
+        found = bsearch(&(reached){.place = place}, link->high.data, link->high.count, sizeof *found, compare_places);
+    if (!found) return KILN_ERROR(DATA_LOSS, "%s is at no high part", show(symbol->name).text);
+    *out_value = found->distance;
+    return KILN_OK;
 }
 
 static kiln_status apply_relocation(void *context, const kiln_object_section *section, const Elf64_Rela *r,
@@ -392,9 +406,9 @@ kiln_status kiln_object_link(const kiln_object_image *image, uint8_t *memory, ui
         image->arch->write_veneer(place, kiln_service_address(service));
     }
     link_state link = {.image = image, .memory = memory, .address = address};
-    kiln_map_init(&link.distance);
     kiln_status st = visit_relocations(image, note_distance, &link);
+    if (link.high.count) qsort(link.high.data, link.high.count, sizeof *link.high.data, compare_places);
     if (!st) st = visit_relocations(image, apply_relocation, &link);
-    kiln_map_deinit(&link.distance);
+    kiln_vec_deinit(&link.high);
     return st;
 }

@@ -1,7 +1,10 @@
 #include "tests/unit/compiler-core/codegen/draw.h"
 
 #include "base/check.h"
+#include "compiler-core/ir/eval.h"
 #include "compiler-core/sched/prim.h"
+#include "compiler-core/sched/space.h"
+#include "tests/unit/compiler-core/ir/support.h"
 
 typedef struct drawing {
     kiln_program *p;
@@ -130,4 +133,26 @@ kiln_program *draw_schedule(const kiln_program *te, kiln_rand *rand, uint32_t st
         kiln_status_free(kiln_prim_apply(d.p, prim, &args)); /* refused ones are part of the game */
     }
     return d.p;
+}
+
+kiln_program *draw_sample(const kiln_program *te, const kiln_target *target, kiln_rand *rand) {
+    kiln_space *space = KILN_ARENA_NEW(te->arena, kiln_space);
+    kiln_trace trace;
+    kiln_program *scheduled = NULL;
+    kiln_status st = kiln_space_create(te, target, te->arena, space);
+    if (!st) st = kiln_space_sample(space, rand, te->arena, &trace, &scheduled);
+    if (st) fail_msg("%s", kiln_status_text(st));
+    return scheduled;
+}
+
+bool schedule_is_sound(const kiln_program *te, const kiln_program *scheduled, uint64_t seed) {
+    kiln_tensor got[64];
+    uint32_t count = make_args(te, seed, got);
+    kiln_status st = kiln_loop_eval(scheduled, got, count);
+    if (st)
+        print_message("seed %llu: schedule left out: %s\n", (unsigned long long)seed,
+                      kiln_status_text(st));
+    bool sound = st == NULL;
+    kiln_status_free(st);
+    return sound;
 }

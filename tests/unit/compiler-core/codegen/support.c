@@ -72,8 +72,7 @@ kiln_status compile_scheduled(const kiln_program *scheduled, const kiln_target *
     return KILN_OK;
 }
 
-static const kiln_tensor *tensor_named(const kiln_program *te, const kiln_tensor *args,
-                                       kiln_str name) {
+const kiln_tensor *tensor_named(const kiln_program *te, const kiln_tensor *args, kiln_str name) {
     kiln_buffer buffer[KILN_PROGRAM_BUFFERS_MAX];
     uint32_t count = kiln_program_args(te, buffer);
     for (uint32_t i = 0; i < count; i++)
@@ -179,8 +178,20 @@ static void double_bounds(const kiln_program *te, kiln_tensor *bound) {
     }
 }
 
+static kiln_status run_here(void *context, const kiln_artefact *artefact, const kiln_program *te,
+                            const kiln_tensor *args, uint32_t workers) {
+    (void)context;
+    return run_artefact(artefact, te, args, workers);
+}
+
 kiln_status expect_compiled_equals(const kiln_program *te, const kiln_program *scheduled,
                                    const kiln_target *target, uint32_t optimise, uint64_t seed) {
+    return expect_runs_equal(te, scheduled, target, optimise, seed, run_here, NULL);
+}
+
+kiln_status expect_runs_equal(const kiln_program *te, const kiln_program *scheduled,
+                              const kiln_target *target, uint32_t optimise, uint64_t seed,
+                              artefact_runner run, void *context) {
     kiln_artefact artefact;
     kiln_tensor wanted[ARGS_MAX], got[ARGS_MAX], bound[ARGS_MAX];
     kiln_status st = compile_scheduled(scheduled, target, optimise, te->arena, &artefact);
@@ -194,7 +205,7 @@ kiln_status expect_compiled_equals(const kiln_program *te, const kiln_program *s
     make_args(te, seed, got);
     st = kiln_te_eval_bounds(te, wanted, count, te->arena, bound);
     if (!st) st = kiln_loop_eval(loops, wanted, count);
-    if (!st) st = run_artefact(&artefact, te, got, target->threads);
+    if (!st) st = run(context, &artefact, te, got, target->threads);
     if (st) fail_with_program(scheduled, seed, st);
     double_bounds(te, bound);
     expect_within_bounds(te, got, wanted, bound, count, seed);

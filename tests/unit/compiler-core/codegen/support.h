@@ -19,9 +19,21 @@ kiln_status compile_scheduled(const kiln_program *scheduled, const kiln_target *
 kiln_status run_artefact(const kiln_artefact *artefact, const kiln_program *te,
                          const kiln_tensor *args, uint32_t workers);
 
+/* The argument of `te` with that name. */
+const kiln_tensor *tensor_named(const kiln_program *te, const kiln_tensor *args, kiln_str name);
+
+/* How an artefact is run, as run_artefact does it here. */
+typedef kiln_status (*artefact_runner)(void *context, const kiln_artefact *artefact,
+                                       const kiln_program *te, const kiln_tensor *args,
+                                       uint32_t workers);
+
 /* Compiles `scheduled` and compares what it computes on drawn data with the interpreter of `te`. An
  * illegal schedule is returned, everything else fails the test. */
 kiln_status expect_compiled_equals(const kiln_program *te, const kiln_program *scheduled,
                                    const kiln_target *target, uint32_t optimise, uint64_t seed);
+/* The same with another way to run it. */
+kiln_status expect_runs_equal(const kiln_program *te, const kiln_program *scheduled,
+                              const kiln_target *target, uint32_t optimise, uint64_t seed,
+                              artefact_runner run, void *context);
 
 #endif

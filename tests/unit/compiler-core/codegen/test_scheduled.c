@@ -1,8 +1,6 @@
 /* Scheduled programs, lowered and compiled, compute what their tensor expression says: random
  * primitives on random programs, and what the rules of a target's space draw. */
-#include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/generate.h"
-#include "compiler-core/sched/space.h"
 #include "tests/unit/compiler-core/codegen/draw.h"
 #include "tests/unit/compiler-core/codegen/support.h"
 
@@ -16,20 +14,7 @@ static kiln_program *generate(kiln_arena *arena, kiln_rand *rand, uint64_t seed)
 }
 
 typedef kiln_program *(*scheduler)(const kiln_program *te, const kiln_target *target,
-                                   kiln_rand *rand, uint64_t seed);
-
-/* Whether the primitives themselves kept the meaning: that is for their own tests to find. */
-static bool is_sound(const kiln_program *te, const kiln_program *scheduled, uint64_t seed) {
-    kiln_tensor got[64];
-    uint32_t count = make_args(te, seed, got);
-    kiln_status st = kiln_loop_eval(scheduled, got, count);
-    if (st)
-        print_message("seed %llu: schedule left out: %s\n", (unsigned long long)seed,
-                      kiln_status_text(st));
-    bool sound = st == NULL;
-    kiln_status_free(st);
-    return sound;
-}
+                                   kiln_rand *rand);
 
 static uint64_t compare_one(const char *target_text, scheduler draw, uint64_t seed,
                             kiln_arena *arena) {
@@ -37,8 +22,8 @@ static uint64_t compare_one(const char *target_text, scheduler draw, uint64_t se
     kiln_rand_init(&rand, seed);
     kiln_target target = target_of(arena, target_text);
     kiln_program *te = generate(arena, &rand, seed);
-    kiln_program *scheduled = draw(te, &target, &rand, seed);
-    if (!is_sound(te, scheduled, seed)) return 1;
+    kiln_program *scheduled = draw(te, &target, &rand);
+    if (!schedule_is_sound(te, scheduled, seed)) return 1;
     kiln_status st = expect_compiled_equals(te, scheduled, &target, seed % 3 == 0 ? 0 : 2, seed);
     uint64_t refused = st != NULL;
     kiln_status_free(
@@ -62,21 +47,9 @@ static void compare_all(const char *target_text, scheduler draw) {
 }
 
 static kiln_program *draw_primitives(const kiln_program *te, const kiln_target *target,
-                                     kiln_rand *rand, uint64_t seed) {
+                                     kiln_rand *rand) {
     (void)target;
-    (void)seed;
     return draw_schedule(te, rand, 12 + (uint32_t)kiln_rand_below(rand, 30));
-}
-
-static kiln_program *draw_sample(const kiln_program *te, const kiln_target *target, kiln_rand *rand,
-                                 uint64_t seed) {
-    kiln_space *space = KILN_ARENA_NEW(te->arena, kiln_space);
-    kiln_trace trace;
-    kiln_program *scheduled = NULL;
-    kiln_status st = kiln_space_create(te, target, te->arena, space);
-    if (!st) st = kiln_space_sample(space, rand, te->arena, &trace, &scheduled);
-    if (st) fail_msg("seed %llu: %s", (unsigned long long)seed, kiln_status_text(st));
-    return scheduled;
 }
 
 static void random_primitives_keep_the_meaning_on_avx2(void **state) {

@@ -1,0 +1,76 @@
+/* test-core-codegen-boards TARGET EMULATOR RUNNER: scheduled programs, compiled for another
+ * processor and run under its emulator, compute what their tensor expression says. */
+#include <stdlib.h>
+
+#include "compiler-core/ir/generate.h"
+#include "tests/unit/compiler-core/codegen/board.h"
+#include "tests/unit/compiler-core/codegen/draw.h"
+#include "tests/unit/compiler-core/codegen/support.h"
+
+#define SEEDS 40
+
+static const char *target_text; /* from the command line, set once in main */
+static board other;
+
+typedef kiln_program *(*scheduler)(const kiln_program *te, const kiln_target *target,
+                                   kiln_rand *rand);
+
+static kiln_program *draw_primitives(const kiln_program *te, const kiln_target *target,
+                                     kiln_rand *rand) {
+    (void)target;
+    return draw_schedule(te, rand, 12 + (uint32_t)kiln_rand_below(rand, 30));
+}
+
+static void compare_all(const char *suffix, scheduler draw) {
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+    uint64_t refused = 0;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        kiln_arena_reset(&arena);
+        kiln_target target =
+            target_of(&arena, kiln_arena_printf(&arena, "%s%s", target_text, suffix));
+        const kiln_generate_options options = {
+            .blocks_max = 4, .points_max = 400, .floats_only = seed % 2 == 0};
+        kiln_rand rand;
+        kiln_rand_init(&rand, seed);
+        kiln_program *te = kiln_program_generate(&rand, &options, &arena);
+        kiln_program *scheduled = draw(te, &target, &rand);
+        if (!schedule_is_sound(te, scheduled, seed)) continue;
+        kiln_status st = expect_runs_equal(te, scheduled, &target, seed % 3 == 0 ? 0 : 2, seed,
+                                           run_on_board, &other);
+        refused += st != NULL;
+        kiln_status_free(st);
+    }
+    kiln_arena_deinit(&arena);
+    assert_true(refused < SEEDS / 2);
+}
+
+static void random_primitives_keep_the_meaning(void **state) {
+    (void)state;
+    compare_all("", draw_primitives);
+}
+
+static void samples_of_spaces_keep_the_meaning(void **state) {
+    (void)state;
+    compare_all("", draw_sample);
+}
+
+static void both_do_with_threads(void **state) {
+    (void)state;
+    compare_all(",threads=2", draw_primitives);
+    compare_all(",threads=2", draw_sample);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_primitives_keep_the_meaning),
+        cmocka_unit_test(samples_of_spaces_keep_the_meaning),
+        cmocka_unit_test(both_do_with_threads),
+    };
+    if (argc != 4) return 2;
+    target_text = argv[1];
+    other = (board){.emulator = argv[2], .runner = argv[3]};
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    board_stop(&other);
+    return failed;
+}

@@ -1,7 +1,7 @@
 /* Front header of proto/net: connections that carry messages (proto/proto.h) and blobs over TCP and
- * Unix sockets. The tracker listens, everybody else dials. TCP_NODELAY always, one write per frame,
- * and at most KILN_NET_QUEUE_MAX bytes wait for a peer that does not read; then the connection
- * closes.
+ * Unix sockets. The tracker listens, everybody else dials. TCP_NODELAY always; what is sent to a
+ * peer in one turn of the loop goes out in one write at its end. At most KILN_NET_QUEUE_MAX bytes
+ * wait for a peer that does not read; then the connection closes.
  *
  * Who may connect: on a Unix socket whoever can open it; on loopback who knows the token; from
  * anywhere who holds a key (proto/keys.h), over TLS 1.3. Anybody, in plain text, only with

@@ -89,6 +89,11 @@ uint64_t kiln_tracker_job_keep(kiln_tracker *t, const kiln_tracker_job *job) {
     return persist;
 }
 
+static void keep_and_wait(kiln_tracker *t, kiln_tracker_job *job) {
+    t->jobs_unkept += job->persist == 0;
+    job->persist = kiln_tracker_job_keep(t, job);
+}
+
 /* Keeps the newest KILN_TRACKER_JOBS_KEPT of those that ended. */
 static void forget_old_jobs(kiln_tracker *t) {
     uint32_t ended = 0;
@@ -186,7 +191,7 @@ static void end_job(kiln_tracker *t, kiln_tracker_job *job, const kiln_msg_job_d
     job->state = done->code == KILN_OK          ? KILN_JOB_DONE
                  : done->code == KILN_CANCELLED ? KILN_JOB_CANCELLED
                                                 : KILN_JOB_FAILED;
-    job->persist = kiln_tracker_job_keep(t, job);
+    keep_and_wait(t, job);
     leave(t, job);
     kiln_tracker_log(t, &(kiln_tracker_note){.what = KILN_TRACKER_JOB_ENDED,
                                              .job = job->done.job,
@@ -266,15 +271,16 @@ static void reopen(kiln_tracker *t, kiln_tracker_job *job) {
     job->task_capacity = 0;
     kiln_status st = enter(t, job);
     KILN_CHECK(st == NULL); /* it was open before */
-    job->persist = kiln_tracker_job_keep(t, job);
+    keep_and_wait(t, job);
 }
 
 void kiln_tracker_job_persisted(kiln_tracker *t, uint64_t persist, const char *failure) {
-    uint32_t index = 0;
+    uint32_t index = t->jobs_unkept ? 0 : t->job.count;
     while (index < t->job.count && t->job.data[index]->persist != persist) index++;
     if (index == t->job.count) return;
     kiln_tracker_job *job = t->job.data[index];
     job->persist = 0;
+    t->jobs_unkept--;
     if (kiln_tracker_job_is_open(job)) {
         if (failure) { /* it was never accepted */
             kiln_tracker_send_error(t, job->client, job->client_stream, KILN_RESOURCE_EXHAUSTED,
@@ -361,7 +367,7 @@ void kiln_tracker_job_open(kiln_tracker *t, kiln_tracker_peer *client,
     }
     job->client = client;
     job->client_stream = message->stream;
-    job->persist = kiln_tracker_job_keep(t, job);
+    keep_and_wait(t, job);
 }
 
 void kiln_tracker_job_close(kiln_tracker *t, kiln_tracker_peer *client,

@@ -147,7 +147,8 @@ void kiln_tracker_lease_end(kiln_tracker *t, kiln_tracker_lease *lease, kiln_cod
         .type = KILN_MSG_LEASE_LOST,
         .lease_lost = {.lease = lease->lease, .code = (uint32_t)code, .text = kiln_str_from(why)},
     };
-    kiln_tracker_send(t, lease->board->peer, &lost);
+    /* A board knows the leases that a trial came under. */
+    if (lease->trial.count > 0 || lease->restored) kiln_tracker_send(t, lease->board->peer, &lost);
     kiln_tracker_send(t, kiln_tracker_tuner_by_boot(t, lease->tuner), &lost);
     if (lease->persist && code != KILN_OK) {
         /* The holder does not know this number yet; it knows its request, which ends with it. */
@@ -216,10 +217,23 @@ static void send_grant(kiln_tracker *t, const kiln_tracker_lease *lease, uint32_
     kiln_tracker_send(t, kiln_tracker_tuner_by_boot(t, lease->tuner), &grant);
 }
 
+/* The next number. One row reserves many; until it is known to be on disk each grant brings its
+ * own, so that whatever is written of a lease the numbers up to it are. */
+static void number(kiln_tracker *t, kiln_tracker_lease *lease, kiln_tracker_row *row,
+                   uint32_t *row_count) {
+    lease->lease = ++t->epoch;
+    if (lease->lease <= t->epoch_durable) return;
+    lease->reserves = lease->lease + KILN_TRACKER_EPOCHS - 1;
+    row[(*row_count)++] = (kiln_tracker_row){
+        .kind = KILN_TRACKER_ROW_EPOCH, .id = KILN_STR("epoch"), .epoch = lease->reserves};
+}
+
 void kiln_tracker_lease_grant(kiln_tracker *t, kiln_tracker_board *board, uint32_t slot,
                               kiln_tracker_request *request) {
     kiln_tracker_lease *lease = kiln_alloc(sizeof *lease);
-    lease->lease = ++t->epoch;
+    kiln_tracker_row row[2];
+    uint32_t row_count = 0;
+    number(t, lease, row, &row_count);
     lease->request = request->want.request;
     lease->board = board;
     lease->slot = slot;
@@ -232,11 +246,8 @@ void kiln_tracker_lease_grant(kiln_tracker *t, kiln_tracker_board *board, uint32
     kiln_tracker_set_text(lease->tuner, kiln_str_from(request->tuner));
     kiln_tracker_set_text(lease->node, kiln_str_from(request->node));
     kiln_strbuf name = {0};
-    kiln_tracker_row row[] = {
-        row_of(lease, &name),
-        {.kind = KILN_TRACKER_ROW_EPOCH, .id = KILN_STR("epoch"), .epoch = t->epoch},
-    };
-    lease->persist = kiln_tracker_persist(t, row, 2);
+    row[row_count++] = row_of(lease, &name);
+    lease->persist = kiln_tracker_persist(t, row, row_count);
     kiln_strbuf_deinit(&name);
     t->waits[kiln_tracker_wait_bucket(t->now_ns - request->since_ns)]++;
     t->waited_ns += t->now_ns - request->since_ns;
@@ -269,6 +280,7 @@ bool kiln_tracker_lease_persisted(kiln_tracker *t, uint64_t persist, const char 
     }
     kiln_map_remove(&t->lease_of_persist, number_key(&persist));
     lease->persist = 0;
+    t->epoch_durable = KILN_MAX(t->epoch_durable, lease->reserves);
     lease->expires_ns = t->now_ns + lease->ttl_ms * UINT64_C(1000000);
     t->grants++;
     send_grant(t, lease, lease->trials);

@@ -11,6 +11,7 @@
 #define KILN_TRACKER_TICK_NS UINT64_C(250000000)
 #define KILN_TRACKER_SLOTS_MAX 16u
 #define KILN_TRACKER_WAIT_BUCKETS 9u
+#define KILN_TRACKER_EPOCHS 1024u                  /* lease numbers reserved at a time */
 #define KILN_TRACKER_ARENA_BYTES ((size_t)2 << 10) /* first chunk of a board, request or job */
 
 typedef char kiln_tracker_text[KILN_MESSAGES_TEXT + 1]; /* an identity, NUL-terminated */
@@ -26,6 +27,7 @@ typedef char kiln_tracker_text[KILN_MESSAGES_TEXT + 1]; /* an identity, NUL-term
 /* A connection. */
 typedef struct kiln_tracker_peer {
     uint64_t id;
+    uint32_t index; /* in kiln_tracker.peer */
     kiln_peer_role role;
     kiln_tracker_text node, boot;
     uint64_t heard_ns;
@@ -111,8 +113,9 @@ typedef struct kiln_tracker_sent {
 
 typedef struct kiln_tracker_lease {
     uint64_t lease, request;
-    uint64_t persist; /* > 0: the grant waits for this */
-    uint32_t index;   /* in kiln_tracker.lease */
+    uint64_t persist;  /* > 0: the grant waits for this */
+    uint64_t reserves; /* with it lease numbers up to this are on disk; 0: it was not needed */
+    uint32_t index;    /* in kiln_tracker.lease */
     kiln_tracker_board *board;
     uint32_t slot, trials, ttl_ms;
     bool whole;                   /* it has all slots of its board */
@@ -156,6 +159,7 @@ struct kiln_tracker {
     KILN_VEC(kiln_tracker_peer *) peer;
     KILN_VEC(kiln_tracker_peer *) tuner; /* those of `peer` that are one */
     kiln_map peer_of_id;                 /* 8 bytes of id -> pointer */
+    kiln_map peer_of_node; /* "ROLE/NODE" -> pointer: programs, not people, that are connected */
     kiln_map tuner_of_boot;
     KILN_VEC(kiln_tracker_board *) board;
     kiln_map board_of_node;
@@ -175,12 +179,14 @@ struct kiln_tracker {
     KILN_VEC(kiln_tracker_job *) job; /* oldest first */
     kiln_map job_of_id;
     uint32_t jobs_open;
-    uint32_t orders;     /* of boards, that wait for the disk */
-    uint64_t epoch;      /* last lease number given out */
-    uint64_t persist;    /* last PERSIST */
-    uint64_t last_order; /* of a request */
-    double shared;       /* project.used of who got the last lease: where newcomers begin */
-    double lease_ns;     /* how long leases last, lately; 0: none ended yet */
+    uint32_t jobs_unkept;   /* whose `persist` is not 0 */
+    uint32_t orders;        /* of boards, that wait for the disk */
+    uint64_t epoch;         /* last lease number given out */
+    uint64_t epoch_durable; /* up to here the disk says that they may have been */
+    uint64_t persist;       /* last PERSIST */
+    uint64_t last_order;    /* of a request */
+    double shared;          /* project.used of who got the last lease: where newcomers begin */
+    double lease_ns;        /* how long leases last, lately; 0: none ended yet */
     uint64_t next_tick_ns;
     bool fleet_changed; /* tuners, or whether any board fits: jobs are looked at again */
     uint64_t grants, expired, results, stale_refused, quarantines, abandoned;
@@ -306,8 +312,8 @@ kiln_tracker_lease *kiln_tracker_lease_find(kiln_tracker *t, uint64_t lease);
  * none. */
 kiln_tracker_lease *kiln_tracker_lease_own(kiln_tracker *t, kiln_tracker_peer *tuner,
                                            uint64_t number);
-/* Ends a lease: board and holder are told, the slot is free, late results are refused from here on.
- */
+/* Ends a lease: its holder is told, and its board if it knows of it; the slot is free, late results
+ * are refused from here on. */
 void kiln_tracker_lease_end(kiln_tracker *t, kiln_tracker_lease *lease, kiln_code code,
                             const char *why);
 void kiln_tracker_leases_end_of_job(kiln_tracker *t, kiln_tracker_job *job);

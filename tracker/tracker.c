@@ -129,19 +129,45 @@ bool kiln_tracker_is_person(const kiln_tracker_peer *peer) {
     return peer->role == KILN_PEER_CLIENT || peer->role == KILN_PEER_ADMIN;
 }
 
+static kiln_str node_key(const kiln_tracker_peer *peer, kiln_strbuf *out) {
+    kiln_strbuf_printf(out, "%d/%s", (int)peer->role, peer->node);
+    return kiln_strbuf_view(out);
+}
+
 /* The same program connected again: its older connection is dead, whatever the network says. A
- * tuner that was started anew does not know the leases of its former run. */
-static void replace_older(kiln_tracker *t, const kiln_tracker_peer *newer) {
-    for (uint32_t i = 0; i < t->peer.count; i++) {
-        kiln_tracker_peer *peer = t->peer.data[i];
-        if (peer == newer || peer->closing || peer->role != newer->role ||
-            strcmp(peer->node, newer->node) != 0)
-            continue;
-        if (kiln_tracker_is_person(peer)) continue; /* one person may well run two commands */
-        kiln_tracker_drop(t, peer, KILN_ABORTED,
-                          "a newer connection of the same node replaces this one");
-        let_go(t, peer, "it connected again");
-    }
+ * tuner that was started anew does not know the leases of its former run. One person may well run
+ * two commands. */
+static void replace_older(kiln_tracker *t, kiln_tracker_peer *newer) {
+    kiln_strbuf name = {0};
+    uint64_t value = 0;
+    if (kiln_tracker_is_person(newer)) return;
+    kiln_str key = node_key(newer, &name);
+    bool found = kiln_map_find(&t->peer_of_node, key, &value);
+    kiln_map_put(&t->peer_of_node, key, (uintptr_t)newer);
+    kiln_strbuf_deinit(&name);
+    kiln_tracker_peer *older = found ? (kiln_tracker_peer *)(uintptr_t)value : NULL;
+    if (!older || older->closing) return;
+    kiln_tracker_drop(t, older, KILN_ABORTED,
+                      "a newer connection of the same node replaces this one");
+    let_go(t, older, "it connected again");
+}
+
+/* Takes it from where it is found. */
+static void remove_peer(kiln_tracker *t, const kiln_tracker_peer *peer) {
+    kiln_strbuf name = {0};
+    uint64_t value = 0;
+    kiln_str key = node_key(peer, &name);
+    if (kiln_map_find(&t->peer_of_node, key, &value) && value == (uintptr_t)peer)
+        kiln_map_remove(&t->peer_of_node, key);
+    kiln_strbuf_deinit(&name);
+    key = kiln_str_from(peer->boot);
+    if (kiln_map_find(&t->tuner_of_boot, key, &value) && value == (uintptr_t)peer)
+        kiln_map_remove(&t->tuner_of_boot, key);
+    kiln_map_remove(&t->peer_of_id, id_key(&peer->id));
+    kiln_tracker_peer *last = kiln_vec_pop(&t->peer);
+    t->peer.data[peer->index] = last; /* which may be itself */
+    last->index = peer->index;
+    if (peer->role == KILN_PEER_TUNER) kiln_tracker_remove(&t->tuner, peer);
 }
 
 static void on_connected(kiln_tracker *t, uint64_t id, const kiln_msg_hello *hello) {
@@ -152,6 +178,7 @@ static void on_connected(kiln_tracker *t, uint64_t id, const kiln_msg_hello *hel
     peer->heard_ns = t->now_ns;
     kiln_tracker_set_text(peer->node, hello->node);
     kiln_tracker_set_text(peer->boot, hello->boot);
+    peer->index = t->peer.count;
     kiln_vec_push(&t->peer, peer);
     if (peer->role == KILN_PEER_TUNER) kiln_vec_push(&t->tuner, peer);
     kiln_map_put(&t->peer_of_id, id_key(&id), (uintptr_t)peer);
@@ -174,15 +201,7 @@ static void on_closed(kiln_tracker *t, uint64_t id) {
     if (!peer) return;
     peer->closing = true; /* it is no tuner to be found any more */
     let_go(t, peer, "its connection closed");
-    kiln_map_remove(&t->peer_of_id, id_key(&id));
-    for (uint32_t i = 0; i < t->peer.count; i++)
-        if (t->peer.data[i] == peer) t->peer.data[i] = kiln_vec_pop(&t->peer);
-    for (uint32_t i = 0; i < t->tuner.count; i++)
-        if (t->tuner.data[i] == peer) t->tuner.data[i] = kiln_vec_pop(&t->tuner);
-    uint64_t value = 0;
-    if (kiln_map_find(&t->tuner_of_boot, kiln_str_from(peer->boot), &value) &&
-        value == (uintptr_t)peer)
-        kiln_map_remove(&t->tuner_of_boot, kiln_str_from(peer->boot));
+    remove_peer(t, peer);
     kiln_free(peer);
 }
 
@@ -337,10 +356,10 @@ kiln_status kiln_tracker_create(const kiln_tracker_row *row, uint32_t row_count,
                                 kiln_tracker **out_tracker) {
     kiln_tracker *t = kiln_alloc(sizeof *t);
     t->now_ns = t->next_tick_ns = now_ns;
-    kiln_map *map[] = {&t->peer_of_id,      &t->tuner_of_boot,    &t->board_of_node,
-                       &t->want_of_text,    &t->project_of_name,  &t->request_of_key,
-                       &t->lease_of_number, &t->lease_of_request, &t->lease_of_persist,
-                       &t->job_of_id};
+    kiln_map *map[] = {&t->peer_of_id,       &t->peer_of_node,    &t->tuner_of_boot,
+                       &t->board_of_node,    &t->want_of_text,    &t->project_of_name,
+                       &t->request_of_key,   &t->lease_of_number, &t->lease_of_request,
+                       &t->lease_of_persist, &t->job_of_id};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(map); i++) kiln_map_init(map[i]);
     kiln_status st = KILN_OK;
     /* In the order of the kinds: a lease names its job and its board. */
@@ -367,6 +386,7 @@ void kiln_tracker_destroy(kiln_tracker *t) {
     kiln_vec_deinit(&t->peer);
     kiln_vec_deinit(&t->tuner);
     kiln_map_deinit(&t->peer_of_id);
+    kiln_map_deinit(&t->peer_of_node);
     kiln_map_deinit(&t->tuner_of_boot);
     kiln_free(t);
 }

@@ -12,6 +12,8 @@
                                         */
 #define HELLO_BYTES_MAX ((size_t)4096) /* what an unknown peer may make us keep */
 
+#define GATHER_MAX ((size_t)64 << 10) /* pending bytes that do not wait for the turn's end */
+
 typedef struct write_request {
     uv_write_t uv;
     kiln_conn *conn;
@@ -33,6 +35,12 @@ static void turned_away(kiln_conn *conn) {
     if (conn->listen.refused) conn->listen.refused(conn->context, &conn->peer, conn->why);
 }
 
+static void forget_unwritten(kiln_conn *conn) {
+    for (uint32_t i = 0; conn->unwritten && i < conn->loop->unwritten.count; i++)
+        if (conn->loop->unwritten.data[i] == conn) conn->loop->unwritten.data[i] = NULL;
+    kiln_strbuf_deinit(&conn->pending);
+}
+
 void kiln_conn_release(kiln_conn *conn) {
     if (conn->blobs) kiln_blobs_destroy(conn->blobs);
     conn->blobs = NULL;
@@ -47,6 +55,7 @@ void kiln_conn_release(kiln_conn *conn) {
     kiln_status_free(conn->why);
     kiln_status_free(conn->last_words);
     kiln_frame_reader_deinit(&conn->reader);
+    forget_unwritten(conn);
     kiln_arena_deinit(&conn->arena);
     explicit_bzero(&conn->credentials, sizeof conn->credentials);
     kiln_timer_destroy(conn->timer);
@@ -83,6 +92,7 @@ void kiln_conn_fail(kiln_conn *conn, kiln_status why) {
 }
 
 static void post(kiln_conn *conn, kiln_strbuf *frame);
+static void flush(kiln_conn *conn);
 
 /* Says why, then closes when that is out. */
 void kiln_conn_fail_telling(kiln_conn *conn, kiln_status why) {
@@ -93,6 +103,7 @@ void kiln_conn_fail_telling(kiln_conn *conn, kiln_status why) {
         kiln_strbuf frame = {0};
         kiln_status st = kiln_frame_write_message(&frame, &message);
         if (!st) post(conn, &frame);
+        flush(conn);
         kiln_status_free(st); /* last words that do not fit are not said */
         kiln_strbuf_deinit(&frame);
         kiln_arena_deinit(&scratch);
@@ -115,6 +126,7 @@ void kiln_conn_close(kiln_conn *conn, kiln_status why) {
     if (why)
         kiln_conn_fail_telling(conn, why);
     else if (conn->state != KILN_CONN_FLUSHING && conn->state != KILN_CONN_CLOSED) {
+        flush(conn);
         if (!conn->why) conn->why = KILN_ERROR(CANCELLED, "closed on our side");
         if (conn->queued_bytes && conn->state == KILN_CONN_OPEN) {
             conn->state = KILN_CONN_FLUSHING;
@@ -173,7 +185,37 @@ void kiln_conn_put_raw(kiln_conn *conn, kiln_strbuf *bytes) {
     kiln_conn_fail(conn, kiln_net_error(code, "sending to the peer"));
 }
 
-/* Sends a frame (and empties it): one write per frame. A peer that does not read is let go. */
+/* Writes the pending frames; over TLS they share records. */
+static void flush(kiln_conn *conn) {
+    kiln_strbuf plain = conn->pending, cipher = {0};
+    bool may_write = conn->state == KILN_CONN_SHAKING || conn->state == KILN_CONN_OPEN;
+    if (plain.size == 0) return;
+    conn->pending = (kiln_strbuf){0};
+    conn->queued_bytes -= plain.size;
+    if (may_write && !conn->tls) {
+        kiln_conn_put_raw(conn, &plain);
+    } else if (may_write) {
+        kiln_status st = kiln_tls_send(conn->tls, kiln_strbuf_view(&plain), &cipher);
+        if (st)
+            kiln_conn_fail(conn, st);
+        else
+            kiln_conn_put_raw(conn, &cipher);
+    }
+    kiln_strbuf_deinit(&plain);
+    kiln_strbuf_deinit(&cipher);
+}
+
+void kiln_conns_flush(kiln_loop *loop) {
+    for (uint32_t i = 0; i < loop->unwritten.count; i++) {
+        kiln_conn *conn = loop->unwritten.data[i];
+        if (!conn) continue; /* it went away */
+        conn->unwritten = false;
+        flush(conn);
+    }
+    loop->unwritten.count = 0;
+}
+
+/* Sends a frame (and empties it) at the end of this turn. A peer that does not read is let go. */
 static void post(kiln_conn *conn, kiln_strbuf *frame) {
     if (conn->state != KILN_CONN_SHAKING && conn->state != KILN_CONN_OPEN) return;
     if (conn->queued_bytes + frame->size > KILN_NET_QUEUE_MAX) {
@@ -182,19 +224,17 @@ static void post(kiln_conn *conn, kiln_strbuf *frame) {
                                         conn->queued_bytes));
         return;
     }
-    if (!conn->tls) {
-        kiln_conn_put_raw(conn, frame);
-        return;
+    if (conn->tls && !kiln_tls_ready(conn->tls)) return; /* nothing to say in the clear */
+    conn->queued_bytes += frame->size;
+    if (!conn->unwritten) kiln_vec_push(&conn->loop->unwritten, conn);
+    conn->unwritten = true;
+    if (conn->pending.size == 0) {
+        conn->pending = *frame;
+        *frame = (kiln_strbuf){0};
+    } else {
+        kiln_strbuf_append(&conn->pending, frame->data, frame->size);
     }
-    if (!kiln_tls_ready(conn->tls)) return; /* nothing to say in the clear */
-    kiln_strbuf cipher = {0};
-    kiln_status st = kiln_tls_send(conn->tls, kiln_strbuf_view(frame), &cipher);
-    kiln_strbuf_deinit(frame);
-    if (st)
-        kiln_conn_fail(conn, st);
-    else
-        kiln_conn_put_raw(conn, &cipher);
-    kiln_strbuf_deinit(&cipher);
+    if (conn->pending.size >= GATHER_MAX) flush(conn);
 }
 
 /* Replaces the frame by its compressed form where that is agreed on and worth it. */

@@ -28,7 +28,9 @@ struct kiln_conn {
     void *context, *user;
     kiln_tls *tls; /* NULL: plain text */
     kiln_frame_reader reader;
-    size_t queued_bytes;
+    kiln_strbuf pending;    /* frames of this turn of the loop, for one write at its end */
+    bool unwritten;         /* it is in the loop's list of those */
+    size_t queued_bytes;    /* those too */
     kiln_timer *timer;      /* of dialling, handshake, flushing */
     kiln_status why;        /* why it closes; the first reason stands */
     kiln_status last_words; /* ERROR on stream 0 that the peer sent */
@@ -57,6 +59,8 @@ void kiln_conn_fail_telling(kiln_conn *conn, kiln_status why);
 /* Sends in any state in which bytes can go out. */
 KILN_MUST_USE kiln_status kiln_conn_put(kiln_conn *conn, const kiln_message *message);
 void kiln_conn_put_raw(kiln_conn *conn, kiln_strbuf *bytes); /* as they are; empties it */
+/* Writes what the turn has gathered for its connections. */
+void kiln_conns_flush(kiln_loop *loop);
 void kiln_conn_release(kiln_conn *conn); /* calls `closed` and frees: no handle is left */
 
 /* shake.c */

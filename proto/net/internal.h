@@ -4,6 +4,7 @@
 
 #include <uv.h>
 
+#include "base/vec.h"
 #include "proto/net.h"
 
 #define KILN_NET_READ_BYTES ((size_t)64 << 10)
@@ -27,6 +28,9 @@ struct kiln_loop {
     kiln_strbuf plain;                  /* of the read being handled, decrypted */
     struct kiln_tls_context *tls;       /* made with the first key */
     kiln_conn_list strangers, accepted; /* before and after their handshake */
+    KILN_VEC(kiln_conn *) unwritten;    /* have frames pending */
+    uv_prepare_t before_poll;           /* the two ends of a turn, at which that is written */
+    uv_check_t after_poll;
     uint64_t last_conn_id;
     char read_buffer[KILN_NET_READ_BYTES]; /* of the read being handled */
 };

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "proto/net/internal.h"
+#include "proto/net/conn.h"
 #include "proto/net/tls.h"
 
 struct kiln_loop_signal {
@@ -69,6 +69,22 @@ static void look_up_names_alone(void) {
 #endif
 }
 
+static void before_poll(uv_prepare_t *handle) { kiln_conns_flush(handle->data); }
+
+static void after_poll(uv_check_t *handle) { kiln_conns_flush(handle->data); }
+
+/* These two and the wake-up do not keep a loop running. */
+static void start_turns(kiln_loop *loop) {
+    uv_prepare_init(&loop->uv, &loop->before_poll);
+    uv_check_init(&loop->uv, &loop->after_poll);
+    loop->wake.data = loop->before_poll.data = loop->after_poll.data = loop;
+    uv_prepare_start(&loop->before_poll, before_poll);
+    uv_check_start(&loop->after_poll, after_poll);
+    uv_unref((uv_handle_t *)&loop->wake);
+    uv_unref((uv_handle_t *)&loop->before_poll);
+    uv_unref((uv_handle_t *)&loop->after_poll);
+}
+
 kiln_status kiln_loop_create(kiln_loop **out_loop) {
     kiln_loop *loop = kiln_alloc(sizeof *loop);
     signal(SIGPIPE, SIG_IGN); /* a peer that is gone shows as an error of the write */
@@ -79,8 +95,7 @@ kiln_status kiln_loop_create(kiln_loop **out_loop) {
         kiln_free(loop);
         return kiln_net_error(code, "starting the event loop");
     }
-    loop->wake.data = loop;
-    uv_unref((uv_handle_t *)&loop->wake);
+    start_turns(loop);
     kiln_arena_init(&loop->message, 0);
     *out_loop = loop;
     return KILN_OK;
@@ -94,12 +109,16 @@ void kiln_loop_destroy(kiln_loop *loop) {
         uv_close((uv_handle_t *)&loop->signals->uv, free_handle);
         loop->signals = next;
     }
-    uv_run(&loop->uv, UV_RUN_DEFAULT); /* close callbacks */
+    uv_run(&loop->uv, UV_RUN_DEFAULT); /* last words, close callbacks */
+    uv_close((uv_handle_t *)&loop->before_poll, NULL);
+    uv_close((uv_handle_t *)&loop->after_poll, NULL);
+    uv_run(&loop->uv, UV_RUN_DEFAULT);
     KILN_CHECK(uv_loop_close(&loop->uv) == 0);
     kiln_tls_context_destroy(loop->tls);
     kiln_arena_deinit(&loop->message);
     kiln_strbuf_deinit(&loop->plain);
     kiln_strbuf_deinit(&loop->body);
+    kiln_vec_deinit(&loop->unwritten);
     kiln_free(loop);
 }
 

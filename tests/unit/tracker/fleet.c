@@ -167,3 +167,10 @@ uint64_t fleet_lease(fleet *f, uint64_t request) {
     assert_int_equal(grant->lease_grant.request, request);
     return grant->lease_grant.lease;
 }
+
+void fleet_trial(fleet *f, uint64_t lease, const char *id) {
+    kiln_message trial = {
+        .type = KILN_MSG_TRIAL,
+        .trial = {.trial = kiln_str_from(id), .attempt = 1, .lease = lease, .job = KILN_STR("j")}};
+    fleet_say(f, 20, &trial);
+}

@@ -57,5 +57,7 @@ kiln_message fleet_request(const char *job, uint64_t request);
 void fleet_running_job(fleet *f);
 /* Asks for a lease of job "j" as peer 20 and returns its number. */
 uint64_t fleet_lease(fleet *f, uint64_t request);
+/* Peer 20 sends a trial under the lease. */
+void fleet_trial(fleet *f, uint64_t lease, const char *id);
 
 #endif

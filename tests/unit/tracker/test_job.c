@@ -212,7 +212,7 @@ static void work_of_a_client_that_is_gone_is_gone_within_a_second(void **state) 
     fleet *f = *state;
     static const uint64_t others[] = {10, 20, 0};
     fleet_running_job(f);
-    fleet_lease(f, 1);
+    fleet_trial(f, fleet_lease(f, 1), "t");
     kiln_message ask = fleet_request("j", 2);
     fleet_say(f, 20, &ask);
     fleet_disconnect(f, 30);

@@ -46,6 +46,7 @@ static void lease_expires_and_late_result_is_refused(void **state) {
     static const uint64_t alive[] = {10, 20, 30, 0};
     fleet_running_job(f);
     uint64_t lease = fleet_lease(f, 1);
+    fleet_trial(f, lease, "t");
     fleet_wait(f, 16 * FLEET_S, alive);
     const kiln_message *lost = fleet_take(f, 20, KILN_MSG_LEASE_LOST);
     assert_non_null(lost);
@@ -73,6 +74,51 @@ static void a_renewed_lease_lives_on(void **state) {
     assert_null(fleet_take(f, 20, KILN_MSG_LEASE_LOST));
 }
 
+static void a_board_hears_of_the_end_of_leases_that_it_knows_only(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    for (uint64_t request = 1; request <= 2; request++) {
+        uint64_t lease = fleet_lease(f, request);
+        if (request == 2) fleet_trial(f, lease, "t");
+        kiln_message release = {.type = KILN_MSG_LEASE_RELEASE, .lease_release = {.lease = lease}};
+        fleet_say(f, 20, &release);
+        assert_non_null(fleet_take(f, 20, KILN_MSG_LEASE_LOST));
+        assert_int_equal(fleet_take(f, 10, KILN_MSG_LEASE_LOST) != NULL, request == 2);
+    }
+}
+
+/* Takes away what the disk holds of the epoch, and returns it. */
+static uint64_t forget_epoch(fleet *f) {
+    uint64_t epoch = 0;
+    for (uint32_t i = f->rows.count; i-- > 0;) {
+        if (f->rows.data[i].kind != KILN_TRACKER_ROW_EPOCH) continue;
+        epoch = f->rows.data[i].epoch;
+        f->rows.data[i] = kiln_vec_pop(&f->rows);
+    }
+    return epoch;
+}
+
+static void numbers_are_reserved_on_disk_before_they_are_given_out(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    f->hold_disk = true;
+    kiln_message ask = fleet_request("j", 1);
+    fleet_say(f, 20, &ask);
+    assert_true(forget_epoch(f) > 0);
+    fleet_persist(f, "the disk is full");
+    while (f->persists.count) fleet_persist(f, NULL);
+    f->hold_disk = false;
+    uint64_t lease = fleet_lease(f, 2), reserved = forget_epoch(f);
+    assert_true(reserved >= lease); /* the reservation that failed was made again */
+    kiln_message release = {.type = KILN_MSG_LEASE_RELEASE, .lease_release = {.lease = lease}};
+    for (uint64_t request = 3; lease <= reserved; request++) {
+        release.lease_release.lease = lease;
+        fleet_say(f, 20, &release);
+        lease = fleet_lease(f, request);
+        assert_int_equal(forget_epoch(f) > 0, lease > reserved); /* one row for many */
+    }
+}
+
 static void a_lost_board_ends_its_lease_at_once(void **state) {
     fleet *f = *state;
     fleet_running_job(f);
@@ -88,6 +134,7 @@ static void a_tuner_that_was_started_anew_loses_its_old_leases(void **state) {
     fleet *f = *state;
     fleet_running_job(f);
     uint64_t lease = fleet_lease(f, 1);
+    fleet_trial(f, lease, "t");
     fleet_disconnect(f, 20);
     assert_int_equal(kiln_tracker_counts_of(f->t).leases,
                      1); /* it may only have lost its connection */
@@ -177,6 +224,8 @@ int main(void) {
         test_with_fleet(a_grant_that_cannot_be_written_is_refused_and_the_slot_is_free_again),
         test_with_fleet(lease_expires_and_late_result_is_refused),
         test_with_fleet(a_renewed_lease_lives_on),
+        test_with_fleet(a_board_hears_of_the_end_of_leases_that_it_knows_only),
+        test_with_fleet(numbers_are_reserved_on_disk_before_they_are_given_out),
         test_with_fleet(a_lost_board_ends_its_lease_at_once),
         test_with_fleet(a_tuner_that_was_started_anew_loses_its_old_leases),
         test_with_fleet(a_tuner_that_only_reconnects_keeps_its_lease),

@@ -1,0 +1,383 @@
+/* bench-fleet --tracker PROGRAM [--boards N] [--tls] ...: a fleet of thousands on loopback, through
+ * the real kiln-tracker; all but the tracker is made up (swarm.h). Prints a JSON object.
+ *
+ * A grant is a LEASE_GRANT that reaches the tuner which asked for it: the tracker has taken the
+ * LEASE_REQ, chosen a free slot of a board, written the lease to its disk and sent it. The tuner
+ * gives it back at once (LEASE_RELEASE, written too; the board is told), so that N boards can be
+ * granted for ever. "Full load" keeps --ahead requests out; "half load" asks at random times, half
+ * as often as the full load was served or as is wanted, and counts a request's wait from when it
+ * was due to be asked. A placement is a trial that went tuner, tracker, board and back, K to a
+ * lease.
+ *
+ * --check: small numbers, nothing is timed; ends with 1 when anything is not as it must be. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/child.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/opt.h"
+#include "tests/bench/swarm.h"
+
+#define WANTED_PER_S 20000.0
+#define PATIENCE_NS (UINT64_C(120) * KILN_NS_PER_S) /* only a broken build waits so long */
+
+typedef struct options {
+    const char *tracker, *state;
+    uint64_t boards, clients, tuners, ahead, trials;
+    double seconds;
+    bool tls, check;
+} options;
+
+typedef struct bench {
+    options options;
+    kiln_arena arena;
+    kiln_loop *loop;
+    char *folder, *state; /* `state`: the tracker's */
+    kiln_child tracker;
+    kiln_address address;
+    kiln_keys keys;
+    swarm *swarm;
+} bench;
+
+static void fail(const char *what, kiln_status st) {
+    fprintf(stderr, "bench-fleet: %s%s%s\n", what, st ? ": " : "", st ? kiln_status_text(st) : "");
+    exit(1);
+}
+
+static void need(kiln_status st, const char *what) {
+    if (st) fail(what, st);
+}
+
+/* ---- The tracker ---- */
+
+static char *path(bench *b, const char *name) {
+    return kiln_arena_printf(&b->arena, "%s/%s", b->folder, name);
+}
+
+static void write_keys(bench *b) {
+    static const kiln_peer_role role[] = {KILN_PEER_BOARD, KILN_PEER_TUNER, KILN_PEER_CLIENT};
+    const uint64_t count[] = {b->options.boards, b->options.tuners, b->options.clients};
+    kiln_rand rand;
+    kiln_rand_init(&rand, 1);
+    kiln_strbuf text = {0};
+    kiln_strbuf_text(&text, "kiln-keys 1\n");
+    for (size_t r = 0; r < KILN_ARRAY_COUNT(role); r++)
+        for (uint32_t i = 0; i < count[r]; i++) {
+            char name[32];
+            swarm_name(role[r], i, name);
+            kiln_strbuf_printf(&text, "%s/%s/1 ", kiln_peer_role_name(role[r]), name);
+            for (int k = 0; k < 4; k++)
+                kiln_strbuf_printf(&text, "%016llx", (unsigned long long)kiln_rand_u64(&rand));
+            kiln_strbuf_char(&text, '\n');
+        }
+    need(kiln_keys_parse(kiln_strbuf_view(&text), &b->keys), "making keys");
+    need(kiln_keys_write(path(b, "keys"), &b->keys), "writing keys");
+    kiln_strbuf_deinit(&text);
+}
+
+/* On the port of the last one, if there was one; returns when it listens. */
+static void start_tracker(bench *b) {
+    char *port_file = path(b, "port");
+    const char *listen = kiln_arena_printf(&b->arena, "127.0.0.1:%u", b->address.port);
+    const char *argv[] = {b->options.tracker, "--listen", listen,   "--port-file",
+                          port_file,          "--state",  b->state, NULL};
+    const char *env[] = {kiln_arena_printf(&b->arena, "KILN_HOME=%s", b->folder), NULL};
+    unlink(port_file);
+    need(kiln_child_start(&(kiln_child_options){.argv = argv,
+                                                .env_extra = env,
+                                                .error_path = path(b, "tracker.log")},
+                          &b->tracker),
+         "starting the tracker");
+    kiln_child_exit end;
+    while (!kiln_file_exists(port_file)) {
+        if (kiln_child_ended(&b->tracker, &end)) fail("the tracker ended; see tracker.log", NULL);
+        kiln_clock_wait_until(kiln_clock_ns() + KILN_NS_PER_MS);
+    }
+    kiln_str text;
+    need(kiln_file_read(port_file, 16, &b->arena, &text), "reading the port");
+    b->address =
+        (kiln_address){.is_loopback = true, .port = (uint16_t)strtoul(text.data, NULL, 10)};
+    snprintf(b->address.host, sizeof b->address.host, "127.0.0.1");
+}
+
+/* Field `number`, from 1, of a file of /proc about the tracker that has one line. */
+static uint64_t proc_field(bench *b, const char *file, int number) {
+    kiln_arena scratch;
+    kiln_str text;
+    kiln_arena_init(&scratch, 0);
+    char *name = kiln_arena_printf(&scratch, "/proc/%d/%s", (int)b->tracker.pid, file);
+    need(kiln_file_read_system(name, &scratch, &text), "reading /proc");
+    const char *at = text.data;
+    for (int i = 1; i < number && at; i++) at = strchr(at, ' ') + 1;
+    uint64_t value = strtoull(at, NULL, 10);
+    kiln_arena_deinit(&scratch);
+    return value;
+}
+
+static uint64_t tracker_rss(bench *b) {
+    return proc_field(b, "statm", 2) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static double tracker_cpu_s(bench *b) {
+    return (double)(proc_field(b, "stat", 14) + proc_field(b, "stat", 15)) /
+           (double)sysconf(_SC_CLK_TCK);
+}
+
+static double own_cpu_s(void) {
+    struct rusage r;
+    getrusage(RUSAGE_SELF, &r);
+    return (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) +
+           (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) / 1e6;
+}
+
+/* ---- Waiting ---- */
+
+typedef bool (*condition)(bench *b, uint64_t number);
+
+/* Seconds until it holds. */
+static double wait_for(bench *b, condition holds, uint64_t number, const char *what) {
+    uint64_t begin = kiln_clock_ns();
+    while (!holds(b, number)) {
+        if (kiln_clock_ns() - begin > PATIENCE_NS) fail(what, NULL);
+        kiln_loop_run_once(b->loop);
+    }
+    return (double)(kiln_clock_ns() - begin) / 1e9;
+}
+
+static bool all_jobs(bench *b, uint64_t number) {
+    (void)number;
+    return swarm_counted(b->swarm)->jobs == b->options.clients;
+}
+
+static bool all_opened(bench *b, uint64_t number) {
+    (void)number;
+    return swarm_counted(b->swarm)->opened == b->options.clients;
+}
+
+static bool all_boards(bench *b, uint64_t number) {
+    (void)number;
+    return swarm_counted(b->swarm)->boards == b->options.boards && all_opened(b, 0) &&
+           all_jobs(b, 0);
+}
+
+static bool so_many_grants(bench *b, uint64_t number) {
+    return swarm_counted(b->swarm)->grants >= number;
+}
+
+static bool time_is_over(bench *b, uint64_t end_ns) {
+    (void)b;
+    return kiln_clock_ns() >= end_ns;
+}
+
+static bool nothing_out(bench *b, uint64_t number) {
+    (void)number;
+    return swarm_out(b->swarm) == 0;
+}
+
+/* ---- Phases ---- */
+
+static int compare(const void *a, const void *b) {
+    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return (left > right) - (left < right);
+}
+
+static void print_waits(bench *b) {
+    uint32_t count = 0;
+    const uint64_t *wait = swarm_waits(b->swarm, &count);
+    if (count == 0) fail("nothing was granted", NULL);
+    uint64_t *sorted = kiln_arena_copy(&b->arena, wait, count * sizeof *wait);
+    qsort(sorted, count, sizeof *sorted, compare);
+    printf(",\"p50_ms\":%.4g,\"p99_ms\":%.4g,\"max_ms\":%.4g", (double)sorted[count / 2] / 1e6,
+           (double)sorted[(uint64_t)count * 99 / 100] / 1e6, (double)sorted[count - 1] / 1e6);
+}
+
+/* Runs the load that is set and prints what came of it; returns grants per second. */
+static double measure(bench *b, const char *name, bool with_waits) {
+    uint64_t warm_ns = kiln_clock_ns() + (uint64_t)(b->options.seconds / 4 * 1e9);
+    wait_for(b, time_is_over, warm_ns, "warm-up");
+    const swarm_counts before = *swarm_counted(b->swarm);
+    double tracker_s = tracker_cpu_s(b), own_s = own_cpu_s();
+    uint64_t begin = kiln_clock_ns();
+    wait_for(b, time_is_over, begin + (uint64_t)(b->options.seconds * 1e9), "the load");
+    double wall_s = (double)(kiln_clock_ns() - begin) / 1e9;
+    const swarm_counts *after = swarm_counted(b->swarm);
+    double per_s = (double)(after->grants - before.grants) / wall_s;
+    printf(",\"%s\":{\"grants_per_s\":%.6g,\"placements_per_s\":%.6g", name, per_s,
+           (double)(after->results - before.results) / wall_s);
+    if (with_waits) print_waits(b);
+    printf(",\"tracker_cpu\":%.3g,\"generator_cpu\":%.3g}", (tracker_cpu_s(b) - tracker_s) / wall_s,
+           (own_cpu_s() - own_s) / wall_s);
+    fflush(stdout);
+    return per_s;
+}
+
+static void stop_load(bench *b) {
+    swarm_load_closed(b->swarm, 0, 0);
+    wait_for(b, nothing_out, 0, "requests stayed without an answer");
+}
+
+static void run_loads(bench *b) {
+    uint32_t ahead = (uint32_t)b->options.ahead;
+    swarm_load_closed(b->swarm, ahead, 0);
+    double per_s = measure(b, "full", false);
+    stop_load(b);
+    swarm_load_open(b->swarm, per_s / 2, 0);
+    measure(b, "half", true);
+    stop_load(b);
+    swarm_load_open(b->swarm, WANTED_PER_S / 2, 0);
+    measure(b, "wanted", true);
+    stop_load(b);
+    swarm_load_closed(b->swarm, ahead, (uint32_t)b->options.trials);
+    measure(b, "trials", false);
+    stop_load(b);
+}
+
+/* So many grants of each kind, whatever the time. */
+static void run_counted(bench *b) {
+    for (uint32_t kind = 0; kind < 2; kind++) {
+        swarm_load_closed(b->swarm, (uint32_t)b->options.ahead,
+                          kind ? (uint32_t)b->options.trials : 0);
+        wait_for(b, so_many_grants, swarm_counted(b->swarm)->grants + 20 * b->options.boards,
+                 "too few grants");
+        stop_load(b);
+    }
+}
+
+static bool back_again(bench *b, uint64_t closed) {
+    uint64_t peers = b->options.boards + b->options.tuners + b->options.clients;
+    return swarm_counted(b->swarm)->closed >= closed + peers && all_boards(b, 0);
+}
+
+/* Seconds until all are registered again after every connection was cut, and after the tracker was
+ * killed and at once started again. */
+static void run_storms(bench *b) {
+    uint64_t closed = swarm_counted(b->swarm)->closed;
+    swarm_cut(b->swarm);
+    printf(",\"cut_s\":%.4g", wait_for(b, back_again, closed, "not all came back"));
+    closed = swarm_counted(b->swarm)->closed;
+    uint64_t begin = kiln_clock_ns();
+    kill(b->tracker.pid, SIGKILL);
+    kiln_child_wait(&b->tracker);
+    start_tracker(b);
+    double serving_s = (double)(kiln_clock_ns() - begin) / 1e9;
+    wait_for(b, back_again, closed, "not all came back to the tracker that was killed");
+    printf(",\"restart_s\":%.4g,\"killed_s\":%.4g", serving_s,
+           (double)(kiln_clock_ns() - begin) / 1e9);
+    run_counted(b); /* and all goes on */
+}
+
+static void run_bench(bench *b) {
+    wait_for(b, all_opened, 0, "the jobs were not opened");
+    uint64_t rss = tracker_rss(b), boards = b->options.boards;
+    uint64_t begin = kiln_clock_ns();
+    swarm_add_boards(b->swarm);
+    wait_for(b, all_boards, 0, "the boards were not registered");
+    printf("{\"event\":\"fleet\",\"boards\":%llu,\"tls\":%s,\"registered_s\":%.4g",
+           (unsigned long long)boards, b->options.tls ? "true" : "false",
+           (double)(kiln_clock_ns() - begin) / 1e9);
+    wait_for(b, time_is_over, kiln_clock_ns() + KILN_NS_PER_S, "a second");
+    uint64_t after = tracker_rss(b);
+    if (b->options.check)
+        run_counted(b);
+    else
+        run_loads(b);
+    printf(",\"rss_bytes\":%llu,\"rss_loaded_bytes\":%llu,\"connection_bytes\":%.6g",
+           (unsigned long long)after, (unsigned long long)tracker_rss(b),
+           after > rss ? (double)(after - rss) / (double)boards : 0.0);
+    run_storms(b);
+    const swarm_counts *counts = swarm_counted(b->swarm);
+    printf(",\"refused\":%llu,\"lost\":%llu,\"breaches\":%llu}\n",
+           (unsigned long long)counts->refused, (unsigned long long)counts->lost,
+           (unsigned long long)counts->breaches);
+    if (counts->breaches) fail("a board was leased twice, or a fence went back", NULL);
+    if (b->options.check && counts->refused) fail("requests were refused", NULL);
+}
+
+/* ---- Life ---- */
+
+/* As many connections as the machine allows; the tracker inherits it. */
+static void raise_limits(const options *o) {
+    struct rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    uint64_t wanted = o->boards + o->clients + o->tuners + 64;
+    if (limit.rlim_cur < wanted)
+        fprintf(stderr, "bench-fleet: %llu descriptors are wanted, %llu allowed (RLIMIT_NOFILE)\n",
+                (unsigned long long)wanted, (unsigned long long)limit.rlim_cur);
+}
+
+static void set_up(bench *b) {
+    kiln_arena_init(&b->arena, 0);
+    raise_limits(&b->options);
+    need(kiln_folder_create_temp("kiln-bench-fleet", &b->arena, &b->folder), "a folder");
+    b->state = b->options.state ? kiln_arena_printf(&b->arena, "%s/kiln-bench-fleet-%d",
+                                                    b->options.state, getpid())
+                                : path(b, "tracker");
+    need(kiln_loop_create(&b->loop), "the loop");
+    swarm_options made_up = {.boards = (uint32_t)b->options.boards,
+                             .tuners = (uint32_t)b->options.tuners,
+                             .clients = (uint32_t)b->options.clients,
+                             .seed = 1};
+    if (b->options.tls) {
+        write_keys(b);
+        made_up.keys = &b->keys;
+    }
+    start_tracker(b);
+    made_up.address = b->address;
+    if (!b->options.tls) need(kiln_token_read(b->folder, false, made_up.token), "the token");
+    b->swarm = swarm_create(b->loop, &made_up);
+}
+
+static void tear_down(bench *b) {
+    swarm_close(b->swarm);
+    kiln_loop_destroy(b->loop);
+    swarm_free(b->swarm);
+    kiln_child_destroy(&b->tracker);
+    kiln_keys_deinit(&b->keys);
+    if (b->options.state) kiln_status_free(kiln_folder_remove(b->state));
+    kiln_status_free(kiln_folder_remove(b->folder)); /* what is left is temporary */
+    kiln_arena_deinit(&b->arena);
+}
+
+int main(int argc, char **argv) {
+    bench b = {
+        .options = {
+            .boards = 2000, .clients = 200, .tuners = 8, .ahead = 512, .trials = 16, .seconds = 5}};
+    options *o = &b.options;
+    const kiln_opt option[] = {
+        {"tracker", KILN_OPT_TEXT, &o->tracker, "PROGRAM", "the built kiln-tracker"},
+        {"state", KILN_OPT_TEXT, &o->state, "DIR",
+         "where the tracker keeps leases (default $TMPDIR)"},
+        {"boards", KILN_OPT_COUNT, &o->boards, "N", "boards (default 2000)"},
+        {"clients", KILN_OPT_COUNT, &o->clients, "N", "clients, a job each (default 200)"},
+        {"tuners", KILN_OPT_COUNT, &o->tuners, "N", "tuners (default 8)"},
+        {"ahead", KILN_OPT_COUNT, &o->ahead, "N", "requests out at full load (default 512)"},
+        {"trials", KILN_OPT_COUNT, &o->trials, "K", "trials to a lease (default 16)"},
+        {"seconds", KILN_OPT_NUMBER, &o->seconds, "S", "length of each load (default 5)"},
+        {"tls", KILN_OPT_FLAG, &o->tls, NULL, "over TLS, a key each; else in plain text"},
+        {"check", KILN_OPT_FLAG, &o->check, NULL, "time nothing, only see that all is right"},
+    };
+    const kiln_opt_table table = {.usage = "bench-fleet --tracker PROGRAM [options]",
+                                  .summary = "A fleet that is made up, through a real tracker.",
+                                  .option = option,
+                                  .option_count = KILN_ARRAY_COUNT(option)};
+    kiln_arena scratch;
+    const char **positional = NULL;
+    size_t count = 0;
+    bool help = false;
+    kiln_arena_init(&scratch, 0);
+    need(kiln_opt_parse(&table, argc, argv, &scratch, &positional, &count, &help), "options");
+    if (help || !o->tracker || !o->boards || !o->clients || !o->tuners || o->seconds <= 0)
+        fail("--tracker PROGRAM, and at least one of each", NULL);
+    set_up(&b);
+    run_bench(&b);
+    tear_down(&b);
+    kiln_arena_deinit(&scratch);
+    return 0;
+}

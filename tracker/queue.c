@@ -99,15 +99,22 @@ static bool may_have(const kiln_tracker_board *board, const kiln_tracker_request
     return !must_wait || !request->reserving || request->reserving == board;
 }
 
-/* The oldest request of a job that may have the board; one that would like this very board goes
- * first. */
+/* The oldest request of a job that may have the board: with its age the job competes. */
 static kiln_tracker_request *of_job(const kiln_tracker_job *job, const kiln_tracker_board *board) {
-    kiln_tracker_request *oldest = NULL;
+    for (uint32_t i = 0; i < job->request.count; i++)
+        if (may_have(board, job->request.data[i])) return job->request.data[i];
+    return NULL;
+}
+
+/* Which of the job's requests has the board when the job's turn has come by its `oldest`: one that
+ * would like this very board, else that. */
+static kiln_tracker_request *preferred(kiln_tracker_request *oldest,
+                                       const kiln_tracker_board *board) {
+    const kiln_tracker_job *job = oldest->job;
     for (uint32_t i = 0; i < job->request.count; i++) {
         kiln_tracker_request *request = job->request.data[i];
-        if (!may_have(board, request)) continue;
-        if (kiln_str_is(request->want.board, board->node)) return request;
-        if (!oldest) oldest = request;
+        if (kiln_str_is(request->want.board, board->node) && may_have(board, request))
+            return request;
     }
     return oldest;
 }
@@ -147,7 +154,7 @@ static kiln_tracker_request *choose(const kiln_tracker *t, const kiln_tracker_bo
         best = request;
         best_claim = claim;
     }
-    return best;
+    return best ? preferred(best, board) : NULL;
 }
 
 /* ---- Grants ---- */

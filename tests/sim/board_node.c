@@ -31,7 +31,7 @@ typedef struct board_state {
     KILN_VEC(fetch) fetches;
     uint64_t last_fetch;
     kiln_map begun; /* trial, attempt, lease -> that it was started in this run */
-    uint64_t sick_until_ns, broken_until_ns, hot_until_ns;
+    uint64_t sick_until_ns, broken_until_ns, hot_until_ns, full_until_ns;
     uint32_t slowness; /* of its measurements, times; 0: not drawn yet */
     bool checking;
     /* Disk. */
@@ -70,12 +70,15 @@ static void fetched(sim_node *node, uint64_t number, uint64_t failed) {
         if (!failed && node->conn && node->conn->silent)
             return; /* ends when the connection is given up */
         s->fetches.data[i] = kiln_vec_pop(&s->fetches);
-        bool have = !failed &&
-                    (is_cached(s, &digest) || sim_tracker_has_blob(node->world->tracker, &digest));
+        bool full = node->world->now_ns < s->full_until_ns;
+        bool have = !failed && (is_cached(s, &digest) ||
+                                (!full && sim_tracker_has_blob(node->world->tracker, &digest)));
         if (have && !is_cached(s, &digest)) kiln_vec_push(&s->cache, digest);
         run_step(node, &(kiln_server_event){.kind = KILN_SERVER_FETCHED,
                                             .digest = digest,
-                                            .failure = have ? NULL : "no such blob"});
+                                            .failure = have   ? NULL
+                                                       : full ? "the disk is full"
+                                                              : "no such blob"});
         return;
     }
 }
@@ -204,8 +207,10 @@ static void start_child(sim_node *node, const kiln_server_action *action) {
     c->out_of_band = sim_chance(world, world->now_ns < s->hot_until_ns ? 900 : o->drift_permille);
     c->broken = world->now_ns < s->broken_until_ns;
     if (c->broken) c->outcome = KILN_OUTCOME_INFRA;
-    if (!s->slowness) s->slowness = sim_chance(world, 200) ? (uint32_t)sim_between(world, 2, 8) : 1;
+    if (!s->slowness)
+        s->slowness = sim_chance(world, o->slow_permille) ? (uint32_t)sim_between(world, 2, 8) : 1;
     remember_trial(node, action->trial);
+    world->trials++;
     c->rival_count = action->trial->rivals.count;
     uint64_t at = 0;
     for (uint64_t phase = KILN_PHASE_WARM; phase <= KILN_PHASE_CHECK; phase++) {
@@ -265,7 +270,8 @@ static void lie(sim_node *node, const kiln_msg_trial_result *truth) {
     } else if (kind == 1) {
         lie.trial_result.trial = KILN_STR("nobody");
     } else {
-        lie.trial_result.lease += sim_between(world, 1, 5);
+        /* Not the next one: that may be given, for the same trial, before this arrives. */
+        lie.trial_result.lease += sim_between(world, 1000, 2000);
     }
     sim_note(world, "board %u lies", node->index);
     sim_send(node, node->conn, &lie);
@@ -384,6 +390,11 @@ void sim_board_break(sim_node *node, uint64_t until_ns) {
     board_state *s = node->state;
     sim_note(node->world, "board %u breaks", node->index);
     s->broken_until_ns = until_ns;
+}
+
+void sim_board_fill_disk(sim_node *node, uint64_t until_ns) {
+    board_state *s = node->state;
+    s->full_until_ns = until_ns;
 }
 
 void sim_board_heat(sim_node *node, uint64_t until_ns) {

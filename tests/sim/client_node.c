@@ -1,7 +1,7 @@
 /* A person's command: opens a job, waits for its end, comes back when the tracker was away, cancels
  * now and then. */
 #include "base/alloc.h"
-#include "tests/sim/world.h"
+#include "tests/sim/fair.h"
 
 #define GIVE_UP_NS (10 * SIM_S)
 
@@ -17,6 +17,8 @@ typedef struct client_state {
 void *sim_client_state(void) { return kiln_alloc(sizeof(client_state)); }
 
 void sim_client_free(void *memory) { kiln_free(memory); }
+
+uint32_t sim_client_side(const sim_node *node) { return node->index % SIM_PROJECTS; }
 
 bool sim_client_is_done(const sim_node *node) {
     const client_state *s = node->state;
@@ -42,11 +44,13 @@ static void start(sim_node *node) {
     *s = (client_state){.drawn = true,
                         .lost_ns = world->now_ns,
                         .detach = sim_chance(world, 200),
-                        .cancels = sim_chance(world, 150),
-                        .seconds = sim_chance(world, 200) ? 5 : 0,
-                        .project = (uint32_t)sim_between(world, 0, 1),
-                        .weight = (uint32_t)sim_between(world, 0, 3),
+                        .cancels = sim_chance(world, world->options.crowd ? 0 : 150),
+                        .seconds = sim_chance(world, world->options.crowd ? 0 : 200) ? 5 : 0,
+                        .project = world->options.crowd ? sim_client_side(node)
+                                                        : (uint32_t)sim_chance(world, 500),
                         .priority = (uint32_t)sim_between(world, 0, 9)};
+    s->weight = world->options.crowd ? world->options.weight[s->project]
+                                     : (uint32_t)sim_between(world, 0, 3);
     kiln_hash128_print((kiln_hash128){kiln_rand_u64(&world->rand), kiln_rand_u64(&world->rand)},
                        s->job);
     dial(node);
@@ -79,7 +83,7 @@ static void opened(sim_node *node, sim_conn *conn, const kiln_msg_hello *hello) 
                               .trials = world->options.trials,
                               .seconds = s->seconds,
                               .detach = s->detach,
-                              .project = s->project ? KILN_STR("odd") : KILN_STR("even"),
+                              .project = kiln_str_from(sim_project_name[s->project]),
                               .weight = s->weight,
                               .priority = s->priority,
                               .seed = world->options.seed}},

@@ -53,7 +53,15 @@ static void slow_network(sim_world *world) {
 }
 
 static void fill_disk(sim_world *world) {
-    sim_tracker_fill_disk(world->tracker, world->now_ns + sim_between(world, SIM_S, 5 * SIM_S));
+    static void (*const fill[])(sim_node *, uint64_t) = {
+        [SIM_TRACKER] = sim_tracker_fill_disk,
+        [SIM_BOARD] = sim_board_fill_disk,
+        [SIM_TUNER] = sim_tuner_fill_disk,
+    };
+    sim_node *node = sim_chance(world, 600) ? world->tracker : any_node(world);
+    if (!node->alive || node->kind >= KILN_ARRAY_COUNT(fill)) return;
+    sim_note(world, "the disk of %u, %u is full", node->kind, node->index);
+    fill[node->kind](node, world->now_ns + sim_between(world, SIM_S, 5 * SIM_S));
 }
 
 static void make_sick(sim_world *world) {

@@ -9,14 +9,15 @@
 static void print_options(const sim_options *o) {
     printf("  boards %u, tuners %u, clients %u, builders %u, trials %u, tasks %u, latency %.3g ms, "
            "faults %g per minute, hang %u, "
-           "crash %u, wrong %u, repeat %u, drift %u, lies %u per mille\n",
+           "crash %u, wrong %u, repeat %u, drift %u, lies %u, slow %u per mille\n",
            o->boards, o->tuners, o->clients, o->builders, o->trials, o->tasks,
            (double)o->latency_ns / 1e6, o->faults_per_minute, o->hang_permille, o->crash_permille,
-           o->wrong_permille, o->repeat_permille, o->drift_permille, o->lie_permille);
+           o->wrong_permille, o->repeat_permille, o->drift_permille, o->lie_permille,
+           o->slow_permille);
 }
 
 typedef struct totals {
-    uint64_t events, records, jobs_ok, jobs_ended, longest_wait_ns;
+    uint64_t events, trials, records, lost, repeated, jobs_ok, jobs_ended, longest_wait_ns;
 } totals;
 
 /* Whether the seed gives this history again: every tenth seed is played twice. */
@@ -47,7 +48,10 @@ static bool run_seed(uint64_t seed, bool trace, bool quiet, totals *sum) {
                ok ? "ok" : "FAILED", (unsigned long long)world.event_count,
                (unsigned long long)world.hash);
     sum->events += world.event_count;
+    sum->trials += world.trials;
     sum->records += world.records;
+    sum->lost += world.lost;
+    sum->repeated += world.repeated;
     sum->jobs_ok += world.jobs_ok;
     sum->jobs_ended += world.jobs_ended;
     sum->longest_wait_ns = KILN_MAX(sum->longest_wait_ns, world.longest_wait_ns);
@@ -93,10 +97,13 @@ int main(int argc, char **argv) {
     uint64_t failed = 0;
     for (uint64_t s = 1; s <= seeds && !(stop && failed); s++)
         failed += !run_seed(s, trace, seeds > 20, &sum);
-    printf("seeds %llu: %llu failed, events %llu, records %llu, jobs %llu ended, %llu of them ok, "
-           "longest wait %.1f s\n",
-           (unsigned long long)seeds, (unsigned long long)failed, (unsigned long long)sum.events,
-           (unsigned long long)sum.records, (unsigned long long)sum.jobs_ended,
-           (unsigned long long)sum.jobs_ok, (double)sum.longest_wait_ns / 1e9);
+    printf(
+        "seeds %llu: %llu failed, events %llu, trials %llu, records %llu: %llu lost, %llu twice; "
+        "jobs %llu ended, %llu of them ok, longest wait %.1f s\n",
+        (unsigned long long)seeds, (unsigned long long)failed, (unsigned long long)sum.events,
+        (unsigned long long)sum.trials, (unsigned long long)sum.records,
+        (unsigned long long)sum.lost, (unsigned long long)sum.repeated,
+        (unsigned long long)sum.jobs_ended, (unsigned long long)sum.jobs_ok,
+        (double)sum.longest_wait_ns / 1e9);
     return failed ? 1 : 0;
 }

@@ -4,8 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
-#include "tests/sim/world.h"
-#include "tracker/state.h"
+#include "tests/sim/fair.h"
 
 typedef struct disk_row {
     kiln_arena arena;
@@ -21,11 +20,11 @@ typedef struct commit {
 } commit;
 
 typedef struct tracker_state {
-    kiln_tracker *machine; /* NULL when it does not run */
-    kiln_tracker_actions actions;
+    kiln_tracker *machine;      /* NULL when it does not run */
     KILN_VEC(commit *) commits; /* in order */
     uint64_t commit_at_ns;      /* of the newest: they end in order */
     uint64_t check_ns;          /* when promises about time are checked again */
+    sim_fair fair;
     /* Disk. */
     KILN_VEC(disk_row *) disk;
     KILN_VEC(kiln_digest) blobs;
@@ -50,7 +49,7 @@ void sim_tracker_free(void *memory) {
     kiln_vec_deinit(&s->disk);
     kiln_vec_deinit(&s->blobs);
     kiln_vec_deinit(&s->commits);
-    kiln_tracker_actions_deinit(&s->actions);
+    sim_fair_deinit(&s->fair);
     kiln_free(s);
 }
 
@@ -217,7 +216,9 @@ static void run_step(sim_node *node, const kiln_tracker_event *event) {
     tracker_state *s = node->state;
     kiln_tracker_actions actions = {0}; /* its own: carrying out may come back here */
     kiln_arena_init(&actions.arena, 0);
+    sim_fair_before(&s->fair, s->machine, sim_clock(node));
     kiln_tracker_step(s->machine, sim_clock(node), event, &actions);
+    sim_fair_after(&s->fair, node->world, s->machine, sim_clock(node));
     for (uint32_t i = 0; i < actions.list.count; i++) carry_out(node, &actions.list.data[i]);
     kiln_tracker_actions_deinit(&actions);
     check_promises(node);
@@ -233,6 +234,7 @@ static void start(sim_node *node) {
     if (st) sim_fail(node->world, "the tracker does not start: %s", kiln_status_text(st));
     kiln_status_free(st);
     s->check_ns = node->world->now_ns;
+    s->fair.seen_ns = sim_clock(node);
     if (!st) sim_tick_at(node, sim_clock(node));
 }
 
@@ -240,6 +242,7 @@ static void stop(sim_node *node) {
     tracker_state *s = node->state;
     kiln_tracker_destroy(s->machine);
     s->machine = NULL;
+    sim_fair_break(&s->fair);
     /* Of the commits under way the first few may have reached the disk. */
     uint64_t written = s->commits.count ? sim_between(node->world, 0, s->commits.count) : 0;
     for (uint32_t i = 0; i < s->commits.count; i++) {
@@ -285,7 +288,6 @@ void sim_tracker_store_blob(sim_node *node, const kiln_digest *digest) {
 
 void sim_tracker_fill_disk(sim_node *node, uint64_t until_ns) {
     tracker_state *s = node->state;
-    sim_note(node->world, "the tracker's disk is full");
     s->full_until_ns = until_ns;
 }
 

@@ -44,6 +44,7 @@ typedef struct tuner_state {
     kiln_map sent; /* trial -> lease it was last sent under */
     uint64_t acks; /* TRIAL_ACKs sent */
     /* Disk. */
+    uint64_t full_until_ns;
     KILN_VEC(db_record) db;
     kiln_map decided; /* job and history -> what was proposed next: for the checks only */
 } tuner_state;
@@ -285,14 +286,16 @@ static void gathered(sim_node *node, uint64_t handle, uint64_t task) {
 }
 
 /* Tells the machine that a record is stored; its board must hear of it at once. */
-static void recorded(sim_node *node, const db_record *record, uint64_t handle) {
+static void recorded(sim_node *node, const db_record *record, uint64_t handle, bool full) {
     tuner_state *s = node->state;
     uint64_t acks = s->acks;
-    bool due = record->from_board && find_job(s, handle) && node->conn && node->conn->shaken;
+    bool due =
+        !full && record->from_board && find_job(s, handle) && node->conn && node->conn->shaken;
     run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_RECORDED,
                                        .job = handle,
                                        .task = record->task,
-                                       .index = record->index});
+                                       .index = record->index,
+                                       .failure = full ? "the disk is full" : NULL});
     if (due && s->acks == acks) sim_fail(node->world, "a stored result is not acknowledged");
 }
 
@@ -301,11 +304,12 @@ static void committed(sim_node *node, uint64_t a, uint64_t b) {
     tuner_state *s = node->state;
     s->commit_due = false;
     uint32_t count = s->pending.count;
-    for (uint32_t i = 0; i < count; i++) kiln_vec_push(&s->db, s->pending.data[i]);
-    s->durable = count;
+    bool full = node->world->now_ns < s->full_until_ns;
+    for (uint32_t i = 0; i < count && !full; i++) kiln_vec_push(&s->db, s->pending.data[i]);
+    s->durable = full ? 0 : count;
     for (uint32_t i = 0; i < count; i++) {
         db_record record = s->pending.data[i];
-        recorded(node, &record, s->pending_job.data[i]);
+        recorded(node, &record, s->pending_job.data[i], full);
     }
     memmove(s->pending.data, s->pending.data + count,
             (s->pending.count - count) * sizeof s->pending.data[0]);
@@ -399,8 +403,18 @@ static void check_ack(sim_node *node, const kiln_msg_trial_ack *ack) {
             sim_fail(node->world, "a result is acknowledged before it is stored");
 }
 
+/* Whatever job ends well, awaited or not, has its records here, each once. */
+static void check_records(sim_node *node, const kiln_msg_job_done *done) {
+    if (done->code != KILN_OK) return;
+    uint32_t stored = sim_tuner_record_count(node, done->job);
+    if (stored >= done->trials) return;
+    node->world->lost += done->trials - stored;
+    sim_fail(node->world, "a job ends ok with %u of its %u records", stored, done->trials);
+}
+
 static void send_message(sim_node *node, const kiln_message *message) {
     tuner_state *s = node->state;
+    if (message->type == KILN_MSG_JOB_DONE) check_records(node, &message->job_done);
     if (message->type == KILN_MSG_TRIAL)
         kiln_map_put(&s->sent, message->trial.trial, message->trial.lease);
     if (message->type == KILN_MSG_TRIAL_ACK) check_ack(node, &message->trial_ack);
@@ -498,8 +512,28 @@ uint32_t sim_tuner_record_count(const sim_node *node, kiln_str job) {
     return count;
 }
 
+void sim_tuner_fill_disk(sim_node *node, uint64_t until_ns) {
+    tuner_state *s = node->state;
+    s->full_until_ns = until_ns;
+}
+
+static void check_repeated(sim_node *node) {
+    const tuner_state *s = node->state;
+    kiln_map seen;
+    kiln_map_init(&seen);
+    for (uint32_t i = 0; i < s->db.count; i++) {
+        const db_record *r = &s->db.data[i];
+        char *name =
+            kiln_arena_printf(&node->world->scratch, "%s %u %u", r->job, r->task, r->index);
+        if (!kiln_map_put(&seen, kiln_str_from(name), 1)) node->world->repeated++;
+    }
+    kiln_map_deinit(&seen);
+    if (node->world->repeated) sim_fail(node->world, "tuner %u has records twice", node->index);
+}
+
 void sim_tuner_check_rest(sim_node *node) {
     tuner_state *s = node->state;
+    check_repeated(node);
     if (s->jobs.count)
         sim_fail(node->world, "tuner %u still has %u jobs", node->index, s->jobs.count);
 }

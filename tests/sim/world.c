@@ -159,6 +159,22 @@ static void start_again(sim_node *none, uint64_t index, uint64_t world_at) {
 
 /* ---- A history ---- */
 
+/* Either one project weighs more, or it comes when the other has had boards for long. */
+static void draw_crowd(sim_world *world) {
+    sim_options *o = &world->options;
+    o->crowd = true;
+    o->boards = (uint32_t)sim_between(world, 1, 2);
+    o->clients = SIM_CLIENTS_MAX;
+    o->trials = (uint32_t)sim_between(world, 200, 350);
+    o->faults_per_minute = (double)sim_between(world, 0, 4); /* more of them end most jobs early */
+    o->slow_permille = 0;
+    o->weight[0] = 1;
+    o->weight[1] = 4;
+    if (!sim_chance(world, 500)) return;
+    o->boards = o->weight[1] = 1;
+    o->late_ns = 200 * SIM_S;
+}
+
 static void draw_options(sim_world *world, uint64_t seed) {
     kiln_rand_init(&world->rand, seed);
     world->options = (sim_options){
@@ -177,7 +193,9 @@ static void draw_options(sim_world *world, uint64_t seed) {
         .repeat_permille = (uint32_t)sim_between(world, 0, 20),
         .drift_permille = (uint32_t)sim_between(world, 0, 100),
         .lie_permille = sim_chance(world, 300) ? (uint32_t)sim_between(world, 1, 200) : 0,
+        .slow_permille = 200,
     };
+    if (sim_chance(world, 100)) draw_crowd(world);
 }
 
 void sim_world_init(sim_world *world, uint64_t seed, bool trace) {
@@ -197,8 +215,11 @@ void sim_world_init(sim_world *world, uint64_t seed, bool trace) {
         add_node(world, SIM_CLIENT, i, &sim_client_program, sim_client_state());
     add_node(world, SIM_ADMIN, 0, &sim_admin_program, sim_admin_state());
     for (uint32_t i = 0; i < world->node.count; i++) {
-        uint64_t latest = world->node.data[i]->kind == SIM_CLIENT ? 90 * SIM_S : 3 * SIM_S;
-        sim_at(world, sim_between(world, 0, latest), NULL, start_again, i, (uintptr_t)world);
+        const sim_node *node = world->node.data[i];
+        uint64_t delay_ns =
+            sim_between(world, 0, node->kind == SIM_CLIENT ? 90 * SIM_S : 3 * SIM_S);
+        if (node->kind == SIM_CLIENT && sim_client_side(node)) delay_ns += o->late_ns;
+        sim_at(world, delay_ns, NULL, start_again, i, (uintptr_t)world);
     }
     sim_faults_start(world);
 }

@@ -7,7 +7,8 @@
  * played here: the shells, sockets, SQLite, searchers, builders, kernels. Faults come until
  * `calm_ns` (faults.c): connections cut or silent, nodes behind a partition, programs killed and
  * started again without what was not synced, disks full, clocks that jump, boards sick, broken,
- * hot, slow, hanging, and lying. After that everything must come to its end. */
+ * hot, slow, hanging, and lying. The network delays and repeats; what an old connection still
+ * carries comes after what a new one brought. After that everything must come to its end. */
 #ifndef KILN_TESTS_SIM_WORLD_H
 #define KILN_TESTS_SIM_WORLD_H
 
@@ -25,6 +26,7 @@
 #define SIM_BOARDS_MAX 6u
 #define SIM_TUNERS_MAX 2u
 #define SIM_CLIENTS_MAX 4u
+#define SIM_PROJECTS 2u
 #define SIM_REST_NS (5000 * SIM_S) /* for what goes on when every client has its answer */
 #define SIM_WAIT_NS (1500 * SIM_S) /* longest that a request may wait for its turn */
 #define SIM_END_NS (1800 * SIM_S)  /* virtual time by which every history must be over */
@@ -77,10 +79,13 @@ typedef struct sim_event {
 typedef struct sim_options {
     uint64_t seed;
     uint32_t boards, tuners, clients, builders, trials, tasks;
+    uint32_t weight[SIM_PROJECTS];
     uint64_t latency_ns;
+    bool crowd;       /* many and long jobs on few boards, so that whose turn it is matters */
+    uint64_t late_ns; /* so much later the second of the projects of a crowd comes */
     double faults_per_minute;
     uint32_t hang_permille, crash_permille, wrong_permille, repeat_permille, drift_permille;
-    uint32_t lie_permille;
+    uint32_t lie_permille, slow_permille;
 } sim_options;
 
 /* A trial that a board began: what a liar may have heard of. */
@@ -115,7 +120,10 @@ struct sim_world {
     sim_heard heard[SIM_HEARD];
     uint32_t heard_count;
     uint64_t longest_wait_ns; /* of a request while a board that fits was in service */
-    uint64_t records, results, jobs_ok, jobs_ended;
+    uint64_t trials;          /* that boards began */
+    uint64_t records;         /* that tuners were asked to store */
+    uint64_t lost, repeated;  /* records: of jobs that ended well and lack them; more than one */
+    uint64_t results, jobs_ok, jobs_ended;
 };
 
 /* ---- world.c ---- */
@@ -177,7 +185,10 @@ void sim_admin_free(void *state);
 
 bool sim_tracker_has_blob(sim_node *tracker, const kiln_digest *digest);
 void sim_tracker_store_blob(sim_node *tracker, const kiln_digest *digest);
+/* Until then nothing can be written. */
 void sim_tracker_fill_disk(sim_node *tracker, uint64_t until_ns);
+void sim_tuner_fill_disk(sim_node *tuner, uint64_t until_ns);
+void sim_board_fill_disk(sim_node *board, uint64_t until_ns);
 uint64_t sim_tracker_newest_lease(const sim_world *world);
 /* Whether no job is open and every board is on duty. */
 bool sim_tracker_is_at_rest(const sim_world *world);
@@ -187,6 +198,8 @@ void sim_board_break(sim_node *board, uint64_t until_ns);
 void sim_board_heat(sim_node *board, uint64_t until_ns);
 /* Drains or quarantines a board for a while. */
 void sim_admin_order(sim_node *admin);
+/* Which project it is of, in a crowd. */
+uint32_t sim_client_side(const sim_node *client);
 bool sim_client_is_done(const sim_node *client);
 /* Records of a job in this tuner's database: how many there are below `planned` of each task. */
 uint32_t sim_tuner_record_count(const sim_node *tuner, kiln_str job);

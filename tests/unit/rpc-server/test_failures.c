@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/file.h"
 #include "tests/unit/rpc-server/fleet.h"
@@ -79,10 +80,11 @@ static void measure_in_the_end(fleet *f, const char *plan) {
     fail_msg("%s: not measured in %u attempts", plan, SENT_MAX);
 }
 
-/* Whether it ended as by kill -9, now or soon: what comes after an acknowledgement is not awaited.
+/* Waits until it has ended as by kill -9, soon: what comes after an acknowledgement is not awaited.
  */
 static bool was_killed(fleet *f) {
-    for (int turn = 0; turn < 200 && f->deaths == 0; turn++) {
+    const uint64_t end_ns = kiln_clock_ns() + 120 * KILN_NS_PER_S;
+    while (f->deaths == 0 && kiln_clock_ns() < end_ns) {
         fleet_turn(f);
         if (kiln_child_ended(&f->server, &f->death)) {
             f->deaths++;

@@ -40,6 +40,11 @@ static kiln_str device_model(kiln_arena *arena) {
     return kiln_str_slice(model, 0, KILN_MESSAGES_NAME);
 }
 
+/* Files speak of the machine that emulates; its times must never be taken for those of a board. */
+static kiln_str emulated_model(const struct utsname *system, kiln_arena *arena) {
+    return kiln_str_from(kiln_arena_printf(arena, "emulated %s", system->machine));
+}
+
 static void read_clock(uint32_t core, kiln_arena *arena, kiln_msg_env *env) {
     const char *folder = kiln_arena_printf(arena, "/sys/devices/system/cpu/cpu%u/cpufreq", core);
     read_number(kiln_arena_printf(arena, "%s/scaling_cur_freq", folder), arena,
@@ -156,7 +161,7 @@ kiln_status kiln_board_describe(const kiln_board_options *options, kiln_arena *a
         .key = kiln_str_slice(kiln_str_from(key), 0, KILN_MESSAGES_NAME),
         .target = target,
         .slots = 1, /* a measurement gets the machine to itself */
-        .device = device_model(arena),
+        .device = options->emulator ? emulated_model(&system, arena) : device_model(arena),
         .memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
         .firmware =
             kiln_str_slice(kiln_str_from(kiln_arena_printf(arena, "%s %s %s", system.sysname,

@@ -14,6 +14,7 @@ typedef struct kiln_board_options {
     const char *labels;            /* "k=v,..."; NULL: none */
     const kiln_executor *executor; /* NULL: all that an artefact can ask for */
     double peak_flops;             /* of one core; goes into the labels */
+    const char *emulator;          /* that this program runs under; NULL: none */
 } kiln_board_options;
 
 /* BOARD_UP without `running`, `cached` and `missing`. The label `peak_gflops` is added to the given

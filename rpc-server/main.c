@@ -23,12 +23,12 @@ static kiln_status fill(const options *o, kiln_arena *process, kiln_server_shell
     if (st) return st;
     out->home = home;
     out->program = program;
-    out->emulator = kiln_proc_emulator(process);
     out->key_file = o->key_file;
     out->insecure = o->insecure;
     out->power_cycle = o->power_cycle;
     out->state_folder = o->state ? o->state : kiln_arena_printf(process, "%s/rpc-server", home);
-    out->board = (kiln_board_options){.key = o->key, .labels = o->labels};
+    out->board = (kiln_board_options){
+        .key = o->key, .labels = o->labels, .emulator = kiln_proc_emulator(process)};
     if (!o->executor) return NULL;
     out->board.executor = kiln_executor_find(kiln_str_from(o->executor));
     return out->board.executor

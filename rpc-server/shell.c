@@ -358,7 +358,7 @@ static kiln_status open_parts(kiln_server_shell *shell) {
                                      .bytes_max = KILN_SERVER_BLOB_BYTES_MAX};
     kiln_cage_options cages = {.loop = shell->loop,
                                .program = shell->options.program,
-                               .emulator = shell->options.emulator,
+                               .emulator = shell->options.board.emulator,
                                .core = shell->core,
                                .folder = kiln_arena_printf(&shell->arena, "%s/run", state),
                                .executor = shell->options.board.executor,

@@ -20,7 +20,6 @@ typedef struct kiln_server_shell_options {
     const char *home, *key_file; /* credentials, read again at each dial; key_file may be NULL */
     bool insecure;
     const char *state_folder, *program;
-    const char *emulator;    /* that the program runs under; NULL: none */
     const char *power_cycle; /* rpc-server/power.h; NULL: none */
     kiln_board_options board;
 } kiln_server_shell_options;

@@ -25,6 +25,9 @@ SHOWN, SHOWN_OF_LOG = 600, (6, 240)  # characters of an assertion's text that a 
 
 
 def program(name):
+    """Path of one of our programs; a path stays what it is."""
+    if "/" in str(name):
+        return str(name)
     folder = {"kiln": "cli", "kiln-tracker": "tracker", "kiln-tuner": "tuner", "kiln-rpc-server": "rpc-server"}[name]
     return str(PROGRAMS / folder / name)
 
@@ -125,7 +128,7 @@ class World:
     def start(self, name, *argv, before=None, home=None):
         """Starts a program whose output goes to a file, child.log. `before` is called in its process first; `home`:
         a KILN_HOME of its own, as on another machine."""
-        path = self.folder / f"{name}.{len(self.children)}.log"
+        path = self.folder / f"{pathlib.Path(name).name}.{len(self.children)}.log"
         env = {**self.env, "KILN_HOME": self.path(home)} if home else self.env
         with open(path, "w") as log:
             child = subprocess.Popen([program(name), *map(str, argv)], env=env, cwd=self.folder, stdout=log, stderr=log,

@@ -40,6 +40,16 @@ static void a_board_says_what_it_is(void **state) {
     kiln_arena_deinit(&arena);
 }
 
+static void an_emulated_board_never_looks_like_a_real_one(void **state) {
+    kiln_board_options options = {.key = "desk", .emulator = "/usr/bin/qemu-aarch64"};
+    kiln_msg_board_up board;
+    expect_ok(kiln_board_describe(&options, *state, &board));
+    assert_true(kiln_str_starts(board.device, "emulated "));
+    options.emulator = NULL;
+    expect_ok(kiln_board_describe(&options, *state, &board));
+    assert_false(kiln_str_starts(board.device, "emulated"));
+}
+
 static void bad_labels_are_refused(void **state) {
     (void)state;
     static const char *const bad[] = {"x", "=1", "x=", "a=1,,b=2"};
@@ -81,6 +91,7 @@ static void every_executor_has_a_name_and_all_functions(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_board_says_what_it_is),
+        test_with_arena(an_emulated_board_never_looks_like_a_real_one),
         cmocka_unit_test(bad_labels_are_refused),
         cmocka_unit_test(the_measuring_core_is_the_highest_of_ours),
         cmocka_unit_test(every_executor_has_a_name_and_all_functions),

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""What ./dev cross builds, under emulation: one static file each, which registers with a native tracker and says what is missing."""
+import os
+import pathlib
+import shutil
+import sys
+
+import harness
+from harness import until
+
+BOARDS = pathlib.Path(os.environ["KILN_BOARDS"])  # the folder with build-ARCH
+MB = 1 << 20
+
+
+def board_program(arch, path):
+    """A program of build-ARCH."""
+    program = BOARDS / f"build-{arch}" / path
+    if not program.exists():
+        raise harness.Skip(f"{path} of ./dev cross {arch}")
+    return program
+
+
+def emulator(name):
+    found = shutil.which(f"qemu-{name}-static")
+    if not found:
+        raise harness.Skip(f"qemu-{name}-static")
+    return found
+
+
+def is_static(program):
+    """No interpreter, no libraries: nothing of an ELF file's program headers asks for one."""
+    data = program.read_bytes()
+    wide = data[4] == 2
+    at, size, count = (int.from_bytes(data[a:b], "little") for a, b in
+                       (((32, 40), (54, 56), (56, 58)) if wide else ((28, 32), (42, 44), (44, 46))))
+    kinds = {int.from_bytes(data[at + i * size:at + i * size + 4], "little") for i in range(count)}
+    return not kinds & {2, 3}  # PT_DYNAMIC, PT_INTERP
+
+
+def emulated_board(world, arch, qemu, key, address):
+    """A board of that architecture, registered; what the tracker says of it, and the board's log."""
+    program = board_program(arch, "rpc-server/kiln-rpc-server")
+    board = harness.connected(world.start(emulator(qemu), program, "--tracker", address, "--key", key, "--state", world.path(key)))
+    [row] = until(lambda: [r for r in world.json("fleet", "list", "--tracker", address) if r["key"] == key], "the board in the fleet")
+    return row, board
+
+
+def check_board(world, arch, qemu, key, target):
+    _, address = world.tracker()
+    row, board = emulated_board(world, arch, qemu, key, address.replace("127.0.0.1", "localhost"))
+    assert row["target"].startswith(target), row
+    assert row["device"].startswith("emulated"), row
+    # What the emulator refuses is told, not assumed.
+    contained = [line for line in board.log.read_text().splitlines() if "contained without" in line]
+    assert len(contained) == 1 and "seccomp" in contained[0] and "memory" in contained[0], contained
+    board.terminate()
+    world.ends(board)
+
+
+def test_an_aarch64_board_registers_and_says_what_it_is(world):
+    check_board(world, "aarch64", "aarch64", "rpi4", "cpu:aarch64-unknown-linux-gnu")
+
+
+def test_an_armv7_board_registers_and_says_what_it_is(world):
+    check_board(world, "armhf", "arm", "pynq", "cpu:armv7-unknown-linux-gnueabihf")
+
+
+def test_programs_for_boards_are_static_and_small(world):
+    limits = {"aarch64": (2, 6), "armhf": (2, 6), "x86_64-static": (2, 7), "riscv64": (None, None)}
+    found = 0
+    for arch, (plain, tls) in limits.items():
+        for folder, name, limit in ((f"build-{arch}", "rpc-server/kiln-rpc-server", plain), (f"build-{arch}", "deploy/run/kiln-run", 1),
+                                    (f"build-{arch}-tls", "rpc-server/kiln-rpc-server", tls)):
+            program = BOARDS / folder / name
+            if limit and program.exists():
+                found += 1
+                assert is_static(program), f"{folder}/{name} wants libraries"
+                assert program.stat().st_size <= limit * MB, f"{folder}/{name} has {program.stat().st_size} bytes"
+    if not found:
+        raise harness.Skip("a program of ./dev cross")
+
+
+def test_an_idle_static_server_needs_little_memory(world):
+    _, address = world.tracker()
+    board = world.start(board_program("x86_64-static", "rpc-server/kiln-rpc-server"), "--tracker", address, "--key", "pc")
+    harness.connected(board)
+    status = pathlib.Path(f"/proc/{board.pid}/status").read_text()
+    resident = int(status.split("VmRSS:")[1].split()[0])
+    assert resident <= 8 * 1024, f"{resident} KiB"
+
+
+def check_module_of_another_machine(world, arch, qemu):
+    model, module = world.zoo("conv:C3"), world.path("c3.kiln")
+    program = board_program(arch, "deploy/run/kiln-run")
+    world.run("compile", model, "--target", "x86-64", "-o", module)
+    done = world.run(program, module, name=emulator(qemu), ok=False)
+    assert done.returncode != 0 and "does not run on this machine" in done.stderr, done.stderr
+
+
+def test_a_module_of_another_machine_is_refused_with_the_reason(world):
+    check_module_of_another_machine(world, "aarch64", "aarch64")
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main(sys.modules["__main__"]))

@@ -21,9 +21,9 @@ def board_program(arch, path):
 
 
 def emulator(name):
-    found = shutil.which(f"qemu-{name}-static")
+    found = shutil.which(f"qemu-{name}") or shutil.which(f"qemu-{name}-static")
     if not found:
-        raise harness.Skip(f"qemu-{name}-static")
+        raise harness.Skip(f"qemu-{name}")
     return found
 
 

@@ -151,9 +151,9 @@ static void kernels_in_turns_get_as_many_samples_as_each_other(void **state) {
     assert_int_equal(timing[1].stop, KILN_STOP_COUNT_CAP);
 }
 
-static void the_timer_costs_something_and_not_much(void **state) {
+static void the_timer_costs_something(void **state) {
     (void)state;
-    assert_in_range(kiln_timing_overhead_ns(), 1, 100000);
+    assert_true(kiln_timing_overhead_ns() >= 1);
 }
 
 int main(void) {
@@ -168,7 +168,7 @@ int main(void) {
         cmocka_unit_test(policies_beyond_the_limits_are_cut),
         cmocka_unit_test(a_clear_loser_stops_after_its_first_samples),
         cmocka_unit_test(kernels_in_turns_get_as_many_samples_as_each_other),
-        cmocka_unit_test(the_timer_costs_something_and_not_much),
+        cmocka_unit_test(the_timer_costs_something),
     };
     return cmocka_run_group_tests_name("rpc-server/timing", tests, NULL, NULL);
 }

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/log.h"
 #include "base/macros.h"
 #include "base/target.h"
 #include "base/vec.h"
@@ -134,6 +133,9 @@ static kiln_status native_target(kiln_arena *arena, kiln_str *out_target) {
     if (st) return st;
     uint32_t core[KILN_EXECUTOR_CORES_MAX];
     target.threads = kiln_board_cores(core, KILN_EXECUTOR_CORES_MAX);
+    /* The tracker shares cores out between slots by this number: those that we may not use are
+     * none. */
+    target.cores = KILN_MIN(target.cores, target.threads);
     kiln_strbuf text = {0};
     kiln_target_print(&target, &text);
     kiln_str view = kiln_strbuf_view(&text);
@@ -160,7 +162,7 @@ kiln_status kiln_board_describe(const kiln_board_options *options, kiln_arena *a
     *out_board = (kiln_msg_board_up){
         .key = kiln_str_slice(kiln_str_from(key), 0, KILN_MESSAGES_NAME),
         .target = target,
-        .slots = 1, /* a measurement gets the machine to itself */
+        .slots = KILN_MAX(options->slots, 1),
         .device = options->emulator ? emulated_model(&system, arena) : device_model(arena),
         .memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
         .firmware =
@@ -181,15 +183,5 @@ uint32_t kiln_board_cores(uint32_t *out_core, uint32_t limit) {
     uint32_t count = 0;
     for (int core = CPU_SETSIZE - 1; core >= 0 && count < limit; core--)
         if (CPU_ISSET(core, &set)) out_core[count++] = (uint32_t)core;
-    return count;
-}
-
-uint32_t kiln_board_share_cores(uint32_t *out_core, uint32_t limit) {
-    uint32_t count = kiln_board_cores(out_core, limit);
-    cpu_set_t set;
-    if (count < 2 || sched_getaffinity(0, sizeof set, &set) != 0) return count;
-    CPU_CLR(out_core[0], &set);
-    if (sched_setaffinity(0, sizeof set, &set) != 0)
-        kiln_log(KILN_LOG_DEBUG, "cannot leave the measuring core");
     return count;
 }

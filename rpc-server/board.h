@@ -15,6 +15,7 @@ typedef struct kiln_board_options {
     const kiln_executor *executor; /* NULL: all that an artefact can ask for */
     double peak_flops;             /* of one core; goes into the labels */
     const char *emulator;          /* that this program runs under; NULL: none */
+    uint32_t slots;                /* 0: one */
 } kiln_board_options;
 
 /* BOARD_UP without `running`, `cached` and `missing`. The label `peak_gflops` is added to the given
@@ -30,8 +31,5 @@ kiln_msg_env kiln_board_read_env(uint32_t core, kiln_arena *arena);
  * systems put their interrupts on the low ones and builders stay there. At least 1, at most
  * `limit`. */
 uint32_t kiln_board_cores(uint32_t *out_core, uint32_t limit);
-/* The same, and keeps this process, the threads it starts from now on and its children until they
- * are pinned off the measuring core, where there is another. */
-uint32_t kiln_board_share_cores(uint32_t *out_core, uint32_t limit);
 
 #endif

@@ -1,12 +1,12 @@
 #include "rpc-server/cage.h"
 
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/fail.h"
+#include "rpc-server/account.h"
 #include "rpc-server/board.h"
 #include "rpc-server/drift.h"
 #include "rpc-server/lot.h"
@@ -28,7 +28,7 @@ typedef struct cage {
     kiln_msg_policy policy;
     double race_ns;
     kiln_lot lot;
-    uint32_t worker_count;
+    uint32_t core_count, core[KILN_EXECUTOR_CORES_MAX]; /* that it may use, the timed one first */
     const char *reference_path;
 
     kiln_ward ward;
@@ -36,24 +36,19 @@ typedef struct cage {
     kiln_timer *retry;
 
     /* What was seen. */
-    uint64_t started_ns, entered_ns;
-    kiln_phase phase;
-    bool has_last_note, broke_rules;
-    kiln_inmate_note note;   /* the last one */
-    uint32_t measured_count; /* kernels whose timing was told */
-    double peak_flops;       /* of one core, said before candidate code ran */
-    double roofline_flops;   /* best of this machine, all cores of the kernel */
-    bool judging;            /* on the pool: hands off */
+    kiln_account account;
+    double peak_flops;     /* of one core, said before candidate code ran */
+    double roofline_flops; /* best of this machine, all cores of the kernel */
     kiln_child_exit exit;
-    const char *death; /* NULL: there is a result */
-    bool decided;      /* the result is known without comparing */
+    kiln_ending ending;
+    bool judging; /* on the pool: hands off */
     kiln_msg_trial_result result;
 } cage;
 
 struct kiln_cages {
     kiln_cage_options options;
     double peak_flops; /* best that was seen on this machine */
-    kiln_drift drift;
+    kiln_drift drift[KILN_SERVER_SLOTS_MAX];
     kiln_wards wards;
     kiln_strbuf missing;
     cage *first;
@@ -69,6 +64,10 @@ static void clear_child(cage *c) {
     kiln_ward_release(&c->ward);
 }
 
+static uint32_t measuring_core(const cage *c) {
+    return c->owner->options.slots->slot[c->slot].core[0];
+}
+
 static void free_cage(cage *c) {
     clear_child(c);
     kiln_lot_close(&c->lot);
@@ -78,30 +77,30 @@ static void free_cage(cage *c) {
 
 /* ---- The end of a run ---- */
 
-static void decide(cage *c, kiln_outcome outcome, kiln_blame blame, const char *text) {
-    c->decided = true;
-    c->result.outcome = outcome;
-    c->result.blame = blame;
-    c->result.text = kiln_str_from(text);
-}
-
-static void decide_status(cage *c, kiln_outcome outcome, kiln_blame blame, kiln_status status) {
-    decide(c, outcome, blame, kiln_arena_printf(&c->arena, "%s", kiln_status_text(status)));
+static void decide(cage *c, kiln_outcome outcome, kiln_status status) {
+    c->ending = (kiln_ending){KILN_ENDED_DECIDED, outcome, kiln_outcome_blame(outcome),
+                              kiln_arena_printf(&c->arena, "%s", kiln_status_text(status))};
     kiln_status_free(status);
 }
 
 /* On a thread of the pool: nobody else touches this cage meanwhile. */
 static void judge(void *context) {
     cage *c = context;
-    if (c->death || c->decided) return;
-    const kiln_evidence evidence = {
-        .policy = &c->policy,
-        .race_ns = c->race_ns,
-        .elapsed_ns = c->entered_ns - c->started_ns,
-        .peak_flops = c->roofline_flops,
-    };
-    kiln_status st = kiln_lot_judge(&c->lot, c->reference_path, &evidence, &c->arena, &c->result);
-    if (st) decide_status(c, KILN_OUTCOME_INFRA, KILN_BLAME_INFRA, st);
+    if (c->ending.how == KILN_ENDED_MEASURED) {
+        const kiln_evidence evidence = {
+            .policy = &c->policy,
+            .race_ns = c->race_ns,
+            .elapsed_ns = c->account.since_ns - c->account.began_ns,
+            .peak_flops = c->roofline_flops,
+        };
+        kiln_status st =
+            kiln_lot_judge(&c->lot, c->reference_path, &evidence, &c->arena, &c->result);
+        if (st) decide(c, KILN_OUTCOME_INFRA, st);
+    }
+    if (c->ending.how != KILN_ENDED_DECIDED) return;
+    c->result.outcome = c->ending.outcome;
+    c->result.blame = c->ending.blame;
+    c->result.text = kiln_str_from(c->ending.text);
 }
 
 static void deliver(void *context) {
@@ -112,8 +111,8 @@ static void deliver(void *context) {
         while (*at != c) at = &(*at)->next;
         *at = c->next;
         const kiln_cage_options *options = &c->owner->options;
-        if (c->death)
-            options->handler->died(options->context, c->slot, c->run, c->death);
+        if (c->ending.how == KILN_ENDED_DIED)
+            options->handler->died(options->context, c->slot, c->run, c->ending.text);
         else
             options->handler->finished(options->context, c->slot, c->run, &c->result);
     }
@@ -123,54 +122,14 @@ static void deliver(void *context) {
 static void end_run(cage *c) {
     const kiln_cage_options *options = &c->owner->options;
     clear_child(c);
-    c->result.phase = c->phase;
-    c->result.peak_flops = c->peak_flops * c->worker_count;
-    c->result.after = kiln_board_read_env(options->core[0], &c->arena);
+    c->result.phase = c->account.phase;
+    c->result.times_ns = c->account.times_ns;
+    c->result.peak_flops = c->peak_flops * c->core_count;
+    c->result.after = kiln_board_read_env(measuring_core(c), &c->arena);
     c->result.out_of_band = kiln_drift_is_out(c->result.drift, &c->result.before, &c->result.after);
-    c->roofline_flops = c->owner->peak_flops * c->worker_count;
+    c->roofline_flops = c->owner->peak_flops * c->core_count;
     c->judging = true;
     kiln_loop_work(options->loop, judge, deliver, c);
-}
-
-static const char *describe_death(cage *c) {
-    const char *phase = kiln_phase_name(c->phase);
-    if (c->broke_rules)
-        return kiln_arena_printf(&c->arena, "the child broke its protocol in phase %s", phase);
-    if (c->exit.signal == SIGSYS)
-        return kiln_arena_printf(
-            &c->arena, "signal %d (%s) in phase %s: a system call that kernels may not make",
-            c->exit.signal, strsignal(c->exit.signal), phase);
-    if (c->exit.signal)
-        return kiln_arena_printf(&c->arena, "signal %d (%s) in phase %s", c->exit.signal,
-                                 strsignal(c->exit.signal), phase);
-    return kiln_arena_printf(&c->arena, "exit code %d in phase %s", c->exit.code, phase);
-}
-
-/* What the child's last words mean. */
-static void read_last_note(cage *c) {
-    static const struct {
-        kiln_outcome outcome;
-        const char *text;
-    } failure[] = {
-        [KILN_RAN_ERROR] = {KILN_OUTCOME_CRASH, "the kernel returned an error"},
-        [KILN_RAN_STRAY] = {KILN_OUTCOME_CRASH, "the kernel wrote outside of its arguments"},
-        [KILN_RAN_STALE] = {KILN_OUTCOME_WRONG_RESULT,
-                            "a timed call left an element of an output as it was before"},
-    };
-    switch ((kiln_inmate_said)c->note.said) {
-    case KILN_INMATE_REFUSED:
-        if (c->note.code == KILN_FAILED_PRECONDITION || c->note.code == KILN_RESOURCE_EXHAUSTED)
-            decide(c, KILN_OUTCOME_INFRA, KILN_BLAME_BOARD, c->note.text);
-        else
-            decide(c, KILN_OUTCOME_LINK_ERROR, KILN_BLAME_CANDIDATE, c->note.text);
-        break;
-    case KILN_INMATE_FAILED:
-        decide(c, failure[c->note.code].outcome, KILN_BLAME_CANDIDATE, failure[c->note.code].text);
-        break;
-    case KILN_INMATE_MEASURED:
-    case KILN_INMATE_READY:
-    case KILN_INMATE_PHASE: break;
-    }
 }
 
 /* The process has ended; the run has when its whole group has. */
@@ -181,13 +140,7 @@ static void verify_gone(void *context) {
         kiln_timer_start(c->retry, GROUP_RETRY_NS);
         return;
     }
-    if (c->has_last_note && !c->broke_rules && c->exit.signal == 0 && c->exit.code == 0)
-        read_last_note(c);
-    else if (c->phase <= KILN_PHASE_LOAD && c->exit.signal == 0 && !c->broke_rules)
-        /* No code of the candidate ran, and ours gave up: no memory, no sandbox. */
-        decide(c, KILN_OUTCOME_INFRA, KILN_BLAME_BOARD, describe_death(c));
-    else
-        c->death = describe_death(c);
+    c->ending = kiln_account_ending(&c->account, &c->exit, &c->arena);
     end_run(c);
     /* The next one may start while this one is judged. */
     c->owner->options.handler->vacated(c->owner->options.context, c->slot, c->run);
@@ -195,81 +148,39 @@ static void verify_gone(void *context) {
 
 /* ---- Notes ---- */
 
-static uint64_t *phase_time(kiln_msg_phases *times, kiln_phase phase) {
-    switch (phase) {
-    case KILN_PHASE_FETCH: return &times->fetch;
-    case KILN_PHASE_LOAD: return &times->load;
-    case KILN_PHASE_WARM: return &times->warm;
-    case KILN_PHASE_RUN: return &times->run;
-    case KILN_PHASE_CHECK: return &times->check;
-    case KILN_PHASE_NONE:
-    case KILN_PHASE_COUNT: break;
-    }
-    return NULL;
-}
-
-static void leave_phase(cage *c) {
-    uint64_t now = kiln_loop_now_ns(c->owner->options.loop);
-    uint64_t *time = phase_time(&c->result.times_ns, c->phase);
-    if (time) *time = now - c->entered_ns;
-    c->entered_ns = now;
-}
-
-/* Whether a child that keeps to the protocol can say this now. */
-static bool note_is_due(const cage *c, const kiln_inmate_note *note) {
-    if (note->magic != KILN_INMATE_MAGIC || c->has_last_note ||
-        !memchr(note->text, 0, sizeof note->text))
-        return false;
-    switch ((kiln_inmate_said)note->said) {
-    case KILN_INMATE_READY: return c->phase == KILN_PHASE_NONE && c->note.said == 0;
-    case KILN_INMATE_PHASE:
-        /* One after the other, from LOAD on. */
-        return note->phase <= KILN_PHASE_CHECK &&
-               note->phase == (c->phase == KILN_PHASE_NONE ? KILN_PHASE_LOAD : c->phase + 1U);
-    case KILN_INMATE_REFUSED: return c->phase == KILN_PHASE_LOAD;
-    case KILN_INMATE_FAILED:
-        return c->phase > KILN_PHASE_LOAD && note->code >= KILN_RAN_ERROR &&
-               note->code <= KILN_RAN_STALE;
-    case KILN_INMATE_MEASURED:
-        return c->phase == KILN_PHASE_CHECK && note->kernel == c->measured_count;
-    }
-    return false;
-}
-
 /* What the child says about its core before candidate code runs: the roofline, and the drift. */
 static void take_peak(cage *c, double peak_flops) {
     c->peak_flops = peak_flops;
     if (!(peak_flops > 0)) return; /* a processor without that kernel */
     c->owner->peak_flops = KILN_MAX(c->owner->peak_flops, peak_flops);
-    c->result.drift = kiln_drift_take(&c->owner->drift, peak_flops);
+    c->result.drift = kiln_drift_take(&c->owner->drift[c->slot], peak_flops);
 }
 
 static void take_note(cage *c, const kiln_inmate_note *note) {
-    c->note = *note;
-    if (note->said == KILN_INMATE_READY) return;
-    if (note->said == KILN_INMATE_MEASURED) {
-        c->lot.kernel[c->measured_count++].timing = note->timing;
-        if (c->measured_count < c->lot.count) return;
+    const kiln_cage_options *options = &c->owner->options;
+    switch ((kiln_inmate_said)note->said) {
+    case KILN_INMATE_LOADED: options->handler->loaded(options->context, c->slot, c->run); break;
+    case KILN_INMATE_PHASE:
+        if (note->phase == KILN_PHASE_WARM) take_peak(c, note->peak_flops);
+        options->handler->phase(options->context, c->slot, c->run, (kiln_phase)note->phase);
+        break;
+    case KILN_INMATE_MEASURED: c->lot.kernel[note->kernel].timing = note->timing; break;
+    case KILN_INMATE_READY:
+    case KILN_INMATE_REFUSED:
+    case KILN_INMATE_FAILED: break;
     }
-    leave_phase(c);
-    if (note->said != KILN_INMATE_PHASE) {
-        c->has_last_note = true;
-        return;
-    }
-    c->phase = (kiln_phase)note->phase;
-    if (c->phase == KILN_PHASE_WARM) take_peak(c, note->peak_flops);
-    c->owner->options.handler->phase(c->owner->options.context, c->slot, c->run, c->phase);
 }
 
 /* Reads what there is. False when no more can come. */
 static bool read_notes(cage *c) {
     kiln_inmate_note note;
-    while (!c->broke_rules) {
+    for (;;) {
         kiln_inmate_got got = kiln_inmate_read_note(c->ward.child.in_fd, &note);
         if (got == KILN_INMATE_GOT_NOTHING) return true;
         if (got == KILN_INMATE_GOT_END) return false;
-        c->broke_rules = got == KILN_INMATE_GOT_RUBBISH || !note_is_due(c, &note);
-        if (!c->broke_rules) take_note(c, &note);
+        if (got == KILN_INMATE_GOT_RUBBISH) c->account.broke_rules = true;
+        if (!kiln_account_take(&c->account, &note, kiln_loop_now_ns(c->owner->options.loop))) break;
+        take_note(c, &note);
     }
     kiln_ward_kill(&c->ward);
     return false;
@@ -302,29 +213,28 @@ static bool read_artefacts(cage *c, const kiln_cage_blobs *blobs) {
     kiln_status st = kiln_lot_open(blobs->artefact, blobs->artefact_count, options->executor,
                                    &c->arena, &c->lot, &outcome);
     if (st)
-        decide_status(c, outcome, kiln_outcome_blame(outcome), st);
+        decide(c, outcome, st);
     else
-        c->worker_count = KILN_MIN(c->lot.threads, options->core_count);
-    return c->worker_count > 0;
+        c->core_count = kiln_slots_cores(options->slots, c->slot, c->lot.threads, c->core);
+    return c->core_count > 0;
 }
 
 static kiln_inmate_order order_of(const cage *c, const kiln_msg_trial *trial) {
-    const kiln_cage_options *options = &c->owner->options;
     const kiln_msg_phases *deadline = &trial->deadlines_ms;
     kiln_inmate_order order = {
         .magic = KILN_INMATE_MAGIC,
-        .core_count = KILN_MIN(c->worker_count, KILN_EXECUTOR_CORES_MAX),
+        .core_count = c->core_count,
         .kernel_count = c->lot.count,
         .seed = trial->seed,
         /* A second fence behind the deadlines, for a parent that is stopped or dead. */
         .cpu_seconds =
             (KILN_CAGE_CPU_S + (deadline->warm + deadline->run + deadline->check) / 1000) *
-            c->worker_count,
+            c->core_count,
         .race_ns = c->race_ns,
         .policy = trial->policy,
     };
     while (kiln_executor_at(order.executor) != c->lot.executor) order.executor++;
-    memcpy(order.core, options->core, order.core_count * sizeof order.core[0]);
+    memcpy(order.core, c->core, c->core_count * sizeof order.core[0]);
     for (uint32_t i = 0; i < c->lot.count; i++)
         order.kernel[i] =
             (kiln_inmate_kernel){c->lot.kernel[i].file.size, c->lot.kernel[i].output_bytes};
@@ -350,7 +260,7 @@ static kiln_status launch(cage *c, const kiln_msg_trial *trial) {
     kiln_status st = kiln_lot_create_outputs(&c->lot);
     if (!st) st = kiln_ward_take(&c->owner->wards, c->run, &c->arena, &c->ward);
     if (st) return st;
-    c->started_ns = c->entered_ns = kiln_loop_now_ns(loop);
+    kiln_account_open(&c->account, c->lot.count, kiln_loop_now_ns(loop));
     st = send_order(c, trial);
     if (st) return st;
     kiln_fail_pass(KILN_FAIL_CAGE_STARTED);
@@ -365,6 +275,7 @@ void kiln_cages_start(kiln_cages *cages, uint32_t slot, uint64_t run, const kiln
                       const kiln_cage_blobs *blobs) {
     KILN_CHECK(blobs->artefact_count >= 1);
     KILN_CHECK(blobs->artefact_count <= KILN_INMATE_KERNELS_MAX);
+    KILN_CHECK(slot < cages->options.slots->count);
     cage *c = kiln_alloc(sizeof *c);
     *c = (cage){.next = cages->first,
                 .owner = cages,
@@ -377,25 +288,38 @@ void kiln_cages_start(kiln_cages *cages, uint32_t slot, uint64_t run, const kiln
     cages->first = c;
     kiln_arena_init(&c->arena, 0);
     c->reference_path = kiln_str_dup(&c->arena, kiln_str_from(blobs->reference));
-    c->result.before = kiln_board_read_env(cages->options.core[0], &c->arena);
+    c->result.before = kiln_board_read_env(measuring_core(c), &c->arena);
     if (read_artefacts(c, blobs)) {
         kiln_status st = launch(c, trial);
         if (!st) return;
-        decide_status(c, KILN_OUTCOME_INFRA, KILN_BLAME_BOARD,
-                      kiln_status_note(st, "starting a measurement"));
+        decide(c, KILN_OUTCOME_INFRA, kiln_status_note(st, "starting a measurement"));
+        c->ending.blame = KILN_BLAME_BOARD;
     }
     end_run(c);
 }
 
+/* NULL: no child of that run is there any more. */
+static cage *find_cage(kiln_cages *cages, uint32_t slot, uint64_t run) {
+    cage *c = cages->first;
+    while (c && (c->slot != slot || c->run != run)) c = c->next;
+    return c && !c->judging ? c : NULL;
+}
+
+void kiln_cages_time(kiln_cages *cages, uint32_t slot, uint64_t run) {
+    cage *c = find_cage(cages, slot, run);
+    if (!c || !c->account.is_loaded || c->account.may_time) return;
+    kiln_account_let_time(&c->account, kiln_loop_now_ns(cages->options.loop));
+    kiln_status_free(kiln_inmate_let_time(c->ward.child.in_fd)); /* it ends, and that is seen */
+}
+
 void kiln_cages_kill(kiln_cages *cages, uint32_t slot, uint64_t run) {
-    for (cage *c = cages->first; c; c = c->next)
-        if (c->slot == slot && c->run == run && !c->judging) kiln_ward_kill(&c->ward);
+    cage *c = find_cage(cages, slot, run);
+    if (c) kiln_ward_kill(&c->ward);
 }
 
 /* ---- All of them ---- */
 
 kiln_status kiln_cages_create(const kiln_cage_options *options, kiln_cages **out_cages) {
-    KILN_CHECK(options->core_count >= 1);
     kiln_cages *cages = kiln_alloc(sizeof *cages);
     *cages = (kiln_cages){.options = *options,
                           .peak_flops = options->peak_flops,

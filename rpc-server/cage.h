@@ -11,6 +11,7 @@
 #include "proto/loop.h"
 #include "proto/proto.h"
 #include "rpc-server/executor.h"
+#include "rpc-server/slots.h"
 
 /* Processor time of a child beyond the deadlines of its phases, per core. */
 #define KILN_CAGE_CPU_S 60u
@@ -20,6 +21,8 @@ typedef struct kiln_cages kiln_cages;
 /* Called from the loop, never from inside kiln_cages_start or kiln_cages_kill. After FINISHED or
  * DIED the run is over: no process, no file, no descriptor of it is left. */
 typedef struct kiln_cage_handler {
+    /* It is linked and waits for kiln_cages_time, which may be called from here. */
+    void (*loaded)(void *context, uint32_t slot, uint64_t run);
     void (*phase)(void *context, uint32_t slot, uint64_t run, kiln_phase phase);
     /* Its processes are gone and the next may start in its slot; how it ended is still being found
      * out. */
@@ -38,9 +41,8 @@ typedef struct kiln_cage_options {
     const char *folder;   /* of the children's own folders; what is in it goes away */
     const kiln_executor
         *executor; /* used for everything; NULL: the one that the artefact asks for */
-    uint32_t core_count;
-    const uint32_t *core; /* [core_count] cores that trials may use, the measuring one first */
-    double peak_flops;    /* of one core, measured here: what no kernel can beat; 0: unknown */
+    const kiln_slots *slots;
+    double peak_flops; /* of one core, measured here: what no kernel can beat; 0: unknown */
     const kiln_cage_handler *handler;
     void *context;
 } kiln_cage_options;
@@ -66,6 +68,9 @@ typedef struct kiln_cage_blobs {
 /* Starts `trial` (only its policy, bound, seed and deadlines are used) with these blobs. */
 void kiln_cages_start(kiln_cages *cages, uint32_t slot, uint64_t run, const kiln_msg_trial *trial,
                       const kiln_cage_blobs *blobs);
+/* Lets a run that is loaded go on: from here on code of its candidate runs. Unknown runs are
+ * ignored. */
+void kiln_cages_time(kiln_cages *cages, uint32_t slot, uint64_t run);
 /* Kills the whole group; `died` follows when it is gone. Unknown runs are ignored. */
 void kiln_cages_kill(kiln_cages *cages, uint32_t slot, uint64_t run);
 

@@ -9,6 +9,7 @@
 
 typedef struct options {
     const char *tracker, *key, *labels, *state, *executor, *power_cycle, *key_file;
+    uint64_t slots;
     bool insecure;
 } options;
 
@@ -27,8 +28,10 @@ static kiln_status fill(const options *o, kiln_arena *process, kiln_server_shell
     out->insecure = o->insecure;
     out->power_cycle = o->power_cycle;
     out->state_folder = o->state ? o->state : kiln_arena_printf(process, "%s/rpc-server", home);
-    out->board = (kiln_board_options){
-        .key = o->key, .labels = o->labels, .emulator = kiln_proc_emulator(process)};
+    out->board = (kiln_board_options){.key = o->key,
+                                      .labels = o->labels,
+                                      .emulator = kiln_proc_emulator(process),
+                                      .slots = (uint32_t)KILN_MIN(o->slots, UINT32_MAX)};
     if (!o->executor) return NULL;
     out->board.executor = kiln_executor_find(kiln_str_from(o->executor));
     return out->board.executor
@@ -60,6 +63,9 @@ int main(int argc, char **argv) {
          "cached blobs and identity (default $KILN_HOME/rpc-server)"},
         {"executor", KILN_OPT_TEXT, &o.executor, "NAME",
          "use only this one; null is a fake board (default: as artefacts ask)"},
+        {"slots", KILN_OPT_COUNT, &o.slots, "N",
+         "trials at once, each on cores of its own; they time one after the other where they would "
+         "disturb each other (default 1)"},
         {"power-cycle", KILN_OPT_TEXT, &o.power_cycle, "COMMAND",
          "switches this board off and on; run when nothing else helps"},
         {"key-file", KILN_OPT_TEXT, &o.key_file, "F",

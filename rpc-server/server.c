@@ -207,10 +207,11 @@ void kiln_server_step(kiln_server *s, uint64_t now_ns, const kiln_server_event *
     case KILN_SERVER_CLOSED: on_closed(s); break;
     case KILN_SERVER_MESSAGE: on_message(s, event->message); break;
     case KILN_SERVER_FETCHED: kiln_server_on_fetched(s, event); break;
+    case KILN_SERVER_LOADED: kiln_server_on_loaded(s, event); break;
     case KILN_SERVER_PHASE: kiln_server_on_phase(s, event); break;
-    case KILN_SERVER_VACATED: kiln_server_on_vacated(s, event); break;
-    case KILN_SERVER_FINISHED: kiln_server_on_finished(s, event); break;
-    case KILN_SERVER_DIED: kiln_server_on_died(s, event); break;
+    case KILN_SERVER_VACATED:
+    case KILN_SERVER_FINISHED:
+    case KILN_SERVER_DIED: kiln_server_on_gone(s, event); break;
     case KILN_SERVER_CHECKED: on_checked(s, event); break;
     case KILN_SERVER_READING: on_reading(s, event); break;
     case KILN_SERVER_TICK: break;
@@ -233,6 +234,9 @@ kiln_server *kiln_server_create(const kiln_server_options *options, uint64_t now
     s->board.running.count = 0;
     KILN_CHECK(s->board.slots > 0);
     KILN_CHECK(s->board.slots <= KILN_SERVER_SLOTS_MAX);
+    for (uint32_t slot = 0; slot < s->board.slots; slot++)
+        s->disturbs[slot] =
+            (options->disturbs ? options->disturbs[slot] : UINT32_MAX) & ~(1U << slot);
     s->env = s->board.env;
     s->env.governor = (kiln_str){0};
     s->now_ns = now_ns;

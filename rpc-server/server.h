@@ -4,6 +4,9 @@
  *
  * Rules it keeps:
  * - One trial at a time per slot; blobs of waiting trials are brought meanwhile.
+ * - Slots that disturb each other (rpc-server/slots.h) time one after the other: while a child
+ * times nothing is linked or timed in them. A child that is linked waits for its turn, for which no
+ * deadline runs; who waits goes before what has not begun.
  * - A trial of an older lease than its slot has seen is refused; a newer lease ends what the older
  * one started.
  * - A child that is over its deadline is killed; one that does not die within KILN_SERVER_KILL_NS
@@ -38,9 +41,10 @@ typedef struct kiln_server kiln_server;
 
 typedef struct kiln_server_options {
     const kiln_msg_board_up
-        *board;    /* what this board is; copied. `running` is filled by the machine. */
-    uint64_t seed; /* of the jitter between dials */
-    bool checks;   /* the board checks itself */
+        *board;               /* what this board is; copied. `running` is filled by the machine. */
+    const uint32_t *disturbs; /* [slots] a bit per slot that one must not time beside; NULL: all */
+    uint64_t seed;            /* of the jitter between dials */
+    bool checks;              /* the board checks itself */
 } kiln_server_options;
 
 typedef enum kiln_server_event_kind {
@@ -48,6 +52,7 @@ typedef enum kiln_server_event_kind {
     KILN_SERVER_CLOSED,   /* it closed, or could not be made */
     KILN_SERVER_MESSAGE,  /* message from the tracker */
     KILN_SERVER_FETCHED,  /* digest, failure: a FETCH action is done */
+    KILN_SERVER_LOADED,   /* slot, run: the child is ready to time; it waits for TIME */
     KILN_SERVER_PHASE,    /* slot, run, phase: the child entered a phase */
     KILN_SERVER_VACATED,  /* slot, run: the child is gone; FINISHED or DIED is still to come */
     KILN_SERVER_FINISHED, /* slot, run, result: the child ended by itself with a result; it is gone
@@ -80,7 +85,9 @@ typedef enum kiln_server_action_kind {
     KILN_SERVER_SEND,    /* message to the tracker; dropped when there is no connection */
     KILN_SERVER_FETCH,   /* bring blob `digest` into the store; FETCHED follows, whatever happens */
     KILN_SERVER_START, /* start the contained child for `trial` in `slot` as `run`; its blobs are in
-                          the store. PHASE events, perhaps VACATED, then FINISHED or DIED follow. */
+                          the store. LOADED, PHASE events, perhaps VACATED, then FINISHED or DIED
+                          follow. */
+    KILN_SERVER_TIME,  /* let `run` in `slot` begin: the first code of its candidate */
     KILN_SERVER_KILL,  /* kill the process group of `run` in `slot`; DIED or CHECKED follows when it
                           is verified gone */
     KILN_SERVER_CHECK, /* start the board's self-check in `slot` as `run`; CHECKED follows */

@@ -28,6 +28,7 @@ typedef struct kiln_server_entry {
     uint64_t fetch_again_ns; /* 0: not due */
     uint64_t run;
     kiln_phase phase;
+    bool waits;                              /* RUNNING: linked, and not told to time yet */
     uint64_t phase_since_ns, phase_until_ns; /* deadline of phase; of dying, when killing */
     uint64_t began_ns;                       /* when it came */
     kiln_msg_phases spent_ns;
@@ -42,6 +43,7 @@ struct kiln_server {
     kiln_arena arena; /* of board */
     kiln_msg_board_up board;
     uint64_t slot_lease[KILN_SERVER_SLOTS_MAX]; /* newest lease each slot has seen */
+    uint32_t disturbs[KILN_SERVER_SLOTS_MAX];   /* a bit per other slot */
     KILN_VEC(kiln_server_entry *) entry;        /* in order of arrival */
     uint64_t last_run, check_run;
     kiln_msg_env env;
@@ -67,13 +69,13 @@ void kiln_server_forget(kiln_server *s, kiln_server_entry *e);
 /* Brings what is missing and not on its way. */
 void kiln_server_fetch(kiln_server *s, kiln_server_entry *e);
 void kiln_server_on_fetched(kiln_server *s, const kiln_server_event *event);
-/* Starts what is ready where the slot is free and the board is well; also the board's self-check.
- */
+/* Lets children time whose turn it is, and starts what is ready where the slot is free and the
+ * board is well; also the board's self-check. */
 void kiln_server_start(kiln_server *s);
+void kiln_server_on_loaded(kiln_server *s, const kiln_server_event *event);
 void kiln_server_on_phase(kiln_server *s, const kiln_server_event *event);
-void kiln_server_on_vacated(kiln_server *s, const kiln_server_event *event);
-void kiln_server_on_finished(kiln_server *s, const kiln_server_event *event);
-void kiln_server_on_died(kiln_server *s, const kiln_server_event *event);
+/* VACATED, FINISHED or DIED: the child is gone. */
+void kiln_server_on_gone(kiln_server *s, const kiln_server_event *event);
 /* `text` must live as long as the entry. */
 void kiln_server_kill(kiln_server *s, kiln_server_entry *e, kiln_outcome outcome, const char *text);
 /* Ends a trial that did not run, or whose child is gone. */

@@ -32,6 +32,20 @@ kiln_status kiln_inmate_send_order(int socket, const kiln_inmate_order *order, c
     return KILN_ERROR(UNAVAILABLE, "the contained child does not listen: %s", strerror(errno));
 }
 
+kiln_status kiln_inmate_let_time(int socket) {
+    const uint32_t word = KILN_INMATE_MAGIC;
+    if (send(socket, &word, sizeof word, MSG_NOSIGNAL) == sizeof word) return NULL;
+    return KILN_ERROR(UNAVAILABLE, "the contained child does not listen: %s", strerror(errno));
+}
+
+bool kiln_inmate_await_turn(int socket) {
+    uint32_t word = 0;
+    ssize_t size;
+    do size = recv(socket, &word, sizeof word, 0);
+    while (size < 0 && errno == EINTR);
+    return size == sizeof word && word == KILN_INMATE_MAGIC;
+}
+
 kiln_inmate_got kiln_inmate_read_note(int socket, kiln_inmate_note *out_note) {
     ssize_t got = recv(socket, out_note, sizeof *out_note, MSG_DONTWAIT | MSG_TRUNC);
     if (got == 0) return KILN_INMATE_GOT_END;

@@ -1,5 +1,6 @@
 /* What a parent and its contained child say to each other, over a SOCK_SEQPACKET socket: one order
- * with its descriptors, then notes, all of one size. Both ends are the same program, so these are
+ * with its descriptors, then notes, all of one size, and between them one word of the parent: that
+ * the child may time. Both ends are the same program, so these are
  * plain structs. From the note WARM on, candidate code may have run in the child's address space,
  * so nothing it says is evidence: the parent bounds every number, and compares the outputs itself,
  * in memory that the child can write but whose expected content it never sees. */
@@ -47,6 +48,7 @@ typedef struct kiln_inmate_order {
 typedef enum kiln_inmate_said {
     KILN_INMATE_PHASE = 1, /* entered `phase` */
     KILN_INMATE_READY,     /* the first note, before the order: code (fences that hold) */
+    KILN_INMATE_LOADED,    /* all is linked and filled; it waits to be let time */
     KILN_INMATE_REFUSED,   /* the artefact cannot be run: code, text; last note */
     KILN_INMATE_FAILED,    /* a call of the candidate went wrong: code (kiln_ran); last note */
     KILN_INMATE_MEASURED,  /* timing of `kernel`; one after the other, that of the last kernel last
@@ -64,6 +66,8 @@ typedef struct kiln_inmate_note {
 /* Parent. `fd`: [KILN_INMATE_ARTEFACT + kernel_count]. UNAVAILABLE: the child does not listen. */
 KILN_MUST_USE kiln_status kiln_inmate_send_order(int socket, const kiln_inmate_order *order,
                                                  const int *fd);
+/* Parent: lets it time. UNAVAILABLE: the child does not listen. */
+KILN_MUST_USE kiln_status kiln_inmate_let_time(int socket);
 typedef enum kiln_inmate_got {
     KILN_INMATE_GOT_NOTE,
     KILN_INMATE_GOT_NOTHING, /* now */
@@ -80,6 +84,8 @@ KILN_MUST_USE kiln_status kiln_inmate_await_ready(int socket, uint32_t *out_fenc
  * version. */
 bool kiln_inmate_read_order(int socket, kiln_inmate_order *out_order,
                             int out_fd[KILN_INMATE_FDS_MAX]);
+/* Child: waits until it may time. False when the parent is gone. */
+bool kiln_inmate_await_turn(int socket);
 /* Child: false when the parent is gone. */
 bool kiln_inmate_send_note(int socket, const kiln_inmate_note *note);
 

@@ -242,21 +242,72 @@ static void start_check(kiln_server *s) {
     kiln_server_act(s, KILN_SERVER_CHECK)->run = s->check_run;
 }
 
-void kiln_server_start(kiln_server *s) {
-    bool taken[KILN_SERVER_SLOTS_MAX] = {false}, any = false;
+/* Whether its child links or times now, or may: one that is to die does what it wants. */
+static bool is_loud(const kiln_server_entry *e) {
+    return kiln_server_has_child(e) && !(e->state == KILN_ENTRY_RUNNING && e->waits);
+}
+
+/* A bit per slot of the children that `is` is true of. */
+static uint32_t slots_where(const kiln_server *s, bool (*is)(const kiln_server_entry *)) {
+    uint32_t slots = 0;
     for (uint32_t i = 0; i < s->entry.count; i++)
-        if (kiln_server_has_child(s->entry.data[i]))
-            any = taken[s->entry.data[i]->trial.slot] = true;
+        if (is(s->entry.data[i])) slots |= 1U << s->entry.data[i]->trial.slot;
+    return slots;
+}
+
+static bool is_waiting(const kiln_server_entry *e) {
+    return e->state == KILN_ENTRY_RUNNING && e->waits;
+}
+
+/* Past linking: the candidate may run, whatever its child has said of it. */
+static bool is_timing(const kiln_server_entry *e) {
+    return is_loud(e) && !(e->state == KILN_ENTRY_RUNNING && e->phase == KILN_PHASE_LOAD);
+}
+
+static void let_time(kiln_server *s, kiln_server_entry *e) {
+    e->waits = false;
+    e->phase_since_ns = s->now_ns; /* waiting counts for no phase */
+    enter_phase(s, e, KILN_PHASE_WARM);
+    kiln_server_action *action = kiln_server_act(s, KILN_SERVER_TIME);
+    action->slot = e->trial.slot;
+    action->run = e->run;
+}
+
+/* Those that wait, in the order in which they came, where no other slot is heard. */
+static void take_turns(kiln_server *s) {
+    for (uint32_t i = 0; i < s->entry.count; i++) {
+        kiln_server_entry *e = s->entry.data[i];
+        if (is_waiting(e) && !(s->disturbs[e->trial.slot] & slots_where(s, is_loud)))
+            let_time(s, e);
+    }
+}
+
+void kiln_server_start(kiln_server *s) {
+    uint32_t taken = slots_where(s, kiln_server_has_child);
+    take_turns(s);
     if (kiln_health_wants_check(&s->health, s->now_ns)) {
-        if (!any) start_check(s);
+        if (!taken) start_check(s);
         return;
     }
+    const uint32_t quiet = slots_where(s, is_timing) | slots_where(s, is_waiting);
     for (uint32_t i = 0; i < s->entry.count && kiln_health_may_start(&s->health); i++) {
         kiln_server_entry *e = s->entry.data[i];
-        if (e->state != KILN_ENTRY_READY || taken[e->trial.slot]) continue;
-        taken[e->trial.slot] = true;
+        if (e->state != KILN_ENTRY_READY || taken & 1U << e->trial.slot ||
+            s->disturbs[e->trial.slot] & quiet)
+            continue;
+        taken |= 1U << e->trial.slot;
         start(s, e);
     }
+}
+
+/* It waits; what that takes is nobody's deadline. */
+void kiln_server_on_loaded(kiln_server *s, const kiln_server_event *event) {
+    kiln_server_entry *e = find_run(s, event->slot, event->run);
+    if (!e || e->state != KILN_ENTRY_RUNNING || e->phase != KILN_PHASE_LOAD) return;
+    leave_phase(s, e);
+    e->phase_since_ns = s->now_ns;
+    e->phase_until_ns = UINT64_MAX;
+    e->waits = true;
 }
 
 void kiln_server_on_phase(kiln_server *s, const kiln_server_event *event) {
@@ -265,8 +316,8 @@ void kiln_server_on_phase(kiln_server *s, const kiln_server_event *event) {
     if (event->phase > e->phase && event->phase < KILN_PHASE_COUNT) enter_phase(s, e, event->phase);
 }
 
-/* The child is gone; nothing of it is left beside the next measurement. */
-static void child_gone(kiln_server *s, kiln_server_entry *e) {
+/* Nothing of a child is left beside the next measurement, unless another one does not die. */
+static void note_gone(kiln_server *s, const kiln_server_entry *e) {
     bool stray = false;
     for (uint32_t i = 0; i < s->entry.count; i++) {
         const kiln_server_entry *other = s->entry.data[i];
@@ -277,39 +328,21 @@ static void child_gone(kiln_server *s, kiln_server_entry *e) {
     if (e->state == KILN_ENTRY_KILLING) kiln_health_killed(&s->health, s->now_ns);
 }
 
-/* The slot is free for the next one. A child that was killed has its end already. */
-void kiln_server_on_vacated(kiln_server *s, const kiln_server_event *event) {
+/* A child that was killed has its end already, unless it was done before it was hit. */
+void kiln_server_on_gone(kiln_server *s, const kiln_server_event *event) {
     kiln_server_entry *e = find_run(s, event->slot, event->run);
-    if (!e || e->state == KILN_ENTRY_JUDGING) return;
-    child_gone(s, e);
+    if (!e) return;
+    if (e->state != KILN_ENTRY_JUDGING) note_gone(s, e);
     if (e->is_void)
         kiln_server_forget(s, e);
+    else if (event->kind == KILN_SERVER_FINISHED)
+        keep_result(s, e, event->result);
     else if (e->state == KILN_ENTRY_KILLING)
         kiln_server_fail(s, e, e->kill_outcome, e->kill_text);
+    else if (event->kind == KILN_SERVER_DIED)
+        kiln_server_fail(s, e, KILN_OUTCOME_CRASH, event->text ? event->text : "the child died");
     else
         e->state = KILN_ENTRY_JUDGING;
-}
-
-void kiln_server_on_finished(kiln_server *s, const kiln_server_event *event) {
-    kiln_server_entry *e = find_run(s, event->slot, event->run);
-    if (!e) return;
-    child_gone(s, e);
-    if (e->is_void)
-        kiln_server_forget(s, e);
-    else
-        keep_result(s, e, event->result);
-}
-
-void kiln_server_on_died(kiln_server *s, const kiln_server_event *event) {
-    kiln_server_entry *e = find_run(s, event->slot, event->run);
-    if (!e) return;
-    child_gone(s, e);
-    if (e->is_void)
-        kiln_server_forget(s, e);
-    else if (e->state == KILN_ENTRY_KILLING)
-        kiln_server_fail(s, e, e->kill_outcome, e->kill_text);
-    else
-        kiln_server_fail(s, e, KILN_OUTCOME_CRASH, event->text ? event->text : "the child died");
 }
 
 /* ---- Time ---- */

@@ -35,7 +35,7 @@ typedef struct bench {
     kiln_builders *builders;
     kiln_cages *cages;
     const char *folder;
-    uint32_t core[KILN_EXECUTOR_CORES_MAX];
+    kiln_slots slots;
     /* Of what is waited for. */
     bool done;
     kiln_work_reply reply;
@@ -140,6 +140,11 @@ static void build_all(bench *b, const char *model, uint32_t count, const char **
 
 /* ---- measuring ---- */
 
+static void on_loaded(void *context, uint32_t slot, uint64_t run) {
+    bench *b = context;
+    kiln_cages_time(b->cages, slot, run);
+}
+
 static void on_phase(void *context, uint32_t slot, uint64_t run, kiln_phase phase) {
     (void)context, (void)slot, (void)run, (void)phase;
 }
@@ -163,7 +168,7 @@ static void on_died(void *context, uint32_t slot, uint64_t run, const char *text
     give_up("a measurement died", text);
 }
 
-static const kiln_cage_handler handler = {on_phase, on_vacated, on_finished, on_died};
+static const kiln_cage_handler handler = {on_loaded, on_phase, on_vacated, on_finished, on_died};
 
 static void measure(bench *b, const kiln_cage_blobs *blobs, const kiln_msg_policy *policy) {
     static uint64_t run;
@@ -207,12 +212,14 @@ static void open_bench(bench *b, char **argv) {
     must(kiln_loop_create(&b->loop), "the loop");
     b->builders = kiln_builders_create(
         b->loop, &(kiln_builders_options){.program = argv[3], .worker_count = 1});
+    uint32_t core[KILN_EXECUTOR_CORES_MAX];
+    const uint32_t core_count = kiln_board_cores(core, KILN_EXECUTOR_CORES_MAX);
+    must(kiln_slots_share(core, core_count, 1, "/sys/devices/system", &b->slots), "a slot");
+    kiln_slots_leave(&b->slots);
     const kiln_cage_options options = {.loop = b->loop,
                                        .program = argv[2],
                                        .folder = kiln_arena_printf(&b->arena, "%s/run", folder),
-                                       .core_count =
-                                           kiln_board_share_cores(b->core, KILN_EXECUTOR_CORES_MAX),
-                                       .core = b->core,
+                                       .slots = &b->slots,
                                        .handler = &handler,
                                        .context = b};
     must(kiln_cages_create(&options, &b->cages), "the cages");

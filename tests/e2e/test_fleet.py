@@ -109,6 +109,25 @@ def test_a_final_is_one_measurement_on_one_board(world):
     assert finals[0][0] == "1" and int(finals[0][1]) >= 2, finals  # the times were taken side by side
 
 
+def test_a_board_of_two_slots_shares_a_job_with_itself(world):
+    """Each slot has a core of its own; where there is one core, two slots are refused."""
+    _, address = world.tracker()
+    if len(os.sched_getaffinity(0)) < 2:
+        world.refused("--tracker", address, "--slots", 2, name="kiln-rpc-server", says="slots need as many cores")
+        return
+    world.board(address, "--slots", 2)
+    world.tuner(address)
+    tune = world.tune(world.zoo("conv:C3"), address, 100000)  # until it is stopped
+    boards = lambda: world.json("fleet", "list", "--tracker", address)
+    board = until(lambda: [board for board in boards() if board.get("busy") == 2], "both slots leased")[0]
+    assert board["slots"] == 2, board
+    enough = board.get("trials", 0) + 16
+    until(lambda: boards()[0].get("trials", 0) >= enough, "trials of both slots")
+    assert not boards()[0].get("faults"), boards()
+    tune.send_signal(signal.SIGINT)
+    world.ends(tune, 10)
+
+
 def test_killed_tracker_ends_tune_with_unavailable_and_the_job(world):
     tracker, address, _, _ = world.fleet()
     tune = world.tune(world.zoo("conv:C2"), address, 100000)

@@ -17,6 +17,8 @@ typedef struct child {
     uint64_t phase_ns;    /* when its phase began */
     kiln_outcome outcome; /* what will come of it */
     bool raced, out_of_band, broken;
+    bool hangs, crashes; /* in the end */
+    bool waits, timing;  /* linked and not let time yet; let time */
     uint64_t rival_count;
 } child;
 
@@ -159,6 +161,52 @@ static void child_phase(sim_node *node, uint64_t slot_and_phase, uint64_t run) {
                                         .phase = (kiln_phase)(slot_and_phase & 255)});
 }
 
+/* Nothing is timed beside what links or times, and nothing is linked beside what times: all slots
+ * of a board disturb each other here. */
+static void check_quiet(sim_node *node, uint32_t slot, bool times) {
+    const board_state *s = node->state;
+    for (uint32_t i = 0; i < SLOTS_MAX; i++) {
+        const child *other = &s->child[i];
+        if (i == slot || !other->alive || other->waits) continue;
+        if (times || other->timing)
+            sim_fail(node->world, "board %u %s in slot %u beside slot %u, which %s", node->index,
+                     times ? "times" : "links", slot, i, other->timing ? "times" : "links");
+    }
+}
+
+static void child_loaded(sim_node *node, uint64_t slot, uint64_t run) {
+    board_state *s = node->state;
+    child *c = &s->child[slot];
+    if (!c->alive || c->run != run) return;
+    c->waits = true;
+    run_step(node,
+             &(kiln_server_event){.kind = KILN_SERVER_LOADED, .slot = (uint32_t)slot, .run = run});
+}
+
+static uint64_t time_of_phase(sim_node *node) {
+    const board_state *s = node->state;
+    return sim_between(node->world, SIM_MS, 300 * SIM_MS) * s->slowness;
+}
+
+static void time_child(sim_node *node, const kiln_server_action *action) {
+    board_state *s = node->state;
+    child *c = &s->child[action->slot];
+    if (!c->alive || c->run != action->run) return; /* it just died */
+    check_quiet(node, action->slot, true);
+    c->waits = false;
+    c->timing = true;
+    c->phase_ns = node->world->now_ns;
+    uint64_t at = SIM_MS;
+    for (uint64_t phase = KILN_PHASE_WARM; phase <= KILN_PHASE_CHECK; phase++) {
+        sim_at(node->world, at, node, child_phase, (uint64_t)action->slot << 8 | phase,
+               action->run);
+        at += time_of_phase(node);
+    }
+    if (c->hangs) return;
+    sim_at(node->world, c->crashes ? sim_between(node->world, 0, at) : at, node,
+           c->crashes ? child_died : child_finished, action->slot, action->run);
+}
+
 /* One trial per slot, and never under an older lease than the slot has run, whatever the network
  * did. */
 static void check_start(sim_node *node, const kiln_server_action *action) {
@@ -195,6 +243,7 @@ static void start_child(sim_node *node, const kiln_server_action *action) {
     sim_world *world = node->world;
     const sim_options *o = &world->options;
     check_start(node, action);
+    check_quiet(node, action->slot, false);
     if (!is_cached(s, &action->trial->artefact.digest))
         sim_fail(world, "a trial starts without its artefact");
     child *c = &s->child[action->slot];
@@ -212,16 +261,14 @@ static void start_child(sim_node *node, const kiln_server_action *action) {
     remember_trial(node, action->trial);
     world->trials++;
     c->rival_count = action->trial->rivals.count;
-    uint64_t at = 0;
-    for (uint64_t phase = KILN_PHASE_WARM; phase <= KILN_PHASE_CHECK; phase++) {
-        at += sim_between(world, SIM_MS, 300 * SIM_MS) * s->slowness;
-        sim_at(world, at, node, child_phase, (uint64_t)action->slot << 8 | phase, action->run);
-    }
-    at += SIM_MS;
-    if (sim_chance(world, o->hang_permille)) return;
-    bool crashes = sim_chance(world, o->crash_permille);
-    sim_at(world, crashes ? sim_between(world, 0, at) : at, node,
-           crashes ? child_died : child_finished, action->slot, action->run);
+    c->hangs = sim_chance(world, o->hang_permille);
+    c->crashes = sim_chance(world, o->crash_permille);
+    const uint64_t loaded = time_of_phase(node);
+    const bool early = sim_chance(world, 200); /* already when it is linked */
+    if (early && c->crashes)
+        sim_at(world, sim_between(world, 0, loaded), node, child_died, action->slot, action->run);
+    else if (!(early && c->hangs))
+        sim_at(world, loaded, node, child_loaded, action->slot, action->run);
 }
 
 static void kill_child(sim_node *node, const kiln_server_action *action) {
@@ -297,6 +344,7 @@ static void carry_out(sim_node *node, const kiln_server_action *action) {
     case KILN_SERVER_SEND: send_message(node, &action->message); break;
     case KILN_SERVER_FETCH: begin_fetch(node, &action->digest); break;
     case KILN_SERVER_START: start_child(node, action); break;
+    case KILN_SERVER_TIME: time_child(node, action); break;
     case KILN_SERVER_KILL: kill_child(node, action); break;
     case KILN_SERVER_CHECK: begin_check(node, action); break;
     case KILN_SERVER_POWER_CYCLE:
@@ -309,7 +357,8 @@ static void carry_out(sim_node *node, const kiln_server_action *action) {
 static void check_children(sim_node *node) {
     const board_state *s = node->state;
     for (uint32_t i = 0; i < SLOTS_MAX; i++)
-        if (s->child[i].alive && node->world->now_ns > s->child[i].phase_ns + PHASE_NS)
+        if (s->child[i].alive && !s->child[i].waits &&
+            node->world->now_ns > s->child[i].phase_ns + PHASE_NS)
             sim_fail(node->world, "board %u leaves a hanging child alone", node->index);
 }
 

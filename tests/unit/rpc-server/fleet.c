@@ -24,6 +24,13 @@ static void print_log(fleet *f, const char *program) {
     print_message("%.*s", KILN_STR_ARG(log));
 }
 
+static void note_event(fleet *f, const kiln_msg_trial_event *event) {
+    fleet_event noted = {.phase = (kiln_phase)event->phase};
+    snprintf(noted.trial, sizeof noted.trial, "%.*s", KILN_STR_ARG(event->trial));
+    kiln_vec_push(&f->events, noted);
+    f->phases |= 1U << event->phase;
+}
+
 static void on_message(void *context, kiln_conn *conn, const kiln_message *message) {
     fleet *f = context;
     if (message->type == KILN_MSG_PING)
@@ -36,7 +43,7 @@ static void on_message(void *context, kiln_conn *conn, const kiln_message *messa
         print_log(f, "server");
         fail_msg("ERROR: %.*s", KILN_STR_ARG(message->error.text));
     }
-    if (message->type == KILN_MSG_TRIAL_EVENT) f->phases |= 1U << message->trial_event.phase;
+    if (message->type == KILN_MSG_TRIAL_EVENT) note_event(f, &message->trial_event);
     f->results += message->type == KILN_MSG_TRIAL_RESULT;
     if (message->type == KILN_MSG_JOB_ASSIGN) f->assigned = true;
     if (message->type == KILN_MSG_LEASE_LOST && message->lease_lost.lease == f->lease)
@@ -150,8 +157,17 @@ void fleet_start_tracker(fleet *f) {
 void fleet_start_server(fleet *f, const char *fail) {
     const char *state = kiln_arena_printf(&f->arena, "%s/server", f->folder);
     const char *log = kiln_arena_printf(&f->arena, "%s/server.log", f->folder);
-    const char *const argv[] = {f->server_program, "--tracker", f->address,      "--state", state,
-                                "--key",           "desk",      "--with-parent", NULL};
+    const char *const argv[] = {f->server_program,
+                                "--tracker",
+                                f->address,
+                                "--state",
+                                state,
+                                "--key",
+                                "desk",
+                                "--with-parent",
+                                f->slots ? "--slots" : NULL,
+                                f->slots,
+                                NULL};
     const char *const env[] = {kiln_arena_printf(&f->arena, "KILN_FAIL=%s", fail ? fail : ""),
                                NULL};
     expect_ok(kiln_child_start(
@@ -159,7 +175,13 @@ void fleet_start_server(fleet *f, const char *fail) {
 }
 
 void fleet_set_up(fleet *f, const char *tracker_program, const char *server_program) {
-    *f = (fleet){.tracker_program = tracker_program, .server_program = server_program};
+    fleet_set_up_slots(f, tracker_program, server_program, NULL);
+}
+
+void fleet_set_up_slots(fleet *f, const char *tracker_program, const char *server_program,
+                        const char *slots) {
+    *f = (fleet){
+        .tracker_program = tracker_program, .server_program = server_program, .slots = slots};
     kiln_arena_init(&f->arena, 0);
     expect_ok(kiln_folder_create_temp("kiln-fleet-test", &f->arena, &f->folder));
     f->address = kiln_arena_printf(&f->arena, "unix:%s/socket", f->folder);
@@ -184,6 +206,7 @@ void fleet_tear_down(fleet *f) {
     kiln_timer_destroy(f->again);
     kiln_loop_destroy(f->loop);
     kiln_blob_store_close(f->store);
+    kiln_vec_deinit(&f->events);
     expect_ok(kiln_folder_remove(f->folder));
     kiln_arena_deinit(&f->arena);
 }
@@ -218,6 +241,7 @@ void fleet_lease(fleet *f, uint32_t trials) {
     assert_true(grant->lease_grant.lease > f->lease); /* the fence only grows */
     f->lease = grant->lease_grant.lease;
     f->lease_trials = grant->lease_grant.trials;
+    f->slot = grant->lease_grant.slot;
 }
 
 void fleet_renew(fleet *f) {
@@ -232,6 +256,7 @@ kiln_msg_trial fleet_trial(const fleet *f, const char *id, uint32_t attempt,
     return (kiln_msg_trial){.trial = kiln_str_from(id),
                             .attempt = attempt,
                             .lease = f->lease,
+                            .slot = f->slot,
                             .job = KILN_STR("job"),
                             .artefact = *artefact,
                             .reference = *reference,

@@ -5,8 +5,14 @@
 #define KILN_TESTS_UNIT_RPC_SERVER_FLEET_H
 
 #include "base/child.h"
+#include "base/vec.h"
 #include "proto/net.h"
 #include "tests/unit/rpc-server/candidates.h"
+
+typedef struct fleet_event {
+    char trial[32];
+    kiln_phase phase;
+} fleet_event;
 
 typedef struct fleet {
     const char *tracker_program, *server_program;
@@ -14,6 +20,7 @@ typedef struct fleet {
     kiln_loop *loop;
     char *folder, *address;
     kiln_child tracker, server;
+    const char *slots; /* of the server, when it is started; NULL: its default */
     kiln_blob_store *store;
     char boot[KILN_HASH128_TEXT], node[KILN_HASH128_TEXT];
     kiln_conn *client, *tuner;
@@ -32,12 +39,16 @@ typedef struct fleet {
     bool arrived;
     kiln_message message;
     uint64_t lease, request;
-    uint32_t lease_trials; /* that were granted */
-    uint32_t phases;       /* bit per phase of TRIAL_EVENT */
+    uint32_t slot, lease_trials;  /* that were granted */
+    uint32_t phases;              /* bit per phase of TRIAL_EVENT since a trial was sent */
+    KILN_VEC(fleet_event) events; /* all of them, in the order in which they came */
 } fleet;
 
 /* Starts both programs and connects as client and tuner. */
 void fleet_set_up(fleet *f, const char *tracker_program, const char *server_program);
+/* The same with a server of so many slots. */
+void fleet_set_up_slots(fleet *f, const char *tracker_program, const char *server_program,
+                        const char *slots);
 void fleet_tear_down(fleet *f);
 
 void fleet_start_tracker(fleet *f);

@@ -26,7 +26,7 @@ typedef struct fixture {
     kiln_cages *cages;
     kiln_timer *deadline;
     char *folder, *program;
-    uint32_t core[KILN_EXECUTOR_CORES_MAX];
+    kiln_slots slots;
     uint64_t run;
     /* Of the run that is under way. */
     bool vacated, ended, died;
@@ -51,6 +51,12 @@ static uint32_t count_children(void) {
 static void on_deadline(void *context) {
     fixture *f = context;
     kiln_cages_kill(f->cages, 0, f->run);
+}
+
+static void on_loaded(void *context, uint32_t slot, uint64_t run) {
+    fixture *f = context;
+    assert_true(slot == 0 && run == f->run && f->phase == KILN_PHASE_LOAD);
+    kiln_cages_time(f->cages, slot, run);
 }
 
 static void on_phase(void *context, uint32_t slot, uint64_t run, kiln_phase phase) {
@@ -85,16 +91,17 @@ static void on_died(void *context, uint32_t slot, uint64_t run, const char *text
     f->died = f->ended = true;
 }
 
-static const kiln_cage_handler handler = {on_phase, on_vacated, on_finished, on_died};
+static const kiln_cage_handler handler = {on_loaded, on_phase, on_vacated, on_finished, on_died};
 
 static void create_cages(fixture *f, const kiln_executor *executor) {
-    uint32_t core_count = kiln_board_cores(f->core, KILN_EXECUTOR_CORES_MAX);
+    uint32_t core[KILN_EXECUTOR_CORES_MAX];
+    uint32_t core_count = kiln_board_cores(core, KILN_EXECUTOR_CORES_MAX);
+    expect_ok(kiln_slots_share(core, core_count, 1, "/sys/devices/system", &f->slots));
     kiln_cage_options options = {.loop = f->loop,
                                  .program = f->program,
                                  .folder = kiln_arena_printf(&f->arena, "%s/run", f->folder),
                                  .executor = executor,
-                                 .core_count = core_count,
-                                 .core = f->core,
+                                 .slots = &f->slots,
                                  .handler = &handler,
                                  .context = f};
     expect_ok(kiln_cages_create(&options, &f->cages));

@@ -215,6 +215,107 @@ static void one_trial_per_slot_and_slots_are_apart(void **state) {
     expect_str(find(b, KILN_SERVER_START)->trial->trial, "b");
 }
 
+static void loaded(bench *b, uint32_t slot, uint64_t run) {
+    step(b, &(kiln_server_event){.kind = KILN_SERVER_LOADED, .slot = slot, .run = run});
+}
+
+static void vacated(bench *b, uint32_t slot, uint64_t run) {
+    step(b, &(kiln_server_event){.kind = KILN_SERVER_VACATED, .slot = slot, .run = run});
+}
+
+static bool lets_time(const bench *b, uint32_t slot) {
+    const kiln_server_action *time = find(b, KILN_SERVER_TIME);
+    return time && time->slot == slot;
+}
+
+static void slots_link_side_by_side_and_time_in_turns(void **state) {
+    bench *b = *state;
+    connect_to_tracker(b);
+    send_trial(b, "a", 7, 0);
+    const uint64_t a = b->run;
+    send_trial(b, "b", 8, 1); /* beside one that links */
+    const uint64_t beside = b->run;
+    assert_int_not_equal(a, beside);
+    loaded(b, 0, a);
+    assert_null(find(b, KILN_SERVER_TIME)); /* the other one links */
+    loaded(b, 1, beside);
+    assert_true(lets_time(b, 0)); /* who came first */
+    vacated(b, 0, a);
+    assert_true(lets_time(b, 1));
+    send_trial(b, "c", 7, 0);
+    assert_null(find(b, KILN_SERVER_START)); /* nothing is linked beside what times */
+    vacated(b, 1, beside);
+    assert_non_null(find(b, KILN_SERVER_START));
+}
+
+static void who_waits_for_its_turn_goes_before_what_has_not_begun(void **state) {
+    bench *b = *state;
+    connect_to_tracker(b);
+    send_trial(b, "a", 7, 0);
+    const uint64_t a = b->run;
+    send_trial(b, "b", 8, 1);
+    const uint64_t beside = b->run;
+    loaded(b, 1, beside);
+    send_trial(b, "c", 7, 0);
+    step(b, &(kiln_server_event){.kind = KILN_SERVER_DIED, .slot = 0, .run = a, .text = "gone"});
+    assert_true(lets_time(b, 1));
+    assert_null(find(b, KILN_SERVER_START));
+}
+
+static void no_deadline_runs_while_a_child_waits(void **state) {
+    bench *b = *state;
+    connect_to_tracker(b);
+    send_trial(b, "a", 7, 0);
+    const uint64_t a = b->run;
+    send_trial(b, "b", 8, 1);
+    const uint64_t beside = b->run;
+    loaded(b, 0, a);
+    loaded(b, 1, beside); /* a times: 3 s for its first phase */
+    for (int i = 0; i < 2; i++) tick_heard(b, 1400 * MS);
+    step(b, &(kiln_server_event){
+                .kind = KILN_SERVER_PHASE, .slot = 0, .run = a, .phase = KILN_PHASE_RUN});
+    for (int i = 0; i < 2; i++) tick_heard(b, 1900 * MS);
+    assert_null(find(b, KILN_SERVER_KILL)); /* b has been there for longer than any phase may */
+    vacated(b, 0, a);
+    assert_true(lets_time(b, 1));
+    tick_heard(b, 2900 * MS);
+    assert_null(find(b, KILN_SERVER_KILL));
+    tick_heard(b, 200 * MS);
+    assert_non_null(find(b, KILN_SERVER_KILL));
+}
+
+static void a_child_that_is_to_die_disturbs_until_it_is_gone(void **state) {
+    bench *b = *state;
+    connect_to_tracker(b);
+    send_trial(b, "a", 7, 0);
+    const uint64_t a = b->run;
+    send_trial(b, "b", 8, 1);
+    const uint64_t beside = b->run;
+    loaded(b, 1, beside);
+    tick_heard(b, 2100 * MS); /* a is over its deadline for linking */
+    assert_non_null(find(b, KILN_SERVER_KILL));
+    assert_null(find(b, KILN_SERVER_TIME));
+    vacated(b, 0, a);
+    assert_true(lets_time(b, 1));
+}
+
+static void slots_that_do_not_disturb_each_other_time_at_once(void **state) {
+    bench *b = *state;
+    static const kiln_msg_board_up up = {.key = {"b", 1}, .target = {"cpu:x", 5}, .slots = 2};
+    static const uint32_t disturbs[] = {0, 0};
+    kiln_server_destroy(b->server);
+    b->server = kiln_server_create(
+        &(kiln_server_options){.board = &up, .disturbs = disturbs, .seed = 1}, b->now_ns);
+    connect_to_tracker(b);
+    send_trial(b, "a", 7, 0);
+    loaded(b, 0, b->run);
+    assert_true(lets_time(b, 0));
+    send_trial(b, "b", 8, 1);
+    assert_non_null(find(b, KILN_SERVER_SEND));
+    loaded(b, 1, b->run);
+    assert_true(lets_time(b, 1));
+}
+
 static void a_result_is_sent_again_until_it_is_acknowledged(void **state) {
     bench *b = *state;
     connect_to_tracker(b);
@@ -585,6 +686,11 @@ int main(void) {
         test(the_next_starts_while_the_last_is_judged),
         test(a_trial_that_is_void_while_it_is_judged_is_forgotten),
         test(one_trial_per_slot_and_slots_are_apart),
+        test(slots_link_side_by_side_and_time_in_turns),
+        test(who_waits_for_its_turn_goes_before_what_has_not_begun),
+        test(no_deadline_runs_while_a_child_waits),
+        test(a_child_that_is_to_die_disturbs_until_it_is_gone),
+        test(slots_that_do_not_disturb_each_other_time_at_once),
         test(a_result_is_sent_again_until_it_is_acknowledged),
         test(after_a_reconnect_it_says_what_it_has_and_sends_results_at_once),
         test(a_repeated_trial_does_not_run_again),

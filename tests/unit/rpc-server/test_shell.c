@@ -1,5 +1,7 @@
 /* The real tracker and the real rpc-server, with this program as client and tuner. */
+#include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -16,6 +18,13 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
     fleet_tear_down(*state);
+    return 0;
+}
+
+static int set_up_two_slots(void **state) {
+    static fleet the_fleet;
+    fleet_set_up_slots(&the_fleet, the_tracker, the_server, "2");
+    *state = &the_fleet;
     return 0;
 }
 
@@ -99,6 +108,61 @@ static char state_of(fleet *f, uint64_t pid) {
     return after_name ? after_name[2] : '\0';
 }
 
+#define PAIRS 8u
+
+/* Both slots are leased, and get a trial each. */
+static void both_slots_measure(fleet *f, const uint64_t lease[2], const kiln_msg_blob_ref *artefact,
+                               const kiln_msg_blob_ref *reference, uint32_t pair) {
+    char id[2][16];
+    for (uint32_t slot = 0; slot < 2; slot++) {
+        f->lease = lease[slot];
+        f->slot = slot;
+        snprintf(id[slot], sizeof id[slot], "%u/%u", pair, slot);
+        const kiln_msg_trial trial = fleet_trial(f, id[slot], 1, artefact, reference);
+        fleet_send_trial(f, &trial);
+    }
+    for (uint32_t results = 0; results < 2; results++) {
+        const kiln_message *message = fleet_wait_for(f, KILN_MSG_TRIAL_RESULT);
+        assert_non_null(message);
+        assert_int_equal(message->trial_result.outcome, KILN_OUTCOME_OK);
+        fleet_acknowledge(f, &message->trial_result);
+    }
+}
+
+static void two_slots_measure_beside_each_other_and_time_in_turns(void **state) {
+    fleet *f = *state;
+    uint64_t lease[2];
+    fleet_open_job(f);
+    for (uint32_t i = 0; i < 2; i++) {
+        fleet_lease(f, 64);
+        assert_int_equal(f->slot, i); /* of the one board that there is */
+        lease[i] = f->lease;
+    }
+    kiln_strbuf bytes = {0};
+    candidate_artefact(the_object_folder, "honest", CANDIDATE_FLOPS, &bytes);
+    const kiln_msg_blob_ref artefact = fleet_upload(f, kiln_strbuf_view(&bytes));
+    bytes.size = 0;
+    candidate_reference(CANDIDATE_ELEMENTS, &bytes);
+    const kiln_msg_blob_ref reference = fleet_upload(f, kiln_strbuf_view(&bytes));
+    kiln_strbuf_deinit(&bytes);
+    for (uint32_t pair = 0; pair < PAIRS; pair++)
+        both_slots_measure(f, lease, &artefact, &reference, pair);
+
+    /* Between the first timed call of one and its last, nothing is said of the other: it neither
+     * links nor times. */
+    const bool one_memory = !kiln_file_exists("/sys/devices/system/node/node1");
+    const char *timing = NULL;
+    uint32_t timed = 0;
+    for (uint32_t i = 0; i < f->events.count; i++) {
+        const fleet_event *event = &f->events.data[i];
+        if (timing && one_memory) assert_string_equal(event->trial, timing);
+        if (event->phase == KILN_PHASE_WARM) timing = event->trial;
+        if (event->phase == KILN_PHASE_CHECK) timing = NULL;
+        timed += event->phase == KILN_PHASE_CHECK;
+    }
+    assert_int_equal(timed, 2 * PAIRS);
+}
+
 static void a_killed_board_leaves_no_child(void **state) {
     fleet *f = *state;
     fleet_open_job(f);
@@ -134,6 +198,12 @@ static void both_programs_stop_cleanly_when_asked(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+static uint32_t count_cores(void) {
+    cpu_set_t set;
+    assert_int_equal(sched_getaffinity(0, sizeof set, &set), 0);
+    return (uint32_t)CPU_COUNT(&set);
+}
+
 int main(int argc, char **argv) {
     assert_int_equal(argc, 4);
     the_object_folder = argv[1];
@@ -146,5 +216,13 @@ int main(int argc, char **argv) {
         TEST(a_killed_board_leaves_no_child),
         TEST(both_programs_stop_cleanly_when_asked),
     };
-    return cmocka_run_group_tests_name("rpc-server/shell", tests, NULL, NULL);
+    /* Two slots need two cores; tests/unit/rpc-server/test_slots.c makes them up. */
+    const struct CMUnitTest with_slots[] = {
+        cmocka_unit_test_setup_teardown(two_slots_measure_beside_each_other_and_time_in_turns,
+                                        set_up_two_slots, tear_down),
+    };
+    int failed = cmocka_run_group_tests_name("rpc-server/shell", tests, NULL, NULL);
+    if (count_cores() >= 2)
+        failed += cmocka_run_group_tests_name("rpc-server/slots", with_slots, NULL, NULL);
+    return failed;
 }

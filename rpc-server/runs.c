@@ -1,0 +1,166 @@
+#include "rpc-server/runs.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/trace.h"
+#include "rpc-server/cage.h"
+#include "rpc-server/golden.h"
+
+struct kiln_runs {
+    kiln_runs_options options;
+    kiln_arena arena; /* of all its life */
+    kiln_cages *cages;
+    kiln_golden golden;
+    uint64_t check_run; /* the run that is the self-check; 0: none */
+};
+
+/* ---- The self-check ---- */
+
+void kiln_runs_check(kiln_runs *runs, const kiln_server_action *action) {
+    const kiln_msg_trial trial = kiln_golden_trial();
+    const kiln_cage_blobs blobs = {runs->golden.reference, 1, {runs->golden.artefact}};
+    runs->check_run = action->run;
+    kiln_cages_start(runs->cages, action->slot, action->run, &trial, &blobs);
+}
+
+/* Whether that run was the self-check: then its end is decided here. */
+static bool end_check(kiln_runs *runs, uint64_t run, const kiln_msg_trial_result *result) {
+    if (run != runs->check_run) return false;
+    runs->check_run = 0;
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    const char *failure = kiln_golden_judge(&runs->golden, result, &scratch);
+    if (failure) kiln_log(KILN_LOG_WARN, "%s", failure);
+    runs->options.post(
+        runs->options.context,
+        &(kiln_server_event){.kind = KILN_SERVER_CHECKED, .run = run, .failure = failure});
+    kiln_arena_deinit(&scratch);
+    return true;
+}
+
+/* ---- What happens to a child ---- */
+
+static void post(kiln_runs *runs, kiln_server_event_kind kind, uint32_t slot, uint64_t run,
+                 kiln_server_event event) {
+    event.kind = kind;
+    event.slot = slot;
+    event.run = run;
+    runs->options.post(runs->options.context, &event);
+}
+
+/* Nothing else runs beside the self-check. */
+static void on_loaded(void *context, uint32_t slot, uint64_t run) {
+    kiln_runs *runs = context;
+    if (run == runs->check_run)
+        kiln_cages_time(runs->cages, slot, run);
+    else
+        post(runs, KILN_SERVER_LOADED, slot, run, (kiln_server_event){0});
+}
+
+static void on_phase(void *context, uint32_t slot, uint64_t run, kiln_phase phase) {
+    post(context, KILN_SERVER_PHASE, slot, run, (kiln_server_event){.phase = phase});
+}
+
+static void on_vacated(void *context, uint32_t slot, uint64_t run) {
+    post(context, KILN_SERVER_VACATED, slot, run, (kiln_server_event){0});
+}
+
+static void on_finished(void *context, uint32_t slot, uint64_t run,
+                        const kiln_msg_trial_result *result) {
+    if (!end_check(context, run, result))
+        post(context, KILN_SERVER_FINISHED, slot, run, (kiln_server_event){.result = result});
+}
+
+static void on_died(void *context, uint32_t slot, uint64_t run, const char *text) {
+    const kiln_msg_trial_result crash = {.outcome = KILN_OUTCOME_CRASH,
+                                         .text = kiln_str_from(text)};
+    if (!end_check(context, run, &crash))
+        post(context, KILN_SERVER_DIED, slot, run, (kiln_server_event){.text = text});
+}
+
+static const kiln_cage_handler cage_handler = {on_loaded, on_phase, on_vacated, on_finished,
+                                               on_died};
+
+/* ---- What is asked ---- */
+
+/* Paths of a trial's blobs; they live in `scratch`. */
+static kiln_status find_blobs(kiln_runs *runs, const kiln_msg_trial *trial, kiln_arena *scratch,
+                              kiln_cage_blobs *out) {
+    kiln_blob_store *store = runs->options.store;
+    char *path = NULL;
+    kiln_status st = kiln_blob_store_path(store, &trial->reference.digest, scratch, &path);
+    out->reference = path;
+    out->artefact_count = 1 + trial->rivals.count;
+    for (uint32_t i = 0; !st && i < out->artefact_count; i++) {
+        const kiln_msg_blob_ref *blob = i ? &trial->rivals.item[i - 1] : &trial->artefact;
+        st = kiln_blob_store_path(store, &blob->digest, scratch, &path);
+        out->artefact[i] = path;
+    }
+    return st;
+}
+
+void kiln_runs_start(kiln_runs *runs, const kiln_server_action *action) {
+    const kiln_msg_trial *trial = action->trial;
+    kiln_trace_event(KILN_TRACE_BEGIN, KILN_TRACE_RUN, trial->trial, kiln_clock_ns(),
+                     &(kiln_log_field){"job", trial->job}, 1);
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    kiln_cage_blobs blobs;
+    kiln_status st = find_blobs(runs, trial, &scratch, &blobs);
+    if (!st) {
+        kiln_cages_start(runs->cages, action->slot, action->run, trial, &blobs);
+    } else { /* it was evicted between FETCHED and now */
+        const kiln_msg_trial_result result = {.outcome = KILN_OUTCOME_INFRA,
+                                              .blame = KILN_BLAME_INFRA,
+                                              .text = kiln_str_from(kiln_status_text(st))};
+        on_finished(runs, action->slot, action->run, &result);
+        kiln_status_free(st);
+    }
+    kiln_arena_deinit(&scratch);
+}
+
+void kiln_runs_time(kiln_runs *runs, const kiln_server_action *action) {
+    kiln_cages_time(runs->cages, action->slot, action->run);
+}
+
+void kiln_runs_kill(kiln_runs *runs, const kiln_server_action *action) {
+    kiln_cages_kill(runs->cages, action->slot, action->run);
+}
+
+/* ---- Life ---- */
+
+kiln_status kiln_runs_create(const kiln_runs_options *options, kiln_runs **out_runs) {
+    kiln_runs *runs = kiln_alloc(sizeof *runs);
+    *runs = (kiln_runs){.options = *options};
+    kiln_arena_init(&runs->arena, 0);
+    const kiln_cage_options cages = {
+        .loop = options->loop,
+        .program = options->program,
+        .emulator = options->emulator,
+        .folder = kiln_arena_printf(&runs->arena, "%s/run", options->state_folder),
+        .executor = options->executor,
+        .slots = options->slots,
+        .peak_flops = options->peak_flops,
+        .handler = &cage_handler,
+        .context = runs};
+    kiln_status st =
+        kiln_golden_open(kiln_arena_printf(&runs->arena, "%s/golden", options->state_folder),
+                         &runs->arena, &runs->golden);
+    if (!st) st = kiln_cages_create(&cages, &runs->cages);
+    if (st) {
+        kiln_runs_destroy(runs);
+        return st;
+    }
+    *out_runs = runs;
+    return NULL;
+}
+
+void kiln_runs_destroy(kiln_runs *runs) {
+    if (!runs) return;
+    kiln_cages_destroy(runs->cages);
+    kiln_arena_deinit(&runs->arena);
+    kiln_free(runs);
+}
+
+const char *kiln_runs_missing(const kiln_runs *runs) { return kiln_cages_missing(runs->cages); }

@@ -1,0 +1,41 @@
+/* Runs as the decisions of rpc-server/server.h ask for them: the blobs of a trial found, a
+ * contained child started (rpc-server/cage.h), the board's self-check told from trials. What
+ * happens comes back as events. Belongs to the loop's thread. */
+#ifndef KILN_RPC_SERVER_RUNS_H
+#define KILN_RPC_SERVER_RUNS_H
+
+#include "proto/net.h"
+#include "rpc-server/executor.h"
+#include "rpc-server/server.h"
+#include "rpc-server/slots.h"
+
+typedef struct kiln_runs kiln_runs;
+
+typedef struct kiln_runs_options {
+    kiln_loop *loop;
+    const char *program, *state_folder;
+    const char *emulator; /* as in rpc-server/cage.h */
+    const kiln_executor *executor; /* NULL: as artefacts ask */
+    const kiln_slots *slots;
+    double peak_flops;
+    kiln_blob_store *store;
+    /* What an event points to lasts until it returns. */
+    void (*post)(void *context, const kiln_server_event *event);
+    void *context;
+} kiln_runs_options;
+
+/* What `options` points to must outlive it. PERMISSION_DENIED, RESOURCE_EXHAUSTED: the state
+ * folder, or the first child. */
+KILN_MUST_USE kiln_status kiln_runs_create(const kiln_runs_options *options, kiln_runs **out_runs);
+/* Kills what runs, without an event. NULL is fine. */
+void kiln_runs_destroy(kiln_runs *runs);
+/* kiln_cages_missing. */
+const char *kiln_runs_missing(const kiln_runs *runs);
+
+/* The actions START, TIME, KILL and CHECK. */
+void kiln_runs_start(kiln_runs *runs, const kiln_server_action *action);
+void kiln_runs_time(kiln_runs *runs, const kiln_server_action *action);
+void kiln_runs_kill(kiln_runs *runs, const kiln_server_action *action);
+void kiln_runs_check(kiln_runs *runs, const kiln_server_action *action);
+
+#endif

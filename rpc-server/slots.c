@@ -1,0 +1,72 @@
+#include "rpc-server/slots.h"
+
+#include <sched.h>
+#include <stdio.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/macros.h"
+
+#define MEMORIES_MAX 64u
+#define PATH_BYTES 512
+
+static uint32_t memory_of(uint32_t core, const char *system) {
+    char path[PATH_BYTES];
+    for (uint32_t memory = 0; memory < MEMORIES_MAX; memory++) {
+        int size = snprintf(path, sizeof path, "%s/cpu/cpu%u/node%u", system, core, memory);
+        if (size > 0 && size < PATH_BYTES && kiln_file_exists(path)) return memory;
+    }
+    return 0;
+}
+
+/* A bit per memory that the slot's cores are at. */
+static uint64_t memories_of(const kiln_slot *slot, const char *system) {
+    uint64_t memories = 0;
+    for (uint32_t i = 0; i < slot->core_count; i++)
+        memories |= UINT64_C(1) << memory_of(slot->core[i], system);
+    return memories;
+}
+
+kiln_status kiln_slots_share(const uint32_t *core, uint32_t core_count, uint32_t count,
+                             const char *system, kiln_slots *out_slots) {
+    if (count == 0 || count > KILN_SERVER_SLOTS_MAX)
+        return KILN_ERROR(INVALID_ARGUMENT, "a board has 1 to %u slots, not %u",
+                          KILN_SERVER_SLOTS_MAX, count);
+    if (count > core_count)
+        return KILN_ERROR(INVALID_ARGUMENT, "%u slots need as many cores, and there are %u", count,
+                          core_count);
+    const uint32_t each = core_count / count;
+    uint64_t memories[KILN_SERVER_SLOTS_MAX];
+    *out_slots = (kiln_slots){.count = count};
+    for (uint32_t i = 0; i < count; i++) {
+        kiln_slot *slot = &out_slots->slot[i];
+        for (uint32_t k = 0; k < each; k++) slot->core[slot->core_count++] = core[i * each + k];
+        memories[i] = memories_of(slot, system);
+        for (uint32_t other = 0; other < i; other++) {
+            if (!(memories[i] & memories[other])) continue;
+            out_slots->disturbs[i] |= 1U << other;
+            out_slots->disturbs[other] |= 1U << i;
+        }
+    }
+    return NULL;
+}
+
+uint32_t kiln_slots_cores(const kiln_slots *slots, uint32_t slot, uint32_t threads,
+                          uint32_t out_core[KILN_EXECUTOR_CORES_MAX]) {
+    const bool all = threads > slots->slot[slot].core_count;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < (all ? slots->count : 1); i++) {
+        const kiln_slot *from = &slots->slot[(slot + i) % slots->count];
+        for (uint32_t k = 0; k < from->core_count && count < KILN_MAX(threads, 1); k++)
+            out_core[count++] = from->core[k];
+    }
+    return count;
+}
+
+void kiln_slots_leave(const kiln_slots *slots) {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return;
+    for (uint32_t i = 0; i < slots->count; i++) CPU_CLR(slots->slot[i].core[0], &set);
+    if (CPU_COUNT(&set) > 0 && sched_setaffinity(0, sizeof set, &set) != 0)
+        kiln_log(KILN_LOG_DEBUG, "cannot leave the measuring cores");
+}

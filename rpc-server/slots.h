@@ -1,0 +1,44 @@
+/* Slots: places for one trial each. Every slot has cores of its own, the first of which it times
+ * on.
+ *
+ * The rule of timing: two slots disturb each other when they share a memory (a NUMA node), because
+ * then they share what makes a time: the bandwidth to it, the last cache before it, mostly the
+ * clock. Slots that disturb each other link and judge side by side but time one after the other,
+ * and nothing is linked while one times (rpc-server/server.h keeps to that). So more slots than
+ * memories make a board that is busier, never one whose times are worse. */
+#ifndef KILN_RPC_SERVER_SLOTS_H
+#define KILN_RPC_SERVER_SLOTS_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+#include "rpc-server/executor.h"
+#include "rpc-server/server.h"
+
+typedef struct kiln_slot {
+    uint32_t core_count; /* at least 1 */
+    uint32_t core[KILN_EXECUTOR_CORES_MAX];
+} kiln_slot;
+
+typedef struct kiln_slots {
+    uint32_t count;
+    kiln_slot slot[KILN_SERVER_SLOTS_MAX];
+    uint32_t disturbs[KILN_SERVER_SLOTS_MAX]; /* a bit per other slot */
+} kiln_slots;
+
+/* Shares cores out to `count` slots, as many to each, in their order; what is left over belongs to
+ * none. `system`: the folder that says which core is at which memory, /sys/devices/system; where it
+ * does not, all are at one. INVALID_ARGUMENT: more slots than cores, or than there may be. */
+KILN_MUST_USE kiln_status kiln_slots_share(const uint32_t *core, uint32_t core_count,
+                                           uint32_t count, const char *system,
+                                           kiln_slots *out_slots);
+/* The cores for a kernel of `threads` threads in `slot`: those of the slot, or, when it wants more,
+ * those of all, the slot's first: the tracker leases such a kernel the whole board. Returns how
+ * many; at least 1. */
+uint32_t kiln_slots_cores(const kiln_slots *slots, uint32_t slot, uint32_t threads,
+                          uint32_t out_core[KILN_EXECUTOR_CORES_MAX]);
+/* Keeps this process, the threads it starts from now on and its children until they are pinned off
+ * the cores that are timed on, where there are others. */
+void kiln_slots_leave(const kiln_slots *slots);
+
+#endif

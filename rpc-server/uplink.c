@@ -1,0 +1,140 @@
+#include "rpc-server/uplink.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/log.h"
+#include "base/trace.h"
+
+#define SOFTWARE "kiln-rpc-server 0.1.0"
+
+struct kiln_uplink {
+    kiln_uplink_options options;
+    kiln_conn *conn;
+    bool open;
+    kiln_blobs *blobs; /* of conn; NULL while it is not open */
+};
+
+kiln_uplink *kiln_uplink_create(const kiln_uplink_options *options) {
+    kiln_uplink *uplink = kiln_alloc(sizeof *uplink);
+    *uplink = (kiln_uplink){.options = *options};
+    return uplink;
+}
+
+void kiln_uplink_destroy(kiln_uplink *uplink) { kiln_free(uplink); }
+
+/* ---- The connection ---- */
+
+static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello,
+                      const kiln_msg_welcome *welcome) {
+    (void)hello;
+    kiln_trace_clock(welcome->boot, welcome->clock_ns, kiln_clock_ns());
+    kiln_uplink *uplink = context;
+    if (conn != uplink->conn) return;
+    uplink->open = true;
+    uplink->blobs = kiln_blobs_attach(conn, uplink->options.store);
+    kiln_log(KILN_LOG_INFO, "connected to the tracker as %s", uplink->options.name);
+    uplink->options.handler->opened(uplink->options.context);
+}
+
+static void on_message(void *context, kiln_conn *conn, const kiln_message *message) {
+    kiln_uplink *uplink = context;
+    if (message->type == KILN_MSG_TRIAL) kiln_fail_pass(KILN_FAIL_SERVER_TRIAL);
+    if (message->type == KILN_MSG_TRIAL_ACK) kiln_fail_pass(KILN_FAIL_SERVER_ACK);
+    if (conn == uplink->conn) uplink->options.handler->message(uplink->options.context, message);
+}
+
+/* Whoever hung up knows, and may be gone. */
+static void forget(kiln_uplink *uplink) {
+    uplink->conn = NULL;
+    uplink->blobs = NULL;
+    uplink->open = false;
+}
+
+static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
+    kiln_uplink *uplink = context;
+    if (conn != uplink->conn) return;
+    kiln_log(uplink->open ? KILN_LOG_WARN : KILN_LOG_DEBUG, "no tracker: %s",
+             kiln_status_text(why));
+    forget(uplink);
+    uplink->options.handler->closed(uplink->options.context);
+}
+
+static const kiln_conn_handler conn_handler = {on_opened, on_message, on_closed};
+
+void kiln_uplink_dial(kiln_uplink *uplink) {
+    kiln_uplink_options *own = &uplink->options;
+    kiln_credentials credentials = {0};
+    if (uplink->conn) return;
+    const kiln_address *address = kiln_addresses_next(&own->tracker);
+    kiln_status st =
+        kiln_credentials_load(address, own->home, own->key_file, own->insecure, &credentials);
+    if (st) kiln_log(KILN_LOG_DEBUG, "no credentials: %s", kiln_status_text(st));
+    kiln_status_free(st); /* the tracker, or dialling, refuses then, and says so */
+    const kiln_dial_options options = {
+        .address = *address,
+        .role = KILN_PEER_BOARD,
+        .node = own->node,
+        .boot = own->boot,
+        .name = own->name,
+        .software = SOFTWARE,
+        .credentials = &credentials,
+        .handler = &conn_handler,
+        .context = uplink,
+    };
+    uplink->conn = kiln_net_dial(own->loop, &options);
+}
+
+void kiln_uplink_hang_up(kiln_uplink *uplink) {
+    kiln_conn *conn = uplink->conn;
+    forget(uplink);
+    if (conn) kiln_conn_close(conn, NULL);
+}
+
+bool kiln_uplink_is_open(const kiln_uplink *uplink) { return uplink->open; }
+
+/* ---- Messages ---- */
+
+/* What a trial does is told to the tracker, and so to the trace. */
+static void trace_trial(const kiln_message *message) {
+    if (message->type == KILN_MSG_TRIAL_EVENT) {
+        const kiln_log_field field = {
+            "phase", kiln_str_from(kiln_phase_name((kiln_phase)message->trial_event.phase))};
+        kiln_trace_event(KILN_TRACE_MARK, KILN_TRACE_PHASE, message->trial_event.trial,
+                         kiln_clock_ns(), &field, 1);
+    } else if (message->type == KILN_MSG_TRIAL_RESULT) {
+        const kiln_log_field field = {"outcome", kiln_str_from(kiln_outcome_name(
+                                                     (kiln_outcome)message->trial_result.outcome))};
+        kiln_trace_event(KILN_TRACE_END, KILN_TRACE_RUN, message->trial_result.trial,
+                         kiln_clock_ns(), &field, 1);
+    }
+}
+
+void kiln_uplink_send(kiln_uplink *uplink, const kiln_message *message) {
+    trace_trial(message);
+    if (!uplink->open) return;
+    const bool is_result = message->type == KILN_MSG_TRIAL_RESULT;
+    if (is_result) kiln_fail_pass(KILN_FAIL_SERVER_RESULT);
+    kiln_status st = kiln_conn_send(uplink->conn, message);
+    if (is_result) kiln_fail_pass(KILN_FAIL_SERVER_TOLD);
+    if (st)
+        kiln_log(KILN_LOG_ERROR, "sending %s: %s", kiln_message_name(message->type),
+                 kiln_status_text(st));
+    kiln_status_free(st);
+}
+
+static void on_fetched(void *context, const kiln_digest *digest, kiln_status status) {
+    kiln_uplink *uplink = context;
+    kiln_fail_pass(KILN_FAIL_SERVER_FETCHED);
+    uplink->options.handler->fetched(uplink->options.context, digest,
+                                     status ? kiln_status_text(status) : NULL);
+    kiln_status_free(status);
+}
+
+void kiln_uplink_fetch(kiln_uplink *uplink, const kiln_digest *digest) {
+    if (uplink->blobs)
+        kiln_blobs_fetch(uplink->blobs, digest, on_fetched, uplink);
+    else
+        on_fetched(uplink, digest,
+                   KILN_ERROR(UNAVAILABLE, "there is no connection to the tracker"));
+}

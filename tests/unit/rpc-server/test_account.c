@@ -1,0 +1,203 @@
+#include "rpc-server/account.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "tests/support/test.h"
+
+#define MS KILN_NS_PER_MS
+
+static kiln_inmate_note note(kiln_inmate_said said, uint32_t phase) {
+    return (kiln_inmate_note){.magic = KILN_INMATE_MAGIC, .said = said, .phase = phase};
+}
+
+static bool say(kiln_account *account, kiln_inmate_said said, uint32_t phase, uint64_t now_ns) {
+    const kiln_inmate_note words = note(said, phase);
+    return kiln_account_take(account, &words, now_ns);
+}
+
+static bool say_measured(kiln_account *account, uint32_t kernel, uint64_t now_ns) {
+    kiln_inmate_note words = note(KILN_INMATE_MEASURED, 0);
+    words.kernel = kernel;
+    return kiln_account_take(account, &words, now_ns);
+}
+
+/* An account up to `phase` of a child that keeps to the protocol. */
+static kiln_account account_in(kiln_phase phase) {
+    kiln_account account;
+    kiln_account_open(&account, 2, 0);
+    assert_true(say(&account, KILN_INMATE_READY, 0, 0));
+    if (phase >= KILN_PHASE_LOAD) assert_true(say(&account, KILN_INMATE_PHASE, KILN_PHASE_LOAD, 0));
+    if (phase <= KILN_PHASE_LOAD) return account;
+    assert_true(say(&account, KILN_INMATE_LOADED, 0, 0));
+    kiln_account_let_time(&account, 0);
+    for (uint32_t next = KILN_PHASE_WARM; next <= (uint32_t)phase; next++)
+        assert_true(say(&account, KILN_INMATE_PHASE, next, 0));
+    return account;
+}
+
+static void phases_are_timed_and_waiting_is_not(void **state) {
+    (void)state;
+    kiln_account account;
+    kiln_account_open(&account, 1, 10 * MS);
+    assert_true(say(&account, KILN_INMATE_READY, 0, 11 * MS));
+    assert_true(say(&account, KILN_INMATE_PHASE, KILN_PHASE_LOAD, 12 * MS));
+    assert_true(say(&account, KILN_INMATE_LOADED, 0, 15 * MS));
+    kiln_account_let_time(&account, 100 * MS);
+    assert_true(say(&account, KILN_INMATE_PHASE, KILN_PHASE_WARM, 101 * MS));
+    assert_true(say(&account, KILN_INMATE_PHASE, KILN_PHASE_RUN, 103 * MS));
+    assert_true(say(&account, KILN_INMATE_PHASE, KILN_PHASE_CHECK, 107 * MS));
+    assert_true(say_measured(&account, 0, 115 * MS));
+    assert_true(account.is_told);
+    assert_int_equal(account.times_ns.load, 4 * MS); /* linked in 3, and 1 when it was let */
+    assert_int_equal(account.times_ns.warm, 2 * MS);
+    assert_int_equal(account.times_ns.run, 4 * MS);
+    assert_int_equal(account.times_ns.check, 8 * MS);
+    /* What its samples may add up to. */
+    assert_int_equal(account.since_ns - account.began_ns, 15 * MS);
+}
+
+static void nothing_is_said_out_of_turn(void **state) {
+    (void)state;
+    for (kiln_phase phase = KILN_PHASE_NONE; phase <= KILN_PHASE_CHECK; phase++) {
+        if (phase == KILN_PHASE_FETCH) continue;
+        for (uint32_t next = 0; next <= KILN_PHASE_CHECK + 2U; next++) {
+            kiln_account account = account_in(phase);
+            const uint32_t right = phase == KILN_PHASE_NONE ? KILN_PHASE_LOAD : phase + 1U;
+            const bool may = next == right && next <= KILN_PHASE_CHECK && next != KILN_PHASE_WARM;
+            assert_int_equal(say(&account, KILN_INMATE_PHASE, next, 0), may);
+            assert_int_equal(account.broke_rules, !may);
+        }
+        static const kiln_inmate_said said[] = {KILN_INMATE_READY, KILN_INMATE_LOADED,
+                                                KILN_INMATE_REFUSED, KILN_INMATE_MEASURED};
+        const kiln_phase only[] = {KILN_PHASE_COUNT, KILN_PHASE_LOAD, KILN_PHASE_LOAD,
+                                   KILN_PHASE_CHECK};
+        for (uint32_t i = 0; i < KILN_ARRAY_COUNT(said); i++) {
+            kiln_account account = account_in(phase);
+            assert_int_equal(say(&account, said[i], 0, 0), phase == only[i]);
+        }
+        for (uint32_t code = 0; code <= KILN_RAN_STALE + 1U; code++) {
+            kiln_account account = account_in(phase);
+            kiln_inmate_note failed = note(KILN_INMATE_FAILED, 0);
+            failed.code = code;
+            assert_int_equal(kiln_account_take(&account, &failed, 0), phase > KILN_PHASE_LOAD &&
+                                                                          code >= KILN_RAN_ERROR &&
+                                                                          code <= KILN_RAN_STALE);
+        }
+    }
+}
+
+static void nobody_times_before_it_is_let(void **state) {
+    (void)state;
+    kiln_account account = account_in(KILN_PHASE_LOAD);
+    assert_true(say(&account, KILN_INMATE_LOADED, 0, 0));
+    kiln_account hasty = account;
+    assert_false(say(&hasty, KILN_INMATE_PHASE, KILN_PHASE_WARM, 0));
+    kiln_account_let_time(&account, 0);
+    assert_true(say(&account, KILN_INMATE_PHASE, KILN_PHASE_WARM, 0));
+}
+
+static void nothing_counts_after_the_last_word_or_a_broken_rule(void **state) {
+    (void)state;
+    kiln_account account = account_in(KILN_PHASE_CHECK);
+    assert_true(say_measured(&account, 0, 0));
+    assert_false(account.is_told); /* there are two kernels */
+    kiln_account twice = account;
+    assert_false(say_measured(&twice, 0, 0));
+    assert_true(say_measured(&account, 1, 0));
+    assert_true(account.is_told);
+    assert_false(say_measured(&account, 2, 0));
+    kiln_account broken = account_in(KILN_PHASE_LOAD);
+    kiln_inmate_note rubbish = note(KILN_INMATE_LOADED, 0);
+    rubbish.magic++;
+    assert_false(kiln_account_take(&broken, &rubbish, 0));
+    assert_false(say(&broken, KILN_INMATE_LOADED, 0, 0));
+    kiln_account endless = account_in(KILN_PHASE_LOAD);
+    kiln_inmate_note text = note(KILN_INMATE_REFUSED, 0);
+    memset(text.text, 'x', sizeof text.text);
+    assert_false(kiln_account_take(&endless, &text, 0));
+}
+
+/* ---- What an end means ---- */
+
+static kiln_ending end_of(const kiln_account *account, int signal, int code, kiln_arena *arena) {
+    return kiln_account_ending(account, &(kiln_child_exit){code, signal}, arena);
+}
+
+static void ends_mean_what_was_said_before(void **state) {
+    (void)state;
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+
+    kiln_account account = account_in(KILN_PHASE_CHECK);
+    assert_int_equal(end_of(&account, 0, 0, &arena).how, KILN_ENDED_DIED); /* without a word */
+    assert_true(say_measured(&account, 0, 0) && say_measured(&account, 1, 0));
+    assert_int_equal(end_of(&account, 0, 0, &arena).how, KILN_ENDED_MEASURED);
+    assert_int_equal(end_of(&account, 0, 1, &arena).how, KILN_ENDED_DIED);
+    assert_int_equal(end_of(&account, SIGKILL, 0, &arena).how, KILN_ENDED_DIED);
+
+    account = account_in(KILN_PHASE_RUN);
+    kiln_ending ending = end_of(&account, SIGSYS, 0, &arena);
+    assert_int_equal(ending.how, KILN_ENDED_DIED);
+    assert_non_null(strstr(ending.text, "a system call that kernels may not make"));
+    account.broke_rules = true;
+    assert_non_null(strstr(end_of(&account, 0, 0, &arena).text, "broke its protocol in phase run"));
+    kiln_arena_deinit(&arena);
+}
+
+static void what_is_not_the_candidates_fault_is_the_boards(void **state) {
+    (void)state;
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+    /* Ours gave up before any code of the candidate ran. */
+    kiln_account account = account_in(KILN_PHASE_LOAD);
+    kiln_ending ending = end_of(&account, 0, 13, &arena);
+    assert_int_equal(ending.how, KILN_ENDED_DECIDED);
+    assert_int_equal(ending.blame, KILN_BLAME_BOARD);
+    assert_int_equal(end_of(&account, SIGSEGV, 0, &arena).how, KILN_ENDED_DIED);
+
+    const struct {
+        uint32_t code;
+        kiln_outcome outcome;
+        kiln_blame blame;
+    } refusal[] = {{KILN_FAILED_PRECONDITION, KILN_OUTCOME_INFRA, KILN_BLAME_BOARD},
+                   {KILN_RESOURCE_EXHAUSTED, KILN_OUTCOME_INFRA, KILN_BLAME_BOARD},
+                   {KILN_INVALID_ARGUMENT, KILN_OUTCOME_LINK_ERROR, KILN_BLAME_CANDIDATE}};
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(refusal); i++) {
+        account = account_in(KILN_PHASE_LOAD);
+        kiln_inmate_note refused = note(KILN_INMATE_REFUSED, 0);
+        refused.code = refusal[i].code;
+        strcat(refused.text, "because");
+        assert_true(kiln_account_take(&account, &refused, 0));
+        ending = end_of(&account, 0, 0, &arena);
+        assert_int_equal(ending.outcome, refusal[i].outcome);
+        assert_int_equal(ending.blame, refusal[i].blame);
+        assert_string_equal(ending.text, "because");
+    }
+    static const kiln_outcome failed[] = {[KILN_RAN_ERROR] = KILN_OUTCOME_CRASH,
+                                          [KILN_RAN_STRAY] = KILN_OUTCOME_CRASH,
+                                          [KILN_RAN_STALE] = KILN_OUTCOME_WRONG_RESULT};
+    for (uint32_t ran = KILN_RAN_ERROR; ran <= KILN_RAN_STALE; ran++) {
+        account = account_in(KILN_PHASE_RUN);
+        kiln_inmate_note words = note(KILN_INMATE_FAILED, 0);
+        words.code = ran;
+        assert_true(kiln_account_take(&account, &words, 0));
+        ending = end_of(&account, 0, 0, &arena);
+        assert_int_equal(ending.outcome, failed[ran]);
+        assert_int_equal(ending.blame, KILN_BLAME_CANDIDATE);
+    }
+    kiln_arena_deinit(&arena);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(phases_are_timed_and_waiting_is_not),
+        cmocka_unit_test(nothing_is_said_out_of_turn),
+        cmocka_unit_test(nobody_times_before_it_is_let),
+        cmocka_unit_test(nothing_counts_after_the_last_word_or_a_broken_rule),
+        cmocka_unit_test(ends_mean_what_was_said_before),
+        cmocka_unit_test(what_is_not_the_candidates_fault_is_the_boards),
+    };
+    return cmocka_run_group_tests_name("rpc-server/account", tests, NULL, NULL);
+}

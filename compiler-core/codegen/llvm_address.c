@@ -196,8 +196,8 @@ static LLVMValueRef sum_of(kiln_llvm_emitter *e, LLVMValueRef base, const split_
 
 /* Largest power of two, up to the alignment of buffers, that divides every part of a byte offset.
  */
-static uint32_t offset_align(const split_form *form, int64_t element_bytes) {
-    uint64_t bits = KILN_KERNEL_ALIGNMENT | (uint64_t)(form->constant * element_bytes);
+static uint32_t offset_align(const split_form *form, int64_t constant, int64_t element_bytes) {
+    uint64_t bits = KILN_KERNEL_ALIGNMENT | (uint64_t)(constant * element_bytes);
     for (uint32_t i = 0; i < form->count; i++)
         bits |= (uint64_t)(form->serial[i].coefficient * element_bytes);
     return (uint32_t)(bits & -bits);
@@ -211,7 +211,8 @@ kiln_llvm_address kiln_llvm_address_of(kiln_llvm_emitter *e, kiln_buffer buffer,
         .constant = form.constant, .lane_stride = form.lane_stride, .linear = form.linear};
     if (!form.linear) return a;
     int64_t element_bytes = (int64_t)kiln_dtype_size(e->p->buffer.data[buffer].dtype);
-    a.align = offset_align(&form, element_bytes);
+    a.align = offset_align(&form, form.constant, element_bytes);
+    a.pointer_align = offset_align(&form, 0, element_bytes);
     a.pointer = sum_of(e, e->data[buffer], &form, element_bytes);
     return a;
 }

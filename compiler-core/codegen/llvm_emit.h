@@ -203,11 +203,12 @@ LLVMValueRef kiln_llvm_cast(kiln_llvm_emitter *e, kiln_dtype from, kiln_dtype to
 
 /* An access for the current bindings. */
 typedef struct kiln_llvm_address {
-    LLVMValueRef pointer; /* of lane 0, without `constant` */
-    int64_t constant;     /* elements */
-    int64_t lane_stride;  /* elements; meaningful when linear */
-    bool linear;          /* false: the offset is no linear function of the lane */
-    uint32_t align;       /* bytes, of lane 0 with `constant` */
+    LLVMValueRef pointer;   /* of lane 0, without `constant` */
+    int64_t constant;       /* elements */
+    int64_t lane_stride;    /* elements; meaningful when linear */
+    bool linear;            /* false: the offset is no linear function of the lane */
+    uint32_t align;         /* bytes, of lane 0 with `constant` */
+    uint32_t pointer_align; /* bytes, of `pointer` */
 } kiln_llvm_address;
 
 const kiln_affine *kiln_llvm_load_offset(kiln_llvm_emitter *e, kiln_expr load);

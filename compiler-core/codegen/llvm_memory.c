@@ -168,14 +168,41 @@ bool kiln_llvm_load_is_safe(kiln_llvm_emitter *e, kiln_expr load) {
     return offset.low >= 0 && offset.high < kiln_shape_count(&physical);
 }
 
-enum { KEY_SCALAR, KEY_VECTOR };
+enum { KEY_SCALAR, KEY_VECTOR, KEY_GROUP };
 
 static void load_key(const kiln_llvm_emitter *e, kiln_buffer buffer, const kiln_llvm_address *a,
                      uint32_t form, uint64_t key[4]) {
     key[0] = (uint64_t)buffer << 32 | e->epoch[buffer];
     key[1] = (uint64_t)(uintptr_t)a->pointer;
     key[2] = (uint64_t)a->constant;
-    key[3] = form == KEY_VECTOR ? (uint64_t)e->lanes << 32 | (uint32_t)a->lane_stride : 0;
+    key[3] = form == KEY_VECTOR  ? (uint64_t)e->lanes << 32 | (uint32_t)a->lane_stride
+             : form == KEY_GROUP ? UINT64_MAX
+                                 : 0;
+}
+
+/* Where multiply-adds take one element of a register as a factor of all lanes, elements that lie
+ * together are loaded together: what unrolled steps multiply by next is there already. The group is
+ * aligned as a whole, so that it lies in one page with the element that is asked for, even where it
+ * goes beyond its buffer. NULL: not of that kind. */
+static LLVMValueRef load_in_group(kiln_llvm_emitter *e, kiln_buffer buffer,
+                                  const kiln_llvm_address *a) {
+    int64_t group = e->target->factor_lanes;
+    kiln_dtype dtype = buffer_dtype(e, buffer);
+    uint32_t bytes = (uint32_t)group * (uint32_t)kiln_dtype_size(dtype);
+    if (group == 1 || dtype != KILN_F32 || a->pointer_align < bytes) return NULL;
+    int64_t lane = ((a->constant % group) + group) % group;
+    kiln_llvm_address at = *a;
+    at.constant -= lane;
+    uint64_t key[4];
+    load_key(e, buffer, &at, KEY_GROUP, key);
+    LLVMValueRef all = kiln_llvm_table_find(&e->loads, key);
+    if (!all) {
+        LLVMTypeRef type = LLVMVectorType(kiln_llvm_memory_type(e, dtype), (unsigned)group);
+        all = LLVMBuildLoad2(e->builder, type, kiln_llvm_pointer(e, &at, dtype, 0), "");
+        LLVMSetAlignment(all, bytes);
+        kiln_llvm_table_put(e, &e->loads, key, all);
+    }
+    return kiln_llvm_extract(e, all, (uint32_t)lane);
 }
 
 static LLVMValueRef load_scalar_at(kiln_llvm_emitter *e, kiln_buffer buffer,
@@ -290,6 +317,8 @@ LLVMValueRef kiln_llvm_load(kiln_llvm_emitter *e, kiln_expr load) {
     }
     LLVMValueRef mask = e->mask && !kiln_llvm_load_is_safe(e, load) ? e->mask : NULL;
     if (a.linear && a.lane_stride == 0) {
+        LLVMValueRef factor = mask ? NULL : load_in_group(e, buffer, &a);
+        if (factor) return factor;
         if (!mask) return load_scalar_at(e, buffer, &a, 0);
         return kiln_llvm_branch(e, any_lane(e, mask), guarded_load_side, zero_side, &g);
     }

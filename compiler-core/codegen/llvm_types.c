@@ -58,6 +58,17 @@ LLVMValueRef kiln_llvm_constant_int(LLVMTypeRef type, int64_t value) {
         type, LLVMConstInt(kiln_llvm_scalar_type(type), (unsigned long long)value, true));
 }
 
+/* One lane of a vector in all lanes; NULL for values of other origin. */
+static LLVMValueRef splat_of_lane(kiln_llvm_emitter *e, LLVMValueRef v, uint32_t lanes) {
+    if (e->target->factor_lanes == 1 || !LLVMIsAExtractElementInst(v)) return NULL;
+    LLVMValueRef vector = LLVMGetOperand(v, 0), lane = LLVMGetOperand(v, 1);
+    if (!LLVMIsAConstantInt(lane)) return NULL;
+    LLVMTypeRef i32 = kiln_llvm_int(e, 32);
+    LLVMValueRef mask =
+        kiln_llvm_constant_int(LLVMVectorType(i32, lanes), LLVMConstIntGetSExtValue(lane));
+    return LLVMBuildShuffleVector(e->builder, vector, LLVMGetPoison(LLVMTypeOf(vector)), mask, "");
+}
+
 LLVMValueRef kiln_llvm_splat(kiln_llvm_emitter *e, LLVMValueRef v, uint32_t lanes) {
     if (kiln_llvm_is_vector(v)) return v;
     LLVMTypeRef type = LLVMVectorType(LLVMTypeOf(v), lanes);
@@ -66,6 +77,11 @@ LLVMValueRef kiln_llvm_splat(kiln_llvm_emitter *e, LLVMValueRef v, uint32_t lane
     uint64_t key[4] = {UINT64_MAX, (uint64_t)(uintptr_t)v, lanes, 0};
     LLVMValueRef known = kiln_llvm_table_find(&e->loads, key);
     if (known) return known;
+    known = splat_of_lane(e, v, lanes);
+    if (known) {
+        kiln_llvm_table_put(e, &e->loads, key, known);
+        return known;
+    }
     LLVMValueRef first =
         LLVMBuildInsertElement(e->builder, LLVMGetPoison(type), v, kiln_llvm_i64(e, 0), "");
     LLVMValueRef zeros = LLVMConstNull(LLVMVectorType(kiln_llvm_int(e, 32), lanes));

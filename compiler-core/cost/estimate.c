@@ -4,9 +4,10 @@
 
 #include "base/macros.h"
 
-/* Cycles per vector operation with all ports busy: two vector ports that multiply and add;
- * division, calls and halves as the sequences that they become. Of Zen 3 and its like; other cores
- * differ by factors that ranking does not see. */
+/* Cycles per vector operation with all ports busy, where two vector ports multiply and add;
+ * division, calls and halves as the sequences that they become. Of Zen 3 and its like; cores with
+ * more or fewer ports take less or more in proportion (base/cpus.def). */
+#define PORTS 2
 static const double op_cycles[KILN_PROFILE_OP_COUNT] = {
     [KILN_PROFILE_F32_MAC] = 0.5, [KILN_PROFILE_F32_ADD] = 0.5, [KILN_PROFILE_F32_MUL] = 0.5,
     [KILN_PROFILE_F32_DIV] = 5,   [KILN_PROFILE_F32_CALL] = 12, [KILN_PROFILE_F64] = 1,
@@ -20,11 +21,9 @@ static const double op_instructions[KILN_PROFILE_OP_COUNT] = {
     [KILN_PROFILE_INT_OPS] = 1, [KILN_PROFILE_CASTS] = 1,     [KILN_PROFILE_SELECTS] = 1,
 };
 
-#define MAC_LATENCY 4
-#define FORWARD_LATENCY 8   /* an accumulator in memory goes through the store buffer */
-#define LOADS_PER_CYCLE 1.8 /* measured: tiles of one vector take 1.2 times as long as of two */
+#define FORWARD_LATENCY 8 /* an accumulator in memory goes through the store buffer */
+#define LOADS_SHARE 0.9   /* measured: tiles of one vector take 1.2 times as long as of two */
 #define STORES_PER_CYCLE 1
-#define ISSUE_PER_CYCLE 5
 #define LOOP_INSTRUCTIONS 3
 #define FORK_CYCLES 6000 /* waking and joining the pool's threads */
 /* Share of a cache that loops can count on: other data and associativity take the rest. */
@@ -86,7 +85,11 @@ static void count_tile(const kiln_profile *profile, const kiln_profile_statement
     const kiln_profile_access *result = &s->access[0];
     if (s->reduction)
         t->accumulators = result->elements[t->level] / t->lanes * t->registers_per_vector;
-    t->operands = t->vector_loads / KILN_MAX(t->reduce, 1) + (t->broadcasts > 0);
+    double group = profile->target->factor_lanes;
+    bool in_groups = group > 1 && t->reduce >= group;
+    if (in_groups) t->broadcasts /= group;
+    t->operands = t->vector_loads / KILN_MAX(t->reduce, 1) +
+                  (in_groups ? t->broadcasts * group / t->reduce : t->broadcasts > 0);
     for (uint32_t i = 0; i < KILN_PROFILE_OP_COUNT; i++)
         t->code += s->ops[i] * op_instructions[i] * t->steps;
     t->code += t->vector_loads + t->broadcasts + 2 * t->gathers + t->stores;
@@ -129,20 +132,22 @@ static double share_of_points(const kiln_profile_statement *s) {
 
 static void statement_terms(const kiln_estimate *e, uint32_t at, double *term) {
     const kiln_profile *profile = e->profile;
+    const kiln_core *core = &profile->target->core;
     const kiln_profile_statement *s = &profile->statement[at];
     const kiln_tile *t = &e->tile[at];
     double executed = t->count * share_of_points(s); /* tiles, partial ones by their share */
     for (uint32_t i = 0; i < KILN_PROFILE_OP_COUNT; i++)
-        term[KILN_TERM_PORTS] += s->ops[i] * op_cycles[i] * t->steps * executed;
+        term[KILN_TERM_PORTS] +=
+            s->ops[i] * op_cycles[i] * (PORTS / core->vector) * t->steps * executed;
     bool in_memory = s->access[0].in_memory;
     if (s->reduction)
         term[KILN_TERM_LATENCY] =
-            t->count * t->reduce * (in_memory ? FORWARD_LATENCY : MAC_LATENCY);
+            t->count * t->reduce * (in_memory ? FORWARD_LATENCY : core->latency);
     double loads = t->vector_loads + t->broadcasts + 2 * t->gathers;
-    term[KILN_TERM_LOADS] = loads / LOADS_PER_CYCLE * executed;
+    term[KILN_TERM_LOADS] = loads / (core->loads * LOADS_SHARE) * executed;
     term[KILN_TERM_STORES] = t->stores / STORES_PER_CYCLE * executed;
     double loops = (double)(LOOP_INSTRUCTIONS + s->access_count);
-    term[KILN_TERM_ISSUE] = (t->code * executed + loops * t->count) / ISSUE_PER_CYCLE;
+    term[KILN_TERM_ISSUE] = (t->code * executed + loops * t->count) / core->issue;
     double over = t->accumulators + t->operands - profile->target->vector_registers;
     if (!in_memory) term[KILN_TERM_SPILL] = 0.4 * KILN_MAX(over, 0) * t->reduce * executed;
     double entered = t->count;
@@ -254,7 +259,8 @@ void kiln_estimate_make(const kiln_profile *profile, kiln_arena *arena, kiln_est
         out->cycles += out->cycles_of[i];
         double width = KILN_MAX(profile->target->vector_bytes / element_bytes_of(s), 1);
         for (uint32_t k = 0; k < KILN_PROFILE_OP_COUNT; k++)
-            out->peak_cycles += s->ops[k] * op_cycles[k] * s->domain / width;
+            out->peak_cycles += s->ops[k] * op_cycles[k] * (PORTS / profile->target->core.vector) *
+                                s->domain / width;
     }
     out->cycles = out->cycles * out->imbalance / out->workers + out->term[KILN_TERM_FORK];
     out->registers = count_registers(profile, out);

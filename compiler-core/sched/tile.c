@@ -10,11 +10,15 @@
 #define TAPS_UNROLLED_MAX 7
 #define STEPS_UNROLLED_MAX 8
 
-/* Times in slots of half a cycle, one FMA each. Fitted to the times of a few tiles of 1x1
- * convolutions on one Zen 3; the causes given are what fits, no counters were read. */
-#define FMA_IN_FLIGHT 9.0   /* accumulators that keep two FMA units of latency 4 busy */
-#define BROADCAST_SLOTS 1.2 /* two loads a cycle, but those of one bank exclude each other */
+/* Times in slots, of which one multiply-add of a vector takes one: half a cycle where two are done
+ * in a cycle. Fitted to the times of a few tiles of 1x1 convolutions on one Zen 3; the causes given
+ * are what fits, no counters were read. */
+#define BROADCAST_SLOTS 1.2 /* as many loads a cycle, but those of one bank exclude each other */
 #define STREAMED_SLOTS 2.3  /* a vector of weights that comes from the second cache */
+/* Of a load that multiply-adds hide, where factors are elements of registers and loads are all that
+ * is left to save: narrow cores cannot hide all of it. Not measured; it decides between tiles that
+ * are equal otherwise. */
+#define LOAD_SLOTS_EXPOSED 0.1
 
 /* ---- analysis ---- */
 
@@ -172,21 +176,48 @@ const char *kiln_tile_sample_parts(kiln_tile *t) {
     return name;
 }
 
+/* Whether elements of data are factors out of registers that hold several steps of the reduction.
+ */
+static bool takes_factors(const kiln_tile *t) {
+    int64_t group = t->m->target->factor_lanes;
+    return t->packs && group > 1 && t->k >= 0 && kiln_tile_extent(t, t->k) % group == 0;
+}
+
+/* Vector registers that hold data while a tile of so many points takes its steps; with factors one more is
+ * left to the compiler, which orders loads as it likes. */
+static int64_t data_registers(const kiln_tile *t, int64_t points) {
+    return takes_factors(t) ? points + 1 : 1;
+}
+
+/* Slots of the loads of one step. */
+static double load_slots(const kiln_tile *t, double points, double vectors) {
+    const kiln_target *target = t->m->target;
+    double slots = target->core.vector / target->core.loads;
+    if (!t->packs) return points * vectors * 1.5 * slots;
+    double broadcast = takes_factors(t) ? 1.0 / target->factor_lanes : BROADCAST_SLOTS;
+    return (points * broadcast + vectors) * slots;
+}
+
+/* Multiply-adds in flight that keep the units busy, and the one that issues. */
+static double in_flight(const kiln_target *target) {
+    return target->core.vector * target->core.latency + 1;
+}
+
 /* Share of the arithmetic peak that a tile reaches by its shape alone: partial tiles at the
  * borders, few accumulators and many loads cost time. */
 static double tile_efficiency(const kiln_tile *t, int64_t mh, int64_t mw, int64_t vectors) {
     int64_t h = kiln_tile_extent(t, t->mh), w = kiln_tile_extent(t, t->mw),
             n = (kiln_tile_extent(t, t->v) + t->lanes - 1) / t->lanes;
     double cost = 0, least = streams_weights(t, vectors) ? STREAMED_SLOTS * (double)vectors : 0;
-    least = max2(least, FMA_IN_FLIGHT);
+    least = max2(least, in_flight(t->m->target));
     for (int tail_h = 0; tail_h < 2; tail_h++)
         for (int tail_w = 0; tail_w < 2; tail_w++) {
             int64_t rows = tail_h ? h % mh : mh, columns = tail_w ? w % mw : mw;
             int64_t count = (tail_h ? (h % mh != 0) : h / mh) * (tail_w ? (w % mw != 0) : w / mw);
             double points = (double)(rows * columns);
-            double loads = t->packs ? points * BROADCAST_SLOTS + (double)vectors
-                                    : points * (double)vectors * 1.5;
-            cost += (double)count * max2(max2(points * (double)vectors, least), loads);
+            double loads = load_slots(t, points, (double)vectors);
+            double exposed = takes_factors(t) ? LOAD_SLOTS_EXPOSED * loads : 0;
+            cost += (double)count * (max2(max2(points * (double)vectors, least), loads) + exposed);
         }
     cost *= (double)((n + vectors - 1) / vectors);
     double useful = (double)(h * w) * (double)kiln_tile_extent(t, t->v) / (double)t->lanes;
@@ -213,7 +244,7 @@ static void insert_row(tile_row *row, uint32_t *count, tile_row added) {
     if (at < TILE_ROWS_MAX) row[at] = added;
 }
 
-/* Register tiles that fit: accumulators, one row of weights, one broadcast element. Best first. */
+/* Register tiles that fit: accumulators, one row of weights, the data. Best first. */
 const char *kiln_tile_sample_registers(kiln_tile *t) {
     tile_row row[TILE_ROWS_MAX];
     uint32_t count = 0;
@@ -222,7 +253,7 @@ const char *kiln_tile_sample_registers(kiln_tile *t) {
     for (int64_t mh = 1; mh <= KILN_MIN(kiln_tile_extent(t, t->mh), 8); mh++)
         for (int64_t mw = KILN_MIN(kiln_tile_extent(t, t->mw), 32); mw >= 1; mw--)
             for (int64_t vectors = 1; vectors <= vectors_max; vectors++) {
-                if (mh * mw * vectors + vectors + 1 > registers) break;
+                if (mh * mw * vectors + vectors + data_registers(t, mh * mw) > registers) break;
                 if (vectors > 1 && kiln_tile_extent(t, t->v) % (vectors * t->lanes) != 0 &&
                     !kiln_tile_can_pad(t))
                     continue;

@@ -11,6 +11,8 @@ static kiln_target avx2(void) {
                          .arch = KILN_ARCH_X86_64,
                          .vector_bytes = 32,
                          .vector_registers = 16,
+                         .factor_lanes = 1,
+                         .core = {.issue = 5, .vector = 2, .loads = 2, .latency = 4},
                          .has_fma = true,
                          .l1_bytes = 32 << 10,
                          .l2_bytes = 512 << 10,

@@ -217,6 +217,23 @@ kiln_status kiln_folder_lock(const char *path, int *out_fd) {
     return st;
 }
 
+kiln_status kiln_file_lock(const char *path, int *out_fd) {
+    kiln_strbuf name = {0};
+    kiln_status st = KILN_OK;
+    kiln_strbuf_printf(&name, "%s.lock", path);
+    int fd = kiln_fail_io() ? -1 : open(name.data, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) st = ERRNO_ERROR("opening", name.data);
+    while (fd >= 0 && flock(fd, LOCK_EX) != 0) {
+        if (errno == EINTR) continue;
+        st = ERRNO_ERROR("locking", name.data);
+        close(fd);
+        fd = -1;
+    }
+    if (!st) *out_fd = fd;
+    kiln_strbuf_deinit(&name);
+    return st;
+}
+
 kiln_status kiln_folder_list(const char *path, kiln_arena *arena, char ***out_names,
                              size_t *out_count) {
     DIR *folder = opendir(path);

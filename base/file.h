@@ -33,6 +33,9 @@ KILN_MUST_USE kiln_status kiln_folder_remove(const char *path);
 /* Takes a folder for this process, until `*out_fd` is closed or the process ends (also by kill -9).
  * FAILED_PRECONDITION: another process has it. */
 KILN_MUST_USE kiln_status kiln_folder_lock(const char *path, int *out_fd);
+/* Waits until no other process has `path`, and takes it until `*out_fd` is closed or the process
+ * ends: for who reads a file and replaces it. The lock is the file PATH.lock, which stays. */
+KILN_MUST_USE kiln_status kiln_file_lock(const char *path, int *out_fd);
 /* Names (not paths) in a folder, sorted, without "." and "..". */
 KILN_MUST_USE kiln_status kiln_folder_list(const char *path, kiln_arena *arena, char ***out_names,
                                            size_t *out_count);

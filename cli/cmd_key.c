@@ -108,7 +108,7 @@ static kiln_status key_revoke(key_call *c) {
 
 typedef struct key_action {
     const char *name;
-    bool wants_name;
+    bool wants_name; /* and changes the tracker's file: one at a time, or the last would win */
     kiln_status (*run)(key_call *c);
 } key_action;
 
@@ -160,5 +160,9 @@ kiln_status kiln_cmd_key(kiln_arena *process, int argc, char **argv) {
     if (st) return st;
     if (!c.keys) c.keys = kiln_arena_printf(process, "%s/keys", home);
     if (args.count == 2) c.name = args.positional[1];
-    return action->run(&c);
+    int lock = -1;
+    if (action->wants_name) st = kiln_file_lock(c.keys, &lock);
+    if (!st) st = action->run(&c);
+    if (lock >= 0) close(lock);
+    return st;
 }

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import stat
+import subprocess
 import sys
 
 import harness
@@ -43,6 +44,34 @@ def test_keys_are_made_listed_replaced_and_revoked(world):
     world.refused("key", "new", "pilot/x", says="ROLE/NODE")
     os.chmod(ring, 0o644)
     world.refused("key", "list", says="chmod 600")
+
+
+def test_keys_that_are_made_at_once_are_all_kept(world):
+    """Of several `kiln key new` that run at the same moment, none loses another's key."""
+    wanted = [f"client/user-{number}" for number in range(6)] + ["board/twice"] * 2
+    made = [subprocess.Popen([harness.program("kiln"), "key", "new", name, "-o", world.path(f"{number}.key")], env=world.env,
+                             cwd=world.folder, stdout=subprocess.DEVNULL) for number, name in enumerate(wanted)]
+    assert [child.wait(timeout=harness.DEADLINE_S) for child in made] == [0] * len(made)
+    assert names(world) == ["board/twice/1", "board/twice/2"] + [f"{name}/1" for name in wanted[:6]]
+    ring = (pathlib.Path(world.home) / "keys").read_text()
+    assert all(pathlib.Path(world.path(f"{number}.key")).read_text().split()[-1] in ring for number in range(len(wanted)))
+
+
+def test_the_lines_of_the_readme_about_keys_run_as_they_stand(world):
+    text = (pathlib.Path(__file__).parents[2] / "README.md").read_text()
+    lines = [line.split("#")[0].strip() for line in text.splitlines() if line.startswith("    ")]
+    begin = lines.index("$ kiln key new board/rpi-1")
+    new, tracker, board = (line.removeprefix("board").removeprefix("$ ").removesuffix(" &") for line in lines[begin:begin + 3])
+    world.run(*new.split()[1:])
+    port = pathlib.Path(world.path("port"))
+    # A port of its own, as others may test here at the same time.
+    assert tracker == "kiln-tracker --listen 0.0.0.0:9477"
+    world.start("kiln-tracker", *tracker.replace(":9477", ":0").split()[1:], "--port-file", port)
+    until(port.exists, "the tracker listening")
+    address = f"127.0.0.1:{port.read_text().strip()}"
+    assert "HOST:9477" in board
+    world.start("kiln-rpc-server", *board.replace("HOST:9477", address).split()[1:], "--state", world.path("board"))
+    until(lambda: [b["node"] for b in world.json("fleet", "list", "--tracker", address)] == ["rpi-1"], "the board")
 
 
 def test_a_fleet_with_keys_tunes_and_a_revoked_board_is_cut(world):

@@ -152,11 +152,55 @@ static void a_locked_folder_belongs_to_one(void **state) {
     char *folder = make_folder(arena);
     int first = -1, second = -1;
     expect_ok(kiln_folder_lock(folder, &first));
-    expect_error(kiln_folder_lock(folder, &second), FAILED_PRECONDITION, "in use by another process");
+    expect_error(kiln_folder_lock(folder, &second), FAILED_PRECONDITION,
+                 "in use by another process");
     close(first);
     expect_ok(kiln_folder_lock(folder, &second));
     close(second);
     expect_error(kiln_folder_lock(in(arena, folder, "none"), &first), NOT_FOUND, "none/lock");
+    remove_folder(folder);
+}
+
+/* Adds one to the number in `path`, `times` times, as programs do that share a file. */
+static void count_up(kiln_arena *arena, const char *path, int times) {
+    for (int i = 0; i < times; i++) {
+        int lock = -1;
+        uint64_t number = 0;
+        kiln_str content = {0};
+        expect_ok(kiln_file_lock(path, &lock));
+        expect_ok(kiln_file_read(path, 100, arena, &content));
+        assert_true(kiln_str_to_u64(content, &number));
+        content = kiln_str_from(kiln_arena_printf(arena, "%llu", (unsigned long long)number + 1));
+        expect_ok(kiln_file_write(path, content, 0600));
+        close(lock);
+    }
+}
+
+static void who_replaces_a_file_waits_for_the_other(void **state) {
+    kiln_arena *arena = *state;
+    char *folder = make_folder(arena);
+    const char *path = in(arena, folder, "number");
+    expect_ok(kiln_file_write(path, KILN_STR("0"), 0600));
+    pid_t child[4];
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(child); i++) {
+        child[i] = fork();
+        assert_true(child[i] >= 0);
+        if (child[i] == 0) {
+            count_up(arena, path, 25);
+            _exit(0);
+        }
+    }
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(child); i++) {
+        int status = -1;
+        assert_int_equal(waitpid(child[i], &status, 0), child[i]);
+        assert_int_equal(status, 0);
+    }
+    kiln_str content = {0};
+    expect_ok(kiln_file_read(path, 100, arena, &content));
+    expect_str(content, "100");
+    int lock = -1;
+    expect_error(kiln_file_lock(in(arena, folder, "none/file"), &lock), NOT_FOUND,
+                 "none/file.lock");
     remove_folder(folder);
 }
 
@@ -165,7 +209,8 @@ static void files_of_the_system_are_read_to_their_end(void **state) {
     kiln_str content;
     expect_ok(kiln_file_read_system("/proc/self/stat", arena, &content)); /* its size says 0 */
     assert_true(content.size > 20 && content.data[content.size] == '\0');
-    expect_ok(kiln_file_read_system("/proc/self/maps", arena, &content)); /* longer than one piece */
+    expect_ok(
+        kiln_file_read_system("/proc/self/maps", arena, &content)); /* longer than one piece */
     assert_true(kiln_str_ends(kiln_str_trim(content), "]"));
     expect_error(kiln_file_read_system("/proc/self/none", arena, &content), NOT_FOUND, "none");
 }
@@ -180,6 +225,7 @@ int main(void) {
         test_with_arena(temporary_folders_are_private_and_different),
         test_with_arena(mapping_shows_the_file),
         test_with_arena(a_locked_folder_belongs_to_one),
+        test_with_arena(who_replaces_a_file_waits_for_the_other),
         test_with_arena(files_of_the_system_are_read_to_their_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

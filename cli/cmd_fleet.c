@@ -32,6 +32,26 @@ static void print_boards(const kiln_msg_answer *answer, bool json) {
         printf("no tuners; start one with: kiln-tuner --tracker ADDR\n");
 }
 
+static void print_ago(double seconds) {
+    static const struct {
+        double seconds;
+        const char *name;
+    } unit[] = {{86400, "days"}, {3600, "h"}, {60, "min"}, {0, "s"}};
+    size_t i = 0;
+    while (seconds < 2 * unit[i].seconds) i++;
+    printf("  %4.0f %-4s ago", seconds / KILN_MAX(unit[i].seconds, 1), unit[i].name);
+}
+
+/* What happened, as "3 h ago  quarantined  by ann: its fan is broken". */
+static void print_history(const kiln_msg_board_row *b) {
+    double now_ms = (double)kiln_clock_wall_ns() / 1e6;
+    for (uint32_t i = 0; i < b->history.count; i++) {
+        const kiln_msg_board_event *event = &b->history.item[i];
+        print_ago(KILN_MAX(now_ms - (double)event->wall_ms, 0) / 1e3);
+        printf("  %-11.*s  %.*s\n", KILN_STR_ARG(event->what), KILN_STR_ARG(event->text));
+    }
+}
+
 static void print_board(const kiln_msg_answer *answer, bool json) {
     print_boards(answer, json);
     if (json || answer->boards.count == 0) return;
@@ -48,6 +68,7 @@ static void print_board(const kiln_msg_answer *answer, bool json) {
         (unsigned long long)b->faults, b->fault_run);
     printf("  noise %.2f %% of a median, drift %.3f, %.1f degrees, %.2f GHz\n", 100 * b->noise,
            b->drift, (double)b->env.temperature_mc / 1e3, (double)b->env.frequency_khz / 1e6);
+    print_history(b);
 }
 
 static kiln_status fleet_list(kiln_tracker_call *c) {

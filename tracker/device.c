@@ -38,6 +38,7 @@ void kiln_tracker_boards_free(kiln_tracker *t) {
     kiln_vec_deinit(&t->board);
     kiln_vec_deinit(&t->idle);
     kiln_vec_deinit(&t->offered);
+    kiln_vec_deinit(&t->unkept);
     kiln_map_deinit(&t->board_of_node);
 }
 
@@ -59,6 +60,7 @@ static bool forget_one(kiln_tracker *t) {
     kiln_map_remove(&t->board_of_node, kiln_str_from(board->node));
     kiln_tracker_remove(&t->board, board);
     if (board->offered) kiln_tracker_remove(&t->offered, board);
+    kiln_tracker_history_forget(t, board);
     free_board(board);
     return true;
 }
@@ -186,6 +188,8 @@ void kiln_tracker_board_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_
     kiln_tracker_log(t, &(kiln_tracker_note){.what = KILN_TRACKER_BOARD_UP,
                                              .board = kiln_str_from(board->node),
                                              .text = board->up.key});
+    kiln_tracker_board_happened(t, board, KILN_TRACKER_PAST_CAME,
+                                restarted ? "it was started" : "it connected again");
     if (board->lost_busy && restarted)
         kiln_tracker_board_fault(t, board, "it went away while a trial ran, and was started anew");
     else if (news)
@@ -212,6 +216,9 @@ void kiln_tracker_board_state(kiln_tracker *t, kiln_tracker_peer *peer,
     if (board->duty == KILN_DUTY_IN_SERVICE)
         snprintf(board->text, sizeof board->text, "%.*s",
                  (int)KILN_MIN(text.size, sizeof board->text - 1), text.size ? text.data : "");
+    kiln_tracker_board_happened(t, board,
+                                board->sick ? KILN_TRACKER_PAST_SICK : KILN_TRACKER_PAST_WELL,
+                                board->sick ? board->text : "");
     kiln_tracker_board_refresh(t, board);
     if (board->sick) kiln_tracker_board_end_leases(t, board, "the board says that it is sick");
 }
@@ -227,6 +234,7 @@ void kiln_tracker_board_lost(kiln_tracker *t, kiln_tracker_board *board, const c
     kiln_tracker_log(t, &(kiln_tracker_note){.what = KILN_TRACKER_BOARD_LOST,
                                              .board = kiln_str_from(board->node),
                                              .text = kiln_str_from(why)});
+    kiln_tracker_board_happened(t, board, KILN_TRACKER_PAST_LOST, why);
     kiln_tracker_board_refresh(t, board);
     kiln_tracker_board_end_leases(t, board, why);
     if (board->results != board->kept_results) kiln_tracker_board_keep(t, board);
@@ -263,6 +271,9 @@ kiln_status kiln_tracker_board_restore(kiln_tracker *t, const kiln_tracker_row *
     board->ok = kept.ok;
     board->faults = kept.faults;
     board->fault_run = kept.fault_run;
+    board->noise = kept.noise;
+    board->drift = kept.drift;
+    kiln_tracker_history_restore(board, &kept);
     /* A quarantine of ours, not a person's, begins anew: how long the tracker was away is unknown.
      */
     if (board->duty == KILN_DUTY_QUARANTINED && board->fault_run >= KILN_TRACKER_FAULTS_MAX)

@@ -26,7 +26,13 @@ uint64_t kiln_tracker_board_keep(kiln_tracker *t, kiln_tracker_board *board) {
         .ok = board->ok,
         .faults = board->faults,
         .fault_run = board->fault_run,
+        .noise = board->noise,
+        .drift = board->drift,
     };
+    kiln_msg_board_event past[KILN_TRACKER_PAST_MAX];
+    kiln_tracker_history_list(board, past);
+    kept.history.item = past;
+    kept.history.count = board->past_count;
     if (board->duty != KILN_DUTY_IN_SERVICE) kept.text = kiln_str_from(board->text);
     kept.labels.item = board->up.labels.item;
     kept.labels.count = board->up.labels.count;
@@ -39,13 +45,30 @@ uint64_t kiln_tracker_board_keep(kiln_tracker *t, kiln_tracker_board *board) {
     uint64_t persist = kiln_tracker_persist(t, &row, 1);
     kiln_strbuf_deinit(&body);
     board->kept_results = board->results;
+    kiln_tracker_history_forget(t, board);
     return persist;
 }
 
 /* ---- Duty ---- */
 
-static void set_duty(kiln_tracker *t, kiln_tracker_board *board, kiln_duty duty, const char *text) {
+/* A history's line: who did it, and why. */
+static void remember_duty(kiln_tracker *t, kiln_tracker_board *board, const char *by,
+                          const char *text) {
+    static const kiln_tracker_board_event event[] = {
+        [KILN_DUTY_IN_SERVICE] = KILN_TRACKER_PAST_RELEASED,
+        [KILN_DUTY_DRAINED] = KILN_TRACKER_PAST_DRAINED,
+        [KILN_DUTY_QUARANTINED] = KILN_TRACKER_PAST_QUARANTINED,
+    };
+    _Static_assert(KILN_ARRAY_COUNT(event) == KILN_DUTY_COUNT, "one per duty");
+    char line[sizeof board->past[0].text];
+    snprintf(line, sizeof line, "by %s%s%s", by, *text ? ": " : "", text);
+    kiln_tracker_board_happened(t, board, event[board->duty], line);
+}
+
+static void set_duty(kiln_tracker *t, kiln_tracker_board *board, kiln_duty duty, const char *by,
+                     const char *text) {
     board->duty = duty;
+    remember_duty(t, board, by, text);
     snprintf(board->text, sizeof board->text, "%s", text);
     kiln_tracker_log(t, &(kiln_tracker_note){.what = KILN_TRACKER_BOARD_DUTY,
                                              .board = kiln_str_from(board->node),
@@ -58,6 +81,7 @@ static void set_duty(kiln_tracker *t, kiln_tracker_board *board, kiln_duty duty,
 void kiln_tracker_board_fault(kiln_tracker *t, kiln_tracker_board *board, const char *why) {
     board->faults++;
     board->fault_run++;
+    kiln_tracker_board_happened(t, board, KILN_TRACKER_PAST_FAULTY, why);
     kiln_tracker_log(t, &(kiln_tracker_note){.what = KILN_TRACKER_BOARD_FAULT,
                                              .board = kiln_str_from(board->node),
                                              .text = kiln_str_from(why)});
@@ -66,7 +90,7 @@ void kiln_tracker_board_fault(kiln_tracker *t, kiln_tracker_board *board, const 
         snprintf(text, sizeof text, "%u faults in a row, the last: %.180s", board->fault_run, why);
         board->probation_ns = t->now_ns + KILN_TRACKER_PROBATION_NS;
         t->quarantines++;
-        set_duty(t, board, KILN_DUTY_QUARANTINED, text);
+        set_duty(t, board, KILN_DUTY_QUARANTINED, "the tracker", text);
     }
     kiln_tracker_board_keep(t, board);
 }
@@ -75,7 +99,7 @@ void kiln_tracker_board_fault(kiln_tracker *t, kiln_tracker_board *board, const 
 static void end_probation(kiln_tracker *t, kiln_tracker_board *board) {
     board->probation_ns = 0;
     board->fault_run = KILN_TRACKER_FAULTS_MAX - 1;
-    set_duty(t, board, KILN_DUTY_IN_SERVICE, "");
+    set_duty(t, board, KILN_DUTY_IN_SERVICE, "the tracker", "");
     kiln_tracker_board_keep(t, board);
 }
 
@@ -132,6 +156,12 @@ void kiln_tracker_board_judge(kiln_tracker *t, kiln_tracker_board *board,
 
 /* ---- Orders ---- */
 
+/* Who has a key is called by it; else by the name that it gives itself, as its node is a number. */
+static const char *name_of(const kiln_tracker_peer *client) {
+    bool by_key = strlen(client->node) != KILN_HASH128_TEXT - 1;
+    return by_key || !client->name[0] ? client->node : client->name;
+}
+
 void kiln_tracker_board_order(kiln_tracker *t, kiln_tracker_peer *client,
                               const kiln_message *message) {
     const kiln_msg_board_order *order = &message->board_order;
@@ -150,7 +180,7 @@ void kiln_tracker_board_order(kiln_tracker *t, kiln_tracker_peer *client,
              order->text.size ? order->text.data : "");
     board->probation_ns = 0;
     board->fault_run = 0;
-    set_duty(t, board, (kiln_duty)order->duty, text);
+    set_duty(t, board, (kiln_duty)order->duty, name_of(client), text);
     board->order = kiln_tracker_board_keep(t, board);
     t->orders++;
     board->order_peer = client->id;

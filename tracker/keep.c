@@ -4,6 +4,7 @@
 
 static const kiln_db_table table_of[] = {
     [KILN_TRACKER_ROW_JOB] = KILN_DB_TABLE_TRACKER_JOB,
+    [KILN_TRACKER_ROW_SHARE] = KILN_DB_TABLE_TRACKER_SHARE,
     [KILN_TRACKER_ROW_BOARD] = KILN_DB_TABLE_TRACKER_BOARD,
     [KILN_TRACKER_ROW_LEASE] = KILN_DB_TABLE_TRACKER_LEASE,
     [KILN_TRACKER_ROW_EPOCH] = KILN_DB_TABLE_TRACKER_EPOCH,
@@ -28,6 +29,8 @@ kiln_status kiln_tracker_keep_put(kiln_db *db, const kiln_tracker_row *row) {
     switch (row->kind) {
     case KILN_TRACKER_ROW_JOB:
         return kiln_db_put_tracker_job(db, &(kiln_db_tracker_job){row->id, row->state, row->body});
+    case KILN_TRACKER_ROW_SHARE:
+        return kiln_db_put_tracker_share(db, &(kiln_db_tracker_share){row->id, row->body});
     case KILN_TRACKER_ROW_BOARD:
         return kiln_db_put_tracker_board(db, &(kiln_db_tracker_board){row->id, row->body});
     case KILN_TRACKER_ROW_LEASE: return put_lease(db, row);
@@ -51,6 +54,11 @@ static kiln_tracker_row row_of(kiln_db_table table, const void *data) {
         const kiln_db_tracker_job *job = data;
         return (kiln_tracker_row){
             .kind = KILN_TRACKER_ROW_JOB, .id = job->id, .state = job->state, .body = job->body};
+    }
+    if (table == KILN_DB_TABLE_TRACKER_SHARE) {
+        const kiln_db_tracker_share *share = data;
+        return (kiln_tracker_row){
+            .kind = KILN_TRACKER_ROW_SHARE, .id = share->id, .body = share->body};
     }
     if (table == KILN_DB_TABLE_TRACKER_BOARD) {
         const kiln_db_tracker_board *board = data;

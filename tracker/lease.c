@@ -63,6 +63,11 @@ static uint32_t count_of_trials(const kiln_tracker *t, const kiln_tracker_board 
     return fair < 1 ? 1 : fair < wanted ? (uint32_t)fair : wanted;
 }
 
+uint64_t kiln_tracker_lease_cost(const kiln_tracker *t, const kiln_tracker_lease *lease) {
+    uint64_t held_ns = lease->persist ? 0 : t->now_ns - lease->granted_ns;
+    return held_ns * (lease->whole ? lease->board->up.slots : 1);
+}
+
 /* Its time is paid, and all that knows it forgets it. */
 static void remove_lease(kiln_tracker *t, kiln_tracker_lease *lease) {
     kiln_tracker_request_key key;
@@ -70,8 +75,7 @@ static void remove_lease(kiln_tracker *t, kiln_tracker_lease *lease) {
     learn_pace(lease->board, held_ns, lease->trial.count);
     if (lease->job) {
         lease->job->leases--;
-        kiln_tracker_project_ended(t, lease->job->project,
-                                   held_ns * (lease->whole ? lease->board->up.slots : 1));
+        kiln_tracker_project_ended(t, lease->job->project, kiln_tracker_lease_cost(t, lease));
     }
     set_slots(lease, lease->lease, 0);
     kiln_map_remove(&t->lease_of_number, number_key(&lease->lease));

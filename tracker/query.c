@@ -59,6 +59,16 @@ static kiln_msg_board_row board_row(kiln_tracker *t, const kiln_tracker_board *b
     return row;
 }
 
+/* With its history, whose `event` lies with the caller. */
+static kiln_msg_board_row long_row(kiln_tracker *t, const kiln_tracker_board *board,
+                                   kiln_msg_board_event event[KILN_TRACKER_PAST_MAX]) {
+    kiln_msg_board_row row = board_row(t, board);
+    kiln_tracker_history_list(board, event);
+    row.history.item = event;
+    row.history.count = board->past_count;
+    return row;
+}
+
 /* From what is done and how long that took. */
 static uint64_t eta_ms(const kiln_tracker *t, const kiln_tracker_job *job) {
     uint64_t done = 0, planned = 0;
@@ -124,7 +134,8 @@ static bool is_asked(kiln_str wanted, kiln_str identity, kiln_str name) {
 }
 
 static void answer_boards(kiln_tracker *t, const kiln_msg_query *query, kiln_msg_answer *answer,
-                          kiln_msg_board_row *page) {
+                          kiln_msg_board_row *page,
+                          kiln_msg_board_event event[KILN_TRACKER_PAST_MAX]) {
     for (uint32_t i = 0; i < t->board.count; i++) {
         const kiln_tracker_board *board = t->board.data[i];
         if (!board->known) continue;
@@ -132,7 +143,8 @@ static void answer_boards(kiln_tracker *t, const kiln_msg_query *query, kiln_msg
         if (one && !is_asked(query->id, kiln_str_from(board->node), board->up.key)) continue;
         uint32_t index = answer->total++;
         if (index < query->offset || index - query->offset >= KILN_MESSAGES_PAGE) continue;
-        page[answer->boards.count++] = board_row(t, board);
+        page[answer->boards.count++] =
+            one && index == 0 ? long_row(t, board, event) : board_row(t, board);
     }
     answer->boards.item = page;
 }
@@ -152,7 +164,8 @@ static void answer_jobs(kiln_tracker *t, const kiln_msg_query *query, kiln_msg_a
 
 void kiln_tracker_answer_board(kiln_tracker *t, const kiln_tracker_peer *client, uint32_t stream,
                                const kiln_tracker_board *board) {
-    kiln_msg_board_row row = board_row(t, board);
+    kiln_msg_board_event event[KILN_TRACKER_PAST_MAX];
+    kiln_msg_board_row row = long_row(t, board, event);
     kiln_message reply = {.type = KILN_MSG_ANSWER,
                           .stream = stream,
                           .answer = {.topic = KILN_TOPIC_BOARD, .total = 1}};
@@ -166,11 +179,12 @@ void kiln_tracker_query(kiln_tracker *t, kiln_tracker_peer *client, const kiln_m
     kiln_message reply = {
         .type = KILN_MSG_ANSWER, .stream = message->stream, .answer = {.topic = query->topic}};
     kiln_msg_board_row boards[KILN_MESSAGES_PAGE];
+    kiln_msg_board_event event[KILN_TRACKER_PAST_MAX];
     kiln_msg_job_row jobs[KILN_MESSAGES_PAGE];
     reply.answer.tuners = kiln_tracker_counts_of(t).tuners;
     switch ((kiln_topic)query->topic) {
     case KILN_TOPIC_FLEET:
-    case KILN_TOPIC_BOARD: answer_boards(t, query, &reply.answer, boards); break;
+    case KILN_TOPIC_BOARD: answer_boards(t, query, &reply.answer, boards, event); break;
     case KILN_TOPIC_JOBS:
     case KILN_TOPIC_JOB: answer_jobs(t, query, &reply.answer, jobs); break;
     case KILN_TOPIC_COUNT: break;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/check.h"
 #include "base/macros.h"
 #include "tracker/state.h"
 
@@ -33,6 +34,75 @@ kiln_tracker_project *kiln_tracker_project_join(kiln_tracker *t, kiln_tracker_jo
     return project;
 }
 
+/* ---- On disk: now and then, as leases end all the time ---- */
+
+#define ROW_PREFIX "project/" /* so that no name is empty */
+
+static kiln_tracker_row row_of(const kiln_tracker_project *project, kiln_strbuf *id) {
+    kiln_strbuf_printf(id, ROW_PREFIX "%s", project->name);
+    return (kiln_tracker_row){.kind = KILN_TRACKER_ROW_SHARE, .id = kiln_strbuf_view(id)};
+}
+
+static void keep(kiln_tracker *t, kiln_tracker_project *project, double used) {
+    kiln_msg_kept_share kept = {.used = used, .lease_ns = project->lease_ns, .shared = t->shared};
+    kiln_strbuf id = {0}, body = {0};
+    kiln_tracker_row row = row_of(project, &id);
+    kiln_status st = kiln_record_encode(KILN_RECORD_kept_share, &kept, &body);
+    KILN_CHECK(st == NULL); /* numbers only */
+    row.body = kiln_strbuf_view(&body);
+    kiln_tracker_persist(t, &row, 1); /* should it fail, the next one says more */
+    kiln_strbuf_deinit(&body);
+    kiln_strbuf_deinit(&id);
+    project->kept = used;
+    project->is_kept = true;
+}
+
+/* What leases that are held have cost so far counts too: after a restart they cost only what
+ * comes then. */
+void kiln_tracker_shares_tick(kiln_tracker *t) {
+    if (t->now_ns < t->shares_ns) return;
+    t->shares_ns = t->now_ns + KILN_TRACKER_SHARE_NS;
+    for (uint32_t i = 0; i < t->project.count; i++) t->project.data[i]->running = 0;
+    for (uint32_t i = 0; i < t->lease.count; i++) {
+        const kiln_tracker_lease *lease = t->lease.data[i];
+        if (lease->job) lease->job->project->running += (double)kiln_tracker_lease_cost(t, lease);
+    }
+    for (uint32_t i = 0; i < t->project.count; i++) {
+        kiln_tracker_project *project = t->project.data[i];
+        double used = project->used + project->running / project->weight;
+        if (used != project->kept) keep(t, project, used);
+    }
+}
+
+static void remove_row(kiln_tracker *t, const kiln_tracker_project *project) {
+    if (!project->is_kept || !t->actions) return;
+    kiln_strbuf id = {0};
+    kiln_tracker_row row = row_of(project, &id);
+    row.removed = true;
+    kiln_tracker_persist(t, &row, 1);
+    kiln_strbuf_deinit(&id);
+}
+
+/* After the jobs: a share of a project without any is of no use any more. */
+kiln_status kiln_tracker_share_restore(kiln_tracker *t, const kiln_tracker_row *row) {
+    kiln_msg_kept_share kept = {0};
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    kiln_status st = kiln_record_decode(KILN_RECORD_kept_share, row->body, &scratch, &kept);
+    kiln_arena_deinit(&scratch);
+    if (st) return kiln_status_note(st, "stored share %.*s", KILN_STR_ARG(row->id));
+    uint64_t value = 0;
+    kiln_str name = kiln_str_slice(row->id, strlen(ROW_PREFIX), row->id.size);
+    if (!kiln_map_find(&t->project_of_name, name, &value)) return KILN_OK;
+    kiln_tracker_project *project = (kiln_tracker_project *)(uintptr_t)value;
+    project->used = project->kept = kept.used;
+    project->lease_ns = kept.lease_ns;
+    project->is_kept = true;
+    t->shared = KILN_MAX(t->shared, kept.shared);
+    t->lease_ns = KILN_MAX(t->lease_ns, kept.lease_ns);
+    return KILN_OK;
+}
+
 static void free_project(kiln_tracker_project *project) {
     kiln_vec_deinit(&project->waiting);
     kiln_free(project->name);
@@ -43,6 +113,7 @@ static void free_project(kiln_tracker_project *project) {
  * passed without it. */
 static void forget_unused(kiln_tracker *t, kiln_tracker_project *project) {
     if (project->jobs || project->held) return;
+    remove_row(t, project);
     for (uint32_t i = 0; i < t->project.count; i++)
         if (t->project.data[i] == project) t->project.data[i] = kiln_vec_pop(&t->project);
     kiln_map_remove(&t->project_of_name, kiln_str_from(project->name));

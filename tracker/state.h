@@ -30,6 +30,7 @@ typedef struct kiln_tracker_peer {
     uint32_t index; /* in kiln_tracker.peer */
     kiln_peer_role role;
     kiln_tracker_text node, boot;
+    kiln_tracker_text name; /* for people */
     uint64_t heard_ns;
     bool closing;                     /* CLOSE was emitted; nothing from it counts any more */
     struct kiln_tracker_board *board; /* of a board, after BOARD_UP */
@@ -50,6 +51,29 @@ typedef struct kiln_tracker_want {
     bool exclusive;
     uint32_t boards, slots; /* that fit and may be leased now, free or not */
 } kiln_tracker_want;
+
+/* What happens to boards, and its name for people. */
+#define KILN_TRACKER_PAST_MAX 8u /* events of a board that are remembered */
+#define KILN_TRACKER_PASTS(X)     \
+    X(CAME, "came")               \
+    X(LOST, "lost")               \
+    X(GOES, "goes")               \
+    X(SICK, "sick")               \
+    X(WELL, "well")               \
+    X(FAULTY, "fault")            \
+    X(DRAINED, "drained")         \
+    X(QUARANTINED, "quarantined") \
+    X(RELEASED, "released")
+typedef enum kiln_tracker_board_event {
+#define X(NAME, name) KILN_TRACKER_PAST_##NAME,
+    KILN_TRACKER_PASTS(X)
+#undef X
+} kiln_tracker_board_event;
+typedef struct kiln_tracker_past {
+    uint64_t wall_ms;
+    kiln_tracker_board_event what;
+    char text[96];
+} kiln_tracker_past;
 
 /* A board that this tracker or one before it saw. */
 typedef struct kiln_tracker_board {
@@ -76,8 +100,11 @@ typedef struct kiln_tracker_board {
     bool available;   /* here, well, on duty: it counts in the wants that it fits */
     bool offered;     /* it is in kiln_tracker.offered */
     uint32_t idle_at; /* its place in kiln_tracker.idle + 1; 0: not there */
-    struct kiln_tracker_request *reserved; /* gets all slots when the last one is free */
-    KILN_VEC(uint8_t) fits;                /* by want: unknown, yes, no */
+    struct kiln_tracker_request *reserved;         /* gets all slots when the last one is free */
+    KILN_VEC(uint8_t) fits;                        /* by want: unknown, yes, no */
+    kiln_tracker_past past[KILN_TRACKER_PAST_MAX]; /* oldest first */
+    uint32_t past_count;
+    bool unkept;    /* it is in kiln_tracker.unkept */
     uint64_t order; /* PERSIST of an order, whose giver waits for it; 0: none */
     uint64_t order_peer;
     uint32_t order_stream;
@@ -91,6 +118,9 @@ typedef struct kiln_tracker_project {
     uint32_t held;   /* leases */
     double used;     /* time of slots over weight, on a scale that all projects share */
     double lease_ns; /* how long its leases last, lately */
+    double kept;     /* `used` as of its last row */
+    double running;  /* cost so far of the leases that it holds, as of the last look */
+    bool is_kept;    /* it has a row */
     KILN_VEC(struct kiln_tracker_job *) waiting; /* its jobs with requests in the queue */
 } kiln_tracker_project;
 
@@ -165,6 +195,7 @@ struct kiln_tracker {
     kiln_map board_of_node;
     KILN_VEC(kiln_tracker_board *) idle;    /* available, with a free slot that nobody reserved */
     KILN_VEC(kiln_tracker_board *) offered; /* something got free there: requests are looked at */
+    KILN_VEC(kiln_tracker_board *) unkept;  /* with events that are not on disk */
     KILN_VEC(kiln_tracker_want *) want;     /* NULL: a free place */
     kiln_map want_of_text;
     KILN_VEC(kiln_tracker_project *) project;
@@ -188,7 +219,9 @@ struct kiln_tracker {
     double shared;          /* project.used of who got the last lease: where newcomers begin */
     double lease_ns;        /* how long leases last, lately; 0: none ended yet */
     uint64_t next_tick_ns;
-    bool fleet_changed; /* tuners, or whether any board fits: jobs are looked at again */
+    uint64_t shares_ns;      /* when shares are written again */
+    uint64_t wall_offset_ns; /* of the wall clock, from the time of steps */
+    bool fleet_changed;      /* tuners, or whether any board fits: jobs are looked at again */
     uint64_t grants, expired, results, stale_refused, quarantines, abandoned;
     uint64_t waits[KILN_TRACKER_WAIT_BUCKETS], waited_ns; /* of requests that were granted */
     /* Of the step under way. */
@@ -245,6 +278,18 @@ void kiln_tracker_board_judge(kiln_tracker *t, kiln_tracker_board *board,
 void kiln_tracker_board_fault(kiln_tracker *t, kiln_tracker_board *board, const char *why);
 void kiln_tracker_duties_tick(kiln_tracker *t);
 
+/* history.c */
+/* Remembers it; on disk soon, or with the next row of the board. */
+void kiln_tracker_board_happened(kiln_tracker *t, kiln_tracker_board *board,
+                                 kiln_tracker_board_event what, const char *text);
+void kiln_tracker_history_tick(kiln_tracker *t);
+/* The board is written, or goes away. */
+void kiln_tracker_history_forget(kiln_tracker *t, kiln_tracker_board *board);
+/* `board->past_count` events, oldest first; views of the board. */
+void kiln_tracker_history_list(const kiln_tracker_board *board,
+                               kiln_msg_board_event out_event[KILN_TRACKER_PAST_MAX]);
+void kiln_tracker_history_restore(kiln_tracker_board *board, const kiln_msg_kept_board *kept);
+
 /* want.c */
 /* The entry for these wishes, with one more user. */
 KILN_MUST_USE kiln_status kiln_tracker_want_get(kiln_tracker *t, kiln_str target, kiln_str key,
@@ -271,6 +316,9 @@ double kiln_tracker_project_claim(const kiln_tracker *t, const kiln_tracker_proj
 void kiln_tracker_project_wakes(kiln_tracker *t, kiln_tracker_project *project);
 void kiln_tracker_project_granted(kiln_tracker *t, kiln_tracker_project *project);
 void kiln_tracker_project_ended(kiln_tracker *t, kiln_tracker_project *project, uint64_t held_ns);
+/* Writes the shares that moved; not more often than every KILN_TRACKER_SHARE_NS each. */
+void kiln_tracker_shares_tick(kiln_tracker *t);
+KILN_MUST_USE kiln_status kiln_tracker_share_restore(kiln_tracker *t, const kiln_tracker_row *row);
 void kiln_tracker_projects_free(kiln_tracker *t);
 
 /* queue.c */
@@ -307,6 +355,8 @@ void kiln_tracker_lease_release(kiln_tracker *t, kiln_tracker_peer *tuner,
                                 const kiln_message *message);
 /* Whether it was about a lease. */
 bool kiln_tracker_lease_persisted(kiln_tracker *t, uint64_t persist, const char *failure);
+/* Time of slots that it took so far. */
+uint64_t kiln_tracker_lease_cost(const kiln_tracker *t, const kiln_tracker_lease *lease);
 kiln_tracker_lease *kiln_tracker_lease_find(kiln_tracker *t, uint64_t lease);
 /* The lease that a tuner speaks of when it is its own; otherwise the tuner is told that it has
  * none. */

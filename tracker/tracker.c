@@ -178,6 +178,7 @@ static void on_connected(kiln_tracker *t, uint64_t id, const kiln_msg_hello *hel
     peer->heard_ns = t->now_ns;
     kiln_tracker_set_text(peer->node, hello->node);
     kiln_tracker_set_text(peer->boot, hello->boot);
+    kiln_tracker_set_text(peer->name, hello->name);
     peer->index = t->peer.count;
     kiln_vec_push(&t->peer, peer);
     if (peer->role == KILN_PEER_TUNER) kiln_vec_push(&t->tuner, peer);
@@ -232,6 +233,7 @@ static void on_goaway(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_messa
     (void)message;
     if (!peer->board) return;
     peer->board->leaving = true;
+    kiln_tracker_board_happened(t, peer->board, KILN_TRACKER_PAST_GOES, "it ends what it has");
     kiln_tracker_board_refresh(t, peer->board);
     kiln_tracker_board_wind_down(t, peer->board);
 }
@@ -310,6 +312,8 @@ static void on_tick(kiln_tracker *t) {
     drop_silent_peers(t);
     kiln_tracker_leases_tick(t);
     kiln_tracker_duties_tick(t);
+    kiln_tracker_history_tick(t);
+    kiln_tracker_shares_tick(t);
     kiln_tracker_jobs_tick(t);
 }
 
@@ -344,6 +348,7 @@ uint64_t kiln_tracker_next_ns(const kiln_tracker *t) { return t->next_tick_ns; }
 static kiln_status restore(kiln_tracker *t, const kiln_tracker_row *row) {
     switch (row->kind) {
     case KILN_TRACKER_ROW_JOB: return kiln_tracker_job_restore(t, row);
+    case KILN_TRACKER_ROW_SHARE: return kiln_tracker_share_restore(t, row);
     case KILN_TRACKER_ROW_BOARD: return kiln_tracker_board_restore(t, row);
     case KILN_TRACKER_ROW_LEASE: return kiln_tracker_lease_restore(t, row);
     case KILN_TRACKER_ROW_EPOCH: t->epoch = KILN_MAX(t->epoch, row->epoch); return KILN_OK;
@@ -362,7 +367,7 @@ kiln_status kiln_tracker_create(const kiln_tracker_row *row, uint32_t row_count,
                        &t->lease_of_persist, &t->job_of_id};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(map); i++) kiln_map_init(map[i]);
     kiln_status st = KILN_OK;
-    /* In the order of the kinds: a lease names its job and its board. */
+    /* In the order of the kinds: a lease names its job and its board, and takes from its share. */
     for (unsigned kind = 0; kind < KILN_TRACKER_ROW_KIND_COUNT; kind++)
         for (uint32_t i = 0; !st && i < row_count; i++)
             if (row[i].kind == (kiln_tracker_row_kind)kind) st = restore(t, &row[i]);

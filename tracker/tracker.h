@@ -42,6 +42,8 @@
 #define KILN_TRACKER_AGEING_NS UINT64_C(2000000000) /* waiting so long is worth one of priority */
 #define KILN_TRACKER_SLICE_NS 20e9 /* about so long a lease lasts while others wait */
 #define KILN_TRACKER_FAULTS_MAX 3u
+#define KILN_TRACKER_SHARE_NS \
+    UINT64_C(2000000000) /* of a project's use, so much may be forgotten by a kill */
 #define KILN_TRACKER_PROBATION_NS (UINT64_C(600) * 1000000000)
 
 typedef struct kiln_tracker kiln_tracker;
@@ -49,6 +51,7 @@ typedef struct kiln_tracker kiln_tracker;
 /* What must survive the tracker, one row at a time. Identity: (kind, id). Texts are views. */
 typedef enum kiln_tracker_row_kind {
     KILN_TRACKER_ROW_JOB,
+    KILN_TRACKER_ROW_SHARE,
     KILN_TRACKER_ROW_BOARD,
     KILN_TRACKER_ROW_LEASE,
     KILN_TRACKER_ROW_EPOCH,
@@ -57,10 +60,12 @@ typedef enum kiln_tracker_row_kind {
 typedef struct kiln_tracker_row {
     kiln_tracker_row_kind kind;
     bool removed; /* the row goes away */
-    kiln_str id;  /* job: identity; board: node; lease: its board and slot, "NODE/0"; epoch: "epoch"
-                   */
+    kiln_str id; /* job: identity; share: "project/" and its name; board: node; lease: its board and
+                  * slot, "NODE/0"; epoch: "epoch"
+                  */
     kiln_str state; /* job: kiln_job_state_name */
-    kiln_str body;  /* job, board: record `kept_job`, `kept_board` of messages.def, encoded */
+    kiln_str body;  /* job, share, board: record `kept_job`, `kept_share`, `kept_board` of
+                       messages.def, encoded */
     kiln_str board, tuner, node,
         job;        /* lease: node of the board, boot and node of the holder, job */
     uint64_t epoch; /* lease: its number; epoch: highest number that may have been given out */
@@ -134,6 +139,9 @@ typedef struct kiln_tracker_actions {
 KILN_MUST_USE kiln_status kiln_tracker_create(const kiln_tracker_row *row, uint32_t row_count,
                                               uint64_t now_ns, kiln_tracker **out_tracker);
 void kiln_tracker_destroy(kiln_tracker *tracker);
+
+/* What the wall clock says now: the time of events in the boards' histories. */
+void kiln_tracker_set_wall(kiln_tracker *tracker, uint64_t wall_ns);
 
 /* Decides. Appends to `actions`. `now_ns` never goes back. Whatever a peer sends is answered or
  * refused here and never ends the tracker. Cost: O(1) in messages, O(jobs that wait for a board)

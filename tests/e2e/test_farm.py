@@ -77,11 +77,15 @@ def test_detaching_needs_a_fleet_that_stays(world):
 
 
 def test_boards_go_off_duty_and_come_back(world):
+    world.env["USER"] = "ann"
     address = fleet(world, boards=2)
     [row] = world.json("fleet", "drain", "board0", "--why", "new fan", "--tracker", address)
     assert row["state"] == "drained" and row["text"] == "new fan", row
     assert world.json("fleet", "quarantine", "board1", "--tracker", address)[0]["state"] == "quarantined"
     assert states(world, address) == {"board0": "drained", "board1": "quarantined"}
+    [row] = world.json("fleet", "show", "board0", "--tracker", address)
+    assert [e["what"] for e in row["history"]] == ["came", "drained"] and row["history"][1]["text"] == "by ann: new fan", row
+    assert "drained      by ann: new fan" in world.run("fleet", "show", "board0", "--tracker", address).stdout
     assert "new fan" in world.run("fleet", "--tracker", address).stdout
     done = world.refused("tune", world.zoo("conv:C3"), "--trials", 2, "--tracker", address, "--db", world.path("c.db"), says="2 would fit")
     assert done.returncode == 21

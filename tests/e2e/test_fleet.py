@@ -2,6 +2,7 @@
 """The real programs over real sockets: tuning, and what happens when one of them dies."""
 import contextlib
 import os
+import re
 import signal
 import sys
 
@@ -204,7 +205,7 @@ def test_job_without_board_names_what_is_missing(world):
     done = world.refused("tune", world.zoo("conv:C3"), "--trials", 2, "--tracker", address, "--db", world.path("c.db"), says="board")
     assert done.returncode == 21
     # Waiting is no silence: the tracker did not take the command for dead.
-    assert open(world.path("kiln-tracker.0.log")).read().count("client kiln connected") == 1
+    assert len(re.findall("client .* connected", open(world.path("kiln-tracker.0.log")).read())) == 1
 
 
 if __name__ == "__main__":

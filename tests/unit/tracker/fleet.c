@@ -30,7 +30,10 @@ static void step(fleet *f, const kiln_tracker_event *event) {
             f->drop_code = action->code;
         } else if (action->kind == KILN_TRACKER_PERSIST) {
             kiln_vec_push(&f->persists, action->persist);
-            for (uint32_t r = 0; r < action->row_count; r++) write_row(f, &action->row[r]);
+            for (uint32_t r = 0; r < action->row_count; r++) {
+                f->writes[action->row[r].kind]++;
+                write_row(f, &action->row[r]);
+            }
         }
     }
     kiln_tracker_actions_deinit(&actions);

@@ -263,6 +263,59 @@ static void a_row_tells_a_boards_history_and_noise(void **state) {
     expect_str(row->job, "j");
 }
 
+/* What the board's row tells of the past: "came, lost, ..." and the last event's text. */
+static char *past_of(fleet *f, kiln_str *out_last) {
+    kiln_message query = {.type = KILN_MSG_QUERY,
+                          .query = {.topic = KILN_TOPIC_BOARD, .id = KILN_STR("board")}};
+    fleet_say(f, 30, &query);
+    const kiln_msg_board_row *row = &fleet_take(f, 30, KILN_MSG_ANSWER)->answer.boards.item[0];
+    kiln_strbuf text = {0};
+    for (uint32_t i = 0; i < row->history.count; i++) {
+        if (i) assert_true(row->history.item[i].wall_ms >= row->history.item[i - 1].wall_ms);
+        kiln_strbuf_str(&text, row->history.item[i].what);
+        kiln_strbuf_text(&text, i + 1 < row->history.count ? " " : "");
+        *out_last = row->history.item[i].text;
+    }
+    char *copy = kiln_str_dup(&f->arena, kiln_strbuf_view(&text));
+    kiln_strbuf_deinit(&text);
+    return copy;
+}
+
+static void what_happened_to_a_board_is_told_also_by_the_next_tracker(void **state) {
+    fleet *f = *state;
+    kiln_str last = {0};
+    set_up(f);
+    kiln_tracker_set_wall(f->t, UINT64_C(1700000000) * FLEET_S);
+    assert_string_equal(past_of(f, &last), "came");
+    say_order(f, "board", KILN_DUTY_DRAINED);
+    assert_string_equal(past_of(f, &last), "came drained");
+    expect_str(last, "by admin: because");
+    fleet_disconnect(f, 10);
+    assert_string_equal(past_of(f, &last), "came drained lost");
+    const uint64_t nobody[] = {30, ADMIN, 0};
+    fleet_wait(f, FLEET_S, nobody); /* came and went are written with the next tick */
+    fleet_restart(f);
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "client-1");
+    assert_string_equal(past_of(f, &last), "came drained lost");
+    for (int i = 0; i < 20; i++) {
+        fleet_board(f, 10, "board", 1);
+        fleet_disconnect(f, 10);
+    }
+    assert_string_equal(past_of(f, &last), "came lost came lost came lost came lost");
+}
+
+static void faults_and_what_the_tracker_does_about_them_are_told(void **state) {
+    fleet *f = *state;
+    kiln_str last = {0};
+    set_up(f);
+    fault(f, KILN_TRACKER_FAULTS_MAX);
+    assert_string_equal(past_of(f, &last), "came fault fault fault quarantined");
+    assert_true(kiln_str_equal(kiln_str_slice(last, 0, 16), KILN_STR("by the tracker: ")));
+    fleet_wait(f, KILN_TRACKER_PROBATION_NS + FLEET_S, everybody);
+    assert_string_equal(past_of(f, &last), "came fault fault fault quarantined released");
+    expect_str(last, "by the tracker");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_fleet(a_drained_board_ends_what_it_has_and_gets_no_more),
@@ -277,6 +330,8 @@ int main(void) {
         test_with_fleet(a_board_that_dies_under_trials_is_quarantined),
         test_with_fleet(a_board_that_says_it_goes_is_not_at_fault),
         test_with_fleet(a_row_tells_a_boards_history_and_noise),
+        test_with_fleet(what_happened_to_a_board_is_told_also_by_the_next_tracker),
+        test_with_fleet(faults_and_what_the_tracker_does_about_them_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,6 +98,11 @@ static void the_job_with_fewer_leases_is_served_first(void **state) {
 #define TUNER 20u
 #define CLIENT 30u
 
+static void release(fleet *f, uint64_t lease) {
+    kiln_message message = {.type = KILN_MSG_LEASE_RELEASE, .lease_release = {.lease = lease}};
+    fleet_say(f, TUNER, &message);
+}
+
 /* A job of a project, which asks for one board at a time and holds each for `hold_ns`. */
 typedef struct user {
     const char *job, *project;
@@ -216,6 +221,56 @@ static void a_newcomer_is_not_paid_for_the_time_before(void **state) {
     expect_share(users, 2, "a", 0.5);
 }
 
+/* The fleet comes back to a tracker that was killed; what waited is asked for again. */
+static void restart(fleet *f, user *users, size_t count) {
+    fleet_restart(f);
+    fleet_board(f, 10, "board", 1);
+    fleet_tuner(f, TUNER, "tuner", "tuner-1");
+    fleet_connect(f, CLIENT, KILN_PEER_CLIENT, "client", "client-1");
+    for (size_t i = 0; i < count; i++) {
+        open_for(f, &users[i]);
+        if (!users[i].lease) users[i].request = 0;
+    }
+}
+
+/* Who holds boards for long would gain most if each tracker began at zero: it is asked first. */
+static void shares_outlive_a_tracker_that_is_killed_again_and_again(void **state) {
+    fleet *f = *state;
+    user users[] = {{"a1", "a", .hold_ns = 9 * FLEET_S},
+                    {"b1", "b", .hold_ns = FLEET_S},
+                    {"b2", "b", .hold_ns = FLEET_S}};
+    start_users(f, users, 3);
+    for (int life = 0; life < 30; life++) {
+        compete(f, users, 3, 10 * FLEET_S);
+        restart(f, users, 3);
+    }
+    expect_share(users, 3, "a", 0.5);
+    uint32_t rows = 0;
+    for (uint32_t i = 0; i < f->rows.count; i++)
+        rows += f->rows.data[i].kind == KILN_TRACKER_ROW_SHARE;
+    assert_int_equal(rows, 2);
+}
+
+/* Leases end all the time; shares are written now and then, and go with their project. */
+static void a_share_is_written_seldom_and_removed_at_the_end(void **state) {
+    fleet *f = *state;
+    user users[] = {{"a1", "a", .hold_ns = FLEET_S / 4}};
+    start_users(f, users, 1);
+    uint32_t before = f->writes[KILN_TRACKER_ROW_SHARE];
+    compete(f, users, 1, 60 * FLEET_S);
+    uint32_t writes = f->writes[KILN_TRACKER_ROW_SHARE] - before;
+    assert_true(writes > 0 && writes <= 60 * FLEET_S / KILN_TRACKER_SHARE_NS + 1);
+    if (users[0].lease) release(f, users[0].lease);
+    kiln_message cancel = {
+        .type = KILN_MSG_CANCEL,
+        .cancel = {.scope = KILN_CANCEL_JOB, .id = KILN_STR("a1"), .code = KILN_CANCELLED}};
+    kiln_message done = {.type = KILN_MSG_JOB_DONE, .job_done = {.job = KILN_STR("a1")}};
+    fleet_say(f, CLIENT, &cancel);
+    fleet_say(f, TUNER, &done);
+    for (uint32_t i = 0; i < f->rows.count; i++)
+        assert_int_not_equal(f->rows.data[i].kind, KILN_TRACKER_ROW_SHARE);
+}
+
 static void priority_goes_first_and_waiting_makes_up_for_it(void **state) {
     fleet *f = *state;
     user users[] = {{"low", "p", .hold_ns = FLEET_S},
@@ -263,11 +318,6 @@ static uint64_t ask_like(fleet *f, uint64_t request, const char *board, bool exc
     fleet_say(f, TUNER, &ask);
     const kiln_message *grant = fleet_take(f, TUNER, KILN_MSG_LEASE_GRANT);
     return grant ? grant->lease_grant.lease : 0;
-}
-
-static void release(fleet *f, uint64_t lease) {
-    kiln_message message = {.type = KILN_MSG_LEASE_RELEASE, .lease_release = {.lease = lease}};
-    fleet_say(f, TUNER, &message);
 }
 
 static void a_task_goes_on_on_its_board(void **state) {
@@ -386,6 +436,8 @@ int main(void) {
         test_with_fleet(shares_count_time_and_not_leases),
         test_with_fleet(weight_is_what_a_project_gets_more),
         test_with_fleet(a_newcomer_is_not_paid_for_the_time_before),
+        test_with_fleet(shares_outlive_a_tracker_that_is_killed_again_and_again),
+        test_with_fleet(a_share_is_written_seldom_and_removed_at_the_end),
         test_with_fleet(priority_goes_first_and_waiting_makes_up_for_it),
         test_with_fleet(leases_of_a_slow_board_are_short_while_others_wait),
         test_with_fleet(a_task_goes_on_on_its_board),

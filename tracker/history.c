@@ -1,0 +1,71 @@
+/* What lately happened to a board, for `kiln fleet show`: its last events, on disk with its row. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "tracker/state.h"
+
+/* Boards whose new events are written in one tick at most: a fleet that comes back all at once must
+ * not keep the tracker from serving it. */
+#define KEEP_MAX 256u
+
+static const char *const name_of[] = {
+#define X(NAME, name) [KILN_TRACKER_PAST_##NAME] = name,
+    KILN_TRACKER_PASTS(X)
+#undef X
+};
+
+static uint64_t wall_ms(const kiln_tracker *t) {
+    return (t->now_ns + t->wall_offset_ns) / UINT64_C(1000000);
+}
+
+void kiln_tracker_set_wall(kiln_tracker *t, uint64_t wall_ns) {
+    t->wall_offset_ns = wall_ns - t->now_ns;
+}
+
+static void append(kiln_tracker_board *board, uint64_t at_ms, kiln_tracker_board_event what,
+                   kiln_str text) {
+    if (board->past_count == KILN_TRACKER_PAST_MAX)
+        memmove(&board->past[0], &board->past[1], --board->past_count * sizeof board->past[0]);
+    kiln_tracker_past *past = &board->past[board->past_count++];
+    past->wall_ms = at_ms;
+    past->what = what;
+    snprintf(past->text, sizeof past->text, "%.*s", (int)KILN_MIN(text.size, sizeof past->text - 1),
+             text.size ? text.data : "");
+}
+
+void kiln_tracker_board_happened(kiln_tracker *t, kiln_tracker_board *board,
+                                 kiln_tracker_board_event what, const char *text) {
+    append(board, wall_ms(t), what, kiln_str_from(text));
+    if (!board->unkept) kiln_vec_push(&t->unkept, board);
+    board->unkept = true;
+}
+
+void kiln_tracker_history_forget(kiln_tracker *t, kiln_tracker_board *board) {
+    if (board->unkept) kiln_tracker_remove(&t->unkept, board);
+    board->unkept = false;
+}
+
+void kiln_tracker_history_tick(kiln_tracker *t) {
+    for (uint32_t i = 0; t->unkept.count && i < KEEP_MAX; i++) {
+        kiln_tracker_board *board = t->unkept.data[0];
+        kiln_tracker_history_forget(t, board);
+        kiln_tracker_board_keep(t, board);
+    }
+}
+
+void kiln_tracker_history_list(const kiln_tracker_board *board,
+                               kiln_msg_board_event out_event[KILN_TRACKER_PAST_MAX]) {
+    for (uint32_t i = 0; i < board->past_count; i++)
+        out_event[i] = (kiln_msg_board_event){.wall_ms = board->past[i].wall_ms,
+                                              .what = kiln_str_from(name_of[board->past[i].what]),
+                                              .text = kiln_str_from(board->past[i].text)};
+}
+
+void kiln_tracker_history_restore(kiln_tracker_board *board, const kiln_msg_kept_board *kept) {
+    for (uint32_t i = 0; i < kept->history.count; i++)
+        for (size_t what = 0; what < KILN_ARRAY_COUNT(name_of); what++)
+            if (kiln_str_is(kept->history.item[i].what, name_of[what]))
+                append(board, kept->history.item[i].wall_ms, (kiln_tracker_board_event)what,
+                       kept->history.item[i].text);
+}

@@ -121,6 +121,7 @@ void kiln_tuner_job_prepared(kiln_tuner_job *job, const kiln_tuner_event *event)
         if (closed[i]) job->task[i].rest = KILN_REST_STORED;
     }
     keep_stored(job, event);
+    job->began_ns -= KILN_MIN(job->began_ns, event->spent_ns);
     job->state = KILN_TUNER_JOB_RUNNING;
 }
 
@@ -148,7 +149,7 @@ static kiln_msg_task_state state_of(const kiln_tuner_job *job, const kiln_tuner_
         .key = task->given.key,
         .op = task->given.op,
         .weight = task->given.weight,
-        .planned = expected(job, task),
+        .planned = KILN_MAX(expected(job, task), task->done),
         .done = task->done,
         .failed = task->failed,
         .best_ns = task->best_ns,
@@ -198,6 +199,7 @@ void kiln_tuner_job_stop(kiln_tuner_job *job, kiln_code code, kiln_str text) {
     for (uint32_t i = job->trial.count; i-- > 0;)
         if (job->trial.data[i]->state != KILN_TRIAL_RECORDING)
             kiln_tuner_trial_remove(job, job->trial.data[i]);
+    kiln_tuner_count_stored(job);
 }
 
 static void export(kiln_tuner_job *job) {
@@ -300,6 +302,7 @@ static void keep_time_budget(kiln_tuner_job *job) {
         job->task[trial->task].next_propose--;
         kiln_tuner_trial_remove(job, trial);
     }
+    kiln_tuner_count_stored(job);
     job->budget = 0;
 }
 

@@ -112,6 +112,7 @@ typedef struct kiln_tuner_event {
     uint32_t task_count;
     const kiln_tuner_result *stored; /* this job's own committed results, in any order */
     uint32_t stored_count;
+    uint64_t spent_ns; /* PREPARED: what earlier runs used of the job's time */
     uint32_t task, index;
     bool exhausted, is_default;
     kiln_outcome outcome; /* BUILT: OK, or BUILD_ERROR, LINK_ERROR, TIMEOUT, CRASH, INFRA */

@@ -51,15 +51,16 @@ static kiln_str keep(kiln_arena *arena, kiln_str text) {
  * ------------------------------------------------------------------------- */
 
 /* Results of this job that an earlier run of this tuner committed. */
-static kiln_status find_own_results(kiln_shell_job *job, kiln_tuner_result **out_result,
-                                    uint32_t *out_count) {
+static kiln_status find_own_results(kiln_shell_job *job, kiln_tuner_event *event) {
     kiln_db_filter filter = {.job_id = kiln_str_from(job->identity)};
     kiln_db_record *record = NULL;
     uint32_t count = 0, used = 0;
     kiln_status st = kiln_db_records(job->shell->db, &filter, &job->arena, &record, &count);
     if (st) return st;
     kiln_tuner_result *result = KILN_ARENA_ARRAY(&job->arena, kiln_tuner_result, count);
+    int64_t last_wall_ns = (int64_t)job->opened_wall_ns;
     for (uint32_t i = 0; i < count; i++) {
+        last_wall_ns = KILN_MAX(last_wall_ns, record[i].stored_wall_ns);
         for (uint32_t t = 0; t < job->task_count; t++) {
             if (record[i].final || !kiln_str_equal(job->task[t].key, record[i].task_key)) continue;
             kiln_outcome outcome = KILN_OUTCOME_INFRA;
@@ -73,8 +74,9 @@ static kiln_status find_own_results(kiln_shell_job *job, kiln_tuner_result **out
                                                  .peak_flops = record[i].peak_flops};
         }
     }
-    *out_result = result;
-    *out_count = used;
+    event->stored = result;
+    event->stored_count = used;
+    event->spent_ns = (uint64_t)last_wall_ns - job->opened_wall_ns;
     return KILN_OK;
 }
 
@@ -98,11 +100,9 @@ static kiln_tuner_task *list_tasks(kiln_shell_job *job) {
 
 static void post_prepared(kiln_shell_job *job) {
     kiln_tuner_event event = {.kind = KILN_TUNER_PREPARED, .job = job->handle};
-    kiln_tuner_result *stored = NULL;
-    if (!job->failure) job->failure = find_own_results(job, &stored, &event.stored_count);
+    if (!job->failure) job->failure = find_own_results(job, &event);
     event.task_list = list_tasks(job); /* in the job's arena: it outlives the event */
     event.task_count = job->task_count;
-    event.stored = stored;
     event.code = kiln_status_code(job->failure);
     if (job->failure) event.failure = kiln_status_text(job->failure);
     kiln_shell_post(job->shell, &event);
@@ -301,6 +301,17 @@ static kiln_status store_job(kiln_shell_job *job, const char *state) {
     return st ? st : kiln_db_put_job(job->shell->db, &row);
 }
 
+/* A job that an earlier run of a tuner began is as old as it was then. */
+static kiln_status find_age(kiln_shell_job *job) {
+    kiln_db_job row = {0};
+    bool found = false;
+    kiln_status st =
+        kiln_db_find_job(job->shell->db, kiln_str_from(job->identity), &job->arena, &row, &found);
+    if (!st && found && row.opened_wall_ns > 0 && row.opened_wall_ns < (int64_t)job->opened_wall_ns)
+        job->opened_wall_ns = (uint64_t)row.opened_wall_ns;
+    return st;
+}
+
 void kiln_shell_prepare(kiln_shell *shell, const kiln_tuner_action *action) {
     kiln_shell_job *job = kiln_alloc(sizeof *job);
     *job = (kiln_shell_job){.shell = shell,
@@ -317,6 +328,7 @@ void kiln_shell_prepare(kiln_shell *shell, const kiln_tuner_action *action) {
     kiln_log(KILN_LOG_INFO, "job %s: %.*s for %.*s", job->identity,
              KILN_STR_ARG(job->spec.model_name), KILN_STR_ARG(job->spec.target));
     kiln_status st = kiln_target_parse(job->spec.target, &job->arena, &job->target);
+    if (!st) st = find_age(job);
     if (!st) st = store_job(job, "open");
     if (st)
         part_done(job, st);

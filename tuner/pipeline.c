@@ -94,17 +94,34 @@ static bool observe(kiln_tuner_job *job) {
     return true;
 }
 
-static void count_result(kiln_tuner_job *job, const kiln_tuner_trial *trial) {
-    kiln_tuner_job_task *task = &job->task[trial->task];
-    bool ok = trial->outcome == KILN_OUTCOME_OK;
+/* Whether it may be the best. */
+static bool count(kiln_tuner_job_task *task, kiln_outcome outcome, bool raced, double median_ns) {
+    bool ok = outcome == KILN_OUTCOME_OK;
     task->done++;
     task->failed += !ok;
-    task->raced += trial->raced;
+    task->raced += raced;
     task->changed = true;
-    if (!ok || trial->raced || trial->median_ns <= 0) return;
-    kiln_tuner_race_take(&task->race, trial->median_ns);
-    if (task->best_ns <= 0 || trial->median_ns < task->best_ns) task->best_ns = trial->median_ns;
-    if (trial->is_default) task->given.default_ns = trial->median_ns;
+    if (!ok || raced || median_ns <= 0) return false;
+    kiln_tuner_race_take(&task->race, median_ns);
+    if (task->best_ns <= 0 || median_ns < task->best_ns) task->best_ns = median_ns;
+    return true;
+}
+
+static void count_result(kiln_tuner_job *job, const kiln_tuner_trial *trial) {
+    kiln_tuner_job_task *task = &job->task[trial->task];
+    if (count(task, trial->outcome, trial->raced, trial->median_ns) && trial->is_default)
+        task->given.default_ns = trial->median_ns;
+}
+
+void kiln_tuner_count_stored(kiln_tuner_job *job) {
+    for (uint32_t i = 0; i < job->task_count; i++) {
+        kiln_tuner_job_task *task = &job->task[i];
+        for (uint32_t index = 0; index < task->stored_end; index++) {
+            kiln_tuner_stored *stored = &task->stored[index];
+            if (stored->have) count(task, stored->outcome, stored->raced, stored->median_ns);
+            stored->have = false;
+        }
+    }
 }
 
 void kiln_tuner_trial_proposed(kiln_tuner_job *job, const kiln_tuner_event *event) {
@@ -126,6 +143,7 @@ void kiln_tuner_trial_proposed(kiln_tuner_job *job, const kiln_tuner_event *even
     trial->peak_flops = task->stored[trial->index].peak_flops;
     trial->raced = task->stored[trial->index].raced;
     trial->state = KILN_TRIAL_RECORDED;
+    task->stored[trial->index].have = false;
     count_result(job, trial);
 }
 

@@ -95,7 +95,8 @@ typedef struct kiln_tuner_job_task {
     bool changed;     /* since the last JOB_EVENT */
     kiln_tuner_reference_state reference_state;
     kiln_msg_blob_ref reference;
-    kiln_tuner_stored *stored; /* [stored_end], by index; what an earlier run recorded */
+    kiln_tuner_stored *stored; /* [stored_end], by index; what an earlier run recorded and this
+                                  one has not counted yet */
     uint32_t stored_end;
 } kiln_tuner_job_task;
 
@@ -189,6 +190,8 @@ void kiln_tuner_trial_fail(kiln_tuner_job *job, kiln_tuner_trial *trial, kiln_ou
 void kiln_tuner_trial_reupload(kiln_tuner_job *job, kiln_tuner_trial *trial);
 kiln_tuner_trial *kiln_tuner_trial_find(kiln_tuner_job *job, uint32_t task, uint32_t index);
 void kiln_tuner_trial_remove(kiln_tuner_job *job, kiln_tuner_trial *trial);
+/* Counts what an earlier run recorded and this one does not come to propose any more. */
+void kiln_tuner_count_stored(kiln_tuner_job *job);
 bool kiln_tuner_pipeline_is_done(const kiln_tuner_job *job);
 
 /* finalist.c */

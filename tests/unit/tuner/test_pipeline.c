@@ -204,6 +204,67 @@ static void stored_results_are_proposed_and_observed_but_not_measured(void **sta
     assert_true(done->tasks.item[0].best_ns == 500);
 }
 
+/* Job "j" of one task to its end; what an earlier run recorded and how long it took. */
+static kiln_msg_task_state summary_of(shop *s, double seconds, uint32_t trials,
+                                      const kiln_tuner_result *stored, uint32_t count,
+                                      uint64_t spent_ns) {
+    const kiln_tuner_task task = {.key = KILN_STR("t0")};
+    shop_assign_for(s, seconds, trials);
+    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_PREPARED,
+                                     .job = s->job,
+                                     .task_list = &task,
+                                     .task_count = 1,
+                                     .stored = stored,
+                                     .stored_count = count,
+                                     .spent_ns = spent_ns});
+    shop_tick(s, SHOP_MS);
+    shop_run_dry(s);
+    s->seen = 0;
+    const kiln_msg_job_done done = *shop_done(s);
+    assert_int_equal(done.tasks.count, 1);
+    assert_int_equal(done.trials, done.tasks.item[0].done);
+    kiln_message close = {.type = KILN_MSG_JOB_CLOSE, .job_close = {.job = KILN_STR("j")}};
+    shop_say(s, &close);
+    s->done.count = s->seen = s->asked = 0;
+    return done.tasks.item[0];
+}
+
+static void a_summary_does_not_tell_whether_the_tuner_was_restarted(void **state) {
+    shop *s = *state;
+    shop_open(s);
+    kiln_msg_task_state whole = summary_of(s, 0, 6, NULL, 0, 0);
+    assert_int_equal(whole.done, 6);
+    kiln_tuner_result stored[6];
+    for (uint32_t i = 0; i < 6; i++)
+        stored[i] =
+            (kiln_tuner_result){.index = i, .outcome = KILN_OUTCOME_OK, .median_ns = whole.best_ns};
+    for (uint32_t count = 1; count <= 6; count++) {
+        kiln_msg_task_state parted = summary_of(s, 0, 6, stored, count, SHOP_S);
+        assert_int_equal(parted.done, whole.done);
+        assert_int_equal(parted.planned, whole.planned);
+        assert_int_equal(parted.failed, whole.failed);
+        assert_true(parted.best_ns == whole.best_ns);
+        assert_true(parted.default_ns == whole.default_ns);
+    }
+}
+
+static void a_job_that_is_past_its_time_reports_what_was_recorded(void **state) {
+    shop *s = *state;
+    static const kiln_tuner_result stored[] = {
+        {.index = 0, .outcome = KILN_OUTCOME_OK, .median_ns = 900, .least_ns = 880},
+        {.index = 1, .outcome = KILN_OUTCOME_CRASH},
+        {.index = 2, .outcome = KILN_OUTCOME_OK, .median_ns = 500, .least_ns = 480},
+        {.index = 4, .outcome = KILN_OUTCOME_OK, .median_ns = 400, .raced = true},
+    };
+    shop_open(s);
+    kiln_msg_task_state summary = summary_of(s, 10, 0, stored, 4, 11 * SHOP_S);
+    assert_int_equal(summary.done, 4);
+    assert_int_equal(summary.planned, 4);
+    assert_int_equal(summary.failed, 1);
+    assert_int_equal(summary.raced, 1);
+    assert_true(summary.best_ns == 500);
+}
+
 static void tasks_take_turns_while_nothing_is_known(void **state) {
     shop *s = *state;
     shop_open(s);
@@ -270,6 +331,8 @@ int main(void) {
         test_with_shop(an_upload_that_fails_is_repeated_and_given_up_in_the_end),
         test_with_shop(an_upload_that_lost_its_connection_is_never_given_up),
         test_with_shop(stored_results_are_proposed_and_observed_but_not_measured),
+        test_with_shop(a_summary_does_not_tell_whether_the_tuner_was_restarted),
+        test_with_shop(a_job_that_is_past_its_time_reports_what_was_recorded),
         test_with_shop(tasks_take_turns_while_nothing_is_known),
         cmocka_unit_test(the_order_of_answers_does_not_change_what_is_proposed),
         test_with_shop(trials_of_an_exhausted_task_go_to_others),

@@ -204,6 +204,50 @@ static void a_person_may_ask_for_the_schema_and_stop(void **state) {
     kiln_db_close(db);
 }
 
+/* Steps of SQLite's machine for the ten best of the task. */
+static int steps_of_best(kiln_db *db) {
+    kiln_db_filter filter = {.task_key = record_of(0, 1).task_key,
+                             .target = record_of(0, 1).target,
+                             .order = KILN_DB_FASTEST,
+                             .limit = 10};
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+    kiln_db_record *record = NULL;
+    uint32_t count = 0;
+    int steps = 0, scanned = 0;
+    for (int round = 0; round < 2; round++) { /* the first prepares */
+        steps = scanned = 0;
+        sqlite3_stmt *stmt = NULL;
+        if (round == 0) expect_ok(kiln_db_records(db, &filter, &arena, &record, &count));
+        while ((stmt = sqlite3_next_stmt(kiln_db_sqlite_handle(db), stmt))) {
+            sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_VM_STEP, 1);
+            sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_FULLSCAN_STEP, 1);
+        }
+        expect_ok(kiln_db_records(db, &filter, &arena, &record, &count));
+        while ((stmt = sqlite3_next_stmt(kiln_db_sqlite_handle(db), stmt))) {
+            steps += sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_VM_STEP, 1);
+            scanned += sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_FULLSCAN_STEP, 1);
+        }
+    }
+    assert_int_equal(count, 10);
+    assert_int_equal(scanned, 0);
+    kiln_arena_deinit(&arena);
+    return steps;
+}
+
+static void questions_about_a_task_read_no_other_rows(void **state) {
+    kiln_db *db = open_records(path_in(state, "a.db"));
+    put_parents(db);
+    for (unsigned i = 0; i < 20; i++) put_record(db, i, 500 + i);
+    expect_ok(kiln_db_commit(db));
+    int few = steps_of_best(db);
+    for (unsigned i = 20; i < 4000; i++) put_record(db, i, 500 + i);
+    expect_ok(kiln_db_commit(db));
+    int many = steps_of_best(db);
+    assert_true(few > 0 && many <= few + few / 4);
+    kiln_db_close(db);
+}
+
 /* A build without libpq must not make a file that is called like a server. */
 static void an_address_that_nobody_takes_is_no_file(void **state) {
     (void)state;
@@ -225,6 +269,7 @@ int main(void) {
         TEST(a_file_system_that_is_full_is_called_so_and_keeps_what_it_has),
         TEST(the_lead_needs_a_folder_to_write_to),
         TEST(a_person_may_ask_for_the_schema_and_stop),
+        TEST(questions_about_a_task_read_no_other_rows),
         TEST(an_address_that_nobody_takes_is_no_file),
     };
     return cmocka_run_group_tests_name("db/sqlite", tests, NULL, NULL);

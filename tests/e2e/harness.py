@@ -20,7 +20,7 @@ import time
 import traceback
 
 PROGRAMS = pathlib.Path(os.environ["KILN_BIN"])  # the build folder
-DEADLINE_S = 300
+DEADLINE_S = 900
 SHOWN, SHOWN_OF_LOG = 600, (6, 240)  # characters of an assertion's text that a failure shows; lines, characters of logs
 
 
@@ -100,7 +100,7 @@ class World:
 
     def run(self, *argv, ok=True, name="kiln", timeout=DEADLINE_S):
         done = subprocess.run([program(name), *map(str, argv)], env=self.env, cwd=self.folder, capture_output=True, text=True,
-                              timeout=timeout)
+                              timeout=timeout, start_new_session=True)
         if ok and done.returncode != 0:
             raise AssertionError(f"{name} {' '.join(map(str, argv))} ended with {done.returncode}: {done.stderr}")
         return done
@@ -218,7 +218,7 @@ def explain(error, world):
     lines = [text[:SHOWN] + (f" ... and {len(text) - SHOWN} characters more" if len(text) > SHOWN else "")]
     lines += [f"  {pathlib.Path(frame.filename).name}:{frame.lineno} in {frame.name}: {frame.line}"
               for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(str(pathlib.Path(__file__).parent))]
-    for log in sorted(world.folder.glob("*.log")):
+    for log in sorted(world.folder.rglob("*.log")):  # those of private fleets as well
         count, width = SHOWN_OF_LOG
         lines += [f"{log.name}: {line[:width]}" for line in log.read_text(errors="replace").splitlines()[-count:]]
     print("\n".join("# " + line for line in "\n".join(lines).splitlines()))

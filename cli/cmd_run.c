@@ -38,12 +38,13 @@ kiln_status kiln_cmd_run(kiln_arena *process, int argc, char **argv) {
     kiln_opt_list given = {0};
     const char *folder = NULL;
     uint64_t threads = 0;
-    bool bench = false, json = false;
+    bool bench = false, perf = false, json = false;
     const kiln_opt option[] = {
         {"input", KILN_OPT_LIST, &given, "NAME=FILE",
          "an input from a .npy or .pb file; several samples may be stacked"},
         {"output", KILN_OPT_TEXT, &folder, "DIR", "write each output to DIR/NAME.npy"},
         {"bench", KILN_OPT_FLAG, &bench, NULL, "time runs, and each kernel"},
+        {"perf", KILN_OPT_FLAG, &perf, NULL, "name kernels for perf, in /tmp/perf-PID.map"},
         {"threads", KILN_OPT_COUNT, &threads, "N", "threads to use (default: as compiled)"},
         {"json", KILN_OPT_FLAG, &json, NULL, "print one object per line"},
     };
@@ -61,6 +62,7 @@ kiln_status kiln_cmd_run(kiln_arena *process, int argc, char **argv) {
     kiln_run run = {0};
     st = kiln_module_load(args.positional[0], (uint32_t)KILN_MIN(threads, 1024), &module);
     if (!st) st = kiln_run_init(&run, module, &given, read_tensor, process);
+    if (!st && perf) st = kiln_run_write_perf_map(module, process);
     if (!st && !bench) st = run_samples(&run, folder, json, process);
     if (!st && bench) st = kiln_bench_print(module, run.inputs, json, process);
     kiln_module_close(module);

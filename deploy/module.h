@@ -72,6 +72,8 @@ uint32_t kiln_module_kernel_count(const kiln_module *module);
 const kiln_module_port *kiln_module_input(const kiln_module *module, uint32_t index);
 const kiln_module_port *kiln_module_output(const kiln_module *module, uint32_t index);
 const kiln_module_step *kiln_module_step_at(const kiln_module *module, uint32_t index);
+/* Where the code of a step's kernel lies in this process, for profilers; NULL and 0 when it is no kernel. */
+const void *kiln_module_step_code(const kiln_module *module, uint32_t index, size_t *out_bytes);
 uint32_t kiln_module_threads(const kiln_module *module);
 /* "model", "target", "codegen", ...; NULL when the module does not say. */
 const char *kiln_module_metadata(const kiln_module *module, const char *key);

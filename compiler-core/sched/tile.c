@@ -183,8 +183,8 @@ static bool takes_factors(const kiln_tile *t) {
     return t->packs && group > 1 && t->k >= 0 && kiln_tile_extent(t, t->k) % group == 0;
 }
 
-/* Vector registers that hold data while a tile of so many points takes its steps; with factors one more is
- * left to the compiler, which orders loads as it likes. */
+/* Vector registers that hold data while a tile of so many points takes its steps; with factors one
+ * more is left to the compiler, which orders loads as it likes. */
 static int64_t data_registers(const kiln_tile *t, int64_t points) {
     return takes_factors(t) ? points + 1 : 1;
 }

@@ -9,7 +9,7 @@ typedef struct options {
     kiln_opt_list input;
     const char *output;
     uint64_t threads;
-    bool bench;
+    bool bench, perf;
 } options;
 
 static kiln_status bench(const kiln_run *run, kiln_arena *process) {
@@ -27,6 +27,7 @@ static kiln_status run_module(const options *o, const char *path, kiln_arena *pr
     kiln_run run = {0};
     kiln_status st = kiln_module_load(path, (uint32_t)KILN_MIN(o->threads, 1024), &module);
     if (!st) st = kiln_run_init(&run, module, &o->input, kiln_tensor_read_npy, process);
+    if (!st && o->perf) st = kiln_run_write_perf_map(module, process);
     if (!st && o->bench) st = bench(&run, process);
     if (!st && !o->bench) st = kiln_run_samples(&run);
     if (!st && !o->bench) kiln_run_print(&run);
@@ -42,6 +43,7 @@ static kiln_status start(kiln_arena *process, int argc, char **argv) {
          "an input from a .npy file; several samples may be stacked"},
         {"output", KILN_OPT_TEXT, &o.output, "DIR", "write each output to DIR/NAME.npy"},
         {"bench", KILN_OPT_FLAG, &o.bench, NULL, "time runs, and each kernel"},
+        {"perf", KILN_OPT_FLAG, &o.perf, NULL, "name kernels for perf, in /tmp/perf-PID.map"},
         {"threads", KILN_OPT_COUNT, &o.threads, "N", "threads to use (default: as compiled)"},
     };
     const kiln_opt_table table = {"kiln-run MODULE [options]",

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/macros.h"
@@ -202,5 +203,32 @@ kiln_status kiln_run_write(const kiln_run *run, const char *folder, kiln_arena *
             if (*c == '/') *c = '_';
         st = kiln_tensor_write_npy(kiln_arena_printf(arena, "%s/%s.npy", folder, name), &tensor);
     }
+    return st;
+}
+
+static bool is_first(const kiln_module *module, uint32_t step, const void *code) {
+    size_t bytes;
+    for (uint32_t i = 0; i < step; i++)
+        if (kiln_module_step_code(module, i, &bytes) == code) return false;
+    return true;
+}
+
+void kiln_run_print_perf_map(const kiln_module *module, kiln_strbuf *out) {
+    for (uint32_t i = 0; i < kiln_module_step_count(module); i++) {
+        size_t bytes;
+        const void *code = kiln_module_step_code(module, i, &bytes);
+        if (!code || !is_first(module, i, code)) continue;
+        const kiln_module_step *step = kiln_module_step_at(module, i);
+        kiln_strbuf_printf(out, "%llx %zx kiln:%s:%s\n", (unsigned long long)(uintptr_t)code, bytes,
+                           step->op, step->name);
+    }
+}
+
+kiln_status kiln_run_write_perf_map(const kiln_module *module, kiln_arena *arena) {
+    kiln_strbuf text = {0};
+    kiln_run_print_perf_map(module, &text);
+    const char *path = kiln_arena_printf(arena, "/tmp/perf-%ld.map", (long)getpid());
+    kiln_status st = kiln_file_write(path, kiln_strbuf_view(&text), 0644);
+    kiln_strbuf_deinit(&text);
     return st;
 }

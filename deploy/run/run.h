@@ -60,6 +60,12 @@ void kiln_run_print(const kiln_run *run);
 KILN_MUST_USE kiln_status kiln_run_write(const kiln_run *run, const char *folder,
                                          kiln_arena *arena);
 
+/* Names the code of each kernel for `perf report`, in the file that perf looks for. Steps that
+ * share a kernel go by the first. Errors: those of files. */
+KILN_MUST_USE kiln_status kiln_run_write_perf_map(const kiln_module *module, kiln_arena *arena);
+/* Its text: a line per kernel, address and bytes in hexadecimal, name. */
+void kiln_run_print_perf_map(const kiln_module *module, kiln_strbuf *out);
+
 /* ---- times -------------------------------------------------------------------------------- */
 
 #define KILN_RUN_TIMES_MAX 2000u

@@ -138,6 +138,7 @@ kiln_kernel_entry kiln_object_find(const kiln_object *object, const char *name) 
     return NULL;
 }
 
+const void *kiln_object_code(const kiln_object *object) { return object->memory; }
 size_t kiln_object_code_bytes(const kiln_object *object) { return object->code_bytes; }
 size_t kiln_object_data_bytes(const kiln_object *object) { return object->data_bytes; }
 

@@ -39,6 +39,8 @@ KILN_MUST_USE kiln_status kiln_object_load(kiln_str bytes, kiln_object **out_obj
 /* A defined global function; NULL when there is none of that name. Valid until unload. */
 kiln_kernel_entry kiln_object_find(const kiln_object *object, const char *name);
 
+/* Where its code begins. */
+const void *kiln_object_code(const kiln_object *object);
 /* Bytes of code and of read-only data, padding included. */
 size_t kiln_object_code_bytes(const kiln_object *object);
 size_t kiln_object_data_bytes(const kiln_object *object);

@@ -326,6 +326,16 @@ const kiln_module_port *kiln_module_output(const kiln_module *m, uint32_t index)
     return &m->output[index];
 }
 
+const void *kiln_module_step_code(const kiln_module *m, uint32_t index, size_t *out_bytes) {
+    KILN_CHECK(index < m->plan.step_count);
+    const kiln_plan_step *step = &m->plan.step[index];
+    *out_bytes = 0;
+    if (step->action != KILN_ACTION_KERNEL) return NULL;
+    const kiln_object *object = kiln_kernel_object(m->kernel[step->kernel]);
+    *out_bytes = kiln_object_code_bytes(object);
+    return kiln_object_code(object);
+}
+
 const kiln_module_step *kiln_module_step_at(const kiln_module *m, uint32_t index) {
     KILN_CHECK(index < m->plan.step_count);
     return &m->step[index];

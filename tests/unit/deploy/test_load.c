@@ -168,6 +168,29 @@ static void service_is_reached_from_anywhere(void **state) {
     kiln_object_unload(object);
 }
 
+static uint32_t mappings_now(void) {
+    kiln_str text;
+    assert_null(kiln_file_read_system("/proc/self/maps", &arena, &text));
+    uint32_t lines = 0;
+    for (size_t i = 0; i < text.size; i++) lines += text.data[i] == '\n';
+    return lines;
+}
+
+/* A mapping of an object is up to three: code, data, and what lies between others. */
+static void nothing_mapped_is_left_of_many_objects(void **state) {
+    (void)state;
+    kiln_object_unload(load("kernel_pie.o")); /* what the first load alone brings */
+    uint32_t before = mappings_now();
+    kiln_str bytes = read_object("kernel_pie.o");
+    for (int i = 0; i < 2000; i++) {
+        kiln_object *object = NULL;
+        assert_null(kiln_object_load(bytes, &object));
+        assert_non_null(kiln_object_code(object));
+        kiln_object_unload(object);
+    }
+    assert_true(mappings_now() < before + 100); /* an allocator may have some more; 2,000 it would be */
+}
+
 static void object_without_code_loads(void **state) {
     (void)state;
     elf_make e = {0};
@@ -188,6 +211,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(compiled_object_outside_the_contract_is_refused),
         cmocka_unit_test(nothing_is_writable_and_data_does_not_run),
         cmocka_unit_test(service_is_reached_from_anywhere),
+        cmocka_unit_test(nothing_mapped_is_left_of_many_objects),
         cmocka_unit_test(object_without_code_loads),
     };
     object_folder = argc > 1 ? argv[1] : ".";

@@ -3,6 +3,7 @@
 #include "deploy/run/run.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "deploy/pack/module_write.h"
@@ -87,6 +88,30 @@ static void stacked_samples_are_run_one_by_one_and_stacked_again(void **state) {
     close_world(&w);
 }
 
+/* One line per kernel, though two steps call it; steps that are no kernel have no code. */
+static void kernels_are_named_for_perf(void **state) {
+    kiln_arena *arena = *state;
+    world w = {0};
+    open_world(arena, &w);
+    size_t bytes, none;
+    const void *code = kiln_module_step_code(w.module, 0, &bytes);
+    assert_non_null(code);
+    assert_true(bytes > 0);
+    assert_null(kiln_module_step_code(w.module, 2, &none));
+    assert_int_equal(none, 0);
+    kiln_strbuf text = {0};
+    kiln_run_print_perf_map(w.module, &text);
+    expect_str(kiln_strbuf_view(&text),
+               kiln_arena_printf(arena, "%llx %zx kiln:exp+add:first\n",
+                                 (unsigned long long)(uintptr_t)code, bytes));
+    kiln_strbuf_deinit(&text);
+    expect_ok(kiln_run_write_perf_map(w.module, arena));
+    char *path = kiln_arena_printf(arena, "/tmp/perf-%ld.map", (long)getpid());
+    assert_true(kiln_file_exists(path));
+    assert_int_equal(unlink(path), 0);
+    close_world(&w);
+}
+
 static void inputs_that_do_not_fit_are_refused(void **state) {
     kiln_arena *arena = *state;
     world w = {0};
@@ -118,6 +143,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         test_with_arena(inputs_that_are_not_given_are_always_the_same),
         test_with_arena(stacked_samples_are_run_one_by_one_and_stacked_again),
+        test_with_arena(kernels_are_named_for_perf),
         test_with_arena(inputs_that_do_not_fit_are_refused),
         test_with_arena(a_file_that_is_no_module_is_refused),
     };

@@ -260,6 +260,7 @@ static kiln_status launch(cage *c, const kiln_msg_trial *trial) {
     kiln_status st = kiln_lot_create_outputs(&c->lot);
     if (!st) st = kiln_ward_take(&c->owner->wards, c->run, &c->arena, &c->ward);
     if (st) return st;
+    kiln_ward_keep_to(&c->ward, c->core, c->core_count);
     kiln_account_open(&c->account, c->lot.count, kiln_loop_now_ns(loop));
     st = send_order(c, trial);
     if (st) return st;
@@ -319,13 +320,20 @@ void kiln_cages_kill(kiln_cages *cages, uint32_t slot, uint64_t run) {
 
 /* ---- All of them ---- */
 
+/* What a child may have of this machine: most of it, shared between the slots. */
+static uint64_t memory_share(uint32_t slots) {
+    const uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    return all / 4 * 3 / slots;
+}
+
 kiln_status kiln_cages_create(const kiln_cage_options *options, kiln_cages **out_cages) {
     kiln_cages *cages = kiln_alloc(sizeof *cages);
     *cages = (kiln_cages){.options = *options,
                           .peak_flops = options->peak_flops,
                           .wards = {.program = options->program,
                                     .folder = options->folder,
-                                    .emulator = options->emulator}};
+                                    .emulator = options->emulator,
+                                    .memory_max = memory_share(options->slots->count)}};
     kiln_status st = kiln_wards_open(&cages->wards);
     if (st) {
         kiln_cages_destroy(cages);

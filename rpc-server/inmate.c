@@ -9,6 +9,7 @@
 #include "base/manifest.h"
 #include "deploy/runtime/peak.h"
 #include "deploy/runtime/region.h"
+#include "rpc-server/cgroup.h"
 #include "rpc-server/sandbox.h"
 #include "rpc-server/talk.h"
 
@@ -158,9 +159,15 @@ KILN_NORETURN static void measure(inmate *self) {
     kiln_sandbox_exit(0);
 }
 
-void kiln_inmate_main(void) {
+bool kiln_inmate_is_asked(int argc, char **argv) {
+    return (argc == 2 || argc == 3) && strcmp(argv[1], "--child") == 0;
+}
+
+void kiln_inmate_main(int argc, char **argv) {
     static inmate self; /* large, and used to the end of the process */
+    const bool is_grouped = argc == 3 && kiln_cgroup_enter(argv[2]); /* with all that it starts */
     kiln_sandbox_confine(&self.sandbox);
+    if (is_grouped) self.sandbox.fences |= 1U << KILN_FENCE_GROUP;
     self.note.code = self.sandbox.fences;
     say(&self, KILN_INMATE_READY);
     if (!kiln_inmate_read_order(KILN_SANDBOX_SOCKET, &self.order, self.fd)) kiln_sandbox_exit(0);

@@ -1,7 +1,5 @@
 /* kiln-rpc-server: offers this machine to a tracker and measures candidates in contained children.
  */
-#include <string.h>
-
 #include "base/daemon.h"
 #include "base/proc.h"
 #include "rpc-server/inmate.h"
@@ -51,7 +49,7 @@ static kiln_status run(const void *given, kiln_arena *process) {
 
 int main(int argc, char **argv) {
     /* A contained child is this program again; it takes no other option. */
-    if (argc == 2 && strcmp(argv[1], "--child") == 0) kiln_inmate_main();
+    if (kiln_inmate_is_asked(argc, argv)) kiln_inmate_main(argc, argv);
     options o = {0};
     const kiln_opt option[] = {
         {"tracker", KILN_OPT_TEXT, &o.tracker, "ADDR",

@@ -14,7 +14,7 @@ typedef struct kiln_runs kiln_runs;
 typedef struct kiln_runs_options {
     kiln_loop *loop;
     const char *program, *state_folder;
-    const char *emulator; /* as in rpc-server/cage.h */
+    const char *emulator;          /* as in rpc-server/cage.h */
     const kiln_executor *executor; /* NULL: as artefacts ask */
     const kiln_slots *slots;
     double peak_flops;

@@ -1,6 +1,7 @@
-/* Contained children as processes: each the leader of a group of its own, with a folder of its own
- * that goes away with it. A spare waits ready, so that starting a process does not cost measuring
- * time. What they are told to do is cage.c's affair. One thread. */
+/* Contained children as processes: each the leader of a group of its own, in a control group of its
+ * own where there can be some, with a folder of its own that goes away with it. A spare waits
+ * ready, so that starting a process does not cost measuring time. What they are told to do is
+ * cage.c's affair. One thread. */
 #ifndef KILN_RPC_SERVER_WARD_H
 #define KILN_RPC_SERVER_WARD_H
 
@@ -10,12 +11,16 @@
 
 #include "base/arena.h"
 #include "base/child.h"
+#include "rpc-server/cgroup.h"
 
 /* Where children come from. */
 typedef struct kiln_wards {
     const char *program, *folder; /* of the caller */
     const char *emulator;         /* that the program runs under; NULL: none */
+    uint64_t memory_max;          /* of one child, where that can be bound */
     kiln_child spare;
+    kiln_cgroups cgroups;
+    kiln_cgroup spare_cgroup;
     uint32_t fences; /* bit per kiln_fence that holds for children here */
 } kiln_wards;
 
@@ -28,6 +33,7 @@ typedef struct kiln_ward {
     int pidfd;        /* readable when the child has ended */
     int folder_fd;
     char *folder;
+    kiln_cgroup cgroup;
 } kiln_ward;
 
 /* Empties the folder of what an earlier server left, starts the first spare and waits until it is
@@ -43,11 +49,13 @@ void kiln_wards_refill(kiln_wards *wards);
  * `arena` keeps the folder's name. RESOURCE_EXHAUSTED, PERMISSION_DENIED: this machine's fault. */
 KILN_MUST_USE kiln_status kiln_ward_take(kiln_wards *wards, uint64_t run, kiln_arena *arena,
                                          kiln_ward *out_ward);
+/* Binds it to these cores, where that can be done from outside. */
+void kiln_ward_keep_to(const kiln_ward *ward, const uint32_t *core, uint32_t core_count);
 /* Kills all of it; it is gone when kiln_ward_is_gone says so. */
 void kiln_ward_kill(const kiln_ward *ward);
 /* Whether the child ended and was reaped; then `*out_exit` says how. */
 bool kiln_ward_ended(kiln_ward *ward, kiln_child_exit *out_exit);
-/* Whether no process is left of the group. */
+/* Whether no process is left of the group, nor of its control group. */
 bool kiln_ward_is_gone(const kiln_ward *ward);
 /* Kills and reaps what is left, closes, removes the folder. Accepts KILN_WARD_NONE, and twice. */
 void kiln_ward_release(kiln_ward *ward);

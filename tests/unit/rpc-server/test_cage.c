@@ -407,7 +407,7 @@ static void many_faults_leave_no_memory_behind(void **state) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(int argc, char **argv) {
-    if (argc == 2 && strcmp(argv[1], "--child") == 0) kiln_inmate_main();
+    if (kiln_inmate_is_asked(argc, argv)) kiln_inmate_main(argc, argv);
     assert_int_equal(argc, 2);
     the_object_folder = argv[1];
     const struct CMUnitTest tests[] = {

@@ -1,0 +1,361 @@
+#include "rpc-server/cgroup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/macros.h"
+#include "base/str.h"
+#include "rpc-server/sandbox.h"
+
+/* Names: the server's group, in it those of its children, and where the server itself may be. */
+#define PREFIX "kiln-"
+#define CHILD "child-"
+#define ASIDE "server"
+#define TEXT_BYTES 4096u
+#define CLAIMS 8
+
+/* ---- Files of a group ---- */
+
+static bool join_path(char *out, const char *folder, const char *name) {
+    int size = snprintf(out, KILN_CGROUP_PATH_BYTES, "%s/%s", folder, name);
+    return size > 0 && (uint32_t)size < KILN_CGROUP_PATH_BYTES;
+}
+
+static bool write_text(const char *folder, const char *name, const char *text) {
+    char path[KILN_CGROUP_PATH_BYTES];
+    if (!join_path(path, folder, name)) return false;
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    bool written = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+    if (fd >= 0) close(fd);
+    return written;
+}
+
+static bool write_number(const char *folder, const char *name, uint64_t number) {
+    char text[24];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)number);
+    return write_text(folder, name, text);
+}
+
+/* Its beginning; empty where it cannot be read. */
+static kiln_str read_text(const char *path, char text[TEXT_BYTES]) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t size = fd >= 0 ? read(fd, text, TEXT_BYTES) : 0;
+    if (fd >= 0) close(fd);
+    return (kiln_str){text, size > 0 ? (size_t)size : 0};
+}
+
+static bool has_word(const char *folder, const char *name, const char *word) {
+    char path[KILN_CGROUP_PATH_BYTES], text[TEXT_BYTES];
+    if (!join_path(path, folder, name)) return false;
+    kiln_str rest = kiln_str_trim(read_text(path, text));
+    while (rest.size > 0)
+        if (kiln_str_is(kiln_str_cut(&rest, ' '), word)) return true;
+    return false;
+}
+
+/* ---- Where we are ---- */
+
+/* This process' group as /proc tells it: "0::/path". */
+static bool own_path(const char *root, char out[KILN_CGROUP_PATH_BYTES]) {
+    char path[KILN_CGROUP_PATH_BYTES], text[TEXT_BYTES];
+    if (!join_path(path, root, "proc/self/cgroup")) return false;
+    for (kiln_str rest = read_text(path, text); rest.size > 0;) {
+        kiln_str line = kiln_str_cut(&rest, '\n');
+        if (!kiln_str_starts(line, "0::/")) continue;
+        int size = snprintf(out, KILN_CGROUP_PATH_BYTES, "%.*s", (int)line.size - 3, line.data + 3);
+        return size > 0 && (uint32_t)size < KILN_CGROUP_PATH_BYTES;
+    }
+    return false;
+}
+
+/* A line of mountinfo: number, parent, device, root, mount point, ..., "-", type. */
+static bool is_hierarchy(kiln_str line, kiln_str *out_root, kiln_str *out_point) {
+    for (int i = 0; i < 3; i++) kiln_str_cut(&line, ' ');
+    *out_root = kiln_str_cut(&line, ' ');
+    *out_point = kiln_str_cut(&line, ' ');
+    while (line.size > 0 && !kiln_str_is(kiln_str_cut(&line, ' '), "-")) {}
+    return kiln_str_is(kiln_str_cut(&line, ' '), "cgroup2");
+}
+
+bool kiln_cgroup_find(const char *root, char out_folder[KILN_CGROUP_PATH_BYTES]) {
+    char own[KILN_CGROUP_PATH_BYTES], path[KILN_CGROUP_PATH_BYTES];
+    char line[TEXT_BYTES];
+    kiln_str from, point;
+    if (!own_path(root, own) || !join_path(path, root, "proc/self/mountinfo")) return false;
+    FILE *mounts = fopen(path, "re");
+    bool found = false;
+    while (mounts && !found && fgets(line, sizeof line, mounts)) {
+        if (!is_hierarchy(kiln_str_trim(kiln_str_from(line)), &from, &point)) continue;
+        size_t skip = kiln_str_is(from, "/") ? 0 : from.size;
+        if (skip > 0 && strncmp(own, from.data, skip) != 0) continue; /* another part of it */
+        int size = snprintf(out_folder, KILN_CGROUP_PATH_BYTES, "%s%.*s%s", root,
+                            KILN_STR_ARG(point), strcmp(own, "/") == 0 ? "" : own + skip);
+        found = size > 0 && (uint32_t)size < KILN_CGROUP_PATH_BYTES;
+    }
+    if (mounts) fclose(mounts);
+    return found;
+}
+
+/* ---- Groups of children ---- */
+
+static void remove_group(const char *folder) {
+    write_text(folder, "cgroup.kill", "1");
+    rmdir(folder); /* one that is not empty yet goes when the next server starts */
+}
+
+void kiln_cgroup_bind(const kiln_cgroup *group, uint64_t memory_max) {
+    if (write_number(group->folder, "memory.max", memory_max)) {
+        write_text(group->folder, "memory.swap.max", "0");
+        write_text(group->folder, "memory.oom.group", "1");
+    }
+    write_number(group->folder, "pids.max", KILN_CGROUP_PIDS);
+}
+
+void kiln_cgroup_create(kiln_cgroups *groups, kiln_cgroup *out_group) {
+    char name[32];
+    out_group->folder[0] = '\0';
+    snprintf(name, sizeof name, CHILD "%llu", (unsigned long long)++groups->last);
+    if (!groups->folder[0] || !join_path(out_group->folder, groups->folder, name) ||
+        mkdir(out_group->folder, 0755) != 0) {
+        out_group->folder[0] = '\0';
+        return;
+    }
+    kiln_cgroup_bind(out_group, groups->memory_max);
+}
+
+void kiln_cgroup_keep_to(const kiln_cgroup *group, const uint32_t *core, uint32_t core_count) {
+    kiln_strbuf text = {0};
+    for (uint32_t i = 0; i < core_count; i++)
+        kiln_strbuf_printf(&text, "%s%u", i ? "," : "", core[i]);
+    if (group->folder[0] && text.size > 0) write_text(group->folder, "cpuset.cpus", text.data);
+    kiln_strbuf_deinit(&text);
+}
+
+void kiln_cgroup_kill(const kiln_cgroup *group) {
+    if (group->folder[0]) write_text(group->folder, "cgroup.kill", "1");
+}
+
+bool kiln_cgroup_is_empty(const kiln_cgroup *group) {
+    char path[KILN_CGROUP_PATH_BYTES], text[TEXT_BYTES];
+    if (!group->folder[0] || !join_path(path, group->folder, "cgroup.events")) return true;
+    for (kiln_str rest = read_text(path, text); rest.size > 0;)
+        if (kiln_str_is(kiln_str_trim(kiln_str_cut(&rest, '\n')), "populated 1")) return false;
+    return true;
+}
+
+void kiln_cgroup_destroy(kiln_cgroup *group) {
+    if (group->folder[0]) remove_group(group->folder);
+    group->folder[0] = '\0';
+}
+
+bool kiln_cgroup_enter(const char *folder) { return write_text(folder, "cgroup.procs", "0"); }
+
+/* ---- Whether a bound is one here ---- */
+
+/* ThreadSanitizer wants no fork. */
+#if defined(__SANITIZE_THREAD__)
+#define MAY_FORK 0
+#else
+#define MAY_FORK 1
+#endif
+
+#define PROBE_MEMORY ((uint64_t)4 << 20)
+
+static bool is_inside(void) {
+    char own[KILN_CGROUP_PATH_BYTES];
+    return own_path("", own) && strstr(own, "/" PREFIX) && strstr(own, "/" CHILD);
+}
+
+static bool cannot_fork(void) {
+    pid_t child = fork();
+    if (child == 0) _exit(0);
+    if (child > 0) waitpid(child, NULL, 0);
+    return child < 0;
+}
+
+/* Ends here where the bound holds. */
+static bool cannot_touch(void) {
+    const size_t size = (size_t)(8 * PROBE_MEMORY);
+    char *data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED) return false;
+    for (size_t at = 0; at < size; at += 4096) ((volatile char *)data)[at] = 1;
+    return false;
+}
+
+static bool cannot_roam(void) {
+    cpu_set_t set;
+    memset(&set, 0xff, sizeof set);
+    sched_setaffinity(0, sizeof set, &set);
+    return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) == 1;
+}
+
+/* The first row is what the others need. */
+static const struct {
+    kiln_fence fence;
+    const char *file, *value; /* NULL: no bound */
+    bool (*holds)(void);      /* in a process of the group */
+} probe_table[] = {
+    {KILN_FENCE_GROUP, NULL, NULL, is_inside},
+    {KILN_FENCE_GROUP_PIDS, "pids.max", "1", cannot_fork},
+    {KILN_FENCE_GROUP_MEMORY, "memory.max", "4194304", cannot_touch},
+    {KILN_FENCE_GROUP_CORES, "cpuset.cpus", NULL, cannot_roam},
+};
+
+/* Some core that we may use, as text. */
+static void some_core(char out[16]) {
+    cpu_set_t set;
+    int core = 0;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        while (core < CPU_SETSIZE - 1 && !CPU_ISSET(core, &set)) core++;
+    snprintf(out, 16, "%d", core);
+}
+
+/* Runs a row in a process of its own, which waits to be killed with its group when it holds. */
+static bool probe(kiln_cgroups *groups, uint32_t row) {
+    kiln_cgroup group;
+    char core[16];
+    int ready[2];
+    some_core(core);
+    kiln_cgroup_create(groups, &group);
+    const char *file = probe_table[row].file;
+    const char *value = probe_table[row].value ? probe_table[row].value : core;
+    bool holds = group.folder[0] && (!file || write_text(group.folder, file, value));
+    if (!holds || pipe2(ready, O_CLOEXEC) != 0) {
+        kiln_cgroup_destroy(&group);
+        return false;
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        if (!kiln_cgroup_enter(group.folder) || !probe_table[row].holds()) _exit(1);
+        if (write(ready[1], "", 1) == 1)
+            for (;;) pause();
+        _exit(1);
+    }
+    close(ready[1]);
+    char byte;
+    while (child > 0 && read(ready[0], &byte, 1) < 0 && errno == EINTR) {}
+    close(ready[0]);
+    int status = 0;
+    if (child > 0 && !write_text(group.folder, "cgroup.kill", "1")) kill(child, SIGUSR1);
+    if (child > 0) waitpid(child, &status, 0);
+    kiln_cgroup_destroy(&group);
+    return child > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+}
+
+static void try_fences(kiln_cgroups *groups) {
+    if (!MAY_FORK || !groups->folder[0]) return;
+    for (uint32_t row = 0; row < KILN_ARRAY_COUNT(probe_table); row++) {
+        if (probe(groups, row)) groups->fences |= 1U << probe_table[row].fence;
+        if (!groups->fences) return;
+    }
+}
+
+/* ---- The server's own group ---- */
+
+/* Removes the groups of children in `folder`, and it, unless a server is in it. */
+static void remove_all(const char *folder) {
+    char path[KILN_CGROUP_PATH_BYTES];
+    DIR *inner = opendir(folder);
+    for (struct dirent *entry; inner && (entry = readdir(inner));) {
+        if (!join_path(path, folder, entry->d_name)) continue;
+        if (strncmp(entry->d_name, CHILD, strlen(CHILD)) == 0) remove_group(path);
+        if (strcmp(entry->d_name, ASIDE) == 0) rmdir(path);
+    }
+    if (inner) closedir(inner);
+    rmdir(folder);
+}
+
+/* The same where nobody holds the lock: its server is gone. */
+static void sweep(const char *folder) {
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) remove_all(folder);
+    close(fd);
+}
+
+static void sweep_all(const char *parent) {
+    char path[KILN_CGROUP_PATH_BYTES];
+    DIR *folder = opendir(parent);
+    for (struct dirent *entry; folder && (entry = readdir(folder));)
+        if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) == 0 &&
+            join_path(path, parent, entry->d_name))
+            sweep(path);
+    if (folder) closedir(folder);
+}
+
+/* Hands a bound of the parent on to groups in `folder`, from where it goes to the children's. */
+static bool hand_on(const char *folder, const char *controller) {
+    char text[32];
+    snprintf(text, sizeof text, "+%s", controller);
+    return has_word(folder, "cgroup.subtree_control", controller) ||
+           write_text(folder, "cgroup.subtree_control", text);
+}
+
+/* A group that hands bounds on has no processes of its own, unless it is the machine's: then we
+ * move aside, or, where others are in it too, back. */
+static void hand_on_all(const kiln_cgroups *groups, const char *parent) {
+    static const char *const controllers[] = {"memory", "pids", "cpuset"};
+    char aside[KILN_CGROUP_PATH_BYTES];
+    bool moved = false;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(controllers); i++) {
+        if (!has_word(parent, "cgroup.controllers", controllers[i])) continue;
+        bool handed = hand_on(parent, controllers[i]);
+        if (!handed && errno == EBUSY && !moved && join_path(aside, groups->folder, ASIDE) &&
+            mkdir(aside, 0755) == 0) {
+            moved = kiln_cgroup_enter(aside);
+            handed = moved && hand_on(parent, controllers[i]);
+            if (moved && !handed) kiln_cgroup_enter(parent);
+            if (!handed) rmdir(aside);
+            if (!handed) return;
+        }
+        if (handed) hand_on(groups->folder, controllers[i]);
+    }
+}
+
+/* Makes it and takes its lock. False also when another server took it for one whose server is gone,
+ * between the one and the other. */
+static bool claim(kiln_cgroups *groups) {
+    struct stat status;
+    mkdir(groups->folder, 0755);
+    groups->lock_fd = open(groups->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (groups->lock_fd >= 0 && flock(groups->lock_fd, LOCK_EX | LOCK_NB) == 0 &&
+        stat(groups->folder, &status) == 0)
+        return true;
+    if (groups->lock_fd >= 0) close(groups->lock_fd);
+    groups->lock_fd = -1;
+    return false;
+}
+
+void kiln_cgroups_open(kiln_cgroups *groups, const char *parent, uint64_t memory_max) {
+    char name[32];
+    bool claimed = false;
+    *groups = (kiln_cgroups){.lock_fd = -1, .memory_max = memory_max};
+    sweep_all(parent);
+    snprintf(name, sizeof name, PREFIX "%d", (int)getpid());
+    if (!join_path(groups->folder, parent, name)) groups->folder[0] = '\0';
+    for (int i = 0; groups->folder[0] && !claimed && i < CLAIMS; i++) claimed = claim(groups);
+    if (!claimed) {
+        groups->folder[0] = '\0';
+        return;
+    }
+    hand_on_all(groups, parent);
+    try_fences(groups);
+    if (!groups->fences) kiln_cgroups_close(groups);
+}
+
+void kiln_cgroups_close(kiln_cgroups *groups) {
+    if (groups->lock_fd >= 0) close(groups->lock_fd);
+    groups->lock_fd = -1;
+    if (groups->folder[0]) remove_all(groups->folder);
+    groups->folder[0] = '\0';
+}

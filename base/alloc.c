@@ -1,5 +1,6 @@
 #include "base/alloc.h"
 
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,6 +54,12 @@ void *kiln_alloc_aligned(size_t alignment, size_t size_bytes) {
     if (posix_memalign(&memory, at_least, size_bytes ? size_bytes : 1) != 0)
         out_of_memory(size_bytes);
     return memset(memory, 0, size_bytes);
+}
+
+void kiln_alloc_trim(void) {
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
 }
 
 uint64_t kiln_alloc_count(void) { return atomic_load_explicit(&allocations, memory_order_relaxed); }

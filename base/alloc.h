@@ -15,6 +15,10 @@ void kiln_free(void *memory);
 /* Zeroed, aligned to a power of two; release with kiln_free. */
 void *kiln_alloc_aligned(size_t alignment, size_t size_bytes);
 
+/* Gives what is free back to the system, where the libc can. Some milliseconds: for when a crowd
+ * has gone. */
+void kiln_alloc_trim(void);
+
 /* Number of allocations so far in this process (all threads); tests compare two readings. */
 uint64_t kiln_alloc_count(void);
 /* The `nth` allocation from now (1 = the next) fails; 0 turns it off. For tests. */

@@ -32,6 +32,9 @@ uint64_t kiln_loop_now_ns(const kiln_loop *loop);
 kiln_timer *kiln_timer_create(kiln_loop *loop, void (*fire)(void *context), void *context);
 void kiln_timer_start(kiln_timer *timer, uint64_t delay_ns);
 void kiln_timer_stop(kiln_timer *timer);
+/* From now on, when its time has come, it fires only after what waits in the sockets was read: for
+ * a timer that judges who is silent, and must not condemn those whose words lie here unread. */
+void kiln_timer_read_first(kiln_timer *timer);
 void kiln_timer_destroy(kiln_timer *timer); /* NULL is fine */
 
 /* Calls `ready` while a pipe, socket or pidfd is readable or writable. The descriptor stays the

@@ -260,6 +260,7 @@ kiln_status kiln_server_shell_create(const kiln_server_shell_options *options,
     }
     shell->soon = kiln_timer_create(shell->loop, pump, shell);
     shell->tick = kiln_timer_create(shell->loop, on_tick, shell);
+    kiln_timer_read_first(shell->tick);
     shell->reading = kiln_timer_create(shell->loop, on_reading, shell);
     shell->drain = kiln_timer_create(shell->loop, on_drained, shell);
     kiln_loop_on_signal(shell->loop, SIGTERM, on_stop_signal, shell);

@@ -145,14 +145,15 @@ static kiln_tracker_row row_of(const kiln_tracker_lease *lease, kiln_strbuf *nam
     };
 }
 
-void kiln_tracker_lease_end(kiln_tracker *t, kiln_tracker_lease *lease, kiln_code code,
-                            const char *why) {
+/* Tells who knows of the lease: its holder, and its board when a trial came under it. */
+static void tell_end(kiln_tracker *t, const kiln_tracker_lease *lease, kiln_code code,
+                     const char *why, bool holder_knows) {
     kiln_message lost = {
         .type = KILN_MSG_LEASE_LOST,
         .lease_lost = {.lease = lease->lease, .code = (uint32_t)code, .text = kiln_str_from(why)},
     };
-    /* A board knows the leases that a trial came under. */
     if (lease->trial.count > 0 || lease->restored) kiln_tracker_send(t, lease->board->peer, &lost);
+    if (holder_knows) return;
     kiln_tracker_send(t, kiln_tracker_tuner_by_boot(t, lease->tuner), &lost);
     if (lease->persist && code != KILN_OK) {
         /* The holder does not know this number yet; it knows its request, which ends with it. */
@@ -160,6 +161,10 @@ void kiln_tracker_lease_end(kiln_tracker *t, kiln_tracker_lease *lease, kiln_cod
                                 kiln_str_from(lease->job ? lease->job->id : NULL), lease->request,
                                 "%s", why);
     }
+}
+
+/* Frees the slot, on disk too. */
+static void end(kiln_tracker *t, kiln_tracker_lease *lease, const char *why) {
     if (!lease->persist) note(t, lease, KILN_TRACKER_LEASE_ENDED, why);
     kiln_strbuf name = {0};
     kiln_tracker_row row = row_of(lease, &name);
@@ -169,6 +174,12 @@ void kiln_tracker_lease_end(kiln_tracker *t, kiln_tracker_lease *lease, kiln_cod
 
     remove_lease(t, lease);
     free_lease(lease);
+}
+
+void kiln_tracker_lease_end(kiln_tracker *t, kiln_tracker_lease *lease, kiln_code code,
+                            const char *why) {
+    tell_end(t, lease, code, why, false);
+    end(t, lease, why);
 }
 
 void kiln_tracker_leases_end_of_job(kiln_tracker *t, kiln_tracker_job *job) {
@@ -352,8 +363,10 @@ void kiln_tracker_lease_release(kiln_tracker *t, kiln_tracker_peer *tuner,
     const kiln_msg_lease_release *release = &message->lease_release;
     kiln_tracker_lease *lease = release->lease ? kiln_tracker_lease_find(t, release->lease)
                                                : find_granted(t, tuner->boot, release->request);
-    if (lease && strcmp(lease->tuner, tuner->boot) == 0)
-        kiln_tracker_lease_end(t, lease, KILN_OK, "released");
+    if (lease && strcmp(lease->tuner, tuner->boot) == 0) {
+        tell_end(t, lease, KILN_OK, "released", true);
+        end(t, lease, "released");
+    }
     kiln_tracker_request *request =
         release->lease ? NULL : kiln_tracker_request_find(t, tuner->boot, release->request);
     if (request) kiln_tracker_request_remove(t, request);

@@ -432,6 +432,7 @@ kiln_status kiln_tracker_shell_create(const kiln_tracker_shell_options *options,
     if (!st) {
         shell->soon = kiln_timer_create(shell->loop, pump, shell);
         shell->tick = kiln_timer_create(shell->loop, on_tick, shell);
+        kiln_timer_read_first(shell->tick);
         shell->lead = kiln_timer_create(shell->loop, on_lead, shell);
         st = open_parts(shell);
     }

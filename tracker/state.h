@@ -12,7 +12,7 @@
 #define KILN_TRACKER_SLOTS_MAX 16u
 #define KILN_TRACKER_WAIT_BUCKETS 9u
 #define KILN_TRACKER_EPOCHS 1024u                  /* lease numbers reserved at a time */
-#define KILN_TRACKER_ARENA_BYTES ((size_t)2 << 10) /* first chunk of a board, request or job */
+#define KILN_TRACKER_ARENA_BYTES ((size_t)1 << 10) /* first chunk of a board, request or job */
 
 typedef char kiln_tracker_text[KILN_MESSAGES_TEXT + 1]; /* an identity, NUL-terminated */
 
@@ -218,10 +218,10 @@ struct kiln_tracker {
     uint64_t last_order;    /* of a request */
     double shared;          /* project.used of who got the last lease: where newcomers begin */
     double lease_ns;        /* how long leases last, lately; 0: none ended yet */
-    uint64_t next_tick_ns;
-    uint64_t shares_ns;      /* when shares are written again */
-    uint64_t wall_offset_ns; /* of the wall clock, from the time of steps */
-    bool fleet_changed;      /* tuners, or whether any board fits: jobs are looked at again */
+    uint64_t next_tick_ns, ticked_ns; /* when it looks at all again, and when it last did */
+    uint64_t shares_ns;               /* when shares are written again */
+    uint64_t wall_offset_ns;          /* of the wall clock, from the time of steps */
+    bool fleet_changed; /* tuners, or whether any board fits: jobs are looked at again */
     uint64_t grants, expired, results, stale_refused, quarantines, abandoned;
     uint64_t waits[KILN_TRACKER_WAIT_BUCKETS], waited_ns; /* of requests that were granted */
     /* Of the step under way. */

@@ -206,7 +206,14 @@ static void on_closed(kiln_tracker *t, uint64_t id) {
     kiln_free(peer);
 }
 
+/* Silence counts while the tracker itself was there to hear: what held it up (a busy machine, a
+ * suspended one) held up the peers' words too. */
 static void drop_silent_peers(kiln_tracker *t) {
+    uint64_t held_up_ns = t->now_ns - t->ticked_ns;
+    if (held_up_ns > KILN_LINK_HEARTBEAT_NS)
+        for (uint32_t i = 0; i < t->peer.count; i++)
+            t->peer.data[i]->heard_ns = KILN_MIN(t->peer.data[i]->heard_ns + held_up_ns, t->now_ns);
+    t->ticked_ns = t->now_ns;
     for (uint32_t i = 0; i < t->peer.count; i++) {
         kiln_tracker_peer *peer = t->peer.data[i];
         if (peer->closing || t->now_ns - peer->heard_ns < KILN_LINK_SILENCE_NS) continue;
@@ -360,7 +367,7 @@ static kiln_status restore(kiln_tracker *t, const kiln_tracker_row *row) {
 kiln_status kiln_tracker_create(const kiln_tracker_row *row, uint32_t row_count, uint64_t now_ns,
                                 kiln_tracker **out_tracker) {
     kiln_tracker *t = kiln_alloc(sizeof *t);
-    t->now_ns = t->next_tick_ns = now_ns;
+    t->now_ns = t->next_tick_ns = t->ticked_ns = now_ns;
     kiln_map *map[] = {&t->peer_of_id,       &t->peer_of_node,    &t->tuner_of_boot,
                        &t->board_of_node,    &t->want_of_text,    &t->project_of_name,
                        &t->request_of_key,   &t->lease_of_number, &t->lease_of_request,

@@ -212,6 +212,7 @@ kiln_status kiln_shell_create(kiln_loop *loop, const kiln_shell_options *options
         return st;
     }
     shell->tick = kiln_timer_create(loop, on_tick, shell);
+    kiln_timer_read_first(shell->tick);
     shell->soon = kiln_timer_create(loop, pump, shell);
     shell->commit = kiln_timer_create(loop, kiln_shell_commit, shell);
     shell->builders = kiln_builders_create(

@@ -74,6 +74,7 @@ static void on_timer(void *context);
 static void close_now(kiln_conn *conn) {
     if (conn->state == KILN_CONN_CLOSED) return;
     conn->state = KILN_CONN_CLOSED;
+    kiln_conn_hold(conn, false);
     kiln_timer_stop(conn->timer);
     if (conn->socket)
         uv_close(&conn->socket->handle, on_socket_closed);
@@ -389,14 +390,24 @@ static void on_bytes(kiln_conn *conn, kiln_str input) {
         on_plain(conn, input);
 }
 
+static bool is_stranger(const kiln_conn *conn) { return !conn->dialled && !conn->was_opened; }
+
+/* None for a stranger whose turn is over: its bytes stay with the system. */
 static void lend_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *out) {
     (void)suggested;
     kiln_conn *conn = handle->data;
+    *out = uv_buf_init(NULL, 0);
+    if (is_stranger(conn) && conn->loop->shakes_left == 0) return;
+    conn->loop->shakes_left -= is_stranger(conn);
     *out = uv_buf_init(conn->loop->read_buffer, sizeof conn->loop->read_buffer);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer) {
     kiln_conn *conn = stream->data;
+    if (size == UV_ENOBUFS) {
+        kiln_conn_hold(conn, true);
+        return;
+    }
     if (size >= 0) {
         on_bytes(conn, (kiln_str){buffer->base, (size_t)size});
         return;
@@ -406,6 +417,21 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer) {
     if (!why && size == UV_EOF) why = KILN_ERROR(UNAVAILABLE, "the peer closed the connection");
     if (!why) why = kiln_net_error((int)size, "reading from the peer");
     kiln_conn_fail(conn, why);
+}
+
+void kiln_conn_hold(kiln_conn *conn, bool hold) {
+    if (conn->held == hold) return;
+    conn->held = hold;
+    if (hold) {
+        conn->loop->held++;
+        uv_read_stop(&conn->socket->stream);
+        kiln_loop_hurry(conn->loop);
+        return;
+    }
+    conn->loop->held--;
+    if (conn->state != KILN_CONN_SHAKING) return;
+    int code = uv_read_start(&conn->socket->stream, lend_buffer, on_read);
+    if (code) kiln_conn_fail(conn, kiln_net_error(code, "reading from the peer"));
 }
 
 /* ---- Making one ---- */

@@ -20,6 +20,7 @@ struct kiln_conn {
     kiln_conn_state state;
     bool dialled, was_opened;
     bool heard; /* a byte came in */
+    bool held;  /* a stranger whose bytes wait for the next turn */
     uint64_t id;
     uint32_t next_stream, version;
     uint64_t features; /* that both sides have: kiln_wire_feature */
@@ -61,6 +62,8 @@ KILN_MUST_USE kiln_status kiln_conn_put(kiln_conn *conn, const kiln_message *mes
 void kiln_conn_put_raw(kiln_conn *conn, kiln_strbuf *bytes); /* as they are; empties it */
 /* Writes what the turn has gathered for its connections. */
 void kiln_conns_flush(kiln_loop *loop);
+/* Stops to read from a stranger until the next turn, or goes on. */
+void kiln_conn_hold(kiln_conn *conn, bool hold);
 void kiln_conn_release(kiln_conn *conn); /* calls `closed` and frees: no handle is left */
 
 /* shake.c */
@@ -80,6 +83,8 @@ void kiln_peer_set_address(kiln_peer *peer, const struct sockaddr_storage *addre
 KILN_MUST_USE kiln_status kiln_peer_check_plain(const kiln_peer *peer,
                                                 const kiln_listen_options *listen,
                                                 const kiln_msg_hello *hello);
+/* A new turn: strangers who were held may speak, the oldest first. */
+void kiln_conns_let_speak(kiln_loop *loop);
 /* Takes it out of the list it is in. */
 void kiln_conn_unlist(kiln_conn *conn);
 void kiln_conn_list_stranger(kiln_conn *conn);

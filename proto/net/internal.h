@@ -8,6 +8,10 @@
 #include "proto/net.h"
 
 #define KILN_NET_READ_BYTES ((size_t)64 << 10)
+/* Reads from strangers in one turn of the loop: a TLS handshake takes two, and some 0.2 ms. However
+ * many come at once, those who are known are served in between. */
+#define KILN_NET_SHAKES_PER_TURN 16u
+#define KILN_NET_CROWD 256u /* handshakes of so many leave memory that is worth giving back */
 
 typedef struct kiln_loop_signal kiln_loop_signal;
 
@@ -31,9 +35,17 @@ struct kiln_loop {
     KILN_VEC(kiln_conn *) unwritten;    /* have frames pending */
     uv_prepare_t before_poll;           /* the two ends of a turn, at which that is written */
     uv_check_t after_poll;
+    uv_idle_t hurry;            /* while the next turn must not wait for anything */
+    KILN_VEC(kiln_timer *) due; /* timers whose time has come, that read first */
+    uint32_t shakes_left;       /* reads from strangers in this turn */
+    uint32_t crowd;             /* most strangers since there was none */
+    uint32_t held;              /* strangers who wait for the next */
     uint64_t last_conn_id;
     char read_buffer[KILN_NET_READ_BYTES]; /* of the read being handled */
 };
+
+/* The next turn waits for nothing. */
+void kiln_loop_hurry(kiln_loop *loop);
 
 /* UNAVAILABLE, PERMISSION_DENIED, ... for a libuv error number, with "WHAT: reason". */
 KILN_MUST_USE kiln_status kiln_net_error(int uv_code, const char *format, ...) KILN_PRINTF(2, 3);

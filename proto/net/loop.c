@@ -20,6 +20,7 @@ struct kiln_loop_signal {
 
 struct kiln_timer {
     uv_timer_t uv;
+    bool reads_first;
     void (*fire)(void *context);
     void *context;
 };
@@ -69,20 +70,41 @@ static void look_up_names_alone(void) {
 #endif
 }
 
-static void before_poll(uv_prepare_t *handle) { kiln_conns_flush(handle->data); }
+/* ---- Turns ---- */
 
-static void after_poll(uv_check_t *handle) { kiln_conns_flush(handle->data); }
+static void on_hurry(uv_idle_t *handle) { (void)handle; /* that it is active is all */ }
 
-/* These two and the wake-up do not keep a loop running. */
+void kiln_loop_hurry(kiln_loop *loop) { uv_idle_start(&loop->hurry, on_hurry); }
+
+static void before_poll(uv_prepare_t *handle) {
+    kiln_loop *loop = handle->data;
+    kiln_conns_let_speak(loop);
+    kiln_conns_flush(loop);
+}
+
+/* What waited is read. */
+static void after_poll(uv_check_t *handle) {
+    kiln_loop *loop = handle->data;
+    while (loop->due.count > 0) {
+        kiln_timer *timer = kiln_vec_pop(&loop->due);
+        timer->fire(timer->context);
+    }
+    kiln_conns_flush(loop);
+    if (loop->held == 0) uv_idle_stop(&loop->hurry);
+}
+
+/* None of these keeps a loop running. */
 static void start_turns(kiln_loop *loop) {
     uv_prepare_init(&loop->uv, &loop->before_poll);
     uv_check_init(&loop->uv, &loop->after_poll);
+    uv_idle_init(&loop->uv, &loop->hurry);
     loop->wake.data = loop->before_poll.data = loop->after_poll.data = loop;
     uv_prepare_start(&loop->before_poll, before_poll);
     uv_check_start(&loop->after_poll, after_poll);
     uv_unref((uv_handle_t *)&loop->wake);
     uv_unref((uv_handle_t *)&loop->before_poll);
     uv_unref((uv_handle_t *)&loop->after_poll);
+    uv_unref((uv_handle_t *)&loop->hurry);
 }
 
 kiln_status kiln_loop_create(kiln_loop **out_loop) {
@@ -90,6 +112,7 @@ kiln_status kiln_loop_create(kiln_loop **out_loop) {
     signal(SIGPIPE, SIG_IGN); /* a peer that is gone shows as an error of the write */
     look_up_names_alone();
     int code = uv_loop_init(&loop->uv);
+    loop->uv.data = loop;
     if (code == 0) code = uv_async_init(&loop->uv, &loop->wake, on_async);
     if (code) {
         kiln_free(loop);
@@ -112,6 +135,7 @@ void kiln_loop_destroy(kiln_loop *loop) {
     uv_run(&loop->uv, UV_RUN_DEFAULT); /* last words, close callbacks */
     uv_close((uv_handle_t *)&loop->before_poll, NULL);
     uv_close((uv_handle_t *)&loop->after_poll, NULL);
+    uv_close((uv_handle_t *)&loop->hurry, NULL);
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     KILN_CHECK(uv_loop_close(&loop->uv) == 0);
     kiln_tls_context_destroy(loop->tls);
@@ -119,6 +143,7 @@ void kiln_loop_destroy(kiln_loop *loop) {
     kiln_strbuf_deinit(&loop->plain);
     kiln_strbuf_deinit(&loop->body);
     kiln_vec_deinit(&loop->unwritten);
+    kiln_vec_deinit(&loop->due);
     kiln_free(loop);
 }
 
@@ -143,7 +168,20 @@ uint64_t kiln_loop_now_ns(const kiln_loop *loop) {
 
 static void on_timer(uv_timer_t *uv) {
     kiln_timer *timer = uv->data;
-    timer->fire(timer->context);
+    kiln_loop *loop = uv->loop->data;
+    if (!timer->reads_first) {
+        timer->fire(timer->context);
+        return;
+    }
+    kiln_vec_push(&loop->due, timer);
+    kiln_loop_hurry(loop);
+}
+
+/* It is not to fire after all. */
+static void forget_due(kiln_timer *timer) {
+    kiln_loop *loop = timer->uv.loop->data;
+    for (uint32_t i = loop->due.count; i-- > 0;)
+        if (loop->due.data[i] == timer) loop->due.data[i] = kiln_vec_pop(&loop->due);
 }
 
 kiln_timer *kiln_timer_create(kiln_loop *loop, void (*fire)(void *context), void *context) {
@@ -159,14 +197,22 @@ void kiln_timer_start(kiln_timer *timer, uint64_t delay_ns) {
     /* libuv counts whole milliseconds from when the loop last looked at the clock. Rounding up
      * keeps a timer from firing before its time, which would make its owner spin. */
     uint64_t delay_ms = delay_ns / KILN_NS_PER_MS + (delay_ns % KILN_NS_PER_MS != 0);
+    forget_due(timer);
     uv_update_time(timer->uv.loop);
     uv_timer_start(&timer->uv, on_timer, delay_ms, 0);
 }
 
-void kiln_timer_stop(kiln_timer *timer) { uv_timer_stop(&timer->uv); }
+void kiln_timer_stop(kiln_timer *timer) {
+    forget_due(timer);
+    uv_timer_stop(&timer->uv);
+}
+
+void kiln_timer_read_first(kiln_timer *timer) { timer->reads_first = true; }
 
 void kiln_timer_destroy(kiln_timer *timer) {
-    if (timer) uv_close((uv_handle_t *)&timer->uv, free_handle);
+    if (!timer) return;
+    forget_due(timer);
+    uv_close((uv_handle_t *)&timer->uv, free_handle);
 }
 
 /* ---- File descriptors ---- */

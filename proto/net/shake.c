@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "proto/net/conn.h"
@@ -38,6 +39,21 @@ void kiln_conn_list_stranger(kiln_conn *conn) {
     if (conn->loop->strangers.count >= most && oldest)
         kiln_conn_fail(oldest, KILN_ERROR(RESOURCE_EXHAUSTED, "%u others wait to be known", most));
     enlist(conn);
+}
+
+void kiln_conns_let_speak(kiln_loop *loop) {
+    uint32_t most = loop->shakes_left = KILN_NET_SHAKES_PER_TURN;
+    for (kiln_conn *conn = loop->strangers.oldest; conn && loop->held && most; conn = conn->newer) {
+        if (!conn->held) continue;
+        kiln_conn_hold(conn, false);
+        most--;
+    }
+    if (loop->strangers.count > 0) {
+        loop->crowd = KILN_MAX(loop->crowd, loop->strangers.count);
+    } else if (loop->crowd > 0) {
+        if (loop->crowd >= KILN_NET_CROWD) kiln_alloc_trim();
+        loop->crowd = 0;
+    }
 }
 
 void kiln_conns_check_keys(kiln_loop *loop, const kiln_keyring *ring) {

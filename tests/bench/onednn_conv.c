@@ -1,4 +1,5 @@
-/* Times oneDNN's direct convolution on one thread, in the layouts it prefers: the peer of `./dev bench conv`.
+/* Times oneDNN's direct convolution on one thread, in the layouts it prefers: the peer of `./dev
+ * bench conv`.
  *
  *     onednn_conv IC H W OC KH KW SH SW PT PL PB PR DH DW G    (dilation 1 = dense)
  *
@@ -28,13 +29,15 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static dnnl_memory_t make_memory(const_dnnl_primitive_desc_t pd, dnnl_query_t what, dnnl_engine_t engine) {
+static dnnl_memory_t make_memory(const_dnnl_primitive_desc_t pd, dnnl_query_t what,
+                                 dnnl_engine_t engine) {
     const dnnl_memory_desc_t *md = dnnl_primitive_desc_query_md(pd, what, 0);
     dnnl_memory_t memory;
     void *data;
     must(dnnl_memory_create(&memory, md, engine, DNNL_MEMORY_ALLOCATE), "memory");
     must(dnnl_memory_get_data_handle(memory, &data), "data");
-    for (size_t i = 0; i < dnnl_memory_desc_get_size(md) / sizeof(float); i++) ((float *)data)[i] = (float)(i % 17) / 8 - 1;
+    for (size_t i = 0; i < dnnl_memory_desc_get_size(md) / sizeof(float); i++)
+        ((float *)data)[i] = (float)(i % 17) / 8 - 1;
     return memory;
 }
 
@@ -46,7 +49,8 @@ int main(int argc, char **argv) {
     dnnl_dim_t v[15];
     for (int i = 0; i < 15; i++) v[i] = atoll(argv[i + 1]);
     dnnl_dim_t ic = v[0], h = v[1], w = v[2], oc = v[3], kh = v[4], kw = v[5], g = v[14];
-    dnnl_dims_t strides = {v[6], v[7]}, left = {v[8], v[9]}, right = {v[10], v[11]}, dilates = {v[12] - 1, v[13] - 1};
+    dnnl_dims_t strides = {v[6], v[7]}, left = {v[8], v[9]}, right = {v[10], v[11]},
+                dilates = {v[12] - 1, v[13] - 1};
     dnnl_dim_t oh = (h + v[8] + v[10] - ((kh - 1) * v[12] + 1)) / v[6] + 1;
     dnnl_dim_t ow = (w + v[9] + v[11] - ((kw - 1) * v[13] + 1)) / v[7] + 1;
     dnnl_dims_t src_dims = {1, ic, h, w}, dst_dims = {1, oc, oh, ow};
@@ -58,11 +62,16 @@ int main(int argc, char **argv) {
     must(dnnl_stream_create(&stream, engine, dnnl_stream_default_flags), "stream");
     dnnl_memory_desc_t src, weights, dst;
     must(dnnl_memory_desc_init_by_tag(&src, 4, src_dims, dnnl_f32, dnnl_format_tag_any), "source");
-    must(dnnl_memory_desc_init_by_tag(&weights, g > 1 ? 5 : 4, g > 1 ? grouped : dense, dnnl_f32, dnnl_format_tag_any), "weights");
-    must(dnnl_memory_desc_init_by_tag(&dst, 4, dst_dims, dnnl_f32, dnnl_format_tag_any), "destination");
+    must(dnnl_memory_desc_init_by_tag(&weights, g > 1 ? 5 : 4, g > 1 ? grouped : dense, dnnl_f32,
+                                      dnnl_format_tag_any),
+         "weights");
+    must(dnnl_memory_desc_init_by_tag(&dst, 4, dst_dims, dnnl_f32, dnnl_format_tag_any),
+         "destination");
     dnnl_convolution_desc_t desc;
-    must(dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_inference, dnnl_convolution_direct, &src, &weights, NULL,
-                                                    &dst, strides, dilates, left, right), "convolution");
+    must(dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_inference,
+                                                    dnnl_convolution_direct, &src, &weights, NULL,
+                                                    &dst, strides, dilates, left, right),
+         "convolution");
     dnnl_primitive_desc_t pd;
     dnnl_primitive_t primitive;
     must(dnnl_primitive_desc_create(&pd, &desc, NULL, engine, NULL), "primitive");
@@ -75,7 +84,8 @@ int main(int argc, char **argv) {
     static double sample[RUNS_MAX];
     int runs = 0;
     double end = now() + SECONDS;
-    for (int warm = 0; warm < 5; warm++) must(dnnl_primitive_execute(primitive, stream, 3, args), "run");
+    for (int warm = 0; warm < 5; warm++)
+        must(dnnl_primitive_execute(primitive, stream, 3, args), "run");
     while (runs < RUNS_MAX && (runs < 10 || now() < end)) {
         double start = now();
         must(dnnl_primitive_execute(primitive, stream, 3, args), "run");
@@ -83,6 +93,7 @@ int main(int argc, char **argv) {
         sample[runs++] = (now() - start) * 1e6;
     }
     qsort(sample, (size_t)runs, sizeof *sample, ascending);
-    printf("{\"median_us\": %.3f, \"min_us\": %.3f, \"implementation\": \"%s\"}\n", sample[runs / 2], sample[0], implementation);
+    printf("{\"median_us\": %.3f, \"min_us\": %.3f, \"implementation\": \"%s\"}\n",
+           sample[runs / 2], sample[0], implementation);
     return 0;
 }

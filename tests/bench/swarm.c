@@ -12,7 +12,7 @@
 #include "base/identity.h"
 
 #define TICK_NS (UINT64_C(10) * KILN_NS_PER_MS) /* between two looks at all links */
-#define PACE_NS (100 * KILN_NS_PER_US)          /* the grain in which an open load is sent */
+#define PACE_NS (400 * KILN_NS_PER_US)          /* the grain in which an open load is sent */
 #define LEASE_MS 60000u
 #define TARGET "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"
 

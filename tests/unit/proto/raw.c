@@ -88,7 +88,7 @@ void raw_send_data(raw_peer *r, uint32_t stream, size_t size, bool end) {
     kiln_strbuf_deinit(&bytes);
 }
 
-void raw_hello(raw_peer *r, kiln_peer_role role, uint32_t version) {
+void raw_say_hello(raw_peer *r, kiln_peer_role role, uint32_t version) {
     kiln_message hello = {
         .type = KILN_MSG_HELLO,
         .hello = {.version_min = 1,
@@ -99,6 +99,10 @@ void raw_hello(raw_peer *r, kiln_peer_role role, uint32_t version) {
                   .token = {(const char *)r->p->listen.token, KILN_TOKEN_BYTES}},
     };
     raw_say(r, &hello);
+}
+
+void raw_hello(raw_peer *r, kiln_peer_role role, uint32_t version) {
+    raw_say_hello(r, role, version);
     assert_int_equal(raw_expect(r, KILN_MSG_WELCOME).welcome.version, version);
 }
 

@@ -68,6 +68,33 @@ static void read_one(void *context, unsigned ready_for) {
     }
 }
 
+static void judge(void *context) {
+    noted *n = context;
+    n->order[0] = (int)n->count; /* what was read by now */
+    kiln_watch_destroy(n->watch);
+}
+
+static void a_timer_that_reads_first_fires_after_what_waits(void **state) {
+    (void)state;
+    noted n = {0};
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    expect_ok(kiln_loop_create(&n.loop));
+    n.fd = ends[0];
+    n.watch = kiln_watch_create(n.loop, ends[0], KILN_WATCH_READ, read_one, &n);
+    n.timer = kiln_timer_create(n.loop, judge, &n);
+    kiln_timer_read_first(n.timer);
+    kiln_timer_start(n.timer, 0);
+    assert_int_equal(write(ends[1], "a", 1), 1);
+    kiln_loop_run(n.loop);
+    assert_int_equal(n.order[0], 1);
+    kiln_timer_start(n.timer, 0);
+    kiln_timer_destroy(n.timer); /* due or not, it does not fire any more */
+    kiln_loop_destroy(n.loop);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 static void a_watch_tells_of_bytes_and_of_the_end(void **state) {
     (void)state;
     noted n = {0};
@@ -210,6 +237,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_timer_fires_once_and_never_early),
         cmocka_unit_test(a_timer_may_destroy_itself),
+        cmocka_unit_test(a_timer_that_reads_first_fires_after_what_waits),
         cmocka_unit_test(a_watch_tells_of_bytes_and_of_the_end),
         cmocka_unit_test(a_signal_becomes_a_callback),
         cmocka_unit_test(work_runs_apart_and_ends_on_the_loop),

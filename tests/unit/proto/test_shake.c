@@ -376,6 +376,58 @@ static void an_idle_connection_over_tls_costs_at_most_24_kilobytes(void **state)
     tear_down(&l);
 }
 
+static void count_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello,
+                         const kiln_msg_welcome *welcome) {
+    (void)conn, (void)hello, (void)welcome;
+    ++*(uint32_t *)context;
+}
+
+static void take_message(void *context, kiln_conn *conn, const kiln_message *message) {
+    (void)context;
+    kiln_message pong = {.type = KILN_MSG_PONG, .stream = message->stream};
+    expect_ok(kiln_conn_send(conn, &pong));
+}
+
+static void take_end(void *context, kiln_conn *conn, kiln_status why) {
+    (void)context, (void)conn, (void)why;
+}
+
+static void a_crowd_that_comes_at_once_waits_for_those_who_are_known(void **state) {
+    (void)state;
+    enum { CROWD = 3 * KILN_NET_SHAKES_PER_TURN };
+    static const kiln_conn_handler handler = {count_opened, take_message, take_end};
+    pair p;
+    raw_peer known, stranger[CROWD];
+    uint32_t opened = 0;
+    pair_init(&p);
+    p.listen.handler = &handler;
+    p.listen.context = &opened;
+    pair_listen(&p);
+    raw_dial(&known, &p);
+    raw_hello(&known, KILN_PEER_CLIENT, KILN_PROTO_VERSION_MAX);
+    for (uint32_t i = 0; i < CROWD; i++) {
+        raw_dial(&stranger[i], &p);
+        raw_say_hello(&stranger[i], KILN_PEER_CLIENT, KILN_PROTO_VERSION_MAX);
+    }
+    uint32_t most = 0, turns = 0;
+    kiln_timer_start(p.deadline, PAIR_DEADLINE_NS);
+    while (opened < 1 + CROWD) {
+        uint32_t before = opened;
+        kiln_loop_run_once(p.loop);
+        assert_false(p.late);
+        most = KILN_MAX(most, opened - before);
+        turns++;
+    }
+    assert_in_range(most, 1, KILN_NET_SHAKES_PER_TURN);
+    assert_true(turns >= CROWD / KILN_NET_SHAKES_PER_TURN);
+    assert_int_equal(p.loop->held, 0);
+    raw_say(&known, &(kiln_message){.type = KILN_MSG_PING, .ping = {.t_ns = 1}});
+    raw_expect(&known, KILN_MSG_PONG);
+    for (uint32_t i = 0; i < CROWD; i++) raw_close(&stranger[i]);
+    raw_close(&known);
+    pair_deinit(&p);
+}
+
 static void a_crowd_of_silent_peers_keeps_nobody_out(void **state) {
     enum { MOST = 128, CROWD = 200 };
     static raw_peer r[CROWD];
@@ -463,6 +515,7 @@ int main(void) {
         test_with_arena(hostile_tls_is_dropped_before_it_costs),
         test_with_arena(a_stranger_costs_at_most_64_kilobytes),
         test_with_arena(an_idle_connection_over_tls_costs_at_most_24_kilobytes),
+        cmocka_unit_test(a_crowd_that_comes_at_once_waits_for_those_who_are_known),
         cmocka_unit_test(a_crowd_of_silent_peers_keeps_nobody_out),
         test_with_arena(the_table_of_permissions_holds_on_the_wire),
         cmocka_unit_test(nobody_dials_as_a_tracker),

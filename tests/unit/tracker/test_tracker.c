@@ -64,6 +64,31 @@ static void a_board_introduces_itself_first(void **state) {
     assert_int_equal(fleet_take(f, 1, KILN_MSG_ERROR)->error.code, KILN_FAILED_PRECONDITION);
 }
 
+static void a_tracker_that_was_held_up_itself_takes_nobody_for_dead(void **state) {
+    fleet *f = *state;
+    fleet_board(f, 1, "unread", 1);
+    fleet_wait(f, FLEET_S, NULL);
+    f->now_ns += 60 * FLEET_S; /* no tick came: what the board said meanwhile waits in its socket */
+    fleet_wait(f, 4 * FLEET_S, NULL);
+    assert_int_equal(f->dropped, 0);
+    fleet_wait(f, 3 * FLEET_S, NULL);
+    assert_int_equal(f->dropped, 1); /* it was silent for 7 s of listening */
+}
+
+static void a_newer_connection_replaces_the_older_of_its_node_only(void **state) {
+    fleet *f = *state;
+    for (uint64_t peer = 1; peer <= 3; peer++)
+        fleet_connect(f, peer, KILN_PEER_BOARD, peer == 2 ? "other" : "same", "boot");
+    assert_int_equal(f->dropped, 1);
+    fleet_disconnect(f, 1); /* its end is no end of the newer one */
+    f->dropped = 0;
+    fleet_connect(f, 4, KILN_PEER_BOARD, "same", "boot");
+    assert_int_equal(f->dropped, 3);
+    f->dropped = 0;
+    fleet_connect(f, 5, KILN_PEER_TUNER, "other", "boot"); /* another role is another program */
+    assert_int_equal(f->dropped, 0);
+}
+
 static void a_person_may_run_two_commands(void **state) {
     fleet *f = *state;
     fleet_connect(f, 1, KILN_PEER_CLIENT, "n", "b1");
@@ -86,6 +111,8 @@ int main(void) {
         test_with_fleet(a_peer_without_identity_is_dropped),
         test_with_fleet(whatever_a_role_may_not_send_is_refused),
         test_with_fleet(a_board_introduces_itself_first),
+        test_with_fleet(a_tracker_that_was_held_up_itself_takes_nobody_for_dead),
+        test_with_fleet(a_newer_connection_replaces_the_older_of_its_node_only),
         test_with_fleet(a_person_may_run_two_commands),
         test_with_fleet(an_unknown_peers_end_is_no_surprise),
     };

@@ -61,6 +61,11 @@ static void print_board(const kiln_msg_answer *answer, bool json) {
     for (uint32_t i = 0; i < b->labels.count; i++)
         printf("  %.*s = %.*s\n", KILN_STR_ARG(b->labels.item[i].key),
                KILN_STR_ARG(b->labels.item[i].value));
+    for (uint32_t i = 0; i < b->facts.count; i++)
+        printf("  %-9.*s  %.*s\n", KILN_STR_ARG(b->facts.item[i].key),
+               KILN_STR_ARG(b->facts.item[i].value));
+    if (b->missing.size)
+        printf("  contains candidates without %.*s\n", KILN_STR_ARG(b->missing));
     printf(
         "  %.*s\n  %llu results, %llu ok, %llu faults of its own, %u of them since the last good "
         "one\n",

@@ -1,96 +1,15 @@
 #include "rpc-server/board.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/macros.h"
 #include "base/target.h"
 #include "base/vec.h"
-
-/* Whole content, trimmed; empty when it cannot be read. */
-static kiln_str read_text(const char *path, kiln_arena *arena) {
-    kiln_str content = {0};
-    kiln_status st = kiln_file_read_system(path, arena, &content);
-    kiln_status_free(st); /* a file that this platform has not */
-    return kiln_str_trim(content);
-}
-
-static bool read_number(const char *path, kiln_arena *arena, uint64_t *out_number) {
-    return kiln_str_to_u64(read_text(path, arena), out_number);
-}
-
-/* The value after "name\t: " in /proc/cpuinfo and the like; empty when there is no such line. */
-static kiln_str find_line(kiln_str text, const char *name) {
-    while (text.size > 0) {
-        kiln_str line = kiln_str_cut(&text, '\n');
-        kiln_str key = kiln_str_trim(kiln_str_cut(&line, ':'));
-        if (kiln_str_is(key, name)) return kiln_str_trim(line);
-    }
-    return (kiln_str){0};
-}
-
-static kiln_str device_model(kiln_arena *arena) {
-    kiln_str model = read_text("/proc/device-tree/model", arena);
-    if (model.size > 0 && model.data[model.size - 1] == '\0') model.size--;
-    if (model.size == 0) model = find_line(read_text("/proc/cpuinfo", arena), "model name");
-    return kiln_str_slice(model, 0, KILN_MESSAGES_NAME);
-}
-
-/* Files speak of the machine that emulates; its times must never be taken for those of a board. */
-static kiln_str emulated_model(const struct utsname *system, kiln_arena *arena) {
-    return kiln_str_from(kiln_arena_printf(arena, "emulated %s", system->machine));
-}
-
-static void read_clock(uint32_t core, kiln_arena *arena, kiln_msg_env *env) {
-    const char *folder = kiln_arena_printf(arena, "/sys/devices/system/cpu/cpu%u/cpufreq", core);
-    read_number(kiln_arena_printf(arena, "%s/scaling_cur_freq", folder), arena,
-                &env->frequency_khz);
-    env->governor =
-        kiln_str_slice(read_text(kiln_arena_printf(arena, "%s/scaling_governor", folder), arena), 0,
-                       KILN_MESSAGES_NAME);
-}
-
-static void read_temperature(kiln_arena *arena, kiln_msg_env *env) {
-    uint64_t temperature = 0;
-    for (uint32_t zone = 0; zone < 64; zone++) {
-        const char *path = kiln_arena_printf(arena, "/sys/class/thermal/thermal_zone%u/temp", zone);
-        if (!kiln_file_exists(path)) break; /* they are numbered without gaps */
-        if (read_number(path, arena, &temperature))
-            env->temperature_mc = KILN_MAX(env->temperature_mc, temperature);
-    }
-}
-
-/* Bits of a Raspberry Pi's firmware that speak of now; the others remember what once was. */
-#define THROTTLED_NOW 0xfu
-
-static void read_throttling(uint32_t core, kiln_arena *arena, kiln_msg_env *env) {
-    kiln_str bits = read_text("/sys/devices/platform/soc/soc:firmware/get_throttled", arena);
-    uint64_t number = 0;
-    if (bits.size > 0 &&
-        kiln_str_to_u64(
-            (kiln_str){kiln_arena_printf(arena, "0x%.*s", KILN_STR_ARG(bits)), bits.size + 2},
-            &number))
-        env->throttle_bits = (uint32_t)number & THROTTLED_NOW;
-    read_number(
-        kiln_arena_printf(
-            arena, "/sys/devices/system/cpu/cpu%u/thermal_throttle/core_throttle_count", core),
-        arena, &env->throttle_count);
-}
-
-kiln_msg_env kiln_board_read_env(uint32_t core, kiln_arena *arena) {
-    kiln_msg_env env = {0};
-    read_clock(core, arena, &env);
-    read_temperature(arena, &env);
-    read_throttling(core, arena, &env);
-    kiln_str load = read_text("/proc/loadavg", arena);
-    double average = 0;
-    if (kiln_str_to_f64(kiln_str_cut(&load, ' '), &average))
-        env.load_milli = (uint32_t)(average * 1000);
-    return env;
-}
+#include "rpc-server/discover.h"
 
 typedef KILN_VEC(kiln_msg_label) label_list;
 
@@ -104,11 +23,12 @@ static kiln_status parse_labels(const char *text, kiln_arena *arena, label_list 
     while (rest.size > 0) {
         kiln_str item = kiln_str_trim(kiln_str_cut(&rest, ','));
         kiln_str value = item, key = kiln_str_cut(&value, '=');
-        if (key.size == 0 || value.size == 0 || key.size > KILN_MESSAGES_NAME ||
-            value.size > KILN_MESSAGES_NAME)
+        if (key.size == 0 || value.size == 0 || key.size > KILN_MESSAGES_TEXT ||
+            value.size > KILN_MESSAGES_KEY)
             return KILN_ERROR(INVALID_ARGUMENT, "label \"%.*s\" is not of the form name=value",
                               KILN_STR_ARG(item));
-        if (labels->count == 32) return KILN_ERROR(INVALID_ARGUMENT, "more than 32 labels");
+        if (labels->count == KILN_MESSAGES_LABELS - 1)
+            return KILN_ERROR(INVALID_ARGUMENT, "more than %d labels", KILN_MESSAGES_LABELS - 1);
         add_label(arena, labels, kiln_str_dup(arena, key), kiln_str_dup(arena, value));
     }
     return NULL;
@@ -123,6 +43,22 @@ static kiln_str executor_names(const kiln_executor *only, kiln_arena *arena) {
         names = kiln_arena_printf(arena, "%s%s%s", names, *names ? "," : "", executor->name);
     }
     return kiln_str_from(names);
+}
+
+/* What the machine is. Files of one that emulates another say nothing of the board, whose times
+ * must never be taken for those of a real one. */
+static void describe_machine(const kiln_board_options *options, const struct utsname *system,
+                             kiln_arena *arena, kiln_msg_board_up *board) {
+    kiln_machine machine = {0};
+    board->device = kiln_str_from(kiln_arena_printf(arena, "emulated %s", system->machine));
+    board->memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    if (options->emulator) return;
+    kiln_msg_label *fact = NULL;
+    kiln_machine_discover(options->root ? options->root : "", arena, &machine);
+    board->facts.count = kiln_machine_facts(&machine, arena, &fact);
+    board->facts.item = fact;
+    board->device = kiln_str_slice(machine.model, 0, KILN_MESSAGES_NAME);
+    if (machine.memory_bytes) board->memory_bytes = machine.memory_bytes;
 }
 
 /* This machine's target with all cores that may be used as threads: what a kernel for fewer fits
@@ -163,17 +99,42 @@ kiln_status kiln_board_describe(const kiln_board_options *options, kiln_arena *a
         .key = kiln_str_slice(kiln_str_from(key), 0, KILN_MESSAGES_NAME),
         .target = target,
         .slots = KILN_MAX(options->slots, 1),
-        .device = options->emulator ? emulated_model(&system, arena) : device_model(arena),
-        .memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
         .firmware =
             kiln_str_slice(kiln_str_from(kiln_arena_printf(arena, "%s %s %s", system.sysname,
                                                            system.release, system.machine)),
                            0, KILN_MESSAGES_NAME),
         .executors = executor_names(options->executor, arena),
         .labels = {labels.data, labels.count},
-        .env = kiln_board_read_env(core[0], arena),
+        .env = kiln_machine_read_env(options->root ? options->root : "", core[0], arena),
     };
+    describe_machine(options, &system, arena, out_board);
     return NULL;
+}
+
+kiln_status kiln_board_enter_cluster(const char *name, kiln_arena *arena) {
+    kiln_machine machine;
+    kiln_machine_discover("", arena, &machine);
+    const kiln_cluster *cluster = kiln_machine_find_cluster(&machine, kiln_str_from(name));
+    if (!cluster) {
+        kiln_strbuf there = {0};
+        kiln_machine_print_clusters(&machine, &there);
+        kiln_status st =
+            KILN_ERROR(INVALID_ARGUMENT, "there is no cluster %s; this machine has %s, big, little",
+                       name, there.data ? there.data : "no");
+        kiln_strbuf_deinit(&there);
+        return st;
+    }
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (uint32_t i = 0; i < cluster->core_count; i++) CPU_SET(cluster->core[i], &set);
+    if (sched_setaffinity(0, sizeof set, &set) != 0)
+        return KILN_ERROR(PERMISSION_DENIED, "the cores of cluster %s may not be used: %s", name,
+                          strerror(errno));
+    return NULL;
+}
+
+kiln_msg_env kiln_board_read_env(uint32_t core, kiln_arena *arena) {
+    return kiln_machine_read_env("", core, arena);
 }
 
 uint32_t kiln_board_cores(uint32_t *out_core, uint32_t limit) {

@@ -1,4 +1,4 @@
-/* What a board reads about itself, from /proc and /sys; what cannot be read is left out. */
+/* What a board says about itself when it registers. */
 #ifndef KILN_RPC_SERVER_BOARD_H
 #define KILN_RPC_SERVER_BOARD_H
 
@@ -16,6 +16,7 @@ typedef struct kiln_board_options {
     double peak_flops;             /* of one core; goes into the labels */
     const char *emulator;          /* that this program runs under; NULL: none */
     uint32_t slots;                /* 0: one */
+    const char *root; /* of /proc and /sys (rpc-server/discover.h); NULL: this machine's */
 } kiln_board_options;
 
 /* BOARD_UP without `running`, `cached` and `missing`. The label `peak_gflops` is added to the given
@@ -23,8 +24,12 @@ typedef struct kiln_board_options {
 KILN_MUST_USE kiln_status kiln_board_describe(const kiln_board_options *options, kiln_arena *arena,
                                               kiln_msg_board_up *out_board);
 
-/* Clock of `core`, the hottest thermal zone, load, throttling (the thermal_throttle counter of x86;
- * the bits of a Raspberry Pi's get_throttled that speak of now). Costs some file reads. */
+/* Keeps this process, what it starts and what is measured on the cores of one cluster of the
+ * machine, by the name of its cores or "big" or "little". INVALID_ARGUMENT: no such cluster; says
+ * which there are. */
+KILN_MUST_USE kiln_status kiln_board_enter_cluster(const char *name, kiln_arena *arena);
+
+/* A reading of this machine (rpc-server/discover.h). */
 kiln_msg_env kiln_board_read_env(uint32_t core, kiln_arena *arena);
 
 /* Cores that trials may use, the measuring one first: the process' own, highest first, because

@@ -6,7 +6,7 @@
 #include "rpc-server/shell.h"
 
 typedef struct options {
-    const char *tracker, *key, *labels, *state, *executor, *power_cycle, *key_file;
+    const char *tracker, *key, *labels, *state, *executor, *power_cycle, *key_file, *cluster;
     uint64_t slots;
     bool insecure;
 } options;
@@ -30,7 +30,8 @@ static kiln_status fill(const options *o, kiln_arena *process, kiln_server_shell
                                       .labels = o->labels,
                                       .emulator = kiln_proc_emulator(process),
                                       .slots = (uint32_t)KILN_MIN(o->slots, UINT32_MAX)};
-    if (!o->executor) return NULL;
+    if (o->cluster) st = kiln_board_enter_cluster(o->cluster, process);
+    if (st || !o->executor) return st;
     out->board.executor = kiln_executor_find(kiln_str_from(o->executor));
     return out->board.executor
                ? NULL
@@ -57,6 +58,8 @@ int main(int argc, char **argv) {
         {"key", KILN_OPT_TEXT, &o.key, "K",
          "name under which this board serves (default: the host's name)"},
         {"labels", KILN_OPT_TEXT, &o.labels, "K=V,...", "properties that jobs may ask for"},
+        {"cluster", KILN_OPT_TEXT, &o.cluster, "NAME",
+         "measure on these cores only: cortex-a76, big, little, ..."},
         {"state", KILN_OPT_TEXT, &o.state, "DIR",
          "cached blobs and identity (default $KILN_HOME/rpc-server)"},
         {"executor", KILN_OPT_TEXT, &o.executor, "NAME",

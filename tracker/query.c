@@ -50,6 +50,7 @@ static kiln_msg_board_row board_row(kiln_tracker *t, const kiln_tracker_board *b
     };
     row.labels.item = board->up.labels.item;
     row.labels.count = board->up.labels.count;
+    row.missing = board->up.missing;
     if (board->sick || board->duty != KILN_DUTY_IN_SERVICE) row.text = kiln_str_from(board->text);
     for (uint32_t i = 0; i < KILN_TRACKER_SLOTS_MAX; i++) {
         const kiln_tracker_lease *lease = kiln_tracker_lease_find(t, board->slot[i]);
@@ -66,6 +67,8 @@ static kiln_msg_board_row long_row(kiln_tracker *t, const kiln_tracker_board *bo
     kiln_tracker_history_list(board, event);
     row.history.item = event;
     row.history.count = board->past_count;
+    row.facts.item = board->up.facts.item;
+    row.facts.count = board->up.facts.count;
     return row;
 }
 

@@ -156,12 +156,14 @@ static uint32_t waiting_for(const kiln_tracker *t, const kiln_tracker_want *want
     return count;
 }
 
-/* "; there are rpi3 (1 of 2 in service), ...": the first few names. */
-static void list_what_there_is(const kiln_tracker *t, kiln_strbuf *out) {
+/* "; there are rpi3 (1 of 2 in service; the device lacks dotprod), ...": the first few names, and why one cannot. */
+static void list_what_there_is(const kiln_tracker *t, const kiln_tracker_want *want,
+                               kiln_strbuf *out) {
     enum { NAMES_MAX = 8 };
     struct {
         kiln_str key;
         uint32_t boards, here;
+        const kiln_target *target;
     } name[NAMES_MAX];
     uint32_t count = 0;
     bool more = false;
@@ -175,14 +177,20 @@ static void list_what_there_is(const kiln_tracker *t, kiln_strbuf *out) {
         if (at == count) {
             name[at].key = board->up.key;
             name[at].boards = name[at].here = 0;
+            name[at].target = &board->target;
             count++;
         }
         name[at].boards++;
         name[at].here += board->available;
     }
-    for (uint32_t i = 0; i < count; i++)
-        kiln_strbuf_printf(out, "%s%.*s (%u of %u in service)", i ? ", " : "; there are ",
-                           KILN_STR_ARG(name[i].key), name[i].here, name[i].boards);
+    for (uint32_t i = 0; i < count; i++) {
+        kiln_strbuf reason = {0};
+        bool runs = kiln_target_runs_on(&want->target, name[i].target, &reason);
+        kiln_strbuf_printf(out, "%s%.*s (%u of %u in service%s%s)", i ? ", " : "; there are ",
+                           KILN_STR_ARG(name[i].key), name[i].here, name[i].boards,
+                           runs ? "" : "; ", runs ? "" : reason.data);
+        kiln_strbuf_deinit(&reason);
+    }
     if (more) kiln_strbuf_text(out, ", ...");
 }
 
@@ -207,6 +215,6 @@ bool kiln_tracker_want_describe(kiln_tracker *t, kiln_tracker_want *want, kiln_s
     kiln_target_print(&want->target, out);
     kiln_strbuf_text(out, " is connected");
     if (away) kiln_strbuf_printf(out, " and in service (%u would fit)", away);
-    list_what_there_is(t, out);
+    list_what_there_is(t, want, out);
     return away > 0;
 }

@@ -1,8 +1,10 @@
 /* What a board says about itself. */
+#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "rpc-server/board.h"
+#include "rpc-server/discover.h"
 #include "tests/support/test.h"
 
 static kiln_status describe(kiln_arena *arena, const char *labels, kiln_msg_board_up *out_board) {
@@ -50,6 +52,32 @@ static void an_emulated_board_never_looks_like_a_real_one(void **state) {
     assert_false(kiln_str_starts(board.device, "emulated"));
 }
 
+static bool is_in(const kiln_cluster *cluster, uint32_t core) {
+    for (uint32_t i = 0; i < cluster->core_count; i++)
+        if (cluster->core[i] == core) return true;
+    return false;
+}
+
+static void measurements_stay_on_a_named_cluster(void **state) {
+    cpu_set_t before, inside;
+    sched_getaffinity(0, sizeof before, &before);
+    expect_error(kiln_board_enter_cluster("cortex-m0", *state), INVALID_ARGUMENT,
+                 "no cluster cortex-m0");
+    kiln_status st = kiln_board_enter_cluster("big", *state);
+    sched_getaffinity(0, sizeof inside, &inside);
+    sched_setaffinity(0, sizeof before, &before);
+    if (kiln_status_code(st) == KILN_PERMISSION_DENIED) { /* kept off all of its cores */
+        kiln_status_free(st);
+        skip();
+    }
+    expect_ok(st);
+    kiln_machine machine;
+    kiln_machine_discover("", *state, &machine);
+    const kiln_cluster *big = &machine.cluster[machine.cluster_count - 1];
+    for (uint32_t i = 0; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, &inside)) assert_true(is_in(big, i));
+}
+
 static void bad_labels_are_refused(void **state) {
     (void)state;
     static const char *const bad[] = {"x", "=1", "x=", "a=1,,b=2"};
@@ -92,6 +120,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_board_says_what_it_is),
         test_with_arena(an_emulated_board_never_looks_like_a_real_one),
+        test_with_arena(measurements_stay_on_a_named_cluster),
         cmocka_unit_test(bad_labels_are_refused),
         cmocka_unit_test(the_measuring_core_is_the_highest_of_ours),
         cmocka_unit_test(every_executor_has_a_name_and_all_functions),

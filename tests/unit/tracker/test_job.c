@@ -294,6 +294,26 @@ static void a_job_for_an_unknown_board_hears_at_once_what_there_is(void **state)
     assert_null(fleet_take(f, 30, KILN_MSG_JOB_DONE));
 }
 
+static void a_job_that_no_board_can_run_hears_which_feature_is_missing(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    kiln_message open = job_for("k", "board", false);
+    open.job_open.spec.target = KILN_STR("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v4");
+    fleet_say(f, 30, &open);
+    const kiln_message *done = fleet_take(f, 30, KILN_MSG_JOB_DONE);
+    assert_non_null(done);
+    assert_int_equal(done->job_done.code, KILN_NOT_FOUND);
+    const char *text = kiln_str_dup(&f->arena, done->job_done.text);
+    expect_contains(text, "board (1 of 1 in service; the device lacks avx512f)");
+    open = job_for("l", "board", false);
+    open.job_open.spec.target = KILN_STR("cpu:aarch64-unknown-linux-gnu");
+    fleet_say(f, 30, &open);
+    done = fleet_take(f, 30, KILN_MSG_JOB_DONE);
+    assert_non_null(done);
+    text = kiln_str_dup(&f->arena, done->job_done.text);
+    expect_contains(text, "the device is a x86_64-unknown-linux-gnu");
+}
+
 static void a_job_hears_at_once_how_long_it_may_wait(void **state) {
     fleet *f = *state;
     static const uint64_t everybody_here[] = {10, 20, 30, 0};
@@ -400,6 +420,7 @@ int main(void) {
         test_with_fleet(a_client_that_comes_back_late_finds_its_job_going_on),
         test_with_fleet(a_detached_job_does_not_notice_that_its_client_went),
         test_with_fleet(a_job_for_an_unknown_board_hears_at_once_what_there_is),
+        test_with_fleet(a_job_that_no_board_can_run_hears_which_feature_is_missing),
         test_with_fleet(a_job_hears_at_once_how_long_it_may_wait),
         test_with_fleet(a_lost_tuners_job_goes_to_another_after_a_grace),
         test_with_fleet(a_tuner_that_comes_back_in_time_keeps_its_job),

@@ -13,7 +13,7 @@ typedef struct board {
 } board;
 
 /* As run_artefact of support.h, there: an `artefact_runner` whose context is the board. Fails the
- * test when nothing comes back within a minute. */
+ * test when nothing comes back within five minutes. */
 kiln_status run_on_board(void *board, const kiln_artefact *artefact, const kiln_program *te,
                          const kiln_tensor *args, uint32_t workers);
 void board_stop(board *b);

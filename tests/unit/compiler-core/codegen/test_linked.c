@@ -140,7 +140,7 @@ static kiln_str link_elsewhere(const kiln_object_image *image, const char *folde
     const char *const argv[] = {LINKER, "-O0",  "--oformat", "binary", "-e",   "kiln_run",
                                 "-T",   script, object,      "-o",     linked, NULL};
     const kiln_proc_options options = {
-        .argv = argv, .deadline_ns = 60 * SECOND_NS, .output_max = 4096};
+        .argv = argv, .deadline_ns = 300 * SECOND_NS, .output_max = 4096};
     kiln_proc_result result;
     expect_ok(kiln_proc_run(&options, arena, &result));
     if (result.exit_code != 0) fail_msg("%s: %.*s", LINKER, KILN_STR_ARG(result.err));
@@ -209,7 +209,7 @@ static kiln_str assemble(const char *triple, const char *text, const char *folde
                                  "-",       "-o",   object, NULL};
     const kiln_proc_options options = {.argv = strstr(triple, "riscv") ? argv : plain,
                                        .input = kiln_str_from(text),
-                                       .deadline_ns = 60 * SECOND_NS,
+                                       .deadline_ns = 300 * SECOND_NS,
                                        .output_max = 4096};
     kiln_proc_result result;
     expect_ok(kiln_proc_run(&options, arena, &result));

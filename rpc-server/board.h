@@ -19,7 +19,7 @@ typedef struct kiln_board_options {
     const char *root; /* of /proc and /sys (rpc-server/discover.h); NULL: this machine's */
 } kiln_board_options;
 
-/* BOARD_UP without `running`, `cached` and `missing`. The label `peak_gflops` is added to the given
+/* BOARD_UP without `running` and `missing`. The label `peak_gflops` is added to the given
  * ones. INVALID_ARGUMENT: a label is not k=v. */
 KILN_MUST_USE kiln_status kiln_board_describe(const kiln_board_options *options, kiln_arena *arena,
                                               kiln_msg_board_up *out_board);

@@ -37,18 +37,24 @@ static double sorted_quantile(const double *sorted, size_t count, double share) 
     return sorted[KILN_MIN(index, count - 1)];
 }
 
-/* Largest k with P(Binomial(count, 1/2) < k) <= 2.5 %, so that the k-th smallest and the k-th
- * largest sample enclose the median with at least 95 % confidence. 0: too few samples for any such
- * interval. */
-static size_t interval_rank(size_t count) {
-    double below = 0, log_half = (double)count * log(0.5);
+/* Largest k with P(Binomial(count, share) < k) <= 2.5 %, so that the k-th smallest sample is below
+ * the quantile with 97.5 % confidence. 0: too few samples for any such. */
+static size_t interval_rank(size_t count, double share) {
+    double below = 0;
     for (size_t k = 0; k < count; k++) {
         double log_ways =
             lgamma((double)count + 1) - lgamma((double)k + 1) - lgamma((double)(count - k) + 1);
-        below += exp(log_ways + log_half);
+        below += exp(log_ways + (double)k * log(share) + (double)(count - k) * log1p(-share));
         if (below > 0.025) return k;
     }
     return 0;
+}
+
+static void sorted_interval(const double *sorted, size_t count, double share, double *out_low,
+                            double *out_high) {
+    size_t low = interval_rank(count, share), high = interval_rank(count, 1 - share);
+    *out_low = low ? sorted[low - 1] : sorted[0];
+    *out_high = high ? sorted[count - high] : sorted[count - 1];
 }
 
 kiln_stats kiln_stats_of(const double *sample, size_t count) {
@@ -56,9 +62,7 @@ kiln_stats kiln_stats_of(const double *sample, size_t count) {
     kiln_stats stats = {.count = count, .minimum = sorted[0], .maximum = sorted[count - 1]};
     stats.median = sorted_median(sorted, count);
     stats.p95 = sorted_quantile(sorted, count, 0.95);
-    size_t rank = interval_rank(count);
-    stats.low = rank ? sorted[rank - 1] : sorted[0];
-    stats.high = rank ? sorted[count - rank] : sorted[count - 1];
+    sorted_interval(sorted, count, 0.5, &stats.low, &stats.high);
     for (size_t i = 0; i < count; i++) stats.mean += sorted[i] / (double)count;
     for (size_t i = 0; i < count; i++) sorted[i] = fabs(sorted[i] - stats.median);
     qsort(sorted, count, sizeof *sorted, by_value);
@@ -72,6 +76,20 @@ double kiln_stats_median(const double *sample, size_t count) {
     double median = sorted_median(sorted, count);
     kiln_free(sorted);
     return median;
+}
+
+double kiln_stats_quantile(const double *sample, size_t count, double share) {
+    double *sorted = sorted_copy(sample, count);
+    double value = sorted_quantile(sorted, count, share);
+    kiln_free(sorted);
+    return value;
+}
+
+void kiln_stats_quantile_interval(const double *sample, size_t count, double share, double *out_low,
+                                  double *out_high) {
+    double *sorted = sorted_copy(sample, count);
+    sorted_interval(sorted, count, share, out_low, out_high);
+    kiln_free(sorted);
 }
 
 double kiln_stats_geomean(const double *value, size_t count) {

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "base/stats.h"
+#include "base/reading.h"
 #include "db/backend.h"
 
 #define COLUMN(R, type, name, meaning) {#name, meaning, KILN_DB_##type, offsetof(R, name)},
@@ -101,13 +101,19 @@ static const void *member_of(const void *row, const kiln_db_column *column) {
     return (const char *)row + column->offset;
 }
 
-/* Median and minimum belong to the samples; nobody else may say what they are. */
+/* These figures belong to the samples; nobody else may say what they are. */
 static void derive_record(kiln_db_record *record) {
     record->median_ns = record->min_ns = 0;
     if (record->samples_ns.count == 0) return;
-    kiln_stats stats = kiln_stats_of(record->samples_ns.data, record->samples_ns.count);
-    record->median_ns = stats.median;
-    record->min_ns = stats.minimum;
+    const kiln_reading reading =
+        kiln_reading_of(&(kiln_samples){.ns = record->samples_ns.data,
+                                        .count = record->samples_ns.count,
+                                        .again = (size_t)record->again,
+                                        .drift = {record->drift, record->drift_memory},
+                                        .flops = record->flops,
+                                        .peak_flops = record->peak_flops});
+    record->median_ns = reading.time_ns;
+    record->min_ns = reading.least_ns;
 }
 
 kiln_status kiln_db_put(kiln_db *db, kiln_db_table table, const void *row) {

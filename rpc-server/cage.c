@@ -126,7 +126,10 @@ static void end_run(cage *c) {
     c->result.times_ns = c->account.times_ns;
     c->result.peak_flops = c->peak_flops * c->core_count;
     c->result.after = kiln_board_read_env(measuring_core(c), &c->arena);
-    c->result.out_of_band = kiln_drift_is_out(c->result.drift, &c->result.before, &c->result.after);
+    const kiln_drift_ratio drift = kiln_lot_drift(&c->lot, &c->result.again);
+    c->result.drift = drift.arithmetic;
+    c->result.drift_memory = drift.memory;
+    c->result.out_of_band = kiln_drift_is_out(&drift, &c->result.before, &c->result.after);
     c->roofline_flops = c->owner->peak_flops * c->core_count;
     c->judging = true;
     kiln_loop_work(options->loop, judge, deliver, c);
@@ -148,12 +151,14 @@ static void verify_gone(void *context) {
 
 /* ---- Notes ---- */
 
-/* What the child says about its core before candidate code runs: the roofline, and the drift. */
-static void take_peak(cage *c, double peak_flops) {
-    c->peak_flops = peak_flops;
-    if (!(peak_flops > 0)) return; /* a processor without that kernel */
-    c->owner->peak_flops = KILN_MAX(c->owner->peak_flops, peak_flops);
-    c->result.drift = kiln_drift_take(&c->owner->drift[c->slot], peak_flops);
+/* What the child says about its core before candidate code runs: the roofline, and how fast it is.
+ */
+static void take_core(cage *c, const kiln_inmate_note *note) {
+    c->peak_flops = note->peak_flops;
+    if (note->peak_flops > 0) /* else a processor without that kernel */
+        c->owner->peak_flops = KILN_MAX(c->owner->peak_flops, note->peak_flops);
+    if (note->pace.arithmetic_ns > 0 && note->pace.memory_ns > 0)
+        kiln_drift_take(&c->owner->drift[c->slot], &note->pace);
 }
 
 static void take_note(cage *c, const kiln_inmate_note *note) {
@@ -161,7 +166,7 @@ static void take_note(cage *c, const kiln_inmate_note *note) {
     switch ((kiln_inmate_said)note->said) {
     case KILN_INMATE_LOADED: options->handler->loaded(options->context, c->slot, c->run); break;
     case KILN_INMATE_PHASE:
-        if (note->phase == KILN_PHASE_WARM) take_peak(c, note->peak_flops);
+        if (note->phase == KILN_PHASE_WARM) take_core(c, note);
         options->handler->phase(options->context, c->slot, c->run, (kiln_phase)note->phase);
         break;
     case KILN_INMATE_MEASURED: c->lot.kernel[note->kernel].timing = note->timing; break;
@@ -232,6 +237,7 @@ static kiln_inmate_order order_of(const cage *c, const kiln_msg_trial *trial) {
             c->core_count,
         .race_ns = c->race_ns,
         .policy = trial->policy,
+        .usual = kiln_drift_usual(&c->owner->drift[c->slot]),
     };
     while (kiln_executor_at(order.executor) != c->lot.executor) order.executor++;
     memcpy(order.core, c->core, c->core_count * sizeof order.core[0]);
@@ -326,6 +332,19 @@ static uint64_t memory_share(uint32_t slots) {
     return all / 4 * 3 / slots;
 }
 
+/* What each slot's core usually does, before anything is asked of it. */
+static kiln_status learn_pace(kiln_cages *cages) {
+    const kiln_slots *slots = cages->options.slots;
+    kiln_pace pace[KILN_DRIFT_START];
+    kiln_status st = NULL;
+    for (uint32_t slot = 0; !st && slot < slots->count; slot++) {
+        st = kiln_pace_watch(slots->slot[slot].core[0], KILN_DRIFT_START, pace);
+        for (uint32_t i = 0; !st && i < KILN_DRIFT_START; i++)
+            kiln_drift_take(&cages->drift[slot], &pace[i]);
+    }
+    return st;
+}
+
 kiln_status kiln_cages_create(const kiln_cage_options *options, kiln_cages **out_cages) {
     kiln_cages *cages = kiln_alloc(sizeof *cages);
     *cages = (kiln_cages){.options = *options,
@@ -335,6 +354,7 @@ kiln_status kiln_cages_create(const kiln_cage_options *options, kiln_cages **out
                                     .emulator = options->emulator,
                                     .memory_max = memory_share(options->slots->count)}};
     kiln_status st = kiln_wards_open(&cages->wards);
+    if (!st) st = learn_pace(cages);
     if (st) {
         kiln_cages_destroy(cages);
         return st;

@@ -1,32 +1,38 @@
-/* Whether the board is as fast as it was: a fixed reference kernel (the multiply-adds of
- * deploy/runtime/peak.h, timed before each measurement on its core, in its process, before any code
- * of the candidate ran) against its own running median. It sees clocks that fall and cores that are
- * shared; memory that others keep busy it does not see. Pure. */
+/* Whether the board is as fast as it usually is: what the reference kernel (rpc-server/pace.h)
+ * takes now, over what it took in the faster of the latest trials. Pure. */
 #ifndef KILN_RPC_SERVER_DRIFT_H
 #define KILN_RPC_SERVER_DRIFT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/reading.h"
 #include "proto/proto.h"
+#include "rpc-server/pace.h"
 
-#define KILN_DRIFT_WINDOW 32u /* readings that the median is taken of */
-#define KILN_DRIFT_KNOWN 5u   /* before so many there is no median to speak of */
-/* Samples of a board that drifted further are not to be trusted. 286 of 288 readings on a 2-core
- * virtual machine lay within 0.03 of their median while others kept it busy; throttled boards lose
- * 0.25. */
-#define KILN_DRIFT_BAND 0.05
+#define KILN_DRIFT_WINDOW 64u /* trials that are remembered */
+#define KILN_DRIFT_KNOWN 5u   /* before so many nothing is usual */
+#define KILN_DRIFT_START 32u  /* readings before the first trial */
+/* One in so many of the remembered is at least as fast as usual. Neighbours only slow a board down,
+ * and some do so most of the time: on a busy machine 0.1 to 0.7 of all moments were undisturbed.
+ * A board that stays slower or faster is taken as it is after a window. */
+#define KILN_DRIFT_FASTER 16u
 
 typedef struct kiln_drift {
-    double reading[KILN_DRIFT_WINDOW];
+    kiln_pace reading[KILN_DRIFT_WINDOW];
     uint32_t count; /* of all readings so far: the newest is at (count - 1) % WINDOW */
 } kiln_drift;
 
-/* Takes a reading, `speed` > 0 in any unit that grows with speed. Returns the running median over
- * it: the reference's time now over what it usually is; 0 while too few readings are known. */
-double kiln_drift_take(kiln_drift *drift, double speed);
+/* Takes what the reference kernel took in a trial before any code of the candidate ran; both parts
+ * above 0. */
+void kiln_drift_take(kiln_drift *drift, const kiln_pace *pace);
+/* What it usually takes: each part by itself; zeros while too little is known. */
+kiln_pace kiln_drift_usual(const kiln_drift *drift);
+/* `pace` over `usual`; a part that is not known is 0. */
+kiln_drift_ratio kiln_drift_ratio_of(const kiln_pace *pace, const kiln_pace *usual);
 
-/* Whether samples taken between these readings are out of band. `ratio` 0 is not. */
-bool kiln_drift_is_out(double ratio, const kiln_msg_env *before, const kiln_msg_env *after);
+/* Whether samples with that drift, taken between these readings, are out of band. */
+bool kiln_drift_is_out(const kiln_drift_ratio *ratio, const kiln_msg_env *before,
+                       const kiln_msg_env *after);
 
 #endif

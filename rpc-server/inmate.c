@@ -32,6 +32,9 @@ typedef struct inmate {
     kernel kernel[KILN_INMATE_KERNELS_MAX];
     kiln_inmate_note note;
     kiln_sandbox sandbox;
+    kiln_pacer pacer;
+    uint64_t pace_data[KILN_PACE_BYTES / sizeof(uint64_t)];
+    kiln_timing_turn turn[KILN_INMATE_KERNELS_MAX];
 } inmate;
 
 static void say(inmate *self, kiln_inmate_said said) {
@@ -127,6 +130,11 @@ static void run_timed(void *context, uint32_t runs, uint64_t *out_ns) {
     expect_ok(k->inmate, k->vtable->run(k->program, runs, out_ns));
 }
 
+static kiln_pace take_pace(void *context) {
+    inmate *self = context;
+    return kiln_pacer_take(&self->pacer);
+}
+
 static void check(kernel *k, uint16_t poison, char *outputs) {
     expect_ok(k->inmate, k->vtable->check(k->program, poison, outputs, &k->call_ns));
 }
@@ -134,16 +142,18 @@ static void check(kernel *k, uint16_t poison, char *outputs) {
 KILN_NORETURN static void measure(inmate *self) {
     const kiln_inmate_order *order = &self->order;
     const uint64_t overhead_ns = kiln_timing_overhead_ns();
-    kiln_timing_turn turn[KILN_INMATE_KERNELS_MAX];
+    kiln_timing_turn *turn = self->turn;
+    const kiln_timing_pace pace = {take_pace, self, order->usual};
     for (uint32_t i = 0; i < order->kernel_count; i++) {
         kernel *k = &self->kernel[i];
-        turn[i] = (kiln_timing_turn){{run_timed, k, overhead_ns}, 0, &k->timing};
+        turn[i].source = (kiln_timing_source){run_timed, k, overhead_ns};
+        turn[i].timing = &k->timing;
         expect_ok(self, k->vtable->prepare(k->program));
         check(k, KILN_POISON_FIRST, k->first);
         turn[i].runs = kiln_timing_warm_up(&turn[i].source, &order->policy, k->call_ns);
     }
     enter(self, KILN_PHASE_RUN);
-    kiln_timing_sample(turn, order->kernel_count, &order->policy, order->race_ns);
+    kiln_timing_sample(turn, order->kernel_count, &pace, &order->policy, order->race_ns);
 
     enter(self, KILN_PHASE_CHECK);
     for (uint32_t i = 0; i < order->kernel_count; i++) {
@@ -168,6 +178,7 @@ void kiln_inmate_main(int argc, char **argv) {
     const bool is_grouped = argc == 3 && kiln_cgroup_enter(argv[2]); /* with all that it starts */
     kiln_sandbox_confine(&self.sandbox);
     if (is_grouped) self.sandbox.fences |= 1U << KILN_FENCE_GROUP;
+    kiln_pacer_init(&self.pacer, self.pace_data);
     self.note.code = self.sandbox.fences;
     say(&self, KILN_INMATE_READY);
     if (!kiln_inmate_read_order(KILN_SANDBOX_SOCKET, &self.order, self.fd)) kiln_sandbox_exit(0);
@@ -184,6 +195,7 @@ void kiln_inmate_main(int argc, char **argv) {
     say(&self, KILN_INMATE_LOADED);
     if (!kiln_inmate_await_turn(KILN_SANDBOX_SOCKET)) kiln_sandbox_exit(0);
     self.note.peak_flops = kiln_peak_flops();
+    self.note.pace = kiln_pacer_settle(&self.pacer);
     kiln_sandbox_shut(&self.sandbox, self.executor->sandbox, self.order.cpu_seconds);
     enter(&self, KILN_PHASE_WARM);
     measure(&self);

@@ -144,6 +144,24 @@ static kiln_status judge_outputs(const kiln_lot *lot, const kiln_evidence *share
     return NULL;
 }
 
+/* A child that makes numbers up gains nothing: what is out of band is marked. */
+static double believable(double ratio) {
+    return ratio > 0 && ratio < KILN_LOT_DRIFT_MAX ? ratio : 0;
+}
+
+kiln_drift_ratio kiln_lot_drift(const kiln_lot *lot, uint32_t *out_again) {
+    kiln_drift_ratio worst = {0};
+    uint32_t again = 0;
+    for (uint32_t i = 0; i < lot->count; i++) {
+        const kiln_timing *timing = &lot->kernel[i].timing;
+        worst.arithmetic = KILN_MAX(worst.arithmetic, believable(timing->drift.arithmetic));
+        worst.memory = KILN_MAX(worst.memory, believable(timing->drift.memory));
+        again += timing->again_count;
+    }
+    *out_again = again;
+    return worst;
+}
+
 kiln_status kiln_lot_judge(const kiln_lot *lot, const char *reference_path,
                            const kiln_evidence *shared, kiln_arena *arena,
                            kiln_msg_trial_result *result) {

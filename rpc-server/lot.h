@@ -9,6 +9,8 @@
 #include "rpc-server/executor.h"
 #include "rpc-server/verdict.h"
 
+#define KILN_LOT_DRIFT_MAX 1000.0 /* a board that is so much slower than usual did not measure */
+
 typedef struct kiln_lot_kernel {
     const char *path;
     kiln_mapping file;
@@ -43,6 +45,10 @@ KILN_MUST_USE kiln_status kiln_lot_open_files(const kiln_lot *lot, int *out_fd);
 KILN_MUST_USE kiln_status kiln_lot_judge(const kiln_lot *lot, const char *reference_path,
                                          const kiln_evidence *shared, kiln_arena *arena,
                                          kiln_msg_trial_result *result);
+/* How fast the board was while they were sampled, by the child's word: the slowest of them stands
+ * for all; `*out_again`: samples that were taken again. Zeros: nobody says, or nothing that can be.
+ */
+kiln_drift_ratio kiln_lot_drift(const kiln_lot *lot, uint32_t *out_again);
 /* Accepts a zeroed one with outputs_fd -1. */
 void kiln_lot_close(kiln_lot *lot);
 

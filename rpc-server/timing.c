@@ -71,45 +71,153 @@ bool kiln_timing_is_raced(const kiln_timing *timing, double race_ns) {
     return (double)least > race_ns * timing->runs;
 }
 
-static void take_sample(const kiln_timing_turn *turn, uint64_t *spent_ns) {
-    uint64_t elapsed = 0;
-    turn->source.run(turn->source.context, turn->runs, &elapsed);
-    *spent_ns += elapsed;
-    elapsed -= KILN_MIN(elapsed, turn->source.overhead_ns);
-    turn->timing->sample_ns[turn->timing->sample_count++] = KILN_MAX(elapsed, 1);
+/* Samples under way: of all kernels in turns. */
+typedef struct sampling {
+    const kiln_timing_pace *pace;
+    kiln_pace before;               /* the reading that ended the last try */
+    uint64_t spent_ns, patience_ns; /* on samples that stay; left for those that do not */
+} sampling;
+
+typedef struct try {
+    uint64_t elapsed_ns;
+    kiln_drift_ratio drift; /* of the readings before and after, in the middle */
+    bool disturbed;
+}
+try;
+
+static kiln_pace read_pace(const kiln_timing_pace *pace) {
+    return pace->take ? pace->take(pace->context) : (kiln_pace){0};
+}
+
+static bool is_slow(const kiln_drift_ratio *drift) {
+    return drift->arithmetic > 1 + KILN_READING_ARITHMETIC_BAND ||
+           drift->memory > 1 + KILN_READING_MEMORY_BAND;
+}
+
+/* Who comes to the core stays for some milliseconds: either reading shows it. The memory part
+ * varies by itself, so there the middle of both decides. */
+static try take_try(sampling *s, const kiln_timing_turn *turn) {
+    try one = {0};
+    turn->source.run(turn->source.context, turn->runs, &one.elapsed_ns);
+    const kiln_pace before = s->before, after = read_pace(s->pace);
+    const kiln_pace middle = {(before.arithmetic_ns + after.arithmetic_ns) / 2,
+                              (before.memory_ns + after.memory_ns) / 2};
+    const kiln_pace worse = {KILN_MAX(before.arithmetic_ns, after.arithmetic_ns), middle.memory_ns};
+    const kiln_drift_ratio worst = kiln_drift_ratio_of(&worse, &s->pace->usual);
+    one.drift = kiln_drift_ratio_of(&middle, &s->pace->usual);
+    one.disturbed = is_slow(&worst);
+    s->before = after;
+    return one;
+}
+
+static bool is_better(const try *a, const try *b) {
+    if (a->disturbed != b->disturbed) return b->disturbed;
+    return a->drift.arithmetic < b->drift.arithmetic;
+}
+
+static void take_sample(sampling *s, kiln_timing_turn *turn) {
+    try best = take_try(s, turn);
+    while (best.disturbed && s->patience_ns > 0) {
+        const try next = take_try(s, turn);
+        s->patience_ns -= KILN_MIN(s->patience_ns, next.elapsed_ns);
+        turn->timing->again_count++;
+        if (is_better(&next, &best)) best = next;
+    }
+    const uint32_t index = turn->timing->sample_count++;
+    s->spent_ns += best.elapsed_ns;
+    best.elapsed_ns -= KILN_MIN(best.elapsed_ns, turn->source.overhead_ns);
+    turn->timing->sample_ns[index] = KILN_MAX(best.elapsed_ns, 1);
+    turn->arithmetic[index] = best.drift.arithmetic;
+    turn->memory[index] = best.drift.memory;
+    turn->disturbed[index] = best.disturbed;
 }
 
 /* One sample of each. */
-static void take_round(const kiln_timing_turn *turn, uint32_t count, bool backwards,
-                       uint64_t *spent_ns) {
+static void take_round(sampling *s, kiln_timing_turn *turn, uint32_t count, bool backwards) {
+    for (uint32_t i = 0; i < count; i++) take_sample(s, &turn[backwards ? count - 1 - i : i]);
+}
+
+static bool is_disturbed(const kiln_timing_turn *turn, uint32_t count, uint32_t round) {
     for (uint32_t i = 0; i < count; i++)
-        take_sample(&turn[backwards ? count - 1 - i : i], spent_ns);
+        if (turn[i].disturbed[round]) return true;
+    return false;
+}
+
+static uint32_t count_quiet(const kiln_timing_turn *turn, uint32_t count) {
+    uint32_t quiet = 0;
+    for (uint32_t round = 0; round < turn->timing->sample_count; round++)
+        quiet += !is_disturbed(turn, count, round);
+    return quiet;
+}
+
+/* Rounds stay whole: the n-th samples of all belong together. */
+static void drop_disturbed(kiln_timing_turn *turn, uint32_t count) {
+    uint32_t kept = 0;
+    for (uint32_t round = 0; round < turn->timing->sample_count; round++) {
+        if (is_disturbed(turn, count, round)) continue;
+        for (uint32_t i = 0; i < count; i++) {
+            turn[i].timing->sample_ns[kept] = turn[i].timing->sample_ns[round];
+            turn[i].arithmetic[kept] = turn[i].arithmetic[round];
+            turn[i].memory[kept] = turn[i].memory[round];
+        }
+        kept++;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        turn[i].timing->again_count += turn[i].timing->sample_count - kept;
+        turn[i].timing->sample_count = kept;
+    }
 }
 
 /* Whether all have enough; then each has its reason. */
 static bool have_enough(const kiln_timing_turn *turn, uint32_t count, const kiln_msg_policy *policy,
-                        uint64_t spent_ns) {
+                        const sampling *s) {
+    const bool out_of_patience =
+        s->patience_ns == 0 && count_quiet(turn, count) >= KILN_MAX(policy->samples_min, 1);
     bool enough = true;
     for (uint32_t i = 0; i < count; i++) {
-        turn[i].timing->stop = stop_reason(policy, turn[i].timing, spent_ns / count);
+        turn[i].timing->stop = stop_reason(policy, turn[i].timing, s->spent_ns / count);
+        if (turn[i].timing->stop == KILN_STOP_NONE && out_of_patience)
+            turn[i].timing->stop = KILN_STOP_TIME_CAP;
         enough = enough && turn[i].timing->stop != KILN_STOP_NONE;
     }
     return enough;
 }
 
-void kiln_timing_sample(const kiln_timing_turn *turn, uint32_t count, const kiln_msg_policy *policy,
-                        double race_ns) {
+static void summarise_drift(kiln_timing_turn *turn) {
+    kiln_timing *timing = turn->timing;
+    timing->drift.arithmetic = kiln_stats_median(turn->arithmetic, timing->sample_count);
+    timing->drift.memory = kiln_stats_median(turn->memory, timing->sample_count);
+}
+
+/* What disturbs the board slows no kernel by more than it slows the reference kernel. */
+static bool has_lost(kiln_timing_turn *turn, double race_ns) {
+    if (turn->timing->sample_count < KILN_TIMING_RACE_SAMPLES) return false;
+    summarise_drift(turn);
+    const kiln_drift_ratio *drift = &turn->timing->drift;
+    const double slower = KILN_MAX(KILN_MAX(drift->arithmetic, drift->memory), 1);
+    return kiln_timing_is_raced(turn->timing, race_ns * slower);
+}
+
+void kiln_timing_sample(kiln_timing_turn *turn, uint32_t count, const kiln_timing_pace *pace,
+                        const kiln_msg_policy *policy, double race_ns) {
+    sampling s = {.pace = pace,
+                  .before = read_pace(pace),
+                  .patience_ns = KILN_TIMING_PATIENCE * count *
+                                 KILN_MIN(policy->total_ns, KILN_TIMING_PATIENCE_MAX_NS)};
     for (uint32_t i = 0; i < count; i++) {
         turn[i].timing->runs = turn[i].runs;
-        turn[i].timing->sample_count = 0;
+        turn[i].timing->sample_count = turn[i].timing->again_count = 0;
     }
-    uint64_t spent_ns = 0;
-    for (bool backwards = false;; backwards = !backwards) {
-        take_round(turn, count, backwards, &spent_ns);
-        if (count == 1 && kiln_timing_is_raced(turn->timing, race_ns)) {
+    for (bool backwards = false, done = false; !done; backwards = !backwards) {
+        take_round(&s, turn, count, backwards);
+        done = have_enough(turn, count, policy, &s);
+        if (count == 1 && has_lost(turn, race_ns)) {
             turn->timing->stop = KILN_STOP_RACED;
-            return;
+            done = true;
         }
-        if (have_enough(turn, count, policy, spent_ns)) return;
     }
+    if (turn->timing->stop != KILN_STOP_RACED &&
+        count_quiet(turn, count) >= KILN_MAX(policy->samples_min, 1))
+        drop_disturbed(turn, count);
+    for (uint32_t i = 0; i < count; i++) summarise_drift(&turn[i]);
 }

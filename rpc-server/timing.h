@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "proto/proto.h"
+#include "rpc-server/drift.h"
 
 #define KILN_TIMING_SAMPLES_MAX 1024u
 /* A sample is at least this many times the timer's own cost, which is then within 0.5 %. */
@@ -15,6 +16,10 @@
 /* A kernel is raced out when so many first samples are all slower than the bound. Three: one burst
  * of somebody else's work spoils two samples in a row more often than three. */
 #define KILN_TIMING_RACE_SAMPLES 3u
+/* Work beyond the policy's, in multiples of its total_ns, that is spent on taking samples again
+ * which the board did not stay as fast as usual for. */
+#define KILN_TIMING_PATIENCE 2u
+#define KILN_TIMING_PATIENCE_MAX_NS UINT64_C(1000000000) /* of a total_ns */
 /* Warm-up ends here even when the times still drift: a kernel that takes longer is warm after its
  * first call. */
 #define KILN_TIMING_WARM_NS UINT64_C(10000000)
@@ -28,10 +33,19 @@ typedef struct kiln_timing_source {
     uint64_t overhead_ns; /* what a measurement of nothing takes */
 } kiln_timing_source;
 
+/* How fast the board is: read before and after every sample. */
+typedef struct kiln_timing_pace {
+    kiln_pace (*take)(void *context); /* NULL: it is not read, and no sample is taken again */
+    void *context;
+    kiln_pace usual; /* zeros: unknown, and no sample is taken again */
+} kiln_timing_pace;
+
 typedef struct kiln_timing {
     kiln_stop stop;
     uint32_t runs; /* per sample */
     uint32_t sample_count;
+    uint32_t again_count;   /* samples that were taken again and are not among these */
+    kiln_drift_ratio drift; /* median over the samples; zeros: unknown */
     uint64_t sample_ns[KILN_TIMING_SAMPLES_MAX]; /* each the time of `runs` runs */
 } kiln_timing;
 
@@ -48,14 +62,20 @@ typedef struct kiln_timing_turn {
     kiln_timing_source source;
     uint32_t runs; /* per sample */
     kiln_timing *timing;
+    /* Of each sample, while it lasts. */
+    double arithmetic[KILN_TIMING_SAMPLES_MAX], memory[KILN_TIMING_SAMPLES_MAX];
+    bool disturbed[KILN_TIMING_SAMPLES_MAX];
 } kiln_timing_turn;
 
 /* Takes samples as `policy` says, of all kernels in turns, forwards and backwards alternately,
  * until none of them needs more: they all get as many samples as each other, and the n-th of each
- * were taken at about the same time. A single kernel is raced out when its first samples all take
- * longer per run than `race_ns` (0: never). */
-void kiln_timing_sample(const kiln_timing_turn *turn, uint32_t count, const kiln_msg_policy *policy,
-                        double race_ns);
+ * were taken at about the same time. A sample that `pace` was out of band for is taken again, at
+ * once, until it is not or patience is at an end; of several tries the one with the least drift
+ * stays. What is left of disturbed ones goes, of all kernels, when enough others remain. A single
+ * kernel is raced out when its first samples all take longer per run than `race_ns` (0: never),
+ * with allowance for drift. */
+void kiln_timing_sample(kiln_timing_turn *turn, uint32_t count, const kiln_timing_pace *pace,
+                        const kiln_msg_policy *policy, double race_ns);
 /* Whether the first samples say that the kernel is slower than `race_ns` per run. */
 bool kiln_timing_is_raced(const kiln_timing *timing, double race_ns);
 

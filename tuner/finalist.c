@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/macros.h"
-#include "base/stats.h"
+#include "base/reading.h"
 #include "tuner/state.h"
 
 /* ---- Standings ---- */
@@ -18,44 +18,31 @@ static uint32_t runs_of(const kiln_u64s *samples, uint32_t runs, double *out_ns)
     return count;
 }
 
-uint32_t kiln_tuner_quiet_rounds(const kiln_msg_trial_result *result, bool *out_quiet) {
-    double burden[SAMPLES_MAX] = {0}, own[SAMPLES_MAX];
-    uint32_t rounds = KILN_MIN(result->samples_ns.count, SAMPLES_MAX), kept = 0;
-    for (uint32_t place = 0; place <= result->rivals.count; place++) {
-        const kiln_msg_rival_result *rival = place ? &result->rivals.item[place - 1] : NULL;
-        const kiln_u64s *samples = rival ? &rival->samples_ns : &result->samples_ns;
-        if ((rival && rival->outcome != KILN_OUTCOME_OK) || samples->count != rounds) continue;
-        (void)runs_of(samples, 1, own);
-        double least = rounds ? kiln_stats_of(own, rounds).minimum : 0;
-        for (uint32_t i = 0; least > 0 && i < rounds; i++) burden[i] += own[i] / least;
-    }
-    double most = rounds ? kiln_stats_median(burden, rounds) : 0;
-    for (uint32_t i = 0; i < rounds; i++) kept += out_quiet[i] = burden[i] <= most;
-    return kept;
+static double time_of(const kiln_msg_trial_result *result, const double *own, uint32_t count,
+                      double flops) {
+    return kiln_reading_of(&(kiln_samples){.ns = own,
+                                           .count = count,
+                                           .again = result->again,
+                                           .drift = {result->drift, result->drift_memory},
+                                           .flops = flops,
+                                           .peak_flops = result->peak_flops})
+        .time_ns;
 }
 
-static double quiet_median(const double *own, const bool *quiet, uint32_t rounds) {
-    double kept[SAMPLES_MAX];
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < rounds; i++)
-        if (quiet[i]) kept[count++] = own[i];
-    return kiln_stats_median(kept, count);
-}
-
-kiln_tuner_standing kiln_tuner_standing_of(const kiln_msg_trial_result *result, uint32_t place) {
+kiln_tuner_standing kiln_tuner_standing_of(const kiln_msg_trial_result *result, double flops,
+                                           uint32_t place) {
     double base[SAMPLES_MAX], own[SAMPLES_MAX], gain[SAMPLES_MAX];
-    bool quiet[SAMPLES_MAX];
     uint32_t count = runs_of(&result->samples_ns, result->runs, base);
     kiln_tuner_standing none = {0};
     if (count == 0 || result->outcome != KILN_OUTCOME_OK) return none;
-    (void)kiln_tuner_quiet_rounds(result, quiet);
-    if (place == 0) return (kiln_tuner_standing){quiet_median(base, quiet, count), 1};
+    if (place == 0) return (kiln_tuner_standing){time_of(result, base, count, flops), 1};
     const kiln_msg_rival_result *rival = &result->rivals.item[place - 1];
     if (rival->outcome != KILN_OUTCOME_OK) return none;
     if (runs_of(&rival->samples_ns, rival->runs, own) != count) return none;
     /* Pair by pair: what slows the machine down for longer than a round slows both. */
     for (uint32_t i = 0; i < count; i++) gain[i] = own[i] > 0 ? base[i] / own[i] : 0;
-    return (kiln_tuner_standing){quiet_median(own, quiet, count), kiln_stats_of(gain, count).low};
+    return (kiln_tuner_standing){time_of(result, own, count, flops),
+                                 kiln_reading_gain_low(gain, count)};
 }
 
 /* ---- Finals of a job ---- */
@@ -192,7 +179,7 @@ bool kiln_tuner_final_is_disturbed(const kiln_tuner_job *job, const kiln_tuner_t
                                    const kiln_msg_trial_result *result) {
     const kiln_tuner_job_task *task = &job->task[trial->task];
     uint64_t end_ns = kiln_tuner_job_end_ns(job), now_ns = job->tuner->now_ns;
-    double base_ns = kiln_tuner_standing_of(result, 0).median_ns;
+    double base_ns = kiln_tuner_standing_of(result, task->given.flops, 0).median_ns;
     double others_ns = costs_ns(job, KILN_TUNER_FINAL_NONE) + costs_ns(job, KILN_TUNER_FINAL_OPEN);
     bool has_time = end_ns > now_ns && (double)(end_ns - now_ns) > others_ns + cost_ns(task);
     return has_time && task->given.default_ns > 0 && base_ns > DISTURBED * task->given.default_ns;
@@ -202,11 +189,11 @@ bool kiln_tuner_final_is_disturbed(const kiln_tuner_job *job, const kiln_tuner_t
 bool kiln_tuner_final_count(kiln_tuner_job *job, const kiln_tuner_trial *trial,
                             const kiln_msg_trial_result *result) {
     kiln_tuner_job_task *task = &job->task[trial->task];
-    kiln_tuner_standing base = kiln_tuner_standing_of(result, 0);
+    kiln_tuner_standing base = kiln_tuner_standing_of(result, task->given.flops, 0);
     if (base.median_ns <= 0 || result->rivals.count != trial->artefact_count - 1) return false;
     task->given.default_ns = task->best_ns = base.median_ns;
     for (uint32_t place = 1; place < trial->artefact_count; place++) {
-        kiln_tuner_standing standing = kiln_tuner_standing_of(result, place);
+        kiln_tuner_standing standing = kiln_tuner_standing_of(result, task->given.flops, place);
         if (standing.median_ns > 0 && standing.gain_low >= 1)
             task->best_ns = KILN_MIN(task->best_ns, standing.median_ns);
     }

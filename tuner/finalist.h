@@ -27,17 +27,14 @@ extern const kiln_msg_policy kiln_tuner_final_policy;
 
 /* How a finalist did. */
 typedef struct kiln_tuner_standing {
-    double median_ns; /* of one run, in the quiet rounds; 0 when it did not run right */
+    double median_ns; /* of one run (base/reading.h); 0 when it did not run right */
     double gain_low;  /* lower end of the 95 % interval of the median of the default's time over its
                          own, from the  samples that were taken together; at least 1: it is really
                          faster. The  default  itself has 1. */
 } kiln_tuner_standing;
 
-/* Rounds of a final that nobody disturbed: what a neighbour slows down takes longer for all who
- * stand, so the faster half is kept, by the sum of all times over each one's least. Sets
- * out_quiet [samples of the default] and returns how many are. */
-uint32_t kiln_tuner_quiet_rounds(const kiln_msg_trial_result *result, bool *out_quiet);
-/* Of the default (place 0) or finalist `place` - 1 in a final's result. */
-kiln_tuner_standing kiln_tuner_standing_of(const kiln_msg_trial_result *result, uint32_t place);
+/* Of the default (place 0) or finalist `place` - 1 in a final's result; `flops` of one run. */
+kiln_tuner_standing kiln_tuner_standing_of(const kiln_msg_trial_result *result, double flops,
+                                           uint32_t place);
 
 #endif

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/macros.h"
-#include "base/stats.h"
+#include "base/reading.h"
 #include "tuner/state.h"
 
 /* Search policy and deadlines. A trial is over in a fraction of them; they bound what a bad one can
@@ -371,12 +371,18 @@ void kiln_tuner_on_trial_event(kiln_tuner *t, const kiln_msg_trial_event *event)
 }
 
 /* Of one run; all zero without samples. */
-static kiln_stats stats_of(const kiln_msg_trial_result *result) {
+static kiln_reading reading_of(const kiln_msg_trial_result *result, double flops) {
     double sample[1024];
     uint32_t count = KILN_MIN(result->samples_ns.count, (uint32_t)KILN_ARRAY_COUNT(sample));
     for (uint32_t i = 0; i < count; i++)
         sample[i] = (double)result->samples_ns.item[i] / (result->runs ? result->runs : 1);
-    return count ? kiln_stats_of(sample, count) : (kiln_stats){0};
+    if (count == 0) return (kiln_reading){0};
+    return kiln_reading_of(&(kiln_samples){.ns = sample,
+                                           .count = count,
+                                           .again = result->again,
+                                           .drift = {result->drift, result->drift_memory},
+                                           .flops = flops,
+                                           .peak_flops = result->peak_flops});
 }
 
 static void record(kiln_tuner_job *job, kiln_tuner_trial *trial,
@@ -444,9 +450,10 @@ void kiln_tuner_on_result(kiln_tuner *t, const kiln_msg_trial_result *result) {
     }
     trial->raced = result->stop == KILN_STOP_RACED;
     bool ok = trial->outcome == KILN_OUTCOME_OK;
-    kiln_stats stats = ok ? stats_of(result) : (kiln_stats){0};
-    trial->median_ns = stats.median;
-    trial->least_ns = stats.minimum;
+    const double flops = job->task[trial->task].given.flops;
+    kiln_reading reading = ok ? reading_of(result, flops) : (kiln_reading){0};
+    trial->median_ns = reading.time_ns;
+    trial->least_ns = reading.least_ns;
     trial->peak_flops = result->peak_flops;
     trial->state = KILN_TRIAL_RECORDING;
     trial->from_board = true;

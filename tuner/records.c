@@ -26,20 +26,18 @@ static kiln_status put_device(kiln_shell *shell, const kiln_msg_lease_grant *gra
     return st;
 }
 
-/* Raw samples as the time of one run each: all, or those that `kept` marks. */
-static kiln_db_samples samples_of(const kiln_msg_trial_result *result, const bool *kept,
-                                  kiln_arena *scratch) {
-    double *data = KILN_ARENA_ARRAY(scratch, double, result->samples_ns.count);
+/* Raw samples as the time of one run each. */
+static kiln_db_samples samples_of(const kiln_msg_trial_result *result, kiln_arena *scratch) {
+    const uint32_t count = result->samples_ns.count;
+    double *data = KILN_ARENA_ARRAY(scratch, double, count);
     double runs = result->runs ? result->runs : 1;
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < result->samples_ns.count; i++)
-        if (!kept || kept[i]) data[count++] = (double)result->samples_ns.item[i] / runs;
+    for (uint32_t i = 0; i < count; i++) data[i] = (double)result->samples_ns.item[i] / runs;
     return (kiln_db_samples){data, count};
 }
 
 static void fill_measurement(kiln_db_record *row, const kiln_msg_trial_result *result,
-                             const bool *kept, kiln_arena *scratch) {
-    row->samples_ns = samples_of(result, kept, scratch);
+                             kiln_arena *scratch) {
+    row->samples_ns = samples_of(result, scratch);
     row->runs_per_sample = result->runs;
     row->stop_reason = kiln_str_from(kiln_stop_name(result->stop));
     row->error = result->error;
@@ -48,6 +46,8 @@ static void fill_measurement(kiln_db_record *row, const kiln_msg_trial_result *r
     row->raced = result->stop == KILN_STOP_RACED;
     row->throttled = result->out_of_band;
     row->drift = result->drift;
+    row->drift_memory = result->drift_memory;
+    row->again = result->again;
     row->cache_state = KILN_STR("warm");
     row->peak_flops = result->peak_flops;
     const kiln_msg_phases *spent = &result->times_ns;
@@ -93,7 +93,7 @@ static kiln_status put_record(kiln_shell_job *job, const kiln_candidate *candida
     kiln_db_task task_row = {
         .key = task->key, .op = task->op, .canonical = task->text, .flops = task->flops};
     kiln_db_target target_row = {.target = job->spec.target};
-    if (action->result) fill_measurement(&row, action->result, NULL, scratch);
+    if (action->result) fill_measurement(&row, action->result, scratch);
     kiln_status st = kiln_db_put_task(shell->db, &task_row);
     if (!st) st = kiln_db_put_target(shell->db, &target_row);
     if (!st && action->result && action->grant) {
@@ -130,14 +130,11 @@ static kiln_msg_trial_result result_of(const kiln_msg_trial_result *result, uint
     return own;
 }
 
-/* One more record for each finalist: all that was known of it, with the final's samples of quiet
- * rounds. */
+/* One more record for each finalist: all that was known of it, with the final's samples. */
 static kiln_status put_final(kiln_shell_job *job, const kiln_tuner_action *action,
                              kiln_arena *scratch) {
     const kiln_shell_task *task = &job->task[action->task];
     kiln_str fingerprint = {0};
-    bool *quiet = KILN_ARENA_ARRAY(scratch, bool, action->result->samples_ns.count);
-    (void)kiln_tuner_quiet_rounds(action->result, quiet);
     kiln_status st = put_device(job->shell, action->grant, action->result, scratch, &fingerprint);
     for (uint32_t place = 0; !st && place < task->finalist_count; place++) {
         kiln_db_record row = task->finalist[place].row;
@@ -151,12 +148,11 @@ static kiln_status put_final(kiln_shell_job *job, const kiln_tuner_action *actio
         row.blame = kiln_str_from(kiln_blame_name((kiln_blame)own.blame));
         row.detail = own.text;
         row.final = 1;
-        row.gain_low = kiln_tuner_standing_of(action->result, place).gain_low;
+        row.gain_low = kiln_tuner_standing_of(action->result, task->flops, place).gain_low;
         row.project = job->spec.project;
         row.user = job->spec.user;
         row.stored_wall_ns = (int64_t)kiln_clock_wall_ns();
-        bool paired = own.samples_ns.count == action->result->samples_ns.count;
-        fill_measurement(&row, &own, paired ? quiet : NULL, scratch);
+        fill_measurement(&row, &own, scratch);
         st = kiln_db_put_record(job->shell->db, &row);
     }
     return st;

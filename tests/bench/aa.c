@@ -1,17 +1,20 @@
-/* bench-aa MODEL.onnx RPC-SERVER TUNER KERNELS REPEATS: measures identical artefacts again and
- * again, in an order of chance, as the board does, and counts how often a difference is seen where
- * there is none.
+/* bench-aa RPC-SERVER TUNER KERNELS REPEATS MODEL SLOWER.onnx...: measures artefacts again and
+ * again, in an order of chance, as the board does, and counts how often a difference is seen
  *
- *     alone     pairs of measurements of one artefact whose 95 % intervals do not meet
- *     in turns  finals in which an artefact stands against itself and is called really faster
+ *     alone     between two measurements of one artefact, where there is none
+ *     in turns  in finals in which an artefact stands against itself and is called really faster
+ *     power     between the default schedules of MODEL and of each SLOWER, which does more work
  *
- * Prints a JSON object. Neither share should be above 0.05. */
+ * of those in band. KERNELS artefacts of MODEL, its default first. Prints a JSON object. The first
+ * two shares should not be above 0.05; what the last shows is what that costs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/manifest.h"
 #include "base/rand.h"
+#include "base/reading.h"
 #include "base/stats.h"
 #include "compiler-core/core.h"
 #include "rpc-server/board.h"
@@ -19,15 +22,21 @@
 #include "tuner/finalist.h"
 #include "tuner/measure/builder.h"
 
-#define KERNELS_MAX 16u
+#define KERNELS_MAX 16u /* of all models */
 #define REPEATS_MAX 200u
 #define SEED 7u
 #define WORK_DEADLINE_NS UINT64_C(120000000000)
 
 typedef struct measurement {
-    double median_ns, low_ns, high_ns, drift;
+    kiln_reading reading;
     bool out_of_band;
 } measurement;
+
+typedef struct subject {
+    const char *path, *reference;
+    double flops;
+    measurement m[REPEATS_MAX];
+} subject;
 
 typedef struct bench {
     kiln_arena arena;
@@ -89,10 +98,15 @@ static const char *write_blob(bench *b, const char *name, uint32_t number, kiln_
     return path;
 }
 
-/* The reference and `count` artefacts of the model's first task: the default and samples of its
- * space. */
-static void build_all(bench *b, const char *model, uint32_t count, const char **out_artefact,
-                      const char **out_reference) {
+static double flops_of(bench *b, kiln_str bytes) {
+    kiln_artefact artefact;
+    must(kiln_artefact_decode(bytes, &b->arena, &artefact), "an artefact");
+    return artefact.manifest.flops;
+}
+
+/* `count` artefacts of the model's first task: the default and samples of its space. */
+static void build_all(bench *b, const char *model, uint32_t count, subject *out) {
+    static uint32_t number;
     kiln_target target;
     kiln_strbuf text = {0};
     kiln_program *te = NULL;
@@ -108,7 +122,7 @@ static void build_all(bench *b, const char *model, uint32_t count, const char **
     request.task_key = b->reply.task->key;
     request.work = KILN_WORK_REFERENCE;
     ask(b, &request, "the reference");
-    *out_reference = write_blob(b, "reference", 0, b->reply.bytes);
+    const char *reference = write_blob(b, "reference", ++number, b->reply.bytes);
 
     must(kiln_program_parse(request.te, &b->arena, &te), "the task");
     must(kiln_space_create(te, &target, &b->arena, &space), "its space");
@@ -130,7 +144,10 @@ static void build_all(bench *b, const char *model, uint32_t count, const char **
             kiln_builders_submit(b->builders, &request, false, WORK_DEADLINE_NS, on_work, b);
             while (!b->done && kiln_loop_run_once(b->loop)) {}
             if (!b->failure)
-                out_artefact[built] = write_blob(b, "artefact", built, b->reply.bytes), built++;
+                out[built++] =
+                    (subject){.path = write_blob(b, "artefact", ++number, b->reply.bytes),
+                              .reference = reference,
+                              .flops = flops_of(b, b->reply.bytes)};
         }
         kiln_status_free(refused); /* drawn again */
         kiln_strbuf_deinit(&bytes);
@@ -180,29 +197,65 @@ static void measure(bench *b, const kiln_cage_blobs *blobs, const kiln_msg_polic
         give_up("a measurement", kiln_str_dup(&b->arena, b->result.text));
 }
 
-static measurement read_result(const kiln_msg_trial_result *result) {
+static measurement read_result(const kiln_msg_trial_result *result, double flops) {
     double sample[1024];
     for (uint32_t i = 0; i < result->samples_ns.count; i++)
         sample[i] = (double)result->samples_ns.item[i] / result->runs;
-    kiln_stats stats = kiln_stats_of(sample, result->samples_ns.count);
-    return (measurement){stats.median, stats.low, stats.high, result->drift, result->out_of_band};
+    const kiln_samples samples = {.ns = sample,
+                                  .count = result->samples_ns.count,
+                                  .again = result->again,
+                                  .drift = {result->drift, result->drift_memory},
+                                  .flops = flops,
+                                  .peak_flops = result->peak_flops};
+    return (measurement){kiln_reading_of(&samples), result->out_of_band};
 }
 
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+/* Pairs that were asked about, and how many were called different. */
+typedef struct tally {
+    uint32_t different, pairs;
+} tally;
+
+static void count_pair(const measurement *a, const measurement *b, tally *t) {
+    if (a->out_of_band || b->out_of_band) return;
+    t->different += kiln_reading_differs(&a->reading, &b->reading);
+    t->pairs++;
 }
 
-/* Pairs called different among measurements that are in band, and all such pairs. */
-static void count_pairs(const measurement *m, uint32_t count, uint32_t *out_different,
-                        uint32_t *out_pairs) {
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t j = i + 1; j < count; j++) {
-            if (m[i].out_of_band || m[j].out_of_band) continue;
-            *out_different += m[i].low_ns > m[j].high_ns || m[j].low_ns > m[i].high_ns;
-            ++*out_pairs;
-        }
+static void count_alike(const subject *a, uint32_t repeats, tally *t) {
+    for (uint32_t i = 0; i < repeats; i++)
+        for (uint32_t j = i + 1; j < repeats; j++) count_pair(&a->m[i], &a->m[j], t);
 }
+
+static tally count_unlike(const subject *a, const subject *b, uint32_t repeats) {
+    tally t = {0};
+    for (uint32_t i = 0; i < repeats; i++)
+        for (uint32_t j = 0; j < repeats; j++) count_pair(&a->m[i], &b->m[j], &t);
+    return t;
+}
+
+/* Times in band, in `out_ns`, and half the interval of each in `out_doubt`. */
+static uint32_t times_of(const subject *a, uint32_t repeats, double *out_ns, double *out_doubt) {
+    uint32_t count = 0;
+    for (uint32_t r = 0; r < repeats; r++) {
+        if (a->m[r].out_of_band) continue;
+        out_doubt[count] = a->m[r].reading.doubt;
+        out_ns[count++] = a->m[r].reading.time_ns;
+    }
+    return count;
+}
+
+/* Median of all its times, and how far nine in ten and one in ten of them are apart. */
+static double middle_of(const subject *a, uint32_t repeats, double *out_spread, double *out_doubt) {
+    double ns[REPEATS_MAX], doubt[REPEATS_MAX];
+    const uint32_t count = times_of(a, repeats, ns, doubt);
+    *out_spread = *out_doubt = 0;
+    if (count == 0) return 0;
+    *out_spread = kiln_stats_quantile(ns, count, 0.9) / kiln_stats_quantile(ns, count, 0.1) - 1;
+    *out_doubt = kiln_stats_median(doubt, count);
+    return kiln_stats_median(ns, count);
+}
+
+static double share_of(tally t) { return t.pairs ? (double)t.different / t.pairs : 0; }
 
 static void open_bench(bench *b, char **argv) {
     char *folder = NULL;
@@ -211,13 +264,13 @@ static void open_bench(bench *b, char **argv) {
     b->folder = folder;
     must(kiln_loop_create(&b->loop), "the loop");
     b->builders = kiln_builders_create(
-        b->loop, &(kiln_builders_options){.program = argv[3], .worker_count = 1});
+        b->loop, &(kiln_builders_options){.program = argv[2], .worker_count = 1});
     uint32_t core[KILN_EXECUTOR_CORES_MAX];
     const uint32_t core_count = kiln_board_cores(core, KILN_EXECUTOR_CORES_MAX);
     must(kiln_slots_share(core, core_count, 1, "/sys/devices/system", &b->slots), "a slot");
     kiln_slots_leave(&b->slots);
     const kiln_cage_options options = {.loop = b->loop,
-                                       .program = argv[2],
+                                       .program = argv[1],
                                        .folder = kiln_arena_printf(&b->arena, "%s/run", folder),
                                        .slots = &b->slots,
                                        .handler = &handler,
@@ -234,46 +287,68 @@ static void close_bench(bench *b) {
     kiln_arena_deinit(&b->arena);
 }
 
-int main(int argc, char **argv) {
+/* One measurement of each artefact, in an order of chance, and one final of an artefact against
+ * itself. */
+static void measure_round(bench *b, subject *a, uint32_t count, uint32_t round, kiln_rand *rand,
+                          tally *finals) {
     static const kiln_msg_policy search = {5, 20, 0.01, 1000000, 50000000};
-    static const kiln_msg_policy final = {10, 40, 0.005, 1000000, 100000000};
-    static measurement m[KERNELS_MAX][REPEATS_MAX];
-    bench b = {0};
-    if (argc != 6) give_up("usage", "bench-aa MODEL RPC-SERVER TUNER KERNELS REPEATS");
-    uint32_t kernels = (uint32_t)strtoul(argv[4], NULL, 10), different = 0, pairs = 0, out = 0;
-    uint32_t repeats = (uint32_t)strtoul(argv[5], NULL, 10), faster = 0, finals = 0;
-    if (kernels < 1 || kernels > KERNELS_MAX || repeats < 2 || repeats > REPEATS_MAX)
-        give_up("usage", "1 to 16 kernels, 2 to 200 repeats");
-    const char *artefact[KERNELS_MAX], *reference = NULL;
-    open_bench(&b, argv);
-    build_all(&b, argv[1], kernels, artefact, &reference);
+    const uint32_t first = (uint32_t)kiln_rand_below(rand, count);
+    for (uint32_t i = 0; i < count; i++) {
+        subject *one = &a[(first + i) % count];
+        measure(b, &(kiln_cage_blobs){one->reference, 1, {one->path}}, &search);
+        one->m[round] = read_result(&b->result, one->flops);
+    }
+    const subject *self = &a[round % count];
+    measure(b, &(kiln_cage_blobs){self->reference, 2, {self->path, self->path}},
+            &kiln_tuner_final_policy);
+    finals->different += kiln_tuner_standing_of(&b->result, self->flops, 1).gain_low > 1;
+    finals->pairs++;
+}
 
-    double spread[KERNELS_MAX], medians[REPEATS_MAX];
+static void report(const subject *a, uint32_t kernels, uint32_t slower, uint32_t repeats,
+                   tally finals) {
+    double spread[KERNELS_MAX], doubt[KERNELS_MAX], ns[KERNELS_MAX];
+    tally alike = {0};
+    uint32_t out = 0;
+    for (uint32_t k = 0; k < kernels + slower; k++) {
+        count_alike(&a[k], repeats, &alike);
+        ns[k] = middle_of(&a[k], repeats, &spread[k], &doubt[k]);
+        for (uint32_t r = 0; r < repeats; r++) out += a[k].m[r].out_of_band;
+    }
+    printf("{\"event\":\"aa\",\"measurements\":%u,\"out_of_band\":%u,\"pairs\":%u,"
+           "\"different\":%u,\"share\":%.4g,\"spread\":%.4g,\"doubt\":%.4g,\"finals\":%u,"
+           "\"faster\":%u,\"finals_share\":%.4g,\"power\":[",
+           (kernels + slower) * repeats, out, alike.pairs, alike.different, share_of(alike),
+           kiln_stats_median(spread, kernels + slower), kiln_stats_median(doubt, kernels + slower),
+           finals.pairs, finals.different, share_of(finals));
+    for (uint32_t k = kernels; k < kernels + slower; k++) {
+        const tally unlike = count_unlike(&a[0], &a[k], repeats);
+        printf("%s{\"slower\":%.4g,\"pairs\":%u,\"different\":%u,\"share\":%.4g}",
+               k > kernels ? "," : "", ns[0] > 0 ? ns[k] / ns[0] - 1 : 0, unlike.pairs,
+               unlike.different, share_of(unlike));
+    }
+    printf("]}\n");
+}
+
+int main(int argc, char **argv) {
+    static subject a[KERNELS_MAX];
+    bench b = {0};
+    if (argc < 6)
+        give_up("usage", "bench-aa RPC-SERVER TUNER KERNELS REPEATS MODEL SLOWER.onnx...");
+    const uint32_t kernels = (uint32_t)strtoul(argv[3], NULL, 10), slower = (uint32_t)argc - 6;
+    const uint32_t repeats = (uint32_t)strtoul(argv[4], NULL, 10);
+    if (kernels < 1 || kernels + slower > KERNELS_MAX || repeats < 2 || repeats > REPEATS_MAX)
+        give_up("usage", "1 to 16 kernels, 2 to 200 repeats");
+    open_bench(&b, argv);
+    build_all(&b, argv[5], kernels, a);
+    for (uint32_t i = 0; i < slower; i++) build_all(&b, argv[6 + i], 1, &a[kernels + i]);
+
+    tally finals = {0};
     kiln_rand rand;
     kiln_rand_init(&rand, SEED);
-    for (uint32_t r = 0; r < repeats; r++) {
-        uint32_t first = (uint32_t)kiln_rand_below(&rand, kernels);
-        for (uint32_t i = 0; i < kernels; i++) {
-            uint32_t k = (first + i) % kernels;
-            measure(&b, &(kiln_cage_blobs){reference, 1, {artefact[k]}}, &search);
-            m[k][r] = read_result(&b.result);
-            out += m[k][r].out_of_band;
-        }
-        uint32_t k = r % kernels;
-        measure(&b, &(kiln_cage_blobs){reference, 2, {artefact[k], artefact[k]}}, &final);
-        faster += kiln_tuner_standing_of(&b.result, 1).gain_low > 1;
-        finals++;
-    }
-    for (uint32_t k = 0; k < kernels; k++) {
-        count_pairs(m[k], repeats, &different, &pairs);
-        for (uint32_t r = 0; r < repeats; r++) medians[r] = m[k][r].median_ns;
-        qsort(medians, repeats, sizeof medians[0], by_value);
-        spread[k] = medians[repeats * 9 / 10] / medians[repeats / 10] - 1;
-    }
-    printf("{\"event\":\"aa\",\"kernels\":%u,\"repeats\":%u,\"pairs\":%u,\"different\":%u,"
-           "\"share\":%.4g,\"out_of_band\":%u,\"spread\":%.4g,\"finals\":%u,\"faster\":%u}\n",
-           kernels, repeats, pairs, different, pairs ? (double)different / pairs : 0.0, out,
-           kiln_stats_median(spread, kernels), finals, faster);
+    for (uint32_t r = 0; r < repeats; r++)
+        measure_round(&b, a, kernels + slower, r, &rand, &finals);
+    report(a, kernels, slower, repeats, finals);
     close_bench(&b);
     return 0;
 }

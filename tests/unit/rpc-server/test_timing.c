@@ -1,7 +1,9 @@
 /* Measuring rules on a made-up clock. */
+#include <math.h>
 #include <string.h>
 
 #include "base/rand.h"
+#include "base/reading.h"
 #include "rpc-server/timing.h"
 #include "tests/support/test.h"
 
@@ -34,15 +36,20 @@ static const kiln_msg_policy search_policy = {.samples_min = 5,
                                               .sample_ns = 1000000,
                                               .total_ns = 50000000};
 
+/* Nobody looks how fast the board is. */
+static const kiln_timing_pace unread = {0};
+
 static kiln_timing measure(machine *m, const kiln_msg_policy *policy, uint64_t overhead_ns) {
     kiln_rand_init(&m->rand, 7);
     kiln_timing_source source = {run, m, overhead_ns};
     kiln_timing timing;
     uint64_t first_ns = 0;
     run(m, 1, &first_ns);
-    uint32_t runs = kiln_timing_warm_up(&source, policy, first_ns);
+    kiln_timing_turn turn = {.source = source,
+                             .runs = kiln_timing_warm_up(&source, policy, first_ns),
+                             .timing = &timing};
     m->total_ns = 0;
-    kiln_timing_sample(&(kiln_timing_turn){source, runs, &timing}, 1, policy, 0);
+    kiln_timing_sample(&turn, 1, &unread, policy, 0);
     return timing;
 }
 
@@ -126,12 +133,12 @@ static void a_clear_loser_stops_after_its_first_samples(void **state) {
     (void)state;
     machine m = {.base_ns = 2e6, .noise = 0.5};
     kiln_timing timing;
-    const kiln_timing_turn turn = {{run, &m, 0}, 1, &timing};
+    kiln_timing_turn turn = {.source = {run, &m, 0}, .runs = 1, .timing = &timing};
     kiln_rand_init(&m.rand, 7);
-    kiln_timing_sample(&turn, 1, &search_policy, 1.9e6);
+    kiln_timing_sample(&turn, 1, &unread, &search_policy, 1.9e6);
     assert_int_equal(timing.stop, KILN_STOP_RACED);
     assert_int_equal(timing.sample_count, KILN_TIMING_RACE_SAMPLES);
-    kiln_timing_sample(&turn, 1, &search_policy, 3e6);
+    kiln_timing_sample(&turn, 1, &unread, &search_policy, 3e6);
     assert_true(timing.stop != KILN_STOP_RACED && timing.sample_count >= 5);
 }
 
@@ -142,13 +149,149 @@ static void kernels_in_turns_get_as_many_samples_as_each_other(void **state) {
     kiln_timing_turn turn[3];
     for (int i = 0; i < 3; i++) {
         kiln_rand_init(&m[i].rand, 7);
-        turn[i] = (kiln_timing_turn){{run, &m[i], 0}, 1, &timing[i]};
+        turn[i] = (kiln_timing_turn){.source = {run, &m[i], 0}, .runs = 1, .timing = &timing[i]};
     }
     /* The first and the last would be done after five; the bound is for kernels that run alone. */
-    kiln_timing_sample(turn, 3, &search_policy, 1);
+    kiln_timing_sample(turn, 3, &unread, &search_policy, 1);
     for (int i = 0; i < 3; i++) assert_int_equal(timing[i].sample_count, 20);
     assert_int_equal(timing[0].stop, KILN_STOP_CONVERGED);
     assert_int_equal(timing[1].stop, KILN_STOP_COUNT_CAP);
+}
+
+/* ---- Boards that others use: a made-up clock on which neighbours come and go ---- */
+
+#define USUAL_NS 5000.0 /* of either part of the reference kernel */
+
+/* A board on which all work takes `slower` times as long, but for the share of time that it is
+ * `busy`: then, for BURST_NS, `slowed` times. */
+typedef struct board {
+    double slower, slowed, busy;
+    double kernel_ns;
+    uint64_t now_ns;
+    kiln_rand rand;
+    uint64_t burst_until_ns, rest_until_ns;
+} board;
+
+#define BURST_NS 4e6
+
+static double speed_of(board *b) {
+    if (b->busy <= 0) return b->slower;
+    if (b->now_ns >= b->burst_until_ns && b->now_ns >= b->rest_until_ns) {
+        b->burst_until_ns = b->now_ns + (uint64_t)(BURST_NS * (0.5 + kiln_rand_unit(&b->rand)));
+        b->rest_until_ns = b->burst_until_ns + (uint64_t)(BURST_NS * (1 - b->busy) / b->busy *
+                                                          (0.5 + kiln_rand_unit(&b->rand)));
+    }
+    return b->slower * (b->now_ns < b->burst_until_ns ? b->slowed : 1);
+}
+
+static uint64_t pass(board *b, double ns) {
+    const double spent = ns * speed_of(b);
+    b->now_ns += (uint64_t)spent;
+    return (uint64_t)spent;
+}
+
+static void run_on(void *context, uint32_t runs, uint64_t *out_ns) {
+    board *b = context;
+    *out_ns = 0;
+    for (uint32_t i = 0; i < runs; i++)
+        *out_ns += pass(b, b->kernel_ns * (1 + 0.004 * kiln_rand_unit(&b->rand)));
+}
+
+static kiln_pace take_on(void *context) {
+    board *b = context;
+    return (kiln_pace){(double)pass(b, USUAL_NS), (double)pass(b, USUAL_NS)};
+}
+
+static kiln_timing measure_on(board *b, double race_ns) {
+    static kiln_timing_turn turn;
+    kiln_timing timing;
+    const kiln_timing_pace pace = {take_on, b, {USUAL_NS, USUAL_NS}};
+    turn = (kiln_timing_turn){.source = {run_on, b, 0}, .runs = 1, .timing = &timing};
+    kiln_timing_sample(&turn, 1, &pace, &search_policy, race_ns);
+    return timing;
+}
+
+/* As a trial's result is read. */
+static kiln_reading read_on(const board *b, const kiln_timing *timing) {
+    double ns[KILN_TIMING_SAMPLES_MAX];
+    for (uint32_t i = 0; i < timing->sample_count; i++)
+        ns[i] = (double)timing->sample_ns[i] / timing->runs;
+    return kiln_reading_of(&(kiln_samples){.ns = ns,
+                                           .count = timing->sample_count,
+                                           .again = timing->again_count,
+                                           .drift = timing->drift,
+                                           .flops = b->kernel_ns * 50, /* half the peak */
+                                           .peak_flops = 100e9});
+}
+
+static void a_quiet_board_costs_nothing(void **state) {
+    (void)state;
+    board b = {.slower = 1, .kernel_ns = 1e6};
+    const kiln_timing timing = measure_on(&b, 0);
+    assert_int_equal(timing.sample_count, 5);
+    assert_int_equal(timing.again_count, 0);
+    assert_true(timing.drift.arithmetic == 1 && timing.drift.memory == 1);
+}
+
+static void slow_drift_in_band_is_corrected_to_one_percent(void **state) {
+    (void)state;
+    for (double slower = 0.96; slower < 1.05; slower += 0.01) {
+        board b = {.slower = slower, .kernel_ns = 1e6};
+        const kiln_timing timing = measure_on(&b, 0);
+        const kiln_reading reading = read_on(&b, &timing);
+        assert_int_equal(timing.again_count, 0);
+        assert_true(fabs(reading.raw_ns / 1e6 - slower) < 0.005);
+        assert_true(fabs(reading.time_ns / 1e6 - 1) < 0.01);
+        assert_false(kiln_reading_is_out(&timing.drift));
+    }
+}
+
+static void samples_beside_a_neighbour_are_taken_again(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        board b = {.slower = 1, .slowed = 1.5, .busy = 0.5, .kernel_ns = 1e6};
+        kiln_rand_init(&b.rand, seed);
+        const kiln_timing timing = measure_on(&b, 0);
+        const kiln_reading reading = read_on(&b, &timing);
+        assert_false(kiln_reading_is_out(&timing.drift));
+        assert_in_range(timing.sample_count, 5, 20);
+        assert_true(fabs(reading.time_ns / 1e6 - 1) < 0.01);
+    }
+}
+
+static void a_board_that_stays_slow_is_marked_and_patience_ends(void **state) {
+    (void)state;
+    board b = {.slower = 1.4, .kernel_ns = 1e6};
+    const kiln_timing timing = measure_on(&b, 0);
+    assert_true(kiln_reading_is_out(&timing.drift));
+    assert_int_equal(timing.sample_count, 5);
+    assert_true(b.now_ns < (KILN_TIMING_PATIENCE + 1) * search_policy.total_ns + 20000000);
+    /* Its doubt says how far off it may be. */
+    const kiln_reading reading = read_on(&b, &timing);
+    assert_true(log(reading.time_ns / 1e6) < reading.doubt);
+}
+
+static void a_sick_board_makes_no_loser(void **state) {
+    (void)state;
+    board slow = {.slower = 1.4, .kernel_ns = 1e6}, quiet = {.slower = 1, .kernel_ns = 1.4e6};
+    assert_true(measure_on(&slow, 1.2e6).stop != KILN_STOP_RACED);
+    assert_true(measure_on(&quiet, 1.2e6).stop == KILN_STOP_RACED);
+}
+
+static void rounds_stay_whole_when_disturbed_ones_go(void **state) {
+    (void)state;
+    static kiln_timing_turn turn[2];
+    kiln_timing timing[2];
+    board b = {.slower = 1, .slowed = 1.5, .busy = 0.6, .kernel_ns = 1e6};
+    kiln_rand_init(&b.rand, 3);
+    const kiln_timing_pace pace = {take_on, &b, {USUAL_NS, USUAL_NS}};
+    for (int i = 0; i < 2; i++)
+        turn[i] = (kiln_timing_turn){.source = {run_on, &b, 0}, .runs = 1, .timing = &timing[i]};
+    kiln_timing_sample(turn, 2, &pace, &search_policy, 0);
+    assert_int_equal(timing[0].sample_count, timing[1].sample_count);
+    assert_true(timing[0].sample_count >= search_policy.samples_min);
+    for (uint32_t i = 0; i < timing[0].sample_count; i++)
+        assert_false(turn[0].arithmetic[i] > 1.05 || turn[1].arithmetic[i] > 1.05);
 }
 
 static void the_timer_costs_something(void **state) {
@@ -168,6 +311,12 @@ int main(void) {
         cmocka_unit_test(policies_beyond_the_limits_are_cut),
         cmocka_unit_test(a_clear_loser_stops_after_its_first_samples),
         cmocka_unit_test(kernels_in_turns_get_as_many_samples_as_each_other),
+        cmocka_unit_test(a_quiet_board_costs_nothing),
+        cmocka_unit_test(slow_drift_in_band_is_corrected_to_one_percent),
+        cmocka_unit_test(samples_beside_a_neighbour_are_taken_again),
+        cmocka_unit_test(a_board_that_stays_slow_is_marked_and_patience_ends),
+        cmocka_unit_test(a_sick_board_makes_no_loser),
+        cmocka_unit_test(rounds_stay_whole_when_disturbed_ones_go),
         cmocka_unit_test(the_timer_costs_something),
     };
     return cmocka_run_group_tests_name("rpc-server/timing", tests, NULL, NULL);

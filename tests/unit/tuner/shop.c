@@ -214,7 +214,7 @@ void shop_answer(shop *s, const kiln_msg_trial *trial, kiln_outcome outcome) {
     kiln_msg_rival_result rival[KILN_MESSAGES_RIVALS];
     uint64_t faster[KILN_MESSAGES_RIVALS][3];
     for (uint32_t i = 0; i < trial->rivals.count; i++) {
-        for (uint32_t k = 0; k < 3; k++) faster[i][k] = samples[k] * (1000 - i) / 1000;
+        for (uint32_t k = 0; k < 3; k++) faster[i][k] = samples[k] * (100 - 3 * i) / 100;
         rival[i] = (kiln_msg_rival_result){
             .outcome = outcome, .runs = 2, .samples_ns = {faster[i], 3}, .checked = true};
     }

@@ -1,0 +1,75 @@
+#include "base/reading.h"
+
+#include <math.h>
+
+#include "base/check.h"
+#include "base/macros.h"
+#include "base/stats.h"
+
+/* Standard deviations to either side: Student's, for spreads that some twenty readings told. */
+#define SIDE_95 2.1
+#define FASTER_HALF 0.25 /* its median is this quantile of all */
+
+/* Of a part that may be unknown. */
+static double log_ratio(double ratio) { return ratio > 0 ? log(ratio) : 0; }
+
+static double within(double value, double band) {
+    return KILN_MAX(KILN_MIN(value, log1p(band)), -log1p(band));
+}
+
+/* How much of the kernel's time its arithmetic takes at least. */
+static double share_of_peak(const kiln_samples *samples, double time_ns) {
+    if (!(samples->peak_flops > 0)) return 0;
+    return KILN_MIN(samples->flops / (samples->peak_flops * time_ns * 1e-9), 1);
+}
+
+/* Half the interval of the samples' quartile, over it. */
+static double doubt_of_samples(const kiln_samples *samples, double quartile_ns) {
+    double low_ns = 0, high_ns = 0;
+    kiln_stats_quantile_interval(samples->ns, samples->count, FASTER_HALF, &low_ns, &high_ns);
+    return (high_ns - low_ns) / 2 / quartile_ns;
+}
+
+static double doubt_of_process(const kiln_samples *samples) {
+    const double all = (double)(samples->count + samples->again);
+    const double busy = KILN_READING_BUSY_SPREAD * (double)samples->again / all;
+    return SIDE_95 * hypot(KILN_READING_QUIET_SPREAD, busy);
+}
+
+kiln_reading kiln_reading_of(const kiln_samples *samples) {
+    KILN_CHECK(samples->count >= 1);
+    const double raw_ns = kiln_stats_quantile(samples->ns, samples->count, FASTER_HALF);
+    kiln_reading reading = {raw_ns, raw_ns, kiln_stats_of(samples->ns, samples->count).minimum,
+                            INFINITY};
+    if (!(raw_ns > 0)) return reading;
+
+    const double share = share_of_peak(samples, raw_ns);
+    const double arithmetic = log_ratio(samples->drift.arithmetic);
+    const double memory = log_ratio(samples->drift.memory);
+    const double seen = share * arithmetic + (1 - share) * memory;
+    const double taken = share * within(arithmetic, KILN_READING_ARITHMETIC_BAND) +
+                         (1 - share) * within(memory, KILN_READING_MEMORY_BAND);
+    const double of_drift = KILN_READING_CORRECTION_DOUBT * fabs(taken) + fabs(seen - taken);
+    reading.time_ns = raw_ns * exp(-taken);
+    reading.doubt =
+        hypot(hypot(doubt_of_samples(samples, raw_ns), doubt_of_process(samples)), of_drift);
+    return reading;
+}
+
+bool kiln_reading_is_out(const kiln_drift_ratio *drift) {
+    return fabs(log_ratio(drift->arithmetic)) > log1p(KILN_READING_ARITHMETIC_BAND) ||
+           fabs(log_ratio(drift->memory)) > log1p(KILN_READING_MEMORY_BAND);
+}
+
+bool kiln_reading_differs(const kiln_reading *a, const kiln_reading *b) {
+    if (!(a->time_ns > 0) || !(b->time_ns > 0)) return false;
+    return fabs(log(a->time_ns / b->time_ns)) > hypot(a->doubt, b->doubt);
+}
+
+/* Drift hits both of a pair; where their code and buffers lie does not. */
+double kiln_reading_gain_low(const double *gain, size_t count) {
+    const kiln_stats stats = kiln_stats_of(gain, count);
+    if (!(stats.low > 0)) return 0;
+    return stats.median *
+           exp(-hypot(log(stats.median / stats.low), SIDE_95 * KILN_READING_QUIET_SPREAD));
+}

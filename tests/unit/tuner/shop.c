@@ -174,6 +174,25 @@ void shop_begin_for(shop *s, double seconds, uint32_t trials, uint32_t task_coun
     shop_prepare(s, task_count, NULL, 0);
 }
 
+void shop_begin_tasks(shop *s, double seconds, uint32_t trials, const kiln_tuner_task *task,
+                      uint32_t task_count) {
+    shop_open(s);
+    shop_assign_for(s, seconds, trials);
+    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_PREPARED,
+                                     .job = s->job,
+                                     .task_list = task,
+                                     .task_count = task_count});
+}
+
+void shop_recorded(shop *s, const kiln_tuner_action *record, kiln_code code, const char *failure) {
+    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_RECORDED,
+                                     .job = s->job,
+                                     .task = record->task,
+                                     .index = record->index,
+                                     .code = code,
+                                     .failure = failure});
+}
+
 uint64_t shop_grant(shop *s) {
     const kiln_message *ask = shop_take_sent(s, KILN_MSG_LEASE_REQ);
     assert_non_null(ask);

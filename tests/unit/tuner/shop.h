@@ -52,6 +52,11 @@ void shop_prepare(shop *s, uint32_t task_count, const kiln_tuner_result *stored,
 /* All of that, on a new connection. */
 void shop_begin(shop *s, uint32_t trials, uint32_t task_count);
 void shop_begin_for(shop *s, double seconds, uint32_t trials, uint32_t task_count);
+/* The same with tasks of the test's own; 0 seconds: no bound. */
+void shop_begin_tasks(shop *s, double seconds, uint32_t trials, const kiln_tuner_task *task,
+                      uint32_t task_count);
+/* The answer to RECORD. `failure`: NULL with KILN_OK. */
+void shop_recorded(shop *s, const kiln_tuner_action *record, kiln_code code, const char *failure);
 /* Grants the oldest request that was not taken; returns the lease. */
 uint64_t shop_grant(shop *s);
 /* The board's answer to a TRIAL; its rivals, if any, take `i` per mille less each. */

@@ -9,6 +9,16 @@ static void search(shop *s, uint32_t count) {
         shop_answer_with(s, shop_next_trial(s), 1000 + 100 * i, &plain);
 }
 
+/* A job of so many trials, searched to its end; returns its final, with one rival less than
+ * `finalists`. */
+static const kiln_msg_trial *search_to_final(shop *s, uint32_t trials, uint32_t finalists) {
+    s->finalists = finalists;
+    shop_begin(s, trials, 1);
+    search(s, trials);
+    assert_int_equal(shop_count_sent(s, KILN_MSG_JOB_DONE), 0);
+    return shop_next_trial(s);
+}
+
 static void trials_carry_a_bound_once_enough_is_known(void **state) {
     shop *s = *state;
     shop_begin(s, 12, 1);
@@ -58,11 +68,7 @@ static void samples_out_of_band_are_taken_again(void **state) {
 
 static void finalists_are_measured_in_turns_when_all_trials_are_observed(void **state) {
     shop *s = *state;
-    s->finalists = 4;
-    shop_begin(s, 6, 1);
-    search(s, 6);
-    assert_int_equal(shop_count_sent(s, KILN_MSG_JOB_DONE), 0);
-    const kiln_msg_trial *final = shop_next_trial(s);
+    const kiln_msg_trial *final = search_to_final(s, 6, 4);
     assert_int_equal(final->rivals.count, 3);
     assert_int_equal(final->artefact.digest.byte[0], 7);
     assert_true(final->race_ns == 0 && final->policy.interval == 0.005);
@@ -77,10 +83,7 @@ static void finalists_are_measured_in_turns_when_all_trials_are_observed(void **
 
 static void a_final_that_fails_leaves_what_was_measured_alone(void **state) {
     shop *s = *state;
-    s->finalists = 4;
-    shop_begin(s, 3, 1);
-    search(s, 3);
-    const kiln_msg_trial *final = shop_next_trial(s);
+    const kiln_msg_trial *final = search_to_final(s, 3, 4);
     shop_answer(s, final, KILN_OUTCOME_CRASH);
     assert_int_equal(shop_count(s, KILN_TUNER_RECORD), 0);
     const kiln_message *ack = shop_take_sent(s, KILN_MSG_TRIAL_ACK);
@@ -91,10 +94,7 @@ static void a_final_that_fails_leaves_what_was_measured_alone(void **state) {
 
 static void without_rivals_in_the_answer_there_is_no_final(void **state) {
     shop *s = *state; /* a board of an older version measures the first artefact only */
-    s->finalists = 2;
-    shop_begin(s, 1, 1);
-    search(s, 1);
-    const kiln_msg_trial *final = shop_next_trial(s);
+    const kiln_msg_trial *final = search_to_final(s, 1, 2);
     shop_answer_with(s, final, 10, &plain);
     assert_int_equal(shop_count(s, KILN_TUNER_RECORD), 0);
     assert_int_equal(shop_count_sent(s, KILN_MSG_JOB_DONE), 1);

@@ -24,12 +24,8 @@ static void a_job_goes_from_assignment_to_its_end(void **state) {
 }
 
 static uint64_t budget_with(shop *s, const kiln_tuner_task *task) {
-    shop_open(s);
-    shop_assign(s, 11);
     s->by_hand = true;
-    shop_step(s,
-              &(kiln_tuner_event){
-                  .kind = KILN_TUNER_PREPARED, .job = s->job, .task_list = task, .task_count = 3});
+    shop_begin_tasks(s, 0, 11, task, 3);
     return s->t->job.data[0]->budget;
 }
 
@@ -68,11 +64,7 @@ static uint32_t trials_of(shop *s, double seconds, uint32_t trials, double peak_
     const kiln_tuner_task task = {.key = KILN_STR("a"), .flops = 1e6};
     const kiln_msg_trial_result result = {
         .outcome = KILN_OUTCOME_OK, .checked = true, .peak_flops = peak_flops};
-    shop_open(s);
-    shop_assign_for(s, seconds, trials);
-    shop_step(s,
-              &(kiln_tuner_event){
-                  .kind = KILN_TUNER_PREPARED, .job = s->job, .task_list = &task, .task_count = 1});
+    shop_begin_tasks(s, seconds, trials, &task, 1);
     uint32_t count = 0;
     while (count < 2000 && !shop_count_sent(s, KILN_MSG_JOB_DONE)) {
         shop_answer_with(s, shop_next_trial(s), 1050, &result);
@@ -105,12 +97,8 @@ static void without_a_budget_each_task_gets_the_default(void **state) {
 
 static void a_job_whose_share_is_stored_measures_nothing(void **state) {
     shop *s = *state;
-    shop_open(s);
-    shop_assign(s, 4);
-    kiln_tuner_task task = {.key = KILN_STR("a"), .stored_count = 4};
-    shop_step(s,
-              &(kiln_tuner_event){
-                  .kind = KILN_TUNER_PREPARED, .job = s->job, .task_list = &task, .task_count = 1});
+    const kiln_tuner_task task = {.key = KILN_STR("a"), .stored_count = 4};
+    shop_begin_tasks(s, 0, 4, &task, 1);
     const kiln_msg_job_done *done = shop_done(s);
     assert_int_equal(done->code, KILN_OK);
     assert_int_equal(done->trials, 0);
@@ -148,16 +136,20 @@ static void the_end_is_repeated_until_it_is_heard(void **state) {
     assert_int_equal(shop_count(s, KILN_TUNER_PREPARE), 0);
 }
 
+static void cancel(shop *s) {
+    const kiln_message cancel = {
+        .type = KILN_MSG_CANCEL,
+        .cancel = {.scope = KILN_CANCEL_JOB, .id = KILN_STR("j"), .reason = KILN_STR("enough")}};
+    shop_say(s, &cancel);
+}
+
 static void cancel_hands_in_what_is_recorded(void **state) {
     shop *s = *state;
     shop_begin(s, 8, 1);
     uint64_t lease = shop_grant(s);
     shop_answer(s, shop_next_trial(s), KILN_OUTCOME_OK);
-    kiln_message cancel = {
-        .type = KILN_MSG_CANCEL,
-        .cancel = {.scope = KILN_CANCEL_JOB, .id = KILN_STR("j"), .reason = KILN_STR("enough")}};
     shop_skip(s);
-    shop_say(s, &cancel);
+    cancel(s);
     assert_int_equal(shop_take_sent(s, KILN_MSG_LEASE_RELEASE)->lease_release.lease, lease);
     assert_int_equal(s->t->job.data[0]->lease.count, 0);
     const kiln_msg_job_done *done = shop_done(s);
@@ -167,40 +159,30 @@ static void cancel_hands_in_what_is_recorded(void **state) {
     assert_int_equal(done->records.byte[0], 77);
 }
 
-static void cancel_waits_for_a_record_under_way(void **state) {
-    shop *s = *state;
+/* A job whose first result is being recorded. */
+static const kiln_tuner_action *begin_to_record(shop *s) {
     shop_begin(s, 8, 1);
     shop_grant(s);
     const kiln_msg_trial *trial = shop_next_trial(s);
     s->by_hand = true;
     shop_answer(s, trial, KILN_OUTCOME_OK);
-    const kiln_tuner_action *record = shop_take(s, KILN_TUNER_RECORD);
-    kiln_message cancel = {.type = KILN_MSG_CANCEL,
-                           .cancel = {.scope = KILN_CANCEL_JOB, .id = KILN_STR("j")}};
-    shop_say(s, &cancel);
+    return shop_take(s, KILN_TUNER_RECORD);
+}
+
+static void cancel_waits_for_a_record_under_way(void **state) {
+    shop *s = *state;
+    const kiln_tuner_action *record = begin_to_record(s);
+    cancel(s);
     assert_int_equal(shop_count(s, KILN_TUNER_EXPORT), 0);
-    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_RECORDED,
-                                     .job = s->job,
-                                     .task = record->task,
-                                     .index = record->index});
+    shop_recorded(s, record, KILN_OK, NULL);
     assert_int_equal(shop_count(s, KILN_TUNER_EXPORT), 1);
 }
 
 static void a_full_disk_ends_the_job(void **state) {
     shop *s = *state;
-    shop_begin(s, 8, 1);
-    shop_grant(s);
-    const kiln_msg_trial *trial = shop_next_trial(s);
-    s->by_hand = true;
-    shop_answer(s, trial, KILN_OUTCOME_OK);
-    const kiln_tuner_action *record = shop_take(s, KILN_TUNER_RECORD);
+    const kiln_tuner_action *record = begin_to_record(s);
     s->by_hand = false;
-    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_RECORDED,
-                                     .job = s->job,
-                                     .task = record->task,
-                                     .index = record->index,
-                                     .code = KILN_RESOURCE_EXHAUSTED,
-                                     .failure = "the disk is full"});
+    shop_recorded(s, record, KILN_RESOURCE_EXHAUSTED, "the disk is full");
     assert_int_equal(shop_count_sent(s, KILN_MSG_TRIAL_ACK),
                      0); /* nothing that is not kept is acknowledged */
     const kiln_msg_job_done *done = shop_done(s);

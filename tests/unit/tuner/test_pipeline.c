@@ -10,6 +10,20 @@ static void built(shop *s, const kiln_tuner_action *build, kiln_outcome outcome)
                                      .text = "why"});
 }
 
+/* A job of one trial, by hand up to what its builder says. */
+static void build_one(shop *s, kiln_outcome outcome) {
+    s->by_hand = true;
+    shop_begin(s, 1, 1);
+    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_PROPOSED, .job = s->job});
+    built(s, shop_take(s, KILN_TUNER_BUILD), outcome);
+}
+
+static void upload_ended(shop *s, const kiln_digest *digest, kiln_code code, const char *failure) {
+    shop_step(
+        s, &(kiln_tuner_event){
+               .kind = KILN_TUNER_UPLOADED, .digest = *digest, .code = code, .failure = failure});
+}
+
 static void proposals_lead_observations_by_the_lag(void **state) {
     shop *s = *state;
     shop_begin(s, 100, 1);
@@ -70,10 +84,7 @@ static void no_more_builds_than_builders_are_out(void **state) {
 
 static void a_candidate_that_does_not_compile_is_recorded_without_a_board(void **state) {
     shop *s = *state;
-    s->by_hand = true;
-    shop_begin(s, 1, 1);
-    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_PROPOSED, .job = s->job});
-    built(s, shop_take(s, KILN_TUNER_BUILD), KILN_OUTCOME_BUILD_ERROR);
+    build_one(s, KILN_OUTCOME_BUILD_ERROR);
     const kiln_tuner_action *record = shop_take(s, KILN_TUNER_RECORD);
     assert_int_equal(record->outcome, KILN_OUTCOME_BUILD_ERROR);
     assert_int_equal(record->blame, KILN_BLAME_CANDIDATE);
@@ -89,18 +100,15 @@ static void a_candidate_that_does_not_compile_is_recorded_without_a_board(void *
 
 static void a_trial_is_ready_when_artefact_and_reference_are_with_the_tracker(void **state) {
     shop *s = *state;
-    s->by_hand = true;
-    shop_begin(s, 1, 1);
-    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_PROPOSED, .job = s->job});
-    built(s, shop_take(s, KILN_TUNER_BUILD), KILN_OUTCOME_OK);
+    build_one(s, KILN_OUTCOME_OK);
     const kiln_tuner_action *first = shop_take(s, KILN_TUNER_UPLOAD),
                             *second = shop_take(s, KILN_TUNER_UPLOAD);
     assert_non_null(second);
     s->seen = 0;
     shop_grant(s);
-    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_UPLOADED, .digest = first->digest});
+    upload_ended(s, &first->digest, KILN_OK, NULL);
     assert_int_equal(shop_count_sent(s, KILN_MSG_TRIAL), 0);
-    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_UPLOADED, .digest = second->digest});
+    upload_ended(s, &second->digest, KILN_OK, NULL);
     const kiln_msg_trial *trial = shop_next_trial(s);
     assert_int_equal(trial->artefact.digest.byte[0], 9);
     assert_int_equal(trial->reference.digest.byte[0], 8);
@@ -137,25 +145,16 @@ static void a_reference_that_cannot_be_made_ends_the_job(void **state) {
 
 static void an_upload_that_fails_is_repeated_and_given_up_in_the_end(void **state) {
     shop *s = *state;
-    s->by_hand = true;
-    shop_begin(s, 1, 1);
-    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_PROPOSED, .job = s->job});
-    built(s, shop_take(s, KILN_TUNER_BUILD), KILN_OUTCOME_OK);
+    build_one(s, KILN_OUTCOME_OK);
     const kiln_digest artefact = {{9}};
     for (uint32_t i = 1; i < KILN_TUNER_UPLOADS_MAX; i++) {
         shop_skip(s);
-        shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_UPLOADED,
-                                         .digest = artefact,
-                                         .code = KILN_RESOURCE_EXHAUSTED,
-                                         .failure = "full"});
+        upload_ended(s, &artefact, KILN_RESOURCE_EXHAUSTED, "full");
         assert_int_equal(shop_count(s, KILN_TUNER_UPLOAD), 0);
         shop_tick(s, KILN_TUNER_RETRY_NS);
         assert_int_equal(shop_count(s, KILN_TUNER_UPLOAD), 1);
     }
-    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_UPLOADED,
-                                     .digest = artefact,
-                                     .code = KILN_RESOURCE_EXHAUSTED,
-                                     .failure = "full"});
+    upload_ended(s, &artefact, KILN_RESOURCE_EXHAUSTED, "full");
     const kiln_tuner_action *record = shop_take(s, KILN_TUNER_RECORD);
     assert_int_equal(record->outcome, KILN_OUTCOME_INFRA);
     assert_string_equal(record->text, "full");
@@ -163,15 +162,9 @@ static void an_upload_that_fails_is_repeated_and_given_up_in_the_end(void **stat
 
 static void an_upload_that_lost_its_connection_is_never_given_up(void **state) {
     shop *s = *state;
-    s->by_hand = true;
-    shop_begin(s, 1, 1);
-    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_PROPOSED, .job = s->job});
-    built(s, shop_take(s, KILN_TUNER_BUILD), KILN_OUTCOME_OK);
+    build_one(s, KILN_OUTCOME_OK);
     for (uint32_t i = 0; i < 3 * KILN_TUNER_UPLOADS_MAX; i++) {
-        shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_UPLOADED,
-                                         .digest = {{9}},
-                                         .code = KILN_UNAVAILABLE,
-                                         .failure = "closed"});
+        upload_ended(s, &(kiln_digest){{9}}, KILN_UNAVAILABLE, "closed");
         shop_close(s);
         shop_tick(s, SHOP_S);
         shop_open(s);

@@ -8,20 +8,6 @@
 #include "compiler-core/lower/lower.h"
 #include "tests/unit/compiler-core/sched/support.h"
 
-static const kiln_target avx2 = {.kind = {"cpu", 3},
-                                 .arch = KILN_ARCH_X86_64,
-                                 .vector_bytes = 32,
-                                 .vector_registers = 16,
-                                 .factor_lanes = 1,
-                                 .core = {.issue = 5, .vector = 2, .loads = 2, .latency = 4},
-                                 .has_fma = true,
-                                 .threads = 1,
-                                 .cores = 1,
-                                 .l1_bytes = 32768,
-                                 .l2_bytes = 524288,
-                                 .l3_bytes = 8388608,
-                                 .line_bytes = 64};
-
 /* A product with a register tile of `rows` times `vectors` vectors of 8 columns. */
 static kiln_program *tiled(const kiln_program *te, int rows, int vectors) {
     char text[1024];

@@ -8,19 +8,6 @@
 #include "compiler-core/cost/analytic.h"
 #include "tests/unit/compiler-core/sched/support.h"
 
-static const kiln_target avx2 = {.kind = {"cpu", 3},
-                                 .arch = KILN_ARCH_X86_64,
-                                 .vector_bytes = 32,
-                                 .vector_registers = 16,
-                                 .factor_lanes = 1,
-                                 .core = {.issue = 5, .vector = 2, .loads = 2, .latency = 4},
-                                 .has_fma = true,
-                                 .threads = 1,
-                                 .cores = 1,
-                                 .l1_bytes = 32768,
-                                 .l2_bytes = 524288,
-                                 .l3_bytes = 8388608,
-                                 .line_bytes = 64};
 static const char tile_text[] =
     "split(matmul.m, -1, 4)\nsplit(matmul.n, -1, 8)\n"
     "reorder(matmul.m.0, matmul.n.0, matmul.k, matmul.m.1, matmul.n.1)\n"

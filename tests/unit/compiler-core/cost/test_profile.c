@@ -11,22 +11,6 @@
 
 #define ELEMENTS_MAX 4096
 
-static kiln_target avx2(void) {
-    return (kiln_target){.kind = KILN_STR("cpu"),
-                         .arch = KILN_ARCH_X86_64,
-                         .vector_bytes = 32,
-                         .vector_registers = 16,
-                         .factor_lanes = 1,
-                         .core = {.issue = 5, .vector = 2, .loads = 2, .latency = 4},
-                         .has_fma = true,
-                         .threads = 1,
-                         .cores = 1,
-                         .l1_bytes = 32768,
-                         .l2_bytes = 524288,
-                         .l3_bytes = 8388608,
-                         .line_bytes = 64};
-}
-
 static int64_t floor_divide(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
 /* Value of an index or condition when variables have these values. */
@@ -170,7 +154,7 @@ static uint32_t check_statement(const kiln_profile *profile, const kiln_profile_
 
 /* Random schedules of one computation. */
 static void check_draws(kiln_program *te, uint32_t draws) {
-    kiln_target target = avx2();
+    kiln_target target = avx2;
     kiln_space space;
     kiln_arena arena;
     kiln_arena_init(&arena, 1 << 16);
@@ -212,7 +196,7 @@ static void strided_convolutions_touch_what_is_counted(void **state) {
 
 static const kiln_profile *profile_of(kiln_program *program, kiln_arena *arena) {
     static kiln_target target; /* outlives the profile */
-    target = avx2();
+    target = avx2;
     return kiln_profile_create(program, &target, arena);
 }
 

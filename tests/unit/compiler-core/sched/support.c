@@ -7,6 +7,26 @@
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir_text.h"
 
+const kiln_target avx2 = {.kind = {"cpu", 3},
+                          .arch = KILN_ARCH_X86_64,
+                          .vector_bytes = 32,
+                          .vector_registers = 16,
+                          .factor_lanes = 1,
+                          .core = {.issue = 5, .vector = 2, .loads = 2, .latency = 4},
+                          .has_fma = true,
+                          .l1_bytes = 32 << 10,
+                          .l2_bytes = 512 << 10,
+                          .l3_bytes = 8 << 20,
+                          .line_bytes = 64,
+                          .threads = 1,
+                          .cores = 1};
+
+kiln_target avx2_target(uint32_t threads) {
+    kiln_target target = avx2;
+    target.threads = target.cores = threads;
+    return target;
+}
+
 static kiln_buffer buffer(kiln_program *p, const char *name, kiln_role role, uint32_t rank,
                           const int64_t *dim) {
     kiln_shape shape = {.rank = rank};

@@ -3,9 +3,14 @@
 #ifndef KILN_TESTS_UNIT_COMPILER_CORE_SCHED_SUPPORT_H
 #define KILN_TESTS_UNIT_COMPILER_CORE_SCHED_SUPPORT_H
 
+#include "base/target.h"
 #include "compiler-core/ir/ir.h"
 #include "compiler-core/sched/trace.h"
 #include "tests/support/test.h"
+
+/* A processor with AVX2 and FMA; the function: with so many cores, all of which kernels use. */
+extern const kiln_target avx2;
+kiln_target avx2_target(uint32_t threads);
 
 typedef struct conv_shape {
     int64_t n, ic, h, w, oc, kh, kw, stride, padding;

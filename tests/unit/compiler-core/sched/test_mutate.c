@@ -6,22 +6,6 @@
 
 static const conv_shape small_conv = {1, 8, 6, 7, 16, 3, 3, 1, 1, true};
 
-static kiln_target avx2(void) {
-    return (kiln_target){.kind = KILN_STR("cpu"),
-                         .arch = KILN_ARCH_X86_64,
-                         .vector_bytes = 32,
-                         .vector_registers = 16,
-                         .factor_lanes = 1,
-                         .core = {.issue = 5, .vector = 2, .loads = 2, .latency = 4},
-                         .has_fma = true,
-                         .l1_bytes = 32 << 10,
-                         .l2_bytes = 512 << 10,
-                         .l3_bytes = 8 << 20,
-                         .line_bytes = 64,
-                         .threads = 1,
-                         .cores = 1};
-}
-
 typedef struct walk {
     kiln_target target;
     kiln_space space;
@@ -31,7 +15,7 @@ typedef struct walk {
 } walk;
 
 static void walk_begin(walk *w, kiln_program *te) {
-    w->target = avx2();
+    w->target = avx2;
     w->te = te;
     kiln_rand_init(&w->rand, 3);
     assert_null(kiln_space_create(te, &w->target, te->arena, &w->space));

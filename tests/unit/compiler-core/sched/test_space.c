@@ -8,22 +8,8 @@
 #include "compiler-core/ir/ir_text.h"
 #include "tests/unit/compiler-core/sched/support.h"
 
-static kiln_target avx2(uint32_t threads) {
-    return (kiln_target){.kind = KILN_STR("cpu"),
-                         .arch = KILN_ARCH_X86_64,
-                         .vector_bytes = 32,
-                         .vector_registers = 16,
-                         .factor_lanes = 1,
-                         .core = {.issue = 5, .vector = 2, .loads = 2, .latency = 4},
-                         .has_fma = true,
-                         .l1_bytes = 32 << 10,
-                         .l2_bytes = 512 << 10,
-                         .threads = threads,
-                         .cores = threads};
-}
-
 static kiln_target avx512(uint32_t threads) {
-    kiln_target target = avx2(threads);
+    kiln_target target = avx2_target(threads);
     target.vector_bytes = 64;
     target.vector_registers = 32;
     return target;
@@ -69,7 +55,7 @@ static void draws_compute_the_convolution(void **state) {
     };
     for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++)
         for (uint32_t k = 0; k < 2; k++) {
-            kiln_target target = k ? avx512(2) : avx2(1);
+            kiln_target target = k ? avx512(2) : avx2;
             expect_samples_right(conv_program(*state, &shape[i]), &target, 4);
         }
 }
@@ -77,14 +63,14 @@ static void draws_compute_the_convolution(void **state) {
 static void draws_compute_the_matrix_product(void **state) {
     static const int64_t size[][3] = {{40, 24, 33}, {1, 40, 12}, {1, 500, 40}, {33, 24, 5}};
     for (size_t i = 0; i < 4; i++) {
-        kiln_target target = i % 2 ? avx512(1) : avx2(2);
+        kiln_target target = i % 2 ? avx512(1) : avx2_target(2);
         expect_samples_right(matmul_program(*state, size[i][0], size[i][1], size[i][2]), &target,
                              8);
     }
 }
 
 static void draws_compute_elementwise_chains(void **state) {
-    kiln_target one = avx2(1), two = avx2(2);
+    kiln_target one = avx2, two = avx2_target(2);
     expect_samples_right(chain_program(*state, 7, 19), &one, 2);
     expect_samples_right(chain_program(*state, 3, 64), &two, 2);
     expect_samples_right(chain_program(*state, 5, 1), &two, 2);
@@ -151,7 +137,7 @@ static void expect_rule(kiln_arena *arena, const char *text, const char *rule) {
     kiln_status st = kiln_program_parse(kiln_str_from(text), arena, &te);
     if (st) fail_msg("%s", kiln_status_text(st));
     for (uint32_t k = 0; k < 2; k++) {
-        kiln_target target = k ? avx512(2) : avx2(1);
+        kiln_target target = k ? avx512(2) : avx2;
         assert_string_equal(make_space(te, &target).rule, rule);
         expect_samples_right(te, &target, 6);
     }
@@ -177,7 +163,7 @@ static bool has_block(const kiln_program *p, const char *name) {
  * and the default where elements are broadcast. */
 static void vectors_are_read_without_a_padded_copy(void **state) {
     for (uint32_t threads = 1; threads <= 2; threads++) {
-        kiln_target target = avx2(threads);
+        kiln_target target = avx2_target(threads);
         kiln_program *te, *p;
         kiln_trace trace;
         assert_null(kiln_program_parse(kiln_str_from(depthwise_convolution), *state, &te));
@@ -198,7 +184,7 @@ static void vectors_are_read_without_a_padded_copy(void **state) {
 
 /* What joins the phases is computed tile by tile, with the sums in registers. */
 static void readers_in_several_strides_follow_tiles(void **state) {
-    kiln_target target = avx2(1);
+    kiln_target target = avx2;
     kiln_program *te, *p;
     kiln_trace trace;
     assert_null(kiln_program_parse(kiln_str_from(phases_of_a_convolution), *state, &te));
@@ -211,7 +197,7 @@ static void readers_in_several_strides_follow_tiles(void **state) {
 
 /* Reductions along rows run in lanes, which stay in registers. */
 static void rows_are_reduced_in_lanes(void **state) {
-    kiln_target target = avx2(1);
+    kiln_target target = avx2;
     kiln_program *te, *p;
     kiln_trace trace;
     assert_null(kiln_program_parse(kiln_str_from(rows), *state, &te));
@@ -239,7 +225,7 @@ static void the_space_of_a_convolution_is_large(void **state) {
  * either. */
 static void draws_from_the_space_of_a_convolution_are_legal(void **state) {
     kiln_arena *arena = *state;
-    kiln_target target = avx2(2);
+    kiln_target target = avx2_target(2);
     kiln_space space = make_space(conv_program(arena, &c2), &target);
     kiln_rand rand;
     kiln_rand_init(&rand, 3);
@@ -285,7 +271,7 @@ static void the_default_is_blocked_vectorised_and_deterministic(void **state) {
 }
 
 static int64_t default_extent(kiln_arena *arena, const conv_shape *shape, const char *loop) {
-    kiln_target target = avx2(1);
+    kiln_target target = avx2;
     kiln_trace trace;
     kiln_program *p;
     kiln_space space = make_space(conv_program(arena, shape), &target);
@@ -326,7 +312,7 @@ static void panels_beyond_the_second_cache_are_used_in_parts(void **state) {
 static void draws_for_tiny_caches_compute_the_convolution(void **state) {
     static const conv_shape shape[] = {{1, 16, 6, 7, 20, 3, 3, 1, 1, true},
                                        {1, 64, 5, 4, 16, 1, 1, 1, 0, false}};
-    kiln_target target = avx2(1);
+    kiln_target target = avx2;
     target.l1_bytes = 256;
     for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++)
         for (target.l2_bytes = 1 << 9; target.l2_bytes <= 1 << 15; target.l2_bytes <<= 3)
@@ -336,7 +322,7 @@ static void draws_for_tiny_caches_compute_the_convolution(void **state) {
 static void given_layouts_are_kept_by_every_draw(void **state) {
     const kiln_program *te =
         conv_program(*state, &(conv_shape){1, 16, 10, 10, 16, 3, 3, 1, 1, false});
-    kiln_target target = avx2(1);
+    kiln_target target = avx2;
     kiln_layout row = {0}, blocked;
     expect_ok(kiln_layout_parse(KILN_STR("d0,d1/4,d2,d3,d1%4"), 4, &blocked));
     kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
@@ -375,7 +361,7 @@ static uint32_t serial_nests(kiln_program *p, kiln_stmt stmt) {
 static void a_row_major_space_changes_no_layout_in_memory(void **state) {
     const kiln_program *te =
         conv_program(*state, &(conv_shape){1, 16, 10, 10, 16, 3, 3, 1, 1, true});
-    kiln_target target = avx2(1);
+    kiln_target target = avx2;
     kiln_space space;
     kiln_trace trace;
     kiln_program *p;
@@ -400,7 +386,7 @@ static kiln_stmt find_parallel(const kiln_program *p, const char *block) {
 
 static void threads_share_the_outer_loops(void **state) {
     kiln_arena *arena = *state;
-    kiln_target target = avx2(2);
+    kiln_target target = avx2_target(2);
     kiln_trace trace;
     kiln_program *p;
     kiln_space space = make_space(conv_program(arena, &c2), &target);
@@ -420,7 +406,7 @@ static void threads_get_equal_shares(void **state) {
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(shape); i++)
         for (uint32_t threads = 2; threads <= 4; threads += 2) {
-            kiln_target target = avx2(threads);
+            kiln_target target = avx2_target(threads);
             kiln_trace trace;
             kiln_program *p;
             kiln_space space = make_space(conv_program(*state, &shape[i]), &target);
@@ -441,7 +427,7 @@ static void threads_split_the_larger_operand(void **state) {
          "conv.oc.0.0"}, /* 100 KB of data, 1049 of weights */
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
-        kiln_target target = avx2(2);
+        kiln_target target = avx2_target(2);
         kiln_trace trace;
         kiln_strbuf text = {0};
         kiln_space space = make_space(conv_program(*state, &row[i].shape), &target);
@@ -463,7 +449,7 @@ static void threads_fuse_as_few_loops_as_keep_them_busy(void **state) {
                                "\"q:0\"[h, m, k]*\"k:0\"[h, k, n] init 0.0\n";
     kiln_program *te, *p;
     expect_ok(kiln_program_parse(kiln_str_from(text), *state, &te));
-    kiln_target target = avx2(2);
+    kiln_target target = avx2_target(2);
     kiln_trace trace;
     kiln_space space = make_space(te, &target);
     expect_ok(kiln_space_default(&space, *state, &trace, &p));
@@ -474,7 +460,7 @@ static void threads_fuse_as_few_loops_as_keep_them_busy(void **state) {
 
 static void little_work_is_not_shared_out(void **state) {
     kiln_arena *arena = *state;
-    kiln_target target = avx2(2);
+    kiln_target target = avx2_target(2);
     kiln_trace trace;
     kiln_program *p;
     kiln_space space = make_space(matmul_program(arena, 1, 64, 64), &target);
@@ -485,7 +471,7 @@ static void little_work_is_not_shared_out(void **state) {
 
 static void an_index_names_one_trace(void **state) {
     kiln_arena *arena = *state;
-    kiln_target target = avx2(1);
+    kiln_target target = avx2;
     const conv_shape shape = {1, 4, 4, 4, 8, 1, 1, 1, 0, false};
     kiln_program *te = conv_program(arena, &shape), *p;
     kiln_space space = make_space(te, &target);

@@ -211,6 +211,14 @@ void kiln_client_send(kiln_client *client, const kiln_message *message) {
             kiln_conn_send(client->conn, message)); /* a closing connection says so itself */
 }
 
+uint32_t kiln_client_stream(kiln_client *client) {
+    return client->open ? kiln_conn_stream(client->conn) : 0;
+}
+
+uint32_t kiln_client_version(const kiln_client *client) {
+    return client->open ? kiln_conn_version(client->conn) : 0;
+}
+
 kiln_status kiln_client_ask(kiln_client *client, const kiln_message *question, kiln_arena *arena,
                             kiln_message *out_answer) {
     kiln_status st = KILN_OK;

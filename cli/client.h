@@ -39,6 +39,10 @@ KILN_MUST_USE kiln_status kiln_client_ask(kiln_client *client, const kiln_messag
                                           kiln_arena *arena, kiln_message *out_answer);
 /* Sends without waiting; lost when there is no connection. */
 void kiln_client_send(kiln_client *client, const kiln_message *message);
+/* For messages that are answered more than once: a stream of the connection that is open, and the
+ * version of the protocol that it speaks; 0 when there is none. */
+uint32_t kiln_client_stream(kiln_client *client);
+uint32_t kiln_client_version(const kiln_client *client);
 /* Gives the tracker a blob, or gets one: content in `arena`. */
 KILN_MUST_USE kiln_status kiln_client_put(kiln_client *client, kiln_str content,
                                           kiln_digest *out_digest);

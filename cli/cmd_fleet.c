@@ -84,6 +84,25 @@ static kiln_status fleet_show(kiln_tracker_call *c) {
     return kiln_tracker_ask_pages(c, KILN_TOPIC_BOARD, print_board);
 }
 
+static void on_change(void *context, const kiln_msg_change *change) {
+    kiln_tracker_call *c = context;
+    kiln_msg_answer page = {.total = change->boards.count, .tuners = 1}; /* nothing is missing */
+    page.boards.item = change->boards.item;
+    page.boards.count = change->boards.count;
+    print_boards(&page, c->json);
+    fflush(stdout);
+}
+
+/* All boards, then each that changes, until Ctrl-C. */
+static kiln_status fleet_watch(kiln_tracker_call *c) {
+    if (!kiln_tracker_watch(c, KILN_TOPIC_FLEET, on_change, c))
+        return KILN_ERROR(UNIMPLEMENTED, "the tracker is too old to tell what changes: kiln fleet "
+                                         "list asks it");
+    kiln_status st = KILN_OK;
+    while (!st && !c->stopped && !ferror(stdout)) st = kiln_tracker_watch_on(c, KILN_NS_PER_S);
+    return st;
+}
+
 /* One round trip to the tracker. */
 static kiln_status fleet_ping(kiln_tracker_call *c) {
     uint64_t start_ns = kiln_clock_ns();
@@ -121,13 +140,15 @@ static kiln_status fleet_release(kiln_tracker_call *c) { return order(c, KILN_DU
 
 kiln_status kiln_cmd_fleet(kiln_arena *process, int argc, char **argv) {
     static const kiln_tracker_action actions[] = {
-        {"list", false, fleet_list, false},           {"show", true, fleet_show, false},
-        {"ping", false, fleet_ping, false},           {"drain", true, fleet_drain, true},
-        {"quarantine", true, fleet_quarantine, true}, {"release", true, fleet_release, true},
+        {"list", false, fleet_list, false},     {"show", true, fleet_show, false},
+        {"watch", false, fleet_watch, false},   {"ping", false, fleet_ping, false},
+        {"drain", true, fleet_drain, true},     {"quarantine", true, fleet_quarantine, true},
+        {"release", true, fleet_release, true},
     };
     static const kiln_tracker_actions_table table = {
         .command = "fleet",
-        .usage = "kiln fleet [list|show ID|ping|drain ID|quarantine ID|release ID] --tracker ADDR",
+        .usage =
+            "kiln fleet [list|show ID|watch|ping|drain ID|quarantine ID|release ID] --tracker ADDR",
         .summary =
             "Looks at the boards of a tracker and says which may be used: a drained one ends "
             "what it has and gets no more, a quarantined one loses it at once, a released one "

@@ -1,5 +1,4 @@
 /* kiln jobs: tuning jobs of a tracker, also those that nobody waits for. */
-#include <signal.h>
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -59,18 +58,6 @@ static kiln_status jobs_cancel(kiln_tracker_call *c) {
     return jobs_show(c); /* the answer comes after the order */
 }
 
-typedef struct watch {
-    kiln_client *client;
-    bool stopped;
-} watch;
-
-static void on_stop(void *context, int signal) {
-    (void)signal;
-    watch *w = context;
-    w->stopped = true;
-    kiln_client_wake(w->client);
-}
-
 static bool has_ended(const kiln_msg_job_row *job) {
     return kiln_str_is(job->state, "done") || kiln_str_is(job->state, "failed") ||
            kiln_str_is(job->state, "cancelled");
@@ -84,44 +71,63 @@ typedef struct job_end {
     char *text;
 } job_end;
 
-/* One look at the job: what it has done goes to the display; at its end its row is printed. */
-static kiln_status look(kiln_tracker_call *c, kiln_display *display, job_end *end) {
+/* Somebody follows a job. */
+typedef struct follower {
+    kiln_tracker_call *call;
+    kiln_display display;
+    job_end *end;
+} follower;
+
+/* What the job has done goes to the display; at its end its row is printed. */
+static void take_row(follower *f, const kiln_msg_job_row *job) {
+    kiln_msg_job_event event = {.job = job->job, .tasks = {job->tasks.item, job->tasks.count}};
+    kiln_msg_answer answer = {.total = 1};
+    job_end *end = f->end;
+    f->display.start_ns = kiln_clock_ns() - job->age_ms * KILN_NS_PER_MS;
+    kiln_display_update(&f->display, &event);
+    if (!has_ended(job) || end->ended) return;
+    end->ended = true;
+    end->records = job->records;
+    end->text = kiln_str_dup(f->call->process, job->text);
+    if (!kiln_code_from_wire(job->code, &end->code)) end->code = KILN_INTERNAL;
+    kiln_display_finish(&f->display);
+    kiln_msg_job_row row = *job;
+    answer.jobs.item = &row;
+    answer.jobs.count = 1;
+    print_jobs(&answer, f->call->json);
+}
+
+static void on_change(void *context, const kiln_msg_change *change) {
+    for (uint32_t i = 0; i < change->jobs.count; i++) take_row(context, &change->jobs.item[i]);
+}
+
+/* One look at the job, where the tracker does not tell by itself. */
+static kiln_status look(follower *f) {
     kiln_message question = {.type = KILN_MSG_QUERY,
-                             .query = {KILN_TOPIC_JOB, kiln_str_from(c->id), 0}};
+                             .query = {KILN_TOPIC_JOB, kiln_str_from(f->call->id), 0}};
     kiln_message answer = {0};
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
-    kiln_status st = kiln_client_ask(c->client, &question, &scratch, &answer);
+    kiln_status st = kiln_client_ask(f->call->client, &question, &scratch, &answer);
     if (!st && (answer.type != KILN_MSG_ANSWER || answer.answer.jobs.count != 1))
         st = KILN_ERROR(DATA_LOSS, "the tracker answered %s", kiln_message_name(answer.type));
-    if (!st) {
-        const kiln_msg_job_row *job = &answer.answer.jobs.item[0];
-        kiln_msg_job_event event = {.job = job->job, .tasks = {job->tasks.item, job->tasks.count}};
-        display->start_ns = kiln_clock_ns() - job->age_ms * KILN_NS_PER_MS;
-        kiln_display_update(display, &event);
-        end->ended = has_ended(job);
-        end->records = job->records;
-        end->text = kiln_str_dup(c->process, job->text);
-        if (!kiln_code_from_wire(job->code, &end->code)) end->code = KILN_INTERNAL;
-        if (end->ended) kiln_display_finish(display);
-        if (end->ended) print_jobs(&answer.answer, c->json);
-    }
+    if (!st) take_row(f, &answer.answer.jobs.item[0]);
     kiln_arena_deinit(&scratch);
     return st;
 }
 
 /* Follows a job that somebody opened. Ctrl-C ends the watching, not the job. */
 static kiln_status follow(kiln_tracker_call *c, job_end *end) {
-    watch w = {.client = c->client};
-    kiln_display display;
-    kiln_display_init(&display, &(kiln_display_options){.json = c->json, .process = c->process});
-    kiln_loop_on_signal(kiln_client_loop(c->client), SIGINT, on_stop, &w);
-    kiln_status st = look(c, &display, end);
-    while (!st && !end->ended && !w.stopped && !ferror(stdout)) {
-        kiln_display_tick(&display);
-        st = kiln_client_wait(c->client, WATCH_NS);
-        if (!st && !w.stopped) st = look(c, &display, end);
+    follower f = {.call = c, .end = end};
+    kiln_display_init(&f.display, &(kiln_display_options){.json = c->json, .process = c->process});
+    bool told = kiln_tracker_watch(c, KILN_TOPIC_JOB, on_change, &f);
+    kiln_status st = told ? KILN_OK : look(&f);
+    while (!st && !end->ended && !c->stopped && !ferror(stdout)) {
+        kiln_display_tick(&f.display);
+        st = kiln_tracker_watch_on(c, WATCH_NS);
+        if (!st && !told && !c->stopped) st = look(&f);
     }
+    c->change = NULL;
     return st;
 }
 

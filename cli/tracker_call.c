@@ -1,5 +1,6 @@
 #include "cli/tracker_call.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,6 +20,64 @@ kiln_status kiln_tracker_ask_pages(kiln_tracker_call *c, kiln_topic topic, kiln_
         more = rows > 0 && offset < answer.answer.total;
     }
     return KILN_OK;
+}
+
+/* ---- Watching ---- */
+
+static void ask_for_changes(kiln_tracker_call *c, uint64_t since) {
+    kiln_message watch = {.type = KILN_MSG_WATCH,
+                          .stream = c->stream,
+                          .watch = {.topic = c->topic, .id = kiln_str_from(c->id), .since = since}};
+    kiln_client_send(c->client, &watch);
+}
+
+static void begin(kiln_tracker_call *c) {
+    c->stream = kiln_client_stream(c->client);
+    ask_for_changes(c, 0);
+}
+
+static void on_message(void *context, const kiln_message *message) {
+    kiln_tracker_call *c = context;
+    if (!c->change) return;
+    if (!message) {
+        begin(c); /* another connection, perhaps another tracker */
+    } else if (message->stream != c->stream) {
+        return;
+    } else if (message->type == KILN_MSG_CHANGE) {
+        c->change(c->context, &message->change);
+        ask_for_changes(c, message->change.seq);
+        kiln_client_wake(c->client);
+    } else if (message->type == KILN_MSG_ERROR) {
+        kiln_status_free(c->failure);
+        c->failure = kiln_status_from_error(&message->error);
+        kiln_client_wake(c->client);
+    }
+}
+
+static void on_stop(void *context, int number) {
+    (void)number;
+    kiln_tracker_call *c = context;
+    c->stopped = true;
+    kiln_client_wake(c->client);
+}
+
+bool kiln_tracker_watch(kiln_tracker_call *c, kiln_topic topic, kiln_tracker_change change,
+                        void *context) {
+    kiln_loop_on_signal(kiln_client_loop(c->client), SIGINT, on_stop, c);
+    if (kiln_client_version(c->client) < kiln_message_since(KILN_MSG_WATCH)) return false;
+    c->topic = topic;
+    c->change = change;
+    c->context = context;
+    begin(c);
+    return true;
+}
+
+kiln_status kiln_tracker_watch_on(kiln_tracker_call *c, uint64_t wait_ns) {
+    kiln_status st = kiln_client_wait(c->client, wait_ns);
+    if (st) return st;
+    st = c->failure;
+    c->failure = NULL;
+    return st;
 }
 
 void kiln_print_record(kiln_record_type type, const void *row) {
@@ -87,8 +146,12 @@ kiln_status kiln_tracker_call_run(const kiln_tracker_actions_table *actions, kil
     if (st) return st;
     c.id = a->wants_id ? args.positional[1] : NULL;
     c.client_options.admin = a->admin;
+    c.client_options.message = on_message;
+    c.client_options.context = &c;
     st = kiln_client_open(&c.client_options, process, &c.client);
     if (!st) st = a->run(&c);
+    c.change = NULL;
     kiln_client_close(c.client);
+    kiln_status_free(c.failure);
     return st;
 }

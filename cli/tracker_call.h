@@ -5,6 +5,9 @@
 #include "cli/cli.h"
 #include "cli/client.h"
 
+/* What is told to who watches; the rows last until it returns. */
+typedef void (*kiln_tracker_change)(void *context, const kiln_msg_change *change);
+
 typedef struct kiln_tracker_call {
     kiln_client_options client_options;
     kiln_client *client;
@@ -12,6 +15,13 @@ typedef struct kiln_tracker_call {
     const char *id; /* NULL: none was given */
     const char *why, *db;
     bool json;
+    /* While something is watched. */
+    kiln_topic topic;
+    kiln_tracker_change change;
+    void *context;
+    uint32_t stream;
+    kiln_status failure; /* why the tracker tells no more */
+    bool stopped;        /* by Ctrl-C */
 } kiln_tracker_call;
 
 typedef struct kiln_tracker_action {
@@ -32,6 +42,13 @@ typedef struct kiln_tracker_actions_table {
 /* Parses the command line, connects, runs the action. */
 KILN_MUST_USE kiln_status kiln_tracker_call_run(const kiln_tracker_actions_table *actions,
                                                 kiln_arena *process, int argc, char **argv);
+
+/* Has the tracker tell what changes, all rows first, from now on while kiln_tracker_watch_on waits;
+ * also when it was away meanwhile. False: it speaks a version that does not know that. */
+bool kiln_tracker_watch(kiln_tracker_call *call, kiln_topic topic, kiln_tracker_change change,
+                        void *context);
+/* Waits for at most `wait_ns`, or until a change or Ctrl-C (which sets `stopped`). */
+KILN_MUST_USE kiln_status kiln_tracker_watch_on(kiln_tracker_call *call, uint64_t wait_ns);
 
 /* Asks page after page; `page` prints one. */
 typedef void (*kiln_page_printer)(const kiln_msg_answer *answer, bool json);

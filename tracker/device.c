@@ -95,6 +95,7 @@ static bool is_available(const kiln_tracker_board *board) {
 }
 
 void kiln_tracker_board_refresh(kiln_tracker *t, kiln_tracker_board *board) {
+    board->changed = ++t->change;
     bool available = is_available(board);
     if (available != board->available) kiln_tracker_wants_count(t, board, available);
     board->available = available;
@@ -210,6 +211,7 @@ void kiln_tracker_board_state(kiln_tracker *t, kiln_tracker_peer *peer,
     kiln_tracker_board *board = peer->board;
     board->env = message->board_state.env;
     board->env.governor = (kiln_str){0};
+    board->changed = ++t->change;
     if (board->sick == message->board_state.sick) return;
     board->sick = message->board_state.sick;
     kiln_str text = message->board_state.text;
@@ -264,6 +266,7 @@ kiln_status kiln_tracker_board_restore(kiln_tracker *t, const kiln_tracker_row *
     board->up.labels.item = kept.labels.item;
     board->up.labels.count = kept.labels.count;
     board->known = true;
+    board->changed = ++t->change;
     board->duty = (kiln_duty)kept.duty;
     snprintf(board->text, sizeof board->text, "%.*s", (int)kept.text.size,
              kept.text.size ? kept.text.data : "");

@@ -138,6 +138,7 @@ static void learn_noise(kiln_tracker_board *board, const kiln_msg_trial_result *
 void kiln_tracker_board_judge(kiln_tracker *t, kiln_tracker_board *board,
                               const kiln_msg_trial_result *result) {
     board->results++;
+    board->changed = ++t->change;
     kiln_blame blame = result->blame ? (kiln_blame)result->blame
                                      : kiln_outcome_blame((kiln_outcome)result->outcome);
     if (blame == KILN_BLAME_BOARD) {

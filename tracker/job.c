@@ -60,7 +60,8 @@ static kiln_str copy_text(kiln_tracker_job *job, kiln_str text) {
 
 /* ---- On disk ---- */
 
-uint64_t kiln_tracker_job_keep(kiln_tracker *t, const kiln_tracker_job *job) {
+uint64_t kiln_tracker_job_keep(kiln_tracker *t, kiln_tracker_job *job) {
+    job->changed = ++t->change;
     kiln_msg_kept_job kept = {
         .spec = job->spec,
         .tuner = kiln_str_from(job->tuner),
@@ -113,6 +114,7 @@ static kiln_tracker_job *add_job(kiln_tracker *t, kiln_str id) {
     kiln_arena_init(&job->arena, KILN_TRACKER_ARENA_BYTES);
     kiln_tracker_set_text(job->id, id);
     job->opened_ns = t->now_ns;
+    job->changed = ++t->change;
     kiln_vec_push(&t->job, job);
     kiln_map_put(&t->job_of_id, id, (uintptr_t)job);
     return job;
@@ -165,6 +167,7 @@ kiln_status kiln_tracker_job_restore(kiln_tracker *t, const kiln_tracker_row *ro
 
 void kiln_tracker_job_tell(kiln_tracker *t, kiln_tracker_job *job, const kiln_tracker_peer *client,
                            uint32_t stream, const char *text) {
+    job->changed = ++t->change;
     kiln_message message = {
         .type = KILN_MSG_JOB_STATE,
         .stream = stream,
@@ -438,6 +441,7 @@ void kiln_tracker_job_event(kiln_tracker *t, kiln_tracker_peer *tuner,
     kiln_tracker_job *job = own_job(t, tuner, message->job_event.job);
     if (!job) return;
     merge_tasks(job, &message->job_event);
+    job->changed = ++t->change;
     kiln_message copy = *message;
     copy.stream = 0;
     kiln_tracker_send(t, job->client, &copy);

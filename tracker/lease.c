@@ -42,6 +42,7 @@ static void add_lease(kiln_tracker *t, kiln_tracker_lease *lease) {
         kiln_map_put(&t->lease_of_persist, number_key(&lease->persist), (uintptr_t)lease);
     if (lease->job) {
         lease->job->leases++;
+        lease->job->changed = ++t->change;
         kiln_tracker_project_granted(t, lease->job->project);
     }
     kiln_tracker_board_refresh(t, lease->board);
@@ -75,6 +76,7 @@ static void remove_lease(kiln_tracker *t, kiln_tracker_lease *lease) {
     learn_pace(lease->board, held_ns, lease->trial.count);
     if (lease->job) {
         lease->job->leases--;
+        lease->job->changed = ++t->change;
         kiln_tracker_project_ended(t, lease->job->project, kiln_tracker_lease_cost(t, lease));
     }
     set_slots(lease, lease->lease, 0);

@@ -29,7 +29,7 @@ static void say_holder(const kiln_tracker *t, const kiln_tracker_lease *lease,
     row->user = lease->job->spec.user;
 }
 
-static kiln_msg_board_row board_row(kiln_tracker *t, const kiln_tracker_board *board) {
+kiln_msg_board_row kiln_tracker_board_row(kiln_tracker *t, const kiln_tracker_board *board) {
     kiln_msg_board_row row = {
         .node = kiln_str_from(board->node),
         .key = board->up.key,
@@ -63,7 +63,7 @@ static kiln_msg_board_row board_row(kiln_tracker *t, const kiln_tracker_board *b
 /* With its history, whose `event` lies with the caller. */
 static kiln_msg_board_row long_row(kiln_tracker *t, const kiln_tracker_board *board,
                                    kiln_msg_board_event event[KILN_TRACKER_PAST_MAX]) {
-    kiln_msg_board_row row = board_row(t, board);
+    kiln_msg_board_row row = kiln_tracker_board_row(t, board);
     kiln_tracker_history_list(board, event);
     row.history.item = event;
     row.history.count = board->past_count;
@@ -83,8 +83,8 @@ static uint64_t eta_ms(const kiln_tracker *t, const kiln_tracker_job *job) {
     return ms_since(t, job->assigned_ns) * (planned - done) / done;
 }
 
-static kiln_msg_job_row job_row(const kiln_tracker *t, const kiln_tracker_job *job,
-                                bool with_tasks) {
+kiln_msg_job_row kiln_tracker_job_row(const kiln_tracker *t, const kiln_tracker_job *job,
+                                      bool with_tasks) {
     kiln_msg_job_row row = {
         .job = kiln_str_from(job->id),
         .state = kiln_str_from(kiln_job_state_name(job->state)),
@@ -116,7 +116,7 @@ void kiln_tracker_print_boards(kiln_tracker *t, kiln_strbuf *out) {
     const char *comma = "";
     for (uint32_t i = 0; i < t->board.count; i++) {
         if (!t->board.data[i]->known) continue;
-        kiln_msg_board_row row = board_row(t, t->board.data[i]);
+        kiln_msg_board_row row = kiln_tracker_board_row(t, t->board.data[i]);
         kiln_strbuf_text(out, comma);
         kiln_record_print_json(KILN_RECORD_board_row, &row, out);
         comma = ",";
@@ -125,14 +125,13 @@ void kiln_tracker_print_boards(kiln_tracker *t, kiln_strbuf *out) {
 
 void kiln_tracker_print_jobs(kiln_tracker *t, kiln_strbuf *out) {
     for (uint32_t i = 0; i < t->job.count; i++) {
-        kiln_msg_job_row row = job_row(t, t->job.data[i], true);
+        kiln_msg_job_row row = kiln_tracker_job_row(t, t->job.data[i], true);
         if (i) kiln_strbuf_char(out, ',');
         kiln_record_print_json(KILN_RECORD_job_row, &row, out);
     }
 }
 
-/* One board by node or key, or one job by identity. */
-static bool is_asked(kiln_str wanted, kiln_str identity, kiln_str name) {
+bool kiln_tracker_is_asked(kiln_str wanted, kiln_str identity, kiln_str name) {
     return kiln_str_equal(wanted, identity) || (name.size && kiln_str_equal(wanted, name));
 }
 
@@ -143,11 +142,12 @@ static void answer_boards(kiln_tracker *t, const kiln_msg_query *query, kiln_msg
         const kiln_tracker_board *board = t->board.data[i];
         if (!board->known) continue;
         bool one = query->topic == KILN_TOPIC_BOARD;
-        if (one && !is_asked(query->id, kiln_str_from(board->node), board->up.key)) continue;
+        if (one && !kiln_tracker_is_asked(query->id, kiln_str_from(board->node), board->up.key))
+            continue;
         uint32_t index = answer->total++;
         if (index < query->offset || index - query->offset >= KILN_MESSAGES_PAGE) continue;
         page[answer->boards.count++] =
-            one && index == 0 ? long_row(t, board, event) : board_row(t, board);
+            one && index == 0 ? long_row(t, board, event) : kiln_tracker_board_row(t, board);
     }
     answer->boards.item = page;
 }
@@ -157,10 +157,11 @@ static void answer_jobs(kiln_tracker *t, const kiln_msg_query *query, kiln_msg_a
     for (uint32_t i = 0; i < t->job.count; i++) {
         const kiln_tracker_job *job = t->job.data[i];
         bool one = query->topic == KILN_TOPIC_JOB;
-        if (one && !is_asked(query->id, kiln_str_from(job->id), (kiln_str){0})) continue;
+        if (one && !kiln_tracker_is_asked(query->id, kiln_str_from(job->id), (kiln_str){0}))
+            continue;
         uint32_t index = answer->total++;
         if (index < query->offset || index - query->offset >= KILN_MESSAGES_PAGE) continue;
-        page[answer->jobs.count++] = job_row(t, job, one);
+        page[answer->jobs.count++] = kiln_tracker_job_row(t, job, one);
     }
     answer->jobs.item = page;
 }
@@ -184,6 +185,7 @@ void kiln_tracker_query(kiln_tracker *t, kiln_tracker_peer *client, const kiln_m
     kiln_msg_board_row boards[KILN_MESSAGES_PAGE];
     kiln_msg_board_event event[KILN_TRACKER_PAST_MAX];
     kiln_msg_job_row jobs[KILN_MESSAGES_PAGE];
+    reply.answer.seq = t->change;
     reply.answer.tuners = kiln_tracker_counts_of(t).tuners;
     switch ((kiln_topic)query->topic) {
     case KILN_TOPIC_FLEET:

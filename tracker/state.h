@@ -11,6 +11,7 @@
 #define KILN_TRACKER_TICK_NS UINT64_C(250000000)
 #define KILN_TRACKER_SLOTS_MAX 16u
 #define KILN_TRACKER_WAIT_BUCKETS 9u
+#define KILN_TRACKER_WATCHERS_MAX 256u
 #define KILN_TRACKER_EPOCHS 1024u                  /* lease numbers reserved at a time */
 #define KILN_TRACKER_ARENA_BYTES ((size_t)1 << 10) /* first chunk of a board, request or job */
 
@@ -104,8 +105,9 @@ typedef struct kiln_tracker_board {
     KILN_VEC(uint8_t) fits;                        /* by want: unknown, yes, no */
     kiln_tracker_past past[KILN_TRACKER_PAST_MAX]; /* oldest first */
     uint32_t past_count;
-    bool unkept;    /* it is in kiln_tracker.unkept */
-    uint64_t order; /* PERSIST of an order, whose giver waits for it; 0: none */
+    bool unkept;      /* it is in kiln_tracker.unkept */
+    uint64_t changed; /* kiln_tracker.change when its row last did */
+    uint64_t order;   /* PERSIST of an order, whose giver waits for it; 0: none */
     uint64_t order_peer;
     uint32_t order_stream;
 } kiln_tracker_board;
@@ -183,7 +185,19 @@ typedef struct kiln_tracker_job {
     kiln_msg_job_done done; /* once ended; also holds the task states while it runs */
     uint32_t task_capacity;
     uint64_t persist; /* > 0: its opening or its end waits for this */
+    uint64_t changed; /* kiln_tracker.change when its row last did */
 } kiln_tracker_job;
+
+/* Somebody who is told what changes (watch.c). */
+typedef struct kiln_tracker_watcher {
+    kiln_tracker_peer *peer;
+    uint32_t stream;
+    kiln_topic topic;
+    char id[KILN_MESSAGES_NAME + 1]; /* of the one board or job; empty: all */
+    uint64_t seen;                   /* what changed up to here was sent */
+    bool waits;                      /* for the reader to say that it has that */
+    bool more;                       /* there was more than one page holds */
+} kiln_tracker_watcher;
 
 struct kiln_tracker {
     KILN_VEC(kiln_tracker_peer *) peer;
@@ -216,8 +230,12 @@ struct kiln_tracker {
     uint64_t epoch_durable; /* up to here the disk says that they may have been */
     uint64_t persist;       /* last PERSIST */
     uint64_t last_order;    /* of a request */
-    double shared;          /* project.used of who got the last lease: where newcomers begin */
-    double lease_ns;        /* how long leases last, lately; 0: none ended yet */
+    KILN_VEC(kiln_tracker_watcher *) watcher;
+    uint64_t change; /* grows with each change of a row; begins at the time of creation, so that
+                        no number of a former run is taken for one of this */
+    uint64_t first_change;
+    double shared;   /* project.used of who got the last lease: where newcomers begin */
+    double lease_ns; /* how long leases last, lately; 0: none ended yet */
     uint64_t next_tick_ns, ticked_ns; /* when it looks at all again, and when it last did */
     uint64_t shares_ns;               /* when shares are written again */
     uint64_t wall_offset_ns;          /* of the wall clock, from the time of steps */
@@ -392,7 +410,7 @@ void kiln_tracker_job_cancel(kiln_tracker *t, kiln_tracker_peer *client,
 void kiln_tracker_job_persisted(kiln_tracker *t, uint64_t persist, const char *failure);
 void kiln_tracker_jobs_peer_gone(kiln_tracker *t, kiln_tracker_peer *peer);
 /* Has the job's row written, and returns the number of that. */
-uint64_t kiln_tracker_job_keep(kiln_tracker *t, const kiln_tracker_job *job);
+uint64_t kiln_tracker_job_keep(kiln_tracker *t, kiln_tracker_job *job);
 void kiln_tracker_job_tell(kiln_tracker *t, kiln_tracker_job *job, const kiln_tracker_peer *client,
                            uint32_t stream, const char *text);
 /* Stops a job: its tuner hands in what it has, or, when there is none, it ends here and now. */
@@ -410,7 +428,19 @@ void kiln_tracker_jobs_tuner_up(kiln_tracker *t, kiln_tracker_peer *tuner);
 /* Assigns, notices what is missing, ends what waited too long. */
 void kiln_tracker_jobs_tick(kiln_tracker *t);
 
+/* watch.c */
+void kiln_tracker_watch(kiln_tracker *t, kiln_tracker_peer *client, const kiln_message *message);
+void kiln_tracker_watches_tick(kiln_tracker *t);
+void kiln_tracker_watches_peer_gone(kiln_tracker *t, const kiln_tracker_peer *peer);
+void kiln_tracker_watches_free(kiln_tracker *t);
+
 /* query.c */
+/* Views into the tracker. */
+kiln_msg_board_row kiln_tracker_board_row(kiln_tracker *t, const kiln_tracker_board *board);
+kiln_msg_job_row kiln_tracker_job_row(const kiln_tracker *t, const kiln_tracker_job *job,
+                                      bool with_tasks);
+/* Whether a row is the one asked for, by its identity or its name. */
+bool kiln_tracker_is_asked(kiln_str wanted, kiln_str identity, kiln_str name);
 void kiln_tracker_query(kiln_tracker *t, kiln_tracker_peer *client, const kiln_message *message);
 void kiln_tracker_print_boards(kiln_tracker *t, kiln_strbuf *out);
 void kiln_tracker_print_jobs(kiln_tracker *t, kiln_strbuf *out);

@@ -122,6 +122,7 @@ kiln_tracker_peer *kiln_tracker_tuner_by_node(kiln_tracker *t, const char *node)
 static void let_go(kiln_tracker *t, kiln_tracker_peer *peer, const char *why) {
     if (peer->board) kiln_tracker_board_lost(t, peer->board, why);
     kiln_tracker_jobs_peer_gone(t, peer);
+    kiln_tracker_watches_peer_gone(t, peer);
     t->fleet_changed |= peer->role == KILN_PEER_TUNER;
 }
 
@@ -283,6 +284,7 @@ static const message_row rule_table[] = {
     {KILN_MSG_TRIAL_RESULT, kiln_tracker_trial_up},
     {KILN_MSG_CANCEL, on_cancel},
     {KILN_MSG_QUERY, kiln_tracker_query},
+    {KILN_MSG_WATCH, kiln_tracker_watch},
     {KILN_MSG_BOARD_ORDER, kiln_tracker_board_order},
 };
 
@@ -322,6 +324,7 @@ static void on_tick(kiln_tracker *t) {
     kiln_tracker_history_tick(t);
     kiln_tracker_shares_tick(t);
     kiln_tracker_jobs_tick(t);
+    kiln_tracker_watches_tick(t);
 }
 
 void kiln_tracker_step(kiln_tracker *t, uint64_t now_ns, const kiln_tracker_event *event,
@@ -368,6 +371,7 @@ kiln_status kiln_tracker_create(const kiln_tracker_row *row, uint32_t row_count,
                                 kiln_tracker **out_tracker) {
     kiln_tracker *t = kiln_alloc(sizeof *t);
     t->now_ns = t->next_tick_ns = t->ticked_ns = now_ns;
+    t->change = t->first_change = now_ns + 1; /* 0 is before all */
     kiln_map *map[] = {&t->peer_of_id,       &t->peer_of_node,    &t->tuner_of_boot,
                        &t->board_of_node,    &t->want_of_text,    &t->project_of_name,
                        &t->request_of_key,   &t->lease_of_number, &t->lease_of_request,
@@ -395,6 +399,7 @@ void kiln_tracker_destroy(kiln_tracker *t) {
     kiln_tracker_boards_free(t);
     kiln_tracker_projects_free(t);
     kiln_tracker_wants_free(t);
+    kiln_tracker_watches_free(t);
     kiln_vec_deinit(&t->peer);
     kiln_vec_deinit(&t->tuner);
     kiln_map_deinit(&t->peer_of_id);

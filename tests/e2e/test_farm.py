@@ -97,6 +97,17 @@ def test_boards_go_off_duty_and_come_back(world):
     assert world.refused("fleet", "drain", "board7", "--tracker", address, says="board7").returncode == 13
 
 
+def test_who_watches_the_fleet_is_told_what_changes(world):
+    address = fleet(world)
+    watcher = world.start("kiln", "fleet", "watch", "--tracker", address, "--json")
+    told = lambda: [json.loads(line)["state"] for line in watcher.log.open() if line.endswith("\n")]
+    until(lambda: told() == ["free"], "the board as it is")
+    world.run("fleet", "drain", "board0", "--tracker", address)
+    until(lambda: told()[-1] == "drained", "the board drained")
+    watcher.send_signal(signal.SIGINT)
+    assert watcher.wait(timeout=harness.DEADLINE_S) == 0
+
+
 def test_a_job_for_a_board_that_is_not_there_ends_at_once(world):
     address = fleet(world, boards=1)
     done = world.refused("tune", world.zoo("conv:C3"), "--trials", 2, "--tracker", address, "--db", world.path("c.db"), "--on", "rpi9",

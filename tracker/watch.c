@@ -1,0 +1,161 @@
+/* Who is told what changes. Each row knows the number of its last change; a watcher gets, a page at
+ * a time and the oldest changes first, the rows as they are now whose number is above what it has
+ * seen. The next page comes with the next tick, when the reader has said that it has the last: what
+ * changes often is told once, and a slow reader costs one page. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "tracker/state.h"
+
+/* A row that changed since. */
+typedef struct changed_row {
+    uint64_t change;
+    const void *item; /* board or job */
+} changed_row;
+
+typedef struct changed_rows {
+    KILN_VEC(changed_row) row;
+} changed_rows;
+
+static int compare(const void *a, const void *b) {
+    uint64_t left = ((const changed_row *)a)->change, right = ((const changed_row *)b)->change;
+    return (left > right) - (left < right);
+}
+
+static bool is_of_boards(const kiln_tracker_watcher *w) {
+    return w->topic == KILN_TOPIC_FLEET || w->topic == KILN_TOPIC_BOARD;
+}
+
+static void add(changed_rows *rows, uint64_t change, const void *item) {
+    changed_row row = {change, item};
+    kiln_vec_push(&rows->row, row);
+}
+
+static void find_boards(const kiln_tracker *t, const kiln_tracker_watcher *w, changed_rows *rows) {
+    kiln_str id = kiln_str_from(w->id);
+    for (uint32_t i = 0; i < t->board.count; i++) {
+        const kiln_tracker_board *board = t->board.data[i];
+        if (!board->known || board->changed <= w->seen) continue;
+        if (id.size && !kiln_tracker_is_asked(id, kiln_str_from(board->node), board->up.key))
+            continue;
+        add(rows, board->changed, board);
+    }
+}
+
+static void find_jobs(const kiln_tracker *t, const kiln_tracker_watcher *w, changed_rows *rows) {
+    for (uint32_t i = 0; i < t->job.count; i++) {
+        const kiln_tracker_job *job = t->job.data[i];
+        if (job->changed <= w->seen || (w->id[0] && strcmp(w->id, job->id) != 0)) continue;
+        add(rows, job->changed, job);
+    }
+}
+
+/* Sends the next page, if there is anything to tell. */
+static void serve(kiln_tracker *t, kiln_tracker_watcher *w) {
+    kiln_msg_board_row board[KILN_MESSAGES_PAGE];
+    kiln_msg_job_row job[KILN_MESSAGES_PAGE];
+    changed_rows rows = {0};
+    if (w->seen >= t->change) return;
+    if (is_of_boards(w))
+        find_boards(t, w, &rows);
+    else
+        find_jobs(t, w, &rows);
+    if (rows.row.count > 0) qsort(rows.row.data, rows.row.count, sizeof *rows.row.data, compare);
+    w->more = rows.row.count > KILN_MESSAGES_PAGE;
+    uint32_t count = w->more ? KILN_MESSAGES_PAGE : rows.row.count;
+    w->seen = w->more ? rows.row.data[count - 1].change : t->change;
+    kiln_message message = {
+        .type = KILN_MSG_CHANGE, .stream = w->stream, .change = {.seq = w->seen}};
+    for (uint32_t i = 0; i < count; i++) {
+        if (is_of_boards(w))
+            board[message.change.boards.count++] = kiln_tracker_board_row(t, rows.row.data[i].item);
+        else
+            job[message.change.jobs.count++] =
+                kiln_tracker_job_row(t, rows.row.data[i].item, w->topic == KILN_TOPIC_JOB);
+    }
+    message.change.boards.item = board;
+    message.change.jobs.item = job;
+    kiln_vec_deinit(&rows.row);
+    if (count == 0) return; /* others changed */
+    w->waits = true;
+    kiln_tracker_send(t, w->peer, &message);
+}
+
+void kiln_tracker_watches_tick(kiln_tracker *t) {
+    for (uint32_t i = 0; i < t->watcher.count; i++)
+        if (!t->watcher.data[i]->waits) serve(t, t->watcher.data[i]);
+}
+
+static void remove_watcher(kiln_tracker *t, kiln_tracker_watcher *w) {
+    kiln_tracker_remove(&t->watcher, w);
+    kiln_free(w);
+}
+
+void kiln_tracker_watches_peer_gone(kiln_tracker *t, const kiln_tracker_peer *peer) {
+    for (uint32_t i = t->watcher.count; i-- > 0;)
+        if (t->watcher.data[i]->peer == peer) remove_watcher(t, t->watcher.data[i]);
+}
+
+void kiln_tracker_watches_free(kiln_tracker *t) {
+    for (uint32_t i = 0; i < t->watcher.count; i++) kiln_free(t->watcher.data[i]);
+    kiln_vec_deinit(&t->watcher);
+}
+
+static kiln_tracker_watcher *find(const kiln_tracker *t, const kiln_tracker_peer *peer,
+                                  uint32_t stream) {
+    for (uint32_t i = 0; i < t->watcher.count; i++)
+        if (t->watcher.data[i]->peer == peer && t->watcher.data[i]->stream == stream)
+            return t->watcher.data[i];
+    return NULL;
+}
+
+/* Why nobody can watch that; NULL. */
+static kiln_status refusal(kiln_tracker *t, const kiln_msg_watch *watch) {
+    bool one = watch->topic == KILN_TOPIC_BOARD || watch->topic == KILN_TOPIC_JOB;
+    if (one && watch->id.size == 0) return KILN_ERROR(INVALID_ARGUMENT, "which one is not said");
+    if (watch->topic == KILN_TOPIC_JOB && !kiln_tracker_job_find(t, watch->id))
+        return KILN_ERROR(NOT_FOUND, "there is no job %.*s", KILN_STR_ARG(watch->id));
+    if (watch->topic == KILN_TOPIC_BOARD && !kiln_tracker_board_named(t, watch->id))
+        return KILN_ERROR(NOT_FOUND, "there is no board %.*s", KILN_STR_ARG(watch->id));
+    if (watch->since && (watch->since < t->first_change || watch->since > t->change))
+        return KILN_ERROR(OUT_OF_RANGE, "this tracker does not know what changed since then");
+    if (t->watcher.count >= KILN_TRACKER_WATCHERS_MAX)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "%u watch already", t->watcher.count);
+    return KILN_OK;
+}
+
+static kiln_tracker_watcher *make(kiln_tracker *t, kiln_tracker_peer *client,
+                                  const kiln_message *message) {
+    const kiln_msg_watch *watch = &message->watch;
+    kiln_tracker_watcher *w = kiln_alloc(sizeof *w);
+    w->peer = client;
+    w->stream = message->stream;
+    w->topic = (kiln_topic)watch->topic;
+    w->seen = watch->since;
+    bool one = watch->topic == KILN_TOPIC_BOARD || watch->topic == KILN_TOPIC_JOB;
+    if (one) memcpy(w->id, watch->id.data, KILN_MIN(watch->id.size, sizeof w->id - 1));
+    kiln_vec_push(&t->watcher, w);
+    return w;
+}
+
+void kiln_tracker_watch(kiln_tracker *t, kiln_tracker_peer *client, const kiln_message *message) {
+    kiln_tracker_watcher *w = find(t, client, message->stream);
+    if (message->watch.stop) {
+        if (w) remove_watcher(t, w);
+        return;
+    }
+    if (w) {
+        bool has_it = message->watch.since >= w->seen;
+        w->waits &= !has_it;
+        if (has_it && w->more) serve(t, w);
+        return;
+    }
+    kiln_status st = refusal(t, &message->watch);
+    if (st)
+        kiln_tracker_send_error(t, client, message->stream, kiln_status_code(st), (kiln_str){0}, 0,
+                                "%s", kiln_status_text(st));
+    else
+        serve(t, make(t, client, message));
+    kiln_status_free(st);
+}

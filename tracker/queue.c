@@ -106,15 +106,31 @@ static kiln_tracker_request *of_job(const kiln_tracker_job *job, const kiln_trac
     return NULL;
 }
 
+/* Exchanges two requests of a job in the order of waiting. */
+static void trade_places(kiln_tracker_job *job, uint32_t a, uint32_t b) {
+    kiln_tracker_request *x = job->request.data[a], *y = job->request.data[b];
+    const uint64_t since_ns = x->since_ns, order = x->order;
+    x->since_ns = y->since_ns;
+    x->order = y->order;
+    y->since_ns = since_ns;
+    y->order = order;
+    job->request.data[a] = y;
+    job->request.data[b] = x;
+}
+
 /* Which of the job's requests has the board when the job's turn has come by its `oldest`: one that
- * would like this very board, else that. */
+ * would like this very board, else that. Who goes first leaves its own place to the oldest: a job
+ * that could go on competing with that age would never let another have the board. */
 static kiln_tracker_request *preferred(kiln_tracker_request *oldest,
                                        const kiln_tracker_board *board) {
-    const kiln_tracker_job *job = oldest->job;
+    kiln_tracker_job *job = oldest->job;
+    uint32_t at = 0;
+    while (job->request.data[at] != oldest) at++;
     for (uint32_t i = 0; i < job->request.count; i++) {
         kiln_tracker_request *request = job->request.data[i];
-        if (kiln_str_is(request->want.board, board->node) && may_have(board, request))
-            return request;
+        if (!kiln_str_is(request->want.board, board->node) || !may_have(board, request)) continue;
+        trade_places(job, at, i);
+        return request;
     }
     return oldest;
 }

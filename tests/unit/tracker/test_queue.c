@@ -335,6 +335,26 @@ static void a_task_goes_on_on_its_board(void **state) {
     }
 }
 
+/* The oldest request of a job likes no board, and younger ones go before it: its age is used up. */
+static void who_likes_a_board_does_not_wait_with_anothers_age(void **state) {
+    fleet *f = *state;
+    static const uint64_t alive[] = {10, TUNER, CLIENT, 0};
+    fleet_running_job(f);
+    fleet_open_job(f, CLIENT, "k", false);
+    uint64_t lease = ask_like(f, 1, "board", false);
+    assert_int_equal(ask_like(f, 2, NULL, false), 0);
+    fleet_wait(f, 10 * FLEET_S, alive);
+    kiln_message other = fleet_request("k", 3);
+    fleet_say(f, TUNER, &other);
+    for (uint64_t request = 4; request <= 5; request++) {
+        assert_int_equal(ask_like(f, request, "board", false), 0);
+        release(f, lease);
+        const kiln_message *grant = fleet_take(f, TUNER, KILN_MSG_LEASE_GRANT);
+        assert_int_equal(grant->lease_grant.request, request == 4 ? 4 : 3);
+        lease = grant->lease_grant.lease;
+    }
+}
+
 static void a_board_that_is_free_is_not_kept_for_who_likes_another(void **state) {
     fleet *f = *state;
     fleet_running_job(f);
@@ -441,6 +461,7 @@ int main(void) {
         test_with_fleet(priority_goes_first_and_waiting_makes_up_for_it),
         test_with_fleet(leases_of_a_slow_board_are_short_while_others_wait),
         test_with_fleet(a_task_goes_on_on_its_board),
+        test_with_fleet(who_likes_a_board_does_not_wait_with_anothers_age),
         test_with_fleet(a_board_that_is_free_is_not_kept_for_who_likes_another),
         test_with_fleet(an_exclusive_lease_has_all_slots),
         test_with_fleet(a_board_is_kept_for_who_needs_all_of_it),

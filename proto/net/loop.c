@@ -1,8 +1,10 @@
 #include "proto/loop.h"
 
-#include <nss.h>
 #include <signal.h>
 #include <stdarg.h>
+#ifdef KILN_STATIC
+#include <nss.h>
+#endif
 
 #include "base/alloc.h"
 #include "base/check.h"

@@ -8,6 +8,8 @@
 #include "cli/cli.h"
 #include "deploy/runtime/peak.h"
 
+#define BOARD_OUTPUT_MAX ((size_t)64 << 10)
+
 typedef struct doctor {
     kiln_arena *process;
     bool json;
@@ -61,15 +63,40 @@ static void check_machine(doctor *d) {
                   : "1: builds and measurements share it, so timings are noisy");
 }
 
+/* The board's own program knows; it also says it where there is no other. */
+static kiln_status ask_board(doctor *d, const char *tracker, const char *key_file) {
+    char *server = NULL;
+    kiln_proc_result result = {0};
+    kiln_status st = kiln_proc_sibling("kiln-rpc-server", d->process, &server);
+    if (st) return st;
+    const char *argv[] = {
+        server, "--doctor", "--tracker", tracker, key_file ? "--key-file" : NULL, key_file, NULL};
+    st = kiln_proc_run(&(kiln_proc_options){.argv = argv, .output_max = BOARD_OUTPUT_MAX},
+                       d->process, &result);
+    if (st) return st;
+    fputs(result.out.data, stdout);
+    return result.exit_code == 0
+               ? KILN_OK
+               : KILN_ERROR(FAILED_PRECONDITION, "%.*s", KILN_STR_ARG(kiln_str_trim(result.err)));
+}
+
 kiln_status kiln_cmd_doctor(kiln_arena *process, int argc, char **argv) {
     doctor d = {.process = process};
+    bool board = false;
+    const char *tracker = NULL, *key_file = NULL;
     const kiln_opt option[] = {
-        {"json", KILN_OPT_FLAG, &d.json, NULL, "print one object per check"}};
+        {"json", KILN_OPT_FLAG, &d.json, NULL, "print one object per check"},
+        {"board", KILN_OPT_FLAG, &board, NULL, "check this machine as a board; wants --tracker"},
+        {"tracker", KILN_OPT_TEXT, &tracker, "ADDR", "which the board would serve"},
+        {"key-file", KILN_OPT_TEXT, &key_file, "F", "key that the board would show"}};
     const kiln_opt_table table = {
         "kiln doctor", "Checks this machine's set-up.", option, KILN_ARRAY_COUNT(option), 0, 0};
     kiln_args args;
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
     if (st || args.help) return st;
+    if (board && !tracker)
+        return KILN_ERROR(INVALID_ARGUMENT, "--board wants --tracker ADDR, which it would serve");
+    if (board) return ask_board(&d, tracker, key_file);
     check_programs(&d);
     check_home(&d);
     check_machine(&d);

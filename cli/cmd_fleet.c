@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "cli/fleet_doctor.h"
 #include "cli/tracker_call.h"
 
 /* Who holds it, since when, and until when at about; or why nobody may. */
@@ -64,8 +65,7 @@ static void print_board(const kiln_msg_answer *answer, bool json) {
     for (uint32_t i = 0; i < b->facts.count; i++)
         printf("  %-9.*s  %.*s\n", KILN_STR_ARG(b->facts.item[i].key),
                KILN_STR_ARG(b->facts.item[i].value));
-    if (b->missing.size)
-        printf("  contains candidates without %.*s\n", KILN_STR_ARG(b->missing));
+    if (b->missing.size) printf("  contains candidates without %.*s\n", KILN_STR_ARG(b->missing));
     printf(
         "  %.*s\n  %llu results, %llu ok, %llu faults of its own, %u of them since the last good "
         "one\n",
@@ -78,6 +78,25 @@ static void print_board(const kiln_msg_answer *answer, bool json) {
 
 static kiln_status fleet_list(kiln_tracker_call *c) {
     return kiln_tracker_ask_pages(c, KILN_TOPIC_FLEET, print_boards);
+}
+
+static void print_advice(const kiln_msg_answer *answer, bool json) {
+    for (uint32_t i = 0; i < answer->boards.count; i++) {
+        const kiln_msg_board_row *board = &answer->boards.item[i];
+        kiln_strbuf advice = {0};
+        uint32_t count = kiln_fleet_diagnose(board, &advice);
+        if (json)
+            kiln_json_line(json_pack("{s:s, s:o, s:i, s:s}", "event", "doctor", "board",
+                                     kiln_json_str(board->key), "findings", (int)count, "text",
+                                     advice.data));
+        else
+            fputs(advice.data, stdout);
+        kiln_strbuf_deinit(&advice);
+    }
+}
+
+static kiln_status fleet_doctor(kiln_tracker_call *c) {
+    return kiln_tracker_ask_pages(c, KILN_TOPIC_BOARD, print_advice);
 }
 
 static kiln_status fleet_show(kiln_tracker_call *c) {
@@ -140,18 +159,19 @@ static kiln_status fleet_release(kiln_tracker_call *c) { return order(c, KILN_DU
 
 kiln_status kiln_cmd_fleet(kiln_arena *process, int argc, char **argv) {
     static const kiln_tracker_action actions[] = {
-        {"list", false, fleet_list, false},     {"show", true, fleet_show, false},
-        {"watch", false, fleet_watch, false},   {"ping", false, fleet_ping, false},
-        {"drain", true, fleet_drain, true},     {"quarantine", true, fleet_quarantine, true},
-        {"release", true, fleet_release, true},
+        {"list", false, fleet_list, false},           {"show", true, fleet_show, false},
+        {"doctor", true, fleet_doctor, false},        {"watch", false, fleet_watch, false},
+        {"ping", false, fleet_ping, false},           {"drain", true, fleet_drain, true},
+        {"quarantine", true, fleet_quarantine, true}, {"release", true, fleet_release, true},
     };
     static const kiln_tracker_actions_table table = {
         .command = "fleet",
-        .usage =
-            "kiln fleet [list|show ID|watch|ping|drain ID|quarantine ID|release ID] --tracker ADDR",
+        .usage = "kiln fleet [list|show ID|doctor ID|watch|ping|drain ID|quarantine ID|release ID] "
+                 "--tracker ADDR",
         .summary =
-            "Looks at the boards of a tracker and says which may be used: a drained one ends "
-            "what it has and gets no more, a quarantined one loses it at once, a released one "
+            "Looks at the boards of a tracker, says what is wrong with one, and which may be used: "
+            "a drained one ends what it has and gets no more, a quarantined one loses it at once, "
+            "a released one "
             "serves again.",
         .action = actions,
         .count = KILN_ARRAY_COUNT(actions),

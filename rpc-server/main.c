@@ -1,14 +1,17 @@
 /* kiln-rpc-server: offers this machine to a tracker and measures candidates in contained children.
  */
+#include <stdio.h>
+
 #include "base/daemon.h"
 #include "base/proc.h"
+#include "rpc-server/doctor.h"
 #include "rpc-server/inmate.h"
 #include "rpc-server/shell.h"
 
 typedef struct options {
     const char *tracker, *key, *labels, *state, *executor, *power_cycle, *key_file, *cluster;
     uint64_t slots;
-    bool insecure;
+    bool insecure, doctor;
 } options;
 
 static kiln_status fill(const options *o, kiln_arena *process, kiln_server_shell_options *out) {
@@ -38,10 +41,19 @@ static kiln_status fill(const options *o, kiln_arena *process, kiln_server_shell
                : KILN_ERROR(INVALID_ARGUMENT, "there is no executor \"%s\"", o->executor);
 }
 
+static kiln_status run_doctor(const kiln_server_shell_options *shell_options, kiln_arena *process) {
+    kiln_strbuf text = {0};
+    kiln_status st = kiln_doctor_run(shell_options, process, &text);
+    fputs(text.data, stdout);
+    kiln_strbuf_deinit(&text);
+    return st;
+}
+
 static kiln_status run(const void *given, kiln_arena *process) {
     kiln_server_shell_options shell_options = {0};
     kiln_server_shell *shell = NULL;
     kiln_status st = fill(given, process, &shell_options);
+    if (!st && ((const options *)given)->doctor) return run_doctor(&shell_options, process);
     if (!st) st = kiln_server_shell_create(&shell_options, &shell);
     if (!st) kiln_server_shell_run(shell);
     kiln_server_shell_destroy(shell);
@@ -72,6 +84,8 @@ int main(int argc, char **argv) {
         {"key-file", KILN_OPT_TEXT, &o.key_file, "F",
          "key to show to the tracker (default $KILN_HOME/key; on this machine none is needed)"},
         {"insecure", KILN_OPT_FLAG, &o.insecure, NULL, "connect in plain text, without a key"},
+        {"doctor", KILN_OPT_FLAG, &o.doctor, NULL,
+         "say what keeps this machine from being a good board, and end"},
     };
     const kiln_daemon daemon = {
         .name = "kiln-rpc-server",

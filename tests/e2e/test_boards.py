@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What ./dev cross builds, under emulation: one static file each, which registers with a native tracker and says what is missing."""
+"""What ./dev cross builds, under emulation: one static file each, which registers with a native tracker and says what is missing;
+and what the doctors say of boards."""
 import os
 import pathlib
 import shutil
@@ -99,6 +100,36 @@ def check_module_of_another_machine(world, arch, qemu):
 
 def test_a_module_of_another_machine_is_refused_with_the_reason(world):
     check_module_of_another_machine(world, "aarch64", "aarch64")
+
+
+def test_the_doctor_on_the_board_says_what_is_wrong_with_it(world):
+    _, address = world.tracker()
+    said = world.run("doctor", "--board", "--tracker", address).stdout
+    assert f"{address} lets this board in" in said and "BAD" not in said, said
+    done = world.run("--doctor", "--tracker", "127.0.0.1:1", name="kiln-rpc-server", ok=False)
+    assert done.returncode == 17 and "no tracker listens there" in done.stdout, done.stdout
+    done = world.run("--doctor", "--tracker", address, "--key-file", world.path("none.key"), name="kiln-rpc-server", ok=False)
+    assert done.returncode == 17 and "none.key" in done.stdout, done.stdout
+    done = world.run("--doctor", "--tracker", address, "--state", "/proc/none", name="kiln-rpc-server", ok=False)
+    assert done.returncode == 17 and "BAD  state" in done.stdout, done.stdout
+
+
+def test_the_doctor_leaves_a_serving_board_alone(world):
+    _, address = world.tracker()
+    board = world.board(address)
+    said = world.run("--doctor", "--tracker", address, name="kiln-rpc-server", ok=False).stdout
+    assert "a server runs here already" in said, said
+    assert board.poll() is None and board.log.read_text().count("connected to the tracker") == 1
+
+
+def test_the_workstation_asks_after_a_board(world):
+    _, address = world.tracker()
+    board = world.board(address)
+    [found] = world.json("fleet", "doctor", "board", "--tracker", address)
+    assert found["event"] == "doctor" and "not connected" not in found["text"], found
+    world.kill(board)
+    until(lambda: "not connected" in world.run("fleet", "doctor", "board", "--tracker", address).stdout, "the loss being told")
+    world.refused("fleet", "doctor", "nobody", "--tracker", address, says="there is no board nobody")
 
 
 if __name__ == "__main__":

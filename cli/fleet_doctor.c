@@ -1,0 +1,89 @@
+#include "cli/fleet_doctor.h"
+
+#include <stdarg.h>
+
+/* Half the spread of samples over their median: above it trials take many samples to be told apart.
+ */
+#define NOISE_HIGH 0.02
+#define DRIFT_HIGH 1.05
+#define HOT_MC 80000u
+#define SILENT_MS 7000u
+
+typedef struct patient {
+    const kiln_msg_board_row *board;
+    kiln_strbuf *out;
+    uint32_t count;
+} patient;
+
+KILN_PRINTF(3, 4)
+static void say(patient *p, const char *verdict, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    kiln_strbuf_printf(p->out, "%-4s ", verdict);
+    kiln_strbuf_vprintf(p->out, format, args);
+    kiln_strbuf_text(p->out, "\n");
+    va_end(args);
+    p->count++;
+}
+
+static kiln_str fact(const kiln_msg_board_row *board, const char *name) {
+    for (uint32_t i = 0; i < board->facts.count; i++)
+        if (kiln_str_is(board->facts.item[i].key, name)) return board->facts.item[i].value;
+    return (kiln_str){0};
+}
+
+static void look_at_state(patient *p) {
+    const kiln_msg_board_row *b = p->board;
+    if (kiln_str_is(b->state, "lost"))
+        say(p, "BAD",
+            "not connected for %.0f s: on the board, kiln-rpc-server --doctor --tracker ADDR says "
+            "whether it "
+            "is the address, the key, the version or the network",
+            (double)b->silent_ms / 1e3);
+    else if (b->silent_ms > SILENT_MS)
+        say(p, "note", "not heard for %.0f s", (double)b->silent_ms / 1e3);
+    if (kiln_str_is(b->state, "sick"))
+        say(p, "BAD", "its self-check fails: %.*s", KILN_STR_ARG(b->text));
+    if (kiln_str_is(b->state, "quarantined") || kiln_str_is(b->state, "drained"))
+        say(p, "BAD", "%.*s: %.*s; kiln fleet release %.*s puts it back", KILN_STR_ARG(b->state),
+            KILN_STR_ARG(b->text), KILN_STR_ARG(b->key));
+    if (b->fault_run > 0)
+        say(p, "note", "%u faults of its own since its last good result", b->fault_run);
+}
+
+static void look_at_times(patient *p) {
+    const kiln_msg_board_row *b = p->board;
+    const kiln_str governor = fact(b, "governor"), throttled = fact(b, "throttled");
+    if (kiln_str_starts(b->device, "emulated"))
+        say(p, "note", "an emulator: its times say nothing of any processor");
+    if (governor.size && !kiln_str_is(governor, "performance"))
+        say(p, "note",
+            "governor %.*s: the clock changes while kernels are timed; choose performance",
+            KILN_STR_ARG(governor));
+    if (throttled.size)
+        say(p, "note", "since its start there was %.*s: a stronger supply, a heat sink",
+            KILN_STR_ARG(throttled));
+    if (b->env.throttle_bits)
+        say(p, "BAD", "it slows itself down now (0x%x): samples are taken again",
+            b->env.throttle_bits);
+    if (b->env.temperature_mc > HOT_MC)
+        say(p, "note", "%.0f degrees: it will slow down", (double)b->env.temperature_mc / 1e3);
+    if (b->noise > NOISE_HIGH)
+        say(p, "note", "samples spread by %.1f %% of a median: what else runs there?",
+            100 * b->noise);
+    if (b->drift > DRIFT_HIGH)
+        say(p, "note", "it is %.0f %% slower than usual", 100 * (b->drift - 1));
+}
+
+uint32_t kiln_fleet_diagnose(const kiln_msg_board_row *board, kiln_strbuf *out) {
+    patient p = {board, out, 0};
+    look_at_state(&p);
+    look_at_times(&p);
+    if (board->missing.size)
+        say(&p, "note", "candidates are held without %.*s, which its system refuses",
+            KILN_STR_ARG(board->missing));
+    if (p.count == 0)
+        kiln_strbuf_printf(out, "ok   %.*s runs %.*s\n", KILN_STR_ARG(board->key),
+                           KILN_STR_ARG(board->target));
+    return p.count;
+}

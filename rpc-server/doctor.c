@@ -1,0 +1,239 @@
+#include "rpc-server/doctor.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/identity.h"
+#include "base/target.h"
+#include "rpc-server/discover.h"
+#include "rpc-server/sandbox.h"
+#include "rpc-server/ward.h"
+
+/* 2024-01-01: a board without a battery believes to be in 1970 until it has heard the time. */
+#define CLOCK_LEAST_S UINT64_C(1704067200)
+#define TRACKER_NS (UINT64_C(20) * KILN_NS_PER_S)
+
+typedef enum verdict { FINE, NOTE, BAD } verdict;
+
+typedef struct doctor {
+    const kiln_server_shell_options *options;
+    kiln_arena *arena;
+    kiln_machine machine;
+    kiln_strbuf found; /* what the check that runs now has to say */
+} doctor;
+
+/* Takes the status into `found`. */
+static verdict from_status(doctor *d, kiln_status st) {
+    if (!st) return FINE;
+    kiln_strbuf_text(&d->found, kiln_status_text(st));
+    kiln_status_free(st);
+    return BAD;
+}
+
+static verdict check_processor(doctor *d) {
+    kiln_target target;
+    kiln_status st = kiln_target_native(d->arena, &target);
+    if (st) return from_status(d, st);
+    kiln_target_print(&target, &d->found);
+    if (!d->options->board.emulator) return FINE;
+    kiln_strbuf_printf(&d->found, ", emulated by %s: times say nothing",
+                       d->options->board.emulator);
+    return NOTE;
+}
+
+static verdict check_new_code(doctor *d) {
+    const size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bool may = page != MAP_FAILED && mprotect(page, size, PROT_READ | PROT_EXEC) == 0;
+    if (!may)
+        kiln_strbuf_printf(&d->found,
+                           "memory cannot become executable (%s): a policy of the system (SELinux, "
+                           "MemoryDenyWriteExecute=) forbids it",
+                           strerror(errno));
+    if (page != MAP_FAILED) munmap(page, size);
+    return may ? FINE : BAD;
+}
+
+static verdict check_state(doctor *d) {
+    const char *folder = d->options->state_folder;
+    const char *probe = kiln_arena_printf(d->arena, "%s/doctor-probe", folder);
+    kiln_status st = kiln_folder_create(folder, 0700);
+    if (!st) st = kiln_file_write(probe, KILN_STR("x"), 0600);
+    unlink(probe);
+    if (!st) kiln_strbuf_printf(&d->found, "%s can be written", folder);
+    return from_status(d, st);
+}
+
+static verdict check_fences(doctor *d) {
+    kiln_wards wards = {.program = d->options->program,
+                        .folder =
+                            kiln_arena_printf(d->arena, "%s/doctor", d->options->state_folder),
+                        .emulator = d->options->board.emulator};
+    kiln_strbuf missing = {0};
+    kiln_status st = kiln_wards_open(&wards);
+    kiln_wards_close(&wards);
+    if (kiln_status_code(st) == KILN_PERMISSION_DENIED)
+        st = kiln_status_note(st, "is %s on a file system mounted noexec?", d->options->program);
+    if (st) return from_status(d, st);
+    kiln_sandbox_missing(wards.fences, &missing);
+    if (missing.size)
+        kiln_strbuf_printf(&d->found, "candidates are held without %s, which this system refuses",
+                           missing.data);
+    verdict result = missing.size ? NOTE : FINE;
+    kiln_strbuf_deinit(&missing);
+    return result;
+}
+
+static verdict check_clock(doctor *d) {
+    if (kiln_clock_wall_ns() / KILN_NS_PER_S >= CLOCK_LEAST_S) return FINE;
+    kiln_strbuf_text(&d->found,
+                     "the date is long past; records will carry it: timedatectl set-ntp true");
+    return NOTE;
+}
+
+static verdict check_governor(doctor *d) {
+    kiln_str governor = d->machine.governor;
+    kiln_strbuf_str(&d->found, governor);
+    if (governor.size == 0 || kiln_str_is(governor, "performance")) return FINE;
+    kiln_strbuf_text(&d->found,
+                     ": the clock changes while kernels are timed; write performance into "
+                     "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor");
+    return NOTE;
+}
+
+static verdict check_throttling(doctor *d) {
+    kiln_msg_label *facts = NULL;
+    uint32_t count = kiln_machine_facts(&d->machine, d->arena, &facts);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!kiln_str_is(facts[i].key, "throttled")) continue;
+        kiln_strbuf_printf(&d->found,
+                           "since the start there was %.*s: a stronger supply, a heat sink",
+                           KILN_STR_ARG(facts[i].value));
+        return NOTE;
+    }
+    return FINE;
+}
+
+/* ---- The tracker ----------------------------------------------------------------------------- */
+
+typedef struct visit {
+    kiln_loop *loop;
+    kiln_conn *conn;
+    bool open;
+    kiln_status why; /* owned: how it ended */
+} visit;
+
+static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello,
+                      const kiln_msg_welcome *welcome) {
+    (void)conn, (void)hello, (void)welcome;
+    visit *v = context;
+    v->open = true;
+    kiln_loop_stop(v->loop);
+}
+
+static void on_message(void *context, kiln_conn *conn, const kiln_message *message) {
+    (void)context, (void)conn, (void)message;
+}
+
+static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
+    visit *v = context;
+    (void)conn;
+    v->conn = NULL;
+    if (v->open || v->why) return;
+    v->why =
+        kiln_status_make(kiln_status_code(why), __FILE__, __LINE__, "%s", kiln_status_text(why));
+    kiln_loop_stop(v->loop);
+}
+
+static void on_late(void *context) {
+    visit *v = context;
+    v->why = KILN_ERROR(UNAVAILABLE, "no answer in %u s: a firewall, or no tracker",
+                        (unsigned)(TRACKER_NS / KILN_NS_PER_S));
+    kiln_loop_stop(v->loop);
+}
+
+static kiln_status visit_tracker(doctor *d, const kiln_address *address,
+                                 const kiln_credentials *credentials) {
+    static const kiln_conn_handler handler = {on_opened, on_message, on_closed};
+    char node[KILN_HASH128_TEXT], boot[KILN_HASH128_TEXT];
+    visit v = {0};
+    kiln_status st =
+        kiln_identity_load(kiln_arena_printf(d->arena, "%s/node", d->options->state_folder), node);
+    if (!st) st = kiln_identity_create(boot);
+    if (!st) st = kiln_loop_create(&v.loop);
+    if (st) return st;
+    kiln_timer *late = kiln_timer_create(v.loop, on_late, &v);
+    kiln_timer_start(late, TRACKER_NS);
+    v.conn = kiln_net_dial(v.loop, &(kiln_dial_options){.address = *address,
+                                                        .role = KILN_PEER_BOARD,
+                                                        .node = node,
+                                                        .boot = boot,
+                                                        .name = "doctor",
+                                                        .credentials = credentials,
+                                                        .handler = &handler,
+                                                        .context = &v});
+    kiln_loop_run(v.loop);
+    if (v.conn) kiln_conn_close(v.conn, NULL);
+    kiln_timer_destroy(late);
+    kiln_loop_destroy(v.loop);
+    return v.why;
+}
+
+/* As the board, so that its key and its version are what is judged; not beside a server that runs,
+ * whose connection it would take. */
+static verdict check_tracker(doctor *d) {
+    const kiln_server_shell_options *o = d->options;
+    kiln_addresses addresses = o->tracker;
+    int lock_fd = -1;
+    kiln_status st = kiln_folder_lock(o->state_folder, &lock_fd);
+    if (st && kiln_status_code(st) != KILN_FAILED_PRECONDITION) return from_status(d, st);
+    if (st) {
+        kiln_status_free(st); /* that is what locks are for */
+        kiln_strbuf_text(&d->found, "a server runs here already: ask with kiln fleet doctor");
+        return NOTE;
+    }
+    verdict result = FINE;
+    for (uint32_t i = 0; i < addresses.count; i++) {
+        const kiln_address *address = kiln_addresses_next(&addresses);
+        kiln_credentials credentials = {0};
+        st = kiln_credentials_load(address, o->home, o->key_file, o->insecure, &credentials);
+        if (!st) st = visit_tracker(d, address, &credentials);
+        if (d->found.size) kiln_strbuf_text(&d->found, "; ");
+        if (!st) kiln_address_print(address, &d->found);
+        if (!st) kiln_strbuf_text(&d->found, " lets this board in");
+        if (st) result = from_status(d, st);
+    }
+    close(lock_fd);
+    return result;
+}
+
+static const struct {
+    const char *name;
+    verdict (*check)(doctor *d);
+} check_table[] = {
+#define X(name, function, doc) {name, function},
+#include "rpc-server/checks.def"
+#undef X
+};
+
+kiln_status kiln_doctor_run(const kiln_server_shell_options *options, kiln_arena *arena,
+                            kiln_strbuf *out) {
+    static const char *const word[] = {[FINE] = "ok", [NOTE] = "note", [BAD] = "BAD"};
+    doctor d = {.options = options, .arena = arena};
+    uint32_t bad = 0;
+    if (!options->board.emulator)
+        kiln_machine_discover(options->board.root ? options->board.root : "", arena, &d.machine);
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(check_table); i++) {
+        kiln_strbuf_reset(&d.found);
+        verdict result = check_table[i].check(&d);
+        bad += result == BAD;
+        if (d.found.size == 0) kiln_strbuf_text(&d.found, "fine");
+        kiln_strbuf_printf(out, "%-4s %-10s %s\n", word[result], check_table[i].name, d.found.data);
+    }
+    kiln_strbuf_deinit(&d.found);
+    return bad ? KILN_ERROR(FAILED_PRECONDITION, "%u checks failed", bad) : KILN_OK;
+}

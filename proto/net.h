@@ -196,6 +196,8 @@ uint32_t kiln_conn_stream(kiln_conn *conn);
  * UNIMPLEMENTED: the peer speaks a version that does not have this message. */
 KILN_MUST_USE kiln_status kiln_conn_send(kiln_conn *conn, const kiln_message *message);
 size_t kiln_conn_queued_bytes(const kiln_conn *conn);
+/* All that went over the wire so far, both ways: sent is what the system took. */
+uint64_t kiln_conn_wire_bytes(const kiln_conn *conn);
 /* Sends `why` as ERROR on stream 0 when it is not NULL (ownership passes), flushes, closes;
  * `closed` follows. */
 void kiln_conn_close(kiln_conn *conn, kiln_status why);

@@ -33,7 +33,7 @@ typedef struct inmate {
     kiln_inmate_note note;
     kiln_sandbox sandbox;
     kiln_pacer pacer;
-    uint64_t pace_data[KILN_PACE_BYTES / sizeof(uint64_t)];
+    kiln_region pace_data;
     kiln_timing_turn turn[KILN_INMATE_KERNELS_MAX];
 } inmate;
 
@@ -169,6 +169,12 @@ KILN_NORETURN static void measure(inmate *self) {
     kiln_sandbox_exit(0);
 }
 
+static void open_pacer(inmate *self) {
+    kiln_status st = kiln_region_create(KILN_PACE_BYTES, KILN_GUARD_NONE, &self->pace_data);
+    if (st) kiln_sandbox_exit(KILN_RESOURCE_EXHAUSTED);
+    kiln_pacer_init(&self->pacer, self->pace_data.data);
+}
+
 bool kiln_inmate_is_asked(int argc, char **argv) {
     return (argc == 2 || argc == 3) && strcmp(argv[1], "--child") == 0;
 }
@@ -178,7 +184,7 @@ void kiln_inmate_main(int argc, char **argv) {
     const bool is_grouped = argc == 3 && kiln_cgroup_enter(argv[2]); /* with all that it starts */
     kiln_sandbox_confine(&self.sandbox);
     if (is_grouped) self.sandbox.fences |= 1U << KILN_FENCE_GROUP;
-    kiln_pacer_init(&self.pacer, self.pace_data);
+    open_pacer(&self);
     self.note.code = self.sandbox.fences;
     say(&self, KILN_INMATE_READY);
     if (!kiln_inmate_read_order(KILN_SANDBOX_SOCKET, &self.order, self.fd)) kiln_sandbox_exit(0);

@@ -36,7 +36,7 @@ typedef struct kiln_pacer {
     uint64_t sink;  /* what the work comes to: without it there would be none */
 } kiln_pacer;
 
-/* Writes `data` once, so that each of its pages is one. */
+/* Writes to each page of `data`, so that it is one of its own. */
 void kiln_pacer_init(kiln_pacer *pacer, void *data);
 /* Runs the reference kernel once. */
 kiln_pace kiln_pacer_take(kiln_pacer *pacer);

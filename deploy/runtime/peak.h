@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 /* Float32 operations per second (a multiply-add counts two) of the calling thread's core, with the widest
- * vectors it has. Takes about a millisecond. 0 on processors that have no kernel here. */
+ * vectors it has. Takes a third of a millisecond. 0 on processors that have no kernel here. */
 double kiln_peak_flops(void);
 
 /* Bytes per second that the calling thread's core reads out of `data`, over and over: the slope of

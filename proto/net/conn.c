@@ -160,6 +160,7 @@ static void on_written(uv_write_t *uv, int status) {
     write_request *request = (write_request *)(void *)uv;
     kiln_conn *conn = request->conn;
     conn->queued_bytes -= request->bytes.size;
+    if (status == 0) conn->sent_bytes += request->bytes.size;
     kiln_strbuf_deinit(&request->bytes);
     kiln_free(request);
     if (conn->state == KILN_CONN_CLOSED) return;
@@ -409,6 +410,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer) {
         return;
     }
     if (size >= 0) {
+        conn->received_bytes += (uint64_t)size;
         on_bytes(conn, (kiln_str){buffer->base, (size_t)size});
         return;
     }
@@ -480,6 +482,10 @@ uint32_t kiln_conn_stream(kiln_conn *conn) {
 }
 
 size_t kiln_conn_queued_bytes(const kiln_conn *conn) { return conn->queued_bytes; }
+
+uint64_t kiln_conn_wire_bytes(const kiln_conn *conn) {
+    return conn->sent_bytes + conn->received_bytes;
+}
 
 kiln_loop *kiln_conn_loop(kiln_conn *conn) { return conn->loop; }
 

@@ -29,12 +29,13 @@ struct kiln_conn {
     void *context, *user;
     kiln_tls *tls; /* NULL: plain text */
     kiln_frame_reader reader;
-    kiln_strbuf pending;    /* frames of this turn of the loop, for one write at its end */
-    bool unwritten;         /* it is in the loop's list of those */
-    size_t queued_bytes;    /* those too */
-    kiln_timer *timer;      /* of dialling, handshake, flushing */
-    kiln_status why;        /* why it closes; the first reason stands */
-    kiln_status last_words; /* ERROR on stream 0 that the peer sent */
+    kiln_strbuf pending; /* frames of this turn of the loop, for one write at its end */
+    bool unwritten;      /* it is in the loop's list of those */
+    size_t queued_bytes; /* those too */
+    uint64_t sent_bytes, received_bytes; /* on the wire, TLS and all */
+    kiln_timer *timer;                   /* of dialling, handshake, flushing */
+    kiln_status why;                     /* why it closes; the first reason stands */
+    kiln_status last_words;              /* ERROR on stream 0 that the peer sent */
     kiln_blobs *blobs;
     /* Dialling. */
     kiln_arena arena; /* of the strings of `dial` */

@@ -16,7 +16,8 @@ def run(options, work):
     if done.returncode:
         raise SystemExit(done.stdout + done.stderr)
     result = json.loads(done.stdout.splitlines()[-1])
-    print(f"one at a time: {result['median_ms']:.2f} ms median, {result['min_ms']:.2f} ms least (at most 10 ms is wanted), "
-          f"of these {result['load_ms']:.2f} ms until the candidate may run")
+    print(f"one at a time: {result['median_ms']:.2f} ms median, {result['min_ms']:.2f} ms least (at most 10 ms is wanted)")
+    print("of these:      " + ", ".join(f"{name} {result[name + '_ms']:.2f}" for name in ("load", "warm", "run", "check")) + " ms")
     print(f"queued:        {result['queued_ms']:.2f} ms a trial")
-    print(f"messages:      {result['bytes']} bytes a trial (at most 2048 is wanted)")
+    print(f"on the wire:   one request, one stream of {result['messages']:.1f} messages back, {result['bytes']:.0f} bytes a trial "
+          "both ways, counted at the tuner's socket (at most 2048 is wanted)")

@@ -1,7 +1,8 @@
 /* bench-overhead OBJECTS TRACKER RPC-SERVER TRIALS: what a trial costs beside its kernel, over real
  * tracker and rpc-server on a Unix socket, blobs cached: one trial at a time (time from the request
  * to its result) and several waiting at the board (time per trial). The kernel itself runs for some
- * ten microseconds. Also the bytes of its messages. Prints a JSON object. */
+ * ten microseconds. Also what goes over the tuner's wire for a trial. Prints a JSON object. */
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -32,44 +33,27 @@ static kiln_msg_trial next_trial(bench *b, char id[33]) {
     return trial;
 }
 
-static size_t frame_bytes(const kiln_message *message) {
-    kiln_strbuf frame = {0};
-    expect_ok(kiln_frame_write_message(&frame, message));
-    size_t size = frame.size;
-    kiln_strbuf_deinit(&frame);
-    return size;
-}
+/* What one trial costs, as its tuner sees it. */
+typedef struct cost {
+    double spent_ms;        /* from request to result */
+    kiln_msg_phases phases; /* of them in the contained child, nanoseconds */
+    uint32_t events;        /* messages of the answer beside the result */
+} cost;
 
-/* Request, events, result and acknowledgement of one trial. */
-static size_t wire_bytes(const kiln_msg_trial *trial, const kiln_msg_trial_result *result) {
-    kiln_message event = {.type = KILN_MSG_TRIAL_EVENT,
-                          .trial_event = {.trial = trial->trial,
-                                          .attempt = trial->attempt,
-                                          .lease = trial->lease,
-                                          .phase = KILN_PHASE_CHECK,
-                                          .elapsed_ns = 10000000}};
-    kiln_message ack = {.type = KILN_MSG_TRIAL_ACK,
-                        .trial_ack = {trial->trial, trial->attempt, trial->lease}};
-    return frame_bytes(&(kiln_message){.type = KILN_MSG_TRIAL, .trial = *trial}) +
-           4 * frame_bytes(&event) +
-           frame_bytes(&(kiln_message){.type = KILN_MSG_TRIAL_RESULT, .trial_result = *result}) +
-           frame_bytes(&ack);
-}
-
-/* Milliseconds from request to result; `*out_bytes` of its messages. */
-static double run_one(bench *b, kiln_msg_phases *out_times, size_t *out_bytes) {
+static cost run_one(bench *b) {
     char id[33];
     const kiln_msg_trial trial = next_trial(b, id);
-    uint64_t begin = kiln_clock_ns();
+    const uint64_t begin = kiln_clock_ns();
+    const size_t events = b->fleet.events.count;
     fleet_send_trial(&b->fleet, &trial);
     const kiln_msg_trial_result *result = fleet_await_result(&b->fleet, id, 1);
-    double spent_ms = (double)(kiln_clock_ns() - begin) / 1e6;
+    cost c = {.spent_ms = (double)(kiln_clock_ns() - begin) / 1e6};
     assert_non_null(result);
     assert_int_equal(result->outcome, KILN_OUTCOME_OK);
-    *out_times = result->times_ns;
-    *out_bytes = wire_bytes(&trial, result);
+    c.phases = result->times_ns;
+    c.events = (uint32_t)(b->fleet.events.count - events);
     fleet_acknowledge(&b->fleet, result);
-    return spent_ms;
+    return c;
 }
 
 /* Milliseconds per trial when AHEAD of them wait at the board. */
@@ -87,10 +71,31 @@ static double run_many(bench *b, uint32_t count) {
     return (double)(kiln_clock_ns() - begin) / 1e6 / count;
 }
 
+/* Where the time goes: medians of the phases, in milliseconds; what is left is starting a child,
+ * seeing it gone, comparing, and messages. */
+static void print_phases(const cost *c, uint32_t count) {
+    static const struct {
+        const char *name;
+        size_t offset;
+    } phase[] = {{"load", offsetof(kiln_msg_phases, load)},
+                 {"warm", offsetof(kiln_msg_phases, warm)},
+                 {"run", offsetof(kiln_msg_phases, run)},
+                 {"check", offsetof(kiln_msg_phases, check)}};
+    static double ms[TRIALS_MAX];
+    for (size_t p = 0; p < KILN_ARRAY_COUNT(phase); p++) {
+        for (uint32_t i = 0; i < count; i++)
+            ms[i] = (double)*(const uint64_t *)(const void *)((const char *)&c[i].phases +
+                                                              phase[p].offset) /
+                    1e6;
+        printf("\"%s_ms\":%.4g,", phase[p].name, kiln_stats_median(ms, count));
+    }
+}
+
 int main(int argc, char **argv) {
-    static double spent[TRIALS_MAX], load[TRIALS_MAX];
+    static double spent[TRIALS_MAX];
+    static cost c[TRIALS_MAX];
     static bench b;
-    uint32_t count = argc == 5 ? (uint32_t)strtoul(argv[4], NULL, 10) : 0;
+    uint32_t count = argc == 5 ? (uint32_t)strtoul(argv[4], NULL, 10) : 0, events = 0;
     if (count < 1 || count > TRIALS_MAX) {
         fprintf(stderr, "bench-overhead OBJECTS TRACKER RPC-SERVER TRIALS (1 to 2000)\n");
         return 1;
@@ -104,20 +109,21 @@ int main(int argc, char **argv) {
     b.reference = upload(&b, &reference);
     fleet_lease(&b.fleet, 4096);
     assert_true(b.fleet.lease_trials > 2 * count);
-    kiln_msg_phases times;
-    size_t bytes = 0;
-    run_one(&b, &times, &bytes); /* brings the blobs */
+    (void)run_one(&b); /* brings the blobs */
+    const uint64_t wire = kiln_conn_wire_bytes(b.fleet.tuner);
     for (uint32_t i = 0; i < count; i++) {
-        spent[i] = run_one(&b, &times, &bytes);
-        load[i] = (double)times.load / 1e6;
+        c[i] = run_one(&b);
+        spent[i] = c[i].spent_ms;
+        events += c[i].events;
     }
+    const double bytes = (double)(kiln_conn_wire_bytes(b.fleet.tuner) - wire) / count;
     double many_ms = run_many(&b, KILN_MIN(count, 200));
-    kiln_stats all = kiln_stats_of(spent, count);
-    double least = spent[0];
-    for (uint32_t i = 1; i < count; i++) least = KILN_MIN(least, spent[i]);
-    printf("{\"event\":\"overhead\",\"trials\":%u,\"median_ms\":%.4g,\"min_ms\":%.4g,"
-           "\"load_ms\":%.4g,\"queued_ms\":%.4g,\"bytes\":%zu}\n",
-           count, all.median, least, kiln_stats_median(load, count), many_ms, bytes);
+    const kiln_stats all = kiln_stats_of(spent, count);
+    printf("{\"event\":\"overhead\",\"trials\":%u,\"median_ms\":%.4g,\"min_ms\":%.4g,", count,
+           all.median, all.minimum);
+    print_phases(c, count);
+    printf("\"queued_ms\":%.4g,\"messages\":%.3g,\"bytes\":%.0f}\n", many_ms,
+           1 + (double)events / count, bytes);
     fleet_tear_down(&b.fleet);
     return 0;
 }

@@ -43,6 +43,24 @@ static void and_over_a_unix_socket_without_a_token(void **state) {
     remove_folder(folder);
 }
 
+static void both_ends_count_the_same_bytes(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p);
+    pair_open(&p);
+    const uint64_t before = kiln_conn_wire_bytes(p.client.conn);
+    for (uint64_t i = 0; i < 10; i++) send_ping(p.client.conn, i);
+    pair_run_until_count(&p, &p.server.message_count, 10);
+    /* Who sent hears of it a turn of the loop later. */
+    const uint64_t end_ns = kiln_clock_ns() + PAIR_DEADLINE_NS;
+    while (kiln_conn_wire_bytes(p.client.conn) != kiln_conn_wire_bytes(p.server.conn)) {
+        assert_true(kiln_clock_ns() < end_ns);
+        kiln_loop_run_once(p.loop);
+    }
+    assert_true(kiln_conn_wire_bytes(p.client.conn) >= before + 10 * KILN_FRAME_HEADER_BYTES);
+    pair_deinit(&p);
+}
+
 static void a_wrong_token_is_refused_with_a_reason(void **state) {
     (void)state;
     static const uint8_t wrong[KILN_TOKEN_BYTES] = {1, 2, 4};
@@ -357,6 +375,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_go_both_ways_in_order_over_tcp),
         test_with_arena(and_over_a_unix_socket_without_a_token),
+        cmocka_unit_test(both_ends_count_the_same_bytes),
         cmocka_unit_test(a_wrong_token_is_refused_with_a_reason),
         cmocka_unit_test(no_token_is_refused_too),
         cmocka_unit_test(dialling_nobody_says_so),

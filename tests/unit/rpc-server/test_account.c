@@ -1,6 +1,7 @@
 #include "rpc-server/account.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -168,7 +169,7 @@ static void what_is_not_the_candidates_fault_is_the_boards(void **state) {
         account = account_in(KILN_PHASE_LOAD);
         kiln_inmate_note refused = note(KILN_INMATE_REFUSED, 0);
         refused.code = refusal[i].code;
-        strcat(refused.text, "because");
+        snprintf(refused.text, sizeof refused.text, "because");
         assert_true(kiln_account_take(&account, &refused, 0));
         ending = end_of(&account, 0, 0, &arena);
         assert_int_equal(ending.outcome, refusal[i].outcome);

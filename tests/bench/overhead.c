@@ -19,12 +19,6 @@ typedef struct bench {
     uint32_t sent;
 } bench;
 
-static kiln_msg_blob_ref upload(bench *b, kiln_strbuf *bytes) {
-    kiln_msg_blob_ref blob = fleet_upload(&b->fleet, kiln_strbuf_view(bytes));
-    kiln_strbuf_deinit(bytes);
-    return blob;
-}
-
 static kiln_msg_trial next_trial(bench *b, char id[33]) {
     snprintf(id, 33, "%032u", ++b->sent); /* as long as real identities */
     kiln_msg_trial trial = fleet_trial(&b->fleet, id, 1, &b->artefact, &b->reference);
@@ -100,13 +94,11 @@ int main(int argc, char **argv) {
         fprintf(stderr, "bench-overhead OBJECTS TRACKER RPC-SERVER TRIALS (1 to 2000)\n");
         return 1;
     }
-    fleet_set_up(&b.fleet, argv[2], argv[3]);
+    fleet_take_arguments(argc, argv);
+    fleet_set_up(&b.fleet, NULL);
     fleet_open_job(&b.fleet);
-    kiln_strbuf artefact = {0}, reference = {0};
-    candidate_artefact(argv[1], "honest", CANDIDATE_FLOPS, &artefact);
-    candidate_reference(CANDIDATE_ELEMENTS, &reference);
-    b.artefact = upload(&b, &artefact);
-    b.reference = upload(&b, &reference);
+    b.artefact = fleet_upload_candidate(&b.fleet, "honest");
+    b.reference = fleet_upload_reference(&b.fleet);
     fleet_lease(&b.fleet, 4096);
     assert_true(b.fleet.lease_trials > 2 * count);
     (void)run_one(&b); /* brings the blobs */

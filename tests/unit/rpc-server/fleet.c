@@ -6,6 +6,15 @@
 #include "base/file.h"
 #include "base/identity.h"
 
+static const char *the_objects, *the_tracker, *the_server;
+
+void fleet_take_arguments(int argc, char **argv) {
+    assert_true(argc >= 4);
+    the_objects = argv[1];
+    the_tracker = argv[2];
+    the_server = argv[3];
+}
+
 /* ---- Connections ---- */
 
 static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello,
@@ -141,6 +150,29 @@ kiln_msg_blob_ref fleet_upload(fleet *f, kiln_str bytes) {
     return blob;
 }
 
+void fleet_artefact(const char *candidate, kiln_strbuf *out) {
+    candidate_artefact(the_objects, candidate, CANDIDATE_FLOPS, out);
+}
+
+/* Takes the bytes. */
+static kiln_msg_blob_ref upload(fleet *f, kiln_strbuf *bytes) {
+    kiln_msg_blob_ref blob = fleet_upload(f, kiln_strbuf_view(bytes));
+    kiln_strbuf_deinit(bytes);
+    return blob;
+}
+
+kiln_msg_blob_ref fleet_upload_candidate(fleet *f, const char *candidate) {
+    kiln_strbuf bytes = {0};
+    fleet_artefact(candidate, &bytes);
+    return upload(f, &bytes);
+}
+
+kiln_msg_blob_ref fleet_upload_reference(fleet *f) {
+    kiln_strbuf bytes = {0};
+    candidate_reference(CANDIDATE_ELEMENTS, &bytes);
+    return upload(f, &bytes);
+}
+
 void fleet_turn(fleet *f) { kiln_loop_run_once(f->loop); }
 
 /* ---- The two programs ---- */
@@ -148,8 +180,8 @@ void fleet_turn(fleet *f) { kiln_loop_run_once(f->loop); }
 void fleet_start_tracker(fleet *f) {
     const char *state = kiln_arena_printf(&f->arena, "%s/tracker", f->folder);
     const char *log = kiln_arena_printf(&f->arena, "%s/tracker.log", f->folder);
-    const char *const argv[] = {f->tracker_program, "--listen", f->address, "--state", state,
-                                "--with-parent",    NULL};
+    const char *const argv[] = {the_tracker, "--listen",      f->address, "--state",
+                                state,       "--with-parent", NULL};
     expect_ok(
         kiln_child_start(&(kiln_child_options){.argv = argv, .error_path = log}, &f->tracker));
 }
@@ -157,7 +189,7 @@ void fleet_start_tracker(fleet *f) {
 void fleet_start_server(fleet *f, const char *fail) {
     const char *state = kiln_arena_printf(&f->arena, "%s/server", f->folder);
     const char *log = kiln_arena_printf(&f->arena, "%s/server.log", f->folder);
-    const char *const argv[] = {f->server_program,
+    const char *const argv[] = {the_server,
                                 "--tracker",
                                 f->address,
                                 "--state",
@@ -174,14 +206,8 @@ void fleet_start_server(fleet *f, const char *fail) {
         &(kiln_child_options){.argv = argv, .env_extra = env, .error_path = log}, &f->server));
 }
 
-void fleet_set_up(fleet *f, const char *tracker_program, const char *server_program) {
-    fleet_set_up_slots(f, tracker_program, server_program, NULL);
-}
-
-void fleet_set_up_slots(fleet *f, const char *tracker_program, const char *server_program,
-                        const char *slots) {
-    *f = (fleet){
-        .tracker_program = tracker_program, .server_program = server_program, .slots = slots};
+void fleet_set_up(fleet *f, const char *slots) {
+    *f = (fleet){.slots = slots};
     kiln_arena_init(&f->arena, 0);
     expect_ok(kiln_folder_create_temp("kiln-fleet-test", &f->arena, &f->folder));
     f->address = kiln_arena_printf(&f->arena, "unix:%s/socket", f->folder);

@@ -15,7 +15,6 @@ typedef struct fleet_event {
 } fleet_event;
 
 typedef struct fleet {
-    const char *tracker_program, *server_program;
     kiln_arena arena;
     kiln_loop *loop;
     char *folder, *address;
@@ -44,11 +43,12 @@ typedef struct fleet {
     KILN_VEC(fleet_event) events; /* all of them, in the order in which they came */
 } fleet;
 
-/* Starts both programs and connects as client and tuner. */
-void fleet_set_up(fleet *f, const char *tracker_program, const char *server_program);
-/* The same with a server of so many slots. */
-void fleet_set_up_slots(fleet *f, const char *tracker_program, const char *server_program,
-                        const char *slots);
+/* What every program that has a fleet is started with: OBJECTS TRACKER RPC-SERVER. Called by main.
+ */
+void fleet_take_arguments(int argc, char **argv);
+/* Starts both programs and connects as client and tuner. `slots`: of the server; NULL: its default.
+ */
+void fleet_set_up(fleet *f, const char *slots);
 void fleet_tear_down(fleet *f);
 
 void fleet_start_tracker(fleet *f);
@@ -68,6 +68,11 @@ void fleet_lease(fleet *f, uint32_t trials);
 void fleet_renew(fleet *f);
 /* Puts bytes into the tracker's store. */
 kiln_msg_blob_ref fleet_upload(fleet *f, kiln_str bytes);
+/* The artefact of a planted candidate, appended; or in the tracker's store. */
+void fleet_artefact(const char *candidate, kiln_strbuf *out);
+kiln_msg_blob_ref fleet_upload_candidate(fleet *f, const char *candidate);
+/* What the candidates should compute. */
+kiln_msg_blob_ref fleet_upload_reference(fleet *f);
 /* A trial of blobs that are there, with the sampling policy of a short search. */
 kiln_msg_trial fleet_trial(const fleet *f, const char *id, uint32_t attempt,
                            const kiln_msg_blob_ref *artefact, const kiln_msg_blob_ref *reference);

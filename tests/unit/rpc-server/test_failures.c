@@ -12,26 +12,16 @@
 
 #define SENT_MAX 6u /* times that one trial may have to be sent */
 
-static const char *the_object_folder, *the_tracker, *the_server;
 static fleet the_fleet;
 static kiln_msg_blob_ref the_artefact, the_reference;
 static uint32_t the_trial; /* its number */
 
-static kiln_msg_blob_ref upload(fleet *f, kiln_strbuf *bytes) {
-    kiln_msg_blob_ref blob = fleet_upload(f, kiln_strbuf_view(bytes));
-    kiln_strbuf_deinit(bytes);
-    return blob;
-}
-
 static int set_up(void **state) {
     fleet *f = &the_fleet;
-    kiln_strbuf artefact = {0}, reference = {0};
-    fleet_set_up(f, the_tracker, the_server);
+    fleet_set_up(f, NULL);
     fleet_open_job(f);
-    candidate_artefact(the_object_folder, "honest", CANDIDATE_FLOPS, &artefact);
-    candidate_reference(CANDIDATE_ELEMENTS, &reference);
-    the_artefact = upload(f, &artefact);
-    the_reference = upload(f, &reference);
+    the_artefact = fleet_upload_candidate(f, "honest");
+    the_reference = fleet_upload_reference(f);
     f->revive = true;
     *state = f;
     return 0;
@@ -144,10 +134,7 @@ static void without_memory_it_ends_in_order_and_loses_nothing(void **state) {
 }
 
 int main(int argc, char **argv) {
-    assert_int_equal(argc, 4);
-    the_object_folder = argv[1];
-    the_tracker = argv[2];
-    the_server = argv[3];
+    fleet_take_arguments(argc, argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(killed_at_each_point_nothing_is_lost, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_error_at_each_point_is_the_boards_and_passes, set_up,

@@ -30,8 +30,6 @@
 /* On a machine that something else disturbs in step with us they are taken again. */
 #define REPEATS_MAX 3u
 
-static const char *the_object_folder, *the_tracker, *the_server;
-
 #define CRASH (1U << KILN_OUTCOME_CRASH)
 #define WRONG (1U << KILN_OUTCOME_WRONG_RESULT)
 #define TIMEOUT (1U << KILN_OUTCOME_TIMEOUT)
@@ -92,24 +90,13 @@ typedef struct bench {
     bool no_lease;
 } bench;
 
-static kiln_msg_blob_ref upload(bench *b, const char *name) {
-    kiln_strbuf bytes = {0};
-    candidate_artefact(the_object_folder, name, CANDIDATE_FLOPS, &bytes);
-    kiln_msg_blob_ref blob = fleet_upload(&b->fleet, kiln_strbuf_view(&bytes));
-    kiln_strbuf_deinit(&bytes);
-    return blob;
-}
-
 static int set_up(void **state) {
     bench *b = kiln_alloc(sizeof *b);
-    fleet_set_up(&b->fleet, the_tracker, the_server);
+    fleet_set_up(&b->fleet, NULL);
     kiln_rand_init(&b->rand, 1);
     fleet_open_job(&b->fleet);
-    kiln_strbuf bytes = {0};
-    candidate_reference(CANDIDATE_ELEMENTS, &bytes);
-    b->reference = fleet_upload(&b->fleet, kiln_strbuf_view(&bytes));
-    kiln_strbuf_deinit(&bytes);
-    b->honest = upload(b, "honest");
+    b->reference = fleet_upload_reference(&b->fleet);
+    b->honest = fleet_upload_candidate(&b->fleet, "honest");
     *state = b;
     return 0;
 }
@@ -315,7 +302,8 @@ static void report(uint32_t count, const holdings *before, const holdings *after
 static void hostile_candidates_leave_the_server_as_it_was(void **state) {
     bench *b = *state;
     const uint32_t count = KILN_MAX(hostile_count(), HOSTILE_COUNT + 1);
-    for (uint32_t i = 0; i < HOSTILE_COUNT; i++) b->hostile[i] = upload(b, hostile[i].name);
+    for (uint32_t i = 0; i < HOSTILE_COUNT; i++)
+        b->hostile[i] = fleet_upload_candidate(&b->fleet, hostile[i].name);
     for (uint32_t i = 0; i < HOSTILE_COUNT; i++) attack(b, i); /* each at least once; pools fill */
     measure_honest(b);
     const bool outside = kiln_file_exists(OUTSIDE);
@@ -342,7 +330,7 @@ static void hostile_candidates_leave_the_server_as_it_was(void **state) {
 /* The mutant with these bytes in it: an artefact of its own. */
 static kiln_msg_blob_ref upload_mutant(bench *b, uint32_t kind, uint32_t at) {
     kiln_strbuf bytes = {0};
-    candidate_artefact(the_object_folder, "mutant", CANDIDATE_FLOPS, &bytes);
+    fleet_artefact("mutant", &bytes);
     char *place = memmem(bytes.data, bytes.size, MUTATION_MAGIC, strlen(MUTATION_MAGIC));
     assert_non_null(place);
     memcpy(place + strlen(MUTATION_MAGIC), &kind, sizeof kind);
@@ -375,10 +363,7 @@ static void wrong_answers_are_all_refused(void **state) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(int argc, char **argv) {
-    assert_int_equal(argc, 4);
-    the_object_folder = argv[1];
-    the_tracker = argv[2];
-    the_server = argv[3];
+    fleet_take_arguments(argc, argv);
     const struct CMUnitTest tests[] = {
         TEST(hostile_candidates_leave_the_server_as_it_was),
         TEST(wrong_answers_are_all_refused),

@@ -7,11 +7,9 @@
 #include "base/file.h"
 #include "tests/unit/rpc-server/fleet.h"
 
-static const char *the_object_folder, *the_tracker, *the_server;
-
 static int set_up(void **state) {
     static fleet the_fleet;
-    fleet_set_up(&the_fleet, the_tracker, the_server);
+    fleet_set_up(&the_fleet, NULL);
     *state = &the_fleet;
     return 0;
 }
@@ -23,28 +21,25 @@ static int tear_down(void **state) {
 
 static int set_up_two_slots(void **state) {
     static fleet the_fleet;
-    fleet_set_up_slots(&the_fleet, the_tracker, the_server, "2");
+    fleet_set_up(&the_fleet, "2");
     *state = &the_fleet;
     return 0;
 }
 
 static void send_trial(fleet *f, const char *fault, uint32_t attempt, uint32_t warm_ms) {
-    kiln_strbuf artefact = {0}, reference = {0};
-    candidate_artefact(the_object_folder, fault, CANDIDATE_FLOPS, &artefact);
-    candidate_reference(CANDIDATE_ELEMENTS, &reference);
-    const kiln_msg_blob_ref artefact_blob = fleet_upload(f, kiln_strbuf_view(&artefact));
-    const kiln_msg_blob_ref reference_blob = fleet_upload(f, kiln_strbuf_view(&reference));
-    kiln_msg_trial trial = fleet_trial(f, fault, attempt, &artefact_blob, &reference_blob);
+    const kiln_msg_blob_ref artefact = fleet_upload_candidate(f, fault);
+    const kiln_msg_blob_ref reference = fleet_upload_reference(f);
+    kiln_msg_trial trial = fleet_trial(f, fault, attempt, &artefact, &reference);
     trial.deadlines_ms.warm = warm_ms;
     fleet_send_trial(f, &trial);
-    kiln_strbuf_deinit(&artefact);
-    kiln_strbuf_deinit(&reference);
 }
 
 static const kiln_msg_trial_result *run_trial(fleet *f, const char *fault, uint32_t attempt) {
     /* Only what must end by its deadline gets a short one: the machine may be busy. */
-    send_trial(f, fault, attempt, strcmp(fault, "loops_for_ever") == 0 ? 100 : 10000);
-    return fleet_await_result(f, fault, attempt);
+    send_trial(f, fault, attempt, strcmp(fault, "loops_for_ever") == 0 ? 100 : 60000);
+    const kiln_msg_trial_result *result = fleet_await_result(f, fault, attempt);
+    assert_non_null(result);
+    return result;
 }
 
 static void expect(fleet *f, const char *fault, kiln_outcome outcome) {
@@ -138,13 +133,8 @@ static void two_slots_measure_beside_each_other_and_time_in_turns(void **state) 
         assert_int_equal(f->slot, i); /* of the one board that there is */
         lease[i] = f->lease;
     }
-    kiln_strbuf bytes = {0};
-    candidate_artefact(the_object_folder, "honest", CANDIDATE_FLOPS, &bytes);
-    const kiln_msg_blob_ref artefact = fleet_upload(f, kiln_strbuf_view(&bytes));
-    bytes.size = 0;
-    candidate_reference(CANDIDATE_ELEMENTS, &bytes);
-    const kiln_msg_blob_ref reference = fleet_upload(f, kiln_strbuf_view(&bytes));
-    kiln_strbuf_deinit(&bytes);
+    const kiln_msg_blob_ref artefact = fleet_upload_candidate(f, "honest");
+    const kiln_msg_blob_ref reference = fleet_upload_reference(f);
     for (uint32_t pair = 0; pair < PAIRS; pair++)
         both_slots_measure(f, lease, &artefact, &reference, pair);
 
@@ -205,10 +195,7 @@ static uint32_t count_cores(void) {
 }
 
 int main(int argc, char **argv) {
-    assert_int_equal(argc, 4);
-    the_object_folder = argv[1];
-    the_tracker = argv[2];
-    the_server = argv[3];
+    fleet_take_arguments(argc, argv);
     const struct CMUnitTest tests[] = {
         TEST(a_trial_is_measured_and_checked),
         TEST(faults_get_their_outcome_and_the_board_goes_on),

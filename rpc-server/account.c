@@ -3,8 +3,9 @@
 #include <signal.h>
 #include <string.h>
 
-void kiln_account_open(kiln_account *account, uint32_t kernel_count, uint64_t now_ns) {
-    *account = (kiln_account){.kernel_count = kernel_count, .began_ns = now_ns, .since_ns = now_ns};
+void kiln_account_open(kiln_account *account, uint32_t kernel_count, bool waits, uint64_t now_ns) {
+    *account = (kiln_account){
+        .kernel_count = kernel_count, .may_time = !waits, .began_ns = now_ns, .since_ns = now_ns};
 }
 
 /* ---- Notes ---- */
@@ -42,7 +43,8 @@ static bool is_due(const kiln_account *account, const kiln_inmate_note *note) {
     switch ((kiln_inmate_said)note->said) {
     case KILN_INMATE_READY: return account->phase == KILN_PHASE_NONE && !account->is_ready;
     case KILN_INMATE_PHASE: return is_next_phase(account, note->phase);
-    case KILN_INMATE_LOADED: return account->phase == KILN_PHASE_LOAD && !account->is_loaded;
+    case KILN_INMATE_LOADED:
+        return account->phase == KILN_PHASE_LOAD && !account->is_loaded && !account->may_time;
     case KILN_INMATE_REFUSED: return account->phase == KILN_PHASE_LOAD && !account->is_loaded;
     case KILN_INMATE_FAILED:
         return account->phase > KILN_PHASE_LOAD && note->code >= KILN_RAN_ERROR &&

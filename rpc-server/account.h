@@ -20,7 +20,8 @@ typedef struct kiln_account {
     kiln_msg_phases times_ns;
 } kiln_account;
 
-void kiln_account_open(kiln_account *account, uint32_t kernel_count, uint64_t now_ns);
+/* `waits`: it times when it is let (kiln_account_let_time), else when it is linked. */
+void kiln_account_open(kiln_account *account, uint32_t kernel_count, bool waits, uint64_t now_ns);
 /* Takes `note`; false: a child that keeps to the protocol cannot say that now. */
 bool kiln_account_take(kiln_account *account, const kiln_inmate_note *note, uint64_t now_ns);
 /* The child is told to time: what it waited until now counts for no phase. */

@@ -27,6 +27,7 @@ typedef struct cage {
     /* What was asked. */
     kiln_msg_policy policy;
     double race_ns;
+    bool waits;
     kiln_lot lot;
     uint32_t core_count, core[KILN_EXECUTOR_CORES_MAX]; /* that it may use, the timed one first */
     const char *reference_path;
@@ -229,6 +230,7 @@ static kiln_inmate_order order_of(const cage *c, const kiln_msg_trial *trial) {
     kiln_inmate_order order = {
         .magic = KILN_INMATE_MAGIC,
         .core_count = c->core_count,
+        .waits = c->waits,
         .kernel_count = c->lot.count,
         .seed = trial->seed,
         /* A second fence behind the deadlines, for a parent that is stopped or dead. */
@@ -267,7 +269,7 @@ static kiln_status launch(cage *c, const kiln_msg_trial *trial) {
     if (!st) st = kiln_ward_take(&c->owner->wards, c->run, &c->arena, &c->ward);
     if (st) return st;
     kiln_ward_keep_to(&c->ward, c->core, c->core_count);
-    kiln_account_open(&c->account, c->lot.count, kiln_loop_now_ns(loop));
+    kiln_account_open(&c->account, c->lot.count, c->waits, kiln_loop_now_ns(loop));
     st = send_order(c, trial);
     if (st) return st;
     kiln_fail_pass(KILN_FAIL_CAGE_STARTED);
@@ -290,6 +292,7 @@ void kiln_cages_start(kiln_cages *cages, uint32_t slot, uint64_t run, const kiln
                 .run = run,
                 .policy = trial->policy,
                 .race_ns = trial->race_ns,
+                .waits = blobs->waits,
                 .lot = {.outputs_fd = -1},
                 .ward = KILN_WARD_NONE};
     cages->first = c;

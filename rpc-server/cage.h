@@ -21,7 +21,8 @@ typedef struct kiln_cages kiln_cages;
 /* Called from the loop, never from inside kiln_cages_start or kiln_cages_kill. After FINISHED or
  * DIED the run is over: no process, no file, no descriptor of it is left. */
 typedef struct kiln_cage_handler {
-    /* It is linked and waits for kiln_cages_time, which may be called from here. */
+    /* It is linked and waits for kiln_cages_time, which may be called from here; NULL where none
+     * waits. */
     void (*loaded)(void *context, uint32_t slot, uint64_t run);
     void (*phase)(void *context, uint32_t slot, uint64_t run, kiln_phase phase);
     /* Its processes are gone and the next may start in its slot; how it ended is still being found
@@ -58,11 +59,14 @@ void kiln_cages_destroy(kiln_cages *cages);
  * as `cages`. */
 const char *kiln_cages_missing(const kiln_cages *cages);
 
-/* Where the blobs of a trial are. */
+/* Where the blobs of a trial are, and whether its child waits for kiln_cages_time when it is
+ * linked.
+ */
 typedef struct kiln_cage_blobs {
     const char *reference;
     uint32_t artefact_count;                        /* at least 1 */
     const char *artefact[1 + KILN_MESSAGES_RIVALS]; /* its own, then its rivals' */
+    bool waits;
 } kiln_cage_blobs;
 
 /* Starts `trial` (only its policy, bound, seed and deadlines are used) with these blobs. */

@@ -198,8 +198,10 @@ void kiln_inmate_main(int argc, char **argv) {
     enter(&self, KILN_PHASE_LOAD);
     kiln_status st = load(&self, &arena);
     if (st) end_refused(&self, st);
-    say(&self, KILN_INMATE_LOADED);
-    if (!kiln_inmate_await_turn(KILN_SANDBOX_SOCKET)) kiln_sandbox_exit(0);
+    if (self.order.waits) {
+        say(&self, KILN_INMATE_LOADED);
+        if (!kiln_inmate_await_turn(KILN_SANDBOX_SOCKET)) kiln_sandbox_exit(0);
+    }
     self.note.peak_flops = kiln_peak_flops();
     self.note.pace = kiln_pacer_settle(&self.pacer);
     kiln_sandbox_shut(&self.sandbox, self.executor->sandbox, self.order.cpu_seconds);

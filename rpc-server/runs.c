@@ -19,7 +19,7 @@ struct kiln_runs {
 
 void kiln_runs_check(kiln_runs *runs, const kiln_server_action *action) {
     const kiln_msg_trial trial = kiln_golden_trial();
-    const kiln_cage_blobs blobs = {runs->golden.reference, 1, {runs->golden.artefact}};
+    const kiln_cage_blobs blobs = {runs->golden.reference, 1, {runs->golden.artefact}, false};
     runs->check_run = action->run;
     kiln_cages_start(runs->cages, action->slot, action->run, &trial, &blobs);
 }
@@ -49,13 +49,8 @@ static void post(kiln_runs *runs, kiln_server_event_kind kind, uint32_t slot, ui
     runs->options.post(runs->options.context, &event);
 }
 
-/* Nothing else runs beside the self-check. */
 static void on_loaded(void *context, uint32_t slot, uint64_t run) {
-    kiln_runs *runs = context;
-    if (run == runs->check_run)
-        kiln_cages_time(runs->cages, slot, run);
-    else
-        post(runs, KILN_SERVER_LOADED, slot, run, (kiln_server_event){0});
+    post(context, KILN_SERVER_LOADED, slot, run, (kiln_server_event){0});
 }
 
 static void on_phase(void *context, uint32_t slot, uint64_t run, kiln_phase phase) {
@@ -91,6 +86,7 @@ static kiln_status find_blobs(kiln_runs *runs, const kiln_msg_trial *trial, kiln
     char *path = NULL;
     kiln_status st = kiln_blob_store_path(store, &trial->reference.digest, scratch, &path);
     out->reference = path;
+    out->waits = false;
     out->artefact_count = 1 + trial->rivals.count;
     for (uint32_t i = 0; !st && i < out->artefact_count; i++) {
         const kiln_msg_blob_ref *blob = i ? &trial->rivals.item[i - 1] : &trial->artefact;
@@ -109,6 +105,7 @@ void kiln_runs_start(kiln_runs *runs, const kiln_server_action *action) {
     kiln_cage_blobs blobs;
     kiln_status st = find_blobs(runs, trial, &scratch, &blobs);
     if (!st) {
+        blobs.waits = action->waits;
         kiln_cages_start(runs->cages, action->slot, action->run, trial, &blobs);
     } else { /* it was evicted between FETCHED and now */
         const kiln_msg_trial_result result = {.outcome = KILN_OUTCOME_INFRA,

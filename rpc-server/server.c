@@ -234,9 +234,9 @@ kiln_server *kiln_server_create(const kiln_server_options *options, uint64_t now
     s->board.running.count = 0;
     KILN_CHECK(s->board.slots > 0);
     KILN_CHECK(s->board.slots <= KILN_SERVER_SLOTS_MAX);
+    const uint32_t all = (1U << s->board.slots) - 1;
     for (uint32_t slot = 0; slot < s->board.slots; slot++)
-        s->disturbs[slot] =
-            (options->disturbs ? options->disturbs[slot] : UINT32_MAX) & ~(1U << slot);
+        s->disturbs[slot] = (options->disturbs ? options->disturbs[slot] : all) & ~(1U << slot);
     s->env = s->board.env;
     s->env.governor = (kiln_str){0};
     s->now_ns = now_ns;

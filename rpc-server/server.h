@@ -85,8 +85,8 @@ typedef enum kiln_server_action_kind {
     KILN_SERVER_SEND,    /* message to the tracker; dropped when there is no connection */
     KILN_SERVER_FETCH,   /* bring blob `digest` into the store; FETCHED follows, whatever happens */
     KILN_SERVER_START, /* start the contained child for `trial` in `slot` as `run`; its blobs are in
-                          the store. LOADED, PHASE events, perhaps VACATED, then FINISHED or DIED
-                          follow. */
+                          the store. LOADED when it waits, PHASE events, perhaps VACATED, then
+                          FINISHED or DIED follow. */
     KILN_SERVER_TIME,  /* let `run` in `slot` begin: the first code of its candidate */
     KILN_SERVER_KILL,  /* kill the process group of `run` in `slot`; DIED or CHECKED follows when it
                           is verified gone */
@@ -102,6 +102,7 @@ typedef struct kiln_server_action {
     uint32_t slot;
     uint64_t run; /* unique number of this start */
     const kiln_msg_trial *trial;
+    bool waits;       /* START: the child waits for TIME when it is linked; else it goes on */
     const char *text; /* POWER_CYCLE: why */
 } kiln_server_action;
 

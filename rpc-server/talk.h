@@ -38,6 +38,7 @@ typedef struct kiln_inmate_order {
     uint32_t executor; /* row of executors.def */
     uint32_t core_count;
     uint32_t core[KILN_EXECUTOR_CORES_MAX];
+    uint32_t waits; /* to be let time, when all is linked */
     uint32_t kernel_count;
     kiln_inmate_kernel kernel[KILN_INMATE_KERNELS_MAX];
     uint64_t seed, cpu_seconds;
@@ -49,7 +50,7 @@ typedef struct kiln_inmate_order {
 typedef enum kiln_inmate_said {
     KILN_INMATE_PHASE = 1, /* entered `phase` */
     KILN_INMATE_READY,     /* the first note, before the order: code (fences that hold) */
-    KILN_INMATE_LOADED,    /* all is linked and filled; it waits to be let time */
+    KILN_INMATE_LOADED,    /* all is linked and filled; it waits to be let time, as it was told */
     KILN_INMATE_REFUSED,   /* the artefact cannot be run: code, text; last note */
     KILN_INMATE_FAILED,    /* a call of the candidate went wrong: code (kiln_ran); last note */
     KILN_INMATE_MEASURED,  /* timing of `kernel`; one after the other, that of the last kernel last

@@ -234,6 +234,7 @@ static void start(kiln_server *s, kiln_server_entry *e) {
     action->slot = e->trial.slot;
     action->run = e->run;
     action->trial = trial;
+    action->waits = s->disturbs[e->trial.slot] != 0;
 }
 
 static void start_check(kiln_server *s) {

@@ -157,11 +157,6 @@ static void build_all(bench *b, const char *model, uint32_t count, subject *out)
 
 /* ---- measuring ---- */
 
-static void on_loaded(void *context, uint32_t slot, uint64_t run) {
-    bench *b = context;
-    kiln_cages_time(b->cages, slot, run);
-}
-
 static void on_phase(void *context, uint32_t slot, uint64_t run, kiln_phase phase) {
     (void)context, (void)slot, (void)run, (void)phase;
 }
@@ -185,7 +180,7 @@ static void on_died(void *context, uint32_t slot, uint64_t run, const char *text
     give_up("a measurement died", text);
 }
 
-static const kiln_cage_handler handler = {on_loaded, on_phase, on_vacated, on_finished, on_died};
+static const kiln_cage_handler handler = {NULL, on_phase, on_vacated, on_finished, on_died};
 
 static void measure(bench *b, const kiln_cage_blobs *blobs, const kiln_msg_policy *policy) {
     static uint64_t run;
@@ -295,11 +290,11 @@ static void measure_round(bench *b, subject *a, uint32_t count, uint32_t round, 
     const uint32_t first = (uint32_t)kiln_rand_below(rand, count);
     for (uint32_t i = 0; i < count; i++) {
         subject *one = &a[(first + i) % count];
-        measure(b, &(kiln_cage_blobs){one->reference, 1, {one->path}}, &search);
+        measure(b, &(kiln_cage_blobs){one->reference, 1, {one->path}, false}, &search);
         one->m[round] = read_result(&b->result, one->flops);
     }
     const subject *self = &a[round % count];
-    measure(b, &(kiln_cage_blobs){self->reference, 2, {self->path, self->path}},
+    measure(b, &(kiln_cage_blobs){self->reference, 2, {self->path, self->path}, false},
             &kiln_tuner_final_policy);
     finals->different += kiln_tuner_standing_of(&b->result, self->flops, 1).gain_low > 1;
     finals->pairs++;

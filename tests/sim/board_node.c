@@ -188,23 +188,22 @@ static uint64_t time_of_phase(sim_node *node) {
     return sim_between(node->world, SIM_MS, 300 * SIM_MS) * s->slowness;
 }
 
-static void time_child(sim_node *node, const kiln_server_action *action) {
+static void child_goes_on(sim_node *node, uint64_t slot, uint64_t run) {
     board_state *s = node->state;
-    child *c = &s->child[action->slot];
-    if (!c->alive || c->run != action->run) return; /* it just died */
-    check_quiet(node, action->slot, true);
+    child *c = &s->child[slot];
+    if (!c->alive || c->run != run) return; /* it just died */
+    check_quiet(node, (uint32_t)slot, true);
     c->waits = false;
     c->timing = true;
     c->phase_ns = node->world->now_ns;
     uint64_t at = SIM_MS;
     for (uint64_t phase = KILN_PHASE_WARM; phase <= KILN_PHASE_CHECK; phase++) {
-        sim_at(node->world, at, node, child_phase, (uint64_t)action->slot << 8 | phase,
-               action->run);
+        sim_at(node->world, at, node, child_phase, slot << 8 | phase, run);
         at += time_of_phase(node);
     }
     if (c->hangs) return;
     sim_at(node->world, c->crashes ? sim_between(node->world, 0, at) : at, node,
-           c->crashes ? child_died : child_finished, action->slot, action->run);
+           c->crashes ? child_died : child_finished, slot, run);
 }
 
 /* One trial per slot, and never under an older lease than the slot has run, whatever the network
@@ -268,7 +267,8 @@ static void start_child(sim_node *node, const kiln_server_action *action) {
     if (early && c->crashes)
         sim_at(world, sim_between(world, 0, loaded), node, child_died, action->slot, action->run);
     else if (!(early && c->hangs))
-        sim_at(world, loaded, node, child_loaded, action->slot, action->run);
+        sim_at(world, loaded, node, action->waits ? child_loaded : child_goes_on, action->slot,
+               action->run);
 }
 
 static void kill_child(sim_node *node, const kiln_server_action *action) {
@@ -344,7 +344,7 @@ static void carry_out(sim_node *node, const kiln_server_action *action) {
     case KILN_SERVER_SEND: send_message(node, &action->message); break;
     case KILN_SERVER_FETCH: begin_fetch(node, &action->digest); break;
     case KILN_SERVER_START: start_child(node, action); break;
-    case KILN_SERVER_TIME: time_child(node, action); break;
+    case KILN_SERVER_TIME: child_goes_on(node, action->slot, action->run); break;
     case KILN_SERVER_KILL: kill_child(node, action); break;
     case KILN_SERVER_CHECK: begin_check(node, action); break;
     case KILN_SERVER_POWER_CYCLE:

@@ -27,7 +27,7 @@ static bool say_measured(kiln_account *account, uint32_t kernel, uint64_t now_ns
 /* An account up to `phase` of a child that keeps to the protocol. */
 static kiln_account account_in(kiln_phase phase) {
     kiln_account account;
-    kiln_account_open(&account, 2, 0);
+    kiln_account_open(&account, 2, true, 0);
     assert_true(say(&account, KILN_INMATE_READY, 0, 0));
     if (phase >= KILN_PHASE_LOAD) assert_true(say(&account, KILN_INMATE_PHASE, KILN_PHASE_LOAD, 0));
     if (phase <= KILN_PHASE_LOAD) return account;
@@ -41,7 +41,7 @@ static kiln_account account_in(kiln_phase phase) {
 static void phases_are_timed_and_waiting_is_not(void **state) {
     (void)state;
     kiln_account account;
-    kiln_account_open(&account, 1, 10 * MS);
+    kiln_account_open(&account, 1, true, 10 * MS);
     assert_true(say(&account, KILN_INMATE_READY, 0, 11 * MS));
     assert_true(say(&account, KILN_INMATE_PHASE, KILN_PHASE_LOAD, 12 * MS));
     assert_true(say(&account, KILN_INMATE_LOADED, 0, 15 * MS));
@@ -96,6 +96,16 @@ static void nobody_times_before_it_is_let(void **state) {
     kiln_account hasty = account;
     assert_false(say(&hasty, KILN_INMATE_PHASE, KILN_PHASE_WARM, 0));
     kiln_account_let_time(&account, 0);
+    assert_true(say(&account, KILN_INMATE_PHASE, KILN_PHASE_WARM, 0));
+}
+
+static void who_need_not_wait_goes_on_when_it_is_linked(void **state) {
+    (void)state;
+    kiln_account account;
+    kiln_account_open(&account, 1, false, 0);
+    assert_true(say(&account, KILN_INMATE_PHASE, KILN_PHASE_LOAD, 0));
+    kiln_account talkative = account;
+    assert_false(say(&talkative, KILN_INMATE_LOADED, 0, 0));
     assert_true(say(&account, KILN_INMATE_PHASE, KILN_PHASE_WARM, 0));
 }
 
@@ -196,6 +206,7 @@ int main(void) {
         cmocka_unit_test(phases_are_timed_and_waiting_is_not),
         cmocka_unit_test(nothing_is_said_out_of_turn),
         cmocka_unit_test(nobody_times_before_it_is_let),
+        cmocka_unit_test(who_need_not_wait_goes_on_when_it_is_linked),
         cmocka_unit_test(nothing_counts_after_the_last_word_or_a_broken_rule),
         cmocka_unit_test(ends_mean_what_was_said_before),
         cmocka_unit_test(what_is_not_the_candidates_fault_is_the_boards),

@@ -190,7 +190,8 @@ static void run_blobs(fixture *f, const kiln_cage_blobs *blobs, kiln_phase deadl
 
 static void run_paths(fixture *f, const char *artefact, const char *reference,
                       kiln_phase deadline_phase) {
-    run_blobs(f, &(kiln_cage_blobs){reference, 1, {artefact}}, deadline_phase);
+    /* Children wait for their turn every other time. */
+    run_blobs(f, &(kiln_cage_blobs){reference, 1, {artefact}, f->run % 2 == 1}, deadline_phase);
 }
 
 static void run_candidate(fixture *f, const char *fault, kiln_phase deadline_phase) {
@@ -248,7 +249,8 @@ static void rivals_are_measured_in_turns_and_judged_alone(void **state) {
                                    3,
                                    {write_artefact(f, "honest", CANDIDATE_FLOPS),
                                     write_artefact(f, "slightly_wrong", CANDIDATE_FLOPS),
-                                    write_artefact(f, "honest", CANDIDATE_FLOPS)}};
+                                    write_artefact(f, "honest", CANDIDATE_FLOPS)},
+                                   false};
     run_blobs(f, &blobs, KILN_PHASE_NONE);
     expect_outcome(f, KILN_OUTCOME_OK, "");
     assert_int_equal(f->result.rivals.count, 2);
@@ -266,7 +268,7 @@ static void a_rival_that_does_not_link_ends_all(void **state) {
     const char *broken = write_artefact(f, "half_of_it", 1);
     expect_ok(kiln_file_write(broken, KILN_STR("rubbish"), 0600));
     const kiln_cage_blobs blobs = {
-        write_reference(f, ELEMENTS), 2, {write_artefact(f, "honest", 1), broken}};
+        write_reference(f, ELEMENTS), 2, {write_artefact(f, "honest", 1), broken}, false};
     run_blobs(f, &blobs, KILN_PHASE_NONE);
     expect_outcome(f, KILN_OUTCOME_LINK_ERROR, "");
 }
@@ -369,7 +371,7 @@ static void the_golden_kernel_passes(void **state) {
     const char *folder = kiln_arena_printf(&f->arena, "%s/golden", f->folder);
     expect_ok(kiln_golden_open(folder, &f->arena, &golden));
     const kiln_msg_trial trial = kiln_golden_trial();
-    run_trial(f, &trial, &(kiln_cage_blobs){golden.reference, 1, {golden.artefact}},
+    run_trial(f, &trial, &(kiln_cage_blobs){golden.reference, 1, {golden.artefact}, false},
               KILN_PHASE_NONE);
     expect_outcome(f, KILN_OUTCOME_OK, "");
     assert_true(f->result.checked);

@@ -31,7 +31,7 @@ MUTANTS = [
      "if (!job->spec.detach && t->now_ns - job->unserved_ns >= KILN_TRACKER_WAIT_NS)", "if (false)"),
     ("leases do not expire", "tracker/lease.c", "else if (t->now_ns >= lease->expires_ns)", "else if (false)"),
     ("the end of a job is told before it is written", "tracker/job.c",
-     "    job->persist = kiln_tracker_job_keep(t, job);\n    leave(t, job);",
+     "    keep_and_wait(t, job);\n    leave(t, job);",
      "    leave(t, job);"),
     ("two trials run in one slot", "rpc-server/trials.c",
      "taken & 1U << e->trial.slot ||", ""),
@@ -48,7 +48,7 @@ MUTANTS = [
      "        if (job->trial.data[i]->state >= KILN_TRIAL_RECORDED) trial = job->trial.data[i];\n"
      "    if (!trial || trial->state < KILN_TRIAL_RECORDED) return false;\n"),
     ("tasks are chosen by results that were not observed yet", "tuner/pipeline.c",
-     "    task->failed += !ok;\n", "    task->failed += !ok;\n    task->chance.best_ns = trial->median_ns;\n"),
+     "    task->failed += !ok;\n", "    task->failed += !ok;\n    task->chance.best_ns = median_ns;\n"),
     ("stored results are measured again", "tuner/pipeline.c",
      "if (trial->index >= task->stored_end || !task->stored[trial->index].have) return;", "return;"),
     ("trials of a lost lease are forgotten", "tuner/lease.c", "    take_back_trials(job, lost->lease, lost->code == KILN_UNAVAILABLE);\n", ""),

@@ -83,8 +83,10 @@ typedef struct kiln_db_backend {
     /* A person's statement: calls `row` for each row of it; refuses all that does not only read. */
     kiln_status (*read_sql)(kiln_db *db, kiln_str sql, kiln_db_sql_row row, void *context);
 
-    /* See kiln_db_lead. */
+    /* See kiln_db_lead, kiln_db_claim, kiln_db_unclaim. */
     kiln_status (*lead)(kiln_db *db, bool *out_leads);
+    kiln_status (*claim)(kiln_db *db, kiln_str id, kiln_str holder, bool *out_has);
+    kiln_status (*unclaim)(kiln_db *db, kiln_str id, kiln_str holder);
 } kiln_db_backend;
 
 struct kiln_db {

@@ -201,6 +201,16 @@ bool kiln_db_pending(const kiln_db *db) { return db->pending; }
 
 kiln_status kiln_db_lead(kiln_db *db, bool *out_leads) { return db->backend->lead(db, out_leads); }
 
+kiln_status kiln_db_claim(kiln_db *db, kiln_str id, kiln_str holder, bool *out_has) {
+    KILN_CHECK(db->kind == KILN_DB_RECORDS && db->mode == KILN_DB_WRITE);
+    return db->backend->claim(db, id, holder, out_has);
+}
+
+kiln_status kiln_db_unclaim(kiln_db *db, kiln_str id, kiln_str holder) {
+    KILN_CHECK(db->kind == KILN_DB_RECORDS && db->mode == KILN_DB_WRITE);
+    return db->backend->unclaim(db, id, holder);
+}
+
 kiln_status kiln_db_sql(kiln_db *db, kiln_str sql, kiln_db_sql_row row, void *context) {
     if (sql.size > KILN_DB_TEXT_MAX)
         return KILN_ERROR(INVALID_ARGUMENT, "the statement is too long");

@@ -21,7 +21,8 @@
 #include "base/status.h"
 #include "base/str.h"
 
-#define KILN_DB_TEXT_MAX ((size_t)16 << 20) /* of one text or blob column */
+#define KILN_DB_TEXT_MAX ((size_t)16 << 20)    /* of one text or blob column */
+#define KILN_DB_CLAIM_NS UINT64_C(10000000000) /* how long a claim holds that is not renewed */
 #define KILN_DB_GROUP_NS \
     UINT64_C(20000000) /* longest time a group may stay open before its commit */
 
@@ -111,6 +112,15 @@ KILN_MUST_USE kiln_status kiln_db_lead(kiln_db *db, bool *out_leads);
  * INVALID_ARGUMENT     rows were refused, the first for this reason; the group goes on without them
  * others               as kiln_db_put: the group is undone */
 KILN_MUST_USE kiln_status kiln_db_settle(kiln_db *db);
+/* Claims `id` for `holder` (a name that a program keeps over its restarts) among all that share
+ * these records, or renews the claim; never waits. It lasts for KILN_DB_CLAIM_NS, by the database's
+ * own clock, or until kiln_db_unclaim. A file grants every claim: it is one machine's, whose
+ * tracker hands each job to one tuner; a server's tuners may be out of the tracker's sight.
+ * UNAVAILABLE          the server cannot be reached */
+KILN_MUST_USE kiln_status kiln_db_claim(kiln_db *db, kiln_str id, kiln_str holder, bool *out_has);
+/* Of others' claims nothing happens. */
+KILN_MUST_USE kiln_status kiln_db_unclaim(kiln_db *db, kiln_str id, kiln_str holder);
+
 /* Makes every write since the last commit durable. Nothing open: nothing happens.
  * INVALID_ARGUMENT     a row was refused, and nobody settled to hear of it; the group is undone
  * RESOURCE_EXHAUSTED   the disk is full; the group is undone

@@ -2,6 +2,7 @@
  * of the database that the address names, so that both can share one. What SQLite gives by its
  * file, advisory locks give here: one group writes at a time (the writer's place), which also makes
  * rowid the order of commits, and one tracker leads. */
+#include <libpq-fe.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -229,6 +230,44 @@ static kiln_status postgres_lead(kiln_db *db, bool *out_leads) {
     return NULL;
 }
 
+/* ---- Claims: rows that everybody passes over while another is at them ---- */
+
+/* A statement about one claim; `out_rows` may be NULL. */
+static kiln_status ask_claim(kiln_db *db, const char *sql, kiln_str id, kiln_str holder,
+                             int *out_rows) {
+    kiln_status st = kiln_postgres_reconnect(db, "claiming");
+    if (st) return st;
+    const char *value[] = {id.data, holder.data};
+    const int length[] = {(int)id.size, (int)holder.size}, binary[] = {1, 1};
+    PGresult *result =
+        PQexecParams(kiln_postgres_of(db)->conn, sql, 2, NULL, value, length, binary, 1);
+    if (!kiln_postgres_succeeded(result))
+        st = kiln_postgres_error(db, result, "claiming");
+    else if (out_rows)
+        *out_rows = PQntuples(result);
+    PQclear(result);
+    return st;
+}
+
+static kiln_status postgres_claim(kiln_db *db, kiln_str id, kiln_str holder, bool *out_has) {
+    static const char there[] = "INSERT INTO claim VALUES ($1, $2, now()) ON CONFLICT DO NOTHING";
+    static const char take[] =
+        "WITH free AS (SELECT id FROM claim WHERE id = $1 AND (holder = $2 OR until <= now())"
+        " FOR UPDATE SKIP LOCKED)"
+        " UPDATE claim SET holder = $2, until = now() + interval '10 s' FROM free"
+        " WHERE claim.id = free.id RETURNING 1";
+    _Static_assert(KILN_DB_CLAIM_NS == UINT64_C(10000000000), "as the statement says");
+    int rows = 0;
+    kiln_status st = ask_claim(db, there, id, holder, NULL);
+    if (!st) st = ask_claim(db, take, id, holder, &rows);
+    if (!st) *out_has = rows > 0;
+    return st;
+}
+
+static kiln_status postgres_unclaim(kiln_db *db, kiln_str id, kiln_str holder) {
+    return ask_claim(db, "DELETE FROM claim WHERE id = $1 AND holder = $2", id, holder, NULL);
+}
+
 const kiln_db_backend kiln_db_postgres = {
     .migrations = kiln_db_postgres_migrations,
     .open = postgres_open,
@@ -250,4 +289,6 @@ const kiln_db_backend kiln_db_postgres = {
     .column_real = kiln_postgres_column_real,
     .read_sql = kiln_postgres_read_sql,
     .lead = postgres_lead,
+    .claim = postgres_claim,
+    .unclaim = postgres_unclaim,
 };

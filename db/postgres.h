@@ -2,10 +2,12 @@
 #ifndef KILN_DB_POSTGRES_H
 #define KILN_DB_POSTGRES_H
 
-#include <libpq-fe.h>
-
 #include "base/vec.h"
 #include "db/backend.h"
+
+/* libpq's, as libpq-fe.h declares them: this header compiles without it. */
+typedef struct pg_conn PGconn;
+typedef struct pg_result PGresult;
 
 #define KILN_POSTGRES_PARAMETERS_MAX 64
 

@@ -1,6 +1,7 @@
 /* Groups on a PostgreSQL server. Rows collect here and travel together, in libpq's pipeline: a
  * group of a tuner is one journey, from BEGIN to COMMIT, and holds the writer's place only while
  * the server works on it. */
+#include <libpq-fe.h>
 #include <string.h>
 
 #include "base/check.h"

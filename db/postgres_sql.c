@@ -1,4 +1,5 @@
 /* A person's own statement on a PostgreSQL server. */
+#include <libpq-fe.h>
 #include <string.h>
 
 #include "base/check.h"

@@ -1,5 +1,6 @@
 /* Statements on a PostgreSQL server: parameters and columns travel in binary. */
 #include <endian.h>
+#include <libpq-fe.h>
 #include <string.h>
 
 #include "base/alloc.h"

@@ -407,6 +407,19 @@ static kiln_status sqlite_lead(kiln_db *db, bool *out_leads) {
     return NULL;
 }
 
+/* ---- Claims: see kiln_db_claim ---- */
+
+static kiln_status sqlite_claim(kiln_db *db, kiln_str id, kiln_str holder, bool *out_has) {
+    (void)db, (void)id, (void)holder;
+    *out_has = true;
+    return NULL;
+}
+
+static kiln_status sqlite_unclaim(kiln_db *db, kiln_str id, kiln_str holder) {
+    (void)db, (void)id, (void)holder;
+    return NULL;
+}
+
 const kiln_db_backend kiln_db_sqlite = {
     .migrations = kiln_db_sqlite_migrations,
     .open = sqlite_open,
@@ -428,4 +441,6 @@ const kiln_db_backend kiln_db_sqlite = {
     .column_real = sqlite_column_real,
     .read_sql = sqlite_read_sql,
     .lead = sqlite_lead,
+    .claim = sqlite_claim,
+    .unclaim = sqlite_unclaim,
 };

@@ -108,8 +108,7 @@ static void post_prepared(kiln_shell_job *job) {
     kiln_shell_post(job->shell, &event);
 }
 
-/* One thing that PREPARE waited for is there, or failed; the first failure counts. */
-static void part_done(kiln_shell_job *job, kiln_status st) {
+void kiln_shell_part_done(kiln_shell_job *job, kiln_status st) {
     if (st && job->failure)
         kiln_status_free(st);
     else if (st)
@@ -213,14 +212,14 @@ static void on_tasks(void *context, const kiln_work_reply *reply, kiln_outcome o
     if (!st) st = open_tasks(job, reply);
     if (!st) st = kiln_shell_find_lessons(job);
     if (!st) close_tasks(job);
-    part_done(job, st);
+    kiln_shell_part_done(job, st);
 }
 
 static void ask_tasks(kiln_shell_job *job) {
     char *path = NULL;
     kiln_status st = kiln_blob_store_path(job->shell->store, &job->spec.model, &job->arena, &path);
     if (st) {
-        part_done(job, st);
+        kiln_shell_part_done(job, st);
         return;
     }
     kiln_work_request request = {
@@ -255,7 +254,7 @@ static void on_fetched(void *context, const kiln_digest *digest, kiln_status sta
     if (!job) {
         kiln_status_free(status);
     } else if (status) {
-        part_done(job, kiln_status_note(status, "fetching the model"));
+        kiln_shell_part_done(job, kiln_status_note(status, "fetching the model"));
     } else {
         fetch_next(job);
     }
@@ -271,13 +270,13 @@ static void fetch_next(kiln_shell_job *job) {
         if (shell->blobs)
             kiln_blobs_fetch(shell->blobs, need[i], on_fetched, ticket_make(job, 0, 0));
         else
-            part_done(job,
-                      KILN_ERROR(UNAVAILABLE, "the tracker went away while the model was fetched"));
+            kiln_shell_part_done(
+                job, KILN_ERROR(UNAVAILABLE, "the tracker went away while the model was fetched"));
         return;
     }
     kiln_status st = import_records(job);
     if (st)
-        part_done(job, st);
+        kiln_shell_part_done(job, st);
     else
         ask_tasks(job);
 }
@@ -330,10 +329,14 @@ void kiln_shell_prepare(kiln_shell *shell, const kiln_tuner_action *action) {
     kiln_status st = kiln_target_parse(job->spec.target, &job->arena, &job->target);
     if (!st) st = find_age(job);
     if (!st) st = store_job(job, "open");
-    if (st)
-        part_done(job, st);
-    else
-        fetch_next(job);
+    if (st) {
+        kiln_shell_part_done(job, st);
+        return;
+    }
+    job->wants_claim = true;
+    job->waiting++;
+    kiln_shell_claim(shell);
+    fetch_next(job);
 }
 
 /* ---- REFERENCE
@@ -499,6 +502,7 @@ void kiln_shell_forget(kiln_shell *shell, const kiln_tuner_action *action) {
         if (!st) st = kiln_db_commit(shell->db);
         if (st) kiln_log(KILN_LOG_ERROR, "closing job %s: %s", job->identity, kiln_status_text(st));
         kiln_status_free(st);
+        kiln_shell_unclaim(job);
         *at = job->next;
         kiln_shell_job_destroy(job);
         return;

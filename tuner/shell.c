@@ -215,6 +215,7 @@ kiln_status kiln_shell_create(kiln_loop *loop, const kiln_shell_options *options
     kiln_timer_read_first(shell->tick);
     shell->soon = kiln_timer_create(loop, pump, shell);
     shell->commit = kiln_timer_create(loop, kiln_shell_commit, shell);
+    shell->claims = kiln_timer_create(loop, kiln_shell_claim, shell);
     shell->builders = kiln_builders_create(
         loop,
         &(kiln_builders_options){options->program, options->builder_count, options->builder_cores});
@@ -236,6 +237,7 @@ void kiln_shell_destroy(kiln_shell *shell) {
     while (shell->jobs) {
         kiln_shell_job *job = shell->jobs;
         shell->jobs = job->next;
+        kiln_shell_unclaim(job);
         kiln_shell_job_destroy(job);
     }
     if (shell->tuner) kiln_tuner_destroy(shell->tuner);
@@ -243,6 +245,7 @@ void kiln_shell_destroy(kiln_shell *shell) {
     kiln_timer_destroy(shell->tick);
     kiln_timer_destroy(shell->soon);
     kiln_timer_destroy(shell->commit);
+    kiln_timer_destroy(shell->claims);
     kiln_blob_store_close(shell->store);
     kiln_db_close(shell->db);
     kiln_vec_deinit(&shell->events);

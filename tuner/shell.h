@@ -3,6 +3,7 @@
  *
  * shell.c    the machine, the connection, blobs, time
  * jobs.c     a job from its model to its searchers: PREPARE, REFERENCE, BUILD, EXPORT, FORGET
+ * claims.c   who works on a job, where tuners share a database
  * searching.c  the searchers, off the loop: PROPOSE, OBSERVE
  * final.c      who stands in a task's final: GATHER records.c  results to rows, committed in
  * groups */
@@ -104,6 +105,7 @@ struct kiln_shell_job {
     kiln_shell_task *task;
     uint32_t task_count;
     uint32_t waiting; /* parts that PREPARE still waits for */
+    bool wants_claim, claimed;
     kiln_status failure;
     KILN_VEC(kiln_candidate *) candidate;
     /* While `searching` the searchers, the model, the lessons and `now` are a pool thread's. */
@@ -120,7 +122,7 @@ struct kiln_shell {
     KILN_VEC(kiln_tuner_event) events; /* posted, not yet decided; views live in event_arena */
     kiln_arena event_arena;
     bool pumping;
-    kiln_timer *tick, *soon, *commit;
+    kiln_timer *tick, *soon, *commit, *claims;
     kiln_shell_options options;
     char node[KILN_HASH128_TEXT], boot[KILN_HASH128_TEXT];
     kiln_conn *conn;
@@ -147,6 +149,11 @@ void kiln_shell_gather(kiln_shell *shell, const kiln_tuner_action *action);
 void kiln_shell_export(kiln_shell *shell, const kiln_tuner_action *action);
 void kiln_shell_forget(kiln_shell *shell, const kiln_tuner_action *action);
 void kiln_shell_record(kiln_shell *shell, const kiln_tuner_action *action);
+/* One thing that PREPARE waited for is there, or failed; the first failure counts. */
+void kiln_shell_part_done(kiln_shell_job *job, kiln_status st);
+/* Asks for, or renews, the claims of all jobs, and comes back in time (claims.c). */
+void kiln_shell_claim(void *shell);
+void kiln_shell_unclaim(kiln_shell_job *job);
 /* Makes pending records durable and posts their RECORDED events. */
 void kiln_shell_commit(void *shell);
 

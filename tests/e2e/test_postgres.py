@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A team's fleet: two trackers and two tuners of several machines (here: folders) share a PostgreSQL server."""
 import contextlib
+import pathlib
 import signal
 import sys
 
@@ -69,6 +70,30 @@ def test_a_killed_tracker_is_replaced_and_nothing_is_lost(world):
         home = [trials(world, world.path(db)) for db in ("C3.db", "C4.db")]
         assert all(home) and set(home[0] + home[1]) == set(after), "a job's records did not all come home"
         assert world.json("db", "best", "--db", database), "the team's database answers"
+
+
+def test_a_killed_tuners_job_goes_to_the_other(world):
+    """No job is run by two: who takes it over waits for the end of the other's claim, and repeats nothing."""
+    with two_trackers(world) as (server, database, _, _, trackers):
+        world.board(trackers)
+        tuners = [world.tuner(trackers, db=database, home=f"tuner{number}") for number in range(2)]
+        nodes = [pathlib.Path(world.path(f"tuner{number}/tuner/node")) for number in range(2)]
+        until(lambda: all(node.exists() for node in nodes), "the tuners")
+        nodes = [node.read_text().strip() for node in nodes]
+        claims = lambda: server.psql("SELECT holder FROM kiln_records.claim", "kiln")
+        job = world.tune(world.zoo("conv:C3"), trackers, 100000, db="C3.db")
+        until(lambda: len(trials(world, database)) >= 3, "the first records")
+        [holder] = claims()
+        world.kill(tuners.pop(nodes.index(holder)))
+        nodes.remove(holder)
+        kept = set(trials(world, database))
+        until(lambda: claims() == nodes, "the other's claim")
+        until(lambda: set(trials(world, database)) - kept, "another record")
+        job.send_signal(signal.SIGINT)
+        world.ends(job, 10)
+        after = trials(world, database)
+        assert kept <= set(after) and len({trial for trial, _, _ in after}) == len(after), after
+        until(lambda: not claims(), "no claim left")
 
 
 def test_a_tracker_that_loses_the_server_ends_and_another_takes_over(world):

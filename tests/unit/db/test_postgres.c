@@ -3,6 +3,8 @@
 #include <libpq-fe.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "db/backend.h"
@@ -357,6 +359,117 @@ static void who_may_not_enter_is_told_apart_from_nobody_there(void **state) {
     kiln_strbuf_deinit(&address);
 }
 
+/* ---- Claims ---- */
+
+static bool claims(kiln_db *db, const char *id, const char *holder) {
+    bool has = false;
+    expect_ok(kiln_db_claim(db, kiln_str_from(id), kiln_str_from(holder), &has));
+    return has;
+}
+
+/* However long this test takes, they have not run out. */
+static void make_claims_last(void **state) {
+    ask(state, "UPDATE kiln_records.claim SET until = now() + interval '1 day'");
+}
+
+static void a_claim_is_its_holders_until_it_ends(void **state) {
+    kiln_db *one = open_records(place(state, 0)), *other = open_records(place(state, 0));
+    assert_true(claims(one, "j1", "a"));
+    assert_true(claims(one, "j1", "a")); /* renewed */
+    make_claims_last(state);
+    assert_false(claims(other, "j1", "b"));
+    assert_true(claims(other, "j2", "b"));
+    expect_ok(kiln_db_unclaim(other, KILN_STR("j1"), KILN_STR("b"))); /* not its own */
+    assert_false(claims(other, "j1", "b"));
+    kiln_db_close(one); /* killed, and started anew: it is the same holder */
+    one = open_records(place(state, 0));
+    assert_true(claims(one, "j1", "a"));
+    expect_ok(kiln_db_unclaim(one, KILN_STR("j1"), KILN_STR("a")));
+    assert_true(claims(other, "j1", "b"));
+    kiln_db_close(one);
+    kiln_db_close(other);
+}
+
+static void a_claim_that_is_not_renewed_falls_free(void **state) {
+    kiln_db *dead = open_records(place(state, 0)), *next = open_records(place(state, 0));
+    assert_true(claims(dead, "j1", "a"));
+    assert_string_equal(
+        ask(state, "SELECT until <= now() + interval '10 s' FROM kiln_records.claim"), "t");
+    ask(state, "UPDATE kiln_records.claim SET until = now() - interval '1 s'"); /* time passes */
+    assert_true(claims(next, "j1", "b"));
+    make_claims_last(state);
+    assert_false(claims(dead, "j1", "a")); /* it was only slow, and finds another there */
+    kiln_db_close(dead);
+    kiln_db_close(next);
+}
+
+/* Another that is at the same row is not waited for. */
+static void claiming_never_waits(void **state) {
+    kiln_db *db = open_records(place(state, 0));
+    assert_true(claims(db, "j1", "a"));
+    PGconn *conn = PQconnectdb(place(state, 0));
+    PQclear(PQexec(conn, "BEGIN"));
+    PGresult *row = PQexec(conn, "SELECT * FROM kiln_records.claim FOR UPDATE");
+    assert_int_equal(PQntuples(row), 1);
+    PQclear(row);
+    assert_false(claims(db, "j1", "b")); /* or this test would not end */
+    PQclear(PQexec(conn, "ROLLBACK"));
+    PQfinish(conn);
+    assert_true(claims(db, "j1", "a"));
+    kiln_db_close(db);
+}
+
+#define CLAIMS 40u
+
+/* How many of the claims it got. */
+static int claim_all(const char *path, unsigned number) {
+    const char holder[] = {(char)('a' + number), 0};
+    kiln_db *db = NULL;
+    int got = 0;
+    kiln_status st = kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_WRITE, &db);
+    for (unsigned i = 0; !st && i < CLAIMS; i++) {
+        char id[8];
+        bool has = false;
+        snprintf(id, sizeof id, "j%u", i);
+        st = kiln_db_claim(db, kiln_str_from(id), kiln_str_from(holder), &has);
+        got += has;
+    }
+    kiln_db_close(db);
+    return st ? 255 : got;
+}
+
+/* Four programs claim the same at once; how many claims they got in all. */
+static int claim_at_once(void **state) {
+    pid_t child[4];
+    int got = 0;
+    for (unsigned i = 0; i < KILN_ARRAY_COUNT(child); i++) {
+        child[i] = fork();
+        assert_true(child[i] >= 0);
+        if (child[i] == 0) _exit(claim_all(place(state, 0), i));
+    }
+    for (unsigned i = 0; i < KILN_ARRAY_COUNT(child); i++) {
+        int status = -1;
+        assert_int_equal(waitpid(child[i], &status, 0), child[i]);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 255);
+        got += WEXITSTATUS(status);
+    }
+    return got;
+}
+
+static void of_many_that_claim_at_once_one_gets_it(void **state) {
+    kiln_db_close(open_records(place(state, 0)));
+    for (int tries = 0; tries < 50; tries++) {
+        ask(state, "TRUNCATE kiln_records.claim");
+        int got = claim_at_once(state);
+        /* On a busy machine the first may run out before the last are asked for. */
+        const char *first = "SELECT min(until) > now() FROM kiln_records.claim";
+        if (strcmp(ask(state, first), "t") != 0) continue;
+        assert_int_equal(got, CLAIMS);
+        return;
+    }
+    skip();
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, folder_create, folder_remove)
 
 int main(int argc, char **argv) {
@@ -375,6 +488,10 @@ int main(int argc, char **argv) {
         TEST(a_persons_statement_only_reads),
         TEST(not_even_another_program_changes_a_record),
         TEST(a_second_writer_is_told_who_is_in_its_way),
+        TEST(a_claim_is_its_holders_until_it_ends),
+        TEST(a_claim_that_is_not_renewed_falls_free),
+        TEST(claiming_never_waits),
+        TEST(of_many_that_claim_at_once_one_gets_it),
         TEST(who_may_not_enter_is_told_apart_from_nobody_there),
     };
     return cmocka_run_group_tests_name("db/postgres", tests, NULL, NULL);

@@ -248,6 +248,17 @@ static void questions_about_a_task_read_no_other_rows(void **state) {
     kiln_db_close(db);
 }
 
+static void a_file_grants_every_claim(void **state) {
+    kiln_db *db = open_records(path_in(state, "a.db"));
+    for (int i = 0; i < 2; i++) {
+        bool has = false;
+        expect_ok(kiln_db_claim(db, KILN_STR("j1"), i ? KILN_STR("a") : KILN_STR("b"), &has));
+        assert_true(has);
+    }
+    expect_ok(kiln_db_unclaim(db, KILN_STR("j1"), KILN_STR("a")));
+    kiln_db_close(db);
+}
+
 /* A build without libpq must not make a file that is called like a server. */
 static void an_address_that_nobody_takes_is_no_file(void **state) {
     (void)state;
@@ -270,6 +281,7 @@ int main(void) {
         TEST(the_lead_needs_a_folder_to_write_to),
         TEST(a_person_may_ask_for_the_schema_and_stop),
         TEST(questions_about_a_task_read_no_other_rows),
+        TEST(a_file_grants_every_claim),
         TEST(an_address_that_nobody_takes_is_no_file),
     };
     return cmocka_run_group_tests_name("db/sqlite", tests, NULL, NULL);

@@ -258,8 +258,9 @@ static kiln_status postgres_claim(kiln_db *db, kiln_str id, kiln_str holder, boo
         " WHERE claim.id = free.id RETURNING 1";
     _Static_assert(KILN_DB_CLAIM_NS == UINT64_C(10000000000), "as the statement says");
     int rows = 0;
-    kiln_status st = ask_claim(db, there, id, holder, NULL);
-    if (!st) st = ask_claim(db, take, id, holder, &rows);
+    kiln_status st = ask_claim(db, take, id, holder, &rows); /* renewals are one round trip */
+    if (!st && rows == 0) st = ask_claim(db, there, id, holder, NULL);
+    if (!st && rows == 0) st = ask_claim(db, take, id, holder, &rows);
     if (!st) *out_has = rows > 0;
     return st;
 }

@@ -1,4 +1,6 @@
 /* What a tracker counts, as text for Prometheus and as JSON. */
+#include <math.h>
+
 #include "tracker/state.h"
 
 kiln_tracker_counts kiln_tracker_counts_of(const kiln_tracker *t) {
@@ -83,25 +85,58 @@ static void print_label(kiln_strbuf *out, const char *name, kiln_str value) {
     X(silence_seconds, "gauge", "since it was heard",                                          \
       (double)(t->now_ns - (b->peer ? b->peer->heard_ns : b->lost_ns)) / 1e9)
 
-static void print_board_value(const kiln_tracker_board *board, const char *name, double value,
-                              kiln_strbuf *out) {
-    kiln_strbuf_printf(out, "kiln_board_%s{", name);
-    print_label(out, "node", kiln_str_from(board->node));
-    kiln_strbuf_char(out, ',');
-    print_label(out, "key", board->up.key);
-    kiln_strbuf_printf(out, "} %.9g\n", value);
+/* As "%.9g" prints it; whole numbers, which nearly all are, without its cost. */
+static void print_value(double value, kiln_strbuf *out) {
+    char digits[16];
+    size_t at = sizeof digits;
+    if (!(value >= 0 && value < 1e9) || value != (double)(uint32_t)value || signbit(value)) {
+        kiln_strbuf_printf(out, "%.9g", value);
+        return;
+    }
+    uint32_t left = (uint32_t)value;
+    do digits[--at] = (char)('0' + left % 10);
+    while (left /= 10);
+    kiln_strbuf_append(out, digits + at, sizeof digits - at);
 }
 
-static void print_boards(const kiln_tracker *t, kiln_strbuf *out) {
+static void print_board_value(kiln_str name, kiln_str labels, double value, kiln_strbuf *out) {
+    kiln_strbuf_append(out, name.data, name.size);
+    kiln_strbuf_append(out, labels.data, labels.size);
+    print_value(value, out);
+    kiln_strbuf_char(out, '\n');
+}
+
+/* `label`: of each board, as it stands in each of its lines. */
+static void print_board_metrics(const kiln_tracker *t, const kiln_str *label, kiln_strbuf *out) {
 #define X(name, kind, doc, value)                                                                  \
     kiln_strbuf_text(out, "# HELP kiln_board_" #name " " doc "\n# TYPE kiln_board_" #name " " kind \
                           "\n");                                                                   \
     for (uint32_t i = 0; i < t->board.count; i++) {                                                \
         const kiln_tracker_board *b = t->board.data[i];                                            \
-        if (b->known) print_board_value(b, #name, (double)(value), out);                           \
+        if (!b->known) continue;                                                                   \
+        print_board_value(KILN_STR("kiln_board_" #name "{"), label[i], (double)(value), out);      \
     }
     BOARD_METRICS(X)
 #undef X
+}
+
+static void print_boards(const kiln_tracker *t, kiln_strbuf *out) {
+    kiln_arena scratch;
+    kiln_strbuf text = {0};
+    kiln_arena_init(&scratch, 0);
+    kiln_str *label = KILN_ARENA_ARRAY(&scratch, kiln_str, t->board.count);
+    for (uint32_t i = 0; i < t->board.count; i++) {
+        const kiln_tracker_board *board = t->board.data[i];
+        kiln_strbuf_reset(&text);
+        print_label(&text, "node", kiln_str_from(board->node));
+        kiln_strbuf_char(&text, ',');
+        print_label(&text, "key", board->up.key);
+        kiln_strbuf_text(&text, "} ");
+        label[i] = (kiln_str){kiln_arena_copy(&scratch, text.data, text.size), text.size};
+    }
+    print_board_metrics(t, label, out);
+    kiln_strbuf_deinit(&text);
+    kiln_arena_deinit(&scratch);
 }
 
 static void print_projects(const kiln_tracker *t, kiln_strbuf *out) {

@@ -9,6 +9,7 @@
 #include "base/rand.h"
 #include "cli/cli.h"
 
+#define ASKED_MAX 5 /* times that a question is asked: it may be what its tracker dies of */
 #define RETRY_NS (UINT64_C(50) * KILN_NS_PER_MS)
 
 struct kiln_client {
@@ -219,24 +220,32 @@ uint32_t kiln_client_version(const kiln_client *client) {
     return client->open ? kiln_conn_version(client->conn) : 0;
 }
 
+/* Asks once, over one connection; not answered when that is lost. */
+static kiln_status ask_once(kiln_client *c, const kiln_message *question) {
+    kiln_status st = KILN_OK;
+    while (!st && !c->open) st = kiln_client_wait(c, RETRY_NS);
+    if (st) return st;
+    kiln_message message = *question;
+    uint64_t asked = kiln_conn_id(c->conn);
+    message.stream = kiln_conn_stream(c->conn);
+    c->asked_stream = message.stream;
+    st = kiln_conn_send(c->conn, &message);
+    while (!st && !c->answered && c->open && kiln_conn_id(c->conn) == asked)
+        st = kiln_client_wait(c, KILN_CLIENT_PATIENCE_NS);
+    c->asked_stream = 0;
+    return st;
+}
+
 kiln_status kiln_client_ask(kiln_client *client, const kiln_message *question, kiln_arena *arena,
                             kiln_message *out_answer) {
     kiln_status st = KILN_OK;
-    while (!st && !client->open) st = kiln_client_wait(client, RETRY_NS);
-    if (st) return st;
-    kiln_message message = *question;
-    message.stream = kiln_conn_stream(client->conn);
-    client->asked_stream = message.stream;
     client->answer = out_answer;
     client->answer_arena = arena;
     client->answered = false;
-    st = kiln_conn_send(client->conn, &message);
-    while (!st && !client->answered) {
-        st = kiln_client_wait(client, KILN_CLIENT_PATIENCE_NS);
-        if (!st && !client->open)
-            st = KILN_ERROR(UNAVAILABLE, "the tracker went away before it answered");
-    }
-    client->asked_stream = 0;
+    for (int i = 0; !st && !client->answered && i < ASKED_MAX; i++) st = ask_once(client, question);
+    if (!st && !client->answered)
+        st =
+            KILN_ERROR(UNAVAILABLE, "the tracker went away %d times before it answered", ASKED_MAX);
     if (!st && out_answer->type == KILN_MSG_ERROR) st = kiln_status_from_error(&out_answer->error);
     return st;
 }

@@ -33,7 +33,8 @@ KILN_MUST_USE kiln_status kiln_client_open(const kiln_client_options *options, k
                                            kiln_client **out_client);
 void kiln_client_close(kiln_client *client); /* NULL is fine */
 
-/* Sends and waits for the answer on the same stream, which lives in `arena`. An ERROR becomes a
+/* Sends and waits for the answer on the same stream, which lives in `arena`. Asks again when the
+ * tracker goes away before it answers: what is asked twice must mean the same. An ERROR becomes a
  * status. */
 KILN_MUST_USE kiln_status kiln_client_ask(kiln_client *client, const kiln_message *question,
                                           kiln_arena *arena, kiln_message *out_answer);

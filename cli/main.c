@@ -4,7 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fail.h"
 #include "base/log.h"
+#include "base/opt.h"
 #include "cli/cli.h"
 
 typedef struct command_row {
@@ -67,8 +69,9 @@ static kiln_status run(kiln_arena *process, int argc, char **argv) {
         return KILN_OK;
     }
     const command_row *command = find_command(argv[1]);
-    return command ? command->run(process, argc - 1, argv + 1)
-                   : KILN_ERROR(INVALID_ARGUMENT, "no such command; kiln --help lists them");
+    if (!command) return KILN_ERROR(INVALID_ARGUMENT, "no such command; kiln --help lists them");
+    kiln_status st = kiln_fail_arm(kiln_env("KILN_FAIL"));
+    return st ? st : command->run(process, argc - 1, argv + 1);
 }
 
 int main(int argc, char **argv) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fail.h"
 #include "base/rand.h"
 #include "db/bundle.h"
 
@@ -212,9 +213,12 @@ kiln_status kiln_tune_run_job(kiln_tune *t) {
         kiln_loop_on_signal(kiln_client_loop(t->client), SIGTERM, on_signal, t);
         st = open_job(t);
     }
+    if (!st) kiln_fail_pass(KILN_FAIL_CLIENT_OPENED);
     if (!st && o->detach) say_detached(t);
     if (!st && !o->detach) st = follow(t);
+    if (t->done) kiln_fail_pass(KILN_FAIL_CLIENT_DONE);
     kiln_status home = t->client ? bring_records(t) : KILN_OK;
+    if (t->done) kiln_fail_pass(KILN_FAIL_CLIENT_KEPT);
     if (st)
         kiln_status_free(home); /* the first error is the one to show */
     else

@@ -57,16 +57,29 @@ static void want(export_state *state, kiln_db_table table, kiln_str identity) {
     kiln_strbuf_deinit(&key);
 }
 
+static bool is_wanted(const export_state *state, kiln_db_table table, kiln_str identity) {
+    kiln_strbuf key = {0};
+    uint64_t ignored = 0;
+    identity_key(table, identity, &key);
+    bool found = kiln_map_find(&state->wanted, kiln_strbuf_view(&key), &ignored);
+    kiln_strbuf_deinit(&key);
+    return found;
+}
+
+/* Devices that are alike share a fingerprint, which names the first of them: it comes along, also
+ * when the records are another's. */
+static kiln_status want_device_of(void *context, kiln_db_table table, const void *row) {
+    const kiln_db_fingerprint *fingerprint = row;
+    if (is_wanted(context, table, fingerprint->id))
+        want(context, KILN_DB_TABLE_DEVICE, fingerprint->device_id);
+    return KILN_OK;
+}
+
 static kiln_status write_if_wanted(void *context, kiln_db_table table, const void *row) {
     export_state *state = context;
     const kiln_db_column *identity = &kiln_db_table_info_of(table)->column[0];
-    kiln_strbuf key = {0};
-    identity_key(table, *(const kiln_str *)(const void *)((const char *)row + identity->offset),
-                 &key);
-    uint64_t ignored = 0;
-    if (kiln_map_find(&state->wanted, kiln_strbuf_view(&key), &ignored))
-        write_row(state, table, row);
-    kiln_strbuf_deinit(&key);
+    const void *member = (const char *)row + identity->offset;
+    if (is_wanted(state, table, *(const kiln_str *)member)) write_row(state, table, row);
     return KILN_OK;
 }
 
@@ -75,7 +88,7 @@ static kiln_status write_parents(kiln_db *db, export_state *state) {
     static const kiln_db_table parents[] = {KILN_DB_TABLE_TASK, KILN_DB_TABLE_TARGET,
                                             KILN_DB_TABLE_DEVICE, KILN_DB_TABLE_FINGERPRINT,
                                             KILN_DB_TABLE_JOB};
-    kiln_status st = KILN_OK;
+    kiln_status st = kiln_db_each(db, KILN_DB_TABLE_FINGERPRINT, want_device_of, state);
     for (size_t i = 0; !st && i < KILN_ARRAY_COUNT(parents); i++)
         st = kiln_db_each(db, parents[i], write_if_wanted, state);
     return st;

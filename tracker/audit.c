@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/fail.h"
 #include "base/log.h"
 
 struct kiln_audit {
@@ -23,7 +24,8 @@ struct kiln_audit {
 
 static kiln_status open_file(kiln_audit *audit) {
     struct stat info;
-    audit->fd = open(audit->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    audit->fd =
+        kiln_fail_io() ? -1 : open(audit->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (audit->fd < 0 || fstat(audit->fd, &info) != 0)
         return kiln_status_make(kiln_code_from_errno(errno), __FILE__, __LINE__,
                                 "the audit log %s: %s", audit->path, strerror(errno));
@@ -72,20 +74,25 @@ static void add_status(kiln_strbuf *line, kiln_status why) {
     add_text(line, "text", kiln_status_text(why));
 }
 
-static void move_aside(kiln_audit *audit) {
-    close(audit->fd);
-    if (rename(audit->path, audit->old_path) != 0)
-        kiln_log(KILN_LOG_ERROR, "the audit log cannot be moved aside: %s", strerror(errno));
+static void open_again(kiln_audit *audit) {
     kiln_status st = open_file(audit);
     if (st) kiln_log(KILN_LOG_ERROR, "%s", kiln_status_text(st));
     kiln_status_free(st);
 }
 
+static void move_aside(kiln_audit *audit) {
+    close(audit->fd);
+    if (kiln_fail_io() || rename(audit->path, audit->old_path) != 0)
+        kiln_log(KILN_LOG_ERROR, "the audit log cannot be moved aside: %s", strerror(errno));
+    open_again(audit);
+}
+
 /* One write for the whole line: after a crash there is no half one before a whole one. */
 static void end(kiln_audit *audit, kiln_strbuf *line) {
     kiln_strbuf_text(line, "}\n");
-    if (audit->bytes + line->size > KILN_AUDIT_BYTES_MAX) move_aside(audit);
-    ssize_t size = audit->fd < 0 ? -1 : write(audit->fd, line->data, line->size);
+    if (audit->fd < 0) open_again(audit);
+    if (audit->fd >= 0 && audit->bytes + line->size > KILN_AUDIT_BYTES_MAX) move_aside(audit);
+    ssize_t size = audit->fd < 0 || kiln_fail_io() ? -1 : write(audit->fd, line->data, line->size);
     if (size == (ssize_t)line->size)
         audit->bytes += line->size;
     else

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/fail.h"
 #include "base/file.h"
 #include "base/identity.h"
 #include "base/log.h"
@@ -96,11 +97,18 @@ static kiln_conn *find_conn(kiln_tracker_shell *shell, uint64_t peer) {
 
 static void send_message(kiln_tracker_shell *shell, uint64_t peer, const kiln_message *message) {
     kiln_conn *conn = find_conn(shell, peer);
+    if (message->type == KILN_MSG_LEASE_GRANT) kiln_fail_pass(KILN_FAIL_TRACKER_GRANT);
+    if (message->type == KILN_MSG_TRIAL) kiln_fail_pass(KILN_FAIL_TRACKER_TRIAL);
+    if (message->type == KILN_MSG_TRIAL_RESULT) kiln_fail_pass(KILN_FAIL_TRACKER_RESULT);
+    if (message->type == KILN_MSG_TRIAL_ACK) kiln_fail_pass(KILN_FAIL_TRACKER_ACK);
+    if (message->type == KILN_MSG_JOB_DONE) kiln_fail_pass(KILN_FAIL_TRACKER_DONE);
     kiln_status st = conn ? kiln_conn_send(conn, message) : NULL;
     if (st)
         kiln_log(KILN_LOG_ERROR, "sending %s: %s", kiln_message_name(message->type),
                  kiln_status_text(st));
     kiln_status_free(st);
+    if (message->type == KILN_MSG_LEASE_GRANT) kiln_fail_pass(KILN_FAIL_TRACKER_GRANTED);
+    if (message->type == KILN_MSG_JOB_ASSIGN) kiln_fail_pass(KILN_FAIL_TRACKER_ASSIGNED);
 }
 
 static void close_peer(kiln_tracker_shell *shell, const kiln_tracker_action *action) {
@@ -201,8 +209,10 @@ static void pump(void *context) {
     for (uint32_t i = 0; i < shell->events.count; i++) {
         kiln_tracker_event event = shell->events.data[i]; /* the vector may move */
         decide(shell, &event);
-        if (i + 1 == shell->events.count && shell->waiting.count > 0)
-            report(shell, kiln_db_commit(shell->db));
+        if (i + 1 < shell->events.count || shell->waiting.count == 0) continue;
+        kiln_status st = kiln_db_commit(shell->db);
+        if (!st) kiln_fail_pass(KILN_FAIL_TRACKER_KEPT);
+        report(shell, st);
     }
     shell->events.count = 0;
     kiln_arena_reset(&shell->event_arena);
@@ -236,6 +246,9 @@ static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hell
 static void on_message(void *context, kiln_conn *conn, const kiln_message *message) {
     kiln_tracker_shell *shell = context;
     if (kiln_audit_wants(message)) kiln_audit_act(shell->audit, kiln_conn_peer(conn), message);
+    if (message->type == KILN_MSG_BOARD_UP) kiln_fail_pass(KILN_FAIL_TRACKER_BOARD);
+    if (message->type == KILN_MSG_JOB_OPEN) kiln_fail_pass(KILN_FAIL_TRACKER_OPEN);
+    if (message->type == KILN_MSG_LEASE_REQ) kiln_fail_pass(KILN_FAIL_TRACKER_REQUEST);
     post(context, &(kiln_tracker_event){.kind = KILN_TRACKER_MESSAGE,
                                         .peer = kiln_conn_id(conn),
                                         .message = message});
@@ -388,7 +401,9 @@ static kiln_status open_parts(kiln_tracker_shell *shell) {
 }
 
 static kiln_status serve(kiln_tracker_shell *shell) {
-    kiln_status st = create_tracker(shell);
+    kiln_status st = kiln_fail_at(KILN_FAIL_TRACKER_LEAD);
+    if (!st) st = create_tracker(shell);
+    if (!st) st = kiln_fail_at(KILN_FAIL_TRACKER_SERVE);
     for (uint32_t i = 0; !st && i < shell->options.address_count; i++) st = listen_on(shell, i);
     if (!st) st = write_port_file(shell);
     if (!st) shell->serving = true;

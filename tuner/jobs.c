@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/fail.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/trace.h"
@@ -417,6 +418,7 @@ static void on_built(void *context, const kiln_work_reply *reply, kiln_outcome o
     kiln_candidate *candidate = job ? kiln_shell_find_candidate(job, t.task, t.index) : NULL;
     if (!candidate) return;
     trace_build(job, t.task, t.index, KILN_TRACE_END);
+    kiln_fail_pass(KILN_FAIL_TUNER_BUILT);
     kiln_tuner_event event = {.kind = KILN_TUNER_BUILT,
                               .job = t.job,
                               .task = t.task,
@@ -470,7 +472,8 @@ void kiln_shell_export(kiln_shell *shell, const kiln_tuner_action *action) {
                                      .target = job->spec.target,
                                      .order = KILN_DB_NEWEST,
                                      .limit = EXPORT_RECORDS_MAX};
-    kiln_status st = kiln_bundle_export(shell->db, filter, job->task_count, &bytes);
+    kiln_status st = kiln_fail_at(KILN_FAIL_TUNER_EXPORT);
+    if (!st) st = kiln_bundle_export(shell->db, filter, job->task_count, &bytes);
     if (!st) st = kiln_blob_store_put(shell->store, kiln_strbuf_view(&bytes), &event.digest);
     event.code = kiln_status_code(st);
     if (st) event.failure = kiln_status_text(st);

@@ -2,6 +2,7 @@
  * then does the machine hear RECORDED and acknowledge them. */
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/fail.h"
 #include "base/log.h"
 #include "tuner/shell.h"
 
@@ -177,8 +178,10 @@ void kiln_shell_record(kiln_shell *shell, const kiln_tuner_action *action) {
                               .index = action->index};
     kiln_arena scratch;
     kiln_arena_init(&scratch, 4096);
-    kiln_status st =
-        final ? put_final(job, action, &scratch) : put_record(job, candidate, action, &scratch);
+    kiln_status st = kiln_fail_at(final ? KILN_FAIL_TUNER_FINAL : KILN_FAIL_TUNER_RECORD);
+    if (!st)
+        st =
+            final ? put_final(job, action, &scratch) : put_record(job, candidate, action, &scratch);
     kiln_arena_deinit(&scratch);
     if (st) {
         kiln_shell_commit(
@@ -196,6 +199,7 @@ void kiln_shell_commit(void *context) {
     bool lost = shell->recorded.count > 0 && !kiln_db_pending(shell->db);
     kiln_status st =
         lost ? KILN_ERROR(ABORTED, "a failed write undid the group") : kiln_db_commit(shell->db);
+    if (!st) kiln_fail_pass(KILN_FAIL_TUNER_RECORDED);
     for (uint32_t i = 0; i < shell->recorded.count; i++) {
         if (st)
             post_failure(shell, shell->recorded.data[i], st);

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/fail.h"
 #include "base/file.h"
 #include "base/identity.h"
 #include "base/log.h"
@@ -84,6 +85,9 @@ static void on_message(void *context, kiln_conn *conn, const kiln_message *messa
     if (message->type == KILN_MSG_TRIAL_RESULT)
         kiln_trace_event(KILN_TRACE_END, KILN_TRACE_WAIT, message->trial_result.trial,
                          kiln_clock_ns(), NULL, 0);
+    if (message->type == KILN_MSG_JOB_ASSIGN) kiln_fail_pass(KILN_FAIL_TUNER_ASSIGN);
+    if (message->type == KILN_MSG_LEASE_GRANT) kiln_fail_pass(KILN_FAIL_TUNER_GRANT);
+    if (message->type == KILN_MSG_TRIAL_RESULT) kiln_fail_pass(KILN_FAIL_TUNER_RESULT);
     kiln_shell_post(shell, &(kiln_tuner_event){.kind = KILN_TUNER_MESSAGE, .message = message});
 }
 
@@ -135,16 +139,20 @@ static void send_message(kiln_shell *shell, const kiln_message *message) {
         kiln_trace_event(KILN_TRACE_BEGIN, KILN_TRACE_WAIT, message->trial.trial, kiln_clock_ns(),
                          &field, 1);
     }
+    if (message->type == KILN_MSG_JOB_DONE) kiln_fail_pass(KILN_FAIL_TUNER_DONE);
     kiln_status st = kiln_conn_send(shell->conn, message);
     if (st)
         kiln_log(KILN_LOG_ERROR, "sending %s: %s", kiln_message_name(message->type),
                  kiln_status_text(st));
+    if (message->type == KILN_MSG_TRIAL) kiln_fail_pass(KILN_FAIL_TUNER_TRIAL);
+    if (message->type == KILN_MSG_TRIAL_ACK) kiln_fail_pass(KILN_FAIL_TUNER_ACK);
     kiln_status_free(st);
 }
 
 static void on_uploaded(void *context, const kiln_digest *digest, kiln_status status) {
     kiln_tuner_event event = {
         .kind = KILN_TUNER_UPLOADED, .digest = *digest, .code = kiln_status_code(status)};
+    if (!status) kiln_fail_pass(KILN_FAIL_TUNER_UPLOADED);
     if (status) event.failure = kiln_status_text(status);
     kiln_shell_post(context, &event);
     kiln_status_free(status);

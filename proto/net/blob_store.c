@@ -301,6 +301,7 @@ kiln_status kiln_blob_writer_add(kiln_blob_writer *writer, kiln_str bytes) {
         return KILN_ERROR(DATA_LOSS, "more than the announced %llu bytes of a blob",
                           (unsigned long long)writer->size);
     kiln_status st = make_room(writer->store, bytes.size);
+    if (!st) st = kiln_fail_at(KILN_FAIL_BLOB_WRITE);
     if (st) return st;
     writer->written += bytes.size;
     while (bytes.size) {

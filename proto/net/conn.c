@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/fail.h"
 #include "base/log.h"
 #include "proto/net/conn.h"
 #include "proto/net/squeeze.h"
@@ -376,6 +377,7 @@ static void on_cipher(kiln_conn *conn, kiln_str input) {
         kiln_conn_fail(conn, st);
         return;
     }
+    if (!kiln_tls_ready(conn->tls)) kiln_fail_pass(KILN_FAIL_TLS_HALF);
     if (!was_ready && kiln_tls_ready(conn->tls)) kiln_conn_secured(conn);
     on_plain(conn, kiln_strbuf_view(plain));
 }

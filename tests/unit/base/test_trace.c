@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/file.h"
 #include "tests/support/test.h"
 
@@ -42,10 +43,36 @@ static void events_are_lines_of_chromes_format(void **state) {
     kiln_arena_deinit(&arena);
 }
 
+/* A full disk loses what was to be written then, and stops nothing. */
+static void a_trace_that_cannot_be_written_stops_nobody(void **state) {
+    (void)state;
+    kiln_arena arena;
+    kiln_str text;
+    kiln_arena_init(&arena, 0);
+    char *folder = make_folder(&arena);
+    const char *path = kiln_arena_printf(&arena, "%s/t.json", folder);
+    kiln_fail_io_nth(1);
+    expect_error(kiln_trace_open(path, "tester"), RESOURCE_EXHAUSTED, path);
+    assert_false(kiln_trace_is_on());
+    for (uint64_t nth = 2; nth <= 3; nth++) {
+        kiln_fail_io_nth(nth);
+        expect_ok(kiln_trace_open(path, "tester"));
+        kiln_trace_event(KILN_TRACE_END, KILN_TRACE_LEASE, KILN_STR("7"), 2234567, NULL, 0);
+        kiln_trace_close();
+        kiln_fail_io_nth(0);
+        expect_ok(kiln_file_read(path, 65536, &arena, &text));
+        bool began = kiln_str_starts(text, "[\n{"), ended = kiln_str_ends(text, "{}]\n");
+        assert_true(began == (nth == 3) && ended == (nth == 2));
+    }
+    remove_folder(folder);
+    kiln_arena_deinit(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_happens_without_a_file),
         cmocka_unit_test(events_are_lines_of_chromes_format),
+        cmocka_unit_test(a_trace_that_cannot_be_written_stops_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,6 +124,26 @@ static void records_that_never_ran_travel_without_a_board(void **state) {
     assert_int_equal(count, 3);
 }
 
+/* Of boards that are alike, the first gives the fingerprint its device; the records are another's.
+ */
+static void a_fingerprint_of_another_board_brings_that_board(void **state) {
+    fixture *f = *state;
+    uint32_t count = 0;
+    kiln_db_record record = record_of(3, 500);
+    kiln_db_filter its = {.task_key = KILN_STR("t2")};
+    expect_ok(kiln_db_put_task(
+        f->from, &(kiln_db_task){.key = KILN_STR("t2"), .op = KILN_STR("conv2d"), .flops = 1}));
+    expect_ok(kiln_db_put_device(
+        f->from, &(kiln_db_device){.id = KILN_STR("d2"), .name = KILN_STR("other")}));
+    record.task_key = KILN_STR("t2");
+    record.device_id = KILN_STR("d2");
+    expect_ok(kiln_db_put_record(f->from, &record));
+    expect_ok(kiln_db_commit(f->from));
+    expect_ok(kiln_bundle_export(f->from, &its, 1, &f->bytes));
+    expect_ok(kiln_bundle_import(f->to, kiln_strbuf_view(&f->bytes), &count));
+    assert_int_equal(count, 1);
+}
+
 static void what_is_no_bundle_is_refused(void **state) {
     fixture *f = *state;
     uint32_t count = 0;
@@ -176,6 +196,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test_setup_teardown(filters_choose_what_travels, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_cut_bundle_stores_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(records_that_never_ran_travel_without_a_board, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_fingerprint_of_another_board_brings_that_board, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(what_is_no_bundle_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_damaged_bundle_ends_in_an_error_or_whole_rows, set_up,

@@ -1,7 +1,9 @@
+#include <dirent.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/fail.h"
 #include "base/file.h"
 #include "tests/support/test.h"
 #include "tests/unit/proto/pair.h"
@@ -107,6 +109,65 @@ static void a_broken_file_leaves_the_keys_as_they_were(void **state) {
     tear_down(&f);
 }
 
+static uint32_t count_files(const char *folder) {
+    uint32_t count = 0;
+    DIR *dir = opendir(folder);
+    assert_non_null(dir);
+    for (const struct dirent *entry = readdir(dir); entry; entry = readdir(dir))
+        count += entry->d_name[0] != '.';
+    closedir(dir);
+    return count;
+}
+
+/* Whichever operation fails: the file has the old keys or the new ones, and nothing lies beside. */
+static void a_full_disk_leaves_the_old_keys_or_the_new(void **state) {
+    fixture f;
+    set_up(&f, *state);
+    kiln_keys keys = {0};
+    expect_ok(
+        kiln_keys_parse(KILN_STR("kiln-keys 1\nboard/a/1 " SECRET "\nboard/b/1 " SECRET), &keys));
+    bool whole = false;
+    uint32_t failed = 0;
+    for (uint64_t nth = 1; !whole; nth++) {
+        kiln_keys found = {0};
+        write_file(&f, "kiln-keys 1\nboard/a/1 " SECRET "\n");
+        kiln_fail_io_nth(nth);
+        kiln_status st = kiln_keys_write(f.path, &keys);
+        kiln_fail_io_nth(0);
+        whole = st == NULL;
+        failed += !whole;
+        assert_true(whole || kiln_status_code(st) == KILN_RESOURCE_EXHAUSTED);
+        kiln_status_free(st);
+        expect_ok(kiln_keys_read(f.path, &found));
+        assert_int_equal(found.key.count, whole ? 2 : 1);
+        assert_int_equal(count_files(f.folder), 1);
+        kiln_keys_deinit(&found);
+    }
+    assert_true(failed >= 4); /* make, write, sync, rename */
+    kiln_keys_deinit(&keys);
+    tear_down(&f);
+}
+
+static void keys_that_cannot_be_read_stay_in_force(void **state) {
+    if (!kiln_tls_supported()) skip();
+    fixture f;
+    set_up(&f, *state);
+    write_file(&f, "kiln-keys 1\nboard/a/1 " SECRET "\n");
+    expect_ok(kiln_keyring_open(f.loop, f.path, on_changed, &f, &f.ring));
+    write_file(&f, "kiln-keys 1\nboard/a/1 " SECRET "\nboard/b/1 " SECRET "\n");
+    f.last = KILN_INTERNAL;
+    for (uint64_t nth = 1; f.last != KILN_OK; nth++) {
+        assert_int_equal(kiln_keyring_count(f.ring), 1);
+        kiln_fail_io_nth(nth);
+        kiln_keyring_reload(f.ring);
+        kiln_fail_io_nth(0);
+        assert_int_equal(f.changes, nth);
+    }
+    assert_true(f.changes >= 3); /* open and read failed */
+    assert_int_equal(kiln_keyring_count(f.ring), 2);
+    tear_down(&f);
+}
+
 /* ---- Credentials ---- */
 
 typedef struct request {
@@ -190,6 +251,8 @@ int main(void) {
         test_with_arena(a_missing_file_is_named),
         test_with_arena(a_changed_file_is_read_again),
         test_with_arena(a_broken_file_leaves_the_keys_as_they_were),
+        test_with_arena(a_full_disk_leaves_the_old_keys_or_the_new),
+        test_with_arena(keys_that_cannot_be_read_stay_in_force),
         test_with_arena(a_unix_socket_needs_nothing),
         test_with_arena(loopback_takes_the_token_and_then_the_key),
         test_with_arena(another_machine_takes_a_key_or_consent),

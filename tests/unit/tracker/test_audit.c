@@ -2,7 +2,9 @@
 
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/fail.h"
 #include "base/file.h"
 #include "tests/support/test.h"
 
@@ -131,6 +133,29 @@ static void a_log_that_cannot_be_made_is_named(void **state) {
     expect_error(kiln_audit_open("/nowhere/audit.log", &audit), NOT_FOUND, "/nowhere/audit.log");
 }
 
+/* Whichever operation fails, also while the log is moved aside: at most the line of that moment is
+ * missing, and no other is half. */
+static void a_full_disk_costs_one_line(void **state) {
+    kiln_message order = {.type = KILN_MSG_BOARD_ORDER, .board_order = {.board = KILN_STR("rpi")}};
+    for (uint64_t nth = 1; nth <= 6; nth++) {
+        fixture f;
+        set_up(&f, *state);
+        kiln_audit_close(f.audit);
+        assert_int_equal(truncate(f.path, KILN_AUDIT_BYTES_MAX - 1), 0);
+        expect_ok(kiln_audit_open(f.path, &f.audit));
+        kiln_fail_io_nth(nth);
+        for (int i = 0; i < 3; i++) kiln_audit_act(f.audit, &f.peer, &order);
+        kiln_fail_io_nth(0);
+        bool moved = kiln_file_exists(kiln_arena_printf(*state, "%s.1", f.path));
+        const char *text = read_log(&f);
+        if (moved) {
+            uint32_t lines = count_of(text, "\n");
+            assert_true(lines >= 2 && lines <= 3);
+            assert_int_equal(count_of(text, "{\"time\""), lines);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(an_act_says_who_and_what),
@@ -139,6 +164,7 @@ int main(void) {
         test_with_arena(what_was_only_counted_is_written_at_the_end),
         test_with_arena(readings_of_the_key_file_are_written),
         test_with_arena(a_full_log_is_moved_aside_and_lines_are_appended_over_restarts),
+        test_with_arena(a_full_disk_costs_one_line),
         cmocka_unit_test(a_log_that_cannot_be_made_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -300,7 +300,9 @@ bool sim_tracker_is_at_rest(const sim_world *world) {
     const tracker_state *s = world->tracker->state;
     if (!s->machine) return false;
     kiln_tracker_counts counts = kiln_tracker_counts_of(s->machine);
-    return counts.jobs_open == 0 && counts.boards_off_duty == 0 && counts.leases == 0;
+    /* A board that is away may come back with one fault more, and go off duty for it. */
+    return counts.jobs_open == 0 && counts.boards_off_duty == 0 && counts.leases == 0 &&
+           counts.boards_connected == world->options.boards;
 }
 
 void sim_tracker_check_rest(sim_node *node) {

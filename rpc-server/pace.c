@@ -7,9 +7,10 @@
 #include "deploy/runtime/region.h"
 
 #define PAGE_BYTES 4096u /* at least that on every machine */
+
 void kiln_pacer_init(kiln_pacer *pacer, void *data) {
     *pacer = (kiln_pacer){.data = data, .sink = 1};
-    for (size_t i = 0; i < KILN_PACE_BYTES; i += PAGE_BYTES) pacer->data[i / sizeof i] = i;
+    for (size_t i = 0; i < KILN_PACE_BYTES; i += PAGE_BYTES) pacer->data[i / sizeof *pacer->data] = i;
 }
 
 /* Six chains of three operations each, none of which waits for another chain; shifts that differ

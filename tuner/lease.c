@@ -245,14 +245,15 @@ static void take_back_trials(kiln_tuner_job *job, uint64_t number, bool board_lo
         trial->state = KILN_TRIAL_READY;
         trial->losses++;
         /* A trial that had not begun did nothing to its board. */
-        if (trial->started && board_lost) trial->attempt++;
-        if (trial->attempt > KILN_TUNER_ATTEMPTS_MAX) {
-            trial->attempt = KILN_TUNER_ATTEMPTS_MAX;
+        trial->falls += trial->started && board_lost;
+        if (trial->falls == KILN_TUNER_ATTEMPTS_MAX) {
             kiln_tuner_trial_fail(job, trial, KILN_OUTCOME_BOARD_LOST,
                                   "the board went away in every attempt");
         } else if (trial->losses > KILN_TUNER_LOSSES_MAX) {
             kiln_tuner_trial_fail(job, trial, KILN_OUTCOME_INFRA,
                                   "its lease was lost again and again");
+        } else if (trial->started && board_lost) {
+            trial->attempt++;
         }
     }
 }
@@ -419,7 +420,7 @@ static bool is_to_be_repeated(const kiln_tuner_job *job, const kiln_tuner_trial 
                                              kiln_tuner_final_is_disturbed(job, trial, result));
     bool spoilt = result->outcome == KILN_OUTCOME_OK && disturbed;
     return (spoilt || result->outcome == KILN_OUTCOME_INFRA) &&
-           trial->attempt < KILN_TUNER_ATTEMPTS_MAX;
+           trial->repeats + 1 < KILN_TUNER_ATTEMPTS_MAX;
 }
 
 void kiln_tuner_on_result(kiln_tuner *t, const kiln_msg_trial_result *result) {
@@ -437,6 +438,7 @@ void kiln_tuner_on_result(kiln_tuner *t, const kiln_msg_trial_result *result) {
     trial->outcome = (kiln_outcome)result->outcome;
     if (is_to_be_repeated(job, trial, result)) {
         acknowledge(t, result);
+        trial->repeats++;
         trial->attempt++;
         trial->state = KILN_TRIAL_READY;
         /* Perhaps its blobs are missing. */

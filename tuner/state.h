@@ -47,6 +47,8 @@ typedef struct kiln_tuner_trial {
     uint64_t upload_again_ns; /* 0: not due */
     uint32_t attempt;         /* 1 for the first */
     uint32_t losses;          /* lost leases */
+    uint32_t falls;           /* of boards, while it ran there */
+    uint32_t repeats;         /* of results that showed nothing */
     bool started;             /* this attempt was seen running */
     uint64_t lease;           /* when sent */
     uint64_t news_ns;         /* when sent: last sign of it */

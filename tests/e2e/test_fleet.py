@@ -92,12 +92,11 @@ def test_boards_share_a_job_and_records_name_them(world):
                     before=lambda core=core: os.sched_setaffinity(0, core))
     world.tuner(address)
     tune = world.tune(world.zoo("conv:C3"), address, 100000)  # until both had some, however slow one of them is
-    until(lambda: len([board for board in world.json("fleet", "list", "--tracker", address) if board.get("trials")]) == 2, "trials on both")
+    devices = "SELECT DISTINCT name FROM record JOIN device ON device.id = device_id WHERE final = 0 ORDER BY name"
+    until(lambda: records(world) and len(world.sql("tuner.db", devices)) == 2, "records of both")
     tune.send_signal(signal.SIGINT)
     world.ends(tune, 10)
-    by_device = world.sql("client.db", "SELECT DISTINCT name FROM record JOIN device ON device.id = device_id"
-                                       " WHERE final = 0 ORDER BY name")
-    assert by_device == [["board0"], ["board1"]], by_device
+    assert world.sql("client.db", devices) == [["board0"], ["board1"]], world.sql("client.db", devices)
 
 
 def test_a_final_is_one_measurement_on_one_board(world):

@@ -142,6 +142,20 @@ static void a_trial_that_takes_three_boards_down_is_recorded_as_that(void **stat
     assert_int_equal(record->attempt, KILN_TUNER_ATTEMPTS_MAX);
 }
 
+static void results_that_showed_nothing_are_no_falls_of_boards(void **state) {
+    shop *s = *state;
+    shop_begin(s, 1, 1);
+    uint64_t lease = shop_grant(s);
+    for (uint32_t i = 1; i < KILN_TUNER_ATTEMPTS_MAX; i++)
+        shop_answer(s, shop_next_trial(s), KILN_OUTCOME_INFRA);
+    note_started(s, shop_next_trial(s));
+    lose(s, lease, KILN_UNAVAILABLE);
+    assert_int_equal(shop_count(s, KILN_TUNER_RECORD), 0);
+    shop_grant(s);
+    shop_answer(s, shop_next_trial(s), KILN_OUTCOME_OK);
+    assert_int_equal(shop_take(s, KILN_TUNER_RECORD)->outcome, KILN_OUTCOME_OK);
+}
+
 static void a_trial_whose_leases_are_lost_for_ever_ends_as_infra(void **state) {
     shop *s = *state;
     shop_begin(s, 1, 1);
@@ -308,6 +322,7 @@ int main(void) {
         test_with_shop(an_idle_board_goes_back_after_a_second),
         test_with_shop(a_lost_lease_gives_its_trials_back_and_a_late_result_is_refused),
         test_with_shop(a_trial_that_takes_three_boards_down_is_recorded_as_that),
+        test_with_shop(results_that_showed_nothing_are_no_falls_of_boards),
         test_with_shop(a_trial_whose_leases_are_lost_for_ever_ends_as_infra),
         test_with_shop(a_boards_trouble_is_tried_again_with_fresh_blobs),
         test_with_shop(a_result_is_acknowledged_after_its_commit_and_again_when_it_repeats),

@@ -48,7 +48,8 @@ MUTANTS = [
      "        if (job->trial.data[i]->state >= KILN_TRIAL_RECORDED) trial = job->trial.data[i];\n"
      "    if (!trial || trial->state < KILN_TRIAL_RECORDED) return false;\n"),
     ("tasks are chosen by results that were not observed yet", "tuner/pipeline.c",
-     "    task->failed += !ok;\n", "    task->failed += !ok;\n    task->chance.best_ns = median_ns;\n"),
+     "uint32_t under_way = task->next_propose - task->next_observe;",
+     "uint32_t under_way = task->next_propose - (task->done < task->next_propose ? task->done : task->next_propose);"),
     ("stored results are measured again", "tuner/pipeline.c",
      "if (trial->index >= task->stored_end || !task->stored[trial->index].have) return;", "return;"),
     ("trials of a lost lease are forgotten", "tuner/lease.c", "    take_back_trials(job, lost->lease, lost->code == KILN_UNAVAILABLE);\n", ""),

@@ -1,4 +1,4 @@
-/* TLS 1.3 by OpenSSL; see tls.h and docs/decisions/0016-tls-with-shared-keys.md. */
+/* TLS 1.3 by OpenSSL; see tls.h and docs/decisions/0007-tls-with-shared-keys.md. */
 #include "proto/net/tls.h"
 
 #include <openssl/bio.h>

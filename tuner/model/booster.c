@@ -13,7 +13,7 @@ struct kiln_booster {
     uint32_t trees;
 };
 
-/* Chosen on recorded trials (docs/decisions/0015): shallow trees, because a task has tens to
+/* Chosen on recorded trials (docs/decisions/0006): shallow trees, because a task has tens to
  * hundreds of samples; regression of the logarithm, because it ranked as well as pairwise loss and
  * its scores have a unit. One thread: the machine's cores belong to builders and measurements, and
  * the same calls then give the same trees. */

@@ -14,7 +14,7 @@
 #include "tuner/model/booster.h"
 
 /* Lessons of other tasks: with all their weight, or before the task itself has spoken, they move
- * the search from where the analytic model rightly sends it (docs/decisions/0015). */
+ * the search from where the analytic model rightly sends it (docs/decisions/0006). */
 #define LESSON_WEIGHT 0.1f
 #define OWN_MIN 8u
 #define SAMPLES_MIN 16 /* fewer teach the trees less than the analytic model knows */

@@ -10,7 +10,7 @@
  * predicted to take half the time. Between tasks they mean nothing. A model that was never trained
  * predicts by the analytic model alone, and trees correct the analytic model.
  *
- * Not thread-safe: one owner calls. Deterministic: same calls, same scores. docs/decisions/0015
+ * Not thread-safe: one owner calls. Deterministic: same calls, same scores. docs/decisions/0006
  * says how the parameters were chosen. */
 #ifndef KILN_TUNER_MODEL_MODEL_H
 #define KILN_TUNER_MODEL_MODEL_H

@@ -24,7 +24,7 @@
 #include "base/str.h"
 
 #define KILN_PROTO_VERSION_MIN 1u
-#define KILN_PROTO_VERSION_MAX 2u
+#define KILN_PROTO_VERSION_MAX 3u
 
 #define KILN_FRAME_MAGIC UINT32_C(0x314e4c4b) /* "KLN1" */
 #define KILN_FRAME_HEADER_BYTES 16u

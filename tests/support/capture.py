@@ -38,8 +38,15 @@ class Frames:
             self.bytes = self.bytes[size:]
 
 
+def in_plain(hello):
+    """HELLO without what its sender understands beyond the version: frames stay uncompressed, for builds that cannot do that."""
+    at = hello.index(bytes([9, 1, 10, 0xcf]))  # the field before the clock
+    magic, kind, flags, zero, stream, size = HEADER.unpack_from(hello)
+    return HEADER.pack(magic, kind, flags, zero, stream, size - 2) + bytes([hello[HEADER.size] - 1]) + hello[HEADER.size + 1:at] + hello[at + 2:]
+
+
 def relay(peer, tracker, lines):
-    """Passes bytes on until one side closes."""
+    """Passes frames on until one side closes."""
     sides = {peer: (tracker, ">", Frames()), tracker: (peer, "<", Frames())}
     while True:
         for side in select.select(list(sides), [], [])[0]:
@@ -47,8 +54,10 @@ def relay(peer, tracker, lines):
             data = side.recv(65536)
             if not data:
                 return other.close()
-            lines += [f"{mark} {frame.hex()}" for frame in frames.take(data)]
-            other.sendall(data)
+            for frame in frames.take(data):
+                frame = in_plain(frame) if frame[4] == 1 else frame
+                lines.append(f"{mark} {frame.hex()}")
+                other.sendall(frame)
 
 
 def serve(path, tracker_path, lines):

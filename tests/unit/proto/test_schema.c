@@ -49,6 +49,10 @@ static void only_the_roles_of_the_table_may_send(void **state) {
     assert_true(kiln_message_may_send(KILN_MSG_TRIAL_RESULT, KILN_PEER_TRACKER));
     assert_false(kiln_message_may_send(KILN_MSG_TRIAL_RESULT, KILN_PEER_CLIENT));
     assert_false(kiln_message_may_send(KILN_MSG_LEASE_GRANT, KILN_PEER_TUNER));
+    assert_true(kiln_message_may_send(KILN_MSG_LEASE_REQ, KILN_PEER_CLIENT));
+    assert_false(kiln_message_may_send(KILN_MSG_LEASE_REQ, KILN_PEER_BOARD));
+    assert_true(kiln_message_may_send(KILN_MSG_TAIL, KILN_PEER_ADMIN)); /* others' work is in it */
+    assert_false(kiln_message_may_send(KILN_MSG_TAIL, KILN_PEER_CLIENT));
     assert_false(kiln_message_may_send(KILN_MSG_DATA, KILN_PEER_TUNER));
 }
 

@@ -270,13 +270,17 @@ static kiln_status parse_suffix(kiln_str suffix, kiln_arena *arena, kiln_target 
     if (kiln_str_is(key, "features")) return merge_features(target, value, arena);
     if (kiln_str_is(key, "cores")) return parse_count(key, value, &target->cores);
     if (kiln_str_is(key, "threads")) return parse_count(key, value, &target->threads);
-    return KILN_ERROR(
-        INVALID_ARGUMENT,
-        "unknown part '%.*s'; known: mcpu= features= cores= threads=", KILN_STR_ARG(suffix));
+    if (kiln_str_is(suffix, "emulated")) {
+        target->emulated = true;
+        return KILN_OK;
+    }
+    return KILN_ERROR(INVALID_ARGUMENT,
+                      "unknown part '%.*s'; known: mcpu= features= cores= threads= emulated",
+                      KILN_STR_ARG(suffix));
 }
 
 static kiln_status parse_suffixes(kiln_str rest, kiln_arena *arena, kiln_target *target) {
-    kiln_str seen[4];
+    kiln_str seen[5];
     size_t seen_count = 0;
     while (rest.size) {
         kiln_str suffix = kiln_str_cut(&rest, ',');
@@ -289,7 +293,7 @@ static kiln_status parse_suffixes(kiln_str rest, kiln_arena *arena, kiln_target 
                 return KILN_ERROR(INVALID_ARGUMENT, "%.*s is given twice", KILN_STR_ARG(key));
         kiln_status st = parse_suffix(suffix, arena, target);
         if (st) return st;
-        seen[seen_count++] = key; /* at most the four known keys come this far */
+        seen[seen_count++] = key; /* at most the five known keys come this far */
     }
     return KILN_OK;
 }
@@ -362,6 +366,7 @@ void kiln_target_print(const kiln_target *target, kiln_strbuf *out) {
     while (features.size) kiln_strbuf_str(out, kiln_str_cut(&features, ','));
     if (target->cores != 1) kiln_strbuf_printf(out, ",cores=%u", target->cores);
     if (target->threads != 1) kiln_strbuf_printf(out, ",threads=%u", target->threads);
+    if (target->emulated) kiln_strbuf_text(out, ",emulated");
 }
 
 kiln_target kiln_target_copy(const kiln_target *target, kiln_arena *arena) {

@@ -1,7 +1,8 @@
 /* Target strings (docs/reference/target.md):
- * "cpu:<triple>[,mcpu=..][,features=+a-b][,cores=N][,threads=N]", "cuda:sm_90", "opencl[:device]",
- * "vta:<config>", or a name from targets.def, with the same suffixes. A name is expanded before it
- * enters a key; target text and threads are part of every key. */
+ * "cpu:<triple>[,mcpu=..][,features=+a-b][,cores=N][,threads=N][,emulated]", "cuda:sm_90",
+ * "opencl[:device]", "vta:<config>", or a name from targets.def, with the same suffixes. A name is
+ * expanded before it enters a key; target text and threads are part of every key, so times under an
+ * emulator are never those of a processor. */
 #ifndef KILN_BASE_TARGET_H
 #define KILN_BASE_TARGET_H
 
@@ -38,6 +39,7 @@ typedef struct kiln_target {
     kiln_arch arch;
     uint32_t cores;   /* physical cores of the device; 1 when unknown */
     uint32_t threads; /* threads a kernel may use; 1 by default */
+    bool emulated;    /* timed under an emulator; the code is the same */
     /* Derived from arch, mcpu and features; not part of the text. */
     uint32_t vector_bytes;     /* widest fp32 vector: 64, 32 or 16 */
     uint32_t vector_registers; /* 32 or 16 */

@@ -29,6 +29,14 @@ static kiln_str op_of(const db_call *c, kiln_str key) {
     return !st && found ? task.op : KILN_STR("");
 }
 
+/* Whether a processor's time, or an emulator's. */
+static bool is_emulated(const db_call *c, kiln_str text) {
+    kiln_target target = {0};
+    kiln_status st = kiln_target_parse(text, c->process, &target);
+    kiln_status_free(st); /* written by a Kiln that knows more targets */
+    return target.emulated;
+}
+
 static void print_record(const db_call *c, const kiln_db_record *r) {
     kiln_strbuf line = {0};
     kiln_strbuf_printf(&line, "%-35.*s %-26.*s %-12.*s ", KILN_STR_ARG(r->task_key),
@@ -43,7 +51,8 @@ static void print_record(const db_call *c, const kiln_db_record *r) {
     } else {
         kiln_strbuf_printf(&line, "%10s %8s %8s", "-", "-", "-");
     }
-    printf("%s  %-9.*s %.12s\n", line.data, KILN_STR_ARG(r->searcher), r->trace_hash.data);
+    printf("%s  %-9.*s %.12s%s\n", line.data, KILN_STR_ARG(r->searcher), r->trace_hash.data,
+           is_emulated(c, r->target) ? "  emulated" : "");
     kiln_strbuf_deinit(&line);
 }
 
@@ -117,9 +126,10 @@ static kiln_status db_stats(const db_call *c) {
             kiln_print_time(s->best_ns, &time);
         else
             kiln_strbuf_char(&time, '-');
-        printf("%-35.*s %-26.*s %6lld records, %6lld ok, best %s\n", KILN_STR_ARG(s->task_key),
+        printf("%-35.*s %-26.*s %6lld records, %6lld ok, best %s%s\n", KILN_STR_ARG(s->task_key),
                KILN_STR_ARG(s->op), (long long)s->record_count,
-               (long long)s->outcome_count[KILN_OUTCOME_OK], time.data);
+               (long long)s->outcome_count[KILN_OUTCOME_OK], time.data,
+               is_emulated(c, s->target) ? " emulated" : "");
         kiln_strbuf_deinit(&time);
     }
     return st;

@@ -63,10 +63,11 @@ static void describe_machine(const kiln_board_options *options, const struct uts
 
 /* This machine's target with all cores that may be used as threads: what a kernel for fewer fits
  * into. */
-static kiln_status native_target(kiln_arena *arena, kiln_str *out_target) {
+static kiln_status native_target(bool emulated, kiln_arena *arena, kiln_str *out_target) {
     kiln_target target;
     kiln_status st = kiln_target_native(arena, &target);
     if (st) return st;
+    target.emulated = emulated;
     uint32_t core[KILN_EXECUTOR_CORES_MAX];
     target.threads = kiln_board_cores(core, KILN_EXECUTOR_CORES_MAX);
     /* The tracker shares cores out between slots by this number: those that we may not use are
@@ -86,7 +87,7 @@ kiln_status kiln_board_describe(const kiln_board_options *options, kiln_arena *a
     uname(&system);
     label_list labels = {0};
     kiln_str target;
-    kiln_status st = native_target(arena, &target);
+    kiln_status st = native_target(options->emulator != NULL, arena, &target);
     if (!st && options->labels) st = parse_labels(options->labels, arena, &labels);
     if (st) return st;
 

@@ -155,9 +155,9 @@ static void verify_gone(void *context) {
 /* What the child says about its core before candidate code runs: the roofline, and how fast it is.
  */
 static void take_core(cage *c, const kiln_inmate_note *note) {
-    c->peak_flops = note->peak_flops;
-    if (note->peak_flops > 0) /* else a processor without that kernel */
-        c->owner->peak_flops = KILN_MAX(c->owner->peak_flops, note->peak_flops);
+    /* What an emulator does in a second bounds nothing. */
+    c->peak_flops = c->owner->options.emulator ? 0 : note->peak_flops;
+    c->owner->peak_flops = KILN_MAX(c->owner->peak_flops, c->peak_flops);
     if (note->pace.arithmetic_ns > 0 && note->pace.memory_ns > 0)
         kiln_drift_take(&c->owner->drift[c->slot], &note->pace);
 }

@@ -219,7 +219,7 @@ static void open_uplink(kiln_server_shell *shell) {
 
 static kiln_status open_parts(kiln_server_shell *shell) {
     const kiln_server_shell_options *own = &shell->options;
-    shell->options.board.peak_flops = kiln_peak_flops();
+    if (!own->board.emulator) shell->options.board.peak_flops = kiln_peak_flops();
     const kiln_runs_options runs = {.loop = shell->loop,
                                     .program = own->program,
                                     .emulator = own->board.emulator,

@@ -108,6 +108,16 @@ static bool has_label(const kiln_msg_board_up *up, const kiln_msg_label *label) 
     return false;
 }
 
+/* Times under an emulator say nothing of a processor, so neither kind of board stands in for the
+ * other. */
+static bool serves(const kiln_target *wanted, const kiln_target *device, kiln_strbuf *out_reason) {
+    if (!kiln_target_runs_on(wanted, device, out_reason)) return false;
+    if (wanted->emulated == device->emulated) return true;
+    kiln_strbuf_text(out_reason, device->emulated ? "it is emulated: ask for TARGET,emulated"
+                                                  : "it is not emulated");
+    return false;
+}
+
 static bool compare(const kiln_tracker_want *want, const kiln_tracker_board *board) {
     if (!board->known) return false;
     if (want->key.size && !kiln_str_equal(want->key, board->up.key) &&
@@ -116,9 +126,9 @@ static bool compare(const kiln_tracker_want *want, const kiln_tracker_board *boa
     for (uint32_t i = 0; i < want->label_count; i++)
         if (!has_label(&board->up, &want->label[i])) return false;
     kiln_strbuf reason = {0};
-    bool runs = kiln_target_runs_on(&want->target, &board->target, &reason);
+    bool fits = serves(&want->target, &board->target, &reason);
     kiln_strbuf_deinit(&reason);
-    return runs;
+    return fits;
 }
 
 bool kiln_tracker_want_fits(kiln_tracker_want *want, kiln_tracker_board *board) {
@@ -156,7 +166,8 @@ static uint32_t waiting_for(const kiln_tracker *t, const kiln_tracker_want *want
     return count;
 }
 
-/* "; there are rpi3 (1 of 2 in service; the device lacks dotprod), ...": the first few names, and why one cannot. */
+/* "; there are rpi3 (1 of 2 in service; the device lacks dotprod), ...": the first few names, and
+ * why one cannot. */
 static void list_what_there_is(const kiln_tracker *t, const kiln_tracker_want *want,
                                kiln_strbuf *out) {
     enum { NAMES_MAX = 8 };
@@ -185,10 +196,10 @@ static void list_what_there_is(const kiln_tracker *t, const kiln_tracker_want *w
     }
     for (uint32_t i = 0; i < count; i++) {
         kiln_strbuf reason = {0};
-        bool runs = kiln_target_runs_on(&want->target, name[i].target, &reason);
+        bool fits = serves(&want->target, name[i].target, &reason);
         kiln_strbuf_printf(out, "%s%.*s (%u of %u in service%s%s)", i ? ", " : "; there are ",
                            KILN_STR_ARG(name[i].key), name[i].here, name[i].boards,
-                           runs ? "" : "; ", runs ? "" : reason.data);
+                           fits ? "" : "; ", fits ? "" : reason.data);
         kiln_strbuf_deinit(&reason);
     }
     if (more) kiln_strbuf_text(out, ", ...");

@@ -23,7 +23,8 @@ static const char *printed(kiln_arena *arena, const kiln_target *target) {
 static void assert_same(const kiln_target *a, const kiln_target *b) {
     assert_true(kiln_str_equal(a->kind, b->kind) && kiln_str_equal(a->triple, b->triple) &&
                 kiln_str_equal(a->mcpu, b->mcpu) && kiln_str_equal(a->features, b->features));
-    assert_true(a->arch == b->arch && a->cores == b->cores && a->threads == b->threads);
+    assert_true(a->arch == b->arch && a->cores == b->cores && a->threads == b->threads &&
+                a->emulated == b->emulated);
     assert_true(a->vector_bytes == b->vector_bytes && a->vector_registers == b->vector_registers &&
                 a->has_fma == b->has_fma);
     assert_true(a->l1_bytes == b->l1_bytes && a->l2_bytes == b->l2_bytes &&
@@ -165,6 +166,11 @@ static void suffixes_of_a_name_change_its_expansion(void **state) {
     kiln_target target = parsed(*state, "rpi4,threads=4,cores=2");
     assert_string_equal(printed(*state, &target),
                         "cpu:aarch64-unknown-linux-gnu,mcpu=cortex-a72,cores=2,threads=4");
+    assert_false(target.emulated);
+    target = parsed(*state, "rpi4,emulated,threads=2");
+    assert_true(target.emulated);
+    assert_string_equal(printed(*state, &target),
+                        "cpu:aarch64-unknown-linux-gnu,mcpu=cortex-a72,cores=4,threads=2,emulated");
     target = parsed(*state, "x86-64-v3,mcpu=x86-64-v4");
     assert_int_equal(target.vector_bytes, 64);
     assert_int_equal(target.vector_registers, 32);
@@ -195,7 +201,9 @@ static void malformed_targets_are_refused_with_the_known_words(void **state) {
         {"native,threads=4097", "threads=4097"},
         {"native,threads=two", "threads=two"},
         {"native,threads=2,threads=2", "threads is given twice"},
-        {"native,speed=9", "known: mcpu= features= cores= threads="},
+        {"native,speed=9", "known: mcpu= features= cores= threads= emulated"},
+        {"native,emulated=1", "unknown part 'emulated=1'"},
+        {"native,emulated,emulated", "emulated is given twice"},
         {"native,,threads=2", "unknown part ''"},
         {"cuda:90", "is not a CUDA architecture"},
         {"cuda", "is not a CUDA architecture"},
@@ -220,7 +228,7 @@ static void random_text_never_crashes_the_parser(void **state) {
     static const char *const word[] = {
         "native",   "cpu:",  "x86_64-", "rpi4",      ",",        "=",       "mcpu",
         "features", "+",     "-",       "avx2",      "amx-tile", "threads", "2",
-        "cuda:",    "sm_90", "\xff",    "x86-64-v3", "cores",    ":"};
+        "cuda:",    "sm_90", "\xff",    "x86-64-v3", "cores",    ":",       "emulated"};
     kiln_rand r;
     kiln_rand_init(&r, 13);
     for (int round = 0; round < 20000; round++) {
@@ -252,6 +260,8 @@ static void code_runs_where_its_features_are(void **state) {
         {"x86-64-v3,features=+avx512vnni", "x86-64-v3", "lacks avx512vnni"},
         {"rpi5", "rpi4", "lacks lse"},
         {"rpi4", "rpi5", NULL},
+        {"rpi4,emulated", "rpi5", NULL}, /* code knows no emulator */
+        {"rpi4", "rpi5,emulated", NULL},
         {"rpi4", "android-arm64,features=+crc", NULL},
         {"rpi4", "native", "not a aarch64"},
         {"h200", "native", "not a cuda"},

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/target.h"
 #include "rpc-server/board.h"
 #include "rpc-server/discover.h"
 #include "tests/support/test.h"
@@ -47,9 +48,14 @@ static void an_emulated_board_never_looks_like_a_real_one(void **state) {
     kiln_msg_board_up board;
     expect_ok(kiln_board_describe(&options, *state, &board));
     assert_true(kiln_str_starts(board.device, "emulated "));
+    kiln_target target;
+    expect_ok(kiln_target_parse(board.target, *state, &target));
+    assert_true(target.emulated);
     options.emulator = NULL;
     expect_ok(kiln_board_describe(&options, *state, &board));
     assert_false(kiln_str_starts(board.device, "emulated"));
+    expect_ok(kiln_target_parse(board.target, *state, &target));
+    assert_false(target.emulated);
 }
 
 static bool is_in(const kiln_cluster *cluster, uint32_t core) {

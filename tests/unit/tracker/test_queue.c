@@ -60,6 +60,26 @@ static void a_bad_request_is_refused_with_its_reason(void **state) {
     assert_int_equal(fleet_take(f, 20, KILN_MSG_ERROR)->error.code, KILN_INVALID_ARGUMENT);
 }
 
+static void times_under_an_emulator_are_for_who_asks_for_them(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    kiln_message ask = fleet_request("j", 1);
+    ask.lease_req.target = KILN_STR(FLEET_TARGET ",emulated");
+    fleet_say(f, 20, &ask);
+    assert_null(fleet_take(f, 20, KILN_MSG_LEASE_GRANT)); /* the board is a real one */
+    fleet_connect(f, 11, KILN_PEER_BOARD, "qemu", "boot");
+    kiln_message up = {.type = KILN_MSG_BOARD_UP,
+                       .board_up = {.key = KILN_STR("qemu"),
+                                    .target = KILN_STR(FLEET_TARGET ",emulated"),
+                                    .slots = 2}};
+    fleet_say(f, 11, &up);
+    expect_str(fleet_take(f, 20, KILN_MSG_LEASE_GRANT)->lease_grant.board, "qemu");
+    fleet_lease(f, 2);
+    ask = fleet_request("j", 3);
+    fleet_say(f, 20, &ask);
+    assert_null(fleet_take(f, 20, KILN_MSG_LEASE_GRANT)); /* the emulated one has a slot left */
+}
+
 static void labels_and_targets_choose_the_board(void **state) {
     fleet *f = *state;
     fleet_running_job(f);
@@ -450,6 +470,7 @@ int main(void) {
         test_with_fleet(a_repeated_request_gets_the_same_grant),
         test_with_fleet(a_request_for_a_foreign_job_is_refused),
         test_with_fleet(a_bad_request_is_refused_with_its_reason),
+        test_with_fleet(times_under_an_emulator_are_for_who_asks_for_them),
         test_with_fleet(labels_and_targets_choose_the_board),
         test_with_fleet(the_job_with_fewer_leases_is_served_first),
         test_with_fleet(two_projects_share_evenly_however_many_jobs_they_have),

@@ -54,14 +54,16 @@ typedef enum kiln_wire_feature {
     KILN_WIRE_ZSTD = 1, /* frames whose body is compressed */
 } kiln_wire_feature;
 
-/* Phases of a trial on a board, in order. */
+/* Phases of a trial on a board, in order; BUILD, where a board builds, comes between FETCH and
+ * LOAD. */
 #define KILN_PHASES(X)   \
     X(NONE, 0, "none")   \
     X(FETCH, 1, "fetch") \
     X(LOAD, 2, "load")   \
     X(WARM, 3, "warm")   \
     X(RUN, 4, "run")     \
-    X(CHECK, 5, "check")
+    X(CHECK, 5, "check") \
+    X(BUILD, 6, "build")
 #define X(name, number, text) KILN_PHASE_##name = number,
 typedef enum kiln_phase { KILN_PHASES(X) KILN_PHASE_COUNT } kiln_phase;
 #undef X
@@ -123,6 +125,7 @@ typedef enum kiln_duty { KILN_DUTIES(X) KILN_DUTY_COUNT } kiln_duty;
 #undef X
 
 #define KILN_PRIORITY_MAX 100u
+#define KILN_LABEL_BUILDS "builds" /* label of boards that build: with which codegen version */
 
 const char *kiln_peer_role_name(kiln_peer_role role); /* "board" */
 bool kiln_peer_role_find(kiln_str name, kiln_peer_role *out_role);

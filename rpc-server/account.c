@@ -17,6 +17,7 @@ static uint64_t *time_of(kiln_msg_phases *times, kiln_phase phase) {
     case KILN_PHASE_WARM: return &times->warm;
     case KILN_PHASE_RUN: return &times->run;
     case KILN_PHASE_CHECK: return &times->check;
+    case KILN_PHASE_BUILD: return &times->build;
     case KILN_PHASE_NONE:
     case KILN_PHASE_COUNT: break;
     }

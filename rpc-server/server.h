@@ -36,6 +36,7 @@
 #define KILN_SERVER_WARM_MS 10000u
 #define KILN_SERVER_RUN_MS 10000u
 #define KILN_SERVER_CHECK_MS 10000u
+#define KILN_SERVER_BUILD_MS 20000u /* from when a builder takes it */
 
 typedef struct kiln_server kiln_server;
 

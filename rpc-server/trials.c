@@ -54,6 +54,7 @@ static uint64_t *spent(kiln_server_entry *e, kiln_phase phase) {
     case KILN_PHASE_WARM: return &e->spent_ns.warm;
     case KILN_PHASE_RUN: return &e->spent_ns.run;
     case KILN_PHASE_CHECK: return &e->spent_ns.check;
+    case KILN_PHASE_BUILD: return &e->spent_ns.build;
     case KILN_PHASE_NONE:
     case KILN_PHASE_COUNT: break;
     }
@@ -61,14 +62,15 @@ static uint64_t *spent(kiln_server_entry *e, kiln_phase phase) {
 }
 
 static uint64_t deadline_ns(const kiln_msg_phases *asked, kiln_phase phase) {
-    const uint64_t asked_ms[] = {0,           asked->fetch, asked->load,
-                                 asked->warm, asked->run,   asked->check};
+    const uint64_t asked_ms[] = {0,          asked->fetch, asked->load, asked->warm,
+                                 asked->run, asked->check, asked->build};
     static const uint64_t default_ms[] = {0,
                                           KILN_SERVER_FETCH_MS,
                                           KILN_SERVER_LOAD_MS,
                                           KILN_SERVER_WARM_MS,
                                           KILN_SERVER_RUN_MS,
-                                          KILN_SERVER_CHECK_MS};
+                                          KILN_SERVER_CHECK_MS,
+                                          KILN_SERVER_BUILD_MS};
     uint64_t ms = asked_ms[phase] ? asked_ms[phase] : default_ms[phase];
     return KILN_MIN(ms, DEADLINE_MAX_MS) * UINT64_C(1000000);
 }
@@ -114,11 +116,12 @@ static void keep_result(kiln_server *s, kiln_server_entry *e, const kiln_msg_tri
     kept->phase = e->phase;
     if (kept->text.size > KILN_MESSAGES_PROSE) kept->text.size = KILN_MESSAGES_PROSE;
     if (!kept->blame) kept->blame = kiln_outcome_blame((kiln_outcome)kept->outcome);
-    /* The child times its phases better than we do; fetching is ours, and what it did not live to
-     * tell. */
+    /* The child times its phases better than we do; fetching and building are ours, and what it did
+     * not live to tell. */
     kiln_msg_phases told = kept->times_ns;
     kept->times_ns = (kiln_msg_phases){
         .fetch = e->spent_ns.fetch,
+        .build = e->spent_ns.build,
         .load = told.load ? told.load : e->spent_ns.load,
         .warm = told.warm ? told.warm : e->spent_ns.warm,
         .run = told.run ? told.run : e->spent_ns.run,

@@ -216,6 +216,12 @@ void kiln_tracker_leases_tick(kiln_tracker *t) {
 
 /* ---- Grants ---- */
 
+static kiln_str label_of(const kiln_msg_board_up *up, const char *key) {
+    for (uint32_t i = 0; i < up->labels.count; i++)
+        if (kiln_str_is(up->labels.item[i].key, key)) return up->labels.item[i].value;
+    return (kiln_str){0};
+}
+
 static void send_grant(kiln_tracker *t, const kiln_tracker_lease *lease, uint32_t trials) {
     const kiln_msg_board_up *up = &lease->board->up;
     kiln_message grant = {
@@ -227,6 +233,7 @@ static void send_grant(kiln_tracker *t, const kiln_tracker_lease *lease, uint32_
                         .target = up->target,
                         .device = up->device,
                         .firmware = up->firmware,
+                        .builds = label_of(up, KILN_LABEL_BUILDS),
                         .slot = lease->slot,
                         .trials = trials,
                         .ttl_ms = lease->ttl_ms},

@@ -23,6 +23,26 @@ static void a_grant_is_on_disk_before_it_is_sent(void **state) {
     assert_int_equal(grant->lease_grant.ttl_ms, 15000);
 }
 
+static void a_grant_says_with_which_compiler_its_board_builds(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    kiln_msg_label label[] = {{KILN_STR("room"), KILN_STR("7")},
+                              {KILN_STR(KILN_LABEL_BUILDS), KILN_STR("1-llvm0")}};
+    kiln_message up = {
+        .type = KILN_MSG_BOARD_UP,
+        .board_up = {.key = KILN_STR("board"), .target = KILN_STR(FLEET_TARGET), .slots = 2}};
+    for (uint32_t labels = 1; labels <= 2; labels++) {
+        up.board_up.labels.item = label;
+        up.board_up.labels.count = labels;
+        fleet_say(f, 10, &up);
+        kiln_message ask = fleet_request("j", labels);
+        fleet_say(f, 20, &ask);
+        const kiln_message *grant = fleet_take(f, 20, KILN_MSG_LEASE_GRANT);
+        assert_non_null(grant);
+        expect_str(grant->lease_grant.builds, labels == 2 ? "1-llvm0" : "");
+    }
+}
+
 static void a_grant_that_cannot_be_written_is_refused_and_the_slot_is_free_again(void **state) {
     fleet *f = *state;
     fleet_running_job(f);
@@ -221,6 +241,7 @@ static void a_stored_lease_without_sense_is_named(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_fleet(a_grant_is_on_disk_before_it_is_sent),
+        test_with_fleet(a_grant_says_with_which_compiler_its_board_builds),
         test_with_fleet(a_grant_that_cannot_be_written_is_refused_and_the_slot_is_free_again),
         test_with_fleet(lease_expires_and_late_result_is_refused),
         test_with_fleet(a_renewed_lease_lives_on),

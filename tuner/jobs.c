@@ -117,15 +117,6 @@ void kiln_shell_part_done(kiln_shell_job *job, kiln_status st) {
     if (--job->waiting == 0) post_prepared(job);
 }
 
-/* The status of a worker's answer; owned. */
-static kiln_status reply_status(const kiln_work_reply *reply, const char *text) {
-    if (!reply) return KILN_ERROR(INTERNAL, "%s", text);
-    kiln_code code = KILN_INTERNAL;
-    if (reply->code == 0) return KILN_OK;
-    if (!kiln_code_from_wire(reply->code, &code)) code = KILN_INTERNAL;
-    return kiln_status_make(code, __FILE__, __LINE__, "%.*s", KILN_STR_ARG(reply->text));
-}
-
 /* ---- PREPARE, second: tasks
  * ----------------------------------------------------------------------------- */
 
@@ -209,7 +200,7 @@ static void on_tasks(void *context, const kiln_work_reply *reply, kiln_outcome o
     ticket t;
     kiln_shell_job *job = ticket_use(context, &t);
     if (!job) return;
-    kiln_status st = kiln_status_note(reply_status(reply, text), "reading the model");
+    kiln_status st = kiln_status_note(kiln_builders_status(reply, text), "reading the model");
     if (!st) st = open_tasks(job, reply);
     if (!st) st = kiln_shell_find_lessons(job);
     if (!st) close_tasks(job);
@@ -352,7 +343,7 @@ static void on_reference(void *context, const kiln_work_reply *reply, kiln_outco
     if (!job) return;
     const kiln_shell_task *task = &job->task[t.task];
     kiln_tuner_event event = {.kind = KILN_TUNER_REFERENCED, .job = t.job, .task = t.task};
-    kiln_status st = reply_status(reply, text);
+    kiln_status st = kiln_builders_status(reply, text);
     if (!st) st = kiln_blob_store_put(job->shell->store, reply->bytes, &event.artefact.digest);
     if (!st) event.artefact.size = reply->bytes.size;
     st = kiln_status_note(st, "making the reference of %.*s", KILN_STR_ARG(task->op));
@@ -391,15 +382,6 @@ void kiln_candidate_destroy(kiln_candidate *candidate) {
  * --------------------------------------------------------------------------------------------------
  */
 
-/* The outcome that a finished build stands for. */
-static kiln_outcome build_outcome(const kiln_work_reply *reply, kiln_outcome outcome) {
-    if (!reply)
-        return outcome == KILN_OUTCOME_CRASH ? KILN_OUTCOME_BUILD_ERROR
-                                             : outcome; /* the compiler died on it */
-    if (reply->code == 0) return KILN_OUTCOME_OK;
-    return reply->link_error ? KILN_OUTCOME_LINK_ERROR : KILN_OUTCOME_BUILD_ERROR;
-}
-
 static void trace_build(const kiln_shell_job *job, uint32_t task, uint32_t index,
                         kiln_trace_phase phase) {
     if (!kiln_trace_is_on()) return;
@@ -423,9 +405,9 @@ static void on_built(void *context, const kiln_work_reply *reply, kiln_outcome o
                               .job = t.job,
                               .task = t.task,
                               .index = t.index,
-                              .outcome = build_outcome(reply, outcome),
+                              .outcome = kiln_builders_outcome(reply, outcome),
                               .text = text};
-    kiln_status st = reply_status(reply, text);
+    kiln_status st = kiln_builders_status(reply, text);
     if (!st) st = kiln_blob_store_put(job->shell->store, reply->bytes, &candidate->artefact);
     if (st && event.outcome == KILN_OUTCOME_OK) event.outcome = KILN_OUTCOME_INFRA;
     if (st) event.text = kiln_status_text(st);

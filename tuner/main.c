@@ -1,11 +1,10 @@
 /* kiln-tuner: takes jobs from the tracker, searches, builds candidates, keeps the records. */
-#include <string.h>
 #include <unistd.h>
 
 #include "base/daemon.h"
 #include "base/proc.h"
 #include "base/rand.h"
-#include "tuner/measure/worker.h"
+#include "compiler-core/worker/worker.h"
 #include "tuner/shell.h"
 
 typedef struct options {
@@ -57,9 +56,8 @@ static kiln_status run(const void *given, kiln_arena *process) {
 }
 
 int main(int argc, char **argv) {
-    /* A worker is this program again; it may be told its cores: --worker [--cores LIST]. */
-    if (argc >= 2 && strcmp(argv[1], "--worker") == 0)
-        return kiln_worker_main(argc == 4 ? argv[3] : NULL);
+    /* A worker is this program again. */
+    if (kiln_worker_is_asked(argc, argv)) return kiln_worker_main(argc, argv);
     options o = {0};
     const kiln_opt option[] = {
         {"tracker", KILN_OPT_TEXT, &o.tracker, "ADDR",

@@ -1,5 +1,5 @@
 /* The tuner's shell: carries out what kiln_tuner_step (tuner/job.h) decides. One loop thread; LLVM
- * and kernels run in workers (measure/builder.h).
+ * and kernels run in workers (compiler-core/worker/builder.h).
  *
  * shell.c    the machine, the connection, blobs, time
  * jobs.c     a job from its model to its searchers: PREPARE, REFERENCE, BUILD, EXPORT, FORGET
@@ -17,11 +17,11 @@
 #include "base/hash.h"
 #include "base/target.h"
 #include "base/vec.h"
+#include "compiler-core/worker/builder.h"
 #include "db/db.h"
 #include "proto/loop.h"
 #include "proto/net.h"
 #include "tuner/job.h"
-#include "tuner/measure/builder.h"
 #include "tuner/search/searcher.h"
 
 typedef struct kiln_shell kiln_shell;

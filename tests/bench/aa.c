@@ -17,10 +17,10 @@
 #include "base/reading.h"
 #include "base/stats.h"
 #include "compiler-core/core.h"
+#include "compiler-core/worker/builder.h"
 #include "rpc-server/board.h"
 #include "rpc-server/cage.h"
 #include "tuner/finalist.h"
-#include "tuner/measure/builder.h"
 
 #define KERNELS_MAX 16u /* of all models */
 #define REPEATS_MAX 200u

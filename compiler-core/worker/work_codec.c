@@ -1,41 +1,43 @@
-/* Frames between a tuner and its workers. Both ends are the same program, so keys are private; the reader is
- * bounded all the same, because a worker that runs wild writes wild bytes. */
+/* Frames between a tuner and its workers. Both ends are the same program, so keys are private; the
+ * reader is bounded all the same, because a worker that runs wild writes wild bytes. */
 #include "base/mpack.h"
-#include "tuner/measure/worker.h"
+#include "compiler-core/worker/worker.h"
 
 #define HEADER_BYTES 4u
 
 /* X(key, type, member) */
-#define REQUEST_FIELDS(X)  \
-    X(1, u64, id)          \
-    X(2, str, target)      \
-    X(3, str, model_path)  \
-    X(4, str, te)          \
-    X(5, str, task_key)    \
-    X(6, bin, trace)       \
+#define REQUEST_FIELDS(X) \
+    X(1, u64, id)         \
+    X(2, str, target)     \
+    X(3, str, model_path) \
+    X(4, str, te)         \
+    X(5, str, task_key)   \
+    X(6, bin, trace)      \
     X(7, u64, seed)
 
-#define REPLY_FIELDS(X)        \
-    X(1, u64, id)              \
-    X(2, str, text)            \
-    X(3, bool, link_error)     \
-    X(4, u64, elapsed_ns)      \
-    X(5, bin, bytes)           \
-    X(6, str, algorithm)       \
-    X(7, str, layout_in)       \
-    X(8, str, layout_out)      \
+#define REPLY_FIELDS(X)    \
+    X(1, u64, id)          \
+    X(2, str, text)        \
+    X(3, bool, link_error) \
+    X(4, u64, elapsed_ns)  \
+    X(5, bin, bytes)       \
+    X(6, str, algorithm)   \
+    X(7, str, layout_in)   \
+    X(8, str, layout_out)  \
     X(9, str, codegen_version)
 
 enum { KEY_WORK = 20, KEY_CODE = 20, KEY_TASKS = 21 };
 
 static void write_u64(kiln_strbuf *out, uint64_t value) { kiln_mpack_write_u64(out, value); }
 static void write_str(kiln_strbuf *out, kiln_str value) { kiln_mpack_write_str(out, value); }
-static void write_bin(kiln_strbuf *out, kiln_str value) { kiln_mpack_write_bin(out, value.data, value.size); }
+static void write_bin(kiln_strbuf *out, kiln_str value) {
+    kiln_mpack_write_bin(out, value.data, value.size);
+}
 static void write_bool(kiln_strbuf *out, bool value) { kiln_mpack_write_bool(out, value); }
 
 #define ONE(...) +1
-#define WRITE(key, type, member)       \
-    kiln_mpack_write_u64(out, key);    \
+#define WRITE(key, type, member)    \
+    kiln_mpack_write_u64(out, key); \
     write_##type(out, message->member);
 
 static size_t frame_begin(kiln_strbuf *out) {
@@ -84,20 +86,30 @@ kiln_status kiln_work_frame_size(kiln_str bytes, size_t *out_size) {
     if (bytes.size < HEADER_BYTES) return KILN_OK;
     size_t size = 0;
     for (unsigned i = 0; i < HEADER_BYTES; i++) size |= (size_t)(uint8_t)bytes.data[i] << (8 * i);
-    if (size > KILN_WORK_BYTES_MAX) return KILN_ERROR(DATA_LOSS, "a frame of %zu bytes from or to a worker", size);
+    if (size > KILN_WORK_BYTES_MAX)
+        return KILN_ERROR(DATA_LOSS, "a frame of %zu bytes from or to a worker", size);
     if (bytes.size - HEADER_BYTES >= size) *out_size = HEADER_BYTES + size;
     return KILN_OK;
 }
 
-static kiln_status read_u64(kiln_mpack_reader *r, uint64_t *out) { return kiln_mpack_read_u64(r, out); }
-static kiln_status read_str(kiln_mpack_reader *r, kiln_str *out) { return kiln_mpack_read_str(r, out); }
-static kiln_status read_bin(kiln_mpack_reader *r, kiln_str *out) { return kiln_mpack_read_bin(r, out); }
-static kiln_status read_bool(kiln_mpack_reader *r, bool *out) { return kiln_mpack_read_bool(r, out); }
+static kiln_status read_u64(kiln_mpack_reader *r, uint64_t *out) {
+    return kiln_mpack_read_u64(r, out);
+}
+static kiln_status read_str(kiln_mpack_reader *r, kiln_str *out) {
+    return kiln_mpack_read_str(r, out);
+}
+static kiln_status read_bin(kiln_mpack_reader *r, kiln_str *out) {
+    return kiln_mpack_read_bin(r, out);
+}
+static kiln_status read_bool(kiln_mpack_reader *r, bool *out) {
+    return kiln_mpack_read_bool(r, out);
+}
 
 static kiln_status read_small(kiln_mpack_reader *r, uint32_t limit, uint32_t *out) {
     uint64_t value = 0;
     kiln_status st = kiln_mpack_read_u64(r, &value);
-    if (!st && value > limit) st = KILN_ERROR(DATA_LOSS, "%llu is above %u", (unsigned long long)value, limit);
+    if (!st && value > limit)
+        st = KILN_ERROR(DATA_LOSS, "%llu is above %u", (unsigned long long)value, limit);
     if (!st) *out = (uint32_t)value;
     return st;
 }
@@ -105,7 +117,8 @@ static kiln_status read_small(kiln_mpack_reader *r, uint32_t limit, uint32_t *ou
 #define READ(key, type, member) \
     case key: st = read_##type(&r, &message.member); break;
 
-kiln_status kiln_work_request_read(kiln_str frame, kiln_arena *arena, kiln_work_request *out_request) {
+kiln_status kiln_work_request_read(kiln_str frame, kiln_arena *arena,
+                                   kiln_work_request *out_request) {
     (void)arena; /* requests have no arrays */
     kiln_work_request message = {0};
     kiln_mpack_reader r;

@@ -1,6 +1,7 @@
-#include "tuner/measure/builder.h"
+#include "compiler-core/worker/builder.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -35,6 +36,7 @@ typedef struct worker {
 struct kiln_builders {
     kiln_loop *loop;
     char *program, *cores;
+    char memory[24];         /* bytes as text; empty: any */
     KILN_VEC(pending) queue; /* from `head` on */
     uint32_t head;
     kiln_timer *start; /* hands out work from the loop, not from inside submit */
@@ -135,8 +137,10 @@ static void on_readable(void *context, unsigned ready_for) {
 }
 
 static kiln_status worker_start(worker *w) {
-    const char *argv[] = {w->pool->program, "--worker", NULL, NULL, NULL};
-    if (w->pool->cores) argv[2] = "--cores", argv[3] = w->pool->cores;
+    const char *argv[] = {w->pool->program, "--worker", NULL, NULL, NULL, NULL, NULL};
+    uint32_t count = 2;
+    if (w->pool->cores) argv[count++] = "--cores", argv[count++] = w->pool->cores;
+    if (w->pool->memory[0]) argv[count++] = "--memory", argv[count++] = w->pool->memory;
     kiln_child_options options = {.argv = argv, .pipe_in = true, .pipe_out = true};
     kiln_status st = kiln_child_start(&options, &w->child);
     if (st) return st;
@@ -190,6 +194,9 @@ kiln_builders *kiln_builders_create(kiln_loop *loop, const kiln_builders_options
     pool->loop = loop;
     pool->program = copy_text(options->program);
     pool->cores = copy_text(options->cores);
+    if (options->memory_max)
+        snprintf(pool->memory, sizeof pool->memory, "%llu",
+                 (unsigned long long)options->memory_max);
     pool->start = kiln_timer_create(loop, hand_out, pool);
     pool->worker_count = options->worker_count;
     pool->worker = kiln_alloc(options->worker_count * sizeof *pool->worker);
@@ -230,4 +237,22 @@ void kiln_builders_submit(kiln_builders *pool, const kiln_work_request *request,
         pool->queue.data[at] = pool->queue.data[at - 1];
     pool->queue.data[at] = job;
     kiln_timer_start(pool->start, 0);
+}
+
+/* ---- what an answer means ---- */
+
+kiln_outcome kiln_builders_outcome(const kiln_work_reply *reply, kiln_outcome outcome) {
+    if (!reply)
+        return outcome == KILN_OUTCOME_CRASH ? KILN_OUTCOME_BUILD_ERROR
+                                             : outcome; /* the compiler died on it */
+    if (reply->code == 0) return KILN_OUTCOME_OK;
+    return reply->link_error ? KILN_OUTCOME_LINK_ERROR : KILN_OUTCOME_BUILD_ERROR;
+}
+
+kiln_status kiln_builders_status(const kiln_work_reply *reply, const char *text) {
+    if (!reply) return KILN_ERROR(INTERNAL, "%s", text);
+    kiln_code code = KILN_INTERNAL;
+    if (reply->code == 0) return KILN_OK;
+    if (!kiln_code_from_wire(reply->code, &code)) code = KILN_INTERNAL;
+    return kiln_status_make(code, __FILE__, __LINE__, "%.*s", KILN_STR_ARG(reply->text));
 }

@@ -1,9 +1,10 @@
-/* Work that needs LLVM or runs code, done in exec'd copies of the tuner (`kiln-tuner --worker`): a crash in
- * the compiler loses one candidate, and the tuner's own loop never waits. A worker reads requests from
- * standard input and answers each on standard output, in order; both are frames of a little-endian u32
- * length and a msgpack map. It ends when its input does. */
-#ifndef KILN_TUNER_MEASURE_WORKER_H
-#define KILN_TUNER_MEASURE_WORKER_H
+/* Work that needs LLVM or runs code, done in exec'd copies of the program that wants it
+ * (`kiln-tuner --worker`, `kiln-rpc-server --worker` where that has a compiler): a crash in the
+ * compiler loses one candidate, and the program's own loop never waits. A worker reads requests
+ * from standard input and answers each on standard output, in order; both are frames of a
+ * little-endian u32 length and a msgpack map. It ends when its input does. */
+#ifndef KILN_COMPILER_CORE_WORKER_WORKER_H
+#define KILN_COMPILER_CORE_WORKER_WORKER_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,12 +42,13 @@ typedef struct kiln_work_task {
 
 typedef struct kiln_work_reply {
     uint64_t id;
-    uint32_t code;       /* kiln_code */
-    kiln_str text;       /* why, when code is not OK */
-    bool link_error;     /* BUILD: compiled, but boards would refuse the object */
+    uint32_t code;   /* kiln_code */
+    kiln_str text;   /* why, when code is not OK */
+    bool link_error; /* BUILD: compiled, but boards would refuse the object */
     uint64_t elapsed_ns;
-    kiln_str bytes;      /* artefact or reference blob */
-    kiln_str algorithm, layout_in, layout_out, codegen_version; /* BUILD: from the manifest, for the record */
+    kiln_str bytes; /* artefact or reference blob */
+    kiln_str algorithm, layout_in, layout_out,
+        codegen_version; /* BUILD: from the manifest, for the record */
     uint32_t task_count; /* TASKS */
     kiln_work_task *task;
 } kiln_work_reply;
@@ -54,14 +56,18 @@ typedef struct kiln_work_reply {
 /* Append one whole frame. */
 void kiln_work_request_write(const kiln_work_request *request, kiln_strbuf *out);
 void kiln_work_reply_write(const kiln_work_reply *reply, kiln_strbuf *out);
-/* Bytes of the frame at the start of `bytes`, header included, or 0 when more bytes are needed to know.
- * DATA_LOSS: longer than KILN_WORK_BYTES_MAX. */
+/* Bytes of the frame at the start of `bytes`, header included, or 0 when more bytes are needed to
+ * know. DATA_LOSS: longer than KILN_WORK_BYTES_MAX. */
 KILN_MUST_USE kiln_status kiln_work_frame_size(kiln_str bytes, size_t *out_size);
 /* `frame` is one whole frame; views point into it, arrays go to `arena`. */
-KILN_MUST_USE kiln_status kiln_work_request_read(kiln_str frame, kiln_arena *arena, kiln_work_request *out_request);
-KILN_MUST_USE kiln_status kiln_work_reply_read(kiln_str frame, kiln_arena *arena, kiln_work_reply *out_reply);
+KILN_MUST_USE kiln_status kiln_work_request_read(kiln_str frame, kiln_arena *arena,
+                                                 kiln_work_request *out_request);
+KILN_MUST_USE kiln_status kiln_work_reply_read(kiln_str frame, kiln_arena *arena,
+                                               kiln_work_reply *out_reply);
 
-/* Main loop of a worker process, on the listed cores ("1-3,5"; NULL: any): returns its exit code. */
-int kiln_worker_main(const char *cores);
+/* Whether this process was started as a worker. */
+bool kiln_worker_is_asked(int argc, char **argv);
+/* Its main loop: PROGRAM --worker [--cores LIST] [--memory BYTES]. Returns the exit code. */
+int kiln_worker_main(int argc, char **argv);
 
 #endif

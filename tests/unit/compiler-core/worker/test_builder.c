@@ -1,6 +1,6 @@
 /* The pool of workers. This program is its own worker (`--worker`), one that does what a request's
  * task key tells it: reply, die, hang, or speak nonsense. */
-#include "tuner/measure/builder.h"
+#include "compiler-core/worker/builder.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -207,6 +207,28 @@ static void workers_are_told_their_cores(void **state) {
     expect_contains(f->got[0].text, " --cores 1-3");
 }
 
+static void workers_are_told_how_much_memory_they_may_have(void **state) {
+    fixture *f = *state;
+    const kiln_builders_options options = {
+        .program = own_path, .worker_count = 1, .cores = "0", .memory_max = 12345678};
+    f->pool = kiln_builders_create(f->loop, &options);
+    submit(f, "reply", false, PATIENCE);
+    run_until(f, 1);
+    expect_contains(f->got[0].text, " --cores 0 --memory 12345678");
+}
+
+static void the_end_of_a_build_has_a_name(void **state) {
+    (void)state;
+    const kiln_work_reply built = {0}, refused = {.code = KILN_ILLEGAL_SCHEDULE},
+                          unlinkable = {.code = KILN_DATA_LOSS, .link_error = true};
+    assert_int_equal(kiln_builders_outcome(&built, KILN_OUTCOME_OK), KILN_OUTCOME_OK);
+    assert_int_equal(kiln_builders_outcome(&refused, KILN_OUTCOME_OK), KILN_OUTCOME_BUILD_ERROR);
+    assert_int_equal(kiln_builders_outcome(&unlinkable, KILN_OUTCOME_OK), KILN_OUTCOME_LINK_ERROR);
+    assert_int_equal(kiln_builders_outcome(NULL, KILN_OUTCOME_CRASH), KILN_OUTCOME_BUILD_ERROR);
+    assert_int_equal(kiln_builders_outcome(NULL, KILN_OUTCOME_TIMEOUT), KILN_OUTCOME_TIMEOUT);
+    assert_int_equal(kiln_builders_outcome(NULL, KILN_OUTCOME_INFRA), KILN_OUTCOME_INFRA);
+}
+
 static void long_frames_pass_both_ways(void **state) {
     fixture *f = *state;
     static char program[2000000];
@@ -335,6 +357,8 @@ int main(int argc, char **argv) {
         POOL_TEST(urgent_requests_go_first_and_keep_their_order),
         POOL_TEST(workers_work_beside_each_other),
         POOL_TEST(workers_are_told_their_cores),
+        POOL_TEST(workers_are_told_how_much_memory_they_may_have),
+        POOL_TEST(the_end_of_a_build_has_a_name),
         POOL_TEST(long_frames_pass_both_ways),
         POOL_TEST(a_worker_that_dies_is_replaced),
         POOL_TEST(a_worker_that_ends_is_replaced),

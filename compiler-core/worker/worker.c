@@ -1,8 +1,10 @@
 /* A worker process: one request at a time, nothing kept between them but the compiler's context. */
-#include "tuner/measure/worker.h"
+#include "compiler-core/worker/worker.h"
 
 #include <errno.h>
 #include <sched.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -10,6 +12,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/macros.h"
 #include "base/reference.h"
 #include "compiler-core/core.h"
 #include "deploy/runtime/kernel.h"
@@ -20,7 +23,8 @@ static void fail(kiln_work_reply *reply, kiln_status st, kiln_arena *arena) {
     kiln_status_free(st);
 }
 
-/* ---- TASKS -------------------------------------------------------------------------------------------- */
+/* ---- TASKS
+ * -------------------------------------------------------------------------------------------- */
 
 static kiln_str text_of(kiln_strbuf *text, kiln_arena *arena) {
     kiln_str copy = {kiln_arena_copy(arena, text->data ? text->data : "", text->size), text->size};
@@ -29,7 +33,8 @@ static kiln_str text_of(kiln_strbuf *text, kiln_arena *arena) {
 }
 
 /* Layouts to search on, joined by ';'. */
-static kiln_str agreed_layouts(const kiln_program *te, const kiln_layout *const *layout, kiln_arena *arena) {
+static kiln_str agreed_layouts(const kiln_program *te, const kiln_layout *const *layout,
+                               kiln_arena *arena) {
     kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
     uint32_t count = kiln_program_args(te, arg);
     kiln_strbuf text = {0};
@@ -40,7 +45,8 @@ static kiln_str agreed_layouts(const kiln_program *te, const kiln_layout *const 
     return text_of(&text, arena);
 }
 
-static kiln_status find_tasks(const kiln_work_request *request, kiln_arena *arena, kiln_work_reply *reply) {
+static kiln_status find_tasks(const kiln_work_request *request, kiln_arena *arena,
+                              kiln_work_reply *reply) {
     kiln_graph *graph = NULL;
     kiln_target target;
     kiln_tuning tuning = {0};
@@ -48,7 +54,8 @@ static kiln_status find_tasks(const kiln_work_request *request, kiln_arena *aren
     if (!st) st = kiln_target_parse(request->target, arena, &target);
     if (!st) st = kiln_tuning_create(graph, &target, arena, &tuning);
     if (!st && tuning.tasks.count > KILN_WORK_TASKS_MAX)
-        st = KILN_ERROR(RESOURCE_EXHAUSTED, "the model has %u tasks, at most %u are tuned", tuning.tasks.count, KILN_WORK_TASKS_MAX);
+        st = KILN_ERROR(RESOURCE_EXHAUSTED, "the model has %u tasks, at most %u are tuned",
+                        tuning.tasks.count, KILN_WORK_TASKS_MAX);
     if (st) return st;
     reply->task_count = tuning.tasks.count;
     reply->task = KILN_ARENA_ARRAY(arena, kiln_work_task, tuning.tasks.count);
@@ -56,14 +63,19 @@ static kiln_status find_tasks(const kiln_work_request *request, kiln_arena *aren
         const kiln_task *task = &tuning.tasks.task[i];
         kiln_strbuf text = {0};
         kiln_program_print(task->te, &text);
-        reply->task[i] = (kiln_work_task){.key = kiln_str_from(kiln_str_dup(arena, task->key)), .op = task->op, .te = text_of(&text, arena),
-                                          .layouts = agreed_layouts(task->te, tuning.layout[i], arena), .flops = task->flops,
-                                          .weight = (uint32_t)task->weight};
+        reply->task[i] =
+            (kiln_work_task){.key = kiln_str_from(kiln_str_dup(arena, task->key)),
+                             .op = task->op,
+                             .te = text_of(&text, arena),
+                             .layouts = agreed_layouts(task->te, tuning.layout[i], arena),
+                             .flops = task->flops,
+                             .weight = (uint32_t)task->weight};
     }
     return KILN_OK;
 }
 
-/* ---- BUILD -------------------------------------------------------------------------------------------- */
+/* ---- BUILD
+ * -------------------------------------------------------------------------------------------- */
 
 /* Layouts of all arguments of one role, joined by ';'. */
 static kiln_str layouts_of(const kiln_manifest *manifest, kiln_role role, kiln_arena *arena) {
@@ -78,7 +90,8 @@ static kiln_str layouts_of(const kiln_manifest *manifest, kiln_role role, kiln_a
     return view;
 }
 
-static kiln_status build(const kiln_work_request *request, kiln_arena *arena, kiln_strbuf *bytes, kiln_work_reply *reply) {
+static kiln_status build(const kiln_work_request *request, kiln_arena *arena, kiln_strbuf *bytes,
+                         kiln_work_reply *reply) {
     kiln_program *te = NULL;
     kiln_trace trace;
     kiln_target target;
@@ -99,10 +112,12 @@ static kiln_status build(const kiln_work_request *request, kiln_arena *arena, ki
     return st;
 }
 
-/* ---- REFERENCE ---------------------------------------------------------------------------------------- */
+/* ---- REFERENCE
+ * ---------------------------------------------------------------------------------------- */
 
 /* Buffers of every argument, inputs and constants filled as boards fill them. */
-static kiln_status bind_args(const kiln_kernel *kernel, kiln_call *call, uint64_t seed, kiln_arena *arena, void **data) {
+static kiln_status bind_args(const kiln_kernel *kernel, kiln_call *call, uint64_t seed,
+                             kiln_arena *arena, void **data) {
     const kiln_manifest *manifest = kiln_kernel_manifest(kernel);
     kiln_status st = KILN_OK;
     for (uint32_t i = 0; !st && i < manifest->arg_count; i++) {
@@ -110,46 +125,53 @@ static kiln_status bind_args(const kiln_kernel *kernel, kiln_call *call, uint64_
         size_t size = kiln_kernel_arg_bytes(kernel, i);
         data[i] = kiln_arena_alloc_aligned(arena, KILN_KERNEL_ALIGNMENT, size);
         if (arg->role == KILN_ROLE_INPUT || arg->role == KILN_ROLE_CONSTANT)
-            kiln_fill_data(data[i], arg->dtype, (size_t)kiln_shape_count(&arg->shape), kiln_input_seed(seed, i), arg->fill);
+            kiln_fill_data(data[i], arg->dtype, (size_t)kiln_shape_count(&arg->shape),
+                           kiln_input_seed(seed, i), arg->fill);
         st = kiln_call_bind(call, i, data[i], size);
     }
     return st;
 }
 
 /* Outputs come in the order of kiln_te_reference: each float output is followed by its bound. */
-static kiln_status collect_outputs(const kiln_manifest *manifest, void **data, kiln_reference *out_reference) {
+static kiln_status collect_outputs(const kiln_manifest *manifest, void **data,
+                                   kiln_reference *out_reference) {
     *out_reference = (kiln_reference){0};
     for (uint32_t i = 0; i < manifest->arg_count; i++) {
         const kiln_manifest_arg *arg = &manifest->arg[i];
         if (arg->role != KILN_ROLE_OUTPUT) continue;
         if (out_reference->output_count == KILN_REFERENCE_OUTPUTS_MAX)
-            return KILN_ERROR(RESOURCE_EXHAUSTED, "a task with more than %u outputs", KILN_REFERENCE_OUTPUTS_MAX);
+            return KILN_ERROR(RESOURCE_EXHAUSTED, "a task with more than %u outputs",
+                              KILN_REFERENCE_OUTPUTS_MAX);
         kiln_reference_output *output = &out_reference->output[out_reference->output_count++];
-        *output = (kiln_reference_output){.dtype = arg->dtype, .shape = arg->shape, .value = data[i]};
+        *output =
+            (kiln_reference_output){.dtype = arg->dtype, .shape = arg->shape, .value = data[i]};
         if (kiln_dtype_is_float(arg->dtype)) output->bound = data[++i];
     }
     return KILN_OK;
 }
 
-static kiln_status run_reference(const kiln_kernel *kernel, uint64_t seed, kiln_arena *arena, kiln_strbuf *bytes) {
+static kiln_status run_reference(const kiln_kernel *kernel, uint64_t seed, kiln_arena *arena,
+                                 kiln_strbuf *bytes) {
     kiln_call *call = NULL;
     kiln_reference reference;
     void *data[KILN_MANIFEST_ARGS_MAX];
     size_t scratch_bytes = kiln_services_scratch_bytes(kiln_kernel_manifest(kernel), 1);
     kiln_services services;
-    kiln_services_init(&services, NULL, 1, kiln_arena_alloc_aligned(arena, KILN_KERNEL_ALIGNMENT, scratch_bytes));
+    kiln_services_init(&services, NULL, 1,
+                       kiln_arena_alloc_aligned(arena, KILN_KERNEL_ALIGNMENT, scratch_bytes));
     kiln_status st = kiln_call_create(kernel, KILN_GUARD_NONE, &call);
     if (!st) st = bind_args(kernel, call, seed, arena, data);
     if (!st) st = kiln_call_prepare(call, &services);
-    if (!st && kiln_call_run(call, &services) != KILN_KERNEL_OK) st = KILN_ERROR(INTERNAL, "the reference kernel failed");
+    if (!st && kiln_call_run(call, &services) != KILN_KERNEL_OK)
+        st = KILN_ERROR(INTERNAL, "the reference kernel failed");
     if (!st) st = collect_outputs(kiln_kernel_manifest(kernel), data, &reference);
     if (!st) kiln_reference_encode(&reference, bytes);
     kiln_call_destroy(call);
     return st;
 }
 
-static kiln_status make_reference(const kiln_work_request *request, kiln_arena *arena, kiln_strbuf *bytes,
-                                  kiln_work_reply *reply) {
+static kiln_status make_reference(const kiln_work_request *request, kiln_arena *arena,
+                                  kiln_strbuf *bytes, kiln_work_reply *reply) {
     kiln_program *te = NULL;
     kiln_target native;
     kiln_artefact artefact;
@@ -169,7 +191,8 @@ static kiln_status make_reference(const kiln_work_request *request, kiln_arena *
     return st;
 }
 
-/* ---- the loop ----------------------------------------------------------------------------------------- */
+/* ---- the loop
+ * ----------------------------------------------------------------------------------------- */
 
 static void serve(const kiln_work_request *request, kiln_arena *arena, kiln_strbuf *out_frame) {
     uint64_t start_ns = kiln_clock_ns();
@@ -214,7 +237,16 @@ static bool write_all(const kiln_strbuf *frame) {
     return true;
 }
 
-/* Stays off the cores that measurements own. A list that does not parse or fit is ignored: it is advice. */
+/* What is beyond it is refused, and the compiler dies of it. Sanitizers map more than any program.
+ */
+static void bound_memory(const char *bytes) {
+    uint64_t most = 0;
+    if (KILN_SANITIZED || !kiln_str_to_u64(kiln_str_from(bytes), &most)) return;
+    setrlimit(RLIMIT_DATA, &(struct rlimit){most, most});
+}
+
+/* Stays off the cores that measurements own. A list that does not parse or fit is ignored: it is
+ * advice. */
 static void stay_on(const char *cores) {
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -231,10 +263,17 @@ static void stay_on(const char *cores) {
     if (CPU_COUNT(&set)) sched_setaffinity(0, sizeof set, &set);
 }
 
-int kiln_worker_main(const char *cores) {
+bool kiln_worker_is_asked(int argc, char **argv) {
+    return argc >= 2 && strcmp(argv[1], "--worker") == 0;
+}
+
+int kiln_worker_main(int argc, char **argv) {
     kiln_child_die_with_parent();
     kiln_child_give_way(); /* to kernels that are timed on all cores of this machine */
-    stay_on(cores);
+    for (int i = 2; i + 1 < argc; i += 2) {
+        if (strcmp(argv[i], "--cores") == 0) stay_on(argv[i + 1]);
+        if (strcmp(argv[i], "--memory") == 0) bound_memory(argv[i + 1]);
+    }
     kiln_arena arena;
     kiln_arena_init(&arena, (size_t)1 << 20);
     kiln_strbuf input = {0}, frame = {0};
@@ -242,7 +281,8 @@ int kiln_worker_main(const char *cores) {
     bool ok = true;
     while (ok && read_frame(&input, &size)) {
         kiln_work_request request;
-        kiln_status st = kiln_work_request_read(kiln_str_slice(kiln_strbuf_view(&input), 0, size), &arena, &request);
+        kiln_status st = kiln_work_request_read(kiln_str_slice(kiln_strbuf_view(&input), 0, size),
+                                                &arena, &request);
         ok = st == KILN_OK;
         if (ok) serve(&request, &arena, &frame);
         kiln_status_free(st);

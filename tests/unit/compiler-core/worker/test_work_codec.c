@@ -8,7 +8,7 @@
 
 #include "base/rand.h"
 #include "base/status.h"
-#include "tuner/measure/worker.h"
+#include "compiler-core/worker/worker.h"
 
 typedef struct fixture {
     kiln_arena arena;

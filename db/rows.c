@@ -46,8 +46,13 @@ bool kiln_db_table_find(kiln_str name, kiln_db_table *out_table) {
 }
 
 void kiln_db_column_list(const kiln_db_table_info *table, const char *prefix, kiln_strbuf *out) {
-    for (uint32_t i = 0; i < table->column_count; i++)
-        kiln_strbuf_printf(out, "%s%s\"%s\"", i ? ", " : "", prefix, table->column[i].name);
+    for (uint32_t i = 0; i < table->column_count; i++) { /* piece by piece: a query begins here */
+        kiln_strbuf_text(out, i ? ", " : "");
+        kiln_strbuf_text(out, prefix);
+        kiln_strbuf_char(out, '"');
+        kiln_strbuf_text(out, table->column[i].name);
+        kiln_strbuf_char(out, '"');
+    }
 }
 
 /* "(a, b) DO NOTHING" or "(a) DO UPDATE SET b = excluded.b, ..." */

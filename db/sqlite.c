@@ -105,16 +105,21 @@ static kiln_status open_error(const kiln_db *db, int rc) {
 /* Records come in everywhere in their indexes. With the 64 MiB cache a group need not be written
  * before its commit, and with a log of 32 MiB a page is copied into the file less often: 60,000
  * records came in at 4,700 a second with SQLite's defaults, 6,000 with the cache and 9,800 with
- * both
- * (./dev bench db). A log of that size is read again in some 20 ms after a crash. */
+ * both (./dev bench db). A log of that size is read again in some 20 ms after a crash. A reader
+ * keeps SQLite's 2 MiB: the system holds its pages anyhow, and a page that comes to fresh memory
+ * costs some 4 us for the page fault, one that comes to used memory 1 us. Of a million records the
+ * ten best of a task that was not asked for before took 84 us in the median instead of 147. */
 static kiln_status set_up(kiln_db *db) {
     sqlite3 *handle = session_of(db)->handle;
     sqlite3_extended_result_codes(handle, 1);
     sqlite3_busy_timeout(handle, BUSY_TIMEOUT_MS);
-    const char *pragmas = "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;"
+    static const char *const pragmas[] = {
+        [KILN_DB_READ] = "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;",
+        [KILN_DB_WRITE] = "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;"
                           "PRAGMA synchronous = FULL; PRAGMA cache_size = -65536;"
-                          "PRAGMA wal_autocheckpoint = 8000;";
-    int rc = sqlite3_exec(handle, pragmas, NULL, NULL, NULL);
+                          "PRAGMA wal_autocheckpoint = 8000;",
+    };
+    int rc = sqlite3_exec(handle, pragmas[db->mode], NULL, NULL, NULL);
     /* The first read finds out what kind of file this is, before anything is written to it. */
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(handle, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);

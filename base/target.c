@@ -129,8 +129,8 @@ static bool target_has(const kiln_target *target, const feature_info *feature) {
     return mention ? mention > 0 : cpu && cpu_has(cpu, feature);
 }
 
-static bool has_named(const kiln_target *target, const char *name) {
-    const feature_info *feature = find_feature(target->arch, kiln_str_from(name));
+bool kiln_target_has(const kiln_target *target, kiln_str name) {
+    const feature_info *feature = find_feature(target->arch, name);
     return feature && target_has(target, feature);
 }
 
@@ -140,7 +140,8 @@ static void derive(kiln_target *target) {
     if (!cpu) return;
     for (size_t i = 0; i < KILN_ARRAY_COUNT(vector_table); i++) {
         const char *feature = vector_table[i].feature;
-        if (vector_table[i].arch != target->arch || (*feature && !has_named(target, feature)))
+        if (vector_table[i].arch != target->arch ||
+            (*feature && !kiln_target_has(target, kiln_str_from(feature))))
             continue;
         target->vector_bytes = vector_table[i].bytes;
         target->vector_registers = vector_table[i].registers;
@@ -150,7 +151,7 @@ static void derive(kiln_target *target) {
         if (arch_table[i].arch != target->arch) continue;
         const char *fma = arch_table[i].fma;
         target->pointer_bytes = arch_table[i].pointer_bytes;
-        target->has_fma = fma && (!*fma || has_named(target, fma));
+        target->has_fma = fma && (!*fma || kiln_target_has(target, kiln_str_from(fma)));
     }
     target->l1_bytes = cpu->l1_kib << 10;
     target->l2_bytes = cpu->l2_kib << 10;

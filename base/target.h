@@ -63,6 +63,9 @@ KILN_MUST_USE kiln_status kiln_target_native(kiln_arena *arena, kiln_target *out
 /* Whether code for `wanted` runs on `device`; when not, a reason naming the missing feature. */
 bool kiln_target_runs_on(const kiln_target *wanted, const kiln_target *device,
                          kiln_strbuf *out_reason);
+/* Whether the target's processor has the feature (a name of cpu_features.def), by its name, its
+ * level or its list. */
+bool kiln_target_has(const kiln_target *target, kiln_str feature);
 /* Features as a compiler wants them, "+neon,+crc,-lse": those that the row of `mcpu` lists, unless
  * its name brings them (x86-64 levels), then the target's own. */
 void kiln_target_spell_features(const kiln_target *target, kiln_strbuf *out);

@@ -13,6 +13,7 @@
 #include "base/kernel_abi.h"
 #include "base/target.h"
 #include "compiler-core/ir/affine.h"
+#include "compiler-core/ir/intrinsic.h"
 #include "compiler-core/ir/ir.h"
 #include "compiler-core/lower/lower.h"
 
@@ -118,6 +119,8 @@ typedef struct kiln_llvm_emitter {
     KILN_VEC(uint32_t) memo_stamp;
     uint32_t stamp, last_stamp;
 
+    const kiln_program *meaning[KILN_INTRINSIC_COUNT]; /* of tensor intrinsics used so far */
+
     /* Layout of scratch: every temp in memory has its place. */
     uint64_t *scratch_offset; /* [buffer count] */
     uint64_t scratch_bytes, worker_bytes;
@@ -149,6 +152,9 @@ LLVMValueRef kiln_llvm_byte_pointer(kiln_llvm_emitter *e, LLVMValueRef base, LLV
 void kiln_llvm_stmt(kiln_llvm_emitter *e, kiln_stmt stmt);
 /* do { body of the loop `stmt` } while (++v != end), from `first`: i64 values, first < end. */
 void kiln_llvm_counted(kiln_llvm_emitter *e, kiln_stmt stmt, LLVMValueRef first, LLVMValueRef end);
+/* Gives a loop variable one value, and takes it back. */
+void kiln_llvm_bind(kiln_llvm_emitter *e, kiln_var var, int64_t value);
+void kiln_llvm_unbind(kiln_llvm_emitter *e, kiln_var var);
 /* Opens and closes a level at the current place. */
 void kiln_llvm_push_level(kiln_llvm_emitter *e);
 void kiln_llvm_pop_level(kiln_llvm_emitter *e);
@@ -235,6 +241,12 @@ void kiln_llvm_store(kiln_llvm_emitter *e, kiln_stmt store, LLVMValueRef value);
 bool kiln_llvm_load_is_safe(kiln_llvm_emitter *e, kiln_expr load);
 void kiln_llvm_registers_begin(kiln_llvm_emitter *e, kiln_buffer buffer, kiln_stmt scope);
 void kiln_llvm_registers_end(kiln_llvm_emitter *e, kiln_buffer buffer);
+
+/* ---- llvm_tensor.c --------------------------------------------------------------------------- */
+
+/* Emits the loop `stmt` as the tensor intrinsic that it is marked with. False: it is not, or no
+ * longer the piece of a nest that it was; then it is a loop like others. */
+bool kiln_llvm_tensor(kiln_llvm_emitter *e, kiln_stmt stmt);
 
 /* ---- llvm_prefetch.c ------------------------------------------------------------------------- */
 

@@ -101,22 +101,22 @@ static void end_carried(const carried_list *list, LLVMBasicBlockRef latch) {
 
 /* ---- loops ----------------------------------------------------------------------------------- */
 
-static void bind_constant(kiln_llvm_emitter *e, kiln_var var, int64_t value) {
+void kiln_llvm_bind(kiln_llvm_emitter *e, kiln_var var, int64_t value) {
     e->slot[var] = (kiln_llvm_slot){.binding = KILN_LLVM_CONSTANT, .constant = value};
     e->constant_of[var] = kiln_expr_index(e->p, value);
 }
 
-static void unbind(kiln_llvm_emitter *e, kiln_var var) {
+void kiln_llvm_unbind(kiln_llvm_emitter *e, kiln_var var) {
     e->slot[var] = (kiln_llvm_slot){0};
     e->constant_of[var] = 0;
 }
 
 static void emit_unrolled(kiln_llvm_emitter *e, const kiln_stmt_info *s) {
     for (int64_t i = 0; i < s->extent; i++) {
-        bind_constant(e, s->var, s->first + i);
+        kiln_llvm_bind(e, s->var, s->first + i);
         kiln_llvm_stmt(e, s->child.data[0]);
     }
-    unbind(e, s->var);
+    kiln_llvm_unbind(e, s->var);
 }
 
 static void emit_vector(kiln_llvm_emitter *e, const kiln_stmt_info *s) {
@@ -126,7 +126,7 @@ static void emit_vector(kiln_llvm_emitter *e, const kiln_stmt_info *s) {
     kiln_llvm_stmt(e, s->child.data[0]);
     e->lanes = 0;
     e->lane_var = 0;
-    unbind(e, s->var);
+    kiln_llvm_unbind(e, s->var);
 }
 
 void kiln_llvm_counted(kiln_llvm_emitter *e, kiln_stmt stmt, LLVMValueRef first, LLVMValueRef end) {
@@ -161,7 +161,7 @@ void kiln_llvm_counted(kiln_llvm_emitter *e, kiln_stmt stmt, LLVMValueRef first,
     LLVMAddIncoming(counter, &next, &latch, 1);
     end_carried(&list, latch);
     kiln_llvm_pop_level(e);
-    unbind(e, var);
+    kiln_llvm_unbind(e, var);
     LLVMPositionBuilderAtEnd(e->builder, exit);
 }
 
@@ -174,7 +174,7 @@ static void emit_parallel(kiln_llvm_emitter *e, kiln_stmt stmt) {
 
 static void emit_for(kiln_llvm_emitter *e, kiln_stmt stmt) {
     const kiln_stmt_info *s = &e->p->stmt.data[stmt];
-    if (s->extent <= 0) return;
+    if (s->extent <= 0 || kiln_llvm_tensor(e, stmt)) return;
     bool vector = s->loop_kind == KILN_LOOP_VECTORIZE && e->lanes == 0;
     bool unrolled = s->loop_kind == KILN_LOOP_UNROLL || s->loop_kind == KILN_LOOP_VECTORIZE;
     if (s->extent == 1 || (unrolled && !vector))

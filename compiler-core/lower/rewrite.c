@@ -1,5 +1,6 @@
 /* Walks over statement trees that several passes use. */
 #include "base/check.h"
+#include "compiler-core/ir/intrinsic.h"
 #include "compiler-core/lower/pass.h"
 
 static kiln_stmt_info *get(const kiln_program *p, kiln_stmt s) { return &p->stmt.data[s]; }
@@ -212,6 +213,7 @@ uint64_t kiln_lower_size(const kiln_program *p, kiln_stmt stmt) {
     for (uint32_t i = 0; i < s->child.count; i++) size += kiln_lower_size(p, s->child.data[i]);
     /* A vectorized loop within a vectorized one is unrolled; counting it as such needs no context
      * here. */
-    return s->kind == KILN_STMT_FOR && s->loop_kind == KILN_LOOP_UNROLL ? size * (uint64_t)s->extent
-                                                                        : size;
+    bool copies = s->kind == KILN_STMT_FOR && s->loop_kind == KILN_LOOP_UNROLL &&
+                  !kiln_intrinsic_of_loop(p, stmt);
+    return copies ? size * (uint64_t)s->extent : size;
 }

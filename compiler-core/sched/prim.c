@@ -31,6 +31,7 @@ static const kiln_prim_function function_table[KILN_PRIM_COUNT] = {
     [KILN_PRIM_DIVIDE] = kiln_prim_divide,
     [KILN_PRIM_RFACTOR] = kiln_prim_rfactor,
     [KILN_PRIM_PREFETCH] = kiln_prim_prefetch,
+    [KILN_PRIM_TENSORIZE] = kiln_prim_tensorize,
     [KILN_PRIM_FUSE] = kiln_prim_fuse,
     [KILN_PRIM_REORDER] = kiln_prim_reorder,
     [KILN_PRIM_COMPUTE_AT] = kiln_prim_compute_at,

@@ -24,6 +24,8 @@ kiln_status kiln_prim_inline(kiln_program *p, const kiln_prim_args *args);
 kiln_status kiln_prim_decompose_reduction(kiln_program *p, const kiln_prim_args *args);
 /* prim_reduce.c */
 kiln_status kiln_prim_rfactor(kiln_program *p, const kiln_prim_args *args);
+/* prim_tensor.c */
+kiln_status kiln_prim_tensorize(kiln_program *p, const kiln_prim_args *args);
 /* prim_memory.c */
 kiln_status kiln_prim_cache_read(kiln_program *p, const kiln_prim_args *args);
 kiln_status kiln_prim_cache_write(kiln_program *p, const kiln_prim_args *args);

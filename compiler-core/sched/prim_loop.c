@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "compiler-core/ir/affine.h"
+#include "compiler-core/ir/intrinsic.h"
 #include "compiler-core/sched/dependence.h"
 #include "compiler-core/sched/prim_all.h"
 
@@ -286,6 +287,10 @@ kiln_status kiln_prim_reorder(kiln_program *p, const kiln_prim_args *args) {
     uint32_t count = 0;
     if (args->loop_count < 1) return ILLEGAL("reorder needs loops");
     kiln_status st = find_nest(p, args, nest, &count);
+    for (uint32_t i = 0; i < args->loop_count && !st; i++)
+        if (kiln_intrinsic_of_loop(p, args->loop[i]))
+            st = ILLEGAL("%.*s is the inner loop of a tensor intrinsic",
+                         LOOP_NAME(p, args->loop[i]));
     if (st) return st;
 
     /* Statements keep their places in the tree; what they loop over moves. */

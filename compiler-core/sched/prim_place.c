@@ -77,8 +77,10 @@ static kiln_status check_movable(kiln_program *p, kiln_block block, kiln_stmt lo
         return ILLEGAL("%.*s initialises a reduction", BLOCK_NAME(p, block));
     if (kiln_block_is_reduction(p, block) && !p->block.data[block].init)
         return ILLEGAL("the reduction %.*s has been decomposed", BLOCK_NAME(p, block));
-    if (p->stmt.data[loop].loop_kind == KILN_LOOP_VECTORIZE)
-        return ILLEGAL("%.*s is vectorized; nothing can be placed in it", LOOP_NAME(p, loop));
+    for (kiln_stmt at = loop; at; at = p->stmt.data[at].parent)
+        if (p->stmt.data[at].kind == KILN_STMT_FOR &&
+            p->stmt.data[at].loop_kind == KILN_LOOP_VECTORIZE)
+            return ILLEGAL("%.*s is vectorized; nothing can be placed in it", LOOP_NAME(p, at));
     return NULL;
 }
 

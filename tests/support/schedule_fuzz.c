@@ -7,12 +7,14 @@
 #include "base/macros.h"
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/generate.h"
+#include "compiler-core/ir/intrinsic.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/sched/nest.h"
 #include "compiler-core/sched/prim.h"
 #include "compiler-core/sched/replay.h"
 
 #define STEPS_MAX 14
+#define PRODUCTS 8 /* one program in so many is a product of bytes */
 #define ARGS_MAX KILN_MANIFEST_ARGS_MAX
 
 /* What a program must compute, on data drawn from the seed. */
@@ -268,11 +270,27 @@ static void draw_scope(drawing *d) {
     give_name(d, KILN_STR("global"));
 }
 
+/* Mostly an instruction that has as many lanes and steps as the innermost loops around a block. */
+static void draw_tensorize(drawing *d) {
+    kiln_stmt loop[KILN_LOOPS_MAX];
+    uint32_t count = draw_nest(d, loop), drawn = 0;
+    if (count < 2) return;
+    for (uint32_t tries = 0; tries < 16; tries++) {
+        drawn = (uint32_t)kiln_rand_below(d->r, KILN_INTRINSIC_COUNT);
+        if (kiln_intrinsics[drawn].lanes == d->p->stmt.data[loop[count - 2]].extent &&
+            kiln_intrinsics[drawn].steps == d->p->stmt.data[loop[count - 1]].extent)
+            break;
+    }
+    give_loop(d, loop[kiln_rand_below(d->r, 8) ? count - 2 : kiln_rand_below(d->r, count)]);
+    give_name(d, kiln_str_from(kiln_intrinsics[drawn].name));
+}
+
 /* Operands for `prim`; none drawn means that there is nothing to apply it to. */
 static void draw_operands(drawing *d, kiln_prim prim) {
     kiln_stmt loop;
     switch (prim) {
     case KILN_PRIM_SPLIT: draw_split(d); break;
+    case KILN_PRIM_TENSORIZE: draw_tensorize(d); break;
     case KILN_PRIM_FUSE: draw_fuse(d); break;
     case KILN_PRIM_REORDER: draw_reorder(d); break;
     case KILN_PRIM_COMPUTE_AT:
@@ -325,6 +343,10 @@ static bool draw_instruction(kiln_rand *r, const kiln_program *p, kiln_trace *tr
                              kiln_arena *arena) {
     drawing d = {.r = r, .arena = arena, .p = p, .trace = trace};
     kiln_prim prim = (kiln_prim)kiln_rand_below(r, KILN_PRIM_COUNT);
+    if (kiln_program_find_block(p, KILN_STR("dot")) && kiln_rand_below(r, 4) == 0)
+        prim = KILN_PRIM_TENSORIZE; /* before the loops have become others */
+    if (prim == KILN_PRIM_TENSORIZE && p->block.data[draw_block(&d)].init)
+        prim = KILN_PRIM_DECOMPOSE_REDUCTION; /* which must come before */
     draw_operands(&d, prim);
     if (d.count == 0) return false;
     kiln_trace_add(trace, arena, prim, d.operand, d.count);
@@ -333,9 +355,27 @@ static bool draw_instruction(kiln_rand *r, const kiln_program *p, kiln_trace *tr
 
 /* ---- one pair ---- */
 
+/* A product whose innermost loops are lanes and steps of an instruction, once its initialisation is
+ * outside. */
+static kiln_program *draw_product(kiln_rand *r, kiln_arena *arena) {
+    const kiln_intrinsic *in = &kiln_intrinsics[kiln_rand_below(r, KILN_INTRINSIC_COUNT)];
+    unsigned rows = 1 + (unsigned)kiln_rand_below(r, 3), lanes = in->lanes, steps = in->steps;
+    const char *text = kiln_arena_printf(
+        arena,
+        "program p\ninput x: %s[%u,%u]\nconstant w: %s[%u,%u]\noutput y: i32[%u,%u]\n"
+        "block dot(m:%u, n:%u | k:%u): y[m, n] sum= i32(x[m, k])*i32(w[n, k]) init 0i32\n",
+        kiln_dtype_name(in->operand[0]), rows, steps, kiln_dtype_name(in->operand[1]), lanes, steps,
+        rows, lanes, rows, lanes, steps);
+    kiln_program *p = NULL;
+    kiln_status st = kiln_program_parse(kiln_str_from(text), arena, &p);
+    KILN_CHECK(st == NULL);
+    return p;
+}
+
 static kiln_program *draw_program(uint64_t seed, kiln_arena *arena) {
     kiln_rand r;
     kiln_rand_init(&r, seed);
+    if (kiln_rand_below(&r, PRODUCTS) == 0) return draw_product(&r, arena);
     const kiln_generate_options options = {.blocks_max = 1 + (uint32_t)kiln_rand_below(&r, 5),
                                            .points_max = 200,
                                            .floats_only = seed % 3 == 0};

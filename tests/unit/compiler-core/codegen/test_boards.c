@@ -5,6 +5,7 @@
 #include "compiler-core/ir/generate.h"
 #include "tests/unit/compiler-core/codegen/board.h"
 #include "tests/unit/compiler-core/codegen/draw.h"
+#include "tests/unit/compiler-core/codegen/products.h"
 #include "tests/unit/compiler-core/codegen/support.h"
 
 #define SEEDS 40
@@ -61,11 +62,37 @@ static void both_do_with_threads(void **state) {
     compare_all(",threads=2", draw_sample);
 }
 
+static void products_in_tensor_intrinsics_keep_the_meaning(void **state) {
+    (void)state;
+    uint32_t rows = 0;
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+    for (uint32_t i = 0; i < KILN_INTRINSIC_COUNT; i++)
+        for (uint64_t seed = 1; seed <= SEEDS / 2; seed++) {
+            kiln_arena_reset(&arena);
+            kiln_target target = target_of(&arena, target_text);
+            if (!kiln_intrinsic_runs_on(&kiln_intrinsics[i], &target)) continue;
+            rows++;
+            kiln_rand rand;
+            kiln_rand_init(&rand, seed);
+            kiln_program *te,
+                *scheduled = draw_product(&arena, &kiln_intrinsics[i], &rand, seed == 1, &te);
+            kiln_status st = expect_runs_equal(te, scheduled, &target, seed % 3 == 0 ? 0 : 2, seed,
+                                               run_on_board, &other);
+            if (st)
+                fail_msg("%s, seed %u: %s", kiln_intrinsics[i].name, (unsigned)seed,
+                         kiln_status_text(st));
+        }
+    kiln_arena_deinit(&arena);
+    if (rows == 0) skip(); /* the processor has none */
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_primitives_keep_the_meaning),
         cmocka_unit_test(samples_of_spaces_keep_the_meaning),
         cmocka_unit_test(both_do_with_threads),
+        cmocka_unit_test(products_in_tensor_intrinsics_keep_the_meaning),
     };
     if (argc != 4) return 2;
     target_text = argv[1];

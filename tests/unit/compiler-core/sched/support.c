@@ -130,6 +130,19 @@ kiln_program *matmul_program(kiln_arena *arena, int64_t m, int64_t n, int64_t k)
     return p;
 }
 
+kiln_program *bytes_program(kiln_arena *arena, int64_t m, int64_t n, int64_t k) {
+    const char *text =
+        kiln_arena_printf(arena,
+                          "program dot\ninput x: i8[%lld,%lld]\nconstant w: i8[%lld,%lld]\n"
+                          "output y: i32[%lld,%lld]\nblock dot(m:%lld, n:%lld | k:%lld): "
+                          "y[m, n] sum= i32(x[m, k])*i32(w[n, k]) init 0i32\n",
+                          (long long)m, (long long)k, (long long)n, (long long)k, (long long)m,
+                          (long long)n, (long long)m, (long long)n, (long long)k);
+    kiln_program *p = NULL;
+    expect_ok(kiln_program_parse(kiln_str_from(text), arena, &p));
+    return p;
+}
+
 kiln_program *chain_program(kiln_arena *arena, int64_t rows, int64_t columns) {
     kiln_program *p = kiln_program_create(arena, KILN_STR("chain"));
     const int64_t dim[] = {rows, columns};
@@ -159,10 +172,10 @@ static uint32_t make_args(const kiln_program *p, kiln_arena *arena, kiln_tensor 
         const kiln_buffer_info *b = &p->buffer.data[list[i]];
         args[i] = kiln_tensor_create(arena, b->dtype, &b->shape);
         if (b->role == KILN_ROLE_OUTPUT) continue;
-        assert_int_equal(b->dtype, KILN_F32);
-        float *data = args[i].data;
+        assert_true(b->dtype == KILN_F32 || b->dtype == KILN_I8);
         for (int64_t k = 0; k < kiln_shape_count(&b->shape); k++)
-            data[k] = (float)kiln_rand_range(&rand, -4, 4);
+            kiln_dtype_store_f64(b->dtype, args[i].data, (size_t)k,
+                                 (double)kiln_rand_range(&rand, -4, 4));
     }
     return count;
 }

@@ -22,6 +22,8 @@ typedef struct conv_shape {
 kiln_program *conv_program(kiln_arena *arena, const conv_shape *shape);
 /* "matmul": y[m][n] = sum over k of x[m][k] * w[k][n]. */
 kiln_program *matmul_program(kiln_arena *arena, int64_t m, int64_t n, int64_t k);
+/* "dot": the same of bytes, summed up in i32, with w[n][k]. */
+kiln_program *bytes_program(kiln_arena *arena, int64_t m, int64_t n, int64_t k);
 /* "a" scales x, "c" adds one to it: y = 2x + 1, shape [rows][columns]. */
 kiln_program *chain_program(kiln_arena *arena, int64_t rows, int64_t columns);
 

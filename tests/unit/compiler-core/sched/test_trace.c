@@ -39,6 +39,11 @@ static const char every_primitive[] = "inline(bias)\n"
                                       "fuse(relu.write.c, relu.write.h)\n"
                                       "parallel(relu.write.n)\n";
 
+/* The same for what takes a product of bytes. */
+static const char every_primitive_of_bytes[] = "split(dot.n, -1, 4)\n"
+                                               "decompose_reduction(dot, dot.m)\n"
+                                               "tensorize(dot.n.1, \"sdot\")\n";
+
 static const conv_shape small_conv = {1, 2, 5, 5, 4, 3, 3, 1, 1, true};
 
 static kiln_trace parse_trace(kiln_arena *arena, const char *text) {
@@ -58,12 +63,16 @@ static char *print_trace(kiln_arena *arena, const kiln_trace *trace) {
 
 static void every_primitive_has_a_line_that_applies(void **state) {
     kiln_arena *arena = *state;
-    kiln_trace trace = parse_trace(arena, every_primitive);
+    const char *const text[] = {every_primitive, every_primitive_of_bytes};
     bool seen[KILN_PRIM_COUNT] = {false};
-    for (uint32_t i = 0; i < trace.count; i++) seen[trace.instruction[i].prim] = true;
+    for (uint32_t t = 0; t < 2; t++) {
+        kiln_trace trace = parse_trace(arena, text[t]);
+        for (uint32_t i = 0; i < trace.count; i++) seen[trace.instruction[i].prim] = true;
+    }
     for (uint32_t i = 0; i < KILN_PRIM_COUNT; i++)
         if (!seen[i]) fail_msg("%s is not tried", kiln_prim_name((kiln_prim)i));
     schedule(conv_program(arena, &small_conv), every_primitive);
+    schedule(bytes_program(arena, 3, 8, 4), every_primitive_of_bytes);
 }
 
 static void numbers_of_primitives_are_unique_and_lead_back(void **state) {
@@ -77,13 +86,16 @@ static void numbers_of_primitives_are_unique_and_lead_back(void **state) {
     }
     kiln_prim found;
     assert_false(kiln_prim_from_number(0, &found));
-    assert_false(kiln_prim_find(KILN_STR("tensorize"), &found));
+    assert_false(kiln_prim_find(KILN_STR("tile"), &found));
 }
 
 static void text_comes_back_as_it_was(void **state) {
     kiln_arena *arena = *state;
-    kiln_trace trace = parse_trace(arena, every_primitive);
-    assert_string_equal(print_trace(arena, &trace), every_primitive);
+    const char *const text[] = {every_primitive, every_primitive_of_bytes};
+    for (uint32_t t = 0; t < 2; t++) {
+        kiln_trace trace = parse_trace(arena, text[t]);
+        assert_string_equal(print_trace(arena, &trace), text[t]);
+    }
 }
 
 static void names_with_odd_characters_are_quoted(void **state) {

@@ -1,0 +1,101 @@
+#include "compiler-core/ir/intrinsic.h"
+
+#include "base/check.h"
+#include "compiler-core/ir/ir_text.h"
+
+const kiln_intrinsic kiln_intrinsics[KILN_INTRINSIC_COUNT] = {
+#define X(id, name, arch, feature, lanes, steps, a, b, value, instruction, bits, accumulates, \
+          bias)                                                                               \
+    [KILN_INTRINSIC_##id] = {name,  KILN_ARCH_##arch,     feature, lanes,                     \
+                             steps, {KILN_##a, KILN_##b}, value,   instruction,               \
+                             bits,  accumulates,          bias},
+#include "compiler-core/ir/intrinsics.def"
+#undef X
+};
+
+const kiln_intrinsic *kiln_intrinsic_find(kiln_str name) {
+    for (uint32_t i = 0; i < KILN_INTRINSIC_COUNT; i++)
+        if (kiln_str_is(name, kiln_intrinsics[i].name)) return &kiln_intrinsics[i];
+    return NULL;
+}
+
+bool kiln_intrinsic_runs_on(const kiln_intrinsic *intrinsic, const kiln_target *target) {
+    return intrinsic->arch == target->arch &&
+           kiln_target_has(target, kiln_str_from(intrinsic->feature));
+}
+
+kiln_program *kiln_intrinsic_program(const kiln_intrinsic *intrinsic, kiln_arena *arena) {
+    char *text = kiln_arena_printf(
+        arena,
+        "program \"%s\"\ninput a: %s[%u,%u]\ninput b: %s[%u,%u]\noutput c: i32[%u]\n"
+        "block \"%s\"(l:%u | k:%u): c[l] sum= %s init 0i32\n",
+        intrinsic->name, kiln_dtype_name(intrinsic->operand[0]), intrinsic->lanes, intrinsic->steps,
+        kiln_dtype_name(intrinsic->operand[1]), intrinsic->lanes, intrinsic->steps,
+        intrinsic->lanes, intrinsic->name, intrinsic->lanes, intrinsic->steps, intrinsic->value);
+    kiln_program *program = NULL;
+    kiln_status st = kiln_program_parse(kiln_str_from(text), arena, &program);
+    KILN_CHECK(st == NULL); /* rows are ours */
+    return program;
+}
+
+/* ---- matching ---- */
+
+/* Whether `e` of `p` is `m` of `meaning`; loads that were found are in `load`. */
+static bool match(const kiln_program *meaning, kiln_expr m, const kiln_program *p, kiln_expr e,
+                  kiln_expr *load);
+
+/* Inputs are declared first: buffer 1 is a, 2 is b. */
+static bool match_load(const kiln_expr_node *wanted, const kiln_expr_node *node, kiln_expr e,
+                       kiln_expr *load) {
+    kiln_expr *found = &load[wanted->payload.id - 1];
+    if (node->op != KILN_EXPR_LOAD || node->dtype != wanted->dtype || (*found && *found != e))
+        return false;
+    *found = e;
+    return true;
+}
+
+static bool match_operands(const kiln_program *meaning, kiln_expr m, const kiln_program *p,
+                           kiln_expr e, bool swapped, kiln_expr *load) {
+    uint32_t count = kiln_expr_get(meaning, m)->operand_count;
+    kiln_expr found[KILN_INTRINSIC_OPERANDS] = {load[0], load[1]};
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t other = swapped ? count - 1 - i : i;
+        if (!match(meaning, kiln_expr_operand(meaning, m, i), p, kiln_expr_operand(p, e, other),
+                   found))
+            return false;
+    }
+    for (uint32_t i = 0; i < KILN_INTRINSIC_OPERANDS; i++) load[i] = found[i];
+    return true;
+}
+
+static bool match(const kiln_program *meaning, kiln_expr m, const kiln_program *p, kiln_expr e,
+                  kiln_expr *load) {
+    const kiln_expr_node *wanted = kiln_expr_get(meaning, m), *node = kiln_expr_get(p, e);
+    if (wanted->op == KILN_EXPR_LOAD) return match_load(wanted, node, e, load);
+    if (node->op != wanted->op || node->dtype != wanted->dtype ||
+        node->operand_count != wanted->operand_count)
+        return false;
+    if (node->operand_count == 0) return node->payload.i == wanted->payload.i;
+    bool commutes = node->op == KILN_EXPR_ADD || node->op == KILN_EXPR_MUL;
+    return match_operands(meaning, m, p, e, false, load) ||
+           (commutes && match_operands(meaning, m, p, e, true, load));
+}
+
+bool kiln_intrinsic_matches(const kiln_program *meaning, const kiln_program *p, kiln_expr value,
+                            kiln_expr out_load[KILN_INTRINSIC_OPERANDS]) {
+    kiln_expr load[KILN_INTRINSIC_OPERANDS] = {0, 0};
+    if (!match(meaning, meaning->block.data[1].value, p, value, load)) return false;
+    for (uint32_t i = 0; i < KILN_INTRINSIC_OPERANDS; i++) out_load[i] = load[i];
+    return true;
+}
+
+const kiln_intrinsic *kiln_intrinsic_of_loop(const kiln_program *p, kiln_stmt loop) {
+    const kiln_stmt_info *s = &p->stmt.data[loop];
+    for (uint32_t i = 0; i < s->annotation.count; i++) {
+        kiln_str text = s->annotation.data[i];
+        if (kiln_str_starts(text, KILN_INTRINSIC_KEY))
+            return kiln_intrinsic_find(
+                kiln_str_slice(text, sizeof KILN_INTRINSIC_KEY - 1, text.size));
+    }
+    return NULL;
+}

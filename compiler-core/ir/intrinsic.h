@@ -1,0 +1,52 @@
+/* Tensor intrinsics: instructions that compute a small piece of a loop nest, declared by what they
+ * compute (intrinsics.def). The schedule primitive `tensorize` marks the two innermost loops of a
+ * nest that is such a piece; the mark is an annotation, so to interpreters and passes the loops are
+ * what they were, and code generation emits the instruction in their place.
+ *
+ * Used by sched/ (legality, rules), cost/, lower/ (does the target have it) and codegen/. */
+#ifndef KILN_COMPILER_CORE_IR_INTRINSIC_H
+#define KILN_COMPILER_CORE_IR_INTRINSIC_H
+
+#include "base/target.h"
+#include "compiler-core/ir/ir.h"
+
+typedef enum kiln_intrinsic_id {
+#define X(id, ...) KILN_INTRINSIC_##id,
+#include "compiler-core/ir/intrinsics.def"
+#undef X
+    KILN_INTRINSIC_COUNT
+} kiln_intrinsic_id;
+
+#define KILN_INTRINSIC_OPERANDS 2
+
+/* One row of intrinsics.def. */
+typedef struct kiln_intrinsic {
+    const char *name;
+    kiln_arch arch;
+    const char *feature;
+    uint32_t lanes, steps;
+    kiln_dtype operand[KILN_INTRINSIC_OPERANDS];
+    const char *value;
+    const char *instruction;
+    uint32_t operand_bits;
+    bool accumulates;
+    uint32_t bias;
+} kiln_intrinsic;
+
+/* Key of the annotation of a tensorized nest's inner loop: "tensorize=sdot". */
+#define KILN_INTRINSIC_KEY "tensorize="
+
+extern const kiln_intrinsic kiln_intrinsics[KILN_INTRINSIC_COUNT];
+
+const kiln_intrinsic *kiln_intrinsic_find(kiln_str name); /* NULL: none */
+bool kiln_intrinsic_runs_on(const kiln_intrinsic *intrinsic, const kiln_target *target);
+/* What it computes, as a tensor expression over the inputs a and b and the output c. In `arena`. */
+kiln_program *kiln_intrinsic_program(const kiln_intrinsic *intrinsic, kiln_arena *arena);
+/* Whether `value` of `p` is the expression that `meaning`, an intrinsic's program, sums up, with
+ * loads in the places of a and b, which are given in that order. Factors may be swapped. */
+bool kiln_intrinsic_matches(const kiln_program *meaning, const kiln_program *p, kiln_expr value,
+                            kiln_expr out_load[KILN_INTRINSIC_OPERANDS]);
+/* The intrinsic that the loop is marked with; NULL: none. */
+const kiln_intrinsic *kiln_intrinsic_of_loop(const kiln_program *p, kiln_stmt loop);
+
+#endif

@@ -1,0 +1,22 @@
+/* intrinsics: a program that uses an instruction which the target lacks is refused here, by name,
+ * and not by LLVM. Nothing is rewritten: the emitter knows marked loops by their annotation. */
+#include "compiler-core/ir/intrinsic.h"
+#include "compiler-core/lower/pass.h"
+
+static kiln_status check_tree(const kiln_program *p, kiln_stmt stmt, const kiln_target *target) {
+    const kiln_stmt_info *s = &p->stmt.data[stmt];
+    const kiln_intrinsic *used = s->kind == KILN_STMT_FOR ? kiln_intrinsic_of_loop(p, stmt) : NULL;
+    kiln_status st = NULL;
+    if (used && !kiln_intrinsic_runs_on(used, target))
+        st = KILN_ERROR(ILLEGAL_SCHEDULE, "loop %.*s uses %s, which needs %s; %.*s lacks it",
+                        KILN_STR_ARG(p->var.data[s->var].name), used->name, used->feature,
+                        KILN_STR_ARG(target->mcpu));
+    for (uint32_t i = 0; !st && i < s->child.count; i++)
+        st = check_tree(p, s->child.data[i], target);
+    return st;
+}
+
+kiln_status kiln_lower_intrinsics(kiln_lowering *l) {
+    kiln_status st = l->run->root ? check_tree(l->run, l->run->root, l->target) : KILN_OK;
+    return !st && l->prepare ? check_tree(l->prepare, l->prepare->root, l->target) : st;
+}

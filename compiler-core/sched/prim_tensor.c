@@ -1,0 +1,81 @@
+/* tensorize: a piece of a nest that one instruction computes. */
+#include "compiler-core/ir/intrinsic.h"
+#include "compiler-core/sched/dependence.h"
+#include "compiler-core/sched/prim_all.h"
+
+/* The nest that the instruction stands for: lanes, and in each the steps of a sum. */
+typedef struct piece {
+    kiln_stmt lanes, steps;
+    kiln_block block;
+} piece;
+
+static kiln_status check_loop(const kiln_program *p, kiln_stmt loop, uint32_t extent,
+                              const kiln_intrinsic *intrinsic) {
+    const kiln_stmt_info *s = &p->stmt.data[loop];
+    if (s->loop_kind != KILN_LOOP_SERIAL) return ILLEGAL("%.*s is not serial", LOOP_NAME(p, loop));
+    if (s->extent != extent)
+        return ILLEGAL("%.*s has %lld iterations; %s takes %u", LOOP_NAME(p, loop),
+                       (long long)s->extent, intrinsic->name, extent);
+    return NULL;
+}
+
+static kiln_status find_piece(const kiln_program *p, kiln_stmt lanes,
+                              const kiln_intrinsic *intrinsic, piece *out) {
+    kiln_stmt steps = kiln_nest_only_child(p, lanes);
+    bool nested = steps && p->stmt.data[steps].kind == KILN_STMT_FOR;
+    kiln_stmt body = nested ? kiln_nest_only_child(p, steps) : 0;
+    if (!body || p->stmt.data[body].kind != KILN_STMT_BLOCK)
+        return ILLEGAL("%.*s is not the outer one of the two innermost loops around one block",
+                       LOOP_NAME(p, lanes));
+    kiln_status st = check_loop(p, lanes, intrinsic->lanes, intrinsic);
+    if (!st) st = check_loop(p, steps, intrinsic->steps, intrinsic);
+    *out = (piece){lanes, steps, p->stmt.data[body].block};
+    return st;
+}
+
+/* Lanes are elements of the result, steps are summed up in each, and all of them always run. */
+static kiln_status check_roles(const kiln_program *p, const piece *at) {
+    const kiln_block_info *b = &p->block.data[at->block];
+    kiln_var lane = p->stmt.data[at->lanes].var, step = p->stmt.data[at->steps].var;
+    kiln_reach of_lane = kiln_block_reach(p, at->block, lane),
+               of_step = kiln_block_reach(p, at->block, step);
+    if (b->combiner != KILN_COMBINE_SUM) return ILLEGAL("%.*s is no sum", BLOCK_NAME(p, at->block));
+    if (b->init)
+        return ILLEGAL("the reduction of %.*s has not been decomposed", BLOCK_NAME(p, at->block));
+    if (of_lane.reduce || of_step.spatial)
+        return ILLEGAL("%.*s is no loop over elements of the result, or %.*s no step of the sum",
+                       LOOP_NAME(p, at->lanes), LOOP_NAME(p, at->steps));
+    if (b->predicate &&
+        (kiln_expr_uses_var(p, b->predicate, lane) || kiln_expr_uses_var(p, b->predicate, step)))
+        return ILLEGAL("%.*s does not run in all iterations of %.*s and %.*s",
+                       BLOCK_NAME(p, at->block), LOOP_NAME(p, at->lanes), LOOP_NAME(p, at->steps));
+    return NULL;
+}
+
+static kiln_status check_value(kiln_program *p, const piece *at, const kiln_intrinsic *intrinsic) {
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    const kiln_program *meaning = kiln_intrinsic_program(intrinsic, &scratch);
+    kiln_expr load[KILN_INTRINSIC_OPERANDS];
+    bool same = kiln_intrinsic_matches(meaning, p, p->block.data[at->block].value, load);
+    kiln_arena_deinit(&scratch);
+    return same ? NULL
+                : ILLEGAL("%.*s does not sum up %s, as %s does", BLOCK_NAME(p, at->block),
+                          intrinsic->value, intrinsic->name);
+}
+
+kiln_status kiln_prim_tensorize(kiln_program *p, const kiln_prim_args *args) {
+    const kiln_intrinsic *intrinsic = kiln_intrinsic_find(args->text);
+    if (!intrinsic) return ILLEGAL("there is no tensor intrinsic %.*s", KILN_STR_ARG(args->text));
+    piece at = {0};
+    kiln_status st = find_piece(p, args->loop[0], intrinsic, &at);
+    if (!st) st = check_roles(p, &at);
+    if (!st) st = check_value(p, &at, intrinsic);
+    if (!st) st = kiln_iterations_check(p, at.lanes);
+    if (st) return st;
+    p->stmt.data[at.lanes].loop_kind = KILN_LOOP_VECTORIZE;
+    p->stmt.data[at.steps].loop_kind = KILN_LOOP_UNROLL;
+    char *mark = kiln_arena_printf(p->arena, KILN_INTRINSIC_KEY "%s", intrinsic->name);
+    kiln_vec_push_in(p->arena, &p->stmt.data[at.steps].annotation, kiln_str_from(mark));
+    return NULL;
+}

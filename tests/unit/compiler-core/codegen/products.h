@@ -1,0 +1,19 @@
+/* Products of bytes, tensorized: what tests of tensor intrinsics share. */
+#ifndef KILN_TESTS_UNIT_COMPILER_CORE_CODEGEN_PRODUCTS_H
+#define KILN_TESTS_UNIT_COMPILER_CORE_CODEGEN_PRODUCTS_H
+
+#include "base/rand.h"
+#include "compiler-core/ir/intrinsic.h"
+#include "tests/unit/compiler-core/codegen/support.h"
+
+/* "dot": c[m][n] = sum over k of a[m][k] * b[n][k], operands of the intrinsic's types. */
+kiln_program *product_program(kiln_arena *arena, const kiln_intrinsic *intrinsic, int64_t m,
+                              int64_t n, int64_t k);
+/* A product of a drawn size in a drawn schedule whose two innermost loops are the intrinsic. With
+ * `plain`, of one fixed size, and b packed as the instruction reads it. */
+kiln_program *draw_product(kiln_arena *arena, const kiln_intrinsic *intrinsic, kiln_rand *rand,
+                           bool plain, kiln_program **out_te);
+/* A target of the intrinsic's architecture with its feature. */
+kiln_target target_with(kiln_arena *arena, const kiln_intrinsic *intrinsic);
+
+#endif

@@ -1,0 +1,143 @@
+/* Rows of intrinsics.def: their meaning, where they run, and what matches them. */
+#include "compiler-core/ir/intrinsic.h"
+
+#include <string.h>
+
+#include "compiler-core/ir/eval.h"
+#include "compiler-core/ir/ir_text.h"
+#include "tests/support/test.h"
+
+static int64_t element(const kiln_tensor *t, uint32_t i) {
+    return kiln_dtype_load_i64(t->dtype, t->data, i);
+}
+
+static void the_meaning_of_each_is_a_sum_of_products(void **state) {
+    kiln_arena *arena = *state;
+    for (uint32_t row = 0; row < KILN_INTRINSIC_COUNT; row++) {
+        const kiln_intrinsic *in = &kiln_intrinsics[row];
+        const kiln_program *p = kiln_intrinsic_program(in, arena);
+        kiln_tensor arg[3];
+        for (uint32_t i = 0; i < 3; i++)
+            arg[i] = kiln_tensor_create(arena, p->buffer.data[i + 1].dtype,
+                                        &p->buffer.data[i + 1].shape);
+        for (uint32_t i = 0; i < in->lanes * in->steps; i++) { /* all extremes of both types */
+            ((uint8_t *)arg[0].data)[i] = (uint8_t)(i % 3 == 0 ? 0x80 : i % 3 == 1 ? 0x7f : 0xff);
+            ((uint8_t *)arg[1].data)[i] = (uint8_t)(i % 2 == 0 ? 0x80 : 0xff);
+        }
+        assert_null(kiln_te_eval(p, arg, 3));
+        for (uint32_t l = 0; l < in->lanes; l++) {
+            int64_t sum = 0;
+            for (uint32_t k = 0; k < in->steps; k++)
+                sum += element(&arg[0], l * in->steps + k) * element(&arg[1], l * in->steps + k);
+            assert_int_equal(element(&arg[2], l), sum);
+        }
+    }
+}
+
+static void names_are_unique_and_lead_back(void **state) {
+    (void)state;
+    for (uint32_t i = 0; i < KILN_INTRINSIC_COUNT; i++)
+        assert_ptr_equal(kiln_intrinsic_find(kiln_str_from(kiln_intrinsics[i].name)),
+                         &kiln_intrinsics[i]);
+    assert_null(kiln_intrinsic_find(KILN_STR("dot")));
+}
+
+/* Bytes that are widened fill a register no more than others do. */
+static void words_hold_the_steps_of_a_lane(void **state) {
+    (void)state;
+    for (uint32_t i = 0; i < KILN_INTRINSIC_COUNT; i++) {
+        const kiln_intrinsic *in = &kiln_intrinsics[i];
+        uint32_t bits = in->operand_bits == 16 ? 16 : 8;
+        assert_int_equal(in->steps * bits, 32);
+    }
+}
+
+static kiln_target target_of(kiln_arena *arena, const char *text) {
+    kiln_target target;
+    assert_null(kiln_target_parse(kiln_str_from(text), arena, &target));
+    return target;
+}
+
+static void processors_have_what_their_features_bring(void **state) {
+    kiln_arena *arena = *state;
+    static const struct {
+        const char *target, *has; /* in the order of the table */
+    } row[] = {
+        {"rpi3", ""},
+        {"rpi4", ""},
+        {"rpi5", "sdot udot "},
+        {"android-arm64", ""},
+        {"android-arm64,features=+dotprod", "sdot udot "},
+        {"rpi5,features=-dotprod", ""},
+        {"cpu:aarch64-unknown-linux-gnu,mcpu=neoverse-v1", "sdot udot usdot "},
+        {"pynq", ""},
+        {"cpu:x86_64-unknown-linux-gnu,mcpu=x86-64", ""},
+        {"x86-64-v3", "vpmaddwd vpmaddwd.unsigned vpmaddwd.mixed "},
+        {"x86-64-v3,features=+avxvnni",
+         "vpdpbusd vpdpbusd.signed vpmaddwd vpmaddwd.unsigned vpmaddwd.mixed "},
+        {"cpu:x86_64-unknown-linux-gnu,mcpu=cascadelake",
+         "vpdpbusd.512 vpdpbusd.512.signed vpmaddwd.512 vpmaddwd vpmaddwd.unsigned "
+         "vpmaddwd.mixed "},
+    };
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        kiln_target target = target_of(arena, row[i].target);
+        const char *has = "";
+        for (uint32_t k = 0; k < KILN_INTRINSIC_COUNT; k++)
+            if (kiln_intrinsic_runs_on(&kiln_intrinsics[k], &target))
+                has = kiln_arena_printf(arena, "%s%s ", has, kiln_intrinsics[k].name);
+        if (strcmp(has, row[i].has) != 0)
+            fail_msg("%s has \"%s\" instead of \"%s\"", row[i].target, has, row[i].has);
+    }
+}
+
+static bool matches(kiln_arena *arena, const char *name, const char *x, const char *y,
+                    const char *value, kiln_expr load[2], kiln_program **out) {
+    const char *text =
+        kiln_arena_printf(arena,
+                          "program p\ninput x: %s[3,5]\ninput y: %s[5]\noutput z: i32[3]\n"
+                          "block z(i:3 | j:5): z[i] sum= %s init 0i32\n",
+                          x, y, value);
+    assert_null(kiln_program_parse(kiln_str_from(text), arena, out));
+    const kiln_program *meaning =
+        kiln_intrinsic_program(kiln_intrinsic_find(kiln_str_from(name)), arena);
+    return kiln_intrinsic_matches(meaning, *out, (*out)->block.data[1].value, load);
+}
+
+static kiln_str buffer_of(const kiln_program *p, kiln_expr load) {
+    return p->buffer.data[kiln_expr_get(p, load)->payload.id].name;
+}
+
+static void products_match_in_either_order(void **state) {
+    kiln_arena *arena = *state;
+    kiln_program *p;
+    kiln_expr load[2];
+    assert_true(matches(arena, "sdot", "i8", "i8", "i32(x[i, j])*i32(y[j])", load, &p));
+    assert_true(kiln_str_is(buffer_of(p, load[0]), "x"));
+    assert_true(matches(arena, "usdot", "i8", "u8", "i32(x[i, j])*i32(y[j])", load, &p));
+    assert_true(kiln_str_is(buffer_of(p, load[0]), "y"));
+    assert_true(kiln_str_is(buffer_of(p, load[1]), "x"));
+}
+
+static void other_types_and_other_sums_do_not_match(void **state) {
+    kiln_arena *arena = *state;
+    kiln_program *p;
+    kiln_expr load[2];
+    assert_false(matches(arena, "sdot", "u8", "i8", "i32(x[i, j])*i32(y[j])", load, &p));
+    assert_false(matches(arena, "udot", "u8", "i8", "i32(x[i, j])*i32(y[j])", load, &p));
+    assert_false(matches(arena, "sdot", "i8", "i8", "i32(x[i, j]) + i32(y[j])", load, &p));
+    assert_false(matches(arena, "sdot", "i8", "i8", "i32(x[i, j])*(i32(y[j]) - 3i32)", load, &p));
+    assert_false(matches(arena, "sdot", "i8", "i8", "i32(x[i, j]*y[j])", load, &p));
+    assert_false(matches(arena, "sdot", "i8", "i8", "i32(x[i, j])", load, &p));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(the_meaning_of_each_is_a_sum_of_products),
+        cmocka_unit_test(names_are_unique_and_lead_back),
+        cmocka_unit_test(words_hold_the_steps_of_a_lane),
+        test_with_arena(processors_have_what_their_features_bring),
+        test_with_arena(products_match_in_either_order),
+        test_with_arena(other_types_and_other_sums_do_not_match),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

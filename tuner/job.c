@@ -354,7 +354,10 @@ uint64_t kiln_tuner_job_next_ns(const kiln_tuner_job *job) {
     if (linked && has_changes(job)) next = KILN_MIN(next, job->event_ns);
     for (uint32_t i = 0; i < job->trial.count; i++) {
         const kiln_tuner_trial *trial = job->trial.data[i];
-        if (trial->upload_again_ns && linked) next = KILN_MIN(next, trial->upload_again_ns);
+        bool uploads =
+            trial->state == KILN_TRIAL_UPLOADING || kiln_tuner_recipe_is_wanted(job, trial);
+        if (trial->upload_again_ns && linked && uploads)
+            next = KILN_MIN(next, trial->upload_again_ns);
     }
     uint64_t leases = kiln_tuner_leases_next_ns(job);
     next = KILN_MIN(next, leases);

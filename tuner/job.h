@@ -16,6 +16,8 @@
  * - A trial has one identity for ever (job, task, index), and one record: a result that comes
  * twice, late, or under an old lease changes nothing. TRIAL_ACK follows the commit.
  * - A trial that takes its board down KILN_TUNER_ATTEMPTS_MAX times is recorded as board_lost.
+ * - While all builders have work and a board that builds with their codegen version would wait, it
+ * gets a recipe (task, trace) instead of an artefact: objects are the same wherever they are built.
  * - A candidate that is clearly slower than its rivals is stopped after its first samples (race.h).
  * - Samples that their board calls out of band are taken again, KILN_TUNER_ATTEMPTS_MAX times in
  * all; a task stays on one board while the others have work of their own.
@@ -49,14 +51,19 @@
 #define KILN_TUNER_LEASES_MAX 64u /* of one job: boards used at once */
 #define KILN_TUNER_BOARD_DEPTH \
     3u /* trials sent to one lease at a time: one runs, the others' blobs are brought */
+#define KILN_TUNER_BOARD_HUNGRY \
+    2u /* a board that builds gets recipes when it has fewer: the next is built while one runs */
 #define KILN_TUNER_ATTEMPTS_MAX 3u
 #define KILN_TUNER_EVENT_NS UINT64_C(250000000) /* between progress events */
 
 typedef struct kiln_tuner kiln_tuner;
 
 typedef struct kiln_tuner_options {
-    uint32_t builders; /* candidates built at once, over all jobs; at least 1 */
-    uint64_t seed;     /* of the jitter between dials */
+    uint32_t builders;   /* candidates built at once, over all jobs; 0: boards build them all, and
+                            only   such boards are asked for */
+    const char *codegen; /* version of our builders; outlives the tuner. Boards that build with the
+                            same one may get recipes. NULL: none does */
+    uint64_t seed;       /* of the jitter between dials */
 } kiln_tuner_options;
 
 /* A task as PREPARED describes it. */
@@ -87,14 +94,14 @@ typedef enum kiln_tuner_event_kind {
     KILN_TUNER_CLOSED,   /* it closed, or could not be made */
     KILN_TUNER_MESSAGE,  /* message from the tracker */
     KILN_TUNER_PREPARED, /* job, task..., stored..., failure: PREPARE is done */
-    KILN_TUNER_PROPOSED, /* job, task, index, exhausted, is_default: PROPOSE is done; the shell
-                            keeps the candidate under (job, task, index) until OBSERVE. exhausted:
-                            the space has no further candidate. is_default: it is the default
-                            schedule. */
+    KILN_TUNER_PROPOSED, /* job, task, index, trace, exhausted, is_default: PROPOSE is done; the
+                            shell keeps the candidate under (job, task, index) until OBSERVE.
+                            exhausted: the space has no further candidate. is_default: it is the
+                            default schedule. */
     KILN_TUNER_BUILT, /* job, task, index, outcome, artefact, text: BUILD is done; the artefact is
                          in our store */
-    KILN_TUNER_REFERENCED, /* job, task, artefact, failure: REFERENCE is done; the blob is in our
-                              store */
+    KILN_TUNER_REFERENCED, /* job, task, artefact, program, failure: REFERENCE is done; it and the
+                              task's text are blobs in our store */
     KILN_TUNER_UPLOADED,   /* digest, failure: UPLOAD is done */
     KILN_TUNER_RECORDED,   /* job, task, index, failure: RECORD is committed (or cannot be: the job
                               ends) */
@@ -116,7 +123,8 @@ typedef struct kiln_tuner_event {
     uint32_t task, index;
     bool exhausted, is_default;
     kiln_outcome outcome; /* BUILT: OK, or BUILD_ERROR, LINK_ERROR, TIMEOUT, CRASH, INFRA */
-    kiln_msg_blob_ref artefact;
+    kiln_msg_blob_ref artefact, program;
+    kiln_str trace; /* binary form; copied */
     const kiln_msg_blob_ref *finalist;
     uint32_t finalist_count;
     kiln_digest digest;
@@ -136,12 +144,13 @@ typedef enum kiln_tuner_action_kind {
     KILN_TUNER_BUILD, /* build it in a worker; BUILT follows. At most `builders` are out at a time.
                        */
     KILN_TUNER_REFERENCE, /* make the reference of (job, task) in a worker; REFERENCED follows. It
-                             counts as a build. */
+                             counts as a build; without builders one is made at a time. */
     KILN_TUNER_UPLOAD,    /* give blob `digest` to the tracker; UPLOADED follows */
     KILN_TUNER_RECORD,    /* write the record of (job, task, index): from `result` (a board's), or
                              `outcome` and `text` when no board answered; RECORDED follows after the
-                             commit. `grant` is the lease's. Of a final (index KILN_TUNER_FINAL): a
-                             record for each of the finalists, from `result` and its rivals. */
+                             commit. What a board built is told in `result`. `grant` is the lease's. Of
+                             a final (index KILN_TUNER_FINAL): a    record for each of the finalists,
+                             from    `result` and its rivals. */
     KILN_TUNER_OBSERVE,   /* tell the searcher and the model of (job, task) how candidate `index`
                              ended; forget the candidate */
     KILN_TUNER_GATHER, /* find the default and the finalists (finalist.h) of (job, task) among all

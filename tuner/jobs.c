@@ -345,7 +345,9 @@ static void on_reference(void *context, const kiln_work_reply *reply, kiln_outco
     kiln_tuner_event event = {.kind = KILN_TUNER_REFERENCED, .job = t.job, .task = t.task};
     kiln_status st = kiln_builders_status(reply, text);
     if (!st) st = kiln_blob_store_put(job->shell->store, reply->bytes, &event.artefact.digest);
+    if (!st) st = kiln_blob_store_put(job->shell->store, task->text, &event.program.digest);
     if (!st) event.artefact.size = reply->bytes.size;
+    if (!st) event.program.size = task->text.size;
     st = kiln_status_note(st, "making the reference of %.*s", KILN_STR_ARG(task->op));
     event.code = kiln_status_code(st);
     if (st) event.failure = kiln_status_text(st);

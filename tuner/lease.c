@@ -15,7 +15,7 @@ static const kiln_msg_policy search_policy = {.samples_min = 5,
                                               .sample_ns = 1000000,
                                               .total_ns = 50000000};
 static const kiln_msg_phases search_deadlines_ms = {
-    .fetch = 30000, .load = 10000, .warm = 10000, .run = 10000, .check = 10000};
+    .fetch = 30000, .build = 20000, .load = 10000, .warm = 10000, .run = 10000, .check = 10000};
 
 static uint32_t in_flight(const kiln_tuner_job *job, const kiln_tuner_lease *lease) {
     uint32_t count = 0;
@@ -73,6 +73,8 @@ static const char *missing_home(const kiln_tuner_job *job) {
 }
 
 static void ask(kiln_tuner_job *job, kiln_tuner_lease *lease) {
+    const kiln_tuner_options *own = &job->tuner->options;
+    kiln_msg_label builds = {KILN_STR(KILN_LABEL_BUILDS), kiln_str_from(own->codegen)};
     kiln_message message = {
         .type = KILN_MSG_LEASE_REQ,
         .lease_req = {.request = lease->request,
@@ -82,6 +84,10 @@ static void ask(kiln_tuner_job *job, kiln_tuner_lease *lease) {
                       .ttl_ms = KILN_TUNER_LEASE_TTL_MS,
                       .board = kiln_str_from(missing_home(job))},
     };
+    if (own->builders == 0) { /* others would wait for ever */
+        message.lease_req.labels.item = &builds;
+        message.lease_req.labels.count = 1;
+    }
     kiln_tuner_send(job->tuner, &message);
     lease->ask_ns = job->tuner->now_ns + KILN_TUNER_RESEND_NS;
 }
@@ -157,6 +163,10 @@ void kiln_tuner_on_grant(kiln_tuner *t, const kiln_message *message) {
     lease->grant = kiln_message_copy(message, &lease->arena).lease_grant;
     lease->lease = lease->grant.lease;
     lease->renew_ns = t->now_ns + lease->grant.ttl_ms * UINT64_C(1000000) / 3;
+    if (t->options.builders > 0 || kiln_tuner_board_builds(t, lease)) return;
+    kiln_tuner_job_stop(job, KILN_FAILED_PRECONDITION,
+                        KILN_STR("this tuner has no builders, and its tracker gave it a board that "
+                                 "does not say that it builds: start kiln-tuner with --builders"));
 }
 
 /* ---- Sending ---- */
@@ -175,13 +185,14 @@ static void send_trial(kiln_tuner_job *job, const kiln_tuner_lease *lease,
                   .job = kiln_str_from(job->id),
                   .slot = lease->grant.slot,
                   .artefact = trial->artefact[0],
-                  .rivals = {rivals + 1, trial->artefact_count - 1},
-                  .reference = task->reference,
+                  .rivals = {rivals + 1, KILN_MAX(trial->artefact_count, 1) - 1},
+                  .reference = task->reference.ref,
                   .seed = task->given.input_seed,
                   .race_ns = final ? 0 : kiln_tuner_race_bound_ns(&task->race),
                   .policy = final ? kiln_tuner_final_policy : search_policy,
                   .deadlines_ms = search_deadlines_ms},
     };
+    if (trial->by_recipe) message.trial.recipe = kiln_tuner_recipe_of(job, trial);
     kiln_tuner_send(job->tuner, &message);
 }
 
@@ -200,20 +211,34 @@ static uint32_t distance(const kiln_tuner_job *job, const kiln_tuner_lease *leas
     return kiln_str_is(lease->grant.board, home) ? 0 : 2;
 }
 
-/* The trial for an idle place on the lease's board: times of one task are best compared when one
- * board took them, but no board waits while there is work. */
-static kiln_tuner_trial *next_ready(kiln_tuner_job *job, const kiln_tuner_lease *lease) {
+static bool is_ready(const kiln_tuner_job *job, const kiln_tuner_trial *trial) {
+    (void)job;
+    return trial->state == KILN_TRIAL_READY;
+}
+
+/* Of the trials that may go the nearest, oldest first; NULL. */
+static kiln_tuner_trial *nearest(kiln_tuner_job *job, const kiln_tuner_lease *lease,
+                                 bool (*may_go)(const kiln_tuner_job *, const kiln_tuner_trial *)) {
     kiln_tuner_trial *best = NULL;
     uint32_t best_distance = UINT32_MAX;
     for (uint32_t i = 0; i < job->trial.count && best_distance > 0; i++) {
         kiln_tuner_trial *trial = job->trial.data[i];
-        if (trial->state != KILN_TRIAL_READY) continue;
+        if (!may_go(job, trial)) continue;
         uint32_t far = distance(job, lease, trial);
         if (far >= best_distance) continue;
         best = trial;
         best_distance = far;
     }
     return best;
+}
+
+/* The trial for an idle place on the lease's board: times of one task are best compared when one
+ * board took them, but no board waits while there is work. */
+static kiln_tuner_trial *next_trial(kiln_tuner_job *job, const kiln_tuner_lease *lease,
+                                    uint32_t held) {
+    kiln_tuner_trial *trial = nearest(job, lease, is_ready);
+    if (trial || !kiln_tuner_wants_recipes(job, lease, held)) return trial;
+    return nearest(job, lease, kiln_tuner_recipe_is_ready);
 }
 
 static void settle(kiln_tuner_job *job, const kiln_tuner_lease *lease, uint32_t task) {
@@ -224,10 +249,12 @@ static void settle(kiln_tuner_job *job, const kiln_tuner_lease *lease, uint32_t 
 
 static void keep_busy(kiln_tuner_job *job, kiln_tuner_lease *lease) {
     kiln_tuner *t = job->tuner;
-    kiln_tuner_trial *trial = NULL;
-    while (lease->sent < lease->grant.trials && in_flight(job, lease) < KILN_TUNER_BOARD_DEPTH &&
-           (trial = next_ready(job, lease))) {
+    for (uint32_t held = in_flight(job, lease);
+         lease->sent < lease->grant.trials && held < KILN_TUNER_BOARD_DEPTH; held++) {
+        kiln_tuner_trial *trial = next_trial(job, lease, held);
+        if (!trial) return;
         settle(job, lease, trial->task);
+        trial->by_recipe = trial->state == KILN_TRIAL_TO_BUILD;
         trial->state = KILN_TRIAL_SENT;
         trial->lease = lease->lease;
         trial->started = false;
@@ -242,7 +269,7 @@ static void take_back_trials(kiln_tuner_job *job, uint64_t number, bool board_lo
     for (uint32_t i = job->trial.count; i-- > 0;) { /* a final that fails is gone */
         kiln_tuner_trial *trial = job->trial.data[i];
         if (trial->state != KILN_TRIAL_SENT || trial->lease != number) continue;
-        trial->state = KILN_TRIAL_READY;
+        kiln_tuner_trial_requeue(trial);
         trial->losses++;
         /* A trial that had not begun did nothing to its board. */
         trial->falls += trial->started && board_lost;
@@ -368,7 +395,7 @@ void kiln_tuner_on_trial_event(kiln_tuner *t, const kiln_msg_trial_event *event)
     kiln_tuner_trial *trial = find_trial(t, event->trial, &job);
     if (!trial || trial->state != KILN_TRIAL_SENT || trial->lease != event->lease) return;
     trial->news_ns = t->now_ns;
-    trial->started = true;
+    trial->started = trial->started || event->phase != KILN_PHASE_BUILD; /* no code of it ran */
 }
 
 /* Of one run; all zero without samples. */
@@ -440,9 +467,11 @@ void kiln_tuner_on_result(kiln_tuner *t, const kiln_msg_trial_result *result) {
         acknowledge(t, result);
         trial->repeats++;
         trial->attempt++;
-        trial->state = KILN_TRIAL_READY;
         /* Perhaps its blobs are missing. */
-        if (trial->outcome == KILN_OUTCOME_INFRA) kiln_tuner_trial_reupload(job, trial);
+        if (trial->outcome == KILN_OUTCOME_INFRA)
+            kiln_tuner_trial_reupload(job, trial);
+        else
+            kiln_tuner_trial_requeue(trial);
         return;
     }
     if (trial->index == KILN_TUNER_FINAL && !kiln_tuner_final_count(job, trial, result)) {

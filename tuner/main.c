@@ -32,7 +32,8 @@ static kiln_status fill_defaults(const options *o, kiln_arena *process, kiln_she
     out->db_path = o->db ? o->db : kiln_arena_printf(process, "%s/kiln.db", home);
     out->state_folder = o->state ? o->state : kiln_arena_printf(process, "%s/tuner", home);
     out->builder_cores = o->cores;
-    out->builder_count = o->builders ? (uint32_t)KILN_MIN(o->builders, 256) : default_builders();
+    out->builder_count =
+        o->builders == UINT64_MAX ? default_builders() : (uint32_t)KILN_MIN(o->builders, 256);
     /* A wrong set-up shows now, not in the log. */
     st = kiln_credentials_check(&out->tracker, home, o->key_file, o->insecure);
     if (!st) st = kiln_rand_system(&out->seed, sizeof out->seed);
@@ -58,14 +59,15 @@ static kiln_status run(const void *given, kiln_arena *process) {
 int main(int argc, char **argv) {
     /* A worker is this program again. */
     if (kiln_worker_is_asked(argc, argv)) return kiln_worker_main(argc, argv);
-    options o = {0};
+    options o = {.builders = UINT64_MAX};
     const kiln_opt option[] = {
         {"tracker", KILN_OPT_TEXT, &o.tracker, "ADDR",
          "where the tracker listens: HOST:PORT or unix:PATH; ADDR,ADDR: or those that stand by"},
         {"db", KILN_OPT_TEXT, &o.db, "PATH", "records database (default $KILN_HOME/kiln.db)"},
         {"state", KILN_OPT_TEXT, &o.state, "DIR", "blobs and identity (default $KILN_HOME/tuner)"},
         {"builders", KILN_OPT_COUNT, &o.builders, "N",
-         "worker processes that compile (default: cores - 1)"},
+         "worker processes that compile (default: cores - 1); 0: boards that have a compiler build "
+         "every candidate, and only they are used"},
         {"cores", KILN_OPT_TEXT, &o.cores, "LIST",
          "cores for the workers, as in 1-3 (default: any)"},
         {"key-file", KILN_OPT_TEXT, &o.key_file, "F",

@@ -20,6 +20,7 @@ void kiln_tuner_trial_remove(kiln_tuner_job *job, kiln_tuner_trial *trial) {
                 (--job->trial.count - i) * sizeof trial);
         break;
     }
+    kiln_free((char *)trial->trace.data);
     kiln_free(trial);
 }
 
@@ -124,6 +125,12 @@ void kiln_tuner_count_stored(kiln_tuner_job *job) {
     }
 }
 
+static void keep_trace(kiln_tuner_trial *trial, kiln_str trace) {
+    char *data = kiln_alloc(KILN_MAX(trace.size, 1));
+    if (trace.size) memcpy(data, trace.data, trace.size);
+    trial->trace = (kiln_str){data, trace.size};
+}
+
 void kiln_tuner_trial_proposed(kiln_tuner_job *job, const kiln_tuner_event *event) {
     if (event->task >= job->task_count) return;
     kiln_tuner_trial *trial = kiln_tuner_trial_find(job, event->task, event->index);
@@ -135,6 +142,7 @@ void kiln_tuner_trial_proposed(kiln_tuner_job *job, const kiln_tuner_event *even
     }
     trial->state = KILN_TRIAL_TO_BUILD;
     trial->is_default = event->is_default;
+    keep_trace(trial, event->trace);
     if (trial->index >= task->stored_end || !task->stored[trial->index].have) return;
     /* An earlier run of this tuner recorded it already. */
     trial->outcome = task->stored[trial->index].outcome;
@@ -152,55 +160,61 @@ bool kiln_tuner_pipeline_is_done(const kiln_tuner_job *job) { return job->trial.
 /* ---- Building ---- */
 
 static void make_reference(kiln_tuner_job *job, uint32_t index) {
-    job->task[index].reference_state = KILN_TUNER_REFERENCE_MAKING;
+    job->task[index].reference.state = KILN_TUNER_BLOB_MAKING;
     kiln_tuner_act_on(job, KILN_TUNER_REFERENCE, NULL)->task = index;
 }
 
 void kiln_tuner_reference_made(kiln_tuner_job *job, const kiln_tuner_event *event) {
     if (event->task >= job->task_count) return;
     kiln_tuner_job_task *task = &job->task[event->task];
-    if (task->reference_state != KILN_TUNER_REFERENCE_MAKING) return;
+    if (task->reference.state != KILN_TUNER_BLOB_MAKING) return;
     if (event->failure) { /* nothing of the task could be checked */
         kiln_tuner_job_stop(job, event->code ? event->code : KILN_INTERNAL,
                             kiln_str_from(event->failure));
         return;
     }
-    task->reference = event->artefact;
-    task->reference_state = KILN_TUNER_REFERENCE_HERE;
+    task->reference = (kiln_tuner_blob){KILN_TUNER_BLOB_HERE, event->artefact};
+    task->program = (kiln_tuner_blob){KILN_TUNER_BLOB_HERE, event->program};
 }
 
-/* Candidates and references that builders have. */
 static uint32_t count_busy(const kiln_tuner_job *job) {
     uint32_t busy = 0;
     for (uint32_t i = 0; i < job->trial.count; i++)
         busy += job->trial.data[i]->state == KILN_TRIAL_BUILDING;
     for (uint32_t i = 0; i < job->task_count; i++)
-        busy += job->task[i].reference_state == KILN_TUNER_REFERENCE_MAKING;
+        busy += job->task[i].reference.state == KILN_TUNER_BLOB_MAKING;
+    return busy;
+}
+
+uint32_t kiln_tuner_builds_busy(const kiln_tuner *t) {
+    uint32_t busy = 0;
+    for (uint32_t j = 0; j < t->job.count; j++) busy += count_busy(t->job.data[j]);
     return busy;
 }
 
 /* The oldest candidate that waits for it, after its task's reference. */
 static bool start_build(kiln_tuner_job *job) {
-    uint32_t i = 0;
-    while (i < job->trial.count && job->trial.data[i]->state != KILN_TRIAL_TO_BUILD) i++;
-    if (i == job->trial.count) return false;
-    kiln_tuner_trial *trial = job->trial.data[i];
-    if (job->task[trial->task].reference_state == KILN_TUNER_REFERENCE_NONE) {
-        make_reference(job, trial->task);
+    for (uint32_t i = 0; i < job->trial.count; i++) {
+        kiln_tuner_trial *trial = job->trial.data[i];
+        if (trial->state != KILN_TRIAL_TO_BUILD) continue;
+        if (job->task[trial->task].reference.state == KILN_TUNER_BLOB_NONE) {
+            make_reference(job, trial->task);
+            return true;
+        }
+        if (job->tuner->options.builders == 0) continue;
+        trial->state = KILN_TRIAL_BUILDING;
+        kiln_tuner_act_on(job, KILN_TUNER_BUILD, trial);
         return true;
     }
-    trial->state = KILN_TRIAL_BUILDING;
-    kiln_tuner_act_on(job, KILN_TUNER_BUILD, trial);
-    return true;
+    return false;
 }
 
 void kiln_tuner_builds_start(kiln_tuner *t) {
-    uint32_t busy = 0;
-    for (uint32_t j = 0; j < t->job.count; j++) busy += count_busy(t->job.data[j]);
+    uint32_t busy = kiln_tuner_builds_busy(t), most = KILN_MAX(t->options.builders, 1);
     /* One candidate per job in turns, oldest first. */
-    for (bool any = true; any && busy < t->options.builders;) {
+    for (bool any = true; any && busy < most;) {
         any = false;
-        for (uint32_t j = 0; j < t->job.count && busy < t->options.builders; j++) {
+        for (uint32_t j = 0; j < t->job.count && busy < most; j++) {
             if (!start_build(t->job.data[j])) continue;
             busy++;
             any = true;
@@ -222,30 +236,50 @@ void kiln_tuner_trial_built(kiln_tuner_job *job, const kiln_tuner_event *event) 
 
 /* ---- Uploading ---- */
 
+static void upload_blob(kiln_tuner *t, kiln_tuner_blob *blob) {
+    if (blob->state != KILN_TUNER_BLOB_HERE) return;
+    blob->state = KILN_TUNER_BLOB_UPLOADING;
+    kiln_tuner_upload(t, &blob->ref.digest);
+}
+
+/* What a board needs that builds the candidate itself. */
+static void upload_for_recipe(kiln_tuner_job *job, kiln_tuner_trial *trial) {
+    upload_blob(job->tuner, &job->task[trial->task].reference);
+    upload_blob(job->tuner, &job->task[trial->task].program);
+    trial->upload_again_ns = 0;
+}
+
 static void upload(kiln_tuner_job *job, kiln_tuner_trial *trial) {
     kiln_tuner_job_task *task = &job->task[trial->task];
-    if (task->reference_state == KILN_TUNER_REFERENCE_NONE)
+    if (task->reference.state == KILN_TUNER_BLOB_NONE)
         make_reference(job, trial->task); /* of a final whose trials an earlier run measured */
-    if (task->reference_state == KILN_TUNER_REFERENCE_HERE) {
-        task->reference_state = KILN_TUNER_REFERENCE_UPLOADING;
-        kiln_tuner_upload(job->tuner, &task->reference.digest);
-    }
+    upload_blob(job->tuner, &task->reference);
     bool artefacts_up = trial->up_count == trial->artefact_count;
     if (!artefacts_up && !trial->uploading) {
         trial->uploading = true;
         kiln_tuner_upload(job->tuner, &trial->artefact[trial->up_count].digest);
     }
     trial->upload_again_ns = 0;
-    if (task->reference_state == KILN_TUNER_REFERENCE_UP && artefacts_up)
+    if (task->reference.state == KILN_TUNER_BLOB_UP && artefacts_up)
         trial->state = KILN_TRIAL_READY;
 }
 
+void kiln_tuner_trial_requeue(kiln_tuner_trial *trial) {
+    trial->state = trial->by_recipe ? KILN_TRIAL_TO_BUILD : KILN_TRIAL_READY;
+    trial->by_recipe = false;
+}
+
+static void doubt(kiln_tuner_blob *blob) {
+    if (blob->state == KILN_TUNER_BLOB_UP) blob->state = KILN_TUNER_BLOB_HERE;
+}
+
 void kiln_tuner_trial_reupload(kiln_tuner_job *job, kiln_tuner_trial *trial) {
+    doubt(&job->task[trial->task].reference);
+    doubt(&job->task[trial->task].program);
+    kiln_tuner_trial_requeue(trial);
+    if (trial->state != KILN_TRIAL_READY) return;
     trial->state = KILN_TRIAL_UPLOADING;
     trial->up_count = 0;
-    kiln_tuner_job_task *task = &job->task[trial->task];
-    if (task->reference_state == KILN_TUNER_REFERENCE_UP)
-        task->reference_state = KILN_TUNER_REFERENCE_HERE;
 }
 
 /* A trial that cannot be uploaded is given up only when the connection is not to blame. */
@@ -258,26 +292,34 @@ static void upload_failed(kiln_tuner_job *job, kiln_tuner_trial *trial,
         kiln_tuner_trial_fail(job, trial, KILN_OUTCOME_INFRA, event->failure);
 }
 
+static void blob_uploaded(kiln_tuner_blob *blob, const kiln_tuner_event *event) {
+    if (blob->state == KILN_TUNER_BLOB_UPLOADING &&
+        kiln_digest_equal(&blob->ref.digest, &event->digest))
+        blob->state = event->failure ? KILN_TUNER_BLOB_HERE : KILN_TUNER_BLOB_UP;
+}
+
+static bool is_of_task(const kiln_tuner_job_task *task, const kiln_digest *digest) {
+    return kiln_digest_equal(&task->reference.ref.digest, digest) ||
+           kiln_digest_equal(&task->program.ref.digest, digest);
+}
+
 void kiln_tuner_trial_uploaded(kiln_tuner_job *job, const kiln_tuner_event *event) {
     for (uint32_t i = 0; i < job->task_count; i++) {
-        kiln_tuner_job_task *task = &job->task[i];
-        if (task->reference_state == KILN_TUNER_REFERENCE_UPLOADING &&
-            kiln_digest_equal(&task->reference.digest, &event->digest))
-            task->reference_state =
-                event->failure ? KILN_TUNER_REFERENCE_HERE : KILN_TUNER_REFERENCE_UP;
+        blob_uploaded(&job->task[i].reference, event);
+        blob_uploaded(&job->task[i].program, event);
     }
     for (uint32_t i = job->trial.count; i-- > 0;) { /* a final that fails is gone */
         kiln_tuner_trial *trial = job->trial.data[i];
-        if (trial->state != KILN_TRIAL_UPLOADING) continue;
+        if (trial->state != KILN_TRIAL_UPLOADING && !kiln_tuner_recipe_is_wanted(job, trial))
+            continue;
         bool artefact = trial->uploading &&
                         kiln_digest_equal(&trial->artefact[trial->up_count].digest, &event->digest);
-        bool reference =
-            kiln_digest_equal(&job->task[trial->task].reference.digest, &event->digest);
+        bool of_task = is_of_task(&job->task[trial->task], &event->digest);
         if (artefact) {
             trial->uploading = false;
             trial->up_count += !event->failure;
         }
-        if ((artefact || reference) && event->failure) upload_failed(job, trial, event);
+        if ((artefact || of_task) && event->failure) upload_failed(job, trial, event);
     }
 }
 
@@ -285,8 +327,9 @@ static void upload_what_can(kiln_tuner_job *job) {
     kiln_tuner *t = job->tuner;
     for (uint32_t i = 0; i < job->trial.count; i++) {
         kiln_tuner_trial *trial = job->trial.data[i];
-        if (trial->state != KILN_TRIAL_UPLOADING || t->now_ns < trial->upload_again_ns) continue;
-        if (t->link.state == KILN_LINK_UP) upload(job, trial);
+        if (t->link.state != KILN_LINK_UP || t->now_ns < trial->upload_again_ns) continue;
+        if (trial->state == KILN_TRIAL_UPLOADING) upload(job, trial);
+        if (kiln_tuner_recipe_is_wanted(job, trial)) upload_for_recipe(job, trial);
     }
 }
 

@@ -55,6 +55,19 @@ static void fill_measurement(kiln_db_record *row, const kiln_msg_trial_result *r
     row->board_ns = (double)(spent->fetch + spent->load + spent->warm + spent->run + spent->check);
 }
 
+/* Of one that its board built, when it did. */
+static void take_built(kiln_db_record *row, const kiln_msg_trial_result *result,
+                       char digest[KILN_DIGEST_TEXT]) {
+    const kiln_msg_built *built = &result->built;
+    if (built->artefact.size == 0) return;
+    kiln_digest_print(&built->artefact.digest, digest);
+    row->artefact_digest = kiln_str_from(digest);
+    row->algorithm = built->algorithm;
+    row->layout_in = built->layout_in;
+    row->layout_out = built->layout_out;
+    row->build_ns = (double)result->times_ns.build;
+}
+
 static kiln_status put_record(kiln_shell_job *job, const kiln_candidate *candidate,
                               const kiln_tuner_action *action, kiln_arena *scratch) {
     kiln_shell *shell = job->shell;
@@ -94,7 +107,10 @@ static kiln_status put_record(kiln_shell_job *job, const kiln_candidate *candida
     kiln_db_task task_row = {
         .key = task->key, .op = task->op, .canonical = task->text, .flops = task->flops};
     kiln_db_target target_row = {.target = job->spec.target};
-    if (action->result) fill_measurement(&row, action->result, scratch);
+    if (action->result) {
+        take_built(&row, action->result, digest);
+        fill_measurement(&row, action->result, scratch);
+    }
     kiln_status st = kiln_db_put_task(shell->db, &task_row);
     if (!st) st = kiln_db_put_target(shell->db, &target_row);
     if (!st && action->result && action->grant) {

@@ -73,6 +73,7 @@ static void on_orders_done(void *context) {
                                   .task = order->task,
                                   .index = order->index,
                                   .exhausted = !order->candidate};
+        if (order->candidate) event.trace = order->candidate->trace;
         if (order->candidate)
             event.is_default = kiln_str_is(kiln_str_from(order->candidate->hash),
                                            kiln_searcher_default_hash(searcher));

@@ -224,13 +224,14 @@ kiln_status kiln_shell_create(kiln_loop *loop, const kiln_shell_options *options
     shell->soon = kiln_timer_create(loop, pump, shell);
     shell->commit = kiln_timer_create(loop, kiln_shell_commit, shell);
     shell->claims = kiln_timer_create(loop, kiln_shell_claim, shell);
-    shell->builders =
-        kiln_builders_create(loop, &(kiln_builders_options){.program = options->program,
-                                                            .worker_count = options->builder_count,
-                                                            .cores = options->builder_cores});
-    shell->tuner = kiln_tuner_create(
-        &(kiln_tuner_options){.builders = options->builder_count, .seed = options->seed},
-        kiln_loop_now_ns(loop));
+    shell->builders = kiln_builders_create(
+        loop, &(kiln_builders_options){.program = options->program,
+                                       .worker_count = KILN_MAX(options->builder_count, 1),
+                                       .cores = options->builder_cores});
+    shell->tuner = kiln_tuner_create(&(kiln_tuner_options){.builders = options->builder_count,
+                                                           .codegen = kiln_codegen_version(),
+                                                           .seed = options->seed},
+                                     kiln_loop_now_ns(loop));
     on_tick(shell);
     *out_shell = shell;
     return KILN_OK;

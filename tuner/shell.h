@@ -33,8 +33,8 @@ typedef struct kiln_shell_options {
     bool insecure;
     const char *db_path, *state_folder, *program; /* program: path of kiln-tuner, for workers */
     const char *builder_cores;                    /* may be NULL */
-    uint32_t builder_count;
-    uint64_t seed; /* of dialling jitter */
+    uint32_t builder_count;                       /* 0: boards build the candidates */
+    uint64_t seed;                                /* of dialling jitter */
 } kiln_shell_options;
 
 /* Opens the database and the blob store and dials. Errors are those of kiln_db_open and

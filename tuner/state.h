@@ -1,5 +1,5 @@
-/* What the tuner's step holds, shared by step.c, job.c, pipeline.c, turns.c, finalist.c and lease.c
- * and nobody else. */
+/* What the tuner's step holds, shared by step.c, job.c, pipeline.c, recipes.c, turns.c, finalist.c
+ * and lease.c and nobody else. */
 #ifndef KILN_TUNER_STATE_H
 #define KILN_TUNER_STATE_H
 
@@ -22,7 +22,7 @@
 
 typedef enum kiln_trial_state {
     KILN_TRIAL_PROPOSING,
-    KILN_TRIAL_TO_BUILD,
+    KILN_TRIAL_TO_BUILD, /* by a builder, or by a board that gets it as a recipe */
     KILN_TRIAL_BUILDING,
     KILN_TRIAL_UPLOADING, /* its artefact or its task's reference is not with the tracker yet */
     KILN_TRIAL_READY,     /* waits for a lease */
@@ -42,6 +42,8 @@ typedef struct kiln_tuner_trial {
     kiln_msg_blob_ref artefact[KILN_TUNER_ARTEFACTS_MAX]; /* one, or those of the finalists */
     uint32_t artefact_count, up_count; /* how many there are, and are with the tracker */
     bool uploading;                    /* the next one */
+    kiln_str trace;                    /* what the artefact is built of; owned */
+    bool by_recipe;                    /* sent without an artefact: its board builds it */
     bool is_default;
     uint32_t upload_failures;
     uint64_t upload_again_ns; /* 0: not due */
@@ -72,15 +74,19 @@ typedef enum kiln_tuner_final_state {
     KILN_TUNER_FINAL_DONE,
 } kiln_tuner_final_state;
 
-/* What a task's results are compared with. It is made when the first candidate is about to be
- * built, so that no task waits for those of others. */
-typedef enum kiln_tuner_reference_state {
-    KILN_TUNER_REFERENCE_NONE,
-    KILN_TUNER_REFERENCE_MAKING,
-    KILN_TUNER_REFERENCE_HERE, /* in our store */
-    KILN_TUNER_REFERENCE_UPLOADING,
-    KILN_TUNER_REFERENCE_UP,
-} kiln_tuner_reference_state;
+/* A blob that all trials of a task need. */
+typedef enum kiln_tuner_blob_state {
+    KILN_TUNER_BLOB_NONE,
+    KILN_TUNER_BLOB_MAKING,
+    KILN_TUNER_BLOB_HERE, /* in our store */
+    KILN_TUNER_BLOB_UPLOADING,
+    KILN_TUNER_BLOB_UP,
+} kiln_tuner_blob_state;
+
+typedef struct kiln_tuner_blob {
+    kiln_tuner_blob_state state;
+    kiln_msg_blob_ref ref;
+} kiln_tuner_blob;
 
 typedef struct kiln_tuner_job_task {
     kiln_tuner_task given;    /* texts in the job's arena */
@@ -95,8 +101,10 @@ typedef struct kiln_tuner_job_task {
     kiln_tuner_final_state final;
     const char *home; /* node of the board that measures it, in the job's arena; NULL: none yet */
     bool changed;     /* since the last JOB_EVENT */
-    kiln_tuner_reference_state reference_state;
-    kiln_msg_blob_ref reference;
+    kiln_tuner_blob reference; /* what its results are compared with. It is made when the first
+                                  candidate is about to be built, so that no task waits for those
+                                  of others. */
+    kiln_tuner_blob program;   /* its text, of which recipes are made; here with the reference */
     kiln_tuner_stored *stored; /* [stored_end], by index; what an earlier run recorded and this
                                   one has not counted yet */
     uint32_t stored_end;
@@ -176,7 +184,22 @@ uint64_t kiln_tuner_job_next_ns(const kiln_tuner_job *job);
 /* When its time is up; UINT64_MAX: never. */
 uint64_t kiln_tuner_job_end_ns(const kiln_tuner_job *job);
 
+/* recipes.c */
+bool kiln_tuner_board_builds(const kiln_tuner *t, const kiln_tuner_lease *lease);
+/* Whether the board is to build candidates itself now: it can, our builders have all that they can
+ * take, and it would soon wait. `in_flight`: trials that it has. */
+bool kiln_tuner_wants_recipes(const kiln_tuner_job *job, const kiln_tuner_lease *lease,
+                              uint32_t in_flight);
+/* Whether the trial can go to such a board. */
+bool kiln_tuner_recipe_is_ready(const kiln_tuner_job *job, const kiln_tuner_trial *trial);
+/* Of a trial that is sent by recipe. */
+kiln_msg_recipe kiln_tuner_recipe_of(const kiln_tuner_job *job, const kiln_tuner_trial *trial);
+/* Whether the trial waits for its task's blobs to be with the tracker, so that it can go. */
+bool kiln_tuner_recipe_is_wanted(const kiln_tuner_job *job, const kiln_tuner_trial *trial);
+
 /* pipeline.c */
+/* Candidates and references that builders have, over all jobs. */
+uint32_t kiln_tuner_builds_busy(const kiln_tuner *t);
 /* Proposes, observes, builds and uploads whatever can be. */
 void kiln_tuner_pipeline_advance(kiln_tuner_job *job);
 void kiln_tuner_builds_start(kiln_tuner *t);
@@ -188,6 +211,8 @@ void kiln_tuner_trial_recorded(kiln_tuner_job *job, const kiln_tuner_event *even
 /* Records an end that no board told. */
 void kiln_tuner_trial_fail(kiln_tuner_job *job, kiln_tuner_trial *trial, kiln_outcome outcome,
                            const char *text);
+/* It was sent and has to go again: with its artefact, or it is built anew. */
+void kiln_tuner_trial_requeue(kiln_tuner_trial *trial);
 /* Its blobs must be (made sure to be) with the tracker again. */
 void kiln_tuner_trial_reupload(kiln_tuner_job *job, kiln_tuner_trial *trial);
 kiln_tuner_trial *kiln_tuner_trial_find(kiln_tuner_job *job, uint32_t task, uint32_t index);

@@ -177,7 +177,7 @@ uint64_t kiln_tuner_next_ns(const kiln_tuner *t) {
 /* ---- Life ---- */
 
 kiln_tuner *kiln_tuner_create(const kiln_tuner_options *options, uint64_t now_ns) {
-    KILN_CHECK(options->builders > 0);
+    KILN_CHECK(options->builders > 0 || options->codegen);
     kiln_tuner *t = kiln_alloc(sizeof *t);
     t->options = *options;
     t->now_ns = now_ns;

@@ -6,9 +6,15 @@ int shop_set_up(void **state) {
     shop *s = kiln_alloc(sizeof *s);
     kiln_arena_init(&s->arena, 0);
     s->now_ns = 10 * SHOP_S;
-    s->t = kiln_tuner_create(&(kiln_tuner_options){.builders = 4, .seed = 1}, s->now_ns);
+    shop_hire(s, 4);
     *state = s;
     return 0;
+}
+
+void shop_hire(shop *s, uint32_t builders) {
+    kiln_tuner_destroy(s->t);
+    s->t = kiln_tuner_create(
+        &(kiln_tuner_options){.builders = builders, .codegen = SHOP_CODEGEN, .seed = 1}, s->now_ns);
 }
 
 int shop_tear_down(void **state) {
@@ -24,6 +30,12 @@ static kiln_tuner_action keep(shop *s, const kiln_tuner_action *action) {
     kiln_tuner_action copy = *action;
     if (action->kind == KILN_TUNER_SEND)
         copy.message = kiln_message_copy(&action->message, &s->arena);
+    if (action->result) {
+        kiln_message told = {.type = KILN_MSG_TRIAL_RESULT, .trial_result = *action->result};
+        kiln_msg_trial_result *result = KILN_ARENA_NEW(&s->arena, kiln_msg_trial_result);
+        *result = kiln_message_copy(&told, &s->arena).trial_result;
+        copy.result = result;
+    }
     copy.text = action->text ? kiln_str_dup(&s->arena, kiln_str_from(action->text)) : NULL;
     copy.trial = action->trial ? kiln_str_dup(&s->arena, kiln_str_from(action->trial)) : NULL;
     return copy;
@@ -37,8 +49,11 @@ static void help(shop *s, const kiln_tuner_action *action) {
         event.kind = KILN_TUNER_PROPOSED;
         event.exhausted = s->exhausted >> action->task & 1;
         event.is_default = action->index == 0;
+        event.trace = kiln_str_from(
+            kiln_arena_printf(&s->arena, "trace %u of t%u", action->index, action->task));
         break;
     case KILN_TUNER_BUILD:
+        if (s->builders_hang) return;
         event.kind = KILN_TUNER_BUILT;
         event.artefact =
             (kiln_msg_blob_ref){{{9, (uint8_t)action->task, (uint8_t)action->index}}, 100};
@@ -47,6 +62,7 @@ static void help(shop *s, const kiln_tuner_action *action) {
         event.kind = KILN_TUNER_REFERENCED;
         event.failure = s->reference_failure;
         event.artefact = (kiln_msg_blob_ref){{{8, (uint8_t)action->task}}, 10};
+        event.program = (kiln_msg_blob_ref){{{6, (uint8_t)action->task}}, 20};
         break;
     case KILN_TUNER_UPLOAD:
         event.kind = KILN_TUNER_UPLOADED;
@@ -202,6 +218,7 @@ uint64_t shop_grant(shop *s) {
                                           .lease = ++s->last_lease,
                                           .board = kiln_str_from(s->board ? s->board : "b"),
                                           .target = KILN_STR("cpu:x"),
+                                          .builds = kiln_str_from(s->builds),
                                           .trials = ask->lease_req.trials,
                                           .ttl_ms = ask->lease_req.ttl_ms}};
     shop_say(s, &grant);

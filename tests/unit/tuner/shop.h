@@ -8,6 +8,7 @@
 
 #define SHOP_S KILN_NS_PER_S
 #define SHOP_MS KILN_NS_PER_MS
+#define SHOP_CODEGEN "1-llvm0" /* what the tuner's builders build with */
 
 typedef struct shop {
     kiln_tuner *t;
@@ -22,6 +23,8 @@ typedef struct shop {
     uint64_t last_lease;
     uint32_t exhausted;            /* tasks, one bit each, whose space is empty */
     const char *board;             /* of the next grant; NULL: "b" */
+    const char *builds;            /* codegen version of that board; NULL: it does not build */
+    bool builders_hang;            /* BUILD is answered by the test only */
     const char *reference_failure; /* NULL: references are made, also by_hand */
 } shop;
 
@@ -29,6 +32,8 @@ int shop_set_up(void **state);
 int shop_tear_down(void **state);
 #define test_with_shop(f) cmocka_unit_test_setup_teardown(f, shop_set_up, shop_tear_down)
 
+/* Another tuner with so many builders (4), before anything was done. */
+void shop_hire(shop *s, uint32_t builders);
 void shop_step(shop *s, const kiln_tuner_event *event);
 void shop_tick(shop *s, uint64_t ns);
 void shop_say(shop *s, const kiln_message *message);

@@ -1,0 +1,41 @@
+/* Candidates that boards build: who gets recipes instead of artefacts, and when. */
+#include "tuner/state.h"
+
+bool kiln_tuner_board_builds(const kiln_tuner *t, const kiln_tuner_lease *lease) {
+    const char *codegen = t->options.codegen;
+    return lease->lease && codegen && kiln_str_is(lease->grant.builds, codegen);
+}
+
+static bool any_board_builds(const kiln_tuner_job *job) {
+    for (uint32_t i = 0; i < job->lease.count; i++)
+        if (kiln_tuner_board_builds(job->tuner, job->lease.data[i])) return true;
+    return false;
+}
+
+bool kiln_tuner_wants_recipes(const kiln_tuner_job *job, const kiln_tuner_lease *lease,
+                              uint32_t in_flight) {
+    const kiln_tuner *t = job->tuner;
+    if (!kiln_tuner_board_builds(t, lease)) return false;
+    if (t->options.builders == 0) return true;
+    return in_flight < KILN_TUNER_BOARD_HUNGRY && kiln_tuner_builds_busy(t) >= t->options.builders;
+}
+
+bool kiln_tuner_recipe_is_ready(const kiln_tuner_job *job, const kiln_tuner_trial *trial) {
+    const kiln_tuner_job_task *task = &job->task[trial->task];
+    return trial->state == KILN_TRIAL_TO_BUILD && trial->trace.size > 0 &&
+           trial->trace.size <= KILN_MESSAGES_TRACE &&
+           task->reference.state == KILN_TUNER_BLOB_UP && task->program.state == KILN_TUNER_BLOB_UP;
+}
+
+bool kiln_tuner_recipe_is_wanted(const kiln_tuner_job *job, const kiln_tuner_trial *trial) {
+    return trial->state == KILN_TRIAL_TO_BUILD && any_board_builds(job);
+}
+
+kiln_msg_recipe kiln_tuner_recipe_of(const kiln_tuner_job *job, const kiln_tuner_trial *trial) {
+    const kiln_tuner_job_task *task = &job->task[trial->task];
+    return (kiln_msg_recipe){.program = task->program.ref,
+                             .task = task->given.key,
+                             .target = job->spec.target,
+                             .trace = trial->trace,
+                             .codegen = kiln_str_from(job->tuner->options.codegen)};
+}

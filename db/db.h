@@ -8,7 +8,8 @@
  * that fails undoes the whole group: nothing of it is half there, and the caller may offer it
  * again.
  *
- * Row types and tables expand from rows.def. A handle belongs to one thread. */
+ * Row types and tables expand from rows.def. A handle is used by one thread at a
+ * time. */
 #ifndef KILN_DB_DB_H
 #define KILN_DB_DB_H
 

@@ -1,6 +1,15 @@
 #include "tracker/keep.h"
 
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/fail.h"
+#include "base/map.h"
 #include "base/vec.h"
+
+#define ENTRY_BYTES ((size_t)512) /* what a row usually takes */
+#define ENTRIES_KEPT 64u          /* for the next group */
 
 static const kiln_db_table table_of[] = {
     [KILN_TRACKER_ROW_JOB] = KILN_DB_TABLE_TRACKER_JOB,
@@ -99,5 +108,145 @@ kiln_status kiln_tracker_keep_read(kiln_db *db, kiln_arena *arena, kiln_tracker_
         st = kiln_db_each(db, table_of[kind], read_row, &r);
     *out_rows = r.rows.data;
     *out_count = r.rows.count;
+    return st;
+}
+
+/* ---- The keeper ---- */
+
+/* A row that waits, with an arena of its own: it is overwritten by the next of its identity. */
+typedef struct entry {
+    kiln_tracker_row row;
+    kiln_arena arena;
+} entry;
+
+typedef struct group {
+    KILN_VEC(entry *) entry; /* the first `count` wait; the others are kept for later groups */
+    uint32_t count;
+    kiln_map entry_of;    /* kind and id -> index */
+    uint64_t first, last; /* PERSIST actions; 0: none */
+    bool awaited;
+} group;
+
+struct kiln_tracker_keeper {
+    kiln_loop *loop;
+    kiln_db *db;
+    kiln_tracker_kept kept;
+    void *context;
+    group group[2];
+    unsigned collecting; /* which of them; the other is the pool's while `busy` */
+    bool busy;
+    bool again;         /* what is collected is to be committed next */
+    kiln_status status; /* of the group under way */
+};
+
+kiln_tracker_keeper *kiln_tracker_keeper_create(kiln_loop *loop, kiln_db *db,
+                                                kiln_tracker_kept kept, void *context) {
+    kiln_tracker_keeper *keeper = kiln_alloc(sizeof *keeper);
+    *keeper = (kiln_tracker_keeper){.loop = loop, .db = db, .kept = kept, .context = context};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(keeper->group); i++)
+        kiln_map_init(&keeper->group[i].entry_of);
+    return keeper;
+}
+
+static void free_entry(entry *e) {
+    kiln_arena_deinit(&e->arena);
+    kiln_free(e);
+}
+
+static entry *new_entry(group *g) {
+    if (g->count == g->entry.count) {
+        entry *made = kiln_alloc(sizeof *made);
+        kiln_arena_init(&made->arena, ENTRY_BYTES);
+        kiln_vec_push(&g->entry, made);
+    }
+    return g->entry.data[g->count++];
+}
+
+static void add_row(group *g, const kiln_tracker_row *row) {
+    char name[2 * KILN_MESSAGES_TEXT + 16];
+    int size = snprintf(name, sizeof name, "%d/%.*s", (int)row->kind, KILN_STR_ARG(row->id));
+    KILN_CHECK(size > 0 && (size_t)size < sizeof name);
+    kiln_str key = {name, (size_t)size};
+    uint64_t at = g->count;
+    entry *e = kiln_map_find(&g->entry_of, key, &at) ? g->entry.data[at] : new_entry(g);
+    kiln_map_put(&g->entry_of, key, at);
+    kiln_arena_reset(&e->arena);
+    e->row = kiln_tracker_row_copy(row, &e->arena);
+}
+
+void kiln_tracker_keeper_add(kiln_tracker_keeper *keeper, const kiln_tracker_action *persist) {
+    group *g = &keeper->group[keeper->collecting];
+    KILN_CHECK(g->first == 0 || persist->persist == g->last + 1);
+    if (g->first == 0) g->first = persist->persist;
+    g->last = persist->persist;
+    g->awaited |= !persist->may_wait;
+    for (uint32_t i = 0; i < persist->row_count; i++) add_row(g, &persist->row[i]);
+}
+
+/* All of the group or nothing. */
+static kiln_status write_group(kiln_db *db, const group *g) {
+    kiln_status st = KILN_OK;
+    for (uint32_t i = 0; !st && i < g->count; i++)
+        st = kiln_tracker_keep_put(db, &g->entry.data[i]->row);
+    if (!st) return kiln_db_commit(db);
+    kiln_db_rollback(db);
+    return st;
+}
+
+/* A burst's memory is given back. */
+static void empty(group *g) {
+    while (g->entry.count > ENTRIES_KEPT) free_entry(kiln_vec_pop(&g->entry));
+    g->first = g->last = 0;
+    g->awaited = false;
+    g->count = 0;
+    kiln_map_reset(&g->entry_of);
+}
+
+/* On a thread of the pool. */
+static void run_commit(void *context) {
+    kiln_tracker_keeper *keeper = context;
+    keeper->status = write_group(keeper->db, &keeper->group[!keeper->collecting]);
+}
+
+static void on_committed(void *context) {
+    kiln_tracker_keeper *keeper = context;
+    group *g = &keeper->group[!keeper->collecting];
+    uint64_t first = g->first, last = g->last;
+    kiln_status st = keeper->status;
+    keeper->status = NULL;
+    keeper->busy = false;
+    empty(g);
+    if (!st) kiln_fail_pass(KILN_FAIL_TRACKER_KEPT);
+    if (keeper->again) kiln_tracker_keeper_commit(keeper); /* the disk need not wait for the news */
+    keeper->kept(keeper->context, first, last, st);
+}
+
+void kiln_tracker_keeper_commit(kiln_tracker_keeper *keeper) {
+    bool is_empty = keeper->group[keeper->collecting].first == 0;
+    keeper->again = keeper->busy && !is_empty;
+    if (keeper->busy || is_empty) return;
+    keeper->collecting = !keeper->collecting;
+    keeper->busy = true;
+    kiln_loop_work(keeper->loop, run_commit, on_committed, keeper);
+}
+
+void kiln_tracker_keeper_turn(kiln_tracker_keeper *keeper) {
+    if (keeper->group[keeper->collecting].awaited) kiln_tracker_keeper_commit(keeper);
+}
+
+bool kiln_tracker_keeper_is_busy(const kiln_tracker_keeper *keeper) { return keeper->busy; }
+
+static void free_group(group *g) {
+    while (g->entry.count > 0) free_entry(kiln_vec_pop(&g->entry));
+    kiln_vec_deinit(&g->entry);
+    kiln_map_deinit(&g->entry_of);
+}
+
+kiln_status kiln_tracker_keeper_destroy(kiln_tracker_keeper *keeper) {
+    if (!keeper) return KILN_OK;
+    KILN_CHECK(!keeper->busy);
+    kiln_status st = write_group(keeper->db, &keeper->group[keeper->collecting]);
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(keeper->group); i++) free_group(&keeper->group[i]);
+    kiln_free(keeper);
     return st;
 }

@@ -44,8 +44,8 @@ struct kiln_tracker_shell {
     KILN_VEC(kiln_tracker_event)
     events; /* posted, not yet decided; what they point to is in event_arena */
     kiln_arena event_arena;
-    KILN_VEC(uint64_t) waiting; /* numbers of PERSIST actions that wait for the commit */
-    kiln_map conns;             /* kiln_conn_id to kiln_conn */
+    kiln_tracker_keeper *keeper;
+    kiln_map conns; /* kiln_conn_id to kiln_conn */
     kiln_timer *soon, *tick, *lead;
     bool serving;        /* else another tracker leads, and this one stands by */
     kiln_status failure; /* why it cannot go on */
@@ -83,7 +83,7 @@ static void post(kiln_tracker_shell *shell, const kiln_tracker_event *event) {
         copy.hello = kiln_arena_copy(&shell->event_arena, &kept.hello, sizeof kept.hello);
     }
     kiln_vec_push(&shell->events, copy);
-    kiln_timer_start(shell->soon, 0);
+    if (shell->events.count == 1) kiln_timer_start(shell->soon, 0);
 }
 
 static kiln_str key_of(const uint64_t *peer) {
@@ -127,32 +127,6 @@ static void give_up(kiln_tracker_shell *shell, kiln_status failure) {
     kiln_loop_stop(shell->loop);
 }
 
-/* Says of every waiting PERSIST how it went: all or none of a group is durable. Who lost the lead
- * says nothing more: another decides now. */
-static void report(kiln_tracker_shell *shell, kiln_status failure) {
-    if (kiln_status_code(failure) == KILN_ABORTED) {
-        give_up(shell, failure);
-        return;
-    }
-    if (failure) kiln_log(KILN_LOG_ERROR, "cannot keep the state: %s", kiln_status_text(failure));
-    for (uint32_t i = 0; i < shell->waiting.count; i++)
-        post(shell, &(kiln_tracker_event){.kind = KILN_TRACKER_PERSISTED,
-                                          .persist = shell->waiting.data[i],
-                                          .failure = failure ? kiln_status_text(failure) : NULL});
-    shell->waiting.count = 0;
-    kiln_status_free(failure);
-}
-
-static void persist(kiln_tracker_shell *shell, const kiln_tracker_action *action) {
-    kiln_vec_push(&shell->waiting, action->persist);
-    kiln_status st = NULL;
-    for (uint32_t i = 0; !st && i < action->row_count; i++)
-        st = kiln_tracker_keep_put(shell->db, &action->row[i]);
-    if (!st) return;
-    kiln_db_rollback(shell->db);
-    report(shell, st);
-}
-
 /* Into the log, and into the trace, where what it is about has one. */
 static void note_down(kiln_tracker_shell *shell, const kiln_tracker_note *note) {
     enum { KILN_TRACE_NONE = KILN_TRACE_NAME_COUNT };
@@ -189,7 +163,7 @@ static void carry_out(kiln_tracker_shell *shell, const kiln_tracker_action *acti
     switch (action->kind) {
     case KILN_TRACKER_SEND: send_message(shell, action->peer, &action->message); break;
     case KILN_TRACKER_CLOSE: close_peer(shell, action); break;
-    case KILN_TRACKER_PERSIST: persist(shell, action); break;
+    case KILN_TRACKER_PERSIST: kiln_tracker_keeper_add(shell->keeper, action); break;
     case KILN_TRACKER_LOG: note_down(shell, action->note); break;
     }
 }
@@ -202,26 +176,49 @@ static void decide(kiln_tracker_shell *shell, const kiln_tracker_event *event) {
         carry_out(shell, &shell->actions.list.data[i]);
 }
 
-/* Decides everything that was posted, makes the rows of it durable in one commit, and decides what
- * that lets go. */
-static void pump(void *context) {
-    kiln_tracker_shell *shell = context;
-    for (uint32_t i = 0; i < shell->events.count; i++) {
-        kiln_tracker_event event = shell->events.data[i]; /* the vector may move */
-        decide(shell, &event);
-        if (i + 1 < shell->events.count || shell->waiting.count == 0) continue;
-        kiln_status st = kiln_db_commit(shell->db);
-        if (!st) kiln_fail_pass(KILN_FAIL_TRACKER_KEPT);
-        report(shell, st);
-    }
-    shell->events.count = 0;
-    kiln_arena_reset(&shell->event_arena);
+/* After deciding: what is to be kept goes to the disk, and the next look at all is due then. */
+static void end_turn(kiln_tracker_shell *shell) {
+    kiln_tracker_keeper_turn(shell->keeper);
     uint64_t now_ns = kiln_loop_now_ns(shell->loop), next_ns = kiln_tracker_next_ns(shell->tracker);
     if (next_ns != UINT64_MAX)
         kiln_timer_start(shell->tick, next_ns > now_ns ? next_ns - now_ns : 0);
 }
 
+/* Decides everything that was posted. */
+static void pump(void *context) {
+    kiln_tracker_shell *shell = context;
+    for (uint32_t i = 0; i < shell->events.count; i++) {
+        kiln_tracker_event event = shell->events.data[i]; /* the vector may move */
+        decide(shell, &event);
+    }
+    shell->events.count = 0;
+    kiln_arena_reset(&shell->event_arena);
+    end_turn(shell);
+}
+
+/* Decides what a group that is durable lets go, or one that cannot be kept ends. Who lost the lead
+ * says nothing more: another decides now; nor does who stops. */
+static void on_kept(void *context, uint64_t first, uint64_t last, kiln_status failure) {
+    kiln_tracker_shell *shell = context;
+    if (!shell->soon) {
+        kiln_status_free(failure);
+        return;
+    }
+    if (kiln_status_code(failure) == KILN_ABORTED) {
+        give_up(shell, failure);
+        return;
+    }
+    if (failure) kiln_log(KILN_LOG_ERROR, "cannot keep the state: %s", kiln_status_text(failure));
+    kiln_tracker_event event = {.kind = KILN_TRACKER_PERSISTED,
+                                .failure = failure ? kiln_status_text(failure) : NULL};
+    for (event.persist = first; event.persist <= last; event.persist++) decide(shell, &event);
+    kiln_status_free(failure);
+    end_turn(shell);
+}
+
 static void on_tick(void *context) {
+    kiln_tracker_shell *shell = context;
+    kiln_tracker_keeper_commit(shell->keeper);
     post(context, &(kiln_tracker_event){.kind = KILN_TRACKER_TICK});
 }
 
@@ -396,6 +393,7 @@ static kiln_status open_parts(kiln_tracker_shell *shell) {
     const char *db_path = shell->options.db_path;
     if (!db_path) db_path = kiln_arena_printf(&shell->arena, "%s/tracker.db", state);
     if (!st) st = kiln_db_open(db_path, KILN_DB_TRACKER, KILN_DB_WRITE, &shell->db);
+    if (!st) shell->keeper = kiln_tracker_keeper_create(shell->loop, shell->db, on_kept, shell);
     if (!st) st = open_http(shell);
     return st;
 }
@@ -421,7 +419,8 @@ static kiln_status look_who_leads(kiln_tracker_shell *shell) {
 
 static void on_lead(void *context) {
     kiln_tracker_shell *shell = context;
-    kiln_status st = look_who_leads(shell);
+    /* A commit under way has the database, and finds out as well. */
+    kiln_status st = kiln_tracker_keeper_is_busy(shell->keeper) ? NULL : look_who_leads(shell);
     /* A server that restarts is no reason for a standby to end. */
     if (!shell->serving && kiln_status_code(st) == KILN_UNAVAILABLE) {
         kiln_log(KILN_LOG_WARN, "stands by: %s", kiln_status_text(st));
@@ -488,12 +487,6 @@ static void close_connections(kiln_tracker_shell *shell) {
 void kiln_tracker_shell_destroy(kiln_tracker_shell *shell) {
     if (!shell) return;
     close_connections(shell);
-    if (shell->db) {
-        kiln_status st = kiln_db_commit(shell->db);
-        if (st) kiln_log(KILN_LOG_ERROR, "cannot keep the state: %s", kiln_status_text(st));
-        kiln_status_free(st); /* nobody was told of it: it never happened */
-    }
-    kiln_db_close(shell->db);
     kiln_timer_destroy(shell->soon);
     kiln_timer_destroy(shell->tick);
     kiln_timer_destroy(shell->lead);
@@ -501,6 +494,10 @@ void kiln_tracker_shell_destroy(kiln_tracker_shell *shell) {
     kiln_http_destroy(shell->http);
     kiln_keyring_close(shell->keyring);
     kiln_loop_destroy(shell->loop);
+    kiln_status st = kiln_tracker_keeper_destroy(shell->keeper);
+    if (st) kiln_log(KILN_LOG_ERROR, "cannot keep the state: %s", kiln_status_text(st));
+    kiln_status_free(st); /* nobody was told of it: it never happened */
+    kiln_db_close(shell->db);
     kiln_audit_close(shell->audit);
     if (shell->tracker) kiln_tracker_destroy(shell->tracker);
     kiln_status_free(shell->failure);
@@ -508,7 +505,6 @@ void kiln_tracker_shell_destroy(kiln_tracker_shell *shell) {
     kiln_blob_store_close(shell->store);
     if (shell->lock_fd >= 0) close(shell->lock_fd);
     kiln_map_deinit(&shell->conns);
-    kiln_vec_deinit(&shell->waiting);
     kiln_vec_deinit(&shell->events);
     kiln_arena_deinit(&shell->event_arena);
     kiln_arena_deinit(&shell->arena);

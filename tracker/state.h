@@ -257,6 +257,8 @@ void kiln_tracker_send_error(kiln_tracker *t, const kiln_tracker_peer *peer, uin
 void kiln_tracker_drop(kiln_tracker *t, kiln_tracker_peer *peer, kiln_code code, const char *text);
 /* Emits a PERSIST of `row` (copied) and returns its number. */
 uint64_t kiln_tracker_persist(kiln_tracker *t, const kiln_tracker_row *row, uint32_t count);
+/* The same for a row that nobody waits for, and whose loss costs little. */
+void kiln_tracker_persist_later(kiln_tracker *t, const kiln_tracker_row *row);
 bool kiln_tracker_is_person(const kiln_tracker_peer *peer);
 kiln_tracker_peer *kiln_tracker_peer_find(kiln_tracker *t, uint64_t id); /* NULL: gone */
 /* Has it noted down; copied. */

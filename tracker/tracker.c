@@ -67,6 +67,11 @@ uint64_t kiln_tracker_persist(kiln_tracker *t, const kiln_tracker_row *row, uint
     return action->persist;
 }
 
+void kiln_tracker_persist_later(kiln_tracker *t, const kiln_tracker_row *row) {
+    kiln_tracker_persist(t, row, 1);
+    kiln_vec_last(&t->actions->list).may_wait = true;
+}
+
 void kiln_tracker_log(kiln_tracker *t, const kiln_tracker_note *note) {
     kiln_arena *arena = &t->actions->arena;
     kiln_tracker_note *copy = kiln_arena_copy(arena, note, sizeof *note);

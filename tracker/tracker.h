@@ -124,6 +124,7 @@ typedef struct kiln_tracker_action {
     uint64_t persist;
     const kiln_tracker_row *row;
     uint32_t row_count;
+    bool may_wait; /* PERSIST: nobody waits for it, so that it may go with a later one */
     const kiln_tracker_note *note;
 } kiln_tracker_action;
 

@@ -15,7 +15,9 @@ void kiln_link_init(kiln_link *link, uint64_t now_ns, uint64_t seed) {
 void kiln_link_opened(kiln_link *link, uint64_t now_ns) {
     link->state = KILN_LINK_UP;
     link->up_since_ns = link->heard_ns = link->ticked_ns = now_ns;
-    link->ping_at_ns = now_ns + KILN_LINK_HEARTBEAT_NS;
+    /* Not in step with all the others that a restarted tracker let in at once. */
+    uint64_t jitter = kiln_rand_below(&link->rand, KILN_LINK_HEARTBEAT_NS / 2 + 1);
+    link->ping_at_ns = now_ns + KILN_LINK_HEARTBEAT_NS - jitter;
 }
 
 void kiln_link_closed(kiln_link *link, uint64_t now_ns) {

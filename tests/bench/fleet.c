@@ -85,8 +85,8 @@ static void write_keys(bench *b) {
 static void start_tracker(bench *b) {
     char *port_file = path(b, "port");
     const char *listen = kiln_arena_printf(&b->arena, "127.0.0.1:%u", b->address.port);
-    const char *argv[] = {b->options.tracker, "--listen", listen,   "--port-file",
-                          port_file,          "--state",  b->state, NULL};
+    const char *argv[] = {b->options.tracker, "--listen", listen,          "--port-file", port_file,
+                          "--state",          b->state,   "--with-parent", NULL};
     const char *env[] = {kiln_arena_printf(&b->arena, "KILN_HOME=%s", b->folder), NULL};
     unlink(port_file);
     need(kiln_child_start(&(kiln_child_options){.argv = argv,

@@ -11,8 +11,10 @@
 #include "base/clock.h"
 #include "base/identity.h"
 
-#define TICK_NS (UINT64_C(10) * KILN_NS_PER_MS) /* between two looks at all links */
-#define PACE_NS (400 * KILN_NS_PER_US)          /* the grain in which an open load is sent */
+#define TICK_NS KILN_NS_PER_MS /* between two looks at links, at some of them: boards do not tick \
+                                */
+#define TICKS 10u              /* in step; all of them have their turn in so many */
+#define PACE_NS (400 * KILN_NS_PER_US) /* the grain in which an open load is sent */
 #define LEASE_MS 60000u
 #define TARGET "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"
 
@@ -61,7 +63,7 @@ struct swarm {
     uint32_t first_request;    /* of the present load */
     KILN_VEC(uint64_t) waits;
     uint64_t last_trial;
-    uint32_t ahead, trials, out, next_job;
+    uint32_t ahead, trials, out, next_job, tick_turn;
     double per_s;
     uint64_t due_ns; /* of the next request of an open load */
     bool closing;
@@ -376,7 +378,8 @@ static void on_tick(void *context) {
     swarm *s = context;
     uint64_t now_ns = kiln_clock_ns();
     kiln_message ping = {.type = KILN_MSG_PING};
-    for (uint32_t i = 0; i < s->peer.count; i++) {
+    s->tick_turn = (s->tick_turn + 1) % TICKS;
+    for (uint32_t i = s->tick_turn; i < s->peer.count; i += TICKS) {
         peer *p = s->peer.data[i];
         switch (kiln_link_tick(&p->link, now_ns)) {
         case KILN_LINK_NOTHING: break;

@@ -107,10 +107,163 @@ static void whichever_write_fails_all_or_nothing_is_there(void **state) {
     remove_folder(folder);
 }
 
+/* ---- The keeper ---- */
+
+typedef struct fixture {
+    kiln_arena *arena;
+    char *folder;
+    kiln_loop *loop;
+    kiln_db *db;
+    kiln_tracker_keeper *keeper;
+    uint64_t added;        /* last PERSIST */
+    uint64_t told, groups; /* up to which it was told how it went, in so many groups */
+    uint64_t failed;       /* groups */
+} fixture;
+
+static void on_kept(void *context, uint64_t first, uint64_t last, kiln_status failure) {
+    fixture *f = context;
+    assert_int_equal(first, f->told + 1);
+    assert_true(last >= first && last <= f->added);
+    f->told = last;
+    f->groups++;
+    f->failed += failure != NULL;
+    kiln_status_free(failure);
+}
+
+static void begin(fixture *f, void **state) {
+    *f = (fixture){.arena = *state};
+    f->folder = make_folder(f->arena);
+    f->db = open_db(f->folder, f->arena);
+    expect_ok(kiln_loop_create(&f->loop));
+    f->keeper = kiln_tracker_keeper_create(f->loop, f->db, on_kept, f);
+}
+
+/* Its number is what tells the rows of one identity apart. */
+static kiln_tracker_row lease_row(fixture *f, uint64_t slot, uint64_t epoch) {
+    kiln_tracker_row row = the_rows[2];
+    row.id = kiln_str_from(kiln_arena_printf(f->arena, "n/%llu", (unsigned long long)slot));
+    row.epoch = epoch;
+    return row;
+}
+
+static void add(fixture *f, kiln_tracker_row row, bool may_wait) {
+    kiln_tracker_keeper_add(f->keeper, &(kiln_tracker_action){.kind = KILN_TRACKER_PERSIST,
+                                                              .persist = ++f->added,
+                                                              .row = &row,
+                                                              .row_count = 1,
+                                                              .may_wait = may_wait});
+}
+
+static void run_until_told(fixture *f) {
+    while (f->told < f->added) {
+        assert_true(kiln_tracker_keeper_is_busy(f->keeper));
+        kiln_loop_run_once(f->loop);
+    }
+    assert_false(kiln_tracker_keeper_is_busy(f->keeper));
+}
+
+static void end(fixture *f) {
+    kiln_loop_destroy(f->loop);
+    expect_ok(kiln_tracker_keeper_destroy(f->keeper));
+    kiln_db_close(f->db);
+}
+
+/* Ends it and reads what is on disk: the epochs of its leases, in any order, summed. */
+static uint64_t end_and_sum(fixture *f, uint32_t count) {
+    kiln_tracker_row *row = NULL;
+    uint64_t sum = 0;
+    end(f);
+    assert_int_equal(read_all(f->folder, f->arena, &row), count);
+    for (uint32_t i = 0; i < count; i++) sum += row[i].epoch;
+    remove_folder(f->folder);
+    return sum;
+}
+
+static void rows_that_come_while_a_group_is_written_go_with_the_next(void **state) {
+    fixture f;
+    begin(&f, state);
+    add(&f, lease_row(&f, 0, 1), false);
+    kiln_tracker_keeper_turn(f.keeper);
+    assert_true(kiln_tracker_keeper_is_busy(f.keeper));
+    for (uint64_t i = 1; i < 5; i++) {
+        add(&f, lease_row(&f, i, 10 * i), false);
+        kiln_tracker_keeper_turn(f.keeper);
+    }
+    run_until_told(&f);
+    assert_int_equal(f.groups, 2);
+    assert_int_equal(f.failed, 0);
+    assert_int_equal(end_and_sum(&f, 5), 101);
+}
+
+static void what_nobody_waits_for_goes_with_what_somebody_does(void **state) {
+    fixture f;
+    begin(&f, state);
+    add(&f, lease_row(&f, 0, 1), true);
+    kiln_tracker_keeper_turn(f.keeper);
+    assert_false(kiln_tracker_keeper_is_busy(f.keeper));
+    add(&f, lease_row(&f, 1, 2), false);
+    kiln_tracker_keeper_turn(f.keeper);
+    run_until_told(&f);
+    assert_int_equal(f.groups, 1);
+    add(&f, lease_row(&f, 2, 4), true);
+    kiln_tracker_keeper_commit(f.keeper);
+    run_until_told(&f);
+    assert_int_equal(f.groups, 2);
+    assert_int_equal(end_and_sum(&f, 3), 7);
+}
+
+static void of_rows_of_one_identity_the_last_stands(void **state) {
+    fixture f;
+    begin(&f, state);
+    kiln_tracker_row gone = lease_row(&f, 1, 8);
+    gone.removed = true;
+    for (uint64_t epoch = 1; epoch <= 4; epoch++) add(&f, lease_row(&f, 0, epoch), false);
+    add(&f, lease_row(&f, 1, 8), false);
+    add(&f, gone, false);
+    add(&f, lease_row(&f, 2, 16), false);
+    kiln_tracker_keeper_turn(f.keeper);
+    run_until_told(&f);
+    assert_int_equal(f.groups, 1);
+    assert_int_equal(end_and_sum(&f, 2), 20);
+}
+
+static void a_group_that_cannot_be_written_fails_whole_and_the_next_is_tried(void **state) {
+    const char *plan[] = {"DB_PUT:2=error", "DB_COMMIT=error"};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(plan); i++) {
+        fixture f;
+        begin(&f, state);
+        expect_ok(kiln_fail_arm(plan[i]));
+        add(&f, lease_row(&f, 0, 1), false);
+        add(&f, lease_row(&f, 1, 2), false);
+        kiln_tracker_keeper_turn(f.keeper);
+        add(&f, lease_row(&f, 2, 4), false);
+        kiln_tracker_keeper_turn(f.keeper);
+        run_until_told(&f);
+        expect_ok(kiln_fail_arm(NULL));
+        assert_int_equal(f.groups, 2);
+        assert_int_equal(f.failed, 1);
+        assert_int_equal(end_and_sum(&f, 1), 4);
+    }
+}
+
+static void what_is_collected_at_the_end_is_written(void **state) {
+    fixture f;
+    begin(&f, state);
+    add(&f, lease_row(&f, 0, 1), false);
+    kiln_tracker_keeper_turn(f.keeper); /* the loop's end waits for it */
+    add(&f, lease_row(&f, 1, 2), true);
+    assert_int_equal(end_and_sum(&f, 2), 3);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(what_was_put_comes_back_until_it_is_removed),
         test_with_arena(whichever_write_fails_all_or_nothing_is_there),
+        test_with_arena(rows_that_come_while_a_group_is_written_go_with_the_next),
+        test_with_arena(what_nobody_waits_for_goes_with_what_somebody_does),
+        test_with_arena(of_rows_of_one_identity_the_last_stands),
+        test_with_arena(a_group_that_cannot_be_written_fails_whole_and_the_next_is_tried),
+        test_with_arena(what_is_collected_at_the_end_is_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

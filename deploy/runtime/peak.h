@@ -1,16 +1,17 @@
-/* The FMA peak of one core: what share_of_peak divides by, and the roofline below which a time is a lie. */
+/* The FMA peak of one core: what share_of_peak divides by, and the roofline below which a time is a
+ * lie. */
 #ifndef KILN_DEPLOY_PEAK_H
 #define KILN_DEPLOY_PEAK_H
 
 #include <stddef.h>
 
-/* Float32 operations per second (a multiply-add counts two) of the calling thread's core, with the widest
- * vectors it has. Takes a third of a millisecond. 0 on processors that have no kernel here. */
+/* Float32 operations per second (a multiply-add counts two) of the calling thread's core, with the
+ * widest vectors it has. Takes a third of a millisecond. 0 on an ARM without NEON. */
 double kiln_peak_flops(void);
 
 /* Bytes per second that the calling thread's core reads out of `data`, over and over: the slope of
  * the roofline of whatever level of memory holds so many bytes. Takes a few milliseconds, or eight
- * passes if that is longer. 0 on processors that have no kernel here. */
+ * passes if that is longer. */
 double kiln_peak_read(const void *data, size_t size_bytes);
 
 #endif

@@ -17,6 +17,7 @@
 
 #include "base/child.h"
 #include "base/macros.h"
+#include "base/proc.h"
 #include "rpc-server/namespaces.h"
 
 /* ThreadSanitizer starts a thread of its own in the child of a fork, and that thread makes system
@@ -118,6 +119,16 @@ KILN_NORETURN static void guard(pid_t child) {
     kiln_sandbox_exit(WEXITSTATUS(status));
 }
 
+/* An emulator ends by sending itself the signal that its program died of, which the first process
+ * of a namespace does not take: it would wait for ever. */
+static bool is_emulated(void) {
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+    const bool emulated = kiln_proc_emulator(&arena) != NULL;
+    kiln_arena_deinit(&arena);
+    return emulated;
+}
+
 /* A file system and processes of its own, unless a sanitizer must read /proc and map files. */
 static uint32_t enter_namespaces(void) {
     uint32_t fences = 0;
@@ -125,7 +136,7 @@ static uint32_t enter_namespaces(void) {
     if (!MAY_FORK || !kiln_namespace_user()) return 0;
     const uid_t owner = geteuid() == 0 ? KILN_SANDBOX_USER : geteuid();
     if (kiln_namespace_network()) fences |= 1U << KILN_FENCE_NETWORK;
-    if (kiln_namespace_processes(&child)) fences |= 1U << KILN_FENCE_PIDS;
+    if (!is_emulated() && kiln_namespace_processes(&child)) fences |= 1U << KILN_FENCE_PIDS;
     if (child > 0) guard(child);
     if (kiln_namespace_files(KILN_SANDBOX_FOLDER_BYTES, owner)) fences |= 1U << KILN_FENCE_FOLDER;
     return fences;

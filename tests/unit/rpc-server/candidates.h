@@ -16,7 +16,9 @@
 void candidate_artefact(const char *folder, const char *fault, double flops, kiln_strbuf *out);
 /* The reference blob for CANDIDATE_SEED, of an output that is `elements` long. */
 void candidate_reference(int64_t elements, kiln_strbuf *out);
-/* Canonical text of this machine's target, in `arena`. */
+/* Canonical text of what candidates are compiled for, in `arena`: this machine, or what main said.
+ */
 kiln_str candidate_target(kiln_arena *arena);
+void candidate_target_is(const char *text);
 
 #endif

@@ -6,14 +6,20 @@
 #include "base/file.h"
 #include "base/identity.h"
 
-static const char *the_objects, *the_tracker, *the_server;
+static const char *the_objects, *the_tracker, *the_server, *the_emulator;
 
-void fleet_take_arguments(int argc, char **argv) {
+bool fleet_take_arguments(int argc, char **argv) {
     assert_true(argc >= 4);
     the_objects = argv[1];
     the_tracker = argv[2];
     the_server = argv[3];
+    if (argc < 6) return true;
+    the_emulator = argv[4];
+    candidate_target_is(argv[5]);
+    return kiln_file_exists(the_server);
 }
+
+bool fleet_is_emulated(void) { return the_emulator != NULL; }
 
 /* ---- Connections ---- */
 
@@ -189,7 +195,8 @@ void fleet_start_tracker(fleet *f) {
 void fleet_start_server(fleet *f, const char *fail) {
     const char *state = kiln_arena_printf(&f->arena, "%s/server", f->folder);
     const char *log = kiln_arena_printf(&f->arena, "%s/server.log", f->folder);
-    const char *const argv[] = {the_server,
+    const char *const argv[] = {the_emulator ? the_emulator : the_server,
+                                the_server,
                                 "--tracker",
                                 f->address,
                                 "--state",
@@ -202,8 +209,10 @@ void fleet_start_server(fleet *f, const char *fail) {
                                 NULL};
     const char *const env[] = {kiln_arena_printf(&f->arena, "KILN_FAIL=%s", fail ? fail : ""),
                                NULL};
-    expect_ok(kiln_child_start(
-        &(kiln_child_options){.argv = argv, .env_extra = env, .error_path = log}, &f->server));
+    expect_ok(kiln_child_start(&(kiln_child_options){.argv = the_emulator ? argv : argv + 1,
+                                                     .env_extra = env,
+                                                     .error_path = log},
+                               &f->server));
 }
 
 void fleet_set_up(fleet *f, const char *slots) {

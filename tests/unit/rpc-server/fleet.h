@@ -43,9 +43,10 @@ typedef struct fleet {
     KILN_VEC(fleet_event) events; /* all of them, in the order in which they came */
 } fleet;
 
-/* What every program that has a fleet is started with: OBJECTS TRACKER RPC-SERVER. Called by main.
- */
-void fleet_take_arguments(int argc, char **argv);
+/* What every program that has a fleet is started with: OBJECTS TRACKER RPC-SERVER, and EMULATOR
+ * TARGET for a server of another processor. Called by main; false: that server is not built. */
+bool fleet_take_arguments(int argc, char **argv);
+bool fleet_is_emulated(void);
 /* Starts both programs and connects as client and tuner. `slots`: of the server; NULL: its default.
  */
 void fleet_set_up(fleet *f, const char *slots);

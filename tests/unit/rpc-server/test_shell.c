@@ -36,7 +36,7 @@ static void send_trial(fleet *f, const char *fault, uint32_t attempt, uint32_t w
 
 static const kiln_msg_trial_result *run_trial(fleet *f, const char *fault, uint32_t attempt) {
     /* Only what must end by its deadline gets a short one: the machine may be busy. */
-    send_trial(f, fault, attempt, strcmp(fault, "loops_for_ever") == 0 ? 100 : 60000);
+    send_trial(f, fault, attempt, strncmp(fault, "loops_", 6) == 0 ? 100 : 60000);
     const kiln_msg_trial_result *result = fleet_await_result(f, fault, attempt);
     assert_non_null(result);
     return result;
@@ -56,21 +56,44 @@ static void a_trial_is_measured_and_checked(void **state) {
     fleet_lease(f, 64);
     const kiln_msg_trial_result *result = run_trial(f, "honest", 1);
     if (result->outcome != KILN_OUTCOME_OK) fail_msg("%.*s", KILN_STR_ARG(result->text));
-    assert_true(result->checked && result->samples_ns.count >= 5 && result->peak_flops > 0);
+    assert_true(result->checked && result->samples_ns.count >= 5);
+    assert_true(result->peak_flops > 0 ||
+                fleet_is_emulated()); /* what bounds no kernel is not said */
     const uint32_t all = 1U << KILN_PHASE_LOAD | 1U << KILN_PHASE_WARM | 1U << KILN_PHASE_RUN |
                          1U << KILN_PHASE_CHECK;
     assert_int_equal(f->phases & all, all);
 }
 
+/* On every processor; test_hostile.c has those that want what an emulator does not fence in. */
 static void faults_get_their_outcome_and_the_board_goes_on(void **state) {
+    static const struct {
+        const char *fault;
+        kiln_outcome outcome;
+    } row[] = {
+        {"honest", KILN_OUTCOME_OK},
+        {"shares_its_work", KILN_OUTCOME_OK},
+        {"reads_nothing", KILN_OUTCOME_CRASH},
+        {"illegal_instruction", KILN_OUTCOME_CRASH},
+        {"fills_the_stack", KILN_OUTCOME_CRASH},
+        {"jumps_into_nothing", KILN_OUTCOME_CRASH},
+        {"jumps_into_its_data", KILN_OUTCOME_CRASH},
+        {"writes_after", KILN_OUTCOME_CRASH},
+        {"writes_before", KILN_OUTCOME_CRASH},
+        {"writes_its_input", KILN_OUTCOME_CRASH},
+        {"says_it_failed", KILN_OUTCOME_CRASH},
+        {"loops_for_ever", KILN_OUTCOME_TIMEOUT},
+        {"loops_in_prepare", KILN_OUTCOME_TIMEOUT},
+        {"loops_in_all_threads", KILN_OUTCOME_TIMEOUT},
+        {"half_of_it", KILN_OUTCOME_WRONG_RESULT},
+        {"right_once", KILN_OUTCOME_WRONG_RESULT},
+        {"skips_when_done", KILN_OUTCOME_WRONG_RESULT},
+        {"slightly_wrong", KILN_OUTCOME_WRONG_RESULT},
+        {"honest", KILN_OUTCOME_OK},
+    };
     fleet *f = *state;
     fleet_open_job(f);
     fleet_lease(f, 64);
-    expect(f, "reads_nothing", KILN_OUTCOME_CRASH);
-    expect(f, "loops_for_ever", KILN_OUTCOME_TIMEOUT);
-    expect(f, "starts_a_process", KILN_OUTCOME_CRASH);
-    expect(f, "right_once", KILN_OUTCOME_WRONG_RESULT);
-    expect(f, "honest", KILN_OUTCOME_OK);
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) expect(f, row[i].fault, row[i].outcome);
 }
 
 static void a_lease_and_an_unacknowledged_result_outlive_the_tracker(void **state) {
@@ -186,6 +209,7 @@ static void both_programs_stop_cleanly_when_asked(void **state) {
     assert_false(kiln_file_is_folder(kiln_arena_printf(&f->arena, "%s/server/run", f->folder)));
 }
 
+#define SKIPPED 77 /* as meson knows it */
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 static uint32_t count_cores(void) {
@@ -195,7 +219,7 @@ static uint32_t count_cores(void) {
 }
 
 int main(int argc, char **argv) {
-    fleet_take_arguments(argc, argv);
+    if (!fleet_take_arguments(argc, argv)) return SKIPPED;
     const struct CMUnitTest tests[] = {
         TEST(a_trial_is_measured_and_checked),
         TEST(faults_get_their_outcome_and_the_board_goes_on),

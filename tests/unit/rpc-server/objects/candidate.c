@@ -16,7 +16,9 @@ typedef struct job {
 int32_t kiln_prepare(kiln_kernel_tensor *const *args, const kiln_kernel_services *services);
 int32_t kiln_run(kiln_kernel_tensor *const *args, const kiln_kernel_services *services);
 
-/* System calls without a C library, as a hostile object would make them. */
+/* System calls without a C library, as a hostile object would make them. For other processors only
+ * candidates are compiled that make none. */
+#if defined(__x86_64__)
 static inline long call_system(long number, long a, long b, long c, long d, long e, long f) {
     long result;
     register long r10 __asm__("r10") = d;
@@ -28,6 +30,9 @@ static inline long call_system(long number, long a, long b, long c, long d, long
                      : "rcx", "r11", "memory");
     return result;
 }
+#else
+long call_system(long number, long a, long b, long c, long d, long e, long f);
+#endif
 
 static inline void work(const job *j, int64_t count) {
     for (int round = 0; round < ROUNDS; round++) {
@@ -64,7 +69,7 @@ static inline int32_t reads_nothing(const job *j) {
 
 static inline int32_t illegal_instruction(const job *j) {
     (void)j;
-    __asm__ volatile("ud2");
+    __builtin_trap();
     return 0;
 }
 

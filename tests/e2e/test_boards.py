@@ -53,7 +53,10 @@ def check_board(world, arch, qemu, key, target):
     assert row["device"].startswith("emulated"), row
     # What the emulator refuses is told, not assumed.
     contained = [line for line in board.log.read_text().splitlines() if "contained without" in line]
-    assert len(contained) == 1 and "seccomp" in contained[0] and "memory" in contained[0], contained
+    assert len(contained) == 1, contained
+    [row] = world.json("fleet", "show", row["node"], "--tracker", address)
+    for fence in ("pids", "memory", "seccomp"):
+        assert fence in row["missing"].split(",") and fence in contained[0], row
     board.terminate()
     world.ends(board)
 

@@ -145,6 +145,7 @@ static void verify_gone(void *context) {
         return;
     }
     c->ending = kiln_account_ending(&c->account, &c->exit, &c->arena);
+    kiln_wards_refill(&c->owner->wards); /* should the first attempt have been refused */
     end_run(c);
     /* The next one may start while this one is judged. */
     c->owner->options.handler->vacated(c->owner->options.context, c->slot, c->run);
@@ -254,7 +255,8 @@ static kiln_status send_order(cage *c, const kiln_msg_trial *trial) {
     int fd[KILN_INMATE_FDS_MAX];
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(fd); i++) fd[i] = -1;
     fd[KILN_INMATE_OUTPUTS] = c->lot.outputs_fd;
-    fd[KILN_INMATE_FOLDER] = c->ward.folder_fd;
+    /* A child with files of its own does not look at it. */
+    fd[KILN_INMATE_FOLDER] = c->ward.folder_fd >= 0 ? c->ward.folder_fd : c->lot.outputs_fd;
     kiln_status st = kiln_fail_at(KILN_FAIL_CAGE_ORDER);
     if (!st) st = kiln_lot_open_files(&c->lot, fd + KILN_INMATE_ARTEFACT);
     if (!st) st = kiln_inmate_send_order(c->ward.child.in_fd, &order, fd);

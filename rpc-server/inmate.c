@@ -12,6 +12,7 @@
 #include "rpc-server/cgroup.h"
 #include "rpc-server/sandbox.h"
 #include "rpc-server/talk.h"
+#include "rpc-server/zygote.h"
 
 /* A kernel under measurement. */
 typedef struct kernel {
@@ -175,16 +176,22 @@ static void open_pacer(inmate *self) {
     kiln_pacer_init(&self->pacer, self->pace_data.data);
 }
 
+static bool is_zygote(int argc, char **argv) {
+    return argc == 2 && strcmp(argv[1], "--children") == 0;
+}
+
 bool kiln_inmate_is_asked(int argc, char **argv) {
-    return (argc == 2 || argc == 3) && strcmp(argv[1], "--child") == 0;
+    return is_zygote(argc, argv) || ((argc == 2 || argc == 3) && strcmp(argv[1], "--child") == 0);
 }
 
 void kiln_inmate_main(int argc, char **argv) {
     static inmate self; /* large, and used to the end of the process */
-    const bool is_grouped = argc == 3 && kiln_cgroup_enter(argv[2]); /* with all that it starts */
+    open_pacer(&self);  /* before there are copies: they all read the same memory */
+    /* With all that it starts. */
+    const bool is_grouped =
+        is_zygote(argc, argv) ? kiln_zygote_serve() : argc == 3 && kiln_cgroup_enter(argv[2]);
     kiln_sandbox_confine(&self.sandbox);
     if (is_grouped) self.sandbox.fences |= 1U << KILN_FENCE_GROUP;
-    open_pacer(&self);
     self.note.code = self.sandbox.fences;
     say(&self, KILN_INMATE_READY);
     if (!kiln_inmate_read_order(KILN_SANDBOX_SOCKET, &self.order, self.fd)) kiln_sandbox_exit(0);

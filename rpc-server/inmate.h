@@ -1,6 +1,6 @@
-/* The contained child's side: one measurement in one process. The child is an exec'd copy of the
- * program (`kiln-rpc-server --child [GROUP]`) whose standard input is the socket of
- * rpc-server/talk.h. */
+/* The contained child's side: one measurement in one process, whose standard input is the socket of
+ * rpc-server/talk.h. The child is a copy of a zygote (`kiln-rpc-server --children`), or loads the
+ * program by itself (`kiln-rpc-server --child [GROUP]`). */
 #ifndef KILN_RPC_SERVER_INMATE_H
 #define KILN_RPC_SERVER_INMATE_H
 
@@ -8,10 +8,10 @@
 
 #include "base/macros.h"
 
-/* Whether a program was started as a contained child. */
+/* Whether a program was started as a contained child, or their zygote. */
 bool kiln_inmate_is_asked(int argc, char **argv);
-/* The child's whole life, by the same arguments: the control group that it goes into comes third,
- * where there is one. Never returns. */
+/* The whole life of either, by the same arguments: the control group that a child goes into comes
+ * third, where there is one. Never returns. */
 KILN_NORETURN void kiln_inmate_main(int argc, char **argv);
 
 #endif

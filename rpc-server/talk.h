@@ -24,7 +24,7 @@
 typedef enum kiln_inmate_fd {
     KILN_INMATE_OUTPUTS,  /* sealed memory: per kernel 2 * output_bytes, after the first call and
                              after the last */
-    KILN_INMATE_FOLDER,   /* its own empty folder */
+    KILN_INMATE_FOLDER,   /* an empty folder, for one without files of its own; else anything */
     KILN_INMATE_ARTEFACT, /* the first artefact's bytes, read-only; the others follow */
     KILN_INMATE_FDS_MAX = KILN_INMATE_ARTEFACT + KILN_INMATE_KERNELS_MAX
 } kiln_inmate_fd;

@@ -11,6 +11,7 @@
 
 #include "base/fail.h"
 #include "base/file.h"
+#include "base/macros.h"
 #include "rpc-server/sandbox.h"
 #include "rpc-server/talk.h"
 
@@ -19,17 +20,43 @@ static void close_fd(int *fd) {
     *fd = -1;
 }
 
+/* From a zygote that lives. */
+static kiln_status copy_zygote(kiln_wards *wards, const char *cgroup) {
+    kiln_child *process = &wards->zygote.process;
+    kiln_child_exit ignored;
+    kiln_status st = NULL;
+    if (kiln_child_ended(process, &ignored)) kiln_zygote_close(&wards->zygote);
+    if (!process->pid) st = kiln_zygote_open(&wards->zygote, wards->program);
+    if (!st) st = kiln_zygote_start(&wards->zygote, cgroup, &wards->spare);
+    if (st) kiln_zygote_close(&wards->zygote);
+    return st;
+}
+
+static kiln_status load_program(kiln_wards *wards, const char *cgroup) {
+    const char *const emulated[] = {wards->emulator, wards->program, "--child", cgroup, NULL};
+    const char *const *argv = wards->emulator ? emulated : emulated + 1;
+    return kiln_child_start(&(kiln_child_options){.argv = argv, .socket_in = true}, &wards->spare);
+}
+
 /* The next spare. */
 static kiln_status start_spare(kiln_wards *wards) {
     kiln_status st = kiln_fail_at(KILN_FAIL_CAGE_CHILD);
     if (st) return st;
     kiln_cgroup_create(&wards->cgroups, &wards->spare_cgroup);
     const char *cgroup = wards->spare_cgroup.folder[0] ? wards->spare_cgroup.folder : NULL;
-    const char *const emulated[] = {wards->emulator, wards->program, "--child", cgroup, NULL};
-    const char *const *argv = wards->emulator ? emulated : emulated + 1;
-    st = kiln_child_start(&(kiln_child_options){.argv = argv, .socket_in = true}, &wards->spare);
+    st = wards->copies ? copy_zygote(wards, cgroup) : load_program(wards, cgroup);
     if (st) kiln_cgroup_destroy(&wards->spare_cgroup);
     return st;
+}
+
+/* Whether a zygote can have copies here is tried, not assumed. */
+static kiln_status start_first(kiln_wards *wards) {
+    wards->copies = !wards->emulator && !KILN_SANITIZED;
+    kiln_status st = start_spare(wards);
+    if (!st || !wards->copies) return st;
+    kiln_status_free(st);
+    wards->copies = false;
+    return start_spare(wards);
 }
 
 static void open_cgroups(kiln_wards *wards) {
@@ -46,7 +73,7 @@ kiln_status kiln_wards_open(kiln_wards *wards) {
     if (st) return kiln_status_note(st, "folder for measurements");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     open_cgroups(wards);
-    st = start_spare(wards);
+    st = start_first(wards);
     if (!st) st = kiln_inmate_await_ready(wards->spare.in_fd, &wards->fences);
     /* Bounds of a group hold for who is in it. */
     if (wards->fences & 1U << KILN_FENCE_GROUP) wards->fences |= wards->cgroups.fences;
@@ -66,13 +93,14 @@ static void destroy_child(kiln_child *child, pid_t group, kiln_cgroup *cgroup) {
 
 void kiln_wards_close(kiln_wards *wards) {
     destroy_child(&wards->spare, wards->spare.pid, &wards->spare_cgroup);
+    kiln_zygote_close(&wards->zygote);
     kiln_cgroups_close(&wards->cgroups);
     if (wards->folder && kiln_file_is_folder(wards->folder))
         kiln_status_free(kiln_folder_remove(wards->folder)); /* the next start tries again */
 }
 
 void kiln_wards_refill(kiln_wards *wards) {
-    if (!wards->spare.pid) kiln_status_free(start_spare(wards));
+    if (!wards->spare.pid) kiln_status_free(start_spare(wards)); /* the next one tries again */
 }
 
 /* The waiting spare, or a new child. */
@@ -92,8 +120,7 @@ static kiln_status take_child(kiln_wards *wards, kiln_ward *ward) {
 }
 
 static kiln_status create_folder(kiln_ward *ward, char *path) {
-    kiln_status st = kiln_fail_at(KILN_FAIL_CAGE_FOLDER);
-    if (!st) st = kiln_folder_create(path, 0700);
+    kiln_status st = kiln_folder_create(path, 0700);
     if (st) return st;
     ward->folder = path;
     ward->folder_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -107,8 +134,10 @@ static kiln_status create_folder(kiln_ward *ward, char *path) {
 kiln_status kiln_ward_take(kiln_wards *wards, uint64_t run, kiln_arena *arena,
                            kiln_ward *out_ward) {
     *out_ward = KILN_WARD_NONE;
-    kiln_status st = create_folder(
-        out_ward, kiln_arena_printf(arena, "%s/run-%llu", wards->folder, (unsigned long long)run));
+    kiln_status st = kiln_fail_at(KILN_FAIL_CAGE_FOLDER);
+    if (!st && !(wards->fences & 1U << KILN_FENCE_FOLDER))
+        st = create_folder(out_ward, kiln_arena_printf(arena, "%s/run-%llu", wards->folder,
+                                                       (unsigned long long)run));
     if (!st) st = take_child(wards, out_ward);
     if (st) return st;
     out_ward->pidfd = pidfd_open(out_ward->child.pid, 0);

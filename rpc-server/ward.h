@@ -1,7 +1,8 @@
 /* Contained children as processes: each the leader of a group of its own, in a control group of its
- * own where there can be some, with a folder of its own that goes away with it. A spare waits
- * ready, so that starting a process does not cost measuring time. What they are told to do is
- * cage.c's affair. One thread. */
+ * own where there can be some; one that has no file system of its own gets an empty folder that
+ * goes away with it. A spare waits ready, so that starting a process does not cost measuring time.
+ * Children are copies of a zygote, or, where a process cannot copy itself so (under an emulator, or
+ * a sanitizer), each loads the program. What they are told to do is cage.c's affair. One thread. */
 #ifndef KILN_RPC_SERVER_WARD_H
 #define KILN_RPC_SERVER_WARD_H
 
@@ -12,12 +13,15 @@
 #include "base/arena.h"
 #include "base/child.h"
 #include "rpc-server/cgroup.h"
+#include "rpc-server/zygote.h"
 
 /* Where children come from. */
 typedef struct kiln_wards {
     const char *program, *folder; /* of the caller */
     const char *emulator;         /* that the program runs under; NULL: none */
     uint64_t memory_max;          /* of one child, where that can be bound */
+    kiln_zygote zygote;
+    bool copies; /* whether children are the zygote's copies */
     kiln_child spare;
     kiln_cgroups cgroups;
     kiln_cgroup spare_cgroup;
@@ -31,7 +35,7 @@ typedef struct kiln_ward {
     kiln_child child; /* in_fd: the socket of rpc-server/talk.h */
     pid_t group;      /* outlives child.pid, which is 0 once reaped */
     int pidfd;        /* readable when the child has ended */
-    int folder_fd;
+    int folder_fd;    /* -1: it has files of its own */
     char *folder;
     kiln_cgroup cgroup;
 } kiln_ward;
@@ -42,7 +46,8 @@ typedef struct kiln_ward {
 KILN_MUST_USE kiln_status kiln_wards_open(kiln_wards *wards);
 /* Ends the spare and removes the folder. Accepts one that was not opened. */
 void kiln_wards_close(kiln_wards *wards);
-/* The next spare. When it fails the next trial starts its own, or says why not. */
+/* The next spare, unless one waits. What a machine refuses now it may allow later: the next call
+ * tries again, and a trial that finds none starts its own, or says why not. */
 void kiln_wards_refill(kiln_wards *wards);
 
 /* The spare, or a new child, in `*out_ward`, which is released by the caller whatever comes.

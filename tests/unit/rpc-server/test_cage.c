@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -28,6 +29,7 @@ typedef struct fixture {
     char *folder, *program;
     kiln_slots slots;
     uint64_t run;
+    uint32_t children, descriptors; /* when nothing runs: the spare, and what it is a copy of */
     /* Of the run that is under way. */
     bool vacated, ended, died;
     double race_ns;
@@ -45,6 +47,15 @@ static uint32_t count_children(void) {
     fclose(file);
     uint32_t count = 0;
     for (size_t i = 0; i < size; i++) count += text[i] == ' ';
+    return count;
+}
+
+static uint32_t count_entries(const char *path) {
+    DIR *folder = opendir(path);
+    uint32_t count = 0;
+    assert_non_null(folder);
+    while (readdir(folder)) count++;
+    closedir(folder);
     return count;
 }
 
@@ -69,7 +80,7 @@ static void on_phase(void *context, uint32_t slot, uint64_t run, kiln_phase phas
 static void on_vacated(void *context, uint32_t slot, uint64_t run) {
     fixture *f = context;
     assert_true(slot == 0 && run == f->run && !f->ended);
-    assert_int_equal(count_children(), 1); /* the spare */
+    assert_true(count_children() <= f->children);
     f->vacated = true;
 }
 
@@ -105,6 +116,8 @@ static void create_cages(fixture *f, const kiln_executor *executor) {
                                  .handler = &handler,
                                  .context = f};
     expect_ok(kiln_cages_create(&options, &f->cages));
+    f->children = count_children();
+    f->descriptors = count_entries("/proc/self/fd");
 }
 
 static int set_up(void **state) {
@@ -150,18 +163,8 @@ static const char *write_reference(fixture *f, int64_t elements) {
     return path;
 }
 
-static uint32_t count_entries(const char *path) {
-    DIR *folder = opendir(path);
-    uint32_t count = 0;
-    assert_non_null(folder);
-    while (readdir(folder)) count++;
-    closedir(folder);
-    return count;
-}
-
 static void run_trial(fixture *f, const kiln_msg_trial *trial, const kiln_cage_blobs *blobs,
                       kiln_phase deadline_phase) {
-    uint32_t descriptors = count_entries("/proc/self/fd");
     f->run++;
     f->vacated = f->ended = f->died = false;
     f->phase = KILN_PHASE_NONE;
@@ -171,9 +174,10 @@ static void run_trial(fixture *f, const kiln_msg_trial *trial, const kiln_cage_b
     while (!f->ended && kiln_loop_run_once(f->loop)) {}
     assert_true(f->ended);
     kiln_timer_stop(f->deadline);
-    /* Nothing is left but the spare child and its socket, which were there before. */
-    assert_int_equal(count_entries("/proc/self/fd"), descriptors);
-    assert_int_equal(count_children(), 1);
+    /* Nothing is left but what was there before; a machine that refuses the next spare leaves less.
+     */
+    assert_true(count_entries("/proc/self/fd") <= f->descriptors);
+    assert_true(count_children() <= f->children);
     assert_int_equal(count_entries(kiln_arena_printf(&f->arena, "%s/run", f->folder)), 2);
 }
 
@@ -379,6 +383,26 @@ static void the_golden_kernel_passes(void **state) {
     assert_true(golden.best_ns > 0);
 }
 
+/* Kills all children and waits until they have ended; whose they are is left to find out. */
+static void kill_children(fixture *f) {
+    kiln_str pids;
+    expect_ok(kiln_file_read_system("/proc/thread-self/children", &f->arena, &pids));
+    for (uint64_t pid = 0; kiln_str_to_u64(kiln_str_cut(&pids, ' '), &pid);) {
+        siginfo_t ignored;
+        kill((pid_t)pid, SIGKILL);
+        assert_int_equal(waitid(P_PID, (id_t)pid, &ignored, WEXITED | WNOWAIT), 0);
+    }
+}
+
+static void children_that_are_killed_while_they_wait_are_replaced(void **state) {
+    fixture *f = *state;
+    for (int i = 0; i < 3; i++) {
+        kill_children(f);
+        run_candidate(f, "honest", KILN_PHASE_NONE);
+        expect_outcome(f, KILN_OUTCOME_OK, "");
+    }
+}
+
 static uint64_t resident_bytes(fixture *f) {
     kiln_str text;
     uint64_t pages = 0;
@@ -447,6 +471,7 @@ int main(int argc, char **argv) {
         TEST(what_does_not_link_is_a_link_error),
         TEST(a_reference_of_another_task_is_not_the_candidates_fault),
         TEST(the_golden_kernel_passes),
+        TEST(children_that_are_killed_while_they_wait_are_replaced),
         TEST(many_faults_leave_no_memory_behind),
     };
     return cmocka_run_group_tests_name("rpc-server/cage", tests, NULL, NULL);

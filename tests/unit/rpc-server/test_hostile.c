@@ -192,7 +192,7 @@ static kiln_str read_text(bench *b, const char *path) {
     return text;
 }
 
-/* When nothing runs there is one child, the spare, or its guard. */
+/* When nothing runs there are the spare, or its guard, and the zygote where there is one. */
 static uint32_t count_children(bench *b, const char *process) {
     kiln_str text = read_text(
         b, kiln_arena_printf(&b->fleet.arena, "%s/task/%d/children", process, b->fleet.server.pid));

@@ -192,7 +192,8 @@ static void a_killed_board_leaves_no_child(void **state) {
     for (uint64_t pid = 0; kiln_str_to_u64(kiln_str_cut(&children, ' '), &pid); count++)
         while (state_of(f, pid) != '\0' && state_of(f, pid) != 'Z') {
         } /* it dies with its parent; who reaps it is not ours */
-    assert_int_equal(count, 2); /* the one that measured, and the spare */
+    /* The one that measured, the spare, and the zygote where there is one. */
+    assert_in_range(count, 2, 3);
 }
 
 static void both_programs_stop_cleanly_when_asked(void **state) {

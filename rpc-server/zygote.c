@@ -1,0 +1,164 @@
+#include "rpc-server/zygote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/macros.h"
+
+#define ANSWER_MS 10000
+
+/* What travels with a request: the child's socket, and the folder of its control group. */
+enum { CHILD_SOCKET, CHILD_CGROUP, CHILD_FDS_MAX };
+
+typedef union request_control {
+    struct cmsghdr header;
+    char space[CMSG_SPACE(sizeof(int) * CHILD_FDS_MAX)];
+} request_control;
+
+typedef struct answer {
+    pid_t pid;
+    int error; /* of the system; 0: none */
+} answer;
+
+static void close_fd(int fd) {
+    if (fd >= 0) close(fd);
+}
+
+/* ---- The caller's side ---- */
+
+kiln_status kiln_zygote_open(kiln_zygote *zygote, const char *program) {
+    const char *const argv[] = {program, "--children", NULL};
+    return kiln_child_start(&(kiln_child_options){.argv = argv, .socket_in = true},
+                            &zygote->process);
+}
+
+void kiln_zygote_close(kiln_zygote *zygote) {
+    kiln_child_destroy(&zygote->process);
+    *zygote = (kiln_zygote){0};
+}
+
+static bool send_request(int socket, const int *fd, uint32_t fd_count) {
+    char byte = 0;
+    const size_t fd_bytes = sizeof *fd * fd_count;
+    request_control control = {.header = {.cmsg_len = CMSG_LEN(fd_bytes),
+                                          .cmsg_level = SOL_SOCKET,
+                                          .cmsg_type = SCM_RIGHTS}};
+    memcpy(CMSG_DATA(&control.header), fd, fd_bytes);
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = CMSG_SPACE(fd_bytes)};
+    return sendmsg(socket, &message, MSG_NOSIGNAL) == 1;
+}
+
+static kiln_status await_answer(int socket, pid_t *out_pid) {
+    answer got = {0};
+    struct pollfd ready = {.fd = socket, .events = POLLIN};
+    int count;
+    do count = poll(&ready, 1, ANSWER_MS);
+    while (count < 0 && errno == EINTR);
+    if (count == 0)
+        return KILN_ERROR(DEADLINE_EXCEEDED, "no contained child was started for %d ms", ANSWER_MS);
+    if (recv(socket, &got, sizeof got, MSG_DONTWAIT) != sizeof got)
+        return KILN_ERROR(UNAVAILABLE, "what starts contained children has ended");
+    if (got.error)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "starting a contained child: %s",
+                          strerror(got.error));
+    *out_pid = got.pid;
+    return NULL;
+}
+
+kiln_status kiln_zygote_start(const kiln_zygote *zygote, const char *cgroup,
+                              kiln_child *out_child) {
+    const int socket = zygote->process.in_fd;
+    int end[2] = {-1, -1}, cgroup_fd = -1;
+    pid_t pid = 0;
+    kiln_status st = NULL;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, end) != 0)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "a contained child's socket: %s", strerror(errno));
+    fcntl(end[1], F_SETFL, O_NONBLOCK);
+    if (cgroup) cgroup_fd = open(cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (cgroup && cgroup_fd < 0) st = KILN_ERROR(NOT_FOUND, "%s: %s", cgroup, strerror(errno));
+    const int fd[CHILD_FDS_MAX] = {[CHILD_SOCKET] = end[0], [CHILD_CGROUP] = cgroup_fd};
+    if (!st && !send_request(socket, fd, cgroup ? CHILD_FDS_MAX : CHILD_CGROUP))
+        st = KILN_ERROR(UNAVAILABLE, "what starts contained children has ended");
+    if (!st) st = await_answer(socket, &pid);
+    close_fd(cgroup_fd);
+    close_fd(end[0]);
+    if (st) {
+        close_fd(end[1]);
+        return st;
+    }
+    setpgid(pid, pid); /* it does the same; from here on either has */
+    *out_child = (kiln_child){.pid = pid, .in_fd = end[1], .out_fd = -1, .error_fd = -1};
+    return NULL;
+}
+
+/* ---- The zygote's side ---- */
+
+/* How many descriptors came; 0: the caller is gone. */
+static uint32_t receive_request(int fd[CHILD_FDS_MAX]) {
+    char byte;
+    request_control control;
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    ssize_t size;
+    do size = recvmsg(STDIN_FILENO, &message, MSG_CMSG_CLOEXEC);
+    while (size < 0 && errno == EINTR);
+    const struct cmsghdr *passed = CMSG_FIRSTHDR(&message);
+    if (size != 1 || !passed) return 0;
+    const size_t bytes = passed->cmsg_len - CMSG_LEN(0);
+    memcpy(fd, CMSG_DATA(passed), bytes);
+    return (uint32_t)(bytes / sizeof *fd);
+}
+
+/* As fork() does, but as a child of our caller, and in that control group from its beginning. The C
+ * library keeps the number of its thread where the kernel was told, and finds the new one there. */
+static pid_t copy_self(int cgroup_fd) {
+    uint64_t thread = 0;
+    struct clone_args args = {.flags = CLONE_PARENT};
+    if (prctl(PR_GET_TID_ADDRESS, &thread) == 0 && thread) {
+        args.flags |= CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID;
+        args.child_tid = thread;
+    }
+    if (cgroup_fd >= 0) {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = (uint64_t)cgroup_fd;
+    }
+    return (pid_t)syscall(SYS_clone3, &args, sizeof args);
+}
+
+static void take_socket(const int *fd, uint32_t fd_count) {
+    setpgid(0, 0);
+    dup2(fd[CHILD_SOCKET], STDIN_FILENO);
+    for (uint32_t i = 0; i < fd_count; i++) close(fd[i]);
+}
+
+bool kiln_zygote_serve(void) {
+    kiln_child_die_with_parent();
+    for (;;) {
+        int fd[CHILD_FDS_MAX] = {-1, -1};
+        const uint32_t fd_count = receive_request(fd);
+        if (fd_count == 0) _exit(0);
+        const pid_t pid = copy_self(fd[CHILD_CGROUP]);
+        if (pid == 0) {
+            take_socket(fd, fd_count);
+            return fd_count == CHILD_FDS_MAX;
+        }
+        const answer told = {pid, pid < 0 ? errno : 0};
+        if (send(STDIN_FILENO, &told, sizeof told, MSG_NOSIGNAL) != sizeof told) _exit(0);
+        for (uint32_t i = 0; i < fd_count; i++) close(fd[i]);
+    }
+}

@@ -11,6 +11,8 @@
 #include "base/vec.h"
 #include "rpc-server/discover.h"
 
+#define OWN_LABELS 2 /* peak_gflops, builds */
+
 typedef KILN_VEC(kiln_msg_label) label_list;
 
 static void add_label(kiln_arena *arena, label_list *labels, const char *key, const char *value) {
@@ -27,8 +29,9 @@ static kiln_status parse_labels(const char *text, kiln_arena *arena, label_list 
             value.size > KILN_MESSAGES_KEY)
             return KILN_ERROR(INVALID_ARGUMENT, "label \"%.*s\" is not of the form name=value",
                               KILN_STR_ARG(item));
-        if (labels->count == KILN_MESSAGES_LABELS - 1)
-            return KILN_ERROR(INVALID_ARGUMENT, "more than %d labels", KILN_MESSAGES_LABELS - 1);
+        if (labels->count == KILN_MESSAGES_LABELS - OWN_LABELS)
+            return KILN_ERROR(INVALID_ARGUMENT, "more than %d labels",
+                              KILN_MESSAGES_LABELS - OWN_LABELS);
         add_label(arena, labels, kiln_str_dup(arena, key), kiln_str_dup(arena, value));
     }
     return NULL;
@@ -93,6 +96,7 @@ kiln_status kiln_board_describe(const kiln_board_options *options, kiln_arena *a
 
     add_label(arena, &labels, "peak_gflops",
               kiln_arena_printf(arena, "%.1f", options->peak_flops / 1e9));
+    if (options->builds) add_label(arena, &labels, KILN_LABEL_BUILDS, options->builds);
     uint32_t core[KILN_EXECUTOR_CORES_MAX];
     kiln_board_cores(core, KILN_EXECUTOR_CORES_MAX);
     const char *key = options->key ? options->key : kiln_arena_printf(arena, "%s", system.nodename);

@@ -16,11 +16,12 @@ typedef struct kiln_board_options {
     double peak_flops;             /* of one core; goes into the labels */
     const char *emulator;          /* that this program runs under; NULL: none */
     uint32_t slots;                /* 0: one */
+    const char *builds;            /* codegen version with which it builds; NULL: it does not */
     const char *root; /* of /proc and /sys (rpc-server/discover.h); NULL: this machine's */
 } kiln_board_options;
 
-/* BOARD_UP without `running` and `missing`. The label `peak_gflops` is added to the given
- * ones. INVALID_ARGUMENT: a label is not k=v. */
+/* BOARD_UP without `running` and `missing`. The labels `peak_gflops` and, of one that builds,
+ * `builds` are added to the given ones. INVALID_ARGUMENT: a label is not k=v. */
 KILN_MUST_USE kiln_status kiln_board_describe(const kiln_board_options *options, kiln_arena *arena,
                                               kiln_msg_board_up *out_board);
 

@@ -7,10 +7,13 @@
 #include "rpc-server/doctor.h"
 #include "rpc-server/inmate.h"
 #include "rpc-server/shell.h"
+#include "rpc-server/workshop.h"
+
+#define ALL UINT64_MAX
 
 typedef struct options {
     const char *tracker, *key, *labels, *state, *executor, *power_cycle, *key_file, *cluster;
-    uint64_t slots;
+    uint64_t slots, builders;
     bool insecure, doctor;
 } options;
 
@@ -33,7 +36,11 @@ static kiln_status fill(const options *o, kiln_arena *process, kiln_server_shell
                                       .labels = o->labels,
                                       .emulator = kiln_proc_emulator(process),
                                       .slots = (uint32_t)KILN_MIN(o->slots, UINT32_MAX)};
-    if (o->cluster) st = kiln_board_enter_cluster(o->cluster, process);
+    out->builders = out->board.emulator ? 0 : o->builders; /* they are started without it */
+    if (o->builders != ALL && !kiln_workshop_codegen())
+        st = KILN_ERROR(INVALID_ARGUMENT, "--builders: this kiln-rpc-server has no compiler; it is "
+                                          "built with one by -Dserver_build=enabled");
+    if (!st && o->cluster) st = kiln_board_enter_cluster(o->cluster, process);
     if (st || !o->executor) return st;
     out->board.executor = kiln_executor_find(kiln_str_from(o->executor));
     return out->board.executor
@@ -61,9 +68,10 @@ static kiln_status run(const void *given, kiln_arena *process) {
 }
 
 int main(int argc, char **argv) {
-    /* A contained child is this program again; it takes no other option. */
+    /* A contained child is this program again; it takes no other option. So is a builder. */
     if (kiln_inmate_is_asked(argc, argv)) kiln_inmate_main(argc, argv);
-    options o = {0};
+    if (kiln_workshop_is_asked(argc, argv)) return kiln_workshop_main(argc, argv);
+    options o = {.builders = ALL};
     const kiln_opt option[] = {
         {"tracker", KILN_OPT_TEXT, &o.tracker, "ADDR",
          "where the tracker listens: HOST:PORT or unix:PATH; ADDR,ADDR: or those that stand by"},
@@ -79,6 +87,10 @@ int main(int argc, char **argv) {
         {"slots", KILN_OPT_COUNT, &o.slots, "N",
          "trials at once, each on cores of its own; they time one after the other where they would "
          "disturb each other (default 1)"},
+        {"builders", KILN_OPT_COUNT, &o.builders, "N",
+         "processes that build candidates, where this program has a compiler (default: one for "
+         "each "
+         "core that nothing is timed on)"},
         {"power-cycle", KILN_OPT_TEXT, &o.power_cycle, "COMMAND",
          "switches this board off and on; run when nothing else helps"},
         {"key-file", KILN_OPT_TEXT, &o.key_file, "F",

@@ -123,7 +123,8 @@ static void on_cancel(kiln_server *s, const kiln_msg_cancel *cancel) {
         if (!whole_lease && !kiln_str_equal(e->trial.trial, cancel->id)) continue;
         if (e->state == KILN_ENTRY_RUNNING)
             kiln_server_kill(s, e, KILN_OUTCOME_INFRA, "cancelled");
-        else if (e->state == KILN_ENTRY_FETCHING || e->state == KILN_ENTRY_READY)
+        else if (e->state == KILN_ENTRY_FETCHING || e->state == KILN_ENTRY_BUILDING ||
+                 e->state == KILN_ENTRY_READY)
             kiln_server_fail(s, e, KILN_OUTCOME_INFRA, "cancelled");
     }
 }
@@ -207,6 +208,7 @@ void kiln_server_step(kiln_server *s, uint64_t now_ns, const kiln_server_event *
     case KILN_SERVER_CLOSED: on_closed(s); break;
     case KILN_SERVER_MESSAGE: on_message(s, event->message); break;
     case KILN_SERVER_FETCHED: kiln_server_on_fetched(s, event); break;
+    case KILN_SERVER_BUILT: kiln_server_on_built(s, event); break;
     case KILN_SERVER_LOADED: kiln_server_on_loaded(s, event); break;
     case KILN_SERVER_PHASE: kiln_server_on_phase(s, event); break;
     case KILN_SERVER_VACATED:
@@ -258,7 +260,8 @@ kiln_server_counts kiln_server_counts_of(const kiln_server *s) {
     kiln_server_counts counts = {.sick = is_sick(s)};
     for (uint32_t i = 0; i < s->entry.count; i++) {
         const kiln_server_entry *e = s->entry.data[i];
-        counts.waiting += e->state == KILN_ENTRY_FETCHING || e->state == KILN_ENTRY_READY;
+        counts.waiting += e->state == KILN_ENTRY_FETCHING || e->state == KILN_ENTRY_BUILDING ||
+                          e->state == KILN_ENTRY_READY;
         counts.running += kiln_server_has_child(e) || e->state == KILN_ENTRY_JUDGING;
         counts.kept += e->state == KILN_ENTRY_KEPT;
     }

@@ -13,6 +13,8 @@
  * makes the board sick: nothing is measured beside a stray process.
  * - The board checks itself (rpc-server/health.h) with nothing else running; until it passes no
  * trial starts.
+ * - A trial that brings a recipe instead of an artefact is built when its blobs are there, beside
+ * whatever is measured; it has no slot before it is built.
  * - A result is kept, and sent again, until TRIAL_ACK, LEASE_LOST or a newer lease on its slot. */
 #ifndef KILN_RPC_SERVER_SERVER_H
 #define KILN_RPC_SERVER_SERVER_H
@@ -49,13 +51,15 @@ typedef struct kiln_server_options {
 } kiln_server_options;
 
 typedef enum kiln_server_event_kind {
-    KILN_SERVER_OPENED,   /* the dialled connection is open */
-    KILN_SERVER_CLOSED,   /* it closed, or could not be made */
-    KILN_SERVER_MESSAGE,  /* message from the tracker */
-    KILN_SERVER_FETCHED,  /* digest, failure: a FETCH action is done */
-    KILN_SERVER_LOADED,   /* slot, run: the child is ready to time; it waits for TIME */
-    KILN_SERVER_PHASE,    /* slot, run, phase: the child entered a phase */
-    KILN_SERVER_VACATED,  /* slot, run: the child is gone; FINISHED or DIED is still to come */
+    KILN_SERVER_OPENED,  /* the dialled connection is open */
+    KILN_SERVER_CLOSED,  /* it closed, or could not be made */
+    KILN_SERVER_MESSAGE, /* message from the tracker */
+    KILN_SERVER_FETCHED, /* digest, failure: a FETCH action is done */
+    KILN_SERVER_BUILT,   /* run, outcome, built, spent_ns, text: a BUILD is over; the artefact is in
+                            the store when the outcome is OK */
+    KILN_SERVER_LOADED,  /* slot, run: the child is ready to time; it waits for TIME */
+    KILN_SERVER_PHASE,   /* slot, run, phase: the child entered a phase */
+    KILN_SERVER_VACATED, /* slot, run: the child is gone; FINISHED or DIED is still to come */
     KILN_SERVER_FINISHED, /* slot, run, result: the child ended by itself with a result; it is gone
                            */
     KILN_SERVER_DIED, /* slot, run, text: the child is gone without a result (crash, or after KILL)
@@ -76,7 +80,10 @@ typedef struct kiln_server_event {
     uint64_t run; /* of START: events of an older run are ignored */
     kiln_phase phase;
     const kiln_msg_trial_result *result; /* trial, attempt and lease are filled by the machine */
-    const char *text;                    /* DIED: "signal 11 in kiln_run", ... */
+    const char *text;                    /* DIED: "signal 11 in kiln_run", ... BUILT: why not */
+    kiln_outcome outcome;
+    const kiln_msg_built *built;
+    uint64_t spent_ns;
     const kiln_msg_env *env;
 } kiln_server_event;
 
@@ -85,6 +92,9 @@ typedef enum kiln_server_action_kind {
     KILN_SERVER_HANG_UP, /* close the connection; CLOSED need not follow */
     KILN_SERVER_SEND,    /* message to the tracker; dropped when there is no connection */
     KILN_SERVER_FETCH,   /* bring blob `digest` into the store; FETCHED follows, whatever happens */
+    KILN_SERVER_BUILD,   /* build the recipe of `trial` as `run`, within `deadline_ns` from when a
+                            builder takes it; the program is in the store. BUILT follows, whatever
+                            happens. */
     KILN_SERVER_START, /* start the contained child for `trial` in `slot` as `run`; its blobs are in
                           the store. LOADED when it waits, PHASE events, perhaps VACATED, then
                           FINISHED or DIED follow. */
@@ -103,6 +113,7 @@ typedef struct kiln_server_action {
     uint32_t slot;
     uint64_t run; /* unique number of this start */
     const kiln_msg_trial *trial;
+    uint64_t deadline_ns;
     bool waits;       /* START: the child waits for TIME when it is linked; else it goes on */
     const char *text; /* POWER_CYCLE: why */
 } kiln_server_action;

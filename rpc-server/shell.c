@@ -17,6 +17,7 @@
 #include "rpc-server/runs.h"
 #include "rpc-server/server.h"
 #include "rpc-server/uplink.h"
+#include "rpc-server/workshop.h"
 
 /* Longest wait for what runs when asked to stop. */
 #define DRAIN_NS (UINT64_C(10) * KILN_NS_PER_S)
@@ -41,6 +42,7 @@ struct kiln_server_shell {
     kiln_blob_store *store;
     kiln_uplink *uplink;
     kiln_runs *runs;
+    kiln_workshop *workshop; /* NULL: nothing is built here */
     kiln_power *power;
 };
 
@@ -67,6 +69,10 @@ static void post(void *context, const kiln_server_event *event) {
         copy.result = &keep_message(shell, &(kiln_message){.type = KILN_MSG_TRIAL_RESULT,
                                                            .trial_result = *event->result})
                            ->trial_result;
+    if (event->built)
+        copy.built = &keep_message(shell, &(kiln_message){.type = KILN_MSG_TRIAL_RESULT,
+                                                          .trial_result.built = *event->built})
+                          ->trial_result.built;
     if (event->env)
         copy.env = &keep_message(shell, &(kiln_message){.type = KILN_MSG_BOARD_STATE,
                                                         .board_state.env = *event->env})
@@ -138,12 +144,23 @@ static void on_fetched(void *context, const kiln_digest *digest, const char *fai
 
 static const kiln_uplink_handler uplink_handler = {on_opened, on_message, on_closed, on_fetched};
 
+static void build(kiln_server_shell *shell, const kiln_server_action *action) {
+    if (shell->workshop)
+        kiln_workshop_build(shell->workshop, action);
+    else
+        post(shell, &(kiln_server_event){.kind = KILN_SERVER_BUILT,
+                                         .run = action->run,
+                                         .outcome = KILN_OUTCOME_INFRA,
+                                         .text = "this server builds no candidates"});
+}
+
 static void carry_out(kiln_server_shell *shell, const kiln_server_action *action) {
     switch (action->kind) {
     case KILN_SERVER_DIAL: kiln_uplink_dial(shell->uplink); break;
     case KILN_SERVER_HANG_UP: kiln_uplink_hang_up(shell->uplink); break;
     case KILN_SERVER_SEND: kiln_uplink_send(shell->uplink, &action->message); break;
     case KILN_SERVER_FETCH: kiln_uplink_fetch(shell->uplink, &action->digest); break;
+    case KILN_SERVER_BUILD: build(shell, action); break;
     case KILN_SERVER_START: kiln_runs_start(shell->runs, action); break;
     case KILN_SERVER_TIME: kiln_runs_time(shell->runs, action); break;
     case KILN_SERVER_KILL: kiln_runs_kill(shell->runs, action); break;
@@ -191,11 +208,29 @@ static kiln_status open_state(kiln_server_shell *shell) {
     return st ? st : kiln_blob_store_open(&blobs, &shell->store);
 }
 
+/* Builders come from this process, and stay off the cores that it leaves. */
+static void open_workshop(kiln_server_shell *shell) {
+    const kiln_server_shell_options *own = &shell->options;
+    const uint64_t most =
+        KILN_MIN(kiln_slots_spare_cores(&shell->slots), KILN_WORKSHOP_BUILDERS_MAX);
+    const kiln_workshop_options options = {.loop = shell->loop,
+                                           .program = own->program,
+                                           .builders = (uint32_t)KILN_MIN(own->builders, most),
+                                           .store = shell->store,
+                                           .post = post,
+                                           .context = shell};
+    shell->workshop = kiln_workshop_create(&options);
+    if (!shell->workshop) return;
+    shell->options.board.builds = kiln_workshop_codegen();
+    kiln_log(KILN_LOG_INFO, "builds candidates with codegen version %s", kiln_workshop_codegen());
+}
+
 static kiln_status share_cores(kiln_server_shell *shell) {
     uint32_t core[KILN_EXECUTOR_CORES_MAX];
     const uint32_t count = kiln_board_cores(core, KILN_EXECUTOR_CORES_MAX);
     kiln_status st = kiln_slots_share(core, count, KILN_MAX(shell->options.board.slots, 1),
                                       "/sys/devices/system", &shell->slots);
+    if (!st) open_workshop(shell);
     if (!st) st = kiln_board_describe(&shell->options.board, &shell->arena, &shell->board);
     if (!st) kiln_slots_leave(&shell->slots);
     return st;
@@ -284,6 +319,7 @@ void kiln_server_shell_destroy(kiln_server_shell *shell) {
     if (!shell) return;
     if (shell->uplink) kiln_uplink_hang_up(shell->uplink);
     kiln_runs_destroy(shell->runs);
+    kiln_workshop_destroy(shell->workshop);
     kiln_power_destroy(shell->power);
     kiln_timer_destroy(shell->soon);
     kiln_timer_destroy(shell->tick);

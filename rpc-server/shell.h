@@ -21,6 +21,8 @@ typedef struct kiln_server_shell_options {
     bool insecure;
     const char *state_folder, *program;
     const char *power_cycle; /* rpc-server/power.h; NULL: none */
+    uint64_t builders; /* of a server with a compiler; more than there are cores that nothing is
+                          timed on are not used, so that they do not disturb */
     kiln_board_options board;
 } kiln_server_shell_options;
 

@@ -63,10 +63,22 @@ uint32_t kiln_slots_cores(const kiln_slots *slots, uint32_t slot, uint32_t threa
     return count;
 }
 
-void kiln_slots_leave(const kiln_slots *slots) {
+/* Cores of this process without those that are timed on. */
+static cpu_set_t spare_cores(const kiln_slots *slots) {
     cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0) return;
+    CPU_ZERO(&set);
+    sched_getaffinity(0, sizeof set, &set);
     for (uint32_t i = 0; i < slots->count; i++) CPU_CLR(slots->slot[i].core[0], &set);
+    return set;
+}
+
+uint32_t kiln_slots_spare_cores(const kiln_slots *slots) {
+    const cpu_set_t set = spare_cores(slots);
+    return (uint32_t)CPU_COUNT(&set);
+}
+
+void kiln_slots_leave(const kiln_slots *slots) {
+    const cpu_set_t set = spare_cores(slots);
     if (CPU_COUNT(&set) > 0 && sched_setaffinity(0, sizeof set, &set) != 0)
         kiln_log(KILN_LOG_DEBUG, "cannot leave the measuring cores");
 }

@@ -37,6 +37,8 @@ KILN_MUST_USE kiln_status kiln_slots_share(const uint32_t *core, uint32_t core_c
  * many; at least 1. */
 uint32_t kiln_slots_cores(const kiln_slots *slots, uint32_t slot, uint32_t threads,
                           uint32_t out_core[KILN_EXECUTOR_CORES_MAX]);
+/* How many cores this process may use that nothing is timed on. */
+uint32_t kiln_slots_spare_cores(const kiln_slots *slots);
 /* Keeps this process, the threads it starts from now on and its children until they are pinned off
  * the cores that are timed on, where there are others. */
 void kiln_slots_leave(const kiln_slots *slots);

@@ -7,6 +7,7 @@
 
 typedef enum kiln_server_entry_state {
     KILN_ENTRY_FETCHING, /* blobs are missing */
+    KILN_ENTRY_BUILDING, /* its recipe is */
     KILN_ENTRY_READY,    /* waits for its slot */
     KILN_ENTRY_RUNNING,
     KILN_ENTRY_KILLING, /* its child was told to die and is not gone yet */
@@ -14,7 +15,8 @@ typedef enum kiln_server_entry_state {
     KILN_ENTRY_KEPT,    /* has its result, which nobody acknowledged */
 } kiln_server_entry_state;
 
-/* Blobs of a trial: the reference, its artefact, those of its rivals. */
+/* Blobs of a trial: the reference, its artefact or the program of its recipe, those of its rivals.
+ */
 #define KILN_ENTRY_BLOBS_MAX (2u + KILN_MESSAGES_RIVALS)
 
 /* A trial that we have heard of and may not forget. */
@@ -26,7 +28,8 @@ typedef struct kiln_server_entry {
     bool have[KILN_ENTRY_BLOBS_MAX], fetching[KILN_ENTRY_BLOBS_MAX];
     uint32_t fetch_failures;
     uint64_t fetch_again_ns; /* 0: not due */
-    uint64_t run;
+    uint64_t run;            /* of its build, then of its child */
+    kiln_msg_built built;
     kiln_phase phase;
     bool waits;                              /* RUNNING: linked, and not told to time yet */
     uint64_t phase_since_ns, phase_until_ns; /* deadline of phase; of dying, when killing */
@@ -69,6 +72,7 @@ void kiln_server_forget(kiln_server *s, kiln_server_entry *e);
 /* Brings what is missing and not on its way. */
 void kiln_server_fetch(kiln_server *s, kiln_server_entry *e);
 void kiln_server_on_fetched(kiln_server *s, const kiln_server_event *event);
+void kiln_server_on_built(kiln_server *s, const kiln_server_event *event);
 /* Lets children time whose turn it is, and starts what is ready where the slot is free and the
  * board is well; also the board's self-check. */
 void kiln_server_start(kiln_server *s);

@@ -114,6 +114,7 @@ static void keep_result(kiln_server *s, kiln_server_entry *e, const kiln_msg_tri
     kept->attempt = e->trial.attempt;
     kept->lease = e->trial.lease;
     kept->phase = e->phase;
+    kept->built = e->built;
     if (kept->text.size > KILN_MESSAGES_PROSE) kept->text.size = KILN_MESSAGES_PROSE;
     if (!kept->blame) kept->blame = kiln_outcome_blame((kiln_outcome)kept->outcome);
     /* The child times its phases better than we do; fetching and building are ours, and what it did
@@ -127,7 +128,9 @@ static void keep_result(kiln_server *s, kiln_server_entry *e, const kiln_msg_tri
         .run = told.run ? told.run : e->spent_ns.run,
         .check = told.check ? told.check : e->spent_ns.check,
     };
-    kiln_health_ended(&s->health, (kiln_outcome)kept->outcome, (kiln_blame)kept->blame, s->now_ns);
+    if (e->phase != KILN_PHASE_BUILD) /* compiling says nothing of what is measured with */
+        kiln_health_ended(&s->health, (kiln_outcome)kept->outcome, (kiln_blame)kept->blame,
+                          s->now_ns);
     e->result = kiln_message_copy(&message, &e->arena).trial_result;
     e->state = KILN_ENTRY_KEPT;
     kiln_server_send_result(s, e);
@@ -143,9 +146,12 @@ void kiln_server_fail(kiln_server *s, kiln_server_entry *e, kiln_outcome outcome
 
 static uint32_t blob_count(const kiln_server_entry *e) { return 2 + e->trial.rivals.count; }
 
+static bool has_recipe(const kiln_server_entry *e) { return e->trial.recipe.trace.size > 0; }
+
 static const kiln_msg_blob_ref *blob_of(const kiln_server_entry *e, uint32_t which) {
     if (which == 0) return &e->trial.reference;
-    return which == 1 ? &e->trial.artefact : &e->trial.rivals.item[which - 2];
+    if (which > 1) return &e->trial.rivals.item[which - 2];
+    return has_recipe(e) ? &e->trial.recipe.program : &e->trial.artefact;
 }
 
 static bool have_blobs(const kiln_server_entry *e) {
@@ -163,6 +169,53 @@ void kiln_server_fetch(kiln_server *s, kiln_server_entry *e) {
         action->size = blob_of(e, which)->size;
         e->fetching[which] = true;
     }
+}
+
+static kiln_msg_trial *copy_trial(kiln_server *s, const kiln_server_entry *e) {
+    kiln_message message = {.type = KILN_MSG_TRIAL, .trial = e->trial};
+    kiln_msg_trial *trial = KILN_ARENA_NEW(&s->actions->arena, kiln_msg_trial);
+    *trial = kiln_message_copy(&message, &s->actions->arena).trial;
+    return trial;
+}
+
+/* Its blobs are there. */
+static void go_on(kiln_server *s, kiln_server_entry *e) {
+    if (!has_recipe(e)) {
+        e->state = KILN_ENTRY_READY;
+        return;
+    }
+    e->state = KILN_ENTRY_BUILDING;
+    e->run = ++s->last_run;
+    enter_phase(s, e, KILN_PHASE_BUILD);
+    kiln_server_action *action = kiln_server_act(s, KILN_SERVER_BUILD);
+    action->run = e->run;
+    action->trial = copy_trial(s, e);
+    action->deadline_ns = deadline_ns(&e->trial.deadlines_ms, KILN_PHASE_BUILD);
+}
+
+static kiln_server_entry *find_build(kiln_server *s, uint64_t run) {
+    for (uint32_t i = 0; i < s->entry.count; i++) {
+        kiln_server_entry *e = s->entry.data[i];
+        if (e->state == KILN_ENTRY_BUILDING && e->run == run) return e;
+    }
+    return NULL;
+}
+
+/* Waiting, for a builder or a slot, is no part of the build. */
+void kiln_server_on_built(kiln_server *s, const kiln_server_event *event) {
+    kiln_server_entry *e = find_build(s, event->run);
+    if (!e) return; /* nobody wants it any more */
+    e->phase_since_ns = s->now_ns;
+    e->spent_ns.build = event->spent_ns;
+    if (event->outcome != KILN_OUTCOME_OK) {
+        kiln_server_fail(s, e, event->outcome, event->text ? event->text : "");
+        return;
+    }
+    kiln_message told = {.type = KILN_MSG_TRIAL_RESULT, .trial_result.built = *event->built};
+    e->built = kiln_message_copy(&told, &e->arena).trial_result.built;
+    e->trial.artefact = e->built.artefact;
+    e->phase = KILN_PHASE_NONE;
+    e->state = KILN_ENTRY_READY;
 }
 
 /* A fetch that fails once may have lost its connection, which we hear of only next; one that fails
@@ -183,7 +236,7 @@ void kiln_server_on_fetched(kiln_server *s, const kiln_server_event *event) {
             else
                 e->fetch_again_ns = s->now_ns + FETCH_RETRY_NS;
         }
-        if (e->state == KILN_ENTRY_FETCHING && have_blobs(e)) e->state = KILN_ENTRY_READY;
+        if (e->state == KILN_ENTRY_FETCHING && have_blobs(e)) go_on(s, e);
     }
 }
 
@@ -231,12 +284,9 @@ static void start(kiln_server *s, kiln_server_entry *e) {
     e->run = ++s->last_run;
     enter_phase(s, e, KILN_PHASE_LOAD);
     kiln_server_action *action = kiln_server_act(s, KILN_SERVER_START);
-    kiln_message message = {.type = KILN_MSG_TRIAL, .trial = e->trial};
-    kiln_msg_trial *trial = KILN_ARENA_NEW(&s->actions->arena, kiln_msg_trial);
-    *trial = kiln_message_copy(&message, &s->actions->arena).trial;
     action->slot = e->trial.slot;
     action->run = e->run;
-    action->trial = trial;
+    action->trial = copy_trial(s, e);
     action->waits = s->disturbs[e->trial.slot] != 0;
 }
 
@@ -317,7 +367,8 @@ void kiln_server_on_loaded(kiln_server *s, const kiln_server_event *event) {
 void kiln_server_on_phase(kiln_server *s, const kiln_server_event *event) {
     kiln_server_entry *e = find_run(s, event->slot, event->run);
     if (!e || e->state != KILN_ENTRY_RUNNING) return;
-    if (event->phase > e->phase && event->phase < KILN_PHASE_COUNT) enter_phase(s, e, event->phase);
+    if (event->phase > e->phase && event->phase <= KILN_PHASE_CHECK)
+        enter_phase(s, e, event->phase);
 }
 
 /* Nothing of a child is left beside the next measurement, unless another one does not die. */
@@ -361,6 +412,7 @@ void kiln_server_tick_entry(kiln_server *s, kiln_server_entry *e) {
                  s->link.state == KILN_LINK_UP)
             kiln_server_fetch(s, e);
         break;
+    case KILN_ENTRY_BUILDING: /* its builder has a deadline */
     case KILN_ENTRY_READY:
     case KILN_ENTRY_JUDGING: break;
     case KILN_ENTRY_RUNNING:
@@ -387,6 +439,7 @@ uint64_t kiln_server_entry_next_ns(const kiln_server *s, const kiln_server_entry
     case KILN_ENTRY_RUNNING: return e->phase_until_ns;
     case KILN_ENTRY_KILLING: return s->health.stray ? UINT64_MAX : e->phase_until_ns;
     case KILN_ENTRY_KEPT: return linked ? e->resend_ns : UINT64_MAX;
+    case KILN_ENTRY_BUILDING:
     case KILN_ENTRY_READY:
     case KILN_ENTRY_JUDGING: break;
     }

@@ -43,6 +43,17 @@ static void a_board_says_what_it_is(void **state) {
     kiln_arena_deinit(&arena);
 }
 
+static void a_board_that_builds_says_with_what(void **state) {
+    kiln_board_options options = {.key = "desk", .labels = "room=2"};
+    kiln_msg_board_up board;
+    expect_ok(kiln_board_describe(&options, *state, &board));
+    assert_null(label(*state, &board, KILN_LABEL_BUILDS));
+    options.builds = "1-llvm0";
+    expect_ok(kiln_board_describe(&options, *state, &board));
+    assert_string_equal(label(*state, &board, KILN_LABEL_BUILDS), "1-llvm0");
+    assert_string_equal(label(*state, &board, "room"), "2");
+}
+
 static void an_emulated_board_never_looks_like_a_real_one(void **state) {
     kiln_board_options options = {.key = "desk", .emulator = "/usr/bin/qemu-aarch64"};
     kiln_msg_board_up board;
@@ -125,6 +136,7 @@ static void every_executor_has_a_name_and_all_functions(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_board_says_what_it_is),
+        test_with_arena(a_board_that_builds_says_with_what),
         test_with_arena(an_emulated_board_never_looks_like_a_real_one),
         test_with_arena(measurements_stay_on_a_named_cluster),
         cmocka_unit_test(bad_labels_are_refused),

@@ -149,6 +149,116 @@ static void blobs_are_fetched_first_and_then_the_child_starts(void **state) {
     assert_int_equal(find_sent(b, KILN_MSG_TRIAL_EVENT)->trial_event.phase, KILN_PHASE_LOAD);
 }
 
+/* A trial of lease 7 that brings a recipe, whose program is 'p'. */
+static kiln_message recipe_trial(const char *id) {
+    kiln_message message = trial(id, 7, 0);
+    message.trial.artefact = (kiln_msg_blob_ref){0};
+    message.trial.recipe = (kiln_msg_recipe){.program = {digest('p'), 30},
+                                             .task = KILN_STR("t"),
+                                             .target = KILN_STR("cpu:x"),
+                                             .trace = KILN_STR("trace"),
+                                             .codegen = KILN_STR("1-llvm0")};
+    message.trial.deadlines_ms.build = 6000;
+    return message;
+}
+
+/* The number of its build. */
+static uint64_t send_recipe(bench *b, const char *id) {
+    kiln_message message = recipe_trial(id);
+    say(b, &message);
+    fetched(b, 'p', NULL);
+    fetched(b, 1, NULL);
+    const kiln_server_action *build = find(b, KILN_SERVER_BUILD);
+    assert_non_null(build);
+    return build->run;
+}
+
+static void built(bench *b, uint64_t run, kiln_outcome outcome, const char *text) {
+    const kiln_msg_built what = {
+        .artefact = {digest('o'), 40}, .algorithm = KILN_STR("direct"), .layout_in = KILN_STR("I")};
+    step(b, &(kiln_server_event){.kind = KILN_SERVER_BUILT,
+                                 .run = run,
+                                 .outcome = outcome,
+                                 .text = text,
+                                 .built = &what,
+                                 .spent_ns = 9 * MS});
+}
+
+static void a_recipe_is_built_from_its_blobs_and_then_measured(void **state) {
+    bench *b = *state;
+    connect_to_tracker(b);
+    kiln_message message = recipe_trial("a");
+    say(b, &message);
+    fetched(b, 1, NULL);
+    assert_null(find(b, KILN_SERVER_BUILD));
+    fetched(b, 'p', NULL);
+    const kiln_server_action *build = find(b, KILN_SERVER_BUILD);
+    assert_non_null(build);
+    expect_str(build->trial->recipe.trace, "trace");
+    assert_int_equal(build->deadline_ns, 6000 * MS);
+    assert_int_equal(find_sent(b, KILN_MSG_TRIAL_EVENT)->trial_event.phase, KILN_PHASE_BUILD);
+    assert_null(find(b, KILN_SERVER_START));
+    b->now_ns += 100 * MS;
+    built(b, build->run, KILN_OUTCOME_OK, NULL);
+    const kiln_server_action *started = find(b, KILN_SERVER_START);
+    assert_non_null(started);
+    assert_int_equal(started->trial->artefact.digest.byte[0], 'o');
+    finish(b, 0);
+    const kiln_msg_trial_result *result = &find_sent(b, KILN_MSG_TRIAL_RESULT)->trial_result;
+    assert_int_equal(result->built.artefact.digest.byte[0], 'o');
+    expect_str(result->built.algorithm, "direct");
+    expect_str(result->built.layout_in, "I");
+    assert_int_equal(result->times_ns.build, 9 * MS);
+}
+
+static void the_next_is_built_while_one_is_measured(void **state) {
+    bench *b = *state;
+    connect_to_tracker(b);
+    send_trial(b, "a", 7, 0);
+    const uint64_t measured = b->run, build = send_recipe(b, "b");
+    built(b, build, KILN_OUTCOME_OK, NULL);
+    assert_null(find(b, KILN_SERVER_START));
+    b->run = measured;
+    finish(b, 0);
+    expect_str(find(b, KILN_SERVER_START)->trial->trial, "b");
+}
+
+static void what_cannot_be_built_ends_with_its_name(void **state) {
+    static const kiln_outcome how[] = {KILN_OUTCOME_BUILD_ERROR, KILN_OUTCOME_LINK_ERROR,
+                                       KILN_OUTCOME_TIMEOUT, KILN_OUTCOME_INFRA};
+    bench *b = *state;
+    connect_to_tracker(b);
+    for (uint32_t i = 0; i < 4; i++) {
+        const char id[] = {(char)('a' + i), 0};
+        built(b, send_recipe(b, id), how[i], "why not");
+        const kiln_msg_trial_result *result = &find_sent(b, KILN_MSG_TRIAL_RESULT)->trial_result;
+        assert_int_equal(result->outcome, how[i]);
+        assert_int_equal(result->blame, kiln_outcome_blame(how[i]));
+        assert_int_equal(result->phase, KILN_PHASE_BUILD);
+        assert_int_equal(result->times_ns.build, 9 * MS);
+        assert_int_equal(result->built.artefact.size, 0);
+        expect_str(result->text, "why not");
+        assert_null(find(b, KILN_SERVER_START));
+    }
+}
+
+static void a_build_that_nobody_waits_for_any_more_comes_to_nothing(void **state) {
+    bench *b = *state;
+    connect_to_tracker(b);
+    uint64_t run = send_recipe(b, "a");
+    say(b, &(kiln_message){.type = KILN_MSG_LEASE_LOST, .lease_lost = {.lease = 7}});
+    assert_int_equal(kiln_server_counts_of(b->server).waiting, 0);
+    built(b, run, KILN_OUTCOME_OK, NULL);
+    assert_null(find(b, KILN_SERVER_START));
+    run = send_recipe(b, "b");
+    say(b,
+        &(kiln_message){.type = KILN_MSG_CANCEL,
+                        .cancel = {.scope = KILN_CANCEL_TRIAL, .id = KILN_STR("b"), .lease = 7}});
+    assert_int_equal(find_sent(b, KILN_MSG_TRIAL_RESULT)->trial_result.outcome, KILN_OUTCOME_INFRA);
+    built(b, run, KILN_OUTCOME_OK, NULL);
+    assert_null(find(b, KILN_SERVER_START));
+}
+
 static void blobs_of_rivals_are_fetched_as_well(void **state) {
     bench *b = *state;
     connect_to_tracker(b);
@@ -683,6 +793,10 @@ int main(void) {
         test(it_dials_and_introduces_itself),
         test(blobs_are_fetched_first_and_then_the_child_starts),
         test(blobs_of_rivals_are_fetched_as_well),
+        test(a_recipe_is_built_from_its_blobs_and_then_measured),
+        test(the_next_is_built_while_one_is_measured),
+        test(what_cannot_be_built_ends_with_its_name),
+        test(a_build_that_nobody_waits_for_any_more_comes_to_nothing),
         test(the_next_starts_while_the_last_is_judged),
         test(a_trial_that_is_void_while_it_is_judged_is_forgotten),
         test(one_trial_per_slot_and_slots_are_apart),

@@ -49,6 +49,19 @@ static void every_slot_has_cores_of_its_own(void **state) {
     assert_int_equal(slots.disturbs[0], 0);
 }
 
+static void cores_that_are_timed_on_are_nobody_elses(void **state) {
+    (void)state;
+    kiln_slots slots = {0};
+    cpu_set_t own;
+    assert_int_equal(sched_getaffinity(0, sizeof own, &own), 0);
+    const uint32_t all = (uint32_t)CPU_COUNT(&own);
+    assert_int_equal(kiln_slots_spare_cores(&slots), all);
+    uint32_t core = 0;
+    while (!CPU_ISSET(core, &own)) core++;
+    expect_ok(kiln_slots_share(&core, 1, 1, "/nowhere", &slots));
+    assert_int_equal(kiln_slots_spare_cores(&slots), all - 1);
+}
+
 static void slots_at_one_memory_disturb_each_other(void **state) {
     (void)state;
     machine m;
@@ -118,6 +131,7 @@ static void the_server_leaves_the_cores_that_are_timed_on(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_slot_has_cores_of_its_own),
+        cmocka_unit_test(cores_that_are_timed_on_are_nobody_elses),
         cmocka_unit_test(slots_at_one_memory_disturb_each_other),
         cmocka_unit_test(where_nothing_is_said_all_disturb_each_other),
         cmocka_unit_test(more_slots_than_cores_are_refused),

@@ -98,6 +98,41 @@ static void fail_fetches(sim_node *node) {
     while (s->fetches.count) fetched(node, s->fetches.data[0].number, 1);
 }
 
+/* ---- Builders ---- */
+
+/* Codegen version of a board; NULL: it builds nothing. The first builds with that of the tuners. */
+static const char *codegen_of(const sim_node *node) {
+    static const char *const codegen[] = {SIM_CODEGEN, NULL, "another"};
+    return codegen[node->index % 3];
+}
+
+static void built(sim_node *node, uint64_t run, uint64_t trace) {
+    board_state *s = node->state;
+    const sim_options *o = &node->world->options;
+    kiln_msg_built built = {.artefact.size = 4096, .algorithm = KILN_STR("direct")};
+    kiln_server_event event = {.kind = KILN_SERVER_BUILT, .run = run, .built = &built};
+    kiln_digest_of(&trace, sizeof trace, &built.artefact.digest);
+    if (node->world->now_ns < s->full_until_ns)
+        event.outcome = KILN_OUTCOME_INFRA;
+    else if (sim_chance(node->world, o->crash_permille))
+        event.outcome = KILN_OUTCOME_BUILD_ERROR;
+    else if (!is_cached(s, &built.artefact.digest))
+        kiln_vec_push(&s->cache, built.artefact.digest);
+    run_step(node, &event);
+}
+
+static void begin_build(sim_node *node, const kiln_server_action *action) {
+    const kiln_msg_recipe *recipe = &action->trial->recipe;
+    uint64_t trace = kiln_hash64(recipe->trace.data, recipe->trace.size, 0);
+    if (!codegen_of(node) || !kiln_str_is(recipe->codegen, codegen_of(node)))
+        sim_fail(node->world, "board %u gets a recipe that it cannot build", node->index);
+    if (!is_cached(node->state, &recipe->program.digest))
+        sim_fail(node->world, "board %u builds without the program", node->index);
+    node->world->built++;
+    sim_at(node->world, sim_between(node->world, 5 * SIM_MS, 200 * SIM_MS), node, built,
+           action->run, trace);
+}
+
 /* ---- Children ---- */
 
 static void child_died(sim_node *node, uint64_t slot, uint64_t run) {
@@ -343,6 +378,7 @@ static void carry_out(sim_node *node, const kiln_server_action *action) {
         break;
     case KILN_SERVER_SEND: send_message(node, &action->message); break;
     case KILN_SERVER_FETCH: begin_fetch(node, &action->digest); break;
+    case KILN_SERVER_BUILD: begin_build(node, action); break;
     case KILN_SERVER_START: start_child(node, action); break;
     case KILN_SERVER_TIME: child_goes_on(node, action->slot, action->run); break;
     case KILN_SERVER_KILL: kill_child(node, action); break;
@@ -375,10 +411,13 @@ static void run_step(sim_node *node, const kiln_server_event *event) {
 
 static void start(sim_node *node) {
     board_state *s = node->state;
+    const char *codegen = codegen_of(node);
+    kiln_msg_label builds = {KILN_STR(KILN_LABEL_BUILDS), kiln_str_from(codegen)};
     kiln_msg_board_up up = {
         .key = KILN_STR("board"),
         .target = KILN_STR("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"),
         .slots = 1 + node->index % SLOTS_MAX,
+        .labels = {&builds, codegen ? 1 : 0},
     };
     s->machine = kiln_server_create(
         &(kiln_server_options){
@@ -405,6 +444,9 @@ static void opened(sim_node *node, sim_conn *conn, const kiln_msg_hello *hello) 
 
 static void on_message(sim_node *node, sim_conn *conn, const kiln_message *message) {
     (void)conn;
+    if (message->type == KILN_MSG_TRIAL && message->trial.artefact.size == 0 &&
+        message->trial.recipe.trace.size == 0)
+        sim_fail(node->world, "board %u gets a trial of nothing", node->index);
     run_step(node, &(kiln_server_event){.kind = KILN_SERVER_MESSAGE, .message = message});
 }
 

@@ -17,7 +17,7 @@ static void print_options(const sim_options *o) {
 }
 
 typedef struct totals {
-    uint64_t events, trials, records, lost, repeated, jobs_ok, jobs_ended, longest_wait_ns;
+    uint64_t events, trials, built, records, lost, repeated, jobs_ok, jobs_ended, longest_wait_ns;
 } totals;
 
 /* Whether the seed gives this history again: every tenth seed is played twice. */
@@ -49,6 +49,7 @@ static bool run_seed(uint64_t seed, bool trace, bool quiet, totals *sum) {
                (unsigned long long)world.hash);
     sum->events += world.event_count;
     sum->trials += world.trials;
+    sum->built += world.built;
     sum->records += world.records;
     sum->lost += world.lost;
     sum->repeated += world.repeated;
@@ -97,13 +98,13 @@ int main(int argc, char **argv) {
     uint64_t failed = 0;
     for (uint64_t s = 1; s <= seeds && !(stop && failed); s++)
         failed += !run_seed(s, trace, seeds > 20, &sum);
-    printf(
-        "seeds %llu: %llu failed, events %llu, trials %llu, records %llu: %llu lost, %llu twice; "
-        "jobs %llu ended, %llu of them ok, longest wait %.1f s\n",
-        (unsigned long long)seeds, (unsigned long long)failed, (unsigned long long)sum.events,
-        (unsigned long long)sum.trials, (unsigned long long)sum.records,
-        (unsigned long long)sum.lost, (unsigned long long)sum.repeated,
-        (unsigned long long)sum.jobs_ended, (unsigned long long)sum.jobs_ok,
-        (double)sum.longest_wait_ns / 1e9);
+    printf("seeds %llu: %llu failed, events %llu, trials %llu, built by boards %llu, records %llu: "
+           "%llu lost, %llu twice; "
+           "jobs %llu ended, %llu of them ok, longest wait %.1f s\n",
+           (unsigned long long)seeds, (unsigned long long)failed, (unsigned long long)sum.events,
+           (unsigned long long)sum.trials, (unsigned long long)sum.built,
+           (unsigned long long)sum.records, (unsigned long long)sum.lost,
+           (unsigned long long)sum.repeated, (unsigned long long)sum.jobs_ended,
+           (unsigned long long)sum.jobs_ok, (double)sum.longest_wait_ns / 1e9);
     return failed ? 1 : 0;
 }

@@ -142,11 +142,13 @@ static void proposed(sim_node *node, uint64_t handle, uint64_t task_and_index) {
     shell_job *job = find_job(s, handle);
     if (!job) return;
     uint32_t task = (uint32_t)(task_and_index >> 32), index = (uint32_t)task_and_index;
-    run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_PROPOSED,
-                                       .job = handle,
-                                       .task = task,
-                                       .index = index,
-                                       .exhausted = index >= job->space[task]});
+    run_step(node,
+             &(kiln_tuner_event){.kind = KILN_TUNER_PROPOSED,
+                                 .job = handle,
+                                 .task = task,
+                                 .index = index,
+                                 .trace = {(const char *)&task_and_index, sizeof task_and_index},
+                                 .exhausted = index >= job->space[task]});
 }
 
 static void remember(shell_job *job, char what, const kiln_tuner_action *action) {
@@ -206,7 +208,8 @@ static void referenced(sim_node *node, uint64_t handle, uint64_t task) {
     run_step(node, &(kiln_tuner_event){.kind = KILN_TUNER_REFERENCED,
                                        .job = handle,
                                        .task = (uint32_t)task,
-                                       .artefact = {digest_of("reference", task), 64}});
+                                       .artefact = {digest_of("reference", task), 64},
+                                       .program = {digest_of("program", task), 32}});
 }
 
 static void built(sim_node *node, uint64_t handle, uint64_t task_and_index) {
@@ -465,6 +468,7 @@ static void run_step(sim_node *node, const kiln_tuner_event *event) {
 static void start(sim_node *node) {
     tuner_state *s = node->state;
     s->machine = kiln_tuner_create(&(kiln_tuner_options){.builders = node->world->options.builders,
+                                                         .codegen = SIM_CODEGEN,
                                                          .seed = kiln_rand_u64(&node->world->rand)},
                                    sim_clock(node));
     sim_tick_at(node, sim_clock(node));

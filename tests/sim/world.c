@@ -182,7 +182,7 @@ static void draw_options(sim_world *world, uint64_t seed) {
         .boards = (uint32_t)sim_between(world, 1, SIM_BOARDS_MAX),
         .tuners = (uint32_t)sim_between(world, 1, SIM_TUNERS_MAX),
         .clients = (uint32_t)sim_between(world, 1, SIM_CLIENTS_MAX),
-        .builders = (uint32_t)sim_between(world, 1, 4),
+        .builders = (uint32_t)sim_between(world, 0, 4),
         .trials = (uint32_t)sim_between(world, 1, 160),
         .tasks = (uint32_t)sim_between(world, 1, 4),
         .latency_ns = sim_between(world, 20, 20000) * KILN_NS_PER_US,

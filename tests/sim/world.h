@@ -3,6 +3,8 @@
  * queue; every choice comes from one seed; so a seed names a history, and the same seed gives the
  * same one.
  *
+ * Some boards build candidates themselves, with the tuners' compiler or with another one.
+ *
  * What is real: the three steps, the codec (each message crosses the network as bytes). What is
  * played here: the shells, sockets, SQLite, searchers, builders, kernels. Faults come until
  * `calm_ns` (faults.c): connections cut or silent, nodes behind a partition, programs killed and
@@ -78,7 +80,8 @@ typedef struct sim_event {
 /* What a seed chooses, printed when it fails. */
 typedef struct sim_options {
     uint64_t seed;
-    uint32_t boards, tuners, clients, builders, trials, tasks;
+    uint32_t boards, tuners, clients, trials, tasks;
+    uint32_t builders; /* of each tuner; 0: boards build everything */
     uint32_t weight[SIM_PROJECTS];
     uint64_t latency_ns;
     bool crowd;       /* many and long jobs on few boards, so that whose turn it is matters */
@@ -87,6 +90,8 @@ typedef struct sim_options {
     uint32_t hang_permille, crash_permille, wrong_permille, repeat_permille, drift_permille;
     uint32_t lie_permille, slow_permille;
 } sim_options;
+
+#define SIM_CODEGEN "sim" /* codegen version of the tuners' builders */
 
 /* A trial that a board began: what a liar may have heard of. */
 typedef struct sim_heard {
@@ -120,7 +125,7 @@ struct sim_world {
     sim_heard heard[SIM_HEARD];
     uint32_t heard_count;
     uint64_t longest_wait_ns; /* of a request while a board that fits was in service */
-    uint64_t trials;          /* that boards began */
+    uint64_t trials, built;   /* that boards began; candidates that they built */
     uint64_t records;         /* that tuners were asked to store */
     uint64_t lost, repeated;  /* records: of jobs that ended well and lack them; more than one */
     uint64_t results, jobs_ok, jobs_ended;

@@ -151,10 +151,10 @@ class World:
                            home=home)
         return connected(child) if wait else child
 
-    def board(self, address, *options, key="board", state=None, before=None, wait=True):
-        """The same. `state`: a folder of its own, for a second board."""
+    def board(self, address, *options, key="board", state=None, before=None, wait=True, name="kiln-rpc-server"):
+        """The same. `state`: a folder of its own, for a second board. `name`: another program that is a board."""
         own = ["--state", self.path(state)] if state else []
-        child = self.start("kiln-rpc-server", "--tracker", address, "--key", key, *own, *options, before=before)
+        child = self.start(name, "--tracker", address, "--key", key, *own, *options, before=before)
         return connected(child) if wait else child
 
     def fleet(self):

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Boards that have a compiler: they build candidates from traces, and their objects are the tuner's, byte by byte."""
+import os
+import pathlib
+import re
+import signal
+import sys
+
+import harness
+from harness import until
+
+TRIALS = 28
+FINALISTS = "SELECT artefact_digest FROM record WHERE final = 1"
+BUILDING = os.environ["KILN_BUILDING_SERVER"]
+
+
+def needs_a_core_for_builders():
+    if len(os.sched_getaffinity(0)) < 2:
+        raise harness.Skip("builders stay off the core that is timed on, and there is no other")
+
+
+def objects(world, board, builders, name):
+    """A fleet of its own searches at random, so that it tries what any other tries: {hash of a trace: (how it ended,
+    digest of its object, what is known of it)}, and the labels of its board."""
+    tracker, address = world.tracker()
+    server = world.board(address, key=name, state=name, name=board)
+    tuner = harness.connected(world.start("kiln-tuner", "--tracker", address, "--db", world.path(f"{name}.db"), "--builders", builders,
+                                          "--state", world.path(f"{name}-tuner")))
+    world.run("tune", world.zoo("conv:32,14,14,32,3,3,1,1,1,1,1,1,1,1,1"), "--search", "random", "--seed", 7, "--trials", TRIALS,
+              "--tracker", address, "--db", world.path(f"{name}-client.db"))
+    shown = world.run("fleet", "show", name, "--tracker", address).stdout
+    for child in (tuner, server, tracker):
+        world.kill(child)
+    rows = world.sql(f"{name}.db", "SELECT trace_hash, outcome, artefact_digest, codegen_version, layout_in, layout_out, algorithm "
+                     "FROM record WHERE final = 0")
+    assert len(rows) == TRIALS, rows
+    return {row[0]: tuple(row[1:]) for row in rows}, dict(re.findall(r"^ +(\S+) = (.*)$", shown, re.MULTILINE))
+
+
+def expect_same(one, other):
+    """Objects are the same, and what cannot be built ends with the same name; how kernels ran may differ. Returns the
+    digests."""
+    built = [trace for trace in one if trace in other and one[trace][1] and other[trace][1]]
+    assert len(built) >= 20, f"{len(built)} of {TRIALS} candidates were built in both places"
+    assert not {trace for trace in built if one[trace][1:] != other[trace][1:]}, (one, other)
+    ends = [{trace: row[0] for trace, row in place.items() if row[0] in ("build_error", "link_error")} for place in (one, other)]
+    assert ends[0] == ends[1], ends
+    return {one[trace][1] for trace in built}
+
+
+def test_objects_that_servers_build_are_those_of_the_tuner(world):
+    needs_a_core_for_builders()
+    here, labels = objects(world, "kiln-rpc-server", 1, "here")
+    assert "builds" not in labels or os.environ["KILN_SERVER_BUILD"], labels
+    there, labels = objects(world, BUILDING, 0, "there")
+    built = expect_same(here, there)
+    assert {labels["builds"]} == {row[2] for row in here.values()}, labels
+    # The tuner built none of them but those that stood in the final: the others are on the board only.
+    stored = set(os.listdir(world.path("there-tuner/blobs")))
+    only_there = built - {digest for [digest] in world.sql("there.db", FINALISTS)}
+    assert only_there and not only_there & stored, (only_there, stored)
+    assert built <= set(os.listdir(world.path("there/blobs")))
+    shared, _ = objects(world, BUILDING, 1, "shared")  # whoever has time
+    expect_same(here, shared)
+
+
+def builders_of(server):
+    """Its processes that compile."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and b"--worker" in (entry / "cmdline").read_bytes():
+                parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+                found += [int(entry.name)] if parent == server.pid else []
+        except OSError:  # it ended
+            continue
+    return found
+
+
+def test_a_builder_that_is_killed_costs_one_candidate_at_most(world):
+    needs_a_core_for_builders()
+    _, address = world.tracker()
+    server = world.board(address, name=BUILDING)
+    harness.connected(world.start("kiln-tuner", "--tracker", address, "--db", world.path("tuner.db"), "--builders", 0))
+    job = world.tune(world.zoo("conv:C6"), address, TRIALS)
+    os.kill(until(lambda: builders_of(server), "a builder")[0], signal.SIGKILL)
+    world.ends(job)
+    [[count, failed]] = world.sql("tuner.db", "SELECT count(*), sum(outcome = 'build_error') FROM record WHERE final = 0")
+    assert count == str(TRIALS) and int(failed) <= 1, (count, failed)
+
+
+def test_only_a_server_that_was_asked_for_it_has_a_compiler(world):
+    plain, building = (open(harness.program(name), "rb").read() for name in ("kiln-rpc-server", BUILDING))
+    assert b"libLLVM" in building, "the server that builds is not linked with LLVM"
+    world.refused("--tracker", "unix:nowhere", "--builders", "x", name=BUILDING, says="builders")
+    if os.environ["KILN_SERVER_BUILD"]:
+        raise harness.Skip("this kiln-rpc-server was built with -Dserver_build=enabled")
+    assert b"LLVM" not in plain and b"kiln_build" not in plain, "a server for boards has a compiler in it"
+    world.refused("--tracker", "unix:nowhere", "--builders", 1, name="kiln-rpc-server", says="-Dserver_build=enabled")
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main(sys.modules[__name__]))

@@ -133,7 +133,7 @@ static kiln_status describe(kiln_tracker_board *board, const kiln_message *messa
 static void reattach(kiln_tracker *t, kiln_tracker_board *board) {
     for (uint32_t i = 0; i < KILN_TRACKER_SLOTS_MAX; i++) {
         kiln_tracker_lease *lease = kiln_tracker_lease_find(t, board->slot[i]);
-        if (lease) lease->board_due_ns = 0;
+        if (lease) kiln_tracker_lease_hand_over(t, lease);
     }
     for (uint32_t i = 0; i < board->up.running.count; i++) {
         uint64_t number = board->up.running.item[i].lease;

@@ -21,16 +21,18 @@ static const kiln_db_table table_of[] = {
 _Static_assert(KILN_ARRAY_COUNT(table_of) == KILN_TRACKER_ROW_KIND_COUNT, "one table per kind");
 
 static kiln_status put_lease(kiln_db *db, const kiln_tracker_row *row) {
-    return kiln_db_put_tracker_lease(db, &(kiln_db_tracker_lease){.id = row->id,
-                                                                  .board = row->board,
-                                                                  .tuner = row->tuner,
-                                                                  .job = row->job,
-                                                                  .epoch = (int64_t)row->epoch,
-                                                                  .slot = row->slot,
-                                                                  .trials = row->trials,
-                                                                  .ttl_ms = row->ttl_ms,
-                                                                  .node = row->node,
-                                                                  .whole = row->whole});
+    return kiln_db_put_tracker_lease(db,
+                                     &(kiln_db_tracker_lease){.id = row->id,
+                                                              .board = row->board,
+                                                              .tuner = row->tuner,
+                                                              .job = row->job,
+                                                              .epoch = (int64_t)row->epoch,
+                                                              .slot = row->slot,
+                                                              .trials = row->trials,
+                                                              .ttl_ms = row->ttl_ms,
+                                                              .node = row->node,
+                                                              .whole = row->whole,
+                                                              .request = (int64_t)row->request});
 }
 
 kiln_status kiln_tracker_keep_put(kiln_db *db, const kiln_tracker_row *row) {
@@ -90,7 +92,8 @@ static kiln_tracker_row row_of(kiln_db_table table, const void *data) {
                               .slot = (uint32_t)lease->slot,
                               .trials = (uint32_t)lease->trials,
                               .ttl_ms = (uint32_t)lease->ttl_ms,
-                              .whole = lease->whole != 0};
+                              .whole = lease->whole != 0,
+                              .request = (uint64_t)lease->request};
 }
 
 static kiln_status read_row(void *context, kiln_db_table table, const void *data) {

@@ -69,10 +69,16 @@ uint64_t kiln_tracker_lease_cost(const kiln_tracker *t, const kiln_tracker_lease
     return held_ns * (lease->whole ? lease->board->up.slots : 1);
 }
 
+static void claim(kiln_tracker *t, kiln_tracker_lease *lease) {
+    t->unclaimed -= lease->unclaimed;
+    lease->unclaimed = false;
+}
+
 /* Its time is paid, and all that knows it forgets it. */
 static void remove_lease(kiln_tracker *t, kiln_tracker_lease *lease) {
     kiln_tracker_request_key key;
     uint64_t held_ns = lease->persist ? 0 : t->now_ns - lease->granted_ns;
+    claim(t, lease);
     learn_pace(lease->board, held_ns, lease->trial.count);
     if (lease->job) {
         lease->job->leases--;
@@ -95,6 +101,8 @@ static void remove_lease(kiln_tracker *t, kiln_tracker_lease *lease) {
 
 static void free_lease(kiln_tracker_lease *lease) {
     kiln_vec_deinit(&lease->trial);
+    kiln_vec_deinit(&lease->held_back);
+    kiln_arena_deinit(&lease->held_back_arena);
     kiln_free(lease);
 }
 
@@ -144,6 +152,7 @@ static kiln_tracker_row row_of(const kiln_tracker_lease *lease, kiln_strbuf *nam
         .trials = lease->trials,
         .ttl_ms = lease->ttl_ms,
         .whole = lease->whole,
+        .request = lease->request,
     };
 }
 
@@ -197,6 +206,14 @@ void kiln_tracker_leases_tuner_up(kiln_tracker *t, const kiln_tracker_peer *tune
         kiln_tracker_lease *lease = t->lease.data[i];
         if (strcmp(lease->node, tuner->node) == 0 && strcmp(lease->tuner, tuner->boot) != 0)
             kiln_tracker_lease_end(t, lease, KILN_ABORTED, "its tuner was started anew");
+    }
+}
+
+void kiln_tracker_leases_tuner_settled(kiln_tracker *t, const kiln_tracker_peer *tuner) {
+    for (uint32_t i = t->lease.count; t->unclaimed && i-- > 0;) {
+        kiln_tracker_lease *lease = t->lease.data[i];
+        if (lease->unclaimed && strcmp(lease->tuner, tuner->boot) == 0)
+            kiln_tracker_lease_end(t, lease, KILN_ABORTED, "its tuner does not know it");
     }
 }
 
@@ -280,15 +297,17 @@ void kiln_tracker_lease_grant(kiln_tracker *t, kiln_tracker_board *board, uint32
 }
 
 bool kiln_tracker_lease_repeat(kiln_tracker *t, const kiln_tracker_peer *tuner, uint64_t request) {
-    const kiln_tracker_lease *granted = find_granted(t, tuner->boot, request);
-    if (granted && !granted->persist) send_grant(t, granted, granted->trials);
-    return granted != NULL;
+    kiln_tracker_lease *granted = find_granted(t, tuner->boot, request);
+    if (!granted) return false;
+    claim(t, granted);
+    if (!granted->persist) send_grant(t, granted, granted->trials);
+    return true;
 }
 
 void kiln_tracker_board_wind_down(kiln_tracker *t, const kiln_tracker_board *board) {
     for (uint32_t i = 0; i < KILN_TRACKER_SLOTS_MAX; i++) {
         const kiln_tracker_lease *lease = kiln_tracker_lease_find(t, board->slot[i]);
-        if (!lease || lease->persist || lease->restored) continue; /* its request is not known */
+        if (!lease || lease->persist || !lease->request) continue;
         send_grant(t, lease,
                    KILN_MAX(lease->trial.count, 1u)); /* a trial on its way still passes */
     }
@@ -320,6 +339,7 @@ kiln_status kiln_tracker_lease_restore(kiln_tracker *t, const kiln_tracker_row *
     kiln_tracker_job *job = kiln_tracker_job_find(t, row->job);
     kiln_tracker_lease *lease = kiln_alloc(sizeof *lease);
     lease->lease = row->epoch;
+    lease->request = row->request;
     lease->board = board;
     lease->slot = row->slot;
     lease->whole = row->whole;
@@ -327,7 +347,8 @@ kiln_status kiln_tracker_lease_restore(kiln_tracker *t, const kiln_tracker_row *
     lease->ttl_ms = row->ttl_ms;
     lease->granted_ns = t->now_ns;
     lease->expires_ns = t->now_ns + lease->ttl_ms * UINT64_C(1000000);
-    lease->restored = true;
+    lease->restored = lease->unclaimed = true;
+    t->unclaimed++;
     lease->board_due_ns = t->now_ns + KILN_TRACKER_WAIT_NS;
     lease->job = job && kiln_tracker_job_is_open(job) ? job : NULL;
     kiln_tracker_set_text(lease->tuner, row->tuner);
@@ -348,7 +369,10 @@ kiln_status kiln_tracker_lease_restore(kiln_tracker *t, const kiln_tracker_row *
 kiln_tracker_lease *kiln_tracker_lease_own(kiln_tracker *t, kiln_tracker_peer *tuner,
                                            uint64_t number) {
     kiln_tracker_lease *lease = kiln_tracker_lease_find(t, number);
-    if (lease && strcmp(lease->tuner, tuner->boot) == 0 && !lease->persist) return lease;
+    if (lease && strcmp(lease->tuner, tuner->boot) == 0 && !lease->persist) {
+        claim(t, lease);
+        return lease;
+    }
     kiln_message lost = {
         .type = KILN_MSG_LEASE_LOST,
         .lease_lost = {.lease = number,

@@ -45,6 +45,23 @@ static void forward(kiln_tracker *t, const kiln_tracker_peer *to, const kiln_mes
     kiln_tracker_send(t, to, &copy);
 }
 
+/* Keeps it for a board that may come back after the tracker's restart; too many are lost, as on a
+ * bad line. */
+static void hold_back(kiln_tracker_lease *lease, const kiln_message *message) {
+    if (lease->held_back.count == KILN_TRACKER_HELD_BACK_MAX) return;
+    if (lease->held_back.count == 0) kiln_arena_init(&lease->held_back_arena, 1024);
+    kiln_message copy = kiln_message_copy(message, &lease->held_back_arena);
+    kiln_vec_push(&lease->held_back, copy);
+}
+
+void kiln_tracker_lease_hand_over(kiln_tracker *t, kiln_tracker_lease *lease) {
+    lease->board_due_ns = 0;
+    for (uint32_t i = 0; i < lease->held_back.count; i++)
+        forward(t, lease->board->peer, &lease->held_back.data[i]);
+    kiln_vec_deinit(&lease->held_back);
+    kiln_arena_deinit(&lease->held_back_arena);
+}
+
 void kiln_tracker_trial_down(kiln_tracker *t, kiln_tracker_peer *tuner,
                              const kiln_message *message) {
     kiln_tracker_lease *lease = kiln_tracker_lease_own(t, tuner, lease_in(message));
@@ -58,7 +75,10 @@ void kiln_tracker_trial_down(kiln_tracker *t, kiln_tracker_peer *tuner,
                                 (unsigned long long)lease->lease, lease->trials);
         return;
     }
-    forward(t, lease->board->peer, message);
+    if (lease->board_due_ns)
+        hold_back(lease, message);
+    else
+        forward(t, lease->board->peer, message);
     if (message->type == KILN_MSG_TRIAL)
         note(t, lease, KILN_TRACKER_TRIAL_SENT, message->trial.trial, NULL);
 }

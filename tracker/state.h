@@ -158,7 +158,10 @@ typedef struct kiln_tracker_lease {
     uint64_t
         board_due_ns; /* after a restart of the tracker: the board must be back by then; 0: it is */
     bool restored;    /* trials may have been sent before this tracker began */
+    bool unclaimed;   /* so far its holder has not spoken of it since then */
     KILN_VEC(kiln_tracker_sent) trial;
+    KILN_VEC(kiln_message) held_back; /* for its board, until that is back; in held_back_arena */
+    kiln_arena held_back_arena;
 } kiln_tracker_lease;
 
 typedef struct kiln_tracker_job {
@@ -218,6 +221,7 @@ struct kiln_tracker {
     kiln_map request_of_key;                /* number, tuner's boot -> pointer */
     KILN_VEC(kiln_tracker_request *) fresh; /* not yet offered to the idle boards */
     KILN_VEC(kiln_tracker_lease *) lease;
+    uint32_t unclaimed;               /* of these */
     kiln_map lease_of_number;         /* 8 bytes -> pointer */
     kiln_map lease_of_request;        /* number, tuner's boot -> pointer */
     kiln_map lease_of_persist;        /* 8 bytes -> pointer */
@@ -389,6 +393,9 @@ void kiln_tracker_lease_end(kiln_tracker *t, kiln_tracker_lease *lease, kiln_cod
 void kiln_tracker_leases_end_of_job(kiln_tracker *t, kiln_tracker_job *job);
 /* A tuner came: what a former run of it held is free. */
 void kiln_tracker_leases_tuner_up(kiln_tracker *t, const kiln_tracker_peer *tuner);
+/* A tuner that is back after a restart of the tracker has said what it holds and asks for: the rest
+ * of what it held, grants that it never heard of or leases it has given back, is free. */
+void kiln_tracker_leases_tuner_settled(kiln_tracker *t, const kiln_tracker_peer *tuner);
 /* Asks the holders of a board that shall rest to send no more trials than they have sent. */
 void kiln_tracker_board_wind_down(kiln_tracker *t, const kiln_tracker_board *board);
 void kiln_tracker_leases_tick(kiln_tracker *t);
@@ -396,6 +403,8 @@ KILN_MUST_USE kiln_status kiln_tracker_lease_restore(kiln_tracker *t, const kiln
 void kiln_tracker_leases_free(kiln_tracker *t);
 
 /* relay.c */
+/* The lease's board is back after a restart of the tracker: it gets what came for it meanwhile. */
+void kiln_tracker_lease_hand_over(kiln_tracker *t, kiln_tracker_lease *lease);
 /* From tuner to board: TRIAL, TRIAL_ACK, CANCEL; from board to tuner: TRIAL_EVENT, TRIAL_RESULT. */
 void kiln_tracker_trial_down(kiln_tracker *t, kiln_tracker_peer *tuner,
                              const kiln_message *message);

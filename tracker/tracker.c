@@ -233,6 +233,9 @@ static void drop_silent_peers(kiln_tracker *t) {
 typedef void (*message_rule)(kiln_tracker *, kiln_tracker_peer *, const kiln_message *);
 
 static void on_ping(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message) {
+    /* A tuner says what it holds as soon as it is back, and a heartbeat later at the earliest
+     * pings. */
+    if (peer->role == KILN_PEER_TUNER) kiln_tracker_leases_tuner_settled(t, peer);
     kiln_message pong = {
         .type = KILN_MSG_PONG, .stream = message->stream, .pong = {.t_ns = message->ping.t_ns}};
     kiln_tracker_send(t, peer, &pong);

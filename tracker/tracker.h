@@ -43,7 +43,8 @@
 #define KILN_TRACKER_SLICE_NS 20e9 /* about so long a lease lasts while others wait */
 #define KILN_TRACKER_FAULTS_MAX 3u
 #define KILN_TRACKER_SHARE_NS \
-    UINT64_C(2000000000) /* of a project's use, so much may be forgotten by a kill */
+    UINT64_C(2000000000)                /* of a project's use, so much may be forgotten by a kill */
+#define KILN_TRACKER_HELD_BACK_MAX 256u /* messages for a board that may come back */
 #define KILN_TRACKER_PROBATION_NS (UINT64_C(600) * 1000000000)
 
 typedef struct kiln_tracker kiln_tracker;
@@ -67,8 +68,9 @@ typedef struct kiln_tracker_row {
     kiln_str body;  /* job, share, board: record `kept_job`, `kept_share`, `kept_board` of
                        messages.def, encoded */
     kiln_str board, tuner, node,
-        job;        /* lease: node of the board, boot and node of the holder, job */
-    uint64_t epoch; /* lease: its number; epoch: highest number that may have been given out */
+        job;          /* lease: node of the board, boot and node of the holder, job */
+    uint64_t epoch;   /* lease: its number; epoch: highest number that may have been given out */
+    uint64_t request; /* lease: of its holder, that it answers; 0: not known */
     uint32_t slot, trials, ttl_ms; /* lease */
     bool whole;                    /* lease: it has all slots */
 } kiln_tracker_row;

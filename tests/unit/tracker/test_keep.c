@@ -21,6 +21,7 @@ static const kiln_tracker_row the_rows[] = {
      .slot = 1,
      .trials = 64,
      .ttl_ms = 15000,
+     .request = 3,
      .whole = true},
     {.kind = KILN_TRACKER_ROW_EPOCH, .id = TEXT("epoch"), .epoch = 7},
 };
@@ -71,6 +72,7 @@ static void what_was_put_comes_back_until_it_is_removed(void **state) {
         assert_int_equal(row[i].trials, the_rows[i].trials);
         assert_int_equal(row[i].ttl_ms, the_rows[i].ttl_ms);
         assert_int_equal(row[i].whole, the_rows[i].whole);
+        assert_int_equal(row[i].request, the_rows[i].request);
     }
     db = open_db(folder, arena);
     for (size_t i = 0; i < ROWS; i++) {

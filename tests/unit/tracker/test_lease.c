@@ -220,11 +220,77 @@ static void a_lease_whose_board_does_not_come_back_after_a_restart_ends(void **s
     fleet_restart(f);
     fleet_tuner(f, 20, "tuner", "tuner-1");
     kiln_message renew = {.type = KILN_MSG_LEASE_RENEW, .lease_renew = {.lease = lease}};
-    fleet_wait(f, 9 * FLEET_S, alive);
     fleet_say(f, 20, &renew);
+    fleet_wait(f, 9 * FLEET_S, alive);
     assert_null(fleet_take(f, 20, KILN_MSG_LEASE_LOST));
     fleet_wait(f, 2 * FLEET_S, alive);
     assert_non_null(fleet_take(f, 20, KILN_MSG_LEASE_LOST));
+}
+
+/* Tracker, tuner and board are back; the tuner goes on. */
+static void come_back(fleet *f) {
+    fleet_restart(f);
+    fleet_tuner(f, 20, "tuner", "tuner-1");
+    fleet_board(f, 10, "board", 1);
+}
+
+static const kiln_message ping = {.type = KILN_MSG_PING};
+
+static void a_grant_that_died_with_its_tracker_is_given_again(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    uint64_t lease = fleet_lease(f, 5);
+    come_back(f);
+    kiln_message ask = fleet_request("j", 5);
+    fleet_say(f, 20, &ask);
+    const kiln_message *grant = fleet_take(f, 20, KILN_MSG_LEASE_GRANT);
+    assert_non_null(grant);
+    assert_int_equal(grant->lease_grant.lease, lease);
+    assert_int_equal(grant->lease_grant.trials, 2);
+    expect_str(grant->lease_grant.board, "board");
+    fleet_say(f, 20, &ping);
+    assert_null(fleet_take(f, 20, KILN_MSG_LEASE_LOST));
+}
+
+static void a_lease_that_its_tuner_does_not_know_is_free_when_that_is_back(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    uint64_t lost = fleet_lease(f, 5);
+    come_back(f);
+    kiln_message ask = fleet_request("j", 6);
+    fleet_say(f, 20, &ask);
+    assert_null(fleet_take(f, 20, KILN_MSG_LEASE_GRANT));
+    fleet_say(f, 20, &ping);
+    const kiln_message *grant = fleet_take(f, 20, KILN_MSG_LEASE_GRANT);
+    assert_non_null(grant);
+    assert_true(grant->lease_grant.lease > lost);
+}
+
+static void a_lease_that_its_tuner_renews_is_kept_over_a_restart(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    uint64_t lease = fleet_lease(f, 5);
+    come_back(f);
+    kiln_message renew = {.type = KILN_MSG_LEASE_RENEW, .lease_renew = {.lease = lease}};
+    fleet_say(f, 20, &renew);
+    assert_non_null(fleet_take(f, 20, KILN_MSG_LEASE_RENEW));
+    fleet_say(f, 20, &ping);
+    assert_null(fleet_take(f, 20, KILN_MSG_LEASE_LOST));
+}
+
+/* Which request it answers is told again too. */
+static void a_board_that_shall_rest_after_a_restart_ends_what_it_has(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    uint64_t lease = fleet_lease(f, 5);
+    come_back(f);
+    kiln_message goaway = {.type = KILN_MSG_GOAWAY};
+    fleet_say(f, 10, &goaway);
+    const kiln_message *grant = fleet_take(f, 20, KILN_MSG_LEASE_GRANT);
+    assert_non_null(grant);
+    assert_int_equal(grant->lease_grant.request, 5);
+    assert_int_equal(grant->lease_grant.lease, lease);
+    assert_int_equal(grant->lease_grant.trials, 1);
 }
 
 static void a_stored_lease_without_sense_is_named(void **state) {
@@ -253,6 +319,10 @@ int main(void) {
         test_with_fleet(leases_and_their_numbers_survive_a_restart),
         test_with_fleet(a_lease_ends_when_tracker_and_tuner_both_start_anew),
         test_with_fleet(a_lease_whose_board_does_not_come_back_after_a_restart_ends),
+        test_with_fleet(a_grant_that_died_with_its_tracker_is_given_again),
+        test_with_fleet(a_lease_that_its_tuner_does_not_know_is_free_when_that_is_back),
+        test_with_fleet(a_lease_that_its_tuner_renews_is_kept_over_a_restart),
+        test_with_fleet(a_board_that_shall_rest_after_a_restart_ends_what_it_has),
         cmocka_unit_test(a_stored_lease_without_sense_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

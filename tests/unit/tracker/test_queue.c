@@ -241,7 +241,8 @@ static void a_newcomer_is_not_paid_for_the_time_before(void **state) {
     expect_share(users, 2, "a", 0.5);
 }
 
-/* The fleet comes back to a tracker that was killed; what waited is asked for again. */
+/* The fleet comes back to a tracker that was killed; what is held is renewed, and what waited is
+ * asked for again. */
 static void restart(fleet *f, user *users, size_t count) {
     fleet_restart(f);
     fleet_board(f, 10, "board", 1);
@@ -250,6 +251,9 @@ static void restart(fleet *f, user *users, size_t count) {
     for (size_t i = 0; i < count; i++) {
         open_for(f, &users[i]);
         if (!users[i].lease) users[i].request = 0;
+        kiln_message renew = {.type = KILN_MSG_LEASE_RENEW,
+                              .lease_renew = {.lease = users[i].lease}};
+        if (users[i].lease) fleet_say(f, TUNER, &renew);
     }
 }
 

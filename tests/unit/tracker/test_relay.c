@@ -78,11 +78,46 @@ static void nobody_uses_anothers_lease(void **state) {
     assert_int_equal(kiln_tracker_counts_of(f->t).leases, 1);
 }
 
+/* Else the tuner would wait for its result until it takes the board for stuck. */
+static void what_comes_before_its_board_is_back_after_a_restart_waits_for_it(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    uint64_t lease = fleet_lease(f, 1);
+    fleet_restart(f);
+    fleet_tuner(f, 20, "tuner", "tuner-1");
+    kiln_message first = trial(lease, "t1"), second = trial(lease, "t2");
+    fleet_say(f, 20, &first);
+    fleet_say(f, 20, &second);
+    fleet_board(f, 10, "board", 1);
+    expect_str(fleet_take(f, 10, KILN_MSG_TRIAL)->trial.trial, "t1");
+    expect_str(fleet_take(f, 10, KILN_MSG_TRIAL)->trial.trial, "t2");
+    kiln_message up = result(lease, "t2");
+    fleet_say(f, 10, &up);
+    assert_non_null(fleet_take(f, 20, KILN_MSG_TRIAL_RESULT));
+    assert_null(fleet_take(f, 10, KILN_MSG_TRIAL));
+}
+
+static void so_much_waits_for_a_board_and_no_more(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    uint64_t lease = fleet_lease(f, 1);
+    fleet_restart(f);
+    fleet_tuner(f, 20, "tuner", "tuner-1");
+    kiln_message down = trial(lease, "t");
+    for (uint32_t i = 0; i < KILN_TRACKER_HELD_BACK_MAX + 9; i++) fleet_say(f, 20, &down);
+    fleet_board(f, 10, "board", 1);
+    uint32_t count = 0;
+    while (fleet_take(f, 10, KILN_MSG_TRIAL)) count++;
+    assert_int_equal(count, KILN_TRACKER_HELD_BACK_MAX);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_fleet(trials_and_answers_pass_under_a_lease_that_holds),
         test_with_fleet(a_lease_is_good_for_its_trials_and_repeats_are_free),
         test_with_fleet(nobody_uses_anothers_lease),
+        test_with_fleet(what_comes_before_its_board_is_back_after_a_restart_waits_for_it),
+        test_with_fleet(so_much_waits_for_a_board_and_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

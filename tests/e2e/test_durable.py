@@ -26,6 +26,10 @@ def stop(world, tune, kept):
     until(lambda: set(records(world)) - kept, "another record")
     tune.send_signal(signal.SIGINT)
     world.ends(tune, 10)
+    check_stopped(world, kept)
+
+
+def check_stopped(world, kept):
     after = records(world)
     assert len({trial for trial, _, _ in after}) == len(after), "a trial has two records"
     assert kept <= set(after), kept - set(after)

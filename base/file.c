@@ -189,6 +189,53 @@ kiln_status kiln_folder_create_temp(const char *prefix, kiln_arena *arena, char 
     return KILN_OK;
 }
 
+static int hold(const char *path) {
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+    close(fd);
+    return -1;
+}
+
+/* What cannot be removed, or is another user's, stays: it harms nobody. */
+static void sweep(const char *parent, const char *prefix) {
+    kiln_arena scratch = {0};
+    char **name = NULL;
+    size_t count = 0;
+    kiln_str start = kiln_str_from(kiln_arena_printf(&scratch, "%s-", prefix));
+    kiln_status_free(kiln_folder_list(parent, &scratch, &name, &count));
+    for (size_t i = 0; i < count; i++) {
+        if (!kiln_str_starts(kiln_str_from(name[i]), start.data)) continue;
+        char *path = kiln_arena_printf(&scratch, "%s/%s", parent, name[i]);
+        int fd = hold(path);
+        if (fd < 0) continue;
+        kiln_status_free(kiln_folder_remove(path));
+        close(fd);
+    }
+    kiln_arena_deinit(&scratch);
+}
+
+/* It gets its name when it is held: nobody takes one for left over that was just made. */
+kiln_status kiln_folder_hold_temp(const char *prefix, size_t path_max, kiln_arena *arena,
+                                  char **out_path, int *out_fd) {
+    static const char unique[] = "XXXXXX";
+    const char *parent = kiln_env("TMPDIR");
+    if (!parent || strlen(parent) + strlen(prefix) + sizeof unique + 1 > path_max) parent = "/tmp";
+    sweep(parent, prefix);
+    char *made = kiln_arena_printf(arena, "%s/.%s-%s", parent, prefix, unique);
+    if (kiln_fail_io() || !mkdtemp(made)) return ERRNO_ERROR("creating temporary folder", made);
+    char *path = kiln_arena_printf(arena, "%s/%s", parent, strrchr(made, '/') + 2);
+    int fd = hold(made);
+    if (fd < 0 || rename(made, path) != 0) {
+        kiln_status st = ERRNO_ERROR("holding temporary folder", made);
+        if (fd >= 0) close(fd);
+        rmdir(made);
+        return st;
+    }
+    *out_path = path;
+    *out_fd = fd;
+    return KILN_OK;
+}
+
 static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *at) {
     (void)info, (void)type, (void)at;
     return remove(path);

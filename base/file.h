@@ -28,6 +28,11 @@ KILN_MUST_USE kiln_status kiln_folder_create(const char *path, unsigned mode);
 /* A new private (0700) folder under $TMPDIR or /tmp; path in `arena`. */
 KILN_MUST_USE kiln_status kiln_folder_create_temp(const char *prefix, kiln_arena *arena,
                                                   char **out_path);
+/* The same for a folder that is held until `*out_fd` is closed or the process ends, by kill -9 too:
+ * first those of the same prefix that nobody holds any more are removed. Paths of sockets are
+ * short: where the folder's would have more than `path_max` characters it lies in /tmp. */
+KILN_MUST_USE kiln_status kiln_folder_hold_temp(const char *prefix, size_t path_max,
+                                                kiln_arena *arena, char **out_path, int *out_fd);
 /* Removes a folder and everything in it; does not follow links. */
 KILN_MUST_USE kiln_status kiln_folder_remove(const char *path);
 /* Takes a folder for this process, until `*out_fd` is closed or the process ends (also by kill -9).

@@ -1,6 +1,7 @@
 #include "cli/client.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -25,6 +26,7 @@ struct kiln_client {
     kiln_status why;        /* of the last failed connection */
     kiln_timer *redial, *alarm, *beat;
     char *folder; /* of the blob store */
+    int folder_fd;
     kiln_blob_store *store;
     kiln_blobs *blobs;
     uint32_t asked_stream; /* 0: no question is open */
@@ -154,7 +156,8 @@ static kiln_status prepare(kiln_client *c) {
         st = kiln_credentials_check(&c->tracker, c->home, c->options.key_file, c->options.insecure);
     if (!st) st = kiln_rand_system(&identity, sizeof identity);
     if (!st) kiln_hash128_print(identity, c->node);
-    if (!st) st = kiln_folder_create_temp("kiln-client", c->process, &c->folder);
+    if (!st)
+        st = kiln_folder_hold_temp("kiln-client", SIZE_MAX, c->process, &c->folder, &c->folder_fd);
     if (!st) st = kiln_blob_store_open(&(kiln_blob_store_options){.folder = c->folder}, &c->store);
     if (!st) st = kiln_loop_create(&c->loop);
     return st;
@@ -195,9 +198,11 @@ void kiln_client_close(kiln_client *c) {
     kiln_timer_destroy(c->beat);
     kiln_loop_destroy(c->loop);
     kiln_blob_store_close(c->store);
-    if (c->folder)
-        kiln_status_free(
-            kiln_folder_remove(c->folder)); /* a temporary folder that stays harms nobody */
+    if (c->folder) {
+        /* A temporary folder that stays harms nobody. */
+        kiln_status_free(kiln_folder_remove(c->folder));
+        close(c->folder_fd);
+    }
     kiln_status_free(c->why);
     kiln_free(c);
 }

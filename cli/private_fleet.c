@@ -2,6 +2,9 @@
 
 #include <sched.h>
 #include <stdbool.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "base/child.h"
 #include "base/clock.h"
@@ -10,6 +13,7 @@
 #include "base/str.h"
 
 #define STOP_NS (UINT64_C(5) * KILN_NS_PER_S) /* before a program that does not stop is killed */
+#define SOCKET_NAME "/tracker.sock"
 #define LOG_BYTES_MAX ((size_t)1 << 20)
 
 typedef enum member {
@@ -24,6 +28,7 @@ static const char *const member_name[] = {"kiln-rpc-server", "kiln-tuner", "kiln
 struct kiln_private_fleet {
     kiln_arena *process;
     char *folder, *address;
+    int folder_fd;
     kiln_child child[MEMBER_COUNT];
     cpu_set_t cores; /* of this process before it left one to measurements */
     bool moved;
@@ -64,9 +69,11 @@ kiln_status kiln_private_fleet_start(const char *db_path, kiln_arena *process,
                                      kiln_private_fleet **out_fleet) {
     kiln_private_fleet *f = KILN_ARENA_NEW(process, kiln_private_fleet);
     f->process = process;
-    kiln_status st = kiln_folder_create_temp("kiln-fleet", process, &f->folder);
+    const size_t path_max = sizeof((struct sockaddr_un *)0)->sun_path - sizeof SOCKET_NAME;
+    kiln_status st =
+        kiln_folder_hold_temp("kiln-fleet", path_max, process, &f->folder, &f->folder_fd);
     if (st) return st;
-    f->address = kiln_arena_printf(process, "unix:%s/tracker.sock", f->folder);
+    f->address = kiln_arena_printf(process, "unix:%s" SOCKET_NAME, f->folder);
     const char *tracker[] = {"--listen", f->address, "--state",
                              kiln_arena_printf(process, "%s/tracker", f->folder), NULL};
     const char *tuner[] = {"--tracker", f->address,
@@ -126,6 +133,7 @@ void kiln_private_fleet_stop(kiln_private_fleet *f) {
         kiln_child_destroy(&f->child[m]);
     }
     if (f->moved) sched_setaffinity(0, sizeof f->cores, &f->cores);
-    kiln_status_free(
-        kiln_folder_remove(f->folder)); /* a temporary folder that stays harms nobody */
+    /* A temporary folder that stays harms nobody. */
+    kiln_status_free(kiln_folder_remove(f->folder));
+    close(f->folder_fd);
 }

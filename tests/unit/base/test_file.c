@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -215,6 +216,46 @@ static void files_of_the_system_are_read_to_their_end(void **state) {
     expect_error(kiln_file_read_system("/proc/self/none", arena, &content), NOT_FOUND, "none");
 }
 
+static void a_held_folder_whose_holder_is_gone_goes_when_the_next_is_made(void **state) {
+    kiln_arena *arena = *state;
+    char *parent = make_folder(arena), *path[3], **left = NULL;
+    int fd[3];
+    size_t count = 0;
+    setenv("TMPDIR", parent, 1);
+    expect_ok(kiln_folder_create(kiln_arena_printf(arena, "%s/other-1", parent), 0700));
+    for (size_t i = 0; i < 3; i++) {
+        expect_ok(kiln_folder_hold_temp("held", 4096, arena, &path[i], &fd[i]));
+        expect_ok(
+            kiln_file_write(kiln_arena_printf(arena, "%s/file", path[i]), KILN_STR("x"), 0600));
+        if (i == 0) close(fd[i]); /* as by kill -9 */
+        if (i > 0) assert_false(kiln_file_exists(path[0]));
+    }
+    expect_ok(kiln_folder_list(parent, arena, &left, &count));
+    assert_int_equal(count, 3); /* two that are held, and what is no business of ours */
+    assert_true(kiln_file_exists(path[1]) && kiln_file_exists(path[2]));
+    close(fd[1]);
+    close(fd[2]);
+    unsetenv("TMPDIR");
+    remove_folder(parent);
+}
+
+static void a_held_folder_has_a_short_path_where_that_is_asked_for(void **state) {
+    kiln_arena *arena = *state;
+    char *parent = make_folder(arena), *path = NULL;
+    int fd = -1;
+    setenv("TMPDIR", parent, 1);
+    size_t size = strlen(parent) + strlen("/held-XXXXXX");
+    expect_ok(kiln_folder_hold_temp("held", size, arena, &path, &fd));
+    assert_int_equal(strlen(path), size);
+    close(fd);
+    expect_ok(kiln_folder_hold_temp("kiln-test-held", size, arena, &path, &fd));
+    assert_true(kiln_str_starts(kiln_str_from(path), "/tmp/kiln-test-held-"));
+    expect_ok(kiln_folder_remove(path));
+    close(fd);
+    unsetenv("TMPDIR");
+    remove_folder(parent);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(what_is_written_is_read),
@@ -223,6 +264,8 @@ int main(void) {
         test_with_arena(full_disk_keeps_the_old_content_and_no_litter),
         test_with_arena(folders_are_created_listed_and_removed_without_following_links),
         test_with_arena(temporary_folders_are_private_and_different),
+        test_with_arena(a_held_folder_whose_holder_is_gone_goes_when_the_next_is_made),
+        test_with_arena(a_held_folder_has_a_short_path_where_that_is_asked_for),
         test_with_arena(mapping_shows_the_file),
         test_with_arena(a_locked_folder_belongs_to_one),
         test_with_arena(who_replaces_a_file_waits_for_the_other),

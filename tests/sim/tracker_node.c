@@ -115,8 +115,19 @@ static void check_duty(sim_world *world, const kiln_msg_lease_grant *grant) {
             sim_fail(world, "board %u is %s and leased", i, kiln_duty_name(world->duty[i]));
 }
 
-/* No lease is given to two requests, and those of a slot only grow. */
-static void check_grant(sim_world *world, const sim_conn *conn, const kiln_msg_lease_grant *grant) {
+static bool is_on_disk(const tracker_state *s, uint64_t lease) {
+    for (uint32_t i = 0; i < s->disk.count; i++)
+        if (s->disk.data[i]->row.kind == KILN_TRACKER_ROW_LEASE &&
+            s->disk.data[i]->row.epoch == lease)
+            return true;
+    return false;
+}
+
+/* No lease is given to two requests, or before it is on disk, and those of a slot only grow. */
+static void check_grant(sim_node *node, const sim_conn *conn, const kiln_msg_lease_grant *grant) {
+    sim_world *world = node->world;
+    if (!is_on_disk(node->state, grant->lease))
+        sim_fail(world, "lease %llu is given and not on disk", (unsigned long long)grant->lease);
     uint64_t number = grant->lease, before = 0, newest = 0;
     kiln_str view = {(const char *)&number, sizeof number};
     uint64_t holder = kiln_hash64(conn->boot, KILN_HASH128_TEXT, grant->request);
@@ -199,7 +210,7 @@ static void carry_out(sim_node *node, const kiln_tracker_action *action) {
     switch (action->kind) {
     case KILN_TRACKER_SEND:
         if (action->message.type == KILN_MSG_LEASE_GRANT)
-            check_grant(node->world, conn, &action->message.lease_grant);
+            check_grant(node, conn, &action->message.lease_grant);
         sim_send(node, conn, &action->message);
         break;
     case KILN_TRACKER_CLOSE:

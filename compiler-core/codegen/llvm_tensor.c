@@ -8,8 +8,9 @@
 #include "base/check.h"
 #include "compiler-core/codegen/llvm_emit.h"
 
-#define GROUP_BYTES 16 /* words for all lanes are loaded by so many bytes where they are aligned \
-                        */
+#define GROUP_BYTES                                                              \
+    16 /* words for all lanes are loaded by so many bytes where they are aligned \
+        */
 #define WORD_BITS 32
 
 /* One use of an intrinsic: result += sum of a * b. */
@@ -160,6 +161,30 @@ static LLVMValueRef bias_sum(kiln_llvm_emitter *e, const kiln_intrinsic *in, LLV
     return call(e, in, LLVMConstNull(words), bias, b);
 }
 
+/* The value, of which LLVM knows nothing any more: it would shorten chains of additions at the cost
+ * of registers, of which accumulators leave none. No instruction. */
+static LLVMValueRef opaque(kiln_llvm_emitter *e, LLVMValueRef v) {
+    char constraint[] = "=v,0", nothing[] = ""; /* the call takes no constants */
+    LLVMTypeRef vector = LLVMTypeOf(v), type = LLVMFunctionType(vector, &vector, 1, false);
+    LLVMValueRef barrier = LLVMGetInlineAsm(type, nothing, 0, constraint, sizeof constraint - 1,
+                                            false, false, LLVMInlineAsmDialectATT, false);
+    return LLVMBuildCall2(e->builder, type, barrier, &v, 1, "");
+}
+
+/* sum + a * b. */
+static LLVMValueRef accumulate(kiln_llvm_emitter *e, const kiln_intrinsic *in, LLVMValueRef sum,
+                               LLVMValueRef a, LLVMValueRef b) {
+    if (in->bias) sum = opaque(e, LLVMBuildSub(e->builder, sum, bias_sum(e, in, b), ""));
+    if (in->accumulates) return call(e, in, sum, a, b);
+    return opaque(e, LLVMBuildAdd(e->builder, sum, call(e, in, NULL, a, b), ""));
+}
+
+/* Where operands may change places the one word for all lanes comes second: some instructions take
+ * it out of a register there. */
+static bool wants_swap(const kiln_intrinsic *in, const kiln_llvm_address *at) {
+    return in->operand[0] == in->operand[1] && !in->bias && at[0].lane_stride == 0;
+}
+
 bool kiln_llvm_tensor(kiln_llvm_emitter *e, kiln_stmt stmt) {
     use u;
     kiln_llvm_address at[KILN_INTRINSIC_OPERANDS] = {{0}};
@@ -168,11 +193,10 @@ bool kiln_llvm_tensor(kiln_llvm_emitter *e, kiln_stmt stmt) {
     if (found) {
         e->stamp = ++e->last_stamp;
         const kiln_intrinsic *in = u.intrinsic;
-        LLVMValueRef sum = kiln_llvm_expr(e, u.before), a = operand_words(e, &u, 0, &at[0]),
-                     b = operand_words(e, &u, 1, &at[1]);
-        if (in->bias) sum = LLVMBuildSub(e->builder, sum, bias_sum(e, in, b), "");
-        sum = in->accumulates ? call(e, in, sum, a, b)
-                              : LLVMBuildAdd(e->builder, sum, call(e, in, NULL, a, b), "");
+        bool swap = wants_swap(in, at);
+        LLVMValueRef operand[] = {operand_words(e, &u, 0, &at[0]), operand_words(e, &u, 1, &at[1])},
+                     sum = kiln_llvm_expr(e, u.before);
+        sum = accumulate(e, in, sum, operand[swap], operand[!swap]);
         kiln_llvm_store(e, u.store, sum);
     }
     kiln_llvm_unbind(e, u.loop->var);

@@ -33,6 +33,25 @@ static const double op_instructions[KILN_PROFILE_OP_COUNT] = {
 static const double line_cycles[KILN_CACHE_LEVELS] = {1.3, 1.8, 1.0};
 #define LINES_EXPOSED 0.12
 
+/* A tensor intrinsic issues as a multiply-add does; what it does not do itself, additions follow.
+ */
+#define INTRINSIC_CYCLES 0.5
+
+/* Points of one lane that one vector operation does. */
+static double points_at_once(const kiln_profile_statement *s) {
+    return s->intrinsic ? s->intrinsic->steps : 1;
+}
+
+static double instructions_of(const kiln_profile_statement *s, uint32_t op) {
+    if (!s->intrinsic || op != KILN_PROFILE_I8_MAC) return op_instructions[op];
+    return (1 + !s->intrinsic->accumulates + (s->intrinsic->bias > 0)) / points_at_once(s);
+}
+
+static double cycles_of_op(const kiln_profile_statement *s, uint32_t op) {
+    if (!s->intrinsic || op != KILN_PROFILE_I8_MAC) return op_cycles[op];
+    return INTRINSIC_CYCLES * instructions_of(s, op);
+}
+
 /* ---- tiles ----------------------------------------------------------------------------------- */
 
 static uint32_t element_bytes_of(const kiln_profile_statement *s) {
@@ -63,17 +82,18 @@ static void find_tile(const kiln_profile *profile, const kiln_profile_statement 
     for (uint32_t k = 0; k < level; k++) t->count *= (double)profile->loop[s->path[k]].extent;
 }
 
-static void count_access(const kiln_profile_access *a, kiln_tile *t) {
-    double elements = a->elements[t->level];
+/* `together`: elements that lie in one lane, those of the steps of a tensor intrinsic. */
+static void count_access(const kiln_profile_access *a, double together, kiln_tile *t) {
     if (!a->in_memory) return;
-    double vectors = t->lanes > 1 && a->lane_stride != 0
-                         ? elements / t->lanes * t->registers_per_vector
-                         : elements;
-    bool gathers = t->lanes > 1 && a->lane_stride != 0 && a->lane_stride != 1;
+    if (a->stores) together = 1;
+    double elements = a->elements[t->level] / together;
+    bool vector = t->lanes > 1 && a->lane_stride != 0, behind = (double)a->lane_stride == together;
+    double vectors = vector ? elements / t->lanes * t->registers_per_vector : elements;
+    bool gathers = vector && !behind;
     if (gathers) t->gathers += elements;
     if (a->stores && !gathers) t->stores += vectors;
     if (!a->loads || gathers) return;
-    if (t->lanes > 1 && a->lane_stride == 1)
+    if (vector)
         t->vector_loads += vectors;
     else
         t->broadcasts += elements;
@@ -81,17 +101,18 @@ static void count_access(const kiln_profile_access *a, kiln_tile *t) {
 
 static void count_tile(const kiln_profile *profile, const kiln_profile_statement *s, kiln_tile *t) {
     find_tile(profile, s, t);
-    for (uint32_t i = 0; i < s->access_count; i++) count_access(&s->access[i], t);
+    double together = points_at_once(s), steps = KILN_MAX(t->reduce / together, 1);
+    for (uint32_t i = 0; i < s->access_count; i++) count_access(&s->access[i], together, t);
     const kiln_profile_access *result = &s->access[0];
     if (s->reduction)
         t->accumulators = result->elements[t->level] / t->lanes * t->registers_per_vector;
     double group = profile->target->factor_lanes;
-    bool in_groups = group > 1 && t->reduce >= group;
+    bool in_groups = group > 1 && steps >= group;
     if (in_groups) t->broadcasts /= group;
-    t->operands = t->vector_loads / KILN_MAX(t->reduce, 1) +
-                  (in_groups ? t->broadcasts * group / t->reduce : t->broadcasts > 0);
+    t->operands =
+        t->vector_loads / steps + (in_groups ? t->broadcasts * group / steps : t->broadcasts > 0);
     for (uint32_t i = 0; i < KILN_PROFILE_OP_COUNT; i++)
-        t->code += s->ops[i] * op_instructions[i] * t->steps;
+        t->code += s->ops[i] * instructions_of(s, i) * t->steps;
     t->code += t->vector_loads + t->broadcasts + 2 * t->gathers + t->stores;
 }
 
@@ -138,11 +159,11 @@ static void statement_terms(const kiln_estimate *e, uint32_t at, double *term) {
     double executed = t->count * share_of_points(s); /* tiles, partial ones by their share */
     for (uint32_t i = 0; i < KILN_PROFILE_OP_COUNT; i++)
         term[KILN_TERM_PORTS] +=
-            s->ops[i] * op_cycles[i] * (PORTS / core->vector) * t->steps * executed;
+            s->ops[i] * cycles_of_op(s, i) * (PORTS / core->vector) * t->steps * executed;
     bool in_memory = s->access[0].in_memory;
     if (s->reduction)
-        term[KILN_TERM_LATENCY] =
-            t->count * t->reduce * (in_memory ? FORWARD_LATENCY : core->latency);
+        term[KILN_TERM_LATENCY] = t->count * (t->reduce / points_at_once(s)) *
+                                  (in_memory ? FORWARD_LATENCY : core->latency);
     double loads = t->vector_loads + t->broadcasts + 2 * t->gathers;
     term[KILN_TERM_LOADS] = loads / (core->loads * LOADS_SHARE) * executed;
     term[KILN_TERM_STORES] = t->stores / STORES_PER_CYCLE * executed;
@@ -259,8 +280,8 @@ void kiln_estimate_make(const kiln_profile *profile, kiln_arena *arena, kiln_est
         out->cycles += out->cycles_of[i];
         double width = KILN_MAX(profile->target->vector_bytes / element_bytes_of(s), 1);
         for (uint32_t k = 0; k < KILN_PROFILE_OP_COUNT; k++)
-            out->peak_cycles += s->ops[k] * op_cycles[k] * (PORTS / profile->target->core.vector) *
-                                s->domain / width;
+            out->peak_cycles += s->ops[k] * cycles_of_op(s, k) *
+                                (PORTS / profile->target->core.vector) * s->domain / width;
     }
     out->cycles = out->cycles * out->imbalance / out->workers + out->term[KILN_TERM_FORK];
     out->registers = count_registers(profile, out);

@@ -161,6 +161,9 @@ static void add_statement(builder *b, const kiln_stmt_info *stmt, uint32_t depth
     s->access[0].loads = s->reduction;
     walk_value(b, s, info->value, false);
     if (s->reduction) count_combination(b, s, info);
+    kiln_stmt inner = b->profile->loop[s->path[depth - 1]].stmt;
+    s->intrinsic = inner ? kiln_intrinsic_of_loop(b->p, inner) : NULL;
+    if (s->intrinsic) s->ops[KILN_PROFILE_CASTS] = 0; /* the instruction's own */
 }
 
 static void add_tree(builder *b, kiln_stmt stmt, uint32_t depth, uint32_t nest) {

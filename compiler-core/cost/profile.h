@@ -6,6 +6,7 @@
 
 #include "base/target.h"
 #include "compiler-core/cost/form.h"
+#include "compiler-core/ir/intrinsic.h"
 
 /* Accesses of one statement that are looked at. */
 #define KILN_PROFILE_ACCESSES_MAX 24
@@ -62,10 +63,11 @@ typedef struct kiln_profile_statement {
     bool prepare;  /* depends on constants only: runs once, untimed */
     bool reduction, initial;
     uint32_t depth, *path; /* [depth] loop indices, outermost first; path[0] is the program */
-    bool *reduces;         /* [depth] the loop takes part in choosing a reduce iterator */
-    double iterations;     /* of all loops around it */
-    double points;         /* of these, those inside the domain */
-    double domain;         /* points of the domain */
+    const kiln_intrinsic *intrinsic; /* that its two innermost loops are; NULL: none */
+    bool *reduces;                   /* [depth] the loop takes part in choosing a reduce iterator */
+    double iterations;               /* of all loops around it */
+    double points;                   /* of these, those inside the domain */
+    double domain;                   /* points of the domain */
     double ops[KILN_PROFILE_OP_COUNT]; /* of one point */
     uint32_t access_count;
     kiln_profile_access *access;

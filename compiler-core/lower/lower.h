@@ -1,16 +1,21 @@
 /* From a scheduled loop program to what code generators take: two programs without blocks. Passes
  * are in lower.def, in order; `kiln explain --stage loops` can stop after any of them.
  *
- *  split_prepare  root-level blocks that depend on constants only go to the prepare program; their
- * buffers become PACKED arguments threads        parallel loops become serial where kernels get one
- * thread, and in the prepare program blocks         blocks become stores, inits and ifs over loop
- * variables simplify       indices, conditions, loops of extent 1 place          each temp is
- * allocated around all its accesses and compacted to the region that one execution of that scope
- * touches partition      loops split where a predicate changes, so that full tiles carry no
- * predicate vectors        vectorized loops are cut to whole hardware vectors and a masked rest
- *  unroll         nothing is copied here: UNROLL loops stay for the emitter; those above a size
- * limit become serial registers      every REGISTER buffer is indexed by constants once unrolled;
- * counts the vector registers that live at once against the target
+ * - split_prepare: root-level blocks that depend on constants only go to the prepare program; their
+ *   buffers become PACKED arguments
+ * - intrinsics: tensor intrinsics that the target lacks are refused
+ * - threads: parallel loops become serial where kernels get one thread, and in the prepare program
+ * - blocks: they become stores, inits and ifs over loop variables
+ * - simplify: indices, conditions, loops of extent 1
+ * - place: each temp is allocated around all its accesses and compacted to the region that one
+ *   execution of that scope touches
+ * - unswitch: conditions that do not change in a loop are asked before it
+ * - partition: loops split where a predicate changes, so that full tiles carry no predicate
+ * - vectors: vectorized loops are cut to whole hardware vectors and a masked rest
+ * - unroll: nothing is copied here: UNROLL loops stay for the emitter; those above a size limit
+ *   become serial
+ * - registers: every REGISTER buffer is indexed by constants once unrolled; counts the vector
+ *   registers that live at once against the target
  */
 #ifndef KILN_COMPILER_CORE_LOWER_LOWER_H
 #define KILN_COMPILER_CORE_LOWER_LOWER_H

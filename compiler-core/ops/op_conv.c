@@ -118,18 +118,26 @@ void kiln_te_conv(kiln_te *te) {
     kiln_expr zero = kiln_index(te, 0), fill = kiln_expr_zero(te->p, kiln_te_in_dtype(te, 0));
     if (integer && kiln_te_has(te, 2))
         fill = kiln_te_load_raw(te, 2, &zero); /* what stands for zero */
+    static const int channel[KILN_RANK_MAX] = {1, -1, -1, -1, -1, -1, -1, -1};
+    kiln_te_bytes bytes = integer ? kiln_te_bytes_begin(te, channel) : (kiln_te_bytes){0};
     kiln_buffer padded = kiln_te_pad_window(te, &window, fill);
+    if (bytes.applies) padded = kiln_te_bytes_data(te, padded);
     kiln_buffer sum = te->output[0];
-    if (has_bias || wide != dtype)
+    if (has_bias || wide != dtype || bytes.offset)
         sum = kiln_te_temp(te, "sum", wide, &te->p->buffer.data[te->output[0]].shape);
 
     conv_axes a = make_axes(te, &window);
     uint32_t rank = window.rank + 2;
     kiln_expr x = kiln_te_read_window(te, padded, a.data, rank), y = kiln_te_load(te, 1, a.weight);
-    if (integer) {
+    if (integer && !bytes.applies) {
         x = integer_operand(te, x, 2, zero);
         y = integer_operand(te, y, 3, a.out[1]);
     }
+    x = kiln_expr_cast(te->p, wide, x);
+    y = kiln_expr_cast(te->p, wide, y);
     kiln_te_accumulate(te, &a.block, sum, a.out, rank, KILN_COMBINE_SUM, kiln_mul(te, x, y));
-    if (sum != te->output[0]) finish(te, sum, has_bias);
+    if (bytes.offset)
+        kiln_te_bytes_finish(te, &bytes, sum);
+    else if (sum != te->output[0])
+        finish(te, sum, has_bias);
 }

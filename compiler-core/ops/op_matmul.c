@@ -134,13 +134,30 @@ static void matmul_index(kiln_te *te, uint32_t input, const kiln_te_block *batch
     if (!vector) out_index[own + 1] = column;
 }
 
+/* Input 1 is [batch..][k][n], batch dimensions aligned right and those of 1 broadcast: the
+ * dimension of the output with the index of each; -1: none. */
+static void output_dims(kiln_te *te, const matmul_shape *s, int *out_dim_of) {
+    const kiln_shape *shape = kiln_te_in_shape(te, 1);
+    uint32_t own = s->column ? 0 : shape->rank - 2;
+    for (uint32_t d = 0; d < shape->rank; d++) out_dim_of[d] = -1;
+    for (uint32_t d = 0; d < own; d++)
+        if (shape->dim[d] != 1) out_dim_of[d] = (int)(s->batch.rank - own + d);
+    if (!s->column)
+        out_dim_of[shape->rank - 1] = (int)te->p->buffer.data[te->output[0]].shape.rank - 1;
+}
+
 void kiln_te_matmul(kiln_te *te) {
     matmul_shape s;
     kiln_status st = matmul_resolve(kiln_te_in_shape(te, 0), kiln_te_in_shape(te, 1), &s);
     KILN_CHECK(st == NULL);
     const kiln_shape *shape = &te->p->buffer.data[te->output[0]].shape;
     kiln_dtype dtype = te->p->buffer.data[te->output[0]].dtype, wide = kiln_te_compute_dtype(dtype);
-    kiln_buffer sum = wide == dtype ? te->output[0] : kiln_te_temp(te, "sum", wide, shape);
+    bool integer = te->node->op == KILN_OP_MATMUL_INTEGER;
+    int dim_of[KILN_RANK_MAX];
+    output_dims(te, &s, dim_of);
+    kiln_te_bytes bytes = integer ? kiln_te_bytes_begin(te, dim_of) : (kiln_te_bytes){0};
+    kiln_buffer data = bytes.applies ? kiln_te_bytes_data(te, 0) : 0, sum = te->output[0];
+    if (wide != dtype || bytes.offset) sum = kiln_te_temp(te, "sum", wide, shape);
 
     kiln_te_block block = kiln_te_block_begin(te, "", &s.batch), batch = block;
     kiln_expr m = kiln_index(te, 0), n = kiln_index(te, 0), a[KILN_RANK_MAX] = {0},
@@ -150,15 +167,18 @@ void kiln_te_matmul(kiln_te *te) {
     kiln_expr k = kiln_te_block_axis(te, &block, "k", s.k, true);
     matmul_index(te, 0, &batch, m, k, s.row, a);
     matmul_index(te, 1, &batch, k, n, s.column, b);
-    kiln_expr x = kiln_expr_cast(te->p, wide, kiln_te_load(te, 0, a)),
+    kiln_expr x = data ? kiln_te_read(te, data, a, kiln_te_in_shape(te, 0)->rank)
+                       : kiln_te_load(te, 0, a),
               y = kiln_expr_cast(te->p, wide, kiln_te_load(te, 1, b));
     kiln_expr zero = kiln_index(te, 0);
-    if (kiln_te_has(te, 2))
+    x = kiln_expr_cast(te->p, wide, x);
+    if (kiln_te_has(te, 2) && !bytes.applies)
         x = kiln_sub(te, x, kiln_expr_cast(te->p, wide, kiln_te_load(te, 2, &zero)));
     if (kiln_te_has(te, 3))
         y = kiln_sub(te, y, kiln_expr_cast(te->p, wide, kiln_te_load(te, 3, &zero)));
     kiln_te_accumulate(te, &block, sum, block.i, shape->rank, KILN_COMBINE_SUM, kiln_mul(te, x, y));
-    if (sum == te->output[0]) return;
+    if (bytes.offset) kiln_te_bytes_finish(te, &bytes, sum);
+    if (sum == te->output[0] || bytes.offset) return;
     kiln_te_block round = kiln_te_block_begin(te, "round", shape);
     kiln_te_store(te, &round, te->output[0], round.i, round.rank,
                   kiln_te_read(te, sum, round.i, round.rank));
@@ -166,8 +186,9 @@ void kiln_te_matmul(kiln_te *te) {
 
 /* ---- Einsum ---------------------------------------------------------------------------------- */
 
-#define EINSUM_LABELS 64 /* letters; 52.. stand for the dimensions of an ellipsis, aligned right \
-                          */
+#define EINSUM_LABELS                                                          \
+    64 /* letters; 52.. stand for the dimensions of an ellipsis, aligned right \
+        */
 #define EINSUM_ELLIPSIS 52
 
 typedef struct einsum_plan {

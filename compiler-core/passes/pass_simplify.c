@@ -145,6 +145,41 @@ kiln_value kiln_simplify_casts(kiln_sweep *s, kiln_node n) {
     return 0;
 }
 
+/* Element `i` of weights less the zero point of its output channel. */
+static int64_t less_zero(const kiln_value_info *weight, const kiln_value_info *zero, int64_t i) {
+    int64_t value = kiln_dtype_load_i64(weight->dtype, weight->data, (size_t)i);
+    if (!zero) return value;
+    int64_t count = kiln_shape_count(&zero->shape),
+            each = kiln_shape_count(&weight->shape) / weight->shape.dim[0];
+    return value -
+           kiln_dtype_load_i64(zero->dtype, zero->data, (size_t)(count == 1 ? 0 : i / each));
+}
+
+/* Sums of products take signed weights without a zero point apart into simpler ones. */
+kiln_value kiln_simplify_signed_weights(kiln_sweep *s, kiln_node n) {
+    const kiln_node_info *node = node_of(s, n);
+    if ((node->op != KILN_OP_CONV_INTEGER && node->op != KILN_OP_MATMUL_INTEGER) ||
+        !kiln_value_is_constant(s->graph, node->input[1]))
+        return 0;
+    kiln_value zero_value = node->input_count > 3 ? node->input[3] : 0;
+    const kiln_value_info weight = *value_of(s, node->input[1]),
+                          *zero = zero_value ? value_of(s, zero_value) : NULL;
+    if (zero ? !kiln_value_is_constant(s->graph, zero_value) : weight.dtype == KILN_I8) return 0;
+    kiln_tensor fits = kiln_tensor_create(s->graph->arena, KILN_I8, &weight.shape);
+    for (int64_t i = 0; i < kiln_shape_count(&weight.shape); i++) {
+        int64_t value = less_zero(&weight, zero, i);
+        if (value < INT8_MIN || value > INT8_MAX) return 0;
+        ((int8_t *)fits.data)[i] = (int8_t)value;
+    }
+    const char *name = kiln_arena_printf(s->graph->arena, "%.*s.signed", KILN_STR_ARG(weight.name));
+    kiln_value constant = kiln_graph_add_constant(s->graph, kiln_str_from(name), &fits);
+    kiln_sweep_set_input(s, n, 1, constant);
+    if (!zero) return 0;
+    kiln_sweep_set_input(s, n, 3, 0);
+    s->graph->node.data[n].input_count = node_of(s, n)->input[2] ? 3 : 2;
+    return 0;
+}
+
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
 /* Turns a node into a reshape of its operand to the shape that its result has. */

@@ -26,8 +26,9 @@ bool kiln_sketch_any(kiln_maker *m, uint32_t variant);
 /* Inlines what is cheap: all pointwise blocks except those that feed a reduction with more than a
  * copy. */
 void kiln_sketch_inline(kiln_maker *m);
-/* The reduction with most work, and how many reductions there are; 0: none. */
-kiln_block kiln_sketch_main_reduction(const kiln_program *p, uint32_t *out_count);
+/* The reduction with most work, and how many reductions there are, apart from those of constants
+ * alone; 0: none. */
+kiln_block kiln_sketch_main_reduction(kiln_program *p, uint32_t *out_count);
 /* Blocked layout "d0,d1/{0},d2,d1%{0}" that puts blocks of dimension `dim` innermost; NULL when
  * that dimension is innermost already. In the arena. */
 const char *kiln_sketch_blocked_layout(kiln_maker *m, uint32_t rank, int dim);

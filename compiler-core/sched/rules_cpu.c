@@ -4,17 +4,28 @@
 #include "compiler-core/sched/rules.h"
 
 const kiln_rule kiln_rules_cpu[] = {
-    {"tile", 16, kiln_sketch_tile},
+    {"tile", 32, kiln_sketch_tile},
     {"rows", 1, kiln_sketch_rows},
     {"any", 1, kiln_sketch_any},
 };
 const uint32_t kiln_rules_cpu_count = KILN_ARRAY_COUNT(kiln_rules_cpu);
 
-kiln_block kiln_sketch_main_reduction(const kiln_program *p, uint32_t *out_count) {
+static bool reads_only_constants(kiln_program *p, kiln_block block) {
+    kiln_expr load[KILN_LOADS_MAX];
+    uint32_t count = kiln_block_loads(p, block, load);
+    bool only = count > 0;
+    for (uint32_t i = 0; i < count; i++)
+        only &= p->buffer.data[kiln_expr_get(p, load[i])->payload.id].role == KILN_ROLE_CONSTANT;
+    return only;
+}
+
+kiln_block kiln_sketch_main_reduction(kiln_program *p, uint32_t *out_count) {
     kiln_block best = 0;
     *out_count = 0;
     for (kiln_block b = 1; b < p->block.count; b++) {
-        if (p->block.data[b].removed || !kiln_block_is_reduction(p, b)) continue;
+        if (p->block.data[b].removed || !kiln_block_is_reduction(p, b) ||
+            reads_only_constants(p, b)) /* runs once, before any other */
+            continue;
         ++*out_count;
         if (!best || kiln_pattern_work(p, b) > kiln_pattern_work(p, best)) best = b;
     }
@@ -69,15 +80,6 @@ static bool is_cheap(const kiln_program *p, kiln_expr e) {
     for (uint32_t i = 0; i < node->operand_count; i++)
         if (!is_cheap(p, kiln_expr_operand(p, e, i))) return false;
     return true;
-}
-
-static bool reads_only_constants(kiln_program *p, kiln_block block) {
-    kiln_expr load[KILN_LOADS_MAX];
-    uint32_t count = kiln_block_loads(p, block, load);
-    bool only = true;
-    for (uint32_t i = 0; i < count; i++)
-        only &= p->buffer.data[kiln_expr_get(p, load[i])->payload.id].role == KILN_ROLE_CONSTANT;
-    return only;
 }
 
 static int64_t points_of(const kiln_program *p, kiln_block block) {

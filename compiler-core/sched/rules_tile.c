@@ -10,6 +10,8 @@
 #include "compiler-core/sched/rules.h"
 #include "compiler-core/sched/tile.h"
 
+#define PLAIN 16 /* the variant without tensor intrinsics */
+
 static const char *loop(const kiln_tile *t, int iter, const char *suffix) {
     return kiln_make_loop_name(t->m, t->block, iter, suffix);
 }
@@ -109,9 +111,16 @@ static kiln_buffer pack_weights(kiln_tile *t, bool taps_outside) {
         if ((int)d != dv && (int)d != dk && !is_strided(t, &w, d))
             kiln_strbuf_printf(&text, ",d%u", d);
     if (dk >= 0 && taps_outside) kiln_strbuf_printf(&text, ",d%d/{1}", dk);
-    if (dk >= 0) kiln_strbuf_printf(&text, ",d%d%%{1}", dk);
-    kiln_strbuf_printf(&text, ",d%d%%{0}", dv);
-    kiln_make(t->m, "transform_layout(%s, \"%s\", %s, %s[0])", name, text.data, panel, t->steps);
+    long long stride = (long long)kiln_tile_stride(t);
+    if (t->dot) /* the steps of an instruction behind one another in each lane */
+        kiln_strbuf_printf(&text, ",d%d/%lld%%{2},d%d%%{0},d%d%%%lld", dk, stride, dv, dk, stride);
+    else if (dk >= 0)
+        kiln_strbuf_printf(&text, ",d%d%%{1},d%d%%{0}", dk, dv);
+    else
+        kiln_strbuf_printf(&text, ",d%d%%{0}", dv);
+    const char *blocks = t->dot ? kiln_arena_printf(t->m->arena, ", %s[3]", t->steps) : "";
+    kiln_make(t->m, "transform_layout(%s, \"%s\", %s, %s[0]%s)", name, text.data, panel, t->steps,
+              blocks);
     kiln_strbuf_deinit(&text);
     if (t->m->replay.p->buffer.data[w.buffer].role != KILN_ROLE_CONSTANT)
         kiln_sketch_finish_block(t->m, before);
@@ -296,6 +305,7 @@ static void split_tile(kiln_tile *t, bool vectors_innermost) {
     if (t->k < 0) return;
     kiln_make(m, "split(%s, -1, %s[0])", loop(t, t->k, ""), t->steps);
     kiln_make(m, "split(%s, -1, %s[1])", loop(t, t->k, ".1"), t->steps);
+    if (t->dot) kiln_make(m, "split(%s, -1, %u)", loop(t, t->k, ".1.1"), t->dot->steps);
 }
 
 /* Splits the tile's loops and orders the nest. Returns the loops outside of the reduction. */
@@ -312,10 +322,11 @@ static loop_order make_nest(kiln_tile *t, uint32_t variant) {
     const loop_order outer = order;
     put_reduction(&order, taps_outside);
     put(&order, t->k, ".1.0");
-    put(&order, t->k, ".1.1");
+    put(&order, t->k, t->dot ? ".1.1.0" : ".1.1");
     put_round(&order, true, ".1");
     put(&order, t->tap, "");
     put(&order, t->v, ".2");
+    if (t->dot) put(&order, t->k, ".1.1.1");
     kiln_make(t->m, "reorder(%s)", order.text);
     return outer;
 }
@@ -417,6 +428,19 @@ static void place_accumulators(kiln_tile *t) {
     kiln_make(t->m, "transform_layout(%s, \"%sd%d\")", name, layout, lanes_dim);
 }
 
+/* Lanes and their steps become the instruction; the initial values, which were the same loops until
+ * now, vectors. */
+static void tensorize(kiln_tile *t) {
+    kiln_make(t->m, "tensorize(%s, \"%s\")", loop(t, t->v, ".2"), t->dot->name);
+    kiln_program *p = t->m->replay.p;
+    kiln_stmt around[KILN_LOOPS_MAX];
+    for (kiln_block b = 1; b < p->block.count; b++) {
+        if (p->block.data[b].init_of != t->block) continue;
+        uint32_t count = kiln_nest_loops(p, kiln_program_block_stmt(p, b), around);
+        if (count) kiln_make(t->m, "vectorize(%s)", kiln_make_stmt_name(t->m, around[count - 1]));
+    }
+}
+
 /* While tiles use one panel of weights, each block of steps fetches a share of the next. */
 static void fetch_ahead(kiln_tile *t, kiln_buffer packed, bool taps_outside) {
     const kiln_block_info *b = &t->m->replay.p->block.data[t->block];
@@ -430,7 +454,7 @@ static void fetch_ahead(kiln_tile *t, kiln_buffer packed, bool taps_outside) {
 
 /* Tiles one reduction. `variant`: as make_nest and place_copy read it. */
 static bool tile_reduction(kiln_maker *m, kiln_block block, int lanes_iter, uint32_t variant) {
-    kiln_tile t = {.m = m, .block = block, .given_v = lanes_iter};
+    kiln_tile t = {.m = m, .block = block, .given_v = lanes_iter, .plain = variant & PLAIN};
     if (!kiln_tile_analyse(&t)) return false;
     if ((variant & 2) && (t.k < 0 || (t.pattern.reduce & ~(1u << t.k)) == 0))
         return false; /* the same as without */
@@ -461,13 +485,14 @@ static bool tile_reduction(kiln_maker *m, kiln_block block, int lanes_iter, uint
     uint32_t outer_count = outer.count - (shared > 1 ? shared - 1 : 0);
     if (copy) place_copy(&t, copy, variant, outer_count);
     place_follower(&t, follower, outer.last);
-    kiln_make(m, "vectorize(%s)", loop(&t, t.v, ".2"));
+    if (!t.dot) kiln_make(m, "vectorize(%s)", loop(&t, t.v, ".2"));
     kiln_make(m, "unroll(%s)", loop(&t, t.v, ".1"));
     if (t.mw >= 0) kiln_make(m, "unroll(%s)", loop(&t, t.mw, ".1"));
     if (t.mh >= 0) kiln_make(m, "unroll(%s)", loop(&t, t.mh, ".1"));
-    if (t.k >= 0) kiln_make(m, "unroll(%s)", loop(&t, t.k, ".1.1"));
+    if (t.k >= 0) kiln_make(m, "unroll(%s)", loop(&t, t.k, t.dot ? ".1.1.0" : ".1.1"));
     if (t.tap >= 0) kiln_make(m, "unroll(%s)", loop(&t, t.tap, ""));
     kiln_make(m, "decompose_reduction(%s, %s)", name, first_reduce_loop(&t, variant & 2));
+    if (t.dot) tensorize(&t);
     place_accumulators(&t);
     if (packed && kiln_tile_fetches_ahead(&t)) fetch_ahead(&t, packed, variant & 2);
     return true;
@@ -494,6 +519,7 @@ bool kiln_sketch_tile(kiln_maker *m, uint32_t variant) {
     if (!t.block || reductions != 1 || !kiln_tile_analyse(&t)) return false;
     bool wants_parts = kiln_tile_wants_parts(&t), whole = variant & 8;
     if (!wants_parts && whole) return false; /* the same as without */
+    if (!t.dot && (variant & PLAIN)) return false;
     kiln_block part = wants_parts && !whole ? reduce_in_parts(&t) : 0;
     bool made = part ? tile_reduction(m, part, t.v, variant) && tile_reduction(m, t.block, t.v, 0)
                      : tile_reduction(m, t.block, -1, variant);

@@ -10,7 +10,7 @@
 #include "base/target.h"
 #include "compiler-core/sched/trace.h"
 
-#define KILN_SKETCHES_MAX 16
+#define KILN_SKETCHES_MAX 32
 
 typedef struct kiln_space {
     const kiln_program *te;    /* not owned */

@@ -14,6 +14,7 @@
  * in a cycle. Fitted to the times of a few tiles of 1x1 convolutions on one Zen 3; the causes given
  * are what fits, no counters were read. */
 #define BROADCAST_SLOTS 1.2 /* as many loads a cycle, but those of one bank exclude each other */
+#define WIDENED_SLOTS 4     /* bytes that are widened and then broadcast; not measured */
 #define STREAMED_SLOTS 2.3  /* a vector of weights that comes from the second cache */
 /* Of a load that multiply-adds hide, where factors are elements of registers and loads are all that
  * is left to save: narrow cores cannot hide all of it. Not measured; it decides between tiles that
@@ -100,6 +101,24 @@ bool kiln_tile_can_pad(const kiln_tile *t) {
     return to->shape.dim[t->pattern.to.dim_of[t->v]] == kiln_tile_extent(t, t->v);
 }
 
+/* The first instruction of the target that does what the reduction does, for whole vectors of
+ * weights and whole blocks of steps. */
+static const kiln_intrinsic *find_dot(const kiln_tile *t) {
+    kiln_program *p = t->m->replay.p;
+    bool whole = kiln_tile_can_pad(t) || kiln_tile_extent(t, t->v) % t->lanes == 0;
+    if (t->plain || !t->packs || t->k < 0 || !whole) return NULL;
+    for (uint32_t i = 0; i < KILN_INTRINSIC_COUNT; i++) {
+        const kiln_intrinsic *dot = &kiln_intrinsics[i];
+        kiln_expr load[KILN_INTRINSIC_OPERANDS];
+        if (kiln_intrinsic_runs_on(dot, t->m->target) && dot->lanes == t->lanes &&
+            kiln_tile_extent(t, t->k) % dot->steps == 0 &&
+            kiln_intrinsic_matches(kiln_intrinsic_program(dot, t->m->arena), p,
+                                   p->block.data[t->block].value, load))
+            return dot;
+    }
+    return NULL;
+}
+
 bool kiln_tile_analyse(kiln_tile *t) {
     t->weights = t->data = t->v = t->mh = t->mw = t->k = -1;
     if (!kiln_pattern_of(t->m->replay.p, t->block, &t->pattern)) return false;
@@ -121,6 +140,7 @@ bool kiln_tile_analyse(kiln_tile *t) {
     t->lanes =
         kiln_sketch_lanes(t->m->target, t->m->replay.p->buffer.data[t->pattern.to.buffer].dtype,
                           kiln_tile_extent(t, t->v));
+    t->dot = find_dot(t);
     return t->lanes > 1;
 }
 
@@ -133,9 +153,16 @@ static double bytes_of(const kiln_tile *t, const kiln_access *a) {
     return (double)kiln_shape_count(&b->shape) * (double)kiln_dtype_size(b->dtype);
 }
 
+static kiln_dtype dtype_of(const kiln_tile *t, const kiln_access *a) {
+    return t->m->replay.p->buffer.data[a->buffer].dtype;
+}
+
 /* Bytes of weights for so many vectors of outputs. */
 static double panel_bytes(const kiln_tile *t, int64_t vectors) {
     double bytes = (double)(vectors * t->m->target->vector_bytes);
+    if (t->weights >= 0)
+        bytes *= (double)kiln_dtype_size(dtype_of(t, &t->pattern.from[t->weights])) /
+                 (double)kiln_dtype_size(dtype_of(t, &t->pattern.to));
     for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
         if (kiln_tile_has(t->pattern.reduce, i)) bytes *= (double)kiln_tile_extent(t, i);
     return bytes;
@@ -180,13 +207,21 @@ const char *kiln_tile_sample_parts(kiln_tile *t) {
  */
 static bool takes_factors(const kiln_tile *t) {
     int64_t group = t->m->target->factor_lanes;
-    return t->packs && group > 1 && t->k >= 0 && kiln_tile_extent(t, t->k) % group == 0;
+    return t->packs && group > 1 && t->k >= 0 &&
+           kiln_tile_extent(t, t->k) % (group * kiln_tile_stride(t)) == 0;
 }
 
 /* Vector registers that hold data while a tile of so many points takes its steps; with factors one
- * more is left to the compiler, which orders loads as it likes. */
+ * more is left to the compiler, which orders loads as it likes, and so it is for products that an
+ * instruction of their own adds, and four for a bias and where it is taken off. */
 static int64_t data_registers(const kiln_tile *t, int64_t points) {
-    return takes_factors(t) ? points + 1 : 1;
+    if (takes_factors(t)) return points + 1;
+    return 1 + (t->dot && !t->dot->accumulates) + (t->dot && t->dot->bias ? 4 : 0);
+}
+
+/* Those that hold a row of weights, and what a bias adds to their products. */
+static int64_t weight_registers(const kiln_tile *t, int64_t vectors) {
+    return t->dot && t->dot->bias ? 2 * vectors : vectors;
 }
 
 /* Slots of the loads of one step. */
@@ -194,7 +229,9 @@ static double load_slots(const kiln_tile *t, double points, double vectors) {
     const kiln_target *target = t->m->target;
     double slots = target->core.vector / target->core.loads;
     if (!t->packs) return points * vectors * 1.5 * slots;
-    double broadcast = takes_factors(t) ? 1.0 / target->factor_lanes : BROADCAST_SLOTS;
+    double broadcast = takes_factors(t)                       ? 1.0 / target->factor_lanes
+                       : t->dot && t->dot->operand_bits == 16 ? WIDENED_SLOTS
+                                                              : BROADCAST_SLOTS;
     return (points * broadcast + vectors) * slots;
 }
 
@@ -227,7 +264,7 @@ static double tile_efficiency(const kiln_tile *t, int64_t mh, int64_t mw, int64_
 /* Blocks of channels that all kernels prefer, so that those that were not measured agree without
  * conversions. */
 static int64_t channel_block(const kiln_tile *t) {
-    return (int64_t)t->m->target->vector_bytes / (int64_t)sizeof(float);
+    return (int64_t)t->m->target->vector_bytes / (int64_t)sizeof(float) * kiln_tile_stride(t);
 }
 
 typedef struct tile_row {
@@ -253,7 +290,8 @@ const char *kiln_tile_sample_registers(kiln_tile *t) {
     for (int64_t mh = 1; mh <= KILN_MIN(kiln_tile_extent(t, t->mh), 8); mh++)
         for (int64_t mw = KILN_MIN(kiln_tile_extent(t, t->mw), 32); mw >= 1; mw--)
             for (int64_t vectors = 1; vectors <= vectors_max; vectors++) {
-                if (mh * mw * vectors + vectors + data_registers(t, mh * mw) > registers) break;
+                int64_t operands = weight_registers(t, vectors) + data_registers(t, mh * mw);
+                if (mh * mw * vectors + operands > registers) break;
                 if (vectors > 1 && kiln_tile_extent(t, t->v) % (vectors * t->lanes) != 0 &&
                     !kiln_tile_can_pad(t))
                     continue;
@@ -274,25 +312,30 @@ const char *kiln_tile_sample_registers(kiln_tile *t) {
  * cache yet; then all steps of a block are, so that each instruction walks by one stride, which
  * prefetchers learn (0.79 to 0.97 of the peak for 28x28x256 1x1). */
 static int64_t preferred_unrolled(const kiln_tile *t) {
+    if (t->dot && t->dot->operand_bits == 16)
+        return 4; /* widening makes code and needs registers */
     return t->k >= 0 && t->pattern.reduce == 1u << t->k ? STEPS_UNROLLED_MAX : 4;
 }
 
 /* Reduce block (contiguous steps of data and weights), how many of them are unrolled, and lanes
  * along the innermost dimension for the padding copy where the block is too short to fill a vector.
+ * An instruction that takes several steps takes whole ones of both.
  */
 const char *kiln_tile_sample_steps(kiln_tile *t) {
-    int64_t extent = t->k < 0 ? 1 : kiln_tile_extent(t, t->k);
+    int64_t extent = t->k < 0 ? 1 : kiln_tile_extent(t, t->k), stride = kiln_tile_stride(t);
     kiln_strbuf text = {0};
     uint32_t rows = 0, preferred = 0;
     int64_t best = 0;
-    for (int64_t block = 1; block <= KILN_MIN(extent, REDUCE_BLOCK_MAX); block++) {
+    for (int64_t block = stride; block <= KILN_MIN(extent, REDUCE_BLOCK_MAX); block += stride) {
         if (extent % block != 0 || (block < 4 && block < extent && extent % 4 == 0)) continue;
-        for (int64_t unrolled = 1; unrolled <= KILN_MIN(block, STEPS_UNROLLED_MAX); unrolled *= 2) {
+        for (int64_t unrolled = stride; unrolled <= KILN_MIN(block, STEPS_UNROLLED_MAX * stride);
+             unrolled *= 2) {
             if (block % unrolled != 0) continue;
             int64_t lanes = block > 1 ? 1 : t->lanes;
             kiln_strbuf_printf(&text, ", %lld, %lld, %lld", (long long)block, (long long)unrolled,
                                (long long)lanes);
-            bool fits = block <= channel_block(t) && unrolled <= preferred_unrolled(t);
+            if (t->dot) kiln_strbuf_printf(&text, ", %lld", (long long)(block / stride));
+            bool fits = block <= channel_block(t) && unrolled <= preferred_unrolled(t) * stride;
             if (fits && block * 64 + unrolled > best) {
                 best = block * 64 + unrolled;
                 preferred = rows;
@@ -300,7 +343,8 @@ const char *kiln_tile_sample_steps(kiln_tile *t) {
             rows++;
         }
     }
-    const char *name = kiln_make_sampler(t->m, "choice(3%s) = %u", text.data, preferred);
+    const char *name =
+        kiln_make_sampler(t->m, "choice(%d%s) = %u", t->dot ? 4 : 3, text.data, preferred);
     kiln_strbuf_deinit(&text);
     return name;
 }

@@ -3,6 +3,7 @@
 #ifndef KILN_COMPILER_CORE_SCHED_TILE_H
 #define KILN_COMPILER_CORE_SCHED_TILE_H
 
+#include "compiler-core/ir/intrinsic.h"
 #include "compiler-core/sched/maker.h"
 
 typedef struct kiln_tile {
@@ -15,9 +16,13 @@ typedef struct kiln_tile {
     int tap; /* reduce iterator that slides over the columns, when data is loaded as vectors; or -1
               */
     int64_t lanes;
-    bool packs;        /* v belongs to `weights` alone: broadcast data, packed weights */
-    const char *tile;  /* sampler of (mh, mw, vectors) */
-    const char *steps; /* sampler of (reduce block, unrolled steps, lanes of the padding copy) */
+    bool packs;                /* v belongs to `weights` alone: broadcast data, packed weights */
+    bool plain;                /* tensor intrinsics are not wanted */
+    const kiln_intrinsic *dot; /* takes a vector of weights and as many steps of k; NULL: none */
+    const char *tile;          /* sampler of (mh, mw, vectors) */
+    /* Sampler of (reduce block, unrolled steps, lanes of the padding copy); with `dot` also of the
+     * block in steps of the instruction. */
+    const char *steps;
 } kiln_tile;
 
 static inline bool kiln_tile_has(uint32_t mask, int i) { return i >= 0 && (mask >> i & 1); }
@@ -36,6 +41,9 @@ static inline kiln_role kiln_tile_role(const kiln_tile *t, const kiln_access *a)
 bool kiln_tile_analyse(kiln_tile *t);
 /* Whether the lanes' iterator alone indexes its dimension of the output. */
 bool kiln_tile_can_pad(const kiln_tile *t);
+
+/* Steps of the reduction that one instruction takes. */
+static inline int64_t kiln_tile_stride(const kiln_tile *t) { return t->dot ? t->dot->steps : 1; }
 
 /* Whether all weights stay in the second cache and the data does not: then rows of outputs are
  * finished, with all weights, before the next, so that the data is fetched once. Otherwise one

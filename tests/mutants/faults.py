@@ -25,6 +25,9 @@ FAULTS = [
      "if (packed) info->role = KILN_ROLE_PACKED;\n        else if", "if"),
     ("what is prepared runs every time as well", LOWER + "split_prepare.c",
      "keep_nests(l->run, &n, false);", ""),
+    # intrinsics
+    ("a target has every instruction", LOWER + "intrinsics.c",
+     "if (used && !kiln_intrinsic_runs_on(used, target))", "if (false)"),
     # threads
     ("parallel loops stay where there is one thread", LOWER + "threads.c",
      "if (l->target->threads <= 1) make_serial(l->run);", ""),

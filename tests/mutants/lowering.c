@@ -367,6 +367,16 @@ static void registers_that_cannot_be_are_refused(void **state) {
                    "vector registers");
 }
 
+static void instructions_that_the_target_lacks_are_refused(void **state) {
+    kiln_target target = x86_target(*state, 3, 1);
+    kiln_program *te = parse_in(
+        *state, "program p\ninput a: i8[3,4]\nconstant b: i8[4,4]\noutput c: i32[3,4]\n"
+                "block dot(m:3, n:4 | k:4): c[m, n] sum= i32(a[m, k])*i32(b[n, k]) init 0i32\n");
+    const char *trace = "decompose_reduction(dot, dot.m)\ntensorize(dot.n, \"sdot\")\n";
+    expect_error(lowered_equals(te, replay_text(te, trace), &target, 1), ILLEGAL_SCHEDULE,
+                 "dot.k uses sdot, which needs dotprod");
+}
+
 static void registers_are_counted(void **state) {
     kiln_target target = x86_target(*state, 3, 1);
     kiln_lowered lowered;
@@ -392,6 +402,7 @@ int main(void) {
         test_with_arena(full_tiles_of_shared_loops_carry_no_condition),
         test_with_arena(rows_are_chosen_outside_of_their_loop),
         test_with_arena(registers_that_cannot_be_are_refused),
+        test_with_arena(instructions_that_the_target_lacks_are_refused),
         test_with_arena(registers_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,6 +65,45 @@ kiln_program *draw_product(kiln_arena *arena, const kiln_intrinsic *in, kiln_ran
     return scheduled;
 }
 
+kiln_program *quantised_program(kiln_arena *arena, kiln_dtype data, int64_t channels, int64_t size,
+                                int64_t results) {
+    const char *type = kiln_dtype_name(data), *from = "pad[n, ic, y + ky, x + kx]", *shifted = "";
+    long long c = (long long)channels, s = (long long)size, r = (long long)results;
+    if (data == KILN_U8) {
+        shifted = kiln_arena_printf(arena,
+                                    "block signed(n:1, c:%lld, y:%lld, x:%lld): "
+                                    "signed[n, c, y, x] = i8(i32(pad[n, c, y, x]) - 128i32)\n",
+                                    c, s + 2, s + 2);
+        from = "signed[n, ic, y + ky, x + kx]";
+    }
+    const char *text = kiln_arena_printf(
+        arena,
+        "program quantised\ninput x: %s[1,%lld,%lld,%lld]\nconstant w: i8[%lld,%lld,3,3]\n"
+        "constant scale: f32[%lld]\noutput y: %s[1,%lld,%lld,%lld]\n"
+        "temp pad: %s[1,%lld,%lld,%lld]\n%stemp sum: i32[1,%lld,%lld,%lld]\n"
+        "temp weights: i32[%lld]\ntemp zero: i32[1,%lld,%lld,%lld]\n"
+        "block pad(n:1, c:%lld, y:%lld, x:%lld): pad[n, c, y, x] = "
+        "select(and(and(1 <= y, y < %lld), and(1 <= x, x < %lld)), x[n, c, y - 1, x - 1], 3%s)\n%s"
+        "block weights(c:%lld | ic:%lld, ky:3, kx:3): weights[c] sum= i32(w[c, ic, ky, kx]) init "
+        "0i32\n"
+        "block conv(n:1, c:%lld, y:%lld, x:%lld | ic:%lld, ky:3, kx:3): "
+        "sum[n, c, y, x] sum= i32(%s)*i32(w[c, ic, ky, kx]) init 0i32\n"
+        "block zero(n:1, c:%lld, y:%lld, x:%lld): "
+        "zero[n, c, y, x] = sum[n, c, y, x] - weights[c]*3i32\n"
+        "block result(n:1, c:%lld, y:%lld, x:%lld): "
+        "y[n, c, y, x] = %s(round(f32(zero[n, c, y, x])*scale[c]))\n",
+        type, c, s, s, r, c, r, type, r, s, s, type, c, s + 2, s + 2,
+        data == KILN_U8
+            ? kiln_arena_printf(arena, "temp signed: i8[1,%lld,%lld,%lld]\n", c, s + 2, s + 2)
+            : "",
+        r, s, s, r, r, s, s, c, s + 2, s + 2, s + 1, s + 1, type, shifted, r, c, r, s, s, c, from,
+        r, s, s, r, s, s, type);
+    kiln_program *te = NULL;
+    kiln_status st = kiln_program_parse(kiln_str_from(text), arena, &te);
+    if (st) fail_msg("%s\n%s", kiln_status_text(st), text);
+    return te;
+}
+
 kiln_target target_with(kiln_arena *arena, const kiln_intrinsic *in) {
     static const char *const base[] = {
         [KILN_ARCH_X86_64] = "x86_64-unknown-linux-gnu,mcpu=x86-64-v3",

@@ -13,6 +13,10 @@ kiln_program *product_program(kiln_arena *arena, const kiln_intrinsic *intrinsic
  * `plain`, of one fixed size, and b packed as the instruction reads it. */
 kiln_program *draw_product(kiln_arena *arena, const kiln_intrinsic *intrinsic, kiln_rand *rand,
                            bool plain, kiln_program **out_te);
+/* A quantised convolution as import makes it, of bytes of type `data` (KILN_I8 or KILN_U8) with a
+ * zero point: padding, signed bytes, sums, what the zero point takes off, scaling, bytes again. */
+kiln_program *quantised_program(kiln_arena *arena, kiln_dtype data, int64_t channels, int64_t size,
+                                int64_t results);
 /* A target of the intrinsic's architecture with its feature. */
 kiln_target target_with(kiln_arena *arena, const kiln_intrinsic *intrinsic);
 

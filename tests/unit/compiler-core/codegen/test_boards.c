@@ -87,12 +87,35 @@ static void products_in_tensor_intrinsics_keep_the_meaning(void **state) {
     if (rows == 0) skip(); /* the processor has none */
 }
 
+static void quantised_convolutions_keep_the_meaning(void **state) {
+    (void)state;
+    uint64_t refused = 0;
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+    for (uint64_t seed = 1; seed <= SEEDS / 2; seed++) {
+        kiln_arena_reset(&arena);
+        kiln_rand rand;
+        kiln_rand_init(&rand, seed);
+        kiln_target target = target_of(&arena, target_text);
+        kiln_program *te = quantised_program(
+            &arena, seed % 2 ? KILN_U8 : KILN_I8, 4 + 4 * (int64_t)kiln_rand_below(&rand, 5),
+            3 + (int64_t)kiln_rand_below(&rand, 4), 1 + (int64_t)kiln_rand_below(&rand, 20));
+        kiln_status st = expect_runs_equal(te, draw_sample(te, &target, &rand), &target, 2, seed,
+                                           run_on_board, &other);
+        refused += st != NULL; /* register buffers that do not fit */
+        kiln_status_free(st);
+    }
+    kiln_arena_deinit(&arena);
+    assert_true(refused < SEEDS / 4);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_primitives_keep_the_meaning),
         cmocka_unit_test(samples_of_spaces_keep_the_meaning),
         cmocka_unit_test(both_do_with_threads),
         cmocka_unit_test(products_in_tensor_intrinsics_keep_the_meaning),
+        cmocka_unit_test(quantised_convolutions_keep_the_meaning),
     };
     if (argc != 4) return 2;
     target_text = argv[1];

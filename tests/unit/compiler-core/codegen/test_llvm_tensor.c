@@ -4,10 +4,12 @@
 #include "compiler-core/codegen/codegen.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/lower/lower.h"
+#include "compiler-core/sched/space.h"
+#include "tests/unit/compiler-core/codegen/draw.h"
 #include "tests/unit/compiler-core/codegen/products.h"
 #include "tests/unit/compiler-core/sched/support.h"
 
-#define SEEDS 60
+#define SEEDS 40
 
 static const char *assembly_of(const kiln_program *scheduled, const kiln_target *target,
                                kiln_arena *arena) {
@@ -83,11 +85,95 @@ static void a_target_without_the_instruction_is_told_so(void **state) {
     kiln_status_free(st);
 }
 
+/* The longest run of lines without a label or a branch that has most such instructions. */
+static const char *inner_loop(kiln_arena *arena, const char *text, const char *instruction) {
+    const char *best = "";
+    uint32_t most = 0;
+    for (const char *line = text, *start = text; *line; line += strcspn(line, "\n") + 1) {
+        const char *next = line + strcspn(line, "\n");
+        bool ends = *line != '\t' || strncmp(line, "\tb", 2) == 0 || strncmp(line, "\tj", 2) == 0 ||
+                    strncmp(line, "\tcb", 3) == 0;
+        if (!*next) break;
+        if (!ends) continue;
+        const char *block = kiln_str_dup(arena, (kiln_str){start, (size_t)(line - start)});
+        if (occurrences(block, instruction) > most) {
+            most = occurrences(block, instruction);
+            best = block;
+        }
+        start = next + 1;
+    }
+    return best;
+}
+
+static void default_schedules_multiply_in_the_instruction_and_in_registers(void **state) {
+    kiln_arena *arena = *state;
+    static const struct {
+        const char *target, *instruction;
+        kiln_dtype data;
+        uint32_t at_least;
+    } row[] = {
+        {"rpi5", "\tsdot\t", KILN_I8, 32},
+        {"rpi5", "\tsdot\t", KILN_U8, 32},
+        {"android-arm64,features=+dotprod", "\tsdot\t", KILN_U8, 32},
+        {"cpu:x86_64-unknown-linux-gnu,mcpu=cascadelake", "\tvpdpbusd\t", KILN_I8, 16},
+        {"x86-64-v3,features=+avxvnni", "\tvpdpbusd\t", KILN_U8, 16},
+        {"x86-64-v3", "\tvpmaddwd\t", KILN_U8, 16},
+    };
+    for (uint32_t i = 0; i < sizeof row / sizeof *row; i++) {
+        kiln_target target = target_of(arena, row[i].target);
+        kiln_program *te = quantised_program(arena, row[i].data, 64, 14, 64), *scheduled = NULL;
+        kiln_space *space = KILN_ARENA_NEW(arena, kiln_space);
+        kiln_trace trace;
+        kiln_status st = kiln_space_create(te, &target, arena, space);
+        if (!st) st = kiln_space_default(space, arena, &trace, &scheduled);
+        if (st) fail_msg("%s", kiln_status_text(st));
+        const char *inner =
+            inner_loop(arena, assembly_of(scheduled, &target, arena), row[i].instruction);
+        if (occurrences(inner, row[i].instruction) < row[i].at_least || strstr(inner, "[sp") ||
+            strstr(inner, "(%rsp)"))
+            fail_msg("%s:\n%s", row[i].target, inner);
+    }
+}
+
+static void targets_without_one_multiply_in_vectors(void **state) {
+    kiln_arena *arena = *state;
+    static const char *const text[] = {"rpi4", "pynq", "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64"};
+    for (uint32_t i = 0; i < sizeof text / sizeof *text; i++) {
+        kiln_target target = target_of(arena, text[i]);
+        kiln_space *space = KILN_ARENA_NEW(arena, kiln_space);
+        expect_ok(
+            kiln_space_create(quantised_program(arena, KILN_U8, 16, 6, 16), &target, arena, space));
+        kiln_strbuf printed = {0};
+        kiln_space_print(space, &printed);
+        assert_null(strstr(printed.data, "tensorize"));
+        assert_non_null(strstr(printed.data, "rule tile"));
+        kiln_strbuf_deinit(&printed);
+    }
+}
+
+static void samples_of_spaces_equal_the_interpreter(void **state) {
+    kiln_arena *arena = *state;
+    kiln_target target = target_of(arena, "x86-64-v3");
+    if (!runs_here(&target, arena)) skip();
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        kiln_rand rand;
+        kiln_rand_init(&rand, seed);
+        kiln_dtype data = seed % 2 ? KILN_U8 : KILN_I8;
+        kiln_program *te = quantised_program(
+            arena, data, 4 + 4 * (int64_t)kiln_rand_below(&rand, 3),
+            3 + (int64_t)kiln_rand_below(&rand, 4), 1 + (int64_t)kiln_rand_below(&rand, 20));
+        expect_ok(expect_compiled_equals(te, draw_sample(te, &target, &rand), &target, 2, seed));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(every_intrinsic_is_one_instruction),
         test_with_arena(products_equal_the_interpreter_where_they_run),
         test_with_arena(a_target_without_the_instruction_is_told_so),
+        test_with_arena(default_schedules_multiply_in_the_instruction_and_in_registers),
+        test_with_arena(targets_without_one_multiply_in_vectors),
+        test_with_arena(samples_of_spaces_equal_the_interpreter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,6 +99,31 @@ static void integers_count_as_work(void **state) {
     assert_true(f[KILN_FEATURE_CYCLES_PORTS] > 0);
 }
 
+/* The same loops, in vectors and in an instruction that takes four steps at once. */
+static void a_tensor_intrinsic_does_the_same_work_in_less_time(void **state) {
+    kiln_arena *arena = *state;
+    static const char *const text[] = {
+        "cache_read(dot, w, \"global\")\ntransform_layout(w.read, \"d0/4,d1,d0%4\")\n"
+        "split(dot.n, -1, 4)\nsplit(dot.k, -1, 4)\n"
+        "reorder(dot.k.0, dot.k.1, dot.n.1)\ndecompose_reduction(dot, dot.k.0)\n"
+        "unroll(dot.k.1)\nvectorize(dot.n.1)\n",
+        "cache_read(dot, w, \"global\")\ntransform_layout(w.read, \"d0/4,d1/4,d0%4,d1%4\")\n"
+        "split(dot.n, -1, 4)\nsplit(dot.k, -1, 4)\n"
+        "reorder(dot.k.0, dot.n.1, dot.k.1)\ndecompose_reduction(dot, dot.k.0)\n"
+        "tensorize(dot.n.1, \"sdot\")\n"};
+    float f[2][KILN_FEATURE_COUNT];
+    kiln_target target;
+    expect_ok(kiln_target_parse(KILN_STR("rpi5"), arena, &target));
+    for (uint32_t i = 0; i < 2; i++)
+        kiln_features_compute(schedule(bytes_program(arena, 8, 64, 64), text[i]), &target, arena,
+                              f[i]);
+    assert_true(f[1][KILN_FEATURE_OPS_I8_MAC] == f[0][KILN_FEATURE_OPS_I8_MAC]);
+    assert_true(f[1][KILN_FEATURE_OPS_CASTS] == 0);
+    assert_true(f[1][KILN_FEATURE_NS] < f[0][KILN_FEATURE_NS] - 1); /* less than half */
+    assert_true(f[1][KILN_FEATURE_TILE_VECTOR_LOADS] < f[0][KILN_FEATURE_TILE_VECTOR_LOADS]);
+    assert_true(f[1][KILN_FEATURE_TILE_BROADCASTS] <= f[0][KILN_FEATURE_TILE_BROADCASTS]);
+}
+
 static void computing_twice_gives_the_same_numbers(void **state) {
     const conv_shape shape = {1, 6, 6, 6, 16, 3, 3, 1, 1, true};
     kiln_program *program = schedule(conv_program(*state, &shape), "");
@@ -138,6 +163,7 @@ int main(void) {
         test_with_arena(counts_are_logarithms_of_what_is_executed),
         test_with_arena(tails_and_threads_show),
         test_with_arena(integers_count_as_work),
+        test_with_arena(a_tensor_intrinsic_does_the_same_work_in_less_time),
         test_with_arena(computing_twice_gives_the_same_numbers),
         test_with_arena(the_baseline_lists_loops_in_order_and_is_blind_to_integers),
     };

@@ -22,6 +22,12 @@
     "] = reduce_mean(q) axes=" axes "\ne: f32[" mean "] = " sum "\nr: f32[" mean "] = sqrt(e)\n" \
     "y: f32[1,2,3,3] = div(d, r)\n"
 
+/* A convolution of bytes. */
+#define BYTES(type, weights, zero)                                                          \
+    "input bx: u8[1,1,3]\nconstant bw: " type "[1,1,2] = [" weights "]\nconstant bz: " type \
+    "[] = [" zero "]\n"
+#define CONV "y: i32[1,1,2] = conv_integer(bx, bw, bz, bz)\noutput y\n"
+
 typedef struct example {
     kiln_simplify_row row;
     bool applies;
@@ -45,6 +51,17 @@ static const example table[] = {
      "constant r: f32[2,1,1,1] = [1, 1]\na: f32[2,2,3,3] = mul(x, r)\noutput a\n"},
     {KILN_SIMPLIFY_NEUTRAL, false,
      "y: f32[1,2,3,3] = add(x, zero)\noutput y\n"}, /* an output is no input */
+    {KILN_SIMPLIFY_SIGNED_WEIGHTS, true, BYTES("u8", "131, 0", "128") CONV},
+    {KILN_SIMPLIFY_SIGNED_WEIGHTS, true, BYTES("u8", "9, 130", "3") CONV},
+    {KILN_SIMPLIFY_SIGNED_WEIGHTS, true, BYTES("i8", "-120, 7", "7") CONV},
+    {KILN_SIMPLIFY_SIGNED_WEIGHTS, true,
+     BYTES("u8", "3, 127", "0") "y: i32[1,1,2] = conv_integer(bx, bw)\noutput y\n"},
+    {KILN_SIMPLIFY_SIGNED_WEIGHTS, false, BYTES("u8", "9, 132", "3") CONV}, /* 129 is no i8 */
+    {KILN_SIMPLIFY_SIGNED_WEIGHTS, false, BYTES("i8", "-127, 7", "7") CONV},
+    {KILN_SIMPLIFY_SIGNED_WEIGHTS, false,
+     BYTES("i8", "-127, 7", "7") "y: i32[1,1,2] = conv_integer(bx, bw)\noutput y\n"},
+    {KILN_SIMPLIFY_SIGNED_WEIGHTS, false,
+     "input bx: u8[1,1,3]\ninput bw: u8[1,1,2]\nconstant bz: u8[] = [3]\n" CONV},
     {KILN_SIMPLIFY_TWICE, true, "a: f32[1,2,3,3] = relu(x)\nb: f32[1,2,3,3] = relu(a)\noutput b\n"},
     {KILN_SIMPLIFY_TWICE, true, "a: f32[1,2,3,3] = abs(x)\nb: f32[1,2,3,3] = abs(a)\noutput b\n"},
     {KILN_SIMPLIFY_TWICE, false, "a: f32[1,2,3,3] = exp(x)\nb: f32[1,2,3,3] = exp(a)\noutput b\n"},

@@ -1,4 +1,5 @@
-"""arm [CONV...] [--target rpi4]: the inner loops of default schedules for a core that is not here
+"""arm [CONV...] [--target rpi4]: the inner loops of default schedules for a core that is not here, then of quantised convolutions
+on a core with integer dot products
 
 Counted in the assembly: the loop with the most multiply-adds, their share of its instructions, operands on the stack. What
 llvm-mca-19 makes of it for the same core: multiply-adds of a vector per cycle, caches not modelled. A proxy: nothing runs."""
@@ -10,7 +11,8 @@ import kiln
 
 CORES = {"rpi3": "cortex-a53", "rpi4": "cortex-a72", "rpi5": "cortex-a76"}
 ITERATIONS = 100
-MULTIPLY_ADD = re.compile(r"\tfmla\t\S+\.4s")
+MULTIPLY_ADD = re.compile(r"\t(fmla\t\S+\.4s|[su]+dot\t)")
+QUANTISED = "rpi5"
 STACK = re.compile(r"\[sp\b")
 ENDS = re.compile(r"\t(b|b\.\w+|cbn?z|tbn?z|ret|br)\t")
 
@@ -47,16 +49,20 @@ def cycles(block, core):
     return int(re.search(r"Total Cycles:\s+(\d+)", done.stdout)[1]) / ITERATIONS
 
 
+def print_row(name, target, work):
+    model = kiln.zoo(name, work / "m.onnx")
+    assembly = subprocess.run([kiln.KILN, "explain", model, "--stage", "asm", "--task", "0", "--target", target],
+                              capture_output=True, text=True, check=True).stdout
+    block = max(instructions(assembly), key=fused_in)
+    fused = fused_in(block)
+    stack = sum(bool(STACK.search(line)) for line in block)
+    print(f"{name:<10}{len(block):>14}{fused:>15}{fused / len(block):>8.3f}{stack:>14}{fused / cycles(block, CORES[target]):>15.3f}",
+          flush=True)
+
+
 def run(options, work):
-    core = CORES[options.target]
-    print(f"default schedules for {options.target} ({core}): the inner loop")
-    print(f"{'conv':<6}{'instructions':>14}{'multiply-adds':>15}{'share':>8}{'on the stack':>14}{'a cycle (mca)':>15}")
-    for name in options.convs:
-        model = kiln.zoo(f"conv:{name}", work / "m.onnx")
-        assembly = subprocess.run([kiln.KILN, "explain", model, "--stage", "asm", "--task", "0", "--target", options.target],
-                                  capture_output=True, text=True, check=True).stdout
-        block = max(instructions(assembly), key=fused_in)
-        fused = fused_in(block)
-        stack = sum(bool(STACK.search(line)) for line in block)
-        print(f"{name:<6}{len(block):>14}{fused:>15}{fused / len(block):>8.3f}{stack:>14}{fused / cycles(block, core):>15.3f}",
-              flush=True)
+    for kind, target in (("conv", options.target), ("qconv", QUANTISED)):
+        print(f"default schedules for {target} ({CORES[target]}): the inner loop")
+        print(f"{kind:<10}{'instructions':>14}{'multiply-adds':>15}{'share':>8}{'on the stack':>14}{'a cycle (mca)':>15}")
+        for name in options.convs:
+            print_row(f"{kind}:{name}", target, work)

@@ -168,6 +168,26 @@ void kiln_zoo_weights(kiln_zoo_builder *b, Onnx__NodeProto *node, const char *su
     PUSH(b, node, input, name);
 }
 
+void kiln_zoo_bytes(kiln_zoo_builder *b, Onnx__NodeProto *node, const char *suffix,
+                    kiln_zoo_shape shape) {
+    size_t count = 1;
+    for (uint32_t i = 0; i < shape.rank; i++) count *= (size_t)shape.dim[i];
+    uint8_t *data = KILN_ARENA_ARRAY(b->arena, uint8_t, count);
+    for (size_t i = 0; i < count; i++) data[i] = (uint8_t)kiln_rand_below(&b->rand, 256);
+    char *name = kiln_arena_printf(b->arena, "%s.%s", node->name, suffix);
+    add_constant(b, name, ONNX__TENSOR_PROTO__DATA_TYPE__INT8, &shape,
+                 (ProtobufCBinaryData){count, data});
+    PUSH(b, node, input, name);
+}
+
+void kiln_zoo_byte(kiln_zoo_builder *b, Onnx__NodeProto *node, const char *suffix, uint8_t value) {
+    kiln_zoo_shape shape = {0};
+    char *name = kiln_arena_printf(b->arena, "%s.%s", node->name, suffix);
+    add_constant(b, name, ONNX__TENSOR_PROTO__DATA_TYPE__UINT8, &shape,
+                 (ProtobufCBinaryData){1, kiln_arena_copy(b->arena, &value, 1)});
+    PUSH(b, node, input, name);
+}
+
 static char *constant_name(kiln_zoo_builder *b) {
     return kiln_arena_printf(b->arena, "constant_%u", b->constant_count++);
 }

@@ -51,6 +51,11 @@ void kiln_zoo_feed(kiln_zoo_builder *b, Onnx__NodeProto *node, kiln_zoo_value x)
 /* Its next input: a constant NODE.`suffix`, normally distributed. */
 void kiln_zoo_weights(kiln_zoo_builder *b, Onnx__NodeProto *node, const char *suffix,
                       kiln_zoo_shape shape, double mean, double deviation);
+/* Its next input: a constant NODE.`suffix` of signed bytes, uniformly distributed. */
+void kiln_zoo_bytes(kiln_zoo_builder *b, Onnx__NodeProto *node, const char *suffix,
+                    kiln_zoo_shape shape);
+/* Its next input: one unsigned byte. */
+void kiln_zoo_byte(kiln_zoo_builder *b, Onnx__NodeProto *node, const char *suffix, uint8_t value);
 void kiln_zoo_set_ints(kiln_zoo_builder *b, Onnx__NodeProto *node, const char *name,
                        const int64_t *value, size_t count);
 void kiln_zoo_set_int(kiln_zoo_builder *b, Onnx__NodeProto *node, const char *name, int64_t value);

@@ -2,6 +2,7 @@
 #include "compiler-core/onnx/zoo/workloads.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "compiler-core/onnx/zoo/layers.h"
@@ -81,23 +82,60 @@ static const int64_t *find_conv(kiln_str rest, int64_t *parsed) {
     return parse_numbers(rest, ',', parsed, CONV_FIELDS) ? parsed : NULL;
 }
 
+/* The convolution that `rest` describes and the extents of its result. */
+static kiln_status read_conv(kiln_str rest, int64_t *v, int64_t *oh, int64_t *ow) {
+    int64_t parsed[CONV_FIELDS];
+    const int64_t *found = find_conv(rest, parsed);
+    if (!found) return KILN_ERROR(INVALID_ARGUMENT, "no such convolution");
+    memcpy(v, found, sizeof parsed);
+    return check_conv(v, oh, ow);
+}
+
+static void set_conv(builder *b, Onnx__NodeProto *node, const int64_t *v) {
+    kiln_zoo_set_ints(b, node, "kernel_shape", &v[KH], 2);
+    kiln_zoo_set_ints(b, node, "strides", &v[SH], 2);
+    kiln_zoo_set_ints(b, node, "pads", &v[PT], 4);
+    kiln_zoo_set_ints(b, node, "dilations", &v[DH], 2);
+    kiln_zoo_set_int(b, node, "group", v[G]);
+}
+
 kiln_status kiln_zoo_workload_conv(builder *b, kiln_str rest, value *out) {
-    int64_t parsed[CONV_FIELDS], oh = 0, ow = 0;
-    const int64_t *v = find_conv(rest, parsed);
-    if (!v) return KILN_ERROR(INVALID_ARGUMENT, "no such convolution");
-    kiln_status st = check_conv(v, &oh, &ow);
+    int64_t v[CONV_FIELDS], oh = 0, ow = 0;
+    kiln_status st = read_conv(rest, v, &oh, &ow);
     if (st) return st;
     value x = input(b, KILN_ZOO_SHAPE(1, v[IC], v[H], v[W]));
     Onnx__NodeProto *node = kiln_zoo_node(b, "Conv");
     kiln_zoo_feed(b, node, x);
     kiln_zoo_weights(b, node, "weight", KILN_ZOO_SHAPE(v[OC], v[IC] / v[G], v[KH], v[KW]), 0,
                      sqrt(2.0 / (double)(v[IC] / v[G] * v[KH] * v[KW])));
-    kiln_zoo_set_ints(b, node, "kernel_shape", &v[KH], 2);
-    kiln_zoo_set_ints(b, node, "strides", &v[SH], 2);
-    kiln_zoo_set_ints(b, node, "pads", &v[PT], 4);
-    kiln_zoo_set_ints(b, node, "dilations", &v[DH], 2);
-    kiln_zoo_set_int(b, node, "group", v[G]);
+    set_conv(b, node, v);
     *out = kiln_zoo_result(b, node, KILN_ZOO_SHAPE(1, v[OC], oh, ow), 2 * x.power);
+    return KILN_OK;
+}
+
+#define ZERO_POINT 120  /* of the data; any but the middle, which is the simplest */
+#define VARIANCE 5461.0 /* of bytes that are uniformly distributed */
+
+kiln_status kiln_zoo_workload_qconv(builder *b, kiln_str rest, value *out) {
+    int64_t v[CONV_FIELDS], oh = 0, ow = 0;
+    kiln_status st = read_conv(rest, v, &oh, &ow);
+    if (st) return st;
+    kiln_zoo_shape shape = KILN_ZOO_SHAPE(1, v[OC], oh, ow);
+    double power = VARIANCE * VARIANCE * (double)(v[IC] / v[G] * v[KH] * v[KW]);
+    Onnx__NodeProto *node = kiln_zoo_node(b, "ConvInteger");
+    kiln_zoo_feed(b, node,
+                  kiln_zoo_input(b, ONNX__TENSOR_PROTO__DATA_TYPE__UINT8,
+                                 KILN_ZOO_SHAPE(1, v[IC], v[H], v[W])));
+    kiln_zoo_bytes(b, node, "weight", KILN_ZOO_SHAPE(v[OC], v[IC] / v[G], v[KH], v[KW]));
+    kiln_zoo_byte(b, node, "zero", ZERO_POINT);
+    set_conv(b, node, v);
+    value sums = kiln_zoo_result(b, node, shape, power);
+    Onnx__NodeProto *cast = kiln_zoo_node(b, "Cast"), *scaled = kiln_zoo_node(b, "Mul");
+    kiln_zoo_feed(b, cast, sums);
+    kiln_zoo_set_int(b, cast, "to", ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT);
+    kiln_zoo_feed(b, scaled, kiln_zoo_result(b, cast, shape, power));
+    kiln_zoo_feed(b, scaled, kiln_zoo_scalar(b, (float)(1 / sqrt(power))));
+    *out = kiln_zoo_result(b, scaled, shape, 1);
     return KILN_OK;
 }
 

@@ -18,11 +18,11 @@ static void print_json(const kiln_module *module, const kiln_run_times *times) {
         if (step->task[0] == 0) continue;
         kiln_stats own = kiln_stats_of(times->step[i], times->runs);
         double per_ns = step->flops / own.median;
-        json_array_append_new(kernels,
-                              json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:f}", "name", step->name,
-                                        "op", step->op, "task", step->task, "median_ms",
-                                        own.median / 1e6, "min_ms", own.minimum / 1e6, "gflops",
-                                        per_ns, "share_of_peak", per_ns * 1e9 / peak));
+        json_array_append_new(
+            kernels, json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:f}", "name", step->name, "op",
+                               step->op, "task", step->task, "median_ms", own.median / 1e6,
+                               "min_ms", own.minimum / 1e6, "gflops", per_ns, "share_of_peak",
+                               peak > 0 ? per_ns * 1e9 / peak : 0));
     }
     kiln_json_line(json_pack("{s:s, s:f, s:f, s:f, s:i, s:i, s:f, s:o}", "event", "bench",
                              "median_ms", whole.median / 1e6, "min_ms", whole.minimum / 1e6,
@@ -31,16 +31,19 @@ static void print_json(const kiln_module *module, const kiln_run_times *times) {
                              kernels));
 }
 
+void kiln_bench_print_times(const kiln_module *module, const kiln_run_times *times, bool json) {
+    if (json)
+        print_json(module, times);
+    else
+        kiln_run_print_times(module, times);
+}
+
 kiln_status kiln_bench_print(kiln_module *module, const void *const *inputs, bool json,
                              kiln_arena *process) {
     kiln_run_times times;
     kiln_status st = kiln_run_time(module, inputs, process, &times);
-    if (st) return st;
-    if (json)
-        print_json(module, &times);
-    else
-        kiln_run_print_times(module, &times);
-    return KILN_OK;
+    if (!st) kiln_bench_print_times(module, &times, json);
+    return st;
 }
 
 kiln_status kiln_bench_compare(kiln_module *a, kiln_module *b, kiln_arena *process,

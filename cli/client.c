@@ -148,10 +148,31 @@ kiln_status kiln_client_wait(kiln_client *client, uint64_t wait_ns) {
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
+const char kiln_tracker_help[] =
+    "HOST:PORT or unix:PATH (default $KILN_TRACKER, or where this user's tracker listens)";
+
+/* Who names no tracker means the one of the environment, or that of this user and machine. */
+static kiln_status find_tracker(kiln_client *c) {
+    if (!c->options.tracker) c->options.tracker = kiln_env("KILN_TRACKER");
+    if (c->options.tracker) return KILN_OK;
+    kiln_str text = {0};
+    kiln_status st =
+        kiln_file_read(kiln_arena_printf(c->process, "%s/" KILN_TRACKER_ADDRESS_FILE, c->home),
+                       KILN_ADDRESS_TEXT_MAX, c->process, &text);
+    kiln_status_free(st); /* no tracker of this user listens here */
+    if (st)
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "--tracker HOST:PORT or --tracker unix:PATH is missing: neither "
+                          "$KILN_TRACKER names one, nor does one of yours listen on this machine");
+    c->options.tracker = kiln_str_dup(c->process, kiln_str_cut(&text, '\n'));
+    return KILN_OK;
+}
+
 static kiln_status prepare(kiln_client *c) {
     kiln_hash128 identity;
-    kiln_status st = kiln_addresses_parse(kiln_str_from(c->options.tracker), &c->tracker);
-    if (!st) st = kiln_home(c->process, &c->home);
+    kiln_status st = kiln_home(c->process, &c->home);
+    if (!st) st = find_tracker(c);
+    if (!st) st = kiln_addresses_parse(kiln_str_from(c->options.tracker), &c->tracker);
     if (!st)
         st = kiln_credentials_check(&c->tracker, c->home, c->options.key_file, c->options.insecure);
     if (!st) st = kiln_rand_system(&identity, sizeof identity);
@@ -165,9 +186,6 @@ static kiln_status prepare(kiln_client *c) {
 
 kiln_status kiln_client_open(const kiln_client_options *options, kiln_arena *process,
                              kiln_client **out_client) {
-    if (!options->tracker)
-        return KILN_ERROR(INVALID_ARGUMENT,
-                          "--tracker HOST:PORT or --tracker unix:PATH is missing");
     kiln_client *c = kiln_alloc(sizeof *c);
     c->options = *options;
     c->process = process;

@@ -16,8 +16,11 @@
 
 typedef struct kiln_client kiln_client;
 
+/* What --tracker takes, and what is taken without it. */
+extern const char kiln_tracker_help[];
+
 typedef struct kiln_client_options {
-    const char *tracker;  /* ADDR */
+    const char *tracker;  /* ADDR; NULL: $KILN_TRACKER, else where this user's tracker listens */
     const char *key_file; /* NULL: $KILN_HOME/key, where one is needed */
     bool insecure;
     bool admin; /* speaks as administrator, not as client */

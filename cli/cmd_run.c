@@ -1,8 +1,17 @@
-/* Runs a module on given or seeded random inputs, or times it. */
+/* Runs a module on given or seeded random inputs, or times it; here, or on a board of a tracker. */
 #include "base/stats.h"
 #include "cli/bench.h"
 #include "cli/cli.h"
-#include "deploy/run/run.h"
+#include "cli/run_on.h"
+#include "deploy/runtime/module_open.h"
+
+typedef struct options {
+    kiln_opt_list given;
+    const char *module, *folder;
+    uint64_t threads;
+    bool bench, perf, json;
+    kiln_run_on_options there; /* `on` NULL: here */
+} options;
 
 static kiln_status read_tensor(const char *path, kiln_arena *process, kiln_tensor *out) {
     if (kiln_str_ends(kiln_str_from(path), ".pb")) {
@@ -24,29 +33,64 @@ static void print_json(const kiln_run *run) {
     }
 }
 
-static kiln_status run_samples(kiln_run *run, const char *folder, bool json, kiln_arena *process) {
-    kiln_status st = kiln_run_samples(run);
-    if (st) return st;
-    if (json)
+static kiln_status show_outputs(const options *o, const kiln_run *run, kiln_arena *process) {
+    if (o->json)
         print_json(run);
     else
         kiln_run_print(run);
-    return folder ? kiln_run_write(run, folder, process) : KILN_OK;
+    return o->folder ? kiln_run_write(run, o->folder, process) : KILN_OK;
+}
+
+static kiln_status run_here(const options *o, kiln_arena *process) {
+    kiln_module *module = NULL;
+    kiln_run run = {0};
+    kiln_status st = kiln_module_load(o->module, (uint32_t)KILN_MIN(o->threads, 1024), &module);
+    if (!st) st = kiln_run_init(&run, module, &o->given, read_tensor, process);
+    if (!st && o->perf) st = kiln_run_write_perf_map(module, process);
+    if (!st && o->bench) st = kiln_bench_print(module, run.inputs, o->json, process);
+    if (!st && !o->bench) st = kiln_run_samples(&run);
+    if (!st && !o->bench) st = show_outputs(o, &run, process);
+    kiln_module_close(module);
+    return st;
+}
+
+/* The module is only looked at here. A bench shows its times, and writes the outputs where it is
+ * told to: they came as well. */
+static kiln_status run_there(const options *o, kiln_arena *process) {
+    kiln_module *module = NULL;
+    kiln_run run = {0};
+    kiln_run_times times = {0};
+    if (o->perf)
+        return KILN_ERROR(INVALID_ARGUMENT, "--perf names kernels of this process: leave out --on");
+    kiln_status st = kiln_module_inspect(o->module, (uint32_t)KILN_MIN(o->threads, 1024), &module);
+    if (!st) st = kiln_run_init(&run, module, &o->given, read_tensor, process);
+    if (!st) st = kiln_run_on(&o->there, &run, process, &times);
+    if (!st && o->bench) kiln_bench_print_times(module, &times, o->json);
+    if (!st && !o->bench) st = show_outputs(o, &run, process);
+    if (!st && o->bench && o->folder) st = kiln_run_write(&run, o->folder, process);
+    kiln_module_close(module);
+    return st;
 }
 
 kiln_status kiln_cmd_run(kiln_arena *process, int argc, char **argv) {
-    kiln_opt_list given = {0};
-    const char *folder = NULL;
-    uint64_t threads = 0;
-    bool bench = false, perf = false, json = false;
+    options o = {0};
     const kiln_opt option[] = {
-        {"input", KILN_OPT_LIST, &given, "NAME=FILE",
+        {"input", KILN_OPT_LIST, &o.given, "NAME=FILE",
          "an input from a .npy or .pb file; several samples may be stacked"},
-        {"output", KILN_OPT_TEXT, &folder, "DIR", "write each output to DIR/NAME.npy"},
-        {"bench", KILN_OPT_FLAG, &bench, NULL, "time runs, and each kernel"},
-        {"perf", KILN_OPT_FLAG, &perf, NULL, "name kernels for perf, in /tmp/perf-PID.map"},
-        {"threads", KILN_OPT_COUNT, &threads, "N", "threads to use (default: as compiled)"},
-        {"json", KILN_OPT_FLAG, &json, NULL, "print one object per line"},
+        {"output", KILN_OPT_TEXT, &o.folder, "DIR", "write each output to DIR/NAME.npy"},
+        {"bench", KILN_OPT_FLAG, &o.bench, NULL, "time runs, and each kernel"},
+        {"perf", KILN_OPT_FLAG, &o.perf, NULL, "name kernels for perf, in /tmp/perf-PID.map"},
+        {"threads", KILN_OPT_COUNT, &o.threads, "N", "threads to use (default: as compiled)"},
+        {"on", KILN_OPT_TEXT, &o.there.on, "KEY[,K=V...]",
+         "run it on a board of this name, or with these labels, contained as candidates are"},
+        {"limit", KILN_OPT_COUNT, &o.there.limit_s, "S",
+         "end a run on a board that takes longer than so many seconds (default 60)"},
+        {"tracker", KILN_OPT_TEXT, &o.there.client.tracker, "ADDR", kiln_tracker_help},
+        {"key-file", KILN_OPT_TEXT, &o.there.client.key_file, "F",
+         "key to show to a tracker on another machine (default $KILN_HOME/key)"},
+        {"insecure", KILN_OPT_FLAG, &o.there.client.insecure, NULL,
+         "connect in plain text, without a key"},
+        {"json", KILN_OPT_FLAG, &o.json, NULL, "print one object per line"},
     };
     const kiln_opt_table table = {"kiln run MODULE [options]",
                                   "Runs a module once per sample; inputs that are not given are "
@@ -58,13 +102,7 @@ kiln_status kiln_cmd_run(kiln_arena *process, int argc, char **argv) {
     kiln_args args;
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
     if (st || args.help) return st;
-    kiln_module *module = NULL;
-    kiln_run run = {0};
-    st = kiln_module_load(args.positional[0], (uint32_t)KILN_MIN(threads, 1024), &module);
-    if (!st) st = kiln_run_init(&run, module, &given, read_tensor, process);
-    if (!st && perf) st = kiln_run_write_perf_map(module, process);
-    if (!st && !bench) st = run_samples(&run, folder, json, process);
-    if (!st && bench) st = kiln_bench_print(module, run.inputs, json, process);
-    kiln_module_close(module);
-    return st;
+    o.module = o.there.path = args.positional[0];
+    o.there.bench = o.bench;
+    return o.there.on ? run_there(&o, process) : run_here(&o, process);
 }

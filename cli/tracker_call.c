@@ -122,7 +122,7 @@ kiln_status kiln_tracker_call_run(const kiln_tracker_actions_table *actions, kil
                                   int argc, char **argv) {
     kiln_tracker_call c = {.process = process};
     kiln_opt option[] = {
-        {"tracker", KILN_OPT_TEXT, &c.client_options.tracker, "ADDR", "HOST:PORT or unix:PATH"},
+        {"tracker", KILN_OPT_TEXT, &c.client_options.tracker, "ADDR", kiln_tracker_help},
         {"key-file", KILN_OPT_TEXT, &c.client_options.key_file, "F",
          "key to show to a tracker on another machine (default $KILN_HOME/key)"},
         {"insecure", KILN_OPT_FLAG, &c.client_options.insecure, NULL,

@@ -44,9 +44,6 @@ typedef struct kiln_tune {
  * is zero. */
 KILN_MUST_USE kiln_status kiln_tune_bring_records(kiln_client *client, const kiln_digest *records,
                                                   const char *db_path, kiln_arena *process);
-/* "KEY" or "KEY,K=V,...", or labels alone: which boards a job is for. INVALID_ARGUMENT. */
-KILN_MUST_USE kiln_status kiln_tune_parse_on(const char *on, kiln_arena *process,
-                                             kiln_msg_job_spec *spec);
 /* Runs the job to its end, or with --detach until the tracker has it, with its own fleet unless a
  * tracker is named; afterwards the records are in db_path. CANCELLED: stopped by the person; what
  * was measured is kept all the same. */

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/rand.h"
+#include "cli/boards.h"
 #include "db/bundle.h"
 
 #define TICK_NS (UINT64_C(200) * KILN_NS_PER_MS)
@@ -77,86 +78,13 @@ static double seconds_left(const kiln_tune *t) {
     return t->options->seconds > 0 ? KILN_MAX(t->options->seconds - spent_s, 1e-3) : 0;
 }
 
-kiln_status kiln_tune_parse_on(const char *on, kiln_arena *process, kiln_msg_job_spec *spec) {
-    kiln_str rest = kiln_str_from(on);
-    spec->labels.item = KILN_ARENA_ARRAY(process, kiln_msg_label, KILN_MESSAGES_LABELS);
-    for (bool first = true; rest.size; first = false) {
-        kiln_str value = kiln_str_cut(&rest, ',');
-        if (first && kiln_str_find_char(value, '=') == value.size) {
-            spec->key = value;
-            continue;
-        }
-        kiln_str key = kiln_str_cut(&value, '=');
-        if (!key.size || !value.size || spec->labels.count == KILN_MESSAGES_LABELS)
-            return KILN_ERROR(INVALID_ARGUMENT,
-                              "--on %s: write the board's key, or labels as K=V, or both, "
-                              "comma-separated, %u labels at most",
-                              on, KILN_MESSAGES_LABELS);
-        spec->labels.item[spec->labels.count++] = (kiln_msg_label){key, value};
-    }
-    return KILN_OK;
-}
-
-typedef struct fleet_count {
-    uint32_t real, emulated; /* boards that run the target, here or away */
-} fleet_count;
-
-static bool is_asked_for(const kiln_msg_board_row *board, const kiln_msg_job_spec *spec) {
-    if (spec->key.size && !kiln_str_equal(spec->key, board->key) &&
-        !kiln_str_equal(spec->key, board->node))
-        return false;
-    uint32_t found = 0;
-    for (uint32_t i = 0; i < spec->labels.count; i++)
-        for (uint32_t k = 0; k < board->labels.count; k++)
-            found += kiln_str_equal(spec->labels.item[i].key, board->labels.item[k].key) &&
-                     kiln_str_equal(spec->labels.item[i].value, board->labels.item[k].value);
-    return found >= spec->labels.count;
-}
-
-static kiln_status count_board(const kiln_tune *t, const kiln_msg_board_row *board,
-                               fleet_count *count) {
-    kiln_target device;
-    kiln_strbuf reason = {0};
-    kiln_status st = kiln_target_parse(board->target, t->process, &device);
-    if (!st && kiln_target_runs_on(&t->target, &device, &reason))
-        *(device.emulated ? &count->emulated : &count->real) += 1;
-    kiln_strbuf_deinit(&reason);
-    return st;
-}
-
-static kiln_status count_boards(kiln_tune *t, const kiln_msg_job_spec *spec, fleet_count *count) {
-    uint32_t offset = 0;
-    for (bool more = true; more;) {
-        kiln_message question = {.type = KILN_MSG_QUERY, .query = {KILN_TOPIC_FLEET, {0}, offset}};
-        kiln_message answer = {0};
-        kiln_status st = kiln_client_ask(t->client, &question, t->process, &answer);
-        if (!st && answer.type != KILN_MSG_ANSWER)
-            st = KILN_ERROR(DATA_LOSS, "the tracker answered %s", kiln_message_name(answer.type));
-        const kiln_msg_answer *page = &answer.answer;
-        for (uint32_t i = 0; !st && i < page->boards.count; i++)
-            if (is_asked_for(&page->boards.item[i], spec))
-                st = count_board(t, &page->boards.item[i], count);
-        if (st) return st;
-        offset += page->boards.count;
-        more = page->boards.count > 0 && offset < page->total;
-    }
-    return KILN_OK;
-}
-
-/* Where only emulated boards can be what is asked for, the target is what they are: their times
- * are labelled so, and are no processor's. */
 static kiln_status settle_target(kiln_tune *t, kiln_msg_job_spec *spec) {
-    if (t->fleet || t->target.emulated) return KILN_OK;
-    fleet_count count = {0};
-    kiln_status st = count_boards(t, spec, &count);
-    if (st || count.real || !count.emulated) return st;
+    bool emulated = false;
+    if (t->fleet) return KILN_OK;
+    kiln_status st = kiln_boards_settle(t->client, &t->target, spec, t->process, &emulated);
+    if (st || !emulated) return st;
     kiln_display_say(&t->display, "only emulated boards run it: times are labelled emulated");
-    kiln_strbuf text = {0};
-    t->target.emulated = true;
-    kiln_target_print(&t->target, &text);
-    t->target_text = kiln_str_dup(t->process, kiln_strbuf_view(&text));
-    kiln_strbuf_deinit(&text);
-    spec->target = kiln_str_from(t->target_text);
+    t->target_text = kiln_str_dup(t->process, spec->target);
     return KILN_OK;
 }
 
@@ -175,7 +103,7 @@ static kiln_status open_job(kiln_tune *t) {
                               .detach = o->detach,
                               .user =
                                   kiln_str_from(kiln_env("USER") ? kiln_env("USER") : "unknown")};
-    kiln_status st = kiln_tune_parse_on(o->on, t->process, &spec);
+    kiln_status st = kiln_boards_parse_on(o->on, t->process, &spec);
     if (!st) st = settle_target(t, &spec);
     if (!st) st = kiln_onnx_embed(o->model, &t->onnx, &model);
     if (!st) st = kiln_client_put(t->client, kiln_strbuf_view(&model), &spec.model);

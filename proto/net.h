@@ -59,6 +59,11 @@ typedef struct kiln_addresses {
 KILN_MUST_USE kiln_status kiln_addresses_parse(kiln_str text, kiln_addresses *out_addresses);
 const kiln_address *kiln_addresses_next(kiln_addresses *addresses);
 
+/* The file in $KILN_HOME in which this user's tracker says where it listens, for programs that are
+ * told no address; and its longest line. */
+#define KILN_TRACKER_ADDRESS_FILE "address"
+#define KILN_ADDRESS_TEXT_MAX ((size_t)512)
+
 /* ---- The loopback token: a file that only this user can read. ---- */
 /* Reads `home`/token; `create` makes it (0600, random) when it is missing. NOT_FOUND: no tracker of
  * this user ever ran here. PERMISSION_DENIED: others can read the file, or we cannot. */

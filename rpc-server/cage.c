@@ -30,7 +30,7 @@ typedef struct cage {
     bool waits;
     kiln_lot lot;
     uint32_t core_count, core[KILN_EXECUTOR_CORES_MAX]; /* that it may use, the timed one first */
-    const char *reference_path;
+    const char *reference_path, *blobs;
 
     kiln_ward ward;
     kiln_watch *exit_watch, *note_watch;
@@ -87,7 +87,10 @@ static void decide(cage *c, kiln_outcome outcome, kiln_status status) {
 /* On a thread of the pool: nobody else touches this cage meanwhile. */
 static void judge(void *context) {
     cage *c = context;
-    if (c->ending.how == KILN_ENDED_MEASURED) {
+    if (c->ending.how == KILN_ENDED_MEASURED && c->lot.is_module) {
+        kiln_status st = kiln_lot_keep(&c->lot, c->blobs, &c->result.outputs);
+        if (st) decide(c, KILN_OUTCOME_INFRA, st);
+    } else if (c->ending.how == KILN_ENDED_MEASURED) {
         const kiln_evidence evidence = {
             .policy = &c->policy,
             .race_ns = c->race_ns,
@@ -214,16 +217,31 @@ static void on_exit(void *context, unsigned ready_for) {
 /* ---- The beginning of a run ---- */
 
 /* Reads the artefacts; a bad one is the candidate's fault. */
-static bool read_artefacts(cage *c, const kiln_cage_blobs *blobs) {
+static bool read_artefacts(cage *c, const kiln_msg_module_run *module,
+                           const kiln_cage_blobs *blobs) {
     const kiln_cage_options *options = &c->owner->options;
     kiln_outcome outcome = KILN_OUTCOME_INFRA;
-    kiln_status st = kiln_lot_open(blobs->artefact, blobs->artefact_count, options->executor,
-                                   &c->arena, &c->lot, &outcome);
+    kiln_status st =
+        module->threads > 0
+            ? kiln_lot_open_module(blobs->artefact[0], blobs->reference, module, &c->arena, &c->lot)
+            : kiln_lot_open(blobs->artefact, blobs->artefact_count, options->executor, &c->arena,
+                            &c->lot, &outcome);
     if (st)
         decide(c, outcome, st);
     else
         c->core_count = kiln_slots_cores(options->slots, c->slot, c->lot.threads, c->core);
     return c->core_count > 0;
+}
+
+static kiln_inmate_module module_of(const cage *c, const kiln_msg_module_run *how) {
+    kiln_inmate_module module = {0};
+    if (!c->lot.is_module) return module;
+    module.is_asked = 1;
+    module.bench = how->bench;
+    module.input_bytes = c->lot.kernel[1].file.size;
+    module.input_count = KILN_MIN(how->samples.count, KILN_INMATE_INPUTS_MAX);
+    for (uint32_t i = 0; i < module.input_count; i++) module.samples[i] = how->samples.item[i];
+    return module;
 }
 
 static kiln_inmate_order order_of(const cage *c, const kiln_msg_trial *trial) {
@@ -233,6 +251,7 @@ static kiln_inmate_order order_of(const cage *c, const kiln_msg_trial *trial) {
         .core_count = c->core_count,
         .waits = c->waits,
         .kernel_count = c->lot.count,
+        .module = module_of(c, &trial->module),
         .seed = trial->seed,
         /* A second fence behind the deadlines, for a parent that is stopped or dead. */
         .cpu_seconds =
@@ -242,7 +261,7 @@ static kiln_inmate_order order_of(const cage *c, const kiln_msg_trial *trial) {
         .policy = trial->policy,
         .usual = kiln_drift_usual(&c->owner->drift[c->slot]),
     };
-    while (kiln_executor_at(order.executor) != c->lot.executor) order.executor++;
+    while (c->lot.executor && kiln_executor_at(order.executor) != c->lot.executor) order.executor++;
     memcpy(order.core, c->core, c->core_count * sizeof order.core[0]);
     for (uint32_t i = 0; i < c->lot.count; i++)
         order.kernel[i] =
@@ -300,8 +319,9 @@ void kiln_cages_start(kiln_cages *cages, uint32_t slot, uint64_t run, const kiln
     cages->first = c;
     kiln_arena_init(&c->arena, 0);
     c->reference_path = kiln_str_dup(&c->arena, kiln_str_from(blobs->reference));
+    c->blobs = kiln_str_dup(&c->arena, kiln_str_from(cages->options.blobs));
     c->result.before = kiln_board_read_env(measuring_core(c), &c->arena);
-    if (read_artefacts(c, blobs)) {
+    if (read_artefacts(c, &trial->module, blobs)) {
         kiln_status st = launch(c, trial);
         if (!st) return;
         decide(c, KILN_OUTCOME_INFRA, kiln_status_note(st, "starting a measurement"));

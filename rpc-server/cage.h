@@ -40,6 +40,7 @@ typedef struct kiln_cage_options {
     const char *program;  /* path of kiln-rpc-server */
     const char *emulator; /* that it runs under (base/proc.h); NULL: none */
     const char *folder;   /* of the children's own folders; what is in it goes away */
+    const char *blobs;    /* folder of the store that takes what modules leave */
     const kiln_executor
         *executor; /* used for everything; NULL: the one that the artefact asks for */
     const kiln_slots *slots;
@@ -59,8 +60,8 @@ void kiln_cages_destroy(kiln_cages *cages);
  * as `cages`. */
 const char *kiln_cages_missing(const kiln_cages *cages);
 
-/* Where the blobs of a trial are, and whether its child waits for kiln_cages_time when it is
- * linked.
+/* Where the blobs of a trial are (of a module's: its inputs, and itself), and whether its child
+ * waits for kiln_cages_time when it is linked.
  */
 typedef struct kiln_cage_blobs {
     const char *reference;
@@ -69,7 +70,7 @@ typedef struct kiln_cage_blobs {
     bool waits;
 } kiln_cage_blobs;
 
-/* Starts `trial` (only its policy, bound, seed and deadlines are used) with these blobs. */
+/* Starts `trial` (only its policy, bound, seed, deadlines and module are used) with these blobs. */
 void kiln_cages_start(kiln_cages *cages, uint32_t slot, uint64_t run, const kiln_msg_trial *trial,
                       const kiln_cage_blobs *blobs);
 /* Lets a run that is loaded go on: from here on code of its candidate runs. Unknown runs are

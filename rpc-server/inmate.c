@@ -10,6 +10,7 @@
 #include "deploy/runtime/peak.h"
 #include "deploy/runtime/region.h"
 #include "rpc-server/cgroup.h"
+#include "rpc-server/guest.h"
 #include "rpc-server/sandbox.h"
 #include "rpc-server/talk.h"
 #include "rpc-server/zygote.h"
@@ -31,6 +32,7 @@ typedef struct inmate {
     const kiln_executor *executor;
     void *device;
     kernel kernel[KILN_INMATE_KERNELS_MAX];
+    kiln_guest *guest; /* a module, in place of kernels */
     kiln_inmate_note note;
     kiln_sandbox sandbox;
     kiln_pacer pacer;
@@ -106,9 +108,25 @@ static kiln_status load_kernel(inmate *self, uint32_t index, char *outputs, kiln
     return st;
 }
 
+static kiln_status load_guest(inmate *self, kiln_arena *arena) {
+    const kiln_inmate_order *order = &self->order;
+    void *module = NULL, *inputs = NULL, *outputs = NULL;
+    const int *file = self->fd + KILN_INMATE_ARTEFACT;
+    kiln_status st = pin_to(order->core[0]);
+    if (!st) st = map(file[0], order->kernel[0].artefact_bytes, PROT_READ, &module);
+    if (!st) st = map(file[1], order->module.input_bytes, PROT_READ, &inputs);
+    if (!st)
+        st = map(self->fd[KILN_INMATE_OUTPUTS], order->kernel[0].output_bytes,
+                 PROT_READ | PROT_WRITE, &outputs);
+    if (st) return st;
+    return kiln_guest_load(order, &(kiln_guest_bytes){module, inputs, outputs}, arena,
+                           &self->guest);
+}
+
 /* Nothing of the candidates runs before the sandbox is shut. */
 static kiln_status load(inmate *self, kiln_arena *arena) {
     const kiln_inmate_order *order = &self->order;
+    if (order->module.is_asked) return load_guest(self, arena);
     const kiln_executor_setup setup = {order->core_count, order->core};
     uint64_t total = 0;
     void *outputs = NULL;
@@ -170,6 +188,16 @@ KILN_NORETURN static void measure(inmate *self) {
     kiln_sandbox_exit(0);
 }
 
+KILN_NORETURN static void run_guest(inmate *self) {
+    expect_ok(self, kiln_guest_pack(self->guest) ? KILN_RAN_OK : KILN_RAN_ERROR);
+    enter(self, KILN_PHASE_RUN);
+    expect_ok(self,
+              kiln_guest_run(self->guest, self->note.peak_flops) ? KILN_RAN_OK : KILN_RAN_ERROR);
+    enter(self, KILN_PHASE_CHECK);
+    say(self, KILN_INMATE_MEASURED);
+    kiln_sandbox_exit(0);
+}
+
 static void open_pacer(inmate *self) {
     kiln_status st = kiln_region_create(KILN_PACE_BYTES, KILN_GUARD_NONE, &self->pace_data);
     if (st) kiln_sandbox_exit(KILN_RESOURCE_EXHAUSTED);
@@ -211,7 +239,9 @@ void kiln_inmate_main(int argc, char **argv) {
     }
     self.note.peak_flops = kiln_peak_flops();
     self.note.pace = kiln_pacer_settle(&self.pacer);
-    kiln_sandbox_shut(&self.sandbox, self.executor->sandbox, self.order.cpu_seconds);
+    kiln_sandbox_shut(&self.sandbox, self.guest ? KILN_SANDBOX_FULL : self.executor->sandbox,
+                      self.order.cpu_seconds);
     enter(&self, KILN_PHASE_WARM);
+    if (self.guest) run_guest(&self);
     measure(&self);
 }

@@ -61,8 +61,25 @@ kiln_status kiln_lot_open(const char *const *path, uint32_t count, const kiln_ex
     return st;
 }
 
+kiln_status kiln_lot_open_module(const char *module_path, const char *inputs_path,
+                                 const kiln_msg_module_run *how, kiln_arena *arena,
+                                 kiln_lot *out_lot) {
+    const char *const path[] = {module_path, inputs_path};
+    *out_lot = (kiln_lot){.count = 1, .is_module = true, .threads = how->threads, .outputs_fd = -1};
+    out_lot->kernel = KILN_ARENA_ARRAY(arena, kiln_lot_kernel, KILN_ARRAY_COUNT(path));
+    out_lot->kernel[0].output_bytes = how->output_bytes;
+    kiln_status st = NULL;
+    for (uint32_t i = 0; !st && i < KILN_ARRAY_COUNT(path); i++) {
+        out_lot->kernel[i].path = kiln_str_dup(arena, kiln_str_from(path[i]));
+        st = kiln_file_map(path[i], &out_lot->kernel[i].file);
+    }
+    return st;
+}
+
+static uint32_t file_count(const kiln_lot *lot) { return lot->count + (lot->is_module ? 1u : 0u); }
+
 kiln_status kiln_lot_open_files(const kiln_lot *lot, int *out_fd) {
-    for (uint32_t i = 0; i < lot->count; i++) {
+    for (uint32_t i = 0; i < file_count(lot); i++) {
         out_fd[i] = open(lot->kernel[i].path, O_RDONLY | O_CLOEXEC);
         if (out_fd[i] < 0)
             return KILN_ERROR(NOT_FOUND, "%s: %s", lot->kernel[i].path, strerror(errno));
@@ -71,7 +88,8 @@ kiln_status kiln_lot_open_files(const kiln_lot *lot, int *out_fd) {
 }
 
 void kiln_lot_close(kiln_lot *lot) {
-    for (uint32_t i = 0; i < lot->count; i++) kiln_file_unmap(&lot->kernel[i].file);
+    for (uint32_t i = 0; lot->kernel && i < file_count(lot); i++)
+        kiln_file_unmap(&lot->kernel[i].file);
     if (lot->outputs_fd >= 0) close(lot->outputs_fd);
     *lot = (kiln_lot){.outputs_fd = -1};
 }
@@ -80,6 +98,7 @@ void kiln_lot_close(kiln_lot *lot) {
 
 static uint64_t outputs_bytes(const kiln_lot *lot) {
     uint64_t total = 0;
+    if (lot->is_module) return lot->kernel[0].output_bytes;
     for (uint32_t i = 0; i < lot->count; i++) total += 2 * lot->kernel[i].output_bytes;
     return total;
 }
@@ -133,15 +152,41 @@ static void judge_kernels(const kiln_lot *lot, const char *outputs, const kiln_e
     result->rivals.count = lot->count - 1;
 }
 
+static kiln_status map_outputs(const kiln_lot *lot, kiln_str *out_outputs) {
+    size_t size = KILN_MAX((size_t)outputs_bytes(lot), 1);
+    void *data = mmap(NULL, size, PROT_READ, MAP_SHARED, lot->outputs_fd, 0);
+    if (data == MAP_FAILED)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "mapping the outputs: %s", strerror(errno));
+    *out_outputs = (kiln_str){data, size};
+    return NULL;
+}
+
+static void unmap_outputs(kiln_str outputs) {
+    munmap((void *)(uintptr_t)outputs.data, outputs.size);
+}
+
 static kiln_status judge_outputs(const kiln_lot *lot, const kiln_evidence *shared,
                                  kiln_arena *arena, kiln_msg_trial_result *result) {
-    size_t size = KILN_MAX((size_t)outputs_bytes(lot), 1);
-    char *outputs = mmap(NULL, size, PROT_READ, MAP_SHARED, lot->outputs_fd, 0);
-    if (outputs == MAP_FAILED)
-        return KILN_ERROR(RESOURCE_EXHAUSTED, "mapping the outputs: %s", strerror(errno));
-    judge_kernels(lot, outputs, shared, arena, result);
-    munmap(outputs, size);
+    kiln_str outputs = {0};
+    kiln_status st = map_outputs(lot, &outputs);
+    if (st) return st;
+    judge_kernels(lot, outputs.data, shared, arena, result);
+    unmap_outputs(outputs);
     return NULL;
+}
+
+kiln_status kiln_lot_keep(const kiln_lot *lot, const char *folder, kiln_msg_blob_ref *out_blob) {
+    kiln_str outputs = {0};
+    kiln_blob_store *store = NULL;
+    kiln_status st = kiln_fail_at(KILN_FAIL_CAGE_JUDGE);
+    if (!st) st = map_outputs(lot, &outputs);
+    if (st) return st;
+    out_blob->size = outputs.size;
+    st = kiln_blob_store_open(&(kiln_blob_store_options){.folder = folder}, &store);
+    if (!st) st = kiln_blob_store_put(store, outputs, &out_blob->digest);
+    kiln_blob_store_close(store);
+    unmap_outputs(outputs);
+    return st ? kiln_status_note(st, "keeping the outputs") : NULL;
 }
 
 /* A child that makes numbers up gains nothing: what is out of band is marked. */

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/manifest.h"
+#include "proto/net.h"
 #include "rpc-server/executor.h"
 #include "rpc-server/verdict.h"
 
@@ -22,6 +23,7 @@ typedef struct kiln_lot_kernel {
 typedef struct kiln_lot {
     uint32_t count;
     kiln_lot_kernel *kernel; /* [count]; the trial's own first, then its rivals */
+    bool is_module;          /* it is none: kernel 0 is a module, and 1 its inputs */
     const kiln_executor *executor;
     uint32_t threads; /* most that one of them uses, at least 1 */
     int outputs_fd;   /* -1: none */
@@ -33,10 +35,15 @@ typedef struct kiln_lot {
 KILN_MUST_USE kiln_status kiln_lot_open(const char *const *path, uint32_t count,
                                         const kiln_executor *only, kiln_arena *arena,
                                         kiln_lot *out_lot, kiln_outcome *out_outcome);
-/* Memory for all outputs, twice, that a child can fill but not resize under us.
+/* The same for a module and its inputs. Nothing is read of them here: what they are shows in the
+ * contained child. */
+KILN_MUST_USE kiln_status kiln_lot_open_module(const char *module_path, const char *inputs_path,
+                                               const kiln_msg_module_run *how, kiln_arena *arena,
+                                               kiln_lot *out_lot);
+/* Memory for all outputs, twice (a module's: once), that a child can fill but not resize under us.
  * RESOURCE_EXHAUSTED. */
 KILN_MUST_USE kiln_status kiln_lot_create_outputs(kiln_lot *lot);
-/* Opens each artefact for the child into `out_fd` [count], which the caller closes. */
+/* Opens each file for the child into `out_fd` [kiln_inmate_file_count], which the caller closes. */
 KILN_MUST_USE kiln_status kiln_lot_open_files(const kiln_lot *lot, int *out_fd);
 
 /* Compares what a child left with the reference at `path` (unless the executor's outputs are made
@@ -49,6 +56,10 @@ KILN_MUST_USE kiln_status kiln_lot_judge(const kiln_lot *lot, const char *refere
  * for all; `*out_again`: samples that were taken again. Zeros: nobody says, or nothing that can be.
  */
 kiln_drift_ratio kiln_lot_drift(const kiln_lot *lot, uint32_t *out_again);
+/* Puts what a module left into the store at `folder`, by a handle of its own: any thread. Errors of
+ * kiln_blob_store_put. */
+KILN_MUST_USE kiln_status kiln_lot_keep(const kiln_lot *lot, const char *folder,
+                                        kiln_msg_blob_ref *out_blob);
 /* Accepts a zeroed one with outputs_fd -1. */
 void kiln_lot_close(kiln_lot *lot);
 

@@ -136,6 +136,7 @@ kiln_status kiln_runs_create(const kiln_runs_options *options, kiln_runs **out_r
         .program = options->program,
         .emulator = options->emulator,
         .folder = kiln_arena_printf(&runs->arena, "%s/run", options->state_folder),
+        .blobs = kiln_arena_printf(&runs->arena, "%s/blobs", options->state_folder),
         .executor = options->executor,
         .slots = options->slots,
         .peak_flops = options->peak_flops,

@@ -87,6 +87,14 @@ static bool pass_fence(kiln_server *s, const kiln_msg_trial *trial) {
     return true;
 }
 
+/* What a run of a module needs of this board's memory, at least, must fit into its slot's share. */
+static bool fits_memory(const kiln_server *s, const kiln_msg_trial *trial) {
+    const uint64_t share = s->board.memory_bytes / 4 * 3 / s->board.slots;
+    const uint64_t wanted =
+        trial->artefact.size + trial->reference.size + trial->module.output_bytes;
+    return trial->module.threads == 0 || s->board.memory_bytes == 0 || wanted <= share;
+}
+
 static void on_trial(kiln_server *s, const kiln_message *message) {
     const kiln_msg_trial *trial = &message->trial;
     if (trial->slot >= s->board.slots) {
@@ -106,7 +114,11 @@ static void on_trial(kiln_server *s, const kiln_message *message) {
         refuse(s, trial, KILN_RESOURCE_EXHAUSTED, "too many trials on this board");
         return;
     }
-    kiln_server_take(s, message);
+    kiln_server_take(s, message,
+                     fits_memory(s, trial)
+                         ? NULL
+                         : "module, inputs and outputs are larger than what this board "
+                           "has for a run");
 }
 
 static void on_ack(kiln_server *s, const kiln_msg_trial_ack *ack) {

@@ -81,6 +81,47 @@ static void post(void *context, const kiln_server_event *event) {
     kiln_timer_start(shell->soon, 0);
 }
 
+/* ---- What modules leave ---- */
+
+/* A run whose outputs are on their way to the tracker: nobody hears of it before they are there. */
+typedef struct parting {
+    kiln_server_shell *shell;
+    kiln_arena arena;
+    kiln_server_event event;
+} parting;
+
+static void on_given(void *context, const kiln_digest *digest, kiln_status status) {
+    (void)digest;
+    parting *p = context;
+    kiln_msg_trial_result result = *p->event.result;
+    if (status) {
+        result.outcome = KILN_OUTCOME_INFRA;
+        result.outputs = (kiln_msg_blob_ref){0};
+        result.text = kiln_str_from(kiln_status_text(status));
+    }
+    p->event.result = &result;
+    post(p->shell, &p->event);
+    kiln_status_free(status);
+    kiln_arena_deinit(&p->arena);
+    kiln_free(p);
+}
+
+/* What happens to a run: posted, but for the end of a module, whose outputs go first. */
+static void on_run(void *context, const kiln_server_event *event) {
+    if (event->kind != KILN_SERVER_FINISHED || event->result->outputs.size == 0) {
+        post(context, event);
+        return;
+    }
+    parting *p = kiln_alloc(sizeof *p);
+    *p = (parting){.shell = context, .event = *event};
+    kiln_arena_init(&p->arena, 0);
+    kiln_message kept = kiln_message_copy(
+        &(kiln_message){.type = KILN_MSG_TRIAL_RESULT, .trial_result = *event->result}, &p->arena);
+    p->event.result =
+        &((kiln_message *)kiln_arena_copy(&p->arena, &kept, sizeof kept))->trial_result;
+    kiln_uplink_give(p->shell->uplink, &p->event.result->outputs.digest, on_given, p);
+}
+
 static void carry_out(kiln_server_shell *shell, const kiln_server_action *action);
 
 static void decide(kiln_server_shell *shell, const kiln_server_event *event) {
@@ -263,7 +304,7 @@ static kiln_status open_parts(kiln_server_shell *shell) {
                                     .slots = &shell->slots,
                                     .peak_flops = own->board.peak_flops,
                                     .store = shell->store,
-                                    .post = post,
+                                    .post = on_run,
                                     .context = shell};
     kiln_status st = share_cores(shell);
     if (!st) st = kiln_runs_create(&runs, &shell->runs);

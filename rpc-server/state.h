@@ -66,8 +66,9 @@ void kiln_server_send(kiln_server *s, const kiln_message *message);
 kiln_server_entry *kiln_server_find(kiln_server *s, kiln_str trial, uint32_t attempt,
                                     uint64_t lease);
 bool kiln_server_has_child(const kiln_server_entry *e);
-/* Takes a TRIAL that is new and may run; begins to bring its blobs. */
-void kiln_server_take(kiln_server *s, const kiln_message *message);
+/* Takes a TRIAL that is new and may run, and begins to bring its blobs; or ends it at once with
+ * `why` it cannot be run here. */
+void kiln_server_take(kiln_server *s, const kiln_message *message, const char *why);
 void kiln_server_forget(kiln_server *s, kiln_server_entry *e);
 /* Brings what is missing and not on its way. */
 void kiln_server_fetch(kiln_server *s, kiln_server_entry *e);

@@ -13,8 +13,19 @@ typedef union order_control {
     char space[CMSG_SPACE(sizeof(int) * KILN_INMATE_FDS_MAX)];
 } order_control;
 
+uint32_t kiln_inmate_file_count(const kiln_inmate_order *order) {
+    return order->kernel_count + (order->module.is_asked ? 1u : 0u);
+}
+
 static size_t fd_bytes_of(const kiln_inmate_order *order) {
-    return sizeof(int) * (KILN_INMATE_ARTEFACT + order->kernel_count);
+    return sizeof(int) * (KILN_INMATE_ARTEFACT + kiln_inmate_file_count(order));
+}
+
+static bool is_sound(const kiln_inmate_order *order) {
+    if (order->magic != KILN_INMATE_MAGIC || order->kernel_count == 0) return false;
+    return order->module.is_asked
+               ? order->kernel_count == 1 && order->module.input_count <= KILN_INMATE_INPUTS_MAX
+               : order->kernel_count <= KILN_INMATE_KERNELS_MAX;
 }
 
 kiln_status kiln_inmate_send_order(int socket, const kiln_inmate_order *order, const int *fd) {
@@ -78,8 +89,7 @@ bool kiln_inmate_read_order(int socket, kiln_inmate_order *out_order,
                              .msg_controllen = sizeof control};
     ssize_t size = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
     const struct cmsghdr *passed = CMSG_FIRSTHDR(&message);
-    if (size != sizeof *out_order || out_order->magic != KILN_INMATE_MAGIC || !passed ||
-        out_order->kernel_count == 0 || out_order->kernel_count > KILN_INMATE_KERNELS_MAX ||
+    if (size != sizeof *out_order || !is_sound(out_order) || !passed ||
         passed->cmsg_len != CMSG_LEN(fd_bytes_of(out_order)))
         return false;
     memcpy(out_fd, CMSG_DATA(passed), fd_bytes_of(out_order));

@@ -25,13 +25,24 @@ typedef enum kiln_inmate_fd {
     KILN_INMATE_OUTPUTS,  /* sealed memory: per kernel 2 * output_bytes, after the first call and
                              after the last */
     KILN_INMATE_FOLDER,   /* an empty folder, for one without files of its own; else anything */
-    KILN_INMATE_ARTEFACT, /* the first artefact's bytes, read-only; the others follow */
+    KILN_INMATE_ARTEFACT, /* the first artefact's bytes, read-only; the others follow. Of a module:
+                             its bytes, then its inputs */
     KILN_INMATE_FDS_MAX = KILN_INMATE_ARTEFACT + KILN_INMATE_KERNELS_MAX
 } kiln_inmate_fd;
+
+#define KILN_INMATE_INPUTS_MAX 256u /* of a module */
 
 typedef struct kiln_inmate_kernel {
     uint64_t artefact_bytes, output_bytes;
 } kiln_inmate_kernel;
+
+/* A module in place of a kernel; its bytes and those of its outputs are those of kernel 0. */
+typedef struct kiln_inmate_module {
+    uint32_t is_asked, bench;
+    uint32_t input_count;
+    uint64_t input_bytes;
+    uint64_t samples[KILN_INMATE_INPUTS_MAX]; /* [input_count] */
+} kiln_inmate_module;
 
 typedef struct kiln_inmate_order {
     uint32_t magic;
@@ -41,6 +52,7 @@ typedef struct kiln_inmate_order {
     uint32_t waits; /* to be let time, when all is linked */
     uint32_t kernel_count;
     kiln_inmate_kernel kernel[KILN_INMATE_KERNELS_MAX];
+    kiln_inmate_module module;
     uint64_t seed, cpu_seconds;
     double race_ns;
     kiln_msg_policy policy;
@@ -66,7 +78,10 @@ typedef struct kiln_inmate_note {
     kiln_timing timing;
 } kiln_inmate_note;
 
-/* Parent. `fd`: [KILN_INMATE_ARTEFACT + kernel_count]. UNAVAILABLE: the child does not listen. */
+/* Files that travel with it: one per kernel, or a module and its inputs. */
+uint32_t kiln_inmate_file_count(const kiln_inmate_order *order);
+
+/* Parent. `fd`: [KILN_INMATE_ARTEFACT + files]. UNAVAILABLE: the child does not listen. */
 KILN_MUST_USE kiln_status kiln_inmate_send_order(int socket, const kiln_inmate_order *order,
                                                  const int *fd);
 /* Parent: lets it time. UNAVAILABLE: the child does not listen. */

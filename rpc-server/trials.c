@@ -240,7 +240,7 @@ void kiln_server_on_fetched(kiln_server *s, const kiln_server_event *event) {
     }
 }
 
-void kiln_server_take(kiln_server *s, const kiln_message *message) {
+void kiln_server_take(kiln_server *s, const kiln_message *message, const char *why) {
     kiln_server_entry *e = kiln_alloc(sizeof *e);
     kiln_arena_init(&e->arena, ENTRY_ARENA_BYTES);
     e->trial = kiln_message_copy(message, &e->arena).trial;
@@ -248,7 +248,10 @@ void kiln_server_take(kiln_server *s, const kiln_message *message) {
     e->phase = KILN_PHASE_FETCH;
     e->phase_until_ns = s->now_ns + deadline_ns(&e->trial.deadlines_ms, KILN_PHASE_FETCH);
     kiln_vec_push(&s->entry, e);
-    kiln_server_fetch(s, e);
+    if (why)
+        kiln_server_fail(s, e, KILN_OUTCOME_INFRA, why);
+    else
+        kiln_server_fetch(s, e);
 }
 
 /* ---- Children ---- */

@@ -114,6 +114,12 @@ void kiln_uplink_send(kiln_uplink *uplink, const kiln_message *message) {
     trace_trial(message);
     if (!uplink->open) return;
     const bool is_result = message->type == KILN_MSG_TRIAL_RESULT;
+    kiln_message pong;
+    if (message->type == KILN_MSG_PONG) { /* what the clock shows when it leaves */
+        pong = *message;
+        pong.pong.wall_ns = kiln_clock_wall_ns();
+        message = &pong;
+    }
     if (is_result) kiln_fail_pass(KILN_FAIL_SERVER_RESULT);
     kiln_status st = kiln_conn_send(uplink->conn, message);
     if (is_result) kiln_fail_pass(KILN_FAIL_SERVER_TOLD);
@@ -137,4 +143,12 @@ void kiln_uplink_fetch(kiln_uplink *uplink, const kiln_digest *digest) {
     else
         on_fetched(uplink, digest,
                    KILN_ERROR(UNAVAILABLE, "there is no connection to the tracker"));
+}
+
+void kiln_uplink_give(kiln_uplink *uplink, const kiln_digest *digest, kiln_blobs_done done,
+                      void *context) {
+    if (uplink->blobs)
+        kiln_blobs_upload(uplink->blobs, digest, done, context);
+    else
+        done(context, digest, KILN_ERROR(UNAVAILABLE, "there is no connection to the tracker"));
 }

@@ -45,5 +45,9 @@ bool kiln_uplink_is_open(const kiln_uplink *uplink);
 void kiln_uplink_send(kiln_uplink *uplink, const kiln_message *message);
 /* `fetched` follows, perhaps at once. */
 void kiln_uplink_fetch(kiln_uplink *uplink, const kiln_digest *digest);
+/* Has the tracker get a blob of the store; `done` follows, perhaps at once, with an owned status.
+ * UNAVAILABLE: there is no connection, or it was lost meanwhile. */
+void kiln_uplink_give(kiln_uplink *uplink, const kiln_digest *digest, kiln_blobs_done done,
+                      void *context);
 
 #endif

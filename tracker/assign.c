@@ -68,7 +68,9 @@ static void assign(kiln_tracker *t, kiln_tracker_job *job, kiln_tracker_peer *tu
 
 /* A tuner that is away keeps its jobs for a while; then they wait for another. */
 static void take_from_lost_tuner(kiln_tracker *t, kiln_tracker_job *job) {
-    if (!job->tuner_lost_ns || t->now_ns - job->tuner_lost_ns < KILN_TRACKER_TUNER_GRACE_NS) return;
+    if (job->spec.by_client || !job->tuner_lost_ns ||
+        t->now_ns - job->tuner_lost_ns < KILN_TRACKER_TUNER_GRACE_NS)
+        return;
     job->state = KILN_JOB_WAITING;
     job->tuner[0] = 0;
     kiln_tracker_leases_end_of_job(t, job);
@@ -77,7 +79,9 @@ static void take_from_lost_tuner(kiln_tracker *t, kiln_tracker_job *job) {
 
 static void fail_unserved(kiln_tracker *t, kiln_tracker_job *job, bool tuner, bool board) {
     kiln_strbuf text = {0};
-    if (!tuner) kiln_strbuf_text(&text, "no kiln-tuner is connected to the tracker");
+    if (!tuner)
+        kiln_strbuf_text(&text, job->spec.by_client ? "its client is not connected"
+                                                    : "no kiln-tuner is connected to the tracker");
     if (!tuner && !board) kiln_strbuf_text(&text, ", and ");
     if (!board) kiln_tracker_want_describe(t, job->want, &text);
     kiln_tracker_job_stop(t, job, KILN_UNAVAILABLE, text.data);
@@ -105,8 +109,8 @@ static void look_after(kiln_tracker *t, kiln_tracker_job *job) {
         abandon(t, job);
         return;
     }
-    kiln_tracker_peer *tuner = job->state == KILN_JOB_RUNNING
-                                   ? kiln_tracker_tuner_by_node(t, job->tuner)
+    kiln_tracker_peer *tuner = job->state == KILN_JOB_RUNNING || job->spec.by_client
+                                   ? kiln_tracker_job_worker(t, job)
                                    : least_loaded_tuner(t);
     bool board = job->want->boards > 0;
     if (tuner && board) {

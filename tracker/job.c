@@ -15,6 +15,10 @@ bool kiln_tracker_job_is_open(const kiln_tracker_job *job) {
     return job->state == KILN_JOB_WAITING || job->state == KILN_JOB_RUNNING;
 }
 
+kiln_tracker_peer *kiln_tracker_job_worker(kiln_tracker *t, const kiln_tracker_job *job) {
+    return job->spec.by_client ? job->client : kiln_tracker_tuner_by_node(t, job->tuner);
+}
+
 static void free_job(kiln_tracker_job *job) {
     kiln_vec_deinit(&job->request);
     kiln_arena_deinit(&job->arena);
@@ -226,8 +230,9 @@ void kiln_tracker_job_stop(kiln_tracker *t, kiln_tracker_job *job, kiln_code cod
                            const char *text) {
     if (!kiln_tracker_job_is_open(job) || job->ending_ns) return;
     const kiln_tracker_peer *tuner =
-        job->state == KILN_JOB_RUNNING ? kiln_tracker_tuner_by_node(t, job->tuner) : NULL;
-    if (!tuner) {
+        job->state == KILN_JOB_RUNNING ? kiln_tracker_job_worker(t, job) : NULL;
+    /* A client that works itself has nothing to hand in. */
+    if (!tuner || job->spec.by_client) {
         kiln_tracker_job_end(t, job, code, text);
         return;
     }
@@ -297,8 +302,7 @@ void kiln_tracker_job_persisted(kiln_tracker *t, uint64_t persist, const char *f
     }
     /* An end that could not be written is known until the next restart, and then found again: its
      * tuner, which is not told, repeats it. */
-    if (!failure)
-        close_at_tuner(t, kiln_tracker_tuner_by_node(t, job->tuner), kiln_str_from(job->id));
+    if (!failure) close_at_tuner(t, kiln_tracker_job_worker(t, job), kiln_str_from(job->id));
     if (job->abandoned && job->client) {
         reopen(t, job);
         return;

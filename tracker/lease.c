@@ -79,7 +79,9 @@ static void remove_lease(kiln_tracker *t, kiln_tracker_lease *lease) {
     kiln_tracker_request_key key;
     uint64_t held_ns = lease->persist ? 0 : t->now_ns - lease->granted_ns;
     claim(t, lease);
-    learn_pace(lease->board, held_ns, lease->trial.count);
+    /* How long a module runs says nothing of the next trial. */
+    if (!lease->job || !lease->job->spec.by_client)
+        learn_pace(lease->board, held_ns, lease->trial.count);
     if (lease->job) {
         lease->job->leases--;
         lease->job->changed = ++t->change;
@@ -165,10 +167,10 @@ static void tell_end(kiln_tracker *t, const kiln_tracker_lease *lease, kiln_code
     };
     if (lease->trial.count > 0 || lease->restored) kiln_tracker_send(t, lease->board->peer, &lost);
     if (holder_knows) return;
-    kiln_tracker_send(t, kiln_tracker_tuner_by_boot(t, lease->tuner), &lost);
+    kiln_tracker_send(t, kiln_tracker_holder_by_boot(t, lease->tuner), &lost);
     if (lease->persist && code != KILN_OK) {
         /* The holder does not know this number yet; it knows its request, which ends with it. */
-        kiln_tracker_send_error(t, kiln_tracker_tuner_by_boot(t, lease->tuner), 0, code,
+        kiln_tracker_send_error(t, kiln_tracker_holder_by_boot(t, lease->tuner), 0, code,
                                 kiln_str_from(lease->job ? lease->job->id : NULL), lease->request,
                                 "%s", why);
     }
@@ -255,7 +257,7 @@ static void send_grant(kiln_tracker *t, const kiln_tracker_lease *lease, uint32_
                         .trials = trials,
                         .ttl_ms = lease->ttl_ms},
     };
-    kiln_tracker_send(t, kiln_tracker_tuner_by_boot(t, lease->tuner), &grant);
+    kiln_tracker_send(t, kiln_tracker_holder_by_boot(t, lease->tuner), &grant);
 }
 
 /* The next number. One row reserves many; until it is known to be on disk each grant brings its

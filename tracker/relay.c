@@ -4,6 +4,8 @@
 #include "base/hash.h"
 #include "tracker/state.h"
 
+#define RUNS_MODULES 3u /* version of the protocol since which boards do */
+
 static kiln_tracker_sent *find_sent(kiln_tracker_lease *lease, uint64_t hash) {
     for (uint32_t i = 0; i < lease->trial.count; i++)
         if (lease->trial.data[i].hash == hash) return &lease->trial.data[i];
@@ -75,10 +77,19 @@ void kiln_tracker_trial_down(kiln_tracker *t, kiln_tracker_peer *tuner,
                                 (unsigned long long)lease->lease, lease->trials);
         return;
     }
+    const kiln_tracker_peer *board = lease->board->peer;
+    if (message->type == KILN_MSG_TRIAL && message->trial.module.threads > 0 && board &&
+        board->version < RUNS_MODULES) {
+        kiln_tracker_send_error(t, tuner, message->stream, KILN_UNIMPLEMENTED, message->trial.trial,
+                                lease->lease,
+                                "board %.*s runs %s, which is too old to run modules: replace it",
+                                KILN_STR_ARG(lease->board->up.key), board->software);
+        return;
+    }
     if (lease->board_due_ns)
         hold_back(lease, message);
     else
-        forward(t, lease->board->peer, message);
+        forward(t, board, message);
     if (message->type == KILN_MSG_TRIAL)
         note(t, lease, KILN_TRACKER_TRIAL_SENT, message->trial.trial, NULL);
 }
@@ -118,7 +129,7 @@ void kiln_tracker_trial_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_
         return;
     }
     /* A holder that is away gets it when the board sends it again. */
-    forward(t, kiln_tracker_tuner_by_boot(t, lease->tuner), message);
+    forward(t, kiln_tracker_holder_by_boot(t, lease->tuner), message);
     if (!is_result || message->trial_result.attempt <= sent->attempt) return;
     sent->attempt = message->trial_result.attempt;
     t->results++;

@@ -47,6 +47,7 @@ struct kiln_tracker_shell {
     kiln_tracker_keeper *keeper;
     kiln_map conns; /* kiln_conn_id to kiln_conn */
     kiln_timer *soon, *tick, *lead;
+    const char *address; /* what stands in the file of it; NULL: nothing does */
     bool serving;        /* else another tracker leads, and this one stands by */
     kiln_status failure; /* why it cannot go on */
 };
@@ -341,6 +342,39 @@ static kiln_status write_port_file(kiln_tracker_shell *shell) {
     return write_port(shell, shell->options.port_file, port);
 }
 
+/* For this user's programs on this machine, which are then told no address. */
+static void write_address_file(kiln_tracker_shell *shell) {
+    uint32_t at = 0;
+    while (at < shell->options.address_count && kiln_listener_address(shell->listener[at])->is_unix)
+        at++;
+    if (at == shell->options.address_count) return; /* that of a fleet of one command */
+    kiln_address address = *kiln_listener_address(shell->listener[at]);
+    const bool is_any = strcmp(address.host, "0.0.0.0") == 0 || strcmp(address.host, "::") == 0;
+    if (is_any) snprintf(address.host, sizeof address.host, "localhost");
+    kiln_strbuf text = {0};
+    kiln_address_print(&address, &text);
+    shell->address = kiln_arena_printf(&shell->arena, "%s\n", text.data);
+    kiln_strbuf_deinit(&text);
+    kiln_status st = kiln_folder_create(shell->options.home, 0700);
+    if (!st)
+        st = kiln_file_write(
+            kiln_arena_printf(&shell->arena, "%s/" KILN_TRACKER_ADDRESS_FILE, shell->options.home),
+            kiln_str_from(shell->address), 0600);
+    if (st) kiln_log(KILN_LOG_INFO, "programs must be told the address: %s", kiln_status_text(st));
+    kiln_status_free(st); /* a convenience */
+}
+
+/* Unless another tracker wrote its own since. */
+static void remove_address_file(kiln_tracker_shell *shell) {
+    if (!shell->address) return;
+    kiln_str text = {0};
+    const char *path =
+        kiln_arena_printf(&shell->arena, "%s/" KILN_TRACKER_ADDRESS_FILE, shell->options.home);
+    kiln_status st = kiln_file_read(path, KILN_ADDRESS_TEXT_MAX, &shell->arena, &text);
+    if (!st && kiln_str_is(text, shell->address)) unlink(path);
+    kiln_status_free(st); /* somebody removed it */
+}
+
 /* ---- HTTP ---- */
 
 /* A tracker that stands by is healthy, and counts nothing. */
@@ -403,6 +437,7 @@ static kiln_status serve(kiln_tracker_shell *shell) {
     if (!st) st = create_tracker(shell);
     if (!st) st = kiln_fail_at(KILN_FAIL_TRACKER_SERVE);
     for (uint32_t i = 0; !st && i < shell->options.address_count; i++) st = listen_on(shell, i);
+    if (!st) write_address_file(shell);
     if (!st) st = write_port_file(shell);
     if (!st) shell->serving = true;
     if (!st) on_tick(shell);
@@ -487,6 +522,7 @@ static void close_connections(kiln_tracker_shell *shell) {
 void kiln_tracker_shell_destroy(kiln_tracker_shell *shell) {
     if (!shell) return;
     close_connections(shell);
+    remove_address_file(shell);
     kiln_timer_destroy(shell->soon);
     kiln_timer_destroy(shell->tick);
     kiln_timer_destroy(shell->lead);

@@ -32,6 +32,8 @@ typedef struct kiln_tracker_peer {
     kiln_peer_role role;
     kiln_tracker_text node, boot;
     kiln_tracker_text name; /* for people */
+    uint32_t version;       /* of the protocol, that both sides speak */
+    char software[64];      /* program and version, for people */
     uint64_t heard_ns;
     bool closing;                     /* CLOSE was emitted; nothing from it counts any more */
     struct kiln_tracker_board *board; /* of a board, after BOARD_UP */
@@ -151,8 +153,8 @@ typedef struct kiln_tracker_lease {
     kiln_tracker_board *board;
     uint32_t slot, trials, ttl_ms;
     bool whole;                   /* it has all slots of its board */
-    kiln_tracker_text tuner;      /* boot: a lease belongs to one run of a tuner */
-    kiln_tracker_text node;       /* of that tuner */
+    kiln_tracker_text tuner;      /* boot: a lease belongs to one run of its holder */
+    kiln_tracker_text node;       /* of that holder */
     struct kiln_tracker_job *job; /* NULL: unknown, after a restart */
     uint64_t granted_ns, expires_ns;
     uint64_t
@@ -174,7 +176,7 @@ typedef struct kiln_tracker_job {
     uint32_t leases;                          /* held for it */
     KILN_VEC(kiln_tracker_request *) request; /* in the queue, oldest first */
     uint64_t opened_ns, assigned_ns;
-    kiln_tracker_text tuner; /* node, empty: none */
+    kiln_tracker_text tuner; /* node of who works on it, empty: nobody */
     uint64_t tuner_lost_ns;  /* since when that tuner is not connected; 0: it is */
     kiln_tracker_peer *client;
     uint32_t client_stream;   /* of JOB_OPEN, while its answer is due */
@@ -206,8 +208,8 @@ struct kiln_tracker {
     KILN_VEC(kiln_tracker_peer *) peer;
     KILN_VEC(kiln_tracker_peer *) tuner; /* those of `peer` that are one */
     kiln_map peer_of_id;                 /* 8 bytes of id -> pointer */
-    kiln_map peer_of_node; /* "ROLE/NODE" -> pointer: programs, not people, that are connected */
-    kiln_map tuner_of_boot;
+    kiln_map peer_of_node;   /* "ROLE/NODE" -> pointer: programs, not people, that are connected */
+    kiln_map holder_of_boot; /* who may hold leases: tuners, and people for jobs of their own */
     KILN_VEC(kiln_tracker_board *) board;
     kiln_map board_of_node;
     KILN_VEC(kiln_tracker_board *) idle;    /* available, with a free slot that nobody reserved */
@@ -267,8 +269,8 @@ bool kiln_tracker_is_person(const kiln_tracker_peer *peer);
 kiln_tracker_peer *kiln_tracker_peer_find(kiln_tracker *t, uint64_t id); /* NULL: gone */
 /* Has it noted down; copied. */
 void kiln_tracker_log(kiln_tracker *t, const kiln_tracker_note *note);
-/* The connected tuner with this boot, or node; NULL. */
-kiln_tracker_peer *kiln_tracker_tuner_by_boot(kiln_tracker *t, const char *boot);
+/* The connected holder of leases with this boot, tuner with this node; NULL. */
+kiln_tracker_peer *kiln_tracker_holder_by_boot(kiln_tracker *t, const char *boot);
 kiln_tracker_peer *kiln_tracker_tuner_by_node(kiln_tracker *t, const char *node);
 void kiln_tracker_set_text(kiln_tracker_text out, kiln_str text);
 
@@ -430,6 +432,8 @@ void kiln_tracker_job_stop(kiln_tracker *t, kiln_tracker_job *job, kiln_code cod
 /* Ends a job without its tuner. */
 void kiln_tracker_job_end(kiln_tracker *t, kiln_tracker_job *job, kiln_code code, const char *text);
 kiln_tracker_job *kiln_tracker_job_find(kiln_tracker *t, kiln_str id);
+/* Who works on a running job, when it is connected: its tuner, or its client itself; NULL. */
+kiln_tracker_peer *kiln_tracker_job_worker(kiln_tracker *t, const kiln_tracker_job *job);
 bool kiln_tracker_job_is_open(const kiln_tracker_job *job);
 KILN_MUST_USE kiln_status kiln_tracker_job_restore(kiln_tracker *t, const kiln_tracker_row *row);
 void kiln_tracker_jobs_free(kiln_tracker *t);

@@ -108,11 +108,11 @@ void kiln_tracker_set_text(kiln_tracker_text out, kiln_str text) {
     out[size] = 0;
 }
 
-kiln_tracker_peer *kiln_tracker_tuner_by_boot(kiln_tracker *t, const char *boot) {
+kiln_tracker_peer *kiln_tracker_holder_by_boot(kiln_tracker *t, const char *boot) {
     uint64_t value = 0;
-    if (!kiln_map_find(&t->tuner_of_boot, kiln_str_from(boot), &value)) return NULL;
-    kiln_tracker_peer *tuner = (kiln_tracker_peer *)(uintptr_t)value;
-    return tuner->closing ? NULL : tuner;
+    if (!kiln_map_find(&t->holder_of_boot, kiln_str_from(boot), &value)) return NULL;
+    kiln_tracker_peer *holder = (kiln_tracker_peer *)(uintptr_t)value;
+    return holder->closing ? NULL : holder;
 }
 
 kiln_tracker_peer *kiln_tracker_tuner_by_node(kiln_tracker *t, const char *node) {
@@ -167,8 +167,8 @@ static void remove_peer(kiln_tracker *t, const kiln_tracker_peer *peer) {
         kiln_map_remove(&t->peer_of_node, key);
     kiln_strbuf_deinit(&name);
     key = kiln_str_from(peer->boot);
-    if (kiln_map_find(&t->tuner_of_boot, key, &value) && value == (uintptr_t)peer)
-        kiln_map_remove(&t->tuner_of_boot, key);
+    if (kiln_map_find(&t->holder_of_boot, key, &value) && value == (uintptr_t)peer)
+        kiln_map_remove(&t->holder_of_boot, key);
     kiln_map_remove(&t->peer_of_id, id_key(&peer->id));
     kiln_tracker_peer *last = kiln_vec_pop(&t->peer);
     t->peer.data[peer->index] = last; /* which may be itself */
@@ -185,6 +185,9 @@ static void on_connected(kiln_tracker *t, uint64_t id, const kiln_msg_hello *hel
     kiln_tracker_set_text(peer->node, hello->node);
     kiln_tracker_set_text(peer->boot, hello->boot);
     kiln_tracker_set_text(peer->name, hello->name);
+    peer->version = KILN_MIN(hello->version_max, KILN_PROTO_VERSION_MAX);
+    const size_t size = KILN_MIN(hello->software.size, sizeof peer->software - 1);
+    if (size) memcpy(peer->software, hello->software.data, size);
     peer->index = t->peer.count;
     kiln_vec_push(&t->peer, peer);
     if (peer->role == KILN_PEER_TUNER) kiln_vec_push(&t->tuner, peer);
@@ -196,8 +199,9 @@ static void on_connected(kiln_tracker *t, uint64_t id, const kiln_msg_hello *hel
         return;
     }
     replace_older(t, peer);
+    if (peer->role == KILN_PEER_TUNER || kiln_tracker_is_person(peer))
+        kiln_map_put(&t->holder_of_boot, kiln_str_from(peer->boot), (uintptr_t)peer);
     if (peer->role != KILN_PEER_TUNER) return;
-    kiln_map_put(&t->tuner_of_boot, kiln_str_from(peer->boot), (uintptr_t)peer);
     kiln_tracker_leases_tuner_up(t, peer);
     kiln_tracker_jobs_tuner_up(t, peer);
     t->fleet_changed = true;
@@ -380,7 +384,7 @@ kiln_status kiln_tracker_create(const kiln_tracker_row *row, uint32_t row_count,
     kiln_tracker *t = kiln_alloc(sizeof *t);
     t->now_ns = t->next_tick_ns = t->ticked_ns = now_ns;
     t->change = t->first_change = now_ns + 1; /* 0 is before all */
-    kiln_map *map[] = {&t->peer_of_id,       &t->peer_of_node,    &t->tuner_of_boot,
+    kiln_map *map[] = {&t->peer_of_id,       &t->peer_of_node,    &t->holder_of_boot,
                        &t->board_of_node,    &t->want_of_text,    &t->project_of_name,
                        &t->request_of_key,   &t->lease_of_number, &t->lease_of_request,
                        &t->lease_of_persist, &t->job_of_id};
@@ -412,6 +416,6 @@ void kiln_tracker_destroy(kiln_tracker *t) {
     kiln_vec_deinit(&t->tuner);
     kiln_map_deinit(&t->peer_of_id);
     kiln_map_deinit(&t->peer_of_node);
-    kiln_map_deinit(&t->tuner_of_boot);
+    kiln_map_deinit(&t->holder_of_boot);
     kiln_free(t);
 }

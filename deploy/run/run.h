@@ -69,6 +69,7 @@ void kiln_run_print_perf_map(const kiln_module *module, kiln_strbuf *out);
 /* ---- times -------------------------------------------------------------------------------- */
 
 #define KILN_RUN_TIMES_MAX 2000u
+#define KILN_RUN_TIMES_MIN 20u
 
 typedef struct kiln_run_times {
     uint32_t runs;     /* at most KILN_RUN_TIMES_MAX */
@@ -89,6 +90,12 @@ KILN_MUST_USE kiln_status kiln_run_warm_up(kiln_module *module, const void *cons
  * its core meanwhile when the module uses one. */
 KILN_MUST_USE kiln_status kiln_run_time(kiln_module *module, const void *const *inputs,
                                         kiln_arena *arena, kiln_run_times *out_times);
+/* The same into times whose arrays have room for `runs_max` runs (KILN_RUN_TIMES_MIN or more), on
+ * whatever core this is; allocates nothing unless a kernel fails. `peak_flops` is the caller's.
+ * Whole runs come first, undisturbed by the hook. */
+KILN_MUST_USE kiln_status kiln_run_measure(kiln_module *module, const void *const *inputs,
+                                           void *const *outputs, uint32_t runs_max,
+                                           kiln_run_times *times);
 /* A line per kernel and one for the whole, to standard output. */
 void kiln_run_print_times(const kiln_module *module, const kiln_run_times *times);
 

@@ -8,13 +8,13 @@
 #include "deploy/run/run.h"
 #include "deploy/runtime/peak.h"
 
-#define RUNS_MIN 20u
+#define RUNS_MIN KILN_RUN_TIMES_MIN
 #define BENCH_NS (KILN_NS_PER_S / 2)
 #define WARM_NS (KILN_NS_PER_S / 10)
 
 typedef struct step_times {
     uint64_t started_ns;
-    double **sample; /* [step][KILN_RUN_TIMES_MAX] */
+    double **sample; /* [step][runs] */
     uint32_t run;
 } step_times;
 
@@ -50,20 +50,19 @@ kiln_status kiln_run_warm_up(kiln_module *module, const void *const *inputs, voi
     return st;
 }
 
-/* Whole runs first, undisturbed by the hook; then as many runs again step by step. */
-static kiln_status measure(kiln_module *module, const void *const *inputs, void *const *outputs,
-                           step_times *times, double *whole, uint32_t *out_runs) {
+kiln_status kiln_run_measure(kiln_module *module, const void *const *inputs, void *const *outputs,
+                             uint32_t runs_max, kiln_run_times *times) {
     kiln_status st = kiln_run_warm_up(module, inputs, outputs);
-    uint32_t runs = 0;
+    step_times steps = {.sample = times->step};
     uint64_t end_ns = kiln_clock_ns() + BENCH_NS;
-    while (!st && runs < KILN_RUN_TIMES_MAX && (runs < RUNS_MIN || kiln_clock_ns() < end_ns))
-        st = kiln_run_once(module, inputs, outputs, &whole[runs++]);
-    kiln_module_set_hook(module, on_step, times);
+    times->runs = 0;
+    while (!st && times->runs < runs_max && (times->runs < RUNS_MIN || kiln_clock_ns() < end_ns))
+        st = kiln_run_once(module, inputs, outputs, &times->whole[times->runs++]);
+    kiln_module_set_hook(module, on_step, &steps);
     double ignored = 0;
-    for (times->run = 0; !st && times->run < runs; times->run++)
+    for (; !st && steps.run < times->runs; steps.run++)
         st = kiln_run_once(module, inputs, outputs, &ignored);
     kiln_module_set_hook(module, NULL, NULL);
-    *out_runs = runs;
     return st;
 }
 
@@ -87,9 +86,8 @@ kiln_status kiln_run_time(kiln_module *module, const void *const *inputs, kiln_a
                             .peak_flops = kiln_peak_flops()};
     for (uint32_t i = 0; i < step_count; i++)
         times.step[i] = KILN_ARENA_ARRAY(arena, double, KILN_RUN_TIMES_MAX);
-    step_times steps = {.sample = times.step};
-    kiln_status st = measure(module, inputs, kiln_run_make_outputs(module, arena), &steps,
-                             times.whole, &times.runs);
+    kiln_status st = kiln_run_measure(module, inputs, kiln_run_make_outputs(module, arena),
+                                      KILN_RUN_TIMES_MAX, &times);
     if (pinned) sched_setaffinity(0, sizeof before, &before);
     if (!st) *out_times = times;
     return st;

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "deploy/format.h"
 #include "deploy/runtime/kernel.h"
+#include "deploy/runtime/module_open.h"
 #include "deploy/runtime/module_read.h"
 
 /* A kernel argument in the caller's memory, which changes at each run. */
@@ -22,13 +23,15 @@ struct kiln_module {
     kiln_module_plan plan;
     size_t constant_bytes;
     uint32_t thread_count;
-    kiln_pool *pool;         /* NULL with one thread */
-    kiln_services *services; /* [thread_count]; n-1 for kernels that may use n threads */
-    kiln_kernel **kernel;    /* [kernel_count] */
-    kiln_call **call;        /* [step_count]; NULL for steps that call no kernel */
-    uint32_t *call_threads;  /* [step_count] */
+    kiln_pool *pool;                /* NULL with one thread */
+    kiln_services *services;        /* [thread_count]; n-1 for kernels that may use n threads */
+    kiln_kernel **kernel;           /* [kernel_count]; NULL of a module that is only looked at */
+    const kiln_manifest **manifest; /* [kernel_count] */
+    kiln_call **call;               /* [step_count]; NULL for steps that call no kernel */
+    bool *packs;                    /* [step_count] whose constants no step before packs */
+    uint32_t *call_threads;         /* [step_count] */
     kiln_region activations, scratch, staging, packed;
-    void **address;       /* [buffer_count] by root; ports' are set at each run */
+    void **address;                        /* [buffer_count] by root; ports' are set at each run */
     uint8_t **input_stage, **output_stage; /* aligned copies for callers' memory that is not */
     patch *patch;
     uint32_t patch_count;
@@ -43,7 +46,8 @@ struct kiln_module {
 /* Turns a status into what the public functions return. */
 static int report(kiln_status st, char *error, size_t error_bytes) {
     int number = (int)kiln_status_code(st);
-    if (st && error && error_bytes > 0) (void)snprintf(error, error_bytes, "%s", kiln_status_text(st));
+    if (st && error && error_bytes > 0)
+        (void)snprintf(error, error_bytes, "%s", kiln_status_text(st));
     kiln_status_free(st);
     return number;
 }
@@ -52,21 +56,47 @@ static size_t align_up(size_t value) {
     return (value + KILN_KERNEL_ALIGNMENT - 1) & ~(size_t)(KILN_KERNEL_ALIGNMENT - 1);
 }
 
-/* ---- opening ---------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------------
+ */
 
+static int32_t do_nothing(void *context, int64_t begin, int64_t end, int32_t worker) {
+    (void)context, (void)begin, (void)end, (void)worker;
+    return 0;
+}
+
+/* When it returns each has started and found its core, which takes system calls: none is left for
+ * later. */
 static kiln_status start_threads(kiln_module *m, const kiln_module_options *options) {
     m->thread_count = options && options->threads ? options->threads : m->plan.threads;
     if (m->thread_count == 1) return KILN_OK;
-    kiln_pool_options pool = {.worker_count = m->thread_count, .core = options ? options->core : NULL};
-    return kiln_pool_create(&pool, &m->pool);
+    kiln_pool_options pool = {.worker_count = m->thread_count,
+                              .core = options ? options->core : NULL};
+    kiln_status st = kiln_pool_create(&pool, &m->pool);
+    if (!st) kiln_pool_run(m->pool, m->thread_count, m->thread_count, do_nothing, NULL);
+    return st;
 }
 
 static kiln_status load_kernels(kiln_module *m) {
     kiln_target device;
     kiln_status st = kiln_target_native(&m->arena, &device);
     m->kernel = KILN_ARENA_ARRAY(&m->arena, kiln_kernel *, m->plan.kernel_count);
-    for (uint32_t i = 0; !st && i < m->plan.kernel_count; i++)
-        st = kiln_status_note(kiln_kernel_load(m->plan.kernel[i], &device, &m->kernel[i]), "kernel %u", i);
+    for (uint32_t i = 0; !st && i < m->plan.kernel_count; i++) {
+        st = kiln_status_note(kiln_kernel_load(m->plan.kernel[i], &device, &m->kernel[i]),
+                              "kernel %u", i);
+        if (!st) m->manifest[i] = kiln_kernel_manifest(m->kernel[i]);
+    }
+    return kiln_module_damage(st);
+}
+
+/* What is known of kernels that are not loaded. */
+static kiln_status read_manifests(kiln_module *m) {
+    kiln_status st = KILN_OK;
+    for (uint32_t i = 0; !st && i < m->plan.kernel_count; i++) {
+        kiln_artefact *artefact = KILN_ARENA_NEW(&m->arena, kiln_artefact);
+        st = kiln_status_note(kiln_artefact_decode(m->plan.kernel[i], &m->arena, artefact),
+                              "kernel %u", i);
+        m->manifest[i] = &artefact->manifest;
+    }
     return kiln_module_damage(st);
 }
 
@@ -91,7 +121,8 @@ static kiln_status create_services(kiln_module *m) {
 }
 
 /* Gives each port an aligned place in the staging buffer; untouched pages of it cost nothing. */
-static uint8_t **lay_out_stage(kiln_module *m, const kiln_plan_port *port, uint32_t count, size_t *size) {
+static uint8_t **lay_out_stage(kiln_module *m, const kiln_plan_port *port, uint32_t count,
+                               size_t *size) {
     uint8_t **place = KILN_ARENA_ARRAY(&m->arena, uint8_t *, count);
     for (uint32_t i = 0; i < count; i++) {
         place[i] = (uint8_t *)m->staging.data + *size;
@@ -107,7 +138,8 @@ static kiln_status create_memory(kiln_module *m) {
         staging_bytes += align_up((size_t)plan->buffer[plan->input[i].buffer].size_bytes);
     for (uint32_t i = 0; i < plan->output_count; i++)
         staging_bytes += align_up((size_t)plan->buffer[plan->output[i].buffer].size_bytes);
-    kiln_status st = kiln_region_create((size_t)plan->arena_bytes, KILN_GUARD_NONE, &m->activations);
+    kiln_status st =
+        kiln_region_create((size_t)plan->arena_bytes, KILN_GUARD_NONE, &m->activations);
     if (!st) st = kiln_region_create(staging_bytes, KILN_GUARD_NONE, &m->staging);
     if (st) return kiln_status_note(st, "activations");
     size_t staged = 0;
@@ -117,13 +149,17 @@ static kiln_status create_memory(kiln_module *m) {
     m->address = KILN_ARENA_ARRAY(&m->arena, void *, plan->buffer_count);
     for (uint32_t i = 0; i < plan->buffer_count; i++) {
         const kiln_plan_buffer *b = &plan->buffer[i];
-        if (b->storage == KILN_STORAGE_ARENA) m->address[i] = (uint8_t *)m->activations.data + b->offset;
-        /* The ABI has one pointer type for all roles; the plan's check lets no step write a constant. */
+        if (b->storage == KILN_STORAGE_ARENA)
+            m->address[i] = (uint8_t *)m->activations.data + b->offset;
+        /* The ABI has one pointer type for all roles; the plan's check lets no step write a
+         * constant. */
         if (b->storage == KILN_STORAGE_CONSTANT) m->address[i] = (void *)(uintptr_t)b->data;
     }
     /* Until a run says otherwise, ports are their stages: binding wants an address. */
-    for (uint32_t i = 0; i < plan->input_count; i++) m->address[plan->input[i].buffer] = m->input_stage[i];
-    for (uint32_t i = 0; i < plan->output_count; i++) m->address[plan->output[i].buffer] = m->output_stage[i];
+    for (uint32_t i = 0; i < plan->input_count; i++)
+        m->address[plan->input[i].buffer] = m->input_stage[i];
+    for (uint32_t i = 0; i < plan->output_count; i++)
+        m->address[plan->output[i].buffer] = m->output_stage[i];
     return KILN_OK;
 }
 
@@ -148,8 +184,8 @@ static bool packs_alike(const kiln_module *m, const kiln_plan_step *a, const kil
     return true;
 }
 
-/* Where each step's packed constants lie in one region: [step_count]. Steps that pack alike, as those of an
- * unrolled recurrence do, share them; `out_owner` is the first of each. */
+/* Where each step's packed constants lie in one region: [step_count]. Steps that pack alike, as
+ * those of an unrolled recurrence do, share them; `out_owner` is the first of each. */
 static kiln_status place_packed(kiln_module *m, size_t *out_offset, uint32_t *out_owner) {
     size_t bytes = 0;
     for (uint32_t i = 0; i < m->plan.step_count; i++) {
@@ -162,21 +198,23 @@ static kiln_status place_packed(kiln_module *m, size_t *out_offset, uint32_t *ou
         out_offset[i] = out_owner[i] == i ? bytes : out_offset[out_owner[i]];
         if (out_owner[i] == i) bytes += wanted;
     }
-    return kiln_status_note(kiln_region_create(bytes, KILN_GUARD_NONE, &m->packed), "packed constants");
+    return kiln_status_note(kiln_region_create(bytes, KILN_GUARD_NONE, &m->packed),
+                            "packed constants");
 }
 
-static kiln_status create_call(kiln_module *m, uint32_t index, size_t packed_offset, bool prepares) {
+static kiln_status create_call(kiln_module *m, uint32_t index, size_t packed_offset) {
     const kiln_plan_step *step = &m->plan.step[index];
     const kiln_kernel *kernel = m->kernel[step->kernel];
     m->call_threads[index] = threads_of(m, kernel);
-    kiln_status st = kiln_call_create_over(kernel, (uint8_t *)m->packed.data + packed_offset, &m->call[index]);
+    kiln_status st =
+        kiln_call_create_over(kernel, (uint8_t *)m->packed.data + packed_offset, &m->call[index]);
     for (uint32_t i = 0; !st && i < step->arg_count; i++) {
         uint32_t buffer = step->arg[i];
-        st = kiln_call_bind(m->call[index], i, address_of(m, buffer), kiln_kernel_arg_bytes(kernel, i));
+        st = kiln_call_bind(m->call[index], i, address_of(m, buffer),
+                            kiln_kernel_arg_bytes(kernel, i));
         if (is_port(&m->plan, kiln_module_plan_root(&m->plan, buffer)))
             m->patch[m->patch_count++] = (patch){index, i, buffer};
     }
-    if (!st && prepares) st = kiln_call_prepare(m->call[index], &m->services[m->call_threads[index] - 1]);
     return kiln_status_note(st, "step %u", index);
 }
 
@@ -186,16 +224,21 @@ static kiln_status create_calls(kiln_module *m) {
     for (uint32_t i = 0; i < plan->step_count; i++) arg_count += plan->step[i].arg_count;
     m->call = KILN_ARENA_ARRAY(&m->arena, kiln_call *, plan->step_count);
     m->call_threads = KILN_ARENA_ARRAY(&m->arena, uint32_t, plan->step_count);
+    m->packs = KILN_ARENA_ARRAY(&m->arena, bool, plan->step_count);
     m->patch = KILN_ARENA_ARRAY(&m->arena, patch, arg_count);
     size_t *packed_offset = KILN_ARENA_ARRAY(&m->arena, size_t, plan->step_count);
     uint32_t *owner = KILN_ARENA_ARRAY(&m->arena, uint32_t, plan->step_count);
     kiln_status st = place_packed(m, packed_offset, owner);
-    for (uint32_t i = 0; !st && i < plan->step_count; i++)
-        if (plan->step[i].action == KILN_ACTION_KERNEL) st = create_call(m, i, packed_offset[i], owner[i] == i);
+    for (uint32_t i = 0; !st && i < plan->step_count; i++) {
+        if (plan->step[i].action != KILN_ACTION_KERNEL) continue;
+        m->packs[i] = owner[i] == i;
+        st = create_call(m, i, packed_offset[i]);
+    }
     return st;
 }
 
-static kiln_module_port *describe_ports(kiln_module *m, const kiln_plan_port *port, uint32_t count) {
+static kiln_module_port *describe_ports(kiln_module *m, const kiln_plan_port *port,
+                                        uint32_t count) {
     kiln_module_port *described = KILN_ARENA_ARRAY(&m->arena, kiln_module_port, count);
     for (uint32_t i = 0; i < count; i++)
         described[i] = (kiln_module_port){
@@ -216,7 +259,7 @@ static void describe(kiln_module *m) {
     for (uint32_t i = 0; i < plan->step_count; i++) {
         const kiln_plan_step *step = &plan->step[i];
         bool calls = step->action == KILN_ACTION_KERNEL;
-        const kiln_manifest *manifest = calls ? kiln_kernel_manifest(m->kernel[step->kernel]) : NULL;
+        const kiln_manifest *manifest = calls ? m->manifest[step->kernel] : NULL;
         m->step[i] = (kiln_module_step){
             .name = kiln_str_dup(&m->arena, step->name),
             .op = kiln_str_dup(&m->arena, step->op),
@@ -234,14 +277,33 @@ static void describe(kiln_module *m) {
     }
 }
 
-static kiln_status set_up(kiln_module *m, kiln_str bytes, const kiln_module_options *options) {
+static kiln_status decode(kiln_module *m, kiln_str bytes) {
     kiln_status st = kiln_module_decode(bytes, &m->arena, &m->plan, &m->constant_bytes);
+    m->manifest = KILN_ARENA_ARRAY(&m->arena, const kiln_manifest *, m->plan.kernel_count);
+    return st;
+}
+
+/* No code of the module has run when it returns. */
+static kiln_status link(kiln_module *m, kiln_str bytes, const kiln_module_options *options) {
+    if ((uintptr_t)bytes.data % KILN_MODULE_SECTION_ALIGNMENT != 0)
+        return KILN_ERROR(INVALID_ARGUMENT, "module in memory is not aligned to %u",
+                          KILN_MODULE_SECTION_ALIGNMENT);
+    kiln_status st = decode(m, bytes);
     if (!st) st = start_threads(m, options);
     if (!st) st = load_kernels(m);
     if (!st) st = create_services(m);
     if (!st) st = create_memory(m);
     if (!st) st = create_calls(m);
     if (!st) describe(m);
+    return st;
+}
+
+kiln_status kiln_module_pack(kiln_module *m) {
+    kiln_status st = KILN_OK;
+    for (uint32_t i = 0; !st && i < m->plan.step_count; i++)
+        if (m->packs[i])
+            st = kiln_status_note(
+                kiln_call_prepare(m->call[i], &m->services[m->call_threads[i] - 1]), "step %u", i);
     return st;
 }
 
@@ -254,12 +316,12 @@ static kiln_module *create(void) {
 int kiln_module_open_memory(const void *data, size_t size_bytes, const kiln_module_options *options,
                             kiln_module **out_module, char *error, size_t error_bytes) {
     kiln_module *m = create();
-    kiln_status st = (uintptr_t)data % KILN_MODULE_SECTION_ALIGNMENT == 0
-                         ? set_up(m, (kiln_str){data, size_bytes}, options)
-                         : KILN_ERROR(INVALID_ARGUMENT, "module in memory is not aligned to %u",
-                                      KILN_MODULE_SECTION_ALIGNMENT);
-    if (!st) *out_module = m;
-    else kiln_module_close(m);
+    kiln_status st = link(m, (kiln_str){data, size_bytes}, options);
+    if (!st) st = kiln_module_pack(m);
+    if (!st)
+        *out_module = m;
+    else
+        kiln_module_close(m);
     return report(st, error, error_bytes);
 }
 
@@ -267,10 +329,39 @@ int kiln_module_open(const char *path, const kiln_module_options *options, kiln_
                      char *error, size_t error_bytes) {
     kiln_module *m = create();
     kiln_status st = kiln_file_map(path, &m->mapping);
-    if (!st) st = set_up(m, (kiln_str){m->mapping.data, m->mapping.size}, options);
-    if (!st) *out_module = m;
-    else kiln_module_close(m);
+    if (!st) st = link(m, (kiln_str){m->mapping.data, m->mapping.size}, options);
+    if (!st) st = kiln_module_pack(m);
+    if (!st)
+        *out_module = m;
+    else
+        kiln_module_close(m);
     return report(kiln_status_note(st, "module %s", path), error, error_bytes);
+}
+
+kiln_status kiln_module_link(kiln_str bytes, const kiln_module_options *options,
+                             kiln_module **out_module) {
+    kiln_module *m = create();
+    kiln_status st = link(m, bytes, options);
+    if (!st)
+        *out_module = m;
+    else
+        kiln_module_close(m);
+    return st;
+}
+
+kiln_status kiln_module_inspect(const char *path, uint32_t threads, kiln_module **out_module) {
+    kiln_module *m = create();
+    kiln_status st = kiln_file_map(path, &m->mapping);
+    if (!st) st = decode(m, (kiln_str){m->mapping.data, m->mapping.size});
+    if (!st) st = read_manifests(m);
+    if (!st) {
+        m->thread_count = threads ? threads : m->plan.threads;
+        describe(m);
+        *out_module = m;
+    } else {
+        kiln_module_close(m);
+    }
+    return kiln_status_note(st, "module %s", path);
 }
 
 int kiln_module_verify(const char *path, char *error, size_t error_bytes) {
@@ -280,9 +371,12 @@ int kiln_module_verify(const char *path, char *error, size_t error_bytes) {
     kiln_module_plan plan = {0};
     size_t constant_bytes;
     kiln_status st = kiln_file_map(path, &mapping);
-    if (!st) st = kiln_module_decode((kiln_str){mapping.data, mapping.size}, &arena, &plan, &constant_bytes);
+    if (!st)
+        st = kiln_module_decode((kiln_str){mapping.data, mapping.size}, &arena, &plan,
+                                &constant_bytes);
     for (uint32_t i = 0; !st && i < plan.kernel_count; i++)
-        st = kiln_module_damage(kiln_status_note(kiln_kernel_check(plan.kernel[i]), "kernel %u", i));
+        st =
+            kiln_module_damage(kiln_status_note(kiln_kernel_check(plan.kernel[i]), "kernel %u", i));
     kiln_file_unmap(&mapping);
     kiln_arena_deinit(&arena);
     return report(kiln_status_note(st, "module %s", path), error, error_bytes);
@@ -291,7 +385,8 @@ int kiln_module_verify(const char *path, char *error, size_t error_bytes) {
 void kiln_module_close(kiln_module *m) {
     if (!m) return;
     for (uint32_t i = 0; m->call && i < m->plan.step_count; i++) kiln_call_destroy(m->call[i]);
-    for (uint32_t i = 0; m->kernel && i < m->plan.kernel_count; i++) kiln_kernel_unload(m->kernel[i]);
+    for (uint32_t i = 0; m->kernel && i < m->plan.kernel_count; i++)
+        kiln_kernel_unload(m->kernel[i]);
     kiln_pool_destroy(m->pool);
     kiln_region_destroy(&m->activations);
     kiln_region_destroy(&m->scratch);
@@ -302,7 +397,8 @@ void kiln_module_close(kiln_module *m) {
     kiln_free(m);
 }
 
-/* ---- inspecting ------------------------------------------------------------------------------- */
+/* ---- inspecting -------------------------------------------------------------------------------
+ */
 
 uint32_t kiln_module_input_count(const kiln_module *m) { return m->plan.input_count; }
 uint32_t kiln_module_output_count(const kiln_module *m) { return m->plan.output_count; }
@@ -330,7 +426,7 @@ const void *kiln_module_step_code(const kiln_module *m, uint32_t index, size_t *
     KILN_CHECK(index < m->plan.step_count);
     const kiln_plan_step *step = &m->plan.step[index];
     *out_bytes = 0;
-    if (step->action != KILN_ACTION_KERNEL) return NULL;
+    if (step->action != KILN_ACTION_KERNEL || !m->kernel) return NULL;
     const kiln_object *object = kiln_kernel_object(m->kernel[step->kernel]);
     *out_bytes = kiln_object_code_bytes(object);
     return kiln_object_code(object);
@@ -347,7 +443,8 @@ const char *kiln_module_metadata(const kiln_module *m, const char *key) {
     return NULL;
 }
 
-/* ---- running: nothing below allocates ---------------------------------------------------------- */
+/* ---- running: nothing below allocates ----------------------------------------------------------
+ */
 
 void kiln_module_set_hook(kiln_module *m, kiln_module_hook hook, void *context) {
     m->hook = hook;
@@ -361,18 +458,21 @@ static void bind_ports(kiln_module *m, const void *const *inputs, void *const *o
     for (uint32_t i = 0; i < plan->input_count; i++) {
         bool direct = aligned(inputs[i]);
         if (!direct) memcpy(m->input_stage[i], inputs[i], m->input[i].size_bytes);
-        m->address[plan->input[i].buffer] = direct ? (void *)(uintptr_t)inputs[i] : m->input_stage[i];
+        m->address[plan->input[i].buffer] =
+            direct ? (void *)(uintptr_t)inputs[i] : m->input_stage[i];
     }
     for (uint32_t i = 0; i < plan->output_count; i++)
         m->address[plan->output[i].buffer] = aligned(outputs[i]) ? outputs[i] : m->output_stage[i];
     for (uint32_t i = 0; i < m->patch_count; i++)
-        kiln_call_rebind(m->call[m->patch[i].step], m->patch[i].arg, address_of(m, m->patch[i].buffer));
+        kiln_call_rebind(m->call[m->patch[i].step], m->patch[i].arg,
+                         address_of(m, m->patch[i].buffer));
 }
 
 static int32_t run_step(kiln_module *m, uint32_t index) {
     const kiln_plan_step *step = &m->plan.step[index];
     switch (step->action) {
-    case KILN_ACTION_KERNEL: return kiln_call_run(m->call[index], &m->services[m->call_threads[index] - 1]);
+    case KILN_ACTION_KERNEL:
+        return kiln_call_run(m->call[index], &m->services[m->call_threads[index] - 1]);
     case KILN_ACTION_ALIAS: return KILN_KERNEL_OK;
     case KILN_ACTION_COPY:
         memcpy(address_of(m, step->arg[1]), address_of(m, step->arg[0]),
@@ -388,14 +488,19 @@ static int refuse(kiln_module *m, kiln_code code, const char *what, uint32_t ind
 }
 
 int kiln_module_run(kiln_module *m, const void *const *inputs, void *const *outputs) {
+    if (!m->call)
+        return refuse(m, KILN_FAILED_PRECONDITION, "the module was only looked at: no kernel of",
+                      m->plan.kernel_count);
     for (uint32_t i = 0; i < m->plan.input_count; i++)
         if (!inputs[i]) return refuse(m, KILN_INVALID_ARGUMENT, "there is no memory for input", i);
     for (uint32_t i = 0; i < m->plan.output_count; i++)
-        if (!outputs[i]) return refuse(m, KILN_INVALID_ARGUMENT, "there is no memory for output", i);
+        if (!outputs[i])
+            return refuse(m, KILN_INVALID_ARGUMENT, "there is no memory for output", i);
     bind_ports(m, inputs, outputs);
     for (uint32_t i = 0; i < m->plan.step_count; i++) {
         if (m->hook) m->hook(m->hook_context, i, 0);
-        if (run_step(m, i) != KILN_KERNEL_OK) return refuse(m, KILN_INTERNAL, "a kernel failed in step", i);
+        if (run_step(m, i) != KILN_KERNEL_OK)
+            return refuse(m, KILN_INTERNAL, "a kernel failed in step", i);
         if (m->hook) m->hook(m->hook_context, i, 1);
     }
     for (uint32_t i = 0; i < m->plan.output_count; i++)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What ./dev cross builds, under emulation: one static file each, which registers with a native tracker and says what is missing;
 and what the doctors say of boards."""
+import array
 import os
 import pathlib
 import shutil
@@ -103,6 +104,22 @@ def check_module_of_another_machine(world, arch, qemu):
 
 def test_a_module_of_another_machine_is_refused_with_the_reason(world):
     check_module_of_another_machine(world, "aarch64", "aarch64")
+
+
+def test_a_module_runs_on_an_emulated_board_from_afar(world):
+    _, address = world.tracker()
+    model, here, there = world.zoo("gemm:32x32x32"), world.path("here.kiln"), world.path("there.kiln")
+    emulated_board(world, "aarch64", "aarch64", "rpi4", address)
+    world.run("compile", model, "-o", here)
+    world.run("compile", model, "--target", "rpi4", "-o", there)
+    expected = world.run("run", here, "--output", world.path("here")).stdout
+    assert world.run("run", "--on", "rpi4", "--tracker", address, there, "--output", world.path("there")).stdout == expected
+    [mine], [its] = (list(pathlib.Path(world.path(folder)).iterdir()) for folder in ("here", "there"))
+    a, b = (array.array("f", file.read_bytes()[128:]) for file in (mine, its))
+    assert len(a) == len(b) == 32 * 32 and max(abs(x - y) for x, y in zip(a, b)) < 1e-4
+    done = world.run("run", "--on", "rpi4", "--tracker", address, there, "--bench")
+    assert "say nothing of the processor" in done.stderr and "of peak" not in done.stdout, (done.stderr, done.stdout)
+    world.refused("run", "--on", "rpi4", "--tracker", address, here, says="not a x86_64")
 
 
 def test_the_doctor_on_the_board_says_what_is_wrong_with_it(world):

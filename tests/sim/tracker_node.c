@@ -163,7 +163,7 @@ static void check_lease(sim_world *world, kiln_tracker *t, const kiln_tracker_le
     if (lease->expires_ns + SIM_S < sim_clock(world->tracker))
         sim_fail(world, "lease %llu does not expire", (unsigned long long)lease->lease);
     if (job && kiln_tracker_tuner_by_node(t, job->tuner) &&
-        !kiln_tracker_tuner_by_boot(t, lease->tuner))
+        !kiln_tracker_holder_by_boot(t, lease->tuner))
         sim_fail(world, "lease %llu is kept for a run of a tuner that is over",
                  (unsigned long long)lease->lease);
 }

@@ -13,6 +13,7 @@
 #include "base/rand.h"
 #include "deploy/module.h"
 #include "deploy/pack/module_write.h"
+#include "deploy/runtime/module_open.h"
 #include "tests/unit/deploy/fixture.h"
 
 typedef struct world {
@@ -104,6 +105,44 @@ static void module_says_what_it_is(void **state) {
     assert_int_equal(kiln_module_packed_bytes(m), 2 * 4032); /* the third step packs what the first did */
     assert_true(kiln_module_arena_bytes(m) >= 2 * FIXTURE_BYTES);
     assert_int_equal(kiln_module_constant_bytes(m), 4032 + FIXTURE_BYTES); /* equal constants are stored once */
+}
+
+static void a_module_that_is_only_looked_at_says_the_same_and_does_not_run(void **state) {
+    world *w = *state;
+    kiln_module *loaded = w->module, *seen = NULL;
+    assert_null(kiln_module_inspect(w->path, 0, &seen));
+    assert_int_equal(kiln_module_threads(seen), kiln_module_threads(loaded));
+    assert_int_equal(kiln_module_step_count(seen), kiln_module_step_count(loaded));
+    for (uint32_t i = 0; i < kiln_module_step_count(seen); i++) {
+        const kiln_module_step *a = kiln_module_step_at(seen, i), *b = kiln_module_step_at(loaded, i);
+        assert_string_equal(a->name, b->name);
+        assert_string_equal(a->algorithm, b->algorithm);
+        assert_true(a->flops == b->flops);
+        size_t bytes = 1;
+        assert_null(kiln_module_step_code(seen, i, &bytes));
+        assert_int_equal(bytes, 0);
+    }
+    assert_int_equal(kiln_module_input(seen, 0)->size_bytes, FIXTURE_BYTES);
+    assert_string_equal(kiln_module_metadata(seen, "model"), "fixture");
+    w->module = seen;
+    assert_int_equal(run(w, w->x, w->y, w->z), KILN_FAILED_PRECONDITION);
+    kiln_module_close(loaded);
+}
+
+static void a_linked_module_runs_once_it_is_packed(void **state) {
+    world *w = *state;
+    kiln_mapping file = {0};
+    kiln_module *linked = NULL;
+    assert_null(kiln_file_map(w->path, &file));
+    assert_null(kiln_module_link((kiln_str){file.data, file.size}, NULL, &linked));
+    assert_null(kiln_module_pack(linked));
+    kiln_module_close(w->module);
+    w->module = linked;
+    assert_int_equal(run(w, w->x, w->y, w->z), 0);
+    assert_right(w, w->y, w->z);
+    kiln_module_close(linked);
+    w->module = NULL;
+    kiln_file_unmap(&file);
 }
 
 static void run_gives_the_right_outputs(void **state) {
@@ -267,6 +306,8 @@ int main(int argc, char **argv) {
     fixture_init(argc, argv);
     const struct CMUnitTest tests[] = {
         ROW(module_says_what_it_is),
+        ROW(a_module_that_is_only_looked_at_says_the_same_and_does_not_run),
+        ROW(a_linked_module_runs_once_it_is_packed),
         ROW(run_gives_the_right_outputs),
         ROW(threads_do_not_change_the_result),
         ROW(callers_memory_need_not_be_aligned),

@@ -14,6 +14,10 @@
 /* `folder`: where the objects are. `flops`: what the manifest claims. Appends the artefact's bytes.
  */
 void candidate_artefact(const char *folder, const char *fault, double flops, kiln_strbuf *out);
+/* A module of that artefact alone, written to `path` (candidate_module.c): y of x, and weights that
+ * are those of candidate_weight. */
+void candidate_module(kiln_str artefact, const char *path);
+float candidate_weight(size_t index);
 /* The reference blob for CANDIDATE_SEED, of an output that is `elements` long. */
 void candidate_reference(int64_t elements, kiln_strbuf *out);
 /* Canonical text of what candidates are compiled for, in `arena`: this machine, or what main said.

@@ -43,6 +43,8 @@ typedef struct fleet {
     KILN_VEC(fleet_event) events; /* all of them, in the order in which they came */
 } fleet;
 
+#define SKIPPED 77 /* exit code, as meson knows it */
+
 /* What every program that has a fleet is started with: OBJECTS TRACKER RPC-SERVER, and EMULATOR
  * TARGET for a server of another processor. Called by main; false: that server is not built. */
 bool fleet_take_arguments(int argc, char **argv);

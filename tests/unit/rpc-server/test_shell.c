@@ -210,7 +210,6 @@ static void both_programs_stop_cleanly_when_asked(void **state) {
     assert_false(kiln_file_is_folder(kiln_arena_printf(&f->arena, "%s/server/run", f->folder)));
 }
 
-#define SKIPPED 77 /* as meson knows it */
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 static uint32_t count_cores(void) {

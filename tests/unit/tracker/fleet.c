@@ -63,7 +63,7 @@ int fleet_tear_down(void **state) {
 void fleet_connect(fleet *f, uint64_t peer, kiln_peer_role role, const char *node,
                    const char *boot) {
     kiln_msg_hello hello = {.version_min = 1,
-                            .version_max = 1,
+                            .version_max = f->version ? f->version : KILN_PROTO_VERSION_MAX,
                             .role = role,
                             .node = kiln_str_from(node),
                             .boot = kiln_str_from(boot)};

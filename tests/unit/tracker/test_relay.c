@@ -111,6 +111,100 @@ static void so_much_waits_for_a_board_and_no_more(void **state) {
     assert_int_equal(count, KILN_TRACKER_HELD_BACK_MAX);
 }
 
+/* ---- Clients that send their own ---- */
+
+/* A board (10), a client (30) with a job "j" of its own; the number of its lease. */
+static uint64_t lease_by_client(fleet *f) {
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "client-1");
+    kiln_message open = fleet_job("j", false);
+    open.job_open.spec.by_client = true;
+    fleet_say(f, 30, &open);
+    assert_non_null(fleet_take(f, 30, KILN_MSG_JOB_ASSIGN));
+    kiln_message ask = fleet_request("j", 1);
+    ask.lease_req.exclusive = true;
+    fleet_say(f, 30, &ask);
+    const kiln_message *grant = fleet_take(f, 30, KILN_MSG_LEASE_GRANT);
+    assert_non_null(grant);
+    return grant->lease_grant.lease;
+}
+
+static kiln_message module_trial(uint64_t lease) {
+    kiln_message message = trial(lease, "t");
+    message.trial.module.threads = 1;
+    return message;
+}
+
+static void a_client_runs_its_own_trial_under_a_lease_of_its_own(void **state) {
+    fleet *f = *state;
+    fleet_board(f, 10, "board", 2);
+    const uint64_t lease = lease_by_client(f);
+    assert_int_equal(kiln_tracker_board_find(f->t, KILN_STR("board"))->busy, 2); /* all of it */
+    kiln_message down = module_trial(lease), up = result(lease, "t");
+    fleet_say(f, 30, &down);
+    assert_non_null(fleet_take(f, 10, KILN_MSG_TRIAL));
+    fleet_say(f, 10, &up);
+    assert_non_null(fleet_take(f, 30, KILN_MSG_TRIAL_RESULT));
+    kiln_message done = {.type = KILN_MSG_JOB_DONE,
+                         .job_done = {.job = KILN_STR("j"), .trials = 1}};
+    fleet_say(f, 30, &done);
+    assert_int_equal(fleet_take(f, 30, KILN_MSG_JOB_DONE)->job_done.code, KILN_OK);
+    assert_non_null(fleet_take(f, 10, KILN_MSG_LEASE_LOST)); /* it may forget the trial */
+    assert_int_equal(kiln_tracker_counts_of(f->t).leases, 0);
+}
+
+static void a_board_is_free_at_once_when_its_client_cancels_or_goes(void **state) {
+    fleet *f = *state;
+    static const uint64_t board[] = {10, 0};
+    fleet_board(f, 10, "board", 1);
+    kiln_message down = module_trial(lease_by_client(f));
+    fleet_say(f, 30, &down);
+    kiln_message cancel = {.type = KILN_MSG_CANCEL,
+                           .cancel = {.scope = KILN_CANCEL_JOB, .id = KILN_STR("j")}};
+    fleet_say(f, 30, &cancel);
+    assert_int_equal(fleet_take(f, 30, KILN_MSG_JOB_DONE)->job_done.code, KILN_CANCELLED);
+    assert_non_null(fleet_take(f, 10, KILN_MSG_LEASE_LOST));
+    fleet_disconnect(f, 30);
+    kiln_message open = fleet_job("k", false), ask = fleet_request("k", 2);
+    open.job_open.spec.by_client = true;
+    fleet_connect(f, 31, KILN_PEER_CLIENT, "other", "other-1");
+    fleet_say(f, 31, &open);
+    fleet_say(f, 31, &ask);
+    const kiln_message *grant = fleet_take(f, 31, KILN_MSG_LEASE_GRANT);
+    assert_non_null(grant);
+    down = module_trial(grant->lease_grant.lease);
+    fleet_say(f, 31, &down);
+    fleet_disconnect(f, 31);
+    fleet_wait(f, FLEET_S, board);
+    assert_non_null(fleet_take(f, 10, KILN_MSG_LEASE_LOST));
+    assert_int_equal(kiln_tracker_counts_of(f->t).leases, 0);
+    assert_int_equal(kiln_tracker_counts_of(f->t).jobs_open, 0);
+}
+
+static void a_client_hears_of_a_board_that_is_lost(void **state) {
+    fleet *f = *state;
+    fleet_board(f, 10, "board", 1);
+    const uint64_t lease = lease_by_client(f);
+    kiln_message down = module_trial(lease);
+    fleet_say(f, 30, &down);
+    fleet_disconnect(f, 10);
+    const kiln_message *lost = fleet_take(f, 30, KILN_MSG_LEASE_LOST);
+    assert_non_null(lost);
+    assert_int_equal(lost->lease_lost.lease, lease);
+}
+
+static void a_board_of_an_older_version_is_not_sent_a_module(void **state) {
+    fleet *f = *state;
+    f->version = 2;
+    fleet_board(f, 10, "board", 1);
+    f->version = 0;
+    kiln_message down = module_trial(lease_by_client(f));
+    fleet_say(f, 30, &down);
+    assert_null(fleet_take(f, 10, KILN_MSG_TRIAL));
+    const kiln_message *error = fleet_take(f, 30, KILN_MSG_ERROR);
+    assert_non_null(error);
+    assert_int_equal(error->error.code, KILN_UNIMPLEMENTED);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_fleet(trials_and_answers_pass_under_a_lease_that_holds),
@@ -118,6 +212,10 @@ int main(void) {
         test_with_fleet(nobody_uses_anothers_lease),
         test_with_fleet(what_comes_before_its_board_is_back_after_a_restart_waits_for_it),
         test_with_fleet(so_much_waits_for_a_board_and_no_more),
+        test_with_fleet(a_client_runs_its_own_trial_under_a_lease_of_its_own),
+        test_with_fleet(a_board_is_free_at_once_when_its_client_cancels_or_goes),
+        test_with_fleet(a_client_hears_of_a_board_that_is_lost),
+        test_with_fleet(a_board_of_an_older_version_is_not_sent_a_module),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

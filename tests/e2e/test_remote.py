@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""A board used from afar: modules run on it as they would here, what goes wrong is said in a line, and the board is free
+afterwards; boards answer pings, and show their logs."""
+import os
+import pathlib
+import signal
+import sys
+
+import harness
+from harness import until
+
+CANDIDATES = os.environ["KILN_CANDIDATES"]  # folder of the objects of planted candidates
+
+
+def compiled(world, workload, *options):
+    model, module = world.zoo(workload), world.path("module.kiln")
+    world.run("compile", model, *options, "-o", module)
+    return module
+
+
+def fleet(world):
+    """A tracker and a board; their address."""
+    _, address = world.tracker()
+    return address, world.board(address)
+
+
+def free_again(world, address):
+    """Nobody holds a board any more, and the last job has ended."""
+    until(lambda: all(row["state"] == "free" for row in world.json("fleet", "list", "--tracker", address)), "the board being free")
+    until(lambda: all(row["state"] not in ("waiting", "running") for row in world.json("jobs", "list", "--tracker", address)),
+          "the end of the job")
+
+
+def contents(folder):
+    return {file.name: file.read_bytes() for file in pathlib.Path(folder).iterdir()}
+
+
+def test_a_module_gives_there_what_it_gives_here(world):
+    address, board = fleet(world)
+    module = compiled(world, "gemm:64x64x64")
+    here = world.run("run", module, "--output", world.path("here"))
+    there = world.run("run", module, "--on", "board", "--tracker", address, "--output", world.path("there"))
+    assert here.stdout == there.stdout, (here.stdout, there.stdout)
+    assert contents(world.path("here")) == contents(world.path("there"))
+    free_again(world, address)
+
+
+def test_times_of_each_kernel_come_back(world):
+    address, _ = fleet(world)
+    module = compiled(world, "gemm:32x32x32")
+    [done] = world.json("run", module, "--on", "board", "--tracker", address, "--bench")
+    [local] = world.json("run", module, "--bench")
+    assert done["event"] == "bench" and done.keys() == local.keys(), done
+    assert done["runs"] >= 20 and done["median_ms"] > 0 and done["peak_gflops"] > 0, done
+    assert [k["name"] for k in done["kernels"]] == [k["name"] for k in local["kernels"]]
+    shown = world.run("run", module, "--on", "board", "--tracker", address, "--bench").stdout
+    assert "GFLOP/s" in shown and "median" in shown.splitlines()[-1], shown
+
+
+def test_the_tracker_of_this_user_needs_no_address(world):
+    tracker, address = world.tracker()
+    world.board(address)
+    module = compiled(world, "gemm:8x8x8")
+    world.run("run", "--on", "board", module)
+    assert world.json("fleet", "list")[0]["key"] == "board"
+    tracker.terminate()
+    world.ends(tracker)
+    world.refused("run", "--on", "board", module, says="--tracker HOST:PORT")
+    world.env["KILN_TRACKER"] = "127.0.0.1:nowhere"
+    world.refused("run", "--on", "board", module, says="nowhere")
+
+
+def test_who_asks_for_a_board_that_is_not_there_hears_what_there_is(world):
+    address, _ = fleet(world)
+    module = compiled(world, "gemm:8x8x8")
+    world.refused("run", "--on", "shelf", "--tracker", address, module, says="there are board (1 of 1 in service")
+    free_again(world, address)
+
+
+def test_a_module_of_another_machine_is_refused_by_what_is_missing(world):
+    address, _ = fleet(world)
+    module = compiled(world, "gemm:8x8x8", "--target", "rpi4")
+    world.refused("run", "--on", "board", "--tracker", address, module, says="not a aarch64")
+    free_again(world, address)
+
+
+def test_damage_and_wrong_inputs_are_found_before_anything_is_sent(world):
+    address, _ = fleet(world)
+    module = compiled(world, "gemm:8x8x8")
+    damaged = pathlib.Path(world.path("damaged.kiln"))
+    data = bytearray(pathlib.Path(module).read_bytes())
+    data[len(data) // 2] ^= 1
+    damaged.write_bytes(data)
+    world.refused("run", "--on", "board", "--tracker", address, damaged, says="damaged.kiln")
+    world.refused("run", "--on", "board", "--tracker", address, module, "--input", "nothing=a.npy", says="no input 'nothing'")
+    assert world.json("jobs", "list", "--tracker", address) == []
+
+
+def hostile(world, candidate):
+    """A module of a planted candidate."""
+    module = world.path(f"{candidate}.kiln")
+    world.run(CANDIDATES, candidate, module, name=os.environ["KILN_WRITE_MODULE"])
+    return module
+
+
+def runs_for_ever(world, address):
+    """`kiln run` of a module that never ends, when the board works on it."""
+    run = world.start("kiln", "run", "--on", "board", "--tracker", address, "--limit", 600, hostile(world, "loops_for_ever"))
+    until(lambda: world.json("fleet", "list", "--tracker", address)[0]["state"] == "leased", "the lease")
+    return run
+
+
+def test_modules_that_mean_harm_have_their_outcome_and_the_board_goes_on(world):
+    address, board = fleet(world)
+    on = ["run", "--on", "board", "--tracker", address]
+    world.refused(*on, hostile(world, "reads_nothing"), says="crash: signal 11")
+    world.refused(*on, hostile(world, "says_it_failed"), says="crash: the kernel returned an error")
+    done = world.refused(*on, "--limit", 1, hostile(world, "loops_for_ever"), says="timeout: still in phase run")
+    assert done.returncode == 12, done.returncode
+    world.run(*on, hostile(world, "honest"))
+    free_again(world, address)
+    assert board.poll() is None
+
+
+def test_a_board_that_is_lost_half_way_is_one_clear_error(world):
+    address, board = fleet(world)
+    run = runs_for_ever(world, address)
+    world.kill(board)
+    world.ends(run, code=21)
+    lines = run.log.read_text().splitlines()
+    assert len(lines) == 1 and "board board was lost" in lines[0], lines
+    until(lambda: world.json("jobs", "list", "--tracker", address)[0]["state"] == "failed", "the end of the job")
+    harness.connected(world.board(address))
+    world.run("run", "--on", "board", "--tracker", address, hostile(world, "honest"))
+
+
+def test_ctrl_c_frees_the_board(world):
+    address, board = fleet(world)
+    run = runs_for_ever(world, address)
+    run.send_signal(signal.SIGINT)
+    world.ends(run, code=10)
+    assert "stopped; the board is free" in run.log.read_text(), run.log.read_text()
+    free_again(world, address)
+    world.run("run", "--on", "board", "--tracker", address, hostile(world, "honest"))
+    assert board.poll() is None
+
+
+def test_a_client_that_is_killed_leaves_the_board_free(world):
+    address, _ = fleet(world)
+    world.kill(runs_for_ever(world, address))
+    free_again(world, address)
+    world.run("run", "--on", "board", "--tracker", address, hostile(world, "honest"))
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main(sys.modules["__main__"]))

@@ -209,6 +209,18 @@ static const struct function_row {
     [KILN_EXPR_ATANH] = {"atanh", NULL},
 };
 
+/* LLVM has no way for vectors of ARMv7, whose NEON has no instruction for it. Sizes from 2^23 (f64:
+ * 2^52) on are whole. */
+static LLVMValueRef round_even(kiln_llvm_emitter *e, LLVMValueRef a) {
+    LLVMTypeRef type = LLVMTypeOf(a);
+    if (e->target->arch != KILN_ARCH_ARM || LLVMGetTypeKind(type) != LLVMVectorTypeKind)
+        return kiln_llvm_unary_intrinsic(e, "llvm.roundeven", a);
+    const bool is_f32 = LLVMGetTypeKind(kiln_llvm_scalar_type(type)) == LLVMFloatTypeKind;
+    LLVMValueRef size = absolute(e, a), whole = k(a, is_f32 ? 0x1p23 : 0x1p52);
+    LLVMValueRef rounded = sub(e, add(e, size, whole), whole);
+    return with_sign_of(e, choose(e, LLVMRealOLT, size, whole, rounded, size), a);
+}
+
 LLVMValueRef kiln_llvm_math(kiln_llvm_emitter *e, kiln_expr_op op, LLVMValueRef *v) {
     LLVMValueRef a = v[0];
     switch (op) {
@@ -225,7 +237,7 @@ LLVMValueRef kiln_llvm_math(kiln_llvm_emitter *e, kiln_expr_op op, LLVMValueRef 
     case KILN_EXPR_ABS: return absolute(e, a);
     case KILN_EXPR_FLOOR: return kiln_llvm_unary_intrinsic(e, "llvm.floor", a);
     case KILN_EXPR_CEIL: return kiln_llvm_unary_intrinsic(e, "llvm.ceil", a);
-    case KILN_EXPR_ROUND: return kiln_llvm_unary_intrinsic(e, "llvm.roundeven", a);
+    case KILN_EXPR_ROUND: return round_even(e, a);
     case KILN_EXPR_SQRT: return kiln_llvm_unary_intrinsic(e, "llvm.sqrt", a);
     case KILN_EXPR_SIGMOID: return math_sigmoid(e, a);
     case KILN_EXPR_ISNAN: return LLVMBuildFCmp(e->builder, LLVMRealUNO, a, a, "");

@@ -173,14 +173,19 @@ static kiln_block reduce_in_lanes(kiln_maker *m, kiln_block block) {
 }
 
 /* The vectors of a reduction, which stay in registers while it runs; then their lanes, one by one.
- */
-static void keep_lanes_in_registers(kiln_maker *m, kiln_block block, kiln_block part) {
+ * `in_rows`: both are computed for one row at a time, so that those of one result are all there
+ * are. */
+static void keep_lanes_in_registers(kiln_maker *m, kiln_block block, kiln_block part,
+                                    bool in_rows) {
     kiln_program *p = m->replay.p;
     const kiln_block_info *b = &p->block.data[part];
     int lane = -1, along = -1;
+    int64_t results = 1;
     for (uint32_t i = 0; i < b->iter_count; i++) {
         if (b->iter[i].reduce && along < 0) along = (int)i;
-        if (!b->iter[i].reduce) lane = (int)i; /* the last spatial one */
+        if (b->iter[i].reduce) continue;
+        if (lane >= 0) results *= b->iter[lane].extent;
+        lane = (int)i; /* the last spatial one */
     }
     int64_t lanes =
         kiln_sketch_lanes(m->target, p->buffer.data[b->buffer].dtype, b->iter[lane].extent);
@@ -201,7 +206,8 @@ static void keep_lanes_in_registers(kiln_maker *m, kiln_block block, kiln_block 
     for (uint32_t i = 0; i < b->iter_count; i++)
         if (b->iter[i].reduce)
             kiln_make(m, "unroll(%s)", kiln_make_loop_name(m, block, (int)i, ""));
-    kiln_make(m, "set_scope(%s, \"register\")", kiln_make_buffer_name(m, parts));
+    if (in_rows || results == 1)
+        kiln_make(m, "set_scope(%s, \"register\")", kiln_make_buffer_name(m, parts));
 }
 
 bool kiln_sketch_rows(kiln_maker *m, uint32_t variant) {
@@ -218,6 +224,7 @@ bool kiln_sketch_rows(kiln_maker *m, uint32_t variant) {
     if (!rows) return false;
 
     kiln_block *part = KILN_ARENA_ARRAY(m->arena, kiln_block, last + 1);
+    bool *in_rows = KILN_ARENA_ARRAY(m->arena, bool, last + 1);
     for (kiln_block b = 1; b < last; b++)
         if (!p->block.data[b].removed) part[b] = reduce_in_lanes(m, b);
 
@@ -234,12 +241,13 @@ bool kiln_sketch_rows(kiln_maker *m, uint32_t variant) {
     if (m->target->threads > 1) kiln_make(m, "parallel(%s)", at);
     for (kiln_block b = last - 1; b >= 1; b--) {
         if (p->block.data[b].removed) continue;
-        kiln_make(m, "compute_at(%s, %s)", kiln_make_block_name(m, b), at);
-        if (part[b]) kiln_make(m, "compute_at(%s, %s)", kiln_make_block_name(m, part[b]), at);
+        in_rows[b] = kiln_make(m, "compute_at(%s, %s)", kiln_make_block_name(m, b), at);
+        if (part[b])
+            in_rows[b] &= kiln_make(m, "compute_at(%s, %s)", kiln_make_block_name(m, part[b]), at);
     }
     for (kiln_block b = 1; b <= last; b++) {
         if (p->block.data[b].removed || !kiln_pattern_of(p, b, &pattern)) continue;
-        if (part[b]) keep_lanes_in_registers(m, b, part[b]);
+        if (part[b]) keep_lanes_in_registers(m, b, part[b], in_rows[b]);
         int iter = contiguous_iter(p, &pattern);
         bool is_row = b == last && iter >= 0 && (rows >> iter & 1);
         if (iter < 0 || is_row || kiln_block_is_reduction(p, b)) continue;

@@ -461,6 +461,14 @@ static void outputs_are_row_major_whatever_kernels_chose(void **state) {
     expect_module_equals_graph(&m);
 }
 
+/* Both outputs are wanted, so neither is computed a row at a time beside the other. */
+static void several_results_of_a_long_row_are_reduced_in_lanes(void **state) {
+    packed m = pack_text(*state, "graph best\ninput x: f32[3,64]\n"
+                                 "v: f32[3,3], i: i64[3,3] = top_k(x) k=[3]\n"
+                                 "output v\noutput i\n");
+    expect_module_equals_graph(&m);
+}
+
 static void empty_operands_are_never_read(void **state) {
     packed m = pack_text(*state, "graph empty\ninput x: f32[2,3]\ninput none: f32[2,0]\n"
                                  "y: f32[2,3] = concat(x, none) axis=1\noutput y\n");
@@ -478,6 +486,7 @@ static void indices_may_be_computed_from_loads_in_part_of_a_vector(void **state)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        test_with_arena(several_results_of_a_long_row_are_reduced_in_lanes),
         test_with_arena(empty_operands_are_never_read),
         test_with_arena(indices_may_be_computed_from_loads_in_part_of_a_vector),
         test_with_arena(a_small_network_gives_what_the_interpreter_says),

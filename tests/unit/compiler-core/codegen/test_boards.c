@@ -9,6 +9,7 @@
 #include "tests/unit/compiler-core/codegen/support.h"
 
 #define SEEDS 40
+#define UNARY_ELEMENTS 8
 
 static const char *target_text; /* from the command line, set once in main */
 static board other;
@@ -109,11 +110,43 @@ static void quantised_convolutions_keep_the_meaning(void **state) {
     assert_true(refused < SEEDS / 4);
 }
 
+static kiln_program *unary(kiln_arena *arena, kiln_expr_op op, kiln_dtype dtype) {
+    kiln_program *p = kiln_program_create(arena, KILN_STR("unary"));
+    const kiln_shape shape = {.rank = 1, .dim = {UNARY_ELEMENTS}};
+    kiln_buffer x = kiln_buffer_create(p, KILN_STR("x"), dtype, KILN_ROLE_INPUT, &shape);
+    kiln_buffer y = kiln_buffer_create(p, KILN_STR("y"), dtype, KILN_ROLE_OUTPUT, &shape);
+    kiln_block b = kiln_block_create(p, KILN_STR("f"));
+    kiln_expr i = kiln_block_add_iter(p, b, "i", UNARY_ELEMENTS, false);
+    kiln_expr nine = kiln_expr_float(p, dtype, 9); /* so that there is something to round */
+    kiln_expr value = kiln_expr_binary(p, KILN_EXPR_MUL, kiln_expr_load(p, x, &i, 1), nine);
+    kiln_block_set(p, b, y, &i, 1, KILN_COMBINE_NONE, kiln_expr_unary(p, op, value), 0);
+    return p;
+}
+
+/* Instructions differ between processors, and some have none. */
+static void whole_numbers_are_found_in_scalars_and_vectors(void **state) {
+    static const kiln_expr_op op[] = {KILN_EXPR_ROUND, KILN_EXPR_FLOOR, KILN_EXPR_CEIL,
+                                      KILN_EXPR_ABS, KILN_EXPR_SQRT};
+    static const kiln_dtype dtype[] = {KILN_F32, KILN_F64, KILN_F16};
+    kiln_arena *arena = *state;
+    kiln_target target = target_of(arena, target_text);
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(op) * KILN_ARRAY_COUNT(dtype) * 2; i++) {
+        kiln_program *te = unary(arena, op[i / 6], dtype[i / 2 % 3]);
+        kiln_program *p = kiln_program_copy(te, arena);
+        kiln_program_make_loops(p);
+        if (i % 2)
+            p->stmt.data[kiln_program_find_loop(p, KILN_STR("f.i"))].loop_kind =
+                KILN_LOOP_VECTORIZE;
+        expect_ok(expect_runs_equal(te, p, &target, 2, i + 1, run_on_board, &other));
+    }
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_primitives_keep_the_meaning),
         cmocka_unit_test(samples_of_spaces_keep_the_meaning),
         cmocka_unit_test(both_do_with_threads),
+        test_with_arena(whole_numbers_are_found_in_scalars_and_vectors),
         cmocka_unit_test(products_in_tensor_intrinsics_keep_the_meaning),
         cmocka_unit_test(quantised_convolutions_keep_the_meaning),
     };

@@ -1,6 +1,7 @@
-/* Moves on closed traces: one decision changes, replay judges. */
+/* Moves on closed traces, within a space and into another: decisions change, replay judges. */
 #include "compiler-core/sched/mutate.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -198,4 +199,97 @@ kiln_status kiln_space_cross(const kiln_space *space, const kiln_trace *first,
         if (kiln_rand_below(rand, 2))
             take_decision(&mixed.instruction[to[i]], &second->instruction[from[i]]);
     return replay_moved(space, &mixed, first, rand, arena, out_trace, out_program);
+}
+
+/* ---- from the space of another target ---- */
+
+static bool same_texts(const kiln_instruction *a, const kiln_instruction *b) {
+    if (a->prim != b->prim) return false;
+    for (uint32_t i = 0; i < KILN_MIN(a->operand_count, b->operand_count); i++)
+        if (!kiln_str_equal(a->operand[i].text, b->operand[i].text)) return false;
+    return true;
+}
+
+/* How many instructions of `a` stand in `b` as well, numbers aside, without those that do not. */
+static int64_t likeness(const kiln_trace *a, const kiln_trace *b) {
+    int64_t alike = 0;
+    for (uint32_t i = 0; i < a->count; i++)
+        for (uint32_t k = 0; k < b->count; k++)
+            if (same_texts(&a->instruction[i], &b->instruction[k])) {
+                alike++;
+                break;
+            }
+    return 2 * alike - (int64_t)a->count - (int64_t)b->count;
+}
+
+/* A sampler's table: rows of `width` numbers, each a constant. */
+typedef struct table {
+    const kiln_operand *first;
+    uint32_t width, rows;
+} table;
+
+static table table_of(const kiln_instruction *in) {
+    bool plain = in->prim == KILN_PRIM_CATEGORICAL;
+    table t = {plain ? in->operand : in->operand + 1, 1, rows_of(in)};
+    if (!plain && in->operand_count) t.width = (uint32_t)in->operand[0].factor[0].value;
+    return t;
+}
+
+static double row_distance(const table *a, uint32_t row_a, const table *b, uint32_t row_b) {
+    double distance = 0;
+    for (uint32_t i = 0; i < a->width; i++) {
+        int64_t x = a->first[row_a * a->width + i].factor[0].value;
+        int64_t y = b->first[row_b * b->width + i].factor[0].value;
+        distance += fabs(log2((double)(KILN_MAX(x, 0) + 1) / (double)(KILN_MAX(y, 0) + 1)));
+    }
+    return distance;
+}
+
+/* The row of `to` whose numbers are nearest to those that `from` decided on; the first of several.
+ */
+static void take_row(kiln_instruction *to, const kiln_instruction *from) {
+    table theirs = table_of(from), ours = table_of(to);
+    bool comparable = theirs.width == ours.width && from->decision_count == 1 && ours.rows > 0 &&
+                      from->decision[0] >= 0 && from->decision[0] < theirs.rows;
+    if (!comparable) return; /* the index as it is: it snaps */
+    uint32_t best = 0;
+    for (uint32_t row = 1; row < ours.rows; row++)
+        if (row_distance(&ours, row, &theirs, (uint32_t)from->decision[0]) <
+            row_distance(&ours, best, &theirs, (uint32_t)from->decision[0]))
+            best = row;
+    to->decision[0] = best;
+}
+
+/* Answers questions of `sketch` as `foreign` does, in their order, where it asks them as well. */
+static uint32_t take_answers(kiln_trace *sketch, const kiln_trace *foreign) {
+    uint32_t to[KILN_TRACE_INSTRUCTIONS_MAX], from[KILN_TRACE_INSTRUCTIONS_MAX];
+    uint32_t count = samplers_of(sketch, to), theirs = samplers_of(foreign, from), taken = 0;
+    for (uint32_t i = 0, next = 0; i < count; i++) {
+        kiln_instruction *in = &sketch->instruction[to[i]];
+        uint32_t k = next;
+        while (k < theirs && !same_texts(in, &foreign->instruction[from[k]])) k++;
+        if (k == theirs) continue;
+        take_decision(in, &foreign->instruction[from[k]]);
+        if (in->prim == KILN_PRIM_CATEGORICAL || in->prim == KILN_PRIM_CHOICE)
+            take_row(in, &foreign->instruction[from[k]]);
+        next = k + 1;
+        taken++;
+    }
+    return taken;
+}
+
+kiln_status kiln_space_adopt(const kiln_space *space, const kiln_trace *foreign, kiln_arena *arena,
+                             kiln_trace *out_trace, kiln_program **out_program) {
+    uint32_t best = 0, at[KILN_TRACE_INSTRUCTIONS_MAX];
+    for (uint32_t i = 1; i < space->sketch_count; i++)
+        if (likeness(&space->sketch[i], foreign) > likeness(&space->sketch[best], foreign))
+            best = i;
+    kiln_trace adopted = shallow_copy(&space->preferred[best], arena);
+    uint32_t taken = take_answers(&adopted, foreign), asked = samplers_of(&adopted, at);
+    if (taken == 0 || taken * 2 < asked)
+        return KILN_ERROR(ILLEGAL_SCHEDULE, "only %u of %u decisions of %.*s are made there", taken,
+                          asked, KILN_STR_ARG(space->te->name));
+    kiln_rand rand; /* draws nothing: every question has its answer */
+    kiln_rand_init(&rand, 0);
+    return kiln_trace_replay_snapping(&adopted, space->te, &rand, arena, out_program, out_trace);
 }

@@ -25,6 +25,15 @@ KILN_MUST_USE kiln_status kiln_space_cross(const kiln_space *space, const kiln_t
                                            const kiln_trace *second, kiln_rand *rand,
                                            kiln_arena *arena, kiln_trace *out_trace,
                                            kiln_program **out_program);
+/* The member nearest to `foreign`, a closed trace of the same program in the space of another
+ * target (another core: other lanes, registers, caches): its decisions in the sketch most like its
+ * own, and the rule's where only this sketch asks. A row of a table stands for its numbers and
+ * becomes the row with the nearest ones; tilings and places snap. Deterministic; costs one replay.
+ * ILLEGAL_SCHEDULE: `foreign` decides less than half of what the sketch asks, or it is not legal
+ * here. */
+KILN_MUST_USE kiln_status kiln_space_adopt(const kiln_space *space, const kiln_trace *foreign,
+                                           kiln_arena *arena, kiln_trace *out_trace,
+                                           kiln_program **out_program);
 /* Whether the trace closes a sketch of this space. A record of the same task may not: it was made
  * by other rules, or on other layouts. */
 bool kiln_space_holds(const kiln_space *space, const kiln_trace *trace);

@@ -169,6 +169,110 @@ static void distance_counts_decisions(void **state) {
     assert_true(once == kiln_trace_distance(&w.trace, &before));
 }
 
+/* Another core's space of the same program. */
+static void elsewhere(const walk *w, const char *target, kiln_target *out_target, kiln_space *out) {
+    assert_null(kiln_target_parse(kiln_str_from(target), w->te->arena, out_target));
+    assert_null(kiln_space_create(w->te, out_target, w->te->arena, out));
+}
+
+static const char *const core_table[] = {"x86-64", "x86-64-v4", "rpi3", "rpi5", "pynq"};
+
+/* Walks through the space of one core; what is adopted into another's is a member there and right.
+ */
+static void adopted_traces_are_members_and_right(void **state) {
+    kiln_program *programs[] = {conv_program(*state, &small_conv),
+                                matmul_program(*state, 13, 24, 12)};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(programs) * KILN_ARRAY_COUNT(core_table); i++) {
+        walk w;
+        kiln_target target;
+        kiln_space other;
+        uint32_t adopted = 0;
+        walk_begin(&w, programs[i % KILN_ARRAY_COUNT(programs)]);
+        elsewhere(&w, core_table[i / KILN_ARRAY_COUNT(programs)], &target, &other);
+        for (uint32_t step = 0; step < 12; step++) {
+            kiln_trace trace, again;
+            kiln_program *program = NULL;
+            kiln_status st = kiln_space_adopt(&other, &w.trace, w.te->arena, &trace, &program);
+            if (st) assert_int_equal(kiln_status_code(st), KILN_ILLEGAL_SCHEDULE);
+            if (!st) {
+                adopted++;
+                assert_true(kiln_space_holds(&other, &trace));
+                assert_null(same_result(w.te, program, w.te->arena));
+                assert_null(kiln_space_adopt(&other, &w.trace, w.te->arena, &again, NULL));
+                assert_true(kiln_trace_distance(&trace, &again) == 0);
+            }
+            kiln_status_free(st);
+            walk_step(&w);
+        }
+        if (adopted < 6) fail_msg("%u of 12 for %s", adopted, core_table[i / 2]);
+    }
+}
+
+static void a_space_adopts_its_own_traces_as_they_are(void **state) {
+    walk w;
+    walk_begin(&w, conv_program(*state, &small_conv));
+    for (uint32_t step = 0; step < 24; step++) {
+        kiln_trace trace;
+        walk_step(&w);
+        assert_null(kiln_space_adopt(&w.space, &w.trace, w.te->arena, &trace, NULL));
+        kiln_hash128 one = kiln_trace_hash(&w.trace), two = kiln_trace_hash(&trace);
+        assert_memory_equal(&one, &two, sizeof one);
+    }
+}
+
+static kiln_instruction *first_choice(const kiln_trace *trace) {
+    kiln_instruction *in = trace->instruction;
+    while (in->prim != KILN_PRIM_CHOICE) assert_true(++in < trace->instruction + trace->count);
+    return in;
+}
+
+static int64_t number(const kiln_instruction *in, uint32_t column) {
+    uint32_t width = (uint32_t)in->operand[0].factor[0].value;
+    return in->operand[1 + (uint32_t)in->decision[0] * width + column].factor[0].value;
+}
+
+/* Tables of cores differ in order and content: a tile of so many rows by so many vectors stays one
+ * where the other core knows it. */
+static void adopted_rows_keep_their_numbers(void **state) {
+    walk w;
+    kiln_target target;
+    kiln_space other;
+    uint32_t moved = 0;
+    static const conv_shape wide_conv = {1, 64, 28, 28, 64, 3, 3, 1, 1, true};
+    walk_begin(&w, conv_program(*state, &wide_conv));
+    elsewhere(&w, "rpi4", &target, &other);
+    kiln_instruction *ours = first_choice(&w.trace);
+    int64_t width = ours->operand[0].factor[0].value;
+    for (int64_t row = 0; row * width + 1 < ours->operand_count; row++) {
+        kiln_trace trace;
+        kiln_program *program = NULL;
+        ours->decision[0] = row;
+        kiln_status st = kiln_space_adopt(&other, &w.trace, w.te->arena, &trace, &program);
+        bool legal = !st;
+        kiln_status_free(st);
+        if (!legal) continue;
+        kiln_instruction *theirs = first_choice(&trace), at = *theirs;
+        for (at.decision[0] = 0; at.decision[0] * width + 1 < at.operand_count; at.decision[0]++) {
+            bool same = true;
+            for (uint32_t k = 0; k < width; k++) same &= number(&at, k) == number(ours, k);
+            if (!same) continue;
+            assert_int_equal(theirs->decision[0], at.decision[0]);
+            moved += at.decision[0] != row;
+        }
+    }
+    assert_true(moved > 0); /* or the tables were alike, and nothing was shown */
+}
+
+static void a_trace_of_another_computation_is_not_adopted(void **state) {
+    walk w, other;
+    kiln_trace trace;
+    walk_begin(&w, conv_program(*state, &small_conv));
+    walk_begin(&other, chain_program(*state, 6, 8));
+    kiln_status st = kiln_space_adopt(&w.space, &other.trace, w.te->arena, &trace, NULL);
+    assert_int_equal(kiln_status_code(st), KILN_ILLEGAL_SCHEDULE);
+    kiln_status_free(st);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(moves_keep_what_the_program_computes),
@@ -178,6 +282,10 @@ int main(void) {
         test_with_arena(a_trace_without_decisions_has_no_neighbours),
         test_with_arena(a_space_holds_its_own_traces_and_no_others),
         test_with_arena(distance_counts_decisions),
+        test_with_arena(adopted_traces_are_members_and_right),
+        test_with_arena(a_space_adopts_its_own_traces_as_they_are),
+        test_with_arena(adopted_rows_keep_their_numbers),
+        test_with_arena(a_trace_of_another_computation_is_not_adopted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

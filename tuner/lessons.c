@@ -1,15 +1,19 @@
-/* What the database already knows: records of the job's own tasks, which count towards their shares
- * and are never measured again, and records of other tasks of the same target, from which the model
- * learns what it can before the first result (transfer). Those of tasks most like the job's own, by
- * the features of their fastest trace, are taken. */
+/* What the database already knows (transfer):
+ * records of the job's own tasks, which count towards their shares and are never measured again;
+ * records of these tasks on the target most akin to the job's (kin.h), the fastest of which are
+ * proposed first, and from which the model learns;
+ * records of other tasks on the job's target, from which the model learns: those of tasks most like
+ * the job's own, by the features of their fastest trace. */
 #include <math.h>
 #include <string.h>
 
 #include "base/map.h"
+#include "tuner/kin.h"
 #include "tuner/shell.h"
 
 #define OTHER_RECORDS_MAX 6000u /* newest, looked through */
 #define OTHER_TASKS 6u          /* the most similar are learnt from */
+#define ADOPTED_MAX 6u          /* of a task, from another target */
 
 /* ---- on the loop: reading ---- */
 
@@ -38,15 +42,12 @@ static bool teaches(const kiln_db_record *record) {
 }
 
 /* Views of the record are in the job's arena. */
-static void add_lesson(kiln_shell_job *job, uint32_t task, const kiln_db_record *record,
-                       kiln_str text) {
-    kiln_lesson lesson = {.task = task,
-                          .key = record->task_key,
-                          .text = text,
-                          .trace = record->trace,
-                          .hash = record->trace_hash,
-                          .latency_ns = kiln_str_is(record->outcome, "ok") ? record->min_ns : 0};
-    kiln_vec_push_in(&job->arena, &job->lesson, lesson);
+static kiln_lesson lesson_of(uint32_t task, const kiln_db_record *record) {
+    return (kiln_lesson){.task = task,
+                         .key = record->task_key,
+                         .trace = record->trace,
+                         .hash = record->trace_hash,
+                         .latency_ns = kiln_str_is(record->outcome, "ok") ? record->min_ns : 0};
 }
 
 static kiln_db_filter filter_of(const kiln_shell_job *job) {
@@ -81,10 +82,75 @@ static kiln_status find_own(kiln_shell_job *job, uint32_t index, kiln_map *known
             task->repeat_count++;
         else
             task->stored_count++;
-        if (teaches(&record[i])) add_lesson(job, index, &record[i], (kiln_str){0});
+        if (!teaches(&record[i])) continue;
+        kiln_lesson lesson = lesson_of(index, &record[i]);
+        kiln_vec_push_in(&job->arena, &job->lesson, lesson);
     }
     return st;
 }
+
+/* ---- the same tasks on another target ---- */
+
+/* The target most akin to the job's of those on which the task ran; *out_kin NULL: none. */
+static kiln_status find_kin(kiln_shell_job *job, kiln_str key, kiln_str *out_text,
+                            const kiln_target **out_kin) {
+    kiln_db_filter filter = filter_of(job);
+    kiln_db_record *best = NULL;
+    uint32_t count = 0, most = 0;
+    filter.task_key = key;
+    filter.target = (kiln_str){0};
+    *out_kin = NULL;
+    kiln_status st = kiln_db_best(job->shell->db, &filter, &job->arena, &best, &count);
+    for (uint32_t i = 0; !st && i < count; i++) {
+        kiln_target *target = KILN_ARENA_NEW(&job->arena, kiln_target);
+        kiln_status unknown = kiln_target_parse(best[i].target, &job->arena, target);
+        uint32_t kinship = unknown ? 0 : kiln_kinship(target, &job->target);
+        kiln_status_free(unknown); /* of a version that knew other targets */
+        if (kinship <= most || kiln_str_equal(best[i].target, job->spec.target)) continue;
+        most = kinship;
+        *out_kin = target;
+        *out_text = best[i].target;
+    }
+    return st;
+}
+
+/* At most `limit` of the task's records on `kin`, as lessons. Only those from before the job began:
+ * a restart must find the same. */
+static kiln_status find_of_kin(kiln_shell_job *job, uint32_t task, kiln_db_filter filter,
+                               const kiln_target *kin) {
+    kiln_db_record *record = NULL;
+    uint32_t count = 0;
+    kiln_str key = job->task[task].key;
+    char *group =
+        kiln_arena_printf(&job->arena, "%.*s %.*s", KILN_STR_ARG(key), KILN_STR_ARG(filter.target));
+    kiln_status st = kiln_db_records(job->shell->db, &filter, &job->arena, &record, &count);
+    for (uint32_t i = 0; !st && i < count; i++) {
+        if (!teaches(&record[i]) || (uint64_t)record[i].stored_wall_ns >= job->opened_wall_ns)
+            continue;
+        kiln_lesson lesson = lesson_of(task, &record[i]);
+        lesson.key = kiln_str_from(group);
+        lesson.target = kin;
+        lesson.adopted = filter.order == KILN_DB_FASTEST;
+        kiln_vec_push_in(&job->arena, &job->lesson, lesson);
+    }
+    return st;
+}
+
+static kiln_status find_elsewhere(kiln_shell_job *job, uint32_t task) {
+    kiln_db_filter filter = filter_of(job);
+    const kiln_target *kin = NULL;
+    kiln_status st = find_kin(job, job->task[task].key, &filter.target, &kin);
+    if (st || !kin) return st;
+    filter.task_key = job->task[task].key;
+    filter.order = KILN_DB_FASTEST;
+    filter.limit = ADOPTED_MAX;
+    st = find_of_kin(job, task, filter, kin);
+    filter.order = KILN_DB_NEWEST;
+    filter.limit = KILN_LESSONS_PER_TASK;
+    return st || !job->model ? st : find_of_kin(job, task, filter, kin);
+}
+
+/* ---- other tasks ---- */
 
 static bool is_own(const kiln_shell_job *job, kiln_str key) {
     for (uint32_t i = 0; i < job->task_count; i++)
@@ -114,8 +180,9 @@ static kiln_status find_others(kiln_shell_job *job) {
             text = (uint64_t)(uintptr_t)row;
             kiln_map_put(&text_of, record[i].task_key, text);
         }
-        kiln_str program = ((const kiln_db_task *)(uintptr_t)text)->canonical;
-        if (!st && program.size) add_lesson(job, job->task_count, &record[i], program);
+        kiln_lesson lesson = lesson_of(job->task_count, &record[i]);
+        lesson.text = ((const kiln_db_task *)(uintptr_t)text)->canonical;
+        if (!st && lesson.text.size) kiln_vec_push_in(&job->arena, &job->lesson, lesson);
     }
     kiln_map_deinit(&text_of);
     return st;
@@ -125,7 +192,10 @@ kiln_status kiln_shell_find_lessons(kiln_shell_job *job) {
     kiln_map known; /* job -> whether it tuned this model */
     kiln_map_init(&known);
     kiln_status st = KILN_OK;
-    for (uint32_t i = 0; !st && i < job->task_count; i++) st = find_own(job, i, &known);
+    for (uint32_t i = 0; !st && i < job->task_count; i++) {
+        st = find_own(job, i, &known);
+        if (!st) st = find_elsewhere(job, i);
+    }
     if (!st && job->model) st = find_others(job);
     kiln_map_deinit(&known);
     return st;
@@ -140,13 +210,13 @@ typedef struct other_task {
     uint32_t taught;
 } other_task;
 
-static kiln_status features_of(const kiln_shell_job *job, const kiln_program *te, kiln_str bytes,
+static kiln_status features_of(const kiln_target *target, const kiln_program *te, kiln_str bytes,
                                kiln_arena *scratch, float *out) {
     kiln_trace trace;
     kiln_program *program = NULL;
     kiln_status st = kiln_trace_decode(bytes, scratch, &trace);
     if (!st) st = kiln_trace_replay(&trace, te, NULL, scratch, &program, NULL);
-    if (!st) kiln_features_compute(program, &job->target, scratch, out);
+    if (!st) kiln_features_compute(program, target, scratch, out);
     return st;
 }
 
@@ -182,7 +252,7 @@ static uint32_t list_others(const kiln_shell_job *job, kiln_arena *arena, other_
         if (lesson->task < job->task_count || find_other(other, count, lesson->key)) continue;
         other_task added = {.key = lesson->key, .text = lesson->text, .distance = INFINITY};
         kiln_status st = kiln_program_parse(lesson->text, arena, &added.te);
-        if (!st) st = features_of(job, added.te, lesson->trace, &scratch, features);
+        if (!st) st = features_of(&job->target, added.te, lesson->trace, &scratch, features);
         if (!st) added.distance = nearest(job, features);
         kiln_status_free(st); /* of another version of the program text: nothing is learnt */
         other[count++] = added;
@@ -214,7 +284,7 @@ static void teach_others(kiln_shell_job *job) {
         if (!task || isinf(task->distance) || task->taught == KILN_LESSONS_PER_TASK ||
             rank_of(other, count, task) >= OTHER_TASKS)
             continue;
-        kiln_status st = features_of(job, task->te, lesson->trace, &scratch, features);
+        kiln_status st = features_of(&job->target, task->te, lesson->trace, &scratch, features);
         if (!st) kiln_cost_model_learn(job->model, task->key, features, lesson->latency_ns);
         task->taught += !st;
         kiln_status_free(st);
@@ -224,12 +294,31 @@ static void teach_others(kiln_shell_job *job) {
     kiln_arena_deinit(&arena);
 }
 
+/* The features are those of the core on which it was measured: what is learnt is how far that was
+ * from the core's own analytic estimate. */
+static void teach_elsewhere(kiln_shell_job *job, const kiln_lesson *lesson) {
+    float features[KILN_FEATURE_COUNT];
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, (size_t)1 << 20);
+    const kiln_program *te = job->task[lesson->task].te;
+    kiln_status st = features_of(lesson->target, te, lesson->trace, &scratch, features);
+    if (!st) kiln_cost_model_learn(job->model, lesson->key, features, lesson->latency_ns);
+    kiln_status_free(st); /* of another version of the primitives: nothing is learnt */
+    kiln_arena_deinit(&scratch);
+}
+
 void kiln_shell_teach(kiln_shell_job *job) {
     if (job->model) teach_others(job);
     for (uint32_t i = 0; i < job->lesson.count; i++) {
         const kiln_lesson *lesson = &job->lesson.data[i];
         kiln_searcher *searcher =
             lesson->task < job->task_count ? job->task[lesson->task].searcher : NULL;
-        if (searcher) kiln_searcher_know(searcher, lesson->trace, lesson->hash, lesson->latency_ns);
+        if (!searcher) continue;
+        if (!lesson->target)
+            kiln_searcher_know(searcher, lesson->trace, lesson->hash, lesson->latency_ns);
+        else if (lesson->adopted)
+            kiln_searcher_adopt(searcher, lesson->trace);
+        else
+            teach_elsewhere(job, lesson);
     }
 }

@@ -91,7 +91,9 @@ static kiln_status put_record(kiln_shell_job *job, const kiln_candidate *candida
                           .threads = job->target.threads,
                           .layout_in = candidate->layout_in,
                           .layout_out = candidate->layout_out,
-                          .searcher = is_default ? KILN_STR("default") : job->spec.searcher,
+                          .searcher = is_default           ? KILN_STR("default")
+                                      : candidate->adopted ? KILN_STR("transfer")
+                                                           : job->spec.searcher,
                           .outcome = kiln_str_from(kiln_outcome_name(action->outcome)),
                           .blame = kiln_str_from(kiln_blame_name(action->blame)),
                           .detail = kiln_str_from(action->text),

@@ -56,12 +56,16 @@ typedef struct kiln_candidate {
     kiln_digest artefact; /* after BUILD */
     kiln_str algorithm, layout_in, layout_out;
     uint64_t search_ns, train_ns, build_ns;
+    bool adopted; /* from a record of another target */
 } kiln_candidate;
 
 /* A stored record that the searchers learn from before they propose. */
 typedef struct kiln_lesson {
     uint32_t task;      /* of the job; its task_count: it is of another task */
     kiln_str key, text; /* of that other task: key and program */
+    const kiln_target
+        *target;  /* another than the job's, on which it was measured; NULL: the job's */
+    bool adopted; /* the fastest there: proposed here first, too */
     kiln_str trace, hash;
     double latency_ns; /* 0: failed by its own fault */
 } kiln_lesson;

@@ -134,5 +134,26 @@ def test_export_and_import_keep_every_record(world):
     assert len([r for r in world.json("db", "history", "--db", db) if not r["final"]]) == 2
 
 
+def test_records_of_one_target_begin_the_search_on_another(world):
+    db, model = world.path("t.db"), world.zoo("gemm:32x48x32")
+    for target, trials in (("native,cores=31", 8), ("native,cores=33", 24)):
+        world.json("tune", model, "--target", target, "--trials", trials, "--db", db)
+    found = world.sql("t.db", "SELECT target LIKE '%cores=33%', trial_index, searcher FROM record WHERE final = 0")
+    assert ["1", "0", "default"] in found and ["1", "1", "transfer"] in found, found
+    assert not [row for row in found if row[0] == "0" and row[2] == "transfer"], found
+    assert ["1", "sa"] in [[row[0], row[2]] for row in found], "the search goes on by itself"
+
+
+def test_records_are_asked_by_target(world):
+    db = world.path("t.db")
+    world.json("tune", world.zoo("gemm:8x8x8"), "--target", "native,cores=31", "--trials", 1, "--db", db)
+    for action in ("best", "top", "history"):
+        every, one = (world.json("db", action, "--db", db, *words) for words in ([], ["--target", "native,cores=31"]))
+        assert one and one == every, (action, one, every)
+        refused = world.refused("db", action, "--db", db, "--target", "rpi4", says="mcpu=cortex-a72")
+        assert "cores=31" in refused.stderr, "what is recorded is said"
+        world.refused("db", action, "--db", db, "--target", "rpi9", says="rpi4")
+
+
 if __name__ == "__main__":
     sys.exit(harness.main(sys.modules[__name__]))

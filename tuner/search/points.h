@@ -14,6 +14,7 @@ typedef struct kiln_point {
     char hash[KILN_HASH128_TEXT];
     const float *features; /* [KILN_FEATURE_COUNT] */
     float score;           /* of the model when it was last asked */
+    bool adopted;          /* it was fast on another target */
 } kiln_point;
 
 /* Members are required unless said otherwise; results live in the arena that is passed in. All are
@@ -38,6 +39,9 @@ struct kiln_points {
     /* A trace from elsewhere: a record of this task. NOT_FOUND: it is no member, so that no search
      * may move from it; `out` is written all the same. */
     kiln_status (*find)(kiln_points *points, kiln_str trace, kiln_arena *arena, kiln_point *out);
+    /* The member nearest to a trace of this task from another target. ILLEGAL_SCHEDULE: nothing
+     * like it is legal here. */
+    kiln_status (*adopt)(kiln_points *points, kiln_str trace, kiln_arena *arena, kiln_point *out);
     /* Whether a candidate can be built, as far as it can be told without a compiler: lowering and
      * the register bound. ILLEGAL_SCHEDULE, RESOURCE_EXHAUSTED: no. */
     kiln_status (*check)(kiln_points *points, const kiln_point *point);

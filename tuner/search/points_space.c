@@ -106,6 +106,16 @@ static kiln_status space_find(kiln_points *points, kiln_str bytes, kiln_arena *a
     return st;
 }
 
+static kiln_status space_adopt(kiln_points *points, kiln_str bytes, kiln_arena *arena,
+                               kiln_point *out) {
+    space_points *s = begin(points);
+    kiln_program *program = NULL;
+    kiln_trace foreign, trace;
+    kiln_status st = kiln_trace_decode(bytes, &s->scratch, &foreign);
+    if (!st) st = kiln_space_adopt(&s->space, &foreign, &s->scratch, &trace, &program);
+    return st ? st : point_of(s, &trace, program, arena, out);
+}
+
 static kiln_status space_check(kiln_points *points, const kiln_point *point) {
     space_points *s = begin(points);
     kiln_program *program = NULL;
@@ -131,9 +141,9 @@ kiln_status kiln_points_of_space(const kiln_program *te, const kiln_target *targ
 
 kiln_status kiln_points_of_space_on(const kiln_program *te, const kiln_target *target,
                                     const kiln_layout *const *layout, kiln_points **out_points) {
-    static const kiln_points table = {space_first,  space_draw,   space_at,       space_size,
-                                      space_mutate, space_cross,  space_distance, space_find,
-                                      space_check,  space_destroy};
+    static const kiln_points table = {space_first,  space_draw,  space_at,       space_size,
+                                      space_mutate, space_cross, space_distance, space_find,
+                                      space_adopt,  space_check, space_destroy};
     space_points *s = kiln_alloc(sizeof *s);
     s->base = table;
     s->target = target;

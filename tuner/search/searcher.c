@@ -30,6 +30,7 @@ struct kiln_searcher {
     char default_hash[KILN_HASH128_TEXT];
     const float *default_features; /* in search.memory */
     bool default_is_due;
+    KILN_VEC(kiln_point) adopted; /* due after it; in search.memory */
 };
 
 kiln_status kiln_searcher_find(kiln_str name, kiln_searcher_kind *out_kind) {
@@ -82,6 +83,7 @@ void kiln_searcher_destroy(kiln_searcher *searcher) {
     kiln_vec_deinit(&search->result);
     kiln_vec_deinit(&search->plan);
     kiln_vec_deinit(&searcher->proposed);
+    kiln_vec_deinit(&searcher->adopted);
     kiln_arena_deinit(&search->memory);
     kiln_arena_deinit(&search->scratch);
     kiln_arena_deinit(&search->kept[0]);
@@ -133,6 +135,18 @@ void kiln_searcher_know(kiln_searcher *searcher, kiln_str trace, kiln_str hash, 
     kiln_status_free(st); /* of another version of the primitives: nothing is known of it */
 }
 
+void kiln_searcher_adopt(kiln_searcher *searcher, kiln_str trace) {
+    kiln_search *search = &searcher->search;
+    kiln_point point;
+    KILN_CHECK(searcher->proposed.count == 0);
+    kiln_status st = search->points->adopt(search->points, trace, &search->memory, &point);
+    if (!st) {
+        point.adopted = true;
+        kiln_vec_push(&searcher->adopted, point);
+    }
+    kiln_status_free(st); /* nothing like it is legal here */
+}
+
 void kiln_searcher_observe(kiln_searcher *searcher, uint32_t index, kiln_outcome outcome,
                            double latency_ns) {
     KILN_CHECK(index < searcher->proposed.count);
@@ -174,6 +188,10 @@ static kiln_status make_plan(kiln_searcher *s) {
         s->default_is_due = false;
         st = search->points->first(search->points, 0, &search->scratch, &first);
         if (!st) kiln_search_plan_add(search, &first);
+    } else if (s->adopted.count) {
+        for (uint32_t i = 0; i < s->adopted.count; i++)
+            kiln_search_plan_add(search, &s->adopted.data[i]);
+        s->adopted.count = 0;
     } else {
         search->plans++;
         st = searcher_table[search->options.kind].plan(search);

@@ -1,8 +1,8 @@
 /* Proposes candidates of one task. A searcher is deterministic: the same task, target, seed, known
  * records and observed results give the same proposals, so that a killed tuner goes on where it was
  * by proposing and observing again from the start. Proposal 0 is the default schedule, unless it is
- * known already. No trace is proposed twice, and none that replay, legality or the register bound
- * refuses: those are drawn again and leave no record.
+ * known already; what was fast on other targets follows. No trace is proposed twice, and none that
+ * replay, legality or the register bound refuses: those are drawn again and leave no record.
  *
  * Calls of one searcher, and of all that share a model, come from one thread at a time, in the
  * order of tuner/job.h; they may take tens of milliseconds (training, replays), so the tuner calls
@@ -52,6 +52,10 @@ void kiln_searcher_destroy(kiln_searcher *searcher); /* NULL is fine */
  * proposal only. `latency_ns` <= 0: it failed by its own fault. A trace that does not replay any
  * more is ignored. */
 void kiln_searcher_know(kiln_searcher *searcher, kiln_str trace, kiln_str hash, double latency_ns);
+/* A trace of this task that was fast on another target: the nearest member of this space is
+ * proposed right after the default schedule, in the order of these calls. Before the first proposal
+ * only. One that has no legal counterpart here is ignored. */
+void kiln_searcher_adopt(kiln_searcher *searcher, kiln_str trace);
 /* The next proposal; it lives as long as the searcher. Its index is the number that
  * kiln_searcher_proposed had before.
  * OUT_OF_RANGE: no new candidate in many draws: the space is used up. */

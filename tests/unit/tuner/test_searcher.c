@@ -191,6 +191,73 @@ static void many_known_records_do_not_end_the_space(void **state) {
     part(&second);
 }
 
+/* Traces of another core's space. */
+static kiln_points *points_elsewhere(fixture *f) {
+    kiln_target *target = KILN_ARENA_NEW(&f->arena, kiln_target);
+    kiln_points *points = NULL;
+    assert_null(kiln_target_parse(KILN_STR("x86-64"), &f->arena, target));
+    assert_null(kiln_points_of_space(f->te, target, &points));
+    return points;
+}
+
+static void what_was_fast_elsewhere_follows_the_default(void **state) {
+    fixture *f = *state;
+    kiln_points *other = points_elsewhere(f);
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(searcher_names); i++) {
+        seeker s = seek(f, searcher_names[i], f->te, 1);
+        kiln_points *own = NULL;
+        kiln_point wanted[8];
+        kiln_rand rand;
+        uint32_t count = 0, adopted = 0;
+        kiln_rand_init(&rand, 7);
+        assert_null(kiln_points_of_space(f->te, &f->target, &own));
+        while (count < 8) { /* some twice: they are proposed once */
+            kiln_point point;
+            kiln_status st = other->draw(other, &rand, &f->arena, &point);
+            if (!st) st = own->adopt(own, point.trace, &f->arena, &wanted[count]);
+            count += !st;
+            if (!st) kiln_searcher_adopt(s.searcher, point.trace);
+            if (!st && count == 1) kiln_searcher_adopt(s.searcher, point.trace);
+            kiln_status_free(st);
+        }
+        const kiln_point *point = NULL;
+        assert_null(kiln_searcher_propose(s.searcher, &point));
+        assert_string_equal(point->hash, kiln_searcher_default_hash(s.searcher));
+        assert_false(point->adopted);
+        for (uint32_t k = 0; k < 24; k++) {
+            assert_null(kiln_searcher_propose(s.searcher, &point));
+            if (!point->adopted) continue;
+            assert_int_equal(adopted, k); /* none after another */
+            adopted++;
+            bool known = false;
+            for (uint32_t n = 0; n < count; n++) known |= strcmp(wanted[n].hash, point->hash) == 0;
+            assert_true(known);
+            if (k == 0) assert_string_equal(point->hash, wanted[0].hash);
+        }
+        assert_true(adopted > 2 && adopted <= count);
+        own->destroy(own);
+        part(&s);
+    }
+    other->destroy(other);
+}
+
+static void what_cannot_be_adopted_is_ignored(void **state) {
+    fixture *f = *state;
+    seeker s = seek(f, "sa", f->te, 1), plain = seek(f, "sa", f->te, 1);
+    kiln_target target;
+    kiln_points *other = NULL;
+    kiln_point point;
+    assert_null(kiln_target_parse(KILN_STR("x86-64"), &f->arena, &target));
+    assert_null(kiln_points_of_space(matmul(&f->arena, 1, 1, 1), &target, &other));
+    assert_null(other->first(other, 0, &f->arena, &point));
+    kiln_searcher_adopt(s.searcher, KILN_STR("no trace"));
+    kiln_searcher_adopt(s.searcher, point.trace); /* of another task: asks nothing alike */
+    assert_string_equal(propose(f, &s, 12, NULL), propose(f, &plain, 12, NULL));
+    other->destroy(other);
+    part(&s);
+    part(&plain);
+}
+
 static void a_tiny_space_ends(void **state) {
     fixture *f = *state;
     for (size_t i = 0; i < KILN_ARRAY_COUNT(searcher_names); i++) {
@@ -241,6 +308,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(known_records_are_not_proposed_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(many_known_records_do_not_end_the_space, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_tiny_space_ends, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_was_fast_elsewhere_follows_the_default, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(what_cannot_be_adopted_is_ignored, set_up, tear_down),
         cmocka_unit_test(an_unknown_name_is_told_what_there_is),
         cmocka_unit_test_setup_teardown(one_that_learns_needs_a_model, set_up, tear_down),
     };

@@ -11,6 +11,7 @@
 #define GENES_MAX 64u     /* numbers that a trace decides */
 #define NEIGHBOURS 12u    /* of a member */
 #define SKETCH_DIFFERS 2u /* another sketch is as far as so many other decisions */
+#define ADOPTED_MAX 6u    /* as tuner/lessons.c */
 
 typedef struct member {
     kiln_point point;
@@ -24,7 +25,9 @@ typedef struct member {
 struct kiln_replay_pool {
     kiln_points points;
     kiln_arena memory;
-    kiln_str key;
+    kiln_str key, group; /* of the task; with the target, where both are known */
+    kiln_target target;
+    kiln_space space; /* of the task on the target today */
     member *member;
     uint32_t count, neighbour_count;
     double best_ns;
@@ -183,6 +186,25 @@ static kiln_status pool_find(kiln_points *points, kiln_str trace, kiln_arena *ar
                : KILN_ERROR(NOT_FOUND, "the log has no such trace");
 }
 
+/* The member nearest to what the space of the task would take. */
+static kiln_status pool_adopt(kiln_points *points, kiln_str bytes, kiln_arena *arena,
+                              kiln_point *out) {
+    kiln_replay_pool *pool = (kiln_replay_pool *)(void *)points;
+    kiln_trace foreign;
+    kiln_trace adopted;
+    member wanted = {0};
+    uint32_t best = 0;
+    kiln_status st = kiln_trace_decode(bytes, arena, &foreign);
+    if (!st) st = kiln_space_adopt(&pool->space, &foreign, arena, &adopted, NULL);
+    if (st) return st;
+    if (!take_genes(&adopted, &wanted))
+        return KILN_ERROR(ILLEGAL_SCHEDULE, "more decisions than a log compares");
+    for (uint32_t i = 1; i < pool->count; i++)
+        if (gene_distance(&wanted, &pool->member[i]) < gene_distance(&wanted, &pool->member[best]))
+            best = i;
+    return give(pool, best, out);
+}
+
 static kiln_status pool_check(kiln_points *points, const kiln_point *point) {
     (void)points;
     (void)point;
@@ -196,23 +218,24 @@ static void pool_let_go(kiln_points *points) { (void)points; /* it serves the ne
 kiln_status kiln_replay_pool_create(const kiln_replay_log *log, kiln_replay_pool **out_pool) {
     static const kiln_points table = {pool_first,  pool_draw,  pool_at,       pool_size,
                                       pool_mutate, pool_cross, pool_distance, pool_find,
-                                      pool_check,  pool_let_go};
+                                      pool_adopt,  pool_check, pool_let_go};
     kiln_replay_pool *pool = kiln_alloc(sizeof *pool);
-    kiln_arena scratch, text;
+    kiln_arena scratch;
     kiln_program *te = NULL;
-    kiln_target target;
     pool->points = table;
     kiln_arena_init(&pool->memory, 0);
     kiln_arena_init(&scratch, (size_t)1 << 20);
-    kiln_arena_init(&text, 0);
     kiln_map_init(&pool->index);
     pool->key = kiln_str_from(kiln_str_dup(&pool->memory, log->key));
     pool->member = KILN_ARENA_ARRAY(&pool->memory, member, log->trial_count);
-    kiln_status st = kiln_program_parse(log->program, &text, &te);
-    if (!st) st = kiln_target_parse(log->target, &text, &target);
+    pool->group = kiln_str_from(kiln_arena_printf(
+        &pool->memory, "%.*s %.*s", KILN_STR_ARG(log->key), KILN_STR_ARG(log->target)));
+    kiln_status st = kiln_program_parse(log->program, &pool->memory, &te);
+    if (!st) st = kiln_target_parse(log->target, &pool->memory, &pool->target);
+    if (!st) st = kiln_space_create(te, &pool->target, &pool->memory, &pool->space);
     for (uint32_t i = 0; !st && i < log->trial_count; i++) {
-        pool->count +=
-            make_member(pool, &log->trial[i], te, &target, &scratch, &pool->member[pool->count]);
+        pool->count += make_member(pool, &log->trial[i], te, &pool->target, &scratch,
+                                   &pool->member[pool->count]);
         kiln_arena_reset(&scratch);
         if (i == 0 && pool->count == 0)
             st = KILN_ERROR(FAILED_PRECONDITION, "the default schedule of the log does not replay");
@@ -222,7 +245,6 @@ kiln_status kiln_replay_pool_create(const kiln_replay_log *log, kiln_replay_pool
         st = KILN_ERROR(FAILED_PRECONDITION, "%u of %u traces replay", pool->count,
                         log->trial_count);
     kiln_arena_deinit(&scratch);
-    kiln_arena_deinit(&text);
     if (st)
         kiln_replay_pool_destroy(pool);
     else
@@ -242,16 +264,35 @@ double kiln_replay_pool_best_ns(const kiln_replay_pool *pool) { return pool->bes
 
 /* ---- searching ---- */
 
-/* As many trials of each other task as a tuner takes from its database, the newest first. */
-static void teach(kiln_cost_model *model, const kiln_replay_options *options,
-                  const kiln_replay_pool *self) {
+static bool is_faster(const member *a, const member *b) {
+    if (a->outcome != KILN_OUTCOME_OK || a->median_ns <= 0) return false;
+    return !b || a->median_ns < b->median_ns || (a->median_ns == b->median_ns && a < b);
+}
+
+/* The fastest trials of the task on another target. */
+static void adopt(kiln_searcher *searcher, const kiln_replay_pool *other) {
+    const member *last = NULL;
+    for (uint32_t n = 0; n < ADOPTED_MAX; n++) {
+        const member *next = NULL;
+        for (const member *m = other->member; m < other->member + other->count; m++)
+            if (is_faster(m, next) && (!last || is_faster(last, m))) next = m;
+        if (!next) return;
+        kiln_searcher_adopt(searcher, next->point.trace);
+        last = next;
+    }
+}
+
+/* As many trials of each other log as a tuner takes from its database, the newest first. */
+static void teach(kiln_cost_model *model, kiln_searcher *searcher,
+                  const kiln_replay_options *options, const kiln_replay_pool *self) {
     for (uint32_t p = 0; p < options->known_count; p++) {
         const kiln_replay_pool *other = options->known[p];
         uint32_t count = KILN_MIN(other->count, KILN_LESSONS_PER_TASK);
+        if (other != self && kiln_str_equal(other->key, self->key)) adopt(searcher, other);
         for (uint32_t i = 0; other != self && i < count; i++) {
             const member *m = &other->member[other->count - 1 - i];
             double ns = m->outcome == KILN_OUTCOME_OK ? m->median_ns : 0;
-            kiln_cost_model_learn(model, other->key, m->point.features, ns);
+            kiln_cost_model_learn(model, other->group, m->point.features, ns);
         }
     }
 }
@@ -268,11 +309,11 @@ kiln_status kiln_replay_pool_search(kiln_replay_pool *pool, const kiln_replay_op
                                     .model = model,
                                     .uninformed = options->uninformed};
     kiln_searcher *searcher = NULL;
-    teach(model, options, pool);
     const member **asked = kiln_alloc(trials * sizeof *asked);
     uint32_t observed = 0, k = 0;
     double best = 0;
     kiln_status st = kiln_searcher_create(&search, &pool->points, &searcher);
+    if (!st) teach(model, searcher, options, pool);
     for (; !st && k < trials; k++) {
         const kiln_point *point = NULL;
         for (; observed + kiln_tuner_lag(k) <= k; observed++)

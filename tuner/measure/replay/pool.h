@@ -28,7 +28,9 @@ typedef struct kiln_replay_options {
     bool
         uninformed; /* begin by chance, and a model of trees alone: the analytic model has no say */
     bool shuffle_labels; /* the model learns nothing: kiln_cost_model_options */
-    /* Logs of other tasks that the model knows from the start (transfer); not the pool itself. */
+    /* Logs that are known from the start (transfer), as the tuner's database knows them: of other
+     * tasks, from which the model learns, and of this task on another target, the fastest trials of
+     * which are proposed first, too. Not the pool itself. */
     kiln_replay_pool *const *known;
     uint32_t known_count;
 } kiln_replay_options;

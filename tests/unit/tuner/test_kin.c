@@ -1,0 +1,43 @@
+/* Whose times teach whom: cores of one architecture, the nearer the more; never an emulator. */
+#include "tests/support/test.h"
+#include "tuner/kin.h"
+
+static uint32_t kinship(kiln_arena *arena, const char *a, const char *b) {
+    kiln_target x, y;
+    assert_null(kiln_target_parse(kiln_str_from(a), arena, &x));
+    assert_null(kiln_target_parse(kiln_str_from(b), arena, &y));
+    assert_int_equal(kiln_kinship(&x, &y), kiln_kinship(&y, &x));
+    return kiln_kinship(&x, &y);
+}
+
+static void cores_of_one_architecture_are_akin(void **state) {
+    assert_true(kinship(*state, "rpi3", "rpi4") > 0);
+    assert_true(kinship(*state, "x86-64", "x86-64-v4") > 0);
+    assert_int_equal(kinship(*state, "rpi4", "pynq"), 0);
+    assert_int_equal(kinship(*state, "rpi4", "x86-64"), 0);
+    assert_int_equal(kinship(*state, "h100", "h100"), 0);
+}
+
+static void times_under_an_emulator_teach_no_processor(void **state) {
+    assert_int_equal(kinship(*state, "rpi4,emulated", "rpi4"), 0);
+    assert_int_equal(kinship(*state, "rpi4,emulated", "rpi3"), 0);
+    assert_true(kinship(*state, "rpi4,emulated", "rpi3,emulated") > 0);
+}
+
+static void the_nearest_core_comes_first(void **state) {
+#define HASWELL "cpu:x86_64-unknown-linux-gnu,mcpu=haswell"
+    static const char *const order[] = {"x86-64-v3,cores=4", "x86-64-v3,threads=2", HASWELL,
+                                        HASWELL ",threads=2", "x86-64"};
+    for (size_t i = 1; i < KILN_ARRAY_COUNT(order); i++)
+        assert_true(kinship(*state, "x86-64-v3", order[i - 1]) >
+                    kinship(*state, "x86-64-v3", order[i]));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(cores_of_one_architecture_are_akin),
+        test_with_arena(times_under_an_emulator_teach_no_processor),
+        test_with_arena(the_nearest_core_comes_first),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

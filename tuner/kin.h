@@ -1,0 +1,13 @@
+/* Which targets' times say something about another's: cores of one architecture share spaces, and
+ * what a model learns of them beside their analytic estimates. */
+#ifndef KILN_TUNER_KIN_H
+#define KILN_TUNER_KIN_H
+
+#include "base/target.h"
+
+/* How much, as a rank; 0: nothing. Of another architecture, or an emulator's beside a processor's,
+ * they say nothing; then counts, in this order, whether vectors and their registers are alike, the
+ * core is the same, and the threads are. Symmetric. */
+uint32_t kiln_kinship(const kiln_target *a, const kiln_target *b);
+
+#endif

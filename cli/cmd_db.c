@@ -69,6 +69,44 @@ static void print_record_list(const db_call *c, const kiln_db_record *record, ui
     if (!c->json && !count) printf("no records\n");
 }
 
+/* ---- which target --------------------------------------------------------------------------- */
+
+/* Whether `target` has records; if not, the error that says which have. */
+static kiln_status check_recorded(const db_call *c, kiln_str target) {
+    kiln_db_stat *stat = NULL;
+    uint32_t count = 0;
+    kiln_strbuf recorded = {0};
+    kiln_status st = kiln_db_stats(c->db, c->process, &stat, &count);
+    bool found = false;
+    for (uint32_t i = 0; !st && i < count; i++) {
+        found |= kiln_str_equal(stat[i].target, target);
+        bool listed = false;
+        for (uint32_t k = 0; k < i; k++) listed |= kiln_str_equal(stat[k].target, stat[i].target);
+        if (!listed)
+            kiln_strbuf_printf(&recorded, "%s%.*s", i ? "; " : "", KILN_STR_ARG(stat[i].target));
+    }
+    if (!st && !found)
+        st = KILN_ERROR(NOT_FOUND, "%s has no records of %.*s; it has of: %s", c->path,
+                        KILN_STR_ARG(target), count ? recorded.data : "no target");
+    kiln_strbuf_deinit(&recorded);
+    return st;
+}
+
+/* --target in any form becomes the canonical text, as which it is stored. */
+static kiln_status resolve_target(db_call *c) {
+    kiln_target target;
+    kiln_strbuf text = {0};
+    if (!c->target) return KILN_OK;
+    kiln_status st = kiln_target_parse(kiln_str_from(c->target), c->process, &target);
+    if (st) return st;
+    kiln_target_print(&target, &text);
+    c->target = kiln_str_dup(c->process, kiln_strbuf_view(&text));
+    kiln_strbuf_deinit(&text);
+    return check_recorded(c, kiln_str_from(c->target));
+}
+
+/* ---- questions ------------------------------------------------------------------------------- */
+
 static kiln_db_filter filter_of(const db_call *c, kiln_db_order order, uint32_t limit) {
     return (kiln_db_filter){.task_key = kiln_str_from(c->task),
                             .target = kiln_str_from(c->target),
@@ -230,7 +268,8 @@ kiln_status kiln_cmd_db(kiln_arena *process, int argc, char **argv) {
     const kiln_opt option[] = {
         {"db", KILN_OPT_TEXT, &db_option, "PATH", "records database (default $KILN_HOME/kiln.db)"},
         {"task", KILN_OPT_TEXT, &c.task, "KEY", "only this task"},
-        {"target", KILN_OPT_TEXT, &c.target, "T", "only this target, as stored"},
+        {"target", KILN_OPT_TEXT, &c.target, "T",
+         "only this target: rpi4, native, cpu:... (best, top, history, plot)"},
         {"output|o", KILN_OPT_TEXT, &c.output, "FILE", "plot: the page to write"},
         {"limit", KILN_OPT_COUNT, &c.limit, "N", "at most so many (default: 10 for top, else all)"},
         {"json", KILN_OPT_FLAG, &c.json, NULL, "print one object per line"},
@@ -251,6 +290,7 @@ kiln_status kiln_cmd_db(kiln_arena *process, int argc, char **argv) {
         if (strcmp(args.positional[0], actions[i].name) != 0) continue;
         st = kiln_db_path(db_option, process, &c.path);
         if (!st) st = kiln_db_open(c.path, KILN_DB_RECORDS, actions[i].mode, &c.db);
+        if (!st) st = resolve_target(&c);
         if (!st) st = actions[i].run(&c);
         kiln_db_close(c.db);
         return st;

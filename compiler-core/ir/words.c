@@ -2,6 +2,7 @@
 
 #include "base/macros.h"
 #include "compiler-core/ir/affine.h"
+#include "compiler-core/ir/intrinsic.h"
 
 #define PATH_MAX_LOOPS 64u
 
@@ -76,6 +77,7 @@ static uint32_t outer_count(const kiln_program *p, const path *where) {
 typedef struct tile {
     int64_t extent[KILN_BLOCK_ITERS_MAX]; /* per iterator of the block, 1 when it stands still */
     int64_t lanes, accumulators;          /* accumulators: vectors, or numbers without vectors */
+    const kiln_intrinsic *by;             /* the instruction that does several steps; or NULL */
 } tile;
 
 static tile tile_of(kiln_program *p, kiln_block block) {
@@ -89,6 +91,7 @@ static tile tile_of(kiln_program *p, kiln_block block) {
         const kiln_iter *iter = iter_of_loop(p, &b, where.loop[k], &step);
         if (iter) t.extent[iter - b.iter] *= loop.extent;
         if (loop.loop_kind == KILN_LOOP_VECTORIZE) t.lanes *= loop.extent;
+        if (!t.by) t.by = kiln_intrinsic_of_loop(p, where.loop[k]);
         if (iter && !iter->reduce && loop.loop_kind == KILN_LOOP_UNROLL)
             t.accumulators *= loop.extent;
     }
@@ -110,6 +113,7 @@ static void tile_words(kiln_program *p, kiln_block block, kiln_strbuf *out) {
                                    KILN_STR_ARG(kiln_iter_name(p, &b.iter[i])));
     if (!shown) kiln_strbuf_text(out, "one element");
     if (t.lanes > 1) kiln_strbuf_printf(out, ", %lld at a time", (long long)t.lanes);
+    if (t.by) kiln_strbuf_printf(out, " by %s, %u steps each", t.by->name, t.by->steps);
     if (in_registers(p, &b))
         kiln_strbuf_printf(out, ", %lld accumulator%s in registers", (long long)t.accumulators,
                            t.accumulators == 1 ? "" : "s");

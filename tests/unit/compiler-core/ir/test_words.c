@@ -70,6 +70,24 @@ static void tiles_registers_packing_and_masks_are_told(void **state) {
     expect_tile(tiled, *state, "3 i x 8 j, 8 at a time, 3 accumulators in registers");
 }
 
+static void an_instruction_is_named(void **state) {
+    expect_tile("program dot\n"
+                "input a: i8[3,8]\n"
+                "constant b: i8[4,8]\n"
+                "output y: i32[3,4]\n"
+                "block dot(m:3, n:4 | k:8): y[m, n] sum= i32(a[m, k])*i32(b[n, k]) without init\n"
+                "block dot.init(m:3, n:4) of dot: y[m, n] = 0i32\n"
+                "loops:\n"
+                "  for dot.m in 3:\n"
+                "    for dot.init.n in 4:\n"
+                "      block dot.init(m=dot.m, n=dot.init.n)\n"
+                "    for dot.k.0 in 2:\n"
+                "      vectorize dot.n in 4:\n"
+                "        unroll dot.k.1 in 4 @\"tensorize=sdot\":\n"
+                "          block dot(m=dot.m, n=dot.n, k=dot.k.0*4 + dot.k.1)\n",
+                *state, "4 k x 4 n, 4 at a time by sdot, 4 steps each");
+}
+
 static const char plain[] = "program sum\n"
                             "input a: f32[4,6]\n"
                             "output y: f32[4]\n"
@@ -117,6 +135,7 @@ static void nothing_placed_is_nothing_said(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(tiles_registers_packing_and_masks_are_told),
+        test_with_arena(an_instruction_is_named),
         test_with_arena(plain_loops_are_plain),
         test_with_arena(a_fused_loop_is_called_one),
         test_with_arena(nothing_placed_is_nothing_said),

@@ -22,6 +22,11 @@ static void on_done(kiln_tune *t, const kiln_message *message) {
     kiln_client_wake(t->client);
 }
 
+static void on_event(kiln_tune *t, const kiln_msg_job_event *event) {
+    kiln_display_update(&t->display, event);
+    if (event->text.size) kiln_display_say(&t->display, kiln_str_dup(t->process, event->text));
+}
+
 static void on_message(void *context, const kiln_message *message) {
     kiln_tune *t = context;
     if (!message) { /* connected again: the tracker attaches us to the job */
@@ -30,7 +35,7 @@ static void on_message(void *context, const kiln_message *message) {
         return;
     }
     if (message->type == KILN_MSG_JOB_EVENT)
-        kiln_display_update(&t->display, &message->job_event);
+        on_event(t, &message->job_event);
     else if (message->type == KILN_MSG_JOB_DONE && !t->done)
         on_done(t, message);
 }

@@ -310,6 +310,7 @@ static void run(kiln_tuner_job *job) {
     keep_time_budget(job);
     kiln_tuner_pipeline_advance(job);
     kiln_tuner_leases_advance(job);
+    kiln_tuner_tell_lonely(job);
     send_event(job);
     if (job->state != KILN_TUNER_JOB_RUNNING) return;
     job->searched = job->searched || kiln_tuner_pipeline_is_done(job);
@@ -359,8 +360,8 @@ uint64_t kiln_tuner_job_next_ns(const kiln_tuner_job *job) {
         if (trial->upload_again_ns && linked && uploads)
             next = KILN_MIN(next, trial->upload_again_ns);
     }
-    uint64_t leases = kiln_tuner_leases_next_ns(job);
-    next = KILN_MIN(next, leases);
+    uint64_t leases = kiln_tuner_leases_next_ns(job), lonely = kiln_tuner_lonely_ns(job);
+    next = KILN_MIN(next, KILN_MIN(leases, lonely));
     uint64_t end = job->searched ? kiln_tuner_job_end_ns(job) : search_end_ns(job);
     return job->tuner->now_ns < end ? KILN_MIN(next, end) : next;
 }

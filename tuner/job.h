@@ -53,6 +53,8 @@
     3u /* trials sent to one lease at a time: one runs, the others' blobs are brought */
 #define KILN_TUNER_BOARD_HUNGRY \
     2u /* a board that builds gets recipes when it has fewer: the next is built while one runs */
+#define KILN_TUNER_LONELY_NS \
+    UINT64_C(10000000000) /* without builders and boards that build: when people are told */
 #define KILN_TUNER_ATTEMPTS_MAX 3u
 #define KILN_TUNER_EVENT_NS UINT64_C(250000000) /* between progress events */
 

@@ -148,6 +148,7 @@ typedef struct kiln_tuner_job {
     uint32_t upload_failures;
     uint64_t again_ns; /* JOB_DONE or the upload of records: when to repeat; 0: not due */
     uint64_t event_ns; /* when the next JOB_EVENT may go */
+    bool told_lonely;  /* that no board builds for it */
 } kiln_tuner_job;
 
 struct kiln_tuner {
@@ -194,6 +195,9 @@ bool kiln_tuner_wants_recipes(const kiln_tuner_job *job, const kiln_tuner_lease 
 bool kiln_tuner_recipe_is_ready(const kiln_tuner_job *job, const kiln_tuner_trial *trial);
 /* Of a trial that is sent by recipe. */
 kiln_msg_recipe kiln_tuner_recipe_of(const kiln_tuner_job *job, const kiln_tuner_trial *trial);
+/* Tells the client, once, that nothing happens before a board comes that builds; and when. */
+void kiln_tuner_tell_lonely(kiln_tuner_job *job);
+uint64_t kiln_tuner_lonely_ns(const kiln_tuner_job *job);
 /* Whether the trial waits for its task's blobs to be with the tracker, so that it can go. */
 bool kiln_tuner_recipe_is_wanted(const kiln_tuner_job *job, const kiln_tuner_trial *trial);
 

@@ -3,6 +3,7 @@
 #include "rpc-server/workshop.h"
 
 #include "base/alloc.h"
+#include "base/fail.h"
 #include "compiler-core/core.h"
 #include "compiler-core/worker/builder.h"
 
@@ -46,6 +47,7 @@ static void on_built(void *context, const kiln_work_reply *reply, kiln_outcome o
     const uint64_t run = end_errand(context);
     kiln_msg_built built = {0};
     kiln_server_event event = {.built = &built, .spent_ns = reply ? reply->elapsed_ns : 0};
+    kiln_fail_pass(KILN_FAIL_WORKSHOP_BUILT);
     outcome = kiln_builders_outcome(reply, outcome);
     kiln_status st = kiln_builders_status(reply, text);
     if (!st) st = kiln_blob_store_put(shop->options.store, reply->bytes, &built.artefact.digest);
@@ -76,7 +78,8 @@ void kiln_workshop_build(kiln_workshop *shop, const kiln_server_action *action) 
                                  .target = recipe->target,
                                  .task_key = recipe->task,
                                  .trace = recipe->trace};
-    kiln_status st = read_program(shop, recipe, &scratch, &request.te);
+    kiln_status st = kiln_fail_at(KILN_FAIL_WORKSHOP_BUILD);
+    if (!st) st = read_program(shop, recipe, &scratch, &request.te);
     if (st) {
         post(shop, action->run, KILN_OUTCOME_INFRA, st, (kiln_server_event){0});
     } else {

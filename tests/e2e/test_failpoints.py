@@ -10,6 +10,7 @@ import harness
 from harness import until
 from test_durable import check_stopped, failing, stop
 from test_fleet import records
+from test_hosts import BUILDING as BUILDING_SERVER, needs_a_core_for_builders
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SERVER = "kiln-rpc-server"
@@ -24,6 +25,7 @@ TRACKER_START = ["TRACKER_LEAD", "TRACKER_SERVE"]  # nobody has dialled yet
 TRACKER = ["TRACKER_OPEN", "TRACKER_ASSIGNED", "TRACKER_REQUEST", "TRACKER_KEPT", "TRACKER_GRANT", "TRACKER_GRANTED", "TRACKER_TRIAL",
            "TRACKER_RESULT", "TRACKER_BOARD", "TRACKER_ACK", "BLOB_KEPT"]
 TRACKER_END = ["TRACKER_DONE"]
+BUILDING = ["WORKSHOP_BUILD", "WORKSHOP_BUILT", "WORKSHOP_BUILT:3"]
 CLIENT = ["CLIENT_OPENED", "CLIENT_DONE", "CLIENT_KEPT"]
 KEYS = ["TLS_HALF", "KEYS_RELOAD"]
 FILES = ["FILE_HALF", "FILE_REPLACE"]
@@ -68,7 +70,8 @@ def stop_all(world):
 def test_every_point_has_its_walk(world):
     table = re.findall(r'^X\((\w+), "([\w-]+)", (?:KILL|ERROR), "(?:before|after) ', (ROOT / "base/failpoints.def").read_text(), re.M)
     assert len(table) >= 40 and len(table) == len(re.findall(r"^X\(", (ROOT / "base/failpoints.def").read_text(), re.M))
-    walked = {"kiln-tuner": TUNER + TUNER_END, "kiln-tracker": TRACKER_START + TRACKER + TRACKER_END + KEYS, "kiln": CLIENT}
+    walked = {"kiln-tuner": TUNER + TUNER_END, "kiln-tracker": TRACKER_START + TRACKER + TRACKER_END + KEYS, "kiln": CLIENT,
+              "kiln-building-server": BUILDING}
     everywhere = {name_of(m) for moments in (*walked.values(), FILES) for m in moments}
     for name, program in table:
         where = everywhere if program == "any" else {name_of(m) for m in walked.get(program, [])}
@@ -89,6 +92,20 @@ def test_a_tuner_killed_at_every_point_loses_and_repeats_nothing(world):
     walk(world, TUNER_END, start, short)
     start()
     check_end(world, short, 4)
+    stop_all(world)
+
+
+def test_a_board_that_builds_is_killed_at_every_point_and_loses_nothing(world):
+    needs_a_core_for_builders()
+    _, address = world.tracker()
+    harness.connected(world.start("kiln-tuner", "--tracker", address, "--db", world.path("tuner.db"), "--builders", 0))
+    # Another board each time: one that goes away three times while a trial runs is put off duty.
+    start = lambda: world.board(address, name=BUILDING_SERVER, state=f"board{len(world.children)}", wait=False)
+    tune = world.tune(world.zoo("conv:C3"), address, 100000)
+    kept = walk(world, BUILDING, start)
+    failing(world, "WORKSHOP_BUILD=error", start)  # the candidate is built when it comes again
+    stop(world, tune, kept)
+    assert "infra" not in {outcome for _, _, outcome in records(world)}, records(world)
     stop_all(world)
 
 

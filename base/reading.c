@@ -30,10 +30,20 @@ static double doubt_of_samples(const kiln_samples *samples, double quartile_ns) 
     return (high_ns - low_ns) / 2 / quartile_ns;
 }
 
-static double doubt_of_process(const kiln_samples *samples) {
-    const double all = (double)(samples->count + samples->again);
-    const double busy = KILN_READING_BUSY_SPREAD * (double)samples->again / all;
-    return SIDE_95 * hypot(KILN_READING_QUIET_SPREAD, busy);
+/* The 97.5 % quantile of Student's distribution (Cornish and Fisher's expansion). */
+static double student_side(size_t freedom) {
+    const double f = (double)freedom;
+    return 1.96 + 2.372 / f + 2.823 / (f * f);
+}
+
+/* Half the interval of what differs between processes, over the figure. */
+static double doubt_of_process(const kiln_samples *samples, double least_ns) {
+    if (samples->count < 2 || !(least_ns > 0))
+        return INFINITY; /* nobody knows how far others are */
+    const double median_ns = kiln_stats_median(samples->ns, samples->count);
+    const double tries = (double)(samples->count + samples->again) / (double)samples->count;
+    const double spread = KILN_READING_PROCESS_SHARE * log(median_ns / least_ns) * tries;
+    return hypot(SIDE_95 * KILN_READING_QUIET_SPREAD, student_side(samples->count - 1) * spread);
 }
 
 kiln_reading kiln_reading_of(const kiln_samples *samples) {
@@ -52,7 +62,8 @@ kiln_reading kiln_reading_of(const kiln_samples *samples) {
     const double of_drift = KILN_READING_CORRECTION_DOUBT * fabs(taken) + fabs(seen - taken);
     reading.time_ns = raw_ns * exp(-taken);
     reading.doubt =
-        hypot(hypot(doubt_of_samples(samples, raw_ns), doubt_of_process(samples)), of_drift);
+        hypot(hypot(doubt_of_samples(samples, raw_ns), doubt_of_process(samples, reading.least_ns)),
+              of_drift);
     return reading;
 }
 

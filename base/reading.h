@@ -15,6 +15,12 @@
  * processor whose third level of cache others use as well: a product of one row (s = 0.14) follows
  * the memory part with an exponent of 0.87, convolutions of s = 0.93 and 0.85 with 0.07 and 0.14.
  *
+ * Neighbours stay for longer than a trial as well as for shorter, so that what they do to a part of
+ * its samples they may have done to all. How far processes differ is therefore taken from the trial
+ * itself: the standard deviation is KILN_READING_PROCESS_SHARE of the way from its least sample to
+ * its median, times the tries that a sample took, for where much was seen to be disturbed, much was
+ * not seen. A quiet board is sure of itself, one that others use doubts as much as they disturb it.
+ *
  * Beyond the band nobody knows what slowed the kernel down: a neighbour on the other thread of the
  * same core makes the arithmetic part 1.5 times as long, and kernels 1.25 to 1.6 times. Such
  * readings are marked, and corrected no further than to the edge of the band. */
@@ -28,11 +34,13 @@
  * readings, the same processor). */
 #define KILN_READING_ARITHMETIC_BAND 0.05
 #define KILN_READING_MEMORY_BAND 0.25
-/* What is left between processes that measure the same kernel (standard deviation of the logarithm,
- * ./dev bench aa) and samples of one process do not show: with an undisturbed board; and, times the
- * share of samples that had to be taken again, with one that others use. */
+/* What is left between processes that measure the same kernel on an undisturbed board (standard
+ * deviation of the logarithm; where code and buffers lie). */
 #define KILN_READING_QUIET_SPREAD 0.008
-#define KILN_READING_BUSY_SPREAD 0.04
+/* As above. Of pairs of identical artefacts, on processors that others used half and two thirds of
+ * the time, 2 and 6 % are further apart than that says; with 0.25 1 and 5 %, with 0.125 4 and 8 %.
+ */
+#define KILN_READING_PROCESS_SHARE 0.2
 /* Share of a correction that may be wrong: exponents above were within 0.5 of the roofline's. */
 #define KILN_READING_CORRECTION_DOUBT 0.5
 

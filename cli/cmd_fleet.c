@@ -71,7 +71,7 @@ static void print_board(const kiln_msg_answer *answer, bool json) {
         "one\n",
         KILN_STR_ARG(b->target), (unsigned long long)b->trials, (unsigned long long)b->ok,
         (unsigned long long)b->faults, b->fault_run);
-    printf("  noise %.2f %% of a median, drift %.3f, %.1f degrees, %.2f GHz\n", 100 * b->noise,
+    printf("  times are known to %.2f %%, drift %.3f, %.1f degrees, %.2f GHz\n", 100 * b->noise,
            b->drift, (double)b->env.temperature_mc / 1e3, (double)b->env.frequency_khz / 1e6);
     print_history(b);
 }

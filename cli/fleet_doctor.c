@@ -2,9 +2,8 @@
 
 #include <stdarg.h>
 
-/* Half the spread of samples over their median: above it trials take many samples to be told apart.
- */
-#define NOISE_HIGH 0.02
+/* Half the interval of a trial's figure, over it: kernels that are closer are not told apart. */
+#define NOISE_HIGH 0.04
 #define DRIFT_HIGH 1.05
 #define HOT_MC 80000u
 #define SILENT_MS 7000u
@@ -69,8 +68,7 @@ static void look_at_times(patient *p) {
     if (b->env.temperature_mc > HOT_MC)
         say(p, "note", "%.0f degrees: it will slow down", (double)b->env.temperature_mc / 1e3);
     if (b->noise > NOISE_HIGH)
-        say(p, "note", "samples spread by %.1f %% of a median: what else runs there?",
-            100 * b->noise);
+        say(p, "note", "times are known to %.1f %%: what else runs there?", 100 * b->noise);
     if (b->drift > DRIFT_HIGH)
         say(p, "note", "it is %.0f %% slower than usual", 100 * (b->drift - 1));
 }

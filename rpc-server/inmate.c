@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/manifest.h"
 #include "deploy/runtime/peak.h"
 #include "deploy/runtime/region.h"
@@ -35,6 +36,8 @@ typedef struct inmate {
     kiln_guest *guest; /* a module, in place of kernels */
     kiln_inmate_note note;
     kiln_sandbox sandbox;
+    bool knows_absence; /* of the measuring thread from its core; with others, it may wait for them
+                         */
     kiln_pacer pacer;
     kiln_region pace_data;
     kiln_timing_turn turn[KILN_INMATE_KERNELS_MAX];
@@ -144,9 +147,15 @@ static kiln_status load(inmate *self, kiln_arena *arena) {
 }
 
 /* Source of times for timing.h. What went wrong ends the process here, so it never fails. */
-static void run_timed(void *context, uint32_t runs, uint64_t *out_ns) {
+static kiln_timing_spent run_timed(void *context, uint32_t runs) {
     kernel *k = context;
-    expect_ok(k->inmate, k->vtable->run(k->program, runs, out_ns));
+    kiln_timing_spent spent = {0};
+    const uint64_t begin_ns = kiln_clock_precise_ns(), worked_ns = kiln_clock_thread_ns();
+    expect_ok(k->inmate, k->vtable->run(k->program, runs, &spent.elapsed_ns));
+    const uint64_t worked = kiln_clock_thread_ns() - worked_ns;
+    const uint64_t passed = kiln_clock_precise_ns() - begin_ns;
+    if (k->inmate->knows_absence && passed > worked) spent.away_ns = passed - worked;
+    return spent;
 }
 
 static kiln_pace take_pace(void *context) {
@@ -162,6 +171,7 @@ KILN_NORETURN static void measure(inmate *self) {
     const kiln_inmate_order *order = &self->order;
     const uint64_t overhead_ns = kiln_timing_overhead_ns();
     kiln_timing_turn *turn = self->turn;
+    self->knows_absence = order->core_count == 1 && kiln_timing_knows_absence();
     const kiln_timing_pace pace = {take_pace, self, order->usual};
     for (uint32_t i = 0; i < order->kernel_count; i++) {
         kernel *k = &self->kernel[i];

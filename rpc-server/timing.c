@@ -15,6 +15,22 @@ uint64_t kiln_timing_overhead_ns(void) {
     return KILN_MAX(least, 1);
 }
 
+/* A clock that is read from the processor's steps at every look; one that ticks does so every few
+ * milliseconds. */
+#define CLOCK_LOOKS 1000u
+#define CLOCK_STEPS 20u
+
+bool kiln_timing_knows_absence(void) {
+    uint64_t last_ns = kiln_clock_thread_ns();
+    uint32_t steps = 0;
+    for (uint32_t look = 0; look < CLOCK_LOOKS && steps < CLOCK_STEPS; look++) {
+        const uint64_t now_ns = kiln_clock_thread_ns();
+        steps += now_ns != last_ns;
+        last_ns = now_ns;
+    }
+    return steps == CLOCK_STEPS;
+}
+
 /* Runs that make a sample long enough, from the time of one. */
 static uint32_t runs_for(const kiln_timing_source *source, const kiln_msg_policy *policy,
                          double run_ns) {
@@ -32,8 +48,7 @@ uint32_t kiln_timing_warm_up(const kiln_timing_source *source, const kiln_msg_po
     uint32_t runs = KILN_MAX(runs_for(source, policy, before) / 4, 1);
     uint64_t spent = first_ns;
     while (spent < KILN_TIMING_WARM_NS) {
-        uint64_t elapsed = 0;
-        source->run(source->context, runs, &elapsed);
+        const uint64_t elapsed = source->run(source->context, runs).elapsed_ns;
         spent += KILN_MAX(elapsed, 1);
         double now = (double)elapsed / runs;
         bool steady = now > 0 && before < now * 1.05 && before > now * 0.95;
@@ -81,6 +96,7 @@ typedef struct sampling {
 typedef struct try {
     uint64_t elapsed_ns;
     kiln_drift_ratio drift; /* of the readings before and after, in the middle */
+    double slowed;          /* grows with what was seen to slow it */
     bool disturbed;
 }
 try;
@@ -94,25 +110,33 @@ static bool is_slow(const kiln_drift_ratio *drift) {
            drift->memory > 1 + KILN_READING_MEMORY_BAND;
 }
 
+/* Below 1. */
+static double away_share(const kiln_timing_spent *spent) {
+    return (double)spent->away_ns / (double)(KILN_MAX(spent->elapsed_ns, spent->away_ns) + 1);
+}
+
 /* Who comes to the core stays for some milliseconds: either reading shows it. The memory part
  * varies by itself, so there the middle of both decides. */
 static try take_try(sampling *s, const kiln_timing_turn *turn) {
-    try one = {0};
-    turn->source.run(turn->source.context, turn->runs, &one.elapsed_ns);
+    const kiln_timing_spent spent = turn->source.run(turn->source.context, turn->runs);
+    try one = {.elapsed_ns = spent.elapsed_ns};
     const kiln_pace before = s->before, after = read_pace(s->pace);
     const kiln_pace middle = {(before.arithmetic_ns + after.arithmetic_ns) / 2,
                               (before.memory_ns + after.memory_ns) / 2};
     const kiln_pace worse = {KILN_MAX(before.arithmetic_ns, after.arithmetic_ns), middle.memory_ns};
     const kiln_drift_ratio worst = kiln_drift_ratio_of(&worse, &s->pace->usual);
     one.drift = kiln_drift_ratio_of(&middle, &s->pace->usual);
-    one.disturbed = is_slow(&worst);
+    const double there = 1 - away_share(&spent);
+    one.slowed = (1 + one.drift.arithmetic) / there;
+    one.drift.arithmetic /= there; /* its absence slowed all that was to be done */
+    one.disturbed = is_slow(&worst) || there < 1 - KILN_TIMING_AWAY;
     s->before = after;
     return one;
 }
 
 static bool is_better(const try *a, const try *b) {
     if (a->disturbed != b->disturbed) return b->disturbed;
-    return a->drift.arithmetic < b->drift.arithmetic;
+    return a->slowed < b->slowed;
 }
 
 static void take_sample(sampling *s, kiln_timing_turn *turn) {

@@ -16,16 +16,24 @@
 /* A kernel is raced out when so many first samples are all slower than the bound. Three: one burst
  * of somebody else's work spoils two samples in a row more often than three. */
 #define KILN_TIMING_RACE_SAMPLES 3u
-/* Work beyond the policy's, in multiples of its total_ns, that is spent on taking samples again
- * which the board did not stay as fast as usual for. */
+/* Work beyond the policy's, in multiples of its total_ns, that is spent on taking disturbed samples
+ * again. */
 #define KILN_TIMING_PATIENCE 2u
 #define KILN_TIMING_PATIENCE_MAX_NS UINT64_C(1000000000) /* of a total_ns */
+/* Share of a sample that others may have had its core for. Clock ticks take 0.003; who takes its
+ * turn takes a tenth or more, and leaves caches cold. */
+#define KILN_TIMING_AWAY 0.01
 /* Warm-up ends here even when the times still drift: a kernel that takes longer is warm after its
  * first call. */
 #define KILN_TIMING_WARM_NS UINT64_C(10000000)
 
-/* Runs the kernel `runs` times back to back; *out_ns is what that took. */
-typedef void (*kiln_timing_run)(void *context, uint32_t runs, uint64_t *out_ns);
+typedef struct kiln_timing_spent {
+    uint64_t elapsed_ns;
+    uint64_t away_ns; /* of these others had the core, as far as that is known */
+} kiln_timing_spent;
+
+/* Runs the kernel `runs` times back to back. */
+typedef kiln_timing_spent (*kiln_timing_run)(void *context, uint32_t runs);
 
 typedef struct kiln_timing_source {
     kiln_timing_run run;
@@ -35,9 +43,10 @@ typedef struct kiln_timing_source {
 
 /* How fast the board is: read before and after every sample. */
 typedef struct kiln_timing_pace {
-    kiln_pace (*take)(void *context); /* NULL: it is not read, and no sample is taken again */
+    kiln_pace (*take)(
+        void *context); /* NULL: it is not read, and no sample is taken again for it */
     void *context;
-    kiln_pace usual; /* zeros: unknown, and no sample is taken again */
+    kiln_pace usual; /* zeros: unknown, and no sample is taken again for it */
 } kiln_timing_pace;
 
 typedef struct kiln_timing {
@@ -51,6 +60,9 @@ typedef struct kiln_timing {
 
 /* The smallest time that two readings of the measuring clock in a row show, at least 1. */
 uint64_t kiln_timing_overhead_ns(void);
+
+/* Whether the clock of the thread's own time steps finely enough to tell who had its core. */
+bool kiln_timing_knows_absence(void);
 
 /* Runs until two times in a row differ by less than 5 %, or KILN_TIMING_WARM_NS are spent. Returns
  * how many runs a sample needs, by the last time. `first_ns`: time of one run that was made
@@ -69,11 +81,11 @@ typedef struct kiln_timing_turn {
 
 /* Takes samples as `policy` says, of all kernels in turns, forwards and backwards alternately,
  * until none of them needs more: they all get as many samples as each other, and the n-th of each
- * were taken at about the same time. A sample that `pace` was out of band for is taken again, at
- * once, until it is not or patience is at an end; of several tries the one with the least drift
- * stays. What is left of disturbed ones goes, of all kernels, when enough others remain. A single
- * kernel is raced out when its first samples all take longer per run than `race_ns` (0: never),
- * with allowance for drift. */
+ * were taken at about the same time. A sample that `pace` was out of band for, or that others took
+ * the core from, is taken again, at once, until it is not or patience is at an end; of several
+ * tries the one that was slowed least stays. What is left of disturbed ones goes, of all kernels,
+ * when enough others remain. A single kernel is raced out when its first samples all take longer
+ * per run than `race_ns` (0: never), with allowance for drift. */
 void kiln_timing_sample(kiln_timing_turn *turn, uint32_t count, const kiln_timing_pace *pace,
                         const kiln_msg_policy *policy, double race_ns);
 /* Whether the first samples say that the kernel is slower than `race_ns` per run. */

@@ -1,14 +1,16 @@
 /* Boards on duty and off it: orders of people, and quarantine of boards that fail again and again.
  * Both are kept on disk. */
+#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
+#include "base/reading.h"
 #include "tracker/state.h"
 
-#define LATELY 0.1       /* weight of the newest trial in a board's noise */
-#define NOISE_SAMPLES 64 /* looked at, per trial */
+#define LATELY 0.1        /* weight of the newest trial in a board's noise */
+#define NOISE_SAMPLES 64u /* looked at, per trial; fewer than the next are not */
+#define NOISE_SAMPLES_MIN 4u
 
 /* ---- On disk ---- */
 
@@ -112,25 +114,20 @@ void kiln_tracker_duties_tick(kiln_tracker *t) {
 
 /* ---- What results say about their board ---- */
 
-static int compare_samples(const void *a, const void *b) {
-    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-    return (left > right) - (left < right);
-}
-
-/* Half the distance between the quartiles over the median; negative when there are too few samples.
- */
-static double noise_of(const kiln_u64s *samples) {
-    uint64_t sorted[NOISE_SAMPLES];
-    uint32_t count = KILN_MIN(samples->count, (uint32_t)NOISE_SAMPLES);
-    if (count < 4) return -1;
-    memcpy(sorted, samples->item, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, compare_samples);
-    uint64_t median = sorted[count / 2];
-    return median ? (double)(sorted[count * 3 / 4] - sorted[count / 4]) / 2 / (double)median : -1;
+/* How far the figure of its samples can be trusted; negative when there are too few. */
+static double noise_of(const kiln_msg_trial_result *result) {
+    double ns[NOISE_SAMPLES];
+    const kiln_samples samples = {.ns = ns,
+                                  .count = KILN_MIN(result->samples_ns.count, NOISE_SAMPLES),
+                                  .again = result->again};
+    if (samples.count < NOISE_SAMPLES_MIN) return -1;
+    for (uint32_t i = 0; i < samples.count; i++) ns[i] = (double)result->samples_ns.item[i];
+    const double doubt = kiln_reading_of(&samples).doubt;
+    return isfinite(doubt) ? doubt : -1;
 }
 
 static void learn_noise(kiln_tracker_board *board, const kiln_msg_trial_result *result) {
-    double noise = noise_of(&result->samples_ns);
+    double noise = noise_of(result);
     if (noise >= 0) board->noise += board->ok > 1 ? LATELY * (noise - board->noise) : noise;
     if (result->drift > 0) board->drift = result->drift;
 }

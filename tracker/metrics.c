@@ -79,7 +79,7 @@ static void print_label(kiln_strbuf *out, const char *name, kiln_str value) {
     X(busy_slots, "gauge", "slots that are leased", b->busy)                                   \
     X(results_total, "counter", "results it ever gave", b->results)                            \
     X(faults_total, "counter", "results blamed on it, and losses under trials", b->faults)     \
-    X(noise_ratio, "gauge", "spread of a trial's samples over their median, lately", b->noise) \
+    X(noise_ratio, "gauge", "half the interval of a trial's figure over it, lately", b->noise) \
     X(drift_ratio, "gauge", "its reference kernel's time over the usual one", b->drift)        \
     X(temperature_celsius, "gauge", "last reading", (double)b->env.temperature_mc / 1e3)       \
     X(silence_seconds, "gauge", "since it was heard",                                          \

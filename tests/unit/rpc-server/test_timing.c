@@ -16,7 +16,7 @@ typedef struct machine {
     kiln_rand rand;
 } machine;
 
-static void run(void *context, uint32_t runs, uint64_t *out_ns) {
+static kiln_timing_spent run(void *context, uint32_t runs) {
     machine *m = context;
     double one = m->base_ns * (1 + m->noise * kiln_rand_unit(&m->rand));
     for (uint32_t i = 0; i < 60 && m->drift > 0; i++) {
@@ -26,8 +26,9 @@ static void run(void *context, uint32_t runs, uint64_t *out_ns) {
     }
     m->calls++;
     m->runs += runs;
-    *out_ns = (uint64_t)(one * runs);
-    m->total_ns += *out_ns;
+    const uint64_t elapsed_ns = (uint64_t)(one * runs);
+    m->total_ns += elapsed_ns;
+    return (kiln_timing_spent){elapsed_ns, 0};
 }
 
 static const kiln_msg_policy search_policy = {.samples_min = 5,
@@ -43,8 +44,7 @@ static kiln_timing measure(machine *m, const kiln_msg_policy *policy, uint64_t o
     kiln_rand_init(&m->rand, 7);
     kiln_timing_source source = {run, m, overhead_ns};
     kiln_timing timing;
-    uint64_t first_ns = 0;
-    run(m, 1, &first_ns);
+    const uint64_t first_ns = run(m, 1).elapsed_ns;
     kiln_timing_turn turn = {.source = source,
                              .runs = kiln_timing_warm_up(&source, policy, first_ns),
                              .timing = &timing};
@@ -166,6 +166,7 @@ static void kernels_in_turns_get_as_many_samples_as_each_other(void **state) {
  * `busy`: then, for BURST_NS, `slowed` times. */
 typedef struct board {
     double slower, slowed, busy;
+    double taken; /* share of measurements in which another takes its turn on the core */
     double kernel_ns;
     uint64_t now_ns;
     kiln_rand rand;
@@ -173,6 +174,7 @@ typedef struct board {
 } board;
 
 #define BURST_NS 4e6
+#define TURN_NS 700000u
 
 static double speed_of(board *b) {
     if (b->busy <= 0) return b->slower;
@@ -190,11 +192,14 @@ static uint64_t pass(board *b, double ns) {
     return (uint64_t)spent;
 }
 
-static void run_on(void *context, uint32_t runs, uint64_t *out_ns) {
+static kiln_timing_spent run_on(void *context, uint32_t runs) {
     board *b = context;
-    *out_ns = 0;
+    kiln_timing_spent spent = {0};
     for (uint32_t i = 0; i < runs; i++)
-        *out_ns += pass(b, b->kernel_ns * (1 + 0.004 * kiln_rand_unit(&b->rand)));
+        spent.elapsed_ns += pass(b, b->kernel_ns * (1 + 0.004 * kiln_rand_unit(&b->rand)));
+    if (b->taken > 0 && kiln_rand_unit(&b->rand) < b->taken) spent.away_ns = TURN_NS;
+    spent.elapsed_ns += spent.away_ns;
+    return spent;
 }
 
 static kiln_pace take_on(void *context) {
@@ -259,6 +264,30 @@ static void samples_beside_a_neighbour_are_taken_again(void **state) {
     }
 }
 
+/* What the reference kernel around them does not show. */
+static void samples_that_others_took_the_core_from_are_taken_again(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        board b = {.slower = 1, .taken = 0.5, .kernel_ns = 1e6};
+        kiln_rand_init(&b.rand, seed);
+        const kiln_timing timing = measure_on(&b, 0);
+        assert_int_equal(timing.sample_count, 5);
+        for (uint32_t i = 0; i < timing.sample_count; i++)
+            assert_in_range(timing.sample_ns[i], 1000000, 1010000);
+        assert_true(timing.drift.arithmetic == 1 && timing.drift.memory == 1);
+    }
+}
+
+static void a_core_that_is_always_shared_is_marked_and_patience_ends(void **state) {
+    (void)state;
+    board b = {.slower = 1, .taken = 1, .kernel_ns = 1e6};
+    const kiln_timing timing = measure_on(&b, 0);
+    assert_int_equal(timing.sample_count, 5);
+    assert_true(timing.again_count > 50);
+    assert_true(b.now_ns < (KILN_TIMING_PATIENCE + 1) * search_policy.total_ns + 20000000);
+    assert_true(kiln_reading_is_out(&timing.drift));
+}
+
 static void a_board_that_stays_slow_is_marked_and_patience_ends(void **state) {
     (void)state;
     board b = {.slower = 1.4, .kernel_ns = 1e6};
@@ -314,6 +343,8 @@ int main(void) {
         cmocka_unit_test(a_quiet_board_costs_nothing),
         cmocka_unit_test(slow_drift_in_band_is_corrected_to_one_percent),
         cmocka_unit_test(samples_beside_a_neighbour_are_taken_again),
+        cmocka_unit_test(samples_that_others_took_the_core_from_are_taken_again),
+        cmocka_unit_test(a_core_that_is_always_shared_is_marked_and_patience_ends),
         cmocka_unit_test(a_board_that_stays_slow_is_marked_and_patience_ends),
         cmocka_unit_test(a_sick_board_makes_no_loser),
         cmocka_unit_test(rounds_stay_whole_when_disturbed_ones_go),

@@ -1,3 +1,4 @@
+#include "base/reading.h"
 #include "tests/unit/tracker/fleet.h"
 
 #define ADMIN 33u
@@ -256,7 +257,8 @@ static void a_row_tells_a_boards_history_and_noise(void **state) {
     const kiln_msg_board_row *row = &fleet_take(f, 30, KILN_MSG_ANSWER)->answer.boards.item[0];
     assert_int_equal(row->trials, 1);
     assert_int_equal(row->ok, 1);
-    assert_true(row->noise > 0.04 && row->noise < 0.11);
+    const double ns[] = {100, 110, 90, 100, 100, 120, 80, 100};
+    assert_true(row->noise == kiln_reading_of(&(kiln_samples){.ns = ns, .count = 8}).doubt);
     assert_true(row->drift == 1.25);
     assert_int_equal(row->held_ms, 2000);
     assert_true(row->eta_ms > 0);

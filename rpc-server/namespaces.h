@@ -14,8 +14,9 @@ bool kiln_namespace_user(void);
 bool kiln_namespace_network(void);
 /* An empty file system of `size_bytes` for `owner`, as root folder and working folder. */
 bool kiln_namespace_files(uint64_t size_bytes, uid_t owner);
-/* Goes on in a new process, the first of its namespace: when it ends, the kernel ends all others in
- * it. `*out_guard`: in the process that stays behind, its child's number; in the new one 0. */
+/* Goes on in a new process, the first of its namespace, unless it is that already: when it ends,
+ * the kernel ends all others in it. `*out_guard`: in the process that stays behind, its child's
+ * number; in the one that goes on 0. */
 bool kiln_namespace_processes(pid_t *out_guard);
 /* Gives up every right over them again. */
 void kiln_namespace_leave_rights(void);

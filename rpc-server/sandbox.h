@@ -37,8 +37,8 @@ void kiln_sandbox_missing(uint32_t fences, kiln_strbuf *out);
 
 /* Leaves root for an unprivileged user without groups, and the machine's processes, network and
  * files for empty ones; ends with the parent, dumps no core, writes no file. The caller goes on in
- * another process where process namespaces are allowed: the first one stays behind to tell the
- * parent how it ended. Ends the process when something is refused that a platform cannot lack. */
+ * another process where process namespaces are allowed, unless it is the first of one already: the
+ * one that it was stays behind to tell the parent how it ended. Ends the process when something is refused that a platform cannot lack. */
 void kiln_sandbox_confine(kiln_sandbox *out_sandbox);
 
 /* Freezes the address space at its size, bounds the processor time, closes every descriptor but the

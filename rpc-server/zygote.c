@@ -124,11 +124,12 @@ static uint32_t receive_request(int fd[CHILD_FDS_MAX]) {
     return (uint32_t)(bytes / sizeof *fd);
 }
 
-/* As fork() does, but as a child of our caller, and in that control group from its beginning. The C
+/* As fork() does, but as a child of our caller, in that control group from its beginning, and as
+ * the first process of a namespace where we may make one: then none is needed to guard it. The C
  * library keeps the number of its thread where the kernel was told, and finds the new one there. */
 static pid_t copy_self(int cgroup_fd) {
     uint64_t thread = 0;
-    struct clone_args args = {.flags = CLONE_PARENT};
+    struct clone_args args = {.flags = CLONE_PARENT | (geteuid() == 0 ? CLONE_NEWPID : 0)};
     if (prctl(PR_GET_TID_ADDRESS, &thread) == 0 && thread) {
         args.flags |= CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID;
         args.child_tid = thread;
@@ -137,7 +138,12 @@ static pid_t copy_self(int cgroup_fd) {
         args.flags |= CLONE_INTO_CGROUP;
         args.cgroup = (uint64_t)cgroup_fd;
     }
-    return (pid_t)syscall(SYS_clone3, &args, sizeof args);
+    pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof args);
+    if (pid < 0 && errno == EPERM && args.flags & CLONE_NEWPID) {
+        args.flags &= ~(uint64_t)CLONE_NEWPID;
+        pid = (pid_t)syscall(SYS_clone3, &args, sizeof args);
+    }
+    return pid;
 }
 
 static void take_socket(const int *fd, uint32_t fd_count) {

@@ -170,7 +170,8 @@ typedef struct kiln_db_filter {
     kiln_str layout_in, layout_out;
     bool by_layout; /* match layout_in and layout_out even when they are empty */
     kiln_db_order order;
-    uint32_t limit; /* 0: all */
+    uint32_t limit;         /* 0: all */
+    int64_t before_wall_ns; /* as if nothing had been stored from then on; 0: all */
 } kiln_db_filter;
 
 /* Records that match, rows and their views in `arena`; count 0 is no error. */

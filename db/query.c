@@ -28,7 +28,12 @@ static void add_condition(kiln_strbuf *sql, const char *row, condition_list *con
     kiln_strbuf_printf(sql, " AND %s.\"%s\" = $%u", row, column, conditions->count);
 }
 
-static void append_may_be_best(const char *row, kiln_strbuf *sql) {
+static void append_before(const char *row, int64_t before_wall_ns, kiln_strbuf *sql) {
+    if (before_wall_ns)
+        kiln_strbuf_printf(sql, " AND %s.stored_wall_ns < %lld", row, (long long)before_wall_ns);
+}
+
+static void append_may_be_best(const char *row, int64_t before_wall_ns, kiln_strbuf *sql) {
     /* The first three terms are those of the index record_best. */
     kiln_strbuf_printf(sql, " AND %s.outcome = 'ok' AND %s.checked = 1 AND %s.raced = 0", row, row,
                        row);
@@ -37,6 +42,7 @@ static void append_may_be_best(const char *row, kiln_strbuf *sql) {
     static const char *const same[] = {"task_key", "target", "codegen_version", "trace_hash"};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(same); i++)
         kiln_strbuf_printf(sql, " AND later.%s = %s.%s", same[i], row, same[i]);
+    append_before("later", before_wall_ns, sql);
     kiln_strbuf_printf(sql, " AND (%s.final = 0 OR later.rowid > %s.rowid))", row, row);
 }
 
@@ -46,7 +52,8 @@ static void append_where(const kiln_db_filter *filter, const char *row, bool may
                          kiln_strbuf *sql, condition_list *conditions) {
     conditions->count = 0;
     kiln_strbuf_text(sql, " WHERE 1 = 1");
-    if (may_be_best) append_may_be_best(row, sql);
+    if (may_be_best) append_may_be_best(row, filter->before_wall_ns, sql);
+    append_before(row, filter->before_wall_ns, sql);
     const struct {
         const char *column;
         kiln_str value;

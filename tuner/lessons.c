@@ -55,6 +55,13 @@ static kiln_db_filter filter_of(const kiln_shell_job *job) {
                             .codegen_version = kiln_str_from(kiln_codegen_version())};
 }
 
+/* Of others what they stored before the job began: a restart must find the same. */
+static kiln_db_filter filter_of_others(const kiln_shell_job *job) {
+    kiln_db_filter filter = filter_of(job);
+    filter.before_wall_ns = (int64_t)job->opened_wall_ns;
+    return filter;
+}
+
 static bool may_be_best(const kiln_db_record *record) {
     return kiln_str_is(record->outcome, "ok") && record->checked && !record->raced;
 }
@@ -94,7 +101,7 @@ static kiln_status find_own(kiln_shell_job *job, uint32_t index, kiln_map *known
 /* The target most akin to the job's of those on which the task ran; *out_kin NULL: none. */
 static kiln_status find_kin(kiln_shell_job *job, kiln_str key, kiln_str *out_text,
                             const kiln_target **out_kin) {
-    kiln_db_filter filter = filter_of(job);
+    kiln_db_filter filter = filter_of_others(job);
     kiln_db_record *best = NULL;
     uint32_t count = 0, most = 0;
     filter.task_key = key;
@@ -114,8 +121,7 @@ static kiln_status find_kin(kiln_shell_job *job, kiln_str key, kiln_str *out_tex
     return st;
 }
 
-/* At most `limit` of the task's records on `kin`, as lessons. Only those from before the job began:
- * a restart must find the same. */
+/* At most `limit` of the task's records on `kin`, as lessons. */
 static kiln_status find_of_kin(kiln_shell_job *job, uint32_t task, kiln_db_filter filter,
                                const kiln_target *kin) {
     kiln_db_record *record = NULL;
@@ -125,8 +131,7 @@ static kiln_status find_of_kin(kiln_shell_job *job, uint32_t task, kiln_db_filte
         kiln_arena_printf(&job->arena, "%.*s %.*s", KILN_STR_ARG(key), KILN_STR_ARG(filter.target));
     kiln_status st = kiln_db_records(job->shell->db, &filter, &job->arena, &record, &count);
     for (uint32_t i = 0; !st && i < count; i++) {
-        if (!teaches(&record[i]) || (uint64_t)record[i].stored_wall_ns >= job->opened_wall_ns)
-            continue;
+        if (!teaches(&record[i])) continue;
         kiln_lesson lesson = lesson_of(task, &record[i]);
         lesson.key = kiln_str_from(group);
         lesson.target = kin;
@@ -137,7 +142,7 @@ static kiln_status find_of_kin(kiln_shell_job *job, uint32_t task, kiln_db_filte
 }
 
 static kiln_status find_elsewhere(kiln_shell_job *job, uint32_t task) {
-    kiln_db_filter filter = filter_of(job);
+    kiln_db_filter filter = filter_of_others(job);
     const kiln_target *kin = NULL;
     kiln_status st = find_kin(job, job->task[task].key, &filter.target, &kin);
     if (st || !kin) return st;
@@ -158,9 +163,9 @@ static bool is_own(const kiln_shell_job *job, kiln_str key) {
     return false;
 }
 
-/* Records of other tasks. Only those from before the job began: a restart must find the same. */
+/* Records of other tasks. */
 static kiln_status find_others(kiln_shell_job *job) {
-    kiln_db_filter filter = filter_of(job);
+    kiln_db_filter filter = filter_of_others(job);
     kiln_db_record *record = NULL;
     kiln_map text_of; /* task key -> kiln_str * of its program */
     uint32_t count = 0;
@@ -170,9 +175,7 @@ static kiln_status find_others(kiln_shell_job *job) {
     kiln_status st = kiln_db_records(job->shell->db, &filter, &job->arena, &record, &count);
     for (uint32_t i = 0; !st && i < count; i++) {
         uint64_t text = 0;
-        if (is_own(job, record[i].task_key) || !teaches(&record[i]) ||
-            (uint64_t)record[i].stored_wall_ns >= job->opened_wall_ns)
-            continue;
+        if (is_own(job, record[i].task_key) || !teaches(&record[i])) continue;
         if (!kiln_map_find(&text_of, record[i].task_key, &text)) {
             kiln_db_task *row = KILN_ARENA_NEW(&job->arena, kiln_db_task);
             bool found = false;

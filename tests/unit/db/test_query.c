@@ -235,6 +235,33 @@ static void a_final_that_its_default_beats_is_not_best(void **state) {
     assert_int_equal(stat->final_count, 2);
 }
 
+/* Nor does a final that came later take its trace's place. */
+static void what_was_stored_later_can_be_left_out(void **state) {
+    fixture *f = *state;
+    static const struct {
+        const char *trace;
+        double sample_ns;
+        bool final;
+    } row[] = {{"a", 300, false}, {"b", 200, false}, {"c", 100, false}, {"b", 250, true}};
+    for (unsigned i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        kiln_db_record record = record_of(i + 1, row[i].sample_ns);
+        record.trace_hash = kiln_str_from(row[i].trace);
+        record.final = row[i].final;
+        record.gain_low = row[i].final ? 1.1 : 0;
+        record.stored_wall_ns = 10 + i;
+        expect_ok(kiln_db_put_record(f->db, &record));
+    }
+    kiln_db_filter filter = {.order = KILN_DB_FASTEST};
+    assert_string_equal(found_by(f, &filter), "r4 r3 r1 ");
+    filter.before_wall_ns = 12;
+    assert_string_equal(found_by(f, &filter), "r2 r1 ");
+    filter.before_wall_ns = 13;
+    assert_string_equal(found_by(f, &filter), "r3 r2 r1 ");
+    filter.order = KILN_DB_NEWEST;
+    filter.before_wall_ns = 11;
+    assert_string_equal(found_by(f, &filter), "r1 ");
+}
+
 static void stats_count_outcomes_per_task_and_target(void **state) {
     fixture *f = *state;
     put_record(f->db, 1, 500);
@@ -340,6 +367,7 @@ int main(int argc, char **argv) {
         TEST(a_raced_out_record_is_never_best),
         TEST(finals_come_before_what_was_measured_alone),
         TEST(a_final_that_its_default_beats_is_not_best),
+        TEST(what_was_stored_later_can_be_left_out),
         TEST(stats_count_outcomes_per_task_and_target),
         TEST(rows_of_one_database_can_be_put_into_another),
         TEST(sql_reads_and_prints_every_type),

@@ -15,6 +15,8 @@
 static const char *program_name = "kiln";
 static kiln_log_level threshold = KILN_LOG_WARN;
 static bool as_json;
+static void (*the_tap)(void *context, kiln_str line);
+static void *tap_context;
 
 void kiln_log_init(const char *program, kiln_log_level level) {
     program_name = program;
@@ -22,6 +24,11 @@ void kiln_log_init(const char *program, kiln_log_level level) {
 }
 
 void kiln_log_as_json(void) { as_json = true; }
+
+void kiln_log_tap(void (*tap)(void *context, kiln_str line), void *context) {
+    the_tap = tap;
+    tap_context = context;
+}
 
 /* A line in the making, on the stack: logging needs no memory. What does not fit is cut off. */
 typedef struct line {
@@ -87,6 +94,7 @@ static void end(line *l) {
     for (size_t i = 0; i < l->size; i++)
         if (l->text[i] == '\n') l->text[i] = ' '; /* peers' text must not forge lines */
     if (as_json) l->text[l->size++] = '}';
+    if (the_tap) the_tap(tap_context, (kiln_str){l->text, l->size});
     l->text[l->size++] = '\n';
     ssize_t ignored = write(STDERR_FILENO, l->text, l->size);
     (void)ignored; /* a closed stderr must not stop a daemon */

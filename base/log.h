@@ -20,6 +20,9 @@ void kiln_log_init(const char *program, kiln_log_level level);
 /* From here on each line is {"level":...,"time":...,"program":...,"message":...} and fields. */
 void kiln_log_as_json(void);
 void kiln_log(kiln_log_level level, const char *format, ...) KILN_PRINTF(2, 3);
+/* Gives each line that is written, without its end, to `tap` as well; on the thread that writes it,
+ * which may be any. NULL ends that. Called while no other thread logs. */
+void kiln_log_tap(void (*tap)(void *context, kiln_str line), void *context);
 
 /* What a line is about: job, trial, board, lease, ... A field without a value is left out. */
 typedef struct kiln_log_field {

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "cli/fleet_ask.h"
 #include "cli/fleet_doctor.h"
 #include "cli/tracker_call.h"
 
@@ -80,23 +81,33 @@ static kiln_status fleet_list(kiln_tracker_call *c) {
     return kiln_tracker_ask_pages(c, KILN_TOPIC_FLEET, print_boards);
 }
 
-static void print_advice(const kiln_msg_answer *answer, bool json) {
-    for (uint32_t i = 0; i < answer->boards.count; i++) {
-        const kiln_msg_board_row *board = &answer->boards.item[i];
-        kiln_strbuf advice = {0};
-        uint32_t count = kiln_fleet_diagnose(board, &advice);
-        if (json)
-            kiln_json_line(json_pack("{s:s, s:o, s:i, s:s}", "event", "doctor", "board",
-                                     kiln_json_str(board->key), "findings", (int)count, "text",
-                                     advice.data));
-        else
-            fputs(advice.data, stdout);
-        kiln_strbuf_deinit(&advice);
-    }
+static void print_advice(const kiln_msg_board_row *board, const kiln_msg_probe_row *probe,
+                         bool json) {
+    kiln_strbuf advice = {0};
+    uint32_t count = kiln_fleet_diagnose(board, probe, &advice);
+    if (json)
+        kiln_json_line(json_pack("{s:s, s:o, s:i, s:s}", "event", "doctor", "board",
+                                 kiln_json_str(board->key), "findings", (int)count, "text",
+                                 advice.data));
+    else
+        fputs(advice.data, stdout);
+    kiln_strbuf_deinit(&advice);
 }
 
+/* What the tracker knows of it, and how it answers. */
 static kiln_status fleet_doctor(kiln_tracker_call *c) {
-    return kiln_tracker_ask_pages(c, KILN_TOPIC_BOARD, print_advice);
+    kiln_message question = {.type = KILN_MSG_QUERY,
+                             .query = {KILN_TOPIC_BOARD, kiln_str_from(c->id), 0}};
+    kiln_message answer = {0};
+    kiln_msg_probe_row row = {0};
+    bool asked = false;
+    kiln_status st = kiln_client_ask(c->client, &question, c->process, &answer);
+    if (!st && answer.type != KILN_MSG_ANSWER)
+        st = KILN_ERROR(DATA_LOSS, "the tracker answered %s", kiln_message_name(answer.type));
+    if (!st) st = kiln_fleet_probe_one(c, &row, &asked);
+    for (uint32_t i = 0; !st && i < answer.answer.boards.count; i++)
+        print_advice(&answer.answer.boards.item[i], asked ? &row : NULL, c->json);
+    return st;
 }
 
 static kiln_status fleet_show(kiln_tracker_call *c) {
@@ -122,17 +133,10 @@ static kiln_status fleet_watch(kiln_tracker_call *c) {
     return st;
 }
 
-/* One round trip to the tracker. */
+/* A board, where one is named, or all. */
 static kiln_status fleet_ping(kiln_tracker_call *c) {
-    uint64_t start_ns = kiln_clock_ns();
-    kiln_status st = kiln_tracker_ask_pages(c, KILN_TOPIC_FLEET, kiln_print_nothing);
-    double ms = (double)(kiln_clock_ns() - start_ns) / 1e6;
-    if (st) return st;
-    if (c->json)
-        kiln_json_line(json_pack("{s:s, s:f}", "event", "ping", "tracker_ms", ms));
-    else
-        printf("tracker answers in %.3f ms\n", ms);
-    return KILN_OK;
+    c->id = c->named;
+    return kiln_fleet_ping(c);
 }
 
 /* Puts the board off or on duty; the tracker answers when that is on its disk. */
@@ -163,11 +167,13 @@ kiln_status kiln_cmd_fleet(kiln_arena *process, int argc, char **argv) {
         {"doctor", true, fleet_doctor, false},        {"watch", false, fleet_watch, false},
         {"ping", false, fleet_ping, false},           {"drain", true, fleet_drain, true},
         {"quarantine", true, fleet_quarantine, true}, {"release", true, fleet_release, true},
+        {"log", true, kiln_fleet_log, true},
     };
     static const kiln_tracker_actions_table table = {
         .command = "fleet",
-        .usage = "kiln fleet [list|show ID|doctor ID|watch|ping|drain ID|quarantine ID|release ID] "
-                 "--tracker ADDR",
+        .usage = "kiln fleet [list|show ID|doctor ID|watch|ping [ID]|log ID|drain ID|quarantine "
+                 "ID|release ID] "
+                 "[--tracker ADDR]",
         .summary =
             "Looks at the boards of a tracker, says what is wrong with one, and which may be used: "
             "a drained one ends what it has and gets no more, a quarantined one loses it at once, "
@@ -175,6 +181,7 @@ kiln_status kiln_cmd_fleet(kiln_arena *process, int argc, char **argv) {
             "serves again.",
         .action = actions,
         .count = KILN_ARRAY_COUNT(actions),
-        .takes_why = true};
+        .takes_why = true,
+        .takes_follow = true};
     return kiln_tracker_call_run(&table, process, argc, argv);
 }

@@ -7,6 +7,7 @@
 #define DRIFT_HIGH 1.05
 #define HOT_MC 80000u
 #define SILENT_MS 7000u
+#define CLOCK_MS 5000.0
 
 typedef struct patient {
     const kiln_msg_board_row *board;
@@ -73,9 +74,29 @@ static void look_at_times(patient *p) {
         say(p, "note", "it is %.0f %% slower than usual", 100 * (b->drift - 1));
 }
 
-uint32_t kiln_fleet_diagnose(const kiln_msg_board_row *board, kiln_strbuf *out) {
+/* A board that is not connected was told of already. */
+static void look_at_answer(patient *p, const kiln_msg_probe_row *probe) {
+    if (kiln_str_is(p->board->state, "lost")) return;
+    if (!probe->answered) {
+        say(p, "BAD", "it does not answer a ping: %.*s", KILN_STR_ARG(probe->text));
+        return;
+    }
+    if (probe->clock && (probe->ahead_ms > CLOCK_MS || probe->ahead_ms < -CLOCK_MS))
+        say(p, "note", "its clock is %.0f s %s the tracker's: timedatectl set-ntp true sets it",
+            (probe->ahead_ms < 0 ? -probe->ahead_ms : probe->ahead_ms) / 1e3,
+            probe->ahead_ms < 0 ? "behind" : "ahead of");
+    if (probe->version < KILN_PROTO_VERSION_MAX)
+        say(p, "note",
+            "it runs %.*s, which speaks version %u of the protocol, not %u: replace its "
+            "kiln-rpc-server",
+            KILN_STR_ARG(probe->software), probe->version, KILN_PROTO_VERSION_MAX);
+}
+
+uint32_t kiln_fleet_diagnose(const kiln_msg_board_row *board, const kiln_msg_probe_row *probe,
+                             kiln_strbuf *out) {
     patient p = {board, out, 0};
     look_at_state(&p);
+    if (probe) look_at_answer(&p, probe);
     look_at_times(&p);
     if (board->missing.size)
         say(&p, "note", "candidates are held without %.*s, which its system refuses",

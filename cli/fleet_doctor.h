@@ -5,8 +5,10 @@
 #include "base/str.h"
 #include "proto/proto.h"
 
-/* A line per thing that is wrong with the board or makes its times worse, and what to do about it;
- * each begins with "BAD" or "note". Returns how many; with 0 `out` says that all is well. */
-uint32_t kiln_fleet_diagnose(const kiln_msg_board_row *board, kiln_strbuf *out);
+/* `probe`: how it answered a ping; NULL: nobody asked. A line per thing that is wrong with the
+ * board or makes its times worse, and what to do about it; each begins with "BAD" or "note".
+ * Returns how many; with 0 `out` says that all is well. */
+uint32_t kiln_fleet_diagnose(const kiln_msg_board_row *board, const kiln_msg_probe_row *probe,
+                             kiln_strbuf *out);
 
 #endif

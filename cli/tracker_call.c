@@ -38,11 +38,17 @@ static void begin(kiln_tracker_call *c) {
 
 static void on_message(void *context, const kiln_message *message) {
     kiln_tracker_call *c = context;
-    if (!c->change) return;
-    if (!message) {
+    if (!c->change && !c->heard) return;
+    if (!message && c->heard) {
+        c->stream = kiln_client_stream(c->client);
+        c->heard(c, NULL);
+    } else if (!message) {
         begin(c); /* another connection, perhaps another tracker */
     } else if (message->stream != c->stream) {
         return;
+    } else if (c->heard && message->type != KILN_MSG_ERROR) {
+        c->heard(c, message);
+        kiln_client_wake(c->client);
     } else if (message->type == KILN_MSG_CHANGE) {
         c->change(c->context, &message->change);
         ask_for_changes(c, message->change.seq);
@@ -70,6 +76,15 @@ bool kiln_tracker_watch(kiln_tracker_call *c, kiln_topic topic, kiln_tracker_cha
     c->context = context;
     begin(c);
     return true;
+}
+
+void kiln_tracker_listen(kiln_tracker_call *c,
+                         void (*heard)(kiln_tracker_call *call, const kiln_message *message),
+                         void *context) {
+    kiln_loop_on_signal(kiln_client_loop(c->client), SIGINT, on_stop, c);
+    c->stream = kiln_client_stream(c->client);
+    c->heard = heard;
+    c->context = context;
 }
 
 kiln_status kiln_tracker_watch_on(kiln_tracker_call *c, uint64_t wait_ns) {
@@ -118,22 +133,30 @@ static kiln_status find_action(const kiln_tracker_actions_table *table, const ki
     return no_such_action(table, name);
 }
 
+enum { OPTIONS_ALWAYS = 4, OPTIONS_MAX = 8 };
+
 kiln_status kiln_tracker_call_run(const kiln_tracker_actions_table *actions, kiln_arena *process,
                                   int argc, char **argv) {
     kiln_tracker_call c = {.process = process};
-    kiln_opt option[] = {
+    const char *key = NULL;
+    kiln_opt option[OPTIONS_MAX] = {
         {"tracker", KILN_OPT_TEXT, &c.client_options.tracker, "ADDR", kiln_tracker_help},
         {"key-file", KILN_OPT_TEXT, &c.client_options.key_file, "F",
          "key to show to a tracker on another machine (default $KILN_HOME/key)"},
         {"insecure", KILN_OPT_FLAG, &c.client_options.insecure, NULL,
          "connect in plain text, without a key"},
         {"json", KILN_OPT_FLAG, &c.json, NULL, "print one object per line"},
-        {0},
     };
-    size_t count = KILN_ARRAY_COUNT(option) - 1;
+    size_t count = OPTIONS_ALWAYS;
     if (actions->takes_why)
         option[count++] =
             (kiln_opt){"why", KILN_OPT_TEXT, &c.why, "TEXT", "shown beside the board's state"};
+    if (actions->takes_follow) {
+        option[count++] = (kiln_opt){"follow", KILN_OPT_FLAG, &c.follow, NULL,
+                                     "log: go on with lines that come, until Ctrl-C"};
+        option[count++] =
+            (kiln_opt){"key", KILN_OPT_TEXT, &key, "K", "ping: only boards of this name"};
+    }
     if (actions->takes_db)
         option[count++] = (kiln_opt){"db", KILN_OPT_TEXT, &c.db, "PATH",
                                      "records database (default $KILN_HOME/kiln.db)"};
@@ -145,6 +168,7 @@ kiln_status kiln_tracker_call_run(const kiln_tracker_actions_table *actions, kil
     st = find_action(actions, &args, &a);
     if (st) return st;
     c.id = a->wants_id ? args.positional[1] : NULL;
+    c.named = args.count > 1 ? args.positional[1] : key;
     c.client_options.admin = a->admin;
     c.client_options.message = on_message;
     c.client_options.context = &c;

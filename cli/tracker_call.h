@@ -12,13 +12,16 @@ typedef struct kiln_tracker_call {
     kiln_client_options client_options;
     kiln_client *client;
     kiln_arena *process;
-    const char *id; /* NULL: none was given */
+    const char *id;    /* NULL: it wants none */
+    const char *named; /* what was given all the same, or by --key; NULL: nothing */
     const char *why, *db;
-    bool json;
+    bool json, follow;
     /* While something is watched. */
     kiln_topic topic;
     kiln_tracker_change change;
     void *context;
+    /* Answers that come one by one on `stream`, and NULL after another connection was made. */
+    void (*heard)(struct kiln_tracker_call *call, const kiln_message *message);
     uint32_t stream;
     kiln_status failure; /* why the tracker tells no more */
     bool stopped;        /* by Ctrl-C */
@@ -36,7 +39,7 @@ typedef struct kiln_tracker_actions_table {
     const char *command, *usage, *summary;
     const kiln_tracker_action *action;
     size_t count;
-    bool takes_why, takes_db;
+    bool takes_why, takes_db, takes_follow;
 } kiln_tracker_actions_table;
 
 /* Parses the command line, connects, runs the action. */
@@ -49,6 +52,11 @@ bool kiln_tracker_watch(kiln_tracker_call *call, kiln_topic topic, kiln_tracker_
                         void *context);
 /* Waits for at most `wait_ns`, or until a change or Ctrl-C (which sets `stopped`). */
 KILN_MUST_USE kiln_status kiln_tracker_watch_on(kiln_tracker_call *call, uint64_t wait_ns);
+
+/* The same for what is no watch: `stream` is a new one, `heard` is told. Ctrl-C sets `stopped`. */
+void kiln_tracker_listen(kiln_tracker_call *call,
+                         void (*heard)(kiln_tracker_call *call, const kiln_message *message),
+                         void *context);
 
 /* Asks page after page; `page` prints one. */
 typedef void (*kiln_page_printer)(const kiln_msg_answer *answer, bool json);

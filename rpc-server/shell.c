@@ -16,6 +16,7 @@
 #include "rpc-server/power.h"
 #include "rpc-server/runs.h"
 #include "rpc-server/server.h"
+#include "rpc-server/tail.h"
 #include "rpc-server/uplink.h"
 #include "rpc-server/workshop.h"
 
@@ -44,6 +45,7 @@ struct kiln_server_shell {
     kiln_runs *runs;
     kiln_workshop *workshop; /* NULL: nothing is built here */
     kiln_power *power;
+    kiln_tail *tail; /* of the log */
 };
 
 /* ---- Events in, actions out ---- */
@@ -171,10 +173,13 @@ static void on_opened(void *context) {
 }
 
 static void on_message(void *context, const kiln_message *message) {
+    kiln_server_shell *shell = context;
+    if (message->type == KILN_MSG_TAIL) kiln_tail_ask(shell->tail, &message->tail);
     post(context, &(kiln_server_event){.kind = KILN_SERVER_MESSAGE, .message = message});
 }
 
 static void on_closed(void *context) {
+    kiln_tail_forget(((kiln_server_shell *)context)->tail);
     post(context, &(kiln_server_event){.kind = KILN_SERVER_CLOSED});
 }
 
@@ -277,6 +282,10 @@ static kiln_status share_cores(kiln_server_shell *shell) {
     return st;
 }
 
+static void on_lines(void *context, const kiln_message *message) {
+    kiln_uplink_send(((kiln_server_shell *)context)->uplink, message);
+}
+
 static void open_uplink(kiln_server_shell *shell) {
     const kiln_server_shell_options *own = &shell->options;
     const kiln_uplink_options options = {.loop = shell->loop,
@@ -327,6 +336,10 @@ kiln_status kiln_server_shell_create(const kiln_server_shell_options *options,
     uint64_t seed = 0;
     kiln_status st = kiln_rand_system(&seed, sizeof seed);
     if (!st) st = kiln_loop_create_stoppable(&shell->loop);
+    if (!st) {
+        shell->tail = kiln_tail_create(shell->loop, on_lines, shell);
+        kiln_log_tap(kiln_tail_put, shell->tail);
+    }
     if (!st) st = open_state(shell);
     if (!st) st = open_parts(shell);
     if (!st) st = kiln_fail_at(KILN_FAIL_SERVER_READY);
@@ -358,6 +371,7 @@ void kiln_server_shell_run(kiln_server_shell *shell) { kiln_loop_run(shell->loop
 
 void kiln_server_shell_destroy(kiln_server_shell *shell) {
     if (!shell) return;
+    kiln_log_tap(NULL, NULL);
     if (shell->uplink) kiln_uplink_hang_up(shell->uplink);
     kiln_runs_destroy(shell->runs);
     kiln_workshop_destroy(shell->workshop);
@@ -369,6 +383,7 @@ void kiln_server_shell_destroy(kiln_server_shell *shell) {
     shell->soon = NULL;
     kiln_loop_destroy(shell->loop);
     kiln_uplink_destroy(shell->uplink);
+    kiln_tail_destroy(shell->tail);
     if (shell->server) kiln_server_destroy(shell->server);
     kiln_server_actions_deinit(&shell->actions);
     kiln_blob_store_close(shell->store);

@@ -105,6 +105,8 @@ static void end(kiln_audit *audit, kiln_strbuf *line) {
 bool kiln_audit_wants(const kiln_message *message) {
     bool admin_only = kiln_message_may_send(message->type, KILN_PEER_ADMIN) &&
                       !kiln_message_may_send(message->type, KILN_PEER_CLIENT);
+    if (message->type == KILN_MSG_TAIL && message->tail.since)
+        return false; /* it goes on reading */
     return admin_only ||
            (message->type == KILN_MSG_CANCEL && message->cancel.scope == KILN_CANCEL_JOB);
 }

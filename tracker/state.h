@@ -204,6 +204,24 @@ typedef struct kiln_tracker_watcher {
     bool more;                       /* there was more than one page holds */
 } kiln_tracker_watcher;
 
+/* Somebody who wants to know whether boards are there (ask.c). */
+typedef struct kiln_tracker_probe {
+    kiln_tracker_peer *peer;
+    uint32_t stream;
+    uint64_t number;  /* what its PINGs carry */
+    uint64_t sent_ns; /* when they went */
+    uint32_t wait_ms;
+    KILN_VEC(kiln_tracker_board *) waits; /* for their PONG; connected ones */
+} kiln_tracker_probe;
+
+/* Somebody who reads the log of a connected board (ask.c). */
+typedef struct kiln_tracker_tail {
+    kiln_tracker_peer *peer;
+    uint32_t stream;
+    uint64_t reader; /* what the board calls it */
+    kiln_tracker_board *board;
+} kiln_tracker_tail;
+
 struct kiln_tracker {
     KILN_VEC(kiln_tracker_peer *) peer;
     KILN_VEC(kiln_tracker_peer *) tuner; /* those of `peer` that are one */
@@ -237,6 +255,9 @@ struct kiln_tracker {
     uint64_t persist;       /* last PERSIST */
     uint64_t last_order;    /* of a request */
     KILN_VEC(kiln_tracker_watcher *) watcher;
+    KILN_VEC(kiln_tracker_probe *) probe;
+    KILN_VEC(kiln_tracker_tail *) tail;
+    uint64_t asked;  /* last number of a probe or a reader */
     uint64_t change; /* grows with each change of a row; begins at the time of creation, so that
                         no number of a former run is taken for one of this */
     uint64_t first_change;
@@ -448,6 +469,18 @@ void kiln_tracker_watch(kiln_tracker *t, kiln_tracker_peer *client, const kiln_m
 void kiln_tracker_watches_tick(kiln_tracker *t);
 void kiln_tracker_watches_peer_gone(kiln_tracker *t, const kiln_tracker_peer *peer);
 void kiln_tracker_watches_free(kiln_tracker *t);
+
+/* ask.c */
+void kiln_tracker_probe_boards(kiln_tracker *t, kiln_tracker_peer *client,
+                               const kiln_message *message);
+void kiln_tracker_pong(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message);
+void kiln_tracker_tail_ask(kiln_tracker *t, kiln_tracker_peer *client, const kiln_message *message);
+void kiln_tracker_tail_lines(kiln_tracker *t, kiln_tracker_peer *board,
+                             const kiln_message *message);
+void kiln_tracker_asks_tick(kiln_tracker *t);
+/* An asker went, or a board that was asked. */
+void kiln_tracker_asks_peer_gone(kiln_tracker *t, const kiln_tracker_peer *peer);
+void kiln_tracker_asks_free(kiln_tracker *t);
 
 /* query.c */
 /* Views into the tracker. */

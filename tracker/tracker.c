@@ -125,6 +125,7 @@ kiln_tracker_peer *kiln_tracker_tuner_by_node(kiln_tracker *t, const char *node)
 
 /* Forgets what stood and fell with the connection. The entry itself goes when CLOSED comes. */
 static void let_go(kiln_tracker *t, kiln_tracker_peer *peer, const char *why) {
+    kiln_tracker_asks_peer_gone(t, peer);
     if (peer->board) kiln_tracker_board_lost(t, peer->board, why);
     kiln_tracker_jobs_peer_gone(t, peer);
     kiln_tracker_watches_peer_gone(t, peer);
@@ -278,7 +279,7 @@ typedef struct message_row {
  * moves, have no row. */
 static const message_row rule_table[] = {
     {KILN_MSG_PING, on_ping},
-    {KILN_MSG_PONG, on_nothing},
+    {KILN_MSG_PONG, kiln_tracker_pong},
     {KILN_MSG_ERROR, on_nothing},
     {KILN_MSG_GOAWAY, on_goaway},
     {KILN_MSG_BOARD_UP, kiln_tracker_board_up},
@@ -298,6 +299,9 @@ static const message_row rule_table[] = {
     {KILN_MSG_QUERY, kiln_tracker_query},
     {KILN_MSG_WATCH, kiln_tracker_watch},
     {KILN_MSG_BOARD_ORDER, kiln_tracker_board_order},
+    {KILN_MSG_PROBE, kiln_tracker_probe_boards},
+    {KILN_MSG_TAIL, kiln_tracker_tail_ask},
+    {KILN_MSG_LINES, kiln_tracker_tail_lines},
 };
 
 static message_rule find_rule(kiln_message_type type) {
@@ -337,6 +341,7 @@ static void on_tick(kiln_tracker *t) {
     kiln_tracker_shares_tick(t);
     kiln_tracker_jobs_tick(t);
     kiln_tracker_watches_tick(t);
+    kiln_tracker_asks_tick(t);
 }
 
 void kiln_tracker_step(kiln_tracker *t, uint64_t now_ns, const kiln_tracker_event *event,
@@ -412,6 +417,7 @@ void kiln_tracker_destroy(kiln_tracker *t) {
     kiln_tracker_projects_free(t);
     kiln_tracker_wants_free(t);
     kiln_tracker_watches_free(t);
+    kiln_tracker_asks_free(t);
     kiln_vec_deinit(&t->peer);
     kiln_vec_deinit(&t->tuner);
     kiln_map_deinit(&t->peer_of_id);

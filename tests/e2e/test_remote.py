@@ -152,5 +152,38 @@ def test_a_client_that_is_killed_leaves_the_board_free(world):
     world.run("run", "--on", "board", "--tracker", address, hostile(world, "honest"))
 
 
+def test_boards_answer_pings_and_who_does_not_is_named(world):
+    address, board = fleet(world)
+    world.board(address, key="shelf", state="shelf")
+    tracker, *rows = world.json("fleet", "ping", "--tracker", address)
+    assert tracker["event"] == "ping" and tracker["tracker_ms"] > 0, tracker
+    assert sorted(row["key"] for row in rows) == ["board", "shelf"], rows
+    for row in rows:
+        assert row["answered"] and row["round_trip_ns"] > 0 and row["clock"] and "kiln-rpc-server" in row["software"], row
+    shown = world.run("fleet", "ping", "shelf", "--tracker", address).stdout
+    assert "shelf" in shown and "board " not in shown.splitlines()[-1] and " ms " in shown, shown
+    assert world.run("fleet", "ping", "--key", "shelf", "--tracker", address).stdout.count("shelf") == 1
+    world.refused("fleet", "ping", "nobody", "--tracker", address, says="there is no board nobody")
+    world.kill(board)
+    until(lambda: world.run("fleet", "ping", "--tracker", address, ok=False).returncode == 21, "the loss being told")
+    world.refused("fleet", "ping", "--tracker", address, says="1 of 2 boards did not answer: board")
+    world.run("fleet", "ping", "shelf", "--tracker", address)
+
+
+def test_the_log_of_a_board_is_read_from_afar(world):
+    address, board = fleet(world)
+    lines = world.run("fleet", "log", "board", "--tracker", address).stdout.splitlines()
+    assert any("connected to the tracker as board" in line for line in lines), lines
+    assert [row["text"] for row in world.json("fleet", "log", "board", "--tracker", address)][:len(lines)] == lines
+    reader = world.start("kiln", "fleet", "log", "board", "--follow", "--tracker", address)
+    until(lambda: "connected to the tracker" in reader.log.read_text(), "the lines that there are")
+    board.terminate()  # which it says
+    until(lambda: "stopping; what runs is handed in first" in reader.log.read_text(), "the line that comes")
+    world.ends(board)
+    world.ends(reader, code=21)
+    assert "board board was lost" in reader.log.read_text()
+    world.refused("fleet", "log", "board", "--tracker", address, says="not connected")
+
+
 if __name__ == "__main__":
     sys.exit(harness.main(sys.modules["__main__"]))

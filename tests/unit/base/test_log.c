@@ -63,6 +63,21 @@ static void speak_long_fields(void) {
     kiln_log_event(KILN_LOG_INFO, "much", many, 2);
 }
 
+static void take_line(void *context, kiln_str line) { *(kiln_str *)context = line; }
+
+static void each_line_goes_to_the_tap_as_well(void **state) {
+    (void)state;
+    static char kept[4096]; /* what the tap is given lasts for the call only */
+    kiln_str line = {0};
+    kiln_log_tap(take_line, &line);
+    heard(speak_at_each_level, kept, sizeof kept);
+    assert_int_equal(line.size + 1, strlen(kept)); /* without the end of the line */
+    kiln_log_tap(NULL, NULL);
+    line.size = 0;
+    heard(speak_at_each_level, kept, sizeof kept);
+    assert_int_equal(line.size, 0);
+}
+
 static void an_event_has_fields(void **state) {
     (void)state;
     char text[4096];
@@ -92,6 +107,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(levels_below_the_threshold_are_silent),
         cmocka_unit_test(one_call_is_one_line),
+        cmocka_unit_test(each_line_goes_to_the_tap_as_well),
         cmocka_unit_test(an_event_has_fields),
         cmocka_unit_test(lines_are_objects_when_asked),
     };

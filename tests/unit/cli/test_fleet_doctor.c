@@ -16,7 +16,7 @@ static kiln_msg_board_row healthy(void) {
 /* The only thing said of `board` begins with `verdict` and contains `text`. */
 static void expect_advice(const kiln_msg_board_row *board, const char *verdict, const char *text) {
     kiln_strbuf out = {0};
-    assert_int_equal(kiln_fleet_diagnose(board, &out), 1);
+    assert_int_equal(kiln_fleet_diagnose(board, NULL, &out), 1);
     assert_true(kiln_str_starts(kiln_strbuf_view(&out), verdict));
     expect_contains(out.data, text);
     kiln_strbuf_deinit(&out);
@@ -26,7 +26,7 @@ static void a_healthy_board_is_said_to_be(void **state) {
     (void)state;
     kiln_msg_board_row board = healthy();
     kiln_strbuf out = {0};
-    assert_int_equal(kiln_fleet_diagnose(&board, &out), 0);
+    assert_int_equal(kiln_fleet_diagnose(&board, NULL, &out), 0);
     assert_string_equal(out.data, "ok   rpi4 runs cpu:aarch64-unknown-linux-gnu\n");
     kiln_strbuf_deinit(&out);
 }
@@ -72,8 +72,42 @@ static void what_makes_times_worse_is_named(void **state) {
     expect_advice(&board, "note", "without seccomp");
 }
 
+static void expect_answer_advice(const kiln_msg_probe_row *probe, const char *verdict,
+                                 const char *text) {
+    kiln_msg_board_row board = healthy();
+    kiln_strbuf out = {0};
+    assert_int_equal(kiln_fleet_diagnose(&board, probe, &out), 1);
+    assert_true(kiln_str_starts(kiln_strbuf_view(&out), verdict));
+    expect_contains(out.data, text);
+    kiln_strbuf_deinit(&out);
+}
+
+static void how_it_answers_is_part_of_it(void **state) {
+    (void)state;
+    kiln_msg_board_row board = healthy();
+    kiln_msg_probe_row probe = {.answered = true,
+                                .clock = true,
+                                .ahead_ms = -20,
+                                .software = KILN_STR("kiln-rpc-server 0.0.9"),
+                                .version = KILN_PROTO_VERSION_MAX};
+    kiln_strbuf out = {0};
+    assert_int_equal(kiln_fleet_diagnose(&board, &probe, &out), 0);
+    kiln_strbuf_deinit(&out);
+    probe.ahead_ms = -86400e3;
+    expect_answer_advice(&probe, "note", "86400 s behind");
+    probe.ahead_ms = 6e3;
+    expect_answer_advice(&probe, "note", "6 s ahead of");
+    probe.clock = false; /* it does not say */
+    probe.version--;
+    expect_answer_advice(&probe, "note", "kiln-rpc-server 0.0.9");
+    probe.answered = false;
+    probe.text = KILN_STR("no answer in 5000 ms");
+    expect_answer_advice(&probe, "BAD", "no answer in 5000 ms");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(how_it_answers_is_part_of_it),
         cmocka_unit_test(a_healthy_board_is_said_to_be),
         cmocka_unit_test(a_board_that_may_not_serve_hears_why_and_what_to_do),
         cmocka_unit_test(what_makes_times_worse_is_named),

@@ -1,0 +1,239 @@
+/* What people ask of boards themselves, through the tracker: whether they are there (PROBE), and
+ * their logs (TAIL). Each asker stands here until it is answered, goes, or its time is over. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "tracker/state.h"
+
+#define ASKERS_MAX 256u
+#define SPEAKS_OF_LOGS 3u /* version of the protocol since which boards do */
+
+/* ---- Pings ---- */
+
+/* Rows of PROBED under way; texts last until it is sent. */
+static void tell(kiln_tracker *t, const kiln_tracker_probe *p, const kiln_msg_probe_row *row,
+                 uint32_t count, bool last) {
+    kiln_msg_probe_row copy[KILN_MESSAGES_PAGE];
+    if (count) memcpy(copy, row, count * sizeof *row);
+    kiln_message message = {.type = KILN_MSG_PROBED,
+                            .stream = p->stream,
+                            .probed = {.last = last, .version = KILN_PROTO_VERSION_MAX}};
+    message.probed.boards.item = copy;
+    message.probed.boards.count = count;
+    kiln_tracker_send(t, p->peer, &message);
+}
+
+static kiln_msg_probe_row row_of(const kiln_tracker_board *board) {
+    kiln_msg_probe_row row = {.node = kiln_str_from(board->node), .key = board->up.key};
+    if (!board->peer) return row;
+    row.software = kiln_str_from(board->peer->software);
+    row.version = board->peer->version;
+    return row;
+}
+
+static void tell_silence(kiln_tracker *t, const kiln_tracker_probe *p,
+                         const kiln_tracker_board *board, const char *why, bool last) {
+    kiln_msg_probe_row row = row_of(board);
+    row.text = kiln_str_from(why);
+    tell(t, p, &row, 1, last);
+}
+
+static void end_probe(kiln_tracker *t, kiln_tracker_probe *p) {
+    kiln_tracker_remove(&t->probe, p);
+    kiln_vec_deinit(&p->waits);
+    kiln_free(p);
+}
+
+/* Pings what is connected, tells of the rest. False: no board is called that. */
+static bool ping_boards(kiln_tracker *t, kiln_tracker_probe *p, kiln_str name) {
+    bool found = name.size == 0;
+    kiln_message ping = {.type = KILN_MSG_PING, .ping = {.t_ns = p->number}};
+    for (uint32_t i = 0; i < t->board.count; i++) {
+        kiln_tracker_board *board = t->board.data[i];
+        if (!board->known ||
+            (name.size && !kiln_tracker_is_asked(name, kiln_str_from(board->node), board->up.key)))
+            continue;
+        found = true;
+        if (board->peer) {
+            kiln_vec_push(&p->waits, board);
+            kiln_tracker_send(t, board->peer, &ping);
+        } else {
+            tell_silence(t, p, board, "it is not connected", false);
+        }
+    }
+    return found;
+}
+
+void kiln_tracker_probe_boards(kiln_tracker *t, kiln_tracker_peer *client,
+                               const kiln_message *message) {
+    if (t->probe.count >= ASKERS_MAX) {
+        kiln_tracker_send_error(t, client, message->stream, KILN_RESOURCE_EXHAUSTED, (kiln_str){0},
+                                0, "%u pings are under way already", t->probe.count);
+        return;
+    }
+    kiln_tracker_probe *p = kiln_alloc(sizeof *p);
+    p->peer = client;
+    p->stream = message->stream;
+    p->number = ++t->asked;
+    p->sent_ns = t->now_ns;
+    p->wait_ms = message->probe.wait_ms;
+    kiln_vec_push(&t->probe, p);
+    if (!ping_boards(t, p, message->probe.board)) {
+        kiln_tracker_send_error(t, client, message->stream, KILN_NOT_FOUND, (kiln_str){0}, 0,
+                                "there is no board %.*s", KILN_STR_ARG(message->probe.board));
+        end_probe(t, p);
+    } else if (p->waits.count == 0) {
+        tell(t, p, NULL, 0, true);
+        end_probe(t, p);
+    }
+}
+
+/* A board answers, or never will: `why` not NULL. */
+static void settle(kiln_tracker *t, kiln_tracker_probe *p, kiln_tracker_board *board,
+                   const kiln_msg_pong *pong, const char *why) {
+    kiln_tracker_remove(&p->waits, board);
+    const bool last = p->waits.count == 0;
+    if (pong) {
+        kiln_msg_probe_row row = row_of(board);
+        row.answered = true;
+        row.round_trip_ns = t->now_ns - p->sent_ns;
+        row.clock = pong->wall_ns != 0;
+        const double wall_ns = (double)(t->now_ns + t->wall_offset_ns);
+        if (row.clock)
+            row.ahead_ms = ((double)pong->wall_ns - wall_ns + (double)row.round_trip_ns / 2) / 1e6;
+        tell(t, p, &row, 1, last);
+    } else {
+        tell_silence(t, p, board, why, last);
+    }
+    if (last) end_probe(t, p);
+}
+
+static bool is_waited_for(const kiln_tracker_probe *p, const kiln_tracker_board *board) {
+    for (uint32_t i = 0; i < p->waits.count; i++)
+        if (p->waits.data[i] == board) return true;
+    return false;
+}
+
+void kiln_tracker_pong(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message) {
+    for (uint32_t i = 0; peer->board && i < t->probe.count; i++) {
+        kiln_tracker_probe *p = t->probe.data[i];
+        if (p->number != message->pong.t_ns || !is_waited_for(p, peer->board)) continue;
+        settle(t, p, peer->board, &message->pong, NULL);
+        return;
+    }
+}
+
+void kiln_tracker_asks_tick(kiln_tracker *t) {
+    for (uint32_t i = t->probe.count; i-- > 0;) {
+        kiln_tracker_probe *p = t->probe.data[i];
+        if (t->now_ns - p->sent_ns < p->wait_ms * UINT64_C(1000000)) continue;
+        char why[48];
+        snprintf(why, sizeof why, "none came in %u ms", p->wait_ms);
+        for (uint32_t left = p->waits.count; left-- > 0;)
+            settle(t, p, p->waits.data[0], NULL, why); /* the last one ends it */
+    }
+}
+
+/* ---- Logs ---- */
+
+static kiln_tracker_tail *find_tail(const kiln_tracker *t, const kiln_tracker_peer *peer,
+                                    uint32_t stream) {
+    for (uint32_t i = 0; i < t->tail.count; i++)
+        if (t->tail.data[i]->peer == peer && t->tail.data[i]->stream == stream)
+            return t->tail.data[i];
+    return NULL;
+}
+
+static void ask_board(kiln_tracker *t, const kiln_tracker_tail *tail, const kiln_msg_tail *what) {
+    kiln_message message = {.type = KILN_MSG_TAIL,
+                            .tail = {.since = what->since,
+                                     .follow = what->follow,
+                                     .stop = what->stop,
+                                     .reader = tail->reader}};
+    kiln_tracker_send(t, tail->board->peer, &message);
+}
+
+static void end_tail(kiln_tracker *t, kiln_tracker_tail *tail, bool tell_board) {
+    if (tell_board) ask_board(t, tail, &(kiln_msg_tail){.stop = true});
+    kiln_tracker_remove(&t->tail, tail);
+    kiln_free(tail);
+}
+
+static kiln_status refusal(const kiln_tracker *t, kiln_str name, const kiln_tracker_board *board) {
+    if (!board) return KILN_ERROR(NOT_FOUND, "there is no board %.*s", KILN_STR_ARG(name));
+    if (!board->peer)
+        return KILN_ERROR(UNAVAILABLE, "board %.*s is not connected", KILN_STR_ARG(name));
+    if (board->peer->version < SPEAKS_OF_LOGS)
+        return KILN_ERROR(UNIMPLEMENTED, "board %.*s runs %s, which is too old to show its log",
+                          KILN_STR_ARG(name), board->peer->software);
+    if (t->tail.count >= ASKERS_MAX)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "%u logs are read already", t->tail.count);
+    return KILN_OK;
+}
+
+void kiln_tracker_tail_ask(kiln_tracker *t, kiln_tracker_peer *client,
+                           const kiln_message *message) {
+    kiln_tracker_tail *tail = find_tail(t, client, message->stream);
+    if (tail && message->tail.stop) {
+        end_tail(t, tail, true);
+        return;
+    }
+    if (!tail && !message->tail.stop) {
+        kiln_tracker_board *board = kiln_tracker_board_named(t, message->tail.board);
+        kiln_status st = refusal(t, message->tail.board, board);
+        if (st) {
+            kiln_tracker_send_error(t, client, message->stream, kiln_status_code(st), (kiln_str){0},
+                                    0, "%s", kiln_status_text(st));
+            kiln_status_free(st);
+            return;
+        }
+        tail = kiln_alloc(sizeof *tail);
+        *tail = (kiln_tracker_tail){client, message->stream, ++t->asked, board};
+        kiln_vec_push(&t->tail, tail);
+    }
+    if (tail) ask_board(t, tail, &message->tail);
+}
+
+void kiln_tracker_tail_lines(kiln_tracker *t, kiln_tracker_peer *peer,
+                             const kiln_message *message) {
+    for (uint32_t i = 0; i < t->tail.count; i++) {
+        const kiln_tracker_tail *tail = t->tail.data[i];
+        if (tail->reader != message->lines.reader || tail->board != peer->board) continue;
+        kiln_message lines = *message;
+        lines.stream = tail->stream;
+        kiln_tracker_send(t, tail->peer, &lines);
+        return;
+    }
+}
+
+/* ---- Who goes ---- */
+
+void kiln_tracker_asks_peer_gone(kiln_tracker *t, const kiln_tracker_peer *peer) {
+    for (uint32_t i = t->probe.count; i-- > 0;) {
+        kiln_tracker_probe *p = t->probe.data[i];
+        if (p->peer == peer)
+            end_probe(t, p);
+        else if (peer->board && is_waited_for(p, peer->board))
+            settle(t, p, peer->board, NULL, "its connection closed");
+    }
+    for (uint32_t i = t->tail.count; i-- > 0;) {
+        kiln_tracker_tail *tail = t->tail.data[i];
+        const bool board_gone = peer->board && tail->board == peer->board;
+        if (tail->peer != peer && !board_gone) continue;
+        if (board_gone)
+            kiln_tracker_send_error(t, tail->peer, tail->stream, KILN_UNAVAILABLE, (kiln_str){0}, 0,
+                                    "board %.*s was lost", KILN_STR_ARG(tail->board->up.key));
+        end_tail(t, tail, !board_gone);
+    }
+}
+
+void kiln_tracker_asks_free(kiln_tracker *t) {
+    for (uint32_t i = 0; i < t->probe.count; i++) {
+        kiln_vec_deinit(&t->probe.data[i]->waits);
+        kiln_free(t->probe.data[i]);
+    }
+    for (uint32_t i = 0; i < t->tail.count; i++) kiln_free(t->tail.data[i]);
+    kiln_vec_deinit(&t->probe);
+    kiln_vec_deinit(&t->tail);
+}

@@ -37,9 +37,11 @@ kiln_status kiln_manifest_arg_bytes(const kiln_manifest_arg *arg, size_t *out_by
 }
 
 /* What holds for any machine, beyond what decoding checks. */
-static kiln_status check_manifest(const kiln_manifest *manifest, kiln_arena *arena, size_t **out_arg_bytes) {
+static kiln_status check_manifest(const kiln_manifest *manifest, kiln_arena *arena,
+                                  size_t **out_arg_bytes) {
     if (manifest->payload_kind != KILN_PAYLOAD_ELF)
-        return KILN_ERROR(UNIMPLEMENTED, "payload kind %d is not CPU code", (int)manifest->payload_kind);
+        return KILN_ERROR(UNIMPLEMENTED, "payload kind %d is not CPU code",
+                          (int)manifest->payload_kind);
     size_t *bytes = KILN_ARENA_ARRAY(arena, size_t, manifest->arg_count);
     for (uint32_t i = 0; i < manifest->arg_count; i++) {
         kiln_status st = kiln_manifest_arg_bytes(&manifest->arg[i], &bytes[i]);
@@ -66,7 +68,8 @@ kiln_status kiln_kernel_check(kiln_str artefact_bytes) {
     size_t *arg_bytes;
     kiln_status st = read_artefact(artefact_bytes, &scratch, &artefact, &target, &arg_bytes);
     if (!st) {
-        const char *entries[] = {KILN_ENTRY_RUN, artefact.manifest.has_prepare ? KILN_ENTRY_PREPARE : NULL, NULL};
+        const char *entries[] = {KILN_ENTRY_RUN,
+                                 artefact.manifest.has_prepare ? KILN_ENTRY_PREPARE : NULL, NULL};
         st = kiln_object_check(artefact.payload, target.arch, entries);
     }
     kiln_arena_deinit(&scratch);
@@ -74,7 +77,8 @@ kiln_status kiln_kernel_check(kiln_str artefact_bytes) {
 }
 
 /* Refuses code that would meet an unknown instruction here. */
-static kiln_status check_device(const kiln_target *target, const kiln_target *device, kiln_arena *scratch) {
+static kiln_status check_device(const kiln_target *target, const kiln_target *device,
+                                kiln_arena *scratch) {
     kiln_target native;
     if (!device) {
         kiln_status st = kiln_target_native(scratch, &native);
@@ -92,17 +96,21 @@ static kiln_status check_device(const kiln_target *target, const kiln_target *de
 
 static kiln_status find_entries(kiln_kernel *kernel) {
     kernel->run = kiln_object_find(kernel->object, KILN_ENTRY_RUN);
-    if (!kernel->run) return KILN_ERROR(NOT_FOUND, "object: it has no global function " KILN_ENTRY_RUN);
+    if (!kernel->run)
+        return KILN_ERROR(NOT_FOUND, "object: it has no global function " KILN_ENTRY_RUN);
     if (!kernel->manifest.has_prepare) return KILN_OK;
     kernel->prepare = kiln_object_find(kernel->object, KILN_ENTRY_PREPARE);
-    if (!kernel->prepare) return KILN_ERROR(NOT_FOUND, "object: it has no global function " KILN_ENTRY_PREPARE);
+    if (!kernel->prepare)
+        return KILN_ERROR(NOT_FOUND, "object: it has no global function " KILN_ENTRY_PREPARE);
     return KILN_OK;
 }
 
-kiln_status kiln_kernel_load(kiln_str artefact_bytes, const kiln_target *device, kiln_kernel **out_kernel) {
+kiln_status kiln_kernel_load(kiln_str artefact_bytes, const kiln_target *device,
+                             kiln_kernel **out_kernel) {
     kiln_kernel *kernel = kiln_alloc(sizeof *kernel);
     kiln_arena_init(&kernel->arena, 4096);
-    kiln_str copy = {kiln_arena_copy(&kernel->arena, artefact_bytes.data, artefact_bytes.size), artefact_bytes.size};
+    kiln_str copy = {kiln_arena_copy(&kernel->arena, artefact_bytes.data, artefact_bytes.size),
+                     artefact_bytes.size};
     kiln_artefact artefact;
     kiln_target target;
     kiln_status st = read_artefact(copy, &kernel->arena, &artefact, &target, &kernel->arg_bytes);
@@ -199,7 +207,8 @@ kiln_status kiln_call_create(const kiln_kernel *kernel, kiln_guard guard, kiln_c
 kiln_status kiln_call_create_over(const kiln_kernel *kernel, void *packed, kiln_call **out_call) {
     size_t bytes = kiln_kernel_packed_bytes(kernel), offset = 0;
     if (bytes > 0 && (!packed || (uintptr_t)packed % KILN_KERNEL_ALIGNMENT != 0))
-        return KILN_ERROR(INVALID_ARGUMENT, "memory for packed constants is not aligned to %d", KILN_KERNEL_ALIGNMENT);
+        return KILN_ERROR(INVALID_ARGUMENT, "memory for packed constants is not aligned to %d",
+                          KILN_KERNEL_ALIGNMENT);
     kiln_call *call = new_call(kernel);
     for (uint32_t i = 0; i < kernel->manifest.arg_count; i++) {
         if (!is_packed(kernel, i)) continue;
@@ -212,7 +221,8 @@ kiln_status kiln_call_create_over(const kiln_kernel *kernel, void *packed, kiln_
 
 void kiln_call_destroy(kiln_call *call) {
     if (!call) return;
-    for (uint32_t i = 0; i < call->kernel->manifest.arg_count; i++) kiln_region_destroy(&call->arg[i].packed);
+    for (uint32_t i = 0; i < call->kernel->manifest.arg_count; i++)
+        kiln_region_destroy(&call->arg[i].packed);
     kiln_free(call->args);
     kiln_free(call->arg);
     kiln_free(call);
@@ -224,25 +234,29 @@ kiln_status kiln_call_bind(kiln_call *call, uint32_t arg, void *data, size_t siz
         return KILN_ERROR(INVALID_ARGUMENT, "argument %u of %u", arg, manifest->arg_count);
     kiln_str name = manifest->arg[arg].name;
     if (manifest->arg[arg].role == KILN_ROLE_PACKED)
-        return KILN_ERROR(INVALID_ARGUMENT, "argument %.*s is packed: it belongs to the call", KILN_STR_ARG(name));
+        return KILN_ERROR(INVALID_ARGUMENT, "argument %.*s is packed: it belongs to the call",
+                          KILN_STR_ARG(name));
     if (!data || (uintptr_t)data % KILN_KERNEL_ALIGNMENT != 0)
-        return KILN_ERROR(INVALID_ARGUMENT, "memory for argument %.*s is not aligned to %d", KILN_STR_ARG(name),
-                          KILN_KERNEL_ALIGNMENT);
+        return KILN_ERROR(INVALID_ARGUMENT, "memory for argument %.*s is not aligned to %d",
+                          KILN_STR_ARG(name), KILN_KERNEL_ALIGNMENT);
     if (size_bytes != call->kernel->arg_bytes[arg])
-        return KILN_ERROR(INVALID_ARGUMENT, "argument %.*s has %zu bytes, not %zu", KILN_STR_ARG(name),
-                          call->kernel->arg_bytes[arg], size_bytes);
+        return KILN_ERROR(INVALID_ARGUMENT, "argument %.*s has %zu bytes, not %zu",
+                          KILN_STR_ARG(name), call->kernel->arg_bytes[arg], size_bytes);
     kiln_call_rebind(call, arg, data);
     return KILN_OK;
 }
 
-void kiln_call_rebind(kiln_call *call, uint32_t arg, void *data) { call->arg[arg].tensor.data = data; }
+void kiln_call_rebind(kiln_call *call, uint32_t arg, void *data) {
+    call->arg[arg].tensor.data = data;
+}
 
 kiln_status kiln_call_prepare(kiln_call *call, const kiln_services *services) {
     const kiln_kernel *kernel = call->kernel;
     for (uint32_t i = 0; i < kernel->manifest.arg_count; i++) {
         const kiln_manifest_arg *arg = &kernel->manifest.arg[i];
         if (arg->role == KILN_ROLE_CONSTANT && !call->arg[i].tensor.data)
-            return KILN_ERROR(FAILED_PRECONDITION, "constant %.*s is not bound", KILN_STR_ARG(arg->name));
+            return KILN_ERROR(FAILED_PRECONDITION, "constant %.*s is not bound",
+                              KILN_STR_ARG(arg->name));
     }
     if (!kernel->prepare) return KILN_OK;
     int32_t status = kernel->prepare(call->args, &services->table);

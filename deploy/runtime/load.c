@@ -38,9 +38,11 @@ kiln_arch kiln_object_host_arch(void) {
 #endif
 }
 
-static kiln_status read_for(kiln_str bytes, kiln_arch arch, kiln_arena *scratch, kiln_object_image *out_image) {
+static kiln_status read_for(kiln_str bytes, kiln_arch arch, kiln_arena *scratch,
+                            kiln_object_image *out_image) {
     const kiln_object_arch *machine = kiln_object_arch_find(arch);
-    if (!machine) return KILN_ERROR(UNIMPLEMENTED, "there is no object loader for this processor yet");
+    if (!machine)
+        return KILN_ERROR(UNIMPLEMENTED, "there is no object loader for this processor yet");
     return kiln_object_read(bytes, machine, (size_t)sysconf(_SC_PAGESIZE), scratch, out_image);
 }
 
@@ -79,7 +81,8 @@ static kiln_status map_pages(size_t size, bool low, uint8_t **out_memory) {
 #endif
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (memory == MAP_FAILED)
-        return KILN_ERROR(RESOURCE_EXHAUSTED, "mapping %zu bytes for code: %s", size, strerror(errno));
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "mapping %zu bytes for code: %s", size,
+                          strerror(errno));
     *out_memory = memory;
     return KILN_OK;
 }
@@ -88,9 +91,11 @@ static kiln_status map_pages(size_t size, bool low, uint8_t **out_memory) {
 static kiln_status protect(const kiln_object_image *image, uint8_t *memory) {
     size_t data_bytes = image->image_bytes - image->data_place;
     KILN_CODE_CHANGED(memory, memory + image->code_bytes);
-    if ((image->data_place > 0 && mprotect(memory, image->data_place, PROT_READ | PROT_EXEC) != 0) ||
+    if ((image->data_place > 0 &&
+         mprotect(memory, image->data_place, PROT_READ | PROT_EXEC) != 0) ||
         (data_bytes > 0 && mprotect(memory + image->data_place, data_bytes, PROT_READ) != 0))
-        return KILN_ERROR(PERMISSION_DENIED, "the system refuses executable memory: %s", strerror(errno));
+        return KILN_ERROR(PERMISSION_DENIED, "the system refuses executable memory: %s",
+                          strerror(errno));
     return KILN_OK;
 }
 
@@ -102,7 +107,8 @@ static void keep_exports(kiln_object *object, const kiln_object_image *image) {
         const kiln_object_symbol *symbol = &image->symbol[i];
         if (!symbol->entry) continue;
         size_t place = image->section[symbol->section].place + (size_t)symbol->value;
-        object->export[object->export_count++] = (export_entry){kiln_str_dup(&object->arena, symbol->name), place};
+        object->export[object->export_count++] =
+            (export_entry){kiln_str_dup(&object->arena, symbol->name), place};
     }
 }
 

@@ -3,8 +3,8 @@
  * modules and (the check alone) by builders, which so find a link error before a board sees it.
  * Needs no linker program, no file and no dlopen, and works in static binaries.
  *
- * Every byte of an object is hostile: all functions are safe on any input. What a loaded object does
- * when called is not: run objects of strangers in a contained process. */
+ * Every byte of an object is hostile: all functions are safe on any input. What a loaded object
+ * does when called is not: run objects of strangers in a contained process. */
 #ifndef KILN_DEPLOY_LOAD_H
 #define KILN_DEPLOY_LOAD_H
 
@@ -15,25 +15,25 @@
 #include "base/str.h"
 #include "base/target.h"
 
-#define KILN_OBJECT_BYTES_MAX ((size_t)32 << 20)    /* of the file */
-#define KILN_OBJECT_SECTIONS_MAX 4096u              /* in the section table */
-#define KILN_OBJECT_SYMBOLS_MAX 65536u              /* in the symbol table */
-#define KILN_OBJECT_ALIGNMENT_MAX 4096u             /* of one section */
+#define KILN_OBJECT_BYTES_MAX ((size_t)32 << 20) /* of the file */
+#define KILN_OBJECT_SECTIONS_MAX 4096u           /* in the section table */
+#define KILN_OBJECT_SYMBOLS_MAX 65536u           /* in the symbol table */
+#define KILN_OBJECT_ALIGNMENT_MAX 4096u          /* of one section */
 
 typedef struct kiln_object kiln_object;
 
-/* Does everything that loading does except mapping, for code of `arch` (not only this machine's), and
- * looks for global functions named in `entries` (NULL-terminated; may be NULL). Errors:
+/* Does everything that loading does except mapping, for code of `arch` (not only this machine's),
+ * and looks for global functions named in `entries` (NULL-terminated; may be NULL). Errors:
  * DATA_LOSS      not an ELF file, cut short, or an offset, index or size in it points outside
- * UNIMPLEMENTED  well-formed but outside the contract (machine, section, symbol or relocation kind);
- *                the message names it
- * NOT_FOUND      an undefined symbol that is not in kernel_services.def, or an entry that is missing
- * OUT_OF_RANGE   one of the limits above */
+ * UNIMPLEMENTED  well-formed but outside the contract (machine, section, symbol or relocation
+ * kind); the message names it NOT_FOUND      an undefined symbol that is not in
+ * kernel_services.def, or an entry that is missing OUT_OF_RANGE   one of the limits above */
 KILN_MUST_USE kiln_status kiln_object_check(kiln_str bytes, kiln_arch arch,
                                             const char *const *entries);
 
 /* Maps code for this machine into memory that is never writable and executable at once; `bytes` is
- * not needed afterwards. Errors as above, and RESOURCE_EXHAUSTED when the system refuses the mapping. */
+ * not needed afterwards. Errors as above, and RESOURCE_EXHAUSTED when the system refuses the
+ * mapping. */
 KILN_MUST_USE kiln_status kiln_object_load(kiln_str bytes, kiln_object **out_object);
 
 /* A defined global function; NULL when there is none of that name. Valid until unload. */

@@ -37,26 +37,29 @@ static bool all_zero(const char *data, size_t size) {
 static kiln_status check_header(kiln_str bytes) {
     if (bytes.size < TABLE_BYTES || memcmp(bytes.data, KILN_MODULE_MAGIC, 8) != 0)
         return KILN_ERROR(DATA_LOSS, "not a module file (%zu bytes)", bytes.size);
-    /* Header and table are small: a copy lets the checksum see its own field as zero. The count is not
-     * trusted before the checksum fits, but every version's table starts in the same place. */
+    /* Header and table are small: a copy lets the checksum see its own field as zero. The count is
+     * not trusted before the checksum fits, but every version's table starts in the same place. */
     char table[TABLE_BYTES];
     memcpy(table, bytes.data, sizeof table);
     memset(table + KILN_MODULE_AT_CHECKSUM, 0, 8);
     uint32_t version = u32_at(table + KILN_MODULE_AT_VERSION);
     if (kiln_hash64(table, sizeof table, 0) != u64_at(bytes.data + KILN_MODULE_AT_CHECKSUM))
-        return KILN_ERROR(DATA_LOSS, "header is damaged (or of version %u; this program reads %u)", version,
-                          KILN_MODULE_VERSION);
+        return KILN_ERROR(DATA_LOSS, "header is damaged (or of version %u; this program reads %u)",
+                          version, KILN_MODULE_VERSION);
     if (version != KILN_MODULE_VERSION)
-        return KILN_ERROR(UNIMPLEMENTED, "module has version %u, this program reads %u", version, KILN_MODULE_VERSION);
+        return KILN_ERROR(UNIMPLEMENTED, "module has version %u, this program reads %u", version,
+                          KILN_MODULE_VERSION);
     if (u32_at(table + KILN_MODULE_AT_SECTION_COUNT) != KILN_MODULE_SECTION_COUNT ||
         u64_at(table + KILN_MODULE_AT_FILE_BYTES) != bytes.size ||
-        !all_zero(table + KILN_MODULE_AT_CHECKSUM, KILN_MODULE_HEADER_BYTES - KILN_MODULE_AT_CHECKSUM))
+        !all_zero(table + KILN_MODULE_AT_CHECKSUM,
+                  KILN_MODULE_HEADER_BYTES - KILN_MODULE_AT_CHECKSUM))
         return KILN_ERROR(DATA_LOSS, "header does not fit a file of %zu bytes", bytes.size);
     return KILN_OK;
 }
 
 /* Section `index`, which must begin where `*end` rounded up to its alignment is. */
-static kiln_status check_section(kiln_str bytes, uint32_t index, size_t *end, kiln_str *out_section) {
+static kiln_status check_section(kiln_str bytes, uint32_t index, size_t *end,
+                                 kiln_str *out_section) {
     const char *entry = bytes.data + KILN_MODULE_HEADER_BYTES + index * KILN_MODULE_ENTRY_BYTES;
     const char *text = section_table[index].text;
     uint32_t alignment = index == KILN_MODULE_INDEX_CONSTANTS ? KILN_MODULE_CONSTANT_ALIGNMENT
@@ -66,8 +69,9 @@ static kiln_status check_section(kiln_str bytes, uint32_t index, size_t *end, ki
     if (u32_at(entry + KILN_MODULE_ENTRY_AT_KIND) != section_table[index].number ||
         u32_at(entry + KILN_MODULE_ENTRY_AT_ALIGNMENT) != alignment || !all_zero(entry + 32, 16))
         return KILN_ERROR(DATA_LOSS, "entry of section %s is malformed", text);
-    if (offset > bytes.size || size > bytes.size - offset || offset % alignment != 0 || offset < *end ||
-        offset - *end >= alignment || !all_zero(bytes.data + *end, (size_t)offset - *end))
+    if (offset > bytes.size || size > bytes.size - offset || offset % alignment != 0 ||
+        offset < *end || offset - *end >= alignment ||
+        !all_zero(bytes.data + *end, (size_t)offset - *end))
         return KILN_ERROR(DATA_LOSS, "section %s is misplaced", text);
     kiln_str section = {bytes.data + offset, (size_t)size};
     if (kiln_hash64(section.data, section.size, 0) != u64_at(entry + KILN_MODULE_ENTRY_AT_CHECKSUM))
@@ -77,19 +81,21 @@ static kiln_status check_section(kiln_str bytes, uint32_t index, size_t *end, ki
     return KILN_OK;
 }
 
-/* The decoders below read arrays of fixed length: `count` items, in the order of the structs' comments in
- * docs/reference/module.md. */
+/* The decoders below read arrays of fixed length: `count` items, in the order of the structs'
+ * comments in docs/reference/module.md. */
 static kiln_status expect_array(kiln_mpack_reader *r, uint32_t count) {
     uint32_t found = 0;
     kiln_status st = kiln_mpack_read_array(r, &found);
-    if (!st && found != count) st = KILN_ERROR(DATA_LOSS, "an array of %u items, not %u", found, count);
+    if (!st && found != count)
+        st = KILN_ERROR(DATA_LOSS, "an array of %u items, not %u", found, count);
     return st;
 }
 
 static kiln_status read_count(kiln_mpack_reader *r, uint32_t max, uint32_t *out_count) {
     uint32_t found = 0;
     kiln_status st = kiln_mpack_read_array(r, &found);
-    if (!st && found > max) st = KILN_ERROR(DATA_LOSS, "%u items, at most %u are allowed", found, max);
+    if (!st && found > max)
+        st = KILN_ERROR(DATA_LOSS, "%u items, at most %u are allowed", found, max);
     if (!st) *out_count = found;
     return st;
 }
@@ -121,7 +127,8 @@ static kiln_status read_port(kiln_mpack_reader *r, kiln_plan_port *port) {
     kiln_status st = expect_array(r, 4);
     if (!st) st = kiln_mpack_read_str(r, &port->name);
     if (!st) st = read_u32(r, &dtype);
-    if (!st && (dtype == KILN_DTYPE_NONE || dtype >= KILN_DTYPE_COUNT)) st = KILN_ERROR(DATA_LOSS, "dtype %u", dtype);
+    if (!st && (dtype == KILN_DTYPE_NONE || dtype >= KILN_DTYPE_COUNT))
+        st = KILN_ERROR(DATA_LOSS, "dtype %u", dtype);
     if (!st) st = read_count(r, KILN_RANK_MAX, &port->shape.rank);
     if (st) return st;
     port->dtype = (kiln_dtype)dtype;
@@ -133,7 +140,8 @@ static kiln_status read_port(kiln_mpack_reader *r, kiln_plan_port *port) {
     return st;
 }
 
-static kiln_status read_ports(kiln_mpack_reader *r, kiln_arena *arena, kiln_plan_port **out_port, uint32_t *out_count) {
+static kiln_status read_ports(kiln_mpack_reader *r, kiln_arena *arena, kiln_plan_port **out_port,
+                              uint32_t *out_count) {
     kiln_status st = read_count(r, KILN_MODULE_PORTS_MAX, out_count);
     if (!st) *out_port = KILN_ARENA_ARRAY(arena, kiln_plan_port, *out_count);
     for (uint32_t i = 0; !st && i < *out_count; i++) st = read_port(r, &(*out_port)[i]);
@@ -150,7 +158,8 @@ static kiln_status read_signature(kiln_mpack_reader *r, kiln_arena *arena, kiln_
 static kiln_status read_kernels(kiln_mpack_reader *r, kiln_arena *arena, kiln_module_plan *plan) {
     kiln_status st = read_count(r, KILN_MODULE_KERNELS_MAX, &plan->kernel_count);
     if (!st) plan->kernel = KILN_ARENA_ARRAY(arena, kiln_str, plan->kernel_count);
-    for (uint32_t i = 0; !st && i < plan->kernel_count; i++) st = kiln_mpack_read_bin(r, &plan->kernel[i]);
+    for (uint32_t i = 0; !st && i < plan->kernel_count; i++)
+        st = kiln_mpack_read_bin(r, &plan->kernel[i]);
     return st;
 }
 
@@ -171,7 +180,8 @@ static kiln_status read_step(kiln_mpack_reader *r, kiln_arena *arena, kiln_plan_
     uint32_t action = 0;
     kiln_status st = expect_array(r, 7);
     if (!st) st = read_u32(r, &action);
-    if (!st && (action < KILN_ACTION_KERNEL || action > KILN_ACTION_COPY)) st = KILN_ERROR(DATA_LOSS, "action %u", action);
+    if (!st && (action < KILN_ACTION_KERNEL || action > KILN_ACTION_COPY))
+        st = KILN_ERROR(DATA_LOSS, "action %u", action);
     if (!st) st = kiln_mpack_read_str(r, &step->name);
     if (!st) st = kiln_mpack_read_str(r, &step->op);
     if (!st) st = kiln_mpack_read_str(r, &step->task);
@@ -212,12 +222,16 @@ static kiln_status place_constants(kiln_module_plan *plan, kiln_str section) {
     return KILN_OK;
 }
 
-typedef kiln_status (*section_reader)(kiln_mpack_reader *r, kiln_arena *arena, kiln_module_plan *plan);
+typedef kiln_status (*section_reader)(kiln_mpack_reader *r, kiln_arena *arena,
+                                      kiln_module_plan *plan);
 
-static kiln_status decode_sections(const kiln_str *section, kiln_arena *arena, kiln_module_plan *plan) {
+static kiln_status decode_sections(const kiln_str *section, kiln_arena *arena,
+                                   kiln_module_plan *plan) {
     static const section_reader readers[KILN_MODULE_SECTION_COUNT] = {
-        [KILN_MODULE_INDEX_METADATA] = read_metadata, [KILN_MODULE_INDEX_SIGNATURE] = read_signature,
-        [KILN_MODULE_INDEX_KERNELS] = read_kernels,   [KILN_MODULE_INDEX_PLAN] = read_plan,
+        [KILN_MODULE_INDEX_METADATA] = read_metadata,
+        [KILN_MODULE_INDEX_SIGNATURE] = read_signature,
+        [KILN_MODULE_INDEX_KERNELS] = read_kernels,
+        [KILN_MODULE_INDEX_PLAN] = read_plan,
         [KILN_MODULE_INDEX_CONSTANTS] = NULL,
     };
     kiln_status st = KILN_OK;
@@ -226,7 +240,8 @@ static kiln_status decode_sections(const kiln_str *section, kiln_arena *arena, k
         kiln_mpack_reader r;
         kiln_mpack_reader_init(&r, section[i].data, section[i].size);
         st = readers[i](&r, arena, plan);
-        if (!st && kiln_mpack_peek(&r) != KILN_MPACK_END) st = KILN_ERROR(DATA_LOSS, "more bytes than expected");
+        if (!st && kiln_mpack_peek(&r) != KILN_MPACK_END)
+            st = KILN_ERROR(DATA_LOSS, "more bytes than expected");
         st = kiln_status_note(st, "section %s", section_table[i].text);
     }
     return st;
@@ -234,18 +249,22 @@ static kiln_status decode_sections(const kiln_str *section, kiln_arena *arena, k
 
 kiln_status kiln_module_damage(kiln_status st) {
     kiln_code code = kiln_status_code(st);
-    if (code != KILN_INVALID_ARGUMENT && code != KILN_NOT_FOUND && code != KILN_OUT_OF_RANGE) return st;
+    if (code != KILN_INVALID_ARGUMENT && code != KILN_NOT_FOUND && code != KILN_OUT_OF_RANGE)
+        return st;
     kiln_status damage = KILN_ERROR(DATA_LOSS, "%s", kiln_status_text(st));
     kiln_status_free(st);
     return damage;
 }
 
-kiln_status kiln_module_decode(kiln_str bytes, kiln_arena *arena, kiln_module_plan *out_plan, size_t *out_constant_bytes) {
+kiln_status kiln_module_decode(kiln_str bytes, kiln_arena *arena, kiln_module_plan *out_plan,
+                               size_t *out_constant_bytes) {
     kiln_str section[KILN_MODULE_SECTION_COUNT] = {{0}};
     size_t end = TABLE_BYTES;
     kiln_status st = check_header(bytes);
-    for (uint32_t i = 0; !st && i < KILN_MODULE_SECTION_COUNT; i++) st = check_section(bytes, i, &end, &section[i]);
-    if (!st && end != bytes.size) st = KILN_ERROR(DATA_LOSS, "%zu bytes after the last section", bytes.size - end);
+    for (uint32_t i = 0; !st && i < KILN_MODULE_SECTION_COUNT; i++)
+        st = check_section(bytes, i, &end, &section[i]);
+    if (!st && end != bytes.size)
+        st = KILN_ERROR(DATA_LOSS, "%zu bytes after the last section", bytes.size - end);
     if (st) return st;
 
     kiln_module_plan plan = {0};

@@ -9,15 +9,16 @@
 #include "base/str.h"
 #include "deploy/format.h"
 
-/* Checks every byte and decodes. Arrays go to `arena`; names, artefacts and constants point into `bytes`,
- * which are aligned to KILN_MODULE_SECTION_ALIGNMENT. `*out_constant_bytes` is the section's size.
- * DATA_LOSS      damaged, cut short, or a plan that kiln_module_plan_check refuses
+/* Checks every byte and decodes. Arrays go to `arena`; names, artefacts and constants point into
+ * `bytes`, which are aligned to KILN_MODULE_SECTION_ALIGNMENT. `*out_constant_bytes` is the
+ * section's size. DATA_LOSS      damaged, cut short, or a plan that kiln_module_plan_check refuses
  * UNIMPLEMENTED  intact, but of another version */
-KILN_MUST_USE kiln_status kiln_module_decode(kiln_str bytes, kiln_arena *arena, kiln_module_plan *out_plan,
+KILN_MUST_USE kiln_status kiln_module_decode(kiln_str bytes, kiln_arena *arena,
+                                             kiln_module_plan *out_plan,
                                              size_t *out_constant_bytes);
 
-/* What its makers call a wrong argument, a missing symbol or a number out of range is, in a file that was
- * checked when it was written, damage: such a status becomes DATA_LOSS. */
+/* What its makers call a wrong argument, a missing symbol or a number out of range is, in a file
+ * that was checked when it was written, damage: such a status becomes DATA_LOSS. */
 KILN_MUST_USE kiln_status kiln_module_damage(kiln_status st);
 
 #endif

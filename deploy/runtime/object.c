@@ -27,7 +27,8 @@ static shown show(kiln_str name) {
     return s;
 }
 
-static kiln_status read_header(kiln_str bytes, const kiln_object_arch *arch, Elf64_Ehdr *out_header) {
+static kiln_status read_header(kiln_str bytes, const kiln_object_arch *arch,
+                               Elf64_Ehdr *out_header) {
     const kiln_elf_class *elf = arch->elf;
     const unsigned char class = elf->wide ? ELFCLASS64 : ELFCLASS32;
     if (bytes.size > KILN_OBJECT_BYTES_MAX)
@@ -36,17 +37,20 @@ static kiln_status read_header(kiln_str bytes, const kiln_object_arch *arch, Elf
     if (bytes.size < elf->header_bytes || memcmp(bytes.data, ELFMAG, SELFMAG) != 0)
         return KILN_ERROR(DATA_LOSS, "not an ELF object (%zu bytes)", bytes.size);
     Elf64_Ehdr h = kiln_elf_header(elf, bytes.data);
-    if (h.e_ident[EI_CLASS] != class || h.e_ident[EI_DATA] != ELFDATA2LSB || h.e_machine != arch->machine)
-        return KILN_ERROR(UNIMPLEMENTED,
-                          "object is for another machine (ELF class %u, data %u, machine %u; %s has %u, 1, %u)",
-                          h.e_ident[EI_CLASS], h.e_ident[EI_DATA], h.e_machine, arch->name, class, arch->machine);
+    if (h.e_ident[EI_CLASS] != class || h.e_ident[EI_DATA] != ELFDATA2LSB ||
+        h.e_machine != arch->machine)
+        return KILN_ERROR(
+            UNIMPLEMENTED,
+            "object is for another machine (ELF class %u, data %u, machine %u; %s has %u, 1, %u)",
+            h.e_ident[EI_CLASS], h.e_ident[EI_DATA], h.e_machine, arch->name, class, arch->machine);
     if ((h.e_flags & arch->flags_mask) != arch->flags)
-        return KILN_ERROR(UNIMPLEMENTED, "object has flags %#x: on %s a kernel is compiled for %s", h.e_flags,
-                          arch->name, arch->flags_meaning);
+        return KILN_ERROR(UNIMPLEMENTED, "object has flags %#x: on %s a kernel is compiled for %s",
+                          h.e_flags, arch->name, arch->flags_meaning);
     if (h.e_ident[EI_VERSION] != EV_CURRENT || h.e_version != EV_CURRENT)
         return KILN_ERROR(UNIMPLEMENTED, "object has ELF version %u", h.e_version);
     if (h.e_type != ET_REL)
-        return KILN_ERROR(UNIMPLEMENTED, "ELF type is %u: only relocatable objects (1) can be loaded", h.e_type);
+        return KILN_ERROR(UNIMPLEMENTED,
+                          "ELF type is %u: only relocatable objects (1) can be loaded", h.e_type);
     if (h.e_phnum != 0 || h.e_ehsize != elf->header_bytes || h.e_shentsize != elf->section_bytes)
         return KILN_ERROR(DATA_LOSS, "object header has wrong sizes");
     if (h.e_shnum == 0 || h.e_shnum > KILN_OBJECT_SECTIONS_MAX)
@@ -59,13 +63,16 @@ static kiln_status read_header(kiln_str bytes, const kiln_object_arch *arch, Elf
 }
 
 /* The NUL-terminated string at `offset` of a string table. */
-static kiln_status read_name(kiln_str bytes, const Elf64_Shdr *table, uint64_t offset, kiln_str *out_name) {
+static kiln_status read_name(kiln_str bytes, const Elf64_Shdr *table, uint64_t offset,
+                             kiln_str *out_name) {
     if (table->sh_type != SHT_STRTAB || offset >= table->sh_size)
         return KILN_ERROR(DATA_LOSS, "a name lies outside its string table");
     const char *name = bytes.data + table->sh_offset + offset;
     uint64_t left = table->sh_size - offset;
     const char *end = memchr(name, 0, (size_t)KILN_MIN(left, NAME_MAX_BYTES + 1));
-    if (!end) return KILN_ERROR(DATA_LOSS, "a name is not terminated or longer than %u bytes", NAME_MAX_BYTES);
+    if (!end)
+        return KILN_ERROR(DATA_LOSS, "a name is not terminated or longer than %u bytes",
+                          NAME_MAX_BYTES);
     *out_name = (kiln_str){name, (size_t)(end - name)};
     return KILN_OK;
 }
@@ -75,7 +82,8 @@ static bool named(kiln_str name, const char *stem) {
     return kiln_str_starts(name, stem) && (name.size == size || name.data[size] == '.');
 }
 
-/* Decides what becomes of a section that the object wants in memory; the rest is for linkers only. */
+/* Decides what becomes of a section that the object wants in memory; the rest is for linkers only.
+ */
 static kiln_status classify(const kiln_object_arch *arch, kiln_object_section *s) {
     const Elf64_Shdr *h = &s->header;
     const uint64_t known = SHF_ALLOC | SHF_EXECINSTR | SHF_MERGE | SHF_STRINGS;
@@ -83,10 +91,12 @@ static kiln_status classify(const kiln_object_arch *arch, kiln_object_section *s
     if (arch->unused_type && h->sh_type == arch->unused_type) return KILN_OK;
     bool code = h->sh_flags & SHF_EXECINSTR;
     bool fits = h->sh_type == SHT_PROGBITS && (h->sh_flags & ~known) == 0;
-    bool expected = code ? named(s->name, ".text") : named(s->name, ".rodata") || named(s->name, ".srodata");
+    bool expected =
+        code ? named(s->name, ".text") : named(s->name, ".rodata") || named(s->name, ".srodata");
     if (!fits || !expected)
         return KILN_ERROR(UNIMPLEMENTED,
-                          "section %s (type %#x, flags %#llx, %llu bytes): an object may hold .text and .rodata only",
+                          "section %s (type %#x, flags %#llx, %llu bytes): an object may hold "
+                          ".text and .rodata only",
                           show(s->name).text, h->sh_type, (unsigned long long)h->sh_flags,
                           (unsigned long long)h->sh_size);
     uint64_t alignment = h->sh_addralign;
@@ -105,13 +115,16 @@ static kiln_status check_attributes(const kiln_object_image *image) {
     for (uint32_t i = 1; i < image->section_count; i++) {
         const Elf64_Shdr *h = &image->section[i].header;
         if (h->sh_type != arch->attributes_type) continue;
-        if (arch->attributes_suit((kiln_str){image->bytes.data + h->sh_offset, (size_t)h->sh_size})) return KILN_OK;
+        if (arch->attributes_suit((kiln_str){image->bytes.data + h->sh_offset, (size_t)h->sh_size}))
+            return KILN_OK;
     }
-    return KILN_ERROR(UNIMPLEMENTED, "object's attributes do not suit: on %s a kernel is compiled for %s", arch->name,
-                      arch->attributes_meaning);
+    return KILN_ERROR(UNIMPLEMENTED,
+                      "object's attributes do not suit: on %s a kernel is compiled for %s",
+                      arch->name, arch->attributes_meaning);
 }
 
-static kiln_status read_sections(kiln_object_image *image, const Elf64_Ehdr *header, kiln_arena *arena) {
+static kiln_status read_sections(kiln_object_image *image, const Elf64_Ehdr *header,
+                                 kiln_arena *arena) {
     kiln_str bytes = image->bytes;
     const kiln_elf_class *elf = image->arch->elf;
     image->section_count = header->e_shnum;
@@ -125,7 +138,8 @@ static kiln_status read_sections(kiln_object_image *image, const Elf64_Ehdr *hea
             return KILN_ERROR(DATA_LOSS, "section %u lies outside the file", i);
     }
     if (header->e_shstrndx >= image->section_count)
-        return KILN_ERROR(DATA_LOSS, "section names are in section %u of %u", header->e_shstrndx, image->section_count);
+        return KILN_ERROR(DATA_LOSS, "section names are in section %u of %u", header->e_shstrndx,
+                          image->section_count);
     const Elf64_Shdr *names = &image->section[header->e_shstrndx].header;
     for (uint32_t i = 1; i < image->section_count; i++) {
         kiln_object_section *s = &image->section[i];
@@ -136,8 +150,10 @@ static kiln_status read_sections(kiln_object_image *image, const Elf64_Ehdr *hea
     return check_attributes(image);
 }
 
-/* Fills in where a symbol is: in a loaded section, in the host, or (other sections, file names) nowhere. */
-static kiln_status resolve_symbol(const kiln_object_image *image, const Elf64_Sym *raw, kiln_object_symbol *symbol) {
+/* Fills in where a symbol is: in a loaded section, in the host, or (other sections, file names)
+ * nowhere. */
+static kiln_status resolve_symbol(const kiln_object_image *image, const Elf64_Sym *raw,
+                                  kiln_object_symbol *symbol) {
     uint32_t type = ELF64_ST_TYPE(raw->st_info);
     if (type > STT_FILE)
         return KILN_ERROR(UNIMPLEMENTED, "symbol %s has type %u (thread-local, common or indirect)",
@@ -145,15 +161,17 @@ static kiln_status resolve_symbol(const kiln_object_image *image, const Elf64_Sy
     if (raw->st_shndx == SHN_UNDEF) {
         symbol->service = kiln_service_find(image->arch->arch, symbol->name);
         if (symbol->service != KILN_SERVICE_NONE) return KILN_OK;
-        return KILN_ERROR(NOT_FOUND, "undefined symbol %s: a kernel may only call what kernel_services.def lists",
-                          show(symbol->name).text);
+        return KILN_ERROR(
+            NOT_FOUND, "undefined symbol %s: a kernel may only call what kernel_services.def lists",
+            show(symbol->name).text);
     }
     if (raw->st_shndx == SHN_ABS) return KILN_OK;
     if (raw->st_shndx >= SHN_LORESERVE)
-        return KILN_ERROR(UNIMPLEMENTED, "symbol %s is in special section %#x", show(symbol->name).text, raw->st_shndx);
+        return KILN_ERROR(UNIMPLEMENTED, "symbol %s is in special section %#x",
+                          show(symbol->name).text, raw->st_shndx);
     if (raw->st_shndx >= image->section_count)
-        return KILN_ERROR(DATA_LOSS, "symbol %s is in section %u of %u", show(symbol->name).text, raw->st_shndx,
-                          image->section_count);
+        return KILN_ERROR(DATA_LOSS, "symbol %s is in section %u of %u", show(symbol->name).text,
+                          raw->st_shndx, image->section_count);
     const kiln_object_section *home = &image->section[raw->st_shndx];
     if (home->place == KILN_OBJECT_NO_PLACE) return KILN_OK;
     if (!inside(home->header.sh_size, raw->st_value, raw->st_size))
@@ -175,19 +193,22 @@ static kiln_status read_symbols(kiln_object_image *image, kiln_arena *arena, uin
     const Elf64_Shdr *h = &image->section[table].header;
     const kiln_elf_class *elf = image->arch->elf;
     uint64_t count = h->sh_size / elf->symbol_bytes;
-    if (h->sh_entsize != elf->symbol_bytes || h->sh_size % elf->symbol_bytes != 0 || h->sh_link >= image->section_count)
+    if (h->sh_entsize != elf->symbol_bytes || h->sh_size % elf->symbol_bytes != 0 ||
+        h->sh_link >= image->section_count)
         return KILN_ERROR(DATA_LOSS, "symbol table is malformed");
     if (count > KILN_OBJECT_SYMBOLS_MAX)
-        return KILN_ERROR(OUT_OF_RANGE, "object has %llu symbols, at most %u are allowed", (unsigned long long)count,
-                          KILN_OBJECT_SYMBOLS_MAX);
+        return KILN_ERROR(OUT_OF_RANGE, "object has %llu symbols, at most %u are allowed",
+                          (unsigned long long)count, KILN_OBJECT_SYMBOLS_MAX);
     image->symbol_count = (uint32_t)count;
     image->symbol = KILN_ARENA_ARRAY(arena, kiln_object_symbol, count);
     for (uint32_t i = 0; i < image->symbol_count; i++) {
         kiln_object_symbol *symbol = &image->symbol[i];
         symbol->service = KILN_SERVICE_NONE;
         if (i == 0) continue; /* the reserved symbol, which nothing may refer to */
-        Elf64_Sym raw = kiln_elf_symbol(elf, image->bytes.data + h->sh_offset + i * elf->symbol_bytes);
-        kiln_status st = read_name(image->bytes, &image->section[h->sh_link].header, raw.st_name, &symbol->name);
+        Elf64_Sym raw =
+            kiln_elf_symbol(elf, image->bytes.data + h->sh_offset + i * elf->symbol_bytes);
+        kiln_status st =
+            read_name(image->bytes, &image->section[h->sh_link].header, raw.st_name, &symbol->name);
         if (!st) st = resolve_symbol(image, &raw, symbol);
         if (st) return kiln_status_note(st, "symbol %u", i);
     }
@@ -195,62 +216,72 @@ static kiln_status read_symbols(kiln_object_image *image, kiln_arena *arena, uin
     return KILN_OK;
 }
 
-/* Calls `visit` for each relocation of a loaded section. One loop, two uses: checking while the layout is
- * still open, and applying when addresses are known. */
+/* Calls `visit` for each relocation of a loaded section. One loop, two uses: checking while the
+ * layout is still open, and applying when addresses are known. */
 typedef kiln_status (*relocation_visit)(void *context, const kiln_object_section *section,
-                                        const Elf64_Rela *relocation, const kiln_relocation_kind *kind);
+                                        const Elf64_Rela *relocation,
+                                        const kiln_relocation_kind *kind);
 
-static uint32_t relocation_type(const kiln_object_image *image) { return image->arch->addends ? SHT_RELA : SHT_REL; }
+static uint32_t relocation_type(const kiln_object_image *image) {
+    return image->arch->addends ? SHT_RELA : SHT_REL;
+}
 
 static size_t relocation_bytes(const kiln_object_image *image) {
     const kiln_elf_class *elf = image->arch->elf;
     return image->arch->addends ? elf->rela_bytes : elf->rel_bytes;
 }
 
-static kiln_status visit_section(const kiln_object_image *image, const Elf64_Shdr *h, relocation_visit visit,
-                                 void *context) {
+static kiln_status visit_section(const kiln_object_image *image, const Elf64_Shdr *h,
+                                 relocation_visit visit, void *context) {
     const kiln_object_section *home = &image->section[h->sh_info];
     kiln_status st = KILN_OK;
     for (uint64_t at = 0; !st && at < h->sh_size; at += relocation_bytes(image)) {
-        Elf64_Rela r =
-            kiln_elf_relocation(image->arch->elf, image->bytes.data + h->sh_offset + at, image->arch->addends);
+        Elf64_Rela r = kiln_elf_relocation(image->arch->elf, image->bytes.data + h->sh_offset + at,
+                                           image->arch->addends);
         uint32_t number = (uint32_t)ELF64_R_TYPE(r.r_info);
         const kiln_relocation_kind *kind = kiln_relocation_find(image->arch, number);
         if (!kind || !kind->apply)
-            return KILN_ERROR(UNIMPLEMENTED, "relocation %s (%u) in %s: %s", kind ? kind->name : "kind", number,
-                              show(home->name).text, kind ? kind->reason : "not in the object contract");
+            return KILN_ERROR(UNIMPLEMENTED, "relocation %s (%u) in %s: %s",
+                              kind ? kind->name : "kind", number, show(home->name).text,
+                              kind ? kind->reason : "not in the object contract");
         st = visit(context, home, &r, kind);
-        if (st) return kiln_status_note(st, "%s at %s+%#llx", kind->name, show(home->name).text,
-                                        (unsigned long long)r.r_offset);
+        if (st)
+            return kiln_status_note(st, "%s at %s+%#llx", kind->name, show(home->name).text,
+                                    (unsigned long long)r.r_offset);
     }
     return st;
 }
 
-static kiln_status visit_relocations(const kiln_object_image *image, relocation_visit visit, void *context) {
+static kiln_status visit_relocations(const kiln_object_image *image, relocation_visit visit,
+                                     void *context) {
     kiln_status st = KILN_OK;
     for (uint32_t i = 1; !st && i < image->section_count; i++) {
         const Elf64_Shdr *h = &image->section[i].header;
-        if (h->sh_type == relocation_type(image) && image->section[h->sh_info].place != KILN_OBJECT_NO_PLACE)
+        if (h->sh_type == relocation_type(image) &&
+            image->section[h->sh_info].place != KILN_OBJECT_NO_PLACE)
             st = visit_section(image, h, visit, context);
     }
     return st;
 }
 
 /* Checks the relocation sections themselves, so that visits need not. */
-static kiln_status check_relocation_sections(const kiln_object_image *image, uint32_t symbol_table) {
+static kiln_status check_relocation_sections(const kiln_object_image *image,
+                                             uint32_t symbol_table) {
     uint64_t count = 0;
     for (uint32_t i = 1; i < image->section_count; i++) {
         const Elf64_Shdr *h = &image->section[i].header;
         if (h->sh_type != SHT_RELA && h->sh_type != SHT_REL) continue;
         if (h->sh_info >= image->section_count)
-            return KILN_ERROR(DATA_LOSS, "relocations are for section %u of %u", h->sh_info, image->section_count);
+            return KILN_ERROR(DATA_LOSS, "relocations are for section %u of %u", h->sh_info,
+                              image->section_count);
         if (image->section[h->sh_info].place == KILN_OBJECT_NO_PLACE) continue;
         if (h->sh_type != relocation_type(image))
-            return KILN_ERROR(UNIMPLEMENTED, "relocations with%s addends in %s", image->arch->addends ? "out" : "",
-                              show(image->section[i].name).text);
+            return KILN_ERROR(UNIMPLEMENTED, "relocations with%s addends in %s",
+                              image->arch->addends ? "out" : "", show(image->section[i].name).text);
         size_t bytes = relocation_bytes(image);
         if (h->sh_entsize != bytes || h->sh_size % bytes != 0 || h->sh_link != symbol_table)
-            return KILN_ERROR(DATA_LOSS, "relocation section %s is malformed", show(image->section[i].name).text);
+            return KILN_ERROR(DATA_LOSS, "relocation section %s is malformed",
+                              show(image->section[i].name).text);
         count += h->sh_size / bytes;
     }
     if (count > RELOCATIONS_MAX)
@@ -259,25 +290,28 @@ static kiln_status check_relocation_sections(const kiln_object_image *image, uin
     return KILN_OK;
 }
 
-static kiln_status check_relocation(void *context, const kiln_object_section *section, const Elf64_Rela *r,
-                                    const kiln_relocation_kind *kind) {
+static kiln_status check_relocation(void *context, const kiln_object_section *section,
+                                    const Elf64_Rela *r, const kiln_relocation_kind *kind) {
     kiln_object_image *image = context;
     uint64_t symbol_index = ELF64_R_SYM(r->r_info);
     if (!inside(section->header.sh_size, r->r_offset, kind->byte_count))
         return KILN_ERROR(DATA_LOSS, "lies outside its section");
     if (symbol_index == 0 || symbol_index >= image->symbol_count)
-        return KILN_ERROR(DATA_LOSS, "refers to symbol %llu of %u", (unsigned long long)symbol_index,
-                          image->symbol_count);
+        return KILN_ERROR(DATA_LOSS, "refers to symbol %llu of %u",
+                          (unsigned long long)symbol_index, image->symbol_count);
     const kiln_object_symbol *symbol = &image->symbol[symbol_index];
     if (symbol->service == KILN_SERVICE_NONE && symbol->section == 0)
-        return KILN_ERROR(UNIMPLEMENTED, "refers to symbol %s, which is in no loaded section", show(symbol->name).text);
+        return KILN_ERROR(UNIMPLEMENTED, "refers to symbol %s, which is in no loaded section",
+                          show(symbol->name).text);
     if (symbol->service != KILN_SERVICE_NONE && image->veneer[symbol->service] == KILN_SERVICE_NONE)
         image->veneer[symbol->service] = image->veneer_count++;
     image->low |= kind->low;
     return KILN_OK;
 }
 
-static size_t round_up(size_t value, size_t alignment) { return (value + alignment - 1) & ~(alignment - 1); }
+static size_t round_up(size_t value, size_t alignment) {
+    return (value + alignment - 1) & ~(alignment - 1);
+}
 
 /* Appends all sections of one kind at `*size`. */
 static kiln_status place_sections(kiln_object_image *image, bool code, size_t *size) {
@@ -285,15 +319,17 @@ static kiln_status place_sections(kiln_object_image *image, bool code, size_t *s
         kiln_object_section *s = &image->section[i];
         if (s->place == KILN_OBJECT_NO_PLACE || s->code != code) continue;
         s->place = round_up(*size, (size_t)KILN_MAX(s->header.sh_addralign, 16));
-        *size = s->place + (size_t)s->header.sh_size; /* both bounded by the file's limit: no overflow */
+        *size = s->place +
+                (size_t)s->header.sh_size; /* both bounded by the file's limit: no overflow */
         if (*size > KILN_OBJECT_BYTES_MAX)
-            return KILN_ERROR(OUT_OF_RANGE, "sections take more than %zu bytes", KILN_OBJECT_BYTES_MAX);
+            return KILN_ERROR(OUT_OF_RANGE, "sections take more than %zu bytes",
+                              KILN_OBJECT_BYTES_MAX);
     }
     return KILN_OK;
 }
 
-kiln_status kiln_object_read(kiln_str bytes, const kiln_object_arch *arch, size_t page_bytes, kiln_arena *arena,
-                             kiln_object_image *out_image) {
+kiln_status kiln_object_read(kiln_str bytes, const kiln_object_arch *arch, size_t page_bytes,
+                             kiln_arena *arena, kiln_object_image *out_image) {
     kiln_object_image image = {.bytes = bytes, .arch = arch};
     Elf64_Ehdr header = {0};
     uint32_t symbol_table = 0;
@@ -335,20 +371,21 @@ typedef struct link_state {
 } link_state;
 
 /* Symbol + addend, modulo 2^64 as the ABIs have it; `apply` finds what does not fit. */
-static uint64_t value_of(const link_state *link, const Elf64_Rela *r, const kiln_relocation_kind *kind,
-                         const uint8_t *place) {
+static uint64_t value_of(const link_state *link, const Elf64_Rela *r,
+                         const kiln_relocation_kind *kind, const uint8_t *place) {
     const kiln_object_image *image = link->image;
     const kiln_object_symbol *symbol = &image->symbol[ELF64_R_SYM(r->r_info)];
     uint64_t value = link->address;
     if (symbol->service != KILN_SERVICE_NONE)
-        value += image->veneer_place + (uint64_t)image->veneer[symbol->service] * image->arch->veneer_bytes;
+        value += image->veneer_place +
+                 (uint64_t)image->veneer[symbol->service] * image->arch->veneer_bytes;
     else
         value += image->section[symbol->section].place + symbol->value;
     return value + (uint64_t)(kind->addend ? kind->addend(place) : r->r_addend);
 }
 
-static kiln_status note_distance(void *context, const kiln_object_section *section, const Elf64_Rela *r,
-                                 const kiln_relocation_kind *kind) {
+static kiln_status note_distance(void *context, const kiln_object_section *section,
+                                 const Elf64_Rela *r, const kiln_relocation_kind *kind) {
     link_state *link = context;
     size_t place = section->place + (size_t)r->r_offset;
     bool is_high = false;
@@ -371,14 +408,15 @@ static kiln_status find_distance(const link_state *link, const Elf64_Rela *r, ui
     size_t place = link->image->section[symbol->section].place + (size_t)symbol->value;
     const reached *found = NULL;
     if (symbol->section && link->high.count)
-        found = bsearch(&(reached){.place = place}, link->high.data, link->high.count, sizeof *found, compare_places);
+        found = bsearch(&(reached){.place = place}, link->high.data, link->high.count,
+                        sizeof *found, compare_places);
     if (!found) return KILN_ERROR(DATA_LOSS, "%s is at no high part", show(symbol->name).text);
     *out_value = found->distance;
     return KILN_OK;
 }
 
-static kiln_status apply_relocation(void *context, const kiln_object_section *section, const Elf64_Rela *r,
-                                    const kiln_relocation_kind *kind) {
+static kiln_status apply_relocation(void *context, const kiln_object_section *section,
+                                    const Elf64_Rela *r, const kiln_relocation_kind *kind) {
     const link_state *link = context;
     const kiln_object_image *image = link->image;
     const kiln_object_symbol *symbol = &image->symbol[ELF64_R_SYM(r->r_info)];
@@ -387,8 +425,8 @@ static kiln_status apply_relocation(void *context, const kiln_object_section *se
     kiln_status st = kind->high ? find_distance(link, r, &value) : KILN_OK;
     if (st) return st;
     if (!kind->apply(link->memory + place, link->address + place, value))
-        return KILN_ERROR(OUT_OF_RANGE, "%s with addend %lld does not fit in %u bytes", show(symbol->name).text,
-                          (long long)r->r_addend, kind->byte_count);
+        return KILN_ERROR(OUT_OF_RANGE, "%s with addend %lld does not fit in %u bytes",
+                          show(symbol->name).text, (long long)r->r_addend, kind->byte_count);
     return KILN_OK;
 }
 
@@ -398,16 +436,19 @@ kiln_status kiln_object_link(const kiln_object_image *image, uint8_t *memory, ui
     for (uint32_t i = 1; i < image->section_count; i++) {
         const kiln_object_section *s = &image->section[i];
         if (s->place != KILN_OBJECT_NO_PLACE)
-            memcpy(memory + s->place, image->bytes.data + s->header.sh_offset, (size_t)s->header.sh_size);
+            memcpy(memory + s->place, image->bytes.data + s->header.sh_offset,
+                   (size_t)s->header.sh_size);
     }
     for (uint32_t service = 0; service < kiln_service_count(); service++) {
         if (image->veneer[service] == KILN_SERVICE_NONE) continue;
-        uint8_t *place = memory + image->veneer_place + (size_t)image->veneer[service] * image->arch->veneer_bytes;
+        uint8_t *place = memory + image->veneer_place +
+                         (size_t)image->veneer[service] * image->arch->veneer_bytes;
         image->arch->write_veneer(place, kiln_service_address(service));
     }
     link_state link = {.image = image, .memory = memory, .address = address};
     kiln_status st = visit_relocations(image, note_distance, &link);
-    if (link.high.count) qsort(link.high.data, link.high.count, sizeof *link.high.data, compare_places);
+    if (link.high.count)
+        qsort(link.high.data, link.high.count, sizeof *link.high.data, compare_places);
     if (!st) st = visit_relocations(image, apply_relocation, &link);
     kiln_vec_deinit(&link.high);
     return st;

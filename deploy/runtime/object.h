@@ -36,18 +36,20 @@ typedef struct kiln_object_image {
     uint32_t section_count, symbol_count, veneer_count;
     kiln_object_section *section; /* [section_count] */
     kiln_object_symbol *symbol;   /* [symbol_count] */
-    uint32_t *veneer;             /* [kiln_service_count()] slot of each service, or KILN_SERVICE_NONE */
+    uint32_t *veneer; /* [kiln_service_count()] slot of each service, or KILN_SERVICE_NONE */
     size_t veneer_place, code_bytes, data_place, data_bytes, image_bytes;
     bool low; /* has a relocation that only fits below 2 GiB */
 } kiln_object_image;
 
-/* Reads and checks everything but the relocations' values; arrays go to `arena`, views into `bytes`.
- * Errors as kiln_object_check. */
-KILN_MUST_USE kiln_status kiln_object_read(kiln_str bytes, const kiln_object_arch *arch, size_t page_bytes,
-                                           kiln_arena *arena, kiln_object_image *out_image);
+/* Reads and checks everything but the relocations' values; arrays go to `arena`, views into
+ * `bytes`. Errors as kiln_object_check. */
+KILN_MUST_USE kiln_status kiln_object_read(kiln_str bytes, const kiln_object_arch *arch,
+                                           size_t page_bytes, kiln_arena *arena,
+                                           kiln_object_image *out_image);
 
-/* Copies sections, writes veneers and relocates. `memory`: [image_bytes], zeroed, will run at `address`.
- * OUT_OF_RANGE: a relocated value does not fit. */
-KILN_MUST_USE kiln_status kiln_object_link(const kiln_object_image *image, uint8_t *memory, uint64_t address);
+/* Copies sections, writes veneers and relocates. `memory`: [image_bytes], zeroed, will run at
+ * `address`. OUT_OF_RANGE: a relocated value does not fit. */
+KILN_MUST_USE kiln_status kiln_object_link(const kiln_object_image *image, uint8_t *memory,
+                                           uint64_t address);
 
 #endif

@@ -1,6 +1,7 @@
-/* What differs between processors when an object is linked: the form of the file, relocation kinds, and the
- * jump stubs (veneers) that reach functions of the host from anywhere. Private to the loader. A new processor
- * is a row in object_arch.c, a file relocate_*.c and a table of its relocations. */
+/* What differs between processors when an object is linked: the form of the file, relocation kinds,
+ * and the jump stubs (veneers) that reach functions of the host from anywhere. Private to the
+ * loader. A new processor is a row in object_arch.c, a file relocate_*.c and a table of its
+ * relocations. */
 #ifndef KILN_DEPLOY_OBJECT_ARCH_H
 #define KILN_DEPLOY_OBJECT_ARCH_H
 
@@ -11,8 +12,8 @@
 #include "base/target.h"
 #include "deploy/runtime/elf_read.h"
 
-/* Writes the value of a relocation. `place` is where it is written, `address` the address that `place`
- * will run at, `value` symbol + addend. False: it does not fit. */
+/* Writes the value of a relocation. `place` is where it is written, `address` the address that
+ * `place` will run at, `value` symbol + addend. False: it does not fit. */
 typedef bool (*kiln_relocation_apply)(uint8_t *place, uint64_t address, uint64_t value);
 /* The addend that the place itself holds, where relocations carry none. */
 typedef int64_t (*kiln_relocation_addend)(const uint8_t *place);
@@ -25,8 +26,8 @@ typedef struct kiln_relocation_kind {
     bool low;                    /* fits only when everything lies below 2 GiB */
     const char *reason;          /* why it is refused */
     kiln_relocation_addend addend;
-    /* The value is the distance that the relocation of this number at the symbol's own place has; 0: no
-     * such pair. */
+    /* The value is the distance that the relocation of this number at the symbol's own place has;
+     * 0: no such pair. */
     uint32_t high;
 } kiln_relocation_kind;
 
@@ -39,14 +40,15 @@ typedef struct kiln_object_arch {
     const kiln_relocation_kind *relocation;
     uint32_t relocation_count;
     uint32_t veneer_bytes; /* a multiple of 16 */
-    /* Writes code at `place` that jumps to `target` and changes no register that carries an argument. */
+    /* Writes code at `place` that jumps to `target` and changes no register that carries an
+     * argument. */
     void (*write_veneer)(uint8_t *place, uint64_t target);
     uint32_t trap; /* an instruction, or four of a byte; fills gaps between functions */
     /* Which calls an object makes and expects: these bits of e_flags have this value. */
     uint32_t flags_mask, flags;
     const char *flags_meaning;
-    /* Sections of these types: of no use here (0: none), and what else tells the ABI. The latter must be
-     * there and suit. */
+    /* Sections of these types: of no use here (0: none), and what else tells the ABI. The latter
+     * must be there and suit. */
     uint32_t unused_type, attributes_type;
     bool (*attributes_suit)(kiln_str bytes);
     const char *attributes_meaning;
@@ -62,7 +64,8 @@ const kiln_object_arch *kiln_object_arch_at(uint32_t row);
 /* NULL: a number that the table does not know. */
 const kiln_relocation_kind *kiln_relocation_find(const kiln_object_arch *arch, uint32_t number);
 
-/* ---- for relocate_*.c: numbers in memory, little-endian ---------------------------------------- */
+/* ---- for relocate_*.c: numbers in memory, little-endian ----------------------------------------
+ */
 
 uint32_t kiln_relocate_get32(const uint8_t *place);
 void kiln_relocate_put32(uint8_t *place, uint32_t value);

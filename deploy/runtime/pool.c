@@ -12,12 +12,13 @@
 #include "base/check.h"
 #include "base/macros.h"
 
-/* How a loop is handed out: worker 0 writes `loop`, sets `pending` and publishes a new `ticket`, which
- * counts loops in its upper bits and says in its lower bits how many workers take part. A worker that
- * takes part runs its share and decrements `pending`; worker 0 touches `loop` again only after that
- * reached zero, so those who read `loop` never race with the next one, and those who do not take part
- * never read it. `sleepers` and `waiting` are written before, and read after, the word that the other
- * side waits for, all sequentially consistent, so a wake-up cannot be missed. */
+/* How a loop is handed out: worker 0 writes `loop`, sets `pending` and publishes a new `ticket`,
+ * which counts loops in its upper bits and says in its lower bits how many workers take part. A
+ * worker that takes part runs its share and decrements `pending`; worker 0 touches `loop` again
+ * only after that reached zero, so those who read `loop` never race with the next one, and those
+ * who do not take part never read it. `sleepers` and `waiting` are written before, and read after,
+ * the word that the other side waits for, all sequentially consistent, so a wake-up cannot be
+ * missed. */
 #define TICKET_WORKERS 0x7ffu /* room for KILN_POOL_WORKERS_MAX */
 #define TICKET_STEP (TICKET_WORKERS + 1u)
 #define TICKET_STOP 0u /* nobody takes part: workers look at `stopping` */
@@ -80,14 +81,16 @@ static uint64_t await_ticket(kiln_pool *pool, uint64_t seen) {
     pthread_mutex_lock(&pool->lock);
     atomic_fetch_add(&pool->sleepers, 1);
     uint64_t ticket;
-    while ((ticket = atomic_load(&pool->ticket)) == seen) pthread_cond_wait(&pool->wake, &pool->lock);
+    while ((ticket = atomic_load(&pool->ticket)) == seen)
+        pthread_cond_wait(&pool->wake, &pool->lock);
     atomic_fetch_sub(&pool->sleepers, 1);
     pthread_mutex_unlock(&pool->lock);
     return ticket;
 }
 
 static void publish(kiln_pool *pool, uint32_t worker_count) {
-    uint64_t next = (atomic_load_explicit(&pool->ticket, memory_order_relaxed) | TICKET_WORKERS) + 1;
+    uint64_t next =
+        (atomic_load_explicit(&pool->ticket, memory_order_relaxed) | TICKET_WORKERS) + 1;
     atomic_store(&pool->ticket, next | worker_count);
     if (atomic_load(&pool->sleepers) == 0) return;
     pthread_mutex_lock(&pool->lock); /* a sleeper is either in cond_wait or has seen the ticket */
@@ -119,7 +122,8 @@ static void pin_to(KILN_UNUSED uint32_t core) {
     cpu_set_t set;
     CPU_ZERO(&set);
     CPU_SET(core, &set);
-    (void)sched_setaffinity(0, sizeof set, &set); /* a core that is gone: runs anywhere, still correct */
+    (void)sched_setaffinity(0, sizeof set,
+                            &set); /* a core that is gone: runs anywhere, still correct */
 #endif
 }
 
@@ -144,20 +148,21 @@ static kiln_status start_workers(kiln_pool *pool, const kiln_pool_options *optio
     pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the program's own threads */
     int failed = 0;
     for (uint32_t i = 1; !failed && i < pool->worker_count; i++) {
-        pool->worker[i] = (worker){.pool = pool, .index = i, .core = options->core ? options->core[i] : 0};
+        pool->worker[i] =
+            (worker){.pool = pool, .index = i, .core = options->core ? options->core[i] : 0};
         failed = pthread_create(&pool->worker[i].thread, NULL, work, &pool->worker[i]);
         if (!failed) pool->started = i;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!failed) return KILN_OK;
-    return KILN_ERROR(RESOURCE_EXHAUSTED, "starting worker %u of %u: %s", pool->started + 1, pool->worker_count,
-                      strerror(failed));
+    return KILN_ERROR(RESOURCE_EXHAUSTED, "starting worker %u of %u: %s", pool->started + 1,
+                      pool->worker_count, strerror(failed));
 }
 
 kiln_status kiln_pool_create(const kiln_pool_options *options, kiln_pool **out_pool) {
     if (options->worker_count < 1 || options->worker_count > KILN_POOL_WORKERS_MAX)
-        return KILN_ERROR(INVALID_ARGUMENT, "%u worker threads: 1 to %u are allowed", options->worker_count,
-                          KILN_POOL_WORKERS_MAX);
+        return KILN_ERROR(INVALID_ARGUMENT, "%u worker threads: 1 to %u are allowed",
+                          options->worker_count, KILN_POOL_WORKERS_MAX);
 #ifdef __linux__
     for (uint32_t i = 1; options->core && i < options->worker_count; i++)
         if (options->core[i] >= CPU_SETSIZE)

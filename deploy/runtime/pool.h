@@ -1,6 +1,6 @@
-/* Threads for the parallel loops of kernels: fork and join with a static partition. Idle workers spin
- * for a while, so that loops that follow each other closely start at once, then sleep. Nothing is
- * allocated after creation. */
+/* Threads for the parallel loops of kernels: fork and join with a static partition. Idle workers
+ * spin for a while, so that loops that follow each other closely start at once, then sleep. Nothing
+ * is allocated after creation. */
 #ifndef KILN_DEPLOY_POOL_H
 #define KILN_DEPLOY_POOL_H
 
@@ -15,8 +15,8 @@ typedef struct kiln_pool kiln_pool;
 
 typedef struct kiln_pool_options {
     uint32_t worker_count; /* 1..KILN_POOL_WORKERS_MAX, the calling thread included */
-    const uint32_t *core;  /* [worker_count] worker i > 0 runs on core[i] only; NULL: anywhere. Worker 0 is
-                              the caller's thread and stays as it is */
+    const uint32_t *core;  /* [worker_count] worker i > 0 runs on core[i] only; NULL: anywhere.
+                              Worker 0 is  the caller's thread and stays as it is */
     uint32_t spin_count;   /* polls before an idle worker sleeps; 0: KILN_POOL_SPIN_DEFAULT */
 } kiln_pool_options;
 
@@ -24,16 +24,17 @@ typedef struct kiln_pool_options {
  * person would notice on a battery. */
 #define KILN_POOL_SPIN_DEFAULT 20000u
 
-/* INVALID_ARGUMENT: a worker count or core out of range. RESOURCE_EXHAUSTED: no thread to be had. */
+/* INVALID_ARGUMENT: a worker count or core out of range. RESOURCE_EXHAUSTED: no thread to be had.
+ */
 KILN_MUST_USE kiln_status kiln_pool_create(const kiln_pool_options *options, kiln_pool **out_pool);
 /* Joins all threads; accepts NULL. No loop may be running. */
 void kiln_pool_destroy(kiln_pool *pool);
 uint32_t kiln_pool_worker_count(const kiln_pool *pool);
 
 /* Runs `body` over [0, count) on the first `worker_count` workers: worker w gets
- * [count*w/n, count*(w+1)/n), and is not called when that is empty. Returns after all are done: 0, or a
- * non-zero status of one of them. One loop at a time: a body that calls this, or a second thread, gets
- * KILN_KERNEL_FAILED and nothing is run. */
+ * [count*w/n, count*(w+1)/n), and is not called when that is empty. Returns after all are done: 0,
+ * or a non-zero status of one of them. One loop at a time: a body that calls this, or a second
+ * thread, gets KILN_KERNEL_FAILED and nothing is run. */
 int32_t kiln_pool_run(kiln_pool *pool, uint32_t worker_count, int64_t count, kiln_kernel_body body,
                       void *context);
 

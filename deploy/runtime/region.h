@@ -1,6 +1,7 @@
-/* Page-backed memory for kernel arguments and scratch. With a guard, an inaccessible page lies directly
- * before or after the data, so that a kernel that strays faults at once; what alignment leaves between
- * data and guard is filled and can be checked. Poison makes results that were never written visible. */
+/* Page-backed memory for kernel arguments and scratch. With a guard, an inaccessible page lies
+ * directly before or after the data, so that a kernel that strays faults at once; what alignment
+ * leaves between data and guard is filled and can be checked. Poison makes results that were never
+ * written visible. */
 #ifndef KILN_DEPLOY_REGION_H
 #define KILN_DEPLOY_REGION_H
 
@@ -11,9 +12,9 @@
 #include "base/status.h"
 
 typedef enum kiln_guard {
-    KILN_GUARD_NONE,  /* just memory */
-    KILN_GUARD_AFTER, /* guard pages on both sides, data ends at the guard behind it (as close as
-                         KILN_KERNEL_ALIGNMENT lets it) */
+    KILN_GUARD_NONE,   /* just memory */
+    KILN_GUARD_AFTER,  /* guard pages on both sides, data ends at the guard behind it (as close as
+                          KILN_KERNEL_ALIGNMENT lets it) */
     KILN_GUARD_BEFORE, /* guard pages on both sides, data begins at the guard before it */
 } kiln_guard;
 
@@ -27,16 +28,18 @@ typedef struct kiln_region {
 
 /* Zeroed memory; pages are taken from the system when first touched. RESOURCE_EXHAUSTED: the system
  * refuses. */
-KILN_MUST_USE kiln_status kiln_region_create(size_t size_bytes, kiln_guard guard, kiln_region *out_buffer);
+KILN_MUST_USE kiln_status kiln_region_create(size_t size_bytes, kiln_guard guard,
+                                             kiln_region *out_buffer);
 void kiln_region_destroy(kiln_region *buffer); /* accepts an empty one */
 
-/* Repeating 16-bit patterns that are NaN in f16, bf16, f32 and f64, and differ in every byte, so that a
- * stale or unwritten element cannot pass as a result twice. */
+/* Repeating 16-bit patterns that are NaN in f16, bf16, f32 and f64, and differ in every byte, so
+ * that a stale or unwritten element cannot pass as a result twice. */
 #define KILN_POISON_FIRST UINT16_C(0x7ff1)
 #define KILN_POISON_LAST UINT16_C(0xfffe)
 void kiln_region_poison(kiln_region *buffer, uint16_t pattern);
 
-/* False when a byte between the data and its guard pages was written (always true without guard). */
+/* False when a byte between the data and its guard pages was written (always true without guard).
+ */
 bool kiln_region_intact(const kiln_region *buffer);
 
 #endif

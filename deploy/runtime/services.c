@@ -42,7 +42,8 @@ static float truncate_f64_to_bf16(double value) { return truncate_f32_to_bf16(od
 
 typedef void (*any_function)(void);
 
-/* The compiler's own conversions: their types do not exist in C11, and only their addresses matter. */
+/* The compiler's own conversions: their types do not exist in C11, and only their addresses matter.
+ */
 /* The runtime library's own: only their addresses matter, and only on ARM are they there. */
 #if defined(__arm__)
 #define ARM_ADDRESS(symbol) symbol
@@ -96,7 +97,8 @@ static size_t round_up(uint64_t bytes) {
 }
 
 size_t kiln_services_scratch_bytes(const kiln_manifest *manifest, uint32_t worker_count) {
-    return round_up(manifest->scratch_bytes) + worker_count * round_up(manifest->scratch_worker_bytes);
+    return round_up(manifest->scratch_bytes) +
+           worker_count * round_up(manifest->scratch_worker_bytes);
 }
 
 /* parallel_for of the ABI; `host` is the kiln_services. */
@@ -107,7 +109,8 @@ static int32_t run_parallel(void *host, int64_t count, kiln_kernel_body body, vo
     return count > 0 ? body(context, 0, count, 0) : KILN_KERNEL_OK;
 }
 
-void kiln_services_init(kiln_services *services, kiln_pool *pool, uint32_t worker_count, void *scratch) {
+void kiln_services_init(kiln_services *services, kiln_pool *pool, uint32_t worker_count,
+                        void *scratch) {
     KILN_CHECK(worker_count >= 1);
     KILN_CHECK(worker_count <= (pool ? kiln_pool_worker_count(pool) : 1));
     KILN_CHECK((uintptr_t)scratch % KILN_KERNEL_ALIGNMENT == 0);

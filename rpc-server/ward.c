@@ -11,7 +11,6 @@
 
 #include "base/fail.h"
 #include "base/file.h"
-#include "base/macros.h"
 #include "rpc-server/sandbox.h"
 #include "rpc-server/talk.h"
 
@@ -51,7 +50,7 @@ static kiln_status start_spare(kiln_wards *wards) {
 
 /* Whether a zygote can have copies here is tried, not assumed. */
 static kiln_status start_first(kiln_wards *wards) {
-    wards->copies = !wards->emulator && !KILN_SANITIZED;
+    wards->copies = !wards->emulator && kiln_zygote_is_allowed();
     kiln_status st = start_spare(wards);
     if (!st || !wards->copies) return st;
     kiln_status_free(st);

@@ -34,6 +34,14 @@ static void close_fd(int fd) {
 
 /* ---- The caller's side ---- */
 
+bool kiln_zygote_is_allowed(void) {
+#if defined(__SANITIZE_THREAD__)
+    return false;
+#else
+    return !KILN_SANITIZED;
+#endif
+}
+
 kiln_status kiln_zygote_open(kiln_zygote *zygote, const char *program) {
     const char *const argv[] = {program, "--children", NULL};
     return kiln_child_start(&(kiln_child_options){.argv = argv, .socket_in = true},

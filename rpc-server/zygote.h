@@ -16,6 +16,9 @@ typedef struct kiln_zygote {
     kiln_child process;
 } kiln_zygote;
 
+/* False with a sanitizer inside: what it knows of the process, and its threads, are not copied. */
+bool kiln_zygote_is_allowed(void);
+
 /* Starts it: `program --children`. NOT_FOUND, PERMISSION_DENIED: the program; RESOURCE_EXHAUSTED:
  * no processes or descriptors. */
 KILN_MUST_USE kiln_status kiln_zygote_open(kiln_zygote *zygote, const char *program);

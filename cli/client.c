@@ -61,7 +61,7 @@ static void on_message(void *context, kiln_conn *conn, const kiln_message *messa
     kiln_client *c = context;
     if (message->type == KILN_MSG_PING) {
         kiln_message pong = {
-            .type = KILN_MSG_PONG, .stream = message->stream, .pong = {message->ping.t_ns}};
+            .type = KILN_MSG_PONG, .stream = message->stream, .pong = {.t_ns = message->ping.t_ns}};
         kiln_status_free(kiln_conn_send(conn, &pong)); /* a connection that closes says so itself */
         return;
     }

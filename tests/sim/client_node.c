@@ -1,9 +1,15 @@
 /* A person's command: opens a job, waits for its end, comes back when the tracker was away, cancels
- * now and then. */
+ * now and then. In some worlds it is the run of a module: the client leases a board and sends the
+ * one trial itself. */
+#include <string.h>
+
 #include "base/alloc.h"
 #include "tests/sim/fair.h"
 
 #define GIVE_UP_NS (10 * SIM_S)
+#define RUN_TTL_MS 10000u
+#define RUN_PHASE_MS 10000u /* as tuners give */
+#define TARGET "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"
 
 typedef struct client_state {
     bool drawn, detach, cancels, done;
@@ -12,6 +18,10 @@ typedef struct client_state {
     char job[KILN_HASH128_TEXT];
     uint64_t lost_ns; /* since when there is no tracker; 0: there is one */
     uint64_t dial_ns, heard_ns, ping_ns;
+    bool runs; /* a module */
+    uint64_t request, lease;
+    bool run_over; /* the tracker is told until it says that it knows */
+    kiln_code run_code;
 } client_state;
 
 void *sim_client_state(void) { return kiln_alloc(sizeof(client_state)); }
@@ -59,6 +69,102 @@ static void start(sim_node *node) {
 
 static void stop(sim_node *node) { (void)node; }
 
+/* ---- A module's run ---- */
+
+static bool runs_module(const sim_node *node) {
+    const sim_options *o = &node->world->options;
+    return o->seed % 16 == 15 && node->index % 2 == 1 && !o->crowd;
+}
+
+static void say_over(sim_node *node) {
+    const client_state *s = node->state;
+    kiln_message done = {.type = KILN_MSG_JOB_DONE,
+                         .job_done = {.job = kiln_str_from(s->job), .code = (uint32_t)s->run_code}};
+    if (s->run_over && node->conn) sim_send(node, node->conn, &done);
+}
+
+static void end_run(sim_node *node, kiln_code code) {
+    client_state *s = node->state;
+    if (!s->run_over) s->run_code = code;
+    s->run_over = true;
+    say_over(node);
+}
+
+static void ask_for_board(sim_node *node) {
+    client_state *s = node->state;
+    kiln_message want = {.type = KILN_MSG_LEASE_REQ,
+                         .lease_req = {.request = ++s->request,
+                                       .job = kiln_str_from(s->job),
+                                       .target = KILN_STR(TARGET),
+                                       .trials = 1,
+                                       .ttl_ms = RUN_TTL_MS,
+                                       .exclusive = true}};
+    sim_send(node, node->conn, &want);
+}
+
+static void send_module(sim_node *node, const kiln_msg_lease_grant *grant) {
+    client_state *s = node->state;
+    kiln_message trial = {.type = KILN_MSG_TRIAL,
+                          .trial = {.trial = kiln_str_from(s->job),
+                                    .attempt = 1,
+                                    .lease = grant->lease,
+                                    .slot = grant->slot,
+                                    .job = kiln_str_from(s->job),
+                                    .deadlines_ms = {.fetch = RUN_PHASE_MS,
+                                                     .load = RUN_PHASE_MS,
+                                                     .warm = RUN_PHASE_MS,
+                                                     .run = RUN_PHASE_MS,
+                                                     .check = RUN_PHASE_MS},
+                                    .module = {.threads = 1, .output_bytes = 64}}};
+    if (s->lease || s->run_over || grant->request != s->request) return;
+    s->lease = grant->lease;
+    kiln_digest_of(s->job, sizeof s->job, &trial.trial.artefact.digest);
+    kiln_digest_of(s->job, sizeof s->job / 2, &trial.trial.reference.digest);
+    trial.trial.artefact.size = trial.trial.reference.size = 64;
+    sim_tracker_store_blob(node->world->tracker, &trial.trial.artefact.digest);
+    sim_tracker_store_blob(node->world->tracker, &trial.trial.reference.digest);
+    sim_send(node, node->conn, &trial);
+}
+
+static void take_result(sim_node *node, const kiln_msg_trial_result *result) {
+    const client_state *s = node->state;
+    kiln_message ack = {.type = KILN_MSG_TRIAL_ACK,
+                        .trial_ack = {result->trial, result->attempt, result->lease}};
+    if (result->lease != s->lease) return;
+    sim_send(node, node->conn, &ack);
+    end_run(node, result->outcome == KILN_OUTCOME_OK ? KILN_OK : KILN_INTERNAL);
+}
+
+static void run_on(sim_node *node, const kiln_message *message) {
+    const client_state *s = node->state;
+    switch ((int)message->type) {
+    case KILN_MSG_JOB_ASSIGN:
+        if (!s->request && !s->run_over) ask_for_board(node);
+        break;
+    case KILN_MSG_LEASE_GRANT: send_module(node, &message->lease_grant); break;
+    case KILN_MSG_LEASE_LOST:
+        if (message->lease_lost.lease == s->lease) end_run(node, KILN_UNAVAILABLE);
+        break;
+    case KILN_MSG_TRIAL_RESULT: take_result(node, &message->trial_result); break;
+    default: break;
+    }
+}
+
+/* What was under way is not when it is connected again. */
+static void run_again(sim_node *node) {
+    const client_state *s = node->state;
+    if (s->request) end_run(node, KILN_UNAVAILABLE);
+}
+
+static void keep_run(sim_node *node) {
+    const client_state *s = node->state;
+    kiln_message renew = {.type = KILN_MSG_LEASE_RENEW, .lease_renew = {s->lease}};
+    if (s->lease && !s->run_over && node->conn) sim_send(node, node->conn, &renew);
+    say_over(node);
+}
+
+/* ---- The job ---- */
+
 static void cancel(sim_node *node, uint64_t a, uint64_t b) {
     (void)a, (void)b;
     client_state *s = node->state;
@@ -74,11 +180,14 @@ static void opened(sim_node *node, sim_conn *conn, const kiln_msg_hello *hello) 
     sim_world *world = node->world;
     s->lost_ns = 0;
     s->heard_ns = s->ping_ns = world->now_ns;
+    s->runs = runs_module(node);
+    s->detach = s->detach && !s->runs;
     kiln_message open = {
         .type = KILN_MSG_JOB_OPEN,
         .stream = 1,
         .job_open = {.job = kiln_str_from(s->job),
-                     .spec = {.target = KILN_STR("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"),
+                     .spec = {.target = KILN_STR(TARGET),
+                              .by_client = s->runs,
                               .searcher = KILN_STR("random"),
                               .trials = world->options.trials,
                               .seconds = s->seconds,
@@ -89,6 +198,7 @@ static void opened(sim_node *node, sim_conn *conn, const kiln_msg_hello *hello) 
                               .seed = world->options.seed}},
     };
     sim_send(node, conn, &open);
+    if (s->runs) run_again(node);
     if (s->cancels) sim_at(world, sim_between(world, 0, 20 * SIM_S), node, cancel, 0, 0);
 }
 
@@ -100,6 +210,7 @@ static void check_done(sim_node *node, const kiln_msg_job_done *done) {
     world->jobs_ended++;
     if (done->code != KILN_OK) return;
     world->jobs_ok++;
+    if (s->runs) return;
     uint32_t planned = 0;
     for (uint32_t i = 0; i < done->tasks.count; i++) {
         const kiln_msg_task_state *task = &done->tasks.item[i];
@@ -124,6 +235,7 @@ static void on_message(sim_node *node, sim_conn *conn, const kiln_message *messa
     client_state *s = node->state;
     s->heard_ns = node->world->now_ns;
     if (s->done) return;
+    if (s->runs) run_on(node, message);
     if (message->type == KILN_MSG_JOB_DONE) {
         check_done(node, &message->job_done);
         kiln_message close = {.type = KILN_MSG_JOB_CLOSE,
@@ -163,6 +275,7 @@ static void tick(sim_node *node) {
         return;
     }
     if (!node->conn && s->dial_ns && world->now_ns >= s->dial_ns) dial(node);
+    if (s->runs) keep_run(node);
     sim_tick_at(node, world->now_ns + 500 * SIM_MS);
 }
 

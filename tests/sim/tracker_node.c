@@ -147,7 +147,8 @@ static void check_grant(sim_node *node, const sim_conn *conn, const kiln_msg_lea
 static void check_job(sim_world *world, kiln_tracker *t, const kiln_tracker_job *job) {
     uint64_t now = sim_clock(world->tracker), long_ago = now > 11 * SIM_S ? now - 11 * SIM_S : 0;
     if (!kiln_tracker_job_is_open(job) || job->persist || job->ending_ns) return;
-    bool tuner = job->state == KILN_JOB_WAITING || kiln_tracker_tuner_by_node(t, job->tuner);
+    bool tuner = job->state == KILN_JOB_WAITING || job->spec.by_client ||
+                 kiln_tracker_tuner_by_node(t, job->tuner);
     if (!tuner && job->tuner_lost_ns + 6 * SIM_S < now)
         sim_fail(world, "job %s stays with a tuner that is gone", job->id);
     if (job->spec.detach) return;
@@ -162,6 +163,10 @@ static void check_lease(sim_world *world, kiln_tracker *t, const kiln_tracker_le
     const kiln_tracker_job *job = lease->job;
     if (lease->expires_ns + SIM_S < sim_clock(world->tracker))
         sim_fail(world, "lease %llu does not expire", (unsigned long long)lease->lease);
+    for (uint32_t i = 0; lease->whole && i < lease->board->up.slots; i++)
+        if (lease->board->slot[i] != lease->lease)
+            sim_fail(world, "lease %llu of a whole board shares it with %llu",
+                     (unsigned long long)lease->lease, (unsigned long long)lease->board->slot[i]);
     if (job && kiln_tracker_tuner_by_node(t, job->tuner) &&
         !kiln_tracker_holder_by_boot(t, lease->tuner))
         sim_fail(world, "lease %llu is kept for a run of a tuner that is over",

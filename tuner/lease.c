@@ -17,6 +17,16 @@ static const kiln_msg_policy search_policy = {.samples_min = 5,
 static const kiln_msg_phases search_deadlines_ms = {
     .fetch = 30000, .build = 20000, .load = 10000, .warm = 10000, .run = 10000, .check = 10000};
 
+/* Under an emulator a kernel takes some hundred times as long, and how long says little: few
+ * samples are enough, and nothing that is right is given up. */
+static const kiln_msg_policy emulated_policy = {.samples_min = 2,
+                                                .samples_max = 5,
+                                                .interval = 0.05,
+                                                .sample_ns = 1000000,
+                                                .total_ns = 50000000};
+static const kiln_msg_phases emulated_deadlines_ms = {
+    .fetch = 30000, .build = 20000, .load = 60000, .warm = 120000, .run = 120000, .check = 60000};
+
 static uint32_t in_flight(const kiln_tuner_job *job, const kiln_tuner_lease *lease) {
     uint32_t count = 0;
     for (uint32_t i = 0; lease->lease && i < job->trial.count; i++)
@@ -175,6 +185,7 @@ static void send_trial(kiln_tuner_job *job, const kiln_tuner_lease *lease,
                        const kiln_tuner_trial *trial) {
     const kiln_tuner_job_task *task = &job->task[trial->task];
     const bool final = trial->index == KILN_TUNER_FINAL;
+    const bool emulated = kiln_str_ends(job->spec.target, ",emulated"); /* as it is printed */
     kiln_msg_blob_ref rivals[KILN_TUNER_ARTEFACTS_MAX];
     memcpy(rivals, trial->artefact, sizeof rivals);
     kiln_message message = {
@@ -189,8 +200,10 @@ static void send_trial(kiln_tuner_job *job, const kiln_tuner_lease *lease,
                   .reference = task->reference.ref,
                   .seed = task->given.input_seed,
                   .race_ns = final ? 0 : kiln_tuner_race_bound_ns(&task->race),
-                  .policy = final ? kiln_tuner_final_policy : search_policy,
-                  .deadlines_ms = search_deadlines_ms},
+                  .policy = emulated ? emulated_policy
+                            : final  ? kiln_tuner_final_policy
+                                     : search_policy,
+                  .deadlines_ms = emulated ? emulated_deadlines_ms : search_deadlines_ms},
     };
     if (trial->by_recipe) message.trial.recipe = kiln_tuner_recipe_of(job, trial);
     kiln_tuner_send(job->tuner, &message);

@@ -6,6 +6,7 @@
 #include "base/target.h"
 #include "rpc-server/board.h"
 #include "rpc-server/discover.h"
+#include "rpc-server/slots.h"
 #include "tests/support/test.h"
 
 static kiln_status describe(kiln_arena *arena, const char *labels, kiln_msg_board_up *out_board) {
@@ -95,6 +96,31 @@ static void measurements_stay_on_a_named_cluster(void **state) {
         if (CPU_ISSET(i, &inside)) assert_true(is_in(big, i));
 }
 
+static void slots_share_the_cores_of_a_named_cluster(void **state) {
+    cpu_set_t before;
+    uint32_t core[KILN_EXECUTOR_CORES_MAX];
+    sched_getaffinity(0, sizeof before, &before);
+    kiln_status st = kiln_board_enter_cluster("big", *state);
+    uint32_t count = kiln_board_cores(core, KILN_EXECUTOR_CORES_MAX);
+    sched_setaffinity(0, sizeof before, &before);
+    if (kiln_status_code(st) == KILN_PERMISSION_DENIED) { /* kept off all of its cores */
+        kiln_status_free(st);
+        skip();
+    }
+    expect_ok(st);
+    kiln_machine machine;
+    kiln_slots slots;
+    kiln_machine_discover("", *state, &machine);
+    const kiln_cluster *big = &machine.cluster[machine.cluster_count - 1];
+    const uint32_t most = KILN_MIN(count, KILN_SERVER_SLOTS_MAX);
+    expect_ok(kiln_slots_share(core, count, most, "/sys/devices/system", &slots));
+    for (uint32_t slot = 0; slot < most; slot++)
+        for (uint32_t i = 0; i < slots.slot[slot].core_count; i++)
+            assert_true(is_in(big, slots.slot[slot].core[i]));
+    expect_error(kiln_slots_share(core, count, count + 1, "/sys/devices/system", &slots),
+                 INVALID_ARGUMENT, "slots");
+}
+
 static void bad_labels_are_refused(void **state) {
     (void)state;
     static const char *const bad[] = {"x", "=1", "x=", "a=1,,b=2"};
@@ -139,6 +165,7 @@ int main(void) {
         test_with_arena(a_board_that_builds_says_with_what),
         test_with_arena(an_emulated_board_never_looks_like_a_real_one),
         test_with_arena(measurements_stay_on_a_named_cluster),
+        test_with_arena(slots_share_the_cores_of_a_named_cluster),
         cmocka_unit_test(bad_labels_are_refused),
         cmocka_unit_test(the_measuring_core_is_the_highest_of_ours),
         cmocka_unit_test(every_executor_has_a_name_and_all_functions),

@@ -155,12 +155,13 @@ void shop_skip(shop *s) { s->seen = s->done.count; }
 void shop_assign(shop *s, uint32_t trials) { shop_assign_for(s, 0, trials); }
 
 void shop_assign_for(shop *s, double seconds, uint32_t trials) {
-    kiln_message assign = {.type = KILN_MSG_JOB_ASSIGN,
-                           .job_assign = {.job = KILN_STR("j"),
-                                          .spec = {.target = KILN_STR("cpu:x"),
-                                                   .searcher = KILN_STR("random"),
-                                                   .trials = trials,
-                                                   .seconds = seconds}}};
+    kiln_message assign = {
+        .type = KILN_MSG_JOB_ASSIGN,
+        .job_assign = {.job = KILN_STR("j"),
+                       .spec = {.target = kiln_str_from(s->target ? s->target : "cpu:x"),
+                                .searcher = KILN_STR("random"),
+                                .trials = trials,
+                                .seconds = seconds}}};
     shop_say(s, &assign);
 }
 

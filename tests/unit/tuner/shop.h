@@ -22,6 +22,7 @@ typedef struct shop {
     bool by_hand; /* PROPOSE, BUILD, UPLOAD, RECORD are answered by the test only */
     uint64_t last_lease;
     uint32_t exhausted;            /* tasks, one bit each, whose space is empty */
+    const char *target;            /* of the next job; NULL: "cpu:x" */
     const char *board;             /* of the next grant; NULL: "b" */
     const char *builds;            /* codegen version of that board; NULL: it does not build */
     bool builders_hang;            /* BUILD is answered by the test only */

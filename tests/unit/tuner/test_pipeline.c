@@ -98,8 +98,8 @@ static void a_candidate_that_does_not_compile_is_recorded_without_a_board(void *
     assert_int_equal(shop_count_sent(s, KILN_MSG_TRIAL_ACK), 0);
 }
 
-static void a_trial_is_ready_when_artefact_and_reference_are_with_the_tracker(void **state) {
-    shop *s = *state;
+/* Of the only task, once all that it needs is with the tracker, and not before. */
+static const kiln_msg_trial *first_trial(shop *s) {
     build_one(s, KILN_OUTCOME_OK);
     const kiln_tuner_action *first = shop_take(s, KILN_TUNER_UPLOAD),
                             *second = shop_take(s, KILN_TUNER_UPLOAD);
@@ -109,12 +109,25 @@ static void a_trial_is_ready_when_artefact_and_reference_are_with_the_tracker(vo
     upload_ended(s, &first->digest, KILN_OK, NULL);
     assert_int_equal(shop_count_sent(s, KILN_MSG_TRIAL), 0);
     upload_ended(s, &second->digest, KILN_OK, NULL);
-    const kiln_msg_trial *trial = shop_next_trial(s);
+    return shop_next_trial(s);
+}
+
+static void a_trial_is_ready_when_artefact_and_reference_are_with_the_tracker(void **state) {
+    const kiln_msg_trial *trial = first_trial(*state);
     assert_int_equal(trial->artefact.digest.byte[0], 9);
     assert_int_equal(trial->reference.digest.byte[0], 8);
     assert_int_equal(trial->seed, 4);
     assert_int_equal(trial->policy.samples_min, 5);
+    assert_int_equal(trial->deadlines_ms.run, 10000);
     assert_int_equal(trial->attempt, 1);
+}
+
+static void under_an_emulator_few_samples_are_enough_and_time_is_not_short(void **state) {
+    shop *s = *state;
+    s->target = "cpu:x,emulated";
+    const kiln_msg_trial *trial = first_trial(s);
+    assert_int_equal(trial->policy.samples_min, 2);
+    assert_int_equal(trial->deadlines_ms.run, 120000);
 }
 
 /* No task waits for the references of others. */
@@ -319,6 +332,7 @@ int main(void) {
         test_with_shop(no_more_builds_than_builders_are_out),
         test_with_shop(a_candidate_that_does_not_compile_is_recorded_without_a_board),
         test_with_shop(a_trial_is_ready_when_artefact_and_reference_are_with_the_tracker),
+        test_with_shop(under_an_emulator_few_samples_are_enough_and_time_is_not_short),
         test_with_shop(a_reference_is_made_before_the_first_candidate_of_its_task),
         test_with_shop(a_reference_that_cannot_be_made_ends_the_job),
         test_with_shop(an_upload_that_fails_is_repeated_and_given_up_in_the_end),

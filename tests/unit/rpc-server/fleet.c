@@ -29,7 +29,9 @@ static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hell
     fleet *f = context;
     f->opened++;
     kiln_blobs *blobs = kiln_blobs_attach(conn, f->store);
-    if (conn == f->tuner) f->blobs = blobs;
+    if (conn != f->tuner) return;
+    f->blobs = blobs;
+    if (f->lease) fleet_renew(f); /* a tuner that is back says at once what it holds */
 }
 
 static void print_log(fleet *f, const char *program) {

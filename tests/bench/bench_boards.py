@@ -52,7 +52,7 @@ def print_tasks(events):
         best, default = task["best_ms"], task["default_ms"]
         times = f"{default:>9.1f} ms{best:>9.1f} ms{default / best:>8.2f}" if best and default else f"{'not measured':>32}"
         print(f"{task['label']:<46}{task['trials']:>8}{times}")
-    print(f"{done['measured']} trials, {done['verified']} verified, {done['wall_s']:.0f} s; times of an emulator")
+    print(f"{done['measured']} trials, {done['wall_s']:.0f} s; times of an emulator, of two samples and more each")
 
 
 def run(options, work):

@@ -40,7 +40,8 @@ const kiln_message *bench_find_sent(const bench *b, kiln_message_type type) {
 }
 
 int bench_set_up(void **state) {
-    static const kiln_msg_board_up up = {.key = {"b", 1}, .target = {"cpu:x", 5}, .slots = 2};
+    static const kiln_msg_board_up up = {
+        .key = {"b", 1}, .target = {"cpu:x", 5}, .slots = 2, .memory_bytes = BENCH_MEMORY_BYTES};
     bench *b = kiln_alloc(sizeof *b);
     b->now_ns = 50 * BENCH_S;
     b->server = kiln_server_create(&(kiln_server_options){.board = &up, .seed = 1}, b->now_ns);

@@ -6,6 +6,7 @@
 #include "rpc-server/server.h"
 #include "tests/support/test.h"
 
+#define BENCH_MEMORY_BYTES ((uint64_t)8 << 20) /* of the board */
 #define BENCH_MS KILN_NS_PER_MS
 #define BENCH_S KILN_NS_PER_S
 

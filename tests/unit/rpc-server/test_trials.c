@@ -20,6 +20,25 @@ static void blobs_are_fetched_first_and_then_the_child_starts(void **state) {
     assert_int_equal(bench_find_sent(b, KILN_MSG_TRIAL_EVENT)->trial_event.phase, KILN_PHASE_LOAD);
 }
 
+static void a_module_that_is_larger_than_the_slots_share_of_memory_is_refused_unseen(void **state) {
+    bench *b = *state;
+    bench_connect_to_tracker(b);
+    kiln_message message = bench_trial("a", 7, 0);
+    message.trial.module = (kiln_msg_module_run){.threads = 1, .output_bytes = 64};
+    message.trial.artefact.size = BENCH_MEMORY_BYTES / 2; /* of two slots, and most is not all */
+    bench_say(b, &message);
+    assert_null(bench_find(b, KILN_SERVER_FETCH));
+    const kiln_message *refused = bench_find_sent(b, KILN_MSG_TRIAL_RESULT);
+    assert_non_null(refused);
+    assert_int_equal(refused->trial_result.outcome, KILN_OUTCOME_INFRA);
+    expect_contains(kiln_str_dup(&b->actions.arena, refused->trial_result.text), "larger");
+    message = bench_trial("b", 7, 0);
+    message.trial.module = (kiln_msg_module_run){.threads = 1, .output_bytes = 64};
+    message.trial.artefact.size = BENCH_MEMORY_BYTES / 4;
+    bench_say(b, &message);
+    assert_non_null(bench_find(b, KILN_SERVER_FETCH));
+}
+
 /* A trial of lease 7 that brings a recipe, whose program is 'p'. */
 static kiln_message recipe_trial(const char *id) {
     kiln_message message = bench_trial(id, 7, 0);
@@ -395,6 +414,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_bench(blobs_are_fetched_first_and_then_the_child_starts),
         test_with_bench(blobs_of_rivals_are_fetched_as_well),
+        test_with_bench(a_module_that_is_larger_than_the_slots_share_of_memory_is_refused_unseen),
         test_with_bench(a_recipe_is_built_from_its_blobs_and_then_measured),
         test_with_bench(the_next_is_built_while_one_is_measured),
         test_with_bench(what_cannot_be_built_ends_with_its_name),

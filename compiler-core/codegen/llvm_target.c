@@ -119,10 +119,11 @@ static kiln_status make_module(llvm_job *job, const kiln_lowered *lowered,
     if (lowered->prepare) emit_program(job, lowered->prepare, lowered, true, target, arena, output);
     emit_program(job, lowered->run, lowered, false, target, arena, output);
     /* A tenth of a millisecond that turns a bug here into one lost candidate with a reason. */
-    char **message = &job->message;
-    return LLVMVerifyModule(job->module, LLVMReturnStatusAction, message)
-               ? KILN_ERROR(INTERNAL, "LLVM: %s", *message)
-               : KILN_OK;
+    if (LLVMVerifyModule(job->module, LLVMReturnStatusAction, &job->message))
+        return KILN_ERROR(INTERNAL, "LLVM: %s", job->message);
+    LLVMDisposeMessage(job->message); /* an empty one */
+    job->message = NULL;
+    return KILN_OK;
 }
 
 static kiln_status write_bytes(llvm_job *job, kiln_emit emit, kiln_arena *arena,

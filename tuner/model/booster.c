@@ -229,18 +229,3 @@ kiln_status kiln_booster_save(kiln_booster *booster, kiln_strbuf *out) {
     kiln_strbuf_str(out, (kiln_str){bytes, size});
     return KILN_OK;
 }
-
-kiln_status kiln_booster_load(kiln_str bytes, kiln_booster **out_booster) {
-    kiln_booster *b = kiln_alloc(sizeof *b);
-    kiln_status st = NULL;
-    if (XGBoosterCreate(NULL, 0, &b->handle) != 0) st = xgboost_error("begin");
-    if (!st) st = load_trees(b, bytes);
-    if (!st && XGBoosterSetParam(b->handle, "nthread", "1") != 0)
-        st = xgboost_error("take its parameters");
-    if (st) {
-        kiln_booster_destroy(b);
-        return st;
-    }
-    *out_booster = b;
-    return KILN_OK;
-}

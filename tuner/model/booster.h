@@ -46,8 +46,8 @@ KILN_MUST_USE kiln_status kiln_booster_predict(kiln_booster *booster, const floa
 KILN_MUST_USE kiln_status kiln_booster_contributions(kiln_booster *booster, const float *row,
                                                      uint32_t column_count, float *out);
 
+/* The trees as bytes, for kiln_booster_train of this process: XGBoost reads past the end of bytes
+ * that are not what it wrote. */
 KILN_MUST_USE kiln_status kiln_booster_save(kiln_booster *booster, kiln_strbuf *out);
-/* INVALID_ARGUMENT: not a booster. */
-KILN_MUST_USE kiln_status kiln_booster_load(kiln_str bytes, kiln_booster **out_booster);
 
 #endif

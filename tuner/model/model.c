@@ -7,7 +7,6 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/map.h"
 #include "base/rand.h"
 #include "base/vec.h"
@@ -274,42 +273,4 @@ kiln_status kiln_cost_model_contributions(kiln_cost_model *model, const float *r
     if (!st && model->set == KILN_FEATURES_EXACT && !model->trees_alone)
         out_contribution[KILN_FEATURE_NS] += margin_of(model, row);
     return st;
-}
-
-/* ---- bytes ----------------------------------------------------------------------------------- */
-
-/* What must agree for trees to mean the same: the set and the names of its features. */
-static kiln_hash128 meaning_of(const kiln_cost_model *m) {
-    kiln_strbuf text = {0};
-    kiln_strbuf_printf(&text, "%u %u", (unsigned)m->set, m->column_count);
-    for (uint32_t i = 0; m->set == KILN_FEATURES_EXACT && i < m->column_count; i++)
-        kiln_strbuf_printf(&text, " %s", kiln_feature_name((kiln_feature)i));
-    kiln_hash128 hash = kiln_hash128_of(text.data, text.size);
-    kiln_strbuf_deinit(&text);
-    return hash;
-}
-
-kiln_status kiln_cost_model_save(kiln_cost_model *model, kiln_strbuf *out) {
-    if (!model->booster) return KILN_OK;
-    kiln_hash128 hash = meaning_of(model);
-    kiln_strbuf_append(out, &hash, sizeof hash);
-    return kiln_booster_save(model->booster, out);
-}
-
-kiln_status kiln_cost_model_load(kiln_cost_model *model, kiln_str bytes) {
-    kiln_hash128 hash = meaning_of(model);
-    if (model->training) return KILN_ERROR(FAILED_PRECONDITION, "the model is being trained");
-    if (bytes.size < sizeof hash)
-        return KILN_ERROR(INVALID_ARGUMENT, "these %zu bytes are no trained model", bytes.size);
-    if (memcmp(bytes.data, &hash, sizeof hash) != 0)
-        return KILN_ERROR(INVALID_ARGUMENT,
-                          "the model was trained on other features than this version computes");
-    kiln_booster *booster = NULL;
-    bytes.data += sizeof hash;
-    bytes.size -= sizeof hash;
-    kiln_status st = kiln_booster_load(bytes, &booster);
-    if (st) return st;
-    kiln_booster_destroy(model->booster);
-    model->booster = booster;
-    return KILN_OK;
 }

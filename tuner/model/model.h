@@ -77,10 +77,4 @@ KILN_MUST_USE kiln_status kiln_cost_model_predict(kiln_cost_model *model, const 
 KILN_MUST_USE kiln_status kiln_cost_model_contributions(kiln_cost_model *model, const float *row,
                                                         float *out_contribution);
 
-/* The booster in use as bytes, without the samples; empty when there is none. */
-KILN_MUST_USE kiln_status kiln_cost_model_save(kiln_cost_model *model, kiln_strbuf *out);
-/* Takes a saved booster as the one in use: later trainings go on from it.
- * INVALID_ARGUMENT: not such bytes, or of another version or set of features. */
-KILN_MUST_USE kiln_status kiln_cost_model_load(kiln_cost_model *model, kiln_str bytes);
-
 #endif

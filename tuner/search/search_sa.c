@@ -39,7 +39,7 @@ static int by_score(const void *a, const void *b) {
 /* Best first, each once. */
 static uint32_t rank(kiln_point *point, uint32_t count) {
     uint32_t kept = 0;
-    qsort(point, count, sizeof *point, by_score);
+    if (count > 0) qsort(point, count, sizeof *point, by_score);
     for (uint32_t i = 0; i < count; i++)
         if (kept == 0 || strcmp(point[kept - 1].hash, point[i].hash) != 0) point[kept++] = point[i];
     return kept;

@@ -189,49 +189,6 @@ static void candidates_that_failed_rank_below_those_that_ran(void **state) {
     kiln_cost_model_destroy(m);
 }
 
-static void a_saved_model_predicts_the_same_and_goes_on_learning(void **state) {
-    candidates *c = make_candidates(*state, 7);
-    kiln_cost_model *m = kiln_cost_model_create(NULL), *again = kiln_cost_model_create(NULL);
-    kiln_strbuf bytes = {0};
-    expect_ok(kiln_cost_model_save(m, &bytes));
-    assert_int_equal(bytes.size, 0); /* nothing was learnt yet */
-    add(m, c, 0, 100);
-    train(m);
-    expect_ok(kiln_cost_model_save(m, &bytes));
-    expect_ok(kiln_cost_model_load(again, kiln_strbuf_view(&bytes)));
-    float score[2][ROWS];
-    expect_ok(kiln_cost_model_predict(m, c->row[0], ROWS, score[0]));
-    expect_ok(kiln_cost_model_predict(again, c->row[0], ROWS, score[1]));
-    assert_memory_equal(score[0], score[1], sizeof score[0]);
-    add(again, c, 100, 140);
-    train(again);
-    assert_true(pairs_right(again, c, 140) > pairs_right(m, c, 140) - 0.03);
-    kiln_strbuf_deinit(&bytes);
-    kiln_cost_model_destroy(m);
-    kiln_cost_model_destroy(again);
-}
-
-static void other_bytes_and_other_features_are_refused(void **state) {
-    candidates *c = make_candidates(*state, 8);
-    const kiln_cost_model_options baseline = {.features = KILN_FEATURES_AUTOTVM, .seed = 1};
-    kiln_cost_model *m = kiln_cost_model_create(NULL);
-    kiln_cost_model *other = kiln_cost_model_create(&baseline);
-    kiln_strbuf bytes = {0};
-    add(m, c, 0, 100);
-    train(m);
-    expect_ok(kiln_cost_model_save(m, &bytes));
-    expect_error(kiln_cost_model_load(other, kiln_strbuf_view(&bytes)), INVALID_ARGUMENT,
-                 "other features");
-    expect_error(kiln_cost_model_load(m, KILN_STR("short")), INVALID_ARGUMENT, "no trained model");
-    bytes.size = 40;
-    expect_error(kiln_cost_model_load(m, kiln_strbuf_view(&bytes)), INVALID_ARGUMENT,
-                 "no trained model");
-    assert_int_equal(kiln_cost_model_trained_on(m), 100);
-    kiln_strbuf_deinit(&bytes);
-    kiln_cost_model_destroy(m);
-    kiln_cost_model_destroy(other);
-}
-
 static void destroying_waits_for_a_training_that_is_under_way(void **state) {
     candidates *c = make_candidates(*state, 9);
     kiln_cost_model *m = kiln_cost_model_create(NULL);
@@ -251,8 +208,6 @@ int main(void) {
         test_with_arena(one_row_scores_as_in_a_batch),
         test_with_arena(contributions_add_up_to_the_score),
         test_with_arena(candidates_that_failed_rank_below_those_that_ran),
-        test_with_arena(a_saved_model_predicts_the_same_and_goes_on_learning),
-        test_with_arena(other_bytes_and_other_features_are_refused),
         test_with_arena(destroying_waits_for_a_training_that_is_under_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

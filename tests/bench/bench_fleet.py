@@ -42,7 +42,7 @@ def run(options, work):
     print(done.stderr, end="")
     f = json.loads(done.stdout.splitlines()[-1])
     cpu = lambda row: f"tracker {row['tracker_cpu']:.2f}, generator {row['generator_cpu']:.2f} of a core"
-    wait = lambda row: f"p50 {row['p50_ms']:.2f} ms, p99 {row['p99_ms']:.2f} ms, max {row['max_ms']:.1f} ms"
+    wait = lambda row: f"p50 {row['p50_ms']:.2f} ms, p99 {row['p99_ms']:.2f} ms, max {row['max_ms']:.1f} ms (asked {row['late_p99_ms']:.2f} ms late, p99)"
     print(f"{f['boards']} boards, {'TLS' if f['tls'] else 'plain text'}; a disk that takes {sync_ms(state):.2f} ms to sync")
     print(f"registered:      all in {f['registered_s']:.2f} s")
     print(f"full load:       {f['full']['grants_per_s']:,.0f} grants/s (20,000 are wanted); {cpu(f['full'])}")

@@ -187,14 +187,22 @@ static int compare(const void *a, const void *b) {
     return (left > right) - (left < right);
 }
 
-static void print_waits(bench *b) {
-    uint32_t count = 0;
-    const uint64_t *wait = swarm_waits(b->swarm, &count);
-    if (count == 0) fail("nothing was granted", NULL);
+static uint64_t *sort(bench *b, const uint64_t *wait, uint32_t count) {
     uint64_t *sorted = kiln_arena_copy(&b->arena, wait, count * sizeof *wait);
     qsort(sorted, count, sizeof *sorted, compare);
-    printf(",\"p50_ms\":%.4g,\"p99_ms\":%.4g,\"max_ms\":%.4g", (double)sorted[count / 2] / 1e6,
-           (double)sorted[(uint64_t)count * 99 / 100] / 1e6, (double)sorted[count - 1] / 1e6);
+    return sorted;
+}
+
+static void print_waits(bench *b) {
+    uint32_t count = 0, late_count = 0;
+    const uint64_t *wait = swarm_waits(b->swarm, &count);
+    const uint64_t *late = swarm_late(b->swarm, &late_count);
+    if (count == 0) fail("nothing was granted", NULL);
+    wait = sort(b, wait, count);
+    late = sort(b, late, late_count);
+    printf(",\"p50_ms\":%.4g,\"p99_ms\":%.4g,\"max_ms\":%.4g,\"late_p99_ms\":%.4g",
+           (double)wait[count / 2] / 1e6, (double)wait[(uint64_t)count * 99 / 100] / 1e6,
+           (double)wait[count - 1] / 1e6, (double)late[(uint64_t)late_count * 99 / 100] / 1e6);
 }
 
 /* Runs the load that is set and prints what came of it; returns grants per second. */

@@ -11,9 +11,9 @@
 #include "base/clock.h"
 #include "base/identity.h"
 
-#define TICK_NS KILN_NS_PER_MS /* between two looks at links, at some of them: boards do not tick \
-                                */
-#define TICKS 10u              /* in step; all of them have their turn in so many */
+/* Links are looked at one part at a time, as boards do not tick in step. */
+#define TICK_NS KILN_NS_PER_MS
+#define TICK_PARTS 10u
 #define PACE_NS (400 * KILN_NS_PER_US) /* the grain in which an open load is sent */
 #define LEASE_MS 60000u
 #define TARGET "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"
@@ -61,7 +61,7 @@ struct swarm {
     swarm_counts counts;
     KILN_VEC(request) request; /* by number - 1 */
     uint32_t first_request;    /* of the present load */
-    KILN_VEC(uint64_t) waits;
+    KILN_VEC(uint64_t) waits, late;
     uint64_t last_trial;
     uint32_t ahead, trials, out, next_job, tick_turn;
     double per_s;
@@ -378,8 +378,8 @@ static void on_tick(void *context) {
     swarm *s = context;
     uint64_t now_ns = kiln_clock_ns();
     kiln_message ping = {.type = KILN_MSG_PING};
-    s->tick_turn = (s->tick_turn + 1) % TICKS;
-    for (uint32_t i = s->tick_turn; i < s->peer.count; i += TICKS) {
+    s->tick_turn = (s->tick_turn + 1) % TICK_PARTS;
+    for (uint32_t i = s->tick_turn; i < s->peer.count; i += TICK_PARTS) {
         peer *p = s->peer.data[i];
         switch (kiln_link_tick(&p->link, now_ns)) {
         case KILN_LINK_NOTHING: break;
@@ -403,6 +403,7 @@ static void on_pace(void *context, unsigned ready_for) {
         job *j = next_job(s);
         if (!j) return;
         ask(s, j, s->due_ns);
+        kiln_vec_push(&s->late, kiln_clock_ns() - s->due_ns);
         s->due_ns += (uint64_t)(-log(1 - kiln_rand_unit(&s->rand)) / s->per_s * 1e9);
     }
 }
@@ -413,7 +414,7 @@ static void set_load(swarm *s, uint32_t ahead, double per_s, uint32_t trials) {
     s->trials = trials;
     s->due_ns = kiln_clock_ns();
     s->first_request = s->request.count;
-    s->waits.count = 0;
+    s->waits.count = s->late.count = 0;
     const struct timespec grain = {.tv_nsec = per_s > 0 ? (long)PACE_NS : 0};
     const struct itimerspec pace = {.it_interval = grain, .it_value = grain};
     KILN_CHECK(timerfd_settime(s->pace_fd, 0, &pace, NULL) == 0);
@@ -429,6 +430,11 @@ void swarm_load_open(swarm *s, double per_s, uint32_t trials) { set_load(s, 0, p
 const uint64_t *swarm_waits(const swarm *s, uint32_t *out_count) {
     *out_count = s->waits.count;
     return s->waits.data;
+}
+
+const uint64_t *swarm_late(const swarm *s, uint32_t *out_count) {
+    *out_count = s->late.count;
+    return s->late.data;
 }
 
 const swarm_counts *swarm_counted(const swarm *s) { return &s->counts; }
@@ -496,6 +502,7 @@ void swarm_free(swarm *s) {
     kiln_vec_deinit(&s->peer);
     kiln_vec_deinit(&s->request);
     kiln_vec_deinit(&s->waits);
+    kiln_vec_deinit(&s->late);
     kiln_free(s->job);
     kiln_free(s->held);
     kiln_free(s);

@@ -53,6 +53,8 @@ void swarm_load_open(swarm *s, double per_s, uint32_t trials);
 /* Nanoseconds from when a request was due to be asked to its grant: [count], since the load was
  * set. What waits longer in the generator than it should counts as waiting. */
 const uint64_t *swarm_waits(const swarm *s, uint32_t *out_count);
+/* Of these, what went by before an open load's request was asked at all: the generator's own. */
+const uint64_t *swarm_late(const swarm *s, uint32_t *out_count);
 
 /* Requests that are out. */
 uint32_t swarm_out(const swarm *s);

@@ -245,6 +245,9 @@ static void on_fetched(void *context, const kiln_digest *digest, kiln_status sta
     kiln_shell_job *job = ticket_use(context, &t);
     if (!job) {
         kiln_status_free(status);
+    } else if (kiln_status_code(status) == KILN_UNAVAILABLE) {
+        kiln_status_free(status); /* the connection closes */
+        job->wants_blobs = true;
     } else if (status) {
         kiln_shell_part_done(job, kiln_status_note(status, "fetching the model"));
     } else {
@@ -252,7 +255,8 @@ static void on_fetched(void *context, const kiln_digest *digest, kiln_status sta
     }
 }
 
-/* Fetches what is missing, one blob after the other; then goes on. */
+/* Fetches what is missing, one blob after the other; then goes on. A tracker that goes away
+ * meanwhile is waited for. */
 static void fetch_next(kiln_shell_job *job) {
     kiln_shell *shell = job->shell;
     const kiln_digest *need[] = {&job->spec.model, &job->spec.records};
@@ -262,8 +266,7 @@ static void fetch_next(kiln_shell_job *job) {
         if (shell->blobs)
             kiln_blobs_fetch(shell->blobs, need[i], on_fetched, ticket_make(job, 0, 0));
         else
-            kiln_shell_part_done(
-                job, KILN_ERROR(UNAVAILABLE, "the tracker went away while the model was fetched"));
+            job->wants_blobs = true;
         return;
     }
     kiln_status st = import_records(job);
@@ -271,6 +274,14 @@ static void fetch_next(kiln_shell_job *job) {
         kiln_shell_part_done(job, st);
     else
         ask_tasks(job);
+}
+
+void kiln_shell_fetch_again(kiln_shell *shell) {
+    for (kiln_shell_job *job = shell->jobs; job; job = job->next) {
+        if (!job->wants_blobs || job->forgotten) continue;
+        job->wants_blobs = false;
+        fetch_next(job);
+    }
 }
 
 static kiln_status store_job(kiln_shell_job *job, const char *state) {

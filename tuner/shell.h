@@ -110,6 +110,7 @@ struct kiln_shell_job {
     uint32_t task_count;
     uint32_t waiting; /* parts that PREPARE still waits for */
     bool wants_claim, claimed;
+    bool wants_blobs; /* its model is to be fetched when there is a tracker again */
     kiln_status failure;
     KILN_VEC(kiln_candidate *) candidate;
     /* While `searching` the searchers, the model, the lessons and `now` are a pool thread's. */
@@ -144,6 +145,8 @@ void kiln_shell_post(kiln_shell *shell, const kiln_tuner_event *event);
 kiln_shell_job *kiln_shell_find_job(kiln_shell *shell, uint64_t handle);
 
 /* Actions by name (tuner/job.h). */
+/* Goes on with the fetches that the end of the last connection broke off. */
+void kiln_shell_fetch_again(kiln_shell *shell);
 void kiln_shell_prepare(kiln_shell *shell, const kiln_tuner_action *action);
 void kiln_shell_propose(kiln_shell *shell, const kiln_tuner_action *action);
 void kiln_shell_reference(kiln_shell *shell, const kiln_tuner_action *action);

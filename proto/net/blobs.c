@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/fail.h"
 #include "base/file.h"
 #include "base/vec.h"
 #include "proto/net/internal.h"
@@ -431,7 +432,10 @@ bool kiln_blobs_message(kiln_blobs *blobs, const kiln_message *message) {
     case KILN_MSG_BLOB_MISSING: on_missing(blobs, message); return true;
     case KILN_MSG_BLOB_PUT: on_put(blobs, message); return true;
     case KILN_MSG_BLOB_OK: on_ok(blobs, message); return true;
-    case KILN_MSG_BLOB_GET: on_get(blobs, message); return true;
+    case KILN_MSG_BLOB_GET:
+        kiln_fail_pass(KILN_FAIL_BLOB_ASKED);
+        on_get(blobs, message);
+        return true;
     case KILN_MSG_WINDOW: on_window(blobs, message); return true;
     case KILN_MSG_ERROR: return on_error(blobs, message);
     default: return false;

@@ -18,10 +18,17 @@ def compiled(world, workload, *options):
     return module
 
 
+def board(world, address, key="board"):
+    """A board that the tracker knows and may lease: a connection alone does not say what it is."""
+    child = world.board(address, key=key, state=key)
+    until(lambda: any(row["key"] == key and row["state"] == "free" for row in world.json("fleet", "list", "--tracker", address)), key)
+    return child
+
+
 def fleet(world):
     """A tracker and a board; their address."""
     _, address = world.tracker()
-    return address, world.board(address)
+    return address, board(world, address)
 
 
 def free_again(world, address):
@@ -36,7 +43,7 @@ def contents(folder):
 
 
 def test_a_module_gives_there_what_it_gives_here(world):
-    address, board = fleet(world)
+    address, child = fleet(world)
     module = compiled(world, "gemm:64x64x64")
     here = world.run("run", module, "--output", world.path("here"))
     there = world.run("run", module, "--on", "board", "--tracker", address, "--output", world.path("there"))
@@ -59,7 +66,7 @@ def test_times_of_each_kernel_come_back(world):
 
 def test_the_tracker_of_this_user_needs_no_address(world):
     tracker, address = world.tracker()
-    world.board(address)
+    board(world, address)
     module = compiled(world, "gemm:8x8x8")
     world.run("run", "--on", "board", module)
     assert world.json("fleet", "list")[0]["key"] == "board"
@@ -111,7 +118,7 @@ def runs_for_ever(world, address):
 
 
 def test_modules_that_mean_harm_have_their_outcome_and_the_board_goes_on(world):
-    address, board = fleet(world)
+    address, child = fleet(world)
     on = ["run", "--on", "board", "--tracker", address]
     world.refused(*on, hostile(world, "reads_nothing"), says="crash: signal 11")
     world.refused(*on, hostile(world, "says_it_failed"), says="crash: the kernel returned an error")
@@ -119,30 +126,30 @@ def test_modules_that_mean_harm_have_their_outcome_and_the_board_goes_on(world):
     assert done.returncode == 12, done.returncode
     world.run(*on, hostile(world, "honest"))
     free_again(world, address)
-    assert board.poll() is None
+    assert child.poll() is None
 
 
 def test_a_board_that_is_lost_half_way_is_one_clear_error(world):
-    address, board = fleet(world)
+    address, child = fleet(world)
     run = runs_for_ever(world, address)
-    world.kill(board)
+    world.kill(child)
     world.ends(run, code=21)
     lines = run.log.read_text().splitlines()
     assert len(lines) == 1 and "board board was lost" in lines[0], lines
     until(lambda: world.json("jobs", "list", "--tracker", address)[0]["state"] == "failed", "the end of the job")
-    harness.connected(world.board(address))
+    board(world, address)
     world.run("run", "--on", "board", "--tracker", address, hostile(world, "honest"))
 
 
 def test_ctrl_c_frees_the_board(world):
-    address, board = fleet(world)
+    address, child = fleet(world)
     run = runs_for_ever(world, address)
     run.send_signal(signal.SIGINT)
     world.ends(run, code=10)
     assert "stopped; the board is free" in run.log.read_text(), run.log.read_text()
     free_again(world, address)
     world.run("run", "--on", "board", "--tracker", address, hostile(world, "honest"))
-    assert board.poll() is None
+    assert child.poll() is None
 
 
 def test_a_client_that_is_killed_leaves_the_board_free(world):
@@ -153,8 +160,9 @@ def test_a_client_that_is_killed_leaves_the_board_free(world):
 
 
 def test_boards_answer_pings_and_who_does_not_is_named(world):
-    address, board = fleet(world)
-    world.board(address, key="shelf", state="shelf")
+    address, first = fleet(world)
+    board(world, address, "shelf")
+    until(lambda: world.run("fleet", "ping", "--tracker", address, ok=False).returncode == 0, "answers within their time")
     tracker, *rows = world.json("fleet", "ping", "--tracker", address)
     assert tracker["event"] == "ping" and tracker["tracker_ms"] > 0, tracker
     assert sorted(row["key"] for row in rows) == ["board", "shelf"], rows
@@ -164,22 +172,23 @@ def test_boards_answer_pings_and_who_does_not_is_named(world):
     assert "shelf" in shown and "board " not in shown.splitlines()[-1] and " ms " in shown, shown
     assert world.run("fleet", "ping", "--key", "shelf", "--tracker", address).stdout.count("shelf") == 1
     world.refused("fleet", "ping", "nobody", "--tracker", address, says="there is no board nobody")
-    world.kill(board)
+    world.kill(first)
     until(lambda: world.run("fleet", "ping", "--tracker", address, ok=False).returncode == 21, "the loss being told")
     world.refused("fleet", "ping", "--tracker", address, says="1 of 2 boards did not answer: board")
     world.run("fleet", "ping", "shelf", "--tracker", address)
 
 
 def test_the_log_of_a_board_is_read_from_afar(world):
-    address, board = fleet(world)
+    address, child = fleet(world)
     lines = world.run("fleet", "log", "board", "--tracker", address).stdout.splitlines()
     assert any("connected to the tracker as board" in line for line in lines), lines
     assert [row["text"] for row in world.json("fleet", "log", "board", "--tracker", address)][:len(lines)] == lines
     reader = world.start("kiln", "fleet", "log", "board", "--follow", "--tracker", address)
     until(lambda: "connected to the tracker" in reader.log.read_text(), "the lines that there are")
-    board.terminate()  # which it says
+    runs_for_ever(world, address)  # what a board that shall stop waits for
+    child.terminate()  # which it says
     until(lambda: "stopping; what runs is handed in first" in reader.log.read_text(), "the line that comes")
-    world.ends(board)
+    world.kill(child)
     world.ends(reader, code=21)
     assert "board board was lost" in reader.log.read_text()
     world.refused("fleet", "log", "board", "--tracker", address, says="not connected")

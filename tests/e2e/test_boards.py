@@ -112,8 +112,8 @@ def test_a_module_runs_on_an_emulated_board_from_afar(world):
     emulated_board(world, "aarch64", "aarch64", "rpi4", address)
     world.run("compile", model, "-o", here)
     world.run("compile", model, "--target", "rpi4", "-o", there)
-    expected = world.run("run", here, "--output", world.path("here")).stdout
-    assert world.run("run", "--on", "rpi4", "--tracker", address, there, "--output", world.path("there")).stdout == expected
+    world.run("run", here, "--output", world.path("here"))
+    world.run("run", "--on", "rpi4", "--tracker", address, there, "--output", world.path("there"))
     [mine], [its] = (list(pathlib.Path(world.path(folder)).iterdir()) for folder in ("here", "there"))
     a, b = (array.array("f", file.read_bytes()[128:]) for file in (mine, its))
     assert len(a) == len(b) == 32 * 32 and max(abs(x - y) for x, y in zip(a, b)) < 1e-4

@@ -20,6 +20,7 @@ SERVER = "kiln-rpc-server"
 TUNER = ["FILE_HALF", "DB_MIGRATE", "DB_PUT", "DB_COMMIT", "DB_DURABLE", "TUNER_ASSIGN", "TUNER_BUILT", "BLOB_WRITE:3", "BLOB_RENAME",
          "TUNER_UPLOADED", "TUNER_GRANT", "TUNER_TRIAL", "TUNER_RESULT", "TUNER_RECORD", "TUNER_RECORDED", "TUNER_ACK"]
 TUNER_END = ["TUNER_FINAL", "TUNER_EXPORT", "TUNER_DONE"]
+SHORT = 12  # trials of a job that comes to its end: enough that somebody stands against the default in a final
 TRACKER_START = ["TRACKER_LEAD", "TRACKER_SERVE"]  # nobody has dialled yet
 # Leases come first: once a job has some that are not used up, it asks for no more.
 TRACKER = ["TRACKER_OPEN", "TRACKER_ASSIGNED", "BLOB_ASKED", "TRACKER_REQUEST", "TRACKER_KEPT", "TRACKER_GRANT", "TRACKER_GRANTED", "TRACKER_TRIAL",
@@ -88,10 +89,10 @@ def test_a_tuner_killed_at_every_point_loses_and_repeats_nothing(world):
     tuner = start()
     stop(world, tune, kept)
     world.kill(tuner)
-    short = world.tune(world.zoo("conv:C4"), address, 4, db="short.db")
+    short = world.tune(world.zoo("conv:C4"), address, SHORT, db="short.db")
     walk(world, TUNER_END, start, short)
     start()
-    check_end(world, short, 4)
+    check_end(world, short, SHORT)
     stop_all(world)
 
 
@@ -127,17 +128,17 @@ def test_a_tracker_killed_at_every_point_forgets_nothing(world):
     check_stopped(world, kept)
     world.kill(tracker)
     last = failing(world, *TRACKER_END, start)
-    short = world.tune(world.zoo("conv:C4"), address, 4, db="short.db")
+    short = world.tune(world.zoo("conv:C4"), address, SHORT, db="short.db")
     world.ends(last, -signal.SIGKILL)
     start()
-    check_end(world, short, 4)
+    check_end(world, short, SHORT)
     stop_all(world)
 
 
 def test_an_error_at_a_point_ends_the_job_with_it_and_the_next_has_all(world):
     _, address = world.tracker()
     world.board(address)
-    model, trials = world.zoo("conv:C3"), 4
+    model, trials = world.zoo("conv:C3"), SHORT
     for moment in ("TUNER_RECORD", "TUNER_FINAL", "TUNER_EXPORT"):
         tuner = failing(world, f"{moment}=error", lambda: world.tuner(address, wait=False))
         done = world.run("tune", model, "--trials", trials, "--tracker", address, "--db", world.path("client.db"), ok=False)

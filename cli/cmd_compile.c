@@ -77,6 +77,25 @@ typedef struct source {
     omissions without;
 } source;
 
+/* Why nothing of an emulated board's records is in the module, to who looks for them. */
+static kiln_status note_emulated(kiln_db *db, const kiln_target *target, kiln_arena *process) {
+    kiln_target emulated = *target;
+    kiln_strbuf name = {0};
+    kiln_db_record *row = NULL;
+    uint32_t count = 0;
+    if (!db || target->emulated) return KILN_OK;
+    emulated.emulated = true;
+    kiln_target_print(&emulated, &name);
+    const kiln_db_filter filter = {.target = kiln_strbuf_view(&name), .limit = 1};
+    kiln_status st = kiln_db_records(db, &filter, process, &row, &count);
+    if (!st && count > 0)
+        printf("  records of an emulated board are not used, as its times say nothing of the "
+               "processor; --target %s uses them\n",
+               name.data);
+    kiln_strbuf_deinit(&name);
+    return st;
+}
+
 static kiln_status compile_module(kiln_arena *process, const source *model,
                                   const kiln_target *target, kiln_db *db, const char *output,
                                   bool json) {
@@ -92,6 +111,7 @@ static kiln_status compile_module(kiln_arena *process, const source *model,
     if (!st) st = kiln_pack(graph, &options, process, &bytes, &packed);
     if (!st) st = kiln_file_write(output, kiln_strbuf_view(&bytes), 0666);
     if (!st) report(&packed, output, bytes.size, json);
+    if (!st && !json) st = note_emulated(db, target, process);
     kiln_strbuf_deinit(&bytes);
     return st;
 }

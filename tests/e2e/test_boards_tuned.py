@@ -2,6 +2,7 @@
 """The whole loop over boards of other processors, under emulation: the real tuner tunes over what ./dev cross built, the
 module runs there, and its outputs are the interpreter's."""
 import array
+import json
 import pathlib
 import sys
 
@@ -69,6 +70,7 @@ def check_tuning(world, target, model, trials, tasks):
     done = world.run("tune", model, "--target", target, "--trials", trials, "--tracker", address, "--db", world.path("client.db"),
                      "--out", module, "--json")
     assert "only emulated boards" in done.stderr, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["verified"] > 0, done.stdout
     check_records(world, target, tasks)
     check_outputs(world, model, module, target)
 
@@ -87,6 +89,7 @@ def test_a_convolution_is_tuned_over_an_aarch64_board(world):
     # What is made for the processor itself knows nothing of those times, and runs there as well.
     made = world.json("compile", model, "--target", "rpi4", "--db", world.path("client.db"), "-o", plain)
     assert made[-1]["tuned"] == 0, made
+    assert "emulated board are not used" in world.run("compile", model, "--target", "rpi4", "--db", world.path("client.db"), "-o", plain).stdout
     check_outputs(world, model, plain, "rpi4")
 
 

@@ -110,6 +110,34 @@ static void check_shares(sim_fair *fair, sim_world *world, const kiln_tracker *t
     }
 }
 
+static bool is_labelled(const kiln_msg_board_up *board, const kiln_msg_label *label) {
+    for (uint32_t i = 0; i < board->labels.count; i++)
+        if (kiln_str_equal(board->labels.item[i].key, label->key) &&
+            kiln_str_equal(board->labels.item[i].value, label->value))
+            return true;
+    return false;
+}
+
+/* Whether what was just given could have gone to a request that waits: targets and keys are the
+ * same for all here. */
+static bool could_have(const kiln_tracker_request *request, const kiln_tracker_lease *lease) {
+    const kiln_msg_lease_req *want = &request->want;
+    for (uint32_t i = 0; i < want->labels.count; i++)
+        if (!is_labelled(&lease->board->up, &want->labels.item[i])) return false;
+    return !want->exclusive || lease->board->busy == slots_of(lease);
+}
+
+static bool is_passed_over(const kiln_tracker *t, uint32_t project,
+                           const kiln_tracker_lease *lease) {
+    for (uint32_t i = 0; i < t->job.count; i++) {
+        const kiln_tracker_job *job = t->job.data[i];
+        if (index_of(job->spec.project) != project || !kiln_tracker_job_is_open(job)) continue;
+        for (uint32_t r = 0; r < job->request.count; r++)
+            if (could_have(job->request.data[r], lease)) return true;
+    }
+    return false;
+}
+
 /* Notes of the leases that a step gave who was passed over, and forgets those that it ended. */
 static void note_given(sim_fair *fair, kiln_tracker *t) {
     uint32_t kept = 0;
@@ -119,8 +147,10 @@ static void note_given(sim_fair *fair, kiln_tracker *t) {
     fair->given.count = kept;
     for (uint32_t i = 0; i < t->lease.count; i++) {
         sim_given given = {.lease = t->lease.data[i]->lease};
-        for (uint32_t p = 0; p < SIM_PROJECTS; p++) given.passed_over[p] = fair->share[p].waits;
-        if (given.lease > fair->epoch) kiln_vec_push(&fair->given, given);
+        if (given.lease <= fair->epoch) continue;
+        for (uint32_t p = 0; p < SIM_PROJECTS; p++)
+            given.passed_over[p] = is_passed_over(t, p, t->lease.data[i]);
+        kiln_vec_push(&fair->given, given);
     }
 }
 
@@ -137,24 +167,26 @@ static uint64_t waited_since(const sim_fair *fair, const kiln_tracker_job *job, 
     return now_ns;
 }
 
-static uint64_t oldest_ns(const kiln_tracker_job *job) {
+/* Since when a job waits for the lease, or with NULL for any; UINT64_MAX: it does not. */
+static uint64_t oldest_ns(const kiln_tracker_job *job, const kiln_tracker_lease *lease) {
     uint64_t since_ns = UINT64_MAX;
     for (uint32_t i = 0; i < job->request.count; i++)
-        since_ns = KILN_MIN(since_ns, job->request.data[i]->since_ns);
+        if (!lease || could_have(job->request.data[i], lease))
+            since_ns = KILN_MIN(since_ns, job->request.data[i]->since_ns);
     return since_ns;
 }
 
-/* Nobody of the same project had more claim to what was just given, by priority and age. All
- * requests want the same here, so that every board is one that they all could have. */
+/* Nobody of the same project who could have had what was just given had more claim to it, by
+ * priority and age. */
 static void check_turn(sim_fair *fair, sim_world *world, const kiln_tracker *t,
                        const kiln_tracker_lease *lease, uint64_t now_ns) {
     if (!lease->job) return;
     uint64_t its = urgency(lease->job, waited_since(fair, lease->job, now_ns), now_ns);
     for (uint32_t i = 0; i < t->job.count; i++) {
         const kiln_tracker_job *job = t->job.data[i];
-        if (job == lease->job || job->project != lease->job->project || !job->request.count)
-            continue;
-        if (urgency(job, oldest_ns(job), now_ns) > its)
+        if (job == lease->job || job->project != lease->job->project) continue;
+        uint64_t since_ns = oldest_ns(job, lease);
+        if (since_ns != UINT64_MAX && urgency(job, since_ns, now_ns) > its)
             sim_fail(world, "job %s waits while one that is less urgent has a board", job->id);
     }
 }
@@ -166,7 +198,7 @@ void sim_fair_before(sim_fair *fair, const kiln_tracker *t, uint64_t now_ns) {
     fair->epoch = t->epoch;
     fair->turn.count = 0;
     for (uint32_t i = 0; i < t->job.count; i++) {
-        sim_turn turn = {t->job.data[i], oldest_ns(t->job.data[i])};
+        sim_turn turn = {t->job.data[i], oldest_ns(t->job.data[i], NULL)};
         if (turn.job->request.count) kiln_vec_push(&fair->turn, turn);
     }
 }

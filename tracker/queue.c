@@ -92,11 +92,15 @@ void kiln_tracker_requests_free(kiln_tracker *t) {
 
 /* ---- Whose turn it is ---- */
 
+/* Whether all of the board is wanted and not all of it is free. */
+static bool must_wait(const kiln_tracker_board *board, const kiln_tracker_request *request) {
+    return board->busy > 0 && kiln_tracker_want_is_whole(request->fit, board);
+}
+
 /* A request for the whole board waits for one board only, which is kept free for it. */
 static bool may_have(const kiln_tracker_board *board, const kiln_tracker_request *request) {
     if (!kiln_tracker_want_fits(request->fit, (kiln_tracker_board *)board)) return false;
-    bool must_wait = board->busy > 0 && kiln_tracker_want_is_whole(request->fit, board);
-    return !must_wait || !request->reserving || request->reserving == board;
+    return !must_wait(board, request) || !request->reserving || request->reserving == board;
 }
 
 /* The oldest request of a job that may have the board: with its age the job competes. */
@@ -183,7 +187,7 @@ static uint32_t free_slot(const kiln_tracker_board *board) {
 
 /* Gives the board, or keeps it free until all of it can be given. */
 static void give(kiln_tracker *t, kiln_tracker_board *board, kiln_tracker_request *request) {
-    if (board->busy > 0 && kiln_tracker_want_is_whole(request->fit, board)) {
+    if (must_wait(board, request)) {
         board->reserved = request;
         request->reserving = board;
         kiln_tracker_board_refresh(t, board);
@@ -200,11 +204,14 @@ static void serve_board(kiln_tracker *t, kiln_tracker_board *board) {
     }
 }
 
+/* The board that it would like, or any; one that it need not wait for before others. */
 static void serve_request(kiln_tracker *t, kiln_tracker_request *request) {
     kiln_tracker_board *liked = kiln_tracker_board_find(t, request->want.board), *found = NULL;
     if (liked && liked->idle_at && may_have(liked, request)) found = liked;
-    for (uint32_t i = 0; !found && i < t->idle.count; i++)
-        if (may_have(t->idle.data[i], request)) found = t->idle.data[i];
+    for (uint32_t i = 0; (!found || must_wait(found, request)) && i < t->idle.count; i++) {
+        kiln_tracker_board *board = t->idle.data[i];
+        if (may_have(board, request) && (!found || !must_wait(board, request))) found = board;
+    }
     if (found) give(t, found, request);
 }
 

@@ -31,7 +31,7 @@
 #define SIM_PROJECTS 2u
 #define SIM_REST_NS (5000 * SIM_S) /* for what goes on when every client has its answer */
 #define SIM_WAIT_NS (1500 * SIM_S) /* longest that a request may wait for its turn */
-#define SIM_END_NS (1800 * SIM_S)  /* virtual time by which every history must be over */
+#define SIM_END_NS (3600 * SIM_S)  /* virtual time by which every history must be over */
 
 typedef struct sim_world sim_world;
 typedef struct sim_node sim_node;

@@ -414,6 +414,16 @@ static void a_board_is_kept_for_who_needs_all_of_it(void **state) {
     assert_int_equal(fleet_take(f, TUNER, KILN_MSG_LEASE_GRANT)->lease_grant.request, 4);
 }
 
+static void who_needs_all_of_a_board_has_one_that_is_free(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    fleet_disconnect(f, 10);
+    fleet_board(f, 11, "first", 2);
+    assert_true(ask_like(f, 1, "", false) > 0);
+    fleet_board(f, 12, "second", 2);
+    assert_true(ask_like(f, 2, "", true) > 0); /* it does not wait for half of the first */
+}
+
 static void a_kernel_with_more_threads_than_a_slot_has_cores_is_alone(void **state) {
     fleet *f = *state;
     static const char target[] = FLEET_TARGET ",cores=4,threads=4";
@@ -490,6 +500,7 @@ int main(void) {
         test_with_fleet(a_board_that_is_free_is_not_kept_for_who_likes_another),
         test_with_fleet(an_exclusive_lease_has_all_slots),
         test_with_fleet(a_board_is_kept_for_who_needs_all_of_it),
+        test_with_fleet(who_needs_all_of_a_board_has_one_that_is_free),
         test_with_fleet(a_kernel_with_more_threads_than_a_slot_has_cores_is_alone),
         test_with_fleet(a_jobs_key_and_labels_hold_for_all_it_asks),
         test_with_fleet(one_job_cannot_fill_the_queue),

@@ -196,7 +196,10 @@ static int hold(const char *path) {
     return -1;
 }
 
-/* What cannot be removed, or is another user's, stays: it harms nobody. */
+#define UNIQUE "XXXXXX" /* what mkdtemp replaces */
+
+/* What cannot be removed, or is another user's, stays: it harms nobody. Names that only begin alike
+ * are others'. */
 static void sweep(const char *parent, const char *prefix) {
     kiln_arena scratch = {0};
     char **name = NULL;
@@ -204,7 +207,9 @@ static void sweep(const char *parent, const char *prefix) {
     kiln_str start = kiln_str_from(kiln_arena_printf(&scratch, "%s-", prefix));
     kiln_status_free(kiln_folder_list(parent, &scratch, &name, &count));
     for (size_t i = 0; i < count; i++) {
-        if (!kiln_str_starts(kiln_str_from(name[i]), start.data)) continue;
+        if (!kiln_str_starts(kiln_str_from(name[i]), start.data) ||
+            strlen(name[i]) != start.size + strlen(UNIQUE))
+            continue;
         char *path = kiln_arena_printf(&scratch, "%s/%s", parent, name[i]);
         int fd = hold(path);
         if (fd < 0) continue;
@@ -217,11 +222,10 @@ static void sweep(const char *parent, const char *prefix) {
 /* It gets its name when it is held: nobody takes one for left over that was just made. */
 kiln_status kiln_folder_hold_temp(const char *prefix, size_t path_max, kiln_arena *arena,
                                   char **out_path, int *out_fd) {
-    static const char unique[] = "XXXXXX";
     const char *parent = kiln_env("TMPDIR");
-    if (!parent || strlen(parent) + strlen(prefix) + sizeof unique + 1 > path_max) parent = "/tmp";
+    if (!parent || strlen(parent) + strlen(prefix) + sizeof UNIQUE + 1 > path_max) parent = "/tmp";
     sweep(parent, prefix);
-    char *made = kiln_arena_printf(arena, "%s/.%s-%s", parent, prefix, unique);
+    char *made = kiln_arena_printf(arena, "%s/.%s-%s", parent, prefix, UNIQUE);
     if (kiln_fail_io() || !mkdtemp(made)) return ERRNO_ERROR("creating temporary folder", made);
     char *path = kiln_arena_printf(arena, "%s/%s", parent, strrchr(made, '/') + 2);
     int fd = hold(made);

@@ -38,8 +38,7 @@ typedef struct errand {
     kiln_status failure; /* why nothing will come of it */
 } errand;
 
-/* ---- what comes from outside ------------------------------------------------------------------
- */
+/* ---- what comes from outside ----------------------------------------------------------------- */
 
 /* The first that goes wrong says why. `why` is owned. */
 static void fail(errand *e, kiln_status why) {
@@ -130,8 +129,7 @@ static kiln_status wait_for(errand *e, const bool *fact) {
     return st;
 }
 
-/* ---- what is sent -----------------------------------------------------------------------------
- */
+/* ---- what is sent ---------------------------------------------------------------------------- */
 
 static kiln_status prepare(errand *e) {
     const kiln_run *run = e->run;
@@ -214,8 +212,7 @@ static kiln_status take_lease(errand *e) {
     return wait_for(e, &e->granted);
 }
 
-/* ---- what comes back --------------------------------------------------------------------------
- */
+/* ---- what comes back ------------------------------------------------------------------------- */
 
 static kiln_code code_of(const kiln_msg_trial_result *result) {
     if (result->outcome == KILN_OUTCOME_TIMEOUT) return KILN_DEADLINE_EXCEEDED;
@@ -246,8 +243,7 @@ static kiln_status read_outputs(errand *e, kiln_run_times *out_times) {
     return kiln_parcel_read_times(e->run->module, &e->parcel, bytes, e->process, out_times);
 }
 
-/* ---- the whole --------------------------------------------------------------------------------
- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 /* Up to the result. */
 static kiln_status run_there(errand *e, bool *out_emulated) {

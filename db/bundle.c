@@ -4,8 +4,7 @@
 #include "base/mpack.h"
 #include "base/vec.h"
 
-/* ---- export
- * ------------------------------------------------------------------------------------------ */
+/* ---- export ---------------------------------------------------------------------------------- */
 
 typedef struct export_state {
     kiln_strbuf rows;
@@ -135,8 +134,7 @@ kiln_status kiln_bundle_export(kiln_db *db, const kiln_db_filter *filter, uint32
     return kiln_status_note(st, "exporting records");
 }
 
-/* ---- import
- * ------------------------------------------------------------------------------------------ */
+/* ---- import ---------------------------------------------------------------------------------- */
 
 static kiln_status read_samples(kiln_mpack_reader *r, kiln_arena *arena, kiln_db_samples *out) {
     uint32_t count = 0;

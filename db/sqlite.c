@@ -388,8 +388,7 @@ static kiln_status sqlite_read_sql(kiln_db *db, kiln_str sql, kiln_db_sql_row ro
     return st;
 }
 
-/* ---- Leadership: a lock on a file beside the database, which the kernel frees with its holder
- * ---- */
+/* ---- Leadership: a lock on a file beside it, which the kernel frees with its holder ---------- */
 
 static kiln_status sqlite_lead(kiln_db *db, bool *out_leads) {
     session *s = session_of(db);

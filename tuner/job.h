@@ -2,9 +2,9 @@
  * leaves actions for the shell (tuner/main.c: searchers, builder processes, database, socket) or
  * the simulator to carry out in order.
  *
- *     JOB_ASSIGN ─ PREPARE ─> tasks ─ PROPOSE ─> candidates ─ BUILD ─> artefacts ─ UPLOAD, TRIAL ─>
- * results ^                                                            │ └──────────── OBSERVE, in
- * trial order <── RECORD ─ (commit) ─┘
+ *     JOB_ASSIGN ─ PREPARE ─> tasks ─ PROPOSE ─> candidates ─ BUILD ─> artefacts ─┐
+ *                                        ^                          UPLOAD, TRIAL │
+ *                                        └─ OBSERVE, in trial order <─ RECORD <─ results
  *
  * Rules it keeps:
  * - Trials of a job have one order: that of their proposals. Results are observed in it, whatever
@@ -62,7 +62,7 @@ typedef struct kiln_tuner kiln_tuner;
 
 typedef struct kiln_tuner_options {
     uint32_t builders;   /* candidates built at once, over all jobs; 0: boards build them all, and
-                            only   such boards are asked for */
+                            only such boards are asked for */
     const char *codegen; /* version of our builders; outlives the tuner. Boards that build with the
                             same one may get recipes. NULL: none does */
     uint64_t seed;       /* of the jitter between dials */
@@ -150,9 +150,9 @@ typedef enum kiln_tuner_action_kind {
     KILN_TUNER_UPLOAD,    /* give blob `digest` to the tracker; UPLOADED follows */
     KILN_TUNER_RECORD,    /* write the record of (job, task, index): from `result` (a board's), or
                              `outcome` and `text` when no board answered; RECORDED follows after the
-                             commit. What a board built is told in `result`. `grant` is the lease's. Of
-                             a final (index KILN_TUNER_FINAL): a    record for each of the finalists,
-                             from    `result` and its rivals. */
+                             commit. What a board built is told in `result`. `grant` is the
+                             lease's. Of a final (index KILN_TUNER_FINAL): a record for each of the
+                             finalists, from `result` and its rivals. */
     KILN_TUNER_OBSERVE,   /* tell the searcher and the model of (job, task) how candidate `index`
                              ended; forget the candidate */
     KILN_TUNER_GATHER, /* find the default and the finalists (finalist.h) of (job, task) among all

@@ -48,8 +48,7 @@ static kiln_str keep(kiln_arena *arena, kiln_str text) {
     return kiln_str_from(kiln_str_dup(arena, text));
 }
 
-/* ---- PREPARE, last: the event
- * ------------------------------------------------------------------------- */
+/* ---- PREPARE, last: the event ---------------------------------------------------------------- */
 
 /* Results of this job that an earlier run of this tuner committed. */
 static kiln_status find_own_results(kiln_shell_job *job, kiln_tuner_event *event) {
@@ -117,8 +116,7 @@ void kiln_shell_part_done(kiln_shell_job *job, kiln_status st) {
     if (--job->waiting == 0) post_prepared(job);
 }
 
-/* ---- PREPARE, second: tasks
- * ----------------------------------------------------------------------------- */
+/* ---- PREPARE, second: tasks ------------------------------------------------------------------ */
 
 static kiln_status parse_layouts(kiln_str text, const kiln_program *te, kiln_arena *arena,
                                  const kiln_layout **out_layout) {
@@ -220,8 +218,7 @@ static void ask_tasks(kiln_shell_job *job) {
                          ticket_make(job, 0, 0));
 }
 
-/* ---- PREPARE, first: blobs
- * ------------------------------------------------------------------------------- */
+/* ---- PREPARE, first: blobs ------------------------------------------------------------------- */
 
 static const kiln_digest no_digest;
 
@@ -342,9 +339,7 @@ void kiln_shell_prepare(kiln_shell *shell, const kiln_tuner_action *action) {
     fetch_next(job);
 }
 
-/* ---- REFERENCE
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- REFERENCE ------------------------------------------------------------------------------- */
 
 static void on_reference(void *context, const kiln_work_reply *reply, kiln_outcome outcome,
                          const char *text) {
@@ -382,8 +377,7 @@ void kiln_shell_reference(kiln_shell *shell, const kiln_tuner_action *action) {
     kiln_strbuf_deinit(&target);
 }
 
-/* ---- candidates
- * ------------------------------------------------------------------------------------------ */
+/* ---- candidates ------------------------------------------------------------------------------ */
 
 void kiln_candidate_destroy(kiln_candidate *candidate) {
     if (!candidate) return;
@@ -391,9 +385,7 @@ void kiln_candidate_destroy(kiln_candidate *candidate) {
     kiln_free(candidate);
 }
 
-/* ---- BUILD
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- BUILD ----------------------------------------------------------------------------------- */
 
 static void trace_build(const kiln_shell_job *job, uint32_t task, uint32_t index,
                         kiln_trace_phase phase) {
@@ -451,9 +443,7 @@ void kiln_shell_build(kiln_shell *shell, const kiln_tuner_action *action) {
                          ticket_make(job, action->task, action->index));
 }
 
-/* ---- the end
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 /* Everything known about the job's tasks on its target: the client packs from it. */
 void kiln_shell_export(kiln_shell *shell, const kiln_tuner_action *action) {

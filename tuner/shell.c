@@ -14,8 +14,7 @@
                          */
 #define SOFTWARE "kiln-tuner 0.1.0"
 
-/* ---- events in, actions out
- * ------------------------------------------------------------------------- */
+/* ---- events in, actions out ------------------------------------------------------------------ */
 
 static const char *keep_text(kiln_shell *shell, const char *text) {
     return text ? kiln_str_dup(&shell->event_arena, kiln_str_from(text)) : NULL;
@@ -64,8 +63,7 @@ static void on_tick(void *context) {
     kiln_shell_post(shell, &(kiln_tuner_event){.kind = KILN_TUNER_TICK});
 }
 
-/* ---- the connection
- * ------------------------------------------------------------------------------------ */
+/* ---- the connection -------------------------------------------------------------------------- */
 
 static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello,
                       const kiln_msg_welcome *welcome) {
@@ -188,9 +186,7 @@ static void carry_out(kiln_shell *shell, const kiln_tuner_action *action) {
     }
 }
 
-/* ---- life
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static kiln_status open_stores(kiln_shell *shell) {
     kiln_arena scratch;

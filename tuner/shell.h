@@ -44,8 +44,7 @@ KILN_MUST_USE kiln_status kiln_shell_create(kiln_loop *loop, const kiln_shell_op
 /* Commits what is pending and closes everything. NULL is fine. */
 void kiln_shell_destroy(kiln_shell *shell);
 
-/* ---- inside
- * ------------------------------------------------------------------------------------------- */
+/* ---- inside ---------------------------------------------------------------------------------- */
 
 /* A proposal between PROPOSE and OBSERVE. */
 typedef struct kiln_candidate {

@@ -66,8 +66,7 @@ static void find_condition(search *s, kiln_stmt stmt) {
         find_condition(s, info.child.data[i]);
 }
 
-/* ---- the two loops ----------------------------------------------------------------------------
- */
+/* ---- the two loops --------------------------------------------------------------------------- */
 
 /* if answer: the loop, with its first condition decided. */
 static kiln_stmt answered(kiln_program *p, kiln_stmt loop, bool holds) {

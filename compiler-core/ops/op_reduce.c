@@ -238,8 +238,7 @@ static void arg_output(kiln_te *te, kiln_combiner combiner) {
 void kiln_te_arg_max(kiln_te *te) { arg_output(te, KILN_COMBINE_MAX); }
 void kiln_te_arg_min(kiln_te *te) { arg_output(te, KILN_COMBINE_MIN); }
 
-/* ---- running sums and products
- * ---------------------------------------------------------------------------- */
+/* ---- running sums and products --------------------------------------------------------------- */
 
 kiln_status kiln_rule_cum_sum(kiln_infer *infer) {
     const kiln_value_info *in = kiln_node_input(infer->graph, infer->node, 0);

@@ -44,8 +44,7 @@ struct kiln_builders {
     uint32_t worker_count;
 };
 
-/* ---- one worker
- * --------------------------------------------------------------------------------------- */
+/* ---- one worker ------------------------------------------------------------------------------ */
 
 static void worker_stop(worker *w) {
     kiln_watch_destroy(w->in);
@@ -150,8 +149,7 @@ static kiln_status worker_start(worker *w) {
     return KILN_OK;
 }
 
-/* ---- the pool
- * ------------------------------------------------------------------------------------------ */
+/* ---- the pool -------------------------------------------------------------------------------- */
 
 /* False when no process could be had for it; it was reported. */
 static bool worker_give(worker *w, pending job) {

@@ -1,5 +1,5 @@
-/* Frames between a tuner and its workers. Both ends are the same program, so keys are private; the
- * reader is bounded all the same, because a worker that runs wild writes wild bytes. */
+/* Frames between a program and its workers. Both ends are the same program, so keys are private;
+ * the reader is bounded all the same, because a worker that runs wild writes wild bytes. */
 #include "base/mpack.h"
 #include "compiler-core/worker/worker.h"
 
@@ -117,9 +117,7 @@ static kiln_status read_small(kiln_mpack_reader *r, uint32_t limit, uint32_t *ou
 #define READ(key, type, member) \
     case key: st = read_##type(&r, &message.member); break;
 
-kiln_status kiln_work_request_read(kiln_str frame, kiln_arena *arena,
-                                   kiln_work_request *out_request) {
-    (void)arena; /* requests have no arrays */
+kiln_status kiln_work_request_read(kiln_str frame, kiln_work_request *out_request) {
     kiln_work_request message = {0};
     kiln_mpack_reader r;
     kiln_mpack_reader_init(&r, frame.data + HEADER_BYTES, frame.size - HEADER_BYTES);

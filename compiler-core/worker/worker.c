@@ -23,8 +23,7 @@ static void fail(kiln_work_reply *reply, kiln_status st, kiln_arena *arena) {
     kiln_status_free(st);
 }
 
-/* ---- TASKS
- * -------------------------------------------------------------------------------------------- */
+/* ---- TASKS ----------------------------------------------------------------------------------- */
 
 static kiln_str text_of(kiln_strbuf *text, kiln_arena *arena) {
     kiln_str copy = {kiln_arena_copy(arena, text->data ? text->data : "", text->size), text->size};
@@ -74,8 +73,7 @@ static kiln_status find_tasks(const kiln_work_request *request, kiln_arena *aren
     return KILN_OK;
 }
 
-/* ---- BUILD
- * -------------------------------------------------------------------------------------------- */
+/* ---- BUILD ----------------------------------------------------------------------------------- */
 
 /* Layouts of all arguments of one role, joined by ';'. */
 static kiln_str layouts_of(const kiln_manifest *manifest, kiln_role role, kiln_arena *arena) {
@@ -85,9 +83,7 @@ static kiln_str layouts_of(const kiln_manifest *manifest, kiln_role role, kiln_a
         if (text.size) kiln_strbuf_char(&text, ';');
         kiln_layout_print(&manifest->arg[i].layout, &text);
     }
-    kiln_str view = {kiln_arena_copy(arena, text.data ? text.data : "", text.size), text.size};
-    kiln_strbuf_deinit(&text);
-    return view;
+    return text_of(&text, arena);
 }
 
 static kiln_status build(const kiln_work_request *request, kiln_arena *arena, kiln_strbuf *bytes,
@@ -112,8 +108,7 @@ static kiln_status build(const kiln_work_request *request, kiln_arena *arena, ki
     return st;
 }
 
-/* ---- REFERENCE
- * ---------------------------------------------------------------------------------------- */
+/* ---- REFERENCE ------------------------------------------------------------------------------- */
 
 /* Buffers of every argument, inputs and constants filled as boards fill them. */
 static kiln_status bind_args(const kiln_kernel *kernel, kiln_call *call, uint64_t seed,
@@ -191,8 +186,7 @@ static kiln_status make_reference(const kiln_work_request *request, kiln_arena *
     return st;
 }
 
-/* ---- the loop
- * ----------------------------------------------------------------------------------------- */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 static void serve(const kiln_work_request *request, kiln_arena *arena, kiln_strbuf *out_frame) {
     uint64_t start_ns = kiln_clock_ns();
@@ -281,8 +275,8 @@ int kiln_worker_main(int argc, char **argv) {
     bool ok = true;
     while (ok && read_frame(&input, &size)) {
         kiln_work_request request;
-        kiln_status st = kiln_work_request_read(kiln_str_slice(kiln_strbuf_view(&input), 0, size),
-                                                &arena, &request);
+        kiln_status st =
+            kiln_work_request_read(kiln_str_slice(kiln_strbuf_view(&input), 0, size), &request);
         ok = st == KILN_OK;
         if (ok) serve(&request, &arena, &frame);
         kiln_status_free(st);

@@ -60,8 +60,7 @@ void kiln_work_reply_write(const kiln_work_reply *reply, kiln_strbuf *out);
  * know. DATA_LOSS: longer than KILN_WORK_BYTES_MAX. */
 KILN_MUST_USE kiln_status kiln_work_frame_size(kiln_str bytes, size_t *out_size);
 /* `frame` is one whole frame; views point into it, arrays go to `arena`. */
-KILN_MUST_USE kiln_status kiln_work_request_read(kiln_str frame, kiln_arena *arena,
-                                                 kiln_work_request *out_request);
+KILN_MUST_USE kiln_status kiln_work_request_read(kiln_str frame, kiln_work_request *out_request);
 KILN_MUST_USE kiln_status kiln_work_reply_read(kiln_str frame, kiln_arena *arena,
                                                kiln_work_reply *out_reply);
 

@@ -95,8 +95,7 @@ void kiln_parcel_read_outputs(const kiln_parcel *parcel, const char *outputs, ki
     }
 }
 
-/* ---- times ------------------------------------------------------------------------------------
- */
+/* ---- times ----------------------------------------------------------------------------------- */
 
 typedef struct times_head {
     uint64_t runs;

@@ -56,8 +56,7 @@ static size_t align_up(size_t value) {
     return (value + KILN_KERNEL_ALIGNMENT - 1) & ~(size_t)(KILN_KERNEL_ALIGNMENT - 1);
 }
 
-/* ---- opening ----------------------------------------------------------------------------------
- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static int32_t do_nothing(void *context, int64_t begin, int64_t end, int32_t worker) {
     (void)context, (void)begin, (void)end, (void)worker;
@@ -397,8 +396,7 @@ void kiln_module_close(kiln_module *m) {
     kiln_free(m);
 }
 
-/* ---- inspecting -------------------------------------------------------------------------------
- */
+/* ---- inspecting ------------------------------------------------------------------------------ */
 
 uint32_t kiln_module_input_count(const kiln_module *m) { return m->plan.input_count; }
 uint32_t kiln_module_output_count(const kiln_module *m) { return m->plan.output_count; }
@@ -443,8 +441,7 @@ const char *kiln_module_metadata(const kiln_module *m, const char *key) {
     return NULL;
 }
 
-/* ---- running: nothing below allocates ----------------------------------------------------------
- */
+/* ---- running: nothing below allocates -------------------------------------------------------- */
 
 void kiln_module_set_hook(kiln_module *m, kiln_module_hook hook, void *context) {
     m->hook = hook;

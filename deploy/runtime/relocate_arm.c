@@ -61,8 +61,7 @@ static void write_veneer(uint8_t *place, uint64_t target) {
     kiln_relocate_put32(place + 4, (uint32_t)target);
 }
 
-/* ---- build attributes (Addenda to the ABI for the Arm Architecture, section 3) -----------------
- */
+/* ---- build attributes (Addenda to the ABI for the Arm Architecture, section 3) --------------- */
 
 #define TAG_FILE 1
 #define TAG_CPU_RAW_NAME 4

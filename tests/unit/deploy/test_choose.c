@@ -88,8 +88,7 @@ static void expect_chosen(fixture *f, uint32_t step, double us) {
     assert_int_equal(f->way[step]->is_default, us == 0);
 }
 
-/* ---- promises ---------------------------------------------------------------------------------
- */
+/* ---- promises -------------------------------------------------------------------------------- */
 
 static void without_records_the_default_schedule_is_taken(void **state) {
     use_graph(*state, CHAIN);

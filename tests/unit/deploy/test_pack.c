@@ -110,8 +110,7 @@ static void expect_module_equals_graph(const packed *m) {
     "g: f32[1,5] = matmul(f, w3)\n"                                           \
     "h: f32[1,5] = softmax(g)\n"
 
-/* ---- promises ---------------------------------------------------------------------------------
- */
+/* ---- promises -------------------------------------------------------------------------------- */
 
 static void a_small_network_gives_what_the_interpreter_says(void **state) {
     packed m = pack_text(*state, NETWORK "output h\n");
@@ -365,8 +364,7 @@ static void networks_convert_at_their_edges_only_and_waste_no_memory(void **stat
     }
 }
 
-/* ---- stored layouts ---------------------------------------------------------------------------
- */
+/* ---- stored layouts -------------------------------------------------------------------------- */
 
 /* Stores a trace that chose these layouts for each task of that operator. */
 static void put_trace(packed *m, kiln_db *db, double us, const char *op, const char *trace_text,

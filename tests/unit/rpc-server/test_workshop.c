@@ -57,7 +57,7 @@ static int builder_main(void) {
         if (!read_exactly(bytes, 4)) return 0;
         for (unsigned i = 0; i < 4; i++) size += (size_t)(uint8_t)bytes[i] << (8 * i);
         if (size > sizeof bytes || !read_exactly(bytes + 4, size - 4)) return 1;
-        if (kiln_work_request_read((kiln_str){bytes, size}, &arena, &request)) return 1;
+        if (kiln_work_request_read((kiln_str){bytes, size}, &request)) return 1;
         if (kiln_str_is(request.task_key, "die")) abort();
         if (kiln_str_is(request.task_key, "hang"))
             for (;;) pause();

@@ -17,8 +17,7 @@ static kiln_role role_of(const kiln_task *task, const char *name) {
     return task->te->buffer.data[buffer].role;
 }
 
-/* ---- cutting ----------------------------------------------------------------------------------
- */
+/* ---- cutting --------------------------------------------------------------------------------- */
 
 static void a_group_is_one_kernel(void **state) {
     kiln_plan plan = plan_of(*state, "graph g\ninput x: f32[4]\n"
@@ -117,8 +116,7 @@ static void aliases_are_steps_without_kernels(void **state) {
     assert_int_equal(plan.step[0].arg[1], graph->output.data[0]);
 }
 
-/* ---- tasks ------------------------------------------------------------------------------------
- */
+/* ---- tasks ----------------------------------------------------------------------------------- */
 
 static void equal_computations_are_one_task(void **state) {
     kiln_plan plan = plan_of(*state, "graph g\ninput x: f32[4]\n"
@@ -173,8 +171,7 @@ static void keys_forget_names_and_remember_everything_else(void **state) {
         assert_false(kiln_str_equal(key[0], key[i]));
 }
 
-/* ---- running ----------------------------------------------------------------------------------
- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 /* By the calls that importers use, not by text. */
 static void a_graph_made_by_hand_gives_what_a_person_computes(void **state) {

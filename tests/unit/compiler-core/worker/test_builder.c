@@ -17,8 +17,7 @@
 #define PATIENCE (300 * SECOND) /* only what is broken reaches it */
 #define ANSWERS_MAX 16
 
-/* ---- the worker -------------------------------------------------------------------------------
- */
+/* ---- the worker ------------------------------------------------------------------------------ */
 
 static bool read_exactly(char *bytes, size_t size) {
     for (size_t done = 0; done < size;) {
@@ -62,7 +61,7 @@ static int worker_main(int argc, char **argv) {
         if (!read_exactly(bytes, 4)) return 0;
         for (unsigned i = 0; i < 4; i++) size += (size_t)(uint8_t)bytes[i] << (8 * i);
         if (size > sizeof bytes || !read_exactly(bytes + 4, size - 4)) return 1;
-        kiln_status st = kiln_work_request_read((kiln_str){bytes, size}, &arena, &request);
+        kiln_status st = kiln_work_request_read((kiln_str){bytes, size}, &request);
         if (st) return 1;
         if (kiln_str_is(request.task_key, "die")) abort();
         if (kiln_str_is(request.task_key, "end")) return 0;
@@ -74,8 +73,7 @@ static int worker_main(int argc, char **argv) {
     }
 }
 
-/* ---- the pool ---------------------------------------------------------------------------------
- */
+/* ---- the pool -------------------------------------------------------------------------------- */
 
 typedef struct answer {
     uint64_t id;
@@ -159,8 +157,7 @@ static void run_until(fixture *f, uint32_t count) {
     assert_int_equal(f->count, count);
 }
 
-/* ---- promises ---------------------------------------------------------------------------------
- */
+/* ---- promises -------------------------------------------------------------------------------- */
 
 static void requests_are_answered_in_order_by_one_worker(void **state) {
     fixture *f = *state;

@@ -66,7 +66,7 @@ static void a_request_comes_back_as_it_was_written(void **state) {
     assert_null(kiln_work_frame_size(kiln_strbuf_view(&f->frame), &size));
     assert_int_equal(size, f->frame.size);
     kiln_work_request got;
-    assert_null(kiln_work_request_read(kiln_strbuf_view(&f->frame), &f->arena, &got));
+    assert_null(kiln_work_request_read(kiln_strbuf_view(&f->frame), &got));
     assert_int_equal(got.work, KILN_WORK_BUILD);
     assert_int_equal(got.id, 7);
     assert_true(got.seed == UINT64_MAX);
@@ -123,9 +123,9 @@ static void damaged_frames_end_in_an_error_or_a_message(void **state) {
         else
             kiln_work_request_write(&request, &f->frame);
         f->frame.data[4 + kiln_rand_below(&rand, f->frame.size - 4)] = (char)kiln_rand_u64(&rand);
-        kiln_status_free(
-            i % 2 ? kiln_work_reply_read(kiln_strbuf_view(&f->frame), &f->arena, &reply)
-                  : kiln_work_request_read(kiln_strbuf_view(&f->frame), &f->arena, &got));
+        kiln_status_free(i % 2
+                             ? kiln_work_reply_read(kiln_strbuf_view(&f->frame), &f->arena, &reply)
+                             : kiln_work_request_read(kiln_strbuf_view(&f->frame), &got));
         kiln_arena_reset(&f->arena);
     }
 }

@@ -145,6 +145,8 @@ static void send_chunk(kiln_blobs *blobs, outgoing *transfer) {
     if (end && transfer->is_reply) end_outgoing(blobs, transfer, KILN_OK);
 }
 
+bool kiln_blobs_is_sending(const kiln_blobs *blobs) { return blobs->out.count > 0; }
+
 void kiln_blobs_drained(kiln_blobs *blobs) {
     uint32_t idle = 0; /* transfers in a row that had nothing to send */
     while (blobs->out.count && idle < blobs->out.count &&

@@ -19,6 +19,7 @@ typedef struct write_request {
     uv_write_t uv;
     kiln_conn *conn;
     kiln_strbuf bytes;
+    size_t left; /* of them, when it was made */
 } write_request;
 
 /* ---- The end ---- */
@@ -160,8 +161,8 @@ static void on_timer(void *context) {
 static void on_written(uv_write_t *uv, int status) {
     write_request *request = (write_request *)(void *)uv;
     kiln_conn *conn = request->conn;
-    conn->queued_bytes -= request->bytes.size;
-    if (status == 0) conn->sent_bytes += request->bytes.size;
+    conn->queued_bytes -= request->left;
+    if (status == 0) conn->sent_bytes += request->left;
     kiln_strbuf_deinit(&request->bytes);
     kiln_free(request);
     if (conn->state == KILN_CONN_CLOSED) return;
@@ -173,16 +174,32 @@ static void on_written(uv_write_t *uv, int status) {
         kiln_blobs_drained(conn->blobs);
 }
 
+/* What the system takes at once needs no request, and the loop no turn to end it. Who sends blobs
+ * wants that turn, to go on; an error is met again by the request. */
+static size_t write_at_once(kiln_conn *conn, kiln_str bytes) {
+    if (conn->blobs && kiln_blobs_is_sending(conn->blobs)) return 0;
+    uv_buf_t buffer = uv_buf_init((char *)(uintptr_t)bytes.data, (unsigned)bytes.size);
+    int written = uv_try_write(&conn->socket->stream, &buffer, 1);
+    return written > 0 ? (size_t)written : 0;
+}
+
 void kiln_conn_put_raw(kiln_conn *conn, kiln_strbuf *bytes) {
+    size_t written = write_at_once(conn, kiln_strbuf_view(bytes));
+    conn->sent_bytes += written;
+    if (written == bytes->size) {
+        kiln_strbuf_deinit(bytes);
+        return;
+    }
     write_request *request = kiln_alloc(sizeof *request);
     request->conn = conn;
     request->bytes = *bytes;
+    request->left = bytes->size - written;
     *bytes = (kiln_strbuf){0};
-    conn->queued_bytes += request->bytes.size;
-    uv_buf_t buffer = uv_buf_init(request->bytes.data, (unsigned)request->bytes.size);
+    conn->queued_bytes += request->left;
+    uv_buf_t buffer = uv_buf_init(request->bytes.data + written, (unsigned)request->left);
     int code = uv_write(&request->uv, &conn->socket->stream, &buffer, 1, on_written);
     if (code == 0) return;
-    conn->queued_bytes -= request->bytes.size;
+    conn->queued_bytes -= request->left;
     kiln_strbuf_deinit(&request->bytes);
     kiln_free(request);
     kiln_conn_fail(conn, kiln_net_error(code, "sending to the peer"));

@@ -76,6 +76,7 @@ bool kiln_blobs_message(kiln_blobs *blobs,
 /* DATA_LOSS: no transfer on that stream, or more bytes than announced. */
 KILN_MUST_USE kiln_status kiln_blobs_data(kiln_blobs *blobs, uint32_t stream, kiln_str bytes,
                                           bool end);
+bool kiln_blobs_is_sending(const kiln_blobs *blobs);
 void kiln_blobs_drained(kiln_blobs *blobs); /* there is room in the output queue */
 void kiln_blobs_destroy(kiln_blobs *blobs); /* ends every transfer with UNAVAILABLE */
 

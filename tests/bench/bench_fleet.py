@@ -45,10 +45,11 @@ def run(options, work):
     wait = lambda row: f"p50 {row['p50_ms']:.2f} ms, p99 {row['p99_ms']:.2f} ms, max {row['max_ms']:.1f} ms (asked {row['late_p99_ms']:.2f} ms late, p99)"
     print(f"{f['boards']} boards, {'TLS' if f['tls'] else 'plain text'}; a disk that takes {sync_ms(state):.2f} ms to sync")
     print(f"registered:      all in {f['registered_s']:.2f} s")
-    print(f"full load:       {f['full']['grants_per_s']:,.0f} grants/s (20,000 are wanted); {cpu(f['full'])}")
-    print(f"half load:       {f['half']['grants_per_s']:,.0f} grants/s: {wait(f['half'])}; {cpu(f['half'])}")
-    print(f"half the wanted: {f['wanted']['grants_per_s']:,.0f} grants/s: {wait(f['wanted'])} (p99 of 2 ms is wanted); {cpu(f['wanted'])}")
-    print(f"trials:          {f['trials']['placements_per_s']:,.0f} placed a second, {f['trials']['grants_per_s']:,.0f} leases; {cpu(f['trials'])}")
+    print(f"full load:       {f['full']['answers_per_s']:,.0f} grants/s (20,000 are wanted); {cpu(f['full'])}")
+    print(f"half load:       {f['half']['answers_per_s']:,.0f} grants/s: {wait(f['half'])}; {cpu(f['half'])}")
+    print(f"half the wanted: {f['wanted']['answers_per_s']:,.0f} grants/s: {wait(f['wanted'])} (p99 of 2 ms is wanted); {cpu(f['wanted'])}")
+    print(f"pings instead:   {f['pings']['answers_per_s']:,.0f} answers/s: {wait(f['pings'])}; {cpu(f['pings'])}")
+    print(f"trials:          {f['trials']['placements_per_s']:,.0f} placed a second, {f['trials']['answers_per_s']:,.0f} leases; {cpu(f['trials'])}")
     print(f"memory:          {f['connection_bytes'] / 1024:.1f} KB a connection (24 are wanted), {f['rss_bytes'] / 2**20:.0f} MB in all, "
           f"{f['rss_loaded_bytes'] / 2**20:.0f} after the loads")
     print(f"all cut:         registered again in {f['cut_s']:.2f} s (5 are wanted)")

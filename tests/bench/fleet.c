@@ -6,10 +6,12 @@
  * gives it back at once (LEASE_RELEASE, written too; the board is told), so that N boards can be
  * granted for ever. "Full load" keeps --ahead requests out; "half load" asks at random times, half
  * as often as the full load was served or as is wanted, and counts a request's wait from when it
- * was due to be asked. A placement is a trial that went tuner, tracker, board and back, K to a
- * lease.
+ * was due to be asked. "Pings" is the second of these with a PING for each request: nothing to
+ * decide and nothing to write, so less than that no answer can take here and now. A placement is a
+ * trial that went tuner, tracker, board and back, K to a lease.
  *
  * --check: small numbers, nothing is timed; ends with 1 when anything is not as it must be. */
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +45,8 @@ typedef struct bench {
     kiln_address address;
     kiln_keys keys;
     swarm *swarm;
+    bool parted; /* the cores, between the tracker and us */
+    cpu_set_t tracker_cores, own_cores;
 } bench;
 
 static void fail(const char *what, kiln_status st) {
@@ -81,6 +85,26 @@ static void write_keys(bench *b) {
     kiln_strbuf_deinit(&text);
 }
 
+/* What is made up stands for other machines: it keeps to the last core, so that it does not take
+ * the tracker's in turns with it. */
+static void part_cores(bench *b) {
+    int last = -1;
+    CPU_ZERO(&b->own_cores);
+    if (sched_getaffinity(0, sizeof b->tracker_cores, &b->tracker_cores) != 0) return;
+    for (int i = 0; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, &b->tracker_cores)) last = i;
+    b->parted = CPU_COUNT(&b->tracker_cores) > 1;
+    if (!b->parted) return;
+    CPU_CLR(last, &b->tracker_cores);
+    CPU_SET(last, &b->own_cores);
+}
+
+/* What is started then inherits them. */
+static void keep_to(const bench *b, const cpu_set_t *cores) {
+    if (b->parted && sched_setaffinity(0, sizeof *cores, cores) != 0)
+        fprintf(stderr, "bench-fleet: the cores could not be parted\n");
+}
+
 /* On the port of the last one, if there was one; returns when it listens. */
 static void start_tracker(bench *b) {
     char *port_file = path(b, "port");
@@ -89,11 +113,13 @@ static void start_tracker(bench *b) {
                           "--state",          b->state,   "--with-parent", NULL};
     const char *env[] = {kiln_arena_printf(&b->arena, "KILN_HOME=%s", b->folder), NULL};
     unlink(port_file);
+    keep_to(b, &b->tracker_cores);
     need(kiln_child_start(&(kiln_child_options){.argv = argv,
                                                 .env_extra = env,
                                                 .error_path = path(b, "tracker.log")},
                           &b->tracker),
          "starting the tracker");
+    keep_to(b, &b->own_cores);
     kiln_child_exit end;
     while (!kiln_file_exists(port_file)) {
         if (kiln_child_ended(&b->tracker, &end)) fail("the tracker ended; see tracker.log", NULL);
@@ -205,7 +231,7 @@ static void print_waits(bench *b) {
            (double)wait[count - 1] / 1e6, (double)late[(uint64_t)late_count * 99 / 100] / 1e6);
 }
 
-/* Runs the load that is set and prints what came of it; returns grants per second. */
+/* Runs the load that is set and prints what came of it; returns answers per second. */
 static double measure(bench *b, const char *name, bool with_waits) {
     uint64_t warm_ns = kiln_clock_ns() + (uint64_t)(b->options.seconds / 4 * 1e9);
     wait_for(b, time_is_over, warm_ns, "warm-up");
@@ -215,8 +241,9 @@ static double measure(bench *b, const char *name, bool with_waits) {
     wait_for(b, time_is_over, begin + (uint64_t)(b->options.seconds * 1e9), "the load");
     double wall_s = (double)(kiln_clock_ns() - begin) / 1e9;
     const swarm_counts *after = swarm_counted(b->swarm);
-    double per_s = (double)(after->grants - before.grants) / wall_s;
-    printf(",\"%s\":{\"grants_per_s\":%.6g,\"placements_per_s\":%.6g", name, per_s,
+    uint64_t answers = after->grants + after->pongs - before.grants - before.pongs;
+    double per_s = (double)answers / wall_s;
+    printf(",\"%s\":{\"answers_per_s\":%.6g,\"placements_per_s\":%.6g", name, per_s,
            (double)(after->results - before.results) / wall_s);
     if (with_waits) print_waits(b);
     printf(",\"tracker_cpu\":%.3g,\"generator_cpu\":%.3g}", (tracker_cpu_s(b) - tracker_s) / wall_s,
@@ -240,6 +267,9 @@ static void run_loads(bench *b) {
     stop_load(b);
     swarm_load_open(b->swarm, WANTED_PER_S / 2, 0);
     measure(b, "wanted", true);
+    stop_load(b);
+    swarm_load_pings(b->swarm, WANTED_PER_S / 2);
+    measure(b, "pings", true);
     stop_load(b);
     swarm_load_closed(b->swarm, ahead, (uint32_t)b->options.trials);
     measure(b, "trials", false);
@@ -336,6 +366,7 @@ static void set_up(bench *b) {
         write_keys(b);
         made_up.keys = &b->keys;
     }
+    part_cores(b);
     start_tracker(b);
     made_up.address = b->address;
     if (!b->options.tls) need(kiln_token_read(b->folder, false, made_up.token), "the token");

@@ -65,6 +65,7 @@ struct swarm {
     uint64_t last_trial;
     uint32_t ahead, trials, out, next_job, tick_turn;
     double per_s;
+    bool pings;      /* instead of requests */
     uint64_t due_ns; /* of the next request of an open load */
     bool closing;
 };
@@ -87,13 +88,14 @@ static void ask(swarm *s, job *j, uint64_t due_ns) {
     request r = {.due_ns = due_ns, .job = j, .out = true};
     kiln_vec_push(&s->request, r);
     s->out++;
+    kiln_message ping = {.type = KILN_MSG_PING, .ping = {.t_ns = s->request.count}};
     kiln_message message = {.type = KILN_MSG_LEASE_REQ,
                             .lease_req = {.request = s->request.count,
                                           .job = kiln_str_from(j->id),
                                           .target = KILN_STR(TARGET),
                                           .trials = KILN_MAX(s->trials, 1u),
                                           .ttl_ms = LEASE_MS}};
-    send_to_tracker(j->tuner, &message);
+    send_to_tracker(j->tuner, s->pings ? &ping : &message);
 }
 
 /* The next job in turn whose tuner is there; NULL. */
@@ -121,6 +123,7 @@ static request *answered(swarm *s, uint64_t number) {
     if (!r->out) return NULL;
     r->out = false;
     s->out--;
+    if (number > s->first_request) kiln_vec_push(&s->waits, kiln_clock_ns() - r->due_ns);
     return r;
 }
 
@@ -164,7 +167,6 @@ static void on_grant(peer *tuner, const kiln_msg_lease_grant *grant) {
     held *h = &s->held[board];
     s->counts.grants++;
     s->counts.breaches += h->lease != 0;
-    if (grant->request > s->first_request) kiln_vec_push(&s->waits, kiln_clock_ns() - r->due_ns);
     if (s->trials == 0) {
         release(tuner, grant->lease);
     } else {
@@ -219,6 +221,7 @@ static void on_assigned(peer *tuner, kiln_str id) {
 static void tuner_heard(peer *p, const kiln_message *message) {
     swarm *s = p->swarm;
     if (message->type == KILN_MSG_LEASE_GRANT) on_grant(p, &message->lease_grant);
+    if (message->type == KILN_MSG_PONG) s->counts.pongs += answered(s, message->pong.t_ns) != NULL;
     if (message->type == KILN_MSG_TRIAL_RESULT) on_result(p, &message->trial_result);
     if (message->type == KILN_MSG_JOB_ASSIGN) on_assigned(p, message->job_assign.job);
     if (message->type == KILN_MSG_LEASE_LOST && message->lease_lost.code != KILN_OK)
@@ -412,6 +415,7 @@ static void set_load(swarm *s, uint32_t ahead, double per_s, uint32_t trials) {
     s->ahead = ahead;
     s->per_s = per_s;
     s->trials = trials;
+    s->pings = false;
     s->due_ns = kiln_clock_ns();
     s->first_request = s->request.count;
     s->waits.count = s->late.count = 0;
@@ -426,6 +430,11 @@ void swarm_load_closed(swarm *s, uint32_t ahead, uint32_t trials) {
 }
 
 void swarm_load_open(swarm *s, double per_s, uint32_t trials) { set_load(s, 0, per_s, trials); }
+
+void swarm_load_pings(swarm *s, double per_s) {
+    set_load(s, 0, per_s, 0);
+    s->pings = true;
+}
 
 const uint64_t *swarm_waits(const swarm *s, uint32_t *out_count) {
     *out_count = s->waits.count;

@@ -25,6 +25,7 @@ typedef struct swarm_counts {
     uint32_t opened;   /* jobs, as their client was told */
     uint32_t jobs;     /* assigned to a tuner that is connected */
     uint64_t grants;   /* LEASE_GRANT of a request that was out */
+    uint64_t pongs;    /* PONG of one that was a PING */
     uint64_t results;  /* TRIAL_RESULT of a trial that was out */
     uint64_t refused;  /* requests that the tracker turned down */
     uint64_t lost;     /* leases that it ended */
@@ -50,7 +51,10 @@ const swarm_counts *swarm_counted(const swarm *s);
 void swarm_load_closed(swarm *s, uint32_t ahead, uint32_t trials);
 /* Asks `per_s` times a second whatever the tracker does, at times drawn before (Poisson). */
 void swarm_load_open(swarm *s, double per_s, uint32_t trials);
-/* Nanoseconds from when a request was due to be asked to its grant: [count], since the load was
+/* The same with a PING in the place of each request, on the same connections: what connections,
+ * keys and the machine take where the tracker has nothing to decide and nothing to write. */
+void swarm_load_pings(swarm *s, double per_s);
+/* Nanoseconds from when a request was due to be asked to its answer: [count], since the load was
  * set. What waits longer in the generator than it should counts as waiting. */
 const uint64_t *swarm_waits(const swarm *s, uint32_t *out_count);
 /* Of these, what went by before an open load's request was asked at all: the generator's own. */

@@ -333,11 +333,28 @@ bool kiln_tracker_lease_persisted(kiln_tracker *t, uint64_t persist, const char 
     return true;
 }
 
+/* Of leases that share a slot the newest holds: the removal of the others could not be written
+ * before it was granted. False when the one of `row` is an older one. */
+static bool make_way(kiln_tracker *t, const kiln_tracker_board *board,
+                     const kiln_tracker_row *row) {
+    for (uint32_t i = 0; i < KILN_TRACKER_SLOTS_MAX; i++) {
+        if (i != row->slot && !(row->whole && i < board->up.slots)) continue;
+        kiln_tracker_lease *other = kiln_tracker_lease_find(t, board->slot[i]);
+        if (!other) continue;
+        if (other->lease > row->epoch) return false;
+        remove_lease(t, other);
+        free_lease(other);
+    }
+    return true;
+}
+
 kiln_status kiln_tracker_lease_restore(kiln_tracker *t, const kiln_tracker_row *row) {
     kiln_tracker_board *board = kiln_tracker_board_get(t, row->board);
-    if (!board || row->slot >= KILN_TRACKER_SLOTS_MAX || row->epoch == 0 || board->slot[row->slot])
+    if (!board || row->slot >= KILN_TRACKER_SLOTS_MAX || row->epoch == 0)
         return KILN_ERROR(DATA_LOSS, "stored lease %.*s of board %.*s makes no sense",
                           KILN_STR_ARG(row->id), KILN_STR_ARG(row->board));
+    t->epoch = KILN_MAX(t->epoch, row->epoch);
+    if (!make_way(t, board, row)) return KILN_OK;
     kiln_tracker_job *job = kiln_tracker_job_find(t, row->job);
     kiln_tracker_lease *lease = kiln_alloc(sizeof *lease);
     lease->lease = row->epoch;
@@ -362,7 +379,6 @@ kiln_status kiln_tracker_lease_restore(kiln_tracker *t, const kiln_tracker_row *
         lease->job && job->state == KILN_JOB_RUNNING && strcmp(lease->node, job->tuner) == 0;
     if (!is_due) lease->expires_ns = t->now_ns;
     add_lease(t, lease);
-    t->epoch = KILN_MAX(t->epoch, lease->lease);
     return KILN_OK;
 }
 

@@ -293,6 +293,67 @@ static void a_board_that_shall_rest_after_a_restart_ends_what_it_has(void **stat
     assert_int_equal(grant->lease_grant.trials, 1);
 }
 
+static void release(fleet *f, uint64_t lease) {
+    kiln_message message = {.type = KILN_MSG_LEASE_RELEASE, .lease_release = {.lease = lease}};
+    fleet_say(f, 20, &message);
+}
+
+static uint64_t lease_of(fleet *f, uint64_t request, bool exclusive) {
+    kiln_message ask = fleet_request("j", request);
+    ask.lease_req.exclusive = exclusive;
+    fleet_say(f, 20, &ask);
+    const kiln_message *grant = fleet_take(f, 20, KILN_MSG_LEASE_GRANT);
+    return grant ? grant->lease_grant.lease : 0;
+}
+
+/* The row of a lease as it is on disk now. */
+static kiln_tracker_row row_of(const fleet *f, uint64_t lease) {
+    uint32_t at = 0;
+    while (f->rows.data[at].kind != KILN_TRACKER_ROW_LEASE || f->rows.data[at].epoch != lease) at++;
+    return f->rows.data[at];
+}
+
+/* Rows whose removal did not reach the disk, and then the disk had room again: the board had two
+ * slots under a lease each, then one lease of all of it (or the reverse), in any order of rows. */
+static void of_stored_leases_that_share_a_slot_the_newest_holds(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    fleet_disconnect(f, 10);
+    fleet_board(f, 10, "board", 2);
+    for (uint64_t round = 0; round < 4; round++) {
+        const bool whole_last = round % 2, stale_first = round / 2;
+        uint64_t request = 10 * (round + 1), old = 0, newest = 0;
+        if (whole_last) {
+            uint64_t first = lease_of(f, request, false);
+            old = lease_of(f, request + 1, false); /* in the second slot */
+            release(f, first);
+        } else {
+            old = lease_of(f, request, true);
+        }
+        kiln_tracker_row stale = row_of(f, old);
+        release(f, old);
+        uint64_t filler = whole_last ? 0 : lease_of(f, request + 2, false);
+        newest = lease_of(f, request + 3, whole_last);
+        if (filler) release(f, filler);
+        kiln_vec_push(&f->rows, stale);
+        for (uint32_t i = f->rows.count; stale_first && i-- > 1;) {
+            kiln_tracker_row row = f->rows.data[i];
+            f->rows.data[i] = f->rows.data[i - 1];
+            f->rows.data[i - 1] = row;
+        }
+        fleet_restart(f);
+        assert_int_equal(kiln_tracker_counts_of(f->t).leases, 1);
+        fleet_board(f, 10, "board", 2);
+        fleet_tuner(f, 20, "tuner", "tuner-1");
+        kiln_message renew = {.type = KILN_MSG_LEASE_RENEW, .lease_renew = {.lease = newest}};
+        fleet_say(f, 20, &renew);
+        assert_non_null(fleet_take(f, 20, KILN_MSG_LEASE_RENEW));
+        assert_int_equal(f->t->board.data[0]->busy, whole_last ? 2 : 1);
+        release(f, newest);
+        assert_int_equal(f->t->board.data[0]->busy, 0);
+    }
+}
+
 static void a_stored_lease_without_sense_is_named(void **state) {
     (void)state;
     kiln_tracker *t = NULL;
@@ -323,6 +384,7 @@ int main(void) {
         test_with_fleet(a_lease_that_its_tuner_does_not_know_is_free_when_that_is_back),
         test_with_fleet(a_lease_that_its_tuner_renews_is_kept_over_a_restart),
         test_with_fleet(a_board_that_shall_rest_after_a_restart_ends_what_it_has),
+        test_with_fleet(of_stored_leases_that_share_a_slot_the_newest_holds),
         cmocka_unit_test(a_stored_lease_without_sense_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,7 +105,8 @@ static void forget_old_jobs(kiln_tracker *t) {
     for (uint32_t i = t->job.count; i-- > 0;) {
         kiln_tracker_job *job = t->job.data[i];
         if (kiln_tracker_job_is_open(job) || job->persist) continue;
-        if (++ended <= KILN_TRACKER_JOBS_KEPT || job->client) continue;
+        /* Who is connected may not have heard of the end; but some never close what they open. */
+        if (++ended <= (job->client ? KILN_TRACKER_JOBS_MAX : KILN_TRACKER_JOBS_KEPT)) continue;
         kiln_tracker_row row = {
             .kind = KILN_TRACKER_ROW_JOB, .removed = true, .id = kiln_str_from(job->id)};
         kiln_tracker_persist(t, &row, 1);
@@ -169,15 +170,19 @@ kiln_status kiln_tracker_job_restore(kiln_tracker *t, const kiln_tracker_row *ro
 
 /* ---- What the client hears ---- */
 
+/* What there is instead of what a job wants, and why not that, can be longer than a message holds.
+ */
+static kiln_str prose(const char *text) {
+    return kiln_str_slice(kiln_str_from(text), 0, KILN_MESSAGES_PROSE);
+}
+
 void kiln_tracker_job_tell(kiln_tracker *t, kiln_tracker_job *job, const kiln_tracker_peer *client,
                            uint32_t stream, const char *text) {
     job->changed = ++t->change;
     kiln_message message = {
         .type = KILN_MSG_JOB_STATE,
         .stream = stream,
-        .job_state = {.job = kiln_str_from(job->id),
-                      .state = job->state,
-                      .text = kiln_str_from(text)},
+        .job_state = {.job = kiln_str_from(job->id), .state = job->state, .text = prose(text)},
     };
     kiln_tracker_send(t, client, &message);
 }
@@ -212,7 +217,7 @@ void kiln_tracker_job_end(kiln_tracker *t, kiln_tracker_job *job, kiln_code code
     kiln_msg_job_done done = {
         .job = kiln_str_from(job->id),
         .code = (uint32_t)code,
-        .text = kiln_str_from(text),
+        .text = prose(text),
         .wall_ms = (t->now_ns - job->opened_ns) / UINT64_C(1000000),
     };
     done.tasks.item = job->done.tasks.item;
@@ -241,13 +246,13 @@ void kiln_tracker_job_stop(kiln_tracker *t, kiln_tracker_job *job, kiln_code cod
                                              .text = kiln_str_from(text)});
     job->ending_ns = t->now_ns;
     job->ending_code = code;
-    job->ending_text = kiln_str_dup(&job->arena, kiln_str_from(text));
+    job->ending_text = kiln_str_dup(&job->arena, prose(text));
     kiln_message message = {
         .type = KILN_MSG_CANCEL,
         .cancel = {.scope = KILN_CANCEL_JOB,
                    .id = kiln_str_from(job->id),
                    .code = (uint32_t)code,
-                   .reason = kiln_str_from(text)},
+                   .reason = kiln_str_from(job->ending_text)},
     };
     kiln_tracker_send(t, tuner, &message);
 }

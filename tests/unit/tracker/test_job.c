@@ -294,6 +294,41 @@ static void a_job_for_an_unknown_board_hears_at_once_what_there_is(void **state)
     assert_null(fleet_take(f, 30, KILN_MSG_JOB_DONE));
 }
 
+/* A name of `size` bytes that ends in `number`; in the arena. */
+static const char *long_name(fleet *f, uint32_t number, int size) {
+    return kiln_arena_printf(&f->arena, "%0*u", size, number);
+}
+
+static void a_list_of_boards_longer_than_a_message_is_cut(void **state) {
+    fleet *f = *state;
+    static const uint64_t client[] = {30, 0};
+    kiln_msg_label label[KILN_MESSAGES_LABELS];
+    kiln_message open = job_for("k", long_name(f, 0, KILN_MESSAGES_NAME), false);
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(label); i++)
+        label[i] = (kiln_msg_label){kiln_str_from(long_name(f, i, KILN_MESSAGES_TEXT)),
+                                    kiln_str_from(long_name(f, i, KILN_MESSAGES_KEY))};
+    open.job_open.spec.labels.item = label;
+    open.job_open.spec.labels.count = KILN_ARRAY_COUNT(label);
+    for (uint32_t i = 1; i <= 8; i++) {
+        kiln_strbuf node = {0};
+        kiln_strbuf_printf(&node, "%u-%s", i, long_name(f, i, KILN_MESSAGES_NAME - 2));
+        fleet_board(f, 10 + i, node.data, 1);
+        kiln_strbuf_deinit(&node);
+    }
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "c");
+    fleet_say(f, 30, &open);
+    const kiln_message *answer = fleet_take(f, 30, KILN_MSG_JOB_STATE);
+    const kiln_message *done = fleet_take(f, 30, KILN_MSG_JOB_DONE);
+    assert_non_null(answer);
+    assert_non_null(done);
+    assert_int_equal(answer->job_state.text.size, KILN_MESSAGES_PROSE);
+    assert_int_equal(done->job_done.text.size, KILN_MESSAGES_PROSE);
+    assert_int_equal(done->job_done.code, KILN_NOT_FOUND);
+    fleet_restart(f); /* its row is whole */
+    fleet_wait(f, FLEET_S, client);
+    assert_int_equal(f->t->job.count, 1);
+}
+
 static void a_job_that_no_board_can_run_hears_which_feature_is_missing(void **state) {
     fleet *f = *state;
     fleet_running_job(f);
@@ -388,6 +423,20 @@ static void only_so_many_ended_jobs_are_kept(void **state) {
     assert_in_range(f->rows.count, KILN_TRACKER_JOBS_KEPT, KILN_TRACKER_JOBS_KEPT + 4);
 }
 
+static void who_never_closes_jobs_does_not_fill_the_tracker(void **state) {
+    fleet *f = *state;
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "c");
+    for (uint32_t i = 0; i < KILN_TRACKER_JOBS_MAX + 20; i++) {
+        kiln_strbuf id = {0};
+        kiln_strbuf_printf(&id, "job-%u", i);
+        kiln_message open = job_for(id.data, "nobody", false); /* ends at once */
+        fleet_say(f, 30, &open);
+        kiln_strbuf_deinit(&id);
+        fleet_forget_sent(f);
+    }
+    assert_int_equal(f->t->job.count, KILN_TRACKER_JOBS_MAX);
+}
+
 static void a_stored_job_that_does_not_decode_is_named(void **state) {
     (void)state;
     kiln_tracker *t = NULL;
@@ -420,12 +469,14 @@ int main(void) {
         test_with_fleet(a_client_that_comes_back_late_finds_its_job_going_on),
         test_with_fleet(a_detached_job_does_not_notice_that_its_client_went),
         test_with_fleet(a_job_for_an_unknown_board_hears_at_once_what_there_is),
+        test_with_fleet(a_list_of_boards_longer_than_a_message_is_cut),
         test_with_fleet(a_job_that_no_board_can_run_hears_which_feature_is_missing),
         test_with_fleet(a_job_hears_at_once_how_long_it_may_wait),
         test_with_fleet(a_lost_tuners_job_goes_to_another_after_a_grace),
         test_with_fleet(a_tuner_that_comes_back_in_time_keeps_its_job),
         test_with_fleet(jobs_survive_a_restart),
         test_with_fleet(only_so_many_ended_jobs_are_kept),
+        test_with_fleet(who_never_closes_jobs_does_not_fill_the_tracker),
         cmocka_unit_test(a_stored_job_that_does_not_decode_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

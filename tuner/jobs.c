@@ -228,6 +228,7 @@ static kiln_status import_records(kiln_shell_job *job) {
     kiln_arena_init(&scratch, 0);
     kiln_str bytes = {0};
     uint32_t count = 0;
+    kiln_shell_commit(job->shell); /* records of other jobs: a damaged bundle undoes its group */
     kiln_status st = kiln_blob_store_get(job->shell->store, &job->spec.records, &scratch, &bytes);
     if (!st) st = kiln_bundle_import(job->shell->db, bytes, &count);
     kiln_arena_deinit(&scratch);
@@ -281,7 +282,10 @@ void kiln_shell_fetch_again(kiln_shell *shell) {
     }
 }
 
+/* In a group of its own, on disk at once: records of other jobs do not share its end, and nobody
+ * waits for the writer's place while a job is prepared. */
 static kiln_status store_job(kiln_shell_job *job, const char *state) {
+    kiln_db *db = job->shell->db;
     char digest[KILN_DIGEST_TEXT];
     kiln_digest_print(&job->spec.model, digest);
     kiln_db_job row = {.id = kiln_str_from(job->identity),
@@ -296,8 +300,12 @@ static kiln_status store_job(kiln_shell_job *job, const char *state) {
                        .state = kiln_str_from(state),
                        .opened_wall_ns = (int64_t)job->opened_wall_ns};
     kiln_db_target target = {.target = job->spec.target};
-    kiln_status st = kiln_db_put_target(job->shell->db, &target);
-    return st ? st : kiln_db_put_job(job->shell->db, &row);
+    kiln_shell_commit(job->shell);
+    kiln_status st = kiln_db_put_target(db, &target);
+    if (!st) st = kiln_db_put_job(db, &row);
+    if (!st) st = kiln_db_commit(db);
+    if (st) kiln_db_rollback(db);
+    return st;
 }
 
 /* A job that an earlier run of a tuner began is as old as it was then. */
@@ -487,7 +495,6 @@ void kiln_shell_forget(kiln_shell *shell, const kiln_tuner_action *action) {
         kiln_shell_job *job = *at;
         if (job->handle != action->job) continue;
         kiln_status st = store_job(job, job->failure ? "failed" : "done");
-        if (!st) st = kiln_db_commit(shell->db);
         if (st) kiln_log(KILN_LOG_ERROR, "closing job %s: %s", job->identity, kiln_status_text(st));
         kiln_status_free(st);
         kiln_shell_unclaim(job);

@@ -214,6 +214,7 @@ void kiln_shell_record(kiln_shell *shell, const kiln_tuner_action *action) {
 
 void kiln_shell_commit(void *context) {
     kiln_shell *shell = context;
+    if (shell->recorded.count == 0 && !kiln_db_pending(shell->db)) return;
     bool lost = shell->recorded.count > 0 && !kiln_db_pending(shell->db);
     kiln_status st =
         lost ? KILN_ERROR(ABORTED, "a failed write undid the group") : kiln_db_commit(shell->db);

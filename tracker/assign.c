@@ -49,6 +49,10 @@ static kiln_tracker_peer *least_loaded_tuner(const kiln_tracker *t) {
     return best;
 }
 
+static bool has_room(const kiln_tracker_job *job, const kiln_tracker_peer *worker) {
+    return job->spec.by_client || worker->jobs < KILN_TRACKER_TUNER_JOBS;
+}
+
 static void assign(kiln_tracker *t, kiln_tracker_job *job, kiln_tracker_peer *tuner) {
     /* An assignment that did not reach the disk before the tracker was killed may have left some.
      */
@@ -115,7 +119,7 @@ static void look_after(kiln_tracker *t, kiln_tracker_job *job) {
     bool board = job->want->boards > 0;
     if (tuner && board) {
         job->unserved_ns = 0;
-        if (job->state == KILN_JOB_WAITING) assign(t, job, tuner);
+        if (job->state == KILN_JOB_WAITING && has_room(job, tuner)) assign(t, job, tuner);
         return;
     }
     if (!job->unserved_ns) job->unserved_ns = t->now_ns;

@@ -35,6 +35,8 @@
 #define KILN_TRACKER_LEASE_TTL_MAX_MS 60000u
 #define KILN_TRACKER_BOARDS_MAX 16384u
 #define KILN_TRACKER_JOBS_MAX 4096u /* open ones */
+#define KILN_TRACKER_TUNER_JOBS \
+    48u /* of one tuner at a time, others wait; it refuses more than 64, ended ones included */
 #define KILN_TRACKER_JOBS_KEPT \
     256u /* ended ones, for `kiln jobs list` and clients that come back */
 #define KILN_TRACKER_REQUESTS_MAX 4096u             /* lease requests in the queue */

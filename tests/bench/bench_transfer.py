@@ -60,7 +60,7 @@ def one(operator, options, work):
 
 
 def run(options, work):
-    marks = [mark for mark in MARKS if mark <= options.trials]
+    marks = [mark for mark in MARKS if mark <= options.trials] or [options.trials]
     shares = {}
     print(f"{'operator':<10}{'':<14}{'default':>9}" + "".join(f"{mark:>8}" for mark in marks) + f"{'best us':>10}")
     for operator in options.operators or OPERATORS:

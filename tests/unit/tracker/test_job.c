@@ -48,6 +48,27 @@ static void the_least_loaded_tuner_gets_it(void **state) {
     assert_non_null(fleet_take(f, 21, KILN_MSG_JOB_ASSIGN));
 }
 
+static void a_tuner_that_has_its_fill_gets_the_next_when_one_ends(void **state) {
+    fleet *f = *state;
+    static const uint64_t alive[] = {10, 20, 30, 0};
+    fleet_board(f, 10, "board", 1);
+    fleet_tuner(f, 20, "tuner", "t");
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "c");
+    fleet_open_job(f, 30, "j", false);
+    for (uint32_t i = 1; i < KILN_TRACKER_TUNER_JOBS; i++)
+        fleet_open_job(f, 30, kiln_arena_printf(&f->arena, "j%u", i), false);
+    fleet_open_job(f, 30, "last", false);
+    for (uint32_t i = 0; i < KILN_TRACKER_TUNER_JOBS; i++)
+        assert_non_null(fleet_take(f, 20, KILN_MSG_JOB_ASSIGN));
+    fleet_wait(f, 60 * FLEET_S, alive);
+    assert_null(fleet_take(f, 20, KILN_MSG_JOB_ASSIGN));
+    assert_null(fleet_take(f, 30, KILN_MSG_JOB_DONE));
+    kiln_message done = done_message(KILN_OK);
+    fleet_say(f, 20, &done);
+    fleet_wait(f, FLEET_S, alive);
+    expect_str(fleet_take(f, 20, KILN_MSG_JOB_ASSIGN)->job_assign.job, "last");
+}
+
 static void a_job_waits_ten_seconds_and_then_names_what_is_missing(void **state) {
     fleet *f = *state;
     static const uint64_t client[] = {30, 0};
@@ -454,6 +475,7 @@ int main(void) {
         test_with_fleet(a_job_is_on_disk_before_it_is_answered),
         test_with_fleet(a_job_that_cannot_be_kept_is_refused),
         test_with_fleet(the_least_loaded_tuner_gets_it),
+        test_with_fleet(a_tuner_that_has_its_fill_gets_the_next_when_one_ends),
         test_with_fleet(a_job_waits_ten_seconds_and_then_names_what_is_missing),
         test_with_fleet(with_a_tuner_only_the_board_is_named),
         test_with_fleet(a_detached_job_waits_for_as_long_as_it_takes),

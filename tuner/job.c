@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/macros.h"
+#include "base/target.h"
 #include "tuner/state.h"
 
 static const kiln_digest no_digest;
@@ -16,6 +17,12 @@ static kiln_tuner_job *find_job(kiln_tuner *t, kiln_str id) {
     for (uint32_t i = 0; i < t->job.count; i++)
         if (kiln_str_is(id, t->job.data[i]->id)) return t->job.data[i];
     return NULL;
+}
+
+static bool is_emulated(kiln_str text, kiln_arena *arena) {
+    kiln_target target = {0};
+    kiln_status_free(kiln_target_parse(text, arena, &target)); /* PREPARE says what is wrong */
+    return target.emulated;
 }
 
 void kiln_tuner_job_assign(kiln_tuner *t, const kiln_msg_job_assign *assign) {
@@ -39,6 +46,7 @@ void kiln_tuner_job_assign(kiln_tuner *t, const kiln_msg_job_assign *assign) {
     kiln_arena_init(&job->arena, KILN_TUNER_ARENA_BYTES);
     job->id = kiln_str_dup(&job->arena, assign->job);
     job->spec = kiln_message_copy(&message, &job->arena).job_assign.spec;
+    job->emulated = is_emulated(job->spec.target, &job->arena);
     kiln_vec_push(&t->job, job);
 
     kiln_tuner_action *action = kiln_tuner_act_on(job, KILN_TUNER_PREPARE, NULL);

@@ -185,7 +185,7 @@ static void send_trial(kiln_tuner_job *job, const kiln_tuner_lease *lease,
                        const kiln_tuner_trial *trial) {
     const kiln_tuner_job_task *task = &job->task[trial->task];
     const bool final = trial->index == KILN_TUNER_FINAL;
-    const bool emulated = kiln_str_ends(job->spec.target, ",emulated"); /* as it is printed */
+    const bool emulated = job->emulated;
     kiln_msg_blob_ref rivals[KILN_TUNER_ARTEFACTS_MAX];
     memcpy(rivals, trial->artefact, sizeof rivals);
     kiln_message message = {
@@ -463,7 +463,22 @@ static bool is_to_be_repeated(const kiln_tuner_job *job, const kiln_tuner_trial 
            trial->repeats + 1 < KILN_TUNER_ATTEMPTS_MAX;
 }
 
-void kiln_tuner_on_result(kiln_tuner *t, const kiln_msg_trial_result *result) {
+static bool has_time(uint32_t outcome, const kiln_u64s *samples_ns) {
+    bool ok = outcome != KILN_OUTCOME_OK || samples_ns->count > 0;
+    for (uint32_t i = 0; i < samples_ns->count; i++) ok = ok && samples_ns->item[i] > 0;
+    return ok;
+}
+
+/* The rest the database refuses, and who lets a board say it loses the whole job. */
+static bool is_credible(const kiln_msg_trial_result *result) {
+    bool ok = has_time(result->outcome, &result->samples_ns) && result->drift >= 0 &&
+              result->drift_memory >= 0 && result->peak_flops >= 0;
+    for (uint32_t i = 0; i < result->rivals.count; i++)
+        ok = ok && has_time(result->rivals.item[i].outcome, &result->rivals.item[i].samples_ns);
+    return ok;
+}
+
+static void take_result(kiln_tuner *t, const kiln_msg_trial_result *result) {
     kiln_tuner_job *job = NULL, *owner = NULL;
     kiln_tuner_trial *trial = find_trial(t, result->trial, &job);
     const kiln_tuner_lease *lease = find_lease(t, result->lease, &owner);
@@ -502,4 +517,16 @@ void kiln_tuner_on_result(kiln_tuner *t, const kiln_msg_trial_result *result) {
     trial->state = KILN_TRIAL_RECORDING;
     trial->from_board = true;
     record(job, trial, result, lease);
+}
+
+void kiln_tuner_on_result(kiln_tuner *t, const kiln_msg_trial_result *result) {
+    const kiln_msg_trial_result nothing = {
+        .trial = result->trial,
+        .attempt = result->attempt,
+        .lease = result->lease,
+        .outcome = KILN_OUTCOME_INFRA,
+        .blame = KILN_BLAME_BOARD,
+        .before = result->before,
+        .text = KILN_STR("the board's figures cannot be: no time, or less than none")};
+    take_result(t, is_credible(result) ? result : &nothing);
 }

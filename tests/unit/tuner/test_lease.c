@@ -186,6 +186,28 @@ static void a_boards_trouble_is_tried_again_with_fresh_blobs(void **state) {
     assert_int_equal(shop_take(s, KILN_TUNER_RECORD)->outcome, KILN_OUTCOME_INFRA);
 }
 
+/* The database would refuse such a record, and the job would end with that. */
+static void a_board_that_says_what_cannot_be_is_not_believed(void **state) {
+    shop *s = *state;
+    const struct {
+        uint64_t run_ns;
+        kiln_msg_trial_result says;
+    } lie[] = {{1000, {.drift = -1}},
+               {1000, {.drift_memory = -1}},
+               {1000, {.peak_flops = -1}},
+               {0, {.outcome = KILN_OUTCOME_OK}}};
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(lie); i++) {
+        shop_hire(s, 4);
+        shop_begin(s, 1, 1);
+        shop_answer_with(s, shop_next_trial(s), lie[i].run_ns, &lie[i].says);
+        assert_int_equal(shop_count(s, KILN_TUNER_RECORD), 0);
+        shop_answer_with(s, shop_next_trial(s), 1000, &(kiln_msg_trial_result){0});
+        const kiln_tuner_action *record = shop_take(s, KILN_TUNER_RECORD);
+        assert_int_equal(record->outcome, KILN_OUTCOME_OK);
+        assert_int_equal(record->attempt, 2);
+    }
+}
+
 static void a_result_is_acknowledged_after_its_commit_and_again_when_it_repeats(void **state) {
     shop *s = *state;
     shop_begin(s, 2, 1);
@@ -325,6 +347,7 @@ int main(void) {
         test_with_shop(results_that_showed_nothing_are_no_falls_of_boards),
         test_with_shop(a_trial_whose_leases_are_lost_for_ever_ends_as_infra),
         test_with_shop(a_boards_trouble_is_tried_again_with_fresh_blobs),
+        test_with_shop(a_board_that_says_what_cannot_be_is_not_believed),
         test_with_shop(a_result_is_acknowledged_after_its_commit_and_again_when_it_repeats),
         test_with_shop(after_a_reconnect_leases_are_renewed_and_trials_repeated),
         test_with_shop(a_board_without_news_is_given_up),

@@ -124,7 +124,7 @@ static void a_trial_is_ready_when_artefact_and_reference_are_with_the_tracker(vo
 
 static void under_an_emulator_few_samples_are_enough_and_time_is_not_short(void **state) {
     shop *s = *state;
-    s->target = "cpu:x,emulated";
+    s->target = "rpi4,emulated,threads=2";
     const kiln_msg_trial *trial = first_trial(s);
     assert_int_equal(trial->policy.samples_min, 2);
     assert_int_equal(trial->deadlines_ms.run, 120000);

@@ -171,7 +171,8 @@ KILN_MUST_USE kiln_status kiln_net_listen(kiln_loop *loop, const kiln_listen_opt
                                           kiln_listener **out_listener);
 /* The address with the real port. */
 const kiln_address *kiln_listener_address(const kiln_listener *listener);
-/* Stops listening; its connections live on. NULL is fine. */
+/* Stops listening. Open connections live on; who is still in the handshake is turned away. NULL is
+ * fine. */
 void kiln_listener_close(kiln_listener *listener);
 
 typedef struct kiln_dial_options {

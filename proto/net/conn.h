@@ -86,6 +86,9 @@ KILN_MUST_USE kiln_status kiln_peer_check_plain(const kiln_peer *peer,
                                                 const kiln_msg_hello *hello);
 /* A new turn: strangers who were held may speak, the oldest first. */
 void kiln_conns_let_speak(kiln_loop *loop);
+/* Turns away who is still in the handshake with the listener that has these options: what they
+ * point to goes with it. */
+void kiln_conns_drop_strangers(kiln_loop *loop, const kiln_listen_options *options);
 /* Takes it out of the list it is in. */
 void kiln_conn_unlist(kiln_conn *conn);
 void kiln_conn_list_stranger(kiln_conn *conn);

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/log.h"
-#include "proto/net/internal.h"
+#include "proto/net/conn.h"
 
 #define BACKLOG 1024
 
@@ -152,5 +152,7 @@ const kiln_address *kiln_listener_address(const kiln_listener *listener) {
 }
 
 void kiln_listener_close(kiln_listener *listener) {
-    if (listener) uv_close(&listener->socket.handle, on_closed);
+    if (!listener) return;
+    kiln_conns_drop_strangers(listener->loop, &listener->options);
+    uv_close(&listener->socket.handle, on_closed);
 }

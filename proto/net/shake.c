@@ -41,6 +41,12 @@ void kiln_conn_list_stranger(kiln_conn *conn) {
     enlist(conn);
 }
 
+void kiln_conns_drop_strangers(kiln_loop *loop, const kiln_listen_options *options) {
+    for (kiln_conn *conn = loop->strangers.oldest; conn; conn = conn->newer)
+        if (conn->listen.boot == options->boot) /* each listener has a copy of its own */
+            kiln_conn_fail_telling(conn, KILN_ERROR(UNAVAILABLE, "nobody listens here any more"));
+}
+
 void kiln_conns_let_speak(kiln_loop *loop) {
     uint32_t most = loop->shakes_left = KILN_NET_SHAKES_PER_TURN;
     for (kiln_conn *conn = loop->strangers.oldest; conn && loop->held && most; conn = conn->newer) {

@@ -3,8 +3,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "proto/net/internal.h"
 #include "tests/support/test.h"
-#include "tests/unit/proto/pair.h"
+#include "tests/unit/proto/raw.h"
 
 static void port_zero_picks_one_and_says_which(void **state) {
     (void)state;
@@ -88,6 +89,39 @@ static void a_file_in_the_way_is_not_removed(void **state) {
     remove_folder(folder);
 }
 
+/* What it would be welcomed with is gone, and so is who would speak with it. */
+static void who_is_in_the_handshake_goes_with_the_listener(void **state) {
+    (void)state;
+    pair p;
+    raw_peer r;
+    kiln_frame frame;
+    pair_init(&p);
+    pair_listen(&p);
+    raw_dial(&r, &p);
+    while (p.loop->strangers.count == 0) kiln_loop_run_once(p.loop);
+    raw_say_hello(&r, KILN_PEER_CLIENT, KILN_PROTO_VERSION_MAX);
+    kiln_listener_close(p.listener);
+    p.listener = NULL;
+    assert_int_equal(raw_expect(&r, KILN_MSG_ERROR).error.code, KILN_UNAVAILABLE);
+    assert_false(raw_read(&r, &frame));
+    pair_run_until_count(&p, &p.refused_count, 1);
+    assert_false(p.server.opened);
+    raw_close(&r);
+    pair_deinit(&p);
+}
+
+static void open_connections_outlive_the_listener(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p);
+    pair_open(&p);
+    kiln_listener_close(p.listener);
+    p.listener = NULL;
+    expect_ok(kiln_conn_send(p.client.conn, &(kiln_message){.type = KILN_MSG_PING}));
+    pair_run_until_count(&p, &p.server.message_count, 1);
+    pair_deinit(&p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(port_zero_picks_one_and_says_which),
@@ -96,6 +130,8 @@ int main(void) {
         cmocka_unit_test(tcp_without_a_token_is_refused),
         test_with_arena(a_unix_socket_is_private_and_a_dead_ones_place_is_taken),
         test_with_arena(a_file_in_the_way_is_not_removed),
+        cmocka_unit_test(who_is_in_the_handshake_goes_with_the_listener),
+        cmocka_unit_test(open_connections_outlive_the_listener),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

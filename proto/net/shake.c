@@ -62,13 +62,20 @@ void kiln_conns_let_speak(kiln_loop *loop) {
     }
 }
 
+/* UNAUTHENTICATED: the key that the peer has proven is gone meanwhile, or has another secret. */
+static kiln_status check_in_force(const kiln_conn *conn) {
+    const kiln_key *proven = kiln_tls_key(conn->tls);
+    const kiln_key *now = kiln_keyring_find(conn->listen.keyring, proven);
+    if (now && memcmp(now->secret, proven->secret, KILN_KEY_BYTES) == 0) return KILN_OK;
+    return KILN_ERROR(UNAUTHENTICATED, "the key %s was revoked", conn->peer.key);
+}
+
 void kiln_conns_check_keys(kiln_loop *loop, const kiln_keyring *ring) {
     for (kiln_conn *conn = loop->accepted.oldest, *next; conn; conn = next) {
         next = conn->newer;
-        const kiln_key *key = conn->tls ? kiln_tls_key(conn->tls) : NULL;
-        if (conn->listen.keyring != ring || !key || kiln_keyring_find(ring, key)) continue;
-        kiln_conn_fail_telling(
-            conn, KILN_ERROR(UNAUTHENTICATED, "the key %s was revoked", conn->peer.key));
+        if (conn->listen.keyring != ring || !conn->tls) continue;
+        kiln_status st = check_in_force(conn);
+        if (st) kiln_conn_fail_telling(conn, st);
     }
 }
 
@@ -214,8 +221,9 @@ static kiln_status check_hello(const kiln_conn *conn, const kiln_msg_hello *hell
     if (st) return st;
     if (hello->role == KILN_PEER_TRACKER)
         return KILN_ERROR(INVALID_ARGUMENT, "trackers do not dial each other");
-    return conn->tls ? check_key(kiln_tls_key(conn->tls), hello)
-                     : kiln_peer_check_plain(&conn->peer, &conn->listen, hello);
+    if (!conn->tls) return kiln_peer_check_plain(&conn->peer, &conn->listen, hello);
+    st = check_in_force(conn);
+    return st ? st : check_key(kiln_tls_key(conn->tls), hello);
 }
 
 static void opened(kiln_conn *conn, const kiln_msg_hello *hello, const kiln_msg_welcome *welcome) {

@@ -105,7 +105,7 @@ static int find_key(SSL *ssl, const unsigned char *name, size_t size, SSL_SESSIO
     const kiln_key *key = st ? NULL : kiln_keyring_find(tls->ring, &claimed);
     kiln_status_free(st); /* what is no name is nobody's */
     if (!key) return 1;
-    tls->key = claimed; /* its secret stays in the keyring */
+    tls->key = *key;
     tls->has_key = true;
     *out_session = session_of(ssl, key);
     return *out_session != NULL;

@@ -5,8 +5,9 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/file.h"
+#include "proto/net/conn.h"
 #include "tests/support/test.h"
-#include "tests/unit/proto/pair.h"
+#include "tests/unit/proto/locked.h"
 
 #define SECRET "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 
@@ -168,6 +169,97 @@ static void keys_that_cannot_be_read_stay_in_force(void **state) {
     tear_down(&f);
 }
 
+/* ---- Connections whose key goes ---- */
+
+static void a_revoked_key_is_cut_at_the_next_look(void **state) {
+    _Static_assert(2 * KILN_NET_KEYS_NS <= KILN_NS_PER_S, "within a second");
+    locked l;
+    locked_init(&l, *state);
+    pair_open(&l.p);
+    kiln_key name = l.p.credentials.key;
+    assert_int_equal(kiln_keys_revoke(&l.keys, &name), 1);
+    expect_ok(kiln_keys_write(l.path, &l.keys));
+    pair_run_until(&l.p, &l.p.client.closed);
+    assert_int_equal(l.p.client.why, KILN_UNAUTHENTICATED);
+    expect_contains(l.p.client.why_text, "revoked");
+    pair_run_until(&l.p, &l.p.server.closed);
+    locked_deinit(&l);
+}
+
+static void a_revoked_key_cuts_nobody_else(void **state) {
+    locked l;
+    locked_init(&l, *state);
+    kiln_key tuna = l.p.credentials.key;
+    pair_open(&l.p);
+    kiln_conn *doomed = l.p.client.conn;
+    locked_show(&l, locked_add_key(&l, "client/ann", 8));
+    kiln_keyring_reload(l.ring);
+    l.p.dial.role = KILN_PEER_CLIENT;
+    l.p.client.opened = false;
+    pair_dial(&l.p);
+    pair_run_until(&l.p, &l.p.client.opened);
+    l.p.credentials = (kiln_credentials){.has_token = true};
+    memcpy(l.p.credentials.token, l.p.listen.token, KILN_TOKEN_BYTES);
+    kiln_conn *by_key = l.p.client.conn;
+    l.p.client.opened = l.p.server.opened = false;
+    pair_dial(&l.p);
+    pair_run_until(&l.p, &l.p.client.opened);
+    pair_run_until(&l.p, &l.p.server.opened);
+    assert_ptr_not_equal(l.p.client.conn, by_key);
+    kiln_keys_revoke(&l.keys, &tuna);
+    expect_ok(kiln_keys_write(l.path, &l.keys));
+    kiln_conn *last = l.p.client.conn;
+    pair_run_until(&l.p, &l.p.client.closed); /* the doomed one; the pair notes one at a time */
+    assert_int_equal(l.p.client.why, KILN_UNAUTHENTICATED);
+    pair_run_until(&l.p, &l.p.server.closed);
+    l.p.client.closed = l.p.server.closed = false;
+    assert_ptr_not_equal(doomed, last);
+    for (int i = 0; i < 2; i++) {
+        kiln_conn_close(i ? last : by_key, KILN_OK);
+        pair_run_until(&l.p, &l.p.client.closed);
+        assert_int_equal(l.p.client.why, KILN_CANCELLED);
+        pair_run_until(&l.p, &l.p.server.closed);
+        l.p.client.closed = l.p.server.closed = false;
+    }
+    locked_deinit(&l);
+}
+
+/* Revoked and made again between two looks: what was known under that name is none any more. */
+static void a_key_made_anew_under_its_old_name_is_another(void **state) {
+    locked l;
+    locked_init(&l, *state);
+    pair_open(&l.p);
+    kiln_key name = l.p.credentials.key;
+    assert_int_equal(kiln_keys_revoke(&l.keys, &name), 1);
+    assert_int_equal(locked_add_key(&l, "tuner/tuna", 9)->generation, name.generation);
+    pair_run_until(&l.p, &l.p.client.closed);
+    assert_int_equal(l.p.client.why, KILN_UNAUTHENTICATED);
+    pair_run_until(&l.p, &l.p.server.closed);
+    locked_deinit(&l);
+}
+
+/* The secret is proven, the name is not yet said. */
+static void a_key_that_goes_during_the_handshake_opens_nothing(void **state) {
+    locked l;
+    locked_init(&l, *state);
+    pair_listen(&l.p);
+    pair_dial(&l.p);
+    const kiln_conn *conn = NULL;
+    while (!conn || !conn->tls || !kiln_tls_key(conn->tls)) {
+        kiln_loop_run_once(l.p.loop);
+        conn = l.p.loop->strangers.oldest;
+    }
+    kiln_key name = l.p.credentials.key;
+    assert_int_equal(kiln_keys_revoke(&l.keys, &name), 1);
+    expect_ok(kiln_keys_write(l.path, &l.keys));
+    kiln_keyring_reload(l.ring);
+    pair_run_until(&l.p, &l.p.client.closed);
+    assert_int_equal(l.p.client.why, KILN_UNAUTHENTICATED);
+    expect_contains(l.p.client.why_text, "revoked");
+    assert_false(l.p.server.opened);
+    locked_deinit(&l);
+}
+
 /* ---- Credentials ---- */
 
 typedef struct request {
@@ -253,6 +345,10 @@ int main(void) {
         test_with_arena(a_broken_file_leaves_the_keys_as_they_were),
         test_with_arena(a_full_disk_leaves_the_old_keys_or_the_new),
         test_with_arena(keys_that_cannot_be_read_stay_in_force),
+        test_with_arena(a_revoked_key_is_cut_at_the_next_look),
+        test_with_arena(a_revoked_key_cuts_nobody_else),
+        test_with_arena(a_key_made_anew_under_its_old_name_is_another),
+        test_with_arena(a_key_that_goes_during_the_handshake_opens_nothing),
         test_with_arena(a_unix_socket_needs_nothing),
         test_with_arena(loopback_takes_the_token_and_then_the_key),
         test_with_arena(another_machine_takes_a_key_or_consent),

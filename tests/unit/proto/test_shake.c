@@ -6,52 +6,9 @@
 #include "base/file.h"
 #include "proto/net/conn.h"
 #include "tests/support/test.h"
+#include "tests/unit/proto/locked.h"
 #include "tests/unit/proto/raw.h"
 #include "tests/unit/proto/sample.h"
-
-/* A pair whose listener goes by a key file. */
-typedef struct locked {
-    pair p;
-    char *folder, *path;
-    kiln_keyring *ring;
-    kiln_keys keys;
-} locked;
-
-static const kiln_key *add_key(locked *l, const char *text, uint8_t fill) {
-    uint8_t secret[KILN_KEY_BYTES];
-    kiln_key name;
-    const kiln_key *key = NULL;
-    memset(secret, fill, sizeof secret);
-    expect_ok(kiln_key_name_parse(kiln_str_from(text), &name));
-    expect_ok(kiln_keys_add(&l->keys, &name, secret, &key));
-    expect_ok(kiln_keys_write(l->path, &l->keys));
-    return key;
-}
-
-static void show(locked *l, const kiln_key *key) {
-    l->p.credentials = (kiln_credentials){.has_key = true, .key = *key};
-}
-
-static void set_up(locked *l, kiln_arena *arena) {
-    if (!kiln_tls_supported()) skip();
-    *l = (locked){.folder = make_folder(arena)};
-    l->path = kiln_arena_printf(arena, "%s/keys", l->folder);
-    pair_init(&l->p);
-    show(l, add_key(l, "tuner/tuna", 7));
-    expect_ok(kiln_keyring_open(l->p.loop, l->path, NULL, NULL, &l->ring));
-    l->p.listen.keyring = l->ring;
-}
-
-static void tear_down(locked *l) {
-    pair *p = &l->p;
-    if (p->client.conn) kiln_conn_close(p->client.conn, KILN_OK);
-    if (p->server.conn) kiln_conn_close(p->server.conn, KILN_OK);
-    kiln_keyring_close(l->ring);
-    p->client.conn = p->server.conn = NULL;
-    pair_deinit(p);
-    kiln_keys_deinit(&l->keys);
-    remove_folder(l->folder);
-}
 
 static void expect_refused(locked *l, kiln_code code, const char *client, const char *server) {
     if (!l->p.listener) pair_listen(&l->p);
@@ -66,7 +23,7 @@ static void expect_refused(locked *l, kiln_code code, const char *client, const 
 
 static void who_holds_a_key_speaks_over_tls_under_its_name(void **state) {
     locked l;
-    set_up(&l, *state);
+    locked_init(&l, *state);
     pair_open(&l.p);
     assert_string_equal(l.p.server.peer_node, "tuna"); /* not what the options said */
     const kiln_peer *peer = kiln_conn_peer(l.p.server.conn);
@@ -79,134 +36,81 @@ static void who_holds_a_key_speaks_over_tls_under_its_name(void **state) {
                                  &(kiln_message){.type = KILN_MSG_PING, .ping = {.t_ns = i}}));
     pair_run_until_count(&l.p, &l.p.server.message_count, 100);
     assert_int_equal(l.p.server.t_ns[99], 99);
-    tear_down(&l);
+    locked_deinit(&l);
 }
 
 static void the_token_still_does_on_loopback(void **state) {
     locked l;
-    set_up(&l, *state);
+    locked_init(&l, *state);
     l.p.credentials = (kiln_credentials){.has_token = true};
     memcpy(l.p.credentials.token, l.p.listen.token, KILN_TOKEN_BYTES);
     pair_open(&l.p);
     assert_string_equal(kiln_conn_peer(l.p.server.conn)->key, "");
-    tear_down(&l);
+    locked_deinit(&l);
 }
 
 static void a_wrong_secret_is_refused(void **state) {
     locked l;
-    set_up(&l, *state);
+    locked_init(&l, *state);
     l.p.credentials.key.secret[31] ^= 1;
     expect_refused(&l, KILN_UNAUTHENTICATED, "does not accept the key tuner/tuna/1",
                    "a wrong secret for the key tuner/tuna/1");
     assert_string_equal(l.p.refused.key, "tuner/tuna/1");
-    tear_down(&l);
+    locked_deinit(&l);
 }
 
 static void an_unknown_key_is_refused_and_its_name_is_noted(void **state) {
     locked l;
-    set_up(&l, *state);
+    locked_init(&l, *state);
     l.p.credentials.key.generation = 9;
     expect_refused(&l, KILN_UNAUTHENTICATED, "does not accept the key", "no key of ours");
     assert_string_equal(l.p.refused.key, "tuner/tuna/9");
     expect_contains(l.p.refused.address, "127.0.0.1:");
-    tear_down(&l);
+    locked_deinit(&l);
 }
 
 static void a_key_lets_speak_in_its_own_role_only(void **state) {
     locked l;
-    set_up(&l, *state);
+    locked_init(&l, *state);
     l.p.dial.role = KILN_PEER_ADMIN;
     expect_refused(&l, KILN_PERMISSION_DENIED, "the key of a tuner", "speak as admin");
-    tear_down(&l);
+    locked_deinit(&l);
 }
 
 static void an_admin_may_speak_as_client(void **state) {
     locked l;
-    set_up(&l, *state);
-    show(&l, add_key(&l, "admin/ann", 8));
+    locked_init(&l, *state);
+    locked_show(&l, locked_add_key(&l, "admin/ann", 8));
     kiln_keyring_reload(l.ring);
     l.p.dial.role = KILN_PEER_CLIENT;
     pair_open(&l.p);
     assert_string_equal(kiln_conn_peer(l.p.server.conn)->key, "admin/ann/1");
-    tear_down(&l);
+    locked_deinit(&l);
 }
 
 static void both_generations_are_valid_while_a_key_is_replaced(void **state) {
     for (int newer = 0; newer < 2; newer++) {
         locked l;
-        set_up(&l, *state);
+        locked_init(&l, *state);
         kiln_key old = l.p.credentials.key;
-        kiln_key young = *add_key(&l, "tuner/tuna", 9);
+        kiln_key young = *locked_add_key(&l, "tuner/tuna", 9);
         kiln_keyring_reload(l.ring);
-        show(&l, newer ? &young : &old);
+        locked_show(&l, newer ? &young : &old);
         pair_open(&l.p);
-        tear_down(&l);
+        locked_deinit(&l);
     }
-}
-
-static void a_revoked_key_is_cut_at_the_next_look(void **state) {
-    _Static_assert(2 * KILN_NET_KEYS_NS <= KILN_NS_PER_S, "within a second");
-    locked l;
-    set_up(&l, *state);
-    pair_open(&l.p);
-    kiln_key name = l.p.credentials.key;
-    assert_int_equal(kiln_keys_revoke(&l.keys, &name), 1);
-    expect_ok(kiln_keys_write(l.path, &l.keys));
-    pair_run_until(&l.p, &l.p.client.closed);
-    assert_int_equal(l.p.client.why, KILN_UNAUTHENTICATED);
-    expect_contains(l.p.client.why_text, "revoked");
-    pair_run_until(&l.p, &l.p.server.closed);
-    tear_down(&l);
-}
-
-static void a_revoked_key_cuts_nobody_else(void **state) {
-    locked l;
-    set_up(&l, *state);
-    kiln_key tuna = l.p.credentials.key;
-    pair_open(&l.p);
-    kiln_conn *doomed = l.p.client.conn;
-    show(&l, add_key(&l, "client/ann", 8));
-    kiln_keyring_reload(l.ring);
-    l.p.dial.role = KILN_PEER_CLIENT;
-    l.p.client.opened = false;
-    pair_dial(&l.p);
-    pair_run_until(&l.p, &l.p.client.opened);
-    l.p.credentials = (kiln_credentials){.has_token = true};
-    memcpy(l.p.credentials.token, l.p.listen.token, KILN_TOKEN_BYTES);
-    kiln_conn *by_key = l.p.client.conn;
-    l.p.client.opened = l.p.server.opened = false;
-    pair_dial(&l.p);
-    pair_run_until(&l.p, &l.p.client.opened);
-    pair_run_until(&l.p, &l.p.server.opened);
-    assert_ptr_not_equal(l.p.client.conn, by_key);
-    kiln_keys_revoke(&l.keys, &tuna);
-    expect_ok(kiln_keys_write(l.path, &l.keys));
-    kiln_conn *last = l.p.client.conn;
-    pair_run_until(&l.p, &l.p.client.closed); /* the doomed one; the pair notes one at a time */
-    assert_int_equal(l.p.client.why, KILN_UNAUTHENTICATED);
-    pair_run_until(&l.p, &l.p.server.closed);
-    l.p.client.closed = l.p.server.closed = false;
-    assert_ptr_not_equal(doomed, last);
-    for (int i = 0; i < 2; i++) {
-        kiln_conn_close(i ? last : by_key, KILN_OK);
-        pair_run_until(&l.p, &l.p.client.closed);
-        assert_int_equal(l.p.client.why, KILN_CANCELLED);
-        pair_run_until(&l.p, &l.p.server.closed);
-        l.p.client.closed = l.p.server.closed = false;
-    }
-    tear_down(&l);
 }
 
 static void a_key_lets_speak_under_its_own_name_only(void **state) {
     locked l;
-    set_up(&l, *state);
+    locked_init(&l, *state);
     pair_listen(&l.p);
     kiln_conn *conn = kiln_net_dial(l.p.loop, &l.p.dial);
     conn->dial.node = "somebody-else"; /* as no program of ours would */
     pair_run_until(&l.p, &l.p.client.closed);
     assert_int_equal(l.p.client.why, KILN_PERMISSION_DENIED);
     expect_contains(l.p.client.why_text, "the key of tuna");
-    tear_down(&l);
+    locked_deinit(&l);
 }
 
 static void an_insecure_tracker_takes_whoever_is_on_this_machine(void **state) {
@@ -227,11 +131,11 @@ static void an_insecure_tracker_takes_whoever_is_on_this_machine(void **state) {
 
 static void a_listener_with_keys_alone_takes_no_plain_text(void **state) {
     locked l;
-    set_up(&l, *state);
+    locked_init(&l, *state);
     l.p.listen.token = NULL;
     l.p.credentials = (kiln_credentials){0};
     expect_refused(&l, KILN_UNAUTHENTICATED, "or a key", "or a key");
-    tear_down(&l);
+    locked_deinit(&l);
 }
 
 static void from_afar_only_a_key_will_do(void **state) {
@@ -265,27 +169,27 @@ static void from_afar_only_a_key_will_do(void **state) {
 
 static void a_tracker_without_keys_says_so(void **state) {
     locked l;
-    set_up(&l, *state);
+    locked_init(&l, *state);
     l.p.listen.keyring = NULL;
     expect_refused(&l, KILN_UNAUTHENTICATED, "started with --keys", "not Kiln's protocol");
-    tear_down(&l);
+    locked_deinit(&l);
 }
 
 static void who_does_not_know_the_key_is_no_tracker(void **state) {
     locked l, other;
-    set_up(&l, *state);
-    set_up(&other, *state);
-    add_key(&other, "tuner/tuna", 70); /* an impostor has a file of its own */
+    locked_init(&l, *state);
+    locked_init(&other, *state);
+    locked_add_key(&other, "tuner/tuna", 70); /* an impostor has a file of its own */
     kiln_keyring_reload(other.ring);
     kiln_key name = l.p.credentials.key;
     kiln_keys_revoke(&other.keys, &name);
-    add_key(&other, "tuner/tuna", 71);
-    show(&other, &l.p.credentials.key);
+    locked_add_key(&other, "tuner/tuna", 71);
+    locked_show(&other, &l.p.credentials.key);
     other.p.credentials.key.generation = 3;
     kiln_keyring_reload(other.ring);
     expect_refused(&other, KILN_UNAUTHENTICATED, "does not accept", "wrong secret");
-    tear_down(&other);
-    tear_down(&l);
+    locked_deinit(&other);
+    locked_deinit(&l);
 }
 
 /* ---- Strangers ---- */
@@ -303,7 +207,7 @@ static void hostile_tls_is_dropped_before_it_costs(void **state) {
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(hostile); i++) {
         locked l;
-        set_up(&l, *state);
+        locked_init(&l, *state);
         pair_listen(&l.p);
         raw_peer r;
         raw_dial(&r, &l.p);
@@ -311,7 +215,7 @@ static void hostile_tls_is_dropped_before_it_costs(void **state) {
         pair_run_until_count(&l.p, &l.p.refused_count, 1);
         expect_contains(l.p.refused_why, hostile[i].why);
         raw_close(&r);
-        tear_down(&l);
+        locked_deinit(&l);
     }
 }
 
@@ -324,7 +228,7 @@ static void a_stranger_costs_at_most_64_kilobytes(void **state) {
     static raw_peer r[STRANGERS];
     locked l;
     kiln_str hello = {0};
-    set_up(&l, *state);
+    locked_init(&l, *state);
     expect_ok(kiln_file_write(l.path,
                               KILN_STR("kiln-keys 1\nboard/a/1 00112233445566778899aabbccddee"
                                        "ff00112233445566778899aabbccddeeff\n"),
@@ -343,13 +247,13 @@ static void a_stranger_costs_at_most_64_kilobytes(void **state) {
     assert_true(bytes_in_use() - before < STRANGERS * KILN_NET_STRANGER_BYTES);
     for (int i = 0; i < STRANGERS; i++) raw_close(&r[i]);
     pair_run_until_count(&l.p, &l.p.refused_count, STRANGERS);
-    tear_down(&l);
+    locked_deinit(&l);
 }
 
 static void an_idle_connection_over_tls_costs_at_most_24_kilobytes(void **state) {
     enum { PAIRS = 64 };
     locked l;
-    set_up(&l, *state);
+    locked_init(&l, *state);
     pair_open(&l.p); /* what is made once */
     size_t before = bytes_in_use();
     kiln_conn *first_client = l.p.client.conn, *first_server = l.p.server.conn;
@@ -373,7 +277,7 @@ static void an_idle_connection_over_tls_costs_at_most_24_kilobytes(void **state)
     l.p.client.closed = l.p.server.closed = false;
     l.p.client.conn = first_client;
     l.p.server.conn = first_server;
-    tear_down(&l);
+    locked_deinit(&l);
 }
 
 static void count_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello,
@@ -504,8 +408,6 @@ int main(void) {
         test_with_arena(a_key_lets_speak_in_its_own_role_only),
         test_with_arena(an_admin_may_speak_as_client),
         test_with_arena(both_generations_are_valid_while_a_key_is_replaced),
-        test_with_arena(a_revoked_key_is_cut_at_the_next_look),
-        test_with_arena(a_revoked_key_cuts_nobody_else),
         test_with_arena(a_key_lets_speak_under_its_own_name_only),
         cmocka_unit_test(an_insecure_tracker_takes_whoever_is_on_this_machine),
         test_with_arena(a_listener_with_keys_alone_takes_no_plain_text),

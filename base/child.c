@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -12,6 +13,10 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/opt.h"
+
+/* Who started it: a child of process 1 cannot tell by that number that its parent is gone. */
+#define PARENT "KILN_PARENT"
 
 extern char **environ;
 
@@ -27,13 +32,14 @@ static bool is_replaced(const char *variable, char *const *by, size_t count) {
     return false;
 }
 
-/* Our environment without what `extra` replaces, and `extra`. */
-static char **merge_environment(const char *const *extra) {
+/* Our environment without what `extra` and `parent` replace, and them. */
+static char **merge_environment(const char *const *extra, char *parent) {
     size_t ours = 0, count = 0;
     while (environ[ours]) ours++;
     while (extra && extra[count]) count++;
-    char **merged = kiln_alloc((ours + count + 1) * sizeof *merged);
+    char **merged = kiln_alloc((ours + count + 2) * sizeof *merged);
     for (size_t i = 0; i < count; i++) merged[i] = (char *)(uintptr_t)extra[i];
+    merged[count++] = parent;
     size_t extra_count = count;
     for (size_t i = 0; i < ours; i++)
         if (!is_replaced(environ[i], merged, extra_count)) merged[count++] = environ[i];
@@ -94,7 +100,9 @@ static int spawn(const kiln_child_options *options, child_ends ends, pid_t *out_
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
                                               POSIX_SPAWN_SETSIGDEF);
 
-    char **environment = merge_environment(options->env_extra);
+    char parent[32];
+    snprintf(parent, sizeof parent, PARENT "=%d", (int)getpid());
+    char **environment = merge_environment(options->env_extra, parent);
     int error = posix_spawnp(out_pid, options->argv[0], &files, &attributes,
                              (char *const *)(uintptr_t)options->argv, environment);
     kiln_free(environment);
@@ -165,7 +173,9 @@ void kiln_child_destroy(kiln_child *child) {
 
 void kiln_child_die_with_parent(void) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() == 1) _exit(1); /* it was gone before the call */
+    const char *parent = kiln_env(PARENT);
+    /* It was gone before the call, unless it is process 1 itself, as in a container. */
+    if (getppid() == 1 && !(parent && strcmp(parent, "1") == 0)) _exit(1);
 }
 
 void kiln_child_give_way(void) {

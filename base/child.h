@@ -45,7 +45,8 @@ kiln_child_exit kiln_child_wait(kiln_child *child);
 void kiln_child_destroy(kiln_child *child);
 
 /* Called first thing by a program that must not outlive its parent (PR_SET_PDEATHSIG, and a check
- * that the parent is still there). */
+ * that the parent is still there). The parent may be process 1, when kiln_child_start was how it
+ * started us. */
 void kiln_child_die_with_parent(void);
 /* The calling thread, and what it starts, runs from now on only when nothing else wants its core.
  */

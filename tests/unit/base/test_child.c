@@ -3,14 +3,19 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "tests/support/test.h"
+
+/* What the mortal child of process 1 ends with, and those that could not start it. */
+enum { LIVED = 7, NO_CHILD, NO_NAMESPACE };
 
 static kiln_child start_script(const char *script, kiln_child_options options) {
     const char *argv[] = {"/bin/sh", "-c", script, NULL};
@@ -114,6 +119,38 @@ static void errors_are_appended_to_their_file(void **state) {
     remove_folder(folder);
 }
 
+/* A mortal child of a process that is the first of its namespace, as the program of a container is.
+ * Ends as that child does. */
+static void be_the_first(void) {
+    const char *const argv[] = {"/proc/self/exe", "--mortal", NULL};
+    kiln_child child;
+    kiln_status st = kiln_child_start(&(kiln_child_options){.argv = argv}, &child);
+    _exit(st || getpid() != 1 ? NO_CHILD : kiln_child_wait(&child).code);
+}
+
+static void enter_namespace(void) {
+    int status = 0;
+    if (unshare(CLONE_NEWPID | (geteuid() == 0 ? 0 : CLONE_NEWUSER)) != 0) _exit(NO_NAMESPACE);
+    pid_t first = fork();
+    if (first == 0) be_the_first();
+    if (first < 0 || waitpid(first, &status, 0) != first) _exit(NO_NAMESPACE);
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : NO_CHILD);
+}
+
+static void a_parent_may_be_process_1(void **state) {
+    (void)state;
+#if defined(__SANITIZE_THREAD__)
+    skip(); /* it wants no fork */
+#endif
+    int status = 0;
+    pid_t process = fork();
+    if (process == 0) enter_namespace();
+    assert_int_equal(waitpid(process, &status, 0), process);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == NO_NAMESPACE) skip(); /* this machine allows none */
+    assert_int_equal(WEXITSTATUS(status), LIVED);
+}
+
 static void *give_way(void *context) {
     kiln_child_give_way();
     *(int *)context = getpriority(PRIO_PROCESS, 0);
@@ -130,11 +167,16 @@ static void a_thread_gives_way_and_the_others_do_not(void **state) {
     assert_int_equal(getpriority(PRIO_PROCESS, 0), before);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    if (argc == 2 && strcmp(argv[1], "--mortal") == 0) {
+        kiln_child_die_with_parent();
+        return LIVED;
+    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pipes_join_us_and_the_exit_code_comes_back),
         cmocka_unit_test(a_socket_as_input_carries_messages_both_ways),
         cmocka_unit_test(stopping_and_destroying_end_the_child),
+        cmocka_unit_test(a_parent_may_be_process_1),
         cmocka_unit_test(a_thread_gives_way_and_the_others_do_not),
         cmocka_unit_test(a_program_that_cannot_start_is_an_error),
         test_with_arena(errors_are_appended_to_their_file),

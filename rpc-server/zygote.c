@@ -68,6 +68,16 @@ static bool send_request(int socket, const int *fd, uint32_t fd_count) {
     return sendmsg(socket, &message, MSG_NOSIGNAL) == 1;
 }
 
+/* What `error` of copy_self stands for. */
+static kiln_status refusal(int error) {
+    kiln_code code = kiln_code_from_errno(error);
+    if (error == EAGAIN) code = KILN_RESOURCE_EXHAUSTED;
+    if (error == EBADF) code = KILN_INVALID_ARGUMENT;
+    if (error == ENOSYS || error == EINVAL || error == E2BIG) code = KILN_UNIMPLEMENTED;
+    return kiln_status_make(code, __FILE__, __LINE__, "starting a contained child: %s",
+                            strerror(error));
+}
+
 static kiln_status await_answer(int socket, pid_t *out_pid) {
     answer got = {0};
     struct pollfd ready = {.fd = socket, .events = POLLIN};
@@ -78,9 +88,7 @@ static kiln_status await_answer(int socket, pid_t *out_pid) {
         return KILN_ERROR(DEADLINE_EXCEEDED, "no contained child was started for %d ms", ANSWER_MS);
     if (recv(socket, &got, sizeof got, MSG_DONTWAIT) != sizeof got)
         return KILN_ERROR(UNAVAILABLE, "what starts contained children has ended");
-    if (got.error)
-        return KILN_ERROR(RESOURCE_EXHAUSTED, "starting a contained child: %s",
-                          strerror(got.error));
+    if (got.error) return refusal(got.error);
     *out_pid = got.pid;
     return NULL;
 }
@@ -113,7 +121,7 @@ kiln_status kiln_zygote_start(const kiln_zygote *zygote, const char *cgroup,
 
 /* ---- The zygote's side ---- */
 
-/* How many descriptors came; 0: the caller is gone. */
+/* How many descriptors came; 0: the caller is gone, or there is no place for them. */
 static uint32_t receive_request(int fd[CHILD_FDS_MAX]) {
     char byte;
     request_control control;
@@ -126,7 +134,7 @@ static uint32_t receive_request(int fd[CHILD_FDS_MAX]) {
     do size = recvmsg(STDIN_FILENO, &message, MSG_CMSG_CLOEXEC);
     while (size < 0 && errno == EINTR);
     const struct cmsghdr *passed = CMSG_FIRSTHDR(&message);
-    if (size != 1 || !passed) return 0;
+    if (size != 1 || !passed || message.msg_flags & MSG_CTRUNC) return 0;
     const size_t bytes = passed->cmsg_len - CMSG_LEN(0);
     memcpy(fd, CMSG_DATA(passed), bytes);
     return (uint32_t)(bytes / sizeof *fd);

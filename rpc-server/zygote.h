@@ -26,8 +26,10 @@ KILN_MUST_USE kiln_status kiln_zygote_open(kiln_zygote *zygote, const char *prog
 void kiln_zygote_close(kiln_zygote *zygote);
 
 /* A child in a process group of its own, and in the control group with that folder unless it is
- * NULL; it talks through `in_fd`. RESOURCE_EXHAUSTED, UNIMPLEMENTED: the machine refuses;
- * UNAVAILABLE, DEADLINE_EXCEEDED: nobody answers, and nobody will. */
+ * NULL; it talks through `in_fd`. PERMISSION_DENIED, UNIMPLEMENTED: there are no copies on this
+ * machine; RESOURCE_EXHAUSTED: no processes, memory or descriptors now; NOT_FOUND,
+ * INVALID_ARGUMENT: the folder is no control group; UNAVAILABLE, DEADLINE_EXCEEDED: nobody answers,
+ * and nobody will. */
 KILN_MUST_USE kiln_status kiln_zygote_start(const kiln_zygote *zygote, const char *cgroup,
                                             kiln_child *out_child);
 

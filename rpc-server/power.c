@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/pidfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -9,14 +10,18 @@
 #include "base/log.h"
 #include "base/str.h"
 
+/* Between two looks at what was killed and is not gone. */
+#define REST_RETRY_NS UINT64_C(10000000)
+
 struct kiln_power {
     kiln_loop *loop;
     const char *command, *board;
     uint64_t limit_ns;
     kiln_child child;
+    pid_t group; /* of the last command; outlives child.pid */
     int pidfd;
     kiln_watch *watch;
-    kiln_timer *limit;
+    kiln_timer *limit, *rest;
     bool timed_out;
 };
 
@@ -32,11 +37,19 @@ static void clear(kiln_power *power) {
     power->child = no_child;
 }
 
+/* What the command started comes to us when it has lost its parent (rpc-server/ward.h). */
+static void reap_rest(void *context) {
+    kiln_power *power = context;
+    while (waitpid(-power->group, NULL, WNOHANG) > 0) {}
+    if (kill(-power->group, 0) == 0) kiln_timer_start(power->rest, REST_RETRY_NS);
+}
+
 static void on_end(void *context, unsigned ready_for) {
     (void)ready_for;
     kiln_power *power = context;
     kiln_child_exit ended;
-    kill(-power->child.pid, SIGKILL); /* what it started goes with it; it is not reaped yet */
+    power->group = power->child.pid;
+    kill(-power->group, SIGKILL); /* what it started goes with it; it is not reaped yet */
     if (!kiln_child_ended(&power->child, &ended)) return;
     if (power->timed_out)
         kiln_log(KILN_LOG_ERROR, "the power cycle did not end in time: %s", power->command);
@@ -46,6 +59,7 @@ static void on_end(void *context, unsigned ready_for) {
     else
         kiln_log(KILN_LOG_INFO, "the power cycle is done: %s", power->command);
     clear(power);
+    reap_rest(power);
 }
 
 static void on_limit(void *context) {
@@ -64,6 +78,7 @@ kiln_power *kiln_power_create(kiln_loop *loop, const char *command, const char *
                           .child = no_child,
                           .pidfd = -1};
     power->limit = kiln_timer_create(loop, on_limit, power);
+    power->rest = kiln_timer_create(loop, reap_rest, power);
     return power;
 }
 
@@ -109,5 +124,6 @@ void kiln_power_destroy(kiln_power *power) {
     if (!power) return;
     clear(power);
     kiln_timer_destroy(power->limit);
+    kiln_timer_destroy(power->rest);
     kiln_free(power);
 }

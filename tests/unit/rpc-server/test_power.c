@@ -1,5 +1,9 @@
 #include "rpc-server/power.h"
 
+#include <errno.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
 #include "base/arena.h"
 #include "base/file.h"
 #include "tests/support/test.h"
@@ -56,6 +60,25 @@ static void a_command_that_hangs_is_killed(void **state) {
     kiln_power_destroy(power); /* also while it runs */
 }
 
+/* Alive or not yet reaped. */
+static bool have_children(void) {
+    siginfo_t ignored;
+    return waitid(P_ALL, 0, &ignored, WEXITED | WNOWAIT | WNOHANG) == 0;
+}
+
+static void what_a_command_leaves_behind_is_killed_and_reaped(void **state) {
+    fixture *f = *state;
+    /* As the server is (rpc-server/ward.h). */
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+    kiln_power *power =
+        kiln_power_create(f->loop, "sleep 1000 & exit 0", "desk", KILN_POWER_LIMIT_NS);
+    kiln_power_cycle(power, "it hangs");
+    for (bool more = true; have_children(); more = kiln_loop_run_once(f->loop)) assert_true(more);
+    assert_int_equal(errno, ECHILD);
+    assert_false(kiln_power_is_busy(power));
+    kiln_power_destroy(power);
+}
+
 static void without_a_command_nothing_happens(void **state) {
     fixture *f = *state;
     kiln_power *power = kiln_power_create(f->loop, NULL, "desk", KILN_POWER_LIMIT_NS);
@@ -70,6 +93,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(the_command_hears_which_board_and_why),
         TEST(a_command_that_hangs_is_killed),
+        TEST(what_a_command_leaves_behind_is_killed_and_reaped),
         TEST(without_a_command_nothing_happens),
     };
     return cmocka_run_group_tests_name("rpc-server/power", tests, NULL, NULL);

@@ -30,7 +30,8 @@ typedef struct cage {
     bool waits;
     kiln_lot lot;
     uint32_t core_count, core[KILN_EXECUTOR_CORES_MAX]; /* that it may use, the timed one first */
-    const char *reference_path, *blobs;
+    const char *reference_path;
+    kiln_blob_store_options blobs;
 
     kiln_ward ward;
     kiln_watch *exit_watch, *note_watch;
@@ -88,7 +89,7 @@ static void decide(cage *c, kiln_outcome outcome, kiln_status status) {
 static void judge(void *context) {
     cage *c = context;
     if (c->ending.how == KILN_ENDED_MEASURED && c->lot.is_module) {
-        kiln_status st = kiln_lot_keep(&c->lot, c->blobs, &c->result.outputs);
+        kiln_status st = kiln_lot_keep(&c->lot, &c->blobs, &c->result.outputs);
         if (st) decide(c, KILN_OUTCOME_INFRA, st);
     } else if (c->ending.how == KILN_ENDED_MEASURED) {
         const kiln_evidence evidence = {
@@ -286,7 +287,7 @@ static kiln_status send_order(cage *c, const kiln_msg_trial *trial) {
 
 static kiln_status launch(cage *c, const kiln_msg_trial *trial) {
     kiln_loop *loop = c->owner->options.loop;
-    kiln_status st = kiln_lot_create_outputs(&c->lot);
+    kiln_status st = kiln_lot_create_outputs(&c->lot, c->owner->wards.memory_max);
     if (!st) st = kiln_ward_take(&c->owner->wards, c->run, &c->arena, &c->ward);
     if (st) return st;
     kiln_ward_keep_to(&c->ward, c->core, c->core_count);
@@ -319,7 +320,8 @@ void kiln_cages_start(kiln_cages *cages, uint32_t slot, uint64_t run, const kiln
     cages->first = c;
     kiln_arena_init(&c->arena, 0);
     c->reference_path = kiln_str_dup(&c->arena, kiln_str_from(blobs->reference));
-    c->blobs = kiln_str_dup(&c->arena, kiln_str_from(cages->options.blobs));
+    c->blobs = cages->options.blobs;
+    c->blobs.folder = kiln_str_dup(&c->arena, kiln_str_from(c->blobs.folder));
     c->result.before = kiln_board_read_env(measuring_core(c), &c->arena);
     if (read_artefacts(c, &trial->module, blobs)) {
         kiln_status st = launch(c, trial);

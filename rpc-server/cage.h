@@ -8,8 +8,7 @@
 
 #include <stdint.h>
 
-#include "proto/loop.h"
-#include "proto/proto.h"
+#include "proto/net.h"
 #include "rpc-server/executor.h"
 #include "rpc-server/slots.h"
 
@@ -37,10 +36,10 @@ typedef struct kiln_cage_handler {
 
 typedef struct kiln_cage_options {
     kiln_loop *loop;
-    const char *program;  /* path of kiln-rpc-server */
-    const char *emulator; /* that it runs under (base/proc.h); NULL: none */
-    const char *folder;   /* of the children's own folders; what is in it goes away */
-    const char *blobs;    /* folder of the store that takes what modules leave */
+    const char *program;           /* path of kiln-rpc-server */
+    const char *emulator;          /* that it runs under (base/proc.h); NULL: none */
+    const char *folder;            /* of the children's own folders; what is in it goes away */
+    kiln_blob_store_options blobs; /* of the store that takes what modules leave */
     const kiln_executor
         *executor; /* used for everything; NULL: the one that the artefact asks for */
     const kiln_slots *slots;

@@ -103,11 +103,13 @@ static uint64_t outputs_bytes(const kiln_lot *lot) {
     return total;
 }
 
-kiln_status kiln_lot_create_outputs(kiln_lot *lot) {
+kiln_status kiln_lot_create_outputs(kiln_lot *lot, uint64_t bytes_max) {
     kiln_status st = kiln_fail_at(KILN_FAIL_CAGE_OUTPUTS);
     if (st) return st;
-    if (outputs_bytes(lot) > SIZE_MAX / 2)
-        return KILN_ERROR(RESOURCE_EXHAUSTED, "the outputs are larger than this machine's memory");
+    if (outputs_bytes(lot) > KILN_MIN(bytes_max, SIZE_MAX / 2))
+        return KILN_ERROR(RESOURCE_EXHAUSTED,
+                          "the outputs take %llu bytes, more than this board has for a run",
+                          (unsigned long long)outputs_bytes(lot));
     lot->outputs_fd = memfd_create("kiln-outputs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (lot->outputs_fd < 0 || ftruncate(lot->outputs_fd, (off_t)outputs_bytes(lot)) != 0 ||
         fcntl(lot->outputs_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
@@ -175,14 +177,15 @@ static kiln_status judge_outputs(const kiln_lot *lot, const kiln_evidence *share
     return NULL;
 }
 
-kiln_status kiln_lot_keep(const kiln_lot *lot, const char *folder, kiln_msg_blob_ref *out_blob) {
+kiln_status kiln_lot_keep(const kiln_lot *lot, const kiln_blob_store_options *blobs,
+                          kiln_msg_blob_ref *out_blob) {
     kiln_str outputs = {0};
     kiln_blob_store *store = NULL;
     kiln_status st = kiln_fail_at(KILN_FAIL_CAGE_JUDGE);
     if (!st) st = map_outputs(lot, &outputs);
     if (st) return st;
     out_blob->size = outputs.size;
-    st = kiln_blob_store_open(&(kiln_blob_store_options){.folder = folder}, &store);
+    st = kiln_blob_store_open(blobs, &store);
     if (!st) st = kiln_blob_store_put(store, outputs, &out_blob->digest);
     kiln_blob_store_close(store);
     unmap_outputs(outputs);

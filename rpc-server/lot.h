@@ -41,8 +41,9 @@ KILN_MUST_USE kiln_status kiln_lot_open_module(const char *module_path, const ch
                                                const kiln_msg_module_run *how, kiln_arena *arena,
                                                kiln_lot *out_lot);
 /* Memory for all outputs, twice (a module's: once), that a child can fill but not resize under us.
- * RESOURCE_EXHAUSTED. */
-KILN_MUST_USE kiln_status kiln_lot_create_outputs(kiln_lot *lot);
+ * It is not the child's: what kills that does not free it. RESOURCE_EXHAUSTED: they are larger than
+ * `bytes_max`, or there is none. */
+KILN_MUST_USE kiln_status kiln_lot_create_outputs(kiln_lot *lot, uint64_t bytes_max);
 /* Opens each file for the child into `out_fd` [kiln_inmate_file_count], which the caller closes. */
 KILN_MUST_USE kiln_status kiln_lot_open_files(const kiln_lot *lot, int *out_fd);
 
@@ -56,9 +57,9 @@ KILN_MUST_USE kiln_status kiln_lot_judge(const kiln_lot *lot, const char *refere
  * for all; `*out_again`: samples that were taken again. Zeros: nobody says, or nothing that can be.
  */
 kiln_drift_ratio kiln_lot_drift(const kiln_lot *lot, uint32_t *out_again);
-/* Puts what a module left into the store at `folder`, by a handle of its own: any thread. Errors of
+/* Puts what a module left into that store, by a handle of its own: any thread. Errors of
  * kiln_blob_store_put. */
-KILN_MUST_USE kiln_status kiln_lot_keep(const kiln_lot *lot, const char *folder,
+KILN_MUST_USE kiln_status kiln_lot_keep(const kiln_lot *lot, const kiln_blob_store_options *blobs,
                                         kiln_msg_blob_ref *out_blob);
 /* Accepts a zeroed one with outputs_fd -1. */
 void kiln_lot_close(kiln_lot *lot);

@@ -9,6 +9,9 @@
 #include "rpc-server/server.h"
 #include "rpc-server/slots.h"
 
+/* Of cached artefacts and references, and of what modules leave. */
+#define KILN_SERVER_BLOB_BYTES_MAX ((uint64_t)4 << 30)
+
 typedef struct kiln_runs kiln_runs;
 
 typedef struct kiln_runs_options {

@@ -9,7 +9,6 @@
 #include "proto/net.h"
 #include "rpc-server/board.h"
 
-#define KILN_SERVER_BLOB_BYTES_MAX ((uint64_t)4 << 30) /* of cached artefacts and references */
 #define KILN_SERVER_READING_NS \
     UINT64_C(5000000000) /* between two readings of clock and temperature */
 

@@ -87,16 +87,17 @@ static void move_aside(kiln_audit *audit) {
     open_again(audit);
 }
 
-/* One write for the whole line: after a crash there is no half one before a whole one. */
+/* One write for the whole line, and what was written of half a line is taken back: after a crash or
+ * on a full disk there is no half one before a whole one. */
 static void end(kiln_audit *audit, kiln_strbuf *line) {
     kiln_strbuf_text(line, "}\n");
     if (audit->fd < 0) open_again(audit);
     if (audit->fd >= 0 && audit->bytes + line->size > KILN_AUDIT_BYTES_MAX) move_aside(audit);
     ssize_t size = audit->fd < 0 || kiln_fail_io() ? -1 : write(audit->fd, line->data, line->size);
-    if (size == (ssize_t)line->size)
-        audit->bytes += line->size;
-    else
-        kiln_log(KILN_LOG_ERROR, "not in the audit log: %s", line->data);
+    const bool whole = size == (ssize_t)line->size;
+    if (!whole) kiln_log(KILN_LOG_ERROR, "not in the audit log: %s", line->data);
+    if (whole || (size > 0 && ftruncate(audit->fd, (off_t)audit->bytes) != 0))
+        audit->bytes += (uint64_t)size;
     kiln_strbuf_deinit(line);
 }
 

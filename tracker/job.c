@@ -79,6 +79,9 @@ uint64_t kiln_tracker_job_keep(kiln_tracker *t, kiln_tracker_job *job) {
     if (!kiln_tracker_job_is_open(job)) {
         kept.tasks.item = job->done.tasks.item;
         kept.tasks.count = job->done.tasks.count;
+    } else if (job->ending_ns) {
+        kept.code = (uint32_t)job->ending_code;
+        kept.text = kiln_str_from(job->ending_text);
     }
     kiln_strbuf body = {0};
     kiln_status st = kiln_record_encode(KILN_RECORD_kept_job, &kept, &body);
@@ -134,6 +137,24 @@ static bool parse_state(kiln_str text, kiln_job_state *out) {
     return false;
 }
 
+/* How it ended; or, while it is open, that it was told to. */
+static void restore_end(kiln_tracker *t, kiln_tracker_job *job, const kiln_msg_kept_job *kept) {
+    job->done = (kiln_msg_job_done){.job = kiln_str_from(job->id)};
+    if (!kiln_tracker_job_is_open(job)) {
+        job->done.code = kept->code;
+        job->done.text = kept->text;
+        job->done.records = kept->records;
+        job->done.trials = kept->trials;
+        job->done.wall_ms = kept->wall_ms;
+        job->done.tasks.item = kept->tasks.item;
+        job->done.tasks.count = kept->tasks.count;
+    } else if (kept->code) {
+        job->ending_ns = t->now_ns;
+        job->ending_code = (kiln_code)kept->code;
+        job->ending_text = kiln_str_dup(&job->arena, kept->text);
+    }
+}
+
 kiln_status kiln_tracker_job_restore(kiln_tracker *t, const kiln_tracker_row *row) {
     if (kiln_tracker_job_find(t, row->id) || row->id.size > KILN_MESSAGES_TEXT)
         return KILN_ERROR(DATA_LOSS, "stored job %.*s is there twice", KILN_STR_ARG(row->id));
@@ -151,16 +172,7 @@ kiln_status kiln_tracker_job_restore(kiln_tracker *t, const kiln_tracker_row *ro
     if (st) return kiln_status_note(st, "stored job %.*s", KILN_STR_ARG(row->id));
     kiln_tracker_set_text(job->tuner, kept.tuner);
     job->abandoned = kept.abandoned;
-    job->done = (kiln_msg_job_done){
-        .job = kiln_str_from(job->id),
-        .code = kept.code,
-        .text = kept.text,
-        .records = kept.records,
-        .trials = kept.trials,
-        .wall_ms = kept.wall_ms,
-    };
-    job->done.tasks.item = kept.tasks.item;
-    job->done.tasks.count = kept.tasks.count;
+    restore_end(t, job, &kept);
     /* Nobody is connected yet: tuner and client have their usual time to come back. */
     job->assigned_ns = job->tuner_lost_ns = t->now_ns;
     if (!job->spec.detach) job->client_until_ns = t->now_ns + KILN_TRACKER_WAIT_NS;
@@ -247,6 +259,7 @@ void kiln_tracker_job_stop(kiln_tracker *t, kiln_tracker_job *job, kiln_code cod
     job->ending_ns = t->now_ns;
     job->ending_code = code;
     job->ending_text = kiln_str_dup(&job->arena, prose(text));
+    kiln_tracker_job_keep(t, job); /* should it fail, only a restart before its end forgets it */
     kiln_message message = {
         .type = KILN_MSG_CANCEL,
         .cancel = {.scope = KILN_CANCEL_JOB,

@@ -1,6 +1,8 @@
 #include "tracker/audit.h"
 
+#include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -156,6 +158,29 @@ static void a_full_disk_costs_one_line(void **state) {
     }
 }
 
+/* As when the disk gets full in the middle of it. */
+static void of_a_line_that_fits_by_half_nothing_is_left(void **state) {
+    fixture f;
+    struct stat info;
+    struct rlimit before, half;
+    kiln_message order = {.type = KILN_MSG_BOARD_ORDER, .board_order = {.board = KILN_STR("rpi")}};
+    set_up(&f, *state);
+    kiln_audit_act(f.audit, &f.peer, &order);
+    assert_int_equal(stat(f.path, &info), 0);
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN); /* the write says so instead */
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    half = before;
+    half.rlim_cur = (rlim_t)(info.st_size + info.st_size / 2);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &half), 0);
+    kiln_audit_act(f.audit, &f.peer, &order);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, handler);
+    kiln_audit_act(f.audit, &f.peer, &order);
+    const char *text = read_log(&f);
+    assert_int_equal(count_of(text, "\n"), 2);
+    assert_int_equal(count_of(text, "{\"time\""), 2);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(an_act_says_who_and_what),
@@ -165,6 +190,7 @@ int main(void) {
         test_with_arena(readings_of_the_key_file_are_written),
         test_with_arena(a_full_log_is_moved_aside_and_lines_are_appended_over_restarts),
         test_with_arena(a_full_disk_costs_one_line),
+        test_with_arena(of_a_line_that_fits_by_half_nothing_is_left),
         cmocka_unit_test(a_log_that_cannot_be_made_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,6 +67,24 @@ static void a_board_without_sense_is_turned_away(void **state) {
     assert_int_equal(f->dropped, 11);
 }
 
+static void a_board_that_loses_its_sense_is_lost_and_may_come_back(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    uint64_t lease = fleet_lease(f, 1);
+    kiln_message up = {
+        .type = KILN_MSG_BOARD_UP,
+        .board_up = {.key = KILN_STR("b"), .target = KILN_STR("nonsense"), .slots = 1}};
+    fleet_say(f, 10, &up);
+    assert_int_equal(f->dropped, 10);
+    const kiln_message *lost = fleet_take(f, 20, KILN_MSG_LEASE_LOST);
+    assert_non_null(lost);
+    assert_int_equal(lost->lease_lost.lease, lease);
+    fleet_board(f, 11, "board", 1);
+    fleet_disconnect(f, 10); /* its former end does no harm to the newer connection */
+    assert_string_equal(state_of_board(f, "board"), "free");
+    assert_true(fleet_lease(f, 2) > lease);
+}
+
 static void trials_that_are_over_are_ended_when_a_board_returns(void **state) {
     fleet *f = *state;
     fleet_running_job(f);
@@ -119,6 +137,7 @@ int main(void) {
         test_with_fleet(a_sick_board_loses_its_lease_and_gets_none_until_it_is_well),
         test_with_fleet(a_board_that_says_goodbye_gets_no_lease),
         test_with_fleet(a_board_without_sense_is_turned_away),
+        test_with_fleet(a_board_that_loses_its_sense_is_lost_and_may_come_back),
         test_with_fleet(trials_that_are_over_are_ended_when_a_board_returns),
         test_with_fleet(a_newer_connection_of_a_board_replaces_the_older),
         test_with_fleet(the_board_that_is_lost_for_longest_makes_room),

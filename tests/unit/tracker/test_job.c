@@ -220,6 +220,29 @@ static void a_tuner_that_does_not_stop_is_not_waited_for(void **state) {
     assert_int_equal(fleet_take(f, 30, KILN_MSG_JOB_DONE)->job_done.code, KILN_CANCELLED);
 }
 
+static void a_job_that_was_told_to_stop_stops_also_after_a_restart(void **state) {
+    fleet *f = *state;
+    static const uint64_t others[] = {10, 20, 0};
+    fleet_board(f, 10, "board", 1);
+    fleet_tuner(f, 20, "tuner", "tuner-1");
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "client-1");
+    fleet_open_job(f, 30, "j", true);
+    kiln_message cancel = {.type = KILN_MSG_CANCEL,
+                           .cancel = {.scope = KILN_CANCEL_JOB, .id = KILN_STR("j")}};
+    fleet_say(f, 30, &cancel);
+    fleet_restart(f);
+    fleet_board(f, 10, "board", 1);
+    fleet_tuner(f, 20, "tuner", "tuner-2"); /* it knows nothing either */
+    assert_non_null(fleet_take(f, 20, KILN_MSG_JOB_ASSIGN));
+    const kiln_message *told = fleet_take(f, 20, KILN_MSG_CANCEL);
+    assert_non_null(told);
+    assert_int_equal(told->cancel.code, KILN_CANCELLED);
+    expect_str(told->cancel.reason, "cancelled on request");
+    fleet_wait(f, 11 * FLEET_S, others); /* not for ever */
+    assert_int_equal(kiln_tracker_counts_of(f->t).jobs_open, 0);
+    assert_int_equal(kiln_tracker_job_find(f->t, KILN_STR("j"))->state, KILN_JOB_CANCELLED);
+}
+
 static void cancelling_nothing_says_so(void **state) {
     fleet *f = *state;
     fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "c");
@@ -486,6 +509,7 @@ int main(void) {
         test_with_fleet(a_client_that_comes_back_gets_the_end_it_missed),
         test_with_fleet(cancel_reaches_the_tuner_and_its_end_the_client),
         test_with_fleet(a_tuner_that_does_not_stop_is_not_waited_for),
+        test_with_fleet(a_job_that_was_told_to_stop_stops_also_after_a_restart),
         test_with_fleet(cancelling_nothing_says_so),
         test_with_fleet(work_of_a_client_that_is_gone_is_gone_within_a_second),
         test_with_fleet(a_client_that_comes_back_late_finds_its_job_going_on),

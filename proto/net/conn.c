@@ -183,11 +183,22 @@ static size_t write_at_once(kiln_conn *conn, kiln_str bytes) {
     return written > 0 ? (size_t)written : 0;
 }
 
+/* A peer that does not read is let go. */
+static kiln_status too_slow(const kiln_conn *conn) {
+    return KILN_ERROR(RESOURCE_EXHAUSTED, "the peer reads too slowly: %zu bytes wait for it",
+                      conn->queued_bytes);
+}
+
 void kiln_conn_put_raw(kiln_conn *conn, kiln_strbuf *bytes) {
     size_t written = write_at_once(conn, kiln_strbuf_view(bytes));
     conn->sent_bytes += written;
     if (written == bytes->size) {
         kiln_strbuf_deinit(bytes);
+        return;
+    }
+    if (conn->queued_bytes > KILN_NET_QUEUE_MAX) { /* what TLS answers is posted by nobody */
+        kiln_strbuf_deinit(bytes);
+        kiln_conn_fail(conn, too_slow(conn));
         return;
     }
     write_request *request = kiln_alloc(sizeof *request);
@@ -235,13 +246,11 @@ void kiln_conns_flush(kiln_loop *loop) {
     loop->unwritten.count = 0;
 }
 
-/* Sends a frame (and empties it) at the end of this turn. A peer that does not read is let go. */
+/* Sends a frame (and empties it) at the end of this turn. */
 static void post(kiln_conn *conn, kiln_strbuf *frame) {
     if (conn->state != KILN_CONN_SHAKING && conn->state != KILN_CONN_OPEN) return;
     if (conn->queued_bytes + frame->size > KILN_NET_QUEUE_MAX) {
-        kiln_conn_fail(conn, KILN_ERROR(RESOURCE_EXHAUSTED,
-                                        "the peer reads too slowly: %zu bytes wait for it",
-                                        conn->queued_bytes));
+        kiln_conn_fail(conn, too_slow(conn));
         return;
     }
     if (conn->tls && !kiln_tls_ready(conn->tls)) return; /* nothing to say in the clear */

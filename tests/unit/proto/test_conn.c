@@ -4,6 +4,7 @@
 
 #include "proto/net/conn.h"
 #include "tests/support/test.h"
+#include "tests/unit/proto/locked.h"
 #include "tests/unit/proto/raw.h"
 
 static void send_ping(kiln_conn *conn, uint64_t t_ns) {
@@ -220,6 +221,90 @@ static void a_peer_that_does_not_read_costs_a_bounded_queue(void **state) {
     pair_deinit(&p);
 }
 
+/* What waits without having been posted, as an answer of TLS's own, is bounded too. */
+static void what_goes_out_raw_to_who_does_not_read_is_bounded(void **state) {
+    (void)state;
+    pair p;
+    raw_peer r;
+    static char piece[KILN_NET_READ_BYTES];
+    pair_init(&p);
+    pair_listen(&p);
+    raw_dial(&r, &p);
+    raw_hello(&r, KILN_PEER_CLIENT, KILN_PROTO_VERSION_MAX);
+    kiln_conn *conn = p.server.conn;
+    for (int i = 0; i < 1000 && conn->state == KILN_CONN_OPEN; i++) {
+        kiln_strbuf bytes = {0};
+        kiln_strbuf_append(&bytes, piece, sizeof piece);
+        kiln_conn_put_raw(conn, &bytes);
+        kiln_strbuf_deinit(&bytes);
+        assert_true(conn->queued_bytes <= KILN_NET_QUEUE_MAX + sizeof piece);
+    }
+    pair_run_until(&p, &p.server.closed);
+    assert_int_equal(p.server.why, KILN_RESOURCE_EXHAUSTED);
+    raw_close(&r);
+    pair_deinit(&p);
+}
+
+/* ---- More than the system takes at once ---- */
+
+/* As long as a message's text may be, and nothing that compresses. */
+static void send_filler(kiln_conn *conn, kiln_rand *rand) {
+    char text[KILN_MESSAGES_PROSE];
+    for (size_t i = 0; i < sizeof text; i++) text[i] = (char)kiln_rand_range(rand, 1, 255);
+    kiln_message away = {.type = KILN_MSG_GOAWAY, .goaway = {.reason = {text, sizeof text}}};
+    expect_ok(kiln_conn_send(conn, &away));
+}
+
+static void set_room(kiln_conn *conn, int which) {
+    const int room = 16 << 10;
+    int fd = -1;
+    assert_int_equal(uv_fileno(&conn->socket->handle, &fd), 0);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, which, &room, sizeof room), 0);
+}
+
+/* Some of it goes at once, less than `most`, and the rest when there is room; every byte arrives,
+ * in its place. */
+static void check_pieces(pair *p, uint64_t count, uint64_t most) {
+    kiln_rand rand;
+    kiln_conn *conn = p->client.conn;
+    kiln_rand_init(&rand, 1);
+    set_room(conn, SO_SNDBUF);
+    set_room(p->server.conn, SO_RCVBUF);
+    const uint64_t before = kiln_conn_wire_bytes(conn);
+    for (uint64_t i = 0; i < count; i++) {
+        send_filler(conn, &rand);
+        send_ping(conn, i);
+    }
+    const uint64_t at_once = kiln_conn_wire_bytes(conn) - before; /* the turn is not over */
+    assert_true(at_once > 0 && at_once < most);
+    assert_true(kiln_conn_queued_bytes(conn) > 0);
+    pair_run_until_count(p, &p->server.message_count, 2 * (uint32_t)count);
+    for (uint64_t i = 0; i < count; i++) assert_int_equal(p->server.t_ns[2 * i + 1], i);
+    kiln_timer_start(p->deadline, PAIR_DEADLINE_NS);
+    while (kiln_conn_queued_bytes(conn) && !p->late) kiln_loop_run_once(p->loop);
+    assert_int_equal(kiln_conn_queued_bytes(conn), 0);
+    assert_int_equal(kiln_conn_wire_bytes(conn), kiln_conn_wire_bytes(p->server.conn));
+}
+
+static void what_the_system_takes_in_pieces_arrives_whole(void **state) {
+    pair p;
+    pair_init(&p);
+    char *folder = make_folder(*state);
+    pair_set_address(&p, kiln_arena_printf(*state, "unix:%s/s", folder));
+    pair_open(&p);
+    check_pieces(&p, 30, 64 << 10); /* the first write has more, and is taken in part */
+    pair_deinit(&p);
+    remove_folder(folder);
+}
+
+static void and_over_tls(void **state) {
+    locked l;
+    locked_init(&l, *state);
+    pair_open(&l.p);
+    check_pieces(&l.p, 900, UINT64_MAX); /* more than both ends' buffers hold */
+    locked_deinit(&l);
+}
+
 static void streams_are_odd_for_who_dials_and_even_for_who_listens(void **state) {
     (void)state;
     pair p;
@@ -385,6 +470,9 @@ int main(void) {
         cmocka_unit_test(a_message_of_another_role_is_refused_and_not_delivered),
         cmocka_unit_test(strangers_are_told_why_and_dropped),
         cmocka_unit_test(a_peer_that_does_not_read_costs_a_bounded_queue),
+        cmocka_unit_test(what_goes_out_raw_to_who_does_not_read_is_bounded),
+        test_with_arena(what_the_system_takes_in_pieces_arrives_whole),
+        test_with_arena(and_over_tls),
         cmocka_unit_test(streams_are_odd_for_who_dials_and_even_for_who_listens),
         cmocka_unit_test(who_breaks_the_protocol_is_told_and_cut),
         cmocka_unit_test(a_message_of_tomorrow_is_refused_and_the_connection_lives),

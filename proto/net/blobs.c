@@ -3,7 +3,9 @@
  *     upload:  BLOB_HAVE -> BLOB_MISSING; when missing: BLOB_PUT, DATA..., END -> BLOB_OK
  *     fetch:   BLOB_GET -> BLOB_PUT, DATA..., END
  *
- * A transfer that broke off is taken up where it was: the receiver says what it has left.
+ * A transfer that broke off is taken up where it was: the receiver says what it has left. A
+ * receiver that cannot go on says ERROR; then the sender says END, and what came before that is
+ * thrown away.
  *
  * A transfer sends no more DATA than the receiver has given it credit for: KILN_STREAM_CREDIT at
  * first, then what each WINDOW adds. And at most KILN_NET_BLOB_WINDOW bytes of blobs are queued at
@@ -18,6 +20,7 @@
 #include "proto/net/internal.h"
 
 #define TRANSFERS_MAX 64u /* that a peer may have open towards us */
+#define REFUSED_MAX 1024u /* blobs of a peer that were refused, and that it has not ended */
 
 typedef struct waiter {
     kiln_blobs_done done;
@@ -258,7 +261,8 @@ void kiln_blobs_fetch(kiln_blobs *blobs, const kiln_digest *digest, kiln_blobs_d
     incoming *transfer = NULL;
     for (uint32_t i = 0; i < blobs->in.count && !transfer; i++) {
         incoming *other = blobs->in.data[i];
-        if (other->is_fetch && kiln_digest_equal(&other->digest, digest)) transfer = other;
+        if (other->is_fetch && !other->skipping && kiln_digest_equal(&other->digest, digest))
+            transfer = other;
     }
     bool asked = transfer != NULL;
     if (!asked) transfer = add_incoming(blobs, kiln_conn_stream(blobs->conn), digest, true);
@@ -268,10 +272,9 @@ void kiln_blobs_fetch(kiln_blobs *blobs, const kiln_digest *digest, kiln_blobs_d
                  kiln_blob_store_half(blobs->store, digest));
 }
 
-/* The transfer failed on our side. A peer that is still sending is told, and what it sent meanwhile
- * is skipped. */
+/* The transfer failed on our side. The peer is told, and what it sent meanwhile is skipped. */
 static void fail_incoming(kiln_blobs *blobs, incoming *transfer, kiln_status why) {
-    if (!transfer->is_fetch) send_error(blobs, transfer->stream, why);
+    send_error(blobs, transfer->stream, why);
     tell_waiters(blobs, transfer, why);
     kiln_blob_writer_abandon(transfer->writer, false);
     transfer->writer = NULL;
@@ -359,9 +362,23 @@ static void on_missing(kiln_blobs *blobs, const kiln_message *message) {
     begin_sending(blobs, transfer);
 }
 
+/* Blobs that the peer puts: those that are taken, or those that were refused. */
+static uint32_t count_puts(const kiln_blobs *blobs, bool refused) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < blobs->in.count; i++)
+        count += !blobs->in.data[i]->is_fetch && blobs->in.data[i]->skipping == refused;
+    return count;
+}
+
 static void on_put(kiln_blobs *blobs, const kiln_message *message) {
     const kiln_msg_blob_put *put = &message->blob_put;
     incoming *transfer = find_incoming(blobs, message->stream);
+    if (!transfer && count_puts(blobs, true) >= REFUSED_MAX) {
+        kiln_conn_close(
+            blobs->conn,
+            KILN_ERROR(RESOURCE_EXHAUSTED, "%u blobs were refused and not ended", REFUSED_MAX));
+        return;
+    }
     if (!transfer) {
         transfer = add_incoming(blobs, message->stream, &put->blob.digest, false);
     } else if (!transfer->is_fetch || transfer->writer ||
@@ -372,7 +389,7 @@ static void on_put(kiln_blobs *blobs, const kiln_message *message) {
     }
     kiln_status st = KILN_OK;
     transfer->size = put->blob.size;
-    if (!st && blobs->in.count > TRANSFERS_MAX && !transfer->is_fetch)
+    if (!transfer->is_fetch && count_puts(blobs, false) > TRANSFERS_MAX)
         st = KILN_ERROR(RESOURCE_EXHAUSTED, "more than %u blobs at a time", TRANSFERS_MAX);
     if (!st)
         st = kiln_blob_writer_open(blobs->store, &transfer->digest, put->blob.size, put->offset,
@@ -382,7 +399,7 @@ static void on_put(kiln_blobs *blobs, const kiln_message *message) {
 
 static void on_get(kiln_blobs *blobs, const kiln_message *message) {
     kiln_status st = KILN_OK;
-    if (!st && blobs->out.count >= TRANSFERS_MAX)
+    if (blobs->out.count >= TRANSFERS_MAX)
         st = KILN_ERROR(RESOURCE_EXHAUSTED, "more than %u blobs at a time", TRANSFERS_MAX);
     outgoing *transfer =
         st ? NULL : add_outgoing(blobs, message->stream, &message->blob_get.digest);
@@ -417,10 +434,13 @@ static void on_ok(kiln_blobs *blobs, const kiln_message *message) {
     if (transfer && !transfer->is_reply) end_outgoing(blobs, transfer, KILN_OK);
 }
 
-/* An ERROR on a stream of ours ends the transfer; any other is somebody else's. */
+/* An ERROR on a stream of ours ends the transfer; any other is somebody else's. The receiver keeps
+ * its side of it until END. */
 static bool on_error(kiln_blobs *blobs, const kiln_message *message) {
     outgoing *sending = message->stream ? find_outgoing(blobs, message->stream) : NULL;
     incoming *receiving = message->stream ? find_incoming(blobs, message->stream) : NULL;
+    if (sending && sending->sending)
+        kiln_conn_send_data(blobs->conn, sending->stream, KILN_STR(""), true);
     if (sending)
         end_outgoing(blobs, sending, kiln_status_from_error(&message->error));
     else if (receiving)

@@ -11,7 +11,7 @@ typedef struct blob_world {
     kiln_arena arena;
     char *folder;
     uint32_t done_count;
-    kiln_code code[64];
+    kiln_code code[128];
 } blob_world;
 
 static void on_done(void *context, const kiln_digest *digest, kiln_status status) {
@@ -21,7 +21,7 @@ static void on_done(void *context, const kiln_digest *digest, kiln_status status
     kiln_status_free(status);
 }
 
-static void world_init(blob_world *w, uint64_t server_bytes_max) {
+static void world_init_with(blob_world *w, uint64_t server_bytes_max, uint64_t client_bytes_max) {
     *w = (blob_world){0};
     kiln_arena_init(&w->arena, 0);
     w->folder = make_folder(&w->arena);
@@ -30,10 +30,15 @@ static void world_init(blob_world *w, uint64_t server_bytes_max) {
                                           kiln_arena_printf(&w->arena, "%s/server", w->folder),
                                       .bytes_max = server_bytes_max};
     kiln_blob_store_options client = {.folder =
-                                          kiln_arena_printf(&w->arena, "%s/client", w->folder)};
+                                          kiln_arena_printf(&w->arena, "%s/client", w->folder),
+                                      .bytes_max = client_bytes_max};
     expect_ok(kiln_blob_store_open(&server, &w->p.server.store));
     expect_ok(kiln_blob_store_open(&client, &w->p.client.store));
     pair_open(&w->p);
+}
+
+static void world_init(blob_world *w, uint64_t server_bytes_max) {
+    world_init_with(w, server_bytes_max, 0);
 }
 
 static void world_deinit(blob_world *w) {
@@ -133,6 +138,40 @@ static void a_full_store_refuses_and_the_connection_lives(void **state) {
     kiln_blobs_upload(w.p.client.blobs, &small, on_done, &w);
     pair_run_until_count(&w.p, &w.done_count, 2);
     assert_int_equal(w.code[1], KILN_OK);
+    world_deinit(&w);
+}
+
+enum { REFUSALS = 70 }; /* more than a peer may have transfers at a time */
+
+/* A blob that needs more credit than it gets once it is refused; then one that fits. */
+static void expect_refusals(blob_world *w, kiln_blob_store *from,
+                            void (*start)(kiln_blobs *, const kiln_digest *, kiln_blobs_done,
+                                          void *)) {
+    kiln_digest large = put_random(w, from, KILN_STREAM_CREDIT + 70000),
+                small = put_random(w, from, 500);
+    for (uint32_t i = 0; i < REFUSALS; i++) {
+        start(w->p.client.blobs, &large, on_done, w);
+        pair_run_until_count(&w->p, &w->done_count, i + 1);
+        assert_int_equal(w->code[i], KILN_RESOURCE_EXHAUSTED);
+    }
+    start(w->p.client.blobs, &small, on_done, w);
+    pair_run_until_count(&w->p, &w->done_count, REFUSALS + 1);
+    assert_int_equal(w->code[REFUSALS], KILN_OK);
+}
+
+static void uploads_that_were_refused_leave_room_for_others(void **state) {
+    (void)state;
+    blob_world w;
+    world_init_with(&w, 1000, 0);
+    expect_refusals(&w, w.p.client.store, kiln_blobs_upload);
+    world_deinit(&w);
+}
+
+static void and_so_do_fetches_that_failed_here(void **state) {
+    (void)state;
+    blob_world w;
+    world_init_with(&w, 0, 1000);
+    expect_refusals(&w, w.p.server.store, kiln_blobs_fetch);
     world_deinit(&w);
 }
 
@@ -405,6 +444,20 @@ static void a_peer_has_only_so_many_transfers_at_a_time(void **state) {
     raw_done(&w, &r);
 }
 
+static void who_is_refused_and_ends_nothing_is_cut(void **state) {
+    (void)state;
+    blob_world w;
+    raw_peer r;
+    kiln_frame frame = {0};
+    raw_open(&w, &r, 1000, 2);
+    for (uint32_t i = 0; i < 1025; i++) raw_put(&r, 2 * i + 1, (uint8_t)i, 2000, 0);
+    while (raw_read(&r, &frame) && frame.stream) assert_int_equal(frame.type, KILN_MSG_ERROR);
+    pair_run_until(&w.p, &w.p.server.closed);
+    assert_int_equal(w.p.server.why, KILN_RESOURCE_EXHAUSTED);
+    expect_contains(w.p.server.why_text, "refused and not ended");
+    raw_done(&w, &r);
+}
+
 static void a_stream_in_use_takes_no_second_blob(void **state) {
     (void)state;
     blob_world w;
@@ -467,6 +520,8 @@ int main(void) {
         cmocka_unit_test(two_fetches_of_one_blob_share_the_transfer),
         cmocka_unit_test(a_message_overtakes_a_large_upload),
         cmocka_unit_test(a_full_store_refuses_and_the_connection_lives),
+        cmocka_unit_test(uploads_that_were_refused_leave_room_for_others),
+        cmocka_unit_test(and_so_do_fetches_that_failed_here),
         cmocka_unit_test(transfers_end_with_the_connection),
         cmocka_unit_test(an_upload_that_broke_off_goes_on_where_it_was),
         cmocka_unit_test(a_fetch_that_broke_off_goes_on_where_it_was),
@@ -479,6 +534,7 @@ int main(void) {
         cmocka_unit_test(what_transfers_leave_behind_counts_for_the_quota),
         cmocka_unit_test(answers_that_nobody_asked_for_are_ignored),
         cmocka_unit_test(a_peer_has_only_so_many_transfers_at_a_time),
+        cmocka_unit_test(who_is_refused_and_ends_nothing_is_cut),
         cmocka_unit_test(a_stream_in_use_takes_no_second_blob),
         cmocka_unit_test(data_for_no_blob_ends_the_connection),
         cmocka_unit_test(what_is_there_already_is_not_moved),

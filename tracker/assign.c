@@ -22,7 +22,7 @@ void kiln_tracker_jobs_tuner_up(kiln_tracker *t, kiln_tracker_peer *tuner) {
     for (uint32_t i = 0; i < t->job.count; i++) {
         kiln_tracker_job *job = t->job.data[i];
         if (job->state != KILN_JOB_RUNNING || strcmp(job->tuner, tuner->node) != 0) continue;
-        job->tuner_lost_ns = 0;
+        job->tuner_until_ns = 0;
         send_assign(t, job, tuner);
     }
 }
@@ -60,7 +60,7 @@ static void assign(kiln_tracker *t, kiln_tracker_job *job, kiln_tracker_peer *tu
     job->state = KILN_JOB_RUNNING;
     job->assigned_ns = t->now_ns;
     tuner->jobs++;
-    job->tuner_lost_ns = 0;
+    job->tuner_until_ns = 0;
     kiln_tracker_set_text(job->tuner, kiln_str_from(tuner->node));
     kiln_tracker_job_keep(t, job); /* should it fail, the next tracker assigns it again */
     send_assign(t, job, tuner);
@@ -72,9 +72,7 @@ static void assign(kiln_tracker *t, kiln_tracker_job *job, kiln_tracker_peer *tu
 
 /* A tuner that is away keeps its jobs for a while; then they wait for another. */
 static void take_from_lost_tuner(kiln_tracker *t, kiln_tracker_job *job) {
-    if (job->spec.by_client || !job->tuner_lost_ns ||
-        t->now_ns - job->tuner_lost_ns < KILN_TRACKER_TUNER_GRACE_NS)
-        return;
+    if (job->spec.by_client || !job->tuner_until_ns || t->now_ns < job->tuner_until_ns) return;
     job->state = KILN_JOB_WAITING;
     job->tuner[0] = 0;
     kiln_tracker_leases_end_of_job(t, job);

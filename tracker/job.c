@@ -173,8 +173,9 @@ kiln_status kiln_tracker_job_restore(kiln_tracker *t, const kiln_tracker_row *ro
     kiln_tracker_set_text(job->tuner, kept.tuner);
     job->abandoned = kept.abandoned;
     restore_end(t, job, &kept);
-    /* Nobody is connected yet: tuner and client have their usual time to come back. */
-    job->assigned_ns = job->tuner_lost_ns = t->now_ns;
+    /* Nobody is connected yet: after a longer pause all come back late, and all at once. */
+    job->assigned_ns = t->now_ns;
+    job->tuner_until_ns = t->now_ns + KILN_TRACKER_WAIT_NS;
     if (!job->spec.detach) job->client_until_ns = t->now_ns + KILN_TRACKER_WAIT_NS;
     t->fleet_changed = true;
     return KILN_OK;
@@ -483,7 +484,7 @@ void kiln_tracker_jobs_peer_gone(kiln_tracker *t, kiln_tracker_peer *peer) {
             if (!job->spec.detach) job->client_until_ns = t->now_ns + KILN_TRACKER_CLIENT_GRACE_NS;
         }
         if (peer->role == KILN_PEER_TUNER && job->state == KILN_JOB_RUNNING &&
-            !job->tuner_lost_ns && !kiln_tracker_tuner_by_node(t, job->tuner))
-            job->tuner_lost_ns = t->now_ns;
+            !job->tuner_until_ns && !kiln_tracker_tuner_by_node(t, job->tuner))
+            job->tuner_until_ns = t->now_ns + KILN_TRACKER_TUNER_GRACE_NS;
     }
 }

@@ -177,7 +177,7 @@ typedef struct kiln_tracker_job {
     KILN_VEC(kiln_tracker_request *) request; /* in the queue, oldest first */
     uint64_t opened_ns, assigned_ns;
     kiln_tracker_text tuner; /* node of who works on it, empty: nobody */
-    uint64_t tuner_lost_ns;  /* since when that tuner is not connected; 0: it is */
+    uint64_t tuner_until_ns; /* that tuner must be back by then; 0: it is here */
     kiln_tracker_peer *client;
     uint32_t client_stream;   /* of JOB_OPEN, while its answer is due */
     uint64_t client_until_ns; /* its client must be back by then; 0: there is one, or none is needed

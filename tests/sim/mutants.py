@@ -24,7 +24,7 @@ MUTANTS = [
     ("a lost client's job runs on for ever", "tracker/job.c",
      "if (!job->spec.detach) job->client_until_ns = t->now_ns + KILN_TRACKER_CLIENT_GRACE_NS;", ""),
     ("a job is not given back to its tuner", "tracker/assign.c",
-     "        job->tuner_lost_ns = 0;\n        send_assign(t, job, tuner);", "        job->tuner_lost_ns = 0;"),
+     "        job->tuner_until_ns = 0;\n        send_assign(t, job, tuner);", "        job->tuner_until_ns = 0;"),
     ("a lost tuner keeps its job", "tracker/assign.c",
      "    if (job->state == KILN_JOB_RUNNING) take_from_lost_tuner(t, job);\n", ""),
     ("nobody asks whether a board is there", "tracker/assign.c",

@@ -149,7 +149,7 @@ static void check_job(sim_world *world, kiln_tracker *t, const kiln_tracker_job 
     if (!kiln_tracker_job_is_open(job) || job->persist || job->ending_ns) return;
     bool tuner = job->state == KILN_JOB_WAITING || job->spec.by_client ||
                  kiln_tracker_tuner_by_node(t, job->tuner);
-    if (!tuner && job->tuner_lost_ns + 6 * SIM_S < now)
+    if (!tuner && job->tuner_until_ns + SIM_S < now)
         sim_fail(world, "job %s stays with a tuner that is gone", job->id);
     if (job->spec.detach) return;
     if (job->unserved_ns && job->unserved_ns < long_ago)

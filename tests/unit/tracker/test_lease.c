@@ -234,6 +234,25 @@ static void come_back(fleet *f) {
     fleet_board(f, 10, "board", 1);
 }
 
+/* Whoever dialled in vain for long waits for seconds before the next try. */
+static void a_tuner_that_is_late_after_a_restart_keeps_job_and_lease(void **state) {
+    fleet *f = *state;
+    static const uint64_t early[] = {10, 30, 0};
+    fleet_running_job(f);
+    uint64_t lease = fleet_lease(f, 5);
+    fleet_restart(f);
+    fleet_board(f, 10, "board", 1);
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "client-1");
+    fleet_open_job(f, 30, "j", false);
+    fleet_wait(f, 8 * FLEET_S, early);
+    fleet_tuner(f, 20, "tuner", "tuner-1");
+    assert_non_null(fleet_take(f, 20, KILN_MSG_JOB_ASSIGN));
+    kiln_message renew = {.type = KILN_MSG_LEASE_RENEW, .lease_renew = {.lease = lease}};
+    fleet_say(f, 20, &renew);
+    assert_non_null(fleet_take(f, 20, KILN_MSG_LEASE_RENEW));
+    assert_null(fleet_take(f, 20, KILN_MSG_LEASE_LOST));
+}
+
 static const kiln_message ping = {.type = KILN_MSG_PING};
 
 static void a_grant_that_died_with_its_tracker_is_given_again(void **state) {
@@ -380,6 +399,7 @@ int main(void) {
         test_with_fleet(leases_and_their_numbers_survive_a_restart),
         test_with_fleet(a_lease_ends_when_tracker_and_tuner_both_start_anew),
         test_with_fleet(a_lease_whose_board_does_not_come_back_after_a_restart_ends),
+        test_with_fleet(a_tuner_that_is_late_after_a_restart_keeps_job_and_lease),
         test_with_fleet(a_grant_that_died_with_its_tracker_is_given_again),
         test_with_fleet(a_lease_that_its_tuner_does_not_know_is_free_when_that_is_back),
         test_with_fleet(a_lease_that_its_tuner_renews_is_kept_over_a_restart),

@@ -178,6 +178,8 @@ void kiln_child_die_with_parent(void) {
     if (getppid() == 1 && !(parent && strcmp(parent, "1") == 0)) _exit(1);
 }
 
+void kiln_child_leave_stopping(void) { signal(SIGTERM, SIG_IGN); }
+
 void kiln_child_give_way(void) {
     (void)setpriority(PRIO_PROCESS, 0,
                       19); /* on Linux the thread's own; raising it is allowed to all */

@@ -48,6 +48,10 @@ void kiln_child_destroy(kiln_child *child);
  * that the parent is still there). The parent may be process 1, when kiln_child_start was how it
  * started us. */
 void kiln_child_die_with_parent(void);
+/* Called by a program that its parent ends (kiln_child_destroy): a request to end is from now on no
+ * matter of its, nor of what it starts. Service managers send one to every process of a service,
+ * and what is under way must not look as if it had failed. */
+void kiln_child_leave_stopping(void);
 /* The calling thread, and what it starts, runs from now on only when nothing else wants its core.
  */
 void kiln_child_give_way(void);

@@ -144,6 +144,7 @@ static uint32_t enter_namespaces(void) {
 
 void kiln_sandbox_confine(kiln_sandbox *out_sandbox) {
     int memory_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    kiln_child_leave_stopping(); /* before there is a guard */
     uint32_t fences = enter_namespaces();
     if (bind_to_parent()) fences |= 1U << KILN_FENCE_UID;
     if (MAY_FORK && limit_holds(RLIMIT_NPROC, cannot_fork)) fences |= 1U << KILN_FENCE_PROCESSES;

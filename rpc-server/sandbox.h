@@ -36,9 +36,10 @@ typedef struct kiln_sandbox {
 void kiln_sandbox_missing(uint32_t fences, kiln_strbuf *out);
 
 /* Leaves root for an unprivileged user without groups, and the machine's processes, network and
- * files for empty ones; ends with the parent, dumps no core, writes no file. The caller goes on in
- * another process where process namespaces are allowed, unless it is the first of one already: the
- * one that it was stays behind to tell the parent how it ended. Ends the process when something is refused that a platform cannot lack. */
+ * files for empty ones; ends with the parent and not by SIGTERM, dumps no core, writes no file. The
+ * caller goes on in another process where process namespaces are allowed, unless it is the first of
+ * one already: the one that it was stays behind to tell the parent how it ended. Ends the process
+ * when something is refused that a platform cannot lack. */
 void kiln_sandbox_confine(kiln_sandbox *out_sandbox);
 
 /* Freezes the address space at its size, bounds the processor time, closes every descriptor but the

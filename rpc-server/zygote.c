@@ -170,6 +170,7 @@ static void take_socket(const int *fd, uint32_t fd_count) {
 
 bool kiln_zygote_serve(void) {
     kiln_child_die_with_parent();
+    kiln_child_leave_stopping();
     for (;;) {
         int fd[CHILD_FDS_MAX] = {-1, -1};
         const uint32_t fd_count = receive_request(fd);

@@ -263,6 +263,7 @@ bool kiln_worker_is_asked(int argc, char **argv) {
 
 int kiln_worker_main(int argc, char **argv) {
     kiln_child_die_with_parent();
+    kiln_child_leave_stopping();
     kiln_child_give_way(); /* to kernels that are timed on all cores of this machine */
     for (int i = 2; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--cores") == 0) stay_on(argv[i + 1]);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the systemd units of deploy/systemd: each starts one of our programs with options that its --help knows, and
-systemd-analyze, where it is installed, finds nothing wrong.
+"""Checks the systemd units of deploy/systemd: each starts one of our programs with options that its --help knows, one
+that has children is asked to stop without them, and systemd-analyze, where it is installed, finds nothing wrong.
 
 usage: check_units.py BUILD_ROOT"""
 import pathlib
@@ -12,6 +12,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER_OF = {"kiln-tracker": "tracker", "kiln-tuner": "tuner", "kiln-rpc-server": "rpc-server"}
+HAVE_CHILDREN = ["kiln-tuner", "kiln-rpc-server"]
 
 
 def check(unit, build):
@@ -25,6 +26,8 @@ def check(unit, build):
     program = build / FOLDER_OF[name] / name
     known = set(re.findall(r"--[a-z][a-z-]*", subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout))
     yield from (f"{unit.name}: {name} has no {word}" for word in words if word.startswith("--") and word not in known)
+    if name in HAVE_CHILDREN and not re.search("^KillMode=mixed$", text, re.M):
+        yield f"{unit.name}: the children of {name} are asked to stop as well"
     if shutil.which("systemd-analyze"):
         with tempfile.TemporaryDirectory() as folder:
             copy = pathlib.Path(folder) / unit.name

@@ -135,6 +135,34 @@ static void any_other_system_call_is_deadly(void **state) {
     assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGSYS);
 }
 
+/* ---- What its parent alone decides ---- */
+
+/* Says when it is confined, and ends when it is told to. */
+KILN_NORETURN static void live(int told_fd, int ready_fd) {
+    kiln_sandbox sandbox;
+    char byte;
+    kiln_sandbox_confine(&sandbox);
+    _exit(write(ready_fd, "", 1) == 1 && read(told_fd, &byte, 1) == 1 ? DENIED : ESCAPED);
+}
+
+static void a_request_to_end_is_no_matter_of_its(void **state) {
+    (void)state;
+    int told[2], ready[2], how = 0;
+    char byte;
+    assert_true(pipe2(told, O_CLOEXEC) == 0 && pipe2(ready, O_CLOEXEC) == 0);
+    pid_t child = fork(); /* the one that is confined, or its guard */
+    if (child == 0) live(told[0], ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    assert_int_equal(kill(child, SIGTERM), 0);
+    assert_int_equal(write(told[1], "", 1), 1);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == DENIED);
+    for (int end = 0; end < 2; end++) {
+        close(told[end]);
+        close(ready[end]);
+    }
+}
+
 /* ---- Honesty ---- */
 
 static void all_is_listed_and_nothing_else(void **state) {
@@ -199,6 +227,7 @@ int main(void) {
         cmocka_unit_test(takes_more_memory),
         cmocka_unit_test(opens_a_descriptor),
         cmocka_unit_test(any_other_system_call_is_deadly),
+        cmocka_unit_test(a_request_to_end_is_no_matter_of_its),
         cmocka_unit_test(all_is_listed_and_nothing_else),
         cmocka_unit_test(what_this_machine_allows_is_used),
     };

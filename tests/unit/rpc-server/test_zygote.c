@@ -144,6 +144,19 @@ static void without_descriptors_there_is_no_child_and_none_is_lost(void **state)
     kiln_child_destroy(&child);
 }
 
+static void a_request_to_end_is_no_matter_of_its(void **state) {
+    const kiln_zygote *zygote = *state;
+    kiln_child child;
+    start(zygote, &child); /* it has begun to serve */
+    assert_int_equal(kill(zygote->process.pid, SIGTERM), 0);
+    assert_int_equal(kill(child.pid, SIGTERM), 0);
+    assert_int_equal(end_with(&child, 5), 5);
+    kiln_child_destroy(&child);
+    start(zygote, &child);
+    assert_int_equal(end_with(&child, 6), 6);
+    kiln_child_destroy(&child);
+}
+
 static void an_end_of_the_zygote_is_noticed(void **state) {
     kiln_zygote *zygote = *state;
     kiln_child child = {0};
@@ -163,6 +176,7 @@ int main(int argc, char **argv) {
         TEST(copies_outlive_what_they_are_copies_of),
         TEST(a_group_that_is_not_there_is_an_error_and_no_child),
         TEST(without_descriptors_there_is_no_child_and_none_is_lost),
+        TEST(a_request_to_end_is_no_matter_of_its),
         TEST(an_end_of_the_zygote_is_noticed),
     };
     return cmocka_run_group_tests_name("rpc-server/zygote", tests, NULL, NULL);

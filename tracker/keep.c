@@ -166,7 +166,7 @@ static entry *new_entry(group *g) {
 }
 
 static void add_row(group *g, const kiln_tracker_row *row) {
-    char name[2 * KILN_MESSAGES_TEXT + 16];
+    char name[KILN_TRACKER_ROW_ID_MAX + 16];
     int size = snprintf(name, sizeof name, "%d/%.*s", (int)row->kind, KILN_STR_ARG(row->id));
     KILN_CHECK(size > 0 && (size_t)size < sizeof name);
     kiln_str key = {name, (size_t)size};

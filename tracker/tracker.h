@@ -47,6 +47,7 @@
 #define KILN_TRACKER_SHARE_NS \
     UINT64_C(2000000000)                /* of a project's use, so much may be forgotten by a kill */
 #define KILN_TRACKER_HELD_BACK_MAX 256u /* messages for a board that may come back */
+#define KILN_TRACKER_ROW_ID_MAX (KILN_MESSAGES_NAME + 8u) /* bytes: "project/" and a name */
 #define KILN_TRACKER_PROBATION_NS (UINT64_C(600) * 1000000000)
 
 typedef struct kiln_tracker kiln_tracker;

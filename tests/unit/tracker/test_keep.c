@@ -1,6 +1,8 @@
 /* The tracker's rows on disk: what comes back is what was put, all of a commit or nothing of it. */
 #include "tracker/keep.h"
 
+#include <string.h>
+
 #include "base/fail.h"
 #include "tests/support/test.h"
 
@@ -229,6 +231,29 @@ static void of_rows_of_one_identity_the_last_stands(void **state) {
     assert_int_equal(end_and_sum(&f, 2), 20);
 }
 
+/* Of a share: the name of its project, which its client chose. */
+static void a_row_has_the_longest_name_that_there_is(void **state) {
+    fixture f;
+    kiln_tracker_row *row = NULL;
+    char name[KILN_MESSAGES_NAME];
+    memset(name, 'x', sizeof name);
+    begin(&f, state);
+    kiln_tracker_row share = {
+        .kind = KILN_TRACKER_ROW_SHARE,
+        .id = kiln_str_from(kiln_arena_printf(f.arena, "project/%.*s", (int)sizeof name, name)),
+        .body = KILN_STR("a share")};
+    assert_int_equal(share.id.size, KILN_TRACKER_ROW_ID_MAX);
+    add(&f, share, false);
+    kiln_tracker_keeper_turn(f.keeper);
+    run_until_told(&f);
+    assert_int_equal(f.failed, 0);
+    end(&f);
+    assert_int_equal(read_all(f.folder, f.arena, &row), 1);
+    assert_true(kiln_str_equal(row[0].id, share.id));
+    assert_true(kiln_str_equal(row[0].body, share.body));
+    remove_folder(f.folder);
+}
+
 static void a_group_that_cannot_be_written_fails_whole_and_the_next_is_tried(void **state) {
     const char *plan[] = {"DB_PUT:2=error", "DB_COMMIT=error"};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(plan); i++) {
@@ -264,6 +289,7 @@ int main(void) {
         test_with_arena(rows_that_come_while_a_group_is_written_go_with_the_next),
         test_with_arena(what_nobody_waits_for_goes_with_what_somebody_does),
         test_with_arena(of_rows_of_one_identity_the_last_stands),
+        test_with_arena(a_row_has_the_longest_name_that_there_is),
         test_with_arena(a_group_that_cannot_be_written_fails_whole_and_the_next_is_tried),
         test_with_arena(what_is_collected_at_the_end_is_written),
     };

@@ -235,13 +235,16 @@ uint64_t kiln_blob_store_half(kiln_blob_store *store, const kiln_digest *digest)
     return (uint64_t)info.st_size;
 }
 
+static kiln_status cannot_go_on(uint64_t offset) {
+    return KILN_ERROR(ABORTED, "a blob cannot go on at byte %llu; ask again",
+                      (unsigned long long)offset);
+}
+
 /* Leaves the file with exactly the bytes before `offset`. */
 static kiln_status seek_to(const kiln_blob_writer *writer, uint64_t offset) {
     struct stat info;
     if (fstat(writer->fd, &info) != 0) return system_error(errno, "reading", writer->path);
-    if (offset && (uint64_t)info.st_size != offset)
-        return KILN_ERROR(ABORTED, "a blob cannot go on at byte %llu; ask again",
-                          (unsigned long long)offset);
+    if (offset && (uint64_t)info.st_size != offset) return cannot_go_on(offset);
     if (kiln_fail_io() || ftruncate(writer->fd, (off_t)offset) != 0 ||
         lseek(writer->fd, (off_t)offset, SEEK_SET) < 0)
         return system_error(errno, "writing", writer->path);
@@ -263,7 +266,8 @@ kiln_status kiln_blob_writer_open(kiln_blob_store *store, const kiln_digest *dig
         fd = open_half(path.data, O_CREAT);
     }
     if (fd < 0) {
-        kiln_status st = system_error(errno, "creating", path.data);
+        kiln_status st = errno == EWOULDBLOCK ? cannot_go_on(offset)
+                                              : system_error(errno, "creating", path.data);
         kiln_strbuf_deinit(&path);
         return st;
     }

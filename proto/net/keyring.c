@@ -64,6 +64,8 @@ void kiln_keyring_reload(kiln_keyring *ring) {
     kiln_status st = read_again(ring);
     if (!st) kiln_conns_check_keys(ring->loop, ring);
     if (ring->changed) ring->changed(ring->context, st);
+    /* Descriptors may be free again without a change of the file: the next look tries once more. */
+    if (kiln_status_code(st) == KILN_RESOURCE_EXHAUSTED) ring->seen = (struct stat){0};
     kiln_status_free(st);
 }
 

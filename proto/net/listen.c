@@ -1,4 +1,5 @@
 /* Listening sockets. */
+#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -45,14 +46,14 @@ static void on_connection(uv_stream_t *stream, int status) {
         kiln_conn_accept(listener->loop, &listener->options, socket);
 }
 
-/* Whether somebody answers on this Unix socket. A file that nobody listens on is left over from a
- * program that was killed. */
+/* Whether somebody listens on this Unix socket, be it that its queue is full. A file that nobody
+ * listens on is left over from a program that was killed. */
 static bool is_alive(const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     memcpy(address.sun_path, path, strlen(path));
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) return true;
-    bool alive = connect(fd, (struct sockaddr *)&address, sizeof address) == 0;
+    bool alive = connect(fd, (struct sockaddr *)&address, sizeof address) == 0 || errno == EAGAIN;
     close(fd);
     return alive;
 }

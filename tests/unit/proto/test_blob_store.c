@@ -132,7 +132,7 @@ static void a_transfer_goes_on_only_where_the_last_one_ended(void **state) {
     kiln_str content = KILN_STR("content");
     kiln_digest digest;
     kiln_digest_of(content.data, content.size, &digest);
-    kiln_blob_writer *writer = NULL;
+    kiln_blob_writer *writer = NULL, *second = NULL;
     expect_ok(kiln_blob_writer_open(store, &digest, 7, 0, &writer));
     expect_ok(kiln_blob_writer_add(writer, KILN_STR("cont")));
     kiln_blob_writer_abandon(writer, true);
@@ -140,6 +140,7 @@ static void a_transfer_goes_on_only_where_the_last_one_ended(void **state) {
     expect_error(kiln_blob_writer_open(store, &digest, 7, 3, &writer), ABORTED, "byte 3");
     expect_error(kiln_blob_writer_open(store, &digest, 7, 8, &writer), DATA_LOSS, "behind its end");
     expect_ok(kiln_blob_writer_open(store, &digest, 7, 4, &writer));
+    expect_error(kiln_blob_writer_open(store, &digest, 7, 4, &second), ABORTED, "ask again");
     expect_error(kiln_blob_writer_add(writer, KILN_STR("entx")), DATA_LOSS, "announced 7");
     expect_ok(kiln_blob_writer_add(writer, KILN_STR("ent")));
     expect_ok(kiln_blob_writer_finish(writer));

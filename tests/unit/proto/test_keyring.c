@@ -169,6 +169,24 @@ static void keys_that_cannot_be_read_stay_in_force(void **state) {
     tear_down(&f);
 }
 
+static void a_reading_that_lacked_a_descriptor_is_tried_again(void **state) {
+    if (!kiln_tls_supported()) skip();
+    fixture f;
+    set_up(&f, *state);
+    write_file(&f, "kiln-keys 1\nboard/a/1 " SECRET "\n");
+    expect_ok(kiln_keyring_open(f.loop, f.path, on_changed, &f, &f.ring));
+    write_file(&f, "kiln-keys 1\n");
+    kiln_fail_io_nth(1);
+    while (f.changes == 0) kiln_loop_run_once(f.loop);
+    kiln_fail_io_nth(0);
+    assert_int_equal(f.last, KILN_RESOURCE_EXHAUSTED);
+    assert_int_equal(kiln_keyring_count(f.ring), 1);
+    while (f.changes == 1) kiln_loop_run_once(f.loop);
+    assert_int_equal(f.last, KILN_OK);
+    assert_int_equal(kiln_keyring_count(f.ring), 0);
+    tear_down(&f);
+}
+
 /* ---- Connections whose key goes ---- */
 
 static void a_revoked_key_is_cut_at_the_next_look(void **state) {
@@ -345,6 +363,7 @@ int main(void) {
         test_with_arena(a_broken_file_leaves_the_keys_as_they_were),
         test_with_arena(a_full_disk_leaves_the_old_keys_or_the_new),
         test_with_arena(keys_that_cannot_be_read_stay_in_force),
+        test_with_arena(a_reading_that_lacked_a_descriptor_is_tried_again),
         test_with_arena(a_revoked_key_is_cut_at_the_next_look),
         test_with_arena(a_revoked_key_cuts_nobody_else),
         test_with_arena(a_key_made_anew_under_its_old_name_is_another),

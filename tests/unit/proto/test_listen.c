@@ -1,5 +1,9 @@
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -89,6 +93,34 @@ static void a_file_in_the_way_is_not_removed(void **state) {
     remove_folder(folder);
 }
 
+/* A program that was stopped accepts nobody, and keeps its place. */
+static void a_unix_socket_whose_queue_is_full_is_not_dead(void **state) {
+    enum { MOST = 16 };
+    char *folder = make_folder(*state);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const char *path = kiln_arena_printf(*state, "%s/s", folder);
+    memcpy(address.sun_path, path, strlen(path));
+    int fd[1 + MOST], count = 0;
+    const int type = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
+    fd[count++] = socket(AF_UNIX, type, 0);
+    assert_int_equal(bind(fd[0], (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(fd[0], 0), 0);
+    bool full = false;
+    while (!full) {
+        assert_true(count <= MOST);
+        fd[count] = socket(AF_UNIX, type, 0);
+        full = connect(fd[count++], (struct sockaddr *)&address, sizeof address) != 0;
+    }
+    assert_int_equal(errno, EAGAIN);
+    pair p;
+    pair_init(&p);
+    pair_set_address(&p, kiln_arena_printf(*state, "unix:%s", path));
+    expect_error(kiln_net_listen(p.loop, &p.listen, &p.listener), ALREADY_EXISTS, path);
+    pair_deinit(&p);
+    while (count > 0) close(fd[--count]);
+    remove_folder(folder);
+}
+
 /* What it would be welcomed with is gone, and so is who would speak with it. */
 static void who_is_in_the_handshake_goes_with_the_listener(void **state) {
     (void)state;
@@ -130,6 +162,7 @@ int main(void) {
         cmocka_unit_test(tcp_without_a_token_is_refused),
         test_with_arena(a_unix_socket_is_private_and_a_dead_ones_place_is_taken),
         test_with_arena(a_file_in_the_way_is_not_removed),
+        test_with_arena(a_unix_socket_whose_queue_is_full_is_not_dead),
         cmocka_unit_test(who_is_in_the_handshake_goes_with_the_listener),
         cmocka_unit_test(open_connections_outlive_the_listener),
     };

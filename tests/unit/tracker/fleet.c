@@ -6,6 +6,7 @@
 #include "base/check.h"
 
 static void write_row(fleet *f, const kiln_tracker_row *row) {
+    assert_in_range(row->id.size, 1, KILN_TRACKER_ROW_ID_MAX);
     for (uint32_t i = 0; i < f->rows.count; i++) {
         const kiln_tracker_row *old = &f->rows.data[i];
         if (old->kind != row->kind || !kiln_str_equal(old->id, row->id)) continue;
@@ -17,12 +18,20 @@ static void write_row(fleet *f, const kiln_tracker_row *row) {
     kiln_vec_push(&f->rows, copy);
 }
 
+/* Nobody waits for what cannot be sent. */
+static void expect_encodable(const kiln_message *message) {
+    kiln_strbuf body = {0};
+    expect_ok(kiln_message_encode(message, &body));
+    kiln_strbuf_deinit(&body);
+}
+
 static void step(fleet *f, const kiln_tracker_event *event) {
     kiln_tracker_actions actions = {0};
     kiln_tracker_step(f->t, f->now_ns, event, &actions);
     for (uint32_t i = 0; i < actions.list.count; i++) {
         const kiln_tracker_action *action = &actions.list.data[i];
         if (action->kind == KILN_TRACKER_SEND) {
+            expect_encodable(&action->message);
             fleet_sent sent = {action->peer, kiln_message_copy(&action->message, &f->arena), false};
             kiln_vec_push(&f->sent, sent);
         } else if (action->kind == KILN_TRACKER_CLOSE) {

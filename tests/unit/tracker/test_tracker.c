@@ -1,3 +1,6 @@
+#include <stdio.h>
+
+#include "tests/unit/proto/sample.h"
 #include "tests/unit/tracker/fleet.h"
 
 static void a_ping_is_answered_on_its_stream(void **state) {
@@ -104,6 +107,107 @@ static void an_unknown_peers_end_is_no_surprise(void **state) {
     assert_int_equal(f->sent.count, 0);
 }
 
+/* ---- The longest of everything ---- */
+
+/* A valid target as long as one may be. */
+static kiln_str long_target(fleet *f) {
+    const char *form = "cpu:x86_64-%0*d-linux-gnu,mcpu=x86-64-v3";
+    const int rest = snprintf(NULL, 0, form, 1, 0) - 1;
+    return kiln_str_from(kiln_arena_printf(&f->arena, form, KILN_MESSAGES_TARGET - rest, 0));
+}
+
+/* An identity as long as one may be. */
+static char *long_identity(fleet *f, uint32_t number) {
+    return kiln_arena_printf(&f->arena, "%0*u", KILN_MESSAGES_TEXT, number);
+}
+
+static void connect_long(fleet *f, uint64_t peer, kiln_peer_role role) {
+    char *identity = long_identity(f, (uint32_t)peer);
+    fleet_connect(f, peer, role, identity, identity);
+}
+
+static void open_long_jobs(fleet *f, uint32_t count) {
+    kiln_message open = sample_message(KILN_MSG_JOB_OPEN, SAMPLE_FULL, &f->arena);
+    open.job_open.spec.target = long_target(f);
+    open.job_open.spec.by_client = false;
+    for (uint32_t i = 0; i < count; i++) {
+        open.job_open.job = kiln_str_from(long_identity(f, i));
+        fleet_say(f, 30, &open);
+    }
+}
+
+static void bring_long_boards(fleet *f, uint32_t count) {
+    kiln_message up = sample_message(KILN_MSG_BOARD_UP, SAMPLE_FULL, &f->arena);
+    kiln_message state = sample_message(KILN_MSG_BOARD_STATE, SAMPLE_FULL, &f->arena);
+    up.board_up.target = long_target(f);
+    for (uint32_t i = 0; i < count; i++) {
+        connect_long(f, 100 + i, KILN_PEER_BOARD);
+        fleet_say(f, 100 + i, &up);
+        state.board_state.sick = true;
+        fleet_say(f, 100 + i, &state);
+        state.board_state.sick = false;
+        fleet_say(f, 100 + i, &state);
+    }
+}
+
+/* Progress of all tasks that a job may have, then its end. */
+static void work_long(fleet *f, uint32_t job) {
+    kiln_message done = sample_message(KILN_MSG_JOB_DONE, SAMPLE_FULL, &f->arena);
+    kiln_message event = sample_message(KILN_MSG_JOB_EVENT, SAMPLE_FULL, &f->arena);
+    done.job_done.job = event.job_event.job = kiln_str_from(long_identity(f, job));
+    for (uint32_t i = 0; i < done.job_done.tasks.count; i++)
+        done.job_done.tasks.item[i].key =
+            kiln_str_from(kiln_arena_printf(&f->arena, "%0*u", KILN_MESSAGES_KEY, i));
+    event.job_event.tasks.item = done.job_done.tasks.item;
+    event.job_event.tasks.count = done.job_done.tasks.count;
+    fleet_say(f, 20, &event);
+    fleet_say(f, 20, &done);
+}
+
+static void ask_for_all(fleet *f) {
+    kiln_message query = {.type = KILN_MSG_QUERY, .stream = 9};
+    for (unsigned topic = 0; topic < KILN_TOPIC_COUNT; topic++) {
+        query.query.topic = topic;
+        query.query.id = kiln_str_from(long_identity(f, topic == KILN_TOPIC_BOARD ? 100 : 0));
+        fleet_say(f, 30, &query);
+        const kiln_message *answer = fleet_take(f, 30, KILN_MSG_ANSWER);
+        assert_non_null(answer);
+        assert_true(answer->answer.boards.count + answer->answer.jobs.count > 0);
+    }
+}
+
+/* What fits the messages that come in fits those that go out, and the rows (fleet.c looks). */
+static void whatever_is_as_long_as_it_may_be_is_told_and_kept(void **state) {
+    fleet *f = *state;
+    static const uint64_t alive[] = {20, 30, 100, 0};
+    const uint32_t count = KILN_MESSAGES_PAGE + 1;
+    bring_long_boards(f, count);
+    connect_long(f, 20, KILN_PEER_TUNER);
+    connect_long(f, 30, KILN_PEER_ADMIN);
+    open_long_jobs(f, count);
+    assert_non_null(fleet_take(f, 20, KILN_MSG_JOB_ASSIGN));
+    kiln_message order = sample_message(KILN_MSG_BOARD_ORDER, SAMPLE_FULL, &f->arena);
+    order.board_order.board = kiln_str_from(long_identity(f, 101));
+    fleet_say(f, 30, &order);
+    kiln_message ask = sample_message(KILN_MSG_LEASE_REQ, SAMPLE_FULL, &f->arena);
+    ask.lease_req.job = kiln_str_from(long_identity(f, 0));
+    ask.lease_req.target = long_target(f);
+    ask.lease_req.ttl_ms = KILN_TRACKER_LEASE_TTL_MAX_MS;
+    fleet_say(f, 20, &ask);
+    assert_non_null(fleet_take(f, 20, KILN_MSG_LEASE_GRANT));
+    fleet_wait(f, 3 * FLEET_S, alive); /* shares are written */
+    assert_true(f->writes[KILN_TRACKER_ROW_SHARE] > 0);
+    ask_for_all(f);
+    for (uint32_t i = 0; i < count; i++) work_long(f, i);
+    assert_non_null(fleet_take(f, 30, KILN_MSG_JOB_DONE));
+    ask_for_all(f);
+    fleet_restart(f);
+    connect_long(f, 30, KILN_PEER_ADMIN);
+    assert_int_equal(f->t->job.count, count);
+    assert_int_equal(f->t->board.count, count);
+    ask_for_all(f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_fleet(a_ping_is_answered_on_its_stream),
@@ -115,6 +219,7 @@ int main(void) {
         test_with_fleet(a_newer_connection_replaces_the_older_of_its_node_only),
         test_with_fleet(a_person_may_run_two_commands),
         test_with_fleet(an_unknown_peers_end_is_no_surprise),
+        test_with_fleet(whatever_is_as_long_as_it_may_be_is_told_and_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

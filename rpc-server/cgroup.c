@@ -114,7 +114,7 @@ static void remove_group(const char *folder) {
 }
 
 void kiln_cgroup_bind(const kiln_cgroup *group, uint64_t memory_max) {
-    if (write_number(group->folder, "memory.max", memory_max)) {
+    if (memory_max > 0 && write_number(group->folder, "memory.max", memory_max)) {
         write_text(group->folder, "memory.swap.max", "0");
         write_text(group->folder, "memory.oom.group", "1");
     }

@@ -30,8 +30,8 @@ typedef struct kiln_cgroup {
 bool kiln_cgroup_find(const char *root, char out_folder[KILN_CGROUP_PATH_BYTES]);
 /* Makes the server's own group in `parent`, removes those of servers that are gone, and tries what
  * holds. When the parent's bounds cannot be handed on because this process is in it, it moves into
- * a group beside its children. `memory_max`: bytes for each child. Nothing works afterwards where
- * it is refused; close it all the same. */
+ * a group beside its children. `memory_max`: bytes for each child, 0: any. Nothing works afterwards
+ * where it is refused; close it all the same. */
 void kiln_cgroups_open(kiln_cgroups *groups, const char *parent, uint64_t memory_max);
 /* Kills and removes what is left. */
 void kiln_cgroups_close(kiln_cgroups *groups);

@@ -68,7 +68,9 @@ kiln_inmate_got kiln_inmate_read_note(int socket, kiln_inmate_note *out_note) {
 kiln_status kiln_inmate_await_ready(int socket, uint32_t *out_fences) {
     kiln_inmate_note note;
     struct pollfd ready = {.fd = socket, .events = POLLIN};
-    int count = poll(&ready, 1, READY_MS);
+    int count;
+    do count = poll(&ready, 1, READY_MS);
+    while (count < 0 && errno == EINTR);
     if (count == 0)
         return KILN_ERROR(DEADLINE_EXCEEDED, "a contained child was not ready after %d ms",
                           READY_MS);

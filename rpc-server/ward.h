@@ -19,7 +19,7 @@
 typedef struct kiln_wards {
     const char *program, *folder; /* of the caller */
     const char *emulator;         /* that the program runs under; NULL: none */
-    uint64_t memory_max;          /* of one child, where that can be bound */
+    uint64_t memory_max;          /* of one child, where that can be bound; 0: any */
     kiln_zygote zygote;
     bool copies; /* whether children are the zygote's copies */
     kiln_child spare;

@@ -100,6 +100,8 @@ static void all_bounds_are_set(void **state) {
     kiln_cgroup_bind(&group, 1); /* a kernel without those: nothing happens */
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(files); i++)
         write_file(f, kiln_arena_printf(&f->arena, "group/%s", files[i]), "");
+    kiln_cgroup_bind(&group, 0); /* any */
+    expect_file(f, "group/memory.max", "");
     kiln_cgroup_bind(&group, (uint64_t)3 << 30);
     kiln_cgroup_keep_to(&group, (const uint32_t[]){3, 2, 7}, 3);
     kiln_cgroup_kill(&group);

@@ -177,14 +177,14 @@ static void introduce(kiln_server *s) {
         kiln_server_entry *e = s->entry.data[i];
         if (e->state == KILN_ENTRY_KEPT) kiln_server_send_result(s, e);
         if (e->state != KILN_ENTRY_FETCHING) continue;
-        e->fetch_failures = 0;
+        kiln_server_excuse_fetches(e);
         kiln_server_fetch(s, e);
     }
 }
 
 static void on_closed(kiln_server *s) {
     kiln_link_closed(&s->link, s->now_ns);
-    for (uint32_t i = 0; i < s->entry.count; i++) s->entry.data[i]->fetch_failures = 0;
+    for (uint32_t i = 0; i < s->entry.count; i++) kiln_server_excuse_fetches(s->entry.data[i]);
 }
 
 static void tick_link(kiln_server *s) {

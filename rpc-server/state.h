@@ -26,9 +26,9 @@ typedef struct kiln_server_entry {
     kiln_msg_trial trial;
     bool is_void; /* its lease is over: nobody wants to know how it ends */
     bool have[KILN_ENTRY_BLOBS_MAX], fetching[KILN_ENTRY_BLOBS_MAX];
-    uint32_t fetch_failures;
-    uint64_t fetch_again_ns; /* 0: not due */
-    uint64_t run;            /* of its build, then of its child */
+    uint8_t fetch_failures[KILN_ENTRY_BLOBS_MAX]; /* on this connection */
+    uint64_t fetch_again_ns;                      /* 0: not due */
+    uint64_t run;                                 /* of its build, then of its child */
     kiln_msg_built built;
     kiln_phase phase;
     bool waits;                              /* RUNNING: linked, and not told to time yet */
@@ -72,6 +72,8 @@ void kiln_server_take(kiln_server *s, const kiln_message *message, const char *w
 void kiln_server_forget(kiln_server *s, kiln_server_entry *e);
 /* Brings what is missing and not on its way. */
 void kiln_server_fetch(kiln_server *s, kiln_server_entry *e);
+/* What failed says nothing any more: the connection is another, or gone. */
+void kiln_server_excuse_fetches(kiln_server_entry *e);
 void kiln_server_on_fetched(kiln_server *s, const kiln_server_event *event);
 void kiln_server_on_built(kiln_server *s, const kiln_server_event *event);
 /* Lets children time whose turn it is, and starts what is ready where the slot is free and the

@@ -171,6 +171,10 @@ void kiln_server_fetch(kiln_server *s, kiln_server_entry *e) {
     }
 }
 
+void kiln_server_excuse_fetches(kiln_server_entry *e) {
+    memset(e->fetch_failures, 0, sizeof e->fetch_failures);
+}
+
 static kiln_msg_trial *copy_trial(kiln_server *s, const kiln_server_entry *e) {
     kiln_message message = {.type = KILN_MSG_TRIAL, .trial = e->trial};
     kiln_msg_trial *trial = KILN_ARENA_NEW(&s->actions->arena, kiln_msg_trial);
@@ -218,8 +222,8 @@ void kiln_server_on_built(kiln_server *s, const kiln_server_event *event) {
     e->state = KILN_ENTRY_READY;
 }
 
-/* A fetch that fails once may have lost its connection, which we hear of only next; one that fails
- * on a connection that stays is final. */
+/* A blob that fails once may have lost its connection, as all that were on their way, which we hear
+ * of only next; one that fails again on a connection that stays is final. */
 void kiln_server_on_fetched(kiln_server *s, const kiln_server_event *event) {
     for (uint32_t i = 0; i < s->entry.count; i++) {
         kiln_server_entry *e = s->entry.data[i];
@@ -231,7 +235,7 @@ void kiln_server_on_fetched(kiln_server *s, const kiln_server_event *event) {
             e->fetching[which] = false;
             e->have[which] = !event->failure;
             if (!event->failure) continue;
-            if (++e->fetch_failures >= 2)
+            if (++e->fetch_failures[which] >= 2)
                 kiln_server_fail(s, e, KILN_OUTCOME_INFRA, event->failure);
             else
                 e->fetch_again_ns = s->now_ns + FETCH_RETRY_NS;

@@ -386,6 +386,8 @@ static void a_fetch_that_the_connection_broke_is_repeated_on_the_next(void **sta
     bench_say(b, &message);
     for (int i = 0; i < 4; i++) {
         bench_fetched(b, 'a', "the connection closed");
+        bench_fetched(b, 1, "the connection closed"); /* all that was on its way */
+        assert_null(bench_find_sent(b, KILN_MSG_TRIAL_RESULT));
         bench_step(b, &(kiln_server_event){.kind = KILN_SERVER_CLOSED});
         assert_null(bench_find_sent(b, KILN_MSG_TRIAL_RESULT));
         bench_tick_after(b, 5 * BENCH_S);

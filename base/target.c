@@ -1,33 +1,22 @@
 #include "base/target.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "base/check.h"
-#include "base/file.h"
 #include "base/macros.h"
 #include "base/vec.h"
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#else
-#include <sys/auxv.h>
-#endif
-
-#define CORES_MAX 4096
 #define FEATURES_MAX 64
 #define TEXT_MAX 512
-#define SIBLINGS_BYTES_MAX 4096
 
 typedef struct feature_info {
     kiln_arch arch;
     const char *name;
-    unsigned level, leaf, subleaf, reg, bit, xcr0;
+    unsigned level;
 } feature_info;
 
 static const feature_info feature_table[] = {
-#define X(arch, name, level, leaf, subleaf, reg, bit, xcr0) \
-    {KILN_ARCH_##arch, name, level, leaf, subleaf, reg, bit, xcr0},
+#define X(arch, name, level, leaf, subleaf, reg, bit, xcr0) {KILN_ARCH_##arch, name, level},
 #include "base/cpu_features.def"
 #undef X
 };
@@ -252,9 +241,9 @@ static bool is_word(kiln_str text) {
 
 static kiln_status parse_count(kiln_str key, kiln_str value, uint32_t *out_count) {
     uint64_t count = 0;
-    if (!kiln_str_to_u64(value, &count) || count < 1 || count > CORES_MAX)
-        return KILN_ERROR(INVALID_ARGUMENT, "%.*s=%.*s is not a number from 1 to %d",
-                          KILN_STR_ARG(key), KILN_STR_ARG(value), CORES_MAX);
+    if (!kiln_str_to_u64(value, &count) || count < 1 || count > KILN_TARGET_CORES_MAX)
+        return KILN_ERROR(INVALID_ARGUMENT, "%.*s=%.*s is not a number from 1 to %u",
+                          KILN_STR_ARG(key), KILN_STR_ARG(value), KILN_TARGET_CORES_MAX);
     *out_count = (uint32_t)count;
     return KILN_OK;
 }
@@ -414,104 +403,4 @@ bool kiln_target_runs_on(const kiln_target *wanted, const kiln_target *device,
         return false;
     }
     return true;
-}
-
-/* Physical cores: processors that are the first of their hardware threads; all that are online when
- * the kernel does not tell. */
-static uint32_t count_cores(kiln_arena *scratch) {
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    uint32_t cores = 0;
-    for (long cpu = 0; cpu < sysconf(_SC_NPROCESSORS_CONF); cpu++) {
-        char *path = kiln_arena_printf(
-            scratch, "/sys/devices/system/cpu/cpu%ld/topology/thread_siblings_list", cpu);
-        kiln_str siblings;
-        kiln_status st = kiln_file_read(path, SIBLINGS_BYTES_MAX, scratch, &siblings);
-        if (st) {
-            kiln_status_free(st); /* offline, or no topology here */
-            continue;
-        }
-        uint64_t first = 0;
-        size_t digits = strspn(siblings.data, "0123456789");
-        if (kiln_str_to_u64(kiln_str_slice(siblings, 0, digits), &first) && first == (uint64_t)cpu)
-            cores++;
-    }
-    return cores ? cores : online > 0 ? (uint32_t)online : 1;
-}
-
-#if defined(__x86_64__)
-static uint64_t enabled_state(void) {
-    unsigned eax, ebx, ecx, edx, high;
-    if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || !(ecx & (1u << 27))) return 0; /* OSXSAVE */
-    __asm__("xgetbv" : "=a"(eax), "=d"(high) : "c"(0));
-    return (uint64_t)high << 32 | eax;
-}
-
-static bool machine_has(const feature_info *feature, uint64_t state) {
-    unsigned reg[4] = {0};
-    if (feature->arch != KILN_ARCH_X86_64 || (feature->xcr0 & ~state)) return false;
-    if (!__get_cpuid_count(feature->leaf, feature->subleaf, &reg[0], &reg[1], &reg[2], &reg[3]))
-        return false;
-    return reg[feature->reg] >> feature->bit & 1;
-}
-
-static const char *find_machine(kiln_strbuf *out_features) {
-    uint64_t state = enabled_state();
-    unsigned level = 4;
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(feature_table); i++)
-        if (feature_table[i].level && feature_table[i].level <= level &&
-            !machine_has(&feature_table[i], state))
-            level = feature_table[i].level - 1;
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(feature_table); i++)
-        if ((feature_table[i].level == 0 || feature_table[i].level > level) &&
-            machine_has(&feature_table[i], state))
-            kiln_strbuf_printf(out_features, "+%s", feature_table[i].name);
-    static const char *const level_name[] = {"x86-64", "x86-64", "x86-64-v2", "x86-64-v3",
-                                             "x86-64-v4"};
-    return level_name[level];
-}
-#define NATIVE_TRIPLE "x86_64-unknown-linux-gnu"
-#else
-static const struct {
-    kiln_arch arch;
-    unsigned long vector;
-    unsigned bit;
-    const char *name;
-} hwcap_table[] = {
-#define X(arch, vector, bit, name) {KILN_ARCH_##arch, vector, bit, name},
-#include "base/hwcaps.def"
-#undef X
-};
-
-#if defined(__aarch64__)
-#define NATIVE_TRIPLE "aarch64-unknown-linux-gnu"
-#define NATIVE_ARCH KILN_ARCH_AARCH64
-#elif defined(__arm__)
-#define NATIVE_TRIPLE "armv7-unknown-linux-gnueabihf"
-#define NATIVE_ARCH KILN_ARCH_ARM
-#elif defined(__riscv) && __riscv_xlen == 64
-#define NATIVE_TRIPLE "riscv64-unknown-linux-gnu"
-#define NATIVE_ARCH KILN_ARCH_RISCV64
-#endif
-
-static const char *find_machine(kiln_strbuf *out_features) {
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(hwcap_table); i++)
-        if (hwcap_table[i].arch == NATIVE_ARCH &&
-            getauxval(hwcap_table[i].vector) >> hwcap_table[i].bit & 1)
-            kiln_strbuf_printf(out_features, "+%s", hwcap_table[i].name);
-    return find_cpu(NATIVE_ARCH, (kiln_str){0})->name;
-}
-#endif
-
-kiln_status kiln_target_native(kiln_arena *arena, kiln_target *out_target) {
-    kiln_strbuf features = {0};
-    kiln_target target = {0};
-    const char *mcpu = find_machine(&features);
-    kiln_status st = parse_head(KILN_STR("cpu:" NATIVE_TRIPLE), arena, &target);
-    target.mcpu = kiln_str_from(mcpu);
-    if (!st) st = merge_features(&target, kiln_strbuf_view(&features), arena);
-    target.cores = count_cores(arena);
-    derive(&target);
-    kiln_strbuf_deinit(&features);
-    if (!st) *out_target = target;
-    return st;
 }

@@ -13,6 +13,8 @@
 #include "base/status.h"
 #include "base/str.h"
 
+#define KILN_TARGET_CORES_MAX 4096u /* also of threads */
+
 typedef enum kiln_arch {
     KILN_ARCH_X86_64,
     KILN_ARCH_AARCH64,

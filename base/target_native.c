@@ -1,0 +1,128 @@
+/* What this machine is, written out as the text of a target. */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/macros.h"
+#include "base/target.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#else
+#include <sys/auxv.h>
+#endif
+
+#define SIBLINGS_BYTES_MAX 4096
+
+/* Physical cores: processors that are the first of their hardware threads; all that are online when
+ * the kernel does not tell. */
+static uint32_t count_cores(kiln_arena *scratch) {
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    uint32_t cores = 0;
+    for (long cpu = 0; cpu < sysconf(_SC_NPROCESSORS_CONF); cpu++) {
+        char *path = kiln_arena_printf(
+            scratch, "/sys/devices/system/cpu/cpu%ld/topology/thread_siblings_list", cpu);
+        kiln_str siblings;
+        kiln_status st = kiln_file_read(path, SIBLINGS_BYTES_MAX, scratch, &siblings);
+        if (st) {
+            kiln_status_free(st); /* offline, or no topology here */
+            continue;
+        }
+        uint64_t first = 0;
+        size_t digits = strspn(siblings.data, "0123456789");
+        if (kiln_str_to_u64(kiln_str_slice(siblings, 0, digits), &first) && first == (uint64_t)cpu)
+            cores++;
+    }
+    return cores ? cores : online > 0 ? (uint32_t)online : 1;
+}
+
+#if defined(__x86_64__)
+#define NATIVE_TRIPLE "x86_64-unknown-linux-gnu"
+
+typedef struct cpuid_bit {
+    kiln_arch arch; /* rows of others are no bits of CPUID */
+    const char *name;
+    unsigned level, leaf, subleaf, reg, bit, xcr0;
+} cpuid_bit;
+
+static const cpuid_bit cpuid_table[] = {
+#define X(arch, name, level, leaf, subleaf, reg, bit, xcr0) \
+    {KILN_ARCH_##arch, name, level, leaf, subleaf, reg, bit, xcr0},
+#include "base/cpu_features.def"
+#undef X
+};
+
+static uint64_t enabled_state(void) {
+    unsigned eax, ebx, ecx, edx, high;
+    if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || !(ecx & (1u << 27))) return 0; /* OSXSAVE */
+    __asm__("xgetbv" : "=a"(eax), "=d"(high) : "c"(0));
+    return (uint64_t)high << 32 | eax;
+}
+
+static bool machine_has(const cpuid_bit *feature, uint64_t state) {
+    unsigned reg[4] = {0};
+    if (feature->arch != KILN_ARCH_X86_64 || (feature->xcr0 & ~state)) return false;
+    if (!__get_cpuid_count(feature->leaf, feature->subleaf, &reg[0], &reg[1], &reg[2], &reg[3]))
+        return false;
+    return reg[feature->reg] >> feature->bit & 1;
+}
+
+/* Its level, and what it has beyond that. */
+static void spell_machine(kiln_strbuf *out) {
+    static const char *const level_name[] = {"x86-64", "x86-64", "x86-64-v2", "x86-64-v3",
+                                             "x86-64-v4"};
+    uint64_t state = enabled_state();
+    unsigned level = 4;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(cpuid_table); i++)
+        if (cpuid_table[i].level && cpuid_table[i].level <= level &&
+            !machine_has(&cpuid_table[i], state))
+            level = cpuid_table[i].level - 1;
+    kiln_strbuf_printf(out, ",mcpu=%s,features=", level_name[level]);
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(cpuid_table); i++)
+        if ((cpuid_table[i].level == 0 || cpuid_table[i].level > level) &&
+            machine_has(&cpuid_table[i], state))
+            kiln_strbuf_printf(out, "+%s", cpuid_table[i].name);
+}
+#else
+#if defined(__aarch64__)
+#define NATIVE_TRIPLE "aarch64-unknown-linux-gnu"
+#define NATIVE_ARCH KILN_ARCH_AARCH64
+#elif defined(__arm__)
+#define NATIVE_TRIPLE "armv7-unknown-linux-gnueabihf"
+#define NATIVE_ARCH KILN_ARCH_ARM
+#elif defined(__riscv) && __riscv_xlen == 64
+#define NATIVE_TRIPLE "riscv64-unknown-linux-gnu"
+#define NATIVE_ARCH KILN_ARCH_RISCV64
+#endif
+
+static const struct {
+    kiln_arch arch;
+    unsigned long vector;
+    unsigned bit;
+    const char *name;
+} hwcap_table[] = {
+#define X(arch, vector, bit, name) {KILN_ARCH_##arch, vector, bit, name},
+#include "base/hwcaps.def"
+#undef X
+};
+
+/* The architecture's usual processor, and what this one has. */
+static void spell_machine(kiln_strbuf *out) {
+    kiln_strbuf_text(out, ",features=");
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(hwcap_table); i++)
+        if (hwcap_table[i].arch == NATIVE_ARCH &&
+            getauxval(hwcap_table[i].vector) >> hwcap_table[i].bit & 1)
+            kiln_strbuf_printf(out, "+%s", hwcap_table[i].name);
+}
+#endif
+
+kiln_status kiln_target_native(kiln_arena *arena, kiln_target *out_target) {
+    kiln_strbuf text = {0};
+    uint32_t cores = count_cores(arena);
+    kiln_strbuf_text(&text, "cpu:" NATIVE_TRIPLE);
+    spell_machine(&text);
+    kiln_strbuf_printf(&text, ",cores=%u", KILN_MIN(cores, KILN_TARGET_CORES_MAX));
+    kiln_status st = kiln_target_parse(kiln_strbuf_view(&text), arena, out_target);
+    kiln_strbuf_deinit(&text);
+    return st;
+}

@@ -173,6 +173,7 @@ void kiln_tracker_board_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_
     kiln_tracker_board_refresh(t, board);
     kiln_status st = describe(board, message);
     if (st) {
+        kiln_tracker_asks_peer_gone(t, peer);
         if (peer->board) kiln_tracker_board_lost(t, board, kiln_status_text(st));
         peer->board = NULL;
         kiln_tracker_drop(t, peer, kiln_status_code(st), kiln_status_text(st));

@@ -71,11 +71,16 @@ static void a_board_that_loses_its_sense_is_lost_and_may_come_back(void **state)
     fleet *f = *state;
     fleet_running_job(f);
     uint64_t lease = fleet_lease(f, 1);
+    kiln_message tail = {.type = KILN_MSG_TAIL,
+                         .tail = {.board = KILN_STR("board"), .follow = true}};
+    fleet_connect(f, 40, KILN_PEER_ADMIN, "admin", "a");
+    fleet_say(f, 40, &tail);
     kiln_message up = {
         .type = KILN_MSG_BOARD_UP,
         .board_up = {.key = KILN_STR("b"), .target = KILN_STR("nonsense"), .slots = 1}};
     fleet_say(f, 10, &up);
     assert_int_equal(f->dropped, 10);
+    assert_non_null(fleet_take(f, 40, KILN_MSG_ERROR)); /* no line will come any more */
     const kiln_message *lost = fleet_take(f, 20, KILN_MSG_LEASE_LOST);
     assert_non_null(lost);
     assert_int_equal(lost->lease_lost.lease, lease);

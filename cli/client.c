@@ -21,7 +21,7 @@ struct kiln_client {
     char *home;
     char node[KILN_HASH128_TEXT];
     kiln_conn *conn;
-    bool open, was_open, woken;
+    bool open, was_open, woken, stopped;
     uint64_t lost_since_ns; /* 0: connected */
     kiln_status why;        /* of the last failed connection */
     kiln_timer *redial, *alarm, *beat;
@@ -33,7 +33,7 @@ struct kiln_client {
     kiln_arena *answer_arena;
     kiln_message *answer;
     bool answered, transferred;
-    kiln_status transfer;
+    kiln_status transfer; /* how it ended, until somebody took that */
 };
 
 /* ---- the connection -------------------------------------------------------------------------- */
@@ -41,6 +41,11 @@ struct kiln_client {
 void kiln_client_wake(kiln_client *client) {
     client->woken = true;
     kiln_loop_stop(client->loop);
+}
+
+void kiln_client_stop(kiln_client *client) {
+    client->stopped = true;
+    kiln_client_wake(client);
 }
 
 static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello,
@@ -222,6 +227,7 @@ void kiln_client_close(kiln_client *c) {
         close(c->folder_fd);
     }
     kiln_status_free(c->why);
+    kiln_status_free(c->transfer);
     kiln_free(c);
 }
 
@@ -246,14 +252,15 @@ uint32_t kiln_client_version(const kiln_client *client) {
 /* Asks once, over one connection; not answered when that is lost. */
 static kiln_status ask_once(kiln_client *c, const kiln_message *question) {
     kiln_status st = KILN_OK;
-    while (!st && !c->open) st = kiln_client_wait(c, RETRY_NS);
+    while (!st && !c->open && !c->stopped) st = kiln_client_wait(c, RETRY_NS);
+    if (!st && c->stopped) st = KILN_ERROR(CANCELLED, "stopped");
     if (st) return st;
     kiln_message message = *question;
     uint64_t asked = kiln_conn_id(c->conn);
     message.stream = kiln_conn_stream(c->conn);
     c->asked_stream = message.stream;
     st = kiln_conn_send(c->conn, &message);
-    while (!st && !c->answered && c->open && kiln_conn_id(c->conn) == asked)
+    while (!st && !c->answered && !c->stopped && c->open && kiln_conn_id(c->conn) == asked)
         st = kiln_client_wait(c, KILN_CLIENT_PATIENCE_NS);
     c->asked_stream = 0;
     return st;
@@ -277,8 +284,26 @@ static void on_transferred(void *context, const kiln_digest *digest, kiln_status
     (void)digest;
     kiln_client *c = context;
     c->transferred = true;
+    kiln_status_free(c->transfer);
     c->transfer = status;
-    kiln_client_wake(c);
+    if (c->conn) kiln_client_wake(c); /* a loop that is being destroyed is not stopped */
+}
+
+/* Starts a transfer and waits for its end, which says `*out_came`. */
+static kiln_status transfer_once(kiln_client *c, const kiln_digest *digest,
+                                 void (*start)(kiln_blobs *, const kiln_digest *, kiln_blobs_done,
+                                               void *),
+                                 kiln_status *out_came) {
+    kiln_status st = KILN_OK;
+    while (!st && !c->open && !c->stopped) st = kiln_client_wait(c, RETRY_NS);
+    c->transferred = false;
+    if (!st && !c->stopped) start(c->blobs, digest, on_transferred, c);
+    while (!st && !c->transferred && !c->stopped) st = kiln_client_wait(c, KILN_CLIENT_PATIENCE_NS);
+    if (!st && !c->transferred) st = KILN_ERROR(CANCELLED, "stopped");
+    if (st) return st;
+    *out_came = c->transfer;
+    c->transfer = NULL;
+    return KILN_OK;
 }
 
 /* Repeats a transfer that a lost connection interrupted. */
@@ -286,15 +311,10 @@ static kiln_status transfer(kiln_client *c, const kiln_digest *digest,
                             void (*start)(kiln_blobs *, const kiln_digest *, kiln_blobs_done,
                                           void *)) {
     for (;;) {
-        kiln_status st = KILN_OK;
-        while (!st && !c->open) st = kiln_client_wait(c, RETRY_NS);
-        c->transferred = false;
-        if (!st) start(c->blobs, digest, on_transferred, c);
-        while (!st && !c->transferred) st = kiln_client_wait(c, KILN_CLIENT_PATIENCE_NS);
+        kiln_status came = KILN_OK, st = transfer_once(c, digest, start, &came);
         if (st) return st;
-        if (!c->transfer || kiln_status_code(c->transfer) != KILN_UNAVAILABLE || c->open)
-            return c->transfer;
-        kiln_status_free(c->transfer);
+        if (!came || kiln_status_code(came) != KILN_UNAVAILABLE || c->open) return came;
+        kiln_status_free(came);
     }
 }
 

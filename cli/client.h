@@ -47,7 +47,7 @@ void kiln_client_send(kiln_client *client, const kiln_message *message);
  * version of the protocol that it speaks; 0 when there is none. */
 uint32_t kiln_client_stream(kiln_client *client);
 uint32_t kiln_client_version(const kiln_client *client);
-/* Gives the tracker a blob, or gets one: content in `arena`. */
+/* Gives the tracker a blob, or gets one: content in `arena`. CANCELLED: kiln_client_stop. */
 KILN_MUST_USE kiln_status kiln_client_put(kiln_client *client, kiln_str content,
                                           kiln_digest *out_digest);
 KILN_MUST_USE kiln_status kiln_client_get(kiln_client *client, const kiln_digest *digest,
@@ -57,6 +57,9 @@ KILN_MUST_USE kiln_status kiln_client_get(kiln_client *client, const kiln_digest
 KILN_MUST_USE kiln_status kiln_client_wait(kiln_client *client, uint64_t wait_ns);
 /* Ends a wait early; from a callback or a signal's. */
 void kiln_client_wake(kiln_client *client);
+/* The person wants no more: questions and transfers end with CANCELLED, this one and any later;
+ * wakes, too. */
+void kiln_client_stop(kiln_client *client);
 kiln_loop *kiln_client_loop(kiln_client *client);
 
 #endif

@@ -97,7 +97,7 @@ static void on_stop(void *context, int number) {
     (void)number;
     errand *e = context;
     e->stopped = true;
-    kiln_client_wake(e->client);
+    kiln_client_stop(e->client);
 }
 
 /* Who waits for a board longer than a moment hears what for. */

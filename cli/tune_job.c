@@ -45,7 +45,10 @@ static void on_signal(void *context, int signal) {
     kiln_tune *t = context;
     if (t->interrupts++ == 0)
         kiln_display_say(&t->display, "stopping; what is measured is kept (again: at once)");
-    kiln_client_wake(t->client);
+    if (t->open.type != KILN_MSG_JOB_OPEN || t->interrupts > 1)
+        kiln_client_stop(t->client); /* nothing is measured yet; or nobody waits for records */
+    else
+        kiln_client_wake(t->client);
 }
 
 /* Tells the tracker, once per connection, that the person wants no more. */

@@ -55,11 +55,12 @@ static kiln_status find_own_results(kiln_shell_job *job, kiln_tuner_event *event
     kiln_db_filter filter = {.job_id = kiln_str_from(job->identity)};
     kiln_db_record *record = NULL;
     uint32_t count = 0, used = 0;
-    kiln_status st = kiln_db_records(job->shell->db, &filter, &job->arena, &record, &count);
-    if (st) return st;
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    kiln_status st = kiln_db_records(job->shell->db, &filter, &scratch, &record, &count);
     kiln_tuner_result *result = KILN_ARENA_ARRAY(&job->arena, kiln_tuner_result, count);
     int64_t last_wall_ns = (int64_t)job->opened_wall_ns;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; !st && i < count; i++) {
         last_wall_ns = KILN_MAX(last_wall_ns, record[i].stored_wall_ns);
         for (uint32_t t = 0; t < job->task_count; t++) {
             if (record[i].final || !kiln_str_equal(job->task[t].key, record[i].task_key)) continue;
@@ -74,10 +75,11 @@ static kiln_status find_own_results(kiln_shell_job *job, kiln_tuner_event *event
                                                  .peak_flops = record[i].peak_flops};
         }
     }
+    kiln_arena_deinit(&scratch);
     event->stored = result;
     event->stored_count = used;
     event->spent_ns = (uint64_t)last_wall_ns - job->opened_wall_ns;
-    return KILN_OK;
+    return st;
 }
 
 static kiln_tuner_task *list_tasks(kiln_shell_job *job) {

@@ -1,5 +1,6 @@
 /* What the database already knows (transfer):
- * records of the job's own tasks, which count towards their shares and are never measured again;
+ * records of the job's own tasks (the newest of each), which count towards their shares and are
+ * never measured again;
  * records of these tasks on the target most akin to the job's (kin.h), the fastest of which are
  * proposed first, and from which the model learns;
  * records of other tasks on the job's target, from which the model learns: those of tasks most like
@@ -11,6 +12,7 @@
 #include "tuner/kin.h"
 #include "tuner/shell.h"
 
+#define OWN_RECORDS_MAX 16384u  /* newest of a task; each is replayed before the first proposal */
 #define OTHER_RECORDS_MAX 6000u /* newest, looked through */
 #define OTHER_TASKS 6u          /* the most similar are learnt from */
 #define ADOPTED_MAX 6u          /* of a task, from another target */
@@ -41,12 +43,16 @@ static bool teaches(const kiln_db_record *record) {
     return outcome == KILN_OUTCOME_OK || kiln_outcome_blame(outcome) == KILN_BLAME_CANDIDATE;
 }
 
-/* Views of the record are in the job's arena. */
-static kiln_lesson lesson_of(uint32_t task, const kiln_db_record *record) {
+static kiln_str keep(kiln_shell_job *job, kiln_str text) {
+    return (kiln_str){kiln_str_dup(&job->arena, text), text.size};
+}
+
+/* What a lesson needs of the record outlives it. */
+static kiln_lesson lesson_of(kiln_shell_job *job, uint32_t task, const kiln_db_record *record) {
     return (kiln_lesson){.task = task,
-                         .key = record->task_key,
-                         .trace = record->trace,
-                         .hash = record->trace_hash,
+                         .key = keep(job, record->task_key),
+                         .trace = keep(job, record->trace),
+                         .hash = keep(job, record->trace_hash),
                          .latency_ns = kiln_str_is(record->outcome, "ok") ? record->min_ns : 0};
 }
 
@@ -72,9 +78,13 @@ static kiln_status find_own(kiln_shell_job *job, uint32_t index, kiln_map *known
     kiln_db_filter filter = filter_of(job);
     kiln_db_record *record = NULL;
     uint32_t count = 0;
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
     filter.task_key = task->key;
-    kiln_status st = kiln_db_records(job->shell->db, &filter, &job->arena, &record, &count);
-    for (uint32_t i = 0; !st && i < count; i++) {
+    filter.order = KILN_DB_NEWEST;
+    filter.limit = OWN_RECORDS_MAX;
+    kiln_status st = kiln_db_records(job->shell->db, &filter, &scratch, &record, &count);
+    for (uint32_t i = st ? 0 : count; !st && i-- > 0;) { /* as they were stored */
         bool repeat = false;
         if (kiln_str_is(record[i].job_id, job->identity)) continue; /* comes back as `stored` */
         if (record[i].final) continue;                              /* no trial of its own */
@@ -90,9 +100,10 @@ static kiln_status find_own(kiln_shell_job *job, uint32_t index, kiln_map *known
         else
             task->stored_count++;
         if (!teaches(&record[i])) continue;
-        kiln_lesson lesson = lesson_of(index, &record[i]);
+        kiln_lesson lesson = lesson_of(job, index, &record[i]);
         kiln_vec_push_in(&job->arena, &job->lesson, lesson);
     }
+    kiln_arena_deinit(&scratch);
     return st;
 }
 
@@ -127,17 +138,20 @@ static kiln_status find_of_kin(kiln_shell_job *job, uint32_t task, kiln_db_filte
     kiln_db_record *record = NULL;
     uint32_t count = 0;
     kiln_str key = job->task[task].key;
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
     char *group =
         kiln_arena_printf(&job->arena, "%.*s %.*s", KILN_STR_ARG(key), KILN_STR_ARG(filter.target));
-    kiln_status st = kiln_db_records(job->shell->db, &filter, &job->arena, &record, &count);
+    kiln_status st = kiln_db_records(job->shell->db, &filter, &scratch, &record, &count);
     for (uint32_t i = 0; !st && i < count; i++) {
         if (!teaches(&record[i])) continue;
-        kiln_lesson lesson = lesson_of(task, &record[i]);
+        kiln_lesson lesson = lesson_of(job, task, &record[i]);
         lesson.key = kiln_str_from(group);
         lesson.target = kin;
         lesson.adopted = filter.order == KILN_DB_FASTEST;
         kiln_vec_push_in(&job->arena, &job->lesson, lesson);
     }
+    kiln_arena_deinit(&scratch);
     return st;
 }
 
@@ -169,10 +183,12 @@ static kiln_status find_others(kiln_shell_job *job) {
     kiln_db_record *record = NULL;
     kiln_map text_of; /* task key -> kiln_str * of its program */
     uint32_t count = 0;
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
     filter.order = KILN_DB_NEWEST;
     filter.limit = OTHER_RECORDS_MAX;
     kiln_map_init(&text_of);
-    kiln_status st = kiln_db_records(job->shell->db, &filter, &job->arena, &record, &count);
+    kiln_status st = kiln_db_records(job->shell->db, &filter, &scratch, &record, &count);
     for (uint32_t i = 0; !st && i < count; i++) {
         uint64_t text = 0;
         if (is_own(job, record[i].task_key) || !teaches(&record[i])) continue;
@@ -183,11 +199,12 @@ static kiln_status find_others(kiln_shell_job *job) {
             text = (uint64_t)(uintptr_t)row;
             kiln_map_put(&text_of, record[i].task_key, text);
         }
-        kiln_lesson lesson = lesson_of(job->task_count, &record[i]);
+        kiln_lesson lesson = lesson_of(job, job->task_count, &record[i]);
         lesson.text = ((const kiln_db_task *)(uintptr_t)text)->canonical;
         if (!st && lesson.text.size) kiln_vec_push_in(&job->arena, &job->lesson, lesson);
     }
     kiln_map_deinit(&text_of);
+    kiln_arena_deinit(&scratch);
     return st;
 }
 

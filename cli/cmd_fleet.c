@@ -6,11 +6,16 @@
 #include "cli/fleet_doctor.h"
 #include "cli/tracker_call.h"
 
+/* Of an identity that was drawn the beginning is enough; a name that a person gave is whole. */
+static kiln_str short_of(kiln_str job) {
+    return job.size == KILN_HASH128_TEXT - 1 ? kiln_str_slice(job, 0, 8) : job;
+}
+
 /* Who holds it, since when, and until when at about; or why nobody may. */
 static void print_holder(const kiln_msg_board_row *b) {
     if (b->text.size) printf("  - %.*s", KILN_STR_ARG(b->text));
     if (!b->job.size) return;
-    printf("  %.*s's job %.8s for %.0f s", KILN_STR_ARG(b->user), b->job.data,
+    printf("  %.*s's job %.*s for %.0f s", KILN_STR_ARG(b->user), KILN_STR_ARG(short_of(b->job)),
            (double)b->held_ms / 1e3);
     if (b->eta_ms) printf(", free in about %.0f s", (double)b->eta_ms / 1e3);
 }
@@ -28,10 +33,10 @@ static void print_boards(const kiln_msg_answer *answer, bool json) {
         print_holder(b);
         putchar('\n');
     }
-    if (!json && answer->total == 0)
-        printf("no boards; start one with: kiln-rpc-server --tracker ADDR\n");
-    if (!json && answer->tuners == 0)
-        printf("no tuners; start one with: kiln-tuner --tracker ADDR\n");
+    bool more = answer->boards.count == KILN_MESSAGES_PAGE && answer->total > KILN_MESSAGES_PAGE;
+    if (json || more) return;
+    if (answer->total == 0) printf("no boards; start one with: kiln-rpc-server --tracker ADDR\n");
+    if (answer->tuners == 0) printf("no tuners; start one with: kiln-tuner --tracker ADDR\n");
 }
 
 static void print_ago(double seconds) {

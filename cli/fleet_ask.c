@@ -21,7 +21,8 @@ static void show_row(const kiln_tracker_call *c, const kiln_msg_probe_row *row) 
         kiln_print_record(KILN_RECORD_probe_row, row);
         return;
     }
-    printf("%-12.*s %-8.8s ", KILN_STR_ARG(row->key), row->node.data);
+    printf("%-12.*s %-8.*s ", KILN_STR_ARG(row->key),
+           KILN_STR_ARG(kiln_str_slice(row->node, 0, 8)));
     if (!row->answered) {
         printf("   no answer: %.*s\n", KILN_STR_ARG(row->text));
         return;

@@ -108,6 +108,17 @@ def test_who_watches_the_fleet_is_told_what_changes(world):
     assert watcher.wait(timeout=harness.DEADLINE_S) == 0
 
 
+def test_who_watches_the_fleet_reads_whose_job_a_board_has(world):
+    address = fleet(world)
+    watcher = world.start("kiln", "fleet", "watch", "--tracker", address)
+    world.run("tune", world.zoo("conv:C3"), "--trials", 100000, "--tracker", address, "--db", world.path("c.db"), "--detach",
+              "--job", "night")
+    until(lambda: "'s job night for " in watcher.log.read_text(errors="replace"), "the job's name")
+    world.run("jobs", "cancel", "night", "--tracker", address)
+    watcher.send_signal(signal.SIGINT)
+    assert watcher.wait(timeout=harness.DEADLINE_S) == 0
+
+
 def test_a_job_for_a_board_that_is_not_there_ends_at_once(world):
     address = fleet(world, boards=1)
     done = world.refused("tune", world.zoo("conv:C3"), "--trials", 2, "--tracker", address, "--db", world.path("c.db"), "--on", "rpi9",

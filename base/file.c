@@ -198,8 +198,13 @@ static int hold(const char *path) {
 
 #define UNIQUE "XXXXXX" /* what mkdtemp replaces */
 
-/* What cannot be removed, or is another user's, stays: it harms nobody. Names that only begin alike
- * are others'. */
+static bool is_ours(int fd) {
+    struct stat info;
+    return fstat(fd, &info) == 0 && info.st_uid == geteuid();
+}
+
+/* What cannot be removed stays: it harms nobody. So does another user's, who could move it away
+ * under the eyes of root. Names that only begin alike are others'. */
 static void sweep(const char *parent, const char *prefix) {
     kiln_arena scratch = {0};
     char **name = NULL;
@@ -213,7 +218,7 @@ static void sweep(const char *parent, const char *prefix) {
         char *path = kiln_arena_printf(&scratch, "%s/%s", parent, name[i]);
         int fd = hold(path);
         if (fd < 0) continue;
-        kiln_status_free(kiln_folder_remove(path));
+        if (is_ours(fd)) kiln_status_free(kiln_folder_remove(path));
         close(fd);
     }
     kiln_arena_deinit(&scratch);

@@ -240,6 +240,22 @@ static void a_held_folder_whose_holder_is_gone_goes_when_the_next_is_made(void *
     remove_folder(parent);
 }
 
+static void what_another_user_left_behind_stays_where_root_sweeps(void **state) {
+    kiln_arena *arena = *state;
+    char *parent = make_folder(arena), *path = NULL;
+    char *theirs = kiln_arena_printf(arena, "%s/held-abcdef", parent);
+    int fd = -1;
+    if (geteuid() != 0) skip();
+    setenv("TMPDIR", parent, 1);
+    expect_ok(kiln_folder_create(theirs, 0700));
+    if (chown(theirs, 65534, 65534) != 0) skip(); /* a container without other users */
+    expect_ok(kiln_folder_hold_temp("held", 4096, arena, &path, &fd));
+    assert_true(kiln_file_exists(theirs));
+    close(fd);
+    unsetenv("TMPDIR");
+    remove_folder(parent);
+}
+
 static void a_held_folder_has_a_short_path_where_that_is_asked_for(void **state) {
     kiln_arena *arena = *state;
     char *parent = make_folder(arena), *path = NULL;
@@ -266,6 +282,7 @@ int main(void) {
         test_with_arena(folders_are_created_listed_and_removed_without_following_links),
         test_with_arena(temporary_folders_are_private_and_different),
         test_with_arena(a_held_folder_whose_holder_is_gone_goes_when_the_next_is_made),
+        test_with_arena(what_another_user_left_behind_stays_where_root_sweeps),
         test_with_arena(a_held_folder_has_a_short_path_where_that_is_asked_for),
         test_with_arena(mapping_shows_the_file),
         test_with_arena(a_locked_folder_belongs_to_one),

@@ -343,6 +343,25 @@ static bool same_spec(const kiln_msg_job_spec *a, const kiln_msg_job_spec *b) {
     return same;
 }
 
+/* One command follows a job: another that did so until now need not wait for it any more. */
+static void dismiss(kiln_tracker *t, const kiln_tracker_job *job,
+                    const kiln_tracker_peer *newcomer) {
+    static const char text[] = "another command follows this job now, and it goes on";
+    const kiln_tracker_peer *older = job->client;
+    const bool open = kiln_tracker_job_is_open(job);
+    if (!older || strcmp(older->boot, newcomer->boot) == 0 || !(open || job->persist)) return;
+    if (open && job->persist) { /* it waits for the answer to JOB_OPEN */
+        kiln_tracker_send_error(t, older, job->client_stream, KILN_ABORTED, kiln_str_from(job->id),
+                                0, "%s", text);
+        return;
+    }
+    kiln_message done = {.type = KILN_MSG_JOB_DONE,
+                         .job_done = {.job = kiln_str_from(job->id),
+                                      .code = KILN_ABORTED,
+                                      .text = kiln_str_from(text)}};
+    kiln_tracker_send(t, older, &done);
+}
+
 static void attach(kiln_tracker *t, kiln_tracker_job *job, kiln_tracker_peer *client,
                    const kiln_message *message) {
     if (!same_spec(&job->spec, &message->job_open.spec)) {
@@ -351,6 +370,7 @@ static void attach(kiln_tracker *t, kiln_tracker_job *job, kiln_tracker_peer *cl
                                 "job %s exists and asks for something else", job->id);
         return;
     }
+    dismiss(t, job, client);
     job->client = client;
     job->client_stream = message->stream;
     job->client_until_ns = 0;

@@ -133,6 +133,34 @@ static void opening_again_attaches_and_another_spec_is_refused(void **state) {
     assert_int_equal(fleet_take(f, 31, KILN_MSG_ERROR)->error.code, KILN_ALREADY_EXISTS);
 }
 
+static void a_command_hears_that_another_follows_its_job(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    fleet_connect(f, 31, KILN_PEER_CLIENT, "client", "client-2");
+    fleet_open_job(f, 31, "j", false);
+    const kiln_message *over = fleet_take(f, 30, KILN_MSG_JOB_DONE);
+    assert_non_null(over);
+    assert_int_equal(over->job_done.code, KILN_ABORTED);
+    fleet_disconnect(f, 30); /* the job does not go with it */
+    fleet_connect(f, 32, KILN_PEER_CLIENT, "client", "client-2");
+    fleet_open_job(f, 32, "j", false);
+    assert_null(fleet_take(f, 31, KILN_MSG_JOB_DONE)); /* the same command on a new connection */
+    kiln_message done = done_message(KILN_OK);
+    fleet_say(f, 20, &done);
+    assert_int_equal(fleet_take(f, 32, KILN_MSG_JOB_DONE)->job_done.code, KILN_OK);
+
+    f->hold_disk = true;
+    fleet_open_job(f, 32, "k", false);
+    fleet_connect(f, 33, KILN_PEER_CLIENT, "client", "client-3");
+    fleet_open_job(f, 33, "k", false);
+    const kiln_message *answer = fleet_take(f, 32, KILN_MSG_ERROR);
+    assert_non_null(answer);
+    assert_int_equal(answer->stream, 1);
+    assert_int_equal(answer->error.code, KILN_ABORTED);
+    while (f->persists.count) fleet_persist(f, NULL);
+    assert_non_null(fleet_take(f, 33, KILN_MSG_JOB_STATE));
+}
+
 static void progress_reaches_the_client_and_the_list(void **state) {
     fleet *f = *state;
     fleet_running_job(f);
@@ -504,6 +532,7 @@ int main(void) {
         test_with_fleet(a_detached_job_waits_for_as_long_as_it_takes),
         test_with_fleet(a_bad_target_is_refused),
         test_with_fleet(opening_again_attaches_and_another_spec_is_refused),
+        test_with_fleet(a_command_hears_that_another_follows_its_job),
         test_with_fleet(progress_reaches_the_client_and_the_list),
         test_with_fleet(the_end_is_written_then_told_to_both),
         test_with_fleet(a_client_that_comes_back_gets_the_end_it_missed),

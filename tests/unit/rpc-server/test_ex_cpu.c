@@ -54,7 +54,8 @@ static void kernels_in_turns_share_their_threads(void **state) {
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(program); i++) cpu->unload(program[i]);
     cpu->close(device);
     cpu->close(NULL);
-    assert_int_equal(count_threads(), 1);
+    while (count_threads() > 1) {
+    } /* who was joined has ended; the kernel puts it away a moment later */
 }
 
 int main(int argc, char **argv) {

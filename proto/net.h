@@ -216,7 +216,8 @@ typedef struct kiln_blob_store kiln_blob_store;
 
 typedef struct kiln_blob_store_options {
     const char *folder; /* created 0700 */
-    uint64_t bytes_max; /* oldest used go first above it; 0: no limit */
+    uint64_t bytes_max; /* oldest used go first above it, and where a disk is full of what is not
+                           durable; 0: no limit */
     bool durable;       /* sync each blob before it is visible */
 } kiln_blob_store_options;
 

@@ -113,6 +113,21 @@ static bool evict(const stored_file *file) {
     return gone;
 }
 
+/* Of these with `bytes` in all, those that were not used for longest go until `most` are left, or
+ * none can. Returns what is left. */
+static uint64_t shrink(stored_file *files, size_t count, uint64_t bytes, uint64_t most) {
+    qsort(files, count, sizeof *files, by_use);
+    for (size_t i = 0; i < count && bytes > most; i++)
+        if (evict(&files[i])) bytes -= files[i].size;
+    return bytes;
+}
+
+static uint64_t sum_sizes(const stored_file *files, size_t count) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < count; i++) bytes += files[i].size;
+    return bytes;
+}
+
 /* Counts what is there. When that and the `coming` bytes are above the limit, what was not used for
  * longest goes, down to 7/8 of it. */
 static kiln_status fit(kiln_blob_store *store, uint64_t coming) {
@@ -121,13 +136,10 @@ static kiln_status fit(kiln_blob_store *store, uint64_t coming) {
     stored_file *files = NULL;
     size_t count = 0;
     kiln_status st = scan(store, &arena, &files, &count);
-    uint64_t bytes = 0;
-    for (size_t i = 0; !st && i < count; i++) bytes += files[i].size;
-    if (!st && store->bytes_max && bytes + coming > store->bytes_max) {
-        qsort(files, count, sizeof *files, by_use);
-        for (size_t i = 0; i < count && bytes + coming > store->bytes_max / 8 * 7; i++)
-            if (evict(&files[i])) bytes -= files[i].size;
-    }
+    uint64_t bytes = st ? 0 : sum_sizes(files, count);
+    const uint64_t most = store->bytes_max / 8 * 7;
+    if (!st && store->bytes_max && bytes + coming > store->bytes_max)
+        bytes = shrink(files, count, bytes, most - KILN_MIN(most, coming));
     if (!st) store->bytes = bytes;
     kiln_arena_deinit(&arena);
     return st;
@@ -300,6 +312,27 @@ static kiln_status make_room(kiln_blob_store *store, size_t size) {
                             (unsigned long long)store->bytes_max);
 }
 
+/* The disk is full before the quota is. A cache, which what need not be durable is, gives place for
+ * `size` bytes or an eighth of what it has. False: it has nothing to give. */
+static bool give_place(kiln_blob_store *store, size_t size) {
+    kiln_arena arena;
+    stored_file *files = NULL;
+    size_t count = 0;
+    bool gave = false;
+    if (store->durable || store->bytes_max == 0) return false;
+    kiln_arena_init(&arena, 0);
+    kiln_status st = scan(store, &arena, &files, &count);
+    if (!st) {
+        const uint64_t bytes = sum_sizes(files, count), part = KILN_MAX(bytes / 8, size);
+        const uint64_t left = shrink(files, count, bytes, bytes - KILN_MIN(bytes, part));
+        gave = left < bytes;
+        store->bytes = left + size; /* which are still to come */
+    }
+    kiln_status_free(st); /* then there is no place */
+    kiln_arena_deinit(&arena);
+    return gave;
+}
+
 kiln_status kiln_blob_writer_add(kiln_blob_writer *writer, kiln_str bytes) {
     if (bytes.size > writer->size - writer->written)
         return KILN_ERROR(DATA_LOSS, "more than the announced %llu bytes of a blob",
@@ -310,8 +343,9 @@ kiln_status kiln_blob_writer_add(kiln_blob_writer *writer, kiln_str bytes) {
     writer->written += bytes.size;
     while (bytes.size) {
         ssize_t size = kiln_fail_io() ? -1 : write(writer->fd, bytes.data, bytes.size);
-        if (size < 0 && errno == EINTR) continue;
-        if (size < 0) return system_error(errno, "writing", writer->path);
+        const int error = size < 0 ? errno : 0;
+        if (error == EINTR || (error == ENOSPC && give_place(writer->store, bytes.size))) continue;
+        if (error) return system_error(error, "writing", writer->path);
         bytes = kiln_str_slice(bytes, (size_t)size, bytes.size);
     }
     return KILN_OK;

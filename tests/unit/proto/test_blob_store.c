@@ -182,6 +182,38 @@ static void whichever_operation_fails_no_blob_lies(void **state) {
     assert_true(failed >= 4); /* open, truncate, write, sync, rename */
 }
 
+/* Puts one blob, then another while the `nth` operation fails for want of space. Whether the first
+ * had to go. */
+static bool had_to_go(kiln_arena *arena, uint64_t nth, bool durable) {
+    static char first[3000], second[2000];
+    char *folder = make_folder(arena);
+    const kiln_blob_store_options options = {folder, 1 << 20, durable};
+    kiln_blob_store *store = NULL;
+    kiln_digest digest, other;
+    second[0] = 1;
+    expect_ok(kiln_blob_store_open(&options, &store));
+    expect_ok(kiln_blob_store_put(store, (kiln_str){first, sizeof first}, &digest));
+    kiln_fail_io_nth(nth);
+    kiln_status st = kiln_blob_store_put(store, (kiln_str){second, sizeof second}, &other);
+    kiln_fail_io_nth(0);
+    const bool gone = !kiln_blob_store_has(store, &digest);
+    if (gone) assert_true(!st && kiln_blob_store_has(store, &other));
+    kiln_status_free(st); /* without space, and nothing lost */
+    kiln_blob_store_close(store);
+    remove_folder(folder);
+    return gone;
+}
+
+static void a_full_disk_is_no_end_of_a_cache(void **state) {
+    uint32_t cache = 0, durable = 0;
+    for (uint64_t nth = 1; nth <= 8; nth++) {
+        cache += had_to_go(*state, nth, false);
+        durable += had_to_go(*state, nth, true);
+    }
+    assert_int_equal(cache, 1); /* for the write */
+    assert_int_equal(durable, 0);
+}
+
 static void what_is_no_blob_in_the_folder_is_left_alone(void **state) {
     char *folder = make_folder(*state);
     kiln_digest digest, missing = {{1}};
@@ -217,6 +249,7 @@ static void a_folder_that_cannot_be_made_is_named(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(whichever_operation_fails_no_blob_lies),
+        test_with_arena(a_full_disk_is_no_end_of_a_cache),
         test_with_arena(what_is_no_blob_in_the_folder_is_left_alone),
         test_with_arena(what_is_put_is_got_under_its_digest),
         test_with_arena(the_empty_blob_is_one_too),

@@ -170,7 +170,7 @@ static void a_thread_gives_way_and_the_others_do_not(void **state) {
 int main(int argc, char **argv) {
     if (argc == 2 && strcmp(argv[1], "--mortal") == 0) {
         kiln_child_die_with_parent();
-        return LIVED;
+        _exit(LIVED); /* a leak checker would look into the /proc of another namespace */
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pipes_join_us_and_the_exit_code_comes_back),

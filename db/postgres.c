@@ -139,10 +139,19 @@ static kiln_status postgres_open(kiln_db *db) {
     kiln_postgres *s = kiln_alloc(sizeof *s);
     kiln_arena_init(&s->arena, 0);
     db->session = s;
-    /* What stands after the address wins over it, what stands before is a default. */
-    const char *const keyword[] = {"connect_timeout", "application_name", "dbname",
-                                   "client_encoding", NULL};
-    const char *const value[] = {"5", "kiln", db->path, "UTF8", NULL};
+    /* What stands after the address wins over it, what stands before is a default. A server whose
+     * machine is gone is noticed within some seconds, as it notices us (SESSION_SETTINGS); the
+     * system's own retries take a quarter of an hour. */
+    const char *const keyword[] = {"connect_timeout",
+                                   "tcp_user_timeout",
+                                   "keepalives_idle",
+                                   "keepalives_interval",
+                                   "keepalives_count",
+                                   "application_name",
+                                   "dbname",
+                                   "client_encoding",
+                                   NULL};
+    const char *const value[] = {"5", "5000", "2", "1", "3", "kiln", db->path, "UTF8", NULL};
     s->conn = PQconnectdbParams(keyword, value, 1);
     if (!kiln_postgres_is_lost(s)) return set_up(db);
     kiln_str why = kiln_postgres_first_line(PQerrorMessage(s->conn));

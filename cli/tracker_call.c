@@ -64,7 +64,7 @@ static void on_stop(void *context, int number) {
     (void)number;
     kiln_tracker_call *c = context;
     c->stopped = true;
-    kiln_client_wake(c->client);
+    kiln_client_stop(c->client);
 }
 
 bool kiln_tracker_watch(kiln_tracker_call *c, kiln_topic topic, kiln_tracker_change change,

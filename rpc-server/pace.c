@@ -10,7 +10,8 @@
 
 void kiln_pacer_init(kiln_pacer *pacer, void *data) {
     *pacer = (kiln_pacer){.data = data, .sink = 1};
-    for (size_t i = 0; i < KILN_PACE_BYTES; i += PAGE_BYTES) pacer->data[i / sizeof *pacer->data] = i;
+    for (size_t i = 0; i < KILN_PACE_BYTES; i += PAGE_BYTES)
+        pacer->data[i / sizeof *pacer->data] = i;
 }
 
 /* Six chains of three operations each, none of which waits for another chain; shifts that differ

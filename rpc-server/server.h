@@ -109,7 +109,6 @@ typedef struct kiln_server_action {
     kiln_server_action_kind kind;
     kiln_message message;
     kiln_digest digest;
-    uint64_t size; /* FETCH: expected bytes */
     uint32_t slot;
     uint64_t run; /* unique number of this start */
     const kiln_msg_trial *trial;

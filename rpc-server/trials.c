@@ -164,9 +164,7 @@ void kiln_server_fetch(kiln_server *s, kiln_server_entry *e) {
     e->fetch_again_ns = 0;
     for (uint32_t which = 0; which < blob_count(e); which++) {
         if (e->have[which] || e->fetching[which]) continue;
-        kiln_server_action *action = kiln_server_act(s, KILN_SERVER_FETCH);
-        action->digest = blob_of(e, which)->digest;
-        action->size = blob_of(e, which)->size;
+        kiln_server_act(s, KILN_SERVER_FETCH)->digest = blob_of(e, which)->digest;
         e->fetching[which] = true;
     }
 }

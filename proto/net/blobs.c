@@ -3,9 +3,8 @@
  *     upload:  BLOB_HAVE -> BLOB_MISSING; when missing: BLOB_PUT, DATA..., END -> BLOB_OK
  *     fetch:   BLOB_GET -> BLOB_PUT, DATA..., END
  *
- * A transfer that broke off is taken up where it was: the receiver says what it has left. A
- * receiver that cannot go on says ERROR; then the sender says END, and what came before that is
- * thrown away.
+ * A transfer that broke off is taken up where it was: the receiver says what it has left. One that
+ * cannot go on says ERROR, and throws away what comes until the sender's END.
  *
  * A transfer sends no more DATA than the receiver has given it credit for: KILN_STREAM_CREDIT at
  * first, then what each WINDOW adds. And at most KILN_NET_BLOB_WINDOW bytes of blobs are queued at
@@ -40,6 +39,7 @@ typedef struct outgoing {
     kiln_mapping mapping;
     uint64_t offset;
     uint64_t credit; /* bytes of DATA that the receiver will take now */
+    bool wanted;     /* BLOB_PUT waits for its turn */
     bool sending;    /* between BLOB_PUT and END */
     bool is_reply;   /* to BLOB_GET: over with END, nobody waits */
     waiter waiter;
@@ -148,6 +148,21 @@ static void send_chunk(kiln_blobs *blobs, outgoing *transfer) {
     if (end && transfer->is_reply) end_outgoing(blobs, transfer, KILN_OK);
 }
 
+static void begin_sending(kiln_blobs *blobs, outgoing *transfer) {
+    transfer->wanted = false;
+    transfer->sending = true;
+    send_ref(blobs, KILN_MSG_BLOB_PUT, transfer->stream, &transfer->digest, transfer->mapping.size,
+             transfer->offset);
+}
+
+/* The peer would refuse more. */
+static bool may_put(const kiln_blobs *blobs) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < blobs->out.count; i++)
+        count += blobs->out.data[i]->sending && !blobs->out.data[i]->is_reply;
+    return count < TRANSFERS_MAX;
+}
+
 bool kiln_blobs_is_sending(const kiln_blobs *blobs) { return blobs->out.count > 0; }
 
 void kiln_blobs_drained(kiln_blobs *blobs) {
@@ -156,6 +171,7 @@ void kiln_blobs_drained(kiln_blobs *blobs) {
            kiln_conn_queued_bytes(blobs->conn) < KILN_NET_BLOB_WINDOW) {
         blobs->turn = (blobs->turn + 1) % blobs->out.count;
         outgoing *transfer = blobs->out.data[blobs->turn];
+        if (transfer->wanted && may_put(blobs)) begin_sending(blobs, transfer);
         bool ready = can_send(transfer);
         idle = ready ? 0 : idle + 1;
         if (ready) send_chunk(blobs, transfer);
@@ -179,13 +195,6 @@ static outgoing *add_outgoing(kiln_blobs *blobs, uint32_t stream, const kiln_dig
     transfer->credit = first_credit(blobs);
     kiln_vec_push(&blobs->out, transfer);
     return transfer;
-}
-
-static void begin_sending(kiln_blobs *blobs, outgoing *transfer) {
-    transfer->sending = true;
-    send_ref(blobs, KILN_MSG_BLOB_PUT, transfer->stream, &transfer->digest, transfer->mapping.size,
-             transfer->offset);
-    kiln_blobs_drained(blobs);
 }
 
 void kiln_blobs_upload(kiln_blobs *blobs, const kiln_digest *digest, kiln_blobs_done done,
@@ -351,7 +360,7 @@ static void on_have(kiln_blobs *blobs, const kiln_message *message) {
 static void on_missing(kiln_blobs *blobs, const kiln_message *message) {
     const kiln_msg_blob_missing *missing = &message->blob_missing;
     outgoing *transfer = find_outgoing(blobs, message->stream);
-    if (!transfer || transfer->sending) return;
+    if (!transfer || transfer->wanted || transfer->sending) return;
     if (missing->blobs.count == 0) {
         end_outgoing(blobs, transfer, KILN_OK);
         return;
@@ -359,7 +368,8 @@ static void on_missing(kiln_blobs *blobs, const kiln_message *message) {
     /* A tail that is empty has no frame that could carry END: then all of it goes again. */
     uint64_t half = missing->have_bytes.count ? missing->have_bytes.item[0] : 0;
     transfer->offset = half < transfer->mapping.size ? half : 0;
-    begin_sending(blobs, transfer);
+    transfer->wanted = true;
+    kiln_blobs_drained(blobs);
 }
 
 /* Blobs that the peer puts: those that are taken, or those that were refused. */
@@ -414,6 +424,7 @@ static void on_get(kiln_blobs *blobs, const kiln_message *message) {
     uint64_t half = message->blob_get.offset;
     transfer->offset = half < transfer->mapping.size ? half : 0;
     begin_sending(blobs, transfer);
+    kiln_blobs_drained(blobs);
 }
 
 /* A stream that is gone needs no credit any more: WINDOW and END cross each other. */
@@ -434,8 +445,7 @@ static void on_ok(kiln_blobs *blobs, const kiln_message *message) {
     if (transfer && !transfer->is_reply) end_outgoing(blobs, transfer, KILN_OK);
 }
 
-/* An ERROR on a stream of ours ends the transfer; any other is somebody else's. The receiver keeps
- * its side of it until END. */
+/* An ERROR on a stream of ours ends the transfer; any other is somebody else's. */
 static bool on_error(kiln_blobs *blobs, const kiln_message *message) {
     outgoing *sending = message->stream ? find_outgoing(blobs, message->stream) : NULL;
     incoming *receiving = message->stream ? find_incoming(blobs, message->stream) : NULL;
@@ -445,6 +455,7 @@ static bool on_error(kiln_blobs *blobs, const kiln_message *message) {
         end_outgoing(blobs, sending, kiln_status_from_error(&message->error));
     else if (receiving)
         end_incoming(blobs, receiving, kiln_status_from_error(&message->error));
+    if (sending) kiln_blobs_drained(blobs); /* its turn is another's */
     return sending || receiving;
 }
 

@@ -106,6 +106,25 @@ static void two_fetches_of_one_blob_share_the_transfer(void **state) {
     world_deinit(&w);
 }
 
+static void more_uploads_than_a_peer_takes_at_a_time_take_turns(void **state) {
+    enum { MANY = 100 };
+    (void)state;
+    blob_world w;
+    world_init(&w, 0);
+    kiln_rand rand;
+    kiln_rand_init(&rand, 1);
+    for (uint32_t i = 0; i < MANY; i++) {
+        static char noise[40000]; /* which does not compress: few fit into the queue at once */
+        kiln_digest digest;
+        for (size_t k = 0; k < sizeof noise; k++) noise[k] = (char)kiln_rand_u64(&rand);
+        expect_ok(kiln_blob_store_put(w.p.client.store, (kiln_str){noise, sizeof noise}, &digest));
+        kiln_blobs_upload(w.p.client.blobs, &digest, on_done, &w);
+    }
+    pair_run_until_count(&w.p, &w.done_count, MANY);
+    for (uint32_t i = 0; i < MANY; i++) assert_int_equal(w.code[i], KILN_OK);
+    world_deinit(&w);
+}
+
 static void a_message_overtakes_a_large_upload(void **state) {
     (void)state;
     blob_world w;
@@ -518,6 +537,7 @@ int main(void) {
         cmocka_unit_test(blobs_of_every_size_go_up_and_down),
         cmocka_unit_test(what_neither_side_has_is_not_found),
         cmocka_unit_test(two_fetches_of_one_blob_share_the_transfer),
+        cmocka_unit_test(more_uploads_than_a_peer_takes_at_a_time_take_turns),
         cmocka_unit_test(a_message_overtakes_a_large_upload),
         cmocka_unit_test(a_full_store_refuses_and_the_connection_lives),
         cmocka_unit_test(uploads_that_were_refused_leave_room_for_others),

@@ -6,6 +6,8 @@
 #include "cli/fleet_doctor.h"
 #include "cli/tracker_call.h"
 
+#define ETA_SHOWN_MS 500 /* what is due is not "in 0 s" */
+
 /* Of an identity that was drawn the beginning is enough; a name that a person gave is whole. */
 static kiln_str short_of(kiln_str job) {
     return job.size == KILN_HASH128_TEXT - 1 ? kiln_str_slice(job, 0, 8) : job;
@@ -17,7 +19,10 @@ static void print_holder(const kiln_msg_board_row *b) {
     if (!b->job.size) return;
     printf("  %.*s's job %.*s for %.0f s", KILN_STR_ARG(b->user), KILN_STR_ARG(short_of(b->job)),
            (double)b->held_ms / 1e3);
-    if (b->eta_ms) printf(", free in about %.0f s", (double)b->eta_ms / 1e3);
+    if (b->eta_ms >= ETA_SHOWN_MS)
+        printf(", free in about %.0f s", (double)b->eta_ms / 1e3);
+    else if (b->eta_ms)
+        printf(", longer than usual");
 }
 
 static void print_boards(const kiln_msg_answer *answer, bool json) {
@@ -33,6 +38,11 @@ static void print_boards(const kiln_msg_answer *answer, bool json) {
         print_holder(b);
         putchar('\n');
     }
+}
+
+/* What is missing is said once, behind the last row. */
+static void print_list(const kiln_msg_answer *answer, bool json) {
+    print_boards(answer, json);
     bool more = answer->boards.count == KILN_MESSAGES_PAGE && answer->total > KILN_MESSAGES_PAGE;
     if (json || more) return;
     if (answer->total == 0) printf("no boards; start one with: kiln-rpc-server --tracker ADDR\n");
@@ -59,6 +69,18 @@ static void print_history(const kiln_msg_board_row *b) {
     }
 }
 
+/* What it measured and read of itself; what it cannot know is left out. */
+static void print_readings(const kiln_msg_board_row *b) {
+    if (b->noise > 0)
+        printf("  times are known to %.2f %%", 100 * b->noise);
+    else
+        printf("  nothing was timed yet");
+    if (b->drift > 0) printf(", drift %.3f", b->drift);
+    if (b->env.temperature_mc) printf(", %.1f degrees", (double)b->env.temperature_mc / 1e3);
+    if (b->env.frequency_khz) printf(", %.2f GHz", (double)b->env.frequency_khz / 1e6);
+    putchar('\n');
+}
+
 static void print_board(const kiln_msg_answer *answer, bool json) {
     print_boards(answer, json);
     if (json || answer->boards.count == 0) return;
@@ -77,13 +99,12 @@ static void print_board(const kiln_msg_answer *answer, bool json) {
         "one\n",
         KILN_STR_ARG(b->target), (unsigned long long)b->trials, (unsigned long long)b->ok,
         (unsigned long long)b->faults, b->fault_run);
-    printf("  times are known to %.2f %%, drift %.3f, %.1f degrees, %.2f GHz\n", 100 * b->noise,
-           b->drift, (double)b->env.temperature_mc / 1e3, (double)b->env.frequency_khz / 1e6);
+    print_readings(b);
     print_history(b);
 }
 
 static kiln_status fleet_list(kiln_tracker_call *c) {
-    return kiln_tracker_ask_pages(c, KILN_TOPIC_FLEET, print_boards);
+    return kiln_tracker_ask_pages(c, KILN_TOPIC_FLEET, print_list);
 }
 
 static void print_advice(const kiln_msg_board_row *board, const kiln_msg_probe_row *probe,
@@ -121,9 +142,7 @@ static kiln_status fleet_show(kiln_tracker_call *c) {
 
 static void on_change(void *context, const kiln_msg_change *change) {
     kiln_tracker_call *c = context;
-    kiln_msg_answer page = {.total = change->boards.count, .tuners = 1}; /* nothing is missing */
-    page.boards.item = change->boards.item;
-    page.boards.count = change->boards.count;
+    kiln_msg_answer page = {.boards = {change->boards.item, change->boards.count}};
     print_boards(&page, c->json);
     fflush(stdout);
 }

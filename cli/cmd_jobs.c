@@ -15,7 +15,7 @@ static void print_job(const kiln_msg_job_row *j) {
         kiln_print_time((double)j->eta_ms * 1e6, &eta);
         kiln_strbuf_text(&eta, " left");
     }
-    printf("%.*s %-9.*s %6u trials  %-20.*s %-8.*s %s%.*s%s\n", KILN_STR_ARG(j->job),
+    printf("%-32.*s %-9.*s %6u trials  %-20.*s %-8.*s %s%.*s%s\n", KILN_STR_ARG(j->job),
            KILN_STR_ARG(j->state), j->done, KILN_STR_ARG(j->model_name), KILN_STR_ARG(j->searcher),
            j->text.size ? "- " : "", KILN_STR_ARG(j->text), eta.size ? eta.data : "");
     kiln_strbuf_deinit(&eta);
@@ -156,7 +156,7 @@ kiln_status kiln_cmd_jobs(kiln_arena *process, int argc, char **argv) {
     };
     static const kiln_tracker_actions_table table = {
         .command = "jobs",
-        .usage = "kiln jobs [list|show ID|watch ID|attach ID|cancel ID] --tracker ADDR",
+        .usage = "kiln jobs [list|show ID|watch ID|attach ID|cancel ID] [--tracker ADDR]",
         .summary =
             "Looks at tuning jobs: all, one, one until it ends, where attach also brings its "
             "records into --db; or ends it.",

@@ -25,6 +25,8 @@ static kiln_status check_request(kiln_tune *t) {
                           "goes without --out: kiln compile packs when the job is done");
     if (o->priority > KILN_PRIORITY_MAX)
         return KILN_ERROR(INVALID_ARGUMENT, "--priority is at most %u", KILN_PRIORITY_MAX);
+    if (o->weight < 1 || o->weight > KILN_WEIGHT_MAX)
+        return KILN_ERROR(INVALID_ARGUMENT, "--weight is 1 to %u", KILN_WEIGHT_MAX);
     if (o->job && (!*o->job || strlen(o->job) >= sizeof t->job))
         return KILN_ERROR(INVALID_ARGUMENT, "--job is 1 to %zu characters", sizeof t->job - 1);
     if (o->seconds < 0) return KILN_ERROR(INVALID_ARGUMENT, "--seconds %g is negative", o->seconds);
@@ -86,7 +88,7 @@ static kiln_status tune_and_report(kiln_tune *t) {
 }
 
 kiln_status kiln_cmd_tune(kiln_arena *process, int argc, char **argv) {
-    kiln_tune_options o = {.search = "sa", .tasks = "", .project = "default"};
+    kiln_tune_options o = {.search = "sa", .tasks = "", .project = "default", .weight = 1};
     const kiln_opt option[] = {
         {"target", KILN_OPT_TEXT, &o.target_text, "T", "device to tune for (default native)"},
         {"trials", KILN_OPT_COUNT, &o.trials, "N",
@@ -110,7 +112,10 @@ kiln_status kiln_cmd_tune(kiln_arena *process, int argc, char **argv) {
         {"on", KILN_OPT_TEXT, &o.on, "KEY,K=V,...",
          "only boards of this key and with these labels; either may be left out"},
         {"project", KILN_OPT_TEXT, &o.project, "NAME",
-         "who pays: projects share the boards evenly (default \"default\")"},
+         "who pays: projects share the boards by weight (default \"default\")"},
+        {"weight", KILN_OPT_COUNT, &o.weight, "N",
+         "what the project gets against others while this job is open: the largest of its jobs' "
+         "counts (default 1)"},
         {"priority", KILN_OPT_COUNT, &o.priority, "N",
          "0 to 100: higher goes first within the project (default 0)"},
         {"key-file", KILN_OPT_TEXT, &o.key_file, "F",

@@ -14,7 +14,7 @@
 typedef struct kiln_tune_options {
     const char *model, *target_text, *tasks, *tracker, *db, *search, *out, *key_file, *on, *project;
     const char *job;
-    uint64_t trials, seed, priority;
+    uint64_t trials, seed, priority, weight;
     double seconds;
     bool detach, json, insecure;
     kiln_opt_list dim;

@@ -108,6 +108,7 @@ static kiln_status open_job(kiln_tune *t) {
                               .tasks = kiln_str_from(o->tasks),
                               .project = kiln_str_from(o->project),
                               .priority = (uint32_t)o->priority,
+                              .weight = (uint32_t)o->weight,
                               .detach = o->detach,
                               .user =
                                   kiln_str_from(kiln_env("USER") ? kiln_env("USER") : "unknown")};

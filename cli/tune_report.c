@@ -23,6 +23,7 @@ typedef struct task_summary {
     uint32_t trials;
     const kiln_db_record *best; /* as the database chooses; NULL: none */
     double best_ns, default_ns, share;
+    uint32_t default_rank; /* how well default_ns compares with best_ns */
     kiln_rest rest;
 } task_summary;
 
@@ -37,14 +38,25 @@ static char *trace_text(const kiln_db_record *record, kiln_arena *process) {
     return copy;
 }
 
+/* What the best is compared with: the default of its own final, where they ran in turns; else of
+ * another final, else of the search. Of equals the last that is stored; between them, the order in
+ * which records came home says nothing. */
+static void take_default(const kiln_db_record *record, task_summary *task) {
+    const bool in_turns =
+        task->best && task->best->final && kiln_str_equal(record->job_id, task->best->job_id);
+    const uint32_t rank = (record->final ? 1u : 0u) + (record->final && in_turns ? 1u : 0u);
+    if (rank < task->default_rank) return;
+    task->default_rank = rank;
+    task->default_ns = record->median_ns;
+}
+
 static void count_records(const kiln_tune *t, const kiln_db_record *record, uint32_t count,
                           task_summary *task, summary *s) {
     for (uint32_t i = 0; i < count; i++) {
         const kiln_db_record *r = &record[i];
         bool ours = kiln_str_is(r->job_id, t->job);
         bool ok = kiln_str_is(r->outcome, "ok") && r->checked;
-        /* The newest counts: that of the final, where there was one. */
-        if (ok && kiln_str_is(r->searcher, "default")) task->default_ns = r->median_ns;
+        if (ok && kiln_str_is(r->searcher, "default")) take_default(r, task);
         if (r->final) continue; /* no trial: it was measured before */
         task->trials++;
         s->measured += ours;
@@ -67,7 +79,8 @@ static void print_task(const kiln_tune *t, const task_summary *task) {
         if (task->default_ns > 0)
             kiln_strbuf_printf(&line, ", %.2fx of the default", task->default_ns / task->best_ns);
     } else {
-        kiln_strbuf_text(&line, "  nothing measured ran right; the default schedule is used");
+        kiln_strbuf_printf(&line, "  nothing %s; the default schedule is used",
+                           task->trials ? "measured ran right" : "was measured");
     }
     if (task->rest) kiln_strbuf_printf(&line, "; %s", kiln_rest_name(task->rest));
     puts(line.data);
@@ -100,9 +113,9 @@ static kiln_status add_task(kiln_tune *t, kiln_db *db, const kiln_task *task, su
     kiln_status st = kiln_db_records(db, &filter, t->process, &record, &count);
     if (!st) st = kiln_db_best(db, &filter, t->process, &best, &best_count);
     if (st) return st;
+    row.best = best_count ? best : NULL;
     count_records(t, record, count, &row, s);
-    if (best_count) {
-        row.best = best;
+    if (row.best) {
         row.best_ns = best->median_ns;
         if (best->peak_flops > 0) row.share = task->flops / row.best_ns * 1e9 / best->peak_flops;
     }

@@ -124,6 +124,7 @@ typedef enum kiln_topic {
 typedef enum kiln_duty { KILN_DUTIES(X) KILN_DUTY_COUNT } kiln_duty;
 #undef X
 
+#define KILN_WEIGHT_MAX 1000000u
 #define KILN_PRIORITY_MAX 100u
 #define KILN_LABEL_BUILDS "builds" /* label of boards that build: with which codegen version */
 

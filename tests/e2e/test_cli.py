@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Every command as a person uses it, and one clear error for each bad input."""
+import json
 import os
 import pathlib
 import random
@@ -105,6 +106,30 @@ def test_records_say_where_the_time_went(world):
     [[trained]] = world.sql("sa.db", "SELECT max(train_ns) FROM record")
     assert float(trained) > 0, trained
     assert float(search) > 0 and float(build) > 0 and float(board) > 0 and float(train) >= 0, (search, build, board, train)
+
+
+def test_the_best_is_compared_with_the_default_of_its_own_final(world):
+    """In whatever order records came home: a fleet's come with the finals first."""
+    model = world.zoo("gemm:16x16x16")
+    world.json("tune", model, "--trials", 1, "--db", world.path("t.db"))
+    rows = [json.loads(line) for line in world.run("db", "export", "--db", world.path("t.db")).stdout.splitlines()]
+    [searched] = [r for r in rows if r["table"] == "record" and r["searcher"] == "default" and not r["final"]]
+    [job] = [r for r in rows if r["table"] == "job"]
+    yes = type(searched["final"])(1)
+    timed = lambda number, ns, **more: {**searched, "trial_id": f"{number:032x}", "samples_ns": [ns] * 9, "drift": 0.0,
+                                        "drift_memory": 0.0, **more}
+    rows = [r for r in rows if r["table"] not in ("record", "job")] + [
+        job, {**job, "id": "f" * 32},
+        timed(1, 1000.0, final=yes, gain_low=1.5, searcher="sa", trace_hash="e" * 32),
+        timed(2, 2000.0, final=yes, gain_low=1.0),
+        timed(3, 7000.0, final=yes, gain_low=1.0, job_id="f" * 32),
+        timed(4, 9000.0)]
+    pathlib.Path(world.path("rows.jsonl")).write_text("".join(json.dumps(r) + "\n" for r in rows))
+    world.run("db", "import", world.path("rows.jsonl"), "--db", world.path("made.db"))
+    done = world.json("tune", model, "--trials", 1, "--db", world.path("made.db"))[-1]
+    assert done["measured"] == 0, done
+    [task] = done["tasks"]
+    assert (task["best_ms"], task["default_ms"]) == (0.001, 0.002), (task["best_ms"], task["default_ms"])
 
 
 def test_newer_database_is_refused(world):

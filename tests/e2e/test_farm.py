@@ -67,6 +67,8 @@ def test_the_same_job_twice_is_one(world):
         assert world.json("tune", world.zoo("conv:C3"), *tune)[-1]["job"] == "nightly"
     assert job_of(world, address)["state"] == "waiting"
     assert world.refused("tune", world.zoo("conv:C2"), *tune, says="asks for something else").returncode == 14
+    assert world.refused("tune", world.zoo("conv:C3"), *tune, "--weight", 3, says="asks for something else").returncode == 14
+    world.refused("tune", world.zoo("conv:C3"), *tune, "--weight", 0, says="--weight is 1 to")
     world.run("jobs", "cancel", "nightly", "--tracker", address)
     assert job_of(world, address)["state"] == "cancelled"
     assert world.refused("jobs", "attach", "nightly", "--tracker", address, "--db", world.path("c.db"), says="cancelled").returncode == 10
@@ -88,13 +90,25 @@ def test_boards_go_off_duty_and_come_back(world):
     assert "drained      by ann: new fan" in world.run("fleet", "show", "board0", "--tracker", address).stdout
     assert "new fan" in world.run("fleet", "--tracker", address).stdout
     done = world.refused("tune", world.zoo("conv:C3"), "--trials", 2, "--tracker", address, "--db", world.path("c.db"), says="2 would fit")
-    assert done.returncode == 21
-    world.run("fleet", "release", "board0", "--tracker", address)
+    assert done.returncode == 21 and "0 trials  nothing was measured" in done.stdout, done.stdout
+    released = world.run("fleet", "release", "board0", "--tracker", address).stdout
+    assert released.startswith("board0 ") and released.count("\n") == 1, released  # nothing of missing tuners: there is one
     done = world.json("tune", world.zoo("conv:C3"), "--trials", 2, "--tracker", address, "--db", world.path("c.db"))[-1]
     assert done["measured"] == 2, done
     rows = {board["key"]: board.get("trials", 0) for board in world.json("fleet", "--tracker", address)}
     assert rows["board0"] >= 2 and rows["board1"] == 0, rows
     assert world.refused("fleet", "drain", "board7", "--tracker", address, says="board7").returncode == 13
+
+
+def test_a_board_shows_who_holds_it_and_only_what_it_knows(world):
+    world.env["USER"] = "ann"
+    address = fleet(world)
+    show = lambda: world.run("fleet", "show", "board0", "--tracker", address).stdout
+    assert "nothing was timed yet" in show() and " 0.0 degrees" not in show() and " 0.00 GHz" not in show(), show()
+    world.run("tune", world.zoo("conv:C2"), "--trials", 1000, "--tracker", address, "--db", world.path("c.db"), "--detach", "--job", "n")
+    until(lambda: " ann's job n for " in world.run("fleet", "--tracker", address).stdout, "the board held")
+    until(lambda: "times are known to" in show(), "the first result")
+    world.run("jobs", "cancel", "n", "--tracker", address)
 
 
 def test_who_watches_the_fleet_is_told_what_changes(world):

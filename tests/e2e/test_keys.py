@@ -84,6 +84,8 @@ def test_a_fleet_with_keys_tunes_and_a_revoked_board_is_cut(world):
     assert done["measured"] == 3, done
     fleet = lambda: world.json("fleet", "list", "--tracker", address, "--key-file", key["client"])
     assert [(b["key"], b["node"]) for b in fleet()] == [("shelf", "board-1")]
+    pinged = world.run("fleet", "ping", "--tracker", address, "--key-file", key["client"], ok=False).stdout
+    assert f"\n{'shelf':<12} {'board-1':<8} " in pinged, pinged
     until(lambda: fleet()[0]["state"] == "free", "the board given back")
     # With the wrong role, a revoked key, and no tracker of ours.
     world.refused("fleet", "list", "--tracker", address, "--key-file", key["board"], says="does not let it speak as client")

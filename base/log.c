@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 
 #define LINE_MAX_BYTES 2048
@@ -115,6 +116,14 @@ void kiln_log(kiln_log_level level, const char *format, ...) {
     }
     va_end(args);
     end(&l);
+}
+
+kiln_log_level kiln_log_level_of(uint32_t *said, kiln_code code) {
+    KILN_CHECK((uint32_t)code < 32); /* a bit for each */
+    const uint32_t bit = UINT32_C(1) << code;
+    const bool is_new = !(*said & bit);
+    *said |= bit;
+    return is_new ? KILN_LOG_WARN : KILN_LOG_DEBUG;
 }
 
 void kiln_log_event(kiln_log_level level, const char *message, const kiln_log_field *field,

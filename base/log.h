@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/macros.h"
+#include "base/status.h"
 #include "base/str.h"
 
 typedef enum kiln_log_level {
@@ -20,6 +21,9 @@ void kiln_log_init(const char *program, kiln_log_level level);
 /* From here on each line is {"level":...,"time":...,"program":...,"message":...} and fields. */
 void kiln_log_as_json(void);
 void kiln_log(kiln_log_level level, const char *format, ...) KILN_PRINTF(2, 3);
+/* How loud a failure that is tried again is: warn when its code is new in `said`, a set of codes
+ * that the caller empties when all is well again, and from then on debug. */
+kiln_log_level kiln_log_level_of(uint32_t *said, kiln_code code);
 /* Gives each line that is written, without its end, to `tap` as well; on the thread that writes it,
  * which may be any. NULL ends that. Called while no other thread logs. */
 void kiln_log_tap(void (*tap)(void *context, kiln_str line), void *context);

@@ -12,6 +12,7 @@ struct kiln_uplink {
     kiln_uplink_options options;
     kiln_conn *conn;
     bool open;
+    uint32_t said;     /* why there is no connection, as far as the log knows */
     kiln_blobs *blobs; /* of conn; NULL while it is not open */
 };
 
@@ -32,6 +33,7 @@ static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hell
     kiln_uplink *uplink = context;
     if (conn != uplink->conn) return;
     uplink->open = true;
+    uplink->said = 0;
     uplink->blobs = kiln_blobs_attach(conn, uplink->options.store);
     kiln_log(KILN_LOG_INFO, "connected to the tracker as %s", uplink->options.name);
     uplink->options.handler->opened(uplink->options.context);
@@ -54,7 +56,7 @@ static void forget(kiln_uplink *uplink) {
 static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
     kiln_uplink *uplink = context;
     if (conn != uplink->conn) return;
-    kiln_log(uplink->open ? KILN_LOG_WARN : KILN_LOG_DEBUG, "no tracker: %s",
+    kiln_log(kiln_log_level_of(&uplink->said, kiln_status_code(why)), "no tracker: %s",
              kiln_status_text(why));
     forget(uplink);
     uplink->options.handler->closed(uplink->options.context);

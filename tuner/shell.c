@@ -72,6 +72,7 @@ static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hell
     kiln_shell *shell = context;
     if (conn != shell->conn) return;
     shell->open = true;
+    shell->said = 0;
     shell->blobs = kiln_blobs_attach(conn, shell->store);
     kiln_log(KILN_LOG_INFO, "connected to the tracker");
     kiln_shell_post(shell, &(kiln_tuner_event){.kind = KILN_TUNER_OPENED});
@@ -93,7 +94,8 @@ static void on_message(void *context, kiln_conn *conn, const kiln_message *messa
 static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
     kiln_shell *shell = context;
     if (conn != shell->conn) return;
-    if (shell->open) kiln_log(KILN_LOG_WARN, "the tracker is gone: %s", kiln_status_text(why));
+    kiln_log(kiln_log_level_of(&shell->said, kiln_status_code(why)), "no tracker: %s",
+             kiln_status_text(why));
     shell->conn = NULL;
     shell->blobs = NULL;
     shell->open = false;

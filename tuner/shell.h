@@ -131,6 +131,7 @@ struct kiln_shell {
     char node[KILN_HASH128_TEXT], boot[KILN_HASH128_TEXT];
     kiln_conn *conn;
     bool open;
+    uint32_t said;     /* why there is no connection, as far as the log knows */
     kiln_blobs *blobs; /* of conn; NULL while it is not open */
     kiln_blob_store *store;
     kiln_db *db;

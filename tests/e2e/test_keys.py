@@ -87,6 +87,15 @@ def test_a_fleet_with_keys_tunes_and_a_revoked_board_is_cut(world):
     pinged = world.run("fleet", "ping", "--tracker", address, "--key-file", key["client"], ok=False).stdout
     assert f"\n{'shelf':<12} {'board-1':<8} " in pinged, pinged
     until(lambda: fleet()[0]["state"] == "free", "the board given back")
+    # Programs that do not get in go on trying, and their logs say why, once.
+    for name, own in ("kiln-rpc-server", ["--key-file", key["client"]]), ("kiln-tuner", ["--key-file", key["board"]]):
+        child = world.start(name, "--tracker", address, "--state", world.path(f"lost {name}"), *own)
+        until(lambda: "no tracker: the key of a " in child.log.read_text(), "the reason")
+        tries = lambda: sum(e["event"] == "refused" and "does not let it speak" in e["text"] for e in audit(world))
+        before = tries()
+        until(lambda: tries() > before + 1, "more tries")
+        assert child.log.read_text().count("no tracker: ") == 1, child.log.read_text()
+        world.kill(child)
     # With the wrong role, a revoked key, and no tracker of ours.
     world.refused("fleet", "list", "--tracker", address, "--key-file", key["board"], says="does not let it speak as client")
     world.run("key", "revoke", "board/board-1")

@@ -103,6 +103,17 @@ static void lines_are_objects_when_asked(void **state) {
     assert_true(text[size - 4] == '"' && text[size - 5] == '\\'); /* no half escape */
 }
 
+static void what_is_tried_again_is_loud_once_per_reason(void **state) {
+    uint32_t said = 0;
+    assert_int_equal(kiln_log_level_of(&said, KILN_UNAVAILABLE), KILN_LOG_WARN);
+    assert_int_equal(kiln_log_level_of(&said, KILN_UNAVAILABLE), KILN_LOG_DEBUG);
+    assert_int_equal(kiln_log_level_of(&said, KILN_UNAUTHENTICATED), KILN_LOG_WARN);
+    assert_int_equal(kiln_log_level_of(&said, KILN_UNAVAILABLE), KILN_LOG_DEBUG);
+    said = 0; /* all was well meanwhile */
+    assert_int_equal(kiln_log_level_of(&said, KILN_UNAVAILABLE), KILN_LOG_WARN);
+    (void)state;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(levels_below_the_threshold_are_silent),
@@ -110,6 +121,7 @@ int main(void) {
         cmocka_unit_test(each_line_goes_to_the_tap_as_well),
         cmocka_unit_test(an_event_has_fields),
         cmocka_unit_test(lines_are_objects_when_asked),
+        cmocka_unit_test(what_is_tried_again_is_loud_once_per_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,8 @@
 /* kiln trace: joins the traces of several programs (--trace F of each) into one, on one clock.
  *
  * Every trace begins with its own monotonic clock beside the wall clock, and says at each
- * connection what the tracker's clock was. Where a trace of that very run of the tracker is among
- * those given, its clock is the common one, right within half a round trip; otherwise wall clocks
- * have to agree. */
+ * connection what the tracker's clock was. Where the tracker's trace is among those given, its
+ * clock is the common one, right within half a round trip; otherwise wall clocks have to agree. */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,6 +15,7 @@ typedef struct trace {
     const char *path;
     json_t *events;
     int64_t own_ns, wall_ns; /* at the same moment */
+    bool by_tracker;         /* a tracker wrote it */
     const char *boot;        /* of the tracker it speaks of; NULL: none */
     int64_t tracker_ns, at_ns;
     int64_t shift_ns; /* from its clock to the common one */
@@ -50,7 +50,11 @@ static kiln_status load(const char *path, kiln_arena *process, trace *out) {
     size_t i;
     const json_t *event;
     json_array_foreach(out->events, i, event) {
-        if (is_named(event, "kiln_origin")) {
+        if (is_named(event, "process_name")) {
+            const char *program =
+                json_string_value(json_object_get(json_object_get(event, "args"), "name"));
+            out->by_tracker = kiln_str_starts(kiln_str_from(program), "kiln-tracker ");
+        } else if (is_named(event, "kiln_origin")) {
             out->own_ns = number(event, "own_ns");
             out->wall_ns = number(event, "wall_ns");
         } else if (is_named(event, "kiln_clock")) {
@@ -64,12 +68,12 @@ static kiln_status load(const char *path, kiln_arena *process, trace *out) {
     return KILN_OK;
 }
 
-/* All clocks to the tracker's where it is known, whose own trace says no kiln_clock; else to the
- * wall's. The first event of all is at 0. */
+/* All clocks to the tracker's where its trace is there and they knew it; else to the wall's. The
+ * first event of all is at 0. */
 static void align(trace *all, size_t count) {
     int64_t tracker_wall_ns = 0;
     for (size_t i = 0; i < count; i++)
-        if (!all[i].boot) tracker_wall_ns = all[i].wall_ns - all[i].own_ns;
+        if (all[i].by_tracker) tracker_wall_ns = all[i].wall_ns - all[i].own_ns;
     int64_t first_ns = INT64_MAX;
     for (size_t i = 0; i < count; i++) {
         trace *t = &all[i];

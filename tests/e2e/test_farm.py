@@ -190,7 +190,7 @@ def test_traces_of_the_programs_join_into_one(world):
 
 def test_traces_are_joined_on_the_trackers_clock(world):
     def trace(name, own_ns, wall_ns, events):
-        head = [{"ph": "M", "name": "process_name", "pid": 7, "args": {"name": f"{name} on host"}},
+        head = [{"ph": "M", "name": "process_name", "pid": 7, "args": {"name": f"kiln-{name} on host"}},
                 {"ph": "i", "name": "kiln_origin", "pid": 7, "args": {"own_ns": own_ns, "wall_ns": wall_ns}}]
         with open(world.path(f"{name}.json"), "w") as file:
             file.write("[\n" + "".join(json.dumps(event) + ",\n" for event in head + events))
@@ -200,7 +200,8 @@ def test_traces_are_joined_on_the_trackers_clock(world):
                                       "args": {"boot": "one", "their_ns": their_ns, "own_ns": own_ns}}
     trace("tracker", 5_000_000, 900_000_000, [event("granted", 9_000)])
     trace("board", 70_000_000, 100_000_000, [clock(8_000_000, 71_000_000), event("began", 73_000)])  # its wall clock is wrong
-    world.run("trace", world.path("tracker.json"), world.path("board.json"), "-o", world.path("all.json"))
+    trace("tuner", 2_000_000, 300_000_000, [])  # never connected: it is no tracker for that
+    world.run("trace", *(world.path(f"{name}.json") for name in ("tracker", "board", "tuner")), "-o", world.path("all.json"))
     ts = {event["name"]: event["ts"] for event in json.load(open(world.path("all.json")))["traceEvents"] if "ts" in event}
     assert ts["began"] - ts["granted"] == 1_000, ts  # 73 ms there is 10 ms here
 

@@ -100,5 +100,7 @@ kiln_status kiln_cmd_doctor(kiln_arena *process, int argc, char **argv) {
     check_programs(&d);
     check_home(&d);
     check_machine(&d);
-    return d.bad ? KILN_ERROR(FAILED_PRECONDITION, "%u checks failed", d.bad) : KILN_OK;
+    return d.bad
+               ? KILN_ERROR(FAILED_PRECONDITION, "%u check%s failed", d.bad, d.bad == 1 ? "" : "s")
+               : KILN_OK;
 }

@@ -19,6 +19,7 @@ fail() {
 
 while [ $# -gt 0 ]; do
     case $1 in
+        --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" && exit 0 ;;
         --key) key=$2 && shift 2 ;;
         --out) out=$2 && shift 2 ;;
         -*) fail "unknown option $1" ;;

@@ -235,5 +235,6 @@ kiln_status kiln_doctor_run(const kiln_server_shell_options *options, kiln_arena
         kiln_strbuf_printf(out, "%-4s %-10s %s\n", word[result], check_table[i].name, d.found.data);
     }
     kiln_strbuf_deinit(&d.found);
-    return bad ? KILN_ERROR(FAILED_PRECONDITION, "%u checks failed", bad) : KILN_OK;
+    return bad ? KILN_ERROR(FAILED_PRECONDITION, "%u check%s failed", bad, bad == 1 ? "" : "s")
+               : KILN_OK;
 }

@@ -292,7 +292,9 @@ static kiln_status open_keys(kiln_tracker_shell *shell) {
     if (!path && kiln_file_exists(usual) && kiln_tls_supported()) path = usual;
     kiln_loop_on_signal(shell->loop, SIGHUP, on_hangup, shell);
     if (!path) return KILN_OK;
-    return kiln_keyring_open(shell->loop, path, on_keys, shell, &shell->keyring);
+    kiln_status st = kiln_keyring_open(shell->loop, path, on_keys, shell, &shell->keyring);
+    if (kiln_status_code(st) != KILN_NOT_FOUND) return st;
+    return kiln_status_note(st, "there are no keys yet, `kiln key new ROLE/NODE` makes them");
 }
 
 static const kiln_conn_handler conn_handler = {on_opened, on_message, on_closed};

@@ -29,6 +29,7 @@ def names(world):
 
 
 def test_keys_are_made_listed_replaced_and_revoked(world):
+    world.refused("--listen", "127.0.0.1:0", "--keys", world.path("home/keys"), says="kiln key new", name="kiln-tracker")
     make_key(world, "board/rpi-1")
     make_key(world, "client/ann")
     ring = pathlib.Path(world.home) / "keys"

@@ -18,14 +18,24 @@
 /* After writing instructions into [begin, end): makes processors with separate caches see them. */
 #define KILN_CODE_CHANGED(begin, end) __builtin___clear_cache((char *)(begin), (char *)(end))
 
-/* 1 when AddressSanitizer is part of the program: it maps what it likes and keeps what was freed. */
+/* 1 when such a sanitizer is part of the program. Both map what they like and keep what was freed;
+ * that of threads has one of its own, also in the child of a fork. */
 #if defined(__has_feature)
-#define KILN_SANITIZED __has_feature(address_sanitizer)
-#elif defined(__SANITIZE_ADDRESS__)
-#define KILN_SANITIZED 1
+#define KILN_SANITIZED_ADDRESS __has_feature(address_sanitizer)
+#define KILN_SANITIZED_THREAD __has_feature(thread_sanitizer)
 #else
-#define KILN_SANITIZED 0
+#if defined(__SANITIZE_ADDRESS__)
+#define KILN_SANITIZED_ADDRESS 1
+#else
+#define KILN_SANITIZED_ADDRESS 0
 #endif
+#if defined(__SANITIZE_THREAD__)
+#define KILN_SANITIZED_THREAD 1
+#else
+#define KILN_SANITIZED_THREAD 0
+#endif
+#endif
+#define KILN_SANITIZED (KILN_SANITIZED_ADDRESS || KILN_SANITIZED_THREAD)
 
 #define KILN_ARRAY_COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define KILN_MIN(a, b) ((a) < (b) ? (a) : (b))

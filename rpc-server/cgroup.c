@@ -162,13 +162,6 @@ bool kiln_cgroup_enter(const char *folder) { return write_text(folder, "cgroup.p
 
 /* ---- Whether a bound is one here ---- */
 
-/* ThreadSanitizer wants no fork. */
-#if defined(__SANITIZE_THREAD__)
-#define MAY_FORK 0
-#else
-#define MAY_FORK 1
-#endif
-
 #define PROBE_MEMORY ((uint64_t)4 << 20)
 
 static bool is_inside(void) {
@@ -253,7 +246,7 @@ static bool probe(kiln_cgroups *groups, uint32_t row) {
 }
 
 static void try_fences(kiln_cgroups *groups) {
-    if (!MAY_FORK || !groups->folder[0]) return;
+    if (KILN_SANITIZED_THREAD || !groups->folder[0]) return;
     for (uint32_t row = 0; row < KILN_ARRAY_COUNT(probe_table); row++) {
         if (probe(groups, row)) groups->fences |= 1U << probe_table[row].fence;
         if (!groups->fences) return;

@@ -20,12 +20,16 @@
 #include "base/proc.h"
 #include "rpc-server/namespaces.h"
 
-/* ThreadSanitizer starts a thread of its own in the child of a fork, and that thread makes system
- * calls. */
-#if defined(__SANITIZE_THREAD__)
-#define MAY_FORK 0
+/* What a sanitizer's runtime calls by itself: the signal stack before a function that does not
+ * return; that of threads also what its own thread and its memory need. */
+#if KILN_SANITIZED_THREAD
+#define RUNTIME_CALLS                                                                              \
+    SCMP_SYS(sigaltstack), SCMP_SYS(gettimeofday), SCMP_SYS(nanosleep), SCMP_SYS(clock_nanosleep), \
+        SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(madvise),
+#elif KILN_SANITIZED
+#define RUNTIME_CALLS SCMP_SYS(sigaltstack),
 #else
-#define MAY_FORK (!KILN_SANITIZED)
+#define RUNTIME_CALLS
 #endif
 
 static bool have_seccomp(void) {
@@ -133,7 +137,7 @@ static bool is_emulated(void) {
 static uint32_t enter_namespaces(void) {
     uint32_t fences = 0;
     pid_t child = 0;
-    if (!MAY_FORK || !kiln_namespace_user()) return 0;
+    if (KILN_SANITIZED || !kiln_namespace_user()) return 0;
     const uid_t owner = geteuid() == 0 ? KILN_SANDBOX_USER : geteuid();
     if (kiln_namespace_network()) fences |= 1U << KILN_FENCE_NETWORK;
     if (!is_emulated() && kiln_namespace_processes(&child)) fences |= 1U << KILN_FENCE_PIDS;
@@ -147,7 +151,8 @@ void kiln_sandbox_confine(kiln_sandbox *out_sandbox) {
     kiln_child_leave_stopping(); /* before there is a guard */
     uint32_t fences = enter_namespaces();
     if (bind_to_parent()) fences |= 1U << KILN_FENCE_UID;
-    if (MAY_FORK && limit_holds(RLIMIT_NPROC, cannot_fork)) fences |= 1U << KILN_FENCE_PROCESSES;
+    if (!KILN_SANITIZED && limit_holds(RLIMIT_NPROC, cannot_fork))
+        fences |= 1U << KILN_FENCE_PROCESSES;
     if (!KILN_SANITIZED && limit_holds(RLIMIT_AS, cannot_map)) fences |= 1U << KILN_FENCE_MEMORY;
     if (have_seccomp()) fences |= 1U << KILN_FENCE_SECCOMP;
     *out_sandbox = (kiln_sandbox){fences, memory_fd};
@@ -173,19 +178,16 @@ static int allow(scmp_filter_ctx filter, int call) {
 
 /* The system calls of a process that computes. */
 static int add_rules(scmp_filter_ctx filter) {
-    static const int calls[] = {
-        SCMP_SYS(exit),
-        SCMP_SYS(exit_group),
-        SCMP_SYS(futex),
-        SCMP_SYS(sched_yield),
-        SCMP_SYS(clock_gettime),
-        SCMP_SYS(rt_sigreturn),
-        SCMP_SYS(restart_syscall),
-    };
+    static const int calls[] = {SCMP_SYS(exit),
+                                SCMP_SYS(exit_group),
+                                SCMP_SYS(futex),
+                                SCMP_SYS(sched_yield),
+                                SCMP_SYS(clock_gettime),
+                                SCMP_SYS(rt_sigreturn),
+                                SCMP_SYS(restart_syscall),
+                                RUNTIME_CALLS};
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < KILN_ARRAY_COUNT(calls); i++) rc = allow(filter, calls[i]);
-    /* A sanitizer asks for the signal stack before a function that does not return. */
-    if (rc == 0 && KILN_SANITIZED) rc = allow(filter, SCMP_SYS(sigaltstack));
     /* To its parent, and nowhere else: no address, no other descriptor. */
     if (rc == 0)
         rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(sendto), 2,

@@ -44,15 +44,12 @@ static kiln_status fill_defaults(const options *o, kiln_arena *process, kiln_she
 }
 
 static kiln_status run(const void *given, kiln_arena *process) {
-    kiln_loop *loop = NULL;
     kiln_shell *shell = NULL;
     kiln_shell_options shell_options = {0};
     kiln_status st = fill_defaults(given, process, &shell_options);
-    if (!st) st = kiln_loop_create_stoppable(&loop);
-    if (!st) st = kiln_shell_create(loop, &shell_options, &shell);
-    if (!st) kiln_loop_run(loop);
+    if (!st) st = kiln_shell_create(&shell_options, &shell);
+    if (!st) kiln_shell_run(shell);
     kiln_shell_destroy(shell);
-    kiln_loop_destroy(loop);
     return st;
 }
 

@@ -21,6 +21,7 @@ static const char *keep_text(kiln_shell *shell, const char *text) {
 }
 
 void kiln_shell_post(kiln_shell *shell, const kiln_tuner_event *event) {
+    if (!shell->soon) return; /* the loop closes what was open, and nobody decides any more */
     kiln_tuner_event copy = *event;
     copy.text = keep_text(shell, event->text);
     copy.failure = keep_text(shell, event->failure);
@@ -207,17 +208,17 @@ static kiln_status open_stores(kiln_shell *shell) {
     return st;
 }
 
-kiln_status kiln_shell_create(kiln_loop *loop, const kiln_shell_options *options,
-                              kiln_shell **out_shell) {
+kiln_status kiln_shell_create(const kiln_shell_options *options, kiln_shell **out_shell) {
     kiln_shell *shell = kiln_alloc(sizeof *shell);
-    shell->loop = loop;
     shell->options = *options;
     kiln_arena_init(&shell->event_arena, 0);
-    kiln_status st = open_stores(shell);
+    kiln_status st = kiln_loop_create_stoppable(&shell->loop);
+    if (!st) st = open_stores(shell);
     if (st) {
         kiln_shell_destroy(shell);
         return st;
     }
+    kiln_loop *loop = shell->loop;
     shell->tick = kiln_timer_create(loop, on_tick, shell);
     kiln_timer_read_first(shell->tick);
     shell->soon = kiln_timer_create(loop, pump, shell);
@@ -236,6 +237,9 @@ kiln_status kiln_shell_create(kiln_loop *loop, const kiln_shell_options *options
     return KILN_OK;
 }
 
+void kiln_shell_run(kiln_shell *shell) { kiln_loop_run(shell->loop); }
+
+/* Connections and transfers end with the loop, and their news still finds what it is about. */
 void kiln_shell_destroy(kiln_shell *shell) {
     if (!shell) return;
     if (shell->db)
@@ -243,6 +247,12 @@ void kiln_shell_destroy(kiln_shell *shell) {
     hang_up(shell);
     kiln_shell_search_wait(shell);
     kiln_builders_destroy(shell->builders);
+    kiln_timer_destroy(shell->tick);
+    kiln_timer_destroy(shell->soon);
+    kiln_timer_destroy(shell->commit);
+    kiln_timer_destroy(shell->claims);
+    shell->soon = NULL;
+    kiln_loop_destroy(shell->loop);
     while (shell->jobs) {
         kiln_shell_job *job = shell->jobs;
         shell->jobs = job->next;
@@ -251,10 +261,6 @@ void kiln_shell_destroy(kiln_shell *shell) {
     }
     if (shell->tuner) kiln_tuner_destroy(shell->tuner);
     kiln_tuner_actions_deinit(&shell->actions);
-    kiln_timer_destroy(shell->tick);
-    kiln_timer_destroy(shell->soon);
-    kiln_timer_destroy(shell->commit);
-    kiln_timer_destroy(shell->claims);
     kiln_blob_store_close(shell->store);
     kiln_db_close(shell->db);
     kiln_vec_deinit(&shell->events);

@@ -39,8 +39,10 @@ typedef struct kiln_shell_options {
 
 /* Opens the database and the blob store and dials. Errors are those of kiln_db_open and
  * kiln_blob_store_open. */
-KILN_MUST_USE kiln_status kiln_shell_create(kiln_loop *loop, const kiln_shell_options *options,
+KILN_MUST_USE kiln_status kiln_shell_create(const kiln_shell_options *options,
                                             kiln_shell **out_shell);
+/* Until SIGINT or SIGTERM. */
+void kiln_shell_run(kiln_shell *shell);
 /* Commits what is pending and closes everything. NULL is fine. */
 void kiln_shell_destroy(kiln_shell *shell);
 

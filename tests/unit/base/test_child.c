@@ -139,9 +139,7 @@ static void enter_namespace(void) {
 
 static void a_parent_may_be_process_1(void **state) {
     (void)state;
-#if defined(__SANITIZE_THREAD__)
-    skip(); /* it wants no fork */
-#endif
+    if (KILN_SANITIZED_THREAD) skip(); /* it wants no fork */
     int status = 0;
     pid_t process = fork();
     if (process == 0) enter_namespace();

@@ -12,8 +12,9 @@
 
 static const char *the_object_folder;
 
+/* Without the one that ThreadSanitizer has. */
 static uint32_t count_threads(void) {
-    uint32_t count = 0;
+    uint32_t count = KILN_SANITIZED_THREAD ? UINT32_MAX : 0;
     DIR *tasks = opendir("/proc/self/task");
     assert_non_null(tasks);
     for (struct dirent *entry; (entry = readdir(tasks));) count += entry->d_name[0] != '.';

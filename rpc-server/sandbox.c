@@ -20,14 +20,12 @@
 #include "base/proc.h"
 #include "rpc-server/namespaces.h"
 
-/* What a sanitizer's runtime calls by itself: the signal stack before a function that does not
- * return; that of threads also what its own thread and its memory need. */
-#if KILN_SANITIZED_THREAD
+/* What a sanitizer's runtime calls by itself: for its memory, for the signal stack before a
+ * function that does not return, and in the thread that one of them has. */
+#if KILN_SANITIZED
 #define RUNTIME_CALLS                                                                              \
     SCMP_SYS(sigaltstack), SCMP_SYS(gettimeofday), SCMP_SYS(nanosleep), SCMP_SYS(clock_nanosleep), \
         SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(madvise),
-#elif KILN_SANITIZED
-#define RUNTIME_CALLS SCMP_SYS(sigaltstack),
 #else
 #define RUNTIME_CALLS
 #endif

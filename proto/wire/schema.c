@@ -131,11 +131,14 @@ bool kiln_field_is_empty(const kiln_field_info *field, const void *owner) {
 }
 
 /* Names of the closed sets. */
-#define NAMES(function, type, set)                            \
-    const char *function(type value) {                        \
-        static const char *const name[] = {set(NAME_ROW)};    \
-        KILN_CHECK((unsigned)value < KILN_ARRAY_COUNT(name)); \
-        return name[value];                                   \
+static const char *name_at(const char *const *name, size_t count, size_t value) {
+    KILN_CHECK(value < count);
+    return name[value];
+}
+#define NAMES(function, type, set)                                     \
+    const char *function(type value) {                                 \
+        static const char *const name[] = {set(NAME_ROW)};             \
+        return name_at(name, KILN_ARRAY_COUNT(name), (unsigned)value); \
     }
 #define NAME_ROW(name, number, text) [number] = text,
 NAMES(kiln_peer_role_name, kiln_peer_role, KILN_PEER_ROLES)

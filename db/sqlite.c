@@ -107,7 +107,7 @@ static kiln_status open_error(const kiln_db *db, int rc) {
  * records came in at 4,700 a second with SQLite's defaults, 6,000 with the cache and 9,800 with
  * both (./dev bench db). A log of that size is read again in some 20 ms after a crash. A
  * reader's 16 MiB hold the inner pages of a million records and what was last asked for: ten best
- * of a task in 95 us median and 221 us p99 instead of 123 and 263 with SQLite's 2 MiB (medians of
+ * of a task in 91 us median and 221 us p99 instead of 121 and 263 with SQLite's 2 MiB (medians of
  * twelve runs in turns); more only adds fresh memory, of which each page costs a fault. */
 static kiln_status set_up(kiln_db *db) {
     sqlite3 *handle = session_of(db)->handle;

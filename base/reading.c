@@ -13,10 +13,6 @@
 /* Of a part that may be unknown. */
 static double log_ratio(double ratio) { return ratio > 0 ? log(ratio) : 0; }
 
-static double within(double value, double band) {
-    return KILN_MAX(KILN_MIN(value, log1p(band)), -log1p(band));
-}
-
 /* How much of the kernel's time its arithmetic takes at least. */
 static double share_of_peak(const kiln_samples *samples, double time_ns) {
     if (!(samples->peak_flops > 0)) return 0;
@@ -46,30 +42,22 @@ static double doubt_of_process(const kiln_samples *samples, double least_ns) {
     return hypot(SIDE_95 * KILN_READING_QUIET_SPREAD, student_side(samples->count - 1) * spread);
 }
 
-kiln_reading kiln_reading_of(const kiln_samples *samples) {
-    KILN_CHECK(samples->count >= 1);
-    const double raw_ns = kiln_stats_quantile(samples->ns, samples->count, FASTER_HALF);
-    kiln_reading reading = {raw_ns, raw_ns, kiln_stats_of(samples->ns, samples->count).minimum,
-                            INFINITY};
-    if (!(raw_ns > 0)) return reading;
-
-    const double share = share_of_peak(samples, raw_ns);
-    const double arithmetic = log_ratio(samples->drift.arithmetic);
-    const double memory = log_ratio(samples->drift.memory);
-    const double seen = share * arithmetic + (1 - share) * memory;
-    const double taken = share * within(arithmetic, KILN_READING_ARITHMETIC_BAND) +
-                         (1 - share) * within(memory, KILN_READING_MEMORY_BAND);
-    const double of_drift = KILN_READING_CORRECTION_DOUBT * fabs(taken) + fabs(seen - taken);
-    reading.time_ns = raw_ns * exp(-taken);
-    reading.doubt =
-        hypot(hypot(doubt_of_samples(samples, raw_ns), doubt_of_process(samples, reading.least_ns)),
-              of_drift);
-    return reading;
+/* What the board may have done to a kernel that takes `time_ns`. */
+static double doubt_of_drift(const kiln_samples *samples, double time_ns) {
+    const double share = share_of_peak(samples, time_ns);
+    return fabs(share * log_ratio(samples->drift.arithmetic) +
+                (1 - share) * log_ratio(samples->drift.memory));
 }
 
-bool kiln_reading_is_out(const kiln_drift_ratio *drift) {
-    return fabs(log_ratio(drift->arithmetic)) > log1p(KILN_READING_ARITHMETIC_BAND) ||
-           fabs(log_ratio(drift->memory)) > log1p(KILN_READING_MEMORY_BAND);
+kiln_reading kiln_reading_of(const kiln_samples *samples) {
+    KILN_CHECK(samples->count >= 1);
+    const double time_ns = kiln_stats_quantile(samples->ns, samples->count, FASTER_HALF);
+    kiln_reading reading = {time_ns, kiln_stats_of(samples->ns, samples->count).minimum, INFINITY};
+    if (!(time_ns > 0)) return reading;
+    reading.doubt = hypot(
+        hypot(doubt_of_samples(samples, time_ns), doubt_of_process(samples, reading.least_ns)),
+        doubt_of_drift(samples, time_ns));
+    return reading;
 }
 
 bool kiln_reading_differs(const kiln_reading *a, const kiln_reading *b) {

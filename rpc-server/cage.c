@@ -134,7 +134,8 @@ static void end_run(cage *c) {
     const kiln_drift_ratio drift = kiln_lot_drift(&c->lot, &c->result.again);
     c->result.drift = drift.arithmetic;
     c->result.drift_memory = drift.memory;
-    c->result.out_of_band = kiln_drift_is_out(&drift, &c->result.before, &c->result.after);
+    c->result.out_of_band = kiln_drift_is_out(&drift, &c->owner->drift[c->slot].norm,
+                                              &c->result.before, &c->result.after);
     c->roofline_flops = c->owner->peak_flops * c->core_count;
     c->judging = true;
     kiln_loop_work(options->loop, judge, deliver, c);
@@ -157,14 +158,21 @@ static void verify_gone(void *context) {
 
 /* ---- Notes ---- */
 
+/* A child that makes numbers up is not believed. */
+static bool is_whole(const kiln_pace_round *round) {
+    for (uint32_t i = 0; i < KILN_PACE_STATE_COUNT; i++)
+        if (!(round->reading[i].arithmetic_ns > 0) || !(round->reading[i].memory_ns > 0))
+            return false;
+    return true;
+}
+
 /* What the child says about its core before candidate code runs: the roofline, and how fast it is.
  */
 static void take_core(cage *c, const kiln_inmate_note *note) {
     /* What an emulator does in a second bounds nothing. */
-    c->peak_flops = c->owner->options.emulator ? 0 : note->peak_flops;
+    c->peak_flops = c->owner->options.emulator ? 0 : note->round.peak_flops;
     c->owner->peak_flops = KILN_MAX(c->owner->peak_flops, c->peak_flops);
-    if (note->pace.arithmetic_ns > 0 && note->pace.memory_ns > 0)
-        kiln_drift_take(&c->owner->drift[c->slot], &note->pace);
+    if (is_whole(&note->round)) kiln_drift_take(&c->owner->drift[c->slot], &note->round);
 }
 
 static void take_note(cage *c, const kiln_inmate_note *note) {
@@ -260,7 +268,7 @@ static kiln_inmate_order order_of(const cage *c, const kiln_msg_trial *trial) {
             c->core_count,
         .race_ns = c->race_ns,
         .policy = trial->policy,
-        .usual = kiln_drift_usual(&c->owner->drift[c->slot]),
+        .norm = c->owner->drift[c->slot].norm,
     };
     while (c->lot.executor && kiln_executor_at(order.executor) != c->lot.executor) order.executor++;
     memcpy(order.core, c->core, c->core_count * sizeof order.core[0]);
@@ -362,12 +370,12 @@ static uint64_t memory_share(uint32_t slots) {
 /* What each slot's core usually does, before anything is asked of it. */
 static kiln_status learn_pace(kiln_cages *cages) {
     const kiln_slots *slots = cages->options.slots;
-    kiln_pace pace[KILN_DRIFT_START];
+    kiln_pace_round round[KILN_DRIFT_START];
     kiln_status st = NULL;
     for (uint32_t slot = 0; !st && slot < slots->count; slot++) {
-        st = kiln_pace_watch(slots->slot[slot].core[0], KILN_DRIFT_START, pace);
+        st = kiln_pace_watch(slots->slot[slot].core[0], KILN_DRIFT_START, round);
         for (uint32_t i = 0; !st && i < KILN_DRIFT_START; i++)
-            kiln_drift_take(&cages->drift[slot], &pace[i]);
+            kiln_drift_take(&cages->drift[slot], &round[i]);
     }
     return st;
 }
@@ -389,6 +397,11 @@ kiln_status kiln_cages_create(const kiln_cage_options *options, kiln_cages **out
     kiln_sandbox_missing(cages->wards.fences, &cages->missing);
     *out_cages = cages;
     return NULL;
+}
+
+const kiln_pace_norm *kiln_cages_norm(const kiln_cages *cages, uint32_t slot) {
+    KILN_CHECK(slot < cages->options.slots->count);
+    return &cages->drift[slot].norm;
 }
 
 const char *kiln_cages_missing(const kiln_cages *cages) {

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "proto/net.h"
+#include "rpc-server/drift.h"
 #include "rpc-server/executor.h"
 #include "rpc-server/slots.h"
 
@@ -58,6 +59,9 @@ void kiln_cages_destroy(kiln_cages *cages);
 /* Fences (rpc-server/fences.def) that this machine does not allow, comma-separated; lasts as long
  * as `cages`. */
 const char *kiln_cages_missing(const kiln_cages *cages);
+
+/* What the reference kernel usually takes on the core of that slot; changes with trials. */
+const kiln_pace_norm *kiln_cages_norm(const kiln_cages *cages, uint32_t slot);
 
 /* Where the blobs of a trial are (of a module's: its inputs, and itself), and whether its child
  * waits for kiln_cages_time when it is linked.

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/manifest.h"
-#include "deploy/runtime/peak.h"
 #include "deploy/runtime/region.h"
 #include "rpc-server/cgroup.h"
 #include "rpc-server/guest.h"
@@ -172,7 +171,7 @@ KILN_NORETURN static void measure(inmate *self) {
     const uint64_t overhead_ns = kiln_timing_overhead_ns();
     kiln_timing_turn *turn = self->turn;
     self->knows_absence = order->core_count == 1 && kiln_timing_knows_absence();
-    const kiln_timing_pace pace = {take_pace, self, order->usual};
+    const kiln_timing_pace pace = {take_pace, self, order->norm};
     for (uint32_t i = 0; i < order->kernel_count; i++) {
         kernel *k = &self->kernel[i];
         turn[i].source = (kiln_timing_source){run_timed, k, overhead_ns};
@@ -201,8 +200,8 @@ KILN_NORETURN static void measure(inmate *self) {
 KILN_NORETURN static void run_guest(inmate *self) {
     expect_ok(self, kiln_guest_pack(self->guest) ? KILN_RAN_OK : KILN_RAN_ERROR);
     enter(self, KILN_PHASE_RUN);
-    expect_ok(self,
-              kiln_guest_run(self->guest, self->note.peak_flops) ? KILN_RAN_OK : KILN_RAN_ERROR);
+    expect_ok(self, kiln_guest_run(self->guest, self->note.round.peak_flops) ? KILN_RAN_OK
+                                                                             : KILN_RAN_ERROR);
     enter(self, KILN_PHASE_CHECK);
     say(self, KILN_INMATE_MEASURED);
     kiln_sandbox_exit(0);
@@ -247,8 +246,7 @@ void kiln_inmate_main(int argc, char **argv) {
         say(&self, KILN_INMATE_LOADED);
         if (!kiln_inmate_await_turn(KILN_SANDBOX_SOCKET)) kiln_sandbox_exit(0);
     }
-    self.note.peak_flops = kiln_peak_flops();
-    self.note.pace = kiln_pacer_settle(&self.pacer);
+    self.note.round = kiln_pacer_round(&self.pacer);
     kiln_sandbox_shut(&self.sandbox, self.guest ? KILN_SANDBOX_FULL : self.executor->sandbox,
                       self.order.cpu_seconds);
     enter(&self, KILN_PHASE_WARM);

@@ -1,4 +1,4 @@
-/* The reference kernel: a fixed piece of work of some ten microseconds that is timed before and
+/* The reference kernel: a fixed piece of work of some twenty microseconds that is timed before and
  * after every sample, on the core and in the process that measures. Its two parts show what a
  * kernel can lose:
  *
@@ -6,11 +6,24 @@
  *                 that falls, and a neighbour on the other thread of the same core, which a virtual
  *                 machine is not told of (the multiply-adds of deploy/runtime/peak.h leave slots
  *                 free and do not notice that one)
- *     memory      a pass over the next piece of a buffer that private caches do not hold: somebody
- *                 else at work in the shared cache and the memory behind it
+ *     memory      a pass over a piece of memory that no cache holds: somebody else at work in the
+ *                 memory behind the caches
  *
- * The arithmetic part keeps its operands in registers; the memory part evicts one piece from the
- * private caches. Neither allocates nor makes a system call. */
+ * Each part begins in one state, whatever ran before it:
+ *
+ *     arithmetic  repeats its work untimed for KILN_PACE_SETTLE_NS, and then takes the faster
+ *                 quarter of KILN_PACE_SHORTS short times. Behind AVX-512 multiply-adds a Xeon of
+ *                 2023 computes at 0.83 of its clock for 2 to 20 us, and then stops for 1 to 2 us
+ *                 while the clock rises; a neighbour stays for longer than all of them.
+ *     memory      the piece is written back and dropped from all caches by the processor's own
+ *                 instruction; where a program may not use one (32-bit ARM, RISC-V), it is the part
+ *                 of a buffer that was read longest ago
+ *
+ * That is not enough on every machine: a memory controller that rests takes longer, a clock follows
+ * what the core did. So a board tries its parts behind what may change them (kiln_pacer_round), and
+ * rpc-server/drift.h decides which part can be used.
+ *
+ * The parts allocate nothing and make no system call. */
 #ifndef KILN_RPC_SERVER_PACE_H
 #define KILN_RPC_SERVER_PACE_H
 
@@ -21,31 +34,49 @@
 
 #define KILN_PACE_BYTES ((size_t)4 << 20) /* twice the largest private cache that is about */
 #define KILN_PACE_PIECE_BYTES ((size_t)64 << 10)
-#define KILN_PACE_ROUNDS 2000u /* of the arithmetic part: 5 us at 3.4 GHz */
-#define KILN_PACE_READINGS 9u
-#define KILN_PACE_PAUSE_NS UINT64_C(3000000)
+#define KILN_PACE_ROUNDS 500u /* of a short time of the arithmetic part: 1 us at 3.4 GHz */
+#define KILN_PACE_SHORTS 8u
+#define KILN_PACE_SETTLE_NS UINT64_C(10000)
+#define KILN_PACE_PAUSE_NS UINT64_C(1000000)
 
 /* Times of both parts, in nanoseconds; smaller is faster. */
 typedef struct kiln_pace {
     double arithmetic_ns, memory_ns;
 } kiln_pace;
 
+/* What ran on the core before a reading. */
+typedef enum kiln_pace_state {
+    KILN_PACE_AFTER_PAUSE,      /* nothing for KILN_PACE_PAUSE_NS */
+    KILN_PACE_AFTER_ARITHMETIC, /* the widest multiply-adds */
+    KILN_PACE_AFTER_MEMORY,     /* a pass over the whole buffer */
+    KILN_PACE_AFTER_READING,    /* another reading */
+    KILN_PACE_STATE_COUNT
+} kiln_pace_state;
+
+/* One reading in each state, within some milliseconds. */
+typedef struct kiln_pace_round {
+    kiln_pace reading[KILN_PACE_STATE_COUNT];
+    double peak_flops; /* that the multiply-adds reached (deploy/runtime/peak.h) */
+} kiln_pace_round;
+
 typedef struct kiln_pacer {
-    uint64_t *data; /* [KILN_PACE_BYTES], of the caller */
-    size_t at;      /* the next piece */
-    uint64_t sink;  /* what the work comes to: without it there would be none */
+    uint64_t *data;    /* [KILN_PACE_BYTES], of the caller */
+    size_t at;         /* the next piece */
+    size_t line_bytes; /* of what can be dropped from the caches at once; 0: nothing can */
+    /* What the work comes to, timed and untimed: without it there would be none. */
+    uint64_t sink, settled;
 } kiln_pacer;
 
 /* Writes to each page of `data`, so that it is one of its own. */
 void kiln_pacer_init(kiln_pacer *pacer, void *data);
 /* Runs the reference kernel once. */
 kiln_pace kiln_pacer_take(kiln_pacer *pacer);
-/* The median of each part in KILN_PACE_READINGS runs: what the board does at the moment. */
-kiln_pace kiln_pacer_settle(kiln_pacer *pacer);
+/* Brings the core into each state and takes a reading. Takes 2 ms. */
+kiln_pace_round kiln_pacer_round(kiln_pacer *pacer);
 
-/* `count` settled readings of `core`, some milliseconds apart so that what disturbs one does not
- * disturb all, in the calling thread, which may run where it might before afterwards.
+/* `count` rounds on `core`, in the calling thread, which may run where it might before afterwards.
  * RESOURCE_EXHAUSTED: no memory, or no such core. */
-KILN_MUST_USE kiln_status kiln_pace_watch(uint32_t core, uint32_t count, kiln_pace *out_pace);
+KILN_MUST_USE kiln_status kiln_pace_watch(uint32_t core, uint32_t count,
+                                          kiln_pace_round *out_round);
 
 #endif

@@ -162,4 +162,8 @@ void kiln_runs_destroy(kiln_runs *runs) {
     kiln_free(runs);
 }
 
+const kiln_pace_norm *kiln_runs_norm(const kiln_runs *runs, uint32_t slot) {
+    return kiln_cages_norm(runs->cages, slot);
+}
+
 const char *kiln_runs_missing(const kiln_runs *runs) { return kiln_cages_missing(runs->cages); }

@@ -5,6 +5,7 @@
 #define KILN_RPC_SERVER_RUNS_H
 
 #include "proto/net.h"
+#include "rpc-server/drift.h"
 #include "rpc-server/executor.h"
 #include "rpc-server/server.h"
 #include "rpc-server/slots.h"
@@ -32,6 +33,8 @@ typedef struct kiln_runs_options {
 KILN_MUST_USE kiln_status kiln_runs_create(const kiln_runs_options *options, kiln_runs **out_runs);
 /* Kills what runs, without an event. NULL is fine. */
 void kiln_runs_destroy(kiln_runs *runs);
+/* kiln_cages_norm. */
+const kiln_pace_norm *kiln_runs_norm(const kiln_runs *runs, uint32_t slot);
 /* kiln_cages_missing. */
 const char *kiln_runs_missing(const kiln_runs *runs);
 

@@ -1,6 +1,7 @@
 #include "rpc-server/shell.h"
 
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -302,6 +303,29 @@ static void open_uplink(kiln_server_shell *shell) {
     shell->uplink = kiln_uplink_create(&options);
 }
 
+static void add_fact(kiln_arena *arena, const char *name, const kiln_part_norm *norm,
+                     kiln_msg_board_up *board) {
+    kiln_strbuf text = {0};
+    kiln_part_norm_print(norm, &text);
+    const kiln_str value = kiln_str_slice(kiln_strbuf_view(&text), 0, KILN_MESSAGES_KEY);
+    board->facts.item[board->facts.count++] =
+        (kiln_msg_label){kiln_str_from(name), {kiln_str_dup(arena, value), value.size}};
+    kiln_strbuf_deinit(&text);
+}
+
+/* What the reference kernel usually takes on the first slot's core joins what the board tells of
+ * its machine. */
+static void describe_pace(kiln_server_shell *shell) {
+    const kiln_pace_norm *norm = kiln_runs_norm(shell->runs, 0);
+    kiln_msg_board_up *board = &shell->board;
+    kiln_msg_label *fact = KILN_ARENA_ARRAY(&shell->arena, kiln_msg_label, KILN_MESSAGES_FACTS);
+    KILN_CHECK(board->facts.count + 2 <= KILN_MESSAGES_FACTS);
+    if (board->facts.count) memcpy(fact, board->facts.item, board->facts.count * sizeof *fact);
+    board->facts.item = fact;
+    add_fact(&shell->arena, "pace", &norm->arithmetic, board);
+    add_fact(&shell->arena, "memory pace", &norm->memory, board);
+}
+
 static kiln_status open_parts(kiln_server_shell *shell) {
     const kiln_server_shell_options *own = &shell->options;
     if (!own->board.emulator) shell->options.board.peak_flops = kiln_peak_flops();
@@ -319,6 +343,7 @@ static kiln_status open_parts(kiln_server_shell *shell) {
     if (!st) st = kiln_runs_create(&runs, &shell->runs);
     if (st) return st;
     open_uplink(shell);
+    describe_pace(shell);
     shell->board.missing = kiln_str_from(kiln_runs_missing(shell->runs));
     if (shell->board.missing.size > 0)
         kiln_log(KILN_LOG_WARN, "candidates are contained without %s, which this machine refuses",

@@ -56,7 +56,7 @@ typedef struct kiln_inmate_order {
     uint64_t seed, cpu_seconds;
     double race_ns;
     kiln_msg_policy policy;
-    kiln_pace usual; /* of the board; zeros: unknown */
+    kiln_pace_norm norm; /* of the board */
 } kiln_inmate_order;
 
 typedef enum kiln_inmate_said {
@@ -71,10 +71,9 @@ typedef enum kiln_inmate_said {
 
 typedef struct kiln_inmate_note {
     uint32_t magic, said, phase, kernel;
-    uint32_t code;     /* REFUSED: kiln_code; FAILED: kiln_ran; READY: a bit per kiln_fence */
-    double peak_flops; /* PHASE WARM and later: of one core, measured before the candidate ran */
-    kiln_pace pace;    /* PHASE WARM and later: of the board, as above */
-    char text[512];    /* REFUSED; NUL-terminated */
+    uint32_t code;         /* REFUSED: kiln_code; FAILED: kiln_ran; READY: a bit per kiln_fence */
+    kiln_pace_round round; /* PHASE WARM and later: of the core, before the candidate ran */
+    char text[512];        /* REFUSED; NUL-terminated */
     kiln_timing timing;
 } kiln_inmate_note;
 

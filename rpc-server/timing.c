@@ -89,8 +89,9 @@ bool kiln_timing_is_raced(const kiln_timing *timing, double race_ns) {
 /* Samples under way: of all kernels in turns. */
 typedef struct sampling {
     const kiln_timing_pace *pace;
-    kiln_pace before;               /* the reading that ended the last try */
-    uint64_t spent_ns, patience_ns; /* on samples that stay; left for those that do not */
+    kiln_pace before;                        /* the reading that ended the last try */
+    uint64_t spent_ns, patience_ns;          /* on samples that stay; left for those that do not */
+    uint32_t disturbed_count, disturbed_max; /* tries in a row; how many end patience */
 } sampling;
 
 typedef struct try {
@@ -101,13 +102,13 @@ typedef struct try {
 }
 try;
 
+/* A slow reading is taken again at once: a neighbour is still there, a clock that the kernel had
+ * lowered has risen. */
 static kiln_pace read_pace(const kiln_timing_pace *pace) {
-    return pace->take ? pace->take(pace->context) : (kiln_pace){0};
-}
-
-static bool is_slow(const kiln_drift_ratio *drift) {
-    return drift->arithmetic > 1 + KILN_READING_ARITHMETIC_BAND ||
-           drift->memory > 1 + KILN_READING_MEMORY_BAND;
+    if (!pace->take) return (kiln_pace){0};
+    const kiln_pace first = pace->take(pace->context);
+    const kiln_drift_ratio ratio = kiln_drift_ratio_of(&first, &pace->norm);
+    return kiln_drift_is_slow(&ratio, &pace->norm) ? pace->take(pace->context) : first;
 }
 
 /* Below 1. */
@@ -124,13 +125,15 @@ static try take_try(sampling *s, const kiln_timing_turn *turn) {
     const kiln_pace middle = {(before.arithmetic_ns + after.arithmetic_ns) / 2,
                               (before.memory_ns + after.memory_ns) / 2};
     const kiln_pace worse = {KILN_MAX(before.arithmetic_ns, after.arithmetic_ns), middle.memory_ns};
-    const kiln_drift_ratio worst = kiln_drift_ratio_of(&worse, &s->pace->usual);
-    one.drift = kiln_drift_ratio_of(&middle, &s->pace->usual);
+    const kiln_drift_ratio worst = kiln_drift_ratio_of(&worse, &s->pace->norm);
+    one.drift = kiln_drift_ratio_of(&middle, &s->pace->norm);
     const double there = 1 - away_share(&spent);
     one.slowed = (1 + one.drift.arithmetic) / there;
     one.drift.arithmetic /= there; /* its absence slowed all that was to be done */
-    one.disturbed = is_slow(&worst) || there < 1 - KILN_TIMING_AWAY;
+    one.disturbed = kiln_drift_is_slow(&worst, &s->pace->norm) || there < 1 - KILN_TIMING_AWAY;
     s->before = after;
+    s->disturbed_count = one.disturbed ? s->disturbed_count + 1 : 0;
+    if (s->disturbed_count == s->disturbed_max) s->patience_ns = 0;
     return one;
 }
 
@@ -156,9 +159,14 @@ static void take_sample(sampling *s, kiln_timing_turn *turn) {
     turn->disturbed[index] = best.disturbed;
 }
 
-/* One sample of each. */
+/* One sample of each. In turns, each kernel finds the caches full of what the one before it used,
+ * and runs once untimed, so that its sample is as warm as those of a kernel alone. */
 static void take_round(sampling *s, kiln_timing_turn *turn, uint32_t count, bool backwards) {
-    for (uint32_t i = 0; i < count; i++) take_sample(s, &turn[backwards ? count - 1 - i : i]);
+    for (uint32_t i = 0; i < count; i++) {
+        kiln_timing_turn *one = &turn[backwards ? count - 1 - i : i];
+        if (count > 1) (void)one->source.run(one->source.context, 1);
+        take_sample(s, one);
+    }
 }
 
 static bool is_disturbed(const kiln_timing_turn *turn, uint32_t count, uint32_t round) {
@@ -226,6 +234,7 @@ void kiln_timing_sample(kiln_timing_turn *turn, uint32_t count, const kiln_timin
                         const kiln_msg_policy *policy, double race_ns) {
     sampling s = {.pace = pace,
                   .before = read_pace(pace),
+                  .disturbed_max = KILN_TIMING_DISTURBED_MAX * count,
                   .patience_ns = KILN_TIMING_PATIENCE * count *
                                  KILN_MIN(policy->total_ns, KILN_TIMING_PATIENCE_MAX_NS)};
     for (uint32_t i = 0; i < count; i++) {

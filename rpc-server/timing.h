@@ -19,10 +19,15 @@
 /* Work beyond the policy's, in multiples of its total_ns, that is spent on taking disturbed samples
  * again. */
 #define KILN_TIMING_PATIENCE 2u
+/* Disturbed samples in a row, of each kernel, after which the board is taken as it is: what stays
+ * for so long stays for longer than a trial. */
+#define KILN_TIMING_DISTURBED_MAX 8u
 #define KILN_TIMING_PATIENCE_MAX_NS UINT64_C(1000000000) /* of a total_ns */
-/* Share of a sample that others may have had its core for. Clock ticks take 0.003; who takes its
- * turn takes a tenth or more, and leaves caches cold. */
-#define KILN_TIMING_AWAY 0.01
+/* Share of a sample that others may have had its core for. Clock ticks take 0.003, what the kernel
+ * does for files and dead processes up to 0.04 of one sample in seven, which the faster half of the
+ * samples is free of; a program that takes its turn takes a tenth or more, and leaves caches cold.
+ */
+#define KILN_TIMING_AWAY 0.05
 /* Warm-up ends here even when the times still drift: a kernel that takes longer is warm after its
  * first call. */
 #define KILN_TIMING_WARM_NS UINT64_C(10000000)
@@ -46,7 +51,7 @@ typedef struct kiln_timing_pace {
     kiln_pace (*take)(
         void *context); /* NULL: it is not read, and no sample is taken again for it */
     void *context;
-    kiln_pace usual; /* zeros: unknown, and no sample is taken again for it */
+    kiln_pace_norm norm; /* what is usual; samples are taken again for the parts that are used */
 } kiln_timing_pace;
 
 typedef struct kiln_timing {
@@ -81,11 +86,12 @@ typedef struct kiln_timing_turn {
 
 /* Takes samples as `policy` says, of all kernels in turns, forwards and backwards alternately,
  * until none of them needs more: they all get as many samples as each other, and the n-th of each
- * were taken at about the same time. A sample that `pace` was out of band for, or that others took
- * the core from, is taken again, at once, until it is not or patience is at an end; of several
- * tries the one that was slowed least stays. What is left of disturbed ones goes, of all kernels,
- * when enough others remain. A single kernel is raced out when its first samples all take longer
- * per run than `race_ns` (0: never), with allowance for drift. */
+ * were taken at about the same time, behind an untimed run of their own. A sample that `pace` was
+ * out of band for, or that others took the core from, is taken again, at once, until it is not,
+ * patience is at an end, or KILN_TIMING_DISTURBED_MAX in a row were disturbed; of several tries the
+ * one that was slowed least stays. What is left of disturbed ones goes, of all kernels, when enough
+ * others remain. A single kernel is raced out when its first samples all take longer per run than
+ * `race_ns` (0: never), with allowance for drift. */
 void kiln_timing_sample(kiln_timing_turn *turn, uint32_t count, const kiln_timing_pace *pace,
                         const kiln_msg_policy *policy, double race_ns);
 /* Whether the first samples say that the kernel is slower than `race_ns` per run. */

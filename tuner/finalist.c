@@ -18,31 +18,22 @@ static uint32_t runs_of(const kiln_u64s *samples, uint32_t runs, double *out_ns)
     return count;
 }
 
-static double time_of(const kiln_msg_trial_result *result, const double *own, uint32_t count,
-                      double flops) {
-    return kiln_reading_of(&(kiln_samples){.ns = own,
-                                           .count = count,
-                                           .again = result->again,
-                                           .drift = {result->drift, result->drift_memory},
-                                           .flops = flops,
-                                           .peak_flops = result->peak_flops})
-        .time_ns;
+static double time_of(const double *ns, uint32_t count) {
+    return kiln_reading_of(&(kiln_samples){.ns = ns, .count = count}).time_ns;
 }
 
-kiln_tuner_standing kiln_tuner_standing_of(const kiln_msg_trial_result *result, double flops,
-                                           uint32_t place) {
+kiln_tuner_standing kiln_tuner_standing_of(const kiln_msg_trial_result *result, uint32_t place) {
     double base[SAMPLES_MAX], own[SAMPLES_MAX], gain[SAMPLES_MAX];
     uint32_t count = runs_of(&result->samples_ns, result->runs, base);
     kiln_tuner_standing none = {0};
     if (count == 0 || result->outcome != KILN_OUTCOME_OK) return none;
-    if (place == 0) return (kiln_tuner_standing){time_of(result, base, count, flops), 1};
+    if (place == 0) return (kiln_tuner_standing){time_of(base, count), 1};
     const kiln_msg_rival_result *rival = &result->rivals.item[place - 1];
     if (rival->outcome != KILN_OUTCOME_OK) return none;
     if (runs_of(&rival->samples_ns, rival->runs, own) != count) return none;
     /* Pair by pair: what slows the machine down for longer than a round slows both. */
     for (uint32_t i = 0; i < count; i++) gain[i] = own[i] > 0 ? base[i] / own[i] : 0;
-    return (kiln_tuner_standing){time_of(result, own, count, flops),
-                                 kiln_reading_gain_low(gain, count)};
+    return (kiln_tuner_standing){time_of(own, count), kiln_reading_gain_low(gain, count)};
 }
 
 /* ---- Finals of a job ---- */
@@ -59,14 +50,16 @@ const kiln_msg_policy kiln_tuner_final_policy = {.samples_min = 15,
 
 static bool was_measured(const kiln_tuner_job_task *task) { return task->done > task->failed; }
 
-/* Of a board, for all that stand in it: each kernel is brought, warmed up, checked and sampled. */
+/* Of a board, for all that stand in it: each kernel is brought, warmed up, checked and sampled,
+ * each sample behind an untimed run. */
 static double cost_ns(const kiln_tuner_job_task *task) {
     const kiln_msg_policy *policy = &kiln_tuner_final_policy;
     double sample_ns = KILN_MAX((double)policy->sample_ns, task->best_ns);
     double samples_ns = KILN_MIN(policy->samples_max * sample_ns, (double)policy->total_ns);
     samples_ns = KILN_MAX(samples_ns, policy->samples_min * sample_ns);
+    const double untimed_ns = samples_ns / sample_ns * task->best_ns;
     return (1 + KILN_TUNER_FINALISTS_FASTEST) *
-           (samples_ns + CHECKED_RUNS * task->best_ns + KERNEL_NS);
+           (samples_ns + untimed_ns + CHECKED_RUNS * task->best_ns + KERNEL_NS);
 }
 
 static uint32_t count_boards(const kiln_tuner_job *job) {
@@ -179,7 +172,7 @@ bool kiln_tuner_final_is_disturbed(const kiln_tuner_job *job, const kiln_tuner_t
                                    const kiln_msg_trial_result *result) {
     const kiln_tuner_job_task *task = &job->task[trial->task];
     uint64_t end_ns = kiln_tuner_job_end_ns(job), now_ns = job->tuner->now_ns;
-    double base_ns = kiln_tuner_standing_of(result, task->given.flops, 0).median_ns;
+    double base_ns = kiln_tuner_standing_of(result, 0).median_ns;
     double others_ns = costs_ns(job, KILN_TUNER_FINAL_NONE) + costs_ns(job, KILN_TUNER_FINAL_OPEN);
     bool has_time = end_ns > now_ns && (double)(end_ns - now_ns) > others_ns + cost_ns(task);
     return has_time && task->given.default_ns > 0 && base_ns > DISTURBED * task->given.default_ns;
@@ -189,11 +182,11 @@ bool kiln_tuner_final_is_disturbed(const kiln_tuner_job *job, const kiln_tuner_t
 bool kiln_tuner_final_count(kiln_tuner_job *job, const kiln_tuner_trial *trial,
                             const kiln_msg_trial_result *result) {
     kiln_tuner_job_task *task = &job->task[trial->task];
-    kiln_tuner_standing base = kiln_tuner_standing_of(result, task->given.flops, 0);
+    kiln_tuner_standing base = kiln_tuner_standing_of(result, 0);
     if (base.median_ns <= 0 || result->rivals.count != trial->artefact_count - 1) return false;
     task->given.default_ns = task->best_ns = base.median_ns;
     for (uint32_t place = 1; place < trial->artefact_count; place++) {
-        kiln_tuner_standing standing = kiln_tuner_standing_of(result, task->given.flops, place);
+        kiln_tuner_standing standing = kiln_tuner_standing_of(result, place);
         if (standing.median_ns > 0 && standing.gain_low >= 1)
             task->best_ns = KILN_MIN(task->best_ns, standing.median_ns);
     }

@@ -33,8 +33,7 @@ typedef struct kiln_tuner_standing {
                          faster. The  default  itself has 1. */
 } kiln_tuner_standing;
 
-/* Of the default (place 0) or finalist `place` - 1 in a final's result; `flops` of one run. */
-kiln_tuner_standing kiln_tuner_standing_of(const kiln_msg_trial_result *result, double flops,
-                                           uint32_t place);
+/* Of the default (place 0) or finalist `place` - 1 in a final's result. */
+kiln_tuner_standing kiln_tuner_standing_of(const kiln_msg_trial_result *result, uint32_t place);
 
 #endif

@@ -167,7 +167,7 @@ static kiln_status put_final(kiln_shell_job *job, const kiln_tuner_action *actio
         row.blame = kiln_str_from(kiln_blame_name((kiln_blame)own.blame));
         row.detail = own.text;
         row.final = 1;
-        row.gain_low = kiln_tuner_standing_of(action->result, task->flops, place).gain_low;
+        row.gain_low = kiln_tuner_standing_of(action->result, place).gain_low;
         row.project = job->spec.project;
         row.user = job->spec.user;
         row.stored_wall_ns = (int64_t)kiln_clock_wall_ns();

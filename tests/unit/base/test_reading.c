@@ -43,41 +43,24 @@ static void samples_that_a_neighbour_lengthened_do_not_count(void **state) {
 }
 
 /* Kernels bound by arithmetic, by memory and by both, on boards that drifted in either part. */
-static void corrected_figures_are_within_one_percent_of_the_truth(void **state) {
+static void a_figure_was_seen_and_its_doubt_reaches_the_truth(void **state) {
     (void)state;
     kiln_rand rand;
     kiln_rand_init(&rand, 7);
     for (int round = 0; round < 2000; round++) {
         const double share = kiln_rand_unit(&rand);
-        const kiln_drift_ratio drift = {0.96 + 0.088 * kiln_rand_unit(&rand),
-                                        0.85 + 0.39 * kiln_rand_unit(&rand)};
+        const kiln_drift_ratio drift = {0.9 + 0.6 * kiln_rand_unit(&rand),
+                                        0.8 + 0.7 * kiln_rand_unit(&rand)};
         const double slower = pow(drift.arithmetic, share) * pow(drift.memory, 1 - share);
         double ns[COUNT];
         for (int i = 0; i < COUNT; i++)
             ns[i] = 1e6 * slower * (1 + 0.004 * (kiln_rand_unit(&rand) - 0.5));
-        /* The share is known by the measured time only. */
-        const kiln_samples samples = samples_of(ns, COUNT, share, drift);
+        const kiln_samples samples = samples_of(ns, COUNT, share * slower, drift);
         const kiln_reading reading = kiln_reading_of(&samples);
-        assert_false(kiln_reading_is_out(&drift));
-        if (fabs(log(slower)) < 0.05) assert_true(fabs(reading.time_ns / 1e6 - 1) < 0.01);
-        assert_true(fabs(log(reading.time_ns / 1e6)) < reading.doubt);
+        assert_true(reading.least_ns <= reading.time_ns);
+        assert_true(reading.least_ns >= 1e6 * slower * 0.998);
+        assert_true(fabs(log(reading.time_ns / 1e6)) < reading.doubt + 0.002); /* the samples' */
     }
-}
-
-static void beyond_the_band_is_marked_and_doubted(void **state) {
-    (void)state;
-    double ns[COUNT];
-    fill(ns, 1.4e6);
-    const kiln_drift_ratio slow = {1.5, 1.1}, fast = {0.9, 1}, crowded = {1, 1.5},
-                           near = {1.04, 1.2};
-    assert_true(kiln_reading_is_out(&slow) && kiln_reading_is_out(&fast));
-    assert_true(kiln_reading_is_out(&crowded));
-    assert_false(kiln_reading_is_out(&near));
-    const kiln_samples samples = samples_of(ns, COUNT, 1.4, slow);
-    const kiln_reading reading = kiln_reading_of(&samples);
-    /* To the edge of the band, and the rest is doubt: the truth is somewhere between. */
-    assert_true(reading.time_ns < 1.4e6 && reading.time_ns > 1.3e6);
-    assert_true(reading.time_ns * exp(-reading.doubt) < 1.4e6 / 1.5);
 }
 
 static void a_kernel_without_flops_is_memorys(void **state) {
@@ -85,9 +68,13 @@ static void a_kernel_without_flops_is_memorys(void **state) {
     double ns[COUNT];
     fill(ns, 1.2e6);
     kiln_samples samples = samples_of(ns, COUNT, 0, (kiln_drift_ratio){1.04, 1.2});
-    assert_true(fabs(kiln_reading_of(&samples).time_ns - 1e6) < 1);
+    assert_true(kiln_reading_of(&samples).doubt > log(1.2));
+    samples.drift.memory = 1;
+    assert_true(kiln_reading_of(&samples).doubt < log(1.04));
+    samples = samples_of(ns, COUNT, 1.2, (kiln_drift_ratio){1.04, 1.2}); /* at the peak */
+    assert_true(kiln_reading_of(&samples).doubt < log(1.05));
     samples.peak_flops = 0;
-    assert_true(fabs(kiln_reading_of(&samples).time_ns - 1e6) < 1);
+    assert_true(kiln_reading_of(&samples).doubt > log(1.2));
 }
 
 static void samples_of_no_time_say_nothing(void **state) {
@@ -199,8 +186,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_undisturbed_figure_is_the_samples),
         cmocka_unit_test(samples_that_a_neighbour_lengthened_do_not_count),
-        cmocka_unit_test(corrected_figures_are_within_one_percent_of_the_truth),
-        cmocka_unit_test(beyond_the_band_is_marked_and_doubted),
+        cmocka_unit_test(a_figure_was_seen_and_its_doubt_reaches_the_truth),
         cmocka_unit_test(a_kernel_without_flops_is_memorys),
         cmocka_unit_test(samples_of_no_time_say_nothing),
         cmocka_unit_test(identical_kernels_are_rarely_called_different),

@@ -15,8 +15,6 @@ static void both_parts_take_time(void **state) {
         const kiln_pace pace = kiln_pacer_take(&pacer);
         assert_true(pace.arithmetic_ns >= 1 && pace.memory_ns >= 1);
     }
-    const kiln_pace settled = kiln_pacer_settle(&pacer);
-    assert_true(settled.arithmetic_ns >= 1 && settled.memory_ns >= 1);
 }
 
 static void the_work_is_done(void **state) {
@@ -30,29 +28,65 @@ static void the_work_is_done(void **state) {
     assert_true(a.sink == b.sink && a.at == b.at); /* always the same */
 }
 
+static void a_round_has_a_reading_in_each_state(void **state) {
+    (void)state;
+    kiln_pacer pacer;
+    kiln_pacer_init(&pacer, data);
+    const kiln_pace_round round = kiln_pacer_round(&pacer);
+    for (int s = 0; s < KILN_PACE_STATE_COUNT; s++)
+        assert_true(round.reading[s].arithmetic_ns >= 1 && round.reading[s].memory_ns >= 1);
+    assert_true(round.peak_flops > 0);
+}
+
+/* On any machine the fastest of many passes over a piece that was just read takes less than the
+ * fastest over one that was dropped. */
+static void the_piece_is_read_from_where_no_cache_holds_it(void **state) {
+    (void)state;
+    kiln_pacer pacer;
+    kiln_pacer_init(&pacer, data);
+    const size_t line_bytes = pacer.line_bytes;
+    if (line_bytes == 0) skip(); /* no way to drop it here */
+    assert_in_range(line_bytes, 16, 4096);
+    double warm_ns = 1e9, cold_ns = 1e9;
+    for (int i = 0; i < 200; i++) {
+        const size_t at = pacer.at;
+        pacer.line_bytes = line_bytes;
+        const double cold = kiln_pacer_take(&pacer).memory_ns;
+        pacer.at = at;
+        pacer.line_bytes = 0; /* the same piece again, left where it is */
+        const double warm = kiln_pacer_take(&pacer).memory_ns;
+        cold_ns = cold < cold_ns ? cold : cold_ns;
+        warm_ns = warm < warm_ns ? warm : warm_ns;
+    }
+    assert_true(warm_ns < cold_ns);
+}
+
 static void watching_leaves_the_thread_where_it_may_run(void **state) {
     (void)state;
     cpu_set_t before, after;
     assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
     uint32_t core = 0;
     while (!CPU_ISSET(core, &before)) core++;
-    kiln_pace pace[3] = {0};
-    expect_ok(kiln_pace_watch(core, 3, pace));
-    for (int i = 0; i < 3; i++) assert_true(pace[i].arithmetic_ns >= 1 && pace[i].memory_ns >= 1);
+    kiln_pace_round round[3] = {0};
+    expect_ok(kiln_pace_watch(core, 3, round));
+    for (int i = 0; i < 3; i++)
+        assert_true(round[i].reading[KILN_PACE_AFTER_READING].arithmetic_ns >= 1);
     assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
     assert_true(CPU_EQUAL(&before, &after));
 }
 
 static void a_core_that_is_not_there_is_refused(void **state) {
     (void)state;
-    kiln_pace pace;
-    expect_error(kiln_pace_watch(CPU_SETSIZE - 1, 1, &pace), RESOURCE_EXHAUSTED, "core");
+    kiln_pace_round round;
+    expect_error(kiln_pace_watch(CPU_SETSIZE - 1, 1, &round), RESOURCE_EXHAUSTED, "core");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_parts_take_time),
         cmocka_unit_test(the_work_is_done),
+        cmocka_unit_test(a_round_has_a_reading_in_each_state),
+        cmocka_unit_test(the_piece_is_read_from_where_no_cache_holds_it),
         cmocka_unit_test(watching_leaves_the_thread_where_it_may_run),
         cmocka_unit_test(a_core_that_is_not_there_is_refused),
     };

@@ -8,13 +8,20 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/identity.h"
+#include "base/macros.h"
 #include "base/target.h"
+#include "deploy/runtime/peak.h"
+#include "rpc-server/board.h"
 #include "rpc-server/discover.h"
+#include "rpc-server/drift.h"
+#include "rpc-server/executor.h"
 #include "rpc-server/sandbox.h"
 #include "rpc-server/ward.h"
 
 /* 2024-01-01: a board without a battery believes to be in 1970 until it has heard the time. */
 #define CLOCK_LEAST_S UINT64_C(1704067200)
+#define CLOCK_ADDITIONS 80000u /* 25 us at 3.2 GHz */
+#define CLOCK_ROUNDS 20u
 #define TRACKER_NS (UINT64_C(20) * KILN_NS_PER_S)
 
 typedef enum verdict { FINE, NOTE, BAD } verdict;
@@ -42,6 +49,62 @@ static verdict check_processor(doctor *d) {
     if (!d->options->board.emulator) return FINE;
     kiln_strbuf_printf(&d->found, ", emulated by %s: times say nothing",
                        d->options->board.emulator);
+    return NOTE;
+}
+
+static verdict check_caches(doctor *d) {
+    const kiln_machine *m = &d->machine;
+    if (m->l1_bytes == 0) {
+        kiln_strbuf_text(&d->found, "this system does not tell");
+        return FINE;
+    }
+    kiln_strbuf_printf(&d->found, "%llu KiB, %llu KiB, %llu KiB; lines of %llu bytes",
+                       (unsigned long long)m->l1_bytes / 1024,
+                       (unsigned long long)m->l2_bytes / 1024,
+                       (unsigned long long)m->l3_bytes / 1024, (unsigned long long)m->line_bytes);
+    return FINE;
+}
+
+/* The core that a server with one slot would time on. */
+static uint32_t measuring_core(void) {
+    uint32_t core[KILN_EXECUTOR_CORES_MAX];
+    kiln_board_cores(core, KILN_EXECUTOR_CORES_MAX);
+    return core[0];
+}
+
+/* Cycles per second: additions that wait for each other take one each, on every core. */
+static double clock_hz(void) {
+    uint64_t least_ns = UINT64_MAX;
+    for (uint32_t round = 0; round < CLOCK_ROUNDS; round++) {
+        uint64_t sum = round;
+        const uint64_t begin_ns = kiln_clock_precise_ns();
+        for (uint32_t i = 0; i < CLOCK_ADDITIONS / 8; i++)
+            for (uint32_t k = 0; k < 8; k++) {
+                sum += k + 1;
+                __asm__ volatile("" : "+r"(sum)); /* or they become one */
+            }
+        least_ns = KILN_MIN(least_ns, kiln_clock_precise_ns() - begin_ns);
+    }
+    return (double)CLOCK_ADDITIONS / (double)KILN_MAX(least_ns, 1) * 1e9;
+}
+
+static verdict check_speed(doctor *d) {
+    kiln_strbuf_printf(&d->found, "%.2f GHz, multiply-add peak %.1f GFLOP/s on one core",
+                       clock_hz() / 1e9, kiln_peak_flops() / 1e9);
+    return FINE;
+}
+
+static verdict check_measuring(doctor *d) {
+    kiln_pace_round round[KILN_DRIFT_START];
+    kiln_status st = kiln_pace_watch(measuring_core(), KILN_DRIFT_START, round);
+    if (st) return from_status(d, st);
+    const kiln_pace_norm norm = kiln_pace_norm_of(round, KILN_DRIFT_START);
+    kiln_strbuf_text(&d->found, "arithmetic ");
+    kiln_part_norm_print(&norm.arithmetic, &d->found);
+    kiln_strbuf_text(&d->found, "; memory ");
+    kiln_part_norm_print(&norm.memory, &d->found);
+    if (norm.arithmetic.use == KILN_PART_USED || norm.memory.use == KILN_PART_USED) return FINE;
+    kiln_strbuf_text(&d->found, ": nothing tells when this machine is disturbed");
     return NOTE;
 }
 
@@ -189,6 +252,10 @@ static verdict check_tracker(doctor *d) {
     const kiln_server_shell_options *o = d->options;
     kiln_addresses addresses = o->tracker;
     int lock_fd = -1;
+    if (addresses.count == 0) {
+        kiln_strbuf_text(&d->found, "none was named; --tracker ADDR tries it");
+        return FINE;
+    }
     kiln_status st = kiln_folder_lock(o->state_folder, &lock_fd);
     if (st && kiln_status_code(st) != KILN_FAILED_PRECONDITION) return from_status(d, st);
     if (st) {

@@ -18,11 +18,12 @@ typedef struct options {
 } options;
 
 static kiln_status fill(const options *o, kiln_arena *process, kiln_server_shell_options *out) {
-    if (!o->tracker)
+    if (!o->tracker && !o->doctor)
         return KILN_ERROR(INVALID_ARGUMENT,
                           "--tracker ADDR is missing; see kiln-rpc-server --help");
     char *home = NULL, *program = NULL;
-    kiln_status st = kiln_addresses_parse(kiln_str_from(o->tracker), &out->tracker);
+    kiln_status st =
+        o->tracker ? kiln_addresses_parse(kiln_str_from(o->tracker), &out->tracker) : NULL;
     if (!st) st = kiln_home(process, &home);
     if (!st) st = kiln_proc_self(process, &program);
     if (st) return st;

@@ -125,7 +125,7 @@ def test_a_module_runs_on_an_emulated_board_from_afar(world):
 
 def test_the_doctor_on_the_board_says_what_is_wrong_with_it(world):
     _, address = world.tracker()
-    said = world.run("doctor", "--board", "--tracker", address).stdout
+    said = world.run("doctor", "--tracker", address).stdout
     assert f"{address} lets this board in" in said and "BAD" not in said, said
     done = world.run("--doctor", "--tracker", "127.0.0.1:1", name="kiln-rpc-server", ok=False)
     assert done.returncode == 17 and "no tracker listens there" in done.stdout, done.stdout

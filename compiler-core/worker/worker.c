@@ -110,13 +110,15 @@ static kiln_status build(const kiln_work_request *request, kiln_arena *arena, ki
 
 /* ---- REFERENCE ------------------------------------------------------------------------------- */
 
-/* Buffers of every argument, inputs and constants filled as boards fill them. */
+/* Buffers of every argument but those that the call owns, inputs and constants filled as boards
+ * fill them. */
 static kiln_status bind_args(const kiln_kernel *kernel, kiln_call *call, uint64_t seed,
                              kiln_arena *arena, void **data) {
     const kiln_manifest *manifest = kiln_kernel_manifest(kernel);
     kiln_status st = KILN_OK;
     for (uint32_t i = 0; !st && i < manifest->arg_count; i++) {
         const kiln_manifest_arg *arg = &manifest->arg[i];
+        if (arg->role == KILN_ROLE_PACKED) continue;
         size_t size = kiln_kernel_arg_bytes(kernel, i);
         data[i] = kiln_arena_alloc_aligned(arena, KILN_KERNEL_ALIGNMENT, size);
         if (arg->role == KILN_ROLE_INPUT || arg->role == KILN_ROLE_CONSTANT)

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/hash.h"
 
 kiln_program *kiln_program_create(kiln_arena *arena, kiln_str name) {
     kiln_program *p = KILN_ARENA_NEW(arena, kiln_program);
@@ -40,6 +41,7 @@ kiln_program *kiln_program_copy(const kiln_program *program, kiln_arena *arena) 
     COPY_VEC(arena, &p->operand);
     COPY_VEC(arena, &p->expr_slot);
     COPY_VEC(arena, &p->var);
+    COPY_VEC(arena, &p->var_slot);
     COPY_VEC(arena, &p->buffer);
     COPY_VEC(arena, &p->block);
     COPY_VEC(arena, &p->stmt);
@@ -62,20 +64,68 @@ kiln_program *kiln_program_copy(const kiln_program *program, kiln_arena *arena) 
     return p;
 }
 
-/* ---- names ----------------------------------------------------------------------- */
+/* ---- names of variables ---------------------------------------------------------- */
+
+/* Where the variable of that name is in the table, or the free place where it belongs. A retired
+ * name leaves its place taken: the variable there has another name now, so it equals nothing. */
+static uint32_t var_place(const kiln_program *p, kiln_str name) {
+    uint32_t mask = p->var_slot.count - 1;
+    uint32_t at = (uint32_t)kiln_hash64(name.data, name.size, 0) & mask;
+    while (p->var_slot.data[at] && !kiln_str_equal(p->var.data[p->var_slot.data[at]].name, name))
+        at = (at + 1) & mask;
+    return at;
+}
+
+static kiln_var find_var(const kiln_program *p, kiln_str name) {
+    return p->var_slot.count ? p->var_slot.data[var_place(p, name)] : 0;
+}
+
+/* A variable takes two places at most: that of its name and that of the one it had. */
+static void enter_var(kiln_program *p, kiln_var var) {
+    if (p->var.count * 4 > p->var_slot.count) {
+        uint32_t count = p->var_slot.count ? p->var_slot.count * 2 : 256;
+        p->var_slot.data = KILN_ARENA_ARRAY(p->arena, uint32_t, count);
+        p->var_slot.count = p->var_slot.capacity = count;
+        for (kiln_var v = 1; v < p->var.count; v++)
+            p->var_slot.data[var_place(p, p->var.data[v].name)] = v;
+    }
+    p->var_slot.data[var_place(p, p->var.data[var].name)] = var;
+}
+
+/* A copy of `name`, or of `name` with the first of the suffixes '2, '3, ... that makes it new. */
+static kiln_str unique_var_name(kiln_program *p, kiln_str name) {
+    kiln_var taken = find_var(p, name);
+    if (!taken) return (kiln_str){kiln_str_dup(p->arena, name), name.size};
+    for (uint32_t suffix = KILN_MAX(p->var.data[taken].suffix_free, 2);; suffix++) {
+        kiln_str tried =
+            kiln_str_from(kiln_arena_printf(p->arena, "%.*s'%u", KILN_STR_ARG(name), suffix));
+        if (find_var(p, tried)) continue;
+        p->var.data[taken].suffix_free = suffix + 1;
+        return tried;
+    }
+}
+
+kiln_var kiln_var_create(kiln_program *p, kiln_str name, int64_t low, int64_t high) {
+    kiln_var_info info = {.name = unique_var_name(p, name), .low = low, .high = high};
+    kiln_vec_push_in(p->arena, &p->var, info);
+    enter_var(p, p->var.count - 1);
+    return p->var.count - 1;
+}
+
+void kiln_var_retire(kiln_program *p, kiln_var var) {
+    kiln_var_info *info = &p->var.data[var];
+    size_t end = info->name.size;
+    while (end > 0 && info->name.data[end - 1] != '\'') end--;
+    kiln_var plain = end > 0 ? find_var(p, kiln_str_slice(info->name, 0, end - 1)) : 0;
+    if (plain) p->var.data[plain].suffix_free = 0; /* this one is free again */
+    info->name = kiln_str_from(kiln_arena_printf(p->arena, "~%u", var));
+    info->suffix_free = 0;
+    enter_var(p, var);
+}
+
+/* ---- names of buffers and blocks -------------------------------------------------- */
 
 typedef bool (*name_taken)(const kiln_program *p, kiln_str name);
-
-/* Names of variables begin alike and differ at their end. */
-static bool var_taken(const kiln_program *p, kiln_str name) {
-    for (uint32_t i = 1; i < p->var.count; i++) {
-        kiln_str other = p->var.data[i].name;
-        bool ends_alike = other.size == name.size && name.size > 0 &&
-                          other.data[name.size - 1] == name.data[name.size - 1];
-        if (ends_alike && kiln_str_equal(other, name)) return true;
-    }
-    return false;
-}
 
 static bool buffer_taken(const kiln_program *p, kiln_str name) {
     return kiln_program_find_buffer(p, name) != 0;
@@ -107,12 +157,6 @@ kiln_block kiln_program_find_block(const kiln_program *p, kiln_str name) {
 }
 
 /* ---- variables, buffers, blocks -------------------------------------------------- */
-
-kiln_var kiln_var_create(kiln_program *p, kiln_str name, int64_t low, int64_t high) {
-    kiln_var_info info = {.name = unique_name(p, name, var_taken), .low = low, .high = high};
-    kiln_vec_push_in(p->arena, &p->var, info);
-    return p->var.count - 1;
-}
 
 void kiln_var_set_range(kiln_program *p, kiln_var var, int64_t low, int64_t high) {
     kiln_var_info *info = &p->var.data[var];

@@ -70,6 +70,7 @@ typedef struct kiln_var_info {
     /* Values lie in [low, high] (inclusive) wherever the variable is in scope; kept true by whoever
      * makes or changes a loop or block (kiln_var_set_range). The simplifier relies on it. */
     int64_t low, high;
+    uint32_t suffix_free; /* 0 or: of this name, all suffixes from 2 to below it are taken */
 } kiln_var_info;
 
 typedef enum kiln_scope {
@@ -194,6 +195,7 @@ typedef struct kiln_program {
     KILN_VEC(kiln_expr) operand;
     KILN_VEC(uint32_t) expr_slot; /* hash table of expr ids; count is a power of two */
     KILN_VEC(kiln_var_info) var;
+    KILN_VEC(uint32_t) var_slot; /* hash table of variable ids by name, as expr_slot */
     KILN_VEC(kiln_buffer_info) buffer;
     KILN_VEC(kiln_block_info) block; /* tensor expressions: in execution order */
     KILN_VEC(kiln_stmt_info) stmt;
@@ -265,6 +267,8 @@ void kiln_expr_visit_loads(kiln_program *p, kiln_expr e, kiln_load_visitor visit
 kiln_var kiln_var_create(kiln_program *p, kiln_str name, int64_t low, int64_t high);
 /* The one way to change a range: what was simplified with the old one is forgotten. */
 void kiln_var_set_range(kiln_program *p, kiln_var var, int64_t low, int64_t high);
+/* Gives a variable that no loop uses any more a name that nobody wants; its own is free again. */
+void kiln_var_retire(kiln_program *p, kiln_var var);
 kiln_buffer kiln_buffer_create(kiln_program *p, kiln_str name, kiln_dtype dtype, kiln_role role,
                                const kiln_shape *shape);
 /* A new block with no iterators yet, appended in execution order. The name is made unique. */

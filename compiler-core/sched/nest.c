@@ -123,10 +123,6 @@ void kiln_block_require(kiln_program *p, kiln_block block, kiln_expr condition) 
         b->predicate ? kiln_expr_binary(p, KILN_EXPR_AND, b->predicate, condition) : condition;
 }
 
-void kiln_var_retire(kiln_program *p, kiln_var var) {
-    p->var.data[var].name = kiln_str_from(kiln_arena_printf(p->arena, "~%u", var));
-}
-
 /* ---- blocks ---- */
 
 typedef struct load_list {

@@ -44,8 +44,6 @@ kiln_expr *kiln_nest_replacements(kiln_program *p);
 void kiln_nest_substitute(kiln_program *p, kiln_stmt stmt, const kiln_expr *replacement);
 /* predicate = predicate and condition, unless the condition is known to hold. */
 void kiln_block_require(kiln_program *p, kiln_block block, kiln_expr condition);
-/* Gives a variable that no loop uses any more a name that nobody wants. */
-void kiln_var_retire(kiln_program *p, kiln_var var);
 
 /* ---- blocks ---- */
 /* Distinct loads of value and init: out [KILN_LOADS_MAX]; further ones are left out and counted. */

@@ -23,6 +23,37 @@ static void taken_names_get_a_number(void **state) {
     assert_int_equal(kiln_program_find_buffer(p, KILN_STR("y")), 0);
 }
 
+static bool is_named(const kiln_program *p, kiln_var var, const char *name) {
+    return kiln_str_is(p->var.data[var].name, name);
+}
+
+static void the_first_free_suffix_is_taken_also_after_some_were_retired(void **state) {
+    kiln_program *p = *state;
+    kiln_var var[6];
+    for (uint32_t i = 0; i < 6; i++) var[i] = kiln_var_create(p, KILN_STR("i"), 0, 7);
+    assert_true(is_named(p, var[0], "i") && is_named(p, var[1], "i'2") &&
+                is_named(p, var[5], "i'6"));
+    kiln_var_retire(p, var[2]);
+    kiln_var_retire(p, var[4]);
+    assert_true(is_named(p, kiln_var_create(p, KILN_STR("i"), 0, 7), "i'3"));
+    kiln_program *copy = kiln_program_copy(p, p->arena);
+    assert_true(is_named(copy, kiln_var_create(copy, KILN_STR("i"), 0, 7), "i'5"));
+    assert_true(is_named(copy, kiln_var_create(copy, KILN_STR("i"), 0, 7), "i'7"));
+    kiln_var_retire(p, var[0]);
+    assert_true(is_named(p, kiln_var_create(p, KILN_STR("i"), 0, 7), "i"));
+    assert_true(is_named(p, kiln_var_create(p, KILN_STR("i"), 0, 7), "i'5"));
+    assert_true(is_named(p, kiln_var_create(p, KILN_STR("i'2"), 0, 7), "i'2'2"));
+}
+
+/* Passes copy loops by the thousand. A search through all names for each would take minutes here.
+ */
+static void many_variables_of_one_name_are_made_in_no_time(void **state) {
+    kiln_program *p = *state;
+    uint32_t most = 200000;
+    for (uint32_t i = 1; i < most; i++) kiln_var_create(p, KILN_STR("loop"), 0, 7);
+    assert_true(is_named(p, kiln_var_create(p, KILN_STR("loop"), 0, 7), "loop'200000"));
+}
+
 static void iterators_are_named_within_their_block(void **state) {
     kiln_program *p = *state;
     kiln_block b = kiln_block_create(p, KILN_STR("a:b"));
@@ -60,6 +91,8 @@ static void indices_and_conditions_are_not_work(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         PROGRAM_TEST(taken_names_get_a_number),
+        PROGRAM_TEST(the_first_free_suffix_is_taken_also_after_some_were_retired),
+        PROGRAM_TEST(many_variables_of_one_name_are_made_in_no_time),
         PROGRAM_TEST(iterators_are_named_within_their_block),
         PROGRAM_TEST(the_producer_is_the_block_that_computes_not_the_initialiser),
         PROGRAM_TEST(work_counts_two_per_multiply_add_and_one_per_node),

@@ -5,18 +5,20 @@
 #include "compiler-core/lower/pass.h"
 
 #define ITERATIONS_MIN 4 /* fewer are not worth two copies of the code */
+/* Copies of a loop for each of its conditions. One that follows from another's answer needs one;
+ * those that have nothing to do with each other would double the copies each: four do, of more the
+ * last ones stay in the loop. */
+#define COPIES_PER_CONDITION 4
 
 typedef struct search {
     kiln_program *p;
     kiln_stmt loop;
-    kiln_expr whole;     /* first condition with a part that does not change in the loop; or 0 */
-    kiln_expr invariant; /* those parts of it, joined by and */
-    kiln_expr rest;      /* the others; 0: none */
+    kiln_stmt
+        tried; /* a loop around it: what does not change there either is left as it is; or 0 */
+    kiln_expr invariant; /* parts of one condition that do not change in the loop, joined by and; 0:
+                            none found */
+    uint64_t count;      /* conditions with such parts */
 } search;
-
-static kiln_expr both(kiln_program *p, kiln_expr a, kiln_expr b) {
-    return a ? kiln_expr_binary(p, KILN_EXPR_AND, a, b) : b;
-}
 
 static bool has_load(const kiln_program *p, kiln_expr e) {
     const kiln_expr_node *node = kiln_expr_get(p, e);
@@ -35,85 +37,140 @@ static bool varies(const kiln_program *p, kiln_stmt stmt, kiln_expr e) {
     return false;
 }
 
-static void sort_parts(search *s, kiln_expr e) {
-    if (kiln_expr_get(s->p, e)->op == KILN_EXPR_AND) {
-        sort_parts(s, kiln_expr_operand(s->p, e, 0));
-        sort_parts(s, kiln_expr_operand(s->p, e, 1));
-        return;
+static kiln_expr invariant_parts(const search *s, kiln_expr e) {
+    kiln_program *p = s->p;
+    if (kiln_expr_get(p, e)->op == KILN_EXPR_AND) {
+        kiln_expr a = invariant_parts(s, kiln_expr_operand(p, e, 0));
+        kiln_expr b = invariant_parts(s, kiln_expr_operand(p, e, 1));
+        return a && b ? kiln_expr_binary(p, KILN_EXPR_AND, a, b) : a ? a : b;
     }
-    bool moves = !kiln_expr_is_const(s->p, e) && !has_load(s->p, e) && !varies(s->p, s->loop, e);
-    kiln_expr *to = moves ? &s->invariant : &s->rest;
-    *to = both(s->p, *to, e);
+    bool moves = !kiln_expr_is_const(p, e) && !has_load(p, e) && !varies(p, s->loop, e);
+    return moves && (!s->tried || varies(p, s->tried, e)) ? e : 0;
 }
 
-static void consider(search *s, kiln_expr condition) {
-    if (s->whole) return;
-    s->invariant = s->rest = 0;
-    sort_parts(s, condition);
-    if (s->invariant) s->whole = condition;
-}
-
-static kiln_expr consider_selects(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
-    if (kiln_expr_get(p, e)->op == KILN_EXPR_SELECT) consider(context, kiln_expr_operand(p, e, 0));
+/* Operands come before what they are operands of, so the condition that stays is that of an outer
+ * select: its answer takes the selects away that it does not choose. */
+static kiln_expr consider_select(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
+    search *s = context;
+    if (kiln_expr_get(p, e)->op != KILN_EXPR_SELECT) return rebuilt;
+    kiln_expr invariant = invariant_parts(s, kiln_expr_operand(p, e, 0));
+    if (!invariant) return rebuilt;
+    s->invariant = invariant;
+    s->count++;
     return rebuilt;
 }
 
-static void find_condition(search *s, kiln_stmt stmt) {
+static void find_conditions(search *s, kiln_stmt stmt) {
     const kiln_stmt_info info = s->p->stmt.data[stmt];
-    if (info.kind == KILN_STMT_IF) consider(s, info.condition);
-    if (info.kind == KILN_STMT_STORE) kiln_expr_rewrite(s->p, info.value, consider_selects, s);
-    for (uint32_t i = 0; i < info.child.count && !s->whole; i++)
-        find_condition(s, info.child.data[i]);
+    kiln_expr first = s->invariant;
+    if (info.kind == KILN_STMT_IF) {
+        s->invariant = invariant_parts(s, info.condition);
+        s->count += s->invariant != 0;
+    }
+    if (info.kind == KILN_STMT_STORE) kiln_expr_rewrite(s->p, info.value, consider_select, s);
+    if (first) s->invariant = first;
+    for (uint32_t i = 0; i < info.child.count; i++) find_conditions(s, info.child.data[i]);
 }
 
 /* ---- the two loops --------------------------------------------------------------------------- */
 
-/* if answer: the loop, with its first condition decided. */
-static kiln_stmt answered(kiln_program *p, kiln_stmt loop, bool holds) {
-    search s = {.p = p, .loop = loop};
-    find_condition(&s, loop);
+/* What is known in one of the two loops: whether all parts of `invariant` hold. */
+typedef struct answer {
+    kiln_expr invariant;
+    bool holds;
+} answer;
+
+/* Whether `part` is `whole` or one of the conditions that it joins by and. */
+static bool is_part(const kiln_program *p, kiln_expr whole, kiln_expr part) {
+    if (whole == part) return true;
+    return kiln_expr_get(p, whole)->op == KILN_EXPR_AND &&
+           (is_part(p, kiln_expr_operand(p, whole, 0), part) ||
+            is_part(p, kiln_expr_operand(p, whole, 1), part));
+}
+
+static bool has_all_parts(const kiln_program *p, kiln_expr whole, kiln_expr parts) {
+    if (kiln_expr_get(p, parts)->op != KILN_EXPR_AND) return is_part(p, whole, parts);
+    return has_all_parts(p, whole, kiln_expr_operand(p, parts, 0)) &&
+           has_all_parts(p, whole, kiln_expr_operand(p, parts, 1));
+}
+
+/* Wherever a part stands that holds, it is true; a condition that asks for all of the parts is
+ * false where they do not hold together. */
+static kiln_expr decide(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
+    const answer *a = context;
+    if (kiln_expr_get(p, e)->dtype != KILN_BOOL) return rebuilt;
+    bool decided = a->holds ? is_part(p, a->invariant, e) : has_all_parts(p, e, a->invariant);
+    return decided ? kiln_expr_int(p, KILN_BOOL, a->holds) : rebuilt;
+}
+
+static kiln_expr decide_in(kiln_program *p, kiln_expr e, void *context) {
+    return kiln_expr_rewrite(p, e, decide, context);
+}
+
+/* if answer: the loop, with that answer put in. */
+static kiln_stmt answered(kiln_program *p, kiln_stmt loop, kiln_expr invariant, bool holds) {
+    answer a = {invariant, holds};
     kiln_stmt version = kiln_stmt_create(p, KILN_STMT_IF);
     p->stmt.data[version].condition =
-        holds ? s.invariant : kiln_expr_unary(p, KILN_EXPR_NOT, s.invariant);
-    kiln_lower_replace(p, loop, s.whole,
-                       holds && s.rest ? s.rest : kiln_expr_int(p, KILN_BOOL, holds));
+        holds ? invariant : kiln_expr_unary(p, KILN_EXPR_NOT, invariant);
+    kiln_lower_rewrite(p, loop, decide_in, &a);
     kiln_stmt_append(p, version, loop);
     return version;
 }
 
-static void unswitch_tree(kiln_program *p, kiln_stmt stmt, uint64_t *budget);
+typedef struct budget {
+    uint64_t stores; /* that copies may add to the program */
+    uint64_t copies; /* that may be made of the loop in hand */
+    kiln_stmt tried; /* as in search */
+} budget;
 
-static void split_loop(kiln_program *p, kiln_stmt loop, uint64_t *budget) {
-    kiln_stmt copy = kiln_lower_copy(p, loop, NULL, 0), seq = kiln_stmt_create(p, KILN_STMT_SEQ);
-    kiln_stmt_replace(p, loop, seq);
-    kiln_stmt_append(p, seq, answered(p, loop, true));
-    kiln_stmt_append(p, seq, answered(p, copy, false));
-    for (uint32_t i = 0; i < 2; i++) unswitch_tree(p, p->stmt.data[seq].child.data[i], budget);
+static void unswitch_tree(kiln_program *p, kiln_stmt stmt, budget *b);
+
+static void unswitch_children(kiln_program *p, kiln_stmt stmt, budget *b) {
+    for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++)
+        unswitch_tree(p, p->stmt.data[stmt].child.data[i], b);
 }
 
-static void unswitch_tree(kiln_program *p, kiln_stmt stmt, uint64_t *budget) {
-    const kiln_stmt_info info = p->stmt.data[stmt];
-    if (info.kind == KILN_STMT_FOR && info.loop_kind != KILN_LOOP_SERIAL &&
-        info.loop_kind != KILN_LOOP_PARALLEL)
-        return; /* lanes and copies of one instruction: conditions become masks */
-    search s = {.p = p, .loop = stmt};
-    uint64_t size = kiln_lower_size(p, stmt);
-    if (info.kind == KILN_STMT_FOR && info.loop_kind == KILN_LOOP_SERIAL &&
-        info.extent >= ITERATIONS_MIN && size <= *budget)
-        find_condition(&s, stmt);
-    if (s.whole) {
-        *budget -= size;
-        split_loop(p, stmt, budget);
+/* Splits the loop as often as the budget allows, then what is in its copies. */
+static void unswitch_loop(kiln_program *p, kiln_stmt loop, budget *b) {
+    search s = {.p = p, .loop = loop, .tried = b->tried};
+    uint64_t size = kiln_lower_size(p, loop);
+    bool fits = p->stmt.data[loop].extent >= ITERATIONS_MIN && size <= b->stores;
+    if (fits && b->copies > 0) find_conditions(&s, loop);
+    if (!s.invariant) {
+        budget inside = {.stores = b->stores, .tried = fits ? loop : b->tried};
+        unswitch_children(p, loop, &inside);
+        b->stores = inside.stores;
         return;
     }
-    for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++)
-        unswitch_tree(p, p->stmt.data[stmt].child.data[i], budget);
+    b->copies--;
+    b->stores -= size;
+    kiln_stmt copy = kiln_lower_copy(p, loop, NULL, 0), seq = kiln_stmt_create(p, KILN_STMT_SEQ);
+    kiln_stmt_replace(p, loop, seq);
+    kiln_stmt_append(p, seq, answered(p, loop, s.invariant, true));
+    kiln_stmt_append(p, seq, answered(p, copy, s.invariant, false));
+    unswitch_loop(p, loop, b);
+    unswitch_loop(p, copy, b);
+}
+
+static void unswitch_tree(kiln_program *p, kiln_stmt stmt, budget *b) {
+    const kiln_stmt_info info = p->stmt.data[stmt];
+    if (info.kind != KILN_STMT_FOR || info.loop_kind == KILN_LOOP_PARALLEL) {
+        unswitch_children(p, stmt, b);
+        return;
+    }
+    if (info.loop_kind != KILN_LOOP_SERIAL)
+        return; /* lanes and copies of one instruction: conditions become masks */
+    search s = {.p = p, .loop = stmt, .tried = b->tried};
+    find_conditions(&s, stmt);
+    b->copies = s.count * COPIES_PER_CONDITION;
+    unswitch_loop(p, stmt, b);
 }
 
 static void unswitch_program(kiln_program *p) {
-    uint64_t budget = KILN_LOWER_SIZE_MAX / 4;
+    budget b = {.stores = KILN_LOWER_SIZE_MAX / 4};
     if (!p->root) return;
-    unswitch_tree(p, p->root, &budget);
+    unswitch_tree(p, p->root, &b);
     kiln_lower_simplify_below(p, p->root, NULL);
 }
 

@@ -54,9 +54,11 @@ FAULTS = [
      "kiln_affine *into = sides == INSIDE ? &inner : &outer;", "kiln_affine *into = &inner;"),
     # unswitch
     ("both answers get the loop of the first", LOWER + "unswitch.c",
-     "holds ? s.invariant : kiln_expr_unary(p, KILN_EXPR_NOT, s.invariant);", "s.invariant;"),
+     "holds ? invariant : kiln_expr_unary(p, KILN_EXPR_NOT, invariant);", "invariant;"),
     ("what changes in the loop is forgotten with what does not", LOWER + "unswitch.c",
-     "holds && s.rest ? s.rest", "false ? s.rest"),
+     "a->holds ? is_part(p, a->invariant, e)", "a->holds ? is_part(p, e, a->invariant)"),
+    ("a condition does not hold where another of its parts may", LOWER + "unswitch.c",
+     "kiln_expr_operand(p, parts, 0)) &&", "kiln_expr_operand(p, parts, 0)) ||"),
     # partition
     ("a part begins one iteration late", LOWER + "partition.c",
      "s->first = begin;\n", "s->first = begin + 1;\n"),

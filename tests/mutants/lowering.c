@@ -107,6 +107,15 @@ static void random_schedules_keep_their_meaning(void **state) {
     "block shift(i:37): y[i] = select(i < 30, x[i + 7], 0i32) + select(3 <= i, x[i - 3], 9i32) + " \
     "select(i == 20, x[i], 0i32)\n"
 
+/* Conditions on rows that share parts, some of which change in a row. */
+#define BAND                                                                                 \
+    "program band\n"                                                                         \
+    "input x: i32[8,9]\n"                                                                    \
+    "output y: i32[8,9]\n"                                                                   \
+    "block band(i:8, j:9): y[i, j] = select(and(and(2 <= i, i < 5), 1 <= j), 1i32, 0i32) + " \
+    "select(2 <= i, 10i32, 0i32) + select(and(i < 5, 3 <= j), 100i32, 0i32) + "              \
+    "select(and(2 <= i, i < 5), x[i, j], 0i32)\n"
+
 /* Accumulators in registers, packed weights, halves of the image in parallel. */
 #define CONV_TILED                                                                               \
     "cache_read(conv, w, global)\n"                                                              \
@@ -184,6 +193,7 @@ static const struct hand_row {
     {"shift, vectors", SHIFT, "split(shift.i, 5, 8)\nvectorize(shift.i.1)\n", 4, 1},
     {"clamp", CLAMP, "", 3, 1},
     {"clamp, split", CLAMP, "split(clamp.i, 5, 8)\n", 3, 1},
+    {"band", BAND, "", 3, 1},
     {"conv, tiled", CONV, CONV_TILED, 3, 4},
 };
 

@@ -182,6 +182,58 @@ static void conditions_on_rows_are_asked_once_a_row(void **state) {
                  "    if i < 1:\n      for j'2 in 8:\n        y[i, j'2] = 0.0\n");
 }
 
+/* The loops of a program after unswitch, whose rows a of 8 columns have the value `value`. */
+static uint32_t count_unswitched_loops(kiln_arena *arena, uint32_t rows, const char *value) {
+    kiln_strbuf program = {0}, text = {0};
+    kiln_target target = target_of(arena, AVX2);
+    kiln_strbuf_printf(&program,
+                       "program test\ninput x: f32[%u,8]\noutput y: f32[%u,8]\n"
+                       "block p(a:%u, b:8): y[a, b] = %s\nloops:\n"
+                       "  for i in %u:\n    for j in 8:\n      block p(a=i, b=j)\n",
+                       rows, rows, rows, value, rows);
+    expect_ok(kiln_lower_explain(program_of(arena, program.data), &target, KILN_STR("unswitch"),
+                                 arena, &text));
+    uint32_t count = 0;
+    for (const char *at = text.data; (at = strstr(at, "for j")); at++) count++;
+    kiln_strbuf_deinit(&program);
+    kiln_strbuf_deinit(&text);
+    return count;
+}
+
+/* As a concatenation asks: each answer leaves one part fewer to ask for. */
+static void conditions_that_exclude_each_other_need_a_loop_each(void **state) {
+    enum { PARTS = 40 };
+    kiln_strbuf value = {0};
+    for (uint32_t i = 0; i + 1 < PARTS; i++)
+        kiln_strbuf_printf(&value, "select(a < %u, x[a, b]*%u.0, ", i + 1, i + 2);
+    kiln_strbuf_text(&value, "x[a, b]");
+    for (uint32_t i = 0; i + 1 < PARTS; i++) kiln_strbuf_char(&value, ')');
+    assert_int_equal(count_unswitched_loops(((kiln_program *)*state)->arena, PARTS, value.data),
+                     PARTS);
+    kiln_strbuf_deinit(&value);
+}
+
+/* Four conditions make sixteen loops; the loops of sixteen would be 65536. */
+static void conditions_of_their_own_do_not_double_the_loops_without_end(void **state) {
+    kiln_arena *arena = ((kiln_program *)*state)->arena;
+    for (uint32_t conditions = 4; conditions <= 16; conditions *= 2) {
+        kiln_strbuf value = {0};
+        for (uint32_t i = 0; i < conditions; i++)
+            kiln_strbuf_printf(&value, "%sselect(a < %u, x[a, b], 0.0)", i ? " + " : "", i + 1);
+        assert_int_equal(count_unswitched_loops(arena, 32, value.data),
+                         conditions == 4 ? 16 : 4 * conditions + 1);
+        kiln_strbuf_deinit(&value);
+    }
+}
+
+static void a_part_that_several_conditions_share_is_asked_once(void **state) {
+    assert_int_equal(count_unswitched_loops(((kiln_program *)*state)->arena, 8,
+                                            "select(and(1 <= a, 1 <= b), x[a, b], 0.0) + "
+                                            "select(and(1 <= a, 2 <= b), x[a, b], 0.0) + "
+                                            "select(and(1 <= a, 3 <= b), x[a, b], 0.0)"),
+                     2);
+}
+
 static void vector_tails_are_masked(void **state) {
     expect_loops(((kiln_program *)*state)->arena,
                  HEAD
@@ -332,6 +384,9 @@ int main(void) {
         PROGRAM_TEST(full_tiles_carry_no_predicate),
         PROGRAM_TEST(padding_is_split_off),
         PROGRAM_TEST(conditions_on_rows_are_asked_once_a_row),
+        PROGRAM_TEST(conditions_that_exclude_each_other_need_a_loop_each),
+        PROGRAM_TEST(conditions_of_their_own_do_not_double_the_loops_without_end),
+        PROGRAM_TEST(a_part_that_several_conditions_share_is_asked_once),
         PROGRAM_TEST(vector_tails_are_masked),
         PROGRAM_TEST(temps_keep_what_one_execution_touches),
         PROGRAM_TEST(temps_of_parallel_iterations_are_private),

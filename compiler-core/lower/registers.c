@@ -203,6 +203,12 @@ static kiln_status check_access(kiln_program *p, kiln_stmt stmt, const kiln_affi
     return st;
 }
 
+/* Bytes of a value in a register: halves are computed in f32, integers in their own width. */
+static uint64_t value_bytes(kiln_dtype dtype) {
+    uint64_t size = kiln_dtype_size(dtype);
+    return kiln_dtype_is_float(dtype) ? KILN_MAX(size, sizeof(float)) : size;
+}
+
 /* Machine registers that the buffer takes. */
 static uint64_t register_count(kiln_program *p, const kiln_target *target, kiln_stmt alloc) {
     kiln_buffer buffer = p->stmt.data[alloc].buffer;
@@ -210,8 +216,7 @@ static uint64_t register_count(kiln_program *p, const kiln_target *target, kiln_
     uint64_t width = kiln_register_width(p, alloc, buffer);
     kiln_shape numbered = kiln_layout_physical(&info->layout, &info->shape);
     uint64_t values = ((uint64_t)kiln_shape_count(&numbered) + width - 1) / width;
-    uint64_t bytes =
-        width * KILN_MAX(kiln_dtype_size(info->dtype), 4); /* halves are computed in f32 */
+    uint64_t bytes = width * value_bytes(info->dtype);
     return values * ((bytes + target->vector_bytes - 1) / target->vector_bytes);
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "compiler-core/ir/eval.h"
+#include "compiler-core/lower/lower.h"
 #include "compiler-core/sched/rules.h"
 
 #define SAMPLE_ATTEMPTS 256
@@ -24,6 +25,24 @@ static void add_sketch(kiln_space *space, const kiln_maker *m, kiln_arena *arena
     space->sketch[space->sketch_count] = open;
     space->preferred[space->sketch_count] = preferred;
     space->size[space->sketch_count++] = trace_size(m);
+}
+
+static bool uses_registers(const kiln_program *p) {
+    for (kiln_buffer b = 1; b < p->buffer.count; b++)
+        if (p->buffer.data[b].scope == KILN_SCOPE_REGISTER) return true;
+    return false;
+}
+
+/* Whether lowering takes the sketch as the rule would close it. Rules count registers as well, but
+ * lowering has the last word, and what it refuses cannot be a default schedule. Without registers
+ * there is nothing to refuse. */
+static bool can_be_default(const kiln_maker *m) {
+    kiln_lowered lowered;
+    if (!uses_registers(m->replay.p)) return true;
+    kiln_status st = kiln_lower(m->replay.p, m->target, m->arena, &lowered);
+    bool can = st == NULL;
+    kiln_status_free(st); /* the next sketch, or the next rule */
+    return can;
 }
 
 /* From here on no rule can change a given layout: its lines that try are illegal and left out. */
@@ -66,7 +85,8 @@ static kiln_status create(const kiln_program *te, const kiln_target *target,
             kiln_maker m = kiln_maker_begin(te, target, &scratch);
             m.row_major = row_major;
             st = give_layouts(&m, layout);
-            if (!st && rule->make(&m, v)) add_sketch(&space, &m, arena);
+            if (!st && rule->make(&m, v) && (space.sketch_count > 0 || can_be_default(&m)))
+                add_sketch(&space, &m, arena);
             kiln_arena_reset(&scratch);
         }
         if (space.sketch_count) space.rule = rule->name;

@@ -6,6 +6,7 @@
 #include "base/rand.h"
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir_text.h"
+#include "compiler-core/lower/lower.h"
 #include "tests/unit/compiler-core/sched/support.h"
 
 static kiln_target avx512(uint32_t threads) {
@@ -491,6 +492,42 @@ static void an_index_names_one_trace(void **state) {
     kiln_status_free(st);
 }
 
+/* Two sums along rows, as a variance is made: reduced in several vectors each, in registers. */
+static kiln_program *row_sums(kiln_arena *arena) {
+    static const char text[] = "program rows\n"
+                               "input x: f32[5,128]\n"
+                               "output y: f32[5,128]\n"
+                               "temp s: f32[5]\n"
+                               "temp q: f32[5]\n"
+                               "block sum(i:5 | k:128): s[i] sum= x[i, k] init 0.0\n"
+                               "block square(i:5 | k:128): q[i] sum= x[i, k]*x[i, k] init 0.0\n"
+                               "block norm(i:5, j:128): y[i, j] = x[i, j]*s[i] + q[i]\n";
+    kiln_program *te;
+    expect_ok(kiln_program_parse(kiln_str_from(text), arena, &te));
+    return te;
+}
+
+/* However few registers there are: where the rule's own choice does not fit, another sketch or rule
+ * makes the default. */
+static void the_default_is_never_refused(void **state) {
+    static const conv_shape shape = {1, 16, 6, 7, 16, 3, 3, 1, 1, true};
+    kiln_arena *arena = *state;
+    const kiln_program *te[] = {row_sums(arena), conv_program(arena, &shape),
+                                matmul_program(arena, 5, 33, 17)};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(te); i++)
+        for (uint32_t registers = 1; registers <= 8; registers++) {
+            kiln_target target = avx2;
+            target.vector_registers = registers;
+            kiln_space space = make_space(te[i], &target);
+            kiln_trace trace;
+            kiln_program *p;
+            kiln_lowered lowered;
+            expect_ok(kiln_space_default(&space, arena, &trace, &p));
+            expect_ok(kiln_lower(p, &target, arena, &lowered));
+            expect_right(te[i], p, &trace);
+        }
+}
+
 static void other_targets_have_no_rules_yet(void **state) {
     kiln_target target = {.kind = KILN_STR("cuda")};
     kiln_program *te = chain_program(*state, 2, 2);
@@ -517,6 +554,7 @@ int main(void) {
         test_with_arena(steps_without_taps_are_unrolled_whole),
         test_with_arena(panels_beyond_the_second_cache_are_used_in_parts),
         test_with_arena(draws_for_tiny_caches_compute_the_convolution),
+        test_with_arena(the_default_is_never_refused),
         test_with_arena(given_layouts_are_kept_by_every_draw),
         test_with_arena(a_row_major_space_changes_no_layout_in_memory),
         test_with_arena(threads_share_the_outer_loops),

@@ -1,5 +1,7 @@
 /* GridSample: every output element is a weighted sum of input elements around a position that is
- * data. Positions outside are moved inside (border, reflection) or count as zero. */
+ * data. Of these elements, those outside are replaced by one inside (border, reflection) or count
+ * as zero. Moving the position itself inside would be something else: cubic weights of elements
+ * beyond the border are not zero. */
 #include "base/check.h"
 #include "compiler-core/ops/rules.h"
 
@@ -61,7 +63,10 @@ static kiln_expr clamp(kiln_te *te, kiln_expr x, double low, double high) {
     return kiln_max(te, kiln_min(te, x, kiln_te_const(te, x, high)), kiln_te_const(te, x, low));
 }
 
-/* From -1..1 to a position in elements, moved inside as the padding says. */
+#define CUBIC_REACH 2 /* elements around a position that have a weight, to each side */
+
+/* From -1..1 to a position in elements. Where the border is repeated, farther outside is no
+ * different, so that it is kept finite. */
 static kiln_expr position(kiln_te *te, const side *s, bool corners, kiln_expr coordinate) {
     double length = (double)s->extent;
     kiln_expr one = kiln_te_const(te, coordinate, 1), half = kiln_te_const(te, coordinate, 0.5);
@@ -71,8 +76,8 @@ static kiln_expr position(kiln_te *te, const side *s, bool corners, kiln_expr co
     else
         x = kiln_sub(te, kiln_mul(te, up, kiln_te_const(te, coordinate, length / 2)), half);
     if (s->nearest) x = kiln_expr_unary(te->p, KILN_EXPR_ROUND, x);
-    if (s->zeros) return x;
-    return s->border ? clamp(te, x, 0, length - 1) : reflect(te, s, x);
+    double reach = s->cubic ? CUBIC_REACH : 0;
+    return s->border ? clamp(te, x, -reach, length - 1 + reach) : x;
 }
 
 /* Keys' cubic convolution with a = -0.75 at distance t >= 0: the piece below 1, or that up to 2. */

@@ -148,10 +148,10 @@ static float_limits limits_of(kiln_dtype dtype) {
 static void note_element(kiln_reference_check *check, size_t i, double actual, double expected,
                          double bound, double allowed) {
     double error = fabs(actual - expected) / allowed;
-    if (isnan(bound))
-        error = INFINITY;
-    else if (isnan(expected))
+    if (isnan(expected))
         error = isnan(actual) ? 0 : INFINITY;
+    else if (isnan(bound))
+        error = INFINITY;
     else if (isnan(error))
         error = actual == expected ? 0 : INFINITY;
     if (error > 1) check->mismatch_count++;

@@ -312,7 +312,8 @@ kiln_stmt kiln_program_block_stmt(const kiln_program *p,
 bool kiln_stmt_is_inside(const kiln_program *p, kiln_stmt inner, kiln_stmt outer); /* or equal */
 
 /* Places every block of a tensor expression in its own serial nest at the root, iterators in order
- * (spatial, then reduce, as declared): loop "conv.oc" binds iterator oc of block conv. */
+ * (spatial, then reduce, as declared): loop "conv.oc" binds iterator oc of block conv. A reduction
+ * over nothing becomes a block that stores its initial value. */
 void kiln_program_make_loops(kiln_program *p);
 
 #endif

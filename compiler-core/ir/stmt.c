@@ -141,9 +141,28 @@ static kiln_stmt block_nest(kiln_program *p, kiln_block block) {
     return nest;
 }
 
+/* A sum of nothing is its initial value. Loops would never come to storing it. */
+static void settle_empty_reduction(kiln_program *p, kiln_block block) {
+    kiln_block_info *b = &p->block.data[block];
+    uint32_t kept = 0;
+    bool is_empty = false;
+    for (uint32_t i = 0; i < b->iter_count; i++)
+        is_empty |= b->iter[i].reduce && b->iter[i].extent == 0;
+    if (!is_empty || !b->init) return;
+    for (uint32_t i = 0; i < b->iter_count; i++)
+        if (!b->iter[i].reduce) b->iter[kept++] = b->iter[i];
+    b->iter_count = kept;
+    b->combiner = KILN_COMBINE_NONE;
+    b->value = b->init;
+    b->init = 0;
+}
+
 void kiln_program_make_loops(kiln_program *p) {
     KILN_CHECK(p->root == 0);
     p->root = kiln_stmt_create(p, KILN_STMT_SEQ);
-    for (kiln_block b = 1; b < p->block.count; b++)
-        if (!p->block.data[b].removed) kiln_stmt_append(p, p->root, block_nest(p, b));
+    for (kiln_block b = 1; b < p->block.count; b++) {
+        if (p->block.data[b].removed) continue;
+        settle_empty_reduction(p, b);
+        kiln_stmt_append(p, p->root, block_nest(p, b));
+    }
 }

@@ -96,6 +96,11 @@ static void not_a_number_and_integers_are_exact(void **state) {
         .dtype = KILN_F32, .shape = {1, {3}}, .value = expected, .bound = wide};
     assert_int_equal(kiln_reference_compare(&output, expected).mismatch_count, 0);
     assert_int_equal(kiln_reference_compare(&output, other).mismatch_count, 3);
+    /* A mean of nothing: its bound is no number either. What has a value needs a bound. */
+    const float none[3] = {NAN, NAN, NAN};
+    output.bound = none;
+    assert_int_equal(kiln_reference_compare(&output, expected).mismatch_count, 2);
+    assert_int_equal(kiln_reference_compare(&output, other).mismatch_count, 3);
     kiln_reference reference = example();
     int8_t near[3] = {1, -128, 126};
     assert_int_equal(kiln_reference_compare(&reference.output[1], exact).mismatch_count, 0);

@@ -28,14 +28,16 @@ bool runs_here(const kiln_target *target, kiln_arena *arena) {
     return runs;
 }
 
-static void manifest_args(const kiln_lowered *lowered, kiln_arena *arena, kiln_manifest *m) {
+static void manifest_args(const kiln_program *scheduled, const kiln_lowered *lowered,
+                          kiln_arena *arena, kiln_manifest *m) {
     m->arg_count = lowered->arg_count;
     m->arg = KILN_ARENA_ARRAY(arena, kiln_manifest_arg, m->arg_count);
     for (uint32_t i = 0; i < m->arg_count; i++) {
-        kiln_buffer in_run = lowered->arg[i].in_run;
-        const kiln_program *p = in_run ? lowered->run : lowered->prepare;
-        const kiln_buffer_info *info =
-            &p->buffer.data[in_run ? in_run : lowered->arg[i].in_prepare];
+        kiln_buffer in_run = lowered->arg[i].in_run, in_prepare = lowered->arg[i].in_prepare;
+        const kiln_program *p = in_run ? lowered->run : in_prepare ? lowered->prepare : scheduled;
+        const kiln_buffer_info *info = &p->buffer.data[in_run       ? in_run
+                                                       : in_prepare ? in_prepare
+                                                                    : lowered->arg[i].in_scheduled];
         m->arg[i] = (kiln_manifest_arg){.name = info->name,
                                         .dtype = info->dtype,
                                         .role = info->role,
@@ -67,7 +69,7 @@ kiln_status compile_scheduled(const kiln_program *scheduled, const kiln_target *
                           &m->scratch_worker_bytes);
     if (st) return st;
     m->has_prepare = lowered.prepare != NULL;
-    manifest_args(&lowered, arena, m);
+    manifest_args(scheduled, &lowered, arena, m);
     *out_artefact = artefact;
     return KILN_OK;
 }

@@ -47,6 +47,18 @@ static void make_loops_places_each_block_in_its_own_nest(void **state) {
                     "      block sum(i=sum.i, j=sum.j)\n");
 }
 
+static void a_reduction_over_nothing_stores_its_initial_value(void **state) {
+    kiln_program *p = parse(*state, "program most\n"
+                                    "input x: f32[4,0,6]\n"
+                                    "output y: f32[4]\n"
+                                    "block most(i:4 | j:0, k:6): y[i] max= x[i, j, k] init -inf\n");
+    kiln_program_make_loops(p);
+    expect_loops(p, "  for most.i in 4:\n"
+                    "    block most(i=most.i)\n");
+    assert_false(kiln_block_is_reduction(p, 1));
+    expect_text(p, p->block.data[1].value, "-inf");
+}
+
 static void a_loop_made_around_a_placed_body_takes_its_place(void **state) {
     kiln_program *p = parse(*state, copy_text);
     kiln_var n = kiln_var_create(p, KILN_STR("n"), 0, 0);
@@ -117,6 +129,7 @@ static void a_copy_is_independent_and_keeps_ids(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        PROGRAM_TEST(a_reduction_over_nothing_stores_its_initial_value),
         PROGRAM_TEST(make_loops_places_each_block_in_its_own_nest),
         PROGRAM_TEST(a_loop_made_around_a_placed_body_takes_its_place),
         PROGRAM_TEST(a_loop_can_be_replaced_by_what_is_inside_it),

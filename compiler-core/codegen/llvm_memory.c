@@ -222,14 +222,10 @@ static LLVMValueRef load_scalar_at(kiln_llvm_emitter *e, kiln_buffer buffer,
     return known;
 }
 
-static LLVMTypeRef lanes_type(kiln_llvm_emitter *e, kiln_buffer buffer) {
-    return LLVMVectorType(kiln_llvm_memory_type(e, buffer_dtype(e, buffer)), e->lanes);
-}
-
 /* Consecutive lanes. Masked-off lanes are 0. */
 static LLVMValueRef load_vector(kiln_llvm_emitter *e, kiln_buffer buffer,
-                                const kiln_llvm_address *a, LLVMValueRef mask) {
-    LLVMTypeRef type = lanes_type(e, buffer);
+                                const kiln_llvm_address *a, uint32_t lanes, LLVMValueRef mask) {
+    LLVMTypeRef type = LLVMVectorType(kiln_llvm_memory_type(e, buffer_dtype(e, buffer)), lanes);
     LLVMValueRef pointer = kiln_llvm_pointer(e, a, buffer_dtype(e, buffer), 0);
     LLVMValueRef v;
     if (mask) {
@@ -244,16 +240,84 @@ static LLVMValueRef load_vector(kiln_llvm_emitter *e, kiln_buffer buffer,
     return kiln_llvm_from_memory(e, buffer_dtype(e, buffer), v);
 }
 
-/* A vector of each lane's pointer. */
-static LLVMValueRef lane_pointers(kiln_llvm_emitter *e, kiln_buffer buffer,
-                                  const kiln_affine *offset) {
-    LLVMValueRef all = LLVMGetPoison(LLVMVectorType(kiln_llvm_ptr(e), e->lanes));
+/* ---- lanes that lie apart -------------------------------------------------------------------- */
+
+/* Lanes behind one another in memory. A vector over blocks that are narrower than it is a few of
+ * these. */
+typedef struct lane_run {
+    uint32_t first, count; /* lanes */
+} lane_run;
+
+/* Where each lane is, and the runs that they make; run_count 0: they lie too far apart. */
+typedef struct lane_places {
+    kiln_llvm_address at[KILN_LOWER_LANES_MAX];
+    lane_run run[KILN_LOWER_LANES_MAX];
+    uint32_t run_count;
+} lane_places;
+
+/* Lanes a run has on average, from which on runs cost less than single lanes. */
+#define RUN_LANES_MIN 4
+
+static void find_places(kiln_llvm_emitter *e, kiln_buffer buffer, const kiln_affine *offset,
+                        lane_places *p) {
+    p->run_count = 0;
     for (uint32_t lane = 0; lane < e->lanes; lane++) {
         kiln_llvm_enter_lane(e, lane);
-        kiln_llvm_address a = kiln_llvm_address_of(e, buffer, offset);
-        LLVMValueRef pointer = kiln_llvm_pointer(e, &a, buffer_dtype(e, buffer), 0);
+        p->at[lane] = kiln_llvm_address_of(e, buffer, offset);
         kiln_llvm_leave_lane(e);
+        bool follows = lane > 0 && p->at[lane].pointer == p->at[lane - 1].pointer &&
+                       p->at[lane].constant == p->at[lane - 1].constant + 1;
+        if (follows)
+            p->run[p->run_count - 1].count++;
+        else
+            p->run[p->run_count++] = (lane_run){lane, 1};
+    }
+    if (p->run_count * RUN_LANES_MIN > e->lanes) p->run_count = 0;
+}
+
+/* A vector of each lane's pointer. */
+static LLVMValueRef lane_pointers(kiln_llvm_emitter *e, kiln_buffer buffer, const lane_places *p) {
+    LLVMValueRef all = LLVMGetPoison(LLVMVectorType(kiln_llvm_ptr(e), e->lanes));
+    for (uint32_t lane = 0; lane < e->lanes; lane++) {
+        LLVMValueRef pointer = kiln_llvm_pointer(e, &p->at[lane], buffer_dtype(e, buffer), 0);
         all = kiln_llvm_insert(e, all, pointer, lane);
+    }
+    return all;
+}
+
+/* The mask of a run; NULL: all of its lanes are on. */
+static LLVMValueRef mask_of_run(kiln_llvm_emitter *e, LLVMValueRef mask, lane_run run) {
+    LLVMValueRef part = mask ? take_lanes(e, mask, NULL, run.first, run.count) : NULL;
+    return part && LLVMIsConstant(part) && part == LLVMConstAllOnes(LLVMTypeOf(part)) ? NULL : part;
+}
+
+static bool is_off(LLVMValueRef mask) { return mask && LLVMIsConstant(mask) && LLVMIsNull(mask); }
+
+/* Lanes [first, first + count) of `all` become those of `part`. */
+static LLVMValueRef put_lanes(kiln_llvm_emitter *e, LLVMValueRef all, LLVMValueRef part,
+                              lane_run run) {
+    LLVMValueRef number[KILN_LOWER_LANES_MAX], wide[KILN_LOWER_LANES_MAX];
+    LLVMTypeRef i32 = kiln_llvm_int(e, 32);
+    for (uint32_t lane = 0; lane < e->lanes; lane++) {
+        bool inside = lane >= run.first && lane < run.first + run.count;
+        wide[lane] = inside ? LLVMConstInt(i32, lane - run.first, false) : LLVMGetPoison(i32);
+        number[lane] = LLVMConstInt(i32, inside ? e->lanes + lane : lane, false);
+    }
+    part = LLVMBuildShuffleVector(e->builder, part, LLVMGetPoison(LLVMTypeOf(part)),
+                                  LLVMConstVector(wide, e->lanes), "");
+    return LLVMBuildShuffleVector(e->builder, all, part, LLVMConstVector(number, e->lanes), "");
+}
+
+static LLVMValueRef load_runs(kiln_llvm_emitter *e, kiln_buffer buffer, const lane_places *p,
+                              LLVMValueRef mask) {
+    LLVMTypeRef type = LLVMVectorType(kiln_llvm_compute_type(e, buffer_dtype(e, buffer)), e->lanes);
+    LLVMValueRef all = mask ? LLVMConstNull(type) : LLVMGetPoison(type);
+    for (uint32_t i = 0; i < p->run_count; i++) {
+        LLVMValueRef part_mask = mask_of_run(e, mask, p->run[i]);
+        if (is_off(part_mask)) continue;
+        const kiln_llvm_address *at = &p->at[p->run[i].first];
+        LLVMValueRef part = load_vector(e, buffer, at, p->run[i].count, part_mask);
+        all = put_lanes(e, all, part, p->run[i]);
     }
     return all;
 }
@@ -261,9 +325,12 @@ static LLVMValueRef lane_pointers(kiln_llvm_emitter *e, kiln_buffer buffer,
 static LLVMValueRef load_lanes(kiln_llvm_emitter *e, kiln_buffer buffer, const kiln_affine *offset,
                                LLVMValueRef mask) {
     kiln_dtype dtype = buffer_dtype(e, buffer);
+    lane_places places;
+    find_places(e, buffer, offset, &places);
+    if (places.run_count) return load_runs(e, buffer, &places, mask);
     if (mask) {
-        LLVMTypeRef type = lanes_type(e, buffer);
-        LLVMValueRef pointers = lane_pointers(e, buffer, offset);
+        LLVMTypeRef type = LLVMVectorType(kiln_llvm_memory_type(e, dtype), e->lanes);
+        LLVMValueRef pointers = lane_pointers(e, buffer, &places);
         LLVMValueRef align = LLVMConstInt(kiln_llvm_int(e, 32), kiln_dtype_size(dtype), false);
         LLVMValueRef arg[4] = {pointers, align, mask, LLVMConstNull(type)};
         LLVMTypeRef overload[2] = {type, LLVMTypeOf(pointers)};
@@ -271,13 +338,8 @@ static LLVMValueRef load_lanes(kiln_llvm_emitter *e, kiln_buffer buffer, const k
             e, dtype, kiln_llvm_intrinsic(e, "llvm.masked.gather", overload, 2, arg, 4));
     }
     LLVMValueRef all = LLVMGetPoison(LLVMVectorType(kiln_llvm_compute_type(e, dtype), e->lanes));
-    for (uint32_t lane = 0; lane < e->lanes; lane++) {
-        kiln_llvm_enter_lane(e, lane);
-        kiln_llvm_address a = kiln_llvm_address_of(e, buffer, offset);
-        LLVMValueRef v = load_scalar_at(e, buffer, &a, 0);
-        kiln_llvm_leave_lane(e);
-        all = kiln_llvm_insert(e, all, v, lane);
-    }
+    for (uint32_t lane = 0; lane < e->lanes; lane++)
+        all = kiln_llvm_insert(e, all, load_scalar_at(e, buffer, &places.at[lane], 0), lane);
     return all;
 }
 
@@ -328,7 +390,7 @@ LLVMValueRef kiln_llvm_load(kiln_llvm_emitter *e, kiln_expr load) {
     bool keep = a.linear && !mask;
     LLVMValueRef v = keep ? kiln_llvm_table_find(&e->loads, key) : NULL;
     if (v) return v;
-    v = a.linear && a.lane_stride == 1 ? load_vector(e, buffer, &a, mask)
+    v = a.linear && a.lane_stride == 1 ? load_vector(e, buffer, &a, e->lanes, mask)
                                        : load_lanes(e, buffer, offset, mask);
     if (keep) kiln_llvm_table_put(e, &e->loads, key, v);
     return v;
@@ -343,12 +405,12 @@ static void store_scalar(kiln_llvm_emitter *e, kiln_dtype dtype, const kiln_llvm
 }
 
 static void store_vector(kiln_llvm_emitter *e, kiln_dtype dtype, const kiln_llvm_address *a,
-                         LLVMValueRef value) {
+                         LLVMValueRef value, LLVMValueRef mask) {
     LLVMValueRef pointer = kiln_llvm_pointer(e, a, dtype, 0);
     value = kiln_llvm_to_memory(e, dtype, value);
-    if (e->mask) {
+    if (mask) {
         LLVMValueRef arg[4] = {value, pointer, LLVMConstInt(kiln_llvm_int(e, 32), a->align, false),
-                               e->mask};
+                               mask};
         kiln_llvm_intrinsic(e, "llvm.masked.store",
                             (LLVMTypeRef[]){LLVMTypeOf(value), kiln_llvm_ptr(e)}, 2, arg, 4);
         return;
@@ -356,24 +418,36 @@ static void store_vector(kiln_llvm_emitter *e, kiln_dtype dtype, const kiln_llvm
     LLVMSetAlignment(LLVMBuildStore(e->builder, value, pointer), a->align);
 }
 
+static void store_runs(kiln_llvm_emitter *e, kiln_dtype dtype, const lane_places *p,
+                       LLVMValueRef value) {
+    for (uint32_t i = 0; i < p->run_count; i++) {
+        LLVMValueRef mask = mask_of_run(e, e->mask, p->run[i]);
+        if (is_off(mask)) continue;
+        LLVMValueRef part = take_lanes(e, value, NULL, p->run[i].first, p->run[i].count);
+        store_vector(e, dtype, &p->at[p->run[i].first], part, mask);
+    }
+}
+
 static void store_lanes(kiln_llvm_emitter *e, kiln_buffer buffer, const kiln_affine *offset,
                         LLVMValueRef value) {
     kiln_dtype dtype = buffer_dtype(e, buffer);
+    lane_places places;
+    find_places(e, buffer, offset, &places);
+    if (places.run_count) {
+        store_runs(e, dtype, &places, value);
+        return;
+    }
     if (e->mask) {
         value = kiln_llvm_to_memory(e, dtype, value);
-        LLVMValueRef pointers = lane_pointers(e, buffer, offset);
+        LLVMValueRef pointers = lane_pointers(e, buffer, &places);
         LLVMValueRef align = LLVMConstInt(kiln_llvm_int(e, 32), kiln_dtype_size(dtype), false);
         LLVMValueRef arg[4] = {value, pointers, align, e->mask};
         LLVMTypeRef overload[2] = {LLVMTypeOf(value), LLVMTypeOf(pointers)};
         kiln_llvm_intrinsic(e, "llvm.masked.scatter", overload, 2, arg, 4);
         return;
     }
-    for (uint32_t lane = 0; lane < e->lanes; lane++) {
-        kiln_llvm_enter_lane(e, lane);
-        kiln_llvm_address a = kiln_llvm_address_of(e, buffer, offset);
-        kiln_llvm_leave_lane(e);
-        store_scalar(e, dtype, &a, kiln_llvm_extract(e, value, lane));
-    }
+    for (uint32_t lane = 0; lane < e->lanes; lane++)
+        store_scalar(e, dtype, &places.at[lane], kiln_llvm_extract(e, value, lane));
 }
 
 typedef struct guarded_store {
@@ -411,7 +485,7 @@ void kiln_llvm_store(kiln_llvm_emitter *e, kiln_stmt store, LLVMValueRef value) 
     } else {
         value = kiln_llvm_splat(e, value, e->lanes);
         if (a.linear && a.lane_stride == 1)
-            store_vector(e, dtype, &a, value);
+            store_vector(e, dtype, &a, value, e->mask);
         else
             store_lanes(e, buffer, offset, value);
     }

@@ -1,6 +1,7 @@
 /* Alternatives that need no measurement. */
 #include "compiler-core/layout/alternatives.h"
 
+#include "base/macros.h"
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/layout/parts.h"
 #include "compiler-core/sched/space.h"
@@ -122,16 +123,43 @@ static bool fits(const family *f, const kiln_buffer_info *buffer) {
     return kiln_shape_count(&physical) == kiln_shape_count(&buffer->shape);
 }
 
+/* Which tasks concatenate, or write or read what is concatenated: blocks that all of them have in
+ * common leave nothing to copy. [tasks of the plan] */
+static bool *find_joined(const kiln_plan *plan, kiln_arena *arena) {
+    bool *joins = KILN_ARENA_ARRAY(arena, bool, plan->tasks.count);
+    bool *near = KILN_ARENA_ARRAY(arena, bool, plan->tasks.count);
+    kiln_value value_count = 0;
+    for (uint32_t t = 0; t < plan->tasks.count; t++)
+        joins[t] = kiln_parts_of(plan->tasks.task[t].te, arena).joins;
+    for (uint32_t s = 0; s < plan->step_count; s++)
+        for (uint32_t i = 0; i < plan->step[s].arg_count; i++)
+            value_count = KILN_MAX(value_count, plan->step[s].arg[i] + 1);
+    bool *joined = KILN_ARENA_ARRAY(arena, bool, value_count);
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint32_t s = 0; s < plan->step_count; s++) {
+            const kiln_step *step = &plan->step[s];
+            if (step->kind != KILN_STEP_KERNEL) continue;
+            for (uint32_t i = 0; i < step->arg_count; i++) {
+                if (pass == 0) joined[step->arg[i]] |= joins[step->task];
+                if (pass == 1) near[step->task] |= joined[step->arg[i]];
+            }
+        }
+    }
+    return near;
+}
+
+/* What fits no block is row-major, or for tasks that compute much what they want. */
 static kiln_status add_on_family(const kiln_task *task, const kiln_target *target, const family *f,
                                  kiln_arena *arena, kiln_alternatives *list) {
     static const kiln_layout row;
     const kiln_layout *given[KILN_PROGRAM_BUFFERS_MAX] = {0};
     kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
     uint32_t count = kiln_program_args(task->te, arg), blocked_in = 0, blocked_out = 0;
+    bool light = is_light(task);
     for (uint32_t i = 0; i < count; i++) {
         const kiln_buffer_info *buffer = &task->te->buffer.data[arg[i]];
         bool blocked = fits(f, buffer);
-        given[i] = blocked ? &f->layout : &row;
+        given[i] = blocked ? &f->layout : light ? &row : NULL;
         if (blocked) ++*(buffer->role == KILN_ROLE_OUTPUT ? &blocked_out : &blocked_in);
     }
     if (!blocked_in && !blocked_out) return KILN_OK;
@@ -162,9 +190,10 @@ kiln_status kiln_alternatives_add_defaults(const kiln_plan *plan, const kiln_tar
         for (uint32_t i = 0; i < list[t].way.count; i++)
             add_families(&f, task, &list[t].way.data[i]);
     }
+    const bool *joined = find_joined(plan, arena);
     for (uint32_t t = 0; !st && t < plan->tasks.count; t++)
         for (uint32_t k = 0; !st && k < f.count; k++)
-            if (is_light(&plan->tasks.task[t]))
+            if (joined[t] || is_light(&plan->tasks.task[t]))
                 st = add_on_family(&plan->tasks.task[t], target, &f.item[k], arena, &list[t]);
     return kiln_status_note(st, "schedules on the layouts of others");
 }

@@ -26,10 +26,10 @@ typedef struct kiln_alternatives {
 void kiln_alternatives_add(kiln_alternatives *list, const kiln_task *task,
                            const kiln_alternative *way, kiln_arena *arena);
 /* Adds to each task's list ([tasks of the plan], measured ones already in it) its default schedule;
- * and to tasks that compute as well on any layout the same on the blocks that the others write, so
- * that a blocked image passes from kernel to kernel as it is. What was not measured is a little
- * dearer than the fastest that was; without any it is estimated from operations and bytes. Errors
- * of kiln_space_create. */
+ * and to tasks that compute as well on any layout, and to those around a concatenation, the same on
+ * the blocks that the others write, so that a blocked image passes from kernel to kernel as it is.
+ * What was not measured is a little dearer than the fastest that was; without any it is estimated
+ * from operations and bytes. Errors of kiln_space_create. */
 KILN_MUST_USE kiln_status kiln_alternatives_add_defaults(const kiln_plan *plan,
                                                          const kiln_target *target,
                                                          kiln_arena *arena,

@@ -261,10 +261,28 @@ static double tile_efficiency(const kiln_tile *t, int64_t mh, int64_t mw, int64_
     return useful / cost * (mh > 1 && mw < w ? 0.99 : 1.0);
 }
 
-/* Blocks of channels that all kernels prefer, so that those that were not measured agree without
- * conversions. */
+#define BLOCK_MIN 4
+
 static int64_t channel_block(const kiln_tile *t) {
     return (int64_t)t->m->target->vector_bytes / (int64_t)sizeof(float) * kiln_tile_stride(t);
+}
+
+/* The block of so many channels that every kernel prefers, whether it reads or writes them, so that
+ * those that were not measured agree without conversions: a vector of them, or the largest power of
+ * two that divides them, of which a vector covers several blocks; without any, all of them. */
+static int64_t preferred_block(const kiln_tile *t, int64_t channels) {
+    int64_t block = channel_block(t);
+    while (block >= BLOCK_MIN && channels % block != 0) block /= 2;
+    return block >= BLOCK_MIN ? block : channels;
+}
+
+/* The most steps of the reduction that lie behind one another without measurement: a block of
+ * channels where the data gets a layout. */
+static int64_t preferred_steps(const kiln_tile *t) {
+    if (t->k < 0) return 1;
+    const kiln_access *x = &t->pattern.from[t->data];
+    bool blocked = x->dim_of[t->k] + 1 < (int)kiln_tile_rank(t, x);
+    return blocked ? preferred_block(t, kiln_tile_extent(t, t->k)) : channel_block(t);
 }
 
 typedef struct tile_row {
@@ -325,7 +343,7 @@ const char *kiln_tile_sample_steps(kiln_tile *t) {
     int64_t extent = t->k < 0 ? 1 : kiln_tile_extent(t, t->k), stride = kiln_tile_stride(t);
     kiln_strbuf text = {0};
     uint32_t rows = 0, preferred = 0;
-    int64_t best = 0;
+    int64_t best = 0, most = preferred_steps(t);
     for (int64_t block = stride; block <= KILN_MIN(extent, REDUCE_BLOCK_MAX); block += stride) {
         if (extent % block != 0 || (block < 4 && block < extent && extent % 4 == 0)) continue;
         for (int64_t unrolled = stride; unrolled <= KILN_MIN(block, STEPS_UNROLLED_MAX * stride);
@@ -335,7 +353,7 @@ const char *kiln_tile_sample_steps(kiln_tile *t) {
             kiln_strbuf_printf(&text, ", %lld, %lld, %lld", (long long)block, (long long)unrolled,
                                (long long)lanes);
             if (t->dot) kiln_strbuf_printf(&text, ", %lld", (long long)(block / stride));
-            bool fits = block <= channel_block(t) && unrolled <= preferred_unrolled(t) * stride;
+            bool fits = block <= most && unrolled <= preferred_unrolled(t) * stride;
             if (fits && block * 64 + unrolled > best) {
                 best = block * 64 + unrolled;
                 preferred = rows;
@@ -379,13 +397,14 @@ void kiln_tile_split_rounds(kiln_tile *t, const char *tiles_loop, int64_t prefer
     if (rounds) kiln_make(t->m, "split(%s, %s[0], %s[1])", tiles_loop, rounds, rounds);
 }
 
-/* Blocks of output channels: whole vectors that divide, or everything. */
+/* Blocks of output channels: the preferred one, whole vectors that divide, everything. */
 const char *kiln_tile_sample_block(kiln_tile *t, int64_t extent) {
-    int64_t value[16];
+    int64_t value[16], preferred = preferred_block(t, extent);
     uint32_t count = 0;
+    if (preferred % t->lanes != 0 && preferred < extent) value[count++] = preferred;
     for (int64_t block = t->lanes; block < extent && count + 1 < KILN_ARRAY_COUNT(value);
          block += t->lanes)
         if (extent % block == 0 && block <= 16 * t->lanes) value[count++] = block;
     value[count++] = extent;
-    return kiln_make_categorical(t->m, value, count, channel_block(t));
+    return kiln_make_categorical(t->m, value, count, preferred);
 }

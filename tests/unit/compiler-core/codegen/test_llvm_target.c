@@ -245,6 +245,43 @@ static void the_next_part_is_fetched_in_equal_shares(void **state) {
     assert_int_equal(lines_fetched(arena, 1, "matmul.n.0, matmul.m"), 0);
 }
 
+/* ---- lanes that lie apart -------------------------------------------------------------------- */
+
+/* Rows of so many columns through vectors of `lanes`, in blocks of columns: what is compiled is
+ * right, and no lane moves alone. */
+static void expect_runs(kiln_arena *arena, const char *target_text, int64_t columns, int64_t block,
+                        int lanes) {
+    kiln_target target = target_of(arena, target_text);
+    kiln_str text;
+    kiln_program *te = chain_program(arena, 5, columns);
+    const char *layout = kiln_arena_printf(arena, "d1/%d,d0,d1%%%d", (int)block, (int)block);
+    kiln_program *p = schedule(te, kiln_arena_printf(arena,
+                                                     "inline(a)\n"
+                                                     "transform_layout(x, \"%s\")\n"
+                                                     "transform_layout(y, \"%s\")\n"
+                                                     "split(c.j, -1, %d)\n"
+                                                     "unroll(c.j.0)\n"
+                                                     "vectorize(c.j.1)\n",
+                                                     layout, layout, lanes));
+    assert_null(emit(p, &target, KILN_EMIT_LLVM, arena, &text));
+    const char *code = kiln_str_dup(arena, text);
+    const char *apart[] = {"masked.gather", "masked.scatter", "insertelement", "load float"};
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(apart); i++)
+        if (strstr(code, apart[i])) fail_msg("%s in\n%s", apart[i], code);
+    if (runs_here(&target, arena)) assert_null(expect_compiled_equals(te, p, &target, 2, 1));
+}
+
+static void vectors_over_narrower_blocks_move_in_runs(void **state) {
+    kiln_arena *arena = ((kiln_program *)*state)->arena;
+    expect_runs(arena, level[3], 48, 8, 16);
+    expect_runs(arena, level[3], 48, 4, 16);
+    expect_runs(arena, level[2], 48, 4, 8);
+    /* The last vector covers half of its lanes, or goes beyond the one block there is. */
+    expect_runs(arena, level[3], 24, 8, 16);
+    expect_runs(arena, level[3], 24, 24, 16);
+    expect_runs(arena, level[2], 20, 4, 8);
+}
+
 /* ---- artefacts ------------------------------------------------------------------------------- */
 
 static void manifests_say_what_was_built(void **state) {
@@ -317,6 +354,7 @@ int main(void) {
         PROGRAM_TEST(tiles_of_8_by_2_stay_in_neon_registers),
         PROGRAM_TEST(default_convolutions_of_arm_are_multiply_adds),
         PROGRAM_TEST(the_next_part_is_fetched_in_equal_shares),
+        PROGRAM_TEST(vectors_over_narrower_blocks_move_in_runs),
         PROGRAM_TEST(manifests_say_what_was_built),
         PROGRAM_TEST(references_compute_result_and_bound),
     };

@@ -15,13 +15,13 @@ typedef struct fixture {
     kiln_alternatives *list;
 } fixture;
 
-static fixture made_of(kiln_arena *arena, const char *text, double measured_ns) {
+static fixture made_for(kiln_arena *arena, const char *target, const char *text,
+                        double measured_ns) {
     fixture f = {0};
     kiln_graph *graph = graph_of(arena, text);
     expect_ok(kiln_pass_run(KILN_PASS_FUSE, graph));
     expect_ok(kiln_plan_create(graph, arena, &f.plan));
-    expect_ok(kiln_target_parse(KILN_STR("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"), arena,
-                                &f.target));
+    expect_ok(kiln_target_parse(kiln_str_from(target), arena, &f.target));
     f.list = KILN_ARENA_ARRAY(arena, kiln_alternatives, f.plan.tasks.count);
     if (measured_ns > 0) {
         kiln_alternative way = {.cost_ns = measured_ns,
@@ -31,6 +31,10 @@ static fixture made_of(kiln_arena *arena, const char *text, double measured_ns) 
     }
     expect_ok(kiln_alternatives_add_defaults(&f.plan, &f.target, arena, f.list));
     return f;
+}
+
+static fixture made_of(kiln_arena *arena, const char *text, double measured_ns) {
+    return made_for(arena, "x86-64-v3", text, measured_ns);
 }
 
 /* How many alternatives of the task have this layout in that argument. */
@@ -115,6 +119,56 @@ static void equal_layouts_are_one_alternative(void **state) {
     assert_int_equal(f.list[1].way.count, before);
 }
 
+/* Writers go by vectors of outputs, readers by steps of their reduction: both arrive at the same
+ * blocks, also where a vector does not divide the channels. */
+static void writers_and_readers_prefer_the_same_blocks(void **state) {
+    static const struct {
+        const char *target;
+        int channels;
+        const char *layout;
+    } row[] = {
+        {"x86-64", 24, "d0,d1/4,d2,d3,d1%4"},      {"x86-64-v2", 24, "d0,d1/4,d2,d3,d1%4"},
+        {"x86-64-v3", 24, "d0,d1/8,d2,d3,d1%8"},   {"x86-64-v3", 20, "d0,d1/4,d2,d3,d1%4"},
+        {"x86-64-v4", 32, "d0,d1/16,d2,d3,d1%16"}, {"x86-64-v4", 24, "d0,d1/8,d2,d3,d1%8"},
+        {"x86-64-v4", 40, "d0,d1/8,d2,d3,d1%8"},   {"x86-64-v4", 20, "d0,d1/4,d2,d3,d1%4"},
+        {"x86-64-v4", 30, "d0,d1/30,d2,d3,d1%30"},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        const int c = row[i].channels;
+        const char *text = kiln_arena_printf(
+            *state,
+            "graph g\ninput x: f32[1,16,9,9]\n"
+            "constant w: f32[%d,16,3,3] = hash \"00112233445566778899aabbccddeeff\"\n"
+            "constant v: f32[64,%d,1,1] = hash \"10112233445566778899aabbccddeeff\"\n"
+            "a: f32[1,%d,9,9] = conv(x, w) pads=[1,1,1,1]\nb: f32[1,64,9,9] = conv(a, v)\n"
+            "output b\n",
+            c, c, c);
+        fixture f = made_for(*state, row[i].target, text, 0);
+        assert_int_equal(f.plan.tasks.count, 2);
+        assert_int_equal(count_on(&f, 0, 2, row[i].layout), 1);
+        assert_int_equal(count_on(&f, 1, 0, row[i].layout), 1);
+        expect_true_layouts(*state, &f, 0);
+        expect_true_layouts(*state, &f, 1);
+    }
+}
+
+/* 16 and 24 channels have blocks of 8 in common, whatever the kernel of 16 channels prefers. */
+static void what_is_joined_is_offered_the_blocks_of_its_neighbours(void **state) {
+    const char *text = "graph g\ninput x: f32[1,16,9,9]\n"
+                       "constant u: f32[16,16,3,3] = hash \"00112233445566778899aabbccddeeff\"\n"
+                       "constant v: f32[24,16,3,3] = hash \"10112233445566778899aabbccddeeff\"\n"
+                       "a: f32[1,16,9,9] = conv(x, u) pads=[1,1,1,1]\n"
+                       "b: f32[1,24,9,9] = conv(x, v) pads=[1,1,1,1]\n"
+                       "c: f32[1,40,9,9] = concat(a, b) axis=1\noutput c\n";
+    fixture f = made_for(*state, "x86-64-v4", text, 0);
+    assert_int_equal(count_on(&f, 0, 2, "d0,d1/16,d2,d3,d1%16"), 1);
+    for (uint32_t task = 0; task < 3; task++) {
+        assert_true(count_on(&f, task, 2, BLOCKED) > 0);
+        expect_true_layouts(*state, &f, task);
+    }
+    assert_true(f.list[0].way.data[0].cost_ns < f.list[0].way.data[1].cost_ns);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(what_only_moves_data_is_offered_the_blocks_of_others),
@@ -122,6 +176,8 @@ int main(void) {
         test_with_arena(an_argument_that_blocks_would_pad_stays_row_major),
         test_with_arena(what_was_not_measured_is_dearer_than_what_was),
         test_with_arena(equal_layouts_are_one_alternative),
+        test_with_arena(writers_and_readers_prefer_the_same_blocks),
+        test_with_arena(what_is_joined_is_offered_the_blocks_of_its_neighbours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,8 +6,8 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/kernel_abi.h"
-#include "base/target.h"
 #include "deploy/runtime/load.h"
+#include "tests/support/targets.h"
 
 static const char *object_folder = "."; /* set once in main */
 
@@ -23,18 +23,8 @@ kiln_str fixture_object(kiln_arena *arena, const char *name) {
     return bytes;
 }
 
-static kiln_str native_target(kiln_arena *arena) {
-    kiln_target target;
-    kiln_status st = kiln_target_native(arena, &target);
-    KILN_CHECK(st == NULL);
-    kiln_strbuf text = {0};
-    kiln_target_print(&target, &text);
-    kiln_str copy = {kiln_arena_copy(arena, text.data, text.size), text.size};
-    kiln_strbuf_deinit(&text);
-    return copy;
-}
-
 kiln_manifest fixture_manifest(kiln_arena *arena) {
+    kiln_target plain = plain_target(arena);
     static const struct {
         const char *name;
         kiln_role role;
@@ -47,7 +37,7 @@ kiln_manifest fixture_manifest(kiln_arena *arena) {
             .read_by_run = row[i].role != KILN_ROLE_CONSTANT,
         };
     return (kiln_manifest){
-        .abi_version = KILN_KERNEL_ABI_VERSION, .payload_kind = KILN_PAYLOAD_ELF, .target = native_target(arena),
+        .abi_version = KILN_KERNEL_ABI_VERSION, .payload_kind = KILN_PAYLOAD_ELF, .target = text_of_target(&plain, arena),
         .codegen_version = KILN_STR("1"), .task_key = KILN_STR("k"), .algorithm = KILN_STR("direct"),
         .has_prepare = true, .threads_max = FIXTURE_THREADS, .scratch_worker_bytes = 64, .flops = 2.0 * FIXTURE_COUNT,
         .arg_count = KILN_ARRAY_COUNT(row), .arg = arg,

@@ -11,23 +11,6 @@
 
 #define ARGS_MAX 64
 
-kiln_target target_of(kiln_arena *arena, const char *text) {
-    kiln_target target;
-    kiln_status st = kiln_target_parse(kiln_str_from(text), arena, &target);
-    if (st) fail_msg("%s", kiln_status_text(st));
-    return target;
-}
-
-bool runs_here(const kiln_target *target, kiln_arena *arena) {
-    kiln_target native;
-    kiln_strbuf reason = {0};
-    kiln_status st = kiln_target_native(arena, &native);
-    if (st) fail_msg("%s", kiln_status_text(st));
-    bool runs = kiln_target_runs_on(target, &native, &reason);
-    kiln_strbuf_deinit(&reason);
-    return runs;
-}
-
 static void manifest_args(const kiln_program *scheduled, const kiln_lowered *lowered,
                           kiln_arena *arena, kiln_manifest *m) {
     m->arg_count = lowered->arg_count;
@@ -59,10 +42,7 @@ kiln_status compile_scheduled(const kiln_program *scheduled, const kiln_target *
                                            .algorithm = KILN_STR("direct"),
                                            .threads_max = target->threads}};
     kiln_manifest *m = &artefact.manifest;
-    kiln_strbuf text = {0};
-    kiln_target_print(target, &text);
-    m->target = (kiln_str){kiln_str_dup(arena, kiln_strbuf_view(&text)), text.size};
-    kiln_strbuf_deinit(&text);
+    m->target = text_of_target(target, arena);
     kiln_status st = kiln_lower(scheduled, target, arena, &lowered);
     if (!st)
         st = kiln_codegen(&lowered, target, &options, arena, &artefact.payload, &m->scratch_bytes,

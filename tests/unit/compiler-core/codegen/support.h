@@ -3,12 +3,8 @@
 #define KILN_TESTS_UNIT_COMPILER_CORE_CODEGEN_SUPPORT_H
 
 #include "base/manifest.h"
-#include "base/target.h"
+#include "tests/support/targets.h"
 #include "tests/unit/compiler-core/ir/support.h"
-
-/* A target by its text; features of this machine are not asked for. */
-kiln_target target_of(kiln_arena *arena, const char *text);
-bool runs_here(const kiln_target *target, kiln_arena *arena);
 
 /* An artefact made from a scheduled program with that optimisation, without going through a trace.
  */

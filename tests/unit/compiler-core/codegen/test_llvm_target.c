@@ -319,7 +319,7 @@ static void manifests_say_what_was_built(void **state) {
 static void references_compute_result_and_bound(void **state) {
     kiln_arena *arena = ((kiln_program *)*state)->arena;
     kiln_target target = target_of(arena, level[2]);
-    if (!runs_here(&target, arena)) skip();
+    skip_unless_runs_here(level[2]);
     for (uint64_t seed = 1; seed <= 60; seed++) {
         const kiln_generate_options options = {
             .blocks_max = 4, .points_max = 400, .floats_only = seed % 2 == 0};

@@ -5,6 +5,7 @@
 
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir_text.h"
+#include "tests/support/targets.h"
 #include "tests/support/test.h"
 
 static int64_t element(const kiln_tensor *t, uint32_t i) {
@@ -50,12 +51,6 @@ static void words_hold_the_steps_of_a_lane(void **state) {
         uint32_t bits = in->operand_bits == 16 ? 16 : 8;
         assert_int_equal(in->steps * bits, 32);
     }
-}
-
-static kiln_target target_of(kiln_arena *arena, const char *text) {
-    kiln_target target;
-    assert_null(kiln_target_parse(kiln_str_from(text), arena, &target));
-    return target;
 }
 
 static void processors_have_what_their_features_bring(void **state) {

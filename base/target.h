@@ -60,8 +60,18 @@ KILN_MUST_USE kiln_status kiln_target_parse(kiln_str text, kiln_arena *arena,
 void kiln_target_print(const kiln_target *target, kiln_strbuf *out);
 /* What this machine is: the expansion of "native" (cpuid; threads = 1). x86-64 picks mcpu x86-64,
  * -v2, -v3 or -v4 and lists further features that code generation uses, so equal machines give
- * equal keys. */
+ * equal keys. The environment variable KILN_NATIVE holds it to a level of x86-64, for tests of the
+ * other levels: errors of kiln_target_hold. */
+#define KILN_NATIVE_VARIABLE "KILN_NATIVE"
 KILN_MUST_USE kiln_status kiln_target_native(kiln_arena *arena, kiln_target *out_target);
+/* The level that KILN_NATIVE names, 1 to 4; 0: none. For what measures with machine code of its
+ * own, which must not use what kiln_target_native leaves out. */
+uint32_t kiln_target_native_limit(void);
+/* `machine` as if it were of `level` ("x86-64-v3") and had nothing beyond; `machine` itself where
+ * it is no x86-64, because a test of levels may use boards under emulators. INVALID_ARGUMENT     no
+ * such level FAILED_PRECONDITION  the machine lacks something of it; the note names the feature */
+KILN_MUST_USE kiln_status kiln_target_hold(const kiln_target *machine, kiln_str level,
+                                           kiln_arena *arena, kiln_target *out_target);
 /* Whether code for `wanted` runs on `device`; when not, a reason naming the missing feature. */
 bool kiln_target_runs_on(const kiln_target *wanted, const kiln_target *device,
                          kiln_strbuf *out_reason);

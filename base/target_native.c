@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/macros.h"
+#include "base/opt.h"
 #include "base/target.h"
 
 #if defined(__x86_64__)
@@ -34,6 +35,15 @@ static uint32_t count_cores(kiln_arena *scratch) {
             cores++;
     }
     return cores ? cores : online > 0 ? (uint32_t)online : 1;
+}
+
+/* [level]; x86-64 has no name for level 0. */
+static const char *const level_name[] = {NULL, "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
+
+static uint32_t level_called(kiln_str name) {
+    for (uint32_t level = 1; level < KILN_ARRAY_COUNT(level_name); level++)
+        if (kiln_str_is(name, level_name[level])) return level;
+    return 0;
 }
 
 #if defined(__x86_64__)
@@ -69,12 +79,10 @@ static bool machine_has(const cpuid_bit *feature, uint64_t state) {
 
 /* Its level, and what it has beyond that. */
 static void spell_machine(kiln_strbuf *out) {
-    static const char *const level_name[] = {"x86-64", "x86-64", "x86-64-v2", "x86-64-v3",
-                                             "x86-64-v4"};
     uint64_t state = enabled_state();
-    unsigned level = 4;
+    unsigned level = KILN_ARRAY_COUNT(level_name) - 1;
     for (size_t i = 0; i < KILN_ARRAY_COUNT(cpuid_table); i++)
-        if (cpuid_table[i].level && cpuid_table[i].level <= level &&
+        if (cpuid_table[i].level > 1 && cpuid_table[i].level <= level &&
             !machine_has(&cpuid_table[i], state))
             level = cpuid_table[i].level - 1;
     kiln_strbuf_printf(out, ",mcpu=%s,features=", level_name[level]);
@@ -116,13 +124,48 @@ static void spell_machine(kiln_strbuf *out) {
 }
 #endif
 
+kiln_status kiln_target_hold(const kiln_target *machine, kiln_str level, kiln_arena *arena,
+                             kiln_target *out_target) {
+    kiln_target held;
+    kiln_strbuf missing = {0};
+    if (machine->arch != KILN_ARCH_X86_64) {
+        *out_target = *machine;
+        return KILN_OK;
+    }
+    if (!level_called(level))
+        return KILN_ERROR(INVALID_ARGUMENT, "'%.*s' is no level of x86-64; known: %s %s %s %s",
+                          KILN_STR_ARG(level), level_name[1], level_name[2], level_name[3],
+                          level_name[4]);
+    kiln_status st = kiln_target_parse(level, arena, &held);
+    if (!st && !kiln_target_runs_on(&held, machine, &missing))
+        st = KILN_ERROR(FAILED_PRECONDITION, "this machine cannot be %.*s: %s", KILN_STR_ARG(level),
+                        missing.data);
+    kiln_strbuf_deinit(&missing);
+    if (st) return st;
+    held.cores = machine->cores;
+    *out_target = held;
+    return KILN_OK;
+}
+
+uint32_t kiln_target_native_limit(void) {
+    const char *level = kiln_env(KILN_NATIVE_VARIABLE);
+    return level ? level_called(kiln_str_from(level)) : 0;
+}
+
 kiln_status kiln_target_native(kiln_arena *arena, kiln_target *out_target) {
     kiln_strbuf text = {0};
+    kiln_target machine;
     uint32_t cores = count_cores(arena);
     kiln_strbuf_text(&text, "cpu:" NATIVE_TRIPLE);
     spell_machine(&text);
     kiln_strbuf_printf(&text, ",cores=%u", KILN_MIN(cores, KILN_TARGET_CORES_MAX));
-    kiln_status st = kiln_target_parse(kiln_strbuf_view(&text), arena, out_target);
+    kiln_status st = kiln_target_parse(kiln_strbuf_view(&text), arena, &machine);
     kiln_strbuf_deinit(&text);
-    return st;
+    if (st) return st;
+    const char *level = kiln_env(KILN_NATIVE_VARIABLE);
+    if (level)
+        return kiln_status_note(kiln_target_hold(&machine, kiln_str_from(level), arena, out_target),
+                                "holding this machine to " KILN_NATIVE_VARIABLE);
+    *out_target = machine;
+    return KILN_OK;
 }

@@ -46,6 +46,8 @@ static verdict check_processor(doctor *d) {
     kiln_status st = kiln_target_native(d->arena, &target);
     if (st) return from_status(d, st);
     kiln_target_print(&target, &d->found);
+    if (kiln_target_native_limit())
+        kiln_strbuf_text(&d->found, ", held to that level by " KILN_NATIVE_VARIABLE);
     if (!d->options->board.emulator) return FINE;
     kiln_strbuf_printf(&d->found, ", emulated by %s: times say nothing",
                        d->options->board.emulator);

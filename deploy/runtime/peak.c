@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/macros.h"
+#include "base/target.h"
 
 /* Two FMA units with a latency of four or five cycles want ten sums at once; twelve leave room in
  * the sixteen registers of AVX2 for the two factors. */
@@ -61,8 +62,10 @@ PEAK_KERNEL(peak_sse2, KILN_TARGET("sse2"), __m128, _mm_set1_ps, SSE_MULTIPLY_AD
             _mm_cvtss_f32)
 
 static peak_kernel pick_kernel(void) {
-    if (__builtin_cpu_supports("avx512f")) return (peak_kernel){peak_avx512, 16};
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    const uint32_t limit = kiln_target_native_limit(); /* kernels are held to it as well */
+    if ((!limit || limit >= 4) && __builtin_cpu_supports("avx512f"))
+        return (peak_kernel){peak_avx512, 16};
+    if ((!limit || limit >= 3) && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         return (peak_kernel){peak_avx2, 8};
     return (peak_kernel){peak_sse2, 4};
 }

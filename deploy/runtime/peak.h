@@ -6,7 +6,8 @@
 #include <stddef.h>
 
 /* Float32 operations per second (a multiply-add counts two) of the calling thread's core, with the
- * widest vectors it has. Takes a third of a millisecond. 0 on an ARM without NEON. */
+ * widest vectors it has (or may use: KILN_NATIVE, base/target.h). Takes a third of a millisecond. 0
+ * on an ARM without NEON. */
 double kiln_peak_flops(void);
 
 /* Bytes per second that the calling thread's core reads out of `data`, over and over: the slope of

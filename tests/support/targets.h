@@ -20,7 +20,9 @@ kiln_str text_of_target(const kiln_target *target, kiln_arena *arena);
 kiln_target plain_target(kiln_arena *arena);
 /* Whether this machine, or the level that it is held to (./dev test --as), runs code for it. */
 bool runs_here(const kiln_target *target, kiln_arena *arena);
-/* Ends the test as skipped, and says why, where it does not. Comes before what has to be freed. */
+/* Ends the test as skipped, and says why, where it does not. Comes before what has to be freed. For
+ * programs that meson judges by their exit code: cmocka's line of a skipped case is a failure in
+ * TAP. */
 void skip_unless_runs_here(const char *target_text);
 
 #endif

@@ -8,13 +8,6 @@
 #include "deploy/pack/pack.h"
 #include "deploy/run/run.h"
 
-#define FILES_MAX 256u
-
-typedef struct data_set {
-    uint32_t input_count, output_count;
-    kiln_named_tensor input[FILES_MAX], output[FILES_MAX];
-} data_set;
-
 const char *kiln_verdict_name(kiln_verdict verdict) {
     static const char *const name[] = {[KILN_VERDICT_PASSED] = "passed",
                                        [KILN_VERDICT_FAILED] = "FAILED",
@@ -23,33 +16,6 @@ const char *kiln_verdict_name(kiln_verdict verdict) {
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
-
-static kiln_status read_files(const char *folder, const char *kind, kiln_arena *arena,
-                              kiln_named_tensor *out, uint32_t *out_count) {
-    kiln_status st = KILN_OK;
-    uint32_t i = 0;
-    for (; !st && i < FILES_MAX; i++) {
-        char *path = kiln_arena_printf(arena, "%s/%s_%u.pb", folder, kind, i);
-        if (!kiln_file_exists(path)) break;
-        st = kiln_onnx_tensor_load(path, arena, &out[i]);
-    }
-    *out_count = i;
-    return st;
-}
-
-/* Files are in the order of the model's ports; their own names may be empty. */
-static kiln_status read_data_set(const char *folder, const kiln_onnx_ports *ports,
-                                 kiln_arena *arena, data_set *out) {
-    kiln_status st = read_files(folder, "input", arena, out->input, &out->input_count);
-    if (!st) st = read_files(folder, "output", arena, out->output, &out->output_count);
-    if (!st && out->input_count > ports->input_count)
-        st = KILN_ERROR(INVALID_ARGUMENT, "%s has %u inputs, the model %u", folder,
-                        out->input_count, ports->input_count);
-    for (uint32_t i = 0; !st && i < out->input_count; i++) out->input[i].name = ports->input[i];
-    for (uint32_t i = 0; !st && i < out->output_count && i < ports->output_count; i++)
-        out->output[i].name = ports->output[i];
-    return st;
-}
 
 /* A model that is not supported anyway may come with data of kinds that cannot be read (sequences,
  * optional values): then the model is what to report. */
@@ -64,36 +30,46 @@ static kiln_status blame_model(const char *model, kiln_status data_error, kiln_a
     return st;
 }
 
-/* Data sets store bfloat16 as the uint16 of its bits. */
-static kiln_tensor as_dtype(kiln_tensor tensor, kiln_dtype wanted) {
-    if (wanted == KILN_BF16 && tensor.dtype == KILN_U16) tensor.dtype = KILN_BF16;
-    return tensor;
-}
-
 /* ---- comparing ------------------------------------------------------------------------------- */
 
-/* design: single operators rtol 1e-3, atol 1e-7 (fp16 2e-2); whole models against the largest
- * value, and the direction of the whole output. */
-static bool same(const kiln_tensor *actual, const kiln_tensor *expected, bool single,
-                 kiln_strbuf *why) {
-    bool half = expected->dtype == KILN_F16 || expected->dtype == KILN_BF16;
-    bool is_float = kiln_dtype_is_float(expected->dtype);
-    double rtol = half ? 2e-2 : 1e-3;
-    if (single || !is_float) {
-        double atol = is_float ? (half ? 2e-2 : 1e-7) : (single ? 0 : 1);
-        kiln_compare c = kiln_tensor_compare(actual, expected, is_float ? rtol : 0, atol);
-        if (c.mismatches)
-            kiln_strbuf_printf(why, "%zu elements differ, by at most %.3g, first at %zu",
-                               c.mismatches, c.max_abs, c.first_index);
-        return c.mismatches == 0;
-    }
+/* What an output is compared by. */
+typedef struct rule {
+    bool single; /* the model is one operator */
+    kiln_rounding rounding;
+} rule;
+
+static bool same_elements(const kiln_tensor *actual, const kiln_tensor *expected, double rtol,
+                          double atol, kiln_strbuf *why) {
+    kiln_compare c = kiln_tensor_compare(actual, expected, rtol, atol);
+    if (c.mismatches)
+        kiln_strbuf_printf(why, "%zu elements differ, by at most %.3g, first at %zu", c.mismatches,
+                           c.max_abs, c.first_index);
+    return c.mismatches == 0;
+}
+
+/* Errors add up in a model: against the largest value, and the direction of the whole output. */
+static bool same_whole(const kiln_tensor *actual, const kiln_tensor *expected, double rtol,
+                       double quantum, kiln_strbuf *why) {
     kiln_compare c = kiln_tensor_compare(actual, expected, 0, DBL_MAX); /* NaN and infinity only */
-    bool near = c.max_abs <= rtol * KILN_MAX(1e-6, c.max_ref) &&
-                (c.cosine >= 0.9999 || c.max_ref == 0 || c.max_abs == 0) && c.mismatches == 0;
-    if (!near)
+    const double limit = rtol * KILN_MAX(1e-6, c.max_ref);
+    bool near = c.max_abs <= limit && (c.cosine >= 0.9999 || c.max_ref == 0 || c.max_abs == 0);
+    bool right = c.mismatches == 0 && (near || (quantum > 0 && c.max_abs <= quantum + limit));
+    if (!right)
         kiln_strbuf_printf(why, "max |a-r| %.3g of max |r| %.3g, cosine %.6f", c.max_abs, c.max_ref,
                            c.cosine);
-    return near;
+    return right;
+}
+
+/* The rule is told by `kiln verify --help` and docs/decisions/0015-what-verify-accepts.md. */
+static bool same(const kiln_tensor *actual, const kiln_tensor *expected, const rule *by,
+                 kiln_strbuf *why) {
+    if (!kiln_dtype_is_float(expected->dtype))
+        return same_elements(actual, expected, 0, by->rounding.steps, why);
+    const bool half = expected->dtype == KILN_F16 || expected->dtype == KILN_BF16;
+    const double rtol = half ? 2e-2 : 1e-3, quantum = by->rounding.quantum;
+    if (by->single)
+        return same_elements(actual, expected, rtol, (half ? 2e-2 : 1e-7) + quantum, why);
+    return same_whole(actual, expected, rtol, quantum, why);
 }
 
 static const kiln_named_tensor *find_tensor(const kiln_named_tensor *list, uint32_t count,
@@ -103,42 +79,35 @@ static const kiln_named_tensor *find_tensor(const kiln_named_tensor *list, uint3
     return NULL;
 }
 
-static bool find_output(const kiln_graph *graph, kiln_str name, uint32_t *out_index) {
-    for (uint32_t i = 0; i < graph->output.count; i++) {
-        if (!kiln_str_equal(name, graph->value.data[graph->output.data[i]].name)) continue;
-        *out_index = i;
-        return true;
-    }
-    return false;
-}
-
-static bool same_output(const kiln_graph *graph, const kiln_named_tensor *expected, void **outputs,
-                        bool single, kiln_strbuf *why) {
-    uint32_t index = 0;
-    if (!find_output(graph, expected->name, &index)) {
-        kiln_strbuf_printf(why, "the module has no output %.*s", KILN_STR_ARG(expected->name));
-        return false;
-    }
-    const kiln_value_info *port = &graph->value.data[graph->output.data[index]];
-    kiln_tensor actual = {port->dtype, port->shape, outputs[index]};
-    kiln_tensor wanted = as_dtype(expected->tensor, actual.dtype);
-    if (actual.dtype != wanted.dtype || !kiln_shape_equal(&actual.shape, &wanted.shape)) {
-        kiln_strbuf_printf(why, "output %.*s: the dtype or shape differs",
-                           KILN_STR_ARG(port->name));
-        return false;
-    }
+static bool same_output(const kiln_value_info *port, void *output, const kiln_tensor *expected,
+                        const rule *by, kiln_strbuf *why) {
+    const kiln_tensor actual = {port->dtype, port->shape, output};
     kiln_strbuf detail = {0};
-    bool right = same(&actual, &wanted, single, &detail);
+    bool right = false;
+    if (actual.dtype == expected->dtype && kiln_shape_equal(&actual.shape, &expected->shape)) {
+        right = same(&actual, expected, by, &detail);
+    } else {
+        kiln_strbuf_printf(&detail, "%s", kiln_dtype_name(actual.dtype));
+        kiln_shape_print(&actual.shape, &detail);
+        kiln_strbuf_printf(&detail, " where the data set has %s", kiln_dtype_name(expected->dtype));
+        kiln_shape_print(&expected->shape, &detail);
+    }
     if (!right) kiln_strbuf_printf(why, "output %.*s: %s", KILN_STR_ARG(port->name), detail.data);
     kiln_strbuf_deinit(&detail);
     return right;
 }
 
-static bool same_outputs(const kiln_graph *graph, const data_set *data, void **outputs, bool single,
-                         kiln_strbuf *why) {
-    for (uint32_t i = 0; i < data->output_count; i++)
-        if (!same_output(graph, &data->output[i], outputs, single, why)) return false;
-    return true;
+/* Outputs that the data set has not are named: what is not compared is not right. */
+static bool has_every_output(const kiln_graph *graph, const kiln_data_set *data, const char *folder,
+                             kiln_strbuf *why) {
+    if (data->output_count == graph->output.count) return true;
+    kiln_strbuf_printf(why, "%s has no expected", folder);
+    for (uint32_t i = data->output_count; i < graph->output.count; i++) {
+        const kiln_value_info *port = &graph->value.data[graph->output.data[i]];
+        kiln_strbuf_printf(why, "%s output %.*s (output_%u.pb)", i == data->output_count ? "" : ",",
+                           KILN_STR_ARG(port->name), i);
+    }
+    return false;
 }
 
 static void *make_buffer(const kiln_value_info *value, kiln_arena *arena) {
@@ -147,8 +116,8 @@ static void *make_buffer(const kiln_value_info *value, kiln_arena *arena) {
 }
 
 /* Data for an input that nothing reads need not fit (CastLike reads no more than a type). */
-static kiln_status find_inputs(const kiln_graph *graph, const data_set *data, kiln_arena *arena,
-                               const void **inputs) {
+static kiln_status find_inputs(const kiln_graph *graph, const kiln_data_set *data,
+                               kiln_arena *arena, const void **inputs) {
     const uint32_t *uses = kiln_graph_count_uses(graph, arena);
     for (uint32_t i = 0; i < graph->input.count; i++) {
         const kiln_value_info *port = &graph->value.data[graph->input.data[i]];
@@ -160,7 +129,7 @@ static kiln_status find_inputs(const kiln_graph *graph, const data_set *data, ki
         if (!given)
             return KILN_ERROR(INVALID_ARGUMENT, "the data set has no input %.*s",
                               KILN_STR_ARG(port->name));
-        kiln_tensor tensor = as_dtype(given->tensor, port->dtype);
+        kiln_tensor tensor = given->tensor;
         if (tensor.dtype != port->dtype || !kiln_shape_equal(&tensor.shape, &port->shape))
             return KILN_ERROR(INVALID_ARGUMENT,
                               "input %.*s of the data set has another dtype or shape than the "
@@ -193,25 +162,31 @@ kiln_status kiln_verify_here(void *context, kiln_str bytes, const void *const *i
 }
 
 /* Inputs that become constants differ between data sets, so each data set gets its own module. */
-static kiln_status check_data_set(const char *model, const data_set *data, bool single,
-                                  const kiln_verify_options *how, kiln_arena *arena, bool *out_same,
-                                  kiln_strbuf *why) {
+static kiln_status check_data_set(const char *model, const char *folder, const kiln_data_set *data,
+                                  bool single, const kiln_verify_options *how, kiln_arena *arena,
+                                  bool *out_same, kiln_strbuf *why) {
     kiln_onnx_options options = how->onnx;
     options.known_count = data->input_count;
     options.known = data->input;
     kiln_graph *graph = NULL;
     kiln_strbuf bytes = {0};
     kiln_status st = kiln_onnx_load(model, &options, arena, &graph);
+    const kiln_rounding *rounding = st ? NULL : kiln_graph_rounding(graph, arena);
     if (!st) st = kiln_passes_run(graph, KILN_STR(""));
     kiln_pack_options pack = {.target = how->target, .model_name = kiln_str_from(model)};
     if (!st) st = kiln_pack(graph, &pack, arena, &bytes, NULL);
     const void **inputs = st ? NULL : KILN_ARENA_ARRAY(arena, const void *, graph->input.count);
     void **outputs = st ? NULL : KILN_ARENA_ARRAY(arena, void *, graph->output.count);
     if (!st) st = find_inputs(graph, data, arena, inputs);
+    if (!st && !has_every_output(graph, data, folder, why)) *out_same = false;
     for (uint32_t i = 0; !st && i < graph->output.count; i++)
         outputs[i] = make_buffer(&graph->value.data[graph->output.data[i]], arena);
-    if (!st) st = how->run(how->context, kiln_strbuf_view(&bytes), inputs, outputs);
-    if (!st) *out_same = same_outputs(graph, data, outputs, single, why);
+    if (!st && *out_same) st = how->run(how->context, kiln_strbuf_view(&bytes), inputs, outputs);
+    for (uint32_t i = 0; !st && *out_same && i < data->output_count; i++) {
+        const rule by = {single, rounding[i]};
+        *out_same = same_output(&graph->value.data[graph->output.data[i]], outputs[i],
+                                &data->output[i].tensor, &by, why);
+    }
     kiln_strbuf_deinit(&bytes);
     return st;
 }
@@ -223,16 +198,16 @@ static kiln_status check_case(const char *folder, const kiln_verify_options *opt
     uint32_t sets = 0;
     bool right = true;
     kiln_status st = kiln_onnx_ports_read(model, arena, &ports);
-    data_set *data = KILN_ARENA_NEW(arena, data_set);
     for (; !st && right; sets++) {
         char *path = kiln_arena_printf(arena, "%s/test_data_set_%u", folder, sets);
+        kiln_data_set data = {0};
         if (!kiln_file_is_folder(path)) break;
-        memset(data, 0, sizeof *data);
-        st = read_data_set(path, &ports, arena, data);
+        st = kiln_onnx_data_set_load(folder, sets, arena, &data);
         if (st)
             st = blame_model(model, st, arena);
         else
-            st = check_data_set(model, data, ports.node_count == 1, options, arena, &right, why);
+            st = check_data_set(model, path, &data, ports.node_count == 1, options, arena, &right,
+                                why);
     }
     if (!st && sets == 0) st = KILN_ERROR(NOT_FOUND, "%s has no test_data_set_0", folder);
     if (!st) *out_verdict = right ? KILN_VERDICT_PASSED : KILN_VERDICT_FAILED;

@@ -25,6 +25,7 @@
 #include "compiler-core/lower/lower.h"
 #include "compiler-core/onnx/onnx.h"
 #include "compiler-core/onnx/zoo/zoo.h"
+#include "compiler-core/ops/rounding.h"
 #include "compiler-core/passes/pass.h"
 #include "compiler-core/sched/in_place.h"
 #include "compiler-core/sched/mutate.h"

@@ -2,20 +2,18 @@
 #include "base/file.h"
 #include "compiler-core/onnx/onnx.h"
 
-/* Files PREFIX_0.pb, PREFIX_1.pb, ... one per name; fewer are fine (optional inputs). */
+/* Files PREFIX_0.pb, PREFIX_1.pb, ... one per name; fewer are fine (optional inputs), more are not.
+ */
 static kiln_status load_files(const char *folder, const char *prefix, const kiln_str *name,
                               const kiln_dtype *dtype, uint32_t name_count, kiln_arena *arena,
                               kiln_named_tensor *out_tensor, uint32_t *out_count) {
-    for (uint32_t i = 0; i < name_count; i++) {
+    for (uint32_t i = 0; i <= name_count; i++) {
         const char *path = kiln_arena_printf(arena, "%s/%s_%u.pb", folder, prefix, i);
         if (!kiln_file_exists(path)) break;
+        if (i == name_count)
+            return KILN_ERROR(INVALID_ARGUMENT, "%s is one too many: the model has %u %s%s", path,
+                              name_count, prefix, name_count == 1 ? "" : "s");
         kiln_status st = kiln_onnx_tensor_load(path, arena, &out_tensor[i]);
-        if (st &&
-            kiln_status_code(st) ==
-                KILN_INVALID_ARGUMENT) { /* sequences and optional values are other messages */
-            kiln_status_free(st);
-            st = KILN_ERROR(UNIMPLEMENTED, "%s does not hold a tensor", path);
-        }
         if (st) return st;
         out_tensor[i].name = name[i];
         if (dtype[i] == KILN_BF16 && out_tensor[i].tensor.dtype == KILN_U16)

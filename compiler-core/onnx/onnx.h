@@ -74,8 +74,9 @@ typedef struct kiln_data_set {
     uint32_t input_count, output_count;
     kiln_named_tensor *input, *output;
 } kiln_data_set;
-/* NOT_FOUND: there is no data set of that number. UNIMPLEMENTED: a file holds something else than a
- * tensor. */
+/* There may be fewer files than ports. NOT_FOUND: there is no data set of that number.
+ * INVALID_ARGUMENT: a file holds something else than a tensor (a sequence, an optional value), or
+ * there are more files than ports. */
 KILN_MUST_USE kiln_status kiln_onnx_data_set_load(const char *folder, uint32_t number,
                                                   kiln_arena *arena, kiln_data_set *out_set);
 

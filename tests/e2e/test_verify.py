@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""What `kiln verify` takes for right: expected outputs are changed by as much as may be, and by more."""
+import pathlib
+import sys
+
+import harness
+from onnx_file import BOOL, FLOAT, INT32, INT64, UINT8, model, node, port, tensor
+
+
+def case(world, name, content, inputs, outputs):
+    """A folder with one data set."""
+    folder = pathlib.Path(world.path(name))
+    data = folder / "test_data_set_0"
+    data.mkdir(parents=True, exist_ok=True)
+    (folder / "model.onnx").write_bytes(content)
+    for old in data.iterdir():
+        old.unlink()
+    for kind, tensors in (("input", inputs), ("output", outputs)):
+        for number, content in enumerate(tensors):
+            (data / f"{kind}_{number}.pb").write_bytes(content)
+    return folder
+
+
+def passes(world, *what):
+    line = world.json("verify", case(world, *what))[0]
+    assert line["verdict"] == "passed", line
+
+
+def fails(world, *what, says):
+    done = world.refused("verify", case(world, *what), says="1 of 1 cases failed")
+    assert "0 passed, 1 failed, 0 unsupported" in done.stdout and says in done.stdout, done.stdout
+
+
+def test_truths_are_exact(world):
+    x = [-2, 3, -4, 5]
+    less = model([node("Less", "x z", "y")], [port("x", [4])], [port("y", [4], BOOL)], [tensor("z", FLOAT, [1], [0])])
+    both = model([node("Less", "x z", "l"), node("Not", "l", "y")], [port("x", [4])], [port("y", [4], BOOL)],
+                 [tensor("z", FLOAT, [1], [0])])
+    for content, right in ((less, [1, 0, 1, 0]), (both, [0, 1, 0, 1])):
+        given = [tensor("x", FLOAT, [4], x)]
+        passes(world, "bool", content, given, [tensor("y", BOOL, [4], right)])
+        inverted = [1 - b for b in right]
+        fails(world, "bool", content, given, [tensor("y", BOOL, [4], inverted)], says="output y: 4 elements differ")
+        fails(world, "bool", content, given, [tensor("y", BOOL, [4], right[:3] + [1 - right[3]])], says="1 elements differ")
+
+
+def test_integers_of_whole_models_are_exact(world):
+    content = model([node("Add", "x x", "d"), node("Mul", "d x", "y")], [port("x", [3], INT32)], [port("y", [3], INT32)])
+    given = [tensor("x", INT32, [3], [1, 2, 1 << 20])]
+    right = [2, 8, 0]  # the last wraps around
+    passes(world, "int", content, given, [tensor("y", INT32, [3], right)])
+    fails(world, "int", content, given, [tensor("y", INT32, [3], [2, 9, 0])], says="1 elements differ, by at most 1, first at 1")
+
+
+def quantised_model(*after):
+    """u8 = quantize(x, 0.5, 10), then `after`."""
+    constants = [tensor("s", FLOAT, [], [0.5]), tensor("z", UINT8, [], [10])]
+    return lambda output: model([node("QuantizeLinear", "x s z", "q"), *after], [port("x", [4])], [output], constants)
+
+
+def test_integers_behind_a_rounding_may_differ_by_one(world):
+    given = [tensor("x", FLOAT, [4], [0, 1, 2, 30])]
+    for content in (quantised_model(node("Identity", "q", "y"))(port("y", [4], UINT8)),
+                    quantised_model(node("Max", "q q", "y"))(port("y", [4], UINT8))):
+        passes(world, "q", content, given, [tensor("y", UINT8, [4], [10, 12, 14, 70])])
+        passes(world, "q", content, given, [tensor("y", UINT8, [4], [10, 11, 15, 70])])
+        fails(world, "q", content, given, [tensor("y", UINT8, [4], [10, 12, 14, 72])], says="1 elements differ, by at most 2")
+    largest = quantised_model(node("ArgMax", "q", "y", axis=0, keepdims=1))(port("y", [1], INT64))
+    passes(world, "q", largest, given, [tensor("y", INT64, [1], [3])])
+    fails(world, "q", largest, given, [tensor("y", INT64, [1], [2])], says="by at most 1")
+
+
+def test_floats_of_quantised_models_may_differ_by_one_quantum(world):
+    given = [tensor("x", FLOAT, [4], [0, 1, 2, 30])]
+    content = quantised_model(node("DequantizeLinear", "q s z", "y"))(port("y", [4]))
+    passes(world, "f", content, given, [tensor("y", FLOAT, [4], [0, 1, 2, 30])])
+    passes(world, "f", content, given, [tensor("y", FLOAT, [4], [0, 1.5, 1.5, 30])])
+    fails(world, "f", content, given, [tensor("y", FLOAT, [4], [0, 1, 3, 30])], says="max |a-r| 1 of max")
+    enlarged = quantised_model(node("DequantizeLinear", "q s z", "d"), node("Add", "d d", "y"))(port("y", [4]))
+    fails(world, "f", enlarged, given, [tensor("y", FLOAT, [4], [0, 2.5, 4, 60])], says="max |a-r| 0.5")
+
+
+def test_nothing_to_compare_is_a_failure(world):
+    content = model([node("Relu", "x", "y"), node("Neg", "x", "z")], [port("x", [2])], [port("y", [2]), port("z", [2])])
+    given = [tensor("x", FLOAT, [2], [-1, 2])]
+    y, z = tensor("y", FLOAT, [2], [0, 2]), tensor("z", FLOAT, [2], [1, -2])
+    passes(world, "n", content, given, [y, z])
+    fails(world, "n", content, given, [], says="has no expected output y (output_0.pb), output z (output_1.pb)")
+    fails(world, "n", content, given, [y], says="has no expected output z (output_1.pb)")
+    fails(world, "n", content, given, [y, z, z], says="output_2.pb is one too many: the model has 2 outputs")
+    fails(world, "n", content, given * 2, [y, z], says="input_1.pb is one too many: the model has 1 input")
+    fails(world, "n", content, given, [y, tensor("z", FLOAT, [1, 2], [1, -2])], says="output z: f32[2] where the data set has f32[1,2]")
+    fails(world, "n", content, given, [y, tensor("z", INT32, [2], [1, -2])], says="output z: f32[2] where the data set has i32[2]")
+    fails(world, "n", content, given, [y, b"\x07"], says="output_1.pb")
+    folder = case(world, "n", content, [], [])
+    (folder / "test_data_set_0").rmdir()
+    done = world.refused("verify", folder, says="1 of 1 cases failed")
+    assert "has no test_data_set_0" in done.stdout, done.stdout
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main(sys.modules[__name__]))

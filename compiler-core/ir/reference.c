@@ -28,8 +28,11 @@ typedef struct builder {
     computed *done; /* [from's exprs]: of the block being translated; value 0 = not yet */
     kiln_buffer
         *buffer; /* [from's buffers]: the same buffer, or the f64 value of a computed float one */
-    kiln_buffer *magnitude; /* [from's buffers]: computed float buffers */
-    double *roundings;      /* [from's buffers] */
+    kiln_buffer *magnitude;      /* [from's buffers]: computed float buffers */
+    double *roundings;           /* [from's buffers] */
+    kiln_buffer *output, *bound; /* [from's buffers]: float outputs, and their bounds */
+    bool *direct;   /* [from's buffers]: outputs that are computed without a temp (is_direct) */
+    double epsilon; /* the coarsest precision that anything is computed or stored in */
 } builder;
 
 static kiln_expr f64(builder *b, double value) { return kiln_expr_float(b->to, KILN_F64, value); }
@@ -261,7 +264,26 @@ static double reduced_roundings(const kiln_block_info *source, double each) {
     }
 }
 
+/* Stores an output as it is computed, and its bound beside it. */
+static void translate_direct(builder *b, const kiln_block_info *source) {
+    const kiln_buffer output = b->output[source->buffer], bound = b->bound[source->buffer];
+    kiln_block block = begin_block(b, source, "");
+    computed value = *translate(b, source->value);
+    kiln_expr stored = kiln_expr_cast(b->to, b->to->buffer.data[output].dtype, value.value);
+    set_block(b, block, source, output, KILN_COMBINE_NONE, stored, 0);
+
+    block = begin_block(b, source, ".bound");
+    value = *translate(b, source->value);
+    kiln_expr error = product(b, value.magnitude, f64(b, (value.roundings + 1) * b->epsilon));
+    set_block(b, block, source, bound, KILN_COMBINE_NONE, kiln_expr_cast(b->to, KILN_F32, error),
+              0);
+}
+
 static void translate_block(builder *b, const kiln_block_info *source) {
+    if (b->direct[source->buffer]) {
+        translate_direct(b, source);
+        return;
+    }
     kiln_block block = begin_block(b, source, "");
     computed value = *translate(b, source->value);
     kiln_expr init = source->init ? translate(b, source->init)->value : 0;
@@ -331,23 +353,42 @@ static kiln_buffer add_buffer(builder *b, kiln_buffer source, const char *suffix
     return made;
 }
 
+/* Whether the only block that writes a buffer writes each element once, and none reads it: then
+ * values of f64 need no place, which would be four times as large as the output. */
+static bool is_direct(const kiln_program *te, kiln_buffer buffer) {
+    uint32_t writers = 0;
+    for (kiln_block block = 1; block < te->block.count; block++) {
+        const kiln_block_info *info = &te->block.data[block];
+        if (info->removed || info->buffer != buffer) continue;
+        if (info->combiner != KILN_COMBINE_NONE) return false;
+        writers++;
+    }
+    for (kiln_expr e = 1; e < te->expr.count; e++) {
+        const kiln_expr_node *node = kiln_expr_get(te, e);
+        if (node->op == KILN_EXPR_LOAD && node->payload.id == buffer) return false;
+    }
+    return writers == 1;
+}
+
 /* Arguments first, in order, each float output followed by its bound; then the f64 temps. */
-static void make_buffers(builder *b, kiln_buffer *output, kiln_buffer *bound) {
+static void make_buffers(builder *b) {
     for (kiln_buffer s = 1; s < b->from->buffer.count; s++) {
         const kiln_buffer_info *info = &b->from->buffer.data[s];
         if (info->role == KILN_ROLE_TEMP) continue;
         b->buffer[s] = add_buffer(b, s, "", info->dtype, info->role);
         if (info->role != KILN_ROLE_OUTPUT || !kiln_dtype_is_float(info->dtype)) continue;
-        output[s] = b->buffer[s];
-        bound[s] = add_buffer(b, s, ".bound", KILN_F32, KILN_ROLE_OUTPUT);
+        b->output[s] = b->buffer[s];
+        b->bound[s] = add_buffer(b, s, ".bound", KILN_F32, KILN_ROLE_OUTPUT);
+        b->direct[s] = is_direct(b->from, s);
     }
     for (kiln_buffer s = 1; s < b->from->buffer.count; s++) {
         const kiln_buffer_info *info = &b->from->buffer.data[s];
         bool is_float = kiln_dtype_is_float(info->dtype);
-        if (info->role == KILN_ROLE_TEMP || output[s])
+        if (b->direct[s]) continue;
+        if (info->role == KILN_ROLE_TEMP || b->output[s])
             b->buffer[s] = add_buffer(b, s, is_float ? ".f64" : "",
                                       is_float ? KILN_F64 : info->dtype, KILN_ROLE_TEMP);
-        if (is_float && (info->role == KILN_ROLE_TEMP || output[s]))
+        if (is_float && (info->role == KILN_ROLE_TEMP || b->output[s]))
             b->magnitude[s] = add_buffer(b, s, ".magnitude", KILN_F64, KILN_ROLE_TEMP);
     }
 }
@@ -361,17 +402,18 @@ kiln_program *kiln_te_reference(const kiln_program *te, kiln_arena *arena) {
     b.buffer = KILN_ARENA_ARRAY(arena, kiln_buffer, te->buffer.count);
     b.magnitude = KILN_ARENA_ARRAY(arena, kiln_buffer, te->buffer.count);
     b.roundings = KILN_ARENA_ARRAY(arena, double, te->buffer.count);
-    kiln_buffer *output = KILN_ARENA_ARRAY(arena, kiln_buffer, te->buffer.count);
-    kiln_buffer *bound = KILN_ARENA_ARRAY(arena, kiln_buffer, te->buffer.count);
+    b.output = KILN_ARENA_ARRAY(arena, kiln_buffer, te->buffer.count);
+    b.bound = KILN_ARENA_ARRAY(arena, kiln_buffer, te->buffer.count);
+    b.direct = KILN_ARENA_ARRAY(arena, bool, te->buffer.count);
+    b.epsilon = coarsest_epsilon(te);
 
-    make_buffers(&b, output, bound);
+    make_buffers(&b);
     for (kiln_block block = 1; block < te->block.count; block++)
         if (!te->block.data[block].removed) translate_block(&b, &te->block.data[block]);
-    double epsilon = coarsest_epsilon(te);
     for (kiln_buffer s = 1; s < te->buffer.count; s++) {
-        if (!output[s]) continue;
-        copy_block(&b, output[s], b.buffer[s], 1);
-        copy_block(&b, bound[s], b.magnitude[s], b.roundings[s] * epsilon);
+        if (!b.output[s] || b.direct[s]) continue;
+        copy_block(&b, b.output[s], b.buffer[s], 1);
+        copy_block(&b, b.bound[s], b.magnitude[s], b.roundings[s] * b.epsilon);
     }
     return b.to;
 }

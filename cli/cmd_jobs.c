@@ -34,6 +34,9 @@ static void print_jobs(const kiln_msg_answer *answer, bool json) {
                    KILN_STR_ARG(t->key), KILN_STR_ARG(t->op), t->done, t->planned, t->failed,
                    t->best_ns / 1e6);
         }
+        for (uint32_t k = 0; !json && k < j->faults.count; k++)
+            printf("  %-35.*s cannot be measured: %.*s\n", KILN_STR_ARG(j->faults.item[k].key),
+                   KILN_STR_ARG(j->faults.item[k].text));
     }
     if (!json && answer->total == 0) printf("no jobs\n");
 }
@@ -80,7 +83,9 @@ typedef struct follower {
 
 /* What the job has done goes to the display; at its end its row is printed. */
 static void take_row(follower *f, const kiln_msg_job_row *job) {
-    kiln_msg_job_event event = {.job = job->job, .tasks = {job->tasks.item, job->tasks.count}};
+    kiln_msg_job_event event = {.job = job->job,
+                                .tasks = {job->tasks.item, job->tasks.count},
+                                .faults = {job->faults.item, job->faults.count}};
     kiln_msg_answer answer = {.total = 1};
     job_end *end = f->end;
     f->display.start_ns = kiln_clock_ns() - job->age_ms * KILN_NS_PER_MS;

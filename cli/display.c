@@ -96,10 +96,22 @@ static void print_json(const kiln_msg_job_event *event) {
         if (i) kiln_strbuf_char(&text, ',');
         kiln_record_print_json(KILN_RECORD_task_state, &event->tasks.item[i], &text);
     }
+    for (uint32_t i = 0; i < event->faults.count; i++) {
+        kiln_strbuf_text(&text, i ? "," : "],\"faults\":[");
+        kiln_record_print_json(KILN_RECORD_task_fault, &event->faults.item[i], &text);
+    }
     kiln_strbuf_text(&text, "]}");
     puts(text.data);
     fflush(stdout);
     kiln_strbuf_deinit(&text);
+}
+
+static void take_fault(kiln_display *display, const kiln_msg_task_fault *fault) {
+    for (uint32_t i = 0; i < display->task.count; i++) {
+        kiln_display_task *task = &display->task.data[i];
+        if (!task->fault && kiln_str_equal(task->state.key, fault->key))
+            task->fault = kiln_str_dup(display->options.process, fault->text);
+    }
 }
 
 void kiln_display_update(kiln_display *display, const kiln_msg_job_event *event) {
@@ -113,6 +125,7 @@ void kiln_display_update(kiln_display *display, const kiln_msg_job_event *event)
         task->changed_ns = kiln_clock_ns();
         kiln_curve_add(&task->curve, display->options.process, state->done, state->best_ns);
     }
+    for (uint32_t i = 0; i < event->faults.count; i++) take_fault(display, &event->faults.item[i]);
     if (display->options.json && event->tasks.count) print_json(event);
 }
 
@@ -242,7 +255,9 @@ static void draw_task(const kiln_display *d, const kiln_display_task *task, uint
     } else {
         kiln_strbuf_printf(out, " %7s %8s %6s", "-", "-", "-");
     }
-    if (counted && trial_s > 0 && t->done < t->planned) {
+    if (task->fault) {
+        kiln_strbuf_printf(out, "  %s", task->fault);
+    } else if (counted && trial_s > 0 && t->done < t->planned) {
         kiln_strbuf_text(out, "  ");
         print_seconds(trial_s * (t->planned - t->done), out);
     }

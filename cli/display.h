@@ -15,6 +15,7 @@
 typedef struct kiln_display_task {
     kiln_msg_task_state state; /* a copy */
     const char *label;
+    const char *fault; /* why nothing of it can be measured; NULL: it can */
     kiln_curve curve;
     uint64_t changed_ns;
 } kiln_display_task;

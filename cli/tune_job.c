@@ -17,7 +17,9 @@
 static void on_done(kiln_tune *t, const kiln_message *message) {
     t->end = kiln_message_copy(message, t->process).job_done;
     t->done = true;
-    kiln_msg_job_event last = {.job = t->end.job, .tasks = {t->end.tasks.item, t->end.tasks.count}};
+    kiln_msg_job_event last = {.job = t->end.job,
+                               .tasks = {t->end.tasks.item, t->end.tasks.count},
+                               .faults = {t->end.faults.item, t->end.faults.count}};
     kiln_display_update(&t->display, &last);
     kiln_client_wake(t->client);
 }

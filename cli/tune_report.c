@@ -25,6 +25,7 @@ typedef struct task_summary {
     double best_ns, default_ns, share;
     uint32_t default_rank; /* how well default_ns compares with best_ns */
     kiln_rest rest;
+    kiln_str error; /* why nothing of it could be measured */
 } task_summary;
 
 static char *trace_text(const kiln_db_record *record, kiln_arena *process) {
@@ -83,6 +84,7 @@ static void print_task(const kiln_tune *t, const task_summary *task) {
                            task->trials ? "measured ran right" : "was measured");
     }
     if (task->rest) kiln_strbuf_printf(&line, "; %s", kiln_rest_name(task->rest));
+    if (task->error.size) kiln_strbuf_printf(&line, "; %.*s", KILN_STR_ARG(task->error));
     puts(line.data);
     kiln_strbuf_deinit(&line);
 }
@@ -94,19 +96,26 @@ static kiln_rest rest_of(const kiln_tune *t, kiln_str key) {
     return KILN_REST_NONE;
 }
 
+static kiln_str error_of(const kiln_tune *t, kiln_str key) {
+    for (uint32_t i = 0; t->done && i < t->end.faults.count; i++)
+        if (kiln_str_equal(t->end.faults.item[i].key, key)) return t->end.faults.item[i].text;
+    return (kiln_str){0};
+}
+
 static json_t *task_to_json(const kiln_tune *t, const task_summary *task) {
     const kiln_task *of = task->task;
-    return json_pack("{s:o, s:o, s:s, s:i, s:f, s:f, s:f, s:f, s:s, s:s}", "key",
+    return json_pack("{s:o, s:o, s:s, s:i, s:f, s:f, s:f, s:f, s:s, s:s, s:o}", "key",
                      kiln_json_str(of->key), "op", kiln_json_str(of->op), "label",
                      kiln_task_label(of, t->process), "trials", (int)task->trials, "best_ms",
                      task->best_ns / 1e6, "default_ms", task->default_ns / 1e6, "gflops",
                      task->best ? of->flops / task->best_ns : 0.0, "share_of_peak", task->share,
                      "trace", task->best ? trace_text(task->best, t->process) : "", "note",
-                     kiln_rest_name(task->rest));
+                     kiln_rest_name(task->rest), "error", kiln_json_str(task->error));
 }
 
 static kiln_status add_task(kiln_tune *t, kiln_db *db, const kiln_task *task, summary *s) {
-    task_summary row = {.task = task, .rest = rest_of(t, task->key)};
+    task_summary row = {
+        .task = task, .rest = rest_of(t, task->key), .error = error_of(t, task->key)};
     kiln_db_filter filter = {.task_key = task->key, .target = kiln_str_from(t->target_text)};
     kiln_db_record *record = NULL, *best = NULL;
     uint32_t count = 0, best_count = 0;

@@ -79,6 +79,8 @@ uint64_t kiln_tracker_job_keep(kiln_tracker *t, kiln_tracker_job *job) {
     if (!kiln_tracker_job_is_open(job)) {
         kept.tasks.item = job->done.tasks.item;
         kept.tasks.count = job->done.tasks.count;
+        kept.faults.item = job->done.faults.item;
+        kept.faults.count = job->done.faults.count;
     } else if (job->ending_ns) {
         kept.code = (uint32_t)job->ending_code;
         kept.text = kiln_str_from(job->ending_text);
@@ -148,6 +150,8 @@ static void restore_end(kiln_tracker *t, kiln_tracker_job *job, const kiln_msg_k
         job->done.wall_ms = kept->wall_ms;
         job->done.tasks.item = kept->tasks.item;
         job->done.tasks.count = kept->tasks.count;
+        job->done.faults.item = kept->faults.item;
+        job->done.faults.count = kept->faults.count;
     } else if (kept->code) {
         job->ending_ns = t->now_ns;
         job->ending_code = (kiln_code)kept->code;
@@ -235,6 +239,8 @@ void kiln_tracker_job_end(kiln_tracker *t, kiln_tracker_job *job, kiln_code code
     };
     done.tasks.item = job->done.tasks.item;
     done.tasks.count = job->done.tasks.count;
+    done.faults.item = job->done.faults.item;
+    done.faults.count = job->done.faults.count;
     for (uint32_t i = 0; i < done.tasks.count; i++) done.trials += done.tasks.item[i].done;
     end_job(t, job, &done);
 }
@@ -479,11 +485,23 @@ static void merge_tasks(kiln_tracker_job *job, const kiln_msg_job_event *event) 
     }
 }
 
+/* An event tells all of them, so that those which are not known yet stand last or between; they
+ * never become fewer. */
+static void merge_faults(kiln_tracker_job *job, const kiln_msg_job_event *event) {
+    if (event->faults.count <= job->done.faults.count) return;
+    job->done.faults.count = event->faults.count;
+    job->done.faults.item = KILN_ARENA_ARRAY(&job->arena, kiln_msg_task_fault, event->faults.count);
+    for (uint32_t i = 0; i < event->faults.count; i++)
+        job->done.faults.item[i] = (kiln_msg_task_fault){
+            copy_text(job, event->faults.item[i].key), copy_text(job, event->faults.item[i].text)};
+}
+
 void kiln_tracker_job_event(kiln_tracker *t, kiln_tracker_peer *tuner,
                             const kiln_message *message) {
     kiln_tracker_job *job = own_job(t, tuner, message->job_event.job);
     if (!job) return;
     merge_tasks(job, &message->job_event);
+    merge_faults(job, &message->job_event);
     job->changed = ++t->change;
     kiln_message copy = *message;
     copy.stream = 0;

@@ -108,6 +108,8 @@ kiln_msg_job_row kiln_tracker_job_row(const kiln_tracker *t, const kiln_tracker_
     if (with_tasks) {
         row.tasks.item = job->done.tasks.item;
         row.tasks.count = job->done.tasks.count;
+        row.faults.item = job->done.faults.item;
+        row.faults.count = job->done.faults.count;
     }
     return row;
 }

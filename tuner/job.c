@@ -111,6 +111,7 @@ void kiln_tuner_job_prepared(kiln_tuner_job *job, const kiln_tuner_event *event)
         task->given = event->task_list[i];
         task->given.key = kiln_str_from(kiln_str_dup(&job->arena, task->given.key));
         task->given.op = kiln_str_from(kiln_str_dup(&job->arena, task->given.op));
+        task->given.error = (kiln_str){0};
         task->best_ns = task->given.best_ns;
         task->chance =
             (kiln_tuner_chance){.op = task->given.op,
@@ -131,6 +132,9 @@ void kiln_tuner_job_prepared(kiln_tuner_job *job, const kiln_tuner_event *event)
     keep_stored(job, event);
     job->began_ns -= KILN_MIN(job->began_ns, event->spent_ns);
     job->state = KILN_TUNER_JOB_RUNNING;
+    for (uint32_t i = 0; i < event->task_count; i++)
+        if (event->task_list[i].error.size)
+            kiln_tuner_task_give_up(job, i, KILN_UNIMPLEMENTED, event->task_list[i].error);
 }
 
 /* ---- The end ---- */
@@ -168,6 +172,19 @@ static kiln_msg_task_state state_of(const kiln_tuner_job *job, const kiln_tuner_
     };
 }
 
+/* Tasks that were given up, as many as a message may tell. */
+static uint32_t faults_of(const kiln_tuner_job *job, kiln_msg_task_fault **out_fault) {
+    kiln_msg_task_fault *fault =
+        KILN_ARENA_ARRAY(&job->tuner->actions->arena, kiln_msg_task_fault, KILN_MESSAGES_FAULTS);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < job->task_count && count < KILN_MESSAGES_FAULTS; i++)
+        if (job->task[i].error)
+            fault[count++] =
+                (kiln_msg_task_fault){job->task[i].given.key, kiln_str_from(job->task[i].error)};
+    *out_fault = fault;
+    return count;
+}
+
 static void send_done(kiln_tuner_job *job) {
     kiln_tuner *t = job->tuner;
     kiln_message done = {
@@ -184,6 +201,7 @@ static void send_done(kiln_tuner_job *job) {
     for (uint32_t i = 0; i < job->task_count; i++) states[i] = state_of(job, &job->task[i]);
     done.job_done.tasks.item = states;
     done.job_done.tasks.count = job->task_count;
+    done.job_done.faults.count = faults_of(job, &done.job_done.faults.item);
     kiln_tuner_send(t, &done);
     job->again_ns = t->now_ns + KILN_TUNER_RESEND_NS;
 }
@@ -284,6 +302,7 @@ static void send_event(kiln_tuner_job *job) {
         states[event.job_event.tasks.count++] = state_of(job, &job->task[i]);
         job->task[i].changed = false;
     }
+    event.job_event.faults.count = faults_of(job, &event.job_event.faults.item);
     job->event_ns = t->now_ns + KILN_TUNER_EVENT_NS;
     kiln_tuner_send(t, &event);
 }

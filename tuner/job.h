@@ -79,6 +79,7 @@ typedef struct kiln_tuner_task {
     double default_ns;   /* median of the default schedule where known; 0: unknown */
     double peak_flops;   /* of the boards that measured it before; 0: unknown */
     uint64_t input_seed; /* of the inputs that boards make */
+    kiln_str error;      /* why it cannot be searched; empty: it can */
 } kiln_tuner_task;
 
 /* How trial `index` of `task` ended, as it is recorded and observed. */

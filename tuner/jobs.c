@@ -95,7 +95,8 @@ static kiln_tuner_task *list_tasks(kiln_shell_job *job) {
                                     .best_ns = task->best_ns,
                                     .default_ns = task->default_ns,
                                     .peak_flops = task->peak_flops,
-                                    .input_seed = job->spec.seed};
+                                    .input_seed = job->spec.seed,
+                                    .error = task->error};
     }
     return list;
 }
@@ -135,6 +136,7 @@ static kiln_status parse_layouts(kiln_str text, const kiln_program *te, kiln_are
     return st;
 }
 
+/* A task that has no space to search is told so in `error`; what stops the job is an error. */
 static kiln_status open_task(kiln_shell_job *job, const kiln_work_task *found,
                              kiln_shell_task *task) {
     kiln_searcher_options options = {0};
@@ -146,16 +148,22 @@ static kiln_status open_task(kiln_shell_job *job, const kiln_work_task *found,
                               .weight = found->weight};
     kiln_status st = kiln_program_parse(task->text, &job->arena, &task->te);
     if (!st) st = kiln_searcher_find(job->spec.searcher, &options.kind);
-    if (!st && !job->model && kiln_searcher_learns(options.kind))
+    if (st) return kiln_status_note(st, "task %.*s", KILN_STR_ARG(task->op));
+    if (!job->model && kiln_searcher_learns(options.kind))
         job->model = kiln_cost_model_create(&(kiln_cost_model_options){.seed = job->spec.seed});
     options.seed = kiln_hash64(task->key.data, task->key.size, job->spec.seed);
     options.task = task->key;
     options.model = kiln_searcher_learns(options.kind) ? job->model : NULL;
     const kiln_layout *layout[KILN_PROGRAM_BUFFERS_MAX] = {0};
-    if (!st) st = parse_layouts(found->layouts, task->te, &job->arena, layout);
+    st = parse_layouts(found->layouts, task->te, &job->arena, layout);
     if (!st) st = kiln_points_of_space_on(task->te, &job->target, layout, &points);
     if (!st) st = kiln_searcher_create(&options, points, &task->searcher);
-    return kiln_status_note(st, "task %.*s", KILN_STR_ARG(task->op));
+    if (!st) return KILN_OK;
+    kiln_log(KILN_LOG_WARN, "job %s: %.*s cannot be searched: %s", job->identity,
+             KILN_STR_ARG(task->op), kiln_status_text(st));
+    task->error = keep(&job->arena, kiln_str_from(kiln_status_text(st)));
+    kiln_status_free(st); /* the task's own end: others go on */
+    return KILN_OK;
 }
 
 static bool wanted(const kiln_shell_job *job, const kiln_work_task *task) {
@@ -367,6 +375,7 @@ static void on_reference(void *context, const kiln_work_reply *reply, kiln_outco
     st = kiln_status_note(st, "making the reference of %.*s", KILN_STR_ARG(task->op));
     event.code = kiln_status_code(st);
     if (st) event.failure = kiln_status_text(st);
+    if (st) kiln_log(KILN_LOG_WARN, "job %s: %s", job->identity, event.failure);
     kiln_shell_post(job->shell, &event);
     kiln_status_free(st);
 }

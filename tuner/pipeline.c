@@ -80,7 +80,7 @@ static bool observe(kiln_tuner_job *job) {
     task->next_observe++;
     if (trial->state == KILN_TRIAL_EXHAUSTED) {
         task->closed = task->changed = true;
-        task->rest = KILN_REST_NO_OTHERS;
+        if (!task->error) task->rest = KILN_REST_NO_OTHERS;
         task->missing++;
         job->proposed--; /* no trial: others may have it */
     } else {
@@ -143,6 +143,7 @@ void kiln_tuner_trial_proposed(kiln_tuner_job *job, const kiln_tuner_event *even
     trial->state = KILN_TRIAL_TO_BUILD;
     trial->is_default = event->is_default;
     keep_trace(trial, event->trace);
+    if (task->error) trial->state = KILN_TRIAL_EXHAUSTED;
     if (trial->index >= task->stored_end || !task->stored[trial->index].have) return;
     /* An earlier run of this tuner recorded it already. */
     trial->outcome = task->stored[trial->index].outcome;
@@ -157,6 +158,30 @@ void kiln_tuner_trial_proposed(kiln_tuner_job *job, const kiln_tuner_event *even
 
 bool kiln_tuner_pipeline_is_done(const kiln_tuner_job *job) { return job->trial.count == 0; }
 
+/* ---- Giving up ---- */
+
+static bool all_are_given_up(const kiln_tuner_job *job) {
+    for (uint32_t i = 0; i < job->task_count; i++)
+        if (!job->task[i].error) return false;
+    return true;
+}
+
+void kiln_tuner_task_give_up(kiln_tuner_job *job, uint32_t index, kiln_code code, kiln_str text) {
+    kiln_tuner_job_task *task = &job->task[index];
+    task->error = kiln_str_dup(&job->arena, kiln_str_slice(text, 0, KILN_MESSAGES_NAME));
+    task->closed = task->changed = true;
+    task->rest = KILN_REST_NONE;
+    for (uint32_t i = job->trial.count; i-- > 0;) { /* a final that ends is gone */
+        kiln_tuner_trial *trial = job->trial.data[i];
+        if (trial->task != index || trial->state >= KILN_TRIAL_SENT) continue;
+        if (trial->index == KILN_TUNER_FINAL)
+            kiln_tuner_final_end(job, trial);
+        else if (trial->state != KILN_TRIAL_PROPOSING)
+            trial->state = KILN_TRIAL_EXHAUSTED;
+    }
+    if (all_are_given_up(job)) kiln_tuner_job_stop(job, code, text);
+}
+
 /* ---- Building ---- */
 
 static void make_reference(kiln_tuner_job *job, uint32_t index) {
@@ -169,8 +194,9 @@ void kiln_tuner_reference_made(kiln_tuner_job *job, const kiln_tuner_event *even
     kiln_tuner_job_task *task = &job->task[event->task];
     if (task->reference.state != KILN_TUNER_BLOB_MAKING) return;
     if (event->failure) { /* nothing of the task could be checked */
-        kiln_tuner_job_stop(job, event->code ? event->code : KILN_INTERNAL,
-                            kiln_str_from(event->failure));
+        task->reference.state = KILN_TUNER_BLOB_NONE;
+        kiln_tuner_task_give_up(job, event->task, event->code ? event->code : KILN_INTERNAL,
+                                kiln_str_from(event->failure));
         return;
     }
     task->reference = (kiln_tuner_blob){KILN_TUNER_BLOB_HERE, event->artefact};

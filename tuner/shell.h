@@ -93,7 +93,8 @@ typedef struct kiln_shell_task {
     double flops;
     uint32_t weight, stored_count, repeat_count; /* tuner/job.h */
     double best_ns, default_ns, peak_flops;
-    kiln_searcher *searcher;                   /* NULL: its share is stored, nothing is proposed */
+    kiln_searcher *searcher;                   /* NULL: nothing is proposed */
+    kiln_str error;                            /* why it cannot be searched; empty: it can */
     kiln_finalist *finalist;                   /* after GATHER; the default first */
     uint32_t finalist_count, finalist_waiting; /* waiting: for so many artefacts */
 } kiln_shell_task;

@@ -29,7 +29,8 @@ typedef enum kiln_trial_state {
     KILN_TRIAL_SENT,
     KILN_TRIAL_RECORDING,
     KILN_TRIAL_RECORDED,  /* waits for its turn to be observed */
-    KILN_TRIAL_EXHAUSTED, /* there was no such candidate; waits for its turn to say so */
+    KILN_TRIAL_EXHAUSTED, /* there was no such candidate, or its task was given up; waits for its
+                             turn to say so */
 } kiln_trial_state;
 
 #define KILN_TUNER_ARTEFACTS_MAX (1u + KILN_TUNER_FINALISTS)
@@ -91,8 +92,9 @@ typedef struct kiln_tuner_blob {
 typedef struct kiln_tuner_job_task {
     kiln_tuner_task given;    /* texts in the job's arena */
     kiln_tuner_chance chance; /* what observed results promise of further ones */
-    bool closed;    /* nothing more is proposed: its share is stored, or its space ended */
-    kiln_rest rest; /* why nothing more is proposed, or no final was */
+    bool closed;       /* nothing more is proposed: its share is stored, or its space ended */
+    kiln_rest rest;    /* why nothing more is proposed, or no final was */
+    const char *error; /* why it was given up, in the job's arena; NULL: it was not */
     uint32_t next_propose, next_observe;
     uint32_t missing;             /* of those observed: there was no such candidate */
     uint32_t done, failed, raced; /* recorded */
@@ -203,6 +205,9 @@ uint64_t kiln_tuner_lonely_ns(const kiln_tuner_job *job);
 bool kiln_tuner_recipe_is_wanted(const kiln_tuner_job *job, const kiln_tuner_trial *trial);
 
 /* pipeline.c */
+/* Nothing of the task can be measured: its trials are dropped, and others may have them. The job
+ * goes on while it has another task, else it stops with this end. */
+void kiln_tuner_task_give_up(kiln_tuner_job *job, uint32_t task, kiln_code code, kiln_str text);
 /* Candidates and references that builders have, over all jobs. */
 uint32_t kiln_tuner_builds_busy(const kiln_tuner *t);
 /* Proposes, observes, builds and uploads whatever can be. */

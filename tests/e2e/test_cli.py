@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import harness
+import onnx_file
 
 
 def digits():
@@ -75,6 +76,25 @@ def test_full_output_device_is_an_error(world):
     with open("/dev/full", "w") as full:
         done = subprocess.run([harness.program("kiln"), "zoo", "list"], env=world.env, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 16 and "standard output" in done.stderr, done
+
+
+def test_a_task_that_cannot_be_measured_does_not_end_the_others(world):
+    """The reference of a softmax of 400 MB needs over 1 GiB of temporaries."""
+    path = pathlib.Path(world.path("large.onnx"))
+    product, large = onnx_file.node("MatMul", "a b", "p"), onnx_file.node("Softmax", "x", "y", axis=-1)
+    a, b, x = onnx_file.port("a", [64, 64]), onnx_file.port("b", [64, 64]), onnx_file.port("x", [2048, 50176])
+    p, y = onnx_file.port("p", [64, 64]), onnx_file.port("y", [2048, 50176])
+    path.write_bytes(onnx_file.model([product, large], [a, b, x], [p, y]))
+    lines = world.json("tune", path, "--trials", 4, "--db", world.path("t.db"))
+    [fault] = [line["faults"] for line in lines if line["event"] == "progress" and "faults" in line][-1]
+    assert "temps need" in fault["text"], fault
+    task = {task["op"]: task for task in lines[-1]["tasks"]}
+    assert task["matmul"]["best_ms"] > 0 and task["matmul"]["trials"] == 4 and task["matmul"]["error"] == "", task
+    assert task["softmax"]["trials"] == 0 and task["softmax"]["key"] == fault["key"] and task["softmax"]["error"] == fault["text"], task
+    shown = world.run("tune", path, "--trials", 2, "--db", world.path("u.db")).stdout
+    assert any("softmax" in line and "the default schedule is used" in line and "temps need" in line for line in shown.splitlines()), shown
+    path.write_bytes(onnx_file.model([large], [x], [y]))
+    world.refused("tune", path, "--trials", 1, "--db", world.path("t.db"), says="temps need")
 
 
 def test_damaged_models_are_refused(world):

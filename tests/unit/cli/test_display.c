@@ -29,6 +29,12 @@ static void tell(kiln_display *d, const char *key, uint32_t planned, uint32_t do
     kiln_display_update(d, &event);
 }
 
+static void tell_fault(kiln_display *d, const char *key, const char *text) {
+    kiln_msg_task_fault fault = {kiln_str_from(key), kiln_str_from(text)};
+    kiln_msg_job_event event = {.faults = {&fault, 1}};
+    kiln_display_update(d, &event);
+}
+
 static char *line_of(const kiln_display *d, uint64_t now_ns, kiln_arena *arena) {
     kiln_strbuf text = {0};
     kiln_display_line(d, now_ns, &text);
@@ -120,6 +126,19 @@ static void the_tasks_at_work_are_those_shown(void **state) {
     assert_non_null(strstr(frame_of(&d, (kiln_display_size){120, 8}, *state), "/777"));
 }
 
+static void a_task_of_which_nothing_can_be_measured_says_why(void **state) {
+    kiln_display d = display_of(*state, 0);
+    tell(&d, "a", 20, 10, 2000, 4000);
+    tell(&d, "b", 20, 0, 0, 0);
+    tell_fault(&d, "b", "no memory for it");
+    tell(&d, "b", 0, 0, 0, 0); /* it stays */
+    const char *frame = frame_of(&d, (kiln_display_size){120, 20}, *state);
+    const char *fault = strstr(frame, "no memory for it");
+    assert_non_null(fault);
+    assert_null(strstr(fault + 1, "no memory for it"));
+    assert_true(fault > strstr(frame, "  1 conv"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(trials_left_tell_the_time_left),
@@ -128,6 +147,7 @@ int main(void) {
         test_with_arena(every_task_has_its_line),
         test_with_arena(a_small_terminal_is_never_exceeded),
         test_with_arena(the_tasks_at_work_are_those_shown),
+        test_with_arena(a_task_of_which_nothing_can_be_measured_says_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -169,6 +169,9 @@ static void progress_reaches_the_client_and_the_list(void **state) {
     kiln_message event = {.type = KILN_MSG_JOB_EVENT, .job_event = {.job = KILN_STR("j")}};
     event.job_event.tasks.item = &task;
     event.job_event.tasks.count = 1;
+    kiln_msg_task_fault fault = {KILN_STR("t"), KILN_STR("no memory for it")};
+    event.job_event.faults.item = &fault;
+    event.job_event.faults.count = 1;
     fleet_say(f, 20, &event);
     assert_int_equal(fleet_take(f, 30, KILN_MSG_JOB_EVENT)->job_event.tasks.item[0].done, 3);
     task.done = 5;
@@ -181,6 +184,8 @@ static void progress_reaches_the_client_and_the_list(void **state) {
     assert_int_equal(answer->answer.jobs.count, 1);
     assert_int_equal(answer->answer.jobs.item[0].done, 5);
     assert_int_equal(answer->answer.jobs.item[0].tasks.count, 1);
+    assert_int_equal(answer->answer.jobs.item[0].faults.count, 1);
+    expect_str(answer->answer.jobs.item[0].faults.item[0].text, "no memory for it");
 }
 
 static void the_end_is_written_then_told_to_both(void **state) {

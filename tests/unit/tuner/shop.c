@@ -60,7 +60,7 @@ static void help(shop *s, const kiln_tuner_action *action) {
         break;
     case KILN_TUNER_REFERENCE:
         event.kind = KILN_TUNER_REFERENCED;
-        event.failure = s->reference_failure;
+        event.failure = s->unreferenced >> action->task & 1 ? "no memory for it" : NULL;
         event.artefact = (kiln_msg_blob_ref){{{8, (uint8_t)action->task}}, 10};
         event.program = (kiln_msg_blob_ref){{{6, (uint8_t)action->task}}, 20};
         break;

@@ -21,12 +21,12 @@ typedef struct shop {
     uint32_t finalists;               /* that GATHER finds; 0: no finals */
     bool by_hand; /* PROPOSE, BUILD, UPLOAD, RECORD are answered by the test only */
     uint64_t last_lease;
-    uint32_t exhausted;            /* tasks, one bit each, whose space is empty */
-    const char *target;            /* of the next job; NULL: "cpu:x" */
-    const char *board;             /* of the next grant; NULL: "b" */
-    const char *builds;            /* codegen version of that board; NULL: it does not build */
-    bool builders_hang;            /* BUILD is answered by the test only */
-    const char *reference_failure; /* NULL: references are made, also by_hand */
+    uint32_t exhausted;    /* tasks, one bit each, whose space is empty */
+    const char *target;    /* of the next job; NULL: "cpu:x" */
+    const char *board;     /* of the next grant; NULL: "b" */
+    const char *builds;    /* codegen version of that board; NULL: it does not build */
+    bool builders_hang;    /* BUILD is answered by the test only */
+    uint32_t unreferenced; /* tasks, one bit each, whose reference fails, also by_hand */
 } shop;
 
 int shop_set_up(void **state);

@@ -147,13 +147,78 @@ static void a_reference_is_made_before_the_first_candidate_of_its_task(void **st
     }
 }
 
-static void a_reference_that_cannot_be_made_ends_the_job(void **state) {
+static void expect_fault(const kiln_msg_job_done *done, const char *task, const char *text) {
+    uint32_t i = 0;
+    while (i < done->faults.count && !kiln_str_is(done->faults.item[i].key, task)) i++;
+    assert_true(i < done->faults.count);
+    expect_str(done->faults.item[i].text, text);
+}
+
+static void a_reference_that_cannot_be_made_ends_its_task_only(void **state) {
     shop *s = *state;
-    s->reference_failure = "no memory for it";
+    s->unreferenced = 1u << 0;
+    s->finalists = 2;
+    shop_begin(s, 6, 2);
+    shop_run_dry(s);
+    shop_tick(s, SHOP_S);
+    shop_run_dry(s);
+    const kiln_msg_job_done *done = shop_done(s);
+    assert_int_equal(done->code, KILN_OK);
+    assert_int_equal(done->tasks.count, 2);
+    expect_fault(done, "t0", "no memory for it");
+    assert_int_equal(done->tasks.item[0].done, 0);
+    assert_int_equal(done->tasks.item[0].rest, KILN_REST_NONE);
+    assert_int_equal(done->faults.count, 1);
+    assert_int_equal(done->tasks.item[1].done, 6); /* it has the trials of both */
+    s->seen = 0;
+    assert_int_equal(shop_count(s, KILN_TUNER_REFERENCE), 2);
+}
+
+static void a_job_without_any_reference_ends(void **state) {
+    shop *s = *state;
+    s->unreferenced = 3;
     shop_begin(s, 6, 2);
     const kiln_msg_job_done *done = shop_done(s);
     assert_int_equal(done->code, KILN_INTERNAL);
     expect_str(done->text, "no memory for it");
+    expect_fault(done, "t0", "no memory for it");
+    expect_fault(done, "t1", "no memory for it");
+}
+
+static void a_final_without_a_reference_ends_and_the_job_goes_on(void **state) {
+    shop *s = *state;
+    kiln_tuner_result stored[2] = {
+        {.task = 0, .index = 0, .outcome = KILN_OUTCOME_OK, .median_ns = 1000, .least_ns = 1000},
+        {.task = 0, .index = 1, .outcome = KILN_OUTCOME_OK, .median_ns = 900, .least_ns = 900}};
+    s->unreferenced = 1u << 0;
+    s->finalists = 2;
+    shop_open(s);
+    shop_assign(s, 4);
+    shop_prepare(s, 2, stored, 2);
+    shop_run_dry(s);
+    shop_tick(s, SHOP_S);
+    shop_run_dry(s);
+    const kiln_msg_job_done *done = shop_done(s);
+    assert_int_equal(done->code, KILN_OK);
+    expect_fault(done, "t0", "no memory for it");
+    assert_int_equal(done->tasks.item[0].done, 2);
+    assert_true(done->tasks.item[1].done >= 2);
+}
+
+static void a_task_that_cannot_be_searched_leaves_its_trials_to_others(void **state) {
+    shop *s = *state;
+    const kiln_tuner_task task[2] = {
+        {.key = KILN_STR("t0"), .op = KILN_STR("a"), .error = KILN_STR("it has no schedule")},
+        {.key = KILN_STR("t1"), .op = KILN_STR("b")}};
+    shop_begin_tasks(s, 0, 5, task, 2);
+    shop_run_dry(s);
+    const kiln_msg_job_done *done = shop_done(s);
+    assert_int_equal(done->code, KILN_OK);
+    expect_fault(done, "t0", "it has no schedule");
+    assert_int_equal(done->tasks.item[1].done, 5);
+    s->seen = 0;
+    for (uint32_t i = 0; i < s->done.count; i++)
+        if (s->done.data[i].kind == KILN_TUNER_PROPOSE) assert_int_equal(s->done.data[i].task, 1);
 }
 
 static void an_upload_that_fails_is_repeated_and_given_up_in_the_end(void **state) {
@@ -334,7 +399,10 @@ int main(void) {
         test_with_shop(a_trial_is_ready_when_artefact_and_reference_are_with_the_tracker),
         test_with_shop(under_an_emulator_few_samples_are_enough_and_time_is_not_short),
         test_with_shop(a_reference_is_made_before_the_first_candidate_of_its_task),
-        test_with_shop(a_reference_that_cannot_be_made_ends_the_job),
+        test_with_shop(a_reference_that_cannot_be_made_ends_its_task_only),
+        test_with_shop(a_job_without_any_reference_ends),
+        test_with_shop(a_final_without_a_reference_ends_and_the_job_goes_on),
+        test_with_shop(a_task_that_cannot_be_searched_leaves_its_trials_to_others),
         test_with_shop(an_upload_that_fails_is_repeated_and_given_up_in_the_end),
         test_with_shop(an_upload_that_lost_its_connection_is_never_given_up),
         test_with_shop(stored_results_are_proposed_and_observed_but_not_measured),

@@ -23,11 +23,10 @@
     kiln_status_make(kiln_code_from_errno(errno), __FILE__, __LINE__, "%s %s: %s", doing, path, \
                      strerror(errno))
 
-/* Opens a regular file for reading and finds its size. */
-static kiln_status open_regular(const char *path, int *out_fd, size_t *out_size) {
-    /* A named pipe must not hang us. */
-    int fd = kiln_fail_io() ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return ERRNO_ERROR("opening", path);
+#define READING (O_RDONLY | O_CLOEXEC | O_NONBLOCK) /* a named pipe must not hang us */
+
+/* Takes `fd` only if it is a regular file, and finds its size. */
+static kiln_status take_regular(int fd, const char *path, int *out_fd, size_t *out_size) {
     struct stat info;
     kiln_status st = KILN_OK;
     if (fstat(fd, &info) != 0)
@@ -41,6 +40,53 @@ static kiln_status open_regular(const char *path, int *out_fd, size_t *out_size)
     *out_fd = fd;
     *out_size = (size_t)info.st_size;
     return KILN_OK;
+}
+
+/* Opens a regular file for reading and finds its size. */
+static kiln_status open_regular(const char *path, int *out_fd, size_t *out_size) {
+    int fd = kiln_fail_io() ? -1 : open(path, READING);
+    if (fd < 0 && errno == ENXIO) /* a socket, or a device that is not there */
+        return KILN_ERROR(INVALID_ARGUMENT, "%s is not a regular file", path);
+    if (fd < 0) return ERRNO_ERROR("opening", path);
+    return take_regular(fd, path, out_fd, out_size);
+}
+
+static kiln_status inside_error(int error, const char *folder, const char *path) {
+    switch (error) {
+    case ENOENT: return KILN_ERROR(NOT_FOUND, "%s is not in %s", path, folder);
+    case ELOOP:
+    case ENOTDIR:
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "%s goes through a link or a file: put the file itself into %s", path,
+                          folder);
+    case ENXIO: return KILN_ERROR(INVALID_ARGUMENT, "%s is not a regular file", path);
+    default: errno = error; return ERRNO_ERROR("opening", path);
+    }
+}
+
+/* Component after component without following links, so that no name can leave the folder. */
+kiln_status kiln_file_open_inside(const char *folder, const char *path, int *out_fd,
+                                  size_t *out_size) {
+    kiln_str rest = kiln_str_from(path);
+    if (path[0] == '/') return KILN_ERROR(INVALID_ARGUMENT, "%s is an absolute path", path);
+    int at = kiln_fail_io() ? -1 : open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (at >= 0 && rest.size) {
+        kiln_str part = kiln_str_cut(&rest, '/');
+        char name[256];
+        if (part.size == 0 || kiln_str_is(part, ".")) continue;
+        if (kiln_str_is(part, "..") || part.size >= sizeof name) {
+            close(at);
+            return KILN_ERROR(INVALID_ARGUMENT, "%s leaves %s", path, folder);
+        }
+        memcpy(name, part.data, part.size);
+        name[part.size] = 0;
+        int next = openat(at, name, READING | O_NOFOLLOW | (rest.size ? O_DIRECTORY : 0));
+        int error = errno;
+        close(at);
+        errno = error;
+        at = next;
+    }
+    return at < 0 ? inside_error(errno, folder, path) : take_regular(at, path, out_fd, out_size);
 }
 
 /* Bytes read; fewer than `size` at the end of the file or after an error (errno set, else 0). */

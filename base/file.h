@@ -11,9 +11,15 @@
 #include "base/str.h"
 
 /* Reads a whole file of at most `max_bytes` into `arena` (a NUL follows the last byte).
- * NOT_FOUND, PERMISSION_DENIED, OUT_OF_RANGE (larger than max_bytes), DATA_LOSS (read error). */
+ * NOT_FOUND, PERMISSION_DENIED, OUT_OF_RANGE (larger than max_bytes), DATA_LOSS (read error),
+ * INVALID_ARGUMENT (a folder, a pipe, a device). */
 KILN_MUST_USE kiln_status kiln_file_read(const char *path, size_t max_bytes, kiln_arena *arena,
                                          kiln_str *out_content);
+/* Opens a regular file below `folder` for reading; the caller closes `*out_fd`. `path` is relative
+ * and may follow no link, so that nothing outside of the folder is read. INVALID_ARGUMENT: an
+ * absolute path, "..", a link on the way, or no regular file; NOT_FOUND, PERMISSION_DENIED. */
+KILN_MUST_USE kiln_status kiln_file_open_inside(const char *folder, const char *path, int *out_fd,
+                                                size_t *out_size);
 /* Reads a file of /proc or /sys, whose size is not known before: what there is, up to 1 MiB. Errors
  * as above. */
 KILN_MUST_USE kiln_status kiln_file_read_system(const char *path, kiln_arena *arena,

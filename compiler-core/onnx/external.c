@@ -1,12 +1,11 @@
 #include "compiler-core/onnx/external.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/dtype.h"
+#include "base/file.h"
 #include "base/tensor.h"
 
 bool kiln_onnx_is_external(const Onnx__TensorProto *tensor) {
@@ -65,45 +64,6 @@ static kiln_status find_place(const Onnx__TensorProto *tensor, place *out) {
     return KILN_OK;
 }
 
-/* Opens component after component without following links, so that no name can leave the folder. */
-static kiln_status open_inside(const char *folder, const char *location, int *out_fd) {
-    kiln_str rest = kiln_str_from(location);
-    if (location[0] == '/')
-        return KILN_ERROR(INVALID_ARGUMENT, "external data '%s' is an absolute path", location);
-    int at = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    while (at >= 0 && rest.size) {
-        kiln_str part = kiln_str_cut(&rest, '/');
-        char name[256];
-        if (part.size == 0 || kiln_str_is(part, ".")) continue;
-        if (kiln_str_is(part, "..") || part.size >= sizeof name) {
-            close(at);
-            return KILN_ERROR(INVALID_ARGUMENT, "external data '%s' leaves the model's folder",
-                              location);
-        }
-        memcpy(name, part.data, part.size);
-        name[part.size] = 0;
-        int next =
-            openat(at, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | (rest.size ? O_DIRECTORY : 0));
-        int error = errno;
-        close(at);
-        errno = error;
-        at = next;
-    }
-    if (at >= 0) {
-        *out_fd = at;
-        return KILN_OK;
-    }
-    if (errno == ENOENT)
-        return KILN_ERROR(NOT_FOUND, "external data '%s' is not beside the model, in %s", location,
-                          folder);
-    if (errno == ELOOP || errno == ENOTDIR)
-        return KILN_ERROR(
-            INVALID_ARGUMENT,
-            "external data '%s' goes through a link; put the file itself beside the model",
-            location);
-    return KILN_ERROR(PERMISSION_DENIED, "external data '%s': %s", location, strerror(errno));
-}
-
 static kiln_status read_at(int fd, const char *location, uint64_t offset, char *data, size_t size) {
     for (size_t done = 0; done < size;) {
         ssize_t n = pread(fd, data + done, size - done, (off_t)(offset + done));
@@ -122,30 +82,28 @@ static kiln_status read_at(int fd, const char *location, uint64_t offset, char *
 kiln_status kiln_onnx_external_read(const char *folder, const Onnx__TensorProto *tensor,
                                     size_t expected_bytes, kiln_arena *arena, kiln_str *out_data) {
     place p;
-    struct stat info;
+    size_t file_bytes = 0;
     int fd = -1;
     kiln_status st = find_place(tensor, &p);
     if (!st && p.has_length && p.length != expected_bytes)
         st = KILN_ERROR(INVALID_ARGUMENT,
                         "external data of tensor %s: %llu bytes, its shape says %zu",
                         name_of(tensor), (unsigned long long)p.length, expected_bytes);
-    if (!st && (expected_bytes > KILN_EXTERNAL_BYTES_MAX || p.offset > INT64_MAX - expected_bytes))
-        st = KILN_ERROR(INVALID_ARGUMENT,
-                        "external data of tensor %s: offset or length out of range",
-                        name_of(tensor));
+    if (!st && p.offset > INT64_MAX - expected_bytes)
+        st = KILN_ERROR(INVALID_ARGUMENT, "external data of tensor %s: offset %llu is out of range",
+                        name_of(tensor), (unsigned long long)p.offset);
     if (!st && !folder)
         st = KILN_ERROR(INVALID_ARGUMENT,
                         "tensor %s has external data, which this model cannot have",
                         name_of(tensor));
-    if (!st) st = open_inside(folder, p.location, &fd);
+    if (!st)
+        st = kiln_status_note(kiln_file_open_inside(folder, p.location, &fd, &file_bytes),
+                              "external data of tensor %s", name_of(tensor));
     if (st) return st;
     /* The size first: a small lie in the model must not cost a large allocation. */
-    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
-        st = KILN_ERROR(INVALID_ARGUMENT, "external data '%s' is no file", p.location);
-    else if ((uint64_t)info.st_size < p.offset + expected_bytes)
-        st = KILN_ERROR(OUT_OF_RANGE, "external data '%s' has %lld bytes, %zu at %llu are wanted",
-                        p.location, (long long)info.st_size, expected_bytes,
-                        (unsigned long long)p.offset);
+    if (file_bytes < p.offset + expected_bytes)
+        st = KILN_ERROR(OUT_OF_RANGE, "external data '%s' has %zu bytes, %zu at %llu are wanted",
+                        p.location, file_bytes, expected_bytes, (unsigned long long)p.offset);
     char *data = st ? NULL : kiln_arena_alloc_aligned(arena, 64, expected_bytes);
     if (!st) st = read_at(fd, p.location, p.offset, data, expected_bytes);
     close(fd);

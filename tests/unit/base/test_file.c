@@ -51,6 +51,38 @@ static void reading_refuses_what_is_no_file_or_too_large(void **state) {
     remove_folder(folder);
 }
 
+static void a_file_is_opened_inside_a_folder_only(void **state) {
+    kiln_arena *arena = *state;
+    char *folder = make_folder(arena), *inner = kiln_arena_printf(arena, "%s/inner", folder);
+    int fd = -1;
+    size_t size = 0;
+    expect_ok(kiln_folder_create(in(arena, inner, "deep"), 0700));
+    expect_ok(kiln_file_write(in(arena, inner, "deep/file"), KILN_STR("12345"), 0600));
+    expect_ok(kiln_file_write(in(arena, folder, "outside"), KILN_STR("1"), 0600));
+    expect_ok(kiln_file_open_inside(inner, "./deep//file", &fd, &size));
+    assert_int_equal(size, 5);
+    close(fd);
+    assert_int_equal(mkfifo(in(arena, inner, "fifo"), 0600), 0);
+    assert_int_equal(symlink("deep/file", in(arena, inner, "link")), 0);
+    assert_int_equal(symlink("/dev/zero", in(arena, inner, "zero")), 0);
+    static const struct {
+        const char *path, *says;
+    } refused[] = {{"/etc/passwd", "absolute path"},
+                   {"../outside", "leaves"},
+                   {"deep/../../outside", "leaves"},
+                   {"link", "link"},
+                   {"zero", "link"},
+                   {"fifo", "not a regular file"},
+                   {"deep", "not a regular file"},
+                   {"", "not a regular file"},
+                   {"deep/file/more", "deep/file"}};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(refused); i++)
+        expect_error(kiln_file_open_inside(inner, refused[i].path, &fd, &size), INVALID_ARGUMENT,
+                     refused[i].says);
+    expect_error(kiln_file_open_inside(inner, "none", &fd, &size), NOT_FOUND, "none is not in");
+    remove_folder(folder);
+}
+
 static void failed_write_leaves_nothing_behind(void **state) {
     kiln_arena *arena = *state;
     char *folder = make_folder(arena), **names = NULL;
@@ -277,6 +309,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(what_is_written_is_read),
         test_with_arena(reading_refuses_what_is_no_file_or_too_large),
+        test_with_arena(a_file_is_opened_inside_a_folder_only),
         test_with_arena(failed_write_leaves_nothing_behind),
         test_with_arena(full_disk_keeps_the_old_content_and_no_litter),
         test_with_arena(folders_are_created_listed_and_removed_without_following_links),

@@ -15,6 +15,7 @@
 typedef struct unit {
     KILN_VEC(kiln_node) node;
     bool placed, waiting; /* in the order of steps; on the stack that puts it there */
+    bool unread;          /* nothing reads its results: it gets no step */
 } unit;
 
 typedef struct planner {
@@ -89,6 +90,40 @@ static kiln_status order_units(planner *p) {
     return KILN_OK;
 }
 
+static void forget_reads(planner *p, const unit *u) {
+    for (uint32_t i = 0; i < u->node.count; i++) {
+        const kiln_node_info *node = &p->graph->node.data[u->node.data[i]];
+        for (uint32_t k = 0; k < node->input_count; k++) p->outside[node->input[k]]--;
+    }
+}
+
+static void remember_reads(planner *p, const unit *u) {
+    for (uint32_t i = 0; i < u->node.count; i++) {
+        const kiln_node_info *node = &p->graph->node.data[u->node.data[i]];
+        for (uint32_t k = 0; k < node->input_count; k++) p->outside[node->input[k]]++;
+    }
+}
+
+static bool is_read_outside(const planner *p, const unit *u) {
+    for (uint32_t i = 0; i < u->node.count; i++) {
+        const kiln_node_info *node = &p->graph->node.data[u->node.data[i]];
+        for (uint32_t k = 0; k < node->output_count; k++)
+            if (node->output[k] && p->outside[node->output[k]] > 0) return true;
+    }
+    return false;
+}
+
+/* Consumers first, so that a chain that nothing reads goes as a whole. The pass remove-dead does this in the graph,
+ * but it may be left out. */
+static void find_unread_units(planner *p) {
+    for (uint32_t i = p->order.count; i-- > 0;) {
+        unit *u = &p->unit.data[p->order.data[i]];
+        forget_reads(p, u);
+        u->unread = !is_read_outside(p, u);
+        if (!u->unread) remember_reads(p, u);
+    }
+}
+
 /* ---- one kernel ------------------------------------------------------------------------------------------------ */
 
 /* The values of a kernel by role, each once, in order of first use. */
@@ -103,14 +138,14 @@ typedef struct ports {
         if (at_ == (list)->count) kiln_vec_push_in((arena), (list), (value));        \
     } while (0)
 
-static void find_ports(const planner *p, uint32_t index, ports *out) {
+static void find_ports(planner *p, uint32_t index, ports *out) {
     const kiln_graph *g = p->graph;
     const unit *u = &p->unit.data[index];
+    forget_reads(p, u);
     for (uint32_t i = 0; i < u->node.count; i++) {
         const kiln_node_info *node = &g->node.data[u->node.data[i]];
         for (uint32_t k = 0; k < node->input_count; k++) {
             kiln_value value = node->input[k];
-            p->outside[value]--;
             if (!value) continue;
             kiln_node producer = g->value.data[value].producer;
             if (producer && p->unit_of[producer] == index + 1) continue;
@@ -124,10 +159,7 @@ static void find_ports(const planner *p, uint32_t index, ports *out) {
         for (uint32_t k = 0; k < node->output_count; k++)
             if (node->output[k] && p->outside[node->output[k]] > 0) ADD_ONCE(p->arena, &out->output, node->output[k]);
     }
-    for (uint32_t i = 0; i < u->node.count; i++) {
-        const kiln_node_info *node = &g->node.data[u->node.data[i]];
-        for (uint32_t k = 0; k < node->input_count; k++) p->outside[node->input[k]]++;
-    }
+    remember_reads(p, u);
 }
 
 /* Buffers are named after their role and number, never after the model's values: traces speak of buffers, and a trace of
@@ -224,8 +256,10 @@ static kiln_status make_plan(planner *p) {
     p->outside = kiln_graph_count_uses(p->graph, p->arena);
     find_units(p);
     kiln_status st = order_units(p);
+    if (!st) find_unread_units(p);
     for (uint32_t i = 0; !st && i < p->order.count; i++) {
         const unit *u = &p->unit.data[p->order.data[i]];
+        if (u->unread) continue;
         if (u->node.count == 1 && kiln_op_is_alias(p->graph->node.data[u->node.data[0]].op)) add_alias(p, u->node.data[0]);
         else st = add_kernel(p, p->order.data[i], buffer_of);
     }

@@ -62,6 +62,19 @@ static void an_argument_stands_once_inputs_first(void **state) {
     }
 }
 
+/* As graphs are without the pass remove-dead. */
+static void results_that_nothing_reads_get_no_kernel(void **state) {
+    kiln_plan plan = plan_of(*state, "graph g\ninput x: f32[4]\n"
+                                     "a: f32[4] = relu(x)\n"
+                                     "b: f32[4] = neg(a)\n"
+                                     "c: f32[2, 2] = reshape(b) shape=[2, 2]\n"
+                                     "d: f32[4] = exp(a)\noutput d\n");
+    assert_int_equal(plan.step_count, 2);
+    expect_str(plan.step[0].op, "relu");
+    expect_str(plan.step[1].op, "exp");
+    assert_int_equal(plan.tasks.count, 2);
+}
+
 static void constants_of_one_element_are_literals(void **state) {
     kiln_plan plan = plan_of(*state, "graph g\ninput x: f32[4]\nconstant two: f32[1] = [2]\n"
                                      "y: f32[4] = mul(x, two)\noutput y\n");
@@ -226,6 +239,7 @@ int main(void) {
         test_with_arena(a_group_is_one_kernel),
         test_with_arena(a_result_that_others_read_too_leaves_its_kernel),
         test_with_arena(an_argument_stands_once_inputs_first),
+        test_with_arena(results_that_nothing_reads_get_no_kernel),
         test_with_arena(constants_of_one_element_are_literals),
         test_with_arena(steps_run_producers_first),
         test_with_arena(kernels_that_wait_for_each_other_are_refused),

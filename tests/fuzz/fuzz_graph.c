@@ -6,8 +6,28 @@
  * graph/graph.h says how rounding is allowed for, graph/ops.def which operators are drawn and how.
  * Structured, so it has a main of its own instead of driver.c's bytes.
  *
- * Differences to ONNX Runtime that are known and explained: see graph/peer_may_differ in
- * graph/ops_*.c, where each stands beside the operator that it belongs to. */
+ * Differences to ONNX Runtime 1.31 that are known; each is marked where the operator is drawn
+ * (peer_may_differ), and what depends on such a value is not compared with it:
+ *
+ * - Dropout before opset 12: the mask at inference is True here, False there. Dropout-7 and
+ *   Dropout-10 do not define it.
+ * - Conv and pools with auto_pad SAME and a stride above the kernel: the specification's total
+ *   padding is negative. Here nothing is padded, there elements are cut off.
+ * - MaxPool with storage_order 1: the specification does not say which of equal elements is named.
+ *   Here it is the lowest index, there the first by rows.
+ * - Resize align_corners with scales: the resized length is scale * length here, as in ONNX's own
+ *   test resize_downsample_scales_linear_align_corners, and rounded down there.
+ * - MeanVarianceNormalization and InstanceNormalization of equal elements: there the variance is a
+ *   difference of sums (NaN when it falls below 0), and x * s - mean * s is not 0.
+ * - Reductions of integers that overflow: not defined. Here they wrap, there some are floats.
+ * - Shrink of unsigned integers with x < bias: not defined. Here it is 0, there it wraps.
+ * - Functions of floats (logistic, tanh, erf, exp): there they are right to about 1e-6 of 1, not of
+ *   their own value. tests/fuzz/graph_onnxruntime.py allows for it.
+ *
+ * Not drawn, because the result is not defined or no bound for rounding exists: casts of floats
+ * beyond an integer's range, divisors near 0, arguments outside of a function's domain or near its
+ * poles, scatters with "none" that write an element twice, windows of pools without an element, NaN
+ * and infinity but to IsNaN and IsInf. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>

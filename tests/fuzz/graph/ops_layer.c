@@ -535,8 +535,7 @@ bool draw_grid_sample(draw *d) {
     const char *mode =
         opset(d) >= 20 ? word(d, "linear nearest cubic") : word(d, "bilinear nearest bicubic");
     set_text(d, "mode", mode);
-    set_text(d, "padding_mode",
-             strstr(mode, "cubic") ? "zeros" : word(d, "zeros border reflection"));
+    set_text(d, "padding_mode", word(d, "zeros border reflection"));
     if (chance(d, 50)) set_int(d, "align_corners", between(d, 0, 1));
     results(d, 1);
     return true;

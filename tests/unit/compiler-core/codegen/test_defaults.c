@@ -1,7 +1,6 @@
 /* The default schedule of every operator, for every element type that it takes and sizes that fill
  * no vector, compiles for every level of processor; and what it computes is what the interpreter
  * says, where this machine can run it. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "compiler-core/graph/graph.h"
@@ -92,6 +91,7 @@ static const row rows[] = {
     {"fiu", "x T[5,N]", "cum_prod x axis=0", 1},
     {"fiu", "x T[5,N]", "top_k x k=1", 2},
     {"fiu", "x T[5,N]", "top_k x k=3 axis=0 largest=0", 2},
+    {"u", "x T[2,520,N]", "top_k x k=2 axis=1", 2},
     {"f", "x T[5,N]", "softmax x", 1},
     {"f", "x T[5,N]", "log_softmax x axis=0", 1},
     {"f", "x T[5,N]", "hardmax x", 1},
@@ -154,10 +154,10 @@ static uint32_t read_numbers(const instance *in, kiln_str text, double *out) {
     uint32_t count = 0;
     while (text.size) {
         kiln_str word = kiln_str_cut(&text, ',');
-        char digits[32] = {0};
-        assert_true(word.size < sizeof digits && count < WORDS_MAX);
-        memcpy(digits, word.data, word.size);
-        out[count++] = kiln_str_is(word, "N") ? (double)in->size : strtod(digits, NULL);
+        assert_true(count < WORDS_MAX);
+        out[count] = (double)in->size;
+        if (!kiln_str_is(word, "N")) assert_true(kiln_str_to_f64(word, &out[count]));
+        count++;
     }
     return count;
 }

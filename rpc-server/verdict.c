@@ -122,6 +122,16 @@ static void check_outputs(const kiln_evidence *evidence, kiln_arena *arena,
     compare_outputs(evidence, evidence->last, "after the last timed call", arena, result);
 }
 
+/* Operations per f32 operation of the peak: an instruction that multiplies and adds takes four
+ * bytes or two halves where it takes one float (VPDPBUSD, SDOT, VPMADDWD, VDPBF16PS). */
+static double density(const kiln_manifest *manifest) {
+    size_t narrowest = sizeof(float);
+    for (uint32_t i = 0; i < manifest->arg_count; i++)
+        if (manifest->arg[i].role != KILN_ROLE_OUTPUT)
+            narrowest = KILN_MIN(narrowest, kiln_dtype_size(manifest->arg[i].dtype));
+    return (double)sizeof(float) / (double)narrowest;
+}
+
 void kiln_verdict_of(const kiln_evidence *evidence, kiln_arena *arena,
                      kiln_msg_trial_result *result) {
     result->outcome = KILN_OUTCOME_OK;
@@ -140,9 +150,9 @@ void kiln_verdict_of(const kiln_evidence *evidence, kiln_arena *arena,
                                               sizeof timing->sample_ns[0] * timing->sample_count);
     if (evidence->reference) check_outputs(evidence, arena, result);
 
-    double least_ns = evidence->peak_flops > 0 ? evidence->manifest->flops / evidence->peak_flops *
-                                                     1e9 / KILN_VERDICT_PEAK_MARGIN
-                                               : 0;
+    const double peak_flops =
+        evidence->peak_flops * density(evidence->manifest) * KILN_VERDICT_PEAK_MARGIN;
+    double least_ns = peak_flops > 0 ? evidence->manifest->flops / peak_flops * 1e9 : 0;
     double median_ns = median_run_ns(timing);
     if (result->outcome == KILN_OUTCOME_OK && evidence->reference && median_ns < least_ns)
         refuse(result, KILN_OUTCOME_WRONG_RESULT, KILN_BLAME_CANDIDATE,

@@ -168,6 +168,19 @@ static void faster_than_the_machine_is_wrong(void **state) {
     expect(f, KILN_OUTCOME_OK, "");
 }
 
+static void bytes_may_be_four_times_as_fast_as_floats(void **state) {
+    fixture *f = *state;
+    f->manifest.flops = 100e9 * 0.0001 * 3.9;
+    expect(f, KILN_OUTCOME_WRONG_RESULT, "faster than this machine");
+    f->arg[0].dtype = KILN_I8;
+    expect(f, KILN_OUTCOME_OK, "");
+    f->arg[0].dtype = KILN_F16;
+    expect(f, KILN_OUTCOME_WRONG_RESULT, "faster than this machine");
+    f->arg[0].dtype = KILN_I8;
+    f->manifest.flops = 100e9 * 0.0001 * 5;
+    expect(f, KILN_OUTCOME_WRONG_RESULT, "faster than this machine");
+}
+
 static void a_reference_that_does_not_fit_is_the_clients_fault(void **state) {
     fixture *f = *state;
     f->reference.output[0].shape.dim[1] = 4;
@@ -204,6 +217,7 @@ int main(void) {
         TEST(an_impossible_report_is_a_crash),
         TEST(a_lost_race_is_believed_only_when_it_was_lost),
         TEST(faster_than_the_machine_is_wrong),
+        TEST(bytes_may_be_four_times_as_fast_as_floats),
         TEST(a_reference_that_does_not_fit_is_the_clients_fault),
         TEST(outputs_that_are_not_real_are_not_checked),
         TEST(the_output_area_is_as_large_as_the_blocks),

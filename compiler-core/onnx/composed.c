@@ -28,6 +28,26 @@ kiln_status kiln_import_scatter_nd(kiln_importer *im, const kiln_import_row *row
     return c.st ? c.st : kiln_import_emit(im, row, operand, 3);
 }
 
+/* ---- joining --------------------------------------------------------------------------------- */
+
+/* More operands than a kernel has arguments: neighbours are joined first. */
+kiln_status kiln_import_concat(kiln_importer *im, const kiln_import_row *row) {
+    kiln_value operand[KILN_NODE_OPERANDS_MAX], part[KILN_COMPOSE_FAN];
+    uint32_t count = (uint32_t)KILN_MIN(im->node->n_input, KILN_NODE_OPERANDS_MAX), parts = 0;
+    bool all = count == im->node->n_input;
+    kiln_composer c = {.im = im};
+    for (uint32_t i = 0; i < count; i++) all &= (operand[i] = kiln_import_input(im, i)) != 0;
+    if (!all || count <= KILN_COMPOSE_FAN) return kiln_import_node(im, row);
+    int64_t rank = kiln_compose_shape(&c, operand[0])->rank, axis = kiln_import_int(im, "axis", 1);
+    if (axis < 0) axis += rank;
+    if (axis < 0 || axis >= rank) return kiln_import_node(im, row); /* which says so */
+    uint32_t each = (count + KILN_COMPOSE_FAN - 1) / KILN_COMPOSE_FAN;
+    for (uint32_t i = 0; i < count; i += each)
+        part[parts++] =
+            kiln_compose_concat(&c, operand + i, KILN_MIN(each, count - i), (uint32_t)axis);
+    return c.st ? c.st : kiln_import_emit(im, row, part, parts);
+}
+
 /* ---- normalisation --------------------------------------------------------------------------- */
 
 /* Before opset 21 scale and bias were given by group, and since then by channel: [count] to the

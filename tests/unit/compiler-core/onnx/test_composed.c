@@ -42,9 +42,38 @@ static void groups_are_normalised_together(void **state) {
     expect_import_refused(*state, &parts, KILN_INVALID_ARGUMENT, "does not divide the channels");
 }
 
+/* Each operand i has 1 + i % 3 elements, which are 1, 2, 3. */
+static void many_operands_are_joined_in_order(void **state) {
+    enum { OPERANDS = 70 };
+    kiln_strbuf input = {0}, names = {0}, wanted = {0};
+    int64_t elements = 0;
+    for (int i = 0; i < OPERANDS; i++) {
+        kiln_strbuf_printf(&input, "%sx%d:%d", i ? " " : "", i, 1 + i % 3);
+        kiln_strbuf_printf(&names, "%sx%d", i ? " " : "", i);
+        for (int k = 0; k <= i % 3; k++) kiln_strbuf_printf(&wanted, " %d", k + 1);
+        elements += 1 + i % 3;
+    }
+    model_parts parts = {
+        .opset = 13,
+        .input = input.data,
+        .output = kiln_arena_printf(*state, "y:%lld", (long long)elements),
+        .node_count = 1,
+        .node = {with_attr_int(node_of(*state, "Concat", names.data, "y"), "axis", -1)}};
+    kiln_graph *graph = import_of(*state, &parts);
+    for (kiln_node n = 1; n < graph->node.count; n++)
+        assert_true(graph->node.data[n].input_count <= 32);
+    assert_string_equal(
+        result_of(*state, graph),
+        kiln_arena_printf(*state, "f32[%lld]:%s", (long long)elements, wanted.data));
+    kiln_strbuf_deinit(&input);
+    kiln_strbuf_deinit(&names);
+    kiln_strbuf_deinit(&wanted);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         test_with_arena(indices_of_any_rank_become_rows),
+        test_with_arena(many_operands_are_joined_in_order),
         test_with_arena(groups_are_normalised_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

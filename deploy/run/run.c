@@ -30,6 +30,20 @@ kiln_shape kiln_port_shape(const kiln_module_port *port) {
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
+/* Samples in a tensor: 1 when it has the port's shape, more when they are stacked along its first
+ * dimension or along one before it; 0 when it does not fit. */
+static size_t samples_in(const kiln_shape *file, const kiln_shape *port) {
+    const uint32_t more = file->rank - port->rank; /* dimensions before the port's */
+    if (kiln_shape_equal(file, port)) return 1;
+    if (file->rank < port->rank || more > 1 || file->rank == 0) return 0;
+    for (uint32_t d = more ? 0 : 1; d < port->rank; d++)
+        if (file->dim[d + more] != port->dim[d]) return 0;
+    if (more) return (size_t)file->dim[0];
+    return port->dim[0] > 0 && file->dim[0] % port->dim[0] == 0
+               ? (size_t)(file->dim[0] / port->dim[0])
+               : 0;
+}
+
 /* A file fits when it holds one sample, or several stacked along its first dimension. */
 static kiln_status feed_from_file(const kiln_module_port *port, const char *path,
                                   kiln_run_reader reader, kiln_arena *arena, kiln_run_feed *out) {
@@ -37,8 +51,8 @@ static kiln_status feed_from_file(const kiln_module_port *port, const char *path
     kiln_status st = reader(path, arena, &tensor);
     if (st) return st;
     kiln_shape shape = kiln_port_shape(port);
-    int64_t one = kiln_shape_count(&shape), all = kiln_shape_count(&tensor.shape);
-    if (tensor.dtype != (kiln_dtype)port->dtype || one == 0 || all == 0 || all % one != 0) {
+    const size_t samples = samples_in(&tensor.shape, &shape);
+    if (tensor.dtype != (kiln_dtype)port->dtype || samples == 0) {
         kiln_strbuf text = {0};
         kiln_shape_print(&tensor.shape, &text);
         kiln_strbuf_text(&text, ", the module wants ");
@@ -49,7 +63,7 @@ static kiln_status feed_from_file(const kiln_module_port *port, const char *path
         kiln_strbuf_deinit(&text);
         return st;
     }
-    *out = (kiln_run_feed){tensor.data, (size_t)(all / one)};
+    *out = (kiln_run_feed){tensor.data, samples};
     return KILN_OK;
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Every command as a person uses it, and one clear error for each bad input."""
 import json
+import math
 import os
 import pathlib
 import random
@@ -76,6 +77,30 @@ def test_full_output_device_is_an_error(world):
     with open("/dev/full", "w") as full:
         done = subprocess.run([harness.program("kiln"), "zoo", "list"], env=world.env, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 16 and "standard output" in done.stderr, done
+
+
+def test_inputs_of_run_have_the_shape_of_the_module(world):
+    """Or hold several samples, stacked along the first dimension or along one before it."""
+    path, module = pathlib.Path(world.path("m.onnx")), world.path("m.kiln")
+    for dims, right, wrong in (([2, 3], {(2, 3): 1, (6, 3): 3, (5, 2, 3): 5}, [(3, 2), (6,), (3, 3), (1, 1, 2, 3), (0, 3), (2, 6)]),
+                               ([0, 4], {(0, 4): 1, (2, 0, 4): 2}, [(4, 0), (0,), (0, 5), (1, 4)]),
+                               ([], {(): 1, (4,): 4}, [(2, 2)])):
+        path.write_bytes(onnx_file.model([onnx_file.node("Relu", "x", "y")], [onnx_file.port("x", dims)], [onnx_file.port("y", dims)]))
+        world.run("compile", path, "-o", module)
+        for shape, samples in right.items():
+            shown = world.run("run", module, "--input", f"x={npy(world, shape)}").stdout
+            assert f"{samples} sample" in shown, (dims, shape, shown)
+        for shape in wrong:
+            text = "f32[" + ",".join(map(str, shape)) + "], the module wants f32[" + ",".join(map(str, dims)) + "]"
+            world.refused("run", module, "--input", f"x={npy(world, shape)}", says=text)
+
+
+def npy(world, shape):
+    """A file of that shape, all zero."""
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    file = pathlib.Path(world.path("x.npy"))
+    file.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + bytes(4 * math.prod(shape)))
+    return file
 
 
 def test_a_task_that_cannot_be_measured_does_not_end_the_others(world):

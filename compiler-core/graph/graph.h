@@ -80,6 +80,7 @@ typedef struct kiln_node_info {
 typedef struct kiln_graph {
     kiln_arena *arena; /* owns everything below; not owned by the graph */
     kiln_str name;
+    uint64_t given_bytes;            /* of constants that the model's file brought; 0: not known */
     KILN_VEC(kiln_value_info) value; /* [0] unused, likewise below */
     KILN_VEC(kiln_node_info) node;
     KILN_VEC(kiln_value) input;  /* graph inputs in order */

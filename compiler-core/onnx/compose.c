@@ -6,6 +6,10 @@
 #include "base/check.h"
 #include "compiler-core/ops/op.h"
 
+/* Of one filled constant: larger ones are broadcast at run time, as passes would not fold them
+ * either. */
+#define STORED_BYTES_MAX ((size_t)16 << 20)
+
 /* ---- attributes of the ONNX node ------------------------------------------------------------- */
 
 int64_t kiln_import_int(const kiln_importer *im, const char *name, int64_t otherwise) {
@@ -176,17 +180,33 @@ kiln_value kiln_compose_constant(kiln_composer *c, const kiln_tensor *tensor) {
     return value;
 }
 
+/* One of a few bytes may be needed as a value, and is cheap. */
+static bool is_stored(const kiln_composer *c, size_t size_bytes) {
+    return size_bytes <= STORED_BYTES_MAX && size_bytes <= KILN_MADE_BYTES_MAX - c->im->made_bytes;
+}
+
+kiln_value kiln_compose_spread(kiln_composer *c, const kiln_tensor *item, const kiln_shape *shape) {
+    size_t size_bytes = 0, each = kiln_dtype_size(item->dtype);
+    if (!c->st) c->st = kiln_shape_bytes(shape, item->dtype, &size_bytes);
+    if (c->st) return 0;
+    if (!is_stored(c, size_bytes)) {
+        const kiln_tensor scalar = {item->dtype, {0}, item->data};
+        return kiln_compose_ints(c, KILN_OP_EXPAND, kiln_compose_constant(c, &scalar), "shape",
+                                 shape->dim, shape->rank);
+    }
+    c->st = kiln_import_take_memory(c->im, size_bytes);
+    if (c->st) return 0;
+    kiln_tensor tensor = kiln_tensor_create(c->im->graph->arena, item->dtype, shape);
+    for (size_t at = 0; at < size_bytes; at += each)
+        memcpy((char *)tensor.data + at, item->data, each);
+    return kiln_compose_constant(c, &tensor);
+}
+
 kiln_value kiln_compose_filled(kiln_composer *c, kiln_dtype dtype, const kiln_shape *shape,
                                double value) {
-    size_t size_bytes = 0;
-    if (!c->st) c->st = kiln_shape_bytes(shape, dtype, &size_bytes);
-    if (!c->st) c->st = kiln_import_take_memory(c->im, size_bytes);
-    if (c->st) return 0;
-    kiln_tensor tensor = kiln_tensor_create(c->im->graph->arena, dtype, shape);
-    size_t count = (size_t)kiln_shape_count(shape);
-    for (size_t i = 0; i < count && value != 0; i++)
-        kiln_dtype_store_f64(dtype, tensor.data, i, value);
-    return kiln_compose_constant(c, &tensor);
+    kiln_tensor item = kiln_tensor_create(c->im->graph->arena, dtype, &(kiln_shape){0});
+    kiln_dtype_store_f64(dtype, item.data, 0, value);
+    return kiln_compose_spread(c, &item, shape);
 }
 
 kiln_value kiln_compose_scalar(kiln_composer *c, kiln_dtype dtype, double value) {

@@ -50,6 +50,9 @@ kiln_value kiln_compose_scalar(kiln_composer *c, kiln_dtype dtype, double value)
 kiln_value kiln_compose_filled(kiln_composer *c, kiln_dtype dtype, const kiln_shape *shape,
                                double value);
 kiln_value kiln_compose_constant(kiln_composer *c, const kiln_tensor *tensor);
+/* The tensor's one element in every place of `shape`. A large result is not stored: its one element
+ * is broadcast when it is used. */
+kiln_value kiln_compose_spread(kiln_composer *c, const kiln_tensor *item, const kiln_shape *shape);
 
 kiln_dtype kiln_compose_dtype(const kiln_composer *c, kiln_value value);
 const kiln_shape *kiln_compose_shape(const kiln_composer *c, kiln_value value);

@@ -114,9 +114,11 @@ kiln_str kiln_import_fresh_name(kiln_importer *im) {
 }
 
 kiln_status kiln_import_take_memory(kiln_importer *im, size_t size_bytes) {
-    if (size_bytes > im->budget_bytes)
-        return KILN_ERROR(OUT_OF_RANGE, "the model's constants take more memory than is allowed");
-    im->budget_bytes -= size_bytes;
+    if (size_bytes > KILN_MADE_BYTES_MAX - im->made_bytes)
+        return KILN_ERROR(OUT_OF_RANGE,
+                          "constants that the model's nodes make take more than %llu bytes",
+                          (unsigned long long)KILN_MADE_BYTES_MAX);
+    im->made_bytes += size_bytes;
     return KILN_OK;
 }
 
@@ -161,7 +163,7 @@ static void bind_known_inputs(kiln_importer *im, kiln_value value) {
 kiln_status kiln_import_evaluate(kiln_importer *im, kiln_value value, kiln_tensor *out_tensor) {
     if (!kiln_value_is_constant(im->graph, value) && im->options->known_count)
         bind_known_inputs(im, value);
-    return kiln_value_evaluate(im->graph, value, out_tensor);
+    return kiln_value_evaluate(im->graph, value, &im->evaluation, out_tensor);
 }
 
 kiln_status kiln_import_demand(kiln_importer *im, uint32_t index, kiln_tensor *out_tensor) {
@@ -300,8 +302,12 @@ static kiln_status import_inputs(kiln_importer *im, const Onnx__GraphProto *grap
         kiln_dtype dtype;
         kiln_shape shape;
         uint64_t value;
-        if (kiln_map_find(&im->value, name, &value))
-            continue; /* an initialiser that is listed as an input, too */
+        if (kiln_map_find(&im->value, name, &value)) {
+            if (value == KILN_IMPORT_POISON || kiln_value_is_constant(im->graph, (kiln_value)value))
+                continue; /* an initialiser that is listed as an input, too */
+            return KILN_ERROR(INVALID_ARGUMENT, "two inputs of the model are called \"%.*s\"",
+                              KILN_STR_ARG(name));
+        }
         kiln_status st = read_type(im, graph->input[i], &dtype, &shape);
         if (!st) {
             kiln_map_put(&im->value, name, kiln_graph_add_input(im->graph, name, dtype, &shape));
@@ -337,9 +343,24 @@ static kiln_value named_output(kiln_importer *im, kiln_str name, kiln_value valu
     return copy;
 }
 
+static kiln_status check_output_names(const Onnx__GraphProto *graph) {
+    kiln_map seen;
+    kiln_status st = KILN_OK;
+    kiln_map_init(&seen);
+    for (size_t i = 0; !st && i < graph->n_output; i++) {
+        kiln_str name = kiln_proto_text(graph->output[i]->name);
+        if (!kiln_map_put(&seen, name, 0))
+            st = KILN_ERROR(INVALID_ARGUMENT, "two outputs of the model are called \"%.*s\"",
+                            KILN_STR_ARG(name));
+    }
+    kiln_map_deinit(&seen);
+    return st;
+}
+
 static kiln_status import_outputs(kiln_importer *im, const Onnx__GraphProto *graph) {
     if (graph->n_output == 0) return KILN_ERROR(INVALID_ARGUMENT, "the model has no output");
-    for (size_t i = 0; i < graph->n_output; i++) {
+    kiln_status st = check_output_names(graph);
+    for (size_t i = 0; !st && i < graph->n_output; i++) {
         uint64_t value = 0;
         if (!kiln_map_find(&im->value, kiln_proto_text(graph->output[i]->name), &value))
             return KILN_ERROR(INVALID_ARGUMENT, "output \"%s\" is produced by no node",
@@ -349,7 +370,7 @@ static kiln_status import_outputs(kiln_importer *im, const Onnx__GraphProto *gra
             named_output(im, kiln_proto_text(graph->output[i]->name), (kiln_value)value);
         kiln_vec_push_in(im->graph->arena, &im->graph->output, named);
     }
-    return KILN_OK;
+    return st;
 }
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
@@ -465,6 +486,7 @@ kiln_status kiln_import_model(const Onnx__ModelProto *model, const char *folder,
     im.graph = kiln_graph_create(arena, kiln_proto_text(proto->name));
     kiln_map_init(&im.value);
     kiln_map_init(&im.taken);
+    kiln_evaluation_init(&im.evaluation, kiln_effort_for(0));
     reserve_names(&im, proto);
     kiln_status st = find_opset(&im, model);
     if (!st) st = kiln_onnx_dims_check(proto, options);
@@ -474,6 +496,8 @@ kiln_status kiln_import_model(const Onnx__ModelProto *model, const char *folder,
     if (!st) st = import_outputs(&im, proto);
     if (!st) st = problems_status(&im);
     if (!st) drop_bound_inputs(im.graph);
+    im.graph->given_bytes = KILN_TENSOR_BYTES_MAX - im.budget_bytes;
+    kiln_evaluation_deinit(&im.evaluation);
     if (!st && options->out_bound_count) *options->out_bound_count = im.bound_count;
     kiln_map_deinit(&im.value);
     kiln_map_deinit(&im.taken);

@@ -75,13 +75,6 @@ static kiln_str copy_text(kiln_arena *arena, const char *text) {
     return (kiln_str){kiln_str_dup(arena, view), view.size};
 }
 
-static bool is_initializer(const Onnx__GraphProto *graph, const char *name) {
-    for (size_t i = 0; i < graph->n_initializer; i++)
-        if (graph->initializer[i]->name && name && strcmp(graph->initializer[i]->name, name) == 0)
-            return true;
-    return false;
-}
-
 static kiln_dtype port_dtype(const Onnx__ValueInfoProto *info) {
     kiln_dtype dtype = KILN_DTYPE_NONE;
     bool tensor = info->type && info->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
@@ -96,11 +89,17 @@ static void list_ports(const Onnx__GraphProto *graph, kiln_arena *arena, kiln_on
     out->output = KILN_ARENA_ARRAY(arena, kiln_str, graph->n_output);
     out->input_dtype = KILN_ARENA_ARRAY(arena, kiln_dtype, graph->n_input);
     out->output_dtype = KILN_ARENA_ARRAY(arena, kiln_dtype, graph->n_output);
+    kiln_map initializer;
+    uint64_t ignored;
+    kiln_map_init(&initializer);
+    for (size_t i = 0; i < graph->n_initializer; i++)
+        kiln_map_put(&initializer, kiln_proto_text(graph->initializer[i]->name), 0);
     for (size_t i = 0; i < graph->n_input; i++) {
-        if (is_initializer(graph, graph->input[i]->name)) continue;
+        if (kiln_map_find(&initializer, kiln_proto_text(graph->input[i]->name), &ignored)) continue;
         out->input_dtype[out->input_count] = port_dtype(graph->input[i]);
         out->input[out->input_count++] = copy_text(arena, graph->input[i]->name);
     }
+    kiln_map_deinit(&initializer);
     for (size_t i = 0; i < graph->n_output; i++) {
         out->output_dtype[out->output_count] = port_dtype(graph->output[i]);
         out->output[out->output_count++] = copy_text(arena, graph->output[i]->name);

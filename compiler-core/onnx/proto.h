@@ -5,6 +5,7 @@
 
 #include "base/map.h"
 #include "compiler-core/onnx/onnx.h"
+#include "compiler-core/ops/op.h"
 #include "onnx.pb-c.h"
 
 /* Where protobuf-c takes memory from. */
@@ -44,7 +45,9 @@ typedef struct kiln_importer {
     const char *folder;
     const kiln_onnx_options *options;
     int64_t opset;
-    uint64_t budget_bytes;
+    uint64_t budget_bytes;      /* that the file's tensors may still take */
+    uint64_t made_bytes;        /* of constants that nodes made */
+    kiln_evaluation evaluation; /* values that were needed when importing */
     kiln_map
         value; /* ONNX name -> kiln_value; KILN_IMPORT_POISON: the result of an unsupported node */
     kiln_map taken;              /* names of the graph's values, and of those to come */
@@ -57,6 +60,9 @@ typedef struct kiln_importer {
 } kiln_importer;
 
 #define KILN_IMPORT_POISON UINT64_MAX
+/* A few bytes of a file can ask for any constant: what is larger than this is an error, or is left
+ * to run time (compose.h). */
+#define KILN_MADE_BYTES_MAX ((uint64_t)128 << 20)
 #define KILN_IMPORT_DEPTH_MAX 16u /* bodies within bodies */
 
 struct kiln_import_row;
@@ -104,7 +110,8 @@ kiln_value kiln_import_defined(const kiln_importer *im, uint32_t index);
  * name. */
 kiln_str kiln_import_output_name(kiln_importer *im, uint32_t index);
 kiln_str kiln_import_fresh_name(kiln_importer *im);
-/* Takes memory for a constant from the model's budget; OUT_OF_RANGE. */
+/* Takes memory for a constant that a node makes; OUT_OF_RANGE: nodes may make KILN_MADE_BYTES_MAX
+ * in all. */
 KILN_MUST_USE kiln_status kiln_import_take_memory(kiln_importer *im, size_t size_bytes);
 /* A constant under ONNX output 0's name. */
 void kiln_import_define_constant(kiln_importer *im, const kiln_tensor *tensor);

@@ -3,10 +3,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "compiler-core/onnx/proto.h"
+#include "compiler-core/onnx/compose.h"
 #include "compiler-core/ops/op.h"
 
-#define RANGE_ITEMS_MAX ((int64_t)1 << 28)
+#define RANGE_ITEMS_MAX ((int64_t)1 << 28) /* what a double can be asked for safely */
 
 static kiln_tensor vector_of_i64(kiln_importer *im, const int64_t *item, uint32_t count,
                                  uint32_t rank) {
@@ -59,14 +59,11 @@ kiln_status kiln_import_constant(kiln_importer *im, const kiln_import_row *row) 
     return KILN_OK;
 }
 
-/* A tensor filled with one element; nothing is stored but that element until a kernel needs more.
- */
 kiln_status kiln_import_constant_of_shape(kiln_importer *im, const kiln_import_row *row) {
     (void)row;
     const Onnx__AttributeProto *a = kiln_import_attribute(im, "value");
     kiln_tensor dims, item = {0};
     kiln_shape shape = {0};
-    size_t size_bytes;
     if (is_poisoned(im, 0)) return KILN_OK;
     kiln_status st = kiln_import_demand(im, 0, &dims);
     if (st) return st;
@@ -88,15 +85,13 @@ kiln_status kiln_import_constant_of_shape(kiln_importer *im, const kiln_import_r
     } else {
         item = kiln_tensor_create(im->graph->arena, KILN_F32, &(kiln_shape){.rank = 1, .dim = {1}});
     }
-    st = kiln_shape_bytes(&shape, item.dtype, &size_bytes);
-    if (!st) st = kiln_import_take_memory(im, size_bytes);
-    if (st) return st;
-    kiln_tensor tensor = kiln_tensor_create(im->graph->arena, item.dtype, &shape);
-    size_t each = kiln_dtype_size(item.dtype);
-    for (size_t at = 0; at < size_bytes; at += each)
-        memcpy((char *)tensor.data + at, item.data, each);
-    kiln_import_define_constant(im, &tensor);
-    return KILN_OK;
+    kiln_composer c = {.im = im};
+    kiln_value filled = kiln_compose_spread(&c, &item, &shape);
+    if (!c.st)
+        im->graph->value.data[filled].name =
+            kiln_str_from(kiln_str_dup(im->graph->arena, kiln_import_output_name(im, 0)));
+    kiln_compose_define(&c, 0, filled);
+    return c.st;
 }
 
 kiln_status kiln_import_eye_like(kiln_importer *im, const kiln_import_row *row) {
@@ -174,6 +169,8 @@ kiln_status kiln_import_range(kiln_importer *im, const kiln_import_row *row) {
            count = ceil((limit - start) / delta);
     if (!(count > 0)) count = 0; /* NaN as well */
     if (count > RANGE_ITEMS_MAX) return KILN_ERROR(OUT_OF_RANGE, "it has too many elements");
+    kiln_status st = kiln_import_take_memory(im, (size_t)count * kiln_dtype_size(in[0].dtype));
+    if (st) return st;
     kiln_tensor tensor = kiln_tensor_create(im->graph->arena, in[0].dtype,
                                             &(kiln_shape){.rank = 1, .dim = {(int64_t)count}});
     for (size_t i = 0; i < (size_t)count; i++)

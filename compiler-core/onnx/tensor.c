@@ -68,20 +68,21 @@ static void copy_typed(const Onnx__TensorProto *proto, kiln_tensor *tensor, size
     }
 }
 
-static kiln_status fill_data(const Onnx__TensorProto *proto, kiln_tensor *tensor,
-                             size_t size_bytes) {
+/* The sizes first: a small lie in the model must not cost a large allocation. */
+static kiln_status read_data(const Onnx__TensorProto *proto, size_t size_bytes, kiln_arena *arena,
+                             kiln_tensor *tensor) {
     size_t count = (size_t)kiln_shape_count(&tensor->shape);
-    if (proto->has_raw_data) {
-        if (proto->raw_data.len != size_bytes)
-            return KILN_ERROR(INVALID_ARGUMENT, "%zu bytes of data instead of %zu",
-                              proto->raw_data.len, size_bytes);
-        if (size_bytes) memcpy(tensor->data, proto->raw_data.data, size_bytes);
-        return KILN_OK;
-    }
-    if (typed_count(proto, tensor->dtype) != count)
+    if (proto->has_raw_data && proto->raw_data.len != size_bytes)
+        return KILN_ERROR(INVALID_ARGUMENT, "%zu bytes of data instead of %zu", proto->raw_data.len,
+                          size_bytes);
+    if (!proto->has_raw_data && typed_count(proto, tensor->dtype) != count)
         return KILN_ERROR(INVALID_ARGUMENT, "%zu elements of data instead of %zu",
                           typed_count(proto, tensor->dtype), count);
-    copy_typed(proto, tensor, count);
+    *tensor = kiln_tensor_create(arena, tensor->dtype, &tensor->shape);
+    if (!proto->has_raw_data)
+        copy_typed(proto, tensor, count);
+    else if (size_bytes)
+        memcpy(tensor->data, proto->raw_data.data, size_bytes);
     return KILN_OK;
 }
 
@@ -111,8 +112,7 @@ kiln_status kiln_onnx_tensor(const Onnx__TensorProto *proto, const char *folder,
         st = kiln_onnx_external_read(folder, proto, size_bytes, arena, &data);
         if (!st) tensor.data = (void *)(uintptr_t)data.data;
     } else {
-        tensor = kiln_tensor_create(arena, tensor.dtype, &tensor.shape);
-        st = fill_data(proto, &tensor, size_bytes);
+        st = read_data(proto, size_bytes, arena, &tensor);
     }
     if (st) return st;
     normalise_bool(&tensor);

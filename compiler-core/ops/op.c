@@ -1,12 +1,18 @@
 /* The operator table and what is done with any operator: inference, building, evaluation. */
 #include "compiler-core/ops/op.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/check.h"
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ops/attr.h"
 #include "compiler-core/ops/rules.h"
+
+/* Of a model that brings no constants: less than a second. */
+#define EFFORT_POINTS 2e7
+#define EFFORT_BYTES ((uint64_t)64 << 20)
 
 #define MANY KILN_OP_MANY
 static const kiln_op_info op_table[] = {
@@ -161,7 +167,7 @@ static double points_of(const kiln_program *p) {
 }
 
 static kiln_status interpret(const kiln_graph *graph, kiln_node node, const kiln_tensor *input,
-                             const kiln_tensor *output) {
+                             kiln_effort *effort, const kiln_tensor *output) {
     const kiln_node_info *info = &graph->node.data[node];
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
@@ -174,15 +180,22 @@ static kiln_status interpret(const kiln_graph *graph, kiln_node node, const kiln
             args[count++] = input[i];
     for (uint32_t i = 0; i < info->output_count; i++)
         if (output[i].data) args[count++] = output[i];
-    kiln_status st = points_of(p) <= KILN_NODE_POINTS_MAX
+    const double points = points_of(p);
+    kiln_status st = points <= effort->points
                          ? kiln_te_eval(p, args, count)
                          : KILN_ERROR(RESOURCE_EXHAUSTED, "too much work for the compiler");
+    if (!st) effort->points -= points;
     kiln_arena_deinit(&scratch);
     return st;
 }
 
+kiln_effort kiln_effort_for(uint64_t given_bytes) {
+    return (kiln_effort){.points = EFFORT_POINTS + (double)given_bytes,
+                         .bytes = EFFORT_BYTES + 4 * given_bytes};
+}
+
 kiln_status kiln_node_eval(const kiln_graph *graph, kiln_node node, const kiln_tensor *input,
-                           kiln_arena *arena, kiln_tensor *output) {
+                           kiln_effort *effort, kiln_arena *arena, kiln_tensor *output) {
     const kiln_node_info *info = &graph->node.data[node];
     uint64_t size_bytes = 0;
     kiln_status st = KILN_OK;
@@ -191,72 +204,117 @@ kiln_status kiln_node_eval(const kiln_graph *graph, kiln_node node, const kiln_t
         if (!info->output[i]) continue;
         const kiln_value_info *v = &graph->value.data[info->output[i]];
         size_bytes += (uint64_t)kiln_shape_count(&v->shape) * kiln_dtype_size(v->dtype);
-        if (size_bytes <= KILN_NODE_BYTES_MAX)
-            output[i] = kiln_tensor_create(arena, v->dtype, &v->shape);
+        if (size_bytes <= effort->bytes) output[i] = kiln_tensor_create(arena, v->dtype, &v->shape);
     }
-    if (size_bytes > KILN_NODE_BYTES_MAX) {
+    if (size_bytes > effort->bytes) {
         st = KILN_ERROR(RESOURCE_EXHAUSTED, "too much data for the compiler");
     } else if (kiln_op_is_alias(info->op)) {
         memcpy(output[0].data, input[0].data, kiln_tensor_bytes(&output[0]));
     } else {
-        st = interpret(graph, node, input, output);
+        st = interpret(graph, node, input, effort, output);
     }
+    if (!st) effort->bytes -= size_bytes;
     return kiln_status_note(st, "evaluating %s \"%.*s\"", kiln_op_get(info->op)->name,
                             KILN_STR_ARG(info->name));
 }
 
-/* Marks the nodes that `value` is computed by; they all stand before it. */
-static kiln_status mark_needed(const kiln_graph *graph, kiln_value value, bool *needed) {
-    kiln_node last = graph->value.data[value].producer;
-    if (last) needed[last] = true;
-    for (kiln_node n = last; n > 0; n--) {
-        const kiln_node_info *node = &graph->node.data[n];
-        for (uint32_t i = 0; needed[n] && i < node->input_count; i++) {
-            const kiln_value_info *in = &graph->value.data[node->input[i]];
-            if (!node->input[i] || in->data) continue;
-            if (!in->producer)
-                return KILN_ERROR(UNIMPLEMENTED,
-                                  "it depends on the input %.*s, which is known only at run time",
-                                  KILN_STR_ARG(in->name));
-            needed[in->producer] = true;
-        }
-    }
-    return KILN_OK;
+/* ---- evaluating values ----------------------------------------------------------------------- */
+
+void kiln_evaluation_init(kiln_evaluation *evaluation, kiln_effort effort) {
+    *evaluation = (kiln_evaluation){.effort = effort};
+    kiln_map_init(&evaluation->place);
 }
 
-/* `known`: [value count] results so far. */
-static kiln_status evaluate_node(const kiln_graph *graph, kiln_node n, kiln_tensor *known,
+void kiln_evaluation_deinit(kiln_evaluation *evaluation) {
+    kiln_map_deinit(&evaluation->place);
+    kiln_vec_deinit(&evaluation->tensor);
+}
+
+static kiln_str key_of(const uint32_t *id) { return (kiln_str){(const char *)id, sizeof *id}; }
+
+static bool find_result(const kiln_evaluation *evaluation, kiln_value value,
+                        kiln_tensor *out_tensor) {
+    uint64_t place;
+    if (!kiln_map_find(&evaluation->place, key_of(&value), &place)) return false;
+    *out_tensor = evaluation->tensor.data[place];
+    return true;
+}
+
+typedef KILN_VEC(kiln_node) node_list;
+
+/* The nodes that `value` is computed by and that were not evaluated yet, in no order. */
+static kiln_status find_needed(const kiln_graph *graph, kiln_value value,
+                               const kiln_evaluation *evaluation, node_list *out) {
+    kiln_map seen;
+    kiln_status st = KILN_OK;
+    kiln_tensor ignored;
+    kiln_map_init(&seen);
+    kiln_vec_push(out, graph->value.data[value].producer);
+    for (uint32_t at = 0; !st && at < out->count; at++) {
+        const kiln_node_info *node = &graph->node.data[out->data[at]];
+        for (uint32_t i = 0; !st && i < node->input_count; i++) {
+            const kiln_value v = node->input[i];
+            const kiln_value_info *in = &graph->value.data[v];
+            if (!v || in->data || find_result(evaluation, v, &ignored)) continue;
+            if (!in->producer)
+                st = KILN_ERROR(UNIMPLEMENTED,
+                                "it depends on the input %.*s, which is known only at run time",
+                                KILN_STR_ARG(in->name));
+            else if (kiln_map_put(&seen, key_of(&in->producer), 0))
+                kiln_vec_push(out, in->producer);
+        }
+    }
+    kiln_map_deinit(&seen);
+    return st;
+}
+
+static int by_place(const void *a, const void *b) {
+    const kiln_node x = *(const kiln_node *)a, y = *(const kiln_node *)b;
+    return (x > y) - (x < y);
+}
+
+static kiln_status evaluate_node(const kiln_graph *graph, kiln_node n, kiln_evaluation *evaluation,
                                  kiln_arena *scratch) {
     const kiln_node_info *node = &graph->node.data[n];
     kiln_tensor *input = KILN_ARENA_ARRAY(scratch, kiln_tensor, node->input_count);
     kiln_tensor *output = KILN_ARENA_ARRAY(scratch, kiln_tensor, node->output_count);
     for (uint32_t i = 0; i < node->input_count; i++) {
-        kiln_value v = node->input[i];
-        if (v) input[i] = kiln_value_is_constant(graph, v) ? kiln_value_tensor(graph, v) : known[v];
+        const kiln_value v = node->input[i];
+        if (!v) continue;
+        if (kiln_value_is_constant(graph, v))
+            input[i] = kiln_value_tensor(graph, v);
+        else
+            KILN_CHECK(find_result(evaluation, v, &input[i]));
     }
-    kiln_status st = kiln_node_eval(graph, n, input, graph->arena, output);
-    for (uint32_t i = 0; !st && i < node->output_count; i++) known[node->output[i]] = output[i];
+    kiln_status st = kiln_node_eval(graph, n, input, &evaluation->effort, graph->arena, output);
+    for (uint32_t i = 0; !st && i < node->output_count; i++) {
+        if (!node->output[i]) continue;
+        kiln_map_put(&evaluation->place, key_of(&node->output[i]), evaluation->tensor.count);
+        kiln_vec_push(&evaluation->tensor, output[i]);
+    }
     return st;
 }
 
 kiln_status kiln_value_evaluate(const kiln_graph *graph, kiln_value value,
-                                kiln_tensor *out_tensor) {
+                                kiln_evaluation *evaluation, kiln_tensor *out_tensor) {
     if (kiln_value_is_constant(graph, value)) {
         *out_tensor = kiln_value_tensor(graph, value);
         return KILN_OK;
     }
+    if (find_result(evaluation, value, out_tensor)) return KILN_OK;
     const kiln_value_info *info = &graph->value.data[value];
     if (!info->producer)
         return KILN_ERROR(UNIMPLEMENTED, "the input %.*s is known only at run time",
                           KILN_STR_ARG(info->name));
     kiln_arena scratch;
+    node_list needed = {0};
     kiln_arena_init(&scratch, 0);
-    bool *needed = KILN_ARENA_ARRAY(&scratch, bool, graph->node.count);
-    kiln_tensor *known = KILN_ARENA_ARRAY(&scratch, kiln_tensor, graph->value.count);
-    kiln_status st = mark_needed(graph, value, needed);
-    for (kiln_node n = 1; !st && n <= info->producer; n++)
-        if (needed[n]) st = evaluate_node(graph, n, known, &scratch);
-    if (!st) *out_tensor = known[value];
+    kiln_status st = find_needed(graph, value, evaluation, &needed);
+    qsort(needed.data, needed.count, sizeof *needed.data, by_place);
+    for (uint32_t i = 0; !st && i < needed.count; i++)
+        st = evaluate_node(graph, needed.data[i], evaluation, &scratch);
+    if (!st) KILN_CHECK(find_result(evaluation, value, out_tensor));
+    kiln_vec_deinit(&needed);
     kiln_arena_deinit(&scratch);
     return st;
 }

@@ -7,6 +7,7 @@
 #ifndef KILN_COMPILER_CORE_OPS_OP_H
 #define KILN_COMPILER_CORE_OPS_OP_H
 
+#include "base/map.h"
 #include "compiler-core/graph/graph.h"
 #include "compiler-core/ir/ir.h"
 
@@ -51,21 +52,35 @@ void kiln_node_build(const kiln_graph *graph, kiln_node node, kiln_program *prog
 /* Whether an input becomes a literal in the tensor expression: a constant of one element. */
 bool kiln_value_is_literal(const kiln_graph *graph, kiln_value value);
 
-/* Points of all blocks of a node's tensor expression, and bytes of its results: beyond these it is
- * not evaluated at compile time, so that no model can keep the compiler busy for long. */
-#define KILN_NODE_POINTS_MAX 1e8
-#define KILN_NODE_BYTES_MAX ((uint64_t)1 << 29)
+/* What evaluating at compile time may still cost, over all nodes: points of the blocks of their
+ * tensor expressions (some 3e7 take a second), and bytes of their results. No small model can keep
+ * the compiler busy for long, or fill its memory. */
+typedef struct kiln_effort {
+    double points;
+    uint64_t bytes;
+} kiln_effort;
+/* For a model whose file brings so many bytes of constants. */
+kiln_effort kiln_effort_for(uint64_t given_bytes);
 
 /* Evaluates one node (aliases too) with the interpreter. `input`: [input_count] (data NULL where
- * absent); `output`: [output_count] made in `arena`, data NULL where not wanted.
- * RESOURCE_EXHAUSTED: it takes more than the limits above. */
+ * absent); `output`: [output_count] made in `arena`, data NULL where not wanted. Takes what it
+ * costs from `effort`. RESOURCE_EXHAUSTED: it takes more than there is; then nothing is taken. */
 KILN_MUST_USE kiln_status kiln_node_eval(const kiln_graph *graph, kiln_node node,
-                                         const kiln_tensor *input, kiln_arena *arena,
-                                         kiln_tensor *output);
+                                         const kiln_tensor *input, kiln_effort *effort,
+                                         kiln_arena *arena, kiln_tensor *output);
+
+/* Values that were evaluated, each once. */
+typedef struct kiln_evaluation {
+    kiln_effort effort;
+    kiln_map place;               /* of a value's id in `tensor` */
+    KILN_VEC(kiln_tensor) tensor; /* data in the graph's arena */
+} kiln_evaluation;
+void kiln_evaluation_init(kiln_evaluation *evaluation, kiln_effort effort);
+void kiln_evaluation_deinit(kiln_evaluation *evaluation); /* accepts a zeroed one */
 /* The value as a constant, evaluating whatever it depends on: UNIMPLEMENTED when that includes a
- * graph input. Results stay in the graph's arena; the graph is not changed. */
+ * graph input. The graph may grow between calls. Errors of kiln_node_eval as well. */
 KILN_MUST_USE kiln_status kiln_value_evaluate(const kiln_graph *graph, kiln_value value,
-                                              kiln_tensor *out_tensor);
+                                              kiln_evaluation *evaluation, kiln_tensor *out_tensor);
 
 /* How an operator touches its data, from the loads of its tensor expression. The order matters: a
  * chain is as simple as its least simple member. */

@@ -23,7 +23,7 @@ static bool can_fold(const kiln_graph *graph, const kiln_node_info *node) {
     return out <= FOLD_BYTES_MAX || out <= in;
 }
 
-static kiln_status fold_node(kiln_graph *graph, kiln_node n) {
+static kiln_status fold_node(kiln_graph *graph, kiln_node n, kiln_effort *effort) {
     const kiln_node_info node = graph->node.data[n];
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
@@ -31,7 +31,7 @@ static kiln_status fold_node(kiln_graph *graph, kiln_node n) {
     kiln_tensor *output = KILN_ARENA_ARRAY(&scratch, kiln_tensor, node.output_count);
     for (uint32_t i = 0; i < node.input_count; i++)
         if (node.input[i]) input[i] = kiln_value_tensor(graph, node.input[i]);
-    kiln_status st = kiln_node_eval(graph, n, input, graph->arena, output);
+    kiln_status st = kiln_node_eval(graph, n, input, effort, graph->arena, output);
     if (st && kiln_status_code(st) == KILN_RESOURCE_EXHAUSTED) {
         kiln_status_free(st); /* too much for now: it is computed at run time */
         st = KILN_OK;
@@ -45,10 +45,11 @@ static kiln_status fold_node(kiln_graph *graph, kiln_node n) {
 }
 
 kiln_status kiln_pass_fold_constants(kiln_graph *graph) {
+    kiln_effort effort = kiln_effort_for(graph->given_bytes);
     kiln_status st = KILN_OK;
     for (kiln_node n = 1; !st && n < graph->node.count; n++) {
         const kiln_node_info *node = &graph->node.data[n];
-        if (node->op != KILN_OP_NONE && can_fold(graph, node)) st = fold_node(graph, n);
+        if (node->op != KILN_OP_NONE && can_fold(graph, node)) st = fold_node(graph, n, &effort);
     }
     return st;
 }

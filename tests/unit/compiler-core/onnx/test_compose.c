@@ -75,11 +75,21 @@ static void the_first_error_is_kept(void **state) {
     kiln_map_deinit(&f->im.taken);
 }
 
-static void constants_keep_to_the_models_budget(void **state) {
+static void filled_tensors_are_stored_while_they_are_small(void **state) {
     fixture *f = fixture_of(*state, TEXT("1"));
-    assert_int_equal(kiln_compose_filled(&f->c, KILN_F32, SHAPE(1 << 20), 1), 0);
-    assert_int_equal(kiln_status_code(f->c.st), KILN_OUT_OF_RANGE);
-    kiln_status_free(f->c.st);
+    const kiln_graph *graph = f->im.graph;
+    kiln_value large = kiln_compose_filled(&f->c, KILN_F32, SHAPE(5 << 20), 1);
+    assert_false(kiln_value_is_constant(graph, large));
+    assert_int_equal(kiln_compose_shape(&f->c, large)->dim[0], 5 << 20);
+    assert_int_equal(f->im.made_bytes, 0);
+    for (uint32_t i = 0; i < 8; i++) { /* 16 MiB each, as much as nodes may make */
+        kiln_value stored = kiln_compose_filled(&f->c, KILN_F32, SHAPE(4 << 20), 0);
+        assert_true(kiln_value_is_constant(graph, stored));
+    }
+    assert_false(
+        kiln_value_is_constant(graph, kiln_compose_filled(&f->c, KILN_F32, SHAPE(1 << 10), 0)));
+    assert_int_equal(kiln_status_code(kiln_import_take_memory(&f->im, 1)), KILN_OUT_OF_RANGE);
+    assert_null(f->c.st);
     kiln_map_deinit(&f->im.taken);
 }
 
@@ -88,7 +98,7 @@ int main(void) {
         test_with_arena(many_parts_are_cut_and_joined_in_steps),
         test_with_arena(arithmetic_is_composed),
         test_with_arena(the_first_error_is_kept),
-        test_with_arena(constants_keep_to_the_models_budget),
+        test_with_arena(filled_tensors_are_stored_while_they_are_small),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,7 +59,8 @@ static void identity_matrices_take_the_shape_of_another(void **state) {
 }
 
 static void filled_tensors_are_bounded(void **state) {
-    const int64_t small[] = {2, 2}, large[] = {1 << 20, 1 << 20}, below[] = {-1};
+    const int64_t small[] = {2, 2}, wide[] = {4096, 4096}, large[] = {1 << 20, 1 << 20},
+                  below[] = {-1};
     const float value[] = {0.5f};
     model_parts parts = {.opset = 13,
                          .input = "x:1",
@@ -70,6 +71,10 @@ static void filled_tensors_are_bounded(void **state) {
                                                    "value", floats_of(*state, "", value, 1))},
                          .initializer = {i64s_of(*state, "s", small, 2)}};
     expect_contains(text_of_import(*state, &parts), "constant y: f32[2,2] = [0.5, 0.5, 0.5, 0.5]");
+    parts.initializer[0] = i64s_of(*state, "s", wide, 2); /* too large to be stored */
+    char *text = text_of_import(*state, &parts);
+    expect_contains(text, "constant y.1: f32[] = [0.5]");
+    expect_contains(text, "y: f32[4096,4096] = expand(y.1) shape=[4096,4096]");
     parts.initializer[0] = i64s_of(*state, "s", large, 2);
     expect_import_refused(*state, &parts, KILN_OUT_OF_RANGE, "larger than");
     parts.initializer[0] = i64s_of(*state, "s", below, 1);
@@ -92,6 +97,11 @@ static void ranges_are_counted_out(void **state) {
     expect_import_refused(*state, &parts, KILN_OUT_OF_RANGE, "too many elements");
     parts.initializer[2] = floats_of(*state, "c", zero, 1);
     expect_import_refused(*state, &parts, KILN_OUT_OF_RANGE, "too many elements");
+    const float far[] = {1e8f}, one[] = {1}; /* 400 MB */
+    parts.initializer[1] = floats_of(*state, "b", far, 1);
+    parts.initializer[2] = floats_of(*state, "c", one, 1);
+    expect_import_refused(*state, &parts, KILN_OUT_OF_RANGE, "take more than");
+    parts.initializer[2] = floats_of(*state, "c", zero, 1);
     parts.initializer[1] = floats_of(*state, "b", start, 1); /* 0 / 0 */
     expect_contains(text_of_import(*state, &parts), "constant y: f32[0] = []");
 }

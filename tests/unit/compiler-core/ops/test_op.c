@@ -79,12 +79,22 @@ static void known_values_are_evaluated_through_nodes(void **state) {
                                          "b: i64[1,2] = reshape(a) shape=[1,2]\n"
                                          "c: i64[1,2] = add(b, x)\n"
                                          "output c\n");
-    kiln_tensor tensor;
-    expect_ok(kiln_value_evaluate(graph, kiln_graph_find_value(graph, KILN_STR("b")), &tensor));
+    kiln_tensor tensor, again;
+    kiln_evaluation evaluation;
+    kiln_value b = kiln_graph_find_value(graph, KILN_STR("b"));
+    kiln_evaluation_init(&evaluation, kiln_effort_for(0));
+    expect_ok(kiln_value_evaluate(graph, b, &evaluation, &tensor));
     assert_int_equal(((const int64_t *)tensor.data)[0], 9);
     assert_int_equal(((const int64_t *)tensor.data)[1], 16);
-    expect_error(kiln_value_evaluate(graph, kiln_graph_find_value(graph, KILN_STR("c")), &tensor),
+    const kiln_effort left = evaluation.effort;
+    assert_true(left.points < kiln_effort_for(0).points && left.bytes < kiln_effort_for(0).bytes);
+    expect_ok(kiln_value_evaluate(graph, b, &evaluation, &again));
+    assert_ptr_equal(again.data, tensor.data); /* once */
+    assert_true(evaluation.effort.points == left.points);
+    expect_error(kiln_value_evaluate(graph, kiln_graph_find_value(graph, KILN_STR("c")),
+                                     &evaluation, &tensor),
                  UNIMPLEMENTED, "depends on the input x");
+    kiln_evaluation_deinit(&evaluation);
 }
 
 static void evaluation_is_bounded(void **state) {
@@ -92,10 +102,23 @@ static void evaluation_is_bounded(void **state) {
                                          "constant k: f32[1,1] = [1]\n"
                                          "input x: f32[1]\n"
                                          "a: f32[100000,20000] = expand(k) shape=[100000,20000]\n"
+                                         "b: f32[300,400] = expand(k) shape=[300,400]\n"
+                                         "c: f32[400,300] = expand(k) shape=[400,300]\n"
+                                         "d: f32[300,300] = matmul(b, c)\n"
                                          "output a\n");
     kiln_tensor tensor;
-    expect_error(kiln_value_evaluate(graph, kiln_graph_find_value(graph, KILN_STR("a")), &tensor),
+    kiln_evaluation evaluation;
+    kiln_evaluation_init(&evaluation, kiln_effort_for(0));
+    expect_error(kiln_value_evaluate(graph, kiln_graph_find_value(graph, KILN_STR("a")),
+                                     &evaluation, &tensor),
                  RESOURCE_EXHAUSTED, "too much data");
+    expect_error(kiln_value_evaluate(graph, kiln_graph_find_value(graph, KILN_STR("d")),
+                                     &evaluation, &tensor),
+                 RESOURCE_EXHAUSTED, "too much work");
+    evaluation.effort = kiln_effort_for(100 << 20); /* a large model may ask for more */
+    expect_ok(kiln_value_evaluate(graph, kiln_graph_find_value(graph, KILN_STR("d")), &evaluation,
+                                  &tensor));
+    kiln_evaluation_deinit(&evaluation);
 }
 
 int main(void) {

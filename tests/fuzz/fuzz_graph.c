@@ -42,10 +42,11 @@
 #include "tests/fuzz/graph/check.h"
 #include "tests/fuzz/graph/generate.h"
 #include "tests/fuzz/graph/peer.h"
+#include "tests/support/targets.h"
 
 typedef struct session {
     const char *keep; /* folder for graphs that fail; NULL: they are only named */
-    kiln_target target[4];
+    kiln_target target[TEST_LEVELS];
     uint32_t target_count;
     fuzz_peer peer;
     fuzz_counts counts;
@@ -196,8 +197,8 @@ static kiln_status ask_peer(session *s, const fuzz_graph *g, const fuzz_part *pa
     return st;
 }
 
-/* The target is the graph's own, of those that run here; every second graph is compiled once more
- * without some passes or parts of planning. */
+/* The target is the graph's own, or the last that runs here; every second graph is compiled once
+ * more without some passes or parts of planning. */
 static kiln_status run_graph(session *s, uint64_t number) {
     static fuzz_graph g; /* large */
     kiln_arena arena;
@@ -208,7 +209,8 @@ static kiln_status run_graph(session *s, uint64_t number) {
     fuzz_part part = fuzz_part_all(&g);
     for (uint32_t v = 0; v < g.value_count; v++)
         part.is_extra[v] = kiln_rand_below(&g.rand, 4) == 0;
-    fuzz_way way = {.target = &s->target[kiln_rand_below(&g.rand, s->target_count)]};
+    uint32_t level = (uint32_t)kiln_rand_below(&g.rand, TEST_LEVELS);
+    fuzz_way way = {.target = &s->target[KILN_MIN(level, s->target_count - 1)]};
     fuzz_way less = {.target = way.target,
                      .passes = (uint32_t)kiln_rand_below(&g.rand, 1u << KILN_PASS_COUNT),
                      .planners = (uint32_t)kiln_rand_below(&g.rand, 1u << KILN_PLANNER_COUNT)};
@@ -226,25 +228,19 @@ static kiln_status run_graph(session *s, uint64_t number) {
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* The levels of x86-64 that this machine runs; elsewhere what it is. */
+/* The levels of x86-64 that run here; elsewhere the plainest processor. */
 static kiln_status find_targets(session *s, const char *wanted, kiln_arena *arena) {
-    static const char *const level[] = {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
-    kiln_target native;
+    const kiln_target plain = plain_target(arena);
     if (wanted) {
         s->target_count = 1;
         return kiln_target_parse(kiln_str_from(wanted), arena, &s->target[0]);
     }
-    kiln_status st = kiln_target_native(arena, &native);
-    for (uint32_t i = 0; !st && i < KILN_ARRAY_COUNT(level) && native.arch == KILN_ARCH_X86_64;
-         i++) {
-        st = kiln_target_parse(kiln_str_from(level[i]), arena, &s->target[s->target_count]);
-        kiln_strbuf reason = {0};
-        if (!st && kiln_target_runs_on(&s->target[s->target_count], &native, &reason))
-            s->target_count++;
-        kiln_strbuf_deinit(&reason);
+    for (uint32_t i = 0; i < TEST_LEVELS && plain.arch == KILN_ARCH_X86_64; i++) {
+        s->target[s->target_count] = target_of(arena, test_level[i]);
+        if (runs_here(&s->target[s->target_count], arena)) s->target_count++;
     }
-    if (!st && s->target_count == 0) s->target[s->target_count++] = native;
-    return st;
+    if (s->target_count == 0) s->target[s->target_count++] = plain;
+    return KILN_OK;
 }
 
 static void report(const session *s) {

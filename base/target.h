@@ -68,8 +68,10 @@ KILN_MUST_USE kiln_status kiln_target_native(kiln_arena *arena, kiln_target *out
  * own, which must not use what kiln_target_native leaves out. */
 uint32_t kiln_target_native_limit(void);
 /* `machine` as if it were of `level` ("x86-64-v3") and had nothing beyond; `machine` itself where
- * it is no x86-64, because a test of levels may use boards under emulators. INVALID_ARGUMENT     no
- * such level FAILED_PRECONDITION  the machine lacks something of it; the note names the feature */
+ * it is no x86-64, because a test of levels may use boards under emulators.
+ *
+ * INVALID_ARGUMENT     no such level
+ * FAILED_PRECONDITION  the machine lacks something of it; the note names the feature */
 KILN_MUST_USE kiln_status kiln_target_hold(const kiln_target *machine, kiln_str level,
                                            kiln_arena *arena, kiln_target *out_target);
 /* Whether code for `wanted` runs on `device`; when not, a reason naming the missing feature. */

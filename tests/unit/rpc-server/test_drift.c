@@ -27,10 +27,10 @@ static void fill(const board *b, uint64_t seed, uint32_t count, kiln_pace_round 
     for (uint32_t r = 0; r < count; r++) {
         const double slower = kiln_rand_unit(&rand) < b->neighbour ? b->slowed : 1;
         for (uint32_t s = 0; s < KILN_PACE_STATE_COUNT; s++)
-            out[r].reading[s] = (kiln_pace){
-                ARITHMETIC_NS * b->arithmetic[s] * slower *
-                    (1 + b->scatter * kiln_rand_unit(&rand)),
-                MEMORY_NS * b->memory[s] * slower * (1 + b->scatter * kiln_rand_unit(&rand))};
+            out[r].reading[s] = (kiln_pace){ARITHMETIC_NS * b->arithmetic[s] * slower *
+                                                (1 + b->scatter * kiln_rand_unit(&rand)),
+                                            MEMORY_NS * b->memory[s] * slower *
+                                                (1 + b->scatter * kiln_rand_unit(&rand))};
     }
 }
 

@@ -88,7 +88,8 @@ static void killed_at_each_point_nothing_is_lost(void **state) {
     fleet *f = *state;
     for (int i = 0; i < KILN_FAILPOINT_COUNT; i++) {
         const kiln_failpoint_info *info = kiln_failpoint_info_of((kiln_failpoint)i);
-        const bool shared = strcmp(info->program, "any") == 0 && strncmp(info->name, "BLOB_", 5) == 0;
+        const bool shared =
+            strcmp(info->program, "any") == 0 && strncmp(info->name, "BLOB_", 5) == 0;
         if (strcmp(info->program, "kiln-rpc-server") != 0 && !shared) continue;
         restart_with(f, info->name);
         measure_in_the_end(f, info->name);

@@ -78,6 +78,14 @@ def test_detaching_needs_a_fleet_that_stays(world):
     assert world.refused("tune", world.zoo("conv:C3"), "--detach", "--db", world.path("c.db"), says="--tracker").returncode == 2
 
 
+def test_a_board_says_what_its_reference_kernel_usually_takes(world):
+    address = fleet(world)
+    [row] = world.json("fleet", "show", "board0", "--tracker", address)
+    facts = {fact["key"]: fact["value"] for fact in row["facts"]}
+    for name in ("pace", "memory pace"):
+        assert " within " in facts[name] or facts[name].startswith("off: "), facts
+
+
 def test_boards_go_off_duty_and_come_back(world):
     world.env["USER"] = "ann"
     address = fleet(world, boards=2)

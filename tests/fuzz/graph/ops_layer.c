@@ -471,6 +471,11 @@ static int64_t scaled(int64_t extent, float scale) {
     return (int64_t)((double)extent * (double)scale);
 }
 
+/* Whether size / extent is a float. */
+static bool is_exact_scale(int64_t size, int64_t extent) {
+    return (double)((float)size / (float)extent) * (double)extent == (double)size;
+}
+
 bool draw_resize(draw *d) {
     kiln_shape shape = {4, {1, between(d, 1, 3), between(d, 2, 7), between(d, 2, 7)}};
     static const float factor[] = {0.5f, 1, 1.5f, 2, 3};
@@ -496,6 +501,10 @@ bool draw_resize(draw *d) {
         peer_may_differ(d, "the resized length is scale * length in ONNX's tests "
                            "(test_resize_downsample_scales_*_align_corners), "
                            "rounded down in ONNX Runtime");
+    if (nearest && by_size &&
+        !(is_exact_scale(size[2], shape.dim[2]) && is_exact_scale(size[3], shape.dim[3])))
+        peer_may_differ(d, "a position that is a whole number is one only where the scale, size / "
+                           "length, was not rounded; ONNX Runtime rounds it to a float");
     if (nearest)
         set_text(d, "nearest_mode", word(d, "round_prefer_floor round_prefer_ceil floor ceil"));
     if (opset(d) < 13)

@@ -6,7 +6,7 @@ import resource
 import shutil
 import subprocess
 import sys
-import time
+import threading
 
 import harness
 from onnx_file import BOOL, FLOAT, INT32, INT64, field, graph, ints, model, node, port, tensor, varint
@@ -24,14 +24,10 @@ def run_bounded(world, *argv):
         child = subprocess.Popen([harness.program("kiln"), *map(str, argv)], env=world.env, cwd=world.folder,
                                  stdout=subprocess.DEVNULL, stderr=err, stdin=subprocess.DEVNULL,
                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (20, 20)))
-        end = time.monotonic() + 30
-        while True:
-            pid, status, used = os.wait4(child.pid, os.WNOHANG)
-            if pid:
-                break
-            if time.monotonic() > end:
-                child.kill()
-            time.sleep(0.01)
+        hung = threading.Timer(30, child.kill)
+        hung.start()
+        _, status, used = os.wait4(child.pid, 0)
+        hung.cancel()
     child.returncode = os.waitstatus_to_exitcode(status)
     return child.returncode, pathlib.Path(log).read_text(), used.ru_utime + used.ru_stime, used.ru_maxrss << 10
 

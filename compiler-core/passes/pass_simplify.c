@@ -200,6 +200,8 @@ kiln_value kiln_simplify_views(kiln_sweep *s, kiln_node n) {
     if (!producer || !kiln_op_is_alias(node_of(s, producer)->op)) return 0;
     kiln_value origin = node_of(s, producer)->input[0];
     if (same_type(s, origin, node->output[0])) return origin;
+    /* A reshape cannot stand for a bit_cast. */
+    if (value_of(s, origin)->dtype != value_of(s, node->output[0])->dtype) return 0;
     kiln_sweep_set_input(s, n, 0, origin);
     make_reshape(s, n);
     return 0;

@@ -22,7 +22,8 @@
  * - MeanVarianceNormalization and InstanceNormalization of equal elements: there the variance is a
  *   difference of sums (NaN when it falls below 0), and x * s - mean * s is not 0.
  * - Reductions of integers that overflow: not defined. Here they wrap, there some are floats.
- * - Shrink of unsigned integers with x < bias: not defined. Here it is 0, there it wraps.
+ * - Shrink of unsigned integers with x < bias: not defined. Here it is 0, there it wraps. Of signed
+ *   ones: there x - bias is computed in floats, which hold no more than 24 bits.
  * - Functions of floats (logistic, tanh, erf, exp): there they are right to about 1e-6 of 1, not of
  *   their own value. tests/fuzz/graph_onnxruntime.py allows for it.
  *

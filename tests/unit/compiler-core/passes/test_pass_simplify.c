@@ -86,6 +86,13 @@ static const example table[] = {
     {KILN_SIMPLIFY_VIEWS, true,
      "a: f32[2,3,3] = squeeze(x) axes=[0]\nb: f32[1,2,3,3] = unsqueeze(a) axes=[0]\n"
      "y: f32[1,2,3,3] = neg(b)\noutput y\n"},
+    {KILN_SIMPLIFY_VIEWS, false,
+     "a: f32[6,3] = reshape(x) shape=[6,3]\nb: i32[6,3] = bit_cast(a) to=6\noutput b\n"},
+    {KILN_SIMPLIFY_VIEWS, false,
+     "a: i32[1,2,3,3] = bit_cast(x) to=6\nb: i32[6,3] = reshape(a) shape=[6,3]\noutput b\n"},
+    {KILN_SIMPLIFY_VIEWS, true,
+     "a: i32[1,2,3,3] = bit_cast(x) to=6\nb: f32[1,2,3,3] = bit_cast(a) to=1\n"
+     "y: f32[1,2,3,3] = neg(b)\noutput y\n"},
     {KILN_SIMPLIFY_TRANSPOSES, true,
      "a: f32[3,1,2,3] = transpose(x) perm=[2,0,1,3]\n"
      "b: f32[3,3,2,1] = transpose(a) perm=[3,0,2,1]\noutput b\n"},

@@ -212,9 +212,9 @@ static kiln_status write_tensor(const char *folder, const char *kind, uint32_t i
 /* Infinite where ONNX Runtime may compute something else. */
 static kiln_status write_tolerance(const char *folder, uint32_t index, const fuzz_value *value,
                                    kiln_arena *arena) {
-    kiln_tensor tensor = kiln_tensor_create(arena, KILN_F32, &value->truth.shape);
+    kiln_tensor tensor = kiln_tensor_create(arena, KILN_F64, &value->truth.shape);
     for (size_t i = 0; i < (size_t)kiln_shape_count(&tensor.shape); i++)
-        kiln_dtype_store_f64(KILN_F32, tensor.data, i,
+        kiln_dtype_store_f64(KILN_F64, tensor.data, i,
                              value->peer_differs ? (double)INFINITY : fuzz_tolerance(value, i));
     return write_tensor(folder, "tolerance", index, &tensor, arena);
 }

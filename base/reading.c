@@ -42,27 +42,30 @@ static double doubt_of_process(const kiln_samples *samples, double least_ns) {
     return hypot(SIDE_95 * KILN_READING_QUIET_SPREAD, student_side(samples->count - 1) * spread);
 }
 
-/* What the board may have done to a kernel that takes `time_ns`. */
-static double doubt_of_drift(const kiln_samples *samples, double time_ns) {
+static double slower_by_drift(const kiln_samples *samples, double time_ns) {
     const double share = share_of_peak(samples, time_ns);
-    return fabs(share * log_ratio(samples->drift.arithmetic) +
-                (1 - share) * log_ratio(samples->drift.memory));
+    return share * log_ratio(samples->drift.arithmetic) +
+           (1 - share) * log_ratio(samples->drift.memory);
 }
 
 kiln_reading kiln_reading_of(const kiln_samples *samples) {
     KILN_CHECK(samples->count >= 1);
     const double time_ns = kiln_stats_quantile(samples->ns, samples->count, FASTER_HALF);
-    kiln_reading reading = {time_ns, kiln_stats_of(samples->ns, samples->count).minimum, INFINITY};
+    kiln_reading reading = {.time_ns = time_ns,
+                            .least_ns = kiln_stats_of(samples->ns, samples->count).minimum,
+                            .doubt = INFINITY};
     if (!(time_ns > 0)) return reading;
-    reading.doubt = hypot(
-        hypot(doubt_of_samples(samples, time_ns), doubt_of_process(samples, reading.least_ns)),
-        doubt_of_drift(samples, time_ns));
+    reading.slower = slower_by_drift(samples, time_ns);
+    reading.doubt =
+        hypot(doubt_of_samples(samples, time_ns), doubt_of_process(samples, reading.least_ns));
     return reading;
 }
 
 bool kiln_reading_differs(const kiln_reading *a, const kiln_reading *b) {
     if (!(a->time_ns > 0) || !(b->time_ns > 0)) return false;
-    return fabs(log(a->time_ns / b->time_ns)) > hypot(a->doubt, b->doubt);
+    const double speeds = a->slower - b->slower;
+    return fabs(log(a->time_ns / b->time_ns) - speeds) >
+           hypot(hypot(a->doubt, b->doubt), KILN_READING_FOLLOW_DOUBT * speeds);
 }
 
 /* Drift hits both of a pair; where their code and buffers lie does not. */
@@ -70,5 +73,5 @@ double kiln_reading_gain_low(const double *gain, size_t count) {
     const kiln_stats stats = kiln_stats_of(gain, count);
     if (!(stats.low > 0)) return 0;
     return stats.median *
-           exp(-hypot(log(stats.median / stats.low), SIDE_95 * KILN_READING_QUIET_SPREAD));
+           exp(-hypot(log(stats.median / stats.low), SIDE_95 * KILN_READING_PLACE_SPREAD));
 }

@@ -13,11 +13,13 @@
  *
  *     log time = log usual time + s * log arithmetic + (1 - s) * log memory
  *
- * That is doubt and no correction: a trial whose samples were all taken at one speed of the board
+ * Figures are not corrected by it: a trial whose samples were all taken at one speed of the board
  * cannot tell whether its kernel follows that speed, and where the speed changed during the trial
- * the faster half of its samples has followed already. Measured on a virtual processor whose third
- * level of cache others use as well: a product of one row (s = 0.14) follows the memory part with
- * an exponent of 0.87, convolutions of s = 0.93 and 0.85 with 0.07 and 0.14.
+ * the faster half of its samples has followed already. But two figures are compared as if they were
+ * taken at the same speed, as far as kernels follow: with exponents of 0.68 to 0.97 of a clock that
+ * moved by 0.05 (convolutions, s = 0.9, Sapphire Rapids class); on a processor whose third level of
+ * cache others use, a product of one row (s = 0.14) followed the memory part with 0.87,
+ * convolutions of s = 0.93 and 0.85 with 0.07 and 0.14.
  *
  * Neighbours stay for longer than a trial as well as for shorter, so that what they do to a part of
  * its samples they may have done to all. How far processes differ is therefore taken from the trial
@@ -32,8 +34,13 @@
 #include <stddef.h>
 
 /* What is left between processes that measure the same kernel on an undisturbed board (standard
- * deviation of the logarithm; where code and buffers lie). */
-#define KILN_READING_QUIET_SPREAD 0.008
+ * deviation of the logarithm): 0.008 on a Zen 3 class machine; 0.012 to 0.014 on a Sapphire Rapids
+ * class one, whose clock others move. */
+#define KILN_READING_QUIET_SPREAD 0.013
+/* The same between samples in turns in one process, where only code and buffers lie elsewhere. */
+#define KILN_READING_PLACE_SPREAD 0.008
+/* Share of the difference between two speeds of the board that kernels may not have followed. */
+#define KILN_READING_FOLLOW_DOUBT 0.5
 /* As above. Of pairs of identical artefacts, on processors that others used half and two thirds of
  * the time, 2 and 6 % are further apart than that says; with 0.25 1 and 5 %, with 0.125 4 and 8 %.
  */
@@ -57,13 +64,15 @@ typedef struct kiln_samples {
 typedef struct kiln_reading {
     double time_ns;  /* of one run */
     double least_ns; /* of all samples; at most time_ns */
-    /* Half the 95 % interval of log(time_ns): of the samples, of what differs between processes,
-     * and of the board's drift. */
+    double slower;   /* log of what the board's drift may have made of the time; above 0: longer */
+    /* Half the 95 % interval of log(time_ns) at that speed of the board: of the samples, and of
+     * what differs between processes. */
     double doubt;
 } kiln_reading;
 
 kiln_reading kiln_reading_of(const kiln_samples *samples);
-/* Whether the kernels behind two readings take different times, as far as these can tell. */
+/* Whether the kernels behind two readings take different times at one speed of the board, as far as
+ * these can tell. */
 bool kiln_reading_differs(const kiln_reading *a, const kiln_reading *b);
 /* Lower end of the 95 % interval of how many times faster a kernel is, from `gain` [count]: the
  * other's time over its own, of samples that were taken in turns in one process. */

@@ -31,10 +31,10 @@
 #define KILN_DRIFT_FASTER 16u
 /* A band holds this share of the readings, if it need not be wider than the widest. */
 #define KILN_DRIFT_IN_BAND 0.97
-#define KILN_DRIFT_SCATTER_MAX 0.05
-/* Bands. A clock that takes a step moves the arithmetic part by 0.05 and 0.08 on that machine. A
- * neighbour on the other thread of a core makes the arithmetic part 1.5 times as long. On
- * a Xeon of 2023 the clock alone moves it by 0.15. */
+#define KILN_DRIFT_SCATTER_MAX 0.05 /* share of readings; more of them switch a part off */
+/* The narrowest and the widest band. The clock of a Sapphire Rapids class machine takes steps of
+ * 0.05 and 0.08 by itself; a neighbour on the other thread of a core makes the arithmetic part 1.5
+ * times as long. */
 #define KILN_DRIFT_BAND_LEAST 0.05
 #define KILN_DRIFT_BAND_MOST 0.25
 
@@ -49,11 +49,12 @@ typedef enum kiln_part_use {
 typedef struct kiln_part_norm {
     kiln_part_use use;
     double usual_ns;
-    double band; /* share of usual_ns that a quiet board's readings are above or below it at most */
-    double
-        state[KILN_PACE_STATE_COUNT]; /* readings in each state over all of their round (median) */
-    double scatter;                   /* share of readings that are far from their round */
-    double out;                       /* share of readings that are out of `band` */
+    /* Share of usual_ns that a quiet board's readings are above or below it at most. */
+    double band;
+    /* Of readings in each state, over the median of their round: the median. */
+    double state[KILN_PACE_STATE_COUNT];
+    double scatter; /* share of readings that are out of band beside others that are not */
+    double out;     /* share of readings that are out of band */
 } kiln_part_norm;
 
 typedef struct kiln_pace_norm {

@@ -11,10 +11,10 @@
  *
  * Each part begins in one state, whatever ran before it:
  *
- *     arithmetic  repeats its work untimed for KILN_PACE_SETTLE_NS, and then takes the faster
- *                 quarter of KILN_PACE_SHORTS short times. Behind AVX-512 multiply-adds a Xeon of
- *                 2023 computes at 0.83 of its clock for 2 to 20 us, and then stops for 1 to 2 us
- *                 while the clock rises; a neighbour stays for longer than all of them.
+ *     arithmetic  repeats its work untimed for KILN_PACE_SETTLE_NS, and then takes the second
+ *                 least of KILN_PACE_SHORTS short times. Behind AVX-512 multiply-adds a core of
+ *                 Sapphire Rapids class computes at 0.83 of its clock for 2 to 20 us, and then
+ *                 stops for 1 to 2 us while the clock rises; a neighbour stays for longer
  *     memory      the piece is written back and dropped from all caches by the processor's own
  *                 instruction; where a program may not use one (32-bit ARM, RISC-V), it is the part
  *                 of a buffer that was read longest ago

@@ -129,6 +129,15 @@ static double epsilon_of(kiln_dtype dtype) {
     }
 }
 
+/* Below it numbers are no more exact than at it. */
+static double least_normal_of(kiln_dtype dtype) {
+    switch ((int)dtype) {
+    case KILN_F64: return DBL_MIN;
+    case KILN_F16: return 0x1p-14;
+    default: return (double)FLT_MIN; /* that of BF16, too */
+    }
+}
+
 /* Largest finite values that a graph goes on with. */
 static double magnitude_max(kiln_dtype dtype) { return dtype == KILN_F16 ? 1e3 : 1e6; }
 
@@ -275,7 +284,8 @@ fuzz_outcome fuzz_graph_evaluate(fuzz_graph *g, kiln_strbuf *why) {
 
 double fuzz_tolerance(const fuzz_value *value, size_t index) {
     if (value->exact) return 0;
-    double truth = kiln_dtype_load_f64(value->truth.dtype, value->truth.data, index);
+    const kiln_dtype dtype = value->truth.dtype;
+    double truth = kiln_dtype_load_f64(dtype, value->truth.data, index);
     return 8 * distance(value, index) + 4 * value->off +
-           4 * epsilon_of(value->truth.dtype) * fabs(truth);
+           4 * epsilon_of(dtype) * fmax(fabs(truth), least_normal_of(dtype));
 }

@@ -17,6 +17,8 @@
  *   Here it is the lowest index, there the first by rows.
  * - Resize align_corners with scales: the resized length is scale * length here, as in ONNX's own
  *   test resize_downsample_scales_linear_align_corners, and rounded down there.
+ * - GroupNormalization of f64 from opset 21 on: stash_type 1 lets mean and variance be computed in
+ *   f32. ONNX Runtime does, Kiln takes f64.
  * - Resize to sizes, nearest: positions are (i + 0.5) / (size / length) - 0.5; there the scale is
  *   rounded to a float first, so a position that is a whole number may fall below it.
  * - MeanVarianceNormalization and InstanceNormalization of equal elements: there the variance is a

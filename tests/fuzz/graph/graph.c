@@ -147,7 +147,8 @@ typedef struct noise {
 } noise;
 
 /* `tensor` with every element moved by at least half of the noise: in one direction in even copies,
- * in the other in odd ones, so that what lies on an edge falls to different sides. */
+ * in the other in odd ones, so that what lies on an edge falls to different sides. What may be 0 is
+ * 0 in odd ones: nothing else is false when it is cast to bool. */
 static kiln_tensor disturbed(const fuzz_graph *g, const kiln_tensor *tensor, noise n,
                              uint64_t stream, uint32_t copy) {
     if (!kiln_dtype_is_float(tensor->dtype)) return *tensor;
@@ -158,7 +159,9 @@ static kiln_tensor disturbed(const fuzz_graph *g, const kiln_tensor *tensor, noi
         double x = kiln_dtype_load_f64(tensor->dtype, tensor->data, i);
         double amount = (0.5 + kiln_rand_unit(&r) / 2) * (kiln_rand_below(&r, 2) ? 1 : -1);
         double off = fabs(x) * n.units * epsilon_of(tensor->dtype) + n.absolute;
-        kiln_dtype_store_f64(tensor->dtype, moved.data, i, x + (copy % 2 ? -amount : amount) * off);
+        double to = x + (copy % 2 ? -amount : amount) * off;
+        if (copy % 2 && fabs(x) <= off) to = 0;
+        kiln_dtype_store_f64(tensor->dtype, moved.data, i, to);
     }
     return moved;
 }

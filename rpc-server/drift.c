@@ -58,7 +58,7 @@ static kiln_part_use use_of(const kiln_part_norm *norm) {
 
 static kiln_part_norm part_norm_of(const kiln_pace_round *round, uint32_t count, size_t part) {
     readings r;
-    uint32_t scattered = 0, out = 0;
+    uint32_t scattered = 0;
     collect(round, count, part, &r);
     kiln_part_norm norm = {.usual_ns = kiln_stats_quantile(r.ns, r.count, 1.0 / KILN_DRIFT_FASTER)};
     const double in_band = kiln_stats_quantile(r.ns, r.count, KILN_DRIFT_IN_BAND) / norm.usual_ns;
@@ -68,11 +68,9 @@ static kiln_part_norm part_norm_of(const kiln_pace_round *round, uint32_t count,
         uint32_t of_round = 0;
         for (uint32_t s = 0; s < KILN_PACE_STATE_COUNT; s++)
             of_round += !is_within(r.ns[i + s] / norm.usual_ns, norm.band);
-        out += of_round;
         if (of_round < KILN_PACE_STATE_COUNT) scattered += of_round;
     }
     norm.scatter = (double)scattered / r.count;
-    norm.out = (double)out / r.count;
     norm.use = use_of(&norm);
     return norm;
 }

@@ -54,7 +54,6 @@ typedef struct kiln_part_norm {
     /* Of readings in each state, over the median of their round: the median. */
     double state[KILN_PACE_STATE_COUNT];
     double scatter; /* share of readings that are out of band beside others that are not */
-    double out;     /* share of readings that are out of band */
 } kiln_part_norm;
 
 typedef struct kiln_pace_norm {

@@ -247,8 +247,15 @@ static bool keep_result(fuzz_graph *g, const fuzz_node *node, uint32_t index,
             rounds ? disturbed(g, copy, noise_of(g, node, copy), v + FUZZ_VALUES_MAX, c) : *copy;
         if (!is_conditioned(&value->truth, &value->copy[c], node->exact)) return false;
     }
-    for (size_t i = 0; is_float && i < (size_t)kiln_shape_count(&value->truth.shape); i++)
+    for (size_t i = 0; is_float && i < (size_t)kiln_shape_count(&value->truth.shape); i++) {
         value->off = fmax(value->off, distance(value, i));
+        /* And before the noise, which may have moved a copy back to the truth. */
+        double truth = kiln_dtype_load_f64(value->truth.dtype, value->truth.data, i);
+        for (uint32_t c = 0; c < FUZZ_COPIES; c++)
+            value->off = fmax(
+                value->off,
+                fabs(kiln_dtype_load_f64(value->truth.dtype, output[c][index].data, i) - truth));
+    }
     return true;
 }
 

@@ -34,7 +34,7 @@ typedef struct fuzz_value {
     const char *peer_differs;
     uint32_t uses;
     double low, high; /* of the truth */
-    double off;       /* the largest distance of a copy from it */
+    double off;       /* the largest distance of a copy from it, with its last noise or without */
     kiln_tensor truth, copy[FUZZ_COPIES];
 } fuzz_value;
 

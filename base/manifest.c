@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/kernel_abi.h"
 #include "base/mpack.h"
 
@@ -54,6 +55,19 @@ static const char *const payload_name[] = {[KILN_PAYLOAD_ELF] = "elf",
                                            [KILN_PAYLOAD_PTX] = "ptx",
                                            [KILN_PAYLOAD_OPENCL] = "opencl",
                                            [KILN_PAYLOAD_VTA] = "vta"};
+
+static const kiln_payload_kind payload_of[] = {
+#define X(NAME, name, rules, PAYLOAD, executor, doc) [KILN_TARGET_##NAME] = KILN_PAYLOAD_##PAYLOAD,
+#include "base/target_kinds.def"
+#undef X
+};
+
+const char *kiln_payload_name(kiln_payload_kind payload) { return payload_name[payload]; }
+
+kiln_payload_kind kiln_payload_of(kiln_target_kind kind) {
+    KILN_CHECK((unsigned)kind < KILN_TARGET_KIND_COUNT);
+    return payload_of[kind];
+}
 
 static void write_arg(const kiln_manifest_arg *arg, kiln_strbuf *out) {
     kiln_strbuf layout = {0};

@@ -12,6 +12,7 @@
 #include "base/layout.h"
 #include "base/status.h"
 #include "base/str.h"
+#include "base/target.h"
 #include "base/tensor.h"
 
 #define KILN_MANIFEST_ARGS_MAX 64
@@ -33,6 +34,11 @@ typedef enum kiln_payload_kind {
     KILN_PAYLOAD_OPENCL = 3,
     KILN_PAYLOAD_VTA = 4,
 } kiln_payload_kind;
+
+/* "elf" */
+const char *kiln_payload_name(kiln_payload_kind payload);
+/* What artefacts of targets of this kind hold. */
+kiln_payload_kind kiln_payload_of(kiln_target_kind kind);
 
 typedef struct kiln_manifest_arg {
     kiln_str name;

@@ -4,57 +4,20 @@
 
 #include "base/check.h"
 #include "base/macros.h"
-#include "base/vec.h"
+#include "base/target_kind.h"
 
-#define FEATURES_MAX 64
 #define TEXT_MAX 512
+#define PARTS_MAX 16 /* of one target; no kind has so many */
 
-typedef struct feature_info {
-    kiln_arch arch;
-    const char *name;
-    unsigned level;
-} feature_info;
-
-static const feature_info feature_table[] = {
-#define X(arch, name, level, leaf, subleaf, reg, bit, xcr0) {KILN_ARCH_##arch, name, level},
-#include "base/cpu_features.def"
+static const struct kind_row {
+    const char *name, *doc;
+    const kiln_target_form *form;
+} kind_table[] = {
+#define X(NAME, name, rules, PAYLOAD, executor, doc) {#name, doc, &kiln_target_form_##name},
+#include "base/target_kinds.def"
 #undef X
 };
-
-typedef struct cpu_info {
-    kiln_arch arch;
-    const char *name;
-    unsigned level;
-    const char *features; /* blank-separated */
-    uint32_t l1_kib, l2_kib, l3_kib, line_bytes;
-    kiln_core core;
-} cpu_info;
-
-static const cpu_info cpu_table[] = {
-#define X(arch, name, level, features, l1, l2, l3, line, issue, vector, loads, latency) \
-    {KILN_ARCH_##arch,                                                                  \
-     name,                                                                              \
-     level,                                                                             \
-     features,                                                                          \
-     l1,                                                                                \
-     l2,                                                                                \
-     l3,                                                                                \
-     line,                                                                              \
-     {issue, vector / 10.0, loads / 10.0, latency}},
-#include "base/cpus.def"
-#undef X
-};
-
-static const struct {
-    kiln_arch arch;
-    const char *feature;
-    uint32_t bytes, registers, factor_lanes;
-} vector_table[] = {
-#define X(arch, feature, bytes, registers, factor_lanes) \
-    {KILN_ARCH_##arch, feature, bytes, registers, factor_lanes},
-#include "base/vectors.def"
-#undef X
-};
+_Static_assert(KILN_ARRAY_COUNT(kind_table) == KILN_TARGET_KIND_COUNT, "one row per kind");
 
 static const struct {
     const char *name, *expansion;
@@ -64,90 +27,16 @@ static const struct {
 #undef X
 };
 
-static const struct {
-    const char *prefix; /* of the triple */
-    kiln_arch arch;
-    uint32_t pointer_bytes;
-    const char
-        *fma; /* the feature that brings fused multiply-adds; "": always there; NULL: never */
-} arch_table[] = {
-    {"x86_64-", KILN_ARCH_X86_64, 8, "fma"}, {"aarch64-", KILN_ARCH_AARCH64, 8, ""},
-    {"arm64-", KILN_ARCH_AARCH64, 8, ""},    {"armv7", KILN_ARCH_ARM, 4, "vfp4"},
-    {"arm-", KILN_ARCH_ARM, 4, "vfp4"},      {"riscv64-", KILN_ARCH_RISCV64, 8, ""},
-    {"wasm32-", KILN_ARCH_WASM32, 4, NULL},
-};
-
-static const char *const kind_table[] = {"cpu", "cuda", "opencl", "vta"};
-
-/* The row of a processor; with an empty name the architecture's default. */
-static const cpu_info *find_cpu(kiln_arch arch, kiln_str name) {
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(cpu_table); i++)
-        if (cpu_table[i].arch == arch && (name.size == 0 || kiln_str_is(name, cpu_table[i].name)))
-            return &cpu_table[i];
-    return NULL;
+static const struct kind_row *row_of(kiln_target_kind kind) {
+    KILN_CHECK((unsigned)kind < KILN_TARGET_KIND_COUNT);
+    return &kind_table[kind];
 }
 
-static const feature_info *find_feature(kiln_arch arch, kiln_str name) {
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(feature_table); i++)
-        if (feature_table[i].arch == arch && kiln_str_is(name, feature_table[i].name))
-            return &feature_table[i];
-    return NULL;
-}
+const char *kiln_target_kind_name(kiln_target_kind kind) { return row_of(kind)->name; }
 
-static bool cpu_has(const cpu_info *cpu, const feature_info *feature) {
-    if (feature->level && feature->level <= cpu->level) return true;
-    kiln_str rest = kiln_str_from(cpu->features);
-    while (rest.size)
-        if (kiln_str_is(kiln_str_cut(&rest, ' '), feature->name)) return true;
-    return false;
-}
+const char *kiln_target_kind_doc(kiln_target_kind kind) { return row_of(kind)->doc; }
 
-/* "+name" or "-name" in a canonical list: +1, -1; 0 when it is not mentioned. */
-static int mention_of(kiln_str features, const char *name) {
-    while (features.size) {
-        kiln_str item = kiln_str_cut(&features, ',');
-        if (item.size && kiln_str_is(kiln_str_slice(item, 1, item.size), name))
-            return item.data[0] == '+' ? 1 : -1;
-    }
-    return 0;
-}
-
-static bool target_has(const kiln_target *target, const feature_info *feature) {
-    const cpu_info *cpu = find_cpu(target->arch, target->mcpu);
-    int mention = mention_of(target->features, feature->name);
-    return mention ? mention > 0 : cpu && cpu_has(cpu, feature);
-}
-
-bool kiln_target_has(const kiln_target *target, kiln_str name) {
-    const feature_info *feature = find_feature(target->arch, name);
-    return feature && target_has(target, feature);
-}
-
-/* Fills the fields that are not part of the text. */
-static void derive(kiln_target *target) {
-    const cpu_info *cpu = find_cpu(target->arch, target->mcpu);
-    if (!cpu) return;
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(vector_table); i++) {
-        const char *feature = vector_table[i].feature;
-        if (vector_table[i].arch != target->arch ||
-            (*feature && !kiln_target_has(target, kiln_str_from(feature))))
-            continue;
-        target->vector_bytes = vector_table[i].bytes;
-        target->vector_registers = vector_table[i].registers;
-        target->factor_lanes = vector_table[i].factor_lanes;
-    }
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(arch_table); i++) {
-        if (arch_table[i].arch != target->arch) continue;
-        const char *fma = arch_table[i].fma;
-        target->pointer_bytes = arch_table[i].pointer_bytes;
-        target->has_fma = fma && (!*fma || kiln_target_has(target, kiln_str_from(fma)));
-    }
-    target->l1_bytes = cpu->l1_kib << 10;
-    target->l2_bytes = cpu->l2_kib << 10;
-    target->l3_bytes = cpu->l3_kib << 10;
-    target->line_bytes = cpu->line_bytes;
-    target->core = cpu->core;
-}
+/* ---- parsing --------------------------------------------------------------------------------- */
 
 static void list_names(kiln_strbuf *out) {
     kiln_strbuf_text(out, "native");
@@ -166,70 +55,6 @@ static kiln_status unknown_name(kiln_str name) {
     return st;
 }
 
-static kiln_status unknown_cpu(kiln_arch arch, kiln_str name) {
-    kiln_strbuf names = {0};
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(cpu_table); i++)
-        if (cpu_table[i].arch == arch) kiln_strbuf_printf(&names, " %s", cpu_table[i].name);
-    kiln_status st = KILN_ERROR(INVALID_ARGUMENT, "unknown mcpu '%.*s'; known here:%s",
-                                KILN_STR_ARG(name), names.data);
-    kiln_strbuf_deinit(&names);
-    return st;
-}
-
-static kiln_status unknown_feature(kiln_arch arch, kiln_str name) {
-    kiln_strbuf names = {0};
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(feature_table); i++)
-        if (feature_table[i].arch == arch) kiln_strbuf_printf(&names, " %s", feature_table[i].name);
-    kiln_status st = KILN_ERROR(INVALID_ARGUMENT, "unknown feature '%.*s'; known here:%s",
-                                KILN_STR_ARG(name), names.data);
-    kiln_strbuf_deinit(&names);
-    return st;
-}
-
-/* Length of the feature name that starts `text`: up to the next sign, unless the sign is a hyphen
- * inside a known name ("amx-tile"). */
-static size_t feature_length(kiln_arch arch, kiln_str text) {
-    size_t known = 0, first_sign = text.size;
-    for (size_t end = 1; end <= text.size; end++) {
-        if (end < text.size && text.data[end] != '+' && text.data[end] != '-') continue;
-        first_sign = KILN_MIN(first_sign, end);
-        if (find_feature(arch, kiln_str_slice(text, 0, end))) known = end;
-    }
-    return known ? known : first_sign;
-}
-
-/* Merges "+a-b" into the target's list, later mentions replacing earlier ones, and keeps it sorted
- * by name. */
-static kiln_status merge_features(kiln_target *target, kiln_str text, kiln_arena *arena) {
-    kiln_str item[FEATURES_MAX];
-    size_t count = 0;
-    kiln_str rest = target->features;
-    while (rest.size) item[count++] = kiln_str_cut(&rest, ',');
-    while (text.size) {
-        kiln_str name = kiln_str_slice(text, 1, text.size);
-        name = kiln_str_slice(name, 0, feature_length(target->arch, name));
-        if ((text.data[0] != '+' && text.data[0] != '-') || !find_feature(target->arch, name))
-            return unknown_feature(target->arch, name.size ? name : text);
-        kiln_str signed_name = kiln_str_slice(text, 0, name.size + 1);
-        text = kiln_str_slice(text, name.size + 1, text.size);
-        size_t at = 0; /* where it belongs; names are unique and all known ones fit */
-        while (at < count && kiln_str_compare(kiln_str_slice(item[at], 1, item[at].size), name) < 0)
-            at++;
-        if (at == count || !kiln_str_equal(kiln_str_slice(item[at], 1, item[at].size), name)) {
-            KILN_CHECK(count < FEATURES_MAX);
-            memmove(&item[at + 1], &item[at], (count - at) * sizeof *item);
-            count++;
-        }
-        item[at] = signed_name;
-    }
-    kiln_strbuf list = {0};
-    for (size_t i = 0; i < count; i++)
-        kiln_strbuf_printf(&list, "%s%.*s", i ? "," : "", KILN_STR_ARG(item[i]));
-    target->features = (kiln_str){kiln_str_dup(arena, kiln_strbuf_view(&list)), list.size};
-    kiln_strbuf_deinit(&list);
-    return KILN_OK;
-}
-
 static bool is_word(kiln_str text) {
     for (size_t i = 0; i < text.size; i++) {
         char c = text.data[i];
@@ -239,82 +64,58 @@ static bool is_word(kiln_str text) {
     return true;
 }
 
-static kiln_status parse_count(kiln_str key, kiln_str value, uint32_t *out_count) {
+kiln_status kiln_target_parse_count(kiln_str key, kiln_str value, uint32_t most,
+                                    uint32_t *out_count) {
     uint64_t count = 0;
-    if (!kiln_str_to_u64(value, &count) || count < 1 || count > KILN_TARGET_CORES_MAX)
+    if (!kiln_str_to_u64(value, &count) || count < 1 || count > most)
         return KILN_ERROR(INVALID_ARGUMENT, "%.*s=%.*s is not a number from 1 to %u",
-                          KILN_STR_ARG(key), KILN_STR_ARG(value), KILN_TARGET_CORES_MAX);
+                          KILN_STR_ARG(key), KILN_STR_ARG(value), most);
     *out_count = (uint32_t)count;
     return KILN_OK;
 }
 
-static kiln_status parse_suffix(kiln_str suffix, kiln_arena *arena, kiln_target *target) {
-    kiln_str value = suffix;
-    kiln_str key = kiln_str_cut(&value, '=');
-    if (kiln_str_is(key, "mcpu")) {
-        const cpu_info *cpu = value.size ? find_cpu(target->arch, value) : NULL;
-        if (!cpu) return unknown_cpu(target->arch, value);
-        target->mcpu = kiln_str_from(cpu->name);
-        return KILN_OK;
-    }
-    if (kiln_str_is(key, "features")) return merge_features(target, value, arena);
-    if (kiln_str_is(key, "cores")) return parse_count(key, value, &target->cores);
-    if (kiln_str_is(key, "threads")) return parse_count(key, value, &target->threads);
-    if (kiln_str_is(suffix, "emulated")) {
-        target->emulated = true;
-        return KILN_OK;
-    }
-    return KILN_ERROR(INVALID_ARGUMENT,
-                      "unknown part '%.*s'; known: mcpu= features= cores= threads= emulated",
-                      KILN_STR_ARG(suffix));
+kiln_status kiln_target_unknown_part(const kiln_target *target, kiln_str part) {
+    const struct kind_row *kind = row_of(target->kind);
+    if (!*kind->form->parts)
+        return KILN_ERROR(INVALID_ARGUMENT, "'%.*s': %s targets have no further parts",
+                          KILN_STR_ARG(part), kind->name);
+    return KILN_ERROR(INVALID_ARGUMENT, "unknown part '%.*s'; known: %s", KILN_STR_ARG(part),
+                      kind->form->parts);
 }
 
-static kiln_status parse_suffixes(kiln_str rest, kiln_arena *arena, kiln_target *target) {
-    kiln_str seen[5];
+static kiln_status parse_parts(kiln_str rest, kiln_arena *arena, kiln_target *target) {
+    const kiln_target_form *form = row_of(target->kind)->form;
+    kiln_str seen[PARTS_MAX];
     size_t seen_count = 0;
     while (rest.size) {
-        kiln_str suffix = kiln_str_cut(&rest, ',');
-        kiln_str key = kiln_str_slice(suffix, 0, kiln_str_find_char(suffix, '='));
-        if (!kiln_str_is(target->kind, "cpu"))
-            return KILN_ERROR(INVALID_ARGUMENT, "'%.*s': only cpu targets have further parts",
-                              KILN_STR_ARG(suffix));
+        kiln_str part = kiln_str_cut(&rest, ',');
+        kiln_str key = kiln_str_slice(part, 0, kiln_str_find_char(part, '='));
+        if (!form->parse_part || seen_count == PARTS_MAX)
+            return kiln_target_unknown_part(target, part);
         for (size_t i = 0; i < seen_count; i++)
             if (kiln_str_equal(seen[i], key))
                 return KILN_ERROR(INVALID_ARGUMENT, "%.*s is given twice", KILN_STR_ARG(key));
-        kiln_status st = parse_suffix(suffix, arena, target);
+        kiln_status st = form->parse_part(part, arena, target);
         if (st) return st;
-        seen[seen_count++] = key; /* at most the five known keys come this far */
+        seen[seen_count++] = key;
     }
     return KILN_OK;
 }
 
-/* "cpu:<triple>" and the like, without suffixes. */
+/* "cpu:<triple>" and the like, without parts. */
 static kiln_status parse_head(kiln_str head, kiln_arena *arena, kiln_target *out_target) {
     kiln_str rest = head;
-    kiln_str kind = kiln_str_cut(&rest, ':');
+    kiln_str name = kiln_str_cut(&rest, ':');
     kiln_target target = {.arch = KILN_ARCH_OTHER, .cores = 1, .threads = 1};
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(kind_table); i++)
-        if (kiln_str_is(kind, kind_table[i])) target.kind = kiln_str_from(kind_table[i]);
-    if (target.kind.size == 0) return unknown_name(head);
+    while (target.kind < KILN_TARGET_KIND_COUNT && !kiln_str_is(name, kind_table[target.kind].name))
+        target.kind++;
+    if (target.kind == KILN_TARGET_KIND_COUNT) return unknown_name(head);
     if (!is_word(rest))
         return KILN_ERROR(INVALID_ARGUMENT, "'%.*s' has a character that no target has",
                           KILN_STR_ARG(rest));
     target.triple = (kiln_str){kiln_str_dup(arena, rest), rest.size};
-    if (kiln_str_is(kind, "cpu")) {
-        for (size_t i = 0; i < KILN_ARRAY_COUNT(arch_table); i++)
-            if (kiln_str_starts(rest, arch_table[i].prefix)) target.arch = arch_table[i].arch;
-        if (target.arch == KILN_ARCH_OTHER)
-            return KILN_ERROR(
-                INVALID_ARGUMENT,
-                "unknown processor in triple '%.*s'; known: x86_64 aarch64 arm riscv64 wasm32",
-                KILN_STR_ARG(rest));
-        target.mcpu = kiln_str_from(find_cpu(target.arch, (kiln_str){0})->name);
-    } else if (kiln_str_is(kind, "cuda") && !kiln_str_starts(rest, "sm_")) {
-        return KILN_ERROR(INVALID_ARGUMENT, "'%.*s' is not a CUDA architecture such as sm_90",
-                          KILN_STR_ARG(rest));
-    } else if (kiln_str_is(kind, "vta") && rest.size == 0) {
-        return KILN_ERROR(INVALID_ARGUMENT, "vta wants a configuration, such as vta:pynq");
-    }
+    kiln_status st = row_of(target.kind)->form->parse_head(&target);
+    if (st) return st;
     *out_target = target;
     return KILN_OK;
 }
@@ -326,7 +127,7 @@ static kiln_status parse_name(kiln_str name, kiln_arena *arena, kiln_target *out
         if (!kiln_str_is(name, alias_table[i].name)) continue;
         kiln_str rest = kiln_str_from(alias_table[i].expansion);
         kiln_status st = parse_head(kiln_str_cut(&rest, ','), arena, out_target);
-        return st ? st : parse_suffixes(rest, arena, out_target);
+        return st ? st : parse_parts(rest, arena, out_target);
     }
     return parse_head(name, arena, out_target);
 }
@@ -338,69 +139,44 @@ kiln_status kiln_target_parse(kiln_str text, kiln_arena *arena, kiln_target *out
     kiln_target target = {0};
     kiln_str rest = text;
     kiln_status st = parse_name(kiln_str_cut(&rest, ','), arena, &target);
-    if (!st) st = parse_suffixes(rest, arena, &target);
+    if (!st) st = parse_parts(rest, arena, &target);
     if (st) return kiln_status_note(st, "target '%.*s'", KILN_STR_ARG(text));
-    derive(&target);
+    const kiln_target_form *form = row_of(target.kind)->form;
+    if (form->derive) form->derive(&target);
     *out_target = target;
     return KILN_OK;
 }
 
+/* ---- the rest -------------------------------------------------------------------------------- */
+
 void kiln_target_print(const kiln_target *target, kiln_strbuf *out) {
-    kiln_strbuf_str(out, target->kind);
+    const struct kind_row *kind = row_of(target->kind);
+    kiln_strbuf_text(out, kind->name);
     if (target->triple.size) kiln_strbuf_printf(out, ":%.*s", KILN_STR_ARG(target->triple));
-    const cpu_info *standard = find_cpu(target->arch, (kiln_str){0});
-    if (standard && !kiln_str_is(target->mcpu, standard->name))
-        kiln_strbuf_printf(out, ",mcpu=%.*s", KILN_STR_ARG(target->mcpu));
-    kiln_str features = target->features;
-    if (features.size) kiln_strbuf_text(out, ",features=");
-    while (features.size) kiln_strbuf_str(out, kiln_str_cut(&features, ','));
-    if (target->cores != 1) kiln_strbuf_printf(out, ",cores=%u", target->cores);
-    if (target->threads != 1) kiln_strbuf_printf(out, ",threads=%u", target->threads);
-    if (target->emulated) kiln_strbuf_text(out, ",emulated");
+    if (kind->form->print_parts) kind->form->print_parts(target, out);
 }
 
 kiln_target kiln_target_copy(const kiln_target *target, kiln_arena *arena) {
     kiln_target copy = *target;
-    kiln_str *text[] = {&copy.kind, &copy.triple, &copy.mcpu, &copy.features};
+    kiln_str *text[] = {&copy.triple, &copy.mcpu, &copy.features};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(text); i++)
         text[i]->data = kiln_str_dup(arena, *text[i]);
     return copy;
 }
 
-void kiln_target_spell_features(const kiln_target *target, kiln_strbuf *out) {
-    const cpu_info *cpu = find_cpu(target->arch, target->mcpu);
-    kiln_str listed = kiln_str_from(cpu && cpu->level == 0 ? cpu->features : "");
-    const char *comma = "";
-    for (; listed.size; comma = ",") {
-        kiln_str name = kiln_str_cut(&listed, ' ');
-        kiln_strbuf_printf(out, "%s+%.*s", comma, KILN_STR_ARG(name));
-    }
-    if (target->features.size)
-        kiln_strbuf_printf(out, "%s%.*s", comma, KILN_STR_ARG(target->features));
+bool kiln_target_same_head(const kiln_target *wanted, const kiln_target *device,
+                           kiln_strbuf *out_reason) {
+    if (kiln_str_equal(wanted->triple, device->triple)) return true;
+    kiln_strbuf_printf(out_reason, "the device is a %.*s, not a %.*s", KILN_STR_ARG(device->triple),
+                       KILN_STR_ARG(wanted->triple));
+    return false;
 }
 
 bool kiln_target_runs_on(const kiln_target *wanted, const kiln_target *device,
                          kiln_strbuf *out_reason) {
-    if (!kiln_str_equal(wanted->kind, device->kind)) {
-        kiln_strbuf_printf(out_reason, "the device is a %.*s, not a %.*s",
-                           KILN_STR_ARG(device->kind), KILN_STR_ARG(wanted->kind));
-        return false;
-    }
-    bool same_machine = wanted->arch == KILN_ARCH_OTHER
-                            ? kiln_str_equal(wanted->triple, device->triple)
-                            : wanted->arch == device->arch;
-    if (!same_machine) {
-        kiln_strbuf_printf(out_reason, "the device is a %.*s, not a %.*s",
-                           KILN_STR_ARG(device->triple), KILN_STR_ARG(wanted->triple));
-        return false;
-    }
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(feature_table); i++) {
-        const feature_info *feature = &feature_table[i];
-        if (feature->arch != wanted->arch || !target_has(wanted, feature) ||
-            target_has(device, feature))
-            continue;
-        kiln_strbuf_printf(out_reason, "the device lacks %s", feature->name);
-        return false;
-    }
-    return true;
+    if (wanted->kind == device->kind)
+        return row_of(wanted->kind)->form->runs_on(wanted, device, out_reason);
+    kiln_strbuf_printf(out_reason, "the device is a %s, not a %s",
+                       kiln_target_kind_name(device->kind), kiln_target_kind_name(wanted->kind));
+    return false;
 }

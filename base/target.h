@@ -15,6 +15,14 @@
 
 #define KILN_TARGET_CORES_MAX 4096u /* also of threads */
 
+/* Rows of target_kinds.def. */
+typedef enum kiln_target_kind {
+#define X(NAME, name, rules, PAYLOAD, executor, doc) KILN_TARGET_##NAME,
+#include "base/target_kinds.def"
+#undef X
+    KILN_TARGET_KIND_COUNT
+} kiln_target_kind;
+
 typedef enum kiln_arch {
     KILN_ARCH_X86_64,
     KILN_ARCH_AARCH64,
@@ -33,7 +41,7 @@ typedef struct kiln_core {
 } kiln_core;
 
 typedef struct kiln_target {
-    kiln_str kind;   /* "cpu", "cuda", "opencl", "vta" */
+    kiln_target_kind kind;
     kiln_str triple; /* "x86_64-unknown-linux-gnu"; for other kinds what follows the colon */
     kiln_str mcpu;   /* LLVM's name: "x86-64-v3" */
     kiln_str
@@ -52,6 +60,9 @@ typedef struct kiln_target {
     kiln_core core;
 } kiln_target;
 
+/* "cpu", and what such targets are, for people. */
+const char *kiln_target_kind_name(kiln_target_kind kind);
+const char *kiln_target_kind_doc(kiln_target_kind kind);
 /* INVALID_ARGUMENT: the note quotes the bad part and lists the known names. Strings live in
  * `arena`. */
 KILN_MUST_USE kiln_status kiln_target_parse(kiln_str text, kiln_arena *arena,

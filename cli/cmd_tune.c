@@ -33,10 +33,7 @@ static kiln_status check_request(kiln_tune *t) {
     kiln_tuning tuning = {0};
     kiln_status st = kiln_searcher_find(kiln_str_from(o->search), &kind);
     if (!st) st = kiln_target_option(o->target_text, t->process, &t->target);
-    if (!st &&
-        strcmp(t->target.kind.data ? kiln_str_dup(t->process, t->target.kind) : "", "cpu") != 0)
-        st = KILN_ERROR(UNIMPLEMENTED, "this version tunes cpu targets only, not %.*s",
-                        KILN_STR_ARG(t->target.kind));
+    if (!st) st = kiln_space_check_target(&t->target);
     if (!st) st = kiln_dim_option(&o->dim, t->process, &t->onnx);
     if (!st) st = kiln_model_load_with(o->model, &t->onnx, 0, t->process, &t->graph);
     if (!st) st = kiln_tuning_create(t->graph, &t->target, t->process, &tuning);

@@ -82,7 +82,7 @@ static kiln_status build_in(const kiln_program *te, kiln_str task_key,
                             kiln_arena *scratch, kiln_arena *arena, kiln_artefact *out_artefact) {
     kiln_artefact artefact = {.manifest = {
                                   .abi_version = KILN_KERNEL_ABI_VERSION,
-                                  .payload_kind = KILN_PAYLOAD_ELF,
+                                  .payload_kind = kiln_payload_of(target->kind),
                                   .target = target_text(target, arena),
                                   .codegen_version = kiln_str_from(kiln_codegen_version()),
                                   .task_key = copy_str(arena, task_key),

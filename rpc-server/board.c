@@ -42,7 +42,7 @@ static kiln_str executor_names(const kiln_executor *only, kiln_arena *arena) {
     const char *names = "";
     for (uint32_t i = 0; i < kiln_executor_count(); i++) {
         const kiln_executor *executor = kiln_executor_at(i);
-        if (executor->payload == KILN_PAYLOAD_NONE) continue;
+        if (!kiln_executor_is_of_kind(executor)) continue;
         names = kiln_arena_printf(arena, "%s%s%s", names, *names ? "," : "", executor->name);
     }
     return kiln_str_from(names);

@@ -4,21 +4,22 @@
 #include "base/kernel_abi.h"
 #include "base/layout.h"
 
-#define X(name, payload, lifetime, sandbox, checked, doc) \
+#define X(name, lifetime, sandbox, checked, doc) \
     extern const kiln_executor_vtable kiln_executor_##name;
 #include "rpc-server/executors.def"
 #undef X
 
 static const kiln_executor executor_table[] = {
-#define X(name, payload, lifetime, sandbox, checked, doc) \
-    {#name,                                               \
-     doc,                                                 \
-     payload,                                             \
-     KILN_LIFETIME_##lifetime,                            \
-     KILN_SANDBOX_##sandbox,                              \
-     checked,                                             \
-     &kiln_executor_##name},
+#define X(name, lifetime, sandbox, checked, doc) \
+    {#name, doc, KILN_LIFETIME_##lifetime, KILN_SANDBOX_##sandbox, checked, &kiln_executor_##name},
 #include "rpc-server/executors.def"
+#undef X
+};
+
+/* [kiln_target_kind] a row of executor_table, or "none". */
+static const char *const kind_executor[] = {
+#define X(NAME, name, rules, PAYLOAD, executor, doc) [KILN_TARGET_##NAME] = #executor,
+#include "base/target_kinds.def"
 #undef X
 };
 
@@ -36,9 +37,16 @@ const kiln_executor *kiln_executor_find(kiln_str name) {
 }
 
 const kiln_executor *kiln_executor_for(kiln_payload_kind payload) {
-    for (uint32_t i = 0; i < kiln_executor_count(); i++)
-        if (executor_table[i].payload == (int)payload) return &executor_table[i];
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(kind_executor); i++)
+        if (kiln_payload_of((kiln_target_kind)i) == payload)
+            return kiln_executor_find(kiln_str_from(kind_executor[i]));
     return NULL;
+}
+
+bool kiln_executor_is_of_kind(const kiln_executor *executor) {
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(kind_executor); i++)
+        if (kiln_executor_find(kiln_str_from(kind_executor[i])) == executor) return true;
+    return false;
 }
 
 uint64_t kiln_executor_arg_bytes(const kiln_manifest_arg *arg) {

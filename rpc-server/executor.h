@@ -13,7 +13,6 @@
 #include "base/status.h"
 #include "base/str.h"
 
-#define KILN_PAYLOAD_NONE 0
 #define KILN_EXECUTOR_CORES_MAX 64u
 
 typedef enum kiln_lifetime { KILN_LIFETIME_TRIAL, KILN_LIFETIME_FAULT } kiln_lifetime;
@@ -60,7 +59,6 @@ typedef struct kiln_executor_vtable {
 
 typedef struct kiln_executor {
     const char *name, *doc;
-    int payload; /* kiln_payload_kind or KILN_PAYLOAD_NONE */
     kiln_lifetime lifetime;
     kiln_sandbox_profile sandbox;
     bool checked;
@@ -71,7 +69,10 @@ uint32_t kiln_executor_count(void);
 const kiln_executor *kiln_executor_at(uint32_t index);
 /* NULL when there is none. */
 const kiln_executor *kiln_executor_find(kiln_str name);
+/* The one that runs such payloads, by target_kinds.def; NULL. */
 const kiln_executor *kiln_executor_for(kiln_payload_kind payload);
+/* Whether a kind of targets names it. */
+bool kiln_executor_is_of_kind(const kiln_executor *executor);
 
 /* Bytes that `check` writes for this manifest: outputs in physical layout, each aligned. */
 uint64_t kiln_executor_output_bytes(const kiln_manifest *manifest);

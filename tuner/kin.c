@@ -1,7 +1,7 @@
 #include "tuner/kin.h"
 
 uint32_t kiln_kinship(const kiln_target *a, const kiln_target *b) {
-    if (!kiln_str_equal(a->kind, b->kind) || !kiln_str_is(a->kind, "cpu")) return 0;
+    if (a->kind != b->kind || a->arch == KILN_ARCH_OTHER) return 0;
     if (a->arch != b->arch || a->emulated != b->emulated) return 0;
     bool same_vectors =
         a->vector_bytes == b->vector_bytes && a->vector_registers == b->vector_registers;

@@ -85,7 +85,8 @@ static kiln_status put_record(kiln_shell_job *job, const kiln_candidate *candida
                           .trace = candidate->trace,
                           .trace_hash = kiln_str_from(candidate->hash),
                           .codegen_version = kiln_str_from(kiln_codegen_version()),
-                          .artefact_kind = KILN_STR("elf"),
+                          .artefact_kind =
+                              kiln_str_from(kiln_payload_name(kiln_payload_of(job->target.kind))),
                           .artefact_digest = kiln_str_from(digest),
                           .algorithm = candidate->algorithm,
                           .threads = job->target.threads,

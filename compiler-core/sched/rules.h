@@ -12,9 +12,13 @@ typedef struct kiln_rule {
     bool (*make)(kiln_maker *m, uint32_t variant);
 } kiln_rule;
 
-/* The first rule that applies makes the space. The last one always applies. */
-extern const kiln_rule kiln_rules_cpu[];
-extern const uint32_t kiln_rules_cpu_count;
+/* The rules of a kind of targets. The first one that applies makes the space; the last one always
+ * applies. */
+typedef struct kiln_rule_set {
+    uint32_t count; /* 0: there are no rules for such targets */
+    const kiln_rule *rule;
+} kiln_rule_set;
+extern const kiln_rule_set kiln_rules_cpu, kiln_rules_none; /* column `rules` of target_kinds.def */
 
 /* rules_tile.c: one large reduction with a register tile; what feeds and follows it moves along. */
 bool kiln_sketch_tile(kiln_maker *m, uint32_t variant);

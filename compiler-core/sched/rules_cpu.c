@@ -3,12 +3,12 @@
 #include "compiler-core/sched/nest.h"
 #include "compiler-core/sched/rules.h"
 
-const kiln_rule kiln_rules_cpu[] = {
+static const kiln_rule rules[] = {
     {"tile", 32, kiln_sketch_tile},
     {"rows", 1, kiln_sketch_rows},
     {"any", 1, kiln_sketch_any},
 };
-const uint32_t kiln_rules_cpu_count = KILN_ARRAY_COUNT(kiln_rules_cpu);
+const kiln_rule_set kiln_rules_cpu = {KILN_ARRAY_COUNT(rules), rules};
 
 static bool reads_only_constants(kiln_program *p, kiln_block block) {
     kiln_expr load[KILN_LOADS_MAX];

@@ -68,18 +68,31 @@ static kiln_status give_layouts(kiln_maker *m, const kiln_layout *const *layout)
     return KILN_OK;
 }
 
+const kiln_rule_set kiln_rules_none = {0};
+
+static const kiln_rule_set *const rules_of[] = {
+#define X(NAME, name, rules, PAYLOAD, executor, doc) [KILN_TARGET_##NAME] = &kiln_rules_##rules,
+#include "base/target_kinds.def"
+#undef X
+};
+
+kiln_status kiln_space_check_target(const kiln_target *target) {
+    if (rules_of[target->kind]->count > 0) return KILN_OK;
+    return KILN_ERROR(UNIMPLEMENTED, "there are no schedule rules for %s targets",
+                      kiln_target_kind_name(target->kind));
+}
+
 static kiln_status create(const kiln_program *te, const kiln_target *target,
                           const kiln_layout *const *layout, bool row_major, kiln_arena *arena,
                           kiln_space *out_space) {
-    kiln_status st = KILN_OK;
     kiln_space space = {.te = te, .target = target};
-    if (!kiln_str_is(target->kind, "cpu"))
-        return KILN_ERROR(UNIMPLEMENTED, "there are no schedule rules for %.*s targets",
-                          KILN_STR_ARG(target->kind));
+    const kiln_rule_set *rules = rules_of[target->kind];
+    kiln_status st = kiln_space_check_target(target);
+    if (st) return st;
     kiln_arena scratch;
     kiln_arena_init(&scratch, (size_t)1 << 20);
-    for (uint32_t r = 0; !st && r < kiln_rules_cpu_count && space.sketch_count == 0; r++) {
-        const kiln_rule *rule = &kiln_rules_cpu[r];
+    for (uint32_t r = 0; !st && r < rules->count && space.sketch_count == 0; r++) {
+        const kiln_rule *rule = &rules->rule[r];
         for (uint32_t v = 0; !st && v < rule->variants && space.sketch_count < KILN_SKETCHES_MAX;
              v++) {
             kiln_maker m = kiln_maker_begin(te, target, &scratch);

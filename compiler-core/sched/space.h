@@ -23,6 +23,8 @@ typedef struct kiln_space {
     double size[KILN_SKETCHES_MAX];   /* closed traces of each sketch */
 } kiln_space;
 
+/* UNIMPLEMENTED: there are no rules for targets of this kind. Every space_create says so too. */
+KILN_MUST_USE kiln_status kiln_space_check_target(const kiln_target *target);
 /* UNIMPLEMENTED naming the block for which no rule applies (does not happen for CPU targets: the
  * last rule always applies). `te` and `target` must outlive the space. */
 KILN_MUST_USE kiln_status kiln_space_create(const kiln_program *te, const kiln_target *target,

@@ -21,7 +21,7 @@ static const char *printed(kiln_arena *arena, const kiln_target *target) {
 }
 
 static void assert_same(const kiln_target *a, const kiln_target *b) {
-    assert_true(kiln_str_equal(a->kind, b->kind) && kiln_str_equal(a->triple, b->triple) &&
+    assert_true(a->kind == b->kind && kiln_str_equal(a->triple, b->triple) &&
                 kiln_str_equal(a->mcpu, b->mcpu) && kiln_str_equal(a->features, b->features));
     assert_true(a->arch == b->arch && a->cores == b->cores && a->threads == b->threads &&
                 a->emulated == b->emulated);
@@ -100,68 +100,6 @@ static void every_processor_and_feature_round_trips(void **state) {
         }
 }
 
-/* Every row of a core, so that one with a zero left in it fails here. */
-static void every_processor_has_widths_and_rates(void **state) {
-    static const struct {
-        const char *text;
-        uint32_t vector_bytes, registers, factor_lanes, pointer_bytes;
-        bool fma;
-    } row[] = {
-        {"x86-64", 16, 16, 1, 8, false},
-        {"x86-64-v3", 32, 16, 1, 8, true},
-        {"x86-64-v4", 64, 32, 1, 8, true},
-        {"rpi3", 16, 32, 4, 8, true},
-        {"rpi4", 16, 32, 4, 8, true},
-        {"rpi5", 16, 32, 4, 8, true},
-        {"android-arm64", 16, 32, 4, 8, true},
-        {"pynq", 16, 16, 1, 4, false},
-        {"pynq,mcpu=cortex-a7", 16, 16, 1, 4, true},
-        {"riscv64", 16, 32, 1, 8, true},
-        {"wasm", 16, 16, 1, 4, false},
-    };
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
-        kiln_target t = parsed(*state, row[i].text);
-        assert_int_equal(t.vector_bytes, row[i].vector_bytes);
-        assert_int_equal(t.vector_registers, row[i].registers);
-        assert_int_equal(t.factor_lanes, row[i].factor_lanes);
-        assert_int_equal(t.pointer_bytes, row[i].pointer_bytes);
-        assert_true(t.has_fma == row[i].fma);
-    }
-    static const kiln_core core[] = {
-#define X(arch, name, level, features, l1, l2, l3, line, issue, vector, loads, latency) \
-    {issue, vector, loads, latency},
-#include "base/cpus.def"
-#undef X
-    };
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(core); i++)
-        assert_true(core[i].issue > 0 && core[i].vector > 0 && core[i].loads > 0 &&
-                    core[i].latency > 0);
-}
-
-static void features_are_spelled_for_compilers(void **state) {
-    static const char *const row[][2] = {
-        {"rpi5", "+neon,+crc,+lse,+fullfp16,+dotprod"},
-        {"rpi4,features=-crc", "+neon,+crc,-crc"},
-        {"x86-64-v3", ""},
-        {"sapphirerapids,features=-fma", "-fma"},
-    };
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
-        kiln_target target = parsed(*state, row[i][0]);
-        kiln_strbuf text = {0};
-        kiln_target_spell_features(&target, &text);
-        expect_str(kiln_strbuf_view(&text), row[i][1]);
-        kiln_strbuf_deinit(&text);
-    }
-}
-
-static void features_are_sorted_and_the_last_mention_wins(void **state) {
-    kiln_target target = parsed(*state, "x86-64-v3,features=+fma+amx-tile-avx2-fma+avx2");
-    expect_str(target.features, "+amx-tile,+avx2,-fma");
-    assert_false(target.has_fma);
-    assert_string_equal(printed(*state, &target),
-                        "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3,features=+amx-tile+avx2-fma");
-}
-
 static void suffixes_of_a_name_change_its_expansion(void **state) {
     kiln_target target = parsed(*state, "rpi4,threads=4,cores=2");
     assert_string_equal(printed(*state, &target),
@@ -207,7 +145,7 @@ static void malformed_targets_are_refused_with_the_known_words(void **state) {
         {"native,,threads=2", "unknown part ''"},
         {"cuda:90", "is not a CUDA architecture"},
         {"cuda", "is not a CUDA architecture"},
-        {"cuda:sm_90,threads=2", "only cpu targets"},
+        {"cuda:sm_90,threads=2", "cuda targets have no further parts"},
         {"vta:", "vta wants a configuration"},
         {"opencl:a b", "has a character"},
         {"cpu:x86_64-unknown-linux-gnu\n", "has a character"},
@@ -287,9 +225,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(every_name_expands_and_round_trips),
         test_with_arena(every_processor_and_feature_round_trips),
-        test_with_arena(every_processor_has_widths_and_rates),
-        test_with_arena(features_are_spelled_for_compilers),
-        test_with_arena(features_are_sorted_and_the_last_mention_wins),
         test_with_arena(suffixes_of_a_name_change_its_expansion),
         test_with_arena(malformed_targets_are_refused_with_the_known_words),
         test_with_arena(random_text_never_crashes_the_parser),

@@ -12,7 +12,7 @@ static void this_machine_knows_itself(void **state) {
     kiln_target target;
     unsetenv(KILN_NATIVE_VARIABLE);
     expect_ok(kiln_target_native(*state, &target));
-    expect_str(target.kind, "cpu");
+    assert_int_equal(target.kind, KILN_TARGET_CPU);
     assert_int_equal(target.threads, 1);
     assert_true(target.cores >= 1 && target.l1_bytes >= 16384);
     assert_int_equal(kiln_target_native_limit(), 0);

@@ -152,9 +152,10 @@ static void every_executor_has_a_name_and_all_functions(void **state) {
         const kiln_executor_vtable *v = executor->vtable;
         assert_true(v->open && v->load && v->fill && v->prepare && v->run && v->check &&
                     v->unload && v->close);
-        if (executor->payload != KILN_PAYLOAD_NONE)
-            assert_ptr_equal(kiln_executor_for((kiln_payload_kind)executor->payload), executor);
     }
+    const kiln_executor *cpu = kiln_executor_find(KILN_STR("cpu"));
+    assert_ptr_equal(kiln_executor_for(kiln_payload_of(KILN_TARGET_CPU)), cpu);
+    assert_true(kiln_executor_is_of_kind(cpu));
     assert_null(kiln_executor_find(KILN_STR("abacus")));
     assert_null(kiln_executor_for(KILN_PAYLOAD_PTX));
 }

@@ -7,7 +7,7 @@
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir_text.h"
 
-const kiln_target avx2 = {.kind = {"cpu", 3},
+const kiln_target avx2 = {.kind = KILN_TARGET_CPU,
                           .arch = KILN_ARCH_X86_64,
                           .vector_bytes = 32,
                           .vector_registers = 16,

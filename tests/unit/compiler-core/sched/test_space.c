@@ -529,7 +529,7 @@ static void the_default_is_never_refused(void **state) {
 }
 
 static void other_targets_have_no_rules_yet(void **state) {
-    kiln_target target = {.kind = KILN_STR("cuda")};
+    kiln_target target = {.kind = KILN_TARGET_CUDA};
     kiln_program *te = chain_program(*state, 2, 2);
     kiln_space space;
     kiln_status st = kiln_space_create(te, &target, te->arena, &space);

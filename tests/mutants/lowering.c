@@ -3,7 +3,7 @@
  * takes a second, so that dozens of faults can be tried. */
 #include <string.h>
 
-#include "compiler-core/ir/generate.h"
+#include "tests/support/program_generate.h"
 #include "compiler-core/sched/space.h"
 #include "tests/unit/compiler-core/lower/support.h"
 

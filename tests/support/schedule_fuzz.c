@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/macros.h"
 #include "compiler-core/ir/eval.h"
-#include "compiler-core/ir/generate.h"
+#include "tests/support/program_generate.h"
 #include "compiler-core/ir/intrinsic.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/sched/nest.h"

@@ -2,7 +2,7 @@
  * processor and run under its emulator, compute what their tensor expression says. */
 #include <stdlib.h>
 
-#include "compiler-core/ir/generate.h"
+#include "tests/support/program_generate.h"
 #include "tests/unit/compiler-core/codegen/board.h"
 #include "tests/unit/compiler-core/codegen/draw.h"
 #include "tests/unit/compiler-core/codegen/products.h"

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/proc.h"
 #include "compiler-core/codegen/codegen.h"
-#include "compiler-core/ir/generate.h"
+#include "tests/support/program_generate.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/lower/lower.h"
 #include "deploy/runtime/load.h"

@@ -1,7 +1,7 @@
 /* Compiled programs compute what the interpreter says, for random programs at every optimisation
  * level and on every x86-64 level that this machine runs. */
 #include "compiler-core/codegen/codegen.h"
-#include "compiler-core/ir/generate.h"
+#include "tests/support/program_generate.h"
 #include "tests/unit/compiler-core/codegen/support.h"
 
 #define SEEDS 150

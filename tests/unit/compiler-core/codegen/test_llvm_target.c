@@ -6,7 +6,7 @@
 #include "compiler-core/build.h"
 #include "compiler-core/codegen/codegen.h"
 #include "compiler-core/ir/eval.h"
-#include "compiler-core/ir/generate.h"
+#include "tests/support/program_generate.h"
 #include "compiler-core/ir/reference.h"
 #include "compiler-core/lower/lower.h"
 #include "compiler-core/sched/space.h"

@@ -1,6 +1,6 @@
 /* Scheduled programs, lowered and compiled, compute what their tensor expression says: random
  * primitives on random programs, and what the rules of a target's space draw. */
-#include "compiler-core/ir/generate.h"
+#include "tests/support/program_generate.h"
 #include "tests/unit/compiler-core/codegen/draw.h"
 #include "tests/unit/compiler-core/codegen/support.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "compiler-core/ir/eval.h"
-#include "compiler-core/ir/generate.h"
+#include "tests/support/program_generate.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/lower/pass.h"
 #include "tests/unit/compiler-core/codegen/draw.h"

@@ -1,5 +1,5 @@
 /* Random programs: valid, the same for the same seed, and one meaning in every form. */
-#include "compiler-core/ir/generate.h"
+#include "tests/support/program_generate.h"
 
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir_text.h"
@@ -83,5 +83,5 @@ int main(void) {
         PROGRAM_TEST(text_comes_back_as_it_was),
         PROGRAM_TEST(loops_compute_what_the_expression_says),
     };
-    return cmocka_run_group_tests_name("compiler-core/ir/generate", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("tests/support/program_generate", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* Random tensor programs: each step makes one block that reads what is there already, and may bring
  * a new argument. Whatever nobody reads in the end becomes an output. */
-#include "compiler-core/ir/generate.h"
+#include "tests/support/program_generate.h"
 
 #include "base/check.h"
 

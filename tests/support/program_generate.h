@@ -1,8 +1,8 @@
 /* Random tensor programs for fuzzers: small, valid, varied (elementwise chains, broadcasts,
  * reductions, convolution- and matmul-like contractions, padding by select, transposes, several
  * blocks, odd extents). */
-#ifndef KILN_COMPILER_CORE_IR_GENERATE_H
-#define KILN_COMPILER_CORE_IR_GENERATE_H
+#ifndef KILN_TESTS_SUPPORT_PROGRAM_GENERATE_H
+#define KILN_TESTS_SUPPORT_PROGRAM_GENERATE_H
 
 #include "base/rand.h"
 #include "compiler-core/ir/ir.h"

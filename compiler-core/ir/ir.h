@@ -74,13 +74,9 @@ typedef struct kiln_var_info {
 } kiln_var_info;
 
 typedef enum kiln_scope {
-    KILN_SCOPE_GLOBAL,   /* memory; arguments always */
-    KILN_SCOPE_REGISTER, /* SSA values after unrolling; rejected when that cannot be */
-    KILN_SCOPE_SHARED,   /* reserved: GPU shared memory */
-    KILN_SCOPE_LOCAL,    /* reserved: GPU thread-local */
-    KILN_SCOPE_ACC,      /* reserved: accelerator scratchpads */
-    KILN_SCOPE_INP,
-    KILN_SCOPE_WGT,
+#define X(name, text, seen_by, alignment) KILN_SCOPE_##name,
+#include "compiler-core/ir/scopes.def"
+#undef X
     KILN_SCOPE_COUNT
 } kiln_scope;
 

@@ -12,10 +12,9 @@ const char *const kiln_role_word[] = {
     [KILN_ROLE_PACKED] = "packed", [KILN_ROLE_TEMP] = "temp",
 };
 const char *const kiln_scope_word[] = {
-    [KILN_SCOPE_GLOBAL] = "global", [KILN_SCOPE_REGISTER] = "register",
-    [KILN_SCOPE_SHARED] = "shared", [KILN_SCOPE_LOCAL] = "local",
-    [KILN_SCOPE_ACC] = "acc",       [KILN_SCOPE_INP] = "inp",
-    [KILN_SCOPE_WGT] = "wgt",
+#define X(name, text, seen_by, alignment) [KILN_SCOPE_##name] = text,
+#include "compiler-core/ir/scopes.def"
+#undef X
 };
 const char *const kiln_loop_word[] = {
     [KILN_LOOP_SERIAL] = "for",          [KILN_LOOP_PARALLEL] = "parallel",

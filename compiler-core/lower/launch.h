@@ -1,0 +1,82 @@
+/* What a device with launches runs: a lowered program cut into grids of groups of threads.
+ *
+ * A target whose lowering list has the pass `launches` gets programs of this form, and code
+ * generators take them apart by the descriptions below. The root is a sequence of launches, with
+ * ALLOCs of device memory around those that share a temp:
+ *
+ *     alloc t:                            GLOBAL: device memory between launches
+ *       bind(block.y) by in 2:            grid loops, outermost first, none or up to three
+ *         bind(block.x) bx in 4:
+ *           alloc a.read:                 SHARED: one copy per group
+ *             bind(thread.y) ty in 8:     thread loops, none or up to three, all in one nest
+ *               bind(thread.x) tx in 8:
+ *                 alloc acc:              LOCAL or REGISTER: one copy per thread
+ *                   for k in 4:
+ *                     a.read[...] = ...
+ *                     barrier             reached by all threads of the group or by none
+ *                     acc[...] = ...
+ *                     barrier
+ *       for i in 3: ...                   a nest without bound loops: one group of one thread
+ *
+ * Launches run one after another in program order, and each sees all that those before it wrote.
+ * Groups of one launch run in any order and at once; nothing orders them. Threads of a group run in
+ * any order and at once from barrier to barrier. What is written before a barrier is seen by all
+ * threads of the group behind it, in shared and in global memory. Loops bound to axes start at 0
+ * and run up to the launch's own extents: statements for fewer threads stand under an if.
+ *
+ * Used by code generators and by the builder, which copies the list into the manifest. */
+#ifndef KILN_COMPILER_CORE_LOWER_LAUNCH_H
+#define KILN_COMPILER_CORE_LOWER_LAUNCH_H
+
+#include "base/status.h"
+#include "compiler-core/ir/ir.h"
+
+#define KILN_LAUNCH_DIMS 3
+#define KILN_LAUNCHES_MAX 256 /* of one program */
+
+/* A temp at its place: in device scratch, in a group's shared memory or in a thread's own. */
+typedef struct kiln_launch_temp {
+    kiln_buffer buffer;
+    uint64_t offset; /* bytes; a multiple of the scope's alignment (ir/scopes.def) */
+    uint64_t size_bytes;
+} kiln_launch_temp;
+
+/* One launch. Pointers are in the lowering's arena. */
+typedef struct kiln_launch {
+    kiln_str entry;  /* name of its function, unique in the artefact: "run.0", "prepare.1" */
+    kiln_stmt nest;  /* in the lowered program: outermost grid loop, or what stands in its place */
+    kiln_stmt group; /* what each group runs: the first statement inside the grid loops */
+    kiln_stmt body;  /* what each thread runs: the first statement inside the thread loops */
+    uint32_t grid_size[KILN_LAUNCH_DIMS];  /* groups in x, y, z; at least 1 */
+    uint32_t group_size[KILN_LAUNCH_DIMS]; /* threads in x, y, z; at least 1 */
+    kiln_var grid_var[KILN_LAUNCH_DIMS], group_var[KILN_LAUNCH_DIMS]; /* 0: no loop, size 1 */
+    uint32_t barrier_count; /* statements; 0: threads need not run in step */
+    uint64_t shared_bytes;  /* of one group: shared[] from 0 */
+    uint32_t shared_count;
+    kiln_launch_temp *shared;
+    uint64_t local_bytes; /* of one thread: local[] from 0; REGISTER buffers take none */
+    uint32_t local_count;
+    kiln_launch_temp *local;
+    /* Arguments and device temps that it touches, in table order. */
+    uint32_t buffer_count;
+    kiln_buffer *buffer;
+} kiln_launch;
+
+/* All launches of one lowered program, in order. */
+typedef struct kiln_launches {
+    uint32_t count;
+    kiln_launch *launch;
+    uint64_t scratch_bytes; /* device memory for temps between launches: temp[] from 0 */
+    uint32_t temp_count;
+    kiln_launch_temp *temp;
+} kiln_launches;
+
+/* Describes the launches of a lowered program; `prefix` is "run" or "prepare". Temps that are not
+ * alive together share no bytes: each has its own.
+ *
+ * ILLEGAL_SCHEDULE    the program does not have the form above; the note names the loop
+ * RESOURCE_EXHAUSTED  more than KILN_LAUNCHES_MAX launches */
+KILN_MUST_USE kiln_status kiln_launches_describe(kiln_program *lowered, kiln_str prefix,
+                                                 kiln_arena *arena, kiln_launches *out);
+
+#endif

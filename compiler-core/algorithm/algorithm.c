@@ -1,0 +1,69 @@
+/* The table of algorithms, and how many operations an alternative executes. */
+#include "compiler-core/algorithm/algorithm.h"
+
+static const struct {
+    const char *name;
+    double error_factor;
+    kiln_algorithm_function apply;
+} algorithm_table[] = {
+    [KILN_ALGORITHM_DIRECT] = {"direct", 1, kiln_program_copy},
+#define X(name, text, error_factor, function) \
+    [KILN_ALGORITHM_##name] = {text, error_factor, function},
+#include "compiler-core/algorithm/algorithms.def"
+#undef X
+};
+
+const char *kiln_algorithm_name(kiln_algorithm algorithm) {
+    return algorithm_table[algorithm].name;
+}
+
+kiln_algorithm kiln_algorithm_find(kiln_str name) {
+    uint32_t i = 0;
+    while (i < KILN_ALGORITHM_COUNT && !kiln_str_is(name, algorithm_table[i].name)) i++;
+    return (kiln_algorithm)i;
+}
+
+double kiln_algorithm_error_factor(kiln_algorithm algorithm) {
+    return algorithm_table[algorithm].error_factor;
+}
+
+kiln_program *kiln_algorithm_apply(kiln_algorithm algorithm, const kiln_program *te,
+                                   kiln_arena *arena) {
+    return algorithm_table[algorithm].apply(te, arena);
+}
+
+/* ---- executed operations ---- */
+
+typedef struct inputs {
+    const bool *is_constant; /* per buffer */
+    bool others;             /* loads of what changes from run to run */
+} inputs;
+
+static void look_at_load(kiln_program *p, kiln_expr load, void *context) {
+    inputs *in = context;
+    in->others |= !in->is_constant[kiln_expr_get(p, load)->payload.id];
+}
+
+/* Removes every block but the reductions that run each time. */
+static void keep_reductions(kiln_program *p) {
+    bool *is_constant = KILN_ARENA_ARRAY(p->arena, bool, p->buffer.count);
+    for (kiln_buffer b = 1; b < p->buffer.count; b++)
+        is_constant[b] = p->buffer.data[b].role == KILN_ROLE_CONSTANT;
+    for (kiln_block b = 1; b < p->block.count; b++) {
+        inputs in = {.is_constant = is_constant};
+        kiln_expr_visit_loads(p, p->block.data[b].value, look_at_load, &in);
+        is_constant[p->block.data[b].buffer] = !in.others;
+        p->block.data[b].removed |= !in.others || !kiln_block_is_reduction(p, b);
+    }
+}
+
+double kiln_algorithm_executed_flops(kiln_algorithm algorithm, const kiln_program *alternative) {
+    if (algorithm == KILN_ALGORITHM_DIRECT) return kiln_program_flops(alternative);
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, (size_t)1 << 16);
+    kiln_program *p = kiln_program_copy(alternative, &scratch);
+    keep_reductions(p);
+    double flops = kiln_program_flops(p);
+    kiln_arena_deinit(&scratch);
+    return flops;
+}

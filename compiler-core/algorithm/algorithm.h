@@ -1,0 +1,50 @@
+/* Algorithms: several ways to compute what one task asks for.
+ *
+ * A task is a tensor expression in its direct form. An alternative of it is another tensor
+ * expression with the same arguments and the same results within a stated error: one or more blocks
+ * (transforms, products, transforms back) with temps between them. The first decision of a trace is
+ * the algorithm: its instruction `algorithm("NAME")` replaces the task's expression by the
+ * alternative's, and all later instructions schedule that. A trace without the instruction is
+ * direct. So search, records, cost models and modules see algorithms as they see any decision
+ * (docs/decisions/0016-algorithms.md).
+ *
+ * The reference that candidates are compared with is always the direct form in double precision. */
+#ifndef KILN_COMPILER_CORE_ALGORITHM_ALGORITHM_H
+#define KILN_COMPILER_CORE_ALGORITHM_ALGORITHM_H
+
+#include "compiler-core/ir/ir.h"
+
+typedef enum kiln_algorithm {
+    KILN_ALGORITHM_DIRECT, /* the task's expression as it stands */
+#define X(name, text, error_factor, function) KILN_ALGORITHM_##name,
+#include "compiler-core/algorithm/algorithms.def"
+#undef X
+    KILN_ALGORITHM_COUNT
+} kiln_algorithm;
+
+/* "direct", else the text of algorithms.def; static. */
+const char *kiln_algorithm_name(kiln_algorithm algorithm);
+/* KILN_ALGORITHM_COUNT: there is none of that name. */
+kiln_algorithm kiln_algorithm_find(kiln_str name);
+/* How many times the task's error bound a right result may be off; 1 for the direct form. */
+double kiln_algorithm_error_factor(kiln_algorithm algorithm);
+
+/* The alternative of `te` in `arena`; NULL when the algorithm does not apply to it. `te` is a
+ * tensor expression in its direct form and is not changed; DIRECT gives a copy. Deterministic. */
+kiln_program *kiln_algorithm_apply(kiln_algorithm algorithm, const kiln_program *te,
+                                   kiln_arena *arena);
+
+/* Operations that one run of `alternative`, made by `algorithm`, cannot do without: all of the
+ * direct form (kiln_program_flops); else those of the reductions that run each time. Transforms are
+ * left out, because what they cost depends on the schedule. No kernel can be faster than these at
+ * the peak of its processor. */
+double kiln_algorithm_executed_flops(kiln_algorithm algorithm, const kiln_program *alternative);
+
+/* What a row of algorithms.def names: as kiln_algorithm_apply. */
+typedef kiln_program *(*kiln_algorithm_function)(const kiln_program *te, kiln_arena *arena);
+#define X(name, text, error_factor, function) \
+    kiln_program *function(const kiln_program *te, kiln_arena *arena);
+#include "compiler-core/algorithm/algorithms.def"
+#undef X
+
+#endif

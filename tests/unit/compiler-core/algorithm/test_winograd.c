@@ -1,0 +1,185 @@
+/* Winograd's convolution computes the direct one. */
+#include <math.h>
+
+#include "base/macros.h"
+#include "compiler-core/algorithm/algorithm.h"
+#include "compiler-core/ir/eval.h"
+#include "compiler-core/ir/ir_text.h"
+#include "tests/support/test.h"
+#include "tests/unit/compiler-core/sched/support.h"
+
+#define WINOGRAD KILN_ALGORITHM_WINOGRAD_2X2_3X3
+
+static kiln_program *winograd(const kiln_program *te, kiln_arena *arena) {
+    kiln_program *p = kiln_algorithm_apply(WINOGRAD, te, arena);
+    if (p) expect_ok(kiln_program_verify(p));
+    return p;
+}
+
+static const conv_shape shapes[] = {
+    {.n = 1, .ic = 4, .h = 8, .w = 8, .oc = 3, .kh = 3, .kw = 3, .stride = 1, .padding = 1},
+    {.n = 2, .ic = 3, .h = 7, .w = 9, .oc = 5, .kh = 3, .kw = 3, .stride = 1, .padding = 1},
+    {.n = 1, .ic = 2, .h = 3, .w = 3, .oc = 2, .kh = 3, .kw = 3, .stride = 1},
+    {.n = 1, .ic = 5, .h = 6, .w = 5, .oc = 2, .kh = 3, .kw = 3, .stride = 1, .epilogue = true},
+    {.n = 2,
+     .ic = 2,
+     .h = 7,
+     .w = 7,
+     .oc = 4,
+     .kh = 3,
+     .kw = 3,
+     .stride = 1,
+     .padding = 1,
+     .epilogue = true},
+};
+
+/* Small integers: every sum, and every half of the weights' transform, is exact. */
+static void results_equal_the_direct_form(void **state) {
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(shapes); i++) {
+        kiln_program *te = conv_program(*state, &shapes[i]);
+        kiln_program *p = winograd(te, *state);
+        assert_non_null(p);
+        kiln_program_make_loops(p);
+        expect_ok(same_result(te, p, *state));
+    }
+}
+
+static void arguments_stay_as_they_are(void **state) {
+    kiln_program *te = conv_program(*state, &shapes[4]), *p = winograd(te, *state);
+    kiln_buffer wanted[KILN_PROGRAM_BUFFERS_MAX], got[KILN_PROGRAM_BUFFERS_MAX];
+    uint32_t count = kiln_program_args(te, wanted);
+    assert_int_equal(kiln_program_args(p, got), count);
+    for (uint32_t i = 0; i < count; i++)
+        assert_true(kiln_str_equal(te->buffer.data[wanted[i]].name, p->buffer.data[got[i]].name));
+}
+
+/* A group is an iterator that both factors share. */
+static void groups_are_convolutions_side_by_side(void **state) {
+    kiln_program *te = NULL;
+    expect_ok(kiln_program_parse(
+        KILN_STR("program grouped\ninput x: f32[2,3,6,6]\nconstant w: f32[2,4,3,3,3]\n"
+                 "output y: f32[2,4,4,4]\n"
+                 "block conv(g:2, oc:4, oh:4, ow:4 | ic:3, kh:3, kw:3): y[g, oc, oh, ow] sum= "
+                 "x[g, ic, oh + kh, ow + kw]*w[g, oc, ic, kh, kw] init 0.0\n"),
+        *state, &te));
+    kiln_program *p = winograd(te, *state);
+    assert_non_null(p);
+    kiln_program_make_loops(p);
+    expect_ok(same_result(te, p, *state));
+}
+
+static void other_computations_are_left_alone(void **state) {
+    static const conv_shape other[] = {
+        {.n = 1, .ic = 4, .h = 9, .w = 9, .oc = 3, .kh = 3, .kw = 3, .stride = 2, .padding = 1},
+        {.n = 1, .ic = 4, .h = 9, .w = 9, .oc = 3, .kh = 1, .kw = 1, .stride = 1},
+        {.n = 1, .ic = 4, .h = 9, .w = 9, .oc = 3, .kh = 5, .kw = 5, .stride = 1, .padding = 2},
+        {.n = 1, .ic = 4, .h = 9, .w = 9, .oc = 3, .kh = 3, .kw = 1, .stride = 1},
+        {.n = 1, .ic = 1, .h = 9, .w = 9, .oc = 3, .kh = 3, .kw = 3, .stride = 1},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(other); i++)
+        assert_null(winograd(conv_program(*state, &other[i]), *state));
+    assert_null(winograd(matmul_program(*state, 8, 8, 8), *state));
+    assert_null(winograd(chain_program(*state, 8, 8), *state));
+    static const char *const text[] = {
+        /* weights that are computed by another kernel would be transformed at each run */
+        "program p\ninput x: f32[1,4,6,6]\ninput w: f32[3,4,3,3]\noutput y: f32[1,3,4,4]\n"
+        "block conv(n:1, oc:3, oh:4, ow:4 | ic:4, kh:3, kw:3): y[n, oc, oh, ow] sum= "
+        "x[n, ic, oh + kh, ow + kw]*w[oc, ic, kh, kw] init 0.0\n",
+        /* dilated */
+        "program p\ninput x: f32[1,4,8,8]\nconstant w: f32[3,4,3,3]\noutput y: f32[1,3,4,4]\n"
+        "block conv(n:1, oc:3, oh:4, ow:4 | ic:4, kh:3, kw:3): y[n, oc, oh, ow] sum= "
+        "x[n, ic, oh + kh*2, ow + kw*2]*w[oc, ic, kh, kw] init 0.0\n",
+        /* a maximum is no sum */
+        "program p\ninput x: f32[1,4,6,6]\nconstant w: f32[3,4,3,3]\noutput y: f32[1,3,4,4]\n"
+        "block conv(n:1, oc:3, oh:4, ow:4 | ic:4, kh:3, kw:3): y[n, oc, oh, ow] max= "
+        "x[n, ic, oh + kh, ow + kw]*w[oc, ic, kh, kw] init 0.0\n",
+        /* integers have no halves */
+        "program p\ninput x: i32[1,4,6,6]\nconstant w: i32[3,4,3,3]\noutput y: i32[1,3,4,4]\n"
+        "block conv(n:1, oc:3, oh:4, ow:4 | ic:4, kh:3, kw:3): y[n, oc, oh, ow] sum= "
+        "x[n, ic, oh + kh, ow + kw]*w[oc, ic, kh, kw] init 0i32\n",
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(text); i++) {
+        kiln_program *te = NULL;
+        expect_ok(kiln_program_parse(kiln_str_from(text[i]), *state, &te));
+        assert_null(winograd(te, *state));
+    }
+}
+
+/* Computes in f32, every step rounded, and compares with the direct form in double precision.
+ * Returns the largest error in units of the task's bound. */
+static double error_in_bounds(const kiln_program *te, kiln_program *p, uint64_t seed, double zeros,
+                              kiln_arena *arena) {
+    kiln_tensor wanted[8], got[8], bound[8];
+    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
+    uint32_t count = kiln_program_args(te, arg), output = 0;
+    kiln_rand rand;
+    kiln_rand_init(&rand, seed);
+    for (uint32_t i = 0; i < count; i++) {
+        const kiln_buffer_info *b = &te->buffer.data[arg[i]];
+        wanted[i] = kiln_tensor_create(arena, b->dtype, &b->shape);
+        got[i] = kiln_tensor_create(arena, b->dtype, &b->shape);
+        if (b->role == KILN_ROLE_OUTPUT) output = i;
+        if (b->role == KILN_ROLE_OUTPUT) continue;
+        for (int64_t k = 0; k < kiln_shape_count(&b->shape); k++) {
+            bool zero = b->role == KILN_ROLE_INPUT && kiln_rand_unit(&rand) < zeros;
+            double value = zero ? 0 : 2 * kiln_rand_unit(&rand) - 1;
+            kiln_dtype_store_f64(b->dtype, wanted[i].data, (size_t)k, value);
+            kiln_dtype_store_f64(b->dtype, got[i].data, (size_t)k, value);
+        }
+    }
+    expect_ok(kiln_te_eval_bounds(te, wanted, count, arena, bound));
+    expect_ok(kiln_loop_eval(p, got, count));
+    const float *w = wanted[output].data, *g = got[output].data, *allowed = bound[0].data;
+    double worst = 0;
+    for (int64_t k = 0; k < kiln_shape_count(&wanted[output].shape); k++)
+        worst = fmax(worst, fabs((double)g[k] - (double)w[k]) / (double)allowed[k]);
+    return worst;
+}
+
+static void errors_stay_within_the_stated_factor(void **state) {
+    static const conv_shape tried[] = {
+        {.n = 1, .ic = 16, .h = 12, .w = 12, .oc = 8, .kh = 3, .kw = 3, .stride = 1, .padding = 1},
+        {.n = 1, .ic = 64, .h = 7, .w = 7, .oc = 4, .kh = 3, .kw = 3, .stride = 1, .padding = 1},
+        {.n = 1, .ic = 2, .h = 16, .w = 16, .oc = 4, .kh = 3, .kw = 3, .stride = 1},
+    };
+    const double factor = kiln_algorithm_error_factor(WINOGRAD);
+    double worst = 0;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(tried); i++) {
+        kiln_program *te = conv_program(*state, &tried[i]), *p = winograd(te, *state);
+        kiln_program_make_loops(p);
+        for (uint64_t seed = 0; seed < 8; seed++)
+            worst = fmax(worst, error_in_bounds(te, p, seed, seed < 4 ? 0 : 0.5, *state));
+    }
+    print_message("worst error: %.3g of the task's bound, %.3g allowed\n", worst, factor);
+    assert_true(worst <= factor);
+    assert_true(worst > 0);
+}
+
+/* Without the transforms: 16 products instead of 36 for each channel and tile. */
+static void executed_operations_are_those_of_the_products(void **state) {
+    const conv_shape s = {.n = 1,
+                          .ic = 8,
+                          .h = 8,
+                          .w = 8,
+                          .oc = 4,
+                          .kh = 3,
+                          .kw = 3,
+                          .stride = 1,
+                          .padding = 1,
+                          .epilogue = true};
+    kiln_program *te = conv_program(*state, &s), *p = winograd(te, *state);
+    assert_true(kiln_algorithm_executed_flops(KILN_ALGORITHM_DIRECT, te) == kiln_program_flops(te));
+    assert_true(kiln_algorithm_executed_flops(WINOGRAD, p) == 2.0 * 16 * 8 * 4 * 4 * 4);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(results_equal_the_direct_form),
+        test_with_arena(arguments_stay_as_they_are),
+        test_with_arena(groups_are_convolutions_side_by_side),
+        test_with_arena(other_computations_are_left_alone),
+        test_with_arena(errors_stay_within_the_stated_factor),
+        test_with_arena(executed_operations_are_those_of_the_products),
+    };
+    return cmocka_run_group_tests_name("compiler-core/algorithm/winograd", tests, NULL, NULL);
+}

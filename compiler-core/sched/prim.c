@@ -5,7 +5,7 @@
 #include "compiler-core/sched/dependence.h"
 #include "compiler-core/sched/prim_all.h"
 
-enum { KIND_APPLY, KIND_SAMPLE };
+enum { KIND_APPLY, KIND_SAMPLE, KIND_BEGIN };
 
 static const struct {
     const char *name, *operands;
@@ -25,7 +25,7 @@ static const bool moves_accesses[KILN_PRIM_COUNT] = {
     [KILN_PRIM_CACHE_WRITE] = true, [KILN_PRIM_DECOMPOSE_REDUCTION] = true,
 };
 
-/* Samplers have no function: trace_replay.c closes them. */
+/* Samplers and what begins a trace have no function: trace_replay.c knows them. */
 static const kiln_prim_function function_table[KILN_PRIM_COUNT] = {
     [KILN_PRIM_SPLIT] = kiln_prim_split,
     [KILN_PRIM_DIVIDE] = kiln_prim_divide,
@@ -53,6 +53,7 @@ const char *kiln_prim_name(kiln_prim prim) { return prim_table[prim].name; }
 const char *kiln_prim_operands(kiln_prim prim) { return prim_table[prim].operands; }
 uint32_t kiln_prim_number(kiln_prim prim) { return prim_table[prim].number; }
 bool kiln_prim_is_sampler(kiln_prim prim) { return prim_table[prim].kind == KIND_SAMPLE; }
+bool kiln_prim_begins(kiln_prim prim) { return prim_table[prim].kind == KIND_BEGIN; }
 
 bool kiln_prim_find(kiln_str name, kiln_prim *out_prim) {
     for (uint32_t i = 0; i < KILN_PRIM_COUNT; i++)

@@ -32,6 +32,8 @@ const char *kiln_prim_name(kiln_prim prim);
 const char *kiln_prim_operands(kiln_prim prim);
 uint32_t kiln_prim_number(kiln_prim prim);
 bool kiln_prim_is_sampler(kiln_prim prim);
+/* Whether it can only be the first instruction, and is not applied to a program. */
+bool kiln_prim_begins(kiln_prim prim);
 bool kiln_prim_find(kiln_str name, kiln_prim *out_prim);
 bool kiln_prim_from_number(uint64_t number, kiln_prim *out_prim);
 

@@ -18,6 +18,7 @@ typedef struct kiln_replay_result {
 
 /* A replay in progress: rules take it step by step and look at the program in between. */
 typedef struct kiln_replay {
+    const kiln_program *te; /* the task's expression, in its direct form */
     kiln_program *p;
     kiln_trace
         closed; /* the steps so far, decisions filled in; operands belong to whoever made them */

@@ -73,3 +73,10 @@ kiln_hash128 kiln_trace_hash(const kiln_trace *trace) {
     kiln_strbuf_deinit(&bytes);
     return hash;
 }
+
+kiln_algorithm kiln_trace_algorithm(const kiln_trace *trace) {
+    if (trace->count == 0 || trace->instruction[0].prim != KILN_PRIM_ALGORITHM)
+        return KILN_ALGORITHM_DIRECT;
+    const kiln_instruction *in = &trace->instruction[0];
+    return in->operand_count ? kiln_algorithm_find(in->operand[0].text) : KILN_ALGORITHM_COUNT;
+}

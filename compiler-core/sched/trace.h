@@ -21,6 +21,7 @@
 #include "base/rand.h"
 #include "base/status.h"
 #include "base/target.h"
+#include "compiler-core/algorithm/algorithm.h"
 #include "compiler-core/ir/ir.h"
 
 #define KILN_TRACE_INSTRUCTIONS_MAX 512
@@ -82,6 +83,8 @@ KILN_MUST_USE kiln_status kiln_trace_replay(const kiln_trace *trace, const kiln_
                                             kiln_rand *rand, kiln_arena *arena,
                                             kiln_program **out_program, kiln_trace *out_closed);
 
+/* The algorithm that the trace's first instruction names; DIRECT when there is none, COUNT when it is unknown. */
+kiln_algorithm kiln_trace_algorithm(const kiln_trace *trace);
 kiln_trace kiln_trace_copy(const kiln_trace *trace, kiln_arena *arena);
 void kiln_trace_print(const kiln_trace *trace, kiln_strbuf *out);
 KILN_MUST_USE kiln_status kiln_trace_parse(kiln_str text, kiln_arena *arena, kiln_trace *out_trace);

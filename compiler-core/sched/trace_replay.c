@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/macros.h"
 #include "base/vec.h"
+#include "compiler-core/algorithm/algorithm.h"
 #include "compiler-core/sched/nest.h"
 #include "compiler-core/sched/prim.h"
 #include "compiler-core/sched/replay.h"
@@ -264,8 +265,26 @@ static bool is_at_root(const replay *r, const kiln_instruction *in) {
     return false;
 }
 
+static kiln_status begin_with(replay *r, uint32_t at) {
+    kiln_prim_args args = {0};
+    kiln_status st = resolve(r, &r->closed.instruction[at], &args);
+    if (st) return st;
+    if (at > 0) return ILLEGAL("the algorithm is chosen before anything is scheduled");
+    kiln_algorithm algorithm = kiln_algorithm_find(args.text);
+    if (algorithm == KILN_ALGORITHM_COUNT)
+        return ILLEGAL("there is no algorithm \"%.*s\"", KILN_STR_ARG(args.text));
+    kiln_program *alternative = kiln_algorithm_apply(algorithm, r->te, r->arena);
+    if (!alternative)
+        return ILLEGAL("%.*s does not apply to %.*s", KILN_STR_ARG(args.text),
+                       KILN_STR_ARG(r->te->name));
+    kiln_program_make_loops(alternative);
+    r->p = alternative;
+    return NULL;
+}
+
 static kiln_status apply_one(replay *r, uint32_t at) {
     const kiln_instruction *in = &r->closed.instruction[at];
+    if (kiln_prim_begins(in->prim)) return begin_with(r, at);
     if (kiln_prim_is_sampler(in->prim)) return close_sampler(r, at);
     if (is_at_root(r, in)) return NULL; /* a location that means: stay where it is */
     kiln_prim_args args = {0};
@@ -277,7 +296,8 @@ static kiln_status apply_one(replay *r, uint32_t at) {
 
 kiln_replay kiln_replay_begin(const kiln_program *te, kiln_choose choose_one, void *context,
                               kiln_arena *arena) {
-    kiln_replay r = {.p = kiln_program_copy(te, arena),
+    kiln_replay r = {.te = te,
+                     .p = kiln_program_copy(te, arena),
                      .choose = choose_one,
                      .context = context,
                      .arena = arena};

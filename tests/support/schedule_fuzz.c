@@ -288,6 +288,7 @@ static void draw_tensorize(drawing *d) {
 /* Operands for `prim`; none drawn means that there is nothing to apply it to. */
 static void draw_operands(drawing *d, kiln_prim prim) {
     kiln_stmt loop;
+    uint32_t drawn;
     switch (prim) {
     case KILN_PRIM_SPLIT: draw_split(d); break;
     case KILN_PRIM_TENSORIZE: draw_tensorize(d); break;
@@ -318,6 +319,10 @@ static void draw_operands(drawing *d, kiln_prim prim) {
             give_int(d, kiln_rand_range(d->r, 2, 3));
             give_int(d, 64);
         }
+        break;
+    case KILN_PRIM_ALGORITHM:
+        drawn = (uint32_t)kiln_rand_below(d->r, KILN_ALGORITHM_COUNT);
+        give_name(d, kiln_str_from(kiln_algorithm_name((kiln_algorithm)drawn)));
         break;
     case KILN_PRIM_LOCATION:
         give_name(d, d->p->block.data[draw_block(d)].name);

@@ -44,6 +44,10 @@ static const char every_primitive_of_bytes[] = "split(dot.n, -1, 4)\n"
                                                "decompose_reduction(dot, dot.m)\n"
                                                "tensorize(dot.n.1, \"sdot\")\n";
 
+/* The same for a program that another takes the place of. */
+static const char every_beginning[] = "algorithm(\"winograd_2x2_3x3\")\n"
+                                      "unroll(conv.tiles.p)\n";
+
 static const conv_shape small_conv = {1, 2, 5, 5, 4, 3, 3, 1, 1, true};
 
 static kiln_trace parse_trace(kiln_arena *arena, const char *text) {
@@ -63,9 +67,9 @@ static char *print_trace(kiln_arena *arena, const kiln_trace *trace) {
 
 static void every_primitive_has_a_line_that_applies(void **state) {
     kiln_arena *arena = *state;
-    const char *const text[] = {every_primitive, every_primitive_of_bytes};
+    const char *const text[] = {every_primitive, every_primitive_of_bytes, every_beginning};
     bool seen[KILN_PRIM_COUNT] = {false};
-    for (uint32_t t = 0; t < 2; t++) {
+    for (uint32_t t = 0; t < 3; t++) {
         kiln_trace trace = parse_trace(arena, text[t]);
         for (uint32_t i = 0; i < trace.count; i++) seen[trace.instruction[i].prim] = true;
     }
@@ -73,6 +77,20 @@ static void every_primitive_has_a_line_that_applies(void **state) {
         if (!seen[i]) fail_msg("%s is not tried", kiln_prim_name((kiln_prim)i));
     schedule(conv_program(arena, &small_conv), every_primitive);
     schedule(bytes_program(arena, 3, 8, 4), every_primitive_of_bytes);
+    schedule(conv_program(arena, &small_conv), every_beginning);
+}
+
+static void the_algorithm_comes_first_and_must_apply(void **state) {
+    kiln_program *te = conv_program(*state, &small_conv);
+    expect_illegal(te, "unroll(conv.ow)\nalgorithm(\"winograd_2x2_3x3\")\n",
+                   "before anything is scheduled");
+    expect_illegal(te, "algorithm(\"fourier\")\n", "no algorithm \"fourier\"");
+    expect_illegal(matmul_program(*state, 4, 4, 4), "algorithm(\"winograd_2x2_3x3\")\n",
+                   "does not apply to matmul");
+    kiln_trace trace = parse_trace(*state, every_beginning);
+    assert_int_equal(kiln_trace_algorithm(&trace), KILN_ALGORITHM_WINOGRAD_2X2_3X3);
+    trace = parse_trace(*state, every_primitive);
+    assert_int_equal(kiln_trace_algorithm(&trace), KILN_ALGORITHM_DIRECT);
 }
 
 static void numbers_of_primitives_are_unique_and_lead_back(void **state) {
@@ -272,6 +290,7 @@ static void tilings_are_counted_and_enumerated(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(every_primitive_has_a_line_that_applies),
+        test_with_arena(the_algorithm_comes_first_and_must_apply),
         test_with_arena(numbers_of_primitives_are_unique_and_lead_back),
         test_with_arena(text_comes_back_as_it_was),
         test_with_arena(names_with_odd_characters_are_quoted),

@@ -119,11 +119,12 @@ kiln_status kiln_build(const kiln_program *te, kiln_str task_key, const kiln_tra
  * sums of a real layer would take seconds instead of a few hundredths. What a block does not allow
  * is left out. */
 static void vectorize_sums(kiln_program *p, kiln_block block) {
-    kiln_stmt loop[KILN_BLOCK_ITERS_MAX * 4];
+    kiln_loops around = kiln_block_loops(p, block);
+    const kiln_stmt *loop = around.loop;
     const kiln_block_info *b = &p->block.data[block];
     kiln_prim_args decompose = {.block = block, .loop_count = 1}, order = {.loop_count = 0},
                    lanes = {.loop_count = 1};
-    uint32_t count = kiln_block_loops(p, block, loop);
+    uint32_t count = around.count;
     if (b->init_of || b->combiner == KILN_COMBINE_NONE || count != b->iter_count) return;
     for (uint32_t i = 0; i < count; i++) {
         if (!b->iter[i].reduce && b->iter[i].extent >= REFERENCE_LANES_MIN) lanes.loop[0] = loop[i];

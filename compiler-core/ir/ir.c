@@ -61,6 +61,7 @@ kiln_program *kiln_program_copy(const kiln_program *program, kiln_arena *arena) 
     memset(p->memo, 0, sizeof p->memo);
     p->memo_depth = 0;
     p->simplified = (kiln_expr_memo){0};
+    memset(&p->loads, 0, sizeof p->loads);
     return p;
 }
 

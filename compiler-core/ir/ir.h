@@ -184,6 +184,13 @@ typedef struct kiln_expr_memo {
 } kiln_expr_memo;
 #define KILN_MEMO_DEPTH_MAX 6 /* walks that start walks: inlining inside a rewrite */
 
+/* The loads of a block, kept by facts/loads.h; they hold while the block has these expressions. */
+typedef struct kiln_load_list {
+    kiln_expr value, init;
+    uint32_t count;
+    const kiln_expr *load;
+} kiln_load_list;
+
 typedef struct kiln_program {
     kiln_arena *arena; /* owns everything below; not owned by the program */
     kiln_str name;     /* "conv2d_add_relu": operators in order; not part of the task key */
@@ -199,6 +206,7 @@ typedef struct kiln_program {
     kiln_expr_memo memo[KILN_MEMO_DEPTH_MAX]; /* scratch */
     kiln_expr_memo simplified; /* results of kiln_expr_simplify, true while ranges stay */
     uint32_t memo_depth;
+    KILN_VEC(kiln_load_list) loads; /* by block; what was asked so far */
 } kiln_program;
 
 /* An empty program whose memory is `arena`. */

@@ -42,14 +42,13 @@ static bool dim_covers(kiln_program *p, const kiln_region_dim *w, const kiln_reg
 /* Whether a loop variable outside `common` takes part in choosing reduce iterators: then the sum is
  * complete only after that loop. */
 static bool reduces_across(kiln_program *p, kiln_block writer, kiln_stmt common) {
-    kiln_stmt loop[KILN_LOOPS_MAX];
-    uint32_t count = kiln_nest_loops(p, kiln_program_block_stmt(p, writer), loop);
+    kiln_loops around = kiln_block_loops(p, writer);
     const kiln_block_info *b = &p->block.data[writer];
     for (uint32_t i = 0; i < b->iter_count; i++) {
         if (!b->iter[i].reduce) continue;
-        for (uint32_t k = 0; k < count; k++)
-            if (kiln_stmt_is_inside(p, common, loop[k]) &&
-                kiln_expr_uses_var(p, b->iter[i].binding, p->stmt.data[loop[k]].var))
+        for (uint32_t k = 0; k < around.count; k++)
+            if (kiln_stmt_is_inside(p, common, around.loop[k]) &&
+                kiln_expr_uses_var(p, b->iter[i].binding, p->stmt.data[around.loop[k]].var))
                 return true;
     }
     return false;
@@ -61,24 +60,19 @@ const char *kiln_dependence_broken(kiln_program *p, kiln_block writer, kiln_bloc
     kiln_stmt r = kiln_program_block_stmt(p, reader);
     if (!kiln_nest_before(p, w, r)) return "it would be read before it is written";
     kiln_stmt common = kiln_nest_common(p, w, r);
-    kiln_stmt loop[KILN_LOOPS_MAX];
-    bool shares = kiln_nest_loops(p, kiln_nest_child_towards(p, common, w), loop) > 0;
+    bool shares = kiln_nest_loops(p, kiln_nest_child_towards(p, common, w)).count > 0;
     if (shares && reduces_across(p, writer, common)) return "its reduction is not complete there";
 
     const kiln_block_info b = p->block.data[writer];
     kiln_shape shape = p->buffer.data[buffer].shape;
     kiln_region written = kiln_region_of(p, writer, b.index, b.index_count, shares ? common : 0);
     if (!kiln_predicate_clips_domain(p, writer)) return "its predicate leaves elements out";
-    kiln_expr load[KILN_LOADS_MAX];
-    uint32_t load_count = kiln_block_loads(p, reader, load);
-    for (uint32_t i = 0; i < load_count; i++) {
-        const kiln_expr_node node = *kiln_expr_get(p, load[i]);
-        if (node.payload.id != buffer) continue;
+    kiln_loads loads = kiln_block_loads(p, reader);
+    for (uint32_t i = 0; i < loads.count; i++) {
+        if (kiln_load_buffer(p, loads.load[i]) != buffer) continue;
         kiln_expr index[KILN_RANK_MAX];
-        for (uint32_t d = 0; d < node.operand_count; d++)
-            index[d] = kiln_expr_operand(p, load[i], d);
-        kiln_region read =
-            kiln_region_of(p, reader, index, node.operand_count, shares ? common : 0);
+        uint32_t rank = kiln_load_index(p, loads.load[i], index);
+        kiln_region read = kiln_region_of(p, reader, index, rank, shares ? common : 0);
         for (uint32_t d = 0; d < read.rank; d++)
             if (!dim_covers(p, &written.dim[d], &read.dim[d], shape.dim[d]) ||
                 (written.dim[d].limit && !stays_below(p, reader, index[d], written.dim[d].limit)))
@@ -88,11 +82,10 @@ const char *kiln_dependence_broken(kiln_program *p, kiln_block writer, kiln_bloc
 }
 
 kiln_status kiln_dependences_check(kiln_program *p, kiln_block block) {
-    kiln_expr load[KILN_LOADS_MAX];
-    uint32_t count = kiln_block_loads(p, block, load);
+    kiln_loads loads = kiln_block_loads(p, block);
     kiln_buffer seen = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        kiln_buffer buffer = kiln_expr_get(p, load[i])->payload.id;
+    for (uint32_t i = 0; i < loads.count; i++) {
+        kiln_buffer buffer = kiln_load_buffer(p, loads.load[i]);
         kiln_block writer = kiln_program_producer(p, buffer);
         if (!writer || buffer == seen) continue;
         seen = buffer;

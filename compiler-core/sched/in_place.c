@@ -35,18 +35,16 @@ static bool loads_own_element(const kiln_program *p, kiln_block block, kiln_expr
 static bool may_be_overwritten(kiln_program *p, kiln_block writer, kiln_buffer input) {
     const kiln_buffer_info *in = &p->buffer.data[input],
                            *out = &p->buffer.data[p->block.data[writer].buffer];
-    kiln_expr load[KILN_LOADS_MAX];
     if (in->role != KILN_ROLE_INPUT || in->dtype != out->dtype ||
         !kiln_shape_equal(&in->shape, &out->shape) ||
         !kiln_layout_equal(&in->layout, &out->layout) || !kiln_block_reads(p, writer, input))
         return false;
     for (kiln_block b = 1; b < p->block.count; b++)
         if (b != writer && !p->block.data[b].removed && kiln_block_reads(p, b, input)) return false;
-    uint32_t count = kiln_block_loads(p, writer, load);
-    if (count > KILN_LOADS_MAX) return false;
-    for (uint32_t i = 0; i < count; i++)
-        if (kiln_expr_get(p, load[i])->payload.id == input &&
-            !loads_own_element(p, writer, load[i]))
+    kiln_loads loads = kiln_block_loads(p, writer);
+    for (uint32_t i = 0; i < loads.count; i++)
+        if (kiln_load_buffer(p, loads.load[i]) == input &&
+            !loads_own_element(p, writer, loads.load[i]))
             return false;
     return true;
 }

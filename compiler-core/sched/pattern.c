@@ -57,9 +57,11 @@ static bool is_product_of_loads(const kiln_program *p, kiln_expr value, kiln_exp
 bool kiln_pattern_of(kiln_program *p, kiln_block block, kiln_pattern *out) {
     const kiln_block_info b = p->block.data[block];
     *out = (kiln_pattern){.block = block};
-    kiln_expr load[KILN_LOADS_MAX];
-    uint32_t count = kiln_block_loads(p, block, load);
+    kiln_loads loads = kiln_block_loads(p, block);
+    uint32_t count = loads.count;
+    kiln_expr load[KILN_ACCESSES_MAX];
     if (count > KILN_ACCESSES_MAX) return false;
+    for (uint32_t i = 0; i < count; i++) load[i] = loads.load[i];
     kiln_expr left = 0, right = 0;
     out->multiplies = b.combiner == KILN_COMBINE_SUM &&
                       is_product_of_loads(p, b.value, &left, &right) && count == 2;
@@ -70,11 +72,9 @@ bool kiln_pattern_of(kiln_program *p, kiln_block block, kiln_pattern *out) {
     out->to = access_of(p, &b, b.buffer, b.index, b.index_count);
     out->from_count = count;
     for (uint32_t i = 0; i < count; i++) {
-        const kiln_expr_node node = *kiln_expr_get(p, load[i]);
         kiln_expr index[KILN_RANK_MAX];
-        for (uint32_t d = 0; d < node.operand_count; d++)
-            index[d] = kiln_expr_operand(p, load[i], d);
-        out->from[i] = access_of(p, &b, node.payload.id, index, node.operand_count);
+        uint32_t rank = kiln_load_index(p, load[i], index);
+        out->from[i] = access_of(p, &b, kiln_load_buffer(p, load[i]), index, rank);
     }
     for (uint32_t i = 0; i < b.iter_count; i++) {
         if (b.iter[i].extent <= 1) continue;

@@ -121,6 +121,7 @@ static void forget_expressions(kiln_program *p, const snapshot *s) {
     p->expr.count = s->expr_count;
     p->operand.count = s->operand_count;
     p->simplified.epoch++;
+    kiln_loads_forget(p);
 }
 
 static void snapshot_restore(kiln_program *p, const snapshot *s) {
@@ -148,8 +149,4 @@ kiln_status kiln_prim_apply(kiln_program *p, kiln_prim prim, const kiln_prim_arg
     kiln_status st = kiln_prim_apply_once(p, prim, args);
     if (st) snapshot_restore(p, &before);
     return st;
-}
-
-uint32_t kiln_block_loops(const kiln_program *p, kiln_block block, kiln_stmt *out) {
-    return kiln_nest_loops(p, kiln_program_block_stmt(p, block), out);
 }

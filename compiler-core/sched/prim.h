@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "compiler-core/ir/ir.h"
+#include "compiler-core/facts/nest.h"
 #include "compiler-core/sched/trace.h"
 
 /* Resolved operands, in prims.def order. */
@@ -37,10 +38,7 @@ bool kiln_prim_begins(kiln_prim prim);
 bool kiln_prim_find(kiln_str name, kiln_prim *out_prim);
 bool kiln_prim_from_number(uint64_t number, kiln_prim *out_prim);
 
-/* Loops around the block from outermost to innermost; out: [KILN_BLOCK_ITERS_MAX * 4]; returns the
- * count. */
-uint32_t kiln_block_loops(const kiln_program *p, kiln_block block, kiln_stmt *out);
 /* Candidate loops of LOCATION for `block`, outermost first (those where compute_at is legal). */
-uint32_t kiln_block_locations(kiln_program *p, kiln_block block, kiln_stmt *out);
+kiln_loops kiln_block_locations(kiln_program *p, kiln_block block);
 
 #endif

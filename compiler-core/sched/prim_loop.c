@@ -257,10 +257,8 @@ static int find_loop_in(const kiln_prim_args *args, kiln_stmt loop) {
     return -1;
 }
 
-/* The perfect nest from the outermost named loop to the innermost: all of its loops, outermost
- * first. */
-static kiln_status find_nest(const kiln_program *p, const kiln_prim_args *args, kiln_stmt *nest,
-                             uint32_t *out_count) {
+/* The perfect nest from the outermost named loop to the innermost: all of its loops. */
+static kiln_status find_nest(const kiln_program *p, const kiln_prim_args *args, kiln_loops *out) {
     kiln_stmt outermost = args->loop[0];
     for (uint32_t i = 1; i < args->loop_count; i++) {
         for (uint32_t k = 0; k < i; k++)
@@ -268,25 +266,25 @@ static kiln_status find_nest(const kiln_program *p, const kiln_prim_args *args, 
                 return ILLEGAL("loop %.*s is named twice", LOOP_NAME(p, args->loop[i]));
         if (kiln_stmt_is_inside(p, outermost, args->loop[i])) outermost = args->loop[i];
     }
-    uint32_t count = 0;
-    uint32_t named = 0;
-    for (kiln_stmt loop = outermost; named < args->loop_count;
-         loop = kiln_nest_only_child(p, loop)) {
-        if (!loop || p->stmt.data[loop].kind != KILN_STMT_FOR || count == KILN_LOOPS_MAX)
+    uint32_t count = 0, named = 0;
+    for (kiln_stmt loop = outermost, before = loop; named < args->loop_count; count++) {
+        if (!loop || p->stmt.data[loop].kind != KILN_STMT_FOR)
             return ILLEGAL("the loops to reorder do not form one perfect nest (below %.*s)",
-                           LOOP_NAME(p, count ? nest[count - 1] : outermost));
-        nest[count++] = loop;
+                           LOOP_NAME(p, before));
         named += find_loop_in(args, loop) >= 0;
+        before = loop;
+        loop = kiln_nest_only_child(p, loop);
     }
-    *out_count = count;
+    *out = (kiln_loops){count, KILN_ARENA_ARRAY(p->arena, kiln_stmt, count)};
+    for (uint32_t i = 0; i < count; i++)
+        out->loop[i] = i ? kiln_nest_only_child(p, out->loop[i - 1]) : outermost;
     return NULL;
 }
 
 kiln_status kiln_prim_reorder(kiln_program *p, const kiln_prim_args *args) {
-    kiln_stmt nest[KILN_LOOPS_MAX];
-    uint32_t count = 0;
+    kiln_loops whole = {0};
     if (args->loop_count < 1) return ILLEGAL("reorder needs loops");
-    kiln_status st = find_nest(p, args, nest, &count);
+    kiln_status st = find_nest(p, args, &whole);
     for (uint32_t i = 0; i < args->loop_count && !st; i++)
         if (kiln_intrinsic_of_loop(p, args->loop[i]))
             st = ILLEGAL("%.*s is the inner loop of a tensor intrinsic",
@@ -294,9 +292,10 @@ kiln_status kiln_prim_reorder(kiln_program *p, const kiln_prim_args *args) {
     if (st) return st;
 
     /* Statements keep their places in the tree; what they loop over moves. */
-    kiln_stmt_info moved[KILN_LOOPS_MAX];
-    kiln_stmt order[KILN_LOOPS_MAX];
-    uint32_t next = 0;
+    const kiln_stmt *nest = whole.loop;
+    uint32_t count = whole.count, next = 0;
+    kiln_stmt_info *moved = KILN_ARENA_ARRAY(p->arena, kiln_stmt_info, count);
+    kiln_stmt *order = KILN_ARENA_ARRAY(p->arena, kiln_stmt, count);
     for (uint32_t i = 0; i < count; i++)
         order[i] = find_loop_in(args, nest[i]) < 0 ? nest[i] : args->loop[next++];
     for (uint32_t i = 0; i < count; i++) moved[i] = p->stmt.data[order[i]];
@@ -366,14 +365,13 @@ static kiln_stmt parallel_below(const kiln_program *p, kiln_stmt stmt) {
 
 kiln_status kiln_prim_parallel(kiln_program *p, const kiln_prim_args *args) {
     kiln_stmt loop = args->loop[0];
-    kiln_stmt around[KILN_LOOPS_MAX];
     kiln_status st = need_serial(p, loop);
     if (st) return st;
-    uint32_t count = kiln_nest_loops(p, loop, around);
-    for (uint32_t i = 0; i < count; i++)
-        if (p->stmt.data[around[i]].loop_kind == KILN_LOOP_PARALLEL)
+    for (kiln_stmt at = p->stmt.data[loop].parent; at; at = p->stmt.data[at].parent)
+        if (p->stmt.data[at].kind == KILN_STMT_FOR &&
+            p->stmt.data[at].loop_kind == KILN_LOOP_PARALLEL)
             return ILLEGAL("%.*s lies inside parallel loop %.*s", LOOP_NAME(p, loop),
-                           LOOP_NAME(p, around[i]));
+                           LOOP_NAME(p, at));
     kiln_stmt below = parallel_below(p, loop);
     if (below)
         return ILLEGAL("parallel loop %.*s lies inside %.*s", LOOP_NAME(p, below),

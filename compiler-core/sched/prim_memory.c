@@ -288,10 +288,7 @@ typedef struct reading {
 
 static void find_reading(kiln_program *p, kiln_block block, void *context) {
     reading *r = context;
-    kiln_expr load[KILN_LOADS_MAX];
-    uint32_t count = kiln_block_loads(p, block, load);
-    for (uint32_t i = 0; i < count && i < KILN_LOADS_MAX; i++)
-        r->found |= kiln_expr_get(p, load[i])->payload.id == r->buffer;
+    r->found |= kiln_block_reads(p, block, r->buffer);
 }
 
 kiln_status kiln_prim_prefetch(kiln_program *p, const kiln_prim_args *args) {

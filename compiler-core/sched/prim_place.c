@@ -109,15 +109,12 @@ static kiln_region region_read(kiln_program *p, kiln_buffer buffer, const kiln_b
     kiln_region all = {.rank = 0};
     bool first = true;
     for (uint32_t i = 0; i < count; i++) {
-        kiln_expr load[KILN_LOADS_MAX];
-        uint32_t load_count = kiln_block_loads(p, reader[i], load);
-        for (uint32_t k = 0; k < load_count; k++) {
-            const kiln_expr_node node = *kiln_expr_get(p, load[k]);
-            if (node.payload.id != buffer) continue;
+        kiln_loads loads = kiln_block_loads(p, reader[i]);
+        for (uint32_t k = 0; k < loads.count; k++) {
+            if (kiln_load_buffer(p, loads.load[k]) != buffer) continue;
             kiln_expr index[KILN_RANK_MAX];
-            for (uint32_t d = 0; d < node.operand_count; d++)
-                index[d] = kiln_expr_operand(p, load[k], d);
-            kiln_region one = kiln_region_of(p, reader[i], index, node.operand_count, loop);
+            uint32_t rank = kiln_load_index(p, loads.load[k], index);
+            kiln_region one = kiln_region_of(p, reader[i], index, rank, loop);
             all = first ? one : kiln_region_union(p, &all, &one, &p->buffer.data[buffer].shape);
             first = false;
         }
@@ -149,19 +146,18 @@ kiln_status kiln_prim_compute_at(kiln_program *p, const kiln_prim_args *args) {
     return kiln_dependences_check(p, block);
 }
 
-uint32_t kiln_block_locations(kiln_program *p, kiln_block block, kiln_stmt *out) {
+kiln_loops kiln_block_locations(kiln_program *p, kiln_block block) {
     kiln_block *reader = KILN_ARENA_ARRAY(p->arena, kiln_block, p->block.count);
     uint32_t reader_count = kiln_buffer_readers(p, p->block.data[block].buffer, reader);
-    if (reader_count == 0) return 0;
-    kiln_stmt around[KILN_LOOPS_MAX];
-    uint32_t around_count = kiln_nest_loops(p, kiln_program_block_stmt(p, reader[0]), around);
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < around_count; i++) {
-        kiln_status st = check_producer(p, block, around[i], reader, &reader_count);
-        if (!st) out[count++] = around[i];
+    if (reader_count == 0) return (kiln_loops){0};
+    kiln_loops around = kiln_block_loops(p, reader[0]), found = {0, around.loop};
+    for (uint32_t i = 0; i < around.count; i++) {
+        kiln_stmt loop = around.loop[i];
+        kiln_status st = check_producer(p, block, loop, reader, &reader_count);
+        if (!st) found.loop[found.count++] = loop;
         kiln_status_free(st); /* why it does not apply there is of no interest */
     }
-    return count;
+    return found;
 }
 
 /* ---- reverse_compute_at ---- */
@@ -170,14 +166,12 @@ uint32_t kiln_block_locations(kiln_program *p, kiln_block block, kiln_stmt *out)
  * a loop around it that has more would run the consumer where nothing was written. */
 static kiln_status check_visits(const kiln_program *p, kiln_block writer, kiln_stmt loop) {
     const kiln_block_info *b = &p->block.data[writer];
-    kiln_stmt around[KILN_LOOPS_MAX + 1];
-    uint32_t count = kiln_nest_loops(p, loop, around);
-    around[count++] = loop;
     for (uint32_t i = 0; i < b->iter_count; i++)
-        for (uint32_t k = 0; k < count; k++)
-            if (b->iter[i].extent == 1 && p->stmt.data[around[k]].extent > 1 &&
-                kiln_expr_uses_var(p, b->iter[i].binding, p->stmt.data[around[k]].var))
-                return ILLEGAL("not every iteration of %.*s runs %.*s", LOOP_NAME(p, around[k]),
+        for (kiln_stmt at = loop; at; at = p->stmt.data[at].parent)
+            if (p->stmt.data[at].kind == KILN_STMT_FOR && b->iter[i].extent == 1 &&
+                p->stmt.data[at].extent > 1 &&
+                kiln_expr_uses_var(p, b->iter[i].binding, p->stmt.data[at].var))
+                return ILLEGAL("not every iteration of %.*s runs %.*s", LOOP_NAME(p, at),
                                BLOCK_NAME(p, writer));
     return NULL;
 }
@@ -219,12 +213,11 @@ kiln_status kiln_prim_reverse_compute_at(kiln_program *p, const kiln_prim_args *
 
     window w = whole_domain(p, block);
     bool followed[KILN_BLOCK_ITERS_MAX] = {false};
-    kiln_expr load[KILN_LOADS_MAX];
-    uint32_t load_count = kiln_block_loads(p, block, load);
+    kiln_loads loads = kiln_block_loads(p, block);
     kiln_stmt parent = body_of(p, loop);
     int last = -1; /* the last child with a producer */
-    for (uint32_t k = 0; k < load_count && !st; k++) {
-        kiln_block writer = kiln_program_producer(p, kiln_expr_get(p, load[k])->payload.id);
+    for (uint32_t k = 0; k < loads.count && !st; k++) {
+        kiln_block writer = kiln_program_producer(p, kiln_load_buffer(p, loads.load[k]));
         if (!writer || writer == block) continue;
         kiln_stmt placed = kiln_program_block_stmt(p, writer);
         if (!kiln_stmt_is_inside(p, placed, loop)) continue;
@@ -232,7 +225,7 @@ kiln_status kiln_prim_reverse_compute_at(kiln_program *p, const kiln_prim_args *
             if (kiln_stmt_is_inside(p, placed, p->stmt.data[parent].child.data[c]))
                 last = KILN_MAX(last, (int)c);
         st = check_visits(p, writer, loop);
-        if (!st) st = follow_writer(p, block, load[k], writer, loop, &w, followed);
+        if (!st) st = follow_writer(p, block, loads.load[k], writer, loop, &w, followed);
     }
     if (!st && last < 0)
         st = ILLEGAL("%.*s reads nothing that is computed in %.*s", BLOCK_NAME(p, block),
@@ -339,12 +332,13 @@ static kiln_str init_loop_name(kiln_program *p, kiln_block block, kiln_block ini
         kiln_arena_printf(p->arena, "%.*s.%.*s", BLOCK_NAME(p, init), KILN_STR_ARG(rest)));
 }
 
-static kiln_status check_decomposable(kiln_program *p, kiln_block block, const kiln_stmt *loop,
-                                      uint32_t count, uint32_t first) {
+static kiln_status check_decomposable(kiln_program *p, kiln_block block, kiln_loops around,
+                                      uint32_t first) {
     if (!kiln_block_is_reduction(p, block) || !p->block.data[block].init)
         return ILLEGAL("%.*s is no reduction with its initialisation inside", BLOCK_NAME(p, block));
-    if (first == count) return ILLEGAL("the loop is not around %.*s", BLOCK_NAME(p, block));
-    for (uint32_t i = 0; i < count; i++) {
+    if (first == around.count) return ILLEGAL("the loop is not around %.*s", BLOCK_NAME(p, block));
+    const kiln_stmt *loop = around.loop;
+    for (uint32_t i = 0; i < around.count; i++) {
         kiln_reach r = kiln_block_reach(p, block, p->stmt.data[loop[i]].var);
         if (i < first && r.reduce)
             return ILLEGAL("reduce loop %.*s lies outside %.*s", LOOP_NAME(p, loop[i]),
@@ -359,11 +353,11 @@ static kiln_status check_decomposable(kiln_program *p, kiln_block block, const k
 
 kiln_status kiln_prim_decompose_reduction(kiln_program *p, const kiln_prim_args *args) {
     kiln_block block = args->block;
-    kiln_stmt loop[KILN_LOOPS_MAX];
-    uint32_t count = kiln_block_loops(p, block, loop);
-    uint32_t first = 0;
+    kiln_loops around = kiln_block_loops(p, block);
+    const kiln_stmt *loop = around.loop;
+    uint32_t count = around.count, first = 0;
     while (first < count && loop[first] != args->loop[0]) first++;
-    kiln_status st = check_decomposable(p, block, loop, count, first);
+    kiln_status st = check_decomposable(p, block, around, first);
     if (st) return st;
 
     char *name = kiln_arena_printf(p->arena, "%.*s.init", BLOCK_NAME(p, block));
@@ -372,7 +366,7 @@ kiln_status kiln_prim_decompose_reduction(kiln_program *p, const kiln_prim_args 
     kiln_stmt nest = kiln_stmt_create(p, KILN_STMT_BLOCK);
     p->stmt.data[nest].block = init;
     uint32_t old_var_count = p->var.count;
-    kiln_var new_var[KILN_LOOPS_MAX] = {0};
+    kiln_var *new_var = KILN_ARENA_ARRAY(p->arena, kiln_var, count);
     for (uint32_t i = first; i < count; i++) {
         kiln_var var = p->stmt.data[loop[i]].var;
         is_reduce_var[var] = kiln_block_reach(p, block, var).reduce;

@@ -9,10 +9,13 @@
 /* ---- variables that move ---- */
 
 kiln_movers kiln_movers_inside(const kiln_program *p, kiln_stmt stmt, kiln_stmt outer) {
-    kiln_movers m = {.count = 0};
+    kiln_movers m = {0};
     for (kiln_stmt s = p->stmt.data[stmt].parent; s && s != outer; s = p->stmt.data[s].parent)
-        if (p->stmt.data[s].kind == KILN_STMT_FOR && m.count < KILN_LOOPS_MAX)
-            m.var[m.count++] = p->stmt.data[s].var;
+        m.count += p->stmt.data[s].kind == KILN_STMT_FOR;
+    m.var = KILN_ARENA_ARRAY(p->arena, kiln_var, m.count);
+    uint32_t at = 0;
+    for (kiln_stmt s = p->stmt.data[stmt].parent; s && s != outer; s = p->stmt.data[s].parent)
+        if (p->stmt.data[s].kind == KILN_STMT_FOR) m.var[at++] = p->stmt.data[s].var;
     return m;
 }
 

@@ -11,8 +11,8 @@
 /* Variables of the loops between a statement and an outer one: those that move while the outer one
  * stands still. */
 typedef struct kiln_movers {
-    kiln_var var[KILN_LOOPS_MAX];
     uint32_t count;
+    kiln_var *var; /* [count], in the program's arena */
 } kiln_movers;
 kiln_movers kiln_movers_inside(const kiln_program *p, kiln_stmt stmt, kiln_stmt outer);
 /* Which kinds of variables an expression has. */

@@ -10,21 +10,12 @@ static const kiln_rule rules[] = {
 };
 const kiln_rule_set kiln_rules_cpu = {KILN_ARRAY_COUNT(rules), rules};
 
-static bool reads_only_constants(kiln_program *p, kiln_block block) {
-    kiln_expr load[KILN_LOADS_MAX];
-    uint32_t count = kiln_block_loads(p, block, load);
-    bool only = count > 0;
-    for (uint32_t i = 0; i < count; i++)
-        only &= p->buffer.data[kiln_expr_get(p, load[i])->payload.id].role == KILN_ROLE_CONSTANT;
-    return only;
-}
-
 kiln_block kiln_sketch_main_reduction(kiln_program *p, uint32_t *out_count) {
     kiln_block best = 0;
     *out_count = 0;
     for (kiln_block b = 1; b < p->block.count; b++) {
         if (p->block.data[b].removed || !kiln_block_is_reduction(p, b) ||
-            reads_only_constants(p, b)) /* runs once, before any other */
+            kiln_block_reads_only_constants(p, b)) /* runs once, before any other */
             continue;
         ++*out_count;
         if (!best || kiln_pattern_work(p, b) > kiln_pattern_work(p, best)) best = b;
@@ -53,22 +44,22 @@ uint32_t kiln_sketch_share(kiln_maker *m, kiln_block block, uint32_t most) {
     const kiln_program *p = m->replay.p;
     int64_t parts = 1, threads = m->target->threads;
     if (threads <= 1 || kiln_pattern_work(p, block) < SHARED_WORK_MIN) return 0;
-    kiln_stmt loop[KILN_LOOPS_MAX], stmt = kiln_program_block_stmt(p, block);
-    uint32_t count = kiln_nest_loops(p, stmt, loop), shared = 0;
+    kiln_loops around = kiln_block_loops(p, block);
+    uint32_t shared = 0;
     const char *list = "", *fused = "";
     double least = 1;
-    for (uint32_t i = 0; i < most && i < count && least > WAITING_MAX; i++) {
-        parts *= p->stmt.data[loop[i]].extent;
+    for (uint32_t i = 0; i < most && i < around.count && least > WAITING_MAX; i++) {
+        parts *= p->stmt.data[around.loop[i]].extent;
         list = kiln_arena_printf(m->arena, "%s%s%s", list, i ? ", " : "",
-                                 kiln_make_stmt_name(m, loop[i]));
+                                 kiln_make_stmt_name(m, around.loop[i]));
         if (waiting(parts, threads) >= least) continue;
         least = waiting(parts, threads);
         fused = list;
         shared = i + 1;
     }
     if (shared == 0 || (shared > 1 && !kiln_make(m, "fuse(%s)", fused))) return 0;
-    kiln_nest_loops(m->replay.p, kiln_program_block_stmt(m->replay.p, block), loop);
-    return kiln_make(m, "parallel(%s)", kiln_make_stmt_name(m, loop[0])) ? shared : 0;
+    around = kiln_block_loops(m->replay.p, block);
+    return kiln_make(m, "parallel(%s)", kiln_make_stmt_name(m, around.loop[0])) ? shared : 0;
 }
 
 /* Whether evaluating `e` twice costs little: no division, no function. */
@@ -105,7 +96,7 @@ static bool wants_inline(kiln_program *p, kiln_block block) {
     bool feeds_reduction = false;
     for (uint32_t i = 0; i < count; i++) feeds_reduction |= kiln_block_is_reduction(p, reader[i]);
     if (feeds_reduction)
-        return kiln_expr_get(p, value)->op == KILN_EXPR_LOAD || reads_only_constants(p, block);
+        return kiln_expr_get(p, value)->op == KILN_EXPR_LOAD || kiln_block_reads_only_constants(p, block);
     return is_cheap(p, value) || (count == 1 && !is_repeated(p, block, reader[0]));
 }
 

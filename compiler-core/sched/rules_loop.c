@@ -83,29 +83,20 @@ static void count_blocks(kiln_program *p, kiln_block block, void *context) {
 
 /* Alone in its nest, and every loop is as it was made. */
 static bool stands_alone(kiln_program *p, kiln_block block) {
-    kiln_stmt stmt = kiln_program_block_stmt(p, block), loop[KILN_LOOPS_MAX];
-    uint32_t count = kiln_nest_loops(p, stmt, loop), blocks = 0;
-    for (uint32_t i = 0; i < count; i++)
-        if (p->stmt.data[loop[i]].loop_kind != KILN_LOOP_SERIAL) return false;
+    kiln_stmt stmt = kiln_program_block_stmt(p, block);
+    kiln_loops around = kiln_nest_loops(p, stmt);
+    uint32_t blocks = 0;
+    for (uint32_t i = 0; i < around.count; i++)
+        if (p->stmt.data[around.loop[i]].loop_kind != KILN_LOOP_SERIAL) return false;
     kiln_nest_visit_blocks(p, kiln_nest_child_towards(p, p->root, stmt), count_blocks, &blocks);
-    return blocks == 1 && count == p->block.data[block].iter_count;
-}
-
-/* Blocks of constants run once, before any measurement. */
-static bool is_prepared(kiln_program *p, kiln_block block) {
-    kiln_expr load[KILN_LOADS_MAX];
-    uint32_t count = kiln_block_loads(p, block, load);
-    for (uint32_t i = 0; i < count; i++)
-        if (p->buffer.data[kiln_expr_get(p, load[i])->payload.id].role != KILN_ROLE_CONSTANT)
-            return false;
-    return count > 0;
+    return blocks == 1 && around.count == p->block.data[block].iter_count;
 }
 
 void kiln_sketch_finish(kiln_maker *m) {
     kiln_program *p = m->replay.p;
     for (kiln_block b = 1; b < p->block.count; b++)
         if (!p->block.data[b].removed && !p->block.data[b].init_of && stands_alone(p, b) &&
-            !is_prepared(p, b))
+            !kiln_block_reads_only_constants(p, b))
             kiln_sketch_finish_block(m, b);
 }
 

@@ -30,13 +30,12 @@ static int divided_iter(const kiln_program *p, kiln_block reader, kiln_expr e, i
 /* What reads a result in several strides gets an iterator for each, so that it can follow tiles. */
 static void divide_reader(kiln_maker *m, kiln_buffer buffer, kiln_block reader) {
     kiln_program *p = m->replay.p;
-    kiln_expr load[KILN_LOADS_MAX];
-    uint32_t count = kiln_block_loads(p, reader, load);
-    for (uint32_t k = 0; k < count; k++) {
-        if (kiln_expr_get(p, load[k])->payload.id != buffer) continue;
+    kiln_loads loads = kiln_block_loads(p, reader);
+    for (uint32_t k = 0; k < loads.count; k++) {
+        if (kiln_load_buffer(p, loads.load[k]) != buffer) continue;
         for (uint32_t d = 0; d < p->buffer.data[buffer].shape.rank; d++) {
             int64_t by = 0;
-            int i = divided_iter(p, reader, kiln_expr_operand(p, load[k], d), &by);
+            int i = divided_iter(p, reader, kiln_expr_operand(p, loads.load[k], d), &by);
             if (i < 0) continue;
             kiln_str name = kiln_iter_name(p, &p->block.data[reader].iter[i]);
             if (kiln_make(m, "divide(%s, \"%.*s\", %lld)", kiln_make_block_name(m, reader),
@@ -433,11 +432,12 @@ static void place_accumulators(kiln_tile *t) {
 static void tensorize(kiln_tile *t) {
     kiln_make(t->m, "tensorize(%s, \"%s\")", loop(t, t->v, ".2"), t->dot->name);
     kiln_program *p = t->m->replay.p;
-    kiln_stmt around[KILN_LOOPS_MAX];
     for (kiln_block b = 1; b < p->block.count; b++) {
         if (p->block.data[b].init_of != t->block) continue;
-        uint32_t count = kiln_nest_loops(p, kiln_program_block_stmt(p, b), around);
-        if (count) kiln_make(t->m, "vectorize(%s)", kiln_make_stmt_name(t->m, around[count - 1]));
+        kiln_loops around = kiln_block_loops(p, b);
+        if (!around.count) continue;
+        kiln_stmt innermost = around.loop[around.count - 1];
+        kiln_make(t->m, "vectorize(%s)", kiln_make_stmt_name(t->m, innermost));
     }
 }
 

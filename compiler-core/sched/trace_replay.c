@@ -218,15 +218,15 @@ static kiln_status close_row(replay *r, kiln_instruction *in, uint32_t skip, int
 
 static kiln_status close_location(replay *r, kiln_instruction *in, const kiln_prim_args *args,
                                   result *out) {
-    kiln_stmt location[KILN_LOOPS_MAX];
-    uint32_t count = kiln_block_locations(r->p, args->block, location);
+    kiln_loops location = kiln_block_locations(r->p, args->block);
+    uint32_t count = location.count;
     if (args->integer[0] < 0) return KILN_ERROR(INVALID_ARGUMENT, "a negative number of locations");
     if (count > args->integer[0]) count = (uint32_t)args->integer[0];
     uint64_t which = 0;
     kiln_status st = close_index(r, in, (uint64_t)count + 1, out, &which);
     if (st) return st;
     out->value[out->count++] = (int64_t)which;
-    if (which > 0) out->place = r->p->var.data[r->p->stmt.data[location[which - 1]].var].name;
+    if (which > 0) out->place = r->p->var.data[r->p->stmt.data[location.loop[which - 1]].var].name;
     return NULL;
 }
 

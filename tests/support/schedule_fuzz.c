@@ -132,16 +132,13 @@ static kiln_block draw_block(drawing *d) {
 }
 
 /* Loops around a random block. */
-static uint32_t draw_nest(drawing *d, kiln_stmt *out) {
-    return kiln_block_loops(d->p, draw_block(d), out);
-}
+static kiln_loops draw_nest(drawing *d) { return kiln_block_loops(d->p, draw_block(d)); }
 
 static kiln_stmt draw_loop(drawing *d) {
-    kiln_stmt loop[KILN_LOOPS_MAX];
-    uint32_t count = draw_nest(d, loop);
-    if (count == 0) return 0;
-    return loop[kiln_rand_below(d->r, 2) ? count - 1
-                                         : kiln_rand_below(d->r, count)]; /* often the innermost */
+    kiln_loops nest = draw_nest(d);
+    if (nest.count == 0) return 0;
+    bool innermost = kiln_rand_below(d->r, 2);
+    return nest.loop[innermost ? nest.count - 1 : kiln_rand_below(d->r, nest.count)];
 }
 
 static void draw_split(drawing *d) {
@@ -163,8 +160,9 @@ static void draw_split(drawing *d) {
 }
 
 static void draw_fuse(drawing *d) {
-    kiln_stmt loop[KILN_LOOPS_MAX];
-    uint32_t count = draw_nest(d, loop);
+    kiln_loops nest = draw_nest(d);
+    kiln_stmt *loop = nest.loop;
+    uint32_t count = nest.count;
     if (count < 2) return;
     uint32_t first = (uint32_t)kiln_rand_below(d->r, count - 1),
              fused = 2 + (uint32_t)kiln_rand_below(d->r, 2);
@@ -172,8 +170,9 @@ static void draw_fuse(drawing *d) {
 }
 
 static void draw_reorder(drawing *d) {
-    kiln_stmt loop[KILN_LOOPS_MAX];
-    uint32_t count = draw_nest(d, loop);
+    kiln_loops nest = draw_nest(d);
+    kiln_stmt *loop = nest.loop;
+    uint32_t count = nest.count;
     for (uint32_t i = count; i > 1; i--) {
         uint32_t other = (uint32_t)kiln_rand_below(d->r, i);
         kiln_stmt swapped = loop[i - 1];
@@ -187,33 +186,30 @@ static void draw_reorder(drawing *d) {
 /* A block and a loop, mostly one around a block that it talks to. */
 static void draw_placement(drawing *d) {
     kiln_block block = draw_block(d);
-    kiln_stmt loop[KILN_LOOPS_MAX];
-    uint32_t count = 0;
+    kiln_loops nest = {0};
     kiln_program *p = (kiln_program *)(uintptr_t)d->p;
     for (uint32_t attempt = 0; attempt < 6; attempt++) {
         kiln_block other = draw_block(d);
         bool talks = kiln_block_reads(p, other, p->block.data[block].buffer) ||
                      kiln_block_reads(p, block, p->block.data[other].buffer);
         if (attempt == 5 || (talks && other != block)) {
-            count = kiln_block_loops(p, other, loop);
+            nest = kiln_block_loops(p, other);
             break;
         }
     }
-    if (count == 0) return;
+    if (nest.count == 0) return;
     give_name(d, p->block.data[block].name);
-    give_loop(d, loop[kiln_rand_below(d->r, count)]);
+    give_loop(d, nest.loop[kiln_rand_below(d->r, nest.count)]);
 }
 
 static void draw_cache(drawing *d, bool read) {
     kiln_block block = draw_block(d);
-    kiln_expr load[KILN_LOADS_MAX];
-    uint32_t count = kiln_block_loads((kiln_program *)(uintptr_t)d->p, block, load);
-    if (read && count == 0) return;
+    kiln_loads loads = kiln_block_loads((kiln_program *)(uintptr_t)d->p, block);
+    if (read && loads.count == 0) return;
     give_name(d, d->p->block.data[block].name);
     if (read) {
-        give_name(d, d->p->buffer
-                         .data[kiln_expr_get(d->p, load[kiln_rand_below(d->r, count)])->payload.id]
-                         .name);
+        kiln_expr load = loads.load[kiln_rand_below(d->r, loads.count)];
+        give_name(d, d->p->buffer.data[kiln_load_buffer(d->p, load)].name);
     }
     give_name(d, KILN_STR("global"));
 }
@@ -221,14 +217,12 @@ static void draw_cache(drawing *d, bool read) {
 /* A loop around a block, and something that the block reads. */
 static void draw_prefetch(drawing *d) {
     kiln_block block = draw_block(d);
-    kiln_expr load[KILN_LOADS_MAX];
-    kiln_stmt loop[KILN_LOOPS_MAX];
-    uint32_t loads = kiln_block_loads((kiln_program *)(uintptr_t)d->p, block, load),
-             loops = kiln_block_loops(d->p, block, loop);
-    if (loads == 0 || loops == 0) return;
-    kiln_expr read = load[kiln_rand_below(d->r, loads)];
-    give_name(d, d->p->buffer.data[kiln_expr_get(d->p, read)->payload.id].name);
-    give_loop(d, loop[kiln_rand_below(d->r, loops)]);
+    kiln_loads loads = kiln_block_loads((kiln_program *)(uintptr_t)d->p, block);
+    kiln_loops nest = kiln_block_loops(d->p, block);
+    if (loads.count == 0 || nest.count == 0) return;
+    kiln_expr read = loads.load[kiln_rand_below(d->r, loads.count)];
+    give_name(d, d->p->buffer.data[kiln_load_buffer(d->p, read)].name);
+    give_loop(d, nest.loop[kiln_rand_below(d->r, nest.count)]);
     give_int(d, (int64_t)kiln_rand_below(d->r, 2));
 }
 
@@ -258,11 +252,10 @@ static void draw_pad(drawing *d) {
 
 static void draw_decompose(drawing *d) {
     kiln_block block = draw_block(d);
-    kiln_stmt loop[KILN_LOOPS_MAX];
-    uint32_t count = kiln_block_loops(d->p, block, loop);
-    if (count == 0) return;
+    kiln_loops nest = kiln_block_loops(d->p, block);
+    if (nest.count == 0) return;
     give_name(d, d->p->block.data[block].name);
-    give_loop(d, loop[kiln_rand_below(d->r, count)]);
+    give_loop(d, nest.loop[kiln_rand_below(d->r, nest.count)]);
 }
 
 static void draw_scope(drawing *d) {
@@ -272,8 +265,9 @@ static void draw_scope(drawing *d) {
 
 /* Mostly an instruction that has as many lanes and steps as the innermost loops around a block. */
 static void draw_tensorize(drawing *d) {
-    kiln_stmt loop[KILN_LOOPS_MAX];
-    uint32_t count = draw_nest(d, loop), drawn = 0;
+    kiln_loops nest = draw_nest(d);
+    const kiln_stmt *loop = nest.loop;
+    uint32_t count = nest.count, drawn = 0;
     if (count < 2) return;
     for (uint32_t tries = 0; tries < 16; tries++) {
         drawn = (uint32_t)kiln_rand_below(d->r, KILN_INTRINSIC_COUNT);

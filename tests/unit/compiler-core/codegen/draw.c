@@ -21,10 +21,14 @@ static kiln_block draw_block(drawing *d) {
     return 0;
 }
 
+/* The loops around a block; none around none. */
+static kiln_loops nest_of(const drawing *d, kiln_block block) {
+    return block ? kiln_block_loops(d->p, block) : (kiln_loops){0};
+}
+
 static kiln_stmt draw_loop(drawing *d, kiln_block block) {
-    kiln_stmt loop[KILN_BLOCK_ITERS_MAX * 4];
-    uint32_t count = block ? kiln_block_loops(d->p, block, loop) : 0;
-    return count ? loop[below(d, count)] : 0;
+    kiln_loops nest = nest_of(d, block);
+    return nest.count ? nest.loop[below(d, nest.count)] : 0;
 }
 
 static kiln_str draw_layout(drawing *d, kiln_buffer buffer) {
@@ -40,10 +44,9 @@ static kiln_str draw_layout(drawing *d, kiln_buffer buffer) {
 
 /* Loops of one block in a random order. */
 static void draw_reorder(drawing *d, kiln_block block, kiln_prim_args *args) {
-    kiln_stmt loop[KILN_BLOCK_ITERS_MAX * 4];
-    uint32_t count = block ? kiln_block_loops(d->p, block, loop) : 0;
-    args->loop_count = KILN_MIN(count, KILN_BLOCK_ITERS_MAX);
-    for (uint32_t i = 0; i < args->loop_count; i++) args->loop[i] = loop[i];
+    kiln_loops nest = nest_of(d, block);
+    args->loop_count = KILN_MIN(nest.count, KILN_BLOCK_ITERS_MAX);
+    for (uint32_t i = 0; i < args->loop_count; i++) args->loop[i] = nest.loop[i];
     for (uint32_t i = args->loop_count; i > 1; i--) {
         uint32_t k = below(d, i);
         kiln_stmt swap = args->loop[i - 1];
@@ -53,12 +56,11 @@ static void draw_reorder(drawing *d, kiln_block block, kiln_prim_args *args) {
 }
 
 static void draw_fuse(drawing *d, kiln_block block, kiln_prim_args *args) {
-    kiln_stmt loop[KILN_BLOCK_ITERS_MAX * 4];
-    uint32_t count = block ? kiln_block_loops(d->p, block, loop) : 0;
-    if (count < 2) return;
-    uint32_t first = below(d, count - 1);
-    args->loop[0] = loop[first];
-    args->loop[1] = loop[first + 1];
+    kiln_loops nest = nest_of(d, block);
+    if (nest.count < 2) return;
+    uint32_t first = below(d, nest.count - 1);
+    args->loop[0] = nest.loop[first];
+    args->loop[1] = nest.loop[first + 1];
     args->loop_count = 2;
 }
 

@@ -138,9 +138,23 @@ kiln_program *bytes_program(kiln_arena *arena, int64_t m, int64_t n, int64_t k) 
                           "y[m, n] sum= i32(x[m, k])*i32(w[n, k]) init 0i32\n",
                           (long long)m, (long long)k, (long long)n, (long long)k, (long long)m,
                           (long long)n, (long long)m, (long long)n, (long long)k);
+    return parsed(arena, text);
+}
+
+kiln_program *parsed(kiln_arena *arena, const char *text) {
     kiln_program *p = NULL;
     expect_ok(kiln_program_parse(kiln_str_from(text), arena, &p));
     return p;
+}
+
+const char *deep_split(kiln_arena *arena, const char *loop, int64_t extent, uint32_t loops) {
+    const char *text = "";
+    for (uint32_t made = 0; made < loops; made += 15) {
+        text = kiln_arena_printf(arena, "%ssplit(%s, 1,1,1,1,1, 1,1,1,1,1, 1,1,1,1,1, %lld)\n",
+                                 text, loop, (long long)extent);
+        loop = kiln_arena_printf(arena, "%s.15", loop);
+    }
+    return text;
 }
 
 kiln_program *chain_program(kiln_arena *arena, int64_t rows, int64_t columns) {

@@ -24,6 +24,10 @@ kiln_program *conv_program(kiln_arena *arena, const conv_shape *shape);
 kiln_program *matmul_program(kiln_arena *arena, int64_t m, int64_t n, int64_t k);
 /* "dot": the same of bytes, summed up in i32, with w[n][k]. */
 kiln_program *bytes_program(kiln_arena *arena, int64_t m, int64_t n, int64_t k);
+/* A program from its text, which must be good. */
+kiln_program *parsed(kiln_arena *arena, const char *text);
+/* Trace text that puts at least `loops` loops of one iteration around `loop` of so many. */
+const char *deep_split(kiln_arena *arena, const char *loop, int64_t extent, uint32_t loops);
 /* "a" scales x, "c" adds one to it: y = 2x + 1, shape [rows][columns]. */
 kiln_program *chain_program(kiln_arena *arena, int64_t rows, int64_t columns);
 

@@ -14,10 +14,7 @@ static kiln_program *grouped_program(kiln_arena *arena) {
                                "output y: f32[15]\n"
                                "block sum(g:3, c:5 | k:4): t[g*5 + c] sum= x[g*5 + c, k] init 0.0\n"
                                "block out(i:15): y[i] = t[i] + 1.0\n";
-    kiln_program *te;
-    kiln_status st = kiln_program_parse(kiln_str_from(text), arena, &te);
-    if (st) fail_msg("%s", kiln_status_text(st));
-    return te;
+    return parsed(arena, text);
 }
 
 static void a_follower_of_groups_keeps_their_tails_out(void **state) {
@@ -46,9 +43,10 @@ static void regions_follow_the_loops_that_move(void **state) {
     const conv_shape shape = {1, 2, 9, 9, 4, 3, 3, 2, 0, false};
     kiln_program *p = schedule(conv_program(arena, &shape), "split(conv.oh, -1, 2)\n");
     kiln_block conv = kiln_program_find_block(p, KILN_STR("conv"));
-    kiln_expr load[KILN_LOADS_MAX], index[4];
-    assert_int_equal(kiln_block_loads(p, conv, load), 2);
-    for (uint32_t d = 0; d < 4; d++) index[d] = kiln_expr_operand(p, load[0], d);
+    kiln_expr index[KILN_RANK_MAX];
+    kiln_loads loads = kiln_block_loads(p, conv);
+    assert_int_equal(loads.count, 2);
+    assert_int_equal(kiln_load_index(p, loads.load[0], index), 4);
     kiln_stmt outer = kiln_program_find_loop(p, KILN_STR("conv.oh.0"));
     kiln_region region = kiln_region_of(p, conv, index, 4, outer);
     /* Two output rows of stride 2 under a window of 3: rows 0 to 4 from oh.0 * 4 on. */
@@ -110,6 +108,38 @@ static void overlapping_copies_are_private_or_serial(void **state) {
     assert_false(kiln_element_determines(p, pad, kiln_program_find_loop(p, KILN_STR("conv.oh"))));
 }
 
+/* y[i] = t[i] + 64 more loads + t[7 - i]: the last one is not what the same iteration wrote. */
+static void a_read_behind_64_others_is_seen(void **state) {
+    kiln_arena *arena = *state;
+    char *sum = kiln_str_dup(arena, KILN_STR("t[i]"));
+    for (uint32_t k = 0; k < 64; k++) sum = kiln_arena_printf(arena, "%s + x[i, %u]", sum, k);
+    kiln_program *te =
+        parsed(arena, kiln_arena_printf(arena,
+                                        "program wide\ninput x: f32[8,64]\ntemp t: f32[8]\n"
+                                        "output y: f32[8]\nblock a(i:8): t[i] = x[i, 0]*2.0\n"
+                                        "block c(i:8): y[i] = %s + t[7 - i]\n",
+                                        sum));
+    expect_illegal(te, "reverse_compute_at(c, a.i)\n", "more of it is read there");
+    expect_loops(te, "compute_at(a, c.i)\n",
+                 "  for c.i in 8:\n    for a.i in 8:\n      block a(i=a.i)\n    block c(i=c.i)\n");
+}
+
+/* The reduce loop is the outermost of many: the sum is complete only after it. */
+static void a_reduction_far_outside_is_seen(void **state) {
+    kiln_arena *arena = *state;
+    kiln_program *te = parsed(arena, "program far\ninput x: f32[4,6]\ntemp t: f32[4]\n"
+                                     "output y: f32[4]\n"
+                                     "block sum(i:4 | k:6): t[i] sum= x[i, k]\n"
+                                     "block out(i:4): y[i] = t[i] + 1.0\n");
+    const char *deep = deep_split(arena, "sum.i", 4, 70);
+    expect_illegal(te,
+                   kiln_arena_printf(arena,
+                                     "reorder(sum.k, sum.i)\n%sreverse_compute_at(out, "
+                                     "sum.i.15.15.15.15.15)\n",
+                                     deep),
+                   "its reduction is not complete there");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(a_follower_of_groups_keeps_their_tails_out),
@@ -119,6 +149,8 @@ int main(void) {
         test_with_arena(fused_and_split_loops_tell_what_they_write),
         test_with_arena(any_number_of_fused_loops_tell_what_they_write),
         test_with_arena(overlapping_copies_are_private_or_serial),
+        test_with_arena(a_read_behind_64_others_is_seen),
+        test_with_arena(a_reduction_far_outside_is_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

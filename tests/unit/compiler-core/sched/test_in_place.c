@@ -2,6 +2,7 @@
 #include "compiler-core/sched/in_place.h"
 
 #include "compiler-core/ir/eval.h"
+#include "compiler-core/ir/ir_text.h"
 #include "compiler-core/passes/pass.h"
 #include "compiler-core/sched/space.h"
 #include "compiler-core/task/task.h"
@@ -60,6 +61,23 @@ static void what_other_elements_need_stays(void **state) {
                         "");
 }
 
+/* y[i] = x[i] + 64 loads of z + x[7 - i] */
+static void an_element_read_behind_64_others_stays(void **state) {
+    kiln_arena *arena = *state;
+    char *sum = kiln_str_dup(arena, KILN_STR("x[i]"));
+    for (uint32_t k = 0; k < 64; k++) sum = kiln_arena_printf(arena, "%s + z[i, %u]", sum, k);
+    kiln_program *p = NULL;
+    expect_ok(
+        kiln_program_parse(kiln_str_from(kiln_arena_printf(
+                               arena,
+                               "program p\ninput x: f32[8]\ninput z: f32[8,64]\noutput y: f32[8]\n"
+                               "block c(i:8): y[i] = %s + x[7 - i]\n",
+                               sum)),
+                           arena, &p));
+    kiln_program_make_loops(p);
+    assert_int_equal(kiln_program_in_place(p, kiln_program_find_buffer(p, KILN_STR("y"))), 0);
+}
+
 static void other_shapes_and_types_stay(void **state) {
     assert_string_equal(overwritten(*state, "y: i32[1,16,6,6] = cast(x) to=6\noutput y\n"), "");
     assert_string_equal(
@@ -71,6 +89,7 @@ int main(void) {
         test_with_arena(elements_that_are_read_where_they_are_written_may_go),
         test_with_arena(a_residual_that_is_added_to_a_convolution_may_go),
         test_with_arena(what_other_elements_need_stays),
+        test_with_arena(an_element_read_behind_64_others_stays),
         test_with_arena(other_shapes_and_types_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

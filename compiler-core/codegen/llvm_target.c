@@ -9,7 +9,8 @@
 #include <llvm/Config/llvm-config.h>
 
 #include "compiler-core/codegen/backend.h"
-#include "compiler-core/codegen/llvm_emit.h"
+#include "compiler-core/codegen/llvm_builder.h"
+#include "compiler-core/codegen/walk.h"
 
 #define TEXT_OF(x) #x
 #define TEXT(x) TEXT_OF(x)
@@ -39,7 +40,7 @@ static void llvm_job_deinit(llvm_job *job) {
  * name. */
 static const char *open_machine(kiln_arch arch) {
     switch (arch) {
-#define X(arch, name, abi)                  \
+#define X(arch, name, abi, constraint)      \
     case KILN_ARCH_##arch:                  \
         LLVMInitialize##name##TargetInfo(); \
         LLVMInitialize##name##Target();     \
@@ -51,6 +52,25 @@ static const char *open_machine(kiln_arch arch) {
     case KILN_ARCH_OTHER: break;
     }
     return "";
+}
+
+const char *kiln_llvm_vector_constraint(kiln_arch arch) {
+    switch (arch) {
+#define X(arch, name, abi, constraint) \
+    case KILN_ARCH_##arch: return constraint;
+#include "compiler-core/codegen/llvm_machines.def"
+#undef X
+    case KILN_ARCH_OTHER: break;
+    }
+    return "";
+}
+
+const char *kiln_llvm_features(const kiln_target *target, kiln_arena *arena) {
+    kiln_strbuf text = {0};
+    kiln_target_spell_features(target, &text);
+    const char *features = kiln_str_dup(arena, kiln_strbuf_view(&text));
+    kiln_strbuf_deinit(&text);
+    return features;
 }
 
 static void set_switches(void) {
@@ -95,15 +115,19 @@ static kiln_status make_machine(llvm_job *job, const kiln_target *target, uint32
     return KILN_OK;
 }
 
-static void emit_program(llvm_job *job, kiln_program *p, const kiln_lowered *lowered,
-                         bool is_prepare, const kiln_target *target, kiln_arena *arena,
-                         kiln_codegen_output *output) {
+static kiln_status emit_program(llvm_job *job, kiln_program *p, const kiln_lowered *lowered,
+                                bool is_prepare, const kiln_target *target, kiln_arena *arena,
+                                kiln_codegen_output *output) {
+    kiln_llvm_builder builder;
     kiln_buffer buffer[KILN_MANIFEST_ARGS_MAX];
     for (uint32_t i = 0; i < lowered->arg_count; i++)
         buffer[i] = is_prepare ? lowered->arg[i].in_prepare : lowered->arg[i].in_run;
-    kiln_llvm_emit_entry(job->context, job->module, p, is_prepare ? "kiln_prepare" : "kiln_run",
-                         buffer, lowered->arg_count, target, arena, &output->scratch_bytes,
-                         &output->worker_bytes);
+    kiln_llvm_builder_init(&builder, target, job->context, job->module, arena);
+    kiln_status st = kiln_walk_entry_add(&builder.base, p, is_prepare ? "kiln_prepare" : "kiln_run",
+                                         buffer, lowered->arg_count, target, arena,
+                                         &output->scratch_bytes, &output->worker_bytes);
+    kiln_llvm_builder_deinit(&builder);
+    return st;
 }
 
 static kiln_status make_module(llvm_job *job, const kiln_lowered *lowered,
@@ -116,8 +140,11 @@ static kiln_status make_module(llvm_job *job, const kiln_lowered *lowered,
     LLVMSetModuleDataLayout(job->module, layout);
     LLVMDisposeTargetData(layout);
     *output = (kiln_codegen_output){0};
-    if (lowered->prepare) emit_program(job, lowered->prepare, lowered, true, target, arena, output);
-    emit_program(job, lowered->run, lowered, false, target, arena, output);
+    kiln_status st = NULL;
+    if (lowered->prepare)
+        st = emit_program(job, lowered->prepare, lowered, true, target, arena, output);
+    if (!st) st = emit_program(job, lowered->run, lowered, false, target, arena, output);
+    if (st) return st;
     /* A tenth of a millisecond that turns a bug here into one lost candidate with a reason. */
     if (LLVMVerifyModule(job->module, LLVMReturnStatusAction, &job->message))
         return KILN_ERROR(INTERNAL, "LLVM: %s", job->message);

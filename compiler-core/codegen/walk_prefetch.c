@@ -8,11 +8,10 @@
  * The part of panel + 1 is split over all iterations of tile and step. It is at hand in the second
  * cache when panel + 1 begins, and memory is kept busy evenly. */
 #include "base/check.h"
-#include "compiler-core/codegen/llvm_emit.h"
+#include "compiler-core/codegen/walk.h"
 #include "compiler-core/lower/pass.h"
 
 #define KEY "prefetch="
-#define TO_SECOND_CACHE 2 /* locality of llvm.prefetch */
 #define LOOPS_DEEP 16
 #define LINES_MAX 8 /* a share larger than this is no prefetch but a copy */
 
@@ -86,46 +85,41 @@ static bool find_part(kiln_program *p, kiln_stmt at, const kiln_affine *offset, 
     return true;
 }
 
-static kiln_affine share_start(kiln_llvm_emitter *e, const stream_part *part, int64_t share) {
+static kiln_affine share_start(kiln_walk *w, const stream_part *part, int64_t share) {
     kiln_affine sum = part->start;
     for (uint32_t i = 0; i < part->turn_count; i++) {
         int64_t step = part->turn[i].weight * share;
-        sum.term[sum.term_count] = kiln_expr_var(e->p, part->turn[i].var);
+        sum.term[sum.term_count] = kiln_expr_var(w->p, part->turn[i].var);
         sum.coefficient[sum.term_count++] = step;
         sum.constant -= part->turn[i].first * step;
     }
     return sum;
 }
 
-static void prefetch(kiln_llvm_emitter *e, kiln_stmt loop, kiln_buffer buffer) {
+static void prefetch(kiln_walk *w, kiln_stmt loop, kiln_buffer buffer) {
     reader r = {.buffer = buffer};
     stream_part part;
-    find_reader(e->p, loop, &r);
-    if (!r.load || !find_part(e->p, loop, kiln_llvm_load_offset(e, r.load), &part)) return;
+    find_reader(w->p, loop, &r);
+    if (!r.load || !find_part(w->p, loop, kiln_walk_load_offset(w, r.load), &part)) return;
     if (part.start.term_count + part.turn_count > KILN_AFFINE_TERMS_MAX) return;
-    kiln_dtype dtype = e->p->buffer.data[buffer].dtype;
-    int64_t line = e->target->line_bytes / (int64_t)kiln_dtype_size(dtype);
+    kiln_dtype dtype = w->p->buffer.data[buffer].dtype;
+    int64_t line = w->target->line_bytes / (int64_t)kiln_dtype_size(dtype);
     int64_t lines = (part.span + line * part.turns - 1) / (line * part.turns);
     if (lines > LINES_MAX) return;
-    kiln_affine start = share_start(e, &part, lines * line);
-    kiln_llvm_address address = kiln_llvm_address_of(e, buffer, &start);
+    kiln_affine start = share_start(w, &part, lines * line);
+    kiln_walk_address address = kiln_walk_address_of(w, buffer, &start);
     if (!address.linear) return;
-    LLVMTypeRef i32 = kiln_llvm_int(e, 32), pointer = kiln_llvm_ptr(e);
-    for (int64_t i = 0; i < lines; i++) {
-        LLVMValueRef arg[] = {
-            kiln_llvm_pointer(e, &address, dtype, i * line), LLVMConstInt(i32, 0, false),
-            LLVMConstInt(i32, TO_SECOND_CACHE, false), LLVMConstInt(i32, 1, false)};
-        kiln_llvm_intrinsic(e, "llvm.prefetch", &pointer, 1, arg, 4);
-    }
+    for (int64_t i = 0; i < lines; i++)
+        w->b->ops->prefetch(w->b, kiln_walk_pointer(w, &address, dtype, i * line));
 }
 
-void kiln_llvm_prefetch(kiln_llvm_emitter *e, kiln_stmt loop) {
-    const kiln_stmt_info s = e->p->stmt.data[loop];
+void kiln_walk_prefetch(kiln_walk *w, kiln_stmt loop) {
+    const kiln_stmt_info s = w->p->stmt.data[loop];
     for (uint32_t i = 0; i < s.annotation.count; i++) {
         kiln_str text = s.annotation.data[i];
         if (!kiln_str_starts(text, KEY)) continue;
         kiln_buffer buffer =
-            kiln_program_find_buffer(e->p, kiln_str_slice(text, sizeof KEY - 1, text.size));
-        if (buffer && e->data[buffer]) prefetch(e, loop, buffer);
+            kiln_program_find_buffer(w->p, kiln_str_slice(text, sizeof KEY - 1, text.size));
+        if (buffer && w->data[buffer]) prefetch(w, loop, buffer);
     }
 }

@@ -1,0 +1,443 @@
+/* Values over LLVM's C API: types, constants, instructions, lanes, memory. */
+#include "compiler-core/codegen/llvm_builder.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "compiler-core/lower/lower.h"
+
+static kiln_llvm_builder *of(kiln_builder *b) { return (kiln_llvm_builder *)b; }
+static LLVMValueRef in(kiln_ssa v) { return (LLVMValueRef)v; }
+static kiln_ssa out(LLVMValueRef v) { return (kiln_ssa)v; }
+
+/* ---- types ----------------------------------------------------------------------------------- */
+
+static LLVMTypeRef scalar_type(const kiln_llvm_builder *b, kiln_scalar scalar) {
+    switch (scalar) {
+    case KILN_SCALAR_BOOL: return LLVMInt1TypeInContext(b->context);
+    case KILN_SCALAR_I8: return LLVMInt8TypeInContext(b->context);
+    case KILN_SCALAR_I16: return LLVMInt16TypeInContext(b->context);
+    case KILN_SCALAR_I32: return LLVMInt32TypeInContext(b->context);
+    case KILN_SCALAR_I64: return LLVMInt64TypeInContext(b->context);
+    case KILN_SCALAR_F16: return LLVMHalfTypeInContext(b->context);
+    case KILN_SCALAR_F32: return LLVMFloatTypeInContext(b->context);
+    case KILN_SCALAR_F64: return LLVMDoubleTypeInContext(b->context);
+    case KILN_SCALAR_POINTER: break;
+    }
+    return LLVMPointerTypeInContext(b->context, 0);
+}
+
+LLVMTypeRef kiln_llvm_type(const kiln_llvm_builder *b, kiln_ssa_type type) {
+    LLVMTypeRef scalar = scalar_type(b, type.scalar);
+    return type.lanes ? LLVMVectorType(scalar, type.lanes) : scalar;
+}
+
+static bool is_vector(LLVMTypeRef type) { return LLVMGetTypeKind(type) == LLVMVectorTypeKind; }
+
+static kiln_scalar integer_of(unsigned bits) {
+    return bits == 1    ? KILN_SCALAR_BOOL
+           : bits == 8  ? KILN_SCALAR_I8
+           : bits == 16 ? KILN_SCALAR_I16
+           : bits == 32 ? KILN_SCALAR_I32
+                        : KILN_SCALAR_I64;
+}
+
+static kiln_ssa_type type_of(kiln_builder *b, kiln_ssa v) {
+    LLVMTypeRef type = LLVMTypeOf(in(v)),
+                scalar = is_vector(type) ? LLVMGetElementType(type) : type;
+    kiln_ssa_type found = {KILN_SCALAR_POINTER, is_vector(type) ? LLVMGetVectorSize(type) : 0};
+    (void)b;
+    LLVMTypeKind kind = LLVMGetTypeKind(scalar);
+    if (kind == LLVMIntegerTypeKind) found.scalar = integer_of(LLVMGetIntTypeWidth(scalar));
+    if (kind == LLVMHalfTypeKind) found.scalar = KILN_SCALAR_F16;
+    if (kind == LLVMFloatTypeKind) found.scalar = KILN_SCALAR_F32;
+    if (kind == LLVMDoubleTypeKind) found.scalar = KILN_SCALAR_F64;
+    return found;
+}
+
+/* ---- constants ------------------------------------------------------------------------------- */
+
+static LLVMValueRef splat_constant(LLVMValueRef scalar, uint32_t lanes) {
+    LLVMValueRef lane[KILN_LOWER_LANES_MAX];
+    if (!lanes) return scalar;
+    KILN_CHECK(lanes <= KILN_LOWER_LANES_MAX);
+    for (uint32_t i = 0; i < lanes; i++) lane[i] = scalar;
+    return LLVMConstVector(lane, lanes);
+}
+
+static kiln_ssa integer(kiln_builder *b, kiln_ssa_type type, int64_t value) {
+    LLVMTypeRef scalar = scalar_type(of(b), type.scalar);
+    return out(splat_constant(LLVMConstInt(scalar, (unsigned long long)value, true), type.lanes));
+}
+
+static kiln_ssa real(kiln_builder *b, kiln_ssa_type type, double value) {
+    return out(splat_constant(LLVMConstReal(scalar_type(of(b), type.scalar), value), type.lanes));
+}
+
+static kiln_ssa zero(kiln_builder *b, kiln_ssa_type type) {
+    return out(LLVMConstNull(kiln_llvm_type(of(b), type)));
+}
+
+static kiln_ssa ramp(kiln_builder *b, kiln_ssa_type type, int64_t first, int64_t step) {
+    LLVMTypeRef scalar = scalar_type(of(b), type.scalar);
+    LLVMValueRef lane[KILN_LOWER_LANES_MAX];
+    KILN_CHECK(type.lanes <= KILN_LOWER_LANES_MAX);
+    for (uint32_t i = 0; i < type.lanes; i++)
+        lane[i] = LLVMConstInt(scalar, (unsigned long long)(first + step * (int64_t)i), true);
+    return out(LLVMConstVector(lane, type.lanes));
+}
+
+static kiln_ssa poison(kiln_builder *b, kiln_ssa_type type) {
+    return out(LLVMGetPoison(kiln_llvm_type(of(b), type)));
+}
+
+static bool is_constant(kiln_builder *b, kiln_ssa v) {
+    (void)b;
+    return LLVMIsConstant(in(v));
+}
+
+static bool known_integer(kiln_builder *b, kiln_ssa v, int64_t *out_value) {
+    (void)b;
+    if (!LLVMIsAConstantInt(in(v))) return false;
+    *out_value = LLVMConstIntGetSExtValue(in(v));
+    return true;
+}
+
+static bool known_mask(kiln_builder *b, kiln_ssa mask, bool wanted) {
+    (void)b;
+    if (!LLVMIsConstant(in(mask))) return false;
+    return wanted ? in(mask) == LLVMConstAllOnes(LLVMTypeOf(in(mask))) : LLVMIsNull(in(mask));
+}
+
+/* ---- instructions ---------------------------------------------------------------------------- */
+
+LLVMValueRef kiln_llvm_intrinsic(kiln_llvm_builder *b, const char *name, LLVMTypeRef *overload,
+                                 uint32_t overload_count, LLVMValueRef *arg, uint32_t arg_count) {
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    KILN_CHECK(id != 0);
+    LLVMValueRef callee = LLVMGetIntrinsicDeclaration(b->module, id, overload, overload_count);
+    LLVMTypeRef type = LLVMIntrinsicGetType(b->context, id, overload, overload_count);
+    return LLVMBuildCall2(b->builder, type, callee, arg, arg_count, "");
+}
+
+typedef enum instruction_class {
+    INT,
+    FLOAT,
+    INT_COMPARE,
+    FLOAT_COMPARE,
+    NEGATE,
+    CALL1,
+    CALL2
+} instruction_class;
+
+static const struct instruction_row {
+    instruction_class what;
+    int number; /* opcode or predicate */
+    const char *name;
+} instruction_table[] = {
+#define ROW_INT(x) INT, x, NULL
+#define ROW_FLOAT(x) FLOAT, x, NULL
+#define ROW_INT_COMPARE(x) INT_COMPARE, x, NULL
+#define ROW_FLOAT_COMPARE(x) FLOAT_COMPARE, x, NULL
+#define ROW_NEGATE(x) NEGATE, x, NULL
+#define ROW_CALL1(x) CALL1, 0, x
+#define ROW_CALL2(x) CALL2, 0, x
+#define X(name, class, llvm, c) {ROW_##class(llvm)},
+#include "compiler-core/codegen/instructions.def"
+#undef X
+};
+
+static kiln_ssa compute(kiln_builder *base, kiln_instruction what, kiln_ssa first,
+                        kiln_ssa second) {
+    kiln_llvm_builder *b = of(base);
+    const struct instruction_row *row = &instruction_table[what];
+    LLVMValueRef arg[] = {in(first), in(second)};
+    LLVMTypeRef type = LLVMTypeOf(arg[0]);
+    LLVMValueRef v = NULL;
+    switch (row->what) {
+    case INT:
+    case FLOAT: v = LLVMBuildBinOp(b->builder, (LLVMOpcode)row->number, arg[0], arg[1], ""); break;
+    case INT_COMPARE:
+        v = LLVMBuildICmp(b->builder, (LLVMIntPredicate)row->number, arg[0], arg[1], "");
+        break;
+    case FLOAT_COMPARE:
+        v = LLVMBuildFCmp(b->builder, (LLVMRealPredicate)row->number, arg[0], arg[1], "");
+        break;
+    case NEGATE: v = LLVMBuildFNeg(b->builder, arg[0], ""); break;
+    case CALL1: v = kiln_llvm_intrinsic(b, row->name, &type, 1, arg, 1); break;
+    case CALL2: v = kiln_llvm_intrinsic(b, row->name, &type, 1, arg, 2); break;
+    }
+    return out(v);
+}
+
+static kiln_ssa choose(kiln_builder *b, kiln_ssa condition, kiln_ssa yes, kiln_ssa no) {
+    return out(LLVMBuildSelect(of(b)->builder, in(condition), in(yes), in(no), ""));
+}
+
+static kiln_ssa multiply_add(kiln_builder *b, kiln_ssa x, kiln_ssa y, kiln_ssa z) {
+    LLVMTypeRef type = LLVMTypeOf(in(x));
+    return out(kiln_llvm_intrinsic(of(b), "llvm.fmuladd", &type, 1,
+                                   (LLVMValueRef[]){in(x), in(y), in(z)}, 3));
+}
+
+static kiln_ssa saturated(kiln_llvm_builder *b, const char *name, LLVMValueRef v,
+                          LLVMTypeRef type) {
+    return out(kiln_llvm_intrinsic(b, name, (LLVMTypeRef[]){type, LLVMTypeOf(v)}, 2, &v, 1));
+}
+
+static kiln_ssa convert(kiln_builder *base, kiln_conversion how, kiln_ssa value, kiln_ssa_type to) {
+    kiln_llvm_builder *b = of(base);
+    LLVMTypeRef type = kiln_llvm_type(b, to);
+    LLVMValueRef v = in(value);
+    switch (how) {
+    case KILN_CONVERT_BITS: return out(LLVMBuildBitCast(b->builder, v, type, ""));
+    case KILN_CONVERT_SIGNED: return out(LLVMBuildIntCast2(b->builder, v, type, true, ""));
+    case KILN_CONVERT_UNSIGNED: return out(LLVMBuildIntCast2(b->builder, v, type, false, ""));
+    case KILN_CONVERT_FLOAT: return out(LLVMBuildFPCast(b->builder, v, type, ""));
+    case KILN_CONVERT_SIGNED_TO_FLOAT: return out(LLVMBuildSIToFP(b->builder, v, type, ""));
+    case KILN_CONVERT_UNSIGNED_TO_FLOAT: return out(LLVMBuildUIToFP(b->builder, v, type, ""));
+    case KILN_CONVERT_FLOAT_TO_SIGNED: return saturated(b, "llvm.fptosi.sat", v, type);
+    case KILN_CONVERT_FLOAT_TO_UNSIGNED: break;
+    }
+    return saturated(b, "llvm.fptoui.sat", v, type);
+}
+
+static kiln_ssa call(kiln_builder *base, const char *name, const kiln_ssa *arg, uint32_t count) {
+    kiln_llvm_builder *b = of(base);
+    LLVMTypeRef type = LLVMTypeOf(in(arg[0])), parameter[2] = {type, type};
+    LLVMValueRef value[2] = {in(arg[0]), count > 1 ? in(arg[1]) : NULL};
+    LLVMTypeRef function_type = LLVMFunctionType(type, parameter, count, false);
+    const char *suffix = LLVMGetTypeKind(type) == LLVMFloatTypeKind ? "f" : "";
+    char *symbol = kiln_arena_printf(b->arena, "%s%s", name, suffix);
+    LLVMValueRef callee = LLVMGetNamedFunction(b->module, symbol);
+    if (!callee) {
+        callee = LLVMAddFunction(b->module, symbol, function_type);
+        unsigned nounwind = LLVMGetEnumAttributeKindForName("nounwind", 8);
+        LLVMAddAttributeAtIndex(callee, LLVMAttributeFunctionIndex,
+                                LLVMCreateEnumAttribute(b->context, nounwind, 0));
+    }
+    return out(LLVMBuildCall2(b->builder, function_type, callee, value, count, ""));
+}
+
+/* ---- lanes ----------------------------------------------------------------------------------- */
+
+static LLVMValueRef lane_number(const kiln_llvm_builder *b, uint32_t lane) {
+    return LLVMConstInt(LLVMInt64TypeInContext(b->context), lane, true);
+}
+
+static kiln_ssa splat(kiln_builder *base, kiln_ssa scalar, uint32_t lanes) {
+    kiln_llvm_builder *b = of(base);
+    LLVMValueRef v = in(scalar);
+    if (LLVMIsConstant(v)) return out(splat_constant(v, lanes));
+    LLVMValueRef any = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(v), lanes));
+    LLVMValueRef first = LLVMBuildInsertElement(b->builder, any, v, lane_number(b, 0), "");
+    LLVMValueRef zeros = LLVMConstNull(LLVMVectorType(LLVMInt32TypeInContext(b->context), lanes));
+    return out(LLVMBuildShuffleVector(b->builder, first, any, zeros, ""));
+}
+
+static kiln_ssa extract(kiln_builder *b, kiln_ssa vector, uint32_t lane) {
+    return out(LLVMBuildExtractElement(of(b)->builder, in(vector), lane_number(of(b), lane), ""));
+}
+
+static kiln_ssa insert(kiln_builder *b, kiln_ssa vector, kiln_ssa scalar, uint32_t lane) {
+    return out(LLVMBuildInsertElement(of(b)->builder, in(vector), in(scalar),
+                                      lane_number(of(b), lane), ""));
+}
+
+static kiln_ssa shuffle(kiln_builder *base, kiln_ssa a, kiln_ssa second, const int32_t *lane,
+                        uint32_t count) {
+    kiln_llvm_builder *b = of(base);
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(b->context);
+    LLVMValueRef number[2 * KILN_LOWER_LANES_MAX];
+    KILN_CHECK(count <= 2 * KILN_LOWER_LANES_MAX);
+    for (uint32_t i = 0; i < count; i++)
+        number[i] = lane[i] < 0 ? LLVMGetPoison(i32) : LLVMConstInt(i32, (uint32_t)lane[i], false);
+    return out(LLVMBuildShuffleVector(b->builder, in(a),
+                                      second ? in(second) : LLVMGetPoison(LLVMTypeOf(in(a))),
+                                      LLVMConstVector(number, count), ""));
+}
+
+static bool taken_from(kiln_builder *b, kiln_ssa v, kiln_ssa *out_vector, uint32_t *out_lane) {
+    (void)b;
+    if (!LLVMIsAExtractElementInst(in(v))) return false;
+    LLVMValueRef lane = LLVMGetOperand(in(v), 1);
+    if (!LLVMIsAConstantInt(lane)) return false;
+    *out_vector = out(LLVMGetOperand(in(v), 0));
+    *out_lane = (uint32_t)LLVMConstIntGetSExtValue(lane);
+    return true;
+}
+
+static kiln_ssa any(kiln_builder *base, kiln_ssa mask) {
+    kiln_llvm_builder *b = of(base);
+    LLVMTypeRef bits = LLVMIntTypeInContext(b->context, LLVMGetVectorSize(LLVMTypeOf(in(mask))));
+    LLVMValueRef v = LLVMBuildBitCast(b->builder, in(mask), bits, "");
+    return out(LLVMBuildICmp(b->builder, LLVMIntNE, v, LLVMConstNull(bits), ""));
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+LLVMValueRef kiln_llvm_offset(kiln_llvm_builder *b, LLVMValueRef pointer, LLVMValueRef bytes) {
+    return LLVMBuildGEP2(b->builder, LLVMInt8TypeInContext(b->context), pointer, &bytes, 1, "");
+}
+
+static kiln_ssa offset(kiln_builder *b, kiln_ssa pointer, kiln_ssa bytes) {
+    return out(kiln_llvm_offset(of(b), in(pointer), in(bytes)));
+}
+
+static LLVMValueRef i32_constant(const kiln_llvm_builder *b, uint64_t value) {
+    return LLVMConstInt(LLVMInt32TypeInContext(b->context), value, false);
+}
+
+static kiln_ssa load(kiln_builder *base, kiln_ssa_type type, kiln_ssa pointer, uint32_t align,
+                     kiln_ssa mask) {
+    kiln_llvm_builder *b = of(base);
+    LLVMTypeRef t = kiln_llvm_type(b, type);
+    if (mask) {
+        LLVMValueRef arg[4] = {in(pointer), i32_constant(b, align), in(mask), LLVMConstNull(t)};
+        LLVMTypeRef overload[2] = {t, LLVMPointerTypeInContext(b->context, 0)};
+        return out(kiln_llvm_intrinsic(b, "llvm.masked.load", overload, 2, arg, 4));
+    }
+    LLVMValueRef v = LLVMBuildLoad2(b->builder, t, in(pointer), "");
+    LLVMSetAlignment(v, align);
+    return out(v);
+}
+
+static void store(kiln_builder *base, kiln_ssa v, kiln_ssa pointer, uint32_t align, kiln_ssa mask) {
+    kiln_llvm_builder *b = of(base);
+    if (mask) {
+        LLVMValueRef arg[4] = {in(v), in(pointer), i32_constant(b, align), in(mask)};
+        LLVMTypeRef overload[2] = {LLVMTypeOf(in(v)), LLVMPointerTypeInContext(b->context, 0)};
+        kiln_llvm_intrinsic(b, "llvm.masked.store", overload, 2, arg, 4);
+        return;
+    }
+    LLVMSetAlignment(LLVMBuildStore(b->builder, in(v), in(pointer)), align);
+}
+
+static uint64_t bytes_of(LLVMTypeRef vector) {
+    LLVMTypeRef type = LLVMGetElementType(vector);
+    LLVMTypeKind kind = LLVMGetTypeKind(type);
+    return kind == LLVMHalfTypeKind     ? 2
+           : kind == LLVMFloatTypeKind  ? 4
+           : kind == LLVMDoubleTypeKind ? 8
+                                        : LLVMGetIntTypeWidth(type) / 8;
+}
+
+static kiln_ssa gather(kiln_builder *base, kiln_ssa_type type, kiln_ssa pointers, kiln_ssa mask) {
+    kiln_llvm_builder *b = of(base);
+    LLVMTypeRef t = kiln_llvm_type(b, type);
+    LLVMValueRef arg[4] = {in(pointers), i32_constant(b, bytes_of(t)), in(mask), LLVMConstNull(t)};
+    LLVMTypeRef overload[2] = {t, LLVMTypeOf(arg[0])};
+    return out(kiln_llvm_intrinsic(b, "llvm.masked.gather", overload, 2, arg, 4));
+}
+
+static void scatter(kiln_builder *base, kiln_ssa v, kiln_ssa pointers, kiln_ssa mask) {
+    kiln_llvm_builder *b = of(base);
+    LLVMTypeRef t = LLVMTypeOf(in(v));
+    LLVMValueRef arg[4] = {in(v), in(pointers), i32_constant(b, bytes_of(t)), in(mask)};
+    LLVMTypeRef overload[2] = {t, LLVMTypeOf(arg[1])};
+    kiln_llvm_intrinsic(b, "llvm.masked.scatter", overload, 2, arg, 4);
+}
+
+static void prefetch(kiln_builder *base, kiln_ssa pointer) {
+    enum { READ = 0, TO_SECOND_CACHE = 2, DATA = 1 };
+    kiln_llvm_builder *b = of(base);
+    LLVMTypeRef type = LLVMTypeOf(in(pointer));
+    LLVMValueRef arg[] = {in(pointer), i32_constant(b, READ), i32_constant(b, TO_SECOND_CACHE),
+                          i32_constant(b, DATA)};
+    kiln_llvm_intrinsic(b, "llvm.prefetch", &type, 1, arg, 4);
+}
+
+/* ---- instructions of one processor ----------------------------------------------------------- */
+
+static kiln_ssa intrinsic(kiln_builder *base, const kiln_intrinsic *row, kiln_ssa sum, kiln_ssa a,
+                          kiln_ssa second) {
+    kiln_llvm_builder *b = of(base);
+    LLVMTypeRef result = LLVMVectorType(LLVMInt32TypeInContext(b->context), row->lanes);
+    LLVMTypeRef type = LLVMVectorType(LLVMIntTypeInContext(b->context, row->operand_bits),
+                                      row->lanes * (32 / row->operand_bits));
+    LLVMValueRef arg[3];
+    uint32_t count = 0;
+    if (sum) arg[count++] = in(sum);
+    arg[count++] = LLVMBuildBitCast(b->builder, in(a), type, "");
+    arg[count++] = LLVMBuildBitCast(b->builder, in(second), type, "");
+    bool overloaded = LLVMIntrinsicIsOverloaded(
+        LLVMLookupIntrinsicID(row->instruction, strlen(row->instruction)));
+    return out(kiln_llvm_intrinsic(b, row->instruction, (LLVMTypeRef[]){result, type},
+                                   overloaded ? 2 : 0, arg, count));
+}
+
+/* LLVM would shorten chains of additions at the cost of registers, of which accumulators leave
+ * none. */
+static kiln_ssa opaque(kiln_builder *base, kiln_ssa v) {
+    kiln_llvm_builder *b = of(base);
+    const char *place = kiln_llvm_vector_constraint(b->target->arch);
+    if (!*place) return v;
+    char *constraint = kiln_arena_printf(b->arena, "=%s,0", place), nothing[] = "";
+    LLVMValueRef value = in(v);
+    LLVMTypeRef vector = LLVMTypeOf(value), type = LLVMFunctionType(vector, &vector, 1, false);
+    LLVMValueRef barrier = LLVMGetInlineAsm(type, nothing, 0, constraint, strlen(constraint), false,
+                                            false, LLVMInlineAsmDialectATT, false);
+    return out(LLVMBuildCall2(b->builder, type, barrier, &value, 1, ""));
+}
+
+static const kiln_builder_ops llvm_ops = {
+    .type_of = type_of,
+    .integer = integer,
+    .real = real,
+    .zero = zero,
+    .ramp = ramp,
+    .poison = poison,
+    .is_constant = is_constant,
+    .known_integer = known_integer,
+    .known_mask = known_mask,
+    .compute = compute,
+    .select = choose,
+    .multiply_add = multiply_add,
+    .convert = convert,
+    .call = call,
+    .splat = splat,
+    .extract = extract,
+    .insert = insert,
+    .shuffle = shuffle,
+    .taken_from = taken_from,
+    .any = any,
+    .offset = offset,
+    .load = load,
+    .store = store,
+    .gather = gather,
+    .scatter = scatter,
+    .prefetch = prefetch,
+    .open_mark = kiln_llvm_open_mark,
+    .close_mark = kiln_llvm_close_mark,
+    .enter_mark = kiln_llvm_enter_mark,
+    .leave = kiln_llvm_leave,
+    .loop_begin = kiln_llvm_loop_begin,
+    .loop_carry = kiln_llvm_loop_carry,
+    .loop_pointer = kiln_llvm_loop_pointer,
+    .loop_end = kiln_llvm_loop_end,
+    .branch_begin = kiln_llvm_branch_begin,
+    .branch_else = kiln_llvm_branch_else,
+    .branch_enter_then = kiln_llvm_branch_enter_then,
+    .branch_end = kiln_llvm_branch_end,
+    .branch_join = kiln_llvm_branch_join,
+    .entry_begin = kiln_llvm_entry_begin,
+    .entry_end = kiln_llvm_entry_end,
+    .parallel_begin = kiln_llvm_parallel_begin,
+    .parallel_end = kiln_llvm_parallel_end,
+    .intrinsic = intrinsic,
+    .opaque = opaque,
+};
+
+void kiln_llvm_builder_init(kiln_llvm_builder *b, const kiln_target *target, LLVMContextRef context,
+                            LLVMModuleRef module, kiln_arena *arena) {
+    *b = (kiln_llvm_builder){.base = {&llvm_ops},
+                             .target = target,
+                             .arena = arena,
+                             .context = context,
+                             .module = module,
+                             .builder = LLVMCreateBuilderInContext(context)};
+}
+
+void kiln_llvm_builder_deinit(kiln_llvm_builder *b) {
+    if (b->builder) LLVMDisposeBuilder(b->builder);
+}

@@ -1,0 +1,250 @@
+/* Private to codegen/: the walk over one lowered program that tells a value builder (builder.h)
+ * what to append. Shared by walk_*.c; it knows no LLVM and no C text.
+ *
+ * What comes out is already unrolled, vectorised SSA: UNROLL loops are copied here, the variable
+ * of a VECTORIZE loop becomes the lanes of vector values, REGISTER buffers are tables of SSA values
+ * joined where control flow joins. Nothing relies on what is behind the builder to find loads,
+ * loops or vectors again. Within a vector loop every expression is either uniform (a scalar) or has
+ * all lanes (a vector); the type of a value says which. */
+#ifndef KILN_COMPILER_CORE_CODEGEN_WALK_H
+#define KILN_COMPILER_CORE_CODEGEN_WALK_H
+
+#include "base/kernel_abi.h"
+#include "base/target.h"
+#include "compiler-core/codegen/builder.h"
+#include "compiler-core/ir/affine.h"
+#include "compiler-core/ir/ir.h"
+#include "compiler-core/lower/lower.h"
+
+/* What a loop variable stands for at the place that is appended to. */
+typedef enum kiln_walk_binding {
+    KILN_WALK_UNBOUND,
+    KILN_WALK_CONSTANT, /* of an unrolled loop */
+    KILN_WALK_SERIAL,   /* an I64 of some loop level */
+    KILN_WALK_LANES,    /* constant + lane number */
+} kiln_walk_binding;
+
+typedef struct kiln_walk_slot {
+    kiln_walk_binding binding;
+    int64_t constant;
+    kiln_ssa value;
+    uint32_t level;
+} kiln_walk_slot;
+
+/* Known values. Keys name what was computed from what; entries disappear in the order of a stack,
+ * so that a value is only found where its definition dominates. */
+typedef struct kiln_walk_entry {
+    uint64_t key[4];
+    kiln_ssa value;
+    uint32_t next;
+} kiln_walk_entry;
+
+#define KILN_WALK_BUCKETS 512
+typedef struct kiln_walk_table {
+    KILN_VEC(kiln_walk_entry) entry; /* [0] unused */
+    uint32_t bucket[KILN_WALK_BUCKETS];
+} kiln_walk_table;
+
+/* One open serial loop, or the function (level 0). Code that depends on nothing deeper is put
+ * before `mark`, at the start of the loop's body, and is remembered while the loop is open. */
+typedef struct kiln_walk_level {
+    kiln_mark mark;
+    kiln_walk_table known;
+    kiln_loop_handle loop; /* NULL: the function */
+    kiln_ssa counter;
+} kiln_walk_level;
+
+/* A live REGISTER buffer: element n is lane n % width of chunk[n / width]. */
+typedef struct kiln_walk_registers {
+    bool live;
+    uint32_t width, chunk_count;
+    kiln_ssa *chunk; /* NULL: never written */
+} kiln_walk_registers;
+
+#define KILN_WALK_LEVELS_MAX 64
+
+typedef struct kiln_walk {
+    kiln_builder *b;
+    kiln_program *p;
+    const kiln_target *target;
+    kiln_arena *arena;
+    const char *name; /* of the entry; prefix of everything internal */
+    const kiln_buffer
+        *arg; /* [arg_count] buffers that the program touches, in the order of the ABI */
+    uint32_t arg_count;
+
+    /* The function being written. */
+    kiln_ssa scratch;
+    kiln_ssa worker_scratch; /* in bodies of parallel loops */
+    kiln_ssa *data;          /* [buffer count] start of each buffer in memory */
+    kiln_walk_level *level[KILN_WALK_LEVELS_MAX];
+    uint32_t level_count;
+    uint32_t function_count; /* parallel bodies so far, for their names */
+    bool in_parallel;
+
+    kiln_walk_slot *slot; /* [var count at the start] */
+    kiln_expr
+        *constant_of; /* [var count] index constant of CONSTANT slots, else 0: for substitution */
+    uint32_t var_count;
+    uint32_t lanes; /* 0 outside vector loops */
+    kiln_var lane_var;
+    kiln_ssa mask; /* <lanes> BOOL, or NULL: all lanes */
+    /* While one lane is built by itself: which, and what is otherwise there outside of it. */
+    uint32_t lane, all_lanes;
+    kiln_ssa all_mask;
+    int64_t all_constant; /* of the lane variable's slot */
+
+    kiln_walk_registers *registers; /* [buffer count] */
+    kiln_walk_table loads;          /* values loaded from memory, splats */
+    uint32_t *epoch;                /* [buffer count] stores so far: part of the key of loads */
+    /* Results within one statement, by expression: valid when the stamp is the current one. */
+    KILN_VEC(kiln_ssa) memo;
+    KILN_VEC(uint32_t) memo_stamp;
+    uint32_t stamp, last_stamp;
+
+    const kiln_program *meaning[KILN_INTRINSIC_COUNT]; /* of tensor intrinsics used so far */
+
+    /* Layout of scratch: every temp in memory has its place. */
+    uint64_t *scratch_offset; /* [buffer count] */
+    uint64_t scratch_bytes, worker_bytes;
+    KILN_VEC(kiln_affine *)
+    offset; /* by expression (loads) or statement (stores): element offset */
+    KILN_VEC(kiln_affine *) store_offset;
+} kiln_walk;
+
+/* ---- walk_entry.c: functions ----------------------------------------------------------------- */
+
+/* Adds the entry `name` of a lowered program. `arg_buffer`: [arg_count] buffers of `p` in the order
+ * of the ABI, 0 for arguments that `p` does not touch. Scratch needs are raised to what this
+ * program needs.
+ *
+ * UNIMPLEMENTED  the program holds what no builder can make; the note says what. Nothing was added.
+ */
+KILN_MUST_USE kiln_status kiln_walk_entry_add(kiln_builder *b, kiln_program *p, const char *name,
+                                              const kiln_buffer *arg_buffer, uint32_t arg_count,
+                                              const kiln_target *target, kiln_arena *arena,
+                                              uint64_t *scratch_bytes, uint64_t *worker_bytes);
+/* A parallel loop: its body in a function of its own, and the call that shares it out. */
+void kiln_walk_parallel(kiln_walk *w, kiln_stmt stmt);
+/* Where a temp lies in scratch memory (the worker's own inside parallel loops). */
+kiln_ssa kiln_walk_scratch(kiln_walk *w, kiln_buffer buffer);
+
+/* ---- walk_stmt.c: statements and loops ------------------------------------------------------- */
+
+void kiln_walk_stmt(kiln_walk *w, kiln_stmt stmt);
+/* do { body of the loop `stmt` } while (++v != end), from `first`: I64 values, first < end. */
+void kiln_walk_counted(kiln_walk *w, kiln_stmt stmt, kiln_ssa first, kiln_ssa end);
+/* Gives a loop variable one value, and takes it back. */
+void kiln_walk_bind(kiln_walk *w, kiln_var var, int64_t value);
+void kiln_walk_unbind(kiln_walk *w, kiln_var var);
+/* Opens and closes a level at the current place. */
+void kiln_walk_push_level(kiln_walk *w, kiln_loop_handle loop, kiln_ssa counter);
+void kiln_walk_pop_level(kiln_walk *w);
+
+/* ---- walk_value.c: types, short forms, known values ------------------------------------------ */
+
+kiln_ssa_type kiln_type_scalar(kiln_scalar scalar);
+kiln_ssa_type kiln_type_vector(kiln_scalar scalar, uint32_t lanes);
+/* The type of `v` with another scalar. */
+kiln_ssa_type kiln_type_like(kiln_walk *w, kiln_ssa v, kiln_scalar scalar);
+/* How a dtype lies in memory: bf16 as bits, bool as a byte. */
+kiln_scalar kiln_scalar_in_memory(kiln_dtype dtype);
+/* What values of a dtype are computed in: halves in F32, bool in BOOL, others as they are. */
+kiln_scalar kiln_scalar_computed(kiln_dtype dtype);
+uint32_t kiln_scalar_bits(kiln_scalar scalar);
+
+kiln_ssa_type kiln_walk_type(kiln_walk *w, kiln_ssa v);
+bool kiln_walk_is_vector(kiln_walk *w, kiln_ssa v);
+kiln_ssa kiln_walk_i64(kiln_walk *w, int64_t value);
+/* Constants of the type of `like`, in all its lanes. */
+kiln_ssa kiln_walk_integer(kiln_walk *w, kiln_ssa like, int64_t value);
+kiln_ssa kiln_walk_real(kiln_walk *w, kiln_ssa like, double value);
+kiln_ssa kiln_walk_compute(kiln_walk *w, kiln_instruction what, kiln_ssa a, kiln_ssa b);
+kiln_ssa kiln_walk_select(kiln_walk *w, kiln_ssa condition, kiln_ssa yes, kiln_ssa no);
+/* To the scalar type `to` in all lanes. */
+kiln_ssa kiln_walk_convert(kiln_walk *w, kiln_conversion how, kiln_ssa v, kiln_scalar to);
+kiln_ssa kiln_walk_not(kiln_walk *w, kiln_ssa v);
+kiln_ssa kiln_walk_negated(kiln_walk *w, kiln_ssa v);               /* an integer */
+kiln_ssa kiln_walk_splat(kiln_walk *w, kiln_ssa v, uint32_t lanes); /* vectors unchanged */
+/* Makes both scalars or both vectors. */
+void kiln_walk_match(kiln_walk *w, kiln_ssa *a, kiln_ssa *b);
+kiln_ssa kiln_walk_extract(kiln_walk *w, kiln_ssa v, uint32_t lane); /* scalars unchanged */
+/* a * b + c, fused where the target can. */
+kiln_ssa kiln_walk_fma(kiln_walk *w, kiln_ssa a, kiln_ssa b, kiln_ssa c);
+/* Calls a C function of one or two operands for each lane; it must be in kernel_services.def. */
+kiln_ssa kiln_walk_libm(kiln_walk *w, const char *name, const kiln_ssa *arg, uint32_t arg_count);
+
+kiln_ssa kiln_walk_table_find(const kiln_walk_table *t, const uint64_t key[4]);
+void kiln_walk_table_put(kiln_walk *w, kiln_walk_table *t, const uint64_t key[4], kiln_ssa value);
+uint32_t kiln_walk_table_mark(const kiln_walk_table *t);
+void kiln_walk_table_pop(kiln_walk_table *t, uint32_t mark);
+
+/* From bits in memory to what is computed with, and back. */
+kiln_ssa kiln_walk_from_memory(kiln_walk *w, kiln_dtype dtype, kiln_ssa v);
+kiln_ssa kiln_walk_to_memory(kiln_walk *w, kiln_dtype dtype, kiln_ssa v);
+kiln_ssa kiln_walk_cast(kiln_walk *w, kiln_dtype from, kiln_dtype to, kiln_ssa v);
+
+/* ---- walk_address.c: where things lie -------------------------------------------------------- */
+
+/* An access for the current bindings. */
+typedef struct kiln_walk_address {
+    kiln_ssa pointer;       /* of lane 0, without `constant` */
+    int64_t constant;       /* elements */
+    int64_t lane_stride;    /* elements; meaningful when linear */
+    bool linear;            /* false: the offset is no linear function of the lane */
+    uint32_t align;         /* bytes, of lane 0 with `constant` */
+    uint32_t pointer_align; /* bytes, of `pointer` */
+} kiln_walk_address;
+
+const kiln_affine *kiln_walk_load_offset(kiln_walk *w, kiln_expr load);
+const kiln_affine *kiln_walk_store_offset(kiln_walk *w, kiln_stmt store);
+kiln_walk_address kiln_walk_address_of(kiln_walk *w, kiln_buffer buffer, const kiln_affine *offset);
+kiln_ssa kiln_walk_pointer(kiln_walk *w, const kiln_walk_address *a, kiln_dtype dtype,
+                           int64_t plus_elements);
+/* The offset of one lane when it must be a constant (REGISTER buffers). */
+int64_t kiln_walk_constant_offset(kiln_walk *w, const kiln_affine *offset, uint32_t lane);
+/* A linear function of serial variables, computed as far out as possible; false when lanes enter
+ * otherwise than linearly. `*out_base` NULL: 0. `*out_lane_stride` is 0 for uniform ones. */
+bool kiln_walk_linear(kiln_walk *w, const kiln_affine *a, kiln_ssa *out_base, int64_t *out_constant,
+                      int64_t *out_lane_stride);
+/* Gives the lane variable one constant value, for code that is built lane by lane. */
+void kiln_walk_enter_lane(kiln_walk *w, uint32_t lane);
+void kiln_walk_leave_lane(kiln_walk *w);
+
+/* ---- walk_memory.c: loads, stores, registers ------------------------------------------------- */
+
+kiln_ssa kiln_walk_load(kiln_walk *w, kiln_expr load);
+void kiln_walk_store(kiln_walk *w, kiln_stmt store, kiln_ssa value);
+/* Whether every element that the load may name lies in memory of its buffer. */
+bool kiln_walk_load_is_safe(kiln_walk *w, kiln_expr load);
+void kiln_walk_registers_begin(kiln_walk *w, kiln_buffer buffer, kiln_stmt scope);
+void kiln_walk_registers_end(kiln_walk *w, kiln_buffer buffer);
+kiln_ssa_type kiln_walk_chunk_type(const kiln_walk *w, kiln_buffer buffer);
+
+/* ---- walk_tensor.c --------------------------------------------------------------------------- */
+
+/* Builds the loop `stmt` as the tensor intrinsic that it is marked with. False: it is not, or no
+ * longer the piece of a nest that it was, or the builder has none; then it is a loop like others.
+ */
+bool kiln_walk_tensor(kiln_walk *w, kiln_stmt stmt);
+
+/* ---- walk_prefetch.c ------------------------------------------------------------------------- */
+
+/* At the start of the body of `loop`: what its annotations ask to be fetched ahead. */
+void kiln_walk_prefetch(kiln_walk *w, kiln_stmt loop);
+
+/* ---- walk_expr.c, walk_math.c: values -------------------------------------------------------- */
+
+/* The value of any expression for the current bindings, in the type that its dtype is computed in.
+ */
+kiln_ssa kiln_walk_expr(kiln_walk *w, kiln_expr expr);
+/* Runs `then_side` only where the uniform `condition` holds and joins its value with that of
+ * `else_side` (NULL: no value). */
+typedef kiln_ssa (*kiln_walk_side)(kiln_walk *w, void *context);
+kiln_ssa kiln_walk_branch(kiln_walk *w, kiln_ssa condition, kiln_walk_side then_side,
+                          kiln_walk_side else_side, void *context);
+
+/* F32 and F64, scalars and vectors; `op` a KILN_EXPR operator of one or two float operands. */
+kiln_ssa kiln_walk_math(kiln_walk *w, kiln_expr_op op, const kiln_ssa *operand);
+
+#endif

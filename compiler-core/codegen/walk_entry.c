@@ -1,0 +1,225 @@
+/* Functions: entries, bodies of parallel loops, scratch memory. */
+#include <string.h>
+
+#include "base/check.h"
+#include "compiler-core/codegen/walk.h"
+
+static uint64_t round_up(uint64_t bytes) {
+    return (bytes + KILN_KERNEL_ALIGNMENT - 1) / KILN_KERNEL_ALIGNMENT * KILN_KERNEL_ALIGNMENT;
+}
+
+/* Serial loops inside of each other, beside the level of the function. */
+#define LOOPS_MAX (KILN_WALK_LEVELS_MAX - 1)
+
+/* ---- the plan of scratch memory -------------------------------------------------------------- */
+
+/* Temps that live at different times share memory: an allocation begins where those around it end.
+ * A temp that is allocated in several places (parts of a loop that was split) has one offset for
+ * all of them: true when one had to move, and the plan must be made again. */
+static bool plan_scratch(kiln_walk *w, kiln_stmt stmt, uint64_t used, bool in_parallel) {
+    const kiln_stmt_info *s = &w->p->stmt.data[stmt];
+    bool moved = false;
+    if (s->kind == KILN_STMT_FOR && s->loop_kind == KILN_LOOP_PARALLEL && !in_parallel) {
+        in_parallel = true;
+        used = 0;
+    }
+    if (s->kind == KILN_STMT_ALLOC && w->p->buffer.data[s->buffer].scope != KILN_SCOPE_REGISTER) {
+        const kiln_buffer_info *info = &w->p->buffer.data[s->buffer];
+        kiln_shape physical = kiln_layout_physical(&info->layout, &info->shape);
+        uint64_t *offset = &w->scratch_offset[s->buffer];
+        moved = *offset < used;
+        *offset = KILN_MAX(*offset, used);
+        used = round_up(*offset +
+                        (uint64_t)kiln_shape_count(&physical) * kiln_dtype_size(info->dtype));
+        uint64_t *total = in_parallel ? &w->worker_bytes : &w->scratch_bytes;
+        *total = KILN_MAX(*total, used);
+    }
+    for (uint32_t i = 0; i < s->child.count; i++)
+        moved |= plan_scratch(w, s->child.data[i], used, in_parallel);
+    return moved;
+}
+
+/* ---- what no builder can make ---------------------------------------------------------------- */
+
+/* `levels`: serial loops around; `in_lanes`: a vectorized loop is among them. */
+static kiln_status check_stmt(const kiln_program *p, kiln_stmt stmt, uint32_t levels,
+                              bool in_lanes) {
+    const kiln_stmt_info *s = &p->stmt.data[stmt];
+    switch ((kiln_stmt_kind)s->kind) {
+    case KILN_STMT_SEQ:
+    case KILN_STMT_IF:
+    case KILN_STMT_ALLOC:
+    case KILN_STMT_STORE: break;
+    case KILN_STMT_FOR:
+        if (s->loop_kind == KILN_LOOP_BIND || s->loop_kind == KILN_LOOP_VTHREAD)
+            return KILN_ERROR(UNIMPLEMENTED, "code generation has no loops of threads");
+        if (s->loop_kind == KILN_LOOP_VECTORIZE && !in_lanes) {
+            if (s->extent > KILN_LOWER_LANES_MAX)
+                return KILN_ERROR(UNIMPLEMENTED, "a vector of %lld lanes; code generation takes %d",
+                                  (long long)s->extent, KILN_LOWER_LANES_MAX);
+            in_lanes = true;
+        } else if (++levels > LOOPS_MAX) {
+            return KILN_ERROR(UNIMPLEMENTED, "more than %d loops inside of each other", LOOPS_MAX);
+        }
+        break;
+    case KILN_STMT_BLOCK:
+    case KILN_STMT_BARRIER:
+    case KILN_STMT_TOKEN_PUSH:
+    case KILN_STMT_TOKEN_POP:
+    case KILN_STMT_KIND_COUNT:
+        return KILN_ERROR(UNIMPLEMENTED,
+                          "code generation has no blocks, barriers and tokens; lowering left one");
+    }
+    for (uint32_t i = 0; i < s->child.count; i++) {
+        kiln_status st = check_stmt(p, s->child.data[i], levels, in_lanes);
+        if (st) return st;
+    }
+    return KILN_OK;
+}
+
+/* ---- functions ------------------------------------------------------------------------------- */
+
+/* Goes into a function that was just begun. */
+static void begin_function(kiln_walk *w) {
+    memset(w->level, 0, sizeof w->level);
+    w->level_count = 0;
+    w->loads = (kiln_walk_table){0};
+    w->stamp = ++w->last_stamp;
+}
+
+/* base + bytes. */
+static kiln_ssa plus_bytes(kiln_walk *w, kiln_ssa base, uint64_t bytes) {
+    return w->b->ops->offset(w->b, base, kiln_walk_i64(w, (int64_t)bytes));
+}
+
+/* ---- parallel loops -------------------------------------------------------------------------- */
+
+/* Values that move from the function with a parallel loop to its body: scratch, the arguments, and
+ * the counters of open serial loops. */
+typedef struct closure {
+    kiln_ssa value[1 + KILN_MANIFEST_ARGS_MAX + KILN_WALK_LEVELS_MAX];
+    kiln_walk_slot slot[KILN_WALK_LEVELS_MAX]; /* of the counters, outside of the body */
+    kiln_var counter[KILN_WALK_LEVELS_MAX];
+    uint32_t counter_count, count;
+} closure;
+
+static void fill_closure(kiln_walk *w, closure *c) {
+    *c = (closure){.count = 1, .value = {w->scratch}};
+    for (uint32_t i = 0; i < w->arg_count; i++) c->value[c->count++] = w->data[w->arg[i]];
+    for (kiln_var v = 1; v < w->var_count; v++) {
+        if (w->slot[v].binding != KILN_WALK_SERIAL) continue;
+        c->counter[c->counter_count] = v;
+        c->slot[c->counter_count++] = w->slot[v];
+        c->value[c->count++] = w->slot[v].value;
+    }
+}
+
+/* Takes everything out of the closure, in the order in which it was put there, and finds this
+ * worker's scratch. */
+static void unpack_closure(kiln_walk *w, const closure *c, const kiln_body_values *body) {
+    const kiln_ssa *next = body->captured;
+    w->scratch = *next++;
+    for (uint32_t i = 0; i < w->arg_count; i++) w->data[w->arg[i]] = *next++;
+    for (uint32_t i = 0; i < c->counter_count; i++)
+        w->slot[c->counter[i]] = (kiln_walk_slot){.binding = KILN_WALK_SERIAL, .value = *next++};
+    kiln_ssa worker = kiln_walk_convert(w, KILN_CONVERT_UNSIGNED, body->worker, KILN_SCALAR_I64);
+    worker =
+        kiln_walk_compute(w, KILN_BUILD_MUL, worker, kiln_walk_i64(w, (int64_t)w->worker_bytes));
+    worker =
+        kiln_walk_compute(w, KILN_BUILD_ADD, worker, kiln_walk_i64(w, (int64_t)w->scratch_bytes));
+    w->worker_scratch = w->b->ops->offset(w->b, w->scratch, worker);
+}
+
+/* Temps around a parallel loop are shared by all workers. */
+static void find_shared_temps(kiln_walk *w, kiln_ssa *const outer_data) {
+    for (kiln_buffer b = 1; b < w->p->buffer.count; b++)
+        if (outer_data[b] && w->p->buffer.data[b].role == KILN_ROLE_TEMP)
+            w->data[b] = plus_bytes(w, w->scratch, w->scratch_offset[b]);
+}
+
+void kiln_walk_parallel(kiln_walk *w, kiln_stmt stmt) {
+    const kiln_stmt_info s = w->p->stmt.data[stmt];
+    const kiln_walk saved = *w;
+    kiln_body_values body;
+    closure *c = KILN_ARENA_NEW(w->arena, closure);
+    fill_closure(w, c);
+    const char *name = kiln_arena_printf(w->arena, "%s.body%u", w->name, ++w->function_count);
+    w->b->ops->parallel_begin(w->b, name, w->level[0]->mark, c->value, c->count, &body);
+    w->data = KILN_ARENA_ARRAY(w->arena, kiln_ssa, w->p->buffer.count);
+    w->in_parallel = true;
+    begin_function(w);
+    unpack_closure(w, c, &body);
+    find_shared_temps(w, saved.data);
+    kiln_ssa first = kiln_walk_i64(w, s.first);
+    kiln_ssa begin = kiln_walk_compute(w, KILN_BUILD_ADD, body.begin, first);
+    kiln_ssa end = kiln_walk_compute(w, KILN_BUILD_ADD, body.end, first);
+    kiln_walk_push_level(w, NULL, NULL);
+    kiln_walk_counted(w, stmt, begin, end);
+    kiln_walk_pop_level(w);
+    w->b->ops->parallel_end(w->b, s.extent);
+
+    for (uint32_t i = 0; i < c->counter_count; i++) w->slot[c->counter[i]] = c->slot[i];
+    /* Tables that grew keep their growth; what belongs to the function is taken back. */
+    w->scratch = saved.scratch;
+    w->data = saved.data;
+    memcpy(w->level, saved.level, sizeof w->level);
+    w->level_count = saved.level_count;
+    w->loads = saved.loads;
+    w->in_parallel = false;
+    w->stamp = ++w->last_stamp;
+}
+
+kiln_ssa kiln_walk_scratch(kiln_walk *w, kiln_buffer buffer) {
+    void *here = w->b->ops->enter_mark(w->b, w->level[0]->mark);
+    kiln_ssa base = w->in_parallel ? w->worker_scratch : w->scratch;
+    kiln_ssa data = plus_bytes(w, base, w->scratch_offset[buffer]);
+    w->b->ops->leave(w->b, here);
+    return data;
+}
+
+/* ---- entries --------------------------------------------------------------------------------- */
+
+static void begin_entry(kiln_walk *w, const kiln_buffer *arg_buffer, uint32_t arg_count) {
+    bool touched[KILN_MANIFEST_ARGS_MAX];
+    kiln_buffer *arg = KILN_ARENA_ARRAY(w->arena, kiln_buffer, arg_count + 1);
+    kiln_entry_values entry;
+    w->arg = arg;
+    for (uint32_t i = 0; i < arg_count; i++) {
+        touched[i] = arg_buffer[i] != 0;
+        if (touched[i]) arg[w->arg_count++] = arg_buffer[i];
+    }
+    w->b->ops->entry_begin(w->b, w->name, arg_count, touched, &entry);
+    begin_function(w);
+    w->scratch = entry.scratch;
+    for (uint32_t i = 0; i < arg_count; i++)
+        if (touched[i]) w->data[arg_buffer[i]] = entry.data[i];
+    kiln_walk_push_level(w, NULL, NULL);
+}
+
+kiln_status kiln_walk_entry_add(kiln_builder *b, kiln_program *p, const char *name,
+                                const kiln_buffer *arg_buffer, uint32_t arg_count,
+                                const kiln_target *target, kiln_arena *arena,
+                                uint64_t *scratch_bytes, uint64_t *worker_bytes) {
+    kiln_status st = check_stmt(p, p->root, 0, false);
+    if (st) return st;
+    kiln_walk *w = KILN_ARENA_NEW(arena, kiln_walk);
+    *w = (kiln_walk){.b = b, .p = p, .target = target, .arena = arena, .name = name};
+    w->var_count = p->var.count;
+    w->slot = KILN_ARENA_ARRAY(arena, kiln_walk_slot, p->var.count);
+    w->constant_of = KILN_ARENA_ARRAY(arena, kiln_expr, p->var.count);
+    w->data = KILN_ARENA_ARRAY(arena, kiln_ssa, p->buffer.count);
+    w->registers = KILN_ARENA_ARRAY(arena, kiln_walk_registers, p->buffer.count);
+    w->epoch = KILN_ARENA_ARRAY(arena, uint32_t, p->buffer.count);
+    w->scratch_offset = KILN_ARENA_ARRAY(arena, uint64_t, p->buffer.count);
+    w->scratch_bytes = *scratch_bytes;
+    w->worker_bytes = *worker_bytes;
+    while (plan_scratch(w, p->root, 0, false)) {}
+
+    begin_entry(w, arg_buffer, arg_count);
+    kiln_walk_stmt(w, p->root);
+    b->ops->entry_end(b);
+    kiln_walk_pop_level(w);
+    *scratch_bytes = w->scratch_bytes;
+    *worker_bytes = w->worker_bytes;
+    return KILN_OK;
+}

@@ -1,0 +1,357 @@
+/* Values of expressions: dispatch by operator, integer semantics of exprs.def, lane conditions,
+ * selects. */
+#include "base/check.h"
+#include "compiler-core/codegen/walk.h"
+
+/* ---- control --------------------------------------------------------------------------------- */
+
+/* Builds one side; what becomes known there is forgotten afterwards. */
+static kiln_ssa build_side(kiln_walk *w, kiln_walk_side side, void *context) {
+    uint32_t mark = kiln_walk_table_mark(&w->loads), stamp = w->stamp;
+    w->stamp = ++w->last_stamp;
+    kiln_ssa v = side(w, context);
+    w->stamp = stamp;
+    kiln_walk_table_pop(&w->loads, mark);
+    return v;
+}
+
+/* One side may be uniform where the other has lanes: the narrower is widened before it leaves. */
+static void widen_sides(kiln_walk *w, kiln_branch_handle branch, kiln_ssa value[2]) {
+    bool vector[2] = {kiln_walk_is_vector(w, value[0]), kiln_walk_is_vector(w, value[1])};
+    if (vector[0] == vector[1]) return;
+    uint32_t narrow = vector[0] ? 1 : 0, mark = kiln_walk_table_mark(&w->loads);
+    void *here = narrow == 0 ? w->b->ops->branch_enter_then(w->b, branch) : NULL;
+    value[narrow] = kiln_walk_splat(w, value[narrow], w->lanes);
+    if (narrow == 0) w->b->ops->leave(w->b, here);
+    kiln_walk_table_pop(&w->loads, mark);
+}
+
+kiln_ssa kiln_walk_branch(kiln_walk *w, kiln_ssa condition, kiln_walk_side then_side,
+                          kiln_walk_side else_side, void *context) {
+    kiln_branch_handle branch = w->b->ops->branch_begin(w->b, condition, else_side != NULL);
+    kiln_ssa value[2] = {build_side(w, then_side, context), NULL};
+    if (else_side) {
+        w->b->ops->branch_else(w->b, branch);
+        value[1] = build_side(w, else_side, context);
+        if (value[0]) widen_sides(w, branch, value);
+    }
+    w->b->ops->branch_end(w->b, branch);
+    return value[0] && value[1] ? w->b->ops->branch_join(w->b, branch, value[0], value[1]) : NULL;
+}
+
+/* Whether evaluating `expr` could touch memory that is not the buffer's. */
+static bool is_safe(kiln_walk *w, kiln_expr expr) {
+    const kiln_expr_node *node = kiln_expr_get(w->p, expr);
+    if (node->op == KILN_EXPR_LOAD && !kiln_walk_load_is_safe(w, expr)) return false;
+    uint32_t count = kiln_expr_get(w->p, expr)->operand_count;
+    for (uint32_t i = 0; i < count; i++)
+        if (!is_safe(w, kiln_expr_operand(w->p, expr, i))) return false;
+    return true;
+}
+
+static kiln_ssa first_side(kiln_walk *w, void *context) {
+    return kiln_walk_expr(w, ((kiln_expr *)context)[0]);
+}
+static kiln_ssa second_side(kiln_walk *w, void *context) {
+    return kiln_walk_expr(w, ((kiln_expr *)context)[1]);
+}
+
+/* Evaluates one side of a select for the lanes in `lanes_mask` only. */
+static kiln_ssa masked_side(kiln_walk *w, kiln_expr side, kiln_ssa lanes_mask) {
+    if (is_safe(w, side)) return kiln_walk_expr(w, side);
+    kiln_ssa outer = w->mask;
+    uint32_t stamp = w->stamp;
+    w->mask = outer ? kiln_walk_compute(w, KILN_BUILD_AND, outer, lanes_mask) : lanes_mask;
+    w->stamp = ++w->last_stamp; /* values of masked loads are for this mask only */
+    kiln_ssa v = kiln_walk_expr(w, side);
+    w->stamp = stamp;
+    w->mask = outer;
+    return v;
+}
+
+static kiln_ssa build_select(kiln_walk *w, kiln_expr expr) {
+    kiln_expr side[2] = {kiln_expr_operand(w->p, expr, 1), kiln_expr_operand(w->p, expr, 2)};
+    kiln_ssa condition = kiln_walk_expr(w, kiln_expr_operand(w->p, expr, 0));
+    int64_t known;
+    if (w->b->ops->known_integer(w->b, condition, &known))
+        return kiln_walk_expr(w, side[known ? 0 : 1]);
+
+    kiln_ssa a, b;
+    if (kiln_walk_is_vector(w, condition)) {
+        a = masked_side(w, side[0], condition);
+        b = masked_side(w, side[1], kiln_walk_not(w, condition));
+        a = kiln_walk_splat(w, a, w->lanes);
+        b = kiln_walk_splat(w, b, w->lanes);
+    } else if (is_safe(w, side[0]) && is_safe(w, side[1])) {
+        a = kiln_walk_expr(w, side[0]);
+        b = kiln_walk_expr(w, side[1]);
+        kiln_walk_match(w, &a, &b);
+    } else {
+        return kiln_walk_branch(w, condition, first_side, second_side, side);
+    }
+    return kiln_walk_select(w, condition, a, b);
+}
+
+/* ---- integers -------------------------------------------------------------------------------- */
+
+static kiln_ssa op2(kiln_walk *w, kiln_instruction what, kiln_ssa a, kiln_ssa b) {
+    return kiln_walk_compute(w, what, a, b);
+}
+
+static kiln_ssa select_zero(kiln_walk *w, kiln_ssa is_zero, kiln_ssa v) {
+    return kiln_walk_select(w, is_zero, kiln_walk_integer(w, v, 0), v);
+}
+
+/* Quotient and remainder towards zero; x / 0 = x rem 0 = 0, and the lowest value / -1 wraps. */
+static void divide(kiln_walk *w, bool is_signed, kiln_ssa a, kiln_ssa b, kiln_ssa *quotient,
+                   kiln_ssa *remainder) {
+    kiln_ssa one = kiln_walk_integer(w, b, 1), minus = kiln_walk_integer(w, b, -1);
+    kiln_ssa is_zero = op2(w, KILN_BUILD_EQ, b, kiln_walk_integer(w, b, 0));
+    kiln_ssa is_minus = op2(w, KILN_BUILD_EQ, b, minus);
+    kiln_ssa odd = is_signed ? op2(w, KILN_BUILD_OR, is_zero, is_minus) : is_zero;
+    kiln_ssa divisor = kiln_walk_select(w, odd, one, b);
+    kiln_ssa q = op2(w, is_signed ? KILN_BUILD_SDIV : KILN_BUILD_UDIV, a, divisor);
+    kiln_ssa r = op2(w, is_signed ? KILN_BUILD_SREM : KILN_BUILD_UREM, a, divisor);
+    if (is_signed) q = kiln_walk_select(w, is_minus, kiln_walk_negated(w, a), q);
+    *quotient = select_zero(w, is_zero, q);
+    *remainder = r; /* x rem 1 = 0 stands for both odd divisors */
+}
+
+/* Division of indices: the divisor is a positive constant, and the dividend is often known not to
+ * be negative. */
+static kiln_ssa index_divide(kiln_walk *w, kiln_expr expr, kiln_ssa a, int64_t divisor) {
+    bool quotient = kiln_expr_get(w->p, expr)->op == KILN_EXPR_FLOORDIV;
+    if ((divisor & (divisor - 1)) == 0) {
+        kiln_ssa bits =
+            kiln_walk_integer(w, a, quotient ? __builtin_ctzll((uint64_t)divisor) : divisor - 1);
+        return op2(w, quotient ? KILN_BUILD_ASHR : KILN_BUILD_AND, a, bits);
+    }
+    kiln_ssa b = kiln_walk_integer(w, a, divisor);
+    if (kiln_expr_bounds(w->p, kiln_expr_operand(w->p, expr, 0), NULL).low >= 0)
+        return op2(w, quotient ? KILN_BUILD_UDIV : KILN_BUILD_UREM, a, b);
+    kiln_ssa r = op2(w, KILN_BUILD_SREM, a, b);
+    kiln_ssa negative = op2(w, KILN_BUILD_SLT, r, kiln_walk_integer(w, r, 0));
+    if (!quotient) return kiln_walk_select(w, negative, op2(w, KILN_BUILD_ADD, r, b), r);
+    kiln_ssa q = op2(w, KILN_BUILD_SDIV, a, b);
+    return op2(w, KILN_BUILD_ADD, q,
+               kiln_walk_convert(w, KILN_CONVERT_SIGNED, negative, KILN_SCALAR_I64));
+}
+
+static kiln_ssa integer_divide(kiln_walk *w, kiln_expr expr, bool is_signed, kiln_ssa a,
+                               kiln_ssa b) {
+    const kiln_expr_node *node = kiln_expr_get(w->p, expr);
+    bool floors = node->op == KILN_EXPR_FLOORDIV || node->op == KILN_EXPR_FLOORMOD;
+    int64_t divisor;
+    if (floors && node->dtype == KILN_INDEX_DTYPE &&
+        kiln_expr_as_int(w->p, kiln_expr_operand(w->p, expr, 1), &divisor) && divisor > 0)
+        return index_divide(w, expr, a, divisor);
+
+    kiln_ssa q, r;
+    divide(w, is_signed, a, b, &q, &r);
+    if (floors && is_signed) {
+        kiln_ssa zero = kiln_walk_integer(w, a, 0);
+        kiln_ssa differ = op2(w, KILN_BUILD_SLT, op2(w, KILN_BUILD_XOR, a, b), zero);
+        kiln_ssa inexact = op2(w, KILN_BUILD_NE, r, zero);
+        kiln_ssa adjust = op2(w, KILN_BUILD_AND, differ, inexact);
+        kiln_scalar scalar = kiln_walk_type(w, a).scalar;
+        q = op2(w, KILN_BUILD_ADD, q, kiln_walk_convert(w, KILN_CONVERT_SIGNED, adjust, scalar));
+        r = kiln_walk_select(w, adjust, op2(w, KILN_BUILD_ADD, r, b), r);
+    }
+    return node->op == KILN_EXPR_DIV || node->op == KILN_EXPR_FLOORDIV ? q : r;
+}
+
+/* Amounts below 0 are beyond the width as unsigned ones. */
+static kiln_ssa integer_shift(kiln_walk *w, kiln_expr_op op, bool is_signed, kiln_ssa a,
+                              kiln_ssa amount) {
+    uint32_t width = kiln_scalar_bits(kiln_walk_type(w, a).scalar);
+    kiln_ssa too_far = op2(w, KILN_BUILD_UGE, amount, kiln_walk_integer(w, a, width));
+    kiln_instruction what = op == KILN_EXPR_SHL ? KILN_BUILD_SHL
+                            : is_signed         ? KILN_BUILD_ASHR
+                                                : KILN_BUILD_LSHR;
+    return select_zero(w, too_far, op2(w, what, a, amount));
+}
+
+/* Square and multiply over all bits of the exponent. A negative exponent gives 0 but for bases 1
+ * and -1. */
+static kiln_ssa integer_pow(kiln_walk *w, bool is_signed, kiln_ssa base, kiln_ssa exponent) {
+    kiln_ssa one = kiln_walk_integer(w, base, 1), minus = kiln_walk_integer(w, base, -1),
+             zero = kiln_walk_integer(w, base, 0);
+    kiln_ssa odd = op2(w, KILN_BUILD_NE, op2(w, KILN_BUILD_AND, exponent, one), zero);
+    kiln_ssa is_negative = op2(w, KILN_BUILD_SLT, exponent, zero);
+    kiln_ssa is_one = op2(w, KILN_BUILD_EQ, base, one);
+    kiln_ssa is_minus = op2(w, KILN_BUILD_EQ, base, minus);
+
+    kiln_ssa result = one, square = base, bits = exponent;
+    for (uint32_t i = 0; i < kiln_scalar_bits(kiln_walk_type(w, base).scalar); i++) {
+        kiln_ssa set = op2(w, KILN_BUILD_NE, op2(w, KILN_BUILD_AND, bits, one), zero);
+        result = kiln_walk_select(w, set, op2(w, KILN_BUILD_MUL, result, square), result);
+        square = op2(w, KILN_BUILD_MUL, square, square);
+        bits = op2(w, KILN_BUILD_LSHR, bits, one);
+    }
+    if (!is_signed) return result;
+    kiln_ssa unit = kiln_walk_select(w, odd, minus, one);
+    kiln_ssa inverse = kiln_walk_select(w, is_minus, unit, zero);
+    inverse = kiln_walk_select(w, is_one, one, inverse);
+    return kiln_walk_select(w, is_negative, inverse, result);
+}
+
+static kiln_ssa integer_operator(kiln_walk *w, kiln_expr expr, bool is_signed, const kiln_ssa *v) {
+    kiln_expr_op op = kiln_expr_get(w->p, expr)->op;
+    kiln_ssa less;
+    switch (op) {
+    case KILN_EXPR_ADD: return op2(w, KILN_BUILD_ADD, v[0], v[1]);
+    case KILN_EXPR_SUB: return op2(w, KILN_BUILD_SUB, v[0], v[1]);
+    case KILN_EXPR_MUL: return op2(w, KILN_BUILD_MUL, v[0], v[1]);
+    case KILN_EXPR_DIV:
+    case KILN_EXPR_REM:
+    case KILN_EXPR_FLOORDIV:
+    case KILN_EXPR_FLOORMOD: return integer_divide(w, expr, is_signed, v[0], v[1]);
+    case KILN_EXPR_MIN:
+    case KILN_EXPR_MAX:
+        less = op2(w, is_signed ? KILN_BUILD_SLT : KILN_BUILD_ULT, v[0], v[1]);
+        return op == KILN_EXPR_MIN ? kiln_walk_select(w, less, v[0], v[1])
+                                   : kiln_walk_select(w, less, v[1], v[0]);
+    case KILN_EXPR_POW: return integer_pow(w, is_signed, v[0], v[1]);
+    case KILN_EXPR_AND: return op2(w, KILN_BUILD_AND, v[0], v[1]);
+    case KILN_EXPR_OR: return op2(w, KILN_BUILD_OR, v[0], v[1]);
+    case KILN_EXPR_XOR: return op2(w, KILN_BUILD_XOR, v[0], v[1]);
+    case KILN_EXPR_SHL:
+    case KILN_EXPR_SHR: return integer_shift(w, op, is_signed, v[0], v[1]);
+    case KILN_EXPR_NOT: return kiln_walk_not(w, v[0]);
+    case KILN_EXPR_NEG: return kiln_walk_negated(w, v[0]);
+    case KILN_EXPR_ABS:
+        if (!is_signed) return v[0];
+        less = op2(w, KILN_BUILD_SLT, v[0], kiln_walk_integer(w, v[0], 0));
+        return kiln_walk_select(w, less, kiln_walk_negated(w, v[0]), v[0]);
+    case KILN_EXPR_FLOOR:
+    case KILN_EXPR_CEIL:
+    case KILN_EXPR_ROUND: return v[0];
+    default: break;
+    }
+    KILN_CHECK(op == KILN_EXPR_OP_COUNT); /* no such integer operator */
+    return NULL;
+}
+
+/* ---- comparisons ----------------------------------------------------------------------------- */
+
+static kiln_ssa build_compare(kiln_walk *w, kiln_expr_op op, kiln_dtype dtype, kiln_ssa a,
+                              kiln_ssa b) {
+    static const kiln_instruction table[][4] = {
+        {KILN_BUILD_OLT, KILN_BUILD_OLE, KILN_BUILD_OEQ, KILN_BUILD_UNE},
+        {KILN_BUILD_SLT, KILN_BUILD_SLE, KILN_BUILD_EQ, KILN_BUILD_NE},
+        {KILN_BUILD_ULT, KILN_BUILD_ULE, KILN_BUILD_EQ, KILN_BUILD_NE}};
+    _Static_assert(KILN_EXPR_LE == KILN_EXPR_LT + 1 && KILN_EXPR_EQ == KILN_EXPR_LT + 2 &&
+                       KILN_EXPR_NE == KILN_EXPR_LT + 3,
+                   "the table above is in the order of exprs.def");
+    uint32_t row = kiln_dtype_is_float(dtype)                   ? 0
+                   : kiln_dtype_kind_of(dtype) == KILN_KIND_INT ? 1
+                                                                : 2;
+    return op2(w, table[row][op - KILN_EXPR_LT], a, b);
+}
+
+/* Comparisons of indices that differ between lanes decide masks: done in 32 bits where the
+ * difference fits, as (uniform part) + stride * lane against 0. NULL: not of that form. */
+static kiln_ssa lane_compare(kiln_walk *w, kiln_expr expr) {
+    kiln_expr a = kiln_expr_operand(w->p, expr, 0), b = kiln_expr_operand(w->p, expr, 1);
+    if (w->lanes == 0 || kiln_expr_get(w->p, a)->dtype != KILN_INDEX_DTYPE ||
+        !kiln_expr_uses_var(w->p, expr, w->lane_var))
+        return NULL;
+    kiln_expr_op op = kiln_expr_get(w->p, expr)->op;
+    kiln_expr difference = kiln_expr_binary(w->p, KILN_EXPR_SUB, a, b);
+    kiln_interval bounds = kiln_expr_bounds(w->p, difference, NULL);
+    kiln_affine affine;
+    if (bounds.low < INT32_MIN || bounds.high > INT32_MAX ||
+        !kiln_affine_of(w->p, difference, NULL, &affine))
+        return NULL;
+    kiln_ssa base;
+    int64_t constant, stride;
+    if (!kiln_walk_linear(w, &affine, &base, &constant, &stride) || stride == 0) return NULL;
+
+    kiln_ssa_type type = kiln_type_vector(KILN_SCALAR_I32, w->lanes);
+    kiln_ssa v = w->b->ops->ramp(w->b, type, constant, stride);
+    if (base) {
+        base = kiln_walk_convert(w, KILN_CONVERT_SIGNED, base, KILN_SCALAR_I32);
+        v = op2(w, KILN_BUILD_ADD, kiln_walk_splat(w, base, w->lanes), v);
+    }
+    return build_compare(w, op, KILN_I32, v, kiln_walk_integer(w, v, 0));
+}
+
+/* ---- dispatch -------------------------------------------------------------------------------- */
+
+static kiln_ssa apply(kiln_walk *w, kiln_expr expr, kiln_ssa *v) {
+    const kiln_expr_node *node = kiln_expr_get(w->p, expr);
+    kiln_expr_op op = node->op;
+    kiln_dtype from = kiln_expr_get(w->p, kiln_expr_operand(w->p, expr, 0))->dtype;
+    bool is_float = kiln_dtype_is_float(from);
+    if (node->operand_count == 2) kiln_walk_match(w, &v[0], &v[1]);
+    if (op == KILN_EXPR_CAST) return kiln_walk_cast(w, from, node->dtype, v[0]);
+    if (op == KILN_EXPR_LT || op == KILN_EXPR_LE || op == KILN_EXPR_EQ || op == KILN_EXPR_NE)
+        return build_compare(w, op, from, v[0], v[1]);
+    if (is_float) return kiln_walk_math(w, op, v);
+    if (op == KILN_EXPR_ISNAN || op == KILN_EXPR_ISINF)
+        return w->b->ops->zero(w->b, kiln_type_like(w, v[0], KILN_SCALAR_BOOL));
+    return integer_operator(w, expr, kiln_dtype_kind_of(from) == KILN_KIND_INT, v);
+}
+
+static kiln_ssa build_var(kiln_walk *w, kiln_var var) {
+    const kiln_walk_slot *slot = &w->slot[var];
+    KILN_CHECK(slot->binding != KILN_WALK_UNBOUND);
+    if (slot->binding == KILN_WALK_SERIAL) return slot->value;
+    if (slot->binding == KILN_WALK_LANES)
+        return w->b->ops->ramp(w->b, kiln_type_vector(KILN_SCALAR_I64, w->lanes), slot->constant,
+                               1);
+    return kiln_walk_i64(w, slot->constant);
+}
+
+/* and, or: the second operand is not needed when the first is a constant that decides. */
+static kiln_ssa build_bool(kiln_walk *w, kiln_expr expr) {
+    bool is_and = kiln_expr_get(w->p, expr)->op == KILN_EXPR_AND;
+    kiln_ssa v[2] = {kiln_walk_expr(w, kiln_expr_operand(w->p, expr, 0)), NULL};
+    int64_t known;
+    if (w->b->ops->known_integer(w->b, v[0], &known) && (known != 0) != is_and) return v[0];
+    v[1] = kiln_walk_expr(w, kiln_expr_operand(w->p, expr, 1));
+    return apply(w, expr, v);
+}
+
+static kiln_ssa evaluate(kiln_walk *w, kiln_expr expr) {
+    const kiln_expr_node *node = kiln_expr_get(w->p, expr);
+    kiln_ssa_type type = kiln_type_scalar(kiln_scalar_computed(node->dtype));
+    kiln_ssa operand[2];
+    switch ((kiln_expr_op)node->op) {
+    case KILN_EXPR_INT: return w->b->ops->integer(w->b, type, node->payload.i);
+    case KILN_EXPR_FLOAT: return w->b->ops->real(w->b, type, node->payload.f);
+    case KILN_EXPR_VAR: return build_var(w, node->payload.id);
+    case KILN_EXPR_LOAD: return kiln_walk_load(w, expr);
+    case KILN_EXPR_SELECT: return build_select(w, expr);
+    case KILN_EXPR_AND:
+    case KILN_EXPR_OR:
+        if (node->dtype == KILN_BOOL) return build_bool(w, expr);
+        break;
+    case KILN_EXPR_LT:
+    case KILN_EXPR_LE:
+    case KILN_EXPR_EQ:
+    case KILN_EXPR_NE:
+        operand[0] = lane_compare(w, expr);
+        if (operand[0]) return operand[0];
+        break;
+    default: break;
+    }
+    uint32_t count = kiln_expr_get(w->p, expr)->operand_count;
+    KILN_CHECK(count <= 2);
+    for (uint32_t i = 0; i < count; i++)
+        operand[i] = kiln_walk_expr(w, kiln_expr_operand(w->p, expr, i));
+    return apply(w, expr, operand);
+}
+
+kiln_ssa kiln_walk_expr(kiln_walk *w, kiln_expr expr) {
+    while (w->memo.count <= expr) {
+        kiln_vec_push_in(w->arena, &w->memo, NULL);
+        kiln_vec_push_in(w->arena, &w->memo_stamp, 0);
+    }
+    if (w->memo_stamp.data[expr] == w->stamp) return w->memo.data[expr];
+    kiln_ssa v = evaluate(w, expr);
+    if (w->memo.count <= expr) return v;
+    w->memo.data[expr] = v;
+    w->memo_stamp.data[expr] = w->stamp;
+    return v;
+}

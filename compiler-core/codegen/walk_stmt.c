@@ -1,0 +1,254 @@
+/* Statements and loops: a walk over the lowered program that appends to the function being written.
+ */
+#include "base/check.h"
+#include "compiler-core/codegen/walk.h"
+
+/* ---- levels ---------------------------------------------------------------------------------- */
+
+void kiln_walk_push_level(kiln_walk *w, kiln_loop_handle loop, kiln_ssa counter) {
+    KILN_CHECK(w->level_count < KILN_WALK_LEVELS_MAX);
+    kiln_walk_level *level = w->level[w->level_count];
+    if (!level) level = w->level[w->level_count] = KILN_ARENA_NEW(w->arena, kiln_walk_level);
+    kiln_walk_table_pop(&level->known, 1);
+    level->loop = loop;
+    level->counter = counter;
+    level->mark = w->b->ops->open_mark(w->b);
+    w->level_count++;
+}
+
+void kiln_walk_pop_level(kiln_walk *w) {
+    w->b->ops->close_mark(w->b, w->level[--w->level_count]->mark);
+}
+
+/* ---- register buffers across control flow ---------------------------------------------------- */
+
+/* Buffers stored to below `stmt`, as a byte per buffer. */
+static void collect_stored(const kiln_program *p, kiln_stmt stmt, bool *stored) {
+    const kiln_stmt_info *s = &p->stmt.data[stmt];
+    if (s->kind == KILN_STMT_STORE) stored[s->buffer] = true;
+    for (uint32_t i = 0; i < s->child.count; i++) collect_stored(p, s->child.data[i], stored);
+}
+
+static const bool *stored_below(kiln_walk *w, kiln_stmt stmt) {
+    bool *stored = KILN_ARENA_ARRAY(w->arena, bool, w->p->buffer.count);
+    collect_stored(w->p, stmt, stored);
+    return stored;
+}
+
+/* After code that may run again or not at all, what memory of these buffers held is no longer
+ * known. */
+static void forget_loads(kiln_walk *w, const bool *stored) {
+    for (uint32_t b = 1; b < w->p->buffer.count; b++) w->epoch[b] += stored[b];
+}
+
+static bool is_carried(const kiln_walk *w, const bool *stored, kiln_buffer b) {
+    return stored[b] && w->registers[b].live;
+}
+
+/* Chunks that are written below and outlive it. */
+typedef KILN_VEC(kiln_ssa *) carried_list;
+
+static carried_list find_carried(kiln_walk *w, const bool *stored) {
+    carried_list list = {0};
+    for (kiln_buffer b = 1; b < w->p->buffer.count; b++) {
+        if (!is_carried(w, stored, b)) continue;
+        for (uint32_t i = 0; i < w->registers[b].chunk_count; i++) {
+            kiln_ssa *chunk = &w->registers[b].chunk[i];
+            if (!*chunk) *chunk = w->b->ops->poison(w->b, kiln_walk_chunk_type(w, b));
+            kiln_vec_push_in(w->arena, &list, chunk);
+        }
+    }
+    return list;
+}
+
+static kiln_ssa *values_of(kiln_walk *w, const carried_list *list) {
+    kiln_ssa *value = KILN_ARENA_ARRAY(w->arena, kiln_ssa, list->count + 1);
+    for (uint32_t i = 0; i < list->count; i++) value[i] = *list->data[i];
+    return value;
+}
+
+/* ---- loops ----------------------------------------------------------------------------------- */
+
+void kiln_walk_bind(kiln_walk *w, kiln_var var, int64_t value) {
+    w->slot[var] = (kiln_walk_slot){.binding = KILN_WALK_CONSTANT, .constant = value};
+    w->constant_of[var] = kiln_expr_index(w->p, value);
+}
+
+void kiln_walk_unbind(kiln_walk *w, kiln_var var) {
+    w->slot[var] = (kiln_walk_slot){0};
+    w->constant_of[var] = 0;
+}
+
+static void emit_unrolled(kiln_walk *w, const kiln_stmt_info *s) {
+    for (int64_t i = 0; i < s->extent; i++) {
+        kiln_walk_bind(w, s->var, s->first + i);
+        kiln_walk_stmt(w, s->child.data[0]);
+    }
+    kiln_walk_unbind(w, s->var);
+}
+
+static void emit_vector(kiln_walk *w, const kiln_stmt_info *s) {
+    w->slot[s->var] = (kiln_walk_slot){.binding = KILN_WALK_LANES, .constant = s->first};
+    w->lanes = (uint32_t)s->extent;
+    w->lane_var = s->var;
+    kiln_walk_stmt(w, s->child.data[0]);
+    w->lanes = 0;
+    w->lane_var = 0;
+    kiln_walk_unbind(w, s->var);
+}
+
+void kiln_walk_counted(kiln_walk *w, kiln_stmt stmt, kiln_ssa first, kiln_ssa end) {
+    kiln_stmt body = w->p->stmt.data[stmt].child.data[0];
+    kiln_var var = w->p->stmt.data[stmt].var;
+    const bool *stored = stored_below(w, body);
+    kiln_ssa counter;
+    carried_list list = find_carried(w, stored);
+    kiln_loop_handle loop = w->b->ops->loop_begin(w->b, first, &counter);
+    for (uint32_t i = 0; i < list.count; i++)
+        *list.data[i] = w->b->ops->loop_carry(w->b, loop, *list.data[i]);
+
+    w->slot[var] =
+        (kiln_walk_slot){.binding = KILN_WALK_SERIAL, .value = counter, .level = w->level_count};
+    kiln_walk_push_level(w, loop, counter);
+    uint32_t mark = kiln_walk_table_mark(&w->loads);
+    forget_loads(w, stored);
+    kiln_walk_prefetch(w, stmt);
+    kiln_walk_stmt(w, body);
+    forget_loads(w, stored);
+    kiln_walk_table_pop(&w->loads, mark);
+
+    kiln_ssa *carried = values_of(w, &list);
+    w->b->ops->loop_end(w->b, loop, end, carried);
+    for (uint32_t i = 0; i < list.count; i++) *list.data[i] = carried[i];
+    kiln_walk_pop_level(w);
+    kiln_walk_unbind(w, var);
+}
+
+/* ---- statements ------------------------------------------------------------------------------ */
+
+static void emit_parallel(kiln_walk *w, kiln_stmt stmt) {
+    kiln_walk_parallel(w, stmt);
+    forget_loads(w, stored_below(w, stmt));
+}
+
+static void emit_for(kiln_walk *w, kiln_stmt stmt) {
+    const kiln_stmt_info *s = &w->p->stmt.data[stmt];
+    if (s->extent <= 0 || kiln_walk_tensor(w, stmt)) return;
+    bool vector = s->loop_kind == KILN_LOOP_VECTORIZE && w->lanes == 0;
+    bool unrolled = s->loop_kind == KILN_LOOP_UNROLL || s->loop_kind == KILN_LOOP_VECTORIZE;
+    if (s->extent == 1 || (unrolled && !vector))
+        emit_unrolled(w, s);
+    else if (vector)
+        emit_vector(w, s);
+    else if (s->loop_kind == KILN_LOOP_PARALLEL && w->lanes == 0 && !w->in_parallel)
+        emit_parallel(w, stmt);
+    else
+        kiln_walk_counted(w, stmt, kiln_walk_i64(w, s->first),
+                          kiln_walk_i64(w, s->first + s->extent));
+}
+
+/* Runs the child where the uniform `condition` holds; register buffers that it writes are joined
+ * afterwards. */
+static void emit_branch(kiln_walk *w, kiln_ssa condition, kiln_stmt child) {
+    const bool *stored = stored_below(w, child);
+    carried_list list = find_carried(w, stored);
+    kiln_ssa *old = values_of(w, &list);
+    kiln_branch_handle branch = w->b->ops->branch_begin(w->b, condition, false);
+    uint32_t mark = kiln_walk_table_mark(&w->loads);
+    kiln_walk_stmt(w, child);
+    kiln_walk_table_pop(&w->loads, mark); /* known there only */
+    w->b->ops->branch_end(w->b, branch);
+    for (uint32_t i = 0; i < list.count; i++) {
+        kiln_ssa *chunk = list.data[i];
+        if (*chunk != old[i]) *chunk = w->b->ops->branch_join(w->b, branch, *chunk, old[i]);
+    }
+    forget_loads(w, stored);
+}
+
+static void emit_masked(kiln_walk *w, kiln_ssa condition, kiln_stmt child) {
+    kiln_ssa outer = w->mask;
+    w->mask = outer ? kiln_walk_compute(w, KILN_BUILD_AND, outer, condition) : condition;
+    kiln_walk_stmt(w, child);
+    w->mask = outer;
+}
+
+static void emit_if(kiln_walk *w, const kiln_stmt_info *s) {
+    w->stamp = ++w->last_stamp;
+    kiln_ssa condition = kiln_walk_expr(w, s->condition);
+    int64_t known;
+    if (w->b->ops->known_integer(w->b, condition, &known)) {
+        if (known) kiln_walk_stmt(w, s->child.data[0]);
+    } else if (kiln_walk_is_vector(w, condition)) {
+        emit_masked(w, condition, s->child.data[0]);
+    } else {
+        emit_branch(w, condition, s->child.data[0]);
+    }
+}
+
+static void emit_alloc(kiln_walk *w, kiln_stmt stmt) {
+    const kiln_stmt_info *s = &w->p->stmt.data[stmt];
+    kiln_buffer b = s->buffer;
+    if (w->p->buffer.data[b].scope == KILN_SCOPE_REGISTER) {
+        kiln_walk_registers_begin(w, b, stmt);
+        kiln_walk_stmt(w, w->p->stmt.data[stmt].child.data[0]);
+        kiln_walk_registers_end(w, b);
+        return;
+    }
+    w->data[b] = kiln_walk_scratch(w, b);
+    w->epoch[b]++;
+    kiln_walk_stmt(w, s->child.data[0]);
+    w->data[b] = NULL;
+}
+
+/* c + a * b of a sum reduction becomes one multiply-add: the schedule fixes the order of the sum,
+ * the target how a step is rounded. */
+static kiln_ssa multiply_add(kiln_walk *w, const kiln_stmt_info *s) {
+    const kiln_program *p = w->p;
+    const kiln_expr_node *sum = kiln_expr_get(p, s->value);
+    if (sum->op != KILN_EXPR_ADD || !kiln_dtype_is_float(sum->dtype)) return NULL;
+    kiln_expr side[2] = {kiln_expr_operand(p, s->value, 0), kiln_expr_operand(p, s->value, 1)};
+    for (uint32_t i = 0; i < 2; i++) {
+        const kiln_expr_node *old = kiln_expr_get(p, side[i]),
+                             *product = kiln_expr_get(p, side[1 - i]);
+        if (old->op != KILN_EXPR_LOAD || old->payload.id != s->buffer ||
+            product->op != KILN_EXPR_MUL)
+            continue;
+        kiln_ssa v[3] = {kiln_walk_expr(w, kiln_expr_operand(p, side[1 - i], 0)),
+                         kiln_walk_expr(w, kiln_expr_operand(p, side[1 - i], 1)),
+                         kiln_walk_expr(w, side[i])};
+        for (uint32_t at = 0; w->lanes && at < 3; at++) {
+            bool any = kiln_walk_is_vector(w, v[0]) || kiln_walk_is_vector(w, v[1]) ||
+                       kiln_walk_is_vector(w, v[2]);
+            if (any) v[at] = kiln_walk_splat(w, v[at], w->lanes);
+        }
+        return kiln_walk_fma(w, v[0], v[1], v[2]);
+    }
+    return NULL;
+}
+
+static void emit_store(kiln_walk *w, kiln_stmt stmt) {
+    const kiln_stmt_info s = w->p->stmt.data[stmt];
+    w->stamp = ++w->last_stamp;
+    kiln_ssa value = multiply_add(w, &s);
+    if (!value) value = kiln_walk_expr(w, s.value);
+    kiln_walk_store(w, stmt, value);
+}
+
+void kiln_walk_stmt(kiln_walk *w, kiln_stmt stmt) {
+    const kiln_stmt_info *s = &w->p->stmt.data[stmt];
+    switch ((kiln_stmt_kind)s->kind) {
+    case KILN_STMT_SEQ:
+        for (uint32_t i = 0; i < s->child.count; i++) kiln_walk_stmt(w, s->child.data[i]);
+        return;
+    case KILN_STMT_FOR: emit_for(w, stmt); return;
+    case KILN_STMT_IF: emit_if(w, s); return;
+    case KILN_STMT_ALLOC: emit_alloc(w, stmt); return;
+    case KILN_STMT_STORE: emit_store(w, stmt); return;
+    case KILN_STMT_BLOCK:
+    case KILN_STMT_BARRIER:
+    case KILN_STMT_TOKEN_PUSH:
+    case KILN_STMT_TOKEN_POP:
+    case KILN_STMT_KIND_COUNT: break;
+    }
+    KILN_CHECK(s->kind == KILN_STMT_STORE); /* lowering leaves no other kind */
+}

@@ -1,0 +1,176 @@
+/* Tensor intrinsics: the loop that `tensorize` marked becomes one instruction over all lanes.
+ *
+ * Both operands are brought into one form, a word of four bytes per lane that holds the steps of
+ * the lane's sum: read as a vector where the steps of neighbouring lanes lie behind one another, or
+ * one word for all lanes. Where the bytes lie otherwise the loop is emitted as it stands. */
+#include <string.h>
+
+#include "base/check.h"
+#include "compiler-core/codegen/walk.h"
+
+#define GROUP_BYTES                                                              \
+    16 /* words for all lanes are loaded by so many bytes where they are aligned \
+        */
+
+/* One use of an intrinsic: result += sum of a * b. */
+typedef struct use {
+    const kiln_intrinsic *intrinsic;
+    const kiln_stmt_info *loop;
+    kiln_stmt store;
+    kiln_expr before;                        /* load of the result */
+    kiln_expr load[KILN_INTRINSIC_OPERANDS]; /* a, b */
+} use;
+
+/* ---- what the loop does ---------------------------------------------------------------------- */
+
+static const kiln_program *meaning_of(kiln_walk *w, const kiln_intrinsic *intrinsic) {
+    const kiln_program **known = &w->meaning[intrinsic - kiln_intrinsics];
+    if (!*known) *known = kiln_intrinsic_program(intrinsic, w->arena);
+    return *known;
+}
+
+/* store = load of the same element + value of the intrinsic. */
+static bool find_use(kiln_walk *w, kiln_stmt stmt, use *out) {
+    const kiln_program *p = w->p;
+    const kiln_stmt_info *loop = &p->stmt.data[stmt];
+    const kiln_intrinsic *intrinsic = kiln_intrinsic_of_loop(p, stmt);
+    if (!intrinsic || w->lanes != intrinsic->lanes || w->mask || loop->extent != intrinsic->steps)
+        return false;
+    kiln_stmt store = loop->child.data[0];
+    const kiln_stmt_info *s = &p->stmt.data[store];
+    if (s->kind != KILN_STMT_STORE || kiln_expr_get(p, s->value)->op != KILN_EXPR_ADD) return false;
+    *out = (use){.intrinsic = intrinsic, .loop = loop, .store = store};
+    for (uint32_t i = 0; i < 2; i++) {
+        kiln_expr before = kiln_expr_operand(p, s->value, i);
+        const kiln_expr_node *node = kiln_expr_get(p, before);
+        if (node->op != KILN_EXPR_LOAD || node->payload.id != s->buffer) continue;
+        out->before = before;
+        return kiln_intrinsic_matches(meaning_of(w, intrinsic), p,
+                                      kiln_expr_operand(p, s->value, 1 - i), out->load);
+    }
+    return false;
+}
+
+/* Where the steps of an operand lie, if they lie behind one another. */
+static bool find_bytes(kiln_walk *w, const use *u, kiln_expr load, kiln_walk_address *out) {
+    kiln_buffer buffer = kiln_expr_get(w->p, load)->payload.id;
+    const kiln_affine *offset = kiln_walk_load_offset(w, load);
+    if (w->p->buffer.data[buffer].scope == KILN_SCOPE_REGISTER) return false;
+    for (uint32_t step = u->intrinsic->steps; step-- > 0;) {
+        kiln_walk_bind(w, u->loop->var, u->loop->first + step);
+        kiln_walk_address at = kiln_walk_address_of(w, buffer, offset);
+        bool first = step + 1 == u->intrinsic->steps;
+        if (!at.linear || (at.lane_stride != 0 && at.lane_stride != u->intrinsic->steps) ||
+            (!first && (at.pointer != out->pointer || at.lane_stride != out->lane_stride ||
+                        at.constant + 1 != out->constant)))
+            return false;
+        *out = at;
+    }
+    return true;
+}
+
+/* ---- operands -------------------------------------------------------------------------------- */
+
+/* Bytes from memory, remembered until the buffer is written. */
+static kiln_ssa load_bytes(kiln_walk *w, kiln_buffer buffer, const kiln_walk_address *at,
+                           int64_t first, uint32_t count, uint32_t align) {
+    uint64_t key[4] = {(uint64_t)buffer << 32 | w->epoch[buffer], (uint64_t)(uintptr_t)at->pointer,
+                       (uint64_t)first, UINT64_MAX - count};
+    kiln_ssa v = kiln_walk_table_find(&w->loads, key);
+    if (v) return v;
+    kiln_ssa pointer = kiln_walk_pointer(w, at, KILN_I8, first - at->constant);
+    v = w->b->ops->load(w->b, kiln_type_vector(KILN_SCALAR_I8, count), pointer, align, NULL);
+    kiln_walk_table_put(w, &w->loads, key, v);
+    return v;
+}
+
+/* Bytes as words, each with the elements that the instruction takes. */
+static kiln_ssa as_words(kiln_walk *w, const use *u, uint32_t operand, kiln_ssa bytes) {
+    const kiln_intrinsic *in = u->intrinsic;
+    uint32_t count = kiln_walk_type(w, bytes).lanes;
+    if (operand == 0 && in->bias)
+        bytes = kiln_walk_compute(w, KILN_BUILD_XOR, bytes,
+                                  kiln_walk_integer(w, bytes, (int8_t)in->bias));
+    if (in->operand_bits == 16)
+        bytes = kiln_walk_convert(
+            w, in->operand[operand] == KILN_I8 ? KILN_CONVERT_SIGNED : KILN_CONVERT_UNSIGNED, bytes,
+            KILN_SCALAR_I16);
+    return w->b->ops->convert(w->b, KILN_CONVERT_BITS, bytes,
+                              kiln_type_vector(KILN_SCALAR_I32, count / in->steps));
+}
+
+/* One word for all lanes. Words that lie together are loaded together: what unrolled steps need
+ * next is there already, and some processors multiply by an element of a register. The group is
+ * aligned as a whole, so that it lies in one page with the word that is asked for. */
+static kiln_ssa word_for_all(kiln_walk *w, const use *u, uint32_t operand,
+                             const kiln_walk_address *at) {
+    kiln_buffer buffer = kiln_expr_get(w->p, u->load[operand])->payload.id;
+    uint32_t steps = u->intrinsic->steps, lane = 0;
+    int64_t rest = (at->constant % GROUP_BYTES + GROUP_BYTES) % GROUP_BYTES;
+    bool wanted = w->target->factor_lanes > 1 || u->intrinsic->operand_bits == 16;
+    kiln_ssa words;
+    if (wanted && at->pointer_align >= GROUP_BYTES && rest % steps == 0) {
+        lane = (uint32_t)rest / steps;
+        words = as_words(w, u, operand,
+                         load_bytes(w, buffer, at, at->constant - rest, GROUP_BYTES, GROUP_BYTES));
+    } else {
+        words = as_words(w, u, operand, load_bytes(w, buffer, at, at->constant, steps, at->align));
+    }
+    int32_t number[KILN_LOWER_LANES_MAX];
+    for (uint32_t i = 0; i < u->intrinsic->lanes; i++) number[i] = (int32_t)lane;
+    return w->b->ops->shuffle(w->b, words, NULL, number, u->intrinsic->lanes);
+}
+
+static kiln_ssa operand_words(kiln_walk *w, const use *u, uint32_t operand,
+                              const kiln_walk_address *at) {
+    kiln_buffer buffer = kiln_expr_get(w->p, u->load[operand])->payload.id;
+    if (at->lane_stride == 0) return word_for_all(w, u, operand, at);
+    uint32_t count = u->intrinsic->lanes * u->intrinsic->steps;
+    return as_words(w, u, operand, load_bytes(w, buffer, at, at->constant, count, at->align));
+}
+
+/* ---- the instruction ------------------------------------------------------------------------- */
+
+/* What the bias of `a` adds: the same for all results that use these bytes of `b`, so instruction
+ * selection keeps one. */
+static kiln_ssa bias_sum(kiln_walk *w, const kiln_intrinsic *in, kiln_ssa b) {
+    kiln_ssa bias = kiln_walk_integer(w, b, (int64_t)(in->bias * 0x01010101u));
+    return w->b->ops->intrinsic(w->b, in, kiln_walk_integer(w, b, 0), bias, b);
+}
+
+static kiln_ssa opaque(kiln_walk *w, kiln_ssa v) {
+    return w->b->ops->opaque ? w->b->ops->opaque(w->b, v) : v;
+}
+
+/* sum + a * b. */
+static kiln_ssa accumulate(kiln_walk *w, const kiln_intrinsic *in, kiln_ssa sum, kiln_ssa a,
+                           kiln_ssa b) {
+    if (in->bias) sum = opaque(w, kiln_walk_compute(w, KILN_BUILD_SUB, sum, bias_sum(w, in, b)));
+    if (in->accumulates) return w->b->ops->intrinsic(w->b, in, sum, a, b);
+    kiln_ssa product = w->b->ops->intrinsic(w->b, in, NULL, a, b);
+    return opaque(w, kiln_walk_compute(w, KILN_BUILD_ADD, sum, product));
+}
+
+/* Where operands may change places the one word for all lanes comes second: some instructions take
+ * it out of a register there. */
+static bool wants_swap(const kiln_intrinsic *in, const kiln_walk_address *at) {
+    return in->operand[0] == in->operand[1] && !in->bias && at[0].lane_stride == 0;
+}
+
+bool kiln_walk_tensor(kiln_walk *w, kiln_stmt stmt) {
+    use u;
+    kiln_walk_address at[KILN_INTRINSIC_OPERANDS] = {{0}};
+    if (!w->b->ops->intrinsic || w->lanes == 0 || !find_use(w, stmt, &u)) return false;
+    bool found = find_bytes(w, &u, u.load[0], &at[0]) && find_bytes(w, &u, u.load[1], &at[1]);
+    if (found) {
+        w->stamp = ++w->last_stamp;
+        const kiln_intrinsic *in = u.intrinsic;
+        bool swap = wants_swap(in, at);
+        kiln_ssa operand[] = {operand_words(w, &u, 0, &at[0]), operand_words(w, &u, 1, &at[1])},
+                 sum = kiln_walk_expr(w, u.before);
+        sum = accumulate(w, in, sum, operand[swap], operand[!swap]);
+        kiln_walk_store(w, u.store, sum);
+    }
+    kiln_walk_unbind(w, u.loop->var);
+    return found;
+}

@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "base/target.h"
 #include "compiler-core/core.h"
+#include "compiler-core/frontend/frontend.h"
 #include "db/db.h"
 
 #define KILN_VERSION "0.1.0"
@@ -49,7 +50,12 @@ KILN_MUST_USE kiln_status kiln_target_option(const char *option, kiln_arena *pro
  * form, or a name twice. */
 extern const char kiln_dim_help[];
 KILN_MUST_USE kiln_status kiln_dim_option(const kiln_opt_list *option, kiln_arena *process,
-                                          kiln_onnx_options *out_options);
+                                          kiln_import_options *out_options);
+/* Imports a model file and runs all passes but those whose bit (1 << kiln_pass) is set in `without`;
+ * everything in `process`. `options` may be NULL. Errors of kiln_import_file. */
+KILN_MUST_USE kiln_status kiln_model_load(const char *path, const kiln_import_options *options,
+                                          uint32_t without, kiln_arena *process,
+                                          kiln_graph **out_graph);
 /* Opens for reading; *out_db NULL when there is no such file yet. */
 KILN_MUST_USE kiln_status kiln_db_open_if_there(const char *path, kiln_db **out_db);
 /* The last part of a path. */
@@ -66,7 +72,7 @@ typedef struct kiln_stage_options {
     const char *stage, *after; /* `after` NULL: all passes */
     const kiln_target *target;
     kiln_db *db;                   /* NULL: default schedules */
-    const kiln_onnx_options *onnx; /* NULL: none */
+    const kiln_import_options *onnx; /* NULL: none */
     const char *task;              /* number or key prefix; NULL: all */
 } kiln_stage_options;
 /* INVALID_ARGUMENT: no such stage, pass or task; the note lists those there are. */

@@ -73,7 +73,7 @@ static kiln_status parse_omissions(const char *text, omissions *out) {
 /* The file, its open dimensions, and what is left out of its compilation. */
 typedef struct source {
     const char *path;
-    kiln_onnx_options onnx;
+    kiln_import_options onnx;
     omissions without;
 } source;
 
@@ -107,7 +107,7 @@ static kiln_status compile_module(kiln_arena *process, const source *model,
                                  .model_name = kiln_str_from(model->path),
                                  .without = model->without.planners};
     kiln_status st =
-        kiln_model_load_with(model->path, &model->onnx, model->without.passes, process, &graph);
+        kiln_model_load(model->path, &model->onnx, model->without.passes, process, &graph);
     if (!st) st = kiln_pack(graph, &options, process, &bytes, &packed);
     if (!st) st = kiln_file_write(output, kiln_strbuf_view(&bytes), 0666);
     if (!st) report(&packed, output, bytes.size, json);

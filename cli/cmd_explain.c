@@ -6,7 +6,7 @@
 typedef struct explain {
     const char *model, *stage, *task, *after, *target_text, *db_path, *why;
     kiln_opt_list dim;
-    kiln_onnx_options onnx;
+    kiln_import_options onnx;
     bool json;
     kiln_arena *process;
 } explain;

@@ -2,6 +2,7 @@
 #include "base/stats.h"
 #include "cli/bench.h"
 #include "cli/cli.h"
+#include "compiler-core/frontend/data_set.h"
 #include "cli/run_on.h"
 #include "deploy/runtime/module_open.h"
 

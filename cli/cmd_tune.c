@@ -35,7 +35,7 @@ static kiln_status check_request(kiln_tune *t) {
     if (!st) st = kiln_target_option(o->target_text, t->process, &t->target);
     if (!st) st = kiln_space_check_target(&t->target);
     if (!st) st = kiln_dim_option(&o->dim, t->process, &t->onnx);
-    if (!st) st = kiln_model_load_with(o->model, &t->onnx, 0, t->process, &t->graph);
+    if (!st) st = kiln_model_load(o->model, &t->onnx, 0, t->process, &t->graph);
     if (!st) st = kiln_tuning_create(t->graph, &t->target, t->process, &tuning);
     t->tasks = tuning.tasks;
     if (!st) st = kiln_db_path(o->db, t->process, &t->db_path);

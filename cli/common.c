@@ -47,7 +47,7 @@ kiln_status kiln_target_option(const char *option, kiln_arena *process, kiln_tar
 const char kiln_dim_help[] = "size of a dimension that the model leaves open (again for each)";
 
 kiln_status kiln_dim_option(const kiln_opt_list *option, kiln_arena *process,
-                            kiln_onnx_options *out_options) {
+                            kiln_import_options *out_options) {
     kiln_str *name = KILN_ARENA_ARRAY(process, kiln_str, option->count);
     int64_t *value = KILN_ARENA_ARRAY(process, int64_t, option->count);
     for (size_t i = 0; i < option->count; i++) {
@@ -63,9 +63,18 @@ kiln_status kiln_dim_option(const kiln_opt_list *option, kiln_arena *process,
                                   KILN_STR_ARG(name[i]));
         value[i] = (int64_t)size;
     }
-    *out_options = (kiln_onnx_options){
+    *out_options = (kiln_import_options){
         .dim_count = (uint32_t)option->count, .dim_name = name, .dim_value = value};
     return KILN_OK;
+}
+
+kiln_status kiln_model_load(const char *path, const kiln_import_options *options, uint32_t without,
+                            kiln_arena *process, kiln_graph **out_graph) {
+    kiln_graph *graph = NULL;
+    kiln_status st = kiln_import_file(path, options, process, &graph);
+    if (!st) st = kiln_passes_run_without(graph, without);
+    if (!st) *out_graph = graph;
+    return st;
 }
 
 kiln_status kiln_db_open_if_there(const char *path, kiln_db **out_db) {

@@ -113,7 +113,7 @@ static kiln_status print_tasks(const stage_context *c, const kiln_tasks *tasks,
 
 static kiln_status print_graph(const char *path, const stage_context *c) {
     kiln_graph *graph = NULL;
-    kiln_status st = kiln_onnx_load(path, c->options->onnx, c->arena, &graph);
+    kiln_status st = kiln_import_file(path, c->options->onnx, c->arena, &graph);
     if (!st) st = kiln_passes_run(graph, kiln_str_from(c->options->after ? c->options->after : ""));
     if (!st) kiln_graph_print(graph, c->out);
     return st;
@@ -125,7 +125,7 @@ kiln_status kiln_stage_print(const char *model_path, const kiln_stage_options *o
     if (strcmp(options->stage, "graph") == 0) return print_graph(model_path, &c);
     kiln_graph *graph = NULL;
     kiln_tuning tuning;
-    kiln_status st = kiln_model_load_with(model_path, options->onnx, 0, process, &graph);
+    kiln_status st = kiln_model_load(model_path, options->onnx, 0, process, &graph);
     if (!st) st = kiln_tuning_create(graph, options->target, process, &tuning);
     if (st) return st;
     const kiln_tasks tasks = tuning.tasks; /* numbered as kiln tune does */

@@ -26,7 +26,7 @@ typedef struct kiln_tune {
     const char *db_path;
     kiln_target target;
     const char *target_text; /* canonical */
-    kiln_onnx_options onnx;  /* sizes of open dimensions */
+    kiln_import_options onnx;  /* sizes of open dimensions */
     kiln_graph *graph;
     kiln_tasks tasks;
     kiln_private_fleet *fleet;

@@ -21,7 +21,7 @@ const char *kiln_verdict_name(kiln_verdict verdict) {
  * optional values): then the model is what to report. */
 static kiln_status blame_model(const char *model, kiln_status data_error, kiln_arena *arena) {
     kiln_graph *graph = NULL;
-    kiln_status st = kiln_onnx_load(model, NULL, arena, &graph);
+    kiln_status st = kiln_import_file(model, NULL, arena, &graph);
     if (kiln_status_code(st) != KILN_UNIMPLEMENTED) {
         kiln_status_free(st);
         return data_error;
@@ -165,12 +165,12 @@ kiln_status kiln_verify_here(void *context, kiln_str bytes, const void *const *i
 static kiln_status check_data_set(const char *model, const char *folder, const kiln_data_set *data,
                                   bool single, const kiln_verify_options *how, kiln_arena *arena,
                                   bool *out_same, kiln_strbuf *why) {
-    kiln_onnx_options options = how->onnx;
+    kiln_import_options options = how->onnx;
     options.known_count = data->input_count;
     options.known = data->input;
     kiln_graph *graph = NULL;
     kiln_strbuf bytes = {0};
-    kiln_status st = kiln_onnx_load(model, &options, arena, &graph);
+    kiln_status st = kiln_import_file(model, &options, arena, &graph);
     const kiln_rounding *rounding = st ? NULL : kiln_graph_rounding(graph, arena);
     if (!st) st = kiln_passes_run(graph, KILN_STR(""));
     kiln_pack_options pack = {.target = how->target, .model_name = kiln_str_from(model)};

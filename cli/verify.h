@@ -8,6 +8,7 @@
 
 #include "base/target.h"
 #include "compiler-core/core.h"
+#include "compiler-core/frontend/data_set.h"
 
 typedef enum kiln_verdict {
     KILN_VERDICT_PASSED,
@@ -23,7 +24,7 @@ typedef kiln_status (*kiln_verify_run)(void *context, kiln_str module, const voi
                                        void *const *outputs);
 
 typedef struct kiln_verify_options {
-    kiln_onnx_options onnx;    /* sizes of open dimensions */
+    kiln_import_options onnx;    /* sizes of open dimensions */
     const kiln_target *target; /* modules are made for, with default schedules */
     kiln_verify_run run;
     void *context; /* of `run` */

@@ -316,7 +316,7 @@ kiln_status kiln_why_print(const char *model_path, const kiln_why_options *optio
     kiln_graph *graph = NULL;
     kiln_tuning tuning = {0};
     uint32_t found = 0;
-    kiln_status st = kiln_model_load_with(model_path, options->onnx, 0, process, &graph);
+    kiln_status st = kiln_model_load(model_path, options->onnx, 0, process, &graph);
     if (!st) st = kiln_tuning_create(graph, options->target, process, &tuning);
     const kiln_tasks tasks = tuning.tasks; /* numbered as kiln tune does */
     for (uint32_t i = 0; !st && i < tasks.count; i++) {

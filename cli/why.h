@@ -13,7 +13,7 @@ typedef struct kiln_why_options {
     const kiln_target *target;
     kiln_db *db;
     bool json;
-    const kiln_onnx_options *onnx; /* NULL: none */
+    const kiln_import_options *onnx; /* NULL: none */
 } kiln_why_options;
 
 /* Appends the answer for each task asked for; with `json` prints one object a line instead.

@@ -1,7 +1,7 @@
-/* Front header of compiler-core: model bytes to object bytes. The only header that other folders include
- * (tests may include any). No socket, no database.
+/* Front header of the compiler: graphs to object bytes. Beside it other folders include
+ * frontend/frontend.h, which reads models (tests may include any). No socket, no database.
  *
- *     model ─ kiln_model_load ─> graph ─ kiln_tasks_extract ─> tasks ─ kiln_space_create ─> space ─>
+ *     graph ─ kiln_passes_run ─> fused graph ─ kiln_tasks_extract ─> tasks ─ kiln_space_create ─> space ─>
  *     trace ─ kiln_build ─> artefact */
 #ifndef KILN_COMPILER_CORE_CORE_H
 #define KILN_COMPILER_CORE_CORE_H
@@ -23,8 +23,6 @@
 #include "compiler-core/layout/tuning.h"
 #include "compiler-core/layout/windows.h"
 #include "compiler-core/lower/lower.h"
-#include "compiler-core/onnx/onnx.h"
-#include "compiler-core/onnx/zoo/zoo.h"
 #include "compiler-core/ops/rounding.h"
 #include "compiler-core/passes/pass.h"
 #include "compiler-core/sched/in_place.h"

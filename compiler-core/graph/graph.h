@@ -5,7 +5,7 @@
  * results of earlier nodes. Values and nodes are never deleted, only left unused (a removed node
  * produces nothing).
  *
- * Built by onnx/ and the text parser, rewritten by passes/, cut into kernels by task/. What
+ * Built by frontend/ and the text parser, rewritten by passes/, cut into kernels by task/. What
  * operators mean is in ops/ (ops.def). Text form: graph_text.h, docs/reference/graph-text.md. */
 #ifndef KILN_COMPILER_CORE_GRAPH_GRAPH_H
 #define KILN_COMPILER_CORE_GRAPH_GRAPH_H

@@ -6,9 +6,7 @@
 #include "base/vec.h"
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir_text.h"
-#include "compiler-core/onnx/onnx.h"
 #include "compiler-core/ops/op.h"
-#include "compiler-core/passes/pass.h"
 #include "compiler-core/task/fill.h"
 
 /* Nodes that become one step: a fused group, or a node by itself. */
@@ -280,19 +278,6 @@ kiln_status kiln_tasks_extract(const kiln_graph *graph, kiln_arena *arena, kiln_
     kiln_plan plan;
     kiln_status st = kiln_plan_create(graph, arena, &plan);
     if (!st) *out_tasks = plan.tasks;
-    return st;
-}
-
-kiln_status kiln_model_load(const char *path, kiln_arena *arena, kiln_graph **out_graph) {
-    return kiln_model_load_with(path, NULL, 0, arena, out_graph);
-}
-
-kiln_status kiln_model_load_with(const char *path, const kiln_onnx_options *options, uint32_t without,
-                                 kiln_arena *arena, kiln_graph **out_graph) {
-    kiln_graph *graph = NULL;
-    kiln_status st = kiln_onnx_load(path, options, arena, &graph);
-    if (!st) st = kiln_passes_run_without(graph, without);
-    if (!st) *out_graph = graph;
     return st;
 }
 

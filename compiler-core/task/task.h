@@ -10,7 +10,6 @@
 #include "base/target.h"
 #include "compiler-core/graph/graph.h"
 #include "compiler-core/ir/ir.h"
-#include "compiler-core/onnx/onnx.h"
 
 #define KILN_TASK_KEY_VERSION 2
 
@@ -48,15 +47,6 @@ typedef struct kiln_plan {
     kiln_step *step;
 } kiln_plan;
 
-/* Reads, checks and imports an ONNX file, and runs all passes: ready for extraction. Everything in
- * `arena`. Errors as kiln_onnx_load's. */
-KILN_MUST_USE kiln_status kiln_model_load(const char *path, kiln_arena *arena,
-                                          kiln_graph **out_graph);
-/* The same with options of the import (NULL: none), and without the passes whose bit
- * (1 << kiln_pass) is set. */
-KILN_MUST_USE kiln_status kiln_model_load_with(const char *path, const kiln_onnx_options *options,
-                                               uint32_t without, kiln_arena *arena,
-                                               kiln_graph **out_graph);
 /* Cuts a fused graph into tasks. RESOURCE_EXHAUSTED: a kernel has more than KILN_MANIFEST_ARGS_MAX
  * arguments. */
 KILN_MUST_USE kiln_status kiln_tasks_extract(const kiln_graph *graph, kiln_arena *arena,

@@ -15,6 +15,7 @@
 #include "base/macros.h"
 #include "base/reference.h"
 #include "compiler-core/core.h"
+#include "compiler-core/frontend/frontend.h"
 #include "deploy/runtime/kernel.h"
 
 static void fail(kiln_work_reply *reply, kiln_status st, kiln_arena *arena) {
@@ -49,7 +50,8 @@ static kiln_status find_tasks(const kiln_work_request *request, kiln_arena *aren
     kiln_graph *graph = NULL;
     kiln_target target;
     kiln_tuning tuning = {0};
-    kiln_status st = kiln_model_load(kiln_str_dup(arena, request->model_path), arena, &graph);
+    kiln_status st = kiln_import_file(kiln_str_dup(arena, request->model_path), NULL, arena, &graph);
+    if (!st) st = kiln_passes_run(graph, (kiln_str){0});
     if (!st) st = kiln_target_parse(request->target, arena, &target);
     if (!st) st = kiln_tuning_create(graph, &target, arena, &tuning);
     if (!st && tuning.tasks.count > KILN_WORK_TASKS_MAX)

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "compiler-core/core.h"
+#include "compiler-core/frontend/frontend.h"
 
 #define CANDIDATES_MAX 10000u
 #define STEPS(X)          \
@@ -116,7 +117,8 @@ static kiln_status open_task(bench *b, const char *path, uint32_t index) {
     kiln_graph *graph = NULL;
     kiln_tasks tasks;
     kiln_strbuf text = {0};
-    kiln_status st = kiln_model_load(path, b->arena, &graph);
+    kiln_status st = kiln_import_file(path, NULL, b->arena, &graph);
+    if (!st) st = kiln_passes_run(graph, (kiln_str){0});
     if (!st) st = kiln_tasks_extract(graph, b->arena, &tasks);
     if (!st && index >= tasks.count)
         st = KILN_ERROR(INVALID_ARGUMENT, "%s has %u tasks", path, tasks.count);

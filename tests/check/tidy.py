@@ -68,7 +68,7 @@ def check_marks(name, text):
 def header_flags(build):
     flags = ["-I.", "-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c"]
     llvm = subprocess.run(["llvm-config-19", "--includedir"], capture_output=True, text=True)
-    flags += ["-isystem", llvm.stdout.strip(), f"-I{build}", f"-I{build}/compiler-core/onnx"]
+    flags += ["-isystem", llvm.stdout.strip(), f"-I{build}", f"-I{build}/compiler-core/frontend/onnx"]
     return flags + [f"-I{path.parent}" for path in pathlib.Path(build).glob("compiler-core/**/*.pb-c.h")]
 
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "compiler-core/core.h"
+#include "compiler-core/frontend/frontend.h"
 
 static kiln_status write(const char *folder, const kiln_value_info *value,
                          const kiln_tensor *tensor, kiln_arena *arena) {
@@ -21,7 +22,7 @@ static void make_input(const kiln_value_info *value, uint64_t seed, kiln_arena *
 
 static kiln_status interpret(char **argv, kiln_arena *arena) {
     kiln_graph *graph = NULL;
-    kiln_status st = kiln_onnx_load(argv[1], NULL, arena, &graph);
+    kiln_status st = kiln_import_file(argv[1], NULL, arena, &graph);
     if (!st) st = kiln_passes_run(graph, KILN_STR(""));
     if (st) return st;
     kiln_tensor *input = KILN_ARENA_ARRAY(arena, kiln_tensor, graph->input.count);

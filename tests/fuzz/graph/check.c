@@ -102,7 +102,7 @@ static kiln_status compile_and_run(const fuzz_graph *g, const fuzz_part *part, c
         .target = way->target, .model_name = KILN_STR("fuzz"), .without = way->planners};
     fuzz_part_ports(g, part, &ports);
     kiln_status st =
-        kiln_onnx_import(fuzz_part_model(g, part, arena), NULL, NULL, arena, &r->graph);
+        kiln_import_bytes(fuzz_part_model(g, part, arena), NULL, NULL, arena, &r->graph);
     if (!st) st = kiln_passes_run_without(r->graph, way->passes);
     if (!st) st = bind_ports(g, r, arena);
     if (!st) st = bind_outputs(g, &ports, r, arena);

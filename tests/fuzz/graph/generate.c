@@ -26,7 +26,7 @@ typedef struct row {
 
 static const row row_table[] = {
 #define X(name, since, op, how, spec) {name, since, KILN_OP_##op},
-#include "compiler-core/onnx/nodes.def"
+#include "compiler-core/frontend/onnx/nodes.def"
 #undef X
 };
 #define ROW_COUNT ((uint32_t)KILN_ARRAY_COUNT(row_table))

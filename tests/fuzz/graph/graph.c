@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "compiler-core/core.h"
+#include "compiler-core/frontend/frontend.h"
 
 #define NOISE 2.0 /* units in the last place, at most, before and after a node that rounds */
 
@@ -273,7 +274,7 @@ fuzz_outcome fuzz_graph_evaluate(fuzz_graph *g, kiln_strbuf *why) {
         g->value[node->output[i]].peer_differs = differs;
     }
     kiln_str bytes = fuzz_part_model(g, &alone, g->arena);
-    kiln_status st = kiln_onnx_import(bytes, NULL, NULL, g->arena, &graph);
+    kiln_status st = kiln_import_bytes(bytes, NULL, NULL, g->arena, &graph);
     for (uint32_t c = 0; !st && c <= FUZZ_COPIES; c++) st = evaluate(g, graph, c, output[c]);
     if (st) {
         fuzz_outcome outcome =

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/kernel_abi.h"
+#include "compiler-core/frontend/frontend.h"
+#include "compiler-core/frontend/zoo/zoo.h"
 #include "compiler-core/sched/trace.h"
 #include "deploy/module.h"
 #include "deploy/runtime/module_read.h"
@@ -359,7 +361,7 @@ static void networks_convert_at_their_edges_only_and_waste_no_memory(void **stat
         kiln_strbuf bytes = {0};
         kiln_graph *graph = NULL;
         expect_ok(kiln_zoo_build(kiln_str_from(name[i]), 1, &bytes));
-        expect_ok(kiln_onnx_import(kiln_strbuf_view(&bytes), NULL, NULL, *state, &graph));
+        expect_ok(kiln_import_bytes(kiln_strbuf_view(&bytes), NULL, NULL, *state, &graph));
         kiln_strbuf_deinit(&bytes);
         expect_ok(kiln_passes_run(graph, (kiln_str){0}));
         packed m = pack_graph(*state, graph, NULL);

@@ -1,0 +1,57 @@
+/* The front end: model files in, graphs out. A kind of file is a row of frontends.def and a folder;
+ * nothing outside of that folder knows its types and numbers. It needs base, graph and ops, and is
+ * linked alone by programs that only send graphs elsewhere.
+ *
+ * Models are hostile input: every size, count and depth is checked before it is used. Everything
+ * that is not supported is reported at once, one line per finding (node, operator, version,
+ * attribute, reason). */
+#ifndef KILN_COMPILER_CORE_FRONTEND_FRONTEND_H
+#define KILN_COMPILER_CORE_FRONTEND_FRONTEND_H
+
+#include "base/status.h"
+#include "base/tensor.h"
+#include "compiler-core/graph/graph.h"
+
+#define KILN_MODEL_FILE_BYTES_MAX ((size_t)2 << 30) /* protobuf's own limit */
+
+typedef struct kiln_named_tensor {
+    kiln_str name;
+    kiln_tensor tensor;
+} kiln_named_tensor;
+
+typedef struct kiln_import_options {
+    /* Values of graph inputs by name. An input that some operator needs as a value (shape, axes,
+     * pads, ...) is taken from here and becomes a constant; the others stay inputs, and take only
+     * dimensions from here that the model leaves open. */
+    uint32_t known_count;
+    const kiln_named_tensor *known;
+    /* Values of open dimensions of inputs by name ("batch"; one that the model leaves unnamed is
+     * called by its input and place, "x.0"): [dim_count]. One that is not listed is an error, and
+     * so is a name that no input has. */
+    uint32_t dim_count;
+    const kiln_str *dim_name;
+    const int64_t *dim_value;
+    /* Set to the number of inputs that became constants; may be NULL. */
+    uint32_t *out_bound_count;
+} kiln_import_options;
+
+/* Imports a file of any kind that frontends.def lists, told by its content. Tensor data in files
+ * beside it is read from the file's own folder only (no absolute path, no "..", no symbolic link
+ * that leaves it). `options` may be NULL. Tensor data is copied into `arena`. INVALID_ARGUMENT: not
+ * a model, or one that contradicts itself. UNIMPLEMENTED: the list of what is not supported.
+ * NOT_FOUND, PERMISSION_DENIED, OUT_OF_RANGE: the file or its external data. */
+KILN_MUST_USE kiln_status kiln_import_file(const char *path, const kiln_import_options *options,
+                                           kiln_arena *arena, kiln_graph **out_graph);
+/* The same from memory; `folder` is where external data may be (NULL: nowhere). */
+KILN_MUST_USE kiln_status kiln_import_bytes(kiln_str bytes, const char *folder,
+                                            const kiln_import_options *options, kiln_arena *arena,
+                                            kiln_graph **out_graph);
+/* Appends the model as one piece: the file's own bytes, or with external data folded into it and
+ * the dimensions of `options` (NULL: none) filled in. Errors as kiln_import_file's; unsupported
+ * operators and open dimensions are not looked at. */
+KILN_MUST_USE kiln_status kiln_onnx_embed(const char *path, const kiln_import_options *options,
+                                          kiln_strbuf *out);
+/* The folder of a path: what stands before its last slash, or "."; in `arena`. */
+char *kiln_folder_of(const char *path, kiln_arena *arena);
+
+#endif

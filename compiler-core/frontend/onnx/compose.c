@@ -1,0 +1,237 @@
+/* Appending nodes that no ONNX node names. */
+#include "compiler-core/frontend/onnx/compose.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "compiler-core/ops/op.h"
+
+/* Of one filled constant: larger ones are broadcast at run time, as passes would not fold them
+ * either. */
+#define STORED_BYTES_MAX ((size_t)16 << 20)
+
+/* ---- attributes of the ONNX node ------------------------------------------------------------- */
+
+int64_t kiln_import_int(const kiln_importer *im, const char *name, int64_t otherwise) {
+    const Onnx__AttributeProto *a = kiln_import_attribute(im, name);
+    return a ? a->i : otherwise;
+}
+
+double kiln_import_float(const kiln_importer *im, const char *name, double otherwise) {
+    const Onnx__AttributeProto *a = kiln_import_attribute(im, name);
+    return a ? (double)a->f : otherwise;
+}
+
+kiln_str kiln_import_text(const kiln_importer *im, const char *name, const char *otherwise) {
+    const Onnx__AttributeProto *a = kiln_import_attribute(im, name);
+    return a ? kiln_proto_bytes(a->s) : kiln_str_from(otherwise);
+}
+
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
+void kiln_compose_fail(kiln_composer *c, kiln_status st) {
+    if (c->st)
+        kiln_status_free(st); /* what follows from an error says nothing new */
+    else
+        c->st = st;
+}
+
+void kiln_compose_node(kiln_composer *c, kiln_op op, const kiln_value *input, uint32_t input_count,
+                       const kiln_attr *attr, uint32_t attr_count, kiln_value *output,
+                       uint32_t output_count) {
+    kiln_graph *graph = c->im->graph;
+    memset(output, 0, sizeof *output * output_count);
+    if (!c->st && (graph->node.count == KILN_GRAPH_NODES_MAX ||
+                   graph->value.count + output_count >= KILN_GRAPH_VALUES_MAX))
+        c->st = KILN_ERROR(UNIMPLEMENTED, "so many nodes");
+    if (c->st) return;
+    kiln_str name = kiln_import_fresh_name(c->im);
+    kiln_node node = kiln_graph_add_node(graph, op, name, input_count, output_count);
+    for (uint32_t i = 0; i < input_count; i++) kiln_graph_set_input(graph, node, i, input[i]);
+    for (uint32_t i = 0; i < attr_count; i++) kiln_graph_set_attr(graph, node, &attr[i]);
+    for (uint32_t i = 0; i < output_count; i++) {
+        output[i] = kiln_graph_add_named_value(graph, i ? kiln_import_fresh_name(c->im) : name);
+        kiln_graph_set_output(graph, node, i, output[i]);
+    }
+    c->st = kiln_status_note(kiln_node_infer(graph, node), "its part %s", kiln_op_get(op)->name);
+}
+
+static kiln_value one_result(kiln_composer *c, kiln_op op, const kiln_value *input,
+                             uint32_t input_count, const kiln_attr *attr, uint32_t attr_count) {
+    kiln_value output = 0;
+    kiln_compose_node(c, op, input, input_count, attr, attr_count, &output, 1);
+    return output;
+}
+
+static kiln_attr int_attr(const char *name, int64_t value) {
+    return (kiln_attr){.name = kiln_str_from(name), .kind = KILN_ATTR_INT, .i = value};
+}
+
+static kiln_attr ints_attr(const char *name, const int64_t *item, uint32_t count) {
+    return (kiln_attr){
+        .name = kiln_str_from(name), .kind = KILN_ATTR_INTS, .count = count, .ints = item};
+}
+
+kiln_value kiln_compose_unary(kiln_composer *c, kiln_op op, kiln_value a) {
+    return one_result(c, op, &a, 1, NULL, 0);
+}
+
+kiln_value kiln_compose_binary(kiln_composer *c, kiln_op op, kiln_value a, kiln_value b) {
+    return one_result(c, op, (kiln_value[]){a, b}, 2, NULL, 0);
+}
+
+kiln_value kiln_compose_where(kiln_composer *c, kiln_value condition, kiln_value a, kiln_value b) {
+    return one_result(c, KILN_OP_WHERE, (kiln_value[]){condition, a, b}, 3, NULL, 0);
+}
+
+kiln_value kiln_compose_ints(kiln_composer *c, kiln_op op, kiln_value a, const char *name,
+                             const int64_t *item, uint32_t count) {
+    kiln_attr attr = ints_attr(name, item, count);
+    return one_result(c, op, &a, 1, &attr, 1);
+}
+
+kiln_value kiln_compose_int(kiln_composer *c, kiln_op op, kiln_value a, const char *name,
+                            int64_t value) {
+    kiln_attr attr = int_attr(name, value);
+    return one_result(c, op, &a, 1, &attr, 1);
+}
+
+kiln_value kiln_compose_reshape(kiln_composer *c, kiln_value a, const kiln_shape *shape) {
+    kiln_attr attr[] = {ints_attr("shape", shape->dim, shape->rank), int_attr("allowzero", 1)};
+    return one_result(c, KILN_OP_RESHAPE, &a, 1, attr, 2);
+}
+
+kiln_value kiln_compose_slice(kiln_composer *c, kiln_value a, uint32_t axis, int64_t start,
+                              int64_t end) {
+    int64_t axes = axis;
+    kiln_attr attr[] = {ints_attr("axes", &axes, 1), ints_attr("starts", &start, 1),
+                        ints_attr("ends", &end, 1)};
+    return one_result(c, KILN_OP_SLICE, &a, 1, attr, 3);
+}
+
+kiln_value kiln_compose_reduce(kiln_composer *c, kiln_op op, kiln_value a, int64_t axis,
+                               bool keep) {
+    kiln_attr attr[] = {ints_attr("axes", &axis, 1), int_attr("keepdims", keep)};
+    return one_result(c, op, &a, 1, attr, 2);
+}
+
+kiln_value kiln_compose_gemm(kiln_composer *c, kiln_value a, kiln_value b, kiln_value bias,
+                             bool transpose_b) {
+    kiln_attr attr = int_attr("transB", transpose_b);
+    return one_result(c, KILN_OP_GEMM, (kiln_value[]){a, b, bias}, bias ? 3 : 2, &attr, 1);
+}
+
+kiln_value kiln_compose_cast(kiln_composer *c, kiln_value a, kiln_dtype dtype) {
+    if (c->st || kiln_compose_dtype(c, a) == dtype) return a;
+    return kiln_compose_int(c, KILN_OP_CAST, a, "to", kiln_dtype_to_onnx(dtype));
+}
+
+/* ---- many parts ------------------------------------------------------------------------------ */
+
+/* As few steps as KILN_COMPOSE_FAN allows, each cutting into parts of a whole number of the next
+ * step's. */
+void kiln_compose_split(kiln_composer *c, kiln_value a, uint32_t axis, uint32_t count,
+                        kiln_value *output) {
+    memset(output, 0, sizeof *output * count);
+    if (c->st) return;
+    if (count == 1) {
+        output[0] = a;
+        return;
+    }
+    int64_t each = count ? kiln_compose_shape(c, a)->dim[axis] / count : 0;
+    uint32_t group = 1; /* parts of the result in one part of this step */
+    while ((count + group - 1) / group > KILN_COMPOSE_FAN) group *= KILN_COMPOSE_FAN;
+    uint32_t parts = (count + group - 1) / group;
+    int64_t size[KILN_COMPOSE_FAN];
+    kiln_value part[KILN_COMPOSE_FAN];
+    for (uint32_t i = 0; i < parts; i++) size[i] = each * KILN_MIN(group, count - i * group);
+    kiln_attr attr[] = {int_attr("axis", axis), ints_attr("split", size, parts)};
+    kiln_compose_node(c, KILN_OP_SPLIT, &a, 1, attr, 2, part, parts);
+    for (uint32_t i = 0; i < parts; i++)
+        kiln_compose_split(c, part[i], axis, KILN_MIN(group, count - i * group),
+                           output + i * group);
+}
+
+kiln_value kiln_compose_concat(kiln_composer *c, const kiln_value *input, uint32_t count,
+                               uint32_t axis) {
+    KILN_CHECK(count > 0);
+    if (count == 1) return input[0];
+    uint32_t group = 1;
+    while ((count + group - 1) / group > KILN_COMPOSE_FAN) group *= KILN_COMPOSE_FAN;
+    uint32_t parts = (count + group - 1) / group;
+    kiln_value part[KILN_COMPOSE_FAN];
+    for (uint32_t i = 0; i < parts; i++)
+        part[i] =
+            kiln_compose_concat(c, input + i * group, KILN_MIN(group, count - i * group), axis);
+    kiln_attr attr = int_attr("axis", axis);
+    return one_result(c, KILN_OP_CONCAT, part, parts, &attr, 1);
+}
+
+/* ---- constants ------------------------------------------------------------------------------- */
+
+kiln_value kiln_compose_constant(kiln_composer *c, const kiln_tensor *tensor) {
+    if (c->st) return 0;
+    if (c->im->graph->value.count >= KILN_GRAPH_VALUES_MAX) {
+        c->st = KILN_ERROR(UNIMPLEMENTED, "so many tensors");
+        return 0;
+    }
+    kiln_value value = kiln_graph_add_named_value(c->im->graph, kiln_import_fresh_name(c->im));
+    kiln_graph_set_constant(c->im->graph, value, tensor);
+    return value;
+}
+
+/* One of a few bytes may be needed as a value, and is cheap. */
+static bool is_stored(const kiln_composer *c, size_t size_bytes) {
+    return size_bytes <= STORED_BYTES_MAX && size_bytes <= KILN_MADE_BYTES_MAX - c->im->made_bytes;
+}
+
+kiln_value kiln_compose_spread(kiln_composer *c, const kiln_tensor *item, const kiln_shape *shape) {
+    size_t size_bytes = 0, each = kiln_dtype_size(item->dtype);
+    if (!c->st) c->st = kiln_shape_bytes(shape, item->dtype, &size_bytes);
+    if (c->st) return 0;
+    if (!is_stored(c, size_bytes)) {
+        const kiln_tensor scalar = {item->dtype, {0}, item->data};
+        return kiln_compose_ints(c, KILN_OP_EXPAND, kiln_compose_constant(c, &scalar), "shape",
+                                 shape->dim, shape->rank);
+    }
+    c->st = kiln_import_take_memory(c->im, size_bytes);
+    if (c->st) return 0;
+    kiln_tensor tensor = kiln_tensor_create(c->im->graph->arena, item->dtype, shape);
+    for (size_t at = 0; at < size_bytes; at += each)
+        memcpy((char *)tensor.data + at, item->data, each);
+    return kiln_compose_constant(c, &tensor);
+}
+
+kiln_value kiln_compose_filled(kiln_composer *c, kiln_dtype dtype, const kiln_shape *shape,
+                               double value) {
+    kiln_tensor item = kiln_tensor_create(c->im->graph->arena, dtype, &(kiln_shape){0});
+    kiln_dtype_store_f64(dtype, item.data, 0, value);
+    return kiln_compose_spread(c, &item, shape);
+}
+
+kiln_value kiln_compose_scalar(kiln_composer *c, kiln_dtype dtype, double value) {
+    return kiln_compose_filled(c, dtype, &(kiln_shape){0}, value);
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+kiln_dtype kiln_compose_dtype(const kiln_composer *c, kiln_value value) {
+    return c->im->graph->value.data[value].dtype;
+}
+
+const kiln_shape *kiln_compose_shape(const kiln_composer *c, kiln_value value) {
+    return &c->im->graph->value.data[value].shape;
+}
+
+void kiln_compose_define(kiln_composer *c, uint32_t index, kiln_value value) {
+    if (c->st || index >= c->im->node->n_output || !*c->im->node->output[index]) return;
+    kiln_value before = kiln_import_defined(c->im, index);
+    if (before && value) { /* a part has the output's name so far */
+        kiln_value_info *part = &c->im->graph->value.data[before],
+                        *whole = &c->im->graph->value.data[value];
+        kiln_str name = part->name;
+        part->name = whole->name;
+        whole->name = name;
+    }
+    kiln_import_define(c->im, index, value);
+}

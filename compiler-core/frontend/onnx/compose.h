@@ -1,0 +1,70 @@
+/* Nodes that stand for one ONNX node: recurrent layers, attention and whatever else is arithmetic
+ * on what ops.def has already. Such operators need no definition, kernel or schedule of their own.
+ *
+ * Calls append a node, infer its shape and return its result. The first error is kept in `st`; from
+ * then on calls do nothing and return 0. Private to this folder. */
+#ifndef KILN_COMPILER_CORE_FRONTEND_ONNX_COMPOSE_H
+#define KILN_COMPILER_CORE_FRONTEND_ONNX_COMPOSE_H
+
+#include "compiler-core/frontend/onnx/proto.h"
+
+typedef struct kiln_composer {
+    kiln_importer *im;
+    kiln_status st;
+} kiln_composer;
+
+/* Parts of a value that one node cuts off or joins: a kernel has at most KILN_MANIFEST_ARGS_MAX
+ * arguments. */
+#define KILN_COMPOSE_FAN 32u
+
+/* The general form: `output` gets [output_count] new values. */
+void kiln_compose_node(kiln_composer *c, kiln_op op, const kiln_value *input, uint32_t input_count,
+                       const kiln_attr *attr, uint32_t attr_count, kiln_value *output,
+                       uint32_t output_count);
+kiln_value kiln_compose_unary(kiln_composer *c, kiln_op op, kiln_value a);
+kiln_value kiln_compose_binary(kiln_composer *c, kiln_op op, kiln_value a, kiln_value b);
+/* One input and one attribute that is a list of integers: reshape, transpose, expand, ... */
+kiln_value kiln_compose_ints(kiln_composer *c, kiln_op op, kiln_value a, const char *name,
+                             const int64_t *item, uint32_t count);
+/* One input and one attribute that is a number. */
+kiln_value kiln_compose_int(kiln_composer *c, kiln_op op, kiln_value a, const char *name,
+                            int64_t value);
+kiln_value kiln_compose_reshape(kiln_composer *c, kiln_value a, const kiln_shape *shape);
+/* Elements [start, end) along a dimension. */
+kiln_value kiln_compose_slice(kiln_composer *c, kiln_value a, uint32_t axis, int64_t start,
+                              int64_t end);
+kiln_value kiln_compose_reduce(kiln_composer *c, kiln_op op, kiln_value a, int64_t axis, bool keep);
+kiln_value kiln_compose_gemm(kiln_composer *c, kiln_value a, kiln_value b, kiln_value bias,
+                             bool transpose_b);
+kiln_value kiln_compose_where(kiln_composer *c, kiln_value condition, kiln_value a, kiln_value b);
+kiln_value kiln_compose_cast(kiln_composer *c, kiln_value a, kiln_dtype dtype);
+/* `count` equal parts along a dimension, or their opposite. Many parts are cut in several steps, so
+ * that the kernels of one step are the same task. */
+void kiln_compose_split(kiln_composer *c, kiln_value a, uint32_t axis, uint32_t count,
+                        kiln_value *output);
+kiln_value kiln_compose_concat(kiln_composer *c, const kiln_value *input, uint32_t count,
+                               uint32_t axis);
+
+/* Constants: a scalar; a tensor filled with one value (NULL shape: scalar); any data. */
+kiln_value kiln_compose_scalar(kiln_composer *c, kiln_dtype dtype, double value);
+kiln_value kiln_compose_filled(kiln_composer *c, kiln_dtype dtype, const kiln_shape *shape,
+                               double value);
+kiln_value kiln_compose_constant(kiln_composer *c, const kiln_tensor *tensor);
+/* The tensor's one element in every place of `shape`. A large result is not stored: its one element
+ * is broadcast when it is used. */
+kiln_value kiln_compose_spread(kiln_composer *c, const kiln_tensor *item, const kiln_shape *shape);
+
+kiln_dtype kiln_compose_dtype(const kiln_composer *c, kiln_value value);
+const kiln_shape *kiln_compose_shape(const kiln_composer *c, kiln_value value);
+/* The current ONNX node's output `index` is `value`, and takes its name from a part that was
+ * emitted under it. Nothing happens when the node leaves that output out. */
+void kiln_compose_define(kiln_composer *c, uint32_t index, kiln_value value);
+/* Keeps `st` unless there is an error already. */
+void kiln_compose_fail(kiln_composer *c, kiln_status st);
+
+/* Attributes of the current ONNX node, or `otherwise`. */
+int64_t kiln_import_int(const kiln_importer *im, const char *name, int64_t otherwise);
+double kiln_import_float(const kiln_importer *im, const char *name, double otherwise);
+kiln_str kiln_import_text(const kiln_importer *im, const char *name, const char *otherwise);
+
+#endif

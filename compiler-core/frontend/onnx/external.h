@@ -1,0 +1,26 @@
+/* Tensor data that lies in files beside a model. Private to onnx/. */
+#ifndef KILN_COMPILER_CORE_FRONTEND_ONNX_EXTERNAL_H
+#define KILN_COMPILER_CORE_FRONTEND_ONNX_EXTERNAL_H
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "base/str.h"
+#include "onnx.pb-c.h"
+
+/* Whether the tensor's data lie in another file. */
+bool kiln_onnx_is_external(const Onnx__TensorProto *tensor);
+/* Reads `expected_bytes` of external data from a file in `folder` (NULL: nowhere); `*out_data` in
+ * `arena`, 64-byte aligned. INVALID_ARGUMENT: no location, an absolute path, "..", a link that
+ * leaves the folder, something else than a file, or an offset or length that is no number or does
+ * not fit (both have 64 bits; a tensor has KILN_TENSOR_BYTES_MAX at most). NOT_FOUND,
+ * PERMISSION_DENIED: the file. OUT_OF_RANGE: the file is too short. */
+KILN_MUST_USE kiln_status kiln_onnx_external_read(const char *folder,
+                                                  const Onnx__TensorProto *tensor,
+                                                  size_t expected_bytes, kiln_arena *arena,
+                                                  kiln_str *out_data);
+/* Elements times size, from dims and data type. INVALID_ARGUMENT: negative or too large.
+ * UNIMPLEMENTED: the type. */
+KILN_MUST_USE kiln_status kiln_onnx_tensor_bytes(const Onnx__TensorProto *tensor,
+                                                 size_t *out_bytes);
+
+#endif

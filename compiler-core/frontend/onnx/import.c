@@ -1,0 +1,507 @@
+/* The walk over a model's graph. Nodes stand in topological order, so one pass imports them, infers
+ * their shapes and can evaluate what later nodes need as values. What is not supported is
+ * collected; a node that depends on such a node is still looked at, so that one run lists
+ * everything. */
+#include "compiler-core/frontend/onnx/import.h"
+
+#include <string.h>
+
+#include "compiler-core/ops/op.h"
+
+#define PROBLEMS_BYTES_MAX 3000 /* a status holds 4096 bytes */
+
+static const kiln_import_row import_table[] = {
+#define X(name, since, op, how, spec) {name, since, KILN_OP_##op, kiln_import_##how, spec},
+#include "compiler-core/frontend/onnx/nodes.def"
+#undef X
+};
+
+/* ---- findings -------------------------------------------------------------------------------- */
+
+static void add_problem(kiln_importer *im, const char *format, ...) KILN_PRINTF(2, 3);
+static void add_problem(kiln_importer *im, const char *format, ...) {
+    im->problem_count++;
+    if (im->problems.size > PROBLEMS_BYTES_MAX) return;
+    va_list args;
+    va_start(args, format);
+    kiln_strbuf_text(&im->problems, "\n  ");
+    kiln_strbuf_vprintf(&im->problems, format, args);
+    va_end(args);
+}
+
+static const char *first_output(const Onnx__NodeProto *node) {
+    for (size_t i = 0; i < node->n_output; i++)
+        if (*node->output[i]) return node->output[i];
+    return "";
+}
+
+/* A node is known by its name, or by its first output when it has none. */
+const char *kiln_import_node_name(const Onnx__NodeProto *node) {
+    return node->name && *node->name ? node->name : first_output(node);
+}
+
+void kiln_import_add_problem(kiln_importer *im, kiln_status st) {
+    add_problem(im, "node \"%s\": %s (opset %lld): %s", kiln_import_node_name(im->node),
+                im->node->op_type ? im->node->op_type : "", (long long)im->opset,
+                kiln_status_text(st));
+    kiln_status_free(st); /* it became a line of the list */
+}
+
+static kiln_status problems_status(kiln_importer *im) {
+    if (im->problem_count == 0) return KILN_OK;
+    bool cut = im->problems.size > PROBLEMS_BYTES_MAX;
+    return KILN_ERROR(UNIMPLEMENTED, "%u thing%s of this model %s not supported:%.*s%s",
+                      im->problem_count, im->problem_count == 1 ? "" : "s",
+                      im->problem_count == 1 ? "is" : "are", (int)im->problems.size,
+                      im->problems.data, cut ? "\n  ..." : "");
+}
+
+/* ---- names and values ------------------------------------------------------------------------ */
+
+bool kiln_import_is_poison(const kiln_importer *im, const char *name) {
+    uint64_t value;
+    return kiln_map_find(&im->value, kiln_proto_text(name), &value) && value == KILN_IMPORT_POISON;
+}
+
+bool kiln_import_reads_poison(const kiln_importer *im) {
+    for (size_t i = 0; i < im->node->n_input; i++)
+        if (kiln_import_is_poison(im, im->node->input[i])) return true;
+    return false;
+}
+
+kiln_value kiln_import_input(const kiln_importer *im, uint32_t index) {
+    uint64_t value = 0;
+    if (index >= im->node->n_input || !*im->node->input[index]) return 0;
+    kiln_map_find(&im->value, kiln_proto_text(im->node->input[index]), &value);
+    return value == KILN_IMPORT_POISON ? 0 : (kiln_value)value;
+}
+
+void kiln_import_define(kiln_importer *im, uint32_t index, kiln_value value) {
+    if (index < im->node->n_output && *im->node->output[index])
+        kiln_map_put(&im->value, kiln_proto_text(im->node->output[index]),
+                     value ? value : KILN_IMPORT_POISON);
+}
+
+kiln_value kiln_import_defined(const kiln_importer *im, uint32_t index) {
+    uint64_t value = 0;
+    kiln_map_find(&im->value, kiln_proto_text(im->node->output[index]), &value);
+    return value == KILN_IMPORT_POISON ? 0 : (kiln_value)value;
+}
+
+/* `wanted`, with a number when that is taken. */
+static kiln_str unique_name(kiln_importer *im, const char *wanted) {
+    kiln_str name = kiln_str_from(wanted);
+    while (!kiln_map_put(&im->taken, name, 0))
+        name =
+            kiln_str_from(kiln_arena_printf(im->graph->arena, "%s.%u", wanted, ++im->fresh_count));
+    return name;
+}
+
+static kiln_str scoped_name(kiln_importer *im, const char *name) {
+    if (!*im->scope) return kiln_proto_text(name); /* the model's own names come first */
+    return unique_name(im,
+                       kiln_arena_printf(im->graph->arena, "%s/%s", im->scope, name ? name : ""));
+}
+
+kiln_str kiln_import_output_name(kiln_importer *im, uint32_t index) {
+    return scoped_name(im, im->node->output[index]);
+}
+
+kiln_str kiln_import_fresh_name(kiln_importer *im) {
+    const char *base = kiln_import_node_name(im->node);
+    if (*im->scope) base = kiln_arena_printf(im->graph->arena, "%s/%s", im->scope, base);
+    return unique_name(im, base);
+}
+
+kiln_status kiln_import_take_memory(kiln_importer *im, size_t size_bytes) {
+    if (size_bytes > KILN_MADE_BYTES_MAX - im->made_bytes)
+        return KILN_ERROR(OUT_OF_RANGE,
+                          "constants that the model's nodes make take more than %llu bytes",
+                          (unsigned long long)KILN_MADE_BYTES_MAX);
+    im->made_bytes += size_bytes;
+    return KILN_OK;
+}
+
+void kiln_import_define_constant(kiln_importer *im, const kiln_tensor *tensor) {
+    kiln_value value = kiln_graph_add_named_value(im->graph, kiln_import_output_name(im, 0));
+    kiln_graph_set_constant(im->graph, value, tensor);
+    kiln_import_define(im, 0, value);
+}
+
+static const kiln_named_tensor *find_known(const kiln_importer *im, kiln_str name) {
+    for (uint32_t i = 0; i < im->options->known_count; i++)
+        if (kiln_str_equal(im->options->known[i].name, name)) return &im->options->known[i];
+    return NULL;
+}
+
+/* Graph inputs that `value` depends on become constants where the caller knows their data. */
+static void bind_known_inputs(kiln_importer *im, kiln_value value) {
+    kiln_graph *graph = im->graph;
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    bool *needed = KILN_ARENA_ARRAY(&scratch, bool, graph->value.count);
+    needed[value] = true;
+    for (kiln_node n = graph->node.count; n-- > 1;) {
+        const kiln_node_info *node = &graph->node.data[n];
+        bool used = false;
+        for (uint32_t i = 0; i < node->output_count; i++) used = used || needed[node->output[i]];
+        for (uint32_t i = 0; used && i < node->input_count; i++) needed[node->input[i]] = true;
+        needed[0] = false;
+    }
+    for (uint32_t i = 0; i < graph->input.count; i++) {
+        kiln_value v = graph->input.data[i];
+        const kiln_named_tensor *known = needed[v] && !kiln_value_is_constant(graph, v)
+                                             ? find_known(im, graph->value.data[v].name)
+                                             : NULL;
+        if (!known) continue;
+        kiln_graph_set_constant(graph, v, &known->tensor);
+        im->bound_count++;
+    }
+    kiln_arena_deinit(&scratch);
+}
+
+kiln_status kiln_import_evaluate(kiln_importer *im, kiln_value value, kiln_tensor *out_tensor) {
+    if (!kiln_value_is_constant(im->graph, value) && im->options->known_count)
+        bind_known_inputs(im, value);
+    return kiln_value_evaluate(im->graph, value, &im->evaluation, out_tensor);
+}
+
+kiln_status kiln_import_demand(kiln_importer *im, uint32_t index, kiln_tensor *out_tensor) {
+    kiln_value value = kiln_import_input(im, index);
+    if (!value) return KILN_ERROR(INVALID_ARGUMENT, "input %u is missing", index);
+    kiln_status st = kiln_import_evaluate(im, value, out_tensor);
+    return kiln_status_note(st, "input %u must be known when compiling", index);
+}
+
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
+static const kiln_import_row *find_row(const Onnx__NodeProto *node, int64_t opset) {
+    const kiln_import_row *best = NULL;
+    bool standard = !node->domain || !*node->domain || strcmp(node->domain, "ai.onnx") == 0;
+    for (size_t i = 0; standard && node->op_type && i < KILN_ARRAY_COUNT(import_table); i++) {
+        const kiln_import_row *row = &import_table[i];
+        if (strcmp(row->name, node->op_type) == 0 && row->since <= opset &&
+            (!best || row->since > best->since))
+            best = row;
+    }
+    return best;
+}
+
+static void poison_outputs(kiln_importer *im) {
+    for (size_t i = 0; i < im->node->n_output; i++)
+        if (*im->node->output[i])
+            kiln_map_put(&im->value, kiln_proto_text(im->node->output[i]), KILN_IMPORT_POISON);
+}
+
+static kiln_status check_names(kiln_importer *im) {
+    uint64_t value;
+    for (size_t i = 0; i < im->node->n_input; i++)
+        if (*im->node->input[i] &&
+            !kiln_map_find(&im->value, kiln_proto_text(im->node->input[i]), &value))
+            return KILN_ERROR(INVALID_ARGUMENT, "input \"%s\" is produced by no earlier node",
+                              im->node->input[i]);
+    for (size_t i = 0; i < im->node->n_output; i++)
+        if (*im->node->output[i] &&
+            kiln_map_find(&im->value, kiln_proto_text(im->node->output[i]), &value))
+            return KILN_ERROR(INVALID_ARGUMENT, "output \"%s\" is defined twice",
+                              im->node->output[i]);
+    return *first_output(im->node) ? KILN_OK : KILN_ERROR(INVALID_ARGUMENT, "it has no output");
+}
+
+static kiln_status import_one(kiln_importer *im) {
+    const Onnx__NodeProto *node = im->node;
+    const kiln_import_row *row = find_row(node, im->opset);
+    uint32_t before = im->problem_count;
+    kiln_status st = check_names(im);
+    if (!st && !row) {
+        bool foreign = node->domain && *node->domain;
+        st = foreign ? KILN_ERROR(UNIMPLEMENTED, "operator of domain %s", node->domain)
+                     : KILN_ERROR(UNIMPLEMENTED, "operator");
+    }
+    if (!st) st = row->import(im, row);
+    if (st && kiln_status_code(st) != KILN_UNIMPLEMENTED)
+        return kiln_status_note(st, "node \"%s\": %s (opset %lld)", kiln_import_node_name(node),
+                                node->op_type ? node->op_type : "", (long long)im->opset);
+    if (st) kiln_import_add_problem(im, st);
+    if (im->problem_count != before || kiln_import_reads_poison(im)) poison_outputs(im);
+    return KILN_OK;
+}
+
+/* ---- inputs, initialisers, outputs ----------------------------------------------------------- */
+
+static kiln_status import_initializers(kiln_importer *im, const Onnx__GraphProto *graph) {
+    if (graph->n_sparse_initializer) add_problem(im, "sparse initialisers");
+    for (size_t i = 0; i < graph->n_initializer; i++) {
+        const Onnx__TensorProto *proto = graph->initializer[i];
+        kiln_tensor tensor;
+        kiln_str name = kiln_proto_text(proto->name);
+        if (im->graph->value.count == KILN_GRAPH_VALUES_MAX)
+            return KILN_ERROR(OUT_OF_RANGE, "too many tensors");
+        kiln_status st =
+            kiln_onnx_tensor(proto, im->folder, &im->budget_bytes, im->graph->arena, &tensor);
+        bool unsupported = st && kiln_status_code(st) == KILN_UNIMPLEMENTED;
+        if (unsupported) {
+            add_problem(im, "initialiser \"%.*s\": %s", KILN_STR_ARG(name), kiln_status_text(st));
+            kiln_status_free(st); /* it became a line of the list */
+        } else if (st) {
+            return kiln_status_note(st, "initialiser \"%.*s\"", KILN_STR_ARG(name));
+        }
+        kiln_value value = kiln_graph_add_named_value(im->graph, scoped_name(im, proto->name));
+        if (!unsupported) kiln_graph_set_constant(im->graph, value, &tensor);
+        if (!kiln_map_put(&im->value, name, unsupported ? KILN_IMPORT_POISON : value))
+            return KILN_ERROR(INVALID_ARGUMENT, "initialiser \"%.*s\" is defined twice",
+                              KILN_STR_ARG(name));
+    }
+    return KILN_OK;
+}
+
+/* `known`: what it is in the data that the caller has, or -1. */
+static kiln_status read_dimension(const kiln_importer *im, const Onnx__ValueInfoProto *info,
+                                  size_t place, int64_t known, int64_t *out_extent) {
+    const Onnx__TensorShapeProto__Dimension *dim = info->type->tensor_type->shape->dim[place];
+    if (!kiln_onnx_dim_is_open(dim)) {
+        *out_extent = dim->dim_value;
+        return KILN_OK;
+    }
+    kiln_str name = kiln_onnx_dim_name(info, place, im->graph->arena);
+    if (kiln_onnx_dim_find(im->options, name, out_extent)) return KILN_OK;
+    if (known >= 0) {
+        *out_extent = known;
+        return KILN_OK;
+    }
+    return KILN_ERROR(UNIMPLEMENTED, "dimension \"%.*s\" is open; give it a size: --dim %.*s=N",
+                      KILN_STR_ARG(name), KILN_STR_ARG(name));
+}
+
+static kiln_status read_type(const kiln_importer *im, const Onnx__ValueInfoProto *info,
+                             kiln_dtype *out_dtype, kiln_shape *out_shape) {
+    const Onnx__TypeProto *type = info->type;
+    if (!type || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
+        return KILN_ERROR(UNIMPLEMENTED, "it is no tensor");
+    if (!kiln_dtype_from_onnx(type->tensor_type->elem_type, out_dtype))
+        return KILN_ERROR(UNIMPLEMENTED, "elements of ONNX type %d", type->tensor_type->elem_type);
+    const Onnx__TensorShapeProto *shape = type->tensor_type->shape;
+    if (!shape) return KILN_ERROR(UNIMPLEMENTED, "it has no shape");
+    if (shape->n_dim > KILN_RANK_MAX)
+        return KILN_ERROR(UNIMPLEMENTED, "%zu dimensions, at most %u are supported", shape->n_dim,
+                          KILN_RANK_MAX);
+    *out_shape = (kiln_shape){.rank = (uint32_t)shape->n_dim};
+    const kiln_named_tensor *known = find_known(im, kiln_proto_text(info->name));
+    bool fits = known && known->tensor.shape.rank == shape->n_dim;
+    kiln_status st = KILN_OK;
+    for (size_t d = 0; !st && d < shape->n_dim; d++)
+        st =
+            read_dimension(im, info, d, fits ? known->tensor.shape.dim[d] : -1, &out_shape->dim[d]);
+    size_t size_bytes;
+    return st ? st : kiln_shape_bytes(out_shape, *out_dtype, &size_bytes);
+}
+
+static kiln_status import_inputs(kiln_importer *im, const Onnx__GraphProto *graph) {
+    for (size_t i = 0; i < graph->n_input; i++) {
+        kiln_str name = kiln_proto_text(graph->input[i]->name);
+        kiln_dtype dtype;
+        kiln_shape shape;
+        uint64_t value;
+        if (kiln_map_find(&im->value, name, &value)) {
+            if (value == KILN_IMPORT_POISON || kiln_value_is_constant(im->graph, (kiln_value)value))
+                continue; /* an initialiser that is listed as an input, too */
+            return KILN_ERROR(INVALID_ARGUMENT, "two inputs of the model are called \"%.*s\"",
+                              KILN_STR_ARG(name));
+        }
+        kiln_status st = read_type(im, graph->input[i], &dtype, &shape);
+        if (!st) {
+            kiln_map_put(&im->value, name, kiln_graph_add_input(im->graph, name, dtype, &shape));
+        } else if (kiln_status_code(st) == KILN_UNIMPLEMENTED) {
+            add_problem(im, "input \"%.*s\": %s", KILN_STR_ARG(name), kiln_status_text(st));
+            kiln_status_free(st); /* it became a line of the list */
+            kiln_map_put(&im->value, name, KILN_IMPORT_POISON);
+        } else {
+            return kiln_status_note(st, "input \"%.*s\"", KILN_STR_ARG(name));
+        }
+    }
+    return KILN_OK;
+}
+
+/* An output's value under the output's own name, which modules give their ports. */
+static kiln_value named_output(kiln_importer *im, kiln_str name, kiln_value value) {
+    kiln_graph *graph = im->graph;
+    kiln_value_info *info = &graph->value.data[value];
+    bool free_to_rename = info->producer != 0;
+    if (kiln_str_equal(info->name, name)) return value;
+    for (uint32_t i = 0; i < graph->output.count; i++)
+        free_to_rename = free_to_rename && graph->output.data[i] != value;
+    if (free_to_rename) {
+        info->name = kiln_str_from(kiln_str_dup(graph->arena, name));
+        return value;
+    }
+    kiln_node node = kiln_graph_add_node(graph, KILN_OP_IDENTITY, name, 1, 1);
+    kiln_graph_set_input(graph, node, 0, value);
+    kiln_value copy = kiln_graph_add_named_value(graph, name);
+    graph->value.data[copy].dtype = graph->value.data[value].dtype;
+    graph->value.data[copy].shape = graph->value.data[value].shape;
+    kiln_graph_set_output(graph, node, 0, copy);
+    return copy;
+}
+
+static kiln_status check_output_names(const Onnx__GraphProto *graph) {
+    kiln_map seen;
+    kiln_status st = KILN_OK;
+    kiln_map_init(&seen);
+    for (size_t i = 0; !st && i < graph->n_output; i++) {
+        kiln_str name = kiln_proto_text(graph->output[i]->name);
+        if (!kiln_map_put(&seen, name, 0))
+            st = KILN_ERROR(INVALID_ARGUMENT, "two outputs of the model are called \"%.*s\"",
+                            KILN_STR_ARG(name));
+    }
+    kiln_map_deinit(&seen);
+    return st;
+}
+
+static kiln_status import_outputs(kiln_importer *im, const Onnx__GraphProto *graph) {
+    if (graph->n_output == 0) return KILN_ERROR(INVALID_ARGUMENT, "the model has no output");
+    kiln_status st = check_output_names(graph);
+    for (size_t i = 0; !st && i < graph->n_output; i++) {
+        uint64_t value = 0;
+        if (!kiln_map_find(&im->value, kiln_proto_text(graph->output[i]->name), &value))
+            return KILN_ERROR(INVALID_ARGUMENT, "output \"%s\" is produced by no node",
+                              graph->output[i]->name ? graph->output[i]->name : "");
+        if (value == KILN_IMPORT_POISON) continue;
+        kiln_value named =
+            named_output(im, kiln_proto_text(graph->output[i]->name), (kiln_value)value);
+        kiln_vec_push_in(im->graph->arena, &im->graph->output, named);
+    }
+    return st;
+}
+
+/* ---- bodies ---------------------------------------------------------------------------------- */
+
+static kiln_status import_nodes(kiln_importer *im, Onnx__NodeProto *const *node, size_t count) {
+    kiln_status st = KILN_OK;
+    for (size_t i = 0; !st && i < count; i++) {
+        im->node = node[i];
+        if (im->graph->value.count + node[i]->n_output + 4 > KILN_GRAPH_VALUES_MAX)
+            st = KILN_ERROR(OUT_OF_RANGE, "too many tensors");
+        if (!st) st = import_one(im);
+    }
+    return st;
+}
+
+static kiln_status bind_body_inputs(kiln_importer *im, const Onnx__GraphProto *body,
+                                    const kiln_value *input) {
+    for (size_t i = 0; i < body->n_input; i++)
+        if (!kiln_map_put(&im->value, kiln_proto_text(body->input[i]->name),
+                          input[i] ? input[i] : KILN_IMPORT_POISON))
+            return KILN_ERROR(INVALID_ARGUMENT, "its body's input \"%.*s\" is defined twice",
+                              KILN_STR_ARG(kiln_proto_text(body->input[i]->name)));
+    return KILN_OK;
+}
+
+static kiln_status find_body_outputs(kiln_importer *im, const Onnx__GraphProto *body,
+                                     kiln_value *output) {
+    for (size_t i = 0; i < body->n_output; i++) {
+        uint64_t value = 0;
+        if (!kiln_map_find(&im->value, kiln_proto_text(body->output[i]->name), &value))
+            return KILN_ERROR(INVALID_ARGUMENT, "its body's output \"%.*s\" is produced by no node",
+                              KILN_STR_ARG(kiln_proto_text(body->output[i]->name)));
+        output[i] = value == KILN_IMPORT_POISON ? 0 : (kiln_value)value;
+    }
+    return KILN_OK;
+}
+
+static void forget_body(kiln_importer *im, const Onnx__GraphProto *body) {
+    for (size_t i = 0; i < body->n_input; i++)
+        kiln_map_remove(&im->value, kiln_proto_text(body->input[i]->name));
+    for (size_t i = 0; i < body->n_initializer; i++)
+        kiln_map_remove(&im->value, kiln_proto_text(body->initializer[i]->name));
+    for (size_t i = 0; i < body->n_node; i++)
+        for (size_t k = 0; k < body->node[i]->n_output; k++)
+            if (*body->node[i]->output[k])
+                kiln_map_remove(&im->value, kiln_proto_text(body->node[i]->output[k]));
+}
+
+kiln_status kiln_import_body(kiln_importer *im, const Onnx__GraphProto *body,
+                             const kiln_value *input, kiln_value *output) {
+    const Onnx__NodeProto *outer = im->node;
+    const char *outer_scope = im->scope;
+    if (im->depth == KILN_IMPORT_DEPTH_MAX)
+        return KILN_ERROR(UNIMPLEMENTED, "more than %u bodies within bodies",
+                          KILN_IMPORT_DEPTH_MAX);
+    kiln_str scope = kiln_import_fresh_name(im);
+    im->scope = kiln_str_dup(im->graph->arena, scope);
+    im->depth++;
+    kiln_status st = bind_body_inputs(im, body, input);
+    if (!st) st = import_initializers(im, body);
+    if (!st) st = import_nodes(im, body->node, body->n_node);
+    if (!st) st = find_body_outputs(im, body, output);
+    forget_body(im, body);
+    im->depth--;
+    im->scope = outer_scope;
+    im->node = outer;
+    return st;
+}
+
+/* ---- the model ------------------------------------------------------------------------------- */
+
+/* Names that the model gives come before those that the import makes up. */
+static void reserve_names(kiln_importer *im, const Onnx__GraphProto *graph) {
+    for (size_t i = 0; i < graph->n_input; i++)
+        kiln_map_put(&im->taken, kiln_proto_text(graph->input[i]->name), 0);
+    for (size_t i = 0; i < graph->n_initializer; i++)
+        kiln_map_put(&im->taken, kiln_proto_text(graph->initializer[i]->name), 0);
+    for (size_t i = 0; i < graph->n_node; i++)
+        for (size_t k = 0; k < graph->node[i]->n_output; k++)
+            kiln_map_put(&im->taken, kiln_proto_text(graph->node[i]->output[k]), 0);
+}
+
+/* Inputs that became constants are inputs no more. */
+static void drop_bound_inputs(kiln_graph *graph) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < graph->input.count; i++)
+        if (!kiln_value_is_constant(graph, graph->input.data[i]))
+            graph->input.data[kept++] = graph->input.data[i];
+    graph->input.count = kept;
+}
+
+static kiln_status find_opset(kiln_importer *im, const Onnx__ModelProto *model) {
+    im->opset = 1; /* what files without an entry mean */
+    for (size_t i = 0; i < model->n_opset_import; i++) {
+        const char *domain = model->opset_import[i]->domain;
+        if (!domain || !*domain || strcmp(domain, "ai.onnx") == 0)
+            im->opset = model->opset_import[i]->version;
+    }
+    if (im->opset < KILN_ONNX_OPSET_MIN)
+        return KILN_ERROR(INVALID_ARGUMENT, "opset %lld does not exist", (long long)im->opset);
+    if (im->opset > KILN_ONNX_OPSET_MAX)
+        add_problem(im, "opset %lld; %d is the newest known", (long long)im->opset,
+                    KILN_ONNX_OPSET_MAX);
+    return KILN_OK;
+}
+
+kiln_status kiln_import_model(const Onnx__ModelProto *model, const char *folder,
+                              const kiln_import_options *options, kiln_arena *arena,
+                              kiln_graph **out_graph) {
+    const Onnx__GraphProto *proto = model->graph;
+    kiln_importer im = {
+        .folder = folder, .options = options, .budget_bytes = KILN_TENSOR_BYTES_MAX, .scope = ""};
+    im.graph = kiln_graph_create(arena, kiln_proto_text(proto->name));
+    kiln_map_init(&im.value);
+    kiln_map_init(&im.taken);
+    kiln_evaluation_init(&im.evaluation, kiln_effort_for(0));
+    reserve_names(&im, proto);
+    kiln_status st = find_opset(&im, model);
+    if (!st) st = kiln_onnx_dims_check(proto, options);
+    if (!st) st = import_initializers(&im, proto);
+    if (!st) st = import_inputs(&im, proto);
+    if (!st) st = import_nodes(&im, proto->node, proto->n_node);
+    if (!st) st = import_outputs(&im, proto);
+    if (!st) st = problems_status(&im);
+    if (!st) drop_bound_inputs(im.graph);
+    im.graph->given_bytes = KILN_TENSOR_BYTES_MAX - im.budget_bytes;
+    kiln_evaluation_deinit(&im.evaluation);
+    if (!st && options->out_bound_count) *options->out_bound_count = im.bound_count;
+    kiln_map_deinit(&im.value);
+    kiln_map_deinit(&im.taken);
+    kiln_strbuf_deinit(&im.problems);
+    if (!st) *out_graph = im.graph;
+    return st;
+}

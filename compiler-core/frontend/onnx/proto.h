@@ -1,0 +1,129 @@
+/* What the files of onnx/ share: the generated types, and their conversion. Private to this folder.
+ */
+#ifndef KILN_COMPILER_CORE_FRONTEND_ONNX_PROTO_H
+#define KILN_COMPILER_CORE_FRONTEND_ONNX_PROTO_H
+
+#include "base/map.h"
+#include "compiler-core/frontend/onnx/onnx.h"
+#include "compiler-core/ops/op.h"
+#include "onnx.pb-c.h"
+
+/* Where protobuf-c takes memory from. */
+extern ProtobufCAllocator *const kiln_onnx_allocator;
+
+static inline kiln_str kiln_proto_text(const char *text) { return kiln_str_from(text); }
+static inline kiln_str kiln_proto_bytes(ProtobufCBinaryData data) {
+    return (kiln_str){(const char *)data.data, data.len};
+}
+
+/* Checks and unpacks a whole file; free with kiln_onnx_model_free. INVALID_ARGUMENT: not a model.
+ */
+KILN_MUST_USE kiln_status kiln_onnx_model_unpack(kiln_str bytes, Onnx__ModelProto **out_model);
+void kiln_onnx_model_free(Onnx__ModelProto *model); /* accepts NULL */
+
+/* A tensor's data, copied into `arena`. `folder` holds external data (NULL: there can be none);
+ * `*budget_bytes` is what all tensors together may still take, and is reduced.
+ * UNIMPLEMENTED: a type that Kiln has not. */
+KILN_MUST_USE kiln_status kiln_onnx_tensor(const Onnx__TensorProto *proto, const char *folder,
+                                           uint64_t *budget_bytes, kiln_arena *arena,
+                                           kiln_tensor *out_tensor);
+
+/* Whether the model leaves the dimension open; some exporters write -1 for that. */
+bool kiln_onnx_dim_is_open(const Onnx__TensorShapeProto__Dimension *dim);
+/* What an open dimension is called: its name, or "INPUT.PLACE". In `arena`. */
+kiln_str kiln_onnx_dim_name(const Onnx__ValueInfoProto *input, size_t place, kiln_arena *arena);
+/* Its value among `options`, by that name; false: none is given. */
+bool kiln_onnx_dim_find(const kiln_import_options *options, kiln_str name, int64_t *out_value);
+/* Whether every name of `options` is that of an open dimension. INVALID_ARGUMENT: says which there
+ * are. */
+KILN_MUST_USE kiln_status kiln_onnx_dims_check(const Onnx__GraphProto *graph,
+                                               const kiln_import_options *options);
+
+/* ---- import ---------------------------------------------------------------------------------- */
+typedef struct kiln_importer {
+    kiln_graph *graph;
+    const char *folder;
+    const kiln_import_options *options;
+    int64_t opset;
+    uint64_t budget_bytes;      /* that the file's tensors may still take */
+    uint64_t made_bytes;        /* of constants that nodes made */
+    kiln_evaluation evaluation; /* values that were needed when importing */
+    kiln_map
+        value; /* ONNX name -> kiln_value; KILN_IMPORT_POISON: the result of an unsupported node */
+    kiln_map taken;              /* names of the graph's values, and of those to come */
+    const Onnx__NodeProto *node; /* being imported */
+    const char *scope;           /* of names in a body, "loop.3"; "" outside of bodies */
+    uint32_t depth;              /* bodies around the current node */
+    uint32_t fresh_count;        /* numbers for names */
+    kiln_strbuf problems;        /* one line each */
+    uint32_t problem_count, bound_count;
+} kiln_importer;
+
+#define KILN_IMPORT_POISON UINT64_MAX
+/* A few bytes of a file can ask for any constant: what is larger than this is an error, or is left
+ * to run time (compose.h). */
+#define KILN_MADE_BYTES_MAX ((uint64_t)128 << 20)
+#define KILN_IMPORT_DEPTH_MAX 16u /* bodies within bodies */
+
+struct kiln_import_row;
+/* Imports the current node. UNIMPLEMENTED becomes a line of the list, other errors end the import.
+ */
+typedef kiln_status (*kiln_import_function)(kiln_importer *im, const struct kiln_import_row *row);
+
+typedef struct kiln_import_row {
+    const char *name; /* ONNX operator */
+    int since;        /* first opset with this meaning */
+    kiln_op op;
+    kiln_import_function import;
+    const char *spec;
+} kiln_import_row;
+
+#define X(name, since, op, how, spec) \
+    KILN_MUST_USE kiln_status kiln_import_##how(kiln_importer *im, const kiln_import_row *row);
+#include "compiler-core/frontend/onnx/nodes.def"
+#undef X
+
+/* A node is known by its name, or by its first output when it has none. */
+const char *kiln_import_node_name(const Onnx__NodeProto *node);
+/* The current node is not supported: a line of the list. Takes the status. */
+void kiln_import_add_problem(kiln_importer *im, kiln_status st);
+/* Whether a name, or any input of the current node, is the result of an unsupported node. */
+bool kiln_import_is_poison(const kiln_importer *im, const char *name);
+bool kiln_import_reads_poison(const kiln_importer *im);
+const Onnx__AttributeProto *kiln_import_attribute(const kiln_importer *im,
+                                                  const char *name); /* NULL: not given */
+/* The value of ONNX input `index`: 0 when left out. */
+kiln_value kiln_import_input(const kiln_importer *im, uint32_t index);
+/* The data of an input that is needed now: initialisers, constants, what can be computed from them,
+ * and inputs whose value the caller knows. UNIMPLEMENTED: only known at run time. */
+KILN_MUST_USE kiln_status kiln_import_demand(kiln_importer *im, uint32_t index,
+                                             kiln_tensor *out_tensor);
+/* The same of any value. */
+KILN_MUST_USE kiln_status kiln_import_evaluate(kiln_importer *im, kiln_value value,
+                                               kiln_tensor *out_tensor);
+/* Makes ONNX output `index` of the current node name `value`; 0: the result of something
+ * unsupported. */
+void kiln_import_define(kiln_importer *im, uint32_t index, kiln_value value);
+/* The value of ONNX output `index` so far; 0: none. */
+kiln_value kiln_import_defined(const kiln_importer *im, uint32_t index);
+/* Name of the value that ONNX output `index` gets, and one for a value that the model does not
+ * name. */
+kiln_str kiln_import_output_name(kiln_importer *im, uint32_t index);
+kiln_str kiln_import_fresh_name(kiln_importer *im);
+/* Takes memory for a constant that a node makes; OUT_OF_RANGE: nodes may make KILN_MADE_BYTES_MAX
+ * in all. */
+KILN_MUST_USE kiln_status kiln_import_take_memory(kiln_importer *im, size_t size_bytes);
+/* A constant under ONNX output 0's name. */
+void kiln_import_define_constant(kiln_importer *im, const kiln_tensor *tensor);
+/* A graph node for the current ONNX node with these inputs, its attributes by `row`, and its
+ * outputs. */
+KILN_MUST_USE kiln_status kiln_import_emit(kiln_importer *im, const kiln_import_row *row,
+                                           const kiln_value *input, uint32_t input_count);
+
+/* Imports the nodes of a body (a branch of If, an iteration of Loop) into the graph. Its names are
+ * known during the call only; it sees those outside of it. `input`: one value per input of the
+ * body; `output`: [n_output], 0 where a result depends on something unsupported. */
+KILN_MUST_USE kiln_status kiln_import_body(kiln_importer *im, const Onnx__GraphProto *body,
+                                           const kiln_value *input, kiln_value *output);
+
+#endif

@@ -1,0 +1,149 @@
+/* TensorProto to tensor. */
+#include <string.h>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "compiler-core/frontend/data_set.h"
+#include "compiler-core/frontend/onnx/external.h"
+#include "compiler-core/frontend/onnx/proto.h"
+#include "compiler-core/frontend/onnx/wire.h"
+
+static kiln_status read_shape(const Onnx__TensorProto *proto, kiln_shape *out_shape) {
+    if (proto->n_dims > KILN_RANK_MAX)
+        return KILN_ERROR(UNIMPLEMENTED, "%zu dimensions, at most %u are supported", proto->n_dims,
+                          KILN_RANK_MAX);
+    *out_shape = (kiln_shape){.rank = (uint32_t)proto->n_dims};
+    for (size_t d = 0; d < proto->n_dims; d++) {
+        if (proto->dims[d] < 0) return KILN_ERROR(INVALID_ARGUMENT, "dimension %zu is negative", d);
+        out_shape->dim[d] = proto->dims[d];
+    }
+    return KILN_OK;
+}
+
+/* Number of elements in the typed field for `dtype`, and a function-free way to get them: every
+ * field is an array of one C type. */
+static size_t typed_count(const Onnx__TensorProto *proto, kiln_dtype dtype) {
+    switch (dtype) {
+    case KILN_F32: return proto->n_float_data;
+    case KILN_F64: return proto->n_double_data;
+    case KILN_I64: return proto->n_int64_data;
+    case KILN_U32:
+    case KILN_U64: return proto->n_uint64_data;
+    case KILN_F16:
+    case KILN_BF16:
+    case KILN_I8:
+    case KILN_I16:
+    case KILN_I32:
+    case KILN_U8:
+    case KILN_U16:
+    case KILN_BOOL: return proto->n_int32_data;
+    case KILN_DTYPE_NONE:
+    case KILN_DTYPE_COUNT: break;
+    }
+    return 0;
+}
+
+static void copy_typed(const Onnx__TensorProto *proto, kiln_tensor *tensor, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        switch (tensor->dtype) {
+        case KILN_F32: ((float *)tensor->data)[i] = proto->float_data[i]; break;
+        case KILN_F64: ((double *)tensor->data)[i] = proto->double_data[i]; break;
+        case KILN_I64: ((int64_t *)tensor->data)[i] = proto->int64_data[i]; break;
+        case KILN_U32: ((uint32_t *)tensor->data)[i] = (uint32_t)proto->uint64_data[i]; break;
+        case KILN_U64: ((uint64_t *)tensor->data)[i] = proto->uint64_data[i]; break;
+        case KILN_F16:
+        case KILN_BF16:
+            ((uint16_t *)tensor->data)[i] = (uint16_t)proto->int32_data[i];
+            break; /* bits */
+        case KILN_I8:
+        case KILN_I16:
+        case KILN_I32:
+        case KILN_U8:
+        case KILN_U16:
+        case KILN_BOOL:
+            kiln_dtype_store_i64(tensor->dtype, tensor->data, i, proto->int32_data[i]);
+            break;
+        case KILN_DTYPE_NONE:
+        case KILN_DTYPE_COUNT: break;
+        }
+    }
+}
+
+/* The sizes first: a small lie in the model must not cost a large allocation. */
+static kiln_status read_data(const Onnx__TensorProto *proto, size_t size_bytes, kiln_arena *arena,
+                             kiln_tensor *tensor) {
+    size_t count = (size_t)kiln_shape_count(&tensor->shape);
+    if (proto->has_raw_data && proto->raw_data.len != size_bytes)
+        return KILN_ERROR(INVALID_ARGUMENT, "%zu bytes of data instead of %zu", proto->raw_data.len,
+                          size_bytes);
+    if (!proto->has_raw_data && typed_count(proto, tensor->dtype) != count)
+        return KILN_ERROR(INVALID_ARGUMENT, "%zu elements of data instead of %zu",
+                          typed_count(proto, tensor->dtype), count);
+    *tensor = kiln_tensor_create(arena, tensor->dtype, &tensor->shape);
+    if (!proto->has_raw_data)
+        copy_typed(proto, tensor, count);
+    else if (size_bytes)
+        memcpy(tensor->data, proto->raw_data.data, size_bytes);
+    return KILN_OK;
+}
+
+/* Bytes that are no 0 or 1 would be trap values of bool. */
+static void normalise_bool(kiln_tensor *tensor) {
+    uint8_t *byte = tensor->data;
+    for (size_t i = 0; tensor->dtype == KILN_BOOL && i < (size_t)kiln_shape_count(&tensor->shape);
+         i++)
+        byte[i] = byte[i] != 0;
+}
+
+kiln_status kiln_onnx_tensor(const Onnx__TensorProto *proto, const char *folder,
+                             uint64_t *budget_bytes, kiln_arena *arena, kiln_tensor *out_tensor) {
+    kiln_tensor tensor = {0};
+    size_t size_bytes = 0;
+    if (proto->segment) return KILN_ERROR(UNIMPLEMENTED, "segmented data");
+    if (!kiln_dtype_from_onnx(proto->data_type, &tensor.dtype))
+        return KILN_ERROR(UNIMPLEMENTED, "elements of ONNX type %d", proto->data_type);
+    kiln_status st = read_shape(proto, &tensor.shape);
+    if (!st) st = kiln_shape_bytes(&tensor.shape, tensor.dtype, &size_bytes);
+    if (!st && size_bytes > *budget_bytes)
+        st = KILN_ERROR(OUT_OF_RANGE, "the model's constants take more memory than is allowed");
+    if (st) return st;
+    *budget_bytes -= size_bytes;
+    if (kiln_onnx_is_external(proto)) {
+        kiln_str data;
+        st = kiln_onnx_external_read(folder, proto, size_bytes, arena, &data);
+        if (!st) tensor.data = (void *)(uintptr_t)data.data;
+    } else {
+        st = read_data(proto, size_bytes, arena, &tensor);
+    }
+    if (st) return st;
+    normalise_bool(&tensor);
+    *out_tensor = tensor;
+    return KILN_OK;
+}
+
+kiln_status kiln_onnx_tensor_decode(kiln_str bytes, kiln_arena *arena,
+                                    kiln_named_tensor *out_tensor) {
+    kiln_status st = kiln_onnx_wire_check(bytes, &onnx__tensor_proto__descriptor);
+    if (st) return st;
+    Onnx__TensorProto *proto =
+        onnx__tensor_proto__unpack(kiln_onnx_allocator, bytes.size, (const uint8_t *)bytes.data);
+    if (!proto) return KILN_ERROR(INVALID_ARGUMENT, "not an ONNX tensor");
+    uint64_t budget_bytes = KILN_TENSOR_BYTES_MAX;
+    kiln_named_tensor result = {.name = {kiln_str_dup(arena, kiln_proto_text(proto->name)),
+                                         kiln_proto_text(proto->name).size}};
+    st = kiln_onnx_tensor(proto, NULL, &budget_bytes, arena, &result.tensor);
+    onnx__tensor_proto__free_unpacked(proto, kiln_onnx_allocator);
+    if (!st) *out_tensor = result;
+    return st;
+}
+
+kiln_status kiln_onnx_tensor_load(const char *path, kiln_arena *arena,
+                                  kiln_named_tensor *out_tensor) {
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    kiln_str bytes;
+    kiln_status st = kiln_file_read(path, KILN_MODEL_FILE_BYTES_MAX, &scratch, &bytes);
+    if (!st) st = kiln_status_note(kiln_onnx_tensor_decode(bytes, arena, out_tensor), "%s", path);
+    kiln_arena_deinit(&scratch);
+    return st;
+}

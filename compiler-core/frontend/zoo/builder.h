@@ -1,0 +1,72 @@
+/* Writing an ONNX model node by node. Private to zoo/.
+ *
+ * Every value carries its shape, so that a layer needs only be told what it makes, and how large
+ * its elements are expected to be, so that the statistics of batch normalisations fit the weights
+ * drawn before them and activations keep their size through any depth. */
+#ifndef KILN_COMPILER_CORE_FRONTEND_ZOO_BUILDER_H
+#define KILN_COMPILER_CORE_FRONTEND_ZOO_BUILDER_H
+
+#include "base/arena.h"
+#include "base/rand.h"
+#include "base/str.h"
+#include "onnx.pb-c.h"
+
+#define KILN_ZOO_RANK_MAX 4
+
+typedef struct kiln_zoo_shape {
+    uint32_t rank;
+    int64_t dim[KILN_ZOO_RANK_MAX];
+} kiln_zoo_shape;
+#define KILN_ZOO_SHAPE(...)                                                       \
+    ((kiln_zoo_shape){.rank = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), \
+                      .dim = {__VA_ARGS__}})
+
+typedef struct kiln_zoo_value {
+    char *name;
+    kiln_zoo_shape shape;
+    double power; /* expected mean square of an element */
+} kiln_zoo_value;
+
+/* A model under construction: protobuf structs in an arena, only read by `end`. */
+typedef struct kiln_zoo_builder {
+    kiln_arena *arena;
+    kiln_rand rand;
+    uint32_t constant_count;
+    Onnx__ModelProto model;
+    Onnx__GraphProto graph;
+    Onnx__OperatorSetIdProto opset;
+} kiln_zoo_builder;
+
+void kiln_zoo_begin(kiln_zoo_builder *b, kiln_arena *arena, uint64_t seed);
+/* Appends the model's bytes with `y` as its output, which is renamed so. */
+void kiln_zoo_end(kiln_zoo_builder *b, kiln_str name, kiln_zoo_value y, kiln_strbuf *out);
+
+/* The input "x"; `type` is an Onnx__TensorProto__DataType. */
+kiln_zoo_value kiln_zoo_input(kiln_zoo_builder *b, int32_t type, kiln_zoo_shape shape);
+
+/* A node named by its operator and number, without inputs yet. */
+Onnx__NodeProto *kiln_zoo_node(kiln_zoo_builder *b, const char *op);
+/* Its next input. */
+void kiln_zoo_feed(kiln_zoo_builder *b, Onnx__NodeProto *node, kiln_zoo_value x);
+/* Its next input: a constant NODE.`suffix`, normally distributed. */
+void kiln_zoo_weights(kiln_zoo_builder *b, Onnx__NodeProto *node, const char *suffix,
+                      kiln_zoo_shape shape, double mean, double deviation);
+/* Its next input: a constant NODE.`suffix` of signed bytes, uniformly distributed. */
+void kiln_zoo_bytes(kiln_zoo_builder *b, Onnx__NodeProto *node, const char *suffix,
+                    kiln_zoo_shape shape);
+/* Its next input: one unsigned byte. */
+void kiln_zoo_byte(kiln_zoo_builder *b, Onnx__NodeProto *node, const char *suffix, uint8_t value);
+void kiln_zoo_set_ints(kiln_zoo_builder *b, Onnx__NodeProto *node, const char *name,
+                       const int64_t *value, size_t count);
+void kiln_zoo_set_int(kiln_zoo_builder *b, Onnx__NodeProto *node, const char *name, int64_t value);
+void kiln_zoo_set_float(kiln_zoo_builder *b, Onnx__NodeProto *node, const char *name, float value);
+/* Its next output. */
+kiln_zoo_value kiln_zoo_result(kiln_zoo_builder *b, Onnx__NodeProto *node, kiln_zoo_shape shape,
+                               double power);
+
+/* Constants of their own. */
+kiln_zoo_value kiln_zoo_random(kiln_zoo_builder *b, kiln_zoo_shape shape, double deviation);
+kiln_zoo_value kiln_zoo_scalar(kiln_zoo_builder *b, float value);
+kiln_zoo_value kiln_zoo_integers(kiln_zoo_builder *b, const int64_t *value, size_t count);
+
+#endif

@@ -1,0 +1,111 @@
+#include "tests/unit/compiler-core/graph/support.h"
+#include "tests/unit/compiler-core/frontend/support.h"
+
+/* An initialiser of 8-bit (type 3: i8, 2: u8) or 32-bit integers (type 6) with the given
+ * dimensions. */
+static message integers(kiln_arena *arena, const char *name, int64_t type, const void *data,
+                        size_t size, const char *dims) {
+    message m = with_int(with_text(message_of(arena), 8, name), 2, type);
+    kiln_str rest = kiln_str_from(dims);
+    while (rest.size) {
+        int64_t extent = 0;
+        assert_true(kiln_str_to_i64(kiln_str_cut(&rest, ','), &extent));
+        m = with_int(m, 1, extent);
+    }
+    return with_bytes(m, 9, data, size);
+}
+
+static const int8_t weights[] = {1, 2, 3, -4}, zero_i8[] = {0};
+static const uint8_t zero_u8[] = {1};
+static const float scale_x[] = {0.5f}, scale_w[] = {0.25f};
+
+/* x is quantised with scale 0.5 and zero point 1, then used in `node` with weights of scale 0.25.
+ */
+static model_parts quantised_model(kiln_arena *arena, const char *ports, const char *dims,
+                                   message node) {
+    return (model_parts){
+        .opset = 13,
+        .input = ports,
+        .output = "y:1",
+        .node_count = 4,
+        .initializer_count = 5,
+        .node = {node_of(arena, "QuantizeLinear", "x sx zx", "q"),
+                 node_of(arena, "DequantizeLinear", "q sx zx", "d"),
+                 with_attr_int(node_of(arena, "DequantizeLinear", "w sw zw", "v"), "axis", 0),
+                 node},
+        .initializer = {floats_of(arena, "sx", scale_x, 1), floats_of(arena, "sw", scale_w, 1),
+                        integers(arena, "zx", 2, zero_u8, 1, ""),
+                        integers(arena, "zw", 3, zero_i8, 1, ""),
+                        integers(arena, "w", 3, weights, sizeof weights, dims)}};
+}
+
+static void expect_text_and_result(kiln_arena *arena, const model_parts *parts, const char *needle,
+                                   const char *result) {
+    expect_contains(text_of_import(arena, parts), needle);
+    assert_string_equal(result_of(arena, import_of(arena, parts)), result);
+}
+
+/* x = 1 2 3 4 */
+static void convolutions_of_quantised_tensors_sum_integers(void **state) {
+    model_parts parts =
+        quantised_model(*state, "x:1,1,2,2", "1,1,2,2", node_of(*state, "Conv", "d v", "y"));
+    expect_text_and_result(*state, &parts, "conv_integer(q, w, zx)", "f32[1,1,1,1]: -0.5");
+    parts = quantised_model(*state, "x:1,1,2,2", "4,1,1,1", node_of(*state, "Conv", "d v", "y"));
+    expect_text_and_result(*state, &parts, "conv_integer(q, w, zx)",
+                           "f32[1,4,2,2]: 0.25 0.5 0.75 1 0.5 1 1.5 2 0.75 1.5 2.25 3 -1 -2 -3 -4");
+}
+
+static void products_of_quantised_tensors_sum_integers(void **state) {
+    model_parts parts =
+        quantised_model(*state, "x:2,2", "2,2", node_of(*state, "MatMul", "d v", "y"));
+    expect_text_and_result(*state, &parts, "matmul_integer(q, w, zx)",
+                           "f32[2,2]: 1.75 -1.5 3.75 -2.5");
+    message gemm = with_attr_float(with_attr_int(node_of(*state, "Gemm", "d v", "y"), "transB", 1),
+                                   "alpha", 2);
+    parts = quantised_model(*state, "x:2,2", "2,2", gemm);
+    expect_text_and_result(*state, &parts, "matmul_integer(q,", "f32[2,2]: 2.5 -2.5 5.5 -3.5");
+}
+
+static void bias_of_the_sums_scale_is_added_to_the_sums(void **state) {
+    const int32_t bias[] = {8};
+    const float same[] = {0.125f}, other[] = {0.25f};
+    model_parts parts =
+        quantised_model(*state, "x:1,1,2,2", "1,1,2,2", node_of(*state, "Conv", "d v c", "y"));
+    parts.node[4] = parts.node[3];
+    parts.node[3] = node_of(*state, "DequantizeLinear", "b sb", "c");
+    parts.node_count = 5;
+    parts.initializer_count = 7;
+    parts.initializer[5] = integers(*state, "b", 6, bias, sizeof bias, "1");
+    parts.initializer[6] = floats_of(*state, "sb", same, 1);
+    expect_text_and_result(*state, &parts, "i32[1,1,1,1] = add(", "f32[1,1,1,1]: 0.5");
+    parts.initializer[6] = floats_of(*state, "sb", other, 1);
+    expect_text_and_result(*state, &parts, "f32[1,1,1,1] = add(", "f32[1,1,1,1]: 1.5");
+}
+
+static void linear_operators_round_once(void **state) {
+    const float scale_y[] = {0.5f};
+    model_parts parts = quantised_model(
+        *state, "x:2,2", "2,2", node_of(*state, "QLinearMatMul", "q sx zx w sw zw sy zw", "y"));
+    parts.initializer_count = 6;
+    parts.initializer[5] = floats_of(*state, "sy", scale_y, 1);
+    expect_text_and_result(*state, &parts, "quantize_linear(", "i8[2,2]: 4 -3 8 -5");
+    parts.node[3] = node_of(*state, "QLinearMatMul", "q sx zx w sw zw sy", "y");
+    expect_import_refused(*state, &parts, KILN_INVALID_ARGUMENT, "input 7 is missing");
+}
+
+static void operands_of_other_kinds_stay_as_they_are(void **state) {
+    model_parts parts =
+        quantised_model(*state, "x:2,2", "2,2", node_of(*state, "MatMul", "x v", "y"));
+    expect_contains(text_of_import(*state, &parts), "= matmul(x, v)");
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        test_with_arena(convolutions_of_quantised_tensors_sum_integers),
+        test_with_arena(products_of_quantised_tensors_sum_integers),
+        test_with_arena(bias_of_the_sums_scale_is_added_to_the_sums),
+        test_with_arena(linear_operators_round_once),
+        test_with_arena(operands_of_other_kinds_stay_as_they_are),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

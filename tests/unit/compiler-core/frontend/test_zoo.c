@@ -1,0 +1,190 @@
+#include "compiler-core/frontend/zoo/zoo.h"
+
+#include <string.h>
+
+#include "compiler-core/passes/pass.h"
+#include "compiler-core/task/task.h"
+#include "tests/unit/compiler-core/frontend/support.h"
+
+static kiln_str build(kiln_arena *arena, const char *name, uint64_t seed) {
+    kiln_strbuf bytes = {0};
+    expect_ok(kiln_zoo_build(kiln_str_from(name), seed, &bytes));
+    kiln_str copy = {kiln_arena_copy(arena, bytes.data, bytes.size), bytes.size};
+    kiln_strbuf_deinit(&bytes);
+    return copy;
+}
+
+static kiln_graph *import_zoo(kiln_arena *arena, const char *name) {
+    kiln_strbuf bytes = {0};
+    kiln_graph *graph = NULL;
+    expect_ok(kiln_zoo_build(kiln_str_from(name), 1, &bytes));
+    expect_ok(kiln_import_bytes(kiln_strbuf_view(&bytes), NULL, NULL, arena, &graph));
+    kiln_strbuf_deinit(&bytes);
+    return graph;
+}
+
+/* Elements of vectors and larger constants, without running statistics. */
+static int64_t count_parameters(const kiln_graph *graph) {
+    int64_t count = 0;
+    for (kiln_value v = 1; v < graph->value.count; v++) {
+        const kiln_value_info *info = &graph->value.data[v];
+        bool learned = info->data && info->dtype == KILN_F32 && info->shape.rank > 0 &&
+                       !kiln_str_ends(info->name, ".mean") &&
+                       !kiln_str_ends(info->name, ".variance");
+        if (learned) count += kiln_shape_count(&info->shape);
+    }
+    return count;
+}
+
+static void same_seed_gives_the_same_bytes(void **state) {
+    kiln_str a = build(*state, "gemm:8x16x32", 1), b = build(*state, "gemm:8x16x32", 1),
+             c = build(*state, "gemm:8x16x32", 2);
+    assert_true(kiln_str_equal(a, b));
+    assert_false(kiln_str_equal(a, c));
+    assert_int_equal(a.size, c.size);
+}
+
+/* Millions of multiply-adds, twice: the work that the literature gives for these layers. */
+static void workloads_are_as_large_as_they_are_known_to_be(void **state) {
+    static const struct {
+        const char *name;
+        double mflop;
+    } rows[] = {{"conv:C1", 236.03},         {"conv:C2", 231.21},     {"conv:C3", 25.69},
+                {"conv:C5", 12.85},          {"conv:C9", 231.21},     {"conv:C12", 231.21},
+                {"qconv:C9", 231.26},        {"conv:D1", 7.23},       {"conv:D9", 0.90},
+                {"layernorm:128x768", 0.68}, {"gemm:100x200x300", 12}};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(rows); i++) {
+        kiln_arena arena;
+        kiln_graph *graph = NULL;
+        kiln_tasks tasks;
+        kiln_arena_init(&arena, 0);
+        expect_ok(kiln_import_bytes(build(&arena, rows[i].name, 1), NULL, NULL, &arena, &graph));
+        expect_ok(kiln_passes_run(graph, (kiln_str){0}));
+        expect_ok(kiln_tasks_extract(graph, &arena, &tasks));
+        assert_int_equal(tasks.count, 1);
+        assert_true(tasks.task[0].flops / 1e6 > rows[i].mflop - 0.01 &&
+                    tasks.task[0].flops / 1e6 < rows[i].mflop + 1);
+        kiln_arena_deinit(&arena);
+    }
+    (void)state;
+}
+
+/* Learned parameters as published; for those without a published count, the sum over the layers. */
+static void networks_have_as_many_parameters_as_published(void **state) {
+    static const struct {
+        const char *name;
+        int64_t parameters;
+    } rows[] = {{"resnet18", 11689512},
+                {"resnet50", 25557032},
+                {"mobilenet_v1", 4231976},
+                {"mobilenet_v2", 3504872},
+                {"squeezenet1_1", 1235496},
+                {"dqn", 8224 + 32832 + 36928 + 1606144 + 9234},
+                {"dcgan", 100 * 512 * 16 + 16 * (512 * 256 + 256 * 128 + 128 * 64 + 64 * 3) +
+                              2 * (512 + 256 + 128 + 64)},
+                {"bert_mini", 30522 * 256 + 128 * 256 + 512 + 4 * 789760}};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(rows); i++) {
+        kiln_arena arena;
+        kiln_arena_init(&arena, 0);
+        kiln_graph *graph = import_zoo(&arena, rows[i].name);
+        assert_int_equal(count_parameters(graph), rows[i].parameters);
+        kiln_arena_deinit(&arena);
+    }
+    (void)state;
+}
+
+static void networks_make_what_they_are_known_for(void **state) {
+    static const struct {
+        const char *name;
+        kiln_shape in, out;
+    } rows[] = {{"squeezenet1_1", {4, {1, 3, 224, 224}}, {2, {1, 1000}}},
+                {"dqn", {4, {1, 4, 84, 84}}, {2, {1, 18}}},
+                {"dcgan", {4, {1, 100, 1, 1}}, {4, {1, 3, 64, 64}}},
+                {"bert_mini", {2, {1, 128}}, {3, {1, 128, 256}}}};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(rows); i++) {
+        kiln_arena arena;
+        kiln_arena_init(&arena, 0);
+        kiln_graph *graph = import_zoo(&arena, rows[i].name);
+        expect_ok(kiln_passes_run(graph, (kiln_str){0}));
+        assert_int_equal(graph->input.count, 1);
+        assert_int_equal(graph->output.count, 1);
+        const kiln_value_info *value = graph->value.data;
+        assert_true(kiln_shape_equal(&value[graph->input.data[0]].shape, &rows[i].in));
+        assert_true(kiln_shape_equal(&value[graph->output.data[0]].shape, &rows[i].out));
+        kiln_arena_deinit(&arena);
+    }
+    (void)state;
+}
+
+/* Activations, residual sums and normalisations are part of the convolutions' kernels. */
+static void every_convolution_is_one_kernel(void **state) {
+    static const struct {
+        const char *name;
+        uint32_t others; /* pooling and the last layer */
+    } rows[] = {{"resnet18", 3}, {"mobilenet_v1", 2}, {"mobilenet_v2", 2}};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(rows); i++) {
+        kiln_arena arena;
+        kiln_plan plan;
+        uint32_t convolutions = 0, kernels = 0;
+        kiln_arena_init(&arena, 0);
+        kiln_graph *graph = import_zoo(&arena, rows[i].name);
+        expect_ok(kiln_passes_run(graph, (kiln_str){0}));
+        expect_ok(kiln_plan_create(graph, &arena, &plan));
+        for (kiln_node n = 1; n < graph->node.count; n++)
+            convolutions += graph->node.data[n].op == KILN_OP_CONV;
+        for (uint32_t s = 0; s < plan.step_count; s++)
+            kernels += plan.step[s].kind == KILN_STEP_KERNEL;
+        assert_int_equal(kernels, convolutions + rows[i].others);
+        kiln_arena_deinit(&arena);
+    }
+    (void)state;
+}
+
+static void unknown_names_are_refused_with_the_known_ones(void **state) {
+    static const char *const names[] = {
+        "",         "conv:C13",   "conv:",          "gemm:",
+        "gemm:8x8", "gemm:0x1x1", "gemm:8x8x8x8",   "gemm:8x8x99999999",
+        "resnet",   "softmax:8",  "layernorm:8x8x8"};
+    kiln_strbuf bytes = {0};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(names); i++) {
+        kiln_status st = kiln_zoo_build(kiln_str_from(names[i]), 1, &bytes);
+        assert_int_equal(kiln_status_code(st), KILN_INVALID_ARGUMENT);
+        kiln_status_free(st);
+        assert_int_equal(bytes.size, 0);
+    }
+    kiln_strbuf_deinit(&bytes);
+    (void)state;
+}
+
+static void every_listed_workload_builds(void **state) {
+    kiln_strbuf list = {0};
+    kiln_zoo_list(&list);
+    kiln_str rest = kiln_strbuf_view(&list);
+    uint32_t convs = 0;
+    while (rest.size) {
+        kiln_str line = kiln_str_cut(&rest, '\n'), name = kiln_str_cut(&line, ' ');
+        bool named = kiln_str_starts(name, "conv:C") || kiln_str_starts(name, "conv:D");
+        if (!named || kiln_str_find_char(name, '|') < name.size) continue; /* a form */
+        kiln_arena arena;
+        kiln_arena_init(&arena, 0);
+        build(&arena, kiln_str_dup(&arena, name), 1);
+        kiln_arena_deinit(&arena);
+        convs++;
+    }
+    assert_int_equal(convs, 21);
+    kiln_strbuf_deinit(&list);
+    (void)state;
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        test_with_arena(same_seed_gives_the_same_bytes),
+        test_with_arena(workloads_are_as_large_as_they_are_known_to_be),
+        test_with_arena(networks_have_as_many_parameters_as_published),
+        test_with_arena(networks_make_what_they_are_known_for),
+        test_with_arena(every_convolution_is_one_kernel),
+        test_with_arena(unknown_names_are_refused_with_the_known_ones),
+        test_with_arena(every_listed_workload_builds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

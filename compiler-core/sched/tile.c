@@ -101,6 +101,16 @@ bool kiln_tile_can_pad(const kiln_tile *t) {
     return to->shape.dim[t->pattern.to.dim_of[t->v]] == kiln_tile_extent(t, t->v);
 }
 
+/* Whether the operands have the instruction's element types, in either order: known at once, where
+ * comparing what is computed takes a parser. */
+static bool has_operands_of(const kiln_tile *t, const kiln_intrinsic *dot) {
+    const kiln_buffer_info *buffer = t->m->replay.p->buffer.data;
+    kiln_dtype a = buffer[t->pattern.from[0].buffer].dtype,
+               b = buffer[t->pattern.from[1].buffer].dtype;
+    return (a == dot->operand[0] && b == dot->operand[1]) ||
+           (a == dot->operand[1] && b == dot->operand[0]);
+}
+
 /* The first instruction of the target that does what the reduction does, for whole vectors of
  * weights and whole blocks of steps. */
 static const kiln_intrinsic *find_dot(const kiln_tile *t) {
@@ -111,7 +121,7 @@ static const kiln_intrinsic *find_dot(const kiln_tile *t) {
         const kiln_intrinsic *dot = &kiln_intrinsics[i];
         kiln_expr load[KILN_INTRINSIC_OPERANDS];
         if (kiln_intrinsic_runs_on(dot, t->m->target) && dot->lanes == t->lanes &&
-            kiln_tile_extent(t, t->k) % dot->steps == 0 &&
+            kiln_tile_extent(t, t->k) % dot->steps == 0 && has_operands_of(t, dot) &&
             kiln_intrinsic_matches(kiln_intrinsic_program(dot, t->m->arena), p,
                                    p->block.data[t->block].value, load))
             return dot;

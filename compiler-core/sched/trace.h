@@ -65,7 +65,7 @@ typedef struct kiln_trace {
 /* Whether it carries a decision: a sampler. */
 bool kiln_instruction_samples(const kiln_instruction *in);
 
-/* Building, used by rules. Operand makers are below; operands are copied. Returns the instruction's
+/* Building, used by decoders and schedule.h. Operand makers are below; operands are copied. Returns the instruction's
  * index + 1. */
 uint32_t kiln_trace_add(kiln_trace *trace, kiln_arena *arena, kiln_prim prim,
                         const kiln_operand *operand, uint32_t operand_count);
@@ -87,6 +87,9 @@ KILN_MUST_USE kiln_status kiln_trace_replay(const kiln_trace *trace, const kiln_
 kiln_algorithm kiln_trace_algorithm(const kiln_trace *trace);
 kiln_trace kiln_trace_copy(const kiln_trace *trace, kiln_arena *arena);
 void kiln_trace_print(const kiln_trace *trace, kiln_strbuf *out);
+/* One more instruction as its line would follow those of the trace, without a newline. */
+void kiln_trace_print_instruction(const kiln_trace *trace, const kiln_instruction *in,
+                                  kiln_strbuf *out);
 KILN_MUST_USE kiln_status kiln_trace_parse(kiln_str text, kiln_arena *arena, kiln_trace *out_trace);
 void kiln_trace_encode(const kiln_trace *trace, kiln_strbuf *out);
 KILN_MUST_USE kiln_status kiln_trace_decode(kiln_str bytes, kiln_arena *arena,

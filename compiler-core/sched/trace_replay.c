@@ -321,7 +321,7 @@ kiln_status kiln_replay_step(kiln_replay *r, const kiln_instruction *in) {
     r->closed.count++;
     kiln_status st = apply_one(r, at);
     if (st) r->closed.count--;
-    return kiln_status_note(st, "instruction %u (%s)", at + 1, kiln_prim_name(in->prim));
+    return st;
 }
 
 static kiln_status replay_all(kiln_replay *r, const kiln_trace *trace, kiln_program **out_program,
@@ -329,7 +329,9 @@ static kiln_status replay_all(kiln_replay *r, const kiln_trace *trace, kiln_prog
     r->ends_early = true;
     for (uint32_t i = 0; i < trace->count; i++) {
         kiln_status st = kiln_replay_step(r, &trace->instruction[i]);
-        if (st) return st;
+        if (st)
+            return kiln_status_note(st, "instruction %u (%s)", i + 1,
+                                    kiln_prim_name(trace->instruction[i].prim));
     }
     if (out_closed) *out_closed = kiln_trace_copy(&r->closed, r->arena);
     if (out_program) *out_program = r->p;

@@ -79,22 +79,30 @@ static void print_decision(const kiln_instruction *in, kiln_strbuf *out) {
     if (many) kiln_strbuf_char(out, ']');
 }
 
+/* `at`: where it stands in the trace, or would. */
+static void print_instruction(const kiln_trace *trace, uint32_t at, const kiln_instruction *in,
+                              kiln_strbuf *out) {
+    const char *letter = kiln_prim_operands(in->prim);
+    if (kiln_prim_is_sampler(in->prim))
+        kiln_strbuf_printf(out, "%c%u = ", sampler_letter(in->prim), sampler_number(trace, at));
+    kiln_strbuf_printf(out, "%s(", kiln_prim_name(in->prim));
+    for (uint32_t k = 0; k < in->operand_count; k++) {
+        if (k > 0) kiln_strbuf_text(out, ", ");
+        print_operand(trace, &in->operand[k], *letter, out);
+        if (*letter && *letter != 'I' && *letter != 'L') letter++;
+    }
+    kiln_strbuf_char(out, ')');
+    if (kiln_prim_is_sampler(in->prim)) print_decision(in, out);
+}
+
+void kiln_trace_print_instruction(const kiln_trace *trace, const kiln_instruction *in,
+                                  kiln_strbuf *out) {
+    print_instruction(trace, trace->count, in, out);
+}
+
 void kiln_trace_print(const kiln_trace *trace, kiln_strbuf *out) {
     for (uint32_t i = 0; i < trace->count; i++) {
-        const kiln_instruction *in = &trace->instruction[i];
-        const char *letter = kiln_prim_operands(in->prim);
-        if (kiln_prim_is_sampler(in->prim)) {
-            print_sampler(trace, i + 1, out);
-            kiln_strbuf_text(out, " = ");
-        }
-        kiln_strbuf_printf(out, "%s(", kiln_prim_name(in->prim));
-        for (uint32_t k = 0; k < in->operand_count; k++) {
-            if (k > 0) kiln_strbuf_text(out, ", ");
-            print_operand(trace, &in->operand[k], *letter, out);
-            if (*letter && *letter != 'I' && *letter != 'L') letter++;
-        }
-        kiln_strbuf_char(out, ')');
-        if (kiln_prim_is_sampler(in->prim)) print_decision(in, out);
+        print_instruction(trace, i, &trace->instruction[i], out);
         kiln_strbuf_char(out, '\n');
     }
 }

@@ -4,7 +4,8 @@
  * An artefact's object exports two functions of type kiln_kernel_entry: `kiln_prepare` (packs
  * constants, called once, untimed; absent when there is nothing to pack) and `kiln_run`. Both get
  * the same argument array, in the manifest's order: inputs, constants, outputs, then packed buffers
- * (written by kiln_prepare, read by kiln_run). Tensor descriptors have DLPack's DLTensor layout
+ * (written by kiln_prepare, read by kiln_run). A manifest that lists launches (base/manifest.h) names other
+ * entries of the same type, each with its own list of arguments. Tensor descriptors have DLPack's DLTensor layout
  * (version 1.0). */
 #ifndef KILN_KERNEL_ABI_H
 #define KILN_KERNEL_ABI_H
@@ -17,7 +18,7 @@
 
 typedef struct kiln_kernel_tensor {
     void *data;          /* aligned to KILN_KERNEL_ALIGNMENT */
-    int32_t device_type; /* 1 = CPU */
+    int32_t device_type; /* 1 = CPU; the numbers are DLPack's */
     int32_t device_id;
     int32_t ndim;      /* physical dimensions */
     uint8_t type_code; /* 0 int, 1 uint, 2 float, 4 bfloat, 6 bool */
@@ -25,7 +26,7 @@ typedef struct kiln_kernel_tensor {
     uint16_t type_lanes;  /* 1 */
     int64_t *shape;       /* [ndim] physical extents */
     int64_t *strides;     /* NULL: compact row-major */
-    uint64_t byte_offset; /* 0 */
+    uint64_t byte_offset; /* 0, but on devices whose memory has handles in place of addresses */
 } kiln_kernel_tensor;
 
 /* Body of a parallel loop: runs iterations [begin, end). `context` is what parallel_for was given.

@@ -7,16 +7,18 @@
 #include "base/kernel_abi.h"
 #include "base/mpack.h"
 
-/* An artefact's bytes: 8 of magic, the sizes of manifest and payload (little-endian, 32 and 64
- * bits, with 32 zero bits between), the manifest, zeros up to PAYLOAD_ALIGNMENT, the payload. */
+/* An artefact's bytes: 8 of magic, the sizes of manifest and payloads (little-endian, 32 and 64
+ * bits, with 32 zero bits between), the manifest, zeros up to KILN_PAYLOAD_ALIGNMENT, the payloads.
+ */
 #define MAGIC "KILNART1"
 #define MAGIC_BYTES 8
 #define HEADER_BYTES 24
-#define PAYLOAD_ALIGNMENT 16
 
 #define TEXT_MAX 1024
 #define THREADS_MAX 4096
 #define SCRATCH_BYTES_MAX ((uint64_t)1 << 34)
+#define GRID_MAX INT32_MAX /* along one axis, groups and threads of a group */
+#define ERROR_FACTOR_MAX 1e6
 
 /* Keys of the msgpack maps. Never reused; readers skip the ones that they do not know. */
 enum manifest_key {
@@ -32,7 +34,13 @@ enum manifest_key {
     KEY_SCRATCH_WORKER_BYTES,
     KEY_FLOPS,
     KEY_ARGS,
-    KEY_COUNT = KEY_ARGS,
+    KEY_REQUIRED = KEY_ARGS,
+    /* Beyond the plain form: each is written only where it differs from it. */
+    KEY_EXECUTED_FLOPS,
+    KEY_ERROR_FACTOR,
+    KEY_PAYLOADS,
+    KEY_LAUNCHES,
+    KEY_COUNT = KEY_LAUNCHES,
 };
 
 enum arg_key {
@@ -43,13 +51,31 @@ enum arg_key {
     ARG_LAYOUT,
     ARG_FILL,
     ARG_READ_BY_RUN,
-    ARG_KEY_COUNT = ARG_READ_BY_RUN,
+    ARG_REQUIRED = ARG_READ_BY_RUN,
+    ARG_DATA, /* tables have it, nothing else */
+    ARG_KEY_COUNT = ARG_DATA,
 };
 
-static const char *const role_name[] = {[KILN_ROLE_INPUT] = "input",
-                                        [KILN_ROLE_CONSTANT] = "constant",
-                                        [KILN_ROLE_OUTPUT] = "output",
-                                        [KILN_ROLE_PACKED] = "packed"};
+enum payload_key {
+    PAYLOAD_KIND = 1,
+    PAYLOAD_SIZE_BYTES,
+    PAYLOAD_KEY_COUNT = PAYLOAD_SIZE_BYTES,
+};
+
+enum launch_key {
+    LAUNCH_PHASE = 1,
+    LAUNCH_ENTRY,
+    LAUNCH_PAYLOAD,
+    LAUNCH_GRID,
+    LAUNCH_GROUP,
+    LAUNCH_SCRATCH, /* map: number of a space -> bytes */
+    LAUNCH_ARGS,
+    LAUNCH_KEY_COUNT = LAUNCH_ARGS,
+};
+
+static const char *const role_name[] = {
+    [KILN_ROLE_INPUT] = "input",   [KILN_ROLE_CONSTANT] = "constant", [KILN_ROLE_OUTPUT] = "output",
+    [KILN_ROLE_PACKED] = "packed", [KILN_ROLE_TEMP] = "temp",         [KILN_ROLE_TABLE] = "table"};
 
 static const char *const payload_name[] = {[KILN_PAYLOAD_ELF] = "elf",
                                            [KILN_PAYLOAD_PTX] = "ptx",
@@ -72,7 +98,8 @@ kiln_payload_kind kiln_payload_of(kiln_target_kind kind) {
 static void write_arg(const kiln_manifest_arg *arg, kiln_strbuf *out) {
     kiln_strbuf layout = {0};
     kiln_layout_print(&arg->layout, &layout);
-    kiln_mpack_write_map(out, ARG_KEY_COUNT);
+    bool table = arg->role == KILN_ROLE_TABLE;
+    kiln_mpack_write_map(out, ARG_REQUIRED + table);
     kiln_mpack_write_u64(out, ARG_NAME);
     kiln_mpack_write_str(out, arg->name);
     kiln_mpack_write_u64(out, ARG_DTYPE);
@@ -88,13 +115,163 @@ static void write_arg(const kiln_manifest_arg *arg, kiln_strbuf *out) {
     kiln_mpack_write_u64(out, arg->fill);
     kiln_mpack_write_u64(out, ARG_READ_BY_RUN);
     kiln_mpack_write_bool(out, arg->read_by_run);
+    if (table) {
+        kiln_mpack_write_u64(out, ARG_DATA);
+        kiln_mpack_write_bin(out, arg->data.data, arg->data.size);
+    }
     kiln_strbuf_deinit(&layout);
 }
 
+/* ---- the plain form -------------------------------------------------------------------------- */
+
+static const kiln_manifest_launch plain_launch[] = {
+    {.phase = KILN_LAUNCH_PREPARE,
+     .entry = {KILN_ENTRY_PREPARE, sizeof KILN_ENTRY_PREPARE - 1},
+     .grid = {1, 1, 1},
+     .group = {1, 1, 1}},
+    {.phase = KILN_LAUNCH_RUN,
+     .entry = {KILN_ENTRY_RUN, sizeof KILN_ENTRY_RUN - 1},
+     .grid = {1, 1, 1},
+     .group = {1, 1, 1}},
+};
+
+/* What the launches of a plain manifest are: the returned array has `out_count`, without arguments.
+ */
+static const kiln_manifest_launch *plain_launches(const kiln_manifest *m, uint32_t *out_count) {
+    *out_count = m->has_prepare ? 2 : 1;
+    return m->has_prepare ? plain_launch : plain_launch + 1;
+}
+
+static bool launches_alike(const kiln_manifest_launch *a, const kiln_manifest_launch *b) {
+    return a->phase == b->phase && kiln_str_equal(a->entry, b->entry) && a->payload == b->payload &&
+           memcmp(a->grid, b->grid, sizeof a->grid) == 0 &&
+           memcmp(a->group, b->group, sizeof a->group) == 0 &&
+           memcmp(a->scratch_bytes, b->scratch_bytes, sizeof a->scratch_bytes) == 0;
+}
+
+static bool launches_are_plain(const kiln_manifest *m) {
+    if (m->launch_count == 0) return true;
+    uint32_t count;
+    const kiln_manifest_launch *plain = plain_launches(m, &count);
+    bool same = m->launch_count == count;
+    for (uint32_t i = 0; same && i < count; i++) {
+        same = launches_alike(&m->launch[i], &plain[i]) && m->launch[i].arg_count == m->arg_count;
+        for (uint32_t k = 0; same && k < m->arg_count; k++) same = m->launch[i].arg[k] == k;
+    }
+    return same;
+}
+
+static bool executes_what_it_needs(const kiln_manifest *m) {
+    return m->executed_flops == 0 || m->executed_flops == m->flops;
+}
+
+static bool error_is_plain(const kiln_manifest *m) {
+    return m->error_factor == 0 || m->error_factor == 1;
+}
+
+bool kiln_manifest_is_plain(const kiln_manifest *m) {
+    for (uint32_t i = 0; i < m->arg_count; i++)
+        if (m->arg[i].role > KILN_ROLE_PACKED) return false;
+    return executes_what_it_needs(m) && error_is_plain(m) && m->payload_count <= 1 &&
+           launches_are_plain(m);
+}
+
+/* Spells out what a decoded manifest left out. */
+static void fill_in_plain(kiln_manifest *m, uint64_t payload_bytes, kiln_arena *arena) {
+    if (m->executed_flops == 0) m->executed_flops = m->flops;
+    if (m->error_factor == 0) m->error_factor = 1;
+    if (m->payload_count == 0) {
+        kiln_manifest_payload *payload = KILN_ARENA_NEW(arena, kiln_manifest_payload);
+        *payload = (kiln_manifest_payload){m->payload_kind, payload_bytes};
+        m->payload_count = 1;
+        m->payload = payload;
+    }
+    if (m->launch_count > 0) return;
+    const kiln_manifest_launch *plain = plain_launches(m, &m->launch_count);
+    uint32_t *all = KILN_ARENA_ARRAY(arena, uint32_t, m->arg_count);
+    for (uint32_t i = 0; i < m->arg_count; i++) all[i] = i;
+    kiln_manifest_launch *launch = kiln_arena_copy(arena, plain, m->launch_count * sizeof *launch);
+    for (uint32_t i = 0; i < m->launch_count; i++) {
+        launch[i].arg_count = m->arg_count;
+        launch[i].arg = all;
+    }
+    m->launch = launch;
+}
+
+/* ---- encoding -------------------------------------------------------------------------------- */
+
+static void write_payload(const kiln_manifest_payload *payload, kiln_strbuf *out) {
+    kiln_mpack_write_map(out, PAYLOAD_KEY_COUNT);
+    kiln_mpack_write_u64(out, PAYLOAD_KIND);
+    kiln_mpack_write_u64(out, payload->kind);
+    kiln_mpack_write_u64(out, PAYLOAD_SIZE_BYTES);
+    kiln_mpack_write_u64(out, payload->size_bytes);
+}
+
+static void write_axes(const uint32_t axis[3], kiln_strbuf *out) {
+    kiln_mpack_write_array(out, 3);
+    for (uint32_t i = 0; i < 3; i++) kiln_mpack_write_u64(out, axis[i]);
+}
+
+static void write_scratch(const kiln_manifest_launch *launch, kiln_strbuf *out) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < KILN_MEMORY_SPACES_END; i++) count += launch->scratch_bytes[i] > 0;
+    kiln_mpack_write_map(out, count);
+    for (uint32_t i = 0; i < KILN_MEMORY_SPACES_END; i++) {
+        if (launch->scratch_bytes[i] == 0) continue;
+        kiln_mpack_write_u64(out, i);
+        kiln_mpack_write_u64(out, launch->scratch_bytes[i]);
+    }
+}
+
+static void write_launch(const kiln_manifest_launch *launch, kiln_strbuf *out) {
+    kiln_mpack_write_map(out, LAUNCH_KEY_COUNT);
+    kiln_mpack_write_u64(out, LAUNCH_PHASE);
+    kiln_mpack_write_u64(out, launch->phase);
+    kiln_mpack_write_u64(out, LAUNCH_ENTRY);
+    kiln_mpack_write_str(out, launch->entry);
+    kiln_mpack_write_u64(out, LAUNCH_PAYLOAD);
+    kiln_mpack_write_u64(out, launch->payload);
+    kiln_mpack_write_u64(out, LAUNCH_GRID);
+    write_axes(launch->grid, out);
+    kiln_mpack_write_u64(out, LAUNCH_GROUP);
+    write_axes(launch->group, out);
+    kiln_mpack_write_u64(out, LAUNCH_SCRATCH);
+    write_scratch(launch, out);
+    kiln_mpack_write_u64(out, LAUNCH_ARGS);
+    kiln_mpack_write_array(out, launch->arg_count);
+    for (uint32_t i = 0; i < launch->arg_count; i++) kiln_mpack_write_u64(out, launch->arg[i]);
+}
+
+/* What the manifest has beyond the plain form. */
+static void write_beyond(const kiln_manifest *m, kiln_strbuf *out) {
+    if (!executes_what_it_needs(m)) {
+        kiln_mpack_write_u64(out, KEY_EXECUTED_FLOPS);
+        kiln_mpack_write_f64(out, m->executed_flops);
+    }
+    if (!error_is_plain(m)) {
+        kiln_mpack_write_u64(out, KEY_ERROR_FACTOR);
+        kiln_mpack_write_f64(out, m->error_factor);
+    }
+    if (m->payload_count > 1) {
+        kiln_mpack_write_u64(out, KEY_PAYLOADS);
+        kiln_mpack_write_array(out, m->payload_count);
+        for (uint32_t i = 0; i < m->payload_count; i++) write_payload(&m->payload[i], out);
+    }
+    if (!launches_are_plain(m)) {
+        kiln_mpack_write_u64(out, KEY_LAUNCHES);
+        kiln_mpack_write_array(out, m->launch_count);
+        for (uint32_t i = 0; i < m->launch_count; i++) write_launch(&m->launch[i], out);
+    }
+}
+
 static void write_manifest(const kiln_manifest *m, kiln_strbuf *out) {
-    kiln_mpack_write_map(out, KEY_COUNT);
+    int beyond = !executes_what_it_needs(m) + !error_is_plain(m) + (m->payload_count > 1) +
+                 !launches_are_plain(m);
+    kiln_mpack_write_map(out, KEY_REQUIRED + (uint32_t)beyond);
     kiln_mpack_write_u64(out, KEY_ABI_VERSION);
-    kiln_mpack_write_u64(out, m->abi_version);
+    kiln_mpack_write_u64(out,
+                         kiln_manifest_is_plain(m) ? m->abi_version : KILN_MANIFEST_ABI_LAUNCHES);
     kiln_mpack_write_u64(out, KEY_PAYLOAD_KIND);
     kiln_mpack_write_u64(out, m->payload_kind);
     kiln_mpack_write_u64(out, KEY_TARGET);
@@ -118,6 +295,7 @@ static void write_manifest(const kiln_manifest *m, kiln_strbuf *out) {
     kiln_mpack_write_u64(out, KEY_ARGS);
     kiln_mpack_write_array(out, m->arg_count);
     for (uint32_t i = 0; i < m->arg_count; i++) write_arg(&m->arg[i], out);
+    write_beyond(m, out);
 }
 
 static void append_number(kiln_strbuf *out, uint64_t value, size_t bytes) {
@@ -125,7 +303,7 @@ static void append_number(kiln_strbuf *out, uint64_t value, size_t bytes) {
 }
 
 static size_t padding_after(size_t manifest_bytes) {
-    return (0 - (HEADER_BYTES + manifest_bytes)) % PAYLOAD_ALIGNMENT;
+    return (0 - (HEADER_BYTES + manifest_bytes)) % KILN_PAYLOAD_ALIGNMENT;
 }
 
 void kiln_artefact_encode(const kiln_artefact *artefact, kiln_strbuf *out) {
@@ -177,10 +355,10 @@ static kiln_status read_shape(kiln_mpack_reader *r, kiln_shape *out) {
 typedef kiln_status (*read_field)(kiln_mpack_reader *r, uint64_t key, kiln_arena *arena,
                                   void *object);
 
-/* Reads a map in which every key from 1 to `key_count` occurs exactly once; other keys are skipped.
- */
-static kiln_status read_fields(kiln_mpack_reader *r, uint64_t key_count, read_field read,
-                               kiln_arena *arena, void *object) {
+/* Reads a map in which every key from 1 to `required` occurs exactly once, those after them up to
+ * `key_count` at most once; other keys are skipped. */
+static kiln_status read_fields(kiln_mpack_reader *r, uint64_t required, uint64_t key_count,
+                               read_field read, kiln_arena *arena, void *object) {
     uint32_t count = 0;
     uint64_t seen = 0;
     kiln_status st = kiln_mpack_read_map(r, &count);
@@ -198,8 +376,8 @@ static kiln_status read_fields(kiln_mpack_reader *r, uint64_t key_count, read_fi
             st = kiln_status_note(read(r, key, arena, object), "key %llu", (unsigned long long)key);
         seen |= UINT64_C(1) << key;
     }
-    if (!st && seen != (UINT64_C(2) << key_count) - 2)
-        st = KILN_ERROR(DATA_LOSS, "a required key is missing");
+    const uint64_t wanted = (UINT64_C(2) << required) - 2;
+    if (!st && (seen & wanted) != wanted) st = KILN_ERROR(DATA_LOSS, "a required key is missing");
     return st;
 }
 
@@ -224,7 +402,7 @@ static kiln_status read_arg_field(kiln_mpack_reader *r, uint64_t key, kiln_arena
         arg->dtype = (kiln_dtype)number;
         return st;
     case ARG_ROLE:
-        st = read_number(r, KILN_ROLE_INPUT, KILN_ROLE_PACKED, &number);
+        st = read_number(r, KILN_ROLE_INPUT, KILN_ROLE_TABLE, &number);
         arg->role = (kiln_role)number;
         return st;
     case ARG_SHAPE: return read_shape(r, &arg->shape);
@@ -234,21 +412,28 @@ static kiln_status read_arg_field(kiln_mpack_reader *r, uint64_t key, kiln_arena
         arg->fill = (kiln_fill)number;
         return st;
     case ARG_READ_BY_RUN: return kiln_mpack_read_bool(r, &arg->read_by_run);
+    case ARG_DATA: return kiln_mpack_read_bin(r, &arg->data);
     }
     return KILN_ERROR(INTERNAL, "argument key %llu has no reader", (unsigned long long)key);
 }
 
 static kiln_status read_arg(kiln_mpack_reader *r, kiln_manifest_arg *out) {
     arg_reading reading = {0};
-    kiln_status st = read_fields(r, ARG_KEY_COUNT, read_arg_field, NULL, &reading);
+    kiln_status st = read_fields(r, ARG_REQUIRED, ARG_KEY_COUNT, read_arg_field, NULL, &reading);
     if (!st) st = kiln_layout_parse(reading.layout, reading.arg.shape.rank, &reading.arg.layout);
     size_t bytes = 0;
     if (!st) st = kiln_shape_bytes(&reading.arg.shape, reading.arg.dtype, &bytes);
     if (st) return st;
     kiln_shape physical = kiln_layout_physical(&reading.arg.layout, &reading.arg.shape);
     st = kiln_shape_bytes(&physical, reading.arg.dtype, &bytes);
-    if (!st) *out = reading.arg;
-    return st;
+    if (st) return st;
+    bool table = reading.arg.role == KILN_ROLE_TABLE;
+    if (reading.arg.data.size != (table ? bytes : 0) ||
+        bytes * table > KILN_MANIFEST_TABLE_BYTES_MAX)
+        return KILN_ERROR(DATA_LOSS, "a %s of %zu bytes that brings along %zu",
+                          role_name[reading.arg.role], bytes, reading.arg.data.size);
+    *out = reading.arg;
+    return KILN_OK;
 }
 
 static kiln_status read_args(kiln_mpack_reader *r, kiln_arena *arena, kiln_manifest *m) {
@@ -260,6 +445,133 @@ static kiln_status read_args(kiln_mpack_reader *r, kiln_arena *arena, kiln_manif
     m->arg = KILN_ARENA_ARRAY(arena, kiln_manifest_arg, m->arg_count);
     for (uint32_t i = 0; i < m->arg_count && !st; i++)
         st = kiln_status_note(read_arg(r, &m->arg[i]), "argument %u", i);
+    return st;
+}
+
+static kiln_status read_payload_field(kiln_mpack_reader *r, uint64_t key, kiln_arena *arena,
+                                      void *object) {
+    (void)arena;
+    kiln_manifest_payload *payload = object;
+    uint64_t number = 0;
+    kiln_status st = KILN_OK;
+    switch ((enum payload_key)key) {
+    case PAYLOAD_KIND:
+        st = read_number(r, KILN_PAYLOAD_ELF, KILN_PAYLOAD_VTA, &number);
+        payload->kind = (kiln_payload_kind)number;
+        return st;
+    case PAYLOAD_SIZE_BYTES:
+        return read_number(r, 0, KILN_ARTEFACT_BYTES_MAX, &payload->size_bytes);
+    }
+    return KILN_ERROR(INTERNAL, "payload key %llu has no reader", (unsigned long long)key);
+}
+
+/* The length of an array from 1 to `max`. */
+static kiln_status read_length(kiln_mpack_reader *r, uint32_t max, const char *what,
+                               uint32_t *out_count) {
+    uint32_t count = 0;
+    kiln_status st = kiln_mpack_read_array(r, &count);
+    if (!st && (count == 0 || count > max))
+        st = KILN_ERROR(DATA_LOSS, "%u %s; from 1 to %u are allowed", count, what, max);
+    if (!st) *out_count = count;
+    return st;
+}
+
+static kiln_status read_payloads(kiln_mpack_reader *r, kiln_arena *arena, kiln_manifest *m) {
+    kiln_status st = read_length(r, KILN_MANIFEST_PAYLOADS_MAX, "payloads", &m->payload_count);
+    if (st) return st;
+    kiln_manifest_payload *payload =
+        KILN_ARENA_ARRAY(arena, kiln_manifest_payload, m->payload_count);
+    for (uint32_t i = 0; i < m->payload_count && !st; i++)
+        st = kiln_status_note(read_fields(r, PAYLOAD_KEY_COUNT, PAYLOAD_KEY_COUNT,
+                                          read_payload_field, arena, &payload[i]),
+                              "payload %u", i);
+    m->payload = payload;
+    return st;
+}
+
+static kiln_status read_axes(kiln_mpack_reader *r, uint32_t out_axis[3]) {
+    uint32_t count = 0;
+    uint64_t number = 0;
+    kiln_status st = kiln_mpack_read_array(r, &count);
+    if (!st && count != 3) st = KILN_ERROR(DATA_LOSS, "%u axes", count);
+    for (uint32_t i = 0; i < 3 && !st; i++) {
+        st = read_number(r, 1, GRID_MAX, &number);
+        out_axis[i] = (uint32_t)number;
+    }
+    return st;
+}
+
+/* Keys are in ascending order, so that there is one form. */
+static kiln_status read_scratch(kiln_mpack_reader *r, kiln_manifest_launch *launch) {
+    uint32_t count = 0;
+    uint64_t space = 0;
+    kiln_status st = kiln_mpack_read_map(r, &count);
+    for (uint32_t i = 0; i < count && !st; i++) {
+        st = read_number(r, space + 1, KILN_MEMORY_SPACES_END - 1, &space);
+        const kiln_memory_row *row = st ? NULL : kiln_memory_row_of((kiln_memory_space)space);
+        if (!st && (!row || space == KILN_MEMORY_HOST || space == KILN_MEMORY_WORKER))
+            st = KILN_ERROR(DATA_LOSS, "scratch in space %llu", (unsigned long long)space);
+        if (!st) st = read_number(r, 1, SCRATCH_BYTES_MAX, &launch->scratch_bytes[space]);
+    }
+    return st;
+}
+
+static kiln_status read_launch_args(kiln_mpack_reader *r, kiln_arena *arena,
+                                    kiln_manifest_launch *launch) {
+    kiln_status st = read_length(r, KILN_MANIFEST_ARGS_MAX, "arguments", &launch->arg_count);
+    if (st) return st;
+    uint32_t *arg = KILN_ARENA_ARRAY(arena, uint32_t, launch->arg_count);
+    for (uint32_t i = 0; i < launch->arg_count && !st; i++) {
+        uint64_t number = 0;
+        st = read_number(r, 0, KILN_MANIFEST_ARGS_MAX - 1, &number);
+        arg[i] = (uint32_t)number;
+    }
+    launch->arg = arg;
+    return st;
+}
+
+static kiln_status read_launch_field(kiln_mpack_reader *r, uint64_t key, kiln_arena *arena,
+                                     void *object) {
+    kiln_manifest_launch *launch = object;
+    uint64_t number = 0;
+    kiln_status st = KILN_OK;
+    switch ((enum launch_key)key) {
+    case LAUNCH_PHASE:
+        st = read_number(r, KILN_LAUNCH_PREPARE, KILN_LAUNCH_RUN, &number);
+        launch->phase = (kiln_launch_phase)number;
+        return st;
+    case LAUNCH_ENTRY: return read_text(r, &launch->entry);
+    case LAUNCH_PAYLOAD:
+        st = read_number(r, 0, KILN_MANIFEST_PAYLOADS_MAX - 1, &number);
+        launch->payload = (uint32_t)number;
+        return st;
+    case LAUNCH_GRID: return read_axes(r, launch->grid);
+    case LAUNCH_GROUP: return read_axes(r, launch->group);
+    case LAUNCH_SCRATCH: return read_scratch(r, launch);
+    case LAUNCH_ARGS: return read_launch_args(r, arena, launch);
+    }
+    return KILN_ERROR(INTERNAL, "launch key %llu has no reader", (unsigned long long)key);
+}
+
+static kiln_status read_launches(kiln_mpack_reader *r, kiln_arena *arena, kiln_manifest *m) {
+    kiln_status st = read_length(r, KILN_MANIFEST_LAUNCHES_MAX, "launches", &m->launch_count);
+    if (st) return st;
+    kiln_manifest_launch *launch = KILN_ARENA_ARRAY(arena, kiln_manifest_launch, m->launch_count);
+    for (uint32_t i = 0; i < m->launch_count && !st; i++)
+        st = kiln_status_note(read_fields(r, LAUNCH_KEY_COUNT, LAUNCH_KEY_COUNT, read_launch_field,
+                                          arena, &launch[i]),
+                              "launch %u", i);
+    m->launch = launch;
+    return st;
+}
+
+/* A positive number of at most `max`. */
+static kiln_status read_positive(kiln_mpack_reader *r, double max, double *out) {
+    double number = 0;
+    kiln_status st = kiln_mpack_read_f64(r, &number);
+    if (!st && !(number > 0 && number <= max))
+        st = KILN_ERROR(DATA_LOSS, "%g is not in (0, %g]", number, max);
+    if (!st) *out = number;
     return st;
 }
 
@@ -291,18 +603,64 @@ static kiln_status read_manifest_field(kiln_mpack_reader *r, uint64_t key, kiln_
         return read_number(r, 0, SCRATCH_BYTES_MAX, &m->scratch_worker_bytes);
     case KEY_FLOPS: return kiln_mpack_read_f64(r, &m->flops);
     case KEY_ARGS: return read_args(r, arena, m);
+    case KEY_EXECUTED_FLOPS: return read_positive(r, 1e300, &m->executed_flops);
+    case KEY_ERROR_FACTOR: return read_positive(r, ERROR_FACTOR_MAX, &m->error_factor);
+    case KEY_PAYLOADS: return read_payloads(r, arena, m);
+    case KEY_LAUNCHES: return read_launches(r, arena, m);
     }
     return KILN_ERROR(INTERNAL, "manifest key %llu has no reader", (unsigned long long)key);
 }
 
-/* What single fields cannot tell: order of the roles, and who writes packed buffers. */
-static kiln_status check_manifest(const kiln_manifest *m) {
-    if (m->abi_version != KILN_KERNEL_ABI_VERSION)
-        return KILN_ERROR(UNIMPLEMENTED, "kernel ABI %u; this version runs %d", m->abi_version,
-                          KILN_KERNEL_ABI_VERSION);
+static kiln_status check_launch(const kiln_manifest *m, const kiln_manifest_launch *launch) {
+    if (launch->payload >= m->payload_count)
+        return KILN_ERROR(DATA_LOSS, "payload %u of %u", launch->payload, m->payload_count);
+    for (uint32_t i = 0; i < launch->arg_count; i++)
+        if (launch->arg[i] >= m->arg_count)
+            return KILN_ERROR(DATA_LOSS, "argument %u of %u", launch->arg[i], m->arg_count);
+    return KILN_OK;
+}
+
+/* Launches use what is there, those that prepare come first, and has_prepare says whether there are
+ * any. */
+static kiln_status check_launches(const kiln_manifest *m) {
+    uint32_t of_phase[KILN_LAUNCH_RUN + 1] = {0};
+    for (uint32_t i = 0; i < m->launch_count; i++) {
+        const kiln_manifest_launch *launch = &m->launch[i];
+        kiln_status st = check_launch(m, launch);
+        if (!st && i > 0 && launch->phase < m->launch[i - 1].phase)
+            st = KILN_ERROR(DATA_LOSS, "it prepares after one that runs");
+        if (st) return kiln_status_note(st, "launch %u", i);
+        of_phase[launch->phase]++;
+    }
+    if (of_phase[KILN_LAUNCH_RUN] == 0) return KILN_ERROR(DATA_LOSS, "no launch runs the kernel");
+    if ((of_phase[KILN_LAUNCH_PREPARE] > 0) != m->has_prepare)
+        return KILN_ERROR(DATA_LOSS, "%u launches prepare, has_prepare says otherwise",
+                          of_phase[KILN_LAUNCH_PREPARE]);
+    return KILN_OK;
+}
+
+static kiln_status check_payloads(const kiln_manifest *m, uint64_t payload_bytes) {
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < m->payload_count; i++)
+        end = end + (0 - end) % KILN_PAYLOAD_ALIGNMENT + m->payload[i].size_bytes;
+    if (end != payload_bytes || m->payload[0].kind != m->payload_kind)
+        return KILN_ERROR(DATA_LOSS, "the payloads need %llu bytes, there are %llu",
+                          (unsigned long long)end, (unsigned long long)payload_bytes);
+    return KILN_OK;
+}
+
+/* What single fields cannot tell: order of the roles, who writes packed buffers and temps, and
+ * whether the launches fit the rest. */
+static kiln_status check_manifest(const kiln_manifest *m, uint64_t payload_bytes) {
     if (!(isfinite(m->flops) && m->flops >= 0))
         return KILN_ERROR(DATA_LOSS, "flops is %g", m->flops);
-    uint32_t of_role[KILN_ROLE_PACKED + 1] = {0};
+    bool plain = kiln_manifest_is_plain(m);
+    if (m->abi_version != KILN_MANIFEST_ABI_LAUNCHES &&
+        !(plain && m->abi_version == KILN_KERNEL_ABI_VERSION))
+        return KILN_ERROR(UNIMPLEMENTED, "kernel ABI %u; this version runs %d and %d%s",
+                          m->abi_version, KILN_KERNEL_ABI_VERSION, KILN_MANIFEST_ABI_LAUNCHES,
+                          plain ? "" : ", the latter where there are launches");
+    uint32_t of_role[KILN_ROLE_TABLE + 1] = {0};
     for (uint32_t i = 0; i < m->arg_count; i++) {
         if (i > 0 && m->arg[i].role < m->arg[i - 1].role)
             return KILN_ERROR(DATA_LOSS, "argument %u: an %s after the %ss", i,
@@ -312,17 +670,23 @@ static kiln_status check_manifest(const kiln_manifest *m) {
     if (of_role[KILN_ROLE_OUTPUT] == 0) return KILN_ERROR(DATA_LOSS, "no argument is an output");
     if (of_role[KILN_ROLE_PACKED] > 0 && !m->has_prepare)
         return KILN_ERROR(DATA_LOSS, "packed arguments, but nothing that prepares them");
-    return KILN_OK;
+    kiln_status st = check_payloads(m, payload_bytes);
+    return st ? st : check_launches(m);
 }
 
-static kiln_status read_manifest(kiln_str bytes, kiln_arena *arena, kiln_manifest *out) {
+static kiln_status read_manifest(kiln_str bytes, uint64_t payload_bytes, kiln_arena *arena,
+                                 kiln_manifest *out) {
     kiln_manifest manifest = {0};
     kiln_mpack_reader r;
     kiln_mpack_reader_init(&r, bytes.data, bytes.size);
-    kiln_status st = read_fields(&r, KEY_COUNT, read_manifest_field, arena, &manifest);
+    kiln_status st =
+        read_fields(&r, KEY_REQUIRED, KEY_COUNT, read_manifest_field, arena, &manifest);
     if (!st && r.offset != r.size)
         st = KILN_ERROR(DATA_LOSS, "%zu bytes follow the manifest", r.size - r.offset);
-    if (!st) st = check_manifest(&manifest);
+    if (!st) {
+        fill_in_plain(&manifest, payload_bytes, arena);
+        st = check_manifest(&manifest, payload_bytes);
+    }
     if (!st) *out = manifest;
     return kiln_status_note(st, "manifest");
 }
@@ -351,9 +715,21 @@ kiln_status kiln_artefact_decode(kiln_str bytes, kiln_arena *arena, kiln_artefac
 
     kiln_artefact artefact = {.payload = kiln_str_slice(bytes, payload_at, bytes.size)};
     kiln_str manifest = kiln_str_slice(bytes, HEADER_BYTES, HEADER_BYTES + (size_t)manifest_bytes);
-    kiln_status st = read_manifest(manifest, arena, &artefact.manifest);
+    kiln_status st = read_manifest(manifest, payload_bytes, arena, &artefact.manifest);
     if (!st) *out_artefact = artefact;
     return st;
+}
+
+kiln_str kiln_artefact_payload(const kiln_artefact *artefact, uint32_t index) {
+    const kiln_manifest *m = &artefact->manifest;
+    KILN_CHECK(index < m->payload_count);
+    size_t begin = 0;
+    for (uint32_t i = 0;; i++) {
+        begin += (0 - begin) % KILN_PAYLOAD_ALIGNMENT;
+        if (i == index) break;
+        begin += (size_t)m->payload[i].size_bytes;
+    }
+    return kiln_str_slice(artefact->payload, begin, begin + (size_t)m->payload[index].size_bytes);
 }
 
 static void print_arg(const kiln_manifest_arg *arg, kiln_strbuf *out) {
@@ -363,6 +739,35 @@ static void print_arg(const kiln_manifest_arg *arg, kiln_strbuf *out) {
     kiln_strbuf_text(out, " layout ");
     kiln_layout_print(&arg->layout, out);
     kiln_strbuf_text(out, arg->read_by_run ? "\n" : " (prepare only)\n");
+}
+
+static void print_payloads(const kiln_manifest *m, kiln_strbuf *out) {
+    kiln_strbuf_text(out, "payloads\n");
+    for (uint32_t i = 0; i < m->payload_count; i++)
+        kiln_strbuf_printf(out, "  %s of %llu bytes\n", payload_name[m->payload[i].kind],
+                           (unsigned long long)m->payload[i].size_bytes);
+}
+
+static void print_axes(const char *what, const uint32_t axis[3], kiln_strbuf *out) {
+    kiln_strbuf_printf(out, " %s %ux%ux%u", what, axis[0], axis[1], axis[2]);
+}
+
+static void print_launch(const kiln_manifest *m, const kiln_manifest_launch *launch,
+                         kiln_strbuf *out) {
+    kiln_strbuf_printf(out, "  %s %u:%.*s(",
+                       launch->phase == KILN_LAUNCH_PREPARE ? "prepare" : "run", launch->payload,
+                       KILN_STR_ARG(launch->entry));
+    for (uint32_t i = 0; i < launch->arg_count; i++)
+        kiln_strbuf_printf(out, "%s%.*s", i ? ", " : "", KILN_STR_ARG(m->arg[launch->arg[i]].name));
+    kiln_strbuf_char(out, ')');
+    print_axes("grid", launch->grid, out);
+    print_axes("group", launch->group, out);
+    for (uint32_t i = 0; i < KILN_MEMORY_SPACES_END; i++)
+        if (launch->scratch_bytes[i] > 0)
+            kiln_strbuf_printf(out, ", %llu bytes of %s",
+                               (unsigned long long)launch->scratch_bytes[i],
+                               kiln_memory_row_of((kiln_memory_space)i)->name);
+    kiln_strbuf_char(out, '\n');
 }
 
 void kiln_manifest_print(const kiln_manifest *m, kiln_strbuf *out) {
@@ -377,6 +782,13 @@ void kiln_manifest_print(const kiln_manifest *m, kiln_strbuf *out) {
                        (unsigned long long)m->scratch_bytes,
                        (unsigned long long)m->scratch_worker_bytes);
     kiln_strbuf_printf(out, "flops %.9g\n", m->flops);
+    if (!executes_what_it_needs(m))
+        kiln_strbuf_printf(out, "executed flops %.9g\n", m->executed_flops);
+    if (!error_is_plain(m)) kiln_strbuf_printf(out, "error factor %.9g\n", m->error_factor);
     kiln_strbuf_text(out, "arguments\n");
     for (uint32_t i = 0; i < m->arg_count; i++) print_arg(&m->arg[i], out);
+    if (m->payload_count > 1) print_payloads(m, out);
+    if (launches_are_plain(m)) return;
+    kiln_strbuf_text(out, "launches\n");
+    for (uint32_t i = 0; i < m->launch_count; i++) print_launch(m, &m->launch[i], out);
 }

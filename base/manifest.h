@@ -1,7 +1,12 @@
 /* What an artefact says about itself: everything that a board or a module needs to load, feed, run
  * and check a kernel. Written by compiler-core, read by deploy/runtime, boards and the database.
- * Binary form is msgpack (base/mpack.h); the artefact blob is manifest + payload, named by its
- * SHA-256. */
+ * Binary form is msgpack (base/mpack.h); the artefact blob is manifest + payloads, named by its
+ * SHA-256.
+ *
+ * One run of a kernel is a list of launches, one after the other. Most kernels have the plain form:
+ * one payload, the entry kiln_run on one thread of the host that gets every argument, and before
+ * it, once, kiln_prepare where something is packed. What a manifest has beyond the plain form is
+ * written only where it is there, so plain artefacts keep their bytes and their names. */
 #ifndef KILN_BASE_MANIFEST_H
 #define KILN_BASE_MANIFEST_H
 
@@ -10,12 +15,20 @@
 
 #include "base/arena.h"
 #include "base/layout.h"
+#include "base/spaces.h"
 #include "base/status.h"
 #include "base/str.h"
 #include "base/target.h"
 #include "base/tensor.h"
 
+/* Written in place of KILN_KERNEL_ABI_VERSION where a manifest is not plain, so that readers of
+ * before refuse it. */
+#define KILN_MANIFEST_ABI_LAUNCHES 2
 #define KILN_MANIFEST_ARGS_MAX 64
+#define KILN_MANIFEST_LAUNCHES_MAX 64
+#define KILN_MANIFEST_PAYLOADS_MAX 16
+#define KILN_MANIFEST_TABLE_BYTES_MAX ((size_t)1 << 20)
+#define KILN_PAYLOAD_ALIGNMENT 16 /* of each payload in the blob */
 #define KILN_ARTEFACT_BYTES_MAX ((size_t)64 << 20)
 
 typedef enum kiln_role {
@@ -25,8 +38,15 @@ typedef enum kiln_role {
     KILN_ROLE_OUTPUT = 3,
     KILN_ROLE_PACKED =
         4, /* written by kiln_prepare, read by kiln_run; exists only inside the kernel's owner */
-    KILN_ROLE_TEMP = 5, /* never in a manifest: buffers inside a program */
+    KILN_ROLE_TEMP =
+        5, /* between launches of one run; in a program: inside of it. Owned as above */
+    KILN_ROLE_TABLE =
+        6, /* constants that the kernel brings along, read by its launches; as above */
 } kiln_role;
+
+/* Names of the entries of the plain form. */
+#define KILN_ENTRY_RUN "kiln_run"
+#define KILN_ENTRY_PREPARE "kiln_prepare"
 
 typedef enum kiln_payload_kind {
     KILN_PAYLOAD_ELF = 1, /* relocatable object, docs/reference/object.md */
@@ -48,29 +68,74 @@ typedef struct kiln_manifest_arg {
     kiln_layout layout;
     kiln_fill fill;   /* how a board makes this input when it measures */
     bool read_by_run; /* false: only kiln_prepare needs it */
+    kiln_str data;    /* of a table: its bytes in physical layout; empty otherwise */
 } kiln_manifest_arg;
 
+typedef struct kiln_manifest_payload {
+    kiln_payload_kind kind;
+    uint64_t size_bytes;
+} kiln_manifest_payload;
+
+typedef enum kiln_launch_phase {
+    KILN_LAUNCH_PREPARE = 1, /* once, untimed: fills packed arguments */
+    KILN_LAUNCH_RUN = 2,
+} kiln_launch_phase;
+
+typedef struct kiln_manifest_launch {
+    kiln_launch_phase phase;
+    kiln_str entry;    /* the function, by its name in the payload */
+    uint32_t payload;  /* the index of the payload */
+    uint32_t grid[3];  /* groups along each axis, x first; 1, 1, 1 on a CPU */
+    uint32_t group[3]; /* threads of a group along each axis */
+    /* Bytes that it needs beside its arguments, by space; of a space seen by a group or a thread:
+     * for each of them. What CPU code needs is in scratch_bytes below instead. */
+    uint64_t scratch_bytes[KILN_MEMORY_SPACES_END];
+    uint32_t arg_count;
+    const uint32_t
+        *arg; /* [arg_count] indices of the manifest's arguments, as the entry takes them */
+} kiln_manifest_launch;
+
 typedef struct kiln_manifest {
-    uint32_t abi_version; /* KILN_KERNEL_ABI_VERSION */
-    kiln_payload_kind payload_kind;
-    kiln_str target; /* canonical target text */
+    uint32_t abi_version;           /* KILN_KERNEL_ABI_VERSION or KILN_MANIFEST_ABI_LAUNCHES */
+    kiln_payload_kind payload_kind; /* of the first payload */
+    kiln_str target;                /* canonical target text */
     kiln_str codegen_version;
     kiln_str task_key;
     kiln_str algorithm; /* "direct", ... */
     bool has_prepare;
     uint32_t threads_max;
-    uint64_t scratch_bytes, scratch_worker_bytes;
-    double flops;       /* 2*MAC + other floating operations of one run */
-    uint32_t arg_count; /* in kernel_abi.h's order: inputs, constants, outputs, packed */
+    uint64_t scratch_bytes,
+        scratch_worker_bytes; /* of host memory, by whichever launch needs most */
+    double flops;             /* 2*MAC + other floating operations of one run, in the direct form */
+    uint32_t
+        arg_count; /* in kernel_abi.h's order: inputs, constants, outputs, packed, temps, tables */
     kiln_manifest_arg *arg;
+
+    /* Beyond the plain form. Zeros and NULL mean the plain form in a manifest that is to be
+     * encoded; decoding fills in everything. */
+    double executed_flops; /* operations that one run executes; plain: `flops` */
+    double error_factor; /* outputs may differ by so many times the task's error bound; plain: 1 */
+    uint32_t payload_count;
+    const kiln_manifest_payload *payload; /* [payload_count]; plain: one of payload_kind */
+    uint32_t launch_count;
+    const kiln_manifest_launch *launch; /* [launch_count] those of PREPARE first */
 } kiln_manifest;
 
 typedef struct kiln_artefact {
     kiln_manifest manifest;
-    kiln_str payload;
+    kiln_str payload; /* all payloads, each followed by zeros up to KILN_PAYLOAD_ALIGNMENT, the last
+                         one not */
 } kiln_artefact;
 
-/* Appends manifest + payload to `out`; same artefact, same bytes. */
+/* Whether arguments of the role are memory of the kernel's owner instead of the caller's. */
+static inline bool kiln_role_is_owned(kiln_role role) { return role >= KILN_ROLE_PACKED; }
+
+/* The bytes of one payload of a decoded artefact. `index` must be below payload_count. */
+kiln_str kiln_artefact_payload(const kiln_artefact *artefact, uint32_t index);
+/* Whether the manifest says no more than manifests of the first version could. */
+bool kiln_manifest_is_plain(const kiln_manifest *manifest);
+
+/* Appends manifest + payloads to `out`; same artefact, same bytes. */
 void kiln_artefact_encode(const kiln_artefact *artefact, kiln_strbuf *out);
 /* DATA_LOSS: truncated, out-of-range or contradictory fields (the note names the field). Views
  * point into `bytes`; arrays go to `arena`. */

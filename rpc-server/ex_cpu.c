@@ -16,18 +16,20 @@
 
 /* All programs share the pool: workers of another would spin beside the one that is timed. */
 typedef struct cpu_device {
+    kiln_device *device;
     uint32_t core_count;
     kiln_pool *pool; /* NULL with one core */
 } cpu_device;
 
 typedef struct cpu_program {
+    kiln_device *device;
     kiln_kernel *kernel;
     kiln_call *call;
     kiln_services services;
     kiln_region scratch;
-    kiln_region arg[KILN_MANIFEST_ARGS_MAX]; /* packed arguments belong to the call: empty here */
-    char *spoiled[KILN_MANIFEST_ARGS_MAX];   /* the element of each output that the next run must
-                                                write */
+    kiln_device_memory arg[KILN_MANIFEST_ARGS_MAX]; /* empty where the memory is the call's */
+    char *spoiled[KILN_MANIFEST_ARGS_MAX]; /* the element of each output that the next run must
+                                              write */
     kiln_rand rand;
 } cpu_program;
 
@@ -44,6 +46,7 @@ static void cpu_close(void *context) {
     cpu_device *device = context;
     if (!device) return;
     kiln_pool_destroy(device->pool);
+    kiln_device_close(device->device);
     kiln_free(device);
 }
 
@@ -52,16 +55,17 @@ static void cpu_close(void *context) {
 static kiln_status cpu_open(const kiln_executor_setup *setup, void **out_device) {
     cpu_device *device = kiln_alloc(sizeof *device);
     device->core_count = KILN_MAX(setup->core_count, 1);
-    if (device->core_count > 1) {
-        kiln_status st = kiln_pool_create(
+    kiln_status st = kiln_device_open(KILN_DEVICE_CPU, NULL, &device->device);
+    if (!st && device->core_count > 1)
+        st = kiln_pool_create(
             &(kiln_pool_options){.worker_count = device->core_count, .core = setup->core},
             &device->pool);
-        if (st) {
-            cpu_close(device);
-            return st;
-        }
-        kiln_pool_run(device->pool, device->core_count, device->core_count, do_nothing, NULL);
+    if (st) {
+        cpu_close(device);
+        return st;
     }
+    if (device->pool)
+        kiln_pool_run(device->pool, device->core_count, device->core_count, do_nothing, NULL);
     *out_device = device;
     return NULL;
 }
@@ -71,7 +75,8 @@ static void cpu_unload(void *context) {
     if (!program) return;
     kiln_call_destroy(program->call);
     kiln_kernel_unload(program->kernel);
-    for (uint32_t i = 0; i < KILN_MANIFEST_ARGS_MAX; i++) kiln_region_destroy(&program->arg[i]);
+    for (uint32_t i = 0; i < KILN_MANIFEST_ARGS_MAX; i++)
+        kiln_device_release(program->device, &program->arg[i]);
     kiln_region_destroy(&program->scratch);
     kiln_free(program);
 }
@@ -81,9 +86,9 @@ static kiln_status create_buffers(cpu_program *program, uint32_t worker_count) {
     const kiln_manifest *manifest = kiln_kernel_manifest(program->kernel);
     kiln_status st = kiln_call_create(program->kernel, KILN_GUARD_AFTER, &program->call);
     for (uint32_t i = 0; !st && i < manifest->arg_count; i++) {
-        if (manifest->arg[i].role == KILN_ROLE_PACKED) continue;
+        if (kiln_role_is_owned(manifest->arg[i].role)) continue;
         size_t bytes = kiln_kernel_arg_bytes(program->kernel, i);
-        st = kiln_region_create(bytes, KILN_GUARD_AFTER, &program->arg[i]);
+        st = kiln_device_allocate(program->device, bytes, KILN_GUARD_AFTER, &program->arg[i]);
         if (!st) st = kiln_call_bind(program->call, i, program->arg[i].data, bytes);
     }
     size_t scratch_bytes = kiln_services_scratch_bytes(manifest, worker_count);
@@ -95,7 +100,8 @@ static kiln_status cpu_load(void *context, kiln_str artefact, const kiln_manifes
     const cpu_device *device = context;
     uint32_t worker_count = KILN_MAX(KILN_MIN(manifest->threads_max, device->core_count), 1);
     cpu_program *program = kiln_alloc(sizeof *program);
-    kiln_status st = kiln_kernel_load(artefact, NULL, &program->kernel);
+    program->device = device->device;
+    kiln_status st = kiln_kernel_load(artefact, program->device, &program->kernel);
     if (!st) st = create_buffers(program, worker_count);
     if (st) {
         cpu_unload(program);
@@ -133,8 +139,8 @@ static void cpu_fill(void *context, uint64_t seed) {
     for (uint32_t i = 0; i < manifest->arg_count; i++) {
         kiln_role role = manifest->arg[i].role;
         if (role != KILN_ROLE_INPUT && role != KILN_ROLE_CONSTANT) continue;
-        fill_argument(&manifest->arg[i], kiln_input_seed(seed, i), &program->arg[i]);
-        make_read_only(&program->arg[i]);
+        fill_argument(&manifest->arg[i], kiln_input_seed(seed, i), &program->arg[i].region);
+        make_read_only(&program->arg[i].region);
     }
 }
 
@@ -145,7 +151,7 @@ static kiln_ran cpu_prepare(void *context) {
     if (st) return KILN_RAN_ERROR; /* the process ends: nothing is freed */
     for (uint32_t i = 0; i < manifest->arg_count; i++)
         if (manifest->arg[i].role == KILN_ROLE_PACKED)
-            make_read_only(kiln_call_packed(program->call, i));
+            make_read_only(&kiln_call_memory_of(program->call, i)->region);
     return KILN_RAN_OK;
 }
 
@@ -205,8 +211,9 @@ static bool is_intact(const cpu_program *program) {
     const kiln_manifest *manifest = kiln_kernel_manifest(program->kernel);
     bool intact = kiln_region_intact(&program->scratch);
     for (uint32_t i = 0; intact && i < manifest->arg_count; i++) {
-        const kiln_region *packed = kiln_call_packed(program->call, i);
-        intact = kiln_region_intact(packed ? packed : &program->arg[i]);
+        const kiln_device_memory *memory = kiln_call_memory_of(program->call, i);
+        intact = kiln_region_intact(memory ? &memory->region
+                                           : &program->arg[i].region); /* a table has none */
     }
     return intact;
 }
@@ -214,8 +221,14 @@ static bool is_intact(const cpu_program *program) {
 static kiln_ran cpu_check(void *context, uint16_t poison, void *out_outputs, uint64_t *out_ns) {
     cpu_program *program = context;
     const kiln_manifest *manifest = kiln_kernel_manifest(program->kernel);
-    for (uint32_t i = 0; i < manifest->arg_count; i++)
-        if (manifest->arg[i].role == KILN_ROLE_OUTPUT) kiln_region_poison(&program->arg[i], poison);
+    for (uint32_t i = 0; i < manifest->arg_count; i++) {
+        if (manifest->arg[i].role == KILN_ROLE_OUTPUT)
+            kiln_region_poison(&program->arg[i].region, poison);
+        if (manifest->arg[i].role == KILN_ROLE_TEMP) {
+            kiln_region temp = kiln_call_memory_of(program->call, i)->region;
+            kiln_region_poison(&temp, poison);
+        }
+    }
     kiln_region_poison(&program->scratch, poison);
     kiln_ran ran = run_kernel(program, 1, out_ns);
     if (ran == KILN_RAN_OK && !is_intact(program)) ran = KILN_RAN_STRAY;

@@ -120,7 +120,7 @@ static kiln_status bind_args(const kiln_kernel *kernel, kiln_call *call, uint64_
     kiln_status st = KILN_OK;
     for (uint32_t i = 0; !st && i < manifest->arg_count; i++) {
         const kiln_manifest_arg *arg = &manifest->arg[i];
-        if (arg->role == KILN_ROLE_PACKED) continue;
+        if (kiln_role_is_owned(arg->role)) continue;
         size_t size = kiln_kernel_arg_bytes(kernel, i);
         data[i] = kiln_arena_alloc_aligned(arena, KILN_KERNEL_ALIGNMENT, size);
         if (arg->role == KILN_ROLE_INPUT || arg->role == KILN_ROLE_CONSTANT)
@@ -181,7 +181,7 @@ static kiln_status make_reference(const kiln_work_request *request, kiln_arena *
     if (!st) st = kiln_build_reference(te, request->task_key, &native, arena, &artefact);
     if (!st) {
         kiln_artefact_encode(&artefact, &encoded);
-        st = kiln_kernel_load(kiln_strbuf_view(&encoded), &native, &kernel);
+        st = kiln_kernel_load(kiln_strbuf_view(&encoded), NULL, &kernel);
     }
     if (!st) st = run_reference(kernel, request->seed, arena, bytes);
     if (!st) reply->bytes = kiln_strbuf_view(bytes);

@@ -23,14 +23,16 @@ struct kiln_module {
     kiln_module_plan plan;
     size_t constant_bytes;
     uint32_t thread_count;
-    kiln_pool *pool;                /* NULL with one thread */
-    kiln_services *services;        /* [thread_count]; n-1 for kernels that may use n threads */
+    kiln_pool *pool;         /* NULL with one thread */
+    kiln_services *services; /* [thread_count]; n-1 for kernels that may use n threads */
+    kiln_device *cpu;
     kiln_kernel **kernel;           /* [kernel_count]; NULL of a module that is only looked at */
     const kiln_manifest **manifest; /* [kernel_count] */
     kiln_call **call;               /* [step_count]; NULL for steps that call no kernel */
     bool *packs;                    /* [step_count] whose constants no step before packs */
     uint32_t *call_threads;         /* [step_count] */
-    kiln_region activations, scratch, staging, packed;
+    kiln_region scratch, staging;
+    kiln_device_memory activations, packed, temps;
     void **address;                        /* [buffer_count] by root; ports' are set at each run */
     uint8_t **input_stage, **output_stage; /* aligned copies for callers' memory that is not */
     patch *patch;
@@ -76,11 +78,10 @@ static kiln_status start_threads(kiln_module *m, const kiln_module_options *opti
 }
 
 static kiln_status load_kernels(kiln_module *m) {
-    kiln_target device;
-    kiln_status st = kiln_target_native(&m->arena, &device);
+    kiln_status st = kiln_device_open(KILN_DEVICE_CPU, NULL, &m->cpu);
     m->kernel = KILN_ARENA_ARRAY(&m->arena, kiln_kernel *, m->plan.kernel_count);
     for (uint32_t i = 0; !st && i < m->plan.kernel_count; i++) {
-        st = kiln_status_note(kiln_kernel_load(m->plan.kernel[i], &device, &m->kernel[i]),
+        st = kiln_status_note(kiln_kernel_load(m->plan.kernel[i], m->cpu, &m->kernel[i]),
                               "kernel %u", i);
         if (!st) m->manifest[i] = kiln_kernel_manifest(m->kernel[i]);
     }
@@ -130,6 +131,14 @@ static uint8_t **lay_out_stage(kiln_module *m, const kiln_plan_port *port, uint3
     return place;
 }
 
+/* Temps of the kernel that has most of them: kernels run one after the other. */
+static kiln_status create_temps(kiln_module *m) {
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < m->plan.kernel_count; i++)
+        bytes = KILN_MAX(bytes, kiln_kernel_temp_bytes(m->kernel[i]));
+    return bytes ? kiln_device_allocate(m->cpu, bytes, KILN_GUARD_NONE, &m->temps) : KILN_OK;
+}
+
 static kiln_status create_memory(kiln_module *m) {
     const kiln_module_plan *plan = &m->plan;
     size_t staging_bytes = 0;
@@ -138,7 +147,8 @@ static kiln_status create_memory(kiln_module *m) {
     for (uint32_t i = 0; i < plan->output_count; i++)
         staging_bytes += align_up((size_t)plan->buffer[plan->output[i].buffer].size_bytes);
     kiln_status st =
-        kiln_region_create((size_t)plan->arena_bytes, KILN_GUARD_NONE, &m->activations);
+        kiln_device_allocate(m->cpu, (size_t)plan->arena_bytes, KILN_GUARD_NONE, &m->activations);
+    if (!st) st = create_temps(m);
     if (!st) st = kiln_region_create(staging_bytes, KILN_GUARD_NONE, &m->staging);
     if (st) return kiln_status_note(st, "activations");
     size_t staged = 0;
@@ -197,7 +207,7 @@ static kiln_status place_packed(kiln_module *m, size_t *out_offset, uint32_t *ou
         out_offset[i] = out_owner[i] == i ? bytes : out_offset[out_owner[i]];
         if (out_owner[i] == i) bytes += wanted;
     }
-    return kiln_status_note(kiln_region_create(bytes, KILN_GUARD_NONE, &m->packed),
+    return kiln_status_note(kiln_device_allocate(m->cpu, bytes, KILN_GUARD_NONE, &m->packed),
                             "packed constants");
 }
 
@@ -205,8 +215,8 @@ static kiln_status create_call(kiln_module *m, uint32_t index, size_t packed_off
     const kiln_plan_step *step = &m->plan.step[index];
     const kiln_kernel *kernel = m->kernel[step->kernel];
     m->call_threads[index] = threads_of(m, kernel);
-    kiln_status st =
-        kiln_call_create_over(kernel, (uint8_t *)m->packed.data + packed_offset, &m->call[index]);
+    kiln_status st = kiln_call_create_over(
+        kernel, &(kiln_call_memory){&m->packed, packed_offset, &m->temps}, &m->call[index]);
     for (uint32_t i = 0; !st && i < step->arg_count; i++) {
         uint32_t buffer = step->arg[i];
         st = kiln_call_bind(m->call[index], i, address_of(m, buffer),
@@ -387,10 +397,14 @@ void kiln_module_close(kiln_module *m) {
     for (uint32_t i = 0; m->kernel && i < m->plan.kernel_count; i++)
         kiln_kernel_unload(m->kernel[i]);
     kiln_pool_destroy(m->pool);
-    kiln_region_destroy(&m->activations);
+    if (m->cpu) {
+        kiln_device_release(m->cpu, &m->activations);
+        kiln_device_release(m->cpu, &m->packed);
+        kiln_device_release(m->cpu, &m->temps);
+    }
+    kiln_device_close(m->cpu);
     kiln_region_destroy(&m->scratch);
     kiln_region_destroy(&m->staging);
-    kiln_region_destroy(&m->packed);
     kiln_file_unmap(&m->mapping);
     kiln_arena_deinit(&m->arena);
     kiln_free(m);
@@ -425,9 +439,7 @@ const void *kiln_module_step_code(const kiln_module *m, uint32_t index, size_t *
     const kiln_plan_step *step = &m->plan.step[index];
     *out_bytes = 0;
     if (step->action != KILN_ACTION_KERNEL || !m->kernel) return NULL;
-    const kiln_object *object = kiln_kernel_object(m->kernel[step->kernel]);
-    *out_bytes = kiln_object_code_bytes(object);
-    return kiln_object_code(object);
+    return kiln_kernel_code(m->kernel[step->kernel], out_bytes);
 }
 
 const kiln_module_step *kiln_module_step_at(const kiln_module *m, uint32_t index) {
@@ -462,7 +474,7 @@ static void bind_ports(kiln_module *m, const void *const *inputs, void *const *o
         m->address[plan->output[i].buffer] = aligned(outputs[i]) ? outputs[i] : m->output_stage[i];
     for (uint32_t i = 0; i < m->patch_count; i++)
         kiln_call_rebind(m->call[m->patch[i].step], m->patch[i].arg,
-                         address_of(m, m->patch[i].buffer));
+                         kiln_host_place(address_of(m, m->patch[i].buffer)));
 }
 
 static int32_t run_step(kiln_module *m, uint32_t index) {

@@ -126,7 +126,7 @@ static kiln_status check_call(const walk *w, const kiln_plan_step *step) {
     uint32_t bound = 0, outputs = 0;
     for (uint32_t i = 0; i < manifest->arg_count; i++) {
         const kiln_manifest_arg *arg = &manifest->arg[i];
-        if (arg->role == KILN_ROLE_PACKED) continue;
+        if (kiln_role_is_owned(arg->role)) continue;
         if (bound++ != i || i >= step->arg_count)
             return KILN_ERROR(INVALID_ARGUMENT, "kernel %u has more arguments", step->kernel);
         const kiln_plan_buffer *buffer = &w->plan->buffer[step->arg[i]];

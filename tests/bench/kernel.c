@@ -104,7 +104,7 @@ static kiln_status time_kernel(const kiln_artefact *artefact) {
     kiln_status st = kiln_kernel_load(kiln_strbuf_view(&bytes), NULL, &kernel);
     if (!st) st = kiln_call_create(kernel, KILN_GUARD_NONE, &call);
     for (uint32_t i = 0; !st && i < m->arg_count; i++) {
-        if (m->arg[i].role == KILN_ROLE_PACKED) continue;
+        if (kiln_role_is_owned(m->arg[i].role)) continue;
         size_t size = kiln_kernel_arg_bytes(kernel, i);
         st = kiln_region_create(size, KILN_GUARD_NONE, &region[i]);
         if (!st) kiln_fill_data(region[i].data, KILN_F32, size / 4, i + 1, KILN_FILL_UNIFORM);
@@ -118,10 +118,12 @@ static kiln_status time_kernel(const kiln_artefact *artefact) {
     if (!st) {
         double peak = kiln_peak_flops(), s = run_seconds(call, &services);
         double again = kiln_peak_flops();
+        size_t code_bytes;
+        (void)kiln_kernel_code(kernel, &code_bytes);
         if (again > peak) peak = again;
         printf("kernel %.1f us, %.1f GFLOP/s of %.1f: %.3f of peak, code %zu bytes\n", s * 1e6,
                m->flops / s * 1e-9, peak * 1e-9, m->flops / s / peak,
-               kiln_object_code_bytes(kiln_kernel_object(kernel)));
+               code_bytes);
     }
     kiln_strbuf_deinit(&bytes);
     kiln_call_destroy(call);

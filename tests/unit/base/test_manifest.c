@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/kernel_abi.h"
 #include "base/rand.h"
 #include "tests/support/test.h"
@@ -51,6 +52,48 @@ static kiln_artefact example(kiln_manifest_arg arg[4]) {
     };
 }
 
+/* Three launches on a device over two payloads, with a temp and a table between them. */
+static kiln_artefact example_of_launches(kiln_manifest_arg arg[6], kiln_manifest_launch launch[3]) {
+    static const uint32_t prepares[] = {1, 3}, first[] = {0, 4, 5}, second[] = {5, 3, 2};
+    static const kiln_manifest_payload payload[] = {{KILN_PAYLOAD_PTX, 5}, {KILN_PAYLOAD_PTX, 3}};
+    static const float table[] = {0.5f, 1.0f, 2.0f};
+    kiln_artefact artefact = example(arg);
+    arg[4] = arg_of("transformed", KILN_ROLE_TEMP, (kiln_shape){2, {36, 64}}, "row");
+    arg[5] = arg_of("matrix", KILN_ROLE_TABLE, (kiln_shape){1, {3}}, "row");
+    arg[5].data = (kiln_str){(const char *)table, sizeof table};
+    launch[0] = (kiln_manifest_launch){.phase = KILN_LAUNCH_PREPARE,
+                                       .entry = KILN_STR("weights"),
+                                       .grid = {4, 1, 1},
+                                       .group = {32, 1, 1},
+                                       .arg_count = 2,
+                                       .arg = prepares};
+    launch[1] = (kiln_manifest_launch){.phase = KILN_LAUNCH_RUN,
+                                       .entry = KILN_STR("forward"),
+                                       .grid = {8, 2, 1},
+                                       .group = {32, 4, 1},
+                                       .arg_count = 3,
+                                       .arg = first};
+    launch[1].scratch_bytes[KILN_MEMORY_SHARED] = 4096;
+    launch[2] = (kiln_manifest_launch){.phase = KILN_LAUNCH_RUN,
+                                       .entry = KILN_STR("product"),
+                                       .payload = 1,
+                                       .grid = {8, 8, 8},
+                                       .group = {256, 1, 1},
+                                       .arg_count = 3,
+                                       .arg = second};
+    kiln_manifest *m = &artefact.manifest;
+    m->payload_kind = KILN_PAYLOAD_PTX;
+    m->arg_count = 6;
+    m->executed_flops = 102760448.0;
+    m->error_factor = 4.5;
+    m->payload_count = 2;
+    m->payload = payload;
+    m->launch_count = 3;
+    m->launch = launch;
+    artefact.payload = KILN_STR("first\0\0\0\0\0\0\0\0\0\0\0two");
+    return artefact;
+}
+
 static void encode(const kiln_artefact *artefact, kiln_strbuf *out) {
     kiln_strbuf_reset(out);
     kiln_artefact_encode(artefact, out);
@@ -78,10 +121,75 @@ static void artefact_round_trips_and_is_deterministic(void **state) {
     kiln_strbuf_deinit(&text_again);
 }
 
-static void every_truncation_is_refused(void **state) {
+/* Artefacts are named by their hash, in databases and recorded sessions. */
+static void plain_artefacts_keep_their_bytes(void **state) {
+    (void)state;
+    kiln_manifest_arg arg[4];
+    kiln_artefact artefact = example(arg);
+    kiln_strbuf bytes = {0};
+    kiln_digest digest;
+    char text[KILN_DIGEST_TEXT];
+    encode(&artefact, &bytes);
+    kiln_digest_of(bytes.data, bytes.size, &digest);
+    kiln_digest_print(&digest, text);
+    assert_string_equal(text, "a998e4a9a8d57f5f3e74d6656c1055cb224c0506d25ea55d6f89201a1eede77e");
+    kiln_strbuf_deinit(&bytes);
+}
+
+static void plain_artefacts_are_one_launch_per_phase(void **state) {
     kiln_arena *arena = *state;
     kiln_manifest_arg arg[4];
     kiln_artefact artefact = example(arg), decoded;
+    kiln_strbuf bytes = {0};
+    encode(&artefact, &bytes);
+    expect_ok(kiln_artefact_decode(kiln_strbuf_view(&bytes), arena, &decoded));
+    const kiln_manifest *m = &decoded.manifest;
+    assert_true(kiln_manifest_is_plain(m) && m->executed_flops == m->flops && m->error_factor == 1);
+    assert_true(kiln_str_equal(kiln_artefact_payload(&decoded, 0), artefact.payload));
+    assert_int_equal(m->payload[0].kind, KILN_PAYLOAD_ELF);
+    assert_int_equal(m->launch_count, 2);
+    assert_true(kiln_str_is(m->launch[0].entry, KILN_ENTRY_PREPARE));
+    assert_int_equal(m->launch[0].phase, KILN_LAUNCH_PREPARE);
+    assert_true(kiln_str_is(m->launch[1].entry, KILN_ENTRY_RUN));
+    assert_int_equal(m->launch[1].arg_count, 4);
+    for (uint32_t i = 0; i < 4; i++) assert_int_equal(m->launch[1].arg[i], i);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_true(m->launch[1].grid[i] == 1 && m->launch[1].group[i] == 1);
+    kiln_strbuf_deinit(&bytes);
+}
+
+static void launches_round_trip(void **state) {
+    kiln_arena *arena = *state;
+    kiln_manifest_arg arg[6];
+    kiln_manifest_launch launch[3];
+    kiln_artefact artefact = example_of_launches(arg, launch), decoded;
+    kiln_strbuf bytes = {0}, again = {0}, text = {0};
+    encode(&artefact, &bytes);
+    expect_ok(kiln_artefact_decode(kiln_strbuf_view(&bytes), arena, &decoded));
+    encode(&decoded, &again);
+    assert_true(kiln_str_equal(kiln_strbuf_view(&bytes), kiln_strbuf_view(&again)));
+    assert_false(kiln_manifest_is_plain(&decoded.manifest));
+    assert_true(kiln_str_is(kiln_artefact_payload(&decoded, 0), "first"));
+    assert_true(kiln_str_is(kiln_artefact_payload(&decoded, 1), "two"));
+    assert_memory_equal(decoded.manifest.arg[5].data.data, arg[5].data.data, arg[5].data.size);
+    kiln_manifest_print(&decoded.manifest, &text);
+    expect_contains(text.data, "executed flops 102760448\nerror factor 4.5\n");
+    expect_contains(text.data, "payloads\n  ptx of 5 bytes\n  ptx of 3 bytes\n");
+    expect_contains(text.data,
+                    "  prepare 0:weights(weight, weight.packed) grid 4x1x1 group 32x1x1\n");
+    expect_contains(text.data,
+                    "  run 0:forward(data, transformed, matrix) grid 8x2x1 group 32x4x1, "
+                    "4096 bytes of shared\n");
+    kiln_strbuf_deinit(&bytes);
+    kiln_strbuf_deinit(&again);
+    kiln_strbuf_deinit(&text);
+}
+
+static void every_truncation_is_refused(void **state) {
+    kiln_arena *arena = *state;
+    kiln_manifest_arg arg[6];
+    kiln_manifest_launch launch[3];
+    kiln_artefact artefact = example_of_launches(arg, launch), decoded;
     kiln_strbuf bytes = {0};
     encode(&artefact, &bytes);
     for (size_t size = 0; size < bytes.size; size++)
@@ -95,15 +203,16 @@ static void every_truncation_is_refused(void **state) {
 
 static void mutations_are_refused_or_mean_what_they_say(void **state) {
     kiln_arena *arena = *state;
-    kiln_manifest_arg arg[4];
-    kiln_artefact artefact = example(arg), decoded, again;
+    kiln_manifest_arg arg[6];
+    kiln_manifest_launch launch[3];
+    kiln_artefact plain = example(arg), launches = example_of_launches(arg, launch), decoded, again;
     kiln_strbuf bytes = {0}, encoded = {0};
     kiln_rand r;
     kiln_rand_init(&r, 11);
     size_t refused = 0;
     for (int round = 0; round < 20000; round++) {
         kiln_arena_reset(arena);
-        encode(&artefact, &bytes);
+        encode(round % 2 ? &plain : &launches, &bytes);
         for (uint64_t flips = 1 + kiln_rand_below(&r, 4); flips > 0; flips--)
             bytes.data[kiln_rand_below(&r, bytes.size)] = (char)kiln_rand_u64(&r);
         kiln_status st = kiln_artefact_decode(kiln_strbuf_view(&bytes), arena, &decoded);
@@ -127,7 +236,7 @@ static void mutations_are_refused_or_mean_what_they_say(void **state) {
 }
 
 typedef void (*spoil)(kiln_artefact *a);
-static void spoil_abi(kiln_artefact *a) { a->manifest.abi_version = 2; }
+static void spoil_abi(kiln_artefact *a) { a->manifest.abi_version = 3; }
 static void spoil_kind(kiln_artefact *a) { a->manifest.payload_kind = (kiln_payload_kind)9; }
 static void spoil_threads(kiln_artefact *a) { a->manifest.threads_max = 0; }
 static void spoil_scratch(kiln_artefact *a) { a->manifest.scratch_bytes = UINT64_MAX; }
@@ -153,7 +262,7 @@ static void contradictory_fields_are_refused_by_name(void **state) {
         kiln_code code;
         const char *complaint;
     } row[] = {
-        {spoil_abi, KILN_UNIMPLEMENTED, "kernel ABI 2"},
+        {spoil_abi, KILN_UNIMPLEMENTED, "kernel ABI 3"},
         {spoil_kind, KILN_DATA_LOSS, "key 2"},
         {spoil_threads, KILN_DATA_LOSS, "key 8"},
         {spoil_scratch, KILN_DATA_LOSS, "key 9"},
@@ -180,9 +289,105 @@ static void contradictory_fields_are_refused_by_name(void **state) {
     }
 }
 
+typedef void (*spoil_launches)(kiln_artefact *a, kiln_manifest_launch launch[3]);
+static void spoil_phase(kiln_artefact *a, kiln_manifest_launch launch[3]) {
+    (void)a;
+    launch[2].phase = KILN_LAUNCH_PREPARE;
+}
+static void spoil_no_run(kiln_artefact *a, kiln_manifest_launch launch[3]) {
+    (void)launch;
+    a->manifest.launch_count = 1;
+}
+static void spoil_has_prepare(kiln_artefact *a, kiln_manifest_launch launch[3]) {
+    launch[0].phase = KILN_LAUNCH_RUN;
+    (void)a;
+}
+static void spoil_payload(kiln_artefact *a, kiln_manifest_launch launch[3]) {
+    (void)a;
+    launch[1].payload = 2;
+}
+static void spoil_payload_size(kiln_artefact *a, kiln_manifest_launch launch[3]) {
+    (void)launch;
+    a->payload = KILN_STR("first\0\0\0\0\0\0\0\0\0\0\0tw");
+}
+static void spoil_first_kind(kiln_artefact *a, kiln_manifest_launch launch[3]) {
+    (void)launch;
+    a->manifest.payload_kind = KILN_PAYLOAD_ELF;
+}
+static void spoil_argument(kiln_artefact *a, kiln_manifest_launch launch[3]) {
+    static const uint32_t far[] = {6};
+    (void)a;
+    launch[1].arg = far;
+    launch[1].arg_count = 1;
+}
+static void spoil_grid(kiln_artefact *a, kiln_manifest_launch launch[3]) {
+    (void)a;
+    launch[2].grid[1] = 0;
+}
+static void spoil_space(kiln_artefact *a, kiln_manifest_launch launch[3]) {
+    (void)a;
+    launch[1].scratch_bytes[KILN_MEMORY_HOST] = 64;
+}
+static void spoil_factor(kiln_artefact *a, kiln_manifest_launch launch[3]) {
+    (void)launch;
+    a->manifest.error_factor = -1;
+}
+static void spoil_executed(kiln_artefact *a, kiln_manifest_launch launch[3]) {
+    (void)launch;
+    a->manifest.executed_flops = (double)NAN;
+}
+static void spoil_table(kiln_artefact *a, kiln_manifest_launch launch[3]) {
+    (void)launch;
+    a->manifest.arg[5].data.size = 8;
+}
+static void spoil_launch_count(kiln_artefact *a, kiln_manifest_launch launch[3]) {
+    static kiln_manifest_launch many[KILN_MANIFEST_LAUNCHES_MAX + 1];
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(many); i++) many[i] = launch[2];
+    many[0] = launch[0];
+    a->manifest.launch = many;
+    a->manifest.launch_count = KILN_ARRAY_COUNT(many);
+}
+
+static void contradictory_launches_are_refused_by_name(void **state) {
+    kiln_arena *arena = *state;
+    static const struct {
+        spoil_launches spoil;
+        const char *complaint;
+    } row[] = {
+        {spoil_phase, "launch 2: it prepares"},
+        {spoil_no_run, "no launch runs"},
+        {spoil_has_prepare, "0 launches prepare"},
+        {spoil_payload, "launch 1: payload 2 of 2"},
+        {spoil_payload_size, "payloads need 19 bytes, there are 18"},
+        {spoil_first_kind, "payloads need"},
+        {spoil_argument, "launch 1: argument 6 of 6"},
+        {spoil_grid, "launch 2: key 4"},
+        {spoil_space, "scratch in space 1"},
+        {spoil_factor, "key 14"},
+        {spoil_executed, "key 13"},
+        {spoil_table, "argument 5: a table of 12 bytes that brings along 8"},
+        {spoil_launch_count, "65 launches"},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        kiln_manifest_arg arg[6];
+        kiln_manifest_launch launch[3];
+        kiln_artefact artefact = example_of_launches(arg, launch), decoded;
+        kiln_strbuf bytes = {0};
+        row[i].spoil(&artefact, launch);
+        encode(&artefact, &bytes);
+        expect_error_at(kiln_artefact_decode(kiln_strbuf_view(&bytes), arena, &decoded),
+                        KILN_DATA_LOSS, row[i].complaint, __FILE__, __LINE__);
+        kiln_strbuf_deinit(&bytes);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(artefact_round_trips_and_is_deterministic),
+        test_with_arena(plain_artefacts_keep_their_bytes),
+        test_with_arena(plain_artefacts_are_one_launch_per_phase),
+        test_with_arena(launches_round_trip),
+        test_with_arena(contradictory_launches_are_refused_by_name),
         test_with_arena(every_truncation_is_refused),
         test_with_arena(mutations_are_refused_or_mean_what_they_say),
         test_with_arena(contradictory_fields_are_refused_by_name),

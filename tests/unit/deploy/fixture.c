@@ -44,6 +44,45 @@ kiln_manifest fixture_manifest(kiln_arena *arena) {
     };
 }
 
+kiln_str fixture_launches(kiln_arena *arena) {
+    static const float table[] = {0.5f, 1.0f, 2.0f, 4.0f};
+    enum { X, W, Y, P, T, TABLE, ARG_COUNT };
+    static const uint32_t doubles[] = {W, P}, scales[] = {TABLE, X, P, T}, squares[] = {T, Y};
+    kiln_manifest m = fixture_manifest(arena);
+    kiln_manifest_arg *arg = KILN_ARENA_ARRAY(arena, kiln_manifest_arg, ARG_COUNT);
+    memcpy(arg, m.arg, m.arg_count * sizeof *arg);
+    arg[T] = arg[TABLE] = arg[P];
+    arg[T].name = KILN_STR("t");
+    arg[T].role = KILN_ROLE_TEMP;
+    arg[TABLE].name = KILN_STR("table");
+    arg[TABLE].role = KILN_ROLE_TABLE;
+    arg[TABLE].shape.dim[0] = (int64_t)KILN_ARRAY_COUNT(table);
+    arg[TABLE].data = (kiln_str){(const char *)table, sizeof table};
+    const kiln_manifest_launch launch[] = {
+        {.phase = KILN_LAUNCH_PREPARE, .entry = KILN_STR("double_weights"), .arg_count = 2, .arg = doubles},
+        {.phase = KILN_LAUNCH_RUN, .entry = KILN_STR("scale"), .arg_count = 4, .arg = scales},
+        {.phase = KILN_LAUNCH_RUN, .entry = KILN_STR("square"), .payload = 1, .arg_count = 2, .arg = squares},
+    };
+    m.launch_count = KILN_ARRAY_COUNT(launch);
+    kiln_manifest_launch *copy = kiln_arena_copy(arena, launch, sizeof launch);
+    for (uint32_t i = 0; i < m.launch_count; i++)
+        for (uint32_t axis = 0; axis < 3; axis++) copy[i].grid[axis] = copy[i].group[axis] = 1;
+    m.launch = copy;
+    m.arg = arg;
+    m.arg_count = ARG_COUNT;
+    kiln_str object = fixture_object(arena, "launches.o");
+    const kiln_manifest_payload payload[] = {{KILN_PAYLOAD_ELF, object.size}, {KILN_PAYLOAD_ELF, object.size}};
+    m.payload_count = 2;
+    m.payload = payload;
+    kiln_strbuf both = {0};
+    kiln_strbuf_str(&both, object);
+    while (both.size % KILN_PAYLOAD_ALIGNMENT != 0) kiln_strbuf_char(&both, 0);
+    kiln_strbuf_str(&both, object);
+    kiln_str artefact = fixture_artefact_of(arena, &m, kiln_strbuf_view(&both));
+    kiln_strbuf_deinit(&both);
+    return artefact;
+}
+
 kiln_str fixture_artefact(kiln_arena *arena, const kiln_manifest *manifest, const char *object) {
     return fixture_artefact_of(arena, manifest, fixture_object(arena, object));
 }

@@ -15,6 +15,9 @@
 kiln_str fixture_object(kiln_arena *arena, const char *name);
 /* The manifest of objects/kernel.c for this machine: x, w (packed into p by prepare), y. */
 kiln_manifest fixture_manifest(kiln_arena *arena);
+/* An artefact of objects/launches.c: x, w (doubled into p by prepare), y, and between two launches the temp t;
+ * y = (x * table + 2 w)^2, the table 0.5, 1, 2, 4. The second launch's entry is in a payload of its own. */
+kiln_str fixture_launches(kiln_arena *arena);
 /* Artefact of a manifest and an object, given by its bytes or its file. */
 kiln_str fixture_artefact_of(kiln_arena *arena, const kiln_manifest *manifest, kiln_str object);
 kiln_str fixture_artefact(kiln_arena *arena, const kiln_manifest *manifest, const char *object);

@@ -79,7 +79,7 @@ static void run_guarded(world *w, kiln_guard guard) {
     assert_int_equal(kiln_call_run(call, &services), KILN_KERNEL_OK);
     for (int i = 0; i < FIXTURE_COUNT; i++) assert_true(y[i] == (float)(i % 4 + 1) + 2.0f * (float)i);
     for (uint32_t i = 0; i < 3; i++) assert_true(kiln_region_intact(&region[i]));
-    assert_true(kiln_region_intact(kiln_call_packed(call, 3)));
+    assert_true(kiln_region_intact(&kiln_call_memory_of(call, 3)->region));
     assert_true(kiln_region_intact(&scratch));
     kiln_call_destroy(call);
     kiln_kernel_unload(kernel);
@@ -105,7 +105,7 @@ static void rebinding_changes_where_results_go(void **state) {
     kiln_services services;
     kiln_services_init(&services, NULL, 1, at + 4 * 4096);
     assert_null(kiln_call_prepare(call, &services));
-    kiln_call_rebind(call, 2, at + 3 * 4096);
+    kiln_call_rebind(call, 2, kiln_host_place(at + 3 * 4096));
     uint64_t before = kiln_alloc_count();
     assert_int_equal(kiln_call_run(call, &services), KILN_KERNEL_OK);
     assert_int_equal(kiln_alloc_count(), before);
@@ -125,10 +125,11 @@ static void calls_over_the_same_memory_are_prepared_once(void **state) {
     assert_int_equal(kiln_kernel_packed_bytes(kernel), 4032); /* 4000 to the next multiple of 64 */
     assert_null(kiln_region_create(6 * 4096, KILN_GUARD_NONE, &memory));
     uint8_t *at = memory.data;
+    const kiln_device_memory packed = {.space = KILN_MEMORY_HOST, .size_bytes = 64 + 4032, .data = at};
     kiln_services_init(&services, NULL, 1, at + 5 * 4096);
     for (uint32_t c = 0; c < 2; c++) {
-        assert_null(kiln_call_create_over(kernel, at, &call[c]));
-        assert_null(kiln_call_packed(call[c], 3));
+        assert_null(kiln_call_create_over(kernel, &(kiln_call_memory){.packed = &packed, .packed_offset = 64}, &call[c]));
+        assert_null(kiln_call_memory_of(call[c], 3));
         for (uint32_t i = 0; i < 3; i++)
             assert_null(kiln_call_bind(call[c], i, at + (1 + i + (i == 2 ? c : 0)) * 4096, FIXTURE_BYTES));
     }
@@ -139,11 +140,106 @@ static void calls_over_the_same_memory_are_prepared_once(void **state) {
         assert_true(((float *)(void *)(at + (3 + c) * 4096))[1] == 12.0f);
         kiln_call_destroy(call[c]);
     }
-    kiln_status st = kiln_call_create_over(kernel, at + 4, &call[0]);
-    assert_int_equal(kiln_status_code(st), KILN_INVALID_ARGUMENT);
-    kiln_status_free(st);
+    const kiln_call_memory wrong[] = {{&packed, 4, NULL}, {&packed, 128, NULL}, {&packed, UINT64_MAX - 63, NULL}, {0}};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(wrong); i++) {
+        kiln_status st = kiln_call_create_over(kernel, &wrong[i], &call[0]);
+        assert_int_equal(kiln_status_code(st), KILN_INVALID_ARGUMENT);
+        kiln_status_free(st);
+    }
     kiln_kernel_unload(kernel);
     kiln_region_destroy(&memory);
+}
+
+/* (x * table + 2 w)^2 with x = 1, w = i. */
+static void check_launches(const float *y) {
+    static const float table[] = {0.5f, 1.0f, 2.0f, 4.0f};
+    for (int i = 0; i < FIXTURE_COUNT; i++) {
+        float t = table[i % 4] + 2.0f * (float)i;
+        assert_true(y[i] == t * t);
+    }
+}
+
+static void fill_launches(float *x, float *w) {
+    for (int i = 0; i < FIXTURE_COUNT; i++) {
+        x[i] = 1.0f;
+        w[i] = (float)i;
+    }
+}
+
+/* Between guard pages, from two payloads, with a temp of the call and a table of the kernel. */
+static void launches_of_a_run_pass_on_what_is_between_them(void **state) {
+    world *w = *state;
+    kiln_str artefact = fixture_launches(&w->arena);
+    kiln_kernel *kernel = NULL;
+    kiln_call *call = NULL;
+    assert_null(kiln_kernel_check(artefact));
+    kiln_status st = kiln_kernel_load(artefact, NULL, &kernel);
+    if (st) fail_msg("%s", kiln_status_text(st));
+    assert_null(kiln_call_create(kernel, KILN_GUARD_AFTER, &call));
+    assert_int_equal(kiln_kernel_temp_bytes(kernel), 4032);
+    kiln_region region[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_null(kiln_region_create(FIXTURE_BYTES, KILN_GUARD_AFTER, &region[i]));
+        assert_null(kiln_call_bind(call, i, region[i].data, FIXTURE_BYTES));
+    }
+    fill_launches(region[0].data, region[1].data);
+    kiln_services services;
+    kiln_services_init(&services, NULL, 1, NULL);
+    assert_null(kiln_call_prepare(call, &services));
+    uint64_t before = kiln_alloc_count();
+    assert_int_equal(kiln_call_run(call, &services), KILN_KERNEL_OK);
+    assert_int_equal(kiln_alloc_count(), before);
+    check_launches(region[2].data);
+    assert_int_equal(kiln_call_memory_of(call, 4)->size_bytes, FIXTURE_BYTES);
+    assert_true(kiln_region_intact(&kiln_call_memory_of(call, 4)->region));
+    assert_null(kiln_call_memory_of(call, 5)); /* the table is the kernel's */
+    for (uint32_t i = 3; i < 6; i++) {
+        st = kiln_call_bind(call, i, region[0].data, kiln_kernel_arg_bytes(kernel, i));
+        assert_int_equal(kiln_status_code(st), KILN_INVALID_ARGUMENT);
+        kiln_status_free(st);
+    }
+    kiln_call_destroy(call);
+    kiln_kernel_unload(kernel);
+    for (uint32_t i = 0; i < 3; i++) kiln_region_destroy(&region[i]);
+}
+
+static void calls_may_share_temps_that_the_caller_has(void **state) {
+    world *w = *state;
+    kiln_device *device = NULL;
+    kiln_kernel *kernel = NULL;
+    kiln_call *call[2];
+    kiln_device_memory packed, temps, data[4];
+    assert_null(kiln_device_open(KILN_DEVICE_CPU, NULL, &device));
+    assert_null(kiln_kernel_load(fixture_launches(&w->arena), device, &kernel));
+    assert_ptr_equal(kiln_kernel_device(kernel), device);
+    assert_null(kiln_device_allocate(device, kiln_kernel_packed_bytes(kernel), KILN_GUARD_NONE, &packed));
+    assert_null(kiln_device_allocate(device, kiln_kernel_temp_bytes(kernel), KILN_GUARD_NONE, &temps));
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(data); i++)
+        assert_null(kiln_device_allocate(device, FIXTURE_BYTES, KILN_GUARD_NONE, &data[i]));
+    fill_launches(data[0].data, data[1].data);
+    kiln_services services;
+    kiln_services_init(&services, NULL, 1, NULL);
+    for (uint32_t c = 0; c < 2; c++) {
+        assert_null(kiln_call_create_over(kernel, &(kiln_call_memory){&packed, 0, &temps}, &call[c]));
+        for (uint32_t i = 0; i < 3; i++)
+            assert_null(kiln_call_bind_place(call[c], i, kiln_device_place_at(device, &data[i == 2 ? 2 + c : i], 0),
+                                             FIXTURE_BYTES));
+    }
+    assert_null(kiln_call_prepare(call[0], &services));
+    for (uint32_t c = 0; c < 2; c++) {
+        assert_int_equal(kiln_call_run(call[c], &services), KILN_KERNEL_OK);
+        check_launches(data[2 + c].data);
+        kiln_call_destroy(call[c]);
+    }
+    kiln_status st = kiln_call_create_over(kernel, &(kiln_call_memory){.packed = &packed}, &call[0]);
+    assert_int_equal(kiln_status_code(st), KILN_INVALID_ARGUMENT);
+    assert_non_null(strstr(kiln_status_text(st), "temps"));
+    kiln_status_free(st);
+    kiln_kernel_unload(kernel);
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(data); i++) kiln_device_release(device, &data[i]);
+    kiln_device_release(device, &packed);
+    kiln_device_release(device, &temps);
+    kiln_device_close(device);
 }
 
 static void wrong_argument_is_refused(void **state) {
@@ -177,8 +273,8 @@ static void wrong_argument_is_refused(void **state) {
     assert_int_equal(kiln_status_code(st), KILN_FAILED_PRECONDITION);
     assert_non_null(strstr(kiln_status_text(st), "w is not bound"));
     kiln_status_free(st);
-    assert_null(kiln_call_packed(call, 0));
-    assert_null(kiln_call_packed(call, 9));
+    assert_null(kiln_call_memory_of(call, 0));
+    assert_null(kiln_call_memory_of(call, 9));
     kiln_call_destroy(call);
     kiln_kernel_unload(kernel);
     kiln_region_destroy(&memory);
@@ -194,7 +290,9 @@ static void descriptors_show_physical_extents(void **state) {
     kiln_kernel *kernel = load(w);
     assert_int_equal(kiln_kernel_arg_bytes(kernel, 0), bytes);
     assert_int_equal(kiln_kernel_manifest(kernel)->arg_count, 4);
-    assert_true(kiln_object_code_bytes(kiln_kernel_object(kernel)) > 0);
+    size_t code_bytes;
+    assert_non_null(kiln_kernel_code(kernel, &code_bytes));
+    assert_true(code_bytes > 0);
     kiln_kernel_unload(kernel);
 }
 
@@ -268,10 +366,10 @@ static void foreign_payload_or_version_is_refused(void **state) {
     world *w = *state;
     kiln_manifest good = w->manifest;
     w->manifest.payload_kind = KILN_PAYLOAD_PTX;
-    refused(w, "kernel_static.o", KILN_UNIMPLEMENTED, "not CPU code");
+    refused(w, "kernel_static.o", KILN_UNIMPLEMENTED, "no device for payloads of kind 2");
     w->manifest = good;
-    w->manifest.abi_version = KILN_KERNEL_ABI_VERSION + 1;
-    refused(w, "kernel_static.o", KILN_UNIMPLEMENTED, "kernel ABI 2");
+    w->manifest.abi_version = KILN_MANIFEST_ABI_LAUNCHES + 1;
+    refused(w, "kernel_static.o", KILN_UNIMPLEMENTED, "kernel ABI 3");
 }
 
 static void damaged_artefact_is_refused(void **state) {
@@ -306,6 +404,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test_setup_teardown(kernel_runs_between_guard_pages, set_up, tear_down),
         cmocka_unit_test_setup_teardown(rebinding_changes_where_results_go, set_up, tear_down),
         cmocka_unit_test_setup_teardown(calls_over_the_same_memory_are_prepared_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(launches_of_a_run_pass_on_what_is_between_them, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(calls_may_share_temps_that_the_caller_has, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wrong_argument_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(descriptors_show_physical_extents, set_up, tear_down),
         cmocka_unit_test_setup_teardown(code_of_another_machine_is_refused, set_up, tear_down),

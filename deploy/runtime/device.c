@@ -1,0 +1,119 @@
+#include "deploy/runtime/device.h"
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/check.h"
+#include "base/macros.h"
+
+#define X(id, number, name, payload, memory, dlpack, doc) \
+    extern const kiln_device_vtable kiln_device_##name;
+#include "deploy/runtime/devices.def"
+#undef X
+
+static const kiln_device_row rows[] = {
+#define X(id, number, name, payload, memory, dlpack, doc) \
+    {KILN_DEVICE_##id, #name, payload, memory, dlpack, doc, &kiln_device_##name},
+#include "deploy/runtime/devices.def"
+#undef X
+};
+
+struct kiln_device {
+    const kiln_device_row *row;
+    void *state;
+    kiln_arena arena; /* strings of the target */
+    kiln_target target;
+};
+
+uint32_t kiln_device_row_count(void) { return KILN_ARRAY_COUNT(rows); }
+
+const kiln_device_row *kiln_device_row_at(uint32_t index) {
+    KILN_CHECK(index < kiln_device_row_count());
+    return &rows[index];
+}
+
+const kiln_device_row *kiln_device_row_of(kiln_device_kind kind) {
+    for (uint32_t i = 0; i < kiln_device_row_count(); i++)
+        if (rows[i].kind == kind) return &rows[i];
+    return NULL;
+}
+
+const kiln_device_row *kiln_device_row_for(kiln_payload_kind payload) {
+    for (uint32_t i = 0; i < kiln_device_row_count(); i++)
+        if (rows[i].payload == payload) return &rows[i];
+    return NULL;
+}
+
+kiln_status kiln_device_open(kiln_device_kind kind, const kiln_device_setup *setup,
+                             kiln_device **out_device) {
+    static const kiln_device_setup first = {0};
+    const kiln_device_row *row = kiln_device_row_of(kind);
+    if (!row) return KILN_ERROR(UNIMPLEMENTED, "there are no devices of kind %d here", (int)kind);
+    kiln_device *device = kiln_alloc(sizeof *device);
+    device->row = row;
+    kiln_arena_init(&device->arena, 0);
+    if (!setup) setup = &first;
+    if (setup->target) device->target = kiln_target_copy(setup->target, &device->arena);
+    kiln_status st = row->vtable->open(setup, &device->arena, &device->target, &device->state);
+    if (st) {
+        kiln_arena_deinit(&device->arena);
+        kiln_free(device);
+        return kiln_status_note(st, "device %s %u", row->name, setup->index);
+    }
+    *out_device = device;
+    return KILN_OK;
+}
+
+void kiln_device_close(kiln_device *device) {
+    if (!device) return;
+    device->row->vtable->close(device->state);
+    kiln_arena_deinit(&device->arena);
+    kiln_free(device);
+}
+
+const kiln_device_row *kiln_device_row_in(const kiln_device *device) { return device->row; }
+const kiln_target *kiln_device_target(const kiln_device *device) { return &device->target; }
+void *kiln_device_state(const kiln_device *device) { return device->state; }
+
+kiln_status kiln_device_allocate(kiln_device *device, size_t size_bytes, kiln_guard guard,
+                                 kiln_device_memory *out_memory) {
+    return device->row->vtable->allocate(device->state, device->row->memory, size_bytes, guard,
+                                         out_memory);
+}
+
+void kiln_device_release(kiln_device *device, kiln_device_memory *memory) {
+    if (!memory->data) return;
+    device->row->vtable->release(device->state, memory);
+    *memory = (kiln_device_memory){0};
+}
+
+kiln_device_place kiln_device_place_at(const kiln_device *device, const kiln_device_memory *memory,
+                                       uint64_t offset) {
+    KILN_CHECK(offset <= memory->size_bytes);
+    return device->row->vtable->place(device->state, memory, offset);
+}
+
+int32_t kiln_device_copy(kiln_device *device, kiln_copy_direction direction, kiln_device_place to,
+                         kiln_device_place from, size_t size_bytes) {
+    return device->row->vtable->copy(device->state, direction, to, from, size_bytes);
+}
+
+int32_t kiln_device_record(kiln_device *device, uint32_t event) {
+    KILN_CHECK(event < KILN_DEVICE_EVENTS);
+    return device->row->vtable->record(device->state, event);
+}
+
+int32_t kiln_device_wait(kiln_device *device, uint32_t event) {
+    KILN_CHECK(event < KILN_DEVICE_EVENTS);
+    return device->row->vtable->wait(device->state, event);
+}
+
+uint64_t kiln_device_elapsed_ns(const kiln_device *device, uint32_t from_event, uint32_t to_event) {
+    KILN_CHECK(from_event < KILN_DEVICE_EVENTS && to_event < KILN_DEVICE_EVENTS);
+    return device->row->vtable->elapsed_ns(device->state, from_event, to_event);
+}
+
+const char *kiln_device_error(const kiln_device *device) {
+    const kiln_device_vtable *vtable = device->row->vtable;
+    const char *text = vtable->error ? vtable->error(device->state) : NULL;
+    return text ? text : "";
+}

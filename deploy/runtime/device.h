@@ -1,0 +1,160 @@
+/* One interface to whatever runs kernels: the processor of this machine, a GPU, an accelerator. A
+ * kind of device is a row of devices.def and a file device_<name>.c with its vtable; kernel.h
+ * (artefacts and their calls) and the module's runtime know devices only through this header.
+ *
+ * A device has one queue. Launches and copies enter it in the order of the calls and are done in
+ * that order, maybe after the call has returned: its memory may be looked at after
+ * kiln_device_wait. The processor's queue is always empty, because it does everything before it
+ * returns.
+ *
+ * A device is used by one thread at a time. What runs kernels (launch, copy, record, follow, wait)
+ * allocates nothing and returns a kernel status; a text for the last failure is in
+ * kiln_device_error. */
+#ifndef KILN_DEPLOY_DEVICE_H
+#define KILN_DEPLOY_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/kernel_abi.h"
+#include "base/manifest.h"
+#include "base/spaces.h"
+#include "base/status.h"
+#include "base/target.h"
+#include "deploy/runtime/region.h"
+
+#define KILN_DEVICE_EVENTS 64u /* of each device, numbered from 0 */
+
+typedef enum kiln_device_kind {
+#define X(id, number, name, payload, memory, dlpack, doc) KILN_DEVICE_##id = number,
+#include "deploy/runtime/devices.def"
+#undef X
+} kiln_device_kind;
+
+typedef struct kiln_device kiln_device;
+
+/* Memory of a device. Zeroed is empty. */
+typedef struct kiln_device_memory {
+    kiln_memory_space space;
+    size_t size_bytes;
+    void *data; /* HOST: its bytes; otherwise what the row calls it, an address or a handle, never
+                   to be followed */
+    kiln_region region; /* HOST: the pages around `data` */
+} kiln_device_memory;
+
+/* Some place in a device's memory, or in memory of the host: as DLPack has it in `data` and
+ * `byte_offset`. */
+typedef struct kiln_device_place {
+    void *data;
+    uint64_t byte_offset; /* 0 where the space's addresses can be added to (pointers) */
+} kiln_device_place;
+
+typedef enum kiln_copy_direction {
+    KILN_COPY_WITHIN,      /* both places are the device's */
+    KILN_COPY_TO_DEVICE,   /* from memory of the host, which may be reused when the call returns */
+    KILN_COPY_FROM_DEVICE, /* to memory of the host, complete after kiln_device_wait */
+} kiln_copy_direction;
+
+typedef struct kiln_device_setup {
+    uint32_t index;            /* which device of this kind; 0: the first */
+    const kiln_target *target; /* what the device is; NULL: the row finds out */
+} kiln_device_setup;
+
+/* What a row of devices.def implements. `state` is what `open` made. All members are required but
+ * those said to be optional; none but `open`, `allocate`, `check` and `load` may allocate. */
+typedef struct kiln_device_vtable {
+    /* Finds the device and says in `out_target` (strings in `arena`, which lives as long as the
+     * device) what it is, unless the setup did. NOT_FOUND: there is no such device. */
+    kiln_status (*open)(const kiln_device_setup *setup, kiln_arena *arena, kiln_target *out_target,
+                        void **out_state);
+    void (*close)(void *state); /* everything of it is gone by then */
+
+    /* Zeroed memory of a space whose allocator is OWNER, aligned as the space says. `guard` is for
+     * memory of the host; others may ignore it. RESOURCE_EXHAUSTED: there is no more; the note says
+     * how much is left. */
+    kiln_status (*allocate)(void *state, kiln_memory_space space, size_t size_bytes,
+                            kiln_guard guard, kiln_device_memory *out_memory);
+    void (*release)(void *state, kiln_device_memory *memory);
+    /* The place `offset` bytes behind the beginning of an allocation. */
+    kiln_device_place (*place)(void *state, const kiln_device_memory *memory, uint64_t offset);
+
+    /* All that loading checks and can be checked without a device: of builders, and of
+     * `kiln_module_verify`. */
+    kiln_status (*check)(const kiln_artefact *artefact, const kiln_target *target);
+    /* The payloads ready to be launched; `artefact` lives as long as the program. */
+    kiln_status (*load)(void *state, const kiln_artefact *artefact, void **out_program);
+    void (*unload)(void *state, void *program);
+
+    /* Launch `launch` of the manifest with its arguments in its order. `services` are the host's
+     * threads and scratch, with as much of the latter as the manifest says; a device that has its
+     * own ignores them. */
+    int32_t (*launch)(void *state, void *program, uint32_t launch, kiln_kernel_tensor *const *args,
+                      const kiln_kernel_services *services);
+    int32_t (*copy)(void *state, kiln_copy_direction direction, kiln_device_place to,
+                    kiln_device_place from, size_t size_bytes);
+
+    /* Marks the present end of the queue with an event and the device's own time; a later record
+     * moves it. */
+    int32_t (*record)(void *state, uint32_t event);
+    /* Returns when everything before the event is done; an event that was never recorded is done.
+     */
+    int32_t (*wait)(void *state, uint32_t event);
+    /* Between two events that are done, by the device's own clock, in ns. */
+    uint64_t (*elapsed_ns)(void *state, uint32_t from_event, uint32_t to_event);
+
+    /* The text of the last failure of the functions above that return a kernel status; optional. */
+    const char *(*error)(void *state);
+    /* Where the code of a program lies in this process, for profilers; optional. */
+    const void *(*code)(const void *program, size_t *out_bytes);
+} kiln_device_vtable;
+
+/* A row of devices.def. */
+typedef struct kiln_device_row {
+    kiln_device_kind kind;
+    const char *name;
+    kiln_payload_kind payload;
+    kiln_memory_space memory;
+    int32_t dlpack; /* what tensors of it say as their device_type */
+    const char *doc;
+    const kiln_device_vtable *vtable;
+} kiln_device_row;
+
+uint32_t kiln_device_row_count(void);
+const kiln_device_row *kiln_device_row_at(uint32_t index);
+/* NULL when there is none. */
+const kiln_device_row *kiln_device_row_of(kiln_device_kind kind);
+/* The row that runs such payloads; NULL when there is none. */
+const kiln_device_row *kiln_device_row_for(kiln_payload_kind payload);
+
+/* `setup` may be NULL: the first device of the kind, whatever it is. Errors of the row, and
+ * UNIMPLEMENTED  the kind has no row here */
+KILN_MUST_USE kiln_status kiln_device_open(kiln_device_kind kind, const kiln_device_setup *setup,
+                                           kiln_device **out_device);
+/* Accepts NULL. All memory and programs of it must be gone. */
+void kiln_device_close(kiln_device *device);
+
+/* Valid until close. */
+const kiln_device_row *kiln_device_row_in(const kiln_device *device);
+const kiln_target *kiln_device_target(const kiln_device *device);
+void *kiln_device_state(const kiln_device *device); /* what the vtable takes */
+
+/* Memory for arguments of kernels, in the row's space. */
+KILN_MUST_USE kiln_status kiln_device_allocate(kiln_device *device, size_t size_bytes,
+                                               kiln_guard guard, kiln_device_memory *out_memory);
+void kiln_device_release(kiln_device *device,
+                         kiln_device_memory *memory); /* accepts empty memory */
+kiln_device_place kiln_device_place_at(const kiln_device *device, const kiln_device_memory *memory,
+                                       uint64_t offset);
+static inline kiln_device_place kiln_host_place(void *data) { return (kiln_device_place){data, 0}; }
+
+/* KILN_KERNEL_OK, or why not in kiln_device_error. */
+int32_t kiln_device_copy(kiln_device *device, kiln_copy_direction direction, kiln_device_place to,
+                         kiln_device_place from, size_t size_bytes);
+int32_t kiln_device_record(kiln_device *device, uint32_t event);
+int32_t kiln_device_wait(kiln_device *device, uint32_t event);
+uint64_t kiln_device_elapsed_ns(const kiln_device *device, uint32_t from_event, uint32_t to_event);
+/* Empty when nothing is known. */
+const char *kiln_device_error(const kiln_device *device);
+
+#endif

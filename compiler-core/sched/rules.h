@@ -41,6 +41,17 @@ const char *kiln_sketch_blocked_layout(kiln_maker *m, uint32_t rank, int dim);
 uint32_t kiln_sketch_share(kiln_maker *m, kiln_block block, uint32_t most);
 /* Vectorises and parallelises a block that stands alone at the root. */
 void kiln_sketch_finish_block(kiln_maker *m, kiln_block block);
+/* What a block picks its value by: iterators, or their remainders, that its value compares with constants. Unrolled,
+ * one value is left of each comparison, and neighbours share what they compute. */
+typedef struct kiln_picks {
+    uint32_t iters;                     /* bit i: by iterator i, or its remainder */
+    int64_t by[KILN_BLOCK_ITERS_MAX];   /* remainder by this; 0: by the iterator itself */
+} kiln_picks;
+/* Whether it picks at all; `out` may be NULL. */
+bool kiln_sketch_picks(kiln_program *p, kiln_block block, kiln_picks *out);
+/* A block that picks, alone at the root: lanes over what all its operands have in common, blocked alike, and what it
+ * picks by unrolled inside. False when there are no such lanes. */
+bool kiln_sketch_transform(kiln_maker *m, kiln_block block);
 /* The same for all that stand alone and have not been touched. */
 void kiln_sketch_finish(kiln_maker *m);
 /* Lanes of the target's widest vector of `dtype`, at most what `extent` fills to more than half. */

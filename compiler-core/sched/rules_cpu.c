@@ -96,7 +96,8 @@ static bool wants_inline(kiln_program *p, kiln_block block) {
     bool feeds_reduction = false;
     for (uint32_t i = 0; i < count; i++) feeds_reduction |= kiln_block_is_reduction(p, reader[i]);
     if (feeds_reduction)
-        return kiln_expr_get(p, value)->op == KILN_EXPR_LOAD || kiln_block_reads_only_constants(p, block);
+        return kiln_expr_get(p, value)->op == KILN_EXPR_LOAD ||
+               (kiln_block_reads_only_constants(p, block) && !kiln_sketch_picks(p, block, NULL));
     return is_cheap(p, value) || (count == 1 && !is_repeated(p, block, reader[0]));
 }
 

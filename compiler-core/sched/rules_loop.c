@@ -73,7 +73,9 @@ static void vectorize_block(kiln_maker *m, kiln_block block, bool share) {
     order_and_share(m, &pattern, iter, share);
 }
 
-void kiln_sketch_finish_block(kiln_maker *m, kiln_block block) { vectorize_block(m, block, true); }
+void kiln_sketch_finish_block(kiln_maker *m, kiln_block block) {
+    if (!kiln_sketch_transform(m, block)) vectorize_block(m, block, true);
+}
 
 static void count_blocks(kiln_program *p, kiln_block block, void *context) {
     (void)p;

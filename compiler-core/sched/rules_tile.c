@@ -216,6 +216,7 @@ static void place_copy(kiln_tile *t, kiln_block copy, uint32_t variant, uint32_t
     uint32_t inside = 2 * ((t->mh >= 0) + (t->mw >= 0));
     uint32_t places = outer_count > inside ? outer_count - inside : 0;
     const char *name = kiln_make_block_name(m, copy), *place = NULL;
+    if (kiln_sketch_picks(m->replay.p, copy, NULL)) return; /* kiln_sketch_finish has it */
     if (reads_source(t, copy, variant)) {
         kiln_make(m, "inline(%s)", name);
         return;

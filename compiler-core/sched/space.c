@@ -91,18 +91,24 @@ static kiln_status create(const kiln_program *te, const kiln_target *target,
     if (st) return st;
     kiln_arena scratch;
     kiln_arena_init(&scratch, (size_t)1 << 20);
-    for (uint32_t r = 0; !st && r < rules->count && space.sketch_count == 0; r++) {
-        const kiln_rule *rule = &rules->rule[r];
-        for (uint32_t v = 0; !st && v < rule->variants && space.sketch_count < KILN_SKETCHES_MAX;
-             v++) {
-            kiln_maker m = kiln_maker_begin(te, target, &scratch);
-            m.row_major = row_major;
-            st = give_layouts(&m, layout);
-            if (!st && rule->make(&m, v) && (space.sketch_count > 0 || can_be_default(&m)))
-                add_sketch(&space, &m, arena);
-            kiln_arena_reset(&scratch);
+    for (uint32_t a = 0; !st && a < KILN_ALGORITHM_COUNT; a++) {
+        const uint32_t before = space.sketch_count;
+        for (uint32_t r = 0; !st && r < rules->count && space.sketch_count == before; r++) {
+            const kiln_rule *rule = &rules->rule[r];
+            for (uint32_t v = 0;
+                 !st && v < rule->variants && space.sketch_count < KILN_SKETCHES_MAX; v++) {
+                kiln_maker m = kiln_maker_begin(te, target, &scratch);
+                m.row_major = row_major;
+                if (a != KILN_ALGORITHM_DIRECT &&
+                    !kiln_make(&m, "algorithm(\"%s\")", kiln_algorithm_name((kiln_algorithm)a)))
+                    break;
+                st = give_layouts(&m, layout);
+                if (!st && rule->make(&m, v) && (space.sketch_count > before || can_be_default(&m)))
+                    add_sketch(&space, &m, arena);
+                kiln_arena_reset(&scratch);
+            }
+            if (space.sketch_count && !space.rule) space.rule = rule->name;
         }
-        if (space.sketch_count) space.rule = rule->name;
     }
     kiln_arena_deinit(&scratch);
     if (st) return st;

@@ -33,6 +33,14 @@ static bool can_be_lanes(const kiln_tile *t, int i) {
     return true;
 }
 
+/* A constant, or what is computed from constants alone, once. */
+static bool is_constant(const kiln_tile *t, const kiln_access *a) {
+    kiln_program *p = t->m->replay.p;
+    kiln_block producer = kiln_program_producer(p, a->buffer);
+    return kiln_tile_role(t, a) == KILN_ROLE_CONSTANT ||
+           (producer && kiln_block_reads_only_constants(p, producer));
+}
+
 /* Weights and data: lanes over an iterator that indexes only one of two operands; constants are
  * preferred, as packing them costs nothing, then the innermost output dimension. */
 static bool choose_packed(kiln_tile *t) {
@@ -46,7 +54,7 @@ static bool choose_packed(kiln_tile *t) {
                 continue;
             bool innermost = t->pattern.to.dim_of[i] + 1 == (int)kiln_tile_rank(t, &t->pattern.to);
             double score =
-                (double)kiln_tile_extent(t, i) * (kiln_tile_role(t, w) == KILN_ROLE_CONSTANT ? 1e6
+                (double)kiln_tile_extent(t, i) * (is_constant(t, w) ? 1e6
                                                   : innermost                                ? 1e3
                                                                                              : 1);
             if (score <= best) continue;

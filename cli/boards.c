@@ -21,7 +21,7 @@ kiln_status kiln_boards_parse_on(const char *on, kiln_arena *process, kiln_msg_j
 }
 
 typedef struct fleet_count {
-    uint32_t real, emulated; /* boards that run the target, here or away */
+    uint32_t real, emulated; /* devices that run the target, here or away */
 } fleet_count;
 
 static bool is_asked_for(const kiln_msg_board_row *board, const kiln_msg_job_spec *spec) {
@@ -36,14 +36,22 @@ static bool is_asked_for(const kiln_msg_board_row *board, const kiln_msg_job_spe
     return found >= spec->labels.count;
 }
 
-static kiln_status count_board(const kiln_target *target, const kiln_msg_board_row *board,
-                               kiln_arena *process, fleet_count *count) {
+static kiln_status count_target(const kiln_target *target, kiln_str text, kiln_arena *process,
+                                fleet_count *count) {
     kiln_target device;
     kiln_strbuf reason = {0};
-    kiln_status st = kiln_target_parse(board->target, process, &device);
+    kiln_status st = kiln_target_parse(text, process, &device);
     if (!st && kiln_target_runs_on(target, &device, &reason))
         *(device.emulated ? &count->emulated : &count->real) += 1;
     kiln_strbuf_deinit(&reason);
+    return st;
+}
+
+static kiln_status count_board(const kiln_target *target, const kiln_msg_board_row *board,
+                               kiln_arena *process, fleet_count *count) {
+    kiln_status st = count_target(target, board->target, process, count);
+    for (uint32_t i = 0; !st && i < board->targets.count; i++)
+        st = count_target(target, board->targets.item[i].target, process, count);
     return st;
 }
 

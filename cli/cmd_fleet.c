@@ -37,6 +37,11 @@ static void print_boards(const kiln_msg_answer *answer, bool json) {
                (unsigned long long)b->trials, 100 * b->noise, KILN_STR_ARG(b->device));
         print_holder(b);
         putchar('\n');
+        for (uint32_t k = 0; k < b->targets.count; k++) {
+            const kiln_msg_board_target *also = &b->targets.item[k];
+            printf("%-12s %-11s %u/%u busy  %.*s\n", "", "and", also->busy, also->slots,
+                   KILN_STR_ARG(also->target));
+        }
     }
 }
 

@@ -84,6 +84,44 @@ static kiln_status native_target(bool emulated, kiln_arena *arena, kiln_str *out
     return NULL;
 }
 
+/* Another device of the machine, with one slot. */
+static kiln_status describe_also(const char *text, const kiln_target *own, kiln_arena *arena,
+                                 kiln_msg_board_target *out) {
+    kiln_target target;
+    kiln_strbuf canonical = {0};
+    kiln_status st = kiln_target_parse(kiln_str_from(text), arena, &target);
+    if (st) return st;
+    if (target.kind == own->kind)
+        return KILN_ERROR(INVALID_ARGUMENT, "%s: this machine's own target is of that kind", text);
+    if (!kiln_executor_for(kiln_payload_of(target.kind)))
+        return KILN_ERROR(INVALID_ARGUMENT, "%s: this server has no executor for %s targets", text,
+                          kiln_target_kind_name(target.kind));
+    kiln_target_print(&target, &canonical);
+    *out = (kiln_msg_board_target){
+        .target = {kiln_str_dup(arena, kiln_strbuf_view(&canonical)), canonical.size},
+        .slots = 1,
+        .device = kiln_str_from(kiln_target_kind_doc(target.kind))};
+    kiln_strbuf_deinit(&canonical);
+    return KILN_OK;
+}
+
+static kiln_status describe_others(const kiln_board_options *options, kiln_str own_text,
+                                   kiln_arena *arena, kiln_msg_board_up *board) {
+    kiln_target own;
+    kiln_status st = kiln_target_parse(own_text, arena, &own);
+    if (!st && options->also_count > KILN_MESSAGES_TARGETS)
+        st = KILN_ERROR(INVALID_ARGUMENT, "a board offers at most %d targets beside its own",
+                        KILN_MESSAGES_TARGETS);
+    if (st) return st;
+    kiln_msg_board_target *other =
+        KILN_ARENA_ARRAY(arena, kiln_msg_board_target, options->also_count);
+    for (uint32_t i = 0; !st && i < options->also_count; i++)
+        st = describe_also(options->also[i], &own, arena, &other[i]);
+    board->targets.item = other;
+    board->targets.count = options->also_count;
+    return st;
+}
+
 kiln_status kiln_board_describe(const kiln_board_options *options, kiln_arena *arena,
                                 kiln_msg_board_up *out_board) {
     struct utsname system;
@@ -113,7 +151,7 @@ kiln_status kiln_board_describe(const kiln_board_options *options, kiln_arena *a
         .env = kiln_machine_read_env(options->root ? options->root : "", core[0], arena),
     };
     describe_machine(options, &system, arena, out_board);
-    return NULL;
+    return describe_others(options, target, arena, out_board);
 }
 
 kiln_status kiln_board_enter_cluster(const char *name, kiln_arena *arena) {

@@ -15,13 +15,16 @@ typedef struct kiln_board_options {
     const kiln_executor *executor; /* NULL: all that an artefact can ask for */
     double peak_flops;             /* of one core; goes into the labels */
     const char *emulator;          /* that this program runs under; NULL: none */
-    uint32_t slots;                /* 0: one */
+    uint32_t slots;                /* of this machine's processor; 0: one */
+    const char *const *also;       /* [also_count] targets that are offered beside it */
+    uint32_t also_count;
     const char *builds;            /* codegen version with which it builds; NULL: it does not */
     const char *root; /* of /proc and /sys (rpc-server/discover.h); NULL: this machine's */
 } kiln_board_options;
 
 /* BOARD_UP without `running` and `missing`. The labels `peak_gflops` and, of one that builds,
- * `builds` are added to the given ones. INVALID_ARGUMENT: a label is not k=v. */
+ * `builds` are added to the given ones. INVALID_ARGUMENT: a label is not k=v; a target in `also`
+ * does not parse, is of the processor's kind, or of one that this server has no executor for. */
 KILN_MUST_USE kiln_status kiln_board_describe(const kiln_board_options *options, kiln_arena *arena,
                                               kiln_msg_board_up *out_board);
 

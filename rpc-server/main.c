@@ -14,6 +14,7 @@
 typedef struct options {
     const char *tracker, *key, *labels, *state, *executor, *power_cycle, *key_file, *cluster;
     uint64_t slots, builders;
+    kiln_opt_list also;
     bool insecure, doctor;
 } options;
 
@@ -36,7 +37,9 @@ static kiln_status fill(const options *o, kiln_arena *process, kiln_server_shell
     out->board = (kiln_board_options){.key = o->key,
                                       .labels = o->labels,
                                       .emulator = kiln_proc_emulator(process),
-                                      .slots = (uint32_t)KILN_MIN(o->slots, UINT32_MAX)};
+                                      .slots = (uint32_t)KILN_MIN(o->slots, UINT32_MAX),
+                                      .also = o->also.item,
+                                      .also_count = (uint32_t)o->also.count};
     out->builders = out->board.emulator ? 0 : o->builders; /* they are started without it */
     if (o->builders != ALL && !kiln_workshop_codegen())
         st = KILN_ERROR(INVALID_ARGUMENT, "--builders: this kiln-rpc-server has no compiler; it is "
@@ -88,6 +91,8 @@ int main(int argc, char **argv) {
         {"slots", KILN_OPT_COUNT, &o.slots, "N",
          "trials at once, each on cores of its own; they time one after the other where they would "
          "disturb each other (default 1)"},
+        {"also", KILN_OPT_LIST, &o.also, "TARGET",
+         "offer this target too, with a slot of its own; may be given several times"},
         {"builders", KILN_OPT_COUNT, &o.builders, "N",
          "processes that build candidates, where this program has a compiler (default: one for "
          "each "

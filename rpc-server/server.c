@@ -89,7 +89,7 @@ static bool pass_fence(kiln_server *s, const kiln_msg_trial *trial) {
 
 /* What a run of a module needs of this board's memory, at least, must fit into its slot's share. */
 static bool fits_memory(const kiln_server *s, const kiln_msg_trial *trial) {
-    const uint64_t share = s->board.memory_bytes / 4 * 3 / s->board.slots;
+    const uint64_t share = s->board.memory_bytes / 4 * 3 / s->slots;
     const uint64_t wanted =
         trial->artefact.size + trial->reference.size + trial->module.output_bytes;
     return trial->module.threads == 0 || s->board.memory_bytes == 0 || wanted <= share;
@@ -97,7 +97,7 @@ static bool fits_memory(const kiln_server *s, const kiln_msg_trial *trial) {
 
 static void on_trial(kiln_server *s, const kiln_message *message) {
     const kiln_msg_trial *trial = &message->trial;
-    if (trial->slot >= s->board.slots) {
+    if (trial->slot >= s->slots) {
         refuse(s, trial, KILN_INVALID_ARGUMENT, "the board has no such slot");
         return;
     }
@@ -240,16 +240,23 @@ void kiln_server_step(kiln_server *s, uint64_t now_ns, const kiln_server_event *
 
 /* ---- Life ---- */
 
+uint32_t kiln_board_up_slots(const kiln_msg_board_up *board) {
+    uint32_t slots = board->slots;
+    for (uint32_t i = 0; i < board->targets.count; i++) slots += board->targets.item[i].slots;
+    return slots;
+}
+
 kiln_server *kiln_server_create(const kiln_server_options *options, uint64_t now_ns) {
     kiln_server *s = kiln_alloc(sizeof *s);
     kiln_arena_init(&s->arena, 1024);
     kiln_message up = {.type = KILN_MSG_BOARD_UP, .board_up = *options->board};
     s->board = kiln_message_copy(&up, &s->arena).board_up;
     s->board.running.count = 0;
-    KILN_CHECK(s->board.slots > 0);
-    KILN_CHECK(s->board.slots <= KILN_SERVER_SLOTS_MAX);
-    const uint32_t all = (1U << s->board.slots) - 1;
-    for (uint32_t slot = 0; slot < s->board.slots; slot++)
+    s->slots = kiln_board_up_slots(&s->board);
+    KILN_CHECK(s->slots > 0);
+    KILN_CHECK(s->slots <= KILN_SERVER_SLOTS_MAX);
+    const uint32_t all = (1U << s->slots) - 1;
+    for (uint32_t slot = 0; slot < s->slots; slot++)
         s->disturbs[slot] = (options->disturbs ? options->disturbs[slot] : all) & ~(1U << slot);
     s->env = s->board.env;
     s->env.governor = (kiln_str){0};

@@ -45,7 +45,8 @@ typedef struct kiln_server kiln_server;
 typedef struct kiln_server_options {
     const kiln_msg_board_up
         *board;               /* what this board is; copied. `running` is filled by the machine. */
-    const uint32_t *disturbs; /* [slots] a bit per slot that one must not time beside; NULL: all */
+    const uint32_t *disturbs; /* [slots of all targets] a bit per slot that one must not time
+                                 beside; NULL: all */
     uint64_t seed;            /* of the jitter between dials */
     bool checks;              /* the board checks itself */
 } kiln_server_options;
@@ -128,6 +129,8 @@ void kiln_server_destroy(kiln_server *server);
 void kiln_server_step(kiln_server *server, uint64_t now_ns, const kiln_server_event *event,
                       kiln_server_actions *actions);
 uint64_t kiln_server_next_ns(const kiln_server *server);
+/* Slots of all targets that a board offers. */
+uint32_t kiln_board_up_slots(const kiln_msg_board_up *board);
 
 void kiln_server_actions_reset(kiln_server_actions *actions);
 void kiln_server_actions_deinit(kiln_server_actions *actions);

@@ -27,6 +27,16 @@ static uint64_t memories_of(const kiln_slot *slot, const char *system) {
     return memories;
 }
 
+/* Finds which of the slots before it a slot disturbs. */
+static void join(kiln_slots *slots, uint32_t slot, const char *system) {
+    const uint64_t memories = memories_of(&slots->slot[slot], system);
+    for (uint32_t other = 0; other < slot; other++) {
+        if (!(memories & memories_of(&slots->slot[other], system))) continue;
+        slots->disturbs[slot] |= 1U << other;
+        slots->disturbs[other] |= 1U << slot;
+    }
+}
+
 kiln_status kiln_slots_share(const uint32_t *core, uint32_t core_count, uint32_t count,
                              const char *system, kiln_slots *out_slots) {
     if (count == 0 || count > KILN_SERVER_SLOTS_MAX)
@@ -36,27 +46,33 @@ kiln_status kiln_slots_share(const uint32_t *core, uint32_t core_count, uint32_t
         return KILN_ERROR(INVALID_ARGUMENT, "%u slots need as many cores, and there are %u", count,
                           core_count);
     const uint32_t each = core_count / count;
-    uint64_t memories[KILN_SERVER_SLOTS_MAX];
-    *out_slots = (kiln_slots){.count = count};
+    *out_slots = (kiln_slots){.count = count, .shared_count = count};
     for (uint32_t i = 0; i < count; i++) {
         kiln_slot *slot = &out_slots->slot[i];
         for (uint32_t k = 0; k < each; k++) slot->core[slot->core_count++] = core[i * each + k];
-        memories[i] = memories_of(slot, system);
-        for (uint32_t other = 0; other < i; other++) {
-            if (!(memories[i] & memories[other])) continue;
-            out_slots->disturbs[i] |= 1U << other;
-            out_slots->disturbs[other] |= 1U << i;
-        }
+        join(out_slots, i, system);
     }
+    return NULL;
+}
+
+kiln_status kiln_slots_add(kiln_slots *slots, const char *system) {
+    if (slots->count == KILN_SERVER_SLOTS_MAX)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "a board has at most %u slots, of all its targets",
+                          KILN_SERVER_SLOTS_MAX);
+    const kiln_slot *last = &slots->slot[slots->shared_count - 1];
+    slots->slot[slots->count] =
+        (kiln_slot){.core_count = 1, .core = {last->core[last->core_count - 1]}};
+    join(slots, slots->count++, system);
     return NULL;
 }
 
 uint32_t kiln_slots_cores(const kiln_slots *slots, uint32_t slot, uint32_t threads,
                           uint32_t out_core[KILN_EXECUTOR_CORES_MAX]) {
-    const bool all = threads > slots->slot[slot].core_count;
+    const bool shares = slot < slots->shared_count;
+    const bool all = shares && threads > slots->slot[slot].core_count;
     uint32_t count = 0;
-    for (uint32_t i = 0; i < (all ? slots->count : 1); i++) {
-        const kiln_slot *from = &slots->slot[(slot + i) % slots->count];
+    for (uint32_t i = 0; i < (all ? slots->shared_count : 1); i++) {
+        const kiln_slot *from = &slots->slot[shares ? (slot + i) % slots->shared_count : slot];
         for (uint32_t k = 0; k < from->core_count && count < KILN_MAX(threads, 1); k++)
             out_core[count++] = from->core[k];
     }
@@ -68,7 +84,7 @@ static cpu_set_t spare_cores(const kiln_slots *slots) {
     cpu_set_t set;
     CPU_ZERO(&set);
     sched_getaffinity(0, sizeof set, &set);
-    for (uint32_t i = 0; i < slots->count; i++) CPU_CLR(slots->slot[i].core[0], &set);
+    for (uint32_t i = 0; i < slots->shared_count; i++) CPU_CLR(slots->slot[i].core[0], &set);
     return set;
 }
 

@@ -22,6 +22,7 @@ typedef struct kiln_slot {
 
 typedef struct kiln_slots {
     uint32_t count;
+    uint32_t shared_count; /* of these, the first: those of the processor, which share its cores */
     kiln_slot slot[KILN_SERVER_SLOTS_MAX];
     uint32_t disturbs[KILN_SERVER_SLOTS_MAX]; /* a bit per other slot */
 } kiln_slots;
@@ -32,9 +33,14 @@ typedef struct kiln_slots {
 KILN_MUST_USE kiln_status kiln_slots_share(const uint32_t *core, uint32_t core_count,
                                            uint32_t count, const char *system,
                                            kiln_slots *out_slots);
+/* Adds a slot of another device of the machine: one core to talk to it from, the last of all, so
+ * that the cores of the other slots are what they were. Where its memory is theirs it takes turns
+ * with them like any slot, so that measuring on a device disturbs no time of the processor.
+ * RESOURCE_EXHAUSTED: there are KILN_SERVER_SLOTS_MAX. */
+KILN_MUST_USE kiln_status kiln_slots_add(kiln_slots *slots, const char *system);
 /* The cores for a kernel of `threads` threads in `slot`: those of the slot, or, when it wants more,
  * those of all, the slot's first: the tracker leases such a kernel the whole board. Returns how
- * many; at least 1. */
+ * many; at least 1. Slots that were added have theirs alone. */
 uint32_t kiln_slots_cores(const kiln_slots *slots, uint32_t slot, uint32_t threads,
                           uint32_t out_core[KILN_EXECUTOR_CORES_MAX]);
 /* How many cores this process may use that nothing is timed on. */

@@ -114,7 +114,7 @@ static void look_after(kiln_tracker *t, kiln_tracker_job *job) {
     kiln_tracker_peer *tuner = job->state == KILN_JOB_RUNNING || job->spec.by_client
                                    ? kiln_tracker_job_worker(t, job)
                                    : least_loaded_tuner(t);
-    bool board = job->want->boards > 0;
+    bool board = job->want->devices > 0;
     if (tuner && board) {
         job->unserved_ns = 0;
         if (job->state == KILN_JOB_WAITING && has_room(job, tuner)) assign(t, job, tuner);

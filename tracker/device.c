@@ -27,8 +27,15 @@ kiln_tracker_board *kiln_tracker_board_named(kiln_tracker *t, kiln_str name) {
     return found;
 }
 
+static void free_devices(kiln_tracker_board *board) {
+    for (uint32_t i = 0; i < board->device_count; i++) kiln_vec_deinit(&board->device[i].fits);
+    kiln_free(board->device);
+    board->device = NULL;
+    board->device_count = 0;
+}
+
 static void free_board(kiln_tracker_board *board) {
-    kiln_vec_deinit(&board->fits);
+    free_devices(board);
     kiln_arena_deinit(&board->arena);
     kiln_free(board);
 }
@@ -40,6 +47,14 @@ void kiln_tracker_boards_free(kiln_tracker *t) {
     kiln_vec_deinit(&t->offered);
     kiln_vec_deinit(&t->unkept);
     kiln_map_deinit(&t->board_of_node);
+}
+
+/* Of a board that is not available: none of them is idle. */
+static void withdraw_offers(kiln_tracker *t, kiln_tracker_board *board) {
+    for (uint32_t i = 0; i < board->device_count; i++) {
+        if (board->device[i].offered) kiln_tracker_remove(&t->offered, &board->device[i]);
+        board->device[i].offered = false;
+    }
 }
 
 /* Makes room by forgetting the board that is lost for longest. False when all are here. */
@@ -59,7 +74,7 @@ static bool forget_one(kiln_tracker *t) {
     kiln_tracker_persist(t, &row, 1);
     kiln_map_remove(&t->board_of_node, kiln_str_from(board->node));
     kiln_tracker_remove(&t->board, board);
-    if (board->offered) kiln_tracker_remove(&t->offered, board);
+    withdraw_offers(t, board);
     kiln_tracker_history_forget(t, board);
     free_board(board);
     return true;
@@ -80,13 +95,13 @@ kiln_tracker_board *kiln_tracker_board_get(kiln_tracker *t, kiln_str node) {
 
 /* ---- Whether it may be leased ---- */
 
-static void leave_idle(kiln_tracker *t, kiln_tracker_board *board) {
-    kiln_tracker_board *last = kiln_vec_pop(&t->idle);
-    if (last != board) {
-        t->idle.data[board->idle_at - 1] = last;
-        last->idle_at = board->idle_at;
+static void leave_idle(kiln_tracker *t, kiln_tracker_device *device) {
+    kiln_tracker_device *last = kiln_vec_pop(&t->idle);
+    if (last != device) {
+        t->idle.data[device->idle_at - 1] = last;
+        last->idle_at = device->idle_at;
     }
-    board->idle_at = 0;
+    device->idle_at = 0;
 }
 
 static bool is_available(const kiln_tracker_board *board) {
@@ -94,39 +109,108 @@ static bool is_available(const kiln_tracker_board *board) {
            !board->leaving && board->duty == KILN_DUTY_IN_SERVICE;
 }
 
+static void refresh_device(kiln_tracker *t, kiln_tracker_device *device, bool available) {
+    const uint64_t *slot = &device->board->slot[device->first_slot];
+    device->said->busy = 0;
+    for (uint32_t i = 0; i < device->said->slots; i++) device->said->busy += slot[i] != 0;
+    if (!available && device->reserved) {
+        device->reserved->reserving = NULL;
+        device->reserved = NULL;
+    }
+    bool has_room = available && device->said->busy < device->said->slots;
+    bool idle = has_room && !device->reserved;
+    if (device->idle_at && !idle) leave_idle(t, device);
+    if (!device->idle_at && idle) {
+        kiln_vec_push(&t->idle, device);
+        device->idle_at = t->idle.count;
+    }
+    if (device->offered || !has_room || (device->reserved && device->said->busy > 0)) return;
+    device->offered = true;
+    kiln_vec_push(&t->offered, device);
+}
+
 void kiln_tracker_board_refresh(kiln_tracker *t, kiln_tracker_board *board) {
     board->changed = ++t->change;
     bool available = is_available(board);
     if (available != board->available) kiln_tracker_wants_count(t, board, available);
     board->available = available;
-    if (!available && board->reserved) {
-        board->reserved->reserving = NULL;
-        board->reserved = NULL;
-    }
-    bool has_room = available && board->busy < board->up.slots;
-    bool idle = has_room && !board->reserved;
-    if (board->idle_at && !idle) leave_idle(t, board);
-    if (!board->idle_at && idle) {
-        kiln_vec_push(&t->idle, board);
-        board->idle_at = t->idle.count;
-    }
-    if (board->offered || !has_room || (board->reserved && board->busy > 0)) return;
-    board->offered = true;
-    kiln_vec_push(&t->offered, board);
+    for (uint32_t i = 0; i < board->device_count; i++)
+        refresh_device(t, &board->device[i], available);
 }
 
 /* ---- What it is ---- */
 
-static kiln_status describe(kiln_tracker_board *board, const kiln_message *message) {
-    kiln_arena_reset(&board->arena);
+uint32_t kiln_tracker_board_slots(const kiln_tracker_board *board) {
+    uint32_t slots = 0;
+    for (uint32_t i = 0; i < board->device_count; i++) slots += board->device[i].said->slots;
+    return slots;
+}
+
+kiln_tracker_device *kiln_tracker_board_device(const kiln_tracker_board *board, uint32_t slot) {
+    for (uint32_t i = 0; i < board->device_count; i++)
+        if (slot - board->device[i].first_slot < board->device[i].said->slots)
+            return &board->device[i];
+    return NULL;
+}
+
+/* Devices of `up`, which lies in the board's arena. */
+static kiln_status make_devices(kiln_tracker_board *board) {
+    const kiln_msg_board_up *up = &board->up;
+    const uint32_t count = up->targets.count + 1;
+    kiln_msg_board_target *said = KILN_ARENA_ARRAY(&board->arena, kiln_msg_board_target, count);
+    said[0] = (kiln_msg_board_target){.target = up->target,
+                                      .slots = up->slots,
+                                      .device = up->device,
+                                      .memory_bytes = up->memory_bytes};
+    for (uint32_t i = 1; i < count; i++) said[i] = up->targets.item[i - 1];
+    board->device = kiln_alloc(count * sizeof *board->device);
+    board->device_count = count;
+    uint32_t slots = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        kiln_tracker_device *device = &board->device[i];
+        device->board = board;
+        device->said = &said[i];
+        device->first_slot = slots;
+        slots += said[i].slots;
+        if (said[i].slots == 0)
+            return KILN_ERROR(INVALID_ARGUMENT, "a board has at least one slot for each target");
+        kiln_status st = kiln_target_parse(said[i].target, &board->arena, &device->target);
+        if (st) return st;
+    }
+    if (slots > KILN_TRACKER_SLOTS_MAX)
+        return KILN_ERROR(INVALID_ARGUMENT, "a board has at most %u slots, not %u",
+                          KILN_TRACKER_SLOTS_MAX, slots);
+    return KILN_OK;
+}
+
+static void forget_devices(kiln_tracker *t, kiln_tracker_board *board) {
     board->known = false;
-    board->fits.count = 0;
+    withdraw_offers(t, board);
+    free_devices(board);
+}
+
+/* The board is not available: nothing of it is idle or counted. */
+static kiln_status describe(kiln_tracker *t, kiln_tracker_board *board,
+                            const kiln_message *message) {
+    forget_devices(t, board);
+    kiln_arena_reset(&board->arena);
     board->up = kiln_message_copy(message, &board->arena).board_up;
-    if (board->up.slots == 0) return KILN_ERROR(INVALID_ARGUMENT, "a board has at least one slot");
-    kiln_status st = kiln_target_parse(board->up.target, &board->arena, &board->target);
-    if (st) return kiln_status_note(st, "board %.*s", KILN_STR_ARG(board->up.key));
+    kiln_status st = make_devices(board);
+    if (st) {
+        forget_devices(t, board);
+        return kiln_status_note(st, "board %.*s", KILN_STR_ARG(board->up.key));
+    }
     board->known = true;
     return KILN_OK;
+}
+
+/* Whether each target has the slots that it had, so that leases still stand where they stood. */
+static bool has_same_slots(const kiln_tracker_board *board, const kiln_msg_board_up *up) {
+    if (board->device_count != up->targets.count + 1) return false;
+    if (board->device[0].said->slots != up->slots) return false;
+    for (uint32_t i = 1; i < board->device_count; i++)
+        if (board->device[i].said->slots != up->targets.item[i - 1].slots) return false;
+    return true;
 }
 
 /* A trial that the board still has belongs to a lease that holds, or is told to end. */
@@ -157,6 +241,12 @@ static bool is_news(const kiln_tracker_board *board, const kiln_message *message
         if (!kiln_str_equal(a->labels.item[i].key, b->labels.item[i].key) ||
             !kiln_str_equal(a->labels.item[i].value, b->labels.item[i].value))
             return true;
+    if (a->targets.count != b->targets.count) return true;
+    for (uint32_t i = 0; i < a->targets.count; i++)
+        if (a->targets.item[i].slots != b->targets.item[i].slots ||
+            !kiln_str_equal(a->targets.item[i].target, b->targets.item[i].target) ||
+            !kiln_str_equal(a->targets.item[i].device, b->targets.item[i].device))
+            return true;
     return false;
 }
 
@@ -167,11 +257,12 @@ void kiln_tracker_board_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_
                           "this tracker has as many boards as it can hold");
         return;
     }
-    uint32_t slots = board->known ? board->up.slots : message->board_up.slots;
     bool restarted = strcmp(board->boot, peer->boot) != 0, news = is_news(board, message);
     board->peer = NULL; /* until it is known what it is */
     kiln_tracker_board_refresh(t, board);
-    kiln_status st = describe(board, message);
+    if (board->known && !has_same_slots(board, &message->board_up))
+        kiln_tracker_board_end_leases(t, board, "the board came back with other slots");
+    kiln_status st = describe(t, board, message);
     if (st) {
         kiln_tracker_asks_peer_gone(t, peer);
         if (peer->board) kiln_tracker_board_lost(t, board, kiln_status_text(st));
@@ -180,8 +271,6 @@ void kiln_tracker_board_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_
         kiln_status_free(st);
         return;
     }
-    if (slots != board->up.slots)
-        kiln_tracker_board_end_leases(t, board, "the board came back with other slots");
     board->peer = peer;
     board->sick = board->leaving = false;
     board->env = board->up.env;
@@ -253,13 +342,8 @@ kiln_status kiln_tracker_board_restore(kiln_tracker *t, const kiln_tracker_row *
     kiln_status st = KILN_OK;
     if (!board || board->known) st = KILN_ERROR(DATA_LOSS, "it is there twice, or one too many");
     if (!st) st = kiln_record_decode(KILN_RECORD_kept_board, row->body, &board->arena, &kept);
-    if (!st && (kept.slots == 0 || kept.slots > KILN_TRACKER_SLOTS_MAX))
-        st = KILN_ERROR(DATA_LOSS, "it has %u slots", kept.slots);
-    if (!st) {
-        kiln_record_copy(KILN_RECORD_kept_board, &kept, &board->arena); /* row->body goes away */
-        st = kiln_target_parse(kept.target, &board->arena, &board->target);
-    }
     if (st) return kiln_status_note(st, "stored board %.*s", KILN_STR_ARG(row->id));
+    kiln_record_copy(KILN_RECORD_kept_board, &kept, &board->arena); /* row->body goes away */
     board->up = (kiln_msg_board_up){.key = kept.key,
                                     .target = kept.target,
                                     .slots = kept.slots,
@@ -268,6 +352,15 @@ kiln_status kiln_tracker_board_restore(kiln_tracker *t, const kiln_tracker_row *
                                     .firmware = kept.firmware};
     board->up.labels.item = kept.labels.item;
     board->up.labels.count = kept.labels.count;
+    board->up.targets.item = kept.targets.item;
+    board->up.targets.count = kept.targets.count;
+    st = make_devices(board);
+    if (st) {
+        kiln_status made = KILN_ERROR(DATA_LOSS, "stored board %.*s: %s", KILN_STR_ARG(row->id),
+                                      kiln_status_text(st));
+        kiln_status_free(st);
+        return made;
+    }
     board->known = true;
     board->changed = ++t->change;
     board->duty = (kiln_duty)kept.duty;

@@ -38,6 +38,8 @@ uint64_t kiln_tracker_board_keep(kiln_tracker *t, kiln_tracker_board *board) {
     if (board->duty != KILN_DUTY_IN_SERVICE) kept.text = kiln_str_from(board->text);
     kept.labels.item = board->up.labels.item;
     kept.labels.count = board->up.labels.count;
+    kept.targets.item = board->up.targets.item;
+    kept.targets.count = board->up.targets.count;
     kiln_strbuf body = {0};
     kiln_status st = kiln_record_encode(KILN_RECORD_kept_board, &kept, &body);
     KILN_CHECK(st == NULL); /* every part came through the decoder or is shorter */

@@ -16,12 +16,19 @@ kiln_tracker_lease *kiln_tracker_lease_find(kiln_tracker *t, uint64_t number) {
                : NULL;
 }
 
-/* A lease of the whole board stands in all of its slots. */
+/* Whether a slot belongs to the device of another one of the board. */
+static bool shares_device(const kiln_tracker_board *board, uint32_t slot, uint32_t other) {
+    const kiln_tracker_device *device = kiln_tracker_board_device(board, slot);
+    return device && device == kiln_tracker_board_device(board, other);
+}
+
+/* A lease of a whole device stands in all of its slots. */
 static void set_slots(kiln_tracker_lease *lease, uint64_t from, uint64_t to) {
     kiln_tracker_board *board = lease->board;
     for (uint32_t i = 0; i < KILN_TRACKER_SLOTS_MAX; i++) {
-        bool is_its = from ? board->slot[i] == from
-                           : i == lease->slot || (lease->whole && i < board->up.slots);
+        bool is_its =
+            from ? board->slot[i] == from
+                 : i == lease->slot || (lease->whole && shares_device(board, lease->slot, i));
         if (!is_its) continue;
         board->slot[i] = to;
         board->busy += to ? 1u : UINT32_MAX; /* minus one */
@@ -66,7 +73,8 @@ static uint32_t count_of_trials(const kiln_tracker *t, const kiln_tracker_board 
 
 uint64_t kiln_tracker_lease_cost(const kiln_tracker *t, const kiln_tracker_lease *lease) {
     uint64_t held_ns = lease->persist ? 0 : t->now_ns - lease->granted_ns;
-    return held_ns * (lease->whole ? lease->board->up.slots : 1);
+    const kiln_tracker_device *device = kiln_tracker_board_device(lease->board, lease->slot);
+    return held_ns * (lease->whole && device ? device->said->slots : 1);
 }
 
 static void claim(kiln_tracker *t, kiln_tracker_lease *lease) {
@@ -243,15 +251,17 @@ static kiln_str label_of(const kiln_msg_board_up *up, const char *key) {
 
 static void send_grant(kiln_tracker *t, const kiln_tracker_lease *lease, uint32_t trials) {
     const kiln_msg_board_up *up = &lease->board->up;
+    const kiln_tracker_device *device = kiln_tracker_board_device(lease->board, lease->slot);
+    const kiln_msg_board_target *said = device ? device->said : &(kiln_msg_board_target){0};
     kiln_message grant = {
         .type = KILN_MSG_LEASE_GRANT,
         .lease_grant = {.request = lease->request,
                         .lease = lease->lease,
                         .board = kiln_str_from(lease->board->node),
                         .key = up->key,
-                        .target = up->target,
-                        .device = up->device,
-                        .firmware = up->firmware,
+                        .target = said->target,
+                        .device = said->device,
+                        .firmware = said->firmware.size ? said->firmware : up->firmware,
                         .builds = label_of(up, KILN_LABEL_BUILDS),
                         .slot = lease->slot,
                         .trials = trials,
@@ -271,17 +281,17 @@ static void number(kiln_tracker *t, kiln_tracker_lease *lease, kiln_tracker_row 
         .kind = KILN_TRACKER_ROW_EPOCH, .id = KILN_STR("epoch"), .epoch = lease->reserves};
 }
 
-void kiln_tracker_lease_grant(kiln_tracker *t, kiln_tracker_board *board, uint32_t slot,
+void kiln_tracker_lease_grant(kiln_tracker *t, kiln_tracker_device *device, uint32_t slot,
                               kiln_tracker_request *request) {
     kiln_tracker_lease *lease = kiln_alloc(sizeof *lease);
     kiln_tracker_row row[2];
     uint32_t row_count = 0;
     number(t, lease, row, &row_count);
     lease->request = request->want.request;
-    lease->board = board;
+    lease->board = device->board;
     lease->slot = slot;
-    lease->whole = kiln_tracker_want_is_whole(request->fit, board);
-    lease->trials = count_of_trials(t, board, request);
+    lease->whole = kiln_tracker_want_is_whole(request->fit, device);
+    lease->trials = count_of_trials(t, device->board, request);
     lease->ttl_ms = request->want.ttl_ms;
     lease->granted_ns = t->now_ns;
     lease->expires_ns = t->now_ns + lease->ttl_ms * UINT64_C(1000000);
@@ -338,7 +348,7 @@ bool kiln_tracker_lease_persisted(kiln_tracker *t, uint64_t persist, const char 
 static bool make_way(kiln_tracker *t, const kiln_tracker_board *board,
                      const kiln_tracker_row *row) {
     for (uint32_t i = 0; i < KILN_TRACKER_SLOTS_MAX; i++) {
-        if (i != row->slot && !(row->whole && i < board->up.slots)) continue;
+        if (i != row->slot && !(row->whole && shares_device(board, row->slot, i))) continue;
         kiln_tracker_lease *other = kiln_tracker_lease_find(t, board->slot[i]);
         if (!other) continue;
         if (other->lease > row->epoch) return false;

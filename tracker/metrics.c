@@ -22,7 +22,7 @@ kiln_tracker_counts kiln_tracker_counts_of(const kiln_tracker *t) {
         counts.boards_connected += board->peer != NULL;
         counts.boards_available += board->available;
         counts.boards_off_duty += board->duty != KILN_DUTY_IN_SERVICE;
-        counts.slots += board->available ? board->up.slots : 0;
+        counts.slots += board->available ? kiln_tracker_board_slots(board) : 0;
     }
     for (uint32_t i = 0; i < t->peer.count; i++)
         counts.clients += kiln_tracker_is_person(t->peer.data[i]);
@@ -139,6 +139,28 @@ static void print_boards(const kiln_tracker *t, kiln_strbuf *out) {
     kiln_arena_deinit(&scratch);
 }
 
+/* Slots of each target, of boards that have several. */
+static void print_devices(const kiln_tracker *t, kiln_strbuf *out) {
+    static const char *const name[] = {"slots", "busy"};
+    static const char *const doc[] = {"slots that a target of a board has",
+                                      "of these, slots that are leased"};
+    for (uint32_t which = 0; which < KILN_ARRAY_COUNT(name); which++) {
+        kiln_strbuf_printf(out, "# HELP kiln_target_%s %s\n# TYPE kiln_target_%s gauge\n",
+                           name[which], doc[which], name[which]);
+        for (uint32_t i = 0; i < t->board.count; i++) {
+            const kiln_tracker_board *board = t->board.data[i];
+            for (uint32_t d = 0; board->device_count > 1 && d < board->device_count; d++) {
+                const kiln_msg_board_target *said = board->device[d].said;
+                kiln_strbuf_printf(out, "kiln_target_%s{", name[which]);
+                print_label(out, "node", kiln_str_from(board->node));
+                kiln_strbuf_char(out, ',');
+                print_label(out, "target", said->target);
+                kiln_strbuf_printf(out, "} %u\n", which == 0 ? said->slots : said->busy);
+            }
+        }
+    }
+}
+
 static void print_projects(const kiln_tracker *t, kiln_strbuf *out) {
     kiln_strbuf_text(out, "# HELP kiln_project_leases leases that a project holds\n"
                           "# TYPE kiln_project_leases gauge\n");
@@ -166,6 +188,7 @@ void kiln_tracker_print_metrics(const kiln_tracker *t, kiln_strbuf *out) {
     print_waits(t, out);
     print_projects(t, out);
     print_boards(t, out);
+    print_devices(t, out);
 }
 
 /* ---- JSON ---- */

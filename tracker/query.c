@@ -37,7 +37,7 @@ kiln_msg_board_row kiln_tracker_board_row(kiln_tracker *t, const kiln_tracker_bo
         .state = kiln_str_from(state_of(board)),
         .device = board->up.device,
         .slots = board->up.slots,
-        .busy = board->busy,
+        .busy = board->device[0].said->busy,
         .trials = board->results,
         .memory_bytes = board->up.memory_bytes,
         .env = board->env,
@@ -51,12 +51,14 @@ kiln_msg_board_row kiln_tracker_board_row(kiln_tracker *t, const kiln_tracker_bo
     row.labels.item = board->up.labels.item;
     row.labels.count = board->up.labels.count;
     row.missing = board->up.missing;
+    row.targets.item = &board->device[0].said[1];
+    row.targets.count = board->device_count - 1;
     if (board->sick || board->duty != KILN_DUTY_IN_SERVICE) row.text = kiln_str_from(board->text);
     for (uint32_t i = 0; i < KILN_TRACKER_SLOTS_MAX; i++) {
         const kiln_tracker_lease *lease = kiln_tracker_lease_find(t, board->slot[i]);
         if (lease) say_holder(t, lease, &row);
     }
-    if (row.busy < row.slots) row.eta_ms = 0;
+    if (board->busy < kiln_tracker_board_slots(board)) row.eta_ms = 0;
     return row;
 }
 

@@ -51,7 +51,7 @@ static void add_request(kiln_tracker *t, kiln_tracker_request *request) {
 void kiln_tracker_request_remove(kiln_tracker *t, kiln_tracker_request *request) {
     kiln_tracker_request_key key;
     kiln_tracker_job *job = request->job;
-    kiln_tracker_board *reserved = request->reserving;
+    kiln_tracker_device *reserved = request->reserving;
     kiln_map_remove(&t->request_of_key,
                     kiln_tracker_request_name(&key, request->tuner, request->want.request));
     t->request_count--;
@@ -62,7 +62,7 @@ void kiln_tracker_request_remove(kiln_tracker *t, kiln_tracker_request *request)
     free_request(request);
     if (!reserved) return;
     reserved->reserved = NULL;
-    kiln_tracker_board_refresh(t, reserved);
+    kiln_tracker_board_refresh(t, reserved->board);
 }
 
 void kiln_tracker_requests_end_of_job(kiln_tracker *t, kiln_tracker_job *job) {
@@ -92,21 +92,22 @@ void kiln_tracker_requests_free(kiln_tracker *t) {
 
 /* ---- Whose turn it is ---- */
 
-/* Whether all of the board is wanted and not all of it is free. */
-static bool must_wait(const kiln_tracker_board *board, const kiln_tracker_request *request) {
-    return board->busy > 0 && kiln_tracker_want_is_whole(request->fit, board);
+/* Whether all of the device is wanted and not all of it is free. */
+static bool must_wait(const kiln_tracker_device *device, const kiln_tracker_request *request) {
+    return device->said->busy > 0 && kiln_tracker_want_is_whole(request->fit, device);
 }
 
-/* A request for the whole board waits for one board only, which is kept free for it. */
-static bool may_have(const kiln_tracker_board *board, const kiln_tracker_request *request) {
-    if (!kiln_tracker_want_fits(request->fit, (kiln_tracker_board *)board)) return false;
-    return !must_wait(board, request) || !request->reserving || request->reserving == board;
+/* A request for a whole device waits for one device only, which is kept free for it. */
+static bool may_have(const kiln_tracker_device *device, const kiln_tracker_request *request) {
+    if (!kiln_tracker_want_fits(request->fit, (kiln_tracker_device *)device)) return false;
+    return !must_wait(device, request) || !request->reserving || request->reserving == device;
 }
 
 /* The oldest request of a job that may have the board: with its age the job competes. */
-static kiln_tracker_request *of_job(const kiln_tracker_job *job, const kiln_tracker_board *board) {
+static kiln_tracker_request *of_job(const kiln_tracker_job *job,
+                                    const kiln_tracker_device *device) {
     for (uint32_t i = 0; i < job->request.count; i++)
-        if (may_have(board, job->request.data[i])) return job->request.data[i];
+        if (may_have(device, job->request.data[i])) return job->request.data[i];
     return NULL;
 }
 
@@ -126,13 +127,14 @@ static void trade_places(kiln_tracker_job *job, uint32_t a, uint32_t b) {
  * would like this very board, else that. Who goes first leaves its own place to the oldest: a job
  * that could go on competing with that age would never let another have the board. */
 static kiln_tracker_request *preferred(kiln_tracker_request *oldest,
-                                       const kiln_tracker_board *board) {
+                                       const kiln_tracker_device *device) {
     kiln_tracker_job *job = oldest->job;
     uint32_t at = 0;
     while (job->request.data[at] != oldest) at++;
     for (uint32_t i = 0; i < job->request.count; i++) {
         kiln_tracker_request *request = job->request.data[i];
-        if (!kiln_str_is(request->want.board, board->node) || !may_have(board, request)) continue;
+        if (!kiln_str_is(request->want.board, device->board->node) || !may_have(device, request))
+            continue;
         trade_places(job, at, i);
         return request;
     }
@@ -152,74 +154,83 @@ static bool is_before(const kiln_tracker *t, const kiln_tracker_request *a,
 }
 
 static kiln_tracker_request *of_project(const kiln_tracker *t, const kiln_tracker_project *project,
-                                        const kiln_tracker_board *board) {
+                                        const kiln_tracker_device *device) {
     kiln_tracker_request *best = NULL;
     for (uint32_t i = 0; i < project->waiting.count; i++) {
-        kiln_tracker_request *request = of_job(project->waiting.data[i], board);
+        kiln_tracker_request *request = of_job(project->waiting.data[i], device);
         if (request && (!best || is_before(t, request, best))) best = request;
     }
     return best;
 }
 
-static kiln_tracker_request *choose(const kiln_tracker *t, const kiln_tracker_board *board) {
+static kiln_tracker_request *choose(const kiln_tracker *t, const kiln_tracker_device *device) {
     kiln_tracker_request *best = NULL;
     double best_claim = 0;
     for (uint32_t i = 0; i < t->project.count; i++) {
         const kiln_tracker_project *project = t->project.data[i];
         double claim = kiln_tracker_project_claim(t, project);
         if (best && claim > best_claim) continue;
-        kiln_tracker_request *request = of_project(t, project, board);
+        kiln_tracker_request *request = of_project(t, project, device);
         if (!request) continue;
         if (best && claim == best_claim && !is_before(t, request, best)) continue;
         best = request;
         best_claim = claim;
     }
-    return best ? preferred(best, board) : NULL;
+    return best ? preferred(best, device) : NULL;
 }
 
 /* ---- Grants ---- */
 
-static uint32_t free_slot(const kiln_tracker_board *board) {
-    uint32_t slot = 0;
-    while (board->slot[slot]) slot++;
+static uint32_t free_slot(const kiln_tracker_device *device) {
+    uint32_t slot = device->first_slot;
+    while (device->board->slot[slot]) slot++;
     return slot;
 }
 
-/* Gives the board, or keeps it free until all of it can be given. */
-static void give(kiln_tracker *t, kiln_tracker_board *board, kiln_tracker_request *request) {
-    if (must_wait(board, request)) {
-        board->reserved = request;
-        request->reserving = board;
-        kiln_tracker_board_refresh(t, board);
+/* Gives the device, or keeps it free until all of it can be given. */
+static void give(kiln_tracker *t, kiln_tracker_device *device, kiln_tracker_request *request) {
+    if (must_wait(device, request)) {
+        device->reserved = request;
+        request->reserving = device;
+        kiln_tracker_board_refresh(t, device->board);
         return;
     }
-    kiln_tracker_lease_grant(t, board, free_slot(board), request);
+    kiln_tracker_lease_grant(t, device, free_slot(device), request);
 }
 
-static void serve_board(kiln_tracker *t, kiln_tracker_board *board) {
-    while (board->available && board->busy < board->up.slots) {
-        kiln_tracker_request *request = board->reserved ? board->reserved : choose(t, board);
-        if (!request || (board->reserved && board->busy > 0)) return;
-        give(t, board, request);
+static void serve_device(kiln_tracker *t, kiln_tracker_device *device) {
+    while (device->board->available && device->said->busy < device->said->slots) {
+        kiln_tracker_request *request = device->reserved ? device->reserved : choose(t, device);
+        if (!request || (device->reserved && device->said->busy > 0)) return;
+        give(t, device, request);
     }
+}
+
+/* One of the board's that is idle and may be had; NULL. */
+static kiln_tracker_device *idle_of(kiln_tracker_board *board,
+                                    const kiln_tracker_request *request) {
+    for (uint32_t i = 0; i < board->device_count; i++)
+        if (board->device[i].idle_at && may_have(&board->device[i], request))
+            return &board->device[i];
+    return NULL;
 }
 
 /* The board that it would like, or any; one that it need not wait for before others. */
 static void serve_request(kiln_tracker *t, kiln_tracker_request *request) {
-    kiln_tracker_board *liked = kiln_tracker_board_find(t, request->want.board), *found = NULL;
-    if (liked && liked->idle_at && may_have(liked, request)) found = liked;
+    kiln_tracker_board *liked = kiln_tracker_board_find(t, request->want.board);
+    kiln_tracker_device *found = liked ? idle_of(liked, request) : NULL;
     for (uint32_t i = 0; (!found || must_wait(found, request)) && i < t->idle.count; i++) {
-        kiln_tracker_board *board = t->idle.data[i];
-        if (may_have(board, request) && (!found || !must_wait(board, request))) found = board;
+        kiln_tracker_device *device = t->idle.data[i];
+        if (may_have(device, request) && (!found || !must_wait(device, request))) found = device;
     }
     if (found) give(t, found, request);
 }
 
 void kiln_tracker_grant(kiln_tracker *t) {
     while (t->offered.count) {
-        kiln_tracker_board *board = kiln_vec_pop(&t->offered);
-        board->offered = false;
-        serve_board(t, board);
+        kiln_tracker_device *device = kiln_vec_pop(&t->offered);
+        device->offered = false;
+        serve_device(t, device);
     }
     while (t->fresh.count) {
         kiln_tracker_request *request = t->fresh.data[0];

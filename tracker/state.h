@@ -40,7 +40,7 @@ typedef struct kiln_tracker_peer {
     uint32_t jobs; /* of a tuner: those it has, as of the last look at all jobs */
 } kiln_tracker_peer;
 
-/* What requests want of a board. Requests that want the same share one entry, and each board
+/* What requests want of a device. Requests that want the same share one entry, and each device
  * remembers of each whether it fits. */
 typedef struct kiln_tracker_want {
     uint32_t number; /* its place in kiln_tracker.want */
@@ -52,7 +52,7 @@ typedef struct kiln_tracker_want {
     uint32_t label_count;
     kiln_target target;
     bool exclusive;
-    uint32_t boards, slots; /* that fit and may be leased now, free or not */
+    uint32_t devices, slots; /* that fit and may be leased now, free or not */
 } kiln_tracker_want;
 
 /* What happens to boards, and its name for people. */
@@ -78,13 +78,28 @@ typedef struct kiln_tracker_past {
     char text[96];
 } kiln_tracker_past;
 
+/* A target of a board: what requests are granted slots of. Each has its own slots and leases, so
+ * that a CPU and a GPU of one board are measured on at once. */
+typedef struct kiln_tracker_device {
+    struct kiln_tracker_board *board;
+    kiln_msg_board_target *said; /* as its board says, and `busy`; in the board's arena */
+    kiln_target target;
+    uint32_t first_slot; /* its said->slots slots of the board begin here; said->busy: of these,
+                            under lease, as of the last refresh */
+    bool offered;        /* it is in kiln_tracker.offered */
+    uint32_t idle_at;    /* its place in kiln_tracker.idle + 1; 0: not there */
+    struct kiln_tracker_request *reserved; /* gets all slots when the last one is free */
+    KILN_VEC(uint8_t) fits;                /* by want: unknown, yes, no */
+} kiln_tracker_device;
+
 /* A board that this tracker or one before it saw. */
 typedef struct kiln_tracker_board {
     kiln_tracker_text node, boot;
-    kiln_arena arena; /* of `up` and `target`; renewed by each BOARD_UP */
+    kiln_arena arena; /* of `up` and what devices point to; renewed by each BOARD_UP */
     kiln_msg_board_up up;
-    kiln_target target;
-    bool known;              /* `up` and `target` hold */
+    kiln_tracker_device *device; /* [device_count] its targets; on the heap, renewed with `up` */
+    uint32_t device_count;
+    bool known;              /* `up` and the devices hold */
     kiln_tracker_peer *peer; /* NULL: lost */
     uint64_t lost_ns;        /* when peer is NULL */
     bool lost_busy;          /* it was lost while a trial of ours ran */
@@ -99,12 +114,8 @@ typedef struct kiln_tracker_board {
     double trial_ns;  /* how long a trial takes, lately; 0: unknown */
     kiln_msg_env env; /* last reading; no views but `governor`, which is left out */
     uint64_t slot[KILN_TRACKER_SLOTS_MAX]; /* lease, 0: free */
-    uint32_t busy;                         /* slots that are not free */
-    bool available;   /* here, well, on duty: it counts in the wants that it fits */
-    bool offered;     /* it is in kiln_tracker.offered */
-    uint32_t idle_at; /* its place in kiln_tracker.idle + 1; 0: not there */
-    struct kiln_tracker_request *reserved;         /* gets all slots when the last one is free */
-    KILN_VEC(uint8_t) fits;                        /* by want: unknown, yes, no */
+    uint32_t busy;                         /* slots that are not free, of all targets */
+    bool available; /* here, well, on duty: its devices count in the wants that they fit */
     kiln_tracker_past past[KILN_TRACKER_PAST_MAX]; /* oldest first */
     uint32_t past_count;
     bool unkept;      /* it is in kiln_tracker.unkept */
@@ -135,7 +146,7 @@ typedef struct kiln_tracker_request {
     struct kiln_tracker_job *job;
     uint64_t order, since_ns;      /* of arrival */
     kiln_tracker_text tuner, node; /* of the tuner: its run and itself */
-    kiln_tracker_board *reserving; /* kept free for it; NULL: none */
+    kiln_tracker_device *reserving; /* kept free for it; NULL: none */
     bool fresh;                    /* it is in kiln_tracker.fresh */
 } kiln_tracker_request;
 
@@ -152,7 +163,7 @@ typedef struct kiln_tracker_lease {
     uint32_t index;    /* in kiln_tracker.lease */
     kiln_tracker_board *board;
     uint32_t slot, trials, ttl_ms;
-    bool whole;                   /* it has all slots of its board */
+    bool whole;                   /* it has all slots of its device */
     kiln_tracker_text tuner;      /* boot: a lease belongs to one run of its holder */
     kiln_tracker_text node;       /* of that holder */
     struct kiln_tracker_job *job; /* NULL: unknown, after a restart */
@@ -230,8 +241,8 @@ struct kiln_tracker {
     kiln_map holder_of_boot; /* who may hold leases: tuners, and people for jobs of their own */
     KILN_VEC(kiln_tracker_board *) board;
     kiln_map board_of_node;
-    KILN_VEC(kiln_tracker_board *) idle;    /* available, with a free slot that nobody reserved */
-    KILN_VEC(kiln_tracker_board *) offered; /* something got free there: requests are looked at */
+    KILN_VEC(kiln_tracker_device *) idle;    /* available, with a free slot that nobody reserved */
+    KILN_VEC(kiln_tracker_device *) offered; /* something got free there: requests are looked at */
     KILN_VEC(kiln_tracker_board *) unkept;  /* with events that are not on disk */
     KILN_VEC(kiln_tracker_want *) want;     /* NULL: a free place */
     kiln_map want_of_text;
@@ -308,6 +319,10 @@ void kiln_tracker_board_lost(kiln_tracker *t, kiln_tracker_board *board, const c
 /* After any change of what a board is, does or holds: counts it among those that may be leased, and
  * offers its free slots. */
 void kiln_tracker_board_refresh(kiln_tracker *t, kiln_tracker_board *board);
+/* The device that a slot of the board belongs to; NULL: none that is known. */
+kiln_tracker_device *kiln_tracker_board_device(const kiln_tracker_board *board, uint32_t slot);
+/* Slots of all its targets. */
+uint32_t kiln_tracker_board_slots(const kiln_tracker_board *board);
 void kiln_tracker_board_end_leases(kiln_tracker *t, kiln_tracker_board *board, const char *why);
 KILN_MUST_USE kiln_status kiln_tracker_board_restore(kiln_tracker *t, const kiln_tracker_row *row);
 void kiln_tracker_boards_free(kiln_tracker *t);
@@ -343,11 +358,11 @@ KILN_MUST_USE kiln_status kiln_tracker_want_get(kiln_tracker *t, kiln_str target
                                                 const kiln_msg_label *label, uint32_t label_count,
                                                 bool exclusive, kiln_tracker_want **out_want);
 void kiln_tracker_want_unref(kiln_tracker *t, kiln_tracker_want *want);
-/* Whether the board, when it is available, is what is wanted. */
-bool kiln_tracker_want_fits(kiln_tracker_want *want, kiln_tracker_board *board);
-/* Whether nothing else may be measured on the board at the same time. */
-bool kiln_tracker_want_is_whole(const kiln_tracker_want *want, const kiln_tracker_board *board);
-/* The board becomes available, or stops to be. */
+/* Whether the device, when its board is available, is what is wanted. */
+bool kiln_tracker_want_fits(kiln_tracker_want *want, kiln_tracker_device *device);
+/* Whether nothing else may be measured on the device at the same time. */
+bool kiln_tracker_want_is_whole(const kiln_tracker_want *want, const kiln_tracker_device *device);
+/* The board becomes available with all its devices, or stops to be. */
 void kiln_tracker_wants_count(kiln_tracker *t, kiln_tracker_board *board, bool available);
 /* One line for people: what fits and how long it may take, or what there is instead. Whether any
  * board that was ever seen fits. */
@@ -391,7 +406,7 @@ void kiln_tracker_grant(kiln_tracker *t);
 /* lease.c */
 /* Takes the slot now and asks for the row to be written; the holder hears of it when that is done.
  * `request` is removed. */
-void kiln_tracker_lease_grant(kiln_tracker *t, kiln_tracker_board *board, uint32_t slot,
+void kiln_tracker_lease_grant(kiln_tracker *t, kiln_tracker_device *device, uint32_t slot,
                               kiln_tracker_request *request);
 /* Whether the request was granted already; then its holder is told again, as the grant may have
  * got lost on the way. */

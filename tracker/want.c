@@ -45,10 +45,13 @@ static void add_want(kiln_tracker *t, kiln_tracker_want *want) {
     kiln_map_put(&t->want_of_text, kiln_str_from(want->text), (uintptr_t)want);
     for (uint32_t i = 0; i < t->board.count; i++) {
         kiln_tracker_board *board = t->board.data[i];
-        if (want->number < board->fits.count) board->fits.data[want->number] = UNKNOWN;
-        if (!board->available || !kiln_tracker_want_fits(want, board)) continue;
-        want->boards++;
-        want->slots += board->up.slots;
+        for (uint32_t d = 0; d < board->device_count; d++) {
+            kiln_tracker_device *device = &board->device[d];
+            if (want->number < device->fits.count) device->fits.data[want->number] = UNKNOWN;
+            if (!board->available || !kiln_tracker_want_fits(want, device)) continue;
+            want->devices++;
+            want->slots += device->said->slots;
+        }
     }
 }
 
@@ -118,7 +121,8 @@ static bool serves(const kiln_target *wanted, const kiln_target *device, kiln_st
     return false;
 }
 
-static bool compare(const kiln_tracker_want *want, const kiln_tracker_board *board) {
+static bool compare(const kiln_tracker_want *want, const kiln_tracker_device *device) {
+    const kiln_tracker_board *board = device->board;
     if (!board->known) return false;
     if (want->key.size && !kiln_str_equal(want->key, board->up.key) &&
         !kiln_str_is(want->key, board->node))
@@ -126,32 +130,37 @@ static bool compare(const kiln_tracker_want *want, const kiln_tracker_board *boa
     for (uint32_t i = 0; i < want->label_count; i++)
         if (!has_label(&board->up, &want->label[i])) return false;
     kiln_strbuf reason = {0};
-    bool fits = serves(&want->target, &board->target, &reason);
+    bool fits = serves(&want->target, &device->target, &reason);
     kiln_strbuf_deinit(&reason);
     return fits;
 }
 
-bool kiln_tracker_want_fits(kiln_tracker_want *want, kiln_tracker_board *board) {
-    while (board->fits.count <= want->number) kiln_vec_push(&board->fits, UNKNOWN);
-    uint8_t *fits = &board->fits.data[want->number];
-    if (*fits == UNKNOWN) *fits = compare(want, board) ? FITS : FITS_NOT;
+bool kiln_tracker_want_fits(kiln_tracker_want *want, kiln_tracker_device *device) {
+    while (device->fits.count <= want->number) kiln_vec_push(&device->fits, UNKNOWN);
+    uint8_t *fits = &device->fits.data[want->number];
+    if (*fits == UNKNOWN) *fits = compare(want, device) ? FITS : FITS_NOT;
     return *fits == FITS;
 }
 
-bool kiln_tracker_want_is_whole(const kiln_tracker_want *want, const kiln_tracker_board *board) {
-    uint32_t threads = want->target.threads, cores = board->target.cores; /* 1: unknown */
-    return want->exclusive || (threads > 1 && (uint64_t)threads * board->up.slots > cores);
+bool kiln_tracker_want_is_whole(const kiln_tracker_want *want, const kiln_tracker_device *device) {
+    uint32_t threads = want->target.threads, cores = device->target.cores; /* 1: unknown */
+    return want->exclusive || (threads > 1 && (uint64_t)threads * device->said->slots > cores);
+}
+
+static void count_device(kiln_tracker *t, kiln_tracker_device *device, bool available) {
+    for (uint32_t i = 0; i < t->want.count; i++) {
+        kiln_tracker_want *want = t->want.data[i];
+        if (!want || !kiln_tracker_want_fits(want, device)) continue;
+        if (available && want->devices == 0) t->fleet_changed = true;
+        want->devices += available ? 1u : UINT32_MAX; /* minus one */
+        want->slots += available ? device->said->slots : 0u - device->said->slots;
+        if (want->devices == 0) t->fleet_changed = true;
+    }
 }
 
 void kiln_tracker_wants_count(kiln_tracker *t, kiln_tracker_board *board, bool available) {
-    for (uint32_t i = 0; i < t->want.count; i++) {
-        kiln_tracker_want *want = t->want.data[i];
-        if (!want || !kiln_tracker_want_fits(want, board)) continue;
-        if (available && want->boards == 0) t->fleet_changed = true;
-        want->boards += available ? 1u : UINT32_MAX; /* minus one */
-        want->slots += available ? board->up.slots : 0u - board->up.slots;
-        if (want->boards == 0) t->fleet_changed = true;
-    }
+    for (uint32_t i = 0; i < board->device_count; i++)
+        count_device(t, &board->device[i], available);
 }
 
 /* ---- For people ---- */
@@ -164,6 +173,14 @@ static uint32_t waiting_for(const kiln_tracker *t, const kiln_tracker_want *want
             if (job->want == want) count += job->request.count;
         }
     return count;
+}
+
+/* Of several devices of a board the one of the wanted kind says why it cannot. */
+static const kiln_target *target_to_compare(const kiln_tracker_board *board,
+                                            const kiln_tracker_want *want) {
+    for (uint32_t i = 0; i < board->device_count; i++)
+        if (board->device[i].target.kind == want->target.kind) return &board->device[i].target;
+    return &board->device[0].target;
 }
 
 /* "; there are rpi3 (1 of 2 in service; the device lacks dotprod), ...": the first few names, and
@@ -188,7 +205,7 @@ static void list_what_there_is(const kiln_tracker *t, const kiln_tracker_want *w
         if (at == count) {
             name[at].key = board->up.key;
             name[at].boards = name[at].here = 0;
-            name[at].target = &board->target;
+            name[at].target = target_to_compare(board, want);
             count++;
         }
         name[at].boards++;
@@ -206,9 +223,10 @@ static void list_what_there_is(const kiln_tracker *t, const kiln_tracker_want *w
 }
 
 bool kiln_tracker_want_describe(kiln_tracker *t, kiln_tracker_want *want, kiln_strbuf *out) {
-    if (want->boards > 0) {
+    if (want->devices > 0) {
         double turns = (double)(waiting_for(t, want) + 1) / want->slots;
-        kiln_strbuf_printf(out, "%u board%s", want->boards, want->boards == 1 ? " fits" : "s fit");
+        kiln_strbuf_printf(out, "%u board%s", want->devices,
+                           want->devices == 1 ? " fits" : "s fit");
         for (uint32_t i = 0; i < t->idle.count; i++)
             if (kiln_tracker_want_fits(want, t->idle.data[i])) return true;
         kiln_strbuf_printf(out, ", all busy; expected wait %.0f s", turns * t->lease_ns / 1e9);
@@ -216,7 +234,8 @@ bool kiln_tracker_want_describe(kiln_tracker *t, kiln_tracker_want *want, kiln_s
     }
     uint32_t away = 0;
     for (uint32_t i = 0; i < t->board.count; i++)
-        away += kiln_tracker_want_fits(want, t->board.data[i]);
+        for (uint32_t d = 0; d < t->board.data[i]->device_count; d++)
+            away += kiln_tracker_want_fits(want, &t->board.data[i]->device[d]);
     kiln_strbuf_text(out, "no board ");
     if (want->key.size) kiln_strbuf_printf(out, "called %.*s ", KILN_STR_ARG(want->key));
     for (uint32_t i = 0; i < want->label_count; i++)

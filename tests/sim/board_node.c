@@ -6,7 +6,7 @@
 #include "rpc-server/server.h"
 #include "tests/sim/world.h"
 
-#define SLOTS_MAX 2u
+#define SLOTS_MAX 3u
 /* A phase's deadline as the tuner gives it, until the child is gone: killing may take its time. */
 #define PHASE_NS (10 * SIM_S + KILN_SERVER_KILL_NS + 5 * SIM_S + SIM_S)
 
@@ -413,11 +413,13 @@ static void start(sim_node *node) {
     board_state *s = node->state;
     const char *codegen = codegen_of(node);
     kiln_msg_label builds = {KILN_STR(KILN_LABEL_BUILDS), kiln_str_from(codegen)};
+    kiln_msg_board_target other = {.target = KILN_STR(SIM_OTHER_TARGET), .slots = 1};
     kiln_msg_board_up up = {
         .key = KILN_STR("board"),
-        .target = KILN_STR("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"),
-        .slots = 1 + node->index % SLOTS_MAX,
+        .target = KILN_STR(SIM_TARGET),
+        .slots = 1 + node->index % 2,
         .labels = {&builds, codegen ? 1 : 0},
+        .targets = {&other, node->index % 2 == 0 ? 1 : 0},
     };
     s->machine = kiln_server_create(
         &(kiln_server_options){

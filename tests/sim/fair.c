@@ -21,7 +21,8 @@ static uint32_t index_of(kiln_str project) {
 }
 
 static uint32_t slots_of(const kiln_tracker_lease *lease) {
-    return lease->whole ? lease->board->up.slots : 1;
+    const kiln_tracker_device *device = kiln_tracker_board_device(lease->board, lease->slot);
+    return lease->whole && device ? device->said->slots : 1;
 }
 
 /* ---- Time that was held ---- */
@@ -71,7 +72,7 @@ static void take_stock(const kiln_tracker *t, standing out[SIM_PROJECTS]) {
 
 static uint32_t slots_in_all(const kiln_tracker *t) {
     uint32_t slots = 0;
-    for (uint32_t i = 0; i < t->board.count; i++) slots += t->board.data[i]->up.slots;
+    for (uint32_t i = 0; i < t->board.count; i++) slots += kiln_tracker_board_slots(t->board.data[i]);
     return slots;
 }
 
@@ -118,13 +119,15 @@ static bool is_labelled(const kiln_msg_board_up *board, const kiln_msg_label *la
     return false;
 }
 
-/* Whether what was just given could have gone to a request that waits: targets and keys are the
- * same for all here. */
+/* Whether what was just given could have gone to a request that waits: keys are the same for all
+ * here. */
 static bool could_have(const kiln_tracker_request *request, const kiln_tracker_lease *lease) {
     const kiln_msg_lease_req *want = &request->want;
     for (uint32_t i = 0; i < want->labels.count; i++)
         if (!is_labelled(&lease->board->up, &want->labels.item[i])) return false;
-    return !want->exclusive || lease->board->busy == slots_of(lease);
+    const kiln_tracker_device *device = kiln_tracker_board_device(lease->board, lease->slot);
+    if (!device || device->target.kind != request->fit->target.kind) return false;
+    return !want->exclusive || device->said->busy == slots_of(lease);
 }
 
 static bool is_passed_over(const kiln_tracker *t, uint32_t project,

@@ -19,7 +19,10 @@ MUTANTS = [
      "kiln_tracker_request_remove(t, request);\n    add_lease(t, lease);\n    send_grant(t, lease, lease->trials);"),
     ("lease numbers start anew after a restart", "tracker/tracker.c",
      "t->epoch = KILN_MAX(t->epoch, row->epoch); return KILN_OK;", "return KILN_OK;"),
-    ("a slot is granted twice", "tracker/queue.c", "while (board->slot[slot]) slot++;", ""),
+    ("a slot is granted twice", "tracker/queue.c", "while (device->board->slot[slot]) slot++;", ""),
+    ("every target's slots begin at the board's first", "tracker/device.c", "device->first_slot = slots;", "device->first_slot = 0;"),
+    ("a whole lease takes the slots of all targets", "tracker/lease.c", "return device && device == kiln_tracker_board_device(board, other);",
+     "return device != NULL && other < KILN_TRACKER_SLOTS_MAX;"),
     ("silent peers are kept", "tracker/tracker.c", "    drop_silent_peers(t);\n", ""),
     ("a lost client's job runs on for ever", "tracker/job.c",
      "if (!job->spec.detach) job->client_until_ns = t->now_ns + KILN_TRACKER_CLIENT_GRACE_NS;", ""),
@@ -72,7 +75,7 @@ MUTANTS = [
      "    if (!is_due) lease->expires_ns = t->now_ns;\n", ""),
     ("a board off duty is leased", "tracker/device.c", "board->duty == KILN_DUTY_IN_SERVICE;", "true;"),
     ("an order is forgotten by a restart", "tracker/device.c", "board->duty = (kiln_duty)kept.duty;", ""),
-    ("a free slot is offered to nobody", "tracker/device.c", "kiln_vec_push(&t->offered, board);", "board->offered = false;"),
+    ("a free slot is offered to nobody", "tracker/device.c", "kiln_vec_push(&t->offered, device);", "device->offered = false;"),
     ("a quarantine of ours never ends", "tracker/duty.c", "if (board->probation_ns && t->now_ns >= board->probation_ns)", "if (false)"),
     ("anybody's answer is believed", "tracker/relay.c", "if (!lease || lease->board != peer->board) {", "if (!lease) {"),
     ("a result is acknowledged before it is stored", "tuner/lease.c",
@@ -87,9 +90,9 @@ MUTANTS = [
     ("priority is for ever", "tracker/queue.c", " + (t->now_ns - request->since_ns) / KILN_TRACKER_AGEING_NS", ""),
     ("priority does not count", "tracker/queue.c", "return request->job->spec.priority + (t->now_ns", "return (t->now_ns"),
     ("a job competes by the request that likes the board", "tracker/queue.c",
-     "        if (may_have(board, job->request.data[i])) return job->request.data[i];\n    return NULL;",
-     "        if (kiln_str_is(job->request.data[i]->want.board, board->node)) return job->request.data[i];\n"
-     "    return job->request.count ? job->request.data[0] : NULL;"),
+     "        if (may_have(device, job->request.data[i])) return job->request.data[i];\n    return NULL;",
+     "        if (kiln_str_is(job->request.data[i]->want.board, device->board->node)) return job->request.data[i];\n"
+     "    return job->request.count && may_have(device, job->request.data[0]) ? job->request.data[0] : NULL;"),
     ("no acknowledgement", "tuner/pipeline.c", "    if (trial->from_board) acknowledge(job, trial);\n", ""),
 ]
 

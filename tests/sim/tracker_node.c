@@ -163,10 +163,18 @@ static void check_lease(sim_world *world, kiln_tracker *t, const kiln_tracker_le
     const kiln_tracker_job *job = lease->job;
     if (lease->expires_ns + SIM_S < sim_clock(world->tracker))
         sim_fail(world, "lease %llu does not expire", (unsigned long long)lease->lease);
-    for (uint32_t i = 0; lease->whole && i < lease->board->up.slots; i++)
-        if (lease->board->slot[i] != lease->lease)
-            sim_fail(world, "lease %llu of a whole board shares it with %llu",
-                     (unsigned long long)lease->lease, (unsigned long long)lease->board->slot[i]);
+    const kiln_tracker_device *device = kiln_tracker_board_device(lease->board, lease->slot);
+    for (uint32_t i = 0; device && i < KILN_TRACKER_SLOTS_MAX; i++) {
+        bool is_its =
+            lease->whole ? kiln_tracker_board_device(lease->board, i) == device : i == lease->slot;
+        if (is_its != (lease->board->slot[i] == lease->lease))
+            sim_fail(world, "slot %u of board %s is under lease %llu, not %llu", i,
+                     lease->board->node, (unsigned long long)lease->board->slot[i],
+                     (unsigned long long)lease->lease);
+    }
+    if (device && job && device->target.kind != job->want->target.kind)
+        sim_fail(world, "lease %llu is of a slot of another target",
+                 (unsigned long long)lease->lease);
     if (job && kiln_tracker_tuner_by_node(t, job->tuner) &&
         !kiln_tracker_holder_by_boot(t, lease->tuner))
         sim_fail(world, "lease %llu is kept for a run of a tuner that is over",
@@ -178,13 +186,13 @@ static void check_waiting(sim_world *world, kiln_tracker *t, const kiln_tracker_
     if (!job->request.count) return;
     kiln_tracker_request *request = job->request.data[0];
     for (uint32_t i = 0; i < t->idle.count; i++) {
-        kiln_tracker_board *board = t->idle.data[i];
-        bool needs_all = kiln_tracker_want_is_whole(request->fit, board);
-        if (kiln_tracker_want_fits(request->fit, board) && !(needs_all && board->busy))
-            sim_fail(world, "board %s idles while a request waits", board->node);
+        kiln_tracker_device *device = t->idle.data[i];
+        bool needs_all = kiln_tracker_want_is_whole(request->fit, device);
+        if (kiln_tracker_want_fits(request->fit, device) && !(needs_all && device->said->busy))
+            sim_fail(world, "board %s idles while a request waits", device->board->node);
     }
     uint64_t waited_ns = sim_clock(world->tracker) - request->since_ns;
-    if (!request->fit->boards || world->tracker->jumped_ns) return;
+    if (!request->fit->devices || world->tracker->jumped_ns) return;
     world->longest_wait_ns = KILN_MAX(world->longest_wait_ns, waited_ns);
     if (waited_ns > SIM_WAIT_NS)
         sim_fail(world, "a request waits for %.0f s", (double)waited_ns / 1e9);

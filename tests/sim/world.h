@@ -30,6 +30,9 @@
 #define SIM_CLIENTS_MAX 4u
 #define SIM_PROJECTS 2u
 #define SIM_REST_NS (5000 * SIM_S) /* for what goes on when every client has its answer */
+/* What every board runs, and what every other one offers beside it. */
+#define SIM_TARGET "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"
+#define SIM_OTHER_TARGET "opencl:simulated"
 #define SIM_WAIT_NS (1500 * SIM_S) /* longest that a request may wait for its turn */
 #define SIM_END_NS (3600 * SIM_S)  /* virtual time by which every history must be over */
 

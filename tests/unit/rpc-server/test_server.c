@@ -12,6 +12,28 @@ static void it_dials_and_introduces_itself(void **state) {
     assert_int_equal(up->board_up.running.count, 0);
 }
 
+static void slots_of_all_targets_run_trials(void **state) {
+    bench *b = *state;
+    kiln_msg_board_target other = {.target = KILN_STR("opencl:x"), .slots = 1};
+    const kiln_msg_board_up up = {
+        .key = KILN_STR("b"), .target = KILN_STR("cpu:x"), .slots = 2, .targets = {&other, 1}};
+    static const uint32_t disturbs[3] = {0};
+    kiln_server_destroy(b->server);
+    b->server = kiln_server_create(
+        &(kiln_server_options){.board = &up, .disturbs = disturbs, .seed = 1}, b->now_ns);
+    bench_connect_to_tracker(b);
+    const kiln_message *said = bench_find_sent(b, KILN_MSG_BOARD_UP);
+    assert_int_equal(said->board_up.targets.count, 1);
+    expect_str(said->board_up.targets.item[0].target, "opencl:x");
+    bench_send_trial(b, "a", 7, 0);
+    bench_send_trial(b, "c", 8, 2);
+    assert_int_equal(kiln_server_counts_of(b->server).running, 2); /* beside each other */
+    const kiln_message none = bench_trial("d", 9, 3);
+    bench_say(b, &none);
+    assert_int_equal(kiln_server_counts_of(b->server).running, 2);
+    expect_contains(bench_find_sent(b, KILN_MSG_ERROR)->error.text.data, "no such slot");
+}
+
 static void a_result_is_sent_again_until_it_is_acknowledged(void **state) {
     bench *b = *state;
     bench_connect_to_tracker(b);
@@ -293,6 +315,7 @@ static void a_silent_tracker_is_hung_up_and_dialled_again(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_bench(it_dials_and_introduces_itself),
+        test_with_bench(slots_of_all_targets_run_trials),
         test_with_bench(a_result_is_sent_again_until_it_is_acknowledged),
         test_with_bench(after_a_reconnect_it_says_what_it_has_and_sends_results_at_once),
         test_with_bench(a_repeated_trial_does_not_run_again),

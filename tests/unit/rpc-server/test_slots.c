@@ -49,6 +49,30 @@ static void every_slot_has_cores_of_its_own(void **state) {
     assert_int_equal(slots.disturbs[0], 0);
 }
 
+static void a_device_gets_the_last_core_and_takes_turns_where_it_shares_a_memory(void **state) {
+    (void)state;
+    static const uint32_t of[] = {0, 0, 0, 0, 1, 1, 1, 1};
+    machine m;
+    kiln_slots slots, alone;
+    uint32_t core[KILN_EXECUTOR_CORES_MAX];
+    make_machine(&m, of, 8);
+    expect_ok(kiln_slots_share(eight, 8, 2, m.folder, &slots));
+    alone = slots;
+    expect_ok(kiln_slots_add(&slots, m.folder));
+    assert_int_equal(slots.count, 3);
+    assert_int_equal(slots.disturbs[0], 0); /* cores 7 to 4, at the other memory */
+    assert_int_equal(slots.disturbs[1], 1U << 2);
+    assert_int_equal(slots.disturbs[2], 1U << 1);
+    assert_int_equal(kiln_slots_cores(&slots, 2, 8, core), 1); /* it has its one core alone */
+    assert_int_equal(core[0], 0);
+    assert_int_equal(kiln_slots_cores(&slots, 1, 8, core), 8); /* the others have what they had */
+    for (uint32_t i = 0; i < 2; i++)
+        assert_memory_equal(&slots.slot[i], &alone.slot[i], sizeof slots.slot[i]);
+    while (slots.count < KILN_SERVER_SLOTS_MAX) expect_ok(kiln_slots_add(&slots, m.folder));
+    expect_error(kiln_slots_add(&slots, m.folder), RESOURCE_EXHAUSTED, "at most 16 slots");
+    drop_machine(&m);
+}
+
 static void cores_that_are_timed_on_are_nobody_elses(void **state) {
     (void)state;
     kiln_slots slots = {0};
@@ -118,7 +142,7 @@ static void the_server_leaves_the_cores_that_are_timed_on(void **state) {
     (void)state;
     cpu_set_t ours, left;
     assert_int_equal(sched_getaffinity(0, sizeof ours, &ours), 0);
-    kiln_slots slots = {.count = 1, .slot[0] = {.core_count = 1}};
+    kiln_slots slots = {.count = 1, .shared_count = 1, .slot[0] = {.core_count = 1}};
     while (!CPU_ISSET(slots.slot[0].core[0], &ours)) slots.slot[0].core[0]++;
     kiln_slots_leave(&slots);
     assert_int_equal(sched_getaffinity(0, sizeof left, &left), 0);
@@ -131,6 +155,7 @@ static void the_server_leaves_the_cores_that_are_timed_on(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_slot_has_cores_of_its_own),
+        cmocka_unit_test(a_device_gets_the_last_core_and_takes_turns_where_it_shares_a_memory),
         cmocka_unit_test(cores_that_are_timed_on_are_nobody_elses),
         cmocka_unit_test(slots_at_one_memory_disturb_each_other),
         cmocka_unit_test(where_nothing_is_said_all_disturb_each_other),

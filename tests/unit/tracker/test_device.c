@@ -106,6 +106,123 @@ static void trials_that_are_over_are_ended_when_a_board_returns(void **state) {
     assert_int_equal(fleet_take(f, 11, KILN_MSG_LEASE_LOST)->lease_lost.lease, lease);
 }
 
+/* ---- Several targets ---- */
+
+#define OTHER_TARGET "opencl:pocl"
+
+/* A board of two slots of a processor and one of another device. */
+static void bring_twofold(fleet *f, uint64_t peer, uint32_t other_slots) {
+    kiln_msg_board_target other = {.target = KILN_STR(OTHER_TARGET),
+                                   .slots = other_slots,
+                                   .device = KILN_STR("a card"),
+                                   .firmware = KILN_STR("driver 7")};
+    kiln_message up = {
+        .type = KILN_MSG_BOARD_UP,
+        .board_up = {.key = KILN_STR("both"), .target = KILN_STR(FLEET_TARGET), .slots = 2}};
+    up.board_up.targets.item = &other;
+    up.board_up.targets.count = 1;
+    fleet_connect(f, peer, KILN_PEER_BOARD, "both", "boot");
+    fleet_say(f, peer, &up);
+}
+
+static const kiln_msg_lease_grant *ask_for(fleet *f, uint64_t request, const char *target,
+                                           bool exclusive) {
+    kiln_message ask = fleet_request("j", request);
+    ask.lease_req.target = kiln_str_from(target);
+    ask.lease_req.exclusive = exclusive;
+    fleet_say(f, 20, &ask);
+    const kiln_message *grant = fleet_take(f, 20, KILN_MSG_LEASE_GRANT);
+    return grant ? &grant->lease_grant : NULL;
+}
+
+static void each_target_of_a_board_has_slots_and_leases_of_its_own(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    fleet_disconnect(f, 10);
+    bring_twofold(f, 11, 1);
+    const kiln_msg_lease_grant *whole = ask_for(f, 1, FLEET_TARGET, true);
+    assert_non_null(whole); /* all slots of the processor, and only of it */
+    assert_int_equal(whole->slot, 0);
+    const kiln_msg_lease_grant *other = ask_for(f, 2, OTHER_TARGET, false);
+    assert_non_null(other);
+    assert_int_equal(other->slot, 2);
+    expect_str(other->target, OTHER_TARGET);
+    expect_str(other->device, "a card");
+    expect_str(other->firmware, "driver 7");
+    assert_null(ask_for(f, 3, FLEET_TARGET, false));
+    assert_null(ask_for(f, 4, OTHER_TARGET, false));
+    kiln_message release = {.type = KILN_MSG_LEASE_RELEASE,
+                            .lease_release = {.lease = whole->lease}};
+    fleet_say(f, 20, &release);
+    expect_str(fleet_take(f, 20, KILN_MSG_LEASE_GRANT)->lease_grant.target, FLEET_TARGET);
+    assert_null(fleet_take(f, 20, KILN_MSG_LEASE_GRANT)); /* the other device is still taken */
+}
+
+static void rows_say_every_target_and_what_is_leased_of_it(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    fleet_disconnect(f, 10);
+    bring_twofold(f, 11, 1);
+    assert_non_null(ask_for(f, 1, OTHER_TARGET, false));
+    kiln_msg_board_row row =
+        kiln_tracker_board_row(f->t, kiln_tracker_board_find(f->t, KILN_STR("both")));
+    assert_int_equal(row.slots, 2);
+    assert_int_equal(row.busy, 0);
+    assert_int_equal(row.targets.count, 1);
+    expect_str(row.targets.item[0].target, OTHER_TARGET);
+    assert_int_equal(row.targets.item[0].busy, 1);
+    kiln_strbuf text = {0};
+    kiln_tracker_print_metrics(f->t, &text);
+    expect_contains(text.data, "kiln_target_busy{node=\"both\",target=\"" OTHER_TARGET "\"} 1\n");
+    expect_contains(text.data, "kiln_target_slots{node=\"both\",target=\"" FLEET_TARGET "\"} 2\n");
+    kiln_strbuf_deinit(&text);
+}
+
+static void targets_and_their_leases_survive_a_restart_of_the_tracker(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    fleet_disconnect(f, 10);
+    bring_twofold(f, 11, 1);
+    const kiln_msg_lease_grant *other = ask_for(f, 1, OTHER_TARGET, false);
+    assert_non_null(other);
+    fleet_restart(f);
+    const kiln_tracker_board *board = kiln_tracker_board_find(f->t, KILN_STR("both"));
+    assert_int_equal(board->device_count, 2);
+    expect_str(board->device[1].said->target, OTHER_TARGET);
+    assert_int_equal(board->slot[2], other->lease);
+    assert_int_equal(board->device[1].said->busy, 1);
+    assert_int_equal(board->device[0].said->busy, 0);
+    bring_twofold(f, 12, 1);
+    assert_int_equal(board->slot[2], other->lease); /* it came back as it was */
+    assert_int_equal(board->device[1].said->busy, 1);
+}
+
+static void a_board_whose_targets_got_other_slots_loses_its_leases(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    fleet_disconnect(f, 10);
+    bring_twofold(f, 11, 1);
+    const kiln_msg_lease_grant *other = ask_for(f, 1, OTHER_TARGET, false);
+    bring_twofold(f, 12, 2);
+    const kiln_message *lost = fleet_take(f, 20, KILN_MSG_LEASE_LOST);
+    assert_non_null(lost);
+    assert_int_equal(lost->lease_lost.lease, other->lease);
+    assert_non_null(ask_for(f, 2, OTHER_TARGET, false));
+    assert_non_null(ask_for(f, 3, OTHER_TARGET, false));
+    assert_null(ask_for(f, 4, OTHER_TARGET, false));
+}
+
+static void targets_without_slots_or_with_too_many_are_refused(void **state) {
+    fleet *f = *state;
+    static const uint32_t slots[] = {0, 15};
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(slots); i++) {
+        f->dropped = 0;
+        bring_twofold(f, 30 + i, slots[i]);
+        assert_int_equal(f->dropped, 30 + i);
+        assert_int_equal(f->drop_code, KILN_INVALID_ARGUMENT);
+    }
+}
+
 static void a_newer_connection_of_a_board_replaces_the_older(void **state) {
     fleet *f = *state;
     fleet_running_job(f);
@@ -146,6 +263,11 @@ int main(void) {
         test_with_fleet(trials_that_are_over_are_ended_when_a_board_returns),
         test_with_fleet(a_newer_connection_of_a_board_replaces_the_older),
         test_with_fleet(the_board_that_is_lost_for_longest_makes_room),
+        test_with_fleet(each_target_of_a_board_has_slots_and_leases_of_its_own),
+        test_with_fleet(rows_say_every_target_and_what_is_leased_of_it),
+        test_with_fleet(targets_and_their_leases_survive_a_restart_of_the_tracker),
+        test_with_fleet(a_board_whose_targets_got_other_slots_loses_its_leases),
+        test_with_fleet(targets_without_slots_or_with_too_many_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

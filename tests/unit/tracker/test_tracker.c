@@ -140,6 +140,16 @@ static void bring_long_boards(fleet *f, uint32_t count) {
     kiln_message up = sample_message(KILN_MSG_BOARD_UP, SAMPLE_FULL, &f->arena);
     kiln_message state = sample_message(KILN_MSG_BOARD_STATE, SAMPLE_FULL, &f->arena);
     up.board_up.target = long_target(f);
+    up.board_up.slots = 1;
+    kiln_msg_board_target *other =
+        KILN_ARENA_ARRAY(&f->arena, kiln_msg_board_target, up.board_up.targets.count);
+    for (uint32_t i = 0; i < up.board_up.targets.count; i++) {
+        other[i] = up.board_up.targets.item[i];
+        other[i].target = kiln_str_from(
+            kiln_arena_printf(&f->arena, "opencl:%0*u", KILN_MESSAGES_NAME - 7, i));
+        other[i].slots = 2;
+    }
+    up.board_up.targets.item = other;
     for (uint32_t i = 0; i < count; i++) {
         connect_long(f, 100 + i, KILN_PEER_BOARD);
         fleet_say(f, 100 + i, &up);

@@ -9,12 +9,10 @@ typedef struct dtype_info {
     const char *name;
     size_t size;
     kiln_dtype_kind kind;
-    int onnx;
 } dtype_info;
 
 static const dtype_info dtype_table[KILN_DTYPE_COUNT] = {
-#define X(name, text, size, kind, ctype, number, onnx) \
-    [number] = {text, size, KILN_KIND_##kind, onnx},
+#define X(name, text, size, kind, ctype, number) [number] = {text, size, KILN_KIND_##kind},
 #include "base/dtype.def"
 #undef X
 };
@@ -40,17 +38,6 @@ bool kiln_dtype_find(kiln_str name, kiln_dtype *out_type) {
         }
     return false;
 }
-
-bool kiln_dtype_from_onnx(int onnx_type, kiln_dtype *out_type) {
-    for (unsigned i = 1; i < KILN_DTYPE_COUNT; i++)
-        if (dtype_table[i].name && dtype_table[i].onnx == onnx_type) {
-            *out_type = (kiln_dtype)i;
-            return true;
-        }
-    return false;
-}
-
-int kiln_dtype_to_onnx(kiln_dtype type) { return info_of(type)->onnx; }
 
 static float float_from(uint32_t bits) {
     float value;
@@ -127,11 +114,11 @@ static bool is_half(kiln_dtype type) { return type == KILN_F16 || type == KILN_B
 double kiln_dtype_load_f64(kiln_dtype type, const void *data, size_t index) {
     if (is_half(type)) return load_half(type, data, index);
     switch (type) {
-#define X(name, text, size, kind, ctype, number, onnx) \
-    case KILN_##name: {                                \
-        ctype value;                                   \
-        LOAD(ctype, data, index, value);               \
-        return (double)value;                          \
+#define X(name, text, size, kind, ctype, number) \
+    case KILN_##name: {                          \
+        ctype value;                             \
+        LOAD(ctype, data, index, value);         \
+        return (double)value;                    \
     }
 #include "base/dtype.def"
 #undef X
@@ -153,11 +140,11 @@ int64_t kiln_dtype_load_i64(kiln_dtype type, const void *data, size_t index) {
     if (kiln_dtype_is_float(type))
         return saturate(kiln_dtype_load_f64(type, data, index), -0x1p63, 0x1p63);
     switch (type) {
-#define X(name, text, size, kind, ctype, number, onnx) \
-    case KILN_##name: {                                \
-        ctype value;                                   \
-        LOAD(ctype, data, index, value);               \
-        return (int64_t)value;                         \
+#define X(name, text, size, kind, ctype, number) \
+    case KILN_##name: {                          \
+        ctype value;                             \
+        LOAD(ctype, data, index, value);         \
+        return (int64_t)value;                   \
     }
 #include "base/dtype.def"
 #undef X
@@ -209,11 +196,11 @@ void kiln_dtype_store_i64(kiln_dtype type, void *data, size_t index, int64_t val
         return;
     }
     switch (type) {
-#define X(name, text, size, kind, ctype, number, onnx) \
-    case KILN_##name: {                                \
-        ctype narrow = (ctype)value;                   \
-        STORE(ctype, data, index, narrow);             \
-        return;                                        \
+#define X(name, text, size, kind, ctype, number) \
+    case KILN_##name: {                          \
+        ctype narrow = (ctype)value;             \
+        STORE(ctype, data, index, narrow);       \
+        return;                                  \
     }
 #include "base/dtype.def"
 #undef X

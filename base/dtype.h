@@ -17,7 +17,7 @@ typedef enum kiln_dtype_kind {
 
 typedef enum kiln_dtype {
     KILN_DTYPE_NONE = 0,
-#define X(name, text, size, kind, ctype, number, onnx) KILN_##name = number,
+#define X(name, text, size, kind, ctype, number) KILN_##name = number,
 #include "base/dtype.def"
 #undef X
     KILN_DTYPE_COUNT
@@ -28,8 +28,6 @@ kiln_dtype_kind kiln_dtype_kind_of(kiln_dtype type);
 bool kiln_dtype_is_float(kiln_dtype type);
 const char *kiln_dtype_name(kiln_dtype type);
 bool kiln_dtype_find(kiln_str name, kiln_dtype *out_type);
-bool kiln_dtype_from_onnx(int onnx_type, kiln_dtype *out_type);
-int kiln_dtype_to_onnx(kiln_dtype type);
 
 /* Half conversions, round to nearest even (IEEE 754). */
 float kiln_f16_to_f32(uint16_t bits);

@@ -56,9 +56,10 @@ kiln_status kiln_rule_reshape(kiln_infer *infer) {
 /* The same bytes as elements of another type of their size. */
 kiln_status kiln_rule_bit_cast(kiln_infer *infer) {
     const kiln_value_info *in = start(infer);
-    int64_t to = kiln_node_int(infer->node, "to");
-    if (to < 0 || to > 1000 || !kiln_dtype_from_onnx((int)to, &infer->dtype[0]))
-        return KILN_ERROR(UNIMPLEMENTED, "attribute to: type %lld is not supported", (long long)to);
+    kiln_str to = kiln_node_text(infer->node, "to");
+    if (!kiln_dtype_find(to, &infer->dtype[0]))
+        return KILN_ERROR(INVALID_ARGUMENT, "attribute to: there is no type %.*s",
+                          KILN_STR_ARG(to));
     if (kiln_dtype_size(infer->dtype[0]) != kiln_dtype_size(in->dtype))
         return KILN_ERROR(INVALID_ARGUMENT, "attribute to: %s and %s differ in size",
                           kiln_dtype_name(infer->dtype[0]), kiln_dtype_name(in->dtype));

@@ -40,12 +40,10 @@ kiln_status kiln_rule_pow(kiln_infer *infer) {
 }
 
 kiln_status kiln_rule_cast(kiln_infer *infer) {
-    kiln_dtype to;
-    if (!kiln_dtype_from_onnx((int)KILN_MAX(0, KILN_MIN(kiln_node_int(infer->node, "to"), 1000)),
-                              &to))
-        return KILN_ERROR(UNIMPLEMENTED, "attribute to: type %lld is not supported",
-                          (long long)kiln_node_int(infer->node, "to"));
-    infer->dtype[0] = to;
+    kiln_str to = kiln_node_text(infer->node, "to");
+    if (!kiln_dtype_find(to, &infer->dtype[0]))
+        return KILN_ERROR(INVALID_ARGUMENT, "attribute to: there is no type %.*s",
+                          KILN_STR_ARG(to));
     infer->shape[0] = kiln_node_input(infer->graph, infer->node, 0)->shape;
     return KILN_OK;
 }

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "compiler-core/frontend/onnx/dtype.h"
+
 message message_of(kiln_arena *arena) { return (message){.arena = arena}; }
 
 static message append(message m, const void *data, size_t size) {
@@ -114,6 +116,6 @@ message i64s_of(kiln_arena *arena, const char *name, const int64_t *data, int64_
 message tensor_message(kiln_arena *arena, const char *name, const kiln_tensor *tensor) {
     message m = message_of(arena);
     for (uint32_t d = 0; d < tensor->shape.rank; d++) m = with_int(m, 1, tensor->shape.dim[d]);
-    m = with_text(with_int(m, 2, kiln_dtype_to_onnx(tensor->dtype)), 8, name);
+    m = with_text(with_int(m, 2, kiln_onnx_dtype_number(tensor->dtype)), 8, name);
     return with_bytes(m, 9, tensor->data, kiln_tensor_bytes(tensor));
 }

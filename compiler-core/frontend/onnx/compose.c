@@ -123,7 +123,10 @@ kiln_value kiln_compose_gemm(kiln_composer *c, kiln_value a, kiln_value b, kiln_
 
 kiln_value kiln_compose_cast(kiln_composer *c, kiln_value a, kiln_dtype dtype) {
     if (c->st || kiln_compose_dtype(c, a) == dtype) return a;
-    return kiln_compose_int(c, KILN_OP_CAST, a, "to", kiln_dtype_to_onnx(dtype));
+    kiln_attr attr = {.name = KILN_STR("to"),
+                      .kind = KILN_ATTR_TEXT,
+                      .text = kiln_str_from(kiln_dtype_name(dtype))};
+    return one_result(c, KILN_OP_CAST, &a, 1, &attr, 1);
 }
 
 /* ---- many parts ------------------------------------------------------------------------------ */

@@ -1,4 +1,5 @@
 #include "compiler-core/frontend/onnx/external.h"
+#include "compiler-core/frontend/onnx/dtype.h"
 
 #include <errno.h>
 #include <string.h>
@@ -23,7 +24,7 @@ kiln_status kiln_onnx_tensor_bytes(const Onnx__TensorProto *tensor, size_t *out_
     if (tensor->n_dims > KILN_RANK_MAX)
         return KILN_ERROR(UNIMPLEMENTED, "tensor %s has rank %zu, at most %d", name_of(tensor),
                           tensor->n_dims, KILN_RANK_MAX);
-    if (!kiln_dtype_from_onnx(tensor->data_type, &dtype))
+    if (!kiln_onnx_dtype_find(tensor->data_type, &dtype))
         return KILN_ERROR(UNIMPLEMENTED, "tensor %s has element type %d", name_of(tensor),
                           tensor->data_type);
     for (size_t i = 0; i < tensor->n_dims; i++) {

@@ -278,7 +278,7 @@ static kiln_status read_type(const kiln_importer *im, const Onnx__ValueInfoProto
     const Onnx__TypeProto *type = info->type;
     if (!type || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
         return KILN_ERROR(UNIMPLEMENTED, "it is no tensor");
-    if (!kiln_dtype_from_onnx(type->tensor_type->elem_type, out_dtype))
+    if (!kiln_onnx_dtype_find(type->tensor_type->elem_type, out_dtype))
         return KILN_ERROR(UNIMPLEMENTED, "elements of ONNX type %d", type->tensor_type->elem_type);
     const Onnx__TensorShapeProto *shape = type->tensor_type->shape;
     if (!shape) return KILN_ERROR(UNIMPLEMENTED, "it has no shape");

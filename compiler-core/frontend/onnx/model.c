@@ -68,7 +68,7 @@ static kiln_str copy_text(kiln_arena *arena, const char *text) {
 static kiln_dtype port_dtype(const Onnx__ValueInfoProto *info) {
     kiln_dtype dtype = KILN_DTYPE_NONE;
     bool tensor = info->type && info->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
-    return tensor && kiln_dtype_from_onnx(info->type->tensor_type->elem_type, &dtype)
+    return tensor && kiln_onnx_dtype_find(info->type->tensor_type->elem_type, &dtype)
                ? dtype
                : KILN_DTYPE_NONE;
 }

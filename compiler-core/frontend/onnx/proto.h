@@ -4,6 +4,7 @@
 #define KILN_COMPILER_CORE_FRONTEND_ONNX_PROTO_H
 
 #include "base/map.h"
+#include "compiler-core/frontend/onnx/dtype.h"
 #include "compiler-core/frontend/onnx/onnx.h"
 #include "compiler-core/ops/op.h"
 #include "onnx.pb-c.h"

@@ -104,7 +104,7 @@ kiln_status kiln_import_eye_like(kiln_importer *im, const kiln_import_row *row) 
     kiln_status st = input_info(im, 0, &in);
     if (st) return st;
     kiln_dtype dtype = in->dtype;
-    if (type && !kiln_dtype_from_onnx((int)type->i, &dtype))
+    if (type && !kiln_onnx_dtype_find(type->i, &dtype))
         return KILN_ERROR(UNIMPLEMENTED, "attribute dtype: %lld", (long long)type->i);
     if (in->shape.rank != 2) return KILN_ERROR(INVALID_ARGUMENT, "input 0 must be a matrix");
     st = kiln_shape_bytes(&in->shape, dtype, &size_bytes);
@@ -181,17 +181,31 @@ kiln_status kiln_import_range(kiln_importer *im, const kiln_import_row *row) {
 
 /* ---- what is another operator in disguise ---------------------------------------------------- */
 
+static kiln_status emit_cast(kiln_importer *im, const kiln_import_row *row, kiln_dtype to) {
+    kiln_value input = kiln_import_input(im, 0);
+    char *spec = kiln_arena_printf(im->graph->arena, "%s%s-to to=%s", row->spec,
+                                   *row->spec ? " " : "", kiln_dtype_name(to));
+    kiln_import_row with_type = {row->name, row->since, row->op, row->import, spec};
+    return kiln_import_emit(im, &with_type, &input, 1);
+}
+
+/* ONNX's number of a type becomes our name of it. */
+kiln_status kiln_import_cast(kiln_importer *im, const kiln_import_row *row) {
+    const Onnx__AttributeProto *to = kiln_import_attribute(im, "to");
+    kiln_dtype dtype;
+    if (is_poisoned(im, 0)) return KILN_OK;
+    if (!kiln_onnx_dtype_find(to ? to->i : 0, &dtype))
+        return KILN_ERROR(UNIMPLEMENTED, "attribute to: type %lld is not supported",
+                          (long long)(to ? to->i : 0));
+    return emit_cast(im, row, dtype);
+}
+
 /* The type of input 1 becomes the attribute `to`. */
 kiln_status kiln_import_cast_like(kiln_importer *im, const kiln_import_row *row) {
     const kiln_value_info *like = NULL;
     if (is_poisoned(im, 0) || is_poisoned(im, 1)) return KILN_OK;
     kiln_status st = input_info(im, 1, &like);
-    if (st) return st;
-    kiln_value input = kiln_import_input(im, 0);
-    char *spec =
-        kiln_arena_printf(im->graph->arena, "%s to=%d", row->spec, kiln_dtype_to_onnx(like->dtype));
-    kiln_import_row with_type = {row->name, row->since, row->op, row->import, spec};
-    return kiln_import_emit(im, &with_type, &input, 1);
+    return st ? st : emit_cast(im, row, like->dtype);
 }
 
 /* Before opset 20 the modes were named after images. */

@@ -100,7 +100,7 @@ kiln_status kiln_onnx_tensor(const Onnx__TensorProto *proto, const char *folder,
     kiln_tensor tensor = {0};
     size_t size_bytes = 0;
     if (proto->segment) return KILN_ERROR(UNIMPLEMENTED, "segmented data");
-    if (!kiln_dtype_from_onnx(proto->data_type, &tensor.dtype))
+    if (!kiln_onnx_dtype_find(proto->data_type, &tensor.dtype))
         return KILN_ERROR(UNIMPLEMENTED, "elements of ONNX type %d", proto->data_type);
     kiln_status st = read_shape(proto, &tensor.shape);
     if (!st) st = kiln_shape_bytes(&tensor.shape, tensor.dtype, &size_bytes);

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "compiler-core/core.h"
 #include "compiler-core/frontend/frontend.h"
+#include "compiler-core/frontend/onnx/dtype.h"
 
 #define NOISE 2.0 /* units in the last place, at most, before and after a node that rounds */
 
@@ -42,7 +43,7 @@ static message port_message(kiln_arena *arena, const fuzz_value *value) {
         shape = with_message(shape, 1, with_int(message_of(arena), 1, value->truth.shape.dim[d]));
     message port = with_text(message_of(arena), 1, value->name);
     if (!value->truth.dtype) return port; /* a result that is about to be evaluated */
-    message tensor = with_int(message_of(arena), 1, kiln_dtype_to_onnx(value->truth.dtype));
+    message tensor = with_int(message_of(arena), 1, kiln_onnx_dtype_number(value->truth.dtype));
     tensor = with_message(tensor, 2, shape);
     return with_message(port, 2, with_message(message_of(arena), 1, tensor));
 }

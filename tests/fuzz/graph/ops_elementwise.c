@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "compiler-core/core.h"
+#include "compiler-core/frontend/onnx/dtype.h"
 #include "tests/fuzz/graph/rules.h"
 
 /* Opsets before 7 (8 for operators of many operands) broadcast by an attribute or not at all. */
@@ -223,7 +224,7 @@ static kiln_dtype draw_target(draw *d, const fuzz_value *x) {
 
 bool draw_cast(draw *d) {
     const fuzz_value *x = feed_data(d, 0, 5);
-    set_int(d, "to", kiln_dtype_to_onnx(draw_target(d, x)));
+    set_int(d, "to", kiln_onnx_dtype_number(draw_target(d, x)));
     results(d, 1);
     return true;
 }
@@ -243,7 +244,7 @@ bool draw_bit_cast(draw *d) {
             !kiln_dtype_is_float((kiln_dtype)t))
             types |= 1u << t;
     if (x->truth.dtype == KILN_BOOL || !x->exact) return false;
-    set_int(d, "to", kiln_dtype_to_onnx(draw_dtype(d, types)));
+    set_int(d, "to", kiln_onnx_dtype_number(draw_dtype(d, types)));
     results(d, 1);
     return true;
 }

@@ -1,6 +1,7 @@
 /* Recurrent layers, attention, and operators with graphs of their own. */
 #include <string.h>
 
+#include "compiler-core/frontend/onnx/dtype.h"
 #include "tests/fuzz/graph/rules.h"
 
 /* ---- recurrent layers ------------------------------------------------------------------------ */
@@ -105,7 +106,7 @@ static message port(draw *d, const char *name, kiln_dtype dtype, const kiln_shap
     for (uint32_t i = 0; i < shape->rank; i++)
         dims = with_message(dims, 1, with_int(message_of(arena), 1, shape->dim[i]));
     message tensor =
-        with_message(with_int(message_of(arena), 1, kiln_dtype_to_onnx(dtype)), 2, dims);
+        with_message(with_int(message_of(arena), 1, kiln_onnx_dtype_number(dtype)), 2, dims);
     return with_message(with_text(message_of(arena), 1, name), 2,
                         with_message(message_of(arena), 1, tensor));
 }

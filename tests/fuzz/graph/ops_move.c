@@ -1,6 +1,7 @@
 /* Operators that move elements, and those that make constants. */
 #include <string.h>
 
+#include "compiler-core/frontend/onnx/dtype.h"
 #include "tests/fuzz/graph/rules.h"
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
@@ -451,7 +452,7 @@ bool draw_eye_like(draw *d) {
     feed(d, &(wanted){ANY, 2, 2, 0, 0});
     if (chance(d, 50))
         set_int(d, "dtype",
-                kiln_dtype_to_onnx(draw_dtype(d, T_(F32) | T_(F64) | T_(I32) | T_(I64) | T_(U64))));
+                kiln_onnx_dtype_number(draw_dtype(d, T_(F32) | T_(F64) | T_(I32) | T_(I64) | T_(U64))));
     if (chance(d, 50)) set_int(d, "k", between(d, -4, 4));
     results(d, 1);
     return true;

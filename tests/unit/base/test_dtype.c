@@ -7,7 +7,7 @@
 #include "tests/support/test.h"
 
 static const kiln_dtype all[] = {
-#define X(name, text, size, kind, ctype, number, onnx) KILN_##name,
+#define X(name, text, size, kind, ctype, number) KILN_##name,
 #include "base/dtype.def"
 #undef X
 };
@@ -24,22 +24,17 @@ static void every_type_is_found_by_name_and_onnx_number(void **state) {
         kiln_dtype found = KILN_DTYPE_NONE;
         assert_true(kiln_dtype_find(kiln_str_from(kiln_dtype_name(all[i])), &found));
         assert_int_equal(found, all[i]);
-        assert_true(kiln_dtype_from_onnx(kiln_dtype_to_onnx(all[i]), &found));
-        assert_int_equal(found, all[i]);
         assert_int_equal(kiln_dtype_is_float(all[i]),
                          kiln_dtype_kind_of(all[i]) == KILN_KIND_FLOAT);
     }
 }
 
-static void unknown_names_and_numbers_are_not_found(void **state) {
+static void unknown_names_are_not_found(void **state) {
     (void)state;
     kiln_dtype found = KILN_F32;
     assert_false(kiln_dtype_find(KILN_STR(""), &found));
     assert_false(kiln_dtype_find(KILN_STR("f3"), &found));
     assert_false(kiln_dtype_find(KILN_STR("F32"), &found));
-    assert_false(kiln_dtype_from_onnx(0, &found));
-    assert_false(kiln_dtype_from_onnx(8, &found)); /* STRING */
-    assert_false(kiln_dtype_from_onnx(-1, &found));
     assert_int_equal(found, KILN_F32);
 }
 
@@ -152,7 +147,7 @@ static void each_element_has_its_own_place(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_type_is_found_by_name_and_onnx_number),
-        cmocka_unit_test(unknown_names_and_numbers_are_not_found),
+        cmocka_unit_test(unknown_names_are_not_found),
         cmocka_unit_test(every_half_survives_a_round_trip),
         cmocka_unit_test(f16_rounds_to_nearest_even),
         cmocka_unit_test(halves_overflow_to_infinity),

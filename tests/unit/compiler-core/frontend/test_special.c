@@ -144,7 +144,18 @@ static void casts_can_follow_another_tensor(void **state) {
                          .initializer_count = 1,
                          .node = {node_of(*state, "CastLike", "x l", "y")},
                          .initializer = {i64s_of(*state, "l", like, 1)}};
-    expect_contains(text_of_import(*state, &parts), "y: i64[2] = cast(x) to=7");
+    expect_contains(text_of_import(*state, &parts), "y: i64[2] = cast(x) to=\"i64\"");
+}
+
+/* ONNX's numbers of types (TensorProto.DataType) do not enter the graph. */
+static void types_of_casts_become_names(void **state) {
+    model_parts parts = {.opset = 26, .input = "x:2", .output = "y:2", .node_count = 1};
+    parts.node[0] = with_attr_int(node_of(*state, "Cast", "x", "y"), "to", 7);
+    expect_contains(text_of_import(*state, &parts), "y: i64[2] = cast(x) to=\"i64\"");
+    parts.node[0] = with_attr_int(node_of(*state, "BitCast", "x", "y"), "to", 6);
+    expect_contains(text_of_import(*state, &parts), "y: i32[2] = bit_cast(x) to=\"i32\"");
+    parts.node[0] = with_attr_int(node_of(*state, "Cast", "x", "y"), "to", 8);
+    expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "type 8 is not supported");
 }
 
 int main(void) {
@@ -157,6 +168,7 @@ int main(void) {
         test_with_arena(dropout_is_identity_unless_it_trains),
         test_with_arena(old_slopes_belong_to_channels),
         test_with_arena(casts_can_follow_another_tensor),
+        test_with_arena(types_of_casts_become_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

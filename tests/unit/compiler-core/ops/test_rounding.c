@@ -34,7 +34,7 @@ static void expect_quantum(kiln_arena *arena, const char *lines, double quantum)
 
 static void integers_are_exact_but_behind_a_rounding(void **state) {
     expect_steps(*state, "y: u8[2,4] = max(b, b)", 0);
-    expect_steps(*state, "y: i32[2,4] = cast(x) to=6", 0);
+    expect_steps(*state, "y: i32[2,4] = cast(x) to=\"i32\"", 0);
     expect_steps(*state, "y: u8[2,4] = quantize_linear(x, scale, zero)", 1);
     expect_steps(*state,
                  "q: u8[2,4] = quantize_linear(x, scale, zero)\n"
@@ -42,7 +42,7 @@ static void integers_are_exact_but_behind_a_rounding(void **state) {
                  1);
     expect_steps(*state,
                  "q: u8[2,4] = quantize_linear(x, scale, zero)\n"
-                 "y: i32[2,4] = cast(q) to=6",
+                 "y: i32[2,4] = cast(q) to=\"i32\"",
                  1);
 }
 
@@ -57,7 +57,7 @@ static void indices_and_truths_are_exact_behind_a_rounding(void **state) {
                  0);
     expect_steps(*state,
                  "q: u8[2,4] = quantize_linear(x, scale, zero)\n"
-                 "y: bool[2,4] = cast(q) to=9",
+                 "y: bool[2,4] = cast(q) to=\"bool\"",
                  0);
 }
 

@@ -76,22 +76,24 @@ static const example table[] = {
      "a: f32[1,2,3,3] = add(x, two)\nb: f32[1,2,3,3] = mul(a, three)\noutput b\n"},
     {KILN_SIMPLIFY_GATHERED, false,
      "a: i32[2] = mul(i, ifive)\nb: i32[2] = mul(a, ifive)\noutput b\n"},
-    {KILN_SIMPLIFY_CASTS, true, "a: i64[2] = cast(i) to=7\nb: f32[2] = cast(a) to=1\noutput b\n"},
     {KILN_SIMPLIFY_CASTS, true,
-     "a: i64[2] = cast(i) to=7\nb: i32[2] = cast(a) to=6\ny: i32[2] = neg(b)\noutput y\n"},
+     "a: i64[2] = cast(i) to=\"i64\"\nb: f32[2] = cast(a) to=\"f32\"\noutput b\n"},
+    {KILN_SIMPLIFY_CASTS, true,
+     "a: i64[2] = cast(i) to=\"i64\"\nb: i32[2] = cast(a) to=\"i32\"\ny: i32[2] = neg(b)\noutput "
+     "y\n"},
     {KILN_SIMPLIFY_CASTS, false,
-     "a: i32[1,2,3,3] = cast(x) to=6\nb: f32[1,2,3,3] = cast(a) to=1\noutput b\n"},
+     "a: i32[1,2,3,3] = cast(x) to=\"i32\"\nb: f32[1,2,3,3] = cast(a) to=\"f32\"\noutput b\n"},
     {KILN_SIMPLIFY_VIEWS, true,
      "a: f32[6,3] = reshape(x) shape=[6,3]\nb: f32[9,2] = reshape(a) shape=[9,2]\noutput b\n"},
     {KILN_SIMPLIFY_VIEWS, true,
      "a: f32[2,3,3] = squeeze(x) axes=[0]\nb: f32[1,2,3,3] = unsqueeze(a) axes=[0]\n"
      "y: f32[1,2,3,3] = neg(b)\noutput y\n"},
     {KILN_SIMPLIFY_VIEWS, false,
-     "a: f32[6,3] = reshape(x) shape=[6,3]\nb: i32[6,3] = bit_cast(a) to=6\noutput b\n"},
+     "a: f32[6,3] = reshape(x) shape=[6,3]\nb: i32[6,3] = bit_cast(a) to=\"i32\"\noutput b\n"},
     {KILN_SIMPLIFY_VIEWS, false,
-     "a: i32[1,2,3,3] = bit_cast(x) to=6\nb: i32[6,3] = reshape(a) shape=[6,3]\noutput b\n"},
+     "a: i32[1,2,3,3] = bit_cast(x) to=\"i32\"\nb: i32[6,3] = reshape(a) shape=[6,3]\noutput b\n"},
     {KILN_SIMPLIFY_VIEWS, true,
-     "a: i32[1,2,3,3] = bit_cast(x) to=6\nb: f32[1,2,3,3] = bit_cast(a) to=1\n"
+     "a: i32[1,2,3,3] = bit_cast(x) to=\"i32\"\nb: f32[1,2,3,3] = bit_cast(a) to=\"f32\"\n"
      "y: f32[1,2,3,3] = neg(b)\noutput y\n"},
     {KILN_SIMPLIFY_TRANSPOSES, true,
      "a: f32[3,1,2,3] = transpose(x) perm=[2,0,1,3]\n"

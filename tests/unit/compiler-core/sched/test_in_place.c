@@ -79,7 +79,7 @@ static void an_element_read_behind_64_others_stays(void **state) {
 }
 
 static void other_shapes_and_types_stay(void **state) {
-    assert_string_equal(overwritten(*state, "y: i32[1,16,6,6] = cast(x) to=6\noutput y\n"), "");
+    assert_string_equal(overwritten(*state, "y: i32[1,16,6,6] = cast(x) to=\"i32\"\noutput y\n"), "");
     assert_string_equal(
         overwritten(*state, "y: f32[1,16,6,1] = reduce_sum(x) axes=[3]\noutput y\n"), "");
 }

@@ -46,6 +46,16 @@ kiln_loads kiln_block_loads(kiln_program *p, kiln_block block) {
     return (kiln_loads){list->count, list->load};
 }
 
+void kiln_block_visit_loads(kiln_program *p, kiln_block block, kiln_load_visitor visit,
+                            void *context) {
+    const kiln_block_info b = p->block.data[block];
+    kiln_expr_visit_loads(p, b.value, visit, context);
+    kiln_expr_visit_loads(p, b.init, visit, context);
+    kiln_expr_visit_loads(p, b.predicate, visit, context);
+    for (uint32_t i = 0; i < b.iter_count; i++)
+        kiln_expr_visit_loads(p, b.iter[i].binding, visit, context);
+}
+
 void kiln_loads_forget(kiln_program *p) { p->loads.count = 0; }
 
 kiln_buffer kiln_load_buffer(const kiln_program *p, kiln_expr load) {

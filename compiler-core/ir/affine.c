@@ -114,7 +114,7 @@ kiln_expr kiln_affine_to_expr(kiln_program *p, const kiln_affine *affine) {
 
 bool kiln_interval_is_bounded(kiln_interval i) { return i.low != INT64_MIN && i.high != INT64_MAX; }
 
-static kiln_interval interval_add(kiln_interval a, kiln_interval b) {
+kiln_interval kiln_interval_add(kiln_interval a, kiln_interval b) {
     kiln_interval r;
     if (!kiln_interval_is_bounded(a) || !kiln_interval_is_bounded(b)) return unknown;
     if (__builtin_add_overflow(a.low, b.low, &r.low) ||
@@ -137,7 +137,7 @@ static kiln_interval interval_mul(kiln_interval a, kiln_interval b) {
     return r;
 }
 
-static kiln_interval interval_scale(kiln_interval a, int64_t factor) {
+kiln_interval kiln_interval_scale(kiln_interval a, int64_t factor) {
     kiln_interval r;
     if (!kiln_interval_is_bounded(a)) return unknown;
     if (__builtin_mul_overflow(factor < 0 ? a.high : a.low, factor, &r.low)) return unknown;
@@ -224,7 +224,8 @@ void kiln_bounds_init(kiln_bounds *b, const kiln_program *p, const kiln_interval
 kiln_interval kiln_bounds_of_affine(kiln_bounds *b, const kiln_affine *a) {
     kiln_interval sum = {a->constant, a->constant};
     for (uint32_t i = 0; i < a->term_count; i++)
-        sum = interval_add(sum, interval_scale(kiln_bounds_of(b, a->term[i]), a->coefficient[i]));
+        sum = kiln_interval_add(
+            sum, kiln_interval_scale(kiln_bounds_of(b, a->term[i]), a->coefficient[i]));
     return sum;
 }
 

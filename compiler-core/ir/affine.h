@@ -20,6 +20,13 @@ typedef struct kiln_interval {
     int64_t low, high; /* inclusive; saturated at INT64_MIN / INT64_MAX */
 } kiln_interval;
 
+/* False when either end is unknown: then arithmetic may have wrapped, and nothing may be concluded.
+ */
+bool kiln_interval_is_bounded(kiln_interval i);
+/* Where sums and multiples lie; unknown when an operand is, or when an end overflows. */
+kiln_interval kiln_interval_add(kiln_interval a, kiln_interval b);
+kiln_interval kiln_interval_scale(kiln_interval a, int64_t factor);
+
 /* Exact bounds for affine expressions with independent variables, safe bounds otherwise.
  * `range` overrides variables' ranges: [var count] or NULL. */
 kiln_interval kiln_expr_bounds(const kiln_program *p, kiln_expr e, const kiln_interval *range);

@@ -19,9 +19,6 @@ typedef struct kiln_bounds {
 void kiln_bounds_init(kiln_bounds *b, const kiln_program *p, const kiln_interval *range);
 kiln_interval kiln_bounds_of(kiln_bounds *b, kiln_expr e);
 kiln_interval kiln_bounds_of_affine(kiln_bounds *b, const kiln_affine *a);
-/* False when either end is unknown: then arithmetic may have wrapped, and nothing may be concluded.
- */
-bool kiln_interval_is_bounded(kiln_interval i);
 
 void kiln_affine_clear(kiln_affine *a);
 /* a += scale * e, splitting sums and constant factors but nothing else. False when terms run out.

@@ -12,14 +12,13 @@ static kiln_expr binary_const(kiln_linear *l, kiln_expr_op op, kiln_expr a, int6
 }
 
 int64_t kiln_gcd(int64_t a, int64_t b) {
-    a = a < 0 ? -a : a;
-    b = b < 0 ? -b : b;
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
+    uint64_t x = a < 0 ? 0 - (uint64_t)a : (uint64_t)a, y = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
+    while (y) {
+        uint64_t rest = x % y;
+        x = y;
+        y = rest;
     }
-    return a;
+    return x > INT64_MAX ? 1 : (int64_t)x; /* 2^63 alone has no positive form; 1 divides it too */
 }
 
 /* ---- splitting ------------------------------------------------------------------- */
@@ -126,7 +125,7 @@ static bool unnest_floormod(kiln_linear *l, kiln_affine *a, int64_t divisor) {
             continue;
         if (__builtin_mul_overflow(inner, scale, &period) || period % divisor != 0) continue;
         kiln_affine changed = *a;
-        if (!kiln_affine_add_term(&changed, term, -scale)) continue;
+        if (!kiln_affine_add_term(&changed, term, (int64_t)(0 - (uint64_t)scale))) continue;
         if (!kiln_affine_add(l->p, &changed, kiln_expr_operand(l->p, term, 0), scale)) continue;
         if (!kiln_interval_is_bounded(kiln_bounds_of_affine(&l->bounds, &changed))) continue;
         *a = changed;

@@ -74,6 +74,10 @@ static void note_digit(partition *part, kiln_expr term, kiln_var var) {
     part->digit[part->digit_count++] = term;
 }
 
+/* Far enough from the ends of its type that quotients and differences of two such cannot overflow.
+ */
+static bool is_small(int64_t a) { return a > INT64_MIN / 4 && a < INT64_MAX / 4; }
+
 /* rest = form without the loop's variable: known interval, or false when loops outside (not
  * constant here) or anything but plain variables enter. */
 static bool rest_of(partition *part, const kiln_affine *form, kiln_var var, int64_t *coefficient,
@@ -94,11 +98,11 @@ static bool rest_of(partition *part, const kiln_affine *form, kiln_var var, int6
             continue;
         }
         if (!is_inside(part, v)) return false;
-        int64_t low = p->var.data[v].low, high = p->var.data[v].high;
-        rest->low += c * (c > 0 ? low : high);
-        rest->high += c * (c > 0 ? high : low);
+        kiln_interval range = {p->var.data[v].low, p->var.data[v].high};
+        *rest = kiln_interval_add(*rest, kiln_interval_scale(range, c));
     }
-    return *coefficient != 0;
+    return *coefficient != 0 && is_small(*coefficient) && is_small(rest->low) &&
+           is_small(rest->high);
 }
 
 /* form < limit changes sign somewhere between the two extremes of the rest. */
@@ -285,8 +289,9 @@ static partition look_at(const partition *outer, kiln_stmt loop) {
 
 static void split_loop(partition *outer, kiln_stmt loop) {
     partition part = look_at(outer, loop);
-    uint64_t added = kiln_lower_size(part.p, loop) * part.cut_count;
-    if (part.cut_count == 0 || part.too_many || added > part.budget) {
+    uint64_t added;
+    bool overflows = __builtin_mul_overflow(kiln_lower_size(part.p, loop), part.cut_count, &added);
+    if (part.cut_count == 0 || part.too_many || overflows || added > part.budget) {
         split_tree(outer, part.p->stmt.data[loop].child.data[0]);
         return;
     }

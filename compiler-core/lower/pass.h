@@ -48,5 +48,7 @@ kiln_stmt kiln_lower_loop_of(const kiln_program *p, kiln_stmt stmt, kiln_var var
 #define KILN_LOWER_SIZE_MAX 16384u
 /* Most stores in an unrolled loop nest; above, the outer loops of the nest become serial. */
 #define KILN_LOWER_UNROLL_MAX 1024u
+/* Most loops around a statement that are not unrolled; what code generation has room for. */
+#define KILN_LOWER_DEPTH_MAX 60u
 
 #endif

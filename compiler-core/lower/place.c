@@ -98,7 +98,7 @@ static uint32_t sides_of(const kiln_program *p, kiln_stmt alloc, kiln_expr term)
     return sides;
 }
 
-/* index = origin + inside; false when a term mixes loops of both kinds. */
+/* index = origin + inside; false when a term mixes loops of both kinds, or may be anything. */
 static bool split_index(kiln_program *p, kiln_stmt alloc, kiln_expr index, kiln_expr *origin,
                         kiln_interval *inside) {
     kiln_affine all, outer = {0};
@@ -113,7 +113,7 @@ static bool split_index(kiln_program *p, kiln_stmt alloc, kiln_expr index, kiln_
     }
     *origin = kiln_affine_to_expr(p, &outer);
     *inside = kiln_expr_bounds(p, kiln_affine_to_expr(p, &inner), NULL);
-    return true;
+    return kiln_interval_is_bounded(*inside);
 }
 
 static void add_access(kiln_program *p, accesses *a, const kiln_expr *index, uint32_t index_count) {
@@ -165,8 +165,9 @@ static void settle_region(kiln_program *p, accesses *a) {
             a->inside[d].low = KILN_MAX(a->inside[d].low, whole.low);
             a->inside[d].high = KILN_MIN(a->inside[d].high, whole.high);
         }
-        if (a->full[d] || a->inside[d].high - a->inside[d].low >= whole.high ||
-            a->inside[d].high < a->inside[d].low) {
+        int64_t reach;
+        if (a->full[d] || __builtin_sub_overflow(a->inside[d].high, a->inside[d].low, &reach) ||
+            reach >= whole.high || reach < 0) {
             a->origin[d] = kiln_expr_index(p, 0);
             a->inside[d] = whole;
         }

@@ -207,6 +207,8 @@ kiln_stmt kiln_lower_copy(kiln_program *p, kiln_stmt stmt, const kiln_var *var, 
     return copy_tree(p, stmt, &c, renamed);
 }
 
+#define SIZE_ENDLESS UINT32_MAX /* beyond every limit; sums of it do not overflow */
+
 uint64_t kiln_lower_size(const kiln_program *p, kiln_stmt stmt) {
     const kiln_stmt_info *s = get(p, stmt);
     uint64_t size = s->kind == KILN_STMT_STORE;
@@ -215,5 +217,6 @@ uint64_t kiln_lower_size(const kiln_program *p, kiln_stmt stmt) {
      * here. */
     bool copies = s->kind == KILN_STMT_FOR && s->loop_kind == KILN_LOOP_UNROLL &&
                   !kiln_intrinsic_of_loop(p, stmt);
-    return copies ? size * (uint64_t)s->extent : size;
+    if (copies && __builtin_mul_overflow(size, (uint64_t)s->extent, &size)) return SIZE_ENDLESS;
+    return KILN_MIN(size, SIZE_ENDLESS);
 }

@@ -1,6 +1,7 @@
 /* split_prepare: root-level statements whose results depend on constants only (packing of weights,
  * folded scales) run once, in the prepare program; what they make for the rest becomes a PACKED
  * argument. */
+#include "compiler-core/facts/loads.h"
 #include "compiler-core/lower/pass.h"
 
 typedef struct nests {
@@ -26,21 +27,16 @@ static void visit_load(kiln_program *p, kiln_expr load, void *context) {
     if (w->side < 2) w->n->read_by[w->side][buffer] = true;
 }
 
-static void walk_block(nest_walk *w, const kiln_block_info *b) {
-    kiln_program *p = w->n->p;
-    kiln_expr_visit_loads(p, b->value, visit_load, w);
-    if (b->init) kiln_expr_visit_loads(p, b->init, visit_load, w);
-    if (b->predicate) kiln_expr_visit_loads(p, b->predicate, visit_load, w);
-    if (!w->n->constant[b->buffer]) w->is_constant = false;
-    if (w->side < 2) w->n->written_by[w->side][b->buffer] = true;
+static void walk_block(nest_walk *w, kiln_block block) {
+    kiln_buffer written = w->n->p->block.data[block].buffer;
+    kiln_block_visit_loads(w->n->p, block, visit_load, w);
+    if (!w->n->constant[written]) w->is_constant = false;
+    if (w->side < 2) w->n->written_by[w->side][written] = true;
 }
 
 static void walk_nest(nest_walk *w, kiln_stmt stmt) {
     const kiln_stmt_info *s = &w->n->p->stmt.data[stmt];
-    if (s->kind == KILN_STMT_BLOCK) {
-        const kiln_block_info block = w->n->p->block.data[s->block];
-        walk_block(w, &block);
-    }
+    if (s->kind == KILN_STMT_BLOCK) walk_block(w, s->block);
     for (uint32_t i = 0; i < s->child.count; i++) walk_nest(w, s->child.data[i]);
 }
 

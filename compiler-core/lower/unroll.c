@@ -1,5 +1,6 @@
 /* unroll: nothing is copied here, since the emitter does that. Unrolled nests that would become too
- * long are made serial from the outside in; a program that is too long all the same is refused. */
+ * long are made serial from the outside in; a program that is too long or too deep all the same is
+ * refused. */
 #include "compiler-core/lower/pass.h"
 
 static void limit_tree(kiln_program *p, kiln_stmt stmt) {
@@ -11,6 +12,15 @@ static void limit_tree(kiln_program *p, kiln_stmt stmt) {
         limit_tree(p, p->stmt.data[stmt].child.data[i]);
 }
 
+/* The most loops around one statement that stay loops in the code. */
+static uint32_t depth_of(const kiln_program *p, kiln_stmt stmt) {
+    const kiln_stmt_info *s = &p->stmt.data[stmt];
+    uint32_t deepest = 0;
+    for (uint32_t i = 0; i < s->child.count; i++)
+        deepest = KILN_MAX(deepest, depth_of(p, s->child.data[i]));
+    return deepest + (s->kind == KILN_STMT_FOR && s->loop_kind != KILN_LOOP_UNROLL);
+}
+
 static kiln_status limit_program(kiln_program *p) {
     if (!p->root) return KILN_OK;
     limit_tree(p, p->root);
@@ -18,6 +28,10 @@ static kiln_status limit_program(kiln_program *p) {
     if (size > KILN_LOWER_SIZE_MAX)
         return KILN_ERROR(RESOURCE_EXHAUSTED, "unrolled code has %llu stores, more than %u",
                           (unsigned long long)size, KILN_LOWER_SIZE_MAX);
+    uint32_t depth = depth_of(p, p->root);
+    if (depth > KILN_LOWER_DEPTH_MAX)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "%u loops are nested, more than %u", depth,
+                          KILN_LOWER_DEPTH_MAX);
     return KILN_OK;
 }
 

@@ -32,12 +32,35 @@ static bool loads_own_element(const kiln_program *p, kiln_block block, kiln_expr
     return true;
 }
 
+typedef struct place_search {
+    kiln_buffer input;
+    bool found;
+} place_search;
+
+static void find_input(kiln_program *p, kiln_expr load, void *context) {
+    place_search *s = context;
+    s->found |= kiln_load_buffer(p, load) == s->input;
+}
+
+/* Where a block runs is chosen by data of `input`. */
+static bool places_blocks(kiln_program *p, kiln_buffer input) {
+    place_search s = {input, false};
+    for (kiln_block b = 1; b < p->block.count; b++) {
+        const kiln_block_info info = p->block.data[b];
+        kiln_expr_visit_loads(p, info.removed ? 0 : info.predicate, find_input, &s);
+        for (uint32_t i = 0; i < info.iter_count && !info.removed; i++)
+            kiln_expr_visit_loads(p, info.iter[i].binding, find_input, &s);
+    }
+    return s.found;
+}
+
 static bool may_be_overwritten(kiln_program *p, kiln_block writer, kiln_buffer input) {
     const kiln_buffer_info *in = &p->buffer.data[input],
                            *out = &p->buffer.data[p->block.data[writer].buffer];
     if (in->role != KILN_ROLE_INPUT || in->dtype != out->dtype ||
         !kiln_shape_equal(&in->shape, &out->shape) ||
-        !kiln_layout_equal(&in->layout, &out->layout) || !kiln_block_reads(p, writer, input))
+        !kiln_layout_equal(&in->layout, &out->layout) || !kiln_block_reads(p, writer, input) ||
+        places_blocks(p, input))
         return false;
     for (kiln_block b = 1; b < p->block.count; b++)
         if (b != writer && !p->block.data[b].removed && kiln_block_reads(p, b, input)) return false;

@@ -1,6 +1,4 @@
 /* Whether iterations of a loop keep out of each other's way. */
-#include <stdlib.h>
-
 #include "base/macros.h"
 #include "compiler-core/sched/dependence.h"
 #include "compiler-core/sched/nest.h"
@@ -26,6 +24,9 @@ static bool learn(known *k, kiln_expr e) {
 
 /* A sum of known value, whose still unknown moving terms have strides so far apart that the value
  * has one reading only (mixed radix), determines these terms. */
+/* Cannot overflow: |INT64_MIN| has an unsigned form. */
+static uint64_t magnitude(int64_t a) { return a < 0 ? 0 - (uint64_t)a : (uint64_t)a; }
+
 static bool decode_sum(kiln_program *p, known *k, kiln_expr e, const kiln_movers *m) {
     kiln_affine sum;
     if (!kiln_affine_of(p, e, NULL, &sum)) return false;
@@ -34,18 +35,22 @@ static bool decode_sum(kiln_program *p, known *k, kiln_expr e, const kiln_movers
     for (uint32_t i = 0; i < sum.term_count; i++) {
         if (knows(k, sum.term[i]) || !kiln_mix_of(p, sum.term[i], m).moves) continue;
         uint32_t at = count++;
-        while (at > 0 && llabs(sum.coefficient[order[at - 1]]) > llabs(sum.coefficient[i])) {
+        while (at > 0 &&
+               magnitude(sum.coefficient[order[at - 1]]) > magnitude(sum.coefficient[i])) {
             order[at] = order[at - 1];
             at--;
         }
         order[at] = i;
     }
-    int64_t reach = 0;
+    uint64_t reach = 0, more;
     for (uint32_t i = 0; i < count; i++) {
         kiln_interval range = kiln_expr_bounds(p, sum.term[order[i]], NULL);
-        if (range.low == INT64_MIN || range.high == INT64_MAX) return false;
-        if (range.high > range.low && llabs(sum.coefficient[order[i]]) <= reach) return false;
-        reach += llabs(sum.coefficient[order[i]]) * (range.high - range.low);
+        uint64_t stride = magnitude(sum.coefficient[order[i]]);
+        if (!kiln_interval_is_bounded(range)) return false;
+        if (range.high > range.low && stride <= reach) return false;
+        if (__builtin_mul_overflow(stride, (uint64_t)range.high - (uint64_t)range.low, &more) ||
+            __builtin_add_overflow(reach, more, &reach) || reach > INT64_MAX)
+            return false; /* the sum may wrap: two readings of one value */
     }
     bool learnt = false;
     for (uint32_t i = 0; i < count; i++) learnt |= learn(k, sum.term[order[i]]);
@@ -57,11 +62,11 @@ static kiln_expr digit_above(kiln_program *p, kiln_expr digit, kiln_expr x, int6
     if (kiln_expr_get(p, digit)->op != KILN_EXPR_FLOORMOD) return 0;
     kiln_expr quotient = kiln_expr_operand(p, digit, 0);
     if (kiln_expr_get(p, quotient)->op != KILN_EXPR_FLOORDIV) return 0;
-    int64_t a, b;
+    int64_t a, b, whole;
     bool fits = kiln_expr_operand(p, quotient, 0) == x &&
                 kiln_expr_as_int(p, kiln_expr_operand(p, quotient, 1), &a) &&
                 kiln_expr_as_int(p, kiln_expr_operand(p, digit, 1), &b) && b > 0 &&
-                a * b == product;
+                !__builtin_mul_overflow(a, b, &whole) && whole == product;
     return fits ? quotient : 0;
 }
 

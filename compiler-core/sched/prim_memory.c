@@ -156,6 +156,18 @@ static kiln_status expand_layout(const kiln_prim_args *args, kiln_strbuf *out) {
     return NULL;
 }
 
+/* A buffer of this shape and layout must have a size that memory can have. */
+static kiln_status check_size(const kiln_program *p, kiln_buffer buffer, const kiln_shape *shape,
+                              const kiln_layout *layout) {
+    kiln_shape physical = kiln_layout_physical(layout, shape);
+    size_t bytes;
+    kiln_status bad = kiln_shape_bytes(&physical, p->buffer.data[buffer].dtype, &bytes), st = NULL;
+    if (bad)
+        st = ILLEGAL("%.*s would be too large: %s", BUFFER_NAME(p, buffer), kiln_status_text(bad));
+    kiln_status_free(bad); /* its text is in ours */
+    return st;
+}
+
 kiln_status kiln_prim_transform_layout(kiln_program *p, const kiln_prim_args *args) {
     kiln_buffer_info *buffer = &p->buffer.data[args->buffer];
     kiln_layout layout;
@@ -175,6 +187,8 @@ kiln_status kiln_prim_transform_layout(kiln_program *p, const kiln_prim_args *ar
                        BUFFER_NAME(p, args->buffer));
     if (buffer->pinned)
         return ILLEGAL("the layout of %.*s is part of the task", BUFFER_NAME(p, args->buffer));
+    st = check_size(p, args->buffer, &buffer->shape, &layout);
+    if (st) return st;
     kiln_shape physical = kiln_layout_physical(&layout, &buffer->shape);
     if (buffer->role != KILN_ROLE_TEMP &&
         kiln_shape_count(&physical) != kiln_shape_count(&buffer->shape))
@@ -264,6 +278,10 @@ kiln_status kiln_prim_pad(kiln_program *p, const kiln_prim_args *args) {
     int64_t old = b->iter[i].extent;
     int64_t extent = (old + multiple - 1) / multiple * multiple;
     if (extent == old) return NULL;
+    kiln_shape padded = p->buffer.data[b->buffer].shape;
+    padded.dim[d] = extent;
+    st = check_size(p, b->buffer, &padded, &p->buffer.data[b->buffer].layout);
+    if (st) return st;
     kiln_var var = b->iter[i].var;
     b->iter[i].extent = extent;
     kiln_var_set_range(p, var, 0, extent - 1);

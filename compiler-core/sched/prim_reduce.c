@@ -5,6 +5,13 @@
 
 #define LANES_MAX 256
 
+/* The result's shape with a dimension for the parts. */
+static kiln_shape parts_shape(const kiln_program *p, kiln_block block, int64_t parts) {
+    kiln_shape shape = p->buffer.data[p->block.data[block].buffer].shape;
+    shape.dim[shape.rank++] = parts;
+    return shape;
+}
+
 static kiln_status check_factor(kiln_program *p, const kiln_prim_args *args, uint32_t *out_iter) {
     kiln_block block = args->block;
     const kiln_block_info *b = &p->block.data[block];
@@ -21,6 +28,14 @@ static kiln_status check_factor(kiln_program *p, const kiln_prim_args *args, uin
         return ILLEGAL("%.*s has as many dimensions as there may be", BLOCK_NAME(p, block));
     if (p->buffer.count + 1 >= KILN_PROGRAM_BUFFERS_MAX)
         return ILLEGAL("the program has too many buffers");
+    size_t bytes;
+    kiln_shape shape = parts_shape(p, block, args->integer[0]);
+    kiln_status bad = kiln_shape_bytes(&shape, p->buffer.data[b->buffer].dtype, &bytes);
+    bool too_large = bad != NULL;
+    kiln_status_free(bad); /* what is too large is said in the schedule's words */
+    if (too_large)
+        return ILLEGAL("%lld parts of %.*s would be too large", (long long)args->integer[0],
+                       BUFFER_NAME(p, b->buffer));
     kiln_stmt stmt = kiln_program_block_stmt(p, block);
     kiln_stmt child = kiln_nest_child_towards(p, p->root, stmt);
     for (kiln_block other = 1; other < p->block.count; other++)
@@ -98,8 +113,7 @@ kiln_status kiln_prim_rfactor(kiln_program *p, const kiln_prim_args *args) {
     const kiln_block_info b = p->block.data[block];
     const kiln_buffer_info whole = p->buffer.data[b.buffer];
     kiln_str name = kiln_str_from(kiln_arena_printf(p->arena, "%.*s.part", BLOCK_NAME(p, block)));
-    kiln_shape shape = whole.shape;
-    shape.dim[shape.rank++] = lanes;
+    kiln_shape shape = parts_shape(p, block, lanes);
     kiln_buffer parts = kiln_buffer_create(
         p, kiln_str_from(kiln_arena_printf(p->arena, "%.*s.part", BUFFER_NAME(p, b.buffer))),
         whole.dtype, KILN_ROLE_TEMP, &shape);

@@ -19,9 +19,23 @@ kiln_movers kiln_movers_inside(const kiln_program *p, kiln_stmt stmt, kiln_stmt 
     return m;
 }
 
+/* Whether the load can be made in any other place around as well as here: no block writes what it
+ * reads, and no predicate is needed to keep it inside its buffer. */
+static bool can_be_repeated(const kiln_program *p, kiln_expr load) {
+    const kiln_expr_node *node = kiln_expr_get(p, load);
+    const kiln_buffer_info *from = &p->buffer.data[node->payload.id];
+    if (from->role != KILN_ROLE_INPUT && from->role != KILN_ROLE_CONSTANT) return false;
+    for (uint32_t d = 0; d < node->operand_count; d++) {
+        kiln_interval at = kiln_expr_bounds(p, kiln_expr_operand(p, load, d), NULL);
+        if (at.low < 0 || at.high >= from->shape.dim[d]) return false;
+    }
+    return true;
+}
+
 kiln_mix kiln_mix_of(const kiln_program *p, kiln_expr e, const kiln_movers *m) {
     const kiln_expr_node *node = kiln_expr_get(p, e);
     kiln_mix found = {false, false};
+    if (node->op == KILN_EXPR_LOAD && !can_be_repeated(p, e)) return (kiln_mix){true, true};
     if (node->op == KILN_EXPR_VAR) {
         for (uint32_t i = 0; i < m->count; i++) found.moves |= m->var[i] == node->payload.id;
         found.stands = !found.moves;
@@ -45,8 +59,13 @@ kiln_expr kiln_bound_index(kiln_program *p, kiln_block block, kiln_expr index) {
 }
 
 typedef struct step {
-    int64_t stride, span; /* |coefficient|, high - low of the term */
+    uint64_t stride, span; /* |coefficient|, high - low of the term */
 } step;
+
+static step step_of(int64_t coefficient, kiln_interval range) {
+    return (step){coefficient < 0 ? 0 - (uint64_t)coefficient : (uint64_t)coefficient,
+                  (uint64_t)range.high - (uint64_t)range.low};
+}
 
 /* Whether sums of multiples 0..span_i of stride_i reach every integer up to their maximum. */
 static bool steps_dense(step *s, uint32_t count) {
@@ -56,11 +75,13 @@ static bool steps_dense(step *s, uint32_t count) {
             s[k] = s[k - 1];
             s[k - 1] = swapped;
         }
-    int64_t reach = 0;
+    uint64_t reach = 0, more;
     for (uint32_t i = 0; i < count; i++) {
         if (s[i].span == 0) continue;
         if (s[i].stride > reach + 1) return false;
-        reach += s[i].stride * s[i].span;
+        if (__builtin_mul_overflow(s[i].stride, s[i].span, &more) ||
+            __builtin_add_overflow(reach, more, &reach) || reach == UINT64_MAX)
+            return false;
     }
     return true;
 }
@@ -81,15 +102,14 @@ static bool runs_whole_periods(kiln_program *p, kiln_expr term, const kiln_mover
 
 static kiln_region_dim region_dim(kiln_program *p, kiln_expr index, const kiln_movers *m) {
     kiln_region_dim dim = {.dense = true};
-    kiln_affine sum;
-    kiln_affine base = {0};
+    kiln_affine sum, base = {0};
     step steps[KILN_AFFINE_TERMS_MAX];
     uint32_t step_count = 0;
     if (!kiln_affine_of(p, index, NULL, &sum)) {
         kiln_interval all = kiln_expr_bounds(p, index, NULL);
         return (kiln_region_dim){.low = all.low, .high = all.high};
     }
-    dim.low = dim.high = sum.constant;
+    kiln_interval reach = {sum.constant, sum.constant};
     for (uint32_t i = 0; i < sum.term_count; i++) {
         kiln_mix kind = kiln_mix_of(p, sum.term[i], m);
         if (!kind.moves) {
@@ -100,13 +120,12 @@ static kiln_region_dim region_dim(kiln_program *p, kiln_expr index, const kiln_m
         bool is_var = kiln_expr_get(p, sum.term[i])->op == KILN_EXPR_VAR;
         if (kind.stands || (!is_var && !runs_whole_periods(p, sum.term[i], m))) dim.dense = false;
         kiln_interval range = kiln_expr_bounds(p, sum.term[i], NULL);
-        int64_t coefficient = sum.coefficient[i];
-        dim.low += coefficient * (coefficient > 0 ? range.low : range.high);
-        dim.high += coefficient * (coefficient > 0 ? range.high : range.low);
-        steps[step_count++] =
-            (step){coefficient < 0 ? -coefficient : coefficient, range.high - range.low};
+        reach = kiln_interval_add(reach, kiln_interval_scale(range, sum.coefficient[i]));
+        steps[step_count++] = step_of(sum.coefficient[i], range);
     }
-    dim.dense = dim.dense && steps_dense(steps, step_count);
+    dim.low = reach.low;
+    dim.high = reach.high;
+    dim.dense = dim.dense && kiln_interval_is_bounded(reach) && steps_dense(steps, step_count);
     if (base.term_count > 0) dim.base = kiln_affine_to_expr(p, &base);
     return dim;
 }
@@ -124,8 +143,9 @@ static kiln_region_dim iter_dim(kiln_program *p, const kiln_iter *iter, const ki
         return dim;
     }
     kiln_interval range = kiln_expr_bounds(p, dim.base, NULL);
-    *out_below = range.low + dim.low < 0;
-    *out_above = range.high + dim.high >= iter->extent;
+    range = kiln_interval_add(range, (kiln_interval){dim.low, dim.high});
+    *out_below = range.low < 0;
+    *out_above = range.high >= iter->extent;
     return dim;
 }
 
@@ -149,7 +169,7 @@ static kiln_region_dim index_dim(kiln_program *p, kiln_block block, kiln_expr in
                         &above); /* the buffer ends where the domain does */
     if (!kiln_affine_of(p, index, NULL, &sum))
         return region_dim(p, kiln_bound_index(p, block, index), m);
-    dim.low = dim.high = sum.constant;
+    kiln_interval reach = {sum.constant, sum.constant};
     /* Of what runs over its domain: what is left out, and where everything else stands. */
     uint32_t overrunning = 0, moving = 0;
     bool below_any = false;
@@ -164,11 +184,11 @@ static kiln_region_dim index_dim(kiln_program *p, kiln_block block, kiln_expr in
         }
         kiln_region_dim one = iter_dim(p, &b.iter[i], m, &below, &above);
         int64_t scale = sum.coefficient[t];
-        dim.low += scale * (scale > 0 ? one.low : one.high);
-        dim.high += scale * (scale > 0 ? one.high : one.low);
+        kiln_interval range = {one.low, one.high};
+        reach = kiln_interval_add(reach, kiln_interval_scale(range, scale));
         dim.base = scaled_base(p, dim.base, one.base, scale);
         dim.dense = dim.dense && one.dense;
-        steps[t] = (step){scale < 0 ? -scale : scale, one.high - one.low};
+        steps[t] = step_of(scale, range);
         moving += one.high > one.low;
         below_any |= below;
         if (above && scale == 1) {
@@ -176,11 +196,16 @@ static kiln_region_dim index_dim(kiln_program *p, kiln_block block, kiln_expr in
             extent = b.iter[i].extent;
         } else {
             overrunning += 2 * above; /* not expressible */
-            others += scale * one.low;
+            kiln_interval fixed = kiln_interval_scale((kiln_interval){one.low, one.low}, scale);
+            fixed = kiln_interval_add((kiln_interval){others, others}, fixed);
+            overrunning += 2 * !kiln_interval_is_bounded(fixed);
+            others = fixed.low;
             others_base = scaled_base(p, others_base, one.base, scale);
         }
     }
-    dim.dense = dim.dense && steps_dense(steps, sum.term_count);
+    dim.low = reach.low;
+    dim.high = reach.high;
+    dim.dense = dim.dense && kiln_interval_is_bounded(reach) && steps_dense(steps, sum.term_count);
     if (dim.base) dim.base = kiln_expr_simplify(p, dim.base, NULL);
     for (uint32_t i = 0; i < b.iter_count;
          i++) /* an iterator of one value is no term, but may be out of its domain */
@@ -218,8 +243,8 @@ kiln_region kiln_region_union(kiln_program *p, const kiln_region *a, const kiln_
             *dim = (kiln_region_dim){.low = 0, .high = shape->dim[d] - 1};
             continue;
         }
-        dim->dense = dim->dense && other->dense && other->low <= dim->high + 1 &&
-                     dim->low <= other->high + 1;
+        dim->dense = dim->dense && other->dense && other->low - 1 <= dim->high &&
+                     dim->low - 1 <= other->high; /* dense ones are bounded */
         dim->low = KILN_MIN(dim->low, other->low);
         dim->high = KILN_MAX(dim->high, other->high);
     }
@@ -243,7 +268,9 @@ static bool clips_domain(kiln_program *p, const kiln_block_info *b, kiln_expr co
         if (kiln_expr_get(p, binding)->op != KILN_EXPR_FLOORDIV ||
             !kiln_expr_as_int(p, kiln_expr_operand(p, binding, 1), &divisor))
             continue;
-        kiln_expr limit = kiln_expr_index(p, divisor * b->iter[i].extent);
+        int64_t end;
+        if (__builtin_mul_overflow(divisor, b->iter[i].extent, &end)) continue;
+        kiln_expr limit = kiln_expr_index(p, end);
         if (condition ==
             kiln_expr_simplify(
                 p, kiln_expr_binary(p, KILN_EXPR_LT, kiln_expr_operand(p, binding, 0), limit),

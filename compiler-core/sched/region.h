@@ -15,7 +15,8 @@ typedef struct kiln_movers {
     kiln_var *var; /* [count], in the program's arena */
 } kiln_movers;
 kiln_movers kiln_movers_inside(const kiln_program *p, kiln_stmt stmt, kiln_stmt outer);
-/* Which kinds of variables an expression has. */
+/* Which kinds of variables an expression has. Data that has one value here only counts as both: it
+ * moves with what nobody knows. */
 typedef struct kiln_mix {
     bool moves, stands;
 } kiln_mix;

@@ -1,5 +1,6 @@
 /* Replay: names are resolved, samplers closed, primitives applied. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -12,33 +13,86 @@
 
 /* ---- tilings ---- */
 
+#define SCRATCH_BYTES 2048 /* enough for the divisors of most extents */
+
+/* The divisors of an extent, ascending: below 2^40 there are at most 6720. */
+typedef struct divisors {
+    uint32_t count;
+    int64_t *of;
+} divisors;
+
+static int compare_divisors(const void *a, const void *b) {
+    const int64_t *left = a, *right = b;
+    return (*left > *right) - (*left < *right);
+}
+
+static divisors divisors_of(int64_t extent, kiln_arena *arena) {
+    divisors d = {1, NULL};
+    uint32_t capacity = 0;
+    d.of = kiln_vec_grow_in(arena, NULL, sizeof *d.of, &capacity, 16);
+    d.of[0] = 1;
+    for (int64_t prime = 2; extent > 1; prime++) {
+        if (prime * prime > extent) prime = extent; /* what is left is prime */
+        uint32_t before = d.count;
+        for (int64_t power = prime; extent % prime == 0; extent /= prime, power *= prime)
+            for (uint32_t i = 0; i < before; i++) {
+                if (d.count == capacity)
+                    d.of = kiln_vec_grow_in(arena, d.of, sizeof *d.of, &capacity, d.count + 1);
+                d.of[d.count++] = d.of[i] * power;
+            }
+    }
+    qsort(d.of, d.count, sizeof *d.of, compare_divisors);
+    return d;
+}
+
+/* Ordered factorisations without a limit: each power of a prime is shared out among the parts. */
+static uint64_t count_unlimited(int64_t extent, uint32_t parts) {
+    uint64_t count = 1;
+    for (int64_t prime = 2; extent > 1; prime++) {
+        if (prime * prime > extent) prime = extent;
+        uint64_t ways = 1; /* (power + parts - 1) choose power */
+        for (uint64_t power = 1; extent % prime == 0; extent /= prime, power++)
+            ways = ways * (power + parts - 1) / power;
+        count *= ways;
+    }
+    return count;
+}
+
 uint64_t kiln_tilings_count(int64_t extent, uint32_t parts, int64_t last_max) {
     if (extent < 1 || parts == 0) return 0;
     if (parts == 1) return extent <= last_max;
+    if (extent <= last_max) return count_unlimited(extent, parts);
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, SCRATCH_BYTES);
+    divisors last = divisors_of(extent, &scratch);
     uint64_t count = 0;
-    for (int64_t first = 1; first * first <= extent; first++) {
-        if (extent % first != 0) continue;
-        count += kiln_tilings_count(extent / first, parts - 1, last_max);
-        if (first * first != extent) count += kiln_tilings_count(first, parts - 1, last_max);
-    }
+    for (uint32_t i = 0; i < last.count && last.of[i] <= last_max; i++)
+        count += count_unlimited(extent / last.of[i], parts - 1);
+    kiln_arena_deinit(&scratch);
     return count;
 }
 
 void kiln_tilings_at(int64_t extent, uint32_t parts, int64_t last_max, uint64_t index,
                      int64_t *out_factor) {
-    for (int64_t first = 1; parts > 1 && first <= extent; first++) {
-        if (extent % first != 0) continue;
-        uint64_t count = kiln_tilings_count(extent / first, parts - 1, last_max);
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, SCRATCH_BYTES);
+    divisors all = divisors_of(extent, &scratch);
+    for (uint32_t i = 0; parts > 1 && i < all.count;) {
+        int64_t first = all.of[i];
+        uint64_t count =
+            extent % first ? 0 : kiln_tilings_count(extent / first, parts - 1, last_max);
         if (index >= count) {
             index -= count;
+            i++;
             continue;
         }
         *out_factor++ = first;
         extent /= first;
         parts--;
-        first = 0;
+        i = 0;
     }
     *out_factor = extent;
+    kiln_arena_deinit(&scratch);
 }
 
 /* ---- resolving operands ---- */

@@ -1,26 +1,68 @@
 /* Traces from strangers, as text and as bytes: they parse or are refused; what parses prints, packs
- * and comes back the same; what replays on a small program leaves a valid one. */
+ * and comes back the same; what replays on one of a few small programs leaves a valid one, has
+ * features, and lowers to a valid program or is refused. Nothing aborts, hangs or overflows. */
 #include "base/check.h"
+#include "base/macros.h"
+#include "compiler-core/cost/features.h"
 #include "compiler-core/ir/ir_text.h"
+#include "compiler-core/lower/lower.h"
 #include "compiler-core/sched/trace.h"
 #include "tests/fuzz/fuzz.h"
 
-static const char small_program[] = "program chain\n"
-                                    "input x: f32[4,6]\n"
-                                    "temp t: f32[4,6]\n"
-                                    "output y: f32[4]\n"
-                                    "block a(i:4, j:6): t[i, j] = x[i, j]*2.0\n"
-                                    "block c(i:4 | j:6): y[i] sum= t[i, j]\n";
+/* All have blocks "a" and "c" and buffers x, t and y, so that one trace fits several. */
+static const char *const program_text[] = {
+    "program chain\n"
+    "input x: f32[4,6]\n"
+    "temp t: f32[4,6]\n"
+    "output y: f32[4]\n"
+    "block a(i:4, j:6): t[i, j] = x[i, j]*2.0\n"
+    "block c(i:4 | j:6): y[i] sum= t[i, j]\n",
+    "program pack\n"
+    "input x: f32[4,6]\n"
+    "constant w: f32[6,16]\n"
+    "temp t: f32[6,16]\n"
+    "output y: f32[4,16]\n"
+    "block a(i:6, j:16): t[i, j] = w[i, j]*2.0\n"
+    "block c(i:4, k:16 | j:6): y[i, k] sum= x[i, j]*t[j, k]\n",
+    "program gather\n"
+    "input idx: i64[4]\n"
+    "input x: f32[16]\n"
+    "temp t: f32[16]\n"
+    "output y: f32[4,6]\n"
+    "block a(i:16): t[i] = x[i]*2.0\n"
+    "block c(i:4, j:6): y[i, j] = t[idx[i]*2 + j]\n",
+};
 
-static void replay(const kiln_trace *trace, kiln_arena *arena) {
+static void lower(const kiln_program *scheduled, kiln_arena *arena) {
+    kiln_target target;
+    kiln_lowered lowered;
+    float feature[KILN_FEATURE_COUNT];
+    kiln_status st = kiln_target_parse(
+        KILN_STR("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3,cores=4,threads=4"), arena, &target);
+    KILN_CHECK(!st);
+    kiln_features_compute(scheduled, &target, arena, feature);
+    st = kiln_lower(scheduled, &target, arena, &lowered);
+    if (!st) {
+        KILN_CHECK(!kiln_program_verify(lowered.run));
+        KILN_CHECK(!lowered.prepare || !kiln_program_verify(lowered.prepare));
+    }
+    kiln_code code = kiln_status_code(st);
+    KILN_CHECK(!st || code == KILN_ILLEGAL_SCHEDULE || code == KILN_RESOURCE_EXHAUSTED);
+    kiln_status_free(st);
+}
+
+static void replay(const kiln_trace *trace, const char *text, kiln_arena *arena) {
     kiln_program *te = NULL;
     kiln_program *p = NULL;
     kiln_rand rand;
     kiln_rand_init(&rand, 1);
-    kiln_status parsed = kiln_program_parse(kiln_str_from(small_program), arena, &te);
+    kiln_status parsed = kiln_program_parse(kiln_str_from(text), arena, &te);
     KILN_CHECK(!parsed);
     kiln_status st = kiln_trace_replay(trace, te, &rand, arena, &p, NULL);
-    if (!st) KILN_CHECK(!kiln_program_verify(p));
+    if (!st) {
+        KILN_CHECK(!kiln_program_verify(p));
+        lower(p, arena);
+    }
     kiln_status_free(st); /* illegal is fine */
 }
 
@@ -38,7 +80,8 @@ static void check(const kiln_trace *trace, kiln_arena *arena) {
     }
     kiln_status_free(
         kiln_trace_parse(kiln_strbuf_view(&text), arena, &parsed)); /* texts may hold line ends */
-    replay(trace, arena);
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(program_text); i++)
+        replay(trace, program_text[i], arena);
     kiln_strbuf_deinit(&text);
     kiln_strbuf_deinit(&bytes);
 }

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "compiler-core/ir/eval.h"
-#include "tests/support/program_generate.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/lower/pass.h"
+#include "tests/support/program_generate.h"
 #include "tests/unit/compiler-core/codegen/draw.h"
 #include "tests/unit/compiler-core/codegen/support.h"
 
@@ -377,6 +377,58 @@ static void unknown_passes_are_named_with_those_that_exist(void **state) {
     kiln_strbuf_deinit(&text);
 }
 
+/* An index whose range nobody knows: the temp stays whole, instead of as long as 2^64 elements. */
+static void temps_of_unknown_indices_stay_whole(void **state) {
+    kiln_arena *arena = ((kiln_program *)*state)->arena;
+    kiln_target target = target_of(arena, AVX2);
+    kiln_strbuf text = {0};
+    expect_ok(kiln_lower_explain(
+        program_of(arena, "program test\ninput x: f32[8,8]\ntemp t: f32[64]\noutput y: f32[8,8]\n"
+                          "block a(i:8, j:8): t[i*8 + and(j, 7)] = x[i, j]\n"
+                          "block c(i:8, j:8): y[i, j] = t[i*8 + and(j, 7)]\n"
+                          "loops:\n  for i in 8:\n    for j in 8:\n      block a(i=i, j=j)\n"
+                          "    for k in 8:\n      block c(i=i, j=k)\n"),
+        &target, KILN_STR("place"), arena, &text));
+    assert_non_null(strstr(text.data, "temp t: f32[64]"));
+    kiln_strbuf_deinit(&text);
+}
+
+/* 256^10 copies wrap to 0 in 64 bits. */
+static void endless_unrolling_stays_loops(void **state) {
+    kiln_arena *arena = ((kiln_program *)*state)->arena;
+    char *loops = kiln_str_dup(arena, KILN_STR("loops:\n")), *indent = "  ", *sum = "";
+    for (uint32_t i = 0; i < 10; i++) {
+        loops = kiln_arena_printf(arena, "%s%sunroll i%u in 256:\n", loops, indent, i);
+        indent = kiln_arena_printf(arena, "%s  ", indent);
+        sum = kiln_arena_printf(arena, "%s%si%u", sum, i ? " + " : "", i);
+    }
+    kiln_target target = target_of(arena, AVX2);
+    kiln_lowered lowered;
+    expect_ok(kiln_lower(
+        program_of(arena,
+                   kiln_arena_printf(arena,
+                                     "program test\ninput x: f32[4]\noutput y: f32[4]\n"
+                                     "block c(a:4): y[a] = x[a]\n%s%sblock c(a=%s) if %s < 4\n",
+                                     loops, indent, sum, sum)),
+        &target, arena, &lowered));
+    assert_true(kiln_lower_size(lowered.run, lowered.run->root) <= KILN_LOWER_UNROLL_MAX);
+}
+
+static void nests_deeper_than_code_has_room_for_are_refused(void **state) {
+    kiln_arena *arena = ((kiln_program *)*state)->arena;
+    char *loops = kiln_str_dup(arena, KILN_STR("loops:\n")), *indent = "  ";
+    for (uint32_t i = 0; i < 62; i++) {
+        loops = kiln_arena_printf(arena, "%s%sfor i%u in 2:\n", loops, indent, i);
+        indent = kiln_arena_printf(arena, "%s  ", indent);
+    }
+    expect_refused(arena,
+                   kiln_arena_printf(arena,
+                                     "program test\ninput x: f32[2]\noutput y: f32[2]\n"
+                                     "block c(a:2): y[a] = x[a]\n%s%sblock c(a=i61)\n",
+                                     loops, indent),
+                   KILN_RESOURCE_EXHAUSTED, "62 loops are nested");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_pass_keeps_the_meaning),
@@ -397,6 +449,9 @@ int main(void) {
         PROGRAM_TEST(more_registers_than_the_target_has_are_refused),
         PROGRAM_TEST(code_without_end_is_refused),
         PROGRAM_TEST(unrolled_nests_that_are_too_long_become_serial),
+        PROGRAM_TEST(temps_of_unknown_indices_stay_whole),
+        PROGRAM_TEST(endless_unrolling_stays_loops),
+        PROGRAM_TEST(nests_deeper_than_code_has_room_for_are_refused),
         PROGRAM_TEST(unknown_passes_are_named_with_those_that_exist),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -186,10 +186,13 @@ static uint32_t make_args(const kiln_program *p, kiln_arena *arena, kiln_tensor 
         const kiln_buffer_info *b = &p->buffer.data[list[i]];
         args[i] = kiln_tensor_create(arena, b->dtype, &b->shape);
         if (b->role == KILN_ROLE_OUTPUT) continue;
-        assert_true(b->dtype == KILN_F32 || b->dtype == KILN_I8);
+        assert_true(b->dtype == KILN_F32 || b->dtype == KILN_I8 || b->dtype == KILN_I64);
         for (int64_t k = 0; k < kiln_shape_count(&b->shape); k++)
-            kiln_dtype_store_f64(b->dtype, args[i].data, (size_t)k,
-                                 (double)kiln_rand_range(&rand, -4, 4));
+            if (b->dtype == KILN_I64)
+                ((int64_t *)args[i].data)[k] = kiln_rand_range(&rand, -4, 4);
+            else
+                kiln_dtype_store_f64(b->dtype, args[i].data, (size_t)k,
+                                     (double)kiln_rand_range(&rand, -4, 4));
     }
     return count;
 }

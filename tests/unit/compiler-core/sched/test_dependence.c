@@ -140,6 +140,45 @@ static void a_reduction_far_outside_is_seen(void **state) {
                    "its reduction is not complete there");
 }
 
+static kiln_program *gather_program(kiln_arena *arena) {
+    return parsed(arena, "program gather\ninput idx: i64[8]\ninput x: f32[64]\n"
+                         "temp t: f32[64]\noutput y: f32[8,10]\n"
+                         "block a(j:64): t[j] = x[j]*2.0\n"
+                         "block c(i:8, k:10): y[i, k] = t[idx[i]*2 + k + 20]\n");
+}
+
+/* Data says where to compute only where it can be loaded whatever the reader's predicate says. */
+static void data_places_producers_where_it_can_be_loaded(void **state) {
+    kiln_program *te = gather_program(*state);
+    expect_loops(te, "compute_at(a, c.i)\n",
+                 "  for c.i in 8:\n    for a.j in 10:\n"
+                 "      block a(j=idx[c.i]*2 + 20 + a.j) if and(0 <= idx[c.i]*2 + a.j + 20, "
+                 "idx[c.i]*2 + a.j + 20 < 64)\n"
+                 "    for c.k in 10:\n      block c(i=c.i, k=c.k)\n");
+    expect_loops(te, "split(c.i, 3, 3)\ncompute_at(a, c.i.1)\n",
+                 "  for c.i.0 in 3:\n    for c.i.1 in 3:\n      for a.j in 64:\n"
+                 "        block a(j=a.j)\n      for c.k in 10:\n"
+                 "        block c(i=c.i.0*3 + c.i.1, k=c.k) if c.i.0*3 + c.i.1 < 8\n");
+}
+
+/* Indices that are loaded lie anywhere in 64 bits: twice that range is no number, and least and
+ * greatest index must not come out as neighbours. */
+static void loaded_indices_may_be_anywhere(void **state) {
+    kiln_program *te = gather_program(*state);
+    expect_loops(te, "split(c.i, 4, 2)\ncompute_at(a, c.i.0)\n",
+                 "  for c.i.0 in 4:\n    for a.j in 64:\n      block a(j=a.j)\n"
+                 "    for c.i.1 in 2:\n      for c.k in 10:\n"
+                 "        block c(i=c.i.0*2 + c.i.1, k=c.k)\n");
+    kiln_program *p = schedule(te, "split(c.i, 4, 2)\n");
+    kiln_block c = kiln_program_find_block(p, KILN_STR("c"));
+    kiln_loads loads = kiln_block_loads(p, c);
+    kiln_expr index = kiln_expr_operand(p, loads.load[loads.count - 1], 0);
+    kiln_region all = kiln_region_of(p, c, &index, 1, 0);
+    assert_int_equal(all.dim[0].low, INT64_MIN);
+    assert_int_equal(all.dim[0].high, INT64_MAX);
+    assert_false(all.dim[0].dense);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(a_follower_of_groups_keeps_their_tails_out),
@@ -151,6 +190,8 @@ int main(void) {
         test_with_arena(overlapping_copies_are_private_or_serial),
         test_with_arena(a_read_behind_64_others_is_seen),
         test_with_arena(a_reduction_far_outside_is_seen),
+        test_with_arena(data_places_producers_where_it_can_be_loaded),
+        test_with_arena(loaded_indices_may_be_anywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

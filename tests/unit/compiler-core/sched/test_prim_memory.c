@@ -175,6 +175,23 @@ static void prefetch_refuses_what_the_loop_does_not_stream(void **state) {
                    "t is not in memory");
 }
 
+/* 2^62 elements of 4 bytes are 0 bytes to a product that wraps. */
+static void sizes_beyond_memory_are_refused(void **state) {
+    kiln_arena *arena = *state;
+    expect_illegal(chain_program(arena, 4, 6),
+                   "transform_layout(t, \"d0/{0},d1/{0},d0%{0},d1%{0}\", 2147483648)\n",
+                   "t would be too large");
+    kiln_program *te =
+        parsed(arena, "program p\ninput x: f32[2,2,2,2]\ntemp t: f32[2,2,2,2]\n"
+                      "output y: f32[2,2,2,2]\n"
+                      "block a(i:2, j:2, k:2, l:2): t[i, j, k, l] = x[i, j, k, l]\n"
+                      "block c(i:2, j:2, k:2, l:2): y[i, j, k, l] = t[i, j, k, l]\n");
+    expect_illegal(te,
+                   "pad(a, \"i\", 1048576)\npad(a, \"j\", 1048576)\npad(a, \"k\", 1048576)\n"
+                   "pad(a, \"l\", 4)\n",
+                   "t would be too large");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(prefetch_marks_the_loop),
@@ -194,6 +211,7 @@ int main(void) {
         test_with_arena(pad_gives_zero_beyond_the_end),
         test_with_arena(pad_reads_a_padded_copy_without_a_guard),
         test_with_arena(pad_refuses_outputs_sums_and_split_loops),
+        test_with_arena(sizes_beyond_memory_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,11 +46,19 @@ static void rfactor_refuses_what_is_no_whole_reduction(void **state) {
                    "the reduction of matmul has been decomposed");
 }
 
+static void parts_beyond_memory_are_refused(void **state) {
+    kiln_program *te = parsed(*state, "program p\ninput x: f32[1073741824]\n"
+                                      "output y: f32[1073741824]\n"
+                                      "block s(i:1073741824 | k:4): y[i] sum= x[i] init 0.0\n");
+    expect_illegal(te, "rfactor(s, \"k\", 4)\nrfactor(s.part, \"k.0\", 2)\n", "would be too large");
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         test_with_arena(a_reduction_becomes_parts_and_their_sum),
         test_with_arena(parts_beyond_the_end_add_nothing),
         test_with_arena(rfactor_refuses_what_is_no_whole_reduction),
+        test_with_arena(parts_beyond_memory_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -287,6 +287,37 @@ static void tilings_are_counted_and_enumerated(void **state) {
     }
 }
 
+/* Index by index the same as three loops would find. */
+static void tilings_come_in_ascending_order(void **state) {
+    (void)state;
+    for (int64_t last_max = 1; last_max <= 60; last_max += 7) {
+        uint64_t index = 0;
+        for (int64_t a = 1; a <= 60; a++)
+            for (int64_t b = 1; b <= 60; b++) {
+                if (60 % (a * b) != 0 || 60 / (a * b) > last_max) continue;
+                int64_t factor[3];
+                kiln_tilings_at(60, 3, last_max, index++, factor);
+                assert_int_equal(factor[0], a);
+                assert_int_equal(factor[1], b);
+                assert_int_equal(factor[2], 60 / (a * b));
+            }
+        assert_int_equal(kiln_tilings_count(60, 3, last_max), index);
+    }
+}
+
+/* As long as a loop can get: trying every number up to it would take hours. */
+static void long_loops_have_tilings_at_once(void **state) {
+    (void)state;
+    const int64_t longest = INT64_C(1) << 40;
+    int64_t factor[8], product = 1;
+    assert_int_equal(kiln_tilings_count(longest, 8, longest), 62891499); /* 47 choose 7 */
+    kiln_tilings_at(longest, 8, longest, 62891498, factor);
+    for (uint32_t i = 0; i < 8; i++) product *= factor[i];
+    assert_int_equal(product, longest);
+    assert_int_equal(factor[0], longest);
+    assert_int_equal(kiln_tilings_count(INT64_C(1099511627689), 2, 64), 1); /* a prime */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(every_primitive_has_a_line_that_applies),
@@ -303,6 +334,8 @@ int main(void) {
         test_with_arena(a_location_at_the_root_leaves_the_block_there),
         test_with_arena(a_refused_primitive_leaves_the_program_as_it_was),
         test_with_arena(tilings_are_counted_and_enumerated),
+        test_with_arena(tilings_come_in_ascending_order),
+        test_with_arena(long_loops_have_tilings_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -162,7 +162,7 @@ static void note_element(kiln_reference_check *check, size_t i, double actual, d
 }
 
 static void compare_floats(const kiln_reference_output *expected, const void *actual, size_t count,
-                           kiln_reference_check *check) {
+                           double error_factor, kiln_reference_check *check) {
     const float_limits limits = limits_of(expected->dtype);
     const bool is_f32 = expected->dtype == KILN_F32;
     for (size_t i = 0; i < count; i++) {
@@ -170,7 +170,7 @@ static void compare_floats(const kiln_reference_output *expected, const void *ac
                           : kiln_dtype_load_f64(expected->dtype, actual, i);
         double r = is_f32 ? (double)((const float *)expected->value)[i]
                           : kiln_dtype_load_f64(expected->dtype, expected->value, i);
-        double bound = (double)expected->bound[i];
+        double bound = error_factor * (double)expected->bound[i];
         double allowed = bound + limits.epsilon * fabs(r) + limits.smallest;
         double distance = fabs(a - r);
         if (distance > check->max_abs_error && isfinite(distance)) check->max_abs_error = distance;
@@ -201,11 +201,11 @@ static void compare_exactly(const kiln_reference_output *expected, const void *a
 }
 
 kiln_reference_check kiln_reference_compare(const kiln_reference_output *expected,
-                                            const void *actual) {
+                                            const void *actual, double error_factor) {
     kiln_reference_check check = {0};
     size_t count = (size_t)kiln_shape_count(&expected->shape);
     if (expected->bound)
-        compare_floats(expected, actual, count, &check);
+        compare_floats(expected, actual, count, error_factor, &check);
     else
         compare_exactly(expected, actual, count, &check);
     return check;

@@ -49,12 +49,13 @@ typedef struct kiln_reference_check {
     double max_abs_error; /* max |actual - value| over finite elements */
 } kiln_reference_check;
 
-/* Compares a whole output. Element i is right when |actual - value| <= bound + eps(dtype) * |value|
- * + smallest normal(dtype) (both sides were rounded to dtype once; denormals may be flushed); a NaN
- * must meet a NaN and an infinity the same infinity. Integers and bool must be equal. `actual`:
- * [count(shape)] row-major, of dtype. */
+/* Compares a whole output. Element i is right when |actual - value| <= error_factor * bound +
+ * eps(dtype) * |value| + smallest normal(dtype) (both sides were rounded to dtype once; denormals
+ * may be flushed); a NaN must meet a NaN and an infinity the same infinity. Integers and bool must
+ * be equal. `actual`: [count(shape)] row-major, of dtype. `error_factor`: of the artefact's
+ * manifest; 1 for the direct form. */
 kiln_reference_check kiln_reference_compare(const kiln_reference_output *expected,
-                                            const void *actual);
+                                            const void *actual, double error_factor);
 
 /* Seed of argument `index` (its place in the manifest) when a trial's seed is `seed`: the reference
  * maker and the boards fill inputs and constants with kiln_fill_data(.., kiln_input_seed(seed,

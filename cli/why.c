@@ -137,10 +137,25 @@ static void print_rival(const why *w, schedule *rival) {
         w->out, " (%+.1f %%, %.*s%s): ", 100 * (r->median_ns / w->winner.record->median_ns - 1),
         KILN_STR_ARG(r->searcher), w->winner.record->final && !r->final ? ", measured alone" : "");
     kiln_program_tile_words(rival->program, w->out);
-    if (differs < 0)
+    kiln_algorithm algorithm = kiln_trace_algorithm(&rival->trace);
+    if (algorithm != kiln_trace_algorithm(&w->winner.trace))
+        kiln_strbuf_printf(w->out, "; algorithm %s\n", kiln_algorithm_name(algorithm));
+    else if (differs < 0)
         kiln_strbuf_text(w->out, "; another sketch\n");
     else
         kiln_strbuf_printf(w->out, "; %d other decision%s\n", differs, differs == 1 ? "" : "s");
+}
+
+/* Of the winner, with the share of the direct form's operations that it cannot do without. */
+static void print_algorithm(why *w) {
+    kiln_algorithm algorithm = kiln_trace_algorithm(&w->winner.trace);
+    const kiln_program *alternative = kiln_algorithm_apply(algorithm, w->task->te, w->arena);
+    double executed = kiln_algorithm_executed_flops(algorithm, alternative);
+    kiln_strbuf_printf(w->out, "  algorithm %s", kiln_algorithm_name(algorithm));
+    if (algorithm != KILN_ALGORITHM_DIRECT)
+        kiln_strbuf_printf(w->out, ", whose products are %.0f %% of the direct form's operations",
+                           100 * executed / w->task->flops);
+    kiln_strbuf_char(w->out, '\n');
 }
 
 static void print_winner(why *w) {
@@ -157,6 +172,7 @@ static void print_winner(why *w) {
     kiln_strbuf_char(w->out, '\n');
     if (r->final)
         kiln_strbuf_text(w->out, "  measured anew at the end, in turns with its rivals\n");
+    print_algorithm(w);
     print_outcomes(w);
     if (w->rival_count) kiln_strbuf_text(w->out, "  ahead of\n");
     for (uint32_t i = 0; i < w->rival_count; i++) print_rival(w, &w->rival[i]);
@@ -283,9 +299,10 @@ static void print_json(why *w, uint32_t number) {
                                         a->item[i].value, "winner", a->item[i].winner, "default",
                                         a->item[i].fallback, "average", a->item[i].average));
     json_t *object =
-        json_pack("{s:s, s:i, s:o, s:s, s:o, s:o, s:f, s:f, s:i, s:f, s:f, s:o, s:i, s:o}", "event",
+        json_pack("{s:s, s:i, s:o, s:s, s:o, s:s, s:o, s:f, s:f, s:i, s:f, s:f, s:o, s:i, s:o}", "event",
                   "why", "task", (int)number, "key", kiln_json_str(w->task->key), "label",
                   kiln_task_label(w->task, w->arena), "trace", kiln_json_str(r->trace_hash),
+                  "algorithm", kiln_algorithm_name(kiln_trace_algorithm(&w->winner.trace)),
                   "found_by", kiln_json_str(r->searcher), "best_ms", r->median_ns / 1e6,
                   "default_ms", default_ns(w) / 1e6, "measurements", (int)w->record_count,
                   "intensity", bytes > 0 ? w->task->flops / bytes : 0.0, "share_of_peak",

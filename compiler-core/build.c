@@ -2,6 +2,7 @@
 #include "compiler-core/build.h"
 
 #include "base/kernel_abi.h"
+#include "compiler-core/algorithm/algorithm.h"
 #include "compiler-core/codegen/codegen.h"
 #include "compiler-core/ir/reference.h"
 #include "compiler-core/lower/lower.h"
@@ -77,7 +78,16 @@ static kiln_status compile(const kiln_program *scheduled, const kiln_target *tar
     return KILN_OK;
 }
 
-static kiln_status build_in(const kiln_program *te, kiln_str task_key,
+/* What the manifest says where the task is not computed in its direct form. */
+static void describe_algorithm(const kiln_program *te, kiln_algorithm algorithm,
+                               kiln_arena *scratch, kiln_manifest *m) {
+    m->algorithm = kiln_str_from(kiln_algorithm_name(algorithm));
+    m->error_factor = kiln_algorithm_error_factor(algorithm);
+    const kiln_program *alternative = kiln_algorithm_apply(algorithm, te, scratch);
+    m->executed_flops = kiln_algorithm_executed_flops(algorithm, alternative);
+}
+
+static kiln_status build_in(const kiln_program *te, kiln_str task_key, kiln_algorithm algorithm,
                             const kiln_program *scheduled, const kiln_target *target,
                             kiln_arena *scratch, kiln_arena *arena, kiln_artefact *out_artefact) {
     kiln_artefact artefact = {.manifest = {
@@ -86,9 +96,9 @@ static kiln_status build_in(const kiln_program *te, kiln_str task_key,
                                   .target = target_text(target, arena),
                                   .codegen_version = kiln_str_from(kiln_codegen_version()),
                                   .task_key = copy_str(arena, task_key),
-                                  .algorithm = KILN_STR("direct"),
                                   .flops = kiln_program_flops(te),
                               }};
+    describe_algorithm(te, algorithm, scratch, &artefact.manifest);
     kiln_status st = compile(scheduled, target, scratch, arena, &artefact);
     if (!st) *out_artefact = artefact;
     return st;
@@ -99,7 +109,7 @@ kiln_status kiln_build_scheduled(const kiln_program *te, kiln_str task_key,
                                  kiln_arena *arena, kiln_artefact *out_artefact) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, SCRATCH_ARENA_BYTES);
-    kiln_status st = build_in(te, task_key, scheduled, target, &scratch, arena, out_artefact);
+    kiln_status st = build_in(te, task_key, KILN_ALGORITHM_DIRECT, scheduled, target, &scratch, arena, out_artefact);
     kiln_arena_deinit(&scratch);
     return st;
 }
@@ -110,7 +120,9 @@ kiln_status kiln_build(const kiln_program *te, kiln_str task_key, const kiln_tra
     kiln_arena_init(&scratch, SCRATCH_ARENA_BYTES);
     kiln_program *scheduled = NULL;
     kiln_status st = kiln_trace_replay(trace, te, NULL, &scratch, &scheduled, NULL);
-    if (!st) st = build_in(te, task_key, scheduled, target, &scratch, arena, out_artefact);
+    if (!st)
+        st = build_in(te, task_key, kiln_trace_algorithm(trace), scheduled, target, &scratch, arena,
+                      out_artefact);
     kiln_arena_deinit(&scratch);
     return kiln_status_note(st, "building a candidate of %.*s", KILN_STR_ARG(te->name));
 }
@@ -149,7 +161,7 @@ kiln_status kiln_build_reference(const kiln_program *te, kiln_str task_key,
     kiln_program_make_loops(reference);
     uint32_t block_count = reference->block.count;
     for (kiln_block b = 1; b < block_count; b++) vectorize_sums(reference, b);
-    kiln_status st = build_in(te, task_key, reference, target, &scratch, arena, out_artefact);
+    kiln_status st = build_in(te, task_key, KILN_ALGORITHM_DIRECT, reference, target, &scratch, arena, out_artefact);
     kiln_arena_deinit(&scratch);
     return kiln_status_note(st, "building the reference of %.*s", KILN_STR_ARG(te->name));
 }

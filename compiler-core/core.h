@@ -6,6 +6,7 @@
 #ifndef KILN_COMPILER_CORE_CORE_H
 #define KILN_COMPILER_CORE_CORE_H
 
+#include "compiler-core/algorithm/algorithm.h"
 #include "compiler-core/build.h"
 #include "compiler-core/codegen/codegen.h"
 #include "compiler-core/cost/analytic.h"

@@ -91,7 +91,8 @@ static void compare_outputs(const kiln_evidence *evidence, const char *outputs, 
             actual = row_major;
         }
         kiln_reference_check check =
-            kiln_reference_compare(&evidence->reference->output[output++], actual);
+            kiln_reference_compare(&evidence->reference->output[output++], actual,
+                                   manifest->error_factor);
         if (check.mismatch_count > 0)
             refuse(result, KILN_OUTCOME_WRONG_RESULT, KILN_BLAME_CANDIDATE,
                    describe_mismatch(arg, &check, when, arena));
@@ -152,7 +153,7 @@ void kiln_verdict_of(const kiln_evidence *evidence, kiln_arena *arena,
 
     const double peak_flops =
         evidence->peak_flops * density(evidence->manifest) * KILN_VERDICT_PEAK_MARGIN;
-    double least_ns = peak_flops > 0 ? evidence->manifest->flops / peak_flops * 1e9 : 0;
+    double least_ns = peak_flops > 0 ? evidence->manifest->executed_flops / peak_flops * 1e9 : 0;
     double median_ns = median_run_ns(timing);
     if (result->outcome == KILN_OUTCOME_OK && evidence->reference && median_ns < least_ns)
         refuse(result, KILN_OUTCOME_WRONG_RESULT, KILN_BLAME_CANDIDATE,

@@ -117,6 +117,7 @@ void kiln_tuner_job_prepared(kiln_tuner_job *job, const kiln_tuner_event *event)
             (kiln_tuner_chance){.op = task->given.op,
                                 .weight = KILN_MAX(task->given.weight, 1u),
                                 .flops = task->given.flops,
+                                .least_flops = task->given.least_flops,
                                 .best_ns = task->given.best_ns,
                                 .tried = task->given.stored_count + task->given.repeat_count};
         kiln_tuner_chance_limit(&task->chance, task->given.peak_flops);

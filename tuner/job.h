@@ -74,7 +74,8 @@ typedef struct kiln_tuner_task {
     uint32_t weight;       /* calls per inference */
     uint32_t stored_count; /* records of other models' jobs: they count towards this task's share */
     uint32_t repeat_count; /* records of earlier jobs on this model: they count towards the whole */
-    double flops;
+    double flops;       /* of one call, in the direct form */
+    double least_flops; /* of one call by the algorithm that needs the fewest */
     double best_ns;      /* of those records; 0: none */
     double default_ns;   /* median of the default schedule where known; 0: unknown */
     double peak_flops;   /* of the boards that measured it before; 0: unknown */

@@ -92,6 +92,7 @@ static kiln_tuner_task *list_tasks(kiln_shell_job *job) {
                                     .stored_count = task->stored_count,
                                     .repeat_count = task->repeat_count,
                                     .flops = task->flops,
+                                    .least_flops = task->least_flops,
                                     .best_ns = task->best_ns,
                                     .default_ns = task->default_ns,
                                     .peak_flops = task->peak_flops,
@@ -147,6 +148,7 @@ static kiln_status open_task(kiln_shell_job *job, const kiln_work_task *found,
                               .flops = found->flops,
                               .weight = found->weight};
     kiln_status st = kiln_program_parse(task->text, &job->arena, &task->te);
+    if (!st) task->least_flops = kiln_algorithm_least_flops(task->te);
     if (!st) st = kiln_searcher_find(job->spec.searcher, &options.kind);
     if (st) return kiln_status_note(st, "task %.*s", KILN_STR_ARG(task->op));
     if (!job->model && kiln_searcher_learns(options.kind))

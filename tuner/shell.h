@@ -90,7 +90,7 @@ typedef struct kiln_finalist {
 typedef struct kiln_shell_task {
     kiln_str key, op, text; /* program text */
     kiln_program *te;
-    double flops;
+    double flops, least_flops;
     uint32_t weight, stored_count, repeat_count; /* tuner/job.h */
     double best_ns, default_ns, peak_flops;
     kiln_searcher *searcher;                   /* NULL: nothing is proposed */

@@ -21,7 +21,7 @@ void kiln_tuner_chance_add(kiln_tuner_chance *chance, double median_ns) {
 
 void kiln_tuner_chance_limit(kiln_tuner_chance *chance, double peak_flops) {
     if (!(peak_flops > 0)) return;
-    double floor_ns = chance->flops / peak_flops * 1e9;
+    double floor_ns = chance->least_flops / peak_flops * 1e9;
     if (chance->floor_ns <= 0 || floor_ns < chance->floor_ns) chance->floor_ns = floor_ns;
 }
 

@@ -21,7 +21,8 @@ typedef struct kiln_tuner_chance {
     double weight;                     /* calls per inference */
     double flops;                      /* of one call; 0: unknown */
     double best_ns;                    /* 0: nothing was measured */
-    double floor_ns;                   /* its operations at the machine's peak; 0: unknown */
+    double least_flops;                /* of one call by the cheapest algorithm; 0: unknown */
+    double floor_ns;                   /* the least operations at the machine's peak; 0: unknown */
     uint32_t tried;                    /* results known, stored ones included */
     uint32_t under_way;                /* proposed, not yet observed */
     double trail_ns[KILN_TUNER_TRAIL]; /* best after each of the last results, in a ring */

@@ -1,6 +1,8 @@
 /* The table of algorithms, and how many operations an alternative executes. */
 #include "compiler-core/algorithm/algorithm.h"
 
+#include "base/macros.h"
+
 static const struct {
     const char *name;
     double error_factor;
@@ -66,4 +68,17 @@ double kiln_algorithm_executed_flops(kiln_algorithm algorithm, const kiln_progra
     double flops = kiln_program_flops(p);
     kiln_arena_deinit(&scratch);
     return flops;
+}
+
+double kiln_algorithm_least_flops(const kiln_program *te) {
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, (size_t)1 << 16);
+    double least = kiln_program_flops(te);
+    for (uint32_t a = 0; a < KILN_ALGORITHM_COUNT; a++) {
+        const kiln_program *alternative = kiln_algorithm_apply((kiln_algorithm)a, te, &scratch);
+        if (alternative)
+            least = KILN_MIN(least, kiln_algorithm_executed_flops((kiln_algorithm)a, alternative));
+    }
+    kiln_arena_deinit(&scratch);
+    return least;
 }

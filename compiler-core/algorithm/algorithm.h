@@ -40,6 +40,9 @@ kiln_program *kiln_algorithm_apply(kiln_algorithm algorithm, const kiln_program 
  * the peak of its processor. */
 double kiln_algorithm_executed_flops(kiln_algorithm algorithm, const kiln_program *alternative);
 
+/* The least of these over all algorithms that apply to `te`, a task in its direct form. */
+double kiln_algorithm_least_flops(const kiln_program *te);
+
 /* What a row of algorithms.def names: as kiln_algorithm_apply. */
 typedef kiln_program *(*kiln_algorithm_function)(const kiln_program *te, kiln_arena *arena);
 #define X(name, text, error_factor, function) \

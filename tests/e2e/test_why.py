@@ -36,6 +36,18 @@ def test_winner_is_the_best_record(world):
     assert distance == sorted(distance, reverse=True), distance
 
 
+def test_algorithms_are_tried_checked_and_named(world):
+    model, db = world.zoo("conv:32,14,14,32,3,3,1,1,1,1,1,1,1,1,1"), world.path("t.db")
+    world.json("tune", model, "--trials", 24, "--tasks", "conv", "--db", db, "--search", "random")
+    tried = dict(world.sql("t.db", "SELECT algorithm, count(*) FROM record WHERE outcome = 'ok' GROUP BY 1"))
+    assert set(tried) == {"direct", "winograd_2x2_3x3"}, tried
+    wrong = world.sql("t.db", "SELECT algorithm, detail FROM record WHERE outcome = 'wrong_result'")
+    assert not wrong, wrong
+    [why] = world.json("explain", model, "--why", "0", "--db", db)
+    assert why["algorithm"] in tried and f"algorithm {why['algorithm']}" in world.run(
+        "explain", model, "--why", "0", "--db", db).stdout
+
+
 def test_what_is_not_known_is_said(world):
     model, db = tuned(world)
     world.refused("explain", model, "--why", "7", "--db", db, says="tasks 0 to 0")

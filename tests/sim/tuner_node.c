@@ -114,7 +114,7 @@ static void prepared(sim_node *node, uint64_t handle, uint64_t b) {
     event.task_count = node->world->options.tasks;
     for (uint32_t i = 0; i < event.task_count; i++) {
         tasks[i] = (kiln_tuner_task){
-            .key = kiln_str_from(key[i]), .op = KILN_STR("conv2d"), .weight = 1, .flops = 1e6};
+            .key = kiln_str_from(key[i]), .op = KILN_STR("conv2d"), .weight = 1, .flops = 1e6, .least_flops = 1e6};
         /* The third task has a small space: what it yields depends on nothing but the job. */
         job->space[i] = i == 2 ? 5 : UINT32_MAX;
     }

@@ -77,15 +77,17 @@ static void outputs_within_their_bounds_are_right(void **state) {
     (void)state;
     kiln_reference reference = example();
     float actual[6] = {1.09f, -2.09f, 3, 0.4f, 1e10f, 4.1f};
-    kiln_reference_check check = kiln_reference_compare(&reference.output[0], actual);
+    kiln_reference_check check = kiln_reference_compare(&reference.output[0], actual, 1);
     assert_int_equal(check.mismatch_count, 0);
     assert_true(check.error <= 1 && check.max_abs_error > 0.8 && check.max_abs_error < 1);
     actual[2] = 3.001f; /* bound 0: only rounding is allowed */
     actual[3] = 0.6f;
-    check = kiln_reference_compare(&reference.output[0], actual);
+    check = kiln_reference_compare(&reference.output[0], actual, 1);
     assert_int_equal(check.mismatch_count, 2);
     assert_int_equal(check.worst_index, 2);
     assert_true(check.error > 1 && check.worst_expected == 3);
+    check = kiln_reference_compare(&reference.output[0], actual, 3); /* 0.1 off, 0.1 allowed: 0.3 */
+    assert_int_equal(check.mismatch_count, 1);
 }
 
 static void not_a_number_and_integers_are_exact(void **state) {
@@ -94,17 +96,17 @@ static void not_a_number_and_integers_are_exact(void **state) {
                 other[3] = {1, -INFINITY, NAN};
     kiln_reference_output output = {
         .dtype = KILN_F32, .shape = {1, {3}}, .value = expected, .bound = wide};
-    assert_int_equal(kiln_reference_compare(&output, expected).mismatch_count, 0);
-    assert_int_equal(kiln_reference_compare(&output, other).mismatch_count, 3);
+    assert_int_equal(kiln_reference_compare(&output, expected, 1).mismatch_count, 0);
+    assert_int_equal(kiln_reference_compare(&output, other, 1).mismatch_count, 3);
     /* A mean of nothing: its bound is no number either. What has a value needs a bound. */
     const float none[3] = {NAN, NAN, NAN};
     output.bound = none;
-    assert_int_equal(kiln_reference_compare(&output, expected).mismatch_count, 2);
-    assert_int_equal(kiln_reference_compare(&output, other).mismatch_count, 3);
+    assert_int_equal(kiln_reference_compare(&output, expected, 1).mismatch_count, 2);
+    assert_int_equal(kiln_reference_compare(&output, other, 1).mismatch_count, 3);
     kiln_reference reference = example();
     int8_t near[3] = {1, -128, 126};
-    assert_int_equal(kiln_reference_compare(&reference.output[1], exact).mismatch_count, 0);
-    kiln_reference_check check = kiln_reference_compare(&reference.output[1], near);
+    assert_int_equal(kiln_reference_compare(&reference.output[1], exact, 1).mismatch_count, 0);
+    kiln_reference_check check = kiln_reference_compare(&reference.output[1], near, 1);
     assert_int_equal(check.mismatch_count, 1);
     assert_int_equal(check.worst_index, 2);
 }

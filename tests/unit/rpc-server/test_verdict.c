@@ -35,7 +35,8 @@ static int set_up(void **state) {
                                     .role = KILN_ROLE_OUTPUT,
                                     .shape = {.rank = 2, .dim = {CHANNELS, 3}}};
     assert_null(kiln_layout_parse(KILN_STR("d0/16,d1,d0%16"), 2, &f->arg[1].layout));
-    f->manifest = (kiln_manifest){.flops = 1e6, .arg_count = 2, .arg = f->arg};
+    f->manifest =
+        (kiln_manifest){.executed_flops = 1e6, .error_factor = 1, .arg_count = 2, .arg = f->arg};
     f->policy = (kiln_msg_policy){.samples_min = 5, .samples_max = 20, .interval = 0.01};
     f->timing = (kiln_timing){.stop = KILN_STOP_CONVERGED, .runs = 10, .sample_count = 5};
     for (uint32_t i = 0; i < 5; i++) f->timing.sample_ns[i] = 1000000 + i;
@@ -94,6 +95,16 @@ static void an_error_within_the_bound_is_ok_and_told(void **state) {
     *element(f->last, 17, 2) += 0.125F;
     expect(f, KILN_OUTCOME_OK, "");
     assert_true(f->result.max_abs_error == 0.125 && fabs(f->result.error - 0.5) < 0.001);
+}
+
+/* Another algorithm rounds otherwise; its manifest says by how much. */
+static void bounds_grow_by_the_factor_of_the_algorithm(void **state) {
+    fixture *f = *state;
+    *element(f->last, 17, 2) += 0.75F;
+    expect(f, KILN_OUTCOME_WRONG_RESULT, "bound 0.25");
+    f->manifest.error_factor = 4;
+    expect(f, KILN_OUTCOME_OK, "");
+    assert_true(fabs(f->result.error - 0.75) < 0.001);
 }
 
 static void one_wrong_element_is_found_in_either_call(void **state) {
@@ -160,9 +171,9 @@ static void a_lost_race_is_believed_only_when_it_was_lost(void **state) {
 
 static void faster_than_the_machine_is_wrong(void **state) {
     fixture *f = *state;
-    f->manifest.flops = 100e9 * 0.0001 * 1.1; /* 110 % of the peak: its clock may have risen */
+    f->manifest.executed_flops = 100e9 * 0.0001 * 1.1; /* 110 % of the peak: its clock may have risen */
     expect(f, KILN_OUTCOME_OK, "");
-    f->manifest.flops = 100e9 * 0.0001 * 1.3;
+    f->manifest.executed_flops = 100e9 * 0.0001 * 1.3;
     expect(f, KILN_OUTCOME_WRONG_RESULT, "faster than this machine");
     f->evidence.peak_flops = 0; /* unknown: no such check */
     expect(f, KILN_OUTCOME_OK, "");
@@ -170,14 +181,14 @@ static void faster_than_the_machine_is_wrong(void **state) {
 
 static void bytes_may_be_four_times_as_fast_as_floats(void **state) {
     fixture *f = *state;
-    f->manifest.flops = 100e9 * 0.0001 * 3.9;
+    f->manifest.executed_flops = 100e9 * 0.0001 * 3.9;
     expect(f, KILN_OUTCOME_WRONG_RESULT, "faster than this machine");
     f->arg[0].dtype = KILN_I8;
     expect(f, KILN_OUTCOME_OK, "");
     f->arg[0].dtype = KILN_F16;
     expect(f, KILN_OUTCOME_WRONG_RESULT, "faster than this machine");
     f->arg[0].dtype = KILN_I8;
-    f->manifest.flops = 100e9 * 0.0001 * 5;
+    f->manifest.executed_flops = 100e9 * 0.0001 * 5;
     expect(f, KILN_OUTCOME_WRONG_RESULT, "faster than this machine");
 }
 
@@ -212,6 +223,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(right_outputs_and_plain_times_are_ok),
         TEST(an_error_within_the_bound_is_ok_and_told),
+        TEST(bounds_grow_by_the_factor_of_the_algorithm),
         TEST(one_wrong_element_is_found_in_either_call),
         TEST(what_lies_in_padding_does_not_matter),
         TEST(an_impossible_report_is_a_crash),

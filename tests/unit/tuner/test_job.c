@@ -61,7 +61,7 @@ static void seconds_alone_bound_the_time_only(void **state) {
 
 /* A kernel of a million operations in 1050 ns, on a board that can do `peak_flops`. */
 static uint32_t trials_of(shop *s, double seconds, uint32_t trials, double peak_flops) {
-    const kiln_tuner_task task = {.key = KILN_STR("a"), .flops = 1e6};
+    const kiln_tuner_task task = {.key = KILN_STR("a"), .flops = 1e6, .least_flops = 1e6};
     const kiln_msg_trial_result result = {
         .outcome = KILN_OUTCOME_OK, .checked = true, .peak_flops = peak_flops};
     shop_begin_tasks(s, seconds, trials, &task, 1);

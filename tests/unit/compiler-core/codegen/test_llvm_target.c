@@ -315,6 +315,30 @@ static void manifests_say_what_was_built(void **state) {
     assert_float_equal(m->flops, 2.0 * 16 * 16 * 9 * 64, 1);
 }
 
+/* An alternative has its own count of operations and its own bound; weights are transformed once. */
+static void manifests_name_the_algorithm(void **state) {
+    kiln_arena *arena = ((kiln_program *)*state)->arena;
+    kiln_target target = target_of(arena, level[2]);
+    const conv_shape shape = {
+        .n = 1, .ic = 16, .h = 8, .w = 8, .oc = 16, .kh = 3, .kw = 3, .stride = 1, .padding = 1};
+    kiln_program *te = conv_program(arena, &shape);
+    static const char *const text[] = {"", "algorithm(\"winograd_2x2_3x3\")\n"};
+    kiln_artefact artefact[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        kiln_trace trace;
+        expect_ok(kiln_trace_parse(kiln_str_from(text[i]), arena, &trace));
+        expect_ok(kiln_build(te, KILN_STR("key"), &trace, &target, arena, &artefact[i]));
+        assert_float_equal(artefact[i].manifest.flops, 2.0 * 16 * 16 * 9 * 64, 1);
+    }
+    const kiln_manifest *direct = &artefact[0].manifest, *winograd = &artefact[1].manifest;
+    expect_str(direct->algorithm, "direct");
+    assert_true(kiln_manifest_is_plain(direct));
+    expect_str(winograd->algorithm, "winograd_2x2_3x3");
+    assert_true(winograd->has_prepare);
+    assert_float_equal(winograd->executed_flops, 2.0 * 16 * 16 * 16 * 16, 1);
+    assert_float_equal(winograd->error_factor, 4, 0);
+}
+
 /* The reference and its bound, compiled, are what the interpreter says of them. */
 static void references_compute_result_and_bound(void **state) {
     kiln_arena *arena = ((kiln_program *)*state)->arena;
@@ -356,6 +380,7 @@ int main(void) {
         PROGRAM_TEST(the_next_part_is_fetched_in_equal_shares),
         PROGRAM_TEST(vectors_over_narrower_blocks_move_in_runs),
         PROGRAM_TEST(manifests_say_what_was_built),
+        PROGRAM_TEST(manifests_name_the_algorithm),
         PROGRAM_TEST(references_compute_result_and_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,7 +17,7 @@ static void print_json(const kiln_module *module, const kiln_run_times *times) {
         const kiln_module_step *step = kiln_module_step_at(module, i);
         if (step->task[0] == 0) continue;
         kiln_stats own = kiln_stats_of(times->step[i], times->runs);
-        double per_ns = step->flops / own.median;
+        double per_ns = step->flops * step->times / own.median;
         json_array_append_new(
             kernels, json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:f}", "name", step->name, "op",
                                step->op, "task", step->task, "median_ms", own.median / 1e6,

@@ -11,6 +11,7 @@
 #ifndef KILN_DEPLOY_FORMAT_H
 #define KILN_DEPLOY_FORMAT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,7 +22,10 @@
 #include "base/tensor.h"
 
 #define KILN_MODULE_MAGIC "KILNMOD\n" /* 8 bytes */
-#define KILN_MODULE_VERSION 1u
+/* The newest version. A plan that uses the processor alone and has neither loops nor events is written as
+ * version 1, which older programs read; otherwise buffers and steps have more fields (version 2). */
+#define KILN_MODULE_VERSION 2u
+#define KILN_MODULE_VERSION_PLAIN 1u
 #define KILN_MODULE_HEADER_BYTES 64u
 #define KILN_MODULE_ENTRY_BYTES 48u
 #define KILN_MODULE_SECTION_ALIGNMENT 64u
@@ -40,12 +44,23 @@
 #define KILN_MODULE_ENTRY_AT_SIZE 16u     /* u64 */
 #define KILN_MODULE_ENTRY_AT_CHECKSUM 24u /* u64; 16 zero bytes follow */
 
+/* Fields of the arrays in the plan's section: of version 1, and of later ones. */
+#define KILN_MODULE_PLAN_FIELDS_PLAIN 4u
+#define KILN_MODULE_PLAN_FIELDS 5u
+#define KILN_MODULE_BUFFER_FIELDS_PLAIN 4u
+#define KILN_MODULE_BUFFER_FIELDS 7u
+#define KILN_MODULE_STEP_FIELDS_PLAIN 7u
+#define KILN_MODULE_STEP_FIELDS 14u
+
 /* Limits, checked by writer and reader. */
 #define KILN_MODULE_METADATA_MAX 256u
 #define KILN_MODULE_PORTS_MAX 256u /* inputs; outputs as well */
 #define KILN_MODULE_KERNELS_MAX 4096u
-#define KILN_MODULE_BUFFERS_MAX 16384u
-#define KILN_MODULE_STEPS_MAX 16384u
+#define KILN_MODULE_BUFFERS_MAX (1u << 19)
+#define KILN_MODULE_STEPS_MAX (1u << 18)
+#define KILN_MODULE_DEVICES_MAX 15u     /* beside the processor */
+#define KILN_MODULE_LOOP_DEPTH_MAX 8u   /* loops inside of each other */
+#define KILN_MODULE_TRIPS_MAX (UINT64_C(1) << 32)
 #define KILN_MODULE_NAME_MAX 512u
 #define KILN_MODULE_ARENA_BYTES_MAX ((uint64_t)1 << 40)
 
@@ -70,19 +85,38 @@ typedef enum kiln_module_storage {
     KILN_STORAGE_ALIAS = 5,    /* bytes of buffer `source` from `offset` on; that one is no alias */
 } kiln_module_storage;
 
+#define KILN_PLAN_NONE UINT32_MAX /* no buffer, no step */
+
+/* A further device of a module. Device 0 is always the processor; device k is entry k - 1 of the plan's list. */
+typedef struct kiln_plan_device {
+    uint32_t kind;  /* a number of deploy/runtime/devices.def */
+    uint32_t index; /* which one of that kind */
+    uint64_t arena_bytes;
+} kiln_plan_device;
+
 typedef struct kiln_plan_buffer {
     kiln_module_storage storage;
     uint64_t size_bytes; /* physical, padding elements included */
-    uint64_t offset;     /* in the arena or of an alias: a multiple of 64; constants: the file decides */
+    uint64_t offset;     /* in the arena or of an alias: a multiple of the alignment of the device's memory, or
+                            any with a stride; constants: the file decides */
     uint32_t source;
     const void *data; /* constants: the bytes; NULL otherwise */
+    uint32_t device;  /* in whose memory; an alias is where its source is, ports are the processor's */
+    /* Of an alias in a loop: it moves by `stride` bytes with each iteration of the loop at step `loop`. A stride
+     * of 0 is no such alias, and then `loop` is 0 too. */
+    int64_t stride;
+    uint32_t loop;
 } kiln_plan_buffer;
 
 /* What a step does. Numbers are on disk. */
 typedef enum kiln_plan_action {
     KILN_ACTION_KERNEL = 1, /* calls kernel `kernel`; arg: one buffer per argument that is not packed */
     KILN_ACTION_ALIAS = 2,  /* nothing: its arguments are bytes of one buffer. Kept for people and timing */
-    KILN_ACTION_COPY = 3,   /* copies bytes; arg: source, result of the same size */
+    KILN_ACTION_COPY = 3,   /* copies bytes; arg: source, result of the same size; maybe to or from a device */
+    KILN_ACTION_EVENT = 4,  /* the processor waits until step `after` is done, which `device` was given */
+    KILN_ACTION_LOOP = 5,   /* runs the `body_count` steps behind it again and again */
+    KILN_ACTION_CARRY = 6,  /* copies bytes like a copy, over a value that was there before the loop that the step
+                               is in: the next iteration finds it there, or what follows the loop */
 } kiln_plan_action;
 
 typedef struct kiln_plan_step {
@@ -94,6 +128,15 @@ typedef struct kiln_plan_step {
     uint32_t arg_count;
     uint32_t output_count; /* the last output_count arguments are written, the others read */
     const uint32_t *arg;   /* [arg_count] buffers */
+    uint32_t device;       /* in whose queue it is: the kernel's device, the one that copies, the one waited for */
+    uint32_t after;        /* events: an earlier step */
+    /* Of loops, which have no arguments. The body is run at most `trip_max` times; fewer when `count` (i64) is
+     * less; and before each iteration, as long as `condition` (bool) is true. Before each iteration its number,
+     * from 0 on, is put into `index` (i64). KILN_PLAN_NONE: there is no such buffer. All are elements in the
+     * processor's memory; `count` and `condition` are written before the loop, the latter may be carried. */
+    uint32_t body_count;
+    uint64_t trip_max; /* >= 1; a count beyond it is an error of the run */
+    uint32_t count, condition, index;
 } kiln_plan_step;
 
 typedef struct kiln_plan_port {
@@ -115,9 +158,14 @@ typedef struct kiln_module_plan {
     kiln_str *kernel; /* [kernel_count] encoded artefacts */
     kiln_plan_buffer *buffer;
     kiln_plan_step *step;
-    uint64_t arena_bytes;
-    uint32_t threads; /* that the kernels were compiled for, >= 1 */
+    uint64_t arena_bytes; /* of the processor */
+    uint32_t threads;     /* that the kernels were compiled for, >= 1 */
+    uint32_t device_count; /* beside the processor */
+    kiln_plan_device *device;
 } kiln_module_plan;
+
+/* Whether the plan has no more than version 1 of the format can say. */
+bool kiln_module_plan_is_plain(const kiln_module_plan *plan);
 
 /* The buffer whose bytes `buffer` names: itself, or what it is an alias of; and where in it they begin. */
 uint32_t kiln_module_plan_root(const kiln_module_plan *plan, uint32_t buffer);
@@ -127,8 +175,18 @@ uint64_t kiln_module_plan_offset(const kiln_module_plan *plan, uint32_t buffer);
  * (ports, copies); arena buffers lie inside the arena and aliases inside their source; each byte of a buffer
  * is written once, before it is read, and is in the arena or an output; every output is written; no two arena
  * buffers share bytes while both are alive (from the first write into one to its last use, of aliases too),
- * but that a kernel may write a result exactly where an input stands that nobody needs after it. Arguments fit the kernels in number, role, size and
- * (ports) row-major layout: for this the manifests are decoded from the artefacts.
+ * but that a kernel may write a result exactly where an input stands that nobody needs after it. Arguments fit
+ * the kernels in number, role, size, device and (ports) row-major layout: for this the manifests are decoded
+ * from the artefacts.
+ *
+ * Loops: bodies nest. What a body writes is read in the same iteration only, behind what wrote it; behind a loop
+ * of constant length (neither count nor condition) the last iteration's values are there too. What was written
+ * before a loop and is used in it stays until its end. A strided alias moves within its source; strided results
+ * of a loop of constant length that lie side by side are whole when it ends.
+ *
+ * Devices: kernels and their arguments are on one device, copies go between the processor and one device, and
+ * the processor reads what a device's queue copied only behind an event for it or for a later step of that queue.
+ *
  * INVALID_ARGUMENT names the step or buffer; errors of kiln_artefact_decode. Cost: steps times the
  * buffers that are alive at once. */
 KILN_MUST_USE kiln_status kiln_module_plan_check(const kiln_module_plan *plan);

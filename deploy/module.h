@@ -42,7 +42,12 @@ typedef struct kiln_module_port {
     size_t size_bytes;
 } kiln_module_port;
 
-enum { KILN_MODULE_STEP_KERNEL = 1, KILN_MODULE_STEP_ALIAS = 2, KILN_MODULE_STEP_COPY = 3 };
+/* The last three are of modules with further devices or loops: waiting for a device, running the steps that
+ * follow again and again, and handing a value to the next iteration. */
+enum {
+    KILN_MODULE_STEP_KERNEL = 1, KILN_MODULE_STEP_ALIAS = 2, KILN_MODULE_STEP_COPY = 3,
+    KILN_MODULE_STEP_EVENT = 4, KILN_MODULE_STEP_LOOP = 5, KILN_MODULE_STEP_CARRY = 6
+};
 
 /* One step of a run, in order. */
 typedef struct kiln_module_step {
@@ -51,7 +56,10 @@ typedef struct kiln_module_step {
     const char *task;      /* task key; "" when it is no kernel */
     const char *algorithm; /* of the kernel; "" when it is no kernel */
     uint32_t action;       /* calls a kernel, renames bytes (takes no time), or copies them */
-    double flops;          /* of one run */
+    double flops;          /* of one run; in a loop: of one iteration */
+    uint32_t body_count;   /* of a loop: how many steps behind it are its body */
+    uint64_t trip_max;     /* of a loop: how often they run, at most */
+    double times;          /* how often one run of the module does the step; 0: known at run time only */
 } kiln_module_step;
 
 /* `options` may be NULL. Loads and links every kernel and packs the weights: all that is slow happens
@@ -82,7 +90,8 @@ size_t kiln_module_arena_bytes(const kiln_module *module);
 size_t kiln_module_packed_bytes(const kiln_module *module);
 size_t kiln_module_constant_bytes(const kiln_module *module);
 
-/* Called before (`done` 0) and after (`done` 1) each step, on the thread that runs; NULL turns it off. */
+/* Called before (`done` 0) and after (`done` 1) each step, on the thread that runs; NULL turns it off. Steps of a
+ * loop's body are called between the two calls of the loop, once per iteration. */
 typedef void (*kiln_module_hook)(void *context, uint32_t step, int done);
 void kiln_module_set_hook(kiln_module *module, kiln_module_hook hook, void *context);
 

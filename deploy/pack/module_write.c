@@ -77,8 +77,33 @@ static void write_kernels(const kiln_module_plan *plan, const constant_places *p
         kiln_mpack_write_bin(out, plan->kernel[i].data, plan->kernel[i].size);
 }
 
-static void write_step(const kiln_plan_step *step, kiln_strbuf *out) {
-    kiln_mpack_write_array(out, 7);
+/* What version 2 has beyond version 1, each as an array behind the fields of before. */
+static void write_device(const kiln_plan_device *device, kiln_strbuf *out) {
+    kiln_mpack_write_array(out, 3);
+    kiln_mpack_write_u64(out, device->kind);
+    kiln_mpack_write_u64(out, device->index);
+    kiln_mpack_write_u64(out, device->arena_bytes);
+}
+
+static void write_movement(const kiln_plan_buffer *buffer, kiln_strbuf *out) {
+    kiln_mpack_write_u64(out, buffer->device);
+    kiln_mpack_write_i64(out, buffer->stride);
+    kiln_mpack_write_u64(out, buffer->loop);
+}
+
+static void write_control(const kiln_plan_step *step, kiln_strbuf *out) {
+    bool loop = step->action == KILN_ACTION_LOOP;
+    kiln_mpack_write_u64(out, step->device);
+    kiln_mpack_write_u64(out, step->action == KILN_ACTION_EVENT ? step->after : 0);
+    kiln_mpack_write_u64(out, loop ? step->body_count : 0);
+    kiln_mpack_write_u64(out, loop ? step->trip_max : 0);
+    kiln_mpack_write_u64(out, loop ? step->count : KILN_PLAN_NONE);
+    kiln_mpack_write_u64(out, loop ? step->condition : KILN_PLAN_NONE);
+    kiln_mpack_write_u64(out, loop ? step->index : KILN_PLAN_NONE);
+}
+
+static void write_step(const kiln_plan_step *step, bool plain, kiln_strbuf *out) {
+    kiln_mpack_write_array(out, plain ? KILN_MODULE_STEP_FIELDS_PLAIN : KILN_MODULE_STEP_FIELDS);
     kiln_mpack_write_u64(out, (uint64_t)step->action);
     kiln_mpack_write_str(out, step->name);
     kiln_mpack_write_str(out, step->op);
@@ -87,25 +112,32 @@ static void write_step(const kiln_plan_step *step, kiln_strbuf *out) {
     kiln_mpack_write_u64(out, step->output_count);
     kiln_mpack_write_array(out, step->arg_count);
     for (uint32_t i = 0; i < step->arg_count; i++) kiln_mpack_write_u64(out, step->arg[i]);
+    if (!plain) write_control(step, out);
 }
 
 static void write_plan(const kiln_module_plan *plan, const constant_places *places,
                        kiln_strbuf *out) {
-    kiln_mpack_write_array(out, 4);
+    const bool plain = kiln_module_plan_is_plain(plan);
+    kiln_mpack_write_array(out, plain ? KILN_MODULE_PLAN_FIELDS_PLAIN : KILN_MODULE_PLAN_FIELDS);
     kiln_mpack_write_u64(out, plan->threads);
     kiln_mpack_write_u64(out, plan->arena_bytes);
     kiln_mpack_write_array(out, plan->buffer_count);
     for (uint32_t i = 0; i < plan->buffer_count; i++) {
         const kiln_plan_buffer *b = &plan->buffer[i];
-        kiln_mpack_write_array(out, 4);
+        kiln_mpack_write_array(out,
+                               plain ? KILN_MODULE_BUFFER_FIELDS_PLAIN : KILN_MODULE_BUFFER_FIELDS);
         kiln_mpack_write_u64(out, (uint64_t)b->storage);
         kiln_mpack_write_u64(out, b->size_bytes);
         kiln_mpack_write_u64(out,
                              b->storage == KILN_STORAGE_CONSTANT ? places->offset[i] : b->offset);
         kiln_mpack_write_u64(out, b->source);
+        if (!plain) write_movement(b, out);
     }
     kiln_mpack_write_array(out, plan->step_count);
-    for (uint32_t i = 0; i < plan->step_count; i++) write_step(&plan->step[i], out);
+    for (uint32_t i = 0; i < plan->step_count; i++) write_step(&plan->step[i], plain, out);
+    if (plain) return;
+    kiln_mpack_write_array(out, plan->device_count);
+    for (uint32_t i = 0; i < plan->device_count; i++) write_device(&plan->device[i], out);
 }
 
 /* Appends zero bytes until `out` has `size` bytes since `begin`. */
@@ -165,7 +197,8 @@ static void encode(const kiln_module_plan *plan, const constant_places *places, 
     }
     char *header = out->data + begin;
     memcpy(header + KILN_MODULE_AT_MAGIC, KILN_MODULE_MAGIC, 8);
-    put_u32(header + KILN_MODULE_AT_VERSION, KILN_MODULE_VERSION);
+    put_u32(header + KILN_MODULE_AT_VERSION,
+            kiln_module_plan_is_plain(plan) ? KILN_MODULE_VERSION_PLAIN : KILN_MODULE_VERSION);
     put_u32(header + KILN_MODULE_AT_SECTION_COUNT, KILN_MODULE_SECTION_COUNT);
     put_u64(header + KILN_MODULE_AT_FILE_BYTES, out->size - begin);
     put_u64(header + KILN_MODULE_AT_CHECKSUM,

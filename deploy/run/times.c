@@ -13,6 +13,7 @@
 #define WARM_NS (KILN_NS_PER_S / 10)
 
 typedef struct step_times {
+    const kiln_module *module;
     uint64_t started_ns;
     double **sample; /* [step][runs] */
     uint32_t run;
@@ -21,7 +22,9 @@ typedef struct step_times {
 static void on_step(void *context, uint32_t step, int done) {
     step_times *times = context;
     uint64_t now_ns = kiln_clock_precise_ns();
-    if (done) times->sample[step][times->run] = (double)(now_ns - times->started_ns);
+    /* A loop's own time is that of its steps, each of which comes once per iteration. */
+    if (done && kiln_module_step_at(times->module, step)->action != KILN_MODULE_STEP_LOOP)
+        times->sample[step][times->run] += (double)(now_ns - times->started_ns);
     times->started_ns = kiln_clock_precise_ns();
 }
 
@@ -53,15 +56,18 @@ kiln_status kiln_run_warm_up(kiln_module *module, const void *const *inputs, voi
 kiln_status kiln_run_measure(kiln_module *module, const void *const *inputs, void *const *outputs,
                              uint32_t runs_max, kiln_run_times *times) {
     kiln_status st = kiln_run_warm_up(module, inputs, outputs);
-    step_times steps = {.sample = times->step};
+    step_times steps = {.module = module, .sample = times->step};
     uint64_t end_ns = kiln_clock_ns() + BENCH_NS;
     times->runs = 0;
     while (!st && times->runs < runs_max && (times->runs < RUNS_MIN || kiln_clock_ns() < end_ns))
         st = kiln_run_once(module, inputs, outputs, &times->whole[times->runs++]);
     kiln_module_set_hook(module, on_step, &steps);
     double ignored = 0;
-    for (; !st && steps.run < times->runs; steps.run++)
+    for (; !st && steps.run < times->runs; steps.run++) {
+        for (uint32_t i = 0; i < kiln_module_step_count(module); i++)
+            steps.sample[i][steps.run] = 0;
         st = kiln_run_once(module, inputs, outputs, &ignored);
+    }
     kiln_module_set_hook(module, NULL, NULL);
     return st;
 }
@@ -108,8 +114,8 @@ void kiln_run_print_times(const kiln_module *module, const kiln_run_times *times
         kiln_strbuf_reset(&median);
         kiln_print_time(ns, &median);
         printf("  %-24s %-28s %10s", step->name, step->op, median.data);
-        if (step->flops > 0) /* a conversion of layouts only moves */
-            print_rate(step->flops, ns, times->peak_flops);
+        if (step->flops * step->times > 0) /* a conversion of layouts only moves */
+            print_rate(step->flops * step->times, ns, times->peak_flops);
         putchar('\n');
     }
     const kiln_stats whole = kiln_stats_of(times->whole, times->runs);

@@ -34,7 +34,7 @@ static bool all_zero(const char *data, size_t size) {
     return true;
 }
 
-static kiln_status check_header(kiln_str bytes) {
+static kiln_status check_header(kiln_str bytes, bool *out_plain) {
     if (bytes.size < TABLE_BYTES || memcmp(bytes.data, KILN_MODULE_MAGIC, 8) != 0)
         return KILN_ERROR(DATA_LOSS, "not a module file (%zu bytes)", bytes.size);
     /* Header and table are small: a copy lets the checksum see its own field as zero. The count is
@@ -46,7 +46,7 @@ static kiln_status check_header(kiln_str bytes) {
     if (kiln_hash64(table, sizeof table, 0) != u64_at(bytes.data + KILN_MODULE_AT_CHECKSUM))
         return KILN_ERROR(DATA_LOSS, "header is damaged (or of version %u; this program reads %u)",
                           version, KILN_MODULE_VERSION);
-    if (version != KILN_MODULE_VERSION)
+    if (version < KILN_MODULE_VERSION_PLAIN || version > KILN_MODULE_VERSION)
         return KILN_ERROR(UNIMPLEMENTED, "module has version %u, this program reads %u", version,
                           KILN_MODULE_VERSION);
     if (u32_at(table + KILN_MODULE_AT_SECTION_COUNT) != KILN_MODULE_SECTION_COUNT ||
@@ -54,6 +54,7 @@ static kiln_status check_header(kiln_str bytes) {
         !all_zero(table + KILN_MODULE_AT_CHECKSUM,
                   KILN_MODULE_HEADER_BYTES - KILN_MODULE_AT_CHECKSUM))
         return KILN_ERROR(DATA_LOSS, "header does not fit a file of %zu bytes", bytes.size);
+    *out_plain = version == KILN_MODULE_VERSION_PLAIN;
     return KILN_OK;
 }
 
@@ -108,7 +109,9 @@ static kiln_status read_u32(kiln_mpack_reader *r, uint32_t *out) {
     return st;
 }
 
-static kiln_status read_metadata(kiln_mpack_reader *r, kiln_arena *arena, kiln_module_plan *plan) {
+static kiln_status read_metadata(kiln_mpack_reader *r, kiln_arena *arena, kiln_module_plan *plan,
+                                 bool plain) {
+    (void)plain;
     uint32_t count = 0;
     kiln_status st = kiln_mpack_read_map(r, &count);
     if (!st && count > KILN_MODULE_METADATA_MAX) st = KILN_ERROR(DATA_LOSS, "%u entries", count);
@@ -148,14 +151,18 @@ static kiln_status read_ports(kiln_mpack_reader *r, kiln_arena *arena, kiln_plan
     return st;
 }
 
-static kiln_status read_signature(kiln_mpack_reader *r, kiln_arena *arena, kiln_module_plan *plan) {
+static kiln_status read_signature(kiln_mpack_reader *r, kiln_arena *arena, kiln_module_plan *plan,
+                                  bool plain) {
+    (void)plain;
     kiln_status st = expect_array(r, 2);
     if (!st) st = read_ports(r, arena, &plan->input, &plan->input_count);
     if (!st) st = read_ports(r, arena, &plan->output, &plan->output_count);
     return st;
 }
 
-static kiln_status read_kernels(kiln_mpack_reader *r, kiln_arena *arena, kiln_module_plan *plan) {
+static kiln_status read_kernels(kiln_mpack_reader *r, kiln_arena *arena, kiln_module_plan *plan,
+                                bool plain) {
+    (void)plain;
     kiln_status st = read_count(r, KILN_MODULE_KERNELS_MAX, &plan->kernel_count);
     if (!st) plan->kernel = KILN_ARENA_ARRAY(arena, kiln_str, plan->kernel_count);
     for (uint32_t i = 0; !st && i < plan->kernel_count; i++)
@@ -163,24 +170,55 @@ static kiln_status read_kernels(kiln_mpack_reader *r, kiln_arena *arena, kiln_mo
     return st;
 }
 
-static kiln_status read_buffer(kiln_mpack_reader *r, kiln_plan_buffer *buffer) {
+static kiln_status read_movement(kiln_mpack_reader *r, kiln_plan_buffer *buffer) {
+    kiln_status st = read_u32(r, &buffer->device);
+    if (!st) st = kiln_mpack_read_i64(r, &buffer->stride);
+    if (!st) st = read_u32(r, &buffer->loop);
+    return st;
+}
+
+static kiln_status read_buffer(kiln_mpack_reader *r, kiln_plan_buffer *buffer, bool plain) {
     uint32_t storage = 0;
-    kiln_status st = expect_array(r, 4);
+    kiln_status st =
+        expect_array(r, plain ? KILN_MODULE_BUFFER_FIELDS_PLAIN : KILN_MODULE_BUFFER_FIELDS);
     if (!st) st = read_u32(r, &storage);
     if (!st && (storage < KILN_STORAGE_ARENA || storage > KILN_STORAGE_ALIAS))
         st = KILN_ERROR(DATA_LOSS, "storage %u", storage);
     if (!st) st = kiln_mpack_read_u64(r, &buffer->size_bytes);
     if (!st) st = kiln_mpack_read_u64(r, &buffer->offset);
     if (!st) st = read_u32(r, &buffer->source);
+    if (!st && !plain) st = read_movement(r, buffer);
     if (!st) buffer->storage = (kiln_module_storage)storage;
     return st;
 }
 
-static kiln_status read_step(kiln_mpack_reader *r, kiln_arena *arena, kiln_plan_step *step) {
+static kiln_status read_control(kiln_mpack_reader *r, kiln_plan_step *step) {
+    kiln_status st = read_u32(r, &step->device);
+    if (!st) st = read_u32(r, &step->after);
+    if (!st) st = read_u32(r, &step->body_count);
+    if (!st) st = kiln_mpack_read_u64(r, &step->trip_max);
+    if (!st) st = read_u32(r, &step->count);
+    if (!st) st = read_u32(r, &step->condition);
+    if (!st) st = read_u32(r, &step->index);
+    return st;
+}
+
+static kiln_status read_device(kiln_mpack_reader *r, kiln_plan_device *device) {
+    kiln_status st = expect_array(r, 3);
+    if (!st) st = read_u32(r, &device->kind);
+    if (!st) st = read_u32(r, &device->index);
+    if (!st) st = kiln_mpack_read_u64(r, &device->arena_bytes);
+    return st;
+}
+
+static kiln_status read_step(kiln_mpack_reader *r, kiln_arena *arena, kiln_plan_step *step,
+                             bool plain) {
     uint32_t action = 0;
-    kiln_status st = expect_array(r, 7);
+    kiln_status st =
+        expect_array(r, plain ? KILN_MODULE_STEP_FIELDS_PLAIN : KILN_MODULE_STEP_FIELDS);
     if (!st) st = read_u32(r, &action);
-    if (!st && (action < KILN_ACTION_KERNEL || action > KILN_ACTION_COPY))
+    if (!st && (action < KILN_ACTION_KERNEL ||
+                action > (uint32_t)(plain ? KILN_ACTION_COPY : KILN_ACTION_CARRY)))
         st = KILN_ERROR(DATA_LOSS, "action %u", action);
     if (!st) st = kiln_mpack_read_str(r, &step->name);
     if (!st) st = kiln_mpack_read_str(r, &step->op);
@@ -193,19 +231,27 @@ static kiln_status read_step(kiln_mpack_reader *r, kiln_arena *arena, kiln_plan_
     uint32_t *arg = KILN_ARENA_ARRAY(arena, uint32_t, step->arg_count);
     for (uint32_t i = 0; !st && i < step->arg_count; i++) st = read_u32(r, &arg[i]);
     step->arg = arg;
-    return st;
+    return st || plain ? st : read_control(r, step);
 }
 
-static kiln_status read_plan(kiln_mpack_reader *r, kiln_arena *arena, kiln_module_plan *plan) {
-    kiln_status st = expect_array(r, 4);
+static kiln_status read_plan(kiln_mpack_reader *r, kiln_arena *arena, kiln_module_plan *plan,
+                             bool plain) {
+    kiln_status st =
+        expect_array(r, plain ? KILN_MODULE_PLAN_FIELDS_PLAIN : KILN_MODULE_PLAN_FIELDS);
     if (!st) st = read_u32(r, &plan->threads);
     if (!st) st = kiln_mpack_read_u64(r, &plan->arena_bytes);
     if (!st) st = read_count(r, KILN_MODULE_BUFFERS_MAX, &plan->buffer_count);
     if (!st) plan->buffer = KILN_ARENA_ARRAY(arena, kiln_plan_buffer, plan->buffer_count);
-    for (uint32_t i = 0; !st && i < plan->buffer_count; i++) st = read_buffer(r, &plan->buffer[i]);
+    for (uint32_t i = 0; !st && i < plan->buffer_count; i++)
+        st = read_buffer(r, &plan->buffer[i], plain);
     if (!st) st = read_count(r, KILN_MODULE_STEPS_MAX, &plan->step_count);
     if (!st) plan->step = KILN_ARENA_ARRAY(arena, kiln_plan_step, plan->step_count);
-    for (uint32_t i = 0; !st && i < plan->step_count; i++) st = read_step(r, arena, &plan->step[i]);
+    for (uint32_t i = 0; !st && i < plan->step_count; i++)
+        st = read_step(r, arena, &plan->step[i], plain);
+    if (st || plain) return st;
+    st = read_count(r, KILN_MODULE_DEVICES_MAX, &plan->device_count);
+    if (!st) plan->device = KILN_ARENA_ARRAY(arena, kiln_plan_device, plan->device_count);
+    for (uint32_t i = 0; !st && i < plan->device_count; i++) st = read_device(r, &plan->device[i]);
     return st;
 }
 
@@ -222,11 +268,12 @@ static kiln_status place_constants(kiln_module_plan *plan, kiln_str section) {
     return KILN_OK;
 }
 
+/* `plain`: the file is of version 1. */
 typedef kiln_status (*section_reader)(kiln_mpack_reader *r, kiln_arena *arena,
-                                      kiln_module_plan *plan);
+                                      kiln_module_plan *plan, bool plain);
 
 static kiln_status decode_sections(const kiln_str *section, kiln_arena *arena,
-                                   kiln_module_plan *plan) {
+                                   kiln_module_plan *plan, bool plain) {
     static const section_reader readers[KILN_MODULE_SECTION_COUNT] = {
         [KILN_MODULE_INDEX_METADATA] = read_metadata,
         [KILN_MODULE_INDEX_SIGNATURE] = read_signature,
@@ -239,7 +286,7 @@ static kiln_status decode_sections(const kiln_str *section, kiln_arena *arena,
         if (!readers[i]) continue;
         kiln_mpack_reader r;
         kiln_mpack_reader_init(&r, section[i].data, section[i].size);
-        st = readers[i](&r, arena, plan);
+        st = readers[i](&r, arena, plan, plain);
         if (!st && kiln_mpack_peek(&r) != KILN_MPACK_END)
             st = KILN_ERROR(DATA_LOSS, "more bytes than expected");
         st = kiln_status_note(st, "section %s", section_table[i].text);
@@ -260,7 +307,8 @@ kiln_status kiln_module_decode(kiln_str bytes, kiln_arena *arena, kiln_module_pl
                                size_t *out_constant_bytes) {
     kiln_str section[KILN_MODULE_SECTION_COUNT] = {{0}};
     size_t end = TABLE_BYTES;
-    kiln_status st = check_header(bytes);
+    bool plain = false;
+    kiln_status st = check_header(bytes, &plain);
     for (uint32_t i = 0; !st && i < KILN_MODULE_SECTION_COUNT; i++)
         st = check_section(bytes, i, &end, &section[i]);
     if (!st && end != bytes.size)
@@ -268,7 +316,7 @@ kiln_status kiln_module_decode(kiln_str bytes, kiln_arena *arena, kiln_module_pl
     if (st) return st;
 
     kiln_module_plan plan = {0};
-    st = decode_sections(section, arena, &plan);
+    st = decode_sections(section, arena, &plan, plain);
     if (!st) st = place_constants(&plan, section[KILN_MODULE_INDEX_CONSTANTS]);
     if (!st) st = kiln_module_plan_check(&plan);
     if (st) return kiln_module_damage(st);

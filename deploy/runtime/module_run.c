@@ -7,15 +7,36 @@
 #include "base/arena.h"
 #include "base/check.h"
 #include "base/file.h"
+#include "base/map.h"
 #include "deploy/format.h"
 #include "deploy/runtime/kernel.h"
 #include "deploy/runtime/module_open.h"
 #include "deploy/runtime/module_read.h"
 
-/* A kernel argument in the caller's memory, which changes at each run. */
+/* A kernel argument that changes: memory of the caller with each run, a strided alias with each
+ * iteration. */
 typedef struct patch {
     uint32_t step, arg, buffer;
 } patch;
+
+typedef struct patches {
+    patch *patch;
+    uint32_t count;
+} patches;
+
+/* A device of the plan and what the module has there. Device 0 is the processor. */
+typedef struct device {
+    kiln_device *device;
+    kiln_device_memory activations, packed, temps, constants;
+    uint32_t event_count; /* that were given out, one after the other */
+} device;
+
+/* Where a root lies: in memory of a device, or anywhere in the process. */
+typedef struct root_place {
+    const kiln_device_memory *memory; /* NULL: at `data` */
+    uint64_t offset;
+    uint8_t *data;
+} root_place;
 
 struct kiln_module {
     kiln_arena arena; /* lives as long as the module */
@@ -23,20 +44,20 @@ struct kiln_module {
     kiln_module_plan plan;
     size_t constant_bytes;
     uint32_t thread_count;
-    kiln_pool *pool;         /* NULL with one thread */
-    kiln_services *services; /* [thread_count]; n-1 for kernels that may use n threads */
-    kiln_device *cpu;
+    kiln_pool *pool;                /* NULL with one thread */
+    kiln_services *services;        /* [thread_count]; n-1 for kernels that may use n threads */
+    device *device;                 /* [device_count + 1] */
     kiln_kernel **kernel;           /* [kernel_count]; NULL of a module that is only looked at */
     const kiln_manifest **manifest; /* [kernel_count] */
     kiln_call **call;               /* [step_count]; NULL for steps that call no kernel */
     bool *packs;                    /* [step_count] whose constants no step before packs */
     uint32_t *call_threads;         /* [step_count] */
     kiln_region scratch, staging;
-    kiln_device_memory activations, packed, temps;
-    void **address;                        /* [buffer_count] by root; ports' are set at each run */
+    root_place *place;                     /* [buffer_count] by root; ports' are set at each run */
     uint8_t **input_stage, **output_stage; /* aligned copies for callers' memory that is not */
-    patch *patch;
-    uint32_t patch_count;
+    patches ports, *strided;               /* the latter: [step_count], of loops */
+    uint64_t *iteration;                   /* [step_count] of loops: which one it is in */
+    uint32_t *event; /* [step_count] what is recorded after the step, plus 1; 0: nothing */
     kiln_module_port *input, *output;
     kiln_module_step *step;
     char **metadata_key, **metadata_value;
@@ -77,12 +98,34 @@ static kiln_status start_threads(kiln_module *m, const kiln_module_options *opti
     return st;
 }
 
+static kiln_status open_devices(kiln_module *m) {
+    const kiln_module_plan *plan = &m->plan;
+    m->device = KILN_ARENA_ARRAY(&m->arena, device, plan->device_count + 1);
+    kiln_status st = kiln_device_open(KILN_DEVICE_CPU, NULL, &m->device[0].device);
+    for (uint32_t i = 0; !st && i < plan->device_count; i++)
+        st = kiln_device_open((kiln_device_kind)plan->device[i].kind,
+                              &(kiln_device_setup){.index = plan->device[i].index},
+                              &m->device[i + 1].device);
+    return st;
+}
+
+/* The device that each kernel is called on; of one that no step calls, the processor. */
+static uint32_t *find_kernel_devices(kiln_module *m) {
+    uint32_t *at = KILN_ARENA_ARRAY(&m->arena, uint32_t, m->plan.kernel_count);
+    for (uint32_t i = 0; i < m->plan.step_count; i++)
+        if (m->plan.step[i].action == KILN_ACTION_KERNEL)
+            at[m->plan.step[i].kernel] = m->plan.step[i].device;
+    return at;
+}
+
 static kiln_status load_kernels(kiln_module *m) {
-    kiln_status st = kiln_device_open(KILN_DEVICE_CPU, NULL, &m->cpu);
+    const uint32_t *at = find_kernel_devices(m);
+    kiln_status st = KILN_OK;
     m->kernel = KILN_ARENA_ARRAY(&m->arena, kiln_kernel *, m->plan.kernel_count);
     for (uint32_t i = 0; !st && i < m->plan.kernel_count; i++) {
-        st = kiln_status_note(kiln_kernel_load(m->plan.kernel[i], m->cpu, &m->kernel[i]),
-                              "kernel %u", i);
+        st = kiln_status_note(
+            kiln_kernel_load(m->plan.kernel[i], m->device[at[i]].device, &m->kernel[i]),
+            "kernel %u", i);
         if (!st) m->manifest[i] = kiln_kernel_manifest(m->kernel[i]);
     }
     return kiln_module_damage(st);
@@ -131,44 +174,93 @@ static uint8_t **lay_out_stage(kiln_module *m, const kiln_plan_port *port, uint3
     return place;
 }
 
-/* Temps of the kernel that has most of them: kernels run one after the other. */
-static kiln_status create_temps(kiln_module *m) {
-    size_t bytes = 0;
-    for (uint32_t i = 0; i < m->plan.kernel_count; i++)
-        bytes = KILN_MAX(bytes, kiln_kernel_temp_bytes(m->kernel[i]));
-    return bytes ? kiln_device_allocate(m->cpu, bytes, KILN_GUARD_NONE, &m->temps) : KILN_OK;
+/* Memory for values, and for the temps of the kernel that has most of them: kernels of a device run
+ * one after the other. */
+static kiln_status create_arenas(kiln_module *m) {
+    const kiln_module_plan *plan = &m->plan;
+    kiln_status st = KILN_OK;
+    for (uint32_t d = 0; !st && d <= plan->device_count; d++) {
+        device *on = &m->device[d];
+        uint64_t arena_bytes = d == 0 ? plan->arena_bytes : plan->device[d - 1].arena_bytes;
+        size_t temp_bytes = 0;
+        for (uint32_t i = 0; i < plan->kernel_count; i++)
+            if (kiln_kernel_device(m->kernel[i]) == on->device)
+                temp_bytes = KILN_MAX(temp_bytes, kiln_kernel_temp_bytes(m->kernel[i]));
+        st = kiln_device_allocate(on->device, (size_t)arena_bytes, KILN_GUARD_NONE,
+                                  &on->activations);
+        if (!st && temp_bytes > 0)
+            st = kiln_device_allocate(on->device, temp_bytes, KILN_GUARD_NONE, &on->temps);
+        if (st) return kiln_status_note(st, "activations on device %u", d);
+    }
+    return KILN_OK;
+}
+
+static kiln_status create_stages(kiln_module *m) {
+    const kiln_module_plan *plan = &m->plan;
+    size_t bytes = 0, staged = 0;
+    for (uint32_t i = 0; i < plan->input_count; i++)
+        bytes += align_up((size_t)plan->buffer[plan->input[i].buffer].size_bytes);
+    for (uint32_t i = 0; i < plan->output_count; i++)
+        bytes += align_up((size_t)plan->buffer[plan->output[i].buffer].size_bytes);
+    kiln_status st = kiln_region_create(bytes, KILN_GUARD_NONE, &m->staging);
+    if (st) return kiln_status_note(st, "memory for inputs and outputs");
+    m->input_stage = lay_out_stage(m, plan->input, plan->input_count, &staged);
+    m->output_stage = lay_out_stage(m, plan->output, plan->output_count, &staged);
+    return KILN_OK;
+}
+
+/* Constants of further devices, brought there. Those of the processor stay in the file. */
+static kiln_status upload_constants(kiln_module *m, uint32_t d) {
+    const kiln_module_plan *plan = &m->plan;
+    device *on = &m->device[d];
+    const uint32_t alignment =
+        kiln_memory_row_of(kiln_device_row_in(on->device)->memory)->alignment;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < plan->buffer_count; i++) {
+        const kiln_plan_buffer *b = &plan->buffer[i];
+        if (b->storage != KILN_STORAGE_CONSTANT || b->device != d) continue;
+        m->place[i] = (root_place){.memory = &on->constants, .offset = bytes};
+        bytes += (b->size_bytes + alignment - 1) / alignment * alignment;
+    }
+    if (bytes == 0) return KILN_OK;
+    kiln_status st =
+        kiln_device_allocate(on->device, (size_t)bytes, KILN_GUARD_NONE, &on->constants);
+    for (uint32_t i = 0; !st && i < plan->buffer_count; i++) {
+        const kiln_plan_buffer *b = &plan->buffer[i];
+        if (b->storage != KILN_STORAGE_CONSTANT || b->device != d) continue;
+        kiln_device_place to = kiln_device_place_at(on->device, &on->constants, m->place[i].offset);
+        if (kiln_device_copy(on->device, KILN_COPY_TO_DEVICE, to,
+                             kiln_host_place((void *)(uintptr_t)b->data), (size_t)b->size_bytes))
+            st = KILN_ERROR(INTERNAL, "copying: %s", kiln_device_error(on->device));
+    }
+    return kiln_status_note(st, "constants on device %u", d);
 }
 
 static kiln_status create_memory(kiln_module *m) {
     const kiln_module_plan *plan = &m->plan;
-    size_t staging_bytes = 0;
-    for (uint32_t i = 0; i < plan->input_count; i++)
-        staging_bytes += align_up((size_t)plan->buffer[plan->input[i].buffer].size_bytes);
-    for (uint32_t i = 0; i < plan->output_count; i++)
-        staging_bytes += align_up((size_t)plan->buffer[plan->output[i].buffer].size_bytes);
-    kiln_status st =
-        kiln_device_allocate(m->cpu, (size_t)plan->arena_bytes, KILN_GUARD_NONE, &m->activations);
-    if (!st) st = create_temps(m);
-    if (!st) st = kiln_region_create(staging_bytes, KILN_GUARD_NONE, &m->staging);
-    if (st) return kiln_status_note(st, "activations");
-    size_t staged = 0;
-    m->input_stage = lay_out_stage(m, plan->input, plan->input_count, &staged);
-    m->output_stage = lay_out_stage(m, plan->output, plan->output_count, &staged);
-
-    m->address = KILN_ARENA_ARRAY(&m->arena, void *, plan->buffer_count);
+    m->place = KILN_ARENA_ARRAY(&m->arena, root_place, plan->buffer_count);
+    kiln_status st = create_arenas(m);
+    if (!st) st = create_stages(m);
+    for (uint32_t d = 1; !st && d <= plan->device_count; d++) st = upload_constants(m, d);
+    if (st) return st;
     for (uint32_t i = 0; i < plan->buffer_count; i++) {
         const kiln_plan_buffer *b = &plan->buffer[i];
-        if (b->storage == KILN_STORAGE_ARENA)
-            m->address[i] = (uint8_t *)m->activations.data + b->offset;
+        if (b->storage == KILN_STORAGE_ARENA) {
+            const kiln_device_memory *memory = &m->device[b->device].activations;
+            m->place[i] = (root_place){.memory = memory, .offset = b->offset};
+            if (memory->space == KILN_MEMORY_HOST)
+                m->place[i].data = (uint8_t *)memory->data + b->offset;
+        }
         /* The ABI has one pointer type for all roles; the plan's check lets no step write a
          * constant. */
-        if (b->storage == KILN_STORAGE_CONSTANT) m->address[i] = (void *)(uintptr_t)b->data;
+        if (b->storage == KILN_STORAGE_CONSTANT && b->device == 0)
+            m->place[i].data = (void *)(uintptr_t)b->data;
     }
     /* Until a run says otherwise, ports are their stages: binding wants an address. */
     for (uint32_t i = 0; i < plan->input_count; i++)
-        m->address[plan->input[i].buffer] = m->input_stage[i];
+        m->place[plan->input[i].buffer].data = m->input_stage[i];
     for (uint32_t i = 0; i < plan->output_count; i++)
-        m->address[plan->output[i].buffer] = m->output_stage[i];
+        m->place[plan->output[i].buffer].data = m->output_stage[i];
     return KILN_OK;
 }
 
@@ -177,65 +269,92 @@ static bool is_port(const kiln_module_plan *plan, uint32_t root) {
     return storage == KILN_STORAGE_INPUT || storage == KILN_STORAGE_OUTPUT;
 }
 
-static void *address_of(const kiln_module *m, uint32_t buffer) {
-    uint8_t *root = m->address[kiln_module_plan_root(&m->plan, buffer)];
-    return root + kiln_module_plan_offset(&m->plan, buffer);
+/* Where a buffer lies now, which for strided aliases depends on the iteration. */
+static kiln_device_place place_of(const kiln_module *m, uint32_t buffer) {
+    const kiln_plan_buffer *b = &m->plan.buffer[buffer];
+    const root_place *root = &m->place[kiln_module_plan_root(&m->plan, buffer)];
+    uint64_t offset = kiln_module_plan_offset(&m->plan, buffer);
+    if (b->stride != 0) offset += (uint64_t)b->stride * m->iteration[b->loop];
+    if (root->data) return kiln_host_place(root->data + offset);
+    return kiln_device_place_at(m->device[b->device].device, root->memory, root->offset + offset);
 }
 
-/* Whether two steps call one kernel with the same constants, so that what it packs is the same. */
-static bool packs_alike(const kiln_module *m, const kiln_plan_step *a, const kiln_plan_step *b) {
-    if (a->action != KILN_ACTION_KERNEL || a->kernel != b->kernel) return false;
-    const kiln_manifest *manifest = kiln_kernel_manifest(m->kernel[a->kernel]);
-    for (uint32_t i = 0; i < a->arg_count; i++)
-        if (manifest->arg[i].role == KILN_ROLE_CONSTANT &&
-            address_of(m, a->arg[i]) != address_of(m, b->arg[i]))
-            return false;
-    return true;
+/* The kernel of a step and where its constants lie: steps for which that is the same pack the same.
+ */
+static kiln_str packing_key(const kiln_module *m, const kiln_plan_step *step, kiln_arena *scratch) {
+    const kiln_manifest *manifest = kiln_kernel_manifest(m->kernel[step->kernel]);
+    uint64_t *part = KILN_ARENA_ARRAY(scratch, uint64_t, 2 * (size_t)step->arg_count + 1);
+    uint32_t count = 0;
+    part[count++] = step->kernel;
+    for (uint32_t i = 0; i < step->arg_count; i++) {
+        if (manifest->arg[i].role != KILN_ROLE_CONSTANT) continue;
+        kiln_device_place place = place_of(m, step->arg[i]);
+        part[count++] = (uintptr_t)place.data;
+        part[count++] = place.byte_offset;
+    }
+    return (kiln_str){(const char *)part, count * sizeof *part};
 }
 
-/* Where each step's packed constants lie in one region: [step_count]. Steps that pack alike, as
- * those of an unrolled recurrence do, share them; `out_owner` is the first of each. */
-static kiln_status place_packed(kiln_module *m, size_t *out_offset, uint32_t *out_owner) {
-    size_t bytes = 0;
+/* Where each step's packed constants lie in the memory of its device: [step_count]. Steps that pack
+ * alike, as those of an unrolled recurrence do, share them; `out_owner` is the first of each. */
+static kiln_status place_packed(kiln_module *m, uint64_t *out_offset, uint32_t *out_owner) {
+    uint64_t bytes[KILN_MODULE_DEVICES_MAX + 1] = {0};
+    kiln_arena scratch;
+    kiln_map seen;
+    kiln_arena_init(&scratch, 0);
+    kiln_map_init(&seen);
     for (uint32_t i = 0; i < m->plan.step_count; i++) {
         const kiln_plan_step *step = &m->plan.step[i];
         out_owner[i] = i;
         if (step->action != KILN_ACTION_KERNEL) continue;
         size_t wanted = kiln_kernel_packed_bytes(m->kernel[step->kernel]);
-        for (uint32_t k = 0; wanted > 0 && out_owner[i] == i && k < i; k++)
-            if (packs_alike(m, &m->plan.step[k], step)) out_owner[i] = k;
-        out_offset[i] = out_owner[i] == i ? bytes : out_offset[out_owner[i]];
-        if (out_owner[i] == i) bytes += wanted;
+        if (wanted == 0) continue;
+        uint64_t owner = i;
+        kiln_str key = packing_key(m, step, &scratch);
+        if (!kiln_map_find(&seen, key, &owner)) (void)kiln_map_put(&seen, key, i);
+        out_owner[i] = (uint32_t)owner;
+        out_offset[i] = owner == i ? bytes[step->device] : out_offset[owner];
+        if (owner == i) bytes[step->device] += wanted;
     }
-    return kiln_status_note(kiln_device_allocate(m->cpu, bytes, KILN_GUARD_NONE, &m->packed),
-                            "packed constants");
+    kiln_map_deinit(&seen);
+    kiln_arena_deinit(&scratch);
+    kiln_status st = KILN_OK;
+    for (uint32_t d = 0; !st && d <= m->plan.device_count; d++)
+        st = kiln_device_allocate(m->device[d].device, (size_t)bytes[d], KILN_GUARD_NONE,
+                                  &m->device[d].packed);
+    return kiln_status_note(st, "packed constants");
 }
 
-static kiln_status create_call(kiln_module *m, uint32_t index, size_t packed_offset) {
+static kiln_status create_call(kiln_module *m, uint32_t index, uint64_t packed_offset) {
     const kiln_plan_step *step = &m->plan.step[index];
     const kiln_kernel *kernel = m->kernel[step->kernel];
+    const device *on = &m->device[step->device];
     m->call_threads[index] = threads_of(m, kernel);
     kiln_status st = kiln_call_create_over(
-        kernel, &(kiln_call_memory){&m->packed, packed_offset, &m->temps}, &m->call[index]);
+        kernel, &(kiln_call_memory){&on->packed, packed_offset, &on->temps}, &m->call[index]);
     for (uint32_t i = 0; !st && i < step->arg_count; i++) {
         uint32_t buffer = step->arg[i];
-        st = kiln_call_bind(m->call[index], i, address_of(m, buffer),
-                            kiln_kernel_arg_bytes(kernel, i));
+        st = kiln_call_bind_place(m->call[index], i, place_of(m, buffer),
+                                  kiln_kernel_arg_bytes(kernel, i));
         if (is_port(&m->plan, kiln_module_plan_root(&m->plan, buffer)))
-            m->patch[m->patch_count++] = (patch){index, i, buffer};
+            m->ports.patch[m->ports.count++] = (patch){index, i, buffer};
     }
     return kiln_status_note(st, "step %u", index);
 }
 
+static size_t count_args(const kiln_module_plan *plan) {
+    size_t count = 0;
+    for (uint32_t i = 0; i < plan->step_count; i++) count += plan->step[i].arg_count;
+    return count;
+}
+
 static kiln_status create_calls(kiln_module *m) {
     const kiln_module_plan *plan = &m->plan;
-    size_t arg_count = 0;
-    for (uint32_t i = 0; i < plan->step_count; i++) arg_count += plan->step[i].arg_count;
     m->call = KILN_ARENA_ARRAY(&m->arena, kiln_call *, plan->step_count);
     m->call_threads = KILN_ARENA_ARRAY(&m->arena, uint32_t, plan->step_count);
     m->packs = KILN_ARENA_ARRAY(&m->arena, bool, plan->step_count);
-    m->patch = KILN_ARENA_ARRAY(&m->arena, patch, arg_count);
-    size_t *packed_offset = KILN_ARENA_ARRAY(&m->arena, size_t, plan->step_count);
+    m->ports.patch = KILN_ARENA_ARRAY(&m->arena, patch, count_args(plan));
+    uint64_t *packed_offset = KILN_ARENA_ARRAY(&m->arena, uint64_t, plan->step_count);
     uint32_t *owner = KILN_ARENA_ARRAY(&m->arena, uint32_t, plan->step_count);
     kiln_status st = place_packed(m, packed_offset, owner);
     for (uint32_t i = 0; !st && i < plan->step_count; i++) {
@@ -244,6 +363,40 @@ static kiln_status create_calls(kiln_module *m) {
         st = create_call(m, i, packed_offset[i]);
     }
     return st;
+}
+
+/* Which kernel arguments move with which loop. */
+static void find_strided(kiln_module *m) {
+    const kiln_module_plan *plan = &m->plan;
+    m->strided = KILN_ARENA_ARRAY(&m->arena, patches, plan->step_count);
+    for (int placing = 0; placing < 2; placing++) {
+        for (uint32_t s = 0; s < plan->step_count; s++) {
+            const kiln_plan_step *step = &plan->step[s];
+            for (uint32_t i = 0; step->action == KILN_ACTION_KERNEL && i < step->arg_count; i++) {
+                const kiln_plan_buffer *b = &plan->buffer[step->arg[i]];
+                if (b->stride == 0) continue;
+                patches *of = &m->strided[b->loop];
+                if (placing) of->patch[of->count] = (patch){s, i, step->arg[i]};
+                of->count++;
+            }
+        }
+        for (uint32_t s = 0; !placing && s < plan->step_count; s++) {
+            m->strided[s].patch = KILN_ARENA_ARRAY(&m->arena, patch, m->strided[s].count);
+            m->strided[s].count = 0;
+        }
+    }
+}
+
+/* Gives each step that an event is for one of its device's events, in turns: an event that stands
+ * for a later step as well is waited for longer than needed, never too short. */
+static void give_out_events(kiln_module *m) {
+    const kiln_module_plan *plan = &m->plan;
+    m->event = KILN_ARENA_ARRAY(&m->arena, uint32_t, plan->step_count);
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        const kiln_plan_step *step = &plan->step[i];
+        if (step->action != KILN_ACTION_EVENT || m->event[step->after] > 0) continue;
+        m->event[step->after] = 1 + m->device[step->device].event_count++ % KILN_DEVICE_EVENTS;
+    }
 }
 
 static kiln_module_port *describe_ports(kiln_module *m, const kiln_plan_port *port,
@@ -260,11 +413,27 @@ static kiln_module_port *describe_ports(kiln_module *m, const kiln_plan_port *po
     return described;
 }
 
+/* How often each step is done in a run; 0 where that depends on what is computed. */
+static double *count_times(kiln_module *m) {
+    const kiln_module_plan *plan = &m->plan;
+    double *times = KILN_ARENA_ARRAY(&m->arena, double, plan->step_count);
+    for (uint32_t i = 0; i < plan->step_count; i++) times[i] = 1;
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        const kiln_plan_step *loop = &plan->step[i];
+        if (loop->action != KILN_ACTION_LOOP) continue;
+        bool known = loop->count == KILN_PLAN_NONE && loop->condition == KILN_PLAN_NONE;
+        for (uint32_t k = i + 1; k <= i + loop->body_count; k++)
+            times[k] *= known ? (double)loop->trip_max : 0;
+    }
+    return times;
+}
+
 static void describe(kiln_module *m) {
     const kiln_module_plan *plan = &m->plan;
     m->input = describe_ports(m, plan->input, plan->input_count);
     m->output = describe_ports(m, plan->output, plan->output_count);
     m->step = KILN_ARENA_ARRAY(&m->arena, kiln_module_step, plan->step_count);
+    const double *times = count_times(m);
     for (uint32_t i = 0; i < plan->step_count; i++) {
         const kiln_plan_step *step = &plan->step[i];
         bool calls = step->action == KILN_ACTION_KERNEL;
@@ -276,6 +445,9 @@ static void describe(kiln_module *m) {
             .algorithm = calls ? kiln_str_dup(&m->arena, manifest->algorithm) : "",
             .action = step->action,
             .flops = calls ? manifest->flops : 0,
+            .body_count = step->action == KILN_ACTION_LOOP ? step->body_count : 0,
+            .trip_max = step->action == KILN_ACTION_LOOP ? step->trip_max : 0,
+            .times = times[i],
         };
     }
     m->metadata_key = KILN_ARENA_ARRAY(&m->arena, char *, plan->metadata_count);
@@ -299,12 +471,17 @@ static kiln_status link(kiln_module *m, kiln_str bytes, const kiln_module_option
                           KILN_MODULE_SECTION_ALIGNMENT);
     kiln_status st = decode(m, bytes);
     if (!st) st = start_threads(m, options);
+    if (!st) m->iteration = KILN_ARENA_ARRAY(&m->arena, uint64_t, m->plan.step_count);
+    if (!st) st = open_devices(m);
     if (!st) st = load_kernels(m);
     if (!st) st = create_services(m);
     if (!st) st = create_memory(m);
     if (!st) st = create_calls(m);
-    if (!st) describe(m);
-    return st;
+    if (st) return st;
+    find_strided(m);
+    give_out_events(m);
+    describe(m);
+    return KILN_OK;
 }
 
 kiln_status kiln_module_pack(kiln_module *m) {
@@ -391,18 +568,22 @@ int kiln_module_verify(const char *path, char *error, size_t error_bytes) {
     return report(kiln_status_note(st, "module %s", path), error, error_bytes);
 }
 
+static void close_device(device *on) {
+    if (!on->device) return;
+    kiln_device_release(on->device, &on->activations);
+    kiln_device_release(on->device, &on->packed);
+    kiln_device_release(on->device, &on->temps);
+    kiln_device_release(on->device, &on->constants);
+    kiln_device_close(on->device);
+}
+
 void kiln_module_close(kiln_module *m) {
     if (!m) return;
     for (uint32_t i = 0; m->call && i < m->plan.step_count; i++) kiln_call_destroy(m->call[i]);
     for (uint32_t i = 0; m->kernel && i < m->plan.kernel_count; i++)
         kiln_kernel_unload(m->kernel[i]);
     kiln_pool_destroy(m->pool);
-    if (m->cpu) {
-        kiln_device_release(m->cpu, &m->activations);
-        kiln_device_release(m->cpu, &m->packed);
-        kiln_device_release(m->cpu, &m->temps);
-    }
-    kiln_device_close(m->cpu);
+    for (uint32_t d = 0; m->device && d <= m->plan.device_count; d++) close_device(&m->device[d]);
     kiln_region_destroy(&m->scratch);
     kiln_region_destroy(&m->staging);
     kiln_file_unmap(&m->mapping);
@@ -418,9 +599,17 @@ uint32_t kiln_module_step_count(const kiln_module *m) { return m->plan.step_coun
 uint32_t kiln_module_kernel_count(const kiln_module *m) { return m->plan.kernel_count; }
 uint32_t kiln_module_threads(const kiln_module *m) { return m->thread_count; }
 size_t kiln_module_arena_bytes(const kiln_module *m) {
-    return (size_t)m->plan.arena_bytes + m->scratch.size_bytes;
+    size_t sum = (size_t)m->plan.arena_bytes + m->scratch.size_bytes;
+    for (uint32_t d = 0; m->device && d <= m->plan.device_count; d++)
+        sum += m->device[d].temps.size_bytes + (d > 0 ? m->device[d].activations.size_bytes : 0);
+    return sum;
 }
-size_t kiln_module_packed_bytes(const kiln_module *m) { return m->packed.size_bytes; }
+size_t kiln_module_packed_bytes(const kiln_module *m) {
+    size_t sum = 0;
+    for (uint32_t d = 0; m->device && d <= m->plan.device_count; d++)
+        sum += m->device[d].packed.size_bytes;
+    return sum;
+}
 size_t kiln_module_constant_bytes(const kiln_module *m) { return m->constant_bytes; }
 const char *kiln_module_error(const kiln_module *m) { return m->error; }
 
@@ -462,19 +651,38 @@ void kiln_module_set_hook(kiln_module *m, kiln_module_hook hook, void *context) 
 
 static bool aligned(const void *memory) { return (uintptr_t)memory % KILN_KERNEL_ALIGNMENT == 0; }
 
+static void apply(kiln_module *m, const patches *list) {
+    for (uint32_t i = 0; i < list->count; i++)
+        kiln_call_rebind(m->call[list->patch[i].step], list->patch[i].arg,
+                         place_of(m, list->patch[i].buffer));
+}
+
 static void bind_ports(kiln_module *m, const void *const *inputs, void *const *outputs) {
     const kiln_module_plan *plan = &m->plan;
     for (uint32_t i = 0; i < plan->input_count; i++) {
         bool direct = aligned(inputs[i]);
         if (!direct) memcpy(m->input_stage[i], inputs[i], m->input[i].size_bytes);
-        m->address[plan->input[i].buffer] =
+        m->place[plan->input[i].buffer].data =
             direct ? (void *)(uintptr_t)inputs[i] : m->input_stage[i];
     }
     for (uint32_t i = 0; i < plan->output_count; i++)
-        m->address[plan->output[i].buffer] = aligned(outputs[i]) ? outputs[i] : m->output_stage[i];
-    for (uint32_t i = 0; i < m->patch_count; i++)
-        kiln_call_rebind(m->call[m->patch[i].step], m->patch[i].arg,
-                         kiln_host_place(address_of(m, m->patch[i].buffer)));
+        m->place[plan->output[i].buffer].data =
+            aligned(outputs[i]) ? outputs[i] : m->output_stage[i];
+    apply(m, &m->ports);
+}
+
+static int32_t copy(kiln_module *m, const kiln_plan_step *step) {
+    const kiln_plan_buffer *from = &m->plan.buffer[step->arg[0]],
+                           *to = &m->plan.buffer[step->arg[1]];
+    kiln_copy_direction direction = KILN_COPY_WITHIN;
+    if (from->device != to->device)
+        direction = to->device > 0 ? KILN_COPY_TO_DEVICE : KILN_COPY_FROM_DEVICE;
+    return kiln_device_copy(m->device[step->device].device, direction, place_of(m, step->arg[1]),
+                            place_of(m, step->arg[0]), (size_t)from->size_bytes);
+}
+
+static int32_t wait_for(kiln_module *m, const kiln_plan_step *step) {
+    return kiln_device_wait(m->device[step->device].device, m->event[step->after] - 1);
 }
 
 static int32_t run_step(kiln_module *m, uint32_t index) {
@@ -484,9 +692,9 @@ static int32_t run_step(kiln_module *m, uint32_t index) {
         return kiln_call_run(m->call[index], &m->services[m->call_threads[index] - 1]);
     case KILN_ACTION_ALIAS: return KILN_KERNEL_OK;
     case KILN_ACTION_COPY:
-        memcpy(address_of(m, step->arg[1]), address_of(m, step->arg[0]),
-               (size_t)m->plan.buffer[step->arg[0]].size_bytes);
-        return KILN_KERNEL_OK;
+    case KILN_ACTION_CARRY: return copy(m, step);
+    case KILN_ACTION_EVENT: return wait_for(m, step);
+    case KILN_ACTION_LOOP: break; /* run_loop */
     }
     return KILN_KERNEL_FAILED;
 }
@@ -494,6 +702,76 @@ static int32_t run_step(kiln_module *m, uint32_t index) {
 static int refuse(kiln_module *m, kiln_code code, const char *what, uint32_t index) {
     (void)snprintf(m->error, sizeof m->error, "%s %u", what, index);
     return (int)code;
+}
+
+static int refuse_step(kiln_module *m, uint32_t index) {
+    const char *text = kiln_device_error(m->device[m->plan.step[index].device].device);
+    (void)snprintf(m->error, sizeof m->error, "a kernel failed in step %u%s%s", index,
+                   text[0] ? ": " : "", text);
+    return KILN_INTERNAL;
+}
+
+static int run_steps(kiln_module *m, uint32_t begin, uint32_t end);
+
+/* How often a loop is to run. */
+static int count_trips(kiln_module *m, uint32_t index, uint64_t *out_trips) {
+    const kiln_plan_step *step = &m->plan.step[index];
+    *out_trips = step->trip_max;
+    if (step->count == KILN_PLAN_NONE) return KILN_OK;
+    int64_t count;
+    memcpy(&count, place_of(m, step->count).data, sizeof count);
+    if (count > 0 && (uint64_t)count > step->trip_max) {
+        (void)snprintf(m->error, sizeof m->error,
+                       "the loop of step %u is to run %lld times; at most %llu fit", index,
+                       (long long)count, (unsigned long long)step->trip_max);
+        return KILN_OUT_OF_RANGE;
+    }
+    *out_trips = count > 0 ? (uint64_t)count : 0;
+    return KILN_OK;
+}
+
+static int run_loop(kiln_module *m, uint32_t index) {
+    const kiln_plan_step *step = &m->plan.step[index];
+    uint64_t trips = 0;
+    int code = count_trips(m, index, &trips);
+    for (uint64_t i = 0; !code && i < trips; i++) {
+        if (step->condition != KILN_PLAN_NONE &&
+            *(const uint8_t *)place_of(m, step->condition).data == 0)
+            break;
+        if (step->index != KILN_PLAN_NONE)
+            memcpy(place_of(m, step->index).data, &(int64_t){(int64_t)i}, sizeof(int64_t));
+        m->iteration[index] = i;
+        apply(m, &m->strided[index]);
+        code = run_steps(m, index + 1, index + 1 + step->body_count);
+    }
+    return code;
+}
+
+static int run_steps(kiln_module *m, uint32_t begin, uint32_t end) {
+    for (uint32_t i = begin; i < end; i++) {
+        const uint32_t at = i;
+        int code = KILN_OK;
+        if (m->hook) m->hook(m->hook_context, at, 0);
+        if (m->plan.step[at].action == KILN_ACTION_LOOP) {
+            code = run_loop(m, at);
+            i += m->plan.step[at].body_count;
+        } else if (run_step(m, at) != KILN_KERNEL_OK) {
+            code = refuse_step(m, at);
+        }
+        if (!code && m->event[at] > 0 &&
+            kiln_device_record(m->device[m->plan.step[at].device].device, m->event[at] - 1))
+            code = refuse_step(m, at);
+        if (code) return code;
+        if (m->hook) m->hook(m->hook_context, at, 1);
+    }
+    return KILN_OK;
+}
+
+/* Nothing of a run that failed may come later. */
+static void drain(kiln_module *m) {
+    for (uint32_t d = 1; d <= m->plan.device_count; d++)
+        if (kiln_device_record(m->device[d].device, 0) == KILN_KERNEL_OK)
+            (void)kiln_device_wait(m->device[d].device, 0);
 }
 
 int kiln_module_run(kiln_module *m, const void *const *inputs, void *const *outputs) {
@@ -506,11 +784,10 @@ int kiln_module_run(kiln_module *m, const void *const *inputs, void *const *outp
         if (!outputs[i])
             return refuse(m, KILN_INVALID_ARGUMENT, "there is no memory for output", i);
     bind_ports(m, inputs, outputs);
-    for (uint32_t i = 0; i < m->plan.step_count; i++) {
-        if (m->hook) m->hook(m->hook_context, i, 0);
-        if (run_step(m, i) != KILN_KERNEL_OK)
-            return refuse(m, KILN_INTERNAL, "a kernel failed in step", i);
-        if (m->hook) m->hook(m->hook_context, i, 1);
+    int code = run_steps(m, 0, m->plan.step_count);
+    if (code) {
+        drain(m);
+        return code;
     }
     for (uint32_t i = 0; i < m->plan.output_count; i++)
         if (!aligned(outputs[i])) memcpy(outputs[i], m->output_stage[i], m->output[i].size_bytes);

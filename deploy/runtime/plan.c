@@ -4,8 +4,16 @@
 #include "base/manifest.h"
 #include "deploy/format.h"
 #include "deploy/runtime/kernel.h"
+#include "deploy/runtime/plan_walk.h"
 
-#define NEVER UINT32_MAX
+bool kiln_module_plan_is_plain(const kiln_module_plan *plan) {
+    bool plain = plan->device_count == 0;
+    for (uint32_t i = 0; plain && i < plan->buffer_count; i++)
+        plain = plan->buffer[i].device == 0 && plan->buffer[i].stride == 0;
+    for (uint32_t i = 0; plain && i < plan->step_count; i++)
+        plain = plan->step[i].device == 0 && plan->step[i].action <= KILN_ACTION_COPY;
+    return plain;
+}
 
 uint32_t kiln_module_plan_root(const kiln_module_plan *plan, uint32_t buffer) {
     const kiln_plan_buffer *b = &plan->buffer[buffer];
@@ -15,6 +23,20 @@ uint32_t kiln_module_plan_root(const kiln_module_plan *plan, uint32_t buffer) {
 uint64_t kiln_module_plan_offset(const kiln_module_plan *plan, uint32_t buffer) {
     const kiln_plan_buffer *b = &plan->buffer[buffer];
     return b->storage == KILN_STORAGE_ALIAS ? b->offset : 0;
+}
+
+/* Of device 0, the processor, or a further one. */
+static uint64_t arena_of(const kiln_module_plan *plan, uint32_t device) {
+    return device == 0 ? plan->arena_bytes : plan->device[device - 1].arena_bytes;
+}
+
+static const kiln_device_row *row_of(const kiln_module_plan *plan, uint32_t device) {
+    uint32_t kind = device == 0 ? (uint32_t)KILN_DEVICE_CPU : plan->device[device - 1].kind;
+    return kiln_device_row_of((kiln_device_kind)kind);
+}
+
+static uint32_t alignment_on(const kiln_module_plan *plan, uint32_t device) {
+    return kiln_memory_row_of(row_of(plan, device)->memory)->alignment;
 }
 
 static kiln_status check_counts(const kiln_module_plan *plan) {
@@ -28,6 +50,7 @@ static kiln_status check_counts(const kiln_module_plan *plan) {
         {"kernels", plan->kernel_count, KILN_MODULE_KERNELS_MAX},
         {"buffers", plan->buffer_count, KILN_MODULE_BUFFERS_MAX},
         {"steps", plan->step_count, KILN_MODULE_STEPS_MAX},
+        {"further devices", plan->device_count, KILN_MODULE_DEVICES_MAX},
         {"threads", plan->threads, KILN_POOL_WORKERS_MAX},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(limit); i++)
@@ -35,9 +58,24 @@ static kiln_status check_counts(const kiln_module_plan *plan) {
             return KILN_ERROR(INVALID_ARGUMENT, "%u %s, at most %u are allowed", limit[i].count,
                               limit[i].what, limit[i].max);
     if (plan->threads == 0) return KILN_ERROR(INVALID_ARGUMENT, "no thread");
-    if (plan->arena_bytes > KILN_MODULE_ARENA_BYTES_MAX)
-        return KILN_ERROR(INVALID_ARGUMENT, "arena of %llu bytes",
-                          (unsigned long long)plan->arena_bytes);
+    for (uint32_t d = 0; d <= plan->device_count; d++)
+        if (arena_of(plan, d) > KILN_MODULE_ARENA_BYTES_MAX)
+            return KILN_ERROR(INVALID_ARGUMENT, "arena of %llu bytes on device %u",
+                              (unsigned long long)arena_of(plan, d), d);
+    return KILN_OK;
+}
+
+static kiln_status check_devices(const kiln_module_plan *plan) {
+    for (uint32_t d = 1; d <= plan->device_count; d++) {
+        const kiln_plan_device *device = &plan->device[d - 1];
+        if (!kiln_device_row_of((kiln_device_kind)device->kind))
+            return KILN_ERROR(UNIMPLEMENTED, "device %u is of kind %u, which there is not here", d,
+                              device->kind);
+        for (uint32_t other = 1; other < d; other++)
+            if (plan->device[other - 1].kind == device->kind &&
+                plan->device[other - 1].index == device->index)
+                return KILN_ERROR(INVALID_ARGUMENT, "devices %u and %u are the same", other, d);
+    }
     return KILN_OK;
 }
 
@@ -82,63 +120,88 @@ static bool port_owns(const kiln_plan_port *port, uint32_t count, uint32_t sourc
     return source < count && port[source].buffer == buffer;
 }
 
-static bool lies_within(const kiln_plan_buffer *b, uint64_t bytes) {
-    return b->offset % KILN_KERNEL_ALIGNMENT == 0 && b->offset <= bytes &&
+static bool lies_within(const kiln_module_plan *plan, const kiln_plan_buffer *b, uint64_t bytes) {
+    return b->offset % alignment_on(plan, b->device) == 0 && b->offset <= bytes &&
            b->size_bytes <= bytes - b->offset;
+}
+
+/* Wherever the iterations take it, it lies within its source. */
+static bool moves_within(const kiln_module_plan *plan, const kiln_plan_buffer *b, uint64_t bytes) {
+    if (b->loop >= plan->step_count || plan->step[b->loop].action != KILN_ACTION_LOOP) return false;
+    if (b->offset > bytes || b->size_bytes > bytes - b->offset) return false;
+    bool back = b->stride < 0;
+    uint64_t moves = plan->step[b->loop].trip_max - 1;
+    uint64_t apart = back ? 0 - (uint64_t)b->stride : (uint64_t)b->stride;
+    uint64_t room = back ? b->offset : bytes - b->offset - b->size_bytes;
+    return moves == 0 || apart <= room / moves;
 }
 
 static bool buffer_fits(const kiln_module_plan *plan, uint32_t index) {
     const kiln_plan_buffer *b = &plan->buffer[index];
-    if (b->size_bytes > KILN_TENSOR_BYTES_MAX) return false;
+    if (b->size_bytes > KILN_TENSOR_BYTES_MAX || b->device > plan->device_count) return false;
+    if (b->stride == 0 ? b->loop != 0 : b->storage != KILN_STORAGE_ALIAS) return false;
     switch (b->storage) {
-    case KILN_STORAGE_ARENA: return lies_within(b, plan->arena_bytes);
+    case KILN_STORAGE_ARENA: return lies_within(plan, b, arena_of(plan, b->device));
     case KILN_STORAGE_CONSTANT: return b->data != NULL;
-    case KILN_STORAGE_INPUT: return port_owns(plan->input, plan->input_count, b->source, index);
-    case KILN_STORAGE_OUTPUT: return port_owns(plan->output, plan->output_count, b->source, index);
-    case KILN_STORAGE_ALIAS:
-        return b->source < plan->buffer_count &&
-               plan->buffer[b->source].storage != KILN_STORAGE_ALIAS &&
-               lies_within(b, plan->buffer[b->source].size_bytes);
+    case KILN_STORAGE_INPUT:
+        return b->device == 0 && port_owns(plan->input, plan->input_count, b->source, index);
+    case KILN_STORAGE_OUTPUT:
+        return b->device == 0 && port_owns(plan->output, plan->output_count, b->source, index);
+    case KILN_STORAGE_ALIAS: break;
     }
-    return false;
+    if (b->storage != KILN_STORAGE_ALIAS || b->source >= plan->buffer_count) return false;
+    const kiln_plan_buffer *source = &plan->buffer[b->source];
+    if (source->storage == KILN_STORAGE_ALIAS || source->device != b->device) return false;
+    return b->stride ? moves_within(plan, b, source->size_bytes)
+                     : lies_within(plan, b, source->size_bytes);
 }
 
-/* Bytes of a root that a step has written; a root's ranges are chained and never overlap. */
-typedef struct range {
-    uint64_t begin, end;
-    struct range *next;
-} range;
+/* ---- steps ----------------------------------------------------------------------------------- */
 
-/* What is known while the steps are walked through. */
-typedef struct walk {
+/* What steps are checked against. */
+typedef struct step_check {
     const kiln_module_plan *plan;
-    kiln_arena *scratch;
-    kiln_manifest **manifest;         /* [kernel_count] */
-    uint32_t *first_write, *last_use; /* [buffer_count] by root; NEVER */
-    range **written;                  /* [buffer_count] by root */
-    uint32_t *live, live_count;       /* arena roots that are alive */
-} walk;
+    kiln_manifest **manifest; /* [kernel_count] */
+    uint32_t *kernel_device;  /* [kernel_count] where it is used; KILN_PLAN_NONE: nowhere yet */
+    uint32_t *loop_of;        /* [step_count] the innermost loop that a step is in */
+} step_check;
+
+static bool suits(const step_check *c, uint32_t index, const kiln_manifest_arg *arg,
+                  uint32_t device, size_t bytes) {
+    static const kiln_layout row;
+    const kiln_plan_buffer *buffer = &c->plan->buffer[index];
+    kiln_module_storage storage = c->plan->buffer[kiln_module_plan_root(c->plan, index)].storage;
+    bool port = storage == KILN_STORAGE_INPUT || storage == KILN_STORAGE_OUTPUT;
+    uint64_t alignment = alignment_on(c->plan, device);
+    return bytes == buffer->size_bytes && buffer->device == device &&
+           buffer->offset % (buffer->stride ? alignment : 1) == 0 &&
+           buffer->stride % (int64_t)alignment == 0 &&
+           (!port || kiln_layout_same_places(&arg->layout, &row, &arg->shape)) &&
+           (arg->role != KILN_ROLE_CONSTANT || storage == KILN_STORAGE_CONSTANT);
+}
 
 /* Whether the step's arguments are what its kernel wants. */
-static kiln_status check_call(const walk *w, const kiln_plan_step *step) {
-    static const kiln_layout row;
-    const kiln_manifest *manifest = w->manifest[step->kernel];
+static kiln_status check_call(const step_check *c, const kiln_plan_step *step) {
+    const kiln_manifest *manifest = c->manifest[step->kernel];
+    const kiln_device_row *row = kiln_device_row_for(manifest->payload_kind);
     uint32_t bound = 0, outputs = 0;
+    if (row != row_of(c->plan, step->device))
+        return KILN_ERROR(INVALID_ARGUMENT, "kernel %u is not for device %u", step->kernel,
+                          step->device);
+    if (c->kernel_device[step->kernel] != KILN_PLAN_NONE &&
+        c->kernel_device[step->kernel] != step->device)
+        return KILN_ERROR(INVALID_ARGUMENT, "kernel %u is used on devices %u and %u", step->kernel,
+                          c->kernel_device[step->kernel], step->device);
+    c->kernel_device[step->kernel] = step->device;
     for (uint32_t i = 0; i < manifest->arg_count; i++) {
         const kiln_manifest_arg *arg = &manifest->arg[i];
         if (kiln_role_is_owned(arg->role)) continue;
         if (bound++ != i || i >= step->arg_count)
             return KILN_ERROR(INVALID_ARGUMENT, "kernel %u has more arguments", step->kernel);
-        const kiln_plan_buffer *buffer = &w->plan->buffer[step->arg[i]];
-        kiln_module_storage storage =
-            w->plan->buffer[kiln_module_plan_root(w->plan, step->arg[i])].storage;
         size_t bytes = 0;
         kiln_status st = kiln_manifest_arg_bytes(arg, &bytes);
         if (st) return st;
-        bool port = storage == KILN_STORAGE_INPUT || storage == KILN_STORAGE_OUTPUT;
-        if (bytes != buffer->size_bytes ||
-            (port && !kiln_layout_same_places(&arg->layout, &row, &arg->shape)) ||
-            (arg->role == KILN_ROLE_CONSTANT && storage != KILN_STORAGE_CONSTANT))
+        if (!suits(c, step->arg[i], arg, step->device, bytes))
             return KILN_ERROR(INVALID_ARGUMENT,
                               "buffer %u does not suit argument %.*s (%zu bytes) of kernel %u",
                               step->arg[i], KILN_STR_ARG(arg->name), bytes, step->kernel);
@@ -150,156 +213,145 @@ static kiln_status check_call(const walk *w, const kiln_plan_step *step) {
     return KILN_OK;
 }
 
-static kiln_status check_step(const walk *w, const kiln_plan_step *step) {
-    const kiln_module_plan *plan = w->plan;
+/* A copy is the business of the device that has one end of it, if one has. */
+static kiln_status check_copy(const step_check *c, const kiln_plan_step *step) {
+    const kiln_plan_buffer *from = &c->plan->buffer[step->arg[0]],
+                           *to = &c->plan->buffer[step->arg[1]];
+    bool within = from->device == to->device;
+    bool carries = step->action == KILN_ACTION_CARRY;
+    if (from->size_bytes != to->size_bytes ||
+        !(within || (!carries && (from->device == 0 || to->device == 0))) ||
+        step->device != KILN_MAX(from->device, to->device))
+        return KILN_ERROR(INVALID_ARGUMENT, "buffers %u and %u cannot be copied", step->arg[0],
+                          step->arg[1]);
+    return KILN_OK;
+}
+
+static kiln_status check_alias(const step_check *c, const kiln_plan_step *step) {
+    for (uint32_t i = 1; i < step->arg_count; i++)
+        if (kiln_module_plan_root(c->plan, step->arg[i]) !=
+            kiln_module_plan_root(c->plan, step->arg[0]))
+            return KILN_ERROR(INVALID_ARGUMENT, "buffers %u and %u cannot be aliases", step->arg[0],
+                              step->arg[i]);
+    return KILN_OK;
+}
+
+/* An element of the processor's memory that the runtime looks at itself. */
+static bool is_element(const kiln_module_plan *plan, uint32_t buffer, uint64_t size_bytes) {
+    if (buffer == KILN_PLAN_NONE) return true;
+    return buffer < plan->buffer_count && plan->buffer[buffer].size_bytes == size_bytes &&
+           plan->buffer[buffer].device == 0 && plan->buffer[buffer].stride == 0;
+}
+
+static kiln_status check_loop(const step_check *c, uint32_t index) {
+    const kiln_plan_step *step = &c->plan->step[index];
+    const uint32_t outer = c->loop_of[index];
+    const uint32_t end =
+        outer == KILN_PLAN_NONE ? c->plan->step_count : kiln_plan_loop_end(c->plan, outer) + 1;
+    if (step->body_count == 0 || step->body_count >= end - index)
+        return KILN_ERROR(INVALID_ARGUMENT, "a loop over %u steps", step->body_count);
+    if (step->trip_max == 0 || step->trip_max > KILN_MODULE_TRIPS_MAX)
+        return KILN_ERROR(INVALID_ARGUMENT, "a loop of at most %llu iterations",
+                          (unsigned long long)step->trip_max);
+    if (!is_element(c->plan, step->count, sizeof(int64_t)) ||
+        !is_element(c->plan, step->condition, 1) ||
+        !is_element(c->plan, step->index, sizeof(int64_t)))
+        return KILN_ERROR(INVALID_ARGUMENT, "count %u, condition %u or index %u is no such element",
+                          step->count, step->condition, step->index);
+    return KILN_OK;
+}
+
+/* Strided aliases move with a loop that the step is in. */
+static kiln_status check_strides(const step_check *c, uint32_t index) {
+    const kiln_plan_step *step = &c->plan->step[index];
+    for (uint32_t i = 0; i < step->arg_count; i++) {
+        const kiln_plan_buffer *b = &c->plan->buffer[step->arg[i]];
+        if (b->stride != 0 && !kiln_plan_is_in_loop(c->loop_of, index, b->loop))
+            return KILN_ERROR(INVALID_ARGUMENT, "buffer %u moves with a loop that is elsewhere",
+                              step->arg[i]);
+    }
+    return KILN_OK;
+}
+
+static kiln_status check_action(const step_check *c, uint32_t index) {
+    const kiln_module_plan *plan = c->plan;
+    const kiln_plan_step *step = &plan->step[index];
+    bool counts = false; /* arguments and results are as many as the action wants */
+    switch (step->action) {
+    case KILN_ACTION_KERNEL:
+        if (step->kernel < plan->kernel_count) return check_call(c, step);
+        return KILN_ERROR(INVALID_ARGUMENT, "kernel %u of %u", step->kernel, plan->kernel_count);
+    case KILN_ACTION_ALIAS:
+        counts = step->arg_count >= 2 && step->output_count == 0;
+        if (counts) return check_alias(c, step);
+        break;
+    case KILN_ACTION_CARRY:
+        if (c->loop_of[index] == KILN_PLAN_NONE)
+            return KILN_ERROR(INVALID_ARGUMENT, "a value is carried outside of every loop");
+        /* fall through */
+    case KILN_ACTION_COPY:
+        counts = step->arg_count == 2 && step->output_count == 1;
+        if (counts) return check_copy(c, step);
+        break;
+    case KILN_ACTION_EVENT:
+        if (step->arg_count == 0 && step->device > 0 && step->after < index &&
+            plan->step[step->after].device == step->device)
+            return KILN_OK;
+        return KILN_ERROR(INVALID_ARGUMENT, "an event for step %u on device %u", step->after,
+                          step->device);
+    case KILN_ACTION_LOOP:
+        if (step->arg_count == 0 && step->device == 0) return check_loop(c, index);
+        break;
+    }
+    return KILN_ERROR(INVALID_ARGUMENT, "action %d with %u arguments", (int)step->action,
+                      step->arg_count);
+}
+
+static kiln_status check_step(const step_check *c, uint32_t index) {
+    const kiln_module_plan *plan = c->plan;
+    const kiln_plan_step *step = &plan->step[index];
     kiln_status st = check_text(step->name, "name");
     if (!st) st = check_text(step->op, "op");
     if (!st) st = check_text(step->task, "task");
     if (st) return st;
     if (step->arg_count > KILN_MANIFEST_ARGS_MAX || step->output_count > step->arg_count)
         return KILN_ERROR(INVALID_ARGUMENT, "%u arguments", step->arg_count);
+    if (step->device > plan->device_count)
+        return KILN_ERROR(INVALID_ARGUMENT, "device %u of %u", step->device, plan->device_count);
     for (uint32_t i = 0; i < step->arg_count; i++)
         if (step->arg[i] >= plan->buffer_count)
             return KILN_ERROR(INVALID_ARGUMENT, "buffer %u of %u", step->arg[i],
                               plan->buffer_count);
-    if (step->action == KILN_ACTION_KERNEL) {
-        if (step->kernel < plan->kernel_count) return check_call(w, step);
-        return KILN_ERROR(INVALID_ARGUMENT, "kernel %u of %u", step->kernel, plan->kernel_count);
-    }
-    bool alias = step->action == KILN_ACTION_ALIAS,
-         copy = step->action == KILN_ACTION_COPY && step->arg_count == 2;
-    if ((!alias && !copy) || step->arg_count < 2 || step->output_count != copy)
-        return KILN_ERROR(INVALID_ARGUMENT, "action %d with %u arguments", (int)step->action,
-                          step->arg_count);
-    const uint32_t *arg = step->arg;
-    if (copy && plan->buffer[arg[0]].size_bytes != plan->buffer[arg[1]].size_bytes)
-        return KILN_ERROR(INVALID_ARGUMENT, "buffers %u and %u cannot be copied", arg[0], arg[1]);
-    for (uint32_t i = 1; alias && i < step->arg_count; i++)
-        if (kiln_module_plan_root(plan, arg[i]) != kiln_module_plan_root(plan, arg[0]))
-            return KILN_ERROR(INVALID_ARGUMENT, "buffers %u and %u cannot be aliases", arg[0],
-                              arg[i]);
-    return KILN_OK;
+    st = check_action(c, index);
+    return st ? st : check_strides(c, index);
 }
 
-/* How many bytes of a buffer have been written. */
-static uint64_t written_bytes(const walk *w, uint32_t buffer) {
-    uint64_t begin = kiln_module_plan_offset(w->plan, buffer), bytes = 0;
-    uint64_t end = begin + w->plan->buffer[buffer].size_bytes;
-    for (const range *r = w->written[kiln_module_plan_root(w->plan, buffer)]; r; r = r->next)
-        if (r->begin < end && begin < r->end)
-            bytes += KILN_MIN(r->end, end) - KILN_MAX(r->begin, begin);
-    return bytes;
-}
-
-static bool is_written(const walk *w, uint32_t buffer) {
-    return w->first_write[kiln_module_plan_root(w->plan, buffer)] != NEVER &&
-           written_bytes(w, buffer) == w->plan->buffer[buffer].size_bytes;
-}
-
-/* Nothing else was written there, were it of no bytes. */
-static bool is_untouched(const walk *w, uint32_t buffer) {
-    bool part = w->plan->buffer[buffer].storage == KILN_STORAGE_ALIAS;
-    return part ? written_bytes(w, buffer) == 0 : w->first_write[buffer] == NEVER;
-}
-
-static void note_write(walk *w, uint32_t buffer, uint32_t step) {
-    uint32_t root = kiln_module_plan_root(w->plan, buffer);
-    range *r = KILN_ARENA_NEW(w->scratch, range);
-    r->begin = kiln_module_plan_offset(w->plan, buffer);
-    r->end = r->begin + w->plan->buffer[buffer].size_bytes;
-    r->next = w->written[root];
-    w->written[root] = r;
-    if (w->first_write[root] == NEVER) w->first_write[root] = step;
-}
-
-/* Enters a step's reads and writes, in order of steps. */
-static kiln_status follow_data(walk *w, uint32_t index) {
-    const kiln_plan_step *step = &w->plan->step[index];
-    uint32_t read_count = step->arg_count - step->output_count;
-    for (uint32_t i = 0; i < step->arg_count; i++) {
-        uint32_t root = kiln_module_plan_root(w->plan, step->arg[i]);
-        kiln_module_storage storage = w->plan->buffer[root].storage;
-        bool given = storage == KILN_STORAGE_INPUT || storage == KILN_STORAGE_CONSTANT;
-        if (i < read_count && !given && !is_written(w, step->arg[i]))
-            return KILN_ERROR(INVALID_ARGUMENT, "buffer %u is read before it is written",
-                              step->arg[i]);
-        if (i >= read_count && (given || !is_untouched(w, step->arg[i])))
-            return KILN_ERROR(INVALID_ARGUMENT, "buffer %u may not be written %s", step->arg[i],
-                              given ? "at all" : "twice");
-        if (i >= read_count) note_write(w, step->arg[i], index);
-        w->last_use[root] = index;
-    }
-    return KILN_OK;
-}
-
-static bool overlap(const kiln_plan_buffer *a, const kiln_plan_buffer *b) {
-    return a->offset < b->offset + b->size_bytes && b->offset < a->offset + a->size_bytes;
-}
-
-/* A whole result may stand exactly where an input of the step stood that is not needed after it:
- * the kernel reads each element before it writes the one at the same place, which only its maker
- * can know. */
-static bool takes_over(const walk *w, uint32_t index, uint32_t written, uint32_t root) {
-    const kiln_plan_buffer *input = &w->plan->buffer[root], *result = &w->plan->buffer[written];
-    return w->plan->step[index].action == KILN_ACTION_KERNEL &&
-           result->storage == KILN_STORAGE_ARENA && w->first_write[root] < index &&
-           w->last_use[root] == index && result->offset == input->offset &&
-           result->size_bytes == input->size_bytes;
-}
-
-/* From the first write into any part of it on. */
-static bool is_live(const walk *w, uint32_t root) {
-    for (uint32_t i = 0; i < w->live_count; i++)
-        if (w->live[i] == root) return true;
-    return false;
-}
-
-/* Adds what the step writes to the arena to the buffers alive, which must lie elsewhere. */
-static kiln_status follow_memory(walk *w, uint32_t index) {
-    const kiln_plan_step *step = &w->plan->step[index];
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < w->live_count; i++)
-        if (w->last_use[w->live[i]] >= index) w->live[kept++] = w->live[i];
-    w->live_count = kept;
-    for (uint32_t i = step->arg_count - step->output_count; i < step->arg_count; i++) {
-        uint32_t root = kiln_module_plan_root(w->plan, step->arg[i]);
-        const kiln_plan_buffer *buffer = &w->plan->buffer[root];
-        if (buffer->storage != KILN_STORAGE_ARENA || is_live(w, root)) continue;
-        for (uint32_t j = 0; j < w->live_count; j++)
-            if (overlap(buffer, &w->plan->buffer[w->live[j]]) &&
-                !takes_over(w, index, step->arg[i], w->live[j]))
-                return KILN_ERROR(INVALID_ARGUMENT,
-                                  "buffer %u overwrites buffer %u, which is still needed", root,
-                                  w->live[j]);
-        w->live[w->live_count++] = root;
-    }
-    return KILN_OK;
-}
-
-static kiln_status check_steps(walk *w) {
-    const kiln_module_plan *plan = w->plan;
+/* In order, so that the loop around a step was checked before it. */
+static kiln_status check_steps(step_check *c) {
+    const kiln_module_plan *plan = c->plan;
+    uint32_t open[KILN_MODULE_LOOP_DEPTH_MAX], depth = 0;
     for (uint32_t i = 0; i < plan->step_count; i++) {
-        kiln_status st = check_step(w, &plan->step[i]);
-        if (!st) st = follow_data(w, i);
+        while (depth > 0 && kiln_plan_loop_end(plan, open[depth - 1]) < i) depth--;
+        c->loop_of[i] = depth > 0 ? open[depth - 1] : KILN_PLAN_NONE;
+        bool deeper = plan->step[i].action == KILN_ACTION_LOOP;
+        kiln_status st = KILN_OK;
+        if (deeper && depth == KILN_MODULE_LOOP_DEPTH_MAX)
+            st = KILN_ERROR(INVALID_ARGUMENT, "more than %u loops inside of each other",
+                            KILN_MODULE_LOOP_DEPTH_MAX);
+        if (!st) st = check_step(c, i);
         if (st) return kiln_status_note(st, "step %u", i);
-    }
-    for (uint32_t i = 0; i < plan->output_count; i++)
-        if (!is_written(w, plan->output[i].buffer))
-            return KILN_ERROR(INVALID_ARGUMENT, "output %u is never written", i);
-    for (uint32_t i = 0; i < plan->step_count; i++) {
-        kiln_status st = follow_memory(w, i);
-        if (st) return kiln_status_note(st, "step %u", i);
+        if (deeper) open[depth++] = i;
     }
     return KILN_OK;
 }
 
-static kiln_status decode_manifests(walk *w, kiln_arena *scratch) {
-    w->manifest = KILN_ARENA_ARRAY(scratch, kiln_manifest *, w->plan->kernel_count);
-    for (uint32_t i = 0; i < w->plan->kernel_count; i++) {
+static kiln_status decode_manifests(step_check *c, kiln_arena *scratch) {
+    c->manifest = KILN_ARENA_ARRAY(scratch, kiln_manifest *, c->plan->kernel_count);
+    for (uint32_t i = 0; i < c->plan->kernel_count; i++) {
         kiln_artefact *artefact = KILN_ARENA_NEW(scratch, kiln_artefact);
-        kiln_status st = kiln_artefact_decode(w->plan->kernel[i], scratch, artefact);
+        kiln_status st = kiln_artefact_decode(c->plan->kernel[i], scratch, artefact);
         if (st) return kiln_status_note(st, "kernel %u", i);
-        w->manifest[i] = &artefact->manifest;
+        c->manifest[i] = &artefact->manifest;
     }
     return KILN_OK;
 }
@@ -307,6 +359,7 @@ static kiln_status decode_manifests(walk *w, kiln_arena *scratch) {
 kiln_status kiln_module_plan_check(const kiln_module_plan *plan) {
     kiln_status st = check_counts(plan);
     if (!st) st = check_metadata(plan);
+    if (!st) st = check_devices(plan);
     if (!st)
         st = kiln_status_note(check_ports(plan, plan->input, plan->input_count, KILN_STORAGE_INPUT),
                               "inputs");
@@ -320,15 +373,13 @@ kiln_status kiln_module_plan_check(const kiln_module_plan *plan) {
 
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
-    walk w = {.plan = plan, .scratch = &scratch};
-    size_t table_bytes = plan->buffer_count * sizeof(uint32_t);
-    w.first_write = kiln_arena_alloc(&scratch, table_bytes);
-    w.last_use = kiln_arena_alloc(&scratch, table_bytes);
-    w.live = kiln_arena_alloc(&scratch, table_bytes);
-    w.written = KILN_ARENA_ARRAY(&scratch, range *, plan->buffer_count);
-    memset(w.first_write, 0xff, table_bytes); /* NEVER */
-    st = decode_manifests(&w, &scratch);
-    if (!st) st = check_steps(&w);
+    step_check c = {.plan = plan,
+                    .kernel_device = KILN_ARENA_ARRAY(&scratch, uint32_t, plan->kernel_count),
+                    .loop_of = KILN_ARENA_ARRAY(&scratch, uint32_t, plan->step_count)};
+    for (uint32_t i = 0; i < plan->kernel_count; i++) c.kernel_device[i] = KILN_PLAN_NONE;
+    st = decode_manifests(&c, &scratch);
+    if (!st) st = check_steps(&c);
+    if (!st) st = kiln_plan_walk(plan, c.loop_of, &scratch);
     kiln_arena_deinit(&scratch);
     return kiln_status_note(st, "module plan");
 }

@@ -170,3 +170,109 @@ void fixture_expected(const float *x, float *out0, float *out1) {
     kernel(a0, w1, out1);
     kernel(out1, w0, out0);
 }
+
+/* ---- loops ----------------------------------------------------------------------------------- */
+
+static kiln_str loop_artefact(kiln_arena *arena) {
+    static const struct {
+        const char *name;
+        kiln_role role;
+    } row[] = {{"x", KILN_ROLE_INPUT}, {"s", KILN_ROLE_INPUT}, {"t", KILN_ROLE_OUTPUT}, {"y", KILN_ROLE_OUTPUT},
+               {"go", KILN_ROLE_OUTPUT}};
+    kiln_manifest m = fixture_manifest(arena);
+    m.arg = KILN_ARENA_ARRAY(arena, kiln_manifest_arg, KILN_ARRAY_COUNT(row));
+    m.arg_count = KILN_ARRAY_COUNT(row);
+    m.has_prepare = false;
+    m.scratch_worker_bytes = 0;
+    for (uint32_t i = 0; i < m.arg_count; i++)
+        m.arg[i] = (kiln_manifest_arg){.name = kiln_str_from(row[i].name), .dtype = i == 4 ? KILN_BOOL : KILN_F32,
+                                       .role = row[i].role, .shape = {1, {i == 4 ? 1 : LOOP_ROW}},
+                                       .fill = KILN_FILL_UNIFORM, .read_by_run = true};
+    return fixture_artefact(arena, &m, "loop.o");
+}
+
+kiln_module_plan fixture_loop_plan(kiln_arena *arena) {
+    const uint64_t row = LOOP_ROW_BYTES, all = LOOP_TRIPS * row;
+    const kiln_plan_buffer buffer[LOOP_BUFFER_COUNT] = {
+        [LOOP_X] = {.storage = KILN_STORAGE_INPUT, .size_bytes = all},
+        [LOOP_S0] = {.storage = KILN_STORAGE_INPUT, .size_bytes = row, .source = 1},
+        [LOOP_Y] = {.storage = KILN_STORAGE_OUTPUT, .size_bytes = all},
+        [LOOP_SUM] = {.storage = KILN_STORAGE_OUTPUT, .size_bytes = row, .source = 1},
+        [LOOP_IDX] = {.storage = KILN_STORAGE_OUTPUT, .size_bytes = LOOP_TRIPS * sizeof(int64_t), .source = 2},
+        [LOOP_STATE] = {.storage = KILN_STORAGE_ARENA, .size_bytes = row, .offset = 0},
+        [LOOP_NEXT] = {.storage = KILN_STORAGE_ARENA, .size_bytes = row, .offset = 256},
+        [LOOP_GO] = {.storage = KILN_STORAGE_ARENA, .size_bytes = 1, .offset = 512},
+        [LOOP_INDEX] = {.storage = KILN_STORAGE_ARENA, .size_bytes = sizeof(int64_t), .offset = 768},
+        [LOOP_X_ROW] = {.storage = KILN_STORAGE_ALIAS, .size_bytes = row, .source = LOOP_X, .stride = (int64_t)row,
+                        .loop = LOOP_STEP_LOOP},
+        [LOOP_Y_ROW] = {.storage = KILN_STORAGE_ALIAS, .size_bytes = row, .source = LOOP_Y, .stride = (int64_t)row,
+                        .loop = LOOP_STEP_LOOP},
+        [LOOP_IDX_ROW] = {.storage = KILN_STORAGE_ALIAS, .size_bytes = sizeof(int64_t), .source = LOOP_IDX,
+                          .stride = sizeof(int64_t), .loop = LOOP_STEP_LOOP},
+        [LOOP_SPARE] = {.storage = KILN_STORAGE_ARENA, .size_bytes = row, .offset = 1024},
+    };
+    const kiln_plan_step step[LOOP_STEP_COUNT] = {
+        [LOOP_STEP_INIT] = {.action = KILN_ACTION_COPY, .name = KILN_STR("init"), .op = KILN_STR("copy"), .arg_count = 2,
+                            .output_count = 1, .arg = numbers(arena, 2, (uint32_t[]){LOOP_S0, LOOP_STATE})},
+        [LOOP_STEP_LOOP] = {.action = KILN_ACTION_LOOP, .name = KILN_STR("sums"), .op = KILN_STR("loop"), .body_count = 3,
+                            .trip_max = LOOP_TRIPS, .count = KILN_PLAN_NONE, .condition = KILN_PLAN_NONE,
+                            .index = LOOP_INDEX},
+        [LOOP_STEP_KERNEL] = {.action = KILN_ACTION_KERNEL, .name = KILN_STR("add"), .op = KILN_STR("add"),
+                              .task = KILN_STR("k"), .arg_count = 5, .output_count = 3,
+                              .arg = numbers(arena, 5, (uint32_t[]){LOOP_X_ROW, LOOP_STATE, LOOP_NEXT, LOOP_Y_ROW, LOOP_GO})},
+        [LOOP_STEP_INDEX] = {.action = KILN_ACTION_COPY, .arg_count = 2, .output_count = 1,
+                             .arg = numbers(arena, 2, (uint32_t[]){LOOP_INDEX, LOOP_IDX_ROW})},
+        [LOOP_STEP_CARRY] = {.action = KILN_ACTION_CARRY, .arg_count = 2, .output_count = 1,
+                             .arg = numbers(arena, 2, (uint32_t[]){LOOP_NEXT, LOOP_STATE})},
+        [LOOP_STEP_SUM] = {.action = KILN_ACTION_COPY, .arg_count = 2, .output_count = 1,
+                           .arg = numbers(arena, 2, (uint32_t[]){LOOP_STATE, LOOP_SUM})},
+    };
+    const kiln_plan_port input[] = {
+        {.name = KILN_STR("x"), .dtype = KILN_F32, .shape = {2, {LOOP_TRIPS, LOOP_ROW}}, .buffer = LOOP_X},
+        {.name = KILN_STR("s0"), .dtype = KILN_F32, .shape = {1, {LOOP_ROW}}, .buffer = LOOP_S0},
+    }, output[] = {
+        {.name = KILN_STR("y"), .dtype = KILN_F32, .shape = {2, {LOOP_TRIPS, LOOP_ROW}}, .buffer = LOOP_Y},
+        {.name = KILN_STR("sum"), .dtype = KILN_F32, .shape = {1, {LOOP_ROW}}, .buffer = LOOP_SUM},
+        {.name = KILN_STR("idx"), .dtype = KILN_I64, .shape = {1, {LOOP_TRIPS}}, .buffer = LOOP_IDX},
+    };
+    kiln_str kernel = loop_artefact(arena);
+    return (kiln_module_plan){
+        .input_count = KILN_ARRAY_COUNT(input), .output_count = KILN_ARRAY_COUNT(output), .kernel_count = 1,
+        .buffer_count = LOOP_BUFFER_COUNT, .step_count = LOOP_STEP_COUNT,
+        .input = kiln_arena_copy(arena, input, sizeof input), .output = kiln_arena_copy(arena, output, sizeof output),
+        .kernel = kiln_arena_copy(arena, &kernel, sizeof kernel), .buffer = kiln_arena_copy(arena, buffer, sizeof buffer),
+        .step = kiln_arena_copy(arena, step, sizeof step), .arena_bytes = 2048, .threads = 1,
+    };
+}
+
+kiln_module_plan fixture_device_plan(kiln_arena *arena) {
+    kiln_module_plan plan = fixture_loop_plan(arena);
+    kiln_plan_buffer *buffer = KILN_ARENA_ARRAY(arena, kiln_plan_buffer, LOOP_DEVICE_BUFFER_COUNT);
+    memcpy(buffer, plan.buffer, LOOP_BUFFER_COUNT * sizeof *buffer);
+    const uint64_t all = LOOP_TRIPS * LOOP_ROW_BYTES;
+    buffer[LOOP_DEVICE_X] = (kiln_plan_buffer){.storage = KILN_STORAGE_ARENA, .size_bytes = all, .offset = 1024, .device = 1};
+    buffer[LOOP_DEVICE_Y] = (kiln_plan_buffer){.storage = KILN_STORAGE_ARENA, .size_bytes = all, .offset = 1536, .device = 1};
+    static const uint32_t moved[] = {LOOP_STATE, LOOP_NEXT, LOOP_GO, LOOP_X_ROW, LOOP_Y_ROW};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(moved); i++) buffer[moved[i]].device = 1;
+    buffer[LOOP_X_ROW].source = LOOP_DEVICE_X;
+    buffer[LOOP_Y_ROW].source = LOOP_DEVICE_Y;
+    for (uint32_t i = LOOP_X_ROW; i <= LOOP_IDX_ROW; i++) buffer[i].loop = LOOP_DEVICE_STEP_LOOP;
+    kiln_plan_step *step = KILN_ARENA_ARRAY(arena, kiln_plan_step, LOOP_DEVICE_STEP_COUNT);
+    const kiln_plan_step copy = {.action = KILN_ACTION_COPY, .device = 1, .arg_count = 2, .output_count = 1};
+    step[LOOP_DEVICE_STEP_X] = step[LOOP_DEVICE_STEP_Y] = copy;
+    step[LOOP_DEVICE_STEP_X].arg = numbers(arena, 2, (uint32_t[]){LOOP_X, LOOP_DEVICE_X});
+    step[LOOP_DEVICE_STEP_Y].arg = numbers(arena, 2, (uint32_t[]){LOOP_DEVICE_Y, LOOP_Y});
+    memcpy(&step[LOOP_DEVICE_STEP_INIT], plan.step, LOOP_STEP_COUNT * sizeof *step);
+    step[LOOP_DEVICE_STEP_INIT].device = step[LOOP_DEVICE_STEP_KERNEL].device = 1;
+    step[LOOP_DEVICE_STEP_CARRY].device = step[LOOP_DEVICE_STEP_SUM].device = 1;
+    step[LOOP_DEVICE_STEP_EVENT] = (kiln_plan_step){
+        .action = KILN_ACTION_EVENT, .device = 1, .after = LOOP_DEVICE_STEP_Y, .name = KILN_STR("y"), .op = KILN_STR("event")};
+    static const kiln_plan_device further = {.kind = 1, .arena_bytes = 2048};
+    plan.buffer = buffer;
+    plan.step = step;
+    plan.buffer_count = LOOP_DEVICE_BUFFER_COUNT;
+    plan.step_count = LOOP_DEVICE_STEP_COUNT;
+    plan.device = kiln_arena_copy(arena, &further, sizeof further);
+    plan.device_count = 1;
+    return plan;
+}

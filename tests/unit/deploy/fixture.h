@@ -33,6 +33,28 @@ kiln_module_plan fixture_plan(kiln_arena *arena, const char *object);
 /* What a run of it gives, computed here. `x`: [FIXTURE_COUNT]. */
 void fixture_expected(const float *x, float *out0, float *out1);
 
+/* A loop of five iterations over objects/loop.c, on rows of 16 floats: a sum that is carried, of which each partial
+ * one is stacked, and the numbers of the iterations, which are copied.
+ *
+ *     s0 copied to state; loop { (x[t], state) -> (next, y[t], go); index copied to idx[t]; next carried to state };
+ *     state copied to sum */
+enum { LOOP_TRIPS = 5, LOOP_ROW = 16 };
+#define LOOP_ROW_BYTES (LOOP_ROW * sizeof(float))
+enum {
+    LOOP_X, LOOP_S0, LOOP_Y, LOOP_SUM, LOOP_IDX, LOOP_STATE, LOOP_NEXT, LOOP_GO, LOOP_INDEX, LOOP_X_ROW, LOOP_Y_ROW,
+    LOOP_IDX_ROW, LOOP_SPARE, LOOP_BUFFER_COUNT
+};
+enum { LOOP_STEP_INIT, LOOP_STEP_LOOP, LOOP_STEP_KERNEL, LOOP_STEP_INDEX, LOOP_STEP_CARRY, LOOP_STEP_SUM, LOOP_STEP_COUNT };
+kiln_module_plan fixture_loop_plan(kiln_arena *arena);
+/* The same with the kernel on device 1, a second handle on the processor with memory of its own: x and s0 are copied
+ * there, and y and the sum back. */
+enum { LOOP_DEVICE_X = LOOP_BUFFER_COUNT, LOOP_DEVICE_Y, LOOP_DEVICE_BUFFER_COUNT };
+enum {
+    LOOP_DEVICE_STEP_X, LOOP_DEVICE_STEP_INIT, LOOP_DEVICE_STEP_LOOP, LOOP_DEVICE_STEP_KERNEL, LOOP_DEVICE_STEP_INDEX,
+    LOOP_DEVICE_STEP_CARRY, LOOP_DEVICE_STEP_SUM, LOOP_DEVICE_STEP_Y, LOOP_DEVICE_STEP_EVENT, LOOP_DEVICE_STEP_COUNT
+};
+kiln_module_plan fixture_device_plan(kiln_arena *arena);
+
 /* From the command line; set once in main. */
 void fixture_init(int argc, char **argv);
 

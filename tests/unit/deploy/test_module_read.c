@@ -134,6 +134,31 @@ static size_t entry(uint32_t index, size_t field) {
     return KILN_MODULE_HEADER_BYTES + index * KILN_MODULE_ENTRY_BYTES + field;
 }
 
+/* Plans with loops and devices are of version 2; others stay of version 1, which older programs read. */
+static void version_says_what_the_plan_needs(void **state) {
+    world *w = *state;
+    const kiln_module_plan plans[] = {w->plan, fixture_loop_plan(&w->arena), fixture_device_plan(&w->arena)};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(plans); i++) {
+        kiln_strbuf once = {0}, twice = {0};
+        kiln_module_plan read;
+        size_t constant_bytes;
+        uint32_t version;
+        assert_null(kiln_module_encode(&plans[i], &once));
+        memcpy(&version, once.data + KILN_MODULE_AT_VERSION, sizeof version);
+        assert_int_equal(version, i == 0 ? KILN_MODULE_VERSION_PLAIN : KILN_MODULE_VERSION);
+        void *aligned = kiln_alloc_aligned(KILN_MODULE_CONSTANT_ALIGNMENT, once.size);
+        memcpy(aligned, once.data, once.size);
+        kiln_status st = kiln_module_decode((kiln_str){aligned, once.size}, &w->scratch, &read, &constant_bytes);
+        if (st) fail_msg("%s", kiln_status_text(st));
+        assert_null(kiln_module_encode(&read, &twice));
+        assert_int_equal(once.size, twice.size);
+        assert_memory_equal(once.data, twice.data, once.size);
+        kiln_free(aligned);
+        kiln_strbuf_deinit(&once);
+        kiln_strbuf_deinit(&twice);
+    }
+}
+
 static void lying_header_is_refused(void **state) {
     world *w = *state;
     const uint32_t plan = KILN_MODULE_INDEX_PLAN, constants = KILN_MODULE_INDEX_CONSTANTS;
@@ -145,7 +170,9 @@ static void lying_header_is_refused(void **state) {
         const char *text;
     } row[] = {
         {KILN_MODULE_AT_MAGIC, 'k', 1, KILN_DATA_LOSS, "not a module file"},
-        {KILN_MODULE_AT_VERSION, 2, 4, KILN_UNIMPLEMENTED, "version 2"},
+        {KILN_MODULE_AT_VERSION, 0, 4, KILN_UNIMPLEMENTED, "version 0"},
+        {KILN_MODULE_AT_VERSION, 2, 4, KILN_DATA_LOSS, "section plan: an array of 4 items, not 5"},
+        {KILN_MODULE_AT_VERSION, 3, 4, KILN_UNIMPLEMENTED, "version 3"},
         {KILN_MODULE_AT_SECTION_COUNT, 4, 4, KILN_DATA_LOSS, "does not fit"},
         {KILN_MODULE_AT_FILE_BYTES, w->good.size + 1, 8, KILN_DATA_LOSS, "does not fit"},
         {40, 1, 1, KILN_DATA_LOSS, "does not fit"},
@@ -329,7 +356,7 @@ int main(int argc, char **argv) {
     fixture_init(argc, argv);
     const struct CMUnitTest tests[] = {
         ROW(plan_survives_the_file),  ROW(change_of_any_byte_is_seen),       ROW(cut_at_any_byte_is_seen),
-        ROW(lying_header_is_refused), ROW(malformed_section_is_refused),     ROW(plan_with_broken_rules_is_damage), ROW(random_damage_is_survived),
+        ROW(version_says_what_the_plan_needs), ROW(lying_header_is_refused), ROW(malformed_section_is_refused),     ROW(plan_with_broken_rules_is_damage), ROW(random_damage_is_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

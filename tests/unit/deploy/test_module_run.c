@@ -300,6 +300,264 @@ static void failing_kernel_stops_the_run(void **state) {
     assert_non_null(strstr(kiln_module_error(w->module), "step 0"));
 }
 
+/* ---- loops and devices ----------------------------------------------------------------------- */
+
+/* Inputs and outputs of fixture_loop_plan, aligned. */
+typedef struct loop_memory {
+    float x[LOOP_TRIPS][LOOP_ROW], s0[LOOP_ROW], y[LOOP_TRIPS][LOOP_ROW], sum[LOOP_ROW];
+    int64_t idx[8];
+} loop_memory;
+
+static loop_memory *loop_inputs(void) {
+    loop_memory *l = kiln_alloc_aligned(KILN_KERNEL_ALIGNMENT, sizeof *l);
+    memset(l, 0xff, sizeof *l);
+    for (int i = 0; i < LOOP_ROW; i++) {
+        l->s0[i] = (float)i;
+        for (int t = 0; t < LOOP_TRIPS; t++) l->x[t][i] = (float)(t + 1);
+    }
+    return l;
+}
+
+/* After `trips` iterations; `backwards`: rows were taken from the last to the first. */
+static void assert_loop_right(const loop_memory *l, int trips, bool backwards, bool stacked) {
+    for (int i = 0; i < LOOP_ROW; i++) {
+        float sum = (float)i;
+        for (int t = 0; t < trips; t++) {
+            int row = backwards ? LOOP_TRIPS - 1 - t : t;
+            sum += (float)(row + 1);
+            if (stacked) assert_true(l->y[row][i] == 2 * sum);
+        }
+        assert_true(l->sum[i] == sum);
+    }
+    for (int t = 0; stacked && t < trips; t++) assert_int_equal(l->idx[t], t);
+}
+
+static void open_plan(world *w, const kiln_module_plan *plan) {
+    kiln_status st = kiln_module_write(plan, w->path);
+    if (st) fail_msg("%s", kiln_status_text(st));
+    open_with(w, 0);
+}
+
+static int run_loop(world *w, const loop_memory *l, void *const *outputs) {
+    const void *inputs[] = {l->x, l->s0};
+    return kiln_module_run(w->module, inputs, outputs);
+}
+
+static void a_loop_carries_slices_and_stacks(void **state) {
+    world *w = *state;
+    for (int backwards = 0; backwards < 2; backwards++) {
+        kiln_module_plan plan = fixture_loop_plan(&w->arena);
+        for (uint32_t i = LOOP_X_ROW; backwards && i <= LOOP_Y_ROW; i++) {
+            plan.buffer[i].stride = -(int64_t)LOOP_ROW_BYTES;
+            plan.buffer[i].offset = (LOOP_TRIPS - 1) * LOOP_ROW_BYTES;
+        }
+        open_plan(w, &plan);
+        loop_memory *l = loop_inputs();
+        void *outputs[] = {l->y, l->sum, l->idx};
+        uint64_t before = kiln_alloc_count();
+        for (int again = 0; again < 3; again++) { /* the state of one run is not that of the next */
+            assert_int_equal(run_loop(w, l, outputs), 0);
+            assert_loop_right(l, LOOP_TRIPS, backwards, true);
+            memset(l->y, 0xff, sizeof *l - offsetof(loop_memory, y));
+        }
+        float *unaligned = kiln_alloc(sizeof l->y + 4 + 64);
+        outputs[0] = (float *)(((uintptr_t)unaligned + 63) / 64 * 64) + 1;
+        assert_int_equal(run_loop(w, l, outputs), 0);
+        memcpy(l->y, outputs[0], sizeof l->y);
+        assert_loop_right(l, LOOP_TRIPS, backwards, true);
+        assert_int_equal(kiln_alloc_count(), before + 1); /* `unaligned` */
+        kiln_free(unaligned);
+        kiln_free(l);
+    }
+}
+
+static void a_loop_says_what_it_is(void **state) {
+    world *w = *state;
+    kiln_module_plan plan = fixture_loop_plan(&w->arena);
+    open_plan(w, &plan);
+    assert_int_equal(kiln_module_verify(w->path, NULL, 0), 0);
+    const kiln_module_step *step = kiln_module_step_at(w->module, LOOP_STEP_LOOP);
+    assert_int_equal(step->action, KILN_MODULE_STEP_LOOP);
+    assert_int_equal(step->body_count, 3);
+    assert_int_equal(step->trip_max, LOOP_TRIPS);
+    assert_int_equal(kiln_module_step_at(w->module, LOOP_STEP_CARRY)->action, KILN_MODULE_STEP_CARRY);
+    assert_int_equal(kiln_module_step_at(w->module, LOOP_STEP_KERNEL)->body_count, 0);
+}
+
+typedef struct tally {
+    uint32_t begun[LOOP_STEP_COUNT], done[LOOP_STEP_COUNT], open;
+} tally;
+
+static void count_call(void *context, uint32_t step, int done) {
+    tally *t = context;
+    if (!done) {
+        t->begun[step]++;
+        t->open++;
+    } else {
+        t->done[step]++;
+        t->open--;
+    }
+}
+
+static void hook_sees_each_iteration(void **state) {
+    world *w = *state;
+    kiln_module_plan plan = fixture_loop_plan(&w->arena);
+    open_plan(w, &plan);
+    loop_memory *l = loop_inputs();
+    tally t = {.open = 0};
+    kiln_module_set_hook(w->module, count_call, &t);
+    assert_int_equal(run_loop(w, l, (void *[]){l->y, l->sum, l->idx}), 0);
+    for (uint32_t i = 0; i < LOOP_STEP_COUNT; i++) {
+        bool inside = i > LOOP_STEP_LOOP && i <= LOOP_STEP_CARRY;
+        assert_int_equal(t.begun[i], inside ? LOOP_TRIPS : 1);
+        assert_int_equal(t.done[i], t.begun[i]);
+    }
+    assert_int_equal(t.open, 0);
+    kiln_free(l);
+}
+
+/* The loop without its stacked outputs, which are not whole when it ends early: x[t] is x[0] of the iteration. */
+static kiln_module_plan plan_that_ends_early(world *w) {
+    kiln_module_plan plan = fixture_loop_plan(&w->arena);
+    plan.buffer[LOOP_Y] = (kiln_plan_buffer){
+        .storage = KILN_STORAGE_ARENA, .size_bytes = LOOP_TRIPS * LOOP_ROW_BYTES, .offset = 1536};
+    plan.buffer[LOOP_IDX] = (kiln_plan_buffer){
+        .storage = KILN_STORAGE_ARENA, .size_bytes = LOOP_TRIPS * sizeof(int64_t), .offset = 1024};
+    plan.buffer[LOOP_SUM].source = 0;
+    plan.output[0] = plan.output[1];
+    plan.output_count = 1;
+    return plan;
+}
+
+static void the_number_of_iterations_may_be_an_input(void **state) {
+    world *w = *state;
+    kiln_module_plan plan = plan_that_ends_early(w);
+    plan.buffer[LOOP_SPARE] = (kiln_plan_buffer){.storage = KILN_STORAGE_INPUT, .size_bytes = 8, .source = 2};
+    kiln_plan_port *input = KILN_ARENA_ARRAY(&w->arena, kiln_plan_port, 3);
+    memcpy(input, plan.input, 2 * sizeof *input);
+    input[2] = (kiln_plan_port){.name = KILN_STR("n"), .dtype = KILN_I64, .buffer = LOOP_SPARE};
+    plan.input = input;
+    plan.input_count = 3;
+    plan.step[LOOP_STEP_LOOP].count = LOOP_SPARE;
+    open_plan(w, &plan);
+    static const int64_t counts[] = {0, 1, 3, LOOP_TRIPS, -7, INT64_MIN};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(counts); i++) {
+        loop_memory *l = loop_inputs();
+        assert_int_equal(
+            kiln_module_run(w->module, (const void *[]){l->x, l->s0, &counts[i]}, (void *[]){l->sum}), 0);
+        assert_loop_right(l, counts[i] > 0 ? (int)counts[i] : 0, false, false);
+        kiln_free(l);
+    }
+    loop_memory *l = loop_inputs();
+    const int64_t more = LOOP_TRIPS + 1;
+    assert_int_equal(kiln_module_run(w->module, (const void *[]){l->x, l->s0, &more}, (void *[]){l->sum}),
+                     KILN_OUT_OF_RANGE);
+    assert_string_equal(kiln_module_error(w->module), "the loop of step 1 is to run 6 times; at most 5 fit");
+    kiln_free(l);
+}
+
+/* go is true while the first sum is below 10: 0, 1, 3, 6, 10. */
+static void a_loop_ends_when_its_condition_is_false(void **state) {
+    world *w = *state;
+    kiln_module_plan plan = plan_that_ends_early(w);
+    enum { GO_ON = LOOP_BUFFER_COUNT, TRUE_VALUE, BUFFER_COUNT };
+    static const uint8_t yes = 1, no = 0;
+    for (int begins = 0; begins < 2; begins++) {
+        kiln_plan_buffer *buffer = KILN_ARENA_ARRAY(&w->arena, kiln_plan_buffer, BUFFER_COUNT);
+        memcpy(buffer, plan.buffer, LOOP_BUFFER_COUNT * sizeof *buffer);
+        buffer[GO_ON] = (kiln_plan_buffer){.storage = KILN_STORAGE_ARENA, .size_bytes = 1, .offset = 1984};
+        buffer[TRUE_VALUE] =
+            (kiln_plan_buffer){.storage = KILN_STORAGE_CONSTANT, .size_bytes = 1, .data = begins ? &yes : &no};
+        static const uint32_t init[] = {TRUE_VALUE, GO_ON}, next[] = {LOOP_GO, GO_ON};
+        kiln_plan_step *step = KILN_ARENA_ARRAY(&w->arena, kiln_plan_step, LOOP_STEP_COUNT + 2);
+        step[0] = (kiln_plan_step){.action = KILN_ACTION_COPY, .arg_count = 2, .output_count = 1, .arg = init};
+        memcpy(&step[1], plan.step, (LOOP_STEP_CARRY + 1) * sizeof *step);
+        step[LOOP_STEP_CARRY + 2] =
+            (kiln_plan_step){.action = KILN_ACTION_CARRY, .arg_count = 2, .output_count = 1, .arg = next};
+        step[LOOP_STEP_SUM + 2] = plan.step[LOOP_STEP_SUM];
+        step[LOOP_STEP_LOOP + 1].condition = GO_ON;
+        step[LOOP_STEP_LOOP + 1].body_count++;
+        kiln_module_plan ends = plan;
+        ends.step = step;
+        ends.step_count += 2;
+        ends.buffer = buffer;
+        ends.buffer_count = BUFFER_COUNT;
+        for (uint32_t i = LOOP_X_ROW; i <= LOOP_IDX_ROW; i++) buffer[i].loop = LOOP_STEP_LOOP + 1;
+        open_plan(w, &ends);
+        loop_memory *l = loop_inputs();
+        assert_int_equal(run_loop(w, l, (void *[]){l->sum}), 0);
+        assert_loop_right(l, begins ? 4 : 0, false, false);
+        kiln_free(l);
+    }
+}
+
+static void a_failure_in_a_loop_names_the_step(void **state) {
+    world *w = *state;
+    kiln_module_plan plan = fixture_loop_plan(&w->arena);
+    kiln_artefact artefact;
+    assert_null(kiln_artefact_decode(plan.kernel[0], &w->arena, &artefact));
+    plan.kernel[0] = fixture_artefact(&w->arena, &artefact.manifest, "failing.o");
+    open_plan(w, &plan);
+    loop_memory *l = loop_inputs();
+    assert_int_equal(run_loop(w, l, (void *[]){l->y, l->sum, l->idx}), KILN_INTERNAL);
+    assert_string_equal(kiln_module_error(w->module), "a kernel failed in step 2");
+    kiln_free(l);
+}
+
+static void kernels_of_another_device_work_in_its_memory(void **state) {
+    world *w = *state;
+    kiln_module_plan plan = fixture_device_plan(&w->arena);
+    open_plan(w, &plan);
+    assert_int_equal(kiln_module_step_at(w->module, LOOP_DEVICE_STEP_EVENT)->action, KILN_MODULE_STEP_EVENT);
+    assert_true(kiln_module_arena_bytes(w->module) >= 2 * 2048);
+    loop_memory *l = loop_inputs();
+    uint64_t before = kiln_alloc_count();
+    for (int again = 0; again < 3; again++) {
+        assert_int_equal(run_loop(w, l, (void *[]){l->y, l->sum, l->idx}), 0);
+        assert_loop_right(l, LOOP_TRIPS, false, true);
+        memset(l->y, 0xff, sizeof *l - offsetof(loop_memory, y));
+    }
+    assert_int_equal(kiln_alloc_count(), before);
+    kiln_free(l);
+}
+
+/* The kernel of three launches, with its constant on the device and its temp there. */
+static void constants_and_temps_of_a_device_lie_there(void **state) {
+    world *w = *state;
+    enum { X, Y, W, AT_X, AT_Y };
+    float *weights = kiln_arena_alloc(&w->arena, FIXTURE_BYTES);
+    for (int i = 0; i < FIXTURE_COUNT; i++) weights[i] = (float)i;
+    kiln_plan_buffer buffer[] = {
+        [X] = {.storage = KILN_STORAGE_INPUT, .size_bytes = FIXTURE_BYTES},
+        [Y] = {.storage = KILN_STORAGE_OUTPUT, .size_bytes = FIXTURE_BYTES},
+        [W] = {.storage = KILN_STORAGE_CONSTANT, .size_bytes = FIXTURE_BYTES, .data = weights, .device = 1},
+        [AT_X] = {.storage = KILN_STORAGE_ARENA, .size_bytes = FIXTURE_BYTES, .device = 1},
+        [AT_Y] = {.storage = KILN_STORAGE_ARENA, .size_bytes = FIXTURE_BYTES, .offset = 4096, .device = 1},
+    };
+    static const uint32_t to[] = {X, AT_X}, call[] = {AT_X, W, AT_Y}, from[] = {AT_Y, Y};
+    kiln_plan_step step[] = {
+        {.action = KILN_ACTION_COPY, .device = 1, .arg_count = 2, .output_count = 1, .arg = to},
+        {.action = KILN_ACTION_KERNEL, .device = 1, .arg_count = 3, .output_count = 1, .arg = call},
+        {.action = KILN_ACTION_COPY, .device = 1, .arg_count = 2, .output_count = 1, .arg = from},
+        {.action = KILN_ACTION_EVENT, .device = 1, .after = 2},
+    };
+    kiln_plan_port x = {.name = KILN_STR("x"), .dtype = KILN_F32, .shape = {1, {FIXTURE_COUNT}}, .buffer = X},
+                   y = {.name = KILN_STR("y"), .dtype = KILN_F32, .shape = {1, {FIXTURE_COUNT}}, .buffer = Y};
+    kiln_plan_device device = {.kind = 1, .arena_bytes = 8192};
+    kiln_str kernel = fixture_launches(&w->arena);
+    kiln_module_plan plan = {.input_count = 1, .output_count = 1, .kernel_count = 1, .buffer_count = KILN_ARRAY_COUNT(buffer),
+                             .step_count = KILN_ARRAY_COUNT(step), .input = &x, .output = &y, .kernel = &kernel,
+                             .buffer = buffer, .step = step, .threads = 1, .device_count = 1, .device = &device};
+    open_plan(w, &plan);
+    for (int i = 0; i < FIXTURE_COUNT; i++) w->x[i] = 1.0f;
+    assert_int_equal(kiln_module_run(w->module, (const void *[]){w->x}, (void *[]){w->y}), 0);
+    static const float table[] = {0.5f, 1.0f, 2.0f, 4.0f};
+    for (int i = 0; i < FIXTURE_COUNT; i++) {
+        float t = table[i % 4] + 2.0f * (float)i;
+        assert_true(w->y[i] == t * t);
+    }
+}
+
 #define ROW(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(int argc, char **argv) {
@@ -319,6 +577,14 @@ int main(int argc, char **argv) {
         ROW(damaged_or_missing_file_is_refused),
         ROW(kernel_that_does_not_link_is_refused),
         ROW(failing_kernel_stops_the_run),
+        ROW(a_loop_carries_slices_and_stacks),
+        ROW(a_loop_says_what_it_is),
+        ROW(hook_sees_each_iteration),
+        ROW(the_number_of_iterations_may_be_an_input),
+        ROW(a_loop_ends_when_its_condition_is_false),
+        ROW(a_failure_in_a_loop_names_the_step),
+        ROW(kernels_of_another_device_work_in_its_memory),
+        ROW(constants_and_temps_of_a_device_lie_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

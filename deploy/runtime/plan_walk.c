@@ -1,0 +1,403 @@
+/* What is known of each byte while the steps are walked through once, in order. A loop's body is
+ * walked once too: whatever its first iteration may read is what every iteration may read, because
+ * nothing is read that the body writes further down, and what lies before the loop stays until its
+ * end. */
+#include "deploy/runtime/plan_walk.h"
+
+#include <string.h>
+
+#include "base/macros.h"
+
+#define NEVER UINT32_MAX
+
+/* Bytes of a root that a step writes; a root's ranges are chained and never overlap. Steps from
+ * `from` to `until` may read them, of a device's queue once the processor knows that step `index`
+ * is done. */
+typedef struct range {
+    uint64_t begin, end;
+    uint32_t from, until;
+    uint32_t device, index; /* device 0: what is written is there at once */
+    struct range *next;
+} range;
+
+/* A copy to the processor that no event covers yet. */
+typedef struct copying {
+    uint32_t index, root;
+    struct copying *next;
+} copying;
+
+typedef struct walk {
+    const kiln_module_plan *plan;
+    const uint32_t *loop_of;
+    kiln_arena *scratch;
+    uint32_t *first_write, *last_use; /* [buffer_count] by root; NEVER */
+    uint32_t
+        *kept_until; /* [buffer_count] by root: the end of the last loop that needs it again; 0 */
+    range **written; /* [buffer_count] by root */
+    uint32_t *live, live_count; /* arena roots that are alive */
+    copying *copying[KILN_MODULE_DEVICES_MAX + 1];
+    uint32_t
+        done[KILN_MODULE_DEVICES_MAX + 1]; /* steps before this one are done in a device's queue */
+    struct {
+        uint32_t loop, done[KILN_MODULE_DEVICES_MAX + 1]; /* as it was before the loop */
+    } open[KILN_MODULE_LOOP_DEPTH_MAX];
+    uint32_t depth;
+} walk;
+
+bool kiln_plan_is_in_loop(const uint32_t *loop_of, uint32_t step, uint32_t loop) {
+    uint32_t around = loop_of[step];
+    while (around != KILN_PLAN_NONE && around != loop) around = loop_of[around];
+    return around == loop;
+}
+
+/* It runs trip_max times, whatever is computed. */
+static bool is_constant(const kiln_module_plan *plan, uint32_t loop) {
+    return plan->step[loop].count == KILN_PLAN_NONE && plan->step[loop].condition == KILN_PLAN_NONE;
+}
+
+/* ---- data ------------------------------------------------------------------------------------ */
+
+/* The bytes of its root that a buffer has, in all iterations of the loop it moves with. */
+static void reach(const walk *w, uint32_t buffer, uint64_t *out_begin, uint64_t *out_end) {
+    const kiln_plan_buffer *b = &w->plan->buffer[buffer];
+    uint64_t begin = kiln_module_plan_offset(w->plan, buffer), end = begin + b->size_bytes;
+    if (b->stride != 0) {
+        uint64_t moves = w->plan->step[b->loop].trip_max - 1;
+        if (b->stride < 0)
+            begin -= moves * (0 - (uint64_t)b->stride);
+        else
+            end += moves * (uint64_t)b->stride;
+    }
+    *out_begin = begin;
+    *out_end = end;
+}
+
+typedef enum question { WRITTEN_AT_ALL, READABLE, DONE_TOO } question;
+
+/* How many of a buffer's bytes step `index` finds written. */
+static uint64_t count_bytes(const walk *w, uint32_t buffer, uint32_t index, question asked) {
+    uint64_t begin, end, bytes = 0;
+    reach(w, buffer, &begin, &end);
+    for (const range *r = w->written[kiln_module_plan_root(w->plan, buffer)]; r; r = r->next) {
+        if (r->begin >= end || begin >= r->end) continue;
+        if (asked >= READABLE && (r->from > index || index > r->until)) continue;
+        if (asked >= DONE_TOO && r->device > 0 && r->index >= w->done[r->device]) continue;
+        bytes += KILN_MIN(r->end, end) - KILN_MAX(r->begin, begin);
+    }
+    return bytes;
+}
+
+static bool has_all(const walk *w, uint32_t buffer, uint32_t index, question asked) {
+    uint64_t begin, end;
+    reach(w, buffer, &begin, &end);
+    return w->first_write[kiln_module_plan_root(w->plan, buffer)] != NEVER &&
+           count_bytes(w, buffer, index, asked) == end - begin;
+}
+
+/* Nothing else was written there, were it of no bytes. */
+static bool is_untouched(const walk *w, uint32_t buffer, uint32_t index) {
+    bool part = w->plan->buffer[buffer].storage == KILN_STORAGE_ALIAS;
+    return part ? count_bytes(w, buffer, index, WRITTEN_AT_ALL) == 0
+                : w->first_write[buffer] == NEVER;
+}
+
+/* The last step that may read what a step in `loop` writes: a loop whose length is not known may
+ * leave nothing. */
+static uint32_t last_reader(const walk *w, uint32_t loop) {
+    for (; loop != KILN_PLAN_NONE; loop = w->loop_of[loop])
+        if (!is_constant(w->plan, loop)) return kiln_plan_loop_end(w->plan, loop);
+    return NEVER;
+}
+
+/* When the strided results of step `index` are whole: behind their loop, if each of its iterations
+ * writes them and they lie side by side. */
+static uint32_t whole_from(const walk *w, const kiln_plan_buffer *b, uint32_t index) {
+    uint64_t apart = b->stride < 0 ? 0 - (uint64_t)b->stride : (uint64_t)b->stride;
+    bool all = apart == b->size_bytes;
+    for (uint32_t loop = w->loop_of[index]; all; loop = w->loop_of[loop]) {
+        all = is_constant(w->plan, loop);
+        if (loop == b->loop) break;
+    }
+    return all ? kiln_plan_loop_end(w->plan, b->loop) + 1 : NEVER;
+}
+
+static void note_write(walk *w, uint32_t buffer, uint32_t index, uint32_t loop, uint32_t device) {
+    const kiln_plan_buffer *b = &w->plan->buffer[buffer];
+    uint32_t root = kiln_module_plan_root(w->plan, buffer);
+    range *r = KILN_ARENA_NEW(w->scratch, range);
+    reach(w, buffer, &r->begin, &r->end);
+    r->from = b->stride ? whole_from(w, b, index) : index + 1;
+    r->until = last_reader(w, b->stride ? w->loop_of[b->loop] : loop);
+    r->device = b->device == 0 ? device : 0; /* a device's own queue is in order */
+    r->index = index;
+    r->next = w->written[root];
+    w->written[root] = r;
+    uint32_t first = b->stride ? b->loop : index;
+    if (w->first_write[root] == NEVER) w->first_write[root] = first;
+}
+
+/* Loops that find a value at their beginning need it in each iteration, and fill what they stack
+ * until their end. */
+static void note_use(walk *w, uint32_t buffer, uint32_t index, uint32_t loop) {
+    uint32_t root = kiln_module_plan_root(w->plan, buffer);
+    kiln_module_storage storage = w->plan->buffer[root].storage;
+    bool given = storage == KILN_STORAGE_INPUT || storage == KILN_STORAGE_CONSTANT;
+    uint32_t last = index;
+    for (; loop != KILN_PLAN_NONE; loop = w->loop_of[loop])
+        if (given || w->first_write[root] < loop ||
+            (w->first_write[root] == loop && w->plan->step[loop].index != root)) {
+            last = kiln_plan_loop_end(w->plan, loop);
+            w->kept_until[root] = KILN_MAX(w->kept_until[root], last);
+        }
+    if (w->last_use[root] == NEVER || w->last_use[root] < last) w->last_use[root] = last;
+}
+
+static kiln_status follow_read(const walk *w, uint32_t buffer, uint32_t index) {
+    uint32_t root = kiln_module_plan_root(w->plan, buffer);
+    const kiln_plan_buffer *b = &w->plan->buffer[root];
+    bool given = b->storage == KILN_STORAGE_INPUT || b->storage == KILN_STORAGE_CONSTANT;
+    if (!given && !has_all(w, buffer, index, READABLE))
+        return KILN_ERROR(INVALID_ARGUMENT, "buffer %u is read before it is written", buffer);
+    if (!given && !has_all(w, buffer, index, DONE_TOO))
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "buffer %u is read before an event says that it is there", buffer);
+    return KILN_OK;
+}
+
+static kiln_status follow_write(walk *w, uint32_t buffer, uint32_t index, uint32_t loop,
+                                uint32_t device) {
+    const kiln_plan_buffer *b = &w->plan->buffer[buffer];
+    kiln_module_storage storage = w->plan->buffer[kiln_module_plan_root(w->plan, buffer)].storage;
+    bool given = storage == KILN_STORAGE_INPUT || storage == KILN_STORAGE_CONSTANT;
+    if (given || !is_untouched(w, buffer, index))
+        return KILN_ERROR(INVALID_ARGUMENT, "buffer %u may not be written %s", buffer,
+                          given ? "at all" : "twice");
+    uint64_t apart = b->stride < 0 ? 0 - (uint64_t)b->stride : (uint64_t)b->stride;
+    if (apart > 0 && apart < b->size_bytes)
+        return KILN_ERROR(INVALID_ARGUMENT, "iterations write over each other in buffer %u",
+                          buffer);
+    note_write(w, buffer, index, loop, device);
+    return KILN_OK;
+}
+
+/* The new value replaces one that was whole when the loop began, and does not lie across it. */
+static kiln_status follow_carry(walk *w, uint32_t index) {
+    const kiln_plan_step *step = &w->plan->step[index];
+    const uint32_t from = step->arg[0], to = step->arg[1], loop = w->loop_of[index];
+    uint32_t root = kiln_module_plan_root(w->plan, to);
+    kiln_module_storage storage = w->plan->buffer[root].storage;
+    bool whole = storage != KILN_STORAGE_INPUT && storage != KILN_STORAGE_CONSTANT &&
+                 w->plan->buffer[to].stride == 0 && has_all(w, to, loop, DONE_TOO);
+    if (!whole)
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "buffer %u, which is carried, is not written before the loop", to);
+    uint64_t from_begin, from_end, to_begin, to_end;
+    reach(w, from, &from_begin, &from_end);
+    reach(w, to, &to_begin, &to_end);
+    if (kiln_module_plan_root(w->plan, from) == root && from_begin < to_end && to_begin < from_end)
+        return KILN_ERROR(INVALID_ARGUMENT, "buffer %u is carried over itself", to);
+    kiln_status st = follow_read(w, from, index);
+    note_use(w, from, index, loop);
+    note_use(w, to, index, loop);
+    return st;
+}
+
+static kiln_status follow_arguments(walk *w, uint32_t index) {
+    const kiln_plan_step *step = &w->plan->step[index];
+    uint32_t read_count = step->arg_count - step->output_count, loop = w->loop_of[index];
+    for (uint32_t i = 0; i < step->arg_count; i++) {
+        kiln_status st = i < read_count ? follow_read(w, step->arg[i], index)
+                                        : follow_write(w, step->arg[i], index, loop, step->device);
+        if (st) return st;
+        note_use(w, step->arg[i], index, loop);
+    }
+    return KILN_OK;
+}
+
+/* ---- devices and loops ----------------------------------------------------------------------- */
+
+static void note_copying(walk *w, uint32_t index) {
+    const kiln_plan_step *step = &w->plan->step[index];
+    if (step->action != KILN_ACTION_COPY || step->device == 0 ||
+        w->plan->buffer[step->arg[1]].device != 0)
+        return;
+    copying *c = KILN_ARENA_NEW(w->scratch, copying);
+    *c = (copying){.index = index,
+                   .root = kiln_module_plan_root(w->plan, step->arg[1]),
+                   .next = w->copying[step->device]};
+    w->copying[step->device] = c;
+}
+
+/* What was copied needs its place until then, whoever reads it. */
+static void follow_event(walk *w, uint32_t index) {
+    const kiln_plan_step *step = &w->plan->step[index];
+    w->done[step->device] = KILN_MAX(w->done[step->device], step->after + 1);
+    copying **at = &w->copying[step->device];
+    while (*at) {
+        copying *c = *at;
+        if (c->index <= step->after && w->loop_of[c->index] == w->loop_of[index]) {
+            if (w->last_use[c->root] < index) w->last_use[c->root] = index;
+            *at = c->next;
+        } else {
+            at = &c->next;
+        }
+    }
+}
+
+static kiln_status check_copying(const walk *w, uint32_t loop) {
+    for (uint32_t d = 1; d <= w->plan->device_count; d++)
+        for (const copying *c = w->copying[d]; c; c = c->next)
+            if (w->loop_of[c->index] == loop)
+                return KILN_ERROR(INVALID_ARGUMENT, "nobody waits for what step %u copies",
+                                  c->index);
+    return KILN_OK;
+}
+
+static kiln_status follow_loop(walk *w, uint32_t index) {
+    const kiln_plan_step *step = &w->plan->step[index];
+    const uint32_t outer = w->loop_of[index], given[] = {step->count, step->condition};
+    kiln_status st = KILN_OK;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(given) && !st; i++) {
+        if (given[i] == KILN_PLAN_NONE) continue;
+        st = follow_read(w, given[i], index);
+        note_use(w, given[i], index, outer);
+    }
+    if (!st && step->condition != KILN_PLAN_NONE) note_use(w, step->condition, index, index);
+    if (!st && step->index != KILN_PLAN_NONE) {
+        st = follow_write(w, step->index, index, index, 0);
+        note_use(w, step->index, index, index);
+    }
+    w->open[w->depth].loop = index;
+    memcpy(w->open[w->depth++].done, w->done, sizeof w->done);
+    return st;
+}
+
+/* Behind a body that maybe was not run, what its events said may not be so. */
+static kiln_status close_loops(walk *w, uint32_t index) {
+    while (w->depth > 0 && kiln_plan_loop_end(w->plan, w->open[w->depth - 1].loop) < index) {
+        uint32_t loop = w->open[--w->depth].loop;
+        if (!is_constant(w->plan, loop)) memcpy(w->done, w->open[w->depth].done, sizeof w->done);
+        kiln_status st = check_copying(w, loop);
+        if (st) return st;
+    }
+    return KILN_OK;
+}
+
+static kiln_status follow_step(walk *w, uint32_t index) {
+    switch (w->plan->step[index].action) {
+    case KILN_ACTION_LOOP: return follow_loop(w, index);
+    case KILN_ACTION_EVENT: follow_event(w, index); return KILN_OK;
+    case KILN_ACTION_CARRY: return follow_carry(w, index);
+    case KILN_ACTION_KERNEL:
+    case KILN_ACTION_ALIAS:
+    case KILN_ACTION_COPY: break;
+    }
+    kiln_status st = follow_arguments(w, index);
+    note_copying(w, index);
+    return st;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static bool overlap(const kiln_plan_buffer *a, const kiln_plan_buffer *b) {
+    return a->device == b->device && a->offset < b->offset + b->size_bytes &&
+           b->offset < a->offset + a->size_bytes;
+}
+
+/* A whole result may stand exactly where an input of the step stood that is not needed after it:
+ * the kernel reads each element before it writes the one at the same place, which only its maker
+ * can know. */
+static bool takes_over(const walk *w, uint32_t index, uint32_t written, uint32_t root) {
+    const kiln_plan_buffer *input = &w->plan->buffer[root], *result = &w->plan->buffer[written];
+    return w->plan->step[index].action == KILN_ACTION_KERNEL &&
+           result->storage == KILN_STORAGE_ARENA && w->first_write[root] < index &&
+           w->last_use[root] == index && w->kept_until[root] < index &&
+           result->offset == input->offset && result->size_bytes == input->size_bytes;
+}
+
+static bool is_live(const walk *w, uint32_t root) {
+    for (uint32_t i = 0; i < w->live_count; i++)
+        if (w->live[i] == root) return true;
+    return false;
+}
+
+/* Adds what step `index` writes to the arena to the buffers alive, which must lie elsewhere. */
+static kiln_status enter(walk *w, uint32_t index, uint32_t written) {
+    uint32_t root = kiln_module_plan_root(w->plan, written);
+    const kiln_plan_buffer *buffer = &w->plan->buffer[root];
+    if (buffer->storage != KILN_STORAGE_ARENA || is_live(w, root)) return KILN_OK;
+    for (uint32_t j = 0; j < w->live_count; j++)
+        if (overlap(buffer, &w->plan->buffer[w->live[j]]) &&
+            !takes_over(w, index, written, w->live[j]))
+            return KILN_ERROR(INVALID_ARGUMENT,
+                              "buffer %u overwrites buffer %u, which is still needed", root,
+                              w->live[j]);
+    w->live[w->live_count++] = root;
+    return KILN_OK;
+}
+
+static bool is_stacked(const walk *w, uint32_t buffer, uint32_t loop) {
+    const kiln_plan_buffer *b = &w->plan->buffer[buffer];
+    return b->stride != 0 && b->loop == loop;
+}
+
+/* What a loop stacks is there from its beginning on. */
+static kiln_status enter_stacked(walk *w, uint32_t loop) {
+    kiln_status st = KILN_OK;
+    for (uint32_t s = loop + 1; s <= kiln_plan_loop_end(w->plan, loop); s++) {
+        const kiln_plan_step *step = &w->plan->step[s];
+        for (uint32_t i = step->arg_count - step->output_count; !st && i < step->arg_count; i++)
+            if (is_stacked(w, step->arg[i], loop)) st = enter(w, loop, step->arg[i]);
+    }
+    if (!st && w->plan->step[loop].index != KILN_PLAN_NONE)
+        st = enter(w, loop, w->plan->step[loop].index);
+    return st;
+}
+
+static kiln_status follow_memory(walk *w, uint32_t index) {
+    const kiln_plan_step *step = &w->plan->step[index];
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < w->live_count; i++)
+        if (w->last_use[w->live[i]] >= index) w->live[kept++] = w->live[i];
+    w->live_count = kept;
+    kiln_status st = step->action == KILN_ACTION_LOOP ? enter_stacked(w, index) : KILN_OK;
+    for (uint32_t i = step->arg_count - step->output_count; !st && i < step->arg_count; i++)
+        st = enter(w, index, step->arg[i]);
+    return st;
+}
+
+static kiln_status follow(walk *w) {
+    const kiln_module_plan *plan = w->plan;
+    kiln_status st = KILN_OK;
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        st = close_loops(w, i);
+        if (!st) st = follow_step(w, i);
+        if (st) return kiln_status_note(st, "step %u", i);
+    }
+    st = close_loops(w, plan->step_count);
+    if (!st) st = check_copying(w, KILN_PLAN_NONE);
+    for (uint32_t i = 0; !st && i < plan->output_count; i++)
+        if (!has_all(w, plan->output[i].buffer, plan->step_count, DONE_TOO))
+            st = KILN_ERROR(INVALID_ARGUMENT, "output %u is never written", i);
+    for (uint32_t i = 0; !st && i < plan->step_count; i++)
+        st = kiln_status_note(follow_memory(w, i), "step %u", i);
+    return st;
+}
+
+kiln_status kiln_plan_walk(const kiln_module_plan *plan, const uint32_t *loop_of,
+                           kiln_arena *scratch) {
+    size_t table_bytes = plan->buffer_count * sizeof(uint32_t);
+    walk w = {
+        .plan = plan,
+        .loop_of = loop_of,
+        .scratch = scratch,
+        .first_write = kiln_arena_alloc(scratch, table_bytes),
+        .last_use = kiln_arena_alloc(scratch, table_bytes),
+        .kept_until = KILN_ARENA_ARRAY(scratch, uint32_t, plan->buffer_count),
+        .live = kiln_arena_alloc(scratch, table_bytes),
+        .written = KILN_ARENA_ARRAY(scratch, range *, plan->buffer_count),
+    };
+    memset(w.first_write, 0xff, table_bytes); /* NEVER */
+    memset(w.last_use, 0, table_bytes);
+    return follow(&w);
+}

@@ -13,10 +13,16 @@ typedef kiln_status (*kiln_backend_emit)(const kiln_lowered *lowered, const kiln
                                          const kiln_codegen_options *options, kiln_arena *arena,
                                          kiln_codegen_output *out_output);
 
-/* LLVM's C API, x86-64. UNIMPLEMENTED: LLVM does not know the CPU. INTERNAL: LLVM refuses the
- * module, with its message. */
+/* UNIMPLEMENTED of all: the program holds what kiln_walk_entry_add refuses. */
+
+/* LLVM's C API. UNIMPLEMENTED: LLVM does not know the CPU. INTERNAL: LLVM refuses the module, with
+ * its message. */
 KILN_MUST_USE kiln_status kiln_llvm_emit(const kiln_lowered *lowered, const kiln_target *target,
                                          const kiln_codegen_options *options, kiln_arena *arena,
                                          kiln_codegen_output *out_output);
+/* C text (codegen.h). UNIMPLEMENTED: another form than KILN_EMIT_OBJECT is asked for. */
+KILN_MUST_USE kiln_status kiln_c_emit(const kiln_lowered *lowered, const kiln_target *target,
+                                      const kiln_codegen_options *options, kiln_arena *arena,
+                                      kiln_codegen_output *out_output);
 
 #endif

@@ -1,25 +1,35 @@
 /* Choice of the backend. */
 #include "compiler-core/codegen/codegen.h"
 
+#include <string.h>
+
 #include "compiler-core/codegen/backend.h"
 
 static const struct backend_row {
-    const char *name;
+    const char *name, *backend;
     kiln_target_kind kind;
     kiln_arch arch;
     kiln_backend_emit emit;
 } backend_table[] = {
-#define X(name, kind, arch, function) {#name, KILN_TARGET_##kind, arch, function},
+#define X(name, backend, kind, arch, function) \
+    {#name, #backend, KILN_TARGET_##kind, arch, function},
 #include "compiler-core/codegen/backends.def"
 #undef X
 };
+
+/* The first row that fits the target, of the back end that is named. */
+static bool fits(const struct backend_row *row, const kiln_target *target, const char *backend) {
+    return target->kind == row->kind &&
+           (target->arch == row->arch || row->arch == KILN_ARCH_OTHER) &&
+           (!backend || strcmp(backend, row->backend) == 0);
+}
 
 kiln_status kiln_codegen(const kiln_lowered *lowered, const kiln_target *target,
                          const kiln_codegen_options *options, kiln_arena *arena,
                          kiln_str *out_bytes, uint64_t *out_scratch, uint64_t *out_worker_scratch) {
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(backend_table); i++) {
         const struct backend_row *row = &backend_table[i];
-        if (target->kind != row->kind || target->arch != row->arch) continue;
+        if (!fits(row, target, options->backend)) continue;
         kiln_codegen_output output;
         kiln_status st = row->emit(lowered, target, options, arena, &output);
         if (st) return st;
@@ -33,7 +43,8 @@ kiln_status kiln_codegen(const kiln_lowered *lowered, const kiln_target *target,
         kiln_strbuf_printf(&known, " %s:%s", kiln_target_kind_name(backend_table[i].kind),
                            backend_table[i].name);
     kiln_status st =
-        KILN_ERROR(UNIMPLEMENTED, "no backend for %s:%.*s; there are%s",
+        KILN_ERROR(UNIMPLEMENTED, "no backend%s%s for %s:%.*s; there are%s",
+                   options->backend ? " " : "", options->backend ? options->backend : "",
                    kiln_target_kind_name(target->kind), KILN_STR_ARG(target->triple), known.data);
     kiln_strbuf_deinit(&known);
     return st;

@@ -1,6 +1,7 @@
-/* Lowered programs to bytes. Backends are rows of backends.def; the CPU backend emits LLVM IR
- * through the C API: already unrolled and vectorised SSA, which goes to instruction selection as
- * it is. Same lowered program, target and codegen version give the same bytes. */
+/* Lowered programs to bytes. Backends are rows of backends.def: `llvm` makes objects through LLVM's
+ * C API, from already unrolled and vectorised SSA, which goes to instruction selection as it is;
+ * `c` makes C text. Both are value builders (builder.h) behind one walk over the program (walk.h).
+ * Same lowered program, target, options and codegen version give the same bytes. */
 #ifndef KILN_COMPILER_CORE_CODEGEN_CODEGEN_H
 #define KILN_COMPILER_CORE_CODEGEN_CODEGEN_H
 
@@ -18,8 +19,16 @@ typedef enum kiln_emit { KILN_EMIT_OBJECT, KILN_EMIT_ASM, KILN_EMIT_LLVM } kiln_
 
 typedef struct kiln_codegen_options {
     kiln_emit emit;
-    uint32_t optimise; /* 2: as usual; 0: LLVM optimises nothing (differential tests) */
+    uint32_t optimise;   /* 2: as usual; 0: LLVM optimises nothing (differential tests) */
+    const char *backend; /* of backends.def; NULL: the first that fits the target */
 } kiln_codegen_options;
+
+/* Text of the backend `c` is one translation unit for gcc and clang, with the entries of
+ * base/kernel_abi.h. What all artefacts share stands before this line, and is left out where it is
+ * there already. Behind it each entry is a function `kiln_run_with(services, scratch, a0, a3, ...)`
+ * over the data of the arguments that it touches, with their numbers, and unless KILN_STATIC is
+ * defined the entry itself. */
+extern const char kiln_c_text_split[];
 
 /* `out_bytes` in `arena`; `*out_scratch` and `*out_worker_scratch`: bytes the kernel expects in
  * kiln_kernel_services.scratch. UNIMPLEMENTED: no backend for the target. */

@@ -166,10 +166,27 @@ static kiln_status run_objects(kiln_str input, kiln_str argument, kiln_arena *ar
     return st;
 }
 
+/* A scheduled program as C text for a target, without what all texts share. */
+static kiln_status run_c(kiln_str input, kiln_str argument, kiln_arena *arena, kiln_strbuf *out) {
+    const kiln_codegen_options options = {.emit = KILN_EMIT_OBJECT, .backend = "c"};
+    kiln_program *p;
+    kiln_target target;
+    kiln_lowered lowered;
+    kiln_str text;
+    uint64_t scratch, worker;
+    kiln_status st = kiln_program_parse(input, arena, &p);
+    if (!st) st = kiln_target_parse(argument, arena, &target);
+    if (!st) st = kiln_lower(p, &target, arena, &lowered);
+    if (!st) st = kiln_codegen(&lowered, &target, &options, arena, &text, &scratch, &worker);
+    if (!st) kiln_strbuf_text(out, strstr(text.data, kiln_c_text_split) + strlen(kiln_c_text_split));
+    return st;
+}
+
 static const struct {
     const char *name;
     golden_command run;
 } command_table[] = {
+    {"c", run_c},
     {"graph", run_graph},
     {"loops", run_loops},
     {"lower", run_lower},

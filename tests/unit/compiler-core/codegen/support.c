@@ -33,7 +33,14 @@ static void manifest_args(const kiln_program *scheduled, const kiln_lowered *low
 
 kiln_status compile_scheduled(const kiln_program *scheduled, const kiln_target *target,
                               uint32_t optimise, kiln_arena *arena, kiln_artefact *out_artefact) {
-    const kiln_codegen_options options = {.emit = KILN_EMIT_OBJECT, .optimise = optimise};
+    return compile_scheduled_as(scheduled, target, NULL, optimise, arena, out_artefact);
+}
+
+kiln_status compile_scheduled_as(const kiln_program *scheduled, const kiln_target *target,
+                                 const char *backend, uint32_t optimise, kiln_arena *arena,
+                                 kiln_artefact *out_artefact) {
+    const kiln_codegen_options options = {
+        .emit = KILN_EMIT_OBJECT, .optimise = optimise, .backend = backend};
     kiln_lowered lowered;
     kiln_artefact artefact = {.manifest = {.abi_version = KILN_KERNEL_ABI_VERSION,
                                            .payload_kind = KILN_PAYLOAD_ELF,
@@ -168,15 +175,16 @@ static kiln_status run_here(void *context, const kiln_artefact *artefact, const 
 
 kiln_status expect_compiled_equals(const kiln_program *te, const kiln_program *scheduled,
                                    const kiln_target *target, uint32_t optimise, uint64_t seed) {
-    return expect_runs_equal(te, scheduled, target, optimise, seed, run_here, NULL);
+    return expect_runs_equal(te, scheduled, target, NULL, optimise, seed, run_here, NULL);
 }
 
 kiln_status expect_runs_equal(const kiln_program *te, const kiln_program *scheduled,
-                              const kiln_target *target, uint32_t optimise, uint64_t seed,
-                              artefact_runner run, void *context) {
+                              const kiln_target *target, const char *backend, uint32_t optimise,
+                              uint64_t seed, artefact_runner run, void *context) {
     kiln_artefact artefact;
     kiln_tensor wanted[ARGS_MAX], got[ARGS_MAX], bound[ARGS_MAX];
-    kiln_status st = compile_scheduled(scheduled, target, optimise, te->arena, &artefact);
+    kiln_status st =
+        compile_scheduled_as(scheduled, target, backend, optimise, te->arena, &artefact);
     if (st && kiln_status_code(st) == KILN_ILLEGAL_SCHEDULE) return st;
     if (st) fail_with_program(scheduled, seed, st);
     /* Expected is what the unscheduled loops give, in the dtypes of the program: halves overflow

@@ -10,6 +10,10 @@
  */
 kiln_status compile_scheduled(const kiln_program *scheduled, const kiln_target *target,
                               uint32_t optimise, kiln_arena *arena, kiln_artefact *out_artefact);
+/* The same through a back end of backends.def; NULL: the target's first. */
+kiln_status compile_scheduled_as(const kiln_program *scheduled, const kiln_target *target,
+                                 const char *backend, uint32_t optimise, kiln_arena *arena,
+                                 kiln_artefact *out_artefact);
 /* Loads the artefact between guard pages, binds `args` (the order of kiln_program_args of `te`,
  * row-major), prepares and runs it twice with `workers` threads; outputs are written to `args`. */
 kiln_status run_artefact(const kiln_artefact *artefact, const kiln_program *te,
@@ -27,9 +31,9 @@ typedef kiln_status (*artefact_runner)(void *context, const kiln_artefact *artef
  * illegal schedule is returned, everything else fails the test. */
 kiln_status expect_compiled_equals(const kiln_program *te, const kiln_program *scheduled,
                                    const kiln_target *target, uint32_t optimise, uint64_t seed);
-/* The same with another way to run it. */
+/* The same through a back end, as above, with another way to run it. */
 kiln_status expect_runs_equal(const kiln_program *te, const kiln_program *scheduled,
-                              const kiln_target *target, uint32_t optimise, uint64_t seed,
-                              artefact_runner run, void *context);
+                              const kiln_target *target, const char *backend, uint32_t optimise,
+                              uint64_t seed, artefact_runner run, void *context);
 
 #endif

@@ -38,8 +38,8 @@ static void compare_all(const char *suffix, scheduler draw) {
         kiln_program *te = kiln_program_generate(&rand, &options, &arena);
         kiln_program *scheduled = draw(te, &target, &rand);
         if (!schedule_is_sound(te, scheduled, seed)) continue;
-        kiln_status st = expect_runs_equal(te, scheduled, &target, seed % 3 == 0 ? 0 : 2, seed,
-                                           run_on_board, &other);
+        kiln_status st = expect_runs_equal(te, scheduled, &target, NULL, seed % 3 == 0 ? 0 : 2,
+                                           seed, run_on_board, &other);
         refused += st != NULL;
         kiln_status_free(st);
     }
@@ -78,8 +78,8 @@ static void products_in_tensor_intrinsics_keep_the_meaning(void **state) {
             kiln_rand_init(&rand, seed);
             kiln_program *te,
                 *scheduled = draw_product(&arena, &kiln_intrinsics[i], &rand, seed == 1, &te);
-            kiln_status st = expect_runs_equal(te, scheduled, &target, seed % 3 == 0 ? 0 : 2, seed,
-                                               run_on_board, &other);
+            kiln_status st = expect_runs_equal(te, scheduled, &target, NULL, seed % 3 == 0 ? 0 : 2,
+                                               seed, run_on_board, &other);
             if (st)
                 fail_msg("%s, seed %u: %s", kiln_intrinsics[i].name, (unsigned)seed,
                          kiln_status_text(st));
@@ -101,8 +101,8 @@ static void quantised_convolutions_keep_the_meaning(void **state) {
         kiln_program *te = quantised_program(
             &arena, seed % 2 ? KILN_U8 : KILN_I8, 4 + 4 * (int64_t)kiln_rand_below(&rand, 5),
             3 + (int64_t)kiln_rand_below(&rand, 4), 1 + (int64_t)kiln_rand_below(&rand, 20));
-        kiln_status st = expect_runs_equal(te, draw_sample(te, &target, &rand), &target, 2, seed,
-                                           run_on_board, &other);
+        kiln_status st = expect_runs_equal(te, draw_sample(te, &target, &rand), &target, NULL, 2,
+                                           seed, run_on_board, &other);
         refused += st != NULL; /* register buffers that do not fit */
         kiln_status_free(st);
     }
@@ -137,7 +137,7 @@ static void whole_numbers_are_found_in_scalars_and_vectors(void **state) {
         if (i % 2)
             p->stmt.data[kiln_program_find_loop(p, KILN_STR("f.i"))].loop_kind =
                 KILN_LOOP_VECTORIZE;
-        expect_ok(expect_runs_equal(te, p, &target, 2, i + 1, run_on_board, &other));
+        expect_ok(expect_runs_equal(te, p, &target, NULL, 2, i + 1, run_on_board, &other));
     }
 }
 

@@ -1,0 +1,552 @@
+/* Values in C-family text: constants, instructions, lanes, memory. Integers of all kinds are
+ * unsigned, so that they wrap; operators with a sign cast. */
+#include "compiler-core/codegen/c_builder.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/check.h"
+
+static kiln_c_builder *of(kiln_builder *b) { return (kiln_c_builder *)b; }
+
+static const uint32_t bits_of[] = {1, 8, 16, 32, 64, 16, 32, 64, 0};
+static const char *const unsigned_name[] = {"u8", "u8", "u16", "u32", "u64"};
+static const char *const signed_name[] = {"s8", "s8", "s16", "s32", "s64"};
+
+static bool is_integer(kiln_scalar scalar) { return scalar <= KILN_SCALAR_I64; }
+static kiln_ssa_type with_lanes(kiln_scalar scalar, uint32_t lanes) {
+    return (kiln_ssa_type){scalar, lanes};
+}
+#define TEXT(b, ...) kiln_arena_printf((b)->arena, __VA_ARGS__)
+
+/* ---- constants ------------------------------------------------------------------------------- */
+
+static kiln_ssa_type type_of(kiln_builder *b, kiln_ssa v) {
+    (void)b;
+    return v->type;
+}
+
+/* The lower bits of a number, sign-extended; BOOL is 0 or 1. */
+static int64_t wrapped(kiln_scalar scalar, uint64_t value) {
+    uint32_t bits = bits_of[scalar];
+    if (bits == 1) return value & 1;
+    return bits == 64 ? (int64_t)value : (int64_t)(value << (64 - bits)) >> (64 - bits);
+}
+
+static kiln_ssa of_lanes(kiln_c_builder *b, kiln_ssa_type type, const int64_t *value) {
+    uint32_t count = KILN_MAX(type.lanes, 1u);
+    int64_t *lane = KILN_ARENA_ARRAY(b->arena, int64_t, count);
+    kiln_ssa v = kiln_c_node(b, type, NULL);
+    bool uniform = type.lanes != 0;
+    for (uint32_t i = 0; i < count; i++) {
+        lane[i] = wrapped(type.scalar, (uint64_t)value[i]);
+        uniform = uniform && lane[i] == lane[0];
+    }
+    v->constant = true;
+    v->lane = lane;
+    if (uniform) v->uniform = of_lanes(b, with_lanes(type.scalar, 0), lane);
+    return v;
+}
+
+static kiln_ssa in_all_lanes(kiln_c_builder *b, kiln_ssa scalar, uint32_t lanes) {
+    kiln_ssa v = kiln_c_node(b, with_lanes(scalar->type.scalar, lanes), NULL);
+    v->uniform = scalar;
+    v->constant = scalar->constant;
+    return v;
+}
+
+static kiln_ssa ramp(kiln_builder *b, kiln_ssa_type type, int64_t first, int64_t step) {
+    int64_t value[KILN_C_LANES_MAX];
+    uint32_t count = KILN_MAX(type.lanes, 1u);
+    KILN_CHECK(count <= KILN_C_LANES_MAX);
+    for (uint32_t i = 0; i < count; i++) value[i] = (int64_t)((uint64_t)first + (uint64_t)step * i);
+    return of_lanes(of(b), type, value);
+}
+
+static kiln_ssa integer(kiln_builder *b, kiln_ssa_type type, int64_t value) {
+    return ramp(b, type, value, 0);
+}
+
+static const char *real_text(kiln_c_builder *b, bool is_f32, double value) {
+    if (isnan(value)) return is_f32 ? "NAN32" : "NAN64";
+    if (isinf(value)) return TEXT(b, "%sINF%s", value < 0 ? "-" : "", is_f32 ? "32" : "64");
+    const char *digits = is_f32 ? TEXT(b, "%.9g", (double)(float)value) : TEXT(b, "%.17g", value);
+    return TEXT(b, "%s%s%s", digits, strpbrk(digits, ".e") ? "" : ".0", is_f32 ? "f" : "");
+}
+
+static kiln_ssa real(kiln_builder *base, kiln_ssa_type type, double value) {
+    kiln_c_builder *b = of(base);
+    bool is_f32 = type.scalar == KILN_SCALAR_F32;
+    double rounded = is_f32 ? (double)(float)value : value;
+    kiln_ssa v = kiln_c_node(b, with_lanes(type.scalar, 0), real_text(b, is_f32, rounded));
+    v->constant = true;
+    return type.lanes ? in_all_lanes(b, v, type.lanes) : v;
+}
+
+static kiln_ssa zero(kiln_builder *b, kiln_ssa_type type) {
+    return is_integer(type.scalar) || type.scalar == KILN_SCALAR_F16 ? integer(b, type, 0)
+                                                                     : real(b, type, 0);
+}
+
+static kiln_ssa poison(kiln_builder *b, kiln_ssa_type type) {
+    if (type.scalar != KILN_SCALAR_POINTER && !type.lanes) return zero(b, type);
+    kiln_ssa v = kiln_c_node(of(b), type, NULL);
+    v->element = KILN_ARENA_ARRAY(of(b)->arena, kiln_ssa, type.lanes);
+    v->constant = true;
+    return v;
+}
+
+static bool is_constant(kiln_builder *b, kiln_ssa v) {
+    (void)b;
+    return v->constant;
+}
+
+static bool known_integer(kiln_builder *b, kiln_ssa v, int64_t *out_value) {
+    (void)b;
+    if (!v->lane || v->type.lanes) return false;
+    *out_value = v->lane[0];
+    return true;
+}
+
+static bool known_mask(kiln_builder *b, kiln_ssa mask, bool wanted) {
+    (void)b;
+    if (!mask->lane) return false;
+    for (uint32_t i = 0; i < mask->type.lanes; i++)
+        if ((mask->lane[i] != 0) != wanted) return false;
+    return true;
+}
+
+/* ---- instructions ---------------------------------------------------------------------------- */
+
+typedef enum instruction_class {
+    INT,
+    FLOAT,
+    INT_COMPARE,
+    FLOAT_COMPARE,
+    NEGATE,
+    CALL1,
+    CALL2
+} instruction_class;
+
+static const struct instruction_row {
+    instruction_class what;
+    const char *spelling;
+} instruction_table[] = {
+#define X(name, class, llvm, c) {class, c},
+#include "compiler-core/codegen/instructions.def"
+#undef X
+};
+
+/* What an instruction gives for known numbers; divisors are not 0, amounts below the width. */
+static int64_t folded(kiln_instruction what, kiln_scalar scalar, int64_t a, int64_t b) {
+    uint32_t bits = bits_of[scalar];
+    uint64_t mask = bits == 64 ? UINT64_MAX : (1ull << bits) - 1, x = (uint64_t)a & mask,
+             y = (uint64_t)b & mask;
+    switch ((int)what) {
+    case KILN_BUILD_ADD: return (int64_t)(x + y);
+    case KILN_BUILD_SUB: return (int64_t)(x - y);
+    case KILN_BUILD_MUL: return (int64_t)(x * y);
+    case KILN_BUILD_SDIV: return b == 0 ? 0 : b == -1 ? (int64_t)(0 - x) : a / b;
+    case KILN_BUILD_UDIV: return y == 0 ? 0 : (int64_t)(x / y);
+    case KILN_BUILD_SREM: return b == 0 || b == -1 ? 0 : a % b;
+    case KILN_BUILD_UREM: return y == 0 ? 0 : (int64_t)(x % y);
+    case KILN_BUILD_AND: return (int64_t)(x & y);
+    case KILN_BUILD_OR: return (int64_t)(x | y);
+    case KILN_BUILD_XOR: return (int64_t)(x ^ y);
+    case KILN_BUILD_SHL: return y < bits ? (int64_t)(x << y) : 0;
+    case KILN_BUILD_LSHR: return y < bits ? (int64_t)(x >> y) : 0;
+    case KILN_BUILD_ASHR: return y < bits ? a >> y : 0;
+    case KILN_BUILD_EQ: return x == y;
+    case KILN_BUILD_NE: return x != y;
+    case KILN_BUILD_SLT: return a < b;
+    case KILN_BUILD_SLE: return a <= b;
+    case KILN_BUILD_ULT: return x < y;
+    case KILN_BUILD_ULE: return x <= y;
+    case KILN_BUILD_UGE: return x >= y;
+    }
+    KILN_CHECK(what == KILN_BUILD_COUNT);
+    return 0;
+}
+
+static const char *library_call(kiln_c_builder *b, kiln_scalar scalar, const char *name,
+                                const char *x, const char *y) {
+    return TEXT(b, "%s%s%s(%s%s%s)", b->dialect->library, name,
+                scalar == KILN_SCALAR_F32 ? "f" : "", x, y ? ", " : "", y ? y : "");
+}
+
+/* The instruction on scalars that are spelled `x` and `y`. */
+static const char *spell(kiln_c_builder *b, kiln_instruction what, kiln_scalar scalar,
+                         const char *x, const char *y) {
+    const struct instruction_row *row = &instruction_table[what];
+    const char *c = row->spelling;
+    switch (row->what) {
+    case NEGATE: return TEXT(b, "%s%s", c, x);
+    case CALL1: return library_call(b, scalar, c, x, NULL);
+    case CALL2: return library_call(b, scalar, c, x, y);
+    case FLOAT:
+        if (*c == 'f') return library_call(b, scalar, c, x, y);
+        return TEXT(b, "%s %s %s", x, c, y);
+    case FLOAT_COMPARE:
+        if (*c == '!' && c[1] == '<') return TEXT(b, "!(%s < %s)", x, y);
+        return TEXT(b, "%s %s %s", x, c, y);
+    case INT_COMPARE:
+        if (*c != 's') return TEXT(b, "%s %s %s", x, c, y);
+        return TEXT(b, "(%s)%s %s (%s)%s", signed_name[scalar], x, c + 1, signed_name[scalar], y);
+    case INT: break;
+    }
+    if (*c == 's') {
+        const char *right = what == KILN_BUILD_ASHR ? "" : TEXT(b, "(%s)", signed_name[scalar]);
+        return TEXT(b, "(%s)((%s)%s %s %s%s)", unsigned_name[scalar], signed_name[scalar], x, c + 1,
+                    right, y);
+    }
+    if (bits_of[scalar] >= 32) return TEXT(b, "%s %s %s", x, c, y);
+    return TEXT(b, "(%s)((u32)%s %s %s)", unsigned_name[scalar], x, c, y);
+}
+
+/* Whether the compiler's operator does all lanes at once. */
+static bool spans_lanes(const kiln_c_builder *b, kiln_instruction what, kiln_ssa x, kiln_ssa y) {
+    const struct instruction_row *row = &instruction_table[what];
+    bool plain = row->what == INT || row->what == FLOAT || row->what == NEGATE;
+    bool named = (x->text || x->uniform) && (!y || y->text || y->uniform);
+    return plain && named && row->spelling[0] != 's' && row->spelling[0] != 'f' &&
+           bits_of[x->type.scalar] >= 32 && kiln_c_is_native(b, x->type);
+}
+
+/* How a vector stands beside another one in such an operator. */
+static const char *beside(kiln_c_builder *b, kiln_ssa v) {
+    return kiln_c_whole(b, v->uniform ? v->uniform : v);
+}
+
+static kiln_ssa compute(kiln_builder *base, kiln_instruction what, kiln_ssa x, kiln_ssa y) {
+    kiln_c_builder *b = of(base);
+    instruction_class class = instruction_table[what].what;
+    bool compares = class == INT_COMPARE || class == FLOAT_COMPARE;
+    uint32_t lanes = x->type.lanes;
+    kiln_ssa_type type = {compares ? KILN_SCALAR_BOOL : x->type.scalar, lanes};
+    kiln_ssa operand[] = {x, y};
+    if (x->lane && y && y->lane) {
+        int64_t value[KILN_C_LANES_MAX];
+        for (uint32_t i = 0; i < KILN_MAX(lanes, 1u); i++)
+            value[i] = folded(what, x->type.scalar, x->lane[i], y->lane[i]);
+        return of_lanes(b, type, value);
+    }
+    if (x->uniform && (!y || y->uniform))
+        return in_all_lanes(b, compute(base, what, x->uniform, y ? y->uniform : NULL), lanes);
+    bool whole = lanes == 0 || spans_lanes(b, what, x, y);
+    const char *left = whole ? beside(b, x) : kiln_c_each(b, x), *right = !y ? NULL
+                                                                          : whole
+                                                                              ? beside(b, y)
+                                                                              : kiln_c_each(b, y);
+    return kiln_c_define(b, type, !whole, spell(b, what, x->type.scalar, left, right), operand,
+                         y ? 2 : 1);
+}
+
+static kiln_ssa choose(kiln_builder *base, kiln_ssa condition, kiln_ssa yes, kiln_ssa no) {
+    kiln_c_builder *b = of(base);
+    kiln_ssa operand[] = {condition, yes, no};
+    uint32_t lanes = yes->type.lanes;
+    if (condition->uniform) return choose(base, condition->uniform, yes, no);
+    if (condition->lane && !condition->type.lanes) return condition->lane[0] ? yes : no;
+    if (condition->type.lanes && condition->lane && yes->lane && no->lane) {
+        int64_t value[KILN_C_LANES_MAX];
+        for (uint32_t i = 0; i < lanes; i++)
+            value[i] = condition->lane[i] ? yes->lane[i] : no->lane[i];
+        return of_lanes(b, yes->type, value);
+    }
+    bool each = condition->type.lanes != 0;
+    const char *expression = each ? TEXT(b, "%s ? %s : %s", kiln_c_each(b, condition),
+                                         kiln_c_each(b, yes), kiln_c_each(b, no))
+                                  : TEXT(b, "%s ? %s : %s", kiln_c_whole(b, condition),
+                                         kiln_c_whole(b, yes), kiln_c_whole(b, no));
+    return kiln_c_define(b, yes->type, each, expression, operand, 3);
+}
+
+static kiln_ssa multiply_add(kiln_builder *base, kiln_ssa x, kiln_ssa y, kiln_ssa z) {
+    kiln_c_builder *b = of(base);
+    kiln_ssa operand[] = {x, y, z};
+    bool scalar = !x->type.lanes, uniform = x->uniform && y->uniform;
+    bool whole = scalar || (!uniform && spans_lanes(b, KILN_BUILD_FMUL, x, y) &&
+                            spans_lanes(b, KILN_BUILD_FADD, x, z));
+    const char *expression =
+        whole ? TEXT(b, "%s * %s + %s", beside(b, x), beside(b, y), beside(b, z))
+              : TEXT(b, "%s * %s + %s", kiln_c_each(b, x), kiln_c_each(b, y), kiln_c_each(b, z));
+    return kiln_c_define(b, x->type, !whole, expression, operand, 3);
+}
+
+static const char *spell_conversion(kiln_c_builder *b, kiln_conversion how, kiln_scalar from,
+                                    kiln_scalar to, const char *x) {
+    const char *type = kiln_c_type(b, with_lanes(to, 0)),
+               *from_type = kiln_c_type(b, with_lanes(from, 0));
+    switch (how) {
+    case KILN_CONVERT_BITS:
+        return is_integer(to) ? TEXT(b, "bits_of_%s(%s)", from_type, x)
+                              : TEXT(b, "%s_of_bits(%s)", type, x);
+    case KILN_CONVERT_SIGNED:
+        if (from == KILN_SCALAR_BOOL) return TEXT(b, "(%s)((%s)0 - %s)", type, type, x);
+        return TEXT(b, "(%s)(%s)%s", type, signed_name[from], x);
+    case KILN_CONVERT_UNSIGNED: return TEXT(b, "(%s)%s", type, x);
+    case KILN_CONVERT_FLOAT:
+        if (from == KILN_SCALAR_F16) return TEXT(b, "(%s)f32_of_half(%s)", type, x);
+        if (to == KILN_SCALAR_F16) return TEXT(b, "half_of_f32((f32)%s)", x);
+        return TEXT(b, "(%s)%s", type, x);
+    case KILN_CONVERT_SIGNED_TO_FLOAT: return TEXT(b, "(%s)(%s)%s", type, signed_name[from], x);
+    case KILN_CONVERT_UNSIGNED_TO_FLOAT: return TEXT(b, "(%s)%s", type, x);
+    case KILN_CONVERT_FLOAT_TO_SIGNED:
+        return TEXT(b, "(%s)%s_of_%s(%s)", type, signed_name[to], from_type, x);
+    case KILN_CONVERT_FLOAT_TO_UNSIGNED: break;
+    }
+    return TEXT(b, "%s_of_%s(%s)", type, from_type, x);
+}
+
+static kiln_ssa convert(kiln_builder *base, kiln_conversion how, kiln_ssa v, kiln_ssa_type to) {
+    kiln_c_builder *b = of(base);
+    KILN_CHECK(v->type.lanes ==
+               to.lanes); /* only tensor intrinsics change it, of which there are none */
+    bool integers = how == KILN_CONVERT_SIGNED || how == KILN_CONVERT_UNSIGNED;
+    if (v->type.scalar == to.scalar) return v;
+    if (v->lane && integers) {
+        int64_t value[KILN_C_LANES_MAX];
+        uint32_t bits = bits_of[v->type.scalar];
+        uint64_t mask = bits == 64 ? UINT64_MAX : (1ull << bits) - 1;
+        for (uint32_t i = 0; i < KILN_MAX(to.lanes, 1u); i++)
+            value[i] = how == KILN_CONVERT_UNSIGNED ? (int64_t)((uint64_t)v->lane[i] & mask)
+                       : bits == 1                  ? -v->lane[i]
+                                                    : v->lane[i];
+        return of_lanes(b, to, value);
+    }
+    if (v->uniform)
+        return in_all_lanes(b, convert(base, how, v->uniform, with_lanes(to.scalar, 0)), to.lanes);
+    const char *x = to.lanes ? kiln_c_each(b, v) : kiln_c_whole(b, v);
+    return kiln_c_define(b, to, to.lanes != 0,
+                         spell_conversion(b, how, v->type.scalar, to.scalar, x), &v, 1);
+}
+
+static kiln_ssa call(kiln_builder *base, const char *name, const kiln_ssa *arg, uint32_t count) {
+    kiln_c_builder *b = of(base);
+    return kiln_c_define(b, arg[0]->type, false,
+                         library_call(b, arg[0]->type.scalar, name, kiln_c_whole(b, arg[0]),
+                                      count > 1 ? kiln_c_whole(b, arg[1]) : NULL),
+                         arg, count);
+}
+
+/* ---- lanes ----------------------------------------------------------------------------------- */
+
+static kiln_ssa splat(kiln_builder *b, kiln_ssa scalar, uint32_t lanes) {
+    if (scalar->lane) return integer(b, with_lanes(scalar->type.scalar, lanes), scalar->lane[0]);
+    return in_all_lanes(of(b), scalar, lanes);
+}
+
+static kiln_ssa extract(kiln_builder *base, kiln_ssa vector, uint32_t lane) {
+    kiln_c_builder *b = of(base);
+    kiln_ssa_type type = with_lanes(vector->type.scalar, 0);
+    if (vector->lane) return of_lanes(b, type, &vector->lane[lane]);
+    if (vector->uniform) return vector->uniform;
+    if (vector->element) return vector->element[lane] ? vector->element[lane] : poison(base, type);
+    kiln_ssa v = kiln_c_node(b, type, kiln_c_lane(b, vector, lane));
+    v->base = vector;
+    return v;
+}
+
+/* A vector that is made lane by lane gets its name with the last lane. */
+static kiln_ssa insert(kiln_builder *base, kiln_ssa vector, kiln_ssa scalar, uint32_t lane) {
+    kiln_c_builder *b = of(base);
+    uint32_t lanes = vector->type.lanes;
+    kiln_ssa v = kiln_c_node(b, vector->type, NULL), operand[] = {vector, scalar};
+    if (vector->element) {
+        v->element = kiln_arena_copy(b->arena, vector->element, lanes * sizeof *v->element);
+        v->element[lane] = scalar;
+        bool whole = lane + 1 == lanes && vector->type.scalar != KILN_SCALAR_POINTER;
+        return whole ? kiln_c_define(b, vector->type, false, kiln_c_whole(b, v), &v, 1) : v;
+    }
+    const char *name = kiln_c_name(b);
+    return kiln_c_define_as(b, vector->type, name,
+                            TEXT(b,
+                                 kiln_c_is_native(b, vector->type)
+                                     ? "%s %s = %s; %s[%u] = %s;"
+                                     : "%s %s = %s; %s.lane[%u] = %s;",
+                                 kiln_c_type(b, vector->type), name, kiln_c_whole(b, vector), name,
+                                 lane, kiln_c_whole(b, scalar)),
+                            operand, 2);
+}
+
+static kiln_ssa shuffle(kiln_builder *base, kiln_ssa a, kiln_ssa second, const int32_t *lane,
+                        uint32_t count) {
+    kiln_c_builder *b = of(base);
+    uint32_t have = a->type.lanes;
+    kiln_ssa v = kiln_c_node(b, with_lanes(a->type.scalar, count), NULL);
+    bool same = count == have, known = a->lane && (!second || second->lane);
+    int64_t value[KILN_C_LANES_MAX];
+    KILN_CHECK(count <= KILN_C_LANES_MAX);
+    for (uint32_t i = 0; i < count; i++) same = same && lane[i] == (int32_t)i;
+    if (same) return a;
+    if (a->uniform && !second) return splat(base, a->uniform, count);
+    v->element = KILN_ARENA_ARRAY(b->arena, kiln_ssa, count);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t from = lane[i] < 0 ? 0 : (uint32_t)lane[i] % have;
+        kiln_ssa source = lane[i] >= (int32_t)have ? second : a;
+        v->element[i] = lane[i] < 0 ? NULL : extract(base, source, from);
+        value[i] = known ? source->lane[from] : 0;
+    }
+    if (known) return of_lanes(b, v->type, value);
+    return kiln_c_define(b, v->type, false, kiln_c_whole(b, v), &v, 1);
+}
+
+/* C compilers find for themselves where an instruction takes a lane. */
+static bool taken_from(kiln_builder *b, kiln_ssa v, kiln_ssa *out_vector, uint32_t *out_lane) {
+    (void)b, (void)v, (void)out_vector, (void)out_lane;
+    return false;
+}
+
+static kiln_ssa any(kiln_builder *base, kiln_ssa mask) {
+    kiln_c_builder *b = of(base);
+    kiln_ssa_type type = with_lanes(KILN_SCALAR_BOOL, 0);
+    if (mask->uniform) return mask->uniform;
+    if (mask->lane) {
+        int64_t found = 0;
+        for (uint32_t i = 0; i < mask->type.lanes; i++) found |= mask->lane[i];
+        return of_lanes(b, type, &found);
+    }
+    const char *name = kiln_c_name(b);
+    return kiln_c_define_as(b, type, name,
+                            TEXT(b, "u8 %s = 0; EACH(%u) %s |= %s;", name, mask->type.lanes, name,
+                                 kiln_c_each(b, mask)),
+                            &mask, 1);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static kiln_ssa offset(kiln_builder *base, kiln_ssa pointer, kiln_ssa bytes) {
+    kiln_c_builder *b = of(base);
+    kiln_ssa operand[] = {pointer, bytes};
+    const char *p = kiln_c_whole(b, pointer);
+    if (!bytes->lane)
+        return kiln_c_define(b, pointer->type, false,
+                             TEXT(b, "%s + (ptrdiff_t)%s", p, kiln_c_whole(b, bytes)), operand, 2);
+    int64_t n = bytes->lane[0];
+    if (n == 0) return pointer;
+    kiln_ssa v = kiln_c_node(b, pointer->type,
+                             TEXT(b, "(%s %c %llu)", p, n < 0 ? '-' : '+',
+                                  n < 0 ? 0 - (unsigned long long)n : (unsigned long long)n));
+    v->base = pointer;
+    return v;
+}
+
+/* A pointer to elements, or to whole vectors, in memory. */
+static const char *cast(kiln_c_builder *b, kiln_ssa_type type, kiln_ssa pointer, bool reads) {
+    return TEXT(b, "(%s%s_m *)%s", reads ? "const " : "", kiln_c_type(b, type),
+                kiln_c_whole(b, pointer));
+}
+
+static kiln_ssa load(kiln_builder *base, kiln_ssa_type type, kiln_ssa pointer, uint32_t align,
+                     kiln_ssa mask) {
+    kiln_c_builder *b = of(base);
+    (void)align; /* that of an element is what every compiler needs */
+    kiln_ssa operand[] = {pointer, mask};
+    if (!mask && (!type.lanes || kiln_c_is_native(b, type)))
+        return kiln_c_define(b, type, false, TEXT(b, "*%s", cast(b, type, pointer, true)), operand,
+                             1);
+    const char *at = TEXT(b, "(%s)[l]", cast(b, with_lanes(type.scalar, 0), pointer, true));
+    if (mask) at = TEXT(b, "%s ? %s : 0", kiln_c_each(b, mask), at);
+    return kiln_c_define(b, type, true, at, operand, mask ? 2 : 1);
+}
+
+static void store(kiln_builder *base, kiln_ssa v, kiln_ssa pointer, uint32_t align, kiln_ssa mask) {
+    kiln_c_builder *b = of(base);
+    (void)align;
+    kiln_ssa operand[] = {v, pointer, mask};
+    if (!mask && (!v->type.lanes || (kiln_c_is_native(b, v->type) && v->text))) {
+        kiln_c_effect(b, TEXT(b, "*%s = %s;", cast(b, v->type, pointer, false), kiln_c_whole(b, v)),
+                      operand, 2);
+        return;
+    }
+    const char *when = mask ? TEXT(b, "if (%s) ", kiln_c_each(b, mask)) : "";
+    kiln_c_effect(b,
+                  TEXT(b, "EACH(%u) %s(%s)[l] = %s;", v->type.lanes, when,
+                       cast(b, with_lanes(v->type.scalar, 0), pointer, false), kiln_c_each(b, v)),
+                  operand, mask ? 3 : 2);
+}
+
+static kiln_ssa gather(kiln_builder *base, kiln_ssa_type type, kiln_ssa pointers, kiln_ssa mask) {
+    kiln_c_builder *b = of(base);
+    kiln_ssa_type one = with_lanes(type.scalar, 0);
+    kiln_ssa v = kiln_c_node(b, type, NULL);
+    v->element = KILN_ARENA_ARRAY(b->arena, kiln_ssa, type.lanes);
+    for (uint32_t i = 0; i < type.lanes; i++) {
+        kiln_ssa operand[] = {pointers->element[i], mask};
+        v->element[i] = kiln_c_define(b, one, false,
+                                      TEXT(b, "%s ? *%s : 0", kiln_c_lane(b, mask, i),
+                                           cast(b, one, pointers->element[i], true)),
+                                      operand, 2);
+    }
+    return kiln_c_define(b, type, false, kiln_c_whole(b, v), &v, 1);
+}
+
+static void scatter(kiln_builder *base, kiln_ssa v, kiln_ssa pointers, kiln_ssa mask) {
+    kiln_c_builder *b = of(base);
+    for (uint32_t i = 0; i < v->type.lanes; i++) {
+        kiln_ssa operand[] = {pointers->element[i], mask, v};
+        kiln_c_effect(b,
+                      TEXT(b, "if (%s) *%s = %s;", kiln_c_lane(b, mask, i),
+                           cast(b, with_lanes(v->type.scalar, 0), pointers->element[i], false),
+                           kiln_c_lane(b, v, i)),
+                      operand, 3);
+    }
+}
+
+static void prefetch(kiln_builder *b, kiln_ssa pointer) {
+    if (of(b)->dialect->prefetch)
+        kiln_c_effect(
+            of(b),
+            TEXT(of(b), "%s(%s, 0, 2);", of(b)->dialect->prefetch, kiln_c_whole(of(b), pointer)),
+            &pointer, 1);
+}
+
+static const kiln_builder_ops c_ops = {
+    .type_of = type_of,
+    .integer = integer,
+    .real = real,
+    .zero = zero,
+    .ramp = ramp,
+    .poison = poison,
+    .is_constant = is_constant,
+    .known_integer = known_integer,
+    .known_mask = known_mask,
+    .compute = compute,
+    .select = choose,
+    .multiply_add = multiply_add,
+    .convert = convert,
+    .call = call,
+    .splat = splat,
+    .extract = extract,
+    .insert = insert,
+    .shuffle = shuffle,
+    .taken_from = taken_from,
+    .any = any,
+    .offset = offset,
+    .load = load,
+    .store = store,
+    .gather = gather,
+    .scatter = scatter,
+    .prefetch = prefetch,
+    .open_mark = kiln_c_open_mark,
+    .close_mark = kiln_c_close_mark,
+    .enter_mark = kiln_c_enter_mark,
+    .leave = kiln_c_leave,
+    .loop_begin = kiln_c_loop_begin,
+    .loop_carry = kiln_c_loop_carry,
+    .loop_pointer = kiln_c_loop_pointer,
+    .loop_end = kiln_c_loop_end,
+    .branch_begin = kiln_c_branch_begin,
+    .branch_else = kiln_c_branch_else,
+    .branch_enter_then = kiln_c_branch_enter_then,
+    .branch_end = kiln_c_branch_end,
+    .branch_join = kiln_c_branch_join,
+    .entry_begin = kiln_c_entry_begin,
+    .entry_end = kiln_c_entry_end,
+    .parallel_begin = kiln_c_parallel_begin,
+    .parallel_end = kiln_c_parallel_end,
+};
+
+void kiln_c_builder_init(kiln_c_builder *b, const kiln_c_dialect *dialect, kiln_arena *arena) {
+    *b = (kiln_c_builder){.base = {&c_ops}, .dialect = dialect, .arena = arena};
+}

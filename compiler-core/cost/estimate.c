@@ -8,17 +8,17 @@
  * division, calls and halves as the sequences that they become. Of Zen 3 and its like; cores with
  * more or fewer ports take less or more in proportion (base/cpus.def). */
 #define PORTS 2
-static const double op_cycles[KILN_PROFILE_OP_COUNT] = {
-    [KILN_PROFILE_F32_MAC] = 0.5, [KILN_PROFILE_F32_ADD] = 0.5, [KILN_PROFILE_F32_MUL] = 0.5,
-    [KILN_PROFILE_F32_DIV] = 5,   [KILN_PROFILE_F32_CALL] = 12, [KILN_PROFILE_F64] = 1,
-    [KILN_PROFILE_F16] = 2,       [KILN_PROFILE_I8_MAC] = 2,    [KILN_PROFILE_INT_MAC] = 1,
-    [KILN_PROFILE_INT_OPS] = 0.5, [KILN_PROFILE_CASTS] = 0.5,   [KILN_PROFILE_SELECTS] = 0.5,
+static const double op_cycles[KILN_OPS_COUNT] = {
+    [KILN_OPS_F32_MAC] = 0.5, [KILN_OPS_F32_ADD] = 0.5, [KILN_OPS_F32_MUL] = 0.5,
+    [KILN_OPS_F32_DIV] = 5,   [KILN_OPS_F32_CALL] = 12, [KILN_OPS_F64] = 1,
+    [KILN_OPS_F16] = 2,       [KILN_OPS_I8_MAC] = 2,    [KILN_OPS_INT_MAC] = 1,
+    [KILN_OPS_INT_OPS] = 0.5, [KILN_OPS_CASTS] = 0.5,   [KILN_OPS_SELECTS] = 0.5,
 };
-static const double op_instructions[KILN_PROFILE_OP_COUNT] = {
-    [KILN_PROFILE_F32_MAC] = 1, [KILN_PROFILE_F32_ADD] = 1,   [KILN_PROFILE_F32_MUL] = 1,
-    [KILN_PROFILE_F32_DIV] = 1, [KILN_PROFILE_F32_CALL] = 24, [KILN_PROFILE_F64] = 2,
-    [KILN_PROFILE_F16] = 4,     [KILN_PROFILE_I8_MAC] = 4,    [KILN_PROFILE_INT_MAC] = 2,
-    [KILN_PROFILE_INT_OPS] = 1, [KILN_PROFILE_CASTS] = 1,     [KILN_PROFILE_SELECTS] = 1,
+static const double op_instructions[KILN_OPS_COUNT] = {
+    [KILN_OPS_F32_MAC] = 1, [KILN_OPS_F32_ADD] = 1,   [KILN_OPS_F32_MUL] = 1,
+    [KILN_OPS_F32_DIV] = 1, [KILN_OPS_F32_CALL] = 24, [KILN_OPS_F64] = 2,
+    [KILN_OPS_F16] = 4,     [KILN_OPS_I8_MAC] = 4,    [KILN_OPS_INT_MAC] = 2,
+    [KILN_OPS_INT_OPS] = 1, [KILN_OPS_CASTS] = 1,     [KILN_OPS_SELECTS] = 1,
 };
 
 #define FORWARD_LATENCY 8 /* an accumulator in memory goes through the store buffer */
@@ -38,57 +38,45 @@ static const double line_cycles[KILN_CACHE_LEVELS] = {1.3, 1.8, 1.0};
 #define INTRINSIC_CYCLES 0.5
 
 /* Points of one lane that one vector operation does. */
-static double points_at_once(const kiln_profile_statement *s) {
+static double points_at_once(const kiln_facts_statement *s) {
     return s->intrinsic ? s->intrinsic->steps : 1;
 }
 
-static double instructions_of(const kiln_profile_statement *s, uint32_t op) {
-    if (!s->intrinsic || op != KILN_PROFILE_I8_MAC) return op_instructions[op];
+static double instructions_of(const kiln_facts_statement *s, uint32_t op) {
+    if (!s->intrinsic || op != KILN_OPS_I8_MAC) return op_instructions[op];
     return (1 + !s->intrinsic->accumulates + (s->intrinsic->bias > 0)) / points_at_once(s);
 }
 
-static double cycles_of_op(const kiln_profile_statement *s, uint32_t op) {
-    if (!s->intrinsic || op != KILN_PROFILE_I8_MAC) return op_cycles[op];
+static double cycles_of_op(const kiln_facts_statement *s, uint32_t op) {
+    if (!s->intrinsic || op != KILN_OPS_I8_MAC) return op_cycles[op];
     return INTRINSIC_CYCLES * instructions_of(s, op);
 }
 
 /* ---- tiles ----------------------------------------------------------------------------------- */
 
-static uint32_t element_bytes_of(const kiln_profile_statement *s) {
+static uint32_t element_bytes_of(const kiln_facts_statement *s) {
     return KILN_MAX(s->access[0].element_bytes, 4); /* halves and bytes are computed in words */
 }
 
-static void find_tile(const kiln_profile *profile, const kiln_profile_statement *s, kiln_tile *t) {
-    uint32_t level = s->depth;
-    t->lanes = t->spatial = t->reduce = 1;
-    for (; level > 1; level--) {
-        const kiln_profile_loop *loop = &profile->loop[s->path[level - 1]];
-        double extent = (double)loop->extent;
-        if (loop->kind == KILN_LOOP_VECTORIZE)
-            t->lanes *= extent;
-        else if (loop->kind != KILN_LOOP_UNROLL && loop->extent > 1)
-            break;
-        else if (s->reduces[level - 1])
-            t->reduce *= extent;
-        else
-            t->spatial *= extent;
-    }
-    t->level = level;
-    double width = KILN_MAX(profile->target->vector_bytes / element_bytes_of(s), 1);
-    t->registers_per_vector = ceil(t->lanes / width);
-    t->fill = t->lanes > 1 ? t->lanes / (t->registers_per_vector * width) : 1 / width;
-    t->steps = t->spatial * t->reduce * t->registers_per_vector;
+static void size_tile(const kiln_estimate *e, const kiln_facts_statement *s, kiln_tile_use *t) {
+    t->of = s->tile;
+    double width = KILN_MAX(e->target->vector_bytes / element_bytes_of(s), 1);
+    t->registers_per_vector = ceil(t->of.lanes / width);
+    t->fill = t->of.lanes > 1 ? t->of.lanes / (t->registers_per_vector * width) : 1 / width;
+    t->steps = t->of.spatial * t->of.reduce * t->registers_per_vector;
     t->count = 1;
-    for (uint32_t k = 0; k < level; k++) t->count *= (double)profile->loop[s->path[k]].extent;
+    for (uint32_t k = 0; k < t->of.level; k++)
+        t->count *= (double)e->facts->loop[s->path[k]].extent;
 }
 
 /* `together`: elements that lie in one lane, those of the steps of a tensor intrinsic. */
-static void count_access(const kiln_profile_access *a, double together, kiln_tile *t) {
+static void count_access(const kiln_facts_access *a, double together, kiln_tile_use *t) {
     if (!a->in_memory) return;
     if (a->stores) together = 1;
-    double elements = a->elements[t->level] / together;
-    bool vector = t->lanes > 1 && a->lane_stride != 0, behind = (double)a->lane_stride == together;
-    double vectors = vector ? elements / t->lanes * t->registers_per_vector : elements;
+    double elements = a->elements[t->of.level] / together;
+    bool vector = t->of.lanes > 1 && a->lane_stride != 0,
+         behind = (double)a->lane_stride == together;
+    double vectors = vector ? elements / t->of.lanes * t->registers_per_vector : elements;
     bool gathers = vector && !behind;
     if (gathers) t->gathers += elements;
     if (a->stores && !gathers) t->stores += vectors;
@@ -99,19 +87,19 @@ static void count_access(const kiln_profile_access *a, double together, kiln_til
         t->broadcasts += elements;
 }
 
-static void count_tile(const kiln_profile *profile, const kiln_profile_statement *s, kiln_tile *t) {
-    find_tile(profile, s, t);
-    double together = points_at_once(s), steps = KILN_MAX(t->reduce / together, 1);
+static void count_tile(const kiln_estimate *e, const kiln_facts_statement *s, kiln_tile_use *t) {
+    size_tile(e, s, t);
+    double together = points_at_once(s), steps = KILN_MAX(t->of.reduce / together, 1);
     for (uint32_t i = 0; i < s->access_count; i++) count_access(&s->access[i], together, t);
-    const kiln_profile_access *result = &s->access[0];
+    const kiln_facts_access *result = &s->access[0];
     if (s->reduction)
-        t->accumulators = result->elements[t->level] / t->lanes * t->registers_per_vector;
-    double group = profile->target->factor_lanes;
+        t->accumulators = result->elements[t->of.level] / t->of.lanes * t->registers_per_vector;
+    double group = e->target->factor_lanes;
     bool in_groups = group > 1 && steps >= group;
     if (in_groups) t->broadcasts /= group;
     t->operands =
         t->vector_loads / steps + (in_groups ? t->broadcasts * group / steps : t->broadcasts > 0);
-    for (uint32_t i = 0; i < KILN_PROFILE_OP_COUNT; i++)
+    for (uint32_t i = 0; i < KILN_OPS_COUNT; i++)
         t->code += s->ops[i] * instructions_of(s, i) * t->steps;
     t->code += t->vector_loads + t->broadcasts + 2 * t->gathers + t->stores;
 }
@@ -130,50 +118,49 @@ static double stays(double bytes, double cache_bytes) {
  * leaves room in the cache for the next to find what it used, all iterations together fetch what is
  * distinct; else each fetches its own. Kernels run again and again, so a program that fits as a
  * whole fetches nothing, and so does the reader of a temporary that is still there. */
-static double lines_fetched(const kiln_profile *profile, const kiln_profile_statement *s,
-                            const kiln_profile_access *a, double cache_bytes, bool by_address) {
+static double lines_fetched(const kiln_facts *facts, const kiln_facts_statement *s,
+                            const kiln_facts_access *a, double cache_bytes, bool by_address) {
     double lines = a->lines[s->depth];
     for (uint32_t k = s->depth; k-- > 0;) {
-        const kiln_profile_loop *loop = &profile->loop[s->path[k]];
+        const kiln_facts_loop *loop = &facts->loop[s->path[k]];
         double kept = stays(by_address ? loop->body_crowd : loop->body_bytes, cache_bytes);
         lines = kept * a->lines[k] + (1 - kept) * lines * (double)loop->extent;
     }
-    double again = stays(profile->bytes, cache_bytes);
-    if (profile->p->buffer.data[a->buffer].role == KILN_ROLE_TEMP && a->loads)
-        again =
-            KILN_MAX(again, stays(profile->loop[profile->home[a->buffer]].body_bytes, cache_bytes));
+    double again = stays(facts->bytes, cache_bytes);
+    if (facts->p->buffer.data[a->buffer].role == KILN_ROLE_TEMP && a->loads)
+        again = KILN_MAX(again, stays(facts->loop[facts->home[a->buffer]].body_bytes, cache_bytes));
     return lines * (1 - again) * (a->stores ? 2 : 1); /* stored lines are read and written back */
 }
 
 /* ---- cycles ---------------------------------------------------------------------------------- */
 
-static double share_of_points(const kiln_profile_statement *s) {
+static double share_of_points(const kiln_facts_statement *s) {
     return s->iterations > 0 ? s->points / s->iterations : 1;
 }
 
 static void statement_terms(const kiln_estimate *e, uint32_t at, double *term) {
-    const kiln_profile *profile = e->profile;
-    const kiln_core *core = &profile->target->core;
-    const kiln_profile_statement *s = &profile->statement[at];
-    const kiln_tile *t = &e->tile[at];
+    const kiln_facts *facts = e->facts;
+    const kiln_core *core = &e->target->core;
+    const kiln_facts_statement *s = &facts->statement[at];
+    const kiln_tile_use *t = &e->tile[at];
     double executed = t->count * share_of_points(s); /* tiles, partial ones by their share */
-    for (uint32_t i = 0; i < KILN_PROFILE_OP_COUNT; i++)
+    for (uint32_t i = 0; i < KILN_OPS_COUNT; i++)
         term[KILN_TERM_PORTS] +=
             s->ops[i] * cycles_of_op(s, i) * (PORTS / core->vector) * t->steps * executed;
     bool in_memory = s->access[0].in_memory;
     if (s->reduction)
-        term[KILN_TERM_LATENCY] = t->count * (t->reduce / points_at_once(s)) *
+        term[KILN_TERM_LATENCY] = t->count * (t->of.reduce / points_at_once(s)) *
                                   (in_memory ? FORWARD_LATENCY : core->latency);
     double loads = t->vector_loads + t->broadcasts + 2 * t->gathers;
     term[KILN_TERM_LOADS] = loads / (core->loads * LOADS_SHARE) * executed;
     term[KILN_TERM_STORES] = t->stores / STORES_PER_CYCLE * executed;
     double loops = (double)(LOOP_INSTRUCTIONS + s->access_count);
     term[KILN_TERM_ISSUE] = (t->code * executed + loops * t->count) / core->issue;
-    double over = t->accumulators + t->operands - profile->target->vector_registers;
-    if (!in_memory) term[KILN_TERM_SPILL] = 0.4 * KILN_MAX(over, 0) * t->reduce * executed;
+    double over = t->accumulators + t->operands - e->target->vector_registers;
+    if (!in_memory) term[KILN_TERM_SPILL] = 0.4 * KILN_MAX(over, 0) * t->of.reduce * executed;
     double entered = t->count;
-    for (uint32_t k = t->level; k-- > 1;) {
-        entered /= (double)profile->loop[s->path[k]].extent;
+    for (uint32_t k = t->of.level; k-- > 1;) {
+        entered /= (double)facts->loop[s->path[k]].extent;
         term[KILN_TERM_OVERHEAD] += entered * LOOP_INSTRUCTIONS / 2;
     }
     for (uint32_t level = 0; level < KILN_CACHE_LEVELS; level++)
@@ -193,75 +180,74 @@ static double cycles_of_terms(const double *term) {
 }
 
 kiln_part kiln_part_of(const kiln_estimate *estimate, uint32_t statement) {
-    const kiln_profile_statement *s = &estimate->profile->statement[statement];
+    const kiln_facts_statement *s = &estimate->facts->statement[statement];
     if (statement == estimate->main) return KILN_PART_MAIN;
     if (s->initial) return KILN_PART_INITS;
-    bool output = estimate->profile->p->buffer.data[s->access[0].buffer].role == KILN_ROLE_OUTPUT;
+    bool output = estimate->facts->p->buffer.data[s->access[0].buffer].role == KILN_ROLE_OUTPUT;
     return output ? KILN_PART_WRITES : KILN_PART_PRODUCERS;
 }
 
-static double work_of(const kiln_profile_statement *s) {
+static double work_of(const kiln_facts_statement *s) {
     double ops = 0;
-    for (uint32_t i = 0; i < KILN_PROFILE_OP_COUNT; i++)
+    for (uint32_t i = 0; i < KILN_OPS_COUNT; i++)
         ops += s->ops[i] *
-               (i == KILN_PROFILE_F32_MAC || i == KILN_PROFILE_I8_MAC || i == KILN_PROFILE_INT_MAC
-                    ? 2
-                    : 1);
+               (i == KILN_OPS_F32_MAC || i == KILN_OPS_I8_MAC || i == KILN_OPS_INT_MAC ? 2 : 1);
     return (ops + 0.01) * s->points; /* copies have work too */
 }
 
 /* Workers share the outermost parallel loop. */
 static void share_work(kiln_estimate *e) {
-    const kiln_profile *profile = e->profile;
+    const kiln_facts *facts = e->facts;
     e->workers = e->imbalance = 1;
-    const kiln_profile_statement *s = &profile->statement[e->main];
-    double threads = profile->target->threads;
+    const kiln_facts_statement *s = &facts->statement[e->main];
+    double threads = e->target->threads;
     for (uint32_t k = 1; k < s->depth && threads > 1; k++) {
-        const kiln_profile_loop *loop = &profile->loop[s->path[k]];
+        const kiln_facts_loop *loop = &facts->loop[s->path[k]];
         if (loop->kind != KILN_LOOP_PARALLEL) continue;
         e->workers = fmin(threads, (double)loop->extent);
         e->imbalance = ceil((double)loop->extent / e->workers) * e->workers / (double)loop->extent;
         double forks = 1;
         for (uint32_t outer = 1; outer < k; outer++)
-            forks *= (double)profile->loop[s->path[outer]].extent;
+            forks *= (double)facts->loop[s->path[outer]].extent;
         e->term[KILN_TERM_FORK] = forks * FORK_CYCLES;
         return;
     }
 }
 
 /* Vector registers of register buffers: those of one nest can live at once. */
-static double count_registers(const kiln_profile *profile, const kiln_estimate *e) {
+static double count_registers(const kiln_facts *facts, const kiln_estimate *e) {
     double most = 0;
-    for (uint32_t i = 0; i < profile->statement_count; i++) {
-        const kiln_profile_statement *s = &profile->statement[i];
-        const kiln_profile_access *a = &s->access[0];
+    for (uint32_t i = 0; i < facts->statement_count; i++) {
+        const kiln_facts_statement *s = &facts->statement[i];
+        const kiln_facts_access *a = &s->access[0];
         if (s->prepare || a->in_memory) continue;
-        const kiln_shape *shape = &profile->shape[a->buffer];
-        double elements = (double)kiln_shape_count(shape), width = fmax(e->tile[i].lanes, 1);
+        const kiln_shape *shape = &facts->shape[a->buffer];
+        double elements = (double)kiln_shape_count(shape), width = fmax(e->tile[i].of.lanes, 1);
         double bytes = width * KILN_MAX(a->element_bytes, 4);
-        most = fmax(most, ceil(elements / width) * ceil(bytes / profile->target->vector_bytes));
+        most = fmax(most, ceil(elements / width) * ceil(bytes / e->target->vector_bytes));
     }
     return most;
 }
 
-void kiln_estimate_make(const kiln_profile *profile, kiln_arena *arena, kiln_estimate *out) {
-    *out = (kiln_estimate){.profile = profile};
-    uint32_t count = profile->statement_count;
-    out->tile = KILN_ARENA_ARRAY(arena, kiln_tile, count);
+void kiln_estimate_make(const kiln_facts *facts, const kiln_target *target, kiln_arena *arena,
+                        kiln_estimate *out) {
+    *out = (kiln_estimate){.facts = facts, .target = target};
+    uint32_t count = facts->statement_count;
+    out->tile = KILN_ARENA_ARRAY(arena, kiln_tile_use, count);
     out->traffic = kiln_arena_alloc(arena, sizeof *out->traffic * count);
     out->cycles_of = KILN_ARENA_ARRAY(arena, double, count);
-    const double cache[KILN_CACHE_LEVELS] = {profile->target->l1_bytes, profile->target->l2_bytes,
-                                             profile->target->l3_bytes ? profile->target->l3_bytes
-                                                                       : profile->target->l2_bytes};
+    const double cache[KILN_CACHE_LEVELS] = {
+        target->l1_bytes, target->l2_bytes, target->l3_bytes ? target->l3_bytes : target->l2_bytes};
     double most = -1;
     for (uint32_t i = 0; i < count; i++) {
-        const kiln_profile_statement *s = &profile->statement[i];
+        const kiln_facts_statement *s = &facts->statement[i];
         if (s->prepare) continue;
-        count_tile(profile, s, &out->tile[i]);
+        count_tile(out, s, &out->tile[i]);
+        out->traffic[i] = kiln_arena_alloc(arena, sizeof *out->traffic[i] * s->access_count);
         for (uint32_t k = 0; k < s->access_count; k++)
             for (uint32_t level = 0; level < KILN_CACHE_LEVELS && s->access[k].in_memory; level++)
                 out->traffic[i][k][level] =
-                    lines_fetched(profile, s, &s->access[k], cache[level], level < 2);
+                    lines_fetched(facts, s, &s->access[k], cache[level], level < 2);
         if (work_of(s) > most) {
             most = work_of(s);
             out->main = i;
@@ -270,7 +256,7 @@ void kiln_estimate_make(const kiln_profile *profile, kiln_arena *arena, kiln_est
     if (most < 0) return; /* everything is constant */
     share_work(out);
     for (uint32_t i = 0; i < count; i++) {
-        const kiln_profile_statement *s = &profile->statement[i];
+        const kiln_facts_statement *s = &facts->statement[i];
         if (s->prepare) continue;
         double term[KILN_TERM_COUNT] = {0};
         statement_terms(out, i, term);
@@ -278,11 +264,11 @@ void kiln_estimate_make(const kiln_profile *profile, kiln_arena *arena, kiln_est
         for (uint32_t k = 0; k < KILN_TERM_COUNT; k++) out->term[k] += term[k];
         out->part[kiln_part_of(out, i)] += out->cycles_of[i];
         out->cycles += out->cycles_of[i];
-        double width = KILN_MAX(profile->target->vector_bytes / element_bytes_of(s), 1);
-        for (uint32_t k = 0; k < KILN_PROFILE_OP_COUNT; k++)
-            out->peak_cycles += s->ops[k] * cycles_of_op(s, k) *
-                                (PORTS / profile->target->core.vector) * s->domain / width;
+        double width = KILN_MAX(target->vector_bytes / element_bytes_of(s), 1);
+        for (uint32_t k = 0; k < KILN_OPS_COUNT; k++)
+            out->peak_cycles +=
+                s->ops[k] * cycles_of_op(s, k) * (PORTS / target->core.vector) * s->domain / width;
     }
     out->cycles = out->cycles * out->imbalance / out->workers + out->term[KILN_TERM_FORK];
-    out->registers = count_registers(profile, out);
+    out->registers = count_registers(facts, out);
 }

@@ -1,9 +1,10 @@
-/* The analytic model: cycles of each statement, term by term, from its profile. Private to cost/.
+/* The analytic model: cycles of each statement, term by term, from its facts. Private to cost/.
  */
 #ifndef KILN_COMPILER_CORE_COST_ESTIMATE_H
 #define KILN_COMPILER_CORE_COST_ESTIMATE_H
 
-#include "compiler-core/cost/profile.h"
+#include "base/target.h"
+#include "compiler-core/facts/facts.h"
 
 /* Terms in the order of their rows in features.def. */
 typedef enum kiln_term {
@@ -32,27 +33,26 @@ typedef enum kiln_part {
 
 #define KILN_CACHE_LEVELS 3
 
-/* The innermost loops of a statement that are unrolled or vectorised, which become one straight run
- * of instructions. Counts are of one execution with every point inside the domain. */
-typedef struct kiln_tile {
-    uint32_t level; /* of the statement's path where it begins */
-    double lanes, registers_per_vector;
+/* What one execution of a statement's tile takes, with every point inside the domain. */
+typedef struct kiln_tile_use {
+    kiln_facts_tile of;
+    double registers_per_vector;
     double fill;         /* lanes used of the registers that hold a vector */
     double accumulators; /* vector registers */
     double operands;     /* vector registers of loads that one reduce step uses */
-    double spatial, reduce;
-    double steps; /* vector executions of the statement */
+    double steps;        /* vector executions of the statement */
     double vector_loads, broadcasts, gathers, stores;
     double code;  /* instructions */
     double count; /* executions of the tile */
-} kiln_tile;
+} kiln_tile_use;
 
 typedef struct kiln_estimate {
-    const kiln_profile *profile;
-    uint32_t main;                                                   /* statement with most work */
-    kiln_tile *tile;                                                 /* [statement count] */
-    double (*traffic)[KILN_PROFILE_ACCESSES_MAX][KILN_CACHE_LEVELS]; /* [statement count] lines */
-    double *cycles_of;                                               /* [statement count] */
+    const kiln_facts *facts;
+    const kiln_target *target;
+    uint32_t main;                         /* statement with most work */
+    kiln_tile_use *tile;                   /* [statement count] */
+    double (**traffic)[KILN_CACHE_LEVELS]; /* [statement count][access count] lines */
+    double *cycles_of;                     /* [statement count] */
     double term[KILN_TERM_COUNT];
     double part[KILN_PART_COUNT];
     double cycles, peak_cycles; /* of the program; of its arithmetic alone at full rate */
@@ -61,6 +61,7 @@ typedef struct kiln_estimate {
 } kiln_estimate;
 
 kiln_part kiln_part_of(const kiln_estimate *estimate, uint32_t statement);
-void kiln_estimate_make(const kiln_profile *profile, kiln_arena *arena, kiln_estimate *out);
+void kiln_estimate_make(const kiln_facts *facts, const kiln_target *target, kiln_arena *arena,
+                        kiln_estimate *out);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "base/macros.h"
 #include "compiler-core/cost/features.h"
-#include "compiler-core/cost/profile.h"
+#include "compiler-core/facts/facts.h"
 
 #define ANNOTATIONS \
     11 /* block x y z, thread x y z, unrolled, vectorized, parallel, serial, virtual */
@@ -44,12 +44,12 @@ typedef struct touch {
 } touch;
 
 /* Of the access while path[level..] runs: iterations that move it, and those that do not. */
-static touch touch_at(const kiln_profile *profile, const kiln_profile_statement *s,
-                      const kiln_profile_access *a, uint32_t level) {
+static touch touch_at(const kiln_facts *facts, const kiln_facts_statement *s,
+                      const kiln_facts_access *a, uint32_t level) {
     touch t = {0, 1, 1};
     for (uint32_t k = s->depth; k-- > level;) {
-        const kiln_profile_loop *loop = &profile->loop[s->path[k]];
-        int64_t stride = kiln_profile_stride(profile, a, loop->var);
+        const kiln_facts_loop *loop = &facts->loop[s->path[k]];
+        int64_t stride = kiln_facts_stride(facts, a, loop->var);
         if (k == level) t.stride = (double)stride;
         if (stride != 0)
             t.count *= (double)loop->extent;
@@ -59,33 +59,32 @@ static touch touch_at(const kiln_profile *profile, const kiln_profile_statement 
     return t;
 }
 
-static double topdown_at(const kiln_profile *profile, const kiln_profile_statement *s,
-                         uint32_t level) {
+static double topdown_at(const kiln_facts *facts, const kiln_facts_statement *s, uint32_t level) {
     double product = 1;
-    for (uint32_t k = 0; k <= level; k++) product *= (double)profile->loop[s->path[k]].extent;
+    for (uint32_t k = 0; k <= level; k++) product *= (double)facts->loop[s->path[k]].extent;
     return product;
 }
 
-static void put_loop(writer *w, const kiln_profile *profile, const kiln_profile_statement *s,
+static void put_loop(writer *w, const kiln_facts *facts, const kiln_facts_statement *s,
                      uint32_t level) {
-    const kiln_profile_loop *loop = &profile->loop[s->path[level]];
+    const kiln_facts_loop *loop = &facts->loop[s->path[level]];
     double bottomup = 0;
     for (uint32_t i = 0; i < s->access_count; i++) {
-        touch t = touch_at(profile, s, &s->access[i], level);
+        touch t = touch_at(facts, s, &s->access[i], level);
         bottomup = fmax(bottomup, t.count * t.reuse);
     }
     put_log2(w, (double)loop->extent);
     put(w, level);
-    put_log2(w, topdown_at(profile, s, level));
+    put_log2(w, topdown_at(facts, s, level));
     put_log2(w, bottomup);
     put_annotation(w, loop->kind);
     bool innermost = level == s->depth - 1;
-    double mac = s->ops[KILN_PROFILE_F32_MAC];
-    put_log2(w, innermost ? mac + s->ops[KILN_PROFILE_F32_ADD] : 0);
-    put_log2(w, innermost ? mac + s->ops[KILN_PROFILE_F32_MUL] : 0);
-    put_log2(w, innermost ? s->ops[KILN_PROFILE_F32_DIV] : 0);
+    double mac = s->ops[KILN_OPS_F32_MAC];
+    put_log2(w, innermost ? mac + s->ops[KILN_OPS_F32_ADD] : 0);
+    put_log2(w, innermost ? mac + s->ops[KILN_OPS_F32_MUL] : 0);
+    put_log2(w, innermost ? s->ops[KILN_OPS_F32_DIV] : 0);
     for (uint32_t i = 0; i < s->access_count; i++) {
-        touch t = touch_at(profile, s, &s->access[i], level);
+        touch t = touch_at(facts, s, &s->access[i], level);
         put_log2(w, t.stride);
         put(w, 0); /* "mod" is never set in the original */
         put_log2(w, t.count);
@@ -99,7 +98,7 @@ static void put_loop(writer *w, const kiln_profile *profile, const kiln_profile_
 
 typedef struct curve {
     uint32_t count;
-    double x[KILN_PROFILE_ACCESSES_MAX + 64], y[KILN_PROFILE_ACCESSES_MAX + 64];
+    double *x, *y; /* [depth of the statement] */
 } curve;
 
 static void add_point(curve *c, double x, double y) {
@@ -122,17 +121,19 @@ static void put_curve(writer *w, const curve *c) {
     }
 }
 
-static void put_curves(writer *w, const kiln_profile *profile, const kiln_profile_statement *s,
-                       const kiln_profile_access *a) {
+static void put_curves(writer *w, const kiln_facts *facts, const kiln_facts_statement *s,
+                       const kiln_facts_access *a, kiln_arena *scratch) {
     curve c[4];
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(c); i++) {
         c[i].count = 0;
+        c[i].x = KILN_ARENA_ARRAY(scratch, double, s->depth);
+        c[i].y = KILN_ARENA_ARRAY(scratch, double, s->depth);
         add_point(&c[i], 0, 0);
     }
     for (uint32_t level = 1; level < s->depth; level++) {
-        touch t = touch_at(profile, s, a, level);
+        touch t = touch_at(facts, s, a, level);
         double reuse = log2(t.reuse), count = log2(t.count);
-        double topdown = log2(topdown_at(profile, s, level));
+        double topdown = log2(topdown_at(facts, s, level));
         add_point(&c[0], count, reuse);
         add_point(&c[1], reuse, count);
         add_point(&c[2], count, topdown);
@@ -144,20 +145,20 @@ static void put_curves(writer *w, const kiln_profile *profile, const kiln_profil
 void kiln_features_autotvm_compute(const kiln_program *scheduled, const kiln_target *target,
                                    kiln_arena *scratch, float *out) {
     memset(out, 0, KILN_FEATURES_AUTOTVM_COUNT * sizeof *out);
-    const kiln_profile *profile = kiln_profile_create(scheduled, target, scratch);
-    bool *seen = KILN_ARENA_ARRAY(scratch, bool, profile->loop_count);
-    const kiln_profile_statement *deepest = NULL;
+    const kiln_facts *facts = kiln_facts_create(scheduled, target->line_bytes, scratch);
+    bool *seen = KILN_ARENA_ARRAY(scratch, bool, facts->loop_count);
+    const kiln_facts_statement *deepest = NULL;
     writer loops = {out, 0, CURVES_BEGIN};
-    for (uint32_t i = 0; i < profile->statement_count; i++) {
-        const kiln_profile_statement *s = &profile->statement[i];
+    for (uint32_t i = 0; i < facts->statement_count; i++) {
+        const kiln_facts_statement *s = &facts->statement[i];
         if (s->prepare) continue;
         if (!deepest || s->depth > deepest->depth) deepest = s;
         for (uint32_t level = 1; level < s->depth; level++) {
-            if (!seen[s->path[level]]) put_loop(&loops, profile, s, level);
+            if (!seen[s->path[level]]) put_loop(&loops, facts, s, level);
             seen[s->path[level]] = true;
         }
     }
     writer curves = {out, CURVES_BEGIN, KILN_FEATURES_AUTOTVM_COUNT};
     for (uint32_t i = 0; deepest && i < deepest->access_count; i++)
-        put_curves(&curves, profile, deepest, &deepest->access[i]);
+        put_curves(&curves, facts, deepest, &deepest->access[i], scratch);
 }

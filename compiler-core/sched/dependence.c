@@ -1,8 +1,9 @@
 /* Whether readers find what they read. */
 #include "compiler-core/sched/dependence.h"
 
+#include "compiler-core/facts/region.h"
+#include "compiler-core/ir/affine.h"
 #include "compiler-core/sched/nest.h"
-#include "compiler-core/sched/region.h"
 
 static bool known_le(kiln_program *p, kiln_expr a, int64_t a_add, kiln_expr b, int64_t b_add) {
     if (a == b) return a_add <= b_add;

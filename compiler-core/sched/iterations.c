@@ -1,8 +1,9 @@
 /* Whether iterations of a loop keep out of each other's way. */
 #include "base/macros.h"
+#include "compiler-core/facts/region.h"
+#include "compiler-core/ir/affine.h"
 #include "compiler-core/sched/dependence.h"
 #include "compiler-core/sched/nest.h"
-#include "compiler-core/sched/region.h"
 
 /* What is known once the written element is known: expressions whose value it determines. */
 typedef struct known {

@@ -6,7 +6,7 @@
 
 #include "base/macros.h"
 #include "base/target.h"
-#include "compiler-core/sched/pattern.h"
+#include "compiler-core/facts/pattern.h"
 #include "compiler-core/sched/replay.h"
 
 typedef struct kiln_maker {

@@ -1,9 +1,9 @@
 /* Primitives that move computation: compute_at, reverse_compute_at, inline, decompose_reduction. */
 #include "base/macros.h"
+#include "compiler-core/facts/region.h"
 #include "compiler-core/ir/affine.h"
 #include "compiler-core/sched/dependence.h"
 #include "compiler-core/sched/prim_all.h"
-#include "compiler-core/sched/region.h"
 
 /* ---- a block's points inside a loop ---- */
 

@@ -28,7 +28,8 @@ static kiln_program *tiled(const kiln_program *te, int rows, int vectors) {
 static kiln_estimate estimate_for(const kiln_program *program, const kiln_target *target,
                                   kiln_arena *arena) {
     kiln_estimate e;
-    kiln_estimate_make(kiln_profile_create(program, target, arena), arena, &e);
+    const kiln_facts *facts = kiln_facts_create(program, target->line_bytes, arena);
+    kiln_estimate_make(facts, target, arena, &e);
     return e;
 }
 

@@ -3,7 +3,7 @@
 
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/sched/nest.h"
-#include "compiler-core/sched/region.h"
+#include "compiler-core/facts/region.h"
 #include "tests/unit/compiler-core/sched/support.h"
 
 /* Groups of 5 channels: tails inside a dimension that no single iterator owns. */
@@ -36,42 +36,6 @@ static void a_copy_of_groups_does_not_read_their_tails(void **state) {
         grouped_program(*state),
         "split(sum.c, -1, 2)\nreorder(sum.c.0, sum.g)\nreverse_compute_at(out, sum.c.0)\n",
         "out reads t from sum, but more of it is read there than the same iteration wrote");
-}
-
-static void regions_follow_the_loops_that_move(void **state) {
-    kiln_arena *arena = *state;
-    const conv_shape shape = {1, 2, 9, 9, 4, 3, 3, 2, 0, false};
-    kiln_program *p = schedule(conv_program(arena, &shape), "split(conv.oh, -1, 2)\n");
-    kiln_block conv = kiln_program_find_block(p, KILN_STR("conv"));
-    kiln_expr index[KILN_RANK_MAX];
-    kiln_loads loads = kiln_block_loads(p, conv);
-    assert_int_equal(loads.count, 2);
-    assert_int_equal(kiln_load_index(p, loads.load[0], index), 4);
-    kiln_stmt outer = kiln_program_find_loop(p, KILN_STR("conv.oh.0"));
-    kiln_region region = kiln_region_of(p, conv, index, 4, outer);
-    /* Two output rows of stride 2 under a window of 3: rows 0 to 4 from oh.0 * 4 on. */
-    assert_int_equal(region.dim[2].low, 0);
-    assert_int_equal(region.dim[2].high, 4);
-    assert_true(region.dim[2].dense);
-    kiln_strbuf text = {0};
-    kiln_expr_print(p, region.dim[2].base, &text);
-    assert_string_equal(text.data, "conv.oh.0*4");
-    kiln_strbuf_deinit(&text);
-    assert_int_equal(region.dim[1].base, 0);
-    assert_int_equal(region.dim[1].high, 1);
-}
-
-static void strided_writes_leave_holes(void **state) {
-    kiln_arena *arena = *state;
-    kiln_program *p =
-        schedule(chain_program(arena, 4, 12), "split(a.j, 3, 4)\nreorder(a.j.1, a.j.0)\n");
-    kiln_block a = kiln_program_find_block(p, KILN_STR("a"));
-    kiln_region inner = kiln_region_of(p, a, p->block.data[a].index, 2,
-                                       kiln_program_find_loop(p, KILN_STR("a.j.1")));
-    assert_false(inner.dim[1].dense); /* j.0 * 4 for j.0 in 3 */
-    kiln_region all = kiln_region_of(p, a, p->block.data[a].index, 2, 0);
-    assert_true(all.dim[1].dense);
-    assert_int_equal(all.dim[1].high, 11);
 }
 
 static void fused_and_split_loops_tell_what_they_write(void **state) {
@@ -183,8 +147,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(a_follower_of_groups_keeps_their_tails_out),
         test_with_arena(a_copy_of_groups_does_not_read_their_tails),
-        test_with_arena(regions_follow_the_loops_that_move),
-        test_with_arena(strided_writes_leave_holes),
         test_with_arena(fused_and_split_loops_tell_what_they_write),
         test_with_arena(any_number_of_fused_loops_tell_what_they_write),
         test_with_arena(overlapping_copies_are_private_or_serial),

@@ -1,5 +1,5 @@
 /* Which inputs a result may overwrite. */
-#include "compiler-core/sched/in_place.h"
+#include "compiler-core/facts/in_place.h"
 
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir_text.h"
@@ -79,7 +79,8 @@ static void an_element_read_behind_64_others_stays(void **state) {
 }
 
 static void other_shapes_and_types_stay(void **state) {
-    assert_string_equal(overwritten(*state, "y: i32[1,16,6,6] = cast(x) to=\"i32\"\noutput y\n"), "");
+    assert_string_equal(overwritten(*state, "y: i32[1,16,6,6] = cast(x) to=\"i32\"\noutput y\n"),
+                        "");
     assert_string_equal(
         overwritten(*state, "y: f32[1,16,6,1] = reduce_sum(x) axes=[3]\noutput y\n"), "");
 }

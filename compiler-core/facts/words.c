@@ -1,26 +1,30 @@
-#include "compiler-core/ir/words.h"
+#include "compiler-core/facts/words.h"
 
 #include "base/macros.h"
+#include "compiler-core/facts/facts.h"
+#include "compiler-core/facts/nest.h"
 #include "compiler-core/ir/affine.h"
-#include "compiler-core/ir/intrinsic.h"
-
-#define PATH_MAX_LOOPS 64u
 
 /* ---- where things stand ---------------------------------------------------------------------- */
 
-/* The loops around a block, from the outside in. */
-typedef struct path {
-    uint32_t count;
-    kiln_stmt loop[PATH_MAX_LOOPS];
-} path;
+/* What is told of one placed block. */
+typedef struct scene {
+    kiln_program *p;
+    kiln_block block;
+    kiln_loops around;
+    uint32_t outer; /* how many of them stand outside the tile */
+    const kiln_intrinsic *by;
+} scene;
 
-static path path_of(const kiln_program *p, kiln_block block) {
-    path inside_out = {0}, result = {0};
-    for (kiln_stmt s = kiln_program_block_stmt(p, block); s; s = p->stmt.data[s].parent)
-        if (p->stmt.data[s].kind == KILN_STMT_FOR && inside_out.count < PATH_MAX_LOOPS)
-            inside_out.loop[inside_out.count++] = s;
-    while (inside_out.count) result.loop[result.count++] = inside_out.loop[--inside_out.count];
-    return result;
+static scene scene_of(kiln_program *p, const kiln_facts *facts, kiln_block block) {
+    scene found = {.p = p, .block = block, .around = kiln_block_loops(p, block)};
+    for (uint32_t i = 0; i < facts->statement_count; i++) {
+        const kiln_facts_statement *s = &facts->statement[i];
+        if (s->block != block) continue;
+        found.outer = s->tile.level - 1; /* the path begins with the program */
+        found.by = s->intrinsic;
+    }
+    return found;
 }
 
 static double points_of(const kiln_block_info *b) {
@@ -60,18 +64,6 @@ static const kiln_iter *iter_of_loop(kiln_program *p, const kiln_block_info *b, 
     return found;
 }
 
-/* Whether the loop runs in one go, as straight instructions. */
-static bool is_flat(const kiln_stmt_info *loop) {
-    return loop->loop_kind == KILN_LOOP_UNROLL || loop->loop_kind == KILN_LOOP_VECTORIZE;
-}
-
-/* How many loops of the path stand outside the innermost run of flat ones. */
-static uint32_t outer_count(const kiln_program *p, const path *where) {
-    uint32_t count = where->count;
-    while (count && is_flat(&p->stmt.data[where->loop[count - 1]])) count--;
-    return count;
-}
-
 /* ---- the tile -------------------------------------------------------------------------------- */
 
 typedef struct tile {
@@ -80,18 +72,17 @@ typedef struct tile {
     const kiln_intrinsic *by;             /* the instruction that does several steps; or NULL */
 } tile;
 
-static tile tile_of(kiln_program *p, kiln_block block) {
-    const kiln_block_info b = p->block.data[block];
-    path where = path_of(p, block);
-    tile t = {.lanes = 1, .accumulators = 1};
+static tile tile_of(const scene *at) {
+    kiln_program *p = at->p;
+    const kiln_block_info b = p->block.data[at->block];
+    tile t = {.lanes = 1, .accumulators = 1, .by = at->by};
     for (uint32_t i = 0; i < KILN_BLOCK_ITERS_MAX; i++) t.extent[i] = 1;
-    for (uint32_t k = outer_count(p, &where); k < where.count; k++) {
-        const kiln_stmt_info loop = p->stmt.data[where.loop[k]];
+    for (uint32_t k = at->outer; k < at->around.count; k++) {
+        const kiln_stmt_info loop = p->stmt.data[at->around.loop[k]];
         int64_t step = 0;
-        const kiln_iter *iter = iter_of_loop(p, &b, where.loop[k], &step);
+        const kiln_iter *iter = iter_of_loop(p, &b, at->around.loop[k], &step);
         if (iter) t.extent[iter - b.iter] *= loop.extent;
         if (loop.loop_kind == KILN_LOOP_VECTORIZE) t.lanes *= loop.extent;
-        if (!t.by) t.by = kiln_intrinsic_of_loop(p, where.loop[k]);
         if (iter && !iter->reduce && loop.loop_kind == KILN_LOOP_UNROLL)
             t.accumulators *= loop.extent;
     }
@@ -102,9 +93,10 @@ static bool in_registers(const kiln_program *p, const kiln_block_info *b) {
     return p->buffer.data[b->buffer].scope == KILN_SCOPE_REGISTER;
 }
 
-static void tile_words(kiln_program *p, kiln_block block, kiln_strbuf *out) {
-    const kiln_block_info b = p->block.data[block];
-    tile t = tile_of(p, block);
+static void tile_words(const scene *at, kiln_strbuf *out) {
+    const kiln_program *p = at->p;
+    const kiln_block_info b = p->block.data[at->block];
+    tile t = tile_of(at);
     uint32_t shown = 0;
     for (uint32_t reduce = 2; reduce-- > 0;)
         for (uint32_t i = 0; i < b.iter_count; i++)
@@ -121,7 +113,10 @@ static void tile_words(kiln_program *p, kiln_block block, kiln_strbuf *out) {
 
 void kiln_program_tile_words(kiln_program *scheduled, kiln_strbuf *out) {
     kiln_block block = main_block(scheduled);
-    if (block) tile_words(scheduled, block, out);
+    if (!block) return;
+    const kiln_facts *facts = kiln_facts_create(scheduled, 1, scheduled->arena);
+    scene at = scene_of(scheduled, facts, block);
+    tile_words(&at, out);
 }
 
 /* ---- the largest computation ----------------------------------------------------------------- */
@@ -159,21 +154,21 @@ static void loop_words(kiln_program *p, const kiln_block_info *b, kiln_stmt loop
         kiln_strbuf_text(out, ", the last one partly masked");
 }
 
-static void nest_words(kiln_program *p, kiln_block block, kiln_strbuf *out) {
-    const kiln_block_info b = p->block.data[block];
-    path where = path_of(p, block);
-    uint32_t outer = outer_count(p, &where), depth = 1;
+static void nest_words(const scene *at, kiln_strbuf *out) {
+    kiln_program *p = at->p;
+    const kiln_block_info b = p->block.data[at->block];
+    uint32_t depth = 1;
     kiln_strbuf_printf(out, "%.*s computes", KILN_STR_ARG(b.name));
     domain_words(p, &b, out);
     kiln_strbuf_text(out, ":\n");
-    for (uint32_t i = 0; i < outer; i++) {
-        if (p->stmt.data[where.loop[i]].extent == 1) continue;
+    for (uint32_t i = 0; i < at->outer; i++) {
+        if (p->stmt.data[at->around.loop[i]].extent == 1) continue;
         kiln_strbuf_printf(out, "%*sfor ", (int)(2 * depth++), "");
-        loop_words(p, &b, where.loop[i], out);
+        loop_words(p, &b, at->around.loop[i], out);
         kiln_strbuf_char(out, '\n');
     }
     kiln_strbuf_printf(out, "%*sas straight code: ", (int)(2 * depth), "");
-    tile_words(p, block, out);
+    tile_words(at, out);
     kiln_strbuf_char(out, '\n');
 }
 
@@ -192,20 +187,20 @@ static kiln_buffer only_source(kiln_program *p, const kiln_block_info *b) {
 }
 
 /* The innermost loop that a block shares with the largest computation; 0: none. */
-static kiln_stmt shared_loop(const kiln_program *p, const path *main, kiln_block block) {
-    path where = path_of(p, block);
+static kiln_stmt shared_loop(const scene *main, const scene *at) {
+    const kiln_loops *a = &main->around, *b = &at->around;
     kiln_stmt shared = 0;
-    for (uint32_t i = 0; i < where.count && i < main->count && where.loop[i] == main->loop[i]; i++)
-        if (p->stmt.data[where.loop[i]].extent > 1) shared = where.loop[i];
+    for (uint32_t i = 0; i < a->count && i < b->count && a->loop[i] == b->loop[i]; i++)
+        if (at->p->stmt.data[b->loop[i]].extent > 1) shared = b->loop[i];
     return shared;
 }
 
-static void block_words(kiln_program *p, kiln_block block, kiln_block main, kiln_strbuf *out) {
-    const kiln_block_info b = p->block.data[block], center = p->block.data[main];
+static void block_words(const scene *at, const scene *main, kiln_strbuf *out) {
+    kiln_program *p = at->p;
+    const kiln_block_info b = p->block.data[at->block], center = p->block.data[main->block];
     const kiln_buffer_info *made = &p->buffer.data[b.buffer];
-    path main_path = path_of(p, main);
     kiln_buffer source = only_source(p, &b);
-    kiln_stmt shared = shared_loop(p, &main_path, block);
+    kiln_stmt shared = shared_loop(main, at);
     kiln_strbuf_printf(out, "%.*s makes ", KILN_STR_ARG(b.name));
     if (kiln_str_equal(b.name, made->name))
         kiln_strbuf_text(out, source ? "a copy" : "its temp");
@@ -224,7 +219,7 @@ static void block_words(kiln_program *p, kiln_block block, kiln_block main, kiln
     } else {
         kiln_strbuf_text(out, ", whole, on its own");
     }
-    tile t = tile_of(p, block);
+    tile t = tile_of(at);
     if (t.lanes > 1) kiln_strbuf_printf(out, "; %lld elements at a time", (long long)t.lanes);
     kiln_strbuf_char(out, '\n');
 }
@@ -244,11 +239,15 @@ static void layout_words(const kiln_program *p, kiln_strbuf *out) {
 }
 
 void kiln_program_words(kiln_program *scheduled, kiln_strbuf *out) {
-    kiln_block main = main_block(scheduled);
-    if (!main) return;
-    nest_words(scheduled, main, out);
-    for (kiln_block b = 1; b < scheduled->block.count; b++)
-        if (b != main && is_placed(scheduled, b) && !scheduled->block.data[b].init_of)
-            block_words(scheduled, b, main, out);
+    kiln_block largest = main_block(scheduled);
+    if (!largest) return;
+    const kiln_facts *facts = kiln_facts_create(scheduled, 1, scheduled->arena);
+    scene main = scene_of(scheduled, facts, largest);
+    nest_words(&main, out);
+    for (kiln_block b = 1; b < scheduled->block.count; b++) {
+        if (b == largest || !is_placed(scheduled, b) || scheduled->block.data[b].init_of) continue;
+        scene at = scene_of(scheduled, facts, b);
+        block_words(&at, &main, out);
+    }
     layout_words(scheduled, out);
 }

@@ -1,7 +1,7 @@
 /* Whether a scheduled kernel may write a result over one of its inputs. Used by whoever plans
  * memory. */
-#ifndef KILN_COMPILER_CORE_SCHED_IN_PLACE_H
-#define KILN_COMPILER_CORE_SCHED_IN_PLACE_H
+#ifndef KILN_COMPILER_CORE_FACTS_IN_PLACE_H
+#define KILN_COMPILER_CORE_FACTS_IN_PLACE_H
 
 #include "compiler-core/ir/ir.h"
 

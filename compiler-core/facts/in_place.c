@@ -1,8 +1,9 @@
 /* Results over inputs. */
-#include "compiler-core/sched/in_place.h"
+#include "compiler-core/facts/in_place.h"
 
+#include "compiler-core/facts/loads.h"
+#include "compiler-core/facts/nest.h"
 #include "compiler-core/ir/eval.h"
-#include "compiler-core/sched/nest.h"
 
 /* The block that alone writes `output`, in one go; 0: there are several, or it accumulates there,
  * or somebody reads it. */

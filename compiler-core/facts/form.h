@@ -1,9 +1,9 @@
 /* Index expressions as sums over loops: constant + sum(coefficient * digit), where a digit is a
  * loop variable or, for a fused loop whose quotients and remainders are used, one place of its
  * number in mixed radix. Reading only: unlike ir/affine.h nothing is simplified or hash-consed, so
- * a candidate can be analysed in microseconds. Private to cost/. */
-#ifndef KILN_COMPILER_CORE_COST_FORM_H
-#define KILN_COMPILER_CORE_COST_FORM_H
+ * a candidate can be analysed in microseconds. */
+#ifndef KILN_COMPILER_CORE_FACTS_FORM_H
+#define KILN_COMPILER_CORE_FACTS_FORM_H
 
 #include "compiler-core/ir/ir.h"
 

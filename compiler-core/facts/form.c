@@ -1,4 +1,4 @@
-#include "compiler-core/cost/form.h"
+#include "compiler-core/facts/form.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* Loop programs for people who do not read loop programs: which tiles, what stays in registers,
  * what is copied, packed and padded, in sentences made from the program alone. */
-#ifndef KILN_COMPILER_CORE_IR_WORDS_H
-#define KILN_COMPILER_CORE_IR_WORDS_H
+#ifndef KILN_COMPILER_CORE_FACTS_WORDS_H
+#define KILN_COMPILER_CORE_FACTS_WORDS_H
 
 #include "compiler-core/ir/ir.h"
 

@@ -1,5 +1,5 @@
 /* Loop programs in words: what is said is what the program does. */
-#include "compiler-core/ir/words.h"
+#include "compiler-core/facts/words.h"
 
 #include "compiler-core/ir/ir_text.h"
 #include "tests/support/test.h"

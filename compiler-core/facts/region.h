@@ -1,12 +1,11 @@
-/* What blocks touch: regions of buffers for a given iteration of outer loops, whether a reader's
- * region is written before it reads, and whether two iterations of a loop can write the same
- * element. All answers are safe: "no" may mean "not proved". Private to sched/. */
-#ifndef KILN_COMPILER_CORE_SCHED_REGION_H
-#define KILN_COMPILER_CORE_SCHED_REGION_H
+/* What blocks touch: regions of buffers while some loops run and the loops outside stand still, as
+ * expressions over what stands still. Used by legality (sched/dependence, iterations) and by
+ * primitives that place computation. All answers are safe: a region is at least what is touched,
+ * and `dense` says no more than what is proved. Answers hold until the program changes. */
+#ifndef KILN_COMPILER_CORE_FACTS_REGION_H
+#define KILN_COMPILER_CORE_FACTS_REGION_H
 
-#include "compiler-core/ir/affine.h"
 #include "compiler-core/ir/ir.h"
-#include "compiler-core/sched/nest.h"
 
 /* Variables of the loops between a statement and an outer one: those that move while the outer one
  * stands still. */

@@ -1,5 +1,5 @@
 /* Sums over loops, and counting with them. */
-#include "compiler-core/cost/form.h"
+#include "compiler-core/facts/form.h"
 
 #include <math.h>
 

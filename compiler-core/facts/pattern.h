@@ -1,7 +1,7 @@
 /* What a block computes, seen from its access patterns alone: which iterators index which operands.
- * Rules decide by this, never by an operator's name. Private to sched/. */
-#ifndef KILN_COMPILER_CORE_SCHED_PATTERN_H
-#define KILN_COMPILER_CORE_SCHED_PATTERN_H
+ * Rules decide by this, never by an operator's name. */
+#ifndef KILN_COMPILER_CORE_FACTS_PATTERN_H
+#define KILN_COMPILER_CORE_FACTS_PATTERN_H
 
 #include "compiler-core/ir/ir.h"
 

@@ -5,46 +5,46 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "compiler-core/cost/profile.h"
+#include "compiler-core/facts/facts.h"
 
-#define NO_HOME UINT32_MAX
+#define NO_HOME KILN_FACTS_NO_HOME
 #define PAGE_BYTES 4096
 
 /* ---- where temporaries live ------------------------------------------------------------------ */
 
-static uint32_t common_loop(const kiln_profile *profile, uint32_t a, uint32_t b) {
+static uint32_t common_loop(const kiln_facts *facts, uint32_t a, uint32_t b) {
     while (a != b) {
-        if (profile->loop[a].depth < profile->loop[b].depth) {
+        if (facts->loop[a].depth < facts->loop[b].depth) {
             uint32_t swapped = a;
             a = b;
             b = swapped;
         }
-        a = profile->loop[a].parent;
+        a = facts->loop[a].parent;
     }
     return a;
 }
 
 /* Lowering allocates a temporary inside the innermost loop around all its accesses, but outside
  * vectorised ones. */
-static void find_homes(kiln_profile *profile) {
-    for (uint32_t i = 0; i < profile->statement_count; i++) {
-        const kiln_profile_statement *s = &profile->statement[i];
+static void find_homes(kiln_facts *facts) {
+    for (uint32_t i = 0; i < facts->statement_count; i++) {
+        const kiln_facts_statement *s = &facts->statement[i];
         for (uint32_t k = 0; k < s->access_count; k++) {
-            uint32_t *home = &profile->home[s->access[k].buffer], here = s->path[s->depth - 1];
-            *home = *home == NO_HOME ? here : common_loop(profile, *home, here);
+            uint32_t *home = &facts->home[s->access[k].buffer], here = s->path[s->depth - 1];
+            *home = *home == NO_HOME ? here : common_loop(facts, *home, here);
         }
     }
-    for (kiln_buffer b = 1; b < profile->p->buffer.count; b++) {
-        uint32_t *home = &profile->home[b];
-        if (profile->p->buffer.data[b].role != KILN_ROLE_TEMP) *home = 0;
+    for (kiln_buffer b = 1; b < facts->p->buffer.count; b++) {
+        uint32_t *home = &facts->home[b];
+        if (facts->p->buffer.data[b].role != KILN_ROLE_TEMP) *home = 0;
         if (*home == NO_HOME) continue;
-        for (uint32_t at = *home; at != 0; at = profile->loop[at].parent)
-            if (profile->loop[at].kind == KILN_LOOP_VECTORIZE) *home = profile->loop[at].parent;
+        for (uint32_t at = *home; at != 0; at = facts->loop[at].parent)
+            if (facts->loop[at].kind == KILN_LOOP_VECTORIZE) *home = facts->loop[at].parent;
     }
 }
 
 /* Level of the path at which everything inside the home runs. */
-static uint32_t level_inside(const kiln_profile_statement *s, uint32_t home) {
+static uint32_t level_inside(const kiln_facts_statement *s, uint32_t home) {
     uint32_t level = 0;
     while (level < s->depth && s->path[level] != home) level++;
     return KILN_MIN(level + 1, s->depth);
@@ -64,7 +64,7 @@ static void clip(const kiln_shape *shape, uint32_t d, measurement *m) {
     m->span[d] = KILN_MIN(m->span[d], shape->dim[d]);
 }
 
-static void begin(const kiln_profile_access *a, const kiln_shape *shape, measurement *m) {
+static void begin(const kiln_facts_access *a, const kiln_shape *shape, measurement *m) {
     for (uint32_t d = 0; d < a->rank; d++) {
         m->spread[d].count = 0;
         m->spread[d].any = a->index[d].data;
@@ -74,7 +74,7 @@ static void begin(const kiln_profile_access *a, const kiln_shape *shape, measure
 }
 
 /* Lets one more loop run; false when the access does not depend on it. */
-static bool run_loop(const kiln_profile_access *a, kiln_var var, const kiln_shape *shape,
+static bool run_loop(const kiln_facts_access *a, kiln_var var, const kiln_shape *shape,
                      measurement *m) {
     bool moved = false;
     for (uint32_t d = 0; d < a->rank; d++) {
@@ -146,28 +146,28 @@ static extent_in_memory measure_lines(const kiln_layout *layout, const kiln_shap
     return (extent_in_memory){runs * lines, run, runs > 1 ? crowding : 1};
 }
 
-static double element_count(const kiln_profile_access *a, const measurement *m) {
+static double element_count(const kiln_facts_access *a, const measurement *m) {
     double count = 1;
     for (uint32_t d = 0; d < a->rank; d++) count *= (double)m->values[d];
     return count;
 }
 
-static void measure_access(kiln_profile *profile, const kiln_profile_statement *s,
-                           kiln_profile_access *a, kiln_arena *arena) {
-    const kiln_buffer_info *info = &profile->p->buffer.data[a->buffer];
-    const kiln_shape *shape = &profile->shape[a->buffer];
+static void measure_access(kiln_facts *facts, const kiln_facts_statement *s, kiln_facts_access *a,
+                           kiln_arena *arena) {
+    const kiln_buffer_info *info = &facts->p->buffer.data[a->buffer];
+    const kiln_shape *shape = &facts->shape[a->buffer];
     double *table = KILN_ARENA_ARRAY(arena, double, 4 * (s->depth + 1));
     a->elements = table;
     a->lines = table + s->depth + 1;
     a->run = a->lines + s->depth + 1;
     a->crowding = a->run + s->depth + 1;
     bool temp = info->role == KILN_ROLE_TEMP && !s->prepare;
-    a->home_level = temp ? level_inside(s, profile->home[a->buffer]) : 0;
+    a->home_level = temp ? level_inside(s, facts->home[a->buffer]) : 0;
     measurement m;
     begin(a, shape, &m);
     for (uint32_t level = s->depth + 1; level-- > 0;) {
         bool moved = level < s->depth && level >= a->home_level &&
-                     run_loop(a, profile->loop[s->path[level]].var, shape, &m);
+                     run_loop(a, facts->loop[s->path[level]].var, shape, &m);
         if (level < s->depth && !moved) {
             a->elements[level] = a->elements[level + 1];
             a->lines[level] = a->lines[level + 1];
@@ -177,7 +177,7 @@ static void measure_access(kiln_profile *profile, const kiln_profile_statement *
         }
         a->elements[level] = element_count(a, &m);
         extent_in_memory touched =
-            measure_lines(&info->layout, shape, a->element_bytes, profile->target->line_bytes, &m);
+            measure_lines(&info->layout, shape, a->element_bytes, facts->line_bytes, &m);
         a->lines[level] = touched.lines;
         a->run[level] = touched.run;
         a->crowding[level] = touched.crowding;
@@ -185,26 +185,26 @@ static void measure_access(kiln_profile *profile, const kiln_profile_statement *
 }
 
 /* A temporary in memory is as large as what one execution of its home touches. */
-static void cut_shape(kiln_profile *profile, const kiln_profile_statement *s,
-                      const kiln_profile_access *a, bool first) {
-    const kiln_buffer_info *info = &profile->p->buffer.data[a->buffer];
+static void cut_shape(kiln_facts *facts, const kiln_facts_statement *s, const kiln_facts_access *a,
+                      bool first) {
+    const kiln_buffer_info *info = &facts->p->buffer.data[a->buffer];
     measurement m;
     begin(a, &info->shape, &m);
-    for (uint32_t level = level_inside(s, profile->home[a->buffer]); level < s->depth; level++)
-        (void)run_loop(a, profile->loop[s->path[level]].var, &info->shape, &m);
-    kiln_shape *shape = &profile->shape[a->buffer];
+    for (uint32_t level = level_inside(s, facts->home[a->buffer]); level < s->depth; level++)
+        (void)run_loop(a, facts->loop[s->path[level]].var, &info->shape, &m);
+    kiln_shape *shape = &facts->shape[a->buffer];
     for (uint32_t d = 0; d < a->rank; d++)
         shape->dim[d] = first ? m.span[d] : KILN_MAX(shape->dim[d], m.span[d]);
 }
 
-static void cut_shapes(kiln_profile *profile, kiln_arena *arena) {
-    bool *cut = KILN_ARENA_ARRAY(arena, bool, profile->p->buffer.count);
-    for (uint32_t i = 0; i < profile->statement_count; i++) {
-        const kiln_profile_statement *s = &profile->statement[i];
+static void cut_shapes(kiln_facts *facts, kiln_arena *arena) {
+    bool *cut = KILN_ARENA_ARRAY(arena, bool, facts->p->buffer.count);
+    for (uint32_t i = 0; i < facts->statement_count; i++) {
+        const kiln_facts_statement *s = &facts->statement[i];
         for (uint32_t k = 0; k < s->access_count && !s->prepare; k++) {
             kiln_buffer b = s->access[k].buffer;
-            if (profile->p->buffer.data[b].role != KILN_ROLE_TEMP) continue;
-            cut_shape(profile, s, &s->access[k], !cut[b]);
+            if (facts->p->buffer.data[b].role != KILN_ROLE_TEMP) continue;
+            cut_shape(facts, s, &s->access[k], !cut[b]);
             cut[b] = true;
         }
     }
@@ -217,7 +217,7 @@ typedef struct touched {
     double all, body, crowd;
 } touched;
 
-static void touch(const kiln_profile_statement *s, const kiln_profile_access *a, touched *by_loop) {
+static void touch(const kiln_facts_statement *s, const kiln_facts_access *a, touched *by_loop) {
     for (uint32_t k = 0; k < s->depth; k++) {
         touched *t = &by_loop[s->path[k]];
         t->all = KILN_MAX(t->all, a->lines[k]);
@@ -226,10 +226,10 @@ static void touch(const kiln_profile_statement *s, const kiln_profile_access *a,
     }
 }
 
-static void add_touched(kiln_profile *profile, kiln_buffer buffer, touched *by_loop) {
+static void add_touched(kiln_facts *facts, kiln_buffer buffer, touched *by_loop) {
     bool any = false;
-    for (uint32_t i = 0; i < profile->statement_count; i++) {
-        const kiln_profile_statement *s = &profile->statement[i];
+    for (uint32_t i = 0; i < facts->statement_count; i++) {
+        const kiln_facts_statement *s = &facts->statement[i];
         for (uint32_t k = 0; k < s->access_count && !s->prepare; k++)
             if (s->access[k].buffer == buffer && s->access[k].in_memory) {
                 touch(s, &s->access[k], by_loop);
@@ -237,20 +237,38 @@ static void add_touched(kiln_profile *profile, kiln_buffer buffer, touched *by_l
             }
     }
     if (!any) return;
-    double line_bytes = profile->target->line_bytes;
-    profile->bytes += by_loop[0].all * line_bytes;
-    for (uint32_t l = 0; l < profile->loop_count; l++) {
-        profile->loop[l].bytes += by_loop[l].all * line_bytes;
-        profile->loop[l].body_bytes += by_loop[l].body * line_bytes;
-        profile->loop[l].body_crowd += by_loop[l].crowd * line_bytes;
+    double line_bytes = facts->line_bytes;
+    facts->bytes += by_loop[0].all * line_bytes;
+    for (uint32_t l = 0; l < facts->loop_count; l++) {
+        facts->loop[l].bytes += by_loop[l].all * line_bytes;
+        facts->loop[l].body_bytes += by_loop[l].body * line_bytes;
+        facts->loop[l].body_crowd += by_loop[l].crowd * line_bytes;
     }
-    memset(by_loop, 0, profile->loop_count * sizeof *by_loop);
+    memset(by_loop, 0, facts->loop_count * sizeof *by_loop);
+}
+
+double kiln_facts_scope_bytes(const kiln_facts *facts, uint32_t loop, kiln_scope scope) {
+    double sum = 0;
+    for (kiln_buffer b = 1; b < facts->p->buffer.count; b++) {
+        double most = 0;
+        if (facts->p->buffer.data[b].scope != scope) continue;
+        for (uint32_t i = 0; i < facts->statement_count; i++) {
+            const kiln_facts_statement *s = &facts->statement[i];
+            uint32_t level = level_inside(s, loop);
+            bool inside = s->path[level - 1] == loop && !s->prepare;
+            for (uint32_t k = 0; k < s->access_count && inside; k++)
+                if (s->access[k].buffer == b)
+                    most =
+                        KILN_MAX(most, s->access[k].elements[level] * s->access[k].element_bytes);
+        }
+        sum += most;
+    }
+    return sum;
 }
 
 /* ---- lanes ----------------------------------------------------------------------------------- */
 
-int64_t kiln_profile_stride(const kiln_profile *profile, const kiln_profile_access *access,
-                            kiln_var var) {
+int64_t kiln_facts_stride(const kiln_facts *facts, const kiln_facts_access *access, kiln_var var) {
     int64_t step[KILN_RANK_MAX] = {0};
     bool moves = false;
     for (uint32_t d = 0; d < access->rank; d++)
@@ -261,36 +279,36 @@ int64_t kiln_profile_stride(const kiln_profile *profile, const kiln_profile_acce
             moves = true;
         }
     if (!moves) return 0;
-    const kiln_buffer_info *info = &profile->p->buffer.data[access->buffer];
-    return kiln_layout_offset(&info->layout, &profile->shape[access->buffer], step);
+    const kiln_buffer_info *info = &facts->p->buffer.data[access->buffer];
+    return kiln_layout_offset(&info->layout, &facts->shape[access->buffer], step);
 }
 
-static void find_lane_strides(kiln_profile *profile, const kiln_profile_statement *s) {
+static void find_lane_strides(kiln_facts *facts, const kiln_facts_statement *s) {
     for (uint32_t k = s->depth; k-- > 0;) {
-        const kiln_profile_loop *loop = &profile->loop[s->path[k]];
+        const kiln_facts_loop *loop = &facts->loop[s->path[k]];
         if (loop->kind != KILN_LOOP_VECTORIZE || loop->extent < 2) continue;
         for (uint32_t i = 0; i < s->access_count; i++)
-            s->access[i].lane_stride = kiln_profile_stride(profile, &s->access[i], loop->var);
+            s->access[i].lane_stride = kiln_facts_stride(facts, &s->access[i], loop->var);
         return;
     }
 }
 
-void kiln_profile_measure(kiln_profile *profile, kiln_arena *arena) {
-    uint32_t buffer_count = profile->p->buffer.count;
-    profile->home = KILN_ARENA_ARRAY(arena, uint32_t, buffer_count);
-    profile->shape = KILN_ARENA_ARRAY(arena, kiln_shape, buffer_count);
+void kiln_facts_measure(kiln_facts *facts, kiln_arena *arena) {
+    uint32_t buffer_count = facts->p->buffer.count;
+    facts->home = KILN_ARENA_ARRAY(arena, uint32_t, buffer_count);
+    facts->shape = KILN_ARENA_ARRAY(arena, kiln_shape, buffer_count);
     for (kiln_buffer b = 1; b < buffer_count; b++) {
-        profile->home[b] = NO_HOME;
-        profile->shape[b] = profile->p->buffer.data[b].shape;
+        facts->home[b] = NO_HOME;
+        facts->shape[b] = facts->p->buffer.data[b].shape;
     }
-    find_homes(profile);
-    cut_shapes(profile, arena);
-    for (uint32_t i = 0; i < profile->statement_count; i++) {
-        const kiln_profile_statement *s = &profile->statement[i];
+    find_homes(facts);
+    cut_shapes(facts, arena);
+    for (uint32_t i = 0; i < facts->statement_count; i++) {
+        const kiln_facts_statement *s = &facts->statement[i];
         for (uint32_t k = 0; k < s->access_count && !s->prepare; k++)
-            measure_access(profile, s, &s->access[k], arena);
-        if (!s->prepare) find_lane_strides(profile, s);
+            measure_access(facts, s, &s->access[k], arena);
+        if (!s->prepare) find_lane_strides(facts, s);
     }
-    touched *by_loop = KILN_ARENA_ARRAY(arena, touched, profile->loop_count);
-    for (kiln_buffer b = 1; b < buffer_count; b++) add_touched(profile, b, by_loop);
+    touched *by_loop = KILN_ARENA_ARRAY(arena, touched, facts->loop_count);
+    for (kiln_buffer b = 1; b < buffer_count; b++) add_touched(facts, b, by_loop);
 }

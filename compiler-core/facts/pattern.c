@@ -1,10 +1,11 @@
 /* Access patterns of blocks. */
-#include "compiler-core/sched/pattern.h"
+#include "compiler-core/facts/pattern.h"
 
 #include <string.h>
 
+#include "compiler-core/facts/loads.h"
+#include "compiler-core/facts/nest.h"
 #include "compiler-core/ir/affine.h"
-#include "compiler-core/sched/nest.h"
 
 static void add_index(kiln_program *p, const kiln_block_info *b, kiln_expr index, uint32_t d,
                       kiln_access *out) {

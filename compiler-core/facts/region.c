@@ -1,10 +1,9 @@
 /* Regions of buffers, by affine analysis of bindings. */
-#include "compiler-core/sched/region.h"
-
-#include <stdlib.h>
+#include "compiler-core/facts/region.h"
 
 #include "base/macros.h"
-#include "compiler-core/sched/nest.h"
+#include "compiler-core/facts/nest.h"
+#include "compiler-core/ir/affine.h"
 
 /* ---- variables that move ---- */
 
@@ -52,7 +51,7 @@ kiln_mix kiln_mix_of(const kiln_program *p, kiln_expr e, const kiln_movers *m) {
 /* ---- regions ---- */
 
 kiln_expr kiln_bound_index(kiln_program *p, kiln_block block, kiln_expr index) {
-    kiln_expr *replacement = kiln_nest_replacements(p);
+    kiln_expr *replacement = KILN_ARENA_ARRAY(p->arena, kiln_expr, p->var.count);
     const kiln_block_info *b = &p->block.data[block];
     for (uint32_t i = 0; i < b->iter_count; i++) replacement[b->iter[i].var] = b->iter[i].binding;
     return kiln_expr_substitute(p, index, replacement);

@@ -1,0 +1,229 @@
+#include "compiler-core/facts/facts.h"
+
+#include "base/macros.h"
+#include "compiler-core/facts/prepare.h"
+
+/* ---- loops and statements -------------------------------------------------------------------- */
+
+typedef struct builder {
+    kiln_facts *facts;
+    const kiln_program *p;
+    kiln_arena *arena;
+    const kiln_form **of_var;           /* [var count] forms of block iterators */
+    kiln_block *seen;                   /* [expr count] block that an expression was counted for */
+    uint32_t *path;                     /* [loop count + 1] of the statement at hand */
+    KILN_VEC(kiln_facts_access) access; /* likewise; memory is kept */
+} builder;
+
+static void count_tree(const kiln_program *p, kiln_stmt stmt, kiln_facts *facts) {
+    const kiln_stmt_info *s = &p->stmt.data[stmt];
+    facts->loop_count += s->kind == KILN_STMT_FOR;
+    facts->statement_count += s->kind == KILN_STMT_BLOCK;
+    for (uint32_t i = 0; i < s->child.count; i++) count_tree(p, s->child.data[i], facts);
+}
+
+/* ---- operations ------------------------------------------------------------------------------ */
+
+static kiln_op_kind class_of(const kiln_expr_node *node) {
+    kiln_dtype dtype = (kiln_dtype)node->dtype;
+    if (node->op == KILN_EXPR_SELECT) return KILN_OPS_SELECTS;
+    if (node->op == KILN_EXPR_CAST) return KILN_OPS_CASTS;
+    if (!kiln_dtype_is_float(dtype)) return KILN_OPS_INT_OPS;
+    if (dtype == KILN_F64) return KILN_OPS_F64;
+    if (kiln_dtype_size(dtype) < 4) return KILN_OPS_F16;
+    switch ((kiln_expr_op)node->op) {
+    case KILN_EXPR_MUL: return KILN_OPS_F32_MUL;
+    case KILN_EXPR_DIV:
+    case KILN_EXPR_REM:
+    case KILN_EXPR_SQRT: return KILN_OPS_F32_DIV;
+    case KILN_EXPR_ADD:
+    case KILN_EXPR_SUB:
+    case KILN_EXPR_MIN:
+    case KILN_EXPR_MAX:
+    case KILN_EXPR_NEG:
+    case KILN_EXPR_ABS:
+    case KILN_EXPR_FLOOR:
+    case KILN_EXPR_CEIL:
+    case KILN_EXPR_ROUND: return KILN_OPS_F32_ADD;
+    default: return KILN_OPS_F32_CALL;
+    }
+}
+
+static void add_access(builder *b, kiln_facts_statement *s, kiln_buffer buffer,
+                       const kiln_expr *index, uint32_t rank, bool stores, bool conditional);
+
+/* Counts the operations on values and the loads below e, each distinct expression once. */
+static void walk_value(builder *b, kiln_facts_statement *s, kiln_expr e, bool conditional) {
+    const kiln_program *p = b->p;
+    const kiln_expr_node *node = kiln_expr_get(p, e);
+    if (b->seen[e] == s->block) return;
+    b->seen[e] = s->block;
+    if (node->op == KILN_EXPR_LOAD) {
+        const kiln_expr *index = &p->operand.data[node->first_operand];
+        add_access(b, s, node->payload.id, index, node->operand_count, false, conditional);
+        return;
+    }
+    if (node->operand_count == 0 || node->dtype == KILN_INDEX_DTYPE) return;
+    kiln_expr first = kiln_expr_operand(p, e, 0);
+    bool on_index = node->op != KILN_EXPR_CAST && node->op != KILN_EXPR_SELECT &&
+                    kiln_expr_get(p, first)->dtype == KILN_INDEX_DTYPE;
+    if (on_index) return; /* conditions on indices are made part of the loops */
+    if (node->dtype != KILN_BOOL || node->op == KILN_EXPR_SELECT) s->ops[class_of(node)]++;
+    for (uint32_t i = 0; i < node->operand_count; i++)
+        walk_value(b, s, kiln_expr_operand(p, e, i),
+                   conditional || (node->op == KILN_EXPR_SELECT && i > 0));
+}
+
+/* A sum of products is one multiply-add a point; any other reduction one combination. */
+static void count_combination(builder *b, kiln_facts_statement *s, const kiln_block_info *info) {
+    const kiln_program *p = b->p;
+    const kiln_expr_node *value = kiln_expr_get(p, info->value);
+    kiln_dtype dtype = b->p->buffer.data[info->buffer].dtype;
+    bool product = info->combiner == KILN_COMBINE_SUM && value->op == KILN_EXPR_MUL;
+    kiln_expr_node combination = {.op = KILN_EXPR_ADD, .dtype = (uint8_t)dtype};
+    if (!product) {
+        s->ops[class_of(&combination)]++;
+        return;
+    }
+    const kiln_expr_node factor = {.op = KILN_EXPR_MUL, .dtype = (uint8_t)value->dtype};
+    s->ops[class_of(&factor)]--;
+    if (kiln_dtype_is_float(dtype)) {
+        kiln_op_kind class = class_of(&combination);
+        s->ops[class == KILN_OPS_F32_ADD ? KILN_OPS_F32_MAC : class] +=
+            class == KILN_OPS_F32_ADD ? 1 : 2;
+        return;
+    }
+    const kiln_expr_node *left = kiln_expr_get(p, kiln_expr_operand(p, info->value, 0));
+    kiln_dtype from = (kiln_dtype)left->dtype;
+    if (left->op == KILN_EXPR_CAST)
+        from = (kiln_dtype)kiln_expr_get(p, p->operand.data[left->first_operand])->dtype;
+    s->ops[kiln_dtype_size(from) == 1 ? KILN_OPS_I8_MAC : KILN_OPS_INT_MAC]++;
+}
+
+/* ---- accesses -------------------------------------------------------------------------------- */
+
+static void add_access(builder *b, kiln_facts_statement *s, kiln_buffer buffer,
+                       const kiln_expr *index, uint32_t rank, bool stores, bool conditional) {
+    const kiln_buffer_info *info = &b->p->buffer.data[buffer];
+    kiln_facts_access a = {.buffer = buffer,
+                           .loads = !stores,
+                           .stores = stores,
+                           .conditional = conditional,
+                           .in_memory = info->scope != KILN_SCOPE_REGISTER,
+                           .element_bytes = (uint32_t)kiln_dtype_size(info->dtype),
+                           .rank = rank,
+                           .index = KILN_ARENA_ARRAY(b->arena, kiln_form, rank)};
+    kiln_form_scope scope = {b->p, b->of_var};
+    for (uint32_t d = 0; d < rank; d++) a.index[d] = kiln_form_of(&scope, index[d]);
+    kiln_vec_push_in(b->arena, &b->access, a);
+    s->access_count++;
+}
+
+static bool form_uses(const kiln_form *form, kiln_var var) {
+    for (uint32_t i = 0; i < form->term_count; i++)
+        if (form->term[i].var == var) return true;
+    return false;
+}
+
+static void bind_iterators(builder *b, kiln_facts_statement *s, const kiln_block_info *info) {
+    kiln_form *form = KILN_ARENA_ARRAY(b->arena, kiln_form, info->iter_count);
+    kiln_form_scope loops = {b->p, NULL};
+    double share = 1;
+    s->domain = 1;
+    for (uint32_t i = 0; i < info->iter_count; i++) {
+        const kiln_iter *iter = &info->iter[i];
+        form[i] = kiln_form_of(&loops, iter->binding);
+        b->of_var[iter->var] = &form[i];
+        s->domain *= (double)iter->extent;
+        if (info->predicate) share *= kiln_form_share_within(&form[i], iter->extent);
+        for (uint32_t k = 0; k < s->depth && iter->reduce; k++)
+            s->reduces[k] |= form_uses(&form[i], b->facts->loop[s->path[k]].var);
+    }
+    s->iterations = 1;
+    for (uint32_t k = 0; k < s->depth; k++)
+        s->iterations *= (double)b->facts->loop[s->path[k]].extent;
+    s->points = s->iterations * share;
+}
+
+static void find_tile(const kiln_facts *facts, kiln_facts_statement *s) {
+    kiln_facts_tile *t = &s->tile;
+    t->lanes = t->spatial = t->reduce = 1;
+    for (t->level = s->depth; t->level > 1; t->level--) {
+        const kiln_facts_loop *loop = &facts->loop[s->path[t->level - 1]];
+        double extent = (double)loop->extent;
+        if (loop->kind == KILN_LOOP_VECTORIZE)
+            t->lanes *= extent;
+        else if (loop->kind != KILN_LOOP_UNROLL && loop->extent > 1)
+            break;
+        else if (s->reduces[t->level - 1])
+            t->reduce *= extent;
+        else
+            t->spatial *= extent;
+    }
+}
+
+static void add_statement(builder *b, const kiln_stmt_info *stmt, uint32_t depth, uint32_t nest) {
+    const kiln_block_info *info = &b->p->block.data[stmt->block];
+    kiln_facts_statement *s = &b->facts->statement[b->facts->statement_count++];
+    s->block = stmt->block;
+    s->nest = nest;
+    s->reduction = info->combiner != KILN_COMBINE_NONE;
+    s->initial = info->init_of != 0;
+    s->depth = depth;
+    s->path = kiln_arena_copy(b->arena, b->path, depth * sizeof *s->path);
+    s->reduces = KILN_ARENA_ARRAY(b->arena, bool, depth);
+    bind_iterators(b, s, info);
+    b->access.count = 0;
+    add_access(b, s, info->buffer, info->index, info->index_count, true, false);
+    b->access.data[0].loads = s->reduction;
+    walk_value(b, s, info->value, false);
+    s->access = kiln_arena_copy(b->arena, b->access.data, s->access_count * sizeof *s->access);
+    if (s->reduction) count_combination(b, s, info);
+    kiln_stmt inner = b->facts->loop[s->path[depth - 1]].stmt;
+    s->intrinsic = inner ? kiln_intrinsic_of_loop(b->p, inner) : NULL;
+    if (s->intrinsic) s->ops[KILN_OPS_CASTS] = 0; /* the instruction's own */
+    find_tile(b->facts, s);
+}
+
+static void add_tree(builder *b, kiln_stmt stmt, uint32_t depth, uint32_t nest) {
+    const kiln_stmt_info *s = &b->p->stmt.data[stmt];
+    if (s->kind == KILN_STMT_FOR) {
+        uint32_t parent = b->path[depth - 1];
+        uint32_t at = b->facts->loop_count++;
+        kiln_facts_loop *loop = &b->facts->loop[at];
+        loop->stmt = stmt;
+        loop->var = s->var;
+        loop->parent = parent;
+        loop->depth = depth;
+        loop->extent = s->extent;
+        loop->kind = s->loop_kind;
+        b->path[depth++] = at;
+    }
+    if (s->kind == KILN_STMT_BLOCK) add_statement(b, s, depth, nest);
+    bool at_root = stmt == b->p->root && s->kind == KILN_STMT_SEQ;
+    for (uint32_t i = 0; i < s->child.count; i++)
+        add_tree(b, s->child.data[i], depth, at_root ? i : nest);
+}
+
+kiln_facts *kiln_facts_create(const kiln_program *scheduled, uint32_t line_bytes,
+                              kiln_arena *arena) {
+    kiln_facts *facts = KILN_ARENA_NEW(arena, kiln_facts);
+    facts->p = scheduled;
+    facts->line_bytes = line_bytes;
+    count_tree(scheduled, scheduled->root, facts);
+    facts->loop = KILN_ARENA_ARRAY(arena, kiln_facts_loop, facts->loop_count + 1);
+    facts->statement = KILN_ARENA_ARRAY(arena, kiln_facts_statement, facts->statement_count);
+    builder b = {.facts = facts, .p = scheduled, .arena = arena};
+    b.of_var = KILN_ARENA_ARRAY(arena, const kiln_form *, scheduled->var.count);
+    b.seen = KILN_ARENA_ARRAY(arena, kiln_block, scheduled->expr.count);
+    b.path = KILN_ARENA_ARRAY(arena, uint32_t, facts->loop_count + 1);
+    facts->loop[0].extent = 1;
+    facts->loop_count = 1;
+    facts->statement_count = 0;
+    add_tree(&b, scheduled->root, 1, 0);
+    kiln_nests nests = kiln_nests_of(scheduled, arena);
+    for (uint32_t i = 0; i < facts->statement_count; i++)
+        facts->statement[i].prepare = nests.prepare[facts->statement[i].nest];
+    kiln_facts_measure(facts, arena);
+    return facts;
+}

@@ -1,0 +1,21 @@
+/* Which nests depend on constants alone: packing of weights, folded scales. They run once, before
+ * anything is measured. Used by lowering, which makes a program of them, and by the facts of a
+ * program. */
+#ifndef KILN_COMPILER_CORE_FACTS_PREPARE_H
+#define KILN_COMPILER_CORE_FACTS_PREPARE_H
+
+#include "compiler-core/ir/ir.h"
+
+typedef struct kiln_nests {
+    uint32_t count;
+    kiln_stmt *nest; /* [count] the root's children; the root itself when it is no sequence */
+    bool *prepare;   /* [count] depends on constants alone */
+    bool *constant;  /* [buffer count] a CONSTANT, or written by such nests alone */
+} kiln_nests;
+
+/* The largest set of nests that read only constants and what nests of the set write. Whatever
+ * running a nest loads counts: values, initial values, predicates, bindings. All in `arena`; holds
+ * until the program changes. */
+kiln_nests kiln_nests_of(const kiln_program *p, kiln_arena *arena);
+
+#endif

@@ -1,0 +1,54 @@
+/* Which iterators index what. */
+#include "compiler-core/facts/pattern.h"
+
+#include "tests/unit/compiler-core/sched/support.h"
+
+static uint32_t bit(const kiln_program *p, kiln_block b, const char *name) {
+    for (uint32_t i = 0; i < p->block.data[b].iter_count; i++)
+        if (kiln_str_is(kiln_iter_name(p, &p->block.data[b].iter[i]), name)) return i;
+    fail_msg("no iterator %s", name);
+    return 0;
+}
+
+static void a_convolution_multiplies_under_a_window(void **state) {
+    const conv_shape shape = {2, 4, 9, 9, 8, 3, 3, 2, 0, false};
+    kiln_program *p = conv_program(*state, &shape);
+    kiln_block conv = kiln_program_find_block(p, KILN_STR("conv"));
+    kiln_pattern found;
+    assert_true(kiln_pattern_of(p, conv, &found));
+    assert_true(found.multiplies);
+    assert_int_equal(found.from_count, 2);
+    const kiln_access *x = &found.from[0], *w = &found.from[1];
+    uint32_t oc = bit(p, conv, "oc"), oh = bit(p, conv, "oh"), ic = bit(p, conv, "ic"),
+             kh = bit(p, conv, "kh");
+    assert_int_equal(found.spatial,
+                     1u << bit(p, conv, "n") | 1u << oc | 1u << oh | 1u << bit(p, conv, "ow"));
+    assert_int_equal(found.reduce, 1u << ic | 1u << kh | 1u << bit(p, conv, "kw"));
+    assert_int_equal(found.to.dim_of[oc], 1);
+    assert_int_equal(w->dim_of[oc], 0);
+    assert_int_equal(x->dim_of[oc], -1);
+    assert_int_equal(x->dim_of[ic], 1);
+    assert_int_equal(x->dim_of[oh], -1); /* stride 2 */
+    assert_int_equal(x->window, 1u << 2 | 1u << 3);
+    assert_int_equal(x->step[2], 1);
+    assert_int_equal(w->window, 0);
+}
+
+static void blocks_of_one_operand_multiply_nothing(void **state) {
+    kiln_program *p = chain_program(*state, 4, 6);
+    kiln_pattern found;
+    assert_true(kiln_pattern_of(p, kiln_program_find_block(p, KILN_STR("a")), &found));
+    assert_false(found.multiplies);
+    assert_int_equal(found.from_count, 1);
+    assert_int_equal(found.reduce, 0);
+    assert_int_equal(found.from[0].dim_of[1], 1);
+    assert_int_equal((int64_t)kiln_pattern_work(p, found.block), 24);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(a_convolution_multiplies_under_a_window),
+        test_with_arena(blocks_of_one_operand_multiply_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/hash.h"
 
 static kiln_str copy_str(kiln_graph *graph, kiln_str text) {
     return (kiln_str){kiln_str_dup(graph->arena, text), text.size};
@@ -20,10 +21,44 @@ kiln_graph *kiln_graph_create(kiln_arena *arena, kiln_str name) {
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-kiln_value kiln_graph_find_value(const kiln_graph *graph, kiln_str name) {
-    for (kiln_value v = 1; v < graph->value.count; v++)
-        if (kiln_str_equal(graph->value.data[v].name, name)) return v;
+/* Puts a value into the table by its name; the table has room. */
+static void enter_name(kiln_graph *graph, kiln_value value) {
+    kiln_str name = graph->value.data[value].name;
+    uint32_t mask = graph->by_name.slot_count - 1,
+             at = (uint32_t)kiln_hash64(name.data, name.size, 0) & mask;
+    while (graph->by_name.slot[at]) at = (at + 1) & mask;
+    graph->by_name.slot[at] = value;
+    graph->by_name.used_count++;
+}
+
+/* Enters the values that were added since the last search. Most graphs are never searched. */
+static void enter_new_names(kiln_graph *graph) {
+    uint32_t wanted = graph->by_name.used_count + graph->value.count - graph->by_name.value_count;
+    if (2 * wanted > graph->by_name.slot_count) {
+        graph->by_name.slot_count = 64;
+        while (graph->by_name.slot_count < 4 * graph->value.count) graph->by_name.slot_count *= 2;
+        graph->by_name.slot = KILN_ARENA_ARRAY(graph->arena, kiln_value, graph->by_name.slot_count);
+        graph->by_name.used_count = 0;
+        graph->by_name.value_count = 1;
+    }
+    for (; graph->by_name.value_count < graph->value.count; graph->by_name.value_count++)
+        enter_name(graph, graph->by_name.value_count);
+}
+
+kiln_value kiln_graph_find_value(kiln_graph *graph, kiln_str name) {
+    enter_new_names(graph);
+    uint32_t mask = graph->by_name.slot_count - 1,
+             at = (uint32_t)kiln_hash64(name.data, name.size, 0) & mask;
+    for (; graph->by_name.slot[at]; at = (at + 1) & mask) /* a slot may have a name of before */
+        if (kiln_str_equal(graph->value.data[graph->by_name.slot[at]].name, name))
+            return graph->by_name.slot[at];
     return 0;
+}
+
+void kiln_graph_rename_value(kiln_graph *graph, kiln_value value, kiln_str name) {
+    enter_new_names(graph); /* also makes room for one name more */
+    graph->value.data[value].name = copy_str(graph, name);
+    enter_name(graph, value);
 }
 
 kiln_value kiln_graph_add_named_value(kiln_graph *graph, kiln_str name) {
@@ -32,11 +67,25 @@ kiln_value kiln_graph_add_named_value(kiln_graph *graph, kiln_str name) {
     return graph->value.count - 1;
 }
 
+/* "name'7" */
+static kiln_str numbered_name(kiln_graph *graph, kiln_str name, uint32_t number) {
+    return kiln_str_from(kiln_arena_printf(graph->arena, "%.*s'%u", KILN_STR_ARG(name), number));
+}
+
+/* Numbers are given one after the other, so the first free one is found by bisection. */
 kiln_value kiln_graph_add_value(kiln_graph *graph, kiln_str name) {
-    kiln_str unique = name;
-    for (uint32_t i = 2; kiln_graph_find_value(graph, unique); i++)
-        unique = kiln_str_from(kiln_arena_printf(graph->arena, "%.*s'%u", KILN_STR_ARG(name), i));
-    return kiln_graph_add_named_value(graph, unique);
+    if (!kiln_graph_find_value(graph, name)) return kiln_graph_add_named_value(graph, name);
+    uint32_t taken = 1, free_number = 2;
+    while (kiln_graph_find_value(graph, numbered_name(graph, name, free_number))) {
+        taken = free_number;
+        free_number *= 2;
+    }
+    while (free_number - taken > 1) {
+        uint32_t middle = taken + (free_number - taken) / 2;
+        bool known = kiln_graph_find_value(graph, numbered_name(graph, name, middle)) != 0;
+        *(known ? &taken : &free_number) = middle;
+    }
+    return kiln_graph_add_named_value(graph, numbered_name(graph, name, free_number));
 }
 
 kiln_value kiln_graph_add_input(kiln_graph *graph, kiln_str name, kiln_dtype dtype,
@@ -157,16 +206,6 @@ void kiln_graph_remove_node(kiln_graph *graph, kiln_node node) {
         if (v && graph->value.data[v].producer == node) graph->value.data[v].producer = 0;
     }
     *info = (kiln_node_info){.op = KILN_OP_NONE};
-}
-
-void kiln_graph_replace_value(kiln_graph *graph, kiln_value old, kiln_value new_value) {
-    for (kiln_node n = 1; n < graph->node.count; n++) {
-        kiln_node_info *info = &graph->node.data[n];
-        for (uint32_t i = 0; i < info->input_count; i++)
-            if (info->input[i] == old) info->input[i] = new_value;
-    }
-    for (uint32_t i = 0; i < graph->output.count; i++)
-        if (graph->output.data[i] == old) graph->output.data[i] = new_value;
 }
 
 uint32_t *kiln_graph_count_uses(const kiln_graph *graph, kiln_arena *arena) {

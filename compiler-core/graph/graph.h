@@ -24,8 +24,8 @@
 typedef uint32_t kiln_value;
 typedef uint32_t kiln_node;
 
-#define KILN_GRAPH_NODES_MAX 100000u
-#define KILN_GRAPH_VALUES_MAX 400000u
+#define KILN_GRAPH_NODES_MAX 262144u
+#define KILN_GRAPH_VALUES_MAX 1048576u
 #define KILN_NODE_OPERANDS_MAX 256u /* inputs of one node; outputs as well */
 #define KILN_ATTR_ITEMS_MAX 65536u
 
@@ -58,7 +58,7 @@ typedef struct kiln_attr {
 } kiln_attr;
 
 typedef struct kiln_value_info {
-    kiln_str name;      /* unique in the graph */
+    kiln_str name;      /* unique in the graph; changed by kiln_graph_rename_value alone */
     kiln_dtype dtype;   /* NONE until inferred */
     kiln_shape shape;   /* meaningful once dtype is known */
     kiln_node producer; /* 0: graph input or constant */
@@ -85,12 +85,18 @@ typedef struct kiln_graph {
     KILN_VEC(kiln_node_info) node;
     KILN_VEC(kiln_value) input;  /* graph inputs in order */
     KILN_VEC(kiln_value) output; /* graph outputs in order; a value may stand here twice */
+    struct {
+        kiln_value *slot;     /* [slot_count] open addressing by the name's hash; 0: free */
+        uint32_t slot_count;  /* a power of two, or 0 */
+        uint32_t used_count;  /* slots, those of names that were given up included */
+        uint32_t value_count; /* values below this one have a slot */
+    } by_name;
 } kiln_graph;
 
 kiln_graph *kiln_graph_create(kiln_arena *arena, kiln_str name);
-/* A new value; `name` is made unique by a suffix "'2" when taken (O(values)). */
+/* A new value; `name` is made unique by a suffix "'2" when taken. */
 kiln_value kiln_graph_add_value(kiln_graph *graph, kiln_str name);
-/* The same for a name that the caller knows to be new; O(1). */
+/* The same for a name that the caller knows to be new. */
 kiln_value kiln_graph_add_named_value(kiln_graph *graph, kiln_str name);
 kiln_value kiln_graph_add_input(kiln_graph *graph, kiln_str name, kiln_dtype dtype,
                                 const kiln_shape *shape);
@@ -109,7 +115,9 @@ void kiln_graph_set_int(kiln_graph *graph, kiln_node node, const char *name, int
 void kiln_graph_set_ints(kiln_graph *graph, kiln_node node, const char *name, const int64_t *value,
                          uint32_t count);
 
-kiln_value kiln_graph_find_value(const kiln_graph *graph, kiln_str name); /* 0: none; O(values) */
+kiln_value kiln_graph_find_value(kiln_graph *graph, kiln_str name); /* 0: none */
+/* Copies `name`, which no other value may keep. */
+void kiln_graph_rename_value(kiln_graph *graph, kiln_value value, kiln_str name);
 const kiln_attr *kiln_node_attr(const kiln_graph *graph, kiln_node node,
                                 const char *name); /* NULL: not given */
 static inline bool kiln_value_is_constant(const kiln_graph *graph, kiln_value value) {
@@ -119,8 +127,6 @@ kiln_tensor kiln_value_tensor(const kiln_graph *graph, kiln_value value); /* of 
 
 /* The node produces nothing any more; its results must be unused or replaced first. */
 void kiln_graph_remove_node(kiln_graph *graph, kiln_node node);
-/* Every use of `old` (inputs and graph outputs) reads `new_value` instead. */
-void kiln_graph_replace_value(kiln_graph *graph, kiln_value old, kiln_value new_value);
 /* Uses of each value (inputs of nodes plus graph outputs): [value count], in `arena`. */
 uint32_t *kiln_graph_count_uses(const kiln_graph *graph, kiln_arena *arena);
 

@@ -6,7 +6,8 @@
 
 typedef struct edge {
     uint32_t end[2];
-    double *cost; /* [alternatives of end[0]][of end[1]] */
+    uint32_t place[2]; /* in the lists of the two nodes */
+    double *cost;      /* [alternatives of end[0]][of end[1]] */
 } edge;
 
 typedef struct node {
@@ -17,11 +18,16 @@ typedef struct node {
     uint32_t choice;
 } node;
 
+typedef struct wide {
+    uint32_t degree, node;
+} wide;
+
 struct kiln_pbqp {
     kiln_arena *arena;
     KILN_VEC(node) node;
     KILN_VEC(uint32_t) small;   /* nodes that had at most two neighbours when they were put here */
     KILN_VEC(uint32_t) removed; /* in order */
+    KILN_VEC(wide) widest;      /* heap: each node that is left, with a degree it had at least */
 };
 
 kiln_pbqp *kiln_pbqp_create(kiln_arena *arena) {
@@ -47,11 +53,19 @@ static double charge(const kiln_pbqp *p, const edge *e, uint32_t n, uint32_t i, 
     return e->end[0] == n ? e->cost[(size_t)i * columns + j] : e->cost[(size_t)j * columns + i];
 }
 
+/* Looks through the shorter of the two lists. */
 static edge *find_edge(const kiln_pbqp *p, uint32_t a, uint32_t b) {
-    const node *n = &p->node.data[a];
+    bool shorter = p->node.data[b].edge.count < p->node.data[a].edge.count;
+    uint32_t from = shorter ? b : a, to = shorter ? a : b;
+    const node *n = &p->node.data[from];
     for (uint32_t i = 0; i < n->edge.count; i++)
-        if (other_end(n->edge.data[i], a) == b) return n->edge.data[i];
+        if (other_end(n->edge.data[i], from) == to) return n->edge.data[i];
     return NULL;
+}
+
+static void push_edge(kiln_pbqp *p, uint32_t n, edge *e) {
+    e->place[e->end[0] != n] = p->node.data[n].edge.count;
+    kiln_vec_push_in(p->arena, &p->node.data[n].edge, e);
 }
 
 void kiln_pbqp_add_edge(kiln_pbqp *p, uint32_t a, uint32_t b, const double *cost) {
@@ -61,9 +75,9 @@ void kiln_pbqp_add_edge(kiln_pbqp *p, uint32_t a, uint32_t b, const double *cost
     edge *e = find_edge(p, a, b);
     if (!e) {
         e = KILN_ARENA_NEW(p->arena, edge);
-        *e = (edge){{a, b}, KILN_ARENA_ARRAY(p->arena, double, (size_t)rows *columns)};
-        kiln_vec_push_in(p->arena, &p->node.data[a].edge, e);
-        kiln_vec_push_in(p->arena, &p->node.data[b].edge, e);
+        *e = (edge){{a, b}, {0}, KILN_ARENA_ARRAY(p->arena, double, (size_t)rows *columns)};
+        push_edge(p, a, e);
+        push_edge(p, b, e);
     }
     bool same_way = e->end[0] == a;
     for (uint32_t i = 0; i < rows; i++)
@@ -74,9 +88,10 @@ void kiln_pbqp_add_edge(kiln_pbqp *p, uint32_t a, uint32_t b, const double *cost
 
 static void drop_edge(kiln_pbqp *p, uint32_t from, const edge *e) {
     node *n = &p->node.data[from];
-    uint32_t at = 0;
-    while (n->edge.data[at] != e) at++;
-    n->edge.data[at] = n->edge.data[--n->edge.count];
+    uint32_t at = e->place[e->end[0] != from];
+    edge *moved = n->edge.data[--n->edge.count];
+    n->edge.data[at] = moved;
+    moved->place[moved->end[0] != from] = at;
     if (n->edge.count <= 2) kiln_vec_push_in(p->arena, &p->small, from);
 }
 
@@ -163,17 +178,48 @@ static void reduce_small(kiln_pbqp *p) {
     }
 }
 
+/* ---- the node with most neighbours ----------------------------------------------------------- */
+
+/* More neighbours first, and the first of equal ones. */
+static bool is_wider(wide a, wide b) {
+    return a.degree != b.degree ? a.degree > b.degree : a.node < b.node;
+}
+
+static void sift_down(kiln_pbqp *p, uint32_t at) {
+    wide *heap = p->widest.data;
+    for (uint32_t child; (child = 2 * at + 1) < p->widest.count; at = child) {
+        if (child + 1 < p->widest.count && is_wider(heap[child + 1], heap[child])) child++;
+        if (!is_wider(heap[child], heap[at])) return;
+        wide swapped = heap[at];
+        heap[at] = heap[child];
+        heap[child] = swapped;
+    }
+}
+
+/* Degrees never grow between two choices, so the top of the heap is right once its degree is. */
+static uint32_t take_widest(kiln_pbqp *p) {
+    if (!p->widest.count) {
+        for (uint32_t n = 0; n < p->node.count; n++)
+            if (!p->node.data[n].removed)
+                kiln_vec_push_in(p->arena, &p->widest, ((wide){p->node.data[n].edge.count, n}));
+        for (uint32_t at = p->widest.count / 2; at-- > 0;) sift_down(p, at);
+    }
+    for (;;) {
+        wide *top = &p->widest.data[0];
+        const node *n = &p->node.data[top->node];
+        if (!n->removed && n->edge.count == top->degree) return top->node;
+        top->degree = n->edge.count;
+        if (n->removed) *top = kiln_vec_pop(&p->widest);
+        sift_down(p, 0);
+    }
+}
+
 bool kiln_pbqp_solve(kiln_pbqp *p, uint32_t *out_choice) {
     bool exact = true;
     for (uint32_t n = p->node.count; n-- > 0;)
         if (p->node.data[n].edge.count <= 2) kiln_vec_push_in(p->arena, &p->small, n);
     while (reduce_small(p), p->removed.count < p->node.count) {
-        uint32_t widest = UINT32_MAX;
-        for (uint32_t n = 0; n < p->node.count; n++)
-            if (!p->node.data[n].removed &&
-                (widest == UINT32_MAX ||
-                 p->node.data[n].edge.count > p->node.data[widest].edge.count))
-                widest = n;
+        uint32_t widest = take_widest(p);
         settle(p, widest);
         remove_node(p, widest);
         exact = false;

@@ -110,12 +110,15 @@ static kiln_status set_outputs(kiln_graph *graph, const kiln_node_info *node,
 kiln_status kiln_node_infer(kiln_graph *graph, kiln_node node) {
     const kiln_node_info *info = &graph->node.data[node];
     const kiln_op_info *op = kiln_op_get(info->op);
-    kiln_dtype dtype[KILN_NODE_OPERANDS_MAX] = {0};
+    kiln_dtype dtype[KILN_NODE_OPERANDS_MAX];
     kiln_shape shape[KILN_NODE_OPERANDS_MAX];
-    memset(shape, 0, sizeof shape);
     kiln_infer infer = {graph, info, dtype, shape};
     kiln_status st = check_operands(graph, info, op);
-    if (!st) st = kiln_node_check_attrs(info);
+    if (st) return st;
+    memset(dtype, 0,
+           info->output_count * sizeof *dtype); /* all 256 would take longer than the rest */
+    memset(shape, 0, info->output_count * sizeof *shape);
+    st = kiln_node_check_attrs(info);
     if (!st) st = op->shape(&infer);
     if (!st) st = set_outputs(graph, info, &infer);
     return st;
@@ -228,6 +231,7 @@ void kiln_evaluation_init(kiln_evaluation *evaluation, kiln_effort effort) {
 void kiln_evaluation_deinit(kiln_evaluation *evaluation) {
     kiln_map_deinit(&evaluation->place);
     kiln_vec_deinit(&evaluation->tensor);
+    kiln_vec_deinit(&evaluation->awaited);
 }
 
 static kiln_str key_of(const uint32_t *id) { return (kiln_str){(const char *)id, sizeof *id}; }
@@ -242,30 +246,48 @@ static bool find_result(const kiln_evaluation *evaluation, kiln_value value,
 
 typedef KILN_VEC(kiln_node) node_list;
 
+/* Values come after those that they are computed from. */
+static kiln_value find_awaited(const kiln_graph *graph, kiln_value value,
+                               const kiln_evaluation *evaluation) {
+    const kiln_value_info *info = &graph->value.data[value];
+    if (!value || info->data) return 0;
+    if (!info->producer) return value;
+    const kiln_node_info *node = &graph->node.data[info->producer];
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        kiln_value input = evaluation->awaited.data[node->input[i]];
+        if (input) return input;
+    }
+    return 0;
+}
+
+kiln_value kiln_value_awaits(const kiln_graph *graph, kiln_value value,
+                             kiln_evaluation *evaluation) {
+    for (;;) {
+        for (kiln_value v = evaluation->awaited.count; v <= value; v++)
+            kiln_vec_push(&evaluation->awaited, find_awaited(graph, v, evaluation));
+        kiln_value input = evaluation->awaited.data[value];
+        if (!input || !graph->value.data[input].data) return input;
+        evaluation->awaited.count = 0; /* the input was bound to data */
+    }
+}
+
 /* The nodes that `value` is computed by and that were not evaluated yet, in no order. */
-static kiln_status find_needed(const kiln_graph *graph, kiln_value value,
-                               const kiln_evaluation *evaluation, node_list *out) {
+static void find_needed(const kiln_graph *graph, kiln_value value,
+                        const kiln_evaluation *evaluation, node_list *out) {
     kiln_map seen;
-    kiln_status st = KILN_OK;
     kiln_tensor ignored;
     kiln_map_init(&seen);
     kiln_vec_push(out, graph->value.data[value].producer);
-    for (uint32_t at = 0; !st && at < out->count; at++) {
+    for (uint32_t at = 0; at < out->count; at++) {
         const kiln_node_info *node = &graph->node.data[out->data[at]];
-        for (uint32_t i = 0; !st && i < node->input_count; i++) {
+        for (uint32_t i = 0; i < node->input_count; i++) {
             const kiln_value v = node->input[i];
             const kiln_value_info *in = &graph->value.data[v];
             if (!v || in->data || find_result(evaluation, v, &ignored)) continue;
-            if (!in->producer)
-                st = KILN_ERROR(UNIMPLEMENTED,
-                                "it depends on the input %.*s, which is known only at run time",
-                                KILN_STR_ARG(in->name));
-            else if (kiln_map_put(&seen, key_of(&in->producer), 0))
-                kiln_vec_push(out, in->producer);
+            if (kiln_map_put(&seen, key_of(&in->producer), 0)) kiln_vec_push(out, in->producer);
         }
     }
     kiln_map_deinit(&seen);
-    return st;
 }
 
 static int by_place(const void *a, const void *b) {
@@ -302,14 +324,17 @@ kiln_status kiln_value_evaluate(const kiln_graph *graph, kiln_value value,
         return KILN_OK;
     }
     if (find_result(evaluation, value, out_tensor)) return KILN_OK;
-    const kiln_value_info *info = &graph->value.data[value];
-    if (!info->producer)
-        return KILN_ERROR(UNIMPLEMENTED, "the input %.*s is known only at run time",
-                          KILN_STR_ARG(info->name));
+    const kiln_value input = kiln_value_awaits(graph, value, evaluation);
+    if (input)
+        return KILN_ERROR(UNIMPLEMENTED, "%s input %.*s%s is known only at run time",
+                          input == value ? "the" : "it depends on the",
+                          KILN_STR_ARG(graph->value.data[input].name),
+                          input == value ? "" : ", which");
     kiln_arena scratch;
     node_list needed = {0};
+    kiln_status st = KILN_OK;
     kiln_arena_init(&scratch, 0);
-    kiln_status st = find_needed(graph, value, evaluation, &needed);
+    find_needed(graph, value, evaluation, &needed);
     qsort(needed.data, needed.count, sizeof *needed.data, by_place);
     for (uint32_t i = 0; !st && i < needed.count; i++)
         st = evaluate_node(graph, needed.data[i], evaluation, &scratch);

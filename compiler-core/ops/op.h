@@ -74,9 +74,14 @@ typedef struct kiln_evaluation {
     kiln_effort effort;
     kiln_map place;               /* of a value's id in `tensor` */
     KILN_VEC(kiln_tensor) tensor; /* data in the graph's arena */
+    KILN_VEC(kiln_value) awaited; /* of each value looked at so far: kiln_value_awaits */
 } kiln_evaluation;
 void kiln_evaluation_init(kiln_evaluation *evaluation, kiln_effort effort);
 void kiln_evaluation_deinit(kiln_evaluation *evaluation); /* accepts a zeroed one */
+/* An input of the graph that `value` depends on, so that it is known only at run time; 0: there is none.
+ * Cost: over all calls O(values), and that again for each input that became a constant meanwhile. */
+kiln_value kiln_value_awaits(const kiln_graph *graph, kiln_value value,
+                             kiln_evaluation *evaluation);
 /* The value as a constant, evaluating whatever it depends on: UNIMPLEMENTED when that includes a
  * graph input. The graph may grow between calls. Errors of kiln_node_eval as well. */
 KILN_MUST_USE kiln_status kiln_value_evaluate(const kiln_graph *graph, kiln_value value,

@@ -20,8 +20,8 @@ static bool may_stand_for(const kiln_graph *graph, kiln_value source, kiln_value
 static void take_name(kiln_graph *graph, kiln_value source, kiln_value result) {
     if (!is_output(graph, result)) return;
     kiln_str name = graph->value.data[source].name;
-    graph->value.data[source].name = graph->value.data[result].name;
-    graph->value.data[result].name = name;
+    kiln_graph_rename_value(graph, source, graph->value.data[result].name);
+    kiln_graph_rename_value(graph, result, name);
     for (uint32_t i = 0; i < graph->output.count; i++)
         if (graph->output.data[i] == result) graph->output.data[i] = source;
 }

@@ -19,6 +19,7 @@ typedef struct unit {
 typedef struct planner {
     const kiln_graph *graph;
     kiln_arena *arena;
+    kiln_arena kernel;  /* what is needed while one kernel is made */
     KILN_VEC(unit) unit;
     uint32_t *unit_of;  /* [node] index into unit, + 1; 0: removed */
     uint32_t *outside;  /* [value] readers, less those in the unit that is being looked at */
@@ -136,6 +137,7 @@ typedef struct ports {
         if (at_ == (list)->count) kiln_vec_push_in((arena), (list), (value));        \
     } while (0)
 
+/* The lists live in p->kernel. */
 static void find_ports(planner *p, uint32_t index, ports *out) {
     const kiln_graph *g = p->graph;
     const unit *u = &p->unit.data[index];
@@ -148,14 +150,14 @@ static void find_ports(planner *p, uint32_t index, ports *out) {
             kiln_node producer = g->value.data[value].producer;
             if (producer && p->unit_of[producer] == index + 1) continue;
             if (kiln_value_is_literal(g, value)) continue;
-            if (kiln_value_is_constant(g, value)) ADD_ONCE(p->arena, &out->constant, value);
-            else ADD_ONCE(p->arena, &out->input, value);
+            if (kiln_value_is_constant(g, value)) ADD_ONCE(&p->kernel, &out->constant, value);
+            else ADD_ONCE(&p->kernel, &out->input, value);
         }
     }
     for (uint32_t i = 0; i < u->node.count; i++) {
         const kiln_node_info *node = &g->node.data[u->node.data[i]];
         for (uint32_t k = 0; k < node->output_count; k++)
-            if (node->output[k] && p->outside[node->output[k]] > 0) ADD_ONCE(p->arena, &out->output, node->output[k]);
+            if (node->output[k] && p->outside[node->output[k]] > 0) ADD_ONCE(&p->kernel, &out->output, node->output[k]);
     }
     remember_reads(p, u);
 }
@@ -168,16 +170,16 @@ static void add_buffers(const planner *p, kiln_program *te, const kiln_value *va
         [KILN_ROLE_INPUT] = 'x', [KILN_ROLE_CONSTANT] = 'w', [KILN_ROLE_OUTPUT] = 'y', [KILN_ROLE_TEMP] = 't'};
     for (uint32_t i = 0; i < count; i++) {
         const kiln_value_info *info = &p->graph->value.data[value[i]];
-        kiln_str name = kiln_str_from(kiln_arena_printf(p->arena, "%c%u", letter[role], te->buffer.count - 1));
+        kiln_str name = kiln_str_from(kiln_arena_printf(te->arena, "%c%u", letter[role], te->buffer.count - 1));
         buffer_of[value[i]] = kiln_buffer_create(te, name, info->dtype, role, &info->shape);
     }
 }
 
-static kiln_str unit_name(const planner *p, const unit *u) {
+static kiln_str unit_name(const planner *p, const unit *u, kiln_arena *arena) {
     kiln_strbuf text = {0};
     for (uint32_t i = 0; i < u->node.count; i++)
         kiln_strbuf_printf(&text, "%s%s", i ? "+" : "", kiln_op_get(p->graph->node.data[u->node.data[i]].op)->name);
-    kiln_str name = kiln_str_from(kiln_str_dup(p->arena, kiln_strbuf_view(&text)));
+    kiln_str name = kiln_str_from(kiln_str_dup(arena, kiln_strbuf_view(&text)));
     kiln_strbuf_deinit(&text);
     return name;
 }
@@ -202,11 +204,14 @@ kiln_str kiln_task_key(const kiln_program *te, kiln_arena *arena) {
     return kiln_str_from(kiln_arena_printf(arena, "v%d:%s", KILN_TASK_KEY_VERSION, hash));
 }
 
-static uint32_t intern_task(planner *p, kiln_program *te, kiln_str op) {
+/* `te` and `op` are copied when the task is new. */
+static uint32_t intern_task(planner *p, const kiln_program *te, kiln_str op) {
     uint64_t index = 0;
-    kiln_str key = kiln_task_key(te, p->arena);
+    kiln_str key = kiln_task_key(te, &p->kernel);
     if (!kiln_map_find(&p->tasks, key, &index)) {
-        kiln_vec_push_in(p->arena, &p->task, ((kiln_task){.key = key, .op = op, .te = te, .flops = kiln_program_flops(te)}));
+        kiln_task task = {.key = {kiln_str_dup(p->arena, key), key.size}, .op = {kiln_str_dup(p->arena, op), op.size},
+                          .te = kiln_program_copy(te, p->arena), .flops = kiln_program_flops(te)};
+        kiln_vec_push_in(p->arena, &p->task, task);
         index = p->task.count - 1;
         kiln_map_put(&p->tasks, key, index);
     }
@@ -214,29 +219,42 @@ static uint32_t intern_task(planner *p, kiln_program *te, kiln_str op) {
     return (uint32_t)index;
 }
 
+/* Only what this kernel set: clearing all values for each kernel would take the square of their number. */
+static void forget_buffers(const planner *p, const unit *u, const kiln_step *step, kiln_buffer *buffer_of) {
+    for (uint32_t i = 0; i < step->arg_count; i++) buffer_of[step->arg[i]] = 0;
+    for (uint32_t i = 0; i < u->node.count; i++) {
+        const kiln_node_info *node = &p->graph->node.data[u->node.data[i]];
+        for (uint32_t k = 0; k < node->output_count; k++) buffer_of[node->output[k]] = 0;
+    }
+}
+
+/* buffer_of: [values], all 0 before and after. */
 static kiln_status add_kernel(planner *p, uint32_t index, kiln_buffer *buffer_of) {
     const unit *u = &p->unit.data[index];
     ports port = {0};
     find_ports(p, index, &port);
-    uint32_t count = port.input.count + port.constant.count + port.output.count;
-    kiln_step step = {.kind = KILN_STEP_KERNEL, .name = p->graph->node.data[u->node.data[0]].name, .op = unit_name(p, u),
-                      .arg_count = count, .arg = KILN_ARENA_ARRAY(p->arena, kiln_value, count)};
+    uint32_t count = port.input.count + port.constant.count + port.output.count, at = 0;
+    kiln_str op = unit_name(p, u, &p->kernel);
     if (count > KILN_MANIFEST_ARGS_MAX)
-        return KILN_ERROR(RESOURCE_EXHAUSTED, "kernel %.*s has %u arguments, at most %d", KILN_STR_ARG(step.op), count,
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "kernel %.*s has %u arguments, at most %d", KILN_STR_ARG(op), count,
                           KILN_MANIFEST_ARGS_MAX);
-    memset(buffer_of, 0, p->graph->value.count * sizeof *buffer_of);
-    kiln_program *te = kiln_program_create(p->arena, step.op);
+    kiln_program *te = kiln_program_create(&p->kernel, op);
     add_buffers(p, te, port.input.data, port.input.count, KILN_ROLE_INPUT, buffer_of);
     add_buffers(p, te, port.constant.data, port.constant.count, KILN_ROLE_CONSTANT, buffer_of);
     add_buffers(p, te, port.output.data, port.output.count, KILN_ROLE_OUTPUT, buffer_of);
     for (uint32_t i = 0; i < u->node.count; i++) build_node(p, u->node.data[i], te, buffer_of);
     kiln_task_choose_fill(te);
-    uint32_t at = 0;
+    kiln_step step = {.kind = KILN_STEP_KERNEL, .name = p->graph->node.data[u->node.data[0]].name,
+                      .task = intern_task(p, te, op), .arg_count = count,
+                      .arg = KILN_ARENA_ARRAY(p->arena, kiln_value, count)};
+    kiln_str known = p->task.data[step.task].op; /* the name is no part of the key */
+    step.op = kiln_str_equal(op, known) ? known : (kiln_str){kiln_str_dup(p->arena, op), op.size};
     for (uint32_t i = 0; i < port.input.count; i++) step.arg[at++] = port.input.data[i];
     for (uint32_t i = 0; i < port.constant.count; i++) step.arg[at++] = port.constant.data[i];
     for (uint32_t i = 0; i < port.output.count; i++) step.arg[at++] = port.output.data[i];
-    step.task = intern_task(p, te, step.op);
+    forget_buffers(p, u, &step, buffer_of);
     kiln_vec_push_in(p->arena, &p->step, step);
+    kiln_arena_reset(&p->kernel);
     return KILN_OK;
 }
 
@@ -266,9 +284,11 @@ static kiln_status make_plan(planner *p) {
 
 kiln_status kiln_plan_create(const kiln_graph *graph, kiln_arena *arena, kiln_plan *out_plan) {
     planner p = {.graph = graph, .arena = arena};
+    kiln_arena_init(&p.kernel, 0);
     kiln_map_init(&p.tasks);
     kiln_status st = make_plan(&p);
     kiln_map_deinit(&p.tasks);
+    kiln_arena_deinit(&p.kernel);
     if (st) return kiln_status_note(st, "cutting the graph into kernels");
     *out_plan = (kiln_plan){{p.task.count, p.task.data}, p.step.count, p.step.data};
     return KILN_OK;

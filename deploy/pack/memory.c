@@ -2,16 +2,23 @@
  * management for deep neural net inference", is the first of them). */
 #include "deploy/pack/memory.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/kernel_abi.h"
 #include "base/macros.h"
+#include "base/vec.h"
+
+/* An order that looks at more than this is given up: a second at 100,000 values. What is in order
+ * of time never is. */
+#define LOOKED_AT_MAX(count) (4000000u + 200 * (uint64_t)(count))
 
 static uint64_t aligned(uint64_t bytes) {
     return (bytes + KILN_KERNEL_ALIGNMENT - 1) / KILN_KERNEL_ALIGNMENT * KILN_KERNEL_ALIGNMENT;
 }
 
-static bool lives_meet(const kiln_memory_value *a, const kiln_memory_value *b) {
-    return a->first_step <= b->last_step && b->first_step <= a->last_step;
-}
+/* What no step touches lives at none. */
+static bool is_used(const kiln_memory_value *v) { return v->first_step <= v->last_step; }
 
 /* ---- orders: which value takes its place first ----------------------------------------------- */
 
@@ -37,27 +44,105 @@ static int by_area(const kiln_memory_value *a, const kiln_memory_value *b) {
 typedef int (*compare)(const kiln_memory_value *a, const kiln_memory_value *b);
 static const compare orders[] = {by_size, by_area, by_life, by_start};
 
-/* Stable insertion keeps the plan the same everywhere. */
-static void sort_values(const kiln_memory_value *value, uint32_t count, compare less,
-                        uint32_t *out_order) {
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t at = i;
-        for (; at > 0 && less(&value[out_order[at - 1]], &value[i]) > 0; at--)
-            out_order[at] = out_order[at - 1];
-        out_order[at] = i;
+/* Equal values keep their order, so that the plan is the same everywhere. */
+static int by_order(const void *a, const void *b, void *order) {
+    const kiln_memory_value *one = *(const kiln_memory_value *const *)a,
+                            *other = *(const kiln_memory_value *const *)b;
+    int found = (*(const compare *)order)(one, other);
+    return found ? found : (one > other) - (one < other);
+}
+
+/* ---- values by the steps at which they live -------------------------------------------------- */
+
+/* Placed values, found by the steps at which they live: a segment tree over the steps. A value
+ * hangs at the O(log steps) tree nodes that make up its life, and at its first step. */
+typedef struct link {
+    uint32_t value, next; /* next: index into link; 0: none */
+} link;
+
+typedef struct lives {
+    kiln_arena *arena;
+    uint32_t leaf_count; /* steps, rounded up to a power of two */
+    uint32_t *at_node;   /* [2 * leaf_count] first link of the values that hang there */
+    uint32_t *at_step;   /* [leaf_count] of those whose first step it is */
+    KILN_VEC(link) link; /* [0] unused */
+} lives;
+
+static void lives_create(lives *l, uint32_t step_count, kiln_arena *arena) {
+    *l = (lives){.arena = arena, .leaf_count = 1};
+    while (l->leaf_count < step_count) l->leaf_count *= 2;
+    l->at_node = KILN_ARENA_ARRAY(arena, uint32_t, 2 * (size_t)l->leaf_count);
+    l->at_step = KILN_ARENA_ARRAY(arena, uint32_t, l->leaf_count);
+}
+
+static void lives_clear(lives *l) {
+    memset(l->at_node, 0, 2 * (size_t)l->leaf_count * sizeof *l->at_node);
+    memset(l->at_step, 0, l->leaf_count * sizeof *l->at_step);
+    l->link.count = 0;
+    kiln_vec_push_in(l->arena, &l->link, (link){0});
+}
+
+static void hang(lives *l, uint32_t *head, uint32_t value) {
+    kiln_vec_push_in(l->arena, &l->link, ((link){value, *head}));
+    *head = l->link.count - 1;
+}
+
+static void lives_add(lives *l, uint32_t value, const kiln_memory_value *v) {
+    if (!is_used(v)) return;
+    uint32_t low = v->first_step + l->leaf_count, high = v->last_step + l->leaf_count + 1;
+    for (; low < high; low /= 2, high /= 2) {
+        if (low & 1) hang(l, &l->at_node[low++], value);
+        if (high & 1) hang(l, &l->at_node[--high], value);
     }
+    hang(l, &l->at_step[v->first_step], value);
+}
+
+typedef KILN_VEC(uint32_t) found_values;
+
+static void add_linked(const lives *l, uint32_t head, kiln_arena *arena, found_values *out) {
+    for (uint32_t at = head; at; at = l->link.data[at].next)
+        kiln_vec_push_in(arena, out, l->link.data[at].value);
+}
+
+/* Those that live at the first step of `v`, and those that begin later while it lives. */
+static void lives_find(const lives *l, const kiln_memory_value *v, kiln_arena *arena,
+                       found_values *out) {
+    out->count = 0;
+    if (!is_used(v)) return;
+    for (uint32_t node = v->first_step + l->leaf_count; node; node /= 2)
+        add_linked(l, l->at_node[node], arena, out);
+    for (uint32_t step = v->first_step + 1; step <= v->last_step; step++)
+        add_linked(l, l->at_step[step], arena, out);
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-/* The lowest place where `v` meets none of the placed ones that live at the same time. `placed` is
- * in order of offsets. */
-static uint64_t lowest_place(const kiln_memory_value *value, const uint32_t *placed, uint32_t count,
-                             const kiln_memory_value *v) {
+typedef struct planner {
+    kiln_memory_value *value;
+    uint32_t count;
+    kiln_arena *scratch;
+    lives placed;
+    uint32_t *turn; /* [count] in which a value was placed */
+    found_values neighbour;
+    uint64_t looked_at;
+} planner;
+
+static int by_offset(const void *a, const void *b, void *context) {
+    const planner *p = context;
+    uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
+    uint64_t from = p->value[one].offset, to = p->value[other].offset;
+    if (from != to) return from > to ? 1 : -1;
+    return (p->turn[one] > p->turn[other]) - (p->turn[one] < p->turn[other]);
+}
+
+/* The lowest place where `v` meets none of the placed ones that live at the same time. */
+static uint64_t lowest_place(planner *p, const kiln_memory_value *v) {
     uint64_t offset = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const kiln_memory_value *other = &value[placed[i]];
-        if (!lives_meet(v, other)) continue;
+    lives_find(&p->placed, v, p->scratch, &p->neighbour);
+    p->looked_at += p->neighbour.count + (is_used(v) ? v->last_step - v->first_step : 0);
+    qsort_r(p->neighbour.data, p->neighbour.count, sizeof(uint32_t), by_offset, p);
+    for (uint32_t i = 0; i < p->neighbour.count; i++) {
+        const kiln_memory_value *other = &p->value[p->neighbour.data[i]];
         if (other->offset >= offset + aligned(v->size_bytes))
             break; /* the gap before it is large enough */
         offset = KILN_MAX(offset, other->offset + aligned(other->size_bytes));
@@ -65,29 +150,104 @@ static uint64_t lowest_place(const kiln_memory_value *value, const uint32_t *pla
     return offset;
 }
 
-static uint64_t place(kiln_memory_value *value, const uint32_t *order, uint32_t count,
-                      uint32_t *placed) {
-    uint64_t peak = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        kiln_memory_value *v = &value[order[i]];
-        v->offset = lowest_place(value, placed, i, v);
+/* The bytes that the order takes, or UINT64_MAX where finding that out takes too long. */
+static uint64_t place(planner *p, kiln_memory_value *const *order) {
+    uint64_t peak = 0, limit = p->looked_at + LOOKED_AT_MAX(p->count);
+    lives_clear(&p->placed);
+    for (uint32_t i = 0; i < p->count; i++) {
+        kiln_memory_value *v = order[i];
+        uint32_t index = (uint32_t)(v - p->value);
+        v->offset = lowest_place(p, v);
+        p->turn[index] = i;
+        lives_add(&p->placed, index, v);
         peak = KILN_MAX(peak, v->offset + aligned(v->size_bytes));
-        uint32_t at = i;
-        for (; at > 0 && value[placed[at - 1]].offset > v->offset; at--)
-            placed[at] = placed[at - 1];
-        placed[at] = order[i];
+        if (p->looked_at > limit) return UINT64_MAX;
     }
     return peak;
 }
 
-static uint64_t largest_live_set(const kiln_memory_value *value, uint32_t count) {
-    uint64_t most = 0;
-    for (uint32_t i = 0; i < count; i++) { /* some value's first step is the worst */
-        uint64_t live = 0;
-        for (uint32_t k = 0; k < count; k++)
-            if (value[k].first_step <= value[i].first_step &&
-                value[i].first_step <= value[k].last_step)
-                live += aligned(value[k].size_bytes);
+/* ---- in order of time ------------------------------------------------------------------------ */
+
+/* Bytes that nothing alive takes, lowest first; the last gap never ends. */
+typedef struct gap {
+    uint64_t begin, end;
+} gap;
+typedef KILN_VEC(gap) gaps;
+
+static void remove_gap(gaps *g, uint32_t at) {
+    g->count--;
+    memmove(&g->data[at], &g->data[at + 1], (g->count - at) * sizeof *g->data);
+}
+
+static uint64_t take_bytes(planner *p, gaps *g, uint64_t size_bytes) {
+    uint32_t at = 0;
+    if (size_bytes == 0) return 0;
+    while (g->data[at].end - g->data[at].begin < size_bytes) at++;
+    p->looked_at += at + 1;
+    uint64_t offset = g->data[at].begin;
+    g->data[at].begin += size_bytes;
+    if (g->data[at].begin == g->data[at].end) remove_gap(g, at);
+    return offset;
+}
+
+static void give_bytes(planner *p, gaps *g, const kiln_memory_value *v) {
+    uint64_t begin = v->offset, end = begin + aligned(v->size_bytes);
+    uint32_t low = 0, high = g->count; /* the first gap behind `begin` */
+    if (begin == end) return;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        *(g->data[middle].begin < begin ? &low : &high) =
+            g->data[middle].begin < begin ? middle + 1 : middle;
+    }
+    bool left = low > 0 && g->data[low - 1].end == begin, right = g->data[low].begin == end;
+    if (left && right) {
+        g->data[low - 1].end = g->data[low].end;
+        remove_gap(g, low);
+    } else if (left) {
+        g->data[low - 1].end = end;
+    } else if (right) {
+        g->data[low].begin = begin;
+    } else {
+        kiln_vec_push_in(p->scratch, g, (gap){0});
+        memmove(&g->data[low + 1], &g->data[low], (g->count - 1 - low) * sizeof *g->data);
+        g->data[low] = (gap){begin, end};
+    }
+}
+
+/* What `place` finds in the order of first steps, at the cost of the gaps that it looks at: all
+ * that can be in the way is alive at that moment. */
+static uint64_t place_in_time(planner *p, kiln_memory_value *const *order, uint32_t step_count) {
+    uint32_t *ends = KILN_ARENA_ARRAY(p->scratch, uint32_t, step_count + 1), /* a value + 1 */
+        *next = KILN_ARENA_ARRAY(p->scratch, uint32_t, p->count), step = 0;
+    gaps free_bytes = {0};
+    uint64_t peak = 0;
+    kiln_vec_push_in(p->scratch, &free_bytes, ((gap){0, UINT64_MAX}));
+    for (uint32_t i = 0; i < p->count; i++) {
+        kiln_memory_value *v = order[i];
+        uint32_t index = (uint32_t)(v - p->value);
+        for (; is_used(v) && step < v->first_step; step++)
+            for (uint32_t end = ends[step]; end; end = next[end - 1])
+                give_bytes(p, &free_bytes, &p->value[end - 1]);
+        v->offset = is_used(v) ? take_bytes(p, &free_bytes, aligned(v->size_bytes)) : 0;
+        peak = KILN_MAX(peak, v->offset + aligned(v->size_bytes));
+        if (!is_used(v)) continue;
+        next[index] = ends[v->last_step];
+        ends[v->last_step] = index + 1;
+    }
+    return peak;
+}
+
+static uint64_t largest_live_set(const kiln_memory_value *value, uint32_t count,
+                                 uint32_t step_count, kiln_arena *scratch) {
+    uint64_t *born = KILN_ARENA_ARRAY(scratch, uint64_t, step_count + 1),
+             *gone = KILN_ARENA_ARRAY(scratch, uint64_t, step_count + 1), live = 0, most = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!is_used(&value[i])) continue;
+        born[value[i].first_step] += aligned(value[i].size_bytes);
+        gone[value[i].last_step + 1] += aligned(value[i].size_bytes);
+    }
+    for (uint32_t s = 0; s < step_count; s++) {
+        live += born[s] - gone[s];
         most = KILN_MAX(most, live);
     }
     return most;
@@ -95,22 +255,33 @@ static uint64_t largest_live_set(const kiln_memory_value *value, uint32_t count)
 
 kiln_memory_peak kiln_memory_plan(kiln_memory_value *value, uint32_t count, bool reuse,
                                   kiln_arena *scratch) {
-    kiln_memory_peak peak = {.live_bytes = largest_live_set(value, count)};
-    uint32_t *order = KILN_ARENA_ARRAY(scratch, uint32_t, count),
-             *placed = KILN_ARENA_ARRAY(scratch, uint32_t, count);
+    uint32_t step_count = 0;
+    for (uint32_t i = 0; i < count; i++) step_count = KILN_MAX(step_count, value[i].last_step + 1);
+    kiln_memory_peak peak = {.live_bytes = largest_live_set(value, count, step_count, scratch)};
+    kiln_memory_value **order = KILN_ARENA_ARRAY(scratch, kiln_memory_value *, count);
     uint64_t *best = KILN_ARENA_ARRAY(scratch, uint64_t, count);
+    planner p = {.value = value,
+                 .count = count,
+                 .scratch = scratch,
+                 .turn = KILN_ARENA_ARRAY(scratch, uint32_t, count)};
+    lives_create(&p.placed, step_count, scratch);
     for (uint32_t i = 0; i < count; i++) {
         best[i] = peak.value_bytes;
         peak.value_bytes += aligned(value[i].size_bytes);
     }
     peak.arena_bytes = peak.value_bytes;
     for (size_t o = 0; reuse && o < KILN_ARRAY_COUNT(orders); o++) {
-        sort_values(value, count, orders[o], order);
-        uint64_t bytes = place(value, order, count, placed);
+        if (peak.arena_bytes == peak.live_bytes) break; /* no order takes less */
+        for (uint32_t i = 0; i < count; i++) order[i] = &value[i];
+        compare first = orders[o];
+        qsort_r(order, count, sizeof(kiln_memory_value *), by_order, &first);
+        uint64_t bytes =
+            first == by_start ? place_in_time(&p, order, step_count) : place(&p, order);
         if (bytes >= peak.arena_bytes) continue;
         peak.arena_bytes = bytes;
         for (uint32_t i = 0; i < count; i++) best[i] = value[i].offset;
     }
     for (uint32_t i = 0; i < count; i++) value[i].offset = best[i];
+    peak.looked_at = p.looked_at;
     return peak;
 }

@@ -8,6 +8,12 @@
 #include "deploy/pack/module_write.h"
 #include "deploy/pack/places.h"
 
+/* The kernel that brings a value from one layout to another. */
+typedef struct conversion {
+    kiln_str key; /* of its task, in the packer's arena */
+    uint32_t kernel;
+} conversion;
+
 typedef struct packer {
     const kiln_graph *graph;
     const kiln_pack_options *options;
@@ -20,8 +26,12 @@ typedef struct packer {
     KILN_VEC(uint32_t *) in_place;     /* [kernels][arguments] which input it may overwrite, + 1 */
     KILN_VEC(kiln_plan_buffer) buffer; /* a value in one layout each */
     KILN_VEC(kiln_plan_step) step;
-    kiln_map kernels; /* key of the task and hash of the trace -> index into kernel */
-    kiln_map buffers; /* "value layout" -> index into buffer */
+    KILN_VEC(conversion) conversion;
+    kiln_map kernels;     /* key of the task and hash of the trace -> index into kernel */
+    kiln_map ways;        /* pointer to a way -> index into kernel */
+    kiln_map conversions; /* key -> index into conversion */
+    kiln_map buffers;     /* "value layout" -> index into buffer */
+    kiln_strbuf text;     /* scratch */
     kiln_pack_report report;
 } packer;
 
@@ -37,13 +47,12 @@ const char *kiln_planner_name(kiln_planner planner) {
 
 /* ---- buffers --------------------------------------------------------------------------------- */
 
+/* In the packer's scratch, until the next call. */
 static kiln_str buffer_key(packer *p, kiln_value value, const kiln_layout *layout) {
-    kiln_strbuf text = {0};
-    kiln_strbuf_printf(&text, "%u ", value);
-    kiln_layout_print(layout, &text);
-    kiln_str key = kiln_str_from(kiln_str_dup(p->arena, kiln_strbuf_view(&text)));
-    kiln_strbuf_deinit(&text);
-    return key;
+    kiln_strbuf_reset(&p->text);
+    kiln_strbuf_printf(&p->text, "%u ", value);
+    kiln_layout_print(layout, &p->text);
+    return kiln_strbuf_view(&p->text);
 }
 
 static uint64_t physical_bytes(const packer *p, kiln_value value, const kiln_layout *layout) {
@@ -140,41 +149,71 @@ static kiln_status find_kernel(packer *p, const kiln_program *te, kiln_str key,
     return KILN_OK;
 }
 
+/* Steps that take the same way of a task share the pointer to it (choose.h). */
+static kiln_str way_key(packer *p, uint32_t step) {
+    return (kiln_str){(const char *)&p->way[step], sizeof p->way[step]};
+}
+
 static kiln_status kernel_of_step(packer *p, uint32_t step, uint32_t *out_index) {
     const kiln_task *task = &p->plan.tasks.task[p->plan.step[step].task];
+    uint64_t known = 0;
+    if (kiln_map_find(&p->ways, way_key(p, step), &known)) {
+        *out_index = (uint32_t)known;
+        return KILN_OK;
+    }
     kiln_trace trace;
     kiln_status st = kiln_trace_decode(p->way[step]->trace, p->arena, &trace);
     if (!st) st = find_kernel(p, task->te, task->key, &trace, out_index);
+    if (!st) kiln_map_put(&p->ways, way_key(p, step), *out_index);
     return kiln_status_note(st, "packing %.*s", KILN_STR_ARG(task->op));
 }
 
-static kiln_status conversion_kernel(packer *p, const kiln_program *te, kiln_str key,
-                                     uint32_t *out_index) {
+static kiln_status make_conversion(packer *p, const kiln_program *te, kiln_str key,
+                                   conversion *out) {
     kiln_space space;
     kiln_trace trace;
     kiln_program *program = NULL;
+    *out = (conversion){.key = {kiln_str_dup(p->arena, key), key.size}};
     kiln_status st = kiln_space_create(te, p->options->target, p->arena, &space);
     if (!st) st = kiln_space_default(&space, p->arena, &trace, &program);
-    if (!st) st = find_kernel(p, te, key, &trace, out_index);
+    if (!st) st = find_kernel(p, te, out->key, &trace, &out->kernel);
     return kiln_status_note(st, "packing a layout conversion");
+}
+
+static kiln_status find_conversion(packer *p, const kiln_value_info *info, const kiln_layout *from,
+                                   const kiln_layout *to, conversion *out) {
+    kiln_arena scratch;
+    uint64_t known = 0;
+    kiln_status st = KILN_OK;
+    kiln_arena_init(&scratch, 0);
+    const kiln_program *te = kiln_conversion_te(info->dtype, &info->shape, from, to, &scratch);
+    kiln_str key = kiln_task_key(te, &scratch);
+    if (kiln_map_find(&p->conversions, key, &known)) {
+        *out = p->conversion.data[known];
+    } else {
+        st = make_conversion(p, te, key, out);
+        kiln_map_put(&p->conversions, key, p->conversion.count);
+        kiln_vec_push_in(p->arena, &p->conversion, *out);
+    }
+    kiln_arena_deinit(&scratch);
+    return st;
 }
 
 static kiln_status convert(packer *p, kiln_value value, uint32_t from, uint32_t to,
                            const kiln_layout *from_layout, const kiln_layout *to_layout) {
     const kiln_value_info *info = &p->graph->value.data[value];
-    kiln_program *te =
-        kiln_conversion_te(info->dtype, &info->shape, from_layout, to_layout, p->arena);
-    kiln_str key = kiln_task_key(te, p->arena);
-    kiln_plan_step step = {.action = KILN_ACTION_KERNEL,
-                           .name = info->name,
-                           .op = KILN_STR("convert"),
-                           .task = key,
-                           .arg_count = 2,
-                           .output_count = 1};
-    kiln_status st = conversion_kernel(p, te, key, &step.kernel);
+    conversion c;
+    kiln_status st = find_conversion(p, info, from_layout, to_layout, &c);
     if (st) return st;
-    step.arg = kiln_arena_copy(p->arena, (uint32_t[]){from, to}, 2 * sizeof(uint32_t));
-    add_step(p, step);
+    add_step(p, (kiln_plan_step){.action = KILN_ACTION_KERNEL,
+                                 .name = info->name,
+                                 .op = KILN_STR("convert"),
+                                 .task = c.key,
+                                 .kernel = c.kernel,
+                                 .arg_count = 2,
+                                 .output_count = 1,
+                                 .arg = kiln_arena_copy(p->arena, (uint32_t[]){from, to},
+                                                        2 * sizeof(uint32_t))});
     p->report.conversion_count++;
     return KILN_OK;
 }
@@ -460,6 +499,8 @@ kiln_status kiln_pack(const kiln_graph *graph, const kiln_pack_options *options,
                       kiln_strbuf *out, kiln_pack_report *out_report) {
     packer p = {.graph = graph, .options = options, .arena = arena};
     kiln_map_init(&p.kernels);
+    kiln_map_init(&p.ways);
+    kiln_map_init(&p.conversions);
     kiln_map_init(&p.buffers);
     kiln_plan_port *output = KILN_ARENA_ARRAY(arena, kiln_plan_port, graph->output.count);
     kiln_status st = kiln_plan_create(graph, arena, &p.plan);
@@ -490,7 +531,10 @@ kiln_status kiln_pack(const kiln_graph *graph, const kiln_pack_options *options,
     if (!st) st = encode(&p, output, out);
     if (!st) fill_report(&p);
     kiln_map_deinit(&p.kernels);
+    kiln_map_deinit(&p.ways);
+    kiln_map_deinit(&p.conversions);
     kiln_map_deinit(&p.buffers);
+    kiln_strbuf_deinit(&p.text);
     if (!st && out_report) *out_report = p.report;
     return kiln_status_note(st, "packing %.*s", KILN_STR_ARG(options->model_name));
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/manifest.h"
 #include "base/mpack.h"
 
 #define TABLE_BYTES (KILN_MODULE_HEADER_BYTES + KILN_MODULE_SECTION_COUNT * KILN_MODULE_ENTRY_BYTES)
@@ -225,7 +226,7 @@ static kiln_status read_step(kiln_mpack_reader *r, kiln_arena *arena, kiln_plan_
     if (!st) st = kiln_mpack_read_str(r, &step->task);
     if (!st) st = read_u32(r, &step->kernel);
     if (!st) st = read_u32(r, &step->output_count);
-    if (!st) st = read_count(r, KILN_MODULE_BUFFERS_MAX, &step->arg_count);
+    if (!st) st = read_count(r, KILN_MANIFEST_ARGS_MAX, &step->arg_count);
     if (st) return st;
     step->action = (kiln_plan_action)action;
     uint32_t *arg = KILN_ARENA_ARRAY(arena, uint32_t, step->arg_count);

@@ -230,11 +230,10 @@ void kiln_compose_define(kiln_composer *c, uint32_t index, kiln_value value) {
     if (c->st || index >= c->im->node->n_output || !*c->im->node->output[index]) return;
     kiln_value before = kiln_import_defined(c->im, index);
     if (before && value) { /* a part has the output's name so far */
-        kiln_value_info *part = &c->im->graph->value.data[before],
-                        *whole = &c->im->graph->value.data[value];
-        kiln_str name = part->name;
-        part->name = whole->name;
-        whole->name = name;
+        kiln_graph *graph = c->im->graph;
+        kiln_str name = graph->value.data[before].name;
+        kiln_graph_rename_value(graph, before, graph->value.data[value].name);
+        kiln_graph_rename_value(graph, value, name);
     }
     kiln_import_define(c->im, index, value);
 }

@@ -161,7 +161,7 @@ static void bind_known_inputs(kiln_importer *im, kiln_value value) {
 }
 
 kiln_status kiln_import_evaluate(kiln_importer *im, kiln_value value, kiln_tensor *out_tensor) {
-    if (!kiln_value_is_constant(im->graph, value) && im->options->known_count)
+    if (im->options->known_count && kiln_value_awaits(im->graph, value, &im->evaluation))
         bind_known_inputs(im, value);
     return kiln_value_evaluate(im->graph, value, &im->evaluation, out_tensor);
 }
@@ -331,7 +331,7 @@ static kiln_value named_output(kiln_importer *im, kiln_str name, kiln_value valu
     for (uint32_t i = 0; i < graph->output.count; i++)
         free_to_rename = free_to_rename && graph->output.data[i] != value;
     if (free_to_rename) {
-        info->name = kiln_str_from(kiln_str_dup(graph->arena, name));
+        kiln_graph_rename_value(graph, value, name);
         return value;
     }
     kiln_node node = kiln_graph_add_node(graph, KILN_OP_IDENTITY, name, 1, 1);

@@ -10,10 +10,12 @@ static char *text(kiln_zoo_builder *b, const char *value) {
 }
 
 static void push_pointer(kiln_zoo_builder *b, size_t *count, void ***list, void *item) {
-    void **grown = KILN_ARENA_ARRAY(b->arena, void *, *count + 1);
-    if (*count) memcpy(grown, *list, *count * sizeof *grown);
-    grown[(*count)++] = item;
-    *list = grown;
+    if ((*count & (*count - 1)) == 0) { /* full at every power of two */
+        void **grown = KILN_ARENA_ARRAY(b->arena, void *, *count ? 2 * *count : 1);
+        if (*count) memcpy(grown, *list, *count * sizeof *grown);
+        *list = grown;
+    }
+    (*list)[(*count)++] = item;
 }
 #define PUSH(b, message, member, item) \
     push_pointer(b, &(message)->n_##member, (void ***)&(message)->member, item)

@@ -8,7 +8,7 @@ static kiln_graph *small(kiln_arena *arena) {
                            "output b\n");
 }
 
-static kiln_value find(const kiln_graph *graph, const char *name) {
+static kiln_value find(kiln_graph *graph, const char *name) {
     return kiln_graph_find_value(graph, kiln_str_from(name));
 }
 

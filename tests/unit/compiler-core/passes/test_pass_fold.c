@@ -1,7 +1,7 @@
 #include "compiler-core/passes/pass.h"
 #include "tests/unit/compiler-core/graph/support.h"
 
-static kiln_op op_of(const kiln_graph *graph, const char *name) {
+static kiln_op op_of(kiln_graph *graph, const char *name) {
     return graph->node
         .data[graph->value.data[kiln_graph_find_value(graph, kiln_str_from(name))].producer]
         .op;

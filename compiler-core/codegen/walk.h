@@ -230,7 +230,7 @@ bool kiln_walk_tensor(kiln_walk *w, kiln_stmt stmt);
 
 /* ---- walk_prefetch.c ------------------------------------------------------------------------- */
 
-/* At the start of the body of `loop`: what its annotations ask to be fetched ahead. */
+/* At the start of the body of `loop`: what its attributes ask to be fetched ahead. */
 void kiln_walk_prefetch(kiln_walk *w, kiln_stmt loop);
 
 /* ---- walk_expr.c, walk_math.c: values -------------------------------------------------------- */

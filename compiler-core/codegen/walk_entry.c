@@ -64,11 +64,14 @@ static kiln_status check_stmt(const kiln_program *p, kiln_stmt stmt, uint32_t le
         break;
     case KILN_STMT_BLOCK:
     case KILN_STMT_BARRIER:
+    case KILN_STMT_COPY:
+    case KILN_STMT_COMMIT:
+    case KILN_STMT_WAIT:
     case KILN_STMT_TOKEN_PUSH:
     case KILN_STMT_TOKEN_POP:
     case KILN_STMT_KIND_COUNT:
         return KILN_ERROR(UNIMPLEMENTED,
-                          "code generation has no blocks, barriers and tokens; lowering left one");
+                          "code generation has no blocks, barriers, copies and tokens; lowering left one");
     }
     for (uint32_t i = 0; i < s->child.count; i++) {
         kiln_status st = check_stmt(p, s->child.data[i], levels, in_lanes);

@@ -1,4 +1,4 @@
-/* Prefetching: a loop that is annotated "prefetch=BUFFER" fetches, a share in each iteration, what
+/* Prefetching: a loop with the attribute `prefetch` of BUFFER fetches, a share in each iteration, what
  * BUFFER's reader will need when the loops that use the same part of it again and again are done.
  *
  *     for panel:            <- the next part: the buffer's offset depends on it
@@ -11,7 +11,6 @@
 #include "compiler-core/codegen/walk.h"
 #include "compiler-core/lower/pass.h"
 
-#define KEY "prefetch="
 #define LOOPS_DEEP 16
 #define LINES_MAX 8 /* a share larger than this is no prefetch but a copy */
 
@@ -115,11 +114,8 @@ static void prefetch(kiln_walk *w, kiln_stmt loop, kiln_buffer buffer) {
 
 void kiln_walk_prefetch(kiln_walk *w, kiln_stmt loop) {
     const kiln_stmt_info s = w->p->stmt.data[loop];
-    for (uint32_t i = 0; i < s.annotation.count; i++) {
-        kiln_str text = s.annotation.data[i];
-        if (!kiln_str_starts(text, KEY)) continue;
-        kiln_buffer buffer =
-            kiln_program_find_buffer(w->p, kiln_str_slice(text, sizeof KEY - 1, text.size));
-        if (buffer && w->data[buffer]) prefetch(w, loop, buffer);
+    for (uint32_t i = 0; i < s.attribute.count; i++) {
+        const kiln_attribute *a = &s.attribute.data[i];
+        if (a->id == KILN_ATTRIBUTE_PREFETCH && w->data[a->row]) prefetch(w, loop, a->row);
     }
 }

@@ -246,6 +246,9 @@ void kiln_walk_stmt(kiln_walk *w, kiln_stmt stmt) {
     case KILN_STMT_STORE: emit_store(w, stmt); return;
     case KILN_STMT_BLOCK:
     case KILN_STMT_BARRIER:
+    case KILN_STMT_COPY:
+    case KILN_STMT_COMMIT:
+    case KILN_STMT_WAIT:
     case KILN_STMT_TOKEN_PUSH:
     case KILN_STMT_TOKEN_POP:
     case KILN_STMT_KIND_COUNT: break;

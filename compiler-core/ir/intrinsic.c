@@ -1,6 +1,7 @@
 #include "compiler-core/ir/intrinsic.h"
 
 #include "base/check.h"
+#include "compiler-core/ir/device.h"
 #include "compiler-core/ir/ir_text.h"
 
 const kiln_intrinsic kiln_intrinsics[KILN_INTRINSIC_COUNT] = {
@@ -90,12 +91,6 @@ bool kiln_intrinsic_matches(const kiln_program *meaning, const kiln_program *p, 
 }
 
 const kiln_intrinsic *kiln_intrinsic_of_loop(const kiln_program *p, kiln_stmt loop) {
-    const kiln_stmt_info *s = &p->stmt.data[loop];
-    for (uint32_t i = 0; i < s->annotation.count; i++) {
-        kiln_str text = s->annotation.data[i];
-        if (kiln_str_starts(text, KILN_INTRINSIC_KEY))
-            return kiln_intrinsic_find(
-                kiln_str_slice(text, sizeof KILN_INTRINSIC_KEY - 1, text.size));
-    }
-    return NULL;
+    const kiln_attribute *a = kiln_stmt_attribute(p, loop, KILN_ATTRIBUTE_TENSORIZE);
+    return a ? &kiln_intrinsics[a->row] : NULL;
 }

@@ -1,6 +1,6 @@
 /* Tensor intrinsics: instructions that compute a small piece of a loop nest, declared by what they
  * compute (intrinsics.def). The schedule primitive `tensorize` marks the two innermost loops of a
- * nest that is such a piece; the mark is an annotation, so to interpreters and passes the loops are
+ * nest that is such a piece; the mark is an attribute, so to interpreters and passes the loops are
  * what they were, and code generation emits the instruction in their place.
  *
  * Used by sched/ (legality, rules), cost/, lower/ (does the target have it) and codegen/. */
@@ -32,9 +32,6 @@ typedef struct kiln_intrinsic {
     bool accumulates;
     uint32_t bias;
 } kiln_intrinsic;
-
-/* Key of the annotation of a tensorized nest's inner loop: "tensorize=sdot". */
-#define KILN_INTRINSIC_KEY "tensorize="
 
 extern const kiln_intrinsic kiln_intrinsics[KILN_INTRINSIC_COUNT];
 

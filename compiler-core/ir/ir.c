@@ -54,9 +54,9 @@ kiln_program *kiln_program_copy(const kiln_program *program, kiln_arena *arena) 
     for (uint32_t i = 1; i < p->stmt.count; i++) {
         kiln_stmt_info *s = &p->stmt.data[i];
         COPY_VEC(arena, &s->child);
-        COPY_VEC(arena, &s->annotation);
-        for (uint32_t k = 0; k < s->annotation.count; k++)
-            s->annotation.data[k] = copy_str(arena, s->annotation.data[k]);
+        COPY_VEC(arena, &s->attribute);
+        for (uint32_t k = 0; k < s->attribute.count; k++)
+            s->attribute.data[k].text = copy_str(arena, s->attribute.data[k].text);
     }
     memset(p->memo, 0, sizeof p->memo);
     p->memo_depth = 0;

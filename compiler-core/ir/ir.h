@@ -133,15 +133,19 @@ typedef struct kiln_block_info {
 } kiln_block_info;
 
 typedef enum kiln_stmt_kind {
-    KILN_STMT_SEQ,        /* child[] in order */
-    KILN_STMT_FOR,        /* for var in [first, first + extent): child[0] */
-    KILN_STMT_BLOCK,      /* stages 1-2 only */
-    KILN_STMT_IF,         /* if condition: child[0] (no else) */
-    KILN_STMT_ALLOC,      /* buffer lives during child[0]; lowered stage only */
-    KILN_STMT_STORE,      /* buffer[index] = value; lowered stage only */
-    KILN_STMT_BARRIER,    /* reserved */
-    KILN_STMT_TOKEN_PUSH, /* reserved: dependency tokens between pipeline stages (from, to) */
-    KILN_STMT_TOKEN_POP,
+    KILN_STMT_SEQ,   /* child[] in order */
+    KILN_STMT_FOR,   /* for var in [first, first + extent): child[0] */
+    KILN_STMT_BLOCK, /* stages 1-2 only */
+    KILN_STMT_IF,    /* if condition: child[0] (no else) */
+    KILN_STMT_ALLOC, /* buffer lives during child[0]; lowered stage only */
+    KILN_STMT_STORE, /* buffer[index] = value; lowered stage only */
+    /* What follows is in lowered programs only; ir/device.h says what it means. */
+    KILN_STMT_BARRIER,    /* all threads of the group come here before one of them goes on */
+    KILN_STMT_COPY,       /* as STORE of a load, but it lands some time until it is waited for */
+    KILN_STMT_COMMIT,     /* ends the thread's open group of copies of `token` */
+    KILN_STMT_WAIT,       /* until at most `pending` of these groups have not landed */
+    KILN_STMT_TOKEN_PUSH, /* unit `from` tells unit `to` that all it did so far is done */
+    KILN_STMT_TOKEN_POP,  /* unit `to` waits until unit `from` says so once more */
     KILN_STMT_KIND_COUNT
 } kiln_stmt_kind;
 
@@ -150,26 +154,62 @@ typedef enum kiln_loop_kind {
     KILN_LOOP_PARALLEL,  /* static partition over workers */
     KILN_LOOP_VECTORIZE, /* all iterations at once; extent is the lane count */
     KILN_LOOP_UNROLL,
-    KILN_LOOP_BIND,    /* reserved: GPU axes */
-    KILN_LOOP_VTHREAD, /* reserved */
+    KILN_LOOP_BIND,    /* over the groups of a launch or the threads of a group: `axis` */
+    KILN_LOOP_VTHREAD, /* virtual threads: at once in meaning, interleaved into one by lowering */
     KILN_LOOP_KIND_COUNT
 } kiln_loop_kind;
+
+/* What a BIND loop runs over. */
+typedef enum kiln_loop_axis {
+    KILN_AXIS_NONE,
+#define X(name, text, level, dimension, extent_max) KILN_AXIS_##name,
+#include "compiler-core/ir/axes.def"
+#undef X
+    KILN_AXIS_COUNT
+} kiln_loop_axis;
+
+typedef enum kiln_unit {
+#define X(name, text) KILN_UNIT_##name,
+#include "compiler-core/ir/units.def"
+#undef X
+    KILN_UNIT_COUNT
+} kiln_unit;
+
+typedef enum kiln_attribute_id {
+#define X(name, text, number, value) KILN_ATTRIBUTE_##name,
+#include "compiler-core/ir/attributes.def"
+#undef X
+    KILN_ATTRIBUTE_COUNT
+} kiln_attribute_id;
+
+typedef struct kiln_attribute {
+    uint8_t id;    /* kiln_attribute_id */
+    uint32_t row;  /* of the table that the attribute's value is in: kiln_buffer, kiln_unit, ... */
+    kiln_str text; /* REMARK: "key=value" */
+} kiln_attribute;
+
+#define KILN_COPY_TOKENS_MAX 8
+#define KILN_COPY_PENDING_MAX 64
 
 /* Statements are mutable; each has exactly one parent (0 for the root). */
 typedef struct kiln_stmt_info {
     uint8_t kind;      /* kiln_stmt_kind */
     uint8_t loop_kind; /* FOR */
+    uint8_t axis;      /* FOR of kind BIND: kiln_loop_axis */
+    uint8_t token;     /* COPY, COMMIT, WAIT: which copies, below KILN_COPY_TOKENS_MAX */
+    uint8_t pending;   /* WAIT */
+    uint8_t from, to;  /* TOKEN_PUSH, TOKEN_POP: kiln_unit */
     kiln_stmt parent;
     KILN_VEC(kiln_stmt) child; /* in the program's arena; FOR, IF, ALLOC have one */
     kiln_var var;              /* FOR */
     int64_t first, extent;     /* FOR; extent >= 0 */
     kiln_block block;          /* BLOCK */
     kiln_expr condition;       /* IF */
-    kiln_buffer buffer;        /* ALLOC, STORE */
-    uint32_t index_count;      /* STORE */
+    kiln_buffer buffer;        /* ALLOC, STORE, COPY */
+    uint32_t index_count;      /* STORE, COPY */
     kiln_expr index[KILN_RANK_MAX];
-    kiln_expr value;               /* STORE */
-    KILN_VEC(kiln_str) annotation; /* "key=value", FOR and BLOCK; unknown ones are ignored */
+    kiln_expr value; /* STORE; COPY: a load */
+    KILN_VEC(kiln_attribute) attribute;
 } kiln_stmt_info;
 
 /* Results by expression id of one walk over expressions (memo.h). An entry counts while its epoch

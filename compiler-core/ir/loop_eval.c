@@ -1,148 +1,28 @@
-/* Loop and lowered programs, executed serially and watched by shadow memory.
+/* Loop and lowered programs, executed one iteration and one thread after another, watched by shadow
+ * memory (loop_shadow.h).
  *
- * Concurrency. Every loop whose iterations may run at once (parallel, vectorize, bind, vthread)
- * gets an instance number each time it starts. An element remembers, for each depth of such loops,
- * which instance and iteration touched it last. Two accesses can race exactly if they agree on the
- * instance at some depth and differ in the iteration there; a different instance means that one
- * loop ended before the other began.
+ * Threads. A nest of thread loops runs its body once per thread, but in pieces from barrier to
+ * barrier: whatever contains a barrier is executed for the whole group, child by child, so all
+ * threads are through with one piece before the first begins the next.
  *
  * Lifetimes. A temp lives during its ALLOC, or, where there is none yet, during the smallest
  * statement that contains all its accesses: that is where lowering will allocate it. It starts
  * uninitialised each time, and iterations of loops around that place have a copy each. */
-#include <string.h>
-
 #include "base/alloc.h"
-#include "base/check.h"
 #include "compiler-core/ir/eval.h"
-#include "compiler-core/ir/interp.h"
-
-/* What is remembered of an element at one depth. */
-typedef struct touch {
-    uint32_t instance;  /* 0: none */
-    uint32_t iteration; /* the last one */
-    uint32_t mixed;     /* whether several iterations touched it */
-} touch;
-
-typedef struct shadow {
-    kiln_tensor tensor;
-    kiln_stmt
-        home; /* starts a new life when it is executed; 0: one life, or those that ALLOCs start */
-    uint32_t home_depth;  /* concurrent loops around the home, this life */
-    uint32_t life;        /* number of the life, from 1 */
-    uint32_t *written_in; /* [element]: the life in which it was written; 0 never */
-    touch *touched;       /* [element][depth][read, write] */
-    bool is_given;        /* filled by the caller */
-    bool is_away;         /* has ALLOCs, and none of them is being executed */
-} shadow;
-
-typedef struct level {
-    kiln_stmt loop;
-    uint32_t instance, iteration;
-} level;
+#include "compiler-core/ir/loop_shadow.h"
 
 typedef struct execution {
-    kiln_interp in;
-    shadow buffer[KILN_PROGRAM_BUFFERS_MAX];
-    uint32_t depth_max;
-    level *level; /* [depth_max] */
-    uint32_t depth;
-    uint32_t instances;
-    kiln_stmt stmt; /* being executed */
-    bool *is_home;  /* [stmt count] */
+    kiln_watch w;
+    bool *is_home; /* [stmt count] */
+    bool *steps;   /* [stmt count] contains a barrier */
 } execution;
+
+static const kiln_program *program(const execution *ex) { return ex->w.in.p; }
 
 static bool is_concurrent(const kiln_stmt_info *s) {
     return s->kind == KILN_STMT_FOR && s->loop_kind != KILN_LOOP_SERIAL &&
            s->loop_kind != KILN_LOOP_UNROLL;
-}
-
-/* ---- findings -------------------------------------------------------------------- */
-
-static kiln_status finding(const execution *ex, kiln_buffer buffer, const int64_t *index,
-                           const char *what) {
-    const kiln_program *p = ex->in.p;
-    const kiln_stmt_info *s = &p->stmt.data[ex->stmt];
-    const kiln_buffer_info *b = &p->buffer.data[buffer];
-    kiln_strbuf text = {0};
-    kiln_strbuf_str(&text, b->name);
-    kiln_interp_print_index(index, b->shape.rank, &text);
-    kiln_strbuf_printf(&text, " %s", what);
-    if (s->kind == KILN_STMT_BLOCK)
-        kiln_strbuf_printf(&text, ", block %.*s", KILN_STR_ARG(p->block.data[s->block].name));
-    for (kiln_stmt at = s->parent; at; at = p->stmt.data[at].parent) {
-        if (p->stmt.data[at].kind != KILN_STMT_FOR) continue;
-        kiln_var var = p->stmt.data[at].var;
-        kiln_strbuf_printf(&text, ", %.*s=%lld", KILN_STR_ARG(p->var.data[var].name),
-                           (long long)ex->in.var[var]);
-    }
-    kiln_status st = KILN_ERROR(FAILED_PRECONDITION, "%s", text.data);
-    kiln_strbuf_deinit(&text);
-    return st;
-}
-
-static kiln_status race(const execution *ex, kiln_buffer buffer, const int64_t *index,
-                        uint32_t depth, bool is_write) {
-    kiln_strbuf text = {0};
-    kiln_var var = ex->in.p->stmt.data[ex->level[depth].loop].var;
-    kiln_strbuf_printf(&text, "is %s in several iterations of concurrent loop %.*s",
-                       is_write ? "written and touched" : "read and written",
-                       KILN_STR_ARG(ex->in.p->var.data[var].name));
-    kiln_status st = finding(ex, buffer, index, text.data);
-    kiln_strbuf_deinit(&text);
-    return st;
-}
-
-/* ---- accesses -------------------------------------------------------------------- */
-
-static bool conflicts(const touch *t, const level *now) {
-    return t->instance == now->instance && (t->mixed || t->iteration != now->iteration);
-}
-
-static void remember(touch *t, const level *now) {
-    t->mixed = t->instance == now->instance && (t->mixed || t->iteration != now->iteration);
-    t->instance = now->instance;
-    t->iteration = now->iteration;
-}
-
-/* Checks and remembers one access. */
-static kiln_status touch_element(execution *ex, kiln_buffer buffer, const int64_t *index,
-                                 int64_t offset, bool is_write) {
-    shadow *sh = &ex->buffer[buffer];
-    for (uint32_t d = sh->home_depth; d < ex->depth; d++) {
-        touch *reads = &sh->touched[((size_t)offset * ex->depth_max + d) * 2];
-        touch *writes = reads + 1;
-        if (conflicts(writes, &ex->level[d]) || (is_write && conflicts(reads, &ex->level[d])))
-            return race(ex, buffer, index, d, is_write);
-        remember(is_write ? writes : reads, &ex->level[d]);
-    }
-    return KILN_OK;
-}
-
-static kiln_status load_element(kiln_interp *in, kiln_buffer buffer, const int64_t *index,
-                                kiln_scalar *out_value) {
-    execution *ex = in->context;
-    shadow *sh = &ex->buffer[buffer];
-    int64_t offset = kiln_interp_offset(&sh->tensor.shape, index);
-    if (offset < 0) return finding(ex, buffer, index, "is read and lies outside");
-    if (sh->is_away) return finding(ex, buffer, index, "is read outside of its alloc");
-    if (!sh->is_given && sh->written_in[offset] != sh->life)
-        return finding(ex, buffer, index, "is read and was never written");
-    kiln_status st = touch_element(ex, buffer, index, offset, false);
-    *out_value = kiln_scalar_load(sh->tensor.dtype, sh->tensor.data, (size_t)offset);
-    return st;
-}
-
-static kiln_status store_element(execution *ex, kiln_buffer buffer, const int64_t *index,
-                                 kiln_scalar value) {
-    shadow *sh = &ex->buffer[buffer];
-    int64_t offset = kiln_interp_offset(&sh->tensor.shape, index);
-    if (offset < 0) return finding(ex, buffer, index, "is written and lies outside");
-    if (sh->is_away) return finding(ex, buffer, index, "is written outside of its alloc");
-    kiln_status st = touch_element(ex, buffer, index, offset, true);
-    if (st) return st;
-    sh->written_in[offset] = sh->life;
-    kiln_scalar_store(sh->tensor.dtype, sh->tensor.data, (size_t)offset, value);
-    return KILN_OK;
 }
 
 /* ---- statements ------------------------------------------------------------------ */
@@ -150,13 +30,13 @@ static kiln_status store_element(execution *ex, kiln_buffer buffer, const int64_
 static kiln_status execute(execution *ex, kiln_stmt stmt);
 
 static kiln_status take_status(execution *ex) {
-    kiln_status st = ex->in.status;
-    ex->in.status = NULL;
+    kiln_status st = ex->w.in.status;
+    ex->w.in.status = NULL;
     return st;
 }
 
 static void eval_index(execution *ex, const kiln_expr *index, uint32_t count, int64_t *out) {
-    for (uint32_t i = 0; i < count; i++) out[i] = kiln_interp_eval(&ex->in, index[i]).i;
+    for (uint32_t i = 0; i < count; i++) out[i] = kiln_interp_eval(&ex->w.in, index[i]).i;
 }
 
 /* Sets the block's iterators; `*out_first` says that all reduce iterators are 0. */
@@ -164,50 +44,50 @@ static kiln_status bind_iters(execution *ex, const kiln_block_info *b, bool *out
     *out_first = true;
     for (uint32_t i = 0; i < b->iter_count; i++) {
         const kiln_iter *iter = &b->iter[i];
-        int64_t value = kiln_interp_eval(&ex->in, iter->binding).i;
+        int64_t value = kiln_interp_eval(&ex->w.in, iter->binding).i;
         if (value < 0 || value >= iter->extent)
             return KILN_ERROR(
                 FAILED_PRECONDITION, "block %.*s runs at %.*s = %lld, outside its domain of %lld",
-                KILN_STR_ARG(b->name), KILN_STR_ARG(ex->in.p->var.data[iter->var].name),
+                KILN_STR_ARG(b->name), KILN_STR_ARG(program(ex)->var.data[iter->var].name),
                 (long long)value, (long long)iter->extent);
-        ex->in.var[iter->var] = value;
+        ex->w.in.var[iter->var] = value;
         if (iter->reduce && value != 0) *out_first = false;
     }
-    kiln_interp_moved(&ex->in);
+    kiln_interp_moved(&ex->w.in);
     return KILN_OK;
 }
 
 static kiln_status execute_block(execution *ex, kiln_block block) {
-    const kiln_block_info *b = &ex->in.p->block.data[block];
+    const kiln_block_info *b = &program(ex)->block.data[block];
     int64_t index[KILN_RANK_MAX] = {0};
     bool first;
-    kiln_interp_moved(&ex->in);
-    if (b->predicate && !kiln_interp_eval(&ex->in, b->predicate).i) return take_status(ex);
+    kiln_interp_moved(&ex->w.in);
+    if (b->predicate && !kiln_interp_eval(&ex->w.in, b->predicate).i) return take_status(ex);
     kiln_status st = bind_iters(ex, b, &first);
     if (st) return st;
     eval_index(ex, b->index, b->index_count, index);
-    kiln_scalar value = kiln_interp_eval(&ex->in, b->value);
+    kiln_scalar value = kiln_interp_eval(&ex->w.in, b->value);
     if (b->combiner != KILN_COMBINE_NONE) {
         kiln_scalar sum = {.i = 0};
         if (first && b->init) {
-            sum = kiln_interp_eval(&ex->in, b->init);
-        } else if (!ex->in.status) {
-            ex->in.status = load_element(&ex->in, b->buffer, index, &sum);
+            sum = kiln_interp_eval(&ex->w.in, b->init);
+        } else if (!ex->w.in.status) {
+            ex->w.in.status = kiln_watch_load(&ex->w.in, b->buffer, index, &sum);
         }
         value =
-            kiln_interp_combine(b->combiner, ex->in.p->buffer.data[b->buffer].dtype, sum, value);
+            kiln_interp_combine(b->combiner, program(ex)->buffer.data[b->buffer].dtype, sum, value);
     }
-    if (ex->in.status) return take_status(ex);
-    return store_element(ex, b->buffer, index, value);
+    if (ex->w.in.status) return take_status(ex);
+    return kiln_watch_store(&ex->w, b->buffer, index, value);
 }
 
 static kiln_status execute_store(execution *ex, const kiln_stmt_info *s) {
     int64_t index[KILN_RANK_MAX] = {0};
-    kiln_interp_moved(&ex->in);
+    kiln_interp_moved(&ex->w.in);
     eval_index(ex, s->index, s->index_count, index);
-    kiln_scalar value = kiln_interp_eval(&ex->in, s->value);
-    if (ex->in.status) return take_status(ex);
-    return store_element(ex, s->buffer, index, value);
+    kiln_scalar value = kiln_interp_eval(&ex->w.in, s->value);
+    if (ex->w.in.status) return take_status(ex);
+    return kiln_watch_store(&ex->w, s->buffer, index, value);
 }
 
 static kiln_status execute_children(execution *ex, const kiln_stmt_info *s) {
@@ -216,58 +96,183 @@ static kiln_status execute_children(execution *ex, const kiln_stmt_info *s) {
     return st;
 }
 
+static kiln_level *enter_level(execution *ex, kiln_stmt loop, bool is_group) {
+    kiln_level *level = &ex->w.level[ex->w.depth++];
+    *level = (kiln_level){.loop = loop, .is_group = is_group, .instance = ++ex->w.instances};
+    return level;
+}
+
 static kiln_status execute_for(execution *ex, kiln_stmt stmt) {
-    const kiln_stmt_info *s = &ex->in.p->stmt.data[stmt];
-    bool concurrent = is_concurrent(s);
-    level *own = concurrent ? &ex->level[ex->depth++] : NULL;
-    if (own) *own = (level){.loop = stmt, .instance = ++ex->instances};
+    const kiln_stmt_info *s = &program(ex)->stmt.data[stmt];
+    kiln_level *own = is_concurrent(s) ? enter_level(ex, stmt, false) : NULL;
     kiln_status st = NULL;
     for (int64_t i = 0; !st && i < s->extent; i++) {
-        ex->in.var[s->var] = s->first + i;
+        ex->w.in.var[s->var] = s->first + i;
         if (own) own->iteration = (uint32_t)i;
         st = execute_children(ex, s);
     }
-    ex->depth -= concurrent;
+    ex->w.depth -= own != NULL;
     return st;
 }
 
 static void begin_life(execution *ex, kiln_buffer buffer) {
-    ex->buffer[buffer].life++;
-    ex->buffer[buffer].home_depth = ex->depth;
+    ex->w.buffer[buffer].life++;
+    ex->w.buffer[buffer].home_depth = ex->w.depth;
 }
 
 static void begin_lives(execution *ex, kiln_stmt stmt) {
-    for (kiln_buffer b = 1; b < ex->in.p->buffer.count; b++)
-        if (ex->buffer[b].home == stmt) begin_life(ex, b);
+    for (kiln_buffer b = 1; b < program(ex)->buffer.count; b++)
+        if (ex->w.buffer[b].home == stmt) begin_life(ex, b);
 }
 
 static kiln_status execute_alloc(execution *ex, const kiln_stmt_info *s) {
     begin_life(ex, s->buffer);
-    ex->buffer[s->buffer].is_away = false;
+    ex->w.buffer[s->buffer].is_away = false;
     kiln_status st = execute_children(ex, s);
-    ex->buffer[s->buffer].is_away = true;
+    ex->w.buffer[s->buffer].is_away = true;
     return st;
 }
 
+static kiln_status execute_copy(execution *ex, const kiln_stmt_info *s) {
+    int64_t index[KILN_RANK_MAX] = {0}, from[KILN_RANK_MAX] = {0};
+    const kiln_expr_node *load = kiln_expr_get(program(ex), s->value);
+    kiln_interp_moved(&ex->w.in);
+    eval_index(ex, s->index, s->index_count, index);
+    eval_index(ex, program(ex)->operand.data + load->first_operand, load->operand_count, from);
+    kiln_scalar value = kiln_interp_eval(&ex->w.in, s->value);
+    if (ex->w.in.status) return take_status(ex);
+    return kiln_watch_copy(&ex->w, s, index, from, value);
+}
+
+static bool holds(execution *ex, const kiln_stmt_info *s) {
+    kiln_interp_moved(&ex->w.in);
+    return kiln_interp_eval(&ex->w.in, s->condition).i != 0;
+}
+
+/* ---- threads in step ------------------------------------------------------------- */
+
+/* The group whose threads are run: loops from the outermost to the innermost. */
+typedef struct group {
+    const kiln_stmt_info *loop[KILN_AXIS_COUNT];
+    uint32_t loop_count, threads;
+    kiln_level *level;
+} group;
+
+static void enter_thread(execution *ex, const group *g, uint32_t thread) {
+    uint32_t rest = ex->w.thread = g->level->iteration = thread;
+    for (uint32_t i = g->loop_count; i-- > 0;) {
+        ex->w.in.var[g->loop[i]->var] = rest % (uint32_t)g->loop[i]->extent;
+        rest /= (uint32_t)g->loop[i]->extent;
+    }
+}
+
+static kiln_status step(execution *ex, const group *g, kiln_stmt stmt);
+
+static kiln_status step_children(execution *ex, const group *g, const kiln_stmt_info *s) {
+    kiln_status st = NULL;
+    for (uint32_t i = 0; !st && i < s->child.count; i++) st = step(ex, g, s->child.data[i]);
+    return st;
+}
+
+/* All threads must answer alike where a barrier is at stake. */
+static kiln_status step_if(execution *ex, const group *g, const kiln_stmt_info *s) {
+    bool first = false;
+    for (uint32_t t = 0; t < g->threads; t++) {
+        enter_thread(ex, g, t);
+        bool own = holds(ex, s);
+        if (ex->w.in.status) return take_status(ex);
+        if (t > 0 && own != first)
+            return KILN_ERROR(FAILED_PRECONDITION,
+                              "a barrier stands under a condition that thread %u and thread 0 of "
+                              "the nest of %.*s answer differently",
+                              t, KILN_STR_ARG(program(ex)->var.data[g->loop[0]->var].name));
+        first = own;
+    }
+    return first ? step_children(ex, g, s) : KILN_OK;
+}
+
+static kiln_status step_for(execution *ex, const group *g, const kiln_stmt_info *s) {
+    kiln_status st = NULL;
+    if (is_concurrent(s))
+        return KILN_ERROR(FAILED_PRECONDITION, "a barrier stands in concurrent loop %.*s",
+                          KILN_STR_ARG(program(ex)->var.data[s->var].name));
+    for (int64_t i = 0; !st && i < s->extent; i++) {
+        ex->w.in.var[s->var] = s->first + i;
+        st = step_children(ex, g, s);
+    }
+    return st;
+}
+
+static kiln_status step_alloc(execution *ex, const group *g, const kiln_stmt_info *s) {
+    begin_life(ex, s->buffer);
+    ex->w.buffer[s->buffer].is_away = false;
+    kiln_status st = step_children(ex, g, s);
+    ex->w.buffer[s->buffer].is_away = true;
+    return st;
+}
+
+/* Runs the statement for all threads of the group: as a whole for one after the other, or in steps.
+ */
+static kiln_status step(execution *ex, const group *g, kiln_stmt stmt) {
+    const kiln_stmt_info *s = &program(ex)->stmt.data[stmt];
+    kiln_status st = NULL;
+    ex->w.stmt = stmt;
+    if (!ex->steps[stmt]) {
+        for (uint32_t t = 0; !st && t < g->threads; t++) {
+            enter_thread(ex, g, t);
+            st = execute(ex, stmt);
+        }
+        return st;
+    }
+    if (ex->is_home[stmt]) begin_lives(ex, stmt);
+    if (s->kind == KILN_STMT_SEQ) return step_children(ex, g, s);
+    if (s->kind == KILN_STMT_FOR) return step_for(ex, g, s);
+    if (s->kind == KILN_STMT_IF) return step_if(ex, g, s);
+    if (s->kind == KILN_STMT_ALLOC) return step_alloc(ex, g, s);
+    g->level->instance = ++ex->w.instances; /* the barrier */
+    return KILN_OK;
+}
+
+static kiln_status execute_group(execution *ex, kiln_stmt stmt) {
+    group g = {.threads = 1};
+    kiln_stmt body = stmt;
+    for (; kiln_stmt_level(program(ex), body) == KILN_LEVEL_GROUP;
+         body = g.loop[g.loop_count++]->child.data[0]) {
+        g.loop[g.loop_count] = &program(ex)->stmt.data[body];
+        g.threads *= (uint32_t)g.loop[g.loop_count]->extent;
+    }
+    g.level = enter_level(ex, stmt, true);
+    kiln_status st = step(ex, &g, body);
+    ex->w.depth--;
+    ex->w.thread = 0;
+    return st ? st : kiln_watch_landed(&ex->w);
+}
+
+/* ---- all statements -------------------------------------------------------------- */
+
 static kiln_status execute(execution *ex, kiln_stmt stmt) {
-    const kiln_stmt_info *s = &ex->in.p->stmt.data[stmt];
-    bool holds;
-    ex->stmt = stmt;
+    const kiln_stmt_info *s = &program(ex)->stmt.data[stmt];
+    bool runs;
+    ex->w.stmt = stmt;
     if (ex->is_home[stmt]) begin_lives(ex, stmt);
     switch ((kiln_stmt_kind)s->kind) {
     case KILN_STMT_ALLOC: return execute_alloc(ex, s);
     case KILN_STMT_SEQ: return execute_children(ex, s);
-    case KILN_STMT_FOR: return execute_for(ex, stmt);
+    case KILN_STMT_FOR:
+        return kiln_stmt_level(program(ex), stmt) == KILN_LEVEL_GROUP ? execute_group(ex, stmt)
+                                                                      : execute_for(ex, stmt);
     case KILN_STMT_BLOCK: return execute_block(ex, s->block);
     case KILN_STMT_IF:
-        kiln_interp_moved(&ex->in);
-        holds = kiln_interp_eval(&ex->in, s->condition).i != 0;
-        if (ex->in.status) return take_status(ex);
-        return holds ? execute_children(ex, s) : KILN_OK;
+        runs = holds(ex, s);
+        if (ex->w.in.status) return take_status(ex);
+        return runs ? execute_children(ex, s) : KILN_OK;
     case KILN_STMT_STORE: return execute_store(ex, s);
-    case KILN_STMT_BARRIER:
-    case KILN_STMT_TOKEN_PUSH:
-    case KILN_STMT_TOKEN_POP:
+    case KILN_STMT_COPY: return execute_copy(ex, s);
+    case KILN_STMT_COMMIT: kiln_watch_commit(&ex->w, s->token); return KILN_OK;
+    case KILN_STMT_WAIT: return kiln_watch_wait(&ex->w, s->token, s->pending);
+    case KILN_STMT_TOKEN_PUSH: kiln_watch_push(&ex->w, s->from, s->to); return KILN_OK;
+    case KILN_STMT_TOKEN_POP: return kiln_watch_pop(&ex->w, s->from, s->to);
+    case KILN_STMT_BARRIER: /* between nests, whose end is one */
     case KILN_STMT_KIND_COUNT: break;
     }
     return KILN_OK;
@@ -281,8 +286,8 @@ static kiln_stmt common_ancestor(const kiln_program *p, kiln_stmt a, kiln_stmt b
 }
 
 static void extend_home(execution *ex, kiln_buffer buffer, kiln_stmt stmt) {
-    kiln_stmt *home = &ex->buffer[buffer].home;
-    *home = *home ? common_ancestor(ex->in.p, *home, stmt) : stmt;
+    kiln_stmt *home = &ex->w.buffer[buffer].home;
+    *home = *home ? common_ancestor(program(ex), *home, stmt) : stmt;
 }
 
 /* Every buffer that e loads is accessed at `stmt`. `seen`: [expr count], last statement that
@@ -290,27 +295,27 @@ static void extend_home(execution *ex, kiln_buffer buffer, kiln_stmt stmt) {
 static void extend_by_loads(execution *ex, kiln_expr e, kiln_stmt stmt, kiln_stmt *seen) {
     if (!e || seen[e] == stmt) return;
     seen[e] = stmt;
-    const kiln_expr_node *node = kiln_expr_get(ex->in.p, e);
+    const kiln_expr_node *node = kiln_expr_get(program(ex), e);
     if (node->op == KILN_EXPR_LOAD) extend_home(ex, node->payload.id, stmt);
     for (uint32_t i = 0; i < node->operand_count; i++)
-        extend_by_loads(ex, kiln_expr_operand(ex->in.p, e, i), stmt, seen);
+        extend_by_loads(ex, kiln_expr_operand(program(ex), e, i), stmt, seen);
 }
 
 static void extend_by_stmt(execution *ex, kiln_stmt stmt, kiln_stmt *seen) {
-    const kiln_stmt_info *s = &ex->in.p->stmt.data[stmt];
+    const kiln_stmt_info *s = &program(ex)->stmt.data[stmt];
     extend_by_loads(ex, s->condition, stmt, seen);
     extend_by_loads(ex, s->value, stmt, seen);
     for (uint32_t i = 0; i < s->index_count; i++) extend_by_loads(ex, s->index[i], stmt, seen);
-    if (s->kind == KILN_STMT_STORE) extend_home(ex, s->buffer, stmt);
+    if (s->kind == KILN_STMT_STORE || s->kind == KILN_STMT_COPY) extend_home(ex, s->buffer, stmt);
     if (s->kind != KILN_STMT_BLOCK) return;
-    const kiln_block_info *b = &ex->in.p->block.data[s->block];
+    const kiln_block_info *b = &program(ex)->block.data[s->block];
     extend_home(ex, b->buffer, stmt);
     extend_by_loads(ex, b->value, stmt, seen);
     extend_by_loads(ex, b->init, stmt, seen);
     for (uint32_t i = 0; i < b->index_count; i++) extend_by_loads(ex, b->index[i], stmt, seen);
 }
 
-static void leave_to_allocs(shadow *sh) {
+static void leave_to_allocs(kiln_shadow *sh) {
     sh->home = 0;
     sh->is_away = true;
 }
@@ -318,19 +323,19 @@ static void leave_to_allocs(shadow *sh) {
 /* Where each temp begins its lives: at its ALLOCs, of which lowering makes several when it copies
  * code, or else at its home. */
 static void find_homes(execution *ex) {
-    const kiln_program *p = ex->in.p;
+    const kiln_program *p = program(ex);
     kiln_stmt *seen = kiln_alloc(sizeof *seen * p->expr.count);
     for (kiln_stmt s = 1; s < p->stmt.count; s++)
         if (kiln_stmt_is_inside(p, s, p->root)) extend_by_stmt(ex, s, seen);
     kiln_free(seen);
     for (kiln_stmt s = 1; s < p->stmt.count; s++)
         if (p->stmt.data[s].kind == KILN_STMT_ALLOC && kiln_stmt_is_inside(p, s, p->root))
-            leave_to_allocs(&ex->buffer[p->stmt.data[s].buffer]);
+            leave_to_allocs(&ex->w.buffer[p->stmt.data[s].buffer]);
     for (kiln_buffer b = 1; b < p->buffer.count; b++) {
-        kiln_stmt *home = &ex->buffer[b].home;
+        kiln_stmt *home = &ex->w.buffer[b].home;
         kiln_stmt_kind kind = (kiln_stmt_kind)p->stmt.data[*home].kind;
         /* A buffer that only one statement touches is never read by another: it has one life. */
-        bool single = kind == KILN_STMT_BLOCK || kind == KILN_STMT_STORE;
+        bool single = kind == KILN_STMT_BLOCK || kind == KILN_STMT_STORE || kind == KILN_STMT_COPY;
         if (p->buffer.data[b].role != KILN_ROLE_TEMP || single) *home = 0;
         if (*home) ex->is_home[*home] = true;
     }
@@ -353,50 +358,107 @@ static bool is_stored(const kiln_program *p, kiln_buffer buffer) {
     for (kiln_stmt s = 1; s < p->stmt.count; s++) {
         const kiln_stmt_info *info = &p->stmt.data[s];
         bool stores =
-            (info->kind == KILN_STMT_STORE && info->buffer == buffer) ||
+            ((info->kind == KILN_STMT_STORE || info->kind == KILN_STMT_COPY) &&
+             info->buffer == buffer) ||
             (info->kind == KILN_STMT_BLOCK && p->block.data[info->block].buffer == buffer);
         if (stores && kiln_stmt_is_inside(p, s, p->root)) return true;
     }
     return false;
 }
 
-static kiln_status make_shadows(execution *ex, const kiln_tensor *args, kiln_arena *arena) {
-    const kiln_program *p = ex->in.p;
+/* Threads of the nest in step around `stmt`, or 1. */
+static uint32_t threads_around(const execution *ex, kiln_stmt stmt) {
+    const kiln_program *p = program(ex);
+    uint32_t threads = 1;
+    for (kiln_stmt at = p->stmt.data[stmt].parent; at; at = p->stmt.data[at].parent)
+        if (kiln_stmt_level(p, at) == KILN_LEVEL_GROUP && ex->steps[at])
+            threads *= (uint32_t)p->stmt.data[at].extent;
+    return threads;
+}
+
+/* What lives inside a nest whose threads run in step has a copy for each of them. */
+static void count_copies(execution *ex) {
+    const kiln_program *p = program(ex);
+    for (kiln_buffer b = 1; b < p->buffer.count; b++)
+        ex->w.buffer[b].copies =
+            ex->w.buffer[b].home ? threads_around(ex, ex->w.buffer[b].home) : 1;
+    for (kiln_stmt s = 1; s < p->stmt.count; s++) {
+        if (p->stmt.data[s].kind != KILN_STMT_ALLOC || !kiln_stmt_is_inside(p, s, p->root))
+            continue;
+        uint32_t *copies = &ex->w.buffer[p->stmt.data[s].buffer].copies;
+        *copies = KILN_MAX(*copies, threads_around(ex, s));
+    }
+}
+
+static bool find_steps(execution *ex, kiln_stmt stmt) {
+    const kiln_stmt_info *s = &program(ex)->stmt.data[stmt];
+    bool found = s->kind == KILN_STMT_BARRIER;
+    ex->w.has_units |= s->kind == KILN_STMT_TOKEN_PUSH || s->kind == KILN_STMT_TOKEN_POP ||
+                       kiln_stmt_attribute(program(ex), stmt, KILN_ATTRIBUTE_UNIT);
+    for (uint32_t i = 0; i < s->child.count; i++) found |= find_steps(ex, s->child.data[i]);
+    return ex->steps[stmt] = found;
+}
+
+static void give_args(execution *ex, const kiln_tensor *args) {
+    const kiln_program *p = program(ex);
     kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
     uint32_t arg_count = kiln_program_args(p, arg);
     for (uint32_t i = 0; i < arg_count; i++) {
         kiln_role role = p->buffer.data[arg[i]].role;
-        ex->buffer[arg[i]].tensor = args[i];
-        ex->buffer[arg[i]].is_given = role == KILN_ROLE_INPUT || role == KILN_ROLE_CONSTANT ||
-                                      (role == KILN_ROLE_PACKED && !is_stored(p, arg[i]));
+        ex->w.buffer[arg[i]].tensor = args[i];
+        ex->w.buffer[arg[i]].is_given = role == KILN_ROLE_INPUT || role == KILN_ROLE_CONSTANT ||
+                                        (role == KILN_ROLE_PACKED && !is_stored(p, arg[i]));
     }
-    for (kiln_buffer b = 1; b < p->buffer.count; b++) {
-        const kiln_buffer_info *info = &p->buffer.data[b];
-        shadow *sh = &ex->buffer[b];
-        size_t bytes;
-        kiln_status st = kiln_shape_bytes(&info->shape, info->dtype, &bytes);
-        if (st) return kiln_status_note(st, "buffer %.*s", KILN_STR_ARG(info->name));
-        int64_t count = kiln_shape_count(&info->shape);
-        sh->life = 1;
-        if (!sh->tensor.data) sh->tensor = kiln_tensor_create(arena, info->dtype, &info->shape);
-        sh->written_in = KILN_ARENA_ARRAY(arena, uint32_t, count);
-        sh->touched = KILN_ARENA_ARRAY(arena, touch, (size_t)count * ex->depth_max * 2);
+}
+
+static kiln_status make_shadow(execution *ex, kiln_buffer buffer) {
+    const kiln_buffer_info *info = &program(ex)->buffer.data[buffer];
+    kiln_shadow *sh = &ex->w.buffer[buffer];
+    kiln_arena *arena = ex->w.arena;
+    size_t bytes;
+    kiln_status st = kiln_shape_bytes(&info->shape, info->dtype, &bytes);
+    if (st) return kiln_status_note(st, "buffer %.*s", KILN_STR_ARG(info->name));
+    sh->life = 1;
+    sh->count = (size_t)kiln_shape_count(&info->shape);
+    size_t all = sh->count * sh->copies;
+    if (!sh->tensor.data) {
+        kiln_shape flat = {.rank = 1, .dim = {(int64_t)all}};
+        sh->tensor = kiln_tensor_create(arena, info->dtype, &flat);
+        sh->tensor.shape = info->shape;
     }
+    sh->written_in = KILN_ARENA_ARRAY(arena, uint32_t, all);
+    sh->touched = KILN_ARENA_ARRAY(arena, kiln_touch, all * ex->w.depth_max * 2);
+    if (ex->w.has_units)
+        sh->by_unit = KILN_ARENA_ARRAY(arena, kiln_unit_touch, all * KILN_UNIT_COUNT);
     return KILN_OK;
 }
 
 static kiln_status check_outputs(const execution *ex) {
-    const kiln_program *p = ex->in.p;
+    const kiln_program *p = program(ex);
     for (kiln_buffer b = 1; b < p->buffer.count; b++) {
         if (p->buffer.data[b].role != KILN_ROLE_OUTPUT) continue;
         int64_t count = kiln_shape_count(&p->buffer.data[b].shape);
         for (int64_t i = 0; i < count; i++)
-            if (!ex->buffer[b].written_in[i])
+            if (!ex->w.buffer[b].written_in[i])
                 return KILN_ERROR(FAILED_PRECONDITION,
                                   "element %lld of output %.*s is never written", (long long)i,
                                   KILN_STR_ARG(p->buffer.data[b].name));
     }
     return KILN_OK;
+}
+
+static kiln_status run(execution *ex, const kiln_tensor *args) {
+    const kiln_program *p = program(ex);
+    kiln_status st = KILN_OK;
+    find_homes(ex);
+    find_steps(ex, p->root);
+    count_copies(ex);
+    give_args(ex, args);
+    for (kiln_buffer b = 1; b < p->buffer.count && !st; b++) st = make_shadow(ex, b);
+    if (!st) st = execute(ex, p->root);
+    if (!st) st = kiln_watch_landed(&ex->w);
+    if (!st) st = kiln_watch_drained(&ex->w);
+    return st ? st : check_outputs(ex);
 }
 
 kiln_status kiln_loop_eval(const kiln_program *p, const kiln_tensor *args, uint32_t arg_count) {
@@ -406,19 +468,16 @@ kiln_status kiln_loop_eval(const kiln_program *p, const kiln_tensor *args, uint3
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
     execution *ex = KILN_ARENA_NEW(&scratch, execution);
-    kiln_interp_init(&ex->in, p, load_element, ex);
-    ex->depth_max = concurrent_depth(p);
-    ex->level = KILN_ARENA_ARRAY(&scratch, level, ex->depth_max);
+    kiln_interp_init(&ex->w.in, p, kiln_watch_load, &ex->w);
+    ex->w.arena = &scratch;
+    ex->w.buffer = KILN_ARENA_ARRAY(&scratch, kiln_shadow, p->buffer.count);
+    ex->w.depth_max = concurrent_depth(p);
+    ex->w.level = KILN_ARENA_ARRAY(&scratch, kiln_level, ex->w.depth_max);
+    for (uint32_t u = 0; u < KILN_UNIT_COUNT; u++) ex->w.clock[u].time[u] = 1;
     ex->is_home = KILN_ARENA_ARRAY(&scratch, bool, p->stmt.count);
-
-    st = make_shadows(ex, args, &scratch);
-    if (!st) {
-        find_homes(ex);
-        st = execute(ex, p->root);
-    }
-    if (!st) st = check_outputs(ex);
-
-    kiln_interp_deinit(&ex->in);
+    ex->steps = KILN_ARENA_ARRAY(&scratch, bool, p->stmt.count);
+    st = run(ex, args);
+    kiln_interp_deinit(&ex->w.in);
     kiln_arena_deinit(&scratch);
     return st;
 }

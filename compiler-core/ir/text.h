@@ -22,7 +22,6 @@ extern const kiln_expr_op_info kiln_expr_op_table[KILN_EXPR_OP_COUNT];
 
 /* Indexed by the enums; entries may be NULL where the enum has no word. */
 extern const char *const kiln_role_word[];     /* "input", ..., by kiln_role */
-extern const char *const kiln_scope_word[];    /* "global", "register", ... */
 extern const char *const kiln_loop_word[];     /* "for", "parallel", ... */
 extern const char *const kiln_combiner_word[]; /* "", "sum", "prod", "max", "min" */
 extern const char *const kiln_fill_word[];     /* by kiln_fill */

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "compiler-core/ir/device.h"
 #include "compiler-core/ir/parse.h"
 
 /* ---- words ----------------------------------------------------------------------- */
@@ -122,9 +123,9 @@ static bool parse_attribute(kiln_parser *ps, kiln_buffer_info *info) {
     bool is_scale = !is_scope && !is_fill && kiln_parse_accept(ps, "scale");
     if (!is_scope && !is_fill && !is_scale) return false;
     kiln_parse_expect(ps, "(");
-    if (is_scope)
-        info->scope =
-            (kiln_scope)expect_word(ps, kiln_scope_word, KILN_SCOPE_COUNT, "a memory scope");
+    if (is_scope && !kiln_scope_find(ps->lx.token, &info->scope))
+        KILN_PARSE_FAIL(ps, "a memory scope is expected here");
+    if (is_scope && !ps->status) kiln_lexer_next(&ps->lx);
     if (is_fill)
         info->fill =
             (kiln_fill)expect_word(ps, kiln_fill_word, KILN_FILL_ZERO + 1, "a way to fill");
@@ -264,27 +265,51 @@ static kiln_stmt new_stmt(kiln_parser *ps, kiln_stmt_kind kind, kiln_stmt parent
     return stmt;
 }
 
-static void parse_annotations(kiln_parser *ps, kiln_stmt stmt) {
-    while (kiln_parse_accept(ps, "@")) {
-        if (ps->lx.kind != KILN_TOKEN_QUOTED)
-            KILN_PARSE_FAIL(ps, "an annotation is a quoted \"key=value\"");
-        if (ps->status) return;
-        kiln_vec_push_in(ps->p->arena, &ps->p->stmt.data[stmt].annotation, ps->lx.token);
+/* @key(value), or @"key=value" of a remark. */
+static void parse_attribute_of(kiln_parser *ps, kiln_stmt stmt) {
+    kiln_str key = ps->lx.token;
+    kiln_attribute a = {.id = KILN_ATTRIBUTE_REMARK};
+    if (ps->lx.kind == KILN_TOKEN_QUOTED) {
         kiln_lexer_next(&ps->lx);
+        a = kiln_attribute_from(ps->p, key);
+    } else {
+        kiln_parse_name(ps);
+        kiln_parse_expect(ps, "(");
+        kiln_str value = kiln_parse_name(ps);
+        if (!ps->status && !kiln_attribute_parse(ps->p, key, value, &a))
+            KILN_PARSE_FAIL(ps, "there is no attribute '%.*s' of '%.*s'", KILN_STR_ARG(key),
+                            KILN_STR_ARG(value));
+        kiln_parse_expect(ps, ")");
     }
+    if (!ps->status) kiln_stmt_set_attribute(ps->p, stmt, a);
 }
 
-/* Annotations, the colon, and the indented body. */
+static void parse_attributes(kiln_parser *ps, kiln_stmt stmt) {
+    while (kiln_parse_accept(ps, "@")) parse_attribute_of(ps, stmt);
+}
+
+/* Attributes, the colon, and the indented body. */
 static void parse_tail_and_body(kiln_parser *ps, kiln_stmt stmt, uint32_t depth) {
-    if (!ps->status) parse_annotations(ps, stmt);
+    if (!ps->status) parse_attributes(ps, stmt);
     kiln_parse_expect(ps, ":");
     expect_line_end(ps);
     if (!ps->status) parse_body(ps, stmt, depth + 1);
 }
 
+static kiln_loop_axis parse_axis(kiln_parser *ps) {
+    kiln_loop_axis axis = KILN_AXIS_NONE;
+    kiln_parse_expect(ps, "(");
+    kiln_str name = kiln_parse_name(ps);
+    if (!ps->status && !kiln_loop_axis_find(name, &axis))
+        KILN_PARSE_FAIL(ps, "'%.*s' is no axis", KILN_STR_ARG(name));
+    kiln_parse_expect(ps, ")");
+    return axis;
+}
+
 static void parse_for(kiln_parser *ps, kiln_stmt parent, uint32_t depth) {
     kiln_loop_kind kind =
         (kiln_loop_kind)expect_word(ps, kiln_loop_word, KILN_LOOP_KIND_COUNT, "a loop");
+    kiln_loop_axis axis = kind == KILN_LOOP_BIND ? parse_axis(ps) : KILN_AXIS_NONE;
     kiln_str name = kiln_parse_name(ps);
     kiln_parse_expect(ps, "in");
     int64_t first = 0;
@@ -299,6 +324,7 @@ static void parse_for(kiln_parser *ps, kiln_stmt parent, uint32_t depth) {
     if (ps->status) return;
     kiln_stmt_info *info = &ps->p->stmt.data[stmt];
     info->loop_kind = (uint8_t)kind;
+    info->axis = (uint8_t)axis;
     info->var = var;
     info->first = first;
     info->extent = end - first;
@@ -339,23 +365,46 @@ static void parse_block_stmt(kiln_parser *ps, kiln_stmt parent) {
         kiln_parse_expect(ps, ")");
     }
     if (kiln_parse_accept(ps, "if")) b->predicate = kiln_parse_expr(ps, KILN_BOOL);
-    parse_annotations(ps, stmt);
+    parse_attributes(ps, stmt);
     expect_line_end(ps);
 }
 
-static void parse_store(kiln_parser *ps, kiln_stmt parent) {
+/* access = value: of a store, or of a copy whose "copy(TOKEN)" has been read. */
+static void parse_store(kiln_parser *ps, kiln_stmt parent, kiln_stmt_kind kind, int64_t token) {
     kiln_buffer buffer = kiln_parse_find_buffer(ps, kiln_parse_name(ps));
     kiln_expr index[KILN_RANK_MAX] = {0};
     uint32_t count = kiln_parse_index(ps, buffer, index);
     kiln_parse_expect(ps, "=");
     kiln_expr value = kiln_parse_expr(ps, ps->p->buffer.data[buffer].dtype);
-    kiln_stmt stmt = new_stmt(ps, KILN_STMT_STORE, parent);
+    kiln_stmt stmt = new_stmt(ps, kind, parent);
     if (ps->status) return;
     kiln_stmt_info *info = &ps->p->stmt.data[stmt];
     info->buffer = buffer;
     info->index_count = count;
     memcpy(info->index, index, sizeof index);
     info->value = value;
+    info->token = (uint8_t)token;
+    parse_attributes(ps, stmt);
+    expect_line_end(ps);
+}
+
+/* "copy(0) access = load", "commit(0)", "wait(0, 1)": the word has been read. */
+static void parse_copy(kiln_parser *ps, kiln_stmt parent, kiln_stmt_kind kind) {
+    kiln_parse_expect(ps, "(");
+    int64_t token = expect_int(ps, 0, KILN_COPY_TOKENS_MAX - 1), pending = 0;
+    if (kind == KILN_STMT_WAIT) {
+        kiln_parse_expect(ps, ",");
+        pending = expect_int(ps, 0, KILN_COPY_PENDING_MAX);
+    }
+    kiln_parse_expect(ps, ")");
+    if (kind == KILN_STMT_COPY) {
+        parse_store(ps, parent, kind, token);
+        return;
+    }
+    kiln_stmt stmt = new_stmt(ps, kind, parent);
+    if (ps->status) return;
+    ps->p->stmt.data[stmt].token = (uint8_t)token;
+    ps->p->stmt.data[stmt].pending = (uint8_t)pending;
     expect_line_end(ps);
 }
 
@@ -381,12 +430,12 @@ static void parse_token(kiln_parser *ps, kiln_stmt parent) {
     kiln_parse_expect(ps, "token");
     bool push = kiln_parse_accept(ps, "push");
     if (!push) kiln_parse_expect(ps, "pop");
-    int64_t from = expect_int(ps, 0, 255);
-    int64_t to = expect_int(ps, 0, 255);
+    uint32_t from = expect_word(ps, kiln_unit_word, KILN_UNIT_COUNT, "a unit");
+    uint32_t to = expect_word(ps, kiln_unit_word, KILN_UNIT_COUNT, "a unit");
     kiln_stmt stmt = new_stmt(ps, push ? KILN_STMT_TOKEN_PUSH : KILN_STMT_TOKEN_POP, parent);
     if (ps->status) return;
-    ps->p->stmt.data[stmt].first = from;
-    ps->p->stmt.data[stmt].extent = to;
+    ps->p->stmt.data[stmt].from = (uint8_t)from;
+    ps->p->stmt.data[stmt].to = (uint8_t)to;
     expect_line_end(ps);
 }
 
@@ -400,7 +449,7 @@ static bool is_store(const kiln_parser *ps) {
 
 static void parse_stmt(kiln_parser *ps, kiln_stmt parent, uint32_t depth) {
     if (is_store(ps)) {
-        parse_store(ps, parent);
+        parse_store(ps, parent, KILN_STMT_STORE, 0);
     } else if (find_word(ps, kiln_loop_word, KILN_LOOP_KIND_COUNT) >= 0) {
         parse_for(ps, parent, depth);
     } else if (kiln_lexer_is(&ps->lx, "block")) {
@@ -411,6 +460,12 @@ static void parse_stmt(kiln_parser *ps, kiln_stmt parent, uint32_t depth) {
         parse_alloc(ps, parent, depth);
     } else if (kiln_lexer_is(&ps->lx, "token")) {
         parse_token(ps, parent);
+    } else if (kiln_parse_accept(ps, "copy")) {
+        parse_copy(ps, parent, KILN_STMT_COPY);
+    } else if (kiln_parse_accept(ps, "commit")) {
+        parse_copy(ps, parent, KILN_STMT_COMMIT);
+    } else if (kiln_parse_accept(ps, "wait")) {
+        parse_copy(ps, parent, KILN_STMT_WAIT);
     } else if (kiln_parse_accept(ps, "barrier")) {
         new_stmt(ps, KILN_STMT_BARRIER, parent);
         expect_line_end(ps);

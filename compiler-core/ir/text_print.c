@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "compiler-core/ir/device.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/ir/scalar.h"
 #include "compiler-core/ir/text.h"
@@ -10,11 +11,6 @@
 const char *const kiln_role_word[] = {
     [KILN_ROLE_INPUT] = "input",   [KILN_ROLE_CONSTANT] = "constant", [KILN_ROLE_OUTPUT] = "output",
     [KILN_ROLE_PACKED] = "packed", [KILN_ROLE_TEMP] = "temp",
-};
-const char *const kiln_scope_word[] = {
-#define X(name, text, seen_by, alignment) [KILN_SCOPE_##name] = text,
-#include "compiler-core/ir/scopes.def"
-#undef X
 };
 const char *const kiln_loop_word[] = {
     [KILN_LOOP_SERIAL] = "for",          [KILN_LOOP_PARALLEL] = "parallel",
@@ -30,7 +26,6 @@ const char *const kiln_fill_word[] = {
     [KILN_FILL_POSITIVE] = "positive",
     [KILN_FILL_ZERO] = "zero",
 };
-_Static_assert(KILN_ARRAY_COUNT(kiln_scope_word) == KILN_SCOPE_COUNT, "one word per scope");
 _Static_assert(KILN_ARRAY_COUNT(kiln_loop_word) == KILN_LOOP_KIND_COUNT, "one word per loop kind");
 _Static_assert(KILN_ARRAY_COUNT(kiln_combiner_word) == KILN_COMBINE_COUNT, "one word per combiner");
 
@@ -223,7 +218,7 @@ static void print_buffer(const printer *pr, kiln_buffer buffer) {
         kiln_strbuf_char(pr->out, ')');
     }
     if (b->scope != KILN_SCOPE_GLOBAL)
-        kiln_strbuf_printf(pr->out, " scope(%s)", kiln_scope_word[b->scope]);
+        kiln_strbuf_printf(pr->out, " scope(%s)", kiln_scopes[b->scope].text);
     if (b->fill != KILN_FILL_UNIFORM)
         kiln_strbuf_printf(pr->out, " fill(%s)", kiln_fill_word[b->fill]);
     if (b->scale != 0) kiln_strbuf_printf(pr->out, " scale(%.17g, %d)", b->scale, b->zero_point);
@@ -278,7 +273,10 @@ static void print_block(printer *pr, kiln_block block) {
 static void print_stmt(const printer *pr, kiln_stmt stmt, uint32_t depth);
 
 static void print_for(const printer *pr, const kiln_stmt_info *s) {
-    kiln_strbuf_printf(pr->out, "%s ", kiln_loop_word[s->loop_kind]);
+    kiln_strbuf_text(pr->out, kiln_loop_word[s->loop_kind]);
+    if (s->loop_kind == KILN_LOOP_BIND)
+        kiln_strbuf_printf(pr->out, "(%s)", kiln_axes[s->axis].text);
+    kiln_strbuf_char(pr->out, ' ');
     print_var(pr, s->var);
     kiln_strbuf_text(pr->out, " in ");
     if (s->first) kiln_strbuf_printf(pr->out, "%lld..", (long long)s->first);
@@ -322,20 +320,33 @@ static void print_head(const printer *pr, const kiln_stmt_info *s) {
         print_buffer_name(pr, s->buffer);
         break;
     case KILN_STMT_STORE:
+    case KILN_STMT_COPY:
+        if (s->kind == KILN_STMT_COPY) kiln_strbuf_printf(pr->out, "copy(%u) ", s->token);
         print_access(pr, s->buffer, s->index, s->index_count);
         kiln_strbuf_text(pr->out, " = ");
         print_expr(pr, s->value, 0);
         break;
     case KILN_STMT_BARRIER: kiln_strbuf_text(pr->out, "barrier"); break;
+    case KILN_STMT_COMMIT: kiln_strbuf_printf(pr->out, "commit(%u)", s->token); break;
+    case KILN_STMT_WAIT: kiln_strbuf_printf(pr->out, "wait(%u, %u)", s->token, s->pending); break;
     case KILN_STMT_TOKEN_PUSH:
     case KILN_STMT_TOKEN_POP:
-        kiln_strbuf_printf(pr->out, "token %s %lld %lld",
-                           s->kind == KILN_STMT_TOKEN_PUSH ? "push" : "pop", (long long)s->first,
-                           (long long)s->extent);
+        kiln_strbuf_printf(pr->out, "token %s %s %s",
+                           s->kind == KILN_STMT_TOKEN_PUSH ? "push" : "pop",
+                           kiln_unit_word[s->from], kiln_unit_word[s->to]);
         break;
     case KILN_STMT_SEQ:
     case KILN_STMT_KIND_COUNT: break;
     }
+}
+
+static void print_attribute(const printer *pr, const kiln_attribute *a) {
+    kiln_str value = kiln_attribute_value(pr->p, a);
+    bool is_remark = a->id == KILN_ATTRIBUTE_REMARK;
+    kiln_strbuf_printf(pr->out, " @%s", is_remark ? "" : kiln_attribute_word[a->id]);
+    if (!is_remark) kiln_strbuf_char(pr->out, '(');
+    kiln_name_print(value, is_remark, pr->out);
+    if (!is_remark) kiln_strbuf_char(pr->out, ')');
 }
 
 static void print_children(const printer *pr, const kiln_stmt_info *s, uint32_t depth) {
@@ -350,10 +361,7 @@ static void print_stmt(const printer *pr, kiln_stmt stmt, uint32_t depth) {
     }
     kiln_strbuf_printf(pr->out, "%*s", (int)(2 * depth), "");
     print_head(pr, s);
-    for (uint32_t i = 0; i < s->annotation.count; i++) {
-        kiln_strbuf_text(pr->out, " @");
-        print_quoted(pr->out, s->annotation.data[i]);
-    }
+    for (uint32_t i = 0; i < s->attribute.count; i++) print_attribute(pr, &s->attribute.data[i]);
     bool has_body =
         s->kind == KILN_STMT_FOR || s->kind == KILN_STMT_IF || s->kind == KILN_STMT_ALLOC;
     kiln_strbuf_text(pr->out, has_body ? ":\n" : "\n");

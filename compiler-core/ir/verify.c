@@ -2,6 +2,8 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "compiler-core/ir/bounds.h"
+#include "compiler-core/ir/device.h"
+#include "compiler-core/ir/intrinsic.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/ir/text.h"
 
@@ -273,6 +275,7 @@ static void verify_for(verifier *v, kiln_stmt stmt) {
     v->place = var->name;
     REQUIRE(v, s->extent >= 0, "the loop's extent is negative");
     REQUIRE(v, s->loop_kind < KILN_LOOP_KIND_COUNT, "the loop has no kind");
+    REQUIRE(v, s->axis < KILN_AXIS_COUNT, "the loop's axis is none");
     REQUIRE(v, !v->in_scope[s->var], "the loop is inside itself");
     REQUIRE(v, var->low <= range.low && range.high <= var->high,
             "the variable's range does not cover the loop");
@@ -321,11 +324,18 @@ static void verify_placement(verifier *v, const kiln_stmt_info *s) {
 }
 
 static void verify_store(verifier *v, const kiln_stmt_info *s) {
-    v->place = KILN_STR("store");
+    v->place = s->kind == KILN_STMT_COPY ? KILN_STR("copy") : KILN_STR("store");
     v->has_stores = true;
     verify_access(v, s->buffer, s->index, s->index_count);
     if (v->status) return;
     verify_root_expr(v, s->value, v->p->buffer.data[s->buffer].dtype, "the value");
+    if (v->status) return;
+    if (s->kind == KILN_STMT_COPY) {
+        const kiln_expr_node *from = kiln_expr_get(v->p, s->value);
+        REQUIRE(v, s->token < KILN_COPY_TOKENS_MAX, "token %u is too large", s->token);
+        REQUIRE(v, from->op == KILN_EXPR_LOAD && from->payload.id != s->buffer,
+                "the source is no element of another buffer");
+    }
     v->is_written[s->buffer] = true;
 }
 
@@ -350,13 +360,26 @@ static void verify_alloc(verifier *v, kiln_stmt stmt) {
     v->is_away[buffer] = true;
 }
 
+static void verify_attributes(verifier *v, const kiln_stmt_info *s) {
+    for (uint32_t i = 0; i < s->attribute.count; i++) {
+        const kiln_attribute *a = &s->attribute.data[i];
+        uint32_t rows = a->id == KILN_ATTRIBUTE_PREFETCH    ? v->p->buffer.count
+                        : a->id == KILN_ATTRIBUTE_TENSORIZE ? KILN_INTRINSIC_COUNT
+                        : a->id == KILN_ATTRIBUTE_UNIT      ? KILN_UNIT_COUNT
+                                                            : UINT32_MAX;
+        REQUIRE(v, a->id < KILN_ATTRIBUTE_COUNT && a->row < rows, "an attribute has no value");
+    }
+}
+
 static void verify_stmt(verifier *v, kiln_stmt stmt) {
     const kiln_stmt_info *s = &v->p->stmt.data[stmt];
-    bool is_leaf = s->kind == KILN_STMT_BLOCK || s->kind == KILN_STMT_STORE;
     bool has_body =
         s->kind == KILN_STMT_FOR || s->kind == KILN_STMT_IF || s->kind == KILN_STMT_ALLOC;
+    bool is_leaf = !has_body && s->kind != KILN_STMT_SEQ;
     REQUIRE(v, ++v->visited < v->p->stmt.count, "the statement tree is not a tree");
-    REQUIRE(v, !is_leaf || s->child.count == 0, "a block or store has children");
+    REQUIRE(v, !is_leaf || s->child.count == 0, "a statement without body has children");
+    verify_attributes(v, s);
+    if (v->status) return;
     REQUIRE(v, !has_body || s->child.count == 1, "a loop, if or alloc does not have one body");
     switch ((kiln_stmt_kind)s->kind) {
     case KILN_STMT_SEQ: verify_children(v, stmt); return;
@@ -364,10 +387,20 @@ static void verify_stmt(verifier *v, kiln_stmt stmt) {
     case KILN_STMT_BLOCK: verify_placement(v, s); return;
     case KILN_STMT_IF: verify_if(v, stmt); return;
     case KILN_STMT_ALLOC: verify_alloc(v, stmt); return;
-    case KILN_STMT_STORE: verify_store(v, s); return;
-    case KILN_STMT_BARRIER:
+    case KILN_STMT_STORE:
+    case KILN_STMT_COPY: verify_store(v, s); return;
+    case KILN_STMT_BARRIER: return; /* kiln_device_check looks where it stands */
+    case KILN_STMT_COMMIT:
+    case KILN_STMT_WAIT:
+        REQUIRE(v, s->token < KILN_COPY_TOKENS_MAX, "token %u is too large", s->token);
+        return;
     case KILN_STMT_TOKEN_PUSH:
-    case KILN_STMT_TOKEN_POP: return;
+    case KILN_STMT_TOKEN_POP:
+        REQUIRE(v, s->from < KILN_UNIT_COUNT && s->to < KILN_UNIT_COUNT, "there is no such unit");
+        REQUIRE(v, kiln_token_queue_exists((kiln_unit)s->from, (kiln_unit)s->to),
+                "there is no queue of tokens from %s to %s", kiln_unit_word[s->from],
+                kiln_unit_word[s->to]);
+        return;
     case KILN_STMT_KIND_COUNT: break;
     }
     FAIL(v, "statement %u has no kind", stmt);
@@ -389,6 +422,11 @@ static void verify_tree(verifier *v) {
     REQUIRE(v, v->p->root < v->p->stmt.count, "the root is missing");
     REQUIRE(v, v->p->stmt.data[v->p->root].parent == 0, "the root has a parent");
     verify_stmt(v, v->p->root);
+    if (v->status) return;
+    v->place = KILN_STR("loops");
+    kiln_status wrong = kiln_device_check(v->p);
+    if (wrong) FAIL(v, "%s", kiln_status_text(wrong));
+    kiln_status_free(wrong); /* its text is in ours */
     if (v->status) return;
     REQUIRE(v, !(v->has_blocks && v->has_stores), "blocks and stores are mixed");
     if (v->has_stores) return;

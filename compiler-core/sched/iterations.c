@@ -163,9 +163,9 @@ kiln_status kiln_iterations_check_all(kiln_program *p) {
     kiln_status st = NULL;
     for (kiln_stmt s = 1; s < p->stmt.count && !st; s++) {
         const kiln_stmt_info *info = &p->stmt.data[s];
-        bool concurrent =
-            info->loop_kind == KILN_LOOP_PARALLEL || info->loop_kind == KILN_LOOP_VECTORIZE;
-        if (info->kind == KILN_STMT_FOR && concurrent && kiln_stmt_is_inside(p, s, p->root))
+        bool ordered =
+            info->loop_kind == KILN_LOOP_SERIAL || info->loop_kind == KILN_LOOP_UNROLL;
+        if (info->kind == KILN_STMT_FOR && !ordered && kiln_stmt_is_inside(p, s, p->root))
             st = kiln_iterations_check(p, s);
     }
     return st;

@@ -2,6 +2,7 @@
 #include "compiler-core/sched/prim.h"
 
 #include "base/check.h"
+#include "compiler-core/ir/device.h"
 #include "compiler-core/sched/dependence.h"
 #include "compiler-core/sched/prim_all.h"
 
@@ -24,6 +25,13 @@ static const bool moves_accesses[KILN_PRIM_COUNT] = {
     [KILN_PRIM_INLINE] = true,      [KILN_PRIM_CACHE_READ] = true,
     [KILN_PRIM_CACHE_WRITE] = true, [KILN_PRIM_DECOMPOSE_REDUCTION] = true,
 };
+/* Primitives after which bound loops may stand where they cannot. */
+static const bool moves_loops[KILN_PRIM_COUNT] = {
+    [KILN_PRIM_COMPUTE_AT] = true, [KILN_PRIM_REVERSE_COMPUTE_AT] = true,
+    [KILN_PRIM_CACHE_READ] = true, [KILN_PRIM_CACHE_WRITE] = true,
+    [KILN_PRIM_REORDER] = true,    [KILN_PRIM_DECOMPOSE_REDUCTION] = true,
+    [KILN_PRIM_PARALLEL] = true,   [KILN_PRIM_BIND] = true,
+};
 
 /* Samplers and what begins a trace have no function: trace_replay.c knows them. */
 static const kiln_prim_function function_table[KILN_PRIM_COUNT] = {
@@ -44,6 +52,7 @@ static const kiln_prim_function function_table[KILN_PRIM_COUNT] = {
     [KILN_PRIM_VECTORIZE] = kiln_prim_vectorize,
     [KILN_PRIM_UNROLL] = kiln_prim_unroll,
     [KILN_PRIM_PARALLEL] = kiln_prim_parallel,
+    [KILN_PRIM_BIND] = kiln_prim_bind,
     [KILN_PRIM_TRANSFORM_LAYOUT] = kiln_prim_transform_layout,
     [KILN_PRIM_PAD] = kiln_prim_pad,
     [KILN_PRIM_ANNOTATE] = kiln_prim_annotate,
@@ -136,12 +145,19 @@ static void snapshot_restore(kiln_program *p, const snapshot *s) {
     p->root = s->root;
 }
 
+static bool has_bound_loops(const kiln_program *p) {
+    for (kiln_stmt s = 1; s < p->stmt.count; s++)
+        if (kiln_stmt_level(p, s) != KILN_LEVEL_NONE) return true;
+    return false;
+}
+
 kiln_status kiln_prim_apply_once(kiln_program *p, kiln_prim prim, const kiln_prim_args *args) {
     KILN_CHECK(prim < KILN_PRIM_COUNT);
     KILN_CHECK(function_table[prim] != NULL);
     KILN_CHECK(p->root != 0);
     kiln_status st = function_table[prim](p, args);
-    return !st && moves_accesses[prim] ? kiln_iterations_check_all(p) : st;
+    if (!st && moves_accesses[prim]) st = kiln_iterations_check_all(p);
+    return !st && moves_loops[prim] && has_bound_loops(p) ? kiln_device_check(p) : st;
 }
 
 kiln_status kiln_prim_apply(kiln_program *p, kiln_prim prim, const kiln_prim_args *args) {

@@ -16,6 +16,7 @@ kiln_status kiln_prim_reorder(kiln_program *p, const kiln_prim_args *args);
 kiln_status kiln_prim_vectorize(kiln_program *p, const kiln_prim_args *args);
 kiln_status kiln_prim_unroll(kiln_program *p, const kiln_prim_args *args);
 kiln_status kiln_prim_parallel(kiln_program *p, const kiln_prim_args *args);
+kiln_status kiln_prim_bind(kiln_program *p, const kiln_prim_args *args);
 kiln_status kiln_prim_annotate(kiln_program *p, const kiln_prim_args *args);
 /* prim_place.c */
 kiln_status kiln_prim_compute_at(kiln_program *p, const kiln_prim_args *args);

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "compiler-core/ir/affine.h"
+#include "compiler-core/ir/device.h"
 #include "compiler-core/ir/intrinsic.h"
 #include "compiler-core/sched/dependence.h"
 #include "compiler-core/sched/prim_all.h"
@@ -305,9 +306,10 @@ kiln_status kiln_prim_reorder(kiln_program *p, const kiln_prim_args *args) {
         info->first = moved[i].first;
         info->extent = moved[i].extent;
         info->loop_kind = moved[i].loop_kind;
-        info->annotation.data = moved[i].annotation.data;
-        info->annotation.count = moved[i].annotation.count;
-        info->annotation.capacity = moved[i].annotation.capacity;
+        info->axis = moved[i].axis;
+        info->attribute.data = moved[i].attribute.data;
+        info->attribute.count = moved[i].attribute.count;
+        info->attribute.capacity = moved[i].attribute.capacity;
     }
     for (uint32_t i = 0; i + 1 < count; i++)
         if (p->stmt.data[nest[i]].loop_kind == KILN_LOOP_VECTORIZE)
@@ -381,13 +383,27 @@ kiln_status kiln_prim_parallel(kiln_program *p, const kiln_prim_args *args) {
     return st;
 }
 
+/* Where bound loops may stand is looked at behind it (kiln_device_check). */
+kiln_status kiln_prim_bind(kiln_program *p, const kiln_prim_args *args) {
+    kiln_stmt loop = args->loop[0];
+    kiln_loop_axis axis;
+    kiln_status st = need_serial(p, loop);
+    if (!st && !kiln_loop_axis_find(args->text, &axis))
+        st = ILLEGAL("\"%.*s\" is no axis", KILN_STR_ARG(args->text));
+    if (!st && p->stmt.data[loop].extent < 1) st = ILLEGAL("%.*s never runs", LOOP_NAME(p, loop));
+    if (!st) st = kiln_iterations_check(p, loop);
+    if (st) return st;
+    p->stmt.data[loop].loop_kind = KILN_LOOP_BIND;
+    p->stmt.data[loop].axis = (uint8_t)axis;
+    return NULL;
+}
+
 kiln_status kiln_prim_annotate(kiln_program *p, const kiln_prim_args *args) {
     kiln_stmt loop = args->loop[0];
     size_t equals = kiln_str_find_char(args->text, '=');
     if (equals == 0 || equals == args->text.size)
         return ILLEGAL("annotation \"%.*s\" of %.*s is not key=value", KILN_STR_ARG(args->text),
                        LOOP_NAME(p, loop));
-    kiln_str copy = {kiln_str_dup(p->arena, args->text), args->text.size};
-    kiln_vec_push_in(p->arena, &p->stmt.data[loop].annotation, copy);
+    kiln_stmt_set_attribute(p, loop, kiln_attribute_from(p, args->text));
     return NULL;
 }

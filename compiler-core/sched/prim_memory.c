@@ -2,19 +2,13 @@
 #include "base/check.h"
 #include "base/layout.h"
 #include "compiler-core/ir/affine.h"
+#include "compiler-core/ir/device.h"
 #include "compiler-core/sched/dependence.h"
 #include "compiler-core/sched/prim_all.h"
 
 static kiln_status parse_scope(kiln_str text, kiln_scope *out_scope) {
-    static const char *const name[KILN_SCOPE_COUNT] = {
-        [KILN_SCOPE_GLOBAL] = "global", [KILN_SCOPE_REGISTER] = "register"};
-    for (uint32_t i = 0; i < KILN_SCOPE_COUNT; i++)
-        if (name[i] && kiln_str_is(text, name[i])) {
-            *out_scope = (kiln_scope)i;
-            return NULL;
-        }
-    return ILLEGAL("\"%.*s\" is not a memory scope here; there are global and register",
-                   KILN_STR_ARG(text));
+    if (kiln_scope_find(text, out_scope)) return NULL;
+    return ILLEGAL("\"%.*s\" is not a memory scope", KILN_STR_ARG(text));
 }
 
 kiln_status kiln_prim_set_scope(kiln_program *p, const kiln_prim_args *args) {
@@ -324,7 +318,7 @@ kiln_status kiln_prim_prefetch(kiln_program *p, const kiln_prim_args *args) {
         return ILLEGAL("nothing inside %.*s reads %.*s", LOOP_NAME(p, loop),
                        BUFFER_NAME(p, args->buffer));
     if (args->integer[0] == 0) return NULL;
-    const char *text = kiln_arena_printf(p->arena, "prefetch=%.*s", BUFFER_NAME(p, args->buffer));
-    kiln_vec_push_in(p->arena, &p->stmt.data[loop].annotation, kiln_str_from(text));
+    kiln_stmt_set_attribute(p, loop,
+                            (kiln_attribute){.id = KILN_ATTRIBUTE_PREFETCH, .row = args->buffer});
     return NULL;
 }

@@ -375,9 +375,11 @@ kiln_status kiln_prim_decompose_reduction(kiln_program *p, const kiln_prim_args 
     }
     for (uint32_t i = count; i-- > first;) {
         const kiln_stmt_info info = p->stmt.data[loop[i]];
-        if (new_var[i])
+        if (new_var[i]) {
             nest = kiln_stmt_for(p, new_var[i], info.first, info.extent,
                                  (kiln_loop_kind)info.loop_kind, nest);
+            p->stmt.data[nest].axis = info.axis;
+        }
     }
 
     /* The same spatial iterators under new variables, bound to the new loops. */

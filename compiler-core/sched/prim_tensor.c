@@ -1,4 +1,5 @@
 /* tensorize: a piece of a nest that one instruction computes. */
+#include "compiler-core/ir/device.h"
 #include "compiler-core/ir/intrinsic.h"
 #include "compiler-core/sched/dependence.h"
 #include "compiler-core/sched/prim_all.h"
@@ -75,7 +76,8 @@ kiln_status kiln_prim_tensorize(kiln_program *p, const kiln_prim_args *args) {
     if (st) return st;
     p->stmt.data[at.lanes].loop_kind = KILN_LOOP_VECTORIZE;
     p->stmt.data[at.steps].loop_kind = KILN_LOOP_UNROLL;
-    char *mark = kiln_arena_printf(p->arena, KILN_INTRINSIC_KEY "%s", intrinsic->name);
-    kiln_vec_push_in(p->arena, &p->stmt.data[at.steps].annotation, kiln_str_from(mark));
+    kiln_stmt_set_attribute(p, at.steps,
+                            (kiln_attribute){.id = KILN_ATTRIBUTE_TENSORIZE,
+                                             .row = (uint32_t)(intrinsic - kiln_intrinsics)});
     return NULL;
 }

@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/macros.h"
 #include "compiler-core/facts/nest.h"
-#include "compiler-core/ir/text.h"
+#include "compiler-core/ir/device.h"
 #include "compiler-core/sched/nest.h"
 #include "compiler-core/sched/prim.h"
 
@@ -327,6 +327,10 @@ static bool apply_text(kiln_sched *s, kiln_prim prim, kiln_sched_loop loop, cons
     return apply(&c);
 }
 
+bool kiln_sched_bind(kiln_sched *s, kiln_sched_loop loop, kiln_loop_axis axis) {
+    return apply_text(s, KILN_PRIM_BIND, loop, kiln_axes[axis].text);
+}
+
 bool kiln_sched_annotate(kiln_sched *s, kiln_sched_loop loop, const char *key_and_value) {
     return apply_text(s, KILN_PRIM_ANNOTATE, loop, key_and_value);
 }
@@ -395,7 +399,7 @@ kiln_block kiln_sched_cache_read(kiln_sched *s, kiln_block block, kiln_buffer bu
     kiln_block made = s->program->block.count;
     put_block(&c, block);
     put_buffer(&c, buffer);
-    put_text(&c, kiln_scope_word[scope]);
+    put_text(&c, kiln_scopes[scope].text);
     return apply(&c) ? made : 0;
 }
 
@@ -403,14 +407,14 @@ kiln_block kiln_sched_cache_write(kiln_sched *s, kiln_block block, kiln_scope sc
     call c = begin(s, KILN_PRIM_CACHE_WRITE, 0);
     kiln_block made = s->program->block.count;
     put_block(&c, block);
-    put_text(&c, kiln_scope_word[scope]);
+    put_text(&c, kiln_scopes[scope].text);
     return apply(&c) ? made : 0;
 }
 
 bool kiln_sched_set_scope(kiln_sched *s, kiln_buffer buffer, kiln_scope scope) {
     call c = begin(s, KILN_PRIM_SET_SCOPE, 0);
     put_buffer(&c, buffer);
-    put_text(&c, kiln_scope_word[scope]);
+    put_text(&c, kiln_scopes[scope].text);
     return apply(&c);
 }
 

@@ -137,6 +137,7 @@ bool kiln_sched_reorder(kiln_sched *s, const kiln_sched_loops *order);
 bool kiln_sched_vectorize(kiln_sched *s, kiln_sched_loop loop);
 bool kiln_sched_unroll(kiln_sched *s, kiln_sched_loop loop);
 bool kiln_sched_parallel(kiln_sched *s, kiln_sched_loop loop);
+bool kiln_sched_bind(kiln_sched *s, kiln_sched_loop loop, kiln_loop_axis axis);
 bool kiln_sched_annotate(kiln_sched *s, kiln_sched_loop loop, const char *key_and_value);
 bool kiln_sched_tensorize(kiln_sched *s, kiln_sched_loop lanes, const kiln_intrinsic *intrinsic);
 /* The iterator becomes two, at its place and the next, the inner one of `inner` values. */

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/check.h"
 #include "base/macros.h"
+#include "compiler-core/ir/device.h"
 #include "compiler-core/ir/eval.h"
 #include "tests/support/program_generate.h"
 #include "compiler-core/ir/intrinsic.h"
@@ -202,6 +203,14 @@ static void draw_placement(drawing *d) {
     give_loop(d, nest.loop[kiln_rand_below(d->r, nest.count)]);
 }
 
+/* Mostly memory, so that layouts and prefetches are tried on it. */
+static void give_scope(drawing *d) {
+    static const kiln_scope scope[] = {KILN_SCOPE_GLOBAL, KILN_SCOPE_GLOBAL, KILN_SCOPE_GLOBAL,
+                                       KILN_SCOPE_SHARED, KILN_SCOPE_SHARED, KILN_SCOPE_LOCAL};
+    kiln_scope drawn = scope[kiln_rand_below(d->r, KILN_ARRAY_COUNT(scope))];
+    give_name(d, kiln_str_from(kiln_scopes[drawn].text));
+}
+
 static void draw_cache(drawing *d, bool read) {
     kiln_block block = draw_block(d);
     kiln_loads loads = kiln_block_loads((kiln_program *)(uintptr_t)d->p, block);
@@ -211,7 +220,7 @@ static void draw_cache(drawing *d, bool read) {
         kiln_expr load = loads.load[kiln_rand_below(d->r, loads.count)];
         give_name(d, d->p->buffer.data[kiln_load_buffer(d->p, load)].name);
     }
-    give_name(d, KILN_STR("global"));
+    give_scope(d);
 }
 
 /* A loop around a block, and something that the block reads. */
@@ -260,7 +269,19 @@ static void draw_decompose(drawing *d) {
 
 static void draw_scope(drawing *d) {
     give_name(d, d->p->buffer.data[1 + kiln_rand_below(d->r, d->p->buffer.count - 1)].name);
-    give_name(d, KILN_STR("global"));
+    give_scope(d);
+}
+
+/* Grid loops stand outermost, so those are drawn there. */
+static void draw_bind(drawing *d) {
+    kiln_stmt loop[KILN_LOOPS_MAX];
+    uint32_t count = draw_nest(d, loop);
+    if (count == 0) return;
+    uint32_t at = (uint32_t)kiln_rand_below(d->r, count);
+    kiln_loop_axis axis = (kiln_loop_axis)(1 + kiln_rand_below(d->r, KILN_AXIS_COUNT - 1));
+    if (kiln_axes[axis].level == KILN_LEVEL_GRID) at = (uint32_t)kiln_rand_below(d->r, at + 1);
+    give_loop(d, loop[at]);
+    give_name(d, kiln_str_from(kiln_axes[axis].text));
 }
 
 /* Mostly an instruction that has as many lanes and steps as the innermost loops around a block. */
@@ -299,6 +320,7 @@ static void draw_operands(drawing *d, kiln_prim prim) {
     case KILN_PRIM_DIVIDE:
     case KILN_PRIM_RFACTOR:
     case KILN_PRIM_PAD: draw_pad(d); break;
+    case KILN_PRIM_BIND: draw_bind(d); break;
     case KILN_PRIM_INLINE: give_name(d, d->p->block.data[draw_block(d)].name); break;
     case KILN_PRIM_VECTORIZE:
     case KILN_PRIM_UNROLL:

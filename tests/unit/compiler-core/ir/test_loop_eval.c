@@ -92,7 +92,7 @@ static void reads_outside_are_found(void **state) {
                    "  for i in 4:\n"
                    "    if i < 4:\n"
                    "      y[i] = x[i + 1]\n",
-                   "x[4] is read and lies outside, i=3");
+                   "x[4] is read and lies outside, the store to y, i=3");
 }
 
 static void elements_never_written_are_found(void **state) {
@@ -224,7 +224,7 @@ static void an_allocation_starts_uninitialised_each_time(void **state) {
                    "      if i < 1:\n"
                    "        t[0] = x[i]\n"
                    "      y[i] = t[0]\n",
-                   "t[0] is read and was never written, i=1");
+                   "t[0] is read and was never written, the store to y, i=1");
 }
 
 static void a_temp_outside_of_its_allocation_is_found(void **state) {

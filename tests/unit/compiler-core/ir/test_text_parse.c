@@ -68,8 +68,16 @@ static void wrong_text_is_refused_where_it_stands(void **state) {
          "block b(i:4): y[i] = x[i]\nloops:\n  for i in 4:\n    block b(i=i)\n    block b(i=i)\n",
          "iterator 'i' is bound twice"},
         {HEAD "loops:\n  alloc x:\n    barrier\n", "an argument is allocated"},
-        {HEAD "loops:\n  token push 0 300\n", "the number must be from 0 to 255"},
-        {HEAD "loops:\n  for i in 4 @a:\n    barrier\n", "an annotation is a quoted"},
+        {HEAD "loops:\n  token push load gpu\n", "a unit is expected here"},
+        {HEAD "loops:\n  token push load store\n", "no queue of tokens from load to store"},
+        {HEAD "loops:\n  for i in 4 @a:\n    barrier\n", "'(' is expected here"},
+        {HEAD "loops:\n  for i in 4 @unit(x):\n    barrier\n", "no attribute 'unit' of 'x'"},
+        {HEAD "loops:\n  for i in 4 @remark(x):\n    barrier\n", "no attribute 'remark'"},
+        {HEAD "loops:\n  bind i in 4:\n    barrier\n", "'(' is expected here"},
+        {HEAD "loops:\n  bind(warp.x) i in 4:\n    barrier\n", "'warp.x' is no axis"},
+        {HEAD "loops:\n  bind(thread.x) i in 2..4:\n    barrier\n", "thread.x starts at 0"},
+        {HEAD "loops:\n  wait(9, 1)\n", "the number must be from 0 to 7"},
+        {HEAD "loops:\n  copy(0) y[0] = x[0] + x[0]\n", "no element of another buffer"},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
         const kiln_program *test = *state;

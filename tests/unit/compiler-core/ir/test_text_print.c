@@ -18,17 +18,24 @@ static void everything_that_is_reserved_or_rare_comes_back(void **state) {
                               "packed w: bf16[16,8] layout(d0/8,d1,d0%8)\n"
                               "output y: bool[2,3]\n"
                               "temp t: f32[2] scope(shared)\n"
+                              "temp \"a b\": f64[2] scope(acc)\n"
                               "loops:\n"
                               "  alloc t:\n"
-                              "    bind i in 2:\n"
+                              "    bind(thread.x) i in 2:\n"
                               "      t[i] = f32(\"true\"[i])\n"
                               "    barrier\n"
-                              "    token push 0 1\n"
+                              "    token push load compute\n"
                               "    vthread i in -1..2 @\"a=\\\\b\" @\"c=d\":\n"
                               "      if and(0 <= i, i < 2):\n"
                               "        unroll j in 3:\n"
                               "          y[i, j] = 3u8 < \"/conv/x:0\"[i, j]\n"
-                              "    token pop 0 1\n");
+                              "    token pop load compute\n"
+                              "  alloc \"a b\":\n"
+                              "    copy(3) \"a b\"[0] = \"true\"[1] @unit(store)\n"
+                              "    commit(3)\n"
+                              "    wait(3, 1)\n"
+                              "    for k in 2 @prefetch(\"a b\") @tensorize(sdot):\n"
+                              "      barrier\n");
 }
 
 static void inlined_blocks_and_their_buffers_are_not_printed(void **state) {

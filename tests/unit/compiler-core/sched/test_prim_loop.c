@@ -290,6 +290,65 @@ static void parallel_refuses_races_and_nesting(void **state) {
                    "iterations of matmul.k add to the same elements of y");
 }
 
+static void bind_puts_loops_on_axes(void **state) {
+    kiln_arena *arena = *state;
+    expect_loops(chain_program(arena, 6, 10),
+                 "compute_at(a, c.i)\n"
+                 "bind(c.i, \"block.y\")\n"
+                 "bind(c.j, \"thread.x\")\n"
+                 "split(a.j, 2, 5)\n"
+                 "bind(a.j.1, \"thread.x\")\n",
+                 "  bind(block.y) c.i in 6:\n"
+                 "    for a.i in 1:\n"
+                 "      for a.j.0 in 2:\n"
+                 "        bind(thread.x) a.j.1 in 5:\n"
+                 "          block a(i=c.i, j=a.j.0*5 + a.j.1)\n"
+                 "    bind(thread.x) c.j in 10:\n"
+                 "      block c(i=c.i, j=c.j)\n");
+}
+
+static void initialisations_are_bound_as_their_reductions(void **state) {
+    kiln_arena *arena = *state;
+    expect_line(matmul_program(arena, 6, 10, 4),
+                "bind(matmul.m, \"block.x\")\n"
+                "bind(matmul.n, \"thread.x\")\n"
+                "decompose_reduction(matmul, matmul.n)\n",
+                "    bind(thread.x) matmul.init.n in 10:");
+}
+
+static void bind_refuses_races_and_places_that_cannot_be(void **state) {
+    kiln_arena *arena = *state;
+    static const struct {
+        const char *trace, *why;
+    } row[] = {
+        {"bind(matmul.k, \"thread.x\")\n", "iterations of matmul.k add to the same elements of y"},
+        {"bind(matmul.n, \"warp\")\n", "\"warp\" is no axis"},
+        {"bind(matmul.n, \"block.x\")\n", "has more than grid loops around it"},
+        {"bind(matmul.m, \"block.x\")\nbind(matmul.n, \"block.x\")\n", "another loop over block.x"},
+        {"bind(matmul.m, \"thread.x\")\nsplit(matmul.m, 2, 3)\n", "already bound to an axis"},
+        {"bind(matmul.m, \"thread.y\")\nsplit(matmul.n, 2, 5)\nbind(matmul.n.1, \"thread.x\")\n",
+         "loop matmul.n.1 does not stand directly in matmul.m"},
+        {"bind(matmul.m, \"thread.z\")\nparallel(matmul.n)\n",
+         "parallel loop matmul.n is inside a bound loop"},
+        {"bind(matmul.m, \"block.y\")\nreorder(matmul.n, matmul.m)\n",
+         "has more than grid loops around it"},
+        {"split(matmul.n, 2, 1000)\nbind(matmul.n.1, \"thread.z\")\n", "thread.z starts at 0"},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++)
+        expect_illegal(matmul_program(arena, 6, 10, 4), row[i].trace, row[i].why);
+    /* A consumer moved between grid loops would run in each of the inner one's groups. */
+    expect_illegal(chain_program(arena, 6, 10),
+                   "bind(c.i, \"block.y\")\n"
+                   "bind(c.j, \"block.x\")\n"
+                   "compute_at(a, c.i)\n",
+                   "loop c.j does not stand directly in c.i");
+    expect_illegal(chain_program(arena, 6, 10),
+                   "bind(c.i, \"thread.y\")\n"
+                   "bind(c.j, \"thread.x\")\n"
+                   "compute_at(a, c.i)\n",
+                   "loop c.j does not stand directly in c.i");
+}
+
 static void annotate_keeps_the_text(void **state) {
     kiln_arena *arena = *state;
     expect_loops(chain_program(arena, 6, 10), "annotate(c.i, \"prefetch=2\")\n",
@@ -328,6 +387,9 @@ int main(void) {
         test_with_arena(unroll_refuses_long_loops),
         test_with_arena(parallel_marks_the_loop),
         test_with_arena(parallel_refuses_races_and_nesting),
+        test_with_arena(bind_puts_loops_on_axes),
+        test_with_arena(initialisations_are_bound_as_their_reductions),
+        test_with_arena(bind_refuses_races_and_places_that_cannot_be),
         test_with_arena(annotate_keeps_the_text),
         test_with_arena(annotate_refuses_what_is_no_pair),
     };

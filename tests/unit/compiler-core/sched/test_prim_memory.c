@@ -25,8 +25,8 @@ static void cache_read_refuses_what_is_not_read(void **state) {
     kiln_arena *arena = *state;
     expect_illegal(chain_program(arena, 6, 10), "cache_read(c, x, \"global\")\n",
                    "c does not read x");
-    expect_illegal(chain_program(arena, 6, 10), "cache_read(c, t, \"shared\")\n",
-                   "\"shared\" is not a memory scope here");
+    expect_illegal(chain_program(arena, 6, 10), "cache_read(c, t, \"heap\")\n",
+                   "\"heap\" is not a memory scope");
     expect_illegal(chain_program(arena, 6, 10),
                    "compute_at(a, c.i)\n"
                    "cache_read(c, t, \"global\")\n",
@@ -60,7 +60,7 @@ static void cache_write_refuses_initialisers(void **state) {
                    "cache_write(matmul.init, \"global\")\n",
                    "matmul.init initialises a reduction");
     expect_illegal(chain_program(arena, 6, 10), "cache_write(c, \"disk\")\n",
-                   "\"disk\" is not a memory scope here");
+                   "\"disk\" is not a memory scope");
     expect_illegal(chain_program(arena, 6, 10),
                    "reverse_compute_at(c, a.i)\n"
                    "cache_write(a, \"global\")\n",
@@ -156,7 +156,7 @@ static void pad_refuses_outputs_sums_and_split_loops(void **state) {
 static void prefetch_marks_the_loop(void **state) {
     kiln_arena *arena = *state;
     kiln_program *te = matmul_program(arena, 6, 10, 4);
-    expect_line(te, "prefetch(w, matmul.k, 1)\n", "      for matmul.k in 4 @\"prefetch=w\":");
+    expect_line(te, "prefetch(w, matmul.k, 1)\n", "      for matmul.k in 4 @prefetch(w):");
     expect_line(te, "prefetch(w, matmul.k, 0)\n", "      for matmul.k in 4:");
 }
 

@@ -15,7 +15,7 @@ static void lanes_and_steps_are_marked(void **state) {
                  "        block dot.init(m=dot.m, n=dot.n.0*4 + dot.init.n.1)\n"
                  "      for dot.k.0 in 3:\n"
                  "        vectorize dot.n.1 in 4:\n"
-                 "          unroll dot.k.1 in 4 @\"tensorize=sdot\":\n"
+                 "          unroll dot.k.1 in 4 @tensorize(sdot):\n"
                  "            block dot(m=dot.m, n=dot.n.0*4 + dot.n.1, k=dot.k.0*4 + dot.k.1)\n");
 }
 

@@ -77,7 +77,8 @@ static const char conv_lines[] =
     "cache_write(relu, \"global\")\n"
     "divide(relu.write, \"w\", 5)\n"
     "fuse(relu.write.c, relu.write.h)\n"
-    "parallel(relu.write.n)\n";
+    "parallel(relu.write.n)\n"
+    "bind(conv.n, \"block.x\")\n";
 
 static void write_conv(kiln_sched *s) {
     assert_true(kiln_sched_inline(s, block(s, "bias")));
@@ -143,6 +144,7 @@ static void write_conv(kiln_sched *s) {
     kiln_sched_loops_add(&both, loop(s, "relu.write", "h"));
     assert_int_equal(kiln_sched_extent(s, kiln_sched_fuse(s, &both)), 20);
     assert_true(kiln_sched_parallel(s, loop(s, "relu.write", "n")));
+    assert_true(kiln_sched_bind(s, loop(s, "conv", "n"), KILN_AXIS_BLOCK_X));
 }
 
 static void write_bytes(kiln_sched *s) {

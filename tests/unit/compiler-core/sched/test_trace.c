@@ -37,7 +37,8 @@ static const char every_primitive[] = "inline(bias)\n"
                                       "cache_write(relu, \"global\")\n"
                                       "divide(relu.write, \"w\", 5)\n"
                                       "fuse(relu.write.c, relu.write.h)\n"
-                                      "parallel(relu.write.n)\n";
+                                      "parallel(relu.write.n)\n"
+                                      "bind(conv.n, \"block.x\")\n";
 
 /* The same for what takes a product of bytes. */
 static const char every_primitive_of_bytes[] = "split(dot.n, -1, 4)\n"

@@ -1,0 +1,99 @@
+/* Programs for devices with threads or units of their own: the tables of axes, scopes, units and
+ * attributes, and the rules that such programs keep.
+ *
+ * Groups and threads. BIND loops run over the groups of a launch (grid loops) or the threads of a
+ * group (thread loops), all at once. A scheduled program is fork-join: a thread nest ends when all
+ * its threads have, so what it wrote is there for the nest behind it. A lowered program has one
+ * thread nest per launch, and barriers in it (lower/launch.h).
+ *
+ * Asynchronous copies. A COPY reads its source and writes its element some time between itself and
+ * the WAIT that covers it; until then the thread that issued it and all others leave the element
+ * alone and do not write the source. Copies of one token since the last COMMIT of it are a group;
+ * groups land in order, and WAIT leaves the youngest `pending` of them in flight. Other threads see
+ * what was copied behind a barrier that follows the wait.
+ *
+ * Units. The attribute UNIT puts a statement, and all inside it, on a unit of an accelerator core;
+ * the default is COMPUTE. Each unit carries out its statements in program order, all units run at
+ * once. TOKEN_PUSH enters a token into the queue from one unit to another when all that the first
+ * was given before is done; TOKEN_POP takes the oldest one out, and what the second unit is given
+ * behind it starts after that. Queues are those of token_queues.def; they are empty before and
+ * after a program. In program order every token is pushed before it is popped, so program order is
+ * one of the orders in which the units may run, and no order deadlocks. */
+#ifndef KILN_COMPILER_CORE_IR_DEVICE_H
+#define KILN_COMPILER_CORE_IR_DEVICE_H
+
+#include "base/status.h"
+#include "compiler-core/ir/ir.h"
+
+#define KILN_GROUP_THREADS_MAX 1024
+
+typedef enum kiln_seen_by {
+    KILN_SEEN_BY_THREAD,
+    KILN_SEEN_BY_GROUP,
+    KILN_SEEN_BY_DEVICE,
+    KILN_SEEN_BY_CORE,
+} kiln_seen_by;
+
+typedef struct kiln_scope_info {
+    const char *text;
+    kiln_seen_by seen_by;
+    uint32_t alignment; /* bytes */
+} kiln_scope_info;
+extern const kiln_scope_info kiln_scopes[KILN_SCOPE_COUNT];
+bool kiln_scope_find(kiln_str text, kiln_scope *out_scope);
+
+typedef enum kiln_axis_level {
+    KILN_LEVEL_NONE, /* no bound loop */
+    KILN_LEVEL_GRID,
+    KILN_LEVEL_GROUP,
+} kiln_axis_level;
+
+typedef struct kiln_loop_axis_info {
+    const char *text; /* NULL: no axis */
+    kiln_axis_level level;
+    uint32_t dimension; /* 0, 1, 2: x, y, z */
+    int64_t extent_max;
+} kiln_loop_axis_info;
+extern const kiln_loop_axis_info kiln_axes[KILN_AXIS_COUNT];
+bool kiln_loop_axis_find(kiln_str text, kiln_loop_axis *out_axis);
+/* Of the loop's axis; NONE where the statement is no bound loop. */
+kiln_axis_level kiln_stmt_level(const kiln_program *p, kiln_stmt stmt);
+/* The outermost loop of that level at or around `stmt`; 0: none. */
+kiln_stmt kiln_stmt_outermost(const kiln_program *p, kiln_stmt stmt, kiln_axis_level level);
+
+extern const char *const kiln_unit_word[KILN_UNIT_COUNT];
+/* The unit that carries the statement out. */
+kiln_unit kiln_stmt_unit(const kiln_program *p, kiln_stmt stmt);
+bool kiln_token_queue_exists(kiln_unit from, kiln_unit to);
+
+/* ---- attributes ---- */
+extern const char *const kiln_attribute_word[KILN_ATTRIBUTE_COUNT];
+/* The statement's first attribute of that kind; NULL: it has none. */
+const kiln_attribute *kiln_stmt_attribute(const kiln_program *p, kiln_stmt stmt,
+                                          kiln_attribute_id id);
+void kiln_stmt_set_attribute(kiln_program *p, kiln_stmt stmt, kiln_attribute attribute);
+/* From its text form: the attribute `key` with that value; false where there is no such key or no
+ * such buffer, intrinsic or unit. */
+bool kiln_attribute_parse(const kiln_program *p, kiln_str key, kiln_str value, kiln_attribute *out);
+/* "key=value": the attribute of that key and value, or else a remark. */
+kiln_attribute kiln_attribute_from(kiln_program *p, kiln_str text);
+/* Its value in text form. */
+kiln_str kiln_attribute_value(const kiln_program *p, const kiln_attribute *a);
+
+/* ---- rules ---- */
+/* What holds for bound loops, barriers and allocations in every program, scheduled or lowered:
+ *
+ * - bound loops start at 0 and keep to their axes' extents; no axis twice around one statement
+ * - around a grid loop stand only sequences, allocations and grid loops, and a grid loop contains
+ *   nothing beside the grid loop inside it
+ * - thread loops of one nest stand directly in one another, and have KILN_GROUP_THREADS_MAX
+ *   iterations at most
+ * - no parallel loop around or inside a bound one, and no bound loop in lanes
+ * - a barrier is not in lanes, and no condition around it asks for the thread
+ * - an allocation has its scope's place: of the device outside of grid loops, of a group outside of
+ *   thread loops, of a thread inside them
+ *
+ * ILLEGAL_SCHEDULE names the loop or buffer. Whether threads race is what the interpreter finds. */
+KILN_MUST_USE kiln_status kiln_device_check(const kiln_program *p);
+
+#endif

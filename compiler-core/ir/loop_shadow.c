@@ -1,0 +1,318 @@
+#include "compiler-core/ir/loop_shadow.h"
+
+#include <stdio.h>
+
+#include "base/macros.h"
+#include "compiler-core/ir/eval.h"
+
+/* ---- findings -------------------------------------------------------------------- */
+
+/* The statement by its block, or by what it writes. */
+static void print_stmt(const kiln_program *p, kiln_stmt stmt, kiln_strbuf *out) {
+    const kiln_stmt_info *s = &p->stmt.data[stmt];
+    if (s->kind == KILN_STMT_BLOCK)
+        kiln_strbuf_printf(out, "block %.*s", KILN_STR_ARG(p->block.data[s->block].name));
+    else if (s->buffer)
+        kiln_strbuf_printf(out, "the %s to %.*s", s->kind == KILN_STMT_COPY ? "copy" : "store",
+                           KILN_STR_ARG(p->buffer.data[s->buffer].name));
+    else
+        kiln_strbuf_text(out, s->kind == KILN_STMT_WAIT ? "a wait" : "a condition");
+}
+
+static void print_where(const kiln_watch *w, kiln_strbuf *out) {
+    const kiln_program *p = w->in.p;
+    kiln_strbuf_text(out, ", ");
+    print_stmt(p, w->stmt, out);
+    for (kiln_stmt at = p->stmt.data[w->stmt].parent; at; at = p->stmt.data[at].parent) {
+        if (p->stmt.data[at].kind != KILN_STMT_FOR) continue;
+        kiln_var var = p->stmt.data[at].var;
+        kiln_strbuf_printf(out, ", %.*s=%lld", KILN_STR_ARG(p->var.data[var].name),
+                           (long long)w->in.var[var]);
+    }
+}
+
+/* Prints the finding and `what`, and starts the status with both. */
+static kiln_status report(const kiln_watch *w, kiln_buffer buffer, const int64_t *index,
+                          const char *what, kiln_str other) {
+    const kiln_buffer_info *b = &w->in.p->buffer.data[buffer];
+    kiln_strbuf text = {0};
+    kiln_strbuf_str(&text, b->name);
+    kiln_interp_print_index(index, b->shape.rank, &text);
+    kiln_strbuf_printf(&text, " %s", what);
+    print_where(w, &text);
+    kiln_strbuf_str(&text, other);
+    kiln_status st = KILN_ERROR(FAILED_PRECONDITION, "%s", text.data);
+    kiln_strbuf_deinit(&text);
+    return st;
+}
+
+kiln_status kiln_watch_finding(const kiln_watch *w, kiln_buffer buffer, const int64_t *index,
+                               const char *what) {
+    return report(w, buffer, index, what, KILN_STR(""));
+}
+
+/* Variables of the level's loops in that iteration of it. */
+static void print_iteration(const kiln_program *p, const kiln_level *level, uint32_t iteration,
+                            kiln_strbuf *out) {
+    kiln_stmt loop = level->loop;
+    int64_t below = 1;
+    for (kiln_stmt at = loop; level->is_group && kiln_stmt_level(p, at) == KILN_LEVEL_GROUP;
+         at = p->stmt.data[at].child.data[0])
+        below *= p->stmt.data[at].extent;
+    int64_t rest = iteration;
+    do {
+        const kiln_stmt_info *s = &p->stmt.data[loop];
+        if (level->is_group) below /= s->extent;
+        kiln_strbuf_printf(out, "%s%.*s=%lld", loop == level->loop ? "" : ", ",
+                           KILN_STR_ARG(p->var.data[s->var].name),
+                           (long long)(s->first + rest / below));
+        rest %= below;
+        loop = s->child.data[0];
+    } while (level->is_group && below > 1);
+}
+
+static kiln_status race(const kiln_watch *w, kiln_buffer buffer, const int64_t *index,
+                        uint32_t depth, bool is_write, const kiln_touch *t) {
+    const kiln_program *p = w->in.p;
+    const kiln_level *level = &w->level[depth];
+    bool is_last = t->iteration != level->iteration;
+    kiln_strbuf what = {0}, other = {0};
+    kiln_strbuf_printf(&what, "is %s ", is_write ? "written and touched" : "read and written");
+    if (level->is_group)
+        kiln_strbuf_text(&what, "by several threads without a barrier between them");
+    else
+        kiln_strbuf_printf(&what, "in several iterations of concurrent loop %.*s",
+                           KILN_STR_ARG(p->var.data[p->stmt.data[level->loop].var].name));
+    kiln_strbuf_text(&other, "; the other access: ");
+    print_stmt(p, is_last ? t->stmt : t->other_stmt, &other);
+    kiln_strbuf_text(&other, ", ");
+    print_iteration(p, level, is_last ? t->iteration : t->other_iteration, &other);
+    kiln_status st = report(w, buffer, index, what.data, kiln_strbuf_view(&other));
+    kiln_strbuf_deinit(&what);
+    kiln_strbuf_deinit(&other);
+    return st;
+}
+
+/* ---- threads --------------------------------------------------------------------- */
+
+static bool conflicts(const kiln_touch *t, const kiln_level *now) {
+    return t->instance == now->instance && (t->other_stmt || t->iteration != now->iteration);
+}
+
+static void remember(kiln_touch *t, const kiln_level *now, kiln_stmt stmt) {
+    if (t->instance != now->instance) {
+        t->other_stmt = 0;
+    } else if (t->iteration != now->iteration) {
+        t->other_iteration = t->iteration;
+        t->other_stmt = t->stmt;
+    }
+    t->instance = now->instance;
+    t->iteration = now->iteration;
+    t->stmt = stmt;
+}
+
+static kiln_status touch_by_thread(kiln_watch *w, kiln_buffer buffer, const int64_t *index,
+                                   size_t element, bool is_write) {
+    kiln_shadow *sh = &w->buffer[buffer];
+    for (uint32_t d = sh->home_depth; d < w->depth; d++) {
+        kiln_touch *reads = &sh->touched[(element * w->depth_max + d) * 2];
+        kiln_touch *writes = reads + 1;
+        const kiln_touch *earlier = conflicts(writes, &w->level[d])              ? writes
+                                    : is_write && conflicts(reads, &w->level[d]) ? reads
+                                                                                 : NULL;
+        if (earlier) return race(w, buffer, index, d, is_write, earlier);
+        remember(is_write ? writes : reads, &w->level[d], w->stmt);
+    }
+    return KILN_OK;
+}
+
+/* ---- units ----------------------------------------------------------------------- */
+
+static kiln_status touch_by_unit(kiln_watch *w, kiln_buffer buffer, const int64_t *index,
+                                 size_t element, bool is_write) {
+    kiln_unit unit = kiln_stmt_unit(w->in.p, w->stmt);
+    kiln_unit_touch *touch = &w->buffer[buffer].by_unit[element * KILN_UNIT_COUNT];
+    for (uint32_t u = 0; u < KILN_UNIT_COUNT; u++)
+        for (uint32_t wrote = !is_write; wrote < 2; wrote++) {
+            if (u == unit || touch[u].time[wrote] <= w->clock[unit].time[u]) continue;
+            kiln_strbuf other = {0};
+            kiln_strbuf_printf(&other, "; the other access: ");
+            print_stmt(w->in.p, touch[u].stmt[wrote], &other);
+            kiln_strbuf_printf(&other, ", unit %s", kiln_unit_word[u]);
+            char what[96];
+            snprintf(what, sizeof what, "is %s by unit %s and no token orders that",
+                     is_write ? "written" : "read", kiln_unit_word[unit]);
+            kiln_status st = report(w, buffer, index, what, kiln_strbuf_view(&other));
+            kiln_strbuf_deinit(&other);
+            return st;
+        }
+    touch[unit].time[is_write] = w->clock[unit].time[unit];
+    touch[unit].stmt[is_write] = w->stmt;
+    return KILN_OK;
+}
+
+void kiln_watch_push(kiln_watch *w, uint8_t from, uint8_t to) {
+    kiln_vec_push_in(w->arena, &w->queue[from][to].sent, w->clock[from]);
+    w->clock[from].time[from]++;
+}
+
+kiln_status kiln_watch_pop(kiln_watch *w, uint8_t from, uint8_t to) {
+    if (w->queue[from][to].taken == w->queue[from][to].sent.count)
+        return KILN_ERROR(FAILED_PRECONDITION,
+                          "unit %s waits for a token of %s that was not pushed before: deadlock",
+                          kiln_unit_word[to], kiln_unit_word[from]);
+    const kiln_clock *sent = &w->queue[from][to].sent.data[w->queue[from][to].taken++];
+    for (uint32_t u = 0; u < KILN_UNIT_COUNT; u++)
+        if (u != to) w->clock[to].time[u] = KILN_MAX(w->clock[to].time[u], sent->time[u]);
+    return KILN_OK;
+}
+
+kiln_status kiln_watch_drained(const kiln_watch *w) {
+    for (uint32_t from = 0; from < KILN_UNIT_COUNT; from++)
+        for (uint32_t to = 0; to < KILN_UNIT_COUNT; to++)
+            if (w->queue[from][to].taken != w->queue[from][to].sent.count)
+                return KILN_ERROR(FAILED_PRECONDITION, "%u tokens from %s to %s are never popped",
+                                  w->queue[from][to].sent.count - w->queue[from][to].taken,
+                                  kiln_unit_word[from], kiln_unit_word[to]);
+    return KILN_OK;
+}
+
+/* ---- elements -------------------------------------------------------------------- */
+
+/* The element's place among all copies of the buffer, or -1 when the index lies outside. */
+static int64_t element_of(const kiln_watch *w, kiln_buffer buffer, const int64_t *index) {
+    const kiln_shadow *sh = &w->buffer[buffer];
+    int64_t offset = kiln_interp_offset(&sh->tensor.shape, index);
+    size_t copy = sh->copies > 1 ? w->thread : 0;
+    return offset < 0 ? -1 : offset + (int64_t)(copy * sh->count);
+}
+
+/* A copy in flight that forbids the access; NULL: none. */
+static const kiln_flight *find_flight(const kiln_watch *w, kiln_buffer buffer, size_t element,
+                                      bool is_write) {
+    for (uint32_t i = 0; i < w->flight.count; i++) {
+        const kiln_flight *f = &w->flight.data[i];
+        if ((f->to == buffer && f->to_element == element) ||
+            (is_write && f->from == buffer && f->from_element == element))
+            return f;
+    }
+    return NULL;
+}
+
+static kiln_status touch_element(kiln_watch *w, kiln_buffer buffer, const int64_t *index,
+                                 size_t element, bool is_write) {
+    const kiln_flight *f = find_flight(w, buffer, element, is_write);
+    if (f) {
+        kiln_strbuf other = {0};
+        kiln_strbuf_text(&other, "; the other access: ");
+        print_stmt(w->in.p, f->stmt, &other);
+        kiln_strbuf_printf(&other, " of thread %u", f->thread);
+        kiln_status st = report(w, buffer, index,
+                                is_write ? "is written while a copy of it is in flight"
+                                         : "is read while a copy to it is in flight",
+                                kiln_strbuf_view(&other));
+        kiln_strbuf_deinit(&other);
+        return st;
+    }
+    kiln_status st = touch_by_thread(w, buffer, index, element, is_write);
+    return !st && w->has_units ? touch_by_unit(w, buffer, index, element, is_write) : st;
+}
+
+kiln_status kiln_watch_load(kiln_interp *in, kiln_buffer buffer, const int64_t *index,
+                            kiln_scalar *out_value) {
+    kiln_watch *w = in->context;
+    kiln_shadow *sh = &w->buffer[buffer];
+    int64_t element = element_of(w, buffer, index);
+    if (element < 0) return kiln_watch_finding(w, buffer, index, "is read and lies outside");
+    if (sh->is_away) return kiln_watch_finding(w, buffer, index, "is read outside of its alloc");
+    kiln_status st = touch_element(w, buffer, index, (size_t)element, false);
+    if (!st && !sh->is_given && sh->written_in[element] != sh->life)
+        st = kiln_watch_finding(w, buffer, index, "is read and was never written");
+    *out_value = kiln_scalar_load(sh->tensor.dtype, sh->tensor.data, (size_t)element);
+    return st;
+}
+
+static kiln_status begin_write(kiln_watch *w, kiln_buffer buffer, const int64_t *index,
+                               int64_t *out_element) {
+    *out_element = element_of(w, buffer, index);
+    if (*out_element < 0)
+        return kiln_watch_finding(w, buffer, index, "is written and lies outside");
+    if (w->buffer[buffer].is_away)
+        return kiln_watch_finding(w, buffer, index, "is written outside of its alloc");
+    return touch_element(w, buffer, index, (size_t)*out_element, true);
+}
+
+static void write_element(kiln_watch *w, kiln_buffer buffer, size_t element, kiln_scalar value) {
+    kiln_shadow *sh = &w->buffer[buffer];
+    sh->written_in[element] = sh->life;
+    kiln_scalar_store(sh->tensor.dtype, sh->tensor.data, element, value);
+}
+
+kiln_status kiln_watch_store(kiln_watch *w, kiln_buffer buffer, const int64_t *index,
+                             kiln_scalar value) {
+    int64_t element;
+    kiln_status st = begin_write(w, buffer, index, &element);
+    if (!st) write_element(w, buffer, (size_t)element, value);
+    return st;
+}
+
+/* ---- copies ---------------------------------------------------------------------- */
+
+kiln_status kiln_watch_copy(kiln_watch *w, const kiln_stmt_info *s, const int64_t *index,
+                            const int64_t *from_index, kiln_scalar value) {
+    kiln_buffer from = kiln_expr_get(w->in.p, s->value)->payload.id;
+    int64_t element;
+    kiln_status st = begin_write(w, s->buffer, index, &element);
+    if (st) return st;
+    kiln_flight f = {
+        .stmt = w->stmt,
+        .to = s->buffer,
+        .from = from,
+        .to_element = (size_t)element,
+        .from_element = (size_t)element_of(w, from, from_index),
+        .value = value,
+        .thread = w->thread,
+        .group = w->committed[w->thread][s->token],
+        .token = s->token,
+    };
+    kiln_vec_push_in(w->arena, &w->flight, f);
+    return KILN_OK;
+}
+
+void kiln_watch_commit(kiln_watch *w, uint8_t token) { w->committed[w->thread][token]++; }
+
+/* The element changes where its copy is waited for. */
+static kiln_status land(kiln_watch *w, const kiln_flight *f) {
+    const kiln_shadow *sh = &w->buffer[f->to];
+    const kiln_shape *shape = &sh->tensor.shape;
+    int64_t index[KILN_RANK_MAX], rest = (int64_t)(f->to_element % sh->count);
+    for (uint32_t d = shape->rank; d-- > 0; rest /= shape->dim[d]) index[d] = rest % shape->dim[d];
+    kiln_status st = touch_element(w, f->to, index, f->to_element, true);
+    if (!st) write_element(w, f->to, f->to_element, f->value);
+    return st;
+}
+
+kiln_status kiln_watch_wait(kiln_watch *w, uint8_t token, uint32_t pending) {
+    kiln_status st = KILN_OK;
+    for (uint32_t i = 0; i < w->flight.count && !st;) {
+        const kiln_flight f = w->flight.data[i];
+        bool lands = f.thread == w->thread && f.token == token &&
+                     f.group + pending < w->committed[w->thread][token];
+        if (!lands) {
+            i++;
+            continue;
+        }
+        for (uint32_t k = i + 1; k < w->flight.count; k++)
+            w->flight.data[k - 1] = w->flight.data[k];
+        w->flight.count--;
+        st = land(w, &f);
+    }
+    return st;
+}
+
+kiln_status kiln_watch_landed(kiln_watch *w) {
+    if (w->flight.count == 0) return KILN_OK;
+    const kiln_flight *f = &w->flight.data[0];
+    return KILN_ERROR(FAILED_PRECONDITION, "a copy to %.*s is never waited for (thread %u)",
+                      KILN_STR_ARG(w->in.p->buffer.data[f->to].name), f->thread);
+}

@@ -5,11 +5,14 @@
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/lower/pass.h"
 
+enum { CPU = KILN_LOWER_CPU, GRID = KILN_LOWER_GRID };
+
 static const struct pass_row {
     const char *name;
     kiln_lower_pass run;
+    uint32_t lists;
 } pass_table[] = {
-#define X(name, function) {#name, function},
+#define X(name, function, lists) {#name, function, lists},
 #include "compiler-core/lower/lower.def"
 #undef X
 };
@@ -17,6 +20,7 @@ static const struct pass_row {
 static kiln_status run_passes(kiln_lowering *l, uint32_t count) {
     kiln_status st = NULL;
     for (uint32_t i = 0; !st && i < count; i++) {
+        if (!(pass_table[i].lists & l->list)) continue;
         st = pass_table[i].run(l);
 #ifdef KILN_LOWER_VERIFY
         if (!st) st = kiln_program_verify(l->run);
@@ -53,8 +57,18 @@ static kiln_status add_args(const kiln_lowering *l, const kiln_program *schedule
 
 kiln_status kiln_lower(const kiln_program *scheduled, const kiln_target *target, kiln_arena *arena,
                        kiln_lowered *out_lowered) {
-    kiln_lowering l = {
-        .target = target, .arena = arena, .run = kiln_program_copy(scheduled, arena)};
+    return kiln_lower_by(scheduled, target, KILN_LOWER_CPU, arena, out_lowered);
+}
+
+static kiln_lowering begin(const kiln_program *scheduled, const kiln_target *target,
+                           kiln_lower_list list, kiln_arena *arena) {
+    return (kiln_lowering){
+        .target = target, .arena = arena, .run = kiln_program_copy(scheduled, arena), .list = list};
+}
+
+kiln_status kiln_lower_by(const kiln_program *scheduled, const kiln_target *target,
+                          kiln_lower_list list, kiln_arena *arena, kiln_lowered *out_lowered) {
+    kiln_lowering l = begin(scheduled, target, list, arena);
     static const kiln_role order[] = {KILN_ROLE_INPUT, KILN_ROLE_CONSTANT, KILN_ROLE_OUTPUT,
                                       KILN_ROLE_PACKED};
     kiln_status st = run_passes(&l, KILN_ARRAY_COUNT(pass_table));
@@ -68,6 +82,12 @@ kiln_status kiln_lower(const kiln_program *scheduled, const kiln_target *target,
 
 kiln_status kiln_lower_explain(const kiln_program *scheduled, const kiln_target *target,
                                kiln_str after, kiln_arena *arena, kiln_strbuf *out) {
+    return kiln_lower_explain_by(scheduled, target, KILN_LOWER_CPU, after, arena, out);
+}
+
+kiln_status kiln_lower_explain_by(const kiln_program *scheduled, const kiln_target *target,
+                                  kiln_lower_list list, kiln_str after, kiln_arena *arena,
+                                  kiln_strbuf *out) {
     uint32_t count = 0;
     if (after.size == 0) after = kiln_str_from(pass_table[KILN_ARRAY_COUNT(pass_table) - 1].name);
     while (count < KILN_ARRAY_COUNT(pass_table) && !kiln_str_is(after, pass_table[count].name))
@@ -80,8 +100,7 @@ kiln_status kiln_lower_explain(const kiln_program *scheduled, const kiln_target 
                                   i + 1 == KILN_ARRAY_COUNT(pass_table) ? "" : ",");
         return kiln_status_note(st, "one of");
     }
-    kiln_lowering l = {
-        .target = target, .arena = arena, .run = kiln_program_copy(scheduled, arena)};
+    kiln_lowering l = begin(scheduled, target, list, arena);
     kiln_status st = run_passes(&l, count + 1);
     if (st) return st;
     if (l.prepare) {

@@ -1,6 +1,8 @@
 /* From a scheduled loop program to what code generators take: two programs without blocks. Passes
- * are in lower.def, in order; `kiln explain --stage loops` can stop after any of them.
+ * are in lower.def, in order, each in the lists of the targets that need it; `kiln explain --stage
+ * loops` can stop after any of them.
  *
+ * - supported: what the list does not implement is refused
  * - split_prepare: root-level blocks that depend on constants only go to the prepare program; their
  *   buffers become PACKED arguments
  * - intrinsics: tensor intrinsics that the target lacks are refused
@@ -27,6 +29,12 @@
 /* Iterations of a vectorized loop that lowering leaves; longer loops are cut into such pieces. */
 #define KILN_LOWER_LANES_MAX 64
 
+/* The passes of a kind of targets; numbers are bits of lower.def's column. */
+typedef enum kiln_lower_list {
+    KILN_LOWER_CPU = 1,
+    KILN_LOWER_GRID = 2,
+} kiln_lower_list;
+
 typedef struct kiln_lowered {
     kiln_program *prepare; /* NULL when there is nothing to pack */
     kiln_program *run;
@@ -45,10 +53,18 @@ typedef struct kiln_lowered {
  * has (the note says how many). RESOURCE_EXHAUSTED: code or scratch beyond its limit. */
 KILN_MUST_USE kiln_status kiln_lower(const kiln_program *scheduled, const kiln_target *target,
                                      kiln_arena *arena, kiln_lowered *out_lowered);
+/* The same by the passes of `list`. */
+KILN_MUST_USE kiln_status kiln_lower_by(const kiln_program *scheduled, const kiln_target *target,
+                                        kiln_lower_list list, kiln_arena *arena,
+                                        kiln_lowered *out_lowered);
 /* The same, stopping after the named pass of lower.def (empty: the last), for explain and golden
  * tests: text of both programs. */
 KILN_MUST_USE kiln_status kiln_lower_explain(const kiln_program *scheduled,
                                              const kiln_target *target, kiln_str after,
                                              kiln_arena *arena, kiln_strbuf *out);
+KILN_MUST_USE kiln_status kiln_lower_explain_by(const kiln_program *scheduled,
+                                                const kiln_target *target, kiln_lower_list list,
+                                                kiln_str after, kiln_arena *arena,
+                                                kiln_strbuf *out);
 
 #endif

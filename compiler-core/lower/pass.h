@@ -10,12 +10,13 @@ typedef struct kiln_lowering {
     const kiln_target *target;
     kiln_arena *arena;
     kiln_program *run, *prepare; /* prepare: NULL when there is none */
+    kiln_lower_list list;
     uint32_t registers;
 } kiln_lowering;
 
 typedef kiln_status (*kiln_lower_pass)(kiln_lowering *l);
 
-#define X(name, function) KILN_MUST_USE kiln_status function(kiln_lowering *l);
+#define X(name, function, lists) KILN_MUST_USE kiln_status function(kiln_lowering *l);
 #include "compiler-core/lower/lower.def"
 #undef X
 

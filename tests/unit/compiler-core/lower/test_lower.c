@@ -15,11 +15,14 @@
 #define ARGS_MAX 64
 #define AVX2 "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"
 
+enum { CPU = KILN_LOWER_CPU, GRID = KILN_LOWER_GRID };
+
 static const struct {
     const char *name;
     kiln_lower_pass run;
+    uint32_t lists;
 } pass_table[] = {
-#define X(name, function) {#name, function},
+#define X(name, function, lists) {#name, function, lists},
 #include "compiler-core/lower/lower.def"
 #undef X
 };
@@ -89,12 +92,15 @@ static void every_pass_keeps_the_meaning(void **state) {
         kiln_rand_init(&rand, seed);
         kiln_program *te = kiln_program_generate(&rand, &options, &arena);
         kiln_program *scheduled = draw_schedule(te, &rand, 30);
-        kiln_lowering l = {
-            .target = &target, .arena = &arena, .run = kiln_program_copy(scheduled, &arena)};
+        kiln_lowering l = {.target = &target,
+                           .arena = &arena,
+                           .run = kiln_program_copy(scheduled, &arena),
+                           .list = KILN_LOWER_CPU};
         tensors before = {.arena = &arena, .te = te};
         make_args(te, seed, before.of_te);
         kiln_status st = evaluate(&before, scheduled);
         for (uint32_t i = 0; !st && i < KILN_ARRAY_COUNT(pass_table); i++) {
+            if (!(pass_table[i].lists & l.list)) continue;
             st = pass_table[i].run(&l);
             if (!st) expect_meaning(&l, te, pass_table[i].name, seed);
         }
@@ -363,6 +369,43 @@ static void unrolled_nests_that_are_too_long_become_serial(void **state) {
         "unroll", "  for i in 512:\n    unroll j in 8:\n      y[i*8 + j] = x[i*8 + j]\n");
 }
 
+/* What a target cannot do is refused by name before any pass meets it. */
+static void what_a_target_lacks_is_refused(void **state) {
+    kiln_arena *arena = ((kiln_program *)*state)->arena;
+    kiln_target target = target_of(arena, AVX2);
+    static const struct {
+        const char *buffers, *loops, *cpu, *grid;
+    } row[] = {
+        {"", "  bind(thread.x) i in 62:\n    block c(a=i)\n",
+         "loop i is bound to thread.x, and the target has no launches", NULL},
+        {"", "  vthread i in 62:\n    block c(a=i)\n", "loop i is over virtual threads",
+         "loop i is over virtual threads"},
+        {"temp t: f32[1] scope(shared)\n", "  for i in 62:\n    block c(a=i)\n",
+         "t has scope shared, which the target does not have", NULL},
+        {"temp t: f32[1] scope(acc)\n", "  for i in 62:\n    block c(a=i)\n", "t has scope acc",
+         "t has scope acc"},
+        {"", "  for i in 62 @unit(load):\n    block c(a=i)\n", "tokens or units",
+         "tokens or units"},
+        {"", "  for i in 62:\n    block c(a=i)\n  barrier\n", "barriers", "barriers"},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        kiln_strbuf text = {0};
+        kiln_strbuf_printf(&text,
+                           "program p\ninput x: f32[62]\noutput y: f32[62]\n%s"
+                           "block c(a:62): y[a] = x[a]\nloops:\n%s",
+                           row[i].buffers, row[i].loops);
+        kiln_program *p = program_of(arena, text.data);
+        kiln_lowered lowered;
+        expect_error(kiln_lower(p, &target, arena, &lowered), ILLEGAL_SCHEDULE, row[i].cpu);
+        kiln_status st = kiln_lower_by(p, &target, KILN_LOWER_GRID, arena, &lowered);
+        if (row[i].grid)
+            expect_error(st, ILLEGAL_SCHEDULE, row[i].grid);
+        else
+            expect_ok(st);
+        kiln_strbuf_deinit(&text);
+    }
+}
+
 static void unknown_passes_are_named_with_those_that_exist(void **state) {
     kiln_arena *arena = ((kiln_program *)*state)->arena;
     kiln_target target = target_of(arena, AVX2);
@@ -432,6 +475,7 @@ static void nests_deeper_than_code_has_room_for_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_pass_keeps_the_meaning),
+        PROGRAM_TEST(what_a_target_lacks_is_refused),
         PROGRAM_TEST(reductions_start_from_their_initial_value),
         PROGRAM_TEST(full_tiles_carry_no_predicate),
         PROGRAM_TEST(padding_is_split_off),

@@ -1,0 +1,44 @@
+/* supported: what neither a later pass of the list nor the code generators behind it implement is
+ * refused here, by name, so that none of them meets it. */
+#include "compiler-core/ir/device.h"
+#include "compiler-core/lower/pass.h"
+
+#define REFUSE(...) KILN_ERROR(ILLEGAL_SCHEDULE, __VA_ARGS__)
+
+static kiln_status check_loop(const kiln_program *p, const kiln_stmt_info *s,
+                              kiln_lower_list list) {
+    if (s->loop_kind == KILN_LOOP_VTHREAD)
+        return REFUSE("loop %.*s is over virtual threads, which no target has yet",
+                      KILN_STR_ARG(p->var.data[s->var].name));
+    if (s->loop_kind == KILN_LOOP_BIND && list != KILN_LOWER_GRID)
+        return REFUSE("loop %.*s is bound to %s, and the target has no launches",
+                      KILN_STR_ARG(p->var.data[s->var].name), kiln_axes[s->axis].text);
+    return KILN_OK;
+}
+
+static kiln_status check_tree(const kiln_program *p, kiln_stmt stmt, kiln_lower_list list) {
+    const kiln_stmt_info *s = &p->stmt.data[stmt];
+    kiln_status st = s->kind == KILN_STMT_FOR ? check_loop(p, s, list) : KILN_OK;
+    if (!st && (s->kind >= KILN_STMT_BARRIER || kiln_stmt_attribute(p, stmt, KILN_ATTRIBUTE_UNIT)))
+        st = REFUSE(
+            "the program has barriers, copies, tokens or units, which lowering makes itself");
+    for (uint32_t i = 0; i < s->child.count && !st; i++) st = check_tree(p, s->child.data[i], list);
+    return st;
+}
+
+static kiln_status check_scope(const kiln_buffer_info *b, kiln_lower_list list) {
+    bool core = kiln_scopes[b->scope].seen_by == KILN_SEEN_BY_CORE;
+    bool grid = b->scope == KILN_SCOPE_SHARED || b->scope == KILN_SCOPE_LOCAL;
+    return core || (grid && list != KILN_LOWER_GRID)
+               ? REFUSE("%.*s has scope %s, which the target does not have", KILN_STR_ARG(b->name),
+                        kiln_scopes[b->scope].text)
+               : KILN_OK;
+}
+
+kiln_status kiln_lower_supported(kiln_lowering *l) {
+    const kiln_program *p = l->run;
+    kiln_status st = KILN_OK;
+    for (kiln_buffer b = 1; b < p->buffer.count && !st; b++)
+        st = check_scope(&p->buffer.data[b], l->list);
+    return st ? st : check_tree(p, p->root, l->list);
+}

@@ -385,6 +385,10 @@ static void instructions_that_the_target_lacks_are_refused(void **state) {
                  "dot.k uses sdot, which needs dotprod");
 }
 
+static void bound_loops_need_launches(void **state) {
+    expect_refused(state, "bind(dense.n, \"thread.x\")\n", "the target has no launches");
+}
+
 static void registers_are_counted(void **state) {
     kiln_target target = x86_target(*state, 3, 1);
     kiln_lowered lowered;
@@ -411,6 +415,7 @@ int main(void) {
         test_with_arena(rows_are_chosen_outside_of_their_loop),
         test_with_arena(registers_that_cannot_be_are_refused),
         test_with_arena(instructions_that_the_target_lacks_are_refused),
+        test_with_arena(bound_loops_need_launches),
         test_with_arena(registers_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

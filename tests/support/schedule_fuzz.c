@@ -274,13 +274,12 @@ static void draw_scope(drawing *d) {
 
 /* Grid loops stand outermost, so those are drawn there. */
 static void draw_bind(drawing *d) {
-    kiln_stmt loop[KILN_LOOPS_MAX];
-    uint32_t count = draw_nest(d, loop);
-    if (count == 0) return;
-    uint32_t at = (uint32_t)kiln_rand_below(d->r, count);
+    const kiln_loops nest = draw_nest(d);
+    if (nest.count == 0) return;
+    uint32_t at = (uint32_t)kiln_rand_below(d->r, nest.count);
     kiln_loop_axis axis = (kiln_loop_axis)(1 + kiln_rand_below(d->r, KILN_AXIS_COUNT - 1));
     if (kiln_axes[axis].level == KILN_LEVEL_GRID) at = (uint32_t)kiln_rand_below(d->r, at + 1);
-    give_loop(d, loop[at]);
+    give_loop(d, nest.loop[at]);
     give_name(d, kiln_str_from(kiln_axes[axis].text));
 }
 

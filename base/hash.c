@@ -62,11 +62,16 @@ bool kiln_hash128_parse(kiln_str text, kiln_hash128 *out_hash) {
     return true;
 }
 
-void kiln_digest_of(const void *data, size_t size, kiln_digest *out_digest) {
+void kiln_digest_of_parts(const kiln_str *part, uint32_t count, kiln_digest *out_digest) {
     SHA2_CTX context;
     SHA256Init(&context);
-    if (size) SHA256Update(&context, data, size);
+    for (uint32_t i = 0; i < count; i++)
+        if (part[i].size) SHA256Update(&context, (const uint8_t *)part[i].data, part[i].size);
     SHA256Final(out_digest->byte, &context);
+}
+
+void kiln_digest_of(const void *data, size_t size, kiln_digest *out_digest) {
+    kiln_digest_of_parts(&(kiln_str){data, size}, 1, out_digest);
 }
 
 void kiln_digest_print(const kiln_digest *digest, char out_text[KILN_DIGEST_TEXT]) {

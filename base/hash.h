@@ -25,6 +25,8 @@ void kiln_hash128_print(kiln_hash128 hash, char out_text[KILN_HASH128_TEXT]);
 bool kiln_hash128_parse(kiln_str text, kiln_hash128 *out_hash);
 
 void kiln_digest_of(const void *data, size_t size, kiln_digest *out_digest);
+/* Of the parts one after the other. */
+void kiln_digest_of_parts(const kiln_str *part, uint32_t count, kiln_digest *out_digest);
 void kiln_digest_print(const kiln_digest *digest, char out_text[KILN_DIGEST_TEXT]);
 bool kiln_digest_parse(kiln_str text, kiln_digest *out_digest);
 bool kiln_digest_equal(const kiln_digest *a, const kiln_digest *b);

@@ -319,7 +319,12 @@ static kiln_status transfer(kiln_client *c, const kiln_digest *digest,
 }
 
 kiln_status kiln_client_put(kiln_client *client, kiln_str content, kiln_digest *out_digest) {
-    kiln_status st = kiln_blob_store_put(client->store, content, out_digest);
+    return kiln_client_put_parts(client, &content, 1, out_digest);
+}
+
+kiln_status kiln_client_put_parts(kiln_client *client, const kiln_str *part, uint32_t count,
+                                  kiln_digest *out_digest) {
+    kiln_status st = kiln_blob_store_put_parts(client->store, part, count, out_digest);
     return st ? st
               : kiln_status_note(transfer(client, out_digest, kiln_blobs_upload), "sending a blob");
 }

@@ -34,8 +34,10 @@ static kiln_status check_request(kiln_tune *t) {
     kiln_status st = kiln_searcher_find(kiln_str_from(o->search), &kind);
     if (!st) st = kiln_target_option(o->target_text, t->process, &t->target);
     if (!st) st = kiln_space_check_target(&t->target);
-    if (!st) st = kiln_dim_option(&o->dim, t->process, &t->onnx);
-    if (!st) st = kiln_model_load(o->model, &t->onnx, 0, t->process, &t->graph);
+    if (!st) st = kiln_dim_option(&o->dim, t->process, &t->import);
+    if (!st) st = kiln_import_file(o->model, &t->import, t->process, &t->graph);
+    if (!st) t->model = kiln_graph_encode(t->graph, t->process);
+    if (!st) st = kiln_passes_run(t->graph, (kiln_str){0});
     if (!st) st = kiln_tuning_create(t->graph, &t->target, t->process, &tuning);
     t->tasks = tuning.tasks;
     if (!st) st = kiln_db_path(o->db, t->process, &t->db_path);

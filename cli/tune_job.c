@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/file.h"
 #include "base/rand.h"
 #include "cli/boards.h"
 #include "db/bundle.h"
@@ -98,9 +99,32 @@ static kiln_status settle_target(kiln_tune *t, kiln_msg_job_spec *spec) {
     return KILN_OK;
 }
 
+/* The graph, or of a tracker that does not know graphs yet the model's file as it is. */
+static kiln_status send_model(kiln_tune *t, kiln_msg_job_spec *spec) {
+    const char *path = t->options->model;
+    uint32_t version = kiln_client_version(t->client);
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    kiln_status st = KILN_OK;
+    if (version && version < KILN_PROTO_TAKES_GRAPHS) {
+        kiln_str bytes = {0};
+        spec->form = KILN_MODEL_ONNX;
+        if (t->import.dim_count)
+            st = KILN_ERROR(UNIMPLEMENTED,
+                            "the tracker speaks version %u of the protocol; --dim needs %u",
+                            version, KILN_PROTO_TAKES_GRAPHS);
+        if (!st) st = kiln_file_read(path, KILN_MODEL_FILE_BYTES_MAX, &scratch, &bytes);
+        if (!st) st = kiln_client_put(t->client, bytes, &spec->model);
+    } else {
+        spec->form = KILN_MODEL_GRAPH;
+        st = kiln_client_put_parts(t->client, t->model.part, t->model.part_count, &spec->model);
+    }
+    kiln_arena_deinit(&scratch);
+    return kiln_status_note(st, "sending %s", path);
+}
+
 static kiln_status open_job(kiln_tune *t) {
     const kiln_tune_options *o = t->options;
-    kiln_strbuf model = {0};
     kiln_hash128 identity;
     kiln_msg_job_spec spec = {.model_name = kiln_str_from(kiln_file_name(o->model)),
                               .target = kiln_str_from(t->target_text),
@@ -116,9 +140,7 @@ static kiln_status open_job(kiln_tune *t) {
                                   kiln_str_from(kiln_env("USER") ? kiln_env("USER") : "unknown")};
     kiln_status st = kiln_boards_parse_on(o->on, t->process, &spec);
     if (!st) st = settle_target(t, &spec);
-    if (!st) st = kiln_onnx_embed(o->model, &t->onnx, &model);
-    if (!st) st = kiln_client_put(t->client, kiln_strbuf_view(&model), &spec.model);
-    kiln_strbuf_deinit(&model);
+    if (!st) st = send_model(t, &spec);
     if (!st && !t->fleet) st = send_records(t, &spec.records);
     if (!st) st = kiln_rand_system(&identity, sizeof identity);
     if (st) return st;

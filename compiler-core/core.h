@@ -12,6 +12,7 @@
 #include "compiler-core/cost/analytic.h"
 #include "compiler-core/cost/features.h"
 #include "compiler-core/graph/graph.h"
+#include "compiler-core/graph/graph_codec.h"
 #include "compiler-core/graph/graph_text.h"
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir.h"

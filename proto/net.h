@@ -230,6 +230,9 @@ bool kiln_blob_store_has(kiln_blob_store *store, const kiln_digest *digest);
 /* RESOURCE_EXHAUSTED when the disk is full. */
 KILN_MUST_USE kiln_status kiln_blob_store_put(kiln_blob_store *store, kiln_str content,
                                               kiln_digest *out_digest);
+/* Of the parts one after the other: large content need not be one piece of memory. */
+KILN_MUST_USE kiln_status kiln_blob_store_put_parts(kiln_blob_store *store, const kiln_str *part,
+                                                    uint32_t count, kiln_digest *out_digest);
 /* Whole content in `arena`. NOT_FOUND; DATA_LOSS when the disk changed it. */
 KILN_MUST_USE kiln_status kiln_blob_store_get(kiln_blob_store *store, const kiln_digest *digest,
                                               kiln_arena *arena, kiln_str *out_content);

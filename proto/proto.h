@@ -24,7 +24,7 @@
 #include "base/str.h"
 
 #define KILN_PROTO_VERSION_MIN 1u
-#define KILN_PROTO_VERSION_MAX 3u
+#define KILN_PROTO_VERSION_MAX 4u
 
 #define KILN_FRAME_MAGIC UINT32_C(0x314e4c4b) /* "KLN1" */
 #define KILN_FRAME_HEADER_BYTES 16u
@@ -99,6 +99,16 @@ typedef enum kiln_stop { KILN_STOPS(X) KILN_STOP_COUNT } kiln_stop;
 #define X(name, number, text) KILN_REST_##name = number,
 typedef enum kiln_rest { KILN_RESTS(X) KILN_REST_COUNT } kiln_rest;
 #undef X
+
+/* What the model blob of a job is. */
+typedef enum kiln_model_form {
+    KILN_MODEL_ONNX = 0,  /* a model file, with everything in it: of clients up to version 3 */
+    KILN_MODEL_GRAPH = 1, /* a graph in its canonical bytes (version 4) */
+    KILN_MODEL_FORM_COUNT
+} kiln_model_form;
+
+/* The first version whose trackers and tuners take graphs. */
+#define KILN_PROTO_TAKES_GRAPHS 4u
 
 typedef enum kiln_cancel_scope {
     KILN_CANCEL_JOB = 0,

@@ -29,6 +29,11 @@ void kiln_tracker_jobs_tuner_up(kiln_tracker *t, kiln_tracker_peer *tuner) {
 
 /* ---- Tuners ---- */
 
+/* Whether it can read the job's model. */
+static bool can_read(const kiln_tracker_peer *tuner, const kiln_tracker_job *job) {
+    return job->spec.form == KILN_MODEL_ONNX || tuner->version >= KILN_PROTO_TAKES_GRAPHS;
+}
+
 /* Counts the jobs of each tuner. */
 static void count_loads(kiln_tracker *t) {
     for (uint32_t i = 0; i < t->tuner.count; i++) t->tuner.data[i]->jobs = 0;
@@ -40,11 +45,12 @@ static void count_loads(kiln_tracker *t) {
     }
 }
 
-static kiln_tracker_peer *least_loaded_tuner(const kiln_tracker *t) {
+static kiln_tracker_peer *least_loaded_tuner(const kiln_tracker *t, const kiln_tracker_job *job) {
     kiln_tracker_peer *best = NULL;
     for (uint32_t i = 0; i < t->tuner.count; i++) {
         kiln_tracker_peer *tuner = t->tuner.data[i];
-        if (!tuner->closing && (!best || tuner->jobs < best->jobs)) best = tuner;
+        if (!tuner->closing && can_read(tuner, job) && (!best || tuner->jobs < best->jobs))
+            best = tuner;
     }
     return best;
 }
@@ -82,8 +88,12 @@ static void take_from_lost_tuner(kiln_tracker *t, kiln_tracker_job *job) {
 static void fail_unserved(kiln_tracker *t, kiln_tracker_job *job, bool tuner, bool board) {
     kiln_strbuf text = {0};
     if (!tuner)
-        kiln_strbuf_text(&text, job->spec.by_client ? "its client is not connected"
-                                                    : "no kiln-tuner is connected to the tracker");
+        kiln_strbuf_text(&text,
+                         job->spec.by_client ? "its client is not connected"
+                         : t->tuner.count
+                             ? "no kiln-tuner at the tracker reads graphs: they are older than "
+                               "the command (bring them up to date)"
+                             : "no kiln-tuner is connected to the tracker");
     if (!tuner && !board) kiln_strbuf_text(&text, ", and ");
     if (!board) kiln_tracker_want_describe(t, job->want, &text);
     kiln_tracker_job_stop(t, job, KILN_UNAVAILABLE, text.data);
@@ -113,7 +123,7 @@ static void look_after(kiln_tracker *t, kiln_tracker_job *job) {
     }
     kiln_tracker_peer *tuner = job->state == KILN_JOB_RUNNING || job->spec.by_client
                                    ? kiln_tracker_job_worker(t, job)
-                                   : least_loaded_tuner(t);
+                                   : least_loaded_tuner(t, job);
     bool board = job->want->devices > 0;
     if (tuner && board) {
         job->unserved_ns = 0;

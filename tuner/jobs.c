@@ -225,7 +225,10 @@ static void ask_tasks(kiln_shell_job *job) {
         return;
     }
     kiln_work_request request = {
-        .work = KILN_WORK_TASKS, .target = job->spec.target, .model_path = kiln_str_from(path)};
+        .work = KILN_WORK_TASKS,
+        .target = job->spec.target,
+        .model_path = kiln_str_from(path),
+        .model_form = job->spec.form};
     kiln_builders_submit(job->shell->builders, &request, true, TASKS_DEADLINE_NS, on_tasks,
                          ticket_make(job, 0, 0));
 }

@@ -13,7 +13,8 @@
     X(4, str, te)         \
     X(5, str, task_key)   \
     X(6, bin, trace)      \
-    X(7, u64, seed)
+    X(7, u64, seed)       \
+    X(8, u64, model_form)
 
 #define REPLY_FIELDS(X)    \
     X(1, u64, id)          \

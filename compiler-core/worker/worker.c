@@ -17,6 +17,7 @@
 #include "compiler-core/core.h"
 #include "compiler-core/frontend/frontend.h"
 #include "deploy/runtime/kernel.h"
+#include "proto/proto.h"
 
 static void fail(kiln_work_reply *reply, kiln_status st, kiln_arena *arena) {
     reply->code = (uint32_t)kiln_status_code(st);
@@ -45,12 +46,23 @@ static kiln_str agreed_layouts(const kiln_program *te, const kiln_layout *const 
     return text_of(&text, arena);
 }
 
+/* The one place where a tuner needs the front end: for clients that send the model's own file.
+ * Constants of a graph stay in `mapping`, which the caller ends. */
+static kiln_status read_model(const kiln_work_request *request, kiln_arena *arena,
+                              kiln_mapping *mapping, kiln_graph **out_graph) {
+    const char *path = kiln_str_dup(arena, request->model_path);
+    if (request->model_form == KILN_MODEL_ONNX)
+        return kiln_import_file(path, NULL, arena, out_graph);
+    kiln_status st = kiln_file_map(path, mapping);
+    return st ? st : kiln_graph_decode((kiln_str){mapping->data, mapping->size}, arena, out_graph);
+}
+
 static kiln_status find_tasks(const kiln_work_request *request, kiln_arena *arena,
-                              kiln_work_reply *reply) {
+                              kiln_mapping *mapping, kiln_work_reply *reply) {
     kiln_graph *graph = NULL;
     kiln_target target;
     kiln_tuning tuning = {0};
-    kiln_status st = kiln_import_file(kiln_str_dup(arena, request->model_path), NULL, arena, &graph);
+    kiln_status st = read_model(request, arena, mapping, &graph);
     if (!st) st = kiln_passes_run(graph, (kiln_str){0});
     if (!st) st = kiln_target_parse(request->target, arena, &target);
     if (!st) st = kiln_tuning_create(graph, &target, arena, &tuning);
@@ -196,15 +208,17 @@ static void serve(const kiln_work_request *request, kiln_arena *arena, kiln_strb
     uint64_t start_ns = kiln_clock_ns();
     kiln_work_reply reply = {.id = request->id};
     kiln_strbuf bytes = {0};
+    kiln_mapping model = {0};
     kiln_status st = KILN_OK;
     switch (request->work) {
-    case KILN_WORK_TASKS: st = find_tasks(request, arena, &reply); break;
+    case KILN_WORK_TASKS: st = find_tasks(request, arena, &model, &reply); break;
     case KILN_WORK_BUILD: st = build(request, arena, &bytes, &reply); break;
     case KILN_WORK_REFERENCE: st = make_reference(request, arena, &bytes, &reply); break;
     }
     if (st) fail(&reply, st, arena);
     reply.elapsed_ns = kiln_clock_ns() - start_ns;
     kiln_work_reply_write(&reply, out_frame);
+    kiln_file_unmap(&model);
     kiln_strbuf_deinit(&bytes);
 }
 

@@ -26,7 +26,8 @@ typedef struct kiln_work_request {
     kiln_work work;
     uint64_t id;         /* returned in the reply */
     kiln_str target;     /* canonical text */
-    kiln_str model_path; /* TASKS: an ONNX file */
+    kiln_str model_path; /* TASKS: a file with the model, in that form */
+    uint64_t model_form; /* TASKS: kiln_model_form */
     kiln_str te;         /* BUILD, REFERENCE: program text */
     kiln_str task_key;   /* BUILD, REFERENCE */
     kiln_str trace;      /* BUILD: binary form */

@@ -210,13 +210,20 @@ kiln_status kiln_blob_store_get(kiln_blob_store *store, const kiln_digest *diges
 }
 
 kiln_status kiln_blob_store_put(kiln_blob_store *store, kiln_str content, kiln_digest *out_digest) {
+    return kiln_blob_store_put_parts(store, &content, 1, out_digest);
+}
+
+kiln_status kiln_blob_store_put_parts(kiln_blob_store *store, const kiln_str *part, uint32_t count,
+                                      kiln_digest *out_digest) {
     kiln_digest digest;
-    kiln_digest_of(content.data, content.size, &digest);
+    kiln_digest_of_parts(part, count, &digest);
     kiln_status st = KILN_OK;
+    uint64_t size = 0;
+    for (uint32_t i = 0; i < count; i++) size += part[i].size;
     if (!kiln_blob_store_has(store, &digest)) {
         kiln_blob_writer *writer = NULL;
-        st = kiln_blob_writer_open(store, &digest, content.size, 0, &writer);
-        if (!st) st = kiln_blob_writer_add(writer, content);
+        st = kiln_blob_writer_open(store, &digest, size, 0, &writer);
+        for (uint32_t i = 0; !st && i < count; i++) st = kiln_blob_writer_add(writer, part[i]);
         if (st)
             kiln_blob_writer_abandon(writer, false);
         else

@@ -20,6 +20,10 @@ static void sha256_matches_the_published_vectors(void **state) {
         kiln_digest digest, parsed;
         char text[KILN_DIGEST_TEXT];
         kiln_digest_of(row[i].message, strlen(row[i].message), &digest);
+        size_t half = strlen(row[i].message) / 2;
+        kiln_str part[] = {{row[i].message, half}, {0}, kiln_str_from(row[i].message + half)};
+        kiln_digest_of_parts(part, 3, &parsed);
+        assert_true(kiln_digest_equal(&digest, &parsed));
         kiln_digest_print(&digest, text);
         assert_string_equal(text, row[i].digest);
         assert_true(kiln_digest_parse(kiln_str_from(text), &parsed));

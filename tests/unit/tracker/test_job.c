@@ -48,6 +48,47 @@ static void the_least_loaded_tuner_gets_it(void **state) {
     assert_non_null(fleet_take(f, 21, KILN_MSG_JOB_ASSIGN));
 }
 
+/* The model of such a job is a graph, which tuners read from version 4 of the protocol on. */
+static void a_graph_goes_to_a_tuner_that_reads_graphs(void **state) {
+    fleet *f = *state;
+    static const uint64_t alive[] = {10, 20, 30, 0};
+    kiln_message open = fleet_job("graph", false);
+    open.job_open.spec.form = KILN_MODEL_GRAPH;
+    fleet_board(f, 10, "board", 1);
+    f->version = KILN_PROTO_TAKES_GRAPHS - 1;
+    fleet_tuner(f, 20, "older", "a");
+    f->version = 0;
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "c");
+    fleet_say(f, 30, &open);
+    fleet_wait(f, FLEET_S, alive);
+    assert_null(fleet_take(f, 20, KILN_MSG_JOB_ASSIGN));
+    fleet_open_job(f, 30, "onnx", false);
+    expect_str(fleet_take(f, 20, KILN_MSG_JOB_ASSIGN)->job_assign.job, "onnx");
+    fleet_tuner(f, 21, "newer", "b");
+    fleet_wait(f, FLEET_S, alive);
+    const kiln_msg_job_assign *assign = &fleet_take(f, 21, KILN_MSG_JOB_ASSIGN)->job_assign;
+    expect_str(assign->job, "graph");
+    assert_int_equal(assign->spec.form, KILN_MODEL_GRAPH);
+}
+
+static void without_a_tuner_that_reads_graphs_the_job_says_so(void **state) {
+    fleet *f = *state;
+    static const uint64_t alive[] = {10, 20, 30, 0};
+    kiln_message open = fleet_job("j", false);
+    open.job_open.spec.form = KILN_MODEL_GRAPH;
+    fleet_board(f, 10, "board", 1);
+    f->version = KILN_PROTO_TAKES_GRAPHS - 1;
+    fleet_tuner(f, 20, "older", "a");
+    f->version = 0;
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "c");
+    fleet_say(f, 30, &open);
+    fleet_wait(f, 11 * FLEET_S, alive);
+    const kiln_msg_job_done *done = &fleet_take(f, 30, KILN_MSG_JOB_DONE)->job_done;
+    assert_int_equal(done->code, KILN_UNAVAILABLE);
+    expect_str(done->text, "no kiln-tuner at the tracker reads graphs: they are older than the "
+                           "command (bring them up to date)");
+}
+
 static void a_tuner_that_has_its_fill_gets_the_next_when_one_ends(void **state) {
     fleet *f = *state;
     static const uint64_t alive[] = {10, 20, 30, 0};
@@ -531,6 +572,8 @@ int main(void) {
         test_with_fleet(a_job_is_on_disk_before_it_is_answered),
         test_with_fleet(a_job_that_cannot_be_kept_is_refused),
         test_with_fleet(the_least_loaded_tuner_gets_it),
+        test_with_fleet(a_graph_goes_to_a_tuner_that_reads_graphs),
+        test_with_fleet(without_a_tuner_that_reads_graphs_the_job_says_so),
         test_with_fleet(a_tuner_that_has_its_fill_gets_the_next_when_one_ends),
         test_with_fleet(a_job_waits_ten_seconds_and_then_names_what_is_missing),
         test_with_fleet(with_a_tuner_only_the_board_is_named),

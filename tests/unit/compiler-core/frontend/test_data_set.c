@@ -8,6 +8,7 @@
 #include "compiler-core/passes/pass.h"
 #include "compiler-core/task/task.h"
 #include "tests/support/test.h"
+#include "tests/unit/compiler-core/graph/support.h"
 
 #define DATA "/usr/share/libonnx-testdata/data"
 #define FLOPS_MAX 4e6 /* the interpreter is slow; larger cases are the business of kiln verify */
@@ -60,6 +61,7 @@ static outcome run_case(const char *folder, kiln_arena *arena, char *text, size_
         kiln_status_free(data);
         return report(st, text, size);
     }
+    graph = sent_and_read(arena, graph);
     if (!data) data = kiln_passes_run(graph, (kiln_str){0});
     if (data) return report(data, text, size);
     if (work_of(graph, arena) > FLOPS_MAX) return SKIPPED;

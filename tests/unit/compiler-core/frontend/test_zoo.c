@@ -5,6 +5,7 @@
 #include "compiler-core/passes/pass.h"
 #include "compiler-core/task/task.h"
 #include "tests/unit/compiler-core/frontend/support.h"
+#include "tests/unit/compiler-core/graph/support.h"
 
 static kiln_str build(kiln_arena *arena, const char *name, uint64_t seed) {
     kiln_strbuf bytes = {0};
@@ -14,13 +15,45 @@ static kiln_str build(kiln_arena *arena, const char *name, uint64_t seed) {
     return copy;
 }
 
+/* As a tuner gets it. */
 static kiln_graph *import_zoo(kiln_arena *arena, const char *name) {
     kiln_strbuf bytes = {0};
     kiln_graph *graph = NULL;
     expect_ok(kiln_zoo_build(kiln_str_from(name), 1, &bytes));
     expect_ok(kiln_import_bytes(kiln_strbuf_view(&bytes), NULL, NULL, arena, &graph));
     kiln_strbuf_deinit(&bytes);
-    return graph;
+    return sent_and_read(arena, graph);
+}
+
+static kiln_tasks tasks_of(kiln_arena *arena, kiln_graph *graph) {
+    kiln_tasks tasks = {0};
+    expect_ok(kiln_passes_run(graph, (kiln_str){0}));
+    expect_ok(kiln_tasks_extract(graph, arena, &tasks));
+    return tasks;
+}
+
+/* Where a model is imported and where it is tuned, its tasks have the same keys. */
+static void every_network_survives_the_way_to_a_tuner(void **state) {
+    static const char *const name[] = {
+#define X(name, function, doc) name,
+#include "compiler-core/frontend/zoo/networks.def"
+#undef X
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(name); i++) {
+        kiln_arena arena;
+        kiln_graph *graph = NULL;
+        kiln_arena_init(&arena, 0);
+        expect_ok(kiln_import_bytes(build(&arena, name[i], 1), NULL, NULL, &arena, &graph));
+        kiln_graph *sent = sent_and_read(&arena, graph);
+        kiln_tasks here = tasks_of(&arena, graph), there = tasks_of(&arena, sent);
+        assert_int_equal(here.count, there.count);
+        for (uint32_t t = 0; t < here.count; t++) {
+            assert_true(kiln_str_equal(here.task[t].key, there.task[t].key));
+            assert_true(here.task[t].weight == there.task[t].weight);
+        }
+        kiln_arena_deinit(&arena);
+    }
+    (void)state;
 }
 
 /* Elements of vectors and larger constants, without running statistics. */
@@ -178,6 +211,7 @@ static void every_listed_workload_builds(void **state) {
 
 int main(void) {
     static const struct CMUnitTest tests[] = {
+        test_with_arena(every_network_survives_the_way_to_a_tuner),
         test_with_arena(same_seed_gives_the_same_bytes),
         test_with_arena(workloads_are_as_large_as_they_are_known_to_be),
         test_with_arena(networks_have_as_many_parameters_as_published),

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "compiler-core/graph/graph_codec.h"
 #include "compiler-core/graph/graph_text.h"
 #include "compiler-core/task/task.h"
 
@@ -9,6 +10,30 @@ kiln_graph *graph_of(kiln_arena *arena, const char *text) {
     kiln_graph *graph = NULL;
     expect_ok(kiln_graph_parse(kiln_str_from(text), arena, &graph));
     return graph;
+}
+
+kiln_str bytes_of_graph(kiln_arena *arena, const kiln_graph *graph) {
+    kiln_graph_bytes bytes = kiln_graph_encode(graph, arena);
+    char *whole = kiln_arena_alloc_aligned(arena, KILN_GRAPH_DATA_ALIGNMENT, bytes.size);
+    size_t at = 0;
+    for (uint32_t i = 0; i < bytes.part_count; i++) {
+        memcpy(whole + at, bytes.part[i].data, bytes.part[i].size);
+        at += bytes.part[i].size;
+    }
+    assert_int_equal(at, bytes.size);
+    return (kiln_str){whole, at};
+}
+
+kiln_graph *sent_and_read(kiln_arena *arena, const kiln_graph *graph) {
+    kiln_graph *again = NULL;
+    kiln_strbuf text = {0}, text_again = {0};
+    expect_ok(kiln_graph_decode(bytes_of_graph(arena, graph), arena, &again));
+    kiln_graph_print(graph, &text);
+    kiln_graph_print(again, &text_again);
+    assert_string_equal(text.data, text_again.data);
+    kiln_strbuf_deinit(&text);
+    kiln_strbuf_deinit(&text_again);
+    return again;
 }
 
 static void print_tensor(const kiln_tensor *tensor, kiln_strbuf *out) {

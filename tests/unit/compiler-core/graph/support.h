@@ -7,6 +7,10 @@
 
 /* The graph of that text; fails the test when it does not parse. */
 kiln_graph *graph_of(kiln_arena *arena, const char *text);
+/* Its canonical bytes as one piece, at a multiple of the alignment that they ask for. */
+kiln_str bytes_of_graph(kiln_arena *arena, const kiln_graph *graph);
+/* The graph that comes out of its bytes; fails the test when it prints otherwise. */
+kiln_graph *sent_and_read(kiln_arena *arena, const kiln_graph *graph);
 /* Outputs of a graph whose inputs hold 1, 2, 3, ...: "f32[2]: 1 2; i64[]: 0". */
 char *result_of(kiln_arena *arena, const kiln_graph *graph);
 /* A graph of one node: `inputs` are lines like "input x: f32[2,3]", `node` is a line like

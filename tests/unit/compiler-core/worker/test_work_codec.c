@@ -36,6 +36,7 @@ static const kiln_work_request request = {.work = KILN_WORK_BUILD,
                                           .te = {"program p", 9},
                                           .task_key = {"v1:0", 4},
                                           .trace = {"\0\1\2", 3},
+                                          .model_form = 1,
                                           .seed = UINT64_MAX};
 
 static kiln_work_reply make_reply(kiln_work_task *task) {
@@ -73,6 +74,7 @@ static void a_request_comes_back_as_it_was_written(void **state) {
     assert_true(kiln_str_equal(got.te, request.te));
     assert_true(kiln_str_equal(got.trace, request.trace));
     assert_int_equal(got.model_path.size, 0);
+    assert_int_equal(got.model_form, request.model_form);
 }
 
 static void a_reply_comes_back_with_its_tasks(void **state) {

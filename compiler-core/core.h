@@ -28,8 +28,8 @@
 #include "compiler-core/ops/rounding.h"
 #include "compiler-core/passes/pass.h"
 #include "compiler-core/facts/in_place.h"
-#include "compiler-core/sched/mutate.h"
-#include "compiler-core/sched/space.h"
+#include "compiler-core/rules/mutate.h"
+#include "compiler-core/rules/space.h"
 #include "compiler-core/sched/trace.h"
 #include "compiler-core/task/task.h"
 

@@ -4,7 +4,7 @@
 #include "base/macros.h"
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/layout/parts.h"
-#include "compiler-core/sched/space.h"
+#include "compiler-core/rules/space.h"
 
 /* Estimates rank alternatives of one task against conversions of its arguments; both are of the
  * order of one core of an AVX2 machine. */
@@ -75,7 +75,8 @@ static kiln_status make_default(const kiln_task *task, const kiln_target *target
                                 const kiln_layout *const *given, kiln_arena *arena,
                                 kiln_alternative *out) {
     kiln_space space;
-    kiln_status st = kiln_space_create_on(task->te, target, given, arena, &space);
+    const kiln_space_options options = {.layout = given};
+    kiln_status st = kiln_space_create_with(task->te, target, &options, arena, &space);
     return st ? st : default_of(task, &space, arena, out);
 }
 
@@ -214,8 +215,8 @@ static kiln_status row_major_space(const kiln_task *task, const kiln_target *tar
     static const kiln_layout row;
     const kiln_layout *given[KILN_PROGRAM_BUFFERS_MAX];
     for (uint32_t i = 0; i < KILN_PROGRAM_BUFFERS_MAX; i++) given[i] = &row;
-    return packed ? kiln_space_create_on(task->te, target, given, arena, out_space)
-                  : kiln_space_create_row_major(task->te, target, arena, out_space);
+    const kiln_space_options options = {.layout = packed ? given : NULL, .row_major = !packed};
+    return kiln_space_create_with(task->te, target, &options, arena, out_space);
 }
 
 kiln_status kiln_alternatives_make_row_major(const kiln_plan *plan, const kiln_target *target,

@@ -39,7 +39,7 @@ void kiln_alternatives_free_windows(const kiln_plan *plan, kiln_arena *arena,
                                     kiln_alternatives *list);
 /* Leaves each task nothing but the default schedule on row-major arguments. `packed`: copies in
  * other layouts are its own affair, weights among them; otherwise everything is row-major
- * (kiln_space_create_row_major): what a module is without any choice of layouts. */
+ * (row_major of kiln_space_options): what a module is without any choice of layouts. */
 KILN_MUST_USE kiln_status kiln_alternatives_make_row_major(const kiln_plan *plan,
                                                            const kiln_target *target, bool packed,
                                                            kiln_arena *arena,

@@ -10,7 +10,7 @@ typedef struct kiln_tuning {
     kiln_tasks
         tasks; /* those of the plan that need a kernel (windows.h) and that boards can check, in its
                   order; then conversions */
-    /* [tasks][arguments]: layouts to search on, as kiln_space_create_on takes them. NULL where
+    /* [tasks][arguments]: layouts to search on, as kiln_space_options has them. NULL where
      * nothing is agreed: what comes from or goes to outside of the kernels is for each kernel to
      * choose. */
     const kiln_layout ***layout;

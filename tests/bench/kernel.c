@@ -15,7 +15,7 @@
 #include "compiler-core/codegen/codegen.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/lower/lower.h"
-#include "compiler-core/sched/space.h"
+#include "compiler-core/rules/space.h"
 #include "deploy/runtime/kernel.h"
 #include "deploy/runtime/peak.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "tests/support/program_generate.h"
-#include "compiler-core/sched/space.h"
+#include "compiler-core/rules/space.h"
 #include "tests/unit/compiler-core/lower/support.h"
 
 #define PLAIN_PROGRAMS 150

@@ -51,7 +51,7 @@ struct kiln_points {
 /* The space of `te` on `target`; both must outlive it. Errors are those of kiln_space_create. */
 KILN_MUST_USE kiln_status kiln_points_of_space(const kiln_program *te, const kiln_target *target,
                                                kiln_points **out_points);
-/* The same with layouts of arguments given (kiln_space_create_on); copied. */
+/* The same with layouts of arguments given (kiln_space_options); copied. */
 KILN_MUST_USE kiln_status kiln_points_of_space_on(const kiln_program *te, const kiln_target *target,
                                                   const kiln_layout *const *layout,
                                                   kiln_points **out_points);

@@ -36,7 +36,7 @@ static kiln_status space_first(kiln_points *points, uint32_t index, kiln_arena *
     space_points *s = begin(points);
     kiln_program *program = NULL;
     if (index >= s->space.sketch_count) return KILN_ERROR(OUT_OF_RANGE, "no further sketch");
-    const kiln_trace *trace = &s->space.preferred[index];
+    const kiln_trace *trace = &s->space.sketch[index].preferred;
     kiln_status st = kiln_trace_replay(trace, s->space.te, NULL, &s->scratch, &program, NULL);
     return st ? st : point_of(s, trace, program, arena, out);
 }
@@ -46,7 +46,7 @@ static kiln_status space_draw(kiln_points *points, kiln_rand *rand, kiln_arena *
     space_points *s = begin(points);
     kiln_program *program = NULL;
     kiln_trace trace;
-    const kiln_trace *sketch = &s->space.sketch[kiln_rand_below(rand, s->space.sketch_count)];
+    const kiln_trace *sketch = &s->space.sketch[kiln_rand_below(rand, s->space.sketch_count)].open;
     kiln_status st = kiln_trace_replay(sketch, s->space.te, rand, &s->scratch, &program, &trace);
     return st ? st : point_of(s, &trace, program, arena, out);
 }
@@ -149,7 +149,8 @@ kiln_status kiln_points_of_space_on(const kiln_program *te, const kiln_target *t
     s->target = target;
     kiln_arena_init(&s->memory, 0);
     kiln_arena_init(&s->scratch, (size_t)1 << 20);
-    kiln_status st = kiln_space_create_on(te, target, layout, &s->memory, &s->space);
+    const kiln_space_options options = {.layout = layout};
+    kiln_status st = kiln_space_create_with(te, target, &options, &s->memory, &s->space);
     if (st)
         space_destroy(&s->base);
     else

@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/sched/prim.h"
-#include "compiler-core/sched/space.h"
+#include "compiler-core/rules/space.h"
 #include "tests/unit/compiler-core/ir/support.h"
 
 typedef struct drawing {

@@ -9,7 +9,7 @@
 #include "tests/support/program_generate.h"
 #include "compiler-core/ir/reference.h"
 #include "compiler-core/lower/lower.h"
-#include "compiler-core/sched/space.h"
+#include "compiler-core/rules/space.h"
 #include "deploy/runtime/load.h"
 #include "tests/unit/compiler-core/codegen/draw.h"
 #include "tests/unit/compiler-core/codegen/support.h"

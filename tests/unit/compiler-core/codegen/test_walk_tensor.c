@@ -4,7 +4,7 @@
 #include "compiler-core/codegen/codegen.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/lower/lower.h"
-#include "compiler-core/sched/space.h"
+#include "compiler-core/rules/space.h"
 #include "tests/unit/compiler-core/codegen/draw.h"
 #include "tests/unit/compiler-core/codegen/products.h"
 #include "tests/unit/compiler-core/sched/support.h"

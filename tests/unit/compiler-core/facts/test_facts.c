@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/rand.h"
-#include "compiler-core/sched/space.h"
+#include "compiler-core/rules/space.h"
 #include "tests/unit/compiler-core/sched/support.h"
 
 #define ELEMENTS_MAX 4096

@@ -4,7 +4,7 @@
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/passes/pass.h"
-#include "compiler-core/sched/space.h"
+#include "compiler-core/rules/space.h"
 #include "compiler-core/task/task.h"
 #include "tests/unit/compiler-core/graph/support.h"
 

@@ -3,7 +3,7 @@
 
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/passes/pass.h"
-#include "compiler-core/sched/space.h"
+#include "compiler-core/rules/space.h"
 #include "tests/unit/compiler-core/graph/support.h"
 
 #define BLOCKED "d0,d1/8,d2,d3,d1%8"

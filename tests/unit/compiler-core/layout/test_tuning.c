@@ -4,7 +4,7 @@
 #include "base/reference.h"
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/passes/pass.h"
-#include "compiler-core/sched/space.h"
+#include "compiler-core/rules/space.h"
 #include "tests/unit/compiler-core/graph/support.h"
 
 #define WEIGHTS                                                                \
@@ -61,8 +61,9 @@ static void spaces_exist_on_the_layouts(void **state) {
         kiln_space space;
         kiln_trace trace;
         kiln_program *program;
-        expect_ok(kiln_space_create_on(f.tuning.tasks.task[t].te, &f.target, f.tuning.layout[t],
-                                       *state, &space));
+        const kiln_space_options options = {.layout = f.tuning.layout[t]};
+        expect_ok(kiln_space_create_with(f.tuning.tasks.task[t].te, &f.target, &options, *state,
+                                         &space));
         expect_ok(kiln_space_default(&space, *state, &trace, &program));
     }
 }

@@ -1,5 +1,5 @@
 /* Moves between closed traces: legal, right, different, and able to reach what the space holds. */
-#include "compiler-core/sched/mutate.h"
+#include "compiler-core/rules/mutate.h"
 
 #include "base/map.h"
 #include "tests/unit/compiler-core/sched/support.h"

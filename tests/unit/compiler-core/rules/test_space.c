@@ -1,5 +1,5 @@
 /* Spaces: large, legal, right, and with a good schedule that needs no measurement. */
-#include "compiler-core/sched/space.h"
+#include "compiler-core/rules/space.h"
 
 #include <string.h>
 
@@ -171,7 +171,7 @@ static void vectors_are_read_without_a_padded_copy(void **state) {
         kiln_space space = make_space(te, &target);
         uint32_t copies = 0;
         for (uint32_t i = 0; i < space.sketch_count; i++) {
-            assert_null(kiln_trace_replay(&space.preferred[i], te, NULL, *state, &p, &trace));
+            assert_null(kiln_trace_replay(&space.sketch[i].preferred, te, NULL, *state, &p, &trace));
             if (i == 0) assert_false(has_block(p, "pad"));
             copies += has_block(p, "pad");
         }
@@ -234,7 +234,7 @@ static void draws_from_the_space_of_a_convolution_are_legal(void **state) {
         kiln_arena scratch;
         kiln_arena_init(&scratch, 0);
         kiln_trace closed;
-        kiln_status st = kiln_trace_replay(&space.sketch[i % space.sketch_count], space.te, &rand,
+        kiln_status st = kiln_trace_replay(&space.sketch[i % space.sketch_count].open, space.te, &rand,
                                            &scratch, NULL, &closed);
         if (st) fail_msg("%s", kiln_status_text(st));
         for (uint32_t k = 0; k < closed.count; k++) {
@@ -334,7 +334,8 @@ static void given_layouts_are_kept_by_every_draw(void **state) {
     kiln_space space;
     kiln_rand rand;
     kiln_rand_init(&rand, 3);
-    expect_ok(kiln_space_create_on(te, &target, given, te->arena, &space));
+    const kiln_space_options options = {.layout = given};
+    expect_ok(kiln_space_create_with(te, &target, &options, te->arena, &space));
     for (uint32_t i = 0; i < 8; i++) {
         kiln_trace trace;
         kiln_program *p;
@@ -346,7 +347,7 @@ static void given_layouts_are_kept_by_every_draw(void **state) {
     kiln_layout padding;
     expect_ok(kiln_layout_parse(KILN_STR("d0,d1/64,d2,d3,d1%64"), 4, &padding));
     given[0] = &padding;
-    expect_error(kiln_space_create_on(te, &target, given, te->arena, &space), ILLEGAL_SCHEDULE,
+    expect_error(kiln_space_create_with(te, &target, &options, te->arena, &space), ILLEGAL_SCHEDULE,
                  "cannot have the layout");
 }
 
@@ -366,7 +367,8 @@ static void a_row_major_space_changes_no_layout_in_memory(void **state) {
     kiln_space space;
     kiln_trace trace;
     kiln_program *p;
-    expect_ok(kiln_space_create_row_major(te, &target, te->arena, &space));
+    const kiln_space_options options = {.row_major = true};
+    expect_ok(kiln_space_create_with(te, &target, &options, te->arena, &space));
     expect_ok(kiln_space_default(&space, te->arena, &trace, &p));
     expect_right(te, p, &trace);
     for (kiln_buffer b = 1; b < p->buffer.count; b++)

@@ -1,5 +1,5 @@
 /* Moves on closed traces, within a space and into another: decisions change, replay judges. */
-#include "compiler-core/sched/mutate.h"
+#include "compiler-core/rules/mutate.h"
 
 #include <math.h>
 #include <string.h>
@@ -114,7 +114,7 @@ static bool same_sketch(const kiln_trace *a, const kiln_trace *b) {
 
 bool kiln_space_holds(const kiln_space *space, const kiln_trace *trace) {
     for (uint32_t i = 0; i < space->sketch_count; i++)
-        if (same_sketch(&space->sketch[i], trace)) return true;
+        if (same_sketch(&space->sketch[i].open, trace)) return true;
     return false;
 }
 
@@ -140,7 +140,7 @@ double kiln_trace_distance(const kiln_trace *a, const kiln_trace *b) {
 /* The decisions of `parent` in another sketch; what only that sketch asks is drawn. */
 static bool move_sketch(const kiln_space *space, const kiln_trace *parent, kiln_rand *rand,
                         kiln_arena *arena, kiln_trace *out) {
-    const kiln_trace *other = &space->sketch[kiln_rand_below(rand, space->sketch_count)];
+    const kiln_trace *other = &space->sketch[kiln_rand_below(rand, space->sketch_count)].open;
     if (same_sketch(other, parent)) return false;
     uint32_t from[KILN_TRACE_INSTRUCTIONS_MAX], to[KILN_TRACE_INSTRUCTIONS_MAX];
     uint32_t count = KILN_MIN(samplers_of(parent, from), samplers_of(other, to));
@@ -282,9 +282,10 @@ kiln_status kiln_space_adopt(const kiln_space *space, const kiln_trace *foreign,
                              kiln_trace *out_trace, kiln_program **out_program) {
     uint32_t best = 0, at[KILN_TRACE_INSTRUCTIONS_MAX];
     for (uint32_t i = 1; i < space->sketch_count; i++)
-        if (likeness(&space->sketch[i], foreign) > likeness(&space->sketch[best], foreign))
+        if (likeness(&space->sketch[i].open, foreign) >
+            likeness(&space->sketch[best].open, foreign))
             best = i;
-    kiln_trace adopted = shallow_copy(&space->preferred[best], arena);
+    kiln_trace adopted = shallow_copy(&space->sketch[best].preferred, arena);
     uint32_t taken = take_answers(&adopted, foreign), asked = samplers_of(&adopted, at);
     if (taken == 0 || taken * 2 < asked)
         return KILN_ERROR(ILLEGAL_SCHEDULE, "only %u of %u decisions of %.*s are made there", taken,

@@ -2,12 +2,12 @@
  * replays it. Replay judges legality, as for any trace; decisions that no longer fit because
  * another one changed (a tiling of a loop that now has another extent) snap to the nearest that
  * does, so that a move keeps as much of a good trace as it can. */
-#ifndef KILN_COMPILER_CORE_SCHED_MUTATE_H
-#define KILN_COMPILER_CORE_SCHED_MUTATE_H
+#ifndef KILN_COMPILER_CORE_RULES_MUTATE_H
+#define KILN_COMPILER_CORE_RULES_MUTATE_H
 
 #include "base/rand.h"
 #include "base/status.h"
-#include "compiler-core/sched/space.h"
+#include "compiler-core/rules/space.h"
 
 /* One random move from `parent`, a closed trace of this space or one recorded earlier:
  *   tile        a prime factor of one part moves to another

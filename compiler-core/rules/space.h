@@ -2,44 +2,62 @@
  * loop program alone. No rule looks at an operator's or workload's name: rules see access patterns
  * (which iterators index which operands, what is contiguous, what is constant, how much is reused).
  */
-#ifndef KILN_COMPILER_CORE_SCHED_SPACE_H
-#define KILN_COMPILER_CORE_SCHED_SPACE_H
+#ifndef KILN_COMPILER_CORE_RULES_SPACE_H
+#define KILN_COMPILER_CORE_RULES_SPACE_H
 
 #include "base/rand.h"
 #include "base/status.h"
 #include "base/target.h"
 #include "compiler-core/sched/trace.h"
 
-#define KILN_SKETCHES_MAX 32
+typedef struct kiln_sketch {
+    kiln_trace open;      /* all decisions open */
+    kiln_trace preferred; /* the same, closed as the rule would without measuring */
+    double size;          /* closed traces of it */
+    const char *options;  /* names of the rule's options that it has, "" for none */
+} kiln_sketch;
+
+/* What a rule tried in vain, or why it made no sketch. */
+typedef struct kiln_refused {
+    const char *rule, *options; /* of the sketch that it happened in */
+    const char *instruction;    /* "": the whole sketch */
+    const char *reason;
+} kiln_refused;
 
 typedef struct kiln_space {
     const kiln_program *te;    /* not owned */
     const kiln_target *target; /* not owned */
     const char *rule;          /* that made the sketches */
     uint32_t sketch_count;
-    kiln_trace sketch[KILN_SKETCHES_MAX]; /* all decisions open */
-    kiln_trace
-        preferred[KILN_SKETCHES_MAX]; /* the same, closed as the rule would without measuring */
-    double size[KILN_SKETCHES_MAX];   /* closed traces of each sketch */
+    kiln_sketch *sketch; /* [sketch_count] */
+    uint32_t refused_count;
+    kiln_refused *refused; /* [refused_count] */
 } kiln_space;
+
+typedef struct kiln_space_options {
+    /* [arguments of te, in the order of kiln_program_args]: layouts that they have; NULL where the
+     * rules may choose and for constants. The traces say the layouts themselves, so they replay on
+     * `te` like any other. NULL: the rules choose all. */
+    const kiln_layout *const *layout;
+    /* Everything in memory stays row-major, weights and copies included: what schedules are without
+     * a choice of layouts. */
+    bool row_major;
+    bool keeps_refused; /* fills in `refused` */
+} kiln_space_options;
 
 /* UNIMPLEMENTED: there are no rules for targets of this kind. Every space_create says so too. */
 KILN_MUST_USE kiln_status kiln_space_check_target(const kiln_target *target);
-/* UNIMPLEMENTED naming the block for which no rule applies (does not happen for CPU targets: the
- * last rule always applies). `te` and `target` must outlive the space. */
+/* `te` and `target` must outlive the space.
+ *
+ * UNIMPLEMENTED     as kiln_space_check_target
+ * INTERNAL          a rule relied on an instruction that is refused: a bug of the rule; names both
+ */
 KILN_MUST_USE kiln_status kiln_space_create(const kiln_program *te, const kiln_target *target,
                                             kiln_arena *arena, kiln_space *out_space);
-/* The same with arguments' layouts given: [arguments of te, in the order of kiln_program_args],
- * NULL where the rules may choose and for constants. The traces say the layouts themselves, so they
- * replay on `te` like any other. ILLEGAL_SCHEDULE: an argument cannot have its layout. */
-KILN_MUST_USE kiln_status kiln_space_create_on(const kiln_program *te, const kiln_target *target,
-                                               const kiln_layout *const *layout, kiln_arena *arena,
-                                               kiln_space *out_space);
-/* The space in which everything in memory stays row-major, weights and copies included: what
- * schedules are without a choice of layouts. Errors of kiln_space_create. */
-KILN_MUST_USE kiln_status kiln_space_create_row_major(const kiln_program *te,
-                                                      const kiln_target *target, kiln_arena *arena,
-                                                      kiln_space *out_space);
+/* The same with options. ILLEGAL_SCHEDULE as well: an argument cannot have its layout. */
+KILN_MUST_USE kiln_status kiln_space_create_with(const kiln_program *te, const kiln_target *target,
+                                                 const kiln_space_options *options,
+                                                 kiln_arena *arena, kiln_space *out_space);
 /* A random closed trace that replays legally (drawn again until it does, at most 256 times), and
  * its program. */
 KILN_MUST_USE kiln_status kiln_space_sample(const kiln_space *space, kiln_rand *rand,
@@ -56,5 +74,7 @@ KILN_MUST_USE kiln_status kiln_space_at(const kiln_space *space, uint64_t index,
                                         kiln_trace *out_trace, kiln_program **out_program);
 /* Text: sketches with their open decisions and how many ways each can be closed. */
 void kiln_space_print(const kiln_space *space, kiln_strbuf *out);
+/* Text: what rules tried in vain and which sketches they did not make, each with its reason. */
+void kiln_space_print_refused(const kiln_space *space, kiln_strbuf *out);
 
 #endif

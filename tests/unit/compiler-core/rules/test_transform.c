@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "compiler-core/sched/rules.h"
-#include "compiler-core/sched/space.h"
+#include "compiler-core/rules/rules.h"
+#include "compiler-core/rules/space.h"
 #include "tests/unit/compiler-core/sched/support.h"
 
 static void cases_are_iterators_compared_with_constants(void **state) {
@@ -47,8 +47,8 @@ static void transforms_are_unrolled_around_lanes(void **state) {
                 "select(p == 1, x[1, i, c] + x[2, i, c], x[3, i, c]))\n");
     kiln_space space;
     expect_ok(kiln_space_create(p, &avx2, *state, &space));
-    assert_true(has_line(&space.preferred[0], "reorder(y.i, y.c.0, y.p, y.c.1)\n"));
-    assert_true(has_line(&space.preferred[0], "vectorize(y.c.1)\nunroll(y.p)\n"));
+    assert_true(has_line(&space.sketch[0].preferred, "reorder(y.i, y.c.0, y.p, y.c.1)\n"));
+    assert_true(has_line(&space.sketch[0].preferred, "vectorize(y.c.1)\nunroll(y.p)\n"));
     kiln_trace trace;
     kiln_program *scheduled = NULL;
     expect_ok(kiln_space_default(&space, *state, &trace, &scheduled));
@@ -76,16 +76,16 @@ static void spaces_hold_the_algorithms_that_apply_and_begin_with_the_direct_form
         kiln_program *te = conv_program(*state, &shapes[i]);
         kiln_space space;
         expect_ok(kiln_space_create(te, &avx2, *state, &space));
-        assert_int_equal(kiln_trace_algorithm(&space.preferred[0]), KILN_ALGORITHM_DIRECT);
+        assert_int_equal(kiln_trace_algorithm(&space.sketch[0].preferred), KILN_ALGORITHM_DIRECT);
         uint32_t winograd = 0;
         for (uint32_t s = 0; s < space.sketch_count; s++)
-            winograd += kiln_trace_algorithm(&space.sketch[s]) == KILN_ALGORITHM_WINOGRAD_2X2_3X3;
+            winograd += kiln_trace_algorithm(&space.sketch[s].open) == KILN_ALGORITHM_WINOGRAD_2X2_3X3;
         assert_in_range(winograd, 1, space.sketch_count - 1);
     }
     kiln_space space;
     expect_ok(kiln_space_create(matmul_program(*state, 16, 16, 16), &avx2, *state, &space));
     for (uint32_t s = 0; s < space.sketch_count; s++)
-        assert_int_equal(kiln_trace_algorithm(&space.sketch[s]), KILN_ALGORITHM_DIRECT);
+        assert_int_equal(kiln_trace_algorithm(&space.sketch[s].open), KILN_ALGORITHM_DIRECT);
 }
 
 /* Small integers: Winograd's halves are exact, so results are equal. */
@@ -97,12 +97,12 @@ static void schedules_of_every_algorithm_compute_the_task(void **state) {
         kiln_space space;
         expect_ok(kiln_space_create(te, &avx2, *state, &space));
         for (uint32_t s = 0; s < space.sketch_count; s++) {
-            if (kiln_trace_algorithm(&space.sketch[s]) == KILN_ALGORITHM_DIRECT) continue;
-            expect_ok(kiln_trace_replay(&space.preferred[s], te, NULL, *state, &scheduled, NULL));
+            if (kiln_trace_algorithm(&space.sketch[s].open) == KILN_ALGORITHM_DIRECT) continue;
+            expect_ok(kiln_trace_replay(&space.sketch[s].preferred, te, NULL, *state, &scheduled, NULL));
             expect_ok(same_result(te, scheduled, *state));
             kiln_trace closed;
             kiln_status st =
-                kiln_trace_replay(&space.sketch[s], te, &rand, *state, &scheduled, &closed);
+                kiln_trace_replay(&space.sketch[s].open, te, &rand, *state, &scheduled, &closed);
             if (kiln_status_code(st) == KILN_ILLEGAL_SCHEDULE)
                 kiln_status_free(st); /* a draw may be */
             else
@@ -119,5 +119,5 @@ int main(void) {
         test_with_arena(spaces_hold_the_algorithms_that_apply_and_begin_with_the_direct_form),
         test_with_arena(schedules_of_every_algorithm_compute_the_task),
     };
-    return cmocka_run_group_tests_name("compiler-core/sched/rules_transform", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("compiler-core/rules/transform", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* Blocks whose value depends on which of a few cases an iterator is in: transforms of tiles. */
-#include "compiler-core/sched/nest.h"
-#include "compiler-core/sched/rules.h"
+#include "compiler-core/facts/nest.h"
+#include "compiler-core/rules/rules.h"
 
 #define CASES_MAX 8
 
@@ -53,17 +53,45 @@ static int common_iter(const kiln_program *p, const kiln_pattern *pattern, uint3
 
 /* Blocks of `lanes` along the iterator innermost in `access`'s buffer, if nobody has given it a
  * layout. */
-static void block_along(kiln_maker *m, const kiln_access *access, int iter, int64_t lanes) {
-    const kiln_buffer_info *b = &m->replay.p->buffer.data[access->buffer];
-    if (access->dim_of[iter] < 0 || !kiln_layout_is_identity(&b->layout)) return;
-    const char *layout = kiln_sketch_blocked_layout(m, b->shape.rank, access->dim_of[iter]);
-    if (layout)
-        kiln_make(m, "transform_layout(%s, \"%s\", %lld)", kiln_make_buffer_name(m, access->buffer),
-                  layout, (long long)lanes);
+static void block_along(kiln_sched *s, const kiln_access *access, int iter, int64_t lanes) {
+    if (kiln_layout_is_identity(&s->program->buffer.data[access->buffer].layout))
+        kiln_sketch_block_buffer(s, access->buffer, access->dim_of[iter], kiln_sched_const(lanes));
 }
 
-bool kiln_sketch_transform(kiln_maker *m, kiln_block block) {
-    kiln_program *p = m->replay.p;
+/* Lanes innermost, around them the cases, and outside what else there is. */
+static void order_cases(kiln_sched *s, kiln_block block, const kiln_picks *picks, int iter,
+                        int64_t lanes) {
+    const uint32_t iters = s->program->block.data[block].iter_count;
+    kiln_sched_loops order = {0}, cases = {0};
+    kiln_sched_loop loop = kiln_sched_loop_of(s, block, (uint32_t)iter);
+    const kiln_sched_loops vector =
+        kiln_sched_split(s, loop, KILN_SCHED_INTS(kiln_sched_rest(), kiln_sched_const(lanes)));
+    for (uint32_t i = 0; i < iters; i++) {
+        loop = kiln_sched_loop_of(s, block, i);
+        if ((int)i == iter) continue;
+        if (!(picks->iters >> i & 1)) {
+            kiln_sched_loops_add(&order, loop);
+        } else if (!picks->by[i]) {
+            kiln_sched_loops_add(&cases, loop);
+        } else {
+            const kiln_sched_loops part = kiln_sched_split(
+                s, loop, KILN_SCHED_INTS(kiln_sched_rest(), kiln_sched_const(picks->by[i])));
+            kiln_sched_loops_add(&order, part.loop[0]);
+            kiln_sched_loops_add(&cases, part.loop[1]);
+        }
+    }
+    const uint32_t outer = order.count + 1;
+    kiln_sched_loops_add(&order, vector.loop[0]);
+    for (uint32_t i = 0; i < cases.count; i++) kiln_sched_loops_add(&order, cases.loop[i]);
+    kiln_sched_loops_add(&order, vector.loop[1]);
+    kiln_sched_reorder(s, &order);
+    kiln_sched_vectorize(s, vector.loop[1]);
+    for (uint32_t i = cases.count; i-- > 0;) kiln_sched_unroll(s, cases.loop[i]);
+    kiln_sketch_share(s, block, outer);
+}
+
+bool kiln_sketch_transform(kiln_sched *s, kiln_block block) {
+    kiln_program *p = s->program;
     kiln_picks picks;
     kiln_pattern pattern;
     if (!kiln_sketch_picks(p, block, &picks) || !kiln_pattern_of(p, block, &pattern)) return false;
@@ -71,33 +99,10 @@ bool kiln_sketch_transform(kiln_maker *m, kiln_block block) {
     if (iter < 0) return false;
     const kiln_block_info *b = &p->block.data[block];
     int64_t lanes =
-        kiln_sketch_lanes(m->target, p->buffer.data[b->buffer].dtype, b->iter[iter].extent);
+        kiln_sketch_lanes(s->target, p->buffer.data[b->buffer].dtype, b->iter[iter].extent);
     if (lanes < 2) return false;
-    block_along(m, &pattern.to, iter, lanes);
-    for (uint32_t a = 0; a < pattern.from_count; a++) block_along(m, &pattern.from[a], iter, lanes);
-    kiln_make(m, "split(%s, -1, %lld)", kiln_make_loop_name(m, block, iter, ""), (long long)lanes);
-    const char *outer = "", *cases = "";
-    uint32_t outer_count = 1;
-    for (int i = 0; i < (int)b->iter_count; i++) {
-        bool picked = picks.iters >> i & 1;
-        if (i == iter || (picked && !picks.by[i])) continue;
-        if (picked)
-            kiln_make(m, "split(%s, -1, %lld)", kiln_make_loop_name(m, block, i, ""),
-                      (long long)picks.by[i]);
-        outer = kiln_arena_printf(m->arena, "%s%s, ", outer,
-                                  kiln_make_loop_name(m, block, i, picked ? ".0" : ""));
-        outer_count++;
-    }
-    for (int i = 0; i < (int)b->iter_count; i++)
-        if (picks.iters >> i & 1)
-            cases = kiln_arena_printf(m->arena, "%s%s, ", cases,
-                                      kiln_make_loop_name(m, block, i, picks.by[i] ? ".1" : ""));
-    kiln_make(m, "reorder(%s%s, %s%s)", outer, kiln_make_loop_name(m, block, iter, ".0"), cases,
-              kiln_make_loop_name(m, block, iter, ".1"));
-    kiln_make(m, "vectorize(%s)", kiln_make_loop_name(m, block, iter, ".1"));
-    for (int i = (int)b->iter_count - 1; i >= 0; i--)
-        if (picks.iters >> i & 1)
-            kiln_make(m, "unroll(%s)", kiln_make_loop_name(m, block, i, picks.by[i] ? ".1" : ""));
-    kiln_sketch_share(m, block, outer_count);
+    block_along(s, &pattern.to, iter, lanes);
+    for (uint32_t a = 0; a < pattern.from_count; a++) block_along(s, &pattern.from[a], iter, lanes);
+    order_cases(s, block, &picks, iter, lanes);
     return true;
 }

@@ -1,0 +1,119 @@
+/* Blocks that stand alone: lanes along what lies contiguous, outer loops shared out. Whatever a
+ * block does not allow is left as it was, so this applies to any program. */
+#include <stdlib.h>
+
+#include "compiler-core/facts/loads.h"
+#include "compiler-core/facts/nest.h"
+#include "compiler-core/rules/rules.h"
+
+int64_t kiln_sketch_lanes(const kiln_target *target, kiln_dtype dtype, int64_t extent) {
+    int64_t lanes = (int64_t)(target->vector_bytes / kiln_dtype_size(dtype));
+    while (lanes > 1 && extent * 2 <= lanes) lanes /= 2;
+    return lanes;
+}
+
+uint32_t kiln_sketch_nearest(const int64_t *value, uint32_t count, int64_t to) {
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < count; i++)
+        if (llabs(value[i] - to) < llabs(value[best] - to)) best = i;
+    return best;
+}
+
+int kiln_sketch_contiguous_iter(const kiln_program *p, const kiln_pattern *pattern) {
+    const kiln_buffer_info *to = &p->buffer.data[pattern->to.buffer];
+    if (to->shape.rank == 0) return -1;
+    uint32_t dim = to->layout.piece_count ? to->layout.piece[to->layout.piece_count - 1].dim
+                                          : to->shape.rank - 1;
+    for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
+        if (pattern->to.dim_of[i] == (int)dim && (pattern->spatial >> i & 1)) return i;
+    return -1;
+}
+
+bool kiln_sketch_reads_contiguously(const kiln_program *p, const kiln_pattern *pattern, int iter) {
+    for (uint32_t a = 0; a < pattern->from_count; a++) {
+        const kiln_access *x = &pattern->from[a];
+        if (!(x->iters >> iter & 1)) continue;
+        if (x->dim_of[iter] + 1 != (int)p->buffer.data[x->buffer].shape.rank) return false;
+    }
+    return true;
+}
+
+kiln_sched_loops kiln_sketch_split_lanes(kiln_sched *s, kiln_sched_loop loop, int64_t lanes) {
+    return kiln_sched_split(kiln_sched_try(s), loop,
+                            KILN_SCHED_INTS(kiln_sched_rest(), kiln_sched_const(lanes)));
+}
+
+/* Spatial loops outside, reduce loops inside, lanes innermost. `vector`: the two parts of the loop
+ * of `lanes_iter`. */
+static void order_around_lanes(kiln_sched *s, const kiln_pattern *pattern, int lanes_iter,
+                               const kiln_sched_loops *vector) {
+    const kiln_block_info *b = &s->program->block.data[pattern->block];
+    kiln_sched_loops order = {0};
+    for (uint32_t i = 0; i < b->iter_count; i++)
+        if (!b->iter[i].reduce && (int)i != lanes_iter)
+            kiln_sched_loops_add(&order, kiln_sched_loop_of(s, pattern->block, i));
+    kiln_sched_loops_add(&order, vector->loop[0]);
+    for (uint32_t i = 0; i < b->iter_count; i++)
+        if (pattern->reduce >> i & 1)
+            kiln_sched_loops_add(&order, kiln_sched_loop_of(s, pattern->block, i));
+    kiln_sched_loops_add(&order, vector->loop[1]);
+    kiln_sched_reorder(kiln_sched_try(s), &order);
+    kiln_sched_vectorize(kiln_sched_try(s), vector->loop[1]);
+}
+
+static void vectorize_block(kiln_sched *s, kiln_block block) {
+    kiln_program *p = s->program;
+    kiln_pattern pattern;
+    kiln_sched_loops vector = {0};
+    if (!kiln_pattern_of(p, block, &pattern)) return;
+    int iter = kiln_sketch_contiguous_iter(p, &pattern);
+    bool reduces = kiln_block_is_reduction(p, block);
+    if (iter >= 0 && (!reduces || kiln_sketch_reads_contiguously(p, &pattern, iter))) {
+        int64_t lanes = kiln_sketch_lanes(s->target, p->buffer.data[pattern.to.buffer].dtype,
+                                          p->block.data[block].iter[iter].extent);
+        if (lanes > 1)
+            vector =
+                kiln_sketch_split_lanes(s, kiln_sched_loop_of(s, block, (uint32_t)iter), lanes);
+    }
+    if (vector.count) order_around_lanes(s, &pattern, iter, &vector);
+    uint32_t outer = 0;
+    for (uint32_t i = 0; i < p->block.data[block].iter_count; i++)
+        outer += !p->block.data[block].iter[i].reduce;
+    kiln_sketch_share(s, block, outer);
+}
+
+void kiln_sketch_finish_block(kiln_sched *s, kiln_block block) {
+    if (!kiln_sketch_transform(s, block)) vectorize_block(s, block);
+}
+
+static void count_blocks(kiln_program *p, kiln_block block, void *context) {
+    (void)p;
+    (void)block;
+    ++*(uint32_t *)context;
+}
+
+/* Alone in its nest, and every loop is as it was made. */
+static bool stands_alone(kiln_program *p, kiln_block block) {
+    kiln_stmt stmt = kiln_program_block_stmt(p, block);
+    const kiln_loops around = kiln_nest_loops(p, stmt);
+    uint32_t blocks = 0;
+    for (uint32_t i = 0; i < around.count; i++)
+        if (p->stmt.data[around.loop[i]].loop_kind != KILN_LOOP_SERIAL) return false;
+    kiln_nest_visit_blocks(p, kiln_nest_child_towards(p, p->root, stmt), count_blocks, &blocks);
+    return blocks == 1 && around.count == p->block.data[block].iter_count;
+}
+
+void kiln_sketch_finish(kiln_sched *s) {
+    kiln_program *p = s->program;
+    for (kiln_block b = 1; b < p->block.count; b++)
+        if (!p->block.data[b].removed && !p->block.data[b].init_of && stands_alone(p, b) &&
+            !kiln_block_reads_only_constants(p, b)) /* runs once, before any measurement */
+            kiln_sketch_finish_block(s, b);
+}
+
+kiln_sketch_result kiln_sketch_any(kiln_sched *s, uint32_t options) {
+    (void)options;
+    kiln_sketch_inline(s);
+    kiln_sketch_finish(s);
+    return kiln_sketch_made();
+}

@@ -1,0 +1,61 @@
+/* Which blocks disappear into their readers, and which reduction is left to be scheduled. */
+#include "compiler-core/facts/loads.h"
+#include "compiler-core/rules/rules.h"
+
+kiln_block kiln_sketch_main_reduction(kiln_program *p, uint32_t *out_count) {
+    kiln_block best = 0;
+    *out_count = 0;
+    for (kiln_block b = 1; b < p->block.count; b++) {
+        if (p->block.data[b].removed || !kiln_block_is_reduction(p, b) ||
+            kiln_block_reads_only_constants(p, b)) /* runs once, before any other */
+            continue;
+        ++*out_count;
+        if (!best || kiln_pattern_work(p, b) > kiln_pattern_work(p, best)) best = b;
+    }
+    return best;
+}
+
+/* Whether evaluating `e` twice costs little: no division, no function. */
+static bool is_cheap(const kiln_program *p, kiln_expr e) {
+    const kiln_expr_node *node = kiln_expr_get(p, e);
+    if (node->op == KILN_EXPR_DIV || node->op == KILN_EXPR_POW ||
+        (node->op >= KILN_EXPR_SQRT && node->op <= KILN_EXPR_ATANH))
+        return false;
+    for (uint32_t i = 0; i < node->operand_count; i++)
+        if (!is_cheap(p, kiln_expr_operand(p, e, i))) return false;
+    return true;
+}
+
+static int64_t points_of(const kiln_program *p, kiln_block block) {
+    int64_t points = 1;
+    for (uint32_t i = 0; i < p->block.data[block].iter_count; i++)
+        points *= p->block.data[block].iter[i].extent;
+    return points;
+}
+
+/* Whether the reader would evaluate it more than once per element. */
+static bool is_repeated(const kiln_program *p, kiln_block block, kiln_block reader) {
+    return points_of(p, reader) > points_of(p, block);
+}
+
+static bool wants_inline(kiln_program *p, kiln_block block) {
+    const kiln_block_info *b = &p->block.data[block];
+    if (b->removed || kiln_block_is_reduction(p, block) ||
+        p->buffer.data[b->buffer].role != KILN_ROLE_TEMP)
+        return false;
+    kiln_expr value = b->value;
+    kiln_block *reader = KILN_ARENA_ARRAY(p->arena, kiln_block, p->block.count);
+    uint32_t count = kiln_buffer_readers(p, b->buffer, reader);
+    bool feeds_reduction = false;
+    for (uint32_t i = 0; i < count; i++) feeds_reduction |= kiln_block_is_reduction(p, reader[i]);
+    if (feeds_reduction)
+        return kiln_expr_get(p, value)->op == KILN_EXPR_LOAD ||
+               (kiln_block_reads_only_constants(p, block) && !kiln_sketch_picks(p, block, NULL));
+    return is_cheap(p, value) || (count == 1 && !is_repeated(p, block, reader[0]));
+}
+
+/* Legality has the last word: a block that writes through other than plain indices stays. */
+void kiln_sketch_inline(kiln_sched *s) {
+    for (kiln_block b = 1; b < s->program->block.count; b++)
+        if (wants_inline(s->program, b)) kiln_sched_inline(kiln_sched_try(s), b);
+}

@@ -1,0 +1,178 @@
+/* The rule "rows": several reductions over the same rows, and what is computed from them: softmax,
+ * normalisations. Everything is computed for one row at a time, and reductions along a row run in
+ * lanes. */
+#include "base/macros.h"
+#include "compiler-core/facts/loads.h"
+#include "compiler-core/rules/rules.h"
+
+/* The last block that writes an output. */
+static kiln_block last_block(const kiln_program *p) {
+    kiln_block last = 0;
+    for (kiln_block b = 1; b < p->block.count; b++)
+        if (!p->block.data[b].removed &&
+            p->buffer.data[p->block.data[b].buffer].role == KILN_ROLE_OUTPUT)
+            last = b;
+    return last;
+}
+
+/* Iterators of `last` that index everything that earlier blocks hand to it: the rows. */
+static uint32_t row_iters(kiln_program *p, const kiln_pattern *last) {
+    uint32_t rows = last->spatial, found = 0;
+    for (uint32_t a = 0; a < last->from_count; a++) {
+        if (!kiln_program_producer(p, last->from[a].buffer)) continue;
+        uint32_t plain = 0;
+        for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
+            if (last->from[a].dim_of[i] >= 0) plain |= 1u << i;
+        rows &= plain;
+        found++;
+    }
+    return found ? rows : 0;
+}
+
+/* Loops of the block's iterators that `mask` has. */
+static kiln_sched_loops loops_of(const kiln_sched *s, kiln_block block, uint32_t mask) {
+    kiln_sched_loops list = {0};
+    for (uint32_t i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
+        if (mask >> i & 1) kiln_sched_loops_add(&list, kiln_sched_loop_of(s, block, i));
+    return list;
+}
+
+static void add_all(kiln_sched_loops *list, const kiln_sched_loops *more) {
+    for (uint32_t i = 0; i < more->count; i++) kiln_sched_loops_add(list, more->loop[i]);
+}
+
+/* ---- lanes ---- */
+
+#define PARTS_OF_VECTORS_MAX 4
+
+/* The reduce iterator along which everything that a block reads is contiguous, or -1. */
+static int contiguous_reduction(const kiln_program *p, const kiln_pattern *pattern) {
+    for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++) {
+        bool read = false;
+        for (uint32_t a = 0; a < pattern->from_count; a++) read |= pattern->from[a].dim_of[i] >= 0;
+        if ((pattern->reduce >> i & 1) && read && kiln_sketch_reads_contiguously(p, pattern, i))
+            return i;
+    }
+    return -1;
+}
+
+/* A reduction along contiguous elements becomes one of several vectors, and one of their lanes.
+ * Returns the block that makes the vectors; 0: none. */
+static kiln_block reduce_in_lanes(kiln_sched *s, kiln_block block) {
+    kiln_program *p = s->program;
+    kiln_pattern pattern;
+    if (!kiln_block_is_reduction(p, block) || !kiln_pattern_of(p, block, &pattern)) return 0;
+    int iter = contiguous_reduction(p, &pattern);
+    if (iter < 0) return 0;
+    int64_t extent = p->block.data[block].iter[iter].extent;
+    int64_t lanes = kiln_sketch_lanes(s->target, p->buffer.data[pattern.to.buffer].dtype, extent);
+    int64_t parts[PARTS_OF_VECTORS_MAX];
+    uint32_t count = 0;
+    for (int64_t vectors = 1; vectors <= PARTS_OF_VECTORS_MAX; vectors *= 2)
+        if (lanes > 1 && vectors * lanes * 2 <= extent) parts[count++] = vectors * lanes;
+    if (count == 0) return 0;
+    kiln_sched_sample sampled =
+        kiln_sched_categorical(s, parts, count, kiln_sketch_nearest(parts, count, 2 * lanes));
+    return kiln_sched_rfactor(kiln_sched_try(s), block, (uint32_t)iter,
+                              kiln_sched_element(sampled, 0));
+}
+
+/* The vectors of a reduction, which stay in registers while it runs; then their lanes, one by one.
+ * `in_rows`: both are computed for one row at a time, so that those of one result are all there
+ * are. */
+static void keep_lanes_in_registers(kiln_sched *s, kiln_block block, kiln_block part,
+                                    bool in_rows) {
+    kiln_program *p = s->program;
+    const kiln_block_info *b = &p->block.data[part];
+    uint32_t reduce = 0;
+    int lane = -1;
+    int64_t results = 1;
+    for (uint32_t i = 0; i < b->iter_count; i++) {
+        if (b->iter[i].reduce) {
+            reduce |= 1u << i;
+            continue;
+        }
+        if (lane >= 0) results *= b->iter[lane].extent;
+        lane = (int)i; /* the last spatial one */
+    }
+    kiln_buffer parts = b->buffer;
+    int64_t lanes = kiln_sketch_lanes(s->target, p->buffer.data[parts].dtype, b->iter[lane].extent);
+    kiln_sched_loops vector =
+        kiln_sketch_split_lanes(s, kiln_sched_loop_of(s, part, (uint32_t)lane), lanes);
+    kiln_sched_loops order = loops_of(s, part, reduce);
+    const kiln_sched_loop along = order.loop[0];
+    add_all(&order, &vector);
+    kiln_sched_reorder(kiln_sched_try(s), &order);
+    kiln_sched_vectorize(kiln_sched_try(s), vector.loop[1]);
+    kiln_sched_unroll(kiln_sched_try(s), vector.loop[0]);
+    kiln_sched_decompose_reduction(kiln_sched_try(s), part, along);
+    b = &p->block.data[block];
+    for (uint32_t i = 0; i < b->iter_count; i++)
+        if (b->iter[i].reduce)
+            kiln_sched_unroll(kiln_sched_try(s), kiln_sched_loop_of(s, block, i));
+    if (in_rows || results == 1) kiln_sched_set_scope(s, parts, KILN_SCOPE_REGISTER);
+}
+
+/* Lanes along the elements of a row that a pointwise block computes. */
+static void vectorize_row(kiln_sched *s, kiln_block block, uint32_t iter) {
+    const kiln_program *p = s->program;
+    const kiln_block_info *b = &p->block.data[block];
+    int64_t lanes =
+        kiln_sketch_lanes(s->target, p->buffer.data[b->buffer].dtype, b->iter[iter].extent);
+    kiln_sched_loops vector = {0};
+    if (lanes > 1) vector = kiln_sketch_split_lanes(s, kiln_sched_loop_of(s, block, iter), lanes);
+    if (vector.count) kiln_sched_vectorize(kiln_sched_try(s), vector.loop[1]);
+}
+
+/* ---- the nest ---- */
+
+/* Rows outermost and in one loop, which is returned. */
+static kiln_sched_loop put_rows_outside(kiln_sched *s, kiln_block last, uint32_t rows) {
+    const uint32_t all = (1u << s->program->block.data[last].iter_count) - 1;
+    const kiln_sched_loops row = loops_of(s, last, rows), column = loops_of(s, last, all & ~rows);
+    kiln_sched_loops order = row;
+    add_all(&order, &column);
+    if (column.count) kiln_sched_reorder(kiln_sched_try(s), &order);
+    kiln_sched_loop at = {0};
+    if (row.count > 1) at = kiln_sched_fuse(kiln_sched_try(s), &row);
+    if (kiln_sched_loop_is_none(at)) at = row.loop[row.count - 1];
+    if (s->target->threads > 1) kiln_sched_parallel(kiln_sched_try(s), at);
+    return at;
+}
+
+kiln_sketch_result kiln_sketch_rows(kiln_sched *s, uint32_t options) {
+    (void)options;
+    uint32_t reductions;
+    kiln_sketch_inline(s);
+    kiln_program *p = s->program;
+    kiln_block last = last_block(p);
+    kiln_pattern pattern;
+    if (!kiln_sketch_main_reduction(p, &reductions))
+        return kiln_sketch_never("there is no reduction");
+    if (!last || kiln_block_is_reduction(p, last))
+        return kiln_sketch_never("what comes last is a reduction");
+    uint32_t rows = kiln_pattern_of(p, last, &pattern) ? row_iters(p, &pattern) : 0;
+    if (!rows) return kiln_sketch_never("there are no rows that all blocks share");
+
+    kiln_block *part = KILN_ARENA_ARRAY(s->arena, kiln_block, last + 1);
+    bool *in_rows = KILN_ARENA_ARRAY(s->arena, bool, last + 1);
+    for (kiln_block b = 1; b < last; b++)
+        if (!p->block.data[b].removed) part[b] = reduce_in_lanes(s, b);
+
+    const kiln_sched_loop at = put_rows_outside(s, last, rows);
+    for (kiln_block b = last - 1; b >= 1; b--) {
+        if (p->block.data[b].removed) continue;
+        in_rows[b] = kiln_sched_compute_at(kiln_sched_try(s), b, at);
+        if (part[b]) in_rows[b] &= kiln_sched_compute_at(kiln_sched_try(s), part[b], at);
+    }
+    for (kiln_block b = 1; b <= last; b++) {
+        if (p->block.data[b].removed || !kiln_pattern_of(p, b, &pattern)) continue;
+        if (part[b]) keep_lanes_in_registers(s, b, part[b], in_rows[b]);
+        int iter = kiln_sketch_contiguous_iter(p, &pattern);
+        bool is_row = b == last && iter >= 0 && (rows >> iter & 1);
+        if (iter >= 0 && !is_row && !kiln_block_is_reduction(p, b))
+            vectorize_row(s, b, (uint32_t)iter);
+    }
+    kiln_sketch_finish(s);
+    return kiln_sketch_made();
+}

@@ -1,0 +1,98 @@
+/* The rule "tile", step by step; tile.h says what each step makes. */
+#include "compiler-core/rules/tile.h"
+
+enum {
+#define X(NAME, field, text) OPTION_##NAME,
+    KILN_TILE_OPTIONS(X)
+#undef X
+};
+
+static kiln_tile_options options_of(uint32_t bits) {
+#define X(NAME, field, text) .field = bits >> OPTION_##NAME & 1,
+    return (kiln_tile_options) { KILN_TILE_OPTIONS(X) };
+#undef X
+}
+
+static kiln_sketch_result same(uint32_t option, const char *reason) {
+    return (kiln_sketch_result){KILN_SKETCH_SAME, option, reason};
+}
+
+/* Tiles t->block. */
+static kiln_sketch_result tile_reduction(kiln_tiling *t) {
+    kiln_sched *s = t->s;
+    if (!kiln_tile_choose_roles(t)) return kiln_sketch_none("no iterator can be lanes");
+    if (t->options.taps_outside && (t->k < 0 || (t->pattern.reduce & ~(1u << t->k)) == 0))
+        return same(OPTION_TAPS_OUTSIDE, "the reduction has no other loops than k");
+
+    t->tile = kiln_tile_sample_registers(t);
+    if (!t->tile.instruction) return kiln_sketch_none("no tile fits into the registers");
+    t->steps = kiln_tile_sample_steps(t);
+    kiln_block follower = kiln_tile_separate_result(t);
+    if (!follower) return kiln_sketch_none("the result cannot be copied out of registers");
+    if (!kiln_tile_choose_roles(t)) /* the block's buffer may be another now */
+        return kiln_sketch_none("no iterator can be lanes of the copied result");
+
+    kiln_buffer packed = kiln_tile_pack_weights(t);
+    const kiln_sched_int steps = t->k >= 0 ? kiln_sched_element(t->steps, 0) : kiln_sched_const(1);
+    const kiln_sched_int blocks = /* the same in and out */
+        t->packs ? steps
+                 : kiln_sched_element(kiln_tile_sample_block(t, kiln_tile_extent(t, t->v)), 0);
+    kiln_block copy = kiln_tile_block_data(t, t->packs ? t->k : t->v, blocks);
+    bool copies_apart = copy && (s->target->threads > 1 || kiln_tile_reads_source(t, copy));
+    if (t->options.copy_elsewhere && !copies_apart)
+        return same(OPTION_COPY_ELSEWHERE, "the data has no copy with two places");
+    kiln_tile_block_output(t, follower, t->packs ? NULL : &blocks);
+    kiln_sched_pad(kiln_sched_try(s), t->block, (uint32_t)t->v, kiln_tile_panel(t));
+
+    const kiln_sched_loops outer = kiln_tile_make_nest(t);
+    uint32_t shared = kiln_sketch_share(s, t->block, kiln_tile_loops_to_share(t));
+    if (copy) kiln_tile_place_copy(t, copy, outer.count - (shared > 1 ? shared - 1 : 0));
+    kiln_tile_place_follower(t, follower, outer.loop[outer.count - 1]);
+    kiln_tile_unroll(t);
+    kiln_block init = kiln_sched_decompose_reduction(s, t->block, kiln_tile_first_reduce_loop(t));
+    if (t->dot) kiln_tile_tensorize(t, init);
+    kiln_tile_place_accumulators(t);
+    if (packed && kiln_tile_fetches_ahead(t)) kiln_tile_fetch_ahead(t, packed);
+    return kiln_sketch_made();
+}
+
+/* The reduction in parts that are summed up later, so that the weights of a part stay in the second
+ * cache while all tiles use them. Returns the block that makes the parts, or 0. */
+static kiln_block reduce_in_parts(kiln_tiling *t) {
+    kiln_sched_sample parts = kiln_tile_sample_parts(t);
+    const uint32_t k = (uint32_t)t->k; /* k.0 afterwards, and k.1 the next */
+    kiln_sched_loops divided =
+        kiln_sched_divide(kiln_sched_try(t->s), t->block, k, kiln_sched_element(parts, 0));
+    return divided.count
+               ? kiln_sched_rfactor(kiln_sched_try(t->s), t->block, k, kiln_sched_element(parts, 1))
+               : 0;
+}
+
+kiln_sketch_result kiln_sketch_tile(kiln_sched *s, uint32_t options) {
+    uint32_t reductions;
+    kiln_sketch_inline(s);
+    kiln_tiling whole = {
+        .s = s, .block = kiln_sketch_main_reduction(s->program, &reductions), .given_v = -1};
+    if (!whole.block || reductions != 1)
+        return kiln_sketch_never(whole.block ? "there are several reductions"
+                                             : "there is no reduction");
+    if (!kiln_tile_choose_roles(&whole)) return kiln_sketch_never("no iterator can be lanes");
+    const kiln_tile_options read = options_of(options);
+    const bool wants_parts = kiln_tile_wants_parts(&whole);
+    if (!wants_parts && read.whole)
+        return same(OPTION_WHOLE, "a panel of weights fits into the second cache");
+    if (!whole.dot && read.plain)
+        return same(OPTION_PLAIN, "no tensor intrinsic does what the reduction does");
+    kiln_tiling part = {.s = s, .options = read, .given_v = whole.v};
+    part.block = wants_parts && !read.whole ? reduce_in_parts(&whole) : 0;
+    kiln_sketch_result made = kiln_sketch_made();
+    if (part.block) {
+        made = tile_reduction(&part);
+        whole.given_v = whole.v; /* what sums up the parts has the same lanes, and no options */
+    } else {
+        whole.options = read;
+    }
+    if (made.end == KILN_SKETCH_MADE) made = tile_reduction(&whole);
+    if (made.end == KILN_SKETCH_MADE) kiln_sketch_finish(s);
+    return made;
+}

@@ -1,0 +1,270 @@
+/* Spaces: sketches made by rules, and ways to draw closed traces from them. */
+#include "compiler-core/rules/space.h"
+
+#include "base/check.h"
+#include "base/vec.h"
+#include "compiler-core/ir/eval.h"
+#include "compiler-core/lower/lower.h"
+#include "compiler-core/rules/rules.h"
+
+#define SAMPLE_ATTEMPTS 256
+
+const kiln_rule_set kiln_rules_none = {0};
+
+static const kiln_rule_set *const rules_of[] = {
+#define X(NAME, name, rules, PAYLOAD, executor, doc) [KILN_TARGET_##NAME] = &kiln_rules_##rules,
+#include "base/target_kinds.def"
+#undef X
+};
+
+kiln_status kiln_space_check_target(const kiln_target *target) {
+    if (rules_of[target->kind]->count > 0) return KILN_OK;
+    return KILN_ERROR(UNIMPLEMENTED, "there are no schedule rules for %s targets",
+                      kiln_target_kind_name(target->kind));
+}
+
+/* ---- making sketches ---- */
+
+typedef struct maker {
+    const kiln_program *te;
+    const kiln_target *target;
+    const kiln_space_options *options;
+    kiln_arena *arena;   /* of the space */
+    kiln_arena *scratch; /* of one sketch */
+    kiln_algorithm algorithm;
+    uint32_t before; /* sketches of other algorithms */
+    KILN_VEC(kiln_sketch) sketch;
+    KILN_VEC(kiln_refused) refused;
+} maker;
+
+/* The algorithm, unless it is the direct form, and the names of the options whose bits are set. */
+static const char *options_text(const maker *m, const kiln_rule *rule, uint32_t options) {
+    const char *text = m->algorithm ? kiln_algorithm_name(m->algorithm) : "";
+    for (uint32_t i = 0; i < rule->option_count; i++)
+        if (options >> i & 1)
+            text = kiln_arena_printf(m->arena, "%s%s%s", text, *text ? ", " : "", rule->option[i]);
+    return text;
+}
+
+static void add_refused(maker *m, const kiln_rule *rule, uint32_t options, const char *instruction,
+                        const char *reason) {
+    if (!m->options->keeps_refused) return;
+    const kiln_refused refused = {rule->name, options_text(m, rule, options),
+                                  kiln_str_dup(m->arena, kiln_str_from(instruction)),
+                                  kiln_str_dup(m->arena, kiln_str_from(reason))};
+    kiln_vec_push_in(m->arena, &m->refused, refused);
+}
+
+static void add_sketch(maker *m, const kiln_rule *rule, uint32_t options, const kiln_sched *s) {
+    const kiln_trace preferred = kiln_trace_copy(kiln_sched_trace(s), m->arena);
+    kiln_trace open = preferred; /* operands are shared, instructions are not */
+    open.instruction = kiln_arena_copy(m->arena, preferred.instruction,
+                                       preferred.count * sizeof *preferred.instruction);
+    for (uint32_t i = 0; i < open.count; i++) {
+        open.instruction[i].decided = false;
+        open.instruction[i].decision_count = 0;
+    }
+    const kiln_sketch sketch = {open, preferred, kiln_sched_size(s),
+                                options_text(m, rule, options)};
+    kiln_vec_push_in(m->arena, &m->sketch, sketch);
+}
+
+static bool uses_registers(const kiln_program *p) {
+    for (kiln_buffer b = 1; b < p->buffer.count; b++)
+        if (p->buffer.data[b].scope == KILN_SCOPE_REGISTER) return true;
+    return false;
+}
+
+/* Whether lowering takes the sketch as the rule would close it. Rules count registers as well, but
+ * lowering has the last word, and what it refuses cannot be a default schedule. Without registers
+ * there is nothing to refuse. */
+static kiln_sketch_result check_default(kiln_sched *s) {
+    kiln_lowered lowered;
+    if (!uses_registers(s->program)) return kiln_sketch_made();
+    kiln_status st = kiln_lower(s->program, s->target, s->arena, &lowered);
+    kiln_sketch_result result = kiln_sketch_made();
+    if (st) result = kiln_sketch_none(kiln_str_dup(s->arena, kiln_str_from(kiln_status_text(st))));
+    kiln_status_free(st); /* the next sketch, or the next rule */
+    return result;
+}
+
+/* From here on no rule can change a given layout: its tries are refused. */
+static kiln_status give_layouts(kiln_sched *s, const kiln_layout *const *layout) {
+    kiln_program *p = s->program;
+    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
+    uint32_t count = layout ? kiln_program_args(p, arg) : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!layout[i] || p->buffer.data[arg[i]].role == KILN_ROLE_CONSTANT) continue;
+        if (!kiln_layout_equal(layout[i], &p->buffer.data[arg[i]].layout) &&
+            !kiln_sched_transform_layout(kiln_sched_try(s), arg[i], layout[i], NULL, 0))
+            return KILN_ERROR(ILLEGAL_SCHEDULE,
+                              "argument %.*s of %.*s cannot have the layout it is given",
+                              KILN_STR_ARG(p->buffer.data[arg[i]].name), KILN_STR_ARG(p->name));
+        p->buffer.data[arg[i]].pinned = true;
+    }
+    return KILN_OK;
+}
+
+/* The task in the algorithm, with the layouts that are given. */
+static kiln_status begin_sketch(const maker *m, kiln_sched *s) {
+    *s = kiln_sched_begin(m->te, m->target, m->scratch);
+    s->row_major = m->options->row_major;
+    s->keeps_refused = m->options->keeps_refused;
+    if (m->algorithm) kiln_sched_algorithm(s, m->algorithm);
+    return give_layouts(s, m->options->layout);
+}
+
+/* One sketch, or why there is none. */
+static kiln_status make_sketch(maker *m, const kiln_rule *rule, uint32_t options,
+                               kiln_sketch_result *out_result) {
+    kiln_sched s;
+    kiln_status st = begin_sketch(m, &s);
+    if (st) return st;
+    kiln_sketch_result result = rule->make(&s, options);
+    st = kiln_sched_end(&s);
+    if (st)
+        return kiln_status_note(st, "rule %s (%s) on %.*s", rule->name,
+                                options_text(m, rule, options), KILN_STR_ARG(m->te->name));
+    if (result.end == KILN_SKETCH_MADE && m->sketch.count == m->before) result = check_default(&s);
+    for (uint32_t i = 0; i < s.refused.count; i++)
+        add_refused(m, rule, options, s.refused.data[i].instruction, s.refused.data[i].reason);
+    if (result.end == KILN_SKETCH_MADE)
+        add_sketch(m, rule, options, &s);
+    else
+        add_refused(m, rule, options, "", result.reason);
+    *out_result = result;
+    return KILN_OK;
+}
+
+/* The rule's sketches with all its options that make a difference. */
+static kiln_status make_sketches(maker *m, const kiln_rule *rule) {
+    uint32_t idle = 0; /* options that make none */
+    kiln_status st = KILN_OK;
+    kiln_sketch_result result = {.end = KILN_SKETCH_MADE};
+    for (uint32_t v = 0; !st && v < 1u << rule->option_count && result.end != KILN_SKETCH_NEVER;
+         v++) {
+        if (v & idle) continue;
+        st = make_sketch(m, rule, v, &result);
+        if (!st && result.end == KILN_SKETCH_SAME) idle |= 1u << result.option;
+        kiln_arena_reset(m->scratch);
+    }
+    return st;
+}
+
+/* Sketches of one algorithm, by the first rule that makes any; its name. */
+static kiln_status apply_rules(maker *m, const kiln_rule_set *rules, const char **out_rule) {
+    kiln_status st = KILN_OK;
+    m->before = m->sketch.count;
+    for (uint32_t r = 0; !st && r < rules->count && m->sketch.count == m->before; r++) {
+        st = make_sketches(m, &rules->rule[r]);
+        *out_rule = rules->rule[r].name;
+    }
+    return st;
+}
+
+kiln_status kiln_space_create_with(const kiln_program *te, const kiln_target *target,
+                                   const kiln_space_options *options, kiln_arena *arena,
+                                   kiln_space *out_space) {
+    kiln_status st = kiln_space_check_target(target);
+    if (st) return st;
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, (size_t)1 << 20);
+    maker m = {.te = te, .target = target, .options = options, .arena = arena, .scratch = &scratch};
+    const char *direct = NULL, *other = NULL;
+    for (uint32_t a = 0; !st && a < KILN_ALGORITHM_COUNT; a++) {
+        m.algorithm = (kiln_algorithm)a;
+        if (a != KILN_ALGORITHM_DIRECT && !kiln_algorithm_apply(m.algorithm, te, &scratch))
+            continue;
+        st = apply_rules(&m, rules_of[target->kind], a == KILN_ALGORITHM_DIRECT ? &direct : &other);
+    }
+    kiln_arena_deinit(&scratch);
+    if (st) return st;
+    KILN_CHECK(m.sketch.count > 0); /* the last rule always applies */
+    *out_space = (kiln_space){
+        te, target, direct, m.sketch.count, m.sketch.data, m.refused.count, m.refused.data};
+    return KILN_OK;
+}
+
+kiln_status kiln_space_create(const kiln_program *te, const kiln_target *target, kiln_arena *arena,
+                              kiln_space *out_space) {
+    const kiln_space_options options = {0};
+    return kiln_space_create_with(te, target, &options, arena, out_space);
+}
+
+/* ---- drawing from them ---- */
+
+kiln_status kiln_space_sample(const kiln_space *space, kiln_rand *rand, kiln_arena *arena,
+                              kiln_trace *out_trace, kiln_program **out_program) {
+    kiln_status st = NULL;
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, (size_t)1 << 20);
+    for (uint32_t i = 0; i < SAMPLE_ATTEMPTS; i++) {
+        kiln_status_free(st); /* a draw that is illegal is drawn again */
+        const kiln_trace *sketch = &space->sketch[kiln_rand_below(rand, space->sketch_count)].open;
+        kiln_trace closed;
+        kiln_program *program = NULL;
+        st = kiln_trace_replay(sketch, space->te, rand, &scratch, &program, &closed);
+        if (!st) {
+            *out_trace = kiln_trace_copy(&closed, arena);
+            if (out_program) *out_program = kiln_program_copy(program, arena);
+        }
+        kiln_arena_reset(&scratch);
+        if (kiln_status_code(st) != KILN_ILLEGAL_SCHEDULE) break;
+    }
+    kiln_arena_deinit(&scratch);
+    return kiln_status_note(st, "drawing from the space of %.*s", KILN_STR_ARG(space->te->name));
+}
+
+kiln_status kiln_space_default(const kiln_space *space, kiln_arena *arena, kiln_trace *out_trace,
+                               kiln_program **out_program) {
+    return kiln_trace_replay(&space->sketch[0].preferred, space->te, NULL, arena, out_program,
+                             out_trace);
+}
+
+double kiln_space_size(const kiln_space *space) {
+    double size = 0;
+    for (uint32_t i = 0; i < space->sketch_count; i++) size += space->sketch[i].size;
+    return size;
+}
+
+/* Digits of a number in the mixed base that the ways of each decision make. */
+static uint64_t choose_digit(void *context, uint64_t ways) {
+    uint64_t *rest = context;
+    uint64_t digit = *rest % ways;
+    *rest /= ways;
+    return digit;
+}
+
+kiln_status kiln_space_at(const kiln_space *space, uint64_t index, kiln_arena *arena,
+                          kiln_trace *out_trace, kiln_program **out_program) {
+    uint32_t sketch = 0;
+    while (sketch + 1 < space->sketch_count && (double)index >= space->sketch[sketch].size)
+        index -= (uint64_t)space->sketch[sketch++].size;
+    if ((double)index >= space->sketch[sketch].size)
+        return KILN_ERROR(OUT_OF_RANGE, "the space of %.*s has %.0f traces",
+                          KILN_STR_ARG(space->te->name), kiln_space_size(space));
+    return kiln_trace_replay_choosing(&space->sketch[sketch].open, space->te, choose_digit, &index,
+                                      arena, out_program, out_trace);
+}
+
+void kiln_space_print(const kiln_space *space, kiln_strbuf *out) {
+    kiln_strbuf_printf(out, "rule %s: %u sketches, %.6g traces\n", space->rule, space->sketch_count,
+                       kiln_space_size(space));
+    for (uint32_t i = 0; i < space->sketch_count; i++) {
+        kiln_strbuf_printf(out, "\nsketch %u: %.6g traces\n", i, space->sketch[i].size);
+        kiln_trace_print(&space->sketch[i].open, out);
+    }
+}
+
+void kiln_space_print_refused(const kiln_space *space, kiln_strbuf *out) {
+    for (uint32_t i = 0; i < space->refused_count; i++) {
+        const kiln_refused *r = &space->refused[i];
+        kiln_strbuf_printf(out, "rule %s%s%s%s: ", r->rule, *r->options ? " (" : "", r->options,
+                           *r->options ? ")" : "");
+        if (*r->instruction)
+            kiln_strbuf_printf(out, "%s is refused: %s\n", r->instruction, r->reason);
+        else
+            kiln_strbuf_printf(out, "no sketch: %s\n", r->reason);
+    }
+    if (space->refused_count == 0) kiln_strbuf_text(out, "nothing was refused\n");
+}

@@ -1,0 +1,173 @@
+/* The rule "tile": one large reduction, in a tile of registers. Convolutions, matrix products,
+ * pooling and depthwise convolutions are all told apart by access patterns only.
+ *
+ * What it makes (measured to reach library speed): lanes of a vector run over an output iterator v
+ * that one operand ("weights") is packed along, or that all operands share. A tile of mh x mw
+ * output points times several vectors accumulates in registers over the whole reduction. Weights
+ * are packed in the order in which they are read; inputs and outputs are blocked so that lanes and
+ * steps of the reduction lie behind one another.
+ *
+ * rule_tile.c calls the parts below in the order in which they stand here. Private to rules/. */
+#ifndef KILN_COMPILER_CORE_RULES_TILE_H
+#define KILN_COMPILER_CORE_RULES_TILE_H
+
+#include "compiler-core/rules/rules.h"
+
+/* X(NAME, field, text): what its sketches differ by; the first is bit 0 of a rule's options.
+ *
+ * vectors_innermost  all vectors of one place come before the next place, instead of the reverse
+ *
+ * taps_outside       blocks of k run inside of the reduction's other loops, instead of around them
+ *
+ * copy_elsewhere     the padded copy of the data is made where it is not preferred (tile_pad.c)
+ *
+ * whole              the reduction is not cut into parts where its weights exceed the second cache
+ *
+ * plain              no tensor intrinsic is used where there is one */
+#define KILN_TILE_OPTIONS(X)                                     \
+    X(VECTORS_INNERMOST, vectors_innermost, "vectors innermost") \
+    X(TAPS_OUTSIDE, taps_outside, "taps outside")                \
+    X(COPY_ELSEWHERE, copy_elsewhere, "copy elsewhere")          \
+    X(WHOLE, whole, "whole")                                     \
+    X(PLAIN, plain, "plain")
+
+typedef struct kiln_tile_options {
+#define X(NAME, field, text) bool field;
+    KILN_TILE_OPTIONS(X)
+#undef X
+} kiln_tile_options;
+
+/* The loops of one tiled iterator, from the outside: all rounds, the tiles of a round, the points
+ * of a tile. */
+typedef struct kiln_tile_loops {
+    kiln_sched_loop rounds, tiles, points;
+} kiln_tile_loops;
+
+typedef struct kiln_tiling {
+    kiln_sched *s;
+    kiln_tile_options options;
+    kiln_block block; /* the reduction */
+    int given_v;      /* what v must be, or -1 */
+
+    /* tile_roles.c. Iterators of the block, or -1. */
+    kiln_pattern pattern;
+    int weights, data; /* positions in pattern.from, or -1 */
+    int v;             /* lanes run over it */
+    int mh, mw;        /* rows and columns of the tile */
+    int k;             /* reduced in blocks */
+    int tap;           /* slides over the columns, where data is loaded as vectors */
+    int64_t lanes;
+    bool packs;                /* v belongs to `weights` alone: broadcast data, packed weights */
+    const kiln_intrinsic *dot; /* takes a vector of weights and as many steps of k; NULL: none */
+
+    /* tile_sizes.c. */
+    kiln_sched_sample tile; /* (points of mh, of mw, vectors of v) */
+    /* (block of k, unrolled steps, lanes of the padded copy); with `dot` also the block in steps of
+     * the instruction. */
+    kiln_sched_sample steps;
+
+    /* tile_nest.c. None for iterators that are -1. */
+    kiln_tile_loops row, column, vector;
+    kiln_sched_loop lane;                                 /* inside of vector.points */
+    kiln_sched_loop k_blocks, k_steps, k_unrolled, k_dot; /* of k, from the outside */
+    kiln_sched_loop tap_loop;
+} kiln_tiling;
+
+/* ---- what iterators are for: tile_roles.c ---- */
+
+/* Fills in the first part for t->block; false when no iterator can be lanes. */
+bool kiln_tile_choose_roles(kiln_tiling *t);
+/* Whether v alone indexes its dimension of the output, so that padding it is padding the buffer.
+ * With groups of channels it does not; then partial vectors need masks. */
+bool kiln_tile_can_pad(const kiln_tiling *t);
+/* Position of the follower's iterator that runs along v, when it reads the reduction's result; -1:
+ * none. */
+int kiln_tile_lanes_of(const kiln_tiling *t, const kiln_pattern *follower);
+
+static inline bool kiln_tile_has(uint32_t mask, int i) { return i >= 0 && (mask >> i & 1); }
+/* 1 for no iterator. */
+static inline int64_t kiln_tile_extent(const kiln_tiling *t, int i) {
+    return i < 0 ? 1 : t->s->program->block.data[t->block].iter[i].extent;
+}
+static inline uint32_t kiln_tile_rank(const kiln_tiling *t, const kiln_access *a) {
+    return t->s->program->buffer.data[a->buffer].shape.rank;
+}
+static inline kiln_role kiln_tile_role(const kiln_tiling *t, const kiln_access *a) {
+    return t->s->program->buffer.data[a->buffer].role;
+}
+/* Steps of the reduction that one instruction takes. */
+static inline int64_t kiln_tile_stride(const kiln_tiling *t) { return t->dot ? t->dot->steps : 1; }
+
+/* ---- which sizes are worth trying: tile_sizes.c ---- */
+
+/* Samplers, the preferred decision first or as said. */
+kiln_sched_sample kiln_tile_sample_registers(kiln_tiling *t); /* t->tile; none: no tile fits */
+kiln_sched_sample kiln_tile_sample_steps(kiln_tiling *t);     /* t->steps */
+kiln_sched_sample kiln_tile_sample_parts(kiln_tiling *t);     /* (steps, parts) of k */
+/* Blocks of output channels: the preferred one, whole vectors that divide, everything. */
+kiln_sched_sample kiln_tile_sample_block(kiln_tiling *t, int64_t extent);
+/* Splits a loop over tiles into rounds without remainder, at best of `preferred` tiles. */
+kiln_tile_loops kiln_tile_split_rounds(kiln_tiling *t, kiln_sched_loop tiles, int64_t preferred);
+
+/* Whether a panel of weights exceeds the second cache, so that a reduction in parts pays: a part of
+ * the panel stays there while all tiles use it. */
+bool kiln_tile_wants_parts(const kiln_tiling *t);
+/* Whether all weights stay in the second cache and the data does not: then rows of outputs are
+ * finished, with all weights, before the next, so that the data is fetched once. Otherwise one
+ * panel of weights comes after the other. */
+bool kiln_tile_keeps_weights(const kiln_tiling *t);
+/* Whether the weights come from beyond the second cache, so that fetching them ahead pays. */
+bool kiln_tile_fetches_ahead(const kiln_tiling *t);
+/* Preferred tiles of rows a round; `rows` runs over all of them. */
+int64_t kiln_tile_rows_a_round(const kiln_tiling *t, kiln_sched_loop rows);
+/* Bytes of an operand (position in pattern.from); 0 for -1. */
+double kiln_tile_operand_bytes(const kiln_tiling *t, int operand);
+
+/* ---- layouts: tile_pack.c ---- */
+
+/* One panel: all vectors of a tile. */
+kiln_sched_int kiln_tile_panel(const kiln_tiling *t);
+/* Packed copy of the weights in reading order; tails of v are zeros. 0: none is made. */
+kiln_buffer kiln_tile_pack_weights(kiln_tiling *t);
+/* Gives the data, and the argument that it is a copy of, blocks of `size` along iterator `iter`.
+ * Returns the block that makes the padded copy; 0: the data is no copy. */
+kiln_block kiln_tile_block_data(kiln_tiling *t, int iter, kiln_sched_int size);
+/* The same along v for the follower's result, and for other arguments that it reads element by
+ * element. `size` NULL: one is sampled. */
+void kiln_tile_block_output(kiln_tiling *t, kiln_block follower, const kiln_sched_int *size);
+/* The accumulators become registers: lanes innermost, so that each vector is one register. */
+void kiln_tile_place_accumulators(kiln_tiling *t);
+
+/* ---- the nest: tile_nest.c ---- */
+
+/* Splits the reduction's loops and puts them in order. Returns the loops outside of the reduction.
+ */
+kiln_sched_loops kiln_tile_make_nest(kiln_tiling *t);
+/* How many of the outermost loops may be shared out: those outside of the first round of rows and
+ * columns, and that round as well. Each output iterator has one loop there. */
+uint32_t kiln_tile_loops_to_share(const kiln_tiling *t);
+kiln_sched_loop kiln_tile_first_reduce_loop(const kiln_tiling *t);
+/* Lanes, points and steps become vectors and straight code. */
+void kiln_tile_unroll(kiln_tiling *t);
+/* Lanes and their steps become the instruction; the initial values, which were the same loops until
+ * then, vectors. `init`: the block that decompose_reduction made. */
+void kiln_tile_tensorize(kiln_tiling *t, kiln_block init);
+/* While tiles use one panel of weights, each block of steps fetches a share of the next. */
+void kiln_tile_fetch_ahead(kiln_tiling *t, kiln_buffer packed);
+
+/* ---- the padded copy of the data: tile_pad.c ---- */
+
+/* Whether data is read where it lies, and the sketch with a copy is one of its own. */
+bool kiln_tile_reads_source(const kiln_tiling *t, kiln_block copy);
+/* `outer_count`: loops outside of the reduction. */
+void kiln_tile_place_copy(kiln_tiling *t, kiln_block copy, uint32_t outer_count);
+
+/* ---- what follows the reduction: tile_follow.c ---- */
+
+/* The block that takes the result while it is in registers: its reader, or a copy to where the
+ * result was written before. 0: there can be none. */
+kiln_block kiln_tile_separate_result(kiln_tiling *t);
+/* At the tile: lanes contiguous, the rest unrolled because registers have no address. */
+void kiln_tile_place_follower(kiln_tiling *t, kiln_block follower, kiln_sched_loop at);
+
+#endif

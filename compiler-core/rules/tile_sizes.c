@@ -1,0 +1,289 @@
+/* Which sizes are worth trying, and which are preferred without a measurement: register tiles,
+ * steps of the reduction, parts, rounds of tiles, blocks of channels. */
+#include "base/macros.h"
+#include "compiler-core/rules/tile.h"
+
+#define TILE_ROWS_MAX 16
+#define TILE_WORTH_TRYING 0.7 /* of the best one's efficiency */
+#define REDUCE_BLOCK_MAX 64
+#define STEPS_UNROLLED_MAX 8
+#define ROUND_TILES_MAX 1000000 /* no bound */
+
+/* Times in slots, of which one multiply-add of a vector takes one: half a cycle where two are done
+ * in a cycle. Fitted to the times of a few tiles of 1x1 convolutions on one Zen 3; the causes given
+ * are what fits, no counters were read. */
+#define BROADCAST_SLOTS 1.2 /* as many loads a cycle, but those of one bank exclude each other */
+#define WIDENED_SLOTS 4     /* bytes that are widened and then broadcast; not measured */
+#define STREAMED_SLOTS 2.3  /* a vector of weights that comes from the second cache */
+/* Of a load that multiply-adds hide, where factors are elements of registers and loads are all that
+ * is left to save: narrow cores cannot hide all of it. Not measured; it decides between tiles that
+ * are equal otherwise. */
+#define LOAD_SLOTS_EXPOSED 0.1
+
+/* ---- caches ---- */
+
+double kiln_tile_operand_bytes(const kiln_tiling *t, int operand) {
+    if (operand < 0) return 0;
+    const kiln_buffer_info *b = &t->s->program->buffer.data[t->pattern.from[operand].buffer];
+    return (double)kiln_shape_count(&b->shape) * (double)kiln_dtype_size(b->dtype);
+}
+
+static kiln_dtype dtype_of(const kiln_tiling *t, const kiln_access *a) {
+    return t->s->program->buffer.data[a->buffer].dtype;
+}
+
+/* Bytes of weights for so many vectors of outputs. */
+static double panel_bytes(const kiln_tiling *t, int64_t vectors) {
+    double bytes = (double)(vectors * t->s->target->vector_bytes);
+    if (t->weights >= 0)
+        bytes *= (double)kiln_dtype_size(dtype_of(t, &t->pattern.from[t->weights])) /
+                 (double)kiln_dtype_size(dtype_of(t, &t->pattern.to));
+    for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
+        if (kiln_tile_has(t->pattern.reduce, i)) bytes *= (double)kiln_tile_extent(t, i);
+    return bytes;
+}
+
+/* Whether the weights of one tile leave room for anything else in the first cache; if not, each
+ * tile streams them anew. */
+static bool streams_weights(const kiln_tiling *t, int64_t vectors) {
+    return t->packs && panel_bytes(t, vectors) > t->s->target->l1_bytes / 2.0;
+}
+
+bool kiln_tile_keeps_weights(const kiln_tiling *t) {
+    double cache = t->s->target->l2_bytes;
+    return t->packs && t->mh >= 0 && kiln_tile_operand_bytes(t, t->data) > cache / 2 &&
+           kiln_tile_operand_bytes(t, t->weights) <= cache / 4;
+}
+
+#define PANEL_VECTORS 2
+#define PARTS_MAX 8
+
+bool kiln_tile_fetches_ahead(const kiln_tiling *t) {
+    return t->packs && t->k >= 0 && t->mw >= 0 &&
+           kiln_tile_operand_bytes(t, t->weights) > t->s->target->l2_bytes / 2.0;
+}
+
+bool kiln_tile_wants_parts(const kiln_tiling *t) {
+    return t->packs && kiln_tile_extent(t, t->k) % 8 == 0 &&
+           panel_bytes(t, PANEL_VECTORS) > t->s->target->l2_bytes / 2.0;
+}
+
+/* ---- tables of sizes ---- */
+
+/* What a choice takes: rows of `width` integers. */
+typedef struct size_table {
+    uint32_t width, rows, preferred;
+    KILN_VEC(int64_t) value;
+} size_table;
+
+static void add_row(kiln_tiling *t, size_table *table, const int64_t *value) {
+    for (uint32_t i = 0; i < table->width; i++)
+        kiln_vec_push_in(t->s->arena, &table->value, value[i]);
+    table->rows++;
+}
+
+static kiln_sched_sample sample(kiln_tiling *t, const size_table *table) {
+    if (table->rows == 0) return (kiln_sched_sample){0};
+    return kiln_sched_choice(t->s, table->width, table->value.data, table->rows, table->preferred);
+}
+
+kiln_sched_sample kiln_tile_sample_parts(kiln_tiling *t) {
+    /* The part in use and the one that is fetched meanwhile take half of the cache. */
+    double room = t->s->target->l2_bytes / 4.0, panel = panel_bytes(t, PANEL_VECTORS);
+    int64_t extent = kiln_tile_extent(t, t->k);
+    size_table table = {.width = 2};
+    for (int64_t parts = 2; parts <= PARTS_MAX && extent % (parts * 4) == 0; parts *= 2) {
+        if (panel / (double)(parts / 2) > room) table.preferred = table.rows;
+        add_row(t, &table, (int64_t[]){extent / parts, parts});
+    }
+    return sample(t, &table);
+}
+
+/* ---- the register tile ---- */
+
+/* Whether elements of data are factors out of registers that hold several steps of the reduction.
+ */
+static bool takes_factors(const kiln_tiling *t) {
+    int64_t group = t->s->target->factor_lanes;
+    return t->packs && group > 1 && t->k >= 0 &&
+           kiln_tile_extent(t, t->k) % (group * kiln_tile_stride(t)) == 0;
+}
+
+/* Vector registers that hold data while a tile of so many points takes its steps; with factors one
+ * more is left to the compiler, which orders loads as it likes, and so it is for products that an
+ * instruction of their own adds, and four for a bias and where it is taken off. */
+static int64_t data_registers(const kiln_tiling *t, int64_t points) {
+    if (takes_factors(t)) return points + 1;
+    return 1 + (t->dot && !t->dot->accumulates) + (t->dot && t->dot->bias ? 4 : 0);
+}
+
+/* Those that hold a row of weights, and what a bias adds to their products. */
+static int64_t weight_registers(const kiln_tiling *t, int64_t vectors) {
+    return t->dot && t->dot->bias ? 2 * vectors : vectors;
+}
+
+/* Slots of the loads of one step. */
+static double load_slots(const kiln_tiling *t, double points, double vectors) {
+    const kiln_target *target = t->s->target;
+    double slots = target->core.vector / target->core.loads;
+    if (!t->packs) return points * vectors * 1.5 * slots;
+    double broadcast = takes_factors(t)                       ? 1.0 / target->factor_lanes
+                       : t->dot && t->dot->operand_bits == 16 ? WIDENED_SLOTS
+                                                              : BROADCAST_SLOTS;
+    return (points * broadcast + vectors) * slots;
+}
+
+/* Multiply-adds in flight that keep the units busy, and the one that issues. */
+static double in_flight(const kiln_target *target) {
+    return target->core.vector * target->core.latency + 1;
+}
+
+/* Share of the arithmetic peak that a tile reaches by its shape alone: partial tiles at the
+ * borders, few accumulators and many loads cost time. */
+static double tile_efficiency(const kiln_tiling *t, int64_t mh, int64_t mw, int64_t vectors) {
+    int64_t h = kiln_tile_extent(t, t->mh), w = kiln_tile_extent(t, t->mw),
+            n = (kiln_tile_extent(t, t->v) + t->lanes - 1) / t->lanes;
+    double cost = 0, least = streams_weights(t, vectors) ? STREAMED_SLOTS * (double)vectors : 0;
+    least = KILN_MAX(least, in_flight(t->s->target));
+    for (int tail_h = 0; tail_h < 2; tail_h++)
+        for (int tail_w = 0; tail_w < 2; tail_w++) {
+            int64_t rows = tail_h ? h % mh : mh, columns = tail_w ? w % mw : mw;
+            int64_t count = (tail_h ? (h % mh != 0) : h / mh) * (tail_w ? (w % mw != 0) : w / mw);
+            double points = (double)(rows * columns);
+            double loads = load_slots(t, points, (double)vectors);
+            double exposed = takes_factors(t) ? LOAD_SLOTS_EXPOSED * loads : 0;
+            cost += (double)count *
+                    (KILN_MAX(KILN_MAX(points * (double)vectors, least), loads) + exposed);
+        }
+    cost *= (double)((n + vectors - 1) / vectors);
+    double useful = (double)(h * w) * (double)kiln_tile_extent(t, t->v) / (double)t->lanes;
+    return useful / cost * (mh > 1 && mw < w ? 0.99 : 1.0);
+}
+
+typedef struct tile_row {
+    int64_t mh, mw, vectors;
+    double efficiency;
+} tile_row;
+
+static void insert_row(tile_row *row, uint32_t *count, tile_row added) {
+    uint32_t at = *count < TILE_ROWS_MAX ? (*count)++ : TILE_ROWS_MAX;
+    while (at > 0 && row[at - 1].efficiency < added.efficiency - 1e-9) {
+        if (at < TILE_ROWS_MAX) row[at] = row[at - 1];
+        at--;
+    }
+    if (at < TILE_ROWS_MAX) row[at] = added;
+}
+
+/* Register tiles that fit: accumulators, one row of weights, the data. Best first. */
+kiln_sched_sample kiln_tile_sample_registers(kiln_tiling *t) {
+    tile_row row[TILE_ROWS_MAX];
+    uint32_t count = 0;
+    int64_t registers = t->s->target->vector_registers;
+    int64_t vectors_max = KILN_MIN(6, (kiln_tile_extent(t, t->v) + t->lanes - 1) / t->lanes);
+    for (int64_t mh = 1; mh <= KILN_MIN(kiln_tile_extent(t, t->mh), 8); mh++)
+        for (int64_t mw = KILN_MIN(kiln_tile_extent(t, t->mw), 32); mw >= 1; mw--)
+            for (int64_t vectors = 1; vectors <= vectors_max; vectors++) {
+                int64_t operands = weight_registers(t, vectors) + data_registers(t, mh * mw);
+                if (mh * mw * vectors + operands > registers) break;
+                if (vectors > 1 && kiln_tile_extent(t, t->v) % (vectors * t->lanes) != 0 &&
+                    !kiln_tile_can_pad(t))
+                    continue;
+                insert_row(row, &count,
+                           (tile_row){mh, mw, vectors, tile_efficiency(t, mh, mw, vectors)});
+            }
+    while (count > 1 && row[count - 1].efficiency < TILE_WORTH_TRYING * row[0].efficiency) count--;
+    size_table table = {.width = 3};
+    for (uint32_t i = 0; i < count; i++)
+        add_row(t, &table, (int64_t[]){row[i].mh, row[i].mw, row[i].vectors});
+    return sample(t, &table);
+}
+
+/* ---- steps and blocks ---- */
+
+#define BLOCK_MIN 4
+
+static int64_t channel_block(const kiln_tiling *t) {
+    return (int64_t)t->s->target->vector_bytes / (int64_t)sizeof(float) * kiln_tile_stride(t);
+}
+
+/* The block of so many channels that every kernel prefers, whether it reads or writes them, so that
+ * those that were not measured agree without conversions: a vector of them, or the largest power of
+ * two that divides them, of which a vector covers several blocks; without any, all of them. */
+static int64_t preferred_block(const kiln_tiling *t, int64_t channels) {
+    int64_t block = channel_block(t);
+    while (block >= BLOCK_MIN && channels % block != 0) block /= 2;
+    return block >= BLOCK_MIN ? block : channels;
+}
+
+/* The most steps of the reduction that lie behind one another without measurement: a block of
+ * channels where the data gets a layout. */
+static int64_t preferred_steps(const kiln_tiling *t) {
+    if (t->k < 0) return 1;
+    const kiln_access *x = &t->pattern.from[t->data];
+    bool blocked = x->dim_of[t->k] + 1 < (int)kiln_tile_rank(t, x);
+    return blocked ? preferred_block(t, kiln_tile_extent(t, t->k)) : channel_block(t);
+}
+
+/* How many steps are better unrolled. Without taps around them no line of data is in the first
+ * cache yet; then all steps of a block are, so that each instruction walks by one stride, which
+ * prefetchers learn (0.79 to 0.97 of the peak for 28x28x256 1x1). */
+static int64_t preferred_unrolled(const kiln_tiling *t) {
+    if (t->dot && t->dot->operand_bits == 16)
+        return 4; /* widening makes code and needs registers */
+    return t->k >= 0 && t->pattern.reduce == 1u << t->k ? STEPS_UNROLLED_MAX : 4;
+}
+
+/* Reduce block (contiguous steps of data and weights), how many of them are unrolled, and lanes
+ * along the innermost dimension for the padding copy where the block is too short to fill a vector.
+ * An instruction that takes several steps takes whole ones of both. */
+kiln_sched_sample kiln_tile_sample_steps(kiln_tiling *t) {
+    int64_t extent = t->k < 0 ? 1 : kiln_tile_extent(t, t->k), stride = kiln_tile_stride(t);
+    size_table table = {.width = t->dot ? 4 : 3};
+    int64_t best = 0, most = preferred_steps(t);
+    for (int64_t block = stride; block <= KILN_MIN(extent, REDUCE_BLOCK_MAX); block += stride) {
+        if (extent % block != 0 || (block < 4 && block < extent && extent % 4 == 0)) continue;
+        for (int64_t unrolled = stride; unrolled <= KILN_MIN(block, STEPS_UNROLLED_MAX * stride);
+             unrolled *= 2) {
+            if (block % unrolled != 0) continue;
+            bool fits = block <= most && unrolled <= preferred_unrolled(t) * stride;
+            if (fits && block * 64 + unrolled > best) {
+                best = block * 64 + unrolled;
+                table.preferred = table.rows;
+            }
+            int64_t lanes = block > 1 ? 1 : t->lanes;
+            add_row(t, &table, (int64_t[]){block, unrolled, lanes, block / stride});
+        }
+    }
+    return sample(t, &table);
+}
+
+kiln_sched_sample kiln_tile_sample_block(kiln_tiling *t, int64_t extent) {
+    int64_t value[16], preferred = preferred_block(t, extent);
+    uint32_t count = 0;
+    if (preferred % t->lanes != 0 && preferred < extent) value[count++] = preferred;
+    for (int64_t block = t->lanes; block < extent && count + 1 < KILN_ARRAY_COUNT(value);
+         block += t->lanes)
+        if (extent % block == 0 && block <= 16 * t->lanes) value[count++] = block;
+    value[count++] = extent;
+    return kiln_sched_categorical(t->s, value, count, kiln_sketch_nearest(value, count, preferred));
+}
+
+/* ---- rounds ---- */
+
+int64_t kiln_tile_rows_a_round(const kiln_tiling *t, kiln_sched_loop rows) {
+    if (!kiln_tile_keeps_weights(t)) return t->packs ? 4 : 8;
+    double row = kiln_tile_operand_bytes(t, t->data) / (double)kiln_sched_extent(t->s, rows);
+    int64_t count = (int64_t)(t->s->target->l2_bytes / 4 / row);
+    return count > 1 ? count : 1;
+}
+
+kiln_tile_loops kiln_tile_split_rounds(kiln_tiling *t, kiln_sched_loop tiles, int64_t preferred) {
+    int64_t count = kiln_sched_extent(t->s, tiles), round = 1;
+    for (int64_t r = 1; r <= KILN_MIN(count, preferred); r++)
+        if (count % r == 0) round = r;
+    kiln_sched_sample rounds =
+        kiln_sched_perfect_tile(t->s, tiles, 2, ROUND_TILES_MAX, (int64_t[]){count / round, round});
+    kiln_sched_loops part = kiln_sched_split(
+        t->s, tiles, KILN_SCHED_INTS(kiln_sched_element(rounds, 0), kiln_sched_element(rounds, 1)));
+    return (kiln_tile_loops){.rounds = part.loop[0], .tiles = part.loop[1]};
+}

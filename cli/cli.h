@@ -74,8 +74,10 @@ typedef struct kiln_stage_options {
     kiln_db *db;                   /* NULL: default schedules */
     const kiln_import_options *onnx; /* NULL: none */
     const char *task;              /* number or key prefix; NULL: all */
+    bool refused;                  /* space: also what rules tried in vain */
 } kiln_stage_options;
-/* INVALID_ARGUMENT: no such stage, pass or task; the note lists those there are. */
+/* INVALID_ARGUMENT: no such stage, pass or task, the note lists those there are; `refused` of another
+ * stage than space. */
 KILN_MUST_USE kiln_status kiln_stage_print(const char *model_path,
                                            const kiln_stage_options *options, kiln_arena *process,
                                            kiln_strbuf *out);

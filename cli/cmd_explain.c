@@ -7,7 +7,7 @@ typedef struct explain {
     const char *model, *stage, *task, *after, *target_text, *db_path, *why;
     kiln_opt_list dim;
     kiln_import_options onnx;
-    bool json;
+    bool json, refused;
     kiln_arena *process;
 } explain;
 
@@ -28,7 +28,7 @@ static kiln_status explain_stage(const explain *e, const kiln_target *target, ki
     kiln_db *db = NULL;
     kiln_status st =
         e->db_path ? kiln_db_open(e->db_path, KILN_DB_RECORDS, KILN_DB_READ, &db) : KILN_OK;
-    kiln_stage_options options = {e->stage, e->after, target, db, &e->onnx, e->task};
+    kiln_stage_options options = {e->stage, e->after, target, db, &e->onnx, e->task, e->refused};
     if (!st) st = kiln_stage_print(e->model, &options, e->process, text);
     if (!st && e->json)
         kiln_json_line(json_pack("{s:s, s:s, s:o}", "event", "explain", "stage", e->stage, "text",
@@ -47,6 +47,8 @@ kiln_status kiln_cmd_explain(kiln_arena *process, int argc, char **argv) {
         {"task", KILN_OPT_TEXT, &e.task, "K",
          "only this task: its number or the beginning of its key"},
         {"after", KILN_OPT_TEXT, &e.after, "PASS", "stop after this pass (graph and loops)"},
+        {"refused", KILN_OPT_FLAG, &e.refused, NULL,
+         "also what rules tried in vain and which sketches they did not make (space)"},
         {"why", KILN_OPT_TEXT, &e.why, "K",
          "instead of a stage: which stored schedule of this task won, and why"},
         {"target", KILN_OPT_TEXT, &e.target_text, "T", "device to compile for (default native)"},

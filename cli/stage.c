@@ -38,8 +38,14 @@ static kiln_status find_trace(const stage_context *c, const kiln_task *task, kil
 
 static kiln_status print_space(const stage_context *c, const kiln_task *task) {
     kiln_space space;
-    kiln_status st = kiln_space_create(task->te, c->options->target, c->arena, &space);
+    const kiln_space_options options = {.keeps_refused = c->options->refused};
+    kiln_status st =
+        kiln_space_create_with(task->te, c->options->target, &options, c->arena, &space);
     if (!st) kiln_space_print(&space, c->out);
+    if (!st && c->options->refused) {
+        kiln_strbuf_text(c->out, "\nrefused\n");
+        kiln_space_print_refused(&space, c->out);
+    }
     return st;
 }
 
@@ -122,6 +128,9 @@ static kiln_status print_graph(const char *path, const stage_context *c) {
 kiln_status kiln_stage_print(const char *model_path, const kiln_stage_options *options,
                              kiln_arena *process, kiln_strbuf *out) {
     stage_context c = {options, process, out};
+    if (options->refused && strcmp(options->stage, "space") != 0)
+        return KILN_ERROR(INVALID_ARGUMENT, "only the stage space has what was refused, not %s",
+                          options->stage);
     if (strcmp(options->stage, "graph") == 0) return print_graph(model_path, &c);
     kiln_graph *graph = NULL;
     kiln_tuning tuning;

@@ -251,8 +251,10 @@ void kiln_space_print(const kiln_space *space, kiln_strbuf *out) {
     kiln_strbuf_printf(out, "rule %s: %u sketches, %.6g traces\n", space->rule, space->sketch_count,
                        kiln_space_size(space));
     for (uint32_t i = 0; i < space->sketch_count; i++) {
-        kiln_strbuf_printf(out, "\nsketch %u: %.6g traces\n", i, space->sketch[i].size);
-        kiln_trace_print(&space->sketch[i].open, out);
+        const kiln_sketch *sketch = &space->sketch[i];
+        kiln_strbuf_printf(out, "\nsketch %u%s%s%s: %.6g traces\n", i, *sketch->options ? " (" : "",
+                           sketch->options, *sketch->options ? ")" : "", sketch->size);
+        kiln_trace_print(&sketch->open, out);
     }
 }
 

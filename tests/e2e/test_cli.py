@@ -18,6 +18,13 @@ def digits():
     return str(pathlib.Path(__file__).resolve().parents[2] / "examples/digits/digits.onnx")
 
 
+def test_what_rules_tried_in_vain_is_explained(world):
+    world.run("zoo", "conv:C2", "-o", world.path("c2.onnx"))
+    text = world.run("explain", world.path("c2.onnx"), "--stage", "space", "--refused").stdout
+    assert "\nrule tile (plain): no sketch: no tensor intrinsic does what the reduction does\n" in text, text
+    world.refused("explain", world.path("c2.onnx"), "--stage", "loops", "--refused", says="only the stage space")
+
+
 def test_every_stage_explains(world):
     for stage in ("graph", "tasks", "space", "loops", "llvm", "asm"):
         text = world.run("explain", digits(), "--stage", stage).stdout

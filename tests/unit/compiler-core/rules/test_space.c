@@ -171,7 +171,8 @@ static void vectors_are_read_without_a_padded_copy(void **state) {
         kiln_space space = make_space(te, &target);
         uint32_t copies = 0;
         for (uint32_t i = 0; i < space.sketch_count; i++) {
-            assert_null(kiln_trace_replay(&space.sketch[i].preferred, te, NULL, *state, &p, &trace));
+            assert_null(
+                kiln_trace_replay(&space.sketch[i].preferred, te, NULL, *state, &p, &trace));
             if (i == 0) assert_false(has_block(p, "pad"));
             copies += has_block(p, "pad");
         }
@@ -234,8 +235,8 @@ static void draws_from_the_space_of_a_convolution_are_legal(void **state) {
         kiln_arena scratch;
         kiln_arena_init(&scratch, 0);
         kiln_trace closed;
-        kiln_status st = kiln_trace_replay(&space.sketch[i % space.sketch_count].open, space.te, &rand,
-                                           &scratch, NULL, &closed);
+        kiln_status st = kiln_trace_replay(&space.sketch[i % space.sketch_count].open, space.te,
+                                           &rand, &scratch, NULL, &closed);
         if (st) fail_msg("%s", kiln_status_text(st));
         for (uint32_t k = 0; k < closed.count; k++) {
             const kiln_instruction *in = &closed.instruction[k];
@@ -349,6 +350,45 @@ static void given_layouts_are_kept_by_every_draw(void **state) {
     given[0] = &padding;
     expect_error(kiln_space_create_with(te, &target, &options, te->arena, &space), ILLEGAL_SCHEDULE,
                  "cannot have the layout");
+}
+
+/* Given layouts refuse what the rule tries; options that make no difference are no sketches. */
+static void what_was_refused_is_kept_when_asked_for(void **state) {
+    const kiln_program *te =
+        conv_program(*state, &(conv_shape){1, 16, 10, 10, 16, 3, 3, 1, 1, false});
+    static const kiln_layout row;
+    const kiln_layout *given[KILN_PROGRAM_BUFFERS_MAX] = {&row};
+    kiln_space_options options = {.layout = given};
+    kiln_target target = avx2;
+    kiln_space space;
+    expect_ok(kiln_space_create_with(te, &target, &options, te->arena, &space));
+    assert_int_equal(space.refused_count, 0);
+    options.keeps_refused = true;
+    expect_ok(kiln_space_create_with(te, &target, &options, te->arena, &space));
+    bool layout = false, plain = false;
+    for (uint32_t i = 0; i < space.refused_count; i++) {
+        const kiln_refused *r = &space.refused[i];
+        assert_string_equal(r->rule, "tile");
+        layout |= strstr(r->instruction, "transform_layout(x, ") == r->instruction &&
+                  strstr(r->reason, "part of the task") && strcmp(r->options, "") == 0;
+        plain |= strcmp(r->options, "plain") == 0 && strcmp(r->instruction, "") == 0;
+    }
+    assert_true(layout);
+    assert_true(plain);
+    kiln_strbuf text = {0};
+    kiln_space_print_refused(&space, &text);
+    expect_contains(text.data, "rule tile (plain): no sketch: no tensor intrinsic");
+    kiln_strbuf_deinit(&text);
+}
+
+/* Each sketch says the options that it has; the first, the default, has none. */
+static void sketches_are_told_apart_by_their_options(void **state) {
+    kiln_target target = avx2;
+    kiln_space space = make_space(conv_program(*state, &c2), &target);
+    assert_string_equal(space.sketch[0].options, "");
+    for (uint32_t i = 1; i < space.sketch_count; i++)
+        for (uint32_t k = 0; k < i; k++)
+            assert_string_not_equal(space.sketch[i].options, space.sketch[k].options);
 }
 
 /* Outermost loops below `stmt` that work on anything but constants and are not parallel. */
@@ -559,6 +599,8 @@ int main(void) {
         test_with_arena(the_default_is_never_refused),
         test_with_arena(given_layouts_are_kept_by_every_draw),
         test_with_arena(a_row_major_space_changes_no_layout_in_memory),
+        test_with_arena(what_was_refused_is_kept_when_asked_for),
+        test_with_arena(sketches_are_told_apart_by_their_options),
         test_with_arena(threads_share_the_outer_loops),
         test_with_arena(threads_get_equal_shares),
         test_with_arena(threads_split_the_larger_operand),

@@ -79,7 +79,8 @@ static void spaces_hold_the_algorithms_that_apply_and_begin_with_the_direct_form
         assert_int_equal(kiln_trace_algorithm(&space.sketch[0].preferred), KILN_ALGORITHM_DIRECT);
         uint32_t winograd = 0;
         for (uint32_t s = 0; s < space.sketch_count; s++)
-            winograd += kiln_trace_algorithm(&space.sketch[s].open) == KILN_ALGORITHM_WINOGRAD_2X2_3X3;
+            winograd +=
+                kiln_trace_algorithm(&space.sketch[s].open) == KILN_ALGORITHM_WINOGRAD_2X2_3X3;
         assert_in_range(winograd, 1, space.sketch_count - 1);
     }
     kiln_space space;
@@ -98,7 +99,8 @@ static void schedules_of_every_algorithm_compute_the_task(void **state) {
         expect_ok(kiln_space_create(te, &avx2, *state, &space));
         for (uint32_t s = 0; s < space.sketch_count; s++) {
             if (kiln_trace_algorithm(&space.sketch[s].open) == KILN_ALGORITHM_DIRECT) continue;
-            expect_ok(kiln_trace_replay(&space.sketch[s].preferred, te, NULL, *state, &scheduled, NULL));
+            expect_ok(
+                kiln_trace_replay(&space.sketch[s].preferred, te, NULL, *state, &scheduled, NULL));
             expect_ok(same_result(te, scheduled, *state));
             kiln_trace closed;
             kiln_status st =

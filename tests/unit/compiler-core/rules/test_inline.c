@@ -1,0 +1,67 @@
+/* What is inlined, and which reduction is left. */
+#include "tests/unit/compiler-core/rules/support.h"
+
+static kiln_sched inlined(kiln_arena *arena, const char *text) {
+    kiln_sched s = kiln_sched_begin(parsed(arena, text), &avx2, arena);
+    kiln_sketch_inline(&s);
+    return s;
+}
+
+static void cheap_blocks_disappear_into_all_their_readers(void **state) {
+    kiln_sched s = inlined(*state, "program p\ninput x: f32[8]\ntemp a: f32[8]\noutput y: f32[8]\n"
+                                   "output z: f32[8]\n"
+                                   "block a(i:8): a[i] = x[i] + 1.0\n"
+                                   "block y(i:8): y[i] = a[i]*2.0\n"
+                                   "block z(i:8): z[i] = a[i]*3.0\n");
+    expect_lines(&s, 0, "inline(a)\n");
+}
+
+/* A division is worth storing where it would be done twice, by two readers or by one that reads
+ * each element several times. */
+static void costly_blocks_are_computed_once(void **state) {
+    static const char head[] = "program p\ninput x: f32[8]\ntemp a: f32[8]\noutput y: f32[8,4]\n"
+                               "output z: f32[8]\nblock a(i:8): a[i] = 1.0/x[i]\n";
+    kiln_sched s = inlined(*state, kiln_arena_printf(*state, "%s%s", head,
+                                                     "block y(i:8, j:4): y[i, j] = a[i]\n"
+                                                     "block z(i:8): z[i] = x[i]\n"));
+    expect_lines(&s, 0, "");
+    s = inlined(*state, kiln_arena_printf(*state, "%s%s", head,
+                                          "block y(i:8, j:4): y[i, j] = x[i]\n"
+                                          "block z(i:8): z[i] = a[i]\n"));
+    expect_lines(&s, 0, "inline(a)\n");
+}
+
+/* What a reduction reads is read many times, so only copies disappear. */
+static void only_copies_are_inlined_into_reductions(void **state) {
+    kiln_sched s =
+        inlined(*state, "program p\ninput x: f32[8,8]\ntemp a: f32[8,8]\ntemp b: f32[8,8]\n"
+                        "output y: f32[8]\noutput z: f32[8]\n"
+                        "block a(i:8, j:8): a[i, j] = x[j, i]\n"
+                        "block b(i:8, j:8): b[i, j] = x[i, j] + 1.0\n"
+                        "block y(i:8 | k:8): y[i] sum= a[i, k] init 0.0\n"
+                        "block z(i:8 | k:8): z[i] sum= b[i, k] init 0.0\n");
+    expect_lines(&s, 0, "inline(a)\n");
+}
+
+static void the_main_reduction_has_most_work_and_reads_more_than_constants(void **state) {
+    kiln_program *p = parsed(*state, "program p\ninput x: f32[8,8]\nconstant w: f32[8,64]\n"
+                                     "output y: f32[8]\noutput z: f32[8]\noutput u: f32[8]\n"
+                                     "block w(i:8 | k:64): u[i] sum= w[i, k] init 0.0\n"
+                                     "block y(i:8 | k:4): y[i] sum= x[i, k] init 0.0\n"
+                                     "block z(i:8 | k:8): z[i] sum= x[i, k] init 0.0\n");
+    uint32_t count = 0;
+    assert_int_equal(kiln_sketch_main_reduction(p, &count), 3);
+    assert_int_equal(count, 2);
+    assert_int_equal(kiln_sketch_main_reduction(chain_program(*state, 4, 4), &count), 0);
+    assert_int_equal(count, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(cheap_blocks_disappear_into_all_their_readers),
+        test_with_arena(costly_blocks_are_computed_once),
+        test_with_arena(only_copies_are_inlined_into_reductions),
+        test_with_arena(the_main_reduction_has_most_work_and_reads_more_than_constants),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -46,7 +46,7 @@ kiln_loads kiln_block_loads(kiln_program *p, kiln_block block) {
     return (kiln_loads){list->count, list->load};
 }
 
-void kiln_block_visit_loads(kiln_program *p, kiln_block block, kiln_load_visitor visit,
+void kiln_block_visit_loads(kiln_program *p, kiln_block block, kiln_expr_visitor visit,
                             void *context) {
     const kiln_block_info b = p->block.data[block];
     kiln_expr_visit_loads(p, b.value, visit, context);

@@ -18,7 +18,7 @@ typedef struct kiln_loads {
 kiln_loads kiln_block_loads(kiln_program *p, kiln_block block);
 /* Calls `visit` for each load that running the block makes: value, initial value, predicate and
  * bindings, of which a load may be visited by several. */
-void kiln_block_visit_loads(kiln_program *p, kiln_block block, kiln_load_visitor visit,
+void kiln_block_visit_loads(kiln_program *p, kiln_block block, kiln_expr_visitor visit,
                             void *context);
 /* Forgets every kept list. Required where expression ids are given anew: when the newest
  * expressions of a program are dropped. */

@@ -55,27 +55,67 @@ bool kiln_affine_add_affine(kiln_affine *a, const kiln_affine *b, int64_t scale)
     return true;
 }
 
-bool kiln_affine_add(const kiln_program *p, kiln_affine *a, kiln_expr e, int64_t scale) {
-    const kiln_expr_node *node = kiln_expr_get(p, e);
-    int64_t factor;
-    switch ((kiln_expr_op)node->op) {
-    case KILN_EXPR_INT:
-        a->constant = wrap_add(a->constant, wrap_mul(node->payload.i, scale));
+/* Summands that are still to be taken apart, by ascending id and each once. */
+typedef struct summands {
+    uint32_t count;
+    kiln_expr e[2 * KILN_AFFINE_TERMS_MAX];
+    int64_t scale[2 * KILN_AFFINE_TERMS_MAX];
+} summands;
+
+static bool push_summand(summands *s, kiln_expr e, int64_t scale) {
+    uint32_t at = s->count;
+    while (at > 0 && s->e[at - 1] > e) at--;
+    if (at > 0 && s->e[at - 1] == e) {
+        s->scale[at - 1] = wrap_add(s->scale[at - 1], scale);
         return true;
-    case KILN_EXPR_ADD:
-    case KILN_EXPR_SUB:
-        return kiln_affine_add(p, a, kiln_expr_operand(p, e, 0), scale) &&
-               kiln_affine_add(p, a, kiln_expr_operand(p, e, 1),
-                               node->op == KILN_EXPR_SUB ? wrap_mul(scale, -1) : scale);
-    case KILN_EXPR_NEG:
-        return kiln_affine_add(p, a, kiln_expr_operand(p, e, 0), wrap_mul(scale, -1));
-    case KILN_EXPR_MUL:
-        if (kiln_expr_as_int(p, kiln_expr_operand(p, e, 1), &factor))
-            return kiln_affine_add(p, a, kiln_expr_operand(p, e, 0), wrap_mul(scale, factor));
-        break;
-    default: break;
     }
-    return kiln_affine_add_term(a, e, scale);
+    if (s->count == KILN_ARRAY_COUNT(s->e)) return false;
+    for (uint32_t i = s->count++; i > at; i--) {
+        s->e[i] = s->e[i - 1];
+        s->scale[i] = s->scale[i - 1];
+    }
+    s->e[at] = e;
+    s->scale[at] = scale;
+    return true;
+}
+
+/* Operands have smaller ids than what uses them, so when the largest id is taken apart, all its
+ * uses have been: a subexpression that is shared many times is visited once. */
+bool kiln_affine_add(const kiln_program *p, kiln_affine *a, kiln_expr e, int64_t scale) {
+    summands s;
+    s.count = 0;
+    (void)push_summand(&s, e, scale);
+    while (s.count > 0) {
+        e = s.e[--s.count];
+        scale = s.scale[s.count];
+        const kiln_expr_node *node = kiln_expr_get(p, e);
+        bool fits = true;
+        int64_t factor;
+        switch ((kiln_expr_op)node->op) {
+        case KILN_EXPR_INT:
+            a->constant = wrap_add(a->constant, wrap_mul(node->payload.i, scale));
+            break;
+        case KILN_EXPR_ADD:
+        case KILN_EXPR_SUB:
+            fits = push_summand(&s, kiln_expr_operand(p, e, 0), scale) &&
+                   push_summand(&s, kiln_expr_operand(p, e, 1),
+                                node->op == KILN_EXPR_SUB ? wrap_mul(scale, -1) : scale);
+            break;
+        case KILN_EXPR_NEG:
+            fits = push_summand(&s, kiln_expr_operand(p, e, 0), wrap_mul(scale, -1));
+            break;
+        case KILN_EXPR_MUL:
+            if (kiln_expr_as_int(p, kiln_expr_operand(p, e, 1), &factor)) {
+                fits = push_summand(&s, kiln_expr_operand(p, e, 0), wrap_mul(scale, factor));
+                break;
+            }
+            fits = kiln_affine_add_term(a, e, scale);
+            break;
+        default: fits = kiln_affine_add_term(a, e, scale); break;
+        }
+        if (!fits) return false;
+    }
+    return true;
 }
 
 int64_t kiln_affine_coefficient(const kiln_program *p, const kiln_affine *affine, kiln_var var) {

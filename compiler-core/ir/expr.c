@@ -419,21 +419,26 @@ kiln_expr kiln_expr_substitute(kiln_program *p, kiln_expr e, const kiln_expr *re
     return kiln_expr_rewrite(p, e, replace_var, (void *)(uintptr_t)replacement);
 }
 
-static void visit_loads(kiln_program *p, kiln_expr_memo *memo, kiln_expr e, kiln_load_visitor visit,
-                        void *context) {
+static void visit_op(kiln_program *p, kiln_expr_memo *memo, kiln_expr_op op, kiln_expr e,
+                     kiln_expr_visitor visit, void *context) {
     uint32_t count = p->expr.data[e].operand_count;
-    bool is_load = p->expr.data[e].op == KILN_EXPR_LOAD;
-    if ((count == 0 && !is_load) || kiln_memo_find(memo, e)) return;
+    bool wanted = p->expr.data[e].op == op;
+    if ((count == 0 && !wanted) || kiln_memo_find(memo, e)) return;
     for (uint32_t i = 0; i < count; i++)
-        visit_loads(p, memo, kiln_expr_operand(p, e, i), visit, context);
-    if (is_load) visit(p, e, context);
+        visit_op(p, memo, op, kiln_expr_operand(p, e, i), visit, context);
+    if (wanted) visit(p, e, context);
     kiln_memo_put(p, memo, e, e);
 }
 
-void kiln_expr_visit_loads(kiln_program *p, kiln_expr e, kiln_load_visitor visit, void *context) {
+void kiln_expr_visit(kiln_program *p, kiln_expr_op op, kiln_expr e, kiln_expr_visitor visit,
+                     void *context) {
     if (!e) return;
-    visit_loads(p, kiln_memo_begin(p), e, visit, context);
+    visit_op(p, kiln_memo_begin(p), op, e, visit, context);
     kiln_memo_end(p);
+}
+
+void kiln_expr_visit_loads(kiln_program *p, kiln_expr e, kiln_expr_visitor visit, void *context) {
+    kiln_expr_visit(p, KILN_EXPR_LOAD, e, visit, context);
 }
 
 /* Nodes known not to use the variable, by id modulo the size: keeps shared subexpressions cheap

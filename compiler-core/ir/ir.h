@@ -302,9 +302,12 @@ typedef kiln_expr (*kiln_expr_rewriter)(kiln_program *p, kiln_expr e, kiln_expr 
                                         void *context);
 kiln_expr kiln_expr_rewrite(kiln_program *p, kiln_expr e, kiln_expr_rewriter rewrite,
                             void *context);
-/* Calls `visit` once per distinct LOAD below e (operands before users). */
-typedef void (*kiln_load_visitor)(kiln_program *p, kiln_expr load, void *context);
-void kiln_expr_visit_loads(kiln_program *p, kiln_expr e, kiln_load_visitor visit, void *context);
+/* Calls `visit` once per distinct node of operator `op` at and below e (operands before users);
+ * e 0: none. */
+typedef void (*kiln_expr_visitor)(kiln_program *p, kiln_expr node, void *context);
+void kiln_expr_visit(kiln_program *p, kiln_expr_op op, kiln_expr e, kiln_expr_visitor visit,
+                     void *context);
+void kiln_expr_visit_loads(kiln_program *p, kiln_expr e, kiln_expr_visitor visit, void *context);
 
 /* ---- variables, buffers, blocks -------------------------------------------------- */
 /* `name` is made unique by a suffix "'2" when taken. Range [low, high]. */

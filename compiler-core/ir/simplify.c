@@ -23,27 +23,66 @@ static kiln_dtype dtype_of(const simplifier *s, kiln_expr e) {
 
 /* ---- sums and division ----------------------------------------------------------- */
 
-/* Splits a sum into its parts and simplifies each part on its own. False when terms run out. */
-static bool collect(simplifier *s, kiln_affine *out, kiln_expr e, int64_t scale) {
+#define VISITS_MAX 256 /* of a sum's parts, one by one: far more than sums without sharing have */
+#define SEEN_SLOTS 128
+
+/* The sum below an expression on its way into a linear form. */
+typedef struct collection {
+    kiln_affine *out;
+    uint32_t visits;
+    const kiln_affine *raw;     /* NULL, or the whole sum as a form over its unsimplified parts */
+    kiln_expr seen[SEEN_SLOTS]; /* with `raw`: nodes that were visited, by id modulo the size */
+    bool taken[KILN_AFFINE_TERMS_MAX]; /* with `raw`: its terms that are in `out` */
+} collection;
+
+/* Splits a sum into its parts and simplifies each part on its own, from left to right. False when
+ * terms or visits run out. */
+static bool collect(simplifier *s, collection *c, kiln_expr e, int64_t scale) {
     kiln_expr_op op = op_of(s, e);
     int64_t factor;
+    if (c->raw && c->seen[e % SEEN_SLOTS] == e) return true;
+    if (c->raw) c->seen[e % SEEN_SLOTS] = e;
+    if (!c->raw && c->visits++ == VISITS_MAX) return false;
     if (op == KILN_EXPR_ADD || op == KILN_EXPR_SUB) {
         int64_t right = op == KILN_EXPR_SUB ? (int64_t)(0 - (uint64_t)scale) : scale;
-        return collect(s, out, kiln_expr_operand(s->p, e, 0), scale) &&
-               collect(s, out, kiln_expr_operand(s->p, e, 1), right);
+        return collect(s, c, kiln_expr_operand(s->p, e, 0), scale) &&
+               collect(s, c, kiln_expr_operand(s->p, e, 1), right);
     }
     if (op == KILN_EXPR_NEG)
-        return collect(s, out, kiln_expr_operand(s->p, e, 0), (int64_t)(0 - (uint64_t)scale));
+        return collect(s, c, kiln_expr_operand(s->p, e, 0), (int64_t)(0 - (uint64_t)scale));
     if (op == KILN_EXPR_MUL && kiln_expr_as_int(s->p, kiln_expr_operand(s->p, e, 1), &factor))
-        return collect(s, out, kiln_expr_operand(s->p, e, 0),
+        return collect(s, c, kiln_expr_operand(s->p, e, 0),
                        (int64_t)((uint64_t)scale * (uint64_t)factor));
-    return kiln_affine_add(s->p, out, simplify(s, e), scale);
+    kiln_expr simplified = simplify(s, e);
+    if (!c->raw) return kiln_affine_add(s->p, c->out, simplified, scale);
+    for (uint32_t i = 0; i < c->raw->term_count; i++) {
+        if (c->raw->term[i] != e || c->taken[i]) continue;
+        c->taken[i] = true;
+        return kiln_affine_add(s->p, c->out, simplified, c->raw->coefficient[i]);
+    }
+    return true; /* it cancels out, or is part of the constant */
+}
+
+/* A sum with parts that are shared again and again: its coefficients first, then each part once. */
+static bool collect_shared(simplifier *s, kiln_affine *out, kiln_expr e) {
+    kiln_affine raw;
+    collection c = {.out = out, .raw = &raw};
+    kiln_affine_clear(&raw);
+    if (!kiln_affine_add(s->p, &raw, e, 1)) return false;
+    kiln_affine_clear(out);
+    out->constant = raw.constant;
+    return collect(s, &c, e, 1);
 }
 
 /* The linear form of e with simplified terms. */
 static bool affine_of(simplifier *s, kiln_expr e, kiln_affine *out) {
+    collection c;
+    c.out = out;
+    c.raw = NULL;
+    c.visits = 0;
     kiln_affine_clear(out);
-    if (!collect(s, out, e, 1)) return false;
+    if (!collect(s, &c, e, 1) && (c.visits <= VISITS_MAX || !collect_shared(s, out, e)))
+        return false;
     kiln_linear_recombine(&s->linear, out);
     return true;
 }

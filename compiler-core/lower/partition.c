@@ -145,10 +145,8 @@ static void cut_condition(partition *part, kiln_expr e) {
 }
 
 /* Conditions of selects inside a value. */
-static kiln_expr cut_selects(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
-    if (kiln_expr_get(p, e)->op == KILN_EXPR_SELECT)
-        cut_condition(context, kiln_expr_operand(p, e, 0));
-    return rebuilt;
+static void cut_select(kiln_program *p, kiln_expr e, void *context) {
+    cut_condition(context, kiln_expr_operand(p, e, 0));
 }
 
 /* Beside a loop inside it, an if costs nothing, and a copy of all that is around it much. */
@@ -163,7 +161,8 @@ static bool has_loop(const kiln_program *p, kiln_stmt stmt) {
 static void find_cuts(partition *part, kiln_stmt stmt) {
     const kiln_stmt_info s = part->p->stmt.data[stmt];
     if (s.kind == KILN_STMT_IF && !has_loop(part->p, stmt)) cut_condition(part, s.condition);
-    if (s.kind == KILN_STMT_STORE) kiln_expr_rewrite(part->p, s.value, cut_selects, part);
+    if (s.kind == KILN_STMT_STORE)
+        kiln_expr_visit(part->p, KILN_EXPR_SELECT, s.value, cut_select, part);
     for (uint32_t i = 0; i < s.child.count; i++) find_cuts(part, s.child.data[i]);
 }
 

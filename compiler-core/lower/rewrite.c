@@ -73,11 +73,13 @@ kiln_stmt kiln_lower_loop_of(const kiln_program *p, kiln_stmt stmt, kiln_var var
 typedef struct simplification {
     const kiln_interval *range;
     kiln_expr *constant; /* [var count] value of loops that run once, else 0 */
+    uint32_t constants;  /* how many there are */
 } simplification;
 
 static kiln_expr simplify_expr(kiln_program *p, kiln_expr e, void *context) {
     const simplification *s = context;
-    return kiln_expr_simplify(p, kiln_expr_substitute(p, e, s->constant), s->range);
+    if (s->constants) e = kiln_expr_substitute(p, e, s->constant);
+    return kiln_expr_simplify(p, e, s->range);
 }
 
 static void simplify_tree(kiln_program *p, kiln_stmt stmt, simplification *s);
@@ -107,6 +109,7 @@ static void simplify_for(kiln_program *p, kiln_stmt stmt, simplification *s) {
         return;
     }
     if (once) s->constant[loop->var] = kiln_expr_index(p, loop->first);
+    s->constants += once;
     simplify_children(p, stmt, s);
     if (get(p, stmt)->parent == 0 && p->root != stmt) return; /* left empty */
     if (once) dissolve(p, stmt);

@@ -50,14 +50,12 @@ static kiln_expr invariant_parts(const search *s, kiln_expr e) {
 
 /* Operands come before what they are operands of, so the condition that stays is that of an outer
  * select: its answer takes the selects away that it does not choose. */
-static kiln_expr consider_select(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
+static void consider_select(kiln_program *p, kiln_expr e, void *context) {
     search *s = context;
-    if (kiln_expr_get(p, e)->op != KILN_EXPR_SELECT) return rebuilt;
     kiln_expr invariant = invariant_parts(s, kiln_expr_operand(p, e, 0));
-    if (!invariant) return rebuilt;
+    if (!invariant) return;
     s->invariant = invariant;
     s->count++;
-    return rebuilt;
 }
 
 static void find_conditions(search *s, kiln_stmt stmt) {
@@ -67,7 +65,8 @@ static void find_conditions(search *s, kiln_stmt stmt) {
         s->invariant = invariant_parts(s, info.condition);
         s->count += s->invariant != 0;
     }
-    if (info.kind == KILN_STMT_STORE) kiln_expr_rewrite(s->p, info.value, consider_select, s);
+    if (info.kind == KILN_STMT_STORE)
+        kiln_expr_visit(s->p, KILN_EXPR_SELECT, info.value, consider_select, s);
     if (first) s->invariant = first;
     for (uint32_t i = 0; i < info.child.count; i++) find_conditions(s, info.child.data[i]);
 }

@@ -59,20 +59,15 @@ bool kiln_pattern_of(kiln_program *p, kiln_block block, kiln_pattern *out) {
     const kiln_block_info b = p->block.data[block];
     *out = (kiln_pattern){.block = block};
     kiln_loads loads = kiln_block_loads(p, block);
-    uint32_t count = loads.count;
-    kiln_expr load[KILN_ACCESSES_MAX];
-    if (count > KILN_ACCESSES_MAX) return false;
-    for (uint32_t i = 0; i < count; i++) load[i] = loads.load[i];
-    kiln_expr left = 0, right = 0;
+    kiln_expr factor[2] = {0};
+    if (b.removed) return false;
     out->multiplies = b.combiner == KILN_COMBINE_SUM &&
-                      is_product_of_loads(p, b.value, &left, &right) && count == 2;
-    if (out->multiplies) {
-        load[0] = left;
-        load[1] = right;
-    }
+                      is_product_of_loads(p, b.value, &factor[0], &factor[1]) && loads.count == 2;
+    const kiln_expr *load = out->multiplies ? factor : loads.load;
     out->to = access_of(p, &b, b.buffer, b.index, b.index_count);
-    out->from_count = count;
-    for (uint32_t i = 0; i < count; i++) {
+    out->from_count = loads.count;
+    out->from = KILN_ARENA_ARRAY(p->arena, kiln_access, loads.count);
+    for (uint32_t i = 0; i < loads.count; i++) {
         kiln_expr index[KILN_RANK_MAX];
         uint32_t rank = kiln_load_index(p, load[i], index);
         out->from[i] = access_of(p, &b, kiln_load_buffer(p, load[i]), index, rank);

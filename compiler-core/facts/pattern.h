@@ -5,8 +5,6 @@
 
 #include "compiler-core/ir/ir.h"
 
-#define KILN_ACCESSES_MAX 16
-
 /* One operand of a block (or the element that it writes). */
 typedef struct kiln_access {
     kiln_buffer buffer;
@@ -23,12 +21,12 @@ typedef struct kiln_pattern {
     kiln_block block;
     kiln_access to;
     uint32_t from_count;
-    kiln_access from[KILN_ACCESSES_MAX];
+    kiln_access *from;        /* [from_count] distinct loads, in the program's arena */
     uint32_t spatial, reduce; /* bit i: iterator i, extent above 1 */
     bool multiplies;          /* a sum of products of two loads: from[0] and from[1] */
 } kiln_pattern;
 
-/* False when the block has more than KILN_ACCESSES_MAX operands. */
+/* False when the block was inlined away. */
 bool kiln_pattern_of(kiln_program *p, kiln_block block, kiln_pattern *out);
 /* Operations of one run of the block. */
 double kiln_pattern_work(const kiln_program *p, kiln_block block);

@@ -45,10 +45,26 @@ static void blocks_of_one_operand_multiply_nothing(void **state) {
     assert_int_equal((int64_t)kiln_pattern_work(p, found.block), 24);
 }
 
+/* As many as Winograd's transform back reads, with a bias and a residual. */
+static void every_operand_has_its_access(void **state) {
+    kiln_strbuf text = {0};
+    kiln_strbuf_text(&text, "program many\ninput x: f32[40,8]\noutput y: f32[8]\n"
+                            "block y(i:8): y[i] = x[0, i]");
+    for (int k = 1; k < 40; k++) kiln_strbuf_printf(&text, " + x[%d, i]", k);
+    kiln_strbuf_char(&text, '\n');
+    kiln_program *p = parsed(*state, text.data);
+    kiln_strbuf_deinit(&text);
+    kiln_pattern found;
+    assert_true(kiln_pattern_of(p, 1, &found));
+    assert_int_equal(found.from_count, 40);
+    for (uint32_t a = 0; a < 40; a++) assert_int_equal(found.from[a].dim_of[0], 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(a_convolution_multiplies_under_a_window),
         test_with_arena(blocks_of_one_operand_multiply_nothing),
+        test_with_arena(every_operand_has_its_access),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,7 +32,7 @@ typedef struct maker {
     kiln_arena *arena;   /* of the space */
     kiln_arena *scratch; /* of one sketch */
     kiln_algorithm algorithm;
-    uint32_t before; /* sketches of other algorithms */
+    bool applies; /* the algorithm, to this task */
     KILN_VEC(kiln_sketch) sketch;
     KILN_VEC(kiln_refused) refused;
 } maker;
@@ -105,13 +105,13 @@ static kiln_status give_layouts(kiln_sched *s, const kiln_layout *const *layout)
     return KILN_OK;
 }
 
-/* The task in the algorithm, with the layouts that are given. */
-static kiln_status begin_sketch(const maker *m, kiln_sched *s) {
+/* The task in the algorithm, if that applies, with the layouts that are given. */
+static kiln_status begin_sketch(maker *m, kiln_sched *s) {
     *s = kiln_sched_begin(m->te, m->target, m->scratch);
     s->row_major = m->options->row_major;
     s->keeps_refused = m->options->keeps_refused;
-    if (m->algorithm) kiln_sched_algorithm(s, m->algorithm);
-    return give_layouts(s, m->options->layout);
+    m->applies = !m->algorithm || kiln_sched_algorithm(kiln_sched_try(s), m->algorithm);
+    return m->applies ? give_layouts(s, m->options->layout) : KILN_OK;
 }
 
 /* One sketch, or why there is none. */
@@ -120,12 +120,13 @@ static kiln_status make_sketch(maker *m, const kiln_rule *rule, uint32_t options
     kiln_sched s;
     kiln_status st = begin_sketch(m, &s);
     if (st) return st;
-    kiln_sketch_result result = rule->make(&s, options);
+    kiln_sketch_result result =
+        m->applies ? rule->make(&s, options) : kiln_sketch_never("the algorithm does not apply");
     st = kiln_sched_end(&s);
     if (st)
         return kiln_status_note(st, "rule %s (%s) on %.*s", rule->name,
                                 options_text(m, rule, options), KILN_STR_ARG(m->te->name));
-    if (result.end == KILN_SKETCH_MADE && m->sketch.count == m->before) result = check_default(&s);
+    if (result.end == KILN_SKETCH_MADE && m->sketch.count == 0) result = check_default(&s);
     for (uint32_t i = 0; i < s.refused.count; i++)
         add_refused(m, rule, options, s.refused.data[i].instruction, s.refused.data[i].reason);
     if (result.end == KILN_SKETCH_MADE)
@@ -154,8 +155,9 @@ static kiln_status make_sketches(maker *m, const kiln_rule *rule) {
 /* Sketches of one algorithm, by the first rule that makes any; its name. */
 static kiln_status apply_rules(maker *m, const kiln_rule_set *rules, const char **out_rule) {
     kiln_status st = KILN_OK;
-    m->before = m->sketch.count;
-    for (uint32_t r = 0; !st && r < rules->count && m->sketch.count == m->before; r++) {
+    const uint32_t others = m->sketch.count;
+    m->applies = true;
+    for (uint32_t r = 0; !st && r < rules->count && m->sketch.count == others && m->applies; r++) {
         st = make_sketches(m, &rules->rule[r]);
         *out_rule = rules->rule[r].name;
     }
@@ -173,8 +175,6 @@ kiln_status kiln_space_create_with(const kiln_program *te, const kiln_target *ta
     const char *direct = NULL, *other = NULL;
     for (uint32_t a = 0; !st && a < KILN_ALGORITHM_COUNT; a++) {
         m.algorithm = (kiln_algorithm)a;
-        if (a != KILN_ALGORITHM_DIRECT && !kiln_algorithm_apply(m.algorithm, te, &scratch))
-            continue;
         st = apply_rules(&m, rules_of[target->kind], a == KILN_ALGORITHM_DIRECT ? &direct : &other);
     }
     kiln_arena_deinit(&scratch);

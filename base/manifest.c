@@ -83,7 +83,7 @@ static const char *const payload_name[] = {[KILN_PAYLOAD_ELF] = "elf",
                                            [KILN_PAYLOAD_VTA] = "vta"};
 
 static const kiln_payload_kind payload_of[] = {
-#define X(NAME, name, rules, PAYLOAD, executor, doc) [KILN_TARGET_##NAME] = KILN_PAYLOAD_##PAYLOAD,
+#define X(NAME, name, rules, features, PAYLOAD, executor, doc) [KILN_TARGET_##NAME] = KILN_PAYLOAD_##PAYLOAD,
 #include "base/target_kinds.def"
 #undef X
 };

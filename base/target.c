@@ -13,7 +13,7 @@ static const struct kind_row {
     const char *name, *doc;
     const kiln_target_form *form;
 } kind_table[] = {
-#define X(NAME, name, rules, PAYLOAD, executor, doc) {#name, doc, &kiln_target_form_##name},
+#define X(NAME, name, rules, features, PAYLOAD, executor, doc) {#name, doc, &kiln_target_form_##name},
 #include "base/target_kinds.def"
 #undef X
 };

@@ -17,7 +17,7 @@
 
 /* Rows of target_kinds.def. */
 typedef enum kiln_target_kind {
-#define X(NAME, name, rules, PAYLOAD, executor, doc) KILN_TARGET_##NAME,
+#define X(NAME, name, rules, features, PAYLOAD, executor, doc) KILN_TARGET_##NAME,
 #include "base/target_kinds.def"
 #undef X
     KILN_TARGET_KIND_COUNT

@@ -5,6 +5,7 @@
 
 #include "base/outcome.h"
 #include "cli/display.h"
+#include "tuner/model/model.h"
 
 #define RIVALS_MAX 5u
 #define TERMS_MAX 3u
@@ -197,21 +198,21 @@ static void print_loops(why *w) {
 
 /* The largest terms of the analytic model: where it sees the cycles go. */
 static void print_terms(why *w) {
-    float feature[KILN_FEATURE_COUNT];
-    double cycles[KILN_FEATURE_CYCLES_FORK + 1] = {0}, sum = 0;
-    kiln_features_compute(w->winner.program, w->options->target, w->arena, feature);
-    for (unsigned i = KILN_FEATURE_CYCLES_PORTS; i <= KILN_FEATURE_CYCLES_FORK; i++)
-        sum += cycles[i] = exp2(feature[i]) - 1;
+    uint32_t count = 0;
+    double sum = 0;
+    kiln_model_term *term =
+        kiln_model_terms(w->winner.program, w->options->target, w->arena, &count);
+    for (uint32_t i = 0; i < count; i++) sum += term[i].cycles;
     if (sum <= 0) return;
     kiln_strbuf_text(w->out, "  the analytic model sees the cycles in:");
     for (unsigned shown = 0; shown < TERMS_MAX; shown++) {
-        unsigned largest = KILN_FEATURE_CYCLES_PORTS;
-        for (unsigned i = largest; i <= KILN_FEATURE_CYCLES_FORK; i++)
-            if (cycles[i] > cycles[largest]) largest = i;
-        if (shown && cycles[largest] < TERM_SHARE_MIN * sum) break;
-        kiln_strbuf_printf(w->out, "%s %s %.0f %%", shown ? "," : "",
-                           kiln_feature_doc((kiln_feature)largest), 100 * cycles[largest] / sum);
-        cycles[largest] = 0;
+        kiln_model_term *largest = term;
+        for (uint32_t i = 1; i < count; i++)
+            if (term[i].cycles > largest->cycles) largest = &term[i];
+        if (shown && largest->cycles < TERM_SHARE_MIN * sum) break;
+        kiln_strbuf_printf(w->out, "%s %s %.0f %%", shown ? "," : "", largest->doc,
+                           100 * largest->cycles / sum);
+        largest->cycles = 0;
     }
     kiln_strbuf_char(w->out, '\n');
 }
@@ -267,9 +268,8 @@ static void print_attributions(why *w) {
     for (uint32_t i = 0; i < a->count; i++) {
         const kiln_attribution *item = &a->item[i];
         kiln_strbuf_printf(w->out, "    %+6.2f  %+6.2f  %+6.2f  %s = %.4g %s: %s\n", item->winner,
-                           item->fallback, item->average, kiln_feature_name(item->feature),
-                           item->value, kiln_feature_unit(item->feature),
-                           kiln_feature_doc(item->feature));
+                           item->fallback, item->average, item->name, item->value, item->unit,
+                           item->doc);
     }
 }
 
@@ -293,11 +293,10 @@ static void print_json(why *w, uint32_t number) {
     kiln_program_words(w->winner.program, &words);
     json_t *list = json_array();
     for (uint32_t i = 0; i < a->count; i++)
-        json_array_append_new(list,
-                              json_pack("{s:s, s:f, s:f, s:f, s:f}", "feature",
-                                        kiln_feature_name(a->item[i].feature), "value",
-                                        a->item[i].value, "winner", a->item[i].winner, "default",
-                                        a->item[i].fallback, "average", a->item[i].average));
+        json_array_append_new(list, json_pack("{s:s, s:f, s:f, s:f, s:f}", "feature",
+                                              a->item[i].name, "value", a->item[i].value, "winner",
+                                              a->item[i].winner, "default", a->item[i].fallback,
+                                              "average", a->item[i].average));
     json_t *object =
         json_pack("{s:s, s:i, s:o, s:s, s:o, s:s, s:o, s:f, s:f, s:i, s:f, s:f, s:o, s:i, s:o}", "event",
                   "why", "task", (int)number, "key", kiln_json_str(w->task->key), "label",

@@ -24,7 +24,7 @@ KILN_MUST_USE kiln_status kiln_why_print(const char *model_path, const kiln_why_
 /* One feature's part in the predicted speed, in doublings (XGBoost's SHAP values on top of the
  * analytic model). Only differences mean something: what is common to a task is left out. */
 typedef struct kiln_attribution {
-    kiln_feature feature;
+    const char *name, *unit, *doc;    /* of the feature */
     double value;                     /* of the winner's feature */
     double winner, fallback, average; /* contributions: to the winner, the default, and the mean of
                                          the task's trials */

@@ -17,29 +17,30 @@ typedef struct lessons {
     kiln_cost_model *model;
     kiln_arena *arena;
     uint32_t task_count;
-    uint32_t own_count; /* rows kept of the task that is explained */
-    float own[AVERAGED_MAX][KILN_FEATURE_COUNT];
+    uint32_t own_count; /* kept of the task that is explained */
+    kiln_encoding own[AVERAGED_MAX];
 } lessons;
 
 /* Adds the records of one task. What this version cannot replay teaches nothing. */
 static void add_records(lessons *l, kiln_str key, const kiln_program *te,
                         const kiln_db_record *record, uint32_t count, bool own) {
     kiln_arena scratch;
-    float features[KILN_FEATURES_MAX];
     uint32_t before = kiln_cost_model_sample_count(l->model);
     kiln_arena_init(&scratch, 0);
     for (uint32_t i = 0; i < count; i++) {
         kiln_trace trace;
         kiln_program *program = NULL;
+        kiln_encoding candidate;
         bool ok = kiln_str_is(record[i].outcome, "ok");
         if (!ok && !kiln_str_is(record[i].blame, "candidate")) continue;
         kiln_status st = kiln_trace_decode(record[i].trace, &scratch, &trace);
         if (!st) st = kiln_trace_replay(&trace, te, NULL, &scratch, &program, NULL);
+        if (!st)
+            st = kiln_model_encode(KILN_MODEL_XGBOOST, program, l->target, &scratch, l->arena,
+                                   &candidate);
         if (!st) {
-            kiln_features_compute(program, l->target, &scratch, features);
-            kiln_cost_model_add(l->model, key, features, ok ? record[i].median_ns : 0);
-            if (own && ok && l->own_count < AVERAGED_MAX)
-                memcpy(l->own[l->own_count++], features, sizeof *l->own);
+            kiln_cost_model_add(l->model, key, &candidate, ok ? record[i].median_ns : 0);
+            if (own && ok && l->own_count < AVERAGED_MAX) l->own[l->own_count++] = candidate;
         }
         kiln_status_free(st);
         kiln_arena_reset(&scratch);
@@ -95,33 +96,43 @@ static int by_distance(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-/* Contributions of one row of features, added to `sum` with a weight. */
-static kiln_status add_contributions(lessons *l, const float *row, double weight, double *sum) {
-    float part[KILN_FEATURE_COUNT + 1];
-    kiln_status st = kiln_cost_model_contributions(l->model, row, part);
-    for (uint32_t i = 0; !st && i < KILN_FEATURE_COUNT; i++) sum[i] += weight * part[i];
+/* Parts of one candidate's score, added to `sum` with a weight. */
+static kiln_status add_parts(lessons *l, const kiln_encoding *candidate, double weight,
+                             kiln_reason **out_reason, uint32_t *out_count, double *sum) {
+    kiln_status st = kiln_cost_model_explain(l->model, candidate, l->arena, out_reason, out_count);
+    for (uint32_t i = 0; !st && i < *out_count; i++)
+        sum[i] += weight * (double)(*out_reason)[i].part;
     return st;
 }
 
 static kiln_status ask(lessons *l, const kiln_program *winner, const kiln_program *fallback,
                        kiln_attributions *out) {
-    float row[2][KILN_FEATURE_COUNT];
-    double part[3][KILN_FEATURE_COUNT] = {{0}};
-    kiln_attribution all[KILN_FEATURE_COUNT];
-    kiln_features_compute(winner, l->target, l->arena, row[0]);
-    kiln_features_compute(fallback, l->target, l->arena, row[1]);
-    kiln_status st = add_contributions(l, row[0], 1, part[0]);
-    if (!st) st = add_contributions(l, row[1], 1, part[1]);
+    kiln_encoding row[2];
+    kiln_reason *reason = NULL, *ignored = NULL;
+    uint32_t count = 0;
+    kiln_status st =
+        kiln_model_encode(KILN_MODEL_XGBOOST, winner, l->target, l->arena, l->arena, &row[0]);
+    if (!st)
+        st =
+            kiln_model_encode(KILN_MODEL_XGBOOST, fallback, l->target, l->arena, l->arena, &row[1]);
+    if (!st) st = kiln_cost_model_explain(l->model, &row[0], l->arena, &ignored, &count);
+    double *part[3];
+    for (uint32_t i = 0; i < 3; i++) part[i] = KILN_ARENA_ARRAY(l->arena, double, count);
+    if (!st) st = add_parts(l, &row[1], 1, &ignored, &count, part[1]);
     for (uint32_t i = 0; !st && i < l->own_count; i++)
-        st = add_contributions(l, l->own[i], 1.0 / l->own_count, part[2]);
+        st = add_parts(l, &l->own[i], 1.0 / l->own_count, &ignored, &count, part[2]);
+    if (!st) st = add_parts(l, &row[0], 1, &reason, &count, part[0]);
     if (st) return st;
     double doublings = 0;
-    for (uint32_t i = 0; i < KILN_FEATURE_COUNT; i++) {
-        all[i] = (kiln_attribution){(kiln_feature)i, row[0][i], part[0][i], part[1][i], part[2][i]};
+    count--; /* the last one is no feature's */
+    kiln_attribution *all = KILN_ARENA_ARRAY(l->arena, kiln_attribution, count);
+    for (uint32_t i = 0; i < count; i++) {
+        all[i] = (kiln_attribution){reason[i].name, reason[i].unit, reason[i].doc, reason[i].value,
+                                    part[0][i],     part[1][i],     part[2][i]};
         doublings += part[0][i] - part[2][i];
     }
     out->gain = exp2(doublings);
-    qsort(all, KILN_FEATURE_COUNT, sizeof *all, by_distance);
+    qsort(all, count, sizeof *all, by_distance);
     while (out->count < KILN_ATTRIBUTIONS_MAX && distance(&all[out->count]) >= NOTABLE) {
         out->item[out->count] = all[out->count];
         out->count++;
@@ -132,7 +143,7 @@ static kiln_status ask(lessons *l, const kiln_program *winner, const kiln_progra
 kiln_status kiln_attributions_of(kiln_db *db, const kiln_task *task, const kiln_target *target,
                                  const kiln_program *winner, const kiln_program *fallback,
                                  kiln_arena *arena, kiln_attributions *out) {
-    kiln_cost_model_options options = {.features = KILN_FEATURES_EXACT, .seed = SEED};
+    kiln_cost_model_options options = {.seed = SEED};
     lessons *l = KILN_ARENA_NEW(arena, lessons);
     l->target = target;
     l->model = kiln_cost_model_create(&options);

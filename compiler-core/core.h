@@ -9,7 +9,6 @@
 #include "compiler-core/algorithm/algorithm.h"
 #include "compiler-core/build.h"
 #include "compiler-core/codegen/codegen.h"
-#include "compiler-core/cost/analytic.h"
 #include "compiler-core/cost/features.h"
 #include "compiler-core/graph/graph.h"
 #include "compiler-core/graph/graph_codec.h"

@@ -18,7 +18,7 @@ static const kiln_executor executor_table[] = {
 
 /* [kiln_target_kind] a row of executor_table, or "none". */
 static const char *const kind_executor[] = {
-#define X(NAME, name, rules, PAYLOAD, executor, doc) [KILN_TARGET_##NAME] = #executor,
+#define X(NAME, name, rules, features, PAYLOAD, executor, doc) [KILN_TARGET_##NAME] = #executor,
 #include "base/target_kinds.def"
 #undef X
 };

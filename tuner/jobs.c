@@ -152,13 +152,16 @@ static kiln_status open_task(kiln_shell_job *job, const kiln_work_task *found,
     if (!st) st = kiln_searcher_find(job->spec.searcher, &options.kind);
     if (st) return kiln_status_note(st, "task %.*s", KILN_STR_ARG(task->op));
     if (!job->model && kiln_searcher_learns(options.kind))
-        job->model = kiln_cost_model_create(&(kiln_cost_model_options){.seed = job->spec.seed});
+        job->model = kiln_cost_model_create(&(kiln_cost_model_options){
+            .kind = job->shell->options.model, .seed = job->spec.seed});
     options.seed = kiln_hash64(task->key.data, task->key.size, job->spec.seed);
     options.task = task->key;
     options.model = kiln_searcher_learns(options.kind) ? job->model : NULL;
+    /* Without a model nothing but the registers counts, which the analytic one knows. */
+    kiln_model_kind model = options.model ? job->shell->options.model : KILN_MODEL_ANALYTIC;
     const kiln_layout *layout[KILN_PROGRAM_BUFFERS_MAX] = {0};
     st = parse_layouts(found->layouts, task->te, &job->arena, layout);
-    if (!st) st = kiln_points_of_space_on(task->te, &job->target, layout, &points);
+    if (!st) st = kiln_points_of_space_on(task->te, &job->target, layout, model, &points);
     if (!st) st = kiln_searcher_create(&options, points, &task->searcher);
     if (!st) return KILN_OK;
     kiln_log(KILN_LOG_WARN, "job %s: %.*s cannot be searched: %s", job->identity,

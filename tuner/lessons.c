@@ -230,27 +230,25 @@ typedef struct other_task {
     uint32_t taught;
 } other_task;
 
-static kiln_status features_of(const kiln_target *target, const kiln_program *te, kiln_str bytes,
-                               kiln_arena *scratch, float *out) {
+/* A recorded trace as the job's model sees it, in `scratch`. */
+static kiln_status encode(const kiln_shell_job *job, const kiln_target *target,
+                          const kiln_program *te, kiln_str bytes, kiln_arena *scratch,
+                          kiln_encoding *out) {
     kiln_trace trace;
     kiln_program *program = NULL;
     kiln_status st = kiln_trace_decode(bytes, scratch, &trace);
     if (!st) st = kiln_trace_replay(&trace, te, NULL, scratch, &program, NULL);
-    if (!st) kiln_features_compute(program, target, scratch, out);
-    return st;
+    return st ? st
+              : kiln_model_encode(kiln_cost_model_kind(job->model), program, target, scratch,
+                                  scratch, out);
 }
 
-static double nearest(const kiln_shell_job *job, const float *features) {
+static double nearest(const kiln_shell_job *job, const kiln_encoding *candidate) {
     double least = INFINITY;
     for (uint32_t i = 0; i < job->task_count; i++) {
         if (!job->task[i].searcher) continue;
-        const float *own = kiln_searcher_default_features(job->task[i].searcher);
-        double sum = 0;
-        for (uint32_t f = 0; f < KILN_FEATURE_COUNT; f++) {
-            double difference = (double)features[f] - (double)own[f];
-            sum += difference * difference;
-        }
-        least = fmin(least, sum);
+        const kiln_encoding *own = kiln_searcher_default_encoding(job->task[i].searcher);
+        least = fmin(least, kiln_model_distance(kiln_cost_model_kind(job->model), candidate, own));
     }
     return least;
 }
@@ -268,12 +266,12 @@ static uint32_t list_others(const kiln_shell_job *job, kiln_arena *arena, other_
     kiln_arena_init(&scratch, (size_t)1 << 20);
     for (uint32_t i = 0; i < job->lesson.count; i++) {
         const kiln_lesson *lesson = &job->lesson.data[i];
-        float features[KILN_FEATURE_COUNT];
+        kiln_encoding candidate;
         if (lesson->task < job->task_count || find_other(other, count, lesson->key)) continue;
         other_task added = {.key = lesson->key, .text = lesson->text, .distance = INFINITY};
         kiln_status st = kiln_program_parse(lesson->text, arena, &added.te);
-        if (!st) st = features_of(&job->target, added.te, lesson->trace, &scratch, features);
-        if (!st) added.distance = nearest(job, features);
+        if (!st) st = encode(job, &job->target, added.te, lesson->trace, &scratch, &candidate);
+        if (!st) added.distance = nearest(job, &candidate);
         kiln_status_free(st); /* of another version of the program text: nothing is learnt */
         other[count++] = added;
         kiln_arena_reset(&scratch);
@@ -298,14 +296,14 @@ static void teach_others(kiln_shell_job *job) {
     uint32_t count = list_others(job, &arena, other);
     for (uint32_t i = 0; i < job->lesson.count; i++) {
         const kiln_lesson *lesson = &job->lesson.data[i];
-        float features[KILN_FEATURE_COUNT];
+        kiln_encoding candidate;
         other_task *task =
             lesson->task < job->task_count ? NULL : find_other(other, count, lesson->key);
         if (!task || isinf(task->distance) || task->taught == KILN_LESSONS_PER_TASK ||
             rank_of(other, count, task) >= OTHER_TASKS)
             continue;
-        kiln_status st = features_of(&job->target, task->te, lesson->trace, &scratch, features);
-        if (!st) kiln_cost_model_learn(job->model, task->key, features, lesson->latency_ns);
+        kiln_status st = encode(job, &job->target, task->te, lesson->trace, &scratch, &candidate);
+        if (!st) kiln_cost_model_learn(job->model, task->key, &candidate, lesson->latency_ns);
         task->taught += !st;
         kiln_status_free(st);
         kiln_arena_reset(&scratch);
@@ -314,15 +312,15 @@ static void teach_others(kiln_shell_job *job) {
     kiln_arena_deinit(&arena);
 }
 
-/* The features are those of the core on which it was measured: what is learnt is how far that was
+/* Encoded for the core on which it was measured: what is learnt is how far that was
  * from the core's own analytic estimate. */
 static void teach_elsewhere(kiln_shell_job *job, const kiln_lesson *lesson) {
-    float features[KILN_FEATURE_COUNT];
+    kiln_encoding candidate;
     kiln_arena scratch;
     kiln_arena_init(&scratch, (size_t)1 << 20);
     const kiln_program *te = job->task[lesson->task].te;
-    kiln_status st = features_of(lesson->target, te, lesson->trace, &scratch, features);
-    if (!st) kiln_cost_model_learn(job->model, lesson->key, features, lesson->latency_ns);
+    kiln_status st = encode(job, lesson->target, te, lesson->trace, &scratch, &candidate);
+    if (!st) kiln_cost_model_learn(job->model, lesson->key, &candidate, lesson->latency_ns);
     kiln_status_free(st); /* of another version of the primitives: nothing is learnt */
     kiln_arena_deinit(&scratch);
 }

@@ -8,7 +8,7 @@
 #include "tuner/shell.h"
 
 typedef struct options {
-    const char *tracker, *db, *state, *cores, *key_file;
+    const char *tracker, *db, *state, *cores, *key_file, *model;
     uint64_t builders;
     bool insecure;
 } options;
@@ -25,6 +25,7 @@ static kiln_status fill_defaults(const options *o, kiln_arena *process, kiln_she
     char *home = NULL;
     kiln_status st = kiln_home(process, &home);
     if (!st) st = kiln_addresses_parse(kiln_str_from(o->tracker), &out->tracker);
+    if (!st && o->model) st = kiln_model_find(kiln_str_from(o->model), &out->model);
     if (st) return st;
     out->home = home;
     out->key_file = o->key_file;
@@ -67,6 +68,8 @@ int main(int argc, char **argv) {
          "every candidate, and only they are used"},
         {"cores", KILN_OPT_TEXT, &o.cores, "LIST",
          "cores for the workers, as in 1-3 (default: any)"},
+        {"model", KILN_OPT_TEXT, &o.model, "NAME",
+         "cost model that searches ask: xgboost (default), analytic, null"},
         {"key-file", KILN_OPT_TEXT, &o.key_file, "F",
          "key to show to the tracker (default $KILN_HOME/key; on this machine none is needed)"},
         {"insecure", KILN_OPT_FLAG, &o.insecure, NULL, "connect in plain text, without a key"},

@@ -35,6 +35,7 @@ typedef struct kiln_shell_options {
     const char *builder_cores;                    /* may be NULL */
     uint32_t builder_count;                       /* 0: boards build the candidates */
     uint64_t seed;                                /* of dialling jitter */
+    kiln_model_kind model;                        /* that searchers ask */
 } kiln_shell_options;
 
 /* Opens the database and the blob store and dials. Errors are those of kiln_db_open and

@@ -1,49 +1,38 @@
-/* What a cost model knows of a candidate: a vector of numbers computed from the replayed loop
- * program, before lowering and without running anything. One row of features.def per number.
+/* What is known of a candidate before it is built: a vector of numbers computed from the replayed
+ * loop program, before lowering and without running anything. Each kind of targets has a set of its
+ * own (column `features` of base/target_kinds.def); only cost models (tuner/model) know which.
  *
- * The numbers are exact: affine analysis counts operations, iterations, touched elements and cache
- * lines as the interpreter would see them. They are of fixed length whatever the program, count
- * integers as well as floats, and are comparable between tasks, so that a model learnt on one
- * network ranks the candidates of another.
- *
- * Used by the tuner's searchers and model, and by `kiln explain --why`. */
+ * The numbers are of fixed length whatever the program, and are comparable between tasks, so that a
+ * model learnt on one network ranks the candidates of another. */
 #ifndef KILN_COMPILER_CORE_COST_FEATURES_H
 #define KILN_COMPILER_CORE_COST_FEATURES_H
 
 #include "base/target.h"
 #include "compiler-core/ir/ir.h"
 
-typedef enum kiln_feature {
-#define X(name, text, unit, doc) KILN_FEATURE_##name,
-#include "compiler-core/cost/features.def"
-#undef X
-    KILN_FEATURE_COUNT
-} kiln_feature;
+typedef struct kiln_feature_info {
+    const char *name; /* "innermost.lanes" */
+    const char *unit;
+    const char *doc; /* one sentence */
+} kiln_feature_info;
 
-/* Sets of features that a model can be trained on. */
-typedef enum kiln_feature_set {
-    KILN_FEATURES_EXACT,   /* features.def */
-    KILN_FEATURES_AUTOTVM, /* loop variables and curves as AutoTVM defines them: the baseline */
-    KILN_FEATURE_SET_COUNT
+typedef struct kiln_feature_set {
+    uint32_t count;                /* numbers in one vector; 0: candidates of the kind have none */
+    const kiln_feature_info *info; /* [count] */
+    /* The analytic model, whose answers are among the numbers: log2 of the nanoseconds that it
+     * predicts, at a nominal clock (ratios count, not the value); and log2(1 + cycles) of each of
+     * its terms. */
+    uint32_t predicted_ns, first_term, term_count;
+    /* The numbers of `scheduled`, a loop program as replay leaves it: [count]. Never fails; what a
+     * program lacks is 0. Pure. `scratch` is left as it was used: reset it when convenient. */
+    void (*compute)(const kiln_program *scheduled, const kiln_target *target, kiln_arena *scratch,
+                    float *out);
+    /* Whether the candidate can be built, as far as that can be told before lowering, which refuses
+     * what does not fit the registers. */
+    bool (*fits)(const float *vector);
 } kiln_feature_set;
-#define KILN_FEATURES_AUTOTVM_COUNT 1024
-#define KILN_FEATURES_MAX 1024
 
-/* Numbers in one vector of the set. */
-uint32_t kiln_features_count(kiln_feature_set set);
-/* Name ("innermost.lanes"), unit and one sentence of a feature of features.def. */
-const char *kiln_feature_name(kiln_feature feature);
-const char *kiln_feature_unit(kiln_feature feature);
-const char *kiln_feature_doc(kiln_feature feature);
-
-/* The exact features of `scheduled`, a loop program as replay leaves it: [KILN_FEATURE_COUNT].
- * Never fails; what a program lacks is 0. Large counts and sizes are log2(1 + x). Pure; about 10
- * us. `scratch` is left as it was used: reset it when convenient. */
-void kiln_features_compute(const kiln_program *scheduled, const kiln_target *target,
-                           kiln_arena *scratch, float *out);
-/* The baseline's: [KILN_FEATURES_AUTOTVM_COUNT], padded with zeros. Source: AutoTVM (NeurIPS'18),
- * feature_visitor and touch_extractor of TVM 0.8. */
-void kiln_features_autotvm_compute(const kiln_program *scheduled, const kiln_target *target,
-                                   kiln_arena *scratch, float *out);
+/* The set of the target's kind. */
+const kiln_feature_set *kiln_features_of(const kiln_target *target);
 
 #endif

@@ -12,11 +12,11 @@
 
 #include "base/clock.h"
 #include "base/macros.h"
-#include "compiler-core/cost/features.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/sched/trace.h"
 #include "db/db.h"
 #include "tests/bench/cost.h"
+#include "tests/support/features_autotvm.h"
 
 static char *print_decisions(const kiln_trace *trace) {
     kiln_strbuf text = {0};
@@ -36,7 +36,7 @@ static char *print_decisions(const kiln_trace *trace) {
 /* ---- reading --------------------------------------------------------------------------------- */
 
 static void add_trial(cost_task *task, const kiln_trace *trace, const kiln_program *te,
-                      const kiln_target *target, double ns, cost_speed *speed) {
+                      const kiln_target *target, double ns, kiln_arena *memory, cost_speed *speed) {
     kiln_arena arena;
     kiln_arena_init(&arena, 1 << 20);
     kiln_program *program = NULL;
@@ -45,16 +45,17 @@ static void add_trial(cost_task *task, const kiln_trace *trace, const kiln_progr
     uint64_t replayed = kiln_clock_thread_ns();
     if (!st) {
         cost_trial trial = {.ns = ns};
-        trial.features = kiln_alloc(kiln_features_count(KILN_FEATURES_EXACT) * sizeof(float));
         trial.decisions = print_decisions(trace);
-        trial.autotvm = kiln_alloc(kiln_features_count(KILN_FEATURES_AUTOTVM) * sizeof(float));
-        kiln_features_compute(program, target, &arena, trial.features);
+        float *autotvm = KILN_ARENA_ARRAY(memory, float, FEATURES_AUTOTVM_COUNT);
+        st = kiln_model_encode(KILN_MODEL_XGBOOST, program, target, &arena, memory, &trial.exact);
         uint64_t computed = kiln_clock_thread_ns();
-        kiln_features_autotvm_compute(program, target, &arena, trial.autotvm);
+        features_autotvm_compute(program, target, &arena, autotvm);
+        trial.autotvm = (kiln_encoding){.data = autotvm,
+                                        .size_bytes = FEATURES_AUTOTVM_COUNT * sizeof *autotvm};
         speed->replay_ns += (double)(replayed - begin);
         speed->features_ns += (double)(computed - replayed);
         speed->count++;
-        kiln_vec_push(&task->trial, trial);
+        if (!st) kiln_vec_push(&task->trial, trial);
     }
     kiln_status_free(st); /* a trace of an older version that does not replay is no trial */
     kiln_arena_deinit(&arena);
@@ -75,7 +76,7 @@ static kiln_status read_task(kiln_db *db, const char *path, kiln_arena *arena,
         st = kiln_trace_decode(record[i].trace, arena, &trace);
         if (!st) st = kiln_target_parse(record[i].target, arena, &target);
         if (!st && kiln_str_is(record[i].outcome, "ok"))
-            add_trial(&task, &trace, te, &target, record[i].min_ns, &data->speed);
+            add_trial(&task, &trace, te, &target, record[i].min_ns, arena, &data->speed);
     }
     if (!st && task.trial.count > 0) kiln_vec_push(&data->task, task);
     return kiln_status_note(st, "task %.*s of %s", KILN_STR_ARG(row->op), path);
@@ -114,8 +115,8 @@ static void dump(const cost_data *data) {
         for (uint32_t i = 0; i < data->task.data[t].trial.count; i++) {
             const cost_trial *trial = &data->task.data[t].trial.data[i];
             printf("%s %.9g %s", data->task.data[t].name, trial->ns, trial->decisions);
-            for (uint32_t f = 0; f < KILN_FEATURE_COUNT; f++)
-                printf(" %.6g", (double)trial->features[f]);
+            for (uint32_t f = 0; f < trial->exact.features->count; f++)
+                printf(" %.6g", (double)((const float *)trial->exact.data)[f]);
             printf("\n");
         }
 }

@@ -5,12 +5,12 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "tuner/model/model.h"
 
 typedef struct cost_trial {
     double ns;
-    float *features; /* exact ones */
-    float *autotvm;
-    char *decisions; /* "3;5;4,1": of each sampler */
+    kiln_encoding exact, autotvm; /* of the target's features, of the baseline's */
+    char *decisions;              /* "3;5;4,1": of each sampler */
 } cost_trial;
 
 typedef struct cost_task {

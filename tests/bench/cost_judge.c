@@ -37,28 +37,32 @@ static double top_speed(const cost_task *task, const float *score, uint32_t from
 
 /* ---- models ---------------------------------------------------------------------------------- */
 
-static const float *features_of(const cost_trial *trial, kiln_feature_set set) {
-    return set == KILN_FEATURES_EXACT ? trial->features : trial->autotvm;
+/* What a column of the table is about. */
+typedef struct contender {
+    kiln_cost_model_options options;
+    bool autotvm; /* sees the baseline's features */
+} contender;
+
+static const kiln_encoding *encoding_of(const cost_trial *trial, bool autotvm) {
+    return autotvm ? &trial->autotvm : &trial->exact;
 }
 
-static void predict(kiln_cost_model *m, const cost_task *task, kiln_feature_set set, float *score) {
-    uint32_t columns = kiln_features_count(set), count = task->trial.count;
-    float *row = kiln_alloc((size_t)count * columns * sizeof *row);
-    for (uint32_t i = 0; i < count; i++)
-        memcpy(&row[(size_t)i * columns], features_of(&task->trial.data[i], set),
-               columns * sizeof *row);
-    kiln_status st = kiln_cost_model_predict(m, row, count, score);
+static void predict(kiln_cost_model *m, const cost_task *task, bool autotvm, float *score) {
+    uint32_t count = task->trial.count;
+    kiln_encoding *candidate = kiln_alloc(count * sizeof *candidate);
+    for (uint32_t i = 0; i < count; i++) candidate[i] = *encoding_of(&task->trial.data[i], autotvm);
+    kiln_status st = kiln_cost_model_predict(m, candidate, count, score);
     if (st) fprintf(stderr, "%.200s\n", kiln_status_text(st));
     kiln_status_free(st);
-    kiln_free(row);
+    kiln_free(candidate);
 }
 
 /* Adds trials [from, to) of the task and trains. */
-static void teach(kiln_cost_model *m, const cost_task *task, kiln_feature_set set, uint32_t from,
+static void teach(kiln_cost_model *m, const cost_task *task, bool autotvm, uint32_t from,
                   uint32_t to) {
     for (uint32_t i = from; i < to && i < task->trial.count; i++)
-        kiln_cost_model_add(m, kiln_str_from(task->name), features_of(&task->trial.data[i], set),
-                            task->trial.data[i].ns);
+        kiln_cost_model_add(m, kiln_str_from(task->name),
+                            encoding_of(&task->trial.data[i], autotvm), task->trial.data[i].ns);
 }
 
 static void train(kiln_cost_model *m) {
@@ -72,9 +76,9 @@ typedef struct rating {
     double pairs, top16, top1;
 } rating;
 
-static rating rate(kiln_cost_model *m, const cost_task *task, kiln_feature_set set, uint32_t from) {
+static rating rate(kiln_cost_model *m, const cost_task *task, bool autotvm, uint32_t from) {
     float *score = kiln_alloc(task->trial.count * sizeof *score);
-    predict(m, task, set, score);
+    predict(m, task, autotvm, score);
     rating r = {pair_share(task, score, from), top_speed(task, score, from, 16),
                 top_speed(task, score, from, 1)};
     kiln_free(score);
@@ -83,32 +87,31 @@ static rating rate(kiln_cost_model *m, const cost_task *task, kiln_feature_set s
 
 static rating rate_cold(const cost_task *task) {
     kiln_cost_model *m = kiln_cost_model_create(NULL);
-    rating r = rate(m, task, KILN_FEATURES_EXACT, 0);
+    rating r = rate(m, task, false, 0);
     kiln_cost_model_destroy(m);
     return r;
 }
 
 /* Learns from the task's first trials, in the steps in which a search would; judged on the rest. */
-static rating rate_task(const cost_task *task, const kiln_cost_model_options *options) {
+static rating rate_task(const cost_task *task, const contender *who) {
     static const uint32_t step[] = {0, 32, 64, 100};
-    kiln_cost_model *m = kiln_cost_model_create(options);
+    kiln_cost_model *m = kiln_cost_model_create(&who->options);
     for (uint32_t i = 1; i < KILN_ARRAY_COUNT(step); i++) {
-        teach(m, task, options->features, step[i - 1], step[i]);
+        teach(m, task, who->autotvm, step[i - 1], step[i]);
         train(m);
     }
-    rating r = rate(m, task, options->features, 100);
+    rating r = rate(m, task, who->autotvm, 100);
     kiln_cost_model_destroy(m);
     return r;
 }
 
 /* Learns from all other tasks. */
-static rating rate_transfer(const cost_data *data, uint32_t left_out,
-                            const kiln_cost_model_options *options) {
-    kiln_cost_model *m = kiln_cost_model_create(options);
+static rating rate_transfer(const cost_data *data, uint32_t left_out, const contender *who) {
+    kiln_cost_model *m = kiln_cost_model_create(&who->options);
     for (uint32_t t = 0; t < data->task.count; t++)
-        if (t != left_out) teach(m, &data->task.data[t], options->features, 0, 250);
+        if (t != left_out) teach(m, &data->task.data[t], who->autotvm, 0, 250);
     train(m);
-    rating r = rate(m, &data->task.data[left_out], options->features, 0);
+    rating r = rate(m, &data->task.data[left_out], who->autotvm, 0);
     kiln_cost_model_destroy(m);
     return r;
 }
@@ -116,26 +119,25 @@ static rating rate_transfer(const cost_data *data, uint32_t left_out,
 /* Time of one prediction in batches as searchers ask for them. */
 static void print_speed(const cost_task *task) {
     enum { BATCH = 128, ROUNDS = 64 };
-    uint32_t columns = kiln_features_count(KILN_FEATURES_EXACT);
     kiln_cost_model *m = kiln_cost_model_create(NULL);
-    teach(m, task, KILN_FEATURES_EXACT, 0, 250);
+    teach(m, task, false, 0, 250);
     uint64_t begin = kiln_clock_precise_ns();
     train(m);
     uint64_t trained = kiln_clock_precise_ns();
-    float *row = kiln_alloc((size_t)BATCH * columns * sizeof *row), score[BATCH];
+    kiln_encoding candidate[BATCH];
+    float score[BATCH];
     for (uint32_t i = 0; i < BATCH; i++)
-        memcpy(&row[(size_t)i * columns], task->trial.data[i % task->trial.count].features,
-               columns * sizeof *row);
+        candidate[i] = task->trial.data[i % task->trial.count].exact;
     uint64_t least = UINT64_MAX;
     for (uint32_t i = 0; i < ROUNDS; i++) {
         uint64_t from = kiln_clock_precise_ns();
-        kiln_status_free(kiln_cost_model_predict(m, row, BATCH, score)); /* timed, not looked at */
+        kiln_status_free(
+            kiln_cost_model_predict(m, candidate, BATCH, score)); /* timed, not looked at */
         least = KILN_MIN(least, kiln_clock_precise_ns() - from);
     }
     printf("training on %u samples %.0f ms, prediction %.2f us a candidate in batches of %d\n",
            kiln_cost_model_trained_on(m), (double)(trained - begin) * 1e-6,
            (double)least * 1e-3 / (double)BATCH, BATCH);
-    kiln_free(row);
     kiln_cost_model_destroy(m);
 }
 
@@ -144,11 +146,9 @@ static const char *const column_name[COLUMN_COUNT] = {
     "analytic, cold", "100 samples", "shuffled", "autotvm, 100", "other tasks", "autotvm, others"};
 
 void cost_judge(const cost_data *data) {
-    const kiln_cost_model_options exact = {.features = KILN_FEATURES_EXACT, .seed = 1},
-                                  shuffled = {.features = KILN_FEATURES_EXACT,
-                                              .seed = 1,
-                                              .shuffle_labels = true},
-                                  autotvm = {.features = KILN_FEATURES_AUTOTVM, .seed = 1};
+    const contender exact = {.options = {.seed = 1}},
+                    shuffled = {.options = {.seed = 1, .shuffle_labels = true}},
+                    autotvm = {.options = {.seed = 1, .uninformed = true}, .autotvm = true};
     rating sum[COLUMN_COUNT] = {{0, 0, 0}};
     printf("%-10s", "task");
     for (uint32_t c = 0; c < COLUMN_COUNT; c++) printf(" | %-17s", column_name[c]);

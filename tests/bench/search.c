@@ -46,7 +46,7 @@ static kiln_status load(const char *path, kiln_replay_pool **out_pool) {
     kiln_arena_init(&arena, 0);
     kiln_status st = kiln_file_read(path, (size_t)64 << 20, &arena, &text);
     if (!st) st = kiln_replay_log_parse(text, &arena, &log);
-    if (!st) st = kiln_replay_pool_create(&log, out_pool);
+    if (!st) st = kiln_replay_pool_create(&log, KILN_MODEL_XGBOOST, out_pool);
     kiln_arena_deinit(&arena);
     return kiln_status_note(st, "%s", path);
 }

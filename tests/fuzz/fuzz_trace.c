@@ -3,7 +3,7 @@
  * features, and lowers to a valid program or is refused. Nothing aborts, hangs or overflows. */
 #include "base/check.h"
 #include "base/macros.h"
-#include "compiler-core/cost/features.h"
+#include "compiler-core/cost/features_cpu.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/lower/lower.h"
 #include "compiler-core/sched/trace.h"
@@ -40,7 +40,7 @@ static void lower(const kiln_program *scheduled, kiln_arena *arena) {
     kiln_status st = kiln_target_parse(
         KILN_STR("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3,cores=4,threads=4"), arena, &target);
     KILN_CHECK(!st);
-    kiln_features_compute(scheduled, &target, arena, feature);
+    kiln_features_cpu.compute(scheduled, &target, arena, feature);
     st = kiln_lower(scheduled, &target, arena, &lowered);
     if (!st) {
         KILN_CHECK(!kiln_program_verify(lowered.run));

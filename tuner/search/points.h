@@ -1,5 +1,5 @@
-/* What a searcher moves in: closed traces with their features. Two makers exist: the space of a
- * task (points_space.c), where moves are mutations that replay judges, and a recorded pool
+/* What a searcher moves in: closed traces, encoded for a cost model. Two makers exist: the space of
+ * a task (points_space.c), where moves are mutations that replay judges, and a recorded pool
  * (tuner/measure/replay/pool.h), where moves go to neighbours among what was measured once.
  * Strategies do not know which one they have. */
 #ifndef KILN_TUNER_SEARCH_POINTS_H
@@ -8,13 +8,14 @@
 #include "base/rand.h"
 #include "base/status.h"
 #include "compiler-core/core.h"
+#include "tuner/model/model.h"
 
 typedef struct kiln_point {
     kiln_str trace; /* binary form */
     char hash[KILN_HASH128_TEXT];
-    const float *features; /* [KILN_FEATURE_COUNT] */
-    float score;           /* of the model when it was last asked */
-    bool adopted;          /* it was fast on another target */
+    kiln_encoding encoding; /* for models of the points' kind; data NULL: it has none */
+    float score;            /* of the model when it was last asked */
+    bool adopted;           /* it was fast on another target */
 } kiln_point;
 
 /* Members are required unless said otherwise; results live in the arena that is passed in. All are
@@ -48,13 +49,14 @@ struct kiln_points {
     void (*destroy)(kiln_points *points);
 };
 
-/* The space of `te` on `target`; both must outlive it. Errors are those of kiln_space_create. */
+/* The space of `te` on `target`, which must outlive it, for models of one kind. Errors are those of
+ * kiln_space_create. */
 KILN_MUST_USE kiln_status kiln_points_of_space(const kiln_program *te, const kiln_target *target,
-                                               kiln_points **out_points);
+                                               kiln_model_kind model, kiln_points **out_points);
 /* The same with layouts of arguments given (kiln_space_options); copied. */
 KILN_MUST_USE kiln_status kiln_points_of_space_on(const kiln_program *te, const kiln_target *target,
                                                   const kiln_layout *const *layout,
-                                                  kiln_points **out_points);
+                                                  kiln_model_kind model, kiln_points **out_points);
 
 /* A copy whose parts live in `arena`. */
 kiln_point kiln_point_copy(const kiln_point *point, kiln_arena *arena);

@@ -7,19 +7,20 @@ typedef struct space_points {
     kiln_arena memory, scratch;
     kiln_space space;
     const kiln_target *target;
+    kiln_model_kind model;
 } space_points;
 
 /* What a replayed trace is to a searcher. */
 static kiln_status point_of(space_points *s, const kiln_trace *trace, const kiln_program *program,
                             kiln_arena *arena, kiln_point *out) {
     kiln_strbuf bytes = {0};
-    float *features = KILN_ARENA_ARRAY(arena, float, KILN_FEATURE_COUNT);
-    kiln_features_compute(program, s->target, &s->scratch, features);
-    if (!kiln_analytic_fits(features))
-        return KILN_ERROR(RESOURCE_EXHAUSTED, "more registers than the target has");
+    kiln_encoding encoding;
+    kiln_status st = kiln_model_encode(s->model, program, s->target, &s->scratch, arena, &encoding);
+    if (st) return st;
+    if (!encoding.fits) return KILN_ERROR(RESOURCE_EXHAUSTED, "more registers than the target has");
     kiln_trace_encode(trace, &bytes);
     *out = (kiln_point){.trace = {kiln_arena_copy(arena, bytes.data, bytes.size), bytes.size},
-                        .features = features};
+                        .encoding = encoding};
     kiln_hash128_print(kiln_hash128_of(bytes.data, bytes.size), out->hash);
     kiln_strbuf_deinit(&bytes);
     return KILN_OK;
@@ -135,18 +136,20 @@ static void space_destroy(kiln_points *points) {
 }
 
 kiln_status kiln_points_of_space(const kiln_program *te, const kiln_target *target,
-                                 kiln_points **out_points) {
-    return kiln_points_of_space_on(te, target, NULL, out_points);
+                                 kiln_model_kind model, kiln_points **out_points) {
+    return kiln_points_of_space_on(te, target, NULL, model, out_points);
 }
 
 kiln_status kiln_points_of_space_on(const kiln_program *te, const kiln_target *target,
-                                    const kiln_layout *const *layout, kiln_points **out_points) {
+                                    const kiln_layout *const *layout, kiln_model_kind model,
+                                    kiln_points **out_points) {
     static const kiln_points table = {space_first,  space_draw,  space_at,       space_size,
                                       space_mutate, space_cross, space_distance, space_find,
                                       space_adopt,  space_check, space_destroy};
     space_points *s = kiln_alloc(sizeof *s);
     s->base = table;
     s->target = target;
+    s->model = model;
     kiln_arena_init(&s->memory, 0);
     kiln_arena_init(&s->scratch, (size_t)1 << 20);
     const kiln_space_options options = {.layout = layout};
@@ -161,7 +164,6 @@ kiln_status kiln_points_of_space_on(const kiln_program *te, const kiln_target *t
 kiln_point kiln_point_copy(const kiln_point *point, kiln_arena *arena) {
     kiln_point copy = *point;
     copy.trace.data = kiln_arena_copy(arena, point->trace.data, point->trace.size);
-    copy.features =
-        kiln_arena_copy(arena, point->features, KILN_FEATURE_COUNT * sizeof *point->features);
+    copy.encoding.data = kiln_arena_copy(arena, point->encoding.data, point->encoding.size_bytes);
     return copy;
 }

@@ -28,7 +28,7 @@ struct kiln_searcher {
     uint32_t next;                   /* of search.plan */
     KILN_VEC(kiln_point *) proposed; /* by index; in search.memory */
     char default_hash[KILN_HASH128_TEXT];
-    const float *default_features; /* in search.memory */
+    kiln_encoding default_encoding; /* in search.memory */
     bool default_is_due;
     KILN_VEC(kiln_point) adopted; /* due after it; in search.memory */
 };
@@ -71,7 +71,7 @@ kiln_status kiln_searcher_create(const kiln_searcher_options *options, kiln_poin
         return st;
     }
     memcpy(s->default_hash, first.hash, sizeof first.hash);
-    s->default_features = first.features;
+    s->default_encoding = first.encoding;
     *out_searcher = s;
     return KILN_OK;
 }
@@ -96,8 +96,8 @@ const char *kiln_searcher_default_hash(const kiln_searcher *searcher) {
     return searcher->default_hash;
 }
 
-const float *kiln_searcher_default_features(const kiln_searcher *searcher) {
-    return searcher->default_features;
+const kiln_encoding *kiln_searcher_default_encoding(const kiln_searcher *searcher) {
+    return &searcher->default_encoding;
 }
 
 uint32_t kiln_searcher_proposed(const kiln_searcher *searcher) { return searcher->proposed.count; }
@@ -118,7 +118,7 @@ static void insert_result(kiln_search *search, kiln_search_result added) {
 
 static void learn(kiln_search *search, const kiln_point *point, double latency_ns) {
     if (search->options.model)
-        kiln_cost_model_add(search->options.model, search->options.task, point->features,
+        kiln_cost_model_add(search->options.model, search->options.task, &point->encoding,
                             latency_ns);
 }
 
@@ -129,7 +129,7 @@ void kiln_searcher_know(kiln_searcher *searcher, kiln_str trace, kiln_str hash, 
     if (kiln_str_is(hash, searcher->default_hash)) searcher->default_is_due = false;
     kiln_point *point = KILN_ARENA_NEW(&search->memory, kiln_point);
     kiln_status st = search->points->find(search->points, trace, &search->memory, point);
-    bool outside = kiln_status_code(st) == KILN_NOT_FOUND && point->features;
+    bool outside = kiln_status_code(st) == KILN_NOT_FOUND && point->encoding.data;
     if (!st) insert_result(search, (kiln_search_result){point, latency_ns > 0 ? latency_ns : 0});
     if (!st || outside) learn(search, point, latency_ns);
     kiln_status_free(st); /* of another version of the primitives: nothing is known of it */
@@ -276,12 +276,10 @@ void kiln_search_train(kiln_search *search) {
 }
 
 void kiln_search_score(kiln_search *search, kiln_point *point, uint32_t count) {
-    float *row = KILN_ARENA_ARRAY(&search->scratch, float, (size_t)count *KILN_FEATURE_COUNT);
+    kiln_encoding *candidate = KILN_ARENA_ARRAY(&search->scratch, kiln_encoding, count);
     float *score = KILN_ARENA_ARRAY(&search->scratch, float, count);
-    for (uint32_t i = 0; i < count; i++)
-        memcpy(&row[(size_t)i * KILN_FEATURE_COUNT], point[i].features,
-               KILN_FEATURE_COUNT * sizeof *row);
-    kiln_status st = kiln_cost_model_predict(search->options.model, row, count, score);
+    for (uint32_t i = 0; i < count; i++) candidate[i] = point[i].encoding;
+    kiln_status st = kiln_cost_model_predict(search->options.model, candidate, count, score);
     for (uint32_t i = 0; i < count; i++) point[i].score = st ? 0 : score[i];
     kiln_status_free(st); /* all alike: the search goes on by chance */
 }

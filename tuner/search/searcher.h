@@ -43,7 +43,8 @@ typedef struct kiln_searcher_options {
                         comparisons of what was learned */
 } kiln_searcher_options;
 
-/* Takes over `points`. INVALID_ARGUMENT: the strategy asks a model and there is none. */
+/* Takes over `points`, which are for models of the kind of options->model, where there is one.
+ * INVALID_ARGUMENT: the strategy asks a model and there is none. */
 KILN_MUST_USE kiln_status kiln_searcher_create(const kiln_searcher_options *options,
                                                kiln_points *points, kiln_searcher **out_searcher);
 void kiln_searcher_destroy(kiln_searcher *searcher); /* NULL is fine */
@@ -68,7 +69,7 @@ void kiln_searcher_observe(kiln_searcher *searcher, uint32_t index, kiln_outcome
 uint32_t kiln_searcher_proposed(const kiln_searcher *searcher);
 /* Hash of the default schedule's trace: [KILN_HASH128_TEXT]. */
 const char *kiln_searcher_default_hash(const kiln_searcher *searcher);
-/* Its features: [KILN_FEATURE_COUNT], as long as the searcher. */
-const float *kiln_searcher_default_features(const kiln_searcher *searcher);
+/* It as models see it; lives as long as the searcher. */
+const kiln_encoding *kiln_searcher_default_encoding(const kiln_searcher *searcher);
 
 #endif

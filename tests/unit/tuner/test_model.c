@@ -1,19 +1,27 @@
 /* The learned model: what it learns, and that nothing but the sequence of calls decides. */
-#include "tuner/model/model.h"
+#include "tuner/model/model_row.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/rand.h"
+#include "compiler-core/cost/features_cpu.h"
+#include "tests/support/targets.h"
 #include "tests/support/test.h"
+#include "tuner/search/searcher.h"
 
 #define ROWS 240
 
 /* Candidates whose latency the analytic feature tells in part, and two features tell the rest. */
 typedef struct candidates {
     float row[ROWS][KILN_FEATURE_COUNT];
+    kiln_encoding encoding[ROWS]; /* of the rows */
     double ns[ROWS];
 } candidates;
+
+static kiln_encoding encoding_of(const float *row) {
+    return (kiln_encoding){row, KILN_FEATURE_COUNT * sizeof *row, true, &kiln_features_cpu};
+}
 
 static candidates *make_candidates(kiln_arena *arena, uint64_t seed) {
     candidates *c = KILN_ARENA_NEW(arena, candidates);
@@ -26,13 +34,14 @@ static candidates *make_candidates(kiln_arena *arena, uint64_t seed) {
         double hidden = (c->row[i][KILN_FEATURE_TILE_LOADS] > 0.5f ? 1.5 : 0) +
                         (double)c->row[i][KILN_FEATURE_VECTOR_L1];
         c->ns[i] = exp2((double)c->row[i][KILN_FEATURE_NS] + hidden);
+        c->encoding[i] = encoding_of(c->row[i]);
     }
     return c;
 }
 
 static void add(kiln_cost_model *m, const candidates *c, uint32_t from, uint32_t to) {
     for (uint32_t i = from; i < to; i++)
-        kiln_cost_model_add(m, KILN_STR("task"), c->row[i], c->ns[i]);
+        kiln_cost_model_add(m, KILN_STR("task"), &c->encoding[i], c->ns[i]);
 }
 
 static void train(kiln_cost_model *m) {
@@ -44,7 +53,7 @@ static void train(kiln_cost_model *m) {
 static double pairs_right(kiln_cost_model *m, const candidates *c, uint32_t from) {
     float score[ROWS];
     double right = 0, pairs = 0;
-    expect_ok(kiln_cost_model_predict(m, c->row[0], ROWS, score));
+    expect_ok(kiln_cost_model_predict(m, &c->encoding[0], ROWS, score));
     for (uint32_t i = from; i < ROWS; i++)
         for (uint32_t k = from; k < i; k++) {
             pairs++;
@@ -68,7 +77,7 @@ static void samples_teach_what_the_analytic_model_does_not_know(void **state) {
 
 static void learn(kiln_cost_model *m, const candidates *c, uint32_t from, uint32_t to) {
     for (uint32_t i = from; i < to; i++)
-        kiln_cost_model_learn(m, KILN_STR("other task"), c->row[i], c->ns[i]);
+        kiln_cost_model_learn(m, KILN_STR("other task"), &c->encoding[i], c->ns[i]);
 }
 
 static void other_tasks_teach_once_the_task_itself_has_spoken(void **state) {
@@ -102,8 +111,7 @@ static void what_other_tasks_teach_wrongly_is_soon_unlearnt(void **state) {
 
 static void shuffled_labels_teach_nothing(void **state) {
     candidates *c = make_candidates(*state, 2);
-    const kiln_cost_model_options options = {
-        .features = KILN_FEATURES_EXACT, .seed = 1, .shuffle_labels = true};
+    const kiln_cost_model_options options = {.seed = 1, .shuffle_labels = true};
     kiln_cost_model *learner = kiln_cost_model_create(NULL);
     kiln_cost_model *fooled = kiln_cost_model_create(&options);
     add(learner, c, 0, 120);
@@ -124,13 +132,13 @@ static void same_calls_give_the_same_scores_whatever_the_timing(void **state) {
         kiln_cost_model_train_begin(m);
         add(m, c, 60, 90); /* arrives while it trains: not part of that training */
         float during[ROWS];
-        expect_ok(kiln_cost_model_predict(m, c->row[0], pass ? ROWS : 1, during));
+        expect_ok(kiln_cost_model_predict(m, &c->encoding[0], pass ? ROWS : 1, during));
         assert_true(during[0] == -c->row[0][KILN_FEATURE_NS]); /* trees before: none */
         expect_ok(kiln_cost_model_train_wait(m));
         assert_int_equal(kiln_cost_model_trained_on(m), 60);
         train(m);
         assert_int_equal(kiln_cost_model_trained_on(m), 90);
-        expect_ok(kiln_cost_model_predict(m, c->row[0], ROWS, score[pass]));
+        expect_ok(kiln_cost_model_predict(m, &c->encoding[0], ROWS, score[pass]));
         kiln_cost_model_destroy(m);
     }
     assert_memory_equal(score[0], score[1], sizeof score[0]);
@@ -142,30 +150,34 @@ static void one_row_scores_as_in_a_batch(void **state) {
     add(m, c, 0, 100);
     train(m);
     float batch[ROWS], one;
-    expect_ok(kiln_cost_model_predict(m, c->row[0], ROWS, batch));
+    expect_ok(kiln_cost_model_predict(m, &c->encoding[0], ROWS, batch));
     for (uint32_t i = 0; i < ROWS; i += 37) {
-        expect_ok(kiln_cost_model_predict(m, c->row[i], 1, &one));
+        expect_ok(kiln_cost_model_predict(m, &c->encoding[i], 1, &one));
         assert_true(one == batch[i]);
     }
     kiln_cost_model_destroy(m);
 }
 
-static void contributions_add_up_to_the_score(void **state) {
+static void reasons_add_up_to_the_score(void **state) {
     candidates *c = make_candidates(*state, 5);
     kiln_cost_model *m = kiln_cost_model_create(NULL);
-    float part[KILN_FEATURE_COUNT + 1], score;
+    kiln_reason *reason = NULL;
+    uint32_t count = 0;
+    float score;
     for (uint32_t trained = 0; trained < 2; trained++) {
-        expect_ok(kiln_cost_model_predict(m, c->row[200], 1, &score));
-        expect_ok(kiln_cost_model_contributions(m, c->row[200], part));
+        expect_ok(kiln_cost_model_predict(m, &c->encoding[200], 1, &score));
+        expect_ok(kiln_cost_model_explain(m, &c->encoding[200], *state, &reason, &count));
+        assert_int_equal(count, KILN_FEATURE_COUNT + 1);
+        assert_string_equal(reason[count - 1].name, "");
         double sum = 0;
-        for (uint32_t i = 0; i <= KILN_FEATURE_COUNT; i++) sum += (double)part[i];
+        for (uint32_t i = 0; i < count; i++) sum += (double)reason[i].part;
         assert_true(fabs(sum - (double)score) < 1e-3);
         add(m, c, 0, 200);
         train(m);
     }
-    expect_ok(kiln_cost_model_contributions(m, c->row[200], part));
-    float hidden = fabsf(part[KILN_FEATURE_TILE_LOADS]),
-          other = fabsf(part[KILN_FEATURE_OPS_CASTS]);
+    expect_ok(kiln_cost_model_explain(m, &c->encoding[200], *state, &reason, &count));
+    float hidden = fabsf(reason[KILN_FEATURE_TILE_LOADS].part),
+          other = fabsf(reason[KILN_FEATURE_OPS_CASTS].part);
     assert_true(hidden > 10 * other); /* what matters stands out */
     kiln_cost_model_destroy(m);
 }
@@ -175,7 +187,7 @@ static void candidates_that_failed_rank_below_those_that_ran(void **state) {
     kiln_cost_model *m = kiln_cost_model_create(NULL);
     for (uint32_t i = 0; i < 160; i++) {
         bool fails = c->row[i][KILN_FEATURE_TILE_CODE] > 0.7f;
-        kiln_cost_model_add(m, KILN_STR("task"), c->row[i], fails ? 0 : c->ns[i]);
+        kiln_cost_model_add(m, KILN_STR("task"), &c->encoding[i], fails ? 0 : c->ns[i]);
     }
     train(m);
     float good[KILN_FEATURE_COUNT], bad[KILN_FEATURE_COUNT], score[2];
@@ -183,8 +195,8 @@ static void candidates_that_failed_rank_below_those_that_ran(void **state) {
     memcpy(bad, c->row[170], sizeof bad);
     good[KILN_FEATURE_TILE_CODE] = 0.2f;
     bad[KILN_FEATURE_TILE_CODE] = 0.9f;
-    expect_ok(kiln_cost_model_predict(m, good, 1, &score[0]));
-    expect_ok(kiln_cost_model_predict(m, bad, 1, &score[1]));
+    const kiln_encoding both[] = {encoding_of(good), encoding_of(bad)};
+    expect_ok(kiln_cost_model_predict(m, both, 2, score));
     assert_true(score[0] > score[1] + 0.5f);
     kiln_cost_model_destroy(m);
 }
@@ -198,6 +210,134 @@ static void destroying_waits_for_a_training_that_is_under_way(void **state) {
     kiln_cost_model_destroy(m);
 }
 
+/* ---- every row of models.def: docs/how-to/model.md ------------------------------------------- */
+
+static const char product_text[] =
+    "program matmul\n"
+    "input a: f32[32,32]\n"
+    "input b: f32[32,32]\n"
+    "output y: f32[32,32]\n"
+    "block matmul(m:32, n:32 | k:32): y[m, n] sum= a[m, k]*b[k, n] init 0.0\n";
+
+typedef struct space {
+    kiln_target target;
+    kiln_program *te;
+    kiln_points *points;
+} space;
+
+static space *space_for(kiln_model_kind kind, kiln_arena *arena) {
+    space *s = KILN_ARENA_NEW(arena, space);
+    s->target = target_of(arena, "x86-64-v3");
+    expect_ok(kiln_program_parse(kiln_str_from(product_text), arena, &s->te));
+    expect_ok(kiln_points_of_space(s->te, &s->target, kind, &s->points));
+    return s;
+}
+
+static void every_row_is_found_by_its_name(void **state) {
+    (void)state;
+    for (unsigned k = 0; k < KILN_MODEL_COUNT; k++) {
+        kiln_model_kind found = KILN_MODEL_COUNT;
+        expect_ok(kiln_model_find(kiln_str_from(kiln_model_name((kiln_model_kind)k)), &found));
+        assert_int_equal(found, k);
+    }
+    kiln_model_kind unused;
+    expect_error(kiln_model_find(KILN_STR("oracle"), &unused), NOT_FOUND, "analytic");
+}
+
+/* Encodings are pure, and a copy is as good; a candidate is like itself. */
+static void every_row_encodes_a_candidate_the_same_way_twice(void **state) {
+    for (unsigned k = 0; k < KILN_MODEL_COUNT; k++) {
+        space *s = space_for((kiln_model_kind)k, *state);
+        kiln_point first, again;
+        expect_ok(s->points->first(s->points, 0, *state, &first));
+        expect_ok(s->points->first(s->points, 0, *state, &again));
+        assert_int_equal(first.encoding.size_bytes, again.encoding.size_bytes);
+        assert_memory_equal(first.encoding.data, again.encoding.data, first.encoding.size_bytes);
+        kiln_point copy = kiln_point_copy(&first, *state);
+        assert_true(kiln_model_distance((kiln_model_kind)k, &first.encoding, &copy.encoding) == 0);
+        assert_true(first.encoding.fits);
+        s->points->destroy(s->points);
+    }
+}
+
+/* Scores before any sample, after training, from a batch and one by one, and what they consist of.
+ */
+static void every_row_learns_predicts_and_explains(void **state) {
+    for (unsigned k = 0; k < KILN_MODEL_COUNT; k++) {
+        space *s = space_for((kiln_model_kind)k, *state);
+        kiln_cost_model *model[2];
+        kiln_encoding candidate[40];
+        float score[2][40], one;
+        kiln_rand rand;
+        kiln_rand_init(&rand, 1);
+        for (uint32_t i = 0; i < 40; i++) {
+            kiln_point point;
+            kiln_status st = s->points->draw(s->points, &rand, *state, &point);
+            i -= st != NULL;
+            kiln_status_free(st);
+            if (!st) candidate[i] = point.encoding;
+        }
+        for (uint32_t pass = 0; pass < 2; pass++) {
+            const kiln_cost_model_options options = {.kind = (kiln_model_kind)k, .seed = 7};
+            model[pass] = kiln_cost_model_create(&options);
+            expect_ok(kiln_cost_model_predict(model[pass], candidate, 40, score[pass]));
+            for (uint32_t i = 0; i < 30; i++)
+                kiln_cost_model_add(model[pass], KILN_STR("task"), &candidate[i],
+                                    i % 7 ? 1000 + 10 * i : 0);
+            train(model[pass]);
+            assert_int_equal(kiln_cost_model_trained_on(model[pass]), 30);
+            expect_ok(kiln_cost_model_predict(model[pass], candidate, 40, score[pass]));
+        }
+        assert_memory_equal(score[0], score[1], sizeof score[0]);
+        for (uint32_t i = 0; i < 40; i += 13) {
+            kiln_reason *reason = NULL;
+            uint32_t count = 0;
+            double sum = 0;
+            expect_ok(kiln_cost_model_predict(model[0], &candidate[i], 1, &one));
+            assert_true(one == score[0][i]);
+            expect_ok(kiln_cost_model_explain(model[0], &candidate[i], *state, &reason, &count));
+            assert_string_equal(reason[count - 1].name, "");
+            for (uint32_t r = 0; r < count; r++) sum += (double)reason[r].part;
+            assert_true(fabs(sum - (double)one) < 1e-3);
+        }
+        kiln_cost_model_destroy(model[0]);
+        kiln_cost_model_destroy(model[1]);
+        s->points->destroy(s->points);
+    }
+}
+
+/* Searches ask whatever model they are given. */
+static void every_row_guides_a_search(void **state) {
+    for (unsigned k = 0; k < KILN_MODEL_COUNT; k++) {
+        space *s = space_for((kiln_model_kind)k, *state);
+        kiln_cost_model *model =
+            kiln_cost_model_create(&(kiln_cost_model_options){.kind = (kiln_model_kind)k});
+        kiln_searcher_options options = {.seed = 3, .task = KILN_STR("task"), .model = model};
+        kiln_searcher *searcher = NULL;
+        expect_ok(kiln_searcher_find(KILN_STR("sa"), &options.kind));
+        expect_ok(kiln_searcher_create(&options, s->points, &searcher));
+        for (uint32_t i = 0; i < 24; i++) {
+            const kiln_point *point = NULL;
+            expect_ok(kiln_searcher_propose(searcher, &point));
+            kiln_searcher_observe(searcher, i, KILN_OUTCOME_OK, 1000 + i);
+        }
+        assert_true(kiln_cost_model_trained_on(model) >= 16);
+        kiln_searcher_destroy(searcher);
+        kiln_cost_model_destroy(model);
+    }
+}
+
+static void a_kind_without_features_says_so(void **state) {
+    space *s = space_for(KILN_MODEL_XGBOOST, *state);
+    kiln_target gpu = target_of(*state, "cuda:sm_90");
+    kiln_encoding unused;
+    kiln_program_make_loops(s->te);
+    for (unsigned k = KILN_MODEL_XGBOOST; k <= KILN_MODEL_ANALYTIC; k++)
+        expect_error(kiln_model_encode((kiln_model_kind)k, s->te, &gpu, *state, *state, &unused),
+                     UNIMPLEMENTED, "cuda");
+    s->points->destroy(s->points);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(samples_teach_what_the_analytic_model_does_not_know),
@@ -206,9 +346,14 @@ int main(void) {
         test_with_arena(shuffled_labels_teach_nothing),
         test_with_arena(same_calls_give_the_same_scores_whatever_the_timing),
         test_with_arena(one_row_scores_as_in_a_batch),
-        test_with_arena(contributions_add_up_to_the_score),
+        test_with_arena(reasons_add_up_to_the_score),
         test_with_arena(candidates_that_failed_rank_below_those_that_ran),
         test_with_arena(destroying_waits_for_a_training_that_is_under_way),
+        test_with_arena(every_row_is_found_by_its_name),
+        test_with_arena(every_row_encodes_a_candidate_the_same_way_twice),
+        test_with_arena(every_row_learns_predicts_and_explains),
+        test_with_arena(every_row_guides_a_search),
+        test_with_arena(a_kind_without_features_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

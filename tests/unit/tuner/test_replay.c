@@ -44,7 +44,7 @@ static kiln_replay_pool *open_pool(uint32_t index) {
     kiln_replay_pool *pool = NULL;
     kiln_arena_init(&arena, 0);
     kiln_status st = kiln_replay_log_parse(read_log(index, &arena), &arena, &log);
-    if (!st) st = kiln_replay_pool_create(&log, &pool);
+    if (!st) st = kiln_replay_pool_create(&log, KILN_MODEL_XGBOOST, &pool);
     if (st) fail_msg("%s: %s", logs.path[index], kiln_status_text(st));
     kiln_arena_deinit(&arena);
     return pool;

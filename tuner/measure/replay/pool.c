@@ -31,6 +31,7 @@ struct kiln_replay_pool {
     member *member;
     uint32_t count, neighbour_count;
     double best_ns;
+    kiln_model_kind model;
     kiln_map index; /* hash -> member */
 };
 
@@ -57,10 +58,11 @@ static bool make_member(kiln_replay_pool *pool, const kiln_replay_trial *trial,
     bool replays = st == NULL && take_genes(&trial->trace, out);
     kiln_status_free(st);
     if (!replays) return false;
-    float *features = KILN_ARENA_ARRAY(&pool->memory, float, KILN_FEATURE_COUNT);
-    kiln_features_compute(program, target, scratch, features);
+    st = kiln_model_encode(pool->model, program, target, scratch, &pool->memory,
+                           &out->point.encoding);
+    kiln_status_free(st); /* recorded pools are of targets that have features */
+    if (st) return false;
     kiln_trace_encode(&trial->trace, &bytes);
-    out->point.features = features;
     out->point.trace.data = kiln_arena_copy(&pool->memory, bytes.data, bytes.size);
     out->point.trace.size = bytes.size;
     kiln_hash128_print(kiln_hash128_of(bytes.data, bytes.size), out->point.hash);
@@ -215,7 +217,8 @@ static void pool_let_go(kiln_points *points) { (void)points; /* it serves the ne
 
 /* ---- life ---- */
 
-kiln_status kiln_replay_pool_create(const kiln_replay_log *log, kiln_replay_pool **out_pool) {
+kiln_status kiln_replay_pool_create(const kiln_replay_log *log, kiln_model_kind model,
+                                    kiln_replay_pool **out_pool) {
     static const kiln_points table = {pool_first,  pool_draw,  pool_at,       pool_size,
                                       pool_mutate, pool_cross, pool_distance, pool_find,
                                       pool_adopt,  pool_check, pool_let_go};
@@ -223,6 +226,7 @@ kiln_status kiln_replay_pool_create(const kiln_replay_log *log, kiln_replay_pool
     kiln_arena scratch;
     kiln_program *te = NULL;
     pool->points = table;
+    pool->model = model;
     kiln_arena_init(&pool->memory, 0);
     kiln_arena_init(&scratch, (size_t)1 << 20);
     kiln_map_init(&pool->index);
@@ -292,7 +296,7 @@ static void teach(kiln_cost_model *model, kiln_searcher *searcher,
         for (uint32_t i = 0; other != self && i < count; i++) {
             const member *m = &other->member[other->count - 1 - i];
             double ns = m->outcome == KILN_OUTCOME_OK ? m->median_ns : 0;
-            kiln_cost_model_learn(model, other->group, m->point.features, ns);
+            kiln_cost_model_learn(model, other->group, &m->point.encoding, ns);
         }
     }
 }
@@ -301,7 +305,8 @@ kiln_status kiln_replay_pool_search(kiln_replay_pool *pool, const kiln_replay_op
                                     uint32_t trials, double *out_best_ns) {
     kiln_cost_model *model = kiln_cost_model_create(
         &(kiln_cost_model_options){.seed = options->seed,
-                                   .trees_alone = options->uninformed,
+                                   .kind = pool->model,
+                                   .uninformed = options->uninformed,
                                    .shuffle_labels = options->shuffle_labels});
     kiln_searcher_options search = {.kind = options->kind,
                                     .seed = options->seed,

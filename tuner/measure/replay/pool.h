@@ -9,14 +9,14 @@
 #include "tuner/measure/replay/log.h"
 #include "tuner/search/searcher.h"
 
-/* A log made ready: traces replayed, features computed. Serves any number of searches, one at a
- * time. */
+/* A log made ready: traces replayed and encoded for models of one kind. Serves any number of
+ * searches, one at a time. */
 typedef struct kiln_replay_pool kiln_replay_pool;
 
 /* About 0.3 ms a trial. Traces that do not replay any more are left out. INVALID_ARGUMENT: the
  * program or target does not parse. FAILED_PRECONDITION: hardly a trace replays. `log` may go
  * afterwards. */
-KILN_MUST_USE kiln_status kiln_replay_pool_create(const kiln_replay_log *log,
+KILN_MUST_USE kiln_status kiln_replay_pool_create(const kiln_replay_log *log, kiln_model_kind model,
                                                   kiln_replay_pool **out_pool);
 void kiln_replay_pool_destroy(kiln_replay_pool *pool); /* NULL is fine */
 uint32_t kiln_replay_pool_count(const kiln_replay_pool *pool);

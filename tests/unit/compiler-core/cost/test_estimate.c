@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "compiler-core/cost/analytic.h"
+#include "compiler-core/cost/features_cpu.h"
 #include "compiler-core/lower/lower.h"
 #include "tests/unit/compiler-core/sched/support.h"
 
@@ -75,9 +75,9 @@ static void what_fits_the_registers_is_what_lowering_takes(void **state) {
             kiln_program *program = tiled(te, rows[i], vectors[k]);
             float feature[KILN_FEATURE_COUNT];
             kiln_lowered lowered;
-            kiln_features_compute(program, &avx2, *state, feature);
+            kiln_features_cpu.compute(program, &avx2, *state, feature);
             kiln_status st = kiln_lower(program, &avx2, *state, &lowered);
-            if (kiln_analytic_fits(feature) != (st == NULL))
+            if (kiln_features_cpu.fits(feature) != (st == NULL))
                 fail_msg("%d times %d: %s", rows[i], vectors[k], kiln_status_text(st));
             refused += st != NULL;
             kiln_status_free(st);

@@ -2,12 +2,13 @@
  * access stride, count and reuse; then curves of reuse, count and topdown against each other. As in
  * the original, operations on integers are not counted, loops stand in order of first occurrence,
  * and the vector is padded at its end. */
+#include "tests/support/features_autotvm.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/macros.h"
-#include "compiler-core/cost/features.h"
 #include "compiler-core/facts/facts.h"
 
 #define ANNOTATIONS \
@@ -15,7 +16,7 @@
 #define CURVE_SAMPLES 20
 #define CURVE_POINTS (2 * CURVE_SAMPLES)
 #define CURVE_BUFFERS 3 /* curves of so many accesses close the vector: 4 relations each */
-#define CURVES_BEGIN (KILN_FEATURES_AUTOTVM_COUNT - CURVE_BUFFERS * 4 * CURVE_POINTS)
+#define CURVES_BEGIN (FEATURES_AUTOTVM_COUNT - CURVE_BUFFERS * 4 * CURVE_POINTS)
 
 typedef struct writer {
     float *out;
@@ -142,9 +143,9 @@ static void put_curves(writer *w, const kiln_facts *facts, const kiln_facts_stat
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(c); i++) put_curve(w, &c[i]);
 }
 
-void kiln_features_autotvm_compute(const kiln_program *scheduled, const kiln_target *target,
-                                   kiln_arena *scratch, float *out) {
-    memset(out, 0, KILN_FEATURES_AUTOTVM_COUNT * sizeof *out);
+void features_autotvm_compute(const kiln_program *scheduled, const kiln_target *target,
+                              kiln_arena *scratch, float *out) {
+    memset(out, 0, FEATURES_AUTOTVM_COUNT * sizeof *out);
     const kiln_facts *facts = kiln_facts_create(scheduled, target->line_bytes, scratch);
     bool *seen = KILN_ARENA_ARRAY(scratch, bool, facts->loop_count);
     const kiln_facts_statement *deepest = NULL;
@@ -158,7 +159,7 @@ void kiln_features_autotvm_compute(const kiln_program *scheduled, const kiln_tar
             seen[s->path[level]] = true;
         }
     }
-    writer curves = {out, CURVES_BEGIN, KILN_FEATURES_AUTOTVM_COUNT};
+    writer curves = {out, CURVES_BEGIN, FEATURES_AUTOTVM_COUNT};
     for (uint32_t i = 0; deepest && i < deepest->access_count; i++)
         put_curves(&curves, facts, deepest, &deepest->access[i], scratch);
 }

@@ -24,6 +24,7 @@
 #include "compiler-core/layout/tuning.h"
 #include "compiler-core/layout/windows.h"
 #include "compiler-core/lower/lower.h"
+#include "compiler-core/ops/op.h"
 #include "compiler-core/ops/rounding.h"
 #include "compiler-core/passes/pass.h"
 #include "compiler-core/facts/in_place.h"

@@ -181,8 +181,9 @@ uint64_t kiln_module_plan_offset(const kiln_module_plan *plan, uint32_t buffer);
  *
  * Loops: bodies nest. What a body writes is read in the same iteration only, behind what wrote it; behind a loop
  * of constant length (neither count nor condition) the last iteration's values are there too. What was written
- * before a loop and is used in it stays until its end. A strided alias moves within its source; strided results
- * of a loop of constant length that lie side by side are whole when it ends.
+ * before a loop and is used in it stays until its end. A strided alias moves within its source; an iteration may read
+ * the row that it wrote, by the same buffer; strided results of a loop of constant length that lie side by side are
+ * whole when it ends.
  *
  * Devices: kernels and their arguments are on one device, copies go between the processor and one device, and
  * the processor reads what a device's queue copied only behind an event for it or for a later step of that queue.

@@ -1,6 +1,7 @@
 /* The rules of graph.h and ops.def, checked after every pass. */
 #include "base/map.h"
 #include "compiler-core/graph/graph.h"
+#include "compiler-core/graph/loops.h"
 #include "compiler-core/ops/op.h"
 
 static kiln_status check_value_ids(const kiln_graph *graph, const kiln_node_info *node) {
@@ -84,6 +85,8 @@ kiln_status kiln_graph_verify(kiln_graph *graph) {
     kiln_arena_init(&scratch, 0);
     kiln_status st = check_names(graph);
     if (!st) st = check_nodes(graph, KILN_ARENA_ARRAY(&scratch, bool, graph->value.count));
+    kiln_loops loops;
+    if (!st) st = kiln_loops_find(graph, &scratch, &loops);
     kiln_arena_deinit(&scratch);
     return st;
 }

@@ -69,6 +69,7 @@ static void charge_row(maker *m, uint32_t step, uint32_t arg, kiln_value value, 
     for (uint32_t i = 0; i < list->way.count; i++) {
         const kiln_layout *layout = &list->way.data[i].layout[arg];
         m->own_ns[step][i] +=
+            m->a->plan->step[step].times *
             convert_ns(m->a, value, writes ? layout : &row, writes ? &row : layout);
     }
 }
@@ -81,9 +82,11 @@ static void charge_input(void *context, uint32_t step, uint32_t arg, kiln_value 
 
 static void charge_row_readers(maker *m) {
     for (uint32_t s = 0; s < m->a->plan->step_count; s++) {
-        kiln_value read = m->a->plan->step[s].arg[0];
-        if (!is_kernel(m->a, s) && m->from[read].step != NOT_WRITTEN)
-            charge_row(m, m->from[read].step, m->from[read].arg, read, true);
+        for (uint32_t i = 0; !is_kernel(m->a, s) && i < m->a->plan->step[s].read_count; i++) {
+            kiln_value read = m->a->plan->step[s].arg[i];
+            if (m->from[read].step != NOT_WRITTEN)
+                charge_row(m, m->from[read].step, m->from[read].arg, read, true);
+        }
     }
     for (uint32_t i = 0; i < m->a->graph->output.count; i++) {
         kiln_value read = m->a->graph->output.data[i];
@@ -103,7 +106,7 @@ static void add_edge(void *context, uint32_t step, uint32_t arg, kiln_value valu
         for (uint32_t j = 0; j < taker->way.count; j++) {
             double ns = convert_ns(m->a, value, &giver->way.data[i].layout[from->arg],
                                    &taker->way.data[j].layout[arg]);
-            cost[(size_t)i * taker->way.count + j] = ns;
+            cost[(size_t)i * taker->way.count + j] = m->a->plan->step[from->step].times * ns;
             most = KILN_MAX(most, ns);
         }
     }
@@ -124,7 +127,8 @@ bool kiln_layout_assign(const kiln_assignment *a, kiln_arena *arena, uint32_t *o
         if (!is_kernel(a, s)) continue;
         const kiln_alternatives *list = ways_of(a, s);
         m.own_ns[s] = KILN_ARENA_ARRAY(arena, double, list->way.count);
-        for (uint32_t i = 0; i < list->way.count; i++) m.own_ns[s][i] = list->way.data[i].cost_ns;
+        for (uint32_t i = 0; i < list->way.count; i++)
+            m.own_ns[s][i] = a->plan->step[s].times * list->way.data[i].cost_ns;
         each_arg(a, s, note_writer, &m);
         each_arg(a, s, charge_input, &m);
     }

@@ -118,7 +118,8 @@ static void add_conversions(tuner *t) {
         bool kernel = step->kind == KILN_STEP_KERNEL;
         for (uint32_t i = 0; kernel && i < step->arg_count; i++)
             if (!is_written(t, s, i)) add_conversion(t, step->arg[i], &t->way[s]->layout[i]);
-        if (!kernel) add_conversion(t, step->arg[0], &row);
+        for (uint32_t i = 0; !kernel && i < step->read_count; i++)
+            add_conversion(t, step->arg[i], &row);
     }
     for (uint32_t i = 0; i < t->graph->output.count; i++)
         add_conversion(t, t->graph->output.data[i], &row);

@@ -34,6 +34,7 @@ _Static_assert(KILN_ARRAY_COUNT(op_table) == KILN_OP_COUNT, "one row per operato
 
 /* What "alias" and "none" in ops.def stand for; never called. */
 void kiln_te_alias(kiln_te *context) { KILN_CHECK(context == NULL); }
+void kiln_te_loop(kiln_te *context) { KILN_CHECK(context == NULL); }
 kiln_expr kiln_element_none(kiln_te *context, const kiln_expr *x) {
     KILN_CHECK(context == NULL);
     return x[0];
@@ -54,6 +55,7 @@ bool kiln_op_find(kiln_str name, kiln_op *out_op) {
 }
 
 bool kiln_op_is_alias(kiln_op op) { return kiln_op_get(op)->build == kiln_te_alias; }
+bool kiln_op_is_loop(kiln_op op) { return kiln_op_get(op)->build == kiln_te_loop; }
 
 /* ---- inference ------------------------------------------------------------------------------- */
 
@@ -209,7 +211,9 @@ kiln_status kiln_node_eval(const kiln_graph *graph, kiln_node node, const kiln_t
         size_bytes += (uint64_t)kiln_shape_count(&v->shape) * kiln_dtype_size(v->dtype);
         if (size_bytes <= effort->bytes) output[i] = kiln_tensor_create(arena, v->dtype, &v->shape);
     }
-    if (size_bytes > effort->bytes) {
+    if (kiln_op_is_loop(info->op)) {
+        st = KILN_ERROR(UNIMPLEMENTED, "what a loop computes is known at run time only");
+    } else if (size_bytes > effort->bytes) {
         st = KILN_ERROR(RESOURCE_EXHAUSTED, "too much data for the compiler");
     } else if (kiln_op_is_alias(info->op)) {
         memcpy(output[0].data, input[0].data, kiln_tensor_bytes(&output[0]));

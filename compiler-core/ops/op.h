@@ -26,7 +26,7 @@ typedef struct kiln_op_info {
     const char *dtypes; /* of input 0: letters of f float, i signed, u unsigned, b bool */
     const char *attrs;  /* "axis:int=-1 pads:ints mode:text=constant": kinds and defaults */
     kiln_shape_rule shape;
-    kiln_te_builder build;   /* NULL: an alias (same elements in the same order, another shape) */
+    kiln_te_builder build;
     kiln_te_element element; /* elementwise operators only */
 } kiln_op_info;
 
@@ -37,6 +37,20 @@ bool kiln_op_find(kiln_str name, kiln_op *out_op);
 /* Results with the elements of input 0 in the same order: reshape, flatten, squeeze, ... No kernel.
  */
 bool kiln_op_is_alias(kiln_op op);
+/* The two ends of a loop, which are no kernels either. */
+bool kiln_op_is_loop(kiln_op op);
+
+#define KILN_LOOP_TRIPS_MAX ((int64_t)1 << 31)
+/* What the attributes of a loop_begin say. */
+typedef struct kiln_loop_info {
+    uint32_t carried;
+    bool guarded;
+    int64_t trips;
+    bool is_constant; /* that many iterations, whatever is computed */
+} kiln_loop_info;
+kiln_loop_info kiln_loop_describe(const kiln_graph *graph, kiln_node begin);
+/* Whether row `index` of a loop_begin's, stack `index` of a loop_end's, goes from the last row to the first. */
+bool kiln_loop_is_reversed(const kiln_node_info *node, uint32_t index);
 
 /* Checks arity, attributes and dtypes, then sets dtype and shape of the node's outputs from its
  * inputs. INVALID_ARGUMENT: the node is wrong. UNIMPLEMENTED: right, but not supported. Both name

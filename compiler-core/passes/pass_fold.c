@@ -49,7 +49,8 @@ kiln_status kiln_pass_fold_constants(kiln_graph *graph) {
     kiln_status st = KILN_OK;
     for (kiln_node n = 1; !st && n < graph->node.count; n++) {
         const kiln_node_info *node = &graph->node.data[n];
-        if (node->op != KILN_OP_NONE && can_fold(graph, node)) st = fold_node(graph, n, &effort);
+        if (node->op != KILN_OP_NONE && !kiln_op_is_loop(node->op) && can_fold(graph, node))
+            st = fold_node(graph, n, &effort);
     }
     return st;
 }

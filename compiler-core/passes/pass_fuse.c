@@ -9,6 +9,7 @@
  * as they are one group: x * sigmoid(x), or the chain that exporters write for GELU. */
 #include "base/check.h"
 #include "base/manifest.h"
+#include "compiler-core/graph/loops.h"
 #include "compiler-core/ops/op.h"
 #include "compiler-core/passes/rewrite.h"
 
@@ -26,13 +27,19 @@ typedef struct fusion {
     kiln_node *next;     /* [node count] in its group, whose leader is first; 0: none */
     kiln_node *last;     /* [node count] of the group that the node leads */
     uint32_t *values;    /* [node count] upper bound of its operands */
+    kiln_loops loops;
 } fusion;
 
 _Static_assert(GROUP_VALUES_MAX < KILN_MANIFEST_ARGS_MAX, "packed arguments need room");
 
 static bool is_kernel(const kiln_graph *graph, kiln_node n) {
     kiln_op op = graph->node.data[n].op;
-    return op != KILN_OP_NONE && !kiln_op_is_alias(op);
+    return op != KILN_OP_NONE && !kiln_op_is_alias(op) && !kiln_op_is_loop(op);
+}
+
+/* A kernel is inside of a loop or outside of it. */
+static bool in_one_body(const fusion *f, kiln_node a, kiln_node b) {
+    return f->loops.of[a] == f->loops.of[b];
 }
 
 /* Same elements, so that a result can be computed on where it lies. */
@@ -52,7 +59,7 @@ static bool may_join(const fusion *f, kiln_node n, uint32_t index, const kiln_op
     const kiln_node_info *node = &f->graph->node.data[n];
     kiln_value value = node->input[index];
     kiln_node producer = value ? f->graph->value.data[value].producer : 0;
-    if (!producer || !is_kernel(f->graph, producer)) return false;
+    if (!producer || !is_kernel(f->graph, producer) || !in_one_body(f, producer, n)) return false;
     uint32_t group = f->graph->node.data[producer].group;
     if (f->uses[value] != reads(node, value) || f->size[group] >= GROUP_NODES_MAX) return false;
     if (f->values[group] + node->input_count > GROUP_VALUES_MAX) return false;
@@ -87,7 +94,8 @@ static bool may_follow(const fusion *f, kiln_value value, uint32_t group, kiln_v
     kiln_node producer = value ? f->graph->value.data[value].producer : 0;
     if (!producer || !is_kernel(f->graph, producer) || f->uses[value] < 2) return false;
     uint32_t from = f->graph->node.data[producer].group;
-    return from != group && f->graph->node.data[producer].output_count == 1 &&
+    return from != group && in_one_body(f, producer, group) &&
+           f->graph->node.data[producer].output_count == 1 &&
            f->access[group] <= KILN_ACCESS_BROADCAST &&
            f->size[from] + f->size[group] <= GROUP_NODES_MAX &&
            f->values[from] + f->values[group] <= GROUP_VALUES_MAX &&
@@ -186,9 +194,10 @@ kiln_status kiln_pass_fuse(kiln_graph *graph) {
         .last = KILN_ARENA_ARRAY(&scratch, kiln_node, graph->node.count),
         .values = KILN_ARENA_ARRAY(&scratch, uint32_t, graph->node.count),
     };
+    kiln_status st = kiln_loops_find(graph, &scratch, &f.loops);
     for (kiln_node n = 1; n < graph->node.count; n++) graph->node.data[n].group = 0;
-    for (kiln_node n = 1; n < graph->node.count; n++)
+    for (kiln_node n = 1; !st && n < graph->node.count; n++)
         if (is_kernel(graph, n)) fuse_node(&f, n);
     kiln_arena_deinit(&scratch);
-    return KILN_OK;
+    return st;
 }

@@ -1,5 +1,6 @@
 /* Common subexpressions: a node that computes what an earlier one computed goes. */
 #include "base/map.h"
+#include "compiler-core/ops/op.h"
 #include "compiler-core/passes/rewrite.h"
 
 typedef struct merger {
@@ -43,6 +44,7 @@ static kiln_value find_equal(kiln_sweep *s, kiln_node n) {
         kiln_value like = first_like(m, s->graph, node->input[i]);
         if (like != node->input[i]) kiln_sweep_set_input(s, n, i, like);
     }
+    if (kiln_op_is_loop(node->op)) return 0; /* each loop_end has its own loop_begin */
     for (uint32_t i = 1; i < node->output_count; i++)
         if (node->output[i]) return 0; /* one value cannot stand for several */
     kiln_strbuf text = {0};

@@ -6,6 +6,7 @@
 #include "base/vec.h"
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir_text.h"
+#include "compiler-core/graph/loops.h"
 #include "compiler-core/ops/op.h"
 #include "compiler-core/task/fill.h"
 
@@ -16,10 +17,16 @@ typedef struct unit {
     bool unread;          /* nothing reads its results: it gets no step */
 } unit;
 
+/* Steps of one body, or of the graph outside of all loops. */
+typedef KILN_VEC(uint32_t) body;
+
 typedef struct planner {
     const kiln_graph *graph;
     kiln_arena *arena;
     kiln_arena kernel;  /* what is needed while one kernel is made */
+    kiln_loops loops;
+    body *body;      /* [loops + 1] of units, in order: outside of all loops, then of each loop */
+    double *times;   /* [loops + 1] that one inference runs it */
     KILN_VEC(unit) unit;
     uint32_t *unit_of;  /* [node] index into unit, + 1; 0: removed */
     uint32_t *outside;  /* [value] readers, less those in the unit that is being looked at */
@@ -205,7 +212,7 @@ kiln_str kiln_task_key(const kiln_program *te, kiln_arena *arena) {
 }
 
 /* `te` and `op` are copied when the task is new. */
-static uint32_t intern_task(planner *p, const kiln_program *te, kiln_str op) {
+static uint32_t intern_task(planner *p, const kiln_program *te, kiln_str op, double times) {
     uint64_t index = 0;
     kiln_str key = kiln_task_key(te, &p->kernel);
     if (!kiln_map_find(&p->tasks, key, &index)) {
@@ -215,7 +222,7 @@ static uint32_t intern_task(planner *p, const kiln_program *te, kiln_str op) {
         index = p->task.count - 1;
         kiln_map_put(&p->tasks, key, index);
     }
-    p->task.data[index].weight += 1;
+    p->task.data[index].weight += times;
     return (uint32_t)index;
 }
 
@@ -244,8 +251,9 @@ static kiln_status add_kernel(planner *p, uint32_t index, kiln_buffer *buffer_of
     add_buffers(p, te, port.output.data, port.output.count, KILN_ROLE_OUTPUT, buffer_of);
     for (uint32_t i = 0; i < u->node.count; i++) build_node(p, u->node.data[i], te, buffer_of);
     kiln_task_choose_fill(te);
+    const double times = p->times[p->loops.of[u->node.data[0]]];
     kiln_step step = {.kind = KILN_STEP_KERNEL, .name = p->graph->node.data[u->node.data[0]].name,
-                      .task = intern_task(p, te, op), .arg_count = count,
+                      .task = intern_task(p, te, op, times), .times = times, .arg_count = count,
                       .arg = KILN_ARENA_ARRAY(p->arena, kiln_value, count)};
     kiln_str known = p->task.data[step.task].op; /* the name is no part of the key */
     step.op = kiln_str_equal(op, known) ? known : (kiln_str){kiln_str_dup(p->arena, op), op.size};
@@ -261,25 +269,99 @@ static kiln_status add_kernel(planner *p, uint32_t index, kiln_buffer *buffer_of
 static void add_alias(planner *p, kiln_node n) {
     const kiln_node_info *node = &p->graph->node.data[n];
     kiln_step step = {.kind = KILN_STEP_ALIAS, .name = node->name, .op = kiln_str_from(kiln_op_get(node->op)->name),
-                      .arg_count = 2, .arg = KILN_ARENA_ARRAY(p->arena, kiln_value, 2)};
+                      .arg_count = 2, .read_count = 1, .times = p->times[p->loops.of[n]],
+                      .arg = KILN_ARENA_ARRAY(p->arena, kiln_value, 2)};
     step.arg[0] = node->input[0];
     step.arg[1] = node->output[0];
     kiln_vec_push_in(p->arena, &p->step, step);
+}
+
+/* ---- loops ---------------------------------------------------------------------------------------------------------- */
+
+/* What a loop is taken to run when that is known at run time only. */
+#define TRIPS_GUESSED 16.0
+
+static void find_times(planner *p) {
+    p->times = KILN_ARENA_ARRAY(p->arena, double, p->loops.count + 1);
+    p->times[0] = 1;
+    for (uint32_t i = 0; i < p->loops.count; i++) {
+        const kiln_loop *loop = &p->loops.loop[i];
+        const kiln_loop_info info = kiln_loop_describe(p->graph, loop->begin);
+        p->times[i + 1] = info.is_constant ? (double)info.trips : KILN_MIN((double)info.trips, TRIPS_GUESSED);
+    }
+    for (uint32_t i = 0; i < p->loops.count; i++) /* a loop begins behind the one around it */
+        p->times[i + 1] *= p->times[p->loops.loop[i].parent];
+}
+
+/* A unit is put where its loop is; a loop as a whole where it ends. What stands between its ends but does not belong to
+ * it is needed by it or by nobody yet, so it comes before. */
+static void sort_into_bodies(planner *p) {
+    p->body = KILN_ARENA_ARRAY(p->arena, body, p->loops.count + 1);
+    for (uint32_t i = 0; i < p->order.count; i++) {
+        const unit *u = &p->unit.data[p->order.data[i]];
+        kiln_node n = u->node.data[0];
+        if (!u->unread && p->graph->node.data[n].op != KILN_OP_LOOP_BEGIN)
+            kiln_vec_push_in(p->arena, &p->body[p->loops.of[n]], p->order.data[i]);
+    }
+}
+
+/* Loops stand in the order of their beginnings. */
+static uint32_t loop_that_ends(const planner *p, kiln_node end) {
+    kiln_node begin = p->graph->value.data[p->graph->node.data[end].input[0]].producer;
+    uint32_t low = 0, high = p->loops.count;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (p->loops.loop[middle].begin <= begin) low = middle;
+        else high = middle;
+    }
+    return low + 1;
+}
+
+static void add_loop_step(planner *p, kiln_step_kind kind, kiln_node n) {
+    const kiln_node_info *node = &p->graph->node.data[n];
+    kiln_vec_push_in(p->arena, &p->step,
+                     ((kiln_step){.kind = kind, .name = node->name, .op = kiln_str_from(kiln_op_get(node->op)->name),
+                                  .arg_count = node->input_count, .read_count = node->input_count, .arg = node->input,
+                                  .times = p->times[p->loops.of[n]], .node = n}));
+}
+
+static kiln_status add_body(planner *p, uint32_t loop, kiln_buffer *buffer_of);
+
+static kiln_status add_loop(planner *p, uint32_t loop, kiln_buffer *buffer_of) {
+    uint32_t begin = p->step.count;
+    add_loop_step(p, KILN_STEP_LOOP, p->loops.loop[loop - 1].begin);
+    kiln_status st = add_body(p, loop, buffer_of);
+    if (st) return st;
+    add_loop_step(p, KILN_STEP_LOOP_END, p->loops.loop[loop - 1].end);
+    p->step.data[begin].partner = p->step.count - 1;
+    p->step.data[p->step.count - 1].partner = begin;
+    return KILN_OK;
+}
+
+static kiln_status add_body(planner *p, uint32_t loop, kiln_buffer *buffer_of) {
+    kiln_status st = KILN_OK;
+    for (uint32_t i = 0; !st && i < p->body[loop].count; i++) {
+        uint32_t index = p->body[loop].data[i];
+        kiln_node n = p->unit.data[index].node.data[0];
+        kiln_op op = p->graph->node.data[n].op;
+        if (kiln_op_is_loop(op)) st = add_loop(p, loop_that_ends(p, n), buffer_of);
+        else if (kiln_op_is_alias(op)) add_alias(p, n);
+        else st = add_kernel(p, index, buffer_of);
+    }
+    return st;
 }
 
 static kiln_status make_plan(planner *p) {
     kiln_buffer *buffer_of = KILN_ARENA_ARRAY(p->arena, kiln_buffer, p->graph->value.count);
     p->outside = kiln_graph_count_uses(p->graph, p->arena);
     find_units(p);
-    kiln_status st = order_units(p);
-    if (!st) find_unread_units(p);
-    for (uint32_t i = 0; !st && i < p->order.count; i++) {
-        const unit *u = &p->unit.data[p->order.data[i]];
-        if (u->unread) continue;
-        if (u->node.count == 1 && kiln_op_is_alias(p->graph->node.data[u->node.data[0]].op)) add_alias(p, u->node.data[0]);
-        else st = add_kernel(p, p->order.data[i], buffer_of);
-    }
-    return st;
+    kiln_status st = kiln_loops_find(p->graph, p->arena, &p->loops);
+    if (!st) st = order_units(p);
+    if (st) return st;
+    find_unread_units(p);
+    find_times(p);
+    sort_into_bodies(p);
+    return add_body(p, 0, buffer_of);
 }
 
 kiln_status kiln_plan_create(const kiln_graph *graph, kiln_arena *arena, kiln_plan *out_plan) {
@@ -318,25 +400,127 @@ static kiln_tensor value_tensor(const kiln_graph *graph, kiln_value value, kiln_
     return kiln_tensor_create(arena, info->dtype, &info->shape);
 }
 
+typedef struct evaluator {
+    const kiln_graph *graph;
+    const kiln_plan *plan;
+    kiln_arena *arena;
+    kiln_tensor *tensor; /* [values]; without a type until it is needed */
+} evaluator;
+
+static kiln_tensor *tensor_of(evaluator *e, kiln_value value) {
+    if (!e->tensor[value].dtype) e->tensor[value] = value_tensor(e->graph, value, e->arena);
+    return &e->tensor[value];
+}
+
+static void copy_bytes(const kiln_tensor *to, size_t to_at, const kiln_tensor *from, size_t from_at, size_t size) {
+    if (size) memcpy((char *)to->data + to_at, (const char *)from->data + from_at, size);
+}
+
+static kiln_status eval_step(evaluator *e, const kiln_step *step) {
+    kiln_tensor args[KILN_MANIFEST_ARGS_MAX];
+    kiln_status st = KILN_OK;
+    for (uint32_t i = 0; i < step->arg_count; i++) args[i] = *tensor_of(e, step->arg[i]);
+    if (step->kind == KILN_STEP_KERNEL) st = kiln_te_eval(e->plan->tasks.task[step->task].te, args, step->arg_count);
+    else memcpy(args[1].data, args[0].data, kiln_tensor_bytes(&args[0]));
+    return kiln_status_note(st, "step %.*s", KILN_STR_ARG(step->name));
+}
+
+static kiln_status eval_steps(evaluator *e, uint32_t begin, uint32_t end);
+
+/* One of the rows that an iteration reads or writes. */
+static size_t row_at(const kiln_node_info *node, uint32_t index, uint64_t iteration, uint64_t trips, size_t row_bytes) {
+    return (size_t)(kiln_loop_is_reversed(node, index) ? trips - 1 - iteration : iteration) * row_bytes;
+}
+
+static void read_rows(evaluator *e, const kiln_node_info *begin, uint32_t first, uint64_t iteration, uint64_t trips) {
+    for (uint32_t i = first; i < begin->output_count; i++) {
+        if (!begin->output[i]) continue;
+        const kiln_tensor *row = tensor_of(e, begin->output[i]);
+        size_t size = kiln_tensor_bytes(row);
+        uint32_t input = i + begin->input_count - begin->output_count;
+        copy_bytes(row, 0, tensor_of(e, begin->input[input]), row_at(begin, i - first, iteration, trips, size), size);
+    }
+}
+
+static void write_rows(evaluator *e, const kiln_node_info *end, uint32_t first, uint64_t iteration, uint64_t trips) {
+    for (uint32_t i = first; i < end->output_count; i++) {
+        if (!end->output[i]) continue;
+        const kiln_tensor *row = tensor_of(e, end->input[i + end->input_count - end->output_count]);
+        size_t size = kiln_tensor_bytes(row);
+        copy_bytes(tensor_of(e, end->output[i]), row_at(end, i - first, iteration, trips, size), row, 0, size);
+    }
+}
+
+/* Values for the next iteration, all of which are read before one is written: [carried] of either node's operands. */
+static void carry(evaluator *e, kiln_value *const to, kiln_value *const from, uint32_t count) {
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    void **held = KILN_ARENA_ARRAY(&scratch, void *, count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!to[i]) continue;
+        const kiln_tensor *tensor = tensor_of(e, from[i]);
+        held[i] = kiln_arena_copy(&scratch, tensor->data, kiln_tensor_bytes(tensor));
+    }
+    for (uint32_t i = 0; i < count; i++)
+        if (to[i]) copy_bytes(tensor_of(e, to[i]), 0, &(kiln_tensor){.data = held[i]}, 0, kiln_tensor_bytes(tensor_of(e, to[i])));
+    kiln_arena_deinit(&scratch);
+}
+
+static int64_t number_in(evaluator *e, kiln_value value) {
+    const kiln_tensor *tensor = tensor_of(e, value);
+    return kiln_dtype_load_i64(tensor->dtype, tensor->data, 0);
+}
+
+/* Carried values live in the loop_begin's results, and so do those that are never carried on. */
+static kiln_status eval_loop(evaluator *e, uint32_t index) {
+    const kiln_step *step = &e->plan->step[index];
+    const kiln_node_info *begin = &e->graph->node.data[step->node],
+                         *end = &e->graph->node.data[e->plan->step[step->partner].node];
+    const kiln_loop_info info = kiln_loop_describe(e->graph, step->node);
+    const uint32_t carried = info.carried, guarded = info.guarded;
+    const uint64_t trips = (uint64_t)info.trips;
+    int64_t count = number_in(e, begin->input[0]);
+    bool goes_on = !guarded || number_in(e, begin->input[1]) != 0;
+    kiln_value *state = KILN_ARENA_ARRAY(e->arena, kiln_value, carried);
+    for (uint32_t i = 0; i < carried; i++) /* one that nobody reads inside may be read behind the loop */
+        state[i] = begin->output[1 + i] ? begin->output[1 + i] : end->output[i];
+    carry(e, state, begin->input + 1 + guarded, carried);
+    kiln_status st = KILN_OK;
+    for (uint64_t i = 0; !st && goes_on && i < trips && (int64_t)i < count; i++) {
+        if (begin->output[0]) kiln_dtype_store_i64(KILN_I64, tensor_of(e, begin->output[0])->data, 0, (int64_t)i);
+        read_rows(e, begin, 1 + carried, i, trips);
+        st = eval_steps(e, index + 1, step->partner);
+        if (st) break;
+        write_rows(e, end, carried, i, trips);
+        if (guarded) goes_on = number_in(e, end->input[1]) != 0;
+        carry(e, state, end->input + 1 + guarded, carried);
+    }
+    if (!st) carry(e, end->output, state, carried);
+    return st;
+}
+
+static kiln_status eval_steps(evaluator *e, uint32_t begin, uint32_t end) {
+    kiln_status st = KILN_OK;
+    for (uint32_t s = begin; !st && s < end; s++) {
+        const kiln_step *step = &e->plan->step[s];
+        if (step->kind == KILN_STEP_LOOP) {
+            st = eval_loop(e, s);
+            s = step->partner;
+        } else {
+            st = eval_step(e, step);
+        }
+    }
+    return st;
+}
+
 kiln_status kiln_graph_eval(const kiln_graph *graph, const kiln_tensor *input, kiln_arena *arena, kiln_tensor *output) {
     kiln_plan plan;
     kiln_status st = kiln_plan_create(graph, arena, &plan);
     if (st) return st;
-    kiln_tensor *tensor = KILN_ARENA_ARRAY(arena, kiln_tensor, graph->value.count);
-    for (uint32_t i = 0; i < graph->input.count; i++) tensor[graph->input.data[i]] = input[i];
-    for (uint32_t s = 0; !st && s < plan.step_count; s++) {
-        const kiln_step *step = &plan.step[s];
-        kiln_tensor args[KILN_MANIFEST_ARGS_MAX];
-        for (uint32_t i = 0; i < step->arg_count; i++)
-            if (!tensor[step->arg[i]].dtype) tensor[step->arg[i]] = value_tensor(graph, step->arg[i], arena);
-        for (uint32_t i = 0; i < step->arg_count; i++) args[i] = tensor[step->arg[i]];
-        if (step->kind == KILN_STEP_KERNEL) st = kiln_te_eval(plan.tasks.task[step->task].te, args, step->arg_count);
-        else memcpy(args[1].data, args[0].data, kiln_tensor_bytes(&args[0]));
-        st = kiln_status_note(st, "step %.*s", KILN_STR_ARG(step->name));
-    }
-    for (uint32_t i = 0; !st && i < graph->output.count; i++) {
-        kiln_value value = graph->output.data[i];
-        output[i] = tensor[value].dtype ? tensor[value] : value_tensor(graph, value, arena);
-    }
+    evaluator e = {.graph = graph, .plan = &plan, .arena = arena};
+    e.tensor = KILN_ARENA_ARRAY(arena, kiln_tensor, graph->value.count);
+    for (uint32_t i = 0; i < graph->input.count; i++) e.tensor[graph->input.data[i]] = input[i];
+    st = eval_steps(&e, 0, plan.step_count);
+    for (uint32_t i = 0; !st && i < graph->output.count; i++) output[i] = *tensor_of(&e, graph->output.data[i]);
     return st;
 }

@@ -1,39 +1,10 @@
 #include "deploy/pack/pack.h"
 
 #include "base/check.h"
-#include "base/map.h"
-#include "base/vec.h"
-#include "deploy/format.h"
 #include "deploy/pack/choose.h"
 #include "deploy/pack/module_write.h"
+#include "deploy/pack/packer.h"
 #include "deploy/pack/places.h"
-
-/* The kernel that brings a value from one layout to another. */
-typedef struct conversion {
-    kiln_str key; /* of its task, in the packer's arena */
-    uint32_t kernel;
-} conversion;
-
-typedef struct packer {
-    const kiln_graph *graph;
-    const kiln_pack_options *options;
-    kiln_arena *arena;
-    kiln_plan plan;
-    const kiln_alternative **way; /* [steps of the plan] */
-    kiln_layout *layout;          /* [value] in which it is written */
-    kiln_windows windows;
-    KILN_VEC(kiln_str) kernel;
-    KILN_VEC(uint32_t *) in_place;     /* [kernels][arguments] which input it may overwrite, + 1 */
-    KILN_VEC(kiln_plan_buffer) buffer; /* a value in one layout each */
-    KILN_VEC(kiln_plan_step) step;
-    KILN_VEC(conversion) conversion;
-    kiln_map kernels;     /* key of the task and hash of the trace -> index into kernel */
-    kiln_map ways;        /* pointer to a way -> index into kernel */
-    kiln_map conversions; /* key -> index into conversion */
-    kiln_map buffers;     /* "value layout" -> index into buffer */
-    kiln_strbuf text;     /* scratch */
-    kiln_pack_report report;
-} packer;
 
 const char *kiln_planner_name(kiln_planner planner) {
     static const char *const name[] = {
@@ -48,64 +19,75 @@ const char *kiln_planner_name(kiln_planner planner) {
 /* ---- buffers --------------------------------------------------------------------------------- */
 
 /* In the packer's scratch, until the next call. */
-static kiln_str buffer_key(packer *p, kiln_value value, const kiln_layout *layout) {
+static kiln_str buffer_key(kiln_packer *p, kiln_value value, const kiln_layout *layout) {
     kiln_strbuf_reset(&p->text);
     kiln_strbuf_printf(&p->text, "%u ", value);
     kiln_layout_print(layout, &p->text);
     return kiln_strbuf_view(&p->text);
 }
 
-static uint64_t physical_bytes(const packer *p, kiln_value value, const kiln_layout *layout) {
+static uint64_t physical_bytes(const kiln_packer *p, kiln_value value, const kiln_layout *layout) {
     const kiln_value_info *info = &p->graph->value.data[value];
     kiln_shape physical = kiln_layout_physical(layout, &info->shape);
     return (uint64_t)kiln_shape_count(&physical) * kiln_dtype_size(info->dtype);
 }
 
-static uint32_t add_buffer(packer *p, kiln_value value, const kiln_layout *layout,
-                           kiln_plan_buffer plan) {
+uint32_t kiln_packer_add_buffer(kiln_packer *p, kiln_value value, const kiln_layout *layout,
+                                kiln_plan_buffer plan) {
     plan.size_bytes = physical_bytes(p, value, layout);
     kiln_vec_push_in(p->arena, &p->buffer, plan);
     kiln_map_put(&p->buffers, buffer_key(p, value, layout), p->buffer.count - 1);
     return p->buffer.count - 1;
 }
 
-static bool find_buffer(packer *p, kiln_value value, const kiln_layout *layout,
-                        uint32_t *out_index) {
+bool kiln_packer_find_buffer(kiln_packer *p, kiln_value value, const kiln_layout *layout,
+                             uint32_t *out_index) {
     uint64_t index = 0;
     if (!kiln_map_find(&p->buffers, buffer_key(p, value, layout), &index)) return false;
     *out_index = (uint32_t)index;
     return true;
 }
 
-static uint32_t root_of(const packer *p, uint32_t buffer) {
+uint32_t kiln_packer_root(const kiln_packer *p, uint32_t buffer) {
     return p->buffer.data[buffer].storage == KILN_STORAGE_ALIAS ? p->buffer.data[buffer].source
                                                                 : buffer;
 }
 
 /* Bytes of another buffer from `offset` on. */
-static kiln_plan_buffer alias_of(const packer *p, uint32_t buffer, uint64_t offset) {
+kiln_plan_buffer kiln_packer_alias(const kiln_packer *p, uint32_t buffer, uint64_t offset) {
     const kiln_plan_buffer *b = &p->buffer.data[buffer];
     if (b->storage == KILN_STORAGE_ALIAS) offset += b->offset;
-    return (kiln_plan_buffer){
-        .storage = KILN_STORAGE_ALIAS, .source = root_of(p, buffer), .offset = offset};
+    return (kiln_plan_buffer){.storage = KILN_STORAGE_ALIAS,
+                              .source = kiln_packer_root(p, buffer),
+                              .offset = offset,
+                              .stride = b->stride,
+                              .loop = b->loop};
 }
 
-static void add_step(packer *p, kiln_plan_step step) { kiln_vec_push_in(p->arena, &p->step, step); }
+void kiln_packer_add_step(kiln_packer *p, kiln_plan_step step) {
+    kiln_vec_push_in(p->arena, &p->level[p->depth], step);
+}
 
-static void add_copy(packer *p, kiln_str name, uint32_t from, uint32_t to) {
-    add_step(p, (kiln_plan_step){.action = KILN_ACTION_COPY,
-                                 .name = name,
-                                 .op = KILN_STR("copy"),
-                                 .arg_count = 2,
-                                 .output_count = 1,
-                                 .arg = kiln_arena_copy(p->arena, (uint32_t[]){from, to},
-                                                        2 * sizeof(uint32_t))});
+void kiln_packer_add_move(kiln_packer *p, kiln_plan_action action, kiln_str name, uint32_t from,
+                          uint32_t to) {
+    kiln_packer_add_step(p,
+                         (kiln_plan_step){.action = action,
+                                          .name = name,
+                                          .op = KILN_STR("copy"),
+                                          .arg_count = 2,
+                                          .output_count = 1,
+                                          .arg = kiln_arena_copy(p->arena, (uint32_t[]){from, to},
+                                                                 2 * sizeof(uint32_t))});
+}
+
+static void add_copy(kiln_packer *p, kiln_str name, uint32_t from, uint32_t to) {
+    kiln_packer_add_move(p, KILN_ACTION_COPY, name, from, to);
 }
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
 /* Which of its inputs each result may overwrite. */
-static kiln_status find_in_place(packer *p, const kiln_program *te, const kiln_trace *trace) {
+static kiln_status find_in_place(kiln_packer *p, const kiln_program *te, const kiln_trace *trace) {
     kiln_arena scratch;
     kiln_program *program = NULL;
     kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
@@ -125,7 +107,7 @@ static kiln_status find_in_place(packer *p, const kiln_program *te, const kiln_t
 }
 
 /* The kernel that a trace makes of a task, built once. */
-static kiln_status find_kernel(packer *p, const kiln_program *te, kiln_str key,
+static kiln_status find_kernel(kiln_packer *p, const kiln_program *te, kiln_str key,
                                const kiln_trace *trace, uint32_t *out_index) {
     char hash[KILN_HASH128_TEXT];
     uint64_t known = 0;
@@ -150,11 +132,11 @@ static kiln_status find_kernel(packer *p, const kiln_program *te, kiln_str key,
 }
 
 /* Steps that take the same way of a task share the pointer to it (choose.h). */
-static kiln_str way_key(packer *p, uint32_t step) {
+static kiln_str way_key(kiln_packer *p, uint32_t step) {
     return (kiln_str){(const char *)&p->way[step], sizeof p->way[step]};
 }
 
-static kiln_status kernel_of_step(packer *p, uint32_t step, uint32_t *out_index) {
+static kiln_status kernel_of_step(kiln_packer *p, uint32_t step, uint32_t *out_index) {
     const kiln_task *task = &p->plan.tasks.task[p->plan.step[step].task];
     uint64_t known = 0;
     if (kiln_map_find(&p->ways, way_key(p, step), &known)) {
@@ -168,20 +150,21 @@ static kiln_status kernel_of_step(packer *p, uint32_t step, uint32_t *out_index)
     return kiln_status_note(st, "packing %.*s", KILN_STR_ARG(task->op));
 }
 
-static kiln_status make_conversion(packer *p, const kiln_program *te, kiln_str key,
-                                   conversion *out) {
+static kiln_status make_conversion(kiln_packer *p, const kiln_program *te, kiln_str key,
+                                   kiln_packer_conversion *out) {
     kiln_space space;
     kiln_trace trace;
     kiln_program *program = NULL;
-    *out = (conversion){.key = {kiln_str_dup(p->arena, key), key.size}};
+    *out = (kiln_packer_conversion){.key = {kiln_str_dup(p->arena, key), key.size}};
     kiln_status st = kiln_space_create(te, p->options->target, p->arena, &space);
     if (!st) st = kiln_space_default(&space, p->arena, &trace, &program);
     if (!st) st = find_kernel(p, te, out->key, &trace, &out->kernel);
     return kiln_status_note(st, "packing a layout conversion");
 }
 
-static kiln_status find_conversion(packer *p, const kiln_value_info *info, const kiln_layout *from,
-                                   const kiln_layout *to, conversion *out) {
+static kiln_status find_conversion(kiln_packer *p, const kiln_value_info *info,
+                                   const kiln_layout *from, const kiln_layout *to,
+                                   kiln_packer_conversion *out) {
     kiln_arena scratch;
     uint64_t known = 0;
     kiln_status st = KILN_OK;
@@ -199,52 +182,57 @@ static kiln_status find_conversion(packer *p, const kiln_value_info *info, const
     return st;
 }
 
-static kiln_status convert(packer *p, kiln_value value, uint32_t from, uint32_t to,
+static kiln_status convert(kiln_packer *p, kiln_value value, uint32_t from, uint32_t to,
                            const kiln_layout *from_layout, const kiln_layout *to_layout) {
     const kiln_value_info *info = &p->graph->value.data[value];
-    conversion c;
+    kiln_packer_conversion c;
     kiln_status st = find_conversion(p, info, from_layout, to_layout, &c);
     if (st) return st;
-    add_step(p, (kiln_plan_step){.action = KILN_ACTION_KERNEL,
-                                 .name = info->name,
-                                 .op = KILN_STR("convert"),
-                                 .task = c.key,
-                                 .kernel = c.kernel,
-                                 .arg_count = 2,
-                                 .output_count = 1,
-                                 .arg = kiln_arena_copy(p->arena, (uint32_t[]){from, to},
-                                                        2 * sizeof(uint32_t))});
+    kiln_packer_add_step(p,
+                         (kiln_plan_step){.action = KILN_ACTION_KERNEL,
+                                          .name = info->name,
+                                          .op = KILN_STR("convert"),
+                                          .task = c.key,
+                                          .kernel = c.kernel,
+                                          .arg_count = 2,
+                                          .output_count = 1,
+                                          .arg = kiln_arena_copy(p->arena, (uint32_t[]){from, to},
+                                                                 2 * sizeof(uint32_t))});
     p->report.conversion_count++;
     return KILN_OK;
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* The buffer that holds `value` in `layout`, converted when it is only there in another one. */
-static kiln_status read_value(packer *p, kiln_value value, const kiln_layout *layout,
-                              uint32_t *out_buffer) {
+kiln_status kiln_packer_read(kiln_packer *p, kiln_value value, const kiln_layout *layout,
+                             uint32_t *out_buffer) {
     static const kiln_layout row;
     if (kiln_layout_same_places(layout, &row, &p->graph->value.data[value].shape)) layout = &row;
-    if (find_buffer(p, value, layout, out_buffer)) return KILN_OK;
+    if (kiln_packer_find_buffer(p, value, layout, out_buffer)) return KILN_OK;
     if (kiln_value_is_constant(p->graph, value) && kiln_layout_is_identity(layout)) {
         kiln_plan_buffer plan = {.storage = KILN_STORAGE_CONSTANT,
                                  .data = p->graph->value.data[value].data};
-        *out_buffer = add_buffer(p, value, &row, plan);
+        *out_buffer = kiln_packer_add_buffer(p, value, &row, plan);
         return KILN_OK;
     }
     uint32_t source = 0;
-    if (!find_buffer(p, value, &p->layout[value], &source)) {
-        kiln_status st = read_value(p, value, &row,
-                                    &source); /* a constant that a kernel wants in its own layout */
+    if (!kiln_packer_find_buffer(p, value, &p->layout[value], &source)) {
+        kiln_status st = kiln_packer_read(
+            p, value, &row, &source); /* a constant that a kernel wants in its own layout */
         if (st) return st;
     }
     uint32_t result =
-        add_buffer(p, value, layout, (kiln_plan_buffer){.storage = KILN_STORAGE_ARENA});
+        kiln_packer_add_buffer(p, value, layout, (kiln_plan_buffer){.storage = KILN_STORAGE_ARENA});
     *out_buffer = result;
-    return convert(p, value, source, result, &p->layout[value], layout);
+    /* Once, where the value is computed, and not in each iteration of a loop that reads it. */
+    const uint32_t depth = p->depth;
+    p->depth = p->depth_of[value];
+    kiln_status st = convert(p, value, source, result, &p->layout[value], layout);
+    p->depth = depth;
+    return st;
 }
 
-static bool is_output(const packer *p, kiln_value value, uint32_t *out_index) {
+static bool is_output(const kiln_packer *p, kiln_value value, uint32_t *out_index) {
     for (uint32_t i = 0; i < p->graph->output.count; i++) {
         if (p->graph->output.data[i] != value) continue;
         *out_index = i;
@@ -253,25 +241,25 @@ static bool is_output(const packer *p, kiln_value value, uint32_t *out_index) {
     return false;
 }
 
-/* A buffer for a value that a step is about to write: its place in another one, the caller's memory
- * when it is a row-major output. Of a whole that is written in parts it is there already. */
-static uint32_t write_value(packer *p, kiln_value value) {
+uint32_t kiln_packer_write(kiln_packer *p, kiln_value value) {
     const kiln_window *window = &p->windows.of[value];
     kiln_plan_buffer plan = {.storage = KILN_STORAGE_ARENA};
     uint32_t known = 0;
-    if (find_buffer(p, value, &p->layout[value], &known)) return known;
-    if (window->whole) {
-        plan = alias_of(p, write_value(p, window->whole), window->offset_bytes);
+    if (kiln_packer_find_buffer(p, value, &p->layout[value], &known)) return known;
+    if (p->stack_of[value]) {
+        plan = kiln_packer_row(p, value);
+    } else if (window->whole) {
+        plan = kiln_packer_alias(p, kiln_packer_write(p, window->whole), window->offset_bytes);
         p->report.window_bytes += physical_bytes(p, value, &p->layout[value]);
     } else if (kiln_layout_is_identity(&p->layout[value]) && is_output(p, value, &plan.source)) {
         plan.storage = KILN_STORAGE_OUTPUT;
     }
-    return add_buffer(p, value, &p->layout[value], plan);
+    return kiln_packer_add_buffer(p, value, &p->layout[value], plan);
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-static kiln_status pack_kernel(packer *p, uint32_t index) {
+static kiln_status pack_kernel(kiln_packer *p, uint32_t index) {
     const kiln_step *from = &p->plan.step[index];
     const kiln_task *task = &p->plan.tasks.task[from->task];
     kiln_buffer args[KILN_PROGRAM_BUFFERS_MAX];
@@ -287,24 +275,24 @@ static kiln_status pack_kernel(packer *p, uint32_t index) {
     kiln_status st = kernel_of_step(p, index, &step.kernel);
     for (uint32_t i = 0; !st && i < count; i++)
         if (task->te->buffer.data[args[i]].role != KILN_ROLE_OUTPUT)
-            st = read_value(p, from->arg[i], &p->way[index]->layout[i], &arg[i]);
+            st = kiln_packer_read(p, from->arg[i], &p->way[index]->layout[i], &arg[i]);
     for (uint32_t i = 0; !st && i < count; i++) {
         if (task->te->buffer.data[args[i]].role != KILN_ROLE_OUTPUT) continue;
-        arg[i] = write_value(p, from->arg[i]);
+        arg[i] = kiln_packer_write(p, from->arg[i]);
         step.output_count++;
     }
-    if (!st) add_step(p, step);
+    if (!st) kiln_packer_add_step(p, step);
     return st;
 }
 
 /* Brings an operand that is not written in its place there; the bytes of it get no name. */
-static kiln_status bring(packer *p, kiln_value operand, uint32_t whole, uint64_t offset,
+static kiln_status bring(kiln_packer *p, kiln_value operand, uint32_t whole, uint64_t offset,
                          const kiln_layout *layout, uint32_t *out_part) {
     const kiln_value_info *info = &p->graph->value.data[operand];
     const kiln_layout *from = &p->layout[operand];
-    kiln_plan_buffer part = alias_of(p, whole, offset);
+    kiln_plan_buffer part = kiln_packer_alias(p, whole, offset);
     uint32_t source = 0;
-    kiln_status st = read_value(p, operand, from, &source);
+    kiln_status st = kiln_packer_read(p, operand, from, &source);
     if (st) return st;
     part.size_bytes = physical_bytes(p, operand, layout);
     kiln_vec_push_in(p->arena, &p->buffer, part);
@@ -316,10 +304,10 @@ static kiln_status bring(packer *p, kiln_value operand, uint32_t whole, uint64_t
 }
 
 /* Operands lie in the result already, most of them. */
-static kiln_status pack_joined(packer *p, const kiln_step *from, const kiln_parts *parts,
+static kiln_status pack_joined(kiln_packer *p, const kiln_step *from, const kiln_parts *parts,
                                uint32_t *arg) {
     kiln_value whole = from->arg[parts->part[0].whole];
-    uint32_t result = write_value(p, whole);
+    uint32_t result = kiln_packer_write(p, whole);
     kiln_status st = KILN_OK;
     for (uint32_t i = 0; !st && i < parts->count; i++) {
         kiln_value operand = from->arg[parts->part[i].arg];
@@ -330,7 +318,7 @@ static kiln_status pack_joined(packer *p, const kiln_step *from, const kiln_part
                                     info->shape.dim[parts->part[i].axis], info->dtype,
                                     &p->layout[whole], &offset));
         if (window->whole == whole && window->offset_bytes == offset)
-            arg[i] = write_value(p, operand);
+            arg[i] = kiln_packer_write(p, operand);
         else
             st = bring(p, operand, result, offset, &p->layout[whole], &arg[i]);
     }
@@ -338,47 +326,49 @@ static kiln_status pack_joined(packer *p, const kiln_step *from, const kiln_part
     return st;
 }
 
-static kiln_status pack_cut(packer *p, uint32_t index, const kiln_parts *parts, uint32_t *arg) {
+static kiln_status pack_cut(kiln_packer *p, uint32_t index, const kiln_parts *parts,
+                            uint32_t *arg) {
     const kiln_step *from = &p->plan.step[index];
     uint32_t whole = parts->part[0].whole;
     kiln_status st =
-        read_value(p, from->arg[whole], &p->way[index]->layout[whole], &arg[parts->count]);
+        kiln_packer_read(p, from->arg[whole], &p->way[index]->layout[whole], &arg[parts->count]);
     for (uint32_t i = 0; !st && i < parts->count; i++) {
         kiln_value result = from->arg[parts->part[i].arg];
         const kiln_layout *layout = &p->layout[result];
-        arg[i] = add_buffer(p, result, layout,
-                            alias_of(p, arg[parts->count], p->windows.of[result].offset_bytes));
+        arg[i] = kiln_packer_add_buffer(
+            p, result, layout,
+            kiln_packer_alias(p, arg[parts->count], p->windows.of[result].offset_bytes));
         p->report.window_bytes += physical_bytes(p, result, layout);
     }
     return st;
 }
 
 /* A step that needs no kernel: its arguments are parts of one of them. */
-static kiln_status pack_windows(packer *p, uint32_t index) {
+static kiln_status pack_windows(kiln_packer *p, uint32_t index) {
     const kiln_step *from = &p->plan.step[index];
     const kiln_parts *parts = p->windows.step[index];
     uint32_t *arg = KILN_ARENA_ARRAY(p->arena, uint32_t, parts->count + 1);
     kiln_status st =
         parts->joins ? pack_joined(p, from, parts, arg) : pack_cut(p, index, parts, arg);
     if (!st)
-        add_step(p, (kiln_plan_step){.action = KILN_ACTION_ALIAS,
-                                     .name = from->name,
-                                     .op = from->op,
-                                     .arg_count = parts->count + 1,
-                                     .arg = arg});
+        kiln_packer_add_step(p, (kiln_plan_step){.action = KILN_ACTION_ALIAS,
+                                                 .name = from->name,
+                                                 .op = from->op,
+                                                 .arg_count = parts->count + 1,
+                                                 .arg = arg});
     return st;
 }
 
 /* The same bytes under another shape: only row-major bytes have a shape that can change. */
-static kiln_status pack_alias(packer *p, const kiln_step *from) {
+static kiln_status pack_alias(kiln_packer *p, const kiln_step *from) {
     static const kiln_layout row;
     uint32_t source = 0, output = 0;
-    kiln_status st = read_value(p, from->arg[0], &row, &source);
+    kiln_status st = kiln_packer_read(p, from->arg[0], &row, &source);
     if (st) return st;
     kiln_plan_step step = {
         .action = KILN_ACTION_ALIAS, .name = from->name, .op = from->op, .arg_count = 2};
     uint32_t *arg = KILN_ARENA_ARRAY(p->arena, uint32_t, 2);
-    kiln_plan_buffer plan = alias_of(p, source, 0);
+    kiln_plan_buffer plan = kiln_packer_alias(p, source, 0);
     if (is_output(p, from->arg[1], &output)) {
         step.action = KILN_ACTION_COPY; /* an output is the caller's memory */
         step.output_count = 1;
@@ -386,29 +376,29 @@ static kiln_status pack_alias(packer *p, const kiln_step *from) {
         if (is_output(p, from->arg[1], &plan.source)) plan.storage = KILN_STORAGE_OUTPUT;
     }
     arg[0] = source;
-    arg[1] = add_buffer(p, from->arg[1], &row, plan);
+    arg[1] = kiln_packer_add_buffer(p, from->arg[1], &row, plan);
     step.arg = arg;
-    add_step(p, step);
+    kiln_packer_add_step(p, step);
     return KILN_OK;
 }
 
-static void pack_inputs(packer *p) {
+static void pack_inputs(kiln_packer *p) {
     static const kiln_layout row;
     for (uint32_t i = 0; i < p->graph->input.count; i++)
-        add_buffer(p, p->graph->input.data[i], &row,
-                   (kiln_plan_buffer){.storage = KILN_STORAGE_INPUT, .source = i});
+        kiln_packer_add_buffer(p, p->graph->input.data[i], &row,
+                               (kiln_plan_buffer){.storage = KILN_STORAGE_INPUT, .source = i});
 }
 
 /* Every output port gets its own buffer: converted or copied into where it was not written in
  * place. */
-static kiln_status pack_outputs(packer *p, kiln_plan_port *port) {
+static kiln_status pack_outputs(kiln_packer *p, kiln_plan_port *port) {
     static const kiln_layout row;
     kiln_status st = KILN_OK;
     for (uint32_t i = 0; !st && i < p->graph->output.count; i++) {
         kiln_value value = p->graph->output.data[i];
         const kiln_value_info *info = &p->graph->value.data[value];
         uint32_t source = 0;
-        if (find_buffer(p, value, &row, &source) &&
+        if (kiln_packer_find_buffer(p, value, &row, &source) &&
             p->buffer.data[source].storage == KILN_STORAGE_OUTPUT &&
             p->buffer.data[source].source == i) {
             port[i] = (kiln_plan_port){info->name, info->dtype, info->shape, source};
@@ -416,15 +406,15 @@ static kiln_status pack_outputs(packer *p, kiln_plan_port *port) {
         }
         kiln_plan_buffer plan = {.storage = KILN_STORAGE_OUTPUT, .source = i};
         bool blocked = !kiln_layout_is_identity(&p->layout[value]);
-        if (!blocked || find_buffer(p, value, &row, &source)) {
-            st = read_value(p, value, &row, &source);
+        if (!blocked || kiln_packer_find_buffer(p, value, &row, &source)) {
+            st = kiln_packer_read(p, value, &row, &source);
             if (st) break;
-            uint32_t result = add_buffer(p, value, &row, plan);
+            uint32_t result = kiln_packer_add_buffer(p, value, &row, plan);
             add_copy(p, info->name, source, result);
             port[i] = (kiln_plan_port){info->name, info->dtype, info->shape, result};
         } else {
-            KILN_CHECK(find_buffer(p, value, &p->layout[value], &source));
-            uint32_t result = add_buffer(p, value, &row, plan);
+            KILN_CHECK(kiln_packer_find_buffer(p, value, &p->layout[value], &source));
+            uint32_t result = kiln_packer_add_buffer(p, value, &row, plan);
             st = convert(p, value, source, result, &p->layout[value], &row);
             port[i] = (kiln_plan_port){info->name, info->dtype, info->shape, result};
         }
@@ -434,15 +424,15 @@ static kiln_status pack_outputs(packer *p, kiln_plan_port *port) {
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static bool is_on(const packer *p, kiln_planner planner) {
+static bool is_on(const kiln_packer *p, kiln_planner planner) {
     return !(p->options->without >> planner & 1);
 }
 
-static void place_buffers(packer *p) {
+static void place_buffers(kiln_packer *p) {
     const kiln_places places = {.buffer = p->buffer.data,
                                 .buffer_count = p->buffer.count,
-                                .step = p->step.data,
-                                .step_count = p->step.count,
+                                .step = p->level[0].data,
+                                .step_count = p->level[0].count,
                                 .in_place = p->in_place.data,
                                 .overwrite = is_on(p, KILN_PLANNER_IN_PLACE),
                                 .reuse = is_on(p, KILN_PLANNER_REUSE)};
@@ -452,7 +442,7 @@ static void place_buffers(packer *p) {
     p->report.live_bytes = peak.live_bytes;
 }
 
-static kiln_status encode(packer *p, kiln_plan_port *output, kiln_strbuf *out) {
+static kiln_status encode(kiln_packer *p, kiln_plan_port *output, kiln_strbuf *out) {
     kiln_strbuf target = {0};
     kiln_target_print(p->options->target, &target);
     kiln_plan_pair metadata[] = {{KILN_STR("model"), p->options->model_name},
@@ -473,8 +463,8 @@ static kiln_status encode(packer *p, kiln_plan_port *output, kiln_strbuf *out) {
                              .kernel = p->kernel.data,
                              .buffer_count = p->buffer.count,
                              .buffer = p->buffer.data,
-                             .step_count = p->step.count,
-                             .step = p->step.data,
+                             .step_count = p->level[0].count,
+                             .step = p->level[0].data,
                              .arena_bytes = p->report.arena_bytes,
                              .threads = p->options->target->threads};
     kiln_status st = kiln_module_encode(&plan, out);
@@ -482,7 +472,7 @@ static kiln_status encode(packer *p, kiln_plan_port *output, kiln_strbuf *out) {
     return st;
 }
 
-static void fill_report(packer *p) {
+static void fill_report(kiln_packer *p) {
     p->report.task_count = p->plan.tasks.count;
     p->report.task = KILN_ARENA_ARRAY(p->arena, kiln_pack_task, p->plan.tasks.count);
     for (uint32_t s = p->plan.step_count;
@@ -497,7 +487,7 @@ static void fill_report(packer *p) {
 
 kiln_status kiln_pack(const kiln_graph *graph, const kiln_pack_options *options, kiln_arena *arena,
                       kiln_strbuf *out, kiln_pack_report *out_report) {
-    packer p = {.graph = graph, .options = options, .arena = arena};
+    kiln_packer p = {.graph = graph, .options = options, .arena = arena};
     kiln_map_init(&p.kernels);
     kiln_map_init(&p.ways);
     kiln_map_init(&p.conversions);
@@ -515,6 +505,7 @@ kiln_status kiln_pack(const kiln_graph *graph, const kiln_pack_options *options,
     if (!st) {
         kiln_windows_find(graph, &p.plan, p.way, p.layout, is_on(&p, KILN_PLANNER_WINDOWS), arena,
                           &p.windows);
+        kiln_packer_prepare_loops(&p);
         pack_inputs(&p);
     }
     for (uint32_t s = 0; !st && s < p.plan.step_count; s++) {
@@ -523,10 +514,15 @@ kiln_status kiln_pack(const kiln_graph *graph, const kiln_pack_options *options,
             st = pack_windows(&p, s);
         else if (step->kind == KILN_STEP_KERNEL)
             st = pack_kernel(&p, s);
+        else if (step->kind == KILN_STEP_LOOP)
+            st = kiln_packer_open_loop(&p, s);
+        else if (step->kind == KILN_STEP_LOOP_END)
+            st = kiln_packer_close_loop(&p, s);
         else
             st = pack_alias(&p, step);
     }
     if (!st) st = pack_outputs(&p, output);
+    if (!st) kiln_packer_number_loops(&p);
     if (!st) place_buffers(&p);
     if (!st) st = encode(&p, output, out);
     if (!st) fill_report(&p);

@@ -7,7 +7,8 @@
 
 typedef struct life {
     uint32_t first, last; /* steps that touch it, parts of it included; first NEVER: none */
-    uint32_t place;       /* the buffer at whose place it stands: itself or an earlier one */
+    uint32_t kept;  /* the end of the last loop that needs it again in each iteration; 0: none */
+    uint32_t place; /* the buffer at whose place it stands: itself or an earlier one */
 } life;
 
 static uint32_t root_of(const kiln_places *p, uint32_t buffer) {
@@ -19,15 +20,49 @@ static bool in_arena(const kiln_places *p, uint32_t buffer) {
     return p->buffer[buffer].storage == KILN_STORAGE_ARENA;
 }
 
-static void find_lives(const kiln_places *p, life *life_of) {
-    for (uint32_t i = 0; i < p->buffer_count; i++) life_of[i] = (life){NEVER, 0, i};
-    for (uint32_t s = 0; s < p->step_count; s++) {
+static void touch(life *l, uint32_t step) {
+    l->first = KILN_MIN(l->first, step);
+    l->last = KILN_MAX(l->last, step);
+}
+
+static void keep(life *l, uint32_t loop, uint32_t end) {
+    if (l->first >= loop) return;
+    l->last = KILN_MAX(l->last, end);
+    l->kept = KILN_MAX(l->kept, end);
+}
+
+/* What an iteration finds at its beginning it needs in each; what it stacks is there from the first
+ * one on. The rules are those of kiln_module_plan_check. */
+static void keep_for_loop(const kiln_places *p, life *life_of, uint32_t loop) {
+    const uint32_t end = loop + p->step[loop].body_count;
+    for (uint32_t s = loop + 1; s <= end; s++) {
         for (uint32_t i = 0; i < p->step[s].arg_count; i++) {
+            const kiln_plan_buffer *b = &p->buffer[p->step[s].arg[i]];
             life *l = &life_of[root_of(p, p->step[s].arg[i])];
-            l->first = KILN_MIN(l->first, s);
-            l->last = s;
+            if (b->stride != 0 && b->loop == loop && l->first > loop) l->first = loop;
+            keep(l, b->stride != 0 && b->loop == loop ? loop + 1 : loop, end);
         }
+        if (p->step[s].action != KILN_ACTION_LOOP) continue;
+        const uint32_t own[] = {p->step[s].count, p->step[s].condition, p->step[s].index};
+        for (size_t i = 0; i < KILN_ARRAY_COUNT(own); i++)
+            if (own[i] != KILN_PLAN_NONE) keep(&life_of[root_of(p, own[i])], loop, end);
     }
+    if (p->step[loop].condition != KILN_PLAN_NONE)
+        keep(&life_of[root_of(p, p->step[loop].condition)], loop, end);
+}
+
+static void find_lives(const kiln_places *p, life *life_of) {
+    for (uint32_t i = 0; i < p->buffer_count; i++) life_of[i] = (life){NEVER, 0, 0, i};
+    for (uint32_t s = 0; s < p->step_count; s++) {
+        for (uint32_t i = 0; i < p->step[s].arg_count; i++)
+            touch(&life_of[root_of(p, p->step[s].arg[i])], s);
+        if (p->step[s].action != KILN_ACTION_LOOP) continue;
+        const uint32_t own[] = {p->step[s].count, p->step[s].condition, p->step[s].index};
+        for (size_t i = 0; i < KILN_ARRAY_COUNT(own); i++)
+            if (own[i] != KILN_PLAN_NONE) touch(&life_of[root_of(p, own[i])], s);
+    }
+    for (uint32_t s = 0; s < p->step_count; s++)
+        if (p->step[s].action == KILN_ACTION_LOOP) keep_for_loop(p, life_of, s);
 }
 
 /* The input whose place result `arg` of step `s` takes over: read once, by nobody later. */
@@ -40,6 +75,7 @@ static bool takes_over(const kiln_places *p, const life *life_of, uint32_t s, ui
     for (uint32_t i = 0; i < step->arg_count; i++) reads += root_of(p, step->arg[i]) == input;
     *out_input = input;
     return reads == 1 && in_arena(p, input) && life_of[input].last == s &&
+           life_of[input].kept < s &&
            p->buffer[input].size_bytes == p->buffer[step->arg[arg]].size_bytes;
 }
 

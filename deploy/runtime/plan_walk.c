@@ -34,6 +34,8 @@ typedef struct walk {
     uint32_t
         *kept_until; /* [buffer_count] by root: the end of the last loop that needs it again; 0 */
     range **written; /* [buffer_count] by root */
+    uint32_t *row_until; /* [buffer_count] of rows that an iteration wrote: its last step that may
+                            read them; 0 */
     uint32_t *live, live_count; /* arena roots that are alive */
     copying *copying[KILN_MODULE_DEVICES_MAX + 1];
     uint32_t
@@ -121,6 +123,15 @@ static uint32_t whole_from(const walk *w, const kiln_plan_buffer *b, uint32_t in
     return all ? kiln_plan_loop_end(w->plan, b->loop) + 1 : NEVER;
 }
 
+/* An iteration may read the row that it wrote, by the same buffer: to the end of the innermost loop
+ * around the writer that may end early, or of the one that the row belongs to. */
+static void note_row(walk *w, uint32_t buffer, uint32_t loop, bool at_once) {
+    const kiln_plan_buffer *b = &w->plan->buffer[buffer];
+    if (b->stride == 0 || !at_once) return;
+    while (loop != b->loop && is_constant(w->plan, loop)) loop = w->loop_of[loop];
+    w->row_until[buffer] = kiln_plan_loop_end(w->plan, loop);
+}
+
 static void note_write(walk *w, uint32_t buffer, uint32_t index, uint32_t loop, uint32_t device) {
     const kiln_plan_buffer *b = &w->plan->buffer[buffer];
     uint32_t root = kiln_module_plan_root(w->plan, buffer);
@@ -132,6 +143,7 @@ static void note_write(walk *w, uint32_t buffer, uint32_t index, uint32_t loop, 
     r->index = index;
     r->next = w->written[root];
     w->written[root] = r;
+    note_row(w, buffer, loop, r->device == 0);
     uint32_t first = b->stride ? b->loop : index;
     if (w->first_write[root] == NEVER) w->first_write[root] = first;
 }
@@ -156,6 +168,7 @@ static kiln_status follow_read(const walk *w, uint32_t buffer, uint32_t index) {
     uint32_t root = kiln_module_plan_root(w->plan, buffer);
     const kiln_plan_buffer *b = &w->plan->buffer[root];
     bool given = b->storage == KILN_STORAGE_INPUT || b->storage == KILN_STORAGE_CONSTANT;
+    if (w->row_until[buffer] > 0 && index <= w->row_until[buffer]) return KILN_OK;
     if (!given && !has_all(w, buffer, index, READABLE))
         return KILN_ERROR(INVALID_ARGUMENT, "buffer %u is read before it is written", buffer);
     if (!given && !has_all(w, buffer, index, DONE_TOO))
@@ -396,6 +409,7 @@ kiln_status kiln_plan_walk(const kiln_module_plan *plan, const uint32_t *loop_of
         .kept_until = KILN_ARENA_ARRAY(scratch, uint32_t, plan->buffer_count),
         .live = kiln_arena_alloc(scratch, table_bytes),
         .written = KILN_ARENA_ARRAY(scratch, range *, plan->buffer_count),
+        .row_until = KILN_ARENA_ARRAY(scratch, uint32_t, plan->buffer_count),
     };
     memset(w.first_write, 0xff, table_bytes); /* NEVER */
     memset(w.last_use, 0, table_bytes);

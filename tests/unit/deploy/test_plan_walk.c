@@ -104,6 +104,15 @@ static void stacked_read_inside(kiln_module_plan *p) {
     args_of(p, LOOP_STEP_KERNEL)[3] = LOOP_SPARE;
 }
 
+/* What is carried is the row that was just stacked. */
+static void row_read_by_its_iteration(kiln_module_plan *p) { args_of(p, LOOP_STEP_CARRY)[0] = LOOP_Y_ROW; }
+static void row_read_behind_the_loop(kiln_module_plan *p) {
+    row_read_by_its_iteration(p);
+    p->step[LOOP_STEP_LOOP].body_count = 2;
+    p->step[LOOP_STEP_CARRY].action = KILN_ACTION_COPY;
+    args_of(p, LOOP_STEP_CARRY)[1] = LOOP_SPARE;
+}
+
 /* The loop ends when go is false, or after count iterations; stacked outputs are then not whole. */
 static void ends_early(kiln_module_plan *p, uint32_t condition, uint32_t count) {
     p->step[LOOP_STEP_LOOP].condition = condition;
@@ -148,6 +157,7 @@ static void rules_of_loops_are_named(void **state) {
         {nothing, NULL},
         {backwards, NULL},
         {stacked_in_the_arena, NULL},
+        {row_read_by_its_iteration, NULL},
         {last_of_a_constant_loop, NULL},
         {count_from_an_input, NULL},
         {body_empty, "step 1: a loop over 0 steps"},
@@ -176,6 +186,7 @@ static void rules_of_loops_are_named(void **state) {
         {temp_over_what_is_stacked, "overwrites buffer 12"},
         {index_over_the_state, "buffer 8 overwrites buffer 5"},
         {stacked_read_inside, "buffer 10 is read before"},
+        {row_read_behind_the_loop, "buffer 10 moves with a loop that is elsewhere"},
         {condition_unwritten, "buffer 7 is read before"},
         {condition_of_eight_bytes, "no such element"},
         {condition_out_of_range, "condition 99"},

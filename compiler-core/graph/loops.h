@@ -1,0 +1,26 @@
+/* Where the loops of a graph are. A loop is a loop_begin, a loop_end that reads its first result,
+ * and the body: every node that depends on what the loop_begin gives, up to the loop_end. What does
+ * not depend on it is computed once, outside, wherever it stands. Nothing else of the graph knows
+ * loops: a body's nodes are nodes like others. */
+#ifndef KILN_COMPILER_CORE_GRAPH_LOOPS_H
+#define KILN_COMPILER_CORE_GRAPH_LOOPS_H
+
+#include "compiler-core/graph/graph.h"
+
+typedef struct kiln_loop {
+    kiln_node begin, end; /* end 0: nothing reads what it computes */
+    uint32_t parent;      /* the loop around it, by its place in the list + 1; 0: none */
+} kiln_loop;
+
+typedef struct kiln_loops {
+    uint32_t count;
+    kiln_loop *loop; /* [count] in the order of their beginnings */
+    uint32_t *of; /* [node] the innermost loop whose body it is in + 1; 0: none. Both ends of a loop
+                     are in the loop around it */
+} kiln_loops;
+
+/* INVALID_ARGUMENT: a value of a loop is read outside of it, or two loops cross. */
+KILN_MUST_USE kiln_status kiln_loops_find(const kiln_graph *graph, kiln_arena *arena,
+                                          kiln_loops *out_loops);
+
+#endif

@@ -1,0 +1,88 @@
+/* What packing keeps while it goes through a graph's steps, and what its files share. Inside
+ * deploy/pack.
+ *
+ * Steps of a loop's body are collected beside those around it, because a conversion that the body
+ * needs of a value from outside is put outside, and go behind the loop's own step when the body
+ * ends. */
+#ifndef KILN_DEPLOY_PACK_PACKER_H
+#define KILN_DEPLOY_PACK_PACKER_H
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "deploy/format.h"
+#include "deploy/pack/pack.h"
+
+/* A loop whose body is being packed. */
+typedef struct kiln_packer_loop {
+    uint32_t step;             /* of the graph's plan */
+    uint32_t *state;           /* [carried] buffers */
+    uint32_t condition, index; /* buffers, or KILN_PLAN_NONE */
+    uint32_t count;
+} kiln_packer_loop;
+
+/* The kernel that brings a value from one layout to another. */
+typedef struct kiln_packer_conversion {
+    kiln_str key; /* of its task, in the packer's arena */
+    uint32_t kernel;
+} kiln_packer_conversion;
+
+typedef struct kiln_packer {
+    const kiln_graph *graph;
+    const kiln_pack_options *options;
+    kiln_arena *arena;
+    kiln_plan plan;
+    const kiln_alternative **way; /* [steps of the plan] */
+    kiln_layout *layout;          /* [value] in which it is written */
+    kiln_windows windows;
+    KILN_VEC(kiln_str) kernel;
+    KILN_VEC(uint32_t *) in_place; /* [kernels][arguments] which input it may overwrite, + 1 */
+    KILN_VEC(kiln_plan_buffer)
+    buffer; /* a value in one layout each; strided ones name a step of the graph's plan
+               as their loop until the loops have numbers */
+    KILN_VEC(kiln_plan_step)
+    level[KILN_MODULE_LOOP_DEPTH_MAX + 1]; /* outside of loops, then of each open body */
+    kiln_packer_loop loop[KILN_MODULE_LOOP_DEPTH_MAX]; /* [depth] */
+    uint32_t depth;
+    uint32_t *depth_of;   /* [value] loops around where it is computed */
+    kiln_value *stack_of; /* [value] what its kernel may write it into as a row; 0 */
+    KILN_VEC(kiln_packer_conversion) conversion;
+    kiln_map kernels;     /* key of the task and hash of the trace -> index into kernel */
+    kiln_map ways;        /* pointer to a way -> index into kernel */
+    kiln_map conversions; /* key -> index into conversion */
+    kiln_map buffers;     /* "value layout" -> index into buffer */
+    kiln_strbuf text;     /* scratch */
+    kiln_pack_report report;
+} kiln_packer;
+
+/* ---- pack.c ---- */
+uint32_t kiln_packer_add_buffer(kiln_packer *p, kiln_value value, const kiln_layout *layout,
+                                kiln_plan_buffer plan);
+bool kiln_packer_find_buffer(kiln_packer *p, kiln_value value, const kiln_layout *layout,
+                             uint32_t *out_index);
+uint32_t kiln_packer_root(const kiln_packer *p, uint32_t buffer);
+/* Bytes of another buffer from `offset` on. */
+kiln_plan_buffer kiln_packer_alias(const kiln_packer *p, uint32_t buffer, uint64_t offset);
+/* The step goes to the body that is open. */
+void kiln_packer_add_step(kiln_packer *p, kiln_plan_step step);
+/* COPY or CARRY. */
+void kiln_packer_add_move(kiln_packer *p, kiln_plan_action action, kiln_str name, uint32_t from,
+                          uint32_t to);
+/* The buffer that holds `value` in `layout`, converted when it is only there in another one. */
+KILN_MUST_USE kiln_status kiln_packer_read(kiln_packer *p, kiln_value value,
+                                           const kiln_layout *layout, uint32_t *out_buffer);
+/* A buffer for a value that a step is about to write: its place in another one, the caller's memory
+ * when it is a row-major output. Of a whole that is written in parts it is there already. */
+uint32_t kiln_packer_write(kiln_packer *p, kiln_value value);
+
+/* ---- pack_loop.c ---- */
+/* Finds depth_of and stack_of; windows are known by then. */
+void kiln_packer_prepare_loops(kiln_packer *p);
+/* For steps LOOP and LOOP_END of the plan. UNIMPLEMENTED: too many loops inside of each other. */
+KILN_MUST_USE kiln_status kiln_packer_open_loop(kiln_packer *p, uint32_t step);
+KILN_MUST_USE kiln_status kiln_packer_close_loop(kiln_packer *p, uint32_t step);
+/* The row that a value with stack_of has in each iteration. */
+kiln_plan_buffer kiln_packer_row(kiln_packer *p, kiln_value value);
+/* Strided buffers name the steps of the module that are their loops. */
+void kiln_packer_number_loops(kiln_packer *p);
+
+#endif

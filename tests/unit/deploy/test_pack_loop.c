@@ -1,0 +1,242 @@
+/* Loops of graphs to loops of modules: what a module computes is what the interpreter of the graph
+ * says, whatever the sizes of rows and the order of carried values. */
+#include <string.h>
+
+#include "compiler-core/core.h"
+#include "deploy/module.h"
+#include "deploy/pack/pack.h"
+#include "deploy/runtime/module_read.h"
+#include "tests/support/targets.h"
+#include "tests/unit/compiler-core/graph/support.h"
+
+#define PORTS_MAX 8
+
+typedef struct packed {
+    kiln_arena *arena;
+    kiln_graph *graph;
+    kiln_str bytes; /* aligned */
+    kiln_module_plan plan;
+} packed;
+
+static packed pack_graph(kiln_arena *arena, kiln_graph *graph) {
+    packed m = {.arena = arena, .graph = graph};
+    kiln_target target = plain_target(arena);
+    const kiln_pack_options options = {.target = &target, .model_name = KILN_STR("test")};
+    kiln_strbuf bytes = {0};
+    size_t constant_bytes;
+    expect_ok(kiln_pack(graph, &options, arena, &bytes, NULL));
+    char *room = kiln_arena_alloc_aligned(arena, KILN_MODULE_SECTION_ALIGNMENT, bytes.size);
+    memcpy(room, bytes.data, bytes.size);
+    m.bytes = (kiln_str){room, bytes.size};
+    kiln_strbuf_deinit(&bytes);
+    expect_ok(kiln_module_decode(m.bytes, arena, &m.plan, &constant_bytes));
+    return m;
+}
+
+static uint32_t count_steps(const packed *m, kiln_plan_action action) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->plan.step_count; i++) count += m->plan.step[i].action == action;
+    return count;
+}
+
+static kiln_tensor tensor_of(const packed *m, kiln_value value) {
+    const kiln_value_info *info = &m->graph->value.data[value];
+    return kiln_tensor_create(m->arena, info->dtype, &info->shape);
+}
+
+static void expect_close(const kiln_tensor *got, const kiln_tensor *wanted, uint32_t output) {
+    for (int64_t i = 0; i < kiln_shape_count(&wanted->shape); i++) {
+        double a = kiln_dtype_load_f64(got->dtype, got->data, (size_t)i);
+        double b = kiln_dtype_load_f64(wanted->dtype, wanted->data, (size_t)i);
+        double difference = a > b ? a - b : b - a, size = b > 0 ? b : -b;
+        if (!(difference <= 1e-4 * (size + 1)))
+            fail_msg("output %u element %lld is %.9g, not %.9g", output, (long long)i, a, b);
+    }
+}
+
+/* Twice, in memory with old bytes in it: nothing of one run is left for the next. */
+static void expect_runs_right(const packed *m) {
+    kiln_module *module = NULL;
+    char error[KILN_MODULE_ERROR_BYTES] = "";
+    if (kiln_module_open_memory(m->bytes.data, m->bytes.size, NULL, &module, error, sizeof error))
+        fail_msg("%s", error);
+    for (uint64_t seed = 1; seed <= 2; seed++) {
+        kiln_tensor input[PORTS_MAX], wanted[PORTS_MAX], got[PORTS_MAX];
+        const void *in[PORTS_MAX];
+        void *out[PORTS_MAX];
+        for (uint32_t i = 0; i < m->graph->input.count; i++) {
+            input[i] = tensor_of(m, m->graph->input.data[i]);
+            kiln_fill_data(input[i].data, input[i].dtype, (size_t)kiln_shape_count(&input[i].shape),
+                           seed * 100 + i, KILN_FILL_UNIFORM);
+            if (input[i].dtype == KILN_I64) *(int64_t *)input[i].data = (int64_t)seed * 2;
+            in[i] = input[i].data;
+        }
+        expect_ok(kiln_graph_eval(m->graph, input, m->arena, wanted));
+        for (uint32_t i = 0; i < m->graph->output.count; i++) {
+            got[i] = tensor_of(m, m->graph->output.data[i]);
+            memset(got[i].data, 0x5a, kiln_tensor_bytes(&got[i]));
+            out[i] = got[i].data;
+        }
+        if (kiln_module_run(module, in, out)) fail_msg("%s", kiln_module_error(module));
+        for (uint32_t i = 0; i < m->graph->output.count; i++) expect_close(&got[i], &wanted[i], i);
+    }
+    kiln_module_close(module);
+}
+
+/* As written and with all passes. */
+static packed expect_right(kiln_arena *arena, const char *text) {
+    packed m = pack_graph(arena, graph_of(arena, text));
+    expect_runs_right(&m);
+    kiln_graph *fused = graph_of(arena, text);
+    expect_ok(kiln_passes_run(fused, (kiln_str){0}));
+    m = pack_graph(arena, fused);
+    expect_runs_right(&m);
+    return m;
+}
+
+/* Rows of 64 bytes lie aligned in the whole: they are read and written there, and only the carried
+ * value is copied. */
+static void aligned_rows_are_read_and_written_in_place(void **state) {
+    packed m = expect_right(
+        *state, "graph g\ninput x: f32[5,16]\ninput s: f32[16]\nconstant n: i64[] = [5]\n"
+                "i: i64[], a: f32[16], r: f32[16] = loop_begin(n, s, x) carried=1 trips=5\n"
+                "b: f32[16] = add(a, r)\nt: f32[16] = tanh(b)\n"
+                "last: f32[16], all: f32[5,16] = loop_end(i, t, t)\n"
+                "output last\noutput all\n");
+    assert_int_equal(count_steps(&m, KILN_ACTION_LOOP), 1);
+    assert_int_equal(count_steps(&m, KILN_ACTION_KERNEL), 1);
+    assert_int_equal(count_steps(&m, KILN_ACTION_CARRY), 1);
+    assert_int_equal(count_steps(&m, KILN_ACTION_COPY),
+                     2); /* s to its place, the last one to the output */
+}
+
+static void rows_that_are_not_aligned_are_copied(void **state) {
+    packed m = expect_right(
+        *state,
+        "graph g\ninput x: f32[5,3]\ninput s: f32[3]\nconstant n: i64[] = [5]\n"
+        "i: i64[], a: f32[3], r: f32[3] = loop_begin(n, s, x) carried=1 reversed=[1] trips=5\n"
+        "b: f32[3] = add(a, r)\nt: f32[3] = tanh(b)\n"
+        "last: f32[3], all: f32[5,3], back: f32[5,3] = loop_end(i, t, t, b) reversed=[0,1]\n"
+        "output last\noutput all\noutput back\n");
+    assert_int_equal(count_steps(&m, KILN_ACTION_COPY), 5);
+}
+
+/* A product of the state with weights, which is packed and tuned like any other. */
+static void a_recurrent_layer(void **state) {
+    packed m = expect_right(
+        *state,
+        "graph g\ninput x: f32[7,2,20]\nconstant n: i64[] = [7]\n"
+        "constant w: f32[20,20] = hash \"00112233445566778899aabbccddeeff\"\n"
+        "constant z: f32[2,20] = hash \"10112233445566778899aabbccddeeff\"\n"
+        "i: i64[], h: f32[2,20], r: f32[2,20] = loop_begin(n, z, x) carried=1 trips=7\n"
+        "p: f32[2,20] = gemm(h, w) transB=1\nq: f32[2,20] = add(p, r)\nt: f32[2,20] = tanh(q)\n"
+        "last: f32[2,20], all: f32[7,2,20] = loop_end(i, t, t)\n"
+        "y: f32[7,2,20] = neg(all)\noutput last\noutput y\n");
+    assert_int_equal(m.plan.kernel_count, 2);
+}
+
+static void carried_values_change_places(void **state) {
+    expect_right(*state,
+                 "graph g\ninput s: f32[16]\ninput t: f32[16]\nconstant n: i64[] = [4]\n"
+                 "i: i64[], a: f32[16], b: f32[16] = loop_begin(n, s, t) carried=2 trips=4\n"
+                 "c: f32[16] = add(a, b)\n"
+                 "one: f32[16], two: f32[16] = loop_end(i, b, c)\noutput one\noutput two\n");
+    expect_right(
+        *state,
+        "graph g\ninput s: f32[16]\ninput t: f32[16]\nconstant n: i64[] = [3]\n"
+        "i: i64[], a: f32[16], b: f32[16], c: f32[16] = loop_begin(n, s, t, t) carried=3 trips=3\n"
+        "d: f32[16] = neg(c)\n"
+        "one: f32[16], two: f32[16], three: f32[16] = loop_end(i, b, a, d)\n"
+        "output one\noutput two\noutput three\n");
+    /* under another shape it is the same place */
+    expect_right(*state,
+                 "graph g\ninput s: f32[4,4]\ninput t: f32[4,4]\nconstant n: i64[] = [3]\n"
+                 "i: i64[], a: f32[4,4], b: f32[4,4] = loop_begin(n, s, t) carried=2 trips=3\n"
+                 "e: f32[16] = reshape(a) shape=[16]\nf: f32[4,4] = reshape(e) shape=[4,4]\n"
+                 "g: f32[4,4] = add(b, a)\n"
+                 "one: f32[4,4], two: f32[4,4] = loop_end(i, g, f)\noutput one\noutput two\n");
+}
+
+static void values_that_do_not_change_and_inputs_are_handed_on(void **state) {
+    expect_right(*state,
+                 "graph g\ninput s: f32[16]\nconstant w: f32[1] = [3]\nconstant n: i64[] = [3]\n"
+                 "i: i64[], a: f32[16], b: f32[16] = loop_begin(n, s, s) carried=2 trips=3\n"
+                 "o: f32[16] = mul(s, w)\n"
+                 "one: f32[16], two: f32[16], all: f32[3,16] = loop_end(i, a, o, s)\n"
+                 "output one\noutput two\noutput all\n");
+}
+
+/* The input n is 2 in the first run, 4 in the second. */
+static void loops_of_unknown_length(void **state) {
+    packed m = expect_right(
+        *state, "graph g\ninput n: i64[]\ninput s: f32[10]\nconstant w: f32[1] = [2]\n"
+                "i: i64[], a: f32[10] = loop_begin(n, s) carried=1 trips=50\n"
+                "b: f32[10] = mul(a, w)\nlast: f32[10] = loop_end(i, b)\noutput last\n");
+    for (uint32_t i = 0; i < m.plan.step_count; i++)
+        if (m.plan.step[i].action == KILN_ACTION_LOOP)
+            assert_int_not_equal(m.plan.step[i].count, KILN_PLAN_NONE);
+    expect_right(
+        *state,
+        "graph g\nconstant n: i64[] = [1000]\nconstant go: bool[] = [1]\ninput s: f32[10]\n"
+        "constant w: f32[1] = [2]\nconstant limit: f32[1] = [100]\n"
+        "i: i64[], a: f32[10], k: i64[] = loop_begin(n, go, s, n) carried=2 guarded=1 trips=1000\n"
+        "b: f32[10] = mul(a, w)\nm: f32[1] = reduce_max(b) axes=[0]\n"
+        "less: bool[1] = less(m, limit)\n"
+        "last: f32[10], times: i64[] = loop_end(i, less, b, i)\noutput last\noutput times\n");
+}
+
+static void loops_inside_of_each_other(void **state) {
+    packed m = expect_right(
+        *state,
+        "graph g\ninput x: f32[3,4,16]\ninput s: f32[16]\nconstant n: i64[] = [3]\nconstant four: "
+        "i64[] = [4]\n"
+        "constant w: f32[16] = hash \"00112233445566778899aabbccddeeff\"\n"
+        "i: i64[], a: f32[16], r: f32[4,16] = loop_begin(n, s, x) carried=1 trips=3\n"
+        "k: i64[], p: f32[16], e: f32[16] = loop_begin(four, a, r) carried=1 trips=4\n"
+        "q: f32[16] = add(p, e)\nt: f32[16] = mul(q, w)\nu: f32[16] = tanh(t)\n"
+        "inner: f32[16], rows: f32[4,16] = loop_end(k, u, u)\n"
+        "v: f32[16] = neg(inner)\n"
+        "last: f32[16], all: f32[3,4,16] = loop_end(i, v, rows)\noutput last\noutput all\n");
+    assert_int_equal(count_steps(&m, KILN_ACTION_LOOP), 2);
+}
+
+/* Parts of a concatenation, of a state and of a row: windows inside of a body. */
+static void values_lie_inside_of_others_in_a_body(void **state) {
+    expect_right(*state,
+                 "graph g\ninput x: f32[4,1,64]\ninput s: f32[1,32]\nconstant n: i64[] = [4]\n"
+                 "i: i64[], a: f32[1,32], r: f32[1,64] = loop_begin(n, s, x) carried=1 trips=4\n"
+                 "g: f32[1,32], h: f32[1,32] = split(r) axis=1 num_outputs=2\n"
+                 "b: f32[1,32] = tanh(g)\nc: f32[1,32] = mul(b, h)\nd: f32[1,32] = add(c, a)\n"
+                 "both: f32[1,64] = concat(b, d) axis=1\nf: f32[1,64] = neg(both)\n"
+                 "last: f32[1,32], all: f32[4,1,64], more: f32[4,1,64] = loop_end(i, d, f, both)\n"
+                 "output last\noutput all\noutput more\n");
+}
+
+/* A task of the body counts as often as it runs. */
+static void tasks_of_a_body_weigh_as_much_as_they_run(void **state) {
+    kiln_arena *arena = *state;
+    kiln_tasks tasks;
+    kiln_graph *graph =
+        graph_of(arena, "graph g\ninput x: f32[5,16]\ninput s: f32[16]\nconstant n: i64[] = [5]\n"
+                        "i: i64[], a: f32[16], r: f32[16] = loop_begin(n, s, x) carried=1 trips=5\n"
+                        "b: f32[16] = add(a, r)\nlast: f32[16] = loop_end(i, b)\n"
+                        "y: f32[16] = tanh(last)\noutput y\n");
+    expect_ok(kiln_tasks_extract(graph, arena, &tasks));
+    assert_int_equal(tasks.count, 2);
+    assert_true(tasks.task[0].weight == 5 && tasks.task[1].weight == 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_with_arena(aligned_rows_are_read_and_written_in_place),
+        test_with_arena(rows_that_are_not_aligned_are_copied),
+        test_with_arena(a_recurrent_layer),
+        test_with_arena(carried_values_change_places),
+        test_with_arena(values_that_do_not_change_and_inputs_are_handed_on),
+        test_with_arena(loops_of_unknown_length),
+        test_with_arena(loops_inside_of_each_other),
+        test_with_arena(values_lie_inside_of_others_in_a_body),
+        test_with_arena(tasks_of_a_body_weigh_as_much_as_they_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -170,6 +170,58 @@ kiln_value kiln_compose_concat(kiln_composer *c, const kiln_value *input, uint32
     return one_result(c, KILN_OP_CONCAT, part, parts, &attr, 1);
 }
 
+/* ---- loops ----------------------------------------------------------------------------------- */
+
+#define LOOP_OPERANDS_MAX KILN_NODE_OPERANDS_MAX
+
+static bool too_many(kiln_composer *c, const kiln_compose_loop *loop) {
+    if (!c->st &&
+        (uint64_t)loop->carried + loop->row_count + loop->stack_count + 2 > LOOP_OPERANDS_MAX)
+        c->st = KILN_ERROR(UNIMPLEMENTED, "a loop with so many operands");
+    return c->st != NULL;
+}
+
+void kiln_compose_loop_begin(kiln_composer *c, kiln_compose_loop *loop) {
+    kiln_value input[LOOP_OPERANDS_MAX], output[LOOP_OPERANDS_MAX];
+    uint32_t inputs = 0;
+    if (too_many(c, loop)) return;
+    input[inputs++] =
+        loop->count ? loop->count : kiln_compose_scalar(c, KILN_I64, (double)loop->trips);
+    if (loop->condition) input[inputs++] = loop->condition;
+    for (uint32_t i = 0; i < loop->carried; i++) input[inputs++] = loop->carry[i];
+    for (uint32_t i = 0; i < loop->row_count; i++) input[inputs++] = loop->row[i];
+    const kiln_attr attr[] = {int_attr("trips", loop->trips), int_attr("carried", loop->carried),
+                              int_attr("guarded", loop->condition != 0),
+                              ints_attr("reversed", loop->row_reversed, loop->row_count)};
+    kiln_compose_node(c, KILN_OP_LOOP_BEGIN, input, inputs, attr, loop->row_reversed ? 4 : 3,
+                      output, 1 + loop->carried + loop->row_count);
+    if (c->st) return;
+    loop->number = output[0];
+    memcpy(loop->carry, output + 1, loop->carried * sizeof *output);
+    memcpy(loop->row, output + 1 + loop->carried, loop->row_count * sizeof *output);
+}
+
+void kiln_compose_loop_end(kiln_composer *c, kiln_compose_loop *loop) {
+    kiln_value input[LOOP_OPERANDS_MAX], output[LOOP_OPERANDS_MAX];
+    uint32_t inputs = 0;
+    if (too_many(c, loop)) return;
+    input[inputs++] = loop->number;
+    if (loop->condition) input[inputs++] = loop->condition;
+    for (uint32_t i = 0; i < loop->carried; i++) input[inputs++] = loop->carry[i];
+    for (uint32_t i = 0; i < loop->stack_count; i++) input[inputs++] = loop->stack[i];
+    const kiln_attr attr = ints_attr("reversed", loop->stack_reversed, loop->stack_count);
+    kiln_compose_node(c, KILN_OP_LOOP_END, input, inputs, &attr, loop->stack_reversed ? 1 : 0,
+                      output, loop->carried + loop->stack_count);
+    if (c->st) return;
+    memcpy(loop->carry, output, loop->carried * sizeof *output);
+    memcpy(loop->stack, output + loop->carried, loop->stack_count * sizeof *output);
+}
+
+int64_t kiln_compose_unroll_max(const kiln_composer *c) {
+    uint32_t given = c->im->options->unroll_max;
+    return given ? given : KILN_UNROLL_MAX;
+}
+
 /* ---- constants ------------------------------------------------------------------------------- */
 
 kiln_value kiln_compose_constant(kiln_composer *c, const kiln_tensor *tensor) {
@@ -230,10 +282,11 @@ void kiln_compose_define(kiln_composer *c, uint32_t index, kiln_value value) {
     if (c->st || index >= c->im->node->n_output || !*c->im->node->output[index]) return;
     kiln_value before = kiln_import_defined(c->im, index);
     if (before && value) { /* a part has the output's name so far */
-        kiln_graph *graph = c->im->graph;
-        kiln_str name = graph->value.data[before].name;
-        kiln_graph_rename_value(graph, before, graph->value.data[value].name);
-        kiln_graph_rename_value(graph, value, name);
+        kiln_value_info *part = &c->im->graph->value.data[before],
+                        *whole = &c->im->graph->value.data[value];
+        kiln_str name = part->name;
+        part->name = whole->name;
+        whole->name = name;
     }
     kiln_import_define(c->im, index, value);
 }

@@ -45,6 +45,26 @@ void kiln_compose_split(kiln_composer *c, kiln_value a, uint32_t axis, uint32_t 
 kiln_value kiln_compose_concat(kiln_composer *c, const kiln_value *input, uint32_t count,
                                uint32_t axis);
 
+/* A loop of what is composed between the two calls. The arrays belong to the caller, who changes
+ * their items in between; NULL: none are reversed. */
+typedef struct kiln_compose_loop {
+    int64_t trips;        /* at most */
+    kiln_value count;     /* how often it runs, an i64; 0: `trips` times */
+    kiln_value condition; /* whether there is a first iteration, then whether there is a next one;
+                             0: always */
+    uint32_t carried, row_count, stack_count;
+    kiln_value *carry; /* first values; in the body: those of the iteration, then those of the next;
+                          behind it: the last */
+    kiln_value *row;   /* [trips][...]; in the body: what the iteration sees of it */
+    kiln_value *stack; /* what the body gives; behind it: [trips][...] */
+    const int64_t *row_reversed, *stack_reversed;
+    kiln_value number; /* of the iteration */
+} kiln_compose_loop;
+void kiln_compose_loop_begin(kiln_composer *c, kiln_compose_loop *loop);
+void kiln_compose_loop_end(kiln_composer *c, kiln_compose_loop *loop);
+/* Of more iterations than this nothing is unrolled. */
+int64_t kiln_compose_unroll_max(const kiln_composer *c);
+
 /* Constants: a scalar; a tensor filled with one value (NULL shape: scalar); any data. */
 kiln_value kiln_compose_scalar(kiln_composer *c, kiln_dtype dtype, double value);
 kiln_value kiln_compose_filled(kiln_composer *c, kiln_dtype dtype, const kiln_shape *shape,

@@ -1,6 +1,6 @@
-/* Branches and loops. A graph has neither: a branch is taken when compiling where its condition is
- * known then, and otherwise both sides are computed and one result chosen; loops of known length
- * are unrolled. */
+/* Branches and loops. A branch is taken when compiling where its condition is known then, and
+ * otherwise both sides are computed and one result chosen. Loops of a few iterations are unrolled,
+ * and those whose values change their shapes; the others stay loops. */
 #include <string.h>
 
 #include "compiler-core/frontend/onnx/compose.h"
@@ -102,23 +102,56 @@ static kiln_value stack(kiln_composer *c, kiln_value *item, uint32_t count, int6
     return kiln_compose_concat(c, item, count, (uint32_t)(axis < 0 ? axis + rank : axis));
 }
 
+/* ---- loops that stay loops ------------------------------------------------------------------- */
+
+/* An attempt at a loop that turns out to be none leaves nothing behind. */
+typedef struct attempt {
+    kiln_node first; /* node that it made */
+    uint32_t problem_count;
+    size_t problem_bytes;
+} attempt;
+
+static attempt begin_attempt(const kiln_importer *im) {
+    return (attempt){im->graph->node.count, im->problem_count, im->problems.size};
+}
+
+static bool has_problems(const kiln_importer *im, const attempt *a) {
+    return im->problem_count != a->problem_count;
+}
+
+static void take_back(kiln_importer *im, const attempt *a) {
+    for (kiln_node n = im->graph->node.count; n-- > a->first;)
+        if (im->graph->node.data[n].op != KILN_OP_NONE) kiln_graph_remove_node(im->graph, n);
+    im->problem_count = a->problem_count;
+    im->problems.size = a->problem_bytes;
+    if (im->problems.data) im->problems.data[im->problems.size] = 0;
+}
+
 /* ---- Loop ------------------------------------------------------------------------------------ */
 
 typedef struct loop {
     const Onnx__GraphProto *body;
     uint32_t carried, results; /* results: values of every iteration, stacked at the end */
-    int64_t trips;             /* at most */
+    int64_t trips;             /* at most; INT64_MAX where the model gives no bound */
+    kiln_value count;          /* the trip count where it is known at run time only; 0 */
+    kiln_value condition;      /* of the first iteration, likewise */
     uint32_t done;
-    bool is_true; /* the condition */
+    bool is_true; /* the condition, where it is known */
     kiln_value state[CARRIED_MAX];
     KILN_VEC(kiln_value) item[CARRIED_MAX]; /* [results] of [done] */
 } loop;
 
 static kiln_status read_trips(kiln_importer *im, loop *l) {
     kiln_tensor count;
+    kiln_value value = kiln_import_input(im, 0);
     l->trips = INT64_MAX;
-    if (!kiln_import_input(im, 0)) return KILN_OK;
-    kiln_status st = kiln_import_demand(im, 0, &count);
+    if (!value) return KILN_OK;
+    kiln_status st = kiln_import_evaluate(im, value, &count);
+    if (kiln_status_code(st) == KILN_UNIMPLEMENTED) {
+        kiln_status_free(st); /* known at run time only */
+        l->count = value;
+        return KILN_OK;
+    }
     if (st) return st;
     if (kiln_shape_count(&count.shape) != 1)
         return KILN_ERROR(INVALID_ARGUMENT, "its trip count is no number");
@@ -157,10 +190,82 @@ static kiln_status define_loop(kiln_importer *im, kiln_composer *c, loop *l) {
     return c->st;
 }
 
+/* The loop with its body once. Whether its condition changes is only known behind the body:
+ * `guarded` says that it is taken to; `*out_changes` whether it does. */
+static kiln_status try_loop(kiln_importer *im, kiln_composer *c, const loop *l, bool guarded,
+                            kiln_value *carry, kiln_value *stack, bool *out_changes) {
+    kiln_value input[CARRIED_MAX], output[CARRIED_MAX];
+    bool known = true, is_true = true;
+    memcpy(carry, l->state, l->carried * sizeof *carry);
+    kiln_compose_loop made = {.trips = KILN_MIN(l->trips, KILN_LOOP_TRIPS_MAX),
+                              .count = l->count,
+                              .carried = l->carried,
+                              .stack_count = l->results,
+                              .carry = carry,
+                              .stack = stack};
+    if (guarded)
+        made.condition = l->condition ? l->condition : kiln_compose_scalar(c, KILN_BOOL, 1);
+    kiln_compose_loop_begin(c, &made);
+    input[0] = made.number;
+    input[1] = kiln_compose_scalar(c, KILN_BOOL, 1);
+    memcpy(input + 2, carry, l->carried * sizeof *input);
+    kiln_status st = c->st ? c->st : kiln_import_body(im, l->body, input, output);
+    if (!st && output[0]) st = known_truth(im, output[0], &known, &is_true);
+    *out_changes = !known || !is_true;
+    if (st || (*out_changes && !guarded)) return st;
+    for (uint32_t i = 0; i <= l->carried + l->results; i++)
+        if (i > 0 && !output[i]) return KILN_ERROR(UNIMPLEMENTED, "its body has no output %u", i);
+    if (guarded) made.condition = output[0] ? output[0] : kiln_compose_scalar(c, KILN_BOOL, 1);
+    memcpy(carry, output + 1, l->carried * sizeof *carry);
+    memcpy(stack, output + 1 + l->carried, l->results * sizeof *stack);
+    kiln_compose_loop_end(c, &made);
+    return c->st;
+}
+
+static kiln_status keep_loop(kiln_importer *im, const loop *l) {
+    kiln_value carry[CARRIED_MAX], stack[CARRIED_MAX];
+    kiln_composer c = {.im = im};
+    bool guarded = l->condition != 0, changes = false;
+    const attempt a = begin_attempt(im);
+    kiln_status st = try_loop(im, &c, l, guarded, carry, stack, &changes);
+    if (!st && changes && !guarded && !has_problems(im, &a)) {
+        take_back(im, &a);
+        st = try_loop(im, &c, l, true, carry, stack, &changes);
+    }
+    if (st || has_problems(im, &a)) return st;
+    for (uint32_t i = 0; i < l->carried; i++) kiln_compose_define(&c, i, carry[i]);
+    for (uint32_t i = 0; i < l->results; i++) kiln_compose_define(&c, l->carried + i, stack[i]);
+    return c.st;
+}
+
+static kiln_status unroll(kiln_importer *im, loop *l) {
+    kiln_composer c = {.im = im};
+    kiln_status st = KILN_OK;
+    uint32_t problems = im->problem_count; /* one iteration lists them all */
+    while (!st && l->is_true && l->done < l->trips && problems == im->problem_count)
+        st = l->done < TRIPS_MAX ? run_iteration(im, &c, l)
+                                 : KILN_ERROR(UNIMPLEMENTED, "more than %d iterations", TRIPS_MAX);
+    return st || problems != im->problem_count ? st : define_loop(im, &c, l);
+}
+
+/* A loop, unless it is short. What cannot stay one because shapes change, or because its body needs
+ * the number of its iteration, is unrolled as far as that goes. */
+static kiln_status import_any_loop(kiln_importer *im, loop *l) {
+    const kiln_composer c = {.im = im};
+    const bool open = l->count || l->condition;
+    if (!open && (!l->is_true || l->trips <= kiln_compose_unroll_max(&c))) return unroll(im, l);
+    const attempt a = begin_attempt(im);
+    kiln_status st = keep_loop(im, l);
+    if (open || (!has_problems(im, &a) && (!st || kiln_status_code(st) != KILN_UNIMPLEMENTED)))
+        return st;
+    kiln_status_free(st); /* the other way tells what is wrong with it */
+    take_back(im, &a);
+    return unroll(im, l);
+}
+
 kiln_status kiln_import_loop(kiln_importer *im, const kiln_import_row *row) {
     (void)row;
     loop l = {.body = body_of(im, "body"), .is_true = true};
-    kiln_composer c = {.im = im};
     if (kiln_import_reads_poison(im)) return KILN_OK;
     size_t operands = im->node->n_input;
     if (operands < 2) return KILN_ERROR(INVALID_ARGUMENT, "it needs a trip count and a condition");
@@ -172,12 +277,11 @@ kiln_status kiln_import_loop(kiln_importer *im, const kiln_import_row *row) {
     l.results = (uint32_t)(outputs - carried);
     for (uint32_t i = 0; i < l.carried; i++) l.state[i] = kiln_import_input(im, i + 2);
     st = read_trips(im, &l);
-    if (!st && kiln_import_input(im, 1)) st = read_condition(im, kiln_import_input(im, 1), &l);
-    uint32_t problems = im->problem_count; /* one iteration lists them all */
-    while (!st && l.is_true && l.done < l.trips && problems == im->problem_count)
-        st = l.done < TRIPS_MAX ? run_iteration(im, &c, &l)
-                                : KILN_ERROR(UNIMPLEMENTED, "more than %d iterations", TRIPS_MAX);
-    return st || problems != im->problem_count ? st : define_loop(im, &c, &l);
+    kiln_value condition = kiln_import_input(im, 1);
+    bool known = true;
+    if (!st && condition) st = known_truth(im, condition, &known, &l.is_true);
+    if (!known) l.condition = condition;
+    return st ? st : import_any_loop(im, &l);
 }
 
 /* ---- Scan ------------------------------------------------------------------------------------ */
@@ -185,6 +289,7 @@ kiln_status kiln_import_loop(kiln_importer *im, const kiln_import_row *row) {
 typedef struct scan {
     const Onnx__GraphProto *body;
     uint32_t carried, inputs, results, length;
+    int64_t axis[CARRIED_MAX]; /* [inputs] */
     kiln_value state[CARRIED_MAX], *slice[CARRIED_MAX], *item[CARRIED_MAX];
 } scan;
 
@@ -193,25 +298,29 @@ static int64_t item_of(const kiln_importer *im, const char *name, uint32_t index
     return a && index < a->n_ints ? a->ints[index] : 0;
 }
 
+/* The dimension along which an input is scanned, and how long it is. */
+static kiln_status measure_input(const kiln_composer *c, const kiln_importer *im, scan *s,
+                                 uint32_t index) {
+    int64_t axis = item_of(im, "scan_input_axes", index);
+    const kiln_shape *shape = kiln_compose_shape(c, kiln_import_input(im, s->carried + index));
+    if (axis < 0) axis += shape->rank;
+    if (axis < 0 || axis >= shape->rank || (index && shape->dim[axis] != s->length))
+        return KILN_ERROR(INVALID_ARGUMENT, "scanned inputs differ in length");
+    int64_t length = shape->dim[axis];
+    if (length < 1 || length > KILN_LOOP_TRIPS_MAX)
+        return KILN_ERROR(UNIMPLEMENTED, "%lld iterations; 1 to %lld are supported",
+                          (long long)length, (long long)KILN_LOOP_TRIPS_MAX);
+    s->length = (uint32_t)length;
+    s->axis[index] = axis;
+    return KILN_OK;
+}
+
 /* What each iteration sees of a scanned input. */
 static void cut_input(kiln_composer *c, const kiln_importer *im, scan *s, uint32_t index) {
     kiln_value value = kiln_import_input(im, s->carried + index);
-    int64_t axis = item_of(im, "scan_input_axes", index);
+    int64_t axis = s->axis[index];
     if (c->st) return;
-    const kiln_shape *shape = kiln_compose_shape(c, value);
-    if (axis < 0) axis += shape->rank;
-    if (axis < 0 || axis >= shape->rank || (index && shape->dim[axis] != s->length)) {
-        kiln_compose_fail(c, KILN_ERROR(INVALID_ARGUMENT, "scanned inputs differ in length"));
-        return;
-    }
-    int64_t length = shape->dim[axis];
-    if (length < 1 || length > TRIPS_MAX) {
-        kiln_compose_fail(c, KILN_ERROR(UNIMPLEMENTED, "%lld iterations; 1 to %d are supported",
-                                        (long long)length, TRIPS_MAX));
-        return;
-    }
-    s->length = (uint32_t)length;
-    s->slice[index] = KILN_ARENA_ARRAY(im->graph->arena, kiln_value, length);
+    s->slice[index] = KILN_ARENA_ARRAY(im->graph->arena, kiln_value, s->length);
     kiln_compose_split(c, value, (uint32_t)axis, s->length, s->slice[index]);
     for (uint32_t i = 0; i < s->length; i++)
         s->slice[index][i] =
@@ -249,6 +358,61 @@ static void define_scan(kiln_importer *im, kiln_composer *c, scan *s) {
     }
 }
 
+/* Dimension `from` becomes dimension `to`, the others keep their order. */
+static kiln_value move_axis(kiln_composer *c, kiln_value value, int64_t from, int64_t to) {
+    int64_t perm[KILN_RANK_MAX], next = 0;
+    if (c->st || from == to) return value;
+    uint32_t rank = kiln_compose_shape(c, value)->rank;
+    for (int64_t d = 0; d < rank; d++) {
+        if (next == from) next++;
+        perm[d] = d == to ? from : next++;
+    }
+    return kiln_compose_ints(c, KILN_OP_TRANSPOSE, value, "perm", perm, rank);
+}
+
+static kiln_status keep_scan(kiln_importer *im, kiln_composer *c, scan *s) {
+    kiln_value carry[CARRIED_MAX], row[CARRIED_MAX], stack[CARRIED_MAX], input[CARRIED_MAX],
+        output[CARRIED_MAX];
+    int64_t row_reversed[CARRIED_MAX], stack_reversed[CARRIED_MAX];
+    uint32_t problems = im->problem_count;
+    memcpy(carry, s->state, s->carried * sizeof *carry);
+    for (uint32_t k = 0; k < s->inputs; k++) {
+        row[k] = move_axis(c, kiln_import_input(im, s->carried + k), s->axis[k], 0);
+        row_reversed[k] = item_of(im, "scan_input_directions", k) != 0;
+    }
+    for (uint32_t k = 0; k < s->results; k++)
+        stack_reversed[k] = item_of(im, "scan_output_directions", k) != 0;
+    kiln_compose_loop made = {.trips = s->length,
+                              .carried = s->carried,
+                              .row_count = s->inputs,
+                              .stack_count = s->results,
+                              .carry = carry,
+                              .row = row,
+                              .stack = stack,
+                              .row_reversed = row_reversed,
+                              .stack_reversed = stack_reversed};
+    kiln_compose_loop_begin(c, &made);
+    memcpy(input, carry, s->carried * sizeof *input);
+    memcpy(input + s->carried, row, s->inputs * sizeof *input);
+    kiln_status st = c->st ? c->st : kiln_import_body(im, s->body, input, output);
+    if (st || problems != im->problem_count) return st;
+    for (uint32_t i = 0; i < s->carried + s->results; i++)
+        if (!output[i]) return KILN_ERROR(UNIMPLEMENTED, "its body has no output %u", i);
+    memcpy(carry, output, s->carried * sizeof *carry);
+    memcpy(stack, output + s->carried, s->results * sizeof *stack);
+    kiln_compose_loop_end(c, &made);
+    for (uint32_t i = 0; i < s->carried; i++) kiln_compose_define(c, i, carry[i]);
+    for (uint32_t k = 0; !c->st && k < s->results; k++) {
+        int64_t axis = item_of(im, "scan_output_axes", k),
+                rank = kiln_compose_shape(c, stack[k])->rank;
+        if (axis < 0) axis += rank;
+        if (axis < 0 || axis >= rank)
+            return KILN_ERROR(INVALID_ARGUMENT, "attribute scan_output_axes is out of range");
+        kiln_compose_define(c, s->carried + k, move_axis(c, stack[k], 0, axis));
+    }
+    return c->st;
+}
+
 kiln_status kiln_import_scan(kiln_importer *im, const kiln_import_row *row) {
     (void)row;
     kiln_composer c = {.im = im};
@@ -265,6 +429,9 @@ kiln_status kiln_import_scan(kiln_importer *im, const kiln_import_row *row) {
         return KILN_ERROR(INVALID_ARGUMENT, "it has too few outputs");
     s.results = (uint32_t)(im->node->n_output - s.carried);
     for (uint32_t i = 0; i < s.carried; i++) s.state[i] = kiln_import_input(im, i);
+    for (uint32_t k = 0; !st && k < s.inputs; k++) st = measure_input(&c, im, &s, k);
+    if (st) return st;
+    if (s.length > kiln_compose_unroll_max(&c)) return keep_scan(im, &c, &s);
     uint32_t problems = im->problem_count;
     st = run_scan(im, &c, &s);
     if (!st && problems == im->problem_count) define_scan(im, &c, &s);

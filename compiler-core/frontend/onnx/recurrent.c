@@ -1,4 +1,4 @@
-/* Recurrent layers, unrolled over time.
+/* Recurrent layers: a loop over time, or a few steps behind each other.
  *
  * The products with the inputs do not depend on earlier steps, so they are one matrix product over
  * all steps. What is left in a step is the product with the hidden state, a task that all steps
@@ -8,8 +8,6 @@
 #include "compiler-core/frontend/onnx/compose.h"
 #include "compiler-core/ops/op.h"
 
-#define STEPS_MAX \
-    2048 /* of both directions together: each is about ten nodes and five buffers of a module */
 #define GATES_MAX 4
 #define ACTIVATIONS_MAX 3
 
@@ -217,9 +215,9 @@ static void gru_step(kiln_composer *c, const direction *d, kiln_value product, k
 
 /* ---- one direction --------------------------------------------------------------------------- */
 
-/* Which steps a sequence has: [steps] of [batch][1] booleans, or all 0. */
-static void masks_of(kiln_composer *c, layer *l, kiln_value *mask) {
-    if (!l->lengths || c->st) return;
+/* Which steps a sequence has: [steps][batch][1] booleans, or 0: all have all. */
+static kiln_value masks_of(kiln_composer *c, layer *l) {
+    if (!l->lengths || c->st) return 0;
     kiln_shape state = {.rank = 2, .dim = {l->batch, l->hidden}};
     l->zeros = kiln_compose_filled(c, kiln_compose_dtype(c, l->input), &state, 0);
     kiln_shape steps = {.rank = 3, .dim = {l->steps, 1, 1}},
@@ -229,10 +227,7 @@ static void masks_of(kiln_composer *c, layer *l, kiln_value *mask) {
     for (int64_t t = 0; t < l->steps; t++)
         kiln_dtype_store_i64(number.dtype, number.data, (size_t)t, t);
     kiln_value lengths = kiln_compose_reshape(c, l->lengths, &each);
-    kiln_value inside =
-        kiln_compose_binary(c, KILN_OP_LESS, kiln_compose_constant(c, &number), lengths);
-    kiln_compose_split(c, inside, 0, (uint32_t)l->steps, mask);
-    for (int64_t t = 0; t < l->steps; t++) mask[t] = kiln_compose_reshape(c, mask[t], &each);
+    return kiln_compose_binary(c, KILN_OP_LESS, kiln_compose_constant(c, &number), lengths);
 }
 
 /* The bias of the inputs' part. The state's bias is part of it where nothing stands between the
@@ -248,17 +243,16 @@ static kiln_value bias_of(kiln_composer *c, const layer *l, uint32_t index, kiln
     return first;
 }
 
-/* The inputs' part of every step: x * weight^T + bias as one product. `product`: [steps] of
- * [batch][gates * hidden]. */
-static void products_of(kiln_composer *c, const layer *l, uint32_t index, kiln_value *late_bias,
-                        kiln_value *product) {
-    if (c->st) return;
+/* The inputs' part of every step: x * weight^T + bias as one product: [steps * batch][gates *
+ * hidden]. */
+static kiln_value products_of(kiln_composer *c, const layer *l, uint32_t index,
+                              kiln_value *late_bias) {
+    if (c->st) return 0;
     int64_t features = kiln_compose_shape(c, l->input)->dim[2];
     kiln_value bias = bias_of(c, l, index, late_bias);
     kiln_shape flat = {.rank = 2, .dim = {l->steps * l->batch, features}};
     kiln_value x = kiln_compose_reshape(c, l->input, &flat);
-    kiln_value all = kiln_compose_gemm(c, x, part_of(c, l->weight, index), bias, true);
-    kiln_compose_split(c, all, 0, (uint32_t)l->steps, product);
+    return kiln_compose_gemm(c, x, part_of(c, l->weight, index), bias, true);
 }
 
 /* Where a sequence has ended, its state stays and its output is zero. */
@@ -274,14 +268,59 @@ static kiln_value run_step(kiln_composer *c, const direction *d, kiln_value prod
     return output;
 }
 
-/* `output`: [steps] of [batch][hidden]; `state` gets the last ones. */
-static void run_direction(kiln_composer *c, const layer *l, const activation *act, uint32_t index,
-                          const kiln_value *mask, kiln_value *output, kiln_value *state) {
+/* The steps behind each other: [steps][1][batch][hidden]; `state` gets the last ones. */
+static kiln_value unroll(kiln_composer *c, const direction *d, kiln_value products,
+                         kiln_value masks, bool backward, kiln_value *state) {
+    const layer *l = d->layer;
+    const kiln_shape one = {.rank = 4, .dim = {1, 1, l->batch, l->hidden}},
+                     each = {.rank = 2, .dim = {l->batch, 1}};
+    kiln_value *product = KILN_ARENA_ARRAY(l->im->graph->arena, kiln_value, l->steps),
+               *mask = KILN_ARENA_ARRAY(l->im->graph->arena, kiln_value, l->steps),
+               *output = KILN_ARENA_ARRAY(l->im->graph->arena, kiln_value, l->steps);
+    kiln_compose_split(c, products, 0, (uint32_t)l->steps, product);
+    if (masks) kiln_compose_split(c, masks, 0, (uint32_t)l->steps, mask);
+    for (int64_t i = 0; !c->st && i < l->steps; i++) {
+        int64_t t = backward ? l->steps - 1 - i : i;
+        if (masks) mask[t] = kiln_compose_reshape(c, mask[t], &each);
+        output[t] = kiln_compose_reshape(c, run_step(c, d, product[t], mask[t], state), &one);
+    }
+    return c->st ? 0 : kiln_compose_concat(c, output, (uint32_t)l->steps, 0);
+}
+
+/* The same as a loop. */
+static kiln_value roll(kiln_composer *c, const direction *d, kiln_value products, kiln_value masks,
+                       bool backward, kiln_value *state) {
+    const layer *l = d->layer;
+    const int64_t reversed[2] = {backward, backward};
+    const kiln_shape zeros = {.rank = 2, .dim = {l->batch, l->hidden}},
+                     by_step = {.rank = 3, .dim = {l->steps, l->batch, l->kind->gates * l->hidden}},
+                     joined = {.rank = 4, .dim = {l->steps, 1, l->batch, l->hidden}};
+    kiln_value row[2] = {kiln_compose_reshape(c, products, &by_step), masks}, output = 0;
+    for (uint32_t s = 0; s < l->kind->states; s++)
+        if (!state[s])
+            state[s] = kiln_compose_filled(c, kiln_compose_dtype(c, l->input), &zeros, 0);
+    kiln_compose_loop loop = {.trips = l->steps,
+                              .carried = l->kind->states,
+                              .row_count = masks ? 2 : 1,
+                              .stack_count = 1,
+                              .carry = state,
+                              .row = row,
+                              .stack = &output,
+                              .row_reversed = reversed,
+                              .stack_reversed = reversed};
+    kiln_compose_loop_begin(c, &loop);
+    if (!c->st) output = run_step(c, d, row[0], row[1], state);
+    kiln_compose_loop_end(c, &loop);
+    return kiln_compose_reshape(c, output, &joined);
+}
+
+/* [steps][1][batch][hidden]; `state` gets the last ones. */
+static kiln_value run_direction(kiln_composer *c, const layer *l, const activation *act,
+                                uint32_t index, kiln_value masks, kiln_value *state) {
     bool backward = l->reverse_only || index == 1;
-    kiln_value *product = KILN_ARENA_ARRAY(l->im->graph->arena, kiln_value, l->steps);
     direction d = {.layer = l};
     memcpy(d.act, act, sizeof d.act);
-    products_of(c, l, index, &d.late_bias, product);
+    kiln_value products = products_of(c, l, index, &d.late_bias);
     d.recurrence = part_of(c, l->recurrence, index);
     if (l->kind->step == gru_step && !l->linear_before_reset) {
         d.candidate = kiln_compose_slice(c, d.recurrence, 0, 2 * l->hidden, 3 * l->hidden);
@@ -291,10 +330,8 @@ static void run_direction(kiln_composer *c, const layer *l, const activation *ac
     for (uint32_t g = 0; peepholes && g < 3; g++)
         d.peephole[g] = kiln_compose_slice(c, peepholes, 0, g * l->hidden, (g + 1) * l->hidden);
     for (uint32_t s = 0; s < l->kind->states; s++) state[s] = part_of(c, l->initial[s], index);
-    for (int64_t i = 0; !c->st && i < l->steps; i++) {
-        int64_t t = backward ? l->steps - 1 - i : i;
-        output[t] = run_step(c, &d, product[t], mask[t], state);
-    }
+    return l->steps > kiln_compose_unroll_max(c) ? roll(c, &d, products, masks, backward, state)
+                                                 : unroll(c, &d, products, masks, backward, state);
 }
 
 /* ---- attributes and operands ----------------------------------------------------------------- */
@@ -381,24 +418,18 @@ static kiln_status read_layer(kiln_composer *c, layer *l) {
     l->steps = im->graph->value.data[l->input].shape.dim[0];
     l->batch = im->graph->value.data[l->input].shape.dim[1];
     l->hidden = im->graph->value.data[l->recurrence].shape.dim[2];
-    if (l->steps < 1 || l->steps * l->directions > STEPS_MAX)
-        return KILN_ERROR(UNIMPLEMENTED, "%lld steps; 1 to %d are supported", (long long)l->steps,
-                          STEPS_MAX / (int)l->directions);
+    if (l->steps < 1 || l->steps > KILN_LOOP_TRIPS_MAX)
+        return KILN_ERROR(UNIMPLEMENTED, "%lld steps; 1 to %lld are supported", (long long)l->steps,
+                          (long long)KILN_LOOP_TRIPS_MAX);
     return check_operands(im, l);
 }
 
 /* ---- outputs --------------------------------------------------------------------------------- */
 
-/* [steps][batch][hidden] each to [steps][directions][batch][hidden], or batch first. */
-static kiln_value join_outputs(kiln_composer *c, const layer *l, kiln_value *const *output) {
+/* [steps][1][batch][hidden] each to [steps][directions][batch][hidden], or batch first. */
+static kiln_value join_outputs(kiln_composer *c, const layer *l, const kiln_value *side) {
     static const int64_t batch_first[] = {2, 0, 1, 3};
-    kiln_shape one = {.rank = 4, .dim = {1, 1, l->batch, l->hidden}};
-    kiln_value side[2];
-    for (uint32_t d = 0; d < l->directions; d++) {
-        for (int64_t t = 0; t < l->steps; t++)
-            output[d][t] = kiln_compose_reshape(c, output[d][t], &one);
-        side[d] = kiln_compose_concat(c, output[d], (uint32_t)l->steps, 0);
-    }
+    if (c->st) return 0;
     kiln_value all = kiln_compose_concat(c, side, l->directions, 1);
     return l->batch_first ? kiln_compose_ints(c, KILN_OP_TRANSPOSE, all, "perm", batch_first, 4)
                           : all;
@@ -417,14 +448,10 @@ static bool wanted(const kiln_importer *im, uint32_t index) {
 }
 
 static void compose_layer(kiln_composer *c, layer *l, const activation *act) {
-    kiln_arena *arena = l->im->graph->arena;
-    kiln_value *mask = KILN_ARENA_ARRAY(arena, kiln_value, l->steps), *output[2],
-               last[2][2] = {{0}};
-    masks_of(c, l, mask);
+    kiln_value masks = masks_of(c, l), output[2] = {0}, last[2][2] = {{0}};
     for (uint32_t d = 0; d < l->directions; d++) {
         kiln_value state[2] = {0};
-        output[d] = KILN_ARENA_ARRAY(arena, kiln_value, l->steps);
-        run_direction(c, l, act + (size_t)d * ACTIVATIONS_MAX, d, mask, output[d], state);
+        output[d] = run_direction(c, l, act + (size_t)d * ACTIVATIONS_MAX, d, masks, state);
         for (uint32_t s = 0; s < 2; s++) last[s][d] = state[s];
     }
     if (wanted(l->im, 0)) kiln_compose_define(c, 0, join_outputs(c, l, output));

@@ -39,11 +39,23 @@ kiln_str model_of(kiln_arena *arena, const model_parts *parts) {
     return with_message(model, 7, graph).bytes;
 }
 
-kiln_graph *import_of(kiln_arena *arena, const model_parts *parts) {
+kiln_graph *import_unrolling(kiln_arena *arena, const model_parts *parts, uint32_t unroll_max) {
+    const kiln_import_options options = {.unroll_max = unroll_max};
     kiln_graph *graph = NULL;
-    expect_ok(kiln_import_bytes(model_of(arena, parts), NULL, NULL, arena, &graph));
+    expect_ok(kiln_import_bytes(model_of(arena, parts), NULL, &options, arena, &graph));
     expect_ok(kiln_graph_verify(graph));
     return graph;
+}
+
+kiln_graph *import_of(kiln_arena *arena, const model_parts *parts) {
+    return import_unrolling(arena, parts, 0);
+}
+
+uint32_t count_loops(const kiln_graph *graph) {
+    uint32_t count = 0;
+    for (kiln_node n = 1; n < graph->node.count; n++)
+        count += graph->node.data[n].op == KILN_OP_LOOP_END;
+    return count;
 }
 
 char *text_of_import(kiln_arena *arena, const model_parts *parts) {

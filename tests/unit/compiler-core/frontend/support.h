@@ -19,6 +19,9 @@ kiln_str model_of(kiln_arena *arena, const model_parts *parts);
 
 /* Imports; fails the test when that is refused. */
 kiln_graph *import_of(kiln_arena *arena, const model_parts *parts);
+/* Loops of more than so many iterations stay loops. */
+kiln_graph *import_unrolling(kiln_arena *arena, const model_parts *parts, uint32_t unroll_max);
+uint32_t count_loops(const kiln_graph *graph);
 /* Text of the graph below "graph NAME". */
 char *text_of_import(kiln_arena *arena, const model_parts *parts);
 void expect_import_refused(kiln_arena *arena, const model_parts *parts, kiln_code code,

@@ -1,3 +1,4 @@
+#include "compiler-core/passes/pass.h"
 #include "tests/unit/compiler-core/graph/support.h"
 #include "tests/unit/compiler-core/frontend/support.h"
 
@@ -67,6 +68,16 @@ static void an_unknown_condition_chooses_between_both(void **state) {
     expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "known only at run time");
 }
 
+/* The graph has a loop, before and after the passes, and computes that. */
+static void expect_loop(kiln_arena *arena, const model_parts *parts, const char *result) {
+    kiln_graph *graph = import_unrolling(arena, parts, 1);
+    assert_int_equal(count_loops(graph), 1);
+    assert_string_equal(result_of(arena, graph), result);
+    expect_ok(kiln_passes_run(graph, (kiln_str){0}));
+    assert_int_equal(count_loops(graph), 1);
+    assert_string_equal(result_of(arena, graph), result);
+}
+
 /* Adds the iteration's number to `a`, and gives `a` doubled as a result of every iteration. */
 static message counting_loop(kiln_arena *arena, const char *condition) {
     message node[] = {with_attr_int(node_of(arena, "Cast", "i", "f"), "to", 1),
@@ -94,8 +105,94 @@ static void loops_of_known_length_are_unrolled(void **state) {
     parts.node[0] = counting_loop(*state, "more");
     assert_string_equal(result_of(*state, import_of(*state, &parts)),
                         "f32[2]: 4 5; f32[3,2]: 2 4 4 6 8 10");
-    parts.node[0] = counting_loop(*state, "same");
-    expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "more than 4096 iterations");
+}
+
+static void longer_loops_stay_loops(void **state) {
+    const int64_t trips[] = {3}, two[] = {2}, many[] = {20000};
+    model_parts parts = {.opset = 13,
+                         .input = "x:2",
+                         .output = "y:2 z:3,2",
+                         .node_count = 1,
+                         .initializer_count = 3,
+                         .node = {counting_loop(*state, "same")},
+                         .initializer = {i64s_of(*state, "n", trips, 1), truth(*state, "go0", true),
+                                         i64s_of(*state, "two", two, 1)}};
+    expect_loop(*state, &parts, "f32[2]: 4 5; f32[3,2]: 2 4 4 6 8 10");
+    parts.initializer[0] = i64s_of(*state, "n", many, 1);
+    parts.output = "y:2 z:20000,2";
+    const kiln_graph *graph = import_of(*state, &parts);
+    assert_int_equal(count_loops(graph), 1);
+    assert_in_range(graph->node.count, 2, 20);
+}
+
+/* Adds the iteration's number to `a`; goes on while that is below `limit`. */
+static message open_loop(kiln_arena *arena, const char *condition) {
+    message node[] = {with_attr_int(node_of(arena, "Cast", "i", "f"), "to", 1),
+                      node_of(arena, "Add", "a f", "a2"),
+                      with_attr_int(node_of(arena, "ReduceMax", "a2", "m"), "keepdims", 0),
+                      node_of(arena, "Less", "m limit", "less"),
+                      node_of(arena, "Identity", "go", "same")};
+    const char *outputs = kiln_arena_printf(arena, "%s a2", condition);
+    return with_body(node_of(arena, "Loop", "n go0 x", "y"), "body",
+                     body_of(arena, "i go a", outputs, 5, node));
+}
+
+/* Sums of 0 1 2 3: the input k is 1, so 4 k is 4 iterations. */
+static void loops_of_unknown_length_run_until_they_end(void **state) {
+    const int64_t many[] = {1000};
+    const float four[] = {4}, limit[] = {30};
+    model_parts parts = {.opset = 13,
+                         .input = "x:2 k:1",
+                         .output = "y:2",
+                         .node_count = 3,
+                         .initializer_count = 3,
+                         .node = {node_of(*state, "Mul", "k four", "k4"),
+                                  with_attr_int(node_of(*state, "Cast", "k4", "n"), "to", 7),
+                                  open_loop(*state, "same")},
+                         .initializer = {floats_of(*state, "four", four, 1),
+                                         truth(*state, "go0", true),
+                                         floats_of(*state, "limit", limit, 1)}};
+    expect_loop(*state, &parts, "f32[2]: 7 8");
+    /* ... 2 + 0 + 1 + ... + 7 = 30 is the first that is not below */
+    parts.node[2] = open_loop(*state, "less");
+    parts.node_count = 1;
+    parts.node[0] = parts.node[2];
+    parts.initializer[0] = i64s_of(*state, "n", many, 1);
+    expect_loop(*state, &parts, "f32[2]: 29 30");
+}
+
+static void a_first_iteration_may_be_none(void **state) {
+    const int64_t many[] = {1000};
+    const float limit[] = {30}, zero[] = {0};
+    model_parts parts = {.opset = 13,
+                         .input = "x:2 k:1",
+                         .output = "y:2",
+                         .node_count = 2,
+                         .initializer_count = 3,
+                         .node = {node_of(*state, "Less", "k zero", "go0"),
+                                  open_loop(*state, "less")},
+                         .initializer = {i64s_of(*state, "n", many, 1),
+                                         floats_of(*state, "zero", zero, 1),
+                                         floats_of(*state, "limit", limit, 1)}};
+    expect_loop(*state, &parts, "f32[2]: 1 2");
+}
+
+static void loops_whose_values_grow_are_unrolled(void **state) {
+    const int64_t trips[] = {3};
+    message node[] = {with_attr_int(node_of(*state, "Concat", "a x", "a2"), "axis", 0),
+                      node_of(*state, "Identity", "go", "same")};
+    model_parts parts = {.opset = 13,
+                         .input = "x:2",
+                         .output = "y:8",
+                         .node_count = 1,
+                         .initializer_count = 2,
+                         .node = {with_body(node_of(*state, "Loop", "n go0 x", "y"), "body",
+                                            body_of(*state, "i go a", "same a2", 2, node))},
+                         .initializer = {i64s_of(*state, "n", trips, 1),
+                                         truth(*state, "go0", true)}};
+    kiln_graph *graph = import_unrolling(*state, &parts, 1);
+    assert_int_equal(count_loops(graph), 0);
+    assert_string_equal(result_of(*state, graph), "f32[8]: 1 2 1 2 1 2 1 2");
 }
 
 static void scans_cut_their_inputs_and_stack_their_results(void **state) {
@@ -111,10 +208,31 @@ static void scans_cut_their_inputs_and_stack_their_results(void **state) {
                          .node = {with_attr_int(scan, "num_scan_inputs", 1)}};
     assert_string_equal(result_of(*state, import_of(*state, &parts)),
                         "f32[2]: 10 14; f32[3,2]: 2 4 5 8 10 14");
+    expect_loop(*state, &parts, "f32[2]: 10 14; f32[3,2]: 2 4 5 8 10 14");
     parts.node[0] = with_attr_ints(parts.node[0], "scan_input_directions", backward, 1);
     parts.node[0] = with_attr_ints(parts.node[0], "scan_output_directions", backward, 1);
     assert_string_equal(result_of(*state, import_of(*state, &parts)),
                         "f32[2]: 10 14; f32[3,2]: 10 14 9 12 6 8");
+    expect_loop(*state, &parts, "f32[2]: 10 14; f32[3,2]: 10 14 9 12 6 8");
+}
+
+/* Along the last dimension: columns of x go in, columns of z come out. */
+static void scans_go_along_any_dimension(void **state) {
+    const int64_t last[] = {-1}, one[] = {1};
+    message node[] = {node_of(*state, "Add", "s e", "s2"),
+                      node_of(*state, "Identity", "s2", "out")};
+    message scan = with_body(node_of(*state, "Scan", "x0 x", "y z"), "body",
+                             body_of(*state, "s e", "s2 out", 2, node));
+    scan = with_attr_ints(scan, "scan_input_axes", last, 1);
+    scan = with_attr_ints(scan, "scan_output_axes", one, 1);
+    model_parts parts = {.opset = 11,
+                         .input = "x0:2 x:2,3",
+                         .output = "y:2 z:2,3",
+                         .node_count = 1,
+                         .node = {with_attr_int(scan, "num_scan_inputs", 1)}};
+    const char *wanted = "f32[2]: 7 17; f32[2,3]: 2 4 7 6 11 17";
+    assert_string_equal(result_of(*state, import_of(*state, &parts)), wanted);
+    expect_loop(*state, &parts, wanted);
 }
 
 static void bodies_must_fit_their_node(void **state) {
@@ -142,6 +260,11 @@ int main(void) {
         test_with_arena(a_known_condition_takes_one_branch),
         test_with_arena(an_unknown_condition_chooses_between_both),
         test_with_arena(loops_of_known_length_are_unrolled),
+        test_with_arena(longer_loops_stay_loops),
+        test_with_arena(loops_of_unknown_length_run_until_they_end),
+        test_with_arena(a_first_iteration_may_be_none),
+        test_with_arena(loops_whose_values_grow_are_unrolled),
+        test_with_arena(scans_go_along_any_dimension),
         test_with_arena(scans_cut_their_inputs_and_stack_their_results),
         test_with_arena(bodies_must_fit_their_node),
     };

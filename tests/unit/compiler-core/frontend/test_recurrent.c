@@ -175,10 +175,12 @@ static void expect_close(const kiln_tensor *actual, const double *wanted) {
         assert_true(fabs(at(actual, i) - wanted[i]) < 1e-5);
 }
 
-static void expect_layer(kiln_arena *arena, const layer_case *k) {
+/* Unrolled, or as a loop for each direction. */
+static void expect_layer_as(kiln_arena *arena, const layer_case *k, uint32_t unroll_max) {
     uint32_t directions = strcmp(k->direction, "bidirectional") == 0 ? 2 : 1;
     model_parts parts = layer_model(arena, k, directions);
-    kiln_graph *graph = import_of(arena, &parts);
+    kiln_graph *graph = import_unrolling(arena, &parts, unroll_max);
+    assert_int_equal(count_loops(graph), unroll_max < STEPS ? directions : 0);
     kiln_tensor input[8], output[3];
     operands o = {0};
     double y[STEPS * 2 * BATCH * HIDDEN] = {0}, last[2][2 * BATCH * HIDDEN] = {{0}};
@@ -189,6 +191,11 @@ static void expect_layer(kiln_arena *arena, const layer_case *k) {
     assert_int_equal(output[1].shape.rank, 3);
     expect_close(&output[0], y);
     for (uint32_t s = 0; s < k->states; s++) expect_close(&output[1 + s], last[s]);
+}
+
+static void expect_layer(kiln_arena *arena, const layer_case *k) {
+    expect_layer_as(arena, k, STEPS);
+    expect_layer_as(arena, k, STEPS - 1);
 }
 
 /* ---- promises -------------------------------------------------------------------------------- */
@@ -307,13 +314,25 @@ static void steps_share_their_tasks(void **state) {
     assert_int_equal(shared, 1);
 }
 
+/* A long sequence is no larger graph than one of some steps. */
+static void a_long_sequence_is_a_loop(void **state) {
+    layer_case k = {.op = "LSTM", .direction = "bidirectional", .gates = 4, .states = 2};
+    model_parts parts = layer_model(*state, &k, 2);
+    parts.input = "x:50,2,2 w:2,8,2 r:2,8,2";
+    const kiln_graph *some = import_of(*state, &parts);
+    parts.input = "x:100000,2,2 w:2,8,2 r:2,8,2";
+    const kiln_graph *many = import_of(*state, &parts);
+    assert_int_equal(count_loops(many), 2);
+    assert_int_equal(many->node.count, some->node.count);
+}
+
 static void operands_must_fit_the_layer(void **state) {
     layer_case k = {.op = "LSTM", .direction = "forward", .gates = 4, .states = 2};
     model_parts parts = layer_model(*state, &k, 1);
     parts.input = "x:3,2,2 w:1,7,2 r:1,8,2";
     expect_import_refused(*state, &parts, KILN_INVALID_ARGUMENT, "W has another shape");
-    parts.input = "x:9999,2,2 w:1,8,2 r:1,8,2";
-    expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "9999 steps");
+    parts.input = "x:0,2,2 w:1,8,2 r:1,8,2";
+    expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "0 steps");
     parts.input = "x:3,2 w:1,8,2 r:1,8,2";
     expect_import_refused(*state, &parts, KILN_INVALID_ARGUMENT, "3 dimensions");
     k.direction = "sideways";
@@ -325,7 +344,7 @@ int main(void) {
     static const struct CMUnitTest tests[] = {
         test_with_arena(lstm_follows_its_formulas), test_with_arena(gru_follows_its_formulas),
         test_with_arena(rnn_follows_its_formula),   test_with_arena(activations_are_taken_by_name),
-        test_with_arena(steps_share_their_tasks),   test_with_arena(operands_must_fit_the_layer),
+        test_with_arena(steps_share_their_tasks), test_with_arena(a_long_sequence_is_a_loop),   test_with_arena(operands_must_fit_the_layer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #ifndef KILN_COMPILER_CORE_IR_PARSE_H
 #define KILN_COMPILER_CORE_IR_PARSE_H
 
+#include "base/vec.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/ir/lex.h"
 #include "compiler-core/ir/text.h"
@@ -16,6 +17,7 @@ typedef struct kiln_parser {
     kiln_var loop[KILN_PROGRAM_DEPTH_MAX]; /* variables in scope */
     uint32_t nodes;                        /* of the current expression */
     uint32_t depth;                        /* of its parentheses */
+    KILN_VEC(kiln_expr) part; /* $1, $2, ... of the current expression; in the program's arena */
 } kiln_parser;
 
 #define KILN_PARSE_FAIL(ps, ...)                                                                \

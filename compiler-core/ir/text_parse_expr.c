@@ -152,6 +152,21 @@ static kiln_expr parse_word(kiln_parser *ps) {
     return parse_var(ps, name);
 }
 
+/* The number after "$", at most `max`. */
+static uint32_t parse_part_number(kiln_parser *ps, uint32_t max) {
+    uint64_t number = 0;
+    if (!ps->status && (ps->lx.kind != KILN_TOKEN_NUMBER ||
+                        !kiln_str_to_u64(ps->lx.token, &number) || number < 1 || number > max))
+        KILN_PARSE_FAIL(ps, "parts are numbered $1, $2, ... before they are used");
+    kiln_lexer_next(&ps->lx);
+    return (uint32_t)number;
+}
+
+static kiln_expr parse_part(kiln_parser *ps) {
+    uint32_t number = parse_part_number(ps, ps->part.count);
+    return ps->status ? 0 : ps->part.data[number - 1];
+}
+
 static kiln_expr parse_primary(kiln_parser *ps) {
     if (ps->status) return 0;
     if (++ps->nodes > KILN_EXPR_TEXT_NODES_MAX)
@@ -161,6 +176,7 @@ static kiln_expr parse_primary(kiln_parser *ps) {
         kiln_parse_expect(ps, ")");
         return inner;
     }
+    if (kiln_parse_accept(ps, "$")) return parse_part(ps);
     bool negative = kiln_parse_accept(ps, "-");
     if (ps->lx.kind == KILN_TOKEN_NUMBER) return parse_number(ps, negative);
     if (negative && kiln_parse_accept(ps, "inf"))
@@ -207,8 +223,25 @@ static kiln_expr parse_expr(kiln_parser *ps) {
     return ps->status ? 0 : e;
 }
 
+/* "$1 = a, $2 = b]" after the opening bracket: parts that the expression uses several times. */
+static void parse_parts(kiln_parser *ps) {
+    do {
+        kiln_parse_expect(ps, "$");
+        uint32_t number = parse_part_number(ps, ps->part.count + 1);
+        if (!ps->status && number != ps->part.count + 1)
+            KILN_PARSE_FAIL(ps, "part $%u comes next", ps->part.count + 1);
+        kiln_parse_expect(ps, "=");
+        kiln_expr e = parse_expr(ps);
+        if (ps->status) return;
+        kiln_vec_push_in(ps->p->arena, &ps->part, e);
+    } while (kiln_parse_accept(ps, ","));
+    kiln_parse_expect(ps, "]");
+}
+
 kiln_expr kiln_parse_expr(kiln_parser *ps, kiln_dtype dtype) {
     ps->nodes = 0;
+    ps->part.count = 0;
+    if (kiln_parse_accept(ps, "[")) parse_parts(ps);
     kiln_expr e = parse_expr(ps);
     if (!ps->status && kiln_expr_get(ps->p, e)->dtype != dtype)
         KILN_PARSE_FAIL(ps, "the expression should be %s", kiln_dtype_name(dtype));

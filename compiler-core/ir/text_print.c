@@ -79,6 +79,7 @@ typedef struct printer {
     const kiln_program *p;
     kiln_strbuf *out;
     const kiln_block_info *block; /* whose iterators go by their short names; NULL outside blocks */
+    uint32_t *part; /* [expressions] number that a shared part was given, 0: none; NULL: no part was */
 } printer;
 
 enum { PRECEDENCE_COMPARE = 1, PRECEDENCE_SUM, PRECEDENCE_PRODUCT, PRECEDENCE_PRIMARY };
@@ -175,6 +176,10 @@ static void print_expr(const printer *pr, kiln_expr e, int outer) {
     const kiln_expr_node *node = kiln_expr_get(pr->p, e);
     const kiln_expr_op_info *info = &kiln_expr_op_table[node->op];
     const kiln_expr *operand = pr->p->operand.data + node->first_operand;
+    if (pr->part && pr->part[e]) {
+        kiln_strbuf_printf(pr->out, "$%u", pr->part[e]);
+        return;
+    }
     switch (info->class) {
     case KILN_CLASS_LEAF:
         if (node->op == KILN_EXPR_VAR) {
@@ -199,9 +204,58 @@ static void print_expr(const printer *pr, kiln_expr e, int outer) {
     }
 }
 
+/* `left` less the parts of e; stops at 0. */
+static uint32_t subtract_parts(const kiln_program *p, kiln_expr e, uint32_t left) {
+    const kiln_expr_node *node = kiln_expr_get(p, e);
+    left -= left > 0;
+    for (uint32_t i = 0; i < node->operand_count && left > 0; i++)
+        left = subtract_parts(p, kiln_expr_operand(p, e, i), left);
+    return left;
+}
+
+/* Counts the uses of each part of e. */
+static void count_uses(const kiln_program *p, kiln_expr e, uint32_t *uses) {
+    if (uses[e]++) return;
+    for (uint32_t i = 0; i < kiln_expr_get(p, e)->operand_count; i++)
+        count_uses(p, kiln_expr_operand(p, e, i), uses);
+}
+
+/* "$1 = ..., $2 = ..." for the parts below e that are used several times, operands before users. */
+static void print_shared(printer *pr, kiln_expr e, uint32_t *uses, uint32_t *count) {
+    const kiln_expr_node *node = kiln_expr_get(pr->p, e);
+    const bool shared = uses[e] > 1 && node->operand_count > 0;
+    if (uses[e] == 0) return; /* printed, or looked at */
+    uses[e] = 0;
+    for (uint32_t i = 0; i < node->operand_count; i++)
+        print_shared(pr, kiln_expr_operand(pr->p, e, i), uses, count);
+    if (!shared) return;
+    kiln_strbuf_printf(pr->out, "%s$%u = ", *count ? ", " : "[", *count + 1);
+    print_expr(pr, e, 0);
+    pr->part[e] = ++*count;
+}
+
+/* A whole expression. One that would not be read back is a small graph whose parts are used over
+ * and over; those are written once, in brackets before it. */
+static void print_whole(const printer *pr, kiln_expr e) {
+    if (subtract_parts(pr->p, e, KILN_EXPR_TEXT_NODES_MAX + 1) > 0) {
+        print_expr(pr, e, 0);
+        return;
+    }
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    printer shared = *pr;
+    uint32_t *uses = KILN_ARENA_ARRAY(&scratch, uint32_t, pr->p->expr.count), count = 0;
+    shared.part = KILN_ARENA_ARRAY(&scratch, uint32_t, pr->p->expr.count);
+    count_uses(pr->p, e, uses);
+    print_shared(&shared, e, uses, &count);
+    if (count) kiln_strbuf_text(pr->out, "] ");
+    print_expr(&shared, e, 0);
+    kiln_arena_deinit(&scratch);
+}
+
 void kiln_expr_print(const kiln_program *p, kiln_expr e, kiln_strbuf *out) {
     printer pr = {.p = p, .out = out};
-    if (e) print_expr(&pr, e, 0);
+    if (e) print_whole(&pr, e);
 }
 
 /* ---- buffers and blocks ---------------------------------------------------------- */
@@ -243,7 +297,7 @@ static void print_init(const printer *pr, const kiln_block_info *b) {
         return;
     }
     kiln_strbuf_text(pr->out, " init ");
-    print_expr(pr, b->init, 0);
+    print_whole(pr, b->init);
 }
 
 static void print_block(printer *pr, kiln_block block) {
@@ -262,7 +316,7 @@ static void print_block(printer *pr, kiln_block block) {
     kiln_strbuf_text(pr->out, ": ");
     print_access(pr, b->buffer, b->index, b->index_count);
     kiln_strbuf_printf(pr->out, " %s= ", kiln_combiner_word[b->combiner]);
-    print_expr(pr, b->value, 0);
+    print_whole(pr, b->value);
     print_init(pr, b);
     kiln_strbuf_char(pr->out, '\n');
     pr->block = NULL;
@@ -295,14 +349,14 @@ static void print_block_stmt(const printer *pr, const kiln_stmt_info *s) {
             kiln_strbuf_text(pr->out, separator);
             print_name(pr->out, kiln_iter_name(pr->p, &b->iter[i]));
             kiln_strbuf_char(pr->out, '=');
-            if (b->iter[i].binding) print_expr(pr, b->iter[i].binding, 0);
+            if (b->iter[i].binding) print_whole(pr, b->iter[i].binding);
             separator = ", ";
         }
     }
     kiln_strbuf_char(pr->out, ')');
     if (b->predicate) {
         kiln_strbuf_text(pr->out, " if ");
-        print_expr(pr, b->predicate, 0);
+        print_whole(pr, b->predicate);
     }
 }
 
@@ -313,7 +367,7 @@ static void print_head(const printer *pr, const kiln_stmt_info *s) {
     case KILN_STMT_BLOCK: print_block_stmt(pr, s); break;
     case KILN_STMT_IF:
         kiln_strbuf_text(pr->out, "if ");
-        print_expr(pr, s->condition, 0);
+        print_whole(pr, s->condition);
         break;
     case KILN_STMT_ALLOC:
         kiln_strbuf_text(pr->out, "alloc ");
@@ -324,7 +378,7 @@ static void print_head(const printer *pr, const kiln_stmt_info *s) {
         if (s->kind == KILN_STMT_COPY) kiln_strbuf_printf(pr->out, "copy(%u) ", s->token);
         print_access(pr, s->buffer, s->index, s->index_count);
         kiln_strbuf_text(pr->out, " = ");
-        print_expr(pr, s->value, 0);
+        print_whole(pr, s->value);
         break;
     case KILN_STMT_BARRIER: kiln_strbuf_text(pr->out, "barrier"); break;
     case KILN_STMT_COMMIT: kiln_strbuf_printf(pr->out, "commit(%u)", s->token); break;

@@ -15,15 +15,19 @@ kiln_block kiln_sketch_main_reduction(kiln_program *p, uint32_t *out_count) {
     return best;
 }
 
-/* Whether evaluating `e` twice costs little: no division, no function. */
-static bool is_cheap(const kiln_program *p, kiln_expr e) {
-    const kiln_expr_node *node = kiln_expr_get(p, e);
-    if (node->op == KILN_EXPR_DIV || node->op == KILN_EXPR_POW ||
-        (node->op >= KILN_EXPR_SQRT && node->op <= KILN_EXPR_ATANH))
-        return false;
-    for (uint32_t i = 0; i < node->operand_count; i++)
-        if (!is_cheap(p, kiln_expr_operand(p, e, i))) return false;
-    return true;
+static kiln_expr find_costly(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
+    const uint8_t op = kiln_expr_get(p, e)->op;
+    *(bool *)context |= op == KILN_EXPR_DIV || op == KILN_EXPR_POW ||
+                        (op >= KILN_EXPR_SQRT && op <= KILN_EXPR_ATANH);
+    return rebuilt;
+}
+
+/* Whether evaluating `e` twice costs little: no division, no function. Looks at each distinct part
+ * once: what was inlined may be a small graph, but a tree beyond all bounds. */
+static bool is_cheap(kiln_program *p, kiln_expr e) {
+    bool costly = false;
+    kiln_expr_rewrite(p, e, find_costly, &costly);
+    return !costly;
 }
 
 static int64_t points_of(const kiln_program *p, kiln_block block) {

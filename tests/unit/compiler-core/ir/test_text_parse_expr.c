@@ -30,9 +30,41 @@ static void precedence_and_order_of_operands_survive(void **state) {
     }
 }
 
+static void parts_are_numbered_before_they_are_used(void **state) {
+    static const struct {
+        const char *value, *error;
+    } bad[] = {
+        {"$1 + 1.0", "before they are used"},
+        {"[$1 = x[] + $1] $1", "before they are used"},
+        {"[$2 = x[]] $2", "before they are used"},
+        {"[$0 = x[]] x[]", "before they are used"},
+        {"[$1 = x[], $1 = x[]] $1", "part $2 comes next"},
+        {"[$1 = x[] $1", "']' is expected"},
+        {"[] x[]", "'$' is expected"},
+        {"x[] + [$1 = x[]] $1", ""},
+        {"[$1 = x[]] $", "before they are used"},
+    };
+    const kiln_program *test = *state;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(bad); i++) {
+        char *text = kiln_arena_printf(
+            test->arena, "program p\ninput x: f32[]\noutput y: f32[]\nblock b(): y[] = %s\n",
+            bad[i].value);
+        kiln_program *p = NULL;
+        expect_error(kiln_program_parse(kiln_str_from(text), test->arena, &p), INVALID_ARGUMENT,
+                     bad[i].error);
+    }
+    kiln_program *p = parse(test, "program p\ninput x: f32[]\noutput y: f32[]\n"
+                                  "block b(): y[] = [$1 = x[] + 1.0, $2 = $1*$1] $2 - $1\n");
+    kiln_strbuf out = {0};
+    kiln_expr_print(p, p->block.data[1].value, &out);
+    expect_str(kiln_strbuf_view(&out), "(x[] + 1.0)*(x[] + 1.0) - (x[] + 1.0)");
+    kiln_strbuf_deinit(&out);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         PROGRAM_TEST(precedence_and_order_of_operands_survive),
+        PROGRAM_TEST(parts_are_numbered_before_they_are_used),
     };
     return cmocka_run_group_tests_name("compiler-core/ir/text_parse_expr", tests, NULL, NULL);
 }

@@ -53,10 +53,47 @@ static void inlined_blocks_and_their_buffers_are_not_printed(void **state) {
     kiln_strbuf_deinit(&out);
 }
 
+/* Each of `count` parts uses the one before twice: a tree of 2^count leaves. */
+static kiln_program *doubling(const kiln_program *test, int count) {
+    kiln_strbuf text = {0};
+    kiln_strbuf_text(&text, "program p\ninput x: f32[4]\noutput y: f32[4]\n"
+                            "block b(i:4): y[i] = [$1 = x[i] + 1.0");
+    for (int i = 2; i <= count; i++)
+        kiln_strbuf_printf(&text, ", $%d = max($%d*0.5, $%d)", i, i - 1, i - 1);
+    kiln_strbuf_printf(&text, "] $%d\n", count);
+    kiln_program *p = parse(test, text.data);
+    kiln_strbuf_deinit(&text);
+    return p;
+}
+
+/* Written out in full it would never end, nor be read again. */
+static void parts_that_are_used_over_and_over_are_printed_once(void **state) {
+    const kiln_program *p = doubling(*state, 60);
+    kiln_strbuf out = {0}, again = {0};
+    kiln_program_print(p, &out);
+    expect_contains(out.data, "y[i] = [$1 = x[i] + 1.0, $2 = max($1*0.5, $1), ");
+    expect_contains(out.data, ", $59 = max($58*0.5, $58)] max($59*0.5, $59)\n");
+    kiln_program_print(parse(*state, out.data), &again);
+    assert_string_equal(out.data, again.data);
+    kiln_strbuf_deinit(&out);
+    kiln_strbuf_deinit(&again);
+}
+
+/* Texts, and the task keys that are made of them, stay as they are. */
+static void small_expressions_are_printed_in_full(void **state) {
+    kiln_strbuf out = {0};
+    kiln_program_print(doubling(*state, 3), &out);
+    expect_contains(out.data, "y[i] = max(max((x[i] + 1.0)*0.5, x[i] + 1.0)*0.5, "
+                              "max((x[i] + 1.0)*0.5, x[i] + 1.0))\n");
+    kiln_strbuf_deinit(&out);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         PROGRAM_TEST(everything_that_is_reserved_or_rare_comes_back),
         PROGRAM_TEST(inlined_blocks_and_their_buffers_are_not_printed),
+        PROGRAM_TEST(parts_that_are_used_over_and_over_are_printed_once),
+        PROGRAM_TEST(small_expressions_are_printed_in_full),
     };
     return cmocka_run_group_tests_name("compiler-core/ir/text_print", tests, NULL, NULL);
 }

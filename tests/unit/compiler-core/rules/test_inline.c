@@ -56,11 +56,26 @@ static void the_main_reduction_has_most_work_and_reads_more_than_constants(void 
     assert_int_equal(count, 0);
 }
 
+/* Each block adds the one before to itself: forty additions, 2^40 leaves when written out. */
+static void shared_operands_are_looked_at_once(void **state) {
+    kiln_strbuf text = {0};
+    kiln_strbuf_text(&text, "program p\ninput t0: f32[8]\n");
+    for (int i = 1; i < 40; i++) kiln_strbuf_printf(&text, "temp t%d: f32[8]\n", i);
+    kiln_strbuf_text(&text, "output t40: f32[8]\n");
+    for (int i = 1; i <= 40; i++)
+        kiln_strbuf_printf(&text, "block b%d(i:8): t%d[i] = t%d[i] + t%d[i]\n", i, i, i - 1, i - 1);
+    kiln_sched s = inlined(*state, text.data);
+    kiln_strbuf_deinit(&text);
+    assert_int_equal(kiln_sched_trace(&s)->count, 39);
+    expect_legal(&s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(cheap_blocks_disappear_into_all_their_readers),
         test_with_arena(costly_blocks_are_computed_once),
         test_with_arena(only_copies_are_inlined_into_reductions),
+        test_with_arena(shared_operands_are_looked_at_once),
         test_with_arena(the_main_reduction_has_most_work_and_reads_more_than_constants),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,6 +53,7 @@ typedef enum kiln_payload_kind {
     KILN_PAYLOAD_PTX = 2,
     KILN_PAYLOAD_OPENCL = 3,
     KILN_PAYLOAD_VTA = 4,
+    KILN_PAYLOAD_NULL_CODE = 5, /* byte code, base/null_code.h */
 } kiln_payload_kind;
 
 /* "elf" */

@@ -56,6 +56,8 @@ typedef struct kiln_target {
     uint32_t factor_lanes;     /* elements of a register of which a multiply-add takes one; or 1 */
     uint32_t pointer_bytes;
     bool has_fma;
+    uint32_t group_threads; /* of kinds that launch grids: threads of a group; 0: there are none */
+    uint32_t shared_bytes;  /* memory that the threads of a group share */
     uint32_t l1_bytes, l2_bytes, l3_bytes, line_bytes; /* L1d and L2 per core */
     kiln_core core;
 } kiln_target;

@@ -25,4 +25,9 @@ KILN_MUST_USE kiln_status kiln_c_emit(const kiln_lowered *lowered, const kiln_ta
                                       const kiln_codegen_options *options, kiln_arena *arena,
                                       kiln_codegen_output *out_output);
 
+/* Byte code of the null device. RESOURCE_EXHAUSTED: more registers, temps or loops than it has. */
+KILN_MUST_USE kiln_status kiln_null_emit(const kiln_lowered *lowered, const kiln_target *target,
+                                         const kiln_codegen_options *options, kiln_arena *arena,
+                                         kiln_codegen_output *out_output);
+
 #endif

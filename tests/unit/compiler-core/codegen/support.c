@@ -43,7 +43,7 @@ kiln_status compile_scheduled_as(const kiln_program *scheduled, const kiln_targe
         .emit = KILN_EMIT_OBJECT, .optimise = optimise, .backend = backend};
     kiln_lowered lowered;
     kiln_artefact artefact = {.manifest = {.abi_version = KILN_KERNEL_ABI_VERSION,
-                                           .payload_kind = KILN_PAYLOAD_ELF,
+                                           .payload_kind = kiln_payload_of(target->kind),
                                            .codegen_version = kiln_str_from(kiln_codegen_version()),
                                            .task_key = KILN_STR("test"),
                                            .algorithm = KILN_STR("direct"),

@@ -1,0 +1,79 @@
+#include "tests/unit/compiler-core/codegen/null_board.h"
+
+#include "base/alloc.h"
+#include "deploy/runtime/kernel.h"
+
+typedef struct board {
+    kiln_device *device;
+    kiln_kernel *kernel;
+    kiln_call *call;
+    kiln_device_memory memory[KILN_MANIFEST_ARGS_MAX];
+} board;
+
+static kiln_status failed(const board *b) {
+    return KILN_ERROR(INTERNAL, "%s", kiln_device_error(b->device));
+}
+
+static kiln_status bring(board *b, uint32_t i, const kiln_program *te, const kiln_tensor *args) {
+    const kiln_manifest_arg *arg = &kiln_kernel_manifest(b->kernel)->arg[i];
+    size_t bytes = kiln_kernel_arg_bytes(b->kernel, i);
+    if (kiln_role_is_owned(arg->role)) return KILN_OK;
+    kiln_status st = kiln_device_allocate(b->device, bytes, KILN_GUARD_NONE, &b->memory[i]);
+    if (st) return st;
+    kiln_device_place place = kiln_device_place_at(b->device, &b->memory[i], 0);
+    void *physical = kiln_alloc(bytes);
+    if (arg->role != KILN_ROLE_OUTPUT)
+        kiln_layout_pack(&arg->layout, &arg->shape, arg->dtype,
+                         tensor_named(te, args, arg->name)->data, physical);
+    if (kiln_device_copy(b->device, KILN_COPY_TO_DEVICE, place, kiln_host_place(physical), bytes))
+        st = failed(b);
+    kiln_free(physical);
+    return st ? st : kiln_call_bind_place(b->call, i, place, bytes);
+}
+
+static kiln_status take(board *b, uint32_t i, const kiln_program *te, const kiln_tensor *args) {
+    const kiln_manifest_arg *arg = &kiln_kernel_manifest(b->kernel)->arg[i];
+    size_t bytes = kiln_kernel_arg_bytes(b->kernel, i);
+    if (arg->role != KILN_ROLE_OUTPUT) return KILN_OK;
+    kiln_status st = KILN_OK;
+    void *physical = kiln_alloc(bytes);
+    if (kiln_device_copy(b->device, KILN_COPY_FROM_DEVICE, kiln_host_place(physical),
+                         kiln_device_place_at(b->device, &b->memory[i], 0), bytes))
+        st = failed(b);
+    kiln_layout_unpack(&arg->layout, &arg->shape, arg->dtype, physical,
+                       tensor_named(te, args, arg->name)->data);
+    kiln_free(physical);
+    return st;
+}
+
+static kiln_status run_on(board *b, const kiln_artefact *artefact, const kiln_program *te,
+                          const kiln_tensor *args, uint64_t *elapsed_ns) {
+    kiln_strbuf bytes = {0};
+    kiln_artefact_encode(artefact, &bytes);
+    kiln_status st = kiln_device_open(KILN_DEVICE_NULL, NULL, &b->device);
+    if (!st) st = kiln_kernel_load(kiln_strbuf_view(&bytes), b->device, &b->kernel);
+    kiln_strbuf_deinit(&bytes);
+    if (!st) st = kiln_call_create(b->kernel, KILN_GUARD_NONE, &b->call);
+    uint32_t count = st ? 0 : kiln_kernel_manifest(b->kernel)->arg_count;
+    for (uint32_t i = 0; !st && i < count; i++) st = bring(b, i, te, args);
+    if (!st) st = kiln_call_prepare(b->call, NULL);
+    if (!st && (kiln_device_record(b->device, 0) || kiln_call_run(b->call, NULL) ||
+                kiln_device_record(b->device, 1) || kiln_device_wait(b->device, 1)))
+        st = failed(b);
+    if (!st && elapsed_ns) *elapsed_ns += kiln_device_elapsed_ns(b->device, 0, 1);
+    for (uint32_t i = 0; !st && i < count; i++) st = take(b, i, te, args);
+    return st;
+}
+
+kiln_status run_on_null(void *context, const kiln_artefact *artefact, const kiln_program *te,
+                        const kiln_tensor *args, uint32_t workers) {
+    (void)workers;
+    board b = {0};
+    kiln_status st = run_on(&b, artefact, te, args, context);
+    kiln_call_destroy(b.call);
+    kiln_kernel_unload(b.kernel);
+    for (uint32_t i = 0; b.device && i < KILN_MANIFEST_ARGS_MAX; i++)
+        kiln_device_release(b.device, &b.memory[i]);
+    kiln_device_close(b.device);
+    return st;
+}

@@ -1,0 +1,144 @@
+/* Byte code of scheduled programs, run by the null device, computes what the expression says. */
+#include "compiler-core/codegen/codegen.h"
+
+#include "base/null_code.h"
+#include "compiler-core/ir/ir_text.h"
+#include "compiler-core/lower/lower.h"
+#include "tests/support/program_generate.h"
+#include "tests/unit/compiler-core/codegen/draw.h"
+#include "tests/unit/compiler-core/codegen/null_board.h"
+
+#define SEEDS 300
+
+static kiln_program *parsed(kiln_arena *arena, const char *text) {
+    kiln_program *p = NULL;
+    expect_ok(kiln_program_parse(kiln_str_from(text), arena, &p));
+    return p;
+}
+
+static void random_schedules_keep_the_meaning(void **state) {
+    (void)state;
+    kiln_arena arena;
+    uint64_t refused = 0;
+    kiln_arena_init(&arena, 0);
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        kiln_arena_reset(&arena);
+        kiln_rand rand;
+        kiln_rand_init(&rand, seed);
+        kiln_target target = target_of(&arena, "null");
+        const kiln_generate_options options = {
+            .blocks_max = 4, .points_max = 400, .floats_only = seed % 3 == 0};
+        kiln_program *te = kiln_program_generate(&rand, &options, &arena);
+        kiln_program *scheduled =
+            draw_schedule(te, &rand, 12 + (uint32_t)kiln_rand_below(&rand, 30));
+        if (!schedule_is_sound(te, scheduled, seed)) continue;
+        kiln_status st =
+            expect_runs_equal(te, scheduled, &target, NULL, 2, seed, run_on_null, NULL);
+        refused += st != NULL;
+        kiln_status_free(st);
+    }
+    kiln_arena_deinit(&arena);
+    assert_true(refused < SEEDS / 2); /* most schedules must get as far as running */
+}
+
+/* Operators and types that random programs seldom hold, on values around zero. */
+static void every_operator_computes_what_the_expression_says(void **state) {
+    static const char text[] =
+        "program p\n"
+        "input x: f32[64]\n"
+        "input i: i32[64]\n"
+        "input u: u8[64]\n"
+        "output y: f32[64]\n"
+        "output z: i32[64]\n"
+        "output v: u8[64]\n"
+        "output w: f16[64]\n"
+        "output b: bool[64]\n"
+        "block one(a:64): y[a] = select(i[a] < 2i32, x[63 - a] * 2.5, sigmoid(x[a]) + floor(x[a]) "
+        "* "
+        "f32(i[a]) - max(x[a], 0.5) / min(x[a], -0.25))\n"
+        "block two(a:64): z[a] = floordiv(i[a], 3i32) * 7i32 + floormod(i[a], 5i32) - rem(i[a], "
+        "4i32) + "
+        "shl(i[a], 2i32) + shr(i[a], 1i32) + i32(u[a]) - abs(i[a]) + i[a] / 2i32 + i32(x[a] * "
+        "100.0)\n"
+        "block three(a:64): v[a] = u[a] * 3u8 + xor(u[a], 85u8) - not(u[a]) + shr(u[a], 3u8)\n"
+        "block four(a:64): w[a] = f16(x[a] * x[a]) + f16(tanh(x[a]))\n"
+        "block five(a:64): b[a] = or(and(x[a] < 0.5, not(i[a] == 3i32)), u[a] != 9u8)\n";
+    kiln_target target = target_of(*state, "null");
+    kiln_program *te = parsed(*state, text);
+    kiln_program *loops = kiln_program_copy(te, *state);
+    kiln_program_make_loops(loops);
+    for (uint64_t seed = 1; seed <= 8; seed++)
+        expect_ok(expect_runs_equal(te, loops, &target, NULL, 2, seed, run_on_null, NULL));
+}
+
+static const char product[] = "program p\n"
+                              "input x: f32[8, 16]\n"
+                              "input w: f32[16, 4]\n"
+                              "output y: f32[8, 4]\n"
+                              "block mul(i:8, j:4 | k:16): y[i, j] sum= x[i, k] * w[k, j] init 0.0\n";
+
+static void the_clock_counts_statements_and_bytes_are_the_same(void **state) {
+    kiln_target target = target_of(*state, "null");
+    kiln_program *te = parsed(*state, product);
+    kiln_program *loops = kiln_program_copy(te, *state);
+    kiln_program_make_loops(loops);
+    uint64_t elapsed_ns = 0;
+    expect_ok(expect_runs_equal(te, loops, &target, NULL, 2, 1, run_on_null, &elapsed_ns));
+    assert_int_equal(elapsed_ns, 8 * 4 * (16 + 1)); /* each sum begins with a store */
+    kiln_artefact first, second;
+    expect_ok(compile_scheduled(loops, &target, 2, *state, &first));
+    expect_ok(compile_scheduled(loops, &target, 2, *state, &second));
+    assert_true(kiln_str_equal(first.payload, second.payload));
+    assert_int_equal(first.manifest.payload_kind, KILN_PAYLOAD_NULL_CODE);
+}
+
+static void what_an_outer_loop_decides_is_computed_there(void **state) {
+    kiln_target target = target_of(*state, "null");
+    kiln_lowered lowered;
+    kiln_program *loops = parsed(*state, product);
+    kiln_null_code code;
+    kiln_str bytes;
+    uint64_t scratch_bytes, worker_bytes;
+    const kiln_codegen_options options = {.emit = KILN_EMIT_OBJECT};
+    kiln_program_make_loops(loops);
+    expect_ok(kiln_lower(loops, &target, *state, &lowered));
+    expect_ok(
+        kiln_codegen(&lowered, &target, &options, *state, &bytes, &scratch_bytes, &worker_bytes));
+    expect_ok(kiln_null_code_decode(bytes, *state, &code));
+    const kiln_null_function *f = kiln_null_code_find(&code, KILN_STR("kiln_run"));
+    uint32_t last_loop = 0, last_address = 0, in_body = 0;
+    for (uint32_t i = 0; i < f->instruction_count; i++) {
+        if (f->instruction[i].op == KILN_NULL_LOOP) last_loop = i;
+        if (f->instruction[i].op == KILN_NULL_ADDRESS) last_address = i;
+    }
+    for (uint32_t i = last_loop; f->instruction[i].op != KILN_NULL_LOOP_END; i++) in_body++;
+    assert_true(last_address < last_loop);
+    assert_int_equal(in_body, 6); /* the loop, three loads, a multiply-add, a store */
+}
+
+static void explaining_prints_the_code(void **state) {
+    kiln_target target = target_of(*state, "null");
+    kiln_lowered lowered;
+    kiln_str text;
+    uint64_t scratch_bytes, worker_bytes;
+    const kiln_codegen_options options = {.emit = KILN_EMIT_ASM};
+    kiln_program *loops = parsed(*state, product);
+    kiln_program_make_loops(loops);
+    expect_ok(kiln_lower(loops, &target, *state, &lowered));
+    expect_ok(
+        kiln_codegen(&lowered, &target, &options, *state, &text, &scratch_bytes, &worker_bytes));
+    expect_contains(text.data, "kiln_run: ");
+    expect_contains(text.data, "MULTIPLY_ADD r");
+    expect_contains(text.data, "b0: f32 argument 0, 128 elements");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_schedules_keep_the_meaning),
+        test_with_arena(every_operator_computes_what_the_expression_says),
+        test_with_arena(the_clock_counts_statements_and_bytes_are_the_same),
+        test_with_arena(what_an_outer_loop_decides_is_computed_there),
+        test_with_arena(explaining_prints_the_code),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -434,6 +434,7 @@ static void place_buffers(kiln_packer *p) {
                                 .step = p->level[0].data,
                                 .step_count = p->level[0].count,
                                 .in_place = p->in_place.data,
+                                .alignment = p->alignment,
                                 .overwrite = is_on(p, KILN_PLANNER_IN_PLACE),
                                 .reuse = is_on(p, KILN_PLANNER_REUSE)};
     kiln_memory_peak peak = kiln_places_find(&places, p->arena);
@@ -453,6 +454,7 @@ static kiln_status encode(kiln_packer *p, kiln_plan_port *output, kiln_strbuf *o
         const kiln_value_info *info = &p->graph->value.data[p->graph->input.data[i]];
         input[i] = (kiln_plan_port){info->name, info->dtype, info->shape, i};
     }
+    kiln_plan_device device = {.kind = p->device_kind, .arena_bytes = p->report.arena_bytes};
     kiln_module_plan plan = {.metadata_count = KILN_ARRAY_COUNT(metadata),
                              .metadata = metadata,
                              .input_count = p->graph->input.count,
@@ -465,7 +467,9 @@ static kiln_status encode(kiln_packer *p, kiln_plan_port *output, kiln_strbuf *o
                              .buffer = p->buffer.data,
                              .step_count = p->level[0].count,
                              .step = p->level[0].data,
-                             .arena_bytes = p->report.arena_bytes,
+                             .arena_bytes = p->device_kind ? 0 : p->report.arena_bytes,
+                             .device_count = p->device_kind != 0,
+                             .device = &device,
                              .threads = p->options->target->threads};
     kiln_status st = kiln_module_encode(&plan, out);
     kiln_strbuf_deinit(&target);
@@ -488,6 +492,7 @@ static void fill_report(kiln_packer *p) {
 kiln_status kiln_pack(const kiln_graph *graph, const kiln_pack_options *options, kiln_arena *arena,
                       kiln_strbuf *out, kiln_pack_report *out_report) {
     kiln_packer p = {.graph = graph, .options = options, .arena = arena};
+    kiln_packer_find_device(&p);
     kiln_map_init(&p.kernels);
     kiln_map_init(&p.ways);
     kiln_map_init(&p.conversions);
@@ -503,8 +508,8 @@ kiln_status kiln_pack(const kiln_graph *graph, const kiln_pack_options *options,
         if (kiln_layout_same_places(&p.layout[v], &(kiln_layout){0}, &graph->value.data[v].shape))
             p.layout[v] = (kiln_layout){0};
     if (!st) {
-        kiln_windows_find(graph, &p.plan, p.way, p.layout, is_on(&p, KILN_PLANNER_WINDOWS), arena,
-                          &p.windows);
+        kiln_windows_find(graph, &p.plan, p.way, p.layout,
+                          is_on(&p, KILN_PLANNER_WINDOWS) && !p.device_kind, arena, &p.windows);
         kiln_packer_prepare_loops(&p);
         pack_inputs(&p);
     }
@@ -522,6 +527,7 @@ kiln_status kiln_pack(const kiln_graph *graph, const kiln_pack_options *options,
             st = pack_alias(&p, step);
     }
     if (!st) st = pack_outputs(&p, output);
+    if (!st) st = kiln_packer_move_to_device(&p);
     if (!st) kiln_packer_number_loops(&p);
     if (!st) place_buffers(&p);
     if (!st) st = encode(&p, output, out);

@@ -2,7 +2,6 @@
  * loop, and at the end of each iteration with what the next one is to find. Rows are read and
  * written where they lie in the whole, if they are aligned there; otherwise they are copied. */
 #include "base/check.h"
-#include "base/kernel_abi.h"
 #include "base/macros.h"
 #include "deploy/pack/packer.h"
 
@@ -42,8 +41,8 @@ static void note_kernel(kiln_packer *p, const kiln_step *step, uint32_t depth) {
         if (te->buffer.data[arg[i]].role == KILN_ROLE_OUTPUT) p->depth_of[step->arg[i]] = depth;
 }
 
-static bool is_aligned(uint64_t size_bytes) {
-    return size_bytes > 0 && size_bytes % KILN_KERNEL_ALIGNMENT == 0;
+static bool is_aligned(const kiln_packer *p, uint64_t size_bytes) {
+    return size_bytes > 0 && size_bytes % p->alignment == 0;
 }
 
 /* Results of kernels of this body, row-major and in no other place, may be written where they are
@@ -56,7 +55,7 @@ static void find_stacked(kiln_packer *p, uint32_t end_step, const bool *computed
         kiln_value item = end->input[i + end->input_count - end->output_count];
         bool free = computed[item] && p->depth_of[item] == depth && !p->windows.of[item].whole &&
                     kiln_layout_is_identity(&p->layout[item]) && !p->stack_of[item];
-        if (end->output[i] && free && is_aligned(bytes_of(p, item)))
+        if (end->output[i] && free && is_aligned(p, bytes_of(p, item)))
             p->stack_of[item] = end->output[i];
     }
 }
@@ -127,7 +126,7 @@ static void open_row(kiln_packer *p, uint32_t loop, kiln_value value, uint32_t w
                      bool reversed) {
     const uint64_t size_bytes = bytes_of(p, value);
     const kiln_plan_buffer plan = row_of(p, whole, size_bytes, loop, reversed);
-    if (is_aligned(size_bytes) || size_bytes == 0) {
+    if (is_aligned(p, size_bytes) || size_bytes == 0) {
         (void)kiln_packer_add_buffer(p, value, &row, plan);
         return;
     }

@@ -46,6 +46,8 @@ typedef struct kiln_packer {
     uint32_t *depth_of;   /* [value] loops around where it is computed */
     kiln_value *stack_of; /* [value] what its kernel may write it into as a row; 0 */
     KILN_VEC(kiln_packer_conversion) conversion;
+    uint32_t device_kind; /* where everything is: a number of devices.def; 0: on the processor */
+    uint32_t alignment;   /* of buffers there */
     kiln_map kernels;     /* key of the task and hash of the trace -> index into kernel */
     kiln_map ways;        /* pointer to a way -> index into kernel */
     kiln_map conversions; /* key -> index into conversion */
@@ -84,5 +86,13 @@ KILN_MUST_USE kiln_status kiln_packer_close_loop(kiln_packer *p, uint32_t step);
 kiln_plan_buffer kiln_packer_row(kiln_packer *p, kiln_value value);
 /* Strided buffers name the steps of the module that are their loops. */
 void kiln_packer_number_loops(kiln_packer *p);
+
+/* ---- pack_device.c ---- */
+/* Where the target's kernels run. */
+void kiln_packer_find_device(kiln_packer *p);
+/* Puts everything but inputs and outputs where the kernels are, if that is memory of its own; steps
+ * are complete, and loops have no numbers yet. UNIMPLEMENTED: a loop whose length or number the
+ * processor has to look at. */
+KILN_MUST_USE kiln_status kiln_packer_move_to_device(kiln_packer *p);
 
 #endif

@@ -94,6 +94,11 @@ static void share_places(const kiln_places *p, life *life_of, kiln_arena *scratc
     for (uint32_t i = 0; i < p->buffer_count; i++) life_of[i].last = last[i];
 }
 
+/* Sizes that are multiples of an alignment give places that are. */
+static uint64_t round_up(uint64_t size_bytes, uint32_t alignment) {
+    return alignment ? (size_bytes + alignment - 1) / alignment * alignment : size_bytes;
+}
+
 kiln_memory_peak kiln_places_find(const kiln_places *p, kiln_arena *scratch) {
     life *life_of = KILN_ARENA_ARRAY(scratch, life, p->buffer_count);
     uint32_t *index = KILN_ARENA_ARRAY(scratch, uint32_t, p->buffer_count), count = 0;
@@ -102,8 +107,8 @@ kiln_memory_peak kiln_places_find(const kiln_places *p, kiln_arena *scratch) {
     if (p->overwrite) share_places(p, life_of, scratch);
     for (uint32_t i = 0; i < p->buffer_count; i++) {
         if (!in_arena(p, i) || life_of[i].place != i) continue;
-        value[count] =
-            (kiln_memory_value){p->buffer[i].size_bytes, life_of[i].first, life_of[i].last, 0};
+        uint64_t size_bytes = round_up(p->buffer[i].size_bytes, p->alignment);
+        value[count] = (kiln_memory_value){size_bytes, life_of[i].first, life_of[i].last, 0};
         index[count++] = i;
     }
     kiln_memory_peak peak = kiln_memory_plan(value, count, p->reuse, scratch);

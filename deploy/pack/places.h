@@ -12,6 +12,7 @@ typedef struct kiln_places {
     /* [kernels][arguments] for results: the argument whose place it may take, + 1 */
     uint32_t *const *in_place;
     bool overwrite, reuse; /* results take places of inputs; values share bytes */
+    uint32_t alignment;    /* of the arena's buffers, a multiple of KILN_KERNEL_ALIGNMENT; 0: that */
 } kiln_places;
 
 /* A buffer lives from the first step that touches any part of it to the last one. A result takes

@@ -176,6 +176,8 @@ static kiln_status run_there(void *context, kiln_str bytes, const void *const *i
     memcpy(aligned, bytes.data, bytes.size);
     kiln_status st =
         kiln_module_decode((kiln_str){aligned, bytes.size}, &r.arena, &r.plan, &constant_bytes);
+    if (!st && !kiln_module_plan_is_plain(&r.plan))
+        st = KILN_ERROR(UNIMPLEMENTED, "a module with loops or devices");
     if (!st) {
         lay_out(&r, inputs, outputs);
         st = run_steps(&r);

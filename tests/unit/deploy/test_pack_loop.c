@@ -135,6 +135,29 @@ static void a_recurrent_layer(void **state) {
     assert_int_equal(m.plan.kernel_count, 2);
 }
 
+/* Beside its constants a module of a loop is small, however long it runs. */
+static void a_thousand_steps_are_no_larger_module(void **state) {
+    kiln_arena *arena = *state;
+    size_t beside[2];
+    for (int i = 0; i < 2; i++) {
+        int trips = i ? 1000 : 50;
+        packed m = expect_right(
+            arena,
+            kiln_arena_printf(
+                arena,
+                "graph g\ninput x: f32[%d,1,16]\nconstant n: i64[] = [%d]\n"
+                "constant w: f32[16,16] = hash \"00112233445566778899aabbccddeeff\"\n"
+                "constant z: f32[1,16] = hash \"10112233445566778899aabbccddeeff\"\n"
+                "i: i64[], h: f32[1,16], r: f32[1,16] = loop_begin(n, z, x) carried=1 trips=%d\n"
+                "p: f32[1,16] = gemm(h, w) alpha=0.05 transB=1\nq: f32[1,16] = add(p, r)\nt: f32[1,16] = "
+                "tanh(q)\n"
+                "last: f32[1,16], all: f32[%d,1,16] = loop_end(i, t, t)\noutput last\noutput all\n",
+                trips, trips, trips, trips));
+        beside[i] = m.bytes.size - 16 * 17 * sizeof(float);
+    }
+    assert_true(beside[1] < 64 << 10 && beside[1] < beside[0] + 64);
+}
+
 static void carried_values_change_places(void **state) {
     expect_right(*state,
                  "graph g\ninput s: f32[16]\ninput t: f32[16]\nconstant n: i64[] = [4]\n"
@@ -231,6 +254,7 @@ int main(void) {
         test_with_arena(aligned_rows_are_read_and_written_in_place),
         test_with_arena(rows_that_are_not_aligned_are_copied),
         test_with_arena(a_recurrent_layer),
+        test_with_arena(a_thousand_steps_are_no_larger_module),
         test_with_arena(carried_values_change_places),
         test_with_arena(values_that_do_not_change_and_inputs_are_handed_on),
         test_with_arena(loops_of_unknown_length),

@@ -124,14 +124,13 @@ void kiln_shell_part_done(kiln_shell_job *job, kiln_status st) {
 
 static kiln_status parse_layouts(kiln_str text, const kiln_program *te, kiln_arena *arena,
                                  const kiln_layout **out_layout) {
-    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
-    uint32_t count = kiln_program_args(te, arg);
+    kiln_arg_buffers arg = kiln_program_args(te);
     kiln_status st = KILN_OK;
-    for (uint32_t i = 0; !st && i < count; i++) {
+    for (uint32_t i = 0; !st && i < arg.count; i++) {
         kiln_layout *layout = KILN_ARENA_NEW(arena, kiln_layout);
         kiln_str part = kiln_str_cut(&text, ';');
         if (part.size == 0) continue;
-        st = kiln_layout_parse(part, te->buffer.data[arg[i]].shape.rank, layout);
+        st = kiln_layout_parse(part, te->buffer.data[arg.buffer[i]].shape.rank, layout);
         out_layout[i] = layout;
     }
     return st;
@@ -159,7 +158,8 @@ static kiln_status open_task(kiln_shell_job *job, const kiln_work_task *found,
     options.model = kiln_searcher_learns(options.kind) ? job->model : NULL;
     /* Without a model nothing but the registers counts, which the analytic one knows. */
     kiln_model_kind model = options.model ? job->shell->options.model : KILN_MODEL_ANALYTIC;
-    const kiln_layout *layout[KILN_PROGRAM_BUFFERS_MAX] = {0};
+    const kiln_layout **layout =
+        KILN_ARENA_ARRAY(&job->arena, const kiln_layout *, kiln_program_args(task->te).count);
     st = parse_layouts(found->layouts, task->te, &job->arena, layout);
     if (!st) st = kiln_points_of_space_on(task->te, &job->target, layout, model, &points);
     if (!st) st = kiln_searcher_create(&options, points, &task->searcher);
@@ -227,11 +227,10 @@ static void ask_tasks(kiln_shell_job *job) {
         kiln_shell_part_done(job, st);
         return;
     }
-    kiln_work_request request = {
-        .work = KILN_WORK_TASKS,
-        .target = job->spec.target,
-        .model_path = kiln_str_from(path),
-        .model_form = job->spec.form};
+    kiln_work_request request = {.work = KILN_WORK_TASKS,
+                                 .target = job->spec.target,
+                                 .model_path = kiln_str_from(path),
+                                 .model_form = job->spec.form};
     kiln_builders_submit(job->shell->builders, &request, true, TASKS_DEADLINE_NS, on_tasks,
                          ticket_make(job, 0, 0));
 }

@@ -74,10 +74,9 @@ static bool may_be_overwritten(kiln_program *p, kiln_block writer, kiln_buffer i
 }
 
 kiln_buffer kiln_program_in_place(kiln_program *p, kiln_buffer output) {
-    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
-    uint32_t count = kiln_program_args(p, arg);
+    kiln_arg_buffers arg = kiln_program_args(p);
     kiln_block writer = only_writer(p, output);
-    for (uint32_t i = 0; writer && i < count; i++)
-        if (may_be_overwritten(p, writer, arg[i])) return arg[i];
+    for (uint32_t i = 0; writer && i < arg.count; i++)
+        if (may_be_overwritten(p, writer, arg.buffer[i])) return arg.buffer[i];
     return 0;
 }

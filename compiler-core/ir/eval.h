@@ -11,9 +11,9 @@
 #include "base/status.h"
 #include "compiler-core/ir/ir.h"
 
-/* Buffers of argument roles in table order, PACKED ones last; `out` has room for
- * KILN_PROGRAM_BUFFERS_MAX; returns the count. */
-uint32_t kiln_program_args(const kiln_program *p, kiln_buffer *out);
+/* Buffers of argument roles in table order, PACKED ones last. The list is the program's: it holds
+ * until the program is asked again or gets another buffer. */
+kiln_arg_buffers kiln_program_args(const kiln_program *p);
 
 /* Evaluates the blocks of a tensor expression in order, each over its whole domain.
  * INVALID_ARGUMENT: args disagree with the program. OUT_OF_RANGE: an access outside its buffer (a

@@ -87,26 +87,27 @@ void kiln_interp_print_index(const int64_t *index, uint32_t count, kiln_strbuf *
     kiln_strbuf_char(out, ']');
 }
 
-uint32_t kiln_program_args(const kiln_program *p, kiln_buffer *out) {
-    uint32_t count = 0;
+kiln_arg_buffers kiln_program_args(const kiln_program *p) {
+    struct kiln_arg_list *list = p->args;
+    list->buffer.count = 0;
     for (int packed = 0; packed < 2; packed++) {
         for (kiln_buffer b = 1; b < p->buffer.count; b++) {
             kiln_role role = p->buffer.data[b].role;
-            if (role != KILN_ROLE_TEMP && (role == KILN_ROLE_PACKED) == packed) out[count++] = b;
+            if (role != KILN_ROLE_TEMP && (role == KILN_ROLE_PACKED) == packed)
+                kiln_vec_push_in(p->arena, &list->buffer, b);
         }
     }
-    return count;
+    return (kiln_arg_buffers){list->buffer.count, list->buffer.data};
 }
 
 kiln_status kiln_interp_check_args(const kiln_program *p, const kiln_tensor *args,
                                    uint32_t arg_count) {
-    kiln_buffer buffer[KILN_PROGRAM_BUFFERS_MAX];
-    uint32_t count = kiln_program_args(p, buffer);
-    if (count != arg_count)
+    kiln_arg_buffers buffer = kiln_program_args(p);
+    if (buffer.count != arg_count)
         return KILN_ERROR(INVALID_ARGUMENT, "the program has %u arguments, %u tensors are given",
-                          count, arg_count);
-    for (uint32_t i = 0; i < count; i++) {
-        const kiln_buffer_info *b = &p->buffer.data[buffer[i]];
+                          buffer.count, arg_count);
+    for (uint32_t i = 0; i < buffer.count; i++) {
+        const kiln_buffer_info *b = &p->buffer.data[buffer.buffer[i]];
         if (args[i].dtype == b->dtype && kiln_shape_equal(&args[i].shape, &b->shape)) continue;
         return KILN_ERROR(INVALID_ARGUMENT,
                           "tensor %u does not have the dtype and shape of argument %.*s", i,

@@ -16,6 +16,7 @@ kiln_program *kiln_program_create(kiln_arena *arena, kiln_str name) {
     kiln_vec_push_in(arena, &p->buffer, (kiln_buffer_info){0});
     kiln_vec_push_in(arena, &p->block, (kiln_block_info){0});
     kiln_vec_push_in(arena, &p->stmt, (kiln_stmt_info){0});
+    p->args = KILN_ARENA_NEW(arena, struct kiln_arg_list);
     return p;
 }
 
@@ -62,6 +63,7 @@ kiln_program *kiln_program_copy(const kiln_program *program, kiln_arena *arena) 
     p->memo_depth = 0;
     p->simplified = (kiln_expr_memo){0};
     memset(&p->loads, 0, sizeof p->loads);
+    p->args = KILN_ARENA_NEW(arena, struct kiln_arg_list);
     return p;
 }
 
@@ -168,7 +170,6 @@ void kiln_var_set_range(kiln_program *p, kiln_var var, int64_t low, int64_t high
 
 kiln_buffer kiln_buffer_create(kiln_program *p, kiln_str name, kiln_dtype dtype, kiln_role role,
                                const kiln_shape *shape) {
-    KILN_CHECK(p->buffer.count < KILN_PROGRAM_BUFFERS_MAX);
     kiln_buffer_info info = {
         .name = unique_name(p, name, buffer_taken),
         .dtype = dtype,

@@ -42,7 +42,7 @@ typedef uint32_t kiln_stmt;
 
 #define KILN_INDEX_DTYPE KILN_I64
 #define KILN_BLOCK_ITERS_MAX 16
-#define KILN_PROGRAM_BUFFERS_MAX 512
+#define KILN_PROGRAM_BUFFERS_MAX 512 /* that texts and traces may ask for */
 
 typedef enum kiln_expr_op {
 #define X(name, text, operands, class) KILN_EXPR_##name,
@@ -231,6 +231,12 @@ typedef struct kiln_load_list {
     const kiln_expr *load;
 } kiln_load_list;
 
+/* Argument buffers, in kernel_abi.h's order. */
+typedef struct kiln_arg_buffers {
+    uint32_t count;
+    const kiln_buffer *buffer; /* [count] */
+} kiln_arg_buffers;
+
 typedef struct kiln_program {
     kiln_arena *arena; /* owns everything below; not owned by the program */
     kiln_str name;     /* "conv2d_add_relu": operators in order; not part of the task key */
@@ -247,6 +253,9 @@ typedef struct kiln_program {
     kiln_expr_memo simplified; /* results of kiln_expr_simplify, true while ranges stay */
     uint32_t memo_depth;
     KILN_VEC(kiln_load_list) loads; /* by block; what was asked so far */
+    struct kiln_arg_list {
+        KILN_VEC(kiln_buffer) buffer;
+    } *args; /* room for kiln_program_args */
 } kiln_program;
 
 /* An empty program whose memory is `arena`. */

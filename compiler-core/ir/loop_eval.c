@@ -401,13 +401,13 @@ static bool find_steps(execution *ex, kiln_stmt stmt) {
 
 static void give_args(execution *ex, const kiln_tensor *args) {
     const kiln_program *p = program(ex);
-    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
-    uint32_t arg_count = kiln_program_args(p, arg);
-    for (uint32_t i = 0; i < arg_count; i++) {
-        kiln_role role = p->buffer.data[arg[i]].role;
-        ex->w.buffer[arg[i]].tensor = args[i];
-        ex->w.buffer[arg[i]].is_given = role == KILN_ROLE_INPUT || role == KILN_ROLE_CONSTANT ||
-                                        (role == KILN_ROLE_PACKED && !is_stored(p, arg[i]));
+    kiln_arg_buffers arg = kiln_program_args(p);
+    for (uint32_t i = 0; i < arg.count; i++) {
+        kiln_role role = p->buffer.data[arg.buffer[i]].role;
+        ex->w.buffer[arg.buffer[i]].tensor = args[i];
+        ex->w.buffer[arg.buffer[i]].is_given =
+            role == KILN_ROLE_INPUT || role == KILN_ROLE_CONSTANT ||
+            (role == KILN_ROLE_PACKED && !is_stored(p, arg.buffer[i]));
     }
 }
 

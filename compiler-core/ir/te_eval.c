@@ -6,8 +6,8 @@
 
 typedef struct evaluation {
     kiln_interp in;
-    kiln_tensor tensor[KILN_PROGRAM_BUFFERS_MAX]; /* by buffer */
-    kiln_block block;                             /* being evaluated, for messages */
+    kiln_tensor *tensor; /* [buffer count] */
+    kiln_block block;    /* being evaluated, for messages */
 } evaluation;
 
 static kiln_status out_of_range(const evaluation *ev, const char *access, kiln_buffer buffer,
@@ -110,11 +110,11 @@ kiln_status kiln_te_eval(const kiln_program *p, const kiln_tensor *args, uint32_
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
     evaluation *ev = kiln_alloc(sizeof *ev);
+    ev->tensor = KILN_ARENA_ARRAY(&scratch, kiln_tensor, p->buffer.count);
     kiln_interp_init(&ev->in, p, load_element, ev);
 
-    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
-    kiln_program_args(p, arg);
-    for (uint32_t i = 0; i < arg_count; i++) ev->tensor[arg[i]] = args[i];
+    kiln_arg_buffers arg = kiln_program_args(p);
+    for (uint32_t i = 0; i < arg_count; i++) ev->tensor[arg.buffer[i]] = args[i];
     st = make_temps(ev, &scratch);
     for (kiln_block b = 1; !st && b < p->block.count; b++)
         if (!p->block.data[b].removed) st = eval_block(ev, b);
@@ -133,13 +133,12 @@ kiln_status kiln_te_eval_bounds(const kiln_program *p, const kiln_tensor *args, 
     if (st) return st;
     kiln_program *reference = kiln_te_reference(p, arena);
     kiln_tensor *all = KILN_ARENA_ARRAY(arena, kiln_tensor, (size_t)arg_count * 2);
-    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
     uint32_t count = 0;
     uint32_t outputs = 0;
-    kiln_program_args(p, arg);
+    kiln_arg_buffers arg = kiln_program_args(p);
     for (uint32_t i = 0; i < arg_count; i++) {
         all[count++] = args[i];
-        if (p->buffer.data[arg[i]].role != KILN_ROLE_OUTPUT) continue;
+        if (p->buffer.data[arg.buffer[i]].role != KILN_ROLE_OUTPUT) continue;
         bounds[outputs] = kiln_tensor_create(arena, KILN_F32, &args[i].shape);
         if (kiln_dtype_is_float(args[i].dtype)) all[count++] = bounds[outputs];
         outputs++;

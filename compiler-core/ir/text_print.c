@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "compiler-core/ir/device.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/ir/scalar.h"
@@ -437,13 +438,14 @@ static void find_used_buffers(const kiln_program *p, bool *used) {
 
 void kiln_program_print(const kiln_program *p, kiln_strbuf *out) {
     printer pr = {.p = p, .out = out};
-    bool used[KILN_PROGRAM_BUFFERS_MAX] = {false};
+    bool *used = kiln_alloc(p->buffer.count);
     find_used_buffers(p, used);
     kiln_strbuf_text(out, "program ");
     print_name(out, p->name);
     kiln_strbuf_char(out, '\n');
     for (kiln_buffer b = 1; b < p->buffer.count; b++)
         if (used[b]) print_buffer(&pr, b);
+    kiln_free(used);
     for (kiln_block b = 1; b < p->block.count; b++)
         if (!p->block.data[b].removed) print_block(&pr, b);
     if (!p->root) return;

@@ -23,20 +23,18 @@ static bool same_layouts(const kiln_alternative *a, const kiln_alternative *b, u
 
 void kiln_alternatives_add(kiln_alternatives *list, const kiln_task *task,
                            const kiln_alternative *way, kiln_arena *arena) {
-    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
-    uint32_t count = kiln_program_args(task->te, arg);
+    kiln_arg_buffers arg = kiln_program_args(task->te);
     if (list->way.count == KILN_ALTERNATIVES_MAX) return;
     for (uint32_t i = 0; i < list->way.count; i++)
-        if (same_layouts(&list->way.data[i], way, count)) return;
+        if (same_layouts(&list->way.data[i], way, arg.count)) return;
     kiln_vec_push_in(arena, &list->way, *way);
 }
 
 static double estimate_ns(const kiln_task *task, const kiln_alternatives *list) {
-    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
-    uint32_t count = kiln_program_args(task->te, arg);
+    kiln_arg_buffers arg = kiln_program_args(task->te);
     double bytes = 0, measured = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const kiln_buffer_info *buffer = &task->te->buffer.data[arg[i]];
+    for (uint32_t i = 0; i < arg.count; i++) {
+        const kiln_buffer_info *buffer = &task->te->buffer.data[arg.buffer[i]];
         bytes += (double)kiln_shape_count(&buffer->shape) * (double)kiln_dtype_size(buffer->dtype);
     }
     for (uint32_t i = 0; i < list->way.count; i++) {
@@ -56,15 +54,14 @@ static kiln_status default_of(const kiln_task *task, const kiln_space *space, ki
     if (st) return st;
     kiln_strbuf bytes = {0};
     kiln_trace_encode(&trace, &bytes);
-    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX], scheduled[KILN_PROGRAM_BUFFERS_MAX];
-    uint32_t count = kiln_program_args(task->te, arg);
-    kiln_program_args(program, scheduled);
+    kiln_arg_buffers arg = kiln_program_args(task->te);
+    kiln_arg_buffers scheduled = kiln_program_args(program);
     *out = (kiln_alternative){.trace = {kiln_arena_copy(arena, bytes.data, bytes.size), bytes.size},
                               .is_default = true,
-                              .layout = KILN_ARENA_ARRAY(arena, kiln_layout, count)};
-    for (uint32_t i = 0; i < count; i++)
-        if (task->te->buffer.data[arg[i]].role != KILN_ROLE_CONSTANT)
-            out->layout[i] = program->buffer.data[scheduled[i]].layout;
+                              .layout = KILN_ARENA_ARRAY(arena, kiln_layout, arg.count)};
+    for (uint32_t i = 0; i < arg.count; i++)
+        if (task->te->buffer.data[arg.buffer[i]].role != KILN_ROLE_CONSTANT)
+            out->layout[i] = program->buffer.data[scheduled.buffer[i]].layout;
     kiln_strbuf_deinit(&bytes);
     return KILN_OK;
 }
@@ -94,10 +91,9 @@ typedef struct families {
 } families;
 
 static void add_families(families *f, const kiln_task *task, const kiln_alternative *way) {
-    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
-    uint32_t count = kiln_program_args(task->te, arg);
-    for (uint32_t i = 0; i < count; i++) {
-        const kiln_buffer_info *buffer = &task->te->buffer.data[arg[i]];
+    kiln_arg_buffers arg = kiln_program_args(task->te);
+    for (uint32_t i = 0; i < arg.count; i++) {
+        const kiln_buffer_info *buffer = &task->te->buffer.data[arg.buffer[i]];
         bool known = buffer->role != KILN_ROLE_OUTPUT || kiln_layout_is_identity(&way->layout[i]);
         for (uint32_t k = 0; k < f->count; k++)
             known |= f->item[k].rank == buffer->shape.rank &&
@@ -109,11 +105,10 @@ static void add_families(families *f, const kiln_task *task, const kiln_alternat
 
 /* Few operations per element that is moved: the time is that of the bytes, whatever the layout. */
 static bool is_light(const kiln_task *task) {
-    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
-    uint32_t count = kiln_program_args(task->te, arg);
+    kiln_arg_buffers arg = kiln_program_args(task->te);
     double elements = 0;
-    for (uint32_t i = 0; i < count; i++)
-        elements += (double)kiln_shape_count(&task->te->buffer.data[arg[i]].shape);
+    for (uint32_t i = 0; i < arg.count; i++)
+        elements += (double)kiln_shape_count(&task->te->buffer.data[arg.buffer[i]].shape);
     return task->flops <= 16 * elements;
 }
 
@@ -153,12 +148,12 @@ static bool *find_joined(const kiln_plan *plan, kiln_arena *arena) {
 static kiln_status add_on_family(const kiln_task *task, const kiln_target *target, const family *f,
                                  kiln_arena *arena, kiln_alternatives *list) {
     static const kiln_layout row;
-    const kiln_layout *given[KILN_PROGRAM_BUFFERS_MAX] = {0};
-    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
-    uint32_t count = kiln_program_args(task->te, arg), blocked_in = 0, blocked_out = 0;
+    kiln_arg_buffers arg = kiln_program_args(task->te);
+    const kiln_layout **given = KILN_ARENA_ARRAY(arena, const kiln_layout *, arg.count);
+    uint32_t blocked_in = 0, blocked_out = 0;
     bool light = is_light(task);
-    for (uint32_t i = 0; i < count; i++) {
-        const kiln_buffer_info *buffer = &task->te->buffer.data[arg[i]];
+    for (uint32_t i = 0; i < arg.count; i++) {
+        const kiln_buffer_info *buffer = &task->te->buffer.data[arg.buffer[i]];
         bool blocked = fits(f, buffer);
         given[i] = blocked ? &f->layout : light ? &row : NULL;
         if (blocked) ++*(buffer->role == KILN_ROLE_OUTPUT ? &blocked_out : &blocked_in);
@@ -213,8 +208,9 @@ void kiln_alternatives_free_windows(const kiln_plan *plan, kiln_arena *arena,
 static kiln_status row_major_space(const kiln_task *task, const kiln_target *target, bool packed,
                                    kiln_arena *arena, kiln_space *out_space) {
     static const kiln_layout row;
-    const kiln_layout *given[KILN_PROGRAM_BUFFERS_MAX];
-    for (uint32_t i = 0; i < KILN_PROGRAM_BUFFERS_MAX; i++) given[i] = &row;
+    uint32_t count = kiln_program_args(task->te).count;
+    const kiln_layout **given = KILN_ARENA_ARRAY(arena, const kiln_layout *, count);
+    for (uint32_t i = 0; i < count; i++) given[i] = &row;
     const kiln_space_options options = {.layout = packed ? given : NULL, .row_major = !packed};
     return kiln_space_create_with(task->te, target, &options, arena, out_space);
 }

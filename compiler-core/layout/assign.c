@@ -37,10 +37,9 @@ typedef void (*visit_arg)(void *context, uint32_t step, uint32_t arg, kiln_value
                           bool writes);
 static void each_arg(const kiln_assignment *a, uint32_t step, visit_arg visit, void *context) {
     const kiln_program *te = task_of(a, step)->te;
-    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
-    uint32_t count = kiln_program_args(te, arg);
-    for (uint32_t i = 0; i < count && i < a->plan->step[step].arg_count; i++) {
-        kiln_role role = te->buffer.data[arg[i]].role;
+    kiln_arg_buffers arg = kiln_program_args(te);
+    for (uint32_t i = 0; i < arg.count && i < a->plan->step[step].arg_count; i++) {
+        kiln_role role = te->buffer.data[arg.buffer[i]].role;
         if (role != KILN_ROLE_CONSTANT)
             visit(context, step, i, a->plan->step[step].arg[i], role == KILN_ROLE_OUTPUT);
     }

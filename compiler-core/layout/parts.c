@@ -7,14 +7,13 @@
 
 typedef struct finder {
     kiln_program *p; /* a copy: simplifying adds expressions */
-    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
-    uint32_t arg_count;
+    kiln_arg_buffers arg;
     KILN_VEC(kiln_part) part;
 } finder;
 
 static uint32_t arg_of(const finder *f, kiln_buffer buffer) {
     uint32_t i = 0;
-    while (i < f->arg_count && f->arg[i] != buffer) i++;
+    while (i < f->arg.count && f->arg.buffer[i] != buffer) i++;
     return i;
 }
 
@@ -114,7 +113,7 @@ static bool find_cut(finder *f, kiln_arena *arena, const kiln_block_info *b) {
 
 kiln_parts kiln_parts_of(const kiln_program *te, kiln_arena *arena) {
     finder f = {.p = kiln_program_copy(te, arena)};
-    f.arg_count = kiln_program_args(f.p, f.arg);
+    f.arg = kiln_program_args(f.p);
     uint32_t blocks = f.p->block.count - 1;
     bool joins =
              blocks == 1 && kiln_expr_get(f.p, f.p->block.data[1].value)->op == KILN_EXPR_SELECT,
@@ -156,12 +155,11 @@ bool kiln_part_offset(const kiln_part *part, const kiln_shape *whole, int64_t ex
 
 bool kiln_parts_are_windows(const kiln_parts *parts, const kiln_program *te,
                             const kiln_layout *layout) {
-    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
-    kiln_program_args(te, arg);
+    kiln_arg_buffers arg = kiln_program_args(te);
     for (uint32_t i = 0; i < parts->count; i++) {
         const kiln_part *part = &parts->part[i];
-        const kiln_buffer_info *inner = &te->buffer.data[arg[part->arg]],
-                               *whole = &te->buffer.data[arg[part->whole]];
+        const kiln_buffer_info *inner = &te->buffer.data[arg.buffer[part->arg]],
+                               *whole = &te->buffer.data[arg.buffer[part->whole]];
         uint64_t offset = 0;
         bool agree = inner->role == KILN_ROLE_CONSTANT ||
                      kiln_layout_equal(&layout[part->arg], &layout[part->whole]);

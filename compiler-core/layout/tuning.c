@@ -46,10 +46,10 @@ static kiln_status assign(tuner *t, const kiln_target *target) {
 
 /* Boards compare every output with its reference: what has more of them keeps its default. */
 static bool can_be_checked(const kiln_program *te) {
-    kiln_buffer buffer[KILN_PROGRAM_BUFFERS_MAX];
-    uint32_t count = kiln_program_args(te, buffer), outputs = 0;
-    for (uint32_t i = 0; i < count; i++)
-        outputs += te->buffer.data[buffer[i]].role == KILN_ROLE_OUTPUT;
+    kiln_arg_buffers buffer = kiln_program_args(te);
+    uint32_t outputs = 0;
+    for (uint32_t i = 0; i < buffer.count; i++)
+        outputs += te->buffer.data[buffer.buffer[i]].role == KILN_ROLE_OUTPUT;
     return outputs <= KILN_REFERENCE_OUTPUTS_MAX;
 }
 
@@ -66,9 +66,8 @@ static void find_tuned(tuner *t) {
 
 static bool is_written(const tuner *t, uint32_t step, uint32_t arg) {
     const kiln_program *te = t->plan.tasks.task[t->plan.step[step].task].te;
-    kiln_buffer buffer[KILN_PROGRAM_BUFFERS_MAX];
-    kiln_program_args(te, buffer);
-    return te->buffer.data[buffer[arg]].role == KILN_ROLE_OUTPUT;
+    kiln_arg_buffers buffer = kiln_program_args(te);
+    return te->buffer.data[buffer.buffer[arg]].role == KILN_ROLE_OUTPUT;
 }
 
 /* Which values pass from kernel to kernel. */

@@ -60,12 +60,12 @@ static void find_joined(const finder *f, uint32_t step, const kiln_parts *parts)
 static void note_computed(const finder *f) {
     for (uint32_t s = 0; s < f->plan->step_count; s++) {
         const kiln_step *step = &f->plan->step[s];
-        kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
         if (step->kind != KILN_STEP_KERNEL) continue;
         const kiln_program *te = f->plan->tasks.task[step->task].te;
-        uint32_t count = kiln_program_args(te, arg);
-        for (uint32_t i = 0; i < count; i++)
-            if (te->buffer.data[arg[i]].role == KILN_ROLE_OUTPUT) f->computed[step->arg[i]] = true;
+        kiln_arg_buffers arg = kiln_program_args(te);
+        for (uint32_t i = 0; i < arg.count; i++)
+            if (te->buffer.data[arg.buffer[i]].role == KILN_ROLE_OUTPUT)
+                f->computed[step->arg[i]] = true;
     }
     for (uint32_t i = 0; i < f->graph->output.count; i++)
         f->computed[f->graph->output.data[i]] = false;

@@ -12,8 +12,8 @@ const char *kiln_access_name(kiln_access access) { return access_word[access]; }
 
 typedef struct scan {
     const kiln_block_info *block;
-    kiln_access least[KILN_PROGRAM_BUFFERS_MAX]; /* by buffer: the least simple access so far */
-    bool seen[KILN_PROGRAM_BUFFERS_MAX];
+    kiln_access *least; /* [buffer count] the least simple access so far */
+    bool *seen;         /* [buffer count] */
 } scan;
 
 /* Compares a load's indices with the ones that the block stores to, aligned right. */
@@ -56,16 +56,16 @@ static kiln_access through(kiln_access outer, kiln_access inner) {
  * producer adds its own access to whatever reads the temp. */
 static void propagate(kiln_program *p, scan *s, kiln_access *worst) {
     uint32_t reductions = 0;
-    kiln_access result[KILN_PROGRAM_BUFFERS_MAX];
-    bool reached[KILN_PROGRAM_BUFFERS_MAX];
-    memset(result, 0, sizeof result);
-    memset(reached, 0, sizeof reached);
+    s->least = KILN_ARENA_ARRAY(p->arena, kiln_access, p->buffer.count);
+    s->seen = KILN_ARENA_ARRAY(p->arena, bool, p->buffer.count);
+    kiln_access *result = KILN_ARENA_ARRAY(p->arena, kiln_access, p->buffer.count);
+    bool *reached = KILN_ARENA_ARRAY(p->arena, bool, p->buffer.count);
     for (kiln_buffer b = 1; b < p->buffer.count; b++)
         reached[b] = p->buffer.data[b].role == KILN_ROLE_OUTPUT;
     for (kiln_block id = p->block.count; id-- > 1;) {
         const kiln_block_info *block = &p->block.data[id];
-        memset(s->least, 0, sizeof s->least);
-        memset(s->seen, 0, sizeof s->seen);
+        memset(s->least, 0, sizeof *s->least * p->buffer.count);
+        memset(s->seen, 0, p->buffer.count);
         s->block = block;
         kiln_expr_visit_loads(p, block->value, visit, s);
         reductions += block->combiner != KILN_COMBINE_NONE;
@@ -84,7 +84,7 @@ static void propagate(kiln_program *p, scan *s, kiln_access *worst) {
         if (p->buffer.data[b].role == KILN_ROLE_INPUT) *worst = KILN_MAX(*worst, result[b]);
     if (reductions > 1) *worst = KILN_ACCESS_COMPLEX;
     if (reductions == 1) *worst = KILN_MAX(*worst, KILN_ACCESS_REDUCTION);
-    memcpy(s->least, result, sizeof result);
+    s->least = result;
 }
 
 void kiln_node_classify(const kiln_graph *graph, kiln_node node, kiln_op_class *out_class) {

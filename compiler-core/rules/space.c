@@ -91,16 +91,16 @@ static kiln_sketch_result check_default(kiln_sched *s) {
 /* From here on no rule can change a given layout: its tries are refused. */
 static kiln_status give_layouts(kiln_sched *s, const kiln_layout *const *layout) {
     kiln_program *p = s->program;
-    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
-    uint32_t count = layout ? kiln_program_args(p, arg) : 0;
+    kiln_arg_buffers arg = kiln_program_args(p);
+    uint32_t count = layout ? arg.count : 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (!layout[i] || p->buffer.data[arg[i]].role == KILN_ROLE_CONSTANT) continue;
-        if (!kiln_layout_equal(layout[i], &p->buffer.data[arg[i]].layout) &&
-            !kiln_sched_transform_layout(kiln_sched_try(s), arg[i], layout[i], NULL, 0))
-            return KILN_ERROR(ILLEGAL_SCHEDULE,
-                              "argument %.*s of %.*s cannot have the layout it is given",
-                              KILN_STR_ARG(p->buffer.data[arg[i]].name), KILN_STR_ARG(p->name));
-        p->buffer.data[arg[i]].pinned = true;
+        if (!layout[i] || p->buffer.data[arg.buffer[i]].role == KILN_ROLE_CONSTANT) continue;
+        if (!kiln_layout_equal(layout[i], &p->buffer.data[arg.buffer[i]].layout) &&
+            !kiln_sched_transform_layout(kiln_sched_try(s), arg.buffer[i], layout[i], NULL, 0))
+            return KILN_ERROR(
+                ILLEGAL_SCHEDULE, "argument %.*s of %.*s cannot have the layout it is given",
+                KILN_STR_ARG(p->buffer.data[arg.buffer[i]].name), KILN_STR_ARG(p->name));
+        p->buffer.data[arg.buffer[i]].pinned = true;
     }
     return KILN_OK;
 }

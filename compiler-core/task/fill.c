@@ -3,7 +3,8 @@
 
 typedef struct walk {
     kiln_program *p;
-    bool positive[KILN_PROGRAM_BUFFERS_MAX]; /* this buffer's elements should be positive */
+    bool *positive; /* [buffer count] this buffer's elements should be positive */
+    uint8_t *seen;  /* [expr count] bit `wanted`: visited so */
 } walk;
 
 /* Whether an operand must be positive, for a result that is finite and, if `wanted`, positive. */
@@ -29,6 +30,8 @@ static bool must_be_positive(kiln_expr_op op, uint32_t operand, bool wanted) {
 
 static void visit(walk *w, kiln_expr e, bool wanted) {
     const kiln_expr_node node = *kiln_expr_get(w->p, e);
+    if (w->seen[e] >> wanted & 1) return;
+    w->seen[e] |= (uint8_t)(1 << wanted);
     bool square =
         node.op == KILN_EXPR_MUL && kiln_expr_operand(w->p, e, 0) == kiln_expr_operand(w->p, e, 1);
     if (node.op == KILN_EXPR_LOAD && wanted) w->positive[node.payload.id] = true;
@@ -38,7 +41,9 @@ static void visit(walk *w, kiln_expr e, bool wanted) {
 }
 
 void kiln_task_choose_fill(kiln_program *te) {
-    walk w = {.p = te};
+    walk w = {.p = te,
+              .positive = KILN_ARENA_ARRAY(te->arena, bool, te->buffer.count),
+              .seen = KILN_ARENA_ARRAY(te->arena, uint8_t, te->expr.count)};
     for (kiln_block b = te->block.count; b-- > 1;) {
         const kiln_block_info *block = &te->block.data[b];
         visit(&w, block->value, w.positive[block->buffer]);

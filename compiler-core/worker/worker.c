@@ -36,10 +36,9 @@ static kiln_str text_of(kiln_strbuf *text, kiln_arena *arena) {
 /* Layouts to search on, joined by ';'. */
 static kiln_str agreed_layouts(const kiln_program *te, const kiln_layout *const *layout,
                                kiln_arena *arena) {
-    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
-    uint32_t count = kiln_program_args(te, arg);
+    kiln_arg_buffers arg = kiln_program_args(te);
     kiln_strbuf text = {0};
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < arg.count; i++) {
         if (i) kiln_strbuf_char(&text, ';');
         if (layout[i]) kiln_layout_print(layout[i], &text);
     }

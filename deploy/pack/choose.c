@@ -70,11 +70,10 @@ static double conversion_ns(void *context, kiln_value value, const kiln_layout *
 /* The layouts of one role from a record's text ("row;d0,d1/8,d2,d3,d1%8"), into their places. */
 static kiln_status parse_layouts(kiln_str text, const kiln_program *te, kiln_role role,
                                  kiln_layout *layout) {
-    kiln_buffer args[KILN_PROGRAM_BUFFERS_MAX];
-    uint32_t count = kiln_program_args(te, args);
+    kiln_arg_buffers args = kiln_program_args(te);
     kiln_status st = KILN_OK;
-    for (uint32_t i = 0; !st && i < count; i++) {
-        const kiln_buffer_info *buffer = &te->buffer.data[args[i]];
+    for (uint32_t i = 0; !st && i < args.count; i++) {
+        const kiln_buffer_info *buffer = &te->buffer.data[args.buffer[i]];
         if (buffer->role == role)
             st = kiln_layout_parse(kiln_str_cut(&text, ';'), buffer->shape.rank, &layout[i]);
     }
@@ -83,8 +82,8 @@ static kiln_status parse_layouts(kiln_str text, const kiln_program *te, kiln_rol
 
 /* The fastest record of each combination of layouts, fastest first. */
 static kiln_status add_records(const chooser *c, const kiln_task *task, kiln_alternatives *list) {
-    kiln_buffer args[KILN_PROGRAM_BUFFERS_MAX];
-    uint32_t arg_count = kiln_program_args(task->te, args), count = 0;
+    kiln_arg_buffers args = kiln_program_args(task->te);
+    uint32_t count = 0;
     kiln_db_record *record = NULL;
     kiln_db_filter filter = fastest_of(c, task->key);
     kiln_status st = kiln_db_records(c->options->db, &filter, c->arena, &record, &count);
@@ -93,7 +92,7 @@ static kiln_status add_records(const chooser *c, const kiln_task *task, kiln_alt
                                 .cost_ns = record[i].median_ns,
                                 .median_ns = record[i].median_ns,
                                 .is_default = kiln_str_is(record[i].searcher, "default"),
-                                .layout = KILN_ARENA_ARRAY(c->arena, kiln_layout, arg_count)};
+                                .layout = KILN_ARENA_ARRAY(c->arena, kiln_layout, args.count)};
         st = parse_layouts(record[i].layout_in, task->te, KILN_ROLE_INPUT, way.layout);
         if (!st) st = parse_layouts(record[i].layout_out, task->te, KILN_ROLE_OUTPUT, way.layout);
         if (!st) kiln_alternatives_add(list, task, &way, c->arena);

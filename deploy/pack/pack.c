@@ -90,16 +90,15 @@ static void add_copy(kiln_packer *p, kiln_str name, uint32_t from, uint32_t to) 
 static kiln_status find_in_place(kiln_packer *p, const kiln_program *te, const kiln_trace *trace) {
     kiln_arena scratch;
     kiln_program *program = NULL;
-    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
     kiln_arena_init(&scratch, 0);
     kiln_status st = kiln_trace_replay(trace, te, NULL, &scratch, &program, NULL);
-    uint32_t count = st ? 0 : kiln_program_args(program, arg);
-    uint32_t *over = KILN_ARENA_ARRAY(p->arena, uint32_t, count);
-    for (uint32_t i = 0; i < count; i++) {
-        if (program->buffer.data[arg[i]].role != KILN_ROLE_OUTPUT) continue;
-        kiln_buffer input = kiln_program_in_place(program, arg[i]);
-        for (uint32_t k = 0; input && k < count; k++)
-            if (arg[k] == input) over[i] = k + 1;
+    kiln_arg_buffers arg = st ? (kiln_arg_buffers){0} : kiln_program_args(program);
+    uint32_t *over = KILN_ARENA_ARRAY(p->arena, uint32_t, arg.count);
+    for (uint32_t i = 0; i < arg.count; i++) {
+        if (program->buffer.data[arg.buffer[i]].role != KILN_ROLE_OUTPUT) continue;
+        kiln_buffer input = kiln_program_in_place(program, arg.buffer[i]);
+        for (uint32_t k = 0; input && k < arg.count; k++)
+            if (arg.buffer[k] == input) over[i] = k + 1;
     }
     kiln_vec_push_in(p->arena, &p->in_place, over);
     kiln_arena_deinit(&scratch);
@@ -262,22 +261,21 @@ uint32_t kiln_packer_write(kiln_packer *p, kiln_value value) {
 static kiln_status pack_kernel(kiln_packer *p, uint32_t index) {
     const kiln_step *from = &p->plan.step[index];
     const kiln_task *task = &p->plan.tasks.task[from->task];
-    kiln_buffer args[KILN_PROGRAM_BUFFERS_MAX];
-    uint32_t count = kiln_program_args(task->te, args);
-    KILN_CHECK(count == from->arg_count);
-    uint32_t *arg = KILN_ARENA_ARRAY(p->arena, uint32_t, count);
+    kiln_arg_buffers args = kiln_program_args(task->te);
+    KILN_CHECK(args.count == from->arg_count);
+    uint32_t *arg = KILN_ARENA_ARRAY(p->arena, uint32_t, args.count);
     kiln_plan_step step = {.action = KILN_ACTION_KERNEL,
                            .name = from->name,
                            .op = from->op,
                            .task = task->key,
-                           .arg_count = count,
+                           .arg_count = args.count,
                            .arg = arg};
     kiln_status st = kernel_of_step(p, index, &step.kernel);
-    for (uint32_t i = 0; !st && i < count; i++)
-        if (task->te->buffer.data[args[i]].role != KILN_ROLE_OUTPUT)
+    for (uint32_t i = 0; !st && i < args.count; i++)
+        if (task->te->buffer.data[args.buffer[i]].role != KILN_ROLE_OUTPUT)
             st = kiln_packer_read(p, from->arg[i], &p->way[index]->layout[i], &arg[i]);
-    for (uint32_t i = 0; !st && i < count; i++) {
-        if (task->te->buffer.data[args[i]].role != KILN_ROLE_OUTPUT) continue;
+    for (uint32_t i = 0; !st && i < args.count; i++) {
+        if (task->te->buffer.data[args.buffer[i]].role != KILN_ROLE_OUTPUT) continue;
         arg[i] = kiln_packer_write(p, from->arg[i]);
         step.output_count++;
     }

@@ -35,10 +35,9 @@ static void note_outputs(kiln_packer *p, const kiln_node_info *node, uint32_t de
 
 static void note_kernel(kiln_packer *p, const kiln_step *step, uint32_t depth) {
     const kiln_program *te = p->plan.tasks.task[step->task].te;
-    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
-    kiln_program_args(te, arg);
+    kiln_arg_buffers arg = kiln_program_args(te);
     for (uint32_t i = 0; i < step->arg_count; i++)
-        if (te->buffer.data[arg[i]].role == KILN_ROLE_OUTPUT) p->depth_of[step->arg[i]] = depth;
+        if (te->buffer.data[arg.buffer[i]].role == KILN_ROLE_OUTPUT) p->depth_of[step->arg[i]] = depth;
 }
 
 static bool is_aligned(const kiln_packer *p, uint64_t size_bytes) {
@@ -62,10 +61,9 @@ static void find_stacked(kiln_packer *p, uint32_t end_step, const bool *computed
 
 static void note_computed(const kiln_packer *p, const kiln_step *step, bool *computed) {
     const kiln_program *te = p->plan.tasks.task[step->task].te;
-    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
-    kiln_program_args(te, arg);
+    kiln_arg_buffers arg = kiln_program_args(te);
     for (uint32_t i = 0; i < step->arg_count; i++)
-        if (te->buffer.data[arg[i]].role == KILN_ROLE_OUTPUT) computed[step->arg[i]] = true;
+        if (te->buffer.data[arg.buffer[i]].role == KILN_ROLE_OUTPUT) computed[step->arg[i]] = true;
 }
 
 void kiln_packer_prepare_loops(kiln_packer *p) {

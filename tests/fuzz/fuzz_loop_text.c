@@ -28,14 +28,13 @@ static double points_of(const kiln_program *p) {
 }
 
 static void evaluate(const kiln_program *p, kiln_arena *arena) {
-    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
     kiln_tensor tensor[KILN_PROGRAM_BUFFERS_MAX];
-    uint32_t count = kiln_program_args(p, arg);
-    for (uint32_t i = 0; i < count; i++)
-        tensor[i] =
-            kiln_tensor_create(arena, p->buffer.data[arg[i]].dtype, &p->buffer.data[arg[i]].shape);
-    kiln_status_free(p->root ? kiln_loop_eval(p, tensor, count)
-                             : kiln_te_eval(p, tensor, count)); /* a finding is fine */
+    kiln_arg_buffers arg = kiln_program_args(p);
+    for (uint32_t i = 0; i < arg.count; i++)
+        tensor[i] = kiln_tensor_create(arena, p->buffer.data[arg.buffer[i]].dtype,
+                                       &p->buffer.data[arg.buffer[i]].shape);
+    kiln_status_free(p->root ? kiln_loop_eval(p, tensor, arg.count)
+                             : kiln_te_eval(p, tensor, arg.count)); /* a finding is fine */
 }
 
 static void simplify_everything(kiln_program *p) {

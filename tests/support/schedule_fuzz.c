@@ -7,12 +7,12 @@
 #include "base/macros.h"
 #include "compiler-core/ir/device.h"
 #include "compiler-core/ir/eval.h"
-#include "tests/support/program_generate.h"
 #include "compiler-core/ir/intrinsic.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/sched/nest.h"
 #include "compiler-core/sched/prim.h"
 #include "compiler-core/sched/replay.h"
+#include "tests/support/program_generate.h"
 
 #define STEPS_MAX 14
 #define PRODUCTS 8 /* one program in so many is a product of bytes */
@@ -26,10 +26,9 @@ typedef struct truth {
 } truth;
 
 static void draw_args(const kiln_program *p, uint64_t seed, kiln_arena *arena, kiln_tensor *out) {
-    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
-    uint32_t count = kiln_program_args(p, arg);
-    for (uint32_t i = 0; i < count; i++) {
-        const kiln_buffer_info *b = &p->buffer.data[arg[i]];
+    kiln_arg_buffers arg = kiln_program_args(p);
+    for (uint32_t i = 0; i < arg.count; i++) {
+        const kiln_buffer_info *b = &p->buffer.data[arg.buffer[i]];
         out[i] = kiln_tensor_create(arena, b->dtype, &b->shape);
         if (b->role != KILN_ROLE_OUTPUT)
             kiln_fill_data(out[i].data, b->dtype, (size_t)kiln_shape_count(&b->shape), seed + i,
@@ -39,9 +38,9 @@ static void draw_args(const kiln_program *p, uint64_t seed, kiln_arena *arena, k
 
 static kiln_status find_truth(const kiln_program *te, uint64_t seed, kiln_arena *arena,
                               truth *out) {
-    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
     out->te = te;
-    out->arg_count = kiln_program_args(te, arg);
+    kiln_arg_buffers arg = kiln_program_args(te);
+    out->arg_count = arg.count;
     draw_args(te, seed, arena, out->input);
     draw_args(te, seed, arena, out->wanted);
     kiln_status st = kiln_te_eval_bounds(te, out->wanted, out->arg_count, arena, out->bound);
@@ -79,20 +78,19 @@ static kiln_status compare_output(const truth *t, uint32_t i, uint32_t output,
 /* Valid, and still computes the same. */
 static kiln_status check_program(const truth *t, kiln_program *p) {
     kiln_tensor got[ARGS_MAX];
-    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
     kiln_status st = kiln_program_verify(p);
-    if (!st && kiln_program_args(p, arg) != t->arg_count)
-        st = KILN_ERROR(INTERNAL, "the arguments have changed");
+    kiln_arg_buffers arg = kiln_program_args(p);
+    if (!st && arg.count != t->arg_count) st = KILN_ERROR(INTERNAL, "the arguments have changed");
     for (uint32_t i = 0; i < t->arg_count && !st; i++) {
         got[i] = t->input[i];
-        if (p->buffer.data[arg[i]].role == KILN_ROLE_OUTPUT)
+        if (p->buffer.data[arg.buffer[i]].role == KILN_ROLE_OUTPUT)
             got[i] = kiln_tensor_create(&scratch, t->input[i].dtype, &t->input[i].shape);
     }
     if (!st) st = kiln_loop_eval(p, got, t->arg_count);
     for (uint32_t i = 0, output = 0; i < t->arg_count && !st; i++)
-        if (p->buffer.data[arg[i]].role == KILN_ROLE_OUTPUT)
+        if (p->buffer.data[arg.buffer[i]].role == KILN_ROLE_OUTPUT)
             st = compare_output(t, i, output++, &got[i]);
     kiln_arena_deinit(&scratch);
     return st;

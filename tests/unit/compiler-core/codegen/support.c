@@ -62,10 +62,9 @@ kiln_status compile_scheduled_as(const kiln_program *scheduled, const kiln_targe
 }
 
 const kiln_tensor *tensor_named(const kiln_program *te, const kiln_tensor *args, kiln_str name) {
-    kiln_buffer buffer[KILN_PROGRAM_BUFFERS_MAX];
-    uint32_t count = kiln_program_args(te, buffer);
-    for (uint32_t i = 0; i < count; i++)
-        if (kiln_str_equal(te->buffer.data[buffer[i]].name, name)) return &args[i];
+    kiln_arg_buffers buffer = kiln_program_args(te);
+    for (uint32_t i = 0; i < buffer.count; i++)
+        if (kiln_str_equal(te->buffer.data[buffer.buffer[i]].name, name)) return &args[i];
     fail_msg("no argument is called %.*s", KILN_STR_ARG(name));
     return NULL;
 }

@@ -22,7 +22,6 @@ static const char *overwritten(kiln_arena *arena, const char *body) {
     kiln_space space;
     kiln_trace trace;
     kiln_program *program;
-    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
     expect_ok(kiln_pass_run(KILN_PASS_FUSE, graph));
     expect_ok(kiln_plan_create(graph, arena, &plan));
     expect_ok(
@@ -30,7 +29,8 @@ static const char *overwritten(kiln_arena *arena, const char *body) {
     const kiln_program *te = plan.tasks.task[plan.tasks.count - 1].te;
     expect_ok(kiln_space_create(te, &target, arena, &space));
     expect_ok(kiln_space_default(&space, arena, &trace, &program));
-    kiln_buffer input = kiln_program_in_place(program, arg[kiln_program_args(program, arg) - 1]);
+    kiln_arg_buffers arg = kiln_program_args(program);
+    kiln_buffer input = kiln_program_in_place(program, arg.buffer[arg.count - 1]);
     return input ? kiln_str_dup(arena, program->buffer.data[input].name) : "";
 }
 

@@ -129,11 +129,10 @@ kiln_program *parse(const kiln_program *p, const char *text) {
 /* ---- arguments ------------------------------------------------------------------- */
 
 uint32_t make_args(const kiln_program *p, uint64_t seed, kiln_tensor *out) {
-    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
-    uint32_t count = kiln_program_args(p, arg);
-    assert_true(count <= 64);
-    for (uint32_t i = 0; i < count; i++) {
-        const kiln_buffer_info *b = &p->buffer.data[arg[i]];
+    kiln_arg_buffers arg = kiln_program_args(p);
+    assert_true(arg.count <= 64);
+    for (uint32_t i = 0; i < arg.count; i++) {
+        const kiln_buffer_info *b = &p->buffer.data[arg.buffer[i]];
         out[i] = kiln_tensor_create(p->arena, b->dtype, &b->shape);
         size_t elements = (size_t)kiln_shape_count(&b->shape);
         if (b->role == KILN_ROLE_OUTPUT) {
@@ -142,7 +141,7 @@ uint32_t make_args(const kiln_program *p, uint64_t seed, kiln_tensor *out) {
             kiln_fill_data(out[i].data, b->dtype, elements, seed + i, b->fill);
         }
     }
-    return count;
+    return arg.count;
 }
 
 static bool close_enough(double got, double wanted, double bound) {
@@ -153,11 +152,10 @@ static bool close_enough(double got, double wanted, double bound) {
 
 void expect_within_bounds(const kiln_program *p, const kiln_tensor *got, const kiln_tensor *wanted,
                           const kiln_tensor *bound, uint32_t arg_count, uint64_t seed) {
-    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
-    kiln_program_args(p, arg);
+    kiln_arg_buffers arg = kiln_program_args(p);
     uint32_t output = 0;
     for (uint32_t i = 0; i < arg_count; i++) {
-        if (p->buffer.data[arg[i]].role != KILN_ROLE_OUTPUT) continue;
+        if (p->buffer.data[arg.buffer[i]].role != KILN_ROLE_OUTPUT) continue;
         int64_t elements = kiln_shape_count(&got[i].shape);
         for (int64_t k = 0; k < elements; k++) {
             double a = kiln_dtype_load_f64(got[i].dtype, got[i].data, (size_t)k);

@@ -8,11 +8,10 @@
 static kiln_status run(const kiln_program *test, const char *text, kiln_tensor *out) {
     kiln_program *p = parse(test, text);
     kiln_tensor args[64];
-    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
     uint32_t count = make_args(p, 1, args);
-    kiln_program_args(p, arg);
+    kiln_arg_buffers arg = kiln_program_args(p);
     for (uint32_t i = 0; i < count; i++) {
-        bool is_output = p->buffer.data[arg[i]].role == KILN_ROLE_OUTPUT;
+        bool is_output = p->buffer.data[arg.buffer[i]].role == KILN_ROLE_OUTPUT;
         if (is_output) *out = args[i];
         for (int64_t k = 0; !is_output && k < kiln_shape_count(&args[i].shape); k++)
             kiln_dtype_store_f64(args[i].dtype, args[i].data, (size_t)k, (double)(k + 1));

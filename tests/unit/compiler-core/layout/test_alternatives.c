@@ -54,16 +54,15 @@ static void expect_true_layouts(kiln_arena *arena, const fixture *f, uint32_t ta
         const kiln_alternative *way = &f->list[task].way.data[i];
         kiln_trace trace;
         kiln_program *program;
-        kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
         if (way->median_ns > 0) continue;
         expect_ok(kiln_trace_decode(way->trace, arena, &trace));
         expect_ok(
             kiln_trace_replay(&trace, f->plan.tasks.task[task].te, NULL, arena, &program, NULL));
-        uint32_t count = kiln_program_args(program, arg);
-        for (uint32_t a = 0; a < count; a++)
-            if (program->buffer.data[arg[a]].role != KILN_ROLE_CONSTANT)
-                assert_true(
-                    kiln_layout_equal(&program->buffer.data[arg[a]].layout, &way->layout[a]));
+        kiln_arg_buffers arg = kiln_program_args(program);
+        for (uint32_t a = 0; a < arg.count; a++)
+            if (program->buffer.data[arg.buffer[a]].role != KILN_ROLE_CONSTANT)
+                assert_true(kiln_layout_equal(&program->buffer.data[arg.buffer[a]].layout,
+                                              &way->layout[a]));
     }
 }
 

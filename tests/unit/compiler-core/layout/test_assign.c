@@ -41,16 +41,15 @@ static fixture network(kiln_arena *arena, uint64_t seed) {
     expect_ok(kiln_plan_create(f.graph, arena, &f.plan));
     f.list = KILN_ARENA_ARRAY(arena, kiln_alternatives, f.plan.tasks.count);
     for (uint32_t t = 0; t < f.plan.tasks.count; t++) {
-        kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
-        uint32_t count = kiln_program_args(f.plan.tasks.task[t].te, arg);
-        uint32_t rank = f.plan.tasks.task[t].te->buffer.data[arg[0]].shape.rank;
+        kiln_arg_buffers arg = kiln_program_args(f.plan.tasks.task[t].te);
+        uint32_t rank = f.plan.tasks.task[t].te->buffer.data[arg.buffer[0]].shape.rank;
         for (uint32_t in = 0; in < (rank == 4 ? WAYS : 1); in++) {
             for (uint32_t out = 0; out < (rank == 4 ? WAYS : 1); out++) {
-                kiln_alternative way = {.layout = KILN_ARENA_ARRAY(arena, kiln_layout, count),
+                kiln_alternative way = {.layout = KILN_ARENA_ARRAY(arena, kiln_layout, arg.count),
                                         .cost_ns = (double)kiln_rand_below(&rand, 100)};
                 expect_ok(kiln_layout_parse(kiln_str_from(layout_text[in]), rank, &way.layout[0]));
                 expect_ok(kiln_layout_parse(kiln_str_from(layout_text[out]), rank,
-                                            &way.layout[count - 1]));
+                                            &way.layout[arg.count - 1]));
                 kiln_alternatives_add(&f.list[t], &f.plan.tasks.task[t], &way, arena);
             }
         }

@@ -23,11 +23,11 @@ static void a_conversion_changes_no_element(void **state) {
 static void both_layouts_are_part_of_the_task(void **state) {
     const kiln_layout row = {0}, blocked = layout_of("d0,d1/2,d2,d1%2", 3);
     kiln_program *te = kiln_conversion_te(KILN_F32, SHAPE(1, 4, 3), &row, &blocked, *state);
-    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
-    assert_int_equal(kiln_program_args(te, arg), 2);
-    assert_true(te->buffer.data[arg[0]].pinned && te->buffer.data[arg[1]].pinned);
-    assert_true(kiln_layout_equal(&te->buffer.data[arg[0]].layout, &row));
-    assert_true(kiln_layout_equal(&te->buffer.data[arg[1]].layout, &blocked));
+    kiln_arg_buffers arg = kiln_program_args(te);
+    assert_int_equal(arg.count, 2);
+    assert_true(te->buffer.data[arg.buffer[0]].pinned && te->buffer.data[arg.buffer[1]].pinned);
+    assert_true(kiln_layout_equal(&te->buffer.data[arg.buffer[0]].layout, &row));
+    assert_true(kiln_layout_equal(&te->buffer.data[arg.buffer[1]].layout, &blocked));
 }
 
 static void only_what_moves_elements_costs_time(void **state) {

@@ -53,10 +53,9 @@ typedef struct bindings {
 } bindings;
 
 static kiln_tensor tensor_of(bindings *b, const kiln_buffer_info *info) {
-    kiln_buffer buffer[KILN_PROGRAM_BUFFERS_MAX];
-    uint32_t count = kiln_program_args(b->te, buffer);
-    for (uint32_t i = 0; i < count; i++)
-        if (kiln_str_equal(b->te->buffer.data[buffer[i]].name, info->name)) return b->arg[i];
+    kiln_arg_buffers buffer = kiln_program_args(b->te);
+    for (uint32_t i = 0; i < buffer.count; i++)
+        if (kiln_str_equal(b->te->buffer.data[buffer.buffer[i]].name, info->name)) return b->arg[i];
     for (uint32_t i = 0; i < b->packed_count; i++)
         if (kiln_str_equal(b->packed_name[i], info->name)) return b->packed[i];
     assert_true(info->role == KILN_ROLE_PACKED);
@@ -76,12 +75,12 @@ static void expect_prepared_from_constants(const kiln_program *prepare) {
 }
 
 static kiln_status run_program(bindings *b, const kiln_program *p) {
-    kiln_buffer buffer[KILN_PROGRAM_BUFFERS_MAX];
     kiln_tensor arg[ARGS_MAX];
-    uint32_t count = kiln_program_args(p, buffer);
-    assert_true(count <= ARGS_MAX);
-    for (uint32_t i = 0; i < count; i++) arg[i] = tensor_of(b, &p->buffer.data[buffer[i]]);
-    return kiln_loop_eval(p, arg, count);
+    kiln_arg_buffers buffer = kiln_program_args(p);
+    assert_true(buffer.count <= ARGS_MAX);
+    for (uint32_t i = 0; i < buffer.count; i++)
+        arg[i] = tensor_of(b, &p->buffer.data[buffer.buffer[i]]);
+    return kiln_loop_eval(p, arg, buffer.count);
 }
 
 static void fail_with_programs(const kiln_program *scheduled, const kiln_lowered *lowered,

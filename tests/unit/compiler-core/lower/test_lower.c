@@ -41,10 +41,9 @@ typedef struct tensors {
 } tensors;
 
 static kiln_tensor find_tensor(tensors *t, const kiln_buffer_info *b) {
-    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
-    uint32_t count = kiln_program_args(t->te, arg);
-    for (uint32_t i = 0; i < count; i++)
-        if (kiln_str_equal(t->te->buffer.data[arg[i]].name, b->name)) return t->of_te[i];
+    kiln_arg_buffers arg = kiln_program_args(t->te);
+    for (uint32_t i = 0; i < arg.count; i++)
+        if (kiln_str_equal(t->te->buffer.data[arg.buffer[i]].name, b->name)) return t->of_te[i];
     for (uint32_t i = 0; i < t->packed_count; i++)
         if (kiln_str_equal(t->packed_name[i], b->name)) return t->packed[i];
     assert_int_equal(b->role, KILN_ROLE_PACKED);
@@ -54,11 +53,11 @@ static kiln_tensor find_tensor(tensors *t, const kiln_buffer_info *b) {
 }
 
 static kiln_status evaluate(tensors *t, const kiln_program *p) {
-    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
     kiln_tensor tensor[ARGS_MAX];
-    uint32_t count = kiln_program_args(p, arg);
-    for (uint32_t i = 0; i < count; i++) tensor[i] = find_tensor(t, &p->buffer.data[arg[i]]);
-    return kiln_loop_eval(p, tensor, count);
+    kiln_arg_buffers arg = kiln_program_args(p);
+    for (uint32_t i = 0; i < arg.count; i++)
+        tensor[i] = find_tensor(t, &p->buffer.data[arg.buffer[i]]);
+    return kiln_loop_eval(p, tensor, arg.count);
 }
 
 static void expect_meaning(const kiln_lowering *l, const kiln_program *te, const char *pass,

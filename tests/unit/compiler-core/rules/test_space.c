@@ -327,11 +327,10 @@ static void given_layouts_are_kept_by_every_draw(void **state) {
     kiln_target target = avx2;
     kiln_layout row = {0}, blocked;
     expect_ok(kiln_layout_parse(KILN_STR("d0,d1/4,d2,d3,d1%4"), 4, &blocked));
-    kiln_buffer arg[KILN_PROGRAM_BUFFERS_MAX];
-    uint32_t count = kiln_program_args(te, arg);
+    kiln_arg_buffers arg = kiln_program_args(te);
     const kiln_layout *given[KILN_PROGRAM_BUFFERS_MAX] = {0};
     given[0] = &blocked;
-    given[count - 1] = &row;
+    given[arg.count - 1] = &row;
     kiln_space space;
     kiln_rand rand;
     kiln_rand_init(&rand, 3);
@@ -342,8 +341,8 @@ static void given_layouts_are_kept_by_every_draw(void **state) {
         kiln_program *p;
         assert_null(kiln_space_sample(&space, &rand, te->arena, &trace, &p));
         expect_right(te, p, &trace);
-        assert_true(kiln_layout_equal(&p->buffer.data[arg[0]].layout, &blocked));
-        assert_true(kiln_layout_equal(&p->buffer.data[arg[count - 1]].layout, &row));
+        assert_true(kiln_layout_equal(&p->buffer.data[arg.buffer[0]].layout, &blocked));
+        assert_true(kiln_layout_equal(&p->buffer.data[arg.buffer[arg.count - 1]].layout, &row));
     }
     kiln_layout padding;
     expect_ok(kiln_layout_parse(KILN_STR("d0,d1/64,d2,d3,d1%64"), 4, &padding));

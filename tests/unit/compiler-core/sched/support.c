@@ -178,12 +178,11 @@ kiln_program *chain_program(kiln_arena *arena, int64_t rows, int64_t columns) {
 /* ---- comparing ---- */
 
 static uint32_t make_args(const kiln_program *p, kiln_arena *arena, kiln_tensor *args) {
-    kiln_buffer list[KILN_PROGRAM_BUFFERS_MAX];
-    uint32_t count = kiln_program_args(p, list);
+    kiln_arg_buffers list = kiln_program_args(p);
     kiln_rand rand;
     kiln_rand_init(&rand, 7);
-    for (uint32_t i = 0; i < count; i++) {
-        const kiln_buffer_info *b = &p->buffer.data[list[i]];
+    for (uint32_t i = 0; i < list.count; i++) {
+        const kiln_buffer_info *b = &p->buffer.data[list.buffer[i]];
         args[i] = kiln_tensor_create(arena, b->dtype, &b->shape);
         if (b->role == KILN_ROLE_OUTPUT) continue;
         assert_true(b->dtype == KILN_F32 || b->dtype == KILN_I8 || b->dtype == KILN_I64);
@@ -194,7 +193,7 @@ static uint32_t make_args(const kiln_program *p, kiln_arena *arena, kiln_tensor 
                 kiln_dtype_store_f64(b->dtype, args[i].data, (size_t)k,
                                      (double)kiln_rand_range(&rand, -4, 4));
     }
-    return count;
+    return list.count;
 }
 
 kiln_status same_result(const kiln_program *te, const kiln_program *scheduled, kiln_arena *arena) {

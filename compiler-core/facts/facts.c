@@ -162,10 +162,12 @@ static void find_tile(const kiln_facts *facts, kiln_facts_statement *s) {
     }
 }
 
-static void add_statement(builder *b, const kiln_stmt_info *stmt, uint32_t depth, uint32_t nest) {
-    const kiln_block_info *info = &b->p->block.data[stmt->block];
+static void add_statement(builder *b, kiln_stmt stmt, uint32_t depth, uint32_t nest) {
+    kiln_block block = b->p->stmt.data[stmt].block;
+    const kiln_block_info *info = &b->p->block.data[block];
     kiln_facts_statement *s = &b->facts->statement[b->facts->statement_count++];
-    s->block = stmt->block;
+    s->block = block;
+    s->stmt = stmt;
     s->nest = nest;
     s->reduction = info->combiner != KILN_COMBINE_NONE;
     s->initial = info->init_of != 0;
@@ -199,7 +201,7 @@ static void add_tree(builder *b, kiln_stmt stmt, uint32_t depth, uint32_t nest) 
         loop->kind = s->loop_kind;
         b->path[depth++] = at;
     }
-    if (s->kind == KILN_STMT_BLOCK) add_statement(b, s, depth, nest);
+    if (s->kind == KILN_STMT_BLOCK) add_statement(b, stmt, depth, nest);
     bool at_root = stmt == b->p->root && s->kind == KILN_STMT_SEQ;
     for (uint32_t i = 0; i < s->child.count; i++)
         add_tree(b, s->child.data[i], depth, at_root ? i : nest);

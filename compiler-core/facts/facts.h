@@ -72,8 +72,9 @@ typedef struct kiln_facts_tile {
 /* A placed block. */
 typedef struct kiln_facts_statement {
     kiln_block block;
-    uint32_t nest; /* child of the root that it stands in */
-    bool prepare;  /* depends on constants only: runs once, untimed */
+    kiln_stmt stmt; /* where it is placed */
+    uint32_t nest;  /* child of the root that it stands in */
+    bool prepare;   /* depends on constants only: runs once, untimed */
     bool reduction, initial;
     uint32_t depth, *path; /* [depth] loop indices, outermost first; path[0] is the program */
     const kiln_intrinsic *intrinsic; /* that its two innermost loops are; NULL: none */

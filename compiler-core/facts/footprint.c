@@ -6,40 +6,41 @@
 
 #include "base/macros.h"
 #include "compiler-core/facts/facts.h"
+#include "compiler-core/facts/nest.h"
 
-#define NO_HOME KILN_FACTS_NO_HOME
 #define PAGE_BYTES 4096
 
 /* ---- where temporaries live ------------------------------------------------------------------ */
 
-static uint32_t common_loop(const kiln_facts *facts, uint32_t a, uint32_t b) {
-    while (a != b) {
-        if (facts->loop[a].depth < facts->loop[b].depth) {
-            uint32_t swapped = a;
-            a = b;
-            b = swapped;
-        }
-        a = facts->loop[a].parent;
-    }
-    return a;
+/* The loop of the statement's path at or directly around `home`. */
+static uint32_t loop_around(const kiln_facts *facts, const kiln_facts_statement *s,
+                            kiln_stmt home) {
+    uint32_t k = s->depth - 1;
+    while (k > 0 && !kiln_stmt_is_inside(facts->p, home, facts->loop[s->path[k]].stmt)) k--;
+    return s->path[k];
 }
 
-/* Lowering allocates a temporary inside the innermost loop around all its accesses, but outside
- * vectorised ones. */
-static void find_homes(kiln_facts *facts) {
+static void find_homes(kiln_facts *facts, kiln_arena *arena) {
+    const kiln_program *p = facts->p;
+    kiln_stmt *home = KILN_ARENA_ARRAY(arena, kiln_stmt, p->buffer.count);
     for (uint32_t i = 0; i < facts->statement_count; i++) {
         const kiln_facts_statement *s = &facts->statement[i];
         for (uint32_t k = 0; k < s->access_count; k++) {
-            uint32_t *home = &facts->home[s->access[k].buffer], here = s->path[s->depth - 1];
-            *home = *home == NO_HOME ? here : common_loop(facts, *home, here);
+            kiln_stmt *at = &home[s->access[k].buffer];
+            *at = kiln_home_add(p, *at, s->stmt);
         }
     }
-    for (kiln_buffer b = 1; b < facts->p->buffer.count; b++) {
-        uint32_t *home = &facts->home[b];
-        if (facts->p->buffer.data[b].role != KILN_ROLE_TEMP) *home = 0;
-        if (*home == NO_HOME) continue;
-        for (uint32_t at = *home; at != 0; at = facts->loop[at].parent)
-            if (facts->loop[at].kind == KILN_LOOP_VECTORIZE) *home = facts->loop[at].parent;
+    for (uint32_t i = 0; i < facts->statement_count; i++) {
+        const kiln_facts_statement *s = &facts->statement[i];
+        for (uint32_t k = 0; k < s->access_count; k++) {
+            kiln_buffer b = s->access[k].buffer;
+            if (facts->home[b] != KILN_FACTS_NO_HOME) continue;
+            kiln_stmt outside = kiln_home_outside_vectors(p, home[b]);
+            /* A vectorized loop is around its temps' home, not one that runs inside it. */
+            if (outside != home[b]) outside = p->stmt.data[outside].parent;
+            facts->home[b] =
+                p->buffer.data[b].role == KILN_ROLE_TEMP ? loop_around(facts, s, outside) : 0;
+        }
     }
 }
 
@@ -298,10 +299,10 @@ void kiln_facts_measure(kiln_facts *facts, kiln_arena *arena) {
     facts->home = KILN_ARENA_ARRAY(arena, uint32_t, buffer_count);
     facts->shape = KILN_ARENA_ARRAY(arena, kiln_shape, buffer_count);
     for (kiln_buffer b = 1; b < buffer_count; b++) {
-        facts->home[b] = NO_HOME;
+        facts->home[b] = KILN_FACTS_NO_HOME;
         facts->shape[b] = facts->p->buffer.data[b].shape;
     }
-    find_homes(facts);
+    find_homes(facts, arena);
     cut_shapes(facts, arena);
     for (uint32_t i = 0; i < facts->statement_count; i++) {
         const kiln_facts_statement *s = &facts->statement[i];

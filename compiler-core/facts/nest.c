@@ -78,6 +78,18 @@ void kiln_nest_visit_blocks(kiln_program *p, kiln_stmt stmt, kiln_block_visitor 
         kiln_nest_visit_blocks(p, p->stmt.data[stmt].child.data[i], visit, context);
 }
 
+kiln_stmt kiln_home_add(const kiln_program *p, kiln_stmt home, kiln_stmt access) {
+    return home ? kiln_nest_common(p, home, access) : access;
+}
+
+kiln_stmt kiln_home_outside_vectors(const kiln_program *p, kiln_stmt home) {
+    for (kiln_stmt at = home; at; at = p->stmt.data[at].parent)
+        if (p->stmt.data[at].kind == KILN_STMT_FOR &&
+            p->stmt.data[at].loop_kind == KILN_LOOP_VECTORIZE)
+            home = at;
+    return home;
+}
+
 int kiln_block_iter_of(const kiln_program *p, kiln_block block, kiln_expr var_expr) {
     const kiln_expr_node *node = kiln_expr_get(p, var_expr);
     if (node->op != KILN_EXPR_VAR) return -1;

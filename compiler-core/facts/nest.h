@@ -36,6 +36,12 @@ typedef void (*kiln_block_visitor)(kiln_program *p, kiln_block block, void *cont
 void kiln_nest_visit_blocks(kiln_program *p, kiln_stmt stmt, kiln_block_visitor visit,
                             void *context);
 
+/* Where a temp lives, which is where lowering allocates it: in the smallest statement around all
+ * its accesses. `home` is that of the accesses so far, 0 before the first. */
+kiln_stmt kiln_home_add(const kiln_program *p, kiln_stmt home, kiln_stmt access);
+/* But never inside a vectorized loop: lanes run at once, so they need an element each. */
+kiln_stmt kiln_home_outside_vectors(const kiln_program *p, kiln_stmt home);
+
 /* Position of the iterator with this variable, or -1. */
 int kiln_block_iter_of(const kiln_program *p, kiln_block block, kiln_expr var_expr);
 /* Position of the iterator of that name, or -1. */

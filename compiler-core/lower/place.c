@@ -2,13 +2,13 @@
  * region that one execution of that place touches: per dimension an origin over the loops outside
  * and a constant extent. */
 #include "base/check.h"
+#include "compiler-core/facts/nest.h"
 #include "compiler-core/lower/pass.h"
 
 /* Accesses of one temp. */
 typedef struct accesses {
     kiln_buffer buffer;
-    kiln_stmt home; /* smallest statement around all of them */
-    bool found;
+    kiln_stmt home; /* smallest statement around all of them; 0: there are none */
     /* The region so far. */
     kiln_stmt alloc; /* loops around it are outside */
     bool full[KILN_RANK_MAX], started;
@@ -25,34 +25,15 @@ static void walk(kiln_program *p, kiln_stmt stmt,
 
 /* ---- where ----------------------------------------------------------------------------------- */
 
-static kiln_stmt common_ancestor(const kiln_program *p, kiln_stmt a, kiln_stmt b) {
-    while (!kiln_stmt_is_inside(p, b, a)) a = p->stmt.data[a].parent;
-    return a;
-}
-
-static void add_home(kiln_program *p, accesses *a, kiln_stmt stmt) {
-    a->home = a->found ? common_ancestor(p, a->home, stmt) : stmt;
-    a->found = true;
-}
-
 static void home_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *context) {
     accesses *a = context;
-    if (kiln_expr_get(p, load)->payload.id == a->buffer) add_home(p, a, stmt);
+    if (kiln_expr_get(p, load)->payload.id == a->buffer) a->home = kiln_home_add(p, a->home, stmt);
 }
 
 static void home_stmt(kiln_program *p, kiln_stmt stmt, accesses *a) {
     if (p->stmt.data[stmt].kind == KILN_STMT_STORE && p->stmt.data[stmt].buffer == a->buffer)
-        add_home(p, a, stmt);
+        a->home = kiln_home_add(p, a->home, stmt);
     kiln_lower_visit_loads(p, stmt, home_load, a);
-}
-
-/* Lanes run at once, so they need an element each: a temp never lives inside a vectorized loop. */
-static kiln_stmt above_vectors(const kiln_program *p, kiln_stmt home) {
-    for (kiln_stmt at = home; at; at = p->stmt.data[at].parent)
-        if (p->stmt.data[at].kind == KILN_STMT_FOR &&
-            p->stmt.data[at].loop_kind == KILN_LOOP_VECTORIZE)
-            home = at;
-    return home;
 }
 
 /* Wraps the home, or in a sequence only the children from the first to the last that matter. */
@@ -68,7 +49,7 @@ static kiln_stmt wrap_home(kiln_program *p, accesses *a) {
     for (uint32_t i = 0; i < p->stmt.data[home].child.count; i++) {
         accesses below = {.buffer = a->buffer};
         walk(p, p->stmt.data[home].child.data[i], home_stmt, &below);
-        if (!below.found) continue;
+        if (!below.home) continue;
         first = KILN_MIN(first, i);
         last = i;
     }
@@ -206,8 +187,8 @@ static void shift_stores(kiln_program *p, kiln_stmt stmt, accesses *a) {
 static void place_temp(kiln_program *p, kiln_buffer buffer) {
     accesses a = {.buffer = buffer};
     walk(p, p->root, home_stmt, &a);
-    if (!a.found) return;
-    a.home = above_vectors(p, a.home);
+    if (!a.home) return;
+    a.home = kiln_home_outside_vectors(p, a.home);
     a.alloc = wrap_home(p, &a);
     walk(p, a.alloc, region_stmt, &a);
     settle_region(p, &a);

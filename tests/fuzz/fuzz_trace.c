@@ -1,8 +1,10 @@
 /* Traces from strangers, as text and as bytes: they parse or are refused; what parses prints, packs
  * and comes back the same; what replays on one of a few small programs leaves a valid one, has
- * features, and lowers to a valid program or is refused. Nothing aborts, hangs or overflows. */
+ * features, and lowers to a valid program with code or is refused. Nothing aborts, hangs or
+ * overflows. */
 #include "base/check.h"
 #include "base/macros.h"
+#include "compiler-core/codegen/codegen.h"
 #include "compiler-core/cost/features_cpu.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/lower/lower.h"
@@ -43,8 +45,12 @@ static void lower(const kiln_program *scheduled, kiln_arena *arena) {
     kiln_features_cpu.compute(scheduled, &target, arena, feature);
     st = kiln_lower(scheduled, &target, arena, &lowered);
     if (!st) {
+        const kiln_codegen_options options = {.backend = "c"};
+        kiln_str text;
+        uint64_t scratch, worker_scratch;
         KILN_CHECK(!kiln_program_verify(lowered.run));
         KILN_CHECK(!lowered.prepare || !kiln_program_verify(lowered.prepare));
+        st = kiln_codegen(&lowered, &target, &options, arena, &text, &scratch, &worker_scratch);
     }
     kiln_code code = kiln_status_code(st);
     KILN_CHECK(!st || code == KILN_ILLEGAL_SCHEDULE || code == KILN_RESOURCE_EXHAUSTED);

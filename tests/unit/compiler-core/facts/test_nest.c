@@ -52,11 +52,25 @@ static void iterators_and_their_loops_are_found(void **state) {
     assert_true(of_fused.spatial && !of_fused.reduce);
 }
 
+/* The producer's place and the consumer's, then what is around both; never within lanes. */
+static void temps_live_around_all_their_accesses(void **state) {
+    kiln_program *p = schedule(chain_program(*state, 4, 8), "compute_at(a, c.i)\nvectorize(c.j)\n");
+    kiln_stmt a = kiln_program_block_stmt(p, kiln_program_find_block(p, KILN_STR("a"))),
+              c = kiln_program_block_stmt(p, kiln_program_find_block(p, KILN_STR("c")));
+    kiln_stmt home = kiln_home_add(p, 0, a);
+    assert_int_equal(home, a);
+    home = kiln_home_add(p, home, c);
+    assert_int_equal(p->stmt.data[home].parent, kiln_program_find_loop(p, KILN_STR("c.i")));
+    assert_int_equal(kiln_home_outside_vectors(p, home), home);
+    assert_int_equal(kiln_home_outside_vectors(p, c), kiln_program_find_loop(p, KILN_STR("c.j")));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(loops_are_listed_from_the_outside_in_however_deep),
         test_with_arena(order_and_ancestors_are_told),
         test_with_arena(iterators_and_their_loops_are_found),
+        test_with_arena(temps_live_around_all_their_accesses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

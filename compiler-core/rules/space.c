@@ -1,7 +1,6 @@
 /* Spaces: sketches made by rules, and ways to draw closed traces from them. */
 #include "compiler-core/rules/space.h"
 
-#include "base/check.h"
 #include "base/vec.h"
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/lower/lower.h"
@@ -12,7 +11,8 @@
 const kiln_rule_set kiln_rules_none = {0};
 
 static const kiln_rule_set *const rules_of[] = {
-#define X(NAME, name, rules, features, PAYLOAD, executor, doc) [KILN_TARGET_##NAME] = &kiln_rules_##rules,
+#define X(NAME, name, rules, features, PAYLOAD, executor, doc) \
+    [KILN_TARGET_##NAME] = &kiln_rules_##rules,
 #include "base/target_kinds.def"
 #undef X
 };
@@ -123,6 +123,11 @@ static kiln_status make_sketch(maker *m, const kiln_rule *rule, uint32_t options
     kiln_sketch_result result =
         m->applies ? rule->make(&s, options) : kiln_sketch_never("the algorithm does not apply");
     st = kiln_sched_end(&s);
+    if (kiln_status_code(st) == KILN_RESOURCE_EXHAUSTED) {
+        result = kiln_sketch_none("the program has too many blocks for one trace");
+        kiln_status_free(st); /* the next rule may need fewer instructions */
+        st = KILN_OK;
+    }
     if (st)
         return kiln_status_note(st, "rule %s (%s) on %.*s", rule->name,
                                 options_text(m, rule, options), KILN_STR_ARG(m->te->name));
@@ -179,7 +184,8 @@ kiln_status kiln_space_create_with(const kiln_program *te, const kiln_target *ta
     }
     kiln_arena_deinit(&scratch);
     if (st) return st;
-    KILN_CHECK(m.sketch.count > 0); /* the last rule always applies */
+    if (m.sketch.count == 0)
+        return KILN_ERROR(INTERNAL, "no rule applies to %.*s", KILN_STR_ARG(te->name));
     *out_space = (kiln_space){
         te, target, direct, m.sketch.count, m.sketch.data, m.refused.count, m.refused.data};
     return KILN_OK;

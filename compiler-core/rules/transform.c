@@ -64,8 +64,8 @@ static void order_cases(kiln_sched *s, kiln_block block, const kiln_picks *picks
     const uint32_t iters = s->program->block.data[block].iter_count;
     kiln_sched_loops order = {0}, cases = {0};
     kiln_sched_loop loop = kiln_sched_loop_of(s, block, (uint32_t)iter);
-    const kiln_sched_loops vector =
-        kiln_sched_split(s, loop, KILN_SCHED_INTS(kiln_sched_rest(), kiln_sched_const(lanes)));
+    const kiln_sched_loops vector = kiln_sketch_split_lanes(s, loop, lanes);
+    if (!vector.count) return;
     for (uint32_t i = 0; i < iters; i++) {
         loop = kiln_sched_loop_of(s, block, i);
         if ((int)i == iter) continue;
@@ -74,8 +74,7 @@ static void order_cases(kiln_sched *s, kiln_block block, const kiln_picks *picks
         } else if (!picks->by[i]) {
             kiln_sched_loops_add(&cases, loop);
         } else {
-            const kiln_sched_loops part = kiln_sched_split(
-                s, loop, KILN_SCHED_INTS(kiln_sched_rest(), kiln_sched_const(picks->by[i])));
+            const kiln_sched_loops part = kiln_sketch_split_lanes(s, loop, picks->by[i]);
             kiln_sched_loops_add(&order, part.loop[0]);
             kiln_sched_loops_add(&cases, part.loop[1]);
         }
@@ -84,9 +83,9 @@ static void order_cases(kiln_sched *s, kiln_block block, const kiln_picks *picks
     kiln_sched_loops_add(&order, vector.loop[0]);
     for (uint32_t i = 0; i < cases.count; i++) kiln_sched_loops_add(&order, cases.loop[i]);
     kiln_sched_loops_add(&order, vector.loop[1]);
-    kiln_sched_reorder(s, &order);
-    kiln_sched_vectorize(s, vector.loop[1]);
-    for (uint32_t i = cases.count; i-- > 0;) kiln_sched_unroll(s, cases.loop[i]);
+    kiln_sched_reorder(kiln_sched_try(s), &order);
+    kiln_sched_vectorize(kiln_sched_try(s), vector.loop[1]);
+    for (uint32_t i = cases.count; i-- > 0;) kiln_sched_unroll(kiln_sched_try(s), cases.loop[i]);
     kiln_sketch_share(s, block, outer);
 }
 

@@ -130,8 +130,13 @@ static bool refuse(call *c, kiln_status st) {
         const kiln_sched_refusal refusal = {instruction_text(c), reason};
         kiln_vec_push_in(s->arena, &s->refused, refusal);
     } else if (!c->tried) {
-        s->bug = KILN_ERROR(INTERNAL, "instruction %u, %s, which a rule relies on, is refused: %s",
-                            s->replay.closed.count + 1, instruction_text(c), kiln_status_text(st));
+        if (s->replay.closed.count == KILN_TRACE_INSTRUCTIONS_MAX)
+            s->bug = KILN_ERROR(RESOURCE_EXHAUSTED, "the schedule has more than %d instructions",
+                                KILN_TRACE_INSTRUCTIONS_MAX);
+        else
+            s->bug =
+                KILN_ERROR(INTERNAL, "instruction %u, %s, which a rule relies on, is refused: %s",
+                           s->replay.closed.count + 1, instruction_text(c), kiln_status_text(st));
         restore(s);
     }
     kiln_status_free(st); /* kept above, or of a try that nobody asks about */

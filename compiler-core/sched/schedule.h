@@ -21,7 +21,8 @@
  *
  *     kiln_block copy = kiln_sched_cache_read(kiln_sched_try(s), conv, weights, KILN_SCOPE_GLOBAL);
  *
- * After a bug no call does anything; kiln_sched_end returns it as INTERNAL. */
+ * After a bug no call does anything; kiln_sched_end returns it as INTERNAL. A trace that is full is
+ * no bug: programs can have more blocks than a trace has room for. */
 #ifndef KILN_COMPILER_CORE_SCHED_SCHEDULE_H
 #define KILN_COMPILER_CORE_SCHED_SCHEDULE_H
 
@@ -80,7 +81,8 @@ kiln_sched *kiln_sched_try(kiln_sched *s);
 const kiln_trace *kiln_sched_trace(const kiln_sched *s);
 /* Closed traces that its samplers allow: the product of the ways to close each. */
 double kiln_sched_size(const kiln_sched *s);
-/* INTERNAL: a primitive that was no try was refused; names it and the reason. */
+/* INTERNAL            a primitive that was no try was refused; names it and the reason
+ * RESOURCE_EXHAUSTED  no more instruction fits into the trace; tries were refused as well */
 KILN_MUST_USE kiln_status kiln_sched_end(kiln_sched *s);
 
 /* ---- handles and integers ---- */

@@ -380,6 +380,29 @@ static void what_was_refused_is_kept_when_asked_for(void **state) {
     kiln_strbuf_deinit(&text);
 }
 
+/* A product before 500 blocks that are inlined: no trace has room for its tiles too. */
+static void programs_of_many_blocks_have_a_space(void **state) {
+    kiln_strbuf text = {0};
+    kiln_strbuf_text(&text, "program p\ninput x: f32[16,16]\nconstant w: f32[16,16]\n"
+                            "temp t0: f32[16,16]\noutput t500: f32[16,16]\n");
+    for (int i = 1; i <= 499; i++) kiln_strbuf_printf(&text, "temp t%d: f32[16,16]\n", i);
+    kiln_strbuf_text(&text, "block m(i:16, j:16 | k:16): t0[i, j] sum= x[i, k]*w[k, j] init 0.0\n");
+    for (int i = 1; i <= 500; i++)
+        kiln_strbuf_printf(&text, "block b%d(i:16, j:16): t%d[i, j] = max(t%d[i, j], 0.5)\n", i, i,
+                           i - 1);
+    kiln_program *te = parsed(*state, text.data);
+    kiln_strbuf_deinit(&text);
+    const kiln_space_options options = {.keeps_refused = true};
+    kiln_space space;
+    kiln_trace trace;
+    kiln_program *p;
+    expect_ok(kiln_space_create_with(te, &avx2, &options, *state, &space));
+    assert_string_not_equal(space.rule, "tile");
+    expect_contains(space.refused[0].reason, "too many blocks");
+    expect_ok(kiln_space_default(&space, *state, &trace, &p));
+    expect_ok(kiln_program_verify(p));
+}
+
 /* Each sketch says the options that it has; the first, the default, has none. */
 static void sketches_are_told_apart_by_their_options(void **state) {
     kiln_target target = avx2;
@@ -599,6 +622,7 @@ int main(void) {
         test_with_arena(given_layouts_are_kept_by_every_draw),
         test_with_arena(a_row_major_space_changes_no_layout_in_memory),
         test_with_arena(what_was_refused_is_kept_when_asked_for),
+        test_with_arena(programs_of_many_blocks_have_a_space),
         test_with_arena(sketches_are_told_apart_by_their_options),
         test_with_arena(threads_share_the_outer_loops),
         test_with_arena(threads_get_equal_shares),

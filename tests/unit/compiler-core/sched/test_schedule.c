@@ -278,6 +278,19 @@ static void what_is_refused_without_a_try_is_a_bug_and_the_end(void **state) {
                  "loop matmul.k is named twice");
 }
 
+/* Not the rule's fault: programs may have more blocks than there are instructions. */
+static void a_full_trace_is_no_bug(void **state) {
+    kiln_arena *arena = *state;
+    kiln_sched s = kiln_sched_begin(matmul_program(arena, 8, 12, 4), &avx2, arena);
+    kiln_sched_loop k = kiln_sched_loop_of(&s, 1, 2);
+    for (uint32_t i = 0; i < KILN_TRACE_INSTRUCTIONS_MAX; i++)
+        assert_true(kiln_sched_annotate(&s, k, "a=b"));
+    assert_false(kiln_sched_annotate(kiln_sched_try(&s), k, "a=b"));
+    assert_false(kiln_sched_annotate(&s, k, "a=b"));
+    assert_int_equal(kiln_sched_trace(&s)->count, KILN_TRACE_INSTRUCTIONS_MAX);
+    expect_error(kiln_sched_end(&s), RESOURCE_EXHAUSTED, "more than 512 instructions");
+}
+
 static void row_major_schedules_refuse_layouts_in_memory(void **state) {
     kiln_arena *arena = *state;
     kiln_sched s = kiln_sched_begin(conv_program(arena, &small_conv), &avx2, arena);
@@ -299,6 +312,7 @@ int main(void) {
         test_with_arena(loops_are_their_variables),
         test_with_arena(tries_that_are_refused_leave_nothing_but_a_reason),
         test_with_arena(what_is_refused_without_a_try_is_a_bug_and_the_end),
+        test_with_arena(a_full_trace_is_no_bug),
         test_with_arena(row_major_schedules_refuse_layouts_in_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

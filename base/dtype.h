@@ -23,10 +23,15 @@ typedef enum kiln_dtype {
     KILN_DTYPE_COUNT
 } kiln_dtype;
 
+/* Bytes of one element; at least 1. */
 size_t kiln_dtype_size(kiln_dtype type);
+/* Column `kind` of dtype.def. */
 kiln_dtype_kind kiln_dtype_kind_of(kiln_dtype type);
+/* Halves included. */
 bool kiln_dtype_is_float(kiln_dtype type);
+/* "f32"; static. */
 const char *kiln_dtype_name(kiln_dtype type);
+/* The type of that name; false: there is none. */
 bool kiln_dtype_find(kiln_str name, kiln_dtype *out_type);
 
 /* Half conversions, round to nearest even (IEEE 754). */

@@ -29,6 +29,7 @@ typedef struct kiln_failpoint_info {
     kiln_fail_effect effect; /* KILL: it can only be killed there */
 } kiln_failpoint_info;
 
+/* The point's row of failpoints.def; static. */
 const kiln_failpoint_info *kiln_failpoint_info_of(kiln_failpoint point);
 
 /* Arms what `plan` says (see above); NULL disarms. Called by main before threads start.

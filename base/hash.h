@@ -19,11 +19,15 @@ typedef struct kiln_digest {
 #define KILN_HASH128_TEXT 33 /* 32 hex digits and NUL */
 #define KILN_DIGEST_TEXT 65
 
+/* XXH3 of the bytes, 64 bits: the same on every machine, so it may reach disk and wire. */
 uint64_t kiln_hash64(const void *data, size_t size, uint64_t seed);
+/* The same with 128 bits: for keys. */
 kiln_hash128 kiln_hash128_of(const void *data, size_t size);
+/* 32 hexadecimal digits, and back; false: `text` is none. */
 void kiln_hash128_print(kiln_hash128 hash, char out_text[KILN_HASH128_TEXT]);
 bool kiln_hash128_parse(kiln_str text, kiln_hash128 *out_hash);
 
+/* SHA-256: for names of blobs. */
 void kiln_digest_of(const void *data, size_t size, kiln_digest *out_digest);
 /* Of the parts one after the other. */
 void kiln_digest_of_parts(const kiln_str *part, uint32_t count, kiln_digest *out_digest);

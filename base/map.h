@@ -21,6 +21,7 @@ typedef struct kiln_map {
     uint32_t entry_count, entry_capacity, slot_count, live_count;
 } kiln_map;
 
+/* An empty map, which allocates at its first entry. deinit frees it, reset keeps its memory. */
 void kiln_map_init(kiln_map *map);
 void kiln_map_deinit(kiln_map *map); /* accepts a zeroed map */
 void kiln_map_reset(kiln_map *map);

@@ -43,7 +43,9 @@ typedef enum kiln_mpack_kind {
     KILN_MPACK_BAD, /* extension types and the reserved byte */
 } kiln_mpack_kind;
 
+/* Starts at the first byte of `data`, which must outlive the reader. */
 void kiln_mpack_reader_init(kiln_mpack_reader *r, const void *data, size_t size);
+/* What the next value is; the reader stays. KILN_MPACK_END behind the last byte. */
 kiln_mpack_kind kiln_mpack_peek(const kiln_mpack_reader *r);
 /* Each read wants that kind and fits the type, else DATA_LOSS with the offset, and the reader
  * stays. str and bin point into the reader's bytes. Array and map counts never exceed the bytes

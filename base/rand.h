@@ -13,6 +13,7 @@ typedef struct kiln_rand {
     uint64_t state[4];
 } kiln_rand;
 
+/* The same seed gives the same numbers on every machine. */
 void kiln_rand_init(kiln_rand *r, uint64_t seed);
 /* An independent generator named by `stream`; `r` does not advance. */
 kiln_rand kiln_rand_split(const kiln_rand *r, uint64_t stream);

@@ -70,6 +70,7 @@ typedef struct kiln_reading {
     double doubt;
 } kiln_reading;
 
+/* The figure of a measurement and how far it can be trusted, of its raw samples. */
 kiln_reading kiln_reading_of(const kiln_samples *samples);
 /* Whether the kernels behind two readings take different times at one speed of the board, as far as
  * these can tell. */

@@ -47,14 +47,17 @@ typedef struct kiln_strbuf {
     size_t size, capacity;
 } kiln_strbuf;
 
+/* Frees it; reset empties it and keeps its memory. Both accept a zeroed buffer. */
 void kiln_strbuf_deinit(kiln_strbuf *b);
 void kiln_strbuf_reset(kiln_strbuf *b);
+/* Each appends. `data` may hold any bytes, text ends at its NUL. */
 void kiln_strbuf_append(kiln_strbuf *b, const void *data, size_t size);
 void kiln_strbuf_str(kiln_strbuf *b, kiln_str s);
 void kiln_strbuf_text(kiln_strbuf *b, const char *text);
 void kiln_strbuf_char(kiln_strbuf *b, char c);
 void kiln_strbuf_printf(kiln_strbuf *b, const char *format, ...) KILN_PRINTF(2, 3);
 void kiln_strbuf_vprintf(kiln_strbuf *b, const char *format, va_list args);
+/* What it holds; valid until the next change. */
 kiln_str kiln_strbuf_view(const kiln_strbuf *b);
 
 #endif

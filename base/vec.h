@@ -41,9 +41,12 @@
 #define kiln_vec_last(v) ((v)->data[(v)->count - 1])
 #define kiln_vec_deinit(v) (kiln_free((v)->data), (v)->data = NULL, (v)->count = (v)->capacity = 0)
 
+/* For the macros above: room for at least `at_least` items, on the heap or in an arena, where the
+ * old items are left behind. Returns the items and sets `*capacity`. */
 void *kiln_vec_grow(void *data, size_t item_bytes, uint32_t *capacity, uint32_t at_least);
 void *kiln_vec_grow_in(kiln_arena *arena, void *data, size_t item_bytes, uint32_t *capacity,
                        uint32_t at_least);
+/* Frees what the heap gave; accepts NULL. */
 void kiln_free(void *memory);
 
 #endif

@@ -33,6 +33,8 @@ typedef struct kiln_args {
     bool help; /* help was printed: the command returns at once */
 } kiln_args;
 
+/* Reads options into the table's places; what is left over is positional. INVALID_ARGUMENT: an
+ * unknown option or a bad value; the note names it. */
 KILN_MUST_USE kiln_status kiln_args_parse(const kiln_opt_table *table, int argc, char **argv,
                                           kiln_arena *process, kiln_args *out);
 

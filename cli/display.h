@@ -36,6 +36,7 @@ typedef struct kiln_display {
     KILN_VEC(kiln_display_task) task;
 } kiln_display;
 
+/* Starts the clock; nothing is drawn yet. */
 void kiln_display_init(kiln_display *display, const kiln_display_options *options);
 /* Takes in what changed. */
 void kiln_display_update(kiln_display *display, const kiln_msg_job_event *event);

@@ -187,6 +187,7 @@ typedef struct kiln_dial_options {
 /* Starts to connect; `opened` or `closed` is called later, never from inside. Never NULL. */
 kiln_conn *kiln_net_dial(kiln_loop *loop, const kiln_dial_options *options);
 
+/* The owner's pointer; NULL at first. Not followed and not freed. */
 void kiln_conn_set_user(kiln_conn *conn, void *user);
 void *kiln_conn_user(const kiln_conn *conn);
 /* Lives as long as the connection. */

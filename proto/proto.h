@@ -367,7 +367,9 @@ typedef enum kiln_link_want {
     KILN_LINK_HANG_UP
 } kiln_link_want;
 
+/* Not connected; dials at once. `seed`: of the jitter between attempts. */
 void kiln_link_init(kiln_link *link, uint64_t now_ns, uint64_t seed);
+/* The connection stands. */
 void kiln_link_opened(kiln_link *link, uint64_t now_ns);
 /* The connection closed or could not be made. */
 void kiln_link_closed(kiln_link *link, uint64_t now_ns);

@@ -37,6 +37,7 @@ typedef struct kiln_machine {
         throttle_bits; /* of a Raspberry Pi's firmware: now (0xf), and since its start (0xf0000) */
 } kiln_machine;
 
+/* Reads /proc and /sys below `root` ("" for this machine). What is not found stays zero. */
 void kiln_machine_discover(const char *root, kiln_arena *arena, kiln_machine *out_machine);
 /* "cortex-a53:0-3@1800,cortex-a73:4-7@2400": clusters, their cores and their clocks in MHz. */
 void kiln_machine_print_clusters(const kiln_machine *machine, kiln_strbuf *out);

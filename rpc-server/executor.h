@@ -65,6 +65,7 @@ typedef struct kiln_executor {
     const kiln_executor_vtable *vtable;
 } kiln_executor;
 
+/* The rows of executors.def; `index` below their count. */
 uint32_t kiln_executor_count(void);
 const kiln_executor *kiln_executor_at(uint32_t index);
 /* NULL when there is none. */

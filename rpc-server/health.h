@@ -56,6 +56,7 @@ void kiln_health_checked(kiln_health *health, const char *failure, uint64_t now_
 /* It was told to be switched off and on. */
 void kiln_health_cycled(kiln_health *health, uint64_t now_ns);
 
+/* Whether it takes no trials until a check succeeds. */
 bool kiln_health_is_sick(const kiln_health *health);
 /* Why; NULL when it is not. Lasts until the next change. */
 const char *kiln_health_text(const kiln_health *health);

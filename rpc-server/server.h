@@ -123,6 +123,7 @@ typedef struct kiln_server_actions {
     KILN_VEC(kiln_server_action) list;
 } kiln_server_actions;
 
+/* Copies the options. Never NULL; destroy accepts NULL. */
 kiln_server *kiln_server_create(const kiln_server_options *options, uint64_t now_ns);
 void kiln_server_destroy(kiln_server *server);
 /* Decides. Appends to `actions`, which the caller owns and resets. `now_ns` never goes back. */
@@ -132,6 +133,7 @@ uint64_t kiln_server_next_ns(const kiln_server *server);
 /* Slots of all targets that a board offers. */
 uint32_t kiln_board_up_slots(const kiln_msg_board_up *board);
 
+/* Empties the list and keeps its memory; deinit frees it. */
 void kiln_server_actions_reset(kiln_server_actions *actions);
 void kiln_server_actions_deinit(kiln_server_actions *actions);
 

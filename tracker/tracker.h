@@ -157,6 +157,7 @@ void kiln_tracker_step(kiln_tracker *tracker, uint64_t now_ns, const kiln_tracke
 /* When the next TICK is due. */
 uint64_t kiln_tracker_next_ns(const kiln_tracker *tracker);
 
+/* Empties the list and keeps its memory; deinit frees it. */
 void kiln_tracker_actions_reset(kiln_tracker_actions *actions);
 void kiln_tracker_actions_deinit(kiln_tracker_actions *actions);
 

@@ -187,6 +187,7 @@ typedef struct kiln_tuner_actions {
     KILN_VEC(kiln_tuner_action) list;
 } kiln_tuner_actions;
 
+/* Copies the options. Never NULL; destroy accepts NULL. */
 kiln_tuner *kiln_tuner_create(const kiln_tuner_options *options, uint64_t now_ns);
 void kiln_tuner_destroy(kiln_tuner *tuner);
 /* Decides. Appends to `actions`, which the caller owns and resets. `now_ns` never goes back. Cost:
@@ -195,6 +196,7 @@ void kiln_tuner_step(kiln_tuner *tuner, uint64_t now_ns, const kiln_tuner_event 
                      kiln_tuner_actions *actions);
 uint64_t kiln_tuner_next_ns(const kiln_tuner *tuner);
 
+/* Empties the list and keeps its memory; deinit frees it. */
 void kiln_tuner_actions_reset(kiln_tuner_actions *actions);
 void kiln_tuner_actions_deinit(kiln_tuner_actions *actions);
 

@@ -173,7 +173,9 @@ KILN_MUST_USE kiln_status kiln_shell_find_lessons(kiln_shell_job *job);
 /* Teaches it; on the pool thread. */
 void kiln_shell_teach(kiln_shell_job *job);
 
+/* The candidate of that task and trial; NULL: it is gone. */
 kiln_candidate *kiln_shell_find_candidate(kiln_shell_job *job, uint32_t task, uint32_t index);
+/* Frees it and what it built. */
 void kiln_candidate_destroy(kiln_candidate *candidate);
 /* Frees the job, now or when its searchers are done. */
 void kiln_shell_job_destroy(kiln_shell_job *job);

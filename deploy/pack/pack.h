@@ -22,6 +22,7 @@ typedef enum kiln_planner {
     KILN_PLANNER_COUNT
 } kiln_planner;
 
+/* By planners.def; static. */
 const char *kiln_planner_name(kiln_planner planner);
 
 typedef struct kiln_pack_options {

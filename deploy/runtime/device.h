@@ -120,6 +120,7 @@ typedef struct kiln_device_row {
     const kiln_device_vtable *vtable;
 } kiln_device_row;
 
+/* The rows of devices.def that are built in; `index` below their count. */
 uint32_t kiln_device_row_count(void);
 const kiln_device_row *kiln_device_row_at(uint32_t index);
 /* NULL when there is none. */

@@ -67,6 +67,7 @@ const kiln_relocation_kind *kiln_relocation_find(const kiln_object_arch *arch, u
 /* ---- for relocate_*.c: numbers in memory, little-endian ----------------------------------------
  */
 
+/* Four bytes at any alignment. */
 uint32_t kiln_relocate_get32(const uint8_t *place);
 void kiln_relocate_put32(uint8_t *place, uint32_t value);
 /* Replaces the bits of `mask` of the instruction at `place`. */

@@ -10,6 +10,7 @@
 
 #define KILN_SQUEEZE_MIN ((size_t)1024) /* shorter bodies gain less than they cost */
 
+/* Whether this build has zstd. */
 bool kiln_squeeze_supported(void);
 /* Appends the shorter form. False, and nothing appended, when it would not be an eighth shorter. */
 bool kiln_squeeze(kiln_str body, kiln_strbuf *out);

@@ -140,7 +140,8 @@ static uint64_t lowest_place(planner *p, const kiln_memory_value *v) {
     uint64_t offset = 0;
     lives_find(&p->placed, v, p->scratch, &p->neighbour);
     p->looked_at += p->neighbour.count + (is_used(v) ? v->last_step - v->first_step : 0);
-    qsort_r(p->neighbour.data, p->neighbour.count, sizeof(uint32_t), by_offset, p);
+    if (p->neighbour.count)
+        qsort_r(p->neighbour.data, p->neighbour.count, sizeof(uint32_t), by_offset, p);
     for (uint32_t i = 0; i < p->neighbour.count; i++) {
         const kiln_memory_value *other = &p->value[p->neighbour.data[i]];
         if (other->offset >= offset + aligned(v->size_bytes))

@@ -1,6 +1,7 @@
 """The faults that run.py plants, one at a time: (name, file, text, replacement). The text must occur exactly once in the
 file, so that no row outlives the code that it breaks. Every row of a pass table is left out as well."""
 
+FACTS = "compiler-core/facts/"
 LOWER = "compiler-core/lower/"
 IR = "compiler-core/ir/"
 
@@ -19,12 +20,12 @@ FAULTS = [
     ("the index of a store keeps the block's own iterators", LOWER + "blocks.c",
      "index[i] = kiln_expr_substitute(p, b.index[i], replacement);", "index[i] = b.index[i];"),
     # split_prepare
-    ("what depends on inputs is prepared", LOWER + "split_prepare.c",
-     "if (!w->n->constant[buffer]) w->is_constant = false;", ""),
+    ("what depends on inputs is prepared", FACTS + "prepare.c",
+     "if (node->op == KILN_EXPR_LOAD && !r->constant[node->payload.id]) return false;", ""),
     ("every temp of the prepare program stays its own", LOWER + "split_prepare.c",
      "if (packed) info->role = KILN_ROLE_PACKED;\n        else if", "if"),
     ("what is prepared runs every time as well", LOWER + "split_prepare.c",
-     "keep_nests(l->run, &n, false);", ""),
+     "keep_nests(p, &nests, false);", ""),
     # intrinsics
     ("a target has every instruction", LOWER + "intrinsics.c",
      "if (used && !kiln_intrinsic_runs_on(used, target))", "if (false)"),

@@ -50,10 +50,6 @@ KILN_MUST_USE kiln_status kiln_trace_replay_snapping(const kiln_trace *trace,
                                                      kiln_arena *arena, kiln_program **out_program,
                                                      kiln_trace *out_closed);
 
-/* Parses one line of trace text and appends it to `trace` (trace_text.c). */
-KILN_MUST_USE kiln_status kiln_trace_parse_line(kiln_str line, kiln_trace *trace,
-                                                kiln_arena *arena);
-
 /* Ordered factorisations of `extent` into `parts` factors with the last at most `last_max`: how
  * many, and the index-th of them. */
 uint64_t kiln_tilings_count(int64_t extent, uint32_t parts, int64_t last_max);

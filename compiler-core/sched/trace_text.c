@@ -3,7 +3,6 @@
 
 #include "base/macros.h"
 #include "compiler-core/sched/prim.h"
-#include "compiler-core/sched/replay.h"
 #include "compiler-core/sched/trace.h"
 
 /* ---- printing ---- */
@@ -280,15 +279,6 @@ static kiln_status parse_line(parser *ps, kiln_operand *operand) {
         if (!accept(ps, '=')) return error_at(ps, "= DECISION or = ? is expected");
         st = parse_decision(ps, &ps->trace.instruction[at - 1]);
     }
-    return st;
-}
-
-kiln_status kiln_trace_parse_line(kiln_str line, kiln_trace *trace, kiln_arena *arena) {
-    parser ps = {.text = line, .line = trace->count + 1, .arena = arena, .trace = *trace};
-    kiln_operand *operand = KILN_ARENA_ARRAY(arena, kiln_operand, LINE_OPERANDS_MAX);
-    kiln_status st = parse_line(&ps, operand);
-    if (!st && peek(&ps) != '\0') st = error_at(&ps, "end of line is expected");
-    if (!st) *trace = ps.trace;
     return st;
 }
 

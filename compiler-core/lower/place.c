@@ -2,6 +2,7 @@
  * region that one execution of that place touches: per dimension an origin over the loops outside
  * and a constant extent. */
 #include "base/check.h"
+#include "compiler-core/facts/loads.h"
 #include "compiler-core/facts/nest.h"
 #include "compiler-core/lower/pass.h"
 
@@ -27,7 +28,7 @@ static void walk(kiln_program *p, kiln_stmt stmt,
 
 static void home_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *context) {
     accesses *a = context;
-    if (kiln_expr_get(p, load)->payload.id == a->buffer) a->home = kiln_home_add(p, a->home, stmt);
+    if (kiln_load_buffer(p, load) == a->buffer) a->home = kiln_home_add(p, a->home, stmt);
 }
 
 static void home_stmt(kiln_program *p, kiln_stmt stmt, accesses *a) {
@@ -120,10 +121,9 @@ static void add_access(kiln_program *p, accesses *a, const kiln_expr *index, uin
 static void region_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *context) {
     (void)stmt;
     accesses *a = context;
-    if (kiln_expr_get(p, load)->payload.id != a->buffer) return;
+    if (kiln_load_buffer(p, load) != a->buffer) return;
     kiln_expr index[KILN_RANK_MAX];
-    uint32_t count = kiln_expr_get(p, load)->operand_count;
-    for (uint32_t i = 0; i < count; i++) index[i] = kiln_expr_operand(p, load, i);
+    uint32_t count = kiln_load_index(p, load, index);
     add_access(p, a, index, count);
 }
 
@@ -169,8 +169,7 @@ static kiln_expr shift_load(kiln_program *p, kiln_expr e, kiln_expr rebuilt, voi
     const kiln_expr_node *node = kiln_expr_get(p, e);
     if (node->op != KILN_EXPR_LOAD || node->payload.id != a->buffer) return rebuilt;
     kiln_expr index[KILN_RANK_MAX];
-    uint32_t count = node->operand_count;
-    for (uint32_t i = 0; i < count; i++) index[i] = kiln_expr_operand(p, rebuilt, i);
+    uint32_t count = kiln_load_index(p, rebuilt, index);
     shift(p, a, index, count);
     return kiln_expr_load(p, a->buffer, index, count);
 }

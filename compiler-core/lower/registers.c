@@ -2,7 +2,7 @@
  * live at once must fit the machine. */
 #include "compiler-core/lower/registers.h"
 
-#include "base/check.h"
+#include "compiler-core/facts/loads.h"
 #include "compiler-core/lower/pass.h"
 
 typedef kiln_status (*access_visitor)(kiln_program *p, kiln_stmt stmt, const kiln_affine *offset,
@@ -26,10 +26,9 @@ static void visit_access(kiln_program *p, kiln_stmt stmt, const kiln_expr *index
 
 static void visit_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *context) {
     access_walk *w = context;
-    if (kiln_expr_get(p, load)->payload.id != w->buffer) return;
+    if (kiln_load_buffer(p, load) != w->buffer) return;
     kiln_expr index[KILN_RANK_MAX];
-    for (uint32_t i = 0; i < kiln_expr_get(p, load)->operand_count; i++)
-        index[i] = kiln_expr_operand(p, load, i);
+    (void)kiln_load_index(p, load, index);
     visit_access(p, stmt, index, w);
 }
 
@@ -119,10 +118,9 @@ static void find_lanes(kiln_program *p, kiln_stmt stmt, const kiln_expr *index, 
 
 static void find_lanes_of_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *context) {
     lane_walk *w = context;
-    if (kiln_expr_get(p, load)->payload.id != w->buffer) return;
+    if (kiln_load_buffer(p, load) != w->buffer) return;
     kiln_expr index[KILN_RANK_MAX];
-    for (uint32_t i = 0; i < kiln_expr_get(p, load)->operand_count; i++)
-        index[i] = kiln_expr_operand(p, load, i);
+    (void)kiln_load_index(p, load, index);
     find_lanes(p, stmt, index, w);
 }
 

@@ -17,6 +17,7 @@
 #include "compiler-core/ir/ir.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/ir/reference.h"
+#include "compiler-core/ir/te_sample.h"
 #include "compiler-core/facts/words.h"
 #include "compiler-core/layout/assign.h"
 #include "compiler-core/layout/convert.h"

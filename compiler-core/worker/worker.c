@@ -13,9 +13,9 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/macros.h"
-#include "base/reference.h"
 #include "compiler-core/core.h"
 #include "compiler-core/frontend/frontend.h"
+#include "compiler-core/worker/reference_run.h"
 #include "deploy/runtime/kernel.h"
 #include "proto/proto.h"
 
@@ -123,82 +123,22 @@ static kiln_status build(const kiln_work_request *request, kiln_arena *arena, ki
 
 /* ---- REFERENCE ------------------------------------------------------------------------------- */
 
-/* Buffers of every argument but those that the call owns, inputs and constants filled as boards
- * fill them. */
-static kiln_status bind_args(const kiln_kernel *kernel, kiln_call *call, uint64_t seed,
-                             kiln_arena *arena, void **data) {
-    const kiln_manifest *manifest = kiln_kernel_manifest(kernel);
-    kiln_status st = KILN_OK;
-    for (uint32_t i = 0; !st && i < manifest->arg_count; i++) {
-        const kiln_manifest_arg *arg = &manifest->arg[i];
-        if (kiln_role_is_owned(arg->role)) continue;
-        size_t size = kiln_kernel_arg_bytes(kernel, i);
-        data[i] = kiln_arena_alloc_aligned(arena, KILN_KERNEL_ALIGNMENT, size);
-        if (arg->role == KILN_ROLE_INPUT || arg->role == KILN_ROLE_CONSTANT)
-            kiln_fill_data(data[i], arg->dtype, (size_t)kiln_shape_count(&arg->shape),
-                           kiln_input_seed(seed, i), arg->fill);
-        st = kiln_call_bind(call, i, data[i], size);
-    }
-    return st;
-}
-
-/* Outputs come in the order of kiln_te_reference: each float output is followed by its bound. */
-static kiln_status collect_outputs(const kiln_manifest *manifest, void **data,
-                                   kiln_reference *out_reference) {
-    *out_reference = (kiln_reference){0};
-    for (uint32_t i = 0; i < manifest->arg_count; i++) {
-        const kiln_manifest_arg *arg = &manifest->arg[i];
-        if (arg->role != KILN_ROLE_OUTPUT) continue;
-        if (out_reference->output_count == KILN_REFERENCE_OUTPUTS_MAX)
-            return KILN_ERROR(RESOURCE_EXHAUSTED, "a task with more than %u outputs",
-                              KILN_REFERENCE_OUTPUTS_MAX);
-        kiln_reference_output *output = &out_reference->output[out_reference->output_count++];
-        *output =
-            (kiln_reference_output){.dtype = arg->dtype, .shape = arg->shape, .value = data[i]};
-        if (kiln_dtype_is_float(arg->dtype)) output->bound = data[++i];
-    }
-    return KILN_OK;
-}
-
-static kiln_status run_reference(const kiln_kernel *kernel, uint64_t seed, kiln_arena *arena,
-                                 kiln_strbuf *bytes) {
-    kiln_call *call = NULL;
-    kiln_reference reference;
-    void *data[KILN_MANIFEST_ARGS_MAX];
-    size_t scratch_bytes = kiln_services_scratch_bytes(kiln_kernel_manifest(kernel), 1);
-    kiln_services services;
-    kiln_services_init(&services, NULL, 1,
-                       kiln_arena_alloc_aligned(arena, KILN_KERNEL_ALIGNMENT, scratch_bytes));
-    kiln_status st = kiln_call_create(kernel, KILN_GUARD_NONE, &call);
-    if (!st) st = bind_args(kernel, call, seed, arena, data);
-    if (!st) st = kiln_call_prepare(call, &services);
-    if (!st && kiln_call_run(call, &services) != KILN_KERNEL_OK)
-        st = KILN_ERROR(INTERNAL, "the reference kernel failed");
-    if (!st) st = collect_outputs(kiln_kernel_manifest(kernel), data, &reference);
-    if (!st) kiln_reference_encode(&reference, bytes);
-    kiln_call_destroy(call);
-    return st;
-}
-
 static kiln_status make_reference(const kiln_work_request *request, kiln_arena *arena,
                                   kiln_strbuf *bytes, kiln_work_reply *reply) {
     kiln_program *te = NULL;
     kiln_target native;
     kiln_artefact artefact;
-    kiln_kernel *kernel = NULL;
     kiln_strbuf encoded = {0};
     kiln_status st = kiln_program_parse(request->te, arena, &te);
     if (!st) st = kiln_target_native(arena, &native);
     if (!st) st = kiln_build_reference(te, request->task_key, &native, arena, &artefact);
     if (!st) {
         kiln_artefact_encode(&artefact, &encoded);
-        st = kiln_kernel_load(kiln_strbuf_view(&encoded), NULL, &kernel);
+        st = kiln_reference_run(te, kiln_strbuf_view(&encoded), request->seed, arena, bytes);
     }
-    if (!st) st = run_reference(kernel, request->seed, arena, bytes);
     if (!st) reply->bytes = kiln_strbuf_view(bytes);
-    kiln_kernel_unload(kernel);
     kiln_strbuf_deinit(&encoded);
-    return st;
+    return kiln_status_note(st, "the reference of %.*s", KILN_STR_ARG(request->task_key));
 }
 
 /* ---- the loop -------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/integer.h"
 
 #define REFERENCE_ALIGNMENT 64
 
@@ -20,10 +21,6 @@ typedef struct reference_entry {
     int64_t dim[KILN_RANK_MAX];
     uint64_t value_offset, bound_offset;
 } reference_entry;
-
-static size_t align_up(size_t offset) {
-    return (offset + REFERENCE_ALIGNMENT - 1) / REFERENCE_ALIGNMENT * REFERENCE_ALIGNMENT;
-}
 
 static void append_block(kiln_strbuf *out, uint64_t offset, const void *data, size_t size) {
     static const char zeros[REFERENCE_ALIGNMENT] = {0};
@@ -45,10 +42,10 @@ void kiln_reference_encode(const kiln_reference *reference, kiln_strbuf *out) {
         entry[i].dtype = (uint32_t)output->dtype;
         entry[i].rank = output->shape.rank;
         memcpy(entry[i].dim, output->shape.dim, sizeof output->shape.dim[0] * output->shape.rank);
-        entry[i].value_offset = align_up(end);
+        entry[i].value_offset = KILN_ALIGN_UP(end, REFERENCE_ALIGNMENT);
         end = (size_t)entry[i].value_offset + count * kiln_dtype_size(output->dtype);
         if (!output->bound) continue;
-        entry[i].bound_offset = align_up(end);
+        entry[i].bound_offset = KILN_ALIGN_UP(end, REFERENCE_ALIGNMENT);
         end = (size_t)entry[i].bound_offset + count * sizeof(float);
     }
 

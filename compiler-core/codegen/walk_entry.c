@@ -2,11 +2,8 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/integer.h"
 #include "compiler-core/codegen/walk.h"
-
-static uint64_t round_up(uint64_t bytes) {
-    return (bytes + KILN_KERNEL_ALIGNMENT - 1) / KILN_KERNEL_ALIGNMENT * KILN_KERNEL_ALIGNMENT;
-}
 
 /* Serial loops inside of each other, beside the level of the function. */
 #define LOOPS_MAX (KILN_WALK_LEVELS_MAX - 1)
@@ -29,8 +26,8 @@ static bool plan_scratch(kiln_walk *w, kiln_stmt stmt, uint64_t used, bool in_pa
         uint64_t *offset = &w->scratch_offset[s->buffer];
         moved = *offset < used;
         *offset = KILN_MAX(*offset, used);
-        used = round_up(*offset +
-                        (uint64_t)kiln_shape_count(&physical) * kiln_dtype_size(info->dtype));
+        used = KILN_ALIGN_UP(*offset +
+                        (uint64_t)kiln_shape_count(&physical) * kiln_dtype_size(info->dtype), KILN_KERNEL_ALIGNMENT);
         uint64_t *total = in_parallel ? &w->worker_bytes : &w->scratch_bytes;
         *total = KILN_MAX(*total, used);
     }

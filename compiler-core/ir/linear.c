@@ -11,16 +11,6 @@ static kiln_expr binary_const(kiln_linear *l, kiln_expr_op op, kiln_expr a, int6
     return kiln_expr_binary(l->p, op, a, kiln_expr_index(l->p, c));
 }
 
-int64_t kiln_gcd(int64_t a, int64_t b) {
-    uint64_t x = a < 0 ? 0 - (uint64_t)a : (uint64_t)a, y = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
-    while (y) {
-        uint64_t rest = x % y;
-        x = y;
-        y = rest;
-    }
-    return x > INT64_MAX ? 1 : (int64_t)x; /* 2^63 alone has no positive form; 1 divides it too */
-}
-
 /* ---- splitting ------------------------------------------------------------------- */
 
 /* Whether `a` splits by `factor`: terms with a multiple of it go to the quotient, the others must

@@ -5,6 +5,7 @@
 #ifndef KILN_COMPILER_CORE_IR_LINEAR_H
 #define KILN_COMPILER_CORE_IR_LINEAR_H
 
+#include "base/integer.h"
 #include "compiler-core/ir/bounds.h"
 
 typedef struct kiln_linear {
@@ -18,7 +19,6 @@ typedef struct kiln_split {
     kiln_affine quotient, rest;
 } kiln_split;
 
-int64_t kiln_gcd(int64_t a, int64_t b);
 /* Finds a factor above 1 that divides `modulus` (0: any factor) by which `a` splits, trying the
  * largest first. */
 bool kiln_linear_split(kiln_linear *l, const kiln_affine *a, int64_t modulus, kiln_split *out);

@@ -16,16 +16,6 @@ static int64_t truncdiv(int64_t a, int64_t b) {
 
 static int64_t truncrem(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a % b; }
 
-int64_t kiln_floordiv(int64_t a, int64_t b) {
-    int64_t q = truncdiv(a, b);
-    return truncrem(a, b) != 0 && (a < 0) != (b < 0) ? q - 1 : q;
-}
-
-int64_t kiln_floormod(int64_t a, int64_t b) {
-    int64_t r = truncrem(a, b);
-    return r != 0 && (a < 0) != (b < 0) ? r + b : r;
-}
-
 static int64_t integer_pow(int64_t base, int64_t exponent) {
     if (exponent < 0) {
         if (base == 1) return 1;

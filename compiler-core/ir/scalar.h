@@ -4,6 +4,7 @@
 #ifndef KILN_COMPILER_CORE_IR_SCALAR_H
 #define KILN_COMPILER_CORE_IR_SCALAR_H
 
+#include "base/integer.h"
 #include "compiler-core/ir/ir.h"
 
 /* `f` for float dtypes, `i` for integers and bool (u64: its bits). */
@@ -20,9 +21,5 @@ kiln_scalar kiln_scalar_apply(kiln_expr_op op, kiln_dtype from, kiln_dtype to,
 kiln_scalar kiln_scalar_round(kiln_dtype dtype, kiln_scalar value);
 kiln_scalar kiln_scalar_load(kiln_dtype dtype, const void *data, size_t index);
 void kiln_scalar_store(kiln_dtype dtype, void *data, size_t index, kiln_scalar value);
-
-/* Division that rounds towards minus infinity; x / 0 = 0 and x mod 0 = 0. INT64_MIN / -1 wraps. */
-int64_t kiln_floordiv(int64_t a, int64_t b);
-int64_t kiln_floormod(int64_t a, int64_t b);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/kernel_abi.h"
 #include "base/macros.h"
 #include "base/vec.h"
@@ -12,10 +13,6 @@
 /* An order that looks at more than this is given up: a second at 100,000 values. What is in order
  * of time never is. */
 #define LOOKED_AT_MAX(count) (4000000u + 200 * (uint64_t)(count))
-
-static uint64_t aligned(uint64_t bytes) {
-    return (bytes + KILN_KERNEL_ALIGNMENT - 1) / KILN_KERNEL_ALIGNMENT * KILN_KERNEL_ALIGNMENT;
-}
 
 /* What no step touches lives at none. */
 static bool is_used(const kiln_memory_value *v) { return v->first_step <= v->last_step; }
@@ -144,9 +141,10 @@ static uint64_t lowest_place(planner *p, const kiln_memory_value *v) {
         qsort_r(p->neighbour.data, p->neighbour.count, sizeof(uint32_t), by_offset, p);
     for (uint32_t i = 0; i < p->neighbour.count; i++) {
         const kiln_memory_value *other = &p->value[p->neighbour.data[i]];
-        if (other->offset >= offset + aligned(v->size_bytes))
+        if (other->offset >= offset + KILN_ALIGN_UP(v->size_bytes, KILN_KERNEL_ALIGNMENT))
             break; /* the gap before it is large enough */
-        offset = KILN_MAX(offset, other->offset + aligned(other->size_bytes));
+        offset = KILN_MAX(offset,
+                          other->offset + KILN_ALIGN_UP(other->size_bytes, KILN_KERNEL_ALIGNMENT));
     }
     return offset;
 }
@@ -161,7 +159,7 @@ static uint64_t place(planner *p, kiln_memory_value *const *order) {
         v->offset = lowest_place(p, v);
         p->turn[index] = i;
         lives_add(&p->placed, index, v);
-        peak = KILN_MAX(peak, v->offset + aligned(v->size_bytes));
+        peak = KILN_MAX(peak, v->offset + KILN_ALIGN_UP(v->size_bytes, KILN_KERNEL_ALIGNMENT));
         if (p->looked_at > limit) return UINT64_MAX;
     }
     return peak;
@@ -192,7 +190,7 @@ static uint64_t take_bytes(planner *p, gaps *g, uint64_t size_bytes) {
 }
 
 static void give_bytes(planner *p, gaps *g, const kiln_memory_value *v) {
-    uint64_t begin = v->offset, end = begin + aligned(v->size_bytes);
+    uint64_t begin = v->offset, end = begin + KILN_ALIGN_UP(v->size_bytes, KILN_KERNEL_ALIGNMENT);
     uint32_t low = 0, high = g->count; /* the first gap behind `begin` */
     if (begin == end) return;
     while (low < high) {
@@ -229,8 +227,10 @@ static uint64_t place_in_time(planner *p, kiln_memory_value *const *order, uint3
         for (; is_used(v) && step < v->first_step; step++)
             for (uint32_t end = ends[step]; end; end = next[end - 1])
                 give_bytes(p, &free_bytes, &p->value[end - 1]);
-        v->offset = is_used(v) ? take_bytes(p, &free_bytes, aligned(v->size_bytes)) : 0;
-        peak = KILN_MAX(peak, v->offset + aligned(v->size_bytes));
+        v->offset = is_used(v) ? take_bytes(p, &free_bytes,
+                                            KILN_ALIGN_UP(v->size_bytes, KILN_KERNEL_ALIGNMENT))
+                               : 0;
+        peak = KILN_MAX(peak, v->offset + KILN_ALIGN_UP(v->size_bytes, KILN_KERNEL_ALIGNMENT));
         if (!is_used(v)) continue;
         next[index] = ends[v->last_step];
         ends[v->last_step] = index + 1;
@@ -244,8 +244,8 @@ static uint64_t largest_live_set(const kiln_memory_value *value, uint32_t count,
              *gone = KILN_ARENA_ARRAY(scratch, uint64_t, step_count + 1), live = 0, most = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (!is_used(&value[i])) continue;
-        born[value[i].first_step] += aligned(value[i].size_bytes);
-        gone[value[i].last_step + 1] += aligned(value[i].size_bytes);
+        born[value[i].first_step] += KILN_ALIGN_UP(value[i].size_bytes, KILN_KERNEL_ALIGNMENT);
+        gone[value[i].last_step + 1] += KILN_ALIGN_UP(value[i].size_bytes, KILN_KERNEL_ALIGNMENT);
     }
     for (uint32_t s = 0; s < step_count; s++) {
         live += born[s] - gone[s];
@@ -268,7 +268,7 @@ kiln_memory_peak kiln_memory_plan(kiln_memory_value *value, uint32_t count, bool
     lives_create(&p.placed, step_count, scratch);
     for (uint32_t i = 0; i < count; i++) {
         best[i] = peak.value_bytes;
-        peak.value_bytes += aligned(value[i].size_bytes);
+        peak.value_bytes += KILN_ALIGN_UP(value[i].size_bytes, KILN_KERNEL_ALIGNMENT);
     }
     peak.arena_bytes = peak.value_bytes;
     for (size_t o = 0; reuse && o < KILN_ARRAY_COUNT(orders); o++) {

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/integer.h"
 #include "base/map.h"
 #include "base/mpack.h"
 
@@ -16,10 +17,6 @@ typedef struct constant_places {
     uint64_t size;
 } constant_places;
 
-static uint64_t round_up(uint64_t value, uint64_t alignment) {
-    return (value + alignment - 1) / alignment * alignment;
-}
-
 static void place_constants(const kiln_module_plan *plan, constant_places *places) {
     kiln_map seen;
     kiln_map_init(&seen);
@@ -30,7 +27,7 @@ static void place_constants(const kiln_module_plan *plan, constant_places *place
         kiln_digest_of(b->data, (size_t)b->size_bytes, &digest);
         kiln_str key = {(const char *)digest.byte, sizeof digest.byte};
         if (kiln_map_find(&seen, key, &places->offset[i])) continue;
-        places->offset[i] = round_up(places->size, KILN_MODULE_SECTION_ALIGNMENT);
+        places->offset[i] = KILN_ALIGN_UP(places->size, KILN_MODULE_SECTION_ALIGNMENT);
         places->size = places->offset[i] + b->size_bytes;
         places->order[places->order_count++] = i;
         (void)kiln_map_put(&seen, key, places->offset[i]);
@@ -183,7 +180,7 @@ static void encode(const kiln_module_plan *plan, const constant_places *places, 
     size_t begin = out->size;
     pad_to(out, begin, table_bytes);
     for (uint32_t i = 0; i < KILN_MODULE_SECTION_COUNT; i++) {
-        pad_to(out, begin, round_up(out->size - begin, section_table[i].alignment));
+        pad_to(out, begin, KILN_ALIGN_UP(out->size - begin, section_table[i].alignment));
         size_t offset = out->size - begin;
         section_table[i].write(plan, places, out);
         size_t size = out->size - begin - offset;

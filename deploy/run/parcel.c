@@ -3,21 +3,20 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/macros.h"
 
 #define ALIGNMENT 64u
 #define HEAD_BYTES 64u /* of the times */
 
-static uint64_t align_up(uint64_t value) { return (value + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
-
 /* Adds `count` values of a port. RESOURCE_EXHAUSTED. */
 static kiln_status add(uint64_t *total, const kiln_module_port *port, uint64_t count) {
     if (count > KILN_PARCEL_BYTES_MAX || port->size_bytes > KILN_PARCEL_BYTES_MAX / count ||
-        *total + align_up(count * port->size_bytes) > KILN_PARCEL_BYTES_MAX)
+        *total + KILN_ALIGN_UP(count * port->size_bytes, ALIGNMENT) > KILN_PARCEL_BYTES_MAX)
         return KILN_ERROR(RESOURCE_EXHAUSTED, "%llu samples of %s are more than %llu bytes",
                           (unsigned long long)count, port->name,
                           (unsigned long long)KILN_PARCEL_BYTES_MAX);
-    *total += align_up(count * port->size_bytes);
+    *total += KILN_ALIGN_UP(count * port->size_bytes, ALIGNMENT);
     return KILN_OK;
 }
 
@@ -43,7 +42,8 @@ static void add_times(const kiln_module *module, kiln_parcel *parcel) {
     const uint64_t fit = KILN_PARCEL_TIMES_MAX / rows;
     parcel->runs_max = (uint32_t)KILN_MIN(KILN_MAX(fit, KILN_RUN_TIMES_MIN), KILN_RUN_TIMES_MAX);
     parcel->times_at = parcel->output_bytes;
-    parcel->output_bytes += HEAD_BYTES + align_up(rows * parcel->runs_max * sizeof(double));
+    parcel->output_bytes +=
+        HEAD_BYTES + KILN_ALIGN_UP(rows * parcel->runs_max * sizeof(double), ALIGNMENT);
 }
 
 kiln_status kiln_parcel_measure(const kiln_module *module, const uint64_t *samples, bool bench,
@@ -61,7 +61,7 @@ void kiln_parcel_write_inputs(const kiln_run *run, char *out_inputs) {
     for (uint32_t i = 0; i < kiln_module_input_count(run->module); i++) {
         const size_t bytes = kiln_module_input(run->module, i)->size_bytes * run->feed[i].samples;
         memcpy(out_inputs, run->feed[i].data, bytes);
-        out_inputs += align_up(bytes);
+        out_inputs += KILN_ALIGN_UP(bytes, ALIGNMENT);
     }
 }
 
@@ -77,11 +77,12 @@ void kiln_parcel_point(kiln_module *module, const kiln_parcel *parcel, const uin
                           .outputs = KILN_ARENA_ARRAY(arena, void *, output_count)};
     for (uint32_t i = 0; i < input_count; i++) {
         out_run->feed[i] = (kiln_run_feed){inputs, (size_t)samples[i]};
-        inputs += align_up(kiln_module_input(module, i)->size_bytes * samples[i]);
+        inputs += KILN_ALIGN_UP(kiln_module_input(module, i)->size_bytes * samples[i], ALIGNMENT);
     }
     for (uint32_t i = 0; i < output_count; i++) {
         out_run->output[i] = outputs;
-        outputs += align_up(kiln_module_output(module, i)->size_bytes * parcel->samples);
+        outputs +=
+            KILN_ALIGN_UP(kiln_module_output(module, i)->size_bytes * parcel->samples, ALIGNMENT);
     }
     kiln_run_point(out_run, 0);
 }
@@ -91,7 +92,7 @@ void kiln_parcel_read_outputs(const kiln_parcel *parcel, const char *outputs, ki
         const size_t bytes =
             kiln_module_output(run->module, i)->size_bytes * (size_t)parcel->samples;
         memcpy(run->output[i], outputs, bytes);
-        outputs += align_up(bytes);
+        outputs += KILN_ALIGN_UP(bytes, ALIGNMENT);
     }
 }
 

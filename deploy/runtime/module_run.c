@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/check.h"
 #include "base/file.h"
+#include "base/integer.h"
 #include "base/map.h"
 #include "deploy/format.h"
 #include "deploy/runtime/kernel.h"
@@ -73,10 +74,6 @@ static int report(kiln_status st, char *error, size_t error_bytes) {
         (void)snprintf(error, error_bytes, "%s", kiln_status_text(st));
     kiln_status_free(st);
     return number;
-}
-
-static size_t align_up(size_t value) {
-    return (value + KILN_KERNEL_ALIGNMENT - 1) & ~(size_t)(KILN_KERNEL_ALIGNMENT - 1);
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -169,7 +166,8 @@ static uint8_t **lay_out_stage(kiln_module *m, const kiln_plan_port *port, uint3
     uint8_t **place = KILN_ARENA_ARRAY(&m->arena, uint8_t *, count);
     for (uint32_t i = 0; i < count; i++) {
         place[i] = (uint8_t *)m->staging.data + *size;
-        *size += align_up((size_t)m->plan.buffer[port[i].buffer].size_bytes);
+        *size +=
+            KILN_ALIGN_UP((size_t)m->plan.buffer[port[i].buffer].size_bytes, KILN_KERNEL_ALIGNMENT);
     }
     return place;
 }
@@ -199,9 +197,11 @@ static kiln_status create_stages(kiln_module *m) {
     const kiln_module_plan *plan = &m->plan;
     size_t bytes = 0, staged = 0;
     for (uint32_t i = 0; i < plan->input_count; i++)
-        bytes += align_up((size_t)plan->buffer[plan->input[i].buffer].size_bytes);
+        bytes += KILN_ALIGN_UP((size_t)plan->buffer[plan->input[i].buffer].size_bytes,
+                               KILN_KERNEL_ALIGNMENT);
     for (uint32_t i = 0; i < plan->output_count; i++)
-        bytes += align_up((size_t)plan->buffer[plan->output[i].buffer].size_bytes);
+        bytes += KILN_ALIGN_UP((size_t)plan->buffer[plan->output[i].buffer].size_bytes,
+                               KILN_KERNEL_ALIGNMENT);
     kiln_status st = kiln_region_create(bytes, KILN_GUARD_NONE, &m->staging);
     if (st) return kiln_status_note(st, "memory for inputs and outputs");
     m->input_stage = lay_out_stage(m, plan->input, plan->input_count, &staged);

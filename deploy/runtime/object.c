@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/vec.h"
 #include "deploy/runtime/load.h"
 #include "deploy/runtime/services.h"
@@ -309,16 +310,12 @@ static kiln_status check_relocation(void *context, const kiln_object_section *se
     return KILN_OK;
 }
 
-static size_t round_up(size_t value, size_t alignment) {
-    return (value + alignment - 1) & ~(alignment - 1);
-}
-
 /* Appends all sections of one kind at `*size`. */
 static kiln_status place_sections(kiln_object_image *image, bool code, size_t *size) {
     for (uint32_t i = 1; i < image->section_count; i++) {
         kiln_object_section *s = &image->section[i];
         if (s->place == KILN_OBJECT_NO_PLACE || s->code != code) continue;
-        s->place = round_up(*size, (size_t)KILN_MAX(s->header.sh_addralign, 16));
+        s->place = KILN_ALIGN_UP(*size, (size_t)KILN_MAX(s->header.sh_addralign, 16));
         *size = s->place +
                 (size_t)s->header.sh_size; /* both bounded by the file's limit: no overflow */
         if (*size > KILN_OBJECT_BYTES_MAX)
@@ -346,13 +343,13 @@ kiln_status kiln_object_read(kiln_str bytes, const kiln_object_arch *arch, size_
     if (!st) st = place_sections(&image, true, &size);
     if (st) return st;
 
-    image.veneer_place = round_up(size, 16);
+    image.veneer_place = KILN_ALIGN_UP(size, 16);
     image.code_bytes = image.veneer_place + (size_t)image.veneer_count * arch->veneer_bytes;
-    image.data_place = size = round_up(image.code_bytes, page_bytes);
+    image.data_place = size = KILN_ALIGN_UP(image.code_bytes, page_bytes);
     st = place_sections(&image, false, &size);
     if (st) return st;
     image.data_bytes = size - image.data_place;
-    image.image_bytes = KILN_MAX(round_up(size, page_bytes), page_bytes);
+    image.image_bytes = KILN_MAX(KILN_ALIGN_UP(size, page_bytes), page_bytes);
     *out_image = image;
     return KILN_OK;
 }

@@ -5,20 +5,17 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/integer.h"
 #include "base/kernel_abi.h"
 
 #define LARGE_PAGE_BYTES ((size_t)2 << 20) /* of x86-64, and of AArch64 with pages of 4 KiB */
 #define SLACK_BYTE 0xa5                    /* fills what lies between data and guard */
 
-static size_t round_up(size_t value, size_t alignment) {
-    return (value + alignment - 1) & ~(alignment - 1);
-}
-
 /* Large memory without guards lies on large pages where the system has them: fewer misses of the
  * address translation when weights stream through. Only advice; what it says when it fails is of no
  * interest. */
 static void *map_large(size_t *total) {
-    *total = round_up(*total, LARGE_PAGE_BYTES) + LARGE_PAGE_BYTES;
+    *total = KILN_ALIGN_UP(*total, LARGE_PAGE_BYTES) + LARGE_PAGE_BYTES;
     void *mapping = mmap(NULL, *total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapping != MAP_FAILED) (void)madvise(mapping, *total, MADV_HUGEPAGE);
     return mapping;
@@ -29,7 +26,7 @@ kiln_status kiln_region_create(size_t size_bytes, kiln_guard guard, kiln_region 
     size_t guard_bytes = guard == KILN_GUARD_NONE ? 0 : page;
     if (size_bytes > SIZE_MAX / 2)
         return KILN_ERROR(RESOURCE_EXHAUSTED, "a buffer of %zu bytes", size_bytes);
-    size_t inner = size_bytes ? round_up(size_bytes, page) : page;
+    size_t inner = size_bytes ? KILN_ALIGN_UP(size_bytes, page) : page;
     size_t total = inner + 2 * guard_bytes;
     bool large = guard == KILN_GUARD_NONE && size_bytes >= LARGE_PAGE_BYTES;
     uint8_t *mapping =
@@ -39,8 +36,8 @@ kiln_status kiln_region_create(size_t size_bytes, kiln_guard guard, kiln_region 
         return KILN_ERROR(RESOURCE_EXHAUSTED, "a buffer of %zu bytes: %s", size_bytes,
                           strerror(errno));
     uint8_t *data = mapping + guard_bytes;
-    if (large) data += round_up((uintptr_t)data, LARGE_PAGE_BYTES) - (uintptr_t)data;
-    if (guard == KILN_GUARD_AFTER) data += inner - round_up(size_bytes, KILN_KERNEL_ALIGNMENT);
+    if (large) data += KILN_ALIGN_UP((uintptr_t)data, LARGE_PAGE_BYTES) - (uintptr_t)data;
+    if (guard == KILN_GUARD_AFTER) data += inner - KILN_ALIGN_UP(size_bytes, KILN_KERNEL_ALIGNMENT);
     kiln_region buffer = {data, size_bytes, mapping, total, guard_bytes};
     if (guard != KILN_GUARD_NONE) {
         if (mprotect(mapping, guard_bytes, PROT_NONE) != 0 ||

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/dtype.h"
+#include "base/integer.h"
 #include "base/macros.h"
 
 /* A half travels in the low 16 bits of the first vector register, as a float's bits do. */
@@ -92,13 +93,10 @@ uintptr_t kiln_service_address(uint32_t service) {
     return (uintptr_t)service_table[service].function;
 }
 
-static size_t round_up(uint64_t bytes) {
-    return (size_t)((bytes + KILN_KERNEL_ALIGNMENT - 1) & ~(uint64_t)(KILN_KERNEL_ALIGNMENT - 1));
-}
-
 size_t kiln_services_scratch_bytes(const kiln_manifest *manifest, uint32_t worker_count) {
-    return round_up(manifest->scratch_bytes) +
-           worker_count * round_up(manifest->scratch_worker_bytes);
+    return (size_t)KILN_ALIGN_UP(manifest->scratch_bytes, KILN_KERNEL_ALIGNMENT) +
+           worker_count *
+               (size_t)KILN_ALIGN_UP(manifest->scratch_worker_bytes, KILN_KERNEL_ALIGNMENT);
 }
 
 /* parallel_for of the ABI; `host` is the kiln_services. */

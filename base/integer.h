@@ -1,0 +1,18 @@
+/* Arithmetic on whole numbers that C does not have, once for everybody. */
+#ifndef KILN_BASE_INTEGER_H
+#define KILN_BASE_INTEGER_H
+
+#include <stdint.h>
+
+/* The least multiple of `alignment` (> 0) that is at least `value`, in the type of the two; the sum
+ * must not overflow. Evaluates both more than once. */
+#define KILN_ALIGN_UP(value, alignment) (((value) + (alignment) - 1) / (alignment) * (alignment))
+
+/* Division that rounds towards minus infinity; x / 0 = 0 and x mod 0 = 0. INT64_MIN / -1 wraps. */
+int64_t kiln_floordiv(int64_t a, int64_t b);
+int64_t kiln_floormod(int64_t a, int64_t b);
+
+/* The greatest common divisor of the magnitudes; 0 of 0 and 0, and 1 where it would be 2^63. */
+int64_t kiln_gcd(int64_t a, int64_t b);
+
+#endif

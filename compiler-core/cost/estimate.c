@@ -179,12 +179,12 @@ static double cycles_of_terms(const double *term) {
     return busy + term[KILN_TERM_SPILL] + term[KILN_TERM_OVERHEAD] + LINES_EXPOSED * lines;
 }
 
-kiln_part kiln_part_of(const kiln_estimate *estimate, uint32_t statement) {
+kiln_cost_part kiln_cost_part_of(const kiln_estimate *estimate, uint32_t statement) {
     const kiln_facts_statement *s = &estimate->facts->statement[statement];
-    if (statement == estimate->main) return KILN_PART_MAIN;
-    if (s->initial) return KILN_PART_INITS;
+    if (statement == estimate->main) return KILN_COST_PART_MAIN;
+    if (s->initial) return KILN_COST_PART_INITS;
     bool output = estimate->facts->p->buffer.data[s->access[0].buffer].role == KILN_ROLE_OUTPUT;
-    return output ? KILN_PART_WRITES : KILN_PART_PRODUCERS;
+    return output ? KILN_COST_PART_WRITES : KILN_COST_PART_PRODUCERS;
 }
 
 static double work_of(const kiln_facts_statement *s) {
@@ -262,7 +262,7 @@ void kiln_estimate_make(const kiln_facts *facts, const kiln_target *target, kiln
         statement_terms(out, i, term);
         out->cycles_of[i] = cycles_of_terms(term);
         for (uint32_t k = 0; k < KILN_TERM_COUNT; k++) out->term[k] += term[k];
-        out->part[kiln_part_of(out, i)] += out->cycles_of[i];
+        out->part[kiln_cost_part_of(out, i)] += out->cycles_of[i];
         out->cycles += out->cycles_of[i];
         double width = KILN_MAX(target->vector_bytes / element_bytes_of(s), 1);
         for (uint32_t k = 0; k < KILN_OPS_COUNT; k++)

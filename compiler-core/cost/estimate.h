@@ -23,13 +23,13 @@ typedef enum kiln_term {
 } kiln_term;
 
 /* What a statement is for, in the order of the rows cycles_of. */
-typedef enum kiln_part {
-    KILN_PART_MAIN,
-    KILN_PART_INITS,
-    KILN_PART_PRODUCERS,
-    KILN_PART_WRITES,
-    KILN_PART_COUNT
-} kiln_part;
+typedef enum kiln_cost_part {
+    KILN_COST_PART_MAIN,
+    KILN_COST_PART_INITS,
+    KILN_COST_PART_PRODUCERS,
+    KILN_COST_PART_WRITES,
+    KILN_COST_PART_COUNT
+} kiln_cost_part;
 
 #define KILN_CACHE_LEVELS 3
 
@@ -54,13 +54,13 @@ typedef struct kiln_estimate {
     double (**traffic)[KILN_CACHE_LEVELS]; /* [statement count][access count] lines */
     double *cycles_of;                     /* [statement count] */
     double term[KILN_TERM_COUNT];
-    double part[KILN_PART_COUNT];
+    double part[KILN_COST_PART_COUNT];
     double cycles, peak_cycles; /* of the program; of its arithmetic alone at full rate */
     double workers, imbalance;
     double registers; /* vector registers of register buffers that live at once */
 } kiln_estimate;
 
-kiln_part kiln_part_of(const kiln_estimate *estimate, uint32_t statement);
+kiln_cost_part kiln_cost_part_of(const kiln_estimate *estimate, uint32_t statement);
 void kiln_estimate_make(const kiln_facts *facts, const kiln_target *target, kiln_arena *arena,
                         kiln_estimate *out);
 

@@ -60,7 +60,7 @@ static void put_program(writer *w) {
         put_count(w, KILN_FEATURE_OPS_F32_MAC + k, ops[k]);
     for (uint32_t k = 0; k < KILN_TERM_COUNT; k++)
         put_count(w, KILN_FEATURE_CYCLES_PORTS + k, e->term[k]);
-    for (uint32_t k = 0; k < KILN_PART_COUNT; k++)
+    for (uint32_t k = 0; k < KILN_COST_PART_COUNT; k++)
         put_count(w, KILN_FEATURE_CYCLES_OF_MAIN + k, e->part[k]);
 }
 
@@ -235,11 +235,11 @@ static void put_rest(writer *w) {
         written += result->in_memory ? s->points * result->element_bytes : 0;
         for (uint32_t k = 1; k < s->access_count; k++)
             read += s->access[k].in_memory ? s->points * s->access[k].element_bytes : 0;
-        if (kiln_part_of(w->estimate, i) == KILN_PART_PRODUCERS) {
+        if (kiln_cost_part_of(w->estimate, i) == KILN_COST_PART_PRODUCERS) {
             depth = KILN_MAX(depth, shared_loops(s, w->main));
             redo = fmax(redo, s->points / fmax(s->domain, 1));
         }
-        if (kiln_part_of(w->estimate, i) == KILN_PART_WRITES)
+        if (kiln_cost_part_of(w->estimate, i) == KILN_COST_PART_WRITES)
             run = result->run[w->estimate->tile[i].of.level];
     }
     put_count(w, KILN_FEATURE_REST_BYTES_READ, read);

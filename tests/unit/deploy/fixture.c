@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/kernel_abi.h"
+#include "base/null_code.h"
 #include "deploy/runtime/load.h"
 #include "tests/support/targets.h"
 
@@ -275,4 +276,33 @@ kiln_module_plan fixture_device_plan(kiln_arena *arena) {
     plan.device = kiln_arena_copy(arena, &further, sizeof further);
     plan.device_count = 1;
     return plan;
+}
+
+kiln_str fixture_null_artefact(kiln_arena *arena) {
+    static kiln_null_instruction add_one[] = {
+        {KILN_NULL_SET, 6, 0, 0, 0, 0},   {KILN_NULL_SET, 8, 0, 0, 0, 1},  {KILN_NULL_LOOP, 7, 0, 0, 0, 0},
+        {KILN_NULL_LOAD, 9, 6, 7, 0, 1},  {KILN_NULL_ADD, 9, 9, 8, 0, 0},  {KILN_NULL_STORE, 9, 6, 7, 1, 1},
+        {KILN_NULL_LOOP_END, 7, 0, 0, 0, LOOP_ROW}, {KILN_NULL_END, 0, 0, 0, 0, 0},
+    };
+    kiln_null_buffer buffer[] = {{KILN_NULL_ARGUMENT, KILN_I32, 0, 0, LOOP_ROW}, {KILN_NULL_ARGUMENT, KILN_I32, 1, 0, LOOP_ROW}};
+    kiln_null_function f = {.name = KILN_STR("kiln_run"), .register_count = 10, .buffer_count = 2, .buffer = buffer,
+                            .instruction_count = KILN_ARRAY_COUNT(add_one), .instruction = add_one};
+    kiln_strbuf code = {0};
+    kiln_null_code_encode(&(kiln_null_code){1, &f}, &code);
+    kiln_manifest m = fixture_manifest(arena);
+    m.payload_kind = KILN_PAYLOAD_NULL_CODE;
+    m.target = KILN_STR("null");
+    m.has_prepare = false;
+    m.scratch_worker_bytes = 0;
+    m.arg_count = 2;
+    m.arg[1].name = KILN_STR("y");
+    m.arg[1].role = KILN_ROLE_OUTPUT;
+    for (uint32_t i = 0; i < m.arg_count; i++) {
+        m.arg[i].dtype = KILN_I32;
+        m.arg[i].shape = (kiln_shape){1, {LOOP_ROW}};
+        m.arg[i].read_by_run = true;
+    }
+    kiln_str artefact = fixture_artefact_of(arena, &m, kiln_strbuf_view(&code));
+    kiln_strbuf_deinit(&code);
+    return artefact;
 }

@@ -22,6 +22,9 @@ kiln_str fixture_launches(kiln_arena *arena);
 kiln_str fixture_artefact_of(kiln_arena *arena, const kiln_manifest *manifest, kiln_str object);
 kiln_str fixture_artefact(kiln_arena *arena, const kiln_manifest *manifest, const char *object);
 
+/* An artefact for the null device: y = x + 1 on LOOP_ROW elements i32. */
+kiln_str fixture_null_artefact(kiln_arena *arena);
+
 /* Where things are in fixture_plan, for tests that spoil it. */
 enum {
     FIXTURE_X, FIXTURE_W0, FIXTURE_W1, FIXTURE_A0, FIXTURE_A1, FIXTURE_A1_ALIAS, FIXTURE_OUT0, FIXTURE_OUT1,

@@ -13,6 +13,7 @@
 #include "base/rand.h"
 #include "deploy/module.h"
 #include "deploy/pack/module_write.h"
+#include "deploy/runtime/device.h"
 #include "deploy/runtime/module_open.h"
 #include "tests/unit/deploy/fixture.h"
 
@@ -558,6 +559,53 @@ static void constants_and_temps_of_a_device_lie_there(void **state) {
     }
 }
 
+/* Three times 1 is added to the bits of floats on the null device, whose memory no pointer reaches; then a kernel of the
+ * processor doubles their double. */
+static void kernels_of_two_kinds_of_devices_pass_values_on(void **state) {
+    world *w = *state;
+    enum { X, Y, THERE, NEXT, HERE, SUM, GO };
+    kiln_plan_buffer buffer[] = {
+        [X] = {.storage = KILN_STORAGE_INPUT, .size_bytes = LOOP_ROW_BYTES},
+        [Y] = {.storage = KILN_STORAGE_OUTPUT, .size_bytes = LOOP_ROW_BYTES},
+        [THERE] = {.storage = KILN_STORAGE_ARENA, .size_bytes = LOOP_ROW_BYTES, .device = 1},
+        [NEXT] = {.storage = KILN_STORAGE_ARENA, .size_bytes = LOOP_ROW_BYTES, .offset = 256, .device = 1},
+        [HERE] = {.storage = KILN_STORAGE_ARENA, .size_bytes = LOOP_ROW_BYTES},
+        [SUM] = {.storage = KILN_STORAGE_ARENA, .size_bytes = LOOP_ROW_BYTES, .offset = 64},
+        [GO] = {.storage = KILN_STORAGE_ARENA, .size_bytes = 1, .offset = 128},
+    };
+    static const uint32_t to[] = {X, THERE}, add[] = {THERE, NEXT}, again[] = {NEXT, THERE}, from[] = {THERE, HERE},
+                          doubles[] = {HERE, HERE, SUM, Y, GO};
+    kiln_plan_step step[] = {
+        {.action = KILN_ACTION_COPY, .device = 1, .arg_count = 2, .output_count = 1, .arg = to},
+        {.action = KILN_ACTION_LOOP, .body_count = 2, .trip_max = 3, .count = KILN_PLAN_NONE,
+         .condition = KILN_PLAN_NONE, .index = KILN_PLAN_NONE},
+        {.action = KILN_ACTION_KERNEL, .device = 1, .arg_count = 2, .output_count = 1, .arg = add},
+        {.action = KILN_ACTION_CARRY, .device = 1, .arg_count = 2, .output_count = 1, .arg = again},
+        {.action = KILN_ACTION_COPY, .device = 1, .arg_count = 2, .output_count = 1, .arg = from},
+        {.action = KILN_ACTION_EVENT, .device = 1, .after = 4},
+        {.action = KILN_ACTION_KERNEL, .kernel = 1, .arg_count = 5, .output_count = 3, .arg = doubles},
+    };
+    kiln_plan_port x = {.name = KILN_STR("x"), .dtype = KILN_I32, .shape = {1, {LOOP_ROW}}, .buffer = X},
+                   y = {.name = KILN_STR("y"), .dtype = KILN_F32, .shape = {1, {LOOP_ROW}}, .buffer = Y};
+    kiln_plan_device device = {.kind = KILN_DEVICE_NULL, .arena_bytes = 512};
+    kiln_str kernel[] = {fixture_null_artefact(&w->arena), fixture_loop_plan(&w->arena).kernel[0]};
+    kiln_module_plan plan = {.input_count = 1, .output_count = 1, .kernel_count = 2, .buffer_count = KILN_ARRAY_COUNT(buffer),
+                             .step_count = KILN_ARRAY_COUNT(step), .input = &x, .output = &y, .kernel = kernel,
+                             .buffer = buffer, .step = step, .arena_bytes = 192, .threads = 1, .device_count = 1,
+                             .device = &device};
+    open_plan(w, &plan);
+    int32_t bits[LOOP_ROW];
+    for (int i = 0; i < LOOP_ROW; i++) {
+        float value = 1.0f + (float)i;
+        memcpy(&bits[i], &value, sizeof value);
+        bits[i] -= 3;
+    }
+    uint64_t before = kiln_alloc_count();
+    assert_int_equal(kiln_module_run(w->module, (const void *[]){bits}, (void *[]){w->y}), 0);
+    assert_int_equal(kiln_alloc_count(), before);
+    for (int i = 0; i < LOOP_ROW; i++) assert_true(w->y[i] == 4.0f * (1.0f + (float)i));
+}
+
 #define ROW(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(int argc, char **argv) {
@@ -585,6 +633,7 @@ int main(int argc, char **argv) {
         ROW(a_failure_in_a_loop_names_the_step),
         ROW(kernels_of_another_device_work_in_its_memory),
         ROW(constants_and_temps_of_a_device_lie_there),
+        ROW(kernels_of_two_kinds_of_devices_pass_values_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include "deploy/pack/pack.h"
 #include "deploy/runtime/module_read.h"
 #include "tests/support/targets.h"
+#include "tests/unit/compiler-core/frontend/support.h"
 #include "tests/unit/compiler-core/graph/support.h"
 
 #define PORTS_MAX 8
@@ -149,13 +150,56 @@ static void a_thousand_steps_are_no_larger_module(void **state) {
                 "constant w: f32[16,16] = hash \"00112233445566778899aabbccddeeff\"\n"
                 "constant z: f32[1,16] = hash \"10112233445566778899aabbccddeeff\"\n"
                 "i: i64[], h: f32[1,16], r: f32[1,16] = loop_begin(n, z, x) carried=1 trips=%d\n"
-                "p: f32[1,16] = gemm(h, w) alpha=0.05 transB=1\nq: f32[1,16] = add(p, r)\nt: f32[1,16] = "
+                "p: f32[1,16] = gemm(h, w) alpha=0.05 transB=1\nq: f32[1,16] = add(p, r)\nt: "
+                "f32[1,16] = "
                 "tanh(q)\n"
                 "last: f32[1,16], all: f32[%d,1,16] = loop_end(i, t, t)\noutput last\noutput all\n",
                 trips, trips, trips, trips));
         beside[i] = m.bytes.size - 16 * 17 * sizeof(float);
     }
     assert_true(beside[1] < 64 << 10 && beside[1] < beside[0] + 64);
+}
+
+/* Weights of a layer, small enough that no error grows over the steps. */
+static message weights(kiln_arena *arena, const char *name, const kiln_shape *shape) {
+    kiln_tensor tensor = kiln_tensor_create(arena, KILN_F32, shape);
+    kiln_fill_data(tensor.data, KILN_F32, (size_t)kiln_shape_count(shape),
+                   (uint64_t)name[0] * 7 + (uint64_t)name[1], KILN_FILL_UNIFORM);
+    for (int64_t i = 0; i < kiln_shape_count(shape); i++) ((float *)tensor.data)[i] *= 0.2f;
+    return tensor_message(arena, name, &tensor);
+}
+
+static message layer(kiln_arena *arena, const char *inputs, const char *outputs) {
+    message node = with_attr_int(node_of(arena, "LSTM", inputs, outputs), "hidden_size", 6);
+    return with_attr_text(node, "direction", "bidirectional");
+}
+
+/* Two layers, both ways, over a thousand steps: four loops, and less than 1 MB beside the weights.
+ */
+static void a_bidirectional_lstm_of_a_thousand_steps(void **state) {
+    static const int64_t swapped[] = {0, 2, 1, 3}, flat[] = {1000, 2, 12};
+    kiln_arena *arena = *state;
+    const model_parts parts = {
+        .opset = 14,
+        .input = "x:1000,2,6",
+        .output = "z:1000,2,2,6 h:2,2,6",
+        .node_count = 4,
+        .initializer_count = 7,
+        .node = {layer(arena, "x w0 r0 b0", "y"),
+                 with_attr_ints(node_of(arena, "Transpose", "y", "t"), "perm", swapped, 4),
+                 node_of(arena, "Reshape", "t flat", "x1"), layer(arena, "x1 w1 r1 b1", "z h")},
+        .initializer = {weights(arena, "w0", SHAPE(2, 24, 6)),
+                        weights(arena, "r0", SHAPE(2, 24, 6)), weights(arena, "b0", SHAPE(2, 48)),
+                        weights(arena, "w1", SHAPE(2, 24, 12)),
+                        weights(arena, "r1", SHAPE(2, 24, 6)), weights(arena, "b1", SHAPE(2, 48)),
+                        i64s_of(arena, "flat", flat, 3)},
+    };
+    kiln_graph *graph = import_of(arena, &parts);
+    expect_ok(kiln_passes_run(graph, (kiln_str){0}));
+    packed m = pack_graph(arena, graph);
+    assert_int_equal(count_steps(&m, KILN_ACTION_LOOP), 4);
+    assert_true(m.bytes.size < 1 << 20);
+    expect_runs_right(&m);
 }
 
 static void carried_values_change_places(void **state) {
@@ -255,6 +299,7 @@ int main(void) {
         test_with_arena(rows_that_are_not_aligned_are_copied),
         test_with_arena(a_recurrent_layer),
         test_with_arena(a_thousand_steps_are_no_larger_module),
+        test_with_arena(a_bidirectional_lstm_of_a_thousand_steps),
         test_with_arena(carried_values_change_places),
         test_with_arena(values_that_do_not_change_and_inputs_are_handed_on),
         test_with_arena(loops_of_unknown_length),

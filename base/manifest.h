@@ -54,6 +54,7 @@ typedef enum kiln_payload_kind {
     KILN_PAYLOAD_OPENCL = 3,
     KILN_PAYLOAD_VTA = 4,
     KILN_PAYLOAD_NULL_CODE = 5, /* byte code, base/null_code.h */
+    KILN_PAYLOAD_C = 6, /* text of one translation unit (compiler-core/codegen/codegen.h) */
 } kiln_payload_kind;
 
 /* "elf" */

@@ -63,8 +63,8 @@ static const struct {
 } arch_table[] = {
     {"x86_64-", KILN_ARCH_X86_64, 8, "fma"}, {"aarch64-", KILN_ARCH_AARCH64, 8, ""},
     {"arm64-", KILN_ARCH_AARCH64, 8, ""},    {"armv7", KILN_ARCH_ARM, 4, "vfp4"},
-    {"arm-", KILN_ARCH_ARM, 4, "vfp4"},      {"riscv64-", KILN_ARCH_RISCV64, 8, ""},
-    {"wasm32-", KILN_ARCH_WASM32, 4, NULL},
+    {"arm-", KILN_ARCH_ARM, 4, "vfp4"},      {"thumbv7", KILN_ARCH_ARM, 4, "vfp4"},
+    {"riscv64-", KILN_ARCH_RISCV64, 8, ""},  {"wasm32-", KILN_ARCH_WASM32, 4, NULL},
 };
 
 /* The row of a processor; with an empty name the architecture's default. */

@@ -1,15 +1,21 @@
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "cli/cli.h"
 #include "deploy/pack/pack.h"
+#include "deploy/pack/static_c.h"
+
+/* Static C is for other machines than this one: vectors of 16 bytes, which every compiler can take
+ * apart. */
+#define STATIC_C_TARGET "x86-64"
 
 /* "model.onnx" -> "model.kiln" beside it. */
-static const char *default_output(kiln_arena *process, const char *model) {
+static const char *default_output(kiln_arena *process, const char *model, const char *ending) {
     kiln_str name = kiln_str_from(model);
     if (kiln_str_ends(name, ".onnx")) name.size -= strlen(".onnx");
-    return kiln_arena_printf(process, "%.*s.kiln", KILN_STR_ARG(name));
+    return kiln_arena_printf(process, "%.*s%s", KILN_STR_ARG(name), ending);
 }
 
 static void report(const kiln_pack_report *r, const char *output, size_t size, bool json) {
@@ -116,6 +122,69 @@ static kiln_status compile_module(kiln_arena *process, const source *model,
     return st;
 }
 
+/* "out/my-net.c" -> "my_net", an identifier. */
+static kiln_str identifier_of(kiln_arena *process, const char *path) {
+    const char *slash = strrchr(path, '/');
+    kiln_str base = kiln_str_from(slash ? slash + 1 : path);
+    size_t end = kiln_str_find_char(base, '.');
+    kiln_strbuf text = {0};
+    base = kiln_str_slice(base, 0, KILN_MIN(end, base.size));
+    if (base.size == 0 || isdigit((unsigned char)base.data[0])) kiln_strbuf_text(&text, "net_");
+    for (size_t i = 0; i < base.size; i++)
+        kiln_strbuf_char(&text, isalnum((unsigned char)base.data[i]) ? base.data[i] : '_');
+    kiln_str name = kiln_str_from(kiln_str_dup(process, kiln_strbuf_view(&text)));
+    kiln_strbuf_deinit(&text);
+    return name;
+}
+
+static void report_static_c(const kiln_static_c_sizes *sizes, const char *path, bool json) {
+    if (json) {
+        kiln_json_line(json_pack("{s:s, s:s, s:I, s:I, s:I, s:I}", "event", "compiled", "source",
+                                 path, "constant_bytes", (json_int_t)sizes->constant_bytes,
+                                 "arena_bytes", (json_int_t)sizes->arena_bytes, "packed_bytes",
+                                 (json_int_t)sizes->packed_bytes, "scratch_bytes",
+                                 (json_int_t)sizes->scratch_bytes));
+        return;
+    }
+    printf("%s: %llu bytes of constants; static buffers: %llu of activations, %llu of packed "
+           "weights, %llu of scratch\n",
+           path, (unsigned long long)sizes->constant_bytes, (unsigned long long)sizes->arena_bytes,
+           (unsigned long long)sizes->packed_bytes, (unsigned long long)sizes->scratch_bytes);
+}
+
+/* OUTPUT.c and OUTPUT.h beside it; `output` ends with .c. */
+static kiln_status compile_static_c(kiln_arena *process, const source *model,
+                                    const kiln_target *target, kiln_db *db, const char *output,
+                                    bool json) {
+    kiln_graph *graph = NULL;
+    kiln_strbuf text = {0}, header = {0};
+    kiln_module_plan plan;
+    kiln_static_c_sizes sizes;
+    kiln_target alone = *target;
+    alone.threads = 1;
+    const char *path = output ? output : default_output(process, model->path, ".c");
+    if (!kiln_str_ends(kiln_str_from(path), ".c"))
+        return KILN_ERROR(INVALID_ARGUMENT, "--output %s: static C is written to NAME.c", path);
+    kiln_pack_options options = {.target = &alone,
+                                 .db = db,
+                                 .model_name = kiln_str_from(model->path),
+                                 .as_c = true,
+                                 .without = model->without.planners};
+    kiln_status st =
+        kiln_model_load(model->path, &model->onnx, model->without.passes, process, &graph);
+    if (!st) st = kiln_pack_plan(graph, &options, process, &plan, NULL);
+    if (!st)
+        st = kiln_static_c(&plan, identifier_of(process, path), process, &text, &header, &sizes);
+    if (!st) st = kiln_file_write(path, kiln_strbuf_view(&text), 0666);
+    char *header_path = kiln_arena_printf(process, "%s", path);
+    header_path[strlen(header_path) - 1] = 'h';
+    if (!st) st = kiln_file_write(header_path, kiln_strbuf_view(&header), 0666);
+    if (!st) report_static_c(&sizes, path, json);
+    kiln_strbuf_deinit(&text);
+    kiln_strbuf_deinit(&header);
+    return st;
+}
+
 static kiln_status emit_text(kiln_arena *process, const source *model, const kiln_target *target,
                              kiln_db *db, const char *emit, const char *output) {
     kiln_strbuf text = {0};
@@ -135,12 +204,13 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
     kiln_opt_list dim = {0};
     bool json = false;
     const kiln_opt option[] = {
-        {"target", KILN_OPT_TEXT, &target_text, "T", "device to compile for (default native)"},
+        {"target", KILN_OPT_TEXT, &target_text, "T",
+         "device to compile for (default native; of static-c x86-64)"},
         {"db", KILN_OPT_TEXT, &db_option, "PATH", "records database (default $KILN_HOME/kiln.db)"},
         {"output|o", KILN_OPT_TEXT, &output, "MODULE",
-         "file to write (default: the model's name with .kiln)"},
+         "file to write (default: the model's name with .kiln or .c)"},
         {"emit", KILN_OPT_TEXT, &emit, "WHAT",
-         "module, llvm, asm, loops or graph (default module)"},
+         "module, static-c (NAME.c and NAME.h), llvm, asm, loops or graph (default module)"},
         {"without", KILN_OPT_TEXT, &without_text, "NAME,...",
          "leave out passes or parts of planning, to see what each is worth"},
         {"dim", KILN_OPT_LIST, &dim, "NAME=N", kiln_dim_help},
@@ -160,17 +230,18 @@ kiln_status kiln_cmd_compile(kiln_arena *process, int argc, char **argv) {
     kiln_db *db = NULL;
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
     if (st || args.help) return st;
-    if (strcmp(emit, "static-c") == 0)
-        return KILN_ERROR(UNIMPLEMENTED, "--emit static-c is not there yet; use --emit module");
     model.path = args.positional[0];
     st = parse_omissions(without_text, &model.without);
     if (!st) st = kiln_dim_option(&dim, process, &model.onnx);
+    if (!target_text && strcmp(emit, "static-c") == 0) target_text = STATIC_C_TARGET;
     if (!st) st = kiln_target_option(target_text, process, &target);
     if (!st) st = kiln_db_path(db_option, process, &db_path);
     if (!st) st = kiln_db_open_if_there(db_path, &db);
     if (!st && strcmp(emit, "module") == 0)
         st = compile_module(process, &model, &target, db,
-                            output ? output : default_output(process, model.path), json);
+                            output ? output : default_output(process, model.path, ".kiln"), json);
+    else if (!st && strcmp(emit, "static-c") == 0)
+        st = compile_static_c(process, &model, &target, db, output, json);
     else if (!st)
         st = emit_text(process, &model, &target, db, emit, output);
     kiln_db_close(db);

@@ -16,6 +16,10 @@
 KILN_MUST_USE kiln_status kiln_build(const kiln_program *te, kiln_str task_key,
                                      const kiln_trace *trace, const kiln_target *target,
                                      kiln_arena *arena, kiln_artefact *out_artefact);
+/* The same as C text, for the target's vectors and caches. */
+KILN_MUST_USE kiln_status kiln_build_c(const kiln_program *te, kiln_str task_key,
+                                       const kiln_trace *trace, const kiln_target *target,
+                                       kiln_arena *arena, kiln_artefact *out_artefact);
 /* The same from a scheduled loop program on; `te` is what it was scheduled from. For tests and
  * benches. */
 KILN_MUST_USE kiln_status kiln_build_scheduled(const kiln_program *te, kiln_str task_key,

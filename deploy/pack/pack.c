@@ -117,7 +117,9 @@ static kiln_status find_kernel(kiln_packer *p, const kiln_program *te, kiln_str 
         *out_index = (uint32_t)known;
         return KILN_OK;
     }
-    kiln_status st = kiln_build(te, key, trace, p->options->target, p->arena, &artefact);
+    kiln_status st = p->options->as_c
+                         ? kiln_build_c(te, key, trace, p->options->target, p->arena, &artefact)
+                         : kiln_build(te, key, trace, p->options->target, p->arena, &artefact);
     if (!st) st = find_in_place(p, te, trace);
     if (st) return st;
     kiln_strbuf bytes = {0};
@@ -441,37 +443,37 @@ static void place_buffers(kiln_packer *p) {
     p->report.live_bytes = peak.live_bytes;
 }
 
-static kiln_status encode(kiln_packer *p, kiln_plan_port *output, kiln_strbuf *out) {
-    kiln_strbuf target = {0};
-    kiln_target_print(p->options->target, &target);
-    kiln_plan_pair metadata[] = {{KILN_STR("model"), p->options->model_name},
-                                 {KILN_STR("target"), kiln_strbuf_view(&target)},
-                                 {KILN_STR("codegen"), kiln_str_from(kiln_codegen_version())}};
+static kiln_module_plan whole_plan(kiln_packer *p, kiln_plan_port *output) {
+    kiln_strbuf text = {0};
+    kiln_target_print(p->options->target, &text);
+    kiln_str target = kiln_str_from(kiln_str_dup(p->arena, kiln_strbuf_view(&text)));
+    kiln_strbuf_deinit(&text);
+    const kiln_plan_pair metadata[] = {
+        {KILN_STR("model"), p->options->model_name},
+        {KILN_STR("target"), target},
+        {KILN_STR("codegen"), kiln_str_from(kiln_codegen_version())}};
     kiln_plan_port *input = KILN_ARENA_ARRAY(p->arena, kiln_plan_port, p->graph->input.count);
     for (uint32_t i = 0; i < p->graph->input.count; i++) {
         const kiln_value_info *info = &p->graph->value.data[p->graph->input.data[i]];
         input[i] = (kiln_plan_port){info->name, info->dtype, info->shape, i};
     }
-    kiln_plan_device device = {.kind = p->device_kind, .arena_bytes = p->report.arena_bytes};
-    kiln_module_plan plan = {.metadata_count = KILN_ARRAY_COUNT(metadata),
-                             .metadata = metadata,
-                             .input_count = p->graph->input.count,
-                             .input = input,
-                             .output_count = p->graph->output.count,
-                             .output = output,
-                             .kernel_count = p->kernel.count,
-                             .kernel = p->kernel.data,
-                             .buffer_count = p->buffer.count,
-                             .buffer = p->buffer.data,
-                             .step_count = p->level[0].count,
-                             .step = p->level[0].data,
-                             .arena_bytes = p->device_kind ? 0 : p->report.arena_bytes,
-                             .device_count = p->device_kind != 0,
-                             .device = &device,
-                             .threads = p->options->target->threads};
-    kiln_status st = kiln_module_encode(&plan, out);
-    kiln_strbuf_deinit(&target);
-    return st;
+    const kiln_plan_device device = {.kind = p->device_kind, .arena_bytes = p->report.arena_bytes};
+    return (kiln_module_plan){.metadata_count = KILN_ARRAY_COUNT(metadata),
+                              .metadata = kiln_arena_copy(p->arena, metadata, sizeof metadata),
+                              .input_count = p->graph->input.count,
+                              .input = input,
+                              .output_count = p->graph->output.count,
+                              .output = output,
+                              .kernel_count = p->kernel.count,
+                              .kernel = p->kernel.data,
+                              .buffer_count = p->buffer.count,
+                              .buffer = p->buffer.data,
+                              .step_count = p->level[0].count,
+                              .step = p->level[0].data,
+                              .arena_bytes = p->device_kind ? 0 : p->report.arena_bytes,
+                              .device_count = p->device_kind != 0,
+                              .device = kiln_arena_copy(p->arena, &device, sizeof device),
+                              .threads = p->options->target->threads};
 }
 
 static void fill_report(kiln_packer *p) {
@@ -487,8 +489,9 @@ static void fill_report(kiln_packer *p) {
     }
 }
 
-kiln_status kiln_pack(const kiln_graph *graph, const kiln_pack_options *options, kiln_arena *arena,
-                      kiln_strbuf *out, kiln_pack_report *out_report) {
+kiln_status kiln_pack_plan(const kiln_graph *graph, const kiln_pack_options *options,
+                           kiln_arena *arena, kiln_module_plan *out_plan,
+                           kiln_pack_report *out_report) {
     kiln_packer p = {.graph = graph, .options = options, .arena = arena};
     kiln_packer_find_device(&p);
     kiln_map_init(&p.kernels);
@@ -528,7 +531,7 @@ kiln_status kiln_pack(const kiln_graph *graph, const kiln_pack_options *options,
     if (!st) st = kiln_packer_move_to_device(&p);
     if (!st) kiln_packer_number_loops(&p);
     if (!st) place_buffers(&p);
-    if (!st) st = encode(&p, output, out);
+    if (!st) *out_plan = whole_plan(&p, output);
     if (!st) fill_report(&p);
     kiln_map_deinit(&p.kernels);
     kiln_map_deinit(&p.ways);
@@ -537,4 +540,13 @@ kiln_status kiln_pack(const kiln_graph *graph, const kiln_pack_options *options,
     kiln_strbuf_deinit(&p.text);
     if (!st && out_report) *out_report = p.report;
     return kiln_status_note(st, "packing %.*s", KILN_STR_ARG(options->model_name));
+}
+
+kiln_status kiln_pack(const kiln_graph *graph, const kiln_pack_options *options, kiln_arena *arena,
+                      kiln_strbuf *out, kiln_pack_report *out_report) {
+    kiln_module_plan plan;
+    kiln_status st = kiln_pack_plan(graph, options, arena, &plan, out_report);
+    if (st) return st;
+    return kiln_status_note(kiln_module_encode(&plan, out), "packing %.*s",
+                            KILN_STR_ARG(options->model_name));
 }

@@ -14,6 +14,7 @@
 #include "base/target.h"
 #include "compiler-core/core.h"
 #include "db/db.h"
+#include "deploy/format.h"
 
 typedef enum kiln_planner {
 #define X(id, name, doc) KILN_PLANNER_##id,
@@ -29,6 +30,7 @@ typedef struct kiln_pack_options {
     const kiln_target *target;
     kiln_db *db; /* NULL: default schedules only */
     kiln_str model_name;
+    bool as_c;        /* kernels are C text: for kiln_static_c, no module runs them */
     uint32_t without; /* bits 1 << kiln_planner: what is left out, to see what it is worth */
 } kiln_pack_options;
 
@@ -49,6 +51,11 @@ typedef struct kiln_pack_report {
     uint64_t window_bytes; /* of values that lie inside of others: what no kernel has to copy */
 } kiln_pack_report;
 
+/* What a module is made of, in `arena`. `out_report` as below.
+ * Errors of kiln_plan_create and kiln_build, noted with the task. */
+KILN_MUST_USE kiln_status kiln_pack_plan(const kiln_graph *graph, const kiln_pack_options *options,
+                                         kiln_arena *arena, kiln_module_plan *out_plan,
+                                         kiln_pack_report *out_report);
 /* Appends the module's bytes to `out`. `out_report` lives in `arena`; NULL: not wanted.
  * Errors of kiln_plan_create, kiln_build and kiln_module_encode, noted with the task. */
 KILN_MUST_USE kiln_status kiln_pack(const kiln_graph *graph, const kiln_pack_options *options,

@@ -61,8 +61,13 @@ def test_help_of_every_command(world):
     world.refused("tune", digits(), "--trails", 3, says="--trials")
 
 
-def test_later_features_say_so(world):
-    assert world.refused("compile", digits(), "--emit", "static-c", says="static-c").returncode == 20
+def test_static_c_is_two_files_that_a_compiler_takes(world):
+    source = world.path("d.c")
+    world.refused("compile", digits(), "--emit", "static-c", "-o", world.path("d.txt"), says="NAME.c")
+    [said] = world.json("compile", digits(), "--emit", "static-c", "-o", source)
+    assert 90000 < said["constant_bytes"] < 100000 and said["arena_bytes"] > 0
+    subprocess.run(["cc", "-std=c11", "-Wall", "-Werror", "-O2", "-c", source, "-o", world.path("d.o")], check=True)
+    assert "int d_run(" in open(world.path("d.h"), encoding="utf-8").read()
 
 
 def test_closed_pipe_ends_every_printer_quietly(world):

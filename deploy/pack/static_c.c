@@ -1,0 +1,322 @@
+#include "deploy/pack/static_c.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/manifest.h"
+#include "base/map.h"
+#include "compiler-core/core.h"
+
+typedef struct writer {
+    const kiln_module_plan *plan;
+    kiln_str name;
+    kiln_arena *arena;
+    kiln_strbuf *out;
+    kiln_artefact *kernel; /* [kernel_count] */
+    uint32_t *packer;      /* [step_count] the step whose packed constants it uses */
+    kiln_static_c_sizes sizes;
+} writer;
+
+/* ---- kernels --------------------------------------------------------------------------------- */
+
+static const char *split_of(kiln_str payload) { return strstr(payload.data, kiln_c_text_split); }
+
+/* The text of a kernel with its functions named after it: kiln_run_with -> NAME_k3_run_with. */
+static void write_kernel(writer *w, uint32_t index) {
+    static const char *const entry[] = {KILN_ENTRY_RUN, KILN_ENTRY_PREPARE};
+    const size_t prefix = strlen("kiln_");
+    const char *at = split_of(w->kernel[index].payload) + strlen(kiln_c_text_split);
+    for (; *at; at++) {
+        bool found = false;
+        for (size_t i = 0; i < KILN_ARRAY_COUNT(entry); i++)
+            found |= strncmp(at, entry[i], strlen(entry[i])) == 0;
+        if (found) {
+            kiln_strbuf_printf(w->out, "%.*s_k%u_", KILN_STR_ARG(w->name), index);
+            at += prefix;
+        }
+        kiln_strbuf_char(w->out, *at);
+    }
+}
+
+/* Whether the function `entry` of a kernel takes argument `arg`: its head says so. */
+static bool takes(const kiln_artefact *kernel, const char *entry, uint32_t arg) {
+    char wanted[32];
+    const char *head = strstr(split_of(kernel->payload), entry);
+    size_t size = head ? strcspn(head, "{") : 0;
+    snprintf(wanted, sizeof wanted, " *a%u", arg);
+    for (const char *at = head; size && (at = strstr(at, wanted)) && at < head + size; at++)
+        if (!isdigit((unsigned char)at[strlen(wanted)])) return true;
+    return false;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static uint64_t arg_bytes(const kiln_manifest_arg *arg) {
+    kiln_shape physical = kiln_layout_physical(&arg->layout, &arg->shape);
+    return (uint64_t)kiln_shape_count(&physical) * kiln_dtype_size(arg->dtype);
+}
+
+static void write_bytes(writer *w, const uint8_t *data, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++)
+        kiln_strbuf_printf(w->out, "%s%u,", i % 24 ? "" : "\n    ", data[i]);
+}
+
+static void write_constants(writer *w) {
+    for (uint32_t i = 0; i < w->plan->buffer_count; i++) {
+        const kiln_plan_buffer *b = &w->plan->buffer[i];
+        if (b->storage != KILN_STORAGE_CONSTANT) continue;
+        kiln_strbuf_printf(w->out, "static const KILN_ALIGNED unsigned char c%u[%llu] = {", i,
+                           (unsigned long long)KILN_MAX(b->size_bytes, 1u));
+        write_bytes(w, b->data, b->size_bytes);
+        kiln_strbuf_text(w->out, "\n};\n");
+        w->sizes.constant_bytes += b->size_bytes;
+    }
+}
+
+static void write_buffer(writer *w, const char *name, uint64_t bytes) {
+    kiln_strbuf_printf(w->out, "static KILN_ALIGNED char %s[%llu];\n", name,
+                       (unsigned long long)KILN_MAX(bytes, 1u));
+}
+
+/* Steps that call one kernel with the same constants pack once: the first of them does. What else
+ * they give the kernel is no matter of packing. */
+static void find_packers(writer *w) {
+    kiln_map first;
+    kiln_strbuf key = {0};
+    kiln_map_init(&first);
+    w->packer = KILN_ARENA_ARRAY(w->arena, uint32_t, w->plan->step_count + 1);
+    for (uint32_t s = 0; s < w->plan->step_count; s++) {
+        const kiln_plan_step *step = &w->plan->step[s];
+        uint64_t found = s;
+        if (step->action != KILN_ACTION_KERNEL) continue;
+        kiln_strbuf_reset(&key);
+        kiln_strbuf_printf(&key, "%u", step->kernel);
+        for (uint32_t i = 0; i < step->arg_count; i++)
+            if (w->kernel[step->kernel].manifest.arg[i].role == KILN_ROLE_CONSTANT)
+                kiln_strbuf_printf(&key, " %u", step->arg[i]);
+        kiln_str text = kiln_str_from(kiln_str_dup(w->arena, kiln_strbuf_view(&key)));
+        if (!kiln_map_find(&first, text, &found)) kiln_map_put(&first, text, s);
+        w->packer[s] = (uint32_t)found;
+    }
+    kiln_strbuf_deinit(&key);
+    kiln_map_deinit(&first);
+}
+
+/* Packed arguments of each step that packs. */
+static void write_packed(writer *w) {
+    for (uint32_t s = 0; s < w->plan->step_count; s++) {
+        const kiln_plan_step *step = &w->plan->step[s];
+        if (step->action != KILN_ACTION_KERNEL || w->packer[s] != s) continue;
+        const kiln_manifest *m = &w->kernel[step->kernel].manifest;
+        for (uint32_t i = 0; i < m->arg_count; i++) {
+            if (m->arg[i].role != KILN_ROLE_PACKED) continue;
+            write_buffer(w, kiln_arena_printf(w->arena, "p%u_%u", s, i), arg_bytes(&m->arg[i]));
+            w->sizes.packed_bytes += arg_bytes(&m->arg[i]);
+        }
+    }
+}
+
+static void write_address(writer *w, uint32_t buffer) {
+    const kiln_plan_buffer *b = &w->plan->buffer[buffer];
+    if (b->storage == KILN_STORAGE_ALIAS) {
+        write_address(w, b->source);
+        if (b->offset) kiln_strbuf_printf(w->out, " + %llu", (unsigned long long)b->offset);
+        if (b->stride)
+            kiln_strbuf_printf(w->out, " + (ptrdiff_t)i%u * %lld", b->loop, (long long)b->stride);
+        return;
+    }
+    if (b->storage == KILN_STORAGE_ARENA)
+        kiln_strbuf_printf(w->out, "arena + %llu", (unsigned long long)b->offset);
+    else if (b->storage == KILN_STORAGE_CONSTANT)
+        kiln_strbuf_printf(w->out, "(char *)c%u", buffer);
+    else
+        kiln_strbuf_printf(w->out, "(char *)%s[%u]",
+                           b->storage == KILN_STORAGE_INPUT ? "inputs" : "outputs", b->source);
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+/* Arguments that are packed stand behind those of the step. */
+static void write_call(writer *w, uint32_t index, const char *entry) {
+    const kiln_plan_step *step = &w->plan->step[index];
+    const kiln_artefact *kernel = &w->kernel[step->kernel];
+    kiln_strbuf_printf(w->out, "    if (%.*s_k%u_%s_with(0, scratch", KILN_STR_ARG(w->name),
+                       step->kernel, entry + strlen("kiln_"));
+    for (uint32_t i = 0; i < kernel->manifest.arg_count; i++) {
+        if (!takes(kernel, entry, i)) continue;
+        kiln_strbuf_text(w->out, ", ");
+        if (kernel->manifest.arg[i].role == KILN_ROLE_PACKED)
+            kiln_strbuf_printf(w->out, "p%u_%u", w->packer[index], i);
+        else
+            write_address(w, step->arg[i]);
+    }
+    kiln_strbuf_text(w->out, ")) return 1;\n");
+}
+
+static void write_copy(writer *w, const kiln_plan_step *step) {
+    kiln_strbuf_text(w->out, "    copy_bytes(");
+    write_address(w, step->arg[1]);
+    kiln_strbuf_text(w->out, ", ");
+    write_address(w, step->arg[0]);
+    kiln_strbuf_printf(w->out, ", %llu);\n",
+                       (unsigned long long)w->plan->buffer[step->arg[0]].size_bytes);
+}
+
+/* An element in memory, as what a loop asks of it. */
+static void write_element(writer *w, const char *type, uint32_t buffer) {
+    kiln_strbuf_printf(w->out, "*(%s *)(", type);
+    write_address(w, buffer);
+    kiln_strbuf_text(w->out, ")");
+}
+
+static void write_loop(writer *w, uint32_t index) {
+    const kiln_plan_step *step = &w->plan->step[index];
+    kiln_strbuf_printf(w->out, "    for (u64 i%u = 0; i%u < %lluu", index, index,
+                       (unsigned long long)step->trip_max);
+    if (step->count != KILN_PLAN_NONE) {
+        kiln_strbuf_printf(w->out, " && (s64)i%u < (s64)", index);
+        write_element(w, "const u64_m", step->count);
+    }
+    if (step->condition != KILN_PLAN_NONE) {
+        kiln_strbuf_text(w->out, " && ");
+        write_element(w, "const u8_m", step->condition);
+    }
+    kiln_strbuf_printf(w->out, "; i%u++) {\n", index);
+    if (step->index == KILN_PLAN_NONE) return;
+    kiln_strbuf_text(w->out, "    ");
+    write_element(w, "u64_m", step->index);
+    kiln_strbuf_printf(w->out, " = i%u;\n", index);
+}
+
+/* Steps [from, to), loops with their bodies. */
+static void write_steps(writer *w, uint32_t from, uint32_t to) {
+    for (uint32_t i = from; i < to; i++) {
+        const kiln_plan_step *step = &w->plan->step[i];
+        switch (step->action) {
+        case KILN_ACTION_KERNEL: write_call(w, i, KILN_ENTRY_RUN); break;
+        case KILN_ACTION_COPY:
+        case KILN_ACTION_CARRY: write_copy(w, step); break;
+        case KILN_ACTION_LOOP:
+            write_loop(w, i);
+            write_steps(w, i + 1, i + 1 + step->body_count);
+            kiln_strbuf_text(w->out, "    }\n");
+            i += step->body_count;
+            break;
+        case KILN_ACTION_ALIAS:
+        case KILN_ACTION_EVENT: break; /* nothing to do, nothing to wait for */
+        }
+    }
+}
+
+static void write_run(writer *w) {
+    bool prepares = false;
+    kiln_strbuf_printf(w->out,
+                       "int %.*s_run(const void *const *inputs, void *const *outputs) {\n    "
+                       "(void)inputs, (void)outputs, (void)arena, (void)scratch;\n",
+                       KILN_STR_ARG(w->name));
+    for (uint32_t s = 0; s < w->plan->step_count; s++) {
+        const kiln_plan_step *step = &w->plan->step[s];
+        if (step->action != KILN_ACTION_KERNEL || !w->kernel[step->kernel].manifest.has_prepare ||
+            w->packer[s] != s)
+            continue;
+        if (!prepares)
+            kiln_strbuf_text(w->out,
+                             "    static unsigned char is_prepared;\n    if (!is_prepared) {\n");
+        prepares = true;
+        write_call(w, s, KILN_ENTRY_PREPARE);
+    }
+    if (prepares) kiln_strbuf_text(w->out, "    is_prepared = 1;\n    }\n");
+    write_steps(w, 0, w->plan->step_count);
+    kiln_strbuf_text(w->out, "    return 0;\n}\n");
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static void write_port(writer *w, const char *what, uint32_t index, const kiln_plan_port *port) {
+    kiln_strbuf_printf(w->out, " *     %s[%u]: %.*s, %s", what, index, KILN_STR_ARG(port->name),
+                       kiln_dtype_name(port->dtype));
+    kiln_shape_print(&port->shape, w->out);
+    kiln_strbuf_printf(w->out, ", %llu bytes\n",
+                       (unsigned long long)w->plan->buffer[port->buffer].size_bytes);
+}
+
+static void write_header(writer *w) {
+    const kiln_module_plan *plan = w->plan;
+    int size = (int)w->name.size;
+    const char *name = w->name.data;
+    kiln_strbuf_printf(w->out,
+                       "/* A neural network, made by Kiln.\n *\n * %.*s_run computes its outputs "
+                       "from its inputs, all row-major and aligned to their elements:\n",
+                       size, name);
+    for (uint32_t i = 0; i < plan->input_count; i++) write_port(w, "inputs", i, &plan->input[i]);
+    for (uint32_t i = 0; i < plan->output_count; i++) write_port(w, "outputs", i, &plan->output[i]);
+    kiln_strbuf_printf(w->out,
+                       " *\n * Buffers are static: one call at a time. Gives 0. */\n#ifndef "
+                       "KILN_%.*s_H\n#define KILN_%.*s_H\n#ifdef __cplusplus\nextern \"C\" "
+                       "{\n#endif\n#define %.*s_input_count %u\n#define %.*s_output_count %u\nint "
+                       "%.*s_run(const void *const *inputs, void *const *outputs);\n#ifdef "
+                       "__cplusplus\n}\n#endif\n#endif\n",
+                       size, name, size, name, size, name, plan->input_count, size, name,
+                       plan->output_count, size, name);
+}
+
+static void write_source(writer *w) {
+    kiln_strbuf_text(w->out, "/* Made by Kiln. */\n#define KILN_STATIC\n");
+    if (w->plan->kernel_count > 0) {
+        kiln_str first = w->kernel[0].payload;
+        kiln_strbuf_str(w->out, kiln_str_slice(first, 0, (size_t)(split_of(first) - first.data)));
+    }
+    kiln_strbuf_printf(w->out,
+                       "#include \"%.*s.h\"\n#include <stddef.h>\n"
+                       "#define KILN_ALIGNED __attribute__((aligned(64)))\n",
+                       KILN_STR_ARG(w->name));
+    kiln_strbuf_text(w->out,
+                     "static inline __attribute__((unused)) void copy_bytes(char *to, const char "
+                     "*from, size_t count) {\n    while (count--) *to++ = *from++;\n}\n\n");
+    for (uint32_t i = 0; i < w->plan->kernel_count; i++) {
+        const kiln_manifest *m = &w->kernel[i].manifest;
+        uint64_t scratch = m->scratch_bytes + m->scratch_worker_bytes;
+        w->sizes.scratch_bytes = KILN_MAX(w->sizes.scratch_bytes, scratch);
+        write_kernel(w, i);
+    }
+    find_packers(w);
+    w->sizes.arena_bytes = w->plan->arena_bytes;
+    write_buffer(w, "arena", w->sizes.arena_bytes);
+    write_buffer(w, "scratch", w->sizes.scratch_bytes);
+    write_constants(w);
+    write_packed(w);
+    write_run(w);
+}
+
+static kiln_status check(const kiln_module_plan *plan) {
+    if (plan->threads > 1)
+        return KILN_ERROR(UNIMPLEMENTED, "static C has no threads; take a target with one");
+    for (uint32_t i = 0; i < plan->step_count; i++)
+        if (plan->step[i].device != 0)
+            return KILN_ERROR(UNIMPLEMENTED,
+                              "static C runs on the processor alone; step %u does not", i);
+    return KILN_OK;
+}
+
+kiln_status kiln_static_c(const kiln_module_plan *plan, kiln_str name, kiln_arena *arena,
+                          kiln_strbuf *out_source, kiln_strbuf *out_header,
+                          kiln_static_c_sizes *out_sizes) {
+    writer w = {.plan = plan, .name = name, .arena = arena, .out = out_source};
+    kiln_status st = check(plan);
+    w.kernel = KILN_ARENA_ARRAY(arena, kiln_artefact, plan->kernel_count + 1);
+    for (uint32_t i = 0; !st && i < plan->kernel_count; i++) {
+        st = kiln_artefact_decode(plan->kernel[i], arena, &w.kernel[i]);
+        if (st) break;
+        kiln_str text = w.kernel[i].payload;
+        w.kernel[i].payload.data = kiln_str_dup(arena, text); /* ends with a NUL */
+        if (w.kernel[i].manifest.payload_kind != KILN_PAYLOAD_C)
+            st = KILN_ERROR(UNIMPLEMENTED, "kernel %u is no C text", i);
+    }
+    if (st) return st;
+    write_source(&w);
+    w.out = out_header;
+    write_header(&w);
+    *out_sizes = w.sizes;
+    return KILN_OK;
+}

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "deploy/pack/pack.h"
+#include "deploy/pack/static_c.h"
 #include "deploy/run/run.h"
 
 const char *kiln_verdict_name(kiln_verdict verdict) {
@@ -161,6 +162,17 @@ kiln_status kiln_verify_here(void *context, kiln_str bytes, const void *const *i
     return st;
 }
 
+static kiln_status write_c(const kiln_graph *graph, const kiln_pack_options *pack,
+                           kiln_arena *arena, kiln_strbuf *out) {
+    kiln_module_plan plan;
+    kiln_static_c_sizes sizes;
+    kiln_strbuf header = {0};
+    kiln_status st = kiln_pack_plan(graph, pack, arena, &plan, NULL);
+    if (!st) st = kiln_static_c(&plan, KILN_STR("net"), arena, out, &header, &sizes);
+    kiln_strbuf_deinit(&header);
+    return st;
+}
+
 /* Inputs that become constants differ between data sets, so each data set gets its own module. */
 static kiln_status check_data_set(const char *model, const char *folder, const kiln_data_set *data,
                                   bool single, const kiln_verify_options *how, kiln_arena *arena,
@@ -173,8 +185,11 @@ static kiln_status check_data_set(const char *model, const char *folder, const k
     kiln_status st = kiln_import_file(model, &options, arena, &graph);
     const kiln_rounding *rounding = st ? NULL : kiln_graph_rounding(graph, arena);
     if (!st) st = kiln_passes_run(graph, KILN_STR(""));
-    kiln_pack_options pack = {.target = how->target, .model_name = kiln_str_from(model)};
-    if (!st) st = kiln_pack(graph, &pack, arena, &bytes, NULL);
+    kiln_pack_options pack = {
+        .target = how->target, .model_name = kiln_str_from(model), .as_c = how->as_c};
+    if (!st)
+        st = how->as_c ? write_c(graph, &pack, arena, &bytes)
+                       : kiln_pack(graph, &pack, arena, &bytes, NULL);
     const void **inputs = st ? NULL : KILN_ARENA_ARRAY(arena, const void *, graph->input.count);
     void **outputs = st ? NULL : KILN_ARENA_ARRAY(arena, void *, graph->output.count);
     if (!st) st = find_inputs(graph, data, arena, inputs);

@@ -18,14 +18,15 @@ typedef enum kiln_verdict {
 } kiln_verdict;
 const char *kiln_verdict_name(kiln_verdict verdict); /* "passed", "FAILED", "unsupported" */
 
-/* Runs the bytes of a module once. `inputs`, `outputs`: in the order of its ports, aligned as
- * kernels want it. */
+/* Runs the bytes of a module once, or with `as_c` the text that kiln_static_c writes for the name
+ * "net". `inputs`, `outputs`: in the order of its ports, aligned as kernels want it. */
 typedef kiln_status (*kiln_verify_run)(void *context, kiln_str module, const void *const *inputs,
                                        void *const *outputs);
 
 typedef struct kiln_verify_options {
-    kiln_import_options onnx;    /* sizes of open dimensions */
+    kiln_import_options onnx;  /* sizes of open dimensions */
     const kiln_target *target; /* modules are made for, with default schedules */
+    bool as_c;
     kiln_verify_run run;
     void *context; /* of `run` */
 } kiln_verify_options;

@@ -1,7 +1,8 @@
 """conformance [CASE...] [--only PROCESSOR]: ONNX's backend cases of Debian's libonnx-testdata, per processor
 
 Each model is compiled with default schedules. On x86-64 its module runs here; for the others its kernels run in the order
-of the module's plan under qemu-user or node, fed and read by tests/boards. What passes on x86-64 must pass everywhere."""
+of the module's plan under qemu-user or node, fed and read by tests/boards. As C text (c-gcc, c-clang) each module becomes
+static C, compiled and run here. What passes on x86-64 must pass everywhere."""
 import concurrent.futures
 import os
 import pathlib
@@ -23,6 +24,8 @@ PROCESSORS = {  # name -> target, emulator, runner
     "armv7": ("pynq", "qemu-arm", RUNNERS / "runner-arm"),
     "riscv64": ("riscv64", "qemu-riscv64", RUNNERS / "runner-riscv64"),
     "wasm": ("wasm", "node", HERE.parent / "boards/runner.js"),
+    "c-gcc": ("x86-64", "gcc", None),
+    "c-clang": ("x86-64", "clang-19", None),
 }
 
 
@@ -49,11 +52,12 @@ def run_batch(target, runner, batch):
 def run_all(name, cases):
     target, emulator, runner = PROCESSORS[name]
     found = emulator and shutil.which(emulator)
-    if emulator and not (found and runner.exists()):
+    if emulator and not (found and (runner is None or runner.exists())):
         return None
+    words = [] if not found else [found, runner] if runner else ["c", found]
     batches = [cases[at:at + BATCH] for at in range(0, len(cases), BATCH)]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        runs = pool.map(lambda batch: run_batch(target, [found, runner] if found else [], batch), batches)
+        runs = pool.map(lambda batch: run_batch(target, words, batch), batches)
         return {case: verdict for run in runs for case, verdict in run.items()}
 
 

@@ -1,7 +1,9 @@
 /* bench-conformance TARGET RUNNER... -- CASE...: compiles the models of ONNX's backend tests for
  * another processor and runs their kernels there, in the order of each module's plan; whatever lies
  * between two kernels lies here. RUNNER speaks tests/boards/protocol.h. Without one, modules run
- * here. Prints a line per case. */
+ * here; with "c COMPILER" in its place they become static C, which that compiler makes a library
+ * of. Prints a line per case. */
+#include <dlfcn.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,7 +12,9 @@
 
 #include "base/alloc.h"
 #include "base/child.h"
+#include "base/file.h"
 #include "base/manifest.h"
+#include "base/proc.h"
 #include "cli/verify.h"
 #include "deploy/runtime/kernel.h"
 #include "deploy/runtime/module_read.h"
@@ -186,6 +190,53 @@ static kiln_status run_there(void *context, kiln_str bytes, const void *const *i
     return st;
 }
 
+/* ---- Static C ---- */
+
+#define NET_HEADER "int net_run(const void *const *inputs, void *const *outputs);\n"
+
+typedef int (*net_entry)(const void *const *inputs, void *const *outputs);
+
+/* What compiles, and where. */
+typedef struct c_context {
+    const char *compiler, *folder;
+    uint32_t count; /* libraries so far: each is a file of its own */
+} c_context;
+
+static kiln_status run_library(const char *path, const void *const *inputs, void *const *outputs) {
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) return KILN_ERROR(INTERNAL, "%s", dlerror());
+    net_entry entry = (net_entry)(uintptr_t)dlsym(library, "net_run");
+    kiln_status st = KILN_OK;
+    if (!entry) st = KILN_ERROR(INTERNAL, "there is no net_run");
+    if (!st && entry(inputs, outputs) != 0) st = KILN_ERROR(INTERNAL, "net_run failed");
+    dlclose(library);
+    return st;
+}
+
+static kiln_status run_as_c(void *context, kiln_str text, const void *const *inputs,
+                            void *const *outputs) {
+    c_context *c = context;
+    kiln_arena arena;
+    kiln_proc_result result;
+    kiln_arena_init(&arena, 0);
+    const char *library = kiln_arena_printf(&arena, "%s/net%u.so", c->folder, c->count++);
+    const char *source = kiln_arena_printf(&arena, "%s/net.c", c->folder);
+    const char *const argv[] = {c->compiler, "-std=c11", "-O1",  "-Wno-psabi", "-shared", "-fPIC",
+                                "-o",        library,    source, "-lm",        NULL};
+    const kiln_proc_options options = {.argv = argv, .output_max = 4096};
+    kiln_status st = kiln_file_write(source, text, 0600);
+    if (!st)
+        st = kiln_file_write(kiln_arena_printf(&arena, "%s/net.h", c->folder), KILN_STR(NET_HEADER),
+                             0600);
+    if (!st) st = kiln_proc_run(&options, &arena, &result);
+    if (!st && result.exit_code != 0)
+        st = KILN_ERROR(INTERNAL, "%s: %.300s", c->compiler, result.err.data);
+    if (!st) st = run_library(library, inputs, outputs);
+    unlink(library);
+    kiln_arena_deinit(&arena);
+    return st;
+}
+
 int main(int argc, char **argv) {
     board there = {0};
     int at = 2, count = 0;
@@ -197,8 +248,17 @@ int main(int argc, char **argv) {
     kiln_target target;
     kiln_arena_init(&arena, 0);
     kiln_status st = kiln_target_parse(kiln_str_from(argv[1]), &arena, &target);
-    const kiln_verify_options options = {
+    const bool as_c = count == 2 && strcmp(there.argv[0], "c") == 0;
+    c_context compiler = {.compiler = there.argv[1]};
+    kiln_verify_options options = {
         .target = &target, .run = count ? run_there : kiln_verify_here, .context = &there};
+    char *folder = NULL;
+    if (!st && as_c) {
+        st = kiln_folder_create_temp("kiln-conformance-", &arena, &folder);
+        compiler.folder = folder;
+        options = (kiln_verify_options){
+            .target = &target, .as_c = true, .run = run_as_c, .context = &compiler};
+    }
     for (at++; !st && at < argc; at++) {
         kiln_strbuf why = {0};
         kiln_verdict verdict = kiln_verify_case(argv[at], &options, &why);
@@ -211,6 +271,7 @@ int main(int argc, char **argv) {
     int code = kiln_code_exit(kiln_status_code(st));
     kiln_status_free(st);
     kiln_child_destroy(&there.child);
+    if (folder) kiln_status_free(kiln_folder_remove(folder)); /* it is only a temporary one */
     kiln_arena_deinit(&arena);
     return code;
 }

@@ -73,12 +73,13 @@ const char *kiln_llvm_features(const kiln_target *target, kiln_arena *arena) {
     return features;
 }
 
-static void set_switches(void) {
-    /* Passes of the code generator that find nothing in what is emitted here, where addresses are
-     * stepped and no expression is there twice. Loop strength reduction would take half of all
-     * time, the others a tenth; kernels of conv:C2 and C9 run as fast without (candidates drawn at
-     * random, within 1 %). LLVM has only these process-wide switches, which may be set again. */
-    static const char *const arguments[] = {
+/* Turns passes of the code generator off, or on again: those that find nothing in what is emitted
+ * here, where addresses are stepped and no expression is there twice. Loop strength reduction would
+ * take half of all time, the others a tenth; kernels of conv:C2 and C9 run as fast without
+ * (candidates drawn at random, within 1 %). LLVM has only switches of the whole process for this,
+ * so they are set for the time of one compilation, whatever they were before. */
+static void set_switches(bool on) {
+    static const char *const set[] = {
         "kiln",
         "-disable-lsr",
         "-disable-cgp",
@@ -88,13 +89,22 @@ static void set_switches(void) {
         "-disable-mergeicmps",
         "-disable-partial-libcall-inlining",
     };
-    LLVMParseCommandLineOptions(KILN_ARRAY_COUNT(arguments), arguments, "");
+    static const char *const reset[] = {
+        "kiln",
+        "-disable-lsr=false",
+        "-disable-cgp=false",
+        "-disable-postra-machine-licm=false",
+        "-disable-machine-cse=false",
+        "-disable-constant-hoisting=false",
+        "-disable-mergeicmps=false",
+        "-disable-partial-libcall-inlining=false",
+    };
+    LLVMParseCommandLineOptions(KILN_ARRAY_COUNT(set), on ? set : reset, "");
 }
 
 static kiln_status make_machine(llvm_job *job, const kiln_target *target, uint32_t optimise,
                                 kiln_arena *arena) {
     const char *abi = open_machine(target->arch);
-    set_switches();
     const char *triple = kiln_str_dup(arena, target->triple);
     LLVMTargetRef found;
     if (LLVMGetTargetFromTriple(triple, &found, &job->message))
@@ -176,10 +186,12 @@ kiln_status kiln_llvm_emit(const kiln_lowered *lowered, const kiln_target *targe
     kiln_codegen_output output = {0};
     kiln_arena scratch;
     kiln_arena_init(&scratch, 256 << 10);
+    set_switches(true);
     kiln_status st = make_machine(&job, target, options->optimise, &scratch);
     if (!st) st = make_module(&job, lowered, target, &scratch, &output);
     if (!st) st = write_bytes(&job, options->emit, arena, &output.bytes);
     llvm_job_deinit(&job);
+    set_switches(false);
     kiln_arena_deinit(&scratch);
     if (!st) *out_output = output;
     return st;

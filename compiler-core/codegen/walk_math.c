@@ -11,6 +11,9 @@
 #include "base/check.h"
 #include "compiler-core/codegen/walk.h"
 
+/* C leaves open in which order arguments are computed, and the order of instructions is part of the
+ * bytes: at most one argument of a call appends any. */
+
 static kiln_ssa k(kiln_walk *w, kiln_ssa like, double value) {
     return kiln_walk_real(w, like, value);
 }
@@ -88,13 +91,15 @@ static kiln_ssa math_exp(kiln_walk *w, kiln_ssa x) {
     kiln_ssa n = sub(w, shifted, k(w, x, magic));
     kiln_ssa r = kiln_walk_fma(w, n, k(w, x, -LN2_HIGH), x);
     r = kiln_walk_fma(w, n, k(w, x, -LN2_LOW), r);
-    kiln_ssa p = kiln_walk_fma(w, mul(w, r, r), HORNER(w, r, table), r);
+    kiln_ssa tail = HORNER(w, r, table);
+    kiln_ssa p = kiln_walk_fma(w, mul(w, r, r), tail, r);
     p = add(w, p, k(w, x, 1.0));
     /* Two factors, since 2^n alone may leave the range where the product does not. */
     kiln_ssa exponent = bits_op(w, KILN_BUILD_SUB, as_bits(w, shifted), 0x4b400000);
     kiln_ssa half = bits_op(w, KILN_BUILD_ASHR, exponent, 1);
     kiln_ssa rest = kiln_walk_compute(w, KILN_BUILD_SUB, exponent, half);
-    return mul(w, mul(w, p, power_of_two(w, half)), power_of_two(w, rest));
+    kiln_ssa last = power_of_two(w, rest);
+    return mul(w, mul(w, p, power_of_two(w, half)), last);
 }
 
 /* log(2^n m) = n ln 2 + log(m), m in [sqrt(1/2), sqrt(2)). Error at most 1 ulp. */
@@ -113,7 +118,8 @@ static kiln_ssa math_log(kiln_walk *w, kiln_ssa x) {
     n = sub(w, n, kiln_walk_select(w, tiny, k(w, x, 23.0), k(w, x, 0.0)));
 
     kiln_ssa f = sub(w, m, k(w, x, 1.0)), square = mul(w, f, f);
-    kiln_ssa y = mul(w, mul(w, square, f), HORNER(w, f, table));
+    kiln_ssa tail = HORNER(w, f, table);
+    kiln_ssa y = mul(w, mul(w, square, f), tail);
     y = kiln_walk_fma(w, n, k(w, x, LN2_LOW), y);
     y = kiln_walk_fma(w, square, k(w, x, -0.5), y);
     y = kiln_walk_fma(w, n, k(w, x, LN2_HIGH), add(w, y, f));
@@ -128,7 +134,8 @@ static kiln_ssa math_tanh(kiln_walk *w, kiln_ssa x) {
     static const double table[] = {-0.333332819, 0.133314422, -0.0537397151, 0.0206390873,
                                    -0.0057049871};
     kiln_ssa a = absolute(w, x), square = mul(w, x, x);
-    kiln_ssa small = kiln_walk_fma(w, mul(w, x, square), HORNER(w, square, table), x);
+    kiln_ssa tail = HORNER(w, square, table);
+    kiln_ssa small = kiln_walk_fma(w, mul(w, x, square), tail, x);
     kiln_ssa power = math_exp(w, add(w, a, a));
     kiln_ssa large = sub(w, k(w, x, 1.0), quotient(w, k(w, x, 2.0), add(w, power, k(w, x, 1.0))));
     return choose(w, KILN_BUILD_OLT, a, k(w, x, 0.625), small, with_sign_of(w, large, x));
@@ -179,12 +186,12 @@ static kiln_ssa extreme(kiln_walk *w, kiln_instruction wins, kiln_ssa a, kiln_ss
 static kiln_ssa floor_modulo(kiln_walk *w, kiln_ssa a, kiln_ssa b) {
     kiln_ssa zero = k(w, a, 0.0);
     kiln_ssa r = kiln_walk_compute(w, KILN_BUILD_FREM, a, b);
-    kiln_ssa differ =
-        kiln_walk_compute(w, KILN_BUILD_XOR, kiln_walk_compute(w, KILN_BUILD_OLT, r, zero),
-                          kiln_walk_compute(w, KILN_BUILD_OLT, b, zero));
+    kiln_ssa below = kiln_walk_compute(w, KILN_BUILD_OLT, b, zero);
+    kiln_ssa negative = kiln_walk_compute(w, KILN_BUILD_OLT, r, zero);
+    kiln_ssa differ = kiln_walk_compute(w, KILN_BUILD_XOR, negative, below);
     kiln_ssa inexact = kiln_walk_compute(w, KILN_BUILD_UNE, r, zero);
-    return kiln_walk_select(w, kiln_walk_compute(w, KILN_BUILD_AND, differ, inexact), add(w, r, b),
-                            r);
+    kiln_ssa moved = add(w, r, b);
+    return kiln_walk_select(w, kiln_walk_compute(w, KILN_BUILD_AND, differ, inexact), moved, r);
 }
 
 /* ---- dispatch -------------------------------------------------------------------------------- */

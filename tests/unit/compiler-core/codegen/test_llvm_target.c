@@ -1,5 +1,10 @@
 /* Objects: the same bytes every time, within the object contract for each processor, with register
  * tiles that stay in registers. */
+#include <llvm-c/Core.h>
+#include <llvm-c/IRReader.h>
+#include <llvm-c/Support.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
 #include <string.h>
 
 #include "base/status.h"
@@ -76,6 +81,80 @@ static void explained_forms_are_text(void **state) {
     assert_null(emit(p, &target, KILN_EMIT_ASM, arena, &assembly));
     assert_non_null(strstr(kiln_str_dup(arena, llvm), "define i32 @kiln_run"));
     assert_non_null(strstr(kiln_str_dup(arena, assembly), "vfmadd"));
+}
+
+/* What another user of LLVM in this process makes of a loop whose addresses LLVM itself can step. */
+static const char *foreign_assembly(kiln_arena *arena) {
+    static const char text[] =
+        "target triple = \"x86_64-unknown-linux-gnu\"\n"
+        "define void @f(ptr %p, i64 %n) {\n"
+        "entry:\n  br label %loop\n"
+        "loop:\n  %i = phi i64 [0, %entry], [%next, %loop]\n"
+        "  %a = mul i64 %i, 12\n  %q = getelementptr i8, ptr %p, i64 %a\n"
+        "  %b = mul i64 %i, 28\n  %r = getelementptr i8, ptr %p, i64 %b\n"
+        "  %v = load float, ptr %q\n  store float %v, ptr %r\n"
+        "  %next = add i64 %i, 1\n  %end = icmp eq i64 %next, %n\n"
+        "  br i1 %end, label %out, label %loop\n"
+        "out:\n  ret void\n}\n";
+    LLVMContextRef context = LLVMContextCreate();
+    LLVMModuleRef module = NULL;
+    LLVMTargetRef target = NULL;
+    LLVMMemoryBufferRef buffer = NULL;
+    char *message = NULL;
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    LLVMMemoryBufferRef source =
+        LLVMCreateMemoryBufferWithMemoryRangeCopy(text, sizeof text - 1, "foreign");
+    if (LLVMParseIRInContext(context, source, &module, &message) ||
+        LLVMGetTargetFromTriple("x86_64-unknown-linux-gnu", &target, &message))
+        fail_msg("%s", message);
+    LLVMTargetMachineRef machine = LLVMCreateTargetMachine(
+        target, "x86_64-unknown-linux-gnu", "x86-64", "", LLVMCodeGenLevelDefault, LLVMRelocPIC,
+        LLVMCodeModelSmall);
+    if (LLVMTargetMachineEmitToMemoryBuffer(machine, module, LLVMAssemblyFile, &message, &buffer))
+        fail_msg("%s", message);
+    const char *assembly = kiln_str_dup(
+        arena, (kiln_str){LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer)});
+    LLVMDisposeMemoryBuffer(buffer);
+    LLVMDisposeTargetMachine(machine);
+    LLVMDisposeModule(module);
+    LLVMContextDispose(context);
+    return assembly;
+}
+
+/* Of the first drawn schedules that are legal, several so that loops are among them. */
+static kiln_str objects_of_x86(kiln_arena *arena) {
+    kiln_target target = target_of(arena, level[2]);
+    kiln_strbuf all = {0};
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        kiln_str object;
+        kiln_status st = emit(draw(arena, seed), &target, KILN_EMIT_OBJECT, arena, &object);
+        if (!st) kiln_strbuf_str(&all, object);
+        kiln_status_free(st);
+    }
+    kiln_str copy = {kiln_str_dup(arena, kiln_strbuf_view(&all)), all.size};
+    kiln_strbuf_deinit(&all);
+    return copy;
+}
+
+/* LLVM's switches are the process's: ours are set for the time of a compilation, whatever others set
+ * before, and others find the usual ones again. */
+static void switches_of_llvm_are_ours_while_we_compile_only(void **state) {
+    static const char *const others[] = {"others", "-disable-lsr=false", "-disable-cgp=false"};
+    kiln_arena *arena = ((kiln_program *)*state)->arena;
+    const char *before = foreign_assembly(arena);
+    kiln_str first = objects_of_x86(arena);
+    assert_string_equal(foreign_assembly(arena), before);
+    LLVMParseCommandLineOptions(3, others, "");
+    kiln_str second = objects_of_x86(arena);
+    assert_true(kiln_str_equal(first, second));
+    static const char *const off[] = {"others", "-disable-lsr"};
+    LLVMParseCommandLineOptions(2, off, "");
+    assert_string_not_equal(foreign_assembly(arena), before); /* the loop is one that shows it */
+    static const char *const on[] = {"others", "-disable-lsr=false"};
+    LLVMParseCommandLineOptions(2, on, "");
 }
 
 static void targets_without_a_backend_are_refused(void **state) {
@@ -372,6 +451,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         PROGRAM_TEST(objects_keep_the_contract_and_their_bytes),
         PROGRAM_TEST(explained_forms_are_text),
+        PROGRAM_TEST(switches_of_llvm_are_ours_while_we_compile_only),
         PROGRAM_TEST(targets_without_a_backend_are_refused),
         PROGRAM_TEST(tiles_of_6_by_2_stay_in_avx2_registers),
         PROGRAM_TEST(tiles_of_14_by_2_stay_in_avx512_registers),

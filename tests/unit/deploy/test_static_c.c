@@ -169,6 +169,28 @@ static void aliases_copies_and_functions_run_as_ordinary_c(void **state) {
     expect_everywhere(&n);
 }
 
+/* Loops of the module's plan are loops of C: carried state, rows forwards and backwards, a layer
+ * whose weights are packed. */
+static void loops_run_as_ordinary_c(void **state) {
+    static const char *const text[] = {
+        "graph g\ninput x: f32[5,3]\ninput s: f32[3]\nconstant n: i64[] = [5]\n"
+        "i: i64[], a: f32[3], r: f32[3] = loop_begin(n, s, x) carried=1 reversed=[1] trips=5\n"
+        "b: f32[3] = add(a, r)\nt: f32[3] = tanh(b)\n"
+        "last: f32[3], all: f32[5,3], back: f32[5,3] = loop_end(i, t, t, b) reversed=[0,1]\n"
+        "output last\noutput all\noutput back\n",
+        "graph g\ninput x: f32[7,2,20]\nconstant n: i64[] = [7]\n"
+        "constant w: f32[20,20] = hash \"00112233445566778899aabbccddeeff\"\n"
+        "constant z: f32[2,20] = hash \"10112233445566778899aabbccddeeff\"\n"
+        "i: i64[], h: f32[2,20], r: f32[2,20] = loop_begin(n, z, x) carried=1 trips=7\n"
+        "p: f32[2,20] = gemm(h, w) transB=1\nq: f32[2,20] = add(p, r)\nt: f32[2,20] = tanh(q)\n"
+        "last: f32[2,20], all: f32[7,2,20] = loop_end(i, t, t)\n"
+        "y: f32[7,2,20] = neg(all)\noutput last\noutput y\n"};
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(text); i++) {
+        network n = network_of(*state, graph_of(*state, text[i]));
+        expect_everywhere(&n);
+    }
+}
+
 /* The same convolution once, and twice in a row. */
 static void steps_with_the_same_weights_pack_them_once(void **state) {
     static const char text[] =
@@ -371,6 +393,7 @@ int main(void) {
         test_with_arena(digits_run_as_ordinary_c),
         test_with_arena(a_convolution_runs_as_ordinary_c),
         test_with_arena(aliases_copies_and_functions_run_as_ordinary_c),
+        test_with_arena(loops_run_as_ordinary_c),
         test_with_arena(steps_with_the_same_weights_pack_them_once),
         test_with_arena(it_needs_no_allocation_no_files_and_no_threads),
         test_with_arena(digits_take_at_most_64_kb_beside_their_weights),

@@ -250,6 +250,32 @@ kiln_status kiln_mpack_read_map(kiln_mpack_reader *r, uint32_t *out_count) {
     return read_count(r, KILN_MPACK_MAP, out_count);
 }
 
+kiln_status kiln_mpack_read_count(kiln_mpack_reader *r, uint32_t max, const char *of,
+                                  uint32_t *out_count) {
+    uint32_t count = 0;
+    kiln_status st = kiln_mpack_read_array(r, &count);
+    if (!st && count > max)
+        st = KILN_ERROR(DATA_LOSS, "%u %s, at most %u are allowed", count, of, max);
+    if (!st) *out_count = count;
+    return st;
+}
+
+kiln_status kiln_mpack_read_array_of(kiln_mpack_reader *r, uint32_t count) {
+    uint32_t found = 0;
+    kiln_status st = kiln_mpack_read_array(r, &found);
+    return st || found == count ? st : KILN_ERROR(DATA_LOSS, "%u fields of %u", found, count);
+}
+
+kiln_status kiln_mpack_read_below(kiln_mpack_reader *r, uint64_t limit, uint64_t *out) {
+    uint64_t value = 0;
+    kiln_status st = kiln_mpack_read_u64(r, &value);
+    if (!st && value >= limit)
+        st = KILN_ERROR(DATA_LOSS, "%llu where less than %llu are known", (unsigned long long)value,
+                        (unsigned long long)limit);
+    if (!st) *out = value;
+    return st;
+}
+
 static kiln_status skip_value(kiln_mpack_reader *r, int depth_left) {
     uint32_t count = 0;
     uint64_t items;

@@ -59,6 +59,13 @@ KILN_MUST_USE kiln_status kiln_mpack_read_str(kiln_mpack_reader *r, kiln_str *ou
 KILN_MUST_USE kiln_status kiln_mpack_read_bin(kiln_mpack_reader *r, kiln_str *out);
 KILN_MUST_USE kiln_status kiln_mpack_read_array(kiln_mpack_reader *r, uint32_t *out_count);
 KILN_MUST_USE kiln_status kiln_mpack_read_map(kiln_mpack_reader *r, uint32_t *out_count);
+/* The same with a bound of the caller's: an array of exactly `count` items; of at most `max`, which
+ * `of` names; a number below `limit`. */
+KILN_MUST_USE kiln_status kiln_mpack_read_array_of(kiln_mpack_reader *r, uint32_t count);
+KILN_MUST_USE kiln_status kiln_mpack_read_count(kiln_mpack_reader *r, uint32_t max, const char *of,
+                                                uint32_t *out_count);
+KILN_MUST_USE kiln_status kiln_mpack_read_below(kiln_mpack_reader *r, uint64_t limit,
+                                                uint64_t *out);
 /* Skips one whole value, of any depth up to KILN_MPACK_DEPTH_MAX. */
 KILN_MUST_USE kiln_status kiln_mpack_skip(kiln_mpack_reader *r);
 

@@ -108,13 +108,14 @@ static kiln_status compile_module(kiln_arena *process, const source *model,
     kiln_graph *graph = NULL;
     kiln_strbuf bytes = {0};
     kiln_pack_report packed;
-    kiln_pack_options options = {.target = target,
-                                 .db = db,
+    kiln_compilation *compilation = NULL;
+    kiln_pack_options options = {.db = db,
                                  .model_name = kiln_str_from(model->path),
                                  .without = model->without.planners};
     kiln_status st =
         kiln_model_load(model->path, &model->onnx, model->without.passes, process, &graph);
-    if (!st) st = kiln_pack(graph, &options, process, &bytes, &packed);
+    if (!st) st = kiln_compilation_create(graph, target, process, &compilation);
+    if (!st) st = kiln_pack(compilation, &options, process, &bytes, &packed);
     if (!st) st = kiln_file_write(output, kiln_strbuf_view(&bytes), 0666);
     if (!st) report(&packed, output, bytes.size, json);
     if (!st && !json) st = note_emulated(db, target, process);
@@ -165,14 +166,15 @@ static kiln_status compile_static_c(kiln_arena *process, const source *model,
     const char *path = output ? output : default_output(process, model->path, ".c");
     if (!kiln_str_ends(kiln_str_from(path), ".c"))
         return KILN_ERROR(INVALID_ARGUMENT, "--output %s: static C is written to NAME.c", path);
-    kiln_pack_options options = {.target = &alone,
-                                 .db = db,
+    kiln_compilation *compilation = NULL;
+    kiln_pack_options options = {.db = db,
                                  .model_name = kiln_str_from(model->path),
                                  .as_c = true,
                                  .without = model->without.planners};
     kiln_status st =
         kiln_model_load(model->path, &model->onnx, model->without.passes, process, &graph);
-    if (!st) st = kiln_pack_plan(graph, &options, process, &plan, NULL);
+    if (!st) st = kiln_compilation_create(graph, &alone, process, &compilation);
+    if (!st) st = kiln_pack_plan(compilation, &options, process, &plan, NULL);
     if (!st)
         st = kiln_static_c(&plan, identifier_of(process, path), process, &text, &header, &sizes);
     if (!st) st = kiln_file_write(path, kiln_strbuf_view(&text), 0666);

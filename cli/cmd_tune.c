@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "cli/tune.h"
+#include "deploy/pack/limits.h"
 #include "tuner/search/searcher.h"
 
 static const char searchers_help[] = "one of:"
@@ -19,6 +20,7 @@ static kiln_status check_request(kiln_tune *t) {
     const kiln_tune_options *o = t->options;
     kiln_searcher_kind kind;
     kiln_db *db = NULL;
+    kiln_graph *graph = NULL;
     if (o->detach && (!o->tracker || o->out))
         return KILN_ERROR(INVALID_ARGUMENT,
                           "--detach needs --tracker, as a private fleet ends with its command, and "
@@ -30,16 +32,14 @@ static kiln_status check_request(kiln_tune *t) {
     if (o->job && (!*o->job || strlen(o->job) >= sizeof t->job))
         return KILN_ERROR(INVALID_ARGUMENT, "--job is 1 to %zu characters", sizeof t->job - 1);
     if (o->seconds < 0) return KILN_ERROR(INVALID_ARGUMENT, "--seconds %g is negative", o->seconds);
-    kiln_tuning tuning = {0};
     kiln_status st = kiln_searcher_find(kiln_str_from(o->search), &kind);
     if (!st) st = kiln_target_option(o->target_text, t->process, &t->target);
     if (!st) st = kiln_space_check_target(&t->target);
     if (!st) st = kiln_dim_option(&o->dim, t->process, &t->import);
-    if (!st) st = kiln_import_file(o->model, &t->import, t->process, &t->graph);
-    if (!st) t->model = kiln_graph_encode(t->graph, t->process);
-    if (!st) st = kiln_passes_run(t->graph, (kiln_str){0});
-    if (!st) st = kiln_tuning_create(t->graph, &t->target, t->process, &tuning);
-    t->tasks = tuning.tasks;
+    if (!st) st = kiln_import_file(o->model, &t->import, t->process, &graph);
+    if (!st) t->model = kiln_graph_encode(graph, t->process);
+    if (!st) st = kiln_compilation_of_model(graph, &t->target, t->process, &t->compilation);
+    if (!st) st = kiln_pack_check(t->compilation);
     if (!st) st = kiln_db_path(o->db, t->process, &t->db_path);
     if (!st)
         st = kiln_db_open(t->db_path, KILN_DB_RECORDS, KILN_DB_WRITE,
@@ -141,7 +141,7 @@ kiln_status kiln_cmd_tune(kiln_arena *process, int argc, char **argv) {
     if (st) return st;
     kiln_display_init(&t.display, &(kiln_display_options){.json = o.json,
                                                           .seconds = o.seconds,
-                                                          .tasks = &t.tasks,
+                                                          .tasks = &t.compilation->searched,
                                                           .process = process});
     st = tune_and_report(&t);
     if (kiln_status_code(st) == KILN_CANCELLED && !ferror(stdout))

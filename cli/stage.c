@@ -133,11 +133,11 @@ kiln_status kiln_stage_print(const char *model_path, const kiln_stage_options *o
                           options->stage);
     if (strcmp(options->stage, "graph") == 0) return print_graph(model_path, &c);
     kiln_graph *graph = NULL;
-    kiln_tuning tuning;
-    kiln_status st = kiln_model_load(model_path, options->onnx, 0, process, &graph);
-    if (!st) st = kiln_tuning_create(graph, options->target, process, &tuning);
+    kiln_compilation *compilation = NULL;
+    kiln_status st = kiln_import_file(model_path, options->onnx, process, &graph);
+    if (!st) st = kiln_compilation_of_model(graph, options->target, process, &compilation);
     if (st) return st;
-    const kiln_tasks tasks = tuning.tasks; /* numbered as kiln tune does */
+    const kiln_tasks tasks = compilation->searched; /* numbered as kiln tune does */
     if (strcmp(options->stage, "tasks") == 0) {
         kiln_tasks_print(&tasks, true, out);
         return KILN_OK;

@@ -25,11 +25,10 @@ typedef struct kiln_tune {
     kiln_arena *process;
     const char *db_path;
     kiln_target target;
-    const char *target_text;    /* canonical */
-    kiln_import_options import; /* sizes of open dimensions */
-    kiln_graph_bytes model;     /* as it was imported; views of the graph's constants */
-    kiln_graph *graph;          /* after all passes */
-    kiln_tasks tasks;
+    const char *target_text;       /* canonical */
+    kiln_import_options import;    /* sizes of open dimensions */
+    kiln_graph_bytes model;        /* as it was imported; views of the graph's constants */
+    kiln_compilation *compilation; /* of the model for the target */
     kiln_private_fleet *fleet;
     kiln_client *client;
     kiln_display display;

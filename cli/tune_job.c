@@ -71,12 +71,12 @@ static void cancel(kiln_tune *t) {
 static kiln_status send_records(kiln_tune *t, kiln_digest *out_digest) {
     kiln_db *db = NULL;
     kiln_strbuf bytes = {0};
-    kiln_db_filter *filter = KILN_ARENA_ARRAY(t->process, kiln_db_filter, t->tasks.count);
-    for (uint32_t i = 0; i < t->tasks.count; i++)
-        filter[i] = (kiln_db_filter){.task_key = t->tasks.task[i].key,
+    kiln_db_filter *filter = KILN_ARENA_ARRAY(t->process, kiln_db_filter, t->compilation->searched.count);
+    for (uint32_t i = 0; i < t->compilation->searched.count; i++)
+        filter[i] = (kiln_db_filter){.task_key = t->compilation->searched.task[i].key,
                                      .target = kiln_str_from(t->target_text)};
     kiln_status st = kiln_db_open(t->db_path, KILN_DB_RECORDS, KILN_DB_READ, &db);
-    if (!st) st = kiln_bundle_export(db, filter, t->tasks.count, &bytes);
+    if (!st) st = kiln_bundle_export(db, filter, t->compilation->searched.count, &bytes);
     if (!st) st = kiln_client_put(t->client, kiln_strbuf_view(&bytes), out_digest);
     kiln_strbuf_deinit(&bytes);
     kiln_db_close(db);

@@ -155,8 +155,8 @@ kiln_status kiln_tune_summarise(kiln_tune *t) {
     kiln_db *db = NULL;
     summary s = {.tasks = json_array()};
     kiln_status st = kiln_db_open(t->db_path, KILN_DB_RECORDS, KILN_DB_READ, &db);
-    for (uint32_t i = 0; !st && i < t->tasks.count; i++)
-        st = add_task(t, db, &t->tasks.task[i], &s);
+    for (uint32_t i = 0; !st && i < t->compilation->searched.count; i++)
+        st = add_task(t, db, &t->compilation->searched.task[i], &s);
     kiln_db_close(db);
     if (!st) print_totals(t, &s);
     json_decref(s.tasks);
@@ -166,10 +166,9 @@ kiln_status kiln_tune_summarise(kiln_tune *t) {
 /* ---- the module ------------------------------------------------------------------------------ */
 
 static kiln_status pack_bytes(kiln_tune *t, kiln_db *db, kiln_strbuf *out) {
-    kiln_pack_options options = {.target = &t->target,
-                                 .db = db,
+    kiln_pack_options options = {.db = db,
                                  .model_name = kiln_str_from(kiln_file_name(t->options->model))};
-    return kiln_pack(t->graph, &options, t->process, out, NULL);
+    return kiln_pack(t->compilation, &options, t->process, out, NULL);
 }
 
 static kiln_status open_bytes(kiln_tune *t, const kiln_strbuf *bytes, kiln_module **out_module) {

@@ -162,12 +162,12 @@ kiln_status kiln_verify_here(void *context, kiln_str bytes, const void *const *i
     return st;
 }
 
-static kiln_status write_c(const kiln_graph *graph, const kiln_pack_options *pack,
+static kiln_status write_c(kiln_compilation *compilation, const kiln_pack_options *pack,
                            kiln_arena *arena, kiln_strbuf *out) {
     kiln_module_plan plan;
     kiln_static_c_sizes sizes;
     kiln_strbuf header = {0};
-    kiln_status st = kiln_pack_plan(graph, pack, arena, &plan, NULL);
+    kiln_status st = kiln_pack_plan(compilation, pack, arena, &plan, NULL);
     if (!st) st = kiln_static_c(&plan, KILN_STR("net"), arena, out, &header, &sizes);
     kiln_strbuf_deinit(&header);
     return st;
@@ -185,11 +185,12 @@ static kiln_status check_data_set(const char *model, const char *folder, const k
     kiln_status st = kiln_import_file(model, &options, arena, &graph);
     const kiln_rounding *rounding = st ? NULL : kiln_graph_rounding(graph, arena);
     if (!st) st = kiln_passes_run(graph, KILN_STR(""));
-    kiln_pack_options pack = {
-        .target = how->target, .model_name = kiln_str_from(model), .as_c = how->as_c};
+    kiln_compilation *compilation = NULL;
+    kiln_pack_options pack = {.model_name = kiln_str_from(model), .as_c = how->as_c};
+    if (!st) st = kiln_compilation_create(graph, how->target, arena, &compilation);
     if (!st)
-        st = how->as_c ? write_c(graph, &pack, arena, &bytes)
-                       : kiln_pack(graph, &pack, arena, &bytes, NULL);
+        st = how->as_c ? write_c(compilation, &pack, arena, &bytes)
+                       : kiln_pack(compilation, &pack, arena, &bytes, NULL);
     const void **inputs = st ? NULL : KILN_ARENA_ARRAY(arena, const void *, graph->input.count);
     void **outputs = st ? NULL : KILN_ARENA_ARRAY(arena, void *, graph->output.count);
     if (!st) st = find_inputs(graph, data, arena, inputs);

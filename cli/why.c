@@ -330,11 +330,11 @@ static kiln_status explain_task(const kiln_why_options *options, const kiln_task
 kiln_status kiln_why_print(const char *model_path, const kiln_why_options *options,
                            kiln_arena *process, kiln_strbuf *out) {
     kiln_graph *graph = NULL;
-    kiln_tuning tuning = {0};
+    kiln_compilation *compilation = NULL;
     uint32_t found = 0;
-    kiln_status st = kiln_model_load(model_path, options->onnx, 0, process, &graph);
-    if (!st) st = kiln_tuning_create(graph, options->target, process, &tuning);
-    const kiln_tasks tasks = tuning.tasks; /* numbered as kiln tune does */
+    kiln_status st = kiln_import_file(model_path, options->onnx, process, &graph);
+    if (!st) st = kiln_compilation_of_model(graph, options->target, process, &compilation);
+    const kiln_tasks tasks = compilation ? compilation->searched : (kiln_tasks){0}; /* numbered as kiln tune does */
     for (uint32_t i = 0; !st && i < tasks.count; i++) {
         if (!kiln_task_is(&tasks.task[i], i, options->task)) continue;
         found++;

@@ -122,33 +122,22 @@ void kiln_shell_part_done(kiln_shell_job *job, kiln_status st) {
 
 /* ---- PREPARE, second: tasks ------------------------------------------------------------------ */
 
-static kiln_status parse_layouts(kiln_str text, const kiln_program *te, kiln_arena *arena,
-                                 const kiln_layout **out_layout) {
-    kiln_arg_buffers arg = kiln_program_args(te);
-    kiln_status st = KILN_OK;
-    for (uint32_t i = 0; !st && i < arg.count; i++) {
-        kiln_layout *layout = KILN_ARENA_NEW(arena, kiln_layout);
-        kiln_str part = kiln_str_cut(&text, ';');
-        if (part.size == 0) continue;
-        st = kiln_layout_parse(part, te->buffer.data[arg.buffer[i]].shape.rank, layout);
-        out_layout[i] = layout;
-    }
-    return st;
-}
-
 /* A task that has no space to search is told so in `error`; what stops the job is an error. */
-static kiln_status open_task(kiln_shell_job *job, const kiln_work_task *found,
-                             kiln_shell_task *task) {
+static kiln_status open_task(kiln_shell_job *job, const kiln_task *found,
+                             const kiln_layout *const *layout, kiln_shell_task *task) {
     kiln_searcher_options options = {0};
     kiln_points *points = NULL;
+    kiln_strbuf text = {0};
+    kiln_program_print(found->te, &text);
     *task = (kiln_shell_task){.key = keep(&job->arena, found->key),
                               .op = keep(&job->arena, found->op),
-                              .text = keep(&job->arena, found->te),
+                              .text = keep(&job->arena, kiln_strbuf_view(&text)),
+                              .te = found->te,
                               .flops = found->flops,
-                              .weight = found->weight};
-    kiln_status st = kiln_program_parse(task->text, &job->arena, &task->te);
-    if (!st) task->least_flops = kiln_algorithm_least_flops(task->te);
-    if (!st) st = kiln_searcher_find(job->spec.searcher, &options.kind);
+                              .least_flops = kiln_algorithm_least_flops(found->te),
+                              .weight = (uint32_t)found->weight};
+    kiln_strbuf_deinit(&text);
+    kiln_status st = kiln_searcher_find(job->spec.searcher, &options.kind);
     if (st) return kiln_status_note(st, "task %.*s", KILN_STR_ARG(task->op));
     if (!job->model && kiln_searcher_learns(options.kind))
         job->model = kiln_cost_model_create(&(kiln_cost_model_options){
@@ -158,10 +147,7 @@ static kiln_status open_task(kiln_shell_job *job, const kiln_work_task *found,
     options.model = kiln_searcher_learns(options.kind) ? job->model : NULL;
     /* Without a model nothing but the registers counts, which the analytic one knows. */
     kiln_model_kind model = options.model ? job->shell->options.model : KILN_MODEL_ANALYTIC;
-    const kiln_layout **layout =
-        KILN_ARENA_ARRAY(&job->arena, const kiln_layout *, kiln_program_args(task->te).count);
-    st = parse_layouts(found->layouts, task->te, &job->arena, layout);
-    if (!st) st = kiln_points_of_space_on(task->te, &job->target, layout, model, &points);
+    st = kiln_points_of_space_on(task->te, &job->target, layout, model, &points);
     if (!st) st = kiln_searcher_create(&options, points, &task->searcher);
     if (!st) return KILN_OK;
     kiln_log(KILN_LOG_WARN, "job %s: %.*s cannot be searched: %s", job->identity,
@@ -171,7 +157,7 @@ static kiln_status open_task(kiln_shell_job *job, const kiln_work_task *found,
     return KILN_OK;
 }
 
-static bool wanted(const kiln_shell_job *job, const kiln_work_task *task) {
+static bool wanted(const kiln_shell_job *job, const kiln_task *task) {
     kiln_str filter = job->spec.tasks;
     if (filter.size == 0) return true;
     while (filter.size) {
@@ -183,16 +169,21 @@ static bool wanted(const kiln_shell_job *job, const kiln_work_task *task) {
     return false;
 }
 
-static kiln_status open_tasks(kiln_shell_job *job, const kiln_work_reply *reply) {
-    job->task = KILN_ARENA_ARRAY(&job->arena, kiln_shell_task, reply->task_count);
-    for (uint32_t i = 0; i < reply->task_count; i++)
-        job->task_count += wanted(job, &reply->task[i]);
-    kiln_status st = KILN_OK;
-    if (reply->task_count && !job->task_count)
-        st = KILN_ERROR(NOT_FOUND, "none of the model's %u tasks matches '%.*s'", reply->task_count,
+/* `bytes`: a compilation, which the job keeps. */
+static kiln_status open_tasks(kiln_shell_job *job, kiln_str bytes) {
+    kiln_compilation *c = NULL;
+    kiln_str copy = {kiln_arena_copy(&job->arena, bytes.data, bytes.size), bytes.size};
+    kiln_status st = kiln_compilation_decode(copy, &job->arena, &c);
+    if (st) return st;
+    const kiln_tasks *tasks = &c->searched;
+    job->task = KILN_ARENA_ARRAY(&job->arena, kiln_shell_task, tasks->count);
+    for (uint32_t i = 0; i < tasks->count; i++) job->task_count += wanted(job, &tasks->task[i]);
+    if (tasks->count && !job->task_count)
+        st = KILN_ERROR(NOT_FOUND, "none of the model's %u tasks matches '%.*s'", tasks->count,
                         KILN_STR_ARG(job->spec.tasks));
-    for (uint32_t i = 0, at = 0; !st && i < reply->task_count; i++)
-        if (wanted(job, &reply->task[i])) st = open_task(job, &reply->task[i], &job->task[at++]);
+    for (uint32_t i = 0, at = 0; !st && i < tasks->count; i++)
+        if (wanted(job, &tasks->task[i]))
+            st = open_task(job, &tasks->task[i], c->agreed[i], &job->task[at++]);
     return st;
 }
 
@@ -214,7 +205,7 @@ static void on_tasks(void *context, const kiln_work_reply *reply, kiln_outcome o
     kiln_shell_job *job = ticket_use(context, &t);
     if (!job) return;
     kiln_status st = kiln_status_note(kiln_builders_status(reply, text), "reading the model");
-    if (!st) st = open_tasks(job, reply);
+    if (!st) st = open_tasks(job, reply->bytes);
     if (!st) st = kiln_shell_find_lessons(job);
     if (!st) close_tasks(job);
     kiln_shell_part_done(job, st);

@@ -6,7 +6,7 @@
  * produces nothing).
  *
  * Built by frontend/ and the text parser, rewritten by passes/, cut into kernels by task/. What
- * operators mean is in ops/ (ops.def). Text form: graph_text.h, docs/reference/graph-text.md. */
+ * operators mean is in ops/ (rows of ops.def). Text form: graph_text.h, docs/reference/graph-text.md. */
 #ifndef KILN_COMPILER_CORE_GRAPH_GRAPH_H
 #define KILN_COMPILER_CORE_GRAPH_GRAPH_H
 
@@ -32,7 +32,7 @@ typedef uint32_t kiln_node;
 typedef enum kiln_op {
     KILN_OP_NONE,
 #define X(id, name, least, most, results, dtypes, attrs, rule, te, element) KILN_OP_##id,
-#include "compiler-core/ops/ops.def"
+#include "compiler-core/graph/ops.def"
 #undef X
     KILN_OP_COUNT
 } kiln_op;

@@ -4,7 +4,7 @@
 
 #include "base/map.h"
 #include "base/mpack.h"
-#include "compiler-core/ops/op.h"
+#include "compiler-core/graph/op.h"
 
 #define MAGIC "kilngrph"
 #define HEADER_BYTES 24u
@@ -196,39 +196,14 @@ typedef struct reader {
     kiln_str *data;
 } reader;
 
-static kiln_status read_count(kiln_mpack_reader *r, uint32_t max, const char *of,
-                              uint32_t *out_count) {
-    uint32_t count = 0;
-    kiln_status st = kiln_mpack_read_array(r, &count);
-    if (!st && count > max)
-        st = KILN_ERROR(DATA_LOSS, "%u %s, at most %u are allowed", count, of, max);
-    if (!st) *out_count = count;
-    return st;
-}
-
-static kiln_status read_fields(kiln_mpack_reader *r, uint32_t wanted) {
-    uint32_t count = 0;
-    kiln_status st = kiln_mpack_read_array(r, &count);
-    return st || count == wanted ? st : KILN_ERROR(DATA_LOSS, "%u fields of %u", count, wanted);
-}
-
-static kiln_status read_below(kiln_mpack_reader *r, uint64_t limit, uint64_t *out_value) {
-    uint64_t value = 0;
-    kiln_status st = kiln_mpack_read_u64(r, &value);
-    if (!st && value >= limit)
-        st = KILN_ERROR(DATA_LOSS, "%llu where less than %llu are known", (unsigned long long)value,
-                        (unsigned long long)limit);
-    if (!st) *out_value = value;
-    return st;
-}
-
 static kiln_status read_data(reader *d) {
-    kiln_status st = read_count(&d->r, KILN_GRAPH_VALUES_MAX, "constants", &d->data_count);
+    kiln_status st =
+        kiln_mpack_read_count(&d->r, KILN_GRAPH_VALUES_MAX, "constants", &d->data_count);
     if (st) return st;
     d->data = KILN_ARENA_ARRAY(d->arena, kiln_str, d->data_count);
     for (uint32_t i = 0; !st && i < d->data_count; i++) {
         uint64_t size = 0;
-        st = read_below(&d->r, (uint64_t)d->rest.size + 1, &size);
+        st = kiln_mpack_read_below(&d->r, (uint64_t)d->rest.size + 1, &size);
         if (!st && padded((size_t)size) > d->rest.size)
             st = KILN_ERROR(DATA_LOSS, "its padding is missing");
         if (st) return kiln_status_note(st, "constant %u", i);
@@ -240,10 +215,10 @@ static kiln_status read_data(reader *d) {
 
 static kiln_status read_shape(kiln_mpack_reader *r, kiln_shape *out_shape) {
     kiln_shape shape = {0};
-    kiln_status st = read_count(r, KILN_RANK_MAX, "dimensions", &shape.rank);
+    kiln_status st = kiln_mpack_read_count(r, KILN_RANK_MAX, "dimensions", &shape.rank);
     for (uint32_t i = 0; !st && i < shape.rank; i++) {
         uint64_t dim = 0;
-        st = read_below(r, (uint64_t)INT64_MAX, &dim);
+        st = kiln_mpack_read_below(r, (uint64_t)INT64_MAX, &dim);
         shape.dim[i] = (int64_t)dim;
     }
     if (!st) *out_shape = shape;
@@ -265,7 +240,7 @@ static void *aligned(reader *d, kiln_str bytes) {
 static kiln_status read_constant(reader *d, kiln_value value, size_t size_bytes) {
     const kiln_value_info *info = &d->graph->value.data[value];
     uint64_t index = 0;
-    kiln_status st = read_below(&d->r, d->data_count, &index);
+    kiln_status st = kiln_mpack_read_below(&d->r, d->data_count, &index);
     if (!st && d->data[index].size != size_bytes)
         st = KILN_ERROR(DATA_LOSS, "%zu bytes of data instead of %zu", d->data[index].size,
                         size_bytes);
@@ -280,9 +255,9 @@ static kiln_status read_value(reader *d) {
     kiln_shape shape = {0};
     uint64_t dtype = 0;
     size_t size_bytes = 0;
-    kiln_status st = read_fields(&d->r, 4);
+    kiln_status st = kiln_mpack_read_array_of(&d->r, 4);
     if (!st) st = kiln_mpack_read_str(&d->r, &name);
-    if (!st) st = read_below(&d->r, KILN_DTYPE_COUNT, &dtype);
+    if (!st) st = kiln_mpack_read_below(&d->r, KILN_DTYPE_COUNT, &dtype);
     if (!st && dtype == KILN_DTYPE_NONE) st = KILN_ERROR(DATA_LOSS, "it has no type");
     if (!st) st = read_shape(&d->r, &shape);
     if (!st) st = kiln_shape_bytes(&shape, (kiln_dtype)dtype, &size_bytes);
@@ -296,14 +271,14 @@ static kiln_status read_value(reader *d) {
 
 static kiln_status read_values(reader *d) {
     uint32_t count = 0;
-    kiln_status st = read_count(&d->r, KILN_GRAPH_VALUES_MAX - 1, "values", &count);
+    kiln_status st = kiln_mpack_read_count(&d->r, KILN_GRAPH_VALUES_MAX - 1, "values", &count);
     for (uint32_t i = 0; !st && i < count; i++)
         st = kiln_status_note(read_value(d), "value %u", i + 1);
     return st;
 }
 
 static kiln_status read_list(reader *d, kiln_attr *attr) {
-    kiln_status st = read_count(&d->r, KILN_ATTR_ITEMS_MAX, "items", &attr->count);
+    kiln_status st = kiln_mpack_read_count(&d->r, KILN_ATTR_ITEMS_MAX, "items", &attr->count);
     int64_t *ints = KILN_ARENA_ARRAY(d->arena, int64_t, st ? 1 : attr->count + 1);
     double *floats = KILN_ARENA_ARRAY(d->arena, double, st ? 1 : attr->count + 1);
     for (uint32_t i = 0; !st && i < attr->count; i++)
@@ -317,9 +292,9 @@ static kiln_status read_list(reader *d, kiln_attr *attr) {
 static kiln_status read_attr(reader *d, kiln_node node) {
     kiln_attr attr = {0};
     uint64_t kind = 0;
-    kiln_status st = read_fields(&d->r, 3);
+    kiln_status st = kiln_mpack_read_array_of(&d->r, 3);
     if (!st) st = kiln_mpack_read_str(&d->r, &attr.name);
-    if (!st) st = read_below(&d->r, KILN_ATTR_KIND_COUNT, &kind);
+    if (!st) st = kiln_mpack_read_below(&d->r, KILN_ATTR_KIND_COUNT, &kind);
     if (st) return st;
     attr.kind = (kiln_attr_kind)kind;
     switch (attr.kind) {
@@ -337,12 +312,13 @@ static kiln_status read_attr(reader *d, kiln_node node) {
 /* Numbers of values; `most` of them. In the graph's arena. */
 static kiln_status read_ids(reader *d, uint32_t most, const char *of, uint32_t *out_count,
                             kiln_value **out_id) {
-    kiln_status st = read_count(&d->r, most, of, out_count);
+    kiln_status st = kiln_mpack_read_count(&d->r, most, of, out_count);
     if (st) return st;
     *out_id = KILN_ARENA_ARRAY(d->arena, kiln_value, *out_count);
     for (uint32_t i = 0; !st && i < *out_count; i++) {
         uint64_t id = 0;
-        st = kiln_status_note(read_below(&d->r, d->graph->value.count, &id), "%s %u", of, i);
+        st = kiln_status_note(kiln_mpack_read_below(&d->r, d->graph->value.count, &id), "%s %u", of,
+                              i);
         (*out_id)[i] = (kiln_value)id;
     }
     return st;
@@ -355,27 +331,27 @@ static kiln_status read_node(reader *d) {
     uint32_t input_count = 0, output_count = 0, attr_count = 0;
     kiln_value *input = NULL, *output = NULL;
     uint64_t group = 0;
-    kiln_status st = read_fields(&d->r, 6);
+    kiln_status st = kiln_mpack_read_array_of(&d->r, 6);
     if (!st) st = kiln_mpack_read_str(&d->r, &op_name);
     if (!st) st = kiln_mpack_read_str(&d->r, &name);
     if (!st && !kiln_op_find(op_name, &op))
         st = KILN_ERROR(UNIMPLEMENTED, "operator %.*s is not known", KILN_STR_ARG(op_name));
     if (!st) st = read_ids(d, KILN_NODE_OPERANDS_MAX, "inputs", &input_count, &input);
     if (!st) st = read_ids(d, KILN_NODE_OPERANDS_MAX, "outputs", &output_count, &output);
-    if (!st) st = read_count(&d->r, KILN_NODE_ATTRS_MAX, "attributes", &attr_count);
+    if (!st) st = kiln_mpack_read_count(&d->r, KILN_NODE_ATTRS_MAX, "attributes", &attr_count);
     if (st) return kiln_status_note(st, "\"%.*s\"", KILN_STR_ARG(name));
     kiln_node node = kiln_graph_add_node(d->graph, op, name, input_count, output_count);
     for (uint32_t i = 0; i < input_count; i++) kiln_graph_set_input(d->graph, node, i, input[i]);
     for (uint32_t i = 0; i < output_count; i++) kiln_graph_set_output(d->graph, node, i, output[i]);
     for (uint32_t i = 0; !st && i < attr_count; i++) st = read_attr(d, node);
-    if (!st) st = read_below(&d->r, KILN_GRAPH_NODES_MAX, &group);
+    if (!st) st = kiln_mpack_read_below(&d->r, KILN_GRAPH_NODES_MAX, &group);
     d->graph->node.data[node].group = (uint32_t)group;
     return kiln_status_note(st, "\"%.*s\"", KILN_STR_ARG(name));
 }
 
 static kiln_status read_nodes(reader *d) {
     uint32_t count = 0;
-    kiln_status st = read_count(&d->r, KILN_GRAPH_NODES_MAX - 1, "nodes", &count);
+    kiln_status st = kiln_mpack_read_count(&d->r, KILN_GRAPH_NODES_MAX - 1, "nodes", &count);
     for (uint32_t i = 0; !st && i < count; i++)
         st = kiln_status_note(read_node(d), "node %u", i + 1);
     return st;

@@ -6,8 +6,8 @@
 #include "base/map.h"
 #include "compiler-core/graph/graph_text.h"
 #include "compiler-core/ir/lex.h"
-#include "compiler-core/ops/attr.h"
-#include "compiler-core/ops/op.h"
+#include "compiler-core/graph/attr.h"
+#include "compiler-core/graph/op.h"
 
 typedef struct parser {
     kiln_lexer lx;

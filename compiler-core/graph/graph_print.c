@@ -3,7 +3,7 @@
 
 #include "compiler-core/graph/graph_text.h"
 #include "compiler-core/ir/text.h"
-#include "compiler-core/ops/op.h"
+#include "compiler-core/graph/op.h"
 
 /* Words that begin a line, and the mark of an operand that is left out, are quoted where they are
  * names. */

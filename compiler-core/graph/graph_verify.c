@@ -2,7 +2,7 @@
 #include "base/map.h"
 #include "compiler-core/graph/graph.h"
 #include "compiler-core/graph/loops.h"
-#include "compiler-core/ops/op.h"
+#include "compiler-core/graph/op.h"
 
 static kiln_status check_value_ids(const kiln_graph *graph, const kiln_node_info *node) {
     for (uint32_t i = 0; i < node->input_count; i++)

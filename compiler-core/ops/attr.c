@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "compiler-core/ops/attr.h"
+#include "compiler-core/graph/attr.h"
 #include "compiler-core/ops/rules.h"
 
 static const char *const kind_word[KILN_ATTR_KIND_COUNT] = {"int", "float", "text", "ints",

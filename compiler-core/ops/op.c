@@ -1,5 +1,5 @@
 /* The operator table and what is done with any operator: inference, building, evaluation. */
-#include "compiler-core/ops/op.h"
+#include "compiler-core/graph/op.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "compiler-core/ir/eval.h"
-#include "compiler-core/ops/attr.h"
+#include "compiler-core/graph/attr.h"
 #include "compiler-core/ops/rules.h"
 
 /* Of a model that brings no constants: less than a second. */
@@ -27,7 +27,7 @@ static const kiln_op_info op_table[] = {
                       kiln_rule_##rule,                                     \
                       kiln_te_##te,                                         \
                       kiln_element_##element},
-#include "compiler-core/ops/ops.def"
+#include "compiler-core/graph/ops.def"
 #undef X
 };
 _Static_assert(KILN_ARRAY_COUNT(op_table) == KILN_OP_COUNT, "one row per operator");

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "compiler-core/ops/attr.h"
+#include "compiler-core/graph/attr.h"
 #include "compiler-core/ops/rules.h"
 
 /* Operators whose integer results are rounded from real numbers of no fixed precision. ONNX's

@@ -3,7 +3,7 @@
 #ifndef KILN_COMPILER_CORE_OPS_RULES_H
 #define KILN_COMPILER_CORE_OPS_RULES_H
 
-#include "compiler-core/ops/op.h"
+#include "compiler-core/graph/op.h"
 
 /* ---- attributes ------------------------------------------------------------------------------ */
 /* The node's own value, else the default of ops.def. Asking for a name or kind that ops.def does
@@ -199,7 +199,7 @@ KILN_MUST_USE kiln_status kiln_conv_check_bias(const kiln_infer *infer, uint32_t
     KILN_MUST_USE kiln_status kiln_rule_##rule(kiln_infer *infer);          \
     void kiln_te_##te(kiln_te *context);                                    \
     kiln_expr kiln_element_##element(kiln_te *context, const kiln_expr *x);
-#include "compiler-core/ops/ops.def"
+#include "compiler-core/graph/ops.def"
 #undef X
 
 #endif

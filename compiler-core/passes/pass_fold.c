@@ -1,6 +1,6 @@
 /* Constant folding and the removal of what does nothing. */
 #include "base/check.h"
-#include "compiler-core/ops/op.h"
+#include "compiler-core/graph/op.h"
 #include "compiler-core/ops/rules.h"
 #include "compiler-core/passes/rewrite.h"
 

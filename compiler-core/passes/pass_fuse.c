@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "base/manifest.h"
 #include "compiler-core/graph/loops.h"
-#include "compiler-core/ops/op.h"
+#include "compiler-core/graph/op.h"
 #include "compiler-core/passes/rewrite.h"
 
 #define GROUP_NODES_MAX 64

@@ -1,6 +1,6 @@
 /* Common subexpressions: a node that computes what an earlier one computed goes. */
 #include "base/map.h"
-#include "compiler-core/ops/op.h"
+#include "compiler-core/graph/op.h"
 #include "compiler-core/passes/rewrite.h"
 
 typedef struct merger {

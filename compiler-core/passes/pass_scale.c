@@ -4,7 +4,7 @@
  * with constants. */
 #include <math.h>
 
-#include "compiler-core/ops/op.h"
+#include "compiler-core/graph/op.h"
 #include "compiler-core/ops/rules.h"
 #include "compiler-core/passes/rewrite.h"
 

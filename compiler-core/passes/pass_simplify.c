@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "compiler-core/ops/op.h"
+#include "compiler-core/graph/op.h"
 #include "compiler-core/ops/rules.h"
 #include "compiler-core/passes/rewrite.h"
 

@@ -7,7 +7,7 @@
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/graph/loops.h"
-#include "compiler-core/ops/op.h"
+#include "compiler-core/graph/op.h"
 #include "compiler-core/task/fill.h"
 
 /* Nodes that become one step: a fused group, or a node by itself. */

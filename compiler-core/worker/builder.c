@@ -99,12 +99,9 @@ static void take_answer(worker *w) {
     size_t size = 0;
     kiln_status st = kiln_work_frame_size(kiln_strbuf_view(&w->answer), &size);
     if (!st && size == 0) return;
-    kiln_arena scratch;
-    kiln_arena_init(&scratch, 0);
     kiln_work_reply reply = {0};
     if (!st)
-        st = kiln_work_reply_read(kiln_str_slice(kiln_strbuf_view(&w->answer), 0, size), &scratch,
-                                  &reply);
+        st = kiln_work_reply_read(kiln_str_slice(kiln_strbuf_view(&w->answer), 0, size), &reply);
     if (st || !w->busy) {
         worker_lost(w, KILN_OUTCOME_CRASH, st ? kiln_status_text(st) : "a worker spoke unasked");
         kiln_status_free(st);
@@ -114,7 +111,6 @@ static void take_answer(worker *w) {
         worker_finish(w, &reply, KILN_OUTCOME_OK, "");
         kiln_strbuf_deinit(&answer);
     }
-    kiln_arena_deinit(&scratch);
 }
 
 static void on_readable(void *context, unsigned ready_for) {

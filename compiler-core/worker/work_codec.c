@@ -27,7 +27,7 @@
     X(8, str, layout_out)  \
     X(9, str, codegen_version)
 
-enum { KEY_WORK = 20, KEY_CODE = 20, KEY_TASKS = 21 };
+enum { KEY_WORK = 20, KEY_CODE = 20 };
 
 static void write_u64(kiln_strbuf *out, uint64_t value) { kiln_mpack_write_u64(out, value); }
 static void write_str(kiln_strbuf *out, kiln_str value) { kiln_mpack_write_str(out, value); }
@@ -63,22 +63,10 @@ void kiln_work_request_write(const kiln_work_request *message, kiln_strbuf *out)
 
 void kiln_work_reply_write(const kiln_work_reply *message, kiln_strbuf *out) {
     size_t at = frame_begin(out);
-    kiln_mpack_write_map(out, 2 REPLY_FIELDS(ONE));
+    kiln_mpack_write_map(out, 1 REPLY_FIELDS(ONE));
     kiln_mpack_write_u64(out, KEY_CODE);
     kiln_mpack_write_u64(out, message->code);
     REPLY_FIELDS(WRITE)
-    kiln_mpack_write_u64(out, KEY_TASKS);
-    kiln_mpack_write_array(out, message->task_count);
-    for (uint32_t i = 0; i < message->task_count; i++) {
-        const kiln_work_task *task = &message->task[i];
-        kiln_mpack_write_array(out, 6);
-        kiln_mpack_write_str(out, task->key);
-        kiln_mpack_write_str(out, task->op);
-        kiln_mpack_write_str(out, task->te);
-        kiln_mpack_write_str(out, task->layouts);
-        kiln_mpack_write_f64(out, task->flops);
-        kiln_mpack_write_u64(out, task->weight);
-    }
     frame_end(out, at);
 }
 
@@ -141,31 +129,7 @@ kiln_status kiln_work_request_read(kiln_str frame, kiln_work_request *out_reques
     return KILN_OK;
 }
 
-static kiln_status read_task(kiln_mpack_reader *r, kiln_work_task *out) {
-    uint32_t parts = 0;
-    kiln_status st = kiln_mpack_read_array(r, &parts);
-    if (!st && parts != 6) st = KILN_ERROR(DATA_LOSS, "a task of %u parts", parts);
-    if (!st) st = kiln_mpack_read_str(r, &out->key);
-    if (!st) st = kiln_mpack_read_str(r, &out->op);
-    if (!st) st = kiln_mpack_read_str(r, &out->te);
-    if (!st) st = kiln_mpack_read_str(r, &out->layouts);
-    if (!st) st = kiln_mpack_read_f64(r, &out->flops);
-    if (!st) st = read_small(r, UINT32_MAX, &out->weight);
-    return st;
-}
-
-static kiln_status read_tasks(kiln_mpack_reader *r, kiln_arena *arena, kiln_work_reply *message) {
-    uint32_t count = 0;
-    kiln_status st = kiln_mpack_read_array(r, &count);
-    if (!st && count > KILN_WORK_TASKS_MAX) st = KILN_ERROR(DATA_LOSS, "%u tasks", count);
-    if (st) return st;
-    message->task = KILN_ARENA_ARRAY(arena, kiln_work_task, count);
-    message->task_count = count;
-    for (uint32_t i = 0; !st && i < count; i++) st = read_task(r, &message->task[i]);
-    return st;
-}
-
-kiln_status kiln_work_reply_read(kiln_str frame, kiln_arena *arena, kiln_work_reply *out_reply) {
+kiln_status kiln_work_reply_read(kiln_str frame, kiln_work_reply *out_reply) {
     kiln_work_reply message = {0};
     kiln_mpack_reader r;
     kiln_mpack_reader_init(&r, frame.data + HEADER_BYTES, frame.size - HEADER_BYTES);
@@ -178,7 +142,6 @@ kiln_status kiln_work_reply_read(kiln_str frame, kiln_arena *arena, kiln_work_re
         switch (key) {
             REPLY_FIELDS(READ)
         case KEY_CODE: st = read_small(&r, 65535, &message.code); break;
-        case KEY_TASKS: st = read_tasks(&r, arena, &message); break;
         default: st = kiln_mpack_skip(&r);
         }
     }

@@ -33,18 +33,6 @@ static kiln_str text_of(kiln_strbuf *text, kiln_arena *arena) {
     return copy;
 }
 
-/* Layouts to search on, joined by ';'. */
-static kiln_str agreed_layouts(const kiln_program *te, const kiln_layout *const *layout,
-                               kiln_arena *arena) {
-    kiln_arg_buffers arg = kiln_program_args(te);
-    kiln_strbuf text = {0};
-    for (uint32_t i = 0; i < arg.count; i++) {
-        if (i) kiln_strbuf_char(&text, ';');
-        if (layout[i]) kiln_layout_print(layout[i], &text);
-    }
-    return text_of(&text, arena);
-}
-
 /* The one place where a tuner needs the front end: for clients that send the model's own file.
  * Constants of a graph stay in `mapping`, which the caller ends. */
 static kiln_status read_model(const kiln_work_request *request, kiln_arena *arena,
@@ -57,32 +45,19 @@ static kiln_status read_model(const kiln_work_request *request, kiln_arena *aren
 }
 
 static kiln_status find_tasks(const kiln_work_request *request, kiln_arena *arena,
-                              kiln_mapping *mapping, kiln_work_reply *reply) {
+                              kiln_mapping *mapping, kiln_strbuf *bytes, kiln_work_reply *reply) {
     kiln_graph *graph = NULL;
     kiln_target target;
-    kiln_tuning tuning = {0};
+    kiln_compilation *c = NULL;
     kiln_status st = read_model(request, arena, mapping, &graph);
-    if (!st) st = kiln_passes_run(graph, (kiln_str){0});
     if (!st) st = kiln_target_parse(request->target, arena, &target);
-    if (!st) st = kiln_tuning_create(graph, &target, arena, &tuning);
-    if (!st && tuning.tasks.count > KILN_WORK_TASKS_MAX)
+    if (!st) st = kiln_compilation_of_model(graph, &target, arena, &c);
+    if (!st && c->plan.tasks.count + c->searched.count > KILN_COMPILATION_TASKS_MAX)
         st = KILN_ERROR(RESOURCE_EXHAUSTED, "the model has %u tasks, at most %u are tuned",
-                        tuning.tasks.count, KILN_WORK_TASKS_MAX);
+                        c->plan.tasks.count + c->searched.count, KILN_COMPILATION_TASKS_MAX);
     if (st) return st;
-    reply->task_count = tuning.tasks.count;
-    reply->task = KILN_ARENA_ARRAY(arena, kiln_work_task, tuning.tasks.count);
-    for (uint32_t i = 0; i < tuning.tasks.count; i++) {
-        const kiln_task *task = &tuning.tasks.task[i];
-        kiln_strbuf text = {0};
-        kiln_program_print(task->te, &text);
-        reply->task[i] =
-            (kiln_work_task){.key = kiln_str_from(kiln_str_dup(arena, task->key)),
-                             .op = task->op,
-                             .te = text_of(&text, arena),
-                             .layouts = agreed_layouts(task->te, tuning.layout[i], arena),
-                             .flops = task->flops,
-                             .weight = (uint32_t)task->weight};
-    }
+    kiln_compilation_encode(c, false, bytes);
+    reply->bytes = kiln_strbuf_view(bytes);
     return KILN_OK;
 }
 
@@ -150,7 +125,7 @@ static void serve(const kiln_work_request *request, kiln_arena *arena, kiln_strb
     kiln_mapping model = {0};
     kiln_status st = KILN_OK;
     switch (request->work) {
-    case KILN_WORK_TASKS: st = find_tasks(request, arena, &model, &reply); break;
+    case KILN_WORK_TASKS: st = find_tasks(request, arena, &model, &bytes, &reply); break;
     case KILN_WORK_BUILD: st = build(request, arena, &bytes, &reply); break;
     case KILN_WORK_REFERENCE: st = make_reference(request, arena, &bytes, &reply); break;
     }

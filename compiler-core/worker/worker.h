@@ -14,10 +14,9 @@
 #include "base/str.h"
 
 #define KILN_WORK_BYTES_MAX ((size_t)2 << 30) /* of one frame; models and references are large */
-#define KILN_WORK_TASKS_MAX 4096u
 
 typedef enum kiln_work {
-    KILN_WORK_TASKS = 1,     /* model -> tasks */
+    KILN_WORK_TASKS = 1,     /* model -> compilation, without its graph */
     KILN_WORK_BUILD = 2,     /* task + trace -> artefact, checked with the boards' own loader */
     KILN_WORK_REFERENCE = 3, /* task + seed -> reference blob (base/reference.h) */
 } kiln_work;
@@ -34,24 +33,15 @@ typedef struct kiln_work_request {
     uint64_t seed;       /* REFERENCE: of the inputs */
 } kiln_work_request;
 
-typedef struct kiln_work_task {
-    kiln_str key, op, te;
-    kiln_str layouts; /* of its arguments, to search on, joined by ';'; empty: free */
-    double flops;
-    uint32_t weight;
-} kiln_work_task;
-
 typedef struct kiln_work_reply {
     uint64_t id;
     uint32_t code;   /* kiln_code */
     kiln_str text;   /* why, when code is not OK */
     bool link_error; /* BUILD: compiled, but boards would refuse the object */
     uint64_t elapsed_ns;
-    kiln_str bytes; /* artefact or reference blob */
+    kiln_str bytes; /* compilation (layout/compilation.h), artefact or reference blob */
     kiln_str algorithm, layout_in, layout_out,
         codegen_version; /* BUILD: from the manifest, for the record */
-    uint32_t task_count; /* TASKS */
-    kiln_work_task *task;
 } kiln_work_reply;
 
 /* Append one whole frame. */
@@ -60,10 +50,9 @@ void kiln_work_reply_write(const kiln_work_reply *reply, kiln_strbuf *out);
 /* Bytes of the frame at the start of `bytes`, header included, or 0 when more bytes are needed to
  * know. DATA_LOSS: longer than KILN_WORK_BYTES_MAX. */
 KILN_MUST_USE kiln_status kiln_work_frame_size(kiln_str bytes, size_t *out_size);
-/* `frame` is one whole frame; views point into it, arrays go to `arena`. */
+/* `frame` is one whole frame; views point into it. */
 KILN_MUST_USE kiln_status kiln_work_request_read(kiln_str frame, kiln_work_request *out_request);
-KILN_MUST_USE kiln_status kiln_work_reply_read(kiln_str frame, kiln_arena *arena,
-                                               kiln_work_reply *out_reply);
+KILN_MUST_USE kiln_status kiln_work_reply_read(kiln_str frame, kiln_work_reply *out_reply);
 
 /* Whether this process was started as a worker. */
 bool kiln_worker_is_asked(int argc, char **argv);

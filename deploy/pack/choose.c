@@ -4,7 +4,6 @@
 #include "base/map.h"
 
 typedef struct chooser {
-    const kiln_graph *graph;
     const kiln_pack_options *options;
     kiln_arena *arena;
     kiln_str target;
@@ -51,10 +50,9 @@ static double look_up_ns(chooser *c, const kiln_value_info *info, const kiln_lay
                  : kiln_conversion_estimate_ns(info->dtype, &info->shape, from, to);
 }
 
-static double conversion_ns(void *context, kiln_value value, const kiln_layout *from,
+static double conversion_ns(void *context, const kiln_value_info *info, const kiln_layout *from,
                             const kiln_layout *to) {
     chooser *c = context;
-    const kiln_value_info *info = &c->graph->value.data[value];
     kiln_str name = conversion_name(c, info, from, to);
     uint64_t index = 0;
     if (!kiln_map_find(&c->conversions, name, &index)) {
@@ -81,55 +79,46 @@ static kiln_status parse_layouts(kiln_str text, const kiln_program *te, kiln_rol
 }
 
 /* The fastest record of each combination of layouts, fastest first. */
-static kiln_status add_records(const chooser *c, const kiln_task *task, kiln_alternatives *list) {
-    kiln_arg_buffers args = kiln_program_args(task->te);
-    uint32_t count = 0;
+static kiln_status add_records(void *context, const kiln_task *task, kiln_arena *arena,
+                               kiln_alternatives *list) {
+    const chooser *c = context;
+    uint32_t arg_count = kiln_program_args(task->te).count, count = 0;
     kiln_db_record *record = NULL;
     kiln_db_filter filter = fastest_of(c, task->key);
-    kiln_status st = kiln_db_records(c->options->db, &filter, c->arena, &record, &count);
+    kiln_status st = kiln_db_records(c->options->db, &filter, arena, &record, &count);
     for (uint32_t i = 0; !st && i < count; i++) {
         kiln_alternative way = {.trace = record[i].trace,
                                 .cost_ns = record[i].median_ns,
                                 .median_ns = record[i].median_ns,
                                 .is_default = kiln_str_is(record[i].searcher, "default"),
-                                .layout = KILN_ARENA_ARRAY(c->arena, kiln_layout, args.count)};
+                                .layout = KILN_ARENA_ARRAY(arena, kiln_layout, arg_count)};
         st = parse_layouts(record[i].layout_in, task->te, KILN_ROLE_INPUT, way.layout);
         if (!st) st = parse_layouts(record[i].layout_out, task->te, KILN_ROLE_OUTPUT, way.layout);
-        if (!st) kiln_alternatives_add(list, task, &way, c->arena);
+        if (!st) kiln_alternatives_add(list, task, &way, arena);
     }
     return kiln_status_note(st, "records of %.*s", KILN_STR_ARG(task->op));
 }
 
-kiln_status kiln_choose(const kiln_graph *graph, const kiln_plan *plan,
-                        const kiln_pack_options *options, kiln_arena *arena,
-                        const kiln_alternative **out_way, kiln_layout *out_layout) {
+static bool leaves_out(const kiln_pack_options *options, kiln_planner planner) {
+    return options->without >> planner & 1;
+}
+
+kiln_status kiln_choose(kiln_compilation *compilation, const kiln_pack_options *options) {
     kiln_strbuf target = {0};
-    kiln_target_print(options->target, &target);
+    kiln_target_print(&compilation->target, &target);
     chooser c = {
-        .graph = graph, .options = options, .arena = arena, .target = kiln_strbuf_view(&target)};
+        .options = options, .arena = compilation->arena, .target = kiln_strbuf_view(&target)};
+    const kiln_choice choice = {.row_major = leaves_out(options, KILN_PLANNER_LAYOUT),
+                                .apart = leaves_out(options, KILN_PLANNER_EXCHANGE),
+                                .no_windows = leaves_out(options, KILN_PLANNER_WINDOWS),
+                                .measured = options->db ? add_records : NULL,
+                                .conversion_ns = conversion_ns,
+                                .context = &c};
     kiln_map_init(&c.conversions);
-    kiln_alternatives *list = KILN_ARENA_ARRAY(arena, kiln_alternatives, plan->tasks.count);
-    for (uint32_t t = 0; !c.failure && options->db && t < plan->tasks.count; t++)
-        c.failure = add_records(&c, &plan->tasks.task[t], &list[t]);
-    bool packed = !(options->without >> KILN_PLANNER_LAYOUT & 1),
-         exchange = packed && !(options->without >> KILN_PLANNER_EXCHANGE & 1);
-    if (!c.failure && exchange)
-        c.failure = kiln_alternatives_add_defaults(plan, options->target, arena, list);
-    else if (!c.failure)
-        c.failure = kiln_alternatives_make_row_major(plan, options->target, packed, arena, list);
-    if (!c.failure && !(options->without >> KILN_PLANNER_WINDOWS & 1))
-        kiln_alternatives_free_windows(plan, arena, list);
-    if (!c.failure) {
-        const kiln_assignment assignment = {graph, plan, list, conversion_ns, &c};
-        uint32_t *way = KILN_ARENA_ARRAY(arena, uint32_t, plan->step_count);
-        kiln_layout_assign(&assignment, arena, way);
-        kiln_layout_of_values(&assignment, way, out_layout);
-        for (uint32_t s = 0; s < plan->step_count; s++)
-            out_way[s] = plan->step[s].kind == KILN_STEP_KERNEL
-                             ? &list[plan->step[s].task].way.data[way[s]]
-                             : NULL;
-    }
+    kiln_status st = kiln_compilation_choose(compilation, &choice);
     kiln_map_deinit(&c.conversions);
     kiln_strbuf_deinit(&target);
+    if (!c.failure) return st;
+    kiln_status_free(st); /* the first error counts */
     return kiln_status_note(c.failure, "choosing schedules");
 }

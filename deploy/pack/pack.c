@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "deploy/pack/choose.h"
+#include "deploy/pack/limits.h"
 #include "deploy/pack/module_write.h"
 #include "deploy/pack/packer.h"
 #include "deploy/pack/places.h"
@@ -118,8 +119,8 @@ static kiln_status find_kernel(kiln_packer *p, const kiln_program *te, kiln_str 
         return KILN_OK;
     }
     kiln_status st = p->options->as_c
-                         ? kiln_build_c(te, key, trace, p->options->target, p->arena, &artefact)
-                         : kiln_build(te, key, trace, p->options->target, p->arena, &artefact);
+                         ? kiln_build_c(te, key, trace, p->target, p->arena, &artefact)
+                         : kiln_build(te, key, trace, p->target, p->arena, &artefact);
     if (!st) st = find_in_place(p, te, trace);
     if (st) return st;
     kiln_strbuf bytes = {0};
@@ -157,7 +158,7 @@ static kiln_status make_conversion(kiln_packer *p, const kiln_program *te, kiln_
     kiln_trace trace;
     kiln_program *program = NULL;
     *out = (kiln_packer_conversion){.key = {kiln_str_dup(p->arena, key), key.size}};
-    kiln_status st = kiln_space_create(te, p->options->target, p->arena, &space);
+    kiln_status st = kiln_space_create(te, p->target, p->arena, &space);
     if (!st) st = kiln_space_default(&space, p->arena, &trace, &program);
     if (!st) st = find_kernel(p, te, out->key, &trace, &out->kernel);
     return kiln_status_note(st, "packing a layout conversion");
@@ -445,7 +446,7 @@ static void place_buffers(kiln_packer *p) {
 
 static kiln_module_plan whole_plan(kiln_packer *p, kiln_plan_port *output) {
     kiln_strbuf text = {0};
-    kiln_target_print(p->options->target, &text);
+    kiln_target_print(p->target, &text);
     kiln_str target = kiln_str_from(kiln_str_dup(p->arena, kiln_strbuf_view(&text)));
     kiln_strbuf_deinit(&text);
     const kiln_plan_pair metadata[] = {
@@ -473,7 +474,7 @@ static kiln_module_plan whole_plan(kiln_packer *p, kiln_plan_port *output) {
                               .arena_bytes = p->device_kind ? 0 : p->report.arena_bytes,
                               .device_count = p->device_kind != 0,
                               .device = kiln_arena_copy(p->arena, &device, sizeof device),
-                              .threads = p->options->target->threads};
+                              .threads = p->target->threads};
 }
 
 static void fill_report(kiln_packer *p) {
@@ -489,28 +490,25 @@ static void fill_report(kiln_packer *p) {
     }
 }
 
-kiln_status kiln_pack_plan(const kiln_graph *graph, const kiln_pack_options *options,
+kiln_status kiln_pack_plan(kiln_compilation *c, const kiln_pack_options *options,
                            kiln_arena *arena, kiln_module_plan *out_plan,
                            kiln_pack_report *out_report) {
-    kiln_packer p = {.graph = graph, .options = options, .arena = arena};
+    kiln_packer p = {.graph = c->graph, .options = options, .target = &c->target, .arena = arena};
+    kiln_pack_options own = *options;
     kiln_packer_find_device(&p);
+    if (p.device_kind) own.without |= 1u << KILN_PLANNER_WINDOWS; /* devices copy */
     kiln_map_init(&p.kernels);
     kiln_map_init(&p.ways);
     kiln_map_init(&p.conversions);
     kiln_map_init(&p.buffers);
-    kiln_plan_port *output = KILN_ARENA_ARRAY(arena, kiln_plan_port, graph->output.count);
-    kiln_status st = kiln_plan_create(graph, arena, &p.plan);
+    kiln_plan_port *output = KILN_ARENA_ARRAY(arena, kiln_plan_port, c->graph->output.count);
+    kiln_status st = kiln_choose(c, &own);
+    if (!st) st = kiln_pack_check(c);
     if (!st) {
-        p.way = KILN_ARENA_ARRAY(arena, const kiln_alternative *, p.plan.step_count);
-        p.layout = KILN_ARENA_ARRAY(arena, kiln_layout, graph->value.count);
-        st = kiln_choose(graph, &p.plan, options, arena, p.way, p.layout);
-    }
-    for (kiln_value v = 1; !st && v < graph->value.count; v++)
-        if (kiln_layout_same_places(&p.layout[v], &(kiln_layout){0}, &graph->value.data[v].shape))
-            p.layout[v] = (kiln_layout){0};
-    if (!st) {
-        kiln_windows_find(graph, &p.plan, p.way, p.layout,
-                          is_on(&p, KILN_PLANNER_WINDOWS) && !p.device_kind, arena, &p.windows);
+        p.plan = c->plan;
+        p.way = c->way;
+        p.layout = c->layout;
+        p.windows = c->windows;
         kiln_packer_prepare_loops(&p);
         pack_inputs(&p);
     }
@@ -542,10 +540,10 @@ kiln_status kiln_pack_plan(const kiln_graph *graph, const kiln_pack_options *opt
     return kiln_status_note(st, "packing %.*s", KILN_STR_ARG(options->model_name));
 }
 
-kiln_status kiln_pack(const kiln_graph *graph, const kiln_pack_options *options, kiln_arena *arena,
+kiln_status kiln_pack(kiln_compilation *c, const kiln_pack_options *options, kiln_arena *arena,
                       kiln_strbuf *out, kiln_pack_report *out_report) {
     kiln_module_plan plan;
-    kiln_status st = kiln_pack_plan(graph, options, arena, &plan, out_report);
+    kiln_status st = kiln_pack_plan(c, options, arena, &plan, out_report);
     if (st) return st;
     return kiln_status_note(kiln_module_encode(&plan, out), "packing %.*s",
                             KILN_STR_ARG(options->model_name));

@@ -27,7 +27,6 @@ typedef enum kiln_planner {
 const char *kiln_planner_name(kiln_planner planner);
 
 typedef struct kiln_pack_options {
-    const kiln_target *target;
     kiln_db *db; /* NULL: default schedules only */
     kiln_str model_name;
     bool as_c;        /* kernels are C text: for kiln_static_c, no module runs them */
@@ -51,14 +50,15 @@ typedef struct kiln_pack_report {
     uint64_t window_bytes; /* of values that lie inside of others: what no kernel has to copy */
 } kiln_pack_report;
 
-/* What a module is made of, in `arena`. `out_report` as below.
- * Errors of kiln_plan_create and kiln_build, noted with the task. */
-KILN_MUST_USE kiln_status kiln_pack_plan(const kiln_graph *graph, const kiln_pack_options *options,
-                                         kiln_arena *arena, kiln_module_plan *out_plan,
+/* Chooses schedules (choose.h) and plans what a module is made of, in `arena`. `out_report` as below.
+ * Errors of kiln_choose, kiln_pack_check and kiln_build, noted with the task. */
+KILN_MUST_USE kiln_status kiln_pack_plan(kiln_compilation *compilation,
+                                         const kiln_pack_options *options, kiln_arena *arena,
+                                         kiln_module_plan *out_plan,
                                          kiln_pack_report *out_report);
 /* Appends the module's bytes to `out`. `out_report` lives in `arena`; NULL: not wanted.
- * Errors of kiln_plan_create, kiln_build and kiln_module_encode, noted with the task. */
-KILN_MUST_USE kiln_status kiln_pack(const kiln_graph *graph, const kiln_pack_options *options,
+ * Errors of kiln_pack_plan and kiln_module_encode. */
+KILN_MUST_USE kiln_status kiln_pack(kiln_compilation *compilation, const kiln_pack_options *options,
                                     kiln_arena *arena, kiln_strbuf *out,
                                     kiln_pack_report *out_report);
 

@@ -69,7 +69,7 @@ static void copy_ports(kiln_packer *p, kiln_module_storage storage, uint32_t cou
 }
 
 void kiln_packer_find_device(kiln_packer *p) {
-    const kiln_device_row *row = kiln_device_row_for(kiln_payload_of(p->options->target->kind));
+    const kiln_device_row *row = kiln_device_row_for(kiln_payload_of(p->target->kind));
     p->alignment = KILN_KERNEL_ALIGNMENT;
     if (!row || row->memory == KILN_MEMORY_HOST) return;
     p->device_kind = (uint32_t)row->kind;

@@ -29,7 +29,9 @@ typedef struct kiln_packer_conversion {
 typedef struct kiln_packer {
     const kiln_graph *graph;
     const kiln_pack_options *options;
+    const kiln_target *target;
     kiln_arena *arena;
+    /* of the compilation */
     kiln_plan plan;
     const kiln_alternative **way; /* [steps of the plan] */
     kiln_layout *layout;          /* [value] in which it is written */

@@ -77,11 +77,6 @@ static void on_work(void *context, const kiln_work_reply *reply, kiln_outcome ou
         return;
     }
     b->reply.bytes = keep(&b->arena, reply->bytes);
-    b->reply.task_count = reply->task_count;
-    if (reply->task_count == 0) return;
-    b->reply.task = KILN_ARENA_NEW(&b->arena, kiln_work_task);
-    b->reply.task->key = keep(&b->arena, reply->task->key);
-    b->reply.task->te = keep(&b->arena, reply->task->te);
 }
 
 static void ask(bench *b, const kiln_work_request *request, const char *what) {
@@ -118,8 +113,13 @@ static void build_all(bench *b, const char *model, uint32_t count, subject *out)
                                  .model_path = kiln_str_from(model),
                                  .seed = SEED};
     ask(b, &request, model);
-    request.te = b->reply.task->te;
-    request.task_key = b->reply.task->key;
+    kiln_compilation *compilation = NULL;
+    kiln_strbuf expression = {0};
+    must(kiln_compilation_decode(b->reply.bytes, &b->arena, &compilation), "its tasks");
+    kiln_program_print(compilation->searched.task->te, &expression);
+    request.te = kiln_str_from(kiln_str_dup(&b->arena, kiln_strbuf_view(&expression)));
+    request.task_key = compilation->searched.task->key;
+    kiln_strbuf_deinit(&expression);
     request.work = KILN_WORK_REFERENCE;
     ask(b, &request, "the reference");
     const char *reference = write_blob(b, "reference", ++number, b->reply.bytes);

@@ -134,6 +134,27 @@ def test_a_task_that_cannot_be_measured_does_not_end_the_others(world):
     world.refused("tune", path, "--trials", 1, "--db", world.path("t.db"), says="temps need")
 
 
+def test_a_model_beyond_the_limits_of_modules_fails_before_anything_is_measured(world):
+    """Nobody is asked for a board: the tracker that is named does not exist."""
+    path, count = pathlib.Path(world.path("ports.onnx")), 257
+    names = [str(i) for i in range(count)]
+    path.write_bytes(onnx_file.model([onnx_file.node("Relu", "x" + i, "y" + i) for i in names],
+                                     [onnx_file.port("x" + i, [4]) for i in names], [onnx_file.port("y" + i, [4]) for i in names]))
+    world.refused("tune", path, "--trials", 2, "--tracker", "127.0.0.1:1",
+                  says="the model needs 257 inputs; a module has at most 256")
+
+
+def test_a_model_is_tuned_with_its_open_dimension_and_its_data_from_another_file(world):
+    """What is sent is the graph: the tuner sees neither the files nor the option."""
+    path, module = pathlib.Path(world.path("open.onnx")), world.path("open.kiln")
+    pathlib.Path(world.path("w.bin")).write_bytes(bytes(8 * 8 * 4))
+    path.write_bytes(onnx_file.model([onnx_file.node("MatMul", "x w", "y")], [onnx_file.port("x", ["n", 8])], [onnx_file.port("y", ["n", 8])],
+                                     [onnx_file.tensor("w", onnx_file.FLOAT, [8, 8], external={"location": "w.bin"})]))
+    done = world.json("tune", path, "--dim", "n=4", "--trials", 2, "--search", "random", "--out", module)[-1]
+    assert done["event"] == "done" and done["verified"] == 2, done
+    assert os.path.exists(module)
+
+
 def test_damaged_models_are_refused(world):
     whole = pathlib.Path(digits()).read_bytes()
     generator = random.Random(1)

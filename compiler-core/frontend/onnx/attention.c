@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "compiler-core/frontend/onnx/compose.h"
-#include "compiler-core/ops/op.h"
+#include "compiler-core/graph/op.h"
 
 /* ---- shared ---------------------------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "compiler-core/ops/op.h"
+#include "compiler-core/graph/op.h"
 
 /* Of one filled constant: larger ones are broadcast at run time, as passes would not fold them
  * either. */

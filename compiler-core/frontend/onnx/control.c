@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "compiler-core/frontend/onnx/compose.h"
-#include "compiler-core/ops/op.h"
+#include "compiler-core/graph/op.h"
 
 #define TRIPS_MAX 4096
 #define CARRIED_MAX 64 /* values from one iteration to the next, or results of one node */

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "compiler-core/ops/op.h"
+#include "compiler-core/graph/op.h"
 
 #define PROBLEMS_BYTES_MAX 3000 /* a status holds 4096 bytes */
 

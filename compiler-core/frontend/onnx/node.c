@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "compiler-core/frontend/onnx/proto.h"
-#include "compiler-core/ops/attr.h"
-#include "compiler-core/ops/op.h"
+#include "compiler-core/graph/attr.h"
+#include "compiler-core/graph/op.h"
 
 /* ---- attributes ------------------------------------------------------------------------------ */
 

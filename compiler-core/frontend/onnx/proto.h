@@ -6,7 +6,7 @@
 #include "base/map.h"
 #include "compiler-core/frontend/onnx/dtype.h"
 #include "compiler-core/frontend/onnx/onnx.h"
-#include "compiler-core/ops/op.h"
+#include "compiler-core/graph/op.h"
 #include "onnx.pb-c.h"
 
 /* Where protobuf-c takes memory from. */

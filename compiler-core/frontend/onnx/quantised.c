@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "compiler-core/frontend/onnx/compose.h"
-#include "compiler-core/ops/op.h"
+#include "compiler-core/graph/op.h"
 #include "compiler-core/ops/rules.h"
 
 /* A tensor of 8-bit integers and what they stand for. */

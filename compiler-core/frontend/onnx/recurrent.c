@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "compiler-core/frontend/onnx/compose.h"
-#include "compiler-core/ops/op.h"
+#include "compiler-core/graph/op.h"
 
 #define GATES_MAX 4
 #define ACTIVATIONS_MAX 3

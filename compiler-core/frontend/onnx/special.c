@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "compiler-core/frontend/onnx/compose.h"
-#include "compiler-core/ops/op.h"
+#include "compiler-core/graph/op.h"
 
 #define RANGE_ITEMS_MAX ((int64_t)1 << 28) /* what a double can be asked for safely */
 

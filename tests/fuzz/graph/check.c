@@ -98,15 +98,16 @@ static kiln_status compile_and_run(const fuzz_graph *g, const fuzz_part *part, c
                                    run *r, uint32_t *out_count, kiln_arena *arena) {
     fuzz_ports ports;
     kiln_strbuf module = {0};
-    kiln_pack_options options = {
-        .target = way->target, .model_name = KILN_STR("fuzz"), .without = way->planners};
+    kiln_compilation *compilation = NULL;
+    kiln_pack_options options = {.model_name = KILN_STR("fuzz"), .without = way->planners};
     fuzz_part_ports(g, part, &ports);
     kiln_status st =
         kiln_import_bytes(fuzz_part_model(g, part, arena), NULL, NULL, arena, &r->graph);
     if (!st) st = kiln_passes_run_without(r->graph, way->passes);
     if (!st) st = bind_ports(g, r, arena);
     if (!st) st = bind_outputs(g, &ports, r, arena);
-    if (!st) st = kiln_pack(r->graph, &options, arena, &module, NULL);
+    if (!st) st = kiln_compilation_create(r->graph, way->target, arena, &compilation);
+    if (!st) st = kiln_pack(compilation, &options, arena, &module, NULL);
     if (!st) st = kiln_verify_here(NULL, kiln_strbuf_view(&module), r->input, r->output);
     kiln_strbuf_deinit(&module);
     *out_count = ports.output_count;

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "compiler-core/core.h"
-#include "compiler-core/ops/op.h"
+#include "compiler-core/graph/op.h"
 #include "tests/fuzz/graph/rules.h"
 
 #define NODES_MIN 5

@@ -199,8 +199,35 @@ static void random_bytes_never_lead_outside(void **state) {
     }
 }
 
+static void bounds_of_the_caller_are_kept(void **state) {
+    (void)state;
+    kiln_strbuf bytes = {0};
+    kiln_mpack_reader r;
+    uint32_t count = 9;
+    uint64_t value = 9;
+    kiln_mpack_write_array(&bytes, 2);
+    kiln_mpack_write_u64(&bytes, 7);
+    kiln_mpack_write_u64(&bytes, 8);
+    kiln_mpack_reader_init(&r, bytes.data, bytes.size);
+    expect_ok(kiln_mpack_read_count(&r, 2, "things", &count));
+    assert_int_equal(count, 2);
+    expect_ok(kiln_mpack_read_below(&r, 8, &value));
+    assert_int_equal(value, 7);
+    expect_error(kiln_mpack_read_below(&r, 8, &value), DATA_LOSS, "8 where less than 8 are known");
+    assert_int_equal(value, 7);
+    kiln_mpack_reader_init(&r, bytes.data, bytes.size);
+    expect_error(kiln_mpack_read_count(&r, 1, "things", &count), DATA_LOSS,
+                 "2 things, at most 1 are allowed");
+    kiln_mpack_reader_init(&r, bytes.data, bytes.size);
+    expect_error(kiln_mpack_read_array_of(&r, 3), DATA_LOSS, "2 fields of 3");
+    kiln_mpack_reader_init(&r, bytes.data, bytes.size);
+    expect_ok(kiln_mpack_read_array_of(&r, 2));
+    kiln_strbuf_deinit(&bytes);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bounds_of_the_caller_are_kept),
         cmocka_unit_test(integers_round_trip_at_every_width),
         cmocka_unit_test(every_kind_round_trips),
         cmocka_unit_test(integers_and_short_floats_read_as_doubles),

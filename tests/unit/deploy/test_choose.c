@@ -23,9 +23,7 @@ typedef struct fixture {
     kiln_db *db;
     unsigned records;
     kiln_graph *graph;
-    kiln_plan plan;
-    const kiln_alternative *way[8]; /* [steps] */
-    kiln_layout *layout;            /* [values] */
+    kiln_compilation *c;
 } fixture;
 
 static int set_up(void **state) {
@@ -48,7 +46,7 @@ static int tear_down(void **state) {
 
 static void use_graph(fixture *f, const char *text) {
     f->graph = graph_of(&f->arena, text);
-    expect_ok(kiln_plan_create(f->graph, &f->arena, &f->plan));
+    expect_ok(kiln_compilation_create(f->graph, &f->target, &f->arena, &f->c));
 }
 
 /* A good record of a task; the caller may still spoil it. */
@@ -56,7 +54,7 @@ static kiln_db_record good(fixture *f, uint32_t task, double us, const char *in,
     kiln_db_record record = record_of(f->records++, us * 1e3);
     kiln_strbuf target = {0};
     kiln_target_print(&f->target, &target);
-    record.task_key = f->plan.tasks.task[task].key;
+    record.task_key = f->c->plan.tasks.task[task].key;
     record.target = kiln_str_from(kiln_str_dup(&f->arena, kiln_strbuf_view(&target)));
     record.codegen_version = kiln_str_from(kiln_codegen_version());
     record.layout_in = kiln_str_from(in);
@@ -78,14 +76,13 @@ static void put(fixture *f, uint32_t task, double us, const char *in, const char
 }
 
 static kiln_status choose(fixture *f) {
-    const kiln_pack_options options = {.target = &f->target, .db = f->db};
-    f->layout = KILN_ARENA_ARRAY(&f->arena, kiln_layout, f->graph->value.count);
-    return kiln_choose(f->graph, &f->plan, &options, &f->arena, f->way, f->layout);
+    const kiln_pack_options options = {.db = f->db};
+    return kiln_choose(f->c, &options);
 }
 
 static void expect_chosen(fixture *f, uint32_t step, double us) {
-    assert_float_equal(f->way[step]->median_ns, (us * 1e3), 1e-6);
-    assert_int_equal(f->way[step]->is_default, us == 0);
+    assert_float_equal(f->c->way[step]->median_ns, (us * 1e3), 1e-6);
+    assert_int_equal(f->c->way[step]->is_default, us == 0);
 }
 
 /* ---- promises -------------------------------------------------------------------------------- */
@@ -95,7 +92,7 @@ static void without_records_the_default_schedule_is_taken(void **state) {
     expect_ok(choose(*state));
     for (uint32_t i = 0; i < 2; i++) {
         expect_chosen(*state, i, 0);
-        assert_true(((fixture *)*state)->way[i]->trace.size > 0);
+        assert_true(((fixture *)*state)->c->way[i]->trace.size > 0);
     }
 }
 
@@ -181,7 +178,7 @@ static void values_are_written_in_the_layouts_chosen(void **state) {
     put(f, 0, 100, ROW, BLOCKED);
     put(f, 1, 100, BLOCKED, ROW);
     expect_ok(choose(f));
-    kiln_layout *layout = f->layout, blocked;
+    kiln_layout *layout = f->c->layout, blocked;
     expect_ok(kiln_layout_parse(KILN_STR(BLOCKED), 4, &blocked));
     kiln_value a = kiln_graph_find_value(f->graph, KILN_STR("a"));
     assert_true(kiln_layout_equal(&layout[a], &blocked));

@@ -41,9 +41,11 @@ static packed pack_graph_without(kiln_arena *arena, kiln_graph *graph, kiln_db *
     packed m = {.arena = arena, .graph = graph, .target = target_of(arena, the_level)};
     kiln_strbuf bytes = {0};
     size_t constant_bytes;
+    kiln_compilation *compilation = NULL;
     const kiln_pack_options options = {
-        .target = &m.target, .db = db, .model_name = KILN_STR("test"), .without = without};
-    expect_ok(kiln_pack(graph, &options, arena, &bytes, &m.report));
+        .db = db, .model_name = KILN_STR("test"), .without = without};
+    expect_ok(kiln_compilation_create(graph, &m.target, arena, &compilation));
+    expect_ok(kiln_pack(compilation, &options, arena, &bytes, &m.report));
     m.bytes = aligned_copy(arena, kiln_strbuf_view(&bytes));
     kiln_strbuf_deinit(&bytes);
     expect_ok(kiln_module_decode(m.bytes, arena, &m.plan, &constant_bytes));

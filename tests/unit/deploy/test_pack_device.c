@@ -127,8 +127,7 @@ static void what_only_moves_bytes_stays_on_the_processor(void **state) {
 
 static void the_target_says_where_its_kernels_run(void **state) {
     kiln_target cpu = plain_target(*state);
-    const kiln_pack_options options = {.target = &cpu};
-    kiln_packer p = {.options = &options};
+    kiln_packer p = {.target = &cpu};
     kiln_packer_find_device(&p);
     assert_true(p.device_kind == 0 && p.alignment == KILN_KERNEL_ALIGNMENT);
     for (uint32_t i = 0; i < kiln_device_row_count(); i++) {
@@ -137,7 +136,7 @@ static void the_target_says_where_its_kernels_run(void **state) {
         for (uint32_t kind = 0; kind < KILN_TARGET_KIND_COUNT; kind++)
             if (kiln_payload_of((kiln_target_kind)kind) == row->payload)
                 target.kind = (kiln_target_kind)kind;
-        p = (kiln_packer){.options = &(kiln_pack_options){.target = &target}};
+        p = (kiln_packer){.target = &target};
         kiln_packer_find_device(&p);
         bool host = row->memory == KILN_MEMORY_HOST;
         assert_int_equal(p.device_kind, host ? 0 : row->kind);

@@ -22,10 +22,12 @@ typedef struct packed {
 static packed pack_graph(kiln_arena *arena, kiln_graph *graph) {
     packed m = {.arena = arena, .graph = graph};
     kiln_target target = plain_target(arena);
-    const kiln_pack_options options = {.target = &target, .model_name = KILN_STR("test")};
+    const kiln_pack_options options = {.model_name = KILN_STR("test")};
+    kiln_compilation *compilation = NULL;
     kiln_strbuf bytes = {0};
     size_t constant_bytes;
-    expect_ok(kiln_pack(graph, &options, arena, &bytes, NULL));
+    expect_ok(kiln_compilation_create(graph, &target, arena, &compilation));
+    expect_ok(kiln_pack(compilation, &options, arena, &bytes, NULL));
     char *room = kiln_arena_alloc_aligned(arena, KILN_MODULE_SECTION_ALIGNMENT, bytes.size);
     memcpy(room, bytes.data, bytes.size);
     m.bytes = (kiln_str){room, bytes.size};

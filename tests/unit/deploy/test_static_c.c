@@ -81,9 +81,10 @@ static void emit(network *n, const char *target_text) {
     kiln_strbuf source = {0}, header = {0};
     kiln_module_plan plan;
     kiln_target target = target_of(n->arena, target_text);
-    const kiln_pack_options options = {
-        .target = &target, .model_name = KILN_STR("test"), .as_c = true};
-    expect_ok(kiln_pack_plan(n->graph, &options, n->arena, &plan, NULL));
+    const kiln_pack_options options = {.model_name = KILN_STR("test"), .as_c = true};
+    kiln_compilation *compilation = NULL;
+    expect_ok(kiln_compilation_create(n->graph, &target, n->arena, &compilation));
+    expect_ok(kiln_pack_plan(compilation, &options, n->arena, &plan, NULL));
     expect_ok(kiln_static_c(&plan, KILN_STR("net"), n->arena, &source, &header, &n->sizes));
     write_file(n, "net.c", kiln_strbuf_view(&source));
     write_file(n, "net.h", kiln_strbuf_view(&header));
@@ -245,9 +246,11 @@ static void a_plan_of_objects_is_refused(void **state) {
     kiln_module_plan plan;
     kiln_static_c_sizes sizes;
     kiln_target target = target_of(*state, "x86-64");
-    const kiln_pack_options options = {.target = &target, .model_name = KILN_STR("test")};
-    kiln_graph *graph = graph_of(*state, CONVOLUTION);
-    expect_ok(kiln_pack_plan(graph, &options, *state, &plan, NULL));
+    const kiln_pack_options options = {.model_name = KILN_STR("test")};
+    kiln_compilation *compilation = NULL;
+    expect_ok(kiln_compilation_create(graph_of(*state, CONVOLUTION), &target, *state,
+                                      &compilation));
+    expect_ok(kiln_pack_plan(compilation, &options, *state, &plan, NULL));
     expect_error(kiln_static_c(&plan, KILN_STR("net"), *state, &source, &header, &sizes),
                  UNIMPLEMENTED, "is no C text");
     plan.threads = 2;

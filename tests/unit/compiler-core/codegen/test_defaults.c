@@ -5,7 +5,7 @@
 
 #include "compiler-core/graph/graph.h"
 #include "compiler-core/lower/lower.h"
-#include "compiler-core/ops/attr.h"
+#include "compiler-core/graph/attr.h"
 #include "compiler-core/rules/space.h"
 #include "compiler-core/task/task.h"
 #include "tests/unit/compiler-core/codegen/support.h"

@@ -1,4 +1,4 @@
-#include "compiler-core/ops/attr.h"
+#include "compiler-core/graph/attr.h"
 
 #include "compiler-core/ops/rules.h"
 #include "tests/unit/compiler-core/graph/support.h"

@@ -1,7 +1,7 @@
 /* Classes come from the access pattern alone. */
 #include <string.h>
 
-#include "compiler-core/ops/op.h"
+#include "compiler-core/graph/op.h"
 #include "tests/unit/compiler-core/graph/support.h"
 
 /* "class: class of input 0, class of input 1, ..." of the node that computes y. */

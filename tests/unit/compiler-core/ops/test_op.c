@@ -1,9 +1,9 @@
 /* What holds for every row of ops.def. */
-#include "compiler-core/ops/op.h"
+#include "compiler-core/graph/op.h"
 
 #include <string.h>
 
-#include "compiler-core/ops/attr.h"
+#include "compiler-core/graph/attr.h"
 #include "tests/unit/compiler-core/graph/support.h"
 
 static void names_of_operators_are_unique(void **state) {

@@ -1,4 +1,4 @@
-#include "compiler-core/ops/op.h"
+#include "compiler-core/graph/op.h"
 #include "tests/unit/compiler-core/graph/support.h"
 
 #define BOX "input x: f32[2,1,3]"

@@ -1,5 +1,5 @@
 /* What loops compute, and which ones are refused. Inputs hold 1, 2, 3, ... */
-#include "compiler-core/ops/op.h"
+#include "compiler-core/graph/op.h"
 #include "tests/unit/compiler-core/graph/support.h"
 
 #define INPUTS            \

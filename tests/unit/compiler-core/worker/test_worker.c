@@ -8,6 +8,7 @@
 #include "compiler-core/frontend/frontend.h"
 #include "compiler-core/frontend/zoo/zoo.h"
 #include "compiler-core/graph/graph_codec.h"
+#include "compiler-core/layout/compilation.h"
 #include "compiler-core/worker/builder.h"
 #include "proto/proto.h"
 #include "tests/support/test.h"
@@ -95,10 +96,13 @@ static void on_tasks(void *context, const kiln_work_reply *reply, kiln_outcome o
     if (!reply) fail_msg("%s", text);
     a->code = reply->code;
     kiln_strbuf_str(&all, reply->text);
-    for (uint32_t i = 0; i < reply->task_count; i++)
-        kiln_strbuf_printf(&all, "%.*s %.*s %.*s %g %u\n", KILN_STR_ARG(reply->task[i].key),
-                           KILN_STR_ARG(reply->task[i].op), KILN_STR_ARG(reply->task[i].layouts),
-                           reply->task[i].flops, reply->task[i].weight);
+    if (!reply->code) {
+        kiln_compilation *c = NULL;
+        kiln_str bytes = {kiln_arena_copy(a->arena, reply->bytes.data, reply->bytes.size),
+                          reply->bytes.size};
+        expect_ok(kiln_compilation_decode(bytes, a->arena, &c));
+        kiln_tasks_print(&c->searched, true, &all);
+    }
     a->text = kiln_str_dup(a->arena, kiln_strbuf_view(&all));
     kiln_strbuf_deinit(&all);
     kiln_loop_stop(a->loop);

@@ -4,8 +4,8 @@
  *
  * Used by the graph's verifier, the importer (shapes), passes (folding, fusion) and task
  * extraction. */
-#ifndef KILN_COMPILER_CORE_OPS_OP_H
-#define KILN_COMPILER_CORE_OPS_OP_H
+#ifndef KILN_COMPILER_CORE_GRAPH_OP_H
+#define KILN_COMPILER_CORE_GRAPH_OP_H
 
 #include "base/map.h"
 #include "compiler-core/graph/graph.h"
@@ -92,8 +92,9 @@ typedef struct kiln_evaluation {
 } kiln_evaluation;
 void kiln_evaluation_init(kiln_evaluation *evaluation, kiln_effort effort);
 void kiln_evaluation_deinit(kiln_evaluation *evaluation); /* accepts a zeroed one */
-/* An input of the graph that `value` depends on, so that it is known only at run time; 0: there is none.
- * Cost: over all calls O(values), and that again for each input that became a constant meanwhile. */
+/* An input of the graph that `value` depends on, so that it is known only at run time; 0: there is
+ * none. Cost: over all calls O(values), and that again for each input that became a constant
+ * meanwhile. */
 kiln_value kiln_value_awaits(const kiln_graph *graph, kiln_value value,
                              kiln_evaluation *evaluation);
 /* The value as a constant, evaluating whatever it depends on: UNIMPLEMENTED when that includes a

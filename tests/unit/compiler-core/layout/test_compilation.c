@@ -1,9 +1,8 @@
 /* What is tuned: tasks on layouts that agree, and the conversions that remain. */
-#include "compiler-core/layout/tuning.h"
+#include "compiler-core/layout/compilation.h"
 
 #include "base/reference.h"
 #include "compiler-core/ir/eval.h"
-#include "compiler-core/passes/pass.h"
 #include "compiler-core/rules/space.h"
 #include "tests/unit/compiler-core/graph/support.h"
 
@@ -13,24 +12,23 @@
 
 typedef struct fixture {
     kiln_target target;
-    kiln_tuning tuning;
+    kiln_compilation *c;
 } fixture;
 
-static fixture tuning_of(kiln_arena *arena, const char *body) {
+static fixture compilation_of(kiln_arena *arena, const char *body) {
     fixture f;
     kiln_graph *graph = graph_of(
         arena, kiln_arena_printf(arena, "graph g\ninput x: f32[1,16,9,9]\n" WEIGHTS "%s", body));
-    expect_ok(kiln_passes_run(graph, (kiln_str){0}));
     expect_ok(kiln_target_parse(KILN_STR("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"), arena,
                                 &f.target));
-    expect_ok(kiln_tuning_create(graph, &f.target, arena, &f.tuning));
+    expect_ok(kiln_compilation_of_model(graph, &f.target, arena, &f.c));
     return f;
 }
 
 static uint32_t conversions(const fixture *f) {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < f->tuning.tasks.count; i++)
-        count += kiln_str_is(f->tuning.tasks.task[i].op, "convert");
+    for (uint32_t i = 0; i < f->c->searched.count; i++)
+        count += kiln_str_is(f->c->searched.task[i].op, "convert");
     return count;
 }
 
@@ -39,9 +37,9 @@ static uint32_t conversions(const fixture *f) {
     "c: f32[1,32,9,9] = conv(b, v) pads=[1,1,1,1]\noutput c\n"
 
 static void neighbours_agree_and_the_edges_are_free(void **state) {
-    fixture f = tuning_of(*state, CHAIN);
-    const kiln_layout ***layout = f.tuning.layout;
-    assert_int_equal(f.tuning.tasks.count - conversions(&f), 2);
+    fixture f = compilation_of(*state, CHAIN);
+    const kiln_layout ***layout = f.c->agreed;
+    assert_int_equal(f.c->searched.count - conversions(&f), 2);
     assert_null(layout[0][0]);     /* x */
     assert_non_null(layout[0][2]); /* b, written */
     assert_non_null(layout[1][0]); /* b, read */
@@ -51,45 +49,45 @@ static void neighbours_agree_and_the_edges_are_free(void **state) {
 }
 
 static void a_kernel_alone_chooses_everything_itself(void **state) {
-    fixture f = tuning_of(*state, "a: f32[1,16,9,9] = conv(x, w) pads=[1,1,1,1]\noutput a\n");
-    for (uint32_t i = 0; i < 3; i++) assert_null(f.tuning.layout[0][i]);
+    fixture f = compilation_of(*state, "a: f32[1,16,9,9] = conv(x, w) pads=[1,1,1,1]\noutput a\n");
+    for (uint32_t i = 0; i < 3; i++) assert_null(f.c->agreed[0][i]);
 }
 
 static void spaces_exist_on_the_layouts(void **state) {
-    fixture f = tuning_of(*state, CHAIN);
-    for (uint32_t t = 0; t < f.tuning.tasks.count; t++) {
+    fixture f = compilation_of(*state, CHAIN);
+    for (uint32_t t = 0; t < f.c->searched.count; t++) {
         kiln_space space;
         kiln_trace trace;
         kiln_program *program;
-        const kiln_space_options options = {.layout = f.tuning.layout[t]};
-        expect_ok(kiln_space_create_with(f.tuning.tasks.task[t].te, &f.target, &options, *state,
+        const kiln_space_options options = {.layout = f.c->agreed[t]};
+        expect_ok(kiln_space_create_with(f.c->searched.task[t].te, &f.target, &options, *state,
                                          &space));
         expect_ok(kiln_space_default(&space, *state, &trace, &program));
     }
 }
 
 static void what_is_left_to_convert_is_tuned_too(void **state) {
-    fixture f = tuning_of(*state, CHAIN);
+    fixture f = compilation_of(*state, CHAIN);
     assert_int_equal(conversions(&f), 2); /* x to blocks, c from blocks */
-    for (uint32_t i = 0; i < f.tuning.tasks.count; i++) {
-        const kiln_task *task = &f.tuning.tasks.task[i];
+    for (uint32_t i = 0; i < f.c->searched.count; i++) {
+        const kiln_task *task = &f.c->searched.task[i];
         assert_true(kiln_str_equal(task->key, kiln_task_key(task->te, *state)));
         assert_float_equal(task->weight, 1, 0);
     }
-    f = tuning_of(*state, "a: f32[1,16,9,9] = relu(x)\noutput a\n");
+    f = compilation_of(*state, "a: f32[1,16,9,9] = relu(x)\noutput a\n");
     assert_int_equal(conversions(&f), 0);
 }
 
 static void what_needs_no_kernel_is_not_tuned(void **state) {
-    fixture f = tuning_of(*state, "a: f32[1,16,9,9] = conv(x, w) pads=[1,1,1,1]\n"
-                                  "b: f32[1,32,9,9] = conv(a, v) pads=[1,1,1,1]\n"
-                                  "j: f32[1,48,9,9] = concat(a, b) axis=1\n"
-                                  "y: f32[1,48,1,1] = global_average_pool(j)\noutput y\n");
-    for (uint32_t i = 0; i < f.tuning.tasks.count; i++)
-        assert_false(kiln_str_is(f.tuning.tasks.task[i].op, "concat"));
-    assert_int_equal(f.tuning.tasks.count - conversions(&f), 3);
-    f = tuning_of(*state, "j: f32[1,32,9,9] = concat(x, x) axis=1\noutput j\n");
-    assert_int_equal(f.tuning.tasks.count, 1); /* graph inputs have to be copied */
+    fixture f = compilation_of(*state, "a: f32[1,16,9,9] = conv(x, w) pads=[1,1,1,1]\n"
+                                       "b: f32[1,32,9,9] = conv(a, v) pads=[1,1,1,1]\n"
+                                       "j: f32[1,48,9,9] = concat(a, b) axis=1\n"
+                                       "y: f32[1,48,1,1] = global_average_pool(j)\noutput y\n");
+    for (uint32_t i = 0; i < f.c->searched.count; i++)
+        assert_false(kiln_str_is(f.c->searched.task[i].op, "concat"));
+    assert_int_equal(f.c->searched.count - conversions(&f), 3);
+    f = compilation_of(*state, "j: f32[1,32,9,9] = concat(x, x) axis=1\noutput j\n");
+    assert_int_equal(f.c->searched.count, 1); /* graph inputs have to be copied */
 }
 
 /* Columns of a matrix: no runs of bytes, so that the kernel stays. */
@@ -102,10 +100,10 @@ static void what_boards_cannot_check_is_not_tuned(void **state) {
             kiln_strbuf_printf(&body, "%sc%d: f32[162,1]", i ? ", " : "", i);
         kiln_strbuf_text(&body, " = split(m) axis=1\n");
         for (int i = 0; i < columns; i++) kiln_strbuf_printf(&body, "output c%d\n", i);
-        fixture f = tuning_of(
+        fixture f = compilation_of(
             *state, kiln_arena_printf(*state, "input z: f32[%d]\n%s", 162 * columns, body.data));
         kiln_strbuf_deinit(&body);
-        assert_int_equal(f.tuning.tasks.count, columns == KILN_REFERENCE_OUTPUTS_MAX);
+        assert_int_equal(f.c->searched.count, columns == KILN_REFERENCE_OUTPUTS_MAX);
     }
 }
 

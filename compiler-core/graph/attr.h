@@ -1,8 +1,8 @@
 /* The attribute column of ops.def. */
-#ifndef KILN_COMPILER_CORE_OPS_ATTR_H
-#define KILN_COMPILER_CORE_OPS_ATTR_H
+#ifndef KILN_COMPILER_CORE_GRAPH_ATTR_H
+#define KILN_COMPILER_CORE_GRAPH_ATTR_H
 
-#include "compiler-core/ops/op.h"
+#include "compiler-core/graph/op.h"
 
 const char *kiln_attr_kind_name(kiln_attr_kind kind);
 /* Kind and default of an attribute; false when the operator has none of that name. */

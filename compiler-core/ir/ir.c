@@ -83,14 +83,19 @@ static kiln_var find_var(const kiln_program *p, kiln_str name) {
     return p->var_slot.count ? p->var_slot.data[var_place(p, name)] : 0;
 }
 
+void kiln_vars_enter_all(kiln_program *p) {
+    for (uint32_t i = 0; i < p->var_slot.count; i++) p->var_slot.data[i] = 0;
+    for (kiln_var v = 1; v < p->var.count && p->var_slot.count; v++)
+        p->var_slot.data[var_place(p, p->var.data[v].name)] = v;
+}
+
 /* A variable takes two places at most: that of its name and that of the one it had. */
 static void enter_var(kiln_program *p, kiln_var var) {
     if (p->var.count * 4 > p->var_slot.count) {
         uint32_t count = p->var_slot.count ? p->var_slot.count * 2 : 256;
         p->var_slot.data = KILN_ARENA_ARRAY(p->arena, uint32_t, count);
         p->var_slot.count = p->var_slot.capacity = count;
-        for (kiln_var v = 1; v < p->var.count; v++)
-            p->var_slot.data[var_place(p, p->var.data[v].name)] = v;
+        kiln_vars_enter_all(p);
     }
     p->var_slot.data[var_place(p, p->var.data[var].name)] = var;
 }

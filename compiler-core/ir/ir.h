@@ -325,6 +325,8 @@ kiln_var kiln_var_create(kiln_program *p, kiln_str name, int64_t low, int64_t hi
 void kiln_var_set_range(kiln_program *p, kiln_var var, int64_t low, int64_t high);
 /* Gives a variable that no loop uses any more a name that nobody wants; its own is free again. */
 void kiln_var_retire(kiln_program *p, kiln_var var);
+/* Makes the table of names anew, for whoever takes variables or their names back. */
+void kiln_vars_enter_all(kiln_program *p);
 kiln_buffer kiln_buffer_create(kiln_program *p, kiln_str name, kiln_dtype dtype, kiln_role role,
                                const kiln_shape *shape);
 /* A new block with no iterators yet, appended in execution order. The name is made unique. */

@@ -320,6 +320,14 @@ static void leave_to_allocs(kiln_shadow *sh) {
     sh->is_away = true;
 }
 
+/* Threads in step share what they see together, wherever they touch it. */
+static kiln_stmt shared_home(const execution *ex, kiln_buffer buffer, kiln_stmt home) {
+    const kiln_buffer_info *info = &program(ex)->buffer.data[buffer];
+    kiln_stmt nest = kiln_stmt_outermost(program(ex), home, KILN_LEVEL_GROUP);
+    bool own = kiln_scopes[info->scope].seen_by == KILN_SEEN_BY_THREAD;
+    return nest && ex->steps[nest] && !own ? nest : home;
+}
+
 /* Where each temp begins its lives: at its ALLOCs, of which lowering makes several when it copies
  * code, or else at its home. */
 static void find_homes(execution *ex) {
@@ -337,6 +345,7 @@ static void find_homes(execution *ex) {
         /* A buffer that only one statement touches is never read by another: it has one life. */
         bool single = kind == KILN_STMT_BLOCK || kind == KILN_STMT_STORE || kind == KILN_STMT_COPY;
         if (p->buffer.data[b].role != KILN_ROLE_TEMP || single) *home = 0;
+        if (*home) *home = shared_home(ex, b, *home);
         if (*home) ex->is_home[*home] = true;
     }
 }
@@ -450,8 +459,8 @@ static kiln_status check_outputs(const execution *ex) {
 static kiln_status run(execution *ex, const kiln_tensor *args) {
     const kiln_program *p = program(ex);
     kiln_status st = KILN_OK;
-    find_homes(ex);
     find_steps(ex, p->root);
+    find_homes(ex);
     count_copies(ex);
     give_args(ex, args);
     for (kiln_buffer b = 1; b < p->buffer.count && !st; b++) st = make_shadow(ex, b);

@@ -76,6 +76,11 @@ kiln_status kiln_lower_by(const kiln_program *scheduled, const kiln_target *targ
     kiln_lowered lowered = {.prepare = l.prepare, .run = l.run, .registers = l.registers};
     for (uint32_t i = 0; !st && i < KILN_ARRAY_COUNT(order); i++)
         st = add_args(&l, scheduled, order[i], &lowered);
+    if (!st && list == KILN_LOWER_GRID)
+        st = kiln_launches_describe(l.run, KILN_STR("run"), arena, &lowered.run_launches);
+    if (!st && list == KILN_LOWER_GRID)
+        st = kiln_launches_describe(l.prepare, KILN_STR("prepare"), arena,
+                                    &lowered.prepare_launches);
     if (!st) *out_lowered = lowered;
     return st;
 }

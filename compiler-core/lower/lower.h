@@ -9,6 +9,9 @@
  * - threads: parallel loops become serial where kernels get one thread, and in the prepare program
  * - blocks: they become stores, inits and ifs over loop variables
  * - simplify: indices, conditions, loops of extent 1
+ * - launches: root statements are launches; temps get the scope of what shares them
+ * - barriers: one behind each thread nest that others depend on
+ * - unify: the thread nests of a launch become one
  * - place: each temp is allocated around all its accesses and compacted to the region that one
  *   execution of that scope touches
  * - unswitch: conditions that do not change in a loop are asked before it
@@ -25,6 +28,7 @@
 #include "base/status.h"
 #include "base/target.h"
 #include "compiler-core/ir/ir.h"
+#include "compiler-core/lower/launch.h"
 
 /* Iterations of a vectorized loop that lowering leaves; longer loops are cut into such pieces. */
 #define KILN_LOWER_LANES_MAX 64
@@ -47,6 +51,8 @@ typedef struct kiln_lowered {
         kiln_buffer in_prepare, in_run; /* 0: that program does not touch it */
     } arg[KILN_MANIFEST_ARGS_MAX];
     uint32_t registers; /* vector registers of the widest region */
+    /* Of the list GRID; none in others. */
+    kiln_launches run_launches, prepare_launches;
 } kiln_lowered;
 
 /* ILLEGAL_SCHEDULE: a register buffer that cannot be promoted, or more registers than the target

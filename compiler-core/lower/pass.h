@@ -3,6 +3,7 @@
 #define KILN_COMPILER_CORE_LOWER_PASS_H
 
 #include "compiler-core/ir/affine.h"
+#include "compiler-core/ir/device.h"
 #include "compiler-core/lower/lower.h"
 
 /* What passes work on. Before split_prepare everything is in `run`. */
@@ -42,8 +43,28 @@ typedef void (*kiln_lower_load_visitor)(kiln_program *p, kiln_stmt stmt, kiln_ex
                                         void *context);
 void kiln_lower_visit_loads(kiln_program *p, kiln_stmt stmt, kiln_lower_load_visitor visit,
                             void *context);
+/* Whether the expression has a load. */
+bool kiln_lower_reads(const kiln_program *p, kiln_expr e);
 /* Innermost loop over `var` around `stmt`; 0 when there is none. */
 kiln_stmt kiln_lower_loop_of(const kiln_program *p, kiln_stmt stmt, kiln_var var);
+
+/* ---- launches.c, barriers.c: programs of launches -------------------------------------------- */
+
+/* [buffer count]: the smallest statement around all accesses to each buffer in the tree; 0: none.
+ */
+kiln_stmt *kiln_lower_homes(kiln_program *p, kiln_stmt stmt);
+/* Whether a loop bound on that level stands in the tree. */
+bool kiln_lower_has_level(const kiln_program *p, kiln_stmt stmt, kiln_axis_level level);
+/* What each group of the launch runs: the statement inside its grid loops. */
+kiln_stmt kiln_lower_group(const kiln_program *p, kiln_stmt launch);
+/* Calls `visit` for every thread nest below `group`, and for every largest statement without one,
+ * in order; `repeats`: a loop below the group contains it. The visitor may put another statement in
+ * its place. ILLEGAL_SCHEDULE: a condition around nests depends on data, so threads might answer it
+ * differently. */
+typedef void (*kiln_lower_nest_visitor)(kiln_program *p, kiln_stmt nest, bool repeats,
+                                        void *context);
+KILN_MUST_USE kiln_status kiln_lower_visit_nests(kiln_program *p, kiln_stmt group,
+                                                 kiln_lower_nest_visitor visit, void *context);
 
 /* Most stores (copies counted) in one program; about 100 times a good kernel. */
 #define KILN_LOWER_SIZE_MAX 16384u

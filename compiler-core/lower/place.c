@@ -11,7 +11,11 @@ typedef struct accesses {
     kiln_buffer buffer;
     kiln_stmt home; /* smallest statement around all of them; 0: there are none */
     /* The region so far. */
-    kiln_stmt alloc; /* loops around it are outside */
+    kiln_stmt alloc;
+    kiln_stmt inner; /* loops from here on are inside, those around it outside... */
+    bool is_lifted;  /* ...but for bound loops inside the allocation, which share it */
+    kiln_interval
+        *range; /* [var count] where variables lie at the access in hand; NULL: anywhere */
     bool full[KILN_RANK_MAX], started;
     kiln_expr origin[KILN_RANK_MAX];
     kiln_interval inside[KILN_RANK_MAX];
@@ -35,6 +39,16 @@ static void home_stmt(kiln_program *p, kiln_stmt stmt, accesses *a) {
     if (p->stmt.data[stmt].kind == KILN_STMT_STORE && p->stmt.data[stmt].buffer == a->buffer)
         a->home = kiln_home_add(p, a->home, stmt);
     kiln_lower_visit_loads(p, stmt, home_load, a);
+}
+
+/* The outermost of the bound loops around the home whose iterations share the buffer: it is
+ * allocated around them, and used anew in each iteration of the loops in between; 0: none. */
+static kiln_stmt shared_loops(const kiln_program *p, kiln_buffer buffer, kiln_stmt home) {
+    kiln_seen_by seen = kiln_scopes[p->buffer.data[buffer].scope].seen_by;
+    kiln_stmt grid = kiln_stmt_outermost(p, home, KILN_LEVEL_GRID);
+    kiln_stmt threads = kiln_stmt_outermost(p, home, KILN_LEVEL_GROUP);
+    if (seen == KILN_SEEN_BY_DEVICE && grid) return grid;
+    return seen == KILN_SEEN_BY_THREAD ? 0 : threads;
 }
 
 /* Wraps the home, or in a sequence only the children from the first to the last that matter. */
@@ -69,32 +83,36 @@ static kiln_stmt wrap_home(kiln_program *p, accesses *a) {
 typedef enum side { OUTSIDE = 1, INSIDE = 2 } side;
 
 /* Which loops a term depends on, seen from the allocation. */
-static uint32_t sides_of(const kiln_program *p, kiln_stmt alloc, kiln_expr term) {
+static uint32_t sides_of(const kiln_program *p, const accesses *a, kiln_expr term) {
     const kiln_expr_node *node = kiln_expr_get(p, term);
-    if (node->op == KILN_EXPR_VAR)
-        return kiln_lower_loop_of(p, alloc, node->payload.id) ? OUTSIDE : INSIDE;
+    if (node->op == KILN_EXPR_VAR) {
+        kiln_stmt loop = kiln_lower_loop_of(p, a->inner, node->payload.id);
+        bool shares = a->is_lifted && kiln_stmt_level(p, loop) != KILN_LEVEL_NONE &&
+                      kiln_stmt_is_inside(p, loop, a->alloc);
+        return loop && !shares ? OUTSIDE : INSIDE;
+    }
     if (node->op == KILN_EXPR_LOAD) return OUTSIDE | INSIDE;
     uint32_t sides = 0;
     for (uint32_t i = 0; i < node->operand_count; i++)
-        sides |= sides_of(p, alloc, kiln_expr_operand(p, term, i));
+        sides |= sides_of(p, a, kiln_expr_operand(p, term, i));
     return sides;
 }
 
 /* index = origin + inside; false when a term mixes loops of both kinds, or may be anything. */
-static bool split_index(kiln_program *p, kiln_stmt alloc, kiln_expr index, kiln_expr *origin,
+static bool split_index(kiln_program *p, const accesses *a, kiln_expr index, kiln_expr *origin,
                         kiln_interval *inside) {
     kiln_affine all, outer = {0};
     if (!kiln_affine_of(p, index, NULL, &all)) return false;
     kiln_affine inner = {.constant = all.constant};
     for (uint32_t i = 0; i < all.term_count; i++) {
-        uint32_t sides = sides_of(p, alloc, all.term[i]);
+        uint32_t sides = sides_of(p, a, all.term[i]);
         if (sides == (OUTSIDE | INSIDE)) return false;
         kiln_affine *into = sides == INSIDE ? &inner : &outer;
         into->term[into->term_count] = all.term[i];
         into->coefficient[into->term_count++] = all.coefficient[i];
     }
     *origin = kiln_affine_to_expr(p, &outer);
-    *inside = kiln_expr_bounds(p, kiln_affine_to_expr(p, &inner), NULL);
+    *inside = kiln_expr_bounds(p, kiln_affine_to_expr(p, &inner), a->range);
     return kiln_interval_is_bounded(*inside);
 }
 
@@ -103,7 +121,7 @@ static void add_access(kiln_program *p, accesses *a, const kiln_expr *index, uin
         kiln_expr origin;
         kiln_interval inside;
         if (a->full[d]) continue;
-        if (!split_index(p, a->alloc, index[d], &origin, &inside)) {
+        if (!split_index(p, a, index[d], &origin, &inside)) {
             a->full[d] = true;
         } else if (!a->started) {
             a->origin[d] = origin;
@@ -118,6 +136,32 @@ static void add_access(kiln_program *p, accesses *a, const kiln_expr *index, uin
     a->started = true;
 }
 
+/* Nests that have become one stand under conditions on their threads. */
+static void narrow(const kiln_program *p, kiln_expr condition, kiln_interval *range) {
+    const kiln_expr_node *node = kiln_expr_get(p, condition);
+    int64_t end;
+    if (node->op == KILN_EXPR_AND) {
+        narrow(p, kiln_expr_operand(p, condition, 0), range);
+        narrow(p, kiln_expr_operand(p, condition, 1), range);
+        return;
+    }
+    if (node->op != KILN_EXPR_LT || !kiln_expr_as_int(p, kiln_expr_operand(p, condition, 1), &end))
+        return;
+    const kiln_expr_node *var = kiln_expr_get(p, kiln_expr_operand(p, condition, 0));
+    if (var->op == KILN_EXPR_VAR)
+        range[var->payload.id].high = KILN_MIN(range[var->payload.id].high, end - 1);
+}
+
+static void find_range(kiln_program *p, kiln_stmt stmt, accesses *a) {
+    if (!a->is_lifted) return;
+    a->range = KILN_ARENA_ARRAY(p->arena, kiln_interval, p->var.count);
+    for (kiln_var v = 1; v < p->var.count; v++)
+        a->range[v] = (kiln_interval){p->var.data[v].low, p->var.data[v].high};
+    while ((stmt = p->stmt.data[stmt].parent) != 0)
+        if (p->stmt.data[stmt].kind == KILN_STMT_IF)
+            narrow(p, p->stmt.data[stmt].condition, a->range);
+}
+
 static void region_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *context) {
     (void)stmt;
     accesses *a = context;
@@ -129,6 +173,8 @@ static void region_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *c
 
 static void region_stmt(kiln_program *p, kiln_stmt stmt, accesses *a) {
     const kiln_stmt_info s = p->stmt.data[stmt];
+    if (s.kind != KILN_STMT_STORE && s.kind != KILN_STMT_IF) return;
+    find_range(p, stmt, a);
     if (s.kind == KILN_STMT_STORE && s.buffer == a->buffer)
         add_access(p, a, s.index, s.index_count);
     kiln_lower_visit_loads(p, stmt, region_load, a);
@@ -188,7 +234,12 @@ static void place_temp(kiln_program *p, kiln_buffer buffer) {
     walk(p, p->root, home_stmt, &a);
     if (!a.home) return;
     a.home = kiln_home_outside_vectors(p, a.home);
+    kiln_stmt shared = shared_loops(p, buffer, a.home);
+    a.inner = p->stmt.data[a.home].parent;
+    a.is_lifted = shared != 0;
+    if (shared) a.home = shared;
     a.alloc = wrap_home(p, &a);
+    if (!shared) a.inner = a.alloc;
     walk(p, a.alloc, region_stmt, &a);
     settle_region(p, &a);
     walk(p, a.alloc, shift_stores, &a);

@@ -62,6 +62,14 @@ void kiln_lower_visit_loads(kiln_program *p, kiln_stmt stmt, kiln_lower_load_vis
     if (s.value) kiln_expr_visit_loads(p, s.value, visit_one, &v);
 }
 
+bool kiln_lower_reads(const kiln_program *p, kiln_expr e) {
+    const kiln_expr_node *node = kiln_expr_get(p, e);
+    bool reads = node->op == KILN_EXPR_LOAD;
+    for (uint32_t i = 0; i < node->operand_count && !reads; i++)
+        reads = kiln_lower_reads(p, kiln_expr_operand(p, e, i));
+    return reads;
+}
+
 kiln_stmt kiln_lower_loop_of(const kiln_program *p, kiln_stmt stmt, kiln_var var) {
     for (; stmt; stmt = get(p, stmt)->parent)
         if (get(p, stmt)->kind == KILN_STMT_FOR && get(p, stmt)->var == var) return stmt;

@@ -1,5 +1,5 @@
-/* threads: where kernels get one thread, parallel loops are ordinary loops, free to be split and
- * without a call in between. Preparation is always serial: it runs once. */
+/* threads: where kernels get one thread, or threads by launches, parallel loops are ordinary loops,
+ * free to be split and without a call in between. Preparation is always serial: it runs once. */
 #include "compiler-core/lower/pass.h"
 
 static void make_serial(kiln_program *p) {
@@ -10,7 +10,7 @@ static void make_serial(kiln_program *p) {
 }
 
 kiln_status kiln_lower_threads(kiln_lowering *l) {
-    if (l->target->threads <= 1) make_serial(l->run);
+    if (l->target->threads <= 1 || l->list == KILN_LOWER_GRID) make_serial(l->run);
     if (l->prepare) make_serial(l->prepare);
     return KILN_OK;
 }

@@ -20,14 +20,6 @@ typedef struct search {
     uint64_t count;      /* conditions with such parts */
 } search;
 
-static bool has_load(const kiln_program *p, kiln_expr e) {
-    const kiln_expr_node *node = kiln_expr_get(p, e);
-    bool loads = node->op == KILN_EXPR_LOAD;
-    for (uint32_t i = 0; i < node->operand_count && !loads; i++)
-        loads = has_load(p, kiln_expr_operand(p, e, i));
-    return loads;
-}
-
 /* Whether `e` uses the variable of a loop at or below `stmt`. */
 static bool varies(const kiln_program *p, kiln_stmt stmt, kiln_expr e) {
     const kiln_stmt_info *s = &p->stmt.data[stmt];
@@ -44,7 +36,7 @@ static kiln_expr invariant_parts(const search *s, kiln_expr e) {
         kiln_expr b = invariant_parts(s, kiln_expr_operand(p, e, 1));
         return a && b ? kiln_expr_binary(p, KILN_EXPR_AND, a, b) : a ? a : b;
     }
-    bool moves = !kiln_expr_is_const(p, e) && !has_load(p, e) && !varies(p, s->loop, e);
+    bool moves = !kiln_expr_is_const(p, e) && !kiln_lower_reads(p, e) && !varies(p, s->loop, e);
     return moves && (!s->tried || varies(p, s->tried, e)) ? e : 0;
 }
 

@@ -136,6 +136,7 @@ static void forget_expressions(kiln_program *p, const snapshot *s) {
 static void snapshot_restore(kiln_program *p, const snapshot *s) {
     forget_expressions(p, s);
     RESTORE(p->var, s->var, s->var_count);
+    kiln_vars_enter_all(p);
     RESTORE(p->buffer, s->buffer, s->buffer_count);
     RESTORE(p->block, s->block, s->block_count);
     RESTORE(p->stmt, s->stmt, s->stmt_count);

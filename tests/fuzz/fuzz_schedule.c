@@ -9,6 +9,10 @@
 #include "tests/support/schedule_fuzz.h"
 
 static void print_counts(const schedule_fuzz_counts *counts) {
+    printf("  launches: %" PRIu64 " lowered, %" PRIu64 " refused; several groups %" PRIu64
+           ", threads %" PRIu64 ", barriers %" PRIu64 ", shared memory %" PRIu64 "\n",
+           counts->lowered, counts->unlowered, counts->grids, counts->groups, counts->barriers,
+           counts->shared);
     for (uint32_t i = 0; i < KILN_PRIM_COUNT; i++)
         printf("  %-20s applied %" PRIu64 ", refused %" PRIu64 "\n", kiln_prim_name((kiln_prim)i),
                counts->applied_of[i], counts->refused_of[i]);

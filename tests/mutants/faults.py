@@ -1,9 +1,16 @@
-"""The faults that run.py plants, one at a time: (name, file, text, replacement). The text must occur exactly once in the
-file, so that no row outlives the code that it breaks. Every row of a pass table is left out as well."""
+"""The faults that run.py plants, one at a time: (name, file, text, replacement), and the program that must notice where it
+is another than mutants-lowering. The text must occur exactly once in the file, so that no row outlives the code that it
+breaks. Every row of a pass table is left out as well."""
 
 FACTS = "compiler-core/facts/"
+SCHED = "compiler-core/sched/"
 LOWER = "compiler-core/lower/"
 IR = "compiler-core/ir/"
+
+PROGRAM = "tests/mutants/mutants-lowering"
+LAUNCHES = "tests/unit/compiler-core/test-core-lower-launches"
+SHADOW = "tests/unit/compiler-core/test-core-ir-loop_shadow"
+PROGRAMS = [PROGRAM, LAUNCHES, SHADOW]
 
 FAULTS = [
     # blocks
@@ -119,7 +126,80 @@ FAULTS = [
      "return p && p->buffer.data[b].role != KILN_ROLE_TEMP ? b : 0;", "return p ? b : 0;"),
 ]
 
-# Tables whose rows are left out one by one: (file, the sources that read it).
+# Groups of threads, barriers, copies and units.
+FAULTS += [(name, file, old, new, LAUNCHES) for name, file, old, new in [
+    # bind
+    ("threads may add to the same element", SCHED + "prim_loop.c",
+     "if (!st) st = kiln_iterations_check(p, loop);\n    if (st) return st;\n    p->stmt.data[loop].loop_kind = KILN_LOOP_BIND;",
+     "if (st) return st;\n    p->stmt.data[loop].loop_kind = KILN_LOOP_BIND;"),
+    ("every loop is bound to one axis", SCHED + "prim_loop.c",
+     "p->stmt.data[loop].axis = (uint8_t)axis;", "p->stmt.data[loop].axis = KILN_AXIS_THREAD_X;"),
+    ("an initialisation's loops are bound to no axis", SCHED + "prim_place.c", "p->stmt.data[nest].axis = info.axis;", ""),
+    # launches
+    ("several launches share a group's memory", LOWER + "launches.c",
+     "if (is_root && seen != KILN_SEEN_BY_DEVICE)", "if (false)"),
+    ("a group's memory is each thread's", LOWER + "launches.c", "if (of_thread && seen == KILN_SEEN_BY_GROUP)", "if (false)"),
+    ("all groups make one temp", LOWER + "launches.c", "b->scope = KILN_SCOPE_SHARED;", ";"),
+    ("all threads make one temp", LOWER + "launches.c", "b->scope = KILN_SCOPE_LOCAL;", "b->scope = KILN_SCOPE_SHARED;"),
+    ("a launch is as large in x as in its last axis", LOWER + "launches.c",
+     "size[dimension] = (uint32_t)s->extent;", "size[0] = (uint32_t)s->extent;"),
+    ("temps of a group lie on one another", LOWER + "launches.c", "*bytes += size;", ""),
+    ("a launch does not know what it touches", LOWER + "launches.c", "if (s.kind == KILN_STMT_STORE) d->touched[s.buffer] = true;", ""),
+    # barriers
+    ("what a nest writes may be read without a barrier", LOWER + "barriers.c",
+     "(a->writes[buffer] && (b->reads[buffer] || b->writes[buffer]))", "(a->writes[buffer] && b->writes[buffer])"),
+    ("what a nest reads may be overwritten without a barrier", LOWER + "barriers.c",
+     "(a->reads[buffer] && b->writes[buffer]))", "false)"),
+    ("loads need no barrier", LOWER + "barriers.c", "use->reads[buffer] |= is_seen_by_others(p, buffer);", ""),
+    ("stores need no barrier", LOWER + "barriers.c", "use->writes[s.buffer] |= is_seen_by_others(p, s.buffer);", ""),
+    ("the last nest of a loop has no barrier", LOWER + "barriers.c", "if (use->repeats) return false;", ""),
+    ("a nest does not meet itself again", LOWER + "barriers.c", "(k != i || use->repeats) &&", "k != i &&"),
+    ("a barrier stands before its nest", LOWER + "barriers.c", "kiln_nest_position(p, seq, nest) + 1;", "kiln_nest_position(p, seq, nest);"),
+    ("loops around nests do not repeat them", LOWER + "barriers.c", "repeats || s.kind == KILN_STMT_FOR", "repeats"),
+    ("conditions on data may stand around nests", LOWER + "barriers.c",
+     "if (s.kind == KILN_STMT_IF && kiln_lower_reads(p, s.condition))", "if (false)"),
+    # unify
+    ("every thread runs every nest", LOWER + "unify.c", "if (nest->extent[a] >= u->extent[a]) continue;", "continue;"),
+    ("a nest lacks its last thread", LOWER + "unify.c",
+     "kiln_expr_index(p, nest->extent[a]))", "kiln_expr_index(p, nest->extent[a] - 1))"),
+    ("a launch has the threads of its last nest", LOWER + "unify.c",
+     "u->extent[s->axis] = KILN_MAX(u->extent[s->axis], s->extent);", "u->extent[s->axis] = s->extent;"),
+    ("threads share what is their own", LOWER + "unify.c", "if (touching < 2) return KILN_OK;", "return KILN_OK;"),
+    ("an index need not tell the thread", LOWER + "unify.c",
+     "if (extent[a] > 1 && !kiln_decoding_determines(", "if (false && !kiln_decoding_determines("),
+    ("threads of two nests may have other elements", LOWER + "unify.c", "(o->started && from != o->origin[d])", "false"),
+    ("a thread has one element of what is its own", LOWER + "unify.c",
+     "(uint64_t)(o->inside[i].high - o->inside[i].low)", "0"),
+    ("threads in neighbouring parts may overlap by one", "compiler-core/facts/decode.c", "stride <= reach", "stride < reach"),
+    ("a group may have any number of threads", LOWER + "unify.c", "if (threads > KILN_GROUP_THREADS_MAX)", "if (false)"),
+    # place
+    ("a group's memory is allocated by each thread", LOWER + "place.c", "return seen == KILN_SEEN_BY_THREAD ? 0 : threads;", "return 0;"),
+    ("a group's memory has room for one thread", LOWER + "place.c", "bool shares = a->is_lifted &&", "bool shares = false &&"),
+    ("a group's memory has room for threads that do not run", LOWER + "place.c",
+     "KILN_MIN(range[var->payload.id].high, end - 1)", "KILN_MAX(range[var->payload.id].high, end - 1)"),
+]]
+FAULTS += [(name, file, old, new, SHADOW) for name, file, old, new in [
+    ("barriers order nothing", IR + "loop_eval.c", "g->level->instance = ++ex->w.instances;", ""),
+    ("threads may disagree about a barrier", IR + "loop_eval.c", "if (t > 0 && own != first)", "if (false)"),
+    ("threads share their own memory", IR + "loop_shadow.c", "sh->copies > 1 ? w->thread : 0;", "0;"),
+    ("copies land at once", IR + "loop_shadow.c", "kiln_vec_push_in(w->arena, &w->flight, f);",
+     "write_element(w, s->buffer, (size_t)element, value); (void)f;"),
+    ("a wait leaves one group less in flight", IR + "loop_shadow.c", "f.group + pending <", "f.group + pending <="),
+    ("a wait is for copies of all tokens", IR + "loop_shadow.c", "f.token == token &&", ""),
+    ("what is being copied may be overwritten", IR + "loop_shadow.c",
+     "(is_write && f->from == buffer && f->from_element == element)", "false"),
+    ("what is being copied to may be touched", IR + "loop_shadow.c",
+     "(f->to == buffer && f->to_element == element) ||", ""),
+    ("nobody need wait for a copy", IR + "loop_shadow.c", "if (w->flight.count == 0) return KILN_OK;", "return KILN_OK;"),
+    ("copies are never committed", IR + "loop_shadow.c", "w->committed[w->thread][token]++;", ""),
+    ("tokens do not say what was done", IR + "loop_shadow.c",
+     "w->clock[to].time[u] = KILN_MAX(w->clock[to].time[u], sent->time[u]);", ";"),
+    ("time stands still", IR + "loop_shadow.c", "w->clock[from].time[from]++;", ""),
+    ("tokens may be left over", IR + "loop_shadow.c",
+     "if (w->queue[from][to].taken != w->queue[from][to].sent.count)", "if (false)"),
+]]
+
+# Tables whose rows are left out one by one: (file, the sources that read it, the program that must notice).
 TABLES = [
-    (LOWER + "lower.def", [LOWER + "lower.c"]),
+    (LOWER + "lower.def", [LOWER + "lower.c"], PROGRAM),
 ]

@@ -3,8 +3,8 @@
  * takes a second, so that dozens of faults can be tried. */
 #include <string.h>
 
-#include "tests/support/program_generate.h"
 #include "compiler-core/rules/space.h"
+#include "tests/support/program_generate.h"
 #include "tests/unit/compiler-core/lower/support.h"
 
 #define PLAIN_PROGRAMS 150
@@ -389,6 +389,20 @@ static void bound_loops_need_launches(void **state) {
     expect_refused(state, "bind(dense.n, \"thread.x\")\n", "the target has no launches");
 }
 
+/* What a group shares is read behind a barrier, in one nest. */
+static void launches_keep_their_meaning(void **state) {
+    kiln_lowered lowered;
+    kiln_program *te = parse_in(*state, SOFTMAX);
+    expect_ok(grid_equals(te,
+                          replay_text(te, "reverse_compute_at(s, e.i)\nreverse_compute_at(y, e.i)\n"
+                                          "compute_at(m, e.i)\nbind(e.i, \"block.x\")\n"
+                                          "bind(e.j, \"thread.x\")\nbind(y.j, \"thread.x\")\n"),
+                          1, &lowered));
+    assert_int_equal(lowered.run_launches.count, 1);
+    assert_int_equal(lowered.run_launches.launch[0].barrier_count, 3);
+    assert_int_equal(lowered.run_launches.launch[0].shared_count, 3);
+}
+
 static void registers_are_counted(void **state) {
     kiln_target target = x86_target(*state, 3, 1);
     kiln_lowered lowered;
@@ -416,6 +430,7 @@ int main(void) {
         test_with_arena(registers_that_cannot_be_are_refused),
         test_with_arena(instructions_that_the_target_lacks_are_refused),
         test_with_arena(bound_loops_need_launches),
+        test_with_arena(launches_keep_their_meaning),
         test_with_arena(registers_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

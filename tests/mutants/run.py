@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Plants the faults of faults.py and leaves out the rows of its tables, one at a time, and asks whether the program
-mutants-lowering notices. TAP: one line per fault. A fault that it does not notice is a hole in the tests.
+that the row names notices. TAP: one line per fault. A fault that it does not notice is a hole in the tests.
 
 usage: run.py SOURCE-ROOT BUILD-ROOT [NAME-PART...]
 
@@ -19,7 +19,6 @@ sys.path.insert(0, os.path.dirname(__file__))
 import faults  # noqa: E402
 
 DEADLINE_S = 20  # the sound program takes a fraction of a second
-PROGRAM = "tests/mutants/mutants-lowering"
 ROW = re.compile(r"^X\((\w+),.*?\).*$", re.M)
 
 
@@ -33,11 +32,14 @@ class Build:
         for row in json.loads((self.build / "compile_commands.json").read_text()):
             file = (pathlib.Path(row["directory"]) / row["file"]).resolve()
             self.compile[file] = shlex.split(row["command"])
-        commands = subprocess.run(["ninja", "-C", self.build, "-t", "commands", "-s", PROGRAM], capture_output=True, text=True,
+        self.link = {program: self.link_of(program) for program in faults.PROGRAMS}
+
+    def link_of(self, program):
+        commands = subprocess.run(["ninja", "-C", self.build, "-t", "commands", "-s", program], capture_output=True, text=True,
                                   check=True).stdout
-        link = shlex.split([line for line in commands.splitlines() if f"-o {PROGRAM} " in line][-1])
-        # Nothing that the program takes from the archives generates code, and looking through LLVM takes long.
-        self.link = [word for word in link if not word.startswith("-lLLVM")]
+        link = shlex.split([line for line in commands.splitlines() if f"-o {program} " in line][-1])
+        # Nothing that the programs take from the archives generates code, and looking through LLVM takes long.
+        return [word for word in link if not word.startswith("-lLLVM")]
 
     def make(self, argv, output, inserted):
         """Runs a command of the build with another output and more arguments before its inputs."""
@@ -63,14 +65,14 @@ class Build:
         return output
 
 
-def noticed(build, number, file, text, sources):
+def noticed(build, number, file, text, sources, name):
     """Builds the program with `file` reading `text`; tells how it noticed, or None."""
     folder = build.place / str(number)
     (folder / file).parent.mkdir(parents=True, exist_ok=True)
     (folder / file).write_text(text)
     objects = [build.object(source, file, folder) for source in sources]
     program = folder / "program"
-    build.make(build.link, program, objects)
+    build.make(build.link[name], program, objects)
     try:
         done = subprocess.run([program], capture_output=True, text=True, timeout=DEADLINE_S,
                               env={**os.environ, "CMOCKA_MESSAGE_OUTPUT": "TAP"})
@@ -84,16 +86,16 @@ def noticed(build, number, file, text, sources):
 
 
 def planted(root):
-    """All faults: (name, file, text of the file with the fault, sources to compile)."""
-    for name, file, old, new in faults.FAULTS:
+    """All faults: (name, file, text of the file with the fault, sources to compile, program that must notice)."""
+    for name, file, old, new, *program in faults.FAULTS:
         text = (root / file).read_text()
         found = list(re.finditer(r"\s+".join(map(re.escape, old.split())), text))  # wherever lines break
         changed = text[:found[0].start()] + new + text[found[0].end():] if len(found) == 1 else None
-        yield name, file, changed, [file]
-    for file, sources in faults.TABLES:
+        yield name, file, changed, [file], program[0] if program else faults.PROGRAM
+    for file, sources, program in faults.TABLES:
         text = (root / file).read_text()
         for row in ROW.finditer(text):
-            yield f"{pathlib.Path(file).name} without {row.group(1)}", file, text.replace(row.group(0), ""), sources
+            yield f"{pathlib.Path(file).name} without {row.group(1)}", file, text.replace(row.group(0), ""), sources, program
 
 
 def main(source, build, *wanted):
@@ -102,9 +104,9 @@ def main(source, build, *wanted):
     print(f"1..{len(rows)}", flush=True)
     failures = 0
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        running = [text and pool.submit(noticed, build, number, file, text, sources)
-                   for number, (_, file, text, sources) in enumerate(rows, 1)]
-        for number, ((name, file, _, _), future) in enumerate(zip(rows, running), 1):
+        running = [text and pool.submit(noticed, build, number, file, text, sources, program)
+                   for number, (_, file, text, sources, program) in enumerate(rows, 1)]
+        for number, ((name, file, *_), future) in enumerate(zip(rows, running), 1):
             try:
                 assert future, f"its text does not occur exactly once in {file}"
                 how = future.result()

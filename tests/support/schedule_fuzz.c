@@ -9,12 +9,16 @@
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/intrinsic.h"
 #include "compiler-core/ir/ir_text.h"
+#include "compiler-core/lower/lower.h"
 #include "compiler-core/sched/nest.h"
 #include "compiler-core/sched/prim.h"
 #include "compiler-core/sched/replay.h"
 #include "tests/support/program_generate.h"
 
 #define STEPS_MAX 14
+#define BINDS_MAX 12
+#define TILED 8 /* one program in so many is a product in tiles of threads */
+#define TARGET "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"
 #define PRODUCTS 8 /* one program in so many is a product of bytes */
 #define ARGS_MAX KILN_MANIFEST_ARGS_MAX
 
@@ -94,6 +98,108 @@ static kiln_status check_program(const truth *t, kiln_program *p) {
             st = compare_output(t, i, output++, &got[i]);
     kiln_arena_deinit(&scratch);
     return st;
+}
+
+/* ---- launches ---- */
+
+/* Tensors of the arguments of a lowered program: the expression's, or packed ones by name. */
+typedef struct bindings {
+    const truth *t;
+    kiln_tensor arg[ARGS_MAX];
+    uint32_t packed_count;
+    kiln_str packed_name[ARGS_MAX];
+    kiln_tensor packed[ARGS_MAX];
+} bindings;
+
+static kiln_tensor tensor_of(bindings *b, const kiln_buffer_info *info, kiln_arena *arena) {
+    kiln_arg_buffers arg = kiln_program_args(b->t->te);
+    for (uint32_t i = 0; i < arg.count; i++)
+        if (kiln_str_equal(b->t->te->buffer.data[arg.buffer[i]].name, info->name)) return b->arg[i];
+    for (uint32_t i = 0; i < b->packed_count; i++)
+        if (kiln_str_equal(b->packed_name[i], info->name)) return b->packed[i];
+    KILN_CHECK(b->packed_count < ARGS_MAX);
+    b->packed_name[b->packed_count] = info->name;
+    return b->packed[b->packed_count++] = kiln_tensor_create(arena, info->dtype, &info->shape);
+}
+
+static kiln_status run_lowered(bindings *b, const kiln_program *p, kiln_arena *arena) {
+    kiln_tensor tensor[ARGS_MAX];
+    if (!p) return NULL;
+    kiln_arg_buffers arg = kiln_program_args(p);
+    for (uint32_t i = 0; i < arg.count; i++)
+        tensor[i] = tensor_of(b, &p->buffer.data[arg.buffer[i]], arena);
+    /* Not all of kiln_program_verify: code that no condition reaches may read what is not written.
+     */
+    kiln_status st = kiln_device_check(p);
+    return st ? st : kiln_loop_eval(p, tensor, arg.count);
+}
+
+static void count_launches(const kiln_launches *launches, schedule_fuzz_counts *counts) {
+    bool grid = false, group = false, barrier = false, shared = false;
+    for (uint32_t i = 0; i < launches->count; i++)
+        for (uint32_t d = 0; d < KILN_LAUNCH_DIMS; d++) {
+            grid |= launches->launch[i].grid_size[d] > 1;
+            group |= launches->launch[i].group_size[d] > 1;
+            barrier |= launches->launch[i].barrier_count > 0;
+            shared |= launches->launch[i].shared_count > 0;
+        }
+    counts->lowered++;
+    counts->grids += grid;
+    counts->groups += group;
+    counts->barriers += barrier;
+    counts->shared += shared;
+}
+
+static uint32_t count_blocks(const kiln_program *p, kiln_stmt stmt) {
+    const kiln_stmt_info *s = &p->stmt.data[stmt];
+    uint32_t count = s->kind == KILN_STMT_BLOCK;
+    for (uint32_t i = 0; i < s->child.count; i++) count += count_blocks(p, s->child.data[i]);
+    return count;
+}
+
+/* Temps made in lanes are allocated around them; lanes then write what does not depend on the lane
+ * at once, all the same value, which counts as a race in a lowered program. */
+static bool has_temps_in_lanes(const kiln_program *p) {
+    for (kiln_stmt s = 1; s < p->stmt.count; s++)
+        if (p->stmt.data[s].kind == KILN_STMT_FOR &&
+            p->stmt.data[s].loop_kind == KILN_LOOP_VECTORIZE &&
+            kiln_stmt_is_inside(p, s, p->root) && count_blocks(p, s) > 1)
+            return true;
+    return false;
+}
+
+/* Launches compute what the expression says, or lowering refuses the schedule. */
+static kiln_status check_launches(const truth *t, const kiln_program *scheduled,
+                                  schedule_fuzz_counts *counts) {
+    kiln_arena scratch;
+    kiln_target target;
+    kiln_lowered lowered = {0};
+    bindings b = {.t = t};
+    kiln_arg_buffers arg = kiln_program_args(t->te);
+    if (has_temps_in_lanes(scheduled)) return NULL;
+    kiln_arena_init(&scratch, 0);
+    kiln_status st = kiln_target_parse(KILN_STR(TARGET), &scratch, &target);
+    if (!st) st = kiln_lower_by(scheduled, &target, KILN_LOWER_GRID, &scratch, &lowered);
+    bool refused = st && (kiln_status_code(st) == KILN_ILLEGAL_SCHEDULE ||
+                          kiln_status_code(st) == KILN_RESOURCE_EXHAUSTED);
+    if (!st) count_launches(&lowered.run_launches, counts);
+    for (uint32_t i = 0; i < t->arg_count && !st; i++) {
+        b.arg[i] = t->input[i];
+        if (t->te->buffer.data[arg.buffer[i]].role == KILN_ROLE_OUTPUT)
+            b.arg[i] = kiln_tensor_create(&scratch, t->input[i].dtype, &t->input[i].shape);
+    }
+    if (!st) st = run_lowered(&b, lowered.prepare, &scratch);
+    if (!st) st = run_lowered(&b, lowered.run, &scratch);
+    for (uint32_t i = 0, output = 0; i < t->arg_count && !st; i++)
+        if (t->te->buffer.data[arg.buffer[i]].role == KILN_ROLE_OUTPUT)
+            st = compare_output(t, i, output++, &b.arg[i]);
+    if (refused) {
+        counts->unlowered++;
+        kiln_status_free(st);
+        st = NULL;
+    }
+    kiln_arena_deinit(&scratch);
+    return kiln_status_note(st, "lowered to launches");
 }
 
 /* ---- drawing instructions ---- */
@@ -203,9 +309,33 @@ static void draw_placement(drawing *d) {
 
 /* Mostly memory, so that layouts and prefetches are tried on it. */
 static void give_scope(drawing *d) {
-    static const kiln_scope scope[] = {KILN_SCOPE_GLOBAL, KILN_SCOPE_GLOBAL, KILN_SCOPE_GLOBAL,
-                                       KILN_SCOPE_SHARED, KILN_SCOPE_SHARED, KILN_SCOPE_LOCAL};
-    kiln_scope drawn = scope[kiln_rand_below(d->r, KILN_ARRAY_COUNT(scope))];
+    kiln_scope drawn = KILN_SCOPE_GLOBAL;
+    if (kiln_rand_below(d->r, 16) == 0)
+        drawn = kiln_rand_below(d->r, 2) ? KILN_SCOPE_SHARED : KILN_SCOPE_LOCAL;
+    give_name(d, kiln_str_from(kiln_scopes[drawn].text));
+}
+
+/* Whether several statements of the root touch the temp. */
+static bool is_of_root(const kiln_program *p, kiln_buffer buffer) {
+    kiln_stmt home = 0;
+    for (kiln_block b = 1; b < p->block.count; b++) {
+        bool touches = p->block.data[b].buffer == buffer ||
+                       kiln_block_reads((kiln_program *)(uintptr_t)p, b, buffer);
+        kiln_stmt placed = p->block.data[b].removed ? 0 : kiln_program_block_stmt(p, b);
+        if (touches && placed) home = home ? kiln_nest_common(p, home, placed) : placed;
+    }
+    return home == p->root;
+}
+
+/* Memory of a group or a thread for a temp that does not leave its launch. */
+static void draw_good_scope(drawing *d) {
+    static const kiln_scope scope[] = {KILN_SCOPE_SHARED, KILN_SCOPE_LOCAL, KILN_SCOPE_GLOBAL};
+    kiln_buffer buffer = 1 + (kiln_buffer)kiln_rand_below(d->r, d->p->buffer.count - 1);
+    if (d->p->buffer.data[buffer].role != KILN_ROLE_TEMP) return;
+    kiln_scope drawn = is_of_root(d->p, buffer)
+                           ? KILN_SCOPE_GLOBAL
+                           : scope[kiln_rand_below(d->r, KILN_ARRAY_COUNT(scope))];
+    give_name(d, d->p->buffer.data[buffer].name);
     give_name(d, kiln_str_from(kiln_scopes[drawn].text));
 }
 
@@ -268,6 +398,39 @@ static void draw_decompose(drawing *d) {
 static void draw_scope(drawing *d) {
     give_name(d, d->p->buffer.data[1 + kiln_rand_below(d->r, d->p->buffer.count - 1)].name);
     give_scope(d);
+}
+
+/* An axis of that level that no loop around has. */
+static kiln_loop_axis draw_axis(drawing *d, kiln_stmt loop, kiln_axis_level level) {
+    static const kiln_loop_axis axis[2][3] = {
+        {KILN_AXIS_BLOCK_X, KILN_AXIS_BLOCK_Y, KILN_AXIS_BLOCK_Z},
+        {KILN_AXIS_THREAD_X, KILN_AXIS_THREAD_Y, KILN_AXIS_THREAD_Z}};
+    uint32_t first = (uint32_t)kiln_rand_below(d->r, 2), used = 0;
+    for (kiln_stmt at = loop; at; at = d->p->stmt.data[at].parent)
+        if (kiln_stmt_level(d->p, at) != KILN_LEVEL_NONE) used |= 1u << d->p->stmt.data[at].axis;
+    for (uint32_t i = 0; i < 3; i++)
+        if (!(used >> axis[level == KILN_LEVEL_GROUP][(first + i) % 3] & 1))
+            return axis[level == KILN_LEVEL_GROUP][(first + i) % 3];
+    return KILN_AXIS_BLOCK_X;
+}
+
+/* A loop that can be bound, from what stands around it: the outermost ones to the grid, directly in
+ * a thread loop or anywhere below the grid to threads. */
+static void draw_good_bind(drawing *d) {
+    const kiln_loops nest = draw_nest(d);
+    uint32_t grid = 0, threads = 0;
+    for (uint32_t i = 0; i < nest.count; i++) {
+        if (kiln_stmt_level(d->p, nest.loop[i]) == KILN_LEVEL_GRID) grid = i + 1;
+        if (kiln_stmt_level(d->p, nest.loop[i]) == KILN_LEVEL_GROUP) threads = i + 1;
+    }
+    bool is_grid = !threads && kiln_rand_below(d->r, 3) == 0;
+    uint32_t at = is_grid || grid == nest.count ? grid
+                  : threads                     ? threads
+                            : grid + (uint32_t)kiln_rand_below(d->r, nest.count - grid);
+    if (at >= nest.count) return;
+    kiln_axis_level level = is_grid ? KILN_LEVEL_GRID : KILN_LEVEL_GROUP;
+    give_loop(d, nest.loop[at]);
+    give_name(d, kiln_str_from(kiln_axes[draw_axis(d, nest.loop[at], level)].text));
 }
 
 /* Grid loops stand outermost, so those are drawn there. */
@@ -356,11 +519,21 @@ static uint64_t choose_randomly(void *context, uint64_t ways) {
     return kiln_rand_below(context, ways);
 }
 
-/* Draws one instruction for the program as it is now and appends it to `trace`. */
-static bool draw_instruction(kiln_rand *r, const kiln_program *p, kiln_trace *trace,
+/* Draws one instruction for the program as it is now and appends it to `trace`; `binds`: loops are
+ * bound, and now and then temps put into other memory. */
+static bool draw_instruction(kiln_rand *r, const kiln_program *p, bool binds, kiln_trace *trace,
                              kiln_arena *arena) {
     drawing d = {.r = r, .arena = arena, .p = p, .trace = trace};
     kiln_prim prim = (kiln_prim)kiln_rand_below(r, KILN_PRIM_COUNT);
+    if (binds) {
+        prim = kiln_rand_below(r, 4) ? KILN_PRIM_BIND : KILN_PRIM_SET_SCOPE;
+        if (prim == KILN_PRIM_BIND)
+            draw_good_bind(&d);
+        else
+            draw_good_scope(&d);
+        if (d.count > 0) kiln_trace_add(trace, arena, prim, d.operand, d.count);
+        return d.count > 0;
+    }
     if (kiln_program_find_block(p, KILN_STR("dot")) && kiln_rand_below(r, 4) == 0)
         prim = KILN_PRIM_TENSORIZE; /* before the loops have become others */
     if (prim == KILN_PRIM_TENSORIZE && p->block.data[draw_block(&d)].init)
@@ -390,6 +563,47 @@ static kiln_program *draw_product(kiln_rand *r, kiln_arena *arena) {
     return p;
 }
 
+/* A product in tiles, as devices with groups of threads take it: one tile per group, a smaller one
+ * per thread, operands fetched by all threads together into memory of the group, sums in memory of
+ * the thread. Every size is drawn, so tiles fit or do not. */
+static kiln_program *draw_tiled(kiln_rand *r, kiln_arena *arena, kiln_trace *out_trace) {
+    static const char *const group[] = {"shared", "shared", "global"},
+                             *const own[] = {"local", "global"},
+                             *const axis[] = {"thread.x", "thread.y", "thread.z"};
+    int m = (int)kiln_rand_range(r, 2, 9), n = (int)kiln_rand_range(r, 2, 9);
+    int k = (int)kiln_rand_range(r, 2, 12), m1 = (int)kiln_rand_range(r, 1, 3);
+    int m2 = (int)kiln_rand_range(r, 1, 3), n1 = (int)kiln_rand_range(r, 1, 3);
+    int n2 = (int)kiln_rand_range(r, 1, 3), k1 = (int)kiln_rand_range(r, 1, 4);
+    const char *text = kiln_arena_printf(
+        arena,
+        "program p\ninput x: f32[%d,%d]\ninput w: f32[%d,%d]\noutput y: f32[%d,%d]\n"
+        "block mm(m:%d, n:%d | k:%d): y[m, n] sum= x[m, k]*w[k, n]\n",
+        m, k, k, n, m, n, m, n, k);
+    const char *trace = kiln_arena_printf(
+        arena,
+        "cache_read(mm, x, \"%s\")\ncache_read(mm, w, \"%s\")\ncache_write(mm, \"%s\")\n"
+        "split(mm.m, -1, %d, %d)\nsplit(mm.n, -1, %d, %d)\nsplit(mm.k, -1, %d)\n"
+        "reorder(mm.m.0, mm.n.0, mm.k.0, mm.m.1, mm.n.1, mm.k.1, mm.m.2, mm.n.2)\n"
+        "bind(mm.m.0, \"block.y\")\nbind(mm.n.0, \"block.x\")\n"
+        "bind(mm.m.1, \"thread.y\")\nbind(mm.n.1, \"thread.x\")\n"
+        "decompose_reduction(mm, mm.k.0)\n"
+        "compute_at(x.read, mm.k.0)\ncompute_at(w.read, mm.k.0)\n"
+        "fuse(x.read.d0, x.read.d1)\nsplit(x.read.d0.f, -1, %d)\nbind(x.read.d0.f.1, \"%s\")\n"
+        "fuse(w.read.d0, w.read.d1)\nsplit(w.read.d0.f, %d, -1)\nbind(w.read.d0.f.0, \"%s\")\n"
+        "reverse_compute_at(mm.write, mm.n.0)\n"
+        "split(mm.write.m, -1, %d)\nsplit(mm.write.n, -1, %d)\n"
+        "reorder(mm.write.m.0, mm.write.n.0, mm.write.m.1, mm.write.n.1)\n"
+        "bind(mm.write.m.0, \"thread.y\")\nbind(mm.write.n.0, \"thread.x\")\n",
+        group[kiln_rand_below(r, 3)], group[kiln_rand_below(r, 3)], own[kiln_rand_below(r, 2)], m1,
+        m2, n1, n2, k1, (int)kiln_rand_range(r, 1, 6), axis[kiln_rand_below(r, 3)],
+        (int)kiln_rand_range(r, 1, 6), axis[kiln_rand_below(r, 3)], m2, n2);
+    kiln_program *p = NULL;
+    kiln_status st = kiln_program_parse(kiln_str_from(text), arena, &p);
+    if (!st) st = kiln_trace_parse(kiln_str_from(trace), arena, out_trace);
+    KILN_CHECK(st == NULL);
+    return p;
+}
+
 static kiln_program *draw_program(uint64_t seed, kiln_arena *arena) {
     kiln_rand r;
     kiln_rand_init(&r, seed);
@@ -409,7 +623,8 @@ static kiln_status run_checked(const truth *t, kiln_trace *trace, kiln_arena *ar
         if (!st) wrong = check_program(t, replay.p);
         kiln_status_free(st); /* illegal after something was dropped: so is this */
     }
-    return wrong;
+    schedule_fuzz_counts counts = {0};
+    return wrong ? wrong : check_launches(t, replay.p, &counts);
 }
 
 static kiln_trace without(const kiln_trace *trace, uint32_t dropped, kiln_arena *arena) {
@@ -472,19 +687,35 @@ static kiln_status check_forms(const kiln_trace *trace, kiln_arena *arena) {
     return st;
 }
 
+/* One instruction more: of the plan, or drawn. */
+static bool next_instruction(kiln_rand *r, const kiln_program *p, const kiln_trace *plan,
+                             uint32_t attempt, bool binds, kiln_trace *trace, kiln_arena *arena) {
+    if (attempt >= plan->count) return draw_instruction(r, p, binds, trace, arena);
+    const kiln_instruction *in = &plan->instruction[attempt];
+    kiln_trace_add(trace, arena, in->prim, in->operand, in->operand_count);
+    return true;
+}
+
 bool schedule_fuzz_pair(uint64_t seed, schedule_fuzz_counts *counts, kiln_strbuf *out_report) {
     kiln_arena arena;
     kiln_arena_init(&arena, (size_t)1 << 20);
     truth t;
     kiln_rand r;
+    kiln_trace plan = {0};
     kiln_rand_init(&r, seed ^ UINT64_C(0x5eed));
-    kiln_status wrong = find_truth(draw_program(seed, &arena), seed, &arena, &t);
+    const kiln_program *te =
+        seed % TILED == 0 ? draw_tiled(&r, &arena, &plan) : draw_program(seed, &arena);
+    kiln_status wrong = find_truth(te, seed, &arena, &t);
     KILN_CHECK(wrong == NULL); /* the generator's programs evaluate */
     kiln_replay replay = kiln_replay_begin(t.te, choose_randomly, &r, &arena);
     kiln_trace trace = {0};
-    uint32_t steps = 1 + (uint32_t)kiln_rand_below(&r, STEPS_MAX);
-    for (uint32_t attempt = 0; trace.count < steps && attempt < 4 * steps && !wrong; attempt++) {
-        if (!draw_instruction(&r, replay.p, &trace, &arena)) continue;
+    uint32_t steps = plan.count ? plan.count : 1 + (uint32_t)kiln_rand_below(&r, STEPS_MAX);
+    uint32_t all_steps = steps + (seed % 2 ? 0 : (uint32_t)kiln_rand_below(&r, BINDS_MAX));
+    for (uint32_t attempt = 0; trace.count < all_steps && attempt < 4 * all_steps && !wrong;
+         attempt++) {
+        bool binds =
+            attempt >= plan.count && (trace.count >= steps || attempt >= 4 * steps || plan.count);
+        if (!next_instruction(&r, replay.p, &plan, attempt, binds, &trace, &arena)) continue;
         kiln_prim prim = trace.instruction[trace.count - 1].prim;
         kiln_status st = kiln_replay_step(&replay, &trace.instruction[trace.count - 1]);
         if (st) {
@@ -505,6 +736,7 @@ bool schedule_fuzz_pair(uint64_t seed, schedule_fuzz_counts *counts, kiln_strbuf
         wrong = check_program(&t, replay.p);
     }
     if (!wrong) wrong = check_forms(&trace, &arena);
+    if (!wrong) wrong = check_launches(&t, replay.p, counts);
     counts->pairs++;
     bool same = wrong == NULL;
     if (!same) {

@@ -208,6 +208,23 @@ static void what_is_in_flight_is_left_alone(void **state) {
                    "b[0] is written while a copy of it is in flight");
 }
 
+static void tokens_of_copies_are_waited_for_one_by_one(void **state) {
+    const char *text = "program p\ninput x: f32[2]\noutput y: f32[2]\ntemp a: f32[2]\nloops:\n"
+                       "  alloc a:\n"
+                       "    copy(0) a[0] = x[0]\n    commit(0)\n"
+                       "    copy(1) a[1] = x[1]\n    commit(1)\n"
+                       "    wait(%s, 0)\n"
+                       "    y[0] = a[0]\n"
+                       "    wait(%s, 0)\n"
+                       "    y[1] = a[1]\n";
+    const kiln_program *test = *state;
+    expect_output(state, kiln_arena_printf(test->arena, text, "0", "1"), (const double[]){1, 2});
+    expect_finding(state, kiln_arena_printf(test->arena, text, "1", "0"),
+                   "a[0] is read while a copy to it is in flight");
+    expect_finding(state, kiln_arena_printf(test->arena, text, "0", "0"),
+                   "a[1] is read while a copy to it is in flight");
+}
+
 static void copies_that_nobody_waits_for_are_found(void **state) {
     const char *text = "program p\ninput x: f32[2]\noutput y: f32[2]\nloops:\n"
                        "  bind(thread.x) t in 2:\n"
@@ -281,6 +298,24 @@ static void a_missing_pair_of_tokens_names_both_accesses(void **state) {
         "a[0] is written by unit compute");
 }
 
+/* A token says what was done before it was pushed, and nothing of what came later. */
+static void what_follows_a_push_is_not_ordered_by_it(void **state) {
+    const char *text = "program p\ninput x: f32[2]\noutput y: f32[2]\ntemp i: f32[2] scope(inp)\n"
+                       "loops:\n"
+                       "  alloc i:\n"
+                       "    i[0] = x[0] @unit(load)\n"
+                       "%s"
+                       "    i[1] = x[1] @unit(load)\n"
+                       "%s"
+                       "    token pop load compute\n"
+                       "    y[0] = i[0]\n    y[1] = i[1]\n";
+    const char *push = "    token push load compute\n";
+    const kiln_program *test = *state;
+    expect_output(state, kiln_arena_printf(test->arena, text, "", push), (const double[]){1, 2});
+    expect_finding(state, kiln_arena_printf(test->arena, text, push, ""),
+                   "i[1] is read by unit compute and no token orders that");
+}
+
 static void tokens_are_conserved(void **state) {
     expect_finding(state, TILES(FREE, FULL, DONE, ""),
                    "unit compute waits for a token of store that was not pushed before: deadlock");
@@ -300,10 +335,12 @@ int main(void) {
         PROGRAM_TEST(copies_land_where_they_are_waited_for),
         PROGRAM_TEST(a_wait_too_late_is_found),
         PROGRAM_TEST(what_is_in_flight_is_left_alone),
+        PROGRAM_TEST(tokens_of_copies_are_waited_for_one_by_one),
         PROGRAM_TEST(copies_that_nobody_waits_for_are_found),
         PROGRAM_TEST(a_copy_is_a_write_of_its_thread),
         PROGRAM_TEST(units_are_ordered_by_tokens),
         PROGRAM_TEST(a_missing_pair_of_tokens_names_both_accesses),
+        PROGRAM_TEST(what_follows_a_push_is_not_ordered_by_it),
         PROGRAM_TEST(tokens_are_conserved),
     };
     return cmocka_run_group_tests_name("compiler-core/ir/loop_shadow", tests, NULL, NULL);

@@ -93,11 +93,12 @@ static void fail_with_programs(const kiln_program *scheduled, const kiln_lowered
     fail_msg("seed %llu: %s", (unsigned long long)seed, kiln_status_text(st));
 }
 
-kiln_status lowered_equals(const kiln_program *te, const kiln_program *scheduled,
-                           const kiln_target *target, uint64_t seed) {
+static kiln_status equals_by(const kiln_program *te, const kiln_program *scheduled,
+                             const kiln_target *target, kiln_lower_list list, uint64_t seed,
+                             kiln_lowered *out_lowered) {
     kiln_lowered lowered = {0};
     kiln_tensor wanted[ARGS_MAX], got[ARGS_MAX], bound[ARGS_MAX];
-    kiln_status st = kiln_lower(scheduled, target, te->arena, &lowered);
+    kiln_status st = kiln_lower_by(scheduled, target, list, te->arena, &lowered);
     if (st && (kiln_status_code(st) == KILN_ILLEGAL_SCHEDULE ||
                kiln_status_code(st) == KILN_RESOURCE_EXHAUSTED))
         return st;
@@ -114,7 +115,33 @@ kiln_status lowered_equals(const kiln_program *te, const kiln_program *scheduled
     if (!st) st = run_program(&b, lowered.run);
     if (st) fail_with_programs(scheduled, &lowered, seed, st);
     expect_within_bounds(te, got, wanted, bound, count, seed);
+    if (out_lowered) *out_lowered = lowered;
     return KILN_OK;
+}
+
+kiln_status lowered_equals(const kiln_program *te, const kiln_program *scheduled,
+                           const kiln_target *target, uint64_t seed) {
+    return equals_by(te, scheduled, target, KILN_LOWER_CPU, seed, NULL);
+}
+
+void expect_computes(const kiln_program *te, const kiln_program *p, uint64_t seed) {
+    kiln_tensor wanted[ARGS_MAX], got[ARGS_MAX], bound[ARGS_MAX];
+    uint32_t count = make_args(te, seed, wanted);
+    make_args(te, seed, got);
+    bindings b = {.te = te, .arg = got};
+    kiln_status st = kiln_te_eval_bounds(te, wanted, count, te->arena, bound);
+    if (!st) st = run_program(&b, p);
+    if (st) {
+        kiln_lowered lowered = {.run = NULL};
+        fail_with_programs(p, &lowered, seed, st);
+    }
+    expect_within_bounds(te, got, wanted, bound, count, seed);
+}
+
+kiln_status grid_equals(const kiln_program *te, const kiln_program *scheduled, uint64_t seed,
+                        kiln_lowered *out_lowered) {
+    kiln_target target = x86_target(te->arena, 3, 1);
+    return equals_by(te, scheduled, &target, KILN_LOWER_GRID, seed, out_lowered);
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */
@@ -134,4 +161,16 @@ void expect_lowered_text(const kiln_program *scheduled, const kiln_target *targe
                          const char *after, const char *wanted) {
     const char *got = lowered_text(scheduled, target, after);
     if (strcmp(got, wanted) != 0) fail_msg("behind %s:\n%s\ninstead of\n%s", after, got, wanted);
+}
+
+void expect_grid_text(const kiln_program *scheduled, const char *after, const char *wanted) {
+    kiln_strbuf text = {0};
+    kiln_target target = x86_target(scheduled->arena, 3, 1);
+    kiln_status st = kiln_lower_explain_by(scheduled, &target, KILN_LOWER_GRID,
+                                           kiln_str_from(after), scheduled->arena, &text);
+    if (st) fail_msg("%s", kiln_status_text(st));
+    const char *loops = strstr(text.data, "loops:\n");
+    assert_non_null(loops);
+    assert_string_equal(loops + strlen("loops:\n"), wanted);
+    kiln_strbuf_deinit(&text);
 }

@@ -22,9 +22,19 @@ kiln_program *unscheduled(const kiln_program *te);
 kiln_status lowered_equals(const kiln_program *te, const kiln_program *scheduled,
                            const kiln_target *target, uint64_t seed);
 
+/* The same by launches of groups of threads; `*out_lowered` (or NULL) is what was run. */
+kiln_status grid_equals(const kiln_program *te, const kiln_program *scheduled, uint64_t seed,
+                        kiln_lowered *out_lowered);
+
+/* Runs the program, which is at any stage of `te`; fails the test unless outputs are within bounds.
+ */
+void expect_computes(const kiln_program *te, const kiln_program *p, uint64_t seed);
+
 /* Text of both programs behind pass `after`; in the program's arena. */
 const char *lowered_text(const kiln_program *scheduled, const kiln_target *target,
                          const char *after);
+/* The statements of the launches behind pass `after`. */
+void expect_grid_text(const kiln_program *scheduled, const char *after, const char *wanted);
 /* The whole text is as given, or the difference is printed. */
 void expect_lowered_text(const kiln_program *scheduled, const kiln_target *target,
                          const char *after, const char *wanted);

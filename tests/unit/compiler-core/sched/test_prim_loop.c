@@ -1,6 +1,7 @@
 /* Primitives on loops: what they make, and what they refuse. */
 #include <string.h>
 
+#include "compiler-core/sched/prim.h"
 #include "tests/unit/compiler-core/sched/support.h"
 
 static void split_makes_tiles_and_cuts_the_tail(void **state) {
@@ -349,6 +350,27 @@ static void bind_refuses_races_and_places_that_cannot_be(void **state) {
                    "loop c.j does not stand directly in c.i");
 }
 
+/* Names of loops that were made and taken back are free again. */
+static void a_refused_primitive_leaves_no_names(void **state) {
+    kiln_program *p = kiln_program_copy(chain_program(*state, 6, 10), *state);
+    kiln_program_make_loops(p);
+    kiln_prim_args bind = {.loop = {kiln_program_find_loop(p, KILN_STR("c.i"))},
+                           .loop_count = 1,
+                           .text = KILN_STR("block.y")};
+    kiln_prim_args at = {.block = kiln_program_find_block(p, KILN_STR("a")),
+                         .loop = {bind.loop[0]},
+                         .loop_count = 1};
+    expect_ok(kiln_prim_apply(p, KILN_PRIM_BIND, &bind));
+    bind.loop[0] = kiln_program_find_loop(p, KILN_STR("c.j"));
+    bind.text = KILN_STR("block.x");
+    expect_ok(kiln_prim_apply(p, KILN_PRIM_BIND, &bind));
+    expect_error(kiln_prim_apply(p, KILN_PRIM_COMPUTE_AT, &at), ILLEGAL_SCHEDULE, "c.j");
+    for (uint32_t i = 0; i < p->var_slot.count; i++)
+        assert_true(p->var_slot.data[i] < p->var.count);
+    kiln_var made = kiln_var_create(p, KILN_STR("a.i"), 0, 1);
+    expect_str(p->var.data[made].name, "a.i'2"); /* a.i is a loop still */
+}
+
 static void annotate_keeps_the_text(void **state) {
     kiln_arena *arena = *state;
     expect_loops(chain_program(arena, 6, 10), "annotate(c.i, \"prefetch=2\")\n",
@@ -387,6 +409,7 @@ int main(void) {
         test_with_arena(unroll_refuses_long_loops),
         test_with_arena(parallel_marks_the_loop),
         test_with_arena(parallel_refuses_races_and_nesting),
+        test_with_arena(a_refused_primitive_leaves_no_names),
         test_with_arena(bind_puts_loops_on_axes),
         test_with_arena(initialisations_are_bound_as_their_reductions),
         test_with_arena(bind_refuses_races_and_places_that_cannot_be),

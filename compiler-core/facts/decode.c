@@ -1,0 +1,104 @@
+#include "compiler-core/facts/decode.h"
+
+#include "compiler-core/ir/affine.h"
+
+static bool knows(const kiln_decoding *d, kiln_expr e) {
+    for (uint32_t i = 0; i < d->count; i++)
+        if (d->known[i].e == e && d->known[i].slack == 0) return true;
+    return false;
+}
+
+bool kiln_decoding_learn(kiln_decoding *d, kiln_expr e, uint64_t slack) {
+    if (knows(d, e) || d->count == KILN_KNOWN_MAX) return false;
+    d->known[d->count].e = e;
+    d->known[d->count++].slack = slack;
+    return true;
+}
+
+static bool learn(kiln_decoding *d, kiln_expr e) { return kiln_decoding_learn(d, e, 0); }
+
+/* Cannot overflow: |INT64_MIN| has an unsigned form. */
+static uint64_t magnitude(int64_t a) { return a < 0 ? 0 - (uint64_t)a : (uint64_t)a; }
+
+/* A sum of known value, whose still unknown moving terms have strides so far apart that the value
+ * has one reading only (mixed radix), determines these terms. */
+static bool decode_sum(kiln_program *p, kiln_decoding *d, kiln_expr e, uint64_t slack) {
+    kiln_affine sum;
+    if (!kiln_affine_of(p, e, NULL, &sum)) return false;
+    uint32_t order[KILN_AFFINE_TERMS_MAX];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < sum.term_count; i++) {
+        if (knows(d, sum.term[i]) || !d->moves(p, sum.term[i], d->context)) continue;
+        uint32_t at = count++;
+        while (at > 0 &&
+               magnitude(sum.coefficient[order[at - 1]]) > magnitude(sum.coefficient[i])) {
+            order[at] = order[at - 1];
+            at--;
+        }
+        order[at] = i;
+    }
+    uint64_t reach = slack, more;
+    for (uint32_t i = 0; i < count; i++) {
+        kiln_interval range = kiln_expr_bounds(p, sum.term[order[i]], NULL);
+        uint64_t stride = magnitude(sum.coefficient[order[i]]);
+        if (!kiln_interval_is_bounded(range)) return false;
+        if (range.high > range.low && stride <= reach) return false;
+        if (__builtin_mul_overflow(stride, (uint64_t)range.high - (uint64_t)range.low, &more) ||
+            __builtin_add_overflow(reach, more, &reach) || reach > INT64_MAX)
+            return false; /* the sum may wrap: two readings of one value */
+    }
+    bool learnt = false;
+    for (uint32_t i = 0; i < count; i++) learnt |= learn(d, sum.term[order[i]]);
+    return learnt;
+}
+
+/* floordiv(x, a) when `digit` is floormod(floordiv(x, a), b) and a*b is `product`; 0: it is not. */
+static kiln_expr digit_above(kiln_program *p, kiln_expr digit, kiln_expr x, int64_t product) {
+    if (kiln_expr_get(p, digit)->op != KILN_EXPR_FLOORMOD) return 0;
+    kiln_expr quotient = kiln_expr_operand(p, digit, 0);
+    if (kiln_expr_get(p, quotient)->op != KILN_EXPR_FLOORDIV) return 0;
+    int64_t a, b, whole;
+    bool fits = kiln_expr_operand(p, quotient, 0) == x &&
+                kiln_expr_as_int(p, kiln_expr_operand(p, quotient, 1), &a) &&
+                kiln_expr_as_int(p, kiln_expr_operand(p, digit, 1), &b) && b > 0 &&
+                !__builtin_mul_overflow(a, b, &whole) && whole == product;
+    return fits ? quotient : 0;
+}
+
+/* floordiv(x, a*b) and floormod(floordiv(x, a), b) together determine floordiv(x, a). */
+static bool join_digits(kiln_program *p, kiln_decoding *d, kiln_expr x, int64_t product) {
+    bool learnt = false;
+    for (uint32_t i = 0; i < d->count; i++) {
+        kiln_expr quotient = digit_above(p, d->known[i].e, x, product);
+        learnt |= quotient && learn(d, quotient);
+    }
+    return learnt;
+}
+
+/* floordiv(x, c) and floormod(x, c) together determine x. */
+static bool join_division(kiln_program *p, kiln_decoding *d, kiln_expr e) {
+    if (kiln_expr_get(p, e)->op != KILN_EXPR_FLOORDIV) return false;
+    kiln_expr x = kiln_expr_operand(p, e, 0), c = kiln_expr_operand(p, e, 1);
+    int64_t divisor;
+    if (kiln_expr_as_int(p, c, &divisor) && join_digits(p, d, x, divisor)) return true;
+    kiln_expr rest = kiln_expr_simplify(p, kiln_expr_binary(p, KILN_EXPR_FLOORMOD, x, c), NULL);
+    if (kiln_expr_is_const(p, rest)) return learn(d, x);
+    if (knows(d, rest)) return learn(d, x);
+    kiln_affine sum; /* a remainder that the simplifier split may be known by its terms */
+    if (!kiln_affine_of(p, rest, NULL, &sum)) return false;
+    for (uint32_t i = 0; i < sum.term_count; i++)
+        if (!knows(d, sum.term[i])) return false;
+    return learn(d, x);
+}
+
+bool kiln_decoding_determines(kiln_program *p, kiln_decoding *d, kiln_expr wanted) {
+    for (bool learnt = true; learnt && !knows(d, wanted);) {
+        learnt = false;
+        for (uint32_t i = 0; i < d->count; i++) {
+            uint64_t slack = d->known[i].slack;
+            learnt |= decode_sum(p, d, d->known[i].e, slack) ||
+                      (slack == 0 && join_division(p, d, d->known[i].e));
+        }
+    }
+    return knows(d, wanted);
+}

@@ -1,0 +1,204 @@
+/* launches: every statement at the root is a launch, a grid of groups of threads. Temps get the
+ * scope of what shares them: what each group makes for itself cannot lie in memory that all groups
+ * see, and what several launches touch must. */
+#include "base/check.h"
+#include "compiler-core/facts/nest.h"
+#include "compiler-core/ir/device.h"
+#include "compiler-core/lower/launch.h"
+#include "compiler-core/lower/pass.h"
+
+#define REFUSE(...) KILN_ERROR(ILLEGAL_SCHEDULE, __VA_ARGS__)
+
+/* ---- where temps are touched ----------------------------------------------------------------- */
+
+typedef struct home_walk {
+    kiln_stmt *home; /* [buffer count] smallest statement around all accesses; 0: none so far */
+} home_walk;
+
+static void add_access(kiln_program *p, home_walk *w, kiln_buffer buffer, kiln_stmt stmt) {
+    w->home[buffer] = w->home[buffer] ? kiln_nest_common(p, w->home[buffer], stmt) : stmt;
+}
+
+static void add_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *context) {
+    add_access(p, context, kiln_expr_get(p, load)->payload.id, stmt);
+}
+
+static void walk_homes(kiln_program *p, kiln_stmt stmt, home_walk *w) {
+    kiln_lower_visit_loads(p, stmt, add_load, w);
+    const kiln_stmt_info *s = &p->stmt.data[stmt];
+    if (s->kind == KILN_STMT_STORE) add_access(p, w, s->buffer, stmt);
+    for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++)
+        walk_homes(p, p->stmt.data[stmt].child.data[i], w);
+}
+
+kiln_stmt *kiln_lower_homes(kiln_program *p, kiln_stmt stmt) {
+    home_walk w = {.home = KILN_ARENA_ARRAY(p->arena, kiln_stmt, p->buffer.count)};
+    walk_homes(p, stmt, &w);
+    return w.home;
+}
+
+bool kiln_lower_has_level(const kiln_program *p, kiln_stmt stmt, kiln_axis_level level) {
+    bool found = kiln_stmt_level(p, stmt) == level;
+    for (uint32_t i = 0; i < p->stmt.data[stmt].child.count && !found; i++)
+        found = kiln_lower_has_level(p, p->stmt.data[stmt].child.data[i], level);
+    return found;
+}
+
+/* ---- scopes ---------------------------------------------------------------------------------- */
+
+/* The scope that a temp with this home has. */
+static kiln_status settle_scope(const kiln_program *p, kiln_buffer_info *b, kiln_stmt home) {
+    kiln_seen_by seen = kiln_scopes[b->scope].seen_by;
+    bool is_root = home == p->root;
+    if (is_root && seen != KILN_SEEN_BY_DEVICE)
+        return REFUSE("%.*s has scope %s and several launches touch it", KILN_STR_ARG(b->name),
+                      kiln_scopes[b->scope].text);
+    if (is_root) return KILN_OK;
+    bool of_thread = kiln_stmt_outermost(p, home, KILN_LEVEL_GROUP) != 0;
+    if (of_thread && seen == KILN_SEEN_BY_GROUP)
+        return REFUSE("%.*s has scope %s and each thread has its own", KILN_STR_ARG(b->name),
+                      kiln_scopes[b->scope].text);
+    if (seen != KILN_SEEN_BY_DEVICE) return KILN_OK;
+    kiln_stmt grid = kiln_stmt_outermost(p, home, KILN_LEVEL_GRID);
+    if (of_thread || (grid && !kiln_lower_has_level(p, grid, KILN_LEVEL_GROUP)))
+        b->scope = KILN_SCOPE_LOCAL;
+    else if (grid)
+        b->scope = KILN_SCOPE_SHARED;
+    return KILN_OK;
+}
+
+static kiln_status settle_program(kiln_program *p) {
+    if (!p || !p->root) return KILN_OK;
+    if (p->stmt.data[p->root].kind != KILN_STMT_SEQ)
+        kiln_stmt_wrap(p, p->root, kiln_stmt_create(p, KILN_STMT_SEQ));
+    const kiln_stmt *home = kiln_lower_homes(p, p->root);
+    kiln_status st = kiln_device_check(p);
+    for (kiln_buffer b = 1; b < p->buffer.count && !st; b++)
+        if (p->buffer.data[b].role == KILN_ROLE_TEMP && home[b])
+            st = settle_scope(p, &p->buffer.data[b], home[b]);
+    return st;
+}
+
+kiln_status kiln_lower_launches(kiln_lowering *l) {
+    kiln_status st = settle_program(l->run);
+    return st ? st : settle_program(l->prepare);
+}
+
+/* ---- description ----------------------------------------------------------------------------- */
+
+typedef struct describing {
+    kiln_program *p;
+    kiln_arena *arena;
+    kiln_str prefix;
+    kiln_launches *out;
+    bool *touched; /* [buffer count] by the launch in hand */
+} describing;
+
+/* Appends the buffer behind what is there already. */
+static void add_temp(const kiln_program *p, kiln_buffer buffer, kiln_launch_temp *temp,
+                     uint32_t *count, uint64_t *bytes) {
+    const kiln_buffer_info *b = &p->buffer.data[buffer];
+    for (uint32_t i = 0; i < *count; i++)
+        if (temp[i].buffer == buffer) return; /* lowering copies code with its allocations */
+    kiln_shape shape = kiln_layout_physical(&b->layout, &b->shape);
+    uint64_t size = (uint64_t)kiln_shape_count(&shape) * kiln_dtype_size(b->dtype);
+    uint64_t alignment = kiln_scopes[b->scope].alignment;
+    *bytes = (*bytes + alignment - 1) / alignment * alignment;
+    temp[(*count)++] = (kiln_launch_temp){.buffer = buffer, .offset = *bytes, .size_bytes = size};
+    *bytes += size;
+}
+
+static void touch_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *context) {
+    (void)stmt;
+    ((describing *)context)->touched[kiln_expr_get(p, load)->payload.id] = true;
+}
+
+static void describe_stmt(describing *d, kiln_stmt stmt, kiln_launch *launch) {
+    kiln_program *p = d->p;
+    const kiln_stmt_info s = p->stmt.data[stmt];
+    kiln_lower_visit_loads(p, stmt, touch_load, d);
+    if (s.kind == KILN_STMT_STORE) d->touched[s.buffer] = true;
+    if (s.kind == KILN_STMT_BARRIER) launch->barrier_count++;
+    if (s.kind == KILN_STMT_ALLOC) {
+        kiln_scope scope = p->buffer.data[s.buffer].scope;
+        if (scope == KILN_SCOPE_SHARED)
+            add_temp(p, s.buffer, launch->shared, &launch->shared_count, &launch->shared_bytes);
+        if (scope == KILN_SCOPE_LOCAL)
+            add_temp(p, s.buffer, launch->local, &launch->local_count, &launch->local_bytes);
+        if (scope == KILN_SCOPE_GLOBAL)
+            add_temp(p, s.buffer, d->out->temp, &d->out->temp_count, &d->out->scratch_bytes);
+    }
+    for (uint32_t i = 0; i < s.child.count; i++) describe_stmt(d, s.child.data[i], launch);
+}
+
+/* The statement's only child, seen through allocations and sequences of one, while it is a loop of
+ * that level; sets sizes and variables. */
+static kiln_stmt enter_loops(const kiln_program *p, kiln_stmt stmt, kiln_axis_level level,
+                             uint32_t *size, kiln_var *var) {
+    for (uint32_t i = 0; i < KILN_LAUNCH_DIMS; i++) size[i] = 1;
+    for (kiln_stmt at = stmt; at;) {
+        const kiln_stmt_info *s = &p->stmt.data[at];
+        bool is_level = kiln_stmt_level(p, at) == level;
+        bool through =
+            s->kind == KILN_STMT_ALLOC || (s->kind == KILN_STMT_SEQ && s->child.count == 1);
+        if (!is_level && !through) break;
+        if (is_level) {
+            uint32_t dimension = kiln_axes[s->axis].dimension;
+            size[dimension] = (uint32_t)s->extent;
+            var[dimension] = s->var;
+            stmt = s->child.data[0];
+        }
+        at = s->child.data[0];
+    }
+    return stmt;
+}
+
+/* The nests of a launch have been made one: no thread loops stand inside of its body. */
+static kiln_status describe_launch(describing *d, kiln_stmt nest) {
+    kiln_program *p = d->p;
+    if (d->out->count == KILN_LAUNCHES_MAX)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "the program has more than %d launches",
+                          KILN_LAUNCHES_MAX);
+    kiln_launch *launch = &d->out->launch[d->out->count];
+    *launch = (kiln_launch){.nest = nest};
+    launch->entry = kiln_str_from(
+        kiln_arena_printf(d->arena, "%.*s.%u", KILN_STR_ARG(d->prefix), d->out->count++));
+    launch->group = enter_loops(p, nest, KILN_LEVEL_GRID, launch->grid_size, launch->grid_var);
+    launch->body =
+        enter_loops(p, launch->group, KILN_LEVEL_GROUP, launch->group_size, launch->group_var);
+    if (kiln_lower_has_level(p, launch->body, KILN_LEVEL_GROUP))
+        return REFUSE("launch %.*s has several thread nests", KILN_STR_ARG(launch->entry));
+    launch->shared = KILN_ARENA_ARRAY(d->arena, kiln_launch_temp, p->buffer.count);
+    launch->local = KILN_ARENA_ARRAY(d->arena, kiln_launch_temp, p->buffer.count);
+    launch->buffer = KILN_ARENA_ARRAY(d->arena, kiln_buffer, p->buffer.count);
+    d->touched = KILN_ARENA_ARRAY(d->arena, bool, p->buffer.count);
+    describe_stmt(d, nest, launch);
+    for (kiln_buffer b = 1; b < p->buffer.count; b++)
+        if (d->touched[b] && p->buffer.data[b].scope == KILN_SCOPE_GLOBAL)
+            launch->buffer[launch->buffer_count++] = b;
+    return KILN_OK;
+}
+
+/* The root's statements, and what allocations of device memory contain, one after another. */
+static kiln_status describe_root(describing *d, kiln_stmt stmt) {
+    const kiln_program *p = d->p;
+    const kiln_stmt_info *s = &p->stmt.data[stmt];
+    bool is_memory =
+        s->kind == KILN_STMT_ALLOC && p->buffer.data[s->buffer].scope == KILN_SCOPE_GLOBAL;
+    kiln_status st = KILN_OK;
+    if (!is_memory && s->kind != KILN_STMT_SEQ) return describe_launch(d, stmt);
+    if (is_memory)
+        add_temp(p, s->buffer, d->out->temp, &d->out->temp_count, &d->out->scratch_bytes);
+    for (uint32_t i = 0; i < s->child.count && !st; i++) st = describe_root(d, s->child.data[i]);
+    return st;
+}
+
+kiln_status kiln_launches_describe(kiln_program *lowered, kiln_str prefix, kiln_arena *arena,
+                                   kiln_launches *out) {
+    *out = (kiln_launches){.count = 0};
+    if (!lowered || !lowered->root) return KILN_OK;
+    out->launch = KILN_ARENA_ARRAY(arena, kiln_launch, KILN_LAUNCHES_MAX);
+    out->temp = KILN_ARENA_ARRAY(arena, kiln_launch_temp, lowered->buffer.count);
+    describing d = {.p = lowered, .arena = arena, .prefix = prefix, .out = out};
+    return describe_root(&d, lowered->root);
+}

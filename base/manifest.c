@@ -77,15 +77,16 @@ static const char *const role_name[] = {
     [KILN_ROLE_INPUT] = "input",   [KILN_ROLE_CONSTANT] = "constant", [KILN_ROLE_OUTPUT] = "output",
     [KILN_ROLE_PACKED] = "packed", [KILN_ROLE_TEMP] = "temp",         [KILN_ROLE_TABLE] = "table"};
 
-static const char *const payload_name[] = {[KILN_PAYLOAD_ELF] = "elf",
-                                           [KILN_PAYLOAD_PTX] = "ptx",
-                                           [KILN_PAYLOAD_OPENCL] = "opencl",
-                                           [KILN_PAYLOAD_VTA] = "vta",
-                                           [KILN_PAYLOAD_NULL_CODE] = "null",
-                                           [KILN_PAYLOAD_C] = "c"};
+static const char *const payload_name[] = {
+#define X(NAME, number, name, doc) [number] = name,
+#include "base/payloads.def"
+#undef X
+};
+#define PAYLOAD_MAX (KILN_ARRAY_COUNT(payload_name) - 1)
 
 static const kiln_payload_kind payload_of[] = {
-#define X(NAME, name, rules, features, PAYLOAD, executor, doc) [KILN_TARGET_##NAME] = KILN_PAYLOAD_##PAYLOAD,
+#define X(NAME, name, rules, lowering, features, PAYLOAD, executor, doc) \
+    [KILN_TARGET_##NAME] = KILN_PAYLOAD_##PAYLOAD,
 #include "base/target_kinds.def"
 #undef X
 };
@@ -458,7 +459,7 @@ static kiln_status read_payload_field(kiln_mpack_reader *r, uint64_t key, kiln_a
     kiln_status st = KILN_OK;
     switch ((enum payload_key)key) {
     case PAYLOAD_KIND:
-        st = read_number(r, KILN_PAYLOAD_ELF, KILN_PAYLOAD_C, &number);
+        st = read_number(r, KILN_PAYLOAD_ELF, PAYLOAD_MAX, &number);
         payload->kind = (kiln_payload_kind)number;
         return st;
     case PAYLOAD_SIZE_BYTES:
@@ -588,7 +589,7 @@ static kiln_status read_manifest_field(kiln_mpack_reader *r, uint64_t key, kiln_
         m->abi_version = (uint32_t)number;
         return st;
     case KEY_PAYLOAD_KIND:
-        st = read_number(r, KILN_PAYLOAD_ELF, KILN_PAYLOAD_C, &number);
+        st = read_number(r, KILN_PAYLOAD_ELF, PAYLOAD_MAX, &number);
         m->payload_kind = (kiln_payload_kind)number;
         return st;
     case KEY_TARGET: return read_text(r, &m->target);

@@ -48,13 +48,11 @@ typedef enum kiln_role {
 #define KILN_ENTRY_RUN "kiln_run"
 #define KILN_ENTRY_PREPARE "kiln_prepare"
 
+/* Rows of payloads.def. */
 typedef enum kiln_payload_kind {
-    KILN_PAYLOAD_ELF = 1, /* relocatable object, docs/reference/object.md */
-    KILN_PAYLOAD_PTX = 2,
-    KILN_PAYLOAD_OPENCL = 3,
-    KILN_PAYLOAD_VTA = 4,
-    KILN_PAYLOAD_NULL_CODE = 5, /* byte code, base/null_code.h */
-    KILN_PAYLOAD_C = 6, /* text of one translation unit (compiler-core/codegen/codegen.h) */
+#define X(NAME, number, name, doc) KILN_PAYLOAD_##NAME = number,
+#include "base/payloads.def"
+#undef X
 } kiln_payload_kind;
 
 /* "elf" */

@@ -13,7 +13,8 @@ static const struct kind_row {
     const char *name, *doc;
     const kiln_target_form *form;
 } kind_table[] = {
-#define X(NAME, name, rules, features, PAYLOAD, executor, doc) {#name, doc, &kiln_target_form_##name},
+#define X(NAME, name, rules, lowering, features, PAYLOAD, executor, doc) \
+    {#name, doc, &kiln_target_form_##name},
 #include "base/target_kinds.def"
 #undef X
 };
@@ -162,6 +163,10 @@ kiln_target kiln_target_copy(const kiln_target *target, kiln_arena *arena) {
     for (size_t i = 0; i < KILN_ARRAY_COUNT(text); i++)
         text[i]->data = kiln_str_dup(arena, *text[i]);
     return copy;
+}
+
+bool kiln_target_is_software(const kiln_target *target) {
+    return row_of(target->kind)->form->is_software;
 }
 
 bool kiln_target_same_head(const kiln_target *wanted, const kiln_target *device,

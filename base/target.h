@@ -17,7 +17,7 @@
 
 /* Rows of target_kinds.def. */
 typedef enum kiln_target_kind {
-#define X(NAME, name, rules, features, PAYLOAD, executor, doc) KILN_TARGET_##NAME,
+#define X(NAME, name, rules, lowering, features, PAYLOAD, executor, doc) KILN_TARGET_##NAME,
 #include "base/target_kinds.def"
 #undef X
     KILN_TARGET_KIND_COUNT
@@ -87,6 +87,9 @@ uint32_t kiln_target_native_limit(void);
  * FAILED_PRECONDITION  the machine lacks something of it; the note names the feature */
 KILN_MUST_USE kiln_status kiln_target_hold(const kiln_target *machine, kiln_str level,
                                            kiln_arena *arena, kiln_target *out_target);
+/* Whether such a device is made of software, so that any machine can offer it when it is asked to.
+ */
+bool kiln_target_is_software(const kiln_target *target);
 /* Whether code for `wanted` runs on `device`; when not, a reason naming the missing feature. */
 bool kiln_target_runs_on(const kiln_target *wanted, const kiln_target *device,
                          kiln_strbuf *out_reason);

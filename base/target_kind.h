@@ -21,6 +21,7 @@ typedef struct kiln_target_form {
     void (*print_parts)(const kiln_target *target, kiln_strbuf *out);
     /* Fills the fields that are not part of the text, once all parts are read. NULL: nothing. */
     void (*derive)(kiln_target *target);
+    bool is_software; /* kiln_target_is_software */
     /* kiln_target_runs_on for two targets of this kind. */
     bool (*runs_on)(const kiln_target *wanted, const kiln_target *device, kiln_strbuf *out_reason);
 } kiln_target_form;

@@ -63,5 +63,6 @@ const kiln_target_form kiln_target_form_null = {
     .parse_part = parse_part,
     .print_parts = print_parts,
     .derive = derive,
+    .is_software = true,
     .runs_on = runs_on,
 };

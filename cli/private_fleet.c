@@ -65,7 +65,7 @@ static void leave_the_measuring_core(kiln_private_fleet *f) {
     f->moved = sched_setaffinity(0, sizeof rest, &rest) == 0;
 }
 
-kiln_status kiln_private_fleet_start(const char *db_path, kiln_arena *process,
+kiln_status kiln_private_fleet_start(const char *db_path, const char *also, kiln_arena *process,
                                      kiln_private_fleet **out_fleet) {
     kiln_private_fleet *f = KILN_ARENA_NEW(process, kiln_private_fleet);
     f->process = process;
@@ -80,9 +80,14 @@ kiln_status kiln_private_fleet_start(const char *db_path, kiln_arena *process,
                            "--db",      db_path,
                            "--state",   kiln_arena_printf(process, "%s/tuner", f->folder),
                            NULL};
-    const char *server[] = {"--tracker", f->address,
-                            "--key",     "this-machine",
-                            "--state",   kiln_arena_printf(process, "%s/rpc-server", f->folder),
+    const char *server[] = {"--tracker",
+                            f->address,
+                            "--key",
+                            "this-machine",
+                            "--state",
+                            kiln_arena_printf(process, "%s/rpc-server", f->folder),
+                            also ? "--also" : NULL,
+                            also,
                             NULL};
     st = start(f, RPC_SERVER,
                server); /* first, while every core is there; it waits for the tracker */

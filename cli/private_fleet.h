@@ -9,8 +9,10 @@
 typedef struct kiln_private_fleet kiln_private_fleet;
 
 /* Starts the three programs; they may not be connected yet. The tuner keeps its records in
- * `db_path`. NOT_FOUND: a program is not installed beside this one. */
-KILN_MUST_USE kiln_status kiln_private_fleet_start(const char *db_path, kiln_arena *process,
+ * `db_path`; the server offers the target `also` beside this machine's own; NULL: none. NOT_FOUND:
+ * a program is not installed beside this one. */
+KILN_MUST_USE kiln_status kiln_private_fleet_start(const char *db_path, const char *also,
+                                                   kiln_arena *process,
                                                    kiln_private_fleet **out_fleet);
 /* Address of its tracker. */
 const char *kiln_private_fleet_address(const kiln_private_fleet *fleet);

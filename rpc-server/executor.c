@@ -4,21 +4,22 @@
 #include "base/kernel_abi.h"
 #include "base/layout.h"
 
-#define X(name, lifetime, sandbox, checked, doc) \
+#define X(name, lifetime, sandbox, exact, doc) \
     extern const kiln_executor_vtable kiln_executor_##name;
 #include "rpc-server/executors.def"
 #undef X
 
 static const kiln_executor executor_table[] = {
-#define X(name, lifetime, sandbox, checked, doc) \
-    {#name, doc, KILN_LIFETIME_##lifetime, KILN_SANDBOX_##sandbox, checked, &kiln_executor_##name},
+#define X(name, lifetime, sandbox, exact, doc) \
+    {#name, doc, KILN_LIFETIME_##lifetime, KILN_SANDBOX_##sandbox, exact, &kiln_executor_##name},
 #include "rpc-server/executors.def"
 #undef X
 };
 
 /* [kiln_target_kind] a row of executor_table, or "none". */
 static const char *const kind_executor[] = {
-#define X(NAME, name, rules, features, PAYLOAD, executor, doc) [KILN_TARGET_##NAME] = #executor,
+#define X(NAME, name, rules, lowering, features, PAYLOAD, executor, doc) \
+    [KILN_TARGET_##NAME] = #executor,
 #include "base/target_kinds.def"
 #undef X
 };

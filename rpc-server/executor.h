@@ -61,7 +61,7 @@ typedef struct kiln_executor {
     const char *name, *doc;
     kiln_lifetime lifetime;
     kiln_sandbox_profile sandbox;
-    bool checked;
+    bool exact;
     const kiln_executor_vtable *vtable;
 } kiln_executor;
 

@@ -166,6 +166,31 @@ static void check(kernel *k, uint16_t poison, char *outputs) {
     expect_ok(k->inmate, k->vtable->check(k->program, poison, outputs, &k->call_ns));
 }
 
+KILN_NORETURN static void report(inmate *self) {
+    for (uint32_t i = 0; i < self->order.kernel_count; i++) {
+        self->note.kernel = i;
+        self->note.timing = self->kernel[i].timing;
+        say(self, KILN_INMATE_MEASURED);
+    }
+    kiln_sandbox_exit(0);
+}
+
+/* By a clock that counts what was done: another run would take the same time and leave the same. */
+KILN_NORETURN static void measure_once(inmate *self) {
+    const kiln_inmate_order *order = &self->order;
+    for (uint32_t i = 0; i < order->kernel_count; i++) {
+        kernel *k = &self->kernel[i];
+        expect_ok(self, k->vtable->prepare(k->program));
+        check(k, KILN_POISON_FIRST, k->first);
+        memcpy(k->last, k->first, order->kernel[i].output_bytes);
+        k->timing = (kiln_timing){.runs = 1, .sample_count = 1, .stop = KILN_STOP_CONVERGED};
+        k->timing.sample_ns[0] = KILN_MAX(k->call_ns, 1);
+    }
+    enter(self, KILN_PHASE_RUN);
+    enter(self, KILN_PHASE_CHECK);
+    report(self);
+}
+
 KILN_NORETURN static void measure(inmate *self) {
     const kiln_inmate_order *order = &self->order;
     const uint64_t overhead_ns = kiln_timing_overhead_ns();
@@ -189,12 +214,7 @@ KILN_NORETURN static void measure(inmate *self) {
         /* One that is raced out was checked once; nobody will ship it. */
         if (k->timing.stop != KILN_STOP_RACED) check(k, KILN_POISON_LAST, k->last);
     }
-    for (uint32_t i = 0; i < order->kernel_count; i++) {
-        self->note.kernel = i;
-        self->note.timing = self->kernel[i].timing;
-        say(self, KILN_INMATE_MEASURED);
-    }
-    kiln_sandbox_exit(0);
+    report(self);
 }
 
 KILN_NORETURN static void run_guest(inmate *self) {
@@ -251,5 +271,6 @@ void kiln_inmate_main(int argc, char **argv) {
                       self.order.cpu_seconds);
     enter(&self, KILN_PHASE_WARM);
     if (self.guest) run_guest(&self);
+    if (self.executor->exact) measure_once(&self);
     measure(&self);
 }

@@ -141,6 +141,7 @@ static void judge_kernels(const kiln_lot *lot, const char *outputs, const kiln_e
         const kiln_lot_kernel *k = &lot->kernel[i];
         kiln_evidence evidence = *shared;
         evidence.manifest = &k->artefact.manifest;
+        evidence.exact = lot->executor->exact;
         evidence.first = outputs;
         evidence.last = outputs + k->output_bytes;
         evidence.timing = &k->timing;
@@ -217,7 +218,7 @@ kiln_status kiln_lot_judge(const kiln_lot *lot, const char *reference_path,
     kiln_reference reference;
     kiln_evidence evidence = *shared;
     kiln_status st = kiln_fail_at(KILN_FAIL_CAGE_JUDGE);
-    if (!st && lot->executor->checked) {
+    if (!st) {
         evidence.reference = &reference;
         st = kiln_file_map(reference_path, &file);
         if (!st) st = kiln_reference_decode((kiln_str){file.data, file.size}, &reference);

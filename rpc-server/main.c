@@ -87,7 +87,7 @@ int main(int argc, char **argv) {
         {"state", KILN_OPT_TEXT, &o.state, "DIR",
          "cached blobs and identity (default $KILN_HOME/rpc-server)"},
         {"executor", KILN_OPT_TEXT, &o.executor, "NAME",
-         "use only this one; null is a fake board (default: as artefacts ask)"},
+         "use only this one (default: as artefacts ask)"},
         {"slots", KILN_OPT_COUNT, &o.slots, "N",
          "trials at once, each on cores of its own; they time one after the other where they would "
          "disturb each other (default 1)"},

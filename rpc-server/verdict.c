@@ -23,7 +23,7 @@ static const char *impossible(const kiln_evidence *evidence) {
     const kiln_msg_policy *policy = evidence->policy;
     const bool raced = timing->stop == KILN_STOP_RACED;
     uint32_t most = KILN_MIN(policy->samples_max, KILN_TIMING_SAMPLES_MAX);
-    uint32_t least = KILN_MAX(KILN_MIN(policy->samples_min, most), 1);
+    uint32_t least = evidence->exact ? 1 : KILN_MAX(KILN_MIN(policy->samples_min, most), 1);
     if (timing->sample_count < (raced ? 1 : least) || timing->sample_count > most)
         return "a number of samples that was not asked for";
     if (timing->runs == 0) return "samples of no run";
@@ -90,9 +90,8 @@ static void compare_outputs(const kiln_evidence *evidence, const char *outputs, 
             kiln_layout_unpack(&arg->layout, &arg->shape, arg->dtype, outputs, row_major);
             actual = row_major;
         }
-        kiln_reference_check check =
-            kiln_reference_compare(&evidence->reference->output[output++], actual,
-                                   manifest->error_factor);
+        kiln_reference_check check = kiln_reference_compare(&evidence->reference->output[output++],
+                                                            actual, manifest->error_factor);
         if (check.mismatch_count > 0)
             refuse(result, KILN_OUTCOME_WRONG_RESULT, KILN_BLAME_CANDIDATE,
                    describe_mismatch(arg, &check, when, arena));

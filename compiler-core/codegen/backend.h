@@ -13,21 +13,15 @@ typedef kiln_status (*kiln_backend_emit)(const kiln_lowered *lowered, const kiln
                                          const kiln_codegen_options *options, kiln_arena *arena,
                                          kiln_codegen_output *out_output);
 
-/* UNIMPLEMENTED of all: the program holds what kiln_walk_entry_add refuses. */
-
-/* LLVM's C API. UNIMPLEMENTED: LLVM does not know the CPU. INTERNAL: LLVM refuses the module, with
- * its message. */
-KILN_MUST_USE kiln_status kiln_llvm_emit(const kiln_lowered *lowered, const kiln_target *target,
-                                         const kiln_codegen_options *options, kiln_arena *arena,
-                                         kiln_codegen_output *out_output);
-/* C text (codegen.h). UNIMPLEMENTED: another form than KILN_EMIT_OBJECT is asked for. */
-KILN_MUST_USE kiln_status kiln_c_emit(const kiln_lowered *lowered, const kiln_target *target,
-                                      const kiln_codegen_options *options, kiln_arena *arena,
-                                      kiln_codegen_output *out_output);
-
-/* Byte code of the null device. RESOURCE_EXHAUSTED: more registers, temps or loops than it has. */
-KILN_MUST_USE kiln_status kiln_null_emit(const kiln_lowered *lowered, const kiln_target *target,
-                                         const kiln_codegen_options *options, kiln_arena *arena,
-                                         kiln_codegen_output *out_output);
+/* UNIMPLEMENTED of those that walk.h serves: the program holds what kiln_walk_entry_add refuses; of
+ * LLVM also: it does not know the CPU; of C text: another form than KILN_EMIT_OBJECT is asked for.
+ * INTERNAL: LLVM refuses the module, with its message. RESOURCE_EXHAUSTED: byte code with more
+ * registers, temps or loops than it has. */
+#define X(name, backend, kind, arch, function)                                                 \
+    KILN_MUST_USE kiln_status function(const kiln_lowered *lowered, const kiln_target *target, \
+                                       const kiln_codegen_options *options, kiln_arena *arena, \
+                                       kiln_codegen_output *out_output);
+#include "compiler-core/codegen/backends.def"
+#undef X
 
 #endif

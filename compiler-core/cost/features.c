@@ -6,7 +6,7 @@
 static const kiln_feature_set kiln_features_none;
 
 static const kiln_feature_set *const set_of[] = {
-#define X(NAME, name, rules, features, PAYLOAD, executor, doc) \
+#define X(NAME, name, rules, lowering, features, PAYLOAD, executor, doc) \
     [KILN_TARGET_##NAME] = &kiln_features_##features,
 #include "base/target_kinds.def"
 #undef X

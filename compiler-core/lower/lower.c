@@ -55,9 +55,16 @@ static kiln_status add_args(const kiln_lowering *l, const kiln_program *schedule
     return KILN_OK;
 }
 
+static const kiln_lower_list list_of[] = {
+#define X(NAME, name, rules, lowering, features, PAYLOAD, executor, doc) \
+    [KILN_TARGET_##NAME] = KILN_LOWER_##lowering,
+#include "base/target_kinds.def"
+#undef X
+};
+
 kiln_status kiln_lower(const kiln_program *scheduled, const kiln_target *target, kiln_arena *arena,
                        kiln_lowered *out_lowered) {
-    return kiln_lower_by(scheduled, target, KILN_LOWER_CPU, arena, out_lowered);
+    return kiln_lower_by(scheduled, target, list_of[target->kind], arena, out_lowered);
 }
 
 static kiln_lowering begin(const kiln_program *scheduled, const kiln_target *target,
@@ -87,7 +94,7 @@ kiln_status kiln_lower_by(const kiln_program *scheduled, const kiln_target *targ
 
 kiln_status kiln_lower_explain(const kiln_program *scheduled, const kiln_target *target,
                                kiln_str after, kiln_arena *arena, kiln_strbuf *out) {
-    return kiln_lower_explain_by(scheduled, target, KILN_LOWER_CPU, after, arena, out);
+    return kiln_lower_explain_by(scheduled, target, list_of[target->kind], after, arena, out);
 }
 
 kiln_status kiln_lower_explain_by(const kiln_program *scheduled, const kiln_target *target,

@@ -37,7 +37,10 @@ typedef struct kiln_rule_set {
     uint32_t count; /* 0: there are no rules for such targets */
     const kiln_rule *rule;
 } kiln_rule_set;
-extern const kiln_rule_set kiln_rules_cpu, kiln_rules_none; /* column `rules` of target_kinds.def */
+/* Column `rules` of target_kinds.def. */
+#define X(NAME, name, rules, ...) extern const kiln_rule_set kiln_rules_##rules;
+#include "base/target_kinds.def"
+#undef X
 
 /* rule_tile.c: one large reduction with a register tile; what feeds and follows it moves along. */
 kiln_sketch_result kiln_sketch_tile(kiln_sched *s, uint32_t options);

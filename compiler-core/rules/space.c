@@ -11,7 +11,7 @@
 const kiln_rule_set kiln_rules_none = {0};
 
 static const kiln_rule_set *const rules_of[] = {
-#define X(NAME, name, rules, features, PAYLOAD, executor, doc) \
+#define X(NAME, name, rules, lowering, features, PAYLOAD, executor, doc) \
     [KILN_TARGET_##NAME] = &kiln_rules_##rules,
 #include "base/target_kinds.def"
 #undef X

@@ -2,8 +2,10 @@
 """The real programs over real sockets: tuning, and what happens when one of them dies."""
 import contextlib
 import os
+import pathlib
 import re
 import signal
+import struct
 import sys
 
 import harness
@@ -23,6 +25,33 @@ def test_private_fleet_tunes_stores_packs_and_leaves_nothing(world):
     assert done["tasks"][0]["best_ms"] > 0 and done["tasks"][0]["trace"], done
     world.left_nothing()
     assert world.json("run", world.path("c3.kiln"), "--bench")[-1]["median_ms"] > 0
+
+
+def floats(path):
+    """The elements of a .npy of f32: behind its head, which ends a line."""
+    content = path.read_bytes()
+    data = content[10 + int.from_bytes(content[8:10], "little"):]
+    return struct.unpack(f"<{len(data) // 4}f", data)
+
+
+def test_the_null_device_is_tuned_packed_and_run(world):
+    digits = str(pathlib.Path(__file__).resolve().parents[2] / "examples/digits/digits.onnx")
+    module, db = world.path("d.kiln"), world.path("t.db")
+    done = world.json("tune", digits, "--target", "null", "--trials", 8, "--db", db, "--out", module)[-1]
+    assert done["event"] == "done" and done["verified"] == 8, done
+    again = world.json("tune", digits, "--target", "null", "--trials", 8, "--db", db)[-1]
+    assert again["measured"] == 0 and again["tasks"][0]["best_ms"] == done["tasks"][0]["best_ms"], again
+    rows = world.sql("t.db", "SELECT DISTINCT target, artefact_kind, outcome FROM record")
+    assert rows == [["null", "null", "ok"]], rows
+    own = world.path("own.kiln")
+    world.run("compile", digits, "-o", own, "--db", world.path("no.db"))
+    left = []
+    for name in (module, own):
+        world.run("run", name, "--output", name + ".out")
+        left.append([floats(path) for path in sorted(pathlib.Path(name + ".out").iterdir())])
+    assert len(left[0]) == len(left[1]) == 1 and len(left[0][0]) == len(left[1][0]) > 0, left
+    assert all(abs(a - b) <= 1e-4 * max(1, abs(b)) for a, b in zip(left[0][0], left[1][0])), left
+    assert "MULTIPLY_ADD" in world.run("explain", digits, "--target", "null", "--stage", "asm", "--task", 0).stdout
 
 
 def test_second_identical_tune_measures_nothing(world):

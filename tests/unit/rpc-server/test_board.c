@@ -28,7 +28,7 @@ static void a_board_says_what_it_is(void **state) {
     kiln_msg_board_up board;
     assert_null(describe(&arena, "room=2,owner=me", &board));
     assert_true(kiln_str_is(board.key, "desk") && board.slots == 1 &&
-                kiln_str_is(board.executors, "cpu"));
+                kiln_str_is(board.executors, "cpu,null"));
     assert_true(kiln_str_starts(board.target, "cpu:"));
     assert_true(board.memory_bytes > (UINT64_C(1) << 26));
     assert_true(kiln_str_starts(board.firmware, "Linux "));
@@ -53,6 +53,29 @@ static void a_board_that_builds_says_with_what(void **state) {
     expect_ok(kiln_board_describe(&options, *state, &board));
     assert_string_equal(label(*state, &board, KILN_LABEL_BUILDS), "1-llvm0");
     assert_string_equal(label(*state, &board, "room"), "2");
+}
+
+static void other_targets_are_offered_beside_its_own(void **state) {
+    static const char *const also[] = {"null", "null,group=8"},
+                             *const many[] = {"null", "null", "null", "null"},
+                             *const wrong[][2] = {{"rpi4", "own target is of that kind"},
+                                                  {"h200", "no executor for cuda targets"},
+                                                  {"nonsense", "unknown target"}};
+    kiln_board_options options = {.key = "desk", .also = also, .also_count = 2};
+    kiln_msg_board_up board;
+    expect_ok(kiln_board_describe(&options, *state, &board));
+    assert_int_equal(board.targets.count, 2);
+    expect_str(board.targets.item[0].target, "null");
+    expect_str(board.targets.item[1].target, "null,group=8");
+    assert_int_equal(board.targets.item[1].slots, 1);
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(wrong); i++) {
+        options = (kiln_board_options){.key = "desk", .also = wrong[i], .also_count = 1};
+        expect_error_at(kiln_board_describe(&options, *state, &board), KILN_INVALID_ARGUMENT,
+                        wrong[i][1], wrong[i][0], (int)i);
+    }
+    options = (kiln_board_options){.key = "desk", .also = many, .also_count = 4};
+    expect_error(kiln_board_describe(&options, *state, &board), INVALID_ARGUMENT,
+                 "at most 3 targets beside its own");
 }
 
 static void an_emulated_board_never_looks_like_a_real_one(void **state) {
@@ -164,6 +187,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_board_says_what_it_is),
         test_with_arena(a_board_that_builds_says_with_what),
+        test_with_arena(other_targets_are_offered_beside_its_own),
         test_with_arena(an_emulated_board_never_looks_like_a_real_one),
         test_with_arena(measurements_stay_on_a_named_cluster),
         test_with_arena(slots_share_the_cores_of_a_named_cluster),

@@ -169,7 +169,7 @@ FILES = {
     "lstm_long": (model([node("LSTM", "x w r", "y", hidden_size=4)], [port("x", [100000, 1, 4])], [port("y", [100000, 1, 1, 4])],
                         [tensor("w", FLOAT, [1, 16, 4], [0] * 64), tensor("r", FLOAT, [1, 16, 4], [0] * 64)]), None),
     "einsum_of_many_letters": (unary("Einsum", equation="a" * 5000 + "->a"), ""),
-    "name_of_megabyte": (model([node("Relu", "x", "y" * (1 << 20))], [port("x", [4])], [port("y" * (1 << 20), [4])]), "name has 1048576 bytes"),
+    "name_of_megabyte": (model([node("Relu", "x", "y" * (1 << 20))], [port("x", [4])], [port("y" * (1 << 20), [4])]), "has 1048576 bytes"),
     "external_device": (model([node("Add", "x w", "y")], [port("x", [4])], [port("y", [4])],
                               [tensor("w", FLOAT, [4], external={"location": "/dev/zero"})]), "absolute path"),
 }

@@ -213,6 +213,9 @@ static kiln_status try_loop(kiln_importer *im, kiln_composer *c, const loop *l, 
     if (!st && output[0]) st = known_truth(im, output[0], &known, &is_true);
     *out_changes = !known || !is_true;
     if (st || (*out_changes && !guarded)) return st;
+    if (!guarded && !l->count && l->trips > KILN_LOOP_TRIPS_MAX)
+        return KILN_ERROR(UNIMPLEMENTED, "more than %lld iterations",
+                          (long long)KILN_LOOP_TRIPS_MAX);
     for (uint32_t i = 0; i <= l->carried + l->results; i++)
         if (i > 0 && !output[i]) return KILN_ERROR(UNIMPLEMENTED, "its body has no output %u", i);
     if (guarded) made.condition = output[0] ? output[0] : kiln_compose_scalar(c, KILN_BOOL, 1);

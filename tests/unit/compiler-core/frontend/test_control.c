@@ -1,6 +1,6 @@
 #include "compiler-core/passes/pass.h"
-#include "tests/unit/compiler-core/graph/support.h"
 #include "tests/unit/compiler-core/frontend/support.h"
+#include "tests/unit/compiler-core/graph/support.h"
 
 /* GraphProto of one node with f32 (or other) ports by name only. */
 static message body_of(kiln_arena *arena, const char *inputs, const char *outputs, uint32_t count,
@@ -125,6 +125,23 @@ static void longer_loops_stay_loops(void **state) {
     assert_in_range(graph->node.count, 2, 20);
 }
 
+/* More iterations than a loop can have are not cut down to what it can. */
+static void endless_loops_are_refused(void **state) {
+    const int64_t many[] = {INT64_C(1) << 40};
+    message node[] = {node_of(*state, "Add", "a x", "a2"),
+                      node_of(*state, "Identity", "go", "same")};
+    model_parts parts = {
+        .opset = 13,
+        .input = "x:2",
+        .output = "y:2",
+        .node_count = 1,
+        .initializer_count = 2,
+        .node = {with_body(node_of(*state, "Loop", "n go0 x", "y"), "body",
+                           body_of(*state, "i go a", "same a2", 2, node))},
+        .initializer = {i64s_of(*state, "n", many, 1), truth(*state, "go0", true)}};
+    expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "more than 4096 iterations");
+}
+
 /* Adds the iteration's number to `a`; goes on while that is below `limit`. */
 static message open_loop(kiln_arena *arena, const char *condition) {
     message node[] = {with_attr_int(node_of(arena, "Cast", "i", "f"), "to", 1),
@@ -164,16 +181,15 @@ static void loops_of_unknown_length_run_until_they_end(void **state) {
 static void a_first_iteration_may_be_none(void **state) {
     const int64_t many[] = {1000};
     const float limit[] = {30}, zero[] = {0};
-    model_parts parts = {.opset = 13,
-                         .input = "x:2 k:1",
-                         .output = "y:2",
-                         .node_count = 2,
-                         .initializer_count = 3,
-                         .node = {node_of(*state, "Less", "k zero", "go0"),
-                                  open_loop(*state, "less")},
-                         .initializer = {i64s_of(*state, "n", many, 1),
-                                         floats_of(*state, "zero", zero, 1),
-                                         floats_of(*state, "limit", limit, 1)}};
+    model_parts parts = {
+        .opset = 13,
+        .input = "x:2 k:1",
+        .output = "y:2",
+        .node_count = 2,
+        .initializer_count = 3,
+        .node = {node_of(*state, "Less", "k zero", "go0"), open_loop(*state, "less")},
+        .initializer = {i64s_of(*state, "n", many, 1), floats_of(*state, "zero", zero, 1),
+                        floats_of(*state, "limit", limit, 1)}};
     expect_loop(*state, &parts, "f32[2]: 1 2");
 }
 
@@ -181,15 +197,15 @@ static void loops_whose_values_grow_are_unrolled(void **state) {
     const int64_t trips[] = {3};
     message node[] = {with_attr_int(node_of(*state, "Concat", "a x", "a2"), "axis", 0),
                       node_of(*state, "Identity", "go", "same")};
-    model_parts parts = {.opset = 13,
-                         .input = "x:2",
-                         .output = "y:8",
-                         .node_count = 1,
-                         .initializer_count = 2,
-                         .node = {with_body(node_of(*state, "Loop", "n go0 x", "y"), "body",
-                                            body_of(*state, "i go a", "same a2", 2, node))},
-                         .initializer = {i64s_of(*state, "n", trips, 1),
-                                         truth(*state, "go0", true)}};
+    model_parts parts = {
+        .opset = 13,
+        .input = "x:2",
+        .output = "y:8",
+        .node_count = 1,
+        .initializer_count = 2,
+        .node = {with_body(node_of(*state, "Loop", "n go0 x", "y"), "body",
+                           body_of(*state, "i go a", "same a2", 2, node))},
+        .initializer = {i64s_of(*state, "n", trips, 1), truth(*state, "go0", true)}};
     kiln_graph *graph = import_unrolling(*state, &parts, 1);
     assert_int_equal(count_loops(graph), 0);
     assert_string_equal(result_of(*state, graph), "f32[8]: 1 2 1 2 1 2 1 2");
@@ -263,6 +279,7 @@ int main(void) {
         test_with_arena(longer_loops_stay_loops),
         test_with_arena(loops_of_unknown_length_run_until_they_end),
         test_with_arena(a_first_iteration_may_be_none),
+        test_with_arena(endless_loops_are_refused),
         test_with_arena(loops_whose_values_grow_are_unrolled),
         test_with_arena(scans_go_along_any_dimension),
         test_with_arena(scans_cut_their_inputs_and_stack_their_results),

@@ -182,7 +182,7 @@ KILN_NORETURN static void measure_once(inmate *self) {
         kernel *k = &self->kernel[i];
         expect_ok(self, k->vtable->prepare(k->program));
         check(k, KILN_POISON_FIRST, k->first);
-        memcpy(k->last, k->first, order->kernel[i].output_bytes);
+        memcpy(k->last, k->first, (size_t)order->kernel[i].output_bytes);
         k->timing = (kiln_timing){.runs = 1, .sample_count = 1, .stop = KILN_STOP_CONVERGED};
         k->timing.sample_ns[0] = KILN_MAX(k->call_ns, 1);
     }

@@ -38,7 +38,7 @@ FAULTS = [
      "if (used && !kiln_intrinsic_runs_on(used, target))", "if (false)"),
     # threads
     ("parallel loops stay where there is one thread", LOWER + "threads.c",
-     "if (l->target->threads <= 1) make_serial(l->run);", ""),
+     "if (l->target->threads <= 1 || l->list == KILN_LOWER_GRID) make_serial(l->run);", ""),
     # rewrite
     ("a loop that runs once loses its first value", LOWER + "rewrite.c",
      "kiln_expr_index(p, loop->first)", "kiln_expr_index(p, 0)"),
@@ -50,7 +50,7 @@ FAULTS = [
      "if (var) c.replacement[*var] = with;", "(void)with;"),
     # place
     ("a temp lives inside a vectorized loop", LOWER + "place.c",
-     "a.home = above_vectors(p, a.home);", ""),
+     "a.home = kiln_home_outside_vectors(p, a.home);", ""),
     ("a temp is one element too short", LOWER + "place.c",
      "shape->dim[d] = a->inside[d].high - a->inside[d].low + 1;",
      "shape->dim[d] = KILN_MAX(a->inside[d].high - a->inside[d].low, 1);"),

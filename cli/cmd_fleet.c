@@ -191,14 +191,14 @@ static kiln_status fleet_quarantine(kiln_tracker_call *c) {
 static kiln_status fleet_release(kiln_tracker_call *c) { return order(c, KILN_DUTY_IN_SERVICE); }
 
 kiln_status kiln_cmd_fleet(kiln_arena *process, int argc, char **argv) {
-    static const kiln_tracker_action actions[] = {
+    static const kiln_tracker_command actions[] = {
         {"list", false, fleet_list, false},           {"show", true, fleet_show, false},
         {"doctor", true, fleet_doctor, false},        {"watch", false, fleet_watch, false},
         {"ping", false, fleet_ping, false},           {"drain", true, fleet_drain, true},
         {"quarantine", true, fleet_quarantine, true}, {"release", true, fleet_release, true},
         {"log", true, kiln_fleet_log, true},
     };
-    static const kiln_tracker_actions_table table = {
+    static const kiln_tracker_commands table = {
         .command = "fleet",
         .usage = "kiln fleet [list|show ID|doctor ID|watch|ping [ID]|log ID|drain ID|quarantine "
                  "ID|release ID] "

@@ -154,12 +154,12 @@ static kiln_status jobs_attach(kiln_tracker_call *c) {
 }
 
 kiln_status kiln_cmd_jobs(kiln_arena *process, int argc, char **argv) {
-    static const kiln_tracker_action actions[] = {
+    static const kiln_tracker_command actions[] = {
         {"list", false, jobs_list, false},    {"show", true, jobs_show, false},
         {"watch", true, jobs_watch, false},   {"attach", true, jobs_attach, false},
         {"cancel", true, jobs_cancel, false},
     };
-    static const kiln_tracker_actions_table table = {
+    static const kiln_tracker_commands table = {
         .command = "jobs",
         .usage = "kiln jobs [list|show ID|watch ID|attach ID|cancel ID] [--tracker ADDR]",
         .summary =

@@ -226,7 +226,7 @@ static void print_roofline(const kiln_plot *plot, kiln_strbuf *out) {
     double peak = 0;
     for (uint32_t i = 0; i < plot->task_count; i++) peak = KILN_MAX(peak, plot->task[i].peak_flops);
     if (!roofline_axes(plot, peak, &x, &y)) return;
-    const kiln_machine *m = &plot->machine;
+    const kiln_roofline *m = &plot->machine;
     kiln_strbuf_text(out,
                      "<h2>Roofline</h2>\n<p>What each kernel does (filled; its default hollow) "
                      "against what the machine can do: the peak of its multiply-adds, and what "

@@ -32,7 +32,7 @@ typedef struct kiln_plot {
     const char *source; /* path of the database */
     kiln_plot_task *task;
     uint32_t task_count;
-    kiln_machine machine; /* memory 0: the tasks are another machine's */
+    kiln_roofline machine; /* memory 0: the tasks are another machine's */
 } kiln_plot;
 
 /* Reads the tasks with records that match; `filter` names a task, a target, or neither. */

@@ -70,7 +70,7 @@ static kiln_status measure_machine(kiln_plot *plot, kiln_arena *arena) {
         st = kiln_target_parse(plot->task[i].target, arena, &target);
         ours = !st && ours && kiln_target_runs_on(&target, &native, &reason);
     }
-    if (!st && ours) st = kiln_machine_measure(arena, &plot->machine);
+    if (!st && ours) st = kiln_roofline_measure(arena, &plot->machine);
     kiln_strbuf_deinit(&reason);
     return st;
 }

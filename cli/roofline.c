@@ -7,7 +7,7 @@
 
 #define MEMORY_BYTES ((size_t)128 << 20) /* more than caches of one core's share hold */
 
-kiln_status kiln_machine_measure(kiln_arena *arena, kiln_machine *out) {
+kiln_status kiln_roofline_measure(kiln_arena *arena, kiln_roofline *out) {
     kiln_target native;
     kiln_arena scratch;
     kiln_status st = kiln_target_native(arena, &native);
@@ -16,10 +16,10 @@ kiln_status kiln_machine_measure(kiln_arena *arena, kiln_machine *out) {
     char *memory = kiln_arena_alloc_aligned(&scratch, 64, MEMORY_BYTES);
     memset(memory, 1, MEMORY_BYTES); /* pages of their own: untouched ones are all the same page */
     size_t cached = native.l2_bytes ? native.l2_bytes / 2 : 0;
-    *out = (kiln_machine){.peak_flops = kiln_peak_flops(),
-                          .memory_bytes = kiln_peak_read(memory, MEMORY_BYTES),
-                          .cache_bytes = cached ? kiln_peak_read(memory, cached) : 0,
-                          .l2_bytes = native.l2_bytes};
+    *out = (kiln_roofline){.peak_flops = kiln_peak_flops(),
+                           .memory_bytes = kiln_peak_read(memory, MEMORY_BYTES),
+                           .cache_bytes = cached ? kiln_peak_read(memory, cached) : 0,
+                           .l2_bytes = native.l2_bytes};
     kiln_arena_deinit(&scratch);
     return KILN_OK;
 }
@@ -35,7 +35,7 @@ double kiln_program_argument_bytes(const kiln_program *te) {
     return bytes;
 }
 
-double kiln_roof(const kiln_machine *machine, double intensity, kiln_bound *out_bound) {
+double kiln_roof(const kiln_roofline *machine, double intensity, kiln_bound *out_bound) {
     double memory = intensity * machine->memory_bytes;
     bool both = machine->peak_flops > 0 && machine->memory_bytes > 0;
     *out_bound = !both                          ? KILN_BOUND_UNKNOWN

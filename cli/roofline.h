@@ -5,14 +5,14 @@
 
 #include "compiler-core/core.h"
 
-typedef struct kiln_machine {
+typedef struct kiln_roofline {
     double peak_flops;                /* per second, of all threads; 0: unknown */
     double memory_bytes, cache_bytes; /* read per second by one core; 0: unknown */
     uint32_t l2_bytes;                /* what cache_bytes is measured in half of */
-} kiln_machine;
+} kiln_roofline;
 
 /* Measures this machine on this core; about 0.1 s. */
-KILN_MUST_USE kiln_status kiln_machine_measure(kiln_arena *arena, kiln_machine *out);
+KILN_MUST_USE kiln_status kiln_roofline_measure(kiln_arena *arena, kiln_roofline *out);
 
 /* Bytes that any implementation moves at least: inputs, constants and outputs once. */
 double kiln_program_argument_bytes(const kiln_program *te);
@@ -20,6 +20,6 @@ double kiln_program_argument_bytes(const kiln_program *te);
 typedef enum kiln_bound { KILN_BOUND_UNKNOWN, KILN_BOUND_ARITHMETIC, KILN_BOUND_MEMORY } kiln_bound;
 /* The highest operations per second at this intensity (operations per byte) if every byte comes
  * from memory once, and what sets it. */
-double kiln_roof(const kiln_machine *machine, double intensity, kiln_bound *out_bound);
+double kiln_roof(const kiln_roofline *machine, double intensity, kiln_bound *out_bound);
 
 #endif

@@ -107,7 +107,7 @@ void kiln_print_nothing(const kiln_msg_answer *answer, bool json) {
     (void)json;
 }
 
-static kiln_status no_such_action(const kiln_tracker_actions_table *table, const char *name) {
+static kiln_status no_such_action(const kiln_tracker_commands *table, const char *name) {
     kiln_strbuf known = {0};
     for (size_t i = 0; i < table->count; i++)
         kiln_strbuf_printf(&known, "%s%s%s", i ? ", " : "", table->action[i].name,
@@ -118,11 +118,11 @@ static kiln_status no_such_action(const kiln_tracker_actions_table *table, const
     return st;
 }
 
-static kiln_status find_action(const kiln_tracker_actions_table *table, const kiln_args *args,
-                               const kiln_tracker_action **out) {
+static kiln_status find_action(const kiln_tracker_commands *table, const kiln_args *args,
+                               const kiln_tracker_command **out) {
     const char *name = args->count ? args->positional[0] : table->action[0].name;
     for (size_t i = 0; i < table->count; i++) {
-        const kiln_tracker_action *a = &table->action[i];
+        const kiln_tracker_command *a = &table->action[i];
         if (strcmp(name, a->name) != 0) continue;
         if (a->wants_id && args->count < 2)
             return KILN_ERROR(INVALID_ARGUMENT, "kiln %s %s ID: the ID is missing (kiln %s list)",
@@ -135,7 +135,7 @@ static kiln_status find_action(const kiln_tracker_actions_table *table, const ki
 
 enum { OPTIONS_ALWAYS = 4, OPTIONS_MAX = 8 };
 
-kiln_status kiln_tracker_call_run(const kiln_tracker_actions_table *actions, kiln_arena *process,
+kiln_status kiln_tracker_call_run(const kiln_tracker_commands *actions, kiln_arena *process,
                                   int argc, char **argv) {
     kiln_tracker_call c = {.process = process};
     const char *key = NULL;
@@ -162,7 +162,7 @@ kiln_status kiln_tracker_call_run(const kiln_tracker_actions_table *actions, kil
                                      "records database (default $KILN_HOME/kiln.db)"};
     const kiln_opt_table table = {actions->usage, actions->summary, option, count, 0, 2};
     kiln_args args;
-    const kiln_tracker_action *a = NULL;
+    const kiln_tracker_command *a = NULL;
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
     if (st || args.help) return st;
     st = find_action(actions, &args, &a);

@@ -27,23 +27,23 @@ typedef struct kiln_tracker_call {
     bool stopped;        /* by Ctrl-C */
 } kiln_tracker_call;
 
-typedef struct kiln_tracker_action {
+typedef struct kiln_tracker_command {
     const char *name;
     bool wants_id;
     kiln_status (*run)(kiln_tracker_call *call);
     bool admin; /* changes what others use */
-} kiln_tracker_action;
+} kiln_tracker_command;
 
 /* What `kiln fleet` or `kiln jobs` can do; the first row is what they do unasked. */
-typedef struct kiln_tracker_actions_table {
+typedef struct kiln_tracker_commands {
     const char *command, *usage, *summary;
-    const kiln_tracker_action *action;
+    const kiln_tracker_command *action;
     size_t count;
     bool takes_why, takes_db, takes_follow;
-} kiln_tracker_actions_table;
+} kiln_tracker_commands;
 
 /* Parses the command line, connects, runs the action. */
-KILN_MUST_USE kiln_status kiln_tracker_call_run(const kiln_tracker_actions_table *actions,
+KILN_MUST_USE kiln_status kiln_tracker_call_run(const kiln_tracker_commands *actions,
                                                 kiln_arena *process, int argc, char **argv);
 
 /* Has the tracker tell what changes, all rows first, from now on while kiln_tracker_watch_on waits;

@@ -71,7 +71,8 @@ static void cancel(kiln_tune *t) {
 static kiln_status send_records(kiln_tune *t, kiln_digest *out_digest) {
     kiln_db *db = NULL;
     kiln_strbuf bytes = {0};
-    kiln_db_filter *filter = KILN_ARENA_ARRAY(t->process, kiln_db_filter, t->compilation->searched.count);
+    kiln_db_filter *filter =
+        KILN_ARENA_ARRAY(t->process, kiln_db_filter, t->compilation->searched.count);
     for (uint32_t i = 0; i < t->compilation->searched.count; i++)
         filter[i] = (kiln_db_filter){.task_key = t->compilation->searched.task[i].key,
                                      .target = kiln_str_from(t->target_text)};
@@ -108,7 +109,7 @@ static kiln_status send_model(kiln_tune *t, kiln_msg_job_spec *spec) {
     kiln_status st = KILN_OK;
     if (version && version < KILN_PROTO_TAKES_GRAPHS) {
         kiln_str bytes = {0};
-        spec->form = KILN_MODEL_ONNX;
+        spec->form = KILN_MODEL_FORM_ONNX;
         if (t->import.dim_count)
             st = KILN_ERROR(UNIMPLEMENTED,
                             "the tracker speaks version %u of the protocol; --dim needs %u",
@@ -116,7 +117,7 @@ static kiln_status send_model(kiln_tune *t, kiln_msg_job_spec *spec) {
         if (!st) st = kiln_file_read(path, KILN_MODEL_FILE_BYTES_MAX, &scratch, &bytes);
         if (!st) st = kiln_client_put(t->client, bytes, &spec->model);
     } else {
-        spec->form = KILN_MODEL_GRAPH;
+        spec->form = KILN_MODEL_FORM_GRAPH;
         st = kiln_client_put_parts(t->client, t->model.part, t->model.part_count, &spec->model);
     }
     kiln_arena_deinit(&scratch);

@@ -28,7 +28,7 @@ typedef struct why {
     uint32_t record_count;
     schedule winner, fallback, rival[RIVALS_MAX];
     uint32_t rival_count;
-    kiln_machine machine;
+    kiln_roofline machine;
     kiln_attributions attributions;
 } why;
 
@@ -79,7 +79,7 @@ static kiln_status read_all(why *w) {
     st = replay(w, best, &w->winner);
     if (!st) st = find_rivals(w, fastest, fastest_count);
     if (!st) st = find_fallback(w);
-    if (!st) st = kiln_machine_measure(w->arena, &w->machine);
+    if (!st) st = kiln_roofline_measure(w->arena, &w->machine);
     if (!st)
         st = kiln_attributions_of(db, w->task, w->options->target, w->winner.program,
                                   w->fallback.program, w->arena, &w->attributions);
@@ -229,7 +229,7 @@ static void print_roofline(why *w) {
     double bytes = bytes_of(w), intensity = bytes > 0 ? w->task->flops / bytes : 0;
     double rate = w->task->flops / w->winner.record->median_ns;
     kiln_bound bound;
-    kiln_machine machine = w->machine;
+    kiln_roofline machine = w->machine;
     if (w->winner.record->peak_flops > 0)
         machine.peak_flops = w->winner.record->peak_flops * (double)w->winner.record->threads;
     double roof = kiln_roof(&machine, intensity, &bound);
@@ -298,8 +298,8 @@ static void print_json(why *w, uint32_t number) {
                                               a->item[i].winner, "default", a->item[i].fallback,
                                               "average", a->item[i].average));
     json_t *object =
-        json_pack("{s:s, s:i, s:o, s:s, s:o, s:s, s:o, s:f, s:f, s:i, s:f, s:f, s:o, s:i, s:o}", "event",
-                  "why", "task", (int)number, "key", kiln_json_str(w->task->key), "label",
+        json_pack("{s:s, s:i, s:o, s:s, s:o, s:s, s:o, s:f, s:f, s:i, s:f, s:f, s:o, s:i, s:o}",
+                  "event", "why", "task", (int)number, "key", kiln_json_str(w->task->key), "label",
                   kiln_task_label(w->task, w->arena), "trace", kiln_json_str(r->trace_hash),
                   "algorithm", kiln_algorithm_name(kiln_trace_algorithm(&w->winner.trace)),
                   "found_by", kiln_json_str(r->searcher), "best_ms", r->median_ns / 1e6,
@@ -334,7 +334,8 @@ kiln_status kiln_why_print(const char *model_path, const kiln_why_options *optio
     uint32_t found = 0;
     kiln_status st = kiln_import_file(model_path, options->onnx, process, &graph);
     if (!st) st = kiln_compilation_of_model(graph, options->target, process, &compilation);
-    const kiln_tasks tasks = compilation ? compilation->searched : (kiln_tasks){0}; /* numbered as kiln tune does */
+    const kiln_tasks tasks =
+        compilation ? compilation->searched : (kiln_tasks){0}; /* numbered as kiln tune does */
     for (uint32_t i = 0; !st && i < tasks.count; i++) {
         if (!kiln_task_is(&tasks.task[i], i, options->task)) continue;
         found++;

@@ -102,8 +102,8 @@ typedef enum kiln_rest { KILN_RESTS(X) KILN_REST_COUNT } kiln_rest;
 
 /* What the model blob of a job is. */
 typedef enum kiln_model_form {
-    KILN_MODEL_ONNX = 0,  /* a model file, with everything in it: of clients up to version 3 */
-    KILN_MODEL_GRAPH = 1, /* a graph in its canonical bytes (version 4) */
+    KILN_MODEL_FORM_ONNX = 0,  /* a model file, with everything in it: of clients up to version 3 */
+    KILN_MODEL_FORM_GRAPH = 1, /* a graph in its canonical bytes (version 4) */
     KILN_MODEL_FORM_COUNT
 } kiln_model_form;
 

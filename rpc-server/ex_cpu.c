@@ -9,8 +9,8 @@
 #include "base/rand.h"
 #include "base/reference.h"
 #include "deploy/runtime/kernel.h"
+#include "deploy/runtime/pages.h"
 #include "deploy/runtime/pool.h"
-#include "deploy/runtime/region.h"
 #include "deploy/runtime/services.h"
 #include "rpc-server/executor.h"
 
@@ -26,7 +26,7 @@ typedef struct cpu_program {
     kiln_kernel *kernel;
     kiln_call *call;
     kiln_services services;
-    kiln_region scratch;
+    kiln_pages scratch;
     kiln_device_memory arg[KILN_MANIFEST_ARGS_MAX]; /* empty where the memory is the call's */
     char *spoiled[KILN_MANIFEST_ARGS_MAX]; /* the element of each output that the next run must
                                               write */
@@ -77,7 +77,7 @@ static void cpu_unload(void *context) {
     kiln_kernel_unload(program->kernel);
     for (uint32_t i = 0; i < KILN_MANIFEST_ARGS_MAX; i++)
         kiln_device_release(program->device, &program->arg[i]);
-    kiln_region_destroy(&program->scratch);
+    kiln_pages_destroy(&program->scratch);
     kiln_free(program);
 }
 
@@ -92,7 +92,7 @@ static kiln_status create_buffers(cpu_program *program, uint32_t worker_count) {
         if (!st) st = kiln_call_bind(program->call, i, program->arg[i].data, bytes);
     }
     size_t scratch_bytes = kiln_services_scratch_bytes(manifest, worker_count);
-    return st ? st : kiln_region_create(scratch_bytes, KILN_GUARD_AFTER, &program->scratch);
+    return st ? st : kiln_pages_create(scratch_bytes, KILN_GUARD_AFTER, &program->scratch);
 }
 
 static kiln_status cpu_load(void *context, kiln_str artefact, const kiln_manifest *manifest,
@@ -113,13 +113,13 @@ static kiln_status cpu_load(void *context, kiln_str artefact, const kiln_manifes
     return NULL;
 }
 
-static void make_read_only(const kiln_region *buffer) {
+static void make_read_only(const kiln_pages *buffer) {
     char *begin = (char *)buffer->mapping + buffer->guard_bytes;
     int rc = mprotect(begin, buffer->mapping_bytes - 2 * buffer->guard_bytes, PROT_READ);
     KILN_CHECK(rc == 0);
 }
 
-static void fill_argument(const kiln_manifest_arg *arg, uint64_t seed, kiln_region *buffer) {
+static void fill_argument(const kiln_manifest_arg *arg, uint64_t seed, kiln_pages *buffer) {
     size_t count = (size_t)kiln_shape_count(&arg->shape);
     if (kiln_layout_is_identity(&arg->layout)) {
         kiln_fill_data(buffer->data, arg->dtype, count, seed, arg->fill);
@@ -128,7 +128,7 @@ static void fill_argument(const kiln_manifest_arg *arg, uint64_t seed, kiln_regi
     void *logical = kiln_alloc(count * kiln_dtype_size(arg->dtype));
     kiln_fill_data(logical, arg->dtype, count, seed, arg->fill);
     /* What a layout pads with is unspecified: a kernel that counts on zeros there must not pass. */
-    kiln_region_poison(buffer, KILN_POISON_FIRST);
+    kiln_pages_poison(buffer, KILN_POISON_FIRST);
     kiln_layout_pack(&arg->layout, &arg->shape, arg->dtype, logical, buffer->data);
     kiln_free(logical);
 }
@@ -139,8 +139,8 @@ static void cpu_fill(void *context, uint64_t seed) {
     for (uint32_t i = 0; i < manifest->arg_count; i++) {
         kiln_role role = manifest->arg[i].role;
         if (role != KILN_ROLE_INPUT && role != KILN_ROLE_CONSTANT) continue;
-        fill_argument(&manifest->arg[i], kiln_input_seed(seed, i), &program->arg[i].region);
-        make_read_only(&program->arg[i].region);
+        fill_argument(&manifest->arg[i], kiln_input_seed(seed, i), &program->arg[i].pages);
+        make_read_only(&program->arg[i].pages);
     }
 }
 
@@ -151,7 +151,7 @@ static kiln_ran cpu_prepare(void *context) {
     if (st) return KILN_RAN_ERROR; /* the process ends: nothing is freed */
     for (uint32_t i = 0; i < manifest->arg_count; i++)
         if (manifest->arg[i].role == KILN_ROLE_PACKED)
-            make_read_only(&kiln_call_memory_of(program->call, i)->region);
+            make_read_only(&kiln_call_memory_of(program->call, i)->pages);
     return KILN_RAN_OK;
 }
 
@@ -209,11 +209,11 @@ static kiln_ran cpu_run(void *context, uint32_t runs, uint64_t *out_ns) {
 
 static bool is_intact(const cpu_program *program) {
     const kiln_manifest *manifest = kiln_kernel_manifest(program->kernel);
-    bool intact = kiln_region_intact(&program->scratch);
+    bool intact = kiln_pages_intact(&program->scratch);
     for (uint32_t i = 0; intact && i < manifest->arg_count; i++) {
         const kiln_device_memory *memory = kiln_call_memory_of(program->call, i);
-        intact = kiln_region_intact(memory ? &memory->region
-                                           : &program->arg[i].region); /* a table has none */
+        intact = kiln_pages_intact(memory ? &memory->pages
+                                          : &program->arg[i].pages); /* a table has none */
     }
     return intact;
 }
@@ -223,13 +223,13 @@ static kiln_ran cpu_check(void *context, uint16_t poison, void *out_outputs, uin
     const kiln_manifest *manifest = kiln_kernel_manifest(program->kernel);
     for (uint32_t i = 0; i < manifest->arg_count; i++) {
         if (manifest->arg[i].role == KILN_ROLE_OUTPUT)
-            kiln_region_poison(&program->arg[i].region, poison);
+            kiln_pages_poison(&program->arg[i].pages, poison);
         if (manifest->arg[i].role == KILN_ROLE_TEMP) {
-            kiln_region temp = kiln_call_memory_of(program->call, i)->region;
-            kiln_region_poison(&temp, poison);
+            kiln_pages temp = kiln_call_memory_of(program->call, i)->pages;
+            kiln_pages_poison(&temp, poison);
         }
     }
-    kiln_region_poison(&program->scratch, poison);
+    kiln_pages_poison(&program->scratch, poison);
     kiln_ran ran = run_kernel(program, 1, out_ns);
     if (ran == KILN_RAN_OK && !is_intact(program)) ran = KILN_RAN_STRAY;
 

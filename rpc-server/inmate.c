@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/manifest.h"
-#include "deploy/runtime/region.h"
+#include "deploy/runtime/pages.h"
 #include "rpc-server/cgroup.h"
 #include "rpc-server/guest.h"
 #include "rpc-server/sandbox.h"
@@ -38,7 +38,7 @@ typedef struct inmate {
     bool knows_absence; /* of the measuring thread from its core; with others, it may wait for them
                          */
     kiln_pacer pacer;
-    kiln_region pace_data;
+    kiln_pages pace_data;
     kiln_timing_turn turn[KILN_INMATE_KERNELS_MAX];
 } inmate;
 
@@ -228,7 +228,7 @@ KILN_NORETURN static void run_guest(inmate *self) {
 }
 
 static void open_pacer(inmate *self) {
-    kiln_status st = kiln_region_create(KILN_PACE_BYTES, KILN_GUARD_NONE, &self->pace_data);
+    kiln_status st = kiln_pages_create(KILN_PACE_BYTES, KILN_GUARD_NONE, &self->pace_data);
     if (st) kiln_sandbox_exit(KILN_RESOURCE_EXHAUSTED);
     kiln_pacer_init(&self->pacer, self->pace_data.data);
 }

@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "base/macros.h"
+#include "deploy/runtime/pages.h"
 #include "deploy/runtime/peak.h"
-#include "deploy/runtime/region.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -167,8 +167,8 @@ kiln_status kiln_pace_watch(uint32_t core, uint32_t count, kiln_pace_round *out_
     cpu_set_t before, wanted;
     CPU_ZERO(&wanted);
     CPU_SET(core, &wanted);
-    kiln_region data = {0};
-    kiln_status st = kiln_region_create(KILN_PACE_BYTES, KILN_GUARD_NONE, &data);
+    kiln_pages data = {0};
+    kiln_status st = kiln_pages_create(KILN_PACE_BYTES, KILN_GUARD_NONE, &data);
     if (!st && (sched_getaffinity(0, sizeof before, &before) != 0 ||
                 sched_setaffinity(0, sizeof wanted, &wanted) != 0))
         st = KILN_ERROR(RESOURCE_EXHAUSTED, "core %u is not to be had for measuring", core);
@@ -176,6 +176,6 @@ kiln_status kiln_pace_watch(uint32_t core, uint32_t count, kiln_pace_round *out_
         watch(data.data, count, out_round);
         (void)sched_setaffinity(0, sizeof before, &before); /* it held a moment ago */
     }
-    kiln_region_destroy(&data);
+    kiln_pages_destroy(&data);
     return st;
 }

@@ -31,7 +31,7 @@ void kiln_tracker_jobs_tuner_up(kiln_tracker *t, kiln_tracker_peer *tuner) {
 
 /* Whether it can read the job's model. */
 static bool can_read(const kiln_tracker_peer *tuner, const kiln_tracker_job *job) {
-    return job->spec.form == KILN_MODEL_ONNX || tuner->version >= KILN_PROTO_TAKES_GRAPHS;
+    return job->spec.form == KILN_MODEL_FORM_ONNX || tuner->version >= KILN_PROTO_TAKES_GRAPHS;
 }
 
 /* Counts the jobs of each tuner. */

@@ -15,20 +15,20 @@
 #include "base/str.h"
 #include "compiler-core/ir/intrinsic.h"
 
-typedef enum kiln_scalar {
-    KILN_SCALAR_BOOL,
-    KILN_SCALAR_I8,
-    KILN_SCALAR_I16,
-    KILN_SCALAR_I32,
-    KILN_SCALAR_I64,
-    KILN_SCALAR_F16, /* loaded, stored and converted only */
-    KILN_SCALAR_F32,
-    KILN_SCALAR_F64,
-    KILN_SCALAR_POINTER, /* to bytes */
-} kiln_scalar;
+typedef enum kiln_ssa_scalar {
+    KILN_SSA_BOOL,
+    KILN_SSA_I8,
+    KILN_SSA_I16,
+    KILN_SSA_I32,
+    KILN_SSA_I64,
+    KILN_SSA_F16, /* loaded, stored and converted only */
+    KILN_SSA_F32,
+    KILN_SSA_F64,
+    KILN_SSA_POINTER, /* to bytes */
+} kiln_ssa_scalar;
 
 typedef struct kiln_ssa_type {
-    kiln_scalar scalar;
+    kiln_ssa_scalar scalar;
     uint32_t lanes; /* 0: a scalar; a vector may have one lane */
 } kiln_ssa_type;
 
@@ -40,12 +40,12 @@ typedef struct kiln_mark_node *kiln_mark;
 typedef struct kiln_open_loop *kiln_loop_handle;
 typedef struct kiln_open_branch *kiln_branch_handle;
 
-typedef enum kiln_instruction {
+typedef enum kiln_build_op {
 #define X(name, ...) KILN_BUILD_##name,
 #include "compiler-core/codegen/instructions.def"
 #undef X
     KILN_BUILD_COUNT
-} kiln_instruction;
+} kiln_build_op;
 
 /* Conversions to another scalar type, lane by lane. */
 typedef enum kiln_conversion {
@@ -92,7 +92,7 @@ typedef struct kiln_builder_ops {
     bool (*known_mask)(kiln_builder *b, kiln_ssa mask, bool wanted);
 
     /* ---- arithmetic ---- */
-    kiln_ssa (*compute)(kiln_builder *b, kiln_instruction what, kiln_ssa a,
+    kiln_ssa (*compute)(kiln_builder *b, kiln_build_op what, kiln_ssa a,
                         kiln_ssa second); /* NULL for instructions of one operand */
     kiln_ssa (*select)(kiln_builder *b, kiln_ssa condition, kiln_ssa yes, kiln_ssa no);
     /* x * y + z, fused where the target can. */

@@ -13,8 +13,8 @@ static const uint32_t bits_of[] = {1, 8, 16, 32, 64, 16, 32, 64, 0};
 static const char *const unsigned_name[] = {"u8", "u8", "u16", "u32", "u64"};
 static const char *const signed_name[] = {"s8", "s8", "s16", "s32", "s64"};
 
-static bool is_integer(kiln_scalar scalar) { return scalar <= KILN_SCALAR_I64; }
-static kiln_ssa_type with_lanes(kiln_scalar scalar, uint32_t lanes) {
+static bool is_integer(kiln_ssa_scalar scalar) { return scalar <= KILN_SSA_I64; }
+static kiln_ssa_type with_lanes(kiln_ssa_scalar scalar, uint32_t lanes) {
     return (kiln_ssa_type){scalar, lanes};
 }
 #define TEXT(b, ...) kiln_arena_printf((b)->arena, __VA_ARGS__)
@@ -27,7 +27,7 @@ static kiln_ssa_type type_of(kiln_builder *b, kiln_ssa v) {
 }
 
 /* The lower bits of a number, sign-extended; BOOL is 0 or 1. */
-static int64_t wrapped(kiln_scalar scalar, uint64_t value) {
+static int64_t wrapped(kiln_ssa_scalar scalar, uint64_t value) {
     uint32_t bits = bits_of[scalar];
     if (bits == 1) return value & 1;
     return bits == 64 ? (int64_t)value : (int64_t)(value << (64 - bits)) >> (64 - bits);
@@ -76,7 +76,7 @@ static const char *real_text(kiln_c_builder *b, bool is_f32, double value) {
 
 static kiln_ssa real(kiln_builder *base, kiln_ssa_type type, double value) {
     kiln_c_builder *b = of(base);
-    bool is_f32 = type.scalar == KILN_SCALAR_F32;
+    bool is_f32 = type.scalar == KILN_SSA_F32;
     double rounded = is_f32 ? (double)(float)value : value;
     kiln_ssa v = kiln_c_node(b, with_lanes(type.scalar, 0), real_text(b, is_f32, rounded));
     v->constant = true;
@@ -84,12 +84,12 @@ static kiln_ssa real(kiln_builder *base, kiln_ssa_type type, double value) {
 }
 
 static kiln_ssa zero(kiln_builder *b, kiln_ssa_type type) {
-    return is_integer(type.scalar) || type.scalar == KILN_SCALAR_F16 ? integer(b, type, 0)
-                                                                     : real(b, type, 0);
+    return is_integer(type.scalar) || type.scalar == KILN_SSA_F16 ? integer(b, type, 0)
+                                                                  : real(b, type, 0);
 }
 
 static kiln_ssa poison(kiln_builder *b, kiln_ssa_type type) {
-    if (type.scalar != KILN_SCALAR_POINTER && !type.lanes) return zero(b, type);
+    if (type.scalar != KILN_SSA_POINTER && !type.lanes) return zero(b, type);
     kiln_ssa v = kiln_c_node(of(b), type, NULL);
     v->element = KILN_ARENA_ARRAY(of(b)->arena, kiln_ssa, type.lanes);
     v->constant = true;
@@ -138,7 +138,7 @@ static const struct instruction_row {
 };
 
 /* What an instruction gives for known numbers; divisors are not 0, amounts below the width. */
-static int64_t folded(kiln_instruction what, kiln_scalar scalar, int64_t a, int64_t b) {
+static int64_t folded(kiln_build_op what, kiln_ssa_scalar scalar, int64_t a, int64_t b) {
     uint32_t bits = bits_of[scalar];
     uint64_t mask = bits == 64 ? UINT64_MAX : (1ull << bits) - 1, x = (uint64_t)a & mask,
              y = (uint64_t)b & mask;
@@ -168,14 +168,14 @@ static int64_t folded(kiln_instruction what, kiln_scalar scalar, int64_t a, int6
     return 0;
 }
 
-static const char *library_call(kiln_c_builder *b, kiln_scalar scalar, const char *name,
+static const char *library_call(kiln_c_builder *b, kiln_ssa_scalar scalar, const char *name,
                                 const char *x, const char *y) {
-    return TEXT(b, "%s%s%s(%s%s%s)", b->dialect->library, name,
-                scalar == KILN_SCALAR_F32 ? "f" : "", x, y ? ", " : "", y ? y : "");
+    return TEXT(b, "%s%s%s(%s%s%s)", b->dialect->library, name, scalar == KILN_SSA_F32 ? "f" : "",
+                x, y ? ", " : "", y ? y : "");
 }
 
 /* The instruction on scalars that are spelled `x` and `y`. */
-static const char *spell(kiln_c_builder *b, kiln_instruction what, kiln_scalar scalar,
+static const char *spell(kiln_c_builder *b, kiln_build_op what, kiln_ssa_scalar scalar,
                          const char *x, const char *y) {
     const struct instruction_row *row = &instruction_table[what];
     const char *c = row->spelling;
@@ -204,7 +204,7 @@ static const char *spell(kiln_c_builder *b, kiln_instruction what, kiln_scalar s
 }
 
 /* Whether the compiler's operator does all lanes at once. */
-static bool spans_lanes(const kiln_c_builder *b, kiln_instruction what, kiln_ssa x, kiln_ssa y) {
+static bool spans_lanes(const kiln_c_builder *b, kiln_build_op what, kiln_ssa x, kiln_ssa y) {
     const struct instruction_row *row = &instruction_table[what];
     bool plain = row->what == INT || row->what == FLOAT || row->what == NEGATE;
     bool named = (x->text || x->uniform) && (!y || y->text || y->uniform);
@@ -217,12 +217,12 @@ static const char *beside(kiln_c_builder *b, kiln_ssa v) {
     return kiln_c_whole(b, v->uniform ? v->uniform : v);
 }
 
-static kiln_ssa compute(kiln_builder *base, kiln_instruction what, kiln_ssa x, kiln_ssa y) {
+static kiln_ssa compute(kiln_builder *base, kiln_build_op what, kiln_ssa x, kiln_ssa y) {
     kiln_c_builder *b = of(base);
     instruction_class class = instruction_table[what].what;
     bool compares = class == INT_COMPARE || class == FLOAT_COMPARE;
     uint32_t lanes = x->type.lanes;
-    kiln_ssa_type type = {compares ? KILN_SCALAR_BOOL : x->type.scalar, lanes};
+    kiln_ssa_type type = {compares ? KILN_SSA_BOOL : x->type.scalar, lanes};
     kiln_ssa operand[] = {x, y};
     if (x->lane && y && y->lane) {
         int64_t value[KILN_C_LANES_MAX];
@@ -273,8 +273,8 @@ static kiln_ssa multiply_add(kiln_builder *base, kiln_ssa x, kiln_ssa y, kiln_ss
     return kiln_c_define(b, x->type, !whole, expression, operand, 3);
 }
 
-static const char *spell_conversion(kiln_c_builder *b, kiln_conversion how, kiln_scalar from,
-                                    kiln_scalar to, const char *x) {
+static const char *spell_conversion(kiln_c_builder *b, kiln_conversion how, kiln_ssa_scalar from,
+                                    kiln_ssa_scalar to, const char *x) {
     const char *type = kiln_c_type(b, with_lanes(to, 0)),
                *from_type = kiln_c_type(b, with_lanes(from, 0));
     switch (how) {
@@ -282,12 +282,12 @@ static const char *spell_conversion(kiln_c_builder *b, kiln_conversion how, kiln
         return is_integer(to) ? TEXT(b, "bits_of_%s(%s)", from_type, x)
                               : TEXT(b, "%s_of_bits(%s)", type, x);
     case KILN_CONVERT_SIGNED:
-        if (from == KILN_SCALAR_BOOL) return TEXT(b, "(%s)((%s)0 - %s)", type, type, x);
+        if (from == KILN_SSA_BOOL) return TEXT(b, "(%s)((%s)0 - %s)", type, type, x);
         return TEXT(b, "(%s)(%s)%s", type, signed_name[from], x);
     case KILN_CONVERT_UNSIGNED: return TEXT(b, "(%s)%s", type, x);
     case KILN_CONVERT_FLOAT:
-        if (from == KILN_SCALAR_F16) return TEXT(b, "(%s)f32_of_half(%s)", type, x);
-        if (to == KILN_SCALAR_F16) return TEXT(b, "half_of_f32((f32)%s)", x);
+        if (from == KILN_SSA_F16) return TEXT(b, "(%s)f32_of_half(%s)", type, x);
+        if (to == KILN_SSA_F16) return TEXT(b, "half_of_f32((f32)%s)", x);
         return TEXT(b, "(%s)%s", type, x);
     case KILN_CONVERT_SIGNED_TO_FLOAT: return TEXT(b, "(%s)(%s)%s", type, signed_name[from], x);
     case KILN_CONVERT_UNSIGNED_TO_FLOAT: return TEXT(b, "(%s)%s", type, x);
@@ -355,7 +355,7 @@ static kiln_ssa insert(kiln_builder *base, kiln_ssa vector, kiln_ssa scalar, uin
     if (vector->element) {
         v->element = kiln_arena_copy(b->arena, vector->element, lanes * sizeof *v->element);
         v->element[lane] = scalar;
-        bool whole = lane + 1 == lanes && vector->type.scalar != KILN_SCALAR_POINTER;
+        bool whole = lane + 1 == lanes && vector->type.scalar != KILN_SSA_POINTER;
         return whole ? kiln_c_define(b, vector->type, false, kiln_c_whole(b, v), &v, 1) : v;
     }
     const char *name = kiln_c_name(b);
@@ -399,7 +399,7 @@ static bool taken_from(kiln_builder *b, kiln_ssa v, kiln_ssa *out_vector, uint32
 
 static kiln_ssa any(kiln_builder *base, kiln_ssa mask) {
     kiln_c_builder *b = of(base);
-    kiln_ssa_type type = with_lanes(KILN_SCALAR_BOOL, 0);
+    kiln_ssa_type type = with_lanes(KILN_SSA_BOOL, 0);
     if (mask->uniform) return mask->uniform;
     if (mask->lane) {
         int64_t found = 0;

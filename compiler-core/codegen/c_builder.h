@@ -54,8 +54,8 @@ typedef struct kiln_c_builder {
     kiln_builder base;
     const kiln_c_dialect *dialect;
     kiln_arena *arena;
-    KILN_VEC(kiln_c_function) done;                       /* in the order in which C wants them */
-    bool used[KILN_SCALAR_POINTER][KILN_C_LANES_MAX + 1]; /* types of vectors */
+    KILN_VEC(kiln_c_function) done;                    /* in the order in which C wants them */
+    bool used[KILN_SSA_POINTER][KILN_C_LANES_MAX + 1]; /* types of vectors */
     uint32_t name_count;
 
     kiln_c_function function, caller; /* being written */

@@ -6,8 +6,8 @@
 static kiln_c_builder *of(kiln_builder *b) { return (kiln_c_builder *)b; }
 #define TEXT(b, ...) kiln_arena_printf((b)->arena, __VA_ARGS__)
 
-static kiln_ssa_type i64(void) { return (kiln_ssa_type){KILN_SCALAR_I64, 0}; }
-static kiln_ssa_type pointer(void) { return (kiln_ssa_type){KILN_SCALAR_POINTER, 0}; }
+static kiln_ssa_type i64(void) { return (kiln_ssa_type){KILN_SSA_I64, 0}; }
+static kiln_ssa_type pointer(void) { return (kiln_ssa_type){KILN_SSA_POINTER, 0}; }
 
 /* A line that is no definition, before `at`. */
 static kiln_c_line *put(kiln_c_builder *b, kiln_c_line *at, const char *text, kiln_ssa operand) {
@@ -186,11 +186,11 @@ void kiln_c_entry_begin(kiln_builder *base, const char *name, uint32_t arg_count
                         const bool *touched, kiln_entry_values *out) {
     kiln_c_builder *b = of(base);
     kiln_strbuf head = {0}, tail = {0};
-    kiln_strbuf_printf(&head, "static int32_t %s_with(const kiln_services *services, char *scratch",
-                       name);
+    kiln_strbuf_printf(
+        &head, "static int32_t %s_with(const kiln_kernel_services *services, char *scratch", name);
     kiln_strbuf_printf(&tail,
                        "#ifndef KILN_STATIC\nint32_t %s(char *const *const *args, const "
-                       "kiln_services *services) {\n    (void)args;\n    return "
+                       "kiln_kernel_services *services) {\n    (void)args;\n    return "
                        "%s_with(services, services->scratch",
                        name, name);
     out->data = KILN_ARENA_ARRAY(b->arena, kiln_ssa, arg_count + 1);
@@ -220,22 +220,23 @@ void kiln_c_parallel_begin(kiln_builder *base, const char *name, kiln_mark entry
     const char *plain = plain_name(b, name), *context = kiln_c_name(b);
     kiln_strbuf head = {0}, values = {0};
     (void)entry;
-    kiln_strbuf_printf(&head, "struct %s {\n    const kiln_services *services;\n", plain);
+    kiln_strbuf_printf(&head, "struct %s {\n    const kiln_kernel_services *services;\n", plain);
     kiln_strbuf_printf(&values, "struct %s %s = {services", plain, context);
     out->captured = KILN_ARENA_ARRAY(b->arena, kiln_ssa, captured_count + 1);
     for (uint32_t i = 0; i < captured_count; i++) {
         kiln_ssa_type type = captured[i]->type;
-        bool is_pointer = type.scalar == KILN_SCALAR_POINTER;
+        bool is_pointer = type.scalar == KILN_SSA_POINTER;
         kiln_strbuf_printf(&head, "    %s%sc%u;\n", kiln_c_type(b, type), is_pointer ? "" : " ", i);
         kiln_strbuf_printf(&values, ", %s", kiln_c_whole(b, captured[i]));
         out->captured[i] = kiln_c_node(b, type, TEXT(b, "context->c%u", i));
     }
-    kiln_strbuf_printf(&head,
-                       "};\n\nstatic int32_t %s(void *words, int64_t begin, int64_t end, int32_t "
-                       "worker) {\n    const struct %s *const context = words;\n    const "
-                       "kiln_services *const services = context->services;\n    (void)services, "
-                       "(void)worker;",
-                       plain, plain);
+    kiln_strbuf_printf(
+        &head,
+        "};\n\nstatic int32_t %s(void *words, int64_t begin, int64_t end, int32_t "
+        "worker) {\n    const struct %s *const context = words;\n    const "
+        "kiln_kernel_services *const services = context->services;\n    (void)services, "
+        "(void)worker;",
+        plain, plain);
     kiln_strbuf_text(&values, "};");
     kiln_c_effect(b, kiln_str_dup(b->arena, kiln_strbuf_view(&values)), captured, captured_count);
     b->caller = b->function;
@@ -247,7 +248,7 @@ void kiln_c_parallel_begin(kiln_builder *base, const char *name, kiln_mark entry
     kiln_strbuf_deinit(&values);
     out->begin = kiln_c_node(b, i64(), "(u64)begin");
     out->end = kiln_c_node(b, i64(), "(u64)end");
-    out->worker = kiln_c_node(b, (kiln_ssa_type){KILN_SCALAR_I32, 0}, "(u32)worker");
+    out->worker = kiln_c_node(b, (kiln_ssa_type){KILN_SSA_I32, 0}, "(u32)worker");
 }
 
 void kiln_c_parallel_end(kiln_builder *base, int64_t count) {

@@ -17,13 +17,13 @@ bool kiln_c_is_native(const kiln_c_builder *b, kiln_ssa_type type) {
 
 const char *kiln_c_type(kiln_c_builder *b, kiln_ssa_type type) {
     if (!type.lanes) return scalar_name[type.scalar];
-    KILN_CHECK(type.scalar < KILN_SCALAR_POINTER && type.lanes <= KILN_C_LANES_MAX);
+    KILN_CHECK(type.scalar < KILN_SSA_POINTER && type.lanes <= KILN_C_LANES_MAX);
     b->used[type.scalar][type.lanes] = true;
     return kiln_arena_printf(b->arena, "%sx%u", scalar_name[type.scalar], type.lanes);
 }
 
 static void print_types(kiln_c_builder *b, kiln_strbuf *out) {
-    for (kiln_scalar s = 0; s < KILN_SCALAR_POINTER; s++) {
+    for (kiln_ssa_scalar s = 0; s < KILN_SSA_POINTER; s++) {
         for (uint32_t n = 1; n <= KILN_C_LANES_MAX; n++) {
             const char *name = scalar_name[s];
             if (!b->used[s][n]) continue;
@@ -52,7 +52,7 @@ const char *kiln_c_name(kiln_c_builder *b) {
     return kiln_arena_printf(b->arena, "v%u", ++b->name_count);
 }
 
-static const char *integer_text(kiln_c_builder *b, kiln_scalar scalar, int64_t value) {
+static const char *integer_text(kiln_c_builder *b, kiln_ssa_scalar scalar, int64_t value) {
     uint32_t bits = 8 * scalar_bytes[scalar];
     uint64_t bare = bits == 64 ? (uint64_t)value : (uint64_t)value & ((1ull << bits) - 1);
     return kiln_arena_printf(b->arena, "%llu%s", (unsigned long long)bare,
@@ -90,7 +90,7 @@ static bool is_ramp(kiln_ssa v) {
     uint64_t step = (uint64_t)v->lane[v->type.lanes > 1] - (uint64_t)v->lane[0];
     for (uint32_t i = 1; i < v->type.lanes; i++)
         if ((uint64_t)v->lane[i] - (uint64_t)v->lane[i - 1] != step) return false;
-    return v->type.scalar == KILN_SCALAR_I32 || v->type.scalar == KILN_SCALAR_I64;
+    return v->type.scalar == KILN_SSA_I32 || v->type.scalar == KILN_SSA_I64;
 }
 
 const char *kiln_c_each(kiln_c_builder *b, kiln_ssa v) {
@@ -151,11 +151,11 @@ kiln_ssa kiln_c_define(kiln_c_builder *b, kiln_ssa_type type, bool each, const c
                        const kiln_ssa *operand, uint32_t operand_count) {
     const char *name = kiln_c_name(b), *spelled = kiln_c_type(b, type);
     if (!each)
-        return kiln_c_define_as(
-            b, type, name,
-            kiln_arena_printf(b->arena, "%s %s%s = %s;", spelled,
-                              type.scalar == KILN_SCALAR_POINTER ? "const " : "", name, expression),
-            operand, operand_count);
+        return kiln_c_define_as(b, type, name,
+                                kiln_arena_printf(b->arena, "%s %s%s = %s;", spelled,
+                                                  type.scalar == KILN_SSA_POINTER ? "const " : "",
+                                                  name, expression),
+                                operand, operand_count);
     const char *lane = kiln_c_is_native(b, type) ? "[l]" : ".lane[l]";
     return kiln_c_define_as(b, type, name,
                             kiln_arena_printf(b->arena, "%s %s; EACH(%u) %s%s = %s;", spelled, name,

@@ -46,7 +46,7 @@ static const char c11_preamble[] =
     "    void *host;\n"
     "    int32_t (*parallel_for)(void *host, int64_t count, kiln_body body, void *context);\n"
     "    void *scratch;\n"
-    "} kiln_services;\n"
+    "} kiln_kernel_services;\n"
     "HELPER u32 bits_of_f32(f32 x) { union { f32 f; u32 u; } v = {x}; return v.u; }\n"
     "HELPER f32 f32_of_bits(u32 x) { union { u32 u; f32 f; } v = {x}; return v.f; }\n"
     "HELPER f32 f32_of_half(u16 h) {\n"

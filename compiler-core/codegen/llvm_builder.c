@@ -12,17 +12,17 @@ static kiln_ssa out(LLVMValueRef v) { return (kiln_ssa)v; }
 
 /* ---- types ----------------------------------------------------------------------------------- */
 
-static LLVMTypeRef scalar_type(const kiln_llvm_builder *b, kiln_scalar scalar) {
+static LLVMTypeRef scalar_type(const kiln_llvm_builder *b, kiln_ssa_scalar scalar) {
     switch (scalar) {
-    case KILN_SCALAR_BOOL: return LLVMInt1TypeInContext(b->context);
-    case KILN_SCALAR_I8: return LLVMInt8TypeInContext(b->context);
-    case KILN_SCALAR_I16: return LLVMInt16TypeInContext(b->context);
-    case KILN_SCALAR_I32: return LLVMInt32TypeInContext(b->context);
-    case KILN_SCALAR_I64: return LLVMInt64TypeInContext(b->context);
-    case KILN_SCALAR_F16: return LLVMHalfTypeInContext(b->context);
-    case KILN_SCALAR_F32: return LLVMFloatTypeInContext(b->context);
-    case KILN_SCALAR_F64: return LLVMDoubleTypeInContext(b->context);
-    case KILN_SCALAR_POINTER: break;
+    case KILN_SSA_BOOL: return LLVMInt1TypeInContext(b->context);
+    case KILN_SSA_I8: return LLVMInt8TypeInContext(b->context);
+    case KILN_SSA_I16: return LLVMInt16TypeInContext(b->context);
+    case KILN_SSA_I32: return LLVMInt32TypeInContext(b->context);
+    case KILN_SSA_I64: return LLVMInt64TypeInContext(b->context);
+    case KILN_SSA_F16: return LLVMHalfTypeInContext(b->context);
+    case KILN_SSA_F32: return LLVMFloatTypeInContext(b->context);
+    case KILN_SSA_F64: return LLVMDoubleTypeInContext(b->context);
+    case KILN_SSA_POINTER: break;
     }
     return LLVMPointerTypeInContext(b->context, 0);
 }
@@ -34,24 +34,24 @@ LLVMTypeRef kiln_llvm_type(const kiln_llvm_builder *b, kiln_ssa_type type) {
 
 static bool is_vector(LLVMTypeRef type) { return LLVMGetTypeKind(type) == LLVMVectorTypeKind; }
 
-static kiln_scalar integer_of(unsigned bits) {
-    return bits == 1    ? KILN_SCALAR_BOOL
-           : bits == 8  ? KILN_SCALAR_I8
-           : bits == 16 ? KILN_SCALAR_I16
-           : bits == 32 ? KILN_SCALAR_I32
-                        : KILN_SCALAR_I64;
+static kiln_ssa_scalar integer_of(unsigned bits) {
+    return bits == 1    ? KILN_SSA_BOOL
+           : bits == 8  ? KILN_SSA_I8
+           : bits == 16 ? KILN_SSA_I16
+           : bits == 32 ? KILN_SSA_I32
+                        : KILN_SSA_I64;
 }
 
 static kiln_ssa_type type_of(kiln_builder *b, kiln_ssa v) {
     LLVMTypeRef type = LLVMTypeOf(in(v)),
                 scalar = is_vector(type) ? LLVMGetElementType(type) : type;
-    kiln_ssa_type found = {KILN_SCALAR_POINTER, is_vector(type) ? LLVMGetVectorSize(type) : 0};
+    kiln_ssa_type found = {KILN_SSA_POINTER, is_vector(type) ? LLVMGetVectorSize(type) : 0};
     (void)b;
     LLVMTypeKind kind = LLVMGetTypeKind(scalar);
     if (kind == LLVMIntegerTypeKind) found.scalar = integer_of(LLVMGetIntTypeWidth(scalar));
-    if (kind == LLVMHalfTypeKind) found.scalar = KILN_SCALAR_F16;
-    if (kind == LLVMFloatTypeKind) found.scalar = KILN_SCALAR_F32;
-    if (kind == LLVMDoubleTypeKind) found.scalar = KILN_SCALAR_F64;
+    if (kind == LLVMHalfTypeKind) found.scalar = KILN_SSA_F16;
+    if (kind == LLVMFloatTypeKind) found.scalar = KILN_SSA_F32;
+    if (kind == LLVMDoubleTypeKind) found.scalar = KILN_SSA_F64;
     return found;
 }
 
@@ -147,8 +147,7 @@ static const struct instruction_row {
 #undef X
 };
 
-static kiln_ssa compute(kiln_builder *base, kiln_instruction what, kiln_ssa first,
-                        kiln_ssa second) {
+static kiln_ssa compute(kiln_builder *base, kiln_build_op what, kiln_ssa first, kiln_ssa second) {
     kiln_llvm_builder *b = of(base);
     const struct instruction_row *row = &instruction_table[what];
     LLVMValueRef arg[] = {in(first), in(second)};

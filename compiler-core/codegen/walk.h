@@ -143,15 +143,15 @@ void kiln_walk_pop_level(kiln_walk *w);
 
 /* ---- walk_value.c: types, short forms, known values ------------------------------------------ */
 
-kiln_ssa_type kiln_type_scalar(kiln_scalar scalar);
-kiln_ssa_type kiln_type_vector(kiln_scalar scalar, uint32_t lanes);
+kiln_ssa_type kiln_type_scalar(kiln_ssa_scalar scalar);
+kiln_ssa_type kiln_type_vector(kiln_ssa_scalar scalar, uint32_t lanes);
 /* The type of `v` with another scalar. */
-kiln_ssa_type kiln_type_like(kiln_walk *w, kiln_ssa v, kiln_scalar scalar);
+kiln_ssa_type kiln_type_like(kiln_walk *w, kiln_ssa v, kiln_ssa_scalar scalar);
 /* How a dtype lies in memory: bf16 as bits, bool as a byte. */
-kiln_scalar kiln_scalar_in_memory(kiln_dtype dtype);
+kiln_ssa_scalar kiln_scalar_in_memory(kiln_dtype dtype);
 /* What values of a dtype are computed in: halves in F32, bool in BOOL, others as they are. */
-kiln_scalar kiln_scalar_computed(kiln_dtype dtype);
-uint32_t kiln_scalar_bits(kiln_scalar scalar);
+kiln_ssa_scalar kiln_scalar_computed(kiln_dtype dtype);
+uint32_t kiln_scalar_bits(kiln_ssa_scalar scalar);
 
 kiln_ssa_type kiln_walk_type(kiln_walk *w, kiln_ssa v);
 bool kiln_walk_is_vector(kiln_walk *w, kiln_ssa v);
@@ -159,10 +159,10 @@ kiln_ssa kiln_walk_i64(kiln_walk *w, int64_t value);
 /* Constants of the type of `like`, in all its lanes. */
 kiln_ssa kiln_walk_integer(kiln_walk *w, kiln_ssa like, int64_t value);
 kiln_ssa kiln_walk_real(kiln_walk *w, kiln_ssa like, double value);
-kiln_ssa kiln_walk_compute(kiln_walk *w, kiln_instruction what, kiln_ssa a, kiln_ssa b);
+kiln_ssa kiln_walk_compute(kiln_walk *w, kiln_build_op what, kiln_ssa a, kiln_ssa b);
 kiln_ssa kiln_walk_select(kiln_walk *w, kiln_ssa condition, kiln_ssa yes, kiln_ssa no);
 /* To the scalar type `to` in all lanes. */
-kiln_ssa kiln_walk_convert(kiln_walk *w, kiln_conversion how, kiln_ssa v, kiln_scalar to);
+kiln_ssa kiln_walk_convert(kiln_walk *w, kiln_conversion how, kiln_ssa v, kiln_ssa_scalar to);
 kiln_ssa kiln_walk_not(kiln_walk *w, kiln_ssa v);
 kiln_ssa kiln_walk_negated(kiln_walk *w, kiln_ssa v);               /* an integer */
 kiln_ssa kiln_walk_splat(kiln_walk *w, kiln_ssa v, uint32_t lanes); /* vectors unchanged */

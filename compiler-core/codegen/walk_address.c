@@ -95,7 +95,7 @@ static kiln_ssa add_step(kiln_walk *w, kiln_ssa base, kiln_ssa value, int64_t co
         kiln_ssa known = kiln_walk_table_find(&w->level[level]->known, key);
         if (known) return known;
     }
-    bool is_pointer = base && kiln_walk_type(w, base).scalar == KILN_SCALAR_POINTER;
+    bool is_pointer = base && kiln_walk_type(w, base).scalar == KILN_SSA_POINTER;
     kiln_ssa sum;
     if (is_pointer && level != LOCAL && value == w->level[level]->counter) {
         sum = w->b->ops->loop_pointer(w->b, w->level[level]->loop, base, coefficient);

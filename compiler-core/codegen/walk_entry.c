@@ -26,8 +26,9 @@ static bool plan_scratch(kiln_walk *w, kiln_stmt stmt, uint64_t used, bool in_pa
         uint64_t *offset = &w->scratch_offset[s->buffer];
         moved = *offset < used;
         *offset = KILN_MAX(*offset, used);
-        used = KILN_ALIGN_UP(*offset +
-                        (uint64_t)kiln_shape_count(&physical) * kiln_dtype_size(info->dtype), KILN_KERNEL_ALIGNMENT);
+        used = KILN_ALIGN_UP(*offset + (uint64_t)kiln_shape_count(&physical) *
+                                           kiln_dtype_size(info->dtype),
+                             KILN_KERNEL_ALIGNMENT);
         uint64_t *total = in_parallel ? &w->worker_bytes : &w->scratch_bytes;
         *total = KILN_MAX(*total, used);
     }
@@ -67,8 +68,9 @@ static kiln_status check_stmt(const kiln_program *p, kiln_stmt stmt, uint32_t le
     case KILN_STMT_TOKEN_PUSH:
     case KILN_STMT_TOKEN_POP:
     case KILN_STMT_KIND_COUNT:
-        return KILN_ERROR(UNIMPLEMENTED,
-                          "code generation has no blocks, barriers, copies and tokens; lowering left one");
+        return KILN_ERROR(
+            UNIMPLEMENTED,
+            "code generation has no blocks, barriers, copies and tokens; lowering left one");
     }
     for (uint32_t i = 0; i < s->child.count; i++) {
         kiln_status st = check_stmt(p, s->child.data[i], levels, in_lanes);
@@ -122,7 +124,7 @@ static void unpack_closure(kiln_walk *w, const closure *c, const kiln_body_value
     for (uint32_t i = 0; i < w->arg_count; i++) w->data[w->arg[i]] = *next++;
     for (uint32_t i = 0; i < c->counter_count; i++)
         w->slot[c->counter[i]] = (kiln_walk_slot){.binding = KILN_WALK_SERIAL, .value = *next++};
-    kiln_ssa worker = kiln_walk_convert(w, KILN_CONVERT_UNSIGNED, body->worker, KILN_SCALAR_I64);
+    kiln_ssa worker = kiln_walk_convert(w, KILN_CONVERT_UNSIGNED, body->worker, KILN_SSA_I64);
     worker =
         kiln_walk_compute(w, KILN_BUILD_MUL, worker, kiln_walk_i64(w, (int64_t)w->worker_bytes));
     worker =

@@ -94,7 +94,7 @@ static kiln_ssa build_select(kiln_walk *w, kiln_expr expr) {
 
 /* ---- integers -------------------------------------------------------------------------------- */
 
-static kiln_ssa op2(kiln_walk *w, kiln_instruction what, kiln_ssa a, kiln_ssa b) {
+static kiln_ssa op2(kiln_walk *w, kiln_build_op what, kiln_ssa a, kiln_ssa b) {
     return kiln_walk_compute(w, what, a, b);
 }
 
@@ -134,7 +134,7 @@ static kiln_ssa index_divide(kiln_walk *w, kiln_expr expr, kiln_ssa a, int64_t d
     if (!quotient) return kiln_walk_select(w, negative, op2(w, KILN_BUILD_ADD, r, b), r);
     kiln_ssa q = op2(w, KILN_BUILD_SDIV, a, b);
     return op2(w, KILN_BUILD_ADD, q,
-               kiln_walk_convert(w, KILN_CONVERT_SIGNED, negative, KILN_SCALAR_I64));
+               kiln_walk_convert(w, KILN_CONVERT_SIGNED, negative, KILN_SSA_I64));
 }
 
 static kiln_ssa integer_divide(kiln_walk *w, kiln_expr expr, bool is_signed, kiln_ssa a,
@@ -153,7 +153,7 @@ static kiln_ssa integer_divide(kiln_walk *w, kiln_expr expr, bool is_signed, kil
         kiln_ssa differ = op2(w, KILN_BUILD_SLT, op2(w, KILN_BUILD_XOR, a, b), zero);
         kiln_ssa inexact = op2(w, KILN_BUILD_NE, r, zero);
         kiln_ssa adjust = op2(w, KILN_BUILD_AND, differ, inexact);
-        kiln_scalar scalar = kiln_walk_type(w, a).scalar;
+        kiln_ssa_scalar scalar = kiln_walk_type(w, a).scalar;
         q = op2(w, KILN_BUILD_ADD, q, kiln_walk_convert(w, KILN_CONVERT_SIGNED, adjust, scalar));
         r = kiln_walk_select(w, adjust, op2(w, KILN_BUILD_ADD, r, b), r);
     }
@@ -165,9 +165,9 @@ static kiln_ssa integer_shift(kiln_walk *w, kiln_expr_op op, bool is_signed, kil
                               kiln_ssa amount) {
     uint32_t width = kiln_scalar_bits(kiln_walk_type(w, a).scalar);
     kiln_ssa too_far = op2(w, KILN_BUILD_UGE, amount, kiln_walk_integer(w, a, width));
-    kiln_instruction what = op == KILN_EXPR_SHL ? KILN_BUILD_SHL
-                            : is_signed         ? KILN_BUILD_ASHR
-                                                : KILN_BUILD_LSHR;
+    kiln_build_op what = op == KILN_EXPR_SHL ? KILN_BUILD_SHL
+                         : is_signed         ? KILN_BUILD_ASHR
+                                             : KILN_BUILD_LSHR;
     return select_zero(w, too_far, op2(w, what, a, amount));
 }
 
@@ -236,7 +236,7 @@ static kiln_ssa integer_operator(kiln_walk *w, kiln_expr expr, bool is_signed, c
 
 static kiln_ssa build_compare(kiln_walk *w, kiln_expr_op op, kiln_dtype dtype, kiln_ssa a,
                               kiln_ssa b) {
-    static const kiln_instruction table[][4] = {
+    static const kiln_build_op table[][4] = {
         {KILN_BUILD_OLT, KILN_BUILD_OLE, KILN_BUILD_OEQ, KILN_BUILD_UNE},
         {KILN_BUILD_SLT, KILN_BUILD_SLE, KILN_BUILD_EQ, KILN_BUILD_NE},
         {KILN_BUILD_ULT, KILN_BUILD_ULE, KILN_BUILD_EQ, KILN_BUILD_NE}};
@@ -267,10 +267,10 @@ static kiln_ssa lane_compare(kiln_walk *w, kiln_expr expr) {
     int64_t constant, stride;
     if (!kiln_walk_linear(w, &affine, &base, &constant, &stride) || stride == 0) return NULL;
 
-    kiln_ssa_type type = kiln_type_vector(KILN_SCALAR_I32, w->lanes);
+    kiln_ssa_type type = kiln_type_vector(KILN_SSA_I32, w->lanes);
     kiln_ssa v = w->b->ops->ramp(w->b, type, constant, stride);
     if (base) {
-        base = kiln_walk_convert(w, KILN_CONVERT_SIGNED, base, KILN_SCALAR_I32);
+        base = kiln_walk_convert(w, KILN_CONVERT_SIGNED, base, KILN_SSA_I32);
         v = op2(w, KILN_BUILD_ADD, kiln_walk_splat(w, base, w->lanes), v);
     }
     return build_compare(w, op, KILN_I32, v, kiln_walk_integer(w, v, 0));
@@ -289,7 +289,7 @@ static kiln_ssa apply(kiln_walk *w, kiln_expr expr, kiln_ssa *v) {
         return build_compare(w, op, from, v[0], v[1]);
     if (is_float) return kiln_walk_math(w, op, v);
     if (op == KILN_EXPR_ISNAN || op == KILN_EXPR_ISINF)
-        return w->b->ops->zero(w->b, kiln_type_like(w, v[0], KILN_SCALAR_BOOL));
+        return w->b->ops->zero(w->b, kiln_type_like(w, v[0], KILN_SSA_BOOL));
     return integer_operator(w, expr, kiln_dtype_kind_of(from) == KILN_KIND_INT, v);
 }
 
@@ -298,8 +298,7 @@ static kiln_ssa build_var(kiln_walk *w, kiln_var var) {
     KILN_CHECK(slot->binding != KILN_WALK_UNBOUND);
     if (slot->binding == KILN_WALK_SERIAL) return slot->value;
     if (slot->binding == KILN_WALK_LANES)
-        return w->b->ops->ramp(w->b, kiln_type_vector(KILN_SCALAR_I64, w->lanes), slot->constant,
-                               1);
+        return w->b->ops->ramp(w->b, kiln_type_vector(KILN_SSA_I64, w->lanes), slot->constant, 1);
     return kiln_walk_i64(w, slot->constant);
 }
 

@@ -38,8 +38,8 @@ static kiln_ssa with_sign_of(kiln_walk *w, kiln_ssa magnitude, kiln_ssa sign) {
     return kiln_walk_compute(w, KILN_BUILD_COPYSIGN, magnitude, sign);
 }
 
-static kiln_ssa choose(kiln_walk *w, kiln_instruction comparison, kiln_ssa a, kiln_ssa b,
-                       kiln_ssa yes, kiln_ssa no) {
+static kiln_ssa choose(kiln_walk *w, kiln_build_op comparison, kiln_ssa a, kiln_ssa b, kiln_ssa yes,
+                       kiln_ssa no) {
     return kiln_walk_select(w, kiln_walk_compute(w, comparison, a, b), yes, no);
 }
 
@@ -64,14 +64,14 @@ static kiln_ssa horner(kiln_walk *w, kiln_ssa x, const double *coefficient, uint
 #define LN2_LOW 1.428606765330187e-06
 
 /* On I32, with a constant. */
-static kiln_ssa bits_op(kiln_walk *w, kiln_instruction what, kiln_ssa bits, int64_t constant) {
+static kiln_ssa bits_op(kiln_walk *w, kiln_build_op what, kiln_ssa bits, int64_t constant) {
     return kiln_walk_compute(w, what, bits, kiln_walk_integer(w, bits, constant));
 }
 static kiln_ssa as_bits(kiln_walk *w, kiln_ssa v) {
-    return kiln_walk_convert(w, KILN_CONVERT_BITS, v, KILN_SCALAR_I32);
+    return kiln_walk_convert(w, KILN_CONVERT_BITS, v, KILN_SSA_I32);
 }
 static kiln_ssa as_float(kiln_walk *w, kiln_ssa bits) {
-    return kiln_walk_convert(w, KILN_CONVERT_BITS, bits, KILN_SCALAR_F32);
+    return kiln_walk_convert(w, KILN_CONVERT_BITS, bits, KILN_SSA_F32);
 }
 
 static kiln_ssa power_of_two(kiln_walk *w, kiln_ssa exponent) {
@@ -114,7 +114,7 @@ static kiln_ssa math_log(kiln_walk *w, kiln_ssa x) {
     kiln_ssa exponent = bits_op(w, KILN_BUILD_ASHR, above, 23);
     kiln_ssa scale = bits_op(w, KILN_BUILD_SHL, exponent, 23);
     kiln_ssa m = as_float(w, kiln_walk_compute(w, KILN_BUILD_SUB, bits, scale));
-    kiln_ssa n = kiln_walk_convert(w, KILN_CONVERT_SIGNED_TO_FLOAT, exponent, KILN_SCALAR_F32);
+    kiln_ssa n = kiln_walk_convert(w, KILN_CONVERT_SIGNED_TO_FLOAT, exponent, KILN_SSA_F32);
     n = sub(w, n, kiln_walk_select(w, tiny, k(w, x, 23.0), k(w, x, 0.0)));
 
     kiln_ssa f = sub(w, m, k(w, x, 1.0)), square = mul(w, f, f);
@@ -154,9 +154,7 @@ static kiln_ssa math_erf(kiln_walk *w, kiln_ssa x) {
     return choose(w, KILN_BUILD_OLT, t, k(w, x, 0.925), small, with_sign_of(w, large, x));
 }
 
-static bool is_f32(kiln_walk *w, kiln_ssa v) {
-    return kiln_walk_type(w, v).scalar == KILN_SCALAR_F32;
-}
+static bool is_f32(kiln_walk *w, kiln_ssa v) { return kiln_walk_type(w, v).scalar == KILN_SSA_F32; }
 
 static kiln_ssa exponential(kiln_walk *w, kiln_ssa x) {
     return is_f32(w, x) ? math_exp(w, x) : kiln_walk_libm(w, "exp", &x, 1);
@@ -173,7 +171,7 @@ static kiln_ssa math_sigmoid(kiln_walk *w, kiln_ssa x) {
 
 /* b when it wins or is NaN; a when a is NaN. When one operand is a constant that is not NaN this is
  * one machine instruction. */
-static kiln_ssa extreme(kiln_walk *w, kiln_instruction wins, kiln_ssa a, kiln_ssa b) {
+static kiln_ssa extreme(kiln_walk *w, kiln_build_op wins, kiln_ssa a, kiln_ssa b) {
     if (w->b->ops->is_constant(w->b, b) && !w->b->ops->is_constant(w->b, a)) {
         kiln_ssa swap = a;
         a = b;

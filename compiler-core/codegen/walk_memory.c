@@ -268,7 +268,7 @@ static void find_places(kiln_walk *w, kiln_buffer buffer, const kiln_affine *off
 
 /* A vector of each lane's pointer. */
 static kiln_ssa lane_pointers(kiln_walk *w, kiln_buffer buffer, const lane_places *p) {
-    kiln_ssa all = poison(w, kiln_type_vector(KILN_SCALAR_POINTER, w->lanes));
+    kiln_ssa all = poison(w, kiln_type_vector(KILN_SSA_POINTER, w->lanes));
     for (uint32_t lane = 0; lane < w->lanes; lane++) {
         kiln_ssa pointer = kiln_walk_pointer(w, &p->at[lane], buffer_dtype(w, buffer), 0);
         all = w->b->ops->insert(w->b, all, pointer, lane);

@@ -79,7 +79,7 @@ static kiln_ssa load_bytes(kiln_walk *w, kiln_buffer buffer, const kiln_walk_add
     kiln_ssa v = kiln_walk_table_find(&w->loads, key);
     if (v) return v;
     kiln_ssa pointer = kiln_walk_pointer(w, at, KILN_I8, first - at->constant);
-    v = w->b->ops->load(w->b, kiln_type_vector(KILN_SCALAR_I8, count), pointer, align, NULL);
+    v = w->b->ops->load(w->b, kiln_type_vector(KILN_SSA_I8, count), pointer, align, NULL);
     kiln_walk_table_put(w, &w->loads, key, v);
     return v;
 }
@@ -94,9 +94,9 @@ static kiln_ssa as_words(kiln_walk *w, const use *u, uint32_t operand, kiln_ssa 
     if (in->operand_bits == 16)
         bytes = kiln_walk_convert(
             w, in->operand[operand] == KILN_I8 ? KILN_CONVERT_SIGNED : KILN_CONVERT_UNSIGNED, bytes,
-            KILN_SCALAR_I16);
+            KILN_SSA_I16);
     return w->b->ops->convert(w->b, KILN_CONVERT_BITS, bytes,
-                              kiln_type_vector(KILN_SCALAR_I32, count / in->steps));
+                              kiln_type_vector(KILN_SSA_I32, count / in->steps));
 }
 
 /* One word for all lanes. Words that lie together are loaded together: what unrolled steps need

@@ -6,32 +6,32 @@
 
 /* ---- types ----------------------------------------------------------------------------------- */
 
-kiln_ssa_type kiln_type_scalar(kiln_scalar scalar) { return (kiln_ssa_type){scalar, 0}; }
-kiln_ssa_type kiln_type_vector(kiln_scalar scalar, uint32_t lanes) {
+kiln_ssa_type kiln_type_scalar(kiln_ssa_scalar scalar) { return (kiln_ssa_type){scalar, 0}; }
+kiln_ssa_type kiln_type_vector(kiln_ssa_scalar scalar, uint32_t lanes) {
     return (kiln_ssa_type){scalar, lanes};
 }
-kiln_ssa_type kiln_type_like(kiln_walk *w, kiln_ssa v, kiln_scalar scalar) {
+kiln_ssa_type kiln_type_like(kiln_walk *w, kiln_ssa v, kiln_ssa_scalar scalar) {
     return (kiln_ssa_type){scalar, kiln_walk_type(w, v).lanes};
 }
 
-kiln_scalar kiln_scalar_in_memory(kiln_dtype dtype) {
-    if (dtype == KILN_F32) return KILN_SCALAR_F32;
-    if (dtype == KILN_F64) return KILN_SCALAR_F64;
-    if (dtype == KILN_F16) return KILN_SCALAR_F16;
+kiln_ssa_scalar kiln_scalar_in_memory(kiln_dtype dtype) {
+    if (dtype == KILN_F32) return KILN_SSA_F32;
+    if (dtype == KILN_F64) return KILN_SSA_F64;
+    if (dtype == KILN_F16) return KILN_SSA_F16;
     size_t bytes = kiln_dtype_size(dtype);
-    return bytes == 1   ? KILN_SCALAR_I8
-           : bytes == 2 ? KILN_SCALAR_I16
-           : bytes == 4 ? KILN_SCALAR_I32
-                        : KILN_SCALAR_I64;
+    return bytes == 1   ? KILN_SSA_I8
+           : bytes == 2 ? KILN_SSA_I16
+           : bytes == 4 ? KILN_SSA_I32
+                        : KILN_SSA_I64;
 }
 
-kiln_scalar kiln_scalar_computed(kiln_dtype dtype) {
-    if (dtype == KILN_F16 || dtype == KILN_BF16) return KILN_SCALAR_F32;
-    if (dtype == KILN_BOOL) return KILN_SCALAR_BOOL;
+kiln_ssa_scalar kiln_scalar_computed(kiln_dtype dtype) {
+    if (dtype == KILN_F16 || dtype == KILN_BF16) return KILN_SSA_F32;
+    if (dtype == KILN_BOOL) return KILN_SSA_BOOL;
     return kiln_scalar_in_memory(dtype);
 }
 
-uint32_t kiln_scalar_bits(kiln_scalar scalar) {
+uint32_t kiln_scalar_bits(kiln_ssa_scalar scalar) {
     static const uint32_t bits[] = {1, 8, 16, 32, 64, 16, 32, 64, 0};
     return bits[scalar];
 }
@@ -42,7 +42,7 @@ kiln_ssa_type kiln_walk_type(kiln_walk *w, kiln_ssa v) { return w->b->ops->type_
 bool kiln_walk_is_vector(kiln_walk *w, kiln_ssa v) { return kiln_walk_type(w, v).lanes != 0; }
 
 kiln_ssa kiln_walk_i64(kiln_walk *w, int64_t value) {
-    return w->b->ops->integer(w->b, kiln_type_scalar(KILN_SCALAR_I64), value);
+    return w->b->ops->integer(w->b, kiln_type_scalar(KILN_SSA_I64), value);
 }
 kiln_ssa kiln_walk_integer(kiln_walk *w, kiln_ssa like, int64_t value) {
     return w->b->ops->integer(w->b, kiln_walk_type(w, like), value);
@@ -50,13 +50,13 @@ kiln_ssa kiln_walk_integer(kiln_walk *w, kiln_ssa like, int64_t value) {
 kiln_ssa kiln_walk_real(kiln_walk *w, kiln_ssa like, double value) {
     return w->b->ops->real(w->b, kiln_walk_type(w, like), value);
 }
-kiln_ssa kiln_walk_compute(kiln_walk *w, kiln_instruction what, kiln_ssa a, kiln_ssa b) {
+kiln_ssa kiln_walk_compute(kiln_walk *w, kiln_build_op what, kiln_ssa a, kiln_ssa b) {
     return w->b->ops->compute(w->b, what, a, b);
 }
 kiln_ssa kiln_walk_select(kiln_walk *w, kiln_ssa condition, kiln_ssa yes, kiln_ssa no) {
     return w->b->ops->select(w->b, condition, yes, no);
 }
-kiln_ssa kiln_walk_convert(kiln_walk *w, kiln_conversion how, kiln_ssa v, kiln_scalar to) {
+kiln_ssa kiln_walk_convert(kiln_walk *w, kiln_conversion how, kiln_ssa v, kiln_ssa_scalar to) {
     return w->b->ops->convert(w->b, how, v, kiln_type_like(w, v, to));
 }
 kiln_ssa kiln_walk_not(kiln_walk *w, kiln_ssa v) {
@@ -151,14 +151,14 @@ void kiln_walk_table_pop(kiln_walk_table *t, uint32_t mark) {
 /* ---- conversions ----------------------------------------------------------------------------- */
 
 static kiln_ssa bf16_from_bits(kiln_walk *w, kiln_ssa bits) {
-    kiln_ssa wide = kiln_walk_convert(w, KILN_CONVERT_UNSIGNED, bits, KILN_SCALAR_I32);
+    kiln_ssa wide = kiln_walk_convert(w, KILN_CONVERT_UNSIGNED, bits, KILN_SSA_I32);
     wide = kiln_walk_compute(w, KILN_BUILD_SHL, wide, kiln_walk_integer(w, wide, 16));
-    return kiln_walk_convert(w, KILN_CONVERT_BITS, wide, KILN_SCALAR_F32);
+    return kiln_walk_convert(w, KILN_CONVERT_BITS, wide, KILN_SSA_F32);
 }
 
 /* Round to nearest, ties to even; a NaN keeps its upper bits and becomes quiet. */
 static kiln_ssa bf16_to_bits(kiln_walk *w, kiln_ssa v) {
-    kiln_ssa bits = kiln_walk_convert(w, KILN_CONVERT_BITS, v, KILN_SCALAR_I32);
+    kiln_ssa bits = kiln_walk_convert(w, KILN_CONVERT_BITS, v, KILN_SSA_I32);
     kiln_ssa sixteen = kiln_walk_integer(w, bits, 16);
     kiln_ssa high = kiln_walk_compute(w, KILN_BUILD_LSHR, bits, sixteen);
     kiln_ssa odd = kiln_walk_compute(w, KILN_BUILD_AND, high, kiln_walk_integer(w, bits, 1));
@@ -169,12 +169,12 @@ static kiln_ssa bf16_to_bits(kiln_walk *w, kiln_ssa v) {
     kiln_ssa quiet = kiln_walk_compute(w, KILN_BUILD_OR, high, kiln_walk_integer(w, bits, 0x40));
     kiln_ssa is_nan = kiln_walk_compute(w, KILN_BUILD_UNO, v, v);
     return kiln_walk_convert(w, KILN_CONVERT_UNSIGNED, kiln_walk_select(w, is_nan, quiet, rounded),
-                             KILN_SCALAR_I16);
+                             KILN_SSA_I16);
 }
 
 kiln_ssa kiln_walk_from_memory(kiln_walk *w, kiln_dtype dtype, kiln_ssa v) {
     if (dtype == KILN_BF16) return bf16_from_bits(w, v);
-    if (dtype == KILN_F16) return kiln_walk_convert(w, KILN_CONVERT_FLOAT, v, KILN_SCALAR_F32);
+    if (dtype == KILN_F16) return kiln_walk_convert(w, KILN_CONVERT_FLOAT, v, KILN_SSA_F32);
     if (dtype == KILN_BOOL)
         return kiln_walk_compute(w, KILN_BUILD_NE, v, kiln_walk_integer(w, v, 0));
     return v;
@@ -182,8 +182,8 @@ kiln_ssa kiln_walk_from_memory(kiln_walk *w, kiln_dtype dtype, kiln_ssa v) {
 
 kiln_ssa kiln_walk_to_memory(kiln_walk *w, kiln_dtype dtype, kiln_ssa v) {
     if (dtype == KILN_BF16) return bf16_to_bits(w, v);
-    if (dtype == KILN_F16) return kiln_walk_convert(w, KILN_CONVERT_FLOAT, v, KILN_SCALAR_F16);
-    if (dtype == KILN_BOOL) return kiln_walk_convert(w, KILN_CONVERT_UNSIGNED, v, KILN_SCALAR_I8);
+    if (dtype == KILN_F16) return kiln_walk_convert(w, KILN_CONVERT_FLOAT, v, KILN_SSA_F16);
+    if (dtype == KILN_BOOL) return kiln_walk_convert(w, KILN_CONVERT_UNSIGNED, v, KILN_SSA_I8);
     return v;
 }
 

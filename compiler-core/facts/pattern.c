@@ -8,7 +8,7 @@
 #include "compiler-core/ir/affine.h"
 
 static void add_index(kiln_program *p, const kiln_block_info *b, kiln_expr index, uint32_t d,
-                      kiln_access *out) {
+                      kiln_block_access *out) {
     kiln_affine sum;
     bool affine = kiln_affine_of(p, index, NULL, &sum);
     bool any_spatial = false, any_reduce = false;
@@ -32,9 +32,9 @@ static void add_index(kiln_program *p, const kiln_block_info *b, kiln_expr index
     if (any_spatial && any_reduce) out->window |= 1u << d;
 }
 
-static kiln_access access_of(kiln_program *p, const kiln_block_info *b, kiln_buffer buffer,
-                             const kiln_expr *index, uint32_t rank) {
-    kiln_access access = {.buffer = buffer};
+static kiln_block_access access_of(kiln_program *p, const kiln_block_info *b, kiln_buffer buffer,
+                                   const kiln_expr *index, uint32_t rank) {
+    kiln_block_access access = {.buffer = buffer};
     memset(access.dim_of, -1, sizeof access.dim_of);
     for (uint32_t d = 0; d < rank; d++) add_index(p, b, index[d], d, &access);
     return access;
@@ -66,7 +66,7 @@ bool kiln_pattern_of(kiln_program *p, kiln_block block, kiln_pattern *out) {
     const kiln_expr *load = out->multiplies ? factor : loads.load;
     out->to = access_of(p, &b, b.buffer, b.index, b.index_count);
     out->from_count = loads.count;
-    out->from = KILN_ARENA_ARRAY(p->arena, kiln_access, loads.count);
+    out->from = KILN_ARENA_ARRAY(p->arena, kiln_block_access, loads.count);
     for (uint32_t i = 0; i < loads.count; i++) {
         kiln_expr index[KILN_RANK_MAX];
         uint32_t rank = kiln_load_index(p, load[i], index);

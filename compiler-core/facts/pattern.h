@@ -6,7 +6,7 @@
 #include "compiler-core/ir/ir.h"
 
 /* One operand of a block (or the element that it writes). */
-typedef struct kiln_access {
+typedef struct kiln_block_access {
     kiln_buffer buffer;
     uint32_t iters; /* bit i: iterator i takes part in an index */
     /* The dimension in which iterator i steps by one and everything else by multiples of its
@@ -15,13 +15,13 @@ typedef struct kiln_access {
     int64_t step[KILN_RANK_MAX]; /* by which dimension d grows with a reduce iterator, or shrinks;
                                     0: none */
     uint32_t window; /* bit d: dimension d is indexed by spatial and reduce iterators together */
-} kiln_access;
+} kiln_block_access;
 
 typedef struct kiln_pattern {
     kiln_block block;
-    kiln_access to;
+    kiln_block_access to;
     uint32_t from_count;
-    kiln_access *from;        /* [from_count] distinct loads, in the program's arena */
+    kiln_block_access *from;  /* [from_count] distinct loads, in the program's arena */
     uint32_t spatial, reduce; /* bit i: iterator i, extent above 1 */
     bool multiplies;          /* a sum of products of two loads: from[0] and from[1] */
 } kiln_pattern;

@@ -85,8 +85,8 @@ kiln_status kiln_graph_verify(kiln_graph *graph) {
     kiln_arena_init(&scratch, 0);
     kiln_status st = check_names(graph);
     if (!st) st = check_nodes(graph, KILN_ARENA_ARRAY(&scratch, bool, graph->value.count));
-    kiln_loops loops;
-    if (!st) st = kiln_loops_find(graph, &scratch, &loops);
+    kiln_graph_loops loops;
+    if (!st) st = kiln_graph_loops_find(graph, &scratch, &loops);
     kiln_arena_deinit(&scratch);
     return st;
 }

@@ -2,11 +2,11 @@
 
 typedef struct finder {
     const kiln_graph *graph;
-    KILN_VEC(kiln_loop) loop;
+    KILN_VEC(kiln_graph_loop) loop;
     uint32_t *value_of, *node_of; /* the innermost loop + 1 */
 } finder;
 
-static kiln_loop *loop_at(const finder *f, uint32_t loop) { return &f->loop.data[loop - 1]; }
+static kiln_graph_loop *loop_at(const finder *f, uint32_t loop) { return &f->loop.data[loop - 1]; }
 
 static bool is_around(const finder *f, uint32_t outer, uint32_t inner) {
     while (inner > 0 && inner != outer) inner = loop_at(f, inner)->parent;
@@ -44,7 +44,7 @@ static kiln_status find_node(finder *f, kiln_node n, kiln_arena *arena) {
     }
     uint32_t gives = in;
     if (node->op == KILN_OP_LOOP_BEGIN) {
-        kiln_vec_push_in(arena, &f->loop, ((kiln_loop){.begin = n, .parent = in}));
+        kiln_vec_push_in(arena, &f->loop, ((kiln_graph_loop){.begin = n, .parent = in}));
         gives = f->loop.count;
     } else if (node->op == KILN_OP_LOOP_END) {
         if (in != f->value_of[node->input[0]]) return crossing(f->graph, node->input[0]);
@@ -57,7 +57,8 @@ static kiln_status find_node(finder *f, kiln_node n, kiln_arena *arena) {
     return KILN_OK;
 }
 
-kiln_status kiln_loops_find(const kiln_graph *graph, kiln_arena *arena, kiln_loops *out_loops) {
+kiln_status kiln_graph_loops_find(const kiln_graph *graph, kiln_arena *arena,
+                                  kiln_graph_loops *out_loops) {
     finder f = {.graph = graph,
                 .value_of = KILN_ARENA_ARRAY(arena, uint32_t, graph->value.count),
                 .node_of = KILN_ARENA_ARRAY(arena, uint32_t, graph->node.count)};
@@ -72,6 +73,6 @@ kiln_status kiln_loops_find(const kiln_graph *graph, kiln_arena *arena, kiln_loo
         f.node_of[f.loop.data[i].end] = f.loop.data[i].parent;
     }
     f.node_of[0] = 0;
-    *out_loops = (kiln_loops){f.loop.count, f.loop.data, f.node_of};
+    *out_loops = (kiln_graph_loops){f.loop.count, f.loop.data, f.node_of};
     return KILN_OK;
 }

@@ -7,20 +7,20 @@
 
 #include "compiler-core/graph/graph.h"
 
-typedef struct kiln_loop {
+typedef struct kiln_graph_loop {
     kiln_node begin, end; /* end 0: nothing reads what it computes */
     uint32_t parent;      /* the loop around it, by its place in the list + 1; 0: none */
-} kiln_loop;
+} kiln_graph_loop;
 
-typedef struct kiln_loops {
+typedef struct kiln_graph_loops {
     uint32_t count;
-    kiln_loop *loop; /* [count] in the order of their beginnings */
+    kiln_graph_loop *loop; /* [count] in the order of their beginnings */
     uint32_t *of; /* [node] the innermost loop whose body it is in + 1; 0: none. Both ends of a loop
                      are in the loop around it */
-} kiln_loops;
+} kiln_graph_loops;
 
 /* INVALID_ARGUMENT: a value of a loop is read outside of it, or two loops cross. */
-KILN_MUST_USE kiln_status kiln_loops_find(const kiln_graph *graph, kiln_arena *arena,
-                                          kiln_loops *out_loops);
+KILN_MUST_USE kiln_status kiln_graph_loops_find(const kiln_graph *graph, kiln_arena *arena,
+                                                kiln_graph_loops *out_loops);
 
 #endif

@@ -13,7 +13,7 @@
 #include "compiler-core/ir/loop_shadow.h"
 
 typedef struct execution {
-    kiln_watch w;
+    kiln_checker w;
     bool *is_home; /* [stmt count] */
     bool *steps;   /* [stmt count] contains a barrier */
 } execution;
@@ -72,13 +72,13 @@ static kiln_status execute_block(execution *ex, kiln_block block) {
         if (first && b->init) {
             sum = kiln_interp_eval(&ex->w.in, b->init);
         } else if (!ex->w.in.status) {
-            ex->w.in.status = kiln_watch_load(&ex->w.in, b->buffer, index, &sum);
+            ex->w.in.status = kiln_checker_load(&ex->w.in, b->buffer, index, &sum);
         }
         value =
             kiln_interp_combine(b->combiner, program(ex)->buffer.data[b->buffer].dtype, sum, value);
     }
     if (ex->w.in.status) return take_status(ex);
-    return kiln_watch_store(&ex->w, b->buffer, index, value);
+    return kiln_checker_store(&ex->w, b->buffer, index, value);
 }
 
 static kiln_status execute_store(execution *ex, const kiln_stmt_info *s) {
@@ -87,7 +87,7 @@ static kiln_status execute_store(execution *ex, const kiln_stmt_info *s) {
     eval_index(ex, s->index, s->index_count, index);
     kiln_scalar value = kiln_interp_eval(&ex->w.in, s->value);
     if (ex->w.in.status) return take_status(ex);
-    return kiln_watch_store(&ex->w, s->buffer, index, value);
+    return kiln_checker_store(&ex->w, s->buffer, index, value);
 }
 
 static kiln_status execute_children(execution *ex, const kiln_stmt_info *s) {
@@ -141,7 +141,7 @@ static kiln_status execute_copy(execution *ex, const kiln_stmt_info *s) {
     eval_index(ex, program(ex)->operand.data + load->first_operand, load->operand_count, from);
     kiln_scalar value = kiln_interp_eval(&ex->w.in, s->value);
     if (ex->w.in.status) return take_status(ex);
-    return kiln_watch_copy(&ex->w, s, index, from, value);
+    return kiln_checker_copy(&ex->w, s, index, from, value);
 }
 
 static bool holds(execution *ex, const kiln_stmt_info *s) {
@@ -245,7 +245,7 @@ static kiln_status execute_group(execution *ex, kiln_stmt stmt) {
     kiln_status st = step(ex, &g, body);
     ex->w.depth--;
     ex->w.thread = 0;
-    return st ? st : kiln_watch_landed(&ex->w);
+    return st ? st : kiln_checker_landed(&ex->w);
 }
 
 /* ---- all statements -------------------------------------------------------------- */
@@ -268,10 +268,10 @@ static kiln_status execute(execution *ex, kiln_stmt stmt) {
         return runs ? execute_children(ex, s) : KILN_OK;
     case KILN_STMT_STORE: return execute_store(ex, s);
     case KILN_STMT_COPY: return execute_copy(ex, s);
-    case KILN_STMT_COMMIT: kiln_watch_commit(&ex->w, s->token); return KILN_OK;
-    case KILN_STMT_WAIT: return kiln_watch_wait(&ex->w, s->token, s->pending);
-    case KILN_STMT_TOKEN_PUSH: kiln_watch_push(&ex->w, s->from, s->to); return KILN_OK;
-    case KILN_STMT_TOKEN_POP: return kiln_watch_pop(&ex->w, s->from, s->to);
+    case KILN_STMT_COMMIT: kiln_checker_commit(&ex->w, s->token); return KILN_OK;
+    case KILN_STMT_WAIT: return kiln_checker_wait(&ex->w, s->token, s->pending);
+    case KILN_STMT_TOKEN_PUSH: kiln_checker_push(&ex->w, s->from, s->to); return KILN_OK;
+    case KILN_STMT_TOKEN_POP: return kiln_checker_pop(&ex->w, s->from, s->to);
     case KILN_STMT_BARRIER: /* between nests, whose end is one */
     case KILN_STMT_KIND_COUNT: break;
     }
@@ -465,8 +465,8 @@ static kiln_status run(execution *ex, const kiln_tensor *args) {
     give_args(ex, args);
     for (kiln_buffer b = 1; b < p->buffer.count && !st; b++) st = make_shadow(ex, b);
     if (!st) st = execute(ex, p->root);
-    if (!st) st = kiln_watch_landed(&ex->w);
-    if (!st) st = kiln_watch_drained(&ex->w);
+    if (!st) st = kiln_checker_landed(&ex->w);
+    if (!st) st = kiln_checker_drained(&ex->w);
     return st ? st : check_outputs(ex);
 }
 
@@ -477,7 +477,7 @@ kiln_status kiln_loop_eval(const kiln_program *p, const kiln_tensor *args, uint3
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
     execution *ex = KILN_ARENA_NEW(&scratch, execution);
-    kiln_interp_init(&ex->w.in, p, kiln_watch_load, &ex->w);
+    kiln_interp_init(&ex->w.in, p, kiln_checker_load, &ex->w);
     ex->w.arena = &scratch;
     ex->w.buffer = KILN_ARENA_ARRAY(&scratch, kiln_shadow, p->buffer.count);
     ex->w.depth_max = concurrent_depth(p);

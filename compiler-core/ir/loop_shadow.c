@@ -19,7 +19,7 @@ static void print_stmt(const kiln_program *p, kiln_stmt stmt, kiln_strbuf *out) 
         kiln_strbuf_text(out, s->kind == KILN_STMT_WAIT ? "a wait" : "a condition");
 }
 
-static void print_where(const kiln_watch *w, kiln_strbuf *out) {
+static void print_where(const kiln_checker *w, kiln_strbuf *out) {
     const kiln_program *p = w->in.p;
     kiln_strbuf_text(out, ", ");
     print_stmt(p, w->stmt, out);
@@ -32,7 +32,7 @@ static void print_where(const kiln_watch *w, kiln_strbuf *out) {
 }
 
 /* Prints the finding and `what`, and starts the status with both. */
-static kiln_status report(const kiln_watch *w, kiln_buffer buffer, const int64_t *index,
+static kiln_status report(const kiln_checker *w, kiln_buffer buffer, const int64_t *index,
                           const char *what, kiln_str other) {
     const kiln_buffer_info *b = &w->in.p->buffer.data[buffer];
     kiln_strbuf text = {0};
@@ -46,8 +46,8 @@ static kiln_status report(const kiln_watch *w, kiln_buffer buffer, const int64_t
     return st;
 }
 
-kiln_status kiln_watch_finding(const kiln_watch *w, kiln_buffer buffer, const int64_t *index,
-                               const char *what) {
+kiln_status kiln_checker_finding(const kiln_checker *w, kiln_buffer buffer, const int64_t *index,
+                                 const char *what) {
     return report(w, buffer, index, what, KILN_STR(""));
 }
 
@@ -71,7 +71,7 @@ static void print_iteration(const kiln_program *p, const kiln_level *level, uint
     } while (level->is_group && below > 1);
 }
 
-static kiln_status race(const kiln_watch *w, kiln_buffer buffer, const int64_t *index,
+static kiln_status race(const kiln_checker *w, kiln_buffer buffer, const int64_t *index,
                         uint32_t depth, bool is_write, const kiln_touch *t) {
     const kiln_program *p = w->in.p;
     const kiln_level *level = &w->level[depth];
@@ -111,7 +111,7 @@ static void remember(kiln_touch *t, const kiln_level *now, kiln_stmt stmt) {
     t->stmt = stmt;
 }
 
-static kiln_status touch_by_thread(kiln_watch *w, kiln_buffer buffer, const int64_t *index,
+static kiln_status touch_by_thread(kiln_checker *w, kiln_buffer buffer, const int64_t *index,
                                    size_t element, bool is_write) {
     kiln_shadow *sh = &w->buffer[buffer];
     for (uint32_t d = sh->home_depth; d < w->depth; d++) {
@@ -128,7 +128,7 @@ static kiln_status touch_by_thread(kiln_watch *w, kiln_buffer buffer, const int6
 
 /* ---- units ----------------------------------------------------------------------- */
 
-static kiln_status touch_by_unit(kiln_watch *w, kiln_buffer buffer, const int64_t *index,
+static kiln_status touch_by_unit(kiln_checker *w, kiln_buffer buffer, const int64_t *index,
                                  size_t element, bool is_write) {
     kiln_unit unit = kiln_stmt_unit(w->in.p, w->stmt);
     kiln_unit_touch *touch = &w->buffer[buffer].by_unit[element * KILN_UNIT_COUNT];
@@ -151,12 +151,12 @@ static kiln_status touch_by_unit(kiln_watch *w, kiln_buffer buffer, const int64_
     return KILN_OK;
 }
 
-void kiln_watch_push(kiln_watch *w, uint8_t from, uint8_t to) {
+void kiln_checker_push(kiln_checker *w, uint8_t from, uint8_t to) {
     kiln_vec_push_in(w->arena, &w->queue[from][to].sent, w->clock[from]);
     w->clock[from].time[from]++;
 }
 
-kiln_status kiln_watch_pop(kiln_watch *w, uint8_t from, uint8_t to) {
+kiln_status kiln_checker_pop(kiln_checker *w, uint8_t from, uint8_t to) {
     if (w->queue[from][to].taken == w->queue[from][to].sent.count)
         return KILN_ERROR(FAILED_PRECONDITION,
                           "unit %s waits for a token of %s that was not pushed before: deadlock",
@@ -167,7 +167,7 @@ kiln_status kiln_watch_pop(kiln_watch *w, uint8_t from, uint8_t to) {
     return KILN_OK;
 }
 
-kiln_status kiln_watch_drained(const kiln_watch *w) {
+kiln_status kiln_checker_drained(const kiln_checker *w) {
     for (uint32_t from = 0; from < KILN_UNIT_COUNT; from++)
         for (uint32_t to = 0; to < KILN_UNIT_COUNT; to++)
             if (w->queue[from][to].taken != w->queue[from][to].sent.count)
@@ -180,7 +180,7 @@ kiln_status kiln_watch_drained(const kiln_watch *w) {
 /* ---- elements -------------------------------------------------------------------- */
 
 /* The element's place among all copies of the buffer, or -1 when the index lies outside. */
-static int64_t element_of(const kiln_watch *w, kiln_buffer buffer, const int64_t *index) {
+static int64_t element_of(const kiln_checker *w, kiln_buffer buffer, const int64_t *index) {
     const kiln_shadow *sh = &w->buffer[buffer];
     int64_t offset = kiln_interp_offset(&sh->tensor.shape, index);
     size_t copy = sh->copies > 1 ? w->thread : 0;
@@ -188,7 +188,7 @@ static int64_t element_of(const kiln_watch *w, kiln_buffer buffer, const int64_t
 }
 
 /* A copy in flight that forbids the access; NULL: none. */
-static const kiln_flight *find_flight(const kiln_watch *w, kiln_buffer buffer, size_t element,
+static const kiln_flight *find_flight(const kiln_checker *w, kiln_buffer buffer, size_t element,
                                       bool is_write) {
     for (uint32_t i = 0; i < w->flight.count; i++) {
         const kiln_flight *f = &w->flight.data[i];
@@ -199,7 +199,7 @@ static const kiln_flight *find_flight(const kiln_watch *w, kiln_buffer buffer, s
     return NULL;
 }
 
-static kiln_status touch_element(kiln_watch *w, kiln_buffer buffer, const int64_t *index,
+static kiln_status touch_element(kiln_checker *w, kiln_buffer buffer, const int64_t *index,
                                  size_t element, bool is_write) {
     const kiln_flight *f = find_flight(w, buffer, element, is_write);
     if (f) {
@@ -218,38 +218,38 @@ static kiln_status touch_element(kiln_watch *w, kiln_buffer buffer, const int64_
     return !st && w->has_units ? touch_by_unit(w, buffer, index, element, is_write) : st;
 }
 
-kiln_status kiln_watch_load(kiln_interp *in, kiln_buffer buffer, const int64_t *index,
-                            kiln_scalar *out_value) {
-    kiln_watch *w = in->context;
+kiln_status kiln_checker_load(kiln_interp *in, kiln_buffer buffer, const int64_t *index,
+                              kiln_scalar *out_value) {
+    kiln_checker *w = in->context;
     kiln_shadow *sh = &w->buffer[buffer];
     int64_t element = element_of(w, buffer, index);
-    if (element < 0) return kiln_watch_finding(w, buffer, index, "is read and lies outside");
-    if (sh->is_away) return kiln_watch_finding(w, buffer, index, "is read outside of its alloc");
+    if (element < 0) return kiln_checker_finding(w, buffer, index, "is read and lies outside");
+    if (sh->is_away) return kiln_checker_finding(w, buffer, index, "is read outside of its alloc");
     kiln_status st = touch_element(w, buffer, index, (size_t)element, false);
     if (!st && !sh->is_given && sh->written_in[element] != sh->life)
-        st = kiln_watch_finding(w, buffer, index, "is read and was never written");
+        st = kiln_checker_finding(w, buffer, index, "is read and was never written");
     *out_value = kiln_scalar_load(sh->tensor.dtype, sh->tensor.data, (size_t)element);
     return st;
 }
 
-static kiln_status begin_write(kiln_watch *w, kiln_buffer buffer, const int64_t *index,
+static kiln_status begin_write(kiln_checker *w, kiln_buffer buffer, const int64_t *index,
                                int64_t *out_element) {
     *out_element = element_of(w, buffer, index);
     if (*out_element < 0)
-        return kiln_watch_finding(w, buffer, index, "is written and lies outside");
+        return kiln_checker_finding(w, buffer, index, "is written and lies outside");
     if (w->buffer[buffer].is_away)
-        return kiln_watch_finding(w, buffer, index, "is written outside of its alloc");
+        return kiln_checker_finding(w, buffer, index, "is written outside of its alloc");
     return touch_element(w, buffer, index, (size_t)*out_element, true);
 }
 
-static void write_element(kiln_watch *w, kiln_buffer buffer, size_t element, kiln_scalar value) {
+static void write_element(kiln_checker *w, kiln_buffer buffer, size_t element, kiln_scalar value) {
     kiln_shadow *sh = &w->buffer[buffer];
     sh->written_in[element] = sh->life;
     kiln_scalar_store(sh->tensor.dtype, sh->tensor.data, element, value);
 }
 
-kiln_status kiln_watch_store(kiln_watch *w, kiln_buffer buffer, const int64_t *index,
-                             kiln_scalar value) {
+kiln_status kiln_checker_store(kiln_checker *w, kiln_buffer buffer, const int64_t *index,
+                               kiln_scalar value) {
     int64_t element;
     kiln_status st = begin_write(w, buffer, index, &element);
     if (!st) write_element(w, buffer, (size_t)element, value);
@@ -258,8 +258,8 @@ kiln_status kiln_watch_store(kiln_watch *w, kiln_buffer buffer, const int64_t *i
 
 /* ---- copies ---------------------------------------------------------------------- */
 
-kiln_status kiln_watch_copy(kiln_watch *w, const kiln_stmt_info *s, const int64_t *index,
-                            const int64_t *from_index, kiln_scalar value) {
+kiln_status kiln_checker_copy(kiln_checker *w, const kiln_stmt_info *s, const int64_t *index,
+                              const int64_t *from_index, kiln_scalar value) {
     kiln_buffer from = kiln_expr_get(w->in.p, s->value)->payload.id;
     int64_t element;
     kiln_status st = begin_write(w, s->buffer, index, &element);
@@ -279,10 +279,10 @@ kiln_status kiln_watch_copy(kiln_watch *w, const kiln_stmt_info *s, const int64_
     return KILN_OK;
 }
 
-void kiln_watch_commit(kiln_watch *w, uint8_t token) { w->committed[w->thread][token]++; }
+void kiln_checker_commit(kiln_checker *w, uint8_t token) { w->committed[w->thread][token]++; }
 
 /* The element changes where its copy is waited for. */
-static kiln_status land(kiln_watch *w, const kiln_flight *f) {
+static kiln_status land(kiln_checker *w, const kiln_flight *f) {
     const kiln_shadow *sh = &w->buffer[f->to];
     const kiln_shape *shape = &sh->tensor.shape;
     int64_t index[KILN_RANK_MAX], rest = (int64_t)(f->to_element % sh->count);
@@ -292,7 +292,7 @@ static kiln_status land(kiln_watch *w, const kiln_flight *f) {
     return st;
 }
 
-kiln_status kiln_watch_wait(kiln_watch *w, uint8_t token, uint32_t pending) {
+kiln_status kiln_checker_wait(kiln_checker *w, uint8_t token, uint32_t pending) {
     kiln_status st = KILN_OK;
     for (uint32_t i = 0; i < w->flight.count && !st;) {
         const kiln_flight f = w->flight.data[i];
@@ -310,7 +310,7 @@ kiln_status kiln_watch_wait(kiln_watch *w, uint8_t token, uint32_t pending) {
     return st;
 }
 
-kiln_status kiln_watch_landed(kiln_watch *w) {
+kiln_status kiln_checker_landed(kiln_checker *w) {
     if (w->flight.count == 0) return KILN_OK;
     const kiln_flight *f = &w->flight.data[0];
     return KILN_ERROR(FAILED_PRECONDITION, "a copy to %.*s is never waited for (thread %u)",

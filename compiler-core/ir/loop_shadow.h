@@ -67,7 +67,7 @@ typedef struct kiln_clock {
     uint32_t time[KILN_UNIT_COUNT];
 } kiln_clock;
 
-typedef struct kiln_watch {
+typedef struct kiln_checker {
     kiln_interp in;
     kiln_arena *arena;
     kiln_shadow *buffer; /* [buffer count] */
@@ -84,27 +84,27 @@ typedef struct kiln_watch {
         KILN_VEC(kiln_clock) sent;
         uint32_t taken;
     } queue[KILN_UNIT_COUNT][KILN_UNIT_COUNT]; /* [from][to] */
-} kiln_watch;
+} kiln_checker;
 
 /* The first finding: FAILED_PRECONDITION with the element, the statement, and the loops around. */
-KILN_MUST_USE kiln_status kiln_watch_finding(const kiln_watch *w, kiln_buffer buffer,
-                                             const int64_t *index, const char *what);
+KILN_MUST_USE kiln_status kiln_checker_finding(const kiln_checker *w, kiln_buffer buffer,
+                                               const int64_t *index, const char *what);
 /* A kiln_interp_load; `in->context` is the watch. */
-KILN_MUST_USE kiln_status kiln_watch_load(kiln_interp *in, kiln_buffer buffer, const int64_t *index,
-                                          kiln_scalar *out_value);
-KILN_MUST_USE kiln_status kiln_watch_store(kiln_watch *w, kiln_buffer buffer, const int64_t *index,
-                                           kiln_scalar value);
+KILN_MUST_USE kiln_status kiln_checker_load(kiln_interp *in, kiln_buffer buffer,
+                                            const int64_t *index, kiln_scalar *out_value);
+KILN_MUST_USE kiln_status kiln_checker_store(kiln_checker *w, kiln_buffer buffer,
+                                             const int64_t *index, kiln_scalar value);
 /* COPY: `from_index` says where `value` was read. COMMIT and WAIT are of thread `w->thread`. */
-KILN_MUST_USE kiln_status kiln_watch_copy(kiln_watch *w, const kiln_stmt_info *s,
-                                          const int64_t *index, const int64_t *from_index,
-                                          kiln_scalar value);
-void kiln_watch_commit(kiln_watch *w, uint8_t token);
-KILN_MUST_USE kiln_status kiln_watch_wait(kiln_watch *w, uint8_t token, uint32_t pending);
+KILN_MUST_USE kiln_status kiln_checker_copy(kiln_checker *w, const kiln_stmt_info *s,
+                                            const int64_t *index, const int64_t *from_index,
+                                            kiln_scalar value);
+void kiln_checker_commit(kiln_checker *w, uint8_t token);
+KILN_MUST_USE kiln_status kiln_checker_wait(kiln_checker *w, uint8_t token, uint32_t pending);
 /* All threads end: nothing may be in flight. */
-KILN_MUST_USE kiln_status kiln_watch_landed(kiln_watch *w);
-void kiln_watch_push(kiln_watch *w, uint8_t from, uint8_t to);
-KILN_MUST_USE kiln_status kiln_watch_pop(kiln_watch *w, uint8_t from, uint8_t to);
+KILN_MUST_USE kiln_status kiln_checker_landed(kiln_checker *w);
+void kiln_checker_push(kiln_checker *w, uint8_t from, uint8_t to);
+KILN_MUST_USE kiln_status kiln_checker_pop(kiln_checker *w, uint8_t from, uint8_t to);
 /* At the end of the program: queues are empty. */
-KILN_MUST_USE kiln_status kiln_watch_drained(const kiln_watch *w);
+KILN_MUST_USE kiln_status kiln_checker_drained(const kiln_checker *w);
 
 #endif

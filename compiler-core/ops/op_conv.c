@@ -19,8 +19,9 @@ kiln_status kiln_rule_conv(kiln_infer *infer) {
     int64_t group = kiln_node_int(infer->node, "group");
     if (data->shape.rank != weight->shape.rank)
         return KILN_ERROR(INVALID_ARGUMENT, "data and weights differ in rank");
-    kiln_window window;
-    kiln_status st = kiln_window_resolve(infer->node, &data->shape, &weight->shape, &window);
+    kiln_sliding_window window;
+    kiln_status st =
+        kiln_sliding_window_resolve(infer->node, &data->shape, &weight->shape, &window);
     if (st) return st;
     int64_t c_out = weight->shape.dim[0];
     if (group < 1 || c_out % group != 0 || data->shape.dim[1] % group != 0 ||
@@ -53,7 +54,7 @@ typedef struct conv_axes {
     kiln_expr weight[KILN_RANK_MAX]; /* index into weights */
 } conv_axes;
 
-static conv_axes make_axes(kiln_te *te, const kiln_window *w) {
+static conv_axes make_axes(kiln_te *te, const kiln_sliding_window *w) {
     static const char *const spatial[6] = {"oh", "ow", "od", "o3", "o4", "o5"};
     static const char *const kernel[6] = {"kh", "kw", "kd", "k3", "k4", "k5"};
     const kiln_shape *weight = kiln_te_in_shape(te, 1);
@@ -109,9 +110,9 @@ static void finish(kiln_te *te, kiln_buffer sum, bool has_bias) {
 }
 
 void kiln_te_conv(kiln_te *te) {
-    kiln_window window;
-    kiln_status st =
-        kiln_window_resolve(te->node, kiln_te_in_shape(te, 0), kiln_te_in_shape(te, 1), &window);
+    kiln_sliding_window window;
+    kiln_status st = kiln_sliding_window_resolve(te->node, kiln_te_in_shape(te, 0),
+                                                 kiln_te_in_shape(te, 1), &window);
     KILN_CHECK(st == NULL);
     kiln_dtype dtype = te->p->buffer.data[te->output[0]].dtype, wide = kiln_te_compute_dtype(dtype);
     bool integer = te->node->op == KILN_OP_CONV_INTEGER, has_bias = !integer && kiln_te_has(te, 2);

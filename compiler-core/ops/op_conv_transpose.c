@@ -6,8 +6,8 @@
 
 /* Pads and output sizes: from output_shape, auto_pad or pads and output_padding. */
 static kiln_status resolve_transpose(const kiln_node_info *node, const kiln_shape *data,
-                                     const kiln_shape *weight, kiln_window *w) {
-    kiln_status st = kiln_window_resolve(node, data, weight, w);
+                                     const kiln_shape *weight, kiln_sliding_window *w) {
+    kiln_status st = kiln_sliding_window_resolve(node, data, weight, w);
     if (st) return st;
     uint32_t extra_count = 0, shape_count = 0;
     const int64_t *extra = kiln_node_ints(node, "output_padding", &extra_count);
@@ -47,7 +47,7 @@ kiln_status kiln_rule_conv_transpose(kiln_infer *infer) {
         return KILN_ERROR(INVALID_ARGUMENT, "data and weights differ in rank");
     if (weight->dtype != data->dtype)
         return KILN_ERROR(INVALID_ARGUMENT, "data and weights differ in type");
-    kiln_window window;
+    kiln_sliding_window window;
     kiln_status st = resolve_transpose(infer->node, &data->shape, &weight->shape, &window);
     if (st) return st;
     if (group < 1 || data->shape.dim[1] % group != 0 || weight->shape.dim[0] != data->shape.dim[1])
@@ -80,7 +80,7 @@ typedef struct dimension {
 } dimension;
 
 /* `rank_left`: dimensions that the sums may still have, for phases. */
-static dimension plan(const kiln_window *w, uint32_t d, uint32_t *rank_left) {
+static dimension plan(const kiln_sliding_window *w, uint32_t d, uint32_t *rank_left) {
     dimension p = {ANY,      w->stride[d], w->dilation[d], w->pad_low[d],
                    w->in[d], w->out[d],    w->kernel[d],   1,
                    0,        w->in[d]};
@@ -100,7 +100,7 @@ static dimension plan(const kiln_window *w, uint32_t d, uint32_t *rank_left) {
 
 /* The input with zeros around it, as kiln_te_pad_window makes it. */
 static kiln_buffer pad_input(kiln_te *te, const dimension *dim, uint32_t rank) {
-    kiln_window w = {.rank = rank};
+    kiln_sliding_window w = {.rank = rank};
     for (uint32_t d = 0; d < rank; d++) {
         w.in[d] = dim[d].in;
         w.out[d] = dim[d].size;
@@ -199,7 +199,7 @@ static kiln_buffer make_sums(kiln_te *te, const dimension *dim, uint32_t rank) {
  * phase; a second block puts the phases between each other, rounds, and adds the bias. */
 void kiln_te_conv_transpose(kiln_te *te) {
     const kiln_shape *shape = &te->p->buffer.data[te->output[0]].shape;
-    kiln_window w;
+    kiln_sliding_window w;
     kiln_status st =
         resolve_transpose(te->node, kiln_te_in_shape(te, 0), kiln_te_in_shape(te, 1), &w);
     KILN_CHECK(st == NULL);

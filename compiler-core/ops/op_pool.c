@@ -6,8 +6,8 @@
 
 kiln_status kiln_rule_pool(kiln_infer *infer) {
     const kiln_value_info *data = kiln_node_input(infer->graph, infer->node, 0);
-    kiln_window window;
-    kiln_status st = kiln_window_resolve(infer->node, &data->shape, NULL, &window);
+    kiln_sliding_window window;
+    kiln_status st = kiln_sliding_window_resolve(infer->node, &data->shape, NULL, &window);
     if (st) return st;
     for (uint32_t i = 0; i < infer->node->output_count; i++) {
         infer->dtype[i] = i ? KILN_I64 : data->dtype;
@@ -24,7 +24,7 @@ typedef struct pool_axes {
     kiln_expr element[KILN_RANK_MAX]; /* index into the padded data */
 } pool_axes;
 
-static pool_axes make_axes(kiln_te *te, const char *suffix, const kiln_window *w,
+static pool_axes make_axes(kiln_te *te, const char *suffix, const kiln_sliding_window *w,
                            const kiln_shape *out) {
     static const char *const kernel[6] = {"kh", "kw", "kd", "k3", "k4", "k5"};
     pool_axes a = {.block = kiln_te_block_begin(te, suffix, out), .rank = out->rank};
@@ -38,9 +38,9 @@ static pool_axes make_axes(kiln_te *te, const char *suffix, const kiln_window *w
     return a;
 }
 
-static kiln_window window_of(const kiln_te *te) {
-    kiln_window window;
-    kiln_status st = kiln_window_resolve(te->node, kiln_te_in_shape(te, 0), NULL, &window);
+static kiln_sliding_window window_of(const kiln_te *te) {
+    kiln_sliding_window window;
+    kiln_status st = kiln_sliding_window_resolve(te->node, kiln_te_in_shape(te, 0), NULL, &window);
     KILN_CHECK(st == NULL);
     return window;
 }
@@ -54,7 +54,8 @@ static const kiln_shape *output_shape(const kiln_te *te) {
 
 /* Position of a window's element in the whole input, row-major (or with the spatial dimensions
  * column-major). */
-static kiln_expr flat_position(kiln_te *te, const kiln_window *w, const kiln_expr *element) {
+static kiln_expr flat_position(kiln_te *te, const kiln_sliding_window *w,
+                               const kiln_expr *element) {
     const kiln_shape *shape = kiln_te_in_shape(te, 0);
     kiln_expr flat =
         kiln_add(te, kiln_mul(te, element[0], kiln_index(te, shape->dim[1])), element[1]);
@@ -68,7 +69,8 @@ static kiln_expr flat_position(kiln_te *te, const kiln_window *w, const kiln_exp
 }
 
 /* The first position whose element is the window's maximum. */
-static void max_positions(kiln_te *te, const kiln_window *w, kiln_buffer padded, kiln_buffer best) {
+static void max_positions(kiln_te *te, const kiln_sliding_window *w, kiln_buffer padded,
+                          kiln_buffer best) {
     pool_axes a = make_axes(te, "index", w, output_shape(te));
     kiln_expr element = kiln_te_read_window(te, padded, a.element, a.rank);
     kiln_expr is_best =
@@ -85,7 +87,7 @@ static void max_positions(kiln_te *te, const kiln_window *w, kiln_buffer padded,
 }
 
 void kiln_te_max_pool(kiln_te *te) {
-    kiln_window w = window_of(te);
+    kiln_sliding_window w = window_of(te);
     kiln_dtype dtype = kiln_te_in_dtype(te, 0), wide = kiln_te_compute_dtype(dtype);
     kiln_buffer padded =
         kiln_te_pad_window(te, &w, kiln_expr_identity(te->p, KILN_COMBINE_MAX, dtype));
@@ -107,7 +109,7 @@ void kiln_te_max_pool(kiln_te *te) {
 
 /* How many elements of a window along dimension d count: those k in [0, kernel) with
  * low <= start + k * dilation < high. */
-static kiln_expr count_along(kiln_te *te, const kiln_window *w, uint32_t d, kiln_expr out,
+static kiln_expr count_along(kiln_te *te, const kiln_sliding_window *w, uint32_t d, kiln_expr out,
                              int64_t low, int64_t high) {
     kiln_expr start = kiln_index_affine(te, out, w->stride[d], -w->pad_low[d]);
     /* ceil((bound - start) / dilation) = floor((bound - start + dilation - 1) / dilation) */
@@ -121,7 +123,7 @@ static kiln_expr count_along(kiln_te *te, const kiln_window *w, uint32_t d, kiln
 
 /* The divisor of an average: elements inside the input, or inside the declared padding. A ceil_mode
  * window that ends beyond both never counts what is there. */
-static kiln_expr average_count(kiln_te *te, const kiln_window *w, const kiln_expr *out,
+static kiln_expr average_count(kiln_te *te, const kiln_sliding_window *w, const kiln_expr *out,
                                kiln_expr like) {
     bool include = kiln_node_int(te->node, "count_include_pad") != 0;
     kiln_expr count = kiln_index(te, 1);
@@ -139,7 +141,7 @@ static kiln_expr average_count(kiln_te *te, const kiln_window *w, const kiln_exp
 }
 
 void kiln_te_average_pool(kiln_te *te) {
-    kiln_window w = window_of(te);
+    kiln_sliding_window w = window_of(te);
     kiln_dtype dtype = kiln_te_in_dtype(te, 0);
     kiln_buffer padded = kiln_te_pad_window(te, &w, kiln_expr_zero(te->p, dtype));
     kiln_buffer sum = kiln_te_temp(te, "sum", kiln_te_compute_dtype(dtype), output_shape(te));
@@ -168,7 +170,7 @@ static kiln_expr root(kiln_te *te, kiln_expr x, int64_t p) {
 }
 
 void kiln_te_lp_pool(kiln_te *te) {
-    kiln_window w = window_of(te);
+    kiln_sliding_window w = window_of(te);
     kiln_dtype dtype = kiln_te_in_dtype(te, 0);
     int64_t p = kiln_node_int(te->node, "p");
     kiln_buffer padded = kiln_te_pad_window(te, &w, kiln_expr_zero(te->p, dtype));

@@ -152,19 +152,21 @@ kiln_expr kiln_index_inside(kiln_te *te, kiln_expr i, int64_t low, int64_t high)
 kiln_expr kiln_index_from(kiln_te *te, kiln_expr value, int64_t extent);
 
 /* ---- windows (conv, pooling) ----------------------------------------------------------------- */
-typedef struct kiln_window {
+typedef struct kiln_sliding_window {
     uint32_t rank; /* spatial dimensions: those after the first two */
     int64_t in[KILN_RANK_MAX], out[KILN_RANK_MAX], kernel[KILN_RANK_MAX];
     int64_t stride[KILN_RANK_MAX], dilation[KILN_RANK_MAX], pad_low[KILN_RANK_MAX],
         pad_high[KILN_RANK_MAX];
     bool padded; /* any pad or any window that ends beyond the input */
-} kiln_window;
+} kiln_sliding_window;
 /* From the attributes; `kernel` (OIHW or NULL) overrides kernel_shape. */
-KILN_MUST_USE kiln_status kiln_window_resolve(const kiln_node_info *node, const kiln_shape *input,
-                                              const kiln_shape *kernel, kiln_window *out_window);
+KILN_MUST_USE kiln_status kiln_sliding_window_resolve(const kiln_node_info *node,
+                                                      const kiln_shape *input,
+                                                      const kiln_shape *kernel,
+                                                      kiln_sliding_window *out_window);
 /* A temp that holds input 0 with its border filled with `fill` (of input 0's dtype) as far as the
  * windows reach; 0 when nothing is padded. */
-kiln_buffer kiln_te_pad_window(kiln_te *te, const kiln_window *window, kiln_expr fill);
+kiln_buffer kiln_te_pad_window(kiln_te *te, const kiln_sliding_window *window, kiln_expr fill);
 /* Element of that temp, or of input 0 when there is none; compute dtype. */
 kiln_expr kiln_te_read_window(kiln_te *te, kiln_buffer padded, const kiln_expr *index,
                               uint32_t rank);

@@ -25,7 +25,7 @@ static kiln_status read_list(const kiln_node_info *node, const char *name, uint3
 }
 
 /* Pads of one dimension for auto_pad SAME_*: as many outputs as ceil(in / stride). */
-static void pad_same(kiln_window *w, uint32_t d, bool upper) {
+static void pad_same(kiln_sliding_window *w, uint32_t d, bool upper) {
     int64_t out = (w->in[d] + w->stride[d] - 1) / w->stride[d];
     int64_t reach = (out - 1) * w->stride[d] + (w->kernel[d] - 1) * w->dilation[d] + 1;
     int64_t total = KILN_MAX(reach - w->in[d], 0);
@@ -33,7 +33,8 @@ static void pad_same(kiln_window *w, uint32_t d, bool upper) {
     w->pad_high[d] = total - w->pad_low[d];
 }
 
-static kiln_status resolve_dimension(const kiln_node_info *node, kiln_window *w, uint32_t d) {
+static kiln_status resolve_dimension(const kiln_node_info *node, kiln_sliding_window *w,
+                                     uint32_t d) {
     bool has_ceil = node->op == KILN_OP_MAX_POOL || node->op == KILN_OP_AVERAGE_POOL ||
                     node->op == KILN_OP_LP_POOL;
     kiln_str auto_pad = kiln_node_text(node, "auto_pad");
@@ -60,12 +61,12 @@ static kiln_status resolve_dimension(const kiln_node_info *node, kiln_window *w,
     return KILN_OK;
 }
 
-kiln_status kiln_window_resolve(const kiln_node_info *node, const kiln_shape *input,
-                                const kiln_shape *kernel, kiln_window *out_window) {
+kiln_status kiln_sliding_window_resolve(const kiln_node_info *node, const kiln_shape *input,
+                                        const kiln_shape *kernel, kiln_sliding_window *out_window) {
     if (input->rank < 3)
         return KILN_ERROR(INVALID_ARGUMENT, "input 0 has %u dimensions; at least 3 are needed",
                           input->rank);
-    kiln_window w = {.rank = input->rank - 2};
+    kiln_sliding_window w = {.rank = input->rank - 2};
     const int64_t *size = NULL, *stride = NULL, *dilation = NULL, *pad = NULL;
     kiln_status st = read_list(node, "kernel_shape", w.rank, 1, &size);
     if (!st) st = read_list(node, "strides", w.rank, 1, &stride);
@@ -89,7 +90,7 @@ kiln_status kiln_window_resolve(const kiln_node_info *node, const kiln_shape *in
     return st;
 }
 
-kiln_buffer kiln_te_pad_window(kiln_te *te, const kiln_window *window, kiln_expr fill) {
+kiln_buffer kiln_te_pad_window(kiln_te *te, const kiln_sliding_window *window, kiln_expr fill) {
     if (!window->padded) return 0;
     kiln_shape shape = *kiln_te_in_shape(te, 0);
     for (uint32_t d = 0; d < window->rank; d++)

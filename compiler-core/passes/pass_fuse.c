@@ -27,7 +27,7 @@ typedef struct fusion {
     kiln_node *next;     /* [node count] in its group, whose leader is first; 0: none */
     kiln_node *last;     /* [node count] of the group that the node leads */
     uint32_t *values;    /* [node count] upper bound of its operands */
-    kiln_loops loops;
+    kiln_graph_loops loops;
 } fusion;
 
 _Static_assert(GROUP_VALUES_MAX < KILN_MANIFEST_ARGS_MAX, "packed arguments need room");
@@ -194,7 +194,7 @@ kiln_status kiln_pass_fuse(kiln_graph *graph) {
         .last = KILN_ARENA_ARRAY(&scratch, kiln_node, graph->node.count),
         .values = KILN_ARENA_ARRAY(&scratch, uint32_t, graph->node.count),
     };
-    kiln_status st = kiln_loops_find(graph, &scratch, &f.loops);
+    kiln_status st = kiln_graph_loops_find(graph, &scratch, &f.loops);
     for (kiln_node n = 1; n < graph->node.count; n++) graph->node.data[n].group = 0;
     for (kiln_node n = 1; !st && n < graph->node.count; n++)
         if (is_kernel(graph, n)) fuse_node(&f, n);

@@ -31,7 +31,7 @@ int kiln_sketch_contiguous_iter(const kiln_program *p, const kiln_pattern *patte
 
 bool kiln_sketch_reads_contiguously(const kiln_program *p, const kiln_pattern *pattern, int iter) {
     for (uint32_t a = 0; a < pattern->from_count; a++) {
-        const kiln_access *x = &pattern->from[a];
+        const kiln_block_access *x = &pattern->from[a];
         if (!(x->iters >> iter & 1)) continue;
         if (x->dim_of[iter] + 1 != (int)p->buffer.data[x->buffer].shape.rank) return false;
     }

@@ -89,10 +89,10 @@ static inline bool kiln_tile_has(uint32_t mask, int i) { return i >= 0 && (mask 
 static inline int64_t kiln_tile_extent(const kiln_tiling *t, int i) {
     return i < 0 ? 1 : t->s->program->block.data[t->block].iter[i].extent;
 }
-static inline uint32_t kiln_tile_rank(const kiln_tiling *t, const kiln_access *a) {
+static inline uint32_t kiln_tile_rank(const kiln_tiling *t, const kiln_block_access *a) {
     return t->s->program->buffer.data[a->buffer].shape.rank;
 }
-static inline kiln_role kiln_tile_role(const kiln_tiling *t, const kiln_access *a) {
+static inline kiln_role kiln_tile_role(const kiln_tiling *t, const kiln_block_access *a) {
     return t->s->program->buffer.data[a->buffer].role;
 }
 /* Steps of the reduction that one instruction takes. */

@@ -5,7 +5,7 @@
 /* ---- weights ---- */
 
 /* Whether the reduction reads only every so many elements along a dimension of the weights. */
-static bool is_strided(const kiln_tiling *t, const kiln_access *w, uint32_t d) {
+static bool is_strided(const kiln_tiling *t, const kiln_block_access *w, uint32_t d) {
     int64_t extent = t->s->program->buffer.data[w->buffer].shape.dim[d];
     return w->step[d] > 1 && extent % w->step[d] == 0;
 }
@@ -17,7 +17,7 @@ kiln_sched_int kiln_tile_panel(const kiln_tiling *t) {
 /* Panels of {0} weights along v, and in them the order of the nest: blocks of {1} steps of k inside
  * or outside of the taps, then step by step a row of the panel. An instruction takes several steps
  * of each lane, which lie behind one another; a block of k has {2} times as many. */
-static kiln_layout packed_layout(const kiln_tiling *t, const kiln_access *w) {
+static kiln_layout packed_layout(const kiln_tiling *t, const kiln_block_access *w) {
     kiln_layout layout = {0};
     const uint32_t rank = kiln_tile_rank(t, w), dv = (uint32_t)w->dim_of[t->v];
     const int dk = t->k < 0 ? -1 : w->dim_of[t->k];
@@ -46,7 +46,7 @@ static kiln_layout packed_layout(const kiln_tiling *t, const kiln_access *w) {
 kiln_buffer kiln_tile_pack_weights(kiln_tiling *t) {
     if (t->weights < 0) return 0;
     kiln_sched *s = t->s;
-    const kiln_access w = t->pattern.from[t->weights];
+    const kiln_block_access w = t->pattern.from[t->weights];
     kiln_block copy =
         kiln_sched_cache_read(kiln_sched_try(s), t->block, w.buffer, KILN_SCOPE_GLOBAL);
     if (!copy) return 0;
@@ -70,7 +70,7 @@ kiln_buffer kiln_tile_pack_weights(kiln_tiling *t) {
 
 kiln_block kiln_tile_block_data(kiln_tiling *t, int iter, kiln_sched_int size) {
     kiln_program *p = t->s->program;
-    const kiln_access x = t->pattern.from[t->data];
+    const kiln_block_access x = t->pattern.from[t->data];
     kiln_block copy = kiln_program_producer(p, x.buffer);
     int dim = iter < 0 ? -1 : x.dim_of[iter], source = -1;
     if (dim < 0 || dim + 1 == (int)kiln_tile_rank(t, &x)) return copy;
@@ -107,7 +107,7 @@ void kiln_tile_block_output(kiln_tiling *t, kiln_block follower, const kiln_sche
                    kiln_tile_sample_block(t, p->buffer.data[pattern.to.buffer].shape.dim[dim]), 0);
     kiln_sketch_block_buffer(t->s, pattern.to.buffer, dim, block);
     for (uint32_t a = 0; a < pattern.from_count; a++) {
-        const kiln_access *x = &pattern.from[a];
+        const kiln_block_access *x = &pattern.from[a];
         if (kiln_tile_role(t, x) == KILN_ROLE_INPUT && x->buffer != t->pattern.from[t->data].buffer)
             kiln_sketch_block_buffer(t->s, x->buffer, x->dim_of[lanes_iter], block);
     }

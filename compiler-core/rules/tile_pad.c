@@ -85,7 +85,7 @@ void kiln_tile_place_copy(kiln_tiling *t, kiln_block copy, uint32_t outer_count)
             kiln_sched_location(kiln_sched_try(s), copy, places, t->packs && !threads ? 0 : places);
         if (!kiln_sched_loop_is_none(place)) kiln_sched_compute_at(s, copy, place);
     }
-    const kiln_access *x = &t->pattern.from[t->data];
+    const kiln_block_access *x = &t->pattern.from[t->data];
     if (!t->packs)
         vectorize_copy(t, copy, x->dim_of[t->v], kiln_sched_const(t->lanes), kiln_sched_const(1),
                        at_root);

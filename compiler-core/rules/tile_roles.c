@@ -16,7 +16,7 @@ static bool can_be_lanes(const kiln_tiling *t, int i) {
 }
 
 /* A constant, or what is computed from constants alone, once. */
-static bool is_constant(const kiln_tiling *t, const kiln_access *a) {
+static bool is_constant(const kiln_tiling *t, const kiln_block_access *a) {
     kiln_program *p = t->s->program;
     kiln_block producer = kiln_program_producer(p, a->buffer);
     return kiln_tile_role(t, a) == KILN_ROLE_CONSTANT ||
@@ -30,7 +30,7 @@ static bool choose_packed(kiln_tiling *t) {
         return false;
     double best = 0;
     for (int side = 0; side < 2; side++) {
-        const kiln_access *w = &t->pattern.from[side], *x = &t->pattern.from[1 - side];
+        const kiln_block_access *w = &t->pattern.from[side], *x = &t->pattern.from[1 - side];
         for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++) {
             if (!can_be_lanes(t, i) || !kiln_tile_has(w->iters, i) || kiln_tile_has(x->iters, i))
                 continue;
@@ -60,7 +60,7 @@ static bool choose_shared(kiln_tiling *t) {
             t->weights = (int)a;
         }
     if (t->data < 0 || t->pattern.from_count > 2) return false;
-    const kiln_access *x = &t->pattern.from[t->data];
+    const kiln_block_access *x = &t->pattern.from[t->data];
     for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++) {
         if (!can_be_lanes(t, i) || !kiln_tile_has(x->iters, i)) continue;
         if (kiln_tile_rank(t, x) < 4 && x->dim_of[i] + 1 != (int)kiln_tile_rank(t, x)) continue;
@@ -73,7 +73,7 @@ static bool choose_shared(kiln_tiling *t) {
  * columns are unrolled inside the tile, so that each vector is loaded once. Broadcast data has no
  * such gain. */
 static int find_tap(const kiln_tiling *t) {
-    const kiln_access *x = &t->pattern.from[t->data];
+    const kiln_block_access *x = &t->pattern.from[t->data];
     int tap = -1;
     if (t->packs || t->mw < 0 || x->window == 0) return -1;
     for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
@@ -121,7 +121,7 @@ bool kiln_tile_choose_roles(kiln_tiling *t) {
     if (!kiln_pattern_of(t->s->program, t->block, &t->pattern)) return false;
     t->packs = choose_packed(t);
     if (!t->packs && !choose_shared(t)) return false;
-    const kiln_access *x = &t->pattern.from[t->data];
+    const kiln_block_access *x = &t->pattern.from[t->data];
     for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++) {
         if (i != t->v && kiln_tile_has(t->pattern.spatial, i) && kiln_tile_has(x->iters, i) &&
             t->pattern.to.dim_of[i] >= 0 &&

@@ -28,7 +28,7 @@ double kiln_tile_operand_bytes(const kiln_tiling *t, int operand) {
     return (double)kiln_shape_count(&b->shape) * (double)kiln_dtype_size(b->dtype);
 }
 
-static kiln_dtype dtype_of(const kiln_tiling *t, const kiln_access *a) {
+static kiln_dtype dtype_of(const kiln_tiling *t, const kiln_block_access *a) {
     return t->s->program->buffer.data[a->buffer].dtype;
 }
 
@@ -219,7 +219,7 @@ static int64_t preferred_block(const kiln_tiling *t, int64_t channels) {
  * channels where the data gets a layout. */
 static int64_t preferred_steps(const kiln_tiling *t) {
     if (t->k < 0) return 1;
-    const kiln_access *x = &t->pattern.from[t->data];
+    const kiln_block_access *x = &t->pattern.from[t->data];
     bool blocked = x->dim_of[t->k] + 1 < (int)kiln_tile_rank(t, x);
     return blocked ? preferred_block(t, kiln_tile_extent(t, t->k)) : channel_block(t);
 }

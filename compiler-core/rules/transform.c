@@ -53,7 +53,7 @@ static int common_iter(const kiln_program *p, const kiln_pattern *pattern, uint3
 
 /* Blocks of `lanes` along the iterator innermost in `access`'s buffer, if nobody has given it a
  * layout. */
-static void block_along(kiln_sched *s, const kiln_access *access, int iter, int64_t lanes) {
+static void block_along(kiln_sched *s, const kiln_block_access *access, int iter, int64_t lanes) {
     if (kiln_layout_is_identity(&s->program->buffer.data[access->buffer].layout))
         kiln_sketch_block_buffer(s, access->buffer, access->dim_of[iter], kiln_sched_const(lanes));
 }

@@ -4,10 +4,10 @@
 
 #include "base/map.h"
 #include "base/vec.h"
-#include "compiler-core/ir/eval.h"
-#include "compiler-core/ir/ir_text.h"
 #include "compiler-core/graph/loops.h"
 #include "compiler-core/graph/op.h"
+#include "compiler-core/ir/eval.h"
+#include "compiler-core/ir/ir_text.h"
 #include "compiler-core/task/fill.h"
 
 /* Nodes that become one step: a fused group, or a node by itself. */
@@ -23,26 +23,28 @@ typedef KILN_VEC(uint32_t) body;
 typedef struct planner {
     const kiln_graph *graph;
     kiln_arena *arena;
-    kiln_arena kernel;  /* what is needed while one kernel is made */
-    kiln_loops loops;
-    body *body;      /* [loops + 1] of units, in order: outside of all loops, then of each loop */
-    double *times;   /* [loops + 1] that one inference runs it */
+    kiln_arena kernel; /* what is needed while one kernel is made */
+    kiln_graph_loops loops;
+    body *body;    /* [loops + 1] of units, in order: outside of all loops, then of each loop */
+    double *times; /* [loops + 1] that one inference runs it */
     KILN_VEC(unit) unit;
-    uint32_t *unit_of;  /* [node] index into unit, + 1; 0: removed */
-    uint32_t *outside;  /* [value] readers, less those in the unit that is being looked at */
+    uint32_t *unit_of;        /* [node] index into unit, + 1; 0: removed */
+    uint32_t *outside;        /* [value] readers, less those in the unit that is being looked at */
     KILN_VEC(uint32_t) order; /* of units, producers first */
     KILN_VEC(kiln_task) task;
     KILN_VEC(kiln_step) step;
-    kiln_map tasks;     /* key -> index into task */
+    kiln_map tasks; /* key -> index into task */
 } planner;
 
-/* ---- units and their order ---------------------------------------------------------------------------------- */
+/* ---- units and their order
+ * ---------------------------------------------------------------------------------- */
 
 static void find_units(planner *p) {
     const kiln_graph *g = p->graph;
     p->unit_of = KILN_ARENA_ARRAY(p->arena, uint32_t, g->node.count);
     uint32_t group_max = 0;
-    for (kiln_node n = 1; n < g->node.count; n++) group_max = KILN_MAX(group_max, g->node.data[n].group);
+    for (kiln_node n = 1; n < g->node.count; n++)
+        group_max = KILN_MAX(group_max, g->node.data[n].group);
     uint32_t *unit_of_group = KILN_ARENA_ARRAY(p->arena, uint32_t, group_max + 1);
     for (kiln_node n = 1; n < g->node.count; n++) {
         const kiln_node_info *node = &g->node.data[n];
@@ -82,8 +84,9 @@ static kiln_status order_units(planner *p) {
             uint32_t top = kiln_vec_last(&stack), from = missing_producer(p, top);
             p->unit.data[top].waiting = true;
             if (from != UINT32_MAX && p->unit.data[from].waiting)
-                return KILN_ERROR(INTERNAL, "fusion made kernels that wait for each other (node %.*s)",
-                                  KILN_STR_ARG(p->graph->node.data[p->unit.data[from].node.data[0]].name));
+                return KILN_ERROR(
+                    INTERNAL, "fusion made kernels that wait for each other (node %.*s)",
+                    KILN_STR_ARG(p->graph->node.data[p->unit.data[from].node.data[0]].name));
             if (from != UINT32_MAX) {
                 kiln_vec_push_in(p->arena, &stack, from);
                 continue;
@@ -119,8 +122,8 @@ static bool is_read_outside(const planner *p, const unit *u) {
     return false;
 }
 
-/* Consumers first, so that a chain that nothing reads goes as a whole. The pass remove-dead does this in the graph,
- * but it may be left out. */
+/* Consumers first, so that a chain that nothing reads goes as a whole. The pass remove-dead does
+ * this in the graph, but it may be left out. */
 static void find_unread_units(planner *p) {
     for (uint32_t i = p->order.count; i-- > 0;) {
         unit *u = &p->unit.data[p->order.data[i]];
@@ -130,18 +133,20 @@ static void find_unread_units(planner *p) {
     }
 }
 
-/* ---- one kernel ------------------------------------------------------------------------------------------------ */
+/* ---- one kernel
+ * ------------------------------------------------------------------------------------------------
+ */
 
 /* The values of a kernel by role, each once, in order of first use. */
 typedef struct ports {
     KILN_VEC(kiln_value) input, constant, output;
 } ports;
 
-#define ADD_ONCE(arena, list, value)                                                 \
-    do {                                                                             \
-        uint32_t at_ = 0;                                                            \
-        while (at_ < (list)->count && (list)->data[at_] != (value)) at_++;           \
-        if (at_ == (list)->count) kiln_vec_push_in((arena), (list), (value));        \
+#define ADD_ONCE(arena, list, value)                                          \
+    do {                                                                      \
+        uint32_t at_ = 0;                                                     \
+        while (at_ < (list)->count && (list)->data[at_] != (value)) at_++;    \
+        if (at_ == (list)->count) kiln_vec_push_in((arena), (list), (value)); \
     } while (0)
 
 /* The lists live in p->kernel. */
@@ -157,27 +162,33 @@ static void find_ports(planner *p, uint32_t index, ports *out) {
             kiln_node producer = g->value.data[value].producer;
             if (producer && p->unit_of[producer] == index + 1) continue;
             if (kiln_value_is_literal(g, value)) continue;
-            if (kiln_value_is_constant(g, value)) ADD_ONCE(&p->kernel, &out->constant, value);
-            else ADD_ONCE(&p->kernel, &out->input, value);
+            if (kiln_value_is_constant(g, value))
+                ADD_ONCE(&p->kernel, &out->constant, value);
+            else
+                ADD_ONCE(&p->kernel, &out->input, value);
         }
     }
     for (uint32_t i = 0; i < u->node.count; i++) {
         const kiln_node_info *node = &g->node.data[u->node.data[i]];
         for (uint32_t k = 0; k < node->output_count; k++)
-            if (node->output[k] && p->outside[node->output[k]] > 0) ADD_ONCE(&p->kernel, &out->output, node->output[k]);
+            if (node->output[k] && p->outside[node->output[k]] > 0)
+                ADD_ONCE(&p->kernel, &out->output, node->output[k]);
     }
     remember_reads(p, u);
 }
 
-/* Buffers are named after their role and number, never after the model's values: traces speak of buffers, and a trace of
- * this task must fit wherever its key occurs. */
-static void add_buffers(const planner *p, kiln_program *te, const kiln_value *value, uint32_t count, kiln_role role,
-                        kiln_buffer *buffer_of) {
-    static const char letter[] = {
-        [KILN_ROLE_INPUT] = 'x', [KILN_ROLE_CONSTANT] = 'w', [KILN_ROLE_OUTPUT] = 'y', [KILN_ROLE_TEMP] = 't'};
+/* Buffers are named after their role and number, never after the model's values: traces speak of
+ * buffers, and a trace of this task must fit wherever its key occurs. */
+static void add_buffers(const planner *p, kiln_program *te, const kiln_value *value, uint32_t count,
+                        kiln_role role, kiln_buffer *buffer_of) {
+    static const char letter[] = {[KILN_ROLE_INPUT] = 'x',
+                                  [KILN_ROLE_CONSTANT] = 'w',
+                                  [KILN_ROLE_OUTPUT] = 'y',
+                                  [KILN_ROLE_TEMP] = 't'};
     for (uint32_t i = 0; i < count; i++) {
         const kiln_value_info *info = &p->graph->value.data[value[i]];
-        kiln_str name = kiln_str_from(kiln_arena_printf(te->arena, "%c%u", letter[role], te->buffer.count - 1));
+        kiln_str name =
+            kiln_str_from(kiln_arena_printf(te->arena, "%c%u", letter[role], te->buffer.count - 1));
         buffer_of[value[i]] = kiln_buffer_create(te, name, info->dtype, role, &info->shape);
     }
 }
@@ -185,7 +196,8 @@ static void add_buffers(const planner *p, kiln_program *te, const kiln_value *va
 static kiln_str unit_name(const planner *p, const unit *u, kiln_arena *arena) {
     kiln_strbuf text = {0};
     for (uint32_t i = 0; i < u->node.count; i++)
-        kiln_strbuf_printf(&text, "%s%s", i ? "+" : "", kiln_op_get(p->graph->node.data[u->node.data[i]].op)->name);
+        kiln_strbuf_printf(&text, "%s%s", i ? "+" : "",
+                           kiln_op_get(p->graph->node.data[u->node.data[i]].op)->name);
     kiln_str name = kiln_str_from(kiln_str_dup(arena, kiln_strbuf_view(&text)));
     kiln_strbuf_deinit(&text);
     return name;
@@ -194,7 +206,8 @@ static kiln_str unit_name(const planner *p, const unit *u, kiln_arena *arena) {
 static void build_node(const planner *p, kiln_node n, kiln_program *te, kiln_buffer *buffer_of) {
     const kiln_node_info *node = &p->graph->node.data[n];
     kiln_buffer input[KILN_NODE_OPERANDS_MAX] = {0}, output[KILN_NODE_OPERANDS_MAX] = {0};
-    for (uint32_t i = 0; i < node->input_count; i++) input[i] = node->input[i] ? buffer_of[node->input[i]] : 0;
+    for (uint32_t i = 0; i < node->input_count; i++)
+        input[i] = node->input[i] ? buffer_of[node->input[i]] : 0;
     for (uint32_t i = 0; i < node->output_count; i++) {
         kiln_value value = node->output[i];
         if (value && !buffer_of[value]) add_buffers(p, te, &value, 1, KILN_ROLE_TEMP, buffer_of);
@@ -203,7 +216,8 @@ static void build_node(const planner *p, kiln_node n, kiln_program *te, kiln_buf
     kiln_node_build(p->graph, n, te, input, output);
 }
 
-/* ---- tasks and steps -------------------------------------------------------------------------------------------- */
+/* ---- tasks and steps
+ * -------------------------------------------------------------------------------------------- */
 
 kiln_str kiln_task_key(const kiln_program *te, kiln_arena *arena) {
     char hash[KILN_HASH128_TEXT];
@@ -216,8 +230,10 @@ static uint32_t intern_task(planner *p, const kiln_program *te, kiln_str op, dou
     uint64_t index = 0;
     kiln_str key = kiln_task_key(te, &p->kernel);
     if (!kiln_map_find(&p->tasks, key, &index)) {
-        kiln_task task = {.key = {kiln_str_dup(p->arena, key), key.size}, .op = {kiln_str_dup(p->arena, op), op.size},
-                          .te = kiln_program_copy(te, p->arena), .flops = kiln_program_flops(te)};
+        kiln_task task = {.key = {kiln_str_dup(p->arena, key), key.size},
+                          .op = {kiln_str_dup(p->arena, op), op.size},
+                          .te = kiln_program_copy(te, p->arena),
+                          .flops = kiln_program_flops(te)};
         kiln_vec_push_in(p->arena, &p->task, task);
         index = p->task.count - 1;
         kiln_map_put(&p->tasks, key, index);
@@ -226,8 +242,10 @@ static uint32_t intern_task(planner *p, const kiln_program *te, kiln_str op, dou
     return (uint32_t)index;
 }
 
-/* Only what this kernel set: clearing all values for each kernel would take the square of their number. */
-static void forget_buffers(const planner *p, const unit *u, const kiln_step *step, kiln_buffer *buffer_of) {
+/* Only what this kernel set: clearing all values for each kernel would take the square of their
+ * number. */
+static void forget_buffers(const planner *p, const unit *u, const kiln_step *step,
+                           kiln_buffer *buffer_of) {
     for (uint32_t i = 0; i < step->arg_count; i++) buffer_of[step->arg[i]] = 0;
     for (uint32_t i = 0; i < u->node.count; i++) {
         const kiln_node_info *node = &p->graph->node.data[u->node.data[i]];
@@ -243,8 +261,8 @@ static kiln_status add_kernel(planner *p, uint32_t index, kiln_buffer *buffer_of
     uint32_t count = port.input.count + port.constant.count + port.output.count, at = 0;
     kiln_str op = unit_name(p, u, &p->kernel);
     if (count > KILN_MANIFEST_ARGS_MAX)
-        return KILN_ERROR(RESOURCE_EXHAUSTED, "kernel %.*s has %u arguments, at most %d", KILN_STR_ARG(op), count,
-                          KILN_MANIFEST_ARGS_MAX);
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "kernel %.*s has %u arguments, at most %d",
+                          KILN_STR_ARG(op), count, KILN_MANIFEST_ARGS_MAX);
     kiln_program *te = kiln_program_create(&p->kernel, op);
     add_buffers(p, te, port.input.data, port.input.count, KILN_ROLE_INPUT, buffer_of);
     add_buffers(p, te, port.constant.data, port.constant.count, KILN_ROLE_CONSTANT, buffer_of);
@@ -252,8 +270,11 @@ static kiln_status add_kernel(planner *p, uint32_t index, kiln_buffer *buffer_of
     for (uint32_t i = 0; i < u->node.count; i++) build_node(p, u->node.data[i], te, buffer_of);
     kiln_task_choose_fill(te);
     const double times = p->times[p->loops.of[u->node.data[0]]];
-    kiln_step step = {.kind = KILN_STEP_KERNEL, .name = p->graph->node.data[u->node.data[0]].name,
-                      .task = intern_task(p, te, op, times), .times = times, .arg_count = count,
+    kiln_step step = {.kind = KILN_STEP_KERNEL,
+                      .name = p->graph->node.data[u->node.data[0]].name,
+                      .task = intern_task(p, te, op, times),
+                      .times = times,
+                      .arg_count = count,
                       .arg = KILN_ARENA_ARRAY(p->arena, kiln_value, count)};
     kiln_str known = p->task.data[step.task].op; /* the name is no part of the key */
     step.op = kiln_str_equal(op, known) ? known : (kiln_str){kiln_str_dup(p->arena, op), op.size};
@@ -268,15 +289,21 @@ static kiln_status add_kernel(planner *p, uint32_t index, kiln_buffer *buffer_of
 
 static void add_alias(planner *p, kiln_node n) {
     const kiln_node_info *node = &p->graph->node.data[n];
-    kiln_step step = {.kind = KILN_STEP_ALIAS, .name = node->name, .op = kiln_str_from(kiln_op_get(node->op)->name),
-                      .arg_count = 2, .read_count = 1, .times = p->times[p->loops.of[n]],
+    kiln_step step = {.kind = KILN_STEP_ALIAS,
+                      .name = node->name,
+                      .op = kiln_str_from(kiln_op_get(node->op)->name),
+                      .arg_count = 2,
+                      .read_count = 1,
+                      .times = p->times[p->loops.of[n]],
                       .arg = KILN_ARENA_ARRAY(p->arena, kiln_value, 2)};
     step.arg[0] = node->input[0];
     step.arg[1] = node->output[0];
     kiln_vec_push_in(p->arena, &p->step, step);
 }
 
-/* ---- loops ---------------------------------------------------------------------------------------------------------- */
+/* ---- loops
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 /* What a loop is taken to run when that is known at run time only. */
 #define TRIPS_GUESSED 16.0
@@ -285,16 +312,17 @@ static void find_times(planner *p) {
     p->times = KILN_ARENA_ARRAY(p->arena, double, p->loops.count + 1);
     p->times[0] = 1;
     for (uint32_t i = 0; i < p->loops.count; i++) {
-        const kiln_loop *loop = &p->loops.loop[i];
+        const kiln_graph_loop *loop = &p->loops.loop[i];
         const kiln_loop_info info = kiln_loop_describe(p->graph, loop->begin);
-        p->times[i + 1] = info.is_constant ? (double)info.trips : KILN_MIN((double)info.trips, TRIPS_GUESSED);
+        p->times[i + 1] =
+            info.is_constant ? (double)info.trips : KILN_MIN((double)info.trips, TRIPS_GUESSED);
     }
     for (uint32_t i = 0; i < p->loops.count; i++) /* a loop begins behind the one around it */
         p->times[i + 1] *= p->times[p->loops.loop[i].parent];
 }
 
-/* A unit is put where its loop is; a loop as a whole where it ends. What stands between its ends but does not belong to
- * it is needed by it or by nobody yet, so it comes before. */
+/* A unit is put where its loop is; a loop as a whole where it ends. What stands between its ends
+ * but does not belong to it is needed by it or by nobody yet, so it comes before. */
 static void sort_into_bodies(planner *p) {
     p->body = KILN_ARENA_ARRAY(p->arena, body, p->loops.count + 1);
     for (uint32_t i = 0; i < p->order.count; i++) {
@@ -311,8 +339,10 @@ static uint32_t loop_that_ends(const planner *p, kiln_node end) {
     uint32_t low = 0, high = p->loops.count;
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
-        if (p->loops.loop[middle].begin <= begin) low = middle;
-        else high = middle;
+        if (p->loops.loop[middle].begin <= begin)
+            low = middle;
+        else
+            high = middle;
     }
     return low + 1;
 }
@@ -320,9 +350,14 @@ static uint32_t loop_that_ends(const planner *p, kiln_node end) {
 static void add_loop_step(planner *p, kiln_step_kind kind, kiln_node n) {
     const kiln_node_info *node = &p->graph->node.data[n];
     kiln_vec_push_in(p->arena, &p->step,
-                     ((kiln_step){.kind = kind, .name = node->name, .op = kiln_str_from(kiln_op_get(node->op)->name),
-                                  .arg_count = node->input_count, .read_count = node->input_count, .arg = node->input,
-                                  .times = p->times[p->loops.of[n]], .node = n}));
+                     ((kiln_step){.kind = kind,
+                                  .name = node->name,
+                                  .op = kiln_str_from(kiln_op_get(node->op)->name),
+                                  .arg_count = node->input_count,
+                                  .read_count = node->input_count,
+                                  .arg = node->input,
+                                  .times = p->times[p->loops.of[n]],
+                                  .node = n}));
 }
 
 static kiln_status add_body(planner *p, uint32_t loop, kiln_buffer *buffer_of);
@@ -344,9 +379,12 @@ static kiln_status add_body(planner *p, uint32_t loop, kiln_buffer *buffer_of) {
         uint32_t index = p->body[loop].data[i];
         kiln_node n = p->unit.data[index].node.data[0];
         kiln_op op = p->graph->node.data[n].op;
-        if (kiln_op_is_loop(op)) st = add_loop(p, loop_that_ends(p, n), buffer_of);
-        else if (kiln_op_is_alias(op)) add_alias(p, n);
-        else st = add_kernel(p, index, buffer_of);
+        if (kiln_op_is_loop(op))
+            st = add_loop(p, loop_that_ends(p, n), buffer_of);
+        else if (kiln_op_is_alias(op))
+            add_alias(p, n);
+        else
+            st = add_kernel(p, index, buffer_of);
     }
     return st;
 }
@@ -355,7 +393,7 @@ static kiln_status make_plan(planner *p) {
     kiln_buffer *buffer_of = KILN_ARENA_ARRAY(p->arena, kiln_buffer, p->graph->value.count);
     p->outside = kiln_graph_count_uses(p->graph, p->arena);
     find_units(p);
-    kiln_status st = kiln_loops_find(p->graph, p->arena, &p->loops);
+    kiln_status st = kiln_graph_loops_find(p->graph, p->arena, &p->loops);
     if (!st) st = order_units(p);
     if (st) return st;
     find_unread_units(p);
@@ -386,13 +424,15 @@ kiln_status kiln_tasks_extract(const kiln_graph *graph, kiln_arena *arena, kiln_
 void kiln_tasks_print(const kiln_tasks *tasks, bool verbose, kiln_strbuf *out) {
     for (uint32_t i = 0; i < tasks->count; i++) {
         const kiln_task *task = &tasks->task[i];
-        kiln_strbuf_printf(out, "%stask %u %.*s %.*s, %.6g MFLOP, %g per inference\n", verbose && i ? "\n" : "", i,
-                           KILN_STR_ARG(task->key), KILN_STR_ARG(task->op), task->flops / 1e6, task->weight);
+        kiln_strbuf_printf(out, "%stask %u %.*s %.*s, %.6g MFLOP, %g per inference\n",
+                           verbose && i ? "\n" : "", i, KILN_STR_ARG(task->key),
+                           KILN_STR_ARG(task->op), task->flops / 1e6, task->weight);
         if (verbose) kiln_program_print(task->te, out);
     }
 }
 
-/* ---- the interpreter over a plan ---------------------------------------------------------------------------------- */
+/* ---- the interpreter over a plan
+ * ---------------------------------------------------------------------------------- */
 
 static kiln_tensor value_tensor(const kiln_graph *graph, kiln_value value, kiln_arena *arena) {
     const kiln_value_info *info = &graph->value.data[value];
@@ -412,7 +452,8 @@ static kiln_tensor *tensor_of(evaluator *e, kiln_value value) {
     return &e->tensor[value];
 }
 
-static void copy_bytes(const kiln_tensor *to, size_t to_at, const kiln_tensor *from, size_t from_at, size_t size) {
+static void copy_bytes(const kiln_tensor *to, size_t to_at, const kiln_tensor *from, size_t from_at,
+                       size_t size) {
     if (size) memcpy((char *)to->data + to_at, (const char *)from->data + from_at, size);
 }
 
@@ -420,38 +461,47 @@ static kiln_status eval_step(evaluator *e, const kiln_step *step) {
     kiln_tensor args[KILN_MANIFEST_ARGS_MAX];
     kiln_status st = KILN_OK;
     for (uint32_t i = 0; i < step->arg_count; i++) args[i] = *tensor_of(e, step->arg[i]);
-    if (step->kind == KILN_STEP_KERNEL) st = kiln_te_eval(e->plan->tasks.task[step->task].te, args, step->arg_count);
-    else memcpy(args[1].data, args[0].data, kiln_tensor_bytes(&args[0]));
+    if (step->kind == KILN_STEP_KERNEL)
+        st = kiln_te_eval(e->plan->tasks.task[step->task].te, args, step->arg_count);
+    else
+        memcpy(args[1].data, args[0].data, kiln_tensor_bytes(&args[0]));
     return kiln_status_note(st, "step %.*s", KILN_STR_ARG(step->name));
 }
 
 static kiln_status eval_steps(evaluator *e, uint32_t begin, uint32_t end);
 
 /* One of the rows that an iteration reads or writes. */
-static size_t row_at(const kiln_node_info *node, uint32_t index, uint64_t iteration, uint64_t trips, size_t row_bytes) {
-    return (size_t)(kiln_loop_is_reversed(node, index) ? trips - 1 - iteration : iteration) * row_bytes;
+static size_t row_at(const kiln_node_info *node, uint32_t index, uint64_t iteration, uint64_t trips,
+                     size_t row_bytes) {
+    return (size_t)(kiln_loop_is_reversed(node, index) ? trips - 1 - iteration : iteration) *
+           row_bytes;
 }
 
-static void read_rows(evaluator *e, const kiln_node_info *begin, uint32_t first, uint64_t iteration, uint64_t trips) {
+static void read_rows(evaluator *e, const kiln_node_info *begin, uint32_t first, uint64_t iteration,
+                      uint64_t trips) {
     for (uint32_t i = first; i < begin->output_count; i++) {
         if (!begin->output[i]) continue;
         const kiln_tensor *row = tensor_of(e, begin->output[i]);
         size_t size = kiln_tensor_bytes(row);
         uint32_t input = i + begin->input_count - begin->output_count;
-        copy_bytes(row, 0, tensor_of(e, begin->input[input]), row_at(begin, i - first, iteration, trips, size), size);
+        copy_bytes(row, 0, tensor_of(e, begin->input[input]),
+                   row_at(begin, i - first, iteration, trips, size), size);
     }
 }
 
-static void write_rows(evaluator *e, const kiln_node_info *end, uint32_t first, uint64_t iteration, uint64_t trips) {
+static void write_rows(evaluator *e, const kiln_node_info *end, uint32_t first, uint64_t iteration,
+                       uint64_t trips) {
     for (uint32_t i = first; i < end->output_count; i++) {
         if (!end->output[i]) continue;
         const kiln_tensor *row = tensor_of(e, end->input[i + end->input_count - end->output_count]);
         size_t size = kiln_tensor_bytes(row);
-        copy_bytes(tensor_of(e, end->output[i]), row_at(end, i - first, iteration, trips, size), row, 0, size);
+        copy_bytes(tensor_of(e, end->output[i]), row_at(end, i - first, iteration, trips, size),
+                   row, 0, size);
     }
 }
 
-/* Values for the next iteration, all of which are read before one is written: [carried] of either node's operands. */
+/* Values for the next iteration, all of which are read before one is written: [carried] of either
+ * node's operands. */
 static void carry(evaluator *e, kiln_value *const to, kiln_value *const from, uint32_t count) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
@@ -462,7 +512,9 @@ static void carry(evaluator *e, kiln_value *const to, kiln_value *const from, ui
         held[i] = kiln_arena_copy(&scratch, tensor->data, kiln_tensor_bytes(tensor));
     }
     for (uint32_t i = 0; i < count; i++)
-        if (to[i]) copy_bytes(tensor_of(e, to[i]), 0, &(kiln_tensor){.data = held[i]}, 0, kiln_tensor_bytes(tensor_of(e, to[i])));
+        if (to[i])
+            copy_bytes(tensor_of(e, to[i]), 0, &(kiln_tensor){.data = held[i]}, 0,
+                       kiln_tensor_bytes(tensor_of(e, to[i])));
     kiln_arena_deinit(&scratch);
 }
 
@@ -482,12 +534,14 @@ static kiln_status eval_loop(evaluator *e, uint32_t index) {
     int64_t count = number_in(e, begin->input[0]);
     bool goes_on = !guarded || number_in(e, begin->input[1]) != 0;
     kiln_value *state = KILN_ARENA_ARRAY(e->arena, kiln_value, carried);
-    for (uint32_t i = 0; i < carried; i++) /* one that nobody reads inside may be read behind the loop */
+    for (uint32_t i = 0; i < carried;
+         i++) /* one that nobody reads inside may be read behind the loop */
         state[i] = begin->output[1 + i] ? begin->output[1 + i] : end->output[i];
     carry(e, state, begin->input + 1 + guarded, carried);
     kiln_status st = KILN_OK;
     for (uint64_t i = 0; !st && goes_on && i < trips && (int64_t)i < count; i++) {
-        if (begin->output[0]) kiln_dtype_store_i64(KILN_I64, tensor_of(e, begin->output[0])->data, 0, (int64_t)i);
+        if (begin->output[0])
+            kiln_dtype_store_i64(KILN_I64, tensor_of(e, begin->output[0])->data, 0, (int64_t)i);
         read_rows(e, begin, 1 + carried, i, trips);
         st = eval_steps(e, index + 1, step->partner);
         if (st) break;
@@ -513,7 +567,8 @@ static kiln_status eval_steps(evaluator *e, uint32_t begin, uint32_t end) {
     return st;
 }
 
-kiln_status kiln_graph_eval(const kiln_graph *graph, const kiln_tensor *input, kiln_arena *arena, kiln_tensor *output) {
+kiln_status kiln_graph_eval(const kiln_graph *graph, const kiln_tensor *input, kiln_arena *arena,
+                            kiln_tensor *output) {
     kiln_plan plan;
     kiln_status st = kiln_plan_create(graph, arena, &plan);
     if (st) return st;
@@ -521,6 +576,7 @@ kiln_status kiln_graph_eval(const kiln_graph *graph, const kiln_tensor *input, k
     e.tensor = KILN_ARENA_ARRAY(arena, kiln_tensor, graph->value.count);
     for (uint32_t i = 0; i < graph->input.count; i++) e.tensor[graph->input.data[i]] = input[i];
     st = eval_steps(&e, 0, plan.step_count);
-    for (uint32_t i = 0; !st && i < graph->output.count; i++) output[i] = *tensor_of(&e, graph->output.data[i]);
+    for (uint32_t i = 0; !st && i < graph->output.count; i++)
+        output[i] = *tensor_of(&e, graph->output.data[i]);
     return st;
 }

@@ -38,7 +38,7 @@ static kiln_str text_of(kiln_strbuf *text, kiln_arena *arena) {
 static kiln_status read_model(const kiln_work_request *request, kiln_arena *arena,
                               kiln_mapping *mapping, kiln_graph **out_graph) {
     const char *path = kiln_str_dup(arena, request->model_path);
-    if (request->model_form == KILN_MODEL_ONNX)
+    if (request->model_form == KILN_MODEL_FORM_ONNX)
         return kiln_import_file(path, NULL, arena, out_graph);
     kiln_status st = kiln_file_map(path, mapping);
     return st ? st : kiln_graph_decode((kiln_str){mapping->data, mapping->size}, arena, out_graph);

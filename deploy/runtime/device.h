@@ -22,7 +22,7 @@
 #include "base/spaces.h"
 #include "base/status.h"
 #include "base/target.h"
-#include "deploy/runtime/region.h"
+#include "deploy/runtime/pages.h"
 
 #define KILN_DEVICE_EVENTS 64u /* of each device, numbered from 0 */
 
@@ -40,7 +40,7 @@ typedef struct kiln_device_memory {
     size_t size_bytes;
     void *data; /* HOST: its bytes; otherwise what the row calls it, an address or a handle, never
                    to be followed */
-    kiln_region region; /* HOST: the pages around `data` */
+    kiln_pages pages; /* HOST: the pages around `data` */
 } kiln_device_memory;
 
 /* Some place in a device's memory, or in memory of the host: as DLPack has it in `data` and

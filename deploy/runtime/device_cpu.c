@@ -37,17 +37,17 @@ static kiln_status cpu_allocate(void *state, kiln_memory_space space, size_t siz
                                 kiln_guard guard, kiln_device_memory *out_memory) {
     (void)state;
     KILN_CHECK(space == KILN_MEMORY_HOST);
-    kiln_region region;
-    kiln_status st = kiln_region_create(size_bytes, guard, &region);
+    kiln_pages pages;
+    kiln_status st = kiln_pages_create(size_bytes, guard, &pages);
     if (st) return st;
     *out_memory = (kiln_device_memory){
-        .space = space, .size_bytes = size_bytes, .data = region.data, .region = region};
+        .space = space, .size_bytes = size_bytes, .data = pages.data, .pages = pages};
     return KILN_OK;
 }
 
 static void cpu_release(void *state, kiln_device_memory *memory) {
     (void)state;
-    kiln_region_destroy(&memory->region);
+    kiln_pages_destroy(&memory->pages);
 }
 
 static kiln_device_place cpu_place(void *state, const kiln_device_memory *memory, uint64_t offset) {

@@ -23,7 +23,7 @@
 #include "base/str.h"
 #include "base/target.h"
 #include "deploy/runtime/device.h"
-#include "deploy/runtime/region.h"
+#include "deploy/runtime/pages.h"
 #include "deploy/runtime/services.h"
 
 typedef struct kiln_kernel kiln_kernel;

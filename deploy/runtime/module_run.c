@@ -53,7 +53,7 @@ struct kiln_module {
     kiln_call **call;               /* [step_count]; NULL for steps that call no kernel */
     bool *packs;                    /* [step_count] whose constants no step before packs */
     uint32_t *call_threads;         /* [step_count] */
-    kiln_region scratch, staging;
+    kiln_pages scratch, staging;
     root_place *place;                     /* [buffer_count] by root; ports' are set at each run */
     uint8_t **input_stage, **output_stage; /* aligned copies for callers' memory that is not */
     patches ports, *strided;               /* the latter: [step_count], of loops */
@@ -152,7 +152,7 @@ static kiln_status create_services(kiln_module *m) {
         size_t wanted = kiln_services_scratch_bytes(manifest, threads_of(m, m->kernel[i]));
         scratch_bytes = KILN_MAX(scratch_bytes, wanted);
     }
-    kiln_status st = kiln_region_create(scratch_bytes, KILN_GUARD_NONE, &m->scratch);
+    kiln_status st = kiln_pages_create(scratch_bytes, KILN_GUARD_NONE, &m->scratch);
     if (st) return kiln_status_note(st, "scratch");
     m->services = KILN_ARENA_ARRAY(&m->arena, kiln_services, m->thread_count);
     for (uint32_t i = 0; i < m->thread_count; i++)
@@ -202,7 +202,7 @@ static kiln_status create_stages(kiln_module *m) {
     for (uint32_t i = 0; i < plan->output_count; i++)
         bytes += KILN_ALIGN_UP((size_t)plan->buffer[plan->output[i].buffer].size_bytes,
                                KILN_KERNEL_ALIGNMENT);
-    kiln_status st = kiln_region_create(bytes, KILN_GUARD_NONE, &m->staging);
+    kiln_status st = kiln_pages_create(bytes, KILN_GUARD_NONE, &m->staging);
     if (st) return kiln_status_note(st, "memory for inputs and outputs");
     m->input_stage = lay_out_stage(m, plan->input, plan->input_count, &staged);
     m->output_stage = lay_out_stage(m, plan->output, plan->output_count, &staged);
@@ -584,8 +584,8 @@ void kiln_module_close(kiln_module *m) {
         kiln_kernel_unload(m->kernel[i]);
     kiln_pool_destroy(m->pool);
     for (uint32_t d = 0; m->device && d <= m->plan.device_count; d++) close_device(&m->device[d]);
-    kiln_region_destroy(&m->scratch);
-    kiln_region_destroy(&m->staging);
+    kiln_pages_destroy(&m->scratch);
+    kiln_pages_destroy(&m->staging);
     kiln_file_unmap(&m->mapping);
     kiln_arena_deinit(&m->arena);
     kiln_free(m);

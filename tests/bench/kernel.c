@@ -96,7 +96,7 @@ static double run_seconds(kiln_call *call, const kiln_services *services) {
 static kiln_status time_kernel(const kiln_artefact *artefact) {
     kiln_kernel *kernel = NULL;
     kiln_call *call = NULL;
-    kiln_region region[KILN_MANIFEST_ARGS_MAX] = {0}, scratch = {0};
+    kiln_pages pages[KILN_MANIFEST_ARGS_MAX] = {0}, scratch = {0};
     kiln_services services;
     kiln_strbuf bytes = {0};
     kiln_artefact_encode(artefact, &bytes);
@@ -106,11 +106,11 @@ static kiln_status time_kernel(const kiln_artefact *artefact) {
     for (uint32_t i = 0; !st && i < m->arg_count; i++) {
         if (kiln_role_is_owned(m->arg[i].role)) continue;
         size_t size = kiln_kernel_arg_bytes(kernel, i);
-        st = kiln_region_create(size, KILN_GUARD_NONE, &region[i]);
-        if (!st) kiln_fill_data(region[i].data, KILN_F32, size / 4, i + 1, KILN_FILL_UNIFORM);
-        if (!st) st = kiln_call_bind(call, i, region[i].data, size);
+        st = kiln_pages_create(size, KILN_GUARD_NONE, &pages[i]);
+        if (!st) kiln_fill_data(pages[i].data, KILN_F32, size / 4, i + 1, KILN_FILL_UNIFORM);
+        if (!st) st = kiln_call_bind(call, i, pages[i].data, size);
     }
-    if (!st) st = kiln_region_create(kiln_services_scratch_bytes(m, 1), KILN_GUARD_NONE, &scratch);
+    if (!st) st = kiln_pages_create(kiln_services_scratch_bytes(m, 1), KILN_GUARD_NONE, &scratch);
     if (!st) {
         kiln_services_init(&services, NULL, 1, scratch.data);
         st = kiln_call_prepare(call, &services);
@@ -122,8 +122,7 @@ static kiln_status time_kernel(const kiln_artefact *artefact) {
         (void)kiln_kernel_code(kernel, &code_bytes);
         if (again > peak) peak = again;
         printf("kernel %.1f us, %.1f GFLOP/s of %.1f: %.3f of peak, code %zu bytes\n", s * 1e6,
-               m->flops / s * 1e-9, peak * 1e-9, m->flops / s / peak,
-               code_bytes);
+               m->flops / s * 1e-9, peak * 1e-9, m->flops / s / peak, code_bytes);
     }
     kiln_strbuf_deinit(&bytes);
     kiln_call_destroy(call);

@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "deploy/runtime/load.h"
-#include "deploy/runtime/region.h"
+#include "deploy/runtime/pages.h"
 #include "deploy/runtime/services.h"
 #include "tests/boards/protocol.h"
 
@@ -14,7 +14,7 @@ typedef struct job {
     board_job head;
     char *bytes; /* the object */
     kiln_object *object;
-    kiln_region region[BOARD_ARGS_MAX], scratch;
+    kiln_pages pages[BOARD_ARGS_MAX], scratch;
     kiln_pool *pool;
 } job;
 
@@ -30,10 +30,10 @@ static bool take_job(job *j) {
     for (uint64_t i = 0; i < h->arg_count; i++) {
         uint64_t size;
         if (!take(&size, sizeof size) || size > BOARD_BYTES_MAX) return false;
-        kiln_status st = kiln_region_create(
-            (size_t)size, i % 2 ? KILN_GUARD_BEFORE : KILN_GUARD_AFTER, &j->region[i]);
+        kiln_status st = kiln_pages_create(
+            (size_t)size, i % 2 ? KILN_GUARD_BEFORE : KILN_GUARD_AFTER, &j->pages[i]);
         if (st) return false;
-        if (!take(j->region[i].data, (size_t)size)) return false;
+        if (!take(j->pages[i].data, (size_t)size)) return false;
     }
     return true;
 }
@@ -44,7 +44,7 @@ static kiln_status call(const job *j, const char *name, kiln_services *services)
     kiln_kernel_entry entry = kiln_object_find(j->object, name);
     if (!entry) return KILN_ERROR(NOT_FOUND, "the object has no %s", name);
     for (uint32_t i = 0; i < j->head.arg_count; i++) {
-        tensor[i].data = j->region[i].data;
+        tensor[i].data = j->pages[i].data;
         args[i] = &tensor[i];
     }
     if (entry(args, &services->table) == KILN_KERNEL_OK) return KILN_OK;
@@ -61,20 +61,20 @@ static kiln_status run(job *j) {
     kiln_status st =
         kiln_object_load((kiln_str){j->bytes, (size_t)j->head.object_bytes}, &j->object);
     if (!st)
-        st = kiln_region_create(aligned(j->head.scratch_bytes) +
-                                    workers * aligned(j->head.worker_scratch_bytes),
-                                KILN_GUARD_AFTER, &j->scratch);
+        st = kiln_pages_create(aligned(j->head.scratch_bytes) +
+                                   workers * aligned(j->head.worker_scratch_bytes),
+                               KILN_GUARD_AFTER, &j->scratch);
     if (!st && workers > 1) st = kiln_pool_create(&options, &j->pool);
     if (st) return st;
     kiln_services services;
     kiln_services_init(&services, j->pool, workers, j->scratch.data);
     if (j->head.prepares) st = call(j, "kiln_prepare", &services);
     for (int round = 0; !st && round < 2; round++) {
-        kiln_region_poison(&j->scratch, round ? KILN_POISON_LAST : KILN_POISON_FIRST);
+        kiln_pages_poison(&j->scratch, round ? KILN_POISON_LAST : KILN_POISON_FIRST);
         st = call(j, "kiln_run", &services);
     }
-    bool intact = kiln_region_intact(&j->scratch);
-    for (uint32_t i = 0; i < j->head.arg_count; i++) intact &= kiln_region_intact(&j->region[i]);
+    bool intact = kiln_pages_intact(&j->scratch);
+    for (uint32_t i = 0; i < j->head.arg_count; i++) intact &= kiln_pages_intact(&j->pages[i]);
     if (!st && !intact) st = KILN_ERROR(INTERNAL, "written outside of a buffer");
     return st;
 }
@@ -84,13 +84,13 @@ static void answer(const job *j, kiln_status st) {
     if (st) snprintf(a.text, sizeof a.text, "%s", kiln_status_text(st));
     fwrite(&a, sizeof a, 1, stdout);
     for (uint32_t i = 0; !st && i < j->head.arg_count; i++)
-        fwrite(j->region[i].data, 1, j->region[i].size_bytes, stdout);
+        fwrite(j->pages[i].data, 1, j->pages[i].size_bytes, stdout);
     fflush(stdout);
 }
 
 static void job_deinit(job *j) {
-    for (uint32_t i = 0; i < BOARD_ARGS_MAX; i++) kiln_region_destroy(&j->region[i]);
-    kiln_region_destroy(&j->scratch);
+    for (uint32_t i = 0; i < BOARD_ARGS_MAX; i++) kiln_pages_destroy(&j->pages[i]);
+    kiln_pages_destroy(&j->scratch);
     kiln_pool_destroy(j->pool);
     kiln_object_unload(j->object);
     kiln_free(j->bytes);

@@ -13,7 +13,7 @@
 
 static void the_lower_of_two_roofs_counts(void **state) {
     (void)state;
-    const kiln_machine m = {.peak_flops = 100e9, .memory_bytes = 10e9};
+    const kiln_roofline m = {.peak_flops = 100e9, .memory_bytes = 10e9};
     kiln_bound bound;
     assert_true(kiln_roof(&m, 2, &bound) == 20e9 && bound == KILN_BOUND_MEMORY);
     assert_true(kiln_roof(&m, 10, &bound) == 100e9 && bound == KILN_BOUND_ARITHMETIC);
@@ -22,7 +22,7 @@ static void the_lower_of_two_roofs_counts(void **state) {
 
 static void a_machine_not_known_sets_no_bound(void **state) {
     (void)state;
-    const kiln_machine m = {.peak_flops = 100e9};
+    const kiln_roofline m = {.peak_flops = 100e9};
     kiln_bound bound;
     assert_true(kiln_roof(&m, 0.001, &bound) == 100e9 && bound == KILN_BOUND_UNKNOWN);
 }
@@ -39,8 +39,8 @@ static void arguments_count_once_and_temps_do_not(void **state) {
 }
 
 static void caches_are_read_faster_than_memory(void **state) {
-    kiln_machine m;
-    expect_ok(kiln_machine_measure(*state, &m));
+    kiln_roofline m;
+    expect_ok(kiln_roofline_measure(*state, &m));
 #if defined(__x86_64__)
     assert_true(m.peak_flops > 1e9 && m.memory_bytes > 1e8);
     if (m.cache_bytes > 0) assert_true(m.cache_bytes > m.memory_bytes);

@@ -28,13 +28,13 @@ static void memory_is_the_process_s_own_with_its_guards(void **state) {
     kiln_device *device = *state;
     kiln_device_memory memory;
     assert_null(kiln_device_allocate(device, 1000, KILN_GUARD_AFTER, &memory));
-    assert_ptr_equal(memory.data, memory.region.data);
+    assert_ptr_equal(memory.data, memory.pages.data);
     kiln_device_place place = kiln_device_place_at(device, &memory, 64);
     assert_ptr_equal(place.data, (uint8_t *)memory.data + 64);
     assert_int_equal(place.byte_offset, 0);
-    assert_true(kiln_region_intact(&memory.region));
+    assert_true(kiln_pages_intact(&memory.pages));
     memset(memory.data, 1, 1001); /* into what alignment leaves before the guard */
-    assert_false(kiln_region_intact(&memory.region));
+    assert_false(kiln_pages_intact(&memory.pages));
     kiln_device_release(device, &memory);
     assert_null(memory.data);
 }

@@ -40,16 +40,19 @@ static void without_packing(world *w) {
 
 static kiln_kernel *load(world *w) {
     kiln_kernel *kernel = NULL;
-    kiln_status st = kiln_kernel_load(fixture_artefact(&w->arena, &w->manifest, "kernel_static.o"), NULL, &kernel);
+    kiln_status st = kiln_kernel_load(fixture_artefact(&w->arena, &w->manifest, "kernel_static.o"),
+                                      NULL, &kernel);
     if (st) fail_msg("%s", kiln_status_text(st));
     return kernel;
 }
 
 static void refused(world *w, const char *object, kiln_code code, const char *text) {
     kiln_kernel *kernel = NULL;
-    kiln_status st = kiln_kernel_load(fixture_artefact(&w->arena, &w->manifest, object), NULL, &kernel);
+    kiln_status st =
+        kiln_kernel_load(fixture_artefact(&w->arena, &w->manifest, object), NULL, &kernel);
     assert_int_equal(kiln_status_code(st), code);
-    if (!strstr(kiln_status_text(st), text)) fail_msg("'%s' does not say '%s'", kiln_status_text(st), text);
+    if (!strstr(kiln_status_text(st), text))
+        fail_msg("'%s' does not say '%s'", kiln_status_text(st), text);
     kiln_status_free(st);
     assert_null(kernel);
 }
@@ -59,32 +62,33 @@ static void run_guarded(world *w, kiln_guard guard) {
     kiln_kernel *kernel = load(w);
     kiln_call *call = NULL;
     assert_null(kiln_call_create(kernel, guard, &call));
-    kiln_region region[3], scratch;
+    kiln_pages pages[3], scratch;
     for (uint32_t i = 0; i < 3; i++) {
         assert_int_equal(kiln_kernel_arg_bytes(kernel, i), FIXTURE_BYTES);
-        assert_null(kiln_region_create(FIXTURE_BYTES, guard, &region[i]));
-        assert_null(kiln_call_bind(call, i, region[i].data, FIXTURE_BYTES));
+        assert_null(kiln_pages_create(FIXTURE_BYTES, guard, &pages[i]));
+        assert_null(kiln_call_bind(call, i, pages[i].data, FIXTURE_BYTES));
     }
-    assert_null(kiln_region_create(kiln_services_scratch_bytes(&w->manifest, 1), guard, &scratch));
+    assert_null(kiln_pages_create(kiln_services_scratch_bytes(&w->manifest, 1), guard, &scratch));
     kiln_services services;
     kiln_services_init(&services, NULL, 1, scratch.data);
-    float *x = region[0].data, *weight = region[1].data, *y = region[2].data;
+    float *x = pages[0].data, *weight = pages[1].data, *y = pages[2].data;
     for (int i = 0; i < FIXTURE_COUNT; i++) {
         x[i] = 0.0f;
         weight[i] = (float)i;
     }
     assert_null(kiln_call_prepare(call, &services));
     for (int i = 0; i < FIXTURE_COUNT; i++) weight[i] = NAN; /* run does not read what was packed */
-    kiln_region_poison(&region[2], KILN_POISON_FIRST);
+    kiln_pages_poison(&pages[2], KILN_POISON_FIRST);
     assert_int_equal(kiln_call_run(call, &services), KILN_KERNEL_OK);
-    for (int i = 0; i < FIXTURE_COUNT; i++) assert_true(y[i] == (float)(i % 4 + 1) + 2.0f * (float)i);
-    for (uint32_t i = 0; i < 3; i++) assert_true(kiln_region_intact(&region[i]));
-    assert_true(kiln_region_intact(&kiln_call_memory_of(call, 3)->region));
-    assert_true(kiln_region_intact(&scratch));
+    for (int i = 0; i < FIXTURE_COUNT; i++)
+        assert_true(y[i] == (float)(i % 4 + 1) + 2.0f * (float)i);
+    for (uint32_t i = 0; i < 3; i++) assert_true(kiln_pages_intact(&pages[i]));
+    assert_true(kiln_pages_intact(&kiln_call_memory_of(call, 3)->pages));
+    assert_true(kiln_pages_intact(&scratch));
     kiln_call_destroy(call);
     kiln_kernel_unload(kernel);
-    for (uint32_t i = 0; i < 3; i++) kiln_region_destroy(&region[i]);
-    kiln_region_destroy(&scratch);
+    for (uint32_t i = 0; i < 3; i++) kiln_pages_destroy(&pages[i]);
+    kiln_pages_destroy(&scratch);
 }
 
 static void kernel_runs_between_guard_pages(void **state) {
@@ -98,10 +102,11 @@ static void rebinding_changes_where_results_go(void **state) {
     kiln_kernel *kernel = load(w);
     kiln_call *call = NULL;
     assert_null(kiln_call_create(kernel, KILN_GUARD_NONE, &call));
-    kiln_region memory;
-    assert_null(kiln_region_create(5 * 4096, KILN_GUARD_NONE, &memory));
+    kiln_pages memory;
+    assert_null(kiln_pages_create(5 * 4096, KILN_GUARD_NONE, &memory));
     uint8_t *at = memory.data;
-    for (uint32_t i = 0; i < 3; i++) assert_null(kiln_call_bind(call, i, at + i * 4096, FIXTURE_BYTES));
+    for (uint32_t i = 0; i < 3; i++)
+        assert_null(kiln_call_bind(call, i, at + i * 4096, FIXTURE_BYTES));
     kiln_services services;
     kiln_services_init(&services, NULL, 1, at + 4 * 4096);
     assert_null(kiln_call_prepare(call, &services));
@@ -113,25 +118,28 @@ static void rebinding_changes_where_results_go(void **state) {
     assert_true(((float *)(void *)(at + 2 * 4096))[1] == 0.0f);
     kiln_call_destroy(call);
     kiln_kernel_unload(kernel);
-    kiln_region_destroy(&memory);
+    kiln_pages_destroy(&memory);
 }
 
 static void calls_over_the_same_memory_are_prepared_once(void **state) {
     world *w = *state;
     kiln_kernel *kernel = load(w);
     kiln_call *call[2];
-    kiln_region memory;
+    kiln_pages memory;
     kiln_services services;
     assert_int_equal(kiln_kernel_packed_bytes(kernel), 4032); /* 4000 to the next multiple of 64 */
-    assert_null(kiln_region_create(6 * 4096, KILN_GUARD_NONE, &memory));
+    assert_null(kiln_pages_create(6 * 4096, KILN_GUARD_NONE, &memory));
     uint8_t *at = memory.data;
-    const kiln_device_memory packed = {.space = KILN_MEMORY_HOST, .size_bytes = 64 + 4032, .data = at};
+    const kiln_device_memory packed = {
+        .space = KILN_MEMORY_HOST, .size_bytes = 64 + 4032, .data = at};
     kiln_services_init(&services, NULL, 1, at + 5 * 4096);
     for (uint32_t c = 0; c < 2; c++) {
-        assert_null(kiln_call_create_over(kernel, &(kiln_call_memory){.packed = &packed, .packed_offset = 64}, &call[c]));
+        assert_null(kiln_call_create_over(
+            kernel, &(kiln_call_memory){.packed = &packed, .packed_offset = 64}, &call[c]));
         assert_null(kiln_call_memory_of(call[c], 3));
         for (uint32_t i = 0; i < 3; i++)
-            assert_null(kiln_call_bind(call[c], i, at + (1 + i + (i == 2 ? c : 0)) * 4096, FIXTURE_BYTES));
+            assert_null(
+                kiln_call_bind(call[c], i, at + (1 + i + (i == 2 ? c : 0)) * 4096, FIXTURE_BYTES));
     }
     ((float *)(void *)(at + 2 * 4096))[1] = 5;
     assert_null(kiln_call_prepare(call[0], &services));
@@ -140,14 +148,15 @@ static void calls_over_the_same_memory_are_prepared_once(void **state) {
         assert_true(((float *)(void *)(at + (3 + c) * 4096))[1] == 12.0f);
         kiln_call_destroy(call[c]);
     }
-    const kiln_call_memory wrong[] = {{&packed, 4, NULL}, {&packed, 128, NULL}, {&packed, UINT64_MAX - 63, NULL}, {0}};
+    const kiln_call_memory wrong[] = {
+        {&packed, 4, NULL}, {&packed, 128, NULL}, {&packed, UINT64_MAX - 63, NULL}, {0}};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(wrong); i++) {
         kiln_status st = kiln_call_create_over(kernel, &wrong[i], &call[0]);
         assert_int_equal(kiln_status_code(st), KILN_INVALID_ARGUMENT);
         kiln_status_free(st);
     }
     kiln_kernel_unload(kernel);
-    kiln_region_destroy(&memory);
+    kiln_pages_destroy(&memory);
 }
 
 /* (x * table + 2 w)^2 with x = 1, w = i. */
@@ -177,30 +186,30 @@ static void launches_of_a_run_pass_on_what_is_between_them(void **state) {
     if (st) fail_msg("%s", kiln_status_text(st));
     assert_null(kiln_call_create(kernel, KILN_GUARD_AFTER, &call));
     assert_int_equal(kiln_kernel_temp_bytes(kernel), 4032);
-    kiln_region region[3];
+    kiln_pages pages[3];
     for (uint32_t i = 0; i < 3; i++) {
-        assert_null(kiln_region_create(FIXTURE_BYTES, KILN_GUARD_AFTER, &region[i]));
-        assert_null(kiln_call_bind(call, i, region[i].data, FIXTURE_BYTES));
+        assert_null(kiln_pages_create(FIXTURE_BYTES, KILN_GUARD_AFTER, &pages[i]));
+        assert_null(kiln_call_bind(call, i, pages[i].data, FIXTURE_BYTES));
     }
-    fill_launches(region[0].data, region[1].data);
+    fill_launches(pages[0].data, pages[1].data);
     kiln_services services;
     kiln_services_init(&services, NULL, 1, NULL);
     assert_null(kiln_call_prepare(call, &services));
     uint64_t before = kiln_alloc_count();
     assert_int_equal(kiln_call_run(call, &services), KILN_KERNEL_OK);
     assert_int_equal(kiln_alloc_count(), before);
-    check_launches(region[2].data);
+    check_launches(pages[2].data);
     assert_int_equal(kiln_call_memory_of(call, 4)->size_bytes, FIXTURE_BYTES);
-    assert_true(kiln_region_intact(&kiln_call_memory_of(call, 4)->region));
+    assert_true(kiln_pages_intact(&kiln_call_memory_of(call, 4)->pages));
     assert_null(kiln_call_memory_of(call, 5)); /* the table is the kernel's */
     for (uint32_t i = 3; i < 6; i++) {
-        st = kiln_call_bind(call, i, region[0].data, kiln_kernel_arg_bytes(kernel, i));
+        st = kiln_call_bind(call, i, pages[0].data, kiln_kernel_arg_bytes(kernel, i));
         assert_int_equal(kiln_status_code(st), KILN_INVALID_ARGUMENT);
         kiln_status_free(st);
     }
     kiln_call_destroy(call);
     kiln_kernel_unload(kernel);
-    for (uint32_t i = 0; i < 3; i++) kiln_region_destroy(&region[i]);
+    for (uint32_t i = 0; i < 3; i++) kiln_pages_destroy(&pages[i]);
 }
 
 static void calls_may_share_temps_that_the_caller_has(void **state) {
@@ -212,18 +221,22 @@ static void calls_may_share_temps_that_the_caller_has(void **state) {
     assert_null(kiln_device_open(KILN_DEVICE_CPU, NULL, &device));
     assert_null(kiln_kernel_load(fixture_launches(&w->arena), device, &kernel));
     assert_ptr_equal(kiln_kernel_device(kernel), device);
-    assert_null(kiln_device_allocate(device, kiln_kernel_packed_bytes(kernel), KILN_GUARD_NONE, &packed));
-    assert_null(kiln_device_allocate(device, kiln_kernel_temp_bytes(kernel), KILN_GUARD_NONE, &temps));
+    assert_null(
+        kiln_device_allocate(device, kiln_kernel_packed_bytes(kernel), KILN_GUARD_NONE, &packed));
+    assert_null(
+        kiln_device_allocate(device, kiln_kernel_temp_bytes(kernel), KILN_GUARD_NONE, &temps));
     for (size_t i = 0; i < KILN_ARRAY_COUNT(data); i++)
         assert_null(kiln_device_allocate(device, FIXTURE_BYTES, KILN_GUARD_NONE, &data[i]));
     fill_launches(data[0].data, data[1].data);
     kiln_services services;
     kiln_services_init(&services, NULL, 1, NULL);
     for (uint32_t c = 0; c < 2; c++) {
-        assert_null(kiln_call_create_over(kernel, &(kiln_call_memory){&packed, 0, &temps}, &call[c]));
+        assert_null(
+            kiln_call_create_over(kernel, &(kiln_call_memory){&packed, 0, &temps}, &call[c]));
         for (uint32_t i = 0; i < 3; i++)
-            assert_null(kiln_call_bind_place(call[c], i, kiln_device_place_at(device, &data[i == 2 ? 2 + c : i], 0),
-                                             FIXTURE_BYTES));
+            assert_null(kiln_call_bind_place(
+                call[c], i, kiln_device_place_at(device, &data[i == 2 ? 2 + c : i], 0),
+                FIXTURE_BYTES));
     }
     assert_null(kiln_call_prepare(call[0], &services));
     for (uint32_t c = 0; c < 2; c++) {
@@ -231,7 +244,8 @@ static void calls_may_share_temps_that_the_caller_has(void **state) {
         check_launches(data[2 + c].data);
         kiln_call_destroy(call[c]);
     }
-    kiln_status st = kiln_call_create_over(kernel, &(kiln_call_memory){.packed = &packed}, &call[0]);
+    kiln_status st =
+        kiln_call_create_over(kernel, &(kiln_call_memory){.packed = &packed}, &call[0]);
     assert_int_equal(kiln_status_code(st), KILN_INVALID_ARGUMENT);
     assert_non_null(strstr(kiln_status_text(st), "temps"));
     kiln_status_free(st);
@@ -246,8 +260,8 @@ static void wrong_argument_is_refused(void **state) {
     kiln_kernel *kernel = load(*state);
     kiln_call *call = NULL;
     assert_null(kiln_call_create(kernel, KILN_GUARD_NONE, &call));
-    kiln_region memory;
-    assert_null(kiln_region_create(FIXTURE_BYTES + 64, KILN_GUARD_NONE, &memory));
+    kiln_pages memory;
+    assert_null(kiln_pages_create(FIXTURE_BYTES + 64, KILN_GUARD_NONE, &memory));
     const struct {
         uint32_t arg;
         void *data;
@@ -277,7 +291,7 @@ static void wrong_argument_is_refused(void **state) {
     assert_null(kiln_call_memory_of(call, 9));
     kiln_call_destroy(call);
     kiln_kernel_unload(kernel);
-    kiln_region_destroy(&memory);
+    kiln_pages_destroy(&memory);
 }
 
 static void descriptors_show_physical_extents(void **state) {
@@ -340,8 +354,8 @@ static void failing_prepare_is_an_error(void **state) {
     kiln_call *call = NULL;
     assert_null(kiln_kernel_load(nine(*state, KILN_ENTRY_PREPARE, KILN_ENTRY_RUN), NULL, &kernel));
     assert_null(kiln_call_create(kernel, KILN_GUARD_NONE, &call));
-    kiln_region memory;
-    assert_null(kiln_region_create(FIXTURE_BYTES, KILN_GUARD_NONE, &memory));
+    kiln_pages memory;
+    assert_null(kiln_pages_create(FIXTURE_BYTES, KILN_GUARD_NONE, &memory));
     assert_null(kiln_call_bind(call, 1, memory.data, FIXTURE_BYTES));
     kiln_services services;
     kiln_services_init(&services, NULL, 1, NULL);
@@ -351,7 +365,7 @@ static void failing_prepare_is_an_error(void **state) {
     kiln_status_free(st);
     kiln_call_destroy(call);
     kiln_kernel_unload(kernel);
-    kiln_region_destroy(&memory);
+    kiln_pages_destroy(&memory);
 }
 
 static void link_error_is_found_without_loading(void **state) {
@@ -389,7 +403,8 @@ static void status_of_the_kernel_is_returned(void **state) {
     without_packing(w);
     kiln_kernel *kernel = NULL;
     kiln_call *call = NULL;
-    assert_null(kiln_kernel_load(fixture_artefact(&w->arena, &w->manifest, "failing.o"), NULL, &kernel));
+    assert_null(
+        kiln_kernel_load(fixture_artefact(&w->arena, &w->manifest, "failing.o"), NULL, &kernel));
     assert_null(kiln_call_create(kernel, KILN_GUARD_NONE, &call));
     kiln_services services;
     kiln_services_init(&services, NULL, 1, NULL);
@@ -403,9 +418,12 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(kernel_runs_between_guard_pages, set_up, tear_down),
         cmocka_unit_test_setup_teardown(rebinding_changes_where_results_go, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(calls_over_the_same_memory_are_prepared_once, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(launches_of_a_run_pass_on_what_is_between_them, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(calls_may_share_temps_that_the_caller_has, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(calls_over_the_same_memory_are_prepared_once, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(launches_of_a_run_pass_on_what_is_between_them, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(calls_may_share_temps_that_the_caller_has, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(wrong_argument_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(descriptors_show_physical_extents, set_up, tear_down),
         cmocka_unit_test_setup_teardown(code_of_another_machine_is_refused, set_up, tear_down),

@@ -2,7 +2,7 @@
 #ifndef KILN_TESTS_UNIT_RPC_SERVER_MUTATIONS_H
 #define KILN_TESTS_UNIT_RPC_SERVER_MUTATIONS_H
 
-#include "deploy/runtime/region.h"
+#include "deploy/runtime/pages.h"
 
 #define MUTATION_MAGIC "mutation"
 #define MUTATION_ROW 64

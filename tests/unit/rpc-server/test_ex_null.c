@@ -6,7 +6,7 @@
 #include "base/macros.h"
 #include "base/null_code.h"
 #include "base/reference.h"
-#include "deploy/runtime/region.h"
+#include "deploy/runtime/pages.h"
 #include "rpc-server/executor.h"
 #include "tests/support/test.h"
 

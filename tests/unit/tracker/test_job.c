@@ -53,7 +53,7 @@ static void a_graph_goes_to_a_tuner_that_reads_graphs(void **state) {
     fleet *f = *state;
     static const uint64_t alive[] = {10, 20, 30, 0};
     kiln_message open = fleet_job("graph", false);
-    open.job_open.spec.form = KILN_MODEL_GRAPH;
+    open.job_open.spec.form = KILN_MODEL_FORM_GRAPH;
     fleet_board(f, 10, "board", 1);
     f->version = KILN_PROTO_TAKES_GRAPHS - 1;
     fleet_tuner(f, 20, "older", "a");
@@ -68,14 +68,14 @@ static void a_graph_goes_to_a_tuner_that_reads_graphs(void **state) {
     fleet_wait(f, FLEET_S, alive);
     const kiln_msg_job_assign *assign = &fleet_take(f, 21, KILN_MSG_JOB_ASSIGN)->job_assign;
     expect_str(assign->job, "graph");
-    assert_int_equal(assign->spec.form, KILN_MODEL_GRAPH);
+    assert_int_equal(assign->spec.form, KILN_MODEL_FORM_GRAPH);
 }
 
 static void without_a_tuner_that_reads_graphs_the_job_says_so(void **state) {
     fleet *f = *state;
     static const uint64_t alive[] = {10, 20, 30, 0};
     kiln_message open = fleet_job("j", false);
-    open.job_open.spec.form = KILN_MODEL_GRAPH;
+    open.job_open.spec.form = KILN_MODEL_FORM_GRAPH;
     fleet_board(f, 10, "board", 1);
     f->version = KILN_PROTO_TAKES_GRAPHS - 1;
     fleet_tuner(f, 20, "older", "a");

@@ -72,15 +72,15 @@ const kiln_tensor *tensor_named(const kiln_program *te, const kiln_tensor *args,
 typedef struct running {
     kiln_kernel *kernel;
     kiln_call *call;
-    kiln_region region[ARGS_MAX], scratch;
+    kiln_pages pages[ARGS_MAX], scratch;
     kiln_pool *pool;
 } running;
 
 static void running_deinit(running *r) {
     kiln_call_destroy(r->call);
     kiln_kernel_unload(r->kernel);
-    for (uint32_t i = 0; i < ARGS_MAX; i++) kiln_region_destroy(&r->region[i]);
-    kiln_region_destroy(&r->scratch);
+    for (uint32_t i = 0; i < ARGS_MAX; i++) kiln_pages_destroy(&r->pages[i]);
+    kiln_pages_destroy(&r->scratch);
     kiln_pool_destroy(r->pool);
 }
 
@@ -90,23 +90,23 @@ static kiln_status bind_arg(running *r, const kiln_program *te, const kiln_tenso
     if (arg->role == KILN_ROLE_PACKED) return KILN_OK;
     size_t bytes = kiln_kernel_arg_bytes(r->kernel, i);
     kiln_status st =
-        kiln_region_create(bytes, i % 2 ? KILN_GUARD_BEFORE : KILN_GUARD_AFTER, &r->region[i]);
+        kiln_pages_create(bytes, i % 2 ? KILN_GUARD_BEFORE : KILN_GUARD_AFTER, &r->pages[i]);
     if (st) return st;
-    kiln_region_poison(&r->region[i], KILN_POISON_FIRST);
+    kiln_pages_poison(&r->pages[i], KILN_POISON_FIRST);
     if (arg->role != KILN_ROLE_OUTPUT)
         kiln_layout_pack(&arg->layout, &arg->shape, arg->dtype,
-                         tensor_named(te, args, arg->name)->data, r->region[i].data);
-    return kiln_call_bind(r->call, i, r->region[i].data, bytes);
+                         tensor_named(te, args, arg->name)->data, r->pages[i].data);
+    return kiln_call_bind(r->call, i, r->pages[i].data, bytes);
 }
 
 static void take_outputs(running *r, const kiln_program *te, const kiln_tensor *args) {
     const kiln_manifest *m = kiln_kernel_manifest(r->kernel);
     for (uint32_t i = 0; i < m->arg_count; i++) {
         const kiln_manifest_arg *arg = &m->arg[i];
-        if (arg->role != KILN_ROLE_PACKED && !kiln_region_intact(&r->region[i]))
+        if (arg->role != KILN_ROLE_PACKED && !kiln_pages_intact(&r->pages[i]))
             fail_msg("%.*s: written outside", KILN_STR_ARG(arg->name));
         if (arg->role == KILN_ROLE_OUTPUT)
-            kiln_layout_unpack(&arg->layout, &arg->shape, arg->dtype, r->region[i].data,
+            kiln_layout_unpack(&arg->layout, &arg->shape, arg->dtype, r->pages[i].data,
                                tensor_named(te, args, arg->name)->data);
     }
 }
@@ -122,8 +122,8 @@ static kiln_status run_in(running *r, const kiln_artefact *artefact, const kiln_
     const kiln_manifest *m = kiln_kernel_manifest(r->kernel);
     for (uint32_t i = 0; !st && i < m->arg_count; i++) st = bind_arg(r, te, args, i);
     if (!st)
-        st = kiln_region_create(kiln_services_scratch_bytes(m, workers), KILN_GUARD_AFTER,
-                                &r->scratch);
+        st = kiln_pages_create(kiln_services_scratch_bytes(m, workers), KILN_GUARD_AFTER,
+                               &r->scratch);
     const kiln_pool_options options = {.worker_count = workers};
     if (!st && workers > 1) st = kiln_pool_create(&options, &r->pool);
     if (st) return st;
@@ -132,11 +132,11 @@ static kiln_status run_in(running *r, const kiln_artefact *artefact, const kiln_
     st = kiln_call_prepare(r->call, &services);
     /* Twice, with other garbage in scratch: what one run leaves must not matter to the next. */
     for (uint32_t round = 0; !st && round < 2; round++) {
-        kiln_region_poison(&r->scratch, round ? KILN_POISON_LAST : KILN_POISON_FIRST);
+        kiln_pages_poison(&r->scratch, round ? KILN_POISON_LAST : KILN_POISON_FIRST);
         if (kiln_call_run(r->call, &services) != KILN_KERNEL_OK)
             st = KILN_ERROR(INTERNAL, "the kernel failed");
     }
-    if (!st && !kiln_region_intact(&r->scratch)) fail_msg("written outside scratch");
+    if (!st && !kiln_pages_intact(&r->scratch)) fail_msg("written outside scratch");
     if (!st) take_outputs(r, te, args);
     return st;
 }

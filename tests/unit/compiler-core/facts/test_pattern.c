@@ -18,7 +18,7 @@ static void a_convolution_multiplies_under_a_window(void **state) {
     assert_true(kiln_pattern_of(p, conv, &found));
     assert_true(found.multiplies);
     assert_int_equal(found.from_count, 2);
-    const kiln_access *x = &found.from[0], *w = &found.from[1];
+    const kiln_block_access *x = &found.from[0], *w = &found.from[1];
     uint32_t oc = bit(p, conv, "oc"), oh = bit(p, conv, "oh"), ic = bit(p, conv, "ic"),
              kh = bit(p, conv, "kh");
     assert_int_equal(found.spatial,

@@ -19,7 +19,7 @@ static kiln_node node_of(kiln_graph *graph, const char *result) {
     return graph->value.data[value].producer;
 }
 
-static void expect_loop(kiln_graph *graph, const kiln_loops *loops, const char *result,
+static void expect_loop(kiln_graph *graph, const kiln_graph_loops *loops, const char *result,
                         uint32_t loop) {
     if (loops->of[node_of(graph, result)] != loop)
         fail_msg("%s is in loop %u", result, loops->of[node_of(graph, result)]);
@@ -34,8 +34,8 @@ static void what_depends_on_the_iteration_is_the_body(void **state) {
                                                    "last: f32[2] = loop_end(i, c)\n"
                                                    "after: f32[2] = neg(last)\n"
                                                    "output after\n");
-    kiln_loops loops;
-    expect_ok(kiln_loops_find(graph, arena, &loops));
+    kiln_graph_loops loops;
+    expect_ok(kiln_graph_loops_find(graph, arena, &loops));
     assert_int_equal(loops.count, 1);
     assert_int_equal(loops.loop[0].begin, node_of(graph, "i"));
     assert_int_equal(loops.loop[0].end, node_of(graph, "last"));
@@ -67,8 +67,8 @@ static void a_loop_whose_body_reads_a_value_of_another_is_inside(void **state) {
                                               "%sb: f32[2] = add(inner, r)\n"
                                               "last: f32[2] = loop_end(i, b)\noutput last\n",
                                               text[i]));
-        kiln_loops loops;
-        expect_ok(kiln_loops_find(graph, arena, &loops));
+        kiln_graph_loops loops;
+        expect_ok(kiln_graph_loops_find(graph, arena, &loops));
         assert_int_equal(loops.count, 2);
         assert_int_equal(loops.loop[1].parent, row[i].parent);
         expect_loop(graph, &loops, "q", 2);

@@ -141,8 +141,8 @@ static void a_graph_has_the_tasks_of_the_model_it_was_imported_from(void **state
     expect_ok(kiln_file_write(path, kiln_strbuf_view(&model), 0600));
     expect_ok(kiln_import_bytes(kiln_strbuf_view(&model), NULL, NULL, *state, &graph));
     kiln_graph_bytes bytes = kiln_graph_encode(graph, *state);
-    answer of_file = tasks_of(*state, path, KILN_MODEL_ONNX),
-           of_graph = tasks_of(*state, write_parts(*state, folder, &bytes), KILN_MODEL_GRAPH);
+    answer of_file = tasks_of(*state, path, KILN_MODEL_FORM_ONNX),
+           of_graph = tasks_of(*state, write_parts(*state, folder, &bytes), KILN_MODEL_FORM_GRAPH);
     assert_int_equal(of_file.code, 0);
     assert_int_equal(of_graph.code, 0);
     assert_non_null(strstr(of_file.text, "conv"));
@@ -155,7 +155,7 @@ static void a_damaged_graph_is_refused_and_the_worker_lives(void **state) {
     static const char bytes[] = "kilngrph\1\0\0\0\0\0\0\0\377\0\0\0\0\0\0";
     char *folder = make_folder(*state), *path = kiln_arena_printf(*state, "%s/g", folder);
     expect_ok(kiln_file_write(path, (kiln_str){bytes, sizeof bytes}, 0600));
-    answer a = tasks_of(*state, path, KILN_MODEL_GRAPH);
+    answer a = tasks_of(*state, path, KILN_MODEL_FORM_GRAPH);
     assert_int_equal(a.code, KILN_DATA_LOSS);
     expect_contains(a.text, "reading the bytes of a graph: the structure ends behind them");
     remove_folder(folder);

@@ -2,7 +2,7 @@
  * x * p, a few times over so that a run takes a measurable time. FAULT picks what one of them does
  * besides. */
 #include "base/kernel_abi.h"
-#include "deploy/runtime/region.h"
+#include "deploy/runtime/pages.h"
 
 #define ROUNDS 8
 

@@ -1,4 +1,4 @@
-#include "deploy/runtime/region.h"
+#include "deploy/runtime/pages.h"
 
 #include <errno.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static void *map_large(size_t *total) {
     return mapping;
 }
 
-kiln_status kiln_region_create(size_t size_bytes, kiln_guard guard, kiln_region *out_buffer) {
+kiln_status kiln_pages_create(size_t size_bytes, kiln_guard guard, kiln_pages *out_buffer) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t guard_bytes = guard == KILN_GUARD_NONE ? 0 : page;
     if (size_bytes > SIZE_MAX / 2)
@@ -38,12 +38,12 @@ kiln_status kiln_region_create(size_t size_bytes, kiln_guard guard, kiln_region 
     uint8_t *data = mapping + guard_bytes;
     if (large) data += KILN_ALIGN_UP((uintptr_t)data, LARGE_PAGE_BYTES) - (uintptr_t)data;
     if (guard == KILN_GUARD_AFTER) data += inner - KILN_ALIGN_UP(size_bytes, KILN_KERNEL_ALIGNMENT);
-    kiln_region buffer = {data, size_bytes, mapping, total, guard_bytes};
+    kiln_pages buffer = {data, size_bytes, mapping, total, guard_bytes};
     if (guard != KILN_GUARD_NONE) {
         if (mprotect(mapping, guard_bytes, PROT_NONE) != 0 ||
             mprotect(mapping + guard_bytes + inner, guard_bytes, PROT_NONE) != 0) {
             kiln_status st = KILN_ERROR(RESOURCE_EXHAUSTED, "guard pages: %s", strerror(errno));
-            kiln_region_destroy(&buffer);
+            kiln_pages_destroy(&buffer);
             return st;
         }
         uint8_t *begin = mapping + guard_bytes, *end = begin + inner;
@@ -54,12 +54,12 @@ kiln_status kiln_region_create(size_t size_bytes, kiln_guard guard, kiln_region 
     return KILN_OK;
 }
 
-void kiln_region_destroy(kiln_region *buffer) {
+void kiln_pages_destroy(kiln_pages *buffer) {
     if (buffer->mapping) munmap(buffer->mapping, buffer->mapping_bytes);
-    *buffer = (kiln_region){0};
+    *buffer = (kiln_pages){0};
 }
 
-void kiln_region_poison(kiln_region *buffer, uint16_t pattern) {
+void kiln_pages_poison(kiln_pages *buffer, uint16_t pattern) {
     uint8_t *data = buffer->data;
     size_t even = buffer->size_bytes & ~(size_t)1;
     for (size_t i = 0; i < even; i += 2) memcpy(data + i, &pattern, 2);
@@ -72,7 +72,7 @@ static bool filled(const uint8_t *begin, const uint8_t *end) {
     return true;
 }
 
-bool kiln_region_intact(const kiln_region *buffer) {
+bool kiln_pages_intact(const kiln_pages *buffer) {
     if (buffer->guard_bytes == 0) return true;
     const uint8_t *begin = (const uint8_t *)buffer->mapping + buffer->guard_bytes;
     const uint8_t *end =

@@ -19,27 +19,27 @@ typedef enum kiln_guard {
 } kiln_guard;
 
 /* Zeroed is empty. */
-typedef struct kiln_region {
+typedef struct kiln_pages {
     void *data; /* aligned to KILN_KERNEL_ALIGNMENT; not NULL even when size_bytes is 0 */
     size_t size_bytes;
     void *mapping;
     size_t mapping_bytes, guard_bytes;
-} kiln_region;
+} kiln_pages;
 
 /* Zeroed memory; pages are taken from the system when first touched. RESOURCE_EXHAUSTED: the system
  * refuses. */
-KILN_MUST_USE kiln_status kiln_region_create(size_t size_bytes, kiln_guard guard,
-                                             kiln_region *out_buffer);
-void kiln_region_destroy(kiln_region *buffer); /* accepts an empty one */
+KILN_MUST_USE kiln_status kiln_pages_create(size_t size_bytes, kiln_guard guard,
+                                            kiln_pages *out_buffer);
+void kiln_pages_destroy(kiln_pages *buffer); /* accepts an empty one */
 
 /* Repeating 16-bit patterns that are NaN in f16, bf16, f32 and f64, and differ in every byte, so
  * that a stale or unwritten element cannot pass as a result twice. */
 #define KILN_POISON_FIRST UINT16_C(0x7ff1)
 #define KILN_POISON_LAST UINT16_C(0xfffe)
-void kiln_region_poison(kiln_region *buffer, uint16_t pattern);
+void kiln_pages_poison(kiln_pages *buffer, uint16_t pattern);
 
 /* False when a byte between the data and its guard pages was written (always true without guard).
  */
-bool kiln_region_intact(const kiln_region *buffer);
+bool kiln_pages_intact(const kiln_pages *buffer);
 
 #endif

@@ -52,11 +52,6 @@ KILN_MUST_USE kiln_status kiln_import_file(const char *path, const kiln_import_o
 KILN_MUST_USE kiln_status kiln_import_bytes(kiln_str bytes, const char *folder,
                                             const kiln_import_options *options, kiln_arena *arena,
                                             kiln_graph **out_graph);
-/* Appends the model as one piece: the file's own bytes, or with external data folded into it and
- * the dimensions of `options` (NULL: none) filled in. Errors as kiln_import_file's; unsupported
- * operators and open dimensions are not looked at. */
-KILN_MUST_USE kiln_status kiln_onnx_embed(const char *path, const kiln_import_options *options,
-                                          kiln_strbuf *out);
 /* The folder of a path: what stands before its last slash, or "."; in `arena`. */
 char *kiln_folder_of(const char *path, kiln_arena *arena);
 

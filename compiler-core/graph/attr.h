@@ -4,7 +4,6 @@
 
 #include "compiler-core/graph/op.h"
 
-const char *kiln_attr_kind_name(kiln_attr_kind kind);
 /* Kind and default of an attribute; false when the operator has none of that name. */
 bool kiln_attr_spec_find(kiln_op op, kiln_str name, kiln_attr *out_default, bool *out_has_default);
 /* Every attribute of the node is one of its operator's, of the right kind. */

@@ -153,10 +153,9 @@ void kiln_graph_set_output(kiln_graph *graph, kiln_node node, uint32_t index, ki
     if (value) graph->value.data[value].producer = node;
 }
 
-const kiln_attr *kiln_node_attr(const kiln_graph *graph, kiln_node node, const char *name) {
-    const kiln_node_info *info = &graph->node.data[node];
-    for (uint32_t i = 0; i < info->attr_count; i++)
-        if (kiln_str_is(info->attr[i].name, name)) return &info->attr[i];
+const kiln_attr *kiln_node_attr(const kiln_node_info *node, const char *name) {
+    for (uint32_t i = 0; i < node->attr_count; i++)
+        if (kiln_str_is(node->attr[i].name, name)) return &node->attr[i];
     return NULL;
 }
 

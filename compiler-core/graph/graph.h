@@ -6,7 +6,8 @@
  * produces nothing).
  *
  * Built by frontend/ and the text parser, rewritten by passes/, cut into kernels by task/. What
- * operators mean is in ops/ (rows of ops.def). Text form: graph_text.h, docs/reference/graph-text.md. */
+ * operators mean is in ops/ (rows of ops.def). Text form: graph_text.h,
+ * docs/reference/graph-text.md. */
 #ifndef KILN_COMPILER_CORE_GRAPH_GRAPH_H
 #define KILN_COMPILER_CORE_GRAPH_GRAPH_H
 
@@ -118,8 +119,8 @@ void kiln_graph_set_ints(kiln_graph *graph, kiln_node node, const char *name, co
 kiln_value kiln_graph_find_value(kiln_graph *graph, kiln_str name); /* 0: none */
 /* Copies `name`, which no other value may keep. */
 void kiln_graph_rename_value(kiln_graph *graph, kiln_value value, kiln_str name);
-const kiln_attr *kiln_node_attr(const kiln_graph *graph, kiln_node node,
-                                const char *name); /* NULL: not given */
+/* NULL: the node does not give it. */
+const kiln_attr *kiln_node_attr(const kiln_node_info *node, const char *name);
 static inline bool kiln_value_is_constant(const kiln_graph *graph, kiln_value value) {
     return value != 0 && graph->value.data[value].data != NULL;
 }

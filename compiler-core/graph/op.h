@@ -49,7 +49,8 @@ typedef struct kiln_loop_info {
     bool is_constant; /* that many iterations, whatever is computed */
 } kiln_loop_info;
 kiln_loop_info kiln_loop_describe(const kiln_graph *graph, kiln_node begin);
-/* Whether row `index` of a loop_begin's, stack `index` of a loop_end's, goes from the last row to the first. */
+/* Whether row `index` of a loop_begin's, stack `index` of a loop_end's, goes from the last row to
+ * the first. */
 bool kiln_loop_is_reversed(const kiln_node_info *node, uint32_t index);
 
 /* Checks arity, attributes and dtypes, then sets dtype and shape of the node's outputs from its
@@ -113,7 +114,6 @@ typedef enum kiln_access {
     KILN_ACCESS_REDUCTION, /* read inside one reduction block: conv, matmul, pooling, sums */
     KILN_ACCESS_COMPLEX,   /* several reductions, or a value used again after one: softmax,
                               normalisation */
-    KILN_ACCESS_COUNT
 } kiln_access;
 
 typedef struct kiln_op_class {
@@ -124,6 +124,5 @@ typedef struct kiln_op_class {
 
 /* Derived from the access pattern of the node's tensor expression. Aliases are INJECTIVE. */
 void kiln_node_classify(const kiln_graph *graph, kiln_node node, kiln_op_class *out_class);
-const char *kiln_access_name(kiln_access access);
 
 #endif

@@ -1,14 +1,10 @@
 /* Attributes by name: the node's own, else the default in ops.def. */
-#include <string.h>
-
-#include "base/check.h"
 #include "compiler-core/graph/attr.h"
+#include "base/check.h"
 #include "compiler-core/ops/rules.h"
 
 static const char *const kind_word[KILN_ATTR_KIND_COUNT] = {"int", "float", "text", "ints",
                                                             "floats"};
-
-const char *kiln_attr_kind_name(kiln_attr_kind kind) { return kind_word[kind]; }
 
 bool kiln_attr_spec_find(kiln_op op, kiln_str name, kiln_attr *out_default, bool *out_has_default) {
     kiln_str rest = kiln_str_from(kiln_op_get(op)->attrs);
@@ -30,20 +26,13 @@ bool kiln_attr_spec_find(kiln_op op, kiln_str name, kiln_attr *out_default, bool
     return false;
 }
 
-static const kiln_attr *find_own(const kiln_node_info *node, const char *name) {
-    for (uint32_t i = 0; i < node->attr_count; i++)
-        if (kiln_str_is(node->attr[i].name, name)) return &node->attr[i];
-    return NULL;
-}
-
 static kiln_attr get(const kiln_node_info *node, const char *name, kiln_attr_kind kind) {
     kiln_attr found;
     bool has_default = false;
     KILN_CHECK(kiln_attr_spec_find(node->op, kiln_str_from(name), &found, &has_default));
     KILN_CHECK(found.kind == kind);
-    const kiln_attr *own = find_own(node, name);
-    if (own) return *own;
-    return found;
+    const kiln_attr *own = kiln_node_attr(node, name);
+    return own ? *own : found;
 }
 
 int64_t kiln_node_int(const kiln_node_info *node, const char *name) {
@@ -56,7 +45,7 @@ kiln_str kiln_node_text(const kiln_node_info *node, const char *name) {
     return get(node, name, KILN_ATTR_TEXT).text;
 }
 bool kiln_node_has(const kiln_node_info *node, const char *name) {
-    return find_own(node, name) != NULL;
+    return kiln_node_attr(node, name) != NULL;
 }
 
 const int64_t *kiln_node_ints(const kiln_node_info *node, const char *name, uint32_t *out_count) {

@@ -4,12 +4,6 @@
 #include "base/check.h"
 #include "compiler-core/ops/rules.h"
 
-static const char *const access_word[] = {"elementwise", "broadcast", "injective", "reduction",
-                                          "complex"};
-_Static_assert(KILN_ARRAY_COUNT(access_word) == KILN_ACCESS_COUNT, "one word per access");
-
-const char *kiln_access_name(kiln_access access) { return access_word[access]; }
-
 typedef struct scan {
     const kiln_block_info *block;
     kiln_access *least; /* [buffer count] the least simple access so far */

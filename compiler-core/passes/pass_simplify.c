@@ -9,18 +9,11 @@
 #define ROUNDS_MAX \
     8 /* a row may make work for another; what is left after these is right, only longer */
 
-typedef struct row_info {
-    const char *name;
-    kiln_value (*look)(kiln_sweep *sweep, kiln_node node);
-} row_info;
-
-static const row_info row_table[] = {
-#define X(id, name, function, doc) {name, function},
+static const kiln_look row_table[] = {
+#define X(id, name, function, doc) function,
 #include "compiler-core/passes/simplify.def"
 #undef X
 };
-
-const char *kiln_simplify_name(kiln_simplify_row row) { return row_table[row].name; }
 
 static const kiln_node_info *node_of(const kiln_sweep *s, kiln_node n) {
     return &s->graph->node.data[n];
@@ -360,7 +353,7 @@ static kiln_value look(kiln_sweep *s, kiln_node n) {
     const uint32_t *rows = s->context;
     for (uint32_t r = 0; r < KILN_SIMPLIFY_COUNT; r++) {
         uint32_t values = s->graph->value.count;
-        kiln_value stands = *rows >> r & 1 ? row_table[r].look(s, n) : 0;
+        kiln_value stands = *rows >> r & 1 ? row_table[r](s, n) : 0;
         if (stands || s->graph->value.count > values) return stands;
     }
     return 0;

@@ -43,7 +43,6 @@ typedef enum kiln_simplify_row {
 #include "compiler-core/passes/simplify.def"
 #undef X
 
-const char *kiln_simplify_name(kiln_simplify_row row);
 /* The pass with only those rows whose bit is set; for tests. */
 void kiln_graph_simplify(kiln_graph *graph, uint32_t rows);
 

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "compiler-core/graph/graph_text.h"
 #include "compiler-core/passes/pass.h"
 #include "compiler-core/task/task.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/support/graph_parse.h"
 
 #define POINTS_MAX 20000.0 /* work that one input may ask for */
 #define PORTS_MAX 8

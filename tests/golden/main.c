@@ -17,13 +17,13 @@
 #include "base/opt.h"
 #include "base/target.h"
 #include "compiler-core/codegen/codegen.h"
-#include "compiler-core/graph/graph_text.h"
 #include "compiler-core/ir/affine.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/ir/reference.h"
 #include "compiler-core/lower/lower.h"
 #include "compiler-core/passes/pass.h"
 #include "compiler-core/task/task.h"
+#include "tests/support/graph_parse.h"
 
 #define FILE_BYTES_MAX ((size_t)1 << 20)
 
@@ -97,7 +97,8 @@ static kiln_status run_simplify(kiln_str input, kiln_str argument, kiln_arena *a
 }
 
 /* `graph PASS`: after the passes up to that one, or after none. */
-static kiln_status run_graph(kiln_str input, kiln_str argument, kiln_arena *arena, kiln_strbuf *out) {
+static kiln_status run_graph(kiln_str input, kiln_str argument, kiln_arena *arena,
+                             kiln_strbuf *out) {
     kiln_graph *graph;
     kiln_status st = kiln_graph_parse(input, arena, &graph);
     if (!st && argument.size) st = kiln_passes_run(graph, argument);
@@ -106,7 +107,8 @@ static kiln_status run_graph(kiln_str input, kiln_str argument, kiln_arena *aren
 }
 
 /* The kernels of a graph after all passes. */
-static kiln_status run_tasks(kiln_str input, kiln_str argument, kiln_arena *arena, kiln_strbuf *out) {
+static kiln_status run_tasks(kiln_str input, kiln_str argument, kiln_arena *arena,
+                             kiln_strbuf *out) {
     kiln_graph *graph;
     kiln_tasks tasks;
     kiln_status st = kiln_graph_parse(input, arena, &graph);
@@ -118,11 +120,14 @@ static kiln_status run_tasks(kiln_str input, kiln_str argument, kiln_arena *aren
 }
 
 /* A scheduled program after the named pass of lowering, for AVX2. */
-static kiln_status run_lower(kiln_str input, kiln_str argument, kiln_arena *arena, kiln_strbuf *out) {
+static kiln_status run_lower(kiln_str input, kiln_str argument, kiln_arena *arena,
+                             kiln_strbuf *out) {
     kiln_program *p;
     kiln_target target;
     kiln_status st = kiln_program_parse(input, arena, &p);
-    if (!st) st = kiln_target_parse(KILN_STR("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"), arena, &target);
+    if (!st)
+        st = kiln_target_parse(KILN_STR("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"), arena,
+                               &target);
     return st ? st : kiln_lower_explain(p, &target, argument, arena, out);
 }
 
@@ -134,7 +139,8 @@ static kiln_str take_program(kiln_str *rest) {
     return kiln_str_slice(all, 0, all.size - rest->size);
 }
 
-static kiln_status print_object_hash(kiln_str text, const kiln_target *target, kiln_arena *arena, kiln_strbuf *out) {
+static kiln_status print_object_hash(kiln_str text, const kiln_target *target, kiln_arena *arena,
+                                     kiln_strbuf *out) {
     const kiln_codegen_options options = {.emit = KILN_EMIT_OBJECT, .optimise = 2};
     kiln_program *p;
     kiln_lowered lowered;
@@ -152,8 +158,10 @@ static kiln_status print_object_hash(kiln_str text, const kiln_target *target, k
     return KILN_OK;
 }
 
-/* Hashes of the objects of several programs for each target named. They change only with the codegen version. */
-static kiln_status run_objects(kiln_str input, kiln_str argument, kiln_arena *arena, kiln_strbuf *out) {
+/* Hashes of the objects of several programs for each target named. They change only with the
+ * codegen version. */
+static kiln_status run_objects(kiln_str input, kiln_str argument, kiln_arena *arena,
+                               kiln_strbuf *out) {
     kiln_status st = NULL;
     kiln_strbuf_printf(out, "codegen %s\n", kiln_codegen_version());
     while (!st && argument.size) {
@@ -178,7 +186,8 @@ static kiln_status run_c(kiln_str input, kiln_str argument, kiln_arena *arena, k
     if (!st) st = kiln_target_parse(argument, arena, &target);
     if (!st) st = kiln_lower(p, &target, arena, &lowered);
     if (!st) st = kiln_codegen(&lowered, &target, &options, arena, &text, &scratch, &worker);
-    if (!st) kiln_strbuf_text(out, strstr(text.data, kiln_c_text_split) + strlen(kiln_c_text_split));
+    if (!st)
+        kiln_strbuf_text(out, strstr(text.data, kiln_c_text_split) + strlen(kiln_c_text_split));
     return st;
 }
 

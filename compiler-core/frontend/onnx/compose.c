@@ -109,12 +109,6 @@ kiln_value kiln_compose_slice(kiln_composer *c, kiln_value a, uint32_t axis, int
     return one_result(c, KILN_OP_SLICE, &a, 1, attr, 3);
 }
 
-kiln_value kiln_compose_reduce(kiln_composer *c, kiln_op op, kiln_value a, int64_t axis,
-                               bool keep) {
-    kiln_attr attr[] = {ints_attr("axes", &axis, 1), int_attr("keepdims", keep)};
-    return one_result(c, op, &a, 1, attr, 2);
-}
-
 kiln_value kiln_compose_gemm(kiln_composer *c, kiln_value a, kiln_value b, kiln_value bias,
                              bool transpose_b) {
     kiln_attr attr = int_attr("transB", transpose_b);

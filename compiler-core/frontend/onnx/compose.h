@@ -33,7 +33,6 @@ kiln_value kiln_compose_reshape(kiln_composer *c, kiln_value a, const kiln_shape
 /* Elements [start, end) along a dimension. */
 kiln_value kiln_compose_slice(kiln_composer *c, kiln_value a, uint32_t axis, int64_t start,
                               int64_t end);
-kiln_value kiln_compose_reduce(kiln_composer *c, kiln_op op, kiln_value a, int64_t axis, bool keep);
 kiln_value kiln_compose_gemm(kiln_composer *c, kiln_value a, kiln_value b, kiln_value bias,
                              bool transpose_b);
 kiln_value kiln_compose_where(kiln_composer *c, kiln_value condition, kiln_value a, kiln_value b);

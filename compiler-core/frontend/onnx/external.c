@@ -1,13 +1,10 @@
 #include "compiler-core/frontend/onnx/external.h"
-#include "compiler-core/frontend/onnx/dtype.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/dtype.h"
 #include "base/file.h"
-#include "base/tensor.h"
 
 bool kiln_onnx_is_external(const Onnx__TensorProto *tensor) {
     return tensor->has_data_location &&
@@ -16,24 +13,6 @@ bool kiln_onnx_is_external(const Onnx__TensorProto *tensor) {
 
 static const char *name_of(const Onnx__TensorProto *tensor) {
     return tensor->name ? tensor->name : "(unnamed)";
-}
-
-kiln_status kiln_onnx_tensor_bytes(const Onnx__TensorProto *tensor, size_t *out_bytes) {
-    kiln_dtype dtype = KILN_DTYPE_NONE;
-    kiln_shape shape = {.rank = (uint32_t)tensor->n_dims};
-    if (tensor->n_dims > KILN_RANK_MAX)
-        return KILN_ERROR(UNIMPLEMENTED, "tensor %s has rank %zu, at most %d", name_of(tensor),
-                          tensor->n_dims, KILN_RANK_MAX);
-    if (!kiln_onnx_dtype_find(tensor->data_type, &dtype))
-        return KILN_ERROR(UNIMPLEMENTED, "tensor %s has element type %d", name_of(tensor),
-                          tensor->data_type);
-    for (size_t i = 0; i < tensor->n_dims; i++) {
-        if (tensor->dims[i] < 0)
-            return KILN_ERROR(INVALID_ARGUMENT, "tensor %s has a negative extent", name_of(tensor));
-        shape.dim[i] = tensor->dims[i];
-    }
-    return kiln_status_note(kiln_shape_bytes(&shape, dtype, out_bytes), "tensor %s",
-                            name_of(tensor));
 }
 
 /* Where the bytes are: keys of TensorProto.external_data. */

@@ -18,9 +18,5 @@ KILN_MUST_USE kiln_status kiln_onnx_external_read(const char *folder,
                                                   const Onnx__TensorProto *tensor,
                                                   size_t expected_bytes, kiln_arena *arena,
                                                   kiln_str *out_data);
-/* Elements times size, from dims and data type. INVALID_ARGUMENT: negative or too large.
- * UNIMPLEMENTED: the type. */
-KILN_MUST_USE kiln_status kiln_onnx_tensor_bytes(const Onnx__TensorProto *tensor,
-                                                 size_t *out_bytes);
 
 #endif

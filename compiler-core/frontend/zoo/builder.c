@@ -129,13 +129,6 @@ void kiln_zoo_set_int(kiln_zoo_builder *b, Onnx__NodeProto *node, const char *na
     attribute->i = value;
 }
 
-void kiln_zoo_set_float(kiln_zoo_builder *b, Onnx__NodeProto *node, const char *name, float value) {
-    Onnx__AttributeProto *attribute =
-        add_attribute(b, node, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
-    attribute->has_f = true;
-    attribute->f = value;
-}
-
 /* ---- constants ------------------------------------------------------------------------------- */
 
 static void add_constant(kiln_zoo_builder *b, char *name, int32_t type, const kiln_zoo_shape *shape,

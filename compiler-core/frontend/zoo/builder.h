@@ -59,7 +59,6 @@ void kiln_zoo_byte(kiln_zoo_builder *b, Onnx__NodeProto *node, const char *suffi
 void kiln_zoo_set_ints(kiln_zoo_builder *b, Onnx__NodeProto *node, const char *name,
                        const int64_t *value, size_t count);
 void kiln_zoo_set_int(kiln_zoo_builder *b, Onnx__NodeProto *node, const char *name, int64_t value);
-void kiln_zoo_set_float(kiln_zoo_builder *b, Onnx__NodeProto *node, const char *name, float value);
 /* Its next output. */
 kiln_zoo_value kiln_zoo_result(kiln_zoo_builder *b, Onnx__NodeProto *node, kiln_zoo_shape shape,
                                double power);

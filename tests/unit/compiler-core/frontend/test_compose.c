@@ -1,8 +1,8 @@
 #include "compiler-core/frontend/onnx/compose.h"
 
 #include "compiler-core/graph/graph_text.h"
-#include "tests/unit/compiler-core/graph/support.h"
 #include "tests/unit/compiler-core/frontend/support.h"
+#include "tests/unit/compiler-core/graph/support.h"
 
 /* An importer as it stands before a node "n" whose inputs are those of `graph`. */
 typedef struct fixture {
@@ -53,7 +53,7 @@ static void many_parts_are_cut_and_joined_in_steps(void **state) {
 static void arithmetic_is_composed(void **state) {
     fixture *f = fixture_of(*state, TEXT("2,2"));
     kiln_value x = f->im.graph->input.data[0];
-    kiln_value sum = kiln_compose_reduce(&f->c, KILN_OP_REDUCE_SUM, x, 1, true);
+    kiln_value sum = kiln_compose_ints(&f->c, KILN_OP_REDUCE_SUM, x, "axes", (int64_t[]){1}, 1);
     kiln_value above =
         kiln_compose_binary(&f->c, KILN_OP_GREATER, sum, kiln_compose_scalar(&f->c, KILN_F32, 5));
     kiln_value chosen = kiln_compose_where(&f->c, above, kiln_compose_gemm(&f->c, x, x, 0, true),

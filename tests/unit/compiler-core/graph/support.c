@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "compiler-core/graph/graph_codec.h"
-#include "compiler-core/graph/graph_text.h"
 #include "compiler-core/task/task.h"
+#include "tests/support/graph_parse.h"
 
 kiln_graph *graph_of(kiln_arena *arena, const char *text) {
     kiln_graph *graph = NULL;

@@ -20,13 +20,13 @@ static void attributes_replace_each_other(void **state) {
     kiln_graph *graph = kiln_graph_create(*state, KILN_STR("g"));
     kiln_node node = kiln_graph_add_node(graph, KILN_OP_TRANSPOSE, KILN_STR("t"), 1, 1);
     int64_t perm[] = {1, 0};
-    assert_null(kiln_node_attr(graph, node, "perm"));
+    assert_null(kiln_node_attr(&graph->node.data[node], "perm"));
     kiln_graph_set_ints(graph, node, "perm", perm, 2);
     perm[0] = 0; /* the list was copied */
     kiln_graph_set_int(graph, node, "axis", 1);
     kiln_graph_set_int(graph, node, "axis", 2);
-    assert_int_equal(kiln_node_attr(graph, node, "perm")->ints[0], 1);
-    assert_int_equal(kiln_node_attr(graph, node, "axis")->i, 2);
+    assert_int_equal(kiln_node_attr(&graph->node.data[node], "perm")->ints[0], 1);
+    assert_int_equal(kiln_node_attr(&graph->node.data[node], "axis")->i, 2);
     assert_int_equal(graph->node.data[node].attr_count, 2);
 }
 
@@ -34,8 +34,8 @@ static void empty_lists_are_given(void **state) {
     kiln_graph *graph = kiln_graph_create(*state, KILN_STR("g"));
     kiln_node node = kiln_graph_add_node(graph, KILN_OP_SQUEEZE, KILN_STR("s"), 1, 1);
     kiln_graph_set_ints(graph, node, "axes", NULL, 0);
-    assert_non_null(kiln_node_attr(graph, node, "axes"));
-    assert_int_equal(kiln_node_attr(graph, node, "axes")->count, 0);
+    assert_non_null(kiln_node_attr(&graph->node.data[node], "axes"));
+    assert_int_equal(kiln_node_attr(&graph->node.data[node], "axes")->count, 0);
 }
 
 static void renamed_values_are_found_by_their_new_names(void **state) {

@@ -1,4 +1,4 @@
-#include "compiler-core/graph/graph_text.h"
+#include "tests/support/graph_parse.h"
 #include "tests/unit/compiler-core/graph/support.h"
 
 static void expect_refused(kiln_arena *arena, const char *text, const char *needle) {

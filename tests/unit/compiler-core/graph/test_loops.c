@@ -1,7 +1,7 @@
 /* Where the loops of a graph are, and which graphs have none that make sense. */
 #include "compiler-core/graph/loops.h"
 
-#include "compiler-core/graph/graph_text.h"
+#include "tests/support/graph_parse.h"
 #include "tests/unit/compiler-core/graph/support.h"
 
 #define HEAD                      \

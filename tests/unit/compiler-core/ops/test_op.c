@@ -33,6 +33,7 @@ static void rows_are_whole(void **state) {
 /* Every word of the attribute column is name:kind or name:kind=default, and the default is of that
  * kind. */
 static void attribute_columns_parse(void **state) {
+    static const char *const kind_word[] = {"int", "float", "text", "ints", "floats"};
     (void)state;
     for (uint32_t op = 1; op < KILN_OP_COUNT; op++) {
         kiln_str rest = kiln_str_from(kiln_op_get((kiln_op)op)->attrs);
@@ -42,7 +43,7 @@ static void attribute_columns_parse(void **state) {
             kiln_attr attr;
             bool has_default;
             assert_true(kiln_attr_spec_find((kiln_op)op, name, &attr, &has_default));
-            expect_str(kind, kiln_attr_kind_name(attr.kind));
+            expect_str(kind, kind_word[attr.kind]);
         }
     }
 }

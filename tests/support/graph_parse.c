@@ -1,13 +1,13 @@
 /* Text to graphs: docs/reference/graph-text.md. Errors stick: after the first one every function
  * returns at once, and what it returns means nothing. */
+#include "tests/support/graph_parse.h"
+
 #include <math.h>
-#include <string.h>
 
 #include "base/map.h"
-#include "compiler-core/graph/graph_text.h"
-#include "compiler-core/ir/lex.h"
 #include "compiler-core/graph/attr.h"
 #include "compiler-core/graph/op.h"
+#include "compiler-core/ir/lex.h"
 
 typedef struct parser {
     kiln_lexer lx;

@@ -2,7 +2,6 @@
 #include "base/alloc.h"
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/interp.h"
-#include "compiler-core/ir/reference.h"
 
 typedef struct evaluation {
     kiln_interp in;
@@ -123,25 +122,4 @@ kiln_status kiln_te_eval(const kiln_program *p, const kiln_tensor *args, uint32_
     kiln_free(ev);
     kiln_arena_deinit(&scratch);
     return st;
-}
-
-/* Evaluates the reference program, whose outputs are the values, each float one followed by its
- * bound. */
-kiln_status kiln_te_eval_bounds(const kiln_program *p, const kiln_tensor *args, uint32_t arg_count,
-                                kiln_arena *arena, kiln_tensor *bounds) {
-    kiln_status st = kiln_interp_check_args(p, args, arg_count);
-    if (st) return st;
-    kiln_program *reference = kiln_te_reference(p, arena);
-    kiln_tensor *all = KILN_ARENA_ARRAY(arena, kiln_tensor, (size_t)arg_count * 2);
-    uint32_t count = 0;
-    uint32_t outputs = 0;
-    kiln_arg_buffers arg = kiln_program_args(p);
-    for (uint32_t i = 0; i < arg_count; i++) {
-        all[count++] = args[i];
-        if (p->buffer.data[arg.buffer[i]].role != KILN_ROLE_OUTPUT) continue;
-        bounds[outputs] = kiln_tensor_create(arena, KILN_F32, &args[i].shape);
-        if (kiln_dtype_is_float(args[i].dtype)) all[count++] = bounds[outputs];
-        outputs++;
-    }
-    return kiln_te_eval(reference, all, count);
 }

@@ -69,9 +69,4 @@ kiln_str kiln_task_key(const kiln_program *te, kiln_arena *arena);
 /* One line per task (key, op, flops, weight); with `verbose` the tensor expressions as well. */
 void kiln_tasks_print(const kiln_tasks *tasks, bool verbose, kiln_strbuf *out);
 
-/* Runs the plan with the interpreter: the truth that modules are tested against. `input`: [graph
- * inputs]; `output`: [graph outputs], made in `arena`. */
-KILN_MUST_USE kiln_status kiln_graph_eval(const kiln_graph *graph, const kiln_tensor *input,
-                                          kiln_arena *arena, kiln_tensor *output);
-
 #endif

@@ -5,6 +5,7 @@
 
 #include "compiler-core/core.h"
 #include "compiler-core/frontend/frontend.h"
+#include "tests/support/interpreter.h"
 
 static kiln_status write(const char *folder, const kiln_value_info *value,
                          const kiln_tensor *tensor, kiln_arena *arena) {

@@ -8,6 +8,7 @@
 #include "compiler-core/task/task.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/graph_parse.h"
+#include "tests/support/interpreter.h"
 
 #define POINTS_MAX 20000.0 /* work that one input may ask for */
 #define PORTS_MAX 8

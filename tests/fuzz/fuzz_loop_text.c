@@ -5,6 +5,7 @@
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir_text.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/support/interpreter.h"
 
 #define POINTS_MAX 20000 /* work that one input may ask for */
 

@@ -6,6 +6,7 @@ FACTS = "compiler-core/facts/"
 SCHED = "compiler-core/sched/"
 LOWER = "compiler-core/lower/"
 IR = "compiler-core/ir/"
+SUPPORT = "tests/support/"
 
 PROGRAM = "tests/mutants/mutants-lowering"
 LAUNCHES = "tests/unit/compiler-core/test-core-lower-launches"
@@ -179,23 +180,23 @@ FAULTS += [(name, file, old, new, LAUNCHES) for name, file, old, new in [
      "KILN_MIN(range[var->payload.id].high, end - 1)", "KILN_MAX(range[var->payload.id].high, end - 1)"),
 ]]
 FAULTS += [(name, file, old, new, SHADOW) for name, file, old, new in [
-    ("barriers order nothing", IR + "loop_eval.c", "g->level->instance = ++ex->w.instances;", ""),
-    ("threads may disagree about a barrier", IR + "loop_eval.c", "if (t > 0 && own != first)", "if (false)"),
-    ("threads share their own memory", IR + "loop_shadow.c", "sh->copies > 1 ? w->thread : 0;", "0;"),
-    ("copies land at once", IR + "loop_shadow.c", "kiln_vec_push_in(w->arena, &w->flight, f);",
+    ("barriers order nothing", SUPPORT + "loop_eval.c", "g->level->instance = ++ex->w.instances;", ""),
+    ("threads may disagree about a barrier", SUPPORT + "loop_eval.c", "if (t > 0 && own != first)", "if (false)"),
+    ("threads share their own memory", SUPPORT + "loop_shadow.c", "sh->copies > 1 ? w->thread : 0;", "0;"),
+    ("copies land at once", SUPPORT + "loop_shadow.c", "kiln_vec_push_in(w->arena, &w->flight, f);",
      "write_element(w, s->buffer, (size_t)element, value); (void)f;"),
-    ("a wait leaves one group less in flight", IR + "loop_shadow.c", "f.group + pending <", "f.group + pending <="),
-    ("a wait is for copies of all tokens", IR + "loop_shadow.c", "f.token == token &&", ""),
-    ("what is being copied may be overwritten", IR + "loop_shadow.c",
+    ("a wait leaves one group less in flight", SUPPORT + "loop_shadow.c", "f.group + pending <", "f.group + pending <="),
+    ("a wait is for copies of all tokens", SUPPORT + "loop_shadow.c", "f.token == token &&", ""),
+    ("what is being copied may be overwritten", SUPPORT + "loop_shadow.c",
      "(is_write && f->from == buffer && f->from_element == element)", "false"),
-    ("what is being copied to may be touched", IR + "loop_shadow.c",
+    ("what is being copied to may be touched", SUPPORT + "loop_shadow.c",
      "(f->to == buffer && f->to_element == element) ||", ""),
-    ("nobody need wait for a copy", IR + "loop_shadow.c", "if (w->flight.count == 0) return KILN_OK;", "return KILN_OK;"),
-    ("copies are never committed", IR + "loop_shadow.c", "w->committed[w->thread][token]++;", ""),
-    ("tokens do not say what was done", IR + "loop_shadow.c",
+    ("nobody need wait for a copy", SUPPORT + "loop_shadow.c", "if (w->flight.count == 0) return KILN_OK;", "return KILN_OK;"),
+    ("copies are never committed", SUPPORT + "loop_shadow.c", "w->committed[w->thread][token]++;", ""),
+    ("tokens do not say what was done", SUPPORT + "loop_shadow.c",
      "w->clock[to].time[u] = KILN_MAX(w->clock[to].time[u], sent->time[u]);", ";"),
-    ("time stands still", IR + "loop_shadow.c", "w->clock[from].time[from]++;", ""),
-    ("tokens may be left over", IR + "loop_shadow.c",
+    ("time stands still", SUPPORT + "loop_shadow.c", "w->clock[from].time[from]++;", ""),
+    ("tokens may be left over", SUPPORT + "loop_shadow.c",
      "if (w->queue[from][to].taken != w->queue[from][to].sent.count)", "if (false)"),
 ]]
 

@@ -13,6 +13,7 @@
 #include "compiler-core/sched/nest.h"
 #include "compiler-core/sched/prim.h"
 #include "compiler-core/sched/replay.h"
+#include "tests/support/interpreter.h"
 #include "tests/support/program_generate.h"
 
 #define STEPS_MAX 14

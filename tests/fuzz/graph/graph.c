@@ -9,6 +9,7 @@
 #include "compiler-core/core.h"
 #include "compiler-core/frontend/frontend.h"
 #include "compiler-core/frontend/onnx/dtype.h"
+#include "tests/support/interpreter.h"
 
 #define NOISE 2.0 /* units in the last place, at most, before and after a node that rounds */
 

@@ -12,6 +12,7 @@
 #include "compiler-core/sched/trace.h"
 #include "deploy/module.h"
 #include "deploy/runtime/module_read.h"
+#include "tests/support/interpreter.h"
 #include "tests/support/targets.h"
 #include "tests/unit/compiler-core/graph/support.h"
 #include "tests/unit/db/support.h"

@@ -6,6 +6,7 @@
 #include "deploy/module.h"
 #include "deploy/pack/pack.h"
 #include "deploy/runtime/module_read.h"
+#include "tests/support/interpreter.h"
 #include "tests/support/targets.h"
 #include "tests/unit/compiler-core/frontend/support.h"
 #include "tests/unit/compiler-core/graph/support.h"

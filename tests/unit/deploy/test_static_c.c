@@ -12,6 +12,7 @@
 #include "compiler-core/core.h"
 #include "compiler-core/frontend/frontend.h"
 #include "deploy/pack/pack.h"
+#include "tests/support/interpreter.h"
 #include "tests/support/targets.h"
 #include "tests/unit/compiler-core/graph/support.h"
 

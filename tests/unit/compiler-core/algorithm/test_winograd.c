@@ -5,6 +5,7 @@
 #include "compiler-core/algorithm/algorithm.h"
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir_text.h"
+#include "tests/support/interpreter.h"
 #include "tests/support/test.h"
 #include "tests/unit/compiler-core/sched/support.h"
 

@@ -4,6 +4,7 @@
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/sched/prim.h"
 #include "compiler-core/rules/space.h"
+#include "tests/support/interpreter.h"
 #include "tests/unit/compiler-core/ir/support.h"
 
 typedef struct drawing {

@@ -8,6 +8,7 @@
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/lower/lower.h"
 #include "deploy/runtime/kernel.h"
+#include "tests/support/interpreter.h"
 
 #define ARGS_MAX 64
 

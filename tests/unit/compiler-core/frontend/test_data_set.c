@@ -7,6 +7,7 @@
 #include "compiler-core/frontend/data_set.h"
 #include "compiler-core/passes/pass.h"
 #include "compiler-core/task/task.h"
+#include "tests/support/interpreter.h"
 #include "tests/support/test.h"
 #include "tests/unit/compiler-core/graph/support.h"
 

@@ -5,6 +5,7 @@
 
 #include "base/rand.h"
 #include "compiler-core/task/task.h"
+#include "tests/support/interpreter.h"
 #include "tests/unit/compiler-core/graph/support.h"
 #include "tests/unit/compiler-core/frontend/support.h"
 

@@ -5,6 +5,7 @@
 #include "compiler-core/graph/graph_codec.h"
 #include "compiler-core/task/task.h"
 #include "tests/support/graph_parse.h"
+#include "tests/support/interpreter.h"
 
 kiln_graph *graph_of(kiln_arena *arena, const char *text) {
     kiln_graph *graph = NULL;

@@ -1,6 +1,7 @@
 /* The loop interpreter: what it computes and what its shadow memory finds. */
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir_text.h"
+#include "tests/support/interpreter.h"
 #include "tests/unit/compiler-core/ir/support.h"
 
 /* Runs with x = 1, 2, 3, ... and returns the status; the first output is left in `*out`. */

@@ -2,6 +2,7 @@
  * program that is right. */
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir_text.h"
+#include "tests/support/interpreter.h"
 #include "tests/unit/compiler-core/ir/support.h"
 
 /* Runs with x = 1, 2, 3, ...; the first output is left in `*out`. */

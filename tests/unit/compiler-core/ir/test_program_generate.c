@@ -3,6 +3,7 @@
 
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir_text.h"
+#include "tests/support/interpreter.h"
 #include "tests/unit/compiler-core/ir/support.h"
 
 #define SEEDS 400

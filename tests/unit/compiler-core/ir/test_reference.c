@@ -5,6 +5,7 @@
 
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir_text.h"
+#include "tests/support/interpreter.h"
 #include "tests/unit/compiler-core/ir/support.h"
 
 static float *floats(const kiln_tensor *t) { return t->data; }

@@ -6,6 +6,7 @@
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/sched/trace.h"
+#include "tests/support/interpreter.h"
 
 #define ARGS_MAX 64
 

@@ -7,6 +7,7 @@
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/lower/pass.h"
+#include "tests/support/interpreter.h"
 #include "tests/support/program_generate.h"
 #include "tests/unit/compiler-core/codegen/draw.h"
 #include "tests/unit/compiler-core/codegen/support.h"

@@ -3,6 +3,7 @@
 
 #include "base/rand.h"
 #include "compiler-core/task/task.h"
+#include "tests/support/interpreter.h"
 #include "tests/unit/compiler-core/graph/support.h"
 
 /* x = 1 2 / 3 4; positions are (x, y). */

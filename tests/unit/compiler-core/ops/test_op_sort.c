@@ -1,5 +1,6 @@
 #include "base/rand.h"
 #include "compiler-core/task/task.h"
+#include "tests/support/interpreter.h"
 #include "tests/unit/compiler-core/graph/support.h"
 
 #define DATA "input x: f32[1]\nconstant v: f32[2,3] = [3, 1, 2, 5, 6, 5]"

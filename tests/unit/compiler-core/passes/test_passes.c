@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "compiler-core/graph/graph_text.h"
 #include "compiler-core/task/task.h"
+#include "tests/support/interpreter.h"
 #include "tests/unit/compiler-core/graph/support.h"
 
 #define PORTS_MAX 8

@@ -6,6 +6,7 @@
 #include "base/rand.h"
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ir/ir_text.h"
+#include "tests/support/interpreter.h"
 
 const kiln_target avx2 = {.kind = KILN_TARGET_CPU,
                           .arch = KILN_ARCH_X86_64,

@@ -3,6 +3,7 @@
 
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/graph/op.h"
+#include "tests/support/interpreter.h"
 #include "tests/unit/compiler-core/graph/support.h"
 
 static kiln_plan plan_of(kiln_arena *arena, const char *text) {

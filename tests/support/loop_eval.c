@@ -10,7 +10,8 @@
  * uninitialised each time, and iterations of loops around that place have a copy each. */
 #include "base/alloc.h"
 #include "compiler-core/ir/eval.h"
-#include "compiler-core/ir/loop_shadow.h"
+#include "tests/support/interpreter.h"
+#include "tests/support/loop_shadow.h"
 
 typedef struct execution {
     kiln_checker w;

@@ -91,21 +91,38 @@ kiln_status kiln_axis_resolve(int64_t axis, uint32_t rank, const char *name, uin
     return KILN_OK;
 }
 
+kiln_status kiln_axis_take(const int64_t *axes, uint32_t index, uint32_t rank, const char *name,
+                           uint32_t *seen, uint32_t *out_axis) {
+    uint32_t axis = 0;
+    kiln_status st = kiln_axis_resolve(axes ? axes[index] : index, rank, name, &axis);
+    if (st) return st;
+    if (*seen >> axis & 1u)
+        return KILN_ERROR(INVALID_ARGUMENT, "attribute %s names dimension %u twice", name, axis);
+    *seen |= 1u << axis;
+    *out_axis = axis;
+    return KILN_OK;
+}
+
 kiln_status kiln_axes_resolve(const kiln_node_info *node, const char *name, uint32_t rank,
                               uint32_t otherwise, uint32_t *out_mask) {
-    uint32_t count = 0, mask = 0;
+    uint32_t count = 0, mask = 0, axis = 0;
     const int64_t *axes = kiln_node_ints(node, name, &count);
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t axis = 0;
-        kiln_status st = kiln_axis_resolve(axes[i], rank, name, &axis);
-        if (st) return st;
-        if (mask & (1u << axis))
-            return KILN_ERROR(INVALID_ARGUMENT, "attribute %s names dimension %u twice", name,
-                              axis);
-        mask |= 1u << axis;
-    }
+    kiln_status st = KILN_OK;
+    for (uint32_t i = 0; !st && i < count; i++)
+        st = kiln_axis_take(axes, i, rank, name, &mask, &axis);
     *out_mask = axes ? mask : otherwise;
-    return KILN_OK;
+    return st;
+}
+
+kiln_status kiln_infer_axis(const kiln_infer *infer, uint32_t *out_axis) {
+    return kiln_axis_resolve(kiln_node_int(infer->node, "axis"),
+                             kiln_infer_input(infer, 0)->shape.rank, "axis", out_axis);
+}
+
+kiln_status kiln_infer_check_rank(uint32_t rank) {
+    if (rank <= KILN_RANK_MAX) return KILN_OK;
+    return KILN_ERROR(UNIMPLEMENTED, "the result has %u dimensions, at most %u are supported", rank,
+                      KILN_RANK_MAX);
 }
 
 kiln_status kiln_shape_broadcast(kiln_shape *shape, const kiln_shape *other) {

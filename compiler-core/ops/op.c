@@ -6,8 +6,8 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
-#include "compiler-core/ir/eval.h"
 #include "compiler-core/graph/attr.h"
+#include "compiler-core/ir/eval.h"
 #include "compiler-core/ops/rules.h"
 
 /* Of a model that brings no constants: less than a second. */
@@ -117,9 +117,10 @@ kiln_status kiln_node_infer(kiln_graph *graph, kiln_node node) {
     kiln_infer infer = {graph, info, dtype, shape};
     kiln_status st = check_operands(graph, info, op);
     if (st) return st;
-    memset(dtype, 0,
-           info->output_count * sizeof *dtype); /* all 256 would take longer than the rest */
-    memset(shape, 0, info->output_count * sizeof *shape);
+    for (uint32_t i = 0; i < info->output_count; i++) {
+        dtype[i] = graph->value.data[info->input[0]].dtype;
+        shape[i] = graph->value.data[info->input[0]].shape;
+    }
     st = kiln_node_check_attrs(info);
     if (!st) st = op->shape(&infer);
     if (!st) st = set_outputs(graph, info, &infer);

@@ -1,18 +1,10 @@
 /* The same elements in the same order under another shape: no kernel. */
-#include <string.h>
 
 #include "compiler-core/ops/rules.h"
 
-static const kiln_value_info *start(kiln_infer *infer) {
-    const kiln_value_info *in = kiln_node_input(infer->graph, infer->node, 0);
-    infer->dtype[0] = in->dtype;
-    infer->shape[0] = (kiln_shape){0};
-    return in;
-}
-
 /* 0 keeps the input's dimension (unless allowzero), one -1 is what is left over. */
 kiln_status kiln_rule_reshape(kiln_infer *infer) {
-    const kiln_value_info *in = start(infer);
+    const kiln_value_info *in = kiln_infer_input(infer, 0);
     uint32_t count = 0;
     const int64_t *wanted = kiln_node_ints(infer->node, "shape", &count);
     if (!wanted) return KILN_ERROR(INVALID_ARGUMENT, "attribute shape is missing");
@@ -55,21 +47,17 @@ kiln_status kiln_rule_reshape(kiln_infer *infer) {
 
 /* The same bytes as elements of another type of their size. */
 kiln_status kiln_rule_bit_cast(kiln_infer *infer) {
-    const kiln_value_info *in = start(infer);
-    kiln_str to = kiln_node_text(infer->node, "to");
-    if (!kiln_dtype_find(to, &infer->dtype[0]))
-        return KILN_ERROR(INVALID_ARGUMENT, "attribute to: there is no type %.*s",
-                          KILN_STR_ARG(to));
-    if (kiln_dtype_size(infer->dtype[0]) != kiln_dtype_size(in->dtype))
-        return KILN_ERROR(INVALID_ARGUMENT, "attribute to: %s and %s differ in size",
-                          kiln_dtype_name(infer->dtype[0]), kiln_dtype_name(in->dtype));
-    infer->shape[0] = in->shape;
-    return KILN_OK;
+    const kiln_value_info *in = kiln_infer_input(infer, 0);
+    kiln_status st = kiln_rule_cast(infer);
+    if (st) return st;
+    if (kiln_dtype_size(infer->dtype[0]) == kiln_dtype_size(in->dtype)) return KILN_OK;
+    return KILN_ERROR(INVALID_ARGUMENT, "attribute to: %s and %s differ in size",
+                      kiln_dtype_name(infer->dtype[0]), kiln_dtype_name(in->dtype));
 }
 
 /* To a matrix: dimensions before `axis`, and from it on. */
 kiln_status kiln_rule_flatten(kiln_infer *infer) {
-    const kiln_value_info *in = start(infer);
+    const kiln_value_info *in = kiln_infer_input(infer, 0);
     int64_t axis = kiln_node_int(infer->node, "axis");
     if (axis < 0) axis += in->shape.rank;
     if (axis < 0 || axis > in->shape.rank)
@@ -82,7 +70,7 @@ kiln_status kiln_rule_flatten(kiln_infer *infer) {
 }
 
 kiln_status kiln_rule_squeeze(kiln_infer *infer) {
-    const kiln_value_info *in = start(infer);
+    const kiln_value_info *in = kiln_infer_input(infer, 0);
     uint32_t ones = 0, mask = 0;
     for (uint32_t d = 0; d < in->shape.rank; d++)
         if (in->shape.dim[d] == 1) ones |= 1u << d;
@@ -90,20 +78,19 @@ kiln_status kiln_rule_squeeze(kiln_infer *infer) {
     if (st) return st;
     if (mask & ~ones)
         return KILN_ERROR(INVALID_ARGUMENT, "attribute axes names a dimension that is not 1");
+    infer->shape[0].rank = 0;
     for (uint32_t d = 0; d < in->shape.rank; d++)
         if (!(mask >> d & 1u)) infer->shape[0].dim[infer->shape[0].rank++] = in->shape.dim[d];
     return KILN_OK;
 }
 
 kiln_status kiln_rule_unsqueeze(kiln_infer *infer) {
-    const kiln_value_info *in = start(infer);
+    const kiln_value_info *in = kiln_infer_input(infer, 0);
     uint32_t count = 0, mask = 0;
     kiln_node_ints(infer->node, "axes", &count);
     uint32_t rank = in->shape.rank + count;
-    if (rank > KILN_RANK_MAX)
-        return KILN_ERROR(UNIMPLEMENTED, "the result has %u dimensions, at most %u are supported",
-                          rank, KILN_RANK_MAX);
-    kiln_status st = kiln_axes_resolve(infer->node, "axes", rank, 0, &mask);
+    kiln_status st = kiln_infer_check_rank(rank);
+    if (!st) st = kiln_axes_resolve(infer->node, "axes", rank, 0, &mask);
     uint32_t from = 0;
     for (uint32_t d = 0; !st && d < rank; d++)
         infer->shape[0].dim[d] = mask >> d & 1u ? 1 : in->shape.dim[from++];

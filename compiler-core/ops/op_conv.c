@@ -5,7 +5,7 @@
 #include "compiler-core/ops/rules.h"
 
 kiln_status kiln_conv_check_bias(const kiln_infer *infer, uint32_t input, int64_t channels) {
-    const kiln_value_info *bias = kiln_node_input(infer->graph, infer->node, input);
+    const kiln_value_info *bias = kiln_infer_input(infer, input);
     if (bias && (bias->shape.rank != 1 || bias->shape.dim[0] != channels))
         return KILN_ERROR(INVALID_ARGUMENT, "the bias must be a vector of %lld elements",
                           (long long)channels);
@@ -14,8 +14,8 @@ kiln_status kiln_conv_check_bias(const kiln_infer *infer, uint32_t input, int64_
 
 /* data: [n][c_in][spatial..], weights: [c_out][c_in / group][kernel..] -> [n][c_out][spatial..] */
 kiln_status kiln_rule_conv(kiln_infer *infer) {
-    const kiln_value_info *data = kiln_node_input(infer->graph, infer->node, 0);
-    const kiln_value_info *weight = kiln_node_input(infer->graph, infer->node, 1);
+    const kiln_value_info *data = kiln_infer_input(infer, 0);
+    const kiln_value_info *weight = kiln_infer_input(infer, 1);
     int64_t group = kiln_node_int(infer->node, "group");
     if (data->shape.rank != weight->shape.rank)
         return KILN_ERROR(INVALID_ARGUMENT, "data and weights differ in rank");
@@ -31,12 +31,11 @@ kiln_status kiln_rule_conv(kiln_infer *infer) {
             "attribute group: %lld groups do not fit %lld input and %lld output channels",
             (long long)group, (long long)data->shape.dim[1], (long long)c_out);
     bool integer = infer->node->op == KILN_OP_CONV_INTEGER;
-    infer->dtype[0] = integer ? KILN_I32 : data->dtype;
-    infer->shape[0] = data->shape;
+    if (integer) infer->dtype[0] = KILN_I32;
     infer->shape[0].dim[1] = c_out;
     memcpy(&infer->shape[0].dim[2], window.out, sizeof *window.out * window.rank);
     if (integer) {
-        const kiln_value_info *zero = kiln_node_input(infer->graph, infer->node, 3);
+        const kiln_value_info *zero = kiln_infer_input(infer, 3);
         return !zero || kiln_shape_count(&zero->shape) == 1 ? KILN_OK
                                                             : kiln_conv_check_bias(infer, 3, c_out);
     }
@@ -54,13 +53,12 @@ typedef struct conv_axes {
     kiln_expr weight[KILN_RANK_MAX]; /* index into weights */
 } conv_axes;
 
-static conv_axes make_axes(kiln_te *te, const kiln_sliding_window *w) {
+static conv_axes make_axes(kiln_te *te, kiln_buffer sums, const kiln_sliding_window *w) {
     static const char *const spatial[6] = {"oh", "ow", "od", "o3", "o4", "o5"};
     static const char *const kernel[6] = {"kh", "kw", "kd", "k3", "k4", "k5"};
     const kiln_shape *weight = kiln_te_in_shape(te, 1);
     int64_t groups = kiln_node_int(te->node, "group"), each = weight->dim[0] / groups;
-    conv_axes a = {
-        .block = {.id = kiln_block_create(te->p, kiln_str_from(kiln_op_get(te->node->op)->name))}};
+    conv_axes a = {.block = kiln_te_block_for(te, sums)};
 
     a.out[0] = a.data[0] =
         kiln_te_block_axis(te, &a.block, "n", kiln_te_in_shape(te, 0)->dim[0], false);
@@ -92,53 +90,50 @@ static conv_axes make_axes(kiln_te *te, const kiln_sliding_window *w) {
  * taken off. */
 static kiln_expr integer_operand(kiln_te *te, kiln_expr element, uint32_t zero_input,
                                  kiln_expr channel) {
-    kiln_expr value = kiln_expr_cast(te->p, KILN_I32, element);
+    kiln_expr value = kiln_cast(te, KILN_I32, element);
     if (!kiln_te_has(te, zero_input)) return value;
     bool vector = kiln_shape_count(kiln_te_in_shape(te, zero_input)) != 1;
-    kiln_expr index = vector ? channel : kiln_index(te, 0);
     return kiln_sub(te, value,
-                    kiln_expr_cast(te->p, KILN_I32, kiln_te_load(te, zero_input, &index)));
+                    vector ? kiln_cast(te, KILN_I32, kiln_te_load(te, zero_input, &channel))
+                           : kiln_te_load_scalar(te, zero_input, KILN_I32));
 }
 
-/* output = temp (+ bias by channel): where halves are rounded and the bias joins. */
-static void finish(kiln_te *te, kiln_buffer sum, bool has_bias) {
-    const kiln_shape *shape = &te->p->buffer.data[te->output[0]].shape;
-    kiln_te_block block = kiln_te_block_begin(te, has_bias ? "bias" : "round", shape);
-    kiln_expr value = kiln_te_read(te, sum, block.i, block.rank);
-    if (has_bias) value = kiln_add(te, value, kiln_te_load(te, 2, &block.i[1]));
-    kiln_te_store(te, &block, te->output[0], block.i, block.rank, value);
+/* output = sum + bias by channel. */
+static void add_bias(kiln_te *te, kiln_buffer sum) {
+    kiln_te_block block = kiln_te_output_begin(te, "bias");
+    kiln_te_put(te, &block,
+                kiln_add(te, kiln_te_at(te, sum, block.i), kiln_te_load(te, 2, &block.i[1])));
 }
 
 void kiln_te_conv(kiln_te *te) {
     kiln_sliding_window window;
-    kiln_status st = kiln_sliding_window_resolve(te->node, kiln_te_in_shape(te, 0),
-                                                 kiln_te_in_shape(te, 1), &window);
-    KILN_CHECK(st == NULL);
-    kiln_dtype dtype = te->p->buffer.data[te->output[0]].dtype, wide = kiln_te_compute_dtype(dtype);
+    KILN_CHECK(!kiln_sliding_window_resolve(te->node, kiln_te_in_shape(te, 0),
+                                            kiln_te_in_shape(te, 1), &window));
+    kiln_dtype wide = kiln_te_out_wide(te), in = kiln_te_in_dtype(te, 0);
     bool integer = te->node->op == KILN_OP_CONV_INTEGER, has_bias = !integer && kiln_te_has(te, 2);
-    kiln_expr zero = kiln_index(te, 0), fill = kiln_expr_zero(te->p, kiln_te_in_dtype(te, 0));
-    if (integer && kiln_te_has(te, 2))
-        fill = kiln_te_load_raw(te, 2, &zero); /* what stands for zero */
+    /* What stands for zero. */
+    kiln_expr fill =
+        integer && kiln_te_has(te, 2) ? kiln_te_load_scalar(te, 2, in) : kiln_expr_zero(te->p, in);
     static const int channel[KILN_RANK_MAX] = {1, -1, -1, -1, -1, -1, -1, -1};
     kiln_te_bytes bytes = integer ? kiln_te_bytes_begin(te, channel) : (kiln_te_bytes){0};
     kiln_buffer padded = kiln_te_pad_window(te, &window, fill);
     if (bytes.applies) padded = kiln_te_bytes_data(te, padded);
-    kiln_buffer sum = te->output[0];
-    if (has_bias || wide != dtype || bytes.offset)
-        sum = kiln_te_temp(te, "sum", wide, &te->p->buffer.data[te->output[0]].shape);
+    kiln_buffer sum = kiln_te_sums(te, has_bias || bytes.offset);
 
-    conv_axes a = make_axes(te, &window);
+    conv_axes a = make_axes(te, sum, &window);
     uint32_t rank = window.rank + 2;
     kiln_expr x = kiln_te_read_window(te, padded, a.data, rank), y = kiln_te_load(te, 1, a.weight);
     if (integer && !bytes.applies) {
-        x = integer_operand(te, x, 2, zero);
+        x = integer_operand(te, x, 2, 0);
         y = integer_operand(te, y, 3, a.out[1]);
     }
-    x = kiln_expr_cast(te->p, wide, x);
-    y = kiln_expr_cast(te->p, wide, y);
+    x = kiln_cast(te, wide, x);
+    y = kiln_cast(te, wide, y);
     kiln_te_accumulate(te, &a.block, sum, a.out, rank, KILN_COMBINE_SUM, kiln_mul(te, x, y));
     if (bytes.offset)
         kiln_te_bytes_finish(te, &bytes, sum);
-    else if (sum != te->output[0])
-        finish(te, sum, has_bias);
+    else if (has_bias)
+        add_bias(te, sum);
+    else
+        kiln_te_round(te, sum);
 }

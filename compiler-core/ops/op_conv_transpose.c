@@ -40,8 +40,8 @@ static kiln_status resolve_transpose(const kiln_node_info *node, const kiln_shap
 
 /* weights: [c_in][c_out / group][kernel..] */
 kiln_status kiln_rule_conv_transpose(kiln_infer *infer) {
-    const kiln_value_info *data = kiln_node_input(infer->graph, infer->node, 0);
-    const kiln_value_info *weight = kiln_node_input(infer->graph, infer->node, 1);
+    const kiln_value_info *data = kiln_infer_input(infer, 0);
+    const kiln_value_info *weight = kiln_infer_input(infer, 1);
     int64_t group = kiln_node_int(infer->node, "group");
     if (data->shape.rank != weight->shape.rank)
         return KILN_ERROR(INVALID_ARGUMENT, "data and weights differ in rank");
@@ -54,8 +54,7 @@ kiln_status kiln_rule_conv_transpose(kiln_infer *infer) {
         return KILN_ERROR(INVALID_ARGUMENT,
                           "attribute group: %lld groups do not fit %lld input channels",
                           (long long)group, (long long)data->shape.dim[1]);
-    infer->dtype[0] = data->dtype;
-    infer->shape[0] = data->shape;
+
     infer->shape[0].dim[1] = weight->shape.dim[1] * group;
     memcpy(&infer->shape[0].dim[2], window.out, sizeof *window.out * window.rank);
     return kiln_conv_check_bias(infer, 2, infer->shape[0].dim[1]);
@@ -111,14 +110,6 @@ static kiln_buffer pad_input(kiln_te *te, const dimension *dim, uint32_t rank) {
     return kiln_te_pad_window(te, &w, kiln_expr_zero(te->p, kiln_te_in_dtype(te, 0)));
 }
 
-static kiln_expr floordiv(kiln_te *te, kiln_expr a, int64_t b) {
-    return kiln_expr_binary(te->p, KILN_EXPR_FLOORDIV, a, kiln_index(te, b));
-}
-
-static kiln_expr floormod(kiln_te *te, kiln_expr a, int64_t b) {
-    return kiln_expr_binary(te->p, KILN_EXPR_FLOORMOD, a, kiln_index(te, b));
-}
-
 /* Which element of the (padded) input and of the kernel `tap` means for output `o` of `phase`, and
  * whether they meet (`*valid` gets what must hold). */
 static void meet(kiln_te *te, const dimension *d, kiln_expr o, kiln_expr phase, kiln_expr tap,
@@ -131,19 +122,18 @@ static void meet(kiln_te *te, const dimension *d, kiln_expr o, kiln_expr phase, 
     if (d->form == PHASES) { /* taps in the order of the input, which is against the kernel's */
         int64_t whole = d->pad / d->stride;
         kiln_expr rest = kiln_index_affine(te, phase, 1, d->pad % d->stride);
-        kiln_expr first = kiln_add(te, o, floordiv(te, rest, d->stride));
+        kiln_expr first = kiln_add(te, o, kiln_index_floordiv(te, rest, d->stride));
         *out_data =
             kiln_index_affine(te, kiln_add(te, first, tap), 1, whole + d->low + 1 - d->taps);
-        *out_kernel = kiln_add(te, floormod(te, rest, d->stride),
+        *out_kernel = kiln_add(te, kiln_index_floormod(te, rest, d->stride),
                                kiln_index_affine(te, tap, -d->stride, d->stride * (d->taps - 1)));
         return;
     }
     kiln_expr reach = kiln_sub(te, kiln_index_affine(te, o, 1, d->pad),
                                kiln_mul(te, tap, kiln_index(te, d->dilation)));
-    *out_data = floordiv(te, reach, d->stride);
+    *out_data = kiln_index_floordiv(te, reach, d->stride);
     *out_kernel = tap;
-    kiln_expr hit =
-        kiln_expr_binary(te->p, KILN_EXPR_EQ, floormod(te, reach, d->stride), kiln_index(te, 0));
+    kiln_expr hit = kiln_equal(te, kiln_index_floormod(te, reach, d->stride), kiln_index(te, 0));
     hit = kiln_and(te, hit, kiln_index_inside(te, *out_data, 0, d->in));
     *valid = *valid ? kiln_and(te, *valid, hit) : hit;
 }
@@ -154,13 +144,12 @@ static kiln_buffer make_sums(kiln_te *te, const dimension *dim, uint32_t rank) {
                                             {"oh", "ow", "od", "o3", "o4", "o5"},
                                             {"kh", "kw", "kd", "k3", "k4", "k5"}};
     const kiln_shape *weight = kiln_te_in_shape(te, 1);
-    const kiln_buffer_info out = te->p->buffer.data[te->output[0]];
+    const kiln_shape *out = kiln_te_out_shape(te);
     int64_t groups = kiln_node_int(te->node, "group"), each = weight->dim[0] / groups;
     kiln_buffer padded = pad_input(te, dim, rank);
-    kiln_te_block block = {
-        .id = kiln_block_create(te->p, kiln_str_from(kiln_op_get(te->node->op)->name))};
+    kiln_te_block block = kiln_te_block_for(te, 0);
     kiln_expr index[KILN_RANK_MAX], data[KILN_RANK_MAX], kernel[KILN_RANK_MAX], phase[6], valid = 0;
-    kiln_shape shape = {.rank = 2, .dim = {out.shape.dim[0], out.shape.dim[1]}};
+    kiln_shape shape = {.rank = 2, .dim = {out->dim[0], out->dim[1]}};
 
     index[0] = data[0] = kiln_te_block_axis(te, &block, "n", shape.dim[0], false);
     kiln_expr group = kiln_index(te, 0);
@@ -187,36 +176,34 @@ static kiln_buffer make_sums(kiln_te *te, const dimension *dim, uint32_t rank) {
             tap = kiln_te_block_axis(te, &block, names[2][d], dim[d].taps, true);
         meet(te, &dim[d], o, phase[d], tap, &data[d + 2], &kernel[d + 2], &valid);
     }
-    kiln_buffer sum = kiln_te_temp(te, "sum", kiln_te_compute_dtype(out.dtype), &shape);
+    block.to = kiln_te_temp(te, "sum", kiln_te_out_wide(te), &shape);
     kiln_expr value =
         kiln_mul(te, kiln_te_read_window(te, padded, data, rank + 2), kiln_te_load(te, 1, kernel));
     if (valid) value = kiln_select(te, valid, value, kiln_te_const(te, value, 0));
-    kiln_te_accumulate(te, &block, sum, index, shape.rank, KILN_COMBINE_SUM, value);
-    return sum;
+    kiln_te_accumulate(te, &block, block.to, index, shape.rank, KILN_COMBINE_SUM, value);
+    return block.to;
 }
 
 /* data: [n][c_in][spatial..], weights: [c_in][c_out / group][kernel..]. The sums are kept phase by
  * phase; a second block puts the phases between each other, rounds, and adds the bias. */
 void kiln_te_conv_transpose(kiln_te *te) {
-    const kiln_shape *shape = &te->p->buffer.data[te->output[0]].shape;
     kiln_sliding_window w;
-    kiln_status st =
-        resolve_transpose(te->node, kiln_te_in_shape(te, 0), kiln_te_in_shape(te, 1), &w);
-    KILN_CHECK(st == NULL);
+    KILN_CHECK(!resolve_transpose(te->node, kiln_te_in_shape(te, 0), kiln_te_in_shape(te, 1), &w));
     uint32_t rank = w.rank, rank_left = KILN_RANK_MAX - 2 - rank;
     dimension dim[KILN_RANK_MAX];
     for (uint32_t d = 0; d < rank; d++) dim[d] = plan(&w, d, &rank_left);
     kiln_buffer sum = make_sums(te, dim, rank);
 
-    kiln_te_block block = kiln_te_block_begin(te, "join", shape);
+    kiln_te_block block = kiln_te_output_begin(te, "join");
     kiln_expr index[KILN_RANK_MAX] = {block.i[0], block.i[1]};
     uint32_t count = 2;
     for (uint32_t d = 0; d < rank; d++)
-        if (dim[d].phases > 1) index[count++] = floormod(te, block.i[d + 2], dim[d].phases);
+        if (dim[d].phases > 1)
+            index[count++] = kiln_index_floormod(te, block.i[d + 2], dim[d].phases);
     for (uint32_t d = 0; d < rank; d++)
-        index[count++] =
-            dim[d].phases > 1 ? floordiv(te, block.i[d + 2], dim[d].phases) : block.i[d + 2];
-    kiln_expr value = kiln_te_read(te, sum, index, count);
+        index[count++] = dim[d].phases > 1 ? kiln_index_floordiv(te, block.i[d + 2], dim[d].phases)
+                                           : block.i[d + 2];
+    kiln_expr value = kiln_te_at(te, sum, index);
     if (kiln_te_has(te, 2)) value = kiln_add(te, value, kiln_te_load(te, 2, &block.i[1]));
-    kiln_te_store(te, &block, te->output[0], block.i, block.rank, value);
+    kiln_te_put(te, &block, value);
 }

@@ -7,11 +7,10 @@
 
 /* Shapes of all inputs broadcast; all have the dtype of input `first` from there on. */
 static kiln_status broadcast_from(kiln_infer *infer, uint32_t first) {
-    const kiln_node_info *node = infer->node;
     infer->shape[0] = (kiln_shape){0};
-    infer->dtype[0] = kiln_node_input(infer->graph, node, first)->dtype;
-    for (uint32_t i = 0; i < node->input_count; i++) {
-        const kiln_value_info *in = kiln_node_input(infer->graph, node, i);
+    infer->dtype[0] = kiln_infer_input(infer, first)->dtype;
+    for (uint32_t i = 0; i < infer->node->input_count; i++) {
+        const kiln_value_info *in = kiln_infer_input(infer, i);
         if (!in) continue;
         if (i > first && in->dtype != infer->dtype[0])
             return KILN_ERROR(INVALID_ARGUMENT, "input %u is of type %s, input %u of type %s",
@@ -33,29 +32,21 @@ kiln_status kiln_rule_predicate(kiln_infer *infer) {
 
 /* The exponent may have any type. */
 kiln_status kiln_rule_pow(kiln_infer *infer) {
-    infer->dtype[0] = kiln_node_input(infer->graph, infer->node, 0)->dtype;
-    infer->shape[0] = kiln_node_input(infer->graph, infer->node, 0)->shape;
-    return kiln_shape_broadcast(&infer->shape[0],
-                                &kiln_node_input(infer->graph, infer->node, 1)->shape);
+    return kiln_shape_broadcast(&infer->shape[0], &kiln_infer_input(infer, 1)->shape);
 }
 
 kiln_status kiln_rule_cast(kiln_infer *infer) {
     kiln_str to = kiln_node_text(infer->node, "to");
-    if (!kiln_dtype_find(to, &infer->dtype[0]))
-        return KILN_ERROR(INVALID_ARGUMENT, "attribute to: there is no type %.*s",
-                          KILN_STR_ARG(to));
-    infer->shape[0] = kiln_node_input(infer->graph, infer->node, 0)->shape;
-    return KILN_OK;
+    if (kiln_dtype_find(to, &infer->dtype[0])) return KILN_OK;
+    return KILN_ERROR(INVALID_ARGUMENT, "attribute to: there is no type %.*s", KILN_STR_ARG(to));
 }
 
 kiln_status kiln_rule_where(kiln_infer *infer) { return broadcast_from(infer, 1); }
 
 kiln_status kiln_rule_clip(kiln_infer *infer) {
-    const kiln_value_info *in = kiln_node_input(infer->graph, infer->node, 0);
-    infer->dtype[0] = in->dtype;
-    infer->shape[0] = in->shape;
+    const kiln_value_info *in = kiln_infer_input(infer, 0);
     for (uint32_t i = 1; i < infer->node->input_count; i++) {
-        const kiln_value_info *bound = kiln_node_input(infer->graph, infer->node, i);
+        const kiln_value_info *bound = kiln_infer_input(infer, i);
         if (!bound) continue;
         if (bound->dtype != in->dtype)
             return KILN_ERROR(INVALID_ARGUMENT, "input %u has another type than input 0", i);
@@ -66,20 +57,18 @@ kiln_status kiln_rule_clip(kiln_infer *infer) {
 }
 
 void kiln_te_elementwise(kiln_te *te) {
-    const kiln_shape *shape = &te->p->buffer.data[te->output[0]].shape;
-    kiln_te_block block = kiln_te_block_begin(te, "", shape);
+    kiln_te_block block = kiln_te_output_begin(te, "");
     kiln_expr x[KILN_NODE_OPERANDS_MAX] = {0};
     for (uint32_t i = 0; i < te->node->input_count; i++)
         if (kiln_te_has(te, i)) x[i] = kiln_te_load_broadcast(te, i, block.i, block.rank);
-    kiln_te_store(te, &block, te->output[0], block.i, block.rank,
-                  kiln_op_get(te->node->op)->element(te, x));
+    kiln_te_put(te, &block, kiln_op_get(te->node->op)->element(te, x));
 }
 
 /* ---- one input ------------------------------------------------------------------------------- */
 
 #define UNARY(name, op)                                              \
     kiln_expr kiln_element_##name(kiln_te *te, const kiln_expr *x) { \
-        return kiln_expr_unary(te->p, KILN_EXPR_##op, x[0]);         \
+        return kiln_unary(te, KILN_EXPR_##op, x[0]);                 \
     }
 UNARY(abs, ABS)
 UNARY(neg, NEG)
@@ -107,6 +96,25 @@ UNARY(not, NOT)
 UNARY(is_nan, ISNAN)
 #undef UNARY
 
+static kiln_expr attribute(kiln_te *te, const char *name, kiln_expr like) {
+    return kiln_te_const(te, like, kiln_node_float(te->node, name));
+}
+
+static kiln_expr negative(kiln_te *te, kiln_expr x) {
+    return kiln_less(te, x, kiln_te_const(te, x, 0));
+}
+
+/* x where it is not negative. */
+static kiln_expr or_below(kiln_te *te, kiln_expr x, kiln_expr below) {
+    return kiln_select(te, negative(te, x), below, x);
+}
+
+static kiln_expr magnitude(kiln_te *te, kiln_expr x) { return kiln_unary(te, KILN_EXPR_ABS, x); }
+
+static kiln_expr plus_one(kiln_te *te, kiln_expr x) {
+    return kiln_add(te, kiln_te_const(te, x, 1), x);
+}
+
 kiln_expr kiln_element_identity(kiln_te *te, const kiln_expr *x) {
     (void)te;
     return x[0];
@@ -117,7 +125,7 @@ kiln_expr kiln_element_cast(kiln_te *te, const kiln_expr *x) {
     if (te->p->buffer.data[te->output[0]].dtype != KILN_BOOL ||
         kiln_te_in_dtype(te, 0) == KILN_BOOL)
         return x[0];
-    return kiln_expr_binary(te->p, KILN_EXPR_NE, x[0], kiln_te_const(te, x[0], 0));
+    return kiln_binary(te, KILN_EXPR_NE, x[0], kiln_te_const(te, x[0], 0));
 }
 
 kiln_expr kiln_element_sign(kiln_te *te, const kiln_expr *x) {
@@ -135,17 +143,8 @@ kiln_expr kiln_element_relu(kiln_te *te, const kiln_expr *x) {
     return kiln_max(te, x[0], kiln_te_const(te, x[0], 0));
 }
 
-static kiln_expr attribute(kiln_te *te, const char *name, kiln_expr like) {
-    return kiln_te_const(te, like, kiln_node_float(te->node, name));
-}
-
-static kiln_expr negative(kiln_te *te, kiln_expr x) {
-    return kiln_less(te, x, kiln_te_const(te, x, 0));
-}
-
 kiln_expr kiln_element_leaky_relu(kiln_te *te, const kiln_expr *x) {
-    return kiln_select(te, negative(te, x[0]), kiln_mul(te, x[0], attribute(te, "alpha", x[0])),
-                       x[0]);
+    return or_below(te, x[0], kiln_mul(te, x[0], attribute(te, "alpha", x[0])));
 }
 
 kiln_expr kiln_element_thresholded_relu(kiln_te *te, const kiln_expr *x) {
@@ -154,12 +153,11 @@ kiln_expr kiln_element_thresholded_relu(kiln_te *te, const kiln_expr *x) {
 }
 
 static kiln_expr exp_minus_one(kiln_te *te, kiln_expr x) {
-    return kiln_sub(te, kiln_expr_unary(te->p, KILN_EXPR_EXP, x), kiln_te_const(te, x, 1));
+    return kiln_sub(te, kiln_unary(te, KILN_EXPR_EXP, x), kiln_te_const(te, x, 1));
 }
 
 kiln_expr kiln_element_elu(kiln_te *te, const kiln_expr *x) {
-    return kiln_select(te, negative(te, x[0]),
-                       kiln_mul(te, attribute(te, "alpha", x[0]), exp_minus_one(te, x[0])), x[0]);
+    return or_below(te, x[0], kiln_mul(te, attribute(te, "alpha", x[0]), exp_minus_one(te, x[0])));
 }
 
 kiln_expr kiln_element_selu(kiln_te *te, const kiln_expr *x) {
@@ -168,8 +166,7 @@ kiln_expr kiln_element_selu(kiln_te *te, const kiln_expr *x) {
 
 kiln_expr kiln_element_celu(kiln_te *te, const kiln_expr *x) {
     kiln_expr alpha = attribute(te, "alpha", x[0]);
-    kiln_expr below = kiln_mul(te, alpha, exp_minus_one(te, kiln_div(te, x[0], alpha)));
-    return kiln_select(te, negative(te, x[0]), below, x[0]);
+    return or_below(te, x[0], kiln_mul(te, alpha, exp_minus_one(te, kiln_div(te, x[0], alpha))));
 }
 
 static kiln_expr hard_sigmoid(kiln_te *te, kiln_expr x, double alpha, double beta) {
@@ -189,58 +186,52 @@ kiln_expr kiln_element_hard_swish(kiln_te *te, const kiln_expr *x) {
 
 kiln_expr kiln_element_swish(kiln_te *te, const kiln_expr *x) {
     kiln_expr scaled = kiln_mul(te, attribute(te, "alpha", x[0]), x[0]);
-    return kiln_mul(te, x[0], kiln_expr_unary(te->p, KILN_EXPR_SIGMOID, scaled));
+    return kiln_mul(te, x[0], kiln_unary(te, KILN_EXPR_SIGMOID, scaled));
 }
 
 /* log(1 + exp(x)) without overflow: max(x, 0) + log(1 + exp(-|x|)). */
 kiln_expr kiln_element_softplus(kiln_te *te, const kiln_expr *x) {
-    kiln_expr magnitude = kiln_expr_unary(te->p, KILN_EXPR_ABS, x[0]);
     kiln_expr tail =
-        kiln_expr_unary(te->p, KILN_EXPR_EXP, kiln_expr_unary(te->p, KILN_EXPR_NEG, magnitude));
-    kiln_expr log =
-        kiln_expr_unary(te->p, KILN_EXPR_LOG, kiln_add(te, kiln_te_const(te, x[0], 1), tail));
-    return kiln_add(te, kiln_element_relu(te, x), log);
+        kiln_unary(te, KILN_EXPR_EXP, kiln_unary(te, KILN_EXPR_NEG, magnitude(te, x[0])));
+    return kiln_add(te, kiln_element_relu(te, x),
+                    kiln_unary(te, KILN_EXPR_LOG, plus_one(te, tail)));
 }
 
 kiln_expr kiln_element_softsign(kiln_te *te, const kiln_expr *x) {
-    kiln_expr magnitude = kiln_expr_unary(te->p, KILN_EXPR_ABS, x[0]);
-    return kiln_div(te, x[0], kiln_add(te, kiln_te_const(te, x[0], 1), magnitude));
+    return kiln_div(te, x[0], plus_one(te, magnitude(te, x[0])));
 }
 
 kiln_expr kiln_element_mish(kiln_te *te, const kiln_expr *x) {
-    return kiln_mul(te, x[0], kiln_expr_unary(te->p, KILN_EXPR_TANH, kiln_element_softplus(te, x)));
+    return kiln_mul(te, x[0], kiln_unary(te, KILN_EXPR_TANH, kiln_element_softplus(te, x)));
 }
 
 kiln_expr kiln_element_gelu(kiln_te *te, const kiln_expr *x) {
-    kiln_expr inner;
-    kiln_expr_op op = KILN_EXPR_ERF;
-    if (kiln_str_is(kiln_node_text(te->node, "approximate"), "tanh")) {
-        op = KILN_EXPR_TANH; /* tanh(sqrt(2/pi) * (x + 0.044715 x^3)) */
-        kiln_expr cubic = kiln_mul(te, kiln_mul(te, kiln_mul(te, x[0], x[0]), x[0]),
-                                   kiln_te_const(te, x[0], 0.044715));
-        inner =
-            kiln_mul(te, kiln_add(te, x[0], cubic), kiln_te_const(te, x[0], 0.7978845608028654));
-    } else {
-        inner = kiln_mul(te, x[0], kiln_te_const(te, x[0], 0.7071067811865476));
+    kiln_expr v = x[0], half = kiln_mul(te, kiln_te_const(te, v, 0.5), v);
+    if (!kiln_str_is(kiln_node_text(te->node, "approximate"), "tanh")) {
+        kiln_expr inner = kiln_mul(te, v, kiln_te_const(te, v, 0.7071067811865476));
+        return kiln_mul(te, half, plus_one(te, kiln_unary(te, KILN_EXPR_ERF, inner)));
     }
-    kiln_expr half = kiln_mul(te, kiln_te_const(te, x[0], 0.5), x[0]);
-    return kiln_mul(te, half,
-                    kiln_add(te, kiln_te_const(te, x[0], 1), kiln_expr_unary(te->p, op, inner)));
+    /* tanh(sqrt(2/pi) * (x + 0.044715 x^3)) */
+    kiln_expr cubic =
+        kiln_mul(te, kiln_mul(te, kiln_mul(te, v, v), v), kiln_te_const(te, v, 0.044715));
+    kiln_expr inner =
+        kiln_mul(te, kiln_add(te, v, cubic), kiln_te_const(te, v, 0.7978845608028654));
+    return kiln_mul(te, half, plus_one(te, kiln_unary(te, KILN_EXPR_TANH, inner)));
 }
 
 /* Integers are compared and shifted in f64, as their attributes are floats. */
 kiln_expr kiln_element_shrink(kiln_te *te, const kiln_expr *x) {
     kiln_dtype dtype = kiln_te_in_dtype(te, 0);
-    kiln_expr v = kiln_dtype_is_float(dtype) ? x[0] : kiln_expr_cast(te->p, KILN_F64, x[0]);
+    kiln_expr v = kiln_dtype_is_float(dtype) ? x[0] : kiln_cast(te, KILN_F64, x[0]);
     kiln_expr lambda = attribute(te, "lambd", v), bias = attribute(te, "bias", v),
               zero = kiln_te_const(te, v, 0);
-    kiln_expr below = kiln_less(te, v, kiln_expr_unary(te->p, KILN_EXPR_NEG, lambda));
+    kiln_expr below = kiln_less(te, v, kiln_unary(te, KILN_EXPR_NEG, lambda));
     kiln_expr above = kiln_select(te, kiln_less(te, lambda, v), kiln_sub(te, v, bias), zero);
     return kiln_select(te, below, kiln_add(te, v, bias), above);
 }
 
 kiln_expr kiln_element_is_inf(kiln_te *te, const kiln_expr *x) {
-    kiln_expr infinite = kiln_expr_unary(te->p, KILN_EXPR_ISINF, x[0]);
+    kiln_expr infinite = kiln_unary(te, KILN_EXPR_ISINF, x[0]);
     bool positive = kiln_node_int(te->node, "detect_positive") != 0,
          below = kiln_node_int(te->node, "detect_negative") != 0;
     if (positive && below) return infinite;
@@ -253,7 +244,7 @@ kiln_expr kiln_element_is_inf(kiln_te *te, const kiln_expr *x) {
 
 #define BINARY(name, op, a, b)                                       \
     kiln_expr kiln_element_##name(kiln_te *te, const kiln_expr *x) { \
-        return kiln_expr_binary(te->p, KILN_EXPR_##op, x[a], x[b]);  \
+        return kiln_binary(te, KILN_EXPR_##op, x[a], x[b]);          \
     }
 BINARY(add, ADD, 0, 1)
 BINARY(sub, SUB, 0, 1)
@@ -271,32 +262,29 @@ BINARY(greater_equal, LE, 1, 0)
 
 /* A float power is computed in the wider of both float types, an integer one in f64. */
 kiln_expr kiln_element_pow(kiln_te *te, const kiln_expr *x) {
-    kiln_dtype base = kiln_te_compute_dtype(kiln_te_in_dtype(te, 0)),
-               exponent = kiln_te_compute_dtype(kiln_te_in_dtype(te, 1));
+    kiln_dtype base = kiln_te_wide(te), exponent = kiln_te_compute_dtype(kiln_te_in_dtype(te, 1));
     bool wide = !kiln_dtype_is_float(base) || exponent == KILN_F64;
     kiln_dtype dtype = wide ? KILN_F64 : base;
-    return kiln_expr_binary(te->p, KILN_EXPR_POW, kiln_expr_cast(te->p, dtype, x[0]),
-                            kiln_expr_cast(te->p, dtype, x[1]));
+    return kiln_binary(te, KILN_EXPR_POW, kiln_cast(te, dtype, x[0]), kiln_cast(te, dtype, x[1]));
 }
 
 kiln_expr kiln_element_mod(kiln_te *te, const kiln_expr *x) {
     bool truncate = kiln_node_int(te->node, "fmod") != 0;
-    return kiln_expr_binary(te->p, truncate ? KILN_EXPR_REM : KILN_EXPR_FLOORMOD, x[0], x[1]);
+    return kiln_binary(te, truncate ? KILN_EXPR_REM : KILN_EXPR_FLOORMOD, x[0], x[1]);
 }
 
 kiln_expr kiln_element_prelu(kiln_te *te, const kiln_expr *x) {
-    return kiln_select(te, negative(te, x[0]), kiln_mul(te, x[0], x[1]), x[0]);
+    return or_below(te, x[0], kiln_mul(te, x[0], x[1]));
 }
 
 kiln_expr kiln_element_bit_shift(kiln_te *te, const kiln_expr *x) {
     bool left = kiln_str_is(kiln_node_text(te->node, "direction"), "LEFT");
-    return kiln_expr_binary(te->p, left ? KILN_EXPR_SHL : KILN_EXPR_SHR, x[0], x[1]);
+    return kiln_binary(te, left ? KILN_EXPR_SHL : KILN_EXPR_SHR, x[0], x[1]);
 }
 
 static kiln_expr chain(kiln_te *te, const kiln_expr *x, kiln_expr_op op) {
     kiln_expr value = x[0];
-    for (uint32_t i = 1; i < te->node->input_count; i++)
-        value = kiln_expr_binary(te->p, op, value, x[i]);
+    for (uint32_t i = 1; i < te->node->input_count; i++) value = kiln_binary(te, op, value, x[i]);
     return value;
 }
 
@@ -324,9 +312,9 @@ kiln_expr kiln_element_clip(kiln_te *te, const kiln_expr *x) {
 
 /* Operands 1.. are vectors along dimension `axis` of input 0. */
 static kiln_status check_vectors(const kiln_infer *infer, uint32_t axis) {
-    const kiln_shape *shape = &kiln_node_input(infer->graph, infer->node, 0)->shape;
+    const kiln_shape *shape = &kiln_infer_input(infer, 0)->shape;
     for (uint32_t i = 1; i < infer->node->input_count; i++) {
-        const kiln_value_info *in = kiln_node_input(infer->graph, infer->node, i);
+        const kiln_value_info *in = kiln_infer_input(infer, i);
         if (!in) continue;
         if (in->shape.rank != 1 || in->shape.dim[0] != shape->dim[axis])
             return KILN_ERROR(INVALID_ARGUMENT, "input %u must be a vector of %lld elements", i,
@@ -336,32 +324,23 @@ static kiln_status check_vectors(const kiln_infer *infer, uint32_t axis) {
 }
 
 kiln_status kiln_rule_batch_norm(kiln_infer *infer) {
-    const kiln_value_info *in = kiln_node_input(infer->graph, infer->node, 0);
-    infer->dtype[0] = in->dtype;
-    infer->shape[0] = in->shape;
-    if (in->shape.rank < 2)
+    if (infer->shape[0].rank < 2)
         return KILN_ERROR(INVALID_ARGUMENT, "input 0 must have at least two dimensions");
     return check_vectors(infer, 1);
 }
 
 void kiln_te_batch_norm(kiln_te *te) {
-    kiln_te_block block = kiln_te_block_begin(te, "", kiln_te_in_shape(te, 0));
-    kiln_dtype dtype = kiln_te_compute_dtype(kiln_te_in_dtype(te, 0));
+    kiln_te_block block = kiln_te_output_begin(te, "");
     kiln_expr x[5] = {kiln_te_load(te, 0, block.i)};
     for (uint32_t i = 1; i < 5; i++)
-        x[i] = kiln_expr_cast(te->p, dtype, kiln_te_load(te, i, &block.i[1]));
+        x[i] = kiln_cast(te, kiln_te_wide(te), kiln_te_load(te, i, &block.i[1]));
     kiln_expr variance = kiln_add(te, x[4], attribute(te, "epsilon", x[0]));
-    kiln_expr scale = kiln_div(te, x[1], kiln_expr_unary(te->p, KILN_EXPR_SQRT, variance));
-    kiln_expr value = kiln_add(te, kiln_mul(te, kiln_sub(te, x[0], x[3]), scale), x[2]);
-    kiln_te_store(te, &block, te->output[0], block.i, block.rank, value);
+    kiln_expr scale = kiln_div(te, x[1], kiln_unary(te, KILN_EXPR_SQRT, variance));
+    kiln_te_put(te, &block, kiln_add(te, kiln_mul(te, kiln_sub(te, x[0], x[3]), scale), x[2]));
 }
 
 kiln_status kiln_rule_dropout(kiln_infer *infer) {
-    const kiln_value_info *in = kiln_node_input(infer->graph, infer->node, 0);
-    for (uint32_t i = 0; i < infer->node->output_count; i++) {
-        infer->dtype[i] = i ? KILN_BOOL : in->dtype;
-        infer->shape[i] = in->shape;
-    }
+    if (infer->node->output_count > 1) infer->dtype[1] = KILN_BOOL;
     return KILN_OK;
 }
 
@@ -377,57 +356,44 @@ void kiln_te_dropout(kiln_te *te) {
 
 /* Scale and zero point are scalars, or vectors along `axis`. */
 static kiln_status rule_quantize(kiln_infer *infer, kiln_dtype dtype) {
-    const kiln_value_info *in = kiln_node_input(infer->graph, infer->node, 0);
-    infer->dtype[0] = dtype;
-    infer->shape[0] = in->shape;
-    if (!kiln_node_input(infer->graph, infer->node, 1)->shape.rank) return KILN_OK;
-    if (kiln_shape_count(&kiln_node_input(infer->graph, infer->node, 1)->shape) == 1)
-        return KILN_OK;
     uint32_t axis;
-    kiln_status st =
-        kiln_axis_resolve(kiln_node_int(infer->node, "axis"), in->shape.rank, "axis", &axis);
+    infer->dtype[0] = dtype;
+    if (kiln_shape_count(&kiln_infer_input(infer, 1)->shape) == 1) return KILN_OK;
+    kiln_status st = kiln_infer_axis(infer, &axis);
     return st ? st : check_vectors(infer, axis);
 }
 
 kiln_status kiln_rule_quantize_linear(kiln_infer *infer) {
-    const kiln_value_info *zero = kiln_node_input(infer->graph, infer->node, 2);
+    const kiln_value_info *zero = kiln_infer_input(infer, 2);
     return rule_quantize(infer, zero ? zero->dtype : KILN_U8);
 }
 
 kiln_status kiln_rule_dequantize_linear(kiln_infer *infer) {
-    return rule_quantize(infer, kiln_node_input(infer->graph, infer->node, 1)->dtype);
+    return rule_quantize(infer, kiln_infer_input(infer, 1)->dtype);
 }
 
 static kiln_expr quantize_operand(kiln_te *te, uint32_t input, const kiln_te_block *block) {
-    int64_t axis = kiln_node_int(te->node, "axis");
-    if (axis < 0) axis += block->rank;
-    kiln_expr zero = kiln_index(te, 0);
-    bool vector = kiln_shape_count(kiln_te_in_shape(te, input)) != 1;
-    return kiln_expr_cast(te->p, KILN_F32,
-                          kiln_te_load(te, input, vector ? &block->i[axis] : &zero));
+    if (kiln_shape_count(kiln_te_in_shape(te, input)) == 1)
+        return kiln_te_load_scalar(te, input, KILN_F32);
+    return kiln_cast(te, KILN_F32, kiln_te_load(te, input, &block->i[kiln_te_axis(te)]));
 }
 
 /* saturate(round(x / scale) + zero); the cast to the integer type saturates. */
 void kiln_te_quantize_linear(kiln_te *te) {
-    const kiln_shape *shape = kiln_te_in_shape(te, 0);
     /* The quotient is rounded to f32 before it is rounded to an integer: ties depend on it. */
-    kiln_buffer scaled = kiln_te_temp(te, "scaled", KILN_F32, shape);
-    kiln_te_block divide = kiln_te_block_begin(te, "scaled", shape);
-    kiln_expr x = kiln_expr_cast(te->p, KILN_F32, kiln_te_load(te, 0, divide.i));
-    kiln_te_store(te, &divide, scaled, divide.i, divide.rank,
-                  kiln_div(te, x, quantize_operand(te, 1, &divide)));
+    kiln_te_block divide = kiln_te_temp_begin(te, "scaled", KILN_F32, kiln_te_in_shape(te, 0));
+    kiln_expr x = kiln_cast(te, KILN_F32, kiln_te_load(te, 0, divide.i));
+    kiln_te_put(te, &divide, kiln_div(te, x, quantize_operand(te, 1, &divide)));
 
-    kiln_te_block block = kiln_te_block_begin(te, "", shape);
-    kiln_expr value =
-        kiln_expr_unary(te->p, KILN_EXPR_ROUND, kiln_te_read(te, scaled, block.i, block.rank));
+    kiln_te_block block = kiln_te_output_begin(te, "");
+    kiln_expr value = kiln_unary(te, KILN_EXPR_ROUND, kiln_te_at(te, divide.to, block.i));
     if (kiln_te_has(te, 2)) value = kiln_add(te, value, quantize_operand(te, 2, &block));
-    kiln_te_store(te, &block, te->output[0], block.i, block.rank, value);
+    kiln_te_put(te, &block, value);
 }
 
 void kiln_te_dequantize_linear(kiln_te *te) {
-    kiln_te_block block = kiln_te_block_begin(te, "", kiln_te_in_shape(te, 0));
-    kiln_expr x = kiln_expr_cast(te->p, KILN_F32, kiln_te_load(te, 0, block.i));
+    kiln_te_block block = kiln_te_output_begin(te, "");
+    kiln_expr x = kiln_cast(te, KILN_F32, kiln_te_load(te, 0, block.i));
     if (kiln_te_has(te, 2)) x = kiln_sub(te, x, quantize_operand(te, 2, &block));
-    kiln_te_store(te, &block, te->output[0], block.i, block.rank,
-                  kiln_mul(te, x, quantize_operand(te, 1, &block)));
+    kiln_te_put(te, &block, kiln_mul(te, x, quantize_operand(te, 1, &block)));
 }

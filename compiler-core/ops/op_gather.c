@@ -7,33 +7,13 @@
 
 static kiln_status start(kiln_infer *infer, const kiln_value_info **out_data,
                          const kiln_value_info **out_index) {
-    *out_data = kiln_node_input(infer->graph, infer->node, 0);
-    *out_index = kiln_node_input(infer->graph, infer->node, 1);
-    infer->dtype[0] = (*out_data)->dtype;
-    infer->shape[0] = (*out_data)->shape;
+    *out_data = kiln_infer_input(infer, 0);
+    *out_index = kiln_infer_input(infer, 1);
+
     kiln_dtype_kind kind = kiln_dtype_kind_of((*out_index)->dtype);
     return kind == KILN_KIND_INT || kind == KILN_KIND_UINT
                ? KILN_OK
                : KILN_ERROR(INVALID_ARGUMENT, "input 1 must hold integers");
-}
-
-static kiln_te_block begin(kiln_te *te) {
-    return kiln_te_block_begin(te, "", &te->p->buffer.data[te->output[0]].shape);
-}
-
-static void store(kiln_te *te, const kiln_te_block *block, kiln_expr value) {
-    kiln_te_store(te, block, te->output[0], block->i, block->rank, value);
-}
-
-static kiln_status check_rank(uint32_t rank) {
-    if (rank <= KILN_RANK_MAX) return KILN_OK;
-    return KILN_ERROR(UNIMPLEMENTED, "the result has %u dimensions, at most %u are supported", rank,
-                      KILN_RANK_MAX);
-}
-
-static uint32_t axis_of(const kiln_te *te) {
-    int64_t axis = kiln_node_int(te->node, "axis");
-    return (uint32_t)(axis < 0 ? axis + kiln_te_in_shape(te, 0)->rank : axis);
 }
 
 /* Dimension `axis` of the data is replaced by the shape of the indices. */
@@ -41,9 +21,8 @@ kiln_status kiln_rule_gather(kiln_infer *infer) {
     const kiln_value_info *data, *index;
     uint32_t axis = 0;
     kiln_status st = start(infer, &data, &index);
-    if (!st)
-        st = kiln_axis_resolve(kiln_node_int(infer->node, "axis"), data->shape.rank, "axis", &axis);
-    if (!st) st = check_rank(data->shape.rank + index->shape.rank - 1);
+    if (!st) st = kiln_infer_axis(infer, &axis);
+    if (!st) st = kiln_infer_check_rank(data->shape.rank + index->shape.rank - 1);
     if (st) return st;
     kiln_shape *shape = &infer->shape[0];
     shape->rank = data->shape.rank + index->shape.rank - 1;
@@ -57,21 +36,20 @@ kiln_status kiln_rule_gather(kiln_infer *infer) {
 
 void kiln_te_gather(kiln_te *te) {
     const kiln_shape *data = kiln_te_in_shape(te, 0);
-    uint32_t axis = axis_of(te), index_rank = kiln_te_in_shape(te, 1)->rank;
-    kiln_te_block block = begin(te);
+    uint32_t axis = kiln_te_axis(te), index_rank = kiln_te_in_shape(te, 1)->rank;
+    kiln_te_block block = kiln_te_output_begin(te, "");
     kiln_expr index[KILN_RANK_MAX] = {0};
     for (uint32_t d = 0; d < axis; d++) index[d] = block.i[d];
     for (uint32_t d = axis + 1; d < data->rank; d++) index[d] = block.i[d + index_rank - 1];
     index[axis] = kiln_index_from(te, kiln_te_load(te, 1, &block.i[axis]), data->dim[axis]);
-    store(te, &block, kiln_te_load_raw(te, 0, index));
+    kiln_te_put(te, &block, kiln_te_load_raw(te, 0, index));
 }
 
 kiln_status kiln_rule_gather_elements(kiln_infer *infer) {
     const kiln_value_info *data, *index;
     uint32_t axis = 0;
     kiln_status st = start(infer, &data, &index);
-    if (!st)
-        st = kiln_axis_resolve(kiln_node_int(infer->node, "axis"), data->shape.rank, "axis", &axis);
+    if (!st) st = kiln_infer_axis(infer, &axis);
     if (st) return st;
     if (index->shape.rank != data->shape.rank)
         return KILN_ERROR(INVALID_ARGUMENT, "inputs differ in rank");
@@ -84,13 +62,11 @@ kiln_status kiln_rule_gather_elements(kiln_infer *infer) {
 }
 
 void kiln_te_gather_elements(kiln_te *te) {
-    uint32_t axis = axis_of(te);
-    kiln_te_block block = begin(te);
-    kiln_expr index[KILN_RANK_MAX] = {0};
-    for (uint32_t d = 0; d < block.rank; d++) index[d] = block.i[d];
-    index[axis] =
+    uint32_t axis = kiln_te_axis(te);
+    kiln_te_block block = kiln_te_output_begin(te, "");
+    kiln_expr at =
         kiln_index_from(te, kiln_te_load(te, 1, block.i), kiln_te_in_shape(te, 0)->dim[axis]);
-    store(te, &block, kiln_te_load_raw(te, 0, index));
+    kiln_te_put(te, &block, kiln_te_load_moved(te, 0, &block, axis, at));
 }
 
 /* indices: [batch..][..][depth]: each row is an index into the dimensions after the batch. */
@@ -111,7 +87,7 @@ kiln_status kiln_rule_gather_nd(kiln_infer *infer) {
             return KILN_ERROR(INVALID_ARGUMENT,
                               "dimension %u is empty or differs between the inputs", d);
     uint32_t rest = data->shape.rank - (uint32_t)(batch + depth);
-    st = check_rank(index->shape.rank - 1 + rest);
+    st = kiln_infer_check_rank(index->shape.rank - 1 + rest);
     if (st) return st;
     infer->shape[0] = index->shape;
     infer->shape[0].rank = index->shape.rank - 1 + rest;
@@ -125,7 +101,7 @@ void kiln_te_gather_nd(kiln_te *te) {
     const kiln_shape *data = kiln_te_in_shape(te, 0), *indices = kiln_te_in_shape(te, 1);
     uint32_t batch = (uint32_t)kiln_node_int(te->node, "batch_dims"),
              depth = (uint32_t)indices->dim[indices->rank - 1];
-    kiln_te_block block = begin(te);
+    kiln_te_block block = kiln_te_output_begin(te, "");
     kiln_expr index[KILN_RANK_MAX] = {0}, row[KILN_RANK_MAX] = {0};
     for (uint32_t d = 0; d + 1 < indices->rank; d++) row[d] = block.i[d];
     for (uint32_t d = 0; d < data->rank; d++) {
@@ -138,20 +114,19 @@ void kiln_te_gather_nd(kiln_te *te) {
             index[d] = block.i[indices->rank - 1 + d - batch - depth];
         }
     }
-    store(te, &block, kiln_te_load_raw(te, 0, index));
+    kiln_te_put(te, &block, kiln_te_load_raw(te, 0, index));
 }
 
 /* input 1: [off value, on value] */
 kiln_status kiln_rule_one_hot(kiln_infer *infer) {
-    const kiln_value_info *index = kiln_node_input(infer->graph, infer->node, 0),
-                          *values = kiln_node_input(infer->graph, infer->node, 1);
+    const kiln_value_info *index = kiln_infer_input(infer, 0), *values = kiln_infer_input(infer, 1);
     uint32_t count = 0, axis = 0;
     const int64_t *depth = kiln_node_ints(infer->node, "depth", &count);
     if (count != 1 || depth[0] < 1)
         return KILN_ERROR(INVALID_ARGUMENT, "attribute depth must be one positive number");
     if (values->shape.rank != 1 || values->shape.dim[0] != 2)
         return KILN_ERROR(INVALID_ARGUMENT, "input 1 must hold two values");
-    kiln_status st = check_rank(index->shape.rank + 1);
+    kiln_status st = kiln_infer_check_rank(index->shape.rank + 1);
     if (!st)
         st = kiln_axis_resolve(kiln_node_int(infer->node, "axis"), index->shape.rank + 1, "axis",
                                &axis);
@@ -168,15 +143,16 @@ void kiln_te_one_hot(kiln_te *te) {
     int64_t axis = kiln_node_int(te->node, "axis"),
             depth = kiln_node_ints(te->node, "depth", &count)[0];
     if (axis < 0) axis += rank + 1;
-    kiln_te_block block = begin(te);
+    kiln_te_block block = kiln_te_output_begin(te, "");
     kiln_expr index[KILN_RANK_MAX] = {0}, off = kiln_index(te, 0), on = kiln_index(te, 1);
     for (uint32_t d = 0; d <= rank; d++)
         if (d != (uint32_t)axis) index[at++] = block.i[d];
-    kiln_expr hot = kiln_expr_cast(te->p, KILN_INDEX_DTYPE, kiln_te_load(te, 0, index));
+    kiln_expr hot = kiln_cast(te, KILN_INDEX_DTYPE, kiln_te_load(te, 0, index));
     hot = kiln_select(te, kiln_less(te, hot, off), kiln_index_affine(te, hot, 1, depth), hot);
-    kiln_expr is_hot = kiln_expr_binary(te->p, KILN_EXPR_EQ, hot, block.i[axis]);
-    store(te, &block,
-          kiln_select(te, is_hot, kiln_te_load_raw(te, 1, &on), kiln_te_load_raw(te, 1, &off)));
+    kiln_expr is_hot = kiln_equal(te, hot, block.i[axis]);
+    kiln_te_put(
+        te, &block,
+        kiln_select(te, is_hot, kiln_te_load_raw(te, 1, &on), kiln_te_load_raw(te, 1, &off)));
 }
 
 /* The first length[b] elements along the time axis are reversed, the rest stay. */
@@ -198,14 +174,11 @@ void kiln_te_reverse_sequence(kiln_te *te) {
     uint32_t batch = (uint32_t)kiln_node_int(te->node, "batch_axis"),
              time = (uint32_t)kiln_node_int(te->node, "time_axis");
     int64_t extent = kiln_te_in_shape(te, 0)->dim[time];
-    kiln_te_block block = begin(te);
-    kiln_expr index[KILN_RANK_MAX] = {0};
-    for (uint32_t d = 0; d < block.rank; d++) index[d] = block.i[d];
-    kiln_expr length =
-        kiln_expr_cast(te->p, KILN_INDEX_DTYPE, kiln_te_load(te, 1, &block.i[batch]));
+    kiln_te_block block = kiln_te_output_begin(te, "");
+    kiln_expr length = kiln_cast(te, KILN_INDEX_DTYPE, kiln_te_load(te, 1, &block.i[batch]));
     kiln_expr mirrored = kiln_sub(te, kiln_index_affine(te, length, 1, -1), block.i[time]);
     kiln_expr source =
         kiln_select(te, kiln_less(te, block.i[time], length), mirrored, block.i[time]);
-    index[time] = kiln_max(te, kiln_min(te, source, kiln_index(te, extent - 1)), kiln_index(te, 0));
-    store(te, &block, kiln_te_load_raw(te, 0, index));
+    kiln_te_put(te, &block,
+                kiln_te_load_moved(te, 0, &block, time, kiln_index_clamp(te, source, extent)));
 }

@@ -21,15 +21,13 @@ static kiln_status gemm_sizes(const kiln_node_info *node, const kiln_shape *a, c
 }
 
 kiln_status kiln_rule_gemm(kiln_infer *infer) {
-    const kiln_value_info *a = kiln_node_input(infer->graph, infer->node, 0),
-                          *b = kiln_node_input(infer->graph, infer->node, 1);
-    const kiln_value_info *c = kiln_node_input(infer->graph, infer->node, 2);
+    const kiln_value_info *a = kiln_infer_input(infer, 0), *b = kiln_infer_input(infer, 1);
+    const kiln_value_info *c = kiln_infer_input(infer, 2);
     int64_t m, n, k;
     kiln_status st = gemm_sizes(infer->node, &a->shape, &b->shape, &m, &n, &k);
     if (st) return st;
     if (a->dtype != b->dtype || (c && c->dtype != a->dtype))
         return KILN_ERROR(INVALID_ARGUMENT, "inputs differ in type");
-    infer->dtype[0] = a->dtype;
     infer->shape[0] = (kiln_shape){.rank = 2, .dim = {m, n}};
     kiln_shape with_c = infer->shape[0];
     if (c) st = kiln_shape_broadcast(&with_c, &c->shape);
@@ -41,36 +39,31 @@ kiln_status kiln_rule_gemm(kiln_infer *infer) {
 /* y = alpha * sum + beta * c */
 static void gemm_finish(kiln_te *te, kiln_buffer sum) {
     double alpha = kiln_node_float(te->node, "alpha"), beta = kiln_node_float(te->node, "beta");
-    kiln_te_block block = kiln_te_block_begin(te, "bias", &te->p->buffer.data[te->output[0]].shape);
-    kiln_expr value = kiln_te_read(te, sum, block.i, 2);
+    kiln_te_block block = kiln_te_output_begin(te, "bias");
+    kiln_expr value = kiln_te_at(te, sum, block.i);
     value = kiln_mul(te, kiln_te_const(te, value, alpha), value);
     if (kiln_te_has(te, 2)) {
         kiln_expr c = kiln_te_load_broadcast(te, 2, block.i, 2);
         value = kiln_add(te, value, kiln_mul(te, kiln_te_const(te, c, beta), c));
     }
-    kiln_te_store(te, &block, te->output[0], block.i, 2, value);
+    kiln_te_put(te, &block, value);
 }
 
 void kiln_te_gemm(kiln_te *te) {
     int64_t m, n, k;
-    kiln_status st =
-        gemm_sizes(te->node, kiln_te_in_shape(te, 0), kiln_te_in_shape(te, 1), &m, &n, &k);
-    KILN_CHECK(st == NULL);
-    kiln_dtype dtype = te->p->buffer.data[te->output[0]].dtype, wide = kiln_te_compute_dtype(dtype);
-    bool plain = kiln_node_float(te->node, "alpha") == 1 && !kiln_te_has(te, 2) && wide == dtype;
-    kiln_buffer sum = plain
-                          ? te->output[0]
-                          : kiln_te_temp(te, "sum", wide, &te->p->buffer.data[te->output[0]].shape);
+    KILN_CHECK(!gemm_sizes(te->node, kiln_te_in_shape(te, 0), kiln_te_in_shape(te, 1), &m, &n, &k));
+    bool plain = kiln_node_float(te->node, "alpha") == 1 && !kiln_te_has(te, 2);
+    kiln_buffer sum = kiln_te_sums(te, !plain);
 
-    kiln_te_block block = {.id = kiln_block_create(te->p, KILN_STR("gemm"))};
+    kiln_te_block block = kiln_te_block_for(te, sum);
     kiln_expr i = kiln_te_block_axis(te, &block, "m", m, false),
               j = kiln_te_block_axis(te, &block, "n", n, false);
     kiln_expr r = kiln_te_block_axis(te, &block, "k", k, true);
     kiln_expr a[2] = {i, r}, a_transposed[2] = {r, i}, b[2] = {r, j}, b_transposed[2] = {j, r};
     kiln_expr x = kiln_te_load(te, 0, kiln_node_int(te->node, "transA") ? a_transposed : a);
     kiln_expr y = kiln_te_load(te, 1, kiln_node_int(te->node, "transB") ? b_transposed : b);
-    kiln_te_accumulate(te, &block, sum, block.i, 2, KILN_COMBINE_SUM, kiln_mul(te, x, y));
-    if (!plain) gemm_finish(te, sum);
+    kiln_te_combine(te, &block, KILN_COMBINE_SUM, kiln_mul(te, x, y));
+    if (sum != te->output[0]) gemm_finish(te, sum);
 }
 
 /* ---- MatMul ---------------------------------------------------------------------------------- */
@@ -103,8 +96,7 @@ static kiln_status matmul_resolve(const kiln_shape *a, const kiln_shape *b, matm
 }
 
 kiln_status kiln_rule_matmul(kiln_infer *infer) {
-    const kiln_value_info *a = kiln_node_input(infer->graph, infer->node, 0),
-                          *b = kiln_node_input(infer->graph, infer->node, 1);
+    const kiln_value_info *a = kiln_infer_input(infer, 0), *b = kiln_infer_input(infer, 1);
     bool integer = infer->node->op == KILN_OP_MATMUL_INTEGER;
     matmul_shape s;
     kiln_status st = matmul_resolve(&a->shape, &b->shape, &s);
@@ -112,11 +104,11 @@ kiln_status kiln_rule_matmul(kiln_infer *infer) {
     if (!integer && a->dtype != b->dtype)
         return KILN_ERROR(INVALID_ARGUMENT, "inputs differ in type");
     for (uint32_t i = 2; i < infer->node->input_count; i++) {
-        const kiln_value_info *zero = kiln_node_input(infer->graph, infer->node, i);
+        const kiln_value_info *zero = kiln_infer_input(infer, i);
         if (zero && kiln_shape_count(&zero->shape) != 1)
             return KILN_ERROR(UNIMPLEMENTED, "input %u: zero points that are no scalar", i);
     }
-    infer->dtype[0] = integer ? KILN_I32 : a->dtype;
+    if (integer) infer->dtype[0] = KILN_I32;
     infer->shape[0] = s.batch;
     if (!s.row) infer->shape[0].dim[infer->shape[0].rank++] = s.m;
     if (!s.column) infer->shape[0].dim[infer->shape[0].rank++] = s.n;
@@ -142,24 +134,22 @@ static void output_dims(kiln_te *te, const matmul_shape *s, int *out_dim_of) {
     for (uint32_t d = 0; d < shape->rank; d++) out_dim_of[d] = -1;
     for (uint32_t d = 0; d < own; d++)
         if (shape->dim[d] != 1) out_dim_of[d] = (int)(s->batch.rank - own + d);
-    if (!s->column)
-        out_dim_of[shape->rank - 1] = (int)te->p->buffer.data[te->output[0]].shape.rank - 1;
+    if (!s->column) out_dim_of[shape->rank - 1] = (int)kiln_te_out_shape(te)->rank - 1;
 }
 
 void kiln_te_matmul(kiln_te *te) {
     matmul_shape s;
-    kiln_status st = matmul_resolve(kiln_te_in_shape(te, 0), kiln_te_in_shape(te, 1), &s);
-    KILN_CHECK(st == NULL);
-    const kiln_shape *shape = &te->p->buffer.data[te->output[0]].shape;
-    kiln_dtype dtype = te->p->buffer.data[te->output[0]].dtype, wide = kiln_te_compute_dtype(dtype);
+    KILN_CHECK(!matmul_resolve(kiln_te_in_shape(te, 0), kiln_te_in_shape(te, 1), &s));
+    kiln_dtype wide = kiln_te_out_wide(te);
     bool integer = te->node->op == KILN_OP_MATMUL_INTEGER;
     int dim_of[KILN_RANK_MAX];
     output_dims(te, &s, dim_of);
     kiln_te_bytes bytes = integer ? kiln_te_bytes_begin(te, dim_of) : (kiln_te_bytes){0};
-    kiln_buffer data = bytes.applies ? kiln_te_bytes_data(te, 0) : 0, sum = te->output[0];
-    if (wide != dtype || bytes.offset) sum = kiln_te_temp(te, "sum", wide, shape);
+    kiln_buffer data = bytes.applies ? kiln_te_bytes_data(te, 0) : 0,
+                sum = kiln_te_sums(te, bytes.offset != 0);
 
     kiln_te_block block = kiln_te_block_begin(te, "", &s.batch), batch = block;
+    block.to = sum;
     kiln_expr m = kiln_index(te, 0), n = kiln_index(te, 0), a[KILN_RANK_MAX] = {0},
               b[KILN_RANK_MAX] = {0};
     if (!s.row) m = kiln_te_block_axis(te, &block, "m", s.m, false);
@@ -167,21 +157,15 @@ void kiln_te_matmul(kiln_te *te) {
     kiln_expr k = kiln_te_block_axis(te, &block, "k", s.k, true);
     matmul_index(te, 0, &batch, m, k, s.row, a);
     matmul_index(te, 1, &batch, k, n, s.column, b);
-    kiln_expr x = data ? kiln_te_read(te, data, a, kiln_te_in_shape(te, 0)->rank)
-                       : kiln_te_load(te, 0, a),
-              y = kiln_expr_cast(te->p, wide, kiln_te_load(te, 1, b));
-    kiln_expr zero = kiln_index(te, 0);
-    x = kiln_expr_cast(te->p, wide, x);
-    if (kiln_te_has(te, 2) && !bytes.applies)
-        x = kiln_sub(te, x, kiln_expr_cast(te->p, wide, kiln_te_load(te, 2, &zero)));
-    if (kiln_te_has(te, 3))
-        y = kiln_sub(te, y, kiln_expr_cast(te->p, wide, kiln_te_load(te, 3, &zero)));
-    kiln_te_accumulate(te, &block, sum, block.i, shape->rank, KILN_COMBINE_SUM, kiln_mul(te, x, y));
-    if (bytes.offset) kiln_te_bytes_finish(te, &bytes, sum);
-    if (sum == te->output[0] || bytes.offset) return;
-    kiln_te_block round = kiln_te_block_begin(te, "round", shape);
-    kiln_te_store(te, &round, te->output[0], round.i, round.rank,
-                  kiln_te_read(te, sum, round.i, round.rank));
+    kiln_expr x = kiln_cast(te, wide, data ? kiln_te_at(te, data, a) : kiln_te_load(te, 0, a)),
+              y = kiln_cast(te, wide, kiln_te_load(te, 1, b));
+    if (kiln_te_has(te, 2) && !bytes.applies) x = kiln_sub(te, x, kiln_te_load_scalar(te, 2, wide));
+    if (kiln_te_has(te, 3)) y = kiln_sub(te, y, kiln_te_load_scalar(te, 3, wide));
+    kiln_te_combine(te, &block, KILN_COMBINE_SUM, kiln_mul(te, x, y));
+    if (bytes.offset)
+        kiln_te_bytes_finish(te, &bytes, sum);
+    else
+        kiln_te_round(te, sum);
 }
 
 /* ---- Einsum ---------------------------------------------------------------------------------- */
@@ -311,7 +295,7 @@ kiln_status kiln_rule_einsum(kiln_infer *infer) {
     einsum_plan plan;
     kiln_status st = einsum_resolve(infer->graph, infer->node, &plan);
     if (st) return st;
-    infer->dtype[0] = kiln_node_input(infer->graph, infer->node, 0)->dtype;
+
     infer->shape[0].rank = plan.output_rank;
     uint64_t seen = 0;
     for (uint32_t d = 0; d < plan.output_rank; d++) {
@@ -329,11 +313,8 @@ kiln_status kiln_rule_einsum(kiln_infer *infer) {
 
 void kiln_te_einsum(kiln_te *te) {
     einsum_plan plan;
-    kiln_status st = einsum_resolve(te->graph, te->node, &plan);
-    KILN_CHECK(st == NULL);
-    const kiln_shape *shape = &te->p->buffer.data[te->output[0]].shape;
-    kiln_dtype dtype = te->p->buffer.data[te->output[0]].dtype, wide = kiln_te_compute_dtype(dtype);
-    kiln_te_block block = kiln_te_block_begin(te, "", shape);
+    KILN_CHECK(!einsum_resolve(te->graph, te->node, &plan));
+    kiln_te_block block = kiln_te_output_begin(te, "");
     kiln_expr label[EINSUM_LABELS] = {0};
     for (uint32_t d = 0; d < plan.output_rank; d++) label[plan.output[d]] = block.i[d];
     bool reduces = false;
@@ -352,13 +333,10 @@ void kiln_te_einsum(kiln_te *te) {
         product = product ? kiln_mul(te, product, x) : x;
     }
     if (!reduces) {
-        kiln_te_store(te, &block, te->output[0], block.i, shape->rank, product);
+        kiln_te_put(te, &block, product);
         return;
     }
-    kiln_buffer sum = wide == dtype ? te->output[0] : kiln_te_temp(te, "sum", wide, shape);
-    kiln_te_accumulate(te, &block, sum, block.i, shape->rank, KILN_COMBINE_SUM, product);
-    if (sum == te->output[0]) return;
-    kiln_te_block round = kiln_te_block_begin(te, "round", shape);
-    kiln_te_store(te, &round, te->output[0], round.i, round.rank,
-                  kiln_te_read(te, sum, round.i, round.rank));
+    block.to = kiln_te_sums(te, false);
+    kiln_te_combine(te, &block, KILN_COMBINE_SUM, product);
+    kiln_te_round(te, block.to);
 }

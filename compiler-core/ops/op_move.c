@@ -4,28 +4,6 @@
 #include "base/check.h"
 #include "compiler-core/ops/rules.h"
 
-static const kiln_value_info *start(kiln_infer *infer) {
-    const kiln_value_info *in = kiln_node_input(infer->graph, infer->node, 0);
-    for (uint32_t i = 0; i < infer->node->output_count; i++) {
-        infer->dtype[i] = in->dtype;
-        infer->shape[i] = in->shape;
-    }
-    return in;
-}
-
-static void store(kiln_te *te, const kiln_te_block *block, kiln_expr value) {
-    kiln_te_store(te, block, te->output[0], block->i, block->rank, value);
-}
-
-static kiln_te_block begin(kiln_te *te) {
-    return kiln_te_block_begin(te, "", &te->p->buffer.data[te->output[0]].shape);
-}
-
-static uint32_t axis_of(const kiln_te *te) {
-    int64_t axis = kiln_node_int(te->node, "axis");
-    return (uint32_t)(axis < 0 ? axis + kiln_te_in_shape(te, 0)->rank : axis);
-}
-
 /* ---- transpose ------------------------------------------------------------------------------- */
 
 /* Output dimension d is input dimension out_perm[d]; by default reversed. */
@@ -37,18 +15,15 @@ static kiln_status permutation(const kiln_node_info *node, uint32_t rank, uint32
                           rank);
     for (uint32_t d = 0; d < rank; d++) {
         out_perm[d] = rank - 1 - d;
-        kiln_status st = perm ? kiln_axis_resolve(perm[d], rank, "perm", &out_perm[d]) : KILN_OK;
+        kiln_status st =
+            perm ? kiln_axis_take(perm, d, rank, "perm", &seen, &out_perm[d]) : KILN_OK;
         if (st) return st;
-        if (seen >> out_perm[d] & 1u)
-            return KILN_ERROR(INVALID_ARGUMENT, "attribute perm names dimension %u twice",
-                              out_perm[d]);
-        seen |= 1u << out_perm[d];
     }
     return KILN_OK;
 }
 
 kiln_status kiln_rule_transpose(kiln_infer *infer) {
-    const kiln_value_info *in = start(infer);
+    const kiln_value_info *in = kiln_infer_input(infer, 0);
     uint32_t perm[KILN_RANK_MAX];
     kiln_status st = permutation(infer->node, in->shape.rank, perm);
     for (uint32_t d = 0; !st && d < in->shape.rank; d++)
@@ -58,23 +33,21 @@ kiln_status kiln_rule_transpose(kiln_infer *infer) {
 
 void kiln_te_transpose(kiln_te *te) {
     uint32_t perm[KILN_RANK_MAX];
-    kiln_te_block block = begin(te);
-    kiln_status st = permutation(te->node, block.rank, perm);
-    KILN_CHECK(st == NULL);
+    kiln_te_block block = kiln_te_output_begin(te, "");
+    KILN_CHECK(!permutation(te->node, block.rank, perm));
     kiln_expr index[KILN_RANK_MAX] = {0};
     for (uint32_t d = 0; d < block.rank; d++) index[perm[d]] = block.i[d];
-    store(te, &block, kiln_te_load_raw(te, 0, index));
+    kiln_te_put(te, &block, kiln_te_load_raw(te, 0, index));
 }
 
 /* ---- concat, split --------------------------------------------------------------------------- */
 
 kiln_status kiln_rule_concat(kiln_infer *infer) {
-    const kiln_value_info *first = start(infer);
+    const kiln_value_info *first = kiln_infer_input(infer, 0);
     uint32_t axis = 0;
-    kiln_status st =
-        kiln_axis_resolve(kiln_node_int(infer->node, "axis"), first->shape.rank, "axis", &axis);
+    kiln_status st = kiln_infer_axis(infer, &axis);
     for (uint32_t i = 1; !st && i < infer->node->input_count; i++) {
-        const kiln_value_info *in = kiln_node_input(infer->graph, infer->node, i);
+        const kiln_value_info *in = kiln_infer_input(infer, i);
         kiln_shape same = in->shape;
         if (same.rank == first->shape.rank) same.dim[axis] = first->shape.dim[axis];
         if (!kiln_shape_equal(&same, &first->shape))
@@ -87,24 +60,22 @@ kiln_status kiln_rule_concat(kiln_infer *infer) {
 }
 
 void kiln_te_concat(kiln_te *te) {
-    uint32_t axis = axis_of(te);
-    kiln_te_block block = begin(te);
-    kiln_expr index[KILN_RANK_MAX] = {0}, value = 0;
-    for (uint32_t d = 0; d < block.rank; d++) index[d] = block.i[d];
-    int64_t end = te->p->buffer.data[te->output[0]].shape.dim[axis];
+    uint32_t axis = kiln_te_axis(te);
+    kiln_te_block block = kiln_te_output_begin(te, "");
+    kiln_expr value = 0, at = block.i[axis];
+    int64_t end = kiln_te_out_shape(te)->dim[axis];
     /* From the last input to the first: select(i < end of input, input[i - start], rest). */
     for (uint32_t i = te->node->input_count; i-- > 0;) {
         int64_t extent = kiln_te_in_shape(te, i)->dim[axis];
         if (extent == 0) continue;
-        index[axis] = kiln_index_affine(te, block.i[axis], 1, extent - end);
-        kiln_expr here = kiln_te_load_raw(te, i, index);
-        value =
-            value ? kiln_select(te, kiln_less(te, block.i[axis], kiln_index(te, end)), here, value)
-                  : here;
+        kiln_expr here =
+            kiln_te_load_moved(te, i, &block, axis, kiln_index_affine(te, at, 1, extent - end));
+        kiln_expr is_here = value ? kiln_less(te, at, kiln_index(te, end)) : 0;
+        value = value ? kiln_select(te, is_here, here, value) : here;
         end -= extent;
     }
     if (!value) value = kiln_expr_zero(te->p, kiln_te_in_dtype(te, 0)); /* nothing to concatenate */
-    store(te, &block, value);
+    kiln_te_put(te, &block, value);
 }
 
 /* Sizes of the parts: given, or equal with a smaller last one. */
@@ -130,11 +101,10 @@ static kiln_status split_sizes(const kiln_node_info *node, int64_t extent, int64
 }
 
 kiln_status kiln_rule_split(kiln_infer *infer) {
-    const kiln_value_info *in = start(infer);
+    const kiln_value_info *in = kiln_infer_input(infer, 0);
     uint32_t axis = 0;
     int64_t size[KILN_NODE_OPERANDS_MAX];
-    kiln_status st =
-        kiln_axis_resolve(kiln_node_int(infer->node, "axis"), in->shape.rank, "axis", &axis);
+    kiln_status st = kiln_infer_axis(infer, &axis);
     if (!st) st = split_sizes(infer->node, in->shape.dim[axis], size);
     for (uint32_t i = 0; !st && i < infer->node->output_count; i++)
         infer->shape[i].dim[axis] = size[i];
@@ -142,19 +112,16 @@ kiln_status kiln_rule_split(kiln_infer *infer) {
 }
 
 void kiln_te_split(kiln_te *te) {
-    uint32_t axis = axis_of(te);
+    uint32_t axis = kiln_te_axis(te);
     int64_t size[KILN_NODE_OPERANDS_MAX], begin_at = 0;
-    kiln_status st = split_sizes(te->node, kiln_te_in_shape(te, 0)->dim[axis], size);
-    KILN_CHECK(st == NULL);
+    KILN_CHECK(!split_sizes(te->node, kiln_te_in_shape(te, 0)->dim[axis], size));
     for (uint32_t i = 0; i < te->node->output_count; i++) {
         if (te->output[i]) {
             kiln_te_block block =
                 kiln_te_block_begin(te, "", &te->p->buffer.data[te->output[i]].shape);
-            kiln_expr index[KILN_RANK_MAX] = {0};
-            for (uint32_t d = 0; d < block.rank; d++) index[d] = block.i[d];
-            index[axis] = kiln_index_affine(te, block.i[axis], 1, begin_at);
-            kiln_te_store(te, &block, te->output[i], block.i, block.rank,
-                          kiln_te_load_raw(te, 0, index));
+            block.to = te->output[i];
+            kiln_expr at = kiln_index_affine(te, block.i[axis], 1, begin_at);
+            kiln_te_put(te, &block, kiln_te_load_moved(te, 0, &block, axis, at));
         }
         begin_at += size[i];
     }
@@ -198,21 +165,19 @@ static kiln_status slice_resolve(const kiln_node_info *node, const kiln_shape *s
     for (uint32_t d = 0; d < shape->rank; d++)
         slice_dimension(shape->dim[d], 0, shape->dim[d], 1, d, plan);
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t d = i;
-        kiln_status st = axes ? kiln_axis_resolve(axes[i], shape->rank, "axes", &d) : KILN_OK;
+        uint32_t d = 0;
+        kiln_status st = kiln_axis_take(axes, i, shape->rank, "axes", &seen, &d);
         if (st) return st;
-        if (seen >> d & 1u)
-            return KILN_ERROR(INVALID_ARGUMENT, "attribute axes names dimension %u twice", d);
         if (step && step[i] == 0)
             return KILN_ERROR(INVALID_ARGUMENT, "attribute steps: 0 goes nowhere");
-        seen |= 1u << d;
+
         slice_dimension(shape->dim[d], start[i], end[i], step ? step[i] : 1, d, plan);
     }
     return KILN_OK;
 }
 
 kiln_status kiln_rule_slice(kiln_infer *infer) {
-    const kiln_value_info *in = start(infer);
+    const kiln_value_info *in = kiln_infer_input(infer, 0);
     slice_plan plan;
     kiln_status st = slice_resolve(infer->node, &in->shape, &plan);
     for (uint32_t d = 0; !st && d < in->shape.rank; d++) infer->shape[0].dim[d] = plan.count[d];
@@ -221,13 +186,12 @@ kiln_status kiln_rule_slice(kiln_infer *infer) {
 
 void kiln_te_slice(kiln_te *te) {
     slice_plan plan;
-    kiln_status st = slice_resolve(te->node, kiln_te_in_shape(te, 0), &plan);
-    KILN_CHECK(st == NULL);
-    kiln_te_block block = begin(te);
+    KILN_CHECK(!slice_resolve(te->node, kiln_te_in_shape(te, 0), &plan));
+    kiln_te_block block = kiln_te_output_begin(te, "");
     kiln_expr index[KILN_RANK_MAX] = {0};
     for (uint32_t d = 0; d < block.rank; d++)
         index[d] = kiln_index_affine(te, block.i[d], plan.step[d], plan.start[d]);
-    store(te, &block, kiln_te_load_raw(te, 0, index));
+    kiln_te_put(te, &block, kiln_te_load_raw(te, 0, index));
 }
 
 /* ---- pad ------------------------------------------------------------------------------------- */
@@ -259,7 +223,7 @@ static kiln_status pad_resolve(const kiln_node_info *node, const kiln_shape *sha
 }
 
 kiln_status kiln_rule_pad(kiln_infer *infer) {
-    const kiln_value_info *in = start(infer), *fill = kiln_node_input(infer->graph, infer->node, 1);
+    const kiln_value_info *in = kiln_infer_input(infer, 0), *fill = kiln_infer_input(infer, 1);
     kiln_str mode = kiln_node_text(infer->node, "mode");
     pad_plan plan;
     kiln_status st = pad_resolve(infer->node, &in->shape, &plan);
@@ -284,14 +248,11 @@ kiln_status kiln_rule_pad(kiln_infer *infer) {
 /* Where the element at `i` (which may lie outside [0, extent)) comes from. */
 static kiln_expr pad_source(kiln_te *te, kiln_str mode, kiln_expr i, int64_t extent) {
     if (kiln_str_is(mode, "constant")) return i;
-    if (kiln_str_is(mode, "edge"))
-        return kiln_max(te, kiln_min(te, i, kiln_index(te, extent - 1)), kiln_index(te, 0));
-    if (kiln_str_is(mode, "wrap"))
-        return kiln_expr_binary(te->p, KILN_EXPR_FLOORMOD, i, kiln_index(te, extent));
+    if (kiln_str_is(mode, "edge")) return kiln_index_clamp(te, i, extent);
+    if (kiln_str_is(mode, "wrap")) return kiln_index_floormod(te, i, extent);
     /* reflect: a wave of period 2 * (extent - 1) */
     if (extent == 1) return kiln_index(te, 0);
-    kiln_expr phase =
-        kiln_expr_binary(te->p, KILN_EXPR_FLOORMOD, i, kiln_index(te, 2 * (extent - 1)));
+    kiln_expr phase = kiln_index_floormod(te, i, 2 * (extent - 1));
     return kiln_min(te, phase, kiln_sub(te, kiln_index(te, 2 * (extent - 1)), phase));
 }
 
@@ -299,17 +260,15 @@ void kiln_te_pad(kiln_te *te) {
     const kiln_shape *shape = kiln_te_in_shape(te, 0);
     kiln_str mode = kiln_node_text(te->node, "mode");
     pad_plan plan;
-    kiln_status st = pad_resolve(te->node, shape, &plan);
-    KILN_CHECK(st == NULL);
-    kiln_te_block block = begin(te);
+    KILN_CHECK(!pad_resolve(te->node, shape, &plan));
+    kiln_te_block block = kiln_te_output_begin(te, "");
     kiln_expr index[KILN_RANK_MAX] = {0}, inside = kiln_expr_int(te->p, KILN_BOOL, 1);
     bool constant = kiln_str_is(mode, "constant");
     for (uint32_t d = 0; d < block.rank; d++) {
         kiln_expr i = kiln_index_affine(te, block.i[d], 1, -plan.low[d]);
         index[d] = plan.low[d] > 0 || plan.high[d] > 0 ? pad_source(te, mode, i, shape->dim[d]) : i;
         if (constant && plan.low[d] > 0)
-            inside =
-                kiln_and(te, inside, kiln_expr_binary(te->p, KILN_EXPR_LE, kiln_index(te, 0), i));
+            inside = kiln_and(te, inside, kiln_less_equal(te, kiln_index(te, 0), i));
         if (constant && plan.high[d] > 0)
             inside = kiln_and(te, inside, kiln_less(te, i, kiln_index(te, shape->dim[d])));
     }
@@ -317,13 +276,12 @@ void kiln_te_pad(kiln_te *te) {
     for (uint32_t d = 0; d < KILN_RANK_MAX; d++) zero[d] = kiln_index(te, 0);
     kiln_expr fill = kiln_te_has(te, 1) ? kiln_te_load_raw(te, 1, zero)
                                         : kiln_expr_zero(te->p, kiln_te_in_dtype(te, 0));
-    store(te, &block, constant ? kiln_select(te, inside, value, fill) : value);
+    kiln_te_put(te, &block, constant ? kiln_select(te, inside, value, fill) : value);
 }
 
 /* ---- expand, tile ---------------------------------------------------------------------------- */
 
 kiln_status kiln_rule_expand(kiln_infer *infer) {
-    start(infer);
     uint32_t count = 0;
     const int64_t *wanted = kiln_node_ints(infer->node, "shape", &count);
     if (!wanted || count > KILN_RANK_MAX)
@@ -338,7 +296,7 @@ kiln_status kiln_rule_expand(kiln_infer *infer) {
 }
 
 kiln_status kiln_rule_tile(kiln_infer *infer) {
-    const kiln_value_info *in = start(infer);
+    const kiln_value_info *in = kiln_infer_input(infer, 0);
     uint32_t count = 0;
     const int64_t *repeat = kiln_node_ints(infer->node, "repeats", &count);
     if (!repeat || count != in->shape.rank)
@@ -353,21 +311,19 @@ kiln_status kiln_rule_tile(kiln_infer *infer) {
 
 void kiln_te_tile(kiln_te *te) {
     const kiln_shape *shape = kiln_te_in_shape(te, 0);
-    kiln_te_block block = begin(te);
+    kiln_te_block block = kiln_te_output_begin(te, "");
     kiln_expr index[KILN_RANK_MAX] = {0};
     for (uint32_t d = 0; d < block.rank; d++) {
-        bool repeated = te->p->buffer.data[te->output[0]].shape.dim[d] > shape->dim[d];
-        index[d] = repeated ? kiln_expr_binary(te->p, KILN_EXPR_FLOORMOD, block.i[d],
-                                               kiln_index(te, shape->dim[d]))
-                            : block.i[d];
+        bool repeated = kiln_te_out_shape(te)->dim[d] > shape->dim[d];
+        index[d] = repeated ? kiln_index_floormod(te, block.i[d], shape->dim[d]) : block.i[d];
     }
-    store(te, &block, kiln_te_load_raw(te, 0, index));
+    kiln_te_put(te, &block, kiln_te_load_raw(te, 0, index));
 }
 
 /* ---- depth and space ------------------------------------------------------------------------- */
 
 static kiln_status rule_blocks(kiln_infer *infer, bool to_space) {
-    const kiln_value_info *in = start(infer);
+    const kiln_value_info *in = kiln_infer_input(infer, 0);
     int64_t size = kiln_node_int(infer->node, "blocksize");
     if (in->shape.rank != 4) return KILN_ERROR(INVALID_ARGUMENT, "input 0 must have 4 dimensions");
     if (size < 1 || size > 1024)
@@ -394,47 +350,38 @@ kiln_status kiln_rule_depth_to_space(kiln_infer *infer) {
 
 kiln_status kiln_rule_space_to_depth(kiln_infer *infer) { return rule_blocks(infer, false); }
 
-static kiln_expr quotient(kiln_te *te, kiln_expr i, int64_t by) {
-    return kiln_expr_binary(te->p, KILN_EXPR_FLOORDIV, i, kiln_index(te, by));
-}
-static kiln_expr remainder_of(kiln_te *te, kiln_expr i, int64_t by) {
-    return kiln_expr_binary(te->p, KILN_EXPR_FLOORMOD, i, kiln_index(te, by));
-}
-
 /* DCR: channel = (block row, block column, c); CRD: (c, block row, block column). */
 void kiln_te_depth_to_space(kiln_te *te) {
-    int64_t size = kiln_node_int(te->node, "blocksize"),
-            channels = te->p->buffer.data[te->output[0]].shape.dim[1];
-    kiln_te_block block = begin(te);
+    int64_t size = kiln_node_int(te->node, "blocksize"), channels = kiln_te_out_shape(te)->dim[1];
+    kiln_te_block block = kiln_te_output_begin(te, "");
     kiln_expr cell =
-        kiln_add(te, kiln_mul(te, remainder_of(te, block.i[2], size), kiln_index(te, size)),
-                 remainder_of(te, block.i[3], size));
+        kiln_add(te, kiln_mul(te, kiln_index_floormod(te, block.i[2], size), kiln_index(te, size)),
+                 kiln_index_floormod(te, block.i[3], size));
     bool depth_first = kiln_str_is(kiln_node_text(te->node, "mode"), "DCR");
     kiln_expr channel =
         depth_first ? kiln_add(te, kiln_mul(te, cell, kiln_index(te, channels)), block.i[1])
                     : kiln_add(te, kiln_mul(te, block.i[1], kiln_index(te, size * size)), cell);
-    kiln_expr index[4] = {block.i[0], channel, quotient(te, block.i[2], size),
-                          quotient(te, block.i[3], size)};
-    store(te, &block, kiln_te_load_raw(te, 0, index));
+    kiln_expr index[4] = {block.i[0], channel, kiln_index_floordiv(te, block.i[2], size),
+                          kiln_index_floordiv(te, block.i[3], size)};
+    kiln_te_put(te, &block, kiln_te_load_raw(te, 0, index));
 }
 
 void kiln_te_space_to_depth(kiln_te *te) {
     int64_t size = kiln_node_int(te->node, "blocksize"), channels = kiln_te_in_shape(te, 0)->dim[1];
-    kiln_te_block block = begin(te);
-    kiln_expr cell = quotient(te, block.i[1], channels);
-    kiln_expr row =
-        kiln_add(te, kiln_mul(te, block.i[2], kiln_index(te, size)), quotient(te, cell, size));
-    kiln_expr column =
-        kiln_add(te, kiln_mul(te, block.i[3], kiln_index(te, size)), remainder_of(te, cell, size));
-    kiln_expr index[4] = {block.i[0], remainder_of(te, block.i[1], channels), row, column};
-    store(te, &block, kiln_te_load_raw(te, 0, index));
+    kiln_te_block block = kiln_te_output_begin(te, "");
+    kiln_expr cell = kiln_index_floordiv(te, block.i[1], channels);
+    kiln_expr row = kiln_add(te, kiln_mul(te, block.i[2], kiln_index(te, size)),
+                             kiln_index_floordiv(te, cell, size));
+    kiln_expr column = kiln_add(te, kiln_mul(te, block.i[3], kiln_index(te, size)),
+                                kiln_index_floormod(te, cell, size));
+    kiln_expr index[4] = {block.i[0], kiln_index_floormod(te, block.i[1], channels), row, column};
+    kiln_te_put(te, &block, kiln_te_load_raw(te, 0, index));
 }
 
 /* ---- triangles ------------------------------------------------------------------------------- */
 
 kiln_status kiln_rule_trilu(kiln_infer *infer) {
-    const kiln_value_info *in = start(infer);
-    return in->shape.rank >= 2
+    return infer->shape[0].rank >= 2
                ? KILN_OK
                : KILN_ERROR(INVALID_ARGUMENT, "input 0 needs at least 2 dimensions");
 }
@@ -443,12 +390,12 @@ void kiln_te_trilu(kiln_te *te) {
     uint32_t count = 0;
     const int64_t *k = kiln_node_ints(te->node, "k", &count);
     int64_t shift = count ? KILN_MAX(KILN_MIN(k[0], INT32_MAX), -INT32_MAX) : 0;
-    kiln_te_block block = begin(te);
+    kiln_te_block block = kiln_te_output_begin(te, "");
     kiln_expr row = kiln_index_affine(te, block.i[block.rank - 2], 1, shift),
               column = block.i[block.rank - 1];
     bool upper = kiln_node_int(te->node, "upper") != 0;
-    kiln_expr keep =
-        kiln_expr_binary(te->p, KILN_EXPR_LE, upper ? row : column, upper ? column : row);
+    kiln_expr keep = kiln_less_equal(te, upper ? row : column, upper ? column : row);
     kiln_expr value = kiln_te_load_raw(te, 0, block.i);
-    store(te, &block, kiln_select(te, keep, value, kiln_expr_zero(te->p, kiln_te_in_dtype(te, 0))));
+    kiln_te_put(te, &block,
+                kiln_select(te, keep, value, kiln_expr_zero(te->p, kiln_te_in_dtype(te, 0))));
 }

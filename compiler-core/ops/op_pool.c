@@ -5,13 +5,12 @@
 #include "compiler-core/ops/rules.h"
 
 kiln_status kiln_rule_pool(kiln_infer *infer) {
-    const kiln_value_info *data = kiln_node_input(infer->graph, infer->node, 0);
+    const kiln_value_info *data = kiln_infer_input(infer, 0);
     kiln_sliding_window window;
     kiln_status st = kiln_sliding_window_resolve(infer->node, &data->shape, NULL, &window);
     if (st) return st;
     for (uint32_t i = 0; i < infer->node->output_count; i++) {
-        infer->dtype[i] = i ? KILN_I64 : data->dtype;
-        infer->shape[i] = data->shape;
+        if (i) infer->dtype[i] = KILN_I64;
         memcpy(&infer->shape[i].dim[2], window.out, sizeof *window.out * window.rank);
     }
     return KILN_OK;
@@ -25,9 +24,11 @@ typedef struct pool_axes {
 } pool_axes;
 
 static pool_axes make_axes(kiln_te *te, const char *suffix, const kiln_sliding_window *w,
-                           const kiln_shape *out) {
+                           kiln_buffer to) {
     static const char *const kernel[6] = {"kh", "kw", "kd", "k3", "k4", "k5"};
+    const kiln_shape *out = kiln_te_out_shape(te);
     pool_axes a = {.block = kiln_te_block_begin(te, suffix, out), .rank = out->rank};
+    a.block.to = to;
     a.element[0] = a.block.i[0];
     a.element[1] = a.block.i[1];
     for (uint32_t d = 0; d < w->rank; d++) {
@@ -40,14 +41,8 @@ static pool_axes make_axes(kiln_te *te, const char *suffix, const kiln_sliding_w
 
 static kiln_sliding_window window_of(const kiln_te *te) {
     kiln_sliding_window window;
-    kiln_status st = kiln_sliding_window_resolve(te->node, kiln_te_in_shape(te, 0), NULL, &window);
-    KILN_CHECK(st == NULL);
+    KILN_CHECK(!kiln_sliding_window_resolve(te->node, kiln_te_in_shape(te, 0), NULL, &window));
     return window;
-}
-
-static const kiln_shape *output_shape(const kiln_te *te) {
-    kiln_value any = te->node->output[0] ? te->node->output[0] : te->node->output[1];
-    return &te->graph->value.data[any].shape;
 }
 
 /* ---- max ------------------------------------------------------------------------------------- */
@@ -71,19 +66,17 @@ static kiln_expr flat_position(kiln_te *te, const kiln_sliding_window *w,
 /* The first position whose element is the window's maximum. */
 static void max_positions(kiln_te *te, const kiln_sliding_window *w, kiln_buffer padded,
                           kiln_buffer best) {
-    pool_axes a = make_axes(te, "index", w, output_shape(te));
+    pool_axes a = make_axes(te, "index", w, te->output[1]);
     kiln_expr element = kiln_te_read_window(te, padded, a.element, a.rank);
-    kiln_expr is_best =
-        kiln_expr_binary(te->p, KILN_EXPR_EQ, element, kiln_te_read(te, best, a.block.i, a.rank));
-    for (uint32_t d = 0; d < w->rank;
-         d++) /* padding may equal a maximum of -inf, but is no element */
-        is_best = kiln_and(
-            te, is_best,
-            kiln_index_inside(te, kiln_index_affine(te, a.element[d + 2], 1, -w->pad_low[d]), 0,
-                              w->in[d]));
+    kiln_expr is_best = kiln_equal(te, element, kiln_te_at(te, best, a.block.i));
+    for (uint32_t d = 0; d < w->rank; d++) {
+        /* padding may equal a maximum of -inf, but is no element */
+        kiln_expr at = kiln_index_affine(te, a.element[d + 2], 1, -w->pad_low[d]);
+        is_best = kiln_and(te, is_best, kiln_index_inside(te, at, 0, w->in[d]));
+    }
     kiln_expr position = kiln_select(te, is_best, flat_position(te, w, a.element),
                                      kiln_expr_identity(te->p, KILN_COMBINE_MIN, KILN_I64));
-    kiln_te_accumulate(te, &a.block, te->output[1], a.block.i, a.rank, KILN_COMBINE_MIN, position);
+    kiln_te_combine(te, &a.block, KILN_COMBINE_MIN, position);
 }
 
 void kiln_te_max_pool(kiln_te *te) {
@@ -93,15 +86,11 @@ void kiln_te_max_pool(kiln_te *te) {
         kiln_te_pad_window(te, &w, kiln_expr_identity(te->p, KILN_COMBINE_MAX, dtype));
     kiln_buffer best = te->output[0] && wide == dtype
                            ? te->output[0]
-                           : kiln_te_temp(te, "best", wide, output_shape(te));
-    pool_axes a = make_axes(te, "", &w, output_shape(te));
-    kiln_te_accumulate(te, &a.block, best, a.block.i, a.rank, KILN_COMBINE_MAX,
-                       kiln_te_read_window(te, padded, a.element, a.rank));
-    if (te->output[0] && best != te->output[0]) {
-        kiln_te_block round = kiln_te_block_begin(te, "round", output_shape(te));
-        kiln_te_store(te, &round, te->output[0], round.i, round.rank,
-                      kiln_te_read(te, best, round.i, round.rank));
-    }
+                           : kiln_te_temp(te, "best", wide, kiln_te_out_shape(te));
+    pool_axes a = make_axes(te, "", &w, best);
+    kiln_te_combine(te, &a.block, KILN_COMBINE_MAX,
+                    kiln_te_read_window(te, padded, a.element, a.rank));
+    if (te->output[0]) kiln_te_round(te, best);
     if (te->node->output_count > 1 && te->output[1]) max_positions(te, &w, padded, best);
 }
 
@@ -115,8 +104,8 @@ static kiln_expr count_along(kiln_te *te, const kiln_sliding_window *w, uint32_t
     /* ceil((bound - start) / dilation) = floor((bound - start + dilation - 1) / dilation) */
     kiln_expr first = kiln_sub(te, kiln_index(te, low + w->dilation[d] - 1), start);
     kiln_expr end = kiln_sub(te, kiln_index(te, high + w->dilation[d] - 1), start);
-    first = kiln_expr_binary(te->p, KILN_EXPR_FLOORDIV, first, kiln_index(te, w->dilation[d]));
-    end = kiln_expr_binary(te->p, KILN_EXPR_FLOORDIV, end, kiln_index(te, w->dilation[d]));
+    first = kiln_index_floordiv(te, first, w->dilation[d]);
+    end = kiln_index_floordiv(te, end, w->dilation[d]);
     return kiln_sub(te, kiln_min(te, end, kiln_index(te, w->kernel[d])),
                     kiln_max(te, first, kiln_index(te, 0)));
 }
@@ -137,93 +126,84 @@ static kiln_expr average_count(kiln_te *te, const kiln_sliding_window *w, const 
             whole ? kiln_index(te, w->kernel[d]) : count_along(te, w, d, out[d + 2], low, high);
         count = kiln_mul(te, count, along);
     }
-    return kiln_expr_cast(te->p, (kiln_dtype)kiln_expr_get(te->p, like)->dtype, count);
-}
-
-void kiln_te_average_pool(kiln_te *te) {
-    kiln_sliding_window w = window_of(te);
-    kiln_dtype dtype = kiln_te_in_dtype(te, 0);
-    kiln_buffer padded = kiln_te_pad_window(te, &w, kiln_expr_zero(te->p, dtype));
-    kiln_buffer sum = kiln_te_temp(te, "sum", kiln_te_compute_dtype(dtype), output_shape(te));
-    pool_axes a = make_axes(te, "", &w, output_shape(te));
-    kiln_te_accumulate(te, &a.block, sum, a.block.i, a.rank, KILN_COMBINE_SUM,
-                       kiln_te_read_window(te, padded, a.element, a.rank));
-
-    kiln_te_block divide = kiln_te_block_begin(te, "divide", output_shape(te));
-    kiln_expr total = kiln_te_read(te, sum, divide.i, divide.rank);
-    kiln_te_store(te, &divide, te->output[0], divide.i, divide.rank,
-                  kiln_div(te, total, average_count(te, &w, divide.i, total)));
+    return kiln_cast(te, (kiln_dtype)kiln_expr_get(te->p, like)->dtype, count);
 }
 
 /* |x|^p, and its inverse on the sum. */
 static kiln_expr power(kiln_te *te, kiln_expr x, int64_t p) {
-    kiln_expr magnitude = kiln_expr_unary(te->p, KILN_EXPR_ABS, x);
+    kiln_expr magnitude = kiln_unary(te, KILN_EXPR_ABS, x);
     if (p == 1) return magnitude;
     if (p == 2) return kiln_mul(te, x, x);
-    return kiln_expr_binary(te->p, KILN_EXPR_POW, magnitude, kiln_te_const(te, x, (double)p));
+    return kiln_binary(te, KILN_EXPR_POW, magnitude, kiln_te_const(te, x, (double)p));
 }
 
 static kiln_expr root(kiln_te *te, kiln_expr x, int64_t p) {
     if (p == 1) return x;
-    if (p == 2) return kiln_expr_unary(te->p, KILN_EXPR_SQRT, x);
-    return kiln_expr_binary(te->p, KILN_EXPR_POW, x, kiln_te_const(te, x, 1.0 / (double)p));
+    if (p == 2) return kiln_unary(te, KILN_EXPR_SQRT, x);
+    return kiln_binary(te, KILN_EXPR_POW, x, kiln_te_const(te, x, 1.0 / (double)p));
+}
+
+/* Sums of |x|^p over windows (of x where p is 0), in a temp. */
+static kiln_buffer window_sums(kiln_te *te, const kiln_sliding_window *w, int64_t p) {
+    kiln_dtype dtype = kiln_te_in_dtype(te, 0);
+    kiln_buffer padded = kiln_te_pad_window(te, w, kiln_expr_zero(te->p, dtype));
+    kiln_buffer sum = kiln_te_temp(te, "sum", kiln_te_compute_dtype(dtype), kiln_te_out_shape(te));
+    pool_axes a = make_axes(te, "", w, sum);
+    kiln_expr x = kiln_te_read_window(te, padded, a.element, a.rank);
+    kiln_te_combine(te, &a.block, KILN_COMBINE_SUM, p ? power(te, x, p) : x);
+    return sum;
+}
+
+void kiln_te_average_pool(kiln_te *te) {
+    kiln_sliding_window w = window_of(te);
+    kiln_buffer sum = window_sums(te, &w, 0);
+    kiln_te_block divide = kiln_te_output_begin(te, "divide");
+    kiln_expr total = kiln_te_at(te, sum, divide.i);
+    kiln_te_put(te, &divide, kiln_div(te, total, average_count(te, &w, divide.i, total)));
 }
 
 void kiln_te_lp_pool(kiln_te *te) {
     kiln_sliding_window w = window_of(te);
-    kiln_dtype dtype = kiln_te_in_dtype(te, 0);
     int64_t p = kiln_node_int(te->node, "p");
-    kiln_buffer padded = kiln_te_pad_window(te, &w, kiln_expr_zero(te->p, dtype));
-    kiln_buffer sum = kiln_te_temp(te, "sum", kiln_te_compute_dtype(dtype), output_shape(te));
-    pool_axes a = make_axes(te, "", &w, output_shape(te));
-    kiln_expr element = power(te, kiln_te_read_window(te, padded, a.element, a.rank), p);
-    kiln_te_accumulate(te, &a.block, sum, a.block.i, a.rank, KILN_COMBINE_SUM, element);
-
-    kiln_te_block block = kiln_te_block_begin(te, "root", output_shape(te));
-    kiln_te_store(te, &block, te->output[0], block.i, block.rank,
-                  root(te, kiln_te_read(te, sum, block.i, block.rank), p));
+    kiln_buffer sum = window_sums(te, &w, p);
+    kiln_te_block block = kiln_te_output_begin(te, "root");
+    kiln_te_put(te, &block, root(te, kiln_te_at(te, sum, block.i), p));
 }
 
 /* ---- over everything ------------------------------------------------------------------------- */
 
 kiln_status kiln_rule_global_pool(kiln_infer *infer) {
-    const kiln_value_info *data = kiln_node_input(infer->graph, infer->node, 0);
-    if (data->shape.rank < 3)
-        return KILN_ERROR(INVALID_ARGUMENT, "input 0 needs at least 3 dimensions");
-    infer->dtype[0] = data->dtype;
-    infer->shape[0] = data->shape;
-    for (uint32_t d = 2; d < data->shape.rank; d++) {
-        if (data->shape.dim[d] == 0) return KILN_ERROR(INVALID_ARGUMENT, "input 0 is empty");
-        infer->shape[0].dim[d] = 1;
+    kiln_shape *shape = &infer->shape[0];
+    if (shape->rank < 3) return KILN_ERROR(INVALID_ARGUMENT, "input 0 needs at least 3 dimensions");
+    for (uint32_t d = 2; d < shape->rank; d++) {
+        if (shape->dim[d] == 0) return KILN_ERROR(INVALID_ARGUMENT, "input 0 is empty");
+        shape->dim[d] = 1;
     }
     return KILN_OK;
 }
 
-static uint32_t spatial_mask(const kiln_te *te) {
-    return kiln_mask_all(kiln_te_in_shape(te, 0)->rank) & ~3u;
+/* The spatial dimensions reduced to 1. */
+static kiln_expr reduce_spatial(kiln_te *te, const char *suffix, kiln_combiner combiner,
+                                kiln_te_operand operand, kiln_te_block *out_block) {
+    const uint32_t mask = kiln_mask_all(kiln_te_in_shape(te, 0)->rank) & ~3u;
+    const kiln_te_reduced reduced = kiln_te_reduce(
+        te, suffix, (kiln_te_reduction){.mask = mask, .combiner = combiner, .operand = operand});
+    *out_block = kiln_te_output_begin(te, "");
+    return kiln_te_at(te, reduced.buffer, out_block->i);
 }
 
 void kiln_te_global_average_pool(kiln_te *te) {
     const kiln_shape *shape = kiln_te_in_shape(te, 0);
-    int64_t count = 1;
-    for (uint32_t d = 2; d < shape->rank; d++) count *= shape->dim[d];
-    kiln_dtype dtype = kiln_te_compute_dtype(kiln_te_in_dtype(te, 0));
-    kiln_buffer sum = kiln_te_reduce(te, "sum", shape, spatial_mask(te), dtype, KILN_COMBINE_SUM,
-                                     kiln_te_operand_input, NULL);
-    kiln_te_block block = kiln_te_block_begin(te, "", output_shape(te));
-    kiln_expr total = kiln_te_read(te, sum, block.i, block.rank);
-    kiln_te_store(te, &block, te->output[0], block.i, block.rank,
-                  kiln_div(te, total, kiln_te_const(te, total, (double)count)));
+    kiln_te_block block;
+    kiln_expr total = reduce_spatial(te, "sum", KILN_COMBINE_SUM, NULL, &block);
+    double count = kiln_shape_count_of(shape, kiln_mask_all(shape->rank) & ~3u);
+    kiln_te_put(te, &block, kiln_div(te, total, kiln_te_const(te, total, count)));
 }
 
 void kiln_te_global_max_pool(kiln_te *te) {
-    const kiln_shape *shape = kiln_te_in_shape(te, 0);
-    kiln_dtype dtype = kiln_te_compute_dtype(kiln_te_in_dtype(te, 0));
-    kiln_buffer best = kiln_te_reduce(te, "best", shape, spatial_mask(te), dtype, KILN_COMBINE_MAX,
-                                      kiln_te_operand_input, NULL);
-    kiln_te_block block = kiln_te_block_begin(te, "", output_shape(te));
-    kiln_te_store(te, &block, te->output[0], block.i, block.rank,
-                  kiln_te_read(te, best, block.i, block.rank));
+    kiln_te_block block;
+    kiln_expr best = reduce_spatial(te, "best", KILN_COMBINE_MAX, NULL, &block);
+    kiln_te_put(te, &block, best);
 }
 
 static kiln_expr operand_power(kiln_te *te, const void *context, const kiln_expr *i) {
@@ -232,12 +212,7 @@ static kiln_expr operand_power(kiln_te *te, const void *context, const kiln_expr
 }
 
 void kiln_te_global_lp_pool(kiln_te *te) {
-    const kiln_shape *shape = kiln_te_in_shape(te, 0);
-    kiln_dtype dtype = kiln_te_compute_dtype(kiln_te_in_dtype(te, 0));
-    kiln_buffer sum = kiln_te_reduce(te, "sum", shape, spatial_mask(te), dtype, KILN_COMBINE_SUM,
-                                     operand_power, NULL);
-    kiln_te_block block = kiln_te_block_begin(te, "", output_shape(te));
-    kiln_expr total = kiln_te_read(te, sum, block.i, block.rank);
-    kiln_te_store(te, &block, te->output[0], block.i, block.rank,
-                  root(te, total, kiln_node_int(te->node, "p")));
+    kiln_te_block block;
+    kiln_expr total = reduce_spatial(te, "sum", KILN_COMBINE_SUM, operand_power, &block);
+    kiln_te_put(te, &block, root(te, total, kiln_node_int(te->node, "p")));
 }

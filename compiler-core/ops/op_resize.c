@@ -77,13 +77,10 @@ static kiln_status resolve(const kiln_node_info *node, const kiln_shape *shape, 
         plan->whole[d] = true;
     }
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t d = i;
-        kiln_status st = axes ? kiln_axis_resolve(axes[i], shape->rank, "axes", &d) : KILN_OK;
-        if (!st && seen >> d & 1u)
-            st = KILN_ERROR(INVALID_ARGUMENT, "attribute axes names dimension %u twice", d);
+        uint32_t d = 0;
+        kiln_status st = kiln_axis_take(axes, i, shape->rank, "axes", &seen, &d);
         if (!st) st = resolve_dimension(node, d, i, common, plan);
         if (st) return st;
-        seen |= 1u << d;
         if (!roi_count || !kiln_str_is(kiln_node_text(node, "coordinate_transformation_mode"),
                                        "tf_crop_and_resize"))
             continue;
@@ -92,12 +89,6 @@ static kiln_status resolve(const kiln_node_info *node, const kiln_shape *shape, 
         plan->whole[d] = plan->whole[d] && roi[i] == 0 && roi[i + count] == 1;
     }
     return KILN_OK;
-}
-
-static bool text_is_one_of(kiln_str text, const char *const *word, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++)
-        if (kiln_str_is(text, word[i])) return true;
-    return false;
 }
 
 /* How far the filter is stretched: making smaller without aliasing looks at all that falls into one
@@ -114,40 +105,40 @@ static double taps_of(const kiln_node_info *node, const resize_plan *plan, uint3
     return -2 * floor(-reach / filter_scale(node, plan, d));
 }
 
+/* Text attributes and the words that they may be. */
+static kiln_status check_words(const kiln_node_info *node) {
+    static const char *const table[][2] = {
+        {"mode", "nearest linear cubic"},
+        {"coordinate_transformation_mode",
+         "half_pixel half_pixel_symmetric pytorch_half_pixel align_corners asymmetric "
+         "tf_half_pixel_for_nn tf_crop_and_resize"},
+        {"nearest_mode", "round_prefer_floor round_prefer_ceil floor ceil"},
+        {"keep_aspect_ratio_policy", "stretch not_larger not_smaller"}};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(table); i++) {
+        kiln_str given = kiln_node_text(node, table[i][0]), words = kiln_str_from(table[i][1]);
+        bool known = false;
+        while (words.size) known |= kiln_str_equal(given, kiln_str_cut(&words, ' '));
+        if (!known)
+            return KILN_ERROR(UNIMPLEMENTED, "attribute %s: \"%.*s\"", table[i][0],
+                              KILN_STR_ARG(given));
+    }
+    return KILN_OK;
+}
+
 kiln_status kiln_rule_resize(kiln_infer *infer) {
-    static const char *const modes[] = {"nearest", "linear", "cubic"};
-    static const char *const transforms[] = {
-        "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
-        "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"};
-    static const char *const policies[] = {"stretch", "not_larger", "not_smaller"};
-    static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
-                                            "ceil"};
-    const kiln_value_info *in = kiln_node_input(infer->graph, infer->node, 0);
-    kiln_str mode = kiln_node_text(infer->node, "mode"),
-             transform = kiln_node_text(infer->node, "coordinate_transformation_mode");
-    kiln_str rounding = kiln_node_text(infer->node, "nearest_mode");
-    if (!text_is_one_of(mode, modes, KILN_ARRAY_COUNT(modes)))
-        return KILN_ERROR(UNIMPLEMENTED, "attribute mode: \"%.*s\"", KILN_STR_ARG(mode));
-    if (!text_is_one_of(transform, transforms, KILN_ARRAY_COUNT(transforms)))
-        return KILN_ERROR(UNIMPLEMENTED, "attribute coordinate_transformation_mode: \"%.*s\"",
-                          KILN_STR_ARG(transform));
-    if (!text_is_one_of(rounding, roundings, KILN_ARRAY_COUNT(roundings)))
-        return KILN_ERROR(UNIMPLEMENTED, "attribute nearest_mode: \"%.*s\"",
-                          KILN_STR_ARG(rounding));
+    const kiln_value_info *in = kiln_infer_input(infer, 0);
+    kiln_str mode = kiln_node_text(infer->node, "mode");
+    kiln_status st = check_words(infer->node);
+    if (st) return st;
     if (!kiln_str_is(mode, "nearest") && !kiln_dtype_is_float(in->dtype))
         return KILN_ERROR(UNIMPLEMENTED, "attribute mode: %.*s interpolation of integers",
                           KILN_STR_ARG(mode));
-    kiln_str policy = kiln_node_text(infer->node, "keep_aspect_ratio_policy");
-    if (!text_is_one_of(policy, policies, KILN_ARRAY_COUNT(policies)))
-        return KILN_ERROR(UNIMPLEMENTED, "attribute keep_aspect_ratio_policy: \"%.*s\"",
-                          KILN_STR_ARG(policy));
     resize_plan plan;
-    kiln_status st = resolve(infer->node, &in->shape, &plan);
+    st = resolve(infer->node, &in->shape, &plan);
     for (uint32_t d = 0; !st && d < in->shape.rank; d++)
         if (taps_of(infer->node, &plan, d) > KILN_TAPS_MAX)
             st = KILN_ERROR(UNIMPLEMENTED, "attribute antialias: a scale of %g", plan.scale[d]);
-    infer->dtype[0] = in->dtype;
-    infer->shape[0].rank = in->shape.rank;
+
     for (uint32_t d = 0; !st && d < in->shape.rank; d++) infer->shape[0].dim[d] = plan.out[d];
     return st;
 }
@@ -157,8 +148,7 @@ static kiln_expr f64(kiln_te *te, double value) { return kiln_expr_float(te->p, 
 /* Position in the input, in elements, of output index `i` along dimension d. */
 static kiln_expr position(kiln_te *te, const resize_plan *plan, uint32_t d, kiln_expr i) {
     kiln_str transform = kiln_node_text(te->node, "coordinate_transformation_mode");
-    kiln_expr x = kiln_expr_cast(te->p, KILN_F64, i), scale = f64(te, plan->scale[d]),
-              half = f64(te, 0.5);
+    kiln_expr x = kiln_cast(te, KILN_F64, i), scale = f64(te, plan->scale[d]), half = f64(te, 0.5);
     /* The output's length before rounding down, as the definition has it. */
     double in_last = (double)(plan->in[d] - 1), out_last = plan->scale[d] * (double)plan->in[d] - 1;
     if (kiln_str_is(transform, "asymmetric")) return kiln_div(te, x, scale);
@@ -183,11 +173,11 @@ static kiln_expr position(kiln_te *te, const resize_plan *plan, uint32_t d, kiln
 
 static kiln_expr round_position(kiln_te *te, kiln_expr x) {
     kiln_str rounding = kiln_node_text(te->node, "nearest_mode");
-    if (kiln_str_is(rounding, "floor")) return kiln_expr_unary(te->p, KILN_EXPR_FLOOR, x);
-    if (kiln_str_is(rounding, "ceil")) return kiln_expr_unary(te->p, KILN_EXPR_CEIL, x);
+    if (kiln_str_is(rounding, "floor")) return kiln_unary(te, KILN_EXPR_FLOOR, x);
+    if (kiln_str_is(rounding, "ceil")) return kiln_unary(te, KILN_EXPR_CEIL, x);
     if (kiln_str_is(rounding, "round_prefer_ceil"))
-        return kiln_expr_unary(te->p, KILN_EXPR_FLOOR, kiln_add(te, x, f64(te, 0.5)));
-    return kiln_expr_unary(te->p, KILN_EXPR_CEIL, kiln_sub(te, x, f64(te, 0.5)));
+        return kiln_unary(te, KILN_EXPR_FLOOR, kiln_add(te, x, f64(te, 0.5)));
+    return kiln_unary(te, KILN_EXPR_CEIL, kiln_sub(te, x, f64(te, 0.5)));
 }
 
 /* Keys' cubic convolution with coefficient a, at distance `t` >= 0: the inner piece below 1, else
@@ -234,9 +224,8 @@ static kiln_taps make_taps(kiln_te *te, const resize_plan *plan, uint32_t d, kil
     double stretch = filter_scale(te->node, plan, d);
     kiln_expr x = position(te, plan, d, i), zero = kiln_index(te, 0),
               last = kiln_index(te, plan->in[d] - 1), at[KILN_TAPS_MAX];
-    kiln_expr floor_x =
-        nearest ? round_position(te, x) : kiln_expr_unary(te->p, KILN_EXPR_FLOOR, x);
-    kiln_expr base = kiln_expr_cast(te->p, KILN_INDEX_DTYPE, floor_x), s = kiln_sub(te, x, floor_x);
+    kiln_expr floor_x = nearest ? round_position(te, x) : kiln_unary(te, KILN_EXPR_FLOOR, x);
+    kiln_expr base = kiln_cast(te, KILN_INDEX_DTYPE, floor_x), s = kiln_sub(te, x, floor_x);
     for (uint32_t k = 0; k < t.count; k++) {
         int64_t offset = nearest ? 0 : (int64_t)k + 1 - t.count / 2;
         at[k] = kiln_index_affine(te, base, 1, offset);
@@ -254,9 +243,8 @@ static kiln_taps make_taps(kiln_te *te, const resize_plan *plan, uint32_t d, kil
 
 void kiln_te_resize(kiln_te *te) {
     resize_plan plan;
-    kiln_status st = resolve(te->node, kiln_te_in_shape(te, 0), &plan);
-    KILN_CHECK(st == NULL);
-    kiln_te_block block = kiln_te_block_begin(te, "", &te->p->buffer.data[te->output[0]].shape);
+    KILN_CHECK(!resolve(te->node, kiln_te_in_shape(te, 0), &plan));
+    kiln_te_block block = kiln_te_output_begin(te, "");
     kiln_taps t[KILN_RANK_MAX];
     kiln_expr index[KILN_RANK_MAX] = {0};
     for (uint32_t d = 0; d < block.rank; d++) t[d] = make_taps(te, &plan, d, block.i[d]);
@@ -273,5 +261,5 @@ void kiln_te_resize(kiln_te *te) {
                                 value);
         }
     }
-    kiln_te_store(te, &block, te->output[0], block.i, block.rank, value);
+    kiln_te_put(te, &block, value);
 }

@@ -9,8 +9,7 @@
 kiln_status kiln_rule_grid_sample(kiln_infer *infer) {
     static const char *const modes[] = {"linear", "nearest", "cubic"};
     static const char *const paddings[] = {"zeros", "border", "reflection"};
-    const kiln_value_info *data = kiln_node_input(infer->graph, infer->node, 0),
-                          *grid = kiln_node_input(infer->graph, infer->node, 1);
+    const kiln_value_info *data = kiln_infer_input(infer, 0), *grid = kiln_infer_input(infer, 1);
     kiln_str mode = kiln_node_text(infer->node, "mode"),
              padding = kiln_node_text(infer->node, "padding_mode");
     bool known_mode = false, known_padding = false;
@@ -49,10 +48,9 @@ static kiln_expr reflect(kiln_te *te, const side *s, kiln_expr x) {
     kiln_expr zero = kiln_te_const(te, x, 0);
     if (range <= 0) return kiln_te_const(te, x, s->low);
     /* Distance from `low` on a line that goes there and back. */
-    kiln_expr away =
-        kiln_expr_unary(te->p, KILN_EXPR_ABS, kiln_sub(te, x, kiln_te_const(te, x, s->low)));
-    kiln_expr turns = kiln_expr_unary(te->p, KILN_EXPR_FLOOR,
-                                      kiln_div(te, away, kiln_te_const(te, x, 2 * range)));
+    kiln_expr away = kiln_unary(te, KILN_EXPR_ABS, kiln_sub(te, x, kiln_te_const(te, x, s->low)));
+    kiln_expr turns =
+        kiln_unary(te, KILN_EXPR_FLOOR, kiln_div(te, away, kiln_te_const(te, x, 2 * range)));
     kiln_expr along = kiln_sub(te, away, kiln_mul(te, turns, kiln_te_const(te, x, 2 * range)));
     kiln_expr back = kiln_sub(te, kiln_te_const(te, x, 2 * range), along);
     kiln_expr folded = kiln_max(te, kiln_min(te, along, back), zero);
@@ -75,7 +73,7 @@ static kiln_expr position(kiln_te *te, const side *s, bool corners, kiln_expr co
         x = kiln_mul(te, up, kiln_te_const(te, coordinate, (length - 1) / 2));
     else
         x = kiln_sub(te, kiln_mul(te, up, kiln_te_const(te, coordinate, length / 2)), half);
-    if (s->nearest) x = kiln_expr_unary(te->p, KILN_EXPR_ROUND, x);
+    if (s->nearest) x = kiln_unary(te, KILN_EXPR_ROUND, x);
     double reach = s->cubic ? CUBIC_REACH : 0;
     return s->border ? clamp(te, x, -reach, length - 1 + reach) : x;
 }
@@ -92,7 +90,7 @@ static kiln_expr cubic_weight(kiln_te *te, kiln_expr t, bool inner) {
 
 static kiln_taps make_taps(kiln_te *te, const side *s, kiln_expr x) {
     kiln_taps t = {.count = s->nearest ? 1 : s->cubic ? 4 : 2};
-    kiln_expr base = s->nearest ? x : kiln_expr_unary(te->p, KILN_EXPR_FLOOR, x);
+    kiln_expr base = s->nearest ? x : kiln_unary(te, KILN_EXPR_FLOOR, x);
     kiln_expr past = kiln_sub(te, x, base);
     double last = (double)(s->extent - 1);
     for (uint32_t k = 0; k < t.count; k++) {
@@ -106,7 +104,7 @@ static kiln_taps make_taps(kiln_te *te, const side *s, kiln_expr x) {
             t.weight[k] = kiln_sub(te, kiln_te_const(te, x, 1), distance);
         kiln_expr inside = clamp(te, s->zeros || s->border ? at : reflect(te, s, at), 0, last);
         if (s->zeros) {
-            kiln_expr is_inside = kiln_expr_binary(te->p, KILN_EXPR_EQ, inside, at);
+            kiln_expr is_inside = kiln_equal(te, inside, at);
             kiln_expr weight = t.weight[k] ? t.weight[k] : kiln_te_const(te, x, 1);
             t.weight[k] = kiln_select(te, is_inside, weight, kiln_te_const(te, x, 0));
         }
@@ -120,7 +118,7 @@ void kiln_te_grid_sample(kiln_te *te) {
     kiln_str mode = kiln_node_text(te->node, "mode"),
              padding = kiln_node_text(te->node, "padding_mode");
     bool corners = kiln_node_int(te->node, "align_corners") != 0;
-    kiln_te_block block = kiln_te_block_begin(te, "", &te->p->buffer.data[te->output[0]].shape);
+    kiln_te_block block = kiln_te_output_begin(te, "");
     kiln_expr index[KILN_RANK_MAX] = {block.i[0], block.i[1]}, at[KILN_RANK_MAX] = {block.i[0]};
     kiln_taps t[KILN_RANK_MAX];
     for (uint32_t d = 2; d < data->rank; d++) at[d - 1] = block.i[d];
@@ -136,6 +134,5 @@ void kiln_te_grid_sample(kiln_te *te) {
         at[data->rank - 1] = kiln_index(te, (int64_t)data->rank - 1 - d);
         t[d] = make_taps(te, &s, position(te, &s, corners, kiln_te_load(te, 1, at)));
     }
-    kiln_te_store(te, &block, te->output[0], block.i, block.rank,
-                  kiln_te_sum_taps(te, t, 2, data->rank, index));
+    kiln_te_put(te, &block, kiln_te_sum_taps(te, t, 2, data->rank, index));
 }

@@ -21,7 +21,7 @@ const double *kiln_node_floats(const kiln_node_info *node, const char *name, uin
 typedef struct kiln_infer {
     const kiln_graph *graph;
     const kiln_node_info *node;
-    kiln_dtype *dtype; /* [output_count] to be set by the rule */
+    kiln_dtype *dtype; /* [output_count] input 0's, unless the rule says otherwise */
     kiln_shape *shape; /* [output_count] likewise */
 } kiln_infer;
 
@@ -30,9 +30,19 @@ static inline const kiln_value_info *kiln_node_input(const kiln_graph *graph,
     return index < node->input_count && node->input[index] ? &graph->value.data[node->input[index]]
                                                            : NULL;
 }
+static inline const kiln_value_info *kiln_infer_input(const kiln_infer *infer, uint32_t index) {
+    return kiln_node_input(infer->graph, infer->node, index);
+}
+/* Whether a tensor may have so many dimensions; UNIMPLEMENTED: of the result. */
+KILN_MUST_USE kiln_status kiln_infer_check_rank(uint32_t rank);
 /* Dimension number `axis` (may be negative) of `rank`; INVALID_ARGUMENT naming the attribute. */
 KILN_MUST_USE kiln_status kiln_axis_resolve(int64_t axis, uint32_t rank, const char *name,
                                             uint32_t *out_axis);
+/* Item `index` of a list of dimensions (NULL: 0, 1, ...), which names none of `*seen` again. */
+KILN_MUST_USE kiln_status kiln_axis_take(const int64_t *axes, uint32_t index, uint32_t rank,
+                                         const char *name, uint32_t *seen, uint32_t *out_axis);
+/* Attribute `axis` as a dimension of input 0. */
+KILN_MUST_USE kiln_status kiln_infer_axis(const kiln_infer *infer, uint32_t *out_axis);
 /* Bit mask of the dimensions in attribute `name`; not given: `otherwise`. Duplicates are refused.
  */
 KILN_MUST_USE kiln_status kiln_axes_resolve(const kiln_node_info *node, const char *name,
@@ -52,6 +62,7 @@ typedef struct kiln_te {
 /* A block under construction: iterators of the spatial dimensions, then of the reduced ones. */
 typedef struct kiln_te_block {
     kiln_block id;
+    kiln_buffer to; /* what it computes; 0: said when it is stored */
     uint32_t rank;
     kiln_expr i[KILN_BLOCK_ITERS_MAX];
 } kiln_te_block;
@@ -59,27 +70,56 @@ typedef struct kiln_te_block {
 const kiln_shape *kiln_te_in_shape(const kiln_te *te, uint32_t input);
 kiln_dtype kiln_te_in_dtype(const kiln_te *te, uint32_t input);
 bool kiln_te_has(const kiln_te *te, uint32_t input);
+/* Of output 0, wanted or not. */
+const kiln_shape *kiln_te_out_shape(const kiln_te *te);
+/* Attribute `axis` as a dimension of input 0. */
+uint32_t kiln_te_axis(const kiln_te *te);
 /* The dtype that arithmetic on `dtype` is done in: halves in f32. */
 kiln_dtype kiln_te_compute_dtype(kiln_dtype dtype);
+/* That of input 0, and of output 0. */
+kiln_dtype kiln_te_wide(const kiln_te *te);
+kiln_dtype kiln_te_out_wide(const kiln_te *te);
 
 /* A block named after the operator plus `suffix` with one spatial iterator per dimension of
  * `shape`. */
 kiln_te_block kiln_te_block_begin(kiln_te *te, const char *suffix, const kiln_shape *shape);
+/* The same over output 0, and over a new temp of that name, which the block computes. */
+kiln_te_block kiln_te_output_begin(kiln_te *te, const char *suffix);
+kiln_te_block kiln_te_temp_begin(kiln_te *te, const char *suffix, kiln_dtype dtype,
+                                 const kiln_shape *shape);
+/* One without iterators that computes `to`. */
+kiln_te_block kiln_te_block_for(kiln_te *te, kiln_buffer to);
 /* Another iterator; reduce ones are kept in `i` as well. */
 kiln_expr kiln_te_block_axis(kiln_te *te, kiln_te_block *block, const char *name, int64_t extent,
                              bool reduce);
 /* One element of an input as it is stored; a literal for one-element constants. `index` has its
  * rank. */
 kiln_expr kiln_te_load_raw(kiln_te *te, uint32_t input, const kiln_expr *index);
+/* The same at the block's own indices, but at `at` along dimension `axis`. */
+kiln_expr kiln_te_load_moved(kiln_te *te, uint32_t input, const kiln_te_block *block, uint32_t axis,
+                             kiln_expr at);
 /* The same in its compute dtype. */
 kiln_expr kiln_te_load(kiln_te *te, uint32_t input, const kiln_expr *index);
 /* Element of an input broadcast (aligned right) to `rank` dimensions with indices `i`; compute
  * dtype. */
 kiln_expr kiln_te_load_broadcast(kiln_te *te, uint32_t input, const kiln_expr *i, uint32_t rank);
-/* Element of any buffer in its compute dtype. */
+/* The one element of an input as `dtype`. */
+kiln_expr kiln_te_load_scalar(kiln_te *te, uint32_t input, kiln_dtype dtype);
+/* Element of any buffer in its compute dtype; `index` has the buffer's rank. */
+kiln_expr kiln_te_at(kiln_te *te, kiln_buffer buffer, const kiln_expr *index);
 kiln_expr kiln_te_read(kiln_te *te, kiln_buffer buffer, const kiln_expr *index, uint32_t rank);
 kiln_buffer kiln_te_temp(kiln_te *te, const char *suffix, kiln_dtype dtype,
                          const kiln_shape *shape);
+/* block->to = value (cast to its dtype) at the block's own indices; combine of value over the
+ * reduce iterators. */
+void kiln_te_put(kiln_te *te, const kiln_te_block *block, kiln_expr value);
+void kiln_te_combine(kiln_te *te, const kiln_te_block *block, kiln_combiner combiner,
+                     kiln_expr value);
+/* Where sums are kept: output 0 itself, or a temp in its compute dtype where that is another one or
+ * `apart`. What is in a temp goes to output 0 in the end: kiln_te_round, if nothing else does it.
+ */
+kiln_buffer kiln_te_sums(kiln_te *te, bool apart);
+void kiln_te_round(kiln_te *te, kiln_buffer sums);
 /* buffer[index] = value (cast to the buffer's dtype). */
 void kiln_te_store(kiln_te *te, const kiln_te_block *block, kiln_buffer buffer,
                    const kiln_expr *index, uint32_t rank, kiln_expr value);
@@ -88,18 +128,30 @@ void kiln_te_accumulate(kiln_te *te, const kiln_te_block *block, kiln_buffer buf
                         const kiln_expr *index, uint32_t rank, kiln_combiner combiner,
                         kiln_expr value);
 
-/* A reduction over some dimensions of an operand of shape `shape`. Gives the value of one element
- * of the operand (`i`: [rank]) to be combined. */
+/* A reduction over some dimensions of an operand. Gives the value of one element of the operand
+ * (`i`: [rank]) to be combined. */
 typedef kiln_expr (*kiln_te_operand)(kiln_te *te, const void *context, const kiln_expr *i);
-/* Reduces the dimensions in `mask` into a new temp of `dtype` with those dimensions kept as 1. */
-kiln_buffer kiln_te_reduce(kiln_te *te, const char *suffix, const kiln_shape *shape, uint32_t mask,
-                           kiln_dtype dtype, kiln_combiner combiner, kiln_te_operand operand,
-                           const void *context);
-/* Element `i` of such a temp: dimensions in `mask` read index 0. */
-kiln_expr kiln_te_read_reduced(kiln_te *te, kiln_buffer buffer, uint32_t mask, const kiln_expr *i,
-                               uint32_t rank);
-/* Input 0 as an operand. */
-kiln_expr kiln_te_operand_input(kiln_te *te, const void *context, const kiln_expr *i);
+typedef struct kiln_te_reduction {
+    const kiln_shape *shape; /* of the operand; NULL: input 0's */
+    uint32_t mask;           /* dimensions that are reduced */
+    kiln_dtype dtype;        /* of the result; NONE: kiln_te_wide */
+    kiln_combiner combiner;
+    kiln_te_operand operand; /* NULL: input 0 */
+    const void *context;
+} kiln_te_reduction;
+/* A temp in which the dimensions of `mask` are 1. */
+typedef struct kiln_te_reduced {
+    kiln_buffer buffer;
+    uint32_t mask;
+} kiln_te_reduced;
+kiln_te_reduced kiln_te_reduce(kiln_te *te, const char *suffix, kiln_te_reduction reduction);
+/* The same into output 0, whose reduced dimensions are 1 with `keep` and dropped without. Something
+ * is reduced. */
+void kiln_te_reduce_output(kiln_te *te, kiln_te_reduction reduction, bool keep);
+/* Its element for element `i` of the operand: reduced dimensions read index 0. */
+kiln_expr kiln_te_reduced_at(kiln_te *te, const kiln_te_reduced *reduced, const kiln_expr *i);
+/* Number of elements that are reduced to one. */
+double kiln_shape_count_of(const kiln_shape *shape, uint32_t mask);
 /* What one element of a result is interpolated from along one dimension of input 0. */
 #define KILN_TAPS_MAX 32
 typedef struct kiln_taps {
@@ -113,29 +165,29 @@ kiln_expr kiln_te_sum_taps(kiln_te *te, const kiln_taps *t, uint32_t d, uint32_t
 kiln_expr kiln_te_const(kiln_te *te, kiln_expr like, double value);
 
 /* Shorthands of expressions. */
-static inline kiln_expr kiln_add(kiln_te *te, kiln_expr a, kiln_expr b) {
-    return kiln_expr_binary(te->p, KILN_EXPR_ADD, a, b);
+static inline kiln_expr kiln_unary(kiln_te *te, kiln_expr_op op, kiln_expr a) {
+    return kiln_expr_unary(te->p, op, a);
 }
-static inline kiln_expr kiln_sub(kiln_te *te, kiln_expr a, kiln_expr b) {
-    return kiln_expr_binary(te->p, KILN_EXPR_SUB, a, b);
+static inline kiln_expr kiln_binary(kiln_te *te, kiln_expr_op op, kiln_expr a, kiln_expr b) {
+    return kiln_expr_binary(te->p, op, a, b);
 }
-static inline kiln_expr kiln_mul(kiln_te *te, kiln_expr a, kiln_expr b) {
-    return kiln_expr_binary(te->p, KILN_EXPR_MUL, a, b);
-}
-static inline kiln_expr kiln_div(kiln_te *te, kiln_expr a, kiln_expr b) {
-    return kiln_expr_binary(te->p, KILN_EXPR_DIV, a, b);
-}
-static inline kiln_expr kiln_min(kiln_te *te, kiln_expr a, kiln_expr b) {
-    return kiln_expr_binary(te->p, KILN_EXPR_MIN, a, b);
-}
-static inline kiln_expr kiln_max(kiln_te *te, kiln_expr a, kiln_expr b) {
-    return kiln_expr_binary(te->p, KILN_EXPR_MAX, a, b);
-}
-static inline kiln_expr kiln_and(kiln_te *te, kiln_expr a, kiln_expr b) {
-    return kiln_expr_binary(te->p, KILN_EXPR_AND, a, b);
-}
-static inline kiln_expr kiln_less(kiln_te *te, kiln_expr a, kiln_expr b) {
-    return kiln_expr_binary(te->p, KILN_EXPR_LT, a, b);
+#define X(name, op)                                                              \
+    static inline kiln_expr kiln_##name(kiln_te *te, kiln_expr a, kiln_expr b) { \
+        return kiln_expr_binary(te->p, KILN_EXPR_##op, a, b);                    \
+    }
+X(add, ADD)
+X(sub, SUB)
+X(mul, MUL)
+X(div, DIV)
+X(min, MIN)
+X(max, MAX)
+X(and, AND)
+X(less, LT)
+X(less_equal, LE)
+X(equal, EQ)
+#undef X
+static inline kiln_expr kiln_cast(kiln_te *te, kiln_dtype dtype, kiln_expr a) {
+    return kiln_expr_cast(te->p, dtype, a);
 }
 static inline kiln_expr kiln_select(kiln_te *te, kiln_expr c, kiln_expr a, kiln_expr b) {
     return kiln_expr_select(te->p, c, a, b);
@@ -145,8 +197,13 @@ static inline kiln_expr kiln_index(kiln_te *te, int64_t value) {
 }
 /* i * scale + offset, in index arithmetic. */
 kiln_expr kiln_index_affine(kiln_te *te, kiln_expr i, int64_t scale, int64_t offset);
+/* i / by rounded down, and the rest. */
+kiln_expr kiln_index_floordiv(kiln_te *te, kiln_expr i, int64_t by);
+kiln_expr kiln_index_floormod(kiln_te *te, kiln_expr i, int64_t by);
 /* low <= i < high. */
 kiln_expr kiln_index_inside(kiln_te *te, kiln_expr i, int64_t low, int64_t high);
+/* i, or the nearest index of a dimension of `extent`. */
+kiln_expr kiln_index_clamp(kiln_te *te, kiln_expr i, int64_t extent);
 /* An integer element as an index into a dimension of `extent`: negatives count from the end, and
  * whatever is out of range is clamped, so that no data can make a kernel read outside. */
 kiln_expr kiln_index_from(kiln_te *te, kiln_expr value, int64_t extent);
@@ -192,6 +249,8 @@ kiln_buffer kiln_te_bytes_data(kiln_te *te, kiln_buffer from);
 /* Output 0 = sums - offset * (sum of w). */
 void kiln_te_bytes_finish(kiln_te *te, const kiln_te_bytes *bytes, kiln_buffer sums);
 
+/* Dimensions that softmax and its kin combine: one, or with `flatten` all from `axis` on. */
+uint32_t kiln_te_softmax_mask(const kiln_te *te);
 /* Input `input` of a convolution, if given, holds one number per output channel. */
 KILN_MUST_USE kiln_status kiln_conv_check_bias(const kiln_infer *infer, uint32_t input,
                                                int64_t channels);

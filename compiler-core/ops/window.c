@@ -97,23 +97,20 @@ kiln_buffer kiln_te_pad_window(kiln_te *te, const kiln_sliding_window *window, k
         shape.dim[d + 2] = (window->out[d] - 1) * window->stride[d] +
                            (window->kernel[d] - 1) * window->dilation[d] + 1;
 
-    kiln_buffer padded = kiln_te_temp(te, "pad", kiln_te_in_dtype(te, 0), &shape);
-    kiln_te_block block = kiln_te_block_begin(te, "pad", &shape);
+    kiln_te_block block = kiln_te_temp_begin(te, "pad", kiln_te_in_dtype(te, 0), &shape);
     kiln_expr index[KILN_RANK_MAX] = {block.i[0], block.i[1]};
     kiln_expr inside = kiln_expr_int(te->p, KILN_BOOL, 1);
     for (uint32_t d = 0; d < window->rank; d++) {
         index[d + 2] = kiln_index_affine(te, block.i[d + 2], 1, -window->pad_low[d]);
         int64_t last = shape.dim[d + 2] - 1 - window->pad_low[d];
         if (window->pad_low[d] > 0)
-            inside = kiln_and(
-                te, inside, kiln_expr_binary(te->p, KILN_EXPR_LE, kiln_index(te, 0), index[d + 2]));
+            inside = kiln_and(te, inside, kiln_less_equal(te, kiln_index(te, 0), index[d + 2]));
         if (last >= window->in[d])
             inside =
                 kiln_and(te, inside, kiln_less(te, index[d + 2], kiln_index(te, window->in[d])));
     }
-    kiln_expr value = kiln_te_load_raw(te, 0, index);
-    kiln_te_store(te, &block, padded, block.i, block.rank, kiln_select(te, inside, value, fill));
-    return padded;
+    kiln_te_put(te, &block, kiln_select(te, inside, kiln_te_load_raw(te, 0, index), fill));
+    return block.to;
 }
 
 kiln_expr kiln_te_read_window(kiln_te *te, kiln_buffer padded, const kiln_expr *index,

@@ -7,55 +7,22 @@
 #include "compiler-core/sched/prim_all.h"
 
 enum { KIND_APPLY, KIND_SAMPLE, KIND_BEGIN };
+enum { MOVES_NOTHING, MOVES_ACCESSES, MOVES_LOOPS, MOVES_BOTH };
+
+#define FUNCTION_APPLY(name) kiln_prim_##name
+#define FUNCTION_SAMPLE(name) NULL
+#define FUNCTION_BEGIN(name) NULL
 
 static const struct {
     const char *name, *operands;
     uint32_t number;
-    uint8_t kind;
+    uint8_t kind, moves;
+    kiln_prim_function apply;
 } prim_table[] = {
-#define X(name, text, number, operands, kind) \
-    [KILN_PRIM_##name] = {text, operands, number, KIND_##kind},
+#define X(NAME, name, number, operands, kind, moves) \
+    {#name, operands, number, KIND_##kind, MOVES_##moves, FUNCTION_##kind(name)},
 #include "compiler-core/sched/prims.def"
 #undef X
-};
-
-/* Primitives after which loops that run concurrently are looked at again. */
-static const bool moves_accesses[KILN_PRIM_COUNT] = {
-    [KILN_PRIM_COMPUTE_AT] = true,  [KILN_PRIM_REVERSE_COMPUTE_AT] = true,
-    [KILN_PRIM_INLINE] = true,      [KILN_PRIM_CACHE_READ] = true,
-    [KILN_PRIM_CACHE_WRITE] = true, [KILN_PRIM_DECOMPOSE_REDUCTION] = true,
-};
-/* Primitives after which bound loops may stand where they cannot. */
-static const bool moves_loops[KILN_PRIM_COUNT] = {
-    [KILN_PRIM_COMPUTE_AT] = true, [KILN_PRIM_REVERSE_COMPUTE_AT] = true,
-    [KILN_PRIM_CACHE_READ] = true, [KILN_PRIM_CACHE_WRITE] = true,
-    [KILN_PRIM_REORDER] = true,    [KILN_PRIM_DECOMPOSE_REDUCTION] = true,
-    [KILN_PRIM_PARALLEL] = true,   [KILN_PRIM_BIND] = true,
-};
-
-/* Samplers and what begins a trace have no function: trace_replay.c knows them. */
-static const kiln_prim_function function_table[KILN_PRIM_COUNT] = {
-    [KILN_PRIM_SPLIT] = kiln_prim_split,
-    [KILN_PRIM_DIVIDE] = kiln_prim_divide,
-    [KILN_PRIM_RFACTOR] = kiln_prim_rfactor,
-    [KILN_PRIM_PREFETCH] = kiln_prim_prefetch,
-    [KILN_PRIM_TENSORIZE] = kiln_prim_tensorize,
-    [KILN_PRIM_FUSE] = kiln_prim_fuse,
-    [KILN_PRIM_REORDER] = kiln_prim_reorder,
-    [KILN_PRIM_COMPUTE_AT] = kiln_prim_compute_at,
-    [KILN_PRIM_REVERSE_COMPUTE_AT] = kiln_prim_reverse_compute_at,
-    [KILN_PRIM_INLINE] = kiln_prim_inline,
-    [KILN_PRIM_CACHE_READ] = kiln_prim_cache_read,
-    [KILN_PRIM_CACHE_WRITE] = kiln_prim_cache_write,
-    [KILN_PRIM_SET_SCOPE] = kiln_prim_set_scope,
-    [KILN_PRIM_DECOMPOSE_REDUCTION] = kiln_prim_decompose_reduction,
-    [KILN_PRIM_VECTORIZE] = kiln_prim_vectorize,
-    [KILN_PRIM_UNROLL] = kiln_prim_unroll,
-    [KILN_PRIM_PARALLEL] = kiln_prim_parallel,
-    [KILN_PRIM_BIND] = kiln_prim_bind,
-    [KILN_PRIM_TRANSFORM_LAYOUT] = kiln_prim_transform_layout,
-    [KILN_PRIM_PAD] = kiln_prim_pad,
-    [KILN_PRIM_ANNOTATE] = kiln_prim_annotate,
 };
 
 const char *kiln_prim_name(kiln_prim prim) { return prim_table[prim].name; }
@@ -154,11 +121,12 @@ static bool has_bound_loops(const kiln_program *p) {
 
 kiln_status kiln_prim_apply_once(kiln_program *p, kiln_prim prim, const kiln_prim_args *args) {
     KILN_CHECK(prim < KILN_PRIM_COUNT);
-    KILN_CHECK(function_table[prim] != NULL);
+    KILN_CHECK(prim_table[prim].apply != NULL);
     KILN_CHECK(p->root != 0);
-    kiln_status st = function_table[prim](p, args);
-    if (!st && moves_accesses[prim]) st = kiln_iterations_check_all(p);
-    return !st && moves_loops[prim] && has_bound_loops(p) ? kiln_device_check(p) : st;
+    uint8_t moves = prim_table[prim].moves;
+    kiln_status st = prim_table[prim].apply(p, args);
+    if (!st && (moves & MOVES_ACCESSES)) st = kiln_iterations_check_all(p);
+    return !st && (moves & MOVES_LOOPS) && has_bound_loops(p) ? kiln_device_check(p) : st;
 }
 
 kiln_status kiln_prim_apply(kiln_program *p, kiln_prim prim, const kiln_prim_args *args) {

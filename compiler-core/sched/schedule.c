@@ -1,8 +1,6 @@
 /* Schedules being written: operands in the order of prims.def, applied and recorded. */
 #include "compiler-core/sched/schedule.h"
 
-#include <string.h>
-
 #include "base/check.h"
 #include "base/macros.h"
 #include "compiler-core/facts/nest.h"
@@ -41,66 +39,71 @@ kiln_status kiln_sched_end(kiln_sched *s) {
     return bug;
 }
 
+/* ---- operands ---- */
+
+static kiln_operand of_block(const kiln_sched *s, kiln_block block) {
+    return (kiln_operand){.text = s->program->block.data[block].name};
+}
+
+static kiln_operand of_buffer(const kiln_sched *s, kiln_buffer buffer) {
+    return (kiln_operand){.text = s->program->buffer.data[buffer].name};
+}
+
+static kiln_operand of_loop(const kiln_sched *s, kiln_sched_loop loop) {
+    if (loop.location) return kiln_operand_ref(loop.location, 0);
+    return (kiln_operand){.text = s->program->var.data[loop.var].name};
+}
+
+static kiln_operand of_iter(const kiln_sched *s, kiln_block block, uint32_t iter) {
+    const kiln_block_info *b = &s->program->block.data[block];
+    if (iter >= b->iter_count) return (kiln_operand){.factor_count = 0};
+    return (kiln_operand){.text = kiln_iter_name(s->program, &b->iter[iter])};
+}
+
+static kiln_operand of_scope(kiln_scope scope) {
+    return kiln_operand_name(kiln_scopes[scope].text);
+}
+
 /* ---- one instruction ---- */
 
 typedef struct call {
     kiln_sched *s;
     kiln_instruction in;
-    const char *letter; /* of the operand that comes next, in prims.def */
     bool tried;
 } call;
 
-/* `listed`: operands of the list that the row ends with. */
-static call begin(kiln_sched *s, kiln_prim prim, uint32_t listed) {
-    const char *letters = kiln_prim_operands(prim);
-    call c = {.s = s, .in = {.prim = prim}, .letter = letters, .tried = s->trying};
-    c.in.operand = KILN_ARENA_ARRAY(s->arena, kiln_operand, strlen(letters) + listed);
+/* The instruction with its first operands; `listed` more are added, of the list that the row ends
+ * with. */
+static call begin(kiln_sched *s, kiln_prim prim, const kiln_operand *operand, uint32_t count,
+                  uint32_t listed) {
+    call c = {.s = s, .in = {.prim = prim, .operand_count = count}, .tried = s->trying};
+    c.in.operand = KILN_ARENA_ARRAY(s->arena, kiln_operand, count + listed);
+    for (uint32_t i = 0; i < count; i++) c.in.operand[i] = operand[i];
     s->trying = false;
     return c;
 }
 
-/* The next operand; what the table says it is, or the function and the table have drifted apart. */
-static void put(call *c, char letter, kiln_operand operand) {
-    KILN_CHECK(letter == *c->letter);
-    c->in.operand[c->in.operand_count++] = operand;
-    if (letter != 'I' && letter != 'L') c->letter++;
+#define BEGIN(s, prim, listed, ...)                                 \
+    begin(s, KILN_PRIM_##prim, (const kiln_operand[]){__VA_ARGS__}, \
+          KILN_ARRAY_COUNT(((const kiln_operand[]){__VA_ARGS__})), listed)
+
+/* All of its operands. */
+#define CALL(s, prim, ...) BEGIN(s, prim, 0, __VA_ARGS__)
+
+static void add(call *c, kiln_operand operand) { c->in.operand[c->in.operand_count++] = operand; }
+
+static void add_ints(call *c, const kiln_sched_int *value, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) add(c, value[i].operand);
 }
 
-static void put_block(call *c, kiln_block block) {
-    put(c, 'b', (kiln_operand){.text = c->s->program->block.data[block].name});
+static void add_constants(call *c, const int64_t *value, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) add(c, kiln_operand_int(value[i]));
 }
 
-static void put_buffer(call *c, kiln_buffer buffer) {
-    put(c, 'u', (kiln_operand){.text = c->s->program->buffer.data[buffer].name});
-}
-
-static kiln_operand loop_operand(const kiln_sched *s, kiln_sched_loop loop) {
-    if (loop.location) return kiln_operand_ref(loop.location, 0);
-    return (kiln_operand){.text = s->program->var.data[loop.var].name};
-}
-
-static void put_loop(call *c, kiln_sched_loop loop) { put(c, 'l', loop_operand(c->s, loop)); }
-
-static void put_loops(call *c, const kiln_sched_loops *loops) {
-    for (uint32_t i = 0; i < loops->count; i++) put(c, 'L', loop_operand(c->s, loops->loop[i]));
-}
-
-static void put_iter(call *c, kiln_block block, uint32_t iter) {
-    const kiln_program *p = c->s->program;
-    const kiln_block_info *b = &p->block.data[block];
-    put(c, 't',
-        (kiln_operand){.text = iter < b->iter_count ? kiln_iter_name(p, &b->iter[iter])
-                                                    : (kiln_str){0}});
-}
-
-static void put_text(call *c, const char *text) { put(c, 't', kiln_operand_name(text)); }
-
-static void put_ints(call *c, const kiln_sched_int *value, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++) put(c, 'I', value[i].operand);
-}
-
-static void put_constants(call *c, const int64_t *value, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++) put(c, 'I', kiln_operand_int(value[i]));
+static call begin_on_loops(kiln_sched *s, kiln_prim prim, const kiln_sched_loops *loops) {
+    call c = begin(s, prim, NULL, 0, loops->count);
+    for (uint32_t i = 0; i < loops->count; i++) add(&c, of_loop(s, loops->loop[i]));
+    return c;
 }
 
 static const char *instruction_text(const call *c) {
@@ -143,13 +146,27 @@ static bool refuse(call *c, kiln_status st) {
     return false;
 }
 
-static bool apply(call *c) {
-    kiln_sched *s = c->s;
-    KILN_CHECK(*c->letter == '\0' || *c->letter == 'I' || *c->letter == 'L');
+static bool apply(call c) {
+    kiln_sched *s = c.s;
     if (s->bug) return false;
-    s->replay.ends_early = !c->tried;
-    kiln_status st = kiln_replay_step(&s->replay, &c->in);
-    return st ? refuse(c, st) : true;
+    s->replay.ends_early = !c.tried;
+    kiln_status st = kiln_replay_step(&s->replay, &c.in);
+    return st ? refuse(&c, st) : true;
+}
+
+/* Applies an instruction that makes a block. */
+static kiln_block apply_for_block(call c) {
+    kiln_block made = c.s->program->block.count;
+    return apply(c) ? made : 0;
+}
+
+/* Applies an instruction that makes `count` loops. */
+static kiln_sched_loops apply_for_loops(call c, uint32_t count) {
+    kiln_var first = c.s->program->var.count;
+    kiln_sched_loops made = {0};
+    for (bool applied = apply(c); applied && made.count < count; made.count++)
+        made.loop[made.count].var = first + made.count;
+    return made;
 }
 
 /* ---- handles and integers ---- */
@@ -222,205 +239,136 @@ kiln_sched_int kiln_sched_times(kiln_sched_int a, kiln_sched_int b) {
     return (kiln_sched_int){kiln_operand_times(a.operand, b.operand)};
 }
 
-/* Variables that the last instruction made, one loop each. */
-static kiln_sched_loops loops_from(kiln_var first, uint32_t count) {
-    kiln_sched_loops made = {.count = count};
-    for (uint32_t i = 0; i < count; i++) made.loop[i].var = first + i;
-    return made;
-}
-
 /* ---- the algorithm ---- */
 
 bool kiln_sched_algorithm(kiln_sched *s, kiln_algorithm algorithm) {
-    call c = begin(s, KILN_PRIM_ALGORITHM, 0);
-    put_text(&c, kiln_algorithm_name(algorithm));
-    bool applied = apply(&c);
+    bool applied = apply(CALL(s, ALGORITHM, kiln_operand_name(kiln_algorithm_name(algorithm))));
     s->program = s->replay.p;
     return applied;
 }
 
 /* ---- samplers ---- */
 
-static kiln_sched_sample sampled(call *c, const int64_t *decision, uint32_t count) {
-    c->in.decided = true;
-    c->in.decision_count = count;
-    for (uint32_t i = 0; i < count; i++) c->in.decision[i] = decision[i];
-    return (kiln_sched_sample){apply(c) ? c->s->replay.closed.count : 0};
+static kiln_sched_sample sampled(call c, const int64_t *decision, uint32_t count) {
+    c.in.decided = true;
+    c.in.decision_count = count;
+    for (uint32_t i = 0; i < count; i++) c.in.decision[i] = decision[i];
+    return (kiln_sched_sample){apply(c) ? c.s->replay.closed.count : 0};
 }
 
 kiln_sched_sample kiln_sched_perfect_tile(kiln_sched *s, kiln_sched_loop loop, uint32_t parts,
                                           int64_t innermost_max, const int64_t *preferred) {
-    call c = begin(s, KILN_PRIM_PERFECT_TILE, 0);
     KILN_CHECK(parts <= KILN_DECISIONS_MAX);
-    put_loop(&c, loop);
-    put(&c, 'i', kiln_operand_int(parts));
-    put(&c, 'i', kiln_operand_int(innermost_max));
-    return sampled(&c, preferred, parts);
+    return sampled(CALL(s, PERFECT_TILE, of_loop(s, loop), kiln_operand_int(parts),
+                        kiln_operand_int(innermost_max)),
+                   preferred, parts);
 }
 
 kiln_sched_sample kiln_sched_categorical(kiln_sched *s, const int64_t *value, uint32_t count,
                                          uint32_t preferred) {
-    call c = begin(s, KILN_PRIM_CATEGORICAL, count);
-    put_constants(&c, value, count);
-    return sampled(&c, &(int64_t){preferred}, 1);
+    call c = begin(s, KILN_PRIM_CATEGORICAL, NULL, 0, count);
+    add_constants(&c, value, count);
+    return sampled(c, &(int64_t){preferred}, 1);
 }
 
 kiln_sched_sample kiln_sched_choice(kiln_sched *s, uint32_t width, const int64_t *value,
                                     uint32_t rows, uint32_t preferred) {
-    call c = begin(s, KILN_PRIM_CHOICE, width * rows);
-    put(&c, 'i', kiln_operand_int(width));
-    put_constants(&c, value, width * rows);
-    return sampled(&c, &(int64_t){preferred}, 1);
+    call c = BEGIN(s, CHOICE, width * rows, kiln_operand_int(width));
+    add_constants(&c, value, width * rows);
+    return sampled(c, &(int64_t){preferred}, 1);
 }
 
 kiln_sched_loop kiln_sched_location(kiln_sched *s, kiln_block block, uint32_t places,
                                     uint32_t preferred) {
-    call c = begin(s, KILN_PRIM_LOCATION, 0);
-    put_block(&c, block);
-    put(&c, 'i', kiln_operand_int(places));
-    return (kiln_sched_loop){.location = sampled(&c, &(int64_t){preferred}, 1).instruction};
+    call c = CALL(s, LOCATION, of_block(s, block), kiln_operand_int(places));
+    return (kiln_sched_loop){.location = sampled(c, &(int64_t){preferred}, 1).instruction};
 }
 
 /* ---- loops ---- */
 
 kiln_sched_loops kiln_sched_split(kiln_sched *s, kiln_sched_loop loop, const kiln_sched_int *factor,
                                   uint32_t count) {
-    call c = begin(s, KILN_PRIM_SPLIT, count);
-    kiln_var first = s->program->var.count;
-    put_loop(&c, loop);
-    put_ints(&c, factor, count);
-    return apply(&c) ? loops_from(first, count) : (kiln_sched_loops){0};
+    call c = BEGIN(s, SPLIT, count, of_loop(s, loop));
+    add_ints(&c, factor, count);
+    return apply_for_loops(c, count);
 }
 
 kiln_sched_loop kiln_sched_fuse(kiln_sched *s, const kiln_sched_loops *loops) {
-    call c = begin(s, KILN_PRIM_FUSE, loops->count);
-    kiln_var fused = s->program->var.count;
-    put_loops(&c, loops);
-    return (kiln_sched_loop){.var = apply(&c) ? fused : 0};
+    return apply_for_loops(begin_on_loops(s, KILN_PRIM_FUSE, loops), 1).loop[0];
 }
 
 bool kiln_sched_reorder(kiln_sched *s, const kiln_sched_loops *order) {
-    call c = begin(s, KILN_PRIM_REORDER, order->count);
-    put_loops(&c, order);
-    return apply(&c);
-}
-
-/* Primitives of one loop. */
-static bool apply_to_loop(kiln_sched *s, kiln_prim prim, kiln_sched_loop loop) {
-    call c = begin(s, prim, 0);
-    put_loop(&c, loop);
-    return apply(&c);
+    return apply(begin_on_loops(s, KILN_PRIM_REORDER, order));
 }
 
 bool kiln_sched_vectorize(kiln_sched *s, kiln_sched_loop loop) {
-    return apply_to_loop(s, KILN_PRIM_VECTORIZE, loop);
+    return apply(CALL(s, VECTORIZE, of_loop(s, loop)));
 }
 
 bool kiln_sched_unroll(kiln_sched *s, kiln_sched_loop loop) {
-    return apply_to_loop(s, KILN_PRIM_UNROLL, loop);
+    return apply(CALL(s, UNROLL, of_loop(s, loop)));
 }
 
 bool kiln_sched_parallel(kiln_sched *s, kiln_sched_loop loop) {
-    return apply_to_loop(s, KILN_PRIM_PARALLEL, loop);
-}
-
-/* Primitives of one loop and a text. */
-static bool apply_text(kiln_sched *s, kiln_prim prim, kiln_sched_loop loop, const char *text) {
-    call c = begin(s, prim, 0);
-    put_loop(&c, loop);
-    put_text(&c, text);
-    return apply(&c);
+    return apply(CALL(s, PARALLEL, of_loop(s, loop)));
 }
 
 bool kiln_sched_bind(kiln_sched *s, kiln_sched_loop loop, kiln_loop_axis axis) {
-    return apply_text(s, KILN_PRIM_BIND, loop, kiln_axes[axis].text);
+    return apply(CALL(s, BIND, of_loop(s, loop), kiln_operand_name(kiln_axes[axis].text)));
 }
 
 bool kiln_sched_annotate(kiln_sched *s, kiln_sched_loop loop, const char *key_and_value) {
-    return apply_text(s, KILN_PRIM_ANNOTATE, loop, key_and_value);
+    return apply(CALL(s, ANNOTATE, of_loop(s, loop), kiln_operand_name(key_and_value)));
 }
 
 bool kiln_sched_tensorize(kiln_sched *s, kiln_sched_loop lanes, const kiln_intrinsic *intrinsic) {
-    return apply_text(s, KILN_PRIM_TENSORIZE, lanes, intrinsic->name);
-}
-
-/* Primitives of one iterator and an integer. */
-static bool apply_to_iter(kiln_sched *s, kiln_prim prim, kiln_block block, uint32_t iter,
-                          kiln_sched_int value) {
-    call c = begin(s, prim, 0);
-    put_block(&c, block);
-    put_iter(&c, block, iter);
-    put(&c, 'i', value.operand);
-    return apply(&c);
+    return apply(CALL(s, TENSORIZE, of_loop(s, lanes), kiln_operand_name(intrinsic->name)));
 }
 
 kiln_sched_loops kiln_sched_divide(kiln_sched *s, kiln_block block, uint32_t iter,
                                    kiln_sched_int inner) {
-    kiln_var first = s->program->var.count;
-    return apply_to_iter(s, KILN_PRIM_DIVIDE, block, iter, inner) ? loops_from(first, 2)
-                                                                  : (kiln_sched_loops){0};
+    return apply_for_loops(
+        CALL(s, DIVIDE, of_block(s, block), of_iter(s, block, iter), inner.operand), 2);
 }
 
 /* ---- places ---- */
 
-/* Primitives of a block and a loop. */
-static bool apply_at(kiln_sched *s, kiln_prim prim, kiln_block block, kiln_sched_loop at) {
-    call c = begin(s, prim, 0);
-    put_block(&c, block);
-    put_loop(&c, at);
-    return apply(&c);
-}
-
 bool kiln_sched_compute_at(kiln_sched *s, kiln_block block, kiln_sched_loop at) {
-    return apply_at(s, KILN_PRIM_COMPUTE_AT, block, at);
+    return apply(CALL(s, COMPUTE_AT, of_block(s, block), of_loop(s, at)));
 }
 
 bool kiln_sched_reverse_compute_at(kiln_sched *s, kiln_block block, kiln_sched_loop at) {
-    return apply_at(s, KILN_PRIM_REVERSE_COMPUTE_AT, block, at);
+    return apply(CALL(s, REVERSE_COMPUTE_AT, of_block(s, block), of_loop(s, at)));
 }
 
 bool kiln_sched_inline(kiln_sched *s, kiln_block block) {
-    call c = begin(s, KILN_PRIM_INLINE, 0);
-    put_block(&c, block);
-    return apply(&c);
+    return apply(CALL(s, INLINE, of_block(s, block)));
 }
 
 kiln_block kiln_sched_decompose_reduction(kiln_sched *s, kiln_block block, kiln_sched_loop at) {
-    kiln_block made = s->program->block.count;
-    return apply_at(s, KILN_PRIM_DECOMPOSE_REDUCTION, block, at) ? made : 0;
+    return apply_for_block(CALL(s, DECOMPOSE_REDUCTION, of_block(s, block), of_loop(s, at)));
 }
 
 kiln_block kiln_sched_rfactor(kiln_sched *s, kiln_block block, uint32_t iter,
                               kiln_sched_int parts) {
-    kiln_block made = s->program->block.count;
-    return apply_to_iter(s, KILN_PRIM_RFACTOR, block, iter, parts) ? made : 0;
+    return apply_for_block(
+        CALL(s, RFACTOR, of_block(s, block), of_iter(s, block, iter), parts.operand));
 }
 
 /* ---- memory ---- */
 
 kiln_block kiln_sched_cache_read(kiln_sched *s, kiln_block block, kiln_buffer buffer,
                                  kiln_scope scope) {
-    call c = begin(s, KILN_PRIM_CACHE_READ, 0);
-    kiln_block made = s->program->block.count;
-    put_block(&c, block);
-    put_buffer(&c, buffer);
-    put_text(&c, kiln_scopes[scope].text);
-    return apply(&c) ? made : 0;
+    return apply_for_block(
+        CALL(s, CACHE_READ, of_block(s, block), of_buffer(s, buffer), of_scope(scope)));
 }
 
 kiln_block kiln_sched_cache_write(kiln_sched *s, kiln_block block, kiln_scope scope) {
-    call c = begin(s, KILN_PRIM_CACHE_WRITE, 0);
-    kiln_block made = s->program->block.count;
-    put_block(&c, block);
-    put_text(&c, kiln_scopes[scope].text);
-    return apply(&c) ? made : 0;
+    return apply_for_block(CALL(s, CACHE_WRITE, of_block(s, block), of_scope(scope)));
 }
 
 bool kiln_sched_set_scope(kiln_sched *s, kiln_buffer buffer, kiln_scope scope) {
-    call c = begin(s, KILN_PRIM_SET_SCOPE, 0);
-    put_buffer(&c, buffer);
-    put_text(&c, kiln_scopes[scope].text);
-    return apply(&c);
+    return apply(CALL(s, SET_SCOPE, of_buffer(s, buffer), of_scope(scope)));
 }
 
 static void print_extent(kiln_strbuf *out, char sign, int64_t value) {
@@ -447,24 +395,19 @@ static const char *layout_text(kiln_arena *arena, const kiln_layout *layout) {
 
 bool kiln_sched_transform_layout(kiln_sched *s, kiln_buffer buffer, const kiln_layout *layout,
                                  const kiln_sched_int *given, uint32_t count) {
-    call c = begin(s, KILN_PRIM_TRANSFORM_LAYOUT, count);
-    put_buffer(&c, buffer);
-    put_text(&c, layout_text(s->arena, layout));
-    put_ints(&c, given, count);
+    call c = BEGIN(s, TRANSFORM_LAYOUT, count, of_buffer(s, buffer),
+                   kiln_operand_name(layout_text(s->arena, layout)));
+    add_ints(&c, given, count);
     if (s->row_major && s->program->buffer.data[buffer].scope == KILN_SCOPE_GLOBAL && !s->bug)
         return refuse(&c, ILLEGAL("everything in memory stays row-major in this space"));
-    return apply(&c);
+    return apply(c);
 }
 
 bool kiln_sched_pad(kiln_sched *s, kiln_block block, uint32_t iter, kiln_sched_int multiple) {
-    return apply_to_iter(s, KILN_PRIM_PAD, block, iter, multiple);
+    return apply(CALL(s, PAD, of_block(s, block), of_iter(s, block, iter), multiple.operand));
 }
 
 bool kiln_sched_prefetch(kiln_sched *s, kiln_buffer buffer, kiln_sched_loop loop,
                          kiln_sched_int on) {
-    call c = begin(s, KILN_PRIM_PREFETCH, 0);
-    put_buffer(&c, buffer);
-    put_loop(&c, loop);
-    put(&c, 'i', on.operand);
-    return apply(&c);
+    return apply(CALL(s, PREFETCH, of_buffer(s, buffer), of_loop(s, loop), on.operand));
 }

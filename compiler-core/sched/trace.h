@@ -29,7 +29,7 @@
 #define KILN_DECISIONS_MAX 8
 
 typedef enum kiln_prim {
-#define X(name, text, number, operands, kind) KILN_PRIM_##name,
+#define X(NAME, name, number, operands, kind, moves) KILN_PRIM_##NAME,
 #include "compiler-core/sched/prims.def"
 #undef X
     KILN_PRIM_COUNT
@@ -65,8 +65,8 @@ typedef struct kiln_trace {
 /* Whether it carries a decision: a sampler. */
 bool kiln_instruction_samples(const kiln_instruction *in);
 
-/* Building, used by decoders and schedule.h. Operand makers are below; operands are copied. Returns the instruction's
- * index + 1. */
+/* Building, used by decoders and schedule.h. Operand makers are below; operands are copied. Returns
+ * the instruction's index + 1. */
 uint32_t kiln_trace_add(kiln_trace *trace, kiln_arena *arena, kiln_prim prim,
                         const kiln_operand *operand, uint32_t operand_count);
 kiln_operand kiln_operand_name(const char *text); /* block, loop, buffer or text; must outlive the
@@ -83,7 +83,8 @@ KILN_MUST_USE kiln_status kiln_trace_replay(const kiln_trace *trace, const kiln_
                                             kiln_rand *rand, kiln_arena *arena,
                                             kiln_program **out_program, kiln_trace *out_closed);
 
-/* The algorithm that the trace's first instruction names; DIRECT when there is none, COUNT when it is unknown. */
+/* The algorithm that the trace's first instruction names; DIRECT when there is none, COUNT when it
+ * is unknown. */
 kiln_algorithm kiln_trace_algorithm(const kiln_trace *trace);
 kiln_trace kiln_trace_copy(const kiln_trace *trace, kiln_arena *arena);
 void kiln_trace_print(const kiln_trace *trace, kiln_strbuf *out);
